@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The machine room: the hardware of a whole cluster as one step machine. It answers the port
+ * (smartio/uapi.h) for every host, runs the device models, translates and counts what devices do.
+ * It owns no thread, clock, socket or random number: emu/main.c gives it the live world, the
+ * simulator another one. One thread at a time.
+ */
+#ifndef EMU_ROOM_H
+#define EMU_ROOM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "core/topology.h"
+#include "smartio/uapi.h"
+
+struct emu_room;
+
+/* Memory that can be handed out: a sealed memfd in the live world. */
+struct emu_mem {
+	int fd;	       /* -1: none */
+	void *data;    /* the room's own mapping */
+	uint64_t size;
+};
+
+struct emu_ops {
+	/* Zeroed memory of whole pages whose size cannot change; -ENOMEM, -EMFILE. */
+	int (*mem_new)(void *ctx, const char *name, uint64_t size, struct emu_mem *ret);
+	/* From now on nobody can make a new writable mapping (mirrors, status pages). */
+	int (*mem_seal)(void *ctx, struct emu_mem *m);
+	void (*mem_free)(void *ctx, struct emu_mem *m);
+	/* An owner's descriptor to hand out; owner_hup(host, owner) is called when its last copy closes. */
+	int (*owner_new)(void *ctx, unsigned host, uint64_t owner, int *ret_fd);
+	void (*owner_free)(void *ctx, unsigned host, uint64_t owner);
+	/* An event descriptor (eventfd) and its trigger. */
+	int (*event_new)(void *ctx, int *ret_fd);
+	int (*event_signal)(void *ctx, int fd);
+	int (*dup)(void *ctx, int fd);
+	void (*close)(void *ctx, int fd);
+	/* An answer or event to host's daemon; descriptors in @fds stay the room's. */
+	void (*send)(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
+		     unsigned n_fds);
+	uint64_t (*now)(void *ctx);
+	uint64_t (*random)(void *ctx);
+	void (*log)(void *ctx, const char *text);
+};
+
+/* @t stays the caller's and must outlive the room. */
+int emu_room_new(const struct sio_topology *t, const struct emu_ops *ops, void *ctx,
+		 struct emu_room **ret, struct sio_err *reterr);
+void emu_room_free(struct emu_room *r);
+
+/* Host @host (index into the topology) is powered on: its daemon opened the port. -EBUSY: it is up. */
+int emu_room_host_up(struct emu_room *r, unsigned host);
+/* The host crashed: links down, its memory and windows gone, its devices reset. */
+void emu_room_host_down(struct emu_room *r, unsigned host);
+/* One request of a host's daemon. @fds were received with it: the room takes or closes them. */
+void emu_room_request(struct emu_room *r, unsigned host, const void *req, size_t len, int *fds,
+		      unsigned n_fds);
+/* The last copy of an owner's descriptor was closed. */
+void emu_room_owner_hup(struct emu_room *r, unsigned host, uint64_t owner);
+/* Run the devices. Return: work done; 0: all idle. */
+unsigned emu_room_step(struct emu_room *r, unsigned budget);
+/* Cut or mend the link of an adapter (fault injection). */
+int emu_room_link(struct emu_room *r, unsigned host, unsigned adapter, bool up);
+
+#endif

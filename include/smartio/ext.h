@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/**
+ * SmartIO extensions to the SISCI API: what a driver that shares a device needs and SISCI lacks.
+ *
+ * All functions may be called from any thread. Those that can fail have a last parameter @error
+ * that is always written, as in SISCI. Handles are those of sisci_api.h.
+ */
+#ifndef SMARTIO_EXT_H
+#define SMARTIO_EXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sisci_api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * The text that explains this thread's last failed call, with names and numbers; "" if none.
+ * Valid until the thread's next SISCI or smartio call. Never NULL.
+ */
+const char *smartio_last_error(void);
+
+/** Name of this host and of its cluster; "" before SCIInitialize. Static storage. */
+const char *smartio_host_name(void);
+const char *smartio_cluster_name(void);
+
+/** Monotonic time in nanoseconds. One call to the kernel's vDSO; never fails. */
+uint64_t smartio_now_ns(void);
+/** Let another thread run; what a poller does that found nothing. */
+void smartio_yield(void);
+/** 64 random bits, for names and back-off; not for secrets. */
+uint64_t smartio_random(void);
+
+/**
+ * Find a device by the name that its lender gave it (topology file, or smartio device add), or by
+ * number ("0x401").
+ * Errors: SCI_ERR_NO_SUCH_FDID, SCI_ERR_NOT_INITIALIZED, SCI_ERR_ILLEGAL_PARAMETER.
+ */
+void smartio_find_device(const char *name, unsigned int *fdid, sci_error_t *error);
+
+/** This borrow's number at the lender; unique for ever at that lender. 0 for a NULL handle. */
+uint64_t smartio_borrower_id(sci_smartio_device_t device);
+
+/**
+ * Counts resets of the device: queues made under another number are gone. A load from memory of
+ * this process, no system call; goes up when the lender or the queue owner reset the device, or
+ * when it is lost. Odd numbers do not occur.
+ */
+uint32_t smartio_device_generation(sci_smartio_device_t device);
+/** 0 while the device can be reached; 1 when it or its host is gone for good. A load. */
+int smartio_device_lost(sci_smartio_device_t device);
+
+#define SMARTIO_ALL_BORROWERS (~0ULL)
+
+enum smartio_device_event_kind {
+	SMARTIO_DEVICE_BORROWER_GONE = 1, /* @borrower ended: delete its queues, then settle it */
+	SMARTIO_DEVICE_RESET = 2,	  /* the generation changed */
+	SMARTIO_DEVICE_LOST = 3		  /* device or lender is gone for good */
+};
+
+struct smartio_device_event {
+	uint32_t kind;		/* enum smartio_device_event_kind */
+	uint32_t generation;
+	uint64_t borrower;
+};
+
+/**
+ * Wait for the next event of a borrowed device. BORROWER_GONE goes to the holder of the device's
+ * registers only; those that came before it held them are told at once when it takes them.
+ * @timeout_ms: 0 looks, SCI_INFINITE_TIMEOUT waits for ever.
+ * Errors: SCI_ERR_TIMEOUT, SCI_ERR_CANCELLED (handle returned meanwhile), SCI_ERR_ILLEGAL_PARAMETER.
+ */
+void smartio_wait_device_event(sci_smartio_device_t device, struct smartio_device_event *event,
+			       unsigned int timeout_ms, sci_error_t *error);
+
+/**
+ * A descriptor that polls readable while a device event is waiting. The library's; do not close.
+ * -1: wrong handle.
+ */
+int smartio_device_event_fd(sci_smartio_device_t device);
+
+/**
+ * The word that ends a quarantine: the device has no queue left that uses what @borrower had mapped
+ * for it (SMARTIO_ALL_BORROWERS: of all that ended, after a reset; then the generation goes up and
+ * every borrower is told). Only the holder of the registers may say it. Source: the teardown order
+ * submission queues, completion queues, DMA windows, memory (docs/teardown.md).
+ * Errors: SCI_ERR_ACCESS not the holder, SCI_ERR_ILLEGAL_PARAMETER.
+ */
+void smartio_device_settled(sci_smartio_device_t device, uint64_t borrower, sci_error_t *error);
+
+/** 1 if the last map of this device's registers by this process is the writable one, else 0. */
+int smartio_holds_registers(sci_smartio_device_t device);
+
+/**
+ * Function reset by the lender. Needs the registers, or an exclusive borrow, or a device that nobody
+ * holds the registers of. Settles all borrowers; the generation goes up.
+ * Errors: SCI_ERR_ACCESS, SCI_ERR_NOT_SUPPORTED, SCI_ERR_TIMEOUT.
+ */
+void smartio_device_reset(sci_smartio_device_t device, sci_error_t *error);
+
+/**
+ * A descriptor that polls readable when a data interrupt (without callback) may have a message.
+ * The library's; do not close or read. Use SCIWaitForDataInterrupt(timeout 0) to take messages.
+ * -1: wrong handle.
+ */
+int smartio_data_interrupt_fd(sci_local_data_interrupt_t interrupt);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/**
+ * Accessors and barriers for fabric memory, device registers and doorbells.
+ *
+ * Memory that was mapped with SCIMapRemoteSegment(), and local segments that a device or another
+ * host writes to, are touched only by these. In production each is one plain load or store; the
+ * simulator replaces them (SIO_IO_HOOKS) to model what PCIe may reorder.
+ *
+ * A barrier is named for its purpose and says which observers it orders. Thread-safety: none of
+ * these takes a lock; a location has one writer at a time unless its protocol says otherwise.
+ * No function here fails. Sources: PCI Express Base Specification 4.0, section 2.4 (ordering);
+ * Intel SDM volume 3, section 11 (write combining).
+ */
+#ifndef SMARTIO_IO_H
+#define SMARTIO_IO_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifdef SIO_IO_HOOKS
+uint32_t sio_hook_read(const volatile void *addr, unsigned width);
+uint64_t sio_hook_read64(const volatile void *addr);
+void sio_hook_write(volatile void *addr, uint64_t value, unsigned width);
+void sio_hook_copy_to(volatile void *dst, const void *src, size_t len);
+void sio_hook_copy_from(void *dst, const volatile void *src, size_t len);
+void sio_hook_barrier(int which);
+#endif
+
+/** Read 32 bits, once. @addr: aligned to 4. Order with later reads needs a barrier. */
+static inline uint32_t sio_read32(const volatile void *addr)
+{
+#ifdef SIO_IO_HOOKS
+	return sio_hook_read(addr, 4);
+#else
+	return *(const volatile uint32_t *)addr;
+#endif
+}
+
+/** Read 16 bits, once. @addr: aligned to 2. */
+static inline uint16_t sio_read16(const volatile void *addr)
+{
+#ifdef SIO_IO_HOOKS
+	return (uint16_t)sio_hook_read(addr, 2);
+#else
+	return *(const volatile uint16_t *)addr;
+#endif
+}
+
+/** Read 64 bits, once. @addr: aligned to 8. */
+static inline uint64_t sio_read64(const volatile void *addr)
+{
+#ifdef SIO_IO_HOOKS
+	return sio_hook_read64(addr);
+#else
+	return *(const volatile uint64_t *)addr;
+#endif
+}
+
+/** Write 32 bits as one transaction. @addr: aligned to 4. */
+static inline void sio_write32(volatile void *addr, uint32_t value)
+{
+#ifdef SIO_IO_HOOKS
+	sio_hook_write(addr, value, 4);
+#else
+	*(volatile uint32_t *)addr = value;
+#endif
+}
+
+/** Write 64 bits as one transaction. @addr: aligned to 8. */
+static inline void sio_write64(volatile void *addr, uint64_t value)
+{
+#ifdef SIO_IO_HOOKS
+	sio_hook_write(addr, value, 8);
+#else
+	*(volatile uint64_t *)addr = value;
+#endif
+}
+
+/** Copy @len bytes to fabric memory; posted writes, in no promised order among themselves. */
+static inline void sio_copy_to(volatile void *dst, const void *src, size_t len)
+{
+#ifdef SIO_IO_HOOKS
+	sio_hook_copy_to(dst, src, len);
+#else
+	memcpy((void *)(uintptr_t)dst, src, len);
+#endif
+}
+
+/** Copy @len bytes from fabric memory; @src may change meanwhile: check the copy, not @src. */
+static inline void sio_copy_from(void *dst, const volatile void *src, size_t len)
+{
+#ifdef SIO_IO_HOOKS
+	sio_hook_copy_from(dst, src, len);
+#else
+	memcpy(dst, (const void *)(uintptr_t)src, len);
+#endif
+}
+
+/**
+ * What was written to the fabric before is seen there before what is written after: data, then the
+ * doorbell or tail that announces it. Orders write-combined stores too (a C11 release does not).
+ * Pairs with sio_from_fabric_barrier() at the reader, or with a device's own ordering.
+ */
+static inline void sio_to_fabric_barrier(void)
+{
+#ifdef SIO_IO_HOOKS
+	sio_hook_barrier(1);
+#elif defined(__x86_64__) || defined(__i386__)
+	__asm__ volatile("sfence" ::: "memory");
+#else
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+/**
+ * What is read after is at least as new as what was read before: a valid bit, phase or tail, then
+ * the data it announces.
+ */
+static inline void sio_from_fabric_barrier(void)
+{
+#ifdef SIO_IO_HOOKS
+	sio_hook_barrier(2);
+#else
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+#endif
+}
+
+/**
+ * Stores before are visible to other observers before loads after are done: "I announce that I
+ * sleep, then look once more".
+ */
+static inline void sio_full_barrier(void)
+{
+#ifdef SIO_IO_HOOKS
+	sio_hook_barrier(3);
+#else
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

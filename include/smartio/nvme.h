@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/**
+ * libsmartio-nvme: one single-function NVMe drive shared by many processes on many hosts.
+ *
+ * A manager resets the drive, owns its admin queue and serves clients; each client owns I/O queue
+ * pairs of the drive and moves data without manager, daemon or system call. Sources: Markussen et
+ * al., "SmartIO", ACM TOCS 38 (2021), section 6; NVM Express Base Specification 1.4.
+ *
+ * SCIInitialize() comes first. Functions return 0 or -errno unless told otherwise;
+ * smartio_nvme_error() explains the calling thread's last failure. A queue pair belongs to one
+ * thread at a time; everything else may be called from any thread.
+ */
+#ifndef SMARTIO_NVME_H
+#define SMARTIO_NVME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The calling thread's last failure, with names and numbers. Never NULL. */
+const char *smartio_nvme_error(void);
+
+/* ---- manager ---- */
+struct smartio_nvme_manager;
+
+struct smartio_nvme_manager_options {
+	size_t size;		   /* sizeof(struct smartio_nvme_manager_options) */
+	uint32_t admin_entries;	   /* 0: 32 */
+	uint32_t enable_timeout_ms;/* 0: what CAP.TO says */
+	uint32_t settle_only;	   /* reserved: 0 */
+	uint32_t reserved;
+};
+
+/**
+ * Take the drive, reset it, enable it, and make it findable by clients.
+ * -EBUSY: another manager holds it (or it is borrowed exclusively); -ENODEV: no such device;
+ * -ENOTSUP: not an NVMe drive; -ETIMEDOUT; -EIO: the drive went to fatal status.
+ */
+int smartio_nvme_manager_open(const char *device, const struct smartio_nvme_manager_options *o,
+			      struct smartio_nvme_manager **ret);
+/**
+ * Serve requests and deaths for up to @timeout_ms (0: what waits now; UINT32_MAX: for ever).
+ * Return: how many were served, 0 at the time-out; -EIO: the drive failed; -ENODEV: it is gone.
+ */
+int smartio_nvme_manager_serve(struct smartio_nvme_manager *m, uint32_t timeout_ms);
+/** Make a serve that waits in another thread (or a signal handler) return soon. */
+void smartio_nvme_manager_stop(struct smartio_nvme_manager *m);
+/** Shut the drive down and give it back. NULL is fine. */
+void smartio_nvme_manager_close(struct smartio_nvme_manager *m);
+/** Queue pairs that clients have now, and that the drive has in all. */
+uint32_t smartio_nvme_manager_queue_pairs(const struct smartio_nvme_manager *m, uint32_t *ret_all);
+
+/* ---- client ---- */
+struct smartio_nvme;
+
+struct smartio_nvme_info {
+	char serial[21], model[41], firmware[9];
+	uint16_t vendor;
+	uint16_t queue_pairs;	    /* of the drive */
+	uint32_t max_queue_entries; /* of one queue */
+	uint32_t max_transfer;	    /* bytes of one command */
+	uint32_t namespaces;
+	uint32_t lender_node, manager_node;
+	uint32_t version;	    /* of the specification, as the VS register */
+};
+
+struct smartio_nvme_namespace {
+	uint32_t id, block_size;
+	uint64_t blocks;
+};
+
+/**
+ * Open a drive that has a manager, by the device's name or number.
+ * -ENODEV: no such device; -ENOTCONN: it has no manager; -EBUSY: exclusively borrowed.
+ */
+int smartio_nvme_open(const char *device, struct smartio_nvme **ret);
+/** Closes what is open under it, too. NULL is fine. */
+void smartio_nvme_close(struct smartio_nvme *n);
+void smartio_nvme_get_info(const struct smartio_nvme *n, struct smartio_nvme_info *info);
+/** @index from 0. -ENOENT: no such namespace. */
+int smartio_nvme_get_namespace(const struct smartio_nvme *n, uint32_t index,
+			       struct smartio_nvme_namespace *ns);
+/** The 4,096 bytes of an Identify command (NVMe 1.4, section 5.15), asked through the manager. */
+int smartio_nvme_identify(struct smartio_nvme *n, uint8_t cns, uint32_t nsid, void *data);
+
+/* Memory for data: of this host, mapped for the drive, page-aligned. */
+struct smartio_nvme_buffer;
+int smartio_nvme_buffer_alloc(struct smartio_nvme *n, size_t bytes,
+			      struct smartio_nvme_buffer **ret);
+/** -EBUSY: a command that uses it is in flight. NULL is fine. */
+int smartio_nvme_buffer_free(struct smartio_nvme_buffer *b);
+void *smartio_nvme_buffer_data(const struct smartio_nvme_buffer *b);
+size_t smartio_nvme_buffer_size(const struct smartio_nvme_buffer *b);
+
+struct smartio_nvme_queue;
+
+enum smartio_nvme_placement {
+	SMARTIO_NVME_PLACE_AUTO = 0,   /* by access hints: SQ with the lender, CQ here */
+	SMARTIO_NVME_PLACE_DEVICE = 1, /* with the lender */
+	SMARTIO_NVME_PLACE_LOCAL = 2   /* here */
+};
+
+struct smartio_nvme_queue_options {
+	size_t size;	      /* sizeof(struct smartio_nvme_queue_options) */
+	uint32_t depth;	      /* commands in flight at once; 0: 32 */
+	uint32_t max_transfer;/* bytes of the largest command; 0: the drive's */
+	uint32_t sq_placement, cq_placement; /* enum smartio_nvme_placement */
+	uint32_t namespace_id;/* 0: 1 */
+	uint32_t reserved;
+};
+
+/** -ENOSPC: the drive has no queue pair left; -ENOTCONN: the manager is gone; -ETIMEDOUT. */
+int smartio_nvme_queue_open(struct smartio_nvme *n, const struct smartio_nvme_queue_options *o,
+			    struct smartio_nvme_queue **ret);
+/** Waits for what is in flight, then deletes the queues through the manager. NULL is fine. */
+void smartio_nvme_queue_close(struct smartio_nvme_queue *q);
+uint32_t smartio_nvme_queue_depth(const struct smartio_nvme_queue *q);
+uint32_t smartio_nvme_queue_id(const struct smartio_nvme_queue *q);
+
+enum smartio_nvme_op { SMARTIO_NVME_READ = 0x02, SMARTIO_NVME_WRITE = 0x01, SMARTIO_NVME_FLUSH = 0x00 };
+
+struct smartio_nvme_completion {
+	void *cookie;	 /* of the submit */
+	uint32_t status; /* 0: success; else SCT << 8 | SC (NVMe 1.4, section 4.6.1) */
+	uint32_t reserved;
+};
+
+/**
+ * Put a command into the submission queue; the drive sees it at the next ring or poll. No
+ * allocation, lock or system call.
+ * @offset: into @b, a multiple of 4; @blocks of @ns from @lba on. @b is NULL for FLUSH.
+ * -EAGAIN: depth commands are in flight; -ERANGE: past the namespace, the buffer or the largest
+ * transfer; -EINVAL; -ECONNRESET: the drive was reset or lost, the queue is dead.
+ */
+int smartio_nvme_submit(struct smartio_nvme_queue *q, enum smartio_nvme_op op, uint64_t lba,
+			uint32_t blocks, struct smartio_nvme_buffer *b, size_t offset,
+			void *cookie);
+/** Ring the doorbell for what was submitted since the last ring: at most one store. */
+void smartio_nvme_ring(struct smartio_nvme_queue *q);
+/**
+ * Take up to @max completions; rings first. No lock; an empty poll yields now and then.
+ * Return: how many; -ECONNRESET: the drive was reset or lost: every command in flight is void.
+ */
+int smartio_nvme_poll(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
+		      unsigned max);
+/** Text of a completion status. Never NULL. */
+const char *smartio_nvme_status_string(uint32_t status);
+
+/* Blocking helpers, any length and block-aligned offset in bytes. -EIO: the drive's status. */
+int smartio_nvme_read(struct smartio_nvme_queue *q, void *data, uint64_t offset, size_t bytes);
+int smartio_nvme_write(struct smartio_nvme_queue *q, const void *data, uint64_t offset,
+		       size_t bytes);
+int smartio_nvme_flush(struct smartio_nvme_queue *q);
+
+/* What the driver knows of its own work; "driver" figures, not counted by the fabric. */
+struct smartio_nvme_counters {
+	uint64_t submitted, completed, doorbells_sq, doorbells_cq, empty_polls, yields;
+};
+void smartio_nvme_queue_counters(const struct smartio_nvme_queue *q,
+				 struct smartio_nvme_counters *c);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

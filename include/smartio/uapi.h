@@ -1,0 +1,671 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only WITH Linux-syscall-note */
+/*
+ * The hardware port: what one host's hardware can do for SmartIO.
+ *
+ * One request set, three worlds behind it: the machine room of the emulated cluster answers it
+ * over a Unix socket (SOCK_SEQPACKET, one request or event per packet, descriptors beside it),
+ * smartio.ko by ioctl, the simulator by calls. smartiod alone opens the port; programs hold only
+ * the resource descriptors that were passed to them.
+ *
+ * Contract
+ *  - Each request starts with struct sio_req. @size is the size of the structure for its @op,
+ *    @reserved fields are 0, unknown flag bits are refused with -EINVAL.
+ *  - Each request is answered by exactly one event with the request's op and cookie; @error is 0
+ *    or -errno. A failed request is answered by struct sio_evt_error, which carries a text, and
+ *    has changed nothing. An operation that this world does not serve answers -EOPNOTSUPP.
+ *    Answers to different requests may come in any order.
+ *  - Everything hangs on an owner. Owner 0 is the daemon itself and lives as long as the host.
+ *    An owner made by OWNER_NEW lives as long as a copy of its descriptor is open.
+ *  - When an owner ends (OWNER_CLOSE, or the last descriptor closed), what no device can reach is
+ *    freed at once; what a device or a peer may still write to goes into quarantine, in place, and
+ *    SIO_EV_OWNER_GONE tells how much. Quarantined DMA mappings end by SETTLE or RESET only;
+ *    quarantined grants by UNGRANT (the peer's word); maps and memory fall when nothing refers to
+ *    them any more. SIO_EV_OWNER_END says that nothing is left.
+ *  - Ids are 64-bit, never 0, and never used again while the host is up.
+ *
+ * Integers are native and of fixed width; no pointers, no enums, no hidden padding.
+ */
+#ifndef SMARTIO_UAPI_H
+#define SMARTIO_UAPI_H
+
+#ifdef __KERNEL__
+#include <linux/types.h>
+#else
+#include <linux/types.h>
+#include <assert.h>
+#ifdef __cplusplus
+#define SIO_PORT_SIZE(type, bytes) static_assert(sizeof(type) == (bytes), #type)
+#else
+#define SIO_PORT_SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type)
+#endif
+#endif
+#ifndef SIO_PORT_SIZE
+#define SIO_PORT_SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type)
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SIO_PORT_VERSION 1
+#define SIO_PORT_MAX_PACKET 4096 /* bytes of the largest request or event */
+#define SIO_PORT_MAX_FDS 4	 /* descriptors beside one packet */
+#define SIO_PORT_TEXT 160	 /* bytes of an error text, NUL included */
+#define SIO_PORT_ANY (~0ULL)	 /* "any address" where one may be wanted */
+
+/* Operations. Numbers are for ever. */
+#define SIO_OP_INFO 1
+#define SIO_OP_OWNER_NEW 2
+#define SIO_OP_OWNER_CLOSE 3
+#define SIO_OP_LIST 4
+#define SIO_OP_ADAPTER 5
+#define SIO_OP_ALLOC 6
+#define SIO_OP_FREE 7
+#define SIO_OP_IMPORT 8
+#define SIO_OP_GRANT 9
+#define SIO_OP_UNGRANT 10
+#define SIO_OP_MAP 11
+#define SIO_OP_UNMAP 12
+#define SIO_OP_REQUESTER_ADD 13
+#define SIO_OP_REQUESTER_DEL 14
+#define SIO_OP_DEVICE_LIST 15
+#define SIO_OP_DEVICE_OPEN 16
+#define SIO_OP_DEVICE_CLOSE 17
+#define SIO_OP_RESET 18
+#define SIO_OP_CONFIG 19
+#define SIO_OP_BAR 20
+#define SIO_OP_BAR_CLOSE 21
+#define SIO_OP_WATCH 22
+#define SIO_OP_DMAMAP 23
+#define SIO_OP_DMAUNMAP 24
+#define SIO_OP_IOVA_RESERVE 25
+#define SIO_OP_IOVA_RELEASE 26
+#define SIO_OP_IRQ_NEW 27
+#define SIO_OP_IRQ_FREE 28
+#define SIO_OP_VECTOR 29
+#define SIO_OP_SETTLE 30
+#define SIO_OP_STATUS 31
+#define SIO_OP_MCAST 32
+#define SIO_OP_DMA 33
+#define SIO_OP_STATS 34
+#define SIO_OP_SHADOW 35
+#define SIO_OP_COUNT 36
+
+/* Events that no request asked for. */
+#define SIO_EV_LINK 0x10001
+#define SIO_EV_FAULT 0x10002
+#define SIO_EV_DEVICE_GONE 0x10003
+#define SIO_EV_DEVICE_BACK 0x10004
+#define SIO_EV_OWNER_GONE 0x10005
+#define SIO_EV_OWNER_END 0x10006
+#define SIO_EV_OVERFLOW 0x10007
+
+/* Access bits, wherever a field is called access. */
+#define SIO_ACCESS_READ 1
+#define SIO_ACCESS_WRITE 2
+
+/* Caching of CPU mappings. */
+#define SIO_CACHE_DEFAULT 0
+#define SIO_CACHE_UNCACHED 1
+#define SIO_CACHE_WRITE_COMBINED 2
+
+/* Kinds of things that have ids. */
+#define SIO_KIND_OWNER 1
+#define SIO_KIND_MEM 2
+#define SIO_KIND_GRANT 3
+#define SIO_KIND_MAP 4
+#define SIO_KIND_REQUESTER 5
+#define SIO_KIND_DEVICE 6 /* an open device */
+#define SIO_KIND_BAR 7
+#define SIO_KIND_DMAMAP 8
+#define SIO_KIND_IOVA 9
+#define SIO_KIND_IRQ 10
+#define SIO_KIND_APERTURE 11
+#define SIO_KIND_ALL_RAM 12
+#define SIO_KIND_ADAPTER 13
+
+/* First bytes of every request. */
+struct sio_req {
+	__u32 size;	/* of the whole structure for this op */
+	__u32 op;	/* SIO_OP_* */
+	__u32 flags;	/* by op; 0 where none are named */
+	__u32 reserved; /* 0 */
+	__u64 cookie;	/* the caller's; comes back in the event */
+	__u64 owner;	/* the new resource hangs on it; 0: the daemon. Else: who asks */
+};
+SIO_PORT_SIZE(struct sio_req, 32);
+
+/* First bytes of every event. */
+struct sio_evt {
+	__u32 size;
+	__u32 op; /* SIO_OP_* of the request, or SIO_EV_* */
+	__u32 flags;
+	__s32 error;  /* 0 or -errno */
+	__u64 cookie; /* the request's; 0 for SIO_EV_* */
+	__u64 owner;
+};
+SIO_PORT_SIZE(struct sio_evt, 32);
+
+/* The answer to a request that failed. */
+struct sio_evt_error {
+	struct sio_evt h;
+	char text[SIO_PORT_TEXT]; /* what was wrong and what would be right; NUL-terminated */
+};
+SIO_PORT_SIZE(struct sio_evt_error, 192);
+
+/* The answer to a request that has nothing to tell but success. */
+struct sio_evt_ok {
+	struct sio_evt h;
+};
+
+/* INFO: agree on a version; -EPROTO if none is common. */
+#define SIO_WORLD_ROOM 1
+#define SIO_WORLD_SHIM 2
+#define SIO_WORLD_SIM 3
+struct sio_req_info {
+	struct sio_req h;
+	__u32 version_min, version_max;
+};
+SIO_PORT_SIZE(struct sio_req_info, 40);
+struct sio_evt_info {
+	struct sio_evt h;
+	__u32 version, world, page_size, adapters;
+	__u64 boot_generation; /* counts this host's starts */
+	__u8 boot_id[16];
+	__u64 served; /* bit n: SIO_OP n is served */
+	__u64 ram_total, ram_free;
+};
+SIO_PORT_SIZE(struct sio_evt_info, 96);
+
+/* OWNER_NEW: descriptor 0 of the answer keeps the owner alive. */
+struct sio_req_owner_new {
+	struct sio_req h;
+	__u64 user_cookie; /* comes back in LIST: for adoption by a new daemon */
+	__u32 pid;	   /* for listings; 0: unknown */
+	__u32 reserved2;
+};
+SIO_PORT_SIZE(struct sio_req_owner_new, 48);
+struct sio_evt_owner_new {
+	struct sio_evt h;
+	__u64 id;
+};
+SIO_PORT_SIZE(struct sio_evt_owner_new, 40);
+
+/* OWNER_CLOSE: end the owner named in h.owner, whoever still holds its descriptor. */
+struct sio_req_owner_close {
+	struct sio_req h;
+};
+
+/* LIST: what there is of one kind, in ascending order of id. */
+#define SIO_STATE_LIVE 1
+#define SIO_STATE_QUARANTINED 2
+#define SIO_LIST_MAX 32
+struct sio_list_entry {
+	__u64 id, owner;
+	__u64 cookie;	/* owner: user_cookie; grant, dmamap: the source's or target's id */
+	__u64 address;	/* mem: physical; grant, map: bus address; dmamap: IOVA */
+	__u64 length;
+	__u64 device;	/* dmamap, bar, requester: device id; else 0 */
+	__u32 kind, state, refs, node; /* node: peer of a grant or map */
+};
+SIO_PORT_SIZE(struct sio_list_entry, 64);
+struct sio_req_list {
+	struct sio_req h;
+	__u32 kind, reserved2;
+	__u64 after; /* ids greater than this */
+};
+SIO_PORT_SIZE(struct sio_req_list, 48);
+struct sio_evt_list {
+	struct sio_evt h;
+	__u32 count, more; /* more: there are entries behind the last one */
+	struct sio_list_entry entry[SIO_LIST_MAX];
+};
+SIO_PORT_SIZE(struct sio_evt_list, 2088);
+
+/* ADAPTER: one NTB adapter of this host. -ENODEV: no such index. */
+#define SIO_PROGRAMMED_BY_EXPORTER 1
+#define SIO_PROGRAMMED_BY_IMPORTER 2
+struct sio_req_adapter {
+	struct sio_req h;
+	__u32 index, reserved2;
+};
+SIO_PORT_SIZE(struct sio_req_adapter, 40);
+struct sio_evt_adapter {
+	struct sio_evt h;
+	__u32 index, node, bdf, link_up;
+	__u32 link_width, link_generation;
+	__u32 programmed_by, iommu; /* iommu: 1 translates what comes through this adapter */
+	__u64 window_base, window_size, entry_size, alignment;
+	__u32 entries_total, entries_free;
+	__u32 requesters_total, requesters_free;
+	__u32 dma_bits, mcast_groups;
+};
+SIO_PORT_SIZE(struct sio_evt_adapter, 120);
+
+/* ALLOC: zeroed memory, contiguous for every device. Descriptor 0: to map, offset 0. */
+#define SIO_ALLOC_POOL 1 /* kind: where it comes from; 0: any */
+#define SIO_ALLOC_HUGE 2
+#define SIO_ALLOC_CONTIGUOUS 3
+struct sio_req_alloc {
+	struct sio_req h;
+	__u64 size, align; /* size is rounded up to pages; align 0 or a power of 2 */
+	__u64 highest;	   /* highest address wanted; SIO_PORT_ANY */
+	__u64 near_device; /* device id or 0 */
+	__u32 kind, access;
+};
+SIO_PORT_SIZE(struct sio_req_alloc, 72);
+struct sio_evt_alloc {
+	struct sio_evt h;
+	__u64 id, size, address; /* address: physical */
+};
+SIO_PORT_SIZE(struct sio_evt_alloc, 56);
+
+/* FREE: -EBUSY while a grant or DMA mapping refers to it. */
+struct sio_req_free {
+	struct sio_req h;
+	__u64 id;
+};
+SIO_PORT_SIZE(struct sio_req_free, 40);
+
+/* IMPORT: descriptor 0 of the request becomes memory of this host. */
+#define SIO_IMPORT_MEMFD 1
+#define SIO_IMPORT_HUGETLB 2
+#define SIO_IMPORT_DMABUF 3
+#define SIO_IMPORT_USER_PAGES 4
+struct sio_req_import {
+	struct sio_req h;
+	__u32 kind, access;
+	__u64 offset, length, address;
+};
+SIO_PORT_SIZE(struct sio_req_import, 64);
+struct sio_evt_import {
+	struct sio_evt h;
+	__u64 id, size, address;
+	__u32 pieces, reserved2;
+};
+SIO_PORT_SIZE(struct sio_evt_import, 64);
+
+/*
+ * GRANT: the exporter's half of a window: let @peer_node reach a range of ours that comes in
+ * through @adapter. What the peer needs for its MAP is in the answer.
+ */
+#define SIO_TOKEN 32
+struct sio_req_grant {
+	struct sio_req h;
+	__u32 source_kind, access; /* SIO_KIND_MEM, _BAR, _IRQ, _APERTURE, _ALL_RAM */
+	__u64 source, offset, length;
+	__u32 adapter, peer_node, peer_adapter, reserved2;
+};
+SIO_PORT_SIZE(struct sio_req_grant, 80);
+struct sio_evt_grant {
+	struct sio_evt h;
+	__u64 id, bus_addr, length, generation;
+	__u8 token[SIO_TOKEN];
+};
+SIO_PORT_SIZE(struct sio_evt_grant, 96);
+struct sio_req_ungrant {
+	struct sio_req h;
+	__u64 id;
+};
+SIO_PORT_SIZE(struct sio_req_ungrant, 40);
+
+/*
+ * MAP: the importer's half: look-up-table entries of @adapter that translate to the granted range.
+ * Descriptor 0: to map at @offset for @length; of an interrupt (SIO_MAP_TRIGGER): to write 8 bytes
+ * to. @bus_addr of the answer is the range as this host's own devices address it.
+ * Errors: -ENOSPC no entries left, -EACCES token, -ESTALE generation, -ENETDOWN link,
+ * -EHOSTUNREACH no such peer.
+ */
+#define SIO_MAP_TRIGGER 1
+#define SIO_MAP_READ_ONLY 2
+struct sio_req_map {
+	struct sio_req h;
+	__u32 adapter, peer_node, peer_adapter, caching;
+	__u64 bus_addr, length, generation;
+	__u8 token[SIO_TOKEN];
+};
+SIO_PORT_SIZE(struct sio_req_map, 104);
+struct sio_evt_map {
+	struct sio_evt h;
+	__u64 id, offset, length, bus_addr;
+	__u32 map_flags, caching;
+};
+SIO_PORT_SIZE(struct sio_evt_map, 72);
+/* UNMAP: -EBUSY while a DMA mapping of a local device goes through it. */
+struct sio_req_unmap {
+	struct sio_req h;
+	__u64 id;
+};
+SIO_PORT_SIZE(struct sio_req_unmap, 40);
+
+/* REQUESTER_ADD: let a device send through the adapter's windows. -ENOSPC: table full. */
+#define SIO_REQUESTER_OUT 1
+#define SIO_REQUESTER_IN 2
+struct sio_req_requester_add {
+	struct sio_req h;
+	__u32 adapter, direction;
+	__u64 device; /* device id, or 0: by bdf */
+	__u32 bdf, reserved2;
+};
+SIO_PORT_SIZE(struct sio_req_requester_add, 56);
+struct sio_evt_requester_add {
+	struct sio_evt h;
+	__u64 id;
+	__u32 entry, reserved2;
+};
+SIO_PORT_SIZE(struct sio_evt_requester_add, 48);
+struct sio_req_requester_del {
+	struct sio_req h;
+	__u64 id;
+};
+SIO_PORT_SIZE(struct sio_req_requester_del, 40);
+
+/* DEVICE_LIST: the first device whose id is greater than @after; -ENOENT: none. */
+#define SIO_DEVICE_BARS 6
+struct sio_req_device_list {
+	struct sio_req h;
+	__u64 after;
+};
+SIO_PORT_SIZE(struct sio_req_device_list, 40);
+#define SIO_RESET_FUNCTION 1
+#define SIO_RESET_BUS 2
+struct sio_evt_device {
+	struct sio_evt h;
+	__u64 id, generation, serial;
+	__u64 bar_size[SIO_DEVICE_BARS], bar_addr[SIO_DEVICE_BARS];
+	__u32 bdf, slot, class_code, vendor;
+	__u32 device, subsys_vendor, subsys_device, functions;
+	__u32 msix_count, msix_bar, msix_offset, dma_bits;
+	__u32 iommu_group, iommu_mode, resets, present; /* resets: bit SIO_RESET_* */
+	char name[64];
+};
+SIO_PORT_SIZE(struct sio_evt_device, 280);
+
+/* DEVICE_OPEN: take the device from its other drivers; answered by struct sio_evt_device. */
+#define SIO_DEVICE_FORCE 1 /* h.flags: although it is in use */
+struct sio_req_device_open {
+	struct sio_req h;
+	__u64 device;
+};
+SIO_PORT_SIZE(struct sio_req_device_open, 40);
+struct sio_req_device_close {
+	struct sio_req h;
+	__u64 device;
+};
+SIO_PORT_SIZE(struct sio_req_device_close, 40);
+
+/* RESET: ends every quarantine on the device, as SETTLE of all; live mappings stay. */
+struct sio_req_reset {
+	struct sio_req h;
+	__u64 device;
+	__u32 kind, reserved2;
+};
+SIO_PORT_SIZE(struct sio_req_reset, 48);
+struct sio_evt_reset {
+	struct sio_evt h;
+	__u64 generation;
+	__u64 freed; /* quarantined DMA mappings ended */
+};
+SIO_PORT_SIZE(struct sio_evt_reset, 48);
+
+/* CONFIG: configuration space. Reads of what is not there give all ones. */
+#define SIO_CONFIG_WRITE 1 /* h.flags */
+struct sio_req_config {
+	struct sio_req h;
+	__u64 device;
+	__u32 offset, width, value, mask, timeout_ms, reserved2;
+};
+SIO_PORT_SIZE(struct sio_req_config, 64);
+struct sio_evt_config {
+	struct sio_evt h;
+	__u32 value, reserved2;
+};
+SIO_PORT_SIZE(struct sio_evt_config, 40);
+
+/*
+ * BAR: a range of pages of a BAR as descriptor 0, at @offset of the answer. The range lies within
+ * one purpose (registers, doorbells, interrupt table, memory); -EINVAL if it crosses.
+ * Access READ alone gives the read-only mirror of a register page. Of a register page there is one
+ * writable view at a time: -EBUSY. The interrupt table is refused with -EACCES.
+ */
+#define SIO_BAR_POLLED 1    /* the device looks at this page: WATCH wakes it when it sleeps */
+#define SIO_BAR_MIRROR 2    /* a read-only copy */
+#define SIO_BAR_REGISTERS 4 /* one writable view at a time */
+struct sio_req_bar {
+	struct sio_req h;
+	__u64 device;
+	__u32 bar, access, caching, reserved2;
+	__u64 offset, length;
+};
+SIO_PORT_SIZE(struct sio_req_bar, 72);
+struct sio_evt_bar {
+	struct sio_evt h;
+	__u64 id, offset, length;
+	__u32 bar_flags, reserved2;
+};
+SIO_PORT_SIZE(struct sio_evt_bar, 64);
+struct sio_req_bar_close {
+	struct sio_req h;
+	__u64 id;
+};
+SIO_PORT_SIZE(struct sio_req_bar_close, 40);
+
+/* WATCH: descriptor 0 of the request (userfaultfd, eventfd) wakes the device. */
+struct sio_req_watch {
+	struct sio_req h;
+	__u64 bar, offset, length;
+};
+SIO_PORT_SIZE(struct sio_req_watch, 56);
+
+/*
+ * DMAMAP: make a range reachable for a device; @iova of the answer is the address that the device
+ * uses. Target: SIO_KIND_MEM, _MAP (a window to another host), _BAR (another device), _APERTURE.
+ * A map needs a requester entry for the device. Errors: -ENOSPC, -EINVAL, -ENOENT.
+ */
+#define SIO_DMAMAP_STRICT 1 /* h.flags: flush at unmap before the answer */
+struct sio_req_dmamap {
+	struct sio_req h;
+	__u64 device;
+	__u32 target_kind, access;
+	__u64 target, offset, length;
+	__u64 iova;    /* wanted, or SIO_PORT_ANY */
+	__u64 highest; /* highest address the device can send, or SIO_PORT_ANY */
+};
+SIO_PORT_SIZE(struct sio_req_dmamap, 88);
+struct sio_evt_dmamap {
+	struct sio_evt h;
+	__u64 id, iova, length;
+};
+SIO_PORT_SIZE(struct sio_evt_dmamap, 56);
+/* DMAUNMAP: of a live mapping; -EPERM of a quarantined one (SETTLE ends it). */
+struct sio_req_dmaunmap {
+	struct sio_req h;
+	__u64 id;
+};
+SIO_PORT_SIZE(struct sio_req_dmaunmap, 40);
+
+struct sio_req_iova_reserve {
+	struct sio_req h;
+	__u64 device, base, length;
+};
+SIO_PORT_SIZE(struct sio_req_iova_reserve, 56);
+struct sio_evt_iova_reserve {
+	struct sio_evt h;
+	__u64 id, base;
+};
+SIO_PORT_SIZE(struct sio_evt_iova_reserve, 48);
+struct sio_req_iova_release {
+	struct sio_req h;
+	__u64 id;
+};
+SIO_PORT_SIZE(struct sio_req_iova_release, 40);
+
+/*
+ * IRQ_NEW: an interrupt of this host. Descriptor 0: poll and read it (eventfd semantics).
+ * Descriptor 1: trigger it from this host by writing 8 bytes. Peers: GRANT it and MAP the grant.
+ */
+struct sio_req_irq_new {
+	struct sio_req h;
+};
+struct sio_evt_irq_new {
+	struct sio_evt h;
+	__u64 id;
+};
+SIO_PORT_SIZE(struct sio_evt_irq_new, 40);
+struct sio_req_irq_free {
+	struct sio_req h;
+	__u64 id;
+};
+SIO_PORT_SIZE(struct sio_req_irq_free, 40);
+
+/* VECTOR: what a device's interrupt vector hits: an IRQ of this host, or an address. */
+struct sio_req_vector {
+	struct sio_req h;
+	__u64 device, irq, address;
+	__u32 vector, data, mask, reserved2;
+};
+SIO_PORT_SIZE(struct sio_req_vector, 72);
+
+/*
+ * SETTLE: the word that @device no longer uses what the owner in h.owner had mapped for it (all
+ * ended owners, if h.owner is 0 and SIO_SETTLE_ALL is set). Live owners are not touched.
+ */
+#define SIO_SETTLE_ALL 1
+struct sio_req_settle {
+	struct sio_req h;
+	__u64 device;
+	__u32 reason, reserved2;
+};
+SIO_PORT_SIZE(struct sio_req_settle, 48);
+struct sio_evt_settle {
+	struct sio_evt h;
+	__u64 dmamaps, maps, mems, bytes; /* freed */
+};
+SIO_PORT_SIZE(struct sio_evt_settle, 64);
+
+/* STATUS: descriptor 0 is a read-only page that tells the state of every path. */
+struct sio_req_status {
+	struct sio_req h;
+};
+#define SIO_LINK_DOWN 0
+#define SIO_LINK_UP 1
+#define SIO_STATUS_MAGIC 0x53494f53
+#define SIO_STATUS_PATHS 127
+struct sio_status_path {
+	__u32 adapter, peer_node, peer_adapter;
+	__u32 state;	  /* SIO_LINK_* */
+	__u32 generation; /* counts every change of state */
+	__u32 errors;	  /* transfers lost */
+	__u64 reserved;
+};
+SIO_PORT_SIZE(struct sio_status_path, 32);
+struct sio_status_page {
+	__u32 magic, version, count, reserved;
+	__u64 reserved2[2];
+	struct sio_status_path path[SIO_STATUS_PATHS];
+};
+SIO_PORT_SIZE(struct sio_status_page, 4096);
+struct sio_evt_status {
+	struct sio_evt h;
+	__u64 size;
+};
+SIO_PORT_SIZE(struct sio_evt_status, 40);
+
+struct sio_req_mcast {
+	struct sio_req h;
+	__u32 adapter, group, join, mode;
+	__u32 target_kind, reserved2;
+	__u64 target, offset, length;
+};
+SIO_PORT_SIZE(struct sio_req_mcast, 80);
+struct sio_evt_mcast {
+	struct sio_evt h;
+	__u64 bus_addr;
+};
+SIO_PORT_SIZE(struct sio_evt_mcast, 40);
+
+#define SIO_DMA_VEC 32
+struct sio_dma_vec {
+	__u32 source_kind, target_kind;
+	__u64 source, source_offset, target, target_offset, length;
+};
+SIO_PORT_SIZE(struct sio_dma_vec, 48);
+struct sio_req_dma {
+	struct sio_req h;
+	__u32 adapter, channel, count, reserved2;
+	struct sio_dma_vec vec[SIO_DMA_VEC];
+};
+SIO_PORT_SIZE(struct sio_req_dma, 1584);
+
+/* STATS: named counters of this host (kind 0), an adapter (its index) or a device (its id). */
+#define SIO_COUNTER_NAME 32
+#define SIO_COUNTER_MAX 64
+struct sio_req_stats {
+	struct sio_req h;
+	__u32 kind, reserved2;
+	__u64 id;
+};
+SIO_PORT_SIZE(struct sio_req_stats, 48);
+struct sio_counter {
+	char name[SIO_COUNTER_NAME];
+	__u64 value;
+};
+SIO_PORT_SIZE(struct sio_counter, 40);
+struct sio_evt_stats {
+	struct sio_evt h;
+	__u32 count, reserved2;
+	struct sio_counter counter[SIO_COUNTER_MAX];
+};
+SIO_PORT_SIZE(struct sio_evt_stats, 2600);
+
+/* SHADOW: a borrowed device in the local PCI tree (Device Lending; served later). */
+struct sio_req_shadow {
+	struct sio_req h;
+	__u32 class_code, vendor, device, capabilities;
+	__u64 bar_map[SIO_DEVICE_BARS];
+	__u64 msi_grant, aperture, mailbox;
+};
+SIO_PORT_SIZE(struct sio_req_shadow, 120);
+struct sio_evt_shadow {
+	struct sio_evt h;
+	__u32 slot, reserved2;
+};
+SIO_PORT_SIZE(struct sio_evt_shadow, 40);
+
+/* Events nobody asked for. */
+struct sio_evt_link {
+	struct sio_evt h;
+	__u32 adapter, peer_node, peer_adapter, state; /* state: SIO_LINK_* */
+	__u64 generation;			       /* the peer's boot_generation; 0 when down */
+};
+SIO_PORT_SIZE(struct sio_evt_link, 56);
+#define SIO_FAULT_READ 1
+#define SIO_FAULT_WRITE 2
+#define SIO_FAULT_MSI 3
+struct sio_evt_fault {
+	struct sio_evt h;
+	__u64 device, address, length;
+	__u64 nearest; /* start of the nearest mapping of that device; SIO_PORT_ANY: it has none */
+	__u32 access, node; /* access: SIO_FAULT_*; node: where the transaction ended */
+	char reason[SIO_PORT_TEXT];
+};
+SIO_PORT_SIZE(struct sio_evt_fault, 232);
+struct sio_evt_device_state {
+	struct sio_evt h;
+	__u64 device, generation;
+};
+SIO_PORT_SIZE(struct sio_evt_device_state, 48);
+/* OWNER_GONE: h.owner ended; what stays in quarantine. */
+struct sio_evt_owner_gone {
+	struct sio_evt h;
+	__u64 dmamaps, grants, maps, mems, bytes;
+};
+SIO_PORT_SIZE(struct sio_evt_owner_gone, 72);
+struct sio_evt_owner_end {
+	struct sio_evt h;
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

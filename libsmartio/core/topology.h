@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The cluster as its topology file describes it, checked and completed, and the paths through it.
+ * Pure data and logic; the file is read in libsmartio/topofile.
+ */
+#ifndef CORE_TOPOLOGY_H
+#define CORE_TOPOLOGY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "core/types.h"
+
+enum sio_attach_kind { SIO_ATTACH_NONE, SIO_ATTACH_SWITCH, SIO_ATTACH_LINK };
+
+struct sio_topo_adapter {
+	uint64_t window_base, window_size; /* the aperture in this host's physical map */
+	uint32_t lut_entries;		   /* window_size / lut_entries: an entry, a power of 2 */
+	uint32_t requesters;		   /* requester entries; two belong to the CPUs */
+	uint32_t link_width, link_generation;
+	uint32_t bdf;
+	enum sio_attach_kind attach;
+	unsigned attach_index;		   /* of the switch or of the link */
+};
+
+struct sio_topo_device {
+	char name[SIO_NAME_LEN];	   /* unique in the cluster */
+	char type[SIO_NAME_LEN];	   /* "nvme" */
+	uint32_t bdf, slot;
+	uint32_t fdid;			   /* cluster-wide device id: sio_topology_fdid() */
+	uint64_t bar_base;		   /* where the device's BARs begin in the host's map */
+	uint64_t size;			   /* nvme: bytes of the namespace */
+	uint32_t block_size;		   /* nvme: 512 or 4096 */
+	uint32_t queue_pairs;		   /* nvme: I/O queue pairs */
+	uint32_t queue_entries;		   /* nvme: largest queue */
+	uint32_t dma_bits;		   /* width of addresses the device can send */
+	char serial[24];
+};
+
+struct sio_topo_host {
+	char name[SIO_NAME_LEN];
+	uint32_t node;			   /* multiple of 4, from 4 on */
+	uint64_t ram_base, ram_size;
+	bool iommu;
+	unsigned n_adapters, n_devices;
+	struct sio_topo_adapter adapter[SIO_MAX_ADAPTERS];
+	struct sio_topo_device *device;
+};
+
+struct sio_topo_switch {
+	char name[SIO_NAME_LEN];
+};
+
+struct sio_topology {
+	char name[SIO_NAME_LEN];
+	uint32_t max_payload;		   /* bytes; 256 */
+	uint32_t max_read_request;	   /* bytes; 512 */
+	uint32_t read_completion_boundary; /* bytes; 64 */
+	unsigned n_hosts, n_switches, n_links;
+	struct sio_topo_host *host;	   /* ascending by node */
+	struct sio_topo_switch *sw;
+};
+
+/* One way from a host to another: adapters at both ends, and what lies between. */
+struct sio_path {
+	unsigned adapter, peer_adapter;	   /* indices at the two hosts */
+	unsigned hops;			   /* links crossed: 2 through a switch, 1 back to back */
+};
+
+/* Device number @index of node @node, as the API's device id (fdid). */
+uint32_t sio_topology_fdid(uint32_t node, unsigned index);
+/* Host by node id or name; NULL: none. */
+const struct sio_topo_host *sio_topology_host(const struct sio_topology *t, uint32_t node);
+const struct sio_topo_host *sio_topology_host_by_name(const struct sio_topology *t,
+						      const char *name);
+const struct sio_topo_device *sio_topology_device(const struct sio_topology *t, uint32_t fdid,
+						  const struct sio_topo_host **ret_host);
+/*
+ * Paths between two nodes, fewest hops first, then lowest adapters; at most @max are written.
+ * Return: how many there are; 0: not joined, or the same node.
+ */
+unsigned sio_topology_paths(const struct sio_topology *t, uint32_t from, uint32_t to,
+			    struct sio_path *path, unsigned max);
+/* The first path through local adapter @adapter. Return: 0; -EHOSTUNREACH. */
+int sio_topology_path(const struct sio_topology *t, uint32_t from, unsigned adapter, uint32_t to,
+		      struct sio_path *ret_path);
+/* Frees all that a topology holds; NULL is fine. */
+void sio_topology_free(struct sio_topology *t);
+
+#endif

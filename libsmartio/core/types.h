@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Addresses belong to domains: a struct says whose an address is, so mixing does not compile. */
+#ifndef CORE_TYPES_H
+#define CORE_TYPES_H
+
+#include <stdint.h>
+
+#define SIO_PAGE_SIZE 4096u
+#define SIO_MAX_HOSTS 60
+#define SIO_MAX_ADAPTERS 4
+#define SIO_NAME_LEN 32
+
+/* As the buses of node @node address it: what a grant hands to a peer. */
+struct sio_bus_addr {
+	uint32_t node;
+	uint64_t addr;
+};
+
+/* As one device addresses it: what is put into its queues. */
+struct sio_dev_addr {
+	uint64_t addr;
+};
+
+/* In the physical address map of node @node. */
+struct sio_phys_addr {
+	uint32_t node;
+	uint64_t addr;
+};
+
+#endif

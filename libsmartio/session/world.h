@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How the library reaches the world. libsmartio/session/world_live.c fills the table with system
+ * calls and threads, the simulator with coroutines and virtual time. Nothing else in session/ and
+ * sisci/ makes a system call, reads a clock or starts a thread.
+ *
+ * Calls that fail return -errno. Deadlines are absolute, in nanoseconds of now(); SIO_FOREVER waits
+ * without end, 0 only looks.
+ */
+#ifndef SESSION_WORLD_H
+#define SESSION_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define SIO_FOREVER UINT64_MAX
+#define SIO_PROT_READ 1
+#define SIO_PROT_WRITE 2
+
+struct sio_world_lock;	 /* a mutex with one condition beside it */
+struct sio_world_thread;
+
+struct sio_poll {
+	int fd;
+	bool readable; /* out: something to read, or the other end is gone */
+};
+
+struct sio_world {
+	/* Connect to this process's smartiod: -ENOENT none set up, -ECONNREFUSED not running. */
+	int (*connect)(struct sio_world *w);
+	/* One packet with descriptors. send never blocks on a peer that reads. */
+	ssize_t (*send)(struct sio_world *w, int fd, const void *buf, size_t len, const int *fds,
+			unsigned n_fds);
+	/* Waits until @deadline: -ETIMEDOUT; 0: the other end is gone. Descriptors: CLOEXEC. */
+	ssize_t (*recv)(struct sio_world *w, int fd, void *buf, size_t len, int *fds,
+			unsigned max_fds, unsigned *ret_fds, uint64_t deadline);
+	/* Return: how many are readable; 0: deadline. */
+	int (*poll)(struct sio_world *w, struct sio_poll *p, unsigned n, uint64_t deadline);
+	void (*close)(struct sio_world *w, int fd);
+	/* A fresh event descriptor (eventfd semantics), its write and its read (-EAGAIN: none). */
+	int (*event_new)(struct sio_world *w);
+	int (*event_write)(struct sio_world *w, int fd);
+	int (*event_read)(struct sio_world *w, int fd, uint64_t *ret_count);
+
+	/* Address space. reserve: inaccessible pages; map and map_ones replace pages in place. */
+	int (*reserve)(struct sio_world *w, void *hint, bool fixed, size_t len, void **ret);
+	int (*map)(struct sio_world *w, void *at, size_t len, int prot, int fd, uint64_t offset);
+	/* Pages that read as all ones; a store goes to a private page. */
+	int (*map_ones)(struct sio_world *w, void *at, size_t len);
+	void (*unmap)(struct sio_world *w, void *at, size_t len);
+
+	uint64_t (*now)(struct sio_world *w);
+	uint64_t (*random)(struct sio_world *w);
+	void (*yield)(struct sio_world *w);
+	uint32_t (*pid)(struct sio_world *w);
+	void (*log)(struct sio_world *w, const char *text);
+
+	int (*thread_start)(struct sio_world *w, void (*fn)(void *), void *arg,
+			    struct sio_world_thread **ret);
+	void (*thread_join)(struct sio_world *w, struct sio_world_thread *t);
+	bool (*thread_is_self)(struct sio_world *w, struct sio_world_thread *t);
+
+	int (*lock_new)(struct sio_world *w, struct sio_world_lock **ret);
+	void (*lock_free)(struct sio_world *w, struct sio_world_lock *l);
+	void (*lock)(struct sio_world *w, struct sio_world_lock *l);
+	void (*unlock)(struct sio_world *w, struct sio_world_lock *l);
+	/* With the lock held: release, wait for wake_all or @deadline (-ETIMEDOUT), take it again. */
+	int (*wait)(struct sio_world *w, struct sio_world_lock *l, uint64_t deadline);
+	void (*wake_all)(struct sio_world *w, struct sio_world_lock *l);
+};
+
+/*
+ * The world of the calling process, and one pointer of the library's in it (its global state).
+ * Live: one of each, static. Simulator: those of the running coroutine's process.
+ */
+struct sio_world *sio_world_current(void);
+void **sio_world_library(struct sio_world *w);
+
+#endif

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Library <-> its host's smartiod. A request SIO_MSG_x is struct sio_msg_x; its reply has the same
+ * type and id and is struct sio_rep_x, or struct sio_msg (bare success) where none is declared, or
+ * struct sio_msg_error. Flags and constants inside are the API's (sisci_api.h values).
+ *
+ * Errors (errno, one meaning each; libsmartio/sisci/error.c turns them into SCI_ERR_*):
+ *   EINVAL parameter  EBUSY in use  ENOENT no such segment or interrupt number  EEXIST id taken
+ *   ENXIO no such adapter  EHOSTUNREACH no such node  ENETDOWN link down  ETIMEDOUT peer silent
+ *   ENODEV no such device id  EACCES exclusively held / not allowed  EPERM wrong state
+ *   ENOSPC hardware resources (window, table, device memory)  ENOMEM memory of the host
+ *   ERANGE offset or size outside  EOPNOTSUPP not supported  EPROTO version or malformed message
+ *   ECONNREFUSED refused by the peer  ENOTCONN not connected  ECONNRESET object lost
+ *   EMFILE descriptors or a per-client limit exhausted  EBADF no such handle
+ *
+ * Handles are the daemon's numbers for one client's objects: never 0, never used again on one
+ * connection.
+ */
+#ifndef WIRE_CLIENT_H
+#define WIRE_CLIENT_H
+
+#include "wire/wire.h"
+
+#define SIO_CLIENT_VERSION 1
+
+enum {
+	SIO_MSG_HELLO = 1,
+	SIO_MSG_ADAPTER,
+	SIO_MSG_NODE_PROBE,
+	SIO_MSG_SEG_CREATE = 16,
+	SIO_MSG_SEG_PREPARE,
+	SIO_MSG_SEG_AVAILABLE,
+	SIO_MSG_SEG_UNAVAILABLE,
+	SIO_MSG_SEG_REMOVE,
+	SIO_MSG_SEG_CONNECT,
+	SIO_MSG_SEG_DISCONNECT,
+	SIO_MSG_SEG_MAP,
+	SIO_MSG_SEG_UNMAP,
+	SIO_MSG_DINT_CREATE = 32,
+	SIO_MSG_DINT_REMOVE,
+	SIO_MSG_DINT_CONNECT,
+	SIO_MSG_DINT_DISCONNECT,
+	SIO_MSG_DINT_RING_FREE,
+	SIO_MSG_DEV_LIST = 48,
+	SIO_MSG_DEV_BORROW,
+	SIO_MSG_DEV_RETURN,
+	SIO_MSG_DEV_RELEASE_EXCLUSIVE,
+	SIO_MSG_DEV_SEG_CREATE,
+	SIO_MSG_DEV_SEG_CONNECT,
+	SIO_MSG_DMA_MAP,
+	SIO_MSG_DMA_UNMAP,
+	SIO_MSG_DEV_SETTLED,
+	SIO_MSG_DEV_RESET,
+	SIO_MSG_LIST = 64, /* the tool's: rows of one kind */
+	SIO_MSG_STATS,
+};
+
+enum {
+	SIO_EVM_SEGMENT_LOCAL = 256, /* something happened to a segment of ours */
+	SIO_EVM_SEGMENT_REMOTE,	     /* ... to a segment that we are connected to */
+	SIO_EVM_DINT_RING,	     /* a sender connected: descriptor 0 is its ring */
+	SIO_EVM_DINT_RING_END,	     /* a sender is gone: drain its ring, then DINT_RING_FREE */
+	SIO_EVM_DEVICE,		     /* something happened to a borrowed device */
+};
+
+/* First message. Reply: descriptor 0 the owner (keep it open), 1 the status page. */
+enum { SIO_CLIENT_LIBRARY = 1, SIO_CLIENT_TOOL, SIO_CLIENT_KEEPER };
+struct sio_msg_hello {
+	struct sio_msg h;
+	sio_le32 version_min, version_max;
+	sio_le32 pid, kind; /* tools and keepers own nothing and get no descriptors */
+};
+SIO_WIRE_SIZE(struct sio_msg_hello, 32);
+struct sio_rep_hello {
+	struct sio_msg h;
+	sio_le32 version, node, n_adapters, world;
+	sio_le64 client, owner, boot_generation;
+	uint8_t boot_id[16];
+	char host[32], cluster[32];
+};
+SIO_WIRE_SIZE(struct sio_rep_hello, 136);
+
+/* Adapter @adapter of this host: for SCIGetLocalNodeId and SCI_Q_ADAPTER. ENXIO. */
+struct sio_msg_adapter {
+	struct sio_msg h;
+	sio_le32 adapter, reserved;
+};
+SIO_WIRE_SIZE(struct sio_msg_adapter, 24);
+struct sio_rep_adapter {
+	struct sio_msg h;
+	sio_le32 node, bdf, link_up, link_width, link_generation, dma_bits;
+	sio_le32 entries_total, entries_free, requesters_total, requesters_free;
+	sio_le32 mcast_groups, reserved;
+	sio_le64 window_size, entry_size;
+};
+SIO_WIRE_SIZE(struct sio_rep_adapter, 80);
+
+/* Success: the node answers. EHOSTUNREACH, ENETDOWN, ETIMEDOUT. */
+struct sio_msg_node_probe {
+	struct sio_msg h;
+	sio_le32 adapter, node;
+};
+SIO_WIRE_SIZE(struct sio_msg_node_probe, 24);
+
+/* Local segments. Reply descriptor 0: the memory (none for an EMPTY segment). */
+struct sio_msg_seg_create {
+	struct sio_msg h;
+	sio_le32 segment_id, flags; /* AUTO_ID: first free id from segment_id on */
+	sio_le64 bytes;
+};
+SIO_WIRE_SIZE(struct sio_msg_seg_create, 32);
+struct sio_rep_seg_create {
+	struct sio_msg h;
+	sio_le32 handle, segment_id;
+	sio_le64 bytes, phys_addr; /* bytes: rounded up to pages */
+};
+SIO_WIRE_SIZE(struct sio_rep_seg_create, 40);
+/* PREPARE, AVAILABLE, UNAVAILABLE. */
+struct sio_msg_seg_adapter {
+	struct sio_msg h;
+	sio_le32 handle, adapter, flags, reserved;
+};
+SIO_WIRE_SIZE(struct sio_msg_seg_adapter, 32);
+/* SEG_REMOVE, and every other message that has a handle and flags alone. */
+struct sio_msg_handle {
+	struct sio_msg h;
+	sio_le32 handle, flags;
+};
+SIO_WIRE_SIZE(struct sio_msg_handle, 24);
+
+struct sio_msg_seg_connect {
+	struct sio_msg h;
+	sio_le32 node, segment_id, adapter, flags;
+};
+SIO_WIRE_SIZE(struct sio_msg_seg_connect, 32);
+struct sio_rep_seg_connect { /* also DEV_SEG_CONNECT */
+	struct sio_msg h;
+	sio_le32 handle, node, segment_id, reserved;
+	sio_le64 bytes;
+};
+SIO_WIRE_SIZE(struct sio_rep_seg_connect, 40);
+
+/*
+ * Map a connected segment (or BAR). The pieces cover what may be reached, ascending; what lies
+ * between them, and pieces without access, read as all ones. Piece i uses descriptor fd_index.
+ */
+#define SIO_MAP_PIECES 16
+struct sio_msg_seg_map {
+	struct sio_msg h;
+	sio_le32 handle, flags; /* SCI_FLAG_READONLY_MAP, _IO_MAP_IOSPACE */
+	sio_le64 offset, bytes;
+};
+SIO_WIRE_SIZE(struct sio_msg_seg_map, 40);
+struct sio_wire_piece {
+	sio_le64 offset, bytes;	  /* in the segment */
+	sio_le64 fd_offset;
+	sio_le32 fd_index, access; /* SIO_ACCESS_* */
+	sio_le32 bar_id_lo, flags; /* flags: SIO_BAR_* where the piece is of a BAR */
+};
+SIO_WIRE_SIZE(struct sio_wire_piece, 40);
+struct sio_rep_seg_map {
+	struct sio_msg h;
+	sio_le32 map, n_pieces;
+	struct sio_wire_piece piece[SIO_MAP_PIECES];
+};
+SIO_WIRE_SIZE(struct sio_rep_seg_map, 664);
+/* SEG_UNMAP: struct sio_msg_handle with the map. SEG_DISCONNECT: with the segment. */
+
+/*
+ * Data interrupts. The receiver's reply: descriptor 0 to poll and read (eventfd semantics). Each
+ * sender has a ring in the receiver's memory (libsmartio/wire/ring.h).
+ */
+struct sio_msg_dint_create {
+	struct sio_msg h;
+	sio_le32 adapter, number, flags, reserved;
+};
+SIO_WIRE_SIZE(struct sio_msg_dint_create, 32);
+struct sio_rep_dint_create {
+	struct sio_msg h;
+	sio_le32 handle, number;
+};
+SIO_WIRE_SIZE(struct sio_rep_dint_create, 24);
+struct sio_msg_dint_connect {
+	struct sio_msg h;
+	sio_le32 node, adapter, number, flags;
+};
+SIO_WIRE_SIZE(struct sio_msg_dint_connect, 32);
+/* Reply: descriptor 0 the ring at fd_offset, 1 the trigger (write 8 bytes). */
+struct sio_rep_dint_connect {
+	struct sio_msg h;
+	sio_le32 handle, reserved;
+	sio_le64 fd_offset, bytes;
+};
+SIO_WIRE_SIZE(struct sio_rep_dint_connect, 40);
+struct sio_msg_dint_ring_free {
+	struct sio_msg h;
+	sio_le32 handle, ring;
+};
+SIO_WIRE_SIZE(struct sio_msg_dint_ring_free, 24);
+
+/* Devices: the first one with fdid > after; ENODEV: none left. */
+struct sio_msg_dev_list {
+	struct sio_msg h;
+	sio_le32 after, reserved;
+};
+SIO_WIRE_SIZE(struct sio_msg_dev_list, 24);
+struct sio_rep_dev_list {
+	struct sio_msg h;
+	sio_le32 fdid, node, adapter, slot; /* adapter: of this host, the way there */
+	sio_le32 class_code, vendor, device, subsys_vendor, subsys_device, bdf;
+	sio_le32 borrowers, exclusive, quarantined, generation;
+	sio_le64 serial, bar_size[6];
+	char name[64];
+};
+SIO_WIRE_SIZE(struct sio_rep_dev_list, 192);
+
+struct sio_msg_dev_borrow {
+	struct sio_msg h;
+	sio_le32 fdid, flags;
+};
+SIO_WIRE_SIZE(struct sio_msg_dev_borrow, 24);
+struct sio_rep_dev_borrow {
+	struct sio_msg h;
+	sio_le32 handle, generation;
+	sio_le64 borrower; /* the lender's number for this borrow; never used again */
+	struct sio_rep_dev_list info;
+};
+SIO_WIRE_SIZE(struct sio_rep_dev_borrow, 224);
+
+struct sio_msg_dev_seg_create {
+	struct sio_msg h;
+	sio_le32 device, segment_id;
+	sio_le64 bytes;
+	sio_le32 memtype, hints, flags, reserved;
+};
+SIO_WIRE_SIZE(struct sio_msg_dev_seg_create, 48);
+struct sio_msg_dev_seg_connect {
+	struct sio_msg h;
+	sio_le32 device, segment_id, memtype, flags;
+};
+SIO_WIRE_SIZE(struct sio_msg_dev_seg_connect, 32);
+
+/* Map [offset, offset+bytes) of a local or connected segment for a device. */
+struct sio_msg_dma_map {
+	struct sio_msg h;
+	sio_le32 device, segment, remote, adapter; /* remote: 1: segment is of SEG_CONNECT */
+	sio_le64 offset, bytes;
+	sio_le32 flags, reserved;
+};
+SIO_WIRE_SIZE(struct sio_msg_dma_map, 56);
+struct sio_rep_dma_map {
+	struct sio_msg h;
+	sio_le32 map, reserved;
+	sio_le64 ioaddr, bytes;
+};
+SIO_WIRE_SIZE(struct sio_rep_dma_map, 40);
+
+/* The holder of a device's registers says that it no longer uses what @borrower had mapped. */
+#define SIO_BORROWER_ALL (~0ULL)
+struct sio_msg_dev_settled {
+	struct sio_msg h;
+	sio_le32 device, reason;
+	sio_le64 borrower;
+};
+SIO_WIRE_SIZE(struct sio_msg_dev_settled, 32);
+
+/* Events. */
+struct sio_evm_segment {
+	struct sio_msg h;
+	sio_le32 handle, reason; /* SCI_CB_* */
+	sio_le32 node, adapter;
+	sio_le32 lost, reserved; /* lost: 1: replace the mappings by pages of ones */
+};
+SIO_WIRE_SIZE(struct sio_evm_segment, 40);
+struct sio_evm_dint_ring { /* DINT_RING and DINT_RING_END */
+	struct sio_msg h;
+	sio_le32 handle, ring, node, reserved;
+	sio_le64 fd_offset, bytes;
+};
+SIO_WIRE_SIZE(struct sio_evm_dint_ring, 48);
+enum {
+	SIO_DEVICE_EV_BORROWER_GONE = 1, /* to who holds the registers: settle @borrower */
+	SIO_DEVICE_EV_RESET,		 /* @generation is new: queues made before are gone */
+	SIO_DEVICE_EV_LOST,		 /* the device or its host is gone for good */
+};
+struct sio_evm_device {
+	struct sio_msg h;
+	sio_le32 handle, event, generation, reserved;
+	sio_le64 borrower;
+};
+SIO_WIRE_SIZE(struct sio_evm_device, 40);
+
+/* LIST: rows for listings and the audit; kinds with SIO_LIST_PORT + SIO_KIND_* come from the port. */
+enum {
+	SIO_LIST_NODES = 1,
+	SIO_LIST_SEGMENTS,
+	SIO_LIST_CLIENTS,
+	SIO_LIST_CONNECTIONS,
+	SIO_LIST_BORROWS,
+	SIO_LIST_DMA_MAPS,
+	SIO_LIST_DINTS,
+	SIO_LIST_PORT = 64,
+};
+#define SIO_ROW_LIVE 1
+#define SIO_ROW_QUARANTINED 2
+#define SIO_ROW_AVAILABLE 4
+#define SIO_ROW_UP 8
+#define SIO_ROW_EXCLUSIVE 16
+#define SIO_ROW_REGISTERS 32
+struct sio_msg_list {
+	struct sio_msg h;
+	sio_le32 kind, reserved;
+	sio_le64 after; /* rows with key greater than this */
+};
+SIO_WIRE_SIZE(struct sio_msg_list, 32);
+struct sio_wire_row {
+	sio_le64 key, owner, bytes, address;
+	sio_le32 id, node, refs, flags, pid, reserved;
+	char name[40];
+};
+SIO_WIRE_SIZE(struct sio_wire_row, 96);
+#define SIO_LIST_ROWS 64
+struct sio_rep_list {
+	struct sio_msg h;
+	sio_le32 count, more;
+	struct sio_wire_row row[SIO_LIST_ROWS];
+};
+SIO_WIRE_SIZE(struct sio_rep_list, 6168);
+
+/* STATS: kind 0 the daemon's own counters, 1 the port's of host, 2 adapter id, 3 device fdid. */
+struct sio_msg_stats {
+	struct sio_msg h;
+	sio_le32 kind, id;
+};
+SIO_WIRE_SIZE(struct sio_msg_stats, 24);
+struct sio_wire_counter {
+	char name[32];
+	sio_le64 value;
+};
+SIO_WIRE_SIZE(struct sio_wire_counter, 40);
+struct sio_rep_stats {
+	struct sio_msg h;
+	sio_le32 count, reserved;
+	struct sio_wire_counter counter[64];
+};
+SIO_WIRE_SIZE(struct sio_rep_stats, 2584);
+
+#endif
