@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The two commands of the README, and a few for those who work on SmartIO. meson does the building.
+.PHONY: all demo check soak lint install clean
+
+all:
+	@sh tools/build/deps.sh demo
+	@test -f build/plain/build.ninja || meson setup build/plain >/dev/null
+	@ninja -C build/plain
+
+# Build, then the main job: three hosts share one NVMe drive with a fourth one's manager.
+demo:
+	@sh tools/build/deps.sh demo
+	@mkdir -p build
+	@test -f build/plain/build.ninja || meson setup build/plain >build/plain.log || { cat build/plain.log; false; }
+	@echo "building (log in build/plain.log)"
+	@ninja -C build/plain >build/plain.log || { cat build/plain.log; false; }
+	@python3 examples/demo.py --build build/plain
+
+# All builds, all tests; ends with "N passed, N failed, N skipped".
+check:
+	@sh tools/build/deps.sh check
+	@bash tools/build/check.sh
+
+# Long runs of what `make check` does briefly.
+soak:
+	@sh tools/build/deps.sh check
+	@bash tools/build/soak.sh
+
+install: all
+	@meson install -C build/plain
+
+clean:
+	rm -rf build

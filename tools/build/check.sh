@@ -1,0 +1,91 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# All builds and all tests, each stage with its time. Last line: "N passed, N failed, N skipped".
+# A stage that cannot be built counts as one failure; the others still run.
+set -u
+cd "$(dirname "$0")/../.."
+
+passed=0 failed=0 skipped=0
+begin=$SECONDS
+
+stage() { # NAME COMMAND...
+	local name=$1 start=$SECONDS rc
+	shift
+	printf '== %s\n' "$name"
+	"$@"
+	rc=$?
+	printf '== %s: %s, %d s\n' "$name" "$([ $rc = 0 ] && echo done || echo FAILED)" $((SECONDS - start))
+	return $rc
+}
+
+build() { # DIR COMPILER MESON-OPTION...
+	local dir=build/$1 compiler=$2 log=build/$1.log
+	shift 2
+	mkdir -p build
+	if [ ! -f "$dir/build.ninja" ]; then
+		rm -rf "$dir"
+		CC=$compiler CXX=$([ "$compiler" = clang ] && echo clang++ || echo g++) \
+			meson setup "$dir" "$@" >"$log" 2>&1 || { cat "$log"; return 1; }
+	fi
+	ninja -C "$dir" >"$log" 2>&1 || { tail -n 60 "$log"; return 1; }
+	if grep -q 'warning:' "$log"; then
+		grep -A5 'warning:' "$log"
+		return 1
+	fi
+}
+
+count() { # DIR: adds up what meson's log says
+	local p f s
+	read -r p f s < <(python3 - "$1/meson-logs/testlog.json" <<'PY'
+import json, sys
+n = {"p": 0, "f": 0, "s": 0}
+for line in open(sys.argv[1]):
+    r = json.loads(line)
+    kind = {"OK": "p", "EXPECTEDFAIL": "p", "SKIP": "s"}.get(r["result"], "f")
+    n[kind] += 1
+    if kind == "s":
+        print("skipped:", r["name"], (r.get("stdout") or "").strip().splitlines()[-1:], file=sys.stderr)
+print(n["p"], n["f"], n["s"])
+PY
+	)
+	passed=$((passed + ${p:-0})) failed=$((failed + ${f:-1})) skipped=$((skipped + ${s:-0}))
+	[ "${f:-1}" = 0 ]
+}
+
+tests() { # DIR MESON-TEST-OPTION...
+	local dir=build/$1
+	shift
+	rm -f "$dir/meson-logs/testlog.json"
+	$wrap meson test -C "$dir" --no-rebuild --print-errorlogs -q "$@"
+	count "$dir"
+}
+
+must() { "$@" || failed=$((failed + 1)); }
+
+export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1:strict_string_checks=1
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+# Kernels with much randomness in mmap and gcc's TSan do not agree.
+no_aslr= wrap=
+setarch -R true 2>/dev/null && no_aslr='setarch -R'
+
+if stage 'build with gcc' build plain gcc; then
+	stage 'tests, plain build' tests plain
+else
+	failed=$((failed + 1))
+fi
+must stage 'build with clang' build clang clang
+if stage 'build with ASan and UBSan' build asan gcc -Db_sanitize=address,undefined -Db_lundef=false; then
+	stage 'tests under ASan and UBSan' tests asan --no-suite plain-only
+else
+	failed=$((failed + 1))
+fi
+if stage 'build with TSan' build tsan gcc -Db_sanitize=thread -Db_lundef=false; then
+	wrap=$no_aslr stage 'threaded tests under TSan' tests tsan --suite threads
+else
+	failed=$((failed + 1))
+fi
+
+printf '== all stages: %d s\n' $((SECONDS - begin))
+printf '%d passed, %d failed, %d skipped\n' $passed $failed $skipped
+[ $failed = 0 ]
