@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The main job, shown: five hosts, one NVMe drive, three clients that share it.
+
+usage: demo.py --build DIR
+
+Brings up the cluster of examples/demo.yaml in a folder of its own, runs the drive's manager on one
+host and clients on three others, and takes everything down again, whatever happens.
+"""
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CLIENTS = ["client1", "client2", "client3"]
+RANGE = 128 << 20  # bytes of the drive that each client owns
+ROUNDS = 7
+IOS = 20000
+
+
+def say(text):
+    print(text, flush=True)
+
+
+class Step:
+    """A line that says what is done, then how long it took."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def __enter__(self):
+        print(f"  {self.text} ... ", end="", flush=True)
+        self.start = time.monotonic()
+        self.note = "done"
+        return self
+
+    def __exit__(self, kind, value, trace):
+        say("FAILED" if kind else f"{self.note} ({time.monotonic() - self.start:.1f} s)")
+
+
+class Failed(Exception):
+    pass
+
+
+class Cluster:
+    def __init__(self, build):
+        self.bin = {
+            "smartio": os.path.join(build, "tools", "smartio"),
+            "nvme": os.path.join(build, "drivers", "nvme-user", "smartio-nvme"),
+        }
+        for path in self.bin.values():
+            if not os.access(path, os.X_OK):
+                raise Failed(f"{path} is not built")
+        self.dir = tempfile.mkdtemp(prefix="sio-demo-")
+        self.state = os.path.join(self.dir, "state")
+        self.children = []
+
+    def smartio(self, *args, check=True):
+        done = subprocess.run([self.bin["smartio"], "--state", self.state, *args],
+                              capture_output=True, text=True)
+        if check and done.returncode != 0:
+            raise Failed(f"smartio {' '.join(args)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def start(self, node, *args, **more):
+        """A program on a host; dies with it."""
+        child = subprocess.Popen([self.bin["smartio"], "--state", self.state, "run", "-n", node,
+                                  "--", self.bin["nvme"], *args],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+        child.what = f"{node}: smartio-nvme {' '.join(args)}"
+        self.children.append(child)
+        return child
+
+    def finish(self, child):
+        out, err = child.communicate()
+        self.children.remove(child)
+        if child.returncode != 0:
+            raise Failed(f"{child.what}: exit {child.returncode}: {err.strip()}")
+        return out
+
+    def run(self, node, *args):
+        return self.finish(self.start(node, *args))
+
+    def counters(self):
+        """What the fabric counted at the drive's port."""
+        for device in json.loads(self.smartio("stats", "--json"))["devices"]:
+            if device["name"] == "nvme0":
+                return device["counters"]
+        raise Failed("smartio stats does not know nvme0")
+
+    def down(self):
+        for child in self.children:
+            child.send_signal(signal.SIGTERM)
+        for child in self.children:
+            try:
+                child.communicate(timeout=10)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.communicate()
+        if os.path.isdir(self.state):
+            self.smartio("cluster", "down", check=False)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def sha256(path):
+    digest = hashlib.sha256()
+    with open(path, "rb") as f:
+        for chunk in iter(lambda: f.read(1 << 20), b""):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def real_files():
+    """Three different files of this machine, 20 MB or more each: the compiler's own binaries first."""
+    found = []
+    names = [subprocess.run(["gcc", f"-print-prog-name={n}"], capture_output=True,
+                            text=True).stdout.strip() for n in ("cc1", "cc1plus", "lto1")]
+    for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib", "/usr/bin"):
+        if os.path.isdir(folder):
+            names += [os.path.join(folder, n) for n in sorted(os.listdir(folder))]
+    for name in names:
+        real = os.path.realpath(name)
+        if os.path.isfile(real) and os.access(real, os.R_OK) and real not in found:
+            if 20e6 <= os.path.getsize(real) <= RANGE:
+                found.append(real)
+        if len(found) == 3:
+            return found
+    raise Failed("this machine has no three files of 20 MB or more")
+
+
+def copy_files(c, files):
+    with Step("three clients copy a file each to the drive, all at once") as step:
+        start = time.monotonic()
+        jobs = [c.start(n, "copy-in", "nvme0", f, "--offset", str(i * RANGE))
+                for i, (n, f) in enumerate(zip(CLIENTS, files))]
+        for job in jobs:
+            c.finish(job)
+        total = sum(os.path.getsize(f) for f in files)
+        step.note = f"{total / 1e6:.0f} MB, {total / 1e6 / (time.monotonic() - start):.0f} MB/s"
+    with Step("each reads back another one's file") as step:
+        jobs = []
+        for i, node in enumerate(CLIENTS):
+            j = (i + 1) % len(CLIENTS)
+            out = os.path.join(c.dir, f"out{j}")
+            jobs.append(c.start(node, "copy-out", "nvme0", out, "--offset", str(j * RANGE),
+                                "--length", str(os.path.getsize(files[j]))))
+        for job in jobs:
+            c.finish(job)
+    for i, name in enumerate(files):
+        want, got = sha256(name), sha256(os.path.join(c.dir, f"out{i}"))
+        os.unlink(os.path.join(c.dir, f"out{i}"))
+        say(f"    {got[:16]}  {'=' if got == want else '!='}  {name}")
+        if got != want:
+            raise Failed(f"{name}: SHA-256 differs")
+
+
+def kill_one(c):
+    with Step("one client is killed in the middle of I/O, two go on") as step:
+        victim = c.start("client1", "bench", "nvme0", "--seconds", "30", "--depth", "16",
+                         "--size", "4K", "--progress")
+        others = [c.start(n, "bench", "nvme0", "--seconds", "2", "--depth", "16", "--size", "4K",
+                          "--offset", str(i * RANGE), "--length", str(RANGE), "--json")
+                  for i, n in enumerate(CLIENTS) if i > 0]
+        victim.stderr.readline()  # I/O is running
+        victim.kill()
+        victim.communicate()
+        c.children.remove(victim)
+        results = [json.loads(c.finish(o)) for o in others]
+        step.note = "no error: " + ", ".join(f"{r['completed']} I/Os" for r in results)
+    with Step("its queues are deleted, then its windows, then its memory"):
+        deadline = time.monotonic() + 10
+        while any(s["quarantined"] for s in json.loads(c.smartio("segment", "list", "--json"))):
+            if time.monotonic() > deadline:
+                raise Failed("something stays in quarantine")
+            time.sleep(0.05)
+
+
+def latency(c):
+    """Local and remote in turns; percentiles measured, transactions counted by the fabric."""
+    nodes = {"lender": "on the lender", "client1": "across the switch"}
+    results = {n: [] for n in nodes}
+    counted = {n: {} for n in nodes}
+    with Step(f"4 KiB random reads, depth 1, {ROUNDS} rounds of {IOS} each, in turns"):
+        for _ in range(ROUNDS):
+            for node in nodes:
+                out = json.loads(c.run(node, "bench", "nvme0", "--count", str(IOS), "--depth", "1",
+                                       "--size", "4K", "--random", "--read", "--json",
+                                       "--counters"))
+                results[node].append(out)
+                for name, value in out["fabric"].items():
+                    counted[node][name] = counted[node].get(name, 0) + value
+    say("    client             median     p99    p99.9   of software, measured; no PCIe in it")
+    for node, where in nodes.items():
+        p = {k: statistics.median(r["latency_ns"][k] for r in results[node])
+             for k in ("p50", "p99", "p99.9")}
+        say(f"    {where:<18} {p['p50'] / 1e3:5.2f} us {p['p99'] / 1e3:6.2f} us "
+            f"{p['p99.9'] / 1e3:6.2f} us")
+    say("    client             read requests  completions  writes   bytes written   per I/O, counted"
+        " at the drive's port")
+    for node, where in nodes.items():
+        n = ROUNDS * IOS
+        f = counted[node]
+        say(f"    {where:<18} {f['rd_req'] / n:13.3f} {f['rd_cpl'] / n:12.3f} "
+            f"{f['wr_tlp'] / n:7.3f} {f['wr_bytes'] / n:15.1f}")
+
+
+def demo(c):
+    start = time.monotonic()
+    with Step("five hosts, an NTB each, a switch, one NVMe drive"):
+        c.smartio("cluster", "up", os.path.join(HERE, "demo.yaml"))
+    say("")
+    say(c.smartio("topology").rstrip("\n"))
+    say("")
+    with Step("host 'manager' resets the lender's drive and serves clients"):
+        manager = c.start("manager", "manager", "nvme0")
+        if "ready" not in manager.stdout.readline():
+            c.finish(manager)
+            raise Failed("the manager ended")
+    copy_files(c, real_files())
+    kill_one(c)
+    latency(c)
+    with Step("audit: daemons, machine room and system agree"):
+        c.smartio("doctor", "--audit")
+    say(f"\nAll of it worked, in {time.monotonic() - start:.0f} s.")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--build", required=True, metavar="DIR", help="the build folder")
+    build = os.path.abspath(parser.parse_args().build)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    cluster = None
+    try:
+        cluster = Cluster(build)
+        demo(cluster)
+    except Failed as e:
+        sys.exit(f"demo: {e}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    finally:
+        if cluster:
+            cluster.down()
+
+
+if __name__ == "__main__":
+    main()
