@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "live_file.h"
+
+#define LIVE_BACKLOG 128
+
+/* A file that was removed between open() and flock() protects nothing. */
+static int lock_file(int fd, const char *path)
+{
+	struct stat ours, there;
+
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	if (fstat(fd, &ours) < 0)
+		return -errno;
+	if (stat(path, &there) < 0)
+		return errno == ENOENT ? -EAGAIN : -errno;
+	return ours.st_ino == there.st_ino && ours.st_dev == there.st_dev ? 0 : -EAGAIN;
+}
+
+static int write_pid(int fd)
+{
+	char text[32];
+	int len = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+
+	if (ftruncate(fd, 0) < 0)
+		return -errno;
+	if (pwrite(fd, text, (size_t)len, 0) != len)
+		return errno ? -errno : -EIO;
+	return 0;
+}
+
+int live_pid_file(const char *path, int *ret_fd, struct sio_err *reterr)
+{
+	int fd, r;
+
+	do {
+		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (fd < 0)
+			return sio_fail(reterr, -errno, "%s: %s", path, strerror(errno));
+		r = lock_file(fd, path);
+		if (r < 0)
+			close(fd);
+	} while (r == -EAGAIN);
+	if (r == -EBUSY)
+		return sio_fail(reterr, r, "%s: another smartiod of this node is running", path);
+	if (r < 0)
+		return sio_fail(reterr, r, "%s: %s", path, strerror(-r));
+	r = write_pid(fd);
+	if (r < 0) {
+		unlink(path);
+		close(fd);
+		return sio_fail(reterr, r, "%s: %s", path, strerror(-r));
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+static int new_socket(const char *path, struct sockaddr_un *a, int *ret_fd, struct sio_err *reterr)
+{
+	size_t len = strlen(path);
+	int fd;
+
+	if (len >= sizeof(a->sun_path))
+		return sio_fail(reterr, -ENAMETOOLONG,
+				"%s: %zu bytes, but a socket's path holds %zu; "
+				"use a state directory with a shorter name",
+				path, len, sizeof(a->sun_path) - 1);
+	*a = (struct sockaddr_un){.sun_family = AF_UNIX};
+	memcpy(a->sun_path, path, len);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return sio_fail(reterr, -errno, "%s: socket: %s", path, strerror(errno));
+	*ret_fd = fd;
+	return 0;
+}
+
+int live_listen(const char *path, int *ret_fd, struct sio_err *reterr)
+{
+	struct sockaddr_un a;
+	int fd, r;
+
+	r = new_socket(path, &a, &fd, reterr);
+	if (r < 0)
+		return r;
+	if (unlink(path) < 0 && errno != ENOENT) {
+		r = sio_fail(reterr, -errno, "%s: cannot be replaced: %s", path, strerror(errno));
+		goto close_fd;
+	}
+	if (bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
+		r = sio_fail(reterr, -errno, "%s: %s", path, strerror(errno));
+		goto close_fd;
+	}
+	if (chmod(path, 0600) < 0 || listen(fd, LIVE_BACKLOG) < 0) {
+		r = sio_fail(reterr, -errno, "%s: %s", path, strerror(errno));
+		goto unlink_path;
+	}
+	*ret_fd = fd;
+	return 0;
+unlink_path:
+	unlink(path);
+close_fd:
+	close(fd);
+	return r;
+}
+
+int live_connect(const char *path, int *ret_fd, struct sio_err *reterr)
+{
+	struct sockaddr_un a;
+	int fd, r;
+
+	r = new_socket(path, &a, &fd, reterr);
+	if (r < 0)
+		return r;
+	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
+		r = sio_fail(reterr, -errno, "%s: %s", path, strerror(errno));
+		close(fd);
+		return r;
+	}
+	*ret_fd = fd;
+	return 0;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The files of a daemon in the cluster's state directory: pid file and sockets. */
+#ifndef SMARTIOD_LIVE_FILE_H
+#define SMARTIOD_LIVE_FILE_H
+
+#include "core/err.h"
+
+/*
+ * Write our pid into @path and hold its lock until the descriptor is closed.
+ * Return: 0; -EBUSY: another process holds it; -errno.
+ */
+int live_pid_file(const char *path, int *ret_fd, struct sio_err *reterr);
+/* A listening SOCK_SEQPACKET socket at @path; a stale one is replaced (the pid file is ours). */
+int live_listen(const char *path, int *ret_fd, struct sio_err *reterr);
+/* Connect to one. Never waits. */
+int live_connect(const char *path, int *ret_fd, struct sio_err *reterr);
+
+#endif
