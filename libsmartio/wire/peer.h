@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * smartiod <-> smartiod of another host. Numbers, never descriptors. A request SIO_PEER_x is struct
+ * sio_peer_x with an id; its reply has the type | SIO_PEER_REPLY, the same id, and is struct
+ * sio_prep_x, or struct sio_msg where none is declared, or struct sio_msg_error. News (id 0) has no
+ * reply. Replies that bring something to release say all that the release needs, for who asked may
+ * have stopped waiting.
+ *
+ * First message in both directions: HELLO. When the connection ends, each side takes the other's
+ * host for down: nothing that was asked, granted or borrowed before is known afterwards.
+ */
+#ifndef WIRE_PEER_H
+#define WIRE_PEER_H
+
+#include "wire/client.h"
+#include "wire/wire.h"
+
+#define SIO_PEER_VERSION 1
+#define SIO_PEER_REPLY 0x8000u
+#define SIO_TOKEN_BYTES 32
+
+enum {
+	SIO_PEER_HELLO = 512,
+	SIO_PEER_PING,
+	SIO_PEER_SEG_LOOKUP = 528,
+	SIO_PEER_SEG_RELEASE,  /* news */
+	SIO_PEER_SEG_GRANT,
+	SIO_PEER_GRANT_RELEASE, /* news */
+	SIO_PEER_SEG_EVENT,	/* news */
+	SIO_PEER_DINT_LOOKUP = 544,
+	SIO_PEER_DINT_RELEASE, /* news */
+	SIO_PEER_DINT_EVENT,   /* news */
+	SIO_PEER_STATS = 560,
+	/* Devices. */
+	SIO_PEER_DEVICES = 576, /* news: one device of ours, as it is now */
+	SIO_PEER_BORROW,
+	SIO_PEER_RETURN,
+	SIO_PEER_RELEASE_EXCLUSIVE,
+	SIO_PEER_BORROW_END, /* news */
+	SIO_PEER_DEV_SEG_CREATE,
+	SIO_PEER_DEV_SEG_LOOKUP,
+	SIO_PEER_BAR_GRANT,
+	SIO_PEER_BAR_RELEASE, /* news */
+	SIO_PEER_DMA_MAP,
+	SIO_PEER_DMA_UNMAP,
+	SIO_PEER_SETTLED,
+	SIO_PEER_RESET,
+	SIO_PEER_DEVICE_EVENT, /* news */
+};
+
+/* News. Version and boot of the sender; who cannot agree closes the connection. */
+struct sio_peer_hello {
+	struct sio_msg h;
+	sio_le32 version_min, version_max, node, reserved;
+	sio_le64 boot_generation;
+	uint8_t boot_id[16];
+};
+SIO_WIRE_SIZE(struct sio_peer_hello, 56);
+
+/* "Do you answer?" Reply: bare. */
+struct sio_peer_ping {
+	struct sio_msg h;
+};
+
+/*
+ * Connect to a segment that is available at @adapter (the receiver's, where the path arrives), or
+ * to a device segment by its uid. @connection: the asker's number. The reply holds a reference
+ * until SEG_RELEASE with the same connection.
+ */
+struct sio_peer_seg_lookup {
+	struct sio_msg h;
+	sio_le64 connection, uid; /* uid 0: by segment_id */
+	sio_le32 segment_id, adapter;
+};
+SIO_WIRE_SIZE(struct sio_peer_seg_lookup, 40);
+struct sio_prep_seg_lookup {
+	struct sio_msg h;
+	sio_le64 connection, uid, bytes;
+	sio_le32 segment_id, reserved;
+};
+SIO_WIRE_SIZE(struct sio_prep_seg_lookup, 48);
+
+/* News: the connection is gone. @reason: SCI_CB_DISCONNECT or SCI_CB_LOST. */
+struct sio_peer_seg_release {
+	struct sio_msg h;
+	sio_le64 uid, connection;
+	sio_le32 reason, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_seg_release, 40);
+
+/*
+ * Let the asker's host reach [offset, offset + bytes) of a segment. Who asks imports, and owns the
+ * grant until its GRANT_RELEASE. The right to ask is a connection: @ref_node is the host whose
+ * program has it, and @ref_connection its number; a lender maps its borrower's memory with
+ * ref_node = borrower, and ref_connection 0 where the segment is the borrower's own.
+ */
+enum { SIO_GRANT_CPU = 1, SIO_GRANT_DEVICE };
+struct sio_peer_seg_grant {
+	struct sio_msg h;
+	sio_le64 uid, ref_connection;
+	sio_le64 offset, bytes;
+	sio_le32 ref_node, purpose;
+	sio_le32 adapter, peer_adapter; /* the exporter's; the importer's */
+	sio_le32 access, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_seg_grant, 72);
+/* What the importer's MAP needs. */
+struct sio_wire_grant {
+	sio_le64 grant, bus_addr, length, generation;
+	uint8_t token[SIO_TOKEN_BYTES];
+};
+SIO_WIRE_SIZE(struct sio_wire_grant, 64);
+struct sio_prep_seg_grant {
+	struct sio_msg h;
+	struct sio_wire_grant g;
+};
+SIO_WIRE_SIZE(struct sio_prep_seg_grant, 80);
+
+/* News: the importer no longer maps it. Any grant of the sender's node, a BAR's or ring's too. */
+struct sio_peer_grant_release {
+	struct sio_msg h;
+	sio_le64 grant;
+};
+SIO_WIRE_SIZE(struct sio_peer_grant_release, 24);
+
+/* News to an importer. @lost: the exporter has already dropped the reference. */
+struct sio_peer_seg_event {
+	struct sio_msg h;
+	sio_le64 connection;
+	sio_le32 reason, lost; /* reason: SCI_CB_* */
+};
+SIO_WIRE_SIZE(struct sio_peer_seg_event, 32);
+
+/*
+ * Connect to data interrupt @number at @adapter (the receiver's). The reply's ring is for the
+ * asker's link alone, until DINT_RELEASE.
+ */
+struct sio_peer_dint_lookup {
+	struct sio_msg h;
+	sio_le64 link;
+	sio_le32 number, adapter, peer_adapter, reserved; /* peer_adapter: the asker's */
+};
+SIO_WIRE_SIZE(struct sio_peer_dint_lookup, 40);
+struct sio_prep_dint_lookup {
+	struct sio_msg h;
+	sio_le64 link, ring; /* ring: the receiver's number */
+	struct sio_wire_grant memory, trigger;
+};
+SIO_WIRE_SIZE(struct sio_prep_dint_lookup, 160);
+/* News: the sender unmapped ring and trigger. */
+struct sio_peer_dint_release {
+	struct sio_msg h;
+	sio_le64 ring;
+};
+SIO_WIRE_SIZE(struct sio_peer_dint_release, 24);
+/* News to a sender: the interrupt is gone. Unmap, then DINT_RELEASE. */
+struct sio_peer_dint_event {
+	struct sio_msg h;
+	sio_le64 link;
+};
+SIO_WIRE_SIZE(struct sio_peer_dint_event, 24);
+
+/* Counters of a device that lives with the receiver. */
+struct sio_peer_stats {
+	struct sio_msg h;
+	sio_le32 fdid, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_stats, 24);
+/* Reply: as struct sio_rep_stats. */
+
+/*
+ * ---- devices ----
+ */
+
+#endif

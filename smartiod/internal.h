@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Inside smartiod: its objects, and the framework for work that waits for answers.
+ *
+ * Rules that everything here keeps
+ *  - One event at a time. An operation of the edge never calls back into the daemon.
+ *  - Objects refer to each other by pointer only while one pins the other; across a wait an
+ *    operation holds a pin on each object that it uses, and looks at the object's state again when
+ *    the answer comes: the session may be gone, the connection lost, the segment removed.
+ *  - Giving back (UNMAP, UNGRANT, FREE, releases to peers) needs no memory and no answer: the port
+ *    carries out requests in the order they were sent. It therefore can never fail half way.
+ *  - A request whose session or asking peer is gone runs on to its next answer and then gives back
+ *    what that brought.
+ */
+#ifndef SMARTIOD_INTERNAL_H
+#define SMARTIOD_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "core/topology.h"
+#include "core/types.h"
+#include "smartio/uapi.h"
+#include "smartiod/daemon.h"
+#include "smartiod/tree.h"
+#include "wire/client.h"
+#include "wire/peer.h"
+#include "wire/wire.h"
+
+#define SMARTIOD_MAX_OBJECTS 4096  /* objects of one session */
+#define SMARTIOD_MAX_PENDING 1024  /* requests of one session that wait for answers */
+#define SMARTIOD_MAX_PATHS 16	   /* between two hosts */
+#define SMARTIOD_CONNECT_WAIT_NS 2000000000ULL /* for a peer whose link is up */
+#define SMARTIOD_PEER_TIMEOUT_NS 5000000000ULL
+#define SMARTIOD_RECONNECT_NS 20000000ULL
+
+/* syslog's levels, by name. */
+enum {
+	SMARTIOD_ERROR = 3,
+	SMARTIOD_WARNING = 4,
+	SMARTIOD_NOTICE = 5,
+	SMARTIOD_INFO = 6,
+	SMARTIOD_DEBUG = 7,
+};
+
+/* Reasons of segment events, as in sisci_types.h. */
+enum {
+	SMARTIOD_CB_CONNECT = 1,
+	SMARTIOD_CB_DISCONNECT = 2,
+	SMARTIOD_CB_LOST = 5,
+};
+
+struct smartiod_op;
+struct smartiod_session;
+
+/* What came back for an operation. */
+struct smartiod_answer {
+	int error;	  /* 0 or -errno */
+	const char *text; /* of the error; never NULL */
+	const void *msg;  /* success: struct sio_evt_* or struct sio_prep_*, its size checked */
+	size_t len;
+	int *fds; /* take one with smartiod_take_fd(); what is left is closed */
+	unsigned n_fds;
+};
+
+typedef void smartiod_step(struct smartiod *d, struct smartiod_op *op,
+			   const struct smartiod_answer *a);
+
+enum smartiod_wait {
+	SMARTIOD_RUNNING,   /* in a step, or about to */
+	SMARTIOD_WAIT_PORT, /* the port always answers */
+	SMARTIOD_WAIT_PEER, /* until a deadline, or the peer is down */
+	SMARTIOD_PARKED,    /* until smartiod_op_resume() */
+};
+
+/*
+ * One request in the making: who asked, what it waits for, and the step that goes on. Flows embed
+ * it as their first member and keep their own state behind it. At most one wait at a time.
+ */
+struct smartiod_op {
+	struct smartiod_tree_node by_cookie; /* in d->waiting while it waits for port or peer */
+	struct smartiod_tree_node by_id;     /* in d->ops, always */
+	smartiod_step *step;
+	enum smartiod_wait wait;
+	/* Who asked. session NULL and asker 0: nobody (any more); then undo what comes. */
+	struct smartiod_session *session;
+	uint32_t asker;		 /* node of the peer that asked */
+	uint32_t type, id;	 /* of the request, for the reply */
+	/* Waiting for a peer. */
+	uint32_t peer, peer_type;
+	uint64_t deadline;
+	void *queued;		 /* not sent yet: the peer is not connected */
+	size_t queued_len;
+	uint32_t port_op;	 /* waiting for the port: SIO_OP_* */
+	bool embedded;		 /* part of another object: not freed with the op */
+};
+
+/* One program's connection. */
+struct smartiod_session {
+	struct smartiod_tree_node by_client; /* in d->sessions */
+	uint64_t client;
+	uint32_t pid, kind;
+	bool hello;	   /* HELLO was answered */
+	bool hello_sent;   /* HELLO came */
+	bool ending;	   /* its client is gone */
+	uint64_t owner;	   /* the port's; 0: none */
+	struct smartiod_tree objects; /* by handle */
+	uint32_t next_handle;
+	unsigned n_ops;
+	struct smartiod_op end; /* closes the owner; embedded, so that ending needs no memory */
+};
+
+enum smartiod_kind {
+	SMARTIOD_SEGMENT = 1,
+	SMARTIOD_CONNECTION,
+	SMARTIOD_MAP,
+	SMARTIOD_DINT,
+	SMARTIOD_DINT_LINK,
+	SMARTIOD_BORROW,
+	SMARTIOD_DMA_MAP,
+};
+
+/* First member of whatever a client has a handle of. */
+struct smartiod_object {
+	struct smartiod_tree_node by_handle; /* in session->objects, while session is set */
+	enum smartiod_kind kind;
+	struct smartiod_session *session;    /* NULL: the client let go of it */
+};
+
+/* ---- exporter ---- */
+
+/* A connection to a segment of ours, from any node, our own included. */
+struct smartiod_ref {
+	struct smartiod_ref *next;
+	uint32_t node, adapter; /* adapter: ours, where its path arrives */
+	uint64_t connection;	/* the importer's number */
+};
+
+/* What we granted to a peer: it asked, it releases (or its host is down). */
+struct smartiod_grant {
+	struct smartiod_tree_node by_id; /* in d->grants; key: the port's id */
+	uint32_t node, adapter, peer_adapter;
+	struct smartiod_segment *segment; /* one of these two (or none: H4b's BAR grants) */
+	struct smartiod_ring *ring;
+};
+
+/*
+ * Memory of this host that can be reached by others. Lives until its session (or borrow) lets go
+ * of it and nothing refers to it: refs, grants, pins, dma.
+ */
+struct smartiod_segment {
+	struct smartiod_object o;
+	struct smartiod_tree_node by_uid; /* in d->segments */
+	struct smartiod_tree_node by_id;  /* in d->segment_ids, while it is named */
+	uint64_t uid;			  /* never used again */
+	uint32_t id;
+	bool named;	 /* SEG_CONNECT finds it by id */
+	bool by_uid_ok;	 /* SEG_LOOKUP by uid is allowed (device segments) */
+	bool is_private; /* SCI_FLAG_PRIVATE */
+	bool ready;	 /* memory is there */
+	bool removed;	 /* no new users; freed when the last one is gone */
+	bool owner_gone; /* the port frees the memory by itself */
+	uint32_t prepared, available; /* bit per adapter */
+	uint32_t pid;
+	uint64_t owner, mem, bytes, phys; /* owner, mem: the port's */
+	int fd;				  /* of the memory; -1 */
+	struct smartiod_ref *refs;
+	unsigned n_refs, n_grants;
+	unsigned dma;  /* DMA maps of local devices that reach it */
+	unsigned pins; /* operations in progress */
+};
+
+/* ---- importer ---- */
+
+enum smartiod_route {
+	SMARTIOD_LOCAL,	 /* the segment is on this host */
+	SMARTIOD_REMOTE, /* through an adapter */
+	SMARTIOD_BAR,	 /* a BAR of a borrowed device: H4b's */
+};
+
+/* What SEG_CONNECT and DEV_SEG_CONNECT make. */
+struct smartiod_connection {
+	struct smartiod_object o;
+	struct smartiod_tree_node by_id; /* in d->connections */
+	uint64_t id;			 /* ours; never used again */
+	enum smartiod_route route;
+	bool lost;	    /* the exporter took it back, or is gone: operations give ECONNRESET */
+	bool closed;	    /* nobody has a handle of it; freed when pins are gone */
+	uint32_t node, segment_id, pid;
+	uint64_t uid, bytes; /* uid: the segment's at its exporter */
+	unsigned adapter, peer_adapter; /* REMOTE */
+	struct smartiod_segment *segment; /* LOCAL: one of ours, pinned by its ref */
+	/* REMOTE: one window, shared by all maps. */
+	enum { SMARTIOD_UNMAPPED, SMARTIOD_MAPPING, SMARTIOD_MAPPED } window;
+	uint64_t map, map_offset, map_bus_addr; /* the port's */
+	uint64_t grant;				/* the exporter's */
+	int map_fd;				/* -1 */
+	unsigned n_maps; /* live SMARTIOD_MAP objects */
+	unsigned dma;	 /* DMA maps through it: SEG_DISCONNECT is EBUSY */
+	unsigned pins;
+	void *device;	 /* BAR: H4b's object */
+};
+
+struct smartiod_map {
+	struct smartiod_object o;
+	struct smartiod_connection *connection;
+	void *bar; /* of a BAR: H4b's */
+};
+
+/* ---- data interrupts ---- */
+
+/* One sender's ring, at the receiver. */
+struct smartiod_ring {
+	struct smartiod_tree_node by_uid; /* in d->rings */
+	struct smartiod_ring *next;	  /* in dint->rings */
+	struct smartiod_dint *dint;
+	uint64_t uid, mem;
+	uint32_t number; /* the library's: DINT_RING, DINT_RING_FREE */
+	uint32_t node;
+	uint64_t link;	 /* the sender's number */
+	uint64_t ring_grant, irq_grant; /* 0: none */
+	int fd;
+	bool told;	 /* the library knows of it */
+	bool ended;	 /* the sender is gone */
+	bool freed;	 /* the library let go of it (or is gone) */
+};
+
+struct smartiod_dint {
+	struct smartiod_object o;
+	struct smartiod_tree_node by_uid; /* in d->dints */
+	uint64_t uid, owner, irq;	  /* owner, irq: the port's */
+	uint32_t adapter, number, pid;
+	bool ready, removed, owner_gone;
+	int trigger_fd; /* for senders on this host */
+	struct smartiod_ring *rings;
+	unsigned n_rings, pins;
+	uint32_t next_ring;
+};
+
+/* A sender's end. */
+struct smartiod_dint_link {
+	struct smartiod_object o;
+	struct smartiod_tree_node by_id; /* in d->dint_links */
+	uint64_t id, ring_uid;		 /* ring_uid: the receiver's */
+	uint32_t node, adapter, peer_adapter, number;
+	bool lost, closed;
+	uint64_t ring_map, irq_map; /* the port's; 0: none */
+	unsigned pins;
+};
+
+/* ---- peers ---- */
+
+struct smartiod_path_state {
+	uint32_t adapter, peer_adapter;
+	bool up;
+};
+
+enum smartiod_peer_state {
+	SMARTIOD_PEER_IDLE,
+	SMARTIOD_PEER_CONNECTING, /* peer_connect was called */
+	SMARTIOD_PEER_HELLO,	  /* connected; its HELLO has not come */
+	SMARTIOD_PEER_READY,
+};
+
+struct smartiod_peer {
+	uint32_t node;
+	const struct sio_topo_host *host;
+	enum smartiod_peer_state state;
+	uint64_t link_generation; /* its boot, as the port says; 0: no link */
+	uint64_t generation;	  /* its boot, as it says */
+	uint64_t retry_at;	  /* UINT64_MAX: not */
+	unsigned n_paths;
+	struct smartiod_path_state path[SMARTIOD_MAX_PATHS];
+};
+
+struct smartiod_counters {
+	uint64_t client_messages, client_events, peer_received, peer_sent, port_requests,
+		port_events, faults;
+};
+
+struct smartiod {
+	const struct sio_topology *topology;
+	const struct sio_topo_host *host;
+	uint32_t node;
+	const struct smartiod_ops *ops;
+	void *ctx;
+
+	bool ready, failed;
+	uint32_t world;
+	uint64_t boot_generation;
+	uint8_t boot_id[16];
+	uint64_t served;
+	int status_fd;
+	struct sio_evt_adapter adapter[SIO_MAX_ADAPTERS];
+
+	uint64_t next_uid;    /* segments, connections, dints, rings, links: one space */
+	uint32_t next_cookie;
+	uint64_t timer_at;
+
+	struct smartiod_tree sessions;	  /* by client */
+	struct smartiod_tree ops_all;	  /* by id */
+	struct smartiod_tree waiting;	  /* by cookie */
+	struct smartiod_tree segments;	  /* by uid */
+	struct smartiod_tree segment_ids; /* by id + 1 */
+	struct smartiod_tree grants;	  /* by id */
+	struct smartiod_tree connections; /* by id */
+	struct smartiod_tree dints;	  /* by uid */
+	struct smartiod_tree rings;	  /* by uid */
+	struct smartiod_tree dint_links;  /* by id */
+	unsigned n_peers;
+	struct smartiod_peer peer[SIO_MAX_HOSTS];
+	struct smartiod_counters count;
+	void *devices; /* H4b's half: struct smartiod_devices */
+};
+
+/* ---- daemon.c ---- */
+
+void smartiod_log(struct smartiod *d, int level, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+uint64_t smartiod_uid(struct smartiod *d);
+/* Close *fd if it is one, and set it to -1. */
+void smartiod_close_fd(struct smartiod *d, int *fd);
+/* smartiod_device_start() calls one of these when it has opened the devices, or cannot. */
+void smartiod_start_done(struct smartiod *d);
+void smartiod_fatal(struct smartiod *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- op.c ---- */
+
+/*
+ * A new operation of @size bytes (zeroed, struct smartiod_op first) for a client's request @type,
+ * @id (@session NULL: nobody's). NULL: no memory, or too many pending (then *reterr says so).
+ */
+void *smartiod_op_new(struct smartiod *d, struct smartiod_session *session, const void *request,
+		      size_t size, smartiod_step *step, struct sio_err *reterr);
+/* The same for a request of peer @node. */
+void *smartiod_op_new_peer(struct smartiod *d, uint32_t node, const void *request, size_t size,
+			   smartiod_step *step, struct sio_err *reterr);
+/* The operation ends; it must not be waiting. What it holds must have been given away. */
+void smartiod_op_free(struct smartiod *d, struct smartiod_op *op);
+/* Nobody waits for this any more. */
+static inline bool smartiod_op_orphan(const struct smartiod_op *op)
+{
+	return !op->session && !op->asker;
+}
+/* Reply to who asked (nobody: nothing). @msg is a whole reply; its header is filled here. */
+void smartiod_op_reply(struct smartiod *d, struct smartiod_op *op, void *msg, size_t len,
+		       const int *fds, unsigned n_fds);
+/* A reply that is success alone. */
+void smartiod_op_ok(struct smartiod *d, struct smartiod_op *op);
+void smartiod_op_error(struct smartiod *d, struct smartiod_op *op, int error, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/*
+ * Send a request to the port; its answer goes to op->step. @req: h.op, h.owner and h.flags are set
+ * by the caller, h.size and h.cookie here.
+ */
+void smartiod_port_ask(struct smartiod *d, struct smartiod_op *op, void *req, size_t len);
+/* The same without waiting: for giving back. A failure is logged. */
+void smartiod_port_tell(struct smartiod *d, void *req, size_t len);
+/* Shorthands for giving back; id 0 does nothing. */
+void smartiod_port_free(struct smartiod *d, uint64_t mem);
+void smartiod_port_ungrant(struct smartiod *d, uint64_t grant);
+void smartiod_port_unmap(struct smartiod *d, uint64_t map);
+void smartiod_port_owner_close(struct smartiod *d, uint64_t owner);
+
+/*
+ * Send a request (SIO_PEER_*) to the daemon of @node; its reply goes to op->step. @msg is a whole
+ * message; type is set by the caller, the rest of the header here. A peer whose link is up is
+ * waited for. On a failure to send nothing waits and the caller goes on.
+ * Return: 0; -EHOSTUNREACH: no such node; -ENETDOWN: no link; -ENOMEM.
+ */
+int smartiod_peer_ask(struct smartiod *d, struct smartiod_op *op, uint32_t node, void *msg,
+		      size_t len);
+/* The same without a reply. A peer that is not there gets nothing: it forgot us, too. */
+void smartiod_peer_tell(struct smartiod *d, uint32_t node, void *msg, size_t len);
+
+/* Wait until smartiod_op_resume() (which calls the step with error 0 and msg NULL). */
+void smartiod_op_park(struct smartiod_op *op);
+void smartiod_op_resume(struct smartiod *d, struct smartiod_op *op);
+/* A descriptor out of an answer: now the caller's; -1: there is none. */
+int smartiod_take_fd(const struct smartiod_answer *a, unsigned index);
+
+/* For session.c, peer.c, daemon.c. */
+void smartiod_op_port_answer(struct smartiod *d, const struct sio_evt *evt, size_t len, int *fds,
+			     unsigned n_fds);
+void smartiod_op_peer_reply(struct smartiod *d, uint32_t node, const struct sio_msg *msg,
+			    size_t len);
+void smartiod_op_orphan_session(struct smartiod *d, struct smartiod_session *s);
+/* Requests of @node are nobody's; those that wait for it fail with @error. */
+void smartiod_op_peer_down(struct smartiod *d, uint32_t node, int error);
+void smartiod_op_peer_ready(struct smartiod *d, uint32_t node);
+/* Fail what is overdue. Return: when to look again. */
+uint64_t smartiod_op_expire(struct smartiod *d, uint64_t now);
+void smartiod_arm(struct smartiod *d, uint64_t when);
+
+/* ---- session.c ---- */
+
+/*
+ * Handlers of client requests. Size and reserved fields are checked, HELLO was answered. Return: 0:
+ * replied, or an operation will; -errno: the caller replies with it and @reterr's text.
+ */
+typedef int smartiod_client_fn(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			       struct sio_err *reterr);
+
+struct smartiod_session *smartiod_session_find(struct smartiod *d, uint64_t client);
+/* @msg: a whole reply to @request; the header is filled here. */
+void smartiod_reply(struct smartiod *d, struct smartiod_session *s, const void *request, void *msg,
+		    size_t len, const int *fds, unsigned n_fds);
+void smartiod_reply_ok(struct smartiod *d, struct smartiod_session *s, const void *request);
+/* An event (SIO_EVM_*) to a client; @s NULL or ending: nothing. The header is filled here. */
+void smartiod_event(struct smartiod *d, struct smartiod_session *s, uint32_t type, void *msg,
+		    size_t len, const int *fds, unsigned n_fds);
+/* Give @o a handle. -EMFILE: too many, with a text. */
+int smartiod_object_add(struct smartiod_session *s, struct smartiod_object *o,
+			enum smartiod_kind kind, struct sio_err *reterr);
+/* Take its handle away; nothing if it has none. */
+void smartiod_object_remove(struct smartiod_object *o);
+/* The object of this kind with this handle; NULL: none, with *reterr EBADF. */
+void *smartiod_object_get(struct smartiod_session *s, uint32_t handle, enum smartiod_kind kind,
+			  struct sio_err *reterr);
+/* Cut a client off for what it sent, and end its session. */
+void smartiod_session_cut(struct smartiod *d, struct smartiod_session *s, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void smartiod_session_owner_gone(struct smartiod *d, uint64_t owner);
+void smartiod_session_free_all(struct smartiod *d);
+/* Of @handle in the objects of a client: 0 for none. */
+static inline uint32_t smartiod_handle(const struct smartiod_object *o)
+{
+	return o->session ? (uint32_t)o->by_handle.key : 0;
+}
+
+/* ---- segment.c ---- */
+
+smartiod_client_fn smartiod_seg_create, smartiod_seg_prepare, smartiod_seg_available,
+	smartiod_seg_unavailable, smartiod_seg_remove;
+
+/*
+ * A segment without memory yet. @s NULL: no client's (device segments: by uid only). @named: gets
+ * @id in the host's space of ids, -EEXIST if taken.
+ */
+int smartiod_segment_new(struct smartiod *d, struct smartiod_session *s, uint64_t owner,
+			 bool named, uint32_t id, uint64_t bytes, struct smartiod_segment **ret,
+			 struct sio_err *reterr);
+/* Its memory came: the answer to an ALLOC. Takes the descriptor. */
+void smartiod_segment_ready(struct smartiod_segment *seg, const struct smartiod_answer *a);
+/*
+ * No new users from now on; those there are, are told (@reason SMARTIOD_CB_*) and lose it. Memory
+ * and object go when the last one has let go. @owner_gone: the port frees the memory by itself.
+ */
+void smartiod_segment_end(struct smartiod *d, struct smartiod_segment *seg, uint32_t reason,
+			  bool owner_gone);
+struct smartiod_segment *smartiod_segment_by_uid(struct smartiod *d, uint64_t uid);
+/* Users. The put may free the segment. */
+static inline void smartiod_segment_pin(struct smartiod_segment *seg)
+{
+	seg->pins++;
+}
+void smartiod_segment_unpin(struct smartiod *d, struct smartiod_segment *seg);
+static inline void smartiod_segment_dma_get(struct smartiod_segment *seg)
+{
+	seg->dma++;
+}
+void smartiod_segment_dma_put(struct smartiod *d, struct smartiod_segment *seg);
+/* Tells the exporter's library of a connection that came or went. */
+int smartiod_segment_ref(struct smartiod *d, struct smartiod_segment *seg, uint32_t node,
+			 uint32_t adapter, uint64_t connection, struct sio_err *reterr);
+/* @reason 0: nobody is told. */
+void smartiod_segment_unref(struct smartiod *d, struct smartiod_segment *seg, uint32_t node,
+			    uint64_t connection, uint32_t reason);
+bool smartiod_segment_has_ref(const struct smartiod_segment *seg, uint32_t node,
+			      uint64_t connection);
+/*
+ * May @node connect? By @uid (if not 0), else by @id, arriving at @adapter (SIO_ADAPTER_ANY: from
+ * this host itself: available anywhere). NULL with *reterr.
+ */
+struct smartiod_segment *smartiod_segment_lookup(struct smartiod *d, uint32_t id, uint64_t uid,
+						 uint32_t adapter, struct sio_err *reterr);
+void smartiod_segment_node_down(struct smartiod *d, uint32_t node);
+/* What came through this pair of adapters is lost; others stay. */
+void smartiod_segment_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
+				uint32_t peer_adapter);
+
+/* ---- export.c: what peers ask an exporter ---- */
+
+/* Handlers of peers' requests and news, as those of clients. */
+typedef int smartiod_peer_fn(struct smartiod *d, struct smartiod_peer *p, const void *msg,
+			     struct sio_err *reterr);
+smartiod_peer_fn smartiod_peer_seg_lookup, smartiod_peer_seg_release, smartiod_peer_seg_grant,
+	smartiod_peer_grant_release;
+/*
+ * Keep books of a grant that the port gave to @node: it is ungranted at GRANT_RELEASE, or when the
+ * node is down. @segment or @ring: told when it ends; both NULL: nobody is. -ENOMEM: nothing kept;
+ * the caller ungrants.
+ */
+int smartiod_grant_keep(struct smartiod *d, uint64_t id, uint32_t node, uint32_t adapter,
+			uint32_t peer_adapter, struct smartiod_segment *segment,
+			struct smartiod_ring *ring);
+/* UNGRANT and forget; 0 or unknown: nothing. */
+void smartiod_grant_end(struct smartiod *d, uint64_t id);
+void smartiod_grant_node_down(struct smartiod *d, uint32_t node);
+void smartiod_grant_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
+			      uint32_t peer_adapter);
+
+/* ---- connect.c ---- */
+
+smartiod_client_fn smartiod_seg_connect, smartiod_seg_disconnect, smartiod_seg_map,
+	smartiod_seg_unmap;
+smartiod_peer_fn smartiod_peer_seg_event;
+/*
+ * Connect for @request of a client: replies struct sio_rep_seg_connect. @uid not 0: a device
+ * segment. @adapter SIO_ADAPTER_ANY: whatever path is up.
+ */
+int smartiod_connect_open(struct smartiod *d, struct smartiod_session *s, const void *request,
+			  uint32_t node, uint32_t segment_id, uint64_t uid, uint32_t adapter,
+			  struct sio_err *reterr);
+/* A new connection object (H4b: for BARs) with a handle. */
+struct smartiod_connection *smartiod_connection_new(struct smartiod *d, struct smartiod_session *s,
+						    enum smartiod_route route,
+						    struct sio_err *reterr);
+/*
+ * The client let go of it, or is gone (@reason to the exporter: SMARTIOD_CB_DISCONNECT or _LOST).
+ * Gives back all; the object stays while pinned.
+ */
+void smartiod_connection_close(struct smartiod *d, struct smartiod_connection *c, uint32_t reason);
+void smartiod_connection_unpin(struct smartiod *d, struct smartiod_connection *c);
+/* It was taken away: tell the library (lost = 1), give back window and grant. */
+void smartiod_connection_lost(struct smartiod *d, struct smartiod_connection *c, uint32_t reason,
+			      bool tell_exporter);
+void smartiod_map_drop(struct smartiod *d, struct smartiod_map *m);
+void smartiod_connection_node_down(struct smartiod *d, uint32_t node);
+void smartiod_connection_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
+				   uint32_t peer_adapter);
+
+/* ---- dint.c (receiver), dint_link.c (sender) ---- */
+
+smartiod_client_fn smartiod_dint_create, smartiod_dint_remove, smartiod_dint_connect,
+	smartiod_dint_disconnect, smartiod_dint_ring_free;
+smartiod_peer_fn smartiod_peer_dint_lookup, smartiod_peer_dint_release, smartiod_peer_dint_event;
+void smartiod_dint_end(struct smartiod *d, struct smartiod_dint *dint, bool owner_gone);
+void smartiod_ring_grant_gone(struct smartiod *d, struct smartiod_ring *ring, uint64_t grant);
+void smartiod_dint_node_down(struct smartiod *d, uint32_t node);
+void smartiod_dint_link_close(struct smartiod *d, struct smartiod_dint_link *l);
+void smartiod_dint_link_node_down(struct smartiod *d, uint32_t node);
+void smartiod_dint_link_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
+				  uint32_t peer_adapter);
+
+/* ---- peer.c ---- */
+
+#define SIO_ADAPTER_ANY 0xffffffffu
+
+struct smartiod_peer *smartiod_peer_find(struct smartiod *d, uint32_t node);
+bool smartiod_peer_link_up(const struct smartiod_peer *p);
+/*
+ * A path to @node that is up, through @adapter or (SIO_ADAPTER_ANY) the shortest. -ENXIO no such
+ * adapter, -EHOSTUNREACH no such node or not joined, -ENETDOWN.
+ */
+int smartiod_path(struct smartiod *d, uint32_t node, uint32_t adapter, struct sio_path *ret,
+		  struct sio_err *reterr);
+void smartiod_peer_reply(struct smartiod *d, uint32_t node, uint32_t type, uint32_t id, void *msg,
+			 size_t len);
+void smartiod_peer_reply_error(struct smartiod *d, uint32_t node, uint32_t type, uint32_t id,
+			       int error, const char *text);
+void smartiod_peer_link_event(struct smartiod *d, const struct sio_evt_link *evt);
+void smartiod_peer_start(struct smartiod *d);
+uint64_t smartiod_peer_retry(struct smartiod *d, uint64_t now);
+/* A peer's reply that nobody waits for any more (time-out): give back what it brought. */
+void smartiod_peer_late(struct smartiod *d, uint32_t node, const struct sio_msg *msg);
+
+/* ---- query.c, list.c ---- */
+
+smartiod_client_fn smartiod_adapter_query, smartiod_node_probe, smartiod_list, smartiod_stats;
+
+#endif
