@@ -50,6 +50,11 @@ uint64_t smartio_borrower_id(sci_smartio_device_t device);
  * when it is lost. Odd numbers do not occur.
  */
 uint32_t smartio_device_generation(sci_smartio_device_t device);
+/**
+ * Where smartio_device_generation() reads, for a data path that compares on every doorbell. Valid
+ * until SCIReturnDevice(); only the library writes there. NULL: wrong handle.
+ */
+const volatile uint32_t *smartio_device_generation_word(sci_smartio_device_t device);
 /** 0 while the device can be reached; 1 when it or its host is gone for good. A load. */
 int smartio_device_lost(sci_smartio_device_t device);
 
@@ -107,6 +112,34 @@ void smartio_device_reset(sci_smartio_device_t device, sci_error_t *error);
  * -1: wrong handle.
  */
 int smartio_data_interrupt_fd(sci_local_data_interrupt_t interrupt);
+
+#define SMARTIO_READY_DEVICE 1u	   /* smartio_wait_device_event() may have an event */
+#define SMARTIO_READY_INTERRUPT 2u /* SCIWaitForDataInterrupt() may have a message */
+#define SMARTIO_READY_WAKE 4u	   /* somebody called smartio_wake() */
+
+/**
+ * Wait for several things at once, without a thread per thing: until @device has an event, or
+ * @interrupt (created without a callback) has a message, or somebody woke the device's handle, or
+ * @timeout_ms have passed. It takes neither event nor message: do that with
+ * smartio_wait_device_event() and SCIWaitForDataInterrupt(), timeout 0, until they say
+ * SCI_ERR_TIMEOUT. It may say "ready" when there is nothing, but never sleeps while there is
+ * something. @device or @interrupt may be NULL: not waited for; both: a plain sleep.
+ * @timeout_ms: 0 looks, SCI_INFINITE_TIMEOUT waits for ever.
+ *
+ * Return: set of SMARTIO_READY_*; 0 on error. SMARTIO_READY_WAKE is told once per smartio_wake(),
+ * several wakes may be told as one.
+ * Errors: SCI_ERR_TIMEOUT, SCI_ERR_CANCELLED (a handle was removed meanwhile, or the connection to
+ * smartiod is lost), SCI_ERR_ILLEGAL_PARAMETER (wrong handle, or the interrupt has a callback).
+ */
+unsigned int smartio_wait_events(sci_smartio_device_t device, sci_local_data_interrupt_t interrupt,
+				 unsigned int timeout_ms, sci_error_t *error);
+
+/**
+ * Make a smartio_wait_events() that waits on @device return, or the next one that is called.
+ * Async-signal-safe: sets a flag of the handle and writes to its event descriptor, no lock, no
+ * errno. The handle must be live; a wrong one is ignored.
+ */
+void smartio_wake(sci_smartio_device_t device);
 
 #ifdef __cplusplus
 }
