@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/**
+ * The SISCI shared-memory API 2.x and its SmartIO device extension (generation 4).
+ *
+ * Conventions
+ *  - The last parameter @error is always written: SCI_ERR_OK or what was wrong. It may be NULL.
+ *    smartio_last_error() (smartio/ext.h) then explains it with names and numbers. Parameters that
+ *    give something back are written on success only.
+ *  - Every function may be called from any thread, and from any callback; two threads may use one
+ *    handle. What is said under "Errors" is what the function adds to these, which any may give:
+ *    SCI_ERR_NOT_INITIALIZED before SCIInitialize(), after SCITerminate(), and in a child after
+ *    fork() until it calls SCIInitialize() itself; SCI_ERR_ILLEGAL_PARAMETER for a handle or pointer
+ *    that is NULL, removed or of another kind; SCI_ERR_ILLEGAL_FLAG for a flag that the function
+ *    does not know, SCI_ERR_FLAG_NOT_IMPLEMENTED for one that it does not serve;
+ *    SCI_ERR_NOSPC when memory or descriptors run out; SCI_ERR_NO_LINK_ACCESS when this host's
+ *    smartiod is gone (the host crashed).
+ *  - A wrong adapter number gives SCI_ERR_ILLEGAL_ADAPTERNO (not below DIS_MAX_NSCIS) or
+ *    SCI_ERR_NO_SUCH_ADAPTERNO (this host has no such adapter).
+ *  - Timeouts are milliseconds: 0 looks, SCI_INFINITE_TIMEOUT waits for ever. The connect functions
+ *    return at once whatever their timeout; who wants to wait calls again.
+ *  - Sizes and offsets are bytes.
+ *
+ * Loss. When another host, a link to it, or the process that exported a segment is gone for good,
+ * what was mapped of it is replaced by pages that read as all ones, in place; stores to them go
+ * nowhere. The handles stay valid, to be unmapped, disconnected, removed, which always succeeds;
+ * using them otherwise gives SCI_ERR_NOT_CONNECTED. When this host's own smartiod is gone, that
+ * holds for everything this process has, and calls give SCI_ERR_NO_LINK_ACCESS; no call hangs.
+ *
+ * Sources: the SISCI API documentation, public SISCI programs, and Markussen et al., "SmartIO",
+ * ACM TOCS 38 (2021).
+ */
+#ifndef SISCI_API_H
+#define SISCI_API_H
+
+#include <stddef.h>
+
+#include "sisci_types.h"
+#include "sisci_error.h"
+#include "dis/dis_types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Constants. Values without a public source are this implementation's own. ---- */
+
+#define SCI_INFINITE_TIMEOUT 0xffffffffU
+/** Stands for the own node wherever a node id is asked for. */
+#define SCI_LOCAL_HOST 0xfffffffeU
+#define SCI_DMA_CHANNEL_ID_DONTCARE 0xffffffffU
+
+/* Every function that takes a callback. Without it a callback is ignored. */
+#define SCI_FLAG_USE_CALLBACK 0x00000001U
+
+/* Segments: create, prepare, attach, remove. */
+#define SCI_FLAG_EMPTY 0x00000002U
+#define SCI_FLAG_PRIVATE 0x00000004U
+#define SCI_FLAG_DMA_SOURCE_ONLY 0x00000008U
+#define SCI_FLAG_FORCE_REMOVE 0x00000020U
+#define SCI_FLAG_DMA_GLOBAL 0x00000040U
+#define SCI_FLAG_SHARE_EXTERNAL 0x00000040U
+#define SCI_FLAG_ALLOW_UNICAST 0x00000080U
+#define SCI_FLAG_LOCK_USER_MEM 0x00000400U
+#define SCI_FLAG_PHYSICAL 0x00001000U
+#define SCI_FLAG_CUDA_BUFFER 0x00002000U
+#define SCI_FLAG_SCIF_BUFFER 0x00004000U
+#define SCI_FLAG_FORCE_DISCONNECT 0x00010000U
+#define SCI_FLAG_NOTIFY 0x00020000U
+#define SCI_FLAG_BROADCAST 0x00040000U
+#define SCI_FLAG_ASYNCHRONOUS_CONNECT 0x00080000U
+#define SCI_FLAG_AUTO_ID 0x20000000U
+
+/* SCIOpen. */
+#define SCI_FLAG_THREAD_SAFE 0x00000001U
+
+/* Mapping. */
+#define SCI_FLAG_FIXED_MAP_ADDR 0x00000001U
+#define SCI_FLAG_READONLY_MAP 0x00000002U
+#define SCI_FLAG_LOCK_OPERATION 0x00000004U
+#define SCI_FLAG_CONDITIONAL_INTERRUPT_MAP 0x00000008U
+#define SCI_FLAG_UNCONDITIONAL_DATA_INTERRUPT_MAP 0x00000010U
+#define SCI_FLAG_READ_PREFETCH_AGGR_HOLD_MAP 0x00000020U
+#define SCI_FLAG_READ_PREFETCH_NO_HOLD_MAP 0x00000040U
+#define SCI_FLAG_IO_MAP_IOSPACE 0x00000080U
+#define SCI_FLAG_DMOVE_MAP 0x00000100U
+#define SCI_FLAG_WRITES_DISABLE_GATHER_MAP 0x00000200U
+#define SCI_FLAG_DISABLE_128_BYTES_PACKETS 0x00000400U
+#define SCI_FLAG_NO_MEMORY_LOOPBACK 0x00000800U
+#define SCI_FLAG_NO_MEMORY_LOOPBACK_MAP SCI_FLAG_NO_MEMORY_LOOPBACK
+#define SCI_FLAG_SHARED_MAP 0x00002000U
+#define SCI_FLAG_WRITE_BACK_CACHE_MAP 0x08000000U
+
+/* Sequences, copies, flushes. */
+#define SCI_FLAG_NO_FLUSH 0x00000001U
+#define SCI_FLAG_NO_STORE_BARRIER 0x00000002U
+#define SCI_FLAG_FAST_BARRIER 0x00000004U
+#define SCI_FLAG_ERROR_CHECK 0x00000008U
+#define SCI_FLAG_BLOCK_READ 0x00000010U
+#define SCI_FLAG_FLUSH_CPU_BUFFERS_ONLY 0x00000020U
+#ifndef FLUSH_CPU_BUFFERS_ONLY
+#define FLUSH_CPU_BUFFERS_ONLY SCI_FLAG_FLUSH_CPU_BUFFERS_ONLY
+#endif
+#define SCI_FLAG_CACHE_FLUSH 0x00100000U
+#define SCI_FLAG_CACHE_INVALIDATE 0x00200000U
+
+/* Interrupts. */
+#define SCI_FLAG_FIXED_INTNO 0x00000002U
+#define SCI_FLAG_SHARED_INT 0x00000004U
+#define SCI_FLAG_CONDITIONAL_INTERRUPT 0x00000008U
+#define SCI_FLAG_COUNTING_INT 0x00000020U
+
+/* DMA. */
+#define SCI_FLAG_DMA_CHANNEL_SHARED 0x00000001U
+#define SCI_FLAG_DMA_POST 0x00000002U
+#define SCI_FLAG_DMA_WAIT 0x00000004U
+#define SCI_FLAG_DMA_RESET 0x00000008U
+#define SCI_FLAG_DMA_READ 0x00000010U
+#define SCI_FLAG_DMA_PHDMA 0x00000020U
+#define SCI_FLAG_DMA_SYSDMA 0x00000100U
+#define SCI_FLAG_DMA_USER_MEM 0x00000200U
+#define SCI_FLAG_DMA_ADAPTER 0x00000800U
+
+/* SmartIO: borrowing, device memory. */
+#define SCI_FLAG_PCIE_REQUESTER_GLOBAL 0x00000001U
+#define SCI_FLAG_EXCLUSIVE 0x01000000U
+#define SCI_FLAG_DEVICE_SIDE_ONLY 0x02001000U
+#define SCI_FLAG_LOCAL_ONLY 0x02002000U
+#define SCI_FLAG_DEVICE_PREFER_BANDWIDTH 0x04000001U
+#define SCI_FLAG_HOST_PREFER_BANDWIDTH 0x04000002U
+#define SCI_FLAG_SPECIFY_PATH 0x10000000U
+#define SCI_FLAG_SPECIFY_SLOT 0x20000000U
+#define SCI_FLAG_BAR 0x00000100U
+#define SCI_FLAG_SHARED 0x00000200U
+
+/** What a device segment is: a BAR, memory of this borrow alone, memory of all borrowers. */
+#define SCI_MEMTYPE_BAR 1U
+#define SCI_MEMTYPE_PRIVATE 2U
+#define SCI_MEMTYPE_SHARED 4U
+
+/** Who will read and write a device segment; decides where it is placed. */
+#define SCI_MEMACCESS_DEVICE_READ 0x01U
+#define SCI_MEMACCESS_DEVICE_WRITE 0x02U
+#define SCI_MEMACCESS_HOST_READ 0x04U
+#define SCI_MEMACCESS_HOST_WRITE 0x08U
+#define SCI_MEMACCESS_MULTIHOST_READ (0x10U | SCI_MEMACCESS_HOST_READ)
+#define SCI_MEMACCESS_MULTIHOST_WRITE (0x10U | SCI_MEMACCESS_HOST_WRITE)
+#define SCI_MEMACCESS_P2P_READ (0x20U | SCI_MEMACCESS_DEVICE_READ)
+#define SCI_MEMACCESS_P2P_WRITE (0x20U | SCI_MEMACCESS_DEVICE_WRITE)
+
+/* Queries. All numbers are own, and no subcommand's number is used twice. */
+#define SCI_Q_VENDORID 0x1001U
+#define SCI_Q_API 0x1002U
+#define SCI_Q_ADAPTER 0x1003U
+#define SCI_Q_SYSTEM 0x1004U
+#define SCI_Q_LOCAL_SEGMENT 0x1005U
+#define SCI_Q_REMOTE_SEGMENT 0x1006U
+#define SCI_Q_MAP 0x1007U
+#define SCI_Q_DMA 0x1008U
+#define SCI_Q_DEVICE 0x1009U
+#define SCI_Q_SISCI_DRIVER_VERSION 0x100aU
+
+#define SCI_Q_ADAPTER_NODEID 0x2001U
+#define SCI_Q_ADAPTER_SERIAL_NUMBER 0x2002U
+#define SCI_Q_ADAPTER_CARD_TYPE 0x2003U
+#define SCI_Q_ADAPTER_CONFIGURED 0x2004U
+#define SCI_Q_ADAPTER_DMA_MTU 0x2005U
+#define SCI_Q_ADAPTER_MCAST_MAX_GROUPS 0x2006U
+#define SCI_Q_ADAPTER_BDF 0x2007U
+#define SCI_Q_ADAPTER_NUMBER_OF_LINKS 0x2008U
+#define SCI_Q_ADAPTER_LINK_OPERATIONAL 0x2101U
+#define SCI_Q_ADAPTER_LINK_WIDTH 0x2102U
+#define SCI_Q_ADAPTER_LINK_SPEED 0x2103U
+#define SCI_Q_ADAPTER_LINK_UPTIME 0x2104U
+#define SCI_Q_ADAPTER_LINK_DOWNTIME 0x2105U
+#define SCI_Q_ADAPTER_LINK_CABLE_INSERTED 0x2106U
+#define SCI_Q_ADAPTER_LINK_ENABLED 0x2107U
+#define SCI_Q_ADAPTER_LINK_PARTNER_PORT_NO 0x2108U
+#define SCI_Q_SYSTEM_CPU_CACHE_LINE_SIZE 0x3001U
+#define SCI_Q_LOCAL_SEGMENT_IOADDR 0x4001U
+#define SCI_Q_LOCAL_SEGMENT_PHYS_ADDR 0x4002U
+#define SCI_Q_LOCAL_SEGMENT_VIRTUAL_KERNEL_ADDR 0x4003U
+#define SCI_Q_REMOTE_SEGMENT_IOADDR 0x5001U
+#define SCI_Q_MAP_MAPPED_TO_LOCAL_TARGET 0x6001U
+#define SCI_Q_MAP_IOADDR 0x6002U
+#define SCI_Q_MAP_PHYS_ADDR 0x6003U
+#define SCI_Q_DMA_AVAILABLE 0x7001U
+#define SCI_Q_DMA_CAPABILITIES 0x7002U
+#define SCI_Q_DEVICE_INFO 0x8001U
+
+/* ---- The library and virtual devices ---- */
+
+/**
+ * Connect this process to its host's smartiod, whose socket the environment variable SMARTIO_SOCKET
+ * names (set by `smartio run`). Comes before everything else. Calls are counted: each needs its own
+ * SCITerminate().
+ * @flags: 0.
+ * Errors: SCI_ERR_NOT_INITIALIZED: SMARTIO_SOCKET is not set, or no smartiod answers there;
+ * SCI_ERR_INCONSISTENT_VERSIONS: smartiod speaks another version.
+ */
+void SCIInitialize(unsigned int flags, sci_error_t *error);
+
+/**
+ * Undo SCIInitialize(). With the last one everything still open ends, as if the process had
+ * exited; mappings left behind read as all ones. Handles from before are dead. Never fails.
+ */
+void SCITerminate(void);
+
+/**
+ * Make a virtual device: what segments, interrupts and borrowed devices belong to. Cheap, no limit
+ * to how many objects it has.
+ * @sd: set to the caller's new handle; end it with SCIClose(). @flags: 0 or SCI_FLAG_THREAD_SAFE,
+ * which changes nothing.
+ */
+void SCIOpen(sci_desc_t *sd, unsigned int flags, sci_error_t *error);
+
+/** Errors: SCI_ERR_BUSY: something made through @sd still exists; @sd stays valid. @flags: 0. */
+void SCIClose(sci_desc_t sd, unsigned int flags, sci_error_t *error);
+
+/** Text of a code. Static, never NULL, also for numbers that are no code. Needs no initialisation. */
+const char *SCIGetErrorString(sci_error_t code);
+
+/* ---- Nodes and adapters ---- */
+
+/**
+ * The node id by which others reach this host through adapter @adapterNo.
+ * Errors: SCI_ERR_ILLEGAL_ADAPTERNO, SCI_ERR_NO_SUCH_ADAPTERNO. @flags: 0.
+ */
+void SCIGetLocalNodeId(unsigned int adapterNo, unsigned int *nodeId, unsigned int flags,
+		       sci_error_t *error);
+
+/**
+ * Whether node @nodeId can be reached through the adapter now. @flags: 0.
+ * Return: 1, and SCI_ERR_OK; else 0 and SCI_ERR_NO_SUCH_NODEID (no such node, or no path to it),
+ * SCI_ERR_NO_LINK_ACCESS (the link is down), SCI_ERR_NODE_NOT_RESPONDING, SCI_ERR_ILLEGAL_NODEID.
+ */
+int SCIProbeNode(sci_desc_t sd, unsigned int localAdapterNo, unsigned int nodeId,
+		 unsigned int flags, sci_error_t *error);
+
+/**
+ * Ask for a property. @command says what @data points to. @flags: 0. No virtual device is needed.
+ *
+ * SCI_Q_API, SCI_Q_VENDORID, SCI_Q_SISCI_DRIVER_VERSION: sci_query_string_t.
+ * SCI_Q_ADAPTER: sci_query_adapter_t; answers are unsigned int, but for SCI_Q_ADAPTER_BDF, which is
+ *   unsigned short (bus << 8 | device << 3 | function): one known program passes no more room.
+ *   Served: _NODEID, _CONFIGURED, _BDF, _MCAST_MAX_GROUPS, _NUMBER_OF_LINKS (1), and for port 0
+ *   _LINK_OPERATIONAL, _LINK_WIDTH (lanes), _LINK_SPEED (PCIe generation).
+ * SCI_Q_SYSTEM: sci_query_system_t; _CPU_CACHE_LINE_SIZE.
+ * SCI_Q_LOCAL_SEGMENT: sci_query_local_segment_t; _PHYS_ADDR and _IOADDR: where the memory lies in
+ *   this host's physical address map.
+ * SCI_Q_REMOTE_SEGMENT: sci_query_remote_segment_t; no subcommand is served yet.
+ * SCI_Q_MAP: sci_query_map_t; _MAPPED_TO_LOCAL_TARGET: 1 if the memory is this host's own;
+ *   _PHYS_ADDR, _IOADDR: of a mapped local segment.
+ * SCI_Q_DEVICE: sci_smartio_query_device_t with SCI_Q_DEVICE_INFO and a
+ *   sci_smartio_device_info_t; the device need not be borrowed.
+ *
+ * Errors: SCI_ERR_ILLEGAL_QUERY: no such command or subcommand; SCI_ERR_NOT_SUPPORTED: known, but
+ * not answered here; SCI_ERR_NO_SUCH_FDID; those of adapter numbers.
+ */
+void SCIQuery(unsigned int command, void *data, unsigned int flags, sci_error_t *error);
+
+/* ---- Local segments ---- */
+
+/**
+ * Allocate memory of this host under an id that is unique on it. The memory is zeroed and at least
+ * @size bytes long, rounded up to pages; offsets are checked against the rounded size.
+ * @segment: set to the caller's new handle; end it with SCIRemoveSegment().
+ * @callback, @callbackArg: with SCI_FLAG_USE_CALLBACK, told of connections.
+ * @flags: USE_CALLBACK; AUTO_ID: take the first free id from @segmentId on; PRIVATE: never
+ *   available to others; EMPTY: no memory yet; DMA_GLOBAL: accepted.
+ * Errors: SCI_ERR_SEGMENTID_USED; SCI_ERR_SIZE_ALIGNMENT: size 0; SCI_ERR_NOSPC: more than the host
+ * has.
+ */
+void SCICreateSegment(sci_desc_t sd, sci_local_segment_t *segment, unsigned int segmentId,
+		      size_t size, sci_cb_local_segment_t callback, void *callbackArg,
+		      unsigned int flags, sci_error_t *error);
+
+/** Id of a local segment, also one that AUTO_ID chose; 0 for a wrong handle. No call to smartiod. */
+unsigned int SCIGetLocalSegmentId(sci_local_segment_t segment);
+/** Its size in bytes, rounded up to pages; 0 for a wrong handle. No call to smartiod. */
+size_t SCIGetLocalSegmentSize(sci_local_segment_t segment);
+
+/**
+ * Make the segment reachable through an adapter; others cannot connect yet. May be said of several
+ * adapters, and again of one. @flags: DMA_SOURCE_ONLY, BROADCAST: accepted.
+ * Errors: those of adapter numbers; SCI_ERR_HW_NOSPC; SCI_ERR_ILLEGAL_OPERATION: no memory (EMPTY).
+ */
+void SCIPrepareSegment(sci_local_segment_t segment, unsigned int localAdapterNo,
+		       unsigned int flags, sci_error_t *error);
+
+/**
+ * Let others connect through this adapter; the own host, too. @flags: 0.
+ * Errors: SCI_ERR_SEGMENT_NOT_PREPARED; SCI_ERR_ILLEGAL_OPERATION: the segment is private.
+ */
+void SCISetSegmentAvailable(sci_local_segment_t segment, unsigned int localAdapterNo,
+			    unsigned int flags, sci_error_t *error);
+
+/**
+ * Let no new connection in. What is connected stays so, unless told otherwise.
+ * @flags: NOTIFY: importers get SCI_CB_DISCONNECT; FORCE_DISCONNECT: their connections are cut.
+ * Errors: SCI_ERR_ILLEGAL_OPERATION: it is not available on that adapter.
+ */
+void SCISetSegmentUnavailable(sci_local_segment_t segment, unsigned int localAdapterNo,
+			      unsigned int flags, sci_error_t *error);
+
+/**
+ * Free the segment, whatever its state. When it returns, its callback does not run and will not
+ * (unless it is called from that callback).
+ * @flags: FORCE_REMOVE: although others are connected; maps in this process stay until unmapped.
+ * Errors: SCI_ERR_BUSY: mapped here, connected, or mapped for a device; the handle stays valid, try
+ * again.
+ */
+void SCIRemoveSegment(sci_local_segment_t segment, unsigned int flags, sci_error_t *error);
+
+/* ---- Remote segments ---- */
+
+/**
+ * Connect to an available segment; the own node is a node like any other. Returns at once; if there
+ * is no such segment, call again. The exporter gets SCI_CB_CONNECT.
+ * @segment: set to the caller's new handle; end it with SCIDisconnectSegment().
+ * @timeout: not looked at. @flags: USE_CALLBACK.
+ * Errors: SCI_ERR_NO_SUCH_SEGMENT: no segment with this id is available on that node and path;
+ * SCI_ERR_ILLEGAL_NODEID: 0; SCI_ERR_NO_SUCH_NODEID; SCI_ERR_NO_LINK_ACCESS;
+ * SCI_ERR_NODE_NOT_RESPONDING; SCI_ERR_CONNECTION_REFUSED; those of adapter numbers.
+ */
+void SCIConnectSegment(sci_desc_t sd, sci_remote_segment_t *segment, unsigned int nodeId,
+		       unsigned int segmentId, unsigned int localAdapterNo,
+		       sci_cb_remote_segment_t callback, void *callbackArg, unsigned int timeout,
+		       unsigned int flags, sci_error_t *error);
+
+/**
+ * Also of device segments. The exporter gets SCI_CB_DISCONNECT. @flags: 0. When it returns, the
+ * callback does not run and will not (unless it is called from that callback).
+ * Errors: SCI_ERR_BUSY: mapped here or for a device; the handle stays valid.
+ */
+void SCIDisconnectSegment(sci_remote_segment_t segment, unsigned int flags, sci_error_t *error);
+
+/** Size in bytes of a connected segment or BAR; 0 for a wrong handle. No call to smartiod. */
+size_t SCIGetRemoteSegmentSize(sci_remote_segment_t segment);
+/** The id it was connected by; 0 for a wrong handle. No call to smartiod. */
+unsigned int SCIGetRemoteSegmentId(sci_remote_segment_t segment);
+/** Where the memory lies; of a device segment the node chosen for it. 0 for a wrong handle. */
+unsigned int SCIGetRemoteSegmentNodeId(sci_remote_segment_t segment);
+
+/* ---- Mapping ---- */
+
+/**
+ * Map [@offset, @offset + @size) of a connected segment or BAR; a segment may be mapped many times.
+ * Of a BAR, each page is what this borrower may have: doorbells can be written by all, registers by
+ * one at a time (SCI_FLAG_READONLY_MAP: never), all else reads as all ones.
+ * @map: set to the caller's new handle; end it with SCIUnmapSegment(). @addr: where, with
+ *   FIXED_MAP_ADDR; aligned as @offset is.
+ * @flags: FIXED_MAP_ADDR, READONLY_MAP, IO_MAP_IOSPACE; accepted as hints: LOCK_OPERATION,
+ *   SHARED_MAP, NO_MEMORY_LOOPBACK, WRITE_BACK_CACHE_MAP and the prefetch and gather hints.
+ * Return: the address; NULL on error.
+ * Errors: SCI_ERR_OUT_OF_RANGE; SCI_ERR_SIZE_ALIGNMENT: size 0; SCI_ERR_ILLEGAL_ADDRESS;
+ * SCI_ERR_NOT_CONNECTED: lost; SCI_ERR_HW_NOSPC: no window space; SCI_ERR_ACCESS.
+ */
+volatile void *SCIMapRemoteSegment(sci_remote_segment_t segment, sci_map_t *map, size_t offset,
+				   size_t size, void *addr, unsigned int flags,
+				   sci_error_t *error);
+
+/** The same for a local segment, in any state. Errors: also SCI_ERR_ILLEGAL_OPERATION: EMPTY. */
+void *SCIMapLocalSegment(sci_local_segment_t segment, sci_map_t *map, size_t offset, size_t size,
+			 void *addr, unsigned int flags, sci_error_t *error);
+
+/** End a map of either kind. Its addresses must not be used any more. @flags: 0. */
+void SCIUnmapSegment(sci_map_t map, unsigned int flags, sci_error_t *error);
+
+/** The address that the map call returned; NULL for a wrong handle. No call to smartiod. */
+volatile void *SCIGetMapPointer(sci_map_t map);
+
+/* ---- Barriers ---- */
+
+/**
+ * Push what this CPU wrote to mapped memory out; later stores arrive after it. @sequence: NULL.
+ * Never fails; no system call. @flags: 0 or SCI_FLAG_FLUSH_CPU_BUFFERS_ONLY.
+ */
+void SCIFlush(sci_sequence_t sequence, unsigned int flags);
+/** As SCIFlush(), and later loads are done after it. @sequence: NULL. Never fails. */
+void SCIStoreBarrier(sci_sequence_t sequence, unsigned int flags);
+/**
+ * Make memory and CPU caches agree; the machines served here are coherent, so it orders only.
+ * @map: or NULL. @flags: SCI_FLAG_CACHE_FLUSH, SCI_FLAG_CACHE_INVALIDATE.
+ */
+void SCICacheSync(sci_map_t map, void *addr, size_t length, unsigned int flags,
+		  sci_error_t *error);
+
+/* ---- Data interrupts: messages, kept in order per sender, taken one at a time ---- */
+
+/**
+ * Make an interrupt that others can connect to and send messages to, through one adapter.
+ * @interrupt: set to the caller's new handle; end it with SCIRemoveDataInterrupt().
+ * @interruptNo: set to its number; with FIXED_INTNO it holds the number wanted.
+ * @callback: with SCI_FLAG_USE_CALLBACK, called once per message; the interrupt then cannot be
+ *   waited for.
+ * Errors: SCI_ERR_INTNO_USED: the fixed number is in use; those of adapter numbers;
+ * SCI_ERR_FLAG_NOT_IMPLEMENTED: BROADCAST.
+ */
+void SCICreateDataInterrupt(sci_desc_t sd, sci_local_data_interrupt_t *interrupt,
+			    unsigned int localAdapterNo, unsigned int *interruptNo,
+			    sci_cb_data_interrupt_t callback, void *callbackArg,
+			    unsigned int flags, sci_error_t *error);
+
+/**
+ * Remove it; who waits gets SCI_ERR_CANCELLED, messages not taken are lost, senders are not told.
+ * When it returns, the callback does not run and will not (unless it is called from that
+ * callback). @flags: 0.
+ */
+void SCIRemoveDataInterrupt(sci_local_data_interrupt_t interrupt, unsigned int flags,
+			    sci_error_t *error);
+
+/**
+ * Take the next message, or wait for one. @length: bytes of @data; set to the message's. @flags: 0.
+ * Errors: SCI_ERR_TIMEOUT; SCI_ERR_CANCELLED; SCI_ERR_ILLEGAL_OPERATION: it has a callback;
+ * SCI_ERR_OUT_OF_RANGE: the message is longer than *@length: it stays, *@length is set to what it
+ * needs.
+ */
+void SCIWaitForDataInterrupt(sci_local_data_interrupt_t interrupt, void *data,
+			     unsigned int *length, unsigned int timeout, unsigned int flags,
+			     sci_error_t *error);
+
+/**
+ * Connect to a data interrupt of a node; returns at once. @timeout: not looked at. @flags: 0.
+ * @interrupt: set to the caller's new handle; end it with SCIDisconnectDataInterrupt().
+ * Errors: SCI_ERR_NO_SUCH_INTNO; else as SCIConnectSegment().
+ */
+void SCIConnectDataInterrupt(sci_desc_t sd, sci_remote_data_interrupt_t *interrupt,
+			     unsigned int nodeId, unsigned int localAdapterNo,
+			     unsigned int interruptNo, unsigned int timeout, unsigned int flags,
+			     sci_error_t *error);
+
+/** What was sent is still delivered. @flags: 0. */
+void SCIDisconnectDataInterrupt(sci_remote_data_interrupt_t interrupt, unsigned int flags,
+				sci_error_t *error);
+
+/**
+ * Send a message. One write to a descriptor, no smartiod. Threads that use one handle take turns.
+ * Succeeds also if nobody is left to take it. @length: up to 8,192 bytes; 0 is a message. @flags: 0.
+ * Errors: SCI_ERR_NOSPC: the receiver's queue of this handle is full (about 64 KiB), nothing was
+ * sent; SCI_ERR_OUT_OF_RANGE: too long; SCI_ERR_NOT_CONNECTED: the receiver's host is lost.
+ */
+void SCITriggerDataInterrupt(sci_remote_data_interrupt_t interrupt, void *data,
+			     unsigned int length, unsigned int flags, sci_error_t *error);
+
+/* ---- SmartIO: devices anywhere in the cluster ---- */
+
+/**
+ * Ids of the devices in the cluster, ascending, at most @maxCount of them. @flags: 0.
+ * @filter: only devices that agree with its fields that are not zero; NULL: all.
+ * Return: how many were written.
+ */
+size_t SCIGetDeviceList(sci_desc_t sd, unsigned int *fdids, size_t maxCount,
+			sci_smartio_device_info_t *filter, unsigned int flags,
+			sci_error_t *error);
+
+/** The id of a borrowed device; 0 for a wrong handle. No call to smartiod. */
+unsigned int SCIGetFabricDeviceId(sci_smartio_device_t device);
+
+/**
+ * Borrow a device. Many may, on many hosts, unless one holds it exclusively.
+ * @device: set to the caller's new handle; end it with SCIReturnDevice(). @flags: SCI_FLAG_EXCLUSIVE;
+ * SCI_FLAG_PCIE_REQUESTER_GLOBAL: accepted.
+ * Errors: SCI_ERR_NO_SUCH_FDID; SCI_ERR_NOT_AVAILABLE: somebody holds it exclusively, or exclusive
+ * was asked for and somebody holds it; SCI_ERR_NO_LINK_ACCESS, SCI_ERR_NODE_NOT_RESPONDING.
+ */
+void SCIBorrowDevice(sci_desc_t sd, sci_smartio_device_t *device, unsigned int fdid,
+		     unsigned int flags, sci_error_t *error);
+
+/** Errors: SCI_ERR_BUSY: segments of it are connected, or segments are mapped for it. @flags: 0. */
+void SCIReturnDevice(sci_smartio_device_t device, unsigned int flags, sci_error_t *error);
+
+/**
+ * Let others borrow a device that we hold exclusively. We keep its registers. @flags: 0.
+ * Errors: SCI_ERR_ILLEGAL_OPERATION: not held exclusively.
+ */
+void SCIReleaseExclusiveBorrow(sci_smartio_device_t device, unsigned int flags,
+			       sci_error_t *error);
+
+/**
+ * Connect to a segment of a device, to be used like any remote segment.
+ * @segmentId: of SCI_MEMTYPE_BAR the BAR's number, else what SCICreateDeviceSegment() was given.
+ * @segment: set to the caller's new handle; end it with SCIDisconnectSegment(). @flags:
+ * USE_CALLBACK.
+ * Errors: SCI_ERR_NO_SUCH_SEGMENT; SCI_ERR_NOT_CONNECTED: the device is lost.
+ */
+void SCIConnectDeviceSegment(sci_smartio_device_t device, sci_remote_segment_t *segment,
+			     unsigned int segmentId, unsigned int memtype,
+			     sci_cb_remote_segment_t callback, void *callbackArg,
+			     unsigned int flags, sci_error_t *error);
+
+/**
+ * Make memory for a device, zeroed, placed with the lender or here as @accessHints ask for
+ * (SCI_MEMACCESS_*). Connect to it afterwards. It lives until its maker returns the device and the
+ * last connection is gone.
+ * @memtype: SCI_MEMTYPE_PRIVATE: ids of this borrow; SCI_MEMTYPE_SHARED: ids of the device, for
+ * every borrower. @flags: DEVICE_SIDE_ONLY, LOCAL_ONLY, DEVICE_PREFER_BANDWIDTH,
+ * HOST_PREFER_BANDWIDTH.
+ * Errors: SCI_ERR_SEGMENTID_USED; SCI_ERR_SIZE_ALIGNMENT: size 0; SCI_ERR_NOSPC; SCI_ERR_HW_NOSPC.
+ */
+void SCICreateDeviceSegment(sci_smartio_device_t device, unsigned int segmentId, size_t size,
+			    unsigned int memtype, unsigned int accessHints, unsigned int flags,
+			    sci_error_t *error);
+
+/**
+ * Let a device reach [@offset, @offset + @size) of a segment that is available on the adapter.
+ * @ioaddr: set to where the range begins, as the device addresses it; the range is contiguous.
+ * A segment may be mapped several times for a device; the unmap call ends all of these. @flags: 0.
+ * Errors: SCI_ERR_OUT_OF_RANGE; SCI_ERR_SIZE_ALIGNMENT: size 0; SCI_ERR_SEGMENT_NOT_PREPARED: not
+ * prepared or not available on that adapter; SCI_ERR_HW_NOSPC: window or requester table full;
+ * SCI_ERR_NOT_CONNECTED: the device is lost.
+ */
+void SCIMapLocalSegmentForDevice(sci_local_segment_t segment, unsigned int localAdapterNo,
+				 sci_smartio_device_t device, sci_ioaddr_t *ioaddr, size_t offset,
+				 size_t size, unsigned int flags, sci_error_t *error);
+/** Errors: SCI_ERR_ILLEGAL_OPERATION: not mapped for that device through that adapter. @flags: 0. */
+void SCIUnmapLocalSegmentForDevice(sci_local_segment_t segment, unsigned int localAdapterNo,
+				   sci_smartio_device_t device, unsigned int flags,
+				   sci_error_t *error);
+/** The same for a connected segment: of any host, a device segment, or another device's BAR. */
+void SCIMapRemoteSegmentForDevice(sci_remote_segment_t segment, sci_smartio_device_t device,
+				  sci_ioaddr_t *ioaddr, size_t offset, size_t size,
+				  unsigned int flags, sci_error_t *error);
+void SCIUnmapRemoteSegmentForDevice(sci_remote_segment_t segment, sci_smartio_device_t device,
+				    unsigned int flags, sci_error_t *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
