@@ -113,6 +113,23 @@ void smartio_device_reset(sci_smartio_device_t device, sci_error_t *error);
  */
 int smartio_data_interrupt_fd(sci_local_data_interrupt_t interrupt);
 
+/** One counter of the fabric, as `smartio stats` shows it. */
+struct smartio_counter {
+	char name[32]; /* NUL-terminated */
+	uint64_t value;
+};
+
+/**
+ * What the fabric has counted at a device since power-on: transactions and bytes, by PCIe's rules
+ * (docs/emulation.md). A question to the lender's daemon: not for a data path.
+ * @fdid: the device; it need not be borrowed. Up to @max counters are stored in @counters.
+ * Return: how many were stored; 0 on error.
+ * Errors: SCI_ERR_NO_SUCH_FDID, SCI_ERR_NOT_SUPPORTED (this hardware does not count),
+ * SCI_ERR_NOT_INITIALIZED, SCI_ERR_ILLEGAL_PARAMETER, SCI_ERR_NODE_NOT_RESPONDING.
+ */
+unsigned int smartio_device_counters(unsigned int fdid, struct smartio_counter *counters,
+				     unsigned int max, sci_error_t *error);
+
 #define SMARTIO_READY_DEVICE 1u	   /* smartio_wait_device_event() may have an event */
 #define SMARTIO_READY_INTERRUPT 2u /* SCIWaitForDataInterrupt() may have a message */
 #define SMARTIO_READY_WAKE 4u	   /* somebody called smartio_wake() */
