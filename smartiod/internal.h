@@ -31,6 +31,7 @@
 
 #define SMARTIOD_MAX_OBJECTS 4096  /* objects of one session */
 #define SMARTIOD_MAX_PENDING 1024  /* requests of one session that wait for answers */
+#define SMARTIOD_OP_FDS 4	   /* descriptors that an operation can hold */
 #define SMARTIOD_MAX_PATHS 16	   /* between two hosts */
 #define SMARTIOD_CONNECT_WAIT_NS 2000000000ULL /* for a peer whose link is up */
 #define SMARTIOD_PEER_TIMEOUT_NS 5000000000ULL
@@ -72,7 +73,7 @@ enum smartiod_wait {
 	SMARTIOD_RUNNING,   /* in a step, or about to */
 	SMARTIOD_WAIT_PORT, /* the port always answers */
 	SMARTIOD_WAIT_PEER, /* until a deadline, or the peer is down */
-	SMARTIOD_PARKED,    /* until smartiod_op_resume() */
+	SMARTIOD_PARKED,    /* until smartiod_op_resume(); also at the end of its session */
 };
 
 /*
@@ -94,6 +95,7 @@ struct smartiod_op {
 	void *queued;		 /* not sent yet: the peer is not connected */
 	size_t queued_len;
 	uint32_t port_op;	 /* waiting for the port: SIO_OP_* */
+	int fd[SMARTIOD_OP_FDS]; /* held across waits: -1, or closed when the operation ends */
 	bool embedded;		 /* part of another object: not freed with the op */
 };
 
@@ -102,9 +104,8 @@ struct smartiod_session {
 	struct smartiod_tree_node by_client; /* in d->sessions */
 	uint64_t client;
 	uint32_t pid, kind;
-	bool hello;	   /* HELLO was answered */
-	bool hello_sent;   /* HELLO came */
-	bool ending;	   /* its client is gone */
+	enum { SMARTIOD_GREETING, SMARTIOD_GREETED, SMARTIOD_OPEN } state;
+	bool ending; /* its client is gone */
 	uint64_t owner;	   /* the port's; 0: none */
 	struct smartiod_tree objects; /* by handle */
 	uint32_t next_handle;
@@ -423,7 +424,7 @@ void *smartiod_object_get(struct smartiod_session *s, uint32_t handle, enum smar
 /* Cut a client off for what it sent, and end its session. */
 void smartiod_session_cut(struct smartiod *d, struct smartiod_session *s, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-void smartiod_session_owner_gone(struct smartiod *d, uint64_t owner);
+void smartiod_session_owner_gone(struct smartiod *d, struct smartiod_session *s);
 void smartiod_session_free_all(struct smartiod *d);
 /* Of @handle in the objects of a client: 0 for none. */
 static inline uint32_t smartiod_handle(const struct smartiod_object *o)
@@ -469,6 +470,7 @@ int smartiod_segment_ref(struct smartiod *d, struct smartiod_segment *seg, uint3
 /* @reason 0: nobody is told. */
 void smartiod_segment_unref(struct smartiod *d, struct smartiod_segment *seg, uint32_t node,
 			    uint64_t connection, uint32_t reason);
+void smartiod_segment_free_all(struct smartiod *d); /* and grants */
 bool smartiod_segment_has_ref(const struct smartiod_segment *seg, uint32_t node,
 			      uint64_t connection);
 /*
@@ -528,6 +530,7 @@ void smartiod_connection_unpin(struct smartiod *d, struct smartiod_connection *c
 /* It was taken away: tell the library (lost = 1), give back window and grant. */
 void smartiod_connection_lost(struct smartiod *d, struct smartiod_connection *c, uint32_t reason,
 			      bool tell_exporter);
+void smartiod_connection_free_all(struct smartiod *d);
 void smartiod_map_drop(struct smartiod *d, struct smartiod_map *m);
 void smartiod_connection_node_down(struct smartiod *d, uint32_t node);
 void smartiod_connection_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
@@ -541,6 +544,7 @@ smartiod_peer_fn smartiod_peer_dint_lookup, smartiod_peer_dint_release, smartiod
 void smartiod_dint_end(struct smartiod *d, struct smartiod_dint *dint, bool owner_gone);
 void smartiod_ring_grant_gone(struct smartiod *d, struct smartiod_ring *ring, uint64_t grant);
 void smartiod_dint_node_down(struct smartiod *d, uint32_t node);
+void smartiod_dint_free_all(struct smartiod *d); /* rings and links, too */
 void smartiod_dint_link_close(struct smartiod *d, struct smartiod_dint_link *l);
 void smartiod_dint_link_node_down(struct smartiod *d, uint32_t node);
 void smartiod_dint_link_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,

@@ -61,6 +61,7 @@ enum {
 	SIO_EVM_DINT_RING,	     /* a sender connected: descriptor 0 is its ring */
 	SIO_EVM_DINT_RING_END,	     /* a sender is gone: drain its ring, then DINT_RING_FREE */
 	SIO_EVM_DEVICE,		     /* something happened to a borrowed device */
+	SIO_EVM_DINT_LOST,	     /* an interrupt that we are connected to is gone */
 };
 
 /* First message. Reply: descriptor 0 the owner (keep it open), 1 the status page. */
@@ -272,7 +273,7 @@ struct sio_evm_segment {
 	sio_le32 lost, reserved; /* lost: 1: replace the mappings by pages of ones */
 };
 SIO_WIRE_SIZE(struct sio_evm_segment, 40);
-struct sio_evm_dint_ring { /* DINT_RING and DINT_RING_END */
+struct sio_evm_dint_ring { /* DINT_RING and DINT_RING_END; DINT_LOST: handle and node alone */
 	struct sio_msg h;
 	sio_le32 handle, ring, node, reserved;
 	sio_le64 fd_offset, bytes;

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The client protocol's types, their sizes and reserved fields. */
+#include <errno.h>
+#include <string.h>
+
+#include "wire/check.h"
+
+struct client_type {
+	uint16_t type, request, reply, reserved; /* sizes; reserved: offset of a field, or 0 */
+};
+
+#define TYPE(name, req, rep) {SIO_MSG_##name, sizeof(req), sizeof(rep), 0}
+#define TYPE_RESERVED(name, req, rep)                                                              \
+	{SIO_MSG_##name, sizeof(req), sizeof(rep), offsetof(req, reserved)}
+
+static const struct client_type types[] = {
+	TYPE(HELLO, struct sio_msg_hello, struct sio_rep_hello),
+	TYPE_RESERVED(ADAPTER, struct sio_msg_adapter, struct sio_rep_adapter),
+	TYPE(NODE_PROBE, struct sio_msg_node_probe, struct sio_msg),
+	TYPE(SEG_CREATE, struct sio_msg_seg_create, struct sio_rep_seg_create),
+	TYPE_RESERVED(SEG_PREPARE, struct sio_msg_seg_adapter, struct sio_msg),
+	TYPE_RESERVED(SEG_AVAILABLE, struct sio_msg_seg_adapter, struct sio_msg),
+	TYPE_RESERVED(SEG_UNAVAILABLE, struct sio_msg_seg_adapter, struct sio_msg),
+	TYPE(SEG_REMOVE, struct sio_msg_handle, struct sio_msg),
+	TYPE(SEG_CONNECT, struct sio_msg_seg_connect, struct sio_rep_seg_connect),
+	TYPE(SEG_DISCONNECT, struct sio_msg_handle, struct sio_msg),
+	TYPE(SEG_MAP, struct sio_msg_seg_map, struct sio_rep_seg_map),
+	TYPE(SEG_UNMAP, struct sio_msg_handle, struct sio_msg),
+	TYPE_RESERVED(DINT_CREATE, struct sio_msg_dint_create, struct sio_rep_dint_create),
+	TYPE(DINT_REMOVE, struct sio_msg_handle, struct sio_msg),
+	TYPE(DINT_CONNECT, struct sio_msg_dint_connect, struct sio_rep_dint_connect),
+	TYPE(DINT_DISCONNECT, struct sio_msg_handle, struct sio_msg),
+	TYPE(DINT_RING_FREE, struct sio_msg_dint_ring_free, struct sio_msg),
+	TYPE_RESERVED(DEV_LIST, struct sio_msg_dev_list, struct sio_rep_dev_list),
+	TYPE(DEV_BORROW, struct sio_msg_dev_borrow, struct sio_rep_dev_borrow),
+	TYPE(DEV_RETURN, struct sio_msg_handle, struct sio_msg),
+	TYPE(DEV_RELEASE_EXCLUSIVE, struct sio_msg_handle, struct sio_msg),
+	TYPE_RESERVED(DEV_SEG_CREATE, struct sio_msg_dev_seg_create, struct sio_msg),
+	TYPE(DEV_SEG_CONNECT, struct sio_msg_dev_seg_connect, struct sio_rep_seg_connect),
+	TYPE_RESERVED(DMA_MAP, struct sio_msg_dma_map, struct sio_rep_dma_map),
+	TYPE(DMA_UNMAP, struct sio_msg_handle, struct sio_msg),
+	TYPE(DEV_SETTLED, struct sio_msg_dev_settled, struct sio_msg),
+	TYPE(DEV_RESET, struct sio_msg_handle, struct sio_msg),
+	TYPE_RESERVED(LIST, struct sio_msg_list, struct sio_rep_list),
+	TYPE(STATS, struct sio_msg_stats, struct sio_rep_stats),
+};
+
+static const struct client_type *find(uint32_t type)
+{
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (types[i].type == type)
+			return &types[i];
+	return NULL;
+}
+
+size_t sio_client_request_size(uint32_t type)
+{
+	const struct client_type *t = find(type);
+
+	return t ? t->request : 0;
+}
+
+size_t sio_client_reply_size(uint32_t type)
+{
+	const struct client_type *t = find(type);
+
+	return t ? t->reply : 0;
+}
+
+size_t sio_client_event_size(uint32_t type)
+{
+	switch (type) {
+	case SIO_EVM_SEGMENT_LOCAL:
+	case SIO_EVM_SEGMENT_REMOTE:
+		return sizeof(struct sio_evm_segment);
+	case SIO_EVM_DINT_RING:
+	case SIO_EVM_DINT_RING_END:
+	case SIO_EVM_DINT_LOST:
+		return sizeof(struct sio_evm_dint_ring);
+	case SIO_EVM_DEVICE:
+		return sizeof(struct sio_evm_device);
+	}
+	return 0;
+}
+
+int sio_client_check_request(const void *msg, size_t len, struct sio_wire_header *ret,
+			     struct sio_err *reterr)
+{
+	int rc = sio_wire_header(msg, len, ret, reterr);
+	const struct client_type *t;
+	sio_le32 reserved;
+
+	if (rc < 0)
+		return rc;
+	t = find(ret->type);
+	if (!t)
+		return sio_fail(reterr, -EPROTO, "request type %u is not known", ret->type);
+	if (len != t->request)
+		return sio_fail(reterr, -EPROTO, "request %u has %zu bytes, not %u", ret->type, len,
+				t->request);
+	if (ret->id == 0 || ret->error != 0)
+		return sio_fail(reterr, -EPROTO, "request %u has id %u and error %u", ret->type,
+				ret->id, ret->error);
+	if (t->reserved) {
+		memcpy(&reserved, (const char *)msg + t->reserved, sizeof(reserved));
+		if (reserved != 0)
+			return sio_fail(reterr, -EINVAL, "request %u: a reserved field is not 0",
+					ret->type);
+	}
+	return 0;
+}
+
+int sio_client_check_reply(uint32_t type, const void *msg, size_t len, struct sio_wire_header *ret,
+			   struct sio_err *reterr)
+{
+	int rc = sio_wire_header(msg, len, ret, reterr);
+	const struct client_type *t = find(type);
+	size_t want;
+
+	if (rc < 0)
+		return rc;
+	if (!t || ret->type != type)
+		return sio_fail(reterr, -EPROTO, "a reply of type %u to a request of type %u",
+				ret->type, type);
+	want = ret->error ? sizeof(struct sio_msg_error) : t->reply;
+	if (len != want)
+		return sio_fail(reterr, -EPROTO, "the reply to %u has %zu bytes, not %zu", type,
+				len, want);
+	if (ret->error && !memchr(((const struct sio_msg_error *)msg)->text, 0, SIO_WIRE_TEXT))
+		return sio_fail(reterr, -EPROTO, "the reply to %u has a text without end", type);
+	return 0;
+}
+
+int sio_client_check_event(const void *msg, size_t len, struct sio_wire_header *ret,
+			   struct sio_err *reterr)
+{
+	int rc = sio_wire_header(msg, len, ret, reterr);
+
+	if (rc < 0)
+		return rc;
+	if (len != sio_client_event_size(ret->type) || ret->id != 0 || ret->error != 0)
+		return sio_fail(reterr, -EPROTO, "event %u of %zu bytes, id %u", ret->type, len,
+				ret->id);
+	return 0;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The peer protocol's types and sizes. */
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "wire/check.h"
+
+struct peer_type {
+	uint16_t type, request, reply; /* sizes; reply 0: news */
+};
+
+#define ASK(name, req, rep) {SIO_PEER_##name, sizeof(req), sizeof(rep)}
+#define NEWS(name, req) {SIO_PEER_##name, sizeof(req), 0}
+
+static const struct peer_type types[] = {
+	NEWS(HELLO, struct sio_peer_hello),
+	ASK(PING, struct sio_peer_ping, struct sio_msg),
+	ASK(SEG_LOOKUP, struct sio_peer_seg_lookup, struct sio_prep_seg_lookup),
+	NEWS(SEG_RELEASE, struct sio_peer_seg_release),
+	ASK(SEG_GRANT, struct sio_peer_seg_grant, struct sio_prep_seg_grant),
+	NEWS(GRANT_RELEASE, struct sio_peer_grant_release),
+	NEWS(SEG_EVENT, struct sio_peer_seg_event),
+	ASK(DINT_LOOKUP, struct sio_peer_dint_lookup, struct sio_prep_dint_lookup),
+	NEWS(DINT_RELEASE, struct sio_peer_dint_release),
+	NEWS(DINT_EVENT, struct sio_peer_dint_event),
+	ASK(STATS, struct sio_peer_stats, struct sio_rep_stats),
+	/* Devices. */
+};
+
+static const struct peer_type *find(uint32_t type)
+{
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (types[i].type == type)
+			return &types[i];
+	return NULL;
+}
+
+size_t sio_peer_size(uint32_t type)
+{
+	const struct peer_type *t = find(SIO_PEER_TYPE(type));
+
+	if (!t)
+		return 0;
+	return type & SIO_PEER_REPLY ? t->reply : t->request;
+}
+
+int sio_peer_is_news(uint32_t type)
+{
+	const struct peer_type *t = find(type);
+
+	return t && t->reply == 0;
+}
+
+int sio_peer_check(const void *msg, size_t len, struct sio_wire_header *ret, struct sio_err *reterr)
+{
+	int rc = sio_wire_header(msg, len, ret, reterr);
+	bool reply;
+	size_t want;
+
+	if (rc < 0)
+		return rc;
+	reply = ret->type & SIO_PEER_REPLY;
+	want = sio_peer_size(ret->type);
+	if (want == 0)
+		return sio_fail(reterr, -EPROTO, "message type %#x is not known", ret->type);
+	if (reply && ret->error)
+		want = sizeof(struct sio_msg_error);
+	if (len != want)
+		return sio_fail(reterr, -EPROTO, "message %#x has %zu bytes, not %zu", ret->type,
+				len, want);
+	if (reply && ret->error &&
+	    !memchr(((const struct sio_msg_error *)msg)->text, 0, SIO_WIRE_TEXT))
+		return sio_fail(reterr, -EPROTO, "message %#x has a text without end", ret->type);
+	if (!reply && (ret->error || (ret->id == 0) != (sio_peer_is_news(ret->type) != 0)))
+		return sio_fail(reterr, -EPROTO, "message %#x has id %u and error %u", ret->type,
+				ret->id, ret->error);
+	return 0;
+}

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sessions: programs connected to this daemon, their handles, their end. */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "smartiod/device.h"
+#include "smartiod/internal.h"
+#include "wire/check.h"
+
+static smartiod_client_fn hello;
+
+static const struct {
+	uint32_t type;
+	bool owns; /* makes or has objects: not for tools */
+	smartiod_client_fn *fn;
+} handlers[] = {
+	{SIO_MSG_HELLO, false, hello},
+	{SIO_MSG_ADAPTER, false, smartiod_adapter_query},
+	{SIO_MSG_NODE_PROBE, false, smartiod_node_probe},
+	{SIO_MSG_SEG_CREATE, true, smartiod_seg_create},
+	{SIO_MSG_SEG_PREPARE, true, smartiod_seg_prepare},
+	{SIO_MSG_SEG_AVAILABLE, true, smartiod_seg_available},
+	{SIO_MSG_SEG_UNAVAILABLE, true, smartiod_seg_unavailable},
+	{SIO_MSG_SEG_REMOVE, true, smartiod_seg_remove},
+	{SIO_MSG_SEG_CONNECT, true, smartiod_seg_connect},
+	{SIO_MSG_SEG_DISCONNECT, true, smartiod_seg_disconnect},
+	{SIO_MSG_SEG_MAP, true, smartiod_seg_map},
+	{SIO_MSG_SEG_UNMAP, true, smartiod_seg_unmap},
+	{SIO_MSG_DINT_CREATE, true, smartiod_dint_create},
+	{SIO_MSG_DINT_REMOVE, true, smartiod_dint_remove},
+	{SIO_MSG_DINT_CONNECT, true, smartiod_dint_connect},
+	{SIO_MSG_DINT_DISCONNECT, true, smartiod_dint_disconnect},
+	{SIO_MSG_DINT_RING_FREE, true, smartiod_dint_ring_free},
+	{SIO_MSG_DEV_LIST, false, smartiod_dev_list},
+	{SIO_MSG_DEV_BORROW, true, smartiod_dev_borrow},
+	{SIO_MSG_DEV_RETURN, true, smartiod_dev_return},
+	{SIO_MSG_DEV_RELEASE_EXCLUSIVE, true, smartiod_dev_release_exclusive},
+	{SIO_MSG_DEV_SEG_CREATE, true, smartiod_dev_seg_create},
+	{SIO_MSG_DEV_SEG_CONNECT, true, smartiod_dev_seg_connect},
+	{SIO_MSG_DMA_MAP, true, smartiod_dma_map},
+	{SIO_MSG_DMA_UNMAP, true, smartiod_dma_unmap},
+	{SIO_MSG_DEV_SETTLED, true, smartiod_dev_settled},
+	{SIO_MSG_DEV_RESET, true, smartiod_dev_reset},
+	{SIO_MSG_LIST, false, smartiod_list},
+	{SIO_MSG_STATS, false, smartiod_stats},
+};
+
+/* ---- sending ---- */
+
+static void send_client(struct smartiod *d, struct smartiod_session *s, uint32_t type, uint32_t id,
+			void *msg, size_t len, const int *fds, unsigned n_fds)
+{
+	struct sio_msg *h = msg;
+
+	h->size = sio_to_le32((uint32_t)len);
+	h->type = sio_to_le32(type);
+	h->id = sio_to_le32(id);
+	d->ops->client_send(d->ctx, s->client, msg, len, fds, n_fds);
+}
+
+void smartiod_reply(struct smartiod *d, struct smartiod_session *s, const void *request, void *msg,
+		    size_t len, const int *fds, unsigned n_fds)
+{
+	const struct sio_msg *h = request;
+
+	if (!s->ending)
+		send_client(d, s, sio_from_le32(h->type), sio_from_le32(h->id), msg, len, fds,
+			    n_fds);
+}
+
+void smartiod_reply_ok(struct smartiod *d, struct smartiod_session *s, const void *request)
+{
+	struct sio_msg msg = {0};
+
+	smartiod_reply(d, s, request, &msg, sizeof(msg), NULL, 0);
+}
+
+static void reply_error(struct smartiod *d, struct smartiod_session *s, const void *request,
+			int error, const char *text)
+{
+	struct sio_msg_error msg = {.h.error = sio_to_le32((uint32_t)-error)};
+
+	snprintf(msg.text, sizeof(msg.text), "%s", text);
+	smartiod_reply(d, s, request, &msg, sizeof(msg), NULL, 0);
+}
+
+void smartiod_event(struct smartiod *d, struct smartiod_session *s, uint32_t type, void *msg,
+		    size_t len, const int *fds, unsigned n_fds)
+{
+	if (!s || s->ending)
+		return;
+	d->count.client_events++;
+	send_client(d, s, type, 0, msg, len, fds, n_fds);
+}
+
+/* ---- handles ---- */
+
+int smartiod_object_add(struct smartiod_session *s, struct smartiod_object *o,
+			enum smartiod_kind kind, struct sio_err *reterr)
+{
+	if (s->objects.count >= SMARTIOD_MAX_OBJECTS || s->next_handle == UINT32_MAX)
+		return sio_fail(reterr, -EMFILE,
+				"this program holds %u objects; one program can hold %u",
+				s->objects.count, SMARTIOD_MAX_OBJECTS);
+	o->kind = kind;
+	o->session = s;
+	smartiod_tree_add(&s->objects, &o->by_handle, ++s->next_handle);
+	return 0;
+}
+
+void smartiod_object_remove(struct smartiod_object *o)
+{
+	if (!o->session)
+		return;
+	smartiod_tree_remove(&o->session->objects, &o->by_handle);
+	o->session = NULL;
+}
+
+void *smartiod_object_get(struct smartiod_session *s, uint32_t handle, enum smartiod_kind kind,
+			  struct sio_err *reterr)
+{
+	struct smartiod_object *o;
+
+	o = SMARTIOD_OF(smartiod_tree_find(&s->objects, handle), struct smartiod_object, by_handle);
+	if (!o || o->kind != kind) {
+		sio_fail(reterr, -EBADF, "%u is no handle of that kind of this program", handle);
+		return NULL;
+	}
+	return o;
+}
+
+struct smartiod_session *smartiod_session_find(struct smartiod *d, uint64_t client)
+{
+	return SMARTIOD_OF(smartiod_tree_find(&d->sessions, client), struct smartiod_session,
+			   by_client);
+}
+
+/* ---- the end ---- */
+
+static void drop_object(struct smartiod *d, struct smartiod_object *o)
+{
+	switch (o->kind) {
+	case SMARTIOD_MAP:
+		smartiod_map_drop(d, (struct smartiod_map *)o);
+		return;
+	case SMARTIOD_CONNECTION:
+		smartiod_connection_close(d, (struct smartiod_connection *)o, SMARTIOD_CB_LOST);
+		return;
+	case SMARTIOD_DINT_LINK:
+		smartiod_dint_link_close(d, (struct smartiod_dint_link *)o);
+		return;
+	case SMARTIOD_SEGMENT:
+		smartiod_segment_end(d, (struct smartiod_segment *)o, SMARTIOD_CB_LOST, true);
+		return;
+	case SMARTIOD_DINT:
+		smartiod_dint_end(d, (struct smartiod_dint *)o, true);
+		return;
+	case SMARTIOD_BORROW:
+	case SMARTIOD_DMA_MAP:
+		smartiod_object_remove(o);
+		return;
+	}
+}
+
+static void drop_kind(struct smartiod *d, struct smartiod_session *s, enum smartiod_kind kind)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&s->objects, key))) {
+		struct smartiod_object *o = SMARTIOD_OF(n, struct smartiod_object, by_handle);
+
+		key = n->key;
+		if (o->kind == kind)
+			drop_object(d, o);
+	}
+}
+
+/*
+ * The port has ended the owner: nothing of the program's is mapped any more, so what it imported
+ * can be given back to the exporters.
+ */
+static void session_finish(struct smartiod *d, struct smartiod_session *s)
+{
+	drop_kind(d, s, SMARTIOD_MAP);
+	drop_kind(d, s, SMARTIOD_CONNECTION);
+	drop_kind(d, s, SMARTIOD_DINT_LINK);
+	assert(s->objects.count == 0);
+	smartiod_tree_remove(&d->sessions, &s->by_client);
+	free(s);
+}
+
+static void owner_closed(struct smartiod *d, struct smartiod_op *op,
+			 const struct smartiod_answer *a)
+{
+	struct smartiod_session *s = SMARTIOD_OF((void *)op, struct smartiod_session, end);
+
+	if (a->error && a->error != -ENOENT)
+		smartiod_log(d, SMARTIOD_WARNING, "owner %" PRIu64 " of pid %u: %s", s->owner,
+			     s->pid, a->text);
+	session_finish(d, s);
+}
+
+static void session_end(struct smartiod *d, struct smartiod_session *s, bool owner_gone)
+{
+	struct sio_req_owner_close req = {.h = {.op = SIO_OP_OWNER_CLOSE, .owner = s->owner}};
+
+	s->ending = true;
+	smartiod_op_orphan_session(d, s);
+	drop_kind(d, s, SMARTIOD_SEGMENT);
+	drop_kind(d, s, SMARTIOD_DINT);
+	if (s->owner && !owner_gone) {
+		s->end.step = owner_closed;
+		smartiod_port_ask(d, &s->end, &req, sizeof(req));
+	}
+	smartiod_device_session_end(d, s);
+	if (s->end.wait == SMARTIOD_RUNNING)
+		session_finish(d, s);
+}
+
+void smartiod_session_cut(struct smartiod *d, struct smartiod_session *s, const char *fmt, ...)
+{
+	char text[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	smartiod_log(d, SMARTIOD_WARNING, "client %" PRIu64 " (pid %u) is cut off: %s", s->client,
+		     s->pid, text);
+	d->ops->client_close(d->ctx, s->client);
+	session_end(d, s, false);
+}
+
+void smartiod_session_owner_gone(struct smartiod *d, struct smartiod_session *s)
+{
+	if (s->ending)
+		return; /* the answer to OWNER_CLOSE comes */
+	smartiod_log(d, SMARTIOD_DEBUG, "owner %" PRIu64 " of pid %u is gone", s->owner, s->pid);
+	d->ops->client_close(d->ctx, s->client);
+	session_end(d, s, true);
+}
+
+void smartiod_session_free_all(struct smartiod *d)
+{
+	struct smartiod_tree_node *n;
+
+	while ((n = smartiod_tree_after(&d->sessions, 0))) {
+		struct smartiod_session *s = SMARTIOD_OF(n, struct smartiod_session, by_client);
+		struct smartiod_tree_node *o;
+
+		while ((o = smartiod_tree_after(&s->objects, 0))) {
+			struct smartiod_object *object =
+				SMARTIOD_OF(o, struct smartiod_object, by_handle);
+
+			smartiod_object_remove(object);
+			if (object->kind == SMARTIOD_MAP)
+				free(object);
+		}
+		smartiod_tree_remove(&d->sessions, &s->by_client);
+		free(s);
+	}
+}
+
+/* ---- HELLO ---- */
+
+static void hello_reply(struct smartiod *d, struct smartiod_session *s, const void *request,
+			const int *fds, unsigned n_fds)
+{
+	struct sio_rep_hello rep = {
+		.version = sio_to_le32(SIO_CLIENT_VERSION),
+		.node = sio_to_le32(d->node),
+		.n_adapters = sio_to_le32(d->host->n_adapters),
+		.world = sio_to_le32(d->world),
+		.client = sio_to_le64(s->client),
+		.owner = sio_to_le64(s->owner),
+		.boot_generation = sio_to_le64(d->boot_generation),
+	};
+
+	memcpy(rep.boot_id, d->boot_id, sizeof(rep.boot_id));
+	snprintf(rep.host, sizeof(rep.host), "%s", d->host->name);
+	snprintf(rep.cluster, sizeof(rep.cluster), "%s", d->topology->name);
+	s->state = SMARTIOD_OPEN;
+	smartiod_reply(d, s, request, &rep, sizeof(rep), fds, n_fds);
+}
+
+static void hello_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct smartiod_session *s = op->session;
+	struct sio_msg request = {.type = sio_to_le32(op->type), .id = sio_to_le32(op->id)};
+
+	if (a->error) {
+		smartiod_op_error(d, op, a->error, "%s", a->text);
+		if (s)
+			s->state = SMARTIOD_GREETING;
+	} else if (!s) {
+		smartiod_port_owner_close(d, ((const struct sio_evt_owner_new *)a->msg)->id);
+	} else {
+		int fds[2] = {smartiod_take_fd(a, 0), d->status_fd};
+
+		s->owner = ((const struct sio_evt_owner_new *)a->msg)->id;
+		hello_reply(d, s, &request, fds, 2);
+		smartiod_close_fd(d, &fds[0]); /* the library's copy keeps the owner alive */
+	}
+	smartiod_op_free(d, op);
+}
+
+static int hello(struct smartiod *d, struct smartiod_session *s, const void *msg,
+		 struct sio_err *reterr)
+{
+	const struct sio_msg_hello *m = msg;
+	struct sio_req_owner_new req = {
+		.h.op = SIO_OP_OWNER_NEW, .user_cookie = s->client, .pid = s->pid};
+	struct smartiod_op *op;
+
+	if (sio_from_le32(m->version_min) > SIO_CLIENT_VERSION ||
+	    sio_from_le32(m->version_max) < SIO_CLIENT_VERSION)
+		return sio_fail(reterr, -EPROTO,
+				"the program speaks versions %u to %u, smartiod version %u",
+				sio_from_le32(m->version_min), sio_from_le32(m->version_max),
+				SIO_CLIENT_VERSION);
+	s->kind = sio_from_le32(m->kind);
+	switch (s->kind) {
+	case SIO_CLIENT_TOOL:
+	case SIO_CLIENT_KEEPER:
+		hello_reply(d, s, msg, NULL, 0);
+		return 0;
+	case SIO_CLIENT_LIBRARY:
+		break;
+	default:
+		return sio_fail(reterr, -EINVAL, "client kind %u is not known", s->kind);
+	}
+	op = smartiod_op_new(d, s, msg, sizeof(*op), hello_step, reterr);
+	if (!op)
+		return reterr->code;
+	s->state = SMARTIOD_GREETED;
+	smartiod_port_ask(d, op, &req, sizeof(req));
+	return 0;
+}
+
+/* ---- events of the edge ---- */
+
+void smartiod_client_new(struct smartiod *d, uint64_t client, uint32_t pid)
+{
+	struct smartiod_session *s = NULL;
+
+	if (d->ready && !d->failed)
+		s = calloc(1, sizeof(*s));
+	if (!s) {
+		smartiod_log(d, SMARTIOD_WARNING, "pid %u is turned away: %s", pid,
+			     d->ready ? "out of memory" : "not ready");
+		d->ops->client_close(d->ctx, client);
+		return;
+	}
+	s->client = client;
+	s->pid = pid;
+	s->end.embedded = true;
+	smartiod_tree_add(&d->sessions, &s->by_client, client);
+}
+
+static void serve(struct smartiod *d, struct smartiod_session *s, uint32_t type, const void *msg)
+{
+	struct sio_err err = {.text = ""};
+	unsigned i = 0;
+	int rc;
+
+	while (handlers[i].type != type)
+		i++; /* the check knows no other type */
+	if (handlers[i].owns && s->kind != SIO_CLIENT_LIBRARY)
+		rc = sio_fail(&err, -EPERM, "a tool's connection owns nothing");
+	else
+		rc = handlers[i].fn(d, s, msg, &err);
+	if (rc < 0)
+		reply_error(d, s, msg, rc, err.text);
+}
+
+void smartiod_client_message(struct smartiod *d, uint64_t client, const void *msg, size_t len,
+			     int *fds, unsigned n_fds)
+{
+	struct smartiod_session *s = smartiod_session_find(d, client);
+	struct sio_wire_header h;
+	struct sio_err err;
+	int rc;
+
+	for (unsigned i = 0; i < n_fds; i++)
+		smartiod_close_fd(d, &fds[i]);
+	if (!s || s->ending || d->failed)
+		return;
+	d->count.client_messages++;
+	rc = sio_client_check_request(msg, len, &h, &err);
+	if (rc == -EPROTO)
+		smartiod_session_cut(d, s, "%s", err.text);
+	else if (n_fds > 0)
+		smartiod_session_cut(d, s, "request %u came with %u descriptors", h.type, n_fds);
+	else if ((s->state == SMARTIOD_GREETING) != (h.type == SIO_MSG_HELLO) ||
+		 s->state == SMARTIOD_GREETED)
+		smartiod_session_cut(d, s, "request %u %s HELLO was answered", h.type,
+				     s->state == SMARTIOD_OPEN ? "after" : "before");
+	else if (rc < 0)
+		reply_error(d, s, msg, rc, err.text);
+	else
+		serve(d, s, h.type, msg);
+}
+
+void smartiod_client_gone(struct smartiod *d, uint64_t client)
+{
+	struct smartiod_session *s = smartiod_session_find(d, client);
+
+	if (s && !s->ending && !d->failed)
+		session_end(d, s, false);
+}
