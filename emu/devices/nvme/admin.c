@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The admin queue pair (NVMe 1.4, section 5). One command a step; a command may complete another
+ * one before itself (Abort), so completions go through a short list that waits for free entries.
+ */
+#include <endian.h>
+
+#include "emu/devices/nvme/model.h"
+
+#define FLAGS_REFUSED 0xc3u /* no fused operations, and the admin queue of PCIe knows no SGLs */
+
+/* These commands have no namespace: the field is 0. */
+static bool takes_no_namespace(uint8_t opcode)
+{
+	switch (opcode) {
+	case nvme_admin_delete_sq:
+	case nvme_admin_create_sq:
+	case nvme_admin_delete_cq:
+	case nvme_admin_create_cq:
+	case nvme_admin_abort_cmd:
+	case nvme_admin_async_event:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool is_held(const struct emu_nvme *m, uint16_t cid)
+{
+	for (unsigned i = 0; i < m->n_aer; i++)
+		if (m->aer[i] == cid)
+			return true;
+	return false;
+}
+
+static unsigned execute(struct emu_nvme *m, const struct emu_nvme_sqe *sqe, uint32_t *result)
+{
+	if (sqe->flags & FLAGS_REFUSED)
+		return EMU_NVME_FAIL(INVALID_FIELD);
+	if (is_held(m, le16toh(sqe->cid)))
+		return EMU_NVME_FAIL(CMDID_CONFLICT);
+	if (takes_no_namespace(sqe->opcode) && sqe->nsid != 0)
+		return EMU_NVME_FAIL(INVALID_FIELD);
+
+	switch (sqe->opcode) {
+	case nvme_admin_delete_sq:
+		return emu_nvme_delete_sq(m, sqe);
+	case nvme_admin_create_sq:
+		return emu_nvme_create_sq(m, sqe);
+	case nvme_admin_get_log_page:
+		return emu_nvme_get_log_page(m, sqe);
+	case nvme_admin_delete_cq:
+		return emu_nvme_delete_cq(m, sqe);
+	case nvme_admin_create_cq:
+		return emu_nvme_create_cq(m, sqe);
+	case nvme_admin_identify:
+		return emu_nvme_identify(m, sqe);
+	case nvme_admin_abort_cmd:
+		return emu_nvme_abort(m, sqe, result);
+	case nvme_admin_set_features:
+		return emu_nvme_set_features(m, sqe, result);
+	case nvme_admin_get_features:
+		return emu_nvme_get_features(m, sqe, result);
+	case nvme_admin_async_event:
+		return emu_nvme_async_event_request(m, sqe);
+	default:
+		return EMU_NVME_FAIL(INVALID_OPCODE);
+	}
+}
+
+/* Post what waits. True: nothing waits any more. */
+static bool flush_done(struct emu_nvme *m, unsigned *work)
+{
+	unsigned posted = 0;
+
+	while (posted < m->n_done && emu_nvme_cq_room(m, &m->cq[0], 1) > 0) {
+		const struct emu_nvme_done *d = &m->done[posted++];
+
+		emu_nvme_post(m, &m->sq[0], htole16(d->cid), d->status, d->result);
+	}
+	for (unsigned i = posted; i < m->n_done; i++)
+		m->done[i - posted] = m->done[i];
+	m->n_done -= posted;
+	*work += posted;
+	return m->n_done == 0;
+}
+
+static void run_one(struct emu_nvme *m)
+{
+	const struct emu_nvme_sqe *sqe = &m->fetched[0];
+	uint32_t result = 0;
+	unsigned status = execute(m, sqe, &result);
+
+	m->stats.admin++;
+	if (status == EMU_NVME_HELD)
+		return;
+	if (status) {
+		emu_nvme_error(m, 0, sqe, status);
+		status |= NVME_SC_MORE;
+	}
+	m->done[m->n_done++] = (struct emu_nvme_done){
+		.result = result, .cid = le16toh(sqe->cid), .status = (uint16_t)status};
+}
+
+unsigned emu_nvme_admin_run(struct emu_nvme *m)
+{
+	struct emu_nvme_sq *sq = &m->sq[0];
+	unsigned work = 0;
+
+	if (m->n_done && !flush_done(m, &work))
+		return work;
+	if (emu_nvme_unlikely(emu_nvme_event_ready(m)) && emu_nvme_cq_room(m, sq->cq, 1) > 0) {
+		emu_nvme_event_tell(m);
+		work++;
+	}
+	if (emu_nvme_likely(emu_nvme_sq_waiting(m, sq) == 0))
+		return work;
+	if (emu_nvme_cq_room(m, sq->cq, 1) == 0 || !emu_nvme_fetch(m, sq, 1))
+		return work;
+	run_one(m);
+	flush_done(m, &work);
+	return work + 1;
+}
+
+bool emu_nvme_admin_idle(const struct emu_nvme *m)
+{
+	const struct emu_nvme_sq *sq = &m->sq[0];
+	const struct emu_nvme_cq *cq = sq->cq;
+	bool is_full = (cq->tail + 1) % cq->size == cq->head;
+
+	return is_full || (!m->n_done && !emu_nvme_event_ready(m) && sq->head == sq->tail);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The NVM command set (NVMe 1.4, section 6): Read, Write, Flush. */
+#include <endian.h>
+
+#include "emu/devices/nvme/model.h"
+
+#define FLAGS_REFUSED 0xc3u /* fused operations and SGLs are not advertised */
+#define NLB_MASK 0xffffu
+#define WRITE_DTYPE (0xfu << 20) /* no directives */
+
+static unsigned read_write(struct emu_nvme *m, const struct emu_nvme_sqe *sqe, bool is_write)
+{
+	uint64_t lba = (uint64_t)le32toh(sqe->cdw11) << 32 | le32toh(sqe->cdw10);
+	uint32_t cdw12 = le32toh(sqe->cdw12);
+	uint32_t count = (cdw12 & NLB_MASK) + 1;
+	uint8_t *data;
+
+	if (emu_nvme_unlikely(le32toh(sqe->nsid) != EMU_NVME_NSID))
+		return EMU_NVME_FAIL(INVALID_NS);
+	if (emu_nvme_unlikely(count > m->max_blocks))
+		return EMU_NVME_FAIL(INVALID_FIELD);
+	if (emu_nvme_unlikely(lba >= m->blocks || count > m->blocks - lba))
+		return EMU_NVME_FAIL(LBA_RANGE);
+	data = m->media + (lba << m->block_shift);
+	if (is_write) {
+		if (emu_nvme_unlikely(cdw12 & WRITE_DTYPE))
+			return EMU_NVME_FAIL(INVALID_FIELD);
+		m->stats.writes++;
+		m->stats.written_blocks += count;
+		return emu_nvme_prp_from_host(m, sqe, data, (size_t)count << m->block_shift);
+	}
+	m->stats.reads++;
+	m->stats.read_blocks += count;
+	return emu_nvme_prp_to_host(m, sqe, data, (size_t)count << m->block_shift);
+}
+
+/* Nothing is cached: what was completed is on the media. */
+static unsigned flush(struct emu_nvme *m, const struct emu_nvme_sqe *sqe)
+{
+	uint32_t nsid = le32toh(sqe->nsid);
+
+	if (nsid != EMU_NVME_NSID && nsid != NVME_NSID_ALL)
+		return EMU_NVME_FAIL(INVALID_NS);
+	m->stats.flushes++;
+	return 0;
+}
+
+unsigned emu_nvme_io(struct emu_nvme *m, const struct emu_nvme_sqe *sqe)
+{
+	uint8_t opcode = sqe->opcode;
+
+	if (emu_nvme_unlikely(sqe->flags & FLAGS_REFUSED))
+		return EMU_NVME_FAIL(INVALID_FIELD);
+	if (emu_nvme_likely(opcode == nvme_cmd_read || opcode == nvme_cmd_write))
+		return read_write(m, sqe, opcode == nvme_cmd_write);
+	if (opcode == nvme_cmd_flush)
+		return flush(m, sqe);
+	return EMU_NVME_FAIL(INVALID_OPCODE);
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An NVMe controller after the NVM Express Base Specification 1.4: what the machine room calls.
+ * docs/nvme-model.md tells what is implemented and what is approximated.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emu/devices/nvme/model.h"
+
+#define SUBDEVICE 0x1100u
+#define CLASS_NVME 0x010802u
+#define DOORBELLS 0x1000u /* offset in BAR 0 */
+#define BAR_MIN 0x4000u
+#define SLOW_LOOK 64u /* look at the rest of the pages each so many busy steps */
+
+void emu_nvme_log(struct emu_nvme *m, const char *fmt, ...)
+{
+	char text[256];
+	int n = snprintf(text, sizeof(text), "%s: ", m->name);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text + n, sizeof(text) - (size_t)n, fmt, ap);
+	va_end(ap);
+	m->dev->log(m->dev, text);
+}
+
+void emu_nvme_controller_reset(struct emu_nvme *m)
+{
+	m->running = false;
+	m->n_aer = m->n_done = 0;
+	memset(m->event, 0, sizeof(m->event));
+	m->hot = false;
+	emu_nvme_queues_gone(m);
+	emu_nvme_features_defaults(m);
+	m->stats.resets++;
+}
+
+/* Ask the room for the pages. They change only with view_changed() and reset(). */
+static void attach(struct emu_nvme *m)
+{
+	m->view = m->dev->view(m->dev, EMU_NVME_RUN_REGISTERS);
+	m->mirror = m->dev->mirror(m->dev, EMU_NVME_RUN_REGISTERS);
+	m->doorbells = m->dev->view(m->dev, EMU_NVME_RUN_DOORBELLS);
+	m->attached = true;
+	emu_nvme_regs_publish(m);
+}
+
+static int check(const struct sio_topo_device *t, struct sio_err *reterr)
+{
+	if (t->block_size != 512 && t->block_size != 4096)
+		return sio_fail(reterr, -EINVAL, "%s: block is %" PRIu32 ", 512 or 4096 is right",
+				t->name, t->block_size);
+	if (t->size == 0 || t->size % t->block_size)
+		return sio_fail(reterr, -EINVAL,
+				"%s: size is %" PRIu64 ", a multiple of its block of %" PRIu32
+				" bytes is right",
+				t->name, t->size, t->block_size);
+	if (t->queue_pairs < 1 || t->queue_pairs > 65535)
+		return sio_fail(reterr, -EINVAL,
+				"%s: queue_pairs is %" PRIu32 ", 1 to 65535 is right", t->name,
+				t->queue_pairs);
+	if (t->queue_entries < 2 || t->queue_entries > 65536)
+		return sio_fail(reterr, -EINVAL,
+				"%s: queue_entries is %" PRIu32 ", 2 to 65536 is right", t->name,
+				t->queue_entries);
+	return 0;
+}
+
+/* A serial number for PCI's capability, out of the drive's (FNV-1a). */
+static uint64_t hash(const char *text, size_t len)
+{
+	uint64_t h = 0xcbf29ce484222325u;
+
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ (uint8_t)text[i]) * 0x100000001b3u;
+	return h;
+}
+
+static void describe(const struct emu_nvme *m, struct emu_dev_config *config)
+{
+	uint64_t doorbells = (uint64_t)m->doorbell_words * 4, bar = BAR_MIN;
+
+	while (bar < DOORBELLS + doorbells)
+		bar *= 2;
+	*config = (struct emu_dev_config){
+		.vendor = EMU_NVME_PCI_VENDOR,
+		.device = EMU_NVME_PCI_DEVICE,
+		.subsys_vendor = EMU_NVME_PCI_VENDOR,
+		.subsys_device = SUBDEVICE,
+		.class_code = CLASS_NVME,
+		.serial = hash(m->serial, sizeof(m->serial)),
+		.bar_size = {bar},
+		.n_pages = 2,
+	};
+	config->pages[EMU_NVME_RUN_REGISTERS] = (struct emu_dev_pages){
+		.kind = EMU_PAGE_REGISTERS, .offset = 0, .length = EMU_NVME_PAGE};
+	config->pages[EMU_NVME_RUN_DOORBELLS] = (struct emu_dev_pages){
+		.kind = EMU_PAGE_DOORBELLS, .offset = DOORBELLS, .length = doorbells};
+}
+
+static void destroy(void *model)
+{
+	struct emu_nvme *m = model;
+
+	if (!m)
+		return;
+	free(m->media);
+	free(m->active);
+	free(m->cq);
+	free(m->sq);
+	free(m);
+}
+
+static void init(struct emu_nvme *m, struct emu_dev *dev, const struct sio_topo_device *t)
+{
+	size_t words = ((size_t)t->queue_pairs + 1) * 2, per_page = EMU_NVME_PAGE / 4;
+	size_t len = strnlen(t->serial, sizeof(m->serial));
+
+	m->dev = dev;
+	memcpy(m->name, t->name, sizeof(m->name));
+	m->name[sizeof(m->name) - 1] = '\0';
+	memset(m->serial, ' ', sizeof(m->serial));
+	memcpy(m->serial, t->serial, len);
+	m->queue_pairs = t->queue_pairs;
+	m->queue_entries = t->queue_entries;
+	m->doorbell_words = (unsigned)((words + per_page - 1) / per_page * per_page);
+	m->block_shift = t->block_size == 512 ? 9 : 12;
+	m->media_size = t->size;
+	m->blocks = t->size >> m->block_shift;
+	m->max_blocks = (EMU_NVME_PAGE << EMU_NVME_MDTS) >> m->block_shift;
+	m->stats.power_cycles = 1;
+	emu_nvme_regs_defaults(m);
+	emu_nvme_features_defaults(m);
+}
+
+static int create(struct emu_dev *dev, const struct sio_topo_device *t,
+		  struct emu_dev_config *config, void **ret, struct sio_err *reterr)
+{
+	size_t n = (size_t)t->queue_pairs + 1;
+	struct emu_nvme *m;
+	int r = check(t, reterr);
+
+	if (r < 0)
+		return r;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return sio_fail(reterr, -ENOMEM, "%s: no memory for the controller", t->name);
+	m->sq = calloc(n, sizeof(m->sq[0]));
+	m->cq = calloc(n, sizeof(m->cq[0]));
+	m->active = calloc(n, sizeof(m->active[0]));
+	m->media = calloc(1, t->size);
+	if (!m->sq || !m->cq || !m->active || !m->media) {
+		destroy(m);
+		return sio_fail(reterr, -ENOMEM,
+				"%s: no memory for %" PRIu64 " bytes of media and %" PRIu32
+				" queue pairs",
+				t->name, t->size, t->queue_pairs);
+	}
+	init(m, dev, t);
+	m->born = dev->now(dev);
+	describe(m, config);
+	*ret = m;
+	return 0;
+}
+
+static unsigned step(void *model, unsigned budget)
+{
+	struct emu_nvme *m = model;
+	unsigned done = 0;
+
+	if (emu_nvme_unlikely(!m->attached))
+		attach(m);
+	if (emu_nvme_unlikely(!m->doorbells))
+		return 0;
+	if (emu_nvme_unlikely(emu_nvme_regs_poll(m)))
+		done++;
+	if (m->running && done < budget)
+		done += emu_nvme_admin_run(m);
+	if (m->running && done < budget)
+		done += emu_nvme_queues_run(m, budget - done);
+	if (done == 0 || ++m->steps % SLOW_LOOK == 0) {
+		emu_nvme_regs_scrub(m);
+		if (m->running)
+			emu_nvme_doorbells_scan(m);
+	}
+	return done;
+}
+
+/* New media where memory allows: the old pages need not be touched to be zero again. */
+static void media_forget(struct emu_nvme *m)
+{
+	uint8_t *fresh = calloc(1, m->media_size);
+
+	if (!fresh) {
+		memset(m->media, 0, m->media_size);
+		return;
+	}
+	free(m->media);
+	m->media = fresh;
+}
+
+static void reset(void *model, bool power)
+{
+	struct emu_nvme *m = model;
+	bool was_in_use = emu_nvme_is_enabled(m) && m->running;
+
+	if (power) {
+		m->stats.power_cycles++;
+		m->stats.unsafe_shutdowns += was_in_use;
+		m->n_errors = 0;
+		memset(m->error, 0, sizeof(m->error));
+		media_forget(m);
+	}
+	attach(m);
+	emu_nvme_controller_reset(m);
+	emu_nvme_regs_defaults(m);
+	emu_nvme_regs_publish(m);
+}
+
+static void view_changed(void *model, unsigned index)
+{
+	(void)index;
+	attach(model);
+}
+
+static bool idle(void *model)
+{
+	const struct emu_nvme *m = model;
+
+	return !m->running || (emu_nvme_admin_idle(m) && emu_nvme_queues_idle(m));
+}
+
+static unsigned io_queues(const struct emu_nvme *m)
+{
+	return m->n_active > m->n_cqs ? m->n_active : m->n_cqs;
+}
+
+static unsigned counters(void *model, char (*name)[32], uint64_t *value, unsigned max)
+{
+	const struct emu_nvme *m = model;
+	const struct {
+		const char *name;
+		uint64_t value;
+	} all[] = {
+		{"commands_read", m->stats.reads},
+		{"commands_write", m->stats.writes},
+		{"commands_flush", m->stats.flushes},
+		{"commands_admin", m->stats.admin},
+		{"commands_failed", m->stats.failed},
+		{"bytes_read", m->stats.read_blocks << m->block_shift},
+		{"bytes_written", m->stats.written_blocks << m->block_shift},
+		{"queue_pairs", io_queues(m)},
+		{"queue_pairs_max", m->queue_pairs},
+		{"fatal", m->stats.fatal},
+		{"invalid_doorbells", m->stats.invalid_doorbells},
+		{"lost_writes", m->stats.lost_writes},
+		{"controller_resets", m->stats.resets},
+	};
+	unsigned n = sizeof(all) / sizeof(all[0]);
+
+	if (n > max)
+		n = max;
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(name[i], sizeof(name[i]), "%s", all[i].name);
+		value[i] = all[i].value;
+	}
+	return n;
+}
+
+const struct emu_dev_model emu_nvme_model = {
+	.type = "nvme",
+	.create = create,
+	.destroy = destroy,
+	.step = step,
+	.reset = reset,
+	.view_changed = view_changed,
+	.idle = idle,
+	.counters = counters,
+};

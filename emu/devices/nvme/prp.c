@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Physical region pages (NVMe 1.4, section 4.3): the two entries of a command, and lists of them.
+ * Data move straight between the caller's bytes and the device's DMA, a page at a time.
+ */
+#include <endian.h>
+
+#include "emu/devices/nvme/model.h"
+
+#define OFFSET(addr) ((addr) & (EMU_NVME_PAGE - 1))
+
+enum direction { TO_HOST, FROM_HOST };
+
+/* A write that cannot arrive vanishes: only a read can fail. */
+static inline unsigned move(struct emu_nvme *m, enum direction dir, uint64_t addr, uint8_t *buf,
+			    size_t len)
+{
+	if (dir == FROM_HOST)
+		return m->dev->read(m->dev, addr, buf, len) ? NVME_SC_DATA_XFER_ERROR : 0;
+	if (emu_nvme_unlikely(m->dev->write(m->dev, addr, buf, len)))
+		m->stats.lost_writes++;
+	return 0;
+}
+
+/* Fetch @n entries of a list into the model's buffer; all but a last one that goes on are data. */
+static unsigned fetch_entries(struct emu_nvme *m, uint64_t addr, size_t n, bool chained)
+{
+	if (m->dev->read(m->dev, addr, m->prp, n * sizeof(m->prp[0])))
+		return NVME_SC_DATA_XFER_ERROR;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t rule = chained && i == n - 1 ? 7 : EMU_NVME_PAGE - 1;
+
+		m->prp[i] = le64toh(m->prp[i]);
+		if (m->prp[i] & rule)
+			return EMU_NVME_FAIL(PRP_INVALID_OFFSET);
+	}
+	return 0;
+}
+
+/*
+ * Everything after the first page, through the list at @addr. The last entry of a page of the list
+ * leads to the next one if more data remain than it could name itself. The first page of data is
+ * moved after the first part of the list was found right, so that most bad lists move nothing.
+ */
+static unsigned move_list(struct emu_nvme *m, enum direction dir, uint64_t first_addr, size_t first,
+			  uint64_t addr, uint8_t *buf, size_t len)
+{
+	bool first_moved = false;
+
+	if (addr & 7)
+		return EMU_NVME_FAIL(PRP_INVALID_OFFSET);
+	for (size_t left = len - first; left > 0;) {
+		size_t need = (left + EMU_NVME_PAGE - 1) / EMU_NVME_PAGE;
+		size_t here = (EMU_NVME_PAGE - OFFSET(addr)) / sizeof(m->prp[0]);
+		bool chained = need > here;
+		size_t n = chained ? here : need;
+		unsigned status = fetch_entries(m, addr, n, chained);
+
+		if (!status && !first_moved)
+			status = move(m, dir, first_addr, buf, first);
+		first_moved = true;
+		for (size_t i = 0; !status && i < n - chained; i++) {
+			size_t part = left < EMU_NVME_PAGE ? left : EMU_NVME_PAGE;
+
+			status = move(m, dir, m->prp[i], buf + (len - left), part);
+			left -= part;
+		}
+		if (status)
+			return status;
+		addr = m->prp[n - 1];
+	}
+	return 0;
+}
+
+static inline unsigned prp_move(struct emu_nvme *m, enum direction dir,
+				const struct emu_nvme_sqe *sqe, uint8_t *buf, size_t len)
+{
+	uint64_t prp1 = le64toh(sqe->prp1), prp2;
+	size_t first = EMU_NVME_PAGE - OFFSET(prp1);
+	unsigned status;
+
+	if (emu_nvme_unlikely(prp1 & 3))
+		return EMU_NVME_FAIL(PRP_INVALID_OFFSET);
+	if (len <= first)
+		return move(m, dir, prp1, buf, len);
+	prp2 = le64toh(sqe->prp2);
+	if (len - first > EMU_NVME_PAGE)
+		return move_list(m, dir, prp1, first, prp2, buf, len);
+	if (OFFSET(prp2))
+		return EMU_NVME_FAIL(PRP_INVALID_OFFSET);
+	status = move(m, dir, prp1, buf, first);
+	return status ? status : move(m, dir, prp2, buf + first, len - first);
+}
+
+unsigned emu_nvme_prp_to_host(struct emu_nvme *m, const struct emu_nvme_sqe *sqe, const void *buf,
+			      size_t len)
+{
+	return prp_move(m, TO_HOST, sqe, (uint8_t *)(uintptr_t)buf, len);
+}
+
+unsigned emu_nvme_prp_from_host(struct emu_nvme *m, const struct emu_nvme_sqe *sqe, void *buf,
+				size_t len)
+{
+	return prp_move(m, FROM_HOST, sqe, buf, len);
+}

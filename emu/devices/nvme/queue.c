@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queues (NVMe 1.4, section 4.1): heads, tails and phases, fetching entries, posting completions,
+ * and the round robin among the I/O submission queues. Everything on the path of a command is here,
+ * in io.c and in prp.c.
+ */
+#include <endian.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "emu/devices/nvme/model.h"
+#include "smartio/io.h"
+
+static inline uint32_t distance(uint32_t from, uint32_t to, uint32_t size)
+{
+	return to >= from ? to - from : to + size - from;
+}
+
+void emu_nvme_cq_init(struct emu_nvme *m, unsigned id, uint64_t addr, uint32_t size)
+{
+	emu_nvme_doorbell_zero(m, 2 * id + 1);
+	m->cq[id] =
+		(struct emu_nvme_cq){.addr = addr, .size = size, .phase = 1, .id = (uint16_t)id};
+	m->n_cqs += id != 0;
+}
+
+void emu_nvme_cq_fini(struct emu_nvme *m, unsigned id)
+{
+	m->cq[id].size = 0;
+	m->n_cqs -= id != 0;
+	emu_nvme_doorbell_zero(m, 2 * id + 1);
+}
+
+void emu_nvme_sq_init(struct emu_nvme *m, unsigned id, uint64_t addr, uint32_t size, unsigned cq)
+{
+	emu_nvme_doorbell_zero(m, 2 * id);
+	m->sq[id] = (struct emu_nvme_sq){
+		.addr = addr, .size = size, .id = (uint16_t)id, .cq = &m->cq[cq]};
+	m->cq[cq].users++;
+	if (id != 0)
+		m->active[m->n_active++] = &m->sq[id];
+}
+
+/* Entries that were not fetched are forgotten with the queue. */
+void emu_nvme_sq_fini(struct emu_nvme *m, unsigned id)
+{
+	struct emu_nvme_sq *sq = &m->sq[id];
+
+	sq->cq->users--;
+	sq->size = 0;
+	for (unsigned i = 0; i < m->n_active; i++) {
+		if (m->active[i] == sq) {
+			m->active[i] = m->active[--m->n_active];
+			break;
+		}
+	}
+	emu_nvme_doorbell_zero(m, 2 * id);
+}
+
+void emu_nvme_queues_gone(struct emu_nvme *m)
+{
+	memset(m->sq, 0, (m->queue_pairs + 1) * sizeof(m->sq[0]));
+	memset(m->cq, 0, (m->queue_pairs + 1) * sizeof(m->cq[0]));
+	m->n_active = m->next = m->n_cqs = 0;
+	m->queues_were_made = false;
+	emu_nvme_doorbells_zero(m);
+}
+
+/* A new value: right if it is in the queue and takes nothing back that was announced. */
+static void sq_doorbell_changed(struct emu_nvme *m, struct emu_nvme_sq *sq, uint32_t value)
+{
+	sq->doorbell_seen = value;
+	if (emu_nvme_unlikely(value >= sq->size || distance(sq->head, value, sq->size) <
+							   distance(sq->head, sq->tail, sq->size)))
+		emu_nvme_doorbell_invalid(m, 2u * sq->id, value, NVME_AER_ERROR_INVALID_DB_VAL);
+	else
+		sq->tail = value;
+}
+
+uint32_t emu_nvme_sq_waiting(struct emu_nvme *m, struct emu_nvme_sq *sq)
+{
+	uint32_t value = sio_read32(m->doorbells + 2 * sq->id);
+
+	if (value != sq->doorbell_seen)
+		sq_doorbell_changed(m, sq, value);
+	return distance(sq->head, sq->tail, sq->size);
+}
+
+/* Right if it is in the queue and frees only what was posted. */
+void emu_nvme_cq_poll(struct emu_nvme *m, struct emu_nvme_cq *cq)
+{
+	uint32_t value = sio_read32(m->doorbells + 2 * cq->id + 1);
+
+	if (value == cq->doorbell_seen)
+		return;
+	cq->doorbell_seen = value;
+	if (value >= cq->size ||
+	    distance(cq->head, value, cq->size) > distance(cq->head, cq->tail, cq->size))
+		emu_nvme_doorbell_invalid(m, 2u * cq->id + 1, value, NVME_AER_ERROR_INVALID_DB_VAL);
+	else
+		cq->head = value;
+}
+
+static inline uint32_t cq_room(const struct emu_nvme_cq *cq)
+{
+	return cq->size - 1 - distance(cq->head, cq->tail, cq->size);
+}
+
+uint32_t emu_nvme_cq_room(struct emu_nvme *m, struct emu_nvme_cq *cq, uint32_t wanted)
+{
+	uint32_t room = cq_room(cq);
+
+	if (emu_nvme_likely(room >= wanted))
+		return room;
+	emu_nvme_cq_poll(m, cq);
+	return cq_room(cq);
+}
+
+bool emu_nvme_fetch(struct emu_nvme *m, struct emu_nvme_sq *sq, uint32_t n)
+{
+	uint64_t addr = sq->addr + (uint64_t)sq->head * sizeof(m->fetched[0]);
+
+	/*
+	 * The entries are read after the doorbell that announced them. Pairs with the barrier
+	 * before the host's doorbell store.
+	 */
+	sio_from_fabric_barrier();
+	if (emu_nvme_unlikely(m->dev->read(m->dev, addr, m->fetched, n * sizeof(m->fetched[0])))) {
+		emu_nvme_log(m,
+			     "entry %" PRIu32 " of submission queue %u cannot be fetched from "
+			     "%#" PRIx64 ": controller fatal status",
+			     sq->head, sq->id, addr);
+		emu_nvme_fatal(m);
+		return false;
+	}
+	sq->head += n;
+	if (sq->head == sq->size)
+		sq->head = 0;
+	return true;
+}
+
+void emu_nvme_post(struct emu_nvme *m, const struct emu_nvme_sq *sq, __le16 cid, unsigned status,
+		   uint32_t result)
+{
+	struct emu_nvme_cq *cq = sq->cq;
+	struct emu_nvme_cqe cqe = {
+		.result = htole32(result),
+		.sq_head = htole16((uint16_t)sq->head),
+		.sq_id = htole16(sq->id),
+		.cid = cid,
+		.status = htole16((uint16_t)(status << 1 | cq->phase)),
+	};
+
+	if (emu_nvme_unlikely(m->dev->write(m->dev, cq->addr + (uint64_t)cq->tail * sizeof(cqe),
+					    &cqe, sizeof(cqe))))
+		m->stats.lost_writes++;
+	if (++cq->tail == cq->size) {
+		cq->tail = 0;
+		cq->phase ^= 1;
+	}
+}
+
+/* A run of entries of one queue: bounded by budget, burst, wrap, and room for their completions. */
+static unsigned sq_serve(struct emu_nvme *m, struct emu_nvme_sq *sq, unsigned budget)
+{
+	uint32_t n = emu_nvme_sq_waiting(m, sq), room;
+
+	if (n == 0)
+		return 0;
+	if (n > sq->size - sq->head)
+		n = sq->size - sq->head;
+	if (n > m->burst)
+		n = m->burst;
+	if (n > budget)
+		n = budget;
+	room = emu_nvme_cq_room(m, sq->cq, n);
+	if (emu_nvme_unlikely(n > room))
+		n = room;
+	if (n == 0 || !emu_nvme_fetch(m, sq, n))
+		return 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct emu_nvme_sqe *sqe = &m->fetched[i];
+		unsigned status = emu_nvme_io(m, sqe);
+
+		if (emu_nvme_unlikely(status)) {
+			emu_nvme_error(m, sq->id, sqe, status);
+			status |= NVME_SC_MORE;
+		}
+		emu_nvme_post(m, sq, sqe->cid, status, 0);
+	}
+	return n;
+}
+
+unsigned emu_nvme_queues_run(struct emu_nvme *m, unsigned budget)
+{
+	unsigned done = 0;
+
+	for (unsigned i = m->n_active; i > 0 && done < budget && m->running; i--) {
+		if (m->next >= m->n_active)
+			m->next = 0;
+		done += sq_serve(m, m->active[m->next++], budget - done);
+	}
+	return done;
+}
+
+bool emu_nvme_queues_idle(const struct emu_nvme *m)
+{
+	for (unsigned i = 0; i < m->n_active; i++) {
+		const struct emu_nvme_sq *sq = m->active[i];
+
+		if (sq->head != sq->tail && cq_room(sq->cq) > 0)
+			return false;
+	}
+	return true;
+}
