@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/ledger.h"
+
+void sio_ledger_init(struct sio_ledger *l, const char *name)
+{
+	*l = (struct sio_ledger){.holder = 0};
+	snprintf(l->name, sizeof(l->name), "%s", name);
+}
+
+void sio_ledger_done(struct sio_ledger *l)
+{
+	while (l->borrows) {
+		struct sio_borrow *b = l->borrows;
+
+		l->borrows = b->next;
+		free(b);
+	}
+	l->holder = 0;
+}
+
+static struct sio_borrow *find(const struct sio_ledger *l, uint64_t id)
+{
+	struct sio_borrow *b = l->borrows;
+
+	while (b && b->id < id)
+		b = b->next;
+	return b && b->id == id ? b : NULL;
+}
+
+static struct sio_borrow *find_live(const struct sio_ledger *l, uint64_t id)
+{
+	struct sio_borrow *b = find(l, id);
+
+	return b && b->state == SIO_BORROW_LIVE ? b : NULL;
+}
+
+/* The live entry that borrowed exclusively. */
+static const struct sio_borrow *find_first(const struct sio_ledger *l)
+{
+	for (const struct sio_borrow *b = l->borrows; b; b = b->next)
+		if (b->state == SIO_BORROW_LIVE && b->first)
+			return b;
+	return NULL;
+}
+
+const struct sio_borrow *sio_ledger_find(const struct sio_ledger *l, uint64_t id)
+{
+	return find(l, id);
+}
+
+const struct sio_borrow *sio_ledger_after(const struct sio_ledger *l, uint64_t after)
+{
+	const struct sio_borrow *b = l->borrows;
+
+	while (b && b->id <= after)
+		b = b->next;
+	return b;
+}
+
+struct sio_ledger_count sio_ledger_count(const struct sio_ledger *l)
+{
+	struct sio_ledger_count c = {.live = 0};
+
+	for (const struct sio_borrow *b = l->borrows; b; b = b->next) {
+		c.live += b->state == SIO_BORROW_LIVE;
+		c.quarantined += b->state != SIO_BORROW_LIVE;
+		c.exclusive |= b->state == SIO_BORROW_LIVE && b->exclusive;
+	}
+	return c;
+}
+
+static int no_such(const struct sio_ledger *l, uint64_t id, struct sio_err *reterr)
+{
+	return sio_fail(reterr, -ENOENT, "%s: no live borrow %" PRIu64, l->name, id);
+}
+
+int sio_ledger_borrow(struct sio_ledger *l, uint64_t id, uint32_t node, uint64_t session,
+		      bool exclusive, struct sio_err *reterr)
+{
+	struct sio_borrow *b, **at = &l->borrows;
+
+	if (id == 0 || id == SIO_LEDGER_ALL || id <= l->last_id)
+		return sio_fail(reterr, -EINVAL,
+				"%s: borrow id %" PRIu64 " is not greater than %" PRIu64, l->name,
+				id, l->last_id);
+	for (b = l->borrows; b; b = b->next) {
+		if (b->state != SIO_BORROW_LIVE)
+			continue;
+		if (b->exclusive)
+			return sio_fail(reterr, -EACCES,
+					"%s is held exclusively by node %" PRIu32
+					" (borrow %" PRIu64 ")",
+					l->name, b->node, b->id);
+		if (exclusive)
+			return sio_fail(reterr, -EACCES,
+					"%s cannot be had exclusively: node %" PRIu32
+					" uses it (borrow %" PRIu64 ")",
+					l->name, b->node, b->id);
+	}
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		return sio_fail(reterr, -ENOMEM, "%s: no memory for a borrow", l->name);
+	*b = (struct sio_borrow){.id = id,
+				 .node = node,
+				 .session = session,
+				 .exclusive = exclusive,
+				 .first = exclusive};
+	while (*at)
+		at = &(*at)->next;
+	*at = b;
+	l->last_id = id;
+	return 0;
+}
+
+int sio_ledger_release_exclusive(struct sio_ledger *l, uint64_t id, struct sio_err *reterr)
+{
+	struct sio_borrow *b = find_live(l, id);
+
+	if (!b)
+		return no_such(l, id, reterr);
+	if (!b->exclusive)
+		return sio_fail(reterr, -EPERM, "%s: borrow %" PRIu64 " is not exclusive", l->name,
+				id);
+	b->exclusive = false;
+	return 0;
+}
+
+int sio_ledger_end(struct sio_ledger *l, uint64_t id)
+{
+	struct sio_borrow *b = find_live(l, id);
+
+	if (!b)
+		return -ENOENT;
+	b->state = SIO_BORROW_ENDED;
+	if (l->holder == id)
+		l->holder = 0;
+	return 0;
+}
+
+static void drop(struct sio_ledger *l, struct sio_borrow *b)
+{
+	struct sio_borrow **at = &l->borrows;
+
+	while (*at != b)
+		at = &(*at)->next;
+	*at = b->next;
+	free(b);
+}
+
+void sio_ledger_closed(struct sio_ledger *l, uint64_t id, bool quarantined)
+{
+	struct sio_borrow *b = find(l, id);
+
+	if (!b || b->state == SIO_BORROW_LIVE)
+		return;
+	if (quarantined)
+		b->state = SIO_BORROW_QUARANTINED;
+	else
+		drop(l, b);
+}
+
+int sio_ledger_may_hold(const struct sio_ledger *l, uint64_t id, struct sio_err *reterr)
+{
+	const struct sio_borrow *owner;
+
+	if (!find_live(l, id))
+		return no_such(l, id, reterr);
+	owner = find_first(l);
+	if (!owner)
+		owner = find(l, l->holder);
+	if (owner && owner->id != id)
+		return sio_fail(reterr, -EACCES,
+				"%s: the registers are node %" PRIu32 "'s (borrow %" PRIu64 ")",
+				l->name, owner->node, owner->id);
+	return 0;
+}
+
+int sio_ledger_take_registers(struct sio_ledger *l, uint64_t id, bool *ret_new,
+			      struct sio_err *reterr)
+{
+	int r = sio_ledger_may_hold(l, id, reterr);
+
+	if (r < 0)
+		return r;
+	*ret_new = l->holder != id;
+	l->holder = id;
+	return 0;
+}
+
+void sio_ledger_drop_registers(struct sio_ledger *l, uint64_t id)
+{
+	if (l->holder == id)
+		l->holder = 0;
+}
+
+int sio_ledger_may_settle(const struct sio_ledger *l, uint64_t id, struct sio_err *reterr)
+{
+	if (!find_live(l, id))
+		return no_such(l, id, reterr);
+	if (l->holder != id)
+		return sio_fail(reterr, -EACCES,
+				"%s: borrow %" PRIu64 " does not hold the registers; "
+				"who does settles borrowers",
+				l->name, id);
+	return 0;
+}
+
+int sio_ledger_may_reset(const struct sio_ledger *l, uint64_t id, struct sio_err *reterr)
+{
+	const struct sio_borrow *b = find_live(l, id);
+
+	if (!b)
+		return no_such(l, id, reterr);
+	if (b->exclusive || l->holder == id)
+		return 0;
+	if (l->holder)
+		return sio_fail(reterr, -EACCES,
+				"%s: borrow %" PRIu64 " holds the registers; it alone may reset",
+				l->name, l->holder);
+	return 0;
+}
+
+bool sio_ledger_waits(const struct sio_ledger *l, uint64_t borrower)
+{
+	for (const struct sio_borrow *b = l->borrows; b; b = b->next)
+		if (b->state != SIO_BORROW_LIVE &&
+		    (borrower == SIO_LEDGER_ALL || b->id == borrower))
+			return true;
+	return false;
+}
+
+unsigned sio_ledger_settle(struct sio_ledger *l, uint64_t borrower)
+{
+	struct sio_borrow *b, *next;
+	unsigned n = 0;
+
+	for (b = l->borrows; b; b = next) {
+		next = b->next;
+		if (b->state != SIO_BORROW_QUARANTINED)
+			continue;
+		if (borrower != SIO_LEDGER_ALL && b->id != borrower)
+			continue;
+		drop(l, b);
+		n++;
+	}
+	return n;
+}
