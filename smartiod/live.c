@@ -13,8 +13,8 @@
 
 #include <systemd/sd-daemon.h>
 
-#include "live.h"
-#include "live_file.h"
+#include "smartiod/live.h"
+#include "smartiod/live_file.h"
 
 static const char *const level_name[] = {"emergency", "alert",	"critical", "error",
 					 "warning",   "notice", "info",	    "debug"};

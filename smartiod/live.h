@@ -15,8 +15,8 @@
 
 #include "core/err.h"
 #include "core/topology.h"
-#include "daemon.h"
-#include "live_conn.h"
+#include "smartiod/daemon.h"
+#include "smartiod/live_conn.h"
 
 #define LIVE_PATH 4096
 

@@ -11,7 +11,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#include "live.h"
+#include "smartiod/live.h"
 
 /* More than the events of a client's every object at once; who leaves more unread is cut off. */
 #define LIVE_CLIENT_QUEUE (4u << 20)

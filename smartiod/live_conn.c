@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "live_conn.h"
+#include "smartiod/live_conn.h"
 
 #define LIVE_BATCH 16	    /* packets of one connection before the others have their turn */
 #define LIVE_QUEUED_FDS 256 /* copies of descriptors that one queue may hold */

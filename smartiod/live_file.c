@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "live_file.h"
+#include "smartiod/live_file.h"
 
 #define LIVE_BACKLOG 128
 

@@ -12,8 +12,8 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#include "live.h"
-#include "live_file.h"
+#include "smartiod/live.h"
+#include "smartiod/live_file.h"
 
 #define LIVE_ACCEPT_BATCH 16
 

@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "live.h"
-#include "live_file.h"
+#include "smartiod/live.h"
+#include "smartiod/live_file.h"
 
 #define LIVE_PEER_QUEUE (16u << 20)
 #define LIVE_PEER_HELLO_US 5000000u /* who has not said its node by then is cut off */

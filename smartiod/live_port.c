@@ -6,8 +6,8 @@
 #include <string.h>
 #include <syslog.h>
 
-#include "live.h"
-#include "live_file.h"
+#include "smartiod/live.h"
+#include "smartiod/live_file.h"
 #include "smartio/uapi.h"
 
 #define LIVE_PORT_QUEUE (64u << 20)

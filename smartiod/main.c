@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <syslog.h>
 
-#include "live.h"
+#include "smartiod/live.h"
 #include "topofile/topofile.h"
 
 #ifndef SMARTIO_VERSION
