@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/lut.h"
+
+int sio_lut_init(struct sio_lut *lut, const char *name, uint64_t window, unsigned n_entries,
+		 struct sio_err *reterr)
+{
+	uint64_t entry_size = n_entries ? window / n_entries : 0;
+	struct sio_lut_entry *entry;
+
+	if (entry_size == 0 || window % n_entries || (entry_size & (entry_size - 1)))
+		return sio_fail(reterr, -EINVAL,
+				"%s: a window of %#" PRIx64 " bytes in %u entries; a power of 2 "
+				"of bytes per entry is right",
+				name, window, n_entries);
+	entry = calloc(n_entries, sizeof(*entry));
+	if (!entry)
+		return sio_fail(reterr, -ENOMEM, "%s: no memory for %u entries", name, n_entries);
+	*lut = (struct sio_lut){.entry_size = entry_size, .n_entries = n_entries, .entry = entry};
+	snprintf(lut->name, sizeof(lut->name), "%s", name);
+	return 0;
+}
+
+void sio_lut_done(struct sio_lut *lut)
+{
+	free(lut->entry);
+	lut->entry = NULL;
+	lut->n_entries = lut->n_used = 0;
+}
+
+static bool same(const struct sio_lut_target *a, const struct sio_lut_target *b)
+{
+	return a->bus.node == b->bus.node && a->bus.addr == b->bus.addr &&
+	       a->adapter == b->adapter && a->generation == b->generation;
+}
+
+/* The page that holds @target. */
+static struct sio_lut_target page_of(const struct sio_lut *lut, const struct sio_lut_target *target)
+{
+	struct sio_lut_target page = *target;
+
+	page.bus.addr &= ~(lut->entry_size - 1);
+	return page;
+}
+
+/* Entries newly taken by @count entries from @first; UINT_MAX if it is @limit or more, or one
+ * translates elsewhere.
+ */
+static unsigned run_cost(const struct sio_lut *lut, unsigned first, unsigned count,
+			 struct sio_lut_target page, unsigned limit)
+{
+	unsigned cost = 0;
+
+	for (unsigned i = 0; i < count; i++, page.bus.addr += lut->entry_size) {
+		const struct sio_lut_entry *e = &lut->entry[first + i];
+
+		if (e->refs > 0 && !same(&e->target, &page))
+			return UINT_MAX;
+		if (e->refs == 0 && ++cost >= limit)
+			return UINT_MAX;
+	}
+	return cost;
+}
+
+/**
+ * sio_lut_map() - make a range of another node reachable through the window
+ * @lut: table of the local adapter
+ * @target: node, adapter and boot generation, and bus address as that node sees it
+ * @len: bytes, at least 1
+ * @ret_offset: set on success: bytes from the start of the window to @target
+ * @reterr: set on failure: text for the log; may be NULL
+ *
+ * Entries with the same target are shared and counted. The run that takes fewest new ones wins,
+ * then the lowest. Failure changes nothing. Undo with sio_lut_unmap(), same @len.
+ *
+ * Return: 0; -EINVAL: range empty or wrapping; -ENOSPC: no run of entries left.
+ */
+int sio_lut_map(struct sio_lut *lut, const struct sio_lut_target *target, uint64_t len,
+		uint64_t *ret_offset, struct sio_err *reterr)
+{
+	struct sio_lut_target page = page_of(lut, target);
+	unsigned best = 0, best_cost = UINT_MAX;
+	uint64_t last, count;
+
+	if (len == 0 || __builtin_add_overflow(target->bus.addr, len - 1, &last))
+		return sio_fail(reterr, -EINVAL,
+				"%s: range %#" PRIx64 " + %#" PRIx64
+				" of node %u is empty or wraps",
+				lut->name, target->bus.addr, len, target->bus.node);
+
+	count = (last - page.bus.addr) / lut->entry_size + 1;
+	for (unsigned i = 0; best_cost > 0 && i + count <= lut->n_entries; i++) {
+		unsigned cost = run_cost(lut, i, (unsigned)count, page, best_cost);
+
+		if (cost < best_cost) {
+			best = i;
+			best_cost = cost;
+		}
+	}
+	if (best_cost == UINT_MAX)
+		return sio_fail(reterr, -ENOSPC,
+				"%s: node %u needs %" PRIu64
+				" look-up entries in a row, %u of %u are in use",
+				lut->name, target->bus.node, count, lut->n_used, lut->n_entries);
+
+	*ret_offset = best * lut->entry_size + (target->bus.addr - page.bus.addr);
+	lut->n_used += best_cost;
+	for (; count > 0; count--, best++, page.bus.addr += lut->entry_size) {
+		lut->entry[best].target = page;
+		lut->entry[best].refs++;
+	}
+	return 0;
+}
+
+/**
+ * sio_lut_unmap() - undo one sio_lut_map()
+ * @lut: table of the local adapter
+ * @offset: as it was returned
+ * @len: as it was given
+ * @reterr: set on failure; may be NULL
+ *
+ * An entry is free again when each mapping that covers it is undone. Failure changes nothing.
+ *
+ * Return: 0; -EINVAL: empty or outside the window; -ENOENT: one of the entries is free.
+ */
+int sio_lut_unmap(struct sio_lut *lut, uint64_t offset, uint64_t len, struct sio_err *reterr)
+{
+	uint64_t window = lut->entry_size * lut->n_entries;
+	uint64_t first, last;
+
+	if (len == 0 || __builtin_add_overflow(offset, len - 1, &last) || last >= window)
+		return sio_fail(reterr, -EINVAL,
+				"%s: %#" PRIx64 " + %#" PRIx64
+				" is empty or outside the window of %#" PRIx64 " bytes",
+				lut->name, offset, len, window);
+	first = offset / lut->entry_size;
+	last /= lut->entry_size;
+	for (uint64_t i = first; i <= last; i++) {
+		if (lut->entry[i].refs == 0)
+			return sio_fail(reterr, -ENOENT,
+					"%s: look-up entry %" PRIu64 " is not in use", lut->name,
+					i);
+	}
+	for (uint64_t i = first; i <= last; i++) {
+		if (--lut->entry[i].refs == 0)
+			lut->n_used--;
+	}
+	return 0;
+}
+
+/**
+ * sio_lut_translate() - where an access to the window goes
+ * @lut: table of the local adapter
+ * @offset: bytes from the start of the window
+ * @ret_target: set on success: the byte at @offset, as the peer addresses it
+ * @ret_length: set on success: bytes from there to the end of the entry, at least 1; may be NULL
+ *
+ * Return: 0; -ENOENT: outside the window, or the entry is free.
+ */
+int sio_lut_translate(const struct sio_lut *lut, uint64_t offset, struct sio_lut_target *ret_target,
+		      uint64_t *ret_length)
+{
+	uint64_t i = offset / lut->entry_size, in = offset & (lut->entry_size - 1);
+
+	if (i >= lut->n_entries || lut->entry[i].refs == 0)
+		return -ENOENT;
+	*ret_target = lut->entry[i].target;
+	ret_target->bus.addr += in;
+	if (ret_length)
+		*ret_length = lut->entry_size - in;
+	return 0;
+}
+
+/**
+ * sio_lut_lookup() - where in the window a byte of another node can be seen
+ * @lut: table of the local adapter
+ * @target: the byte
+ * @ret_offset: set on success: bytes from the start of the window; the lowest, if there are more
+ *
+ * Return: 0; -ENOENT: no entry leads there.
+ */
+int sio_lut_lookup(const struct sio_lut *lut, const struct sio_lut_target *target,
+		   uint64_t *ret_offset)
+{
+	struct sio_lut_target page = page_of(lut, target);
+
+	for (unsigned i = 0; i < lut->n_entries; i++) {
+		if (lut->entry[i].refs > 0 && same(&lut->entry[i].target, &page)) {
+			*ret_offset = i * lut->entry_size + (target->bus.addr - page.bus.addr);
+			return 0;
+		}
+	}
+	return -ENOENT;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/topology.h"
+
+uint32_t sio_topology_fdid(uint32_t node, unsigned index)
+{
+	return node << 8 | (index + 1);
+}
+
+const struct sio_topo_host *sio_topology_host(const struct sio_topology *t, uint32_t node)
+{
+	for (unsigned i = 0; i < t->n_hosts; i++) {
+		if (t->host[i].node == node)
+			return &t->host[i];
+	}
+	return NULL;
+}
+
+const struct sio_topo_host *sio_topology_host_by_name(const struct sio_topology *t,
+						      const char *name)
+{
+	for (unsigned i = 0; i < t->n_hosts; i++) {
+		if (strcmp(t->host[i].name, name) == 0)
+			return &t->host[i];
+	}
+	return NULL;
+}
+
+const struct sio_topo_device *sio_topology_device(const struct sio_topology *t, uint32_t fdid,
+						  const struct sio_topo_host **ret_host)
+{
+	const struct sio_topo_host *host = sio_topology_host(t, fdid >> 8);
+
+	for (unsigned i = 0; host && i < host->n_devices; i++) {
+		if (host->device[i].fdid != fdid)
+			continue;
+		if (ret_host)
+			*ret_host = host;
+		return &host->device[i];
+	}
+	return NULL;
+}
+
+/* Links between two adapters of different hosts; 0: not joined. */
+static unsigned hops_between(const struct sio_topo_adapter *a, const struct sio_topo_adapter *b)
+{
+	if (a->attach != b->attach || a->attach_index != b->attach_index)
+		return 0;
+	switch (a->attach) {
+	case SIO_ATTACH_SWITCH:
+		return 2;
+	case SIO_ATTACH_LINK:
+		return 1;
+	case SIO_ATTACH_NONE:
+		break;
+	}
+	return 0;
+}
+
+static bool comes_before(const struct sio_path *a, const struct sio_path *b)
+{
+	if (a->hops != b->hops)
+		return a->hops < b->hops;
+	if (a->adapter != b->adapter)
+		return a->adapter < b->adapter;
+	return a->peer_adapter < b->peer_adapter;
+}
+
+/* All paths, in order. Return: how many. */
+static unsigned all_paths(const struct sio_topo_host *a, const struct sio_topo_host *b,
+			  struct sio_path path[SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS])
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < a->n_adapters; i++) {
+		for (unsigned j = 0; j < b->n_adapters; j++) {
+			struct sio_path p = {.adapter = i, .peer_adapter = j};
+			unsigned at = n;
+
+			p.hops = hops_between(&a->adapter[i], &b->adapter[j]);
+			if (p.hops == 0)
+				continue;
+			for (; at > 0 && comes_before(&p, &path[at - 1]); at--)
+				path[at] = path[at - 1];
+			path[at] = p;
+			n++;
+		}
+	}
+	return n;
+}
+
+static unsigned paths_between(const struct sio_topology *t, uint32_t from, uint32_t to,
+			      struct sio_path path[SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS])
+{
+	const struct sio_topo_host *a = sio_topology_host(t, from), *b = sio_topology_host(t, to);
+
+	return a && b && a != b ? all_paths(a, b, path) : 0;
+}
+
+unsigned sio_topology_paths(const struct sio_topology *t, uint32_t from, uint32_t to,
+			    struct sio_path *path, unsigned max)
+{
+	struct sio_path all[SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS];
+	unsigned n = paths_between(t, from, to, all);
+
+	for (unsigned i = 0; i < n && i < max; i++)
+		path[i] = all[i];
+	return n;
+}
+
+int sio_topology_path(const struct sio_topology *t, uint32_t from, unsigned adapter, uint32_t to,
+		      struct sio_path *ret_path)
+{
+	struct sio_path all[SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS];
+	unsigned n = paths_between(t, from, to, all);
+
+	for (unsigned i = 0; i < n; i++) {
+		if (all[i].adapter == adapter) {
+			*ret_path = all[i];
+			return 0;
+		}
+	}
+	return -EHOSTUNREACH;
+}
+
+void sio_topology_free(struct sio_topology *t)
+{
+	if (!t)
+		return;
+	for (unsigned i = 0; t->host && i < t->n_hosts; i++)
+		free(t->host[i].device);
+	free(t->host);
+	free(t->sw);
+	free(t);
+}
