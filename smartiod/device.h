@@ -41,7 +41,7 @@ smartiod_peer_fn smartiod_peer_devices, smartiod_peer_borrow, smartiod_peer_retu
 	smartiod_peer_release_exclusive, smartiod_peer_borrow_end, smartiod_peer_dev_seg_create,
 	smartiod_peer_dev_seg_lookup, smartiod_peer_bar_grant, smartiod_peer_bar_release,
 	smartiod_peer_dma_map, smartiod_peer_dma_unmap, smartiod_peer_settled, smartiod_peer_reset,
-	smartiod_peer_device_event;
+	smartiod_peer_device_event, smartiod_peer_dev_seg_end;
 /*
  * A reply of type SIO_PEER_BORROW.._DEVICE_EVENT that nobody waits for any more (time-out): give
  * back what it brought. Its size is checked.
@@ -70,6 +70,12 @@ void smartiod_device_owner_end(struct smartiod *d, uint64_t owner);
 /* SIO_EV_DEVICE_GONE and _BACK, SIO_EV_FAULT. */
 void smartiod_device_event(struct smartiod *d, const struct sio_evt_device_state *evt);
 void smartiod_device_fault(struct smartiod *d, const struct sio_evt_fault *evt);
+
+/*
+ * The last connection to a segment that SEG_CONNECT cannot name (by_uid_ok) is gone: a device
+ * segment ends with it. Called by smartiod_segment_unref() and what else drops references.
+ */
+void smartiod_device_segment_idle(struct smartiod *d, struct smartiod_segment *seg);
 
 /* ---- listings ---- */
 

@@ -25,7 +25,21 @@ static const struct peer_type types[] = {
 	NEWS(DINT_RELEASE, struct sio_peer_dint_release),
 	NEWS(DINT_EVENT, struct sio_peer_dint_event),
 	ASK(STATS, struct sio_peer_stats, struct sio_rep_stats),
-	/* Devices. */
+	NEWS(DEVICES, struct sio_peer_devices),
+	ASK(BORROW, struct sio_peer_borrow, struct sio_prep_borrow),
+	ASK(RETURN, struct sio_peer_borrower, struct sio_msg),
+	ASK(RELEASE_EXCLUSIVE, struct sio_peer_borrower, struct sio_msg),
+	NEWS(BORROW_END, struct sio_peer_borrower),
+	ASK(DEV_SEG_CREATE, struct sio_peer_dev_seg_create, struct sio_prep_dev_seg),
+	ASK(DEV_SEG_LOOKUP, struct sio_peer_dev_seg_lookup, struct sio_prep_dev_seg),
+	ASK(BAR_GRANT, struct sio_peer_bar_grant, struct sio_prep_bar_grant),
+	NEWS(BAR_RELEASE, struct sio_peer_bar_release),
+	ASK(DMA_MAP, struct sio_peer_dma_map, struct sio_prep_dma_map),
+	ASK(DMA_UNMAP, struct sio_peer_dma_unmap, struct sio_msg),
+	ASK(SETTLED, struct sio_peer_settled, struct sio_msg),
+	ASK(RESET, struct sio_peer_borrower, struct sio_msg),
+	NEWS(DEVICE_EVENT, struct sio_peer_device_event),
+	NEWS(DEV_SEG_END, struct sio_peer_dev_seg_end),
 };
 
 static const struct peer_type *find(uint32_t type)

@@ -46,6 +46,7 @@ enum {
 	SIO_PEER_SETTLED,
 	SIO_PEER_RESET,
 	SIO_PEER_DEVICE_EVENT, /* news */
+	SIO_PEER_DEV_SEG_END,  /* news */
 };
 
 /* News. Version and boot of the sender; who cannot agree closes the connection. */
@@ -169,7 +170,142 @@ SIO_WIRE_SIZE(struct sio_peer_stats, 24);
 /* Reply: as struct sio_rep_stats. */
 
 /*
- * ---- devices ----
+ * ---- devices ---- The lender is the receiver, but for the news DEVICES and DEVICE_EVENT.
+ * @borrower: the lender's number of the borrow, which must be one of the sender's node.
  */
+
+/* News: one device of the sender's, as it is now. */
+struct sio_peer_devices {
+	struct sio_msg h;
+	struct sio_rep_dev_list info; /* its header and adapter mean nothing */
+	sio_le32 present, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_devices, 216);
+
+/* @session: the borrower's client, for listings. */
+struct sio_peer_borrow {
+	struct sio_msg h;
+	sio_le64 session;
+	sio_le32 fdid, exclusive, pid, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_borrow, 40);
+struct sio_prep_borrow {
+	struct sio_msg h;
+	sio_le64 borrower;
+	sio_le32 fdid, generation;
+	struct sio_rep_dev_list info;
+};
+SIO_WIRE_SIZE(struct sio_prep_borrow, 224);
+
+/* RETURN, RELEASE_EXCLUSIVE, RESET; and BORROW_END (news: the borrower died). */
+struct sio_peer_borrower {
+	struct sio_msg h;
+	sio_le64 borrower;
+	sio_le32 fdid, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_borrower, 32);
+
+/*
+ * A device segment of @memtype: private to the borrow, or shared by all borrowers of the device.
+ * @uid 0: the lender's host has the memory; else the sender's, as this segment.
+ */
+struct sio_peer_dev_seg_create {
+	struct sio_msg h;
+	sio_le64 borrower, bytes, uid;
+	sio_le32 fdid, segment_id, memtype, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_dev_seg_create, 56);
+struct sio_peer_dev_seg_lookup {
+	struct sio_msg h;
+	sio_le64 borrower;
+	sio_le32 fdid, segment_id, memtype, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_dev_seg_lookup, 40);
+struct sio_prep_dev_seg { /* of CREATE and LOOKUP: where it is */
+	struct sio_msg h;
+	sio_le64 borrower, uid, bytes;
+	sio_le32 fdid, node, segment_id, reserved;
+};
+SIO_WIRE_SIZE(struct sio_prep_dev_seg, 56);
+/* News: a device segment in the sender's memory is gone. */
+struct sio_peer_dev_seg_end {
+	struct sio_msg h;
+	sio_le64 uid;
+	sio_le32 fdid, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_dev_seg_end, 32);
+
+/*
+ * What of [offset, offset + bytes) of a BAR the borrower may have. @access READ: nothing writable.
+ * Each piece is a view and, at the lender, a grant of it, until BAR_RELEASE or the borrow's end.
+ */
+struct sio_peer_bar_grant {
+	struct sio_msg h;
+	sio_le64 borrower, offset, bytes;
+	sio_le32 fdid, bar, access, adapter, peer_adapter, reserved; /* peer_adapter: the asker's */
+};
+SIO_WIRE_SIZE(struct sio_peer_bar_grant, 64);
+struct sio_wire_bar_piece {
+	sio_le64 offset, bytes; /* in the BAR */
+	sio_le64 view, fd_offset; /* fd_offset: on the lender's own host */
+	sio_le32 access, flags;
+	struct sio_wire_grant g;
+};
+SIO_WIRE_SIZE(struct sio_wire_bar_piece, 104);
+struct sio_prep_bar_grant {
+	struct sio_msg h;
+	sio_le64 borrower;
+	sio_le32 fdid, n_pieces;
+	struct sio_wire_bar_piece piece[SIO_MAP_PIECES];
+};
+SIO_WIRE_SIZE(struct sio_prep_bar_grant, 1696);
+/* News: the borrower unmapped a piece. */
+struct sio_peer_bar_release {
+	struct sio_msg h;
+	sio_le64 borrower, view, grant;
+	sio_le32 fdid, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_bar_release, 48);
+
+/*
+ * Map [offset, offset + bytes) of segment @uid of node @exporter for the device. The right to it:
+ * @connection, the borrower's, or 0: the exporter is the borrower's host. @adapter: the exporter's,
+ * or SIO_PEER_ANY_ADAPTER.
+ */
+#define SIO_PEER_ANY_ADAPTER 0xffffffffu
+struct sio_peer_dma_map {
+	struct sio_msg h;
+	sio_le64 borrower, uid, connection, offset, bytes;
+	sio_le32 fdid, exporter, adapter, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_dma_map, 72);
+struct sio_prep_dma_map {
+	struct sio_msg h;
+	sio_le64 borrower, map, ioaddr, bytes;
+	sio_le32 fdid, reserved;
+};
+SIO_WIRE_SIZE(struct sio_prep_dma_map, 56);
+struct sio_peer_dma_unmap {
+	struct sio_msg h;
+	sio_le64 borrower, map;
+	sio_le32 fdid, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_dma_unmap, 40);
+
+/* @settled: a borrow, or SIO_BORROWER_ALL. */
+struct sio_peer_settled {
+	struct sio_msg h;
+	sio_le64 borrower, settled;
+	sio_le32 fdid, reason;
+};
+SIO_WIRE_SIZE(struct sio_peer_settled, 40);
+
+/* News to a borrower's host. @borrower: whom to tell; @gone: who is gone; @event: SIO_DEVICE_EV_*. */
+struct sio_peer_device_event {
+	struct sio_msg h;
+	sio_le64 borrower, gone;
+	sio_le32 fdid, event, generation, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_device_event, 48);
 
 #endif
