@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A conversation with one host's smartiod: a request, its reply, and no event in between. */
+#ifndef TOOLS_CLIENT_H
+#define TOOLS_CLIENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "wire/client.h"
+
+#define TOOL_REPLY_MS 10000 /* a daemon that is silent for so long is given up */
+
+struct tool_client {
+	int fd;
+	uint32_t next_id, node, n_adapters;
+	char host[32], cluster[32];
+};
+
+/* Connect to @node of the cluster in @dir as @kind (SIO_CLIENT_TOOL, SIO_CLIENT_KEEPER). */
+int tool_client_open(struct tool_client *c, const char *dir, uint32_t node, uint32_t kind,
+		     struct sio_err *reterr);
+/* A closed client stays closed; fd -1 is fine. */
+void tool_client_close(struct tool_client *c);
+/*
+ * Send @req (its header is filled here) and wait for the reply, which has @rep_size bytes.
+ * Return: 0; what the daemon said (-errno, with its text); -ETIMEDOUT; -ENOTCONN: it is gone.
+ */
+int tool_client_call(struct tool_client *c, uint32_t type, void *req, size_t req_size, void *rep,
+		     size_t rep_size, struct sio_err *reterr);
+/* All rows of a kind (SIO_LIST_*), ascending by key; free(*ret). */
+int tool_client_list(struct tool_client *c, uint32_t kind, struct sio_wire_row **ret, size_t *ret_n,
+		     struct sio_err *reterr);
+
+#endif

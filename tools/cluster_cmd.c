@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* smartio cluster up, down, validate, restart-node. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cluster.h"
+#include "command.h"
+#include "output.h"
+#include "state.h"
+
+static const char *plural(unsigned n)
+{
+	return n == 1 ? "" : "s";
+}
+
+static unsigned count_devices(const struct sio_topology *t)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < t->n_hosts; i++)
+		n += t->host[i].n_devices;
+	return n;
+}
+
+/* Where a new cluster goes: as tool_state_find() would look for it. */
+static int new_dir(const char *name, char *dir, size_t size, struct sio_err *reterr)
+{
+	const char *env = getenv("SMARTIO_STATE");
+	char cwd[PATH_MAX];
+
+	if (!tool_where.state && !tool_where.cluster && env && *env)
+		tool_where.state = env;
+	if (!tool_where.state)
+		return tool_state_path(tool_where.cluster ? tool_where.cluster : name, dir, size,
+				       reterr);
+	if (*tool_where.state == '/')
+		return tool_path(dir, size, reterr, "%s", tool_where.state);
+	if (!getcwd(cwd, sizeof(cwd)))
+		return sio_fail(reterr, -errno, "getcwd: %s", strerror(errno));
+	return tool_path(dir, size, reterr, "%s/%s", cwd, tool_where.state);
+}
+
+static int up(const struct tool_command *self, int argc, char **argv)
+{
+	const struct tool_option options[] = {
+		{"name", 0, NULL, &tool_where.cluster}, {NULL, 0, NULL, NULL}};
+	struct tool_topofile f;
+	struct sio_err err;
+	char dir[PATH_MAX];
+	bool cleaned = false;
+	int first, r, cancel, status = 0;
+
+	first = tool_options_words(self, argc, argv, options, 1, &status);
+	if (first < 0)
+		return status;
+	if (tool_topofile_load(argv[first], &f, &err) < 0)
+		return tool_fail(&err);
+	r = new_dir(f.topology->name, dir, sizeof(dir), &err);
+	cancel = tool_cancel_fd();
+	if (r == 0)
+		r = tool_cluster_up(&f, dir, false, cancel, &cleaned, &err);
+	if (cleaned)
+		tool_note("removed what a cluster that crashed had left in %s", dir);
+	if (r < 0)
+		status = tool_fail(&err);
+	else
+		tool_note("cluster '%s' is up: %u host%s, %u device%s; state in %s",
+			  f.topology->name, f.topology->n_hosts, plural(f.topology->n_hosts),
+			  count_devices(f.topology), plural(count_devices(f.topology)), dir);
+	tool_topofile_done(&f);
+	return status;
+}
+
+const struct tool_command tool_cluster_up_command = {
+	"cluster up", "TOPOLOGY", "Bring up an emulated cluster from a topology file",
+	"Starts the machine room and one daemon per host in the background and returns when all\n"
+	"hosts answer each other. If anything fails, nothing stays behind. What a cluster that\n"
+	"crashed left in the same place is removed first.\n\n"
+	"  --name NAME      run it under this name; otherwise under the one in the file\n",
+	up};
+
+/* Whoever runs on the cluster would die before it is down. */
+static int check_outside(const char *dir, struct sio_err *reterr)
+{
+	const char *keeper = getenv("SMARTIO_KEEPER"), *state = getenv("SMARTIO_STATE");
+
+	if (keeper && state && strcmp(state, dir) == 0)
+		return sio_fail(reterr, -EPERM, "this command runs on a host of that very cluster; "
+				"take it down from outside of 'smartio run'");
+	return 0;
+}
+
+static int down(const struct tool_command *self, int argc, char **argv)
+{
+	unsigned was = 0;
+	struct sio_err err;
+	char dir[PATH_MAX];
+	int first, r, status = 0;
+
+	first = tool_options(self, argc, argv, NULL, false, &status);
+	if (first < 0)
+		return status;
+	if (argc - first > 1)
+		return tool_usage(self->name, "'%s' is one word too many", argv[first + 1]);
+	if (first < argc) {
+		tool_where.cluster = argv[first];
+		tool_where.state = NULL;
+	}
+	r = tool_state_find(tool_where.state, tool_where.cluster, dir, sizeof(dir), &err);
+	if (r == 0)
+		r = check_outside(dir, &err);
+	if (r == 0)
+		r = tool_cluster_down(dir, &was, &err);
+	if (r < 0)
+		return tool_fail(&err);
+	if (was)
+		tool_note("the cluster in %s is down", dir);
+	else
+		tool_note("the cluster in %s did not run any more; removed what it had left", dir);
+	return 0;
+}
+
+const struct tool_command tool_cluster_down_command = {
+	"cluster down", "[NAME]", "Take a cluster down, with all that runs on it",
+	"Ends the daemons, the programs started by 'smartio run' with them, and the machine room;\n"
+	"what does not end by SIGTERM in 5 seconds is killed. Removes the state directory.\n",
+	down};
+
+static int validate(const struct tool_command *self, int argc, char **argv)
+{
+	struct tool_topofile f;
+	struct sio_err err;
+	int first, status = 0;
+	unsigned devices;
+
+	first = tool_options_words(self, argc, argv, NULL, 1, &status);
+	if (first < 0)
+		return status;
+	if (tool_topofile_load(argv[first], &f, &err) < 0)
+		return tool_fail(&err);
+	devices = count_devices(f.topology);
+	if (tool_where.json) {
+		struct json_object *o = tool_json_object();
+
+		tool_json_string(o, "cluster", f.topology->name);
+		tool_json_number(o, "hosts", f.topology->n_hosts);
+		tool_json_number(o, "switches", f.topology->n_switches);
+		tool_json_number(o, "devices", devices);
+		status = tool_json_end(o);
+	} else {
+		tool_note("%s: cluster '%s': %u host%s, %u device%s: correct", argv[first],
+			  f.topology->name, f.topology->n_hosts, plural(f.topology->n_hosts),
+			  devices, plural(devices));
+	}
+	tool_topofile_done(&f);
+	return status;
+}
+
+const struct tool_command tool_cluster_validate_command = {
+	"cluster validate", "TOPOLOGY", "Check a topology file and say what is wrong in it",
+	"Every error names file, line, key, value and what would be right. Starts nothing.\n",
+	validate};
+
+static int restart(const struct tool_command *self, int argc, char **argv)
+{
+	const struct sio_topo_host *host;
+	struct sio_topology *t = NULL;
+	struct sio_err err;
+	char dir[PATH_MAX];
+	int first, r, status = 0;
+
+	first = tool_options_words(self, argc, argv, NULL, 1, &status);
+	if (first < 0)
+		return status;
+	r = tool_find_cluster(dir, sizeof(dir), &t, &err);
+	if (r == 0)
+		r = tool_find_host(t, argv[first], &host, &err);
+	if (r == 0)
+		r = tool_cluster_restart(dir, t, host, tool_cancel_fd(), &err);
+	if (r < 0)
+		status = tool_fail(&err);
+	else
+		tool_note("host '%s' is up again, with empty memory", host->name);
+	sio_topology_free(t);
+	return status;
+}
+
+const struct tool_command tool_cluster_restart_command = {
+	"cluster restart-node", "NODE", "Start a host that crashed",
+	"The host comes back with empty memory; nothing that it had held is there any more.\n",
+	restart};

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Runs a program so that nothing it ever starts can outlive what it is tied to.
+ *
+ * Two processes stand above it. The keeper is the subreaper of all descendants, also of those that
+ * made themselves daemons, and is connected to the host's smartiod: when the connection ends, the
+ * host has crashed and the keeper kills them all. Its parent, the command that the user sees,
+ * forwards signals and passes the exit status on; when it dies before the program has ended, the
+ * keeper kills, and when the keeper dies, the parent, a subreaper too, kills.
+ */
+#ifndef TOOLS_KEEPER_H
+#define TOOLS_KEEPER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TOOL_EXIT_NO_EXEC 126  /* the program cannot be run, as in a shell */
+#define TOOL_EXIT_NO_FILE 127  /* there is no such program */
+
+struct tool_keep {
+	char *const *argv;
+	const char *dir;  /* of the cluster: SMARTIO_STATE for the program */
+	const char *host; /* name of the host it is tied to; NULL: to this command alone */
+	uint32_t node;
+	bool kill_rest;	  /* when the program has ended, kill what it left running */
+};
+
+/* Return: the program's exit status; 128 + signal; TOOL_EXIT_KILLED if its host crashed. */
+int tool_keep(const struct tool_keep *k);
+
+#endif

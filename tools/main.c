@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* smartio: the one command. Words to subcommands. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+#include "output.h"
+
+static const struct tool_command *const commands[] = {
+	&tool_cluster_up_command,	&tool_cluster_down_command,
+	&tool_cluster_status_command,	&tool_cluster_validate_command,
+	&tool_cluster_restart_command,	&tool_cluster_run_command,
+	&tool_run_command,		&tool_node_list_command,
+	&tool_topology_command,		&tool_device_list_command,
+	&tool_device_info_command,	&tool_segment_list_command,
+	&tool_stats_command,		&tool_doctor_command,
+};
+#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static int print_help(const char *group)
+{
+	size_t len = strlen(group);
+
+	printf("usage: smartio [--state DIR | --cluster NAME] %s...\n\n", *group ? group : "COMMAND");
+	for (size_t i = 0; i < N_COMMANDS; i++) {
+		const char *name = commands[i]->name;
+
+		if (len && (strncmp(name, group, len) != 0 || name[len] != ' '))
+			continue;
+		printf("  %-20s %s\n", name, commands[i]->summary);
+	}
+	puts("\n'smartio COMMAND --help' tells more; 'smartio --version' the version.");
+	if (fflush(stdout) != 0)
+		return tool_error("cannot write to standard output: %s", strerror(errno));
+	return 0;
+}
+
+/* How many of the words of @name argv begins with, if all of them; else 0. */
+static int matches(const char *name, int argc, char **argv)
+{
+	int n = 0;
+
+	while (*name) {
+		size_t len = strcspn(name, " ");
+
+		if (n >= argc || strlen(argv[n]) != len || strncmp(argv[n], name, len) != 0)
+			return 0;
+		name += len + (name[len] == ' ');
+		n++;
+	}
+	return n;
+}
+
+static bool is_group(const char *word)
+{
+	size_t len = strlen(word);
+
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		if (strncmp(commands[i]->name, word, len) == 0 && commands[i]->name[len] == ' ')
+			return true;
+	return false;
+}
+
+static int dispatch(int argc, char **argv)
+{
+	for (size_t i = 0; i < N_COMMANDS; i++) {
+		int words = matches(commands[i]->name, argc, argv);
+
+		if (words)
+			return commands[i]->run(commands[i], argc - words + 1, argv + words - 1);
+	}
+	if (!is_group(argv[0]))
+		return tool_usage("", "unknown command '%s'", argv[0]);
+	if (argc == 1)
+		return tool_usage(argv[0], "a subcommand is missing");
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+		return print_help(argv[0]);
+	return tool_usage(argv[0], "unknown subcommand '%s'", argv[1]);
+}
+
+/* An option in front of the subcommand: words used; 0: none; -1: its value is missing. */
+static int global_option(int argc, char **argv)
+{
+	const char **value;
+
+	if (strncmp(argv[0], "--state=", 8) == 0) {
+		tool_where.state = argv[0] + 8;
+		return 1;
+	}
+	if (strncmp(argv[0], "--cluster=", 10) == 0) {
+		tool_where.cluster = argv[0] + 10;
+		return 1;
+	}
+	if (strcmp(argv[0], "--json") == 0) {
+		tool_where.json = true;
+		return 1;
+	}
+	if (strcmp(argv[0], "--state") == 0)
+		value = &tool_where.state;
+	else if (strcmp(argv[0], "--cluster") == 0)
+		value = &tool_where.cluster;
+	else
+		return 0;
+	if (argc < 2)
+		return -1;
+	*value = argv[1];
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	int n;
+
+	argc--;
+	argv++;
+	while (argc > 0 && argv[0][0] == '-') {
+		if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0)
+			return print_help("");
+		if (strcmp(argv[0], "--version") == 0) {
+			puts("smartio " SMARTIO_VERSION);
+			return 0;
+		}
+		n = global_option(argc, argv);
+		if (n < 0)
+			return tool_usage("", "%s needs a value", argv[0]);
+		if (n == 0)
+			return tool_usage("", "unknown option '%s'", argv[0]);
+		argc -= n;
+		argv += n;
+	}
+	if (argc == 0)
+		return tool_usage("", "a command is missing");
+	return dispatch(argc, argv);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "output.h"
+#include "state.h"
+
+#define MAX_OPTIONS 16
+#define HELP_WANTED 1000
+
+struct tool_where tool_where;
+
+static const struct tool_option common[] = {
+	{"state", 0, NULL, &tool_where.state},
+	{"cluster", 0, NULL, &tool_where.cluster},
+	{"json", 0, &tool_where.json, NULL},
+};
+
+static int print_help(const struct tool_command *c)
+{
+	printf("usage: smartio %s%s%s\n\n%s.\n", c->name, *c->args ? " " : "", c->args, c->summary);
+	if (*c->help)
+		printf("\n%s", c->help);
+	puts("\nCommon options:\n"
+	     "  --state DIR      the cluster whose state lies in DIR\n"
+	     "  --cluster NAME   the cluster that was brought up under this name\n"
+	     "  --json           print data as JSON\n"
+	     "  --help           this text");
+	if (fflush(stdout) != 0)
+		return tool_error("cannot write to standard output: %s", strerror(errno));
+	return 0;
+}
+
+/* getopt's tables from ours: option i has the value i + 1. */
+static unsigned fill(const struct tool_option *options, const struct tool_option **all,
+		     struct option *longs, char *letters, bool in_order)
+{
+	unsigned n = 0;
+	char *l = letters;
+
+	if (in_order)
+		*l++ = '+';
+	*l++ = ':';
+	*l++ = 'h';
+	for (const struct tool_option *o = options; o && o->name; o++)
+		all[n++] = o;
+	for (unsigned i = 0; i < sizeof(common) / sizeof(common[0]); i++)
+		all[n++] = &common[i];
+	for (unsigned i = 0; i < n; i++) {
+		longs[i] = (struct option){all[i]->name,
+					   all[i]->value ? required_argument : no_argument, NULL,
+					   (int)i + 256};
+		if (!all[i]->letter)
+			continue;
+		*l++ = all[i]->letter;
+		if (all[i]->value)
+			*l++ = ':';
+	}
+	*l = '\0';
+	longs[n] = (struct option){"help", no_argument, NULL, HELP_WANTED};
+	return n;
+}
+
+static void take(const struct tool_option *o)
+{
+	if (o->flag)
+		*o->flag = true;
+	else
+		*o->value = optarg;
+}
+
+static int bad_option(const struct tool_command *self, int c, char **argv)
+{
+	if (c == ':')
+		return tool_usage(self->name, "%s needs a value", argv[optind - 1]);
+	if (optopt && optopt < 256)
+		return tool_usage(self->name, "unknown option '-%c'", optopt);
+	return tool_usage(self->name, "unknown option '%s'", argv[optind - 1]);
+}
+
+int tool_options(const struct tool_command *self, int argc, char **argv,
+		 const struct tool_option *options, bool in_order, int *ret_status)
+{
+	struct option longs[MAX_OPTIONS + 2] = {0};
+	const struct tool_option *all[MAX_OPTIONS];
+	char letters[2 * MAX_OPTIONS + 4];
+	unsigned n = fill(options, all, longs, letters, in_order);
+	int c;
+
+	opterr = 0;
+	optind = 0; /* glibc: begin anew */
+	while ((c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+		if (c == 'h' || c == HELP_WANTED) {
+			*ret_status = print_help(self);
+			return -1;
+		}
+		if (c >= 256 && (unsigned)c < 256 + n) {
+			take(all[c - 256]);
+			continue;
+		}
+		for (unsigned i = 0; i < n && c != '?' && c != ':'; i++) {
+			if (all[i]->letter != c)
+				continue;
+			take(all[i]);
+			c = 0;
+			break;
+		}
+		if (c != 0) {
+			*ret_status = bad_option(self, c, argv);
+			return -1;
+		}
+	}
+	return optind;
+}
+
+int tool_options_words(const struct tool_command *self, int argc, char **argv,
+		       const struct tool_option *options, int words, int *ret_status)
+{
+	int first = tool_options(self, argc, argv, options, false, ret_status);
+
+	if (first < 0 || argc - first == words)
+		return first;
+	if (argc - first > words)
+		*ret_status = tool_usage(self->name, "'%s' is one word too many",
+					 argv[first + words]);
+	else
+		*ret_status = tool_usage(self->name, "%s is missing", self->args);
+	return -1;
+}
+
+int tool_find_cluster(char *dir, size_t size, struct sio_topology **ret, struct sio_err *reterr)
+{
+	int r = tool_state_find(tool_where.state, tool_where.cluster, dir, size, reterr);
+
+	return r < 0 ? r : tool_state_topology(dir, ret, reterr);
+}
+
+int tool_find_host(const struct sio_topology *t, const char *name, const struct sio_topo_host **ret,
+		   struct sio_err *reterr)
+{
+	const struct sio_topo_host *h = sio_topology_host_by_name(t, name);
+	char names[160] = "", *end;
+	size_t used = 0;
+	unsigned long node;
+
+	if (!h && *name >= '0' && *name <= '9') {
+		node = strtoul(name, &end, 10);
+		if (*end == '\0' && node <= UINT32_MAX)
+			h = sio_topology_host(t, (uint32_t)node);
+	}
+	if (h) {
+		*ret = h;
+		return 0;
+	}
+	for (unsigned i = 0; i < t->n_hosts && used < sizeof(names); i++)
+		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
+					 t->host[i].name);
+	return sio_fail(reterr, -EHOSTUNREACH, "cluster '%s' has no host '%s'; it has %s", t->name,
+			name, names);
+}
+
+int tool_fail(const struct sio_err *err)
+{
+	return tool_error("%s", err->text);
+}

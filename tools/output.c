@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "output.h"
+
+struct tool_table {
+	unsigned n_columns, n_cells;
+	char **cell;	/* titles first, then row by row */
+	bool *right;
+};
+
+/* One line whatever is in it: a name from a file must not move the terminal's cursor. */
+static void say(const char *before, const char *fmt, va_list ap)
+{
+	char text[2048];
+
+	vsnprintf(text, sizeof(text), fmt, ap);
+	for (char *c = text; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			*c = '?';
+	fprintf(stderr, "%s%s\n", before, text);
+}
+
+int tool_error(const char *fmt, ...)
+{
+	va_list ap;
+
+	fflush(stdout);
+	va_start(ap, fmt);
+	say("smartio: ", fmt, ap);
+	va_end(ap);
+	return TOOL_EXIT_FAILURE;
+}
+
+void tool_note(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say("", fmt, ap);
+	va_end(ap);
+}
+
+int tool_usage(const char *command, const char *fmt, ...)
+{
+	char before[128];
+	va_list ap;
+
+	snprintf(before, sizeof(before), "smartio: %s%s", command, *command ? ": " : "");
+	va_start(ap, fmt);
+	say(before, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "Try 'smartio%s%s --help'.\n", *command ? " " : "", command);
+	return TOOL_EXIT_USAGE;
+}
+
+const char *tool_size(uint64_t bytes, char text[TOOL_SIZE_TEXT])
+{
+	static const char unit[] = " KMGTPE";
+	uint64_t whole = bytes, rest = 0;
+	unsigned u = 0;
+
+	while (whole >= 1024) {
+		rest = whole % 1024;
+		whole /= 1024;
+		u++;
+	}
+	if (u == 0)
+		snprintf(text, TOOL_SIZE_TEXT, "%llu", (unsigned long long)bytes);
+	else if (rest * 10 / 1024 == 0)
+		snprintf(text, TOOL_SIZE_TEXT, "%llu%c", (unsigned long long)whole, unit[u]);
+	else
+		snprintf(text, TOOL_SIZE_TEXT, "%llu.%llu%c", (unsigned long long)whole,
+			 (unsigned long long)(rest * 10 / 1024), unit[u]);
+	return text;
+}
+
+void *tool_alloc(size_t n, size_t size)
+{
+	void *p = calloc(n ? n : 1, size);
+
+	if (!p) {
+		tool_error("no memory for %zu x %zu bytes", n, size);
+		exit(TOOL_EXIT_FAILURE);
+	}
+	return p;
+}
+
+void *tool_grow(void *p, size_t n, size_t size)
+{
+	p = reallocarray(p, n ? n : 1, size);
+	if (!p) {
+		tool_error("no memory for %zu x %zu bytes", n, size);
+		exit(TOOL_EXIT_FAILURE);
+	}
+	return p;
+}
+
+char *tool_strdup(const char *s)
+{
+	size_t len = strlen(s) + 1;
+
+	return memcpy(tool_alloc(len, 1), s, len);
+}
+
+static void add_cell(struct tool_table *t, char *text)
+{
+	t->cell = tool_grow(t->cell, t->n_cells + 1, sizeof(*t->cell));
+	t->cell[t->n_cells++] = text;
+}
+
+struct tool_table *tool_table_new(const char *columns)
+{
+	struct tool_table *t = tool_alloc(1, sizeof(*t));
+	char *copy = tool_strdup(columns), *rest = copy, *title;
+
+	while ((title = strsep(&rest, "|"))) {
+		t->right = tool_grow(t->right, t->n_columns + 1, sizeof(*t->right));
+		t->right[t->n_columns++] = *title == '>';
+		add_cell(t, tool_strdup(title + (*title == '>')));
+	}
+	free(copy);
+	return t;
+}
+
+void tool_table_cell(struct tool_table *t, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	for (char *c = text; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			*c = '?';
+	add_cell(t, tool_strdup(*text ? text : "-"));
+}
+
+/* Data that did not reach its reader is a failure: a full disk must not look like success. */
+static int flush_data(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	return tool_error("cannot write to standard output: %s", strerror(errno));
+}
+
+int tool_table_end(struct tool_table *t)
+{
+	for (unsigned i = 0; i < t->n_cells; i++) {
+		unsigned column = i % t->n_columns;
+		bool last = column + 1 == t->n_columns;
+		size_t width = 0;
+
+		for (unsigned j = column; j < t->n_cells; j += t->n_columns)
+			width = strlen(t->cell[j]) > width ? strlen(t->cell[j]) : width;
+		if (last && !t->right[column])
+			printf("%s\n", t->cell[i]);
+		else
+			printf("%*s%s", t->right[column] ? (int)width : -(int)width, t->cell[i],
+			       last ? "\n" : "  ");
+	}
+	for (unsigned i = 0; i < t->n_cells; i++)
+		free(t->cell[i]);
+	free(t->cell);
+	free(t->right);
+	free(t);
+	return flush_data();
+}
+
+static struct json_object *must(struct json_object *o)
+{
+	if (!o) {
+		tool_error("no memory for JSON");
+		exit(TOOL_EXIT_FAILURE);
+	}
+	return o;
+}
+
+struct json_object *tool_json_object(void)
+{
+	return must(json_object_new_object());
+}
+
+struct json_object *tool_json_array(void)
+{
+	return must(json_object_new_array());
+}
+
+void tool_json_add(struct json_object *o, const char *key, struct json_object *value)
+{
+	if (json_object_object_add(o, key, must(value)) < 0)
+		must(NULL);
+}
+
+void tool_json_append(struct json_object *array, struct json_object *value)
+{
+	if (json_object_array_add(array, must(value)) < 0)
+		must(NULL);
+}
+
+void tool_json_string(struct json_object *o, const char *key, const char *value)
+{
+	tool_json_add(o, key, json_object_new_string(value));
+}
+
+void tool_json_number(struct json_object *o, const char *key, uint64_t value)
+{
+	tool_json_add(o, key, json_object_new_uint64(value));
+}
+
+void tool_json_bool(struct json_object *o, const char *key, bool value)
+{
+	tool_json_add(o, key, json_object_new_boolean(value));
+}
+
+int tool_json_end(struct json_object *o)
+{
+	const char *text =
+		json_object_to_json_string_ext(must(o), JSON_C_TO_STRING_PRETTY |
+								JSON_C_TO_STRING_SPACED |
+								JSON_C_TO_STRING_NOSLASHESCAPE);
+
+	if (!text)
+		must(NULL);
+	puts(text);
+	json_object_put(o);
+	return flush_data();
+}

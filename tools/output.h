@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the command says: one-line errors, aligned tables, sizes for people, JSON for programs. */
+#ifndef TOOLS_OUTPUT_H
+#define TOOLS_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <json-c/json.h>
+
+#define TOOL_EXIT_FAILURE 1
+#define TOOL_EXIT_USAGE 2
+#define TOOL_EXIT_KILLED 137 /* as a shell names the death by SIGKILL */
+
+/* "smartio: text" as one line on stderr. Return: TOOL_EXIT_FAILURE, to be returned. */
+int tool_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* A line of progress or advice on stderr, as it is. */
+void tool_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Wrong usage of @command ("cluster up"). Return: TOOL_EXIT_USAGE. */
+int tool_usage(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#define TOOL_SIZE_TEXT 24
+/* "256M", "1.5G", "512": powers of 1024, at most one decimal, cut and never rounded up. */
+const char *tool_size(uint64_t bytes, char text[TOOL_SIZE_TEXT]);
+
+/* A table grows row by row; columns are as wide as their widest cell. */
+struct tool_table;
+/* @columns: titles, '|' between them; a title that begins with '>' stands to the right. */
+struct tool_table *tool_table_new(const char *columns);
+/* The next cell; a row is full when it has as many cells as there are columns. */
+void tool_table_cell(struct tool_table *t, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Print to stdout and free. Return: exit status. */
+int tool_table_end(struct tool_table *t);
+
+/* Print @o to stdout and release it; NULL is "no memory". Return: exit status. */
+int tool_json_end(struct json_object *o);
+/* Add to an object; a value that could not be made is an allocation failure, which ends us. */
+void tool_json_add(struct json_object *o, const char *key, struct json_object *value);
+void tool_json_string(struct json_object *o, const char *key, const char *value);
+void tool_json_number(struct json_object *o, const char *key, uint64_t value);
+void tool_json_bool(struct json_object *o, const char *key, bool value);
+struct json_object *tool_json_object(void);
+struct json_object *tool_json_array(void);
+void tool_json_append(struct json_object *array, struct json_object *value);
+
+/* Memory or the end: a command that runs for a moment has nothing better to do without it. */
+void *tool_alloc(size_t n, size_t size);
+void *tool_grow(void *p, size_t n, size_t size);
+char *tool_strdup(const char *s);
+
+#endif

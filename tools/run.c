@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* smartio run: a program as if on one of the cluster's hosts. */
+#include <limits.h>
+
+#include "command.h"
+#include "keeper.h"
+#include "output.h"
+
+static int run(const struct tool_command *self, int argc, char **argv)
+{
+	const char *node = NULL;
+	const struct tool_option options[] = {{"node", 'n', NULL, &node}, {NULL, 0, NULL, NULL}};
+	const struct sio_topo_host *host;
+	struct sio_topology *t = NULL;
+	struct tool_keep keep = {0};
+	struct sio_err err;
+	char dir[PATH_MAX];
+	int first, r, status = 0;
+
+	first = tool_options(self, argc, argv, options, true, &status);
+	if (first < 0)
+		return status;
+	if (!node)
+		return tool_usage(self->name, "-n NODE is missing");
+	if (first >= argc)
+		return tool_usage(self->name, "the command is missing");
+	r = tool_find_cluster(dir, sizeof(dir), &t, &err);
+	if (r == 0)
+		r = tool_find_host(t, node, &host, &err);
+	if (r < 0) {
+		status = tool_fail(&err);
+	} else {
+		keep = (struct tool_keep){
+			.argv = argv + first, .dir = dir, .host = host->name, .node = host->node};
+		status = tool_keep(&keep);
+	}
+	sio_topology_free(t);
+	return status;
+}
+
+const struct tool_command tool_run_command = {
+	"run", "-n NODE -- COMMAND...", "Run a program on a host of the cluster",
+	"  -n, --node NODE  the host, by name or node id\n\n"
+	"COMMAND and all that it starts die with the host, and with this command if it is killed.\n"
+	"What COMMAND leaves running when it ends stays tied to the host. Signals are forwarded; the\n"
+	"exit status is COMMAND's, 128 + N after signal N, 126 or 127 if it cannot be run, and 137 if\n"
+	"the host crashed.\n",
+	run};
