@@ -68,8 +68,8 @@ static unsigned execute(struct emu_nvme *m, const struct emu_nvme_sqe *sqe, uint
 	}
 }
 
-/* Post what waits. True: nothing waits any more. */
-static bool flush_done(struct emu_nvme *m, unsigned *work)
+/* Post what waits, as far as there is room. Return: how many. */
+static unsigned flush_done(struct emu_nvme *m)
 {
 	unsigned posted = 0;
 
@@ -81,8 +81,7 @@ static bool flush_done(struct emu_nvme *m, unsigned *work)
 	for (unsigned i = posted; i < m->n_done; i++)
 		m->done[i - posted] = m->done[i];
 	m->n_done -= posted;
-	*work += posted;
-	return m->n_done == 0;
+	return posted;
 }
 
 static void run_one(struct emu_nvme *m)
@@ -105,21 +104,20 @@ static void run_one(struct emu_nvme *m)
 unsigned emu_nvme_admin_run(struct emu_nvme *m)
 {
 	struct emu_nvme_sq *sq = &m->sq[0];
-	unsigned work = 0;
 
-	if (m->n_done && !flush_done(m, &work))
-		return work;
+	if (emu_nvme_unlikely(m->n_done))
+		return flush_done(m);
 	if (emu_nvme_unlikely(emu_nvme_event_ready(m)) && emu_nvme_cq_room(m, sq->cq, 1) > 0) {
 		emu_nvme_event_tell(m);
-		work++;
+		return 1;
 	}
 	if (emu_nvme_likely(emu_nvme_sq_waiting(m, sq) == 0))
-		return work;
+		return 0;
 	if (emu_nvme_cq_room(m, sq->cq, 1) == 0 || !emu_nvme_fetch(m, sq, 1))
-		return work;
+		return 0;
 	run_one(m);
-	flush_done(m, &work);
-	return work + 1;
+	flush_done(m);
+	return 1;
 }
 
 bool emu_nvme_admin_idle(const struct emu_nvme *m)

@@ -197,7 +197,7 @@ unsigned emu_nvme_prp_to_host(struct emu_nvme *m, const struct emu_nvme_sqe *sqe
 unsigned emu_nvme_prp_from_host(struct emu_nvme *m, const struct emu_nvme_sqe *sqe, void *buf,
 				size_t len);
 
-/* admin.c: serve the admin queue pair. Return: commands done, events told. */
+/* admin.c: one command or event of the admin queue pair. Return: work done. */
 unsigned emu_nvme_admin_run(struct emu_nvme *m);
 bool emu_nvme_admin_idle(const struct emu_nvme *m);
 
