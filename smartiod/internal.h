@@ -22,6 +22,7 @@
 #include "core/err.h"
 #include "core/topology.h"
 #include "core/types.h"
+#include "sisci_api.h"
 #include "smartio/uapi.h"
 #include "smartiod/daemon.h"
 #include "smartiod/tree.h"
@@ -44,13 +45,6 @@ enum {
 	SMARTIOD_NOTICE = 5,
 	SMARTIOD_INFO = 6,
 	SMARTIOD_DEBUG = 7,
-};
-
-/* Reasons of segment events, as in sisci_types.h. */
-enum {
-	SMARTIOD_CB_CONNECT = 1,
-	SMARTIOD_CB_DISCONNECT = 2,
-	SMARTIOD_CB_LOST = 5,
 };
 
 struct smartiod_op;
@@ -189,6 +183,7 @@ struct smartiod_connection {
 	enum smartiod_route route;
 	bool lost;	    /* the exporter took it back, or is gone: operations give ECONNRESET */
 	bool closed;	    /* nobody has a handle of it; freed when pins are gone */
+	bool connecting;    /* the exporter has not answered */
 	uint32_t node, segment_id, pid;
 	uint64_t uid, bytes; /* uid: the segment's at its exporter */
 	unsigned adapter, peer_adapter; /* REMOTE */
@@ -212,26 +207,27 @@ struct smartiod_map {
 
 /* ---- data interrupts ---- */
 
-/* One sender's ring, at the receiver. */
+/* One sender's ring, at the receiver. Freed when the sender and the library have let go of it. */
 struct smartiod_ring {
 	struct smartiod_tree_node by_uid; /* in d->rings */
 	struct smartiod_ring *next;	  /* in dint->rings */
 	struct smartiod_dint *dint;
-	uint64_t uid, mem;
-	uint32_t number; /* the library's: DINT_RING, DINT_RING_FREE */
+	uint64_t uid, mem; /* mem: the port's */
+	uint32_t number;   /* the library's: DINT_RING, DINT_RING_FREE */
 	uint32_t node;
-	uint64_t link;	 /* the sender's number */
-	uint64_t ring_grant, irq_grant; /* 0: none */
-	int fd;
-	bool told;	 /* the library knows of it */
-	bool ended;	 /* the sender is gone */
-	bool freed;	 /* the library let go of it (or is gone) */
+	uint64_t link;			  /* the sender's number */
+	uint64_t memory_grant, irq_grant; /* to the sender's host; 0: none */
+	bool building;			  /* an operation uses it */
+	bool told;			  /* the library knows of it */
+	bool ended;			  /* the sender is gone */
+	bool freed;			  /* the library let go of it, or is gone */
 };
 
 struct smartiod_dint {
 	struct smartiod_object o;
-	struct smartiod_tree_node by_uid; /* in d->dints */
-	uint64_t uid, owner, irq;	  /* owner, irq: the port's */
+	struct smartiod_tree_node by_uid;    /* in d->dints */
+	struct smartiod_tree_node by_number; /* in d->dint_numbers, until it is removed */
+	uint64_t uid, owner, irq;	     /* owner, irq: the port's */
 	uint32_t adapter, number, pid;
 	bool ready, removed, owner_gone;
 	int trigger_fd; /* for senders on this host */
@@ -244,9 +240,9 @@ struct smartiod_dint {
 struct smartiod_dint_link {
 	struct smartiod_object o;
 	struct smartiod_tree_node by_id; /* in d->dint_links */
-	uint64_t id, ring_uid;		 /* ring_uid: the receiver's */
-	uint32_t node, adapter, peer_adapter, number;
-	bool lost, closed;
+	uint64_t id, ring_uid;		 /* ring_uid: the receiver's; 0: none yet */
+	uint32_t node, adapter, peer_adapter, number, pid;
+	bool connecting, lost, closed;
 	uint64_t ring_map, irq_map; /* the port's; 0: none */
 	unsigned pins;
 };
@@ -308,6 +304,7 @@ struct smartiod {
 	struct smartiod_tree grants;	  /* by id */
 	struct smartiod_tree connections; /* by id */
 	struct smartiod_tree dints;	  /* by uid */
+	struct smartiod_tree dint_numbers; /* by adapter and number */
 	struct smartiod_tree rings;	  /* by uid */
 	struct smartiod_tree dint_links;  /* by id */
 	unsigned n_peers;
@@ -447,7 +444,7 @@ int smartiod_segment_new(struct smartiod *d, struct smartiod_session *s, uint64_
 /* Its memory came: the answer to an ALLOC. Takes the descriptor. */
 void smartiod_segment_ready(struct smartiod_segment *seg, const struct smartiod_answer *a);
 /*
- * No new users from now on; those there are, are told (@reason SMARTIOD_CB_*) and lose it. Memory
+ * No new users from now on; those there are, are told (@reason SCI_CB_*) and lose it. Memory
  * and object go when the last one has let go. @owner_gone: the port frees the memory by itself.
  */
 void smartiod_segment_end(struct smartiod *d, struct smartiod_segment *seg, uint32_t reason,
@@ -464,6 +461,7 @@ static inline void smartiod_segment_dma_get(struct smartiod_segment *seg)
 	seg->dma++;
 }
 void smartiod_segment_dma_put(struct smartiod *d, struct smartiod_segment *seg);
+void smartiod_segment_grant_put(struct smartiod *d, struct smartiod_segment *seg);
 /* Tells the exporter's library of a connection that came or went. */
 int smartiod_segment_ref(struct smartiod *d, struct smartiod_segment *seg, uint32_t node,
 			 uint32_t adapter, uint64_t connection, struct sio_err *reterr);
@@ -480,9 +478,8 @@ bool smartiod_segment_has_ref(const struct smartiod_segment *seg, uint32_t node,
 struct smartiod_segment *smartiod_segment_lookup(struct smartiod *d, uint32_t id, uint64_t uid,
 						 uint32_t adapter, struct sio_err *reterr);
 void smartiod_segment_node_down(struct smartiod *d, uint32_t node);
-/* What came through this pair of adapters is lost; others stay. */
-void smartiod_segment_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
-				uint32_t peer_adapter);
+/* What came through a pair of adapters is lost; others stay. */
+void smartiod_segment_path_down(struct smartiod *d, uint32_t node, uint32_t adapter);
 
 /* ---- export.c: what peers ask an exporter ---- */
 
@@ -499,13 +496,21 @@ smartiod_peer_fn smartiod_peer_seg_lookup, smartiod_peer_seg_release, smartiod_p
 int smartiod_grant_keep(struct smartiod *d, uint64_t id, uint32_t node, uint32_t adapter,
 			uint32_t peer_adapter, struct smartiod_segment *segment,
 			struct smartiod_ring *ring);
+/* The answer to a GRANT, as peers tell it. */
+void smartiod_wire_grant(const struct sio_evt_grant *evt, struct sio_wire_grant *ret);
+/* The importer's half of a window: MAP of what the exporter granted, hanging on @owner. */
+void smartiod_port_ask_map(struct smartiod *d, struct smartiod_op *op, uint64_t owner,
+			   uint32_t node, uint32_t adapter, uint32_t peer_adapter,
+			   const struct sio_wire_grant *g);
+/* News to the exporter that a grant of it is no longer mapped. */
+void smartiod_grant_release(struct smartiod *d, uint32_t node, uint64_t grant);
 /* UNGRANT and forget; 0 or unknown: nothing. */
 void smartiod_grant_end(struct smartiod *d, uint64_t id);
 void smartiod_grant_node_down(struct smartiod *d, uint32_t node);
 void smartiod_grant_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			      uint32_t peer_adapter);
 
-/* ---- connect.c ---- */
+/* ---- connect.c, window.c ---- */
 
 smartiod_client_fn smartiod_seg_connect, smartiod_seg_disconnect, smartiod_seg_map,
 	smartiod_seg_unmap;
@@ -522,33 +527,70 @@ struct smartiod_connection *smartiod_connection_new(struct smartiod *d, struct s
 						    enum smartiod_route route,
 						    struct sio_err *reterr);
 /*
- * The client let go of it, or is gone (@reason to the exporter: SMARTIOD_CB_DISCONNECT or _LOST).
+ * The client let go of it, or is gone (@reason to the exporter: SCI_CB_DISCONNECT or _LOST).
  * Gives back all; the object stays while pinned.
  */
 void smartiod_connection_close(struct smartiod *d, struct smartiod_connection *c, uint32_t reason);
+/* Give its window back, if it has one. */
+void smartiod_window_release(struct smartiod *d, struct smartiod_connection *c);
 void smartiod_connection_unpin(struct smartiod *d, struct smartiod_connection *c);
 /* It was taken away: tell the library (lost = 1), give back window and grant. */
-void smartiod_connection_lost(struct smartiod *d, struct smartiod_connection *c, uint32_t reason,
-			      bool tell_exporter);
+void smartiod_connection_lost(struct smartiod *d, struct smartiod_connection *c, uint32_t reason);
+/* The exporter (@node) says something of the connection with this number. */
+void smartiod_connection_event(struct smartiod *d, uint32_t node, uint64_t connection,
+			       uint32_t reason, bool lost);
 void smartiod_connection_free_all(struct smartiod *d);
+/* A map with a handle, counted in c->n_maps. */
+struct smartiod_map *smartiod_map_new(struct smartiod_session *s, struct smartiod_connection *c,
+				      struct sio_err *reterr);
 void smartiod_map_drop(struct smartiod *d, struct smartiod_map *m);
 void smartiod_connection_node_down(struct smartiod *d, uint32_t node);
 void smartiod_connection_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 				   uint32_t peer_adapter);
 
-/* ---- dint.c (receiver), dint_link.c (sender) ---- */
+/* ---- dint.c, ring.c (receiver), dint_link.c (sender) ---- */
 
 smartiod_client_fn smartiod_dint_create, smartiod_dint_remove, smartiod_dint_connect,
 	smartiod_dint_disconnect, smartiod_dint_ring_free;
 smartiod_peer_fn smartiod_peer_dint_lookup, smartiod_peer_dint_release, smartiod_peer_dint_event;
+/* The receiver lets go of it, or is gone: its senders are told. */
 void smartiod_dint_end(struct smartiod *d, struct smartiod_dint *dint, bool owner_gone);
-void smartiod_ring_grant_gone(struct smartiod *d, struct smartiod_ring *ring, uint64_t grant);
-void smartiod_dint_node_down(struct smartiod *d, uint32_t node);
+struct smartiod_dint *smartiod_dint_find(struct smartiod *d, uint32_t adapter, uint32_t number);
+void smartiod_dint_unpin(struct smartiod *d, struct smartiod_dint *dint);
 void smartiod_dint_free_all(struct smartiod *d); /* rings and links, too */
+/*
+ * A ring for a sender: ALLOC, for one on another host also GRANT of ring and interrupt; then the
+ * receiver's library is told, then the sender's daemon (or smartiod_dint_link_local()).
+ */
+struct smartiod_ring_op {
+	struct smartiod_op op; /* fd[0]: the memory */
+	struct smartiod_ring *ring;
+	unsigned state;
+	uint32_t adapter, peer_adapter;
+	struct sio_wire_grant memory, trigger;
+	struct smartiod_dint_link *link; /* LOCAL: pinned */
+};
+int smartiod_ring_start(struct smartiod *d, struct smartiod_ring_op *r, struct smartiod_dint *dint,
+			uint32_t node, uint64_t link, struct sio_err *reterr);
+smartiod_step smartiod_ring_step;
+/* The sender is gone or let go of it. */
+void smartiod_ring_end(struct smartiod *d, struct smartiod_ring *ring);
+/* The library lets go of it. */
+void smartiod_ring_free(struct smartiod *d, struct smartiod_ring *ring);
+void smartiod_ring_release(struct smartiod *d, uint32_t node, uint64_t uid);
+/* A grant of it is gone. */
+void smartiod_ring_grant_gone(struct smartiod *d, struct smartiod_ring *ring, uint64_t grant);
+/* A ring on this host for a sender on this host is there (or not): ends @r. */
+void smartiod_dint_link_local(struct smartiod *d, struct smartiod_ring_op *r, int error,
+			      const char *text);
 void smartiod_dint_link_close(struct smartiod *d, struct smartiod_dint_link *l);
+/* The receiver (@node) is gone, or says so. */
+void smartiod_dint_link_lost(struct smartiod *d, uint32_t node, uint64_t link);
 void smartiod_dint_link_node_down(struct smartiod *d, uint32_t node);
 void smartiod_dint_link_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 				  uint32_t peer_adapter);
+void smartiod_dint_link_free_all(struct smartiod *d);
+void smartiod_dint_release(struct smartiod *d, uint32_t node, uint64_t ring);
 
 /* ---- peer.c ---- */
 
@@ -562,6 +604,8 @@ bool smartiod_peer_link_up(const struct smartiod_peer *p);
  */
 int smartiod_path(struct smartiod *d, uint32_t node, uint32_t adapter, struct sio_path *ret,
 		  struct sio_err *reterr);
+/* Is this very pair of adapters up? */
+bool smartiod_path_up(struct smartiod *d, uint32_t node, uint32_t adapter, uint32_t peer_adapter);
 void smartiod_peer_reply(struct smartiod *d, uint32_t node, uint32_t type, uint32_t id, void *msg,
 			 size_t len);
 void smartiod_peer_reply_error(struct smartiod *d, uint32_t node, uint32_t type, uint32_t id,

@@ -149,13 +149,13 @@ static void drop_object(struct smartiod *d, struct smartiod_object *o)
 		smartiod_map_drop(d, (struct smartiod_map *)o);
 		return;
 	case SMARTIOD_CONNECTION:
-		smartiod_connection_close(d, (struct smartiod_connection *)o, SMARTIOD_CB_LOST);
+		smartiod_connection_close(d, (struct smartiod_connection *)o, SCI_CB_LOST);
 		return;
 	case SMARTIOD_DINT_LINK:
 		smartiod_dint_link_close(d, (struct smartiod_dint_link *)o);
 		return;
 	case SMARTIOD_SEGMENT:
-		smartiod_segment_end(d, (struct smartiod_segment *)o, SMARTIOD_CB_LOST, true);
+		smartiod_segment_end(d, (struct smartiod_segment *)o, SCI_CB_LOST, true);
 		return;
 	case SMARTIOD_DINT:
 		smartiod_dint_end(d, (struct smartiod_dint *)o, true);

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Data interrupts, the receiver's side. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "smartiod/internal.h"
+
+#define CREATE_FLAGS (SCI_FLAG_USE_CALLBACK | SCI_FLAG_FIXED_INTNO)
+
+/* One space of numbers per adapter. Keys are never 0. */
+static uint64_t number_key(uint32_t adapter, uint32_t number)
+{
+	return ((uint64_t)(adapter + 1) << 32) | number;
+}
+
+struct smartiod_dint *smartiod_dint_find(struct smartiod *d, uint32_t adapter, uint32_t number)
+{
+	struct smartiod_dint *dint;
+
+	if (adapter >= d->host->n_adapters)
+		return NULL;
+	dint = SMARTIOD_OF(smartiod_tree_find(&d->dint_numbers, number_key(adapter, number)),
+			   struct smartiod_dint, by_number);
+	return dint && dint->ready ? dint : NULL;
+}
+
+static void irq_free(struct smartiod *d, uint64_t irq)
+{
+	struct sio_req_irq_free req = {.h.op = SIO_OP_IRQ_FREE, .id = irq};
+
+	if (irq)
+		smartiod_port_tell(d, &req, sizeof(req));
+}
+
+static void dint_free(struct smartiod *d, struct smartiod_dint *dint)
+{
+	smartiod_close_fd(d, &dint->trigger_fd);
+	smartiod_tree_remove(&d->dints, &dint->by_uid);
+	free(dint);
+}
+
+void smartiod_dint_unpin(struct smartiod *d, struct smartiod_dint *dint)
+{
+	if (--dint->pins > 0 || !dint->removed)
+		return;
+	if (!dint->owner_gone)
+		irq_free(d, dint->irq);
+	dint_free(d, dint);
+}
+
+static void tell_sender(struct smartiod *d, const struct smartiod_ring *ring)
+{
+	struct sio_peer_dint_event msg = {.h.type = sio_to_le32(SIO_PEER_DINT_EVENT),
+					  .link = sio_to_le64(ring->link)};
+
+	if (ring->node == d->node)
+		smartiod_dint_link_lost(d, d->node, ring->link);
+	else
+		smartiod_peer_tell(d, ring->node, &msg, sizeof(msg));
+}
+
+void smartiod_dint_end(struct smartiod *d, struct smartiod_dint *dint, bool owner_gone)
+{
+	struct smartiod_ring *ring, *next;
+
+	smartiod_object_remove(&dint->o);
+	smartiod_tree_remove(&d->dint_numbers, &dint->by_number);
+	dint->removed = true;
+	dint->owner_gone = owner_gone;
+	dint->pins++;
+	for (ring = dint->rings; ring; ring = next) {
+		uint64_t uid = ring->uid;
+
+		next = ring->next;
+		if (!ring->ended && !ring->building)
+			tell_sender(d, ring);
+		if (smartiod_tree_find(&d->rings, uid)) /* a sender of this host is gone already */
+			smartiod_ring_free(d, ring);
+	}
+	smartiod_dint_unpin(d, dint);
+}
+
+void smartiod_dint_free_all(struct smartiod *d)
+{
+	struct smartiod_tree_node *n;
+
+	smartiod_dint_link_free_all(d);
+	while ((n = smartiod_tree_after(&d->rings, 0))) {
+		smartiod_tree_remove(&d->rings, n);
+		free(SMARTIOD_OF(n, struct smartiod_ring, by_uid));
+	}
+	while ((n = smartiod_tree_after(&d->dints, 0)))
+		dint_free(d, SMARTIOD_OF(n, struct smartiod_dint, by_uid));
+}
+
+/* ---- requests ---- */
+
+struct create_op {
+	struct smartiod_op op;
+	struct smartiod_dint *dint; /* pinned */
+};
+
+static void create_step(struct smartiod *d, struct smartiod_op *op,
+			const struct smartiod_answer *a)
+{
+	struct smartiod_dint *dint = ((struct create_op *)op)->dint;
+
+	if (!a->error) {
+		dint->irq = ((const struct sio_evt_irq_new *)a->msg)->id;
+		dint->trigger_fd = smartiod_take_fd(a, 1);
+	}
+	if (dint->removed) {
+		smartiod_op_error(d, op, -ECANCELED, "the interrupt was removed meanwhile");
+	} else if (a->error) {
+		smartiod_op_error(d, op, a->error, "%s", a->text);
+		smartiod_dint_end(d, dint, false);
+	} else {
+		int fd = smartiod_take_fd(a, 0);
+		struct sio_rep_dint_create rep = {
+			.handle = sio_to_le32(smartiod_handle(&dint->o)),
+			.number = sio_to_le32(dint->number),
+		};
+
+		dint->ready = true;
+		smartiod_op_reply(d, op, &rep, sizeof(rep), &fd, 1);
+		smartiod_close_fd(d, &fd);
+	}
+	smartiod_dint_unpin(d, dint);
+	smartiod_op_free(d, op);
+}
+
+static int check_create(struct smartiod *d, const struct sio_msg_dint_create *m,
+			struct sio_err *reterr)
+{
+	uint32_t flags = sio_from_le32(m->flags);
+
+	if (sio_from_le32(m->adapter) >= d->host->n_adapters)
+		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
+				d->host->name, sio_from_le32(m->adapter), d->host->n_adapters);
+	if (flags & (SCI_FLAG_BROADCAST | SCI_FLAG_SHARED_INT))
+		return sio_fail(reterr, -EOPNOTSUPP, "%s is not supported for data interrupts",
+				flags & SCI_FLAG_BROADCAST ? "SCI_FLAG_BROADCAST" :
+							     "SCI_FLAG_SHARED_INT");
+	if (flags & ~CREATE_FLAGS)
+		return sio_fail(reterr, -EINVAL, "flags %#x do not belong to a data interrupt",
+				flags & ~CREATE_FLAGS);
+	return 0;
+}
+
+/* The number wanted, or the first free one from 1 on. */
+static int choose_number(struct smartiod *d, const struct sio_msg_dint_create *m,
+			 uint32_t *ret_number, struct sio_err *reterr)
+{
+	uint32_t adapter = sio_from_le32(m->adapter), number = sio_from_le32(m->number);
+
+	if (sio_from_le32(m->flags) & SCI_FLAG_FIXED_INTNO) {
+		if (smartiod_tree_find(&d->dint_numbers, number_key(adapter, number)))
+			return sio_fail(reterr, -EEXIST,
+					"data interrupt %u is taken on adapter %u of %s", number,
+					adapter, d->host->name);
+	} else {
+		number = 1;
+		while (smartiod_tree_find(&d->dint_numbers, number_key(adapter, number)))
+			number++;
+	}
+	*ret_number = number;
+	return 0;
+}
+
+static struct smartiod_dint *dint_new(struct smartiod *d, struct smartiod_session *s,
+				      uint32_t adapter, uint32_t number, struct sio_err *reterr)
+{
+	struct smartiod_dint *dint = calloc(1, sizeof(*dint));
+
+	if (!dint) {
+		sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+		return NULL;
+	}
+	if (smartiod_object_add(s, &dint->o, SMARTIOD_DINT, reterr) < 0) {
+		free(dint);
+		return NULL;
+	}
+	dint->adapter = adapter;
+	dint->number = number;
+	dint->owner = s->owner;
+	dint->pid = s->pid;
+	dint->trigger_fd = -1;
+	dint->uid = smartiod_uid(d);
+	smartiod_tree_add(&d->dints, &dint->by_uid, dint->uid);
+	smartiod_tree_add(&d->dint_numbers, &dint->by_number, number_key(adapter, number));
+	return dint;
+}
+
+int smartiod_dint_create(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			 struct sio_err *reterr)
+{
+	const struct sio_msg_dint_create *m = msg;
+	struct sio_req_irq_new req = {.h = {.op = SIO_OP_IRQ_NEW, .owner = s->owner}};
+	struct create_op *c;
+	uint32_t number;
+	int rc = check_create(d, m, reterr);
+
+	if (rc == 0)
+		rc = choose_number(d, m, &number, reterr);
+	if (rc < 0)
+		return rc;
+	c = smartiod_op_new(d, s, msg, sizeof(*c), create_step, reterr);
+	if (!c)
+		return reterr->code;
+	c->dint = dint_new(d, s, sio_from_le32(m->adapter), number, reterr);
+	if (!c->dint) {
+		smartiod_op_free(d, &c->op);
+		return reterr->code;
+	}
+	c->dint->pins++;
+	smartiod_port_ask(d, &c->op, &req, sizeof(req));
+	return 0;
+}
+
+int smartiod_dint_remove(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			 struct sio_err *reterr)
+{
+	const struct sio_msg_handle *m = msg;
+	struct smartiod_dint *dint;
+
+	dint = smartiod_object_get(s, sio_from_le32(m->handle), SMARTIOD_DINT, reterr);
+	if (!dint)
+		return reterr->code;
+	if (m->flags)
+		return sio_fail(reterr, -EINVAL, "SCIRemoveDataInterrupt takes no flags");
+	smartiod_dint_end(d, dint, false);
+	smartiod_reply_ok(d, s, msg);
+	return 0;
+}

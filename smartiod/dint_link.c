@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Data interrupts, the sender's side. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "smartiod/internal.h"
+#include "wire/ring.h"
+
+struct link_op {
+	struct smartiod_op op; /* fd[0]: the ring, fd[1]: the trigger */
+	struct smartiod_dint_link *link; /* pinned */
+	enum { LOOKUP, MAP_RING, MAP_TRIGGER } state;
+	struct sio_prep_dint_lookup found;
+	uint64_t fd_offset;
+};
+
+/* ---- life ---- */
+
+static struct smartiod_dint_link *link_new(struct smartiod *d, struct smartiod_session *s,
+					   uint32_t node, struct sio_err *reterr)
+{
+	struct smartiod_dint_link *l = calloc(1, sizeof(*l));
+
+	if (!l) {
+		sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+		return NULL;
+	}
+	if (smartiod_object_add(s, &l->o, SMARTIOD_DINT_LINK, reterr) < 0) {
+		free(l);
+		return NULL;
+	}
+	l->node = node;
+	l->pid = s->pid;
+	l->connecting = true;
+	l->id = smartiod_uid(d);
+	smartiod_tree_add(&d->dint_links, &l->by_id, l->id);
+	return l;
+}
+
+static void link_free(struct smartiod *d, struct smartiod_dint_link *l)
+{
+	smartiod_tree_remove(&d->dint_links, &l->by_id);
+	free(l);
+}
+
+static void link_unpin(struct smartiod *d, struct smartiod_dint_link *l)
+{
+	l->pins--;
+	if (l->closed && l->pins == 0)
+		link_free(d, l);
+}
+
+void smartiod_dint_release(struct smartiod *d, uint32_t node, uint64_t ring)
+{
+	struct sio_peer_dint_release msg = {.h.type = sio_to_le32(SIO_PEER_DINT_RELEASE),
+					    .ring = sio_to_le64(ring)};
+
+	if (node == d->node)
+		smartiod_ring_release(d, node, ring);
+	else
+		smartiod_peer_tell(d, node, &msg, sizeof(msg));
+}
+
+/* Give back what the link has, in this order: nothing of ours reaches the ring any more. */
+static void link_release(struct smartiod *d, struct smartiod_dint_link *l)
+{
+	uint64_t ring = l->ring_uid;
+
+	smartiod_port_unmap(d, l->irq_map);
+	smartiod_port_unmap(d, l->ring_map);
+	l->irq_map = 0;
+	l->ring_map = 0;
+	l->ring_uid = 0;
+	if (ring)
+		smartiod_dint_release(d, l->node, ring);
+}
+
+void smartiod_dint_link_close(struct smartiod *d, struct smartiod_dint_link *l)
+{
+	smartiod_object_remove(&l->o);
+	link_release(d, l);
+	l->closed = true;
+	if (l->pins == 0)
+		link_free(d, l);
+}
+
+static void link_lost(struct smartiod *d, struct smartiod_dint_link *l)
+{
+	struct sio_evm_dint_ring evm = {.handle = sio_to_le32(smartiod_handle(&l->o)),
+					.node = sio_to_le32(l->node)};
+
+	if (l->lost || l->closed)
+		return;
+	l->lost = true;
+	if (!l->connecting)
+		smartiod_event(d, l->o.session, SIO_EVM_DINT_LOST, &evm, sizeof(evm), NULL, 0);
+	link_release(d, l);
+}
+
+void smartiod_dint_link_lost(struct smartiod *d, uint32_t node, uint64_t link)
+{
+	struct smartiod_dint_link *l = SMARTIOD_OF(smartiod_tree_find(&d->dint_links, link),
+						   struct smartiod_dint_link, by_id);
+
+	if (l && l->node == node)
+		link_lost(d, l);
+}
+
+int smartiod_peer_dint_event(struct smartiod *d, struct smartiod_peer *p, const void *msg,
+			     struct sio_err *reterr)
+{
+	(void)reterr;
+	smartiod_dint_link_lost(d, p->node,
+				sio_from_le64(((const struct sio_peer_dint_event *)msg)->link));
+	return 0;
+}
+
+void smartiod_dint_link_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
+				  uint32_t peer_adapter)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->dint_links, key))) {
+		struct smartiod_dint_link *l = SMARTIOD_OF(n, struct smartiod_dint_link, by_id);
+
+		key = n->key;
+		if (l->node == node && (adapter == SIO_ADAPTER_ANY ||
+					(l->adapter == adapter && l->peer_adapter == peer_adapter)))
+			link_lost(d, l);
+	}
+}
+
+void smartiod_dint_link_node_down(struct smartiod *d, uint32_t node)
+{
+	smartiod_dint_link_path_down(d, node, SIO_ADAPTER_ANY, 0);
+}
+
+void smartiod_dint_link_free_all(struct smartiod *d)
+{
+	struct smartiod_tree_node *n;
+
+	while ((n = smartiod_tree_after(&d->dint_links, 0)))
+		link_free(d, SMARTIOD_OF(n, struct smartiod_dint_link, by_id));
+}
+
+/* ---- connect ---- */
+
+static void connect_reply(struct smartiod *d, struct smartiod_op *op, struct smartiod_dint_link *l,
+			  uint64_t fd_offset, int ring_fd, int trigger_fd)
+{
+	int fds[2] = {ring_fd, trigger_fd};
+	struct sio_rep_dint_connect rep = {
+		.handle = sio_to_le32(smartiod_handle(&l->o)),
+		.fd_offset = sio_to_le64(fd_offset),
+		.bytes = sio_to_le64(SIO_RING_TOTAL),
+	};
+
+	l->connecting = false;
+	smartiod_op_reply(d, op, &rep, sizeof(rep), fds, 2);
+}
+
+static void connect_end(struct smartiod *d, struct smartiod_op *op, struct smartiod_dint_link *l)
+{
+	link_unpin(d, l);
+	smartiod_op_free(d, op);
+}
+
+static void connect_failed(struct smartiod *d, struct smartiod_op *op,
+			   struct smartiod_dint_link *l, int error, const char *text)
+{
+	smartiod_op_error(d, op, error, "data interrupt %u of node %u: %s", l->number, l->node,
+			  text);
+	if (!l->closed)
+		smartiod_dint_link_close(d, l);
+	else
+		link_release(d, l);
+	connect_end(d, op, l);
+}
+
+/* Keep what the answer brought, so that one way gives all back. */
+static void take_answer(struct link_op *o, const struct smartiod_answer *a)
+{
+	const struct sio_evt_map *map = a->msg;
+
+	switch (o->state) {
+	case LOOKUP:
+		o->found = *(const struct sio_prep_dint_lookup *)a->msg;
+		o->link->ring_uid = sio_from_le64(o->found.ring);
+		return;
+	case MAP_RING:
+		o->link->ring_map = map->id;
+		o->fd_offset = map->offset;
+		o->op.fd[0] = smartiod_take_fd(a, 0);
+		return;
+	case MAP_TRIGGER:
+		o->link->irq_map = map->id;
+		o->op.fd[1] = smartiod_take_fd(a, 0);
+		return;
+	}
+}
+
+static void link_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct link_op *o = (struct link_op *)op;
+	struct smartiod_dint_link *l = o->link;
+
+	if (!a->error)
+		take_answer(o, a);
+	if (a->error || l->lost || l->closed || !op->session) {
+		connect_failed(d, op, l, a->error ? a->error : -ECONNRESET,
+			       a->error ? a->text : "the connection is lost");
+		return;
+	}
+	switch (o->state) {
+	case LOOKUP:
+		o->state = MAP_RING;
+		smartiod_port_ask_map(d, op, op->session->owner, l->node, l->adapter,
+				      l->peer_adapter, &o->found.memory);
+		return;
+	case MAP_RING:
+		o->state = MAP_TRIGGER;
+		smartiod_port_ask_map(d, op, op->session->owner, l->node, l->adapter,
+				      l->peer_adapter, &o->found.trigger);
+		return;
+	case MAP_TRIGGER:
+		connect_reply(d, op, l, o->fd_offset, op->fd[0], op->fd[1]);
+		connect_end(d, op, l);
+		return;
+	}
+}
+
+void smartiod_dint_link_local(struct smartiod *d, struct smartiod_ring_op *r, int error,
+			      const char *text)
+{
+	struct smartiod_dint_link *l = r->link;
+
+	if (error || l->lost || l->closed || !r->op.session) {
+		if (!error)
+			l->ring_uid = r->ring->uid; /* given back */
+		connect_failed(d, &r->op, l, error ? error : -ECONNRESET,
+			       error ? text : "the connection is lost");
+		return;
+	}
+	l->ring_uid = r->ring->uid;
+	connect_reply(d, &r->op, l, 0, r->op.fd[0], r->ring->dint->trigger_fd);
+	connect_end(d, &r->op, l);
+}
+
+static int connect_local(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			 uint32_t adapter, uint32_t number, struct sio_err *reterr)
+{
+	struct smartiod_dint *dint = smartiod_dint_find(d, adapter, number);
+	struct smartiod_ring_op *r;
+	int rc;
+
+	if (!dint)
+		return sio_fail(reterr, -ENOENT, "%s has no data interrupt %u on adapter %u",
+				d->host->name, number, adapter);
+	r = smartiod_op_new(d, s, msg, sizeof(*r), smartiod_ring_step, reterr);
+	if (!r)
+		return reterr->code;
+	r->link = link_new(d, s, d->node, reterr);
+	if (!r->link) {
+		smartiod_op_free(d, &r->op);
+		return reterr->code;
+	}
+	r->link->number = number;
+	r->link->adapter = adapter;
+	rc = smartiod_ring_start(d, r, dint, d->node, r->link->id, reterr);
+	if (rc < 0) {
+		smartiod_dint_link_close(d, r->link);
+		smartiod_op_free(d, &r->op);
+		return rc;
+	}
+	r->link->pins++;
+	return 0;
+}
+
+static int connect_remote(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			  uint32_t node, uint32_t number, const struct sio_path *path,
+			  struct sio_err *reterr)
+{
+	struct sio_peer_dint_lookup ask = {
+		.h.type = sio_to_le32(SIO_PEER_DINT_LOOKUP),
+		.number = sio_to_le32(number),
+		.adapter = sio_to_le32(path->peer_adapter),
+		.peer_adapter = sio_to_le32(path->adapter),
+	};
+	struct link_op *o = smartiod_op_new(d, s, msg, sizeof(*o), link_step, reterr);
+	struct smartiod_dint_link *l;
+	int rc;
+
+	if (!o)
+		return reterr->code;
+	l = link_new(d, s, node, reterr);
+	if (!l) {
+		smartiod_op_free(d, &o->op);
+		return reterr->code;
+	}
+	l->number = number;
+	l->adapter = path->adapter;
+	l->peer_adapter = path->peer_adapter;
+	ask.link = sio_to_le64(l->id);
+	rc = smartiod_peer_ask(d, &o->op, node, &ask, sizeof(ask));
+	if (rc < 0) {
+		smartiod_dint_link_close(d, l);
+		smartiod_op_free(d, &o->op);
+		return sio_fail(reterr, rc, "node %u cannot be reached", node);
+	}
+	o->link = l;
+	l->pins++;
+	return 0;
+}
+
+int smartiod_dint_connect(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			  struct sio_err *reterr)
+{
+	const struct sio_msg_dint_connect *m = msg;
+	uint32_t node = sio_from_le32(m->node), adapter = sio_from_le32(m->adapter);
+	struct sio_path path;
+	int rc;
+
+	if (sio_from_le32(m->flags) & SCI_FLAG_BROADCAST)
+		return sio_fail(reterr, -EOPNOTSUPP,
+				"SCI_FLAG_BROADCAST is not supported for data interrupts");
+	if (m->flags)
+		return sio_fail(reterr, -EINVAL,
+				"flags %#x do not belong to SCIConnectDataInterrupt",
+				sio_from_le32(m->flags));
+	if (adapter >= d->host->n_adapters)
+		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
+				d->host->name, adapter, d->host->n_adapters);
+	if (node == d->node)
+		return connect_local(d, s, msg, adapter, sio_from_le32(m->number), reterr);
+	rc = smartiod_path(d, node, adapter, &path, reterr);
+	if (rc < 0)
+		return rc;
+	return connect_remote(d, s, msg, node, sio_from_le32(m->number), &path, reterr);
+}
+
+int smartiod_dint_disconnect(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			     struct sio_err *reterr)
+{
+	const struct sio_msg_handle *m = msg;
+	struct smartiod_dint_link *l;
+
+	l = smartiod_object_get(s, sio_from_le32(m->handle), SMARTIOD_DINT_LINK, reterr);
+	if (!l)
+		return reterr->code;
+	if (l->connecting)
+		return sio_fail(reterr, -EBADF, "this connection is not made yet");
+	if (m->flags)
+		return sio_fail(reterr, -EINVAL, "SCIDisconnectDataInterrupt takes no flags");
+	smartiod_dint_link_close(d, l);
+	smartiod_reply_ok(d, s, msg);
+	return 0;
+}

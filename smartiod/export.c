@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The exporter's side: what importers' daemons ask about our segments, and the book of grants. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "smartiod/internal.h"
+
+/* ---- the book of grants ---- */
+
+static struct smartiod_grant *grant_find(struct smartiod *d, uint64_t id)
+{
+	return SMARTIOD_OF(smartiod_tree_find(&d->grants, id), struct smartiod_grant, by_id);
+}
+
+int smartiod_grant_keep(struct smartiod *d, uint64_t id, uint32_t node, uint32_t adapter,
+			uint32_t peer_adapter, struct smartiod_segment *segment,
+			struct smartiod_ring *ring)
+{
+	struct smartiod_grant *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return -ENOMEM;
+	g->node = node;
+	g->adapter = adapter;
+	g->peer_adapter = peer_adapter;
+	g->segment = segment;
+	g->ring = ring;
+	if (segment)
+		segment->n_grants++;
+	smartiod_tree_add(&d->grants, &g->by_id, id);
+	return 0;
+}
+
+static void grant_free(struct smartiod *d, struct smartiod_grant *g)
+{
+	uint64_t id = g->by_id.key;
+
+	smartiod_tree_remove(&d->grants, &g->by_id);
+	smartiod_port_ungrant(d, id);
+	if (g->segment)
+		smartiod_segment_grant_put(d, g->segment);
+	if (g->ring)
+		smartiod_ring_grant_gone(d, g->ring, id);
+	free(g);
+}
+
+void smartiod_grant_end(struct smartiod *d, uint64_t id)
+{
+	struct smartiod_grant *g = grant_find(d, id);
+
+	if (g)
+		grant_free(d, g);
+}
+
+static void drop_grants(struct smartiod *d, uint32_t node, uint32_t adapter, uint32_t peer_adapter)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->grants, key))) {
+		struct smartiod_grant *g = SMARTIOD_OF(n, struct smartiod_grant, by_id);
+
+		key = n->key;
+		if (g->node == node && (adapter == SIO_ADAPTER_ANY ||
+					(g->adapter == adapter && g->peer_adapter == peer_adapter)))
+			grant_free(d, g);
+	}
+}
+
+void smartiod_grant_node_down(struct smartiod *d, uint32_t node)
+{
+	drop_grants(d, node, SIO_ADAPTER_ANY, 0);
+}
+
+void smartiod_grant_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
+			      uint32_t peer_adapter)
+{
+	drop_grants(d, node, adapter, peer_adapter);
+}
+
+int smartiod_peer_grant_release(struct smartiod *d, struct smartiod_peer *p, const void *msg,
+				struct sio_err *reterr)
+{
+	const struct sio_peer_grant_release *m = msg;
+	struct smartiod_grant *g = grant_find(d, sio_from_le64(m->grant));
+
+	(void)reterr;
+	if (g && g->node == p->node) /* else: a path of it was down meanwhile */
+		grant_free(d, g);
+	return 0;
+}
+
+/* ---- both halves of a window ---- */
+
+void smartiod_wire_grant(const struct sio_evt_grant *evt, struct sio_wire_grant *ret)
+{
+	_Static_assert(sizeof(ret->token) == sizeof(evt->token), "token");
+	ret->grant = sio_to_le64(evt->id);
+	ret->bus_addr = sio_to_le64(evt->bus_addr);
+	ret->length = sio_to_le64(evt->length);
+	ret->generation = sio_to_le64(evt->generation);
+	memcpy(ret->token, evt->token, sizeof(ret->token));
+}
+
+void smartiod_port_ask_map(struct smartiod *d, struct smartiod_op *op, uint64_t owner,
+			   uint32_t node, uint32_t adapter, uint32_t peer_adapter,
+			   const struct sio_wire_grant *g)
+{
+	struct sio_req_map req = {
+		.h = {.op = SIO_OP_MAP, .owner = owner},
+		.adapter = adapter,
+		.peer_node = node,
+		.peer_adapter = peer_adapter,
+		.bus_addr = sio_from_le64(g->bus_addr),
+		.length = sio_from_le64(g->length),
+		.generation = sio_from_le64(g->generation),
+	};
+
+	memcpy(req.token, g->token, sizeof(req.token));
+	smartiod_port_ask(d, op, &req, sizeof(req));
+}
+
+void smartiod_grant_release(struct smartiod *d, uint32_t node, uint64_t grant)
+{
+	struct sio_peer_grant_release msg = {.h.type = sio_to_le32(SIO_PEER_GRANT_RELEASE),
+					     .grant = sio_to_le64(grant)};
+
+	if (grant)
+		smartiod_peer_tell(d, node, &msg, sizeof(msg));
+}
+
+/* ---- requests of importers ---- */
+
+int smartiod_peer_seg_lookup(struct smartiod *d, struct smartiod_peer *p, const void *msg,
+			     struct sio_err *reterr)
+{
+	const struct sio_peer_seg_lookup *m = msg;
+	uint32_t adapter = sio_from_le32(m->adapter);
+	uint64_t connection = sio_from_le64(m->connection);
+	struct smartiod_segment *seg;
+	struct sio_prep_seg_lookup rep = {.connection = m->connection};
+	int rc;
+
+	if (adapter >= d->host->n_adapters)
+		return sio_fail(reterr, -ENXIO, "%s has no adapter %u", d->host->name, adapter);
+	seg = smartiod_segment_lookup(d, sio_from_le32(m->segment_id), sio_from_le64(m->uid),
+				      adapter, reterr);
+	if (!seg)
+		return reterr->code;
+	if (smartiod_segment_has_ref(seg, p->node, connection))
+		return sio_fail(reterr, -EEXIST, "this connection exists");
+	rc = smartiod_segment_ref(d, seg, p->node, adapter, connection, reterr);
+	if (rc < 0)
+		return rc;
+	rep.uid = sio_to_le64(seg->uid);
+	rep.bytes = sio_to_le64(seg->bytes);
+	rep.segment_id = sio_to_le32(seg->id);
+	smartiod_peer_reply(d, p->node, SIO_PEER_SEG_LOOKUP, sio_from_le32(m->h.id), &rep,
+			    sizeof(rep));
+	return 0;
+}
+
+int smartiod_peer_seg_release(struct smartiod *d, struct smartiod_peer *p, const void *msg,
+			      struct sio_err *reterr)
+{
+	const struct sio_peer_seg_release *m = msg;
+	struct smartiod_segment *seg = smartiod_segment_by_uid(d, sio_from_le64(m->uid));
+	uint32_t reason = sio_from_le32(m->reason);
+
+	if (reason != SCI_CB_DISCONNECT && reason != SCI_CB_LOST)
+		return sio_fail(reterr, -EPROTO, "a release for reason %u", reason);
+	if (seg)
+		smartiod_segment_unref(d, seg, p->node, sio_from_le64(m->connection), reason);
+	return 0;
+}
+
+struct grant_op {
+	struct smartiod_op op;
+	struct smartiod_segment *segment; /* pinned */
+	uint32_t adapter, peer_adapter;
+};
+
+/* Why a grant that the port made cannot be given out; 0: it can. */
+static int grant_check(struct smartiod *d, const struct grant_op *g, struct sio_err *reterr)
+{
+	if (smartiod_op_orphan(&g->op))
+		return -ECANCELED;
+	if (g->segment->removed)
+		return sio_fail(reterr, -ENOENT, "segment %#x was removed meanwhile",
+				g->segment->id);
+	if (!smartiod_path_up(d, g->op.asker, g->adapter, g->peer_adapter))
+		return sio_fail(reterr, -ENETDOWN, "the link of adapter %u is down", g->adapter);
+	return 0;
+}
+
+static void grant_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct grant_op *g = (struct grant_op *)op;
+	const struct sio_evt_grant *evt = a->msg;
+	struct sio_err err = {.text = ""};
+	int rc = a->error;
+
+	if (rc) {
+		smartiod_op_error(d, op, rc, "%s", a->text);
+	} else {
+		rc = grant_check(d, g, &err);
+		if (rc == 0)
+			rc = smartiod_grant_keep(d, evt->id, op->asker, g->adapter,
+						 g->peer_adapter, g->segment, NULL);
+		if (rc < 0) {
+			smartiod_port_ungrant(d, evt->id);
+			smartiod_op_error(d, op, rc, "%s", err.text);
+		} else {
+			struct sio_prep_seg_grant rep = {0};
+
+			smartiod_wire_grant(evt, &rep.g);
+			smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
+		}
+	}
+	smartiod_segment_unpin(d, g->segment);
+	smartiod_op_free(d, op);
+}
+
+/* May the asker have this range? */
+static int grant_allowed(struct smartiod *d, struct smartiod_peer *p,
+			 const struct sio_peer_seg_grant *m, struct smartiod_segment *seg,
+			 struct sio_err *reterr)
+{
+	uint64_t offset = sio_from_le64(m->offset), bytes = sio_from_le64(m->bytes), end;
+	uint64_t connection = sio_from_le64(m->ref_connection);
+	uint32_t ref_node = sio_from_le32(m->ref_node), access = sio_from_le32(m->access);
+	uint32_t purpose = sio_from_le32(m->purpose);
+	bool own = connection == 0 && ref_node == d->node && purpose == SIO_GRANT_DEVICE;
+
+	if (!seg || !seg->ready || seg->removed)
+		return sio_fail(reterr, -ENOENT, "%s has no such segment any more",
+				d->host->name);
+	if (purpose != SIO_GRANT_DEVICE && (purpose != SIO_GRANT_CPU || ref_node != p->node))
+		return sio_fail(reterr, -EACCES, "a grant to node %u for a program of node %u",
+				p->node, ref_node);
+	if (!own && !smartiod_segment_has_ref(seg, ref_node, connection))
+		return sio_fail(reterr, -ENOTCONN, "node %u is not connected to segment %#x",
+				ref_node, seg->id);
+	if (bytes == 0 || __builtin_add_overflow(offset, bytes, &end) || end > seg->bytes)
+		return sio_fail(reterr, -ERANGE,
+				"%" PRIu64 " bytes at %" PRIu64 " of a segment of %" PRIu64, bytes,
+				offset, seg->bytes);
+	if (access == 0 || access & ~(SIO_ACCESS_READ | SIO_ACCESS_WRITE))
+		return sio_fail(reterr, -EINVAL, "access %#x", access);
+	if (!smartiod_path_up(d, p->node, sio_from_le32(m->adapter),
+			      sio_from_le32(m->peer_adapter)))
+		return sio_fail(reterr, -ENETDOWN, "no link from adapter %u of %s to adapter %u",
+				sio_from_le32(m->adapter), d->host->name,
+				sio_from_le32(m->peer_adapter));
+	return 0;
+}
+
+int smartiod_peer_seg_grant(struct smartiod *d, struct smartiod_peer *p, const void *msg,
+			    struct sio_err *reterr)
+{
+	const struct sio_peer_seg_grant *m = msg;
+	struct smartiod_segment *seg = smartiod_segment_by_uid(d, sio_from_le64(m->uid));
+	int rc = grant_allowed(d, p, m, seg, reterr);
+	struct sio_req_grant req;
+	struct grant_op *g;
+
+	if (rc < 0)
+		return rc;
+	g = smartiod_op_new_peer(d, p->node, msg, sizeof(*g), grant_step, reterr);
+	if (!g)
+		return reterr->code;
+	g->segment = seg;
+	g->adapter = sio_from_le32(m->adapter);
+	g->peer_adapter = sio_from_le32(m->peer_adapter);
+	smartiod_segment_pin(seg);
+	req = (struct sio_req_grant){
+		.h = {.op = SIO_OP_GRANT, .owner = seg->owner},
+		.source_kind = SIO_KIND_MEM,
+		.access = sio_from_le32(m->access),
+		.source = seg->mem,
+		.offset = sio_from_le64(m->offset),
+		.length = sio_from_le64(m->bytes),
+		.adapter = g->adapter,
+		.peer_node = p->node,
+		.peer_adapter = g->peer_adapter,
+	};
+	smartiod_port_ask(d, &g->op, &req, sizeof(req));
+	return 0;
+}

@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Segments: memory of this host that programs, peers and devices share. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "smartiod/internal.h"
+
+#define CREATE_FLAGS (SCI_FLAG_USE_CALLBACK | SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID |               \
+		      SCI_FLAG_DMA_GLOBAL)
+
+static const struct {
+	uint32_t flag;
+	const char *name;
+} unsupported[] = {
+	{SCI_FLAG_EMPTY, "SCI_FLAG_EMPTY"},
+	{SCI_FLAG_BROADCAST, "SCI_FLAG_BROADCAST"},
+	{SCI_FLAG_ALLOW_UNICAST, "SCI_FLAG_ALLOW_UNICAST"},
+	{SCI_FLAG_PHYSICAL, "SCI_FLAG_PHYSICAL"},
+};
+
+/* ---- life ---- */
+
+struct smartiod_segment *smartiod_segment_by_uid(struct smartiod *d, uint64_t uid)
+{
+	return SMARTIOD_OF(smartiod_tree_find(&d->segments, uid), struct smartiod_segment, by_uid);
+}
+
+/* Ids may be 0, keys may not. */
+static struct smartiod_segment *by_id(struct smartiod *d, uint32_t id)
+{
+	return SMARTIOD_OF(smartiod_tree_find(&d->segment_ids, (uint64_t)id + 1),
+			   struct smartiod_segment, by_id);
+}
+
+int smartiod_segment_new(struct smartiod *d, struct smartiod_session *s, uint64_t owner,
+			 bool named, uint32_t id, uint64_t bytes, struct smartiod_segment **ret,
+			 struct sio_err *reterr)
+{
+	struct smartiod_segment *seg;
+
+	if (named && by_id(d, id))
+		return sio_fail(reterr, -EEXIST, "segment id %#x is taken on %s", id,
+				d->host->name);
+	seg = calloc(1, sizeof(*seg));
+	if (!seg)
+		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+	if (s && smartiod_object_add(s, &seg->o, SMARTIOD_SEGMENT, reterr) < 0) {
+		free(seg);
+		return reterr->code;
+	}
+	seg->fd = -1;
+	seg->id = id;
+	seg->owner = owner;
+	seg->bytes = bytes;
+	seg->pid = s ? s->pid : 0;
+	seg->uid = smartiod_uid(d);
+	smartiod_tree_add(&d->segments, &seg->by_uid, seg->uid);
+	if (named) {
+		seg->named = true;
+		smartiod_tree_add(&d->segment_ids, &seg->by_id, (uint64_t)id + 1);
+	}
+	*ret = seg;
+	return 0;
+}
+
+void smartiod_segment_ready(struct smartiod_segment *seg, const struct smartiod_answer *a)
+{
+	const struct sio_evt_alloc *evt = a->msg;
+
+	seg->mem = evt->id;
+	seg->bytes = evt->size;
+	seg->phys = evt->address;
+	seg->fd = smartiod_take_fd(a, 0);
+	seg->ready = true;
+}
+
+static void segment_free(struct smartiod *d, struct smartiod_segment *seg)
+{
+	smartiod_close_fd(d, &seg->fd);
+	smartiod_tree_remove(&d->segments, &seg->by_uid);
+	free(seg);
+}
+
+/* The last user lets the memory go. */
+static void segment_check(struct smartiod *d, struct smartiod_segment *seg)
+{
+	if (!seg->removed || seg->n_refs || seg->n_grants || seg->dma || seg->pins)
+		return;
+	if (!seg->owner_gone)
+		smartiod_port_free(d, seg->mem);
+	segment_free(d, seg);
+}
+
+void smartiod_segment_unpin(struct smartiod *d, struct smartiod_segment *seg)
+{
+	seg->pins--;
+	segment_check(d, seg);
+}
+
+void smartiod_segment_dma_put(struct smartiod *d, struct smartiod_segment *seg)
+{
+	seg->dma--;
+	segment_check(d, seg);
+}
+
+void smartiod_segment_grant_put(struct smartiod *d, struct smartiod_segment *seg)
+{
+	seg->n_grants--;
+	segment_check(d, seg);
+}
+
+void smartiod_segment_free_all(struct smartiod *d)
+{
+	struct smartiod_tree_node *n;
+
+	while ((n = smartiod_tree_after(&d->grants, 0))) {
+		smartiod_tree_remove(&d->grants, n);
+		free(SMARTIOD_OF(n, struct smartiod_grant, by_id));
+	}
+	while ((n = smartiod_tree_after(&d->segments, 0))) {
+		struct smartiod_segment *seg = SMARTIOD_OF(n, struct smartiod_segment, by_uid);
+
+		while (seg->refs) {
+			struct smartiod_ref *r = seg->refs;
+
+			seg->refs = r->next;
+			free(r);
+		}
+		segment_free(d, seg);
+	}
+}
+
+/* ---- references ---- */
+
+static void local_event(struct smartiod *d, struct smartiod_segment *seg, uint32_t reason,
+			uint32_t node, uint32_t adapter)
+{
+	struct sio_evm_segment evm = {
+		.handle = sio_to_le32(smartiod_handle(&seg->o)),
+		.reason = sio_to_le32(reason),
+		.node = sio_to_le32(node),
+		.adapter = sio_to_le32(adapter),
+	};
+
+	smartiod_event(d, seg->o.session, SIO_EVM_SEGMENT_LOCAL, &evm, sizeof(evm), NULL, 0);
+}
+
+/* Tell whoever has this connection. @lost: the reference is dropped by the caller. */
+static void tell_importer(struct smartiod *d, const struct smartiod_ref *r, uint32_t reason,
+			  bool lost)
+{
+	struct sio_peer_seg_event msg = {
+		.h.type = sio_to_le32(SIO_PEER_SEG_EVENT),
+		.connection = sio_to_le64(r->connection),
+		.reason = sio_to_le32(reason),
+		.lost = sio_to_le32(lost),
+	};
+
+	if (r->node == d->node)
+		smartiod_connection_event(d, d->node, r->connection, reason, lost);
+	else
+		smartiod_peer_tell(d, r->node, &msg, sizeof(msg));
+}
+
+int smartiod_segment_ref(struct smartiod *d, struct smartiod_segment *seg, uint32_t node,
+			 uint32_t adapter, uint64_t connection, struct sio_err *reterr)
+{
+	struct smartiod_ref *r;
+
+	if (seg->n_refs >= SMARTIOD_MAX_OBJECTS)
+		return sio_fail(reterr, -ECONNREFUSED, "segment %#x has %u connections already",
+				seg->id, seg->n_refs);
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return sio_fail(reterr, -ENOMEM, "the exporter's daemon is out of memory");
+	r->node = node;
+	r->adapter = adapter;
+	r->connection = connection;
+	r->next = seg->refs;
+	seg->refs = r;
+	seg->n_refs++;
+	local_event(d, seg, SCI_CB_CONNECT, node, adapter);
+	return 0;
+}
+
+static void ref_free(struct smartiod_segment *seg, struct smartiod_ref **link)
+{
+	struct smartiod_ref *r = *link;
+
+	*link = r->next;
+	seg->n_refs--;
+	free(r);
+}
+
+static struct smartiod_ref **ref_find(struct smartiod_segment *seg, uint32_t node,
+				      uint64_t connection)
+{
+	struct smartiod_ref **link = &seg->refs;
+
+	while (*link && ((*link)->node != node || (*link)->connection != connection))
+		link = &(*link)->next;
+	return link;
+}
+
+void smartiod_segment_unref(struct smartiod *d, struct smartiod_segment *seg, uint32_t node,
+			    uint64_t connection, uint32_t reason)
+{
+	struct smartiod_ref **link = ref_find(seg, node, connection);
+
+	if (!*link)
+		return;
+	if (reason)
+		local_event(d, seg, reason, node, (*link)->adapter);
+	ref_free(seg, link);
+	segment_check(d, seg);
+}
+
+bool smartiod_segment_has_ref(const struct smartiod_segment *seg, uint32_t node,
+			      uint64_t connection)
+{
+	const struct smartiod_ref *r = seg->refs;
+
+	while (r && (r->node != node || r->connection != connection))
+		r = r->next;
+	return r;
+}
+
+/* Take the reference of each importer on @adapter (or SIO_ADAPTER_ANY) away and tell it why. */
+static void cut_importers(struct smartiod *d, struct smartiod_segment *seg, uint32_t adapter,
+			  uint32_t reason)
+{
+	struct smartiod_ref *r, *rest = NULL;
+
+	while ((r = seg->refs)) {
+		seg->refs = r->next;
+		if (adapter == SIO_ADAPTER_ANY || r->adapter == adapter) {
+			seg->n_refs--;
+			tell_importer(d, r, reason, true);
+			free(r);
+		} else {
+			r->next = rest;
+			rest = r;
+		}
+	}
+	seg->refs = rest;
+}
+
+void smartiod_segment_end(struct smartiod *d, struct smartiod_segment *seg, uint32_t reason,
+			  bool owner_gone)
+{
+	smartiod_object_remove(&seg->o);
+	if (seg->named) {
+		smartiod_tree_remove(&d->segment_ids, &seg->by_id);
+		seg->named = false;
+	}
+	seg->available = 0;
+	seg->removed = true;
+	seg->owner_gone |= owner_gone;
+	seg->pins++; /* it stays while importers of this host let go */
+	cut_importers(d, seg, SIO_ADAPTER_ANY, reason);
+	smartiod_segment_unpin(d, seg);
+}
+
+struct smartiod_segment *smartiod_segment_lookup(struct smartiod *d, uint32_t id, uint64_t uid,
+						 uint32_t adapter, struct sio_err *reterr)
+{
+	struct smartiod_segment *seg = uid ? smartiod_segment_by_uid(d, uid) : by_id(d, id);
+	uint32_t wanted = adapter == SIO_ADAPTER_ANY ? UINT32_MAX : 1u << adapter;
+
+	if (seg && seg->ready && !seg->removed &&
+	    (uid ? seg->by_uid_ok : (seg->available & wanted) != 0))
+		return seg;
+	if (seg && seg->ready && !seg->removed && adapter != SIO_ADAPTER_ANY)
+		sio_fail(reterr, -ENOENT, "segment %#x of %s is not available on its adapter %u",
+			 id, d->host->name, adapter);
+	else
+		sio_fail(reterr, -ENOENT, "%s has no segment %#x that is available",
+			 d->host->name, id);
+	return NULL;
+}
+
+/* Drop the references of a node that came through @adapter; its library gets LOST. */
+static void drop_refs(struct smartiod *d, uint32_t node, uint32_t adapter)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->segments, key))) {
+		struct smartiod_segment *seg = SMARTIOD_OF(n, struct smartiod_segment, by_uid);
+		struct smartiod_ref **link = &seg->refs;
+
+		key = n->key;
+		while (*link) {
+			if ((*link)->node == node &&
+			    (adapter == SIO_ADAPTER_ANY || (*link)->adapter == adapter)) {
+				local_event(d, seg, SCI_CB_LOST, node, (*link)->adapter);
+				ref_free(seg, link);
+			} else {
+				link = &(*link)->next;
+			}
+		}
+		segment_check(d, seg);
+	}
+}
+
+void smartiod_segment_node_down(struct smartiod *d, uint32_t node)
+{
+	drop_refs(d, node, SIO_ADAPTER_ANY);
+}
+
+/*
+ * One of several ways is down. A reference knows our adapter alone, so every connection of the node
+ * through it goes, unless another path through the same adapter is up.
+ */
+void smartiod_segment_path_down(struct smartiod *d, uint32_t node, uint32_t adapter)
+{
+	struct sio_path path;
+	struct sio_err err;
+
+	if (smartiod_path(d, node, adapter, &path, &err) < 0)
+		drop_refs(d, node, adapter);
+}
+
+/* ---- requests ---- */
+
+struct create_op {
+	struct smartiod_op op;
+	struct smartiod_segment *segment; /* pinned */
+};
+
+static void create_step(struct smartiod *d, struct smartiod_op *op,
+			const struct smartiod_answer *a)
+{
+	struct create_op *c = (struct create_op *)op;
+	struct smartiod_segment *seg = c->segment;
+
+	if (!a->error)
+		smartiod_segment_ready(seg, a);
+	if (seg->removed) {
+		smartiod_op_error(d, op, -ECANCELED, "the segment was removed meanwhile");
+	} else if (a->error) {
+		smartiod_op_error(d, op, a->error, "%" PRIu64 " bytes of %s: %s", seg->bytes,
+				  d->host->name, a->text);
+		smartiod_segment_end(d, seg, SCI_CB_DISCONNECT, false);
+	} else {
+		struct sio_rep_seg_create rep = {
+			.handle = sio_to_le32(smartiod_handle(&seg->o)),
+			.segment_id = sio_to_le32(seg->id),
+			.bytes = sio_to_le64(seg->bytes),
+			.phys_addr = sio_to_le64(seg->phys),
+		};
+
+		smartiod_op_reply(d, op, &rep, sizeof(rep), &seg->fd, 1);
+	}
+	smartiod_segment_unpin(d, seg);
+	smartiod_op_free(d, op);
+}
+
+static int check_flags(uint32_t flags, struct sio_err *reterr)
+{
+	for (size_t i = 0; i < sizeof(unsupported) / sizeof(unsupported[0]); i++)
+		if (flags & unsupported[i].flag)
+			return sio_fail(reterr, -EOPNOTSUPP,
+					"%s is not supported when a segment is created",
+					unsupported[i].name);
+	if (flags & ~CREATE_FLAGS)
+		return sio_fail(reterr, -EINVAL, "flags %#x do not belong to a segment's creation",
+				flags & ~CREATE_FLAGS);
+	return 0;
+}
+
+static int check_bytes(struct smartiod *d, uint64_t bytes, struct sio_err *reterr)
+{
+	uint64_t rounded;
+
+	if (bytes == 0)
+		return sio_fail(reterr, -EINVAL, "a segment has at least 1 byte");
+	if (__builtin_add_overflow(bytes, SIO_PAGE_SIZE - 1, &rounded) ||
+	    rounded - rounded % SIO_PAGE_SIZE > d->host->ram_size)
+		return sio_fail(reterr, -ENOSPC,
+				"a segment of %" PRIu64 " bytes; %s has %" PRIu64 " bytes of memory",
+				bytes, d->host->name, d->host->ram_size);
+	return 0;
+}
+
+/* The first id from @id on that is free. */
+static int auto_id(struct smartiod *d, uint32_t *id, struct sio_err *reterr)
+{
+	uint32_t first = *id;
+
+	for (; by_id(d, *id); (*id)++)
+		if (*id == UINT32_MAX)
+			return sio_fail(reterr, -ENOSPC, "no segment id from %#x on is free",
+					first);
+	return 0;
+}
+
+int smartiod_seg_create(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			struct sio_err *reterr)
+{
+	const struct sio_msg_seg_create *m = msg;
+	uint32_t id = sio_from_le32(m->segment_id), flags = sio_from_le32(m->flags);
+	struct sio_req_alloc req = {
+		.h = {.op = SIO_OP_ALLOC, .owner = s->owner},
+		.size = sio_from_le64(m->bytes),
+		.highest = SIO_PORT_ANY,
+		.access = SIO_ACCESS_READ | SIO_ACCESS_WRITE,
+	};
+	struct create_op *c;
+	int rc = check_flags(flags, reterr);
+
+	if (rc == 0)
+		rc = check_bytes(d, req.size, reterr);
+	if (rc == 0 && flags & SCI_FLAG_AUTO_ID)
+		rc = auto_id(d, &id, reterr);
+	if (rc < 0)
+		return rc;
+	c = smartiod_op_new(d, s, msg, sizeof(*c), create_step, reterr);
+	if (!c)
+		return reterr->code;
+	rc = smartiod_segment_new(d, s, s->owner, true, id, req.size, &c->segment, reterr);
+	if (rc < 0) {
+		smartiod_op_free(d, &c->op);
+		return rc;
+	}
+	c->segment->is_private = flags & SCI_FLAG_PRIVATE;
+	smartiod_segment_pin(c->segment);
+	smartiod_port_ask(d, &c->op, &req, sizeof(req));
+	return 0;
+}
+
+/* The segment and adapter that PREPARE, AVAILABLE and UNAVAILABLE name. */
+static int get_adapter(struct smartiod *d, struct smartiod_session *s,
+		       const struct sio_msg_seg_adapter *m, struct smartiod_segment **ret,
+		       uint32_t *ret_bit, struct sio_err *reterr)
+{
+	uint32_t adapter = sio_from_le32(m->adapter);
+	struct smartiod_segment *seg;
+
+	seg = smartiod_object_get(s, sio_from_le32(m->handle), SMARTIOD_SEGMENT, reterr);
+	if (!seg || !seg->ready)
+		return seg ? sio_fail(reterr, -EBADF, "the segment is not created yet") :
+			     reterr->code;
+	if (adapter >= d->host->n_adapters)
+		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
+				d->host->name, adapter, d->host->n_adapters);
+	*ret = seg;
+	*ret_bit = 1u << adapter;
+	return 0;
+}
+
+int smartiod_seg_prepare(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			 struct sio_err *reterr)
+{
+	const struct sio_msg_seg_adapter *m = msg;
+	uint32_t bit, flags = sio_from_le32(m->flags);
+	struct smartiod_segment *seg;
+	int rc = get_adapter(d, s, m, &seg, &bit, reterr);
+
+	if (rc < 0)
+		return rc;
+	if (flags & ~(SCI_FLAG_DMA_SOURCE_ONLY | SCI_FLAG_BROADCAST))
+		return sio_fail(reterr, -EINVAL, "flags %#x do not belong to SCIPrepareSegment",
+				flags);
+	seg->prepared |= bit;
+	smartiod_reply_ok(d, s, msg);
+	return 0;
+}
+
+int smartiod_seg_available(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			   struct sio_err *reterr)
+{
+	const struct sio_msg_seg_adapter *m = msg;
+	struct smartiod_segment *seg;
+	uint32_t bit;
+	int rc = get_adapter(d, s, m, &seg, &bit, reterr);
+
+	if (rc < 0)
+		return rc;
+	if (m->flags)
+		return sio_fail(reterr, -EINVAL, "SCISetSegmentAvailable takes no flags");
+	if (seg->is_private)
+		return sio_fail(reterr, -EPERM, "segment %#x is private", seg->id);
+	if (!(seg->prepared & bit))
+		return sio_fail(reterr, -EPERM, "segment %#x is not prepared on adapter %u",
+				seg->id, sio_from_le32(m->adapter));
+	seg->available |= bit;
+	smartiod_reply_ok(d, s, msg);
+	return 0;
+}
+
+int smartiod_seg_unavailable(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			     struct sio_err *reterr)
+{
+	const struct sio_msg_seg_adapter *m = msg;
+	uint32_t bit, flags = sio_from_le32(m->flags), adapter = sio_from_le32(m->adapter);
+	struct smartiod_segment *seg;
+	int rc = get_adapter(d, s, m, &seg, &bit, reterr);
+
+	if (rc < 0)
+		return rc;
+	if (flags & ~(SCI_FLAG_NOTIFY | SCI_FLAG_FORCE_DISCONNECT))
+		return sio_fail(reterr, -EINVAL,
+				"flags %#x do not belong to SCISetSegmentUnavailable", flags);
+	if (!(seg->available & bit))
+		return sio_fail(reterr, -EPERM, "segment %#x is not available on adapter %u",
+				seg->id, adapter);
+	seg->available &= ~bit;
+	if (flags & SCI_FLAG_FORCE_DISCONNECT)
+		cut_importers(d, seg, adapter, SCI_CB_DISCONNECT);
+	else if (flags & SCI_FLAG_NOTIFY)
+		for (const struct smartiod_ref *r = seg->refs; r; r = r->next)
+			if (r->adapter == adapter)
+				tell_importer(d, r, SCI_CB_DISCONNECT, false);
+	smartiod_reply_ok(d, s, msg);
+	return 0;
+}
+
+int smartiod_seg_remove(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			struct sio_err *reterr)
+{
+	const struct sio_msg_handle *m = msg;
+	uint32_t flags = sio_from_le32(m->flags);
+	struct smartiod_segment *seg;
+
+	seg = smartiod_object_get(s, sio_from_le32(m->handle), SMARTIOD_SEGMENT, reterr);
+	if (!seg)
+		return reterr->code;
+	if (flags & ~SCI_FLAG_FORCE_REMOVE)
+		return sio_fail(reterr, -EINVAL, "flags %#x do not belong to SCIRemoveSegment",
+				flags);
+	if (!(flags & SCI_FLAG_FORCE_REMOVE) &&
+	    (seg->n_refs || seg->n_grants || seg->dma || seg->pins))
+		return sio_fail(reterr, -EBUSY,
+				"segment %#x has %u connections, %u windows and %u device maps",
+				seg->id, seg->n_refs, seg->n_grants, seg->dma);
+	smartiod_segment_end(d, seg, SCI_CB_DISCONNECT, false);
+	smartiod_reply_ok(d, s, msg);
+	return 0;
+}

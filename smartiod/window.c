@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Maps of connections: one window through the adapter, shared by all maps of a connection. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "smartiod/device.h"
+#include "smartiod/internal.h"
+
+struct map_op {
+	struct smartiod_op op;
+	struct smartiod_connection *connection; /* pinned */
+	struct sio_wire_grant grant;		/* what the exporter gave; 0: nothing yet */
+	uint64_t offset, bytes;
+	uint32_t flags;
+	bool leads; /* makes the window; others of the connection are parked meanwhile */
+};
+
+void smartiod_window_release(struct smartiod *d, struct smartiod_connection *c)
+{
+	if (c->window != SMARTIOD_MAPPED)
+		return;
+	c->window = SMARTIOD_UNMAPPED;
+	smartiod_close_fd(d, &c->map_fd);
+	smartiod_port_unmap(d, c->map);
+	smartiod_grant_release(d, c->node, c->grant);
+	c->map = 0;
+	c->grant = 0;
+}
+
+struct smartiod_map *smartiod_map_new(struct smartiod_session *s, struct smartiod_connection *c,
+				      struct sio_err *reterr)
+{
+	struct smartiod_map *m = calloc(1, sizeof(*m));
+
+	if (!m) {
+		sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+		return NULL;
+	}
+	if (smartiod_object_add(s, &m->o, SMARTIOD_MAP, reterr) < 0) {
+		free(m);
+		return NULL;
+	}
+	m->connection = c;
+	c->n_maps++;
+	return m;
+}
+
+void smartiod_map_drop(struct smartiod *d, struct smartiod_map *m)
+{
+	struct smartiod_connection *c = m->connection;
+
+	smartiod_object_remove(&m->o);
+	if (c->route == SMARTIOD_BAR)
+		smartiod_bar_unmap(d, m);
+	free(m);
+	if (--c->n_maps == 0)
+		smartiod_window_release(d, c);
+}
+
+/* The range [offset, offset + bytes) of @fd, mapped. */
+static int map_reply(struct smartiod *d, struct smartiod_session *s, const void *request,
+		     struct smartiod_connection *c, uint64_t offset, uint64_t bytes, uint32_t flags,
+		     struct sio_err *reterr)
+{
+	struct smartiod_map *m = smartiod_map_new(s, c, reterr);
+	bool local = c->route == SMARTIOD_LOCAL;
+	int fd = local ? c->segment->fd : c->map_fd;
+	struct sio_rep_seg_map rep = {.n_pieces = sio_to_le32(1)};
+
+	if (!m)
+		return reterr->code;
+	rep.map = sio_to_le32(smartiod_handle(&m->o));
+	rep.piece[0].offset = sio_to_le64(offset);
+	rep.piece[0].bytes = sio_to_le64(bytes);
+	rep.piece[0].fd_offset = sio_to_le64(local ? offset : c->map_offset + offset);
+	rep.piece[0].access = sio_to_le32(flags & SCI_FLAG_READONLY_MAP ?
+						  SIO_ACCESS_READ :
+						  SIO_ACCESS_READ | SIO_ACCESS_WRITE);
+	smartiod_reply(d, s, request, &rep, sizeof(rep), &fd, 1);
+	return 0;
+}
+
+static smartiod_step map_step;
+
+/* The window is there (or not): go on with those that wait for it. */
+static void resume_parked(struct smartiod *d, struct smartiod_connection *c)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->ops_all, key))) {
+		struct smartiod_op *op = SMARTIOD_OF(n, struct smartiod_op, by_id);
+
+		key = n->key;
+		if (op->wait == SMARTIOD_PARKED && op->step == map_step &&
+		    ((struct map_op *)op)->connection == c)
+			smartiod_op_resume(d, op);
+	}
+}
+
+static void map_end(struct smartiod *d, struct map_op *m)
+{
+	smartiod_connection_unpin(d, m->connection);
+	smartiod_op_free(d, &m->op);
+}
+
+/* Reply from a connection that has its window. */
+static void map_done(struct smartiod *d, struct map_op *m)
+{
+	struct sio_msg request = {.type = sio_to_le32(m->op.type), .id = sio_to_le32(m->op.id)};
+	struct smartiod_connection *c = m->connection;
+	struct sio_err err = {.text = ""};
+
+	if (map_reply(d, m->op.session, &request, c, m->offset, m->bytes, m->flags, &err) < 0) {
+		smartiod_op_error(d, &m->op, err.code, "%s", err.text);
+		if (c->n_maps == 0)
+			smartiod_window_release(d, c);
+	}
+	map_end(d, m);
+}
+
+static void map_failed(struct smartiod *d, struct map_op *m, int error, const char *text)
+{
+	smartiod_op_error(d, &m->op, error, "segment %#x of node %u: %s", m->connection->segment_id,
+			  m->connection->node, text);
+	map_end(d, m);
+}
+
+/* Ask the exporter for the whole segment; as the one operation that makes the window. */
+static int ask_grant(struct smartiod *d, struct map_op *m)
+{
+	struct smartiod_connection *c = m->connection;
+	struct sio_peer_seg_grant msg = {
+		.h.type = sio_to_le32(SIO_PEER_SEG_GRANT),
+		.uid = sio_to_le64(c->uid),
+		.ref_connection = sio_to_le64(c->id),
+		.bytes = sio_to_le64(c->bytes),
+		.ref_node = sio_to_le32(d->node),
+		.purpose = sio_to_le32(SIO_GRANT_CPU),
+		.adapter = sio_to_le32(c->peer_adapter),
+		.peer_adapter = sio_to_le32(c->adapter),
+		.access = sio_to_le32(SIO_ACCESS_READ | SIO_ACCESS_WRITE),
+	};
+	int rc = smartiod_peer_ask(d, &m->op, c->node, &msg, sizeof(msg));
+
+	if (rc < 0)
+		return rc;
+	c->window = SMARTIOD_MAPPING;
+	m->leads = true;
+	return 0;
+}
+
+static void map_go(struct smartiod *d, struct map_op *m)
+{
+	struct smartiod_connection *c = m->connection;
+	int rc;
+
+	if (c->lost || c->closed || !m->op.session) {
+		map_failed(d, m, -ECONNRESET, "the connection is lost");
+		return;
+	}
+	switch (c->window) {
+	case SMARTIOD_MAPPED:
+		map_done(d, m);
+		return;
+	case SMARTIOD_MAPPING:
+		smartiod_op_park(&m->op);
+		return;
+	case SMARTIOD_UNMAPPED:
+		rc = ask_grant(d, m);
+		if (rc < 0)
+			map_failed(d, m, rc, "its host cannot be reached");
+		return;
+	}
+}
+
+/* The one that makes the window could not: the next in line tries. */
+static void window_failed(struct smartiod *d, struct map_op *m, int error, const char *text)
+{
+	struct smartiod_connection *c = m->connection;
+
+	smartiod_grant_release(d, c->node, sio_from_le64(m->grant.grant));
+	c->window = SMARTIOD_UNMAPPED;
+	c->pins++;
+	map_failed(d, m, error, text);
+	resume_parked(d, c);
+	smartiod_connection_unpin(d, c);
+}
+
+static void window_made(struct smartiod *d, struct map_op *m, const struct smartiod_answer *a)
+{
+	const struct sio_evt_map *evt = a->msg;
+	struct smartiod_connection *c = m->connection;
+
+	if (c->lost || c->closed || !m->op.session) {
+		smartiod_port_unmap(d, evt->id);
+		window_failed(d, m, -ECONNRESET, "the connection is lost");
+		return;
+	}
+	c->window = SMARTIOD_MAPPED;
+	c->map = evt->id;
+	c->map_offset = evt->offset;
+	c->map_bus_addr = evt->bus_addr;
+	c->map_fd = smartiod_take_fd(a, 0);
+	c->grant = sio_from_le64(m->grant.grant);
+	c->pins++;
+	map_done(d, m);
+	resume_parked(d, c);
+	smartiod_connection_unpin(d, c);
+}
+
+static void map_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct map_op *m = (struct map_op *)op;
+	struct smartiod_connection *c = m->connection;
+
+	if (!m->leads) { /* was parked */
+		map_go(d, m);
+	} else if (a->error) {
+		window_failed(d, m, a->error, a->text);
+	} else if (m->grant.grant) {
+		window_made(d, m, a);
+	} else {
+		m->grant = ((const struct sio_prep_seg_grant *)a->msg)->g;
+		if (c->lost || c->closed || !op->session)
+			window_failed(d, m, -ECONNRESET, "the connection is lost");
+		else
+			smartiod_port_ask_map(d, op, op->session->owner, c->node, c->adapter,
+					      c->peer_adapter, &m->grant);
+	}
+}
+
+static int check_map(const struct sio_msg_seg_map *m, const struct smartiod_connection *c,
+		     struct sio_err *reterr)
+{
+	uint64_t offset = sio_from_le64(m->offset), bytes = sio_from_le64(m->bytes), end;
+
+	if (c->lost)
+		return sio_fail(reterr, -ECONNRESET, "the connection to segment %#x of node %u is "
+				"lost", c->segment_id, c->node);
+	if (bytes == 0)
+		return sio_fail(reterr, -EINVAL, "a map has at least 1 byte");
+	if (__builtin_add_overflow(offset, bytes, &end) || end > c->bytes)
+		return sio_fail(reterr, -ERANGE,
+				"%" PRIu64 " bytes at %" PRIu64 " of a segment of %" PRIu64, bytes,
+				offset, c->bytes);
+	return 0;
+}
+
+int smartiod_seg_map(struct smartiod *d, struct smartiod_session *s, const void *msg,
+		     struct sio_err *reterr)
+{
+	const struct sio_msg_seg_map *m = msg;
+	struct smartiod_connection *c;
+	struct map_op *op;
+	int rc;
+
+	c = smartiod_object_get(s, sio_from_le32(m->handle), SMARTIOD_CONNECTION, reterr);
+	if (!c)
+		return reterr->code;
+	if (c->connecting)
+		return sio_fail(reterr, -EBADF, "this connection is not made yet");
+	rc = check_map(m, c, reterr);
+	if (rc < 0)
+		return rc;
+	if (c->route == SMARTIOD_BAR)
+		return smartiod_bar_map(d, s, msg, reterr);
+	if (c->route == SMARTIOD_LOCAL)
+		return map_reply(d, s, msg, c, sio_from_le64(m->offset), sio_from_le64(m->bytes),
+				 sio_from_le32(m->flags), reterr);
+	op = smartiod_op_new(d, s, msg, sizeof(*op), map_step, reterr);
+	if (!op)
+		return reterr->code;
+	op->connection = c;
+	op->offset = sio_from_le64(m->offset);
+	op->bytes = sio_from_le64(m->bytes);
+	op->flags = sio_from_le32(m->flags);
+	c->pins++;
+	map_go(d, op);
+	return 0;
+}
+
+int smartiod_seg_unmap(struct smartiod *d, struct smartiod_session *s, const void *msg,
+		       struct sio_err *reterr)
+{
+	const struct sio_msg_handle *m = msg;
+	struct smartiod_map *map;
+
+	map = smartiod_object_get(s, sio_from_le32(m->handle), SMARTIOD_MAP, reterr);
+	if (!map)
+		return reterr->code;
+	if (m->flags)
+		return sio_fail(reterr, -EINVAL, "SCIUnmapSegment takes no flags");
+	smartiod_map_drop(d, map);
+	smartiod_reply_ok(d, s, msg);
+	return 0;
+}
