@@ -12,6 +12,9 @@
 #include "core/err.h"
 #include "core/types.h"
 
+/* What a device's BARs may take of its host's physical map, and their alignment. */
+#define SIO_TOPO_BAR_SPACE (16u << 20)
+
 enum sio_attach_kind { SIO_ATTACH_NONE, SIO_ATTACH_SWITCH, SIO_ATTACH_LINK };
 
 struct sio_topo_adapter {
@@ -20,7 +23,10 @@ struct sio_topo_adapter {
 	uint32_t requesters;		   /* requester entries; two belong to the CPUs */
 	uint32_t link_width, link_generation;
 	uint32_t bdf;
-	enum sio_attach_kind attach;
+	/* What a device's BARs may take of its host's physical map, and their alignment. */
+#define SIO_TOPO_BAR_SPACE (16u << 20)
+
+enum sio_attach_kind attach;
 	unsigned attach_index;		   /* of the switch or of the link */
 };
 

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The adapters of one host, as they stand in the file. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "topofile/draft.h"
+#include "topofile/value.h"
+
+const char *sio_draft_adapter_path(const struct sio_topo_host *h, unsigned index, const char *key,
+				   char *out)
+{
+	snprintf(out, SIO_DRAFT_PATH, "hosts.%s.adapters[%u].%s", h->name, index, key);
+	return out;
+}
+
+/* NAME or NAME.INDEX. */
+static int read_to(struct sio_source *s, struct sio_draft_adapter *draft)
+{
+	const char *text = sio_source_text(draft->to_at.value);
+	const char *dot = text ? strchr(text, '.') : NULL;
+	size_t len = text ? (dot ? (size_t)(dot - text) : strlen(text)) : 0;
+	uint64_t index = 0;
+	size_t mark = sio_source_enter(s, "to", 0);
+
+	if (len == 0 || len >= SIO_NAME_LEN ||
+	    (dot &&
+	     (!sio_value_digits(dot + 1, strlen(dot + 1), &index) || index >= SIO_MAX_ADAPTERS)))
+		return sio_source_fail(
+			s, draft->to_at,
+			"not where an adapter can lead; a switch, a host, or HOST.INDEX "
+			"with an adapter's index from 0 to %d is right",
+			SIO_MAX_ADAPTERS - 1);
+	memcpy(draft->to, text, len);
+	draft->to[len] = '\0';
+	draft->to_index = dot ? (int)index : -1;
+	sio_source_leave(s, mark);
+	return 0;
+}
+
+enum { ADAPTER_TO, ADAPTER_WINDOW, ADAPTER_BASE, ADAPTER_ENTRIES, ADAPTER_FIELDS = 7 };
+static const struct sio_field adapter_field[ADAPTER_FIELDS] = {
+	{.name = "to", .kind = SIO_VALUE_NODE},
+	{.name = "window",
+	 .kind = SIO_VALUE_SIZE,
+	 .offset = offsetof(struct sio_topo_adapter, window_size),
+	 .min = 4 * SIO_KIB,
+	 .max = SIO_DRAFT_LARGEST},
+	{.name = "window_base",
+	 .kind = SIO_VALUE_SIZE,
+	 .offset = offsetof(struct sio_topo_adapter, window_base),
+	 .min = SIO_MIB,
+	 .max = SIO_DRAFT_HIGHEST,
+	 .step = SIO_PAGE_SIZE},
+	{.name = "entries",
+	 .kind = SIO_VALUE_NUMBER,
+	 .offset = offsetof(struct sio_topo_adapter, lut_entries),
+	 .min = 1,
+	 .max = 65536},
+	{.name = "requesters",
+	 .kind = SIO_VALUE_NUMBER,
+	 .offset = offsetof(struct sio_topo_adapter, requesters),
+	 .min = 2,
+	 .max = 4096},
+	{.name = "width",
+	 .kind = SIO_VALUE_NUMBER,
+	 .offset = offsetof(struct sio_topo_adapter, link_width),
+	 .min = 1,
+	 .max = 16,
+	 .step = SIO_VALUE_POWER},
+	{.name = "generation",
+	 .kind = SIO_VALUE_NUMBER,
+	 .offset = offsetof(struct sio_topo_adapter, link_generation),
+	 .min = 1,
+	 .max = 6},
+};
+
+/* An entry of the window is a power of 2 of whole pages. */
+static int check_window(struct sio_source *s, const struct sio_topo_adapter *a,
+			const struct sio_spot spot[ADAPTER_FIELDS], struct sio_spot at)
+{
+	uint64_t entry = a->window_size / a->lut_entries;
+	bool by_entries = !spot[ADAPTER_WINDOW].value && spot[ADAPTER_ENTRIES].value;
+	char size[SIO_SIZE_TEXT];
+
+	if (a->window_size % a->lut_entries == 0 && entry >= SIO_PAGE_SIZE &&
+	    (entry & (entry - 1)) == 0)
+		return 0;
+	sio_source_enter(s, by_entries ? "entries" : "window", 0);
+	if (by_entries)
+		at = spot[ADAPTER_ENTRIES];
+	else if (spot[ADAPTER_WINDOW].value)
+		at = spot[ADAPTER_WINDOW];
+	return sio_source_fail(s, at,
+			       "%s in %" PRIu32
+			       " entries is not a power of 2 of at least 4K for each; "
+			       "entries times such a power is right for the window",
+			       sio_value_size_text(a->window_size, size), a->lut_entries);
+}
+
+/* As if the file had {}. */
+static void set_defaults(struct sio_draft *d, unsigned host, struct sio_spot at)
+{
+	unsigned index = d->t->host[host].n_adapters;
+
+	d->t->host[host].adapter[index] = (struct sio_topo_adapter){.window_size = SIO_GIB,
+								    .lut_entries = 512,
+								    .requesters = 32,
+								    .link_width = 8,
+								    .link_generation = 3,
+								    .bdf = (index + 1) << 8};
+	d->host[host].adapter[index] = (struct sio_draft_adapter){.at = at, .to_index = -1};
+}
+
+void sio_draft_default_adapter(struct sio_draft *d, unsigned host)
+{
+	set_defaults(d, host, (struct sio_spot){.line = d->host[host].at.line});
+	d->t->host[host].n_adapters = 1;
+}
+
+static int read_adapter(struct sio_draft *d, unsigned host, struct sio_spot at)
+{
+	struct sio_topo_host *h = &d->t->host[host];
+	struct sio_topo_adapter *a = &h->adapter[h->n_adapters];
+	struct sio_draft_adapter *draft = &d->host[host].adapter[h->n_adapters];
+	struct sio_spot spot[ADAPTER_FIELDS];
+	int rc;
+
+	set_defaults(d, host, at);
+	rc = sio_value_map(d->source, at, adapter_field, ADAPTER_FIELDS, a, spot);
+	if (rc < 0)
+		return rc;
+	draft->base_at = spot[ADAPTER_BASE];
+	draft->to_at = spot[ADAPTER_TO];
+	if (draft->to_at.value) {
+		rc = read_to(d->source, draft);
+		if (rc < 0)
+			return rc;
+	}
+	rc = check_window(d->source, a, spot, at);
+	if (rc == 0)
+		h->n_adapters++;
+	return rc;
+}
+
+int sio_draft_read_adapters(struct sio_draft *d, unsigned host, struct sio_spot at)
+{
+	struct sio_source *s = d->source;
+	size_t mark = sio_source_enter(s, "adapters", 0);
+
+	if (at.value->type != YAML_SEQUENCE_NODE)
+		return sio_source_fail(s, at, "not a list; one such as [{ to: sw0 }] is right");
+	for (yaml_node_item_t *i = at.value->data.sequence.items.start;
+	     i < at.value->data.sequence.items.top; i++) {
+		unsigned index = d->t->host[host].n_adapters;
+		struct sio_spot item = sio_source_spot(NULL, sio_source_node(s, *i));
+		size_t list = sio_source_enter(s, NULL, index);
+		int rc;
+
+		if (item.line < at.line) /* an alias */
+			item.line = at.line;
+		if (index == SIO_MAX_ADAPTERS)
+			return sio_source_fail(s, item, "an adapter too many; at most %d is right",
+					       SIO_MAX_ADAPTERS);
+		rc = read_adapter(d, host, item);
+		if (rc < 0)
+			return rc;
+		sio_source_leave(s, list);
+	}
+	sio_source_leave(s, mark);
+	return 0;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The devices of one host, as they stand in the file. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "topofile/draft.h"
+#include "topofile/value.h"
+
+#define FIRST_BUS 0x10u /* of slot 0; adapters sit on the buses below */
+
+const char *sio_draft_device_path(const struct sio_topo_host *h, unsigned index, const char *key,
+				  char *out)
+{
+	snprintf(out, SIO_DRAFT_PATH, "hosts.%s.devices.%s.%s", h->name, h->device[index].name,
+		 key);
+	return out;
+}
+
+enum {
+	DEVICE_TYPE,
+	DEVICE_SERIAL,
+	DEVICE_SLOT,
+	DEVICE_BASE,
+	DEVICE_BLOCK,
+	DEVICE_SIZE,
+	DEVICE_FIELDS = 9
+};
+static const struct sio_field device_field[DEVICE_FIELDS] = {
+	{.name = "type", .kind = SIO_VALUE_NODE},
+	{.name = "serial", .kind = SIO_VALUE_NODE},
+	{.name = "slot",
+	 .kind = SIO_VALUE_NUMBER,
+	 .offset = offsetof(struct sio_topo_device, slot),
+	 .min = 1,
+	 .max = SIO_DRAFT_DEVICES},
+	{.name = "bar_base",
+	 .kind = SIO_VALUE_SIZE,
+	 .offset = offsetof(struct sio_topo_device, bar_base),
+	 .min = SIO_TOPO_BAR_SPACE,
+	 .max = SIO_DRAFT_HIGHEST,
+	 .step = SIO_TOPO_BAR_SPACE},
+	{.name = "block",
+	 .kind = SIO_VALUE_NUMBER,
+	 .offset = offsetof(struct sio_topo_device, block_size),
+	 .min = 512,
+	 .max = 4096},
+	{.name = "size",
+	 .kind = SIO_VALUE_SIZE,
+	 .offset = offsetof(struct sio_topo_device, size),
+	 .min = 4 * SIO_KIB,
+	 .max = SIO_DRAFT_LARGEST,
+	 .step = 4 * SIO_KIB},
+	{.name = "queue_pairs",
+	 .kind = SIO_VALUE_NUMBER,
+	 .offset = offsetof(struct sio_topo_device, queue_pairs),
+	 .min = 1,
+	 .max = 65535},
+	{.name = "queue_entries",
+	 .kind = SIO_VALUE_NUMBER,
+	 .offset = offsetof(struct sio_topo_device, queue_entries),
+	 .min = 2,
+	 .max = 65536},
+	{.name = "dma_bits",
+	 .kind = SIO_VALUE_NUMBER,
+	 .offset = offsetof(struct sio_topo_device, dma_bits),
+	 .min = 32,
+	 .max = 64},
+};
+
+/* Types that the machine room has models of. */
+static int read_type(struct sio_source *s, struct sio_spot at, struct sio_spot type, char *out)
+{
+	const char *text = type.value ? sio_source_text(type.value) : NULL;
+
+	if (text && strcmp(text, "nvme") == 0) {
+		memcpy(out, text, strlen(text) + 1);
+		return 0;
+	}
+	sio_source_enter(s, "type", 0);
+	if (!type.value) {
+		at.value = NULL;
+		return sio_source_fail(s, at, "missing; nvme is right");
+	}
+	return sio_source_fail(s, type, "not a type of device; nvme is right");
+}
+
+static int read_serial(struct sio_source *s, struct sio_spot at, char *out)
+{
+	const char *text = sio_source_text(at.value);
+	size_t len = text ? strlen(text) : 0, i = 0;
+
+	while (i < len && text[i] > ' ' && text[i] <= '~')
+		i++;
+	if (len == 0 || len > 20 || i < len) {
+		sio_source_enter(s, "serial", 0);
+		return sio_source_fail(
+			s, at,
+			"not a serial number; 1 to 20 printable characters without space is right");
+	}
+	memcpy(out, text, len + 1);
+	return 0;
+}
+
+static int check_device_name(struct sio_draft *d, struct sio_spot at, const char *name)
+{
+	for (unsigned i = 0; i < d->t->n_hosts; i++) {
+		for (unsigned j = 0; j < d->t->host[i].n_devices; j++) {
+			if (strcmp(d->t->host[i].device[j].name, name) == 0)
+				return sio_source_fail(
+					d->source, at,
+					"host '%s' has a device of this name in line %u; a name that is "
+					"given once in the cluster is right",
+					d->t->host[i].name, d->host[i].device[j].at.line);
+		}
+	}
+	return 0;
+}
+
+static int read_device(struct sio_draft *d, unsigned host, struct sio_spot at, const char *name)
+{
+	struct sio_topo_host *h = &d->t->host[host];
+	struct sio_topo_device *dev = &h->device[h->n_devices];
+	struct sio_draft_device *draft = &d->host[host].device[h->n_devices];
+	struct sio_spot spot[DEVICE_FIELDS];
+	int rc = check_device_name(d, at, name);
+
+	if (rc < 0)
+		return rc;
+	*dev = (struct sio_topo_device){.size = SIO_GIB,
+					.block_size = 512,
+					.queue_pairs = 31,
+					.queue_entries = 1024,
+					.dma_bits = 64};
+	memcpy(dev->name, name, strlen(name) + 1);
+	rc = sio_value_map(d->source, at, device_field, DEVICE_FIELDS, dev, spot);
+	if (rc == 0)
+		rc = read_type(d->source, at, spot[DEVICE_TYPE], dev->type);
+	if (rc == 0 && spot[DEVICE_SERIAL].value)
+		rc = read_serial(d->source, spot[DEVICE_SERIAL], dev->serial);
+	if (rc < 0)
+		return rc;
+	if (dev->block_size != 512 && dev->block_size != 4096) {
+		sio_source_enter(d->source, "block", 0);
+		return sio_source_fail(d->source, spot[DEVICE_BLOCK],
+				       "not a block size; 512 or 4096 is right");
+	}
+	*draft = (struct sio_draft_device){.at = at,
+					   .slot_at = spot[DEVICE_SLOT],
+					   .base_at = spot[DEVICE_BASE],
+					   .serial_at = spot[DEVICE_SERIAL]};
+	h->n_devices++;
+	return 0;
+}
+
+/* Slots that are given must differ; the other devices take the lowest that are left, in order. */
+static int set_slots(struct sio_draft *d, unsigned host)
+{
+	struct sio_topo_host *h = &d->t->host[host];
+	int by_slot[SIO_DRAFT_DEVICES + 1];
+	char path[SIO_DRAFT_PATH];
+
+	for (unsigned i = 0; i <= SIO_DRAFT_DEVICES; i++)
+		by_slot[i] = -1;
+	for (unsigned i = 0; i < h->n_devices; i++) {
+		uint32_t slot = h->device[i].slot;
+
+		if (slot && by_slot[slot] >= 0)
+			return sio_source_fail_at(
+				d->source, d->host[host].device[i].slot_at,
+				sio_draft_device_path(h, i, "slot", path),
+				"device '%s' is in this slot; one that is free is right",
+				h->device[by_slot[slot]].name);
+		if (slot)
+			by_slot[slot] = (int)i;
+	}
+	for (unsigned i = 0, slot = 1; i < h->n_devices; i++) {
+		if (h->device[i].slot == 0) {
+			while (by_slot[slot] >= 0)
+				slot++;
+			by_slot[slot] = (int)i;
+			h->device[i].slot = slot;
+		}
+		h->device[i].bdf = (FIRST_BUS + h->device[i].slot) << 8;
+	}
+	return 0;
+}
+
+int sio_draft_read_devices(struct sio_draft *d, unsigned host, struct sio_spot at)
+{
+	struct sio_source *s = d->source;
+	struct sio_topo_host *h = &d->t->host[host];
+	size_t mark = sio_source_enter(s, "devices", 0);
+
+	if (sio_value_is_nothing(at.value)) {
+		sio_source_leave(s, mark);
+		return 0;
+	}
+	if (at.value->type != YAML_MAPPING_NODE)
+		return sio_source_fail(s, at,
+				       "not a mapping; one such as nvme0: { type: nvme } is right");
+	h->device = calloc(SIO_DRAFT_DEVICES, sizeof(*h->device));
+	if (!h->device)
+		return sio_source_no_memory(s);
+	for (yaml_node_pair_t *p = at.value->data.mapping.pairs.start;
+	     p < at.value->data.mapping.pairs.top; p++) {
+		yaml_node_t *key = sio_source_node(s, p->key);
+		struct sio_spot item = sio_source_spot(key, sio_source_node(s, p->value));
+		char name[SIO_NAME_LEN];
+		int rc = sio_value_key(s, key, name);
+		size_t entry;
+
+		if (rc < 0)
+			return rc;
+		entry = sio_source_enter(s, name, 0);
+		if (h->n_devices == SIO_DRAFT_DEVICES)
+			return sio_source_fail(s, item, "a device too many; at most %d is right",
+					       SIO_DRAFT_DEVICES);
+		rc = read_device(d, host, item, name);
+		if (rc < 0)
+			return rc;
+		sio_source_leave(s, entry);
+	}
+	sio_source_leave(s, mark);
+	return set_slots(d, host);
+}

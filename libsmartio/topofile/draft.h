@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A topology in the making: what is known of it, and where in the file each part stands. */
+#ifndef TOPOFILE_DRAFT_H
+#define TOPOFILE_DRAFT_H
+
+#include "core/topology.h"
+#include "topofile/source.h"
+
+#define SIO_KIB 1024ull
+#define SIO_MIB (1024 * SIO_KIB)
+#define SIO_GIB (1024 * SIO_MIB)
+#define SIO_TIB (1024 * SIO_GIB)
+#define SIO_DRAFT_LARGEST (16 * SIO_TIB)   /* RAM of a host, a window, a device */
+#define SIO_DRAFT_HIGHEST (4096 * SIO_TIB) /* end of a host's addresses: 52 bits */
+
+#define SIO_DRAFT_SWITCHES 64
+#define SIO_DRAFT_DEVICES 31 /* per host; as many as a PCI bus takes beside its bridge */
+
+struct sio_draft_adapter {
+	char to[SIO_NAME_LEN]; /* switch or host; "": the only switch */
+	int to_index;	       /* adapter of that host; -1: any */
+	struct sio_spot at, to_at, base_at;
+};
+
+struct sio_draft_device {
+	struct sio_spot at, slot_at, base_at, serial_at;
+};
+
+struct sio_draft_host {
+	struct sio_spot at, node_at, base_at;
+	struct sio_draft_adapter adapter[SIO_MAX_ADAPTERS];
+	struct sio_draft_device device[SIO_DRAFT_DEVICES];
+};
+
+struct sio_draft {
+	struct sio_source *source;
+	struct sio_topology *t;	     /* hosts in the file's order */
+	struct sio_draft_host *host; /* as in t->host */
+	unsigned max_hosts;	     /* t->host and host have memory for them */
+	bool no_switches;	     /* the file does not say which there are */
+};
+
+/* adapter.c, device.c: of host @host; without the key "adapters" there is one, with defaults. */
+int sio_draft_read_adapters(struct sio_draft *d, unsigned host, struct sio_spot at);
+void sio_draft_default_adapter(struct sio_draft *d, unsigned host);
+int sio_draft_read_devices(struct sio_draft *d, unsigned host, struct sio_spot at);
+/* host.c: one host, appended to the topology, with its adapters and devices. */
+int sio_draft_add_host(struct sio_draft *d, yaml_node_t *key, yaml_node_t *value);
+/* join.c: resolve what each adapter is joined to. */
+int sio_draft_join(struct sio_draft *d);
+/* layout.c: give each host's RAM, windows and BARs their addresses; refuse overlaps. */
+int sio_draft_lay_out(struct sio_draft *d);
+
+/* "hosts.H.adapters[I].KEY", "hosts.H.devices.D.KEY": for errors. */
+#define SIO_DRAFT_PATH 160
+const char *sio_draft_adapter_path(const struct sio_topo_host *h, unsigned index, const char *key,
+				   char *out);
+const char *sio_draft_device_path(const struct sio_topo_host *h, unsigned index, const char *key,
+				  char *out);
+
+#endif

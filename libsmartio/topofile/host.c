@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One host, as it stands in the file. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "topofile/draft.h"
+#include "topofile/value.h"
+
+enum { HOST_NODE, HOST_RAM, HOST_BASE, HOST_IOMMU, HOST_ADAPTERS, HOST_DEVICES, HOST_FIELDS };
+static const struct sio_field host_field[HOST_FIELDS] = {
+	[HOST_NODE] = {.name = "node",
+		       .kind = SIO_VALUE_NUMBER,
+		       .offset = offsetof(struct sio_topo_host, node),
+		       .min = 4,
+		       .max = 252,
+		       .step = 4},
+	[HOST_RAM] = {.name = "ram",
+		      .kind = SIO_VALUE_SIZE,
+		      .offset = offsetof(struct sio_topo_host, ram_size),
+		      .min = SIO_MIB,
+		      .max = SIO_DRAFT_LARGEST,
+		      .step = SIO_PAGE_SIZE},
+	[HOST_BASE] = {.name = "ram_base",
+		       .kind = SIO_VALUE_SIZE,
+		       .offset = offsetof(struct sio_topo_host, ram_base),
+		       .min = SIO_MIB,
+		       .max = SIO_DRAFT_HIGHEST,
+		       .step = SIO_PAGE_SIZE},
+	[HOST_IOMMU] = {.name = "iommu",
+			.kind = SIO_VALUE_FLAG,
+			.offset = offsetof(struct sio_topo_host, iommu)},
+	[HOST_ADAPTERS] = {.name = "adapters", .kind = SIO_VALUE_NODE},
+	[HOST_DEVICES] = {.name = "devices", .kind = SIO_VALUE_NODE},
+};
+
+/* No two hosts of a name, no host named as a switch: "to" could mean either. */
+static int check_host_name(struct sio_draft *d, struct sio_spot at, const char *name)
+{
+	const struct sio_topology *t = d->t;
+
+	at.value = NULL;
+	for (unsigned i = 0; i < t->n_hosts; i++) {
+		if (strcmp(t->host[i].name, name) == 0)
+			return sio_source_fail(d->source, at,
+					       "given twice, first in line %u; once is right",
+					       d->host[i].at.line);
+	}
+	for (unsigned i = 0; i < t->n_switches; i++) {
+		if (strcmp(t->sw[i].name, name) == 0)
+			return sio_source_fail(
+				d->source, at,
+				"a switch has this name; one that no switch has is right");
+	}
+	return 0;
+}
+
+static int check_node(struct sio_draft *d, unsigned host)
+{
+	const struct sio_topo_host *h = &d->t->host[host];
+	struct sio_spot at = d->host[host].node_at;
+	bool given = at.value;
+	char path[SIO_DRAFT_PATH];
+
+	for (unsigned i = 0; i < host; i++) {
+		if (d->t->host[i].node != h->node)
+			continue;
+		if (!given)
+			at = (struct sio_spot){.line = d->host[host].at.line};
+		snprintf(path, sizeof(path), "hosts.%s.node", h->name);
+		return sio_source_fail_at(
+			d->source, at, path,
+			"%u%s is host '%s' (line %u); an id that no host has, from "
+			"4 to 252 in steps of 4, is right",
+			h->node, given ? "" : ", by its place in the file,", d->t->host[i].name,
+			d->host[i].at.line);
+	}
+	return 0;
+}
+
+static int read_parts(struct sio_draft *d, unsigned host, const struct sio_spot spot[HOST_FIELDS])
+{
+	int rc = 0;
+
+	if (spot[HOST_ADAPTERS].value)
+		rc = sio_draft_read_adapters(d, host, spot[HOST_ADAPTERS]);
+	else
+		sio_draft_default_adapter(d, host);
+	if (rc == 0 && spot[HOST_DEVICES].value)
+		rc = sio_draft_read_devices(d, host, spot[HOST_DEVICES]);
+	return rc;
+}
+
+int sio_draft_add_host(struct sio_draft *d, yaml_node_t *key, yaml_node_t *value)
+{
+	unsigned host = d->t->n_hosts;
+	struct sio_topo_host *h = &d->t->host[host];
+	struct sio_spot at = sio_source_spot(key, value), spot[HOST_FIELDS];
+	char name[SIO_NAME_LEN];
+	int rc = sio_value_key(d->source, key, name);
+	size_t mark;
+
+	if (rc < 0)
+		return rc;
+	mark = sio_source_enter(d->source, name, 0);
+	if (host == d->max_hosts)
+		return sio_source_fail(d->source, at, "a host too many; at most %d is right",
+				       SIO_MAX_HOSTS);
+	rc = check_host_name(d, at, name);
+	if (rc < 0)
+		return rc;
+	*h = (struct sio_topo_host){.node = (host + 1) * 4, .ram_size = 256 * SIO_MIB};
+	memcpy(h->name, name, strlen(name) + 1);
+	rc = sio_value_map(d->source, at, host_field, HOST_FIELDS, h, spot);
+	if (rc < 0)
+		return rc;
+	d->host[host].at = at;
+	d->host[host].node_at = spot[HOST_NODE];
+	d->host[host].base_at = spot[HOST_BASE];
+	d->t->n_hosts++; /* from now on it is freed with the topology */
+	rc = check_node(d, host);
+	if (rc == 0)
+		rc = read_parts(d, host, spot);
+	if (rc == 0)
+		sio_source_leave(d->source, mark);
+	return rc;
+}

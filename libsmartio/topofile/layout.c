@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where RAM, windows and BARs lie in each host's physical map. What the file does not say is laid
+ * where no host has anything, so that an address of one host is nothing on any other.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "topofile/draft.h"
+#include "topofile/value.h"
+
+#define FIRST_ADDRESS (4 * SIO_GIB)
+
+/* A part of a host's map. */
+struct part {
+	uint64_t *base, size;
+	uint64_t align;	    /* where we put it: a power of 2 */
+	uint64_t unit;	    /* where the file may put it */
+	struct sio_spot at; /* of the base; zero: it is ours to choose */
+	unsigned host;
+	char path[SIO_DRAFT_PATH];
+};
+
+#define PARTS (1 + SIO_MAX_ADAPTERS + SIO_DRAFT_DEVICES)
+
+/* A power of 2 that is no less. */
+static uint64_t round_up(uint64_t size)
+{
+	uint64_t power = SIO_PAGE_SIZE;
+
+	while (power < size)
+		power <<= 1;
+	return power;
+}
+
+/* What host @host's map consists of. Return: how many parts. */
+static unsigned list_parts(struct sio_draft *d, unsigned host, struct part part[PARTS])
+{
+	struct sio_topo_host *h = &d->t->host[host];
+	struct sio_draft_host *draft = &d->host[host];
+	unsigned n = 0;
+
+	part[n] = (struct part){.base = &h->ram_base,
+				.size = h->ram_size,
+				.align = SIO_GIB,
+				.unit = SIO_PAGE_SIZE,
+				.at = draft->base_at};
+	snprintf(part[n++].path, SIO_DRAFT_PATH, "hosts.%s.ram_base", h->name);
+	for (unsigned i = 0; i < h->n_adapters; i++, n++) {
+		part[n] =
+			(struct part){.base = &h->adapter[i].window_base,
+				      .size = h->adapter[i].window_size,
+				      .align = round_up(h->adapter[i].window_size),
+				      .unit = h->adapter[i].window_size / h->adapter[i].lut_entries,
+				      .at = draft->adapter[i].base_at};
+		sio_draft_adapter_path(h, i, "window_base", part[n].path);
+	}
+	for (unsigned i = 0; i < h->n_devices; i++, n++) {
+		part[n] = (struct part){.base = &h->device[i].bar_base,
+					.size = SIO_TOPO_BAR_SPACE,
+					.align = SIO_TOPO_BAR_SPACE,
+					.unit = SIO_TOPO_BAR_SPACE,
+					.at = draft->device[i].base_at};
+		sio_draft_device_path(h, i, "bar_base", part[n].path);
+	}
+	return n;
+}
+
+static bool overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
+{
+	return a < b ? b - a < a_size : a - b < b_size;
+}
+
+/* A base that the file gives: inside the address space, aligned, and free on its host. */
+static int check_given(struct sio_draft *d, const struct part *part, unsigned index)
+{
+	const struct part *p = &part[index];
+	char shown[SIO_DRAFT_PATH], unit[SIO_SIZE_TEXT];
+
+	if (*p->base > SIO_DRAFT_HIGHEST - p->size)
+		return sio_source_fail_at(d->source, p->at, p->path,
+					  "ends above 4096T; a lower address is right");
+	if (*p->base % p->unit)
+		return sio_source_fail_at(d->source, p->at, p->path,
+					  "not a multiple of %s; one is right",
+					  sio_value_size_text(p->unit, unit));
+	for (unsigned i = 0; i < index; i++) {
+		const struct part *other = &part[i];
+
+		if (!other->at.value || !overlap(*p->base, p->size, *other->base, other->size))
+			continue;
+		snprintf(shown, sizeof(shown), "%s", strchr(strchr(other->path, '.') + 1, '.') + 1);
+		return sio_source_fail_at(
+			d->source, p->at, p->path,
+			"overlaps %s (line %u); addresses that nothing else of the "
+			"host has are right",
+			shown, other->at.line);
+	}
+	return 0;
+}
+
+/* All parts of all hosts. A base of 0 is not placed yet. */
+struct layout {
+	struct sio_draft *d;
+	struct part *part;
+	unsigned n;
+	uint64_t next; /* below it everything is placed */
+};
+
+/* End of a placed part that @size bytes at @base would touch; 0: they are free on every host. */
+static uint64_t taken_until(const struct layout *l, uint64_t base, uint64_t size)
+{
+	for (unsigned i = 0; i < l->n; i++) {
+		const struct part *p = &l->part[i];
+
+		if (*p->base && overlap(base, size, *p->base, p->size))
+			return *p->base + p->size;
+	}
+	return 0;
+}
+
+static int place(struct layout *l, struct part *p)
+{
+	uint64_t base = l->next, end;
+
+	do {
+		base = (base + p->align - 1) & ~(p->align - 1);
+		if (base > SIO_DRAFT_HIGHEST - p->size)
+			return sio_source_fail_at(
+				l->d->source,
+				(struct sio_spot){.line = l->d->host[p->host].at.line}, p->path,
+				"no room left below 4096T; less RAM or smaller windows "
+				"are right");
+		end = taken_until(l, base, p->size);
+		if (end)
+			base = end;
+	} while (end);
+	*p->base = base;
+	l->next = base + p->size;
+	return 0;
+}
+
+/* What the file says, checked host by host. */
+static int take_given(struct layout *l)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < l->d->t->n_hosts; i++) {
+		unsigned n = list_parts(l->d, i, &l->part[l->n]);
+
+		for (unsigned j = 0; rc == 0 && j < n; j++) {
+			l->part[l->n + j].host = i;
+			if (l->part[l->n + j].at.value)
+				rc = check_given(l->d, &l->part[l->n], j);
+		}
+		l->n += n;
+	}
+	return rc;
+}
+
+static int place_rest(struct layout *l)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < l->n; i++) {
+		if (!l->part[i].at.value)
+			rc = place(l, &l->part[i]);
+	}
+	return rc;
+}
+
+int sio_draft_lay_out(struct sio_draft *d)
+{
+	struct layout l = {.d = d, .next = FIRST_ADDRESS};
+	int rc;
+
+	l.part = calloc((size_t)d->t->n_hosts * PARTS, sizeof(*l.part));
+	if (!l.part)
+		return sio_source_no_memory(d->source);
+	rc = take_given(&l);
+	if (rc == 0)
+		rc = place_rest(&l);
+	free(l.part);
+	return rc;
+}

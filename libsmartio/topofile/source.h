@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The file being read: where in it we are, and errors that say so. */
+#ifndef TOPOFILE_SOURCE_H
+#define TOPOFILE_SOURCE_H
+
+#include <stddef.h>
+#include <yaml.h>
+
+#include "core/err.h"
+
+/* A value in the file, for errors that are found later. Zero: it is not in the file. */
+struct sio_spot {
+	unsigned line; /* from 1 */
+	yaml_node_t *value;
+};
+
+struct sio_source {
+	const char *name; /* of the file */
+	yaml_document_t *doc;
+	struct sio_err *reterr;
+	char path[192]; /* of the key at hand: "hosts.lender.ram" */
+	size_t path_len;
+};
+
+/* Where @value stands; behind an alias it is the @key's line that helps. @key: NULL in a list. */
+struct sio_spot sio_source_spot(const yaml_node_t *key, yaml_node_t *value);
+
+/* Enter a key or, with name NULL, list item @index. Return: what sio_source_leave() wants. */
+size_t sio_source_enter(struct sio_source *s, const char *name, unsigned index);
+void sio_source_leave(struct sio_source *s, size_t mark);
+
+/*
+ * "FILE:LINE: key 'PATH': value 'VALUE': TEXT" with -EINVAL. TEXT says what is wrong; what would be
+ * right. Without a value (or with an empty @path) that part is left out.
+ */
+int sio_source_fail(struct sio_source *s, struct sio_spot spot, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* The same for key @path. */
+int sio_source_fail_at(struct sio_source *s, struct sio_spot spot, const char *path,
+		       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* "FILE: no memory" with -ENOMEM. */
+int sio_source_no_memory(struct sio_source *s);
+/* The file's name as errors show it: its end, if it is long. */
+const char *sio_source_name(const char *name);
+
+/* The node of the document with number @item. */
+yaml_node_t *sio_source_node(struct sio_source *s, int item);
+/* Text of a scalar; NULL: it is none, or holds a NUL byte. */
+const char *sio_source_text(const yaml_node_t *node);
+
+#endif

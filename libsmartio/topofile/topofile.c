@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "topofile/draft.h"
+#include "topofile/topofile.h"
+#include "topofile/value.h"
+
+#define LARGEST_FILE (1u << 20)
+
+enum { KEY_CLUSTER, KEY_HOSTS, KEY_SWITCHES, KEY_PAYLOAD, KEY_REQUEST, KEY_BOUNDARY, KEYS };
+static const struct sio_field root_field[KEYS] = {
+	[KEY_CLUSTER] = {.name = "cluster",
+			 .kind = SIO_VALUE_NAME,
+			 .offset = offsetof(struct sio_topology, name)},
+	[KEY_HOSTS] = {.name = "hosts", .kind = SIO_VALUE_NODE},
+	[KEY_SWITCHES] = {.name = "switches", .kind = SIO_VALUE_NODE},
+	[KEY_PAYLOAD] = {.name = "payload",
+			 .kind = SIO_VALUE_NUMBER,
+			 .offset = offsetof(struct sio_topology, max_payload),
+			 .min = 128,
+			 .max = 4096,
+			 .step = SIO_VALUE_POWER},
+	[KEY_REQUEST] = {.name = "read_request",
+			 .kind = SIO_VALUE_NUMBER,
+			 .offset = offsetof(struct sio_topology, max_read_request),
+			 .min = 128,
+			 .max = 4096,
+			 .step = SIO_VALUE_POWER},
+	[KEY_BOUNDARY] = {.name = "completion_boundary",
+			  .kind = SIO_VALUE_NUMBER,
+			  .offset = offsetof(struct sio_topology, read_completion_boundary),
+			  .min = 64,
+			  .max = 128,
+			  .step = SIO_VALUE_POWER},
+};
+
+static int read_switches(struct sio_draft *d, struct sio_spot at)
+{
+	struct sio_source *s = d->source;
+	size_t mark = sio_source_enter(s, "switches", 0);
+	yaml_node_item_t *start, *top;
+
+	if (at.value->type != YAML_SEQUENCE_NODE)
+		return sio_source_fail(s, at, "not a list; one such as [sw0] is right");
+	start = at.value->data.sequence.items.start;
+	top = at.value->data.sequence.items.top;
+	if (top - start > SIO_DRAFT_SWITCHES)
+		return sio_source_fail(s, at, "%td switches; at most %d is right", top - start,
+				       SIO_DRAFT_SWITCHES);
+	d->t->sw = calloc((size_t)(top - start) + 1, sizeof(*d->t->sw));
+	if (!d->t->sw)
+		return sio_source_no_memory(s);
+	for (yaml_node_item_t *i = start; i < top; i++) {
+		struct sio_spot item = sio_source_spot(NULL, sio_source_node(s, *i));
+		size_t list = sio_source_enter(s, NULL, d->t->n_switches);
+		char *name = d->t->sw[d->t->n_switches].name;
+		int rc = sio_value_name(s, item, name);
+
+		if (rc < 0)
+			return rc;
+		for (unsigned j = 0; j < d->t->n_switches; j++) {
+			if (strcmp(d->t->sw[j].name, name) == 0)
+				return sio_source_fail(s, item, "given twice; once is right");
+		}
+		d->t->n_switches++;
+		sio_source_leave(s, list);
+	}
+	sio_source_leave(s, mark);
+	return 0;
+}
+
+static int read_hosts(struct sio_draft *d, struct sio_spot at)
+{
+	struct sio_source *s = d->source;
+	size_t mark = sio_source_enter(s, "hosts", 0);
+	yaml_node_pair_t *start, *top;
+
+	if (at.value->type != YAML_MAPPING_NODE)
+		return sio_source_fail(
+			s, at, "not a mapping; one with a host's name as each key is right");
+	start = at.value->data.mapping.pairs.start;
+	top = at.value->data.mapping.pairs.top;
+	if (start == top)
+		return sio_source_fail(s, at, "no hosts; at least one is right");
+	d->max_hosts = top - start > SIO_MAX_HOSTS ? SIO_MAX_HOSTS : (unsigned)(top - start);
+	d->t->host = calloc(d->max_hosts, sizeof(*d->t->host));
+	d->host = calloc(d->max_hosts, sizeof(*d->host));
+	if (!d->t->host || !d->host)
+		return sio_source_no_memory(s);
+	for (yaml_node_pair_t *p = start; p < top; p++) {
+		int rc = sio_draft_add_host(d, sio_source_node(s, p->key),
+					    sio_source_node(s, p->value));
+
+		if (rc < 0)
+			return rc;
+	}
+	sio_source_leave(s, mark);
+	return 0;
+}
+
+/* Hosts ascending by node; the draft's halves move along. Few of them, mostly in order. */
+static void sort_hosts(struct sio_draft *d)
+{
+	for (unsigned i = 1; i < d->t->n_hosts; i++) {
+		struct sio_topo_host host = d->t->host[i];
+		struct sio_draft_host draft = d->host[i];
+		unsigned at = i;
+
+		for (; at > 0 && d->t->host[at - 1].node > host.node; at--) {
+			d->t->host[at] = d->t->host[at - 1];
+			d->host[at] = d->host[at - 1];
+		}
+		d->t->host[at] = host;
+		d->host[at] = draft;
+	}
+}
+
+static int check_serial(struct sio_draft *d, unsigned host, unsigned index)
+{
+	const struct sio_topo_host *h = &d->t->host[host];
+	const char *serial = h->device[index].serial;
+	struct sio_spot at = d->host[host].device[index].serial_at;
+	char path[SIO_DRAFT_PATH];
+
+	if (!at.value)
+		at.line = d->host[host].device[index].at.line;
+	for (unsigned i = 0; i <= host; i++) {
+		unsigned n = i < host ? d->t->host[i].n_devices : index;
+
+		for (unsigned j = 0; j < n; j++) {
+			if (strcmp(d->t->host[i].device[j].serial, serial) != 0)
+				continue;
+			return sio_source_fail_at(
+				d->source, at, sio_draft_device_path(h, index, "serial", path),
+				"'%s' is the serial number of '%s', too (line %u); one of its own is "
+				"right",
+				serial, d->t->host[i].device[j].name, d->host[i].device[j].at.line);
+		}
+	}
+	return 0;
+}
+
+/* What follows from the node: device ids, and serial numbers where the file has none. */
+static int number_devices(struct sio_draft *d)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < d->t->n_hosts; i++) {
+		struct sio_topo_host *h = &d->t->host[i];
+
+		for (unsigned j = 0; rc == 0 && j < h->n_devices; j++) {
+			struct sio_topo_device *dev = &h->device[j];
+
+			dev->fdid = sio_topology_fdid(h->node, j);
+			if (!dev->serial[0])
+				snprintf(dev->serial, sizeof(dev->serial), "SIO%08" PRIX32,
+					 dev->fdid);
+			rc = check_serial(d, i, j);
+		}
+	}
+	return rc;
+}
+
+static int build(struct sio_draft *d, yaml_node_t *root)
+{
+	struct sio_source *s = d->source;
+	struct sio_spot at = sio_source_spot(NULL, root), spot[KEYS];
+	int rc;
+
+	if (root->type != YAML_MAPPING_NODE)
+		return sio_source_fail(s, at,
+				       "the file is not a mapping; one with 'cluster' and "
+				       "'hosts' is right");
+	rc = sio_value_map(s, at, root_field, KEYS, d->t, spot);
+	if (rc < 0)
+		return rc;
+	at.value = NULL;
+	if (!spot[KEY_CLUSTER].value)
+		return sio_source_fail_at(s, at, "cluster",
+					  "missing; a name such as demo is right");
+	if (!spot[KEY_HOSTS].value)
+		return sio_source_fail_at(s, at, "hosts",
+					  "missing; a mapping with a host's name as "
+					  "each key is right");
+	d->no_switches = !spot[KEY_SWITCHES].value;
+	if (!d->no_switches)
+		rc = read_switches(d, spot[KEY_SWITCHES]);
+	if (rc == 0)
+		rc = read_hosts(d, spot[KEY_HOSTS]);
+	if (rc == 0)
+		rc = sio_draft_join(d);
+	if (rc < 0)
+		return rc;
+	sort_hosts(d);
+	rc = sio_draft_lay_out(d);
+	return rc < 0 ? rc : number_devices(d);
+}
+
+static int build_topology(struct sio_source *s, yaml_node_t *root, struct sio_topology **ret)
+{
+	struct sio_draft d = {.source = s};
+	int rc;
+
+	d.t = calloc(1, sizeof(*d.t));
+	if (!d.t)
+		return sio_source_no_memory(s);
+	d.t->max_payload = 256;
+	d.t->max_read_request = 512;
+	d.t->read_completion_boundary = 64;
+	rc = build(&d, root);
+	free(d.host);
+	if (rc < 0)
+		sio_topology_free(d.t);
+	else
+		*ret = d.t;
+	return rc;
+}
+
+/* What libyaml says, with the line, and with the usual reasons. */
+static int fail_yaml(struct sio_source *s, const yaml_parser_t *p, const char *text, size_t len)
+{
+	struct sio_spot at = {.line = (unsigned)p->problem_mark.line + 1};
+	const char *problem = p->problem ? p->problem : "unknown error";
+	const char *line = text, *end = text + len;
+
+	if (p->error == YAML_MEMORY_ERROR)
+		return sio_source_no_memory(s);
+	if (p->error == YAML_READER_ERROR) { /* it knows only the byte */
+		at.line = 1;
+		for (size_t i = 0; i < p->problem_offset && i < len; i++)
+			at.line += text[i] == '\n';
+		return sio_source_fail_at(s, at, "", "not text: %s; UTF-8 is right", problem);
+	}
+	for (unsigned n = 1; n < at.line && line < end; n++) {
+		const char *next = memchr(line, '\n', (size_t)(end - line));
+
+		line = next ? next + 1 : end;
+	}
+	while (line < end && *line == ' ')
+		line++;
+	if (line < end && *line == '\t')
+		return sio_source_fail_at(s, at, "",
+					  "the line is indented with a tab; spaces are right");
+	return sio_source_fail_at(s, at, "",
+				  "not YAML: %s%s%s; docs/topology.md shows what is right", problem,
+				  p->context ? " " : "", p->context ? p->context : "");
+}
+
+/* A second document would be silently ignored. */
+static int check_end(struct sio_source *s, yaml_parser_t *parser, const char *text, size_t len)
+{
+	yaml_document_t second;
+	struct sio_spot at;
+	bool more;
+
+	if (!yaml_parser_load(parser, &second))
+		return fail_yaml(s, parser, text, len);
+	at = (struct sio_spot){.line = (unsigned)second.start_mark.line + 1};
+	more = yaml_document_get_root_node(&second);
+	yaml_document_delete(&second);
+	if (!more)
+		return 0;
+	return sio_source_fail_at(s, at, "", "a second document begins; one per file is right");
+}
+
+static int parse(struct sio_source *s, yaml_parser_t *parser, const char *text, size_t len,
+		 struct sio_topology **ret)
+{
+	struct sio_topology *t = NULL;
+	yaml_document_t doc;
+	yaml_node_t *root;
+	int rc;
+
+	yaml_parser_set_input_string(parser, (const unsigned char *)text, len);
+	if (!yaml_parser_load(parser, &doc))
+		return fail_yaml(s, parser, text, len);
+	s->doc = &doc;
+	root = yaml_document_get_root_node(&doc);
+	if (root)
+		rc = build_topology(s, root, &t);
+	else
+		rc = sio_source_fail_at(
+			s, (struct sio_spot){.line = 1}, "",
+			"the file is empty; a mapping with 'cluster' and 'hosts' is "
+			"right");
+	yaml_document_delete(&doc);
+	if (rc == 0 && root)
+		rc = check_end(s, parser, text, len);
+	if (rc < 0)
+		sio_topology_free(t);
+	else
+		*ret = t;
+	return rc;
+}
+
+int sio_topofile_parse(const char *name, const char *text, size_t len, struct sio_topology **ret,
+		       struct sio_err *reterr)
+{
+	struct sio_source s = {.name = name, .reterr = reterr};
+	yaml_parser_t parser;
+	int rc;
+
+	if (len > LARGEST_FILE)
+		return sio_fail(reterr, -EINVAL, "%s: larger than 1 MiB; less is right",
+				sio_source_name(name));
+	if (!yaml_parser_initialize(&parser))
+		return sio_source_no_memory(&s);
+	rc = parse(&s, &parser, text, len, ret);
+	yaml_parser_delete(&parser);
+	return rc;
+}
+
+int sio_topofile_read(const char *path, struct sio_topology **ret, struct sio_err *reterr)
+{
+	char *text = malloc(LARGEST_FILE + 1);
+	FILE *file = fopen(path, "re");
+	size_t len = 0;
+	int rc;
+
+	if (!file || !text) {
+		rc = file ? -ENOMEM : -errno;
+		goto out;
+	}
+	len = fread(text, 1, LARGEST_FILE + 1, file);
+	rc = ferror(file) ? -errno : 0;
+out:
+	if (file)
+		fclose(file);
+	if (rc < 0)
+		sio_fail(reterr, rc, "%s: cannot be read: %s", sio_source_name(path),
+			 strerror(-rc));
+	else
+		rc = sio_topofile_parse(path, text, len, ret, reterr);
+	free(text);
+	return rc;
+}
