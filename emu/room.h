@@ -63,6 +63,10 @@ void emu_room_request(struct emu_room *r, unsigned host, const void *req, size_t
 void emu_room_owner_hup(struct emu_room *r, unsigned host, uint64_t owner);
 /* Run the devices. Return: work done; 0: all idle. */
 unsigned emu_room_step(struct emu_room *r, unsigned budget);
+/* A device has work that needs no doorbell: step again without a pause. */
+bool emu_room_busy(const struct emu_room *r);
+/* Someone holds a page that a device must look at; else nothing happens without a request. */
+bool emu_room_watched(const struct emu_room *r);
 /* Cut or mend the link of an adapter (fault injection). */
 int emu_room_link(struct emu_room *r, unsigned host, unsigned adapter, bool up);
 

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The naive list: one line for each thing that was allocated, granted, mapped or let through, and
+ * a way through them that anyone can follow by eye. It shares nothing with the tables that
+ * translate.c uses; where the two differ, one of them is wrong, and the room stops.
+ */
+#include <stdio.h>
+
+#include "emu/internal.h"
+
+enum line_kind { LINE_MEM, LINE_GRANT, LINE_MAP, LINE_REQUESTER, LINE_DMAMAP, LINE_KINDS };
+
+struct line {
+	const struct emu_host *host;
+	uint64_t key;
+	uint64_t from, length; /* the addresses that it is about */
+	uint64_t to;	       /* where they lead */
+	uint8_t *data;	       /* mem */
+	const void *device;    /* dmamap */
+	uint32_t access, adapter, bdf;
+	unsigned peer, peer_adapter;
+	uint64_t generation;
+};
+
+struct list {
+	struct line *line;
+	size_t n, cap;
+};
+
+struct emu_check {
+	struct list list[LINE_KINDS];
+	void (*fail)(void *arg, const char *text);
+	void *arg;
+};
+
+struct emu_check *emu_check_new(void)
+{
+	return calloc(1, sizeof(struct emu_check));
+}
+
+void emu_check_free(struct emu_check *c)
+{
+	for (unsigned i = 0; c && i < LINE_KINDS; i++)
+		free(c->list[i].line);
+	free(c);
+}
+
+void emu_check_hook(struct emu_check *c, void (*fail)(void *arg, const char *text), void *arg)
+{
+	c->fail = fail;
+	c->arg = arg;
+}
+
+static int append(struct emu_host *h, enum line_kind kind, const struct line *line)
+{
+	struct list *l = &h->room->check->list[kind];
+
+	if (l->n == l->cap) {
+		size_t cap = l->cap ? l->cap * 2 : 64;
+		struct line *more = realloc(l->line, cap * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		l->line = more;
+		l->cap = cap;
+	}
+	l->line[l->n] = *line;
+	l->line[l->n++].host = h;
+	return 0;
+}
+
+int emu_check_mem(struct emu_host *h, uint64_t key, uint64_t physical, uint64_t len, uint8_t *data)
+{
+	return append(h, LINE_MEM,
+		      &(struct line){.key = key, .from = physical, .length = len, .data = data});
+}
+
+int emu_check_grant(struct emu_grant *g, uint64_t physical)
+{
+	if (g->source->kind == SIO_KIND_IRQ)
+		return 0;
+	return append(g->o.host, LINE_GRANT,
+		      &(struct line){.key = g->o.id,
+				     .from = g->bus_addr,
+				     .length = g->length,
+				     .to = physical,
+				     .access = g->access,
+				     .adapter = g->adapter});
+}
+
+/* A window opens in whole entries: what lies beside the range in its first and last one, too. */
+int emu_check_map(struct emu_map *m)
+{
+	const struct sio_topo_adapter *t = &m->o.host->topo->adapter[m->adapter];
+	uint64_t entry = t->window_size / t->lut_entries;
+	uint64_t before = m->bus_addr % entry;
+	uint64_t length = (before + m->length + entry - 1) / entry * entry;
+
+	return append(m->o.host, LINE_MAP,
+		      &(struct line){.key = m->o.id,
+				     .from = t->window_base + m->window_offset - before,
+				     .length = length,
+				     .to = m->bus_addr - before,
+				     .adapter = m->adapter,
+				     .peer = m->peer_host,
+				     .peer_adapter = m->peer_adapter,
+				     .generation = m->peer_generation});
+}
+
+int emu_check_requester(struct emu_requester *q, uint32_t bdf)
+{
+	return append(q->o.host, LINE_REQUESTER,
+		      &(struct line){.key = q->o.id, .adapter = q->adapter, .bdf = bdf});
+}
+
+int emu_check_dmamap(struct emu_dmamap *m)
+{
+	return append(m->o.host, LINE_DMAMAP,
+		      &(struct line){.key = m->o.id,
+				     .from = m->iova,
+				     .length = m->length,
+				     .to = m->physical,
+				     .device = m->device,
+				     .access = m->access});
+}
+
+void emu_check_forget(struct emu_host *h, uint64_t key)
+{
+	for (unsigned i = 0; i < LINE_KINDS; i++) {
+		struct list *l = &h->room->check->list[i];
+
+		for (size_t k = 0; k < l->n; k++)
+			if (l->line[k].host == h && l->line[k].key == key) {
+				l->line[k] = l->line[--l->n];
+				return;
+			}
+	}
+}
+
+static bool holds(const struct line *l, uint64_t addr, uint64_t len)
+{
+	return addr >= l->from && len <= l->length && addr - l->from <= l->length - len;
+}
+
+/* The line of @h that holds the range; of @device's, if one is named. */
+static const struct line *find(const struct emu_host *h, enum line_kind kind, const void *device,
+			       uint64_t addr, uint64_t len, uint32_t adapter)
+{
+	const struct list *l = &h->room->check->list[kind];
+
+	for (size_t i = 0; i < l->n; i++)
+		if (l->line[i].host == h && l->line[i].device == device &&
+		    l->line[i].adapter == adapter && holds(&l->line[i], addr, len))
+			return &l->line[i];
+	return NULL;
+}
+
+static bool let_through(const struct emu_host *h, uint32_t adapter, uint32_t bdf)
+{
+	const struct list *l = &h->room->check->list[LINE_REQUESTER];
+
+	for (size_t i = 0; i < l->n; i++)
+		if (l->line[i].host == h && l->line[i].adapter == adapter && l->line[i].bdf == bdf)
+			return true;
+	return false;
+}
+
+static const uint8_t *in_memory(const struct emu_host *h, uint64_t physical, uint64_t len)
+{
+	const struct line *l = find(h, LINE_MEM, NULL, physical, len, 0);
+
+	return l ? l->data + (physical - l->from) : NULL;
+}
+
+static const uint8_t *at_peer(const struct emu_host *h, const struct line *map, uint64_t physical,
+			      uint64_t len, uint32_t access)
+{
+	const struct emu_host *peer = &h->room->host[map->peer];
+	uint64_t bus = map->to + (physical - map->from);
+	const struct line *l;
+
+	if (!peer->up || !h->adapter[map->adapter].link || !peer->adapter[map->peer_adapter].link ||
+	    peer->boot_generation != map->generation)
+		return NULL;
+	if (!peer->topo->iommu)
+		return in_memory(peer, bus, len);
+	l = find(peer, LINE_GRANT, NULL, bus, len, map->peer_adapter);
+	if (!l || !(l->access & access))
+		return NULL;
+	return in_memory(peer, l->to + (bus - l->from), len);
+}
+
+static const uint8_t *naive(const struct emu_device *d, uint64_t addr, uint64_t len,
+			    uint32_t access)
+{
+	const struct emu_host *h = d->host;
+	uint64_t physical = addr;
+	const struct line *l;
+
+	if (d->topo->dma_bits < 64 && addr >> d->topo->dma_bits)
+		return NULL;
+	if (h->topo->iommu) {
+		l = find(h, LINE_DMAMAP, d, addr, len, 0);
+		if (!l || !(l->access & access))
+			return NULL;
+		physical = l->to + (addr - l->from);
+	}
+	for (unsigned i = 0; i < h->topo->n_adapters; i++) {
+		l = find(h, LINE_MAP, NULL, physical, len, i);
+		if (l && let_through(h, i, d->topo->bdf))
+			return at_peer(h, l, physical, len, access);
+	}
+	return in_memory(h, physical, len);
+}
+
+void emu_check_access(struct emu_device *d, uint64_t addr, size_t len, uint32_t access,
+		      const uint8_t *data)
+{
+	struct emu_check *c = d->room->check;
+	const uint8_t *right = naive(d, addr, len, access);
+	char text[256];
+
+	if (right == data)
+		return;
+	snprintf(text, sizeof(text),
+		 "check: %s of %zu bytes at %#" PRIx64 " by %s: the tables lead to %p, the list of "
+		 "grants to %p (NULL: fault)",
+		 access == SIO_ACCESS_READ ? "read" : "write", len, addr, d->topo->name,
+		 (const void *)data, (const void *)right);
+	if (c->fail) {
+		c->fail(c->arg, text);
+		return;
+	}
+	emu_log(d->room, "%s", text);
+	abort();
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a device may reach. With the host's IOMMU on each device has a domain of its own and a
+ * mapping makes an I/O virtual address; with it off the device uses physical addresses, nothing
+ * holds it back, and a mapping only keeps its target in place.
+ */
+#include "emu/internal.h"
+
+static int check_target(struct emu_request *rq, const struct sio_req_dmamap *m,
+			struct emu_device *d, struct emu_object **ret)
+{
+	const struct emu_bar *b;
+	int rc;
+
+	if (m->target_kind == SIO_KIND_APERTURE)
+		return sio_fail(&rq->err, -EOPNOTSUPP,
+				"DMAMAP: apertures are not served by the machine "
+				"room");
+	if (m->target_kind != SIO_KIND_MEM && m->target_kind != SIO_KIND_MAP &&
+	    m->target_kind != SIO_KIND_BAR)
+		return sio_fail(&rq->err, -EINVAL,
+				"DMAMAP: target kind %u, %d (memory), %d (map) or %d "
+				"(BAR view) is right",
+				m->target_kind, SIO_KIND_MEM, SIO_KIND_MAP, SIO_KIND_BAR);
+	rc = emu_object_find_any(rq, m->target_kind, m->target, ret);
+	if (rc < 0)
+		return rc;
+	if ((*ret)->state != SIO_STATE_LIVE)
+		return sio_fail(&rq->err, -EPERM,
+				"DMAMAP: owner %#" PRIx64 " of %s %#" PRIx64 " has ended",
+				(*ret)->owner->o.id, emu_kind_name((*ret)->kind), (*ret)->id);
+	if (m->target_kind == SIO_KIND_MAP && ((struct emu_map *)*ret)->trigger)
+		return sio_fail(&rq->err, -EINVAL, "DMAMAP: map %#" PRIx64 " is of an interrupt",
+				(*ret)->id);
+	b = (const struct emu_bar *)*ret;
+	if (m->target_kind == SIO_KIND_BAR &&
+	    (b->device == d || b->run->pages->kind == EMU_PAGE_REGISTERS))
+		return sio_fail(&rq->err, -EOPNOTSUPP,
+				"DMAMAP: of BARs, doorbells and controller "
+				"memory of other devices can be mapped");
+	return emu_range_check(rq, "DMAMAP", *ret, m->offset, m->length);
+}
+
+static uint64_t highest(const struct emu_device *d, const struct sio_req_dmamap *m)
+{
+	uint64_t device = d->topo->dma_bits >= 64 ? UINT64_MAX : (1ull << d->topo->dma_bits) - 1;
+
+	return m->highest < device ? m->highest : device;
+}
+
+/* IOMMU off: the address is what it is, or the mapping cannot be. */
+static int place_physical(struct emu_request *rq, struct emu_dmamap *map,
+			  const struct sio_req_dmamap *m)
+{
+	map->iova = map->physical;
+	if (m->iova != SIO_PORT_ANY && m->iova != map->physical)
+		return sio_fail(&rq->err, -EINVAL,
+				"DMAMAP: address %#" PRIx64 " wanted, but the IOMMU "
+				"is off and the target lies at %#" PRIx64,
+				(uint64_t)m->iova, map->physical);
+	if (map->physical + (map->length - 1) > highest(map->device, m))
+		return sio_fail(&rq->err, -ENOSPC,
+				"DMAMAP: the target ends at %#" PRIx64 ", %s can "
+				"reach %#" PRIx64 " and the IOMMU is off",
+				map->physical + (map->length - 1), map->device->topo->name,
+				highest(map->device, m));
+	return 0;
+}
+
+static int place_virtual(struct emu_request *rq, struct emu_dmamap *map,
+			 const struct sio_req_dmamap *m)
+{
+	struct emu_device *d = map->device;
+	int rc;
+
+	if (m->iova == SIO_PORT_ANY) {
+		rc = sio_range_alloc(&d->iova, map->length, EMU_PAGE, highest(d, m), &map->iova,
+				     &rq->err);
+	} else {
+		map->iova = m->iova;
+		if (m->iova % EMU_PAGE)
+			return sio_fail(&rq->err, -EINVAL,
+					"DMAMAP: address %#" PRIx64 " is not of a whole page",
+					(uint64_t)m->iova);
+		rc = sio_range_reserve(&d->iova, m->iova, map->length, &rq->err);
+	}
+	if (rc < 0)
+		return rc == -EEXIST ? -ENOSPC : rc;
+	rc = sio_iommu_map(&d->iommu, map->iova, map->length, map->target, map->physical,
+			   map->access, &rq->err);
+	if (rc < 0)
+		sio_range_free(&d->iova, map->iova);
+	return rc;
+}
+
+static void unplace(struct emu_dmamap *map)
+{
+	if (!map->o.host->topo->iommu)
+		return;
+	sio_iommu_unmap(&map->device->iommu, map->iova);
+	sio_range_free(&map->device->iova, map->iova);
+}
+
+static int check(struct emu_request *rq, const struct sio_req_dmamap *m, struct emu_device **ret_d,
+		 struct emu_object **ret_target, struct emu_requester **ret_requester)
+{
+	const uint32_t both = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
+	const struct emu_map *map;
+	int rc;
+
+	if (m->access == 0 || m->access & ~both)
+		return sio_fail(&rq->err, -EINVAL, "DMAMAP: access %#x, 1 to %u are right",
+				m->access, both);
+	rc = emu_device_get(rq, m->device, ret_d);
+	if (rc == 0)
+		rc = check_target(rq, m, *ret_d, ret_target);
+	*ret_requester = NULL;
+	if (rc < 0 || m->target_kind != SIO_KIND_MAP)
+		return rc;
+	map = (const struct emu_map *)*ret_target;
+	*ret_requester = emu_requester_of(rq->host, *ret_d, map->adapter);
+	if (!*ret_requester)
+		return sio_fail(&rq->err, -ENOENT,
+				"DMAMAP: %s is not in the requester table of adapter "
+				"%u; REQUESTER_ADD first",
+				(*ret_d)->topo->name, map->adapter);
+	return 0;
+}
+
+int emu_op_dmamap(struct emu_request *rq, const void *msg)
+{
+	const struct sio_req_dmamap *m = msg;
+	struct emu_requester *requester = NULL;
+	struct emu_object *target = NULL;
+	struct sio_evt_dmamap evt;
+	struct emu_dmamap *map = NULL;
+	struct emu_device *d = NULL;
+	int rc;
+
+	rc = check(rq, m, &d, &target, &requester);
+	if (rc == 0)
+		rc = emu_object_new(rq, SIO_KIND_DMAMAP, sizeof(*map), 0, &map);
+	if (rc < 0)
+		return rc;
+	map->device = d;
+	map->target = target;
+	map->requester = requester;
+	map->offset = m->offset;
+	map->length = m->length;
+	map->access = m->access;
+	map->physical = emu_source_physical(target, m->offset);
+	rc = rq->host->topo->iommu ? place_virtual(rq, map, m) : place_physical(rq, map, m);
+	if (rc < 0)
+		goto drop_object;
+	rc = emu_check_dmamap(map);
+	if (rc < 0)
+		goto unplace;
+	DL_APPEND2(d->dmamaps, map, dev_prev, dev_next);
+	emu_object_ref(target);
+	emu_object_ref(&d->opened->o);
+	if (requester)
+		emu_object_ref(&requester->o);
+	memset(&evt, 0, sizeof(evt));
+	evt.id = map->o.id;
+	evt.iova = map->iova;
+	evt.length = map->length;
+	emu_answer(rq, &evt, sizeof(evt), NULL, 0);
+	return 0;
+
+unplace:
+	unplace(map);
+drop_object:
+	emu_object_drop(&map->o);
+	return rc;
+}
+
+int emu_op_dmaunmap(struct emu_request *rq, const void *msg)
+{
+	const struct sio_req_dmaunmap *m = msg;
+	struct emu_dmamap *map = NULL;
+	int rc = emu_object_find(rq, SIO_KIND_DMAMAP, m->id, &map);
+
+	if (rc < 0)
+		return rc;
+	if (map->o.state != SIO_STATE_LIVE)
+		return sio_fail(&rq->err, -EPERM,
+				"DMAUNMAP: DMA mapping %#" PRIx64 " is in "
+				"quarantine; SETTLE or RESET of %s ends it",
+				map->o.id, map->device->topo->name);
+	emu_object_free(&map->o);
+	emu_answer_ok(rq);
+	return 0;
+}
+
+void emu_dmamap_release(struct emu_dmamap *m)
+{
+	m->o.host->freed.dmamaps++;
+	unplace(m);
+	DL_DELETE2(m->device->dmamaps, m, dev_prev, dev_next);
+	emu_invalidate(m->o.host->room);
+	if (m->requester)
+		emu_object_unref(&m->requester->o);
+	emu_object_unref(m->target);
+	emu_object_unref(&m->device->opened->o);
+}
+
+uint64_t emu_dmamaps_settle(struct emu_device *d, uint64_t owner)
+{
+	struct emu_dmamap *m, *tmp;
+	uint64_t n = 0;
+
+	DL_FOREACH_SAFE2(d->dmamaps, m, tmp, dev_next)
+	{
+		if (m->o.state != SIO_STATE_QUARANTINED || (owner && m->o.owner->o.id != owner))
+			continue;
+		emu_object_free(&m->o);
+		n++;
+	}
+	return n;
+}

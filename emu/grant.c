@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The exporter's half of a window: a range of ours gets an address on the bus behind an adapter.
+ * With the host's IOMMU on, that address is an I/O virtual one of the adapter's domain and nothing
+ * else of ours can be reached through it; with it off it is the physical address, and nothing
+ * stops a peer's device from asking for others.
+ */
+#include "emu/internal.h"
+
+#define MSI_BYTES 4
+
+uint64_t emu_source_physical(const struct emu_object *source, uint64_t offset)
+{
+	const struct emu_bar *b = (const struct emu_bar *)source;
+	const struct emu_map *m = (const struct emu_map *)source;
+
+	switch (source->kind) {
+	case SIO_KIND_MEM:
+		return ((const struct emu_ram *)source)->address + offset;
+	case SIO_KIND_BAR:
+		return emu_run_physical(b->run) + b->offset + offset;
+	case SIO_KIND_MAP:
+		return source->host->adapter[m->adapter].topo->window_base + m->window_offset +
+		       offset;
+	case SIO_KIND_IRQ:
+		return ((const struct emu_irq *)source)->address;
+	default:
+		return 0;
+	}
+}
+
+uint64_t emu_source_length(const struct emu_object *source)
+{
+	switch (source->kind) {
+	case SIO_KIND_MEM:
+		return ((const struct emu_ram *)source)->mem.size;
+	case SIO_KIND_BAR:
+		return ((const struct emu_bar *)source)->length;
+	case SIO_KIND_MAP:
+		return ((const struct emu_map *)source)->length;
+	default:
+		return MSI_BYTES;
+	}
+}
+
+int emu_range_check(struct emu_request *rq, const char *what, const struct emu_object *source,
+		    uint64_t offset, uint64_t length)
+{
+	uint64_t end, size = emu_source_length(source);
+
+	if (offset % EMU_PAGE || length % EMU_PAGE || length == 0)
+		return sio_fail(&rq->err, -EINVAL,
+				"%s: range %#" PRIx64 " + %#" PRIx64 " is not of whole pages", what,
+				offset, length);
+	if (__builtin_add_overflow(offset, length, &end) || end > size)
+		return sio_fail(&rq->err, -EINVAL,
+				"%s: range %#" PRIx64 " + %#" PRIx64 " ends behind %s %#" PRIx64
+				" of %#" PRIx64 " bytes",
+				what, offset, length, emu_kind_name(source->kind), source->id,
+				size);
+	return 0;
+}
+
+static int check(struct emu_request *rq, const struct sio_req_grant *m, struct emu_object **ret)
+{
+	const uint32_t both = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
+	int rc;
+
+	if (m->source_kind == SIO_KIND_APERTURE || m->source_kind == SIO_KIND_ALL_RAM)
+		return sio_fail(&rq->err, -EOPNOTSUPP,
+				"GRANT: apertures and all RAM are not served "
+				"by the machine room");
+	if (m->source_kind != SIO_KIND_MEM && m->source_kind != SIO_KIND_BAR &&
+	    m->source_kind != SIO_KIND_IRQ)
+		return sio_fail(&rq->err, -EINVAL,
+				"GRANT: source kind %u, %d (memory), %d (BAR view) "
+				"or %d (interrupt) is right",
+				m->source_kind, SIO_KIND_MEM, SIO_KIND_BAR, SIO_KIND_IRQ);
+	if (m->access == 0 || m->access & ~both)
+		return sio_fail(&rq->err, -EINVAL, "GRANT: access %#x, 1 to %u are right",
+				m->access, both);
+	rc = emu_object_find_any(rq, m->source_kind, m->source, ret);
+	if (rc < 0)
+		return rc;
+	if ((*ret)->state != SIO_STATE_LIVE)
+		return sio_fail(&rq->err, -EPERM,
+				"GRANT: owner %#" PRIx64 " of %s %#" PRIx64 " has ended",
+				(*ret)->owner->o.id, emu_kind_name((*ret)->kind), (*ret)->id);
+	if (m->source_kind == SIO_KIND_IRQ) {
+		if (m->offset != 0 || (m->length != 0 && m->length != MSI_BYTES))
+			return sio_fail(&rq->err, -EINVAL,
+					"GRANT: range %#" PRIx64 " + %#" PRIx64
+					" of an interrupt, 0 + %d is right",
+					(uint64_t)m->offset, (uint64_t)m->length, MSI_BYTES);
+		return 0;
+	}
+	if (m->source_kind == SIO_KIND_BAR && m->access & SIO_ACCESS_WRITE &&
+	    !(((struct emu_bar *)*ret)->access & SIO_ACCESS_WRITE))
+		return sio_fail(&rq->err, -EACCES, "GRANT: BAR view %#" PRIx64 " is read-only",
+				(*ret)->id);
+	return emu_range_check(rq, "GRANT", *ret, m->offset, m->length);
+}
+
+/* The peer must be there in the topology, not up: a grant may be prepared. */
+static int find_peer(struct emu_request *rq, const struct sio_req_grant *m, unsigned *ret)
+{
+	const struct sio_topo_host *peer = sio_topology_host(rq->host->room->topo, m->peer_node);
+
+	if (peer)
+		*ret = (unsigned)(peer - rq->host->room->topo->host);
+	if (!peer || !emu_path_find(rq->host, m->adapter, *ret, m->peer_adapter))
+		return sio_fail(&rq->err, -EHOSTUNREACH,
+				"GRANT: no path from adapter %u of node %u to "
+				"adapter %u of node %u",
+				m->adapter, rq->host->topo->node, m->peer_adapter, m->peer_node);
+	return 0;
+}
+
+static bool translated(const struct emu_grant *g)
+{
+	return g->o.host->topo->iommu && g->source->kind != SIO_KIND_IRQ;
+}
+
+static int place(struct emu_request *rq, struct emu_grant *g)
+{
+	struct emu_adapter *a = &rq->host->adapter[g->adapter];
+	uint64_t physical = emu_source_physical(g->source, g->offset);
+	int rc = 0;
+
+	g->bus_addr = physical;
+	if (translated(g)) {
+		rc = sio_range_alloc(&a->iova, g->length, EMU_PAGE, SIO_RANGE_ANYWHERE,
+				     &g->bus_addr, &rq->err);
+		if (rc < 0)
+			return rc;
+		rc = sio_iommu_map(&a->iommu, g->bus_addr, g->length, g->source, physical,
+				   g->access, &rq->err);
+		if (rc < 0)
+			goto free_iova;
+	}
+	rc = emu_check_grant(g, physical);
+	if (rc < 0)
+		goto unmap;
+	return 0;
+
+unmap:
+	if (translated(g))
+		sio_iommu_unmap(&a->iommu, g->bus_addr);
+free_iova:
+	if (translated(g))
+		sio_range_free(&a->iova, g->bus_addr);
+	return rc;
+}
+
+int emu_op_grant(struct emu_request *rq, const void *msg)
+{
+	const struct sio_req_grant *m = msg;
+	struct emu_room *r = rq->host->room;
+	struct emu_object *source = NULL;
+	struct sio_evt_grant evt;
+	struct emu_adapter *a = NULL;
+	struct emu_grant *g = NULL;
+	unsigned peer = 0;
+	int rc;
+
+	rc = emu_adapter_get(rq, m->adapter, &a);
+	if (rc == 0)
+		rc = find_peer(rq, m, &peer);
+	if (rc == 0)
+		rc = check(rq, m, &source);
+	if (rc == 0)
+		rc = emu_object_new(rq, SIO_KIND_GRANT, sizeof(*g), 0, &g);
+	if (rc < 0)
+		return rc;
+	g->source = source;
+	g->adapter = a->index;
+	g->peer_host = peer;
+	g->peer_adapter = m->peer_adapter;
+	g->access = m->access;
+	g->offset = m->offset;
+	g->length = source->kind == SIO_KIND_IRQ ? MSI_BYTES : m->length;
+	for (unsigned i = 0; i < SIO_TOKEN; i += 8) {
+		uint64_t word = r->ops->random(r->ctx);
+
+		memcpy(g->token + i, &word, sizeof(word));
+	}
+	rc = place(rq, g);
+	if (rc < 0) {
+		emu_object_drop(&g->o);
+		return rc;
+	}
+	emu_object_ref(source);
+	memset(&evt, 0, sizeof(evt));
+	evt.id = g->o.id;
+	evt.bus_addr = g->bus_addr;
+	evt.length = g->length;
+	evt.generation = rq->host->boot_generation;
+	memcpy(evt.token, g->token, sizeof(evt.token));
+	emu_answer(rq, &evt, sizeof(evt), NULL, 0);
+	return 0;
+}
+
+int emu_op_ungrant(struct emu_request *rq, const void *msg)
+{
+	const struct sio_req_ungrant *m = msg;
+	struct emu_grant *g = NULL;
+	int rc = emu_object_find(rq, SIO_KIND_GRANT, m->id, &g);
+
+	if (rc < 0)
+		return rc;
+	emu_answer_ok(rq);
+	emu_object_free(&g->o);
+	return 0;
+}
+
+void emu_grant_release(struct emu_grant *g)
+{
+	struct emu_host *h = g->o.host;
+	struct emu_adapter *a = &h->adapter[g->adapter];
+
+	h->freed.grants++;
+	if (translated(g)) {
+		sio_iommu_unmap(&a->iommu, g->bus_addr);
+		sio_range_free(&a->iova, g->bus_addr);
+	}
+	emu_invalidate(h->room);
+	emu_object_unref(g->source);
+}
+
+/* Takes as long for a wrong byte at the end as for one at the start. */
+static bool same_token(const uint8_t *a, const uint8_t *b)
+{
+	volatile uint8_t difference = 0;
+
+	for (unsigned i = 0; i < SIO_TOKEN; i++)
+		difference |= a[i] ^ b[i];
+	return difference == 0;
+}
+
+static bool covers(const struct emu_grant *g, uint64_t addr, uint64_t length)
+{
+	return addr >= g->bus_addr && length <= g->length &&
+	       addr - g->bus_addr <= g->length - length;
+}
+
+struct emu_grant *emu_grant_find(struct emu_host *exporter, const struct sio_req_map *m,
+				 unsigned importer, unsigned adapter)
+{
+	struct emu_object *o, *tmp;
+
+	HASH_ITER (hh, exporter->objects, o, tmp) {
+		struct emu_grant *g = (struct emu_grant *)o;
+
+		if (o->kind == SIO_KIND_GRANT && g->peer_host == importer &&
+		    g->peer_adapter == adapter && g->adapter == m->peer_adapter &&
+		    covers(g, m->bus_addr, m->length) && same_token(g->token, m->token))
+			return g;
+	}
+	return NULL;
+}
+
+int emu_grant_fd(const struct emu_grant *g, uint64_t *ret_offset)
+{
+	*ret_offset = g->offset;
+	switch (g->source->kind) {
+	case SIO_KIND_MEM:
+		return ((const struct emu_ram *)g->source)->mem.fd;
+	case SIO_KIND_BAR:
+		*ret_offset += ((const struct emu_bar *)g->source)->offset;
+		return emu_bar_mem((const struct emu_bar *)g->source)->fd;
+	default:
+		return ((const struct emu_irq *)g->source)->fd;
+	}
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the files of the machine room share. Nothing outside emu/ and its tests includes this.
+ *
+ * Who refers to whom (an arrow counts in refs of its target, which cannot go before it):
+ *
+ *   dmamap -> mem | map | bar of another device;  dmamap -> device, requester (if through a map)
+ *   grant  -> mem | bar | irq
+ *   bar    -> device;  requester -> device
+ *
+ * States of an object: LIVE until its owner ends, then QUARANTINED. A quarantined object falls
+ * (is freed without being asked) as soon as nothing refers to it, except
+ *   dmamap: the device may still use it until SETTLE or RESET, or the host's end,
+ *   grant:  the peer may still use it until UNGRANT, or the host's end.
+ * An owner ends once; SIO_EV_OWNER_END follows when its last object fell.
+ */
+#ifndef EMU_INTERNAL_H
+#define EMU_INTERNAL_H
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+#include <utlist.h>
+
+#include "core/addrmap.h"
+#include "core/err.h"
+#include "core/iommu.h"
+#include "core/lut.h"
+#include "core/pcie.h"
+#include "core/range.h"
+#include "core/topology.h"
+#include "emu/device.h"
+#include "emu/room.h"
+#include "smartio/uapi.h"
+
+#define EMU_PAGE ((uint64_t)SIO_PAGE_SIZE)
+#define EMU_FIRST_ID 0x100000 /* above every device id, so that one number names one thing */
+#define EMU_CPU_REQUESTERS 2  /* entries of each requester table that the CPUs have */
+#define EMU_MSI_BASE 0xfee00000ull
+#define EMU_MSI_SIZE 0x100000ull
+#define EMU_FAULTS 64 /* kept per host */
+#define EMU_XLATS 128 /* translations kept per device; a power of 2 */
+#define EMU_HOPS 2    /* most adapters that a transaction passes */
+
+struct emu_host;
+struct emu_owner;
+
+/* What passed a place, by PCIe's rules. Sums wrap, as counters of hardware do. */
+struct emu_count {
+	struct sio_pcie_count pcie;
+	uint64_t msg, faults;
+};
+
+struct emu_object {
+	UT_hash_handle hh;		 /* in the host's table, by id */
+	struct emu_object *prev, *next;	 /* of its owner */
+	struct emu_object *falling_next; /* unreferenced and quarantined, freed soon */
+	struct emu_host *host;
+	struct emu_owner *owner;
+	uint64_t id;
+	uint32_t kind;	/* SIO_KIND_* */
+	uint32_t state; /* SIO_STATE_* */
+	uint32_t refs;
+	bool falling;
+};
+
+struct emu_owner {
+	struct emu_object o;
+	struct emu_object *objects;
+	uint64_t n_objects;
+	uint64_t user_cookie;
+	uint32_t pid;
+	bool ended, told; /* told: OWNER_GONE was sent */
+};
+
+struct emu_ram {
+	struct emu_object o;
+	struct emu_mem mem;
+	uint64_t address; /* physical */
+};
+
+struct emu_grant {
+	struct emu_object o;
+	struct emu_object *source;
+	unsigned adapter, peer_host, peer_adapter;
+	uint32_t access;
+	uint64_t offset, length; /* in the source */
+	uint64_t bus_addr;
+	uint8_t token[SIO_TOKEN];
+};
+
+struct emu_map {
+	struct emu_object o;
+	unsigned adapter, peer_host, peer_adapter;
+	uint64_t peer_generation;
+	uint64_t bus_addr, length; /* at the peer */
+	uint64_t window_offset;	   /* in our window */
+	bool trigger;
+};
+
+struct emu_requester {
+	struct emu_object o;
+	struct emu_device *device; /* NULL: known by its bdf only */
+	unsigned adapter, entry;
+};
+
+struct emu_bar {
+	struct emu_object o;
+	struct emu_device *device;
+	struct emu_run *run;
+	uint64_t offset, length; /* in the run */
+	uint32_t access;
+	bool mirror;
+};
+
+struct emu_dmamap {
+	struct emu_object o;
+	struct emu_dmamap *dev_prev, *dev_next; /* of its device */
+	struct emu_device *device;
+	struct emu_object *target;
+	struct emu_requester *requester; /* NULL: not through a window */
+	uint64_t offset, length;
+	uint64_t iova, physical;
+	uint32_t access;
+};
+
+struct emu_irq {
+	struct emu_object o;
+	int fd;
+	uint64_t address; /* where a message would have to go */
+};
+
+struct emu_opened {
+	struct emu_object o;
+	struct emu_device *device;
+};
+
+/* One entry of an adapter's requester table. */
+struct emu_requester_entry {
+	uint32_t bdf;
+	uint32_t holders; /* objects; 0: free */
+};
+
+struct emu_adapter {
+	struct emu_host *host;
+	const struct sio_topo_adapter *topo;
+	unsigned index;
+	bool link;	    /* the cable; false after emu_room_link(..., false) */
+	struct sio_lut lut; /* of what goes out */
+	struct emu_requester_entry *requester;
+	struct sio_iommu iommu; /* of what comes in, if the host's IOMMU is on */
+	struct sio_range iova;
+	struct emu_count count;
+};
+
+/* A run of pages of a BAR with one purpose. */
+struct emu_run {
+	struct emu_device *device;
+	const struct emu_dev_pages *pages;
+	struct emu_mem mem;    /* doorbells, controller memory */
+	struct emu_mem view;   /* registers: of the one who may write; fresh each time */
+	struct emu_mem mirror; /* registers: of the others */
+	struct emu_bar *writer;
+};
+
+/* A page of a device's address space, found before. Valid while @gen is the room's. */
+struct emu_xlat {
+	uint64_t page, gen;
+	uint8_t *data;
+	uint32_t access;
+	uint32_t n_hops;
+	struct emu_count *hop[EMU_HOPS];
+};
+
+struct emu_device {
+	struct emu_dev dev;
+	struct emu_room *room;
+	struct emu_host *host;
+	const struct sio_topo_device *topo;
+	const struct emu_dev_model *model;
+	void *state; /* the model's; NULL: none yet */
+	struct emu_dev_config config;
+	struct emu_run run[EMU_DEV_PAGES];
+	uint64_t bar_addr[6];
+	struct emu_opened *opened;
+	struct emu_dmamap *dmamaps;
+	struct sio_iommu iommu;
+	struct sio_range iova;
+	uint64_t generation; /* counts resets */
+	unsigned writable_views;
+	struct emu_count count;
+	uint64_t xlat_misses;
+	struct emu_xlat xlat[EMU_XLATS];
+};
+
+/* One way to a peer, as its slot in the status page. */
+struct emu_path {
+	unsigned adapter, peer_host, peer_adapter;
+	uint32_t state, generation, errors;
+	bool changed;
+};
+
+struct emu_fault {
+	uint64_t device, address, length, nearest;
+	uint32_t access, node;
+	char reason[SIO_PORT_TEXT];
+};
+
+struct emu_fault_log {
+	struct emu_fault ring[EMU_FAULTS];
+	uint64_t count;	       /* of all times; the last is ring[(count - 1) % EMU_FAULTS] */
+	uint64_t window_start; /* events are limited per span of time */
+	unsigned sent;
+	bool overflow;
+};
+
+/* What objects_fall() freed since it was last set to zero. */
+struct emu_tally {
+	uint64_t dmamaps, grants, maps, mems, bytes;
+};
+
+struct emu_host {
+	struct emu_room *room;
+	const struct sio_topo_host *topo;
+	unsigned index;
+	bool up;
+	uint64_t boot_generation;
+	uint8_t boot_id[16];
+	uint64_t last_id; /* goes on across starts: a late word about an owner finds nothing */
+	struct emu_object *objects;
+	struct emu_object *falling;
+	struct emu_owner daemon; /* owner 0 */
+	struct emu_tally freed;
+	struct sio_range ram;
+	struct sio_addrmap map;
+	struct emu_adapter adapter[SIO_MAX_ADAPTERS];
+	struct emu_device *device;
+	unsigned n_devices; /* as many as are made */
+	struct emu_mem status;
+	struct emu_path *path;
+	unsigned n_paths;
+	struct emu_fault_log faults;
+	uint64_t requests, requests_refused, events;
+	uint64_t n_of_kind[SIO_KIND_ADAPTER + 1];
+};
+
+struct emu_check;
+
+struct emu_room {
+	const struct sio_topology *topo;
+	const struct emu_ops *ops;
+	void *ctx;
+	uint64_t gen; /* counts whatever may make a kept translation wrong */
+	struct emu_host *host;
+	unsigned n_hosts; /* as many as are made */
+	struct emu_check *check;
+	struct sio_pcie pcie;
+	struct sio_pcie_count page_read, page_write; /* of a whole aligned page */
+};
+
+/* One request on its way through its handler. */
+struct emu_request {
+	struct emu_host *host;
+	const struct sio_req *h;
+	struct emu_owner *owner; /* of h->owner; what is made hangs on it */
+	struct sio_err err;
+};
+
+/* room.c */
+void emu_log(struct emu_room *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void emu_event(struct emu_host *h, void *evt, size_t size, uint32_t op);
+/* A kept translation may be wrong from now on. */
+static inline void emu_invalidate(struct emu_room *r)
+{
+	r->gen++;
+}
+
+/* request.c */
+/* Answer with success; @evt starts with struct sio_evt. @fds stay the caller's. */
+void emu_answer(struct emu_request *rq, void *evt, size_t size, const int *fds, unsigned n_fds);
+void emu_answer_ok(struct emu_request *rq);
+uint64_t emu_served(void);
+typedef int emu_handler(struct emu_request *rq, const void *msg);
+
+/* object.c */
+const char *emu_kind_name(uint32_t kind);
+/* Make an object of @size bytes known, with the next id (or @id, if not 0). */
+int emu_object_new(struct emu_request *rq, uint32_t kind, size_t size, uint64_t id, void *ret);
+void emu_object_ref(struct emu_object *o);
+void emu_object_unref(struct emu_object *o);
+/* Undo what it stands for and forget it. @o has no references. */
+void emu_object_free(struct emu_object *o);
+/* Forget what emu_object_new() made before it stood for anything. */
+void emu_object_drop(struct emu_object *o);
+/* -ENOENT. What a new resource refers to may be anyone's of this host: the daemon answers for it.
+ */
+int emu_object_find_any(struct emu_request *rq, uint32_t kind, uint64_t id, void *ret);
+/* The same for what is to end: -EPERM if it is not the asking owner's. */
+int emu_object_find(struct emu_request *rq, uint32_t kind, uint64_t id, void *ret);
+/* Its owner ended. */
+void emu_object_quarantine(struct emu_object *o);
+void emu_objects_fall(struct emu_host *h);
+/* All at once, without a word: the host is down. */
+void emu_objects_clear(struct emu_host *h);
+
+/* owner.c */
+struct emu_owner *emu_owner_find(struct emu_host *h, uint64_t id);
+void emu_owner_end(struct emu_owner *w);
+/* Tell and forget an ended owner that has nothing left. */
+void emu_owner_check_end(struct emu_owner *w);
+void emu_owner_forget(struct emu_owner *w);
+emu_handler emu_op_owner_new, emu_op_owner_close, emu_op_settle;
+
+/* mem.c */
+emu_handler emu_op_alloc, emu_op_free;
+void emu_ram_release(struct emu_ram *m);
+
+/* grant.c */
+emu_handler emu_op_grant, emu_op_ungrant;
+void emu_grant_release(struct emu_grant *g);
+struct emu_grant *emu_grant_find(struct emu_host *exporter, const struct sio_req_map *m,
+				 unsigned importer, unsigned adapter);
+/* Descriptor of what is granted; *ret_offset: of the grant's start in it. */
+int emu_grant_fd(const struct emu_grant *g, uint64_t *ret_offset);
+/* Where an object lies in its host's physical map. */
+uint64_t emu_source_physical(const struct emu_object *source, uint64_t offset);
+uint64_t emu_source_length(const struct emu_object *source);
+/* Whole pages inside of @source, or -EINVAL with a text that begins with @what. */
+int emu_range_check(struct emu_request *rq, const char *what, const struct emu_object *source,
+		    uint64_t offset, uint64_t length);
+
+/* map.c */
+emu_handler emu_op_map, emu_op_unmap;
+void emu_map_release(struct emu_map *m);
+
+/* requester.c */
+emu_handler emu_op_requester_add, emu_op_requester_del;
+void emu_requester_release(struct emu_requester *q);
+/* The entry that lets @d out through @a; NULL: none. */
+struct emu_requester_entry *emu_requester_lookup(struct emu_adapter *a, uint32_t bdf);
+struct emu_requester *emu_requester_of(struct emu_host *h, const struct emu_device *d,
+				       unsigned adapter);
+
+/* device.c; models.c */
+extern const struct emu_dev_model *const emu_models[]; /* ends with NULL */
+int emu_device_init(struct emu_device *d, struct emu_host *h, const struct sio_topo_device *topo,
+		    struct sio_err *reterr);
+void emu_device_done(struct emu_device *d);
+/* Fresh pages and regions for a host that starts; power-on reset of the model. */
+int emu_device_power_on(struct emu_device *d, struct sio_err *reterr);
+void emu_device_power_off(struct emu_device *d);
+struct emu_device *emu_device_find(struct emu_host *h, uint64_t id);
+/* -ENODEV none; -EPERM not open. */
+int emu_device_get(struct emu_request *rq, uint64_t id, struct emu_device **ret);
+emu_handler emu_op_device_list, emu_op_device_open, emu_op_device_close, emu_op_reset;
+void emu_opened_release(struct emu_opened *o);
+
+/* bar.c */
+emu_handler emu_op_bar, emu_op_bar_close;
+void emu_bar_release(struct emu_bar *b);
+struct emu_mem *emu_bar_mem(const struct emu_bar *b);
+uint64_t emu_run_physical(const struct emu_run *run);
+uint64_t emu_run_key(const struct emu_run *run); /* for emu_check_*: below all object ids */
+volatile void *emu_bar_view(struct emu_dev *dev, unsigned index);
+volatile void *emu_bar_mirror(struct emu_dev *dev, unsigned index);
+
+/* dmamap.c */
+emu_handler emu_op_dmamap, emu_op_dmaunmap;
+void emu_dmamap_release(struct emu_dmamap *m);
+/* End the quarantined mappings of @d that @owner made (0: all). Return: how many. */
+uint64_t emu_dmamaps_settle(struct emu_device *d, uint64_t owner);
+
+/* irq.c */
+emu_handler emu_op_irq_new, emu_op_irq_free;
+void emu_irq_release(struct emu_irq *q);
+
+/* info.c */
+emu_handler emu_op_info, emu_op_adapter;
+int emu_adapter_init(struct emu_adapter *a, struct emu_host *h, unsigned index,
+		     struct sio_err *reterr);
+void emu_adapter_done(struct emu_adapter *a);
+int emu_adapter_get(struct emu_request *rq, unsigned index, struct emu_adapter **ret);
+/* Empty tables for a host that starts. */
+int emu_adapter_power_on(struct emu_adapter *a, struct sio_err *reterr);
+void emu_adapter_power_off(struct emu_adapter *a);
+unsigned emu_requesters_used(const struct emu_adapter *a);
+
+/* list.c, stats.c */
+emu_handler emu_op_list, emu_op_stats;
+
+/* status.c */
+emu_handler emu_op_status;
+int emu_paths_init(struct emu_host *h, struct sio_err *reterr);
+int emu_status_new(struct emu_host *h);
+void emu_status_free(struct emu_host *h);
+/* Bring every path's state up to date: first the pages, then the word to the daemons. */
+void emu_paths_update(struct emu_room *r);
+struct emu_path *emu_path_find(struct emu_host *h, unsigned adapter, unsigned peer_host,
+			       unsigned peer_adapter);
+
+/* A transaction was lost on the way: the error count of the page goes up. */
+void emu_path_lost(struct emu_host *h, struct emu_path *p);
+
+/* dma.c, translate.c */
+int emu_dma_read(struct emu_dev *dev, uint64_t addr, void *buf, size_t len);
+int emu_dma_write(struct emu_dev *dev, uint64_t addr, const void *buf, size_t len);
+
+struct emu_target {
+	uint8_t *data;	 /* of the byte at the address asked for */
+	uint32_t access; /* what is allowed there */
+	uint32_t node;	 /* where it ended */
+	uint32_t n_hops;
+	struct emu_count *hop[EMU_HOPS]; /* adapters passed, in order; also set on failure */
+	char reason[SIO_PORT_TEXT];	 /* on failure */
+};
+/* The byte at @addr, for a transaction that stays within the page. 0; -EFAULT. */
+int emu_translate(struct emu_device *d, uint64_t addr, uint32_t access, struct emu_target *ret);
+
+/* fault.c */
+void emu_fault_record(struct emu_device *d, uint64_t addr, size_t len, uint32_t access,
+		      const struct emu_target *t);
+
+/*
+ * check.c: plain lists of what was allocated, granted, mapped and opened, kept apart from the
+ * tables above. In debug builds every access of a device is looked up there too; a difference
+ * calls the hook (abort() unless a test set another).
+ */
+#ifndef NDEBUG
+#define EMU_CHECK 1
+#else
+#define EMU_CHECK 0
+#endif
+struct emu_check *emu_check_new(void);
+void emu_check_free(struct emu_check *c);
+void emu_check_hook(struct emu_check *c, void (*fail)(void *arg, const char *text), void *arg);
+/* All return -ENOMEM or 0. */
+int emu_check_mem(struct emu_host *h, uint64_t key, uint64_t physical, uint64_t len, uint8_t *data);
+int emu_check_grant(struct emu_grant *g, uint64_t physical);
+int emu_check_map(struct emu_map *m);
+int emu_check_requester(struct emu_requester *q, uint32_t bdf);
+int emu_check_dmamap(struct emu_dmamap *m);
+/* Forget the line of object @key of @h. */
+void emu_check_forget(struct emu_host *h, uint64_t key);
+/* Within one page; @data: where the tables led, NULL: to a fault. */
+void emu_check_access(struct emu_device *d, uint64_t addr, size_t len, uint32_t access,
+		      const uint8_t *data);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The live edge of the machine room: sockets, memory files, one loop. Not part of lib_emu. */
+#ifndef EMU_LIVE_H
+#define EMU_LIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "core/err.h"
+#include "core/topology.h"
+#include "emu/room.h"
+
+#define LIVE_PATH_MAX 107 /* bytes of a socket's path */
+
+/* What an epoll event is about. */
+enum live_kind { LIVE_LISTENER, LIVE_PORT, LIVE_OWNER, LIVE_SIGNAL };
+
+struct live_source {
+	enum live_kind kind;
+	unsigned host;
+	int fd;
+};
+
+/* An event that its daemon has not read yet. */
+struct live_packet {
+	struct live_packet *prev, *next;
+	size_t len;
+	int fds[SIO_PORT_MAX_FDS];
+	unsigned n_fds;
+	unsigned char data[];
+};
+
+struct live_owner_key {
+	uint64_t id;
+	uint64_t host;
+};
+
+struct live_owner {
+	struct live_source source;
+	struct live_owner_key key;
+	UT_hash_handle hh;
+	struct live_owner *next_dead;
+};
+
+struct live_port {
+	struct live_source listener, socket;
+	char path[LIVE_PATH_MAX + 1];
+	struct live_packet *queue;
+	unsigned n_queued;
+	bool cut; /* to be closed as soon as the room has returned */
+};
+
+struct live {
+	const struct sio_topology *topo;
+	struct emu_room *room;
+	struct live_port *port;
+	struct live_owner *owners;
+	struct live_owner *dead; /* freed when no event of this turn can name them */
+	int epoll, random_fd;
+	struct live_source signal;
+	bool stop, accept_failed;
+	const char *state_dir;
+	int pid_fd;
+	char pid_path[LIVE_PATH_MAX + 1];
+};
+
+/* live_ops.c */
+extern const struct emu_ops live_ops;
+void live_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void live_owners_bury(struct live *l);
+int live_watch(struct live *l, struct live_source *s, uint32_t events);
+
+/* live_port.c */
+int live_ports_open(struct live *l, struct sio_err *reterr);
+void live_ports_close(struct live *l);
+void live_port_event(struct live *l, const struct live_source *s, uint32_t events);
+void live_ports_cut(struct live *l);
+void live_send(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
+	       unsigned n_fds);
+
+/* live_state.c: the state directory's part of ours. */
+int live_state_lock(struct live *l, struct sio_err *reterr);
+void live_state_unlock(struct live *l);
+int live_path(char *path, size_t size, struct sio_err *reterr, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* live_loop.c */
+int live_loop_open(struct live *l, struct sio_err *reterr);
+void live_loop_close(struct live *l);
+void live_loop_run(struct live *l);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Things that have ids: made, found, counted, and freed in one order. */
+#include "emu/internal.h"
+
+const char *emu_kind_name(uint32_t kind)
+{
+	static const char *const name[] = {
+		[SIO_KIND_OWNER] = "owner",
+		[SIO_KIND_MEM] = "memory",
+		[SIO_KIND_GRANT] = "grant",
+		[SIO_KIND_MAP] = "map",
+		[SIO_KIND_REQUESTER] = "requester entry",
+		[SIO_KIND_DEVICE] = "open device",
+		[SIO_KIND_BAR] = "BAR view",
+		[SIO_KIND_DMAMAP] = "DMA mapping",
+		[SIO_KIND_IRQ] = "interrupt",
+	};
+
+	return kind < sizeof(name) / sizeof(name[0]) && name[kind] ? name[kind] : "object";
+}
+
+/*
+ * The order in which unreferenced objects fall: what sends before what it goes through, windows
+ * before memory, the device last.
+ */
+static unsigned rank(uint32_t kind)
+{
+	switch (kind) {
+	case SIO_KIND_DMAMAP:
+		return 0;
+	case SIO_KIND_GRANT:
+		return 1;
+	case SIO_KIND_REQUESTER:
+		return 2;
+	case SIO_KIND_MAP:
+		return 3;
+	case SIO_KIND_BAR:
+		return 4;
+	case SIO_KIND_IRQ:
+		return 5;
+	case SIO_KIND_MEM:
+		return 6;
+	case SIO_KIND_DEVICE:
+		return 7;
+	default:
+		return 8;
+	}
+}
+#define LAST_RANK 8
+
+int emu_object_new(struct emu_request *rq, uint32_t kind, size_t size, uint64_t id, void *ret)
+{
+	struct emu_host *h = rq->host;
+	struct emu_object *o = calloc(1, size);
+
+	if (!o)
+		return sio_fail(&rq->err, -ENOMEM, "out of memory for another %s",
+				emu_kind_name(kind));
+	o->host = h;
+	o->owner = rq->owner;
+	o->kind = kind;
+	o->state = SIO_STATE_LIVE;
+	o->id = id ? id : ++h->last_id;
+	HASH_ADD(hh, h->objects, id, sizeof(o->id), o);
+	if (!o->hh.tbl) {
+		free(o);
+		return sio_fail(&rq->err, -ENOMEM, "out of memory for another %s",
+				emu_kind_name(kind));
+	}
+	if (kind != SIO_KIND_OWNER) {
+		DL_APPEND(o->owner->objects, o);
+		o->owner->n_objects++;
+	}
+	h->n_of_kind[kind]++;
+	*(void **)ret = o;
+	return 0;
+}
+
+void emu_object_drop(struct emu_object *o)
+{
+	struct emu_host *h = o->host;
+
+	HASH_DEL(h->objects, o);
+	if (o->kind != SIO_KIND_OWNER) {
+		DL_DELETE(o->owner->objects, o);
+		o->owner->n_objects--;
+	}
+	h->n_of_kind[o->kind]--;
+	free(o);
+}
+
+static void release(struct emu_object *o)
+{
+	switch (o->kind) {
+	case SIO_KIND_MEM:
+		emu_ram_release((struct emu_ram *)o);
+		break;
+	case SIO_KIND_GRANT:
+		emu_grant_release((struct emu_grant *)o);
+		break;
+	case SIO_KIND_MAP:
+		emu_map_release((struct emu_map *)o);
+		break;
+	case SIO_KIND_REQUESTER:
+		emu_requester_release((struct emu_requester *)o);
+		break;
+	case SIO_KIND_DEVICE:
+		emu_opened_release((struct emu_opened *)o);
+		break;
+	case SIO_KIND_BAR:
+		emu_bar_release((struct emu_bar *)o);
+		break;
+	case SIO_KIND_DMAMAP:
+		emu_dmamap_release((struct emu_dmamap *)o);
+		break;
+	case SIO_KIND_IRQ:
+		emu_irq_release((struct emu_irq *)o);
+		break;
+	default:
+		break;
+	}
+}
+
+void emu_object_free(struct emu_object *o)
+{
+	struct emu_owner *w = o->owner;
+
+	release(o);
+	emu_check_forget(o->host, o->id);
+	emu_object_drop(o);
+	emu_owner_check_end(w);
+}
+
+static void falls(struct emu_object *o)
+{
+	if (o->falling || o->refs != 0 || o->state != SIO_STATE_QUARANTINED)
+		return;
+	if (o->kind == SIO_KIND_GRANT || o->kind == SIO_KIND_DMAMAP)
+		return;
+	o->falling = true;
+	o->falling_next = o->host->falling;
+	o->host->falling = o;
+}
+
+void emu_object_ref(struct emu_object *o)
+{
+	o->refs++;
+}
+
+void emu_object_unref(struct emu_object *o)
+{
+	o->refs--;
+	falls(o);
+}
+
+/* The falling object of the lowest rank, taken out of the list; NULL: none. */
+static struct emu_object *next_falling(struct emu_host *h)
+{
+	struct emu_object **best = NULL, *o;
+
+	for (struct emu_object **p = &h->falling; *p; p = &(*p)->falling_next)
+		if (!best || rank((*p)->kind) < rank((*best)->kind))
+			best = p;
+	if (!best)
+		return NULL;
+	o = *best;
+	*best = o->falling_next;
+	return o;
+}
+
+void emu_objects_fall(struct emu_host *h)
+{
+	struct emu_object *o;
+
+	while ((o = next_falling(h)))
+		emu_object_free(o);
+}
+
+void emu_object_quarantine(struct emu_object *o)
+{
+	o->state = SIO_STATE_QUARANTINED;
+	falls(o);
+}
+
+int emu_object_find_any(struct emu_request *rq, uint32_t kind, uint64_t id, void *ret)
+{
+	struct emu_object *o;
+
+	HASH_FIND(hh, rq->host->objects, &id, sizeof(id), o);
+	if (!o || o->kind != kind)
+		return sio_fail(&rq->err, -ENOENT, "no %s %#" PRIx64, emu_kind_name(kind), id);
+	*(void **)ret = o;
+	return 0;
+}
+
+int emu_object_find(struct emu_request *rq, uint32_t kind, uint64_t id, void *ret)
+{
+	struct emu_object *o;
+	int rc = emu_object_find_any(rq, kind, id, &o);
+
+	if (rc < 0)
+		return rc;
+	if (rq->h->owner != 0 && o->owner != rq->owner)
+		return sio_fail(&rq->err, -EPERM,
+				"%s %#" PRIx64 " belongs to owner %#" PRIx64 ", not to %#" PRIx64,
+				emu_kind_name(kind), id, o->owner->o.id, (uint64_t)rq->h->owner);
+	*(void **)ret = o;
+	return 0;
+}
+
+void emu_objects_clear(struct emu_host *h)
+{
+	struct emu_object *o, *tmp;
+
+	h->falling = NULL;
+	for (unsigned i = 0; i <= LAST_RANK; i++)
+		HASH_ITER (hh, h->objects, o, tmp) {
+			if (rank(o->kind) != i)
+				continue;
+			if (o->kind == SIO_KIND_OWNER) {
+				emu_owner_forget((struct emu_owner *)o);
+				continue;
+			}
+			release(o);
+			emu_check_forget(h, o->id);
+			emu_object_drop(o);
+		}
+	h->falling = NULL;
+}
