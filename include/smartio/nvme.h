@@ -20,6 +20,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
 
 /** The calling thread's last failure, with names and numbers. Never NULL. */
 const char *smartio_nvme_error(void);
@@ -31,8 +34,7 @@ struct smartio_nvme_manager_options {
 	size_t size;		   /* sizeof(struct smartio_nvme_manager_options) */
 	uint32_t admin_entries;	   /* 0: 32 */
 	uint32_t enable_timeout_ms;/* 0: what CAP.TO says */
-	uint32_t settle_only;	   /* reserved: 0 */
-	uint32_t reserved;
+	uint32_t reserved[2];	   /* 0 */
 };
 
 /**
@@ -44,12 +46,19 @@ int smartio_nvme_manager_open(const char *device, const struct smartio_nvme_mana
 			      struct smartio_nvme_manager **ret);
 /**
  * Serve requests and deaths for up to @timeout_ms (0: what waits now; UINT32_MAX: for ever).
- * Return: how many were served, 0 at the time-out; -EIO: the drive failed; -ENODEV: it is gone.
+ * Return: how many were served, 0 at the time-out or after smartio_nvme_manager_stop(); -EIO: the
+ * drive failed; -ENODEV: it is gone. After an error the manager can only be closed.
  */
 int smartio_nvme_manager_serve(struct smartio_nvme_manager *m, uint32_t timeout_ms);
-/** Make a serve that waits in another thread (or a signal handler) return soon. */
+/**
+ * Make a serve that waits return soon, or the next one if none does. From any thread, and from a
+ * signal handler.
+ */
 void smartio_nvme_manager_stop(struct smartio_nvme_manager *m);
-/** Shut the drive down and give it back. NULL is fine. */
+/**
+ * Shut the drive down and give it back; clients that still have queues get -ECONNRESET. The text of
+ * an earlier failure stays. NULL is fine.
+ */
 void smartio_nvme_manager_close(struct smartio_nvme_manager *m);
 /** Queue pairs that clients have now, and that the drive has in all. */
 uint32_t smartio_nvme_manager_queue_pairs(const struct smartio_nvme_manager *m, uint32_t *ret_all);
@@ -78,7 +87,11 @@ struct smartio_nvme_namespace {
  * -ENODEV: no such device; -ENOTCONN: it has no manager; -EBUSY: exclusively borrowed.
  */
 int smartio_nvme_open(const char *device, struct smartio_nvme **ret);
-/** Closes what is open under it, too. NULL is fine. */
+/**
+ * Closes what is open under it, too. NULL is fine. Queues that could not be deleted because no manager
+ * lives stay with the drive until SCITerminate() or the end of the process; then they are kept in
+ * quarantine until the next manager has reset the drive.
+ */
 void smartio_nvme_close(struct smartio_nvme *n);
 void smartio_nvme_get_info(const struct smartio_nvme *n, struct smartio_nvme_info *info);
 /** @index from 0. -ENOENT: no such namespace. */
@@ -87,7 +100,10 @@ int smartio_nvme_get_namespace(const struct smartio_nvme *n, uint32_t index,
 /** The 4,096 bytes of an Identify command (NVMe 1.4, section 5.15), asked through the manager. */
 int smartio_nvme_identify(struct smartio_nvme *n, uint8_t cns, uint32_t nsid, void *data);
 
-/* Memory for data: of this host, mapped for the drive, page-aligned. */
+/*
+ * Memory for data: of this host, mapped for the drive, page-aligned, zeroed, rounded up to pages. All
+ * queues of the same smartio_nvme_open() may use it. -ENOMEM, -ENOSPC: no window or requester entry.
+ */
 struct smartio_nvme_buffer;
 int smartio_nvme_buffer_alloc(struct smartio_nvme *n, size_t bytes,
 			      struct smartio_nvme_buffer **ret);
@@ -113,15 +129,27 @@ struct smartio_nvme_queue_options {
 	uint32_t reserved;
 };
 
-/** -ENOSPC: the drive has no queue pair left; -ENOTCONN: the manager is gone; -ETIMEDOUT. */
+/**
+ * Ask the manager for a queue pair, with memory placed as @o says (NULL: all by default).
+ * -ENOSPC: the drive has no queue pair left; -ENOTCONN: the manager is gone; -ETIMEDOUT: it does not
+ * answer; -EINVAL: depth, transfer size, namespace or placement that the drive does not have;
+ * -ENOTSUP: a namespace format with metadata; -ENOMEM.
+ */
 int smartio_nvme_queue_open(struct smartio_nvme *n, const struct smartio_nvme_queue_options *o,
 			    struct smartio_nvme_queue **ret);
-/** Waits for what is in flight, then deletes the queues through the manager. NULL is fine. */
+/**
+ * Waits for what is in flight (30 s at most), then deletes the queues through the manager. From the
+ * queue's own thread. NULL is fine.
+ */
 void smartio_nvme_queue_close(struct smartio_nvme_queue *q);
 uint32_t smartio_nvme_queue_depth(const struct smartio_nvme_queue *q);
 uint32_t smartio_nvme_queue_id(const struct smartio_nvme_queue *q);
 
-enum smartio_nvme_op { SMARTIO_NVME_READ = 0x02, SMARTIO_NVME_WRITE = 0x01, SMARTIO_NVME_FLUSH = 0x00 };
+enum smartio_nvme_op {
+	SMARTIO_NVME_READ = 0x02,
+	SMARTIO_NVME_WRITE = 0x01,
+	SMARTIO_NVME_FLUSH = 0x00
+};
 
 struct smartio_nvme_completion {
 	void *cookie;	 /* of the submit */
@@ -143,14 +171,21 @@ int smartio_nvme_submit(struct smartio_nvme_queue *q, enum smartio_nvme_op op, u
 void smartio_nvme_ring(struct smartio_nvme_queue *q);
 /**
  * Take up to @max completions; rings first. No lock; an empty poll yields now and then.
- * Return: how many; -ECONNRESET: the drive was reset or lost: every command in flight is void.
+ * Return: how many; -ECONNRESET: the drive was reset or lost: every command in flight is void;
+ * -EPROTO: the drive completed what was not in flight: the queue is dead.
  */
 int smartio_nvme_poll(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
 		      unsigned max);
 /** Text of a completion status. Never NULL. */
 const char *smartio_nvme_status_string(uint32_t status);
 
-/* Blocking helpers, any length and block-aligned offset in bytes. -EIO: the drive's status. */
+/*
+ * Blocking helpers: any length and offset, in bytes, that are multiples of the block size. The data
+ * passes through memory of the queue's own, which the first call allocates.
+ * -EINVAL: not a multiple; -ERANGE: past the namespace; -EIO: the drive's status, told by
+ * smartio_nvme_error(); -EBUSY: commands of smartio_nvme_submit() are in flight; -ETIMEDOUT: the drive
+ * was silent for 30 s; -ECONNRESET as smartio_nvme_poll(); -ENOMEM.
+ */
 int smartio_nvme_read(struct smartio_nvme_queue *q, void *data, uint64_t offset, size_t bytes);
 int smartio_nvme_write(struct smartio_nvme_queue *q, const void *data, uint64_t offset,
 		       size_t bytes);
@@ -163,6 +198,9 @@ struct smartio_nvme_counters {
 void smartio_nvme_queue_counters(const struct smartio_nvme_queue *q,
 				 struct smartio_nvme_counters *c);
 
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

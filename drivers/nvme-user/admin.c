@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The admin queue: commands that only the manager gives. */
+#include <nvme/types.h>
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#include "controller.h"
+#include "error.h"
+#include "smartio/ext.h"
+#include "smartio/io.h"
+#include "smartio/nvme.h"
+
+#define ADMIN_MS 10000u
+#define FEATURE_QUEUES 0x07u
+#define STATUS(sct, sc) ((uint32_t)(sct) << 8 | (uint32_t)(sc))
+
+static void put(struct sio_nvme_ctrl *c, const struct sio_nvme_command *cmd)
+{
+	uint32_t sqe[16] = {0};
+
+	sqe[0] = htole32(cmd->opcode | (uint32_t)c->cid << 16);
+	sqe[1] = htole32(cmd->nsid);
+	sqe[6] = htole32((uint32_t)cmd->prp1);
+	sqe[7] = htole32((uint32_t)(cmd->prp1 >> 32));
+	sqe[10] = htole32(cmd->cdw10);
+	sqe[11] = htole32(cmd->cdw11);
+	sio_copy_to(c->sq.at + (size_t)c->tail * 64, sqe, sizeof(sqe));
+	c->tail = c->tail + 1 == c->entries ? 0 : c->tail + 1;
+	/* The entry must be there before the doorbell that announces it. */
+	sio_to_fabric_barrier();
+	sio_write32(c->db, c->tail);
+}
+
+/* Take the next completion, if there is one: dword 0 and the high half, status in bits 17 to 31. */
+static bool take(struct sio_nvme_ctrl *c, uint32_t *ret_result, uint32_t *ret_dw3)
+{
+	volatile uint8_t *cqe = c->cq.at + (size_t)c->head * 16;
+	uint32_t dw3 = le32toh(sio_read32(cqe + 12));
+
+	if ((dw3 >> 16 & 1) != c->phase)
+		return false;
+	sio_from_fabric_barrier();
+	*ret_result = le32toh(sio_read32(cqe));
+	*ret_dw3 = dw3;
+	if (++c->head == c->entries) {
+		c->head = 0;
+		c->phase ^= 1;
+	}
+	sio_write32(c->db + c->stride, c->head);
+	return true;
+}
+
+static int wait_completion(struct sio_nvme_ctrl *c, const struct sio_nvme_command *cmd,
+			   uint32_t *ret_result, uint32_t *ret_dw3)
+{
+	uint64_t deadline = sio_nvme_deadline(ADMIN_MS);
+	unsigned n = 0;
+	int rc;
+
+	for (;;) {
+		if (take(c, ret_result, ret_dw3)) {
+			if ((*ret_dw3 & 0xffff) == c->cid)
+				return 0;
+			return sio_nvme_fail(-EIO,
+					     "%s completed admin command %u, which is not "
+					     "in flight",
+					     c->d->name, *ret_dw3 & 0xffff);
+		}
+		rc = sio_nvme_ctrl_check(c);
+		if (rc)
+			return rc;
+		if (smartio_now_ns() >= deadline)
+			return sio_nvme_fail(-ETIMEDOUT,
+					     "%s did not answer admin command %#x "
+					     "within %u ms",
+					     c->d->name, cmd->opcode, ADMIN_MS);
+		sio_nvme_pause(&n);
+	}
+}
+
+int sio_nvme_ctrl_admin(struct sio_nvme_ctrl *c, const struct sio_nvme_command *cmd,
+			uint32_t *ret_status, uint32_t *ret_result)
+{
+	uint32_t result = 0, dw3 = 0, status;
+	int rc;
+
+	c->cid++;
+	put(c, cmd);
+	rc = wait_completion(c, cmd, &result, &dw3);
+	if (rc)
+		return rc;
+	status = dw3 >> 17 & 0x7ff;
+	if (ret_result)
+		*ret_result = result;
+	if (ret_status)
+		*ret_status = status;
+	else if (status)
+		return sio_nvme_fail(-EIO, "%s refused admin command %#x: %s", c->d->name,
+				     cmd->opcode, smartio_nvme_status_string(status));
+	return 0;
+}
+
+int sio_nvme_ctrl_identify(struct sio_nvme_ctrl *c, uint8_t cns, uint32_t nsid, void *data,
+			   uint32_t *ret_status)
+{
+	struct sio_nvme_command cmd = {
+		.opcode = nvme_admin_identify, .nsid = nsid, .cdw10 = cns, .prp1 = c->data.ioaddr};
+	int rc = sio_nvme_ctrl_admin(c, &cmd, ret_status, NULL);
+
+	if (rc == 0)
+		sio_copy_from(data, c->data.at, NVME_IDENTIFY_DATA_SIZE);
+	return rc;
+}
+
+int sio_nvme_ctrl_queues(struct sio_nvme_ctrl *c, uint32_t *ret_pairs)
+{
+	struct sio_nvme_command cmd = {.opcode = nvme_admin_set_features,
+				       .cdw10 = FEATURE_QUEUES,
+				       .cdw11 = 0xfffe << 16 | 0xfffe}; /* 0's based; most */
+	uint32_t result = 0, sqs, cqs;
+	int rc = sio_nvme_ctrl_admin(c, &cmd, NULL, &result);
+
+	if (rc)
+		return rc;
+	sqs = (result & 0xffff) + 1;
+	cqs = (result >> 16) + 1;
+	*ret_pairs = sqs < cqs ? sqs : cqs;
+	if (*ret_pairs > 0xffff)
+		return sio_nvme_fail(-EIO, "%s says that it has %u queue pairs", c->d->name,
+				     *ret_pairs);
+	return 0;
+}
+
+int sio_nvme_ctrl_create_cq(struct sio_nvme_ctrl *c, uint32_t qid, uint64_t addr, uint32_t entries,
+			    uint32_t *ret_status)
+{
+	struct sio_nvme_command cmd = {.opcode = nvme_admin_create_cq,
+				       .prp1 = addr,
+				       .cdw10 = (entries - 1) << 16 | qid,
+				       .cdw11 = 1}; /* contiguous, no interrupt */
+
+	return sio_nvme_ctrl_admin(c, &cmd, ret_status, NULL);
+}
+
+int sio_nvme_ctrl_create_sq(struct sio_nvme_ctrl *c, uint32_t qid, uint64_t addr, uint32_t entries,
+			    uint32_t *ret_status)
+{
+	struct sio_nvme_command cmd = {.opcode = nvme_admin_create_sq,
+				       .prp1 = addr,
+				       .cdw10 = (entries - 1) << 16 | qid,
+				       .cdw11 = qid << 16 | 1}; /* contiguous */
+
+	return sio_nvme_ctrl_admin(c, &cmd, ret_status, NULL);
+}
+
+static int delete_queue(struct sio_nvme_ctrl *c, uint8_t opcode, uint32_t qid)
+{
+	struct sio_nvme_command cmd = {.opcode = opcode, .cdw10 = qid};
+	uint32_t status = 0;
+	int rc = sio_nvme_ctrl_admin(c, &cmd, &status, NULL);
+
+	if (rc)
+		return rc;
+	if (status && status != STATUS(NVME_SCT_CMD_SPECIFIC, NVME_SC_QID_INVALID))
+		return sio_nvme_fail(-EIO, "%s does not delete %s queue %u: %s", c->d->name,
+				     opcode == nvme_admin_delete_sq ? "submission" : "completion",
+				     qid, smartio_nvme_status_string(status));
+	return 0;
+}
+
+int sio_nvme_ctrl_delete_sq(struct sio_nvme_ctrl *c, uint32_t qid)
+{
+	return delete_queue(c, nvme_admin_delete_sq, qid);
+}
+
+int sio_nvme_ctrl_delete_cq(struct sio_nvme_ctrl *c, uint32_t qid)
+{
+	return delete_queue(c, nvme_admin_delete_cq, qid);
+}

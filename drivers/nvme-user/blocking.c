@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Read, write and flush that return when it is done; through memory of the queue's own. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "client.h"
+#include "error.h"
+#include "smartio/ext.h"
+#include "smartio/io.h"
+
+#define CHUNK (128u << 10)
+#define CHUNKS 4u
+#define SILENCE_MS 30000u
+
+struct job {
+	struct smartio_nvme_queue *q;
+	enum smartio_nvme_op op;
+	uint8_t *to;
+	const uint8_t *from;
+	uint64_t offset; /* on the namespace */
+	size_t bytes, sent;
+	uint32_t chunk, chunks; /* bytes of each, and how many */
+	uint32_t busy;		/* bits: chunks in flight */
+	size_t at[CHUNKS], len[CHUNKS];
+	uint32_t status; /* the first that is not 0 */
+	uint64_t bad_at;
+};
+
+static int get_bounce(struct job *j)
+{
+	struct smartio_nvme_queue *q = j->q;
+
+	j->chunk = q->max_blocks << q->block_shift;
+	if (q->max_blocks > CHUNK >> q->block_shift && CHUNK >= 1u << q->block_shift)
+		j->chunk = CHUNK;
+	j->chunks = q->depth < CHUNKS ? q->depth : CHUNKS;
+	if (q->bounce)
+		return 0;
+	return smartio_nvme_buffer_alloc(q->n, (size_t)j->chunk * j->chunks, &q->bounce);
+}
+
+static int check(struct smartio_nvme_queue *q, uint64_t offset, size_t bytes)
+{
+	uint64_t block = 1ull << q->block_shift, end = q->blocks << q->block_shift;
+
+	if (q->n_free != q->depth)
+		return sio_nvme_fail(-EBUSY, "%u commands of the caller are in flight",
+				     q->depth - q->n_free);
+	if (offset % block || bytes % block)
+		return sio_nvme_fail(-EINVAL,
+				     "offset %" PRIu64 " and length %zu are not multiples "
+				     "of the block size, %" PRIu64,
+				     offset, bytes, block);
+	if (offset > end || bytes > end - offset)
+		return sio_nvme_fail(-ERANGE,
+				     "offset %" PRIu64 " + %zu: namespace %u of %s ends at "
+				     "%" PRIu64,
+				     offset, bytes, q->nsid, q->n->d.name, end);
+	return 0;
+}
+
+static int send_chunk(struct job *j, uint32_t i)
+{
+	struct smartio_nvme_queue *q = j->q;
+	size_t len = j->bytes - j->sent, at = (size_t)i * j->chunk;
+	int rc;
+
+	if (len > j->chunk)
+		len = j->chunk;
+	if (j->op == SMARTIO_NVME_WRITE)
+		sio_copy_to(q->bounce->mem.at + at, j->from + j->sent, len);
+	rc = smartio_nvme_submit(q, j->op, (j->offset + j->sent) >> q->block_shift,
+				 (uint32_t)(len >> q->block_shift), q->bounce, at,
+				 (void *)(uintptr_t)i);
+	if (rc)
+		return rc;
+	j->at[i] = j->sent;
+	j->len[i] = len;
+	j->busy |= 1u << i;
+	j->sent += len;
+	return 0;
+}
+
+static int fill(struct job *j)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < j->chunks && j->sent < j->bytes && !j->status; i++)
+		if (!(j->busy >> i & 1))
+			rc = send_chunk(j, i);
+	return rc;
+}
+
+static void finish_chunk(struct job *j, const struct smartio_nvme_completion *c)
+{
+	uint32_t i = (uint32_t)(uintptr_t)c->cookie;
+
+	j->busy &= ~(1u << i);
+	if (c->status && !j->status) {
+		j->status = c->status;
+		j->bad_at = j->offset + j->at[i];
+	} else if (!c->status && j->op == SMARTIO_NVME_READ) {
+		sio_copy_from(j->to + j->at[i], j->q->bounce->mem.at + (size_t)i * j->chunk,
+			      j->len[i]);
+	}
+}
+
+/* Poll until something completes, or the drive has been silent for too long. */
+static int wait_some(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c, unsigned max)
+{
+	uint64_t deadline = 0;
+	unsigned polls = 0;
+	int n;
+
+	while ((n = smartio_nvme_poll(q, c, max)) == 0) {
+		if (++polls % 256)
+			continue;
+		if (deadline == 0)
+			deadline = sio_nvme_deadline(SILENCE_MS);
+		else if (smartio_now_ns() >= deadline)
+			return sio_nvme_fail(-ETIMEDOUT, "%s has not answered for %u s",
+					     q->n->d.name, SILENCE_MS / 1000);
+	}
+	return n;
+}
+
+static int transfer(struct job *j)
+{
+	struct smartio_nvme_completion c[CHUNKS];
+	int n, rc = check(j->q, j->offset, j->bytes);
+
+	if (rc == 0 && j->bytes)
+		rc = get_bounce(j);
+	if (rc || !j->bytes)
+		return rc;
+	do {
+		rc = fill(j);
+		if (rc)
+			return rc;
+		n = wait_some(j->q, c, CHUNKS);
+		if (n < 0)
+			return n;
+		for (int i = 0; i < n; i++)
+			finish_chunk(j, &c[i]);
+	} while (j->busy || (j->sent < j->bytes && !j->status));
+	if (j->status)
+		return sio_nvme_fail(-EIO, "%s at %" PRIu64 " of %s: %s",
+				     j->op == SMARTIO_NVME_READ ? "read" : "write", j->bad_at,
+				     j->q->n->d.name, smartio_nvme_status_string(j->status));
+	return 0;
+}
+
+int smartio_nvme_read(struct smartio_nvme_queue *q, void *data, uint64_t offset, size_t bytes)
+{
+	struct job j = {
+		.q = q, .op = SMARTIO_NVME_READ, .to = data, .offset = offset, .bytes = bytes};
+
+	return transfer(&j);
+}
+
+int smartio_nvme_write(struct smartio_nvme_queue *q, const void *data, uint64_t offset,
+		       size_t bytes)
+{
+	struct job j = {
+		.q = q, .op = SMARTIO_NVME_WRITE, .from = data, .offset = offset, .bytes = bytes};
+
+	return transfer(&j);
+}
+
+int smartio_nvme_flush(struct smartio_nvme_queue *q)
+{
+	struct smartio_nvme_completion c;
+	int rc = check(q, 0, 0);
+
+	if (rc == 0)
+		rc = smartio_nvme_submit(q, SMARTIO_NVME_FLUSH, 0, 0, NULL, 0, NULL);
+	if (rc)
+		return rc;
+	rc = wait_some(q, &c, 1);
+	if (rc < 0)
+		return rc;
+	if (c.status)
+		return sio_nvme_fail(-EIO, "flush of %s: %s", q->n->d.name,
+				     smartio_nvme_status_string(c.status));
+	return 0;
+}

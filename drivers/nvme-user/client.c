@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+#include "error.h"
+#include "smartio/ext.h"
+
+#define DOORBELLS 0x1000u
+
+void sio_nvme_lock(struct smartio_nvme *n)
+{
+	unsigned tries = 0;
+
+	while (__atomic_exchange_n(&n->lock, 1, __ATOMIC_ACQUIRE))
+		sio_nvme_pause(&tries);
+}
+
+void sio_nvme_unlock(struct smartio_nvme *n)
+{
+	__atomic_store_n(&n->lock, 0, __ATOMIC_RELEASE);
+}
+
+static int map_doorbells(struct smartio_nvme *n)
+{
+	size_t size = (2 * (size_t)n->meta.queue_pairs + 2) * n->meta.doorbell_stride, bar;
+	sci_error_t err;
+
+	size = (size + SIO_NVME_PAGE - 1) & ~(size_t)(SIO_NVME_PAGE - 1);
+	SCIConnectDeviceSegment(n->d.handle, &n->bar, 0, SCI_MEMTYPE_BAR, NULL, NULL, 0, &err);
+	if (err != SCI_ERR_OK) {
+		n->bar = NULL;
+		return sio_nvme_fail_sci(err, "%s: cannot connect BAR 0", n->d.name);
+	}
+	bar = SCIGetRemoteSegmentSize(n->bar);
+	if (bar < DOORBELLS || bar - DOORBELLS < size)
+		return sio_nvme_fail(-EPROTO,
+				     "%s: BAR 0 has %zu bytes, too few for the doorbells "
+				     "of %u queue pairs",
+				     n->d.name, bar, n->meta.queue_pairs);
+	n->doorbells = SCIMapRemoteSegment(n->bar, &n->db_map, DOORBELLS, size, NULL,
+					   SCI_FLAG_IO_MAP_IOSPACE, &err);
+	if (err != SCI_ERR_OK) {
+		n->db_map = NULL;
+		return sio_nvme_fail_sci(err, "%s: cannot map its doorbells", n->d.name);
+	}
+	return 0;
+}
+
+static int copy_namespaces(struct smartio_nvme *n)
+{
+	n->ns = calloc(n->meta.namespaces + 1, sizeof(*n->ns));
+	if (!n->ns)
+		return sio_nvme_fail(-ENOMEM, "no memory for %u namespaces", n->meta.namespaces);
+	for (uint32_t i = 0; i < n->meta.namespaces; i++) {
+		n->ns[i].id = n->meta.ns[i].id;
+		n->ns[i].block_size = n->meta.ns[i].block_size;
+		n->ns[i].blocks = n->meta.ns[i].blocks;
+	}
+	n->n_ns = n->meta.namespaces;
+	n->n_pairs = n->meta.queue_pairs;
+	return 0;
+}
+
+static int open_client(struct smartio_nvme *n, const char *device)
+{
+	sci_error_t err;
+	int rc = sio_nvme_device_find(&n->d, device);
+
+	if (rc == 0)
+		rc = sio_nvme_device_borrow(&n->d, 0);
+	if (rc)
+		return rc;
+	n->generation = smartio_device_generation_word(n->d.handle);
+	if (!n->generation)
+		return sio_nvme_fail(-ENODEV, "%s is gone", n->d.name);
+	rc = sio_nvme_find_manager(n);
+	if (rc == 0)
+		rc = copy_namespaces(n);
+	if (rc == 0)
+		rc = map_doorbells(n);
+	if (rc)
+		return rc;
+	SCICreateDataInterrupt(n->d.sd, &n->reply, n->d.adapter, &n->reply_number, NULL, NULL, 0,
+			       &err);
+	if (err != SCI_ERR_OK) {
+		n->reply = NULL;
+		return sio_nvme_fail_sci(err, "no data interrupt for replies");
+	}
+	return 0;
+}
+
+static void close_client(struct smartio_nvme *n)
+{
+	struct sio_nvme_mem *spare;
+	sci_error_t err;
+
+	while ((spare = n->spare)) {
+		n->spare = spare->next;
+		sio_nvme_mem_done(spare);
+		free(spare);
+	}
+	sio_nvme_unlink_manager(n);
+	if (n->reply)
+		SCIRemoveDataInterrupt(n->reply, 0, &err);
+	if (n->db_map)
+		SCIUnmapSegment(n->db_map, 0, &err);
+	if (n->bar)
+		SCIDisconnectSegment(n->bar, 0, &err);
+	sio_nvme_device_done(&n->d);
+	free(n->ns);
+	free(n);
+}
+
+int smartio_nvme_open(const char *device, struct smartio_nvme **ret)
+{
+	struct smartio_nvme *n = calloc(1, sizeof(*n));
+	int rc;
+
+	if (!n)
+		return sio_nvme_fail(-ENOMEM, "no memory for a client");
+	rc = open_client(n, device);
+	if (rc) {
+		close_client(n);
+		return rc;
+	}
+	*ret = n;
+	return 0;
+}
+
+void smartio_nvme_close(struct smartio_nvme *n)
+{
+	if (!n)
+		return;
+	while (n->queues)
+		smartio_nvme_queue_close(n->queues);
+	sio_nvme_lock(n);
+	while (n->buffers)
+		sio_nvme_buffer_end(n->buffers);
+	sio_nvme_queues_forget(n, true);
+	sio_nvme_unlock(n);
+	close_client(n);
+}
+
+/* Identify pads its texts with blanks. */
+static void text(char *to, const char *from, size_t len)
+{
+	while (len && (from[len - 1] == ' ' || from[len - 1] == '\0'))
+		len--;
+	for (size_t i = 0; i < len; i++)
+		to[i] = from[i] >= ' ' && from[i] <= '~' ? from[i] : '?';
+	to[len] = '\0';
+}
+
+void smartio_nvme_get_info(const struct smartio_nvme *n, struct smartio_nvme_info *info)
+{
+	/* Every client is made by smartio_nvme_open(), none is const; only its lock is changed. */
+	struct smartio_nvme *lock = (struct smartio_nvme *)(uintptr_t)n;
+
+	sio_nvme_lock(lock);
+	memset(info, 0, sizeof(*info));
+	text(info->serial, n->meta.serial, sizeof(n->meta.serial));
+	text(info->model, n->meta.model, sizeof(n->meta.model));
+	text(info->firmware, n->meta.firmware, sizeof(n->meta.firmware));
+	info->vendor = (uint16_t)n->meta.vendor;
+	info->queue_pairs = (uint16_t)n->meta.queue_pairs;
+	info->max_queue_entries = n->meta.max_entries;
+	info->max_transfer = n->meta.max_transfer;
+	info->namespaces = n->meta.namespaces;
+	info->lender_node = n->d.lender;
+	info->manager_node = n->meta.node;
+	info->version = n->meta.spec_version;
+	sio_nvme_unlock(lock);
+}
+
+int smartio_nvme_get_namespace(const struct smartio_nvme *n, uint32_t index,
+			       struct smartio_nvme_namespace *ns)
+{
+	if (index >= n->n_ns)
+		return sio_nvme_fail(-ENOENT, "%s has %u namespaces; there is no index %u",
+				     n->d.name, n->n_ns, index);
+	*ns = n->ns[index];
+	return 0;
+}
+
+int smartio_nvme_identify(struct smartio_nvme *n, uint8_t cns, uint32_t nsid, void *data)
+{
+	struct sio_nvme_req req = {.op = SIO_NVME_OP_IDENTIFY,
+				   .identify = {.cns = cns, .nsid = nsid}};
+	struct sio_nvme_rep *rep = malloc(sizeof(*rep));
+	int rc;
+
+	if (!rep)
+		return sio_nvme_fail(-ENOMEM, "no memory for a reply");
+	sio_nvme_lock(n);
+	rc = sio_nvme_ask(n, &req, rep, NULL);
+	sio_nvme_unlock(n);
+	if (rc == 0)
+		memcpy(data, rep->data, SIO_NVME_IDENTIFY);
+	free(rep);
+	return rc;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files of the client share. */
+#ifndef NVME_USER_CLIENT_H
+#define NVME_USER_CLIENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device.h"
+#include "protocol.h"
+#include "smartio/nvme.h"
+
+struct smartio_nvme {
+	struct sio_nvme_device d;
+	sci_remote_segment_t bar;
+	sci_map_t db_map;
+	volatile uint8_t *doorbells;
+	const volatile uint32_t *generation; /* of the device, a word of the library's */
+	struct sio_nvme_meta meta, scratch;  /* what the manager tells; what is being read of it */
+	struct smartio_nvme_namespace *ns;   /* as it was at the open, like the two below */
+	uint32_t n_ns, n_pairs;
+	/* The way to the manager; under @lock. */
+	sci_local_data_interrupt_t reply;
+	unsigned reply_number;
+	sci_remote_data_interrupt_t manager; /* of meta.instance; NULL: not connected */
+	uint64_t sequence;
+	uint8_t message[8192], request[sizeof(struct sio_nvme_req)];
+	/* What is open under this; under @lock. */
+	struct smartio_nvme_queue *queues;
+	struct smartio_nvme_buffer *buffers;
+	struct sio_nvme_mem *spare; /* queue memory to use again */
+	/* Closed, but the drive may still use what is theirs: no manager could delete them. */
+	struct smartio_nvme_queue *kept;
+	int lock;
+};
+
+struct smartio_nvme_buffer {
+	uint64_t ioaddr;
+	size_t size;
+	struct smartio_nvme *n;
+	struct sio_nvme_mem mem;
+	struct smartio_nvme_buffer *next;
+};
+
+/* A command in flight; @buffer NULL: none. A FLUSH has sio_nvme_no_buffer. */
+struct sio_nvme_slot {
+	struct smartio_nvme_buffer *buffer;
+	void *cookie;
+};
+extern struct smartio_nvme_buffer sio_nvme_no_buffer;
+
+struct smartio_nvme_queue {
+	/* Of each command. */
+	volatile uint8_t *sq, *cq;
+	volatile uint32_t *sq_doorbell, *cq_doorbell;
+	const volatile uint32_t *generation_word;
+	uint32_t generation; /* when the queues were made */
+	int error;	     /* -errno: the queue is dead */
+	uint32_t entries, depth;
+	uint32_t tail, rung; /* of the submission queue: filled, and told to the drive */
+	uint32_t head, phase, id;
+	uint32_t n_free;
+	uint16_t *free; /* command ids, last in first out */
+	struct sio_nvme_slot *slot;
+	struct smartio_nvme *n;
+	uint64_t blocks;
+	uint32_t nsid, block_shift, max_blocks;
+	uint32_t list_shift;	/* log2 of the bytes of PRP list per command */
+	volatile uint8_t *list; /* of command id 0 */
+	uint64_t list_ioaddr;
+	uint32_t empty; /* empty polls in a row */
+	struct smartio_nvme_counters counters;
+	/* ---- end of the data path ---- */
+	uint64_t key;
+	uint32_t max_transfer;
+	struct sio_nvme_mem *sq_mem, *cq_mem;
+	struct smartio_nvme_buffer *bounce; /* of the blocking helpers; NULL until used */
+	struct smartio_nvme_queue *next;
+};
+
+/* The library has no mutex of its own: taken for control calls, never on the data path. */
+void sio_nvme_lock(struct smartio_nvme *n);
+void sio_nvme_unlock(struct smartio_nvme *n);
+
+/* manager_link.c */
+/* Read what the manager tells of itself into n->meta. -ENOTCONN: none serves; nothing changed. */
+int sio_nvme_find_manager(struct smartio_nvme *n);
+/*
+ * Ask the manager and wait for the reply; @req's head is filled in. Under the lock.
+ * @ret_sent: whether the manager may have got it; may be NULL.
+ * -ENOTCONN: no manager; -ETIMEDOUT: it does not answer; else what it says, with its text.
+ */
+int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nvme_rep *rep,
+		 bool *ret_sent);
+void sio_nvme_unlink_manager(struct smartio_nvme *n);
+
+/* io.c: whether the device was reset since the queues were made; then the queue is dead. */
+bool sio_nvme_queue_stale(struct smartio_nvme_queue *q);
+/* prp.c: the second pointer of a transfer of @bytes from @addr on that does not fit one page. */
+uint64_t sio_nvme_prp2(struct smartio_nvme_queue *q, uint32_t cid, uint64_t addr, uint64_t bytes);
+/* Bytes of list that a transfer of @max_transfer bytes may need, as a power of two's log2. */
+uint32_t sio_nvme_prp_shift(uint32_t max_transfer);
+
+/* buffer.c, under the lock: end it; what the drive may still use is left to SCITerminate(). */
+void sio_nvme_buffer_end(struct smartio_nvme_buffer *b);
+/* queue.c, under the lock: the same for the kept ones; those that the drive has forgotten are
+ * freed. */
+void sio_nvme_queues_forget(struct smartio_nvme *n, bool all);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The controller as its manager sees it: registers, reset, admin queue. One command at a time.
+ * Waits by yielding, then by sleeping; every wait has an end. Source: NVM Express Base
+ * Specification 1.4, sections 3 and 5.
+ */
+#ifndef NVME_USER_CONTROLLER_H
+#define NVME_USER_CONTROLLER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device.h"
+
+struct sio_nvme_ctrl {
+	struct sio_nvme_device *d;
+	sci_remote_segment_t bar;
+	sci_map_t reg_map, db_map;
+	volatile uint8_t *reg, *db;
+	uint64_t cap;
+	uint32_t version, stride, max_entries;
+	uint32_t timeout_ms;		  /* to become ready or not ready */
+	struct sio_nvme_mem sq, cq, data; /* of the admin queue; data: one page */
+	uint32_t entries, tail, head, phase;
+	uint16_t cid;
+	bool enabled;
+};
+
+struct sio_nvme_command {
+	uint8_t opcode;
+	uint32_t nsid, cdw10, cdw11;
+	uint64_t prp1;
+};
+
+/* Map registers and doorbells. -EBUSY: another has the registers. @timeout_ms 0: as CAP.TO says. */
+int sio_nvme_ctrl_open(struct sio_nvme_ctrl *c, struct sio_nvme_device *d, uint32_t timeout_ms);
+/* Half-built is fine. The controller must be disabled, or gone, or be left to the next manager. */
+void sio_nvme_ctrl_done(struct sio_nvme_ctrl *c);
+/* Reset: afterwards the controller has no queue and uses no memory. */
+int sio_nvme_ctrl_disable(struct sio_nvme_ctrl *c);
+/* With an admin queue of @entries. */
+int sio_nvme_ctrl_enable(struct sio_nvme_ctrl *c, uint32_t entries);
+/* Normal shutdown, as far as the controller answers. */
+void sio_nvme_ctrl_shutdown(struct sio_nvme_ctrl *c);
+/* 0; -EIO: fatal status, or reset by somebody else; -ENODEV: gone. */
+int sio_nvme_ctrl_check(struct sio_nvme_ctrl *c);
+
+/*
+ * Do an admin command. @ret_status: SCT << 8 | SC; @ret_result: dword 0; either may be NULL, then a
+ * status that is not success is an error.
+ * -EIO, -ETIMEDOUT, -ENODEV: the controller is lost to us.
+ */
+int sio_nvme_ctrl_admin(struct sio_nvme_ctrl *c, const struct sio_nvme_command *cmd,
+			uint32_t *ret_status, uint32_t *ret_result);
+/* Identify into c->data; copied to @data (4,096 bytes). */
+int sio_nvme_ctrl_identify(struct sio_nvme_ctrl *c, uint8_t cns, uint32_t nsid, void *data,
+			   uint32_t *ret_status);
+/* Ask for as many I/O queue pairs as there are. */
+int sio_nvme_ctrl_queues(struct sio_nvme_ctrl *c, uint32_t *ret_pairs);
+int sio_nvme_ctrl_create_cq(struct sio_nvme_ctrl *c, uint32_t qid, uint64_t addr, uint32_t entries,
+			    uint32_t *ret_status);
+int sio_nvme_ctrl_create_sq(struct sio_nvme_ctrl *c, uint32_t qid, uint64_t addr, uint32_t entries,
+			    uint32_t *ret_status);
+/* A queue that is not there (any more) is deleted. */
+int sio_nvme_ctrl_delete_sq(struct sio_nvme_ctrl *c, uint32_t qid);
+int sio_nvme_ctrl_delete_cq(struct sio_nvme_ctrl *c, uint32_t qid);
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "device.h"
+#include "error.h"
+#include "smartio/ext.h"
+#include "smartio/io.h"
+
+#define CLASS_NVME 0x010802u /* mass storage, non-volatile memory, NVM Express */
+#define BUSY_TRIES 200	     /* milliseconds that others may still be using what we free */
+#define FIRST_SEGMENT 0x4e000000u
+
+uint64_t sio_nvme_deadline(uint64_t ms)
+{
+	return smartio_now_ns() + ms * 1000000u;
+}
+
+void sio_nvme_pause(unsigned *n)
+{
+	sci_error_t err;
+
+	if ((*n)++ < 1000)
+		smartio_yield();
+	else
+		smartio_wait_events(NULL, NULL, 1, &err);
+}
+
+static int query(struct sio_nvme_device *d)
+{
+	sci_smartio_device_info_t info = {0};
+	sci_smartio_query_device_t q = {
+		.fdid = d->fdid, .subcommand = SCI_Q_DEVICE_INFO, .data = &info};
+	sci_error_t err;
+
+	SCIQuery(SCI_Q_DEVICE, &q, 0, &err);
+	if (err != SCI_ERR_OK)
+		return sio_nvme_fail_sci(err, "%s: cannot ask what it is", d->name);
+	if (info.pci_class != CLASS_NVME)
+		return sio_nvme_fail(-ENOTSUP,
+				     "%s is not an NVMe drive: its class is %#06x, not %#06x",
+				     d->name, info.pci_class, CLASS_NVME);
+	if (info.user_name[0])
+		snprintf(d->name, sizeof(d->name), "%.63s", info.user_name);
+	d->adapter = info.adapter;
+	d->lender = info.nodeid;
+	SCIGetLocalNodeId(d->adapter, &d->node, 0, &err);
+	if (err != SCI_ERR_OK)
+		return sio_nvme_fail_sci(err, "adapter %u", d->adapter);
+	return 0;
+}
+
+int sio_nvme_device_find(struct sio_nvme_device *d, const char *name)
+{
+	sci_error_t err;
+	int rc;
+
+	memset(d, 0, sizeof(*d));
+	d->next_segment = FIRST_SEGMENT;
+	if (!name || !*name)
+		return sio_nvme_fail(-EINVAL, "no device name given");
+	snprintf(d->name, sizeof(d->name), "%s", name);
+	smartio_find_device(name, &d->fdid, &err);
+	if (err == SCI_ERR_NO_SUCH_FDID)
+		return sio_nvme_fail(-ENODEV, "no device is called %s", d->name);
+	if (err != SCI_ERR_OK)
+		return sio_nvme_fail_sci(err, "%s", d->name);
+	rc = query(d);
+	if (rc)
+		return rc;
+	SCIOpen(&d->sd, 0, &err);
+	if (err != SCI_ERR_OK) {
+		d->sd = NULL;
+		return sio_nvme_fail_sci(err, "%s", d->name);
+	}
+	return 0;
+}
+
+int sio_nvme_device_borrow(struct sio_nvme_device *d, unsigned flags)
+{
+	sci_error_t err;
+
+	SCIBorrowDevice(d->sd, &d->handle, d->fdid, flags, &err);
+	if (err == SCI_ERR_OK)
+		return 0;
+	d->handle = NULL;
+	if (err == SCI_ERR_NO_SUCH_FDID)
+		return sio_nvme_fail(-ENODEV, "no device is called %s", d->name);
+	return sio_nvme_fail_sci(err, "%s: cannot borrow it%s", d->name,
+				 flags & SCI_FLAG_EXCLUSIVE ? " exclusively" : "");
+}
+
+bool sio_nvme_device_done(struct sio_nvme_device *d)
+{
+	bool all = true;
+	sci_error_t err;
+
+	if (d->handle) {
+		SCIReturnDevice(d->handle, 0, &err);
+		all = err != SCI_ERR_BUSY;
+	}
+	d->handle = NULL;
+	if (d->sd)
+		SCIClose(d->sd, 0, &err);
+	d->sd = NULL;
+	return all;
+}
+
+/* Free by @call until nobody else uses it any more. */
+#define UNTIL_FREE(call)                                                                           \
+	do {                                                                                       \
+		sci_error_t err_;                                                                  \
+		sci_error_t *error = &err_;                                                        \
+		for (unsigned try_ = 0; try_ < BUSY_TRIES; try_++) {                               \
+			call;                                                                      \
+			if (err_ != SCI_ERR_BUSY)                                                  \
+				break;                                                             \
+			smartio_wait_events(NULL, NULL, 1, &err_);                                 \
+		}                                                                                  \
+	} while (0)
+
+void sio_nvme_mem_done(struct sio_nvme_mem *mem)
+{
+	struct sio_nvme_device *d = mem->d;
+	sci_error_t err;
+
+	if (mem->reachable && mem->remote)
+		SCIUnmapRemoteSegmentForDevice(mem->remote, d->handle, 0, &err);
+	if (mem->reachable && mem->local)
+		SCIUnmapLocalSegmentForDevice(mem->local, d->adapter, d->handle, 0, &err);
+	if (mem->map)
+		SCIUnmapSegment(mem->map, 0, &err);
+	if (mem->remote)
+		UNTIL_FREE(SCIDisconnectSegment(mem->remote, 0, error));
+	if (mem->local && mem->available)
+		SCISetSegmentUnavailable(mem->local, d->adapter, 0, &err);
+	if (mem->local)
+		UNTIL_FREE(SCIRemoveSegment(mem->local, 0, error));
+	memset(mem, 0, sizeof(*mem));
+}
+
+static int check_ioaddr(struct sio_nvme_mem *mem, sci_ioaddr_t ioaddr)
+{
+	mem->reachable = true;
+	mem->ioaddr = ioaddr;
+	if (ioaddr % SIO_NVME_PAGE)
+		return sio_nvme_fail(-EIO,
+				     "%s: memory was mapped at %#" PRIx64
+				     " for it, which is not the start of a page",
+				     mem->d->name, mem->ioaddr);
+	return 0;
+}
+
+static int mem_device(struct sio_nvme_device *d, struct sio_nvme_mem *mem)
+{
+	unsigned id = __atomic_fetch_add(&d->next_segment, 1, __ATOMIC_RELAXED);
+	sci_ioaddr_t ioaddr;
+	sci_error_t err;
+
+	SCICreateDeviceSegment(d->handle, id, mem->size, SCI_MEMTYPE_PRIVATE, mem->hints,
+			       mem->flags, &err);
+	if (err != SCI_ERR_OK)
+		return sio_nvme_fail_sci(err, "%s: no queue memory of %zu bytes", d->name,
+					 mem->size);
+	SCIConnectDeviceSegment(d->handle, &mem->remote, id, SCI_MEMTYPE_PRIVATE, NULL, NULL, 0,
+				&err);
+	if (err != SCI_ERR_OK) {
+		mem->remote = NULL;
+		return sio_nvme_fail_sci(err, "%s: cannot connect queue memory", d->name);
+	}
+	mem->at = SCIMapRemoteSegment(mem->remote, &mem->map, 0, mem->size, NULL, 0, &err);
+	if (err != SCI_ERR_OK) {
+		mem->map = NULL;
+		return sio_nvme_fail_sci(err, "%s: cannot map queue memory", d->name);
+	}
+	SCIMapRemoteSegmentForDevice(mem->remote, d->handle, &ioaddr, 0, mem->size, 0, &err);
+	if (err != SCI_ERR_OK)
+		return sio_nvme_fail_sci(err, "%s: cannot reach queue memory of %zu bytes", d->name,
+					 mem->size);
+	return check_ioaddr(mem, ioaddr);
+}
+
+/* Whole pages; false: none, or more than can be addressed. */
+static bool round_up(size_t size, size_t *ret)
+{
+	if (size == 0 || __builtin_add_overflow(size, SIO_NVME_PAGE - 1, ret))
+		return false;
+	*ret &= ~(size_t)(SIO_NVME_PAGE - 1);
+	return true;
+}
+
+int sio_nvme_mem_device(struct sio_nvme_device *d, size_t size, unsigned hints, unsigned flags,
+			struct sio_nvme_mem *mem)
+{
+	int rc;
+
+	memset(mem, 0, sizeof(*mem));
+	mem->d = d;
+	mem->hints = hints;
+	mem->flags = flags;
+	if (!round_up(size, &mem->size))
+		return sio_nvme_fail(-EINVAL, "%s: memory of %zu bytes", d->name, size);
+	rc = mem_device(d, mem);
+	if (rc)
+		sio_nvme_mem_done(mem);
+	return rc;
+}
+
+static int mem_local(struct sio_nvme_device *d, struct sio_nvme_mem *mem)
+{
+	sci_ioaddr_t ioaddr;
+	sci_error_t err;
+
+	SCICreateSegment(d->sd, &mem->local, FIRST_SEGMENT | (smartio_random() & 0xffff00),
+			 mem->size, NULL, NULL, SCI_FLAG_AUTO_ID, &err);
+	if (err != SCI_ERR_OK) {
+		mem->local = NULL;
+		return sio_nvme_fail_sci(err, "no memory of %zu bytes on this host", mem->size);
+	}
+	mem->at = SCIMapLocalSegment(mem->local, &mem->map, 0, mem->size, NULL, 0, &err);
+	if (err != SCI_ERR_OK) {
+		mem->map = NULL;
+		return sio_nvme_fail_sci(err, "cannot map memory of %zu bytes", mem->size);
+	}
+	SCIPrepareSegment(mem->local, d->adapter, 0, &err);
+	if (err == SCI_ERR_OK)
+		SCISetSegmentAvailable(mem->local, d->adapter, 0, &err);
+	if (err != SCI_ERR_OK)
+		return sio_nvme_fail_sci(err, "cannot open memory to adapter %u", d->adapter);
+	mem->available = true;
+	SCIMapLocalSegmentForDevice(mem->local, d->adapter, d->handle, &ioaddr, 0, mem->size, 0,
+				    &err);
+	if (err != SCI_ERR_OK)
+		return sio_nvme_fail_sci(err, "%s: cannot reach memory of %zu bytes", d->name,
+					 mem->size);
+	return check_ioaddr(mem, ioaddr);
+}
+
+int sio_nvme_mem_local(struct sio_nvme_device *d, size_t size, struct sio_nvme_mem *mem)
+{
+	int rc;
+
+	memset(mem, 0, sizeof(*mem));
+	mem->d = d;
+	if (!round_up(size, &mem->size))
+		return sio_nvme_fail(-EINVAL, "memory of %zu bytes", size);
+	rc = mem_local(d, mem);
+	if (rc)
+		sio_nvme_mem_done(mem);
+	return rc;
+}
+
+void sio_nvme_mem_clear(struct sio_nvme_mem *mem, size_t bytes)
+{
+	for (size_t i = 0; i + 8 <= bytes; i += 8)
+		sio_write64(mem->at + i, 0);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The calling thread's last failure: a number with the text that explains it. */
+#ifndef NVME_USER_ERROR_H
+#define NVME_USER_ERROR_H
+
+#include "sisci_api.h"
+
+/* Keep the text for smartio_nvme_error() and return @code, which is -errno. A long text is cut. */
+int sio_nvme_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The same for a call of the API that failed just now: adds what it says, returns its -errno. */
+int sio_nvme_fail_sci(sci_error_t err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+#include "ledger.h"
+
+int sio_nvme_ledger_init(struct sio_nvme_ledger *l, uint32_t pairs)
+{
+	memset(l, 0, sizeof(*l));
+	l->pair = calloc((size_t)pairs + 1, sizeof(*l->pair));
+	l->ended = calloc(SIO_NVME_ENDED, sizeof(*l->ended));
+	if (!l->pair || !l->ended) {
+		sio_nvme_ledger_done(l);
+		return sio_nvme_fail(-ENOMEM, "no memory for %u queue pairs", pairs);
+	}
+	l->pairs = pairs;
+	return 0;
+}
+
+void sio_nvme_ledger_done(struct sio_nvme_ledger *l)
+{
+	free(l->pair);
+	free(l->ended);
+	memset(l, 0, sizeof(*l));
+}
+
+uint32_t sio_nvme_ledger_free_id(const struct sio_nvme_ledger *l)
+{
+	for (uint32_t i = 1; i <= l->pairs; i++)
+		if (l->pair[i].borrower == 0)
+			return i;
+	return 0;
+}
+
+void sio_nvme_ledger_take(struct sio_nvme_ledger *l, uint32_t qid, uint64_t borrower, uint64_t key)
+{
+	l->pair[qid].borrower = borrower;
+	l->pair[qid].key = key;
+	l->used++;
+}
+
+void sio_nvme_ledger_release(struct sio_nvme_ledger *l, uint32_t qid)
+{
+	l->pair[qid].borrower = 0;
+	l->used--;
+}
+
+bool sio_nvme_ledger_owns(const struct sio_nvme_ledger *l, uint32_t qid, uint64_t borrower,
+			  uint64_t key)
+{
+	return qid >= 1 && qid <= l->pairs && borrower && l->pair[qid].borrower == borrower &&
+	       l->pair[qid].key == key;
+}
+
+uint32_t sio_nvme_ledger_next(const struct sio_nvme_ledger *l, uint64_t borrower, uint32_t qid)
+{
+	while (++qid <= l->pairs)
+		if (l->pair[qid].borrower == borrower)
+			return qid;
+	return 0;
+}
+
+void sio_nvme_ledger_end(struct sio_nvme_ledger *l, uint64_t borrower)
+{
+	if (sio_nvme_ledger_ended(l, borrower))
+		return;
+	l->ended[l->next_ended] = borrower;
+	l->next_ended = (l->next_ended + 1) % SIO_NVME_ENDED;
+	if (l->n_ended < SIO_NVME_ENDED)
+		l->n_ended++;
+}
+
+bool sio_nvme_ledger_ended(const struct sio_nvme_ledger *l, uint64_t borrower)
+{
+	for (uint32_t i = 0; i < l->n_ended; i++)
+		if (l->ended[i] == borrower)
+			return true;
+	return false;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef NVME_USER_MANAGER_H
+#define NVME_USER_MANAGER_H
+
+#include "controller.h"
+#include "ledger.h"
+#include "protocol.h"
+
+struct smartio_nvme_manager {
+	struct sio_nvme_device d;
+	struct sio_nvme_ctrl ctrl;
+	struct sio_nvme_ledger ledger;
+	sci_local_data_interrupt_t interrupt;
+	sci_remote_segment_t meta_segment;
+	sci_map_t meta_map;
+	volatile uint8_t *shared;  /* the metadata, as clients see it */
+	struct sio_nvme_meta meta; /* what stands there */
+	struct sio_nvme_meta wire; /* ... in the fabric's byte order */
+	volatile int stop;
+	int failed; /* -errno: the drive is lost to us */
+	uint8_t message[8192], reply[sizeof(struct sio_nvme_rep)];
+};
+
+/* serve.c: one request that came in m->message; 0, or -errno when the drive is lost. */
+int sio_nvme_manager_request(struct smartio_nvme_manager *m, size_t len);
+/* publish.c */
+int sio_nvme_manager_describe(struct smartio_nvme_manager *m);
+int sio_nvme_manager_publish(struct smartio_nvme_manager *m);
+void sio_nvme_manager_withdraw(struct smartio_nvme_manager *m);
+
+#endif

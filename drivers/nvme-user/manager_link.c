@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The way from a client to the manager: find it by the device's shared segment, ask, wait for the
+ * reply. A manager that has gone, and another that has come, are noticed here.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "client.h"
+#include "error.h"
+#include "smartio/ext.h"
+#include "smartio/io.h"
+
+#define REPLY_MS 30000u
+#define SLICE_MS 200u	  /* between two looks whether the manager is still there */
+#define STARTING_MS 5000u /* that a manager may take between making and writing its segment */
+
+static int no_manager(struct smartio_nvme *n)
+{
+	return sio_nvme_fail(-ENOTCONN,
+			     "no manager serves %s: start one with: smartio-nvme manager %s",
+			     n->d.name, n->d.name);
+}
+
+/* Head and namespaces of the mapped segment. Pairs with sio_nvme_manager_publish(). */
+static int read_meta(struct smartio_nvme *n, const volatile uint8_t *at)
+{
+	const size_t head = offsetof(struct sio_nvme_meta, ns);
+	struct sio_nvme_meta *meta = &n->scratch;
+	uint32_t raw[offsetof(struct sio_nvme_meta, ns) / 4];
+	int rc;
+
+	raw[0] = sio_read32(at);
+	/* Whoever sees the magic number sees the rest. */
+	sio_from_fabric_barrier();
+	sio_copy_from(raw + 1, at + 4, head - 4);
+	rc = sio_nvme_meta_decode(raw, meta);
+	if (rc == -EPROTONOSUPPORT)
+		return sio_nvme_fail(rc, "the manager of %s speaks version %u, this client %u",
+				     n->d.name, meta->version, SIO_NVME_VERSION);
+	if (rc == -EPROTO)
+		return sio_nvme_fail(rc, "what the manager of %s tells makes no sense", n->d.name);
+	if (rc)
+		return rc;
+	for (uint32_t i = 0; i < meta->namespaces; i++) {
+		struct sio_nvme_wire_ns wire;
+
+		sio_copy_from(&wire, at + head + i * sizeof(wire), sizeof(wire));
+		sio_nvme_ns_decode(&wire, &meta->ns[i]);
+	}
+	n->meta = *meta;
+	return 0;
+}
+
+static int look(struct smartio_nvme *n)
+{
+	sci_remote_segment_t segment;
+	const volatile uint8_t *at;
+	sci_error_t err;
+	sci_map_t map;
+	int rc;
+
+	SCIConnectDeviceSegment(n->d.handle, &segment, SIO_NVME_SEGMENT, SCI_MEMTYPE_SHARED, NULL,
+				NULL, 0, &err);
+	if (err == SCI_ERR_NO_SUCH_SEGMENT)
+		return no_manager(n);
+	if (err != SCI_ERR_OK)
+		return sio_nvme_fail_sci(err, "%s: cannot look for its manager", n->d.name);
+	if (SCIGetRemoteSegmentSize(segment) < sizeof(n->meta)) {
+		rc = sio_nvme_fail(-EPROTO, "the manager's segment of %s has only %zu bytes",
+				   n->d.name, SCIGetRemoteSegmentSize(segment));
+		goto disconnect;
+	}
+	at = SCIMapRemoteSegment(segment, &map, 0, sizeof(n->meta), NULL, SCI_FLAG_READONLY_MAP,
+				 &err);
+	if (err != SCI_ERR_OK) {
+		rc = sio_nvme_fail_sci(err, "%s: cannot read what its manager tells", n->d.name);
+		goto disconnect;
+	}
+	rc = read_meta(n, at);
+	SCIUnmapSegment(map, 0, &err);
+disconnect:
+	SCIDisconnectSegment(segment, 0, &err);
+	return rc;
+}
+
+int sio_nvme_find_manager(struct smartio_nvme *n)
+{
+	uint64_t deadline = sio_nvme_deadline(STARTING_MS);
+	unsigned tries = 1000; /* sleep from the first time on */
+	int rc;
+
+	/* -EAGAIN: a segment without a word in it: a manager that comes, or goes, or died so. */
+	while ((rc = look(n)) == -EAGAIN && smartio_now_ns() < deadline)
+		sio_nvme_pause(&tries);
+	return rc == -EAGAIN ? no_manager(n) : rc;
+}
+
+void sio_nvme_unlink_manager(struct smartio_nvme *n)
+{
+	sci_error_t err;
+
+	if (n->manager)
+		SCIDisconnectDataInterrupt(n->manager, 0, &err);
+	n->manager = NULL;
+}
+
+/* Wait until the library has heard of the reset that the manager did before it came. */
+static int wait_generation(struct smartio_nvme *n)
+{
+	uint64_t deadline = sio_nvme_deadline(STARTING_MS);
+	unsigned tries = 0;
+
+	while ((int32_t)(*n->generation - n->meta.generation) < 0) {
+		if (smartio_now_ns() >= deadline)
+			return sio_nvme_fail(-ETIMEDOUT,
+					     "%s: its lender does not tell of the "
+					     "manager's reset",
+					     n->d.name);
+		sio_nvme_pause(&tries);
+	}
+	return 0;
+}
+
+/* Connected to the manager that serves now. */
+static int link_manager(struct smartio_nvme *n)
+{
+	uint64_t instance = n->meta.instance;
+	sci_error_t err;
+	int rc = sio_nvme_find_manager(n);
+
+	if (rc) {
+		sio_nvme_unlink_manager(n);
+		n->meta.instance = 0;
+		return rc;
+	}
+	if (n->manager && n->meta.instance == instance)
+		return 0;
+	sio_nvme_unlink_manager(n);
+	rc = wait_generation(n);
+	if (rc)
+		return rc;
+	SCIConnectDataInterrupt(n->d.sd, &n->manager, n->meta.node, n->d.adapter, n->meta.interrupt,
+				SCI_INFINITE_TIMEOUT, 0, &err);
+	if (err == SCI_ERR_OK)
+		return 0;
+	n->manager = NULL;
+	if (err == SCI_ERR_NO_SUCH_INTNO)
+		return no_manager(n);
+	return sio_nvme_fail_sci(err, "%s: cannot reach its manager on node %u", n->d.name,
+				 n->meta.node);
+}
+
+static int send_request(struct smartio_nvme *n, struct sio_nvme_req *req, uint64_t deadline)
+{
+	unsigned tries = 0;
+	sci_error_t err;
+
+	req->magic = SIO_NVME_REQ_MAGIC;
+	req->version = SIO_NVME_VERSION;
+	req->reply_node = n->d.node;
+	req->reply_interrupt = n->reply_number;
+	req->instance = n->meta.instance;
+	req->sequence = ++n->sequence;
+	req->borrower = smartio_borrower_id(n->d.handle);
+	sio_nvme_req_encode(req, n->request);
+	for (;;) {
+		SCITriggerDataInterrupt(n->manager, n->request, sizeof(n->request), 0, &err);
+		if (err == SCI_ERR_OK)
+			return 0;
+		if (err != SCI_ERR_NOSPC || smartio_now_ns() >= deadline)
+			return sio_nvme_fail_sci(err, "%s: cannot send to its manager on node %u",
+						 n->d.name, n->meta.node);
+		sio_nvme_pause(&tries);
+	}
+}
+
+/* -EAGAIN: nothing yet. Replies to requests that were given up are dropped. */
+static int take_reply(struct smartio_nvme *n, const struct sio_nvme_req *req,
+		      struct sio_nvme_rep *rep)
+{
+	unsigned len = sizeof(n->message);
+	sci_error_t err;
+
+	SCIWaitForDataInterrupt(n->reply, n->message, &len, SLICE_MS, 0, &err);
+	if (err == SCI_ERR_TIMEOUT)
+		return -EAGAIN;
+	if (err != SCI_ERR_OK)
+		return sio_nvme_fail_sci(err, "%s: cannot wait for its manager", n->d.name);
+	if (sio_nvme_rep_decode(n->message, len, rep) || rep->h.sequence != req->sequence ||
+	    rep->h.instance != req->instance || rep->h.op != req->op)
+		return -EALREADY;
+	if (rep->h.error)
+		return sio_nvme_fail(rep->h.error < 4096 ? -(int)rep->h.error : -EPROTO,
+				     "manager of %s on node %u: %s", n->d.name, n->meta.node,
+				     rep->text);
+	return 0;
+}
+
+/* Whether the manager that was asked still serves. */
+static int still_there(struct smartio_nvme *n)
+{
+	uint64_t instance = n->meta.instance;
+	int rc;
+
+	if (smartio_device_lost(n->d.handle))
+		return sio_nvme_fail(-ENODEV, "%s or its host is gone", n->d.name);
+	rc = sio_nvme_find_manager(n);
+	if (rc)
+		return rc;
+	if (n->meta.instance == instance)
+		return 0;
+	return sio_nvme_fail(-ENOTCONN, "the manager of %s ended before it answered", n->d.name);
+}
+
+int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nvme_rep *rep,
+		 bool *ret_sent)
+{
+	uint64_t deadline = sio_nvme_deadline(REPLY_MS);
+	int rc;
+
+	if (ret_sent)
+		*ret_sent = false;
+	rc = link_manager(n);
+	if (rc == 0)
+		rc = send_request(n, req, deadline);
+	if (rc)
+		return rc;
+	if (ret_sent)
+		*ret_sent = true;
+	for (;;) {
+		rc = take_reply(n, req, rep);
+		if (rc != -EAGAIN && rc != -EALREADY)
+			break;
+		if (rc == -EAGAIN) {
+			rc = still_there(n);
+			if (rc)
+				break;
+		}
+		if (smartio_now_ns() >= deadline) {
+			rc = sio_nvme_fail(-ETIMEDOUT,
+					   "the manager of %s on node %u does not "
+					   "answer",
+					   n->d.name, n->meta.node);
+			break;
+		}
+	}
+	if (rc)
+		sio_nvme_unlink_manager(n);
+	return rc;
+}

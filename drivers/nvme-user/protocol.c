@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <endian.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "protocol.h"
+
+/* The same either way. */
+static void req_swap(struct sio_nvme_req *r)
+{
+	r->magic = le32toh(r->magic);
+	r->version = le32toh(r->version);
+	r->op = le32toh(r->op);
+	r->reply_node = le32toh(r->reply_node);
+	r->instance = le64toh(r->instance);
+	r->sequence = le64toh(r->sequence);
+	r->borrower = le64toh(r->borrower);
+	r->reply_interrupt = le32toh(r->reply_interrupt);
+	r->reserved = le32toh(r->reserved);
+}
+
+static void body_swap(struct sio_nvme_req *r, uint32_t op)
+{
+	switch (op) {
+	case SIO_NVME_OP_CREATE:
+		r->create.sq = le64toh(r->create.sq);
+		r->create.cq = le64toh(r->create.cq);
+		r->create.sq_entries = le32toh(r->create.sq_entries);
+		r->create.cq_entries = le32toh(r->create.cq_entries);
+		break;
+	case SIO_NVME_OP_DELETE:
+		r->del.qid = le32toh(r->del.qid);
+		r->del.reserved = le32toh(r->del.reserved);
+		r->del.key = le64toh(r->del.key);
+		break;
+	case SIO_NVME_OP_IDENTIFY:
+		r->identify.cns = le32toh(r->identify.cns);
+		r->identify.nsid = le32toh(r->identify.nsid);
+		break;
+	}
+}
+
+int sio_nvme_req_decode(const void *data, size_t len, struct sio_nvme_req *ret)
+{
+	struct sio_nvme_req r;
+
+	if (len != sizeof(r))
+		return -EPROTO;
+	memcpy(&r, data, sizeof(r));
+	req_swap(&r);
+	if (r.magic != SIO_NVME_REQ_MAGIC || r.borrower == 0 || r.reply_node == 0)
+		return -EPROTO;
+	body_swap(&r, r.op);
+	*ret = r;
+	return r.version == SIO_NVME_VERSION && r.reserved == 0 ? 0 : -EPROTONOSUPPORT;
+}
+
+void sio_nvme_req_encode(const struct sio_nvme_req *req, void *data)
+{
+	struct sio_nvme_req r = *req;
+
+	body_swap(&r, r.op);
+	req_swap(&r);
+	memcpy(data, &r, sizeof(r));
+}
+
+size_t sio_nvme_rep_size(uint32_t op, uint32_t error)
+{
+	size_t head = sizeof(struct sio_nvme_rep_head);
+
+	if (error)
+		return head + SIO_NVME_TEXT;
+	if (op == SIO_NVME_OP_CREATE)
+		return head + 16;
+	if (op == SIO_NVME_OP_IDENTIFY)
+		return head + SIO_NVME_IDENTIFY;
+	return head;
+}
+
+static void rep_head_swap(struct sio_nvme_rep_head *h)
+{
+	h->magic = le32toh(h->magic);
+	h->version = le32toh(h->version);
+	h->op = le32toh(h->op);
+	h->error = le32toh(h->error);
+	h->instance = le64toh(h->instance);
+	h->sequence = le64toh(h->sequence);
+}
+
+static bool has_pair(const struct sio_nvme_rep_head *h)
+{
+	return h->op == SIO_NVME_OP_CREATE && h->error == 0;
+}
+
+void sio_nvme_rep_encode(const struct sio_nvme_rep *rep, void *data)
+{
+	struct sio_nvme_rep_head h = rep->h;
+	size_t body = sio_nvme_rep_size(h.op, h.error) - sizeof(h);
+
+	memcpy((char *)data + sizeof(h), rep->data, body);
+	if (has_pair(&h)) {
+		struct sio_nvme_rep *out = data;
+
+		out->create.qid = htole32(rep->create.qid);
+		out->create.reserved = 0;
+		out->create.key = htole64(rep->create.key);
+	}
+	rep_head_swap(&h);
+	memcpy(data, &h, sizeof(h));
+}
+
+int sio_nvme_rep_decode(const void *data, size_t len, struct sio_nvme_rep *ret)
+{
+	struct sio_nvme_rep_head h;
+	size_t body;
+
+	if (len < sizeof(h))
+		return -EPROTO;
+	memcpy(&h, data, sizeof(h));
+	rep_head_swap(&h);
+	if (h.magic != SIO_NVME_REP_MAGIC || h.version != SIO_NVME_VERSION ||
+	    len != sio_nvme_rep_size(h.op, h.error))
+		return -EPROTO;
+	body = len - sizeof(h);
+	ret->h = h;
+	memcpy(ret->data, (const char *)data + sizeof(h), body);
+	if (h.error)
+		ret->text[SIO_NVME_TEXT - 1] = '\0';
+	if (has_pair(&h)) {
+		ret->create.qid = le32toh(ret->create.qid);
+		ret->create.key = le64toh(ret->create.key);
+	}
+	return 0;
+}
+
+static void meta_swap(struct sio_nvme_meta *m)
+{
+	m->magic = le32toh(m->magic);
+	m->version = le32toh(m->version);
+	m->instance = le64toh(m->instance);
+	m->node = le32toh(m->node);
+	m->interrupt = le32toh(m->interrupt);
+	m->generation = le32toh(m->generation);
+	m->queue_pairs = le32toh(m->queue_pairs);
+	m->max_entries = le32toh(m->max_entries);
+	m->max_transfer = le32toh(m->max_transfer);
+	m->doorbell_stride = le32toh(m->doorbell_stride);
+	m->spec_version = le32toh(m->spec_version);
+	m->vendor = le32toh(m->vendor);
+	m->namespaces = le32toh(m->namespaces);
+}
+
+void sio_nvme_ns_decode(const struct sio_nvme_wire_ns *wire, struct sio_nvme_wire_ns *ret)
+{
+	ret->id = le32toh(wire->id);
+	ret->block_size = le32toh(wire->block_size);
+	ret->blocks = le64toh(wire->blocks);
+}
+
+void sio_nvme_meta_encode(const struct sio_nvme_meta *meta, void *data)
+{
+	struct sio_nvme_meta *out = data;
+
+	memcpy(out, meta, sizeof(*out));
+	meta_swap(out);
+	for (unsigned i = 0; i < SIO_NVME_NAMESPACES; i++)
+		sio_nvme_ns_decode(&meta->ns[i], &out->ns[i]);
+}
+
+static bool power_of_2(uint32_t v)
+{
+	return v && !(v & (v - 1));
+}
+
+int sio_nvme_meta_decode(const void *data, struct sio_nvme_meta *ret)
+{
+	memcpy(ret, data, offsetof(struct sio_nvme_meta, ns));
+	meta_swap(ret);
+	if (ret->magic != SIO_NVME_META_MAGIC)
+		return -EAGAIN;
+	if (ret->version != SIO_NVME_VERSION)
+		return -EPROTONOSUPPORT;
+	if (ret->queue_pairs == 0 || ret->queue_pairs > 65535 || ret->max_entries < 2 ||
+	    ret->max_entries > 65536 || ret->max_transfer < 4096 || ret->max_transfer % 4096 != 0 ||
+	    ret->doorbell_stride < 4 || !power_of_2(ret->doorbell_stride) ||
+	    ret->doorbell_stride > 4u << 15 || ret->namespaces > SIO_NVME_NAMESPACES ||
+	    ret->node == 0)
+		return -EPROTO;
+	return 0;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a manager and its clients tell each other.
+ *
+ * The manager describes itself in a shared segment of the device: whoever has borrowed the drive
+ * finds it by the well-known id. A client sends a request to the manager's data interrupt, with the
+ * number of a data interrupt of its own, where the reply comes. Hosts may differ: little-endian.
+ * Both sides check every field; the other side may be of another version, broken or hostile.
+ */
+#ifndef NVME_USER_PROTOCOL_H
+#define NVME_USER_PROTOCOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SIO_NVME_VERSION 1u
+#define SIO_NVME_SEGMENT 0x53494f4eu /* id of the manager's shared segment */
+#define SIO_NVME_META_MAGIC 0x4d4e4953u
+#define SIO_NVME_REQ_MAGIC 0x514e4953u
+#define SIO_NVME_REP_MAGIC 0x504e4953u
+#define SIO_NVME_NAMESPACES 1024u /* as many as one active-namespace list has */
+#define SIO_NVME_IDENTIFY 4096u
+#define SIO_NVME_TEXT 192u
+
+#define SIO_NVME_SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type " has a hole")
+
+struct sio_nvme_wire_ns {
+	uint32_t id, block_size; /* block_size 0: a format that this driver cannot use */
+	uint64_t blocks;
+};
+SIO_NVME_SIZE(struct sio_nvme_wire_ns, 16);
+
+/* The shared segment. @magic is written last when it comes to be and first when it ends. */
+struct sio_nvme_meta {
+	uint32_t magic, version;
+	uint64_t instance; /* of this manager; a random number */
+	uint32_t node, interrupt;
+	uint32_t generation; /* of the device, since the manager's reset */
+	uint32_t queue_pairs, max_entries, max_transfer;
+	uint32_t doorbell_stride; /* bytes */
+	uint32_t spec_version, vendor, namespaces;
+	char serial[20], model[40], firmware[8];
+	uint8_t reserved[4096 - 56 - 68];
+	struct sio_nvme_wire_ns ns[SIO_NVME_NAMESPACES];
+};
+SIO_NVME_SIZE(struct sio_nvme_meta, 4096 + 16 * SIO_NVME_NAMESPACES);
+
+enum {
+	SIO_NVME_OP_CREATE = 1, /* a queue pair */
+	SIO_NVME_OP_DELETE,
+	SIO_NVME_OP_IDENTIFY,
+};
+
+struct sio_nvme_req {
+	uint32_t magic, version, op, reply_node;
+	uint64_t instance; /* of the manager that is meant */
+	uint64_t sequence;
+	uint64_t borrower;
+	uint32_t reply_interrupt, reserved;
+	union {
+		struct {
+			uint64_t sq, cq; /* as the drive addresses them */
+			uint32_t sq_entries, cq_entries;
+		} create;
+		struct {
+			uint32_t qid, reserved;
+			uint64_t key; /* what create's reply told */
+		} del;
+		struct {
+			uint32_t cns, nsid;
+		} identify;
+		uint8_t bytes[24];
+	};
+};
+SIO_NVME_SIZE(struct sio_nvme_req, 72);
+
+struct sio_nvme_rep_head {
+	uint32_t magic, version, op, error; /* error: errno, 0: success */
+	uint64_t instance, sequence;
+};
+SIO_NVME_SIZE(struct sio_nvme_rep_head, 32);
+
+struct sio_nvme_rep {
+	struct sio_nvme_rep_head h;
+	union {
+		struct {
+			uint32_t qid, reserved;
+			uint64_t key;
+		} create;
+		char text[SIO_NVME_TEXT];	 /* of an error */
+		uint8_t data[SIO_NVME_IDENTIFY]; /* of identify */
+	};
+};
+
+/*
+ * Turn a message that came into the host's byte order.
+ * 0: @ret is set; -EPROTO: not a request at all (nobody to answer); -EPROTONOSUPPORT: of another
+ * version, but what is needed to answer is set.
+ */
+int sio_nvme_req_decode(const void *data, size_t len, struct sio_nvme_req *ret);
+void sio_nvme_req_encode(const struct sio_nvme_req *req, void *data);
+
+/* Bytes of a reply with this head. */
+size_t sio_nvme_rep_size(uint32_t op, uint32_t error);
+void sio_nvme_rep_encode(const struct sio_nvme_rep *rep, void *data);
+/* -EPROTO: not a reply. A text that came is terminated. */
+int sio_nvme_rep_decode(const void *data, size_t len, struct sio_nvme_rep *ret);
+
+void sio_nvme_meta_encode(const struct sio_nvme_meta *meta, void *data);
+/* The head (first 4 KiB) of @data; 0: good; -EAGAIN: not written (yet); -EPROTONOSUPPORT; -EPROTO.
+ */
+int sio_nvme_meta_decode(const void *data, struct sio_nvme_meta *ret);
+void sio_nvme_ns_decode(const struct sio_nvme_wire_ns *wire, struct sio_nvme_wire_ns *ret);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The manager's shared segment: how clients find it, and what they know of the drive. */
+#include <nvme/types.h>
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+#include "manager.h"
+#include "smartio/ext.h"
+#include "smartio/io.h"
+
+#define CNS_NAMESPACE 0
+#define CNS_CONTROLLER 1
+#define CNS_ACTIVE 2
+#define LARGEST_TRANSFER (2u << 20) /* what one page of PRP entries reaches */
+#define TAKEN_MS 5000u		    /* for the segment of a manager that died just now */
+
+static void describe_controller(struct sio_nvme_meta *meta, const struct nvme_id_ctrl *id)
+{
+	meta->vendor = le16toh(id->vid);
+	memcpy(meta->serial, id->sn, sizeof(meta->serial));
+	memcpy(meta->model, id->mn, sizeof(meta->model));
+	memcpy(meta->firmware, id->fr, sizeof(meta->firmware));
+	meta->max_transfer = LARGEST_TRANSFER;
+	if (id->mdts && id->mdts < 9)
+		meta->max_transfer = SIO_NVME_PAGE << id->mdts;
+}
+
+static int describe_namespace(struct smartio_nvme_manager *m, uint32_t nsid, void *page)
+{
+	struct sio_nvme_wire_ns *ns = &m->meta.ns[m->meta.namespaces];
+	const struct nvme_id_ns *id = page;
+	uint32_t format;
+	int rc = sio_nvme_ctrl_identify(&m->ctrl, CNS_NAMESPACE, nsid, page, NULL);
+
+	if (rc)
+		return rc;
+	format = id->flbas & 0xf;
+	ns->id = nsid;
+	ns->blocks = le64toh(id->nsze);
+	ns->block_size = 0;
+	if (id->lbaf[format].ms == 0 && id->lbaf[format].ds >= 9 && id->lbaf[format].ds <= 16)
+		ns->block_size = 1u << id->lbaf[format].ds;
+	m->meta.namespaces++;
+	return 0;
+}
+
+static int describe(struct smartio_nvme_manager *m, void *page, uint32_t *list)
+{
+	struct sio_nvme_meta *meta = &m->meta;
+	int rc = sio_nvme_ctrl_identify(&m->ctrl, CNS_CONTROLLER, 0, page, NULL);
+
+	if (rc)
+		return rc;
+	describe_controller(meta, page);
+	rc = sio_nvme_ctrl_queues(&m->ctrl, &meta->queue_pairs);
+	if (rc)
+		return rc;
+	rc = sio_nvme_ctrl_identify(&m->ctrl, CNS_ACTIVE, 0, list, NULL);
+	for (unsigned i = 0; rc == 0 && i < SIO_NVME_NAMESPACES && list[i]; i++)
+		rc = describe_namespace(m, le32toh(list[i]), page);
+	return rc;
+}
+
+int sio_nvme_manager_describe(struct smartio_nvme_manager *m)
+{
+	struct sio_nvme_meta *meta = &m->meta;
+	void *page = malloc(SIO_NVME_IDENTIFY), *list = malloc(SIO_NVME_IDENTIFY);
+	int rc = -ENOMEM;
+
+	meta->magic = SIO_NVME_META_MAGIC;
+	meta->version = SIO_NVME_VERSION;
+	meta->node = m->d.node;
+	meta->max_entries = m->ctrl.max_entries;
+	meta->doorbell_stride = m->ctrl.stride;
+	meta->spec_version = m->ctrl.version;
+	if (page && list)
+		rc = describe(m, page, list);
+	else
+		sio_nvme_fail(rc, "no memory to identify %s", m->d.name);
+	free(page);
+	free(list);
+	return rc;
+}
+
+/* Make the segment. That of a manager that was killed may take a moment to go. */
+static int make_segment(struct smartio_nvme_manager *m)
+{
+	const unsigned hints = SCI_MEMACCESS_HOST_WRITE | SCI_MEMACCESS_MULTIHOST_READ;
+	uint64_t deadline = sio_nvme_deadline(TAKEN_MS);
+	unsigned n = 1000; /* sleep from the first time on */
+	sci_error_t err;
+
+	for (;;) {
+		SCICreateDeviceSegment(m->d.handle, SIO_NVME_SEGMENT, sizeof(m->meta),
+				       SCI_MEMTYPE_SHARED, hints, SCI_FLAG_LOCAL_ONLY, &err);
+		if (err == SCI_ERR_OK)
+			return 0;
+		if (err != SCI_ERR_SEGMENTID_USED || smartio_now_ns() >= deadline)
+			return sio_nvme_fail_sci(err,
+						 "%s: cannot make the segment by which "
+						 "clients find the manager",
+						 m->d.name);
+		sio_nvme_pause(&n);
+	}
+}
+
+int sio_nvme_manager_publish(struct smartio_nvme_manager *m)
+{
+	const size_t after_magic = sizeof(m->wire.magic);
+	sci_error_t err;
+	int rc = make_segment(m);
+
+	if (rc)
+		return rc;
+	SCIConnectDeviceSegment(m->d.handle, &m->meta_segment, SIO_NVME_SEGMENT, SCI_MEMTYPE_SHARED,
+				NULL, NULL, 0, &err);
+	if (err != SCI_ERR_OK) {
+		m->meta_segment = NULL;
+		return sio_nvme_fail_sci(err, "%s: cannot connect the manager's segment",
+					 m->d.name);
+	}
+	m->shared = SCIMapRemoteSegment(m->meta_segment, &m->meta_map, 0, sizeof(m->meta), NULL, 0,
+					&err);
+	if (err != SCI_ERR_OK) {
+		m->meta_map = NULL;
+		return sio_nvme_fail_sci(err, "%s: cannot map the manager's segment", m->d.name);
+	}
+	m->meta.instance = smartio_random() | 1;
+	sio_nvme_meta_encode(&m->meta, &m->wire);
+	sio_copy_to(m->shared + after_magic, (char *)&m->wire + after_magic,
+		    sizeof(m->wire) - after_magic);
+	/* A client that sees the magic number sees all the rest. Pairs with read_meta(). */
+	sio_to_fabric_barrier();
+	sio_write32(m->shared, m->wire.magic);
+	return 0;
+}
+
+void sio_nvme_manager_withdraw(struct smartio_nvme_manager *m)
+{
+	sci_error_t err;
+
+	if (m->meta_map) {
+		sio_write32(m->shared, 0);
+		sio_to_fabric_barrier();
+		SCIUnmapSegment(m->meta_map, 0, &err);
+	}
+	if (m->meta_segment)
+		SCIDisconnectSegment(m->meta_segment, 0, &err);
+	m->meta_map = NULL;
+	m->meta_segment = NULL;
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Make and end a queue pair. Its memory is placed by access hints and used again when it ends. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+#include "error.h"
+#include "options.h"
+#include "smartio/ext.h"
+#include "smartio/io.h"
+
+#define DEPTH 32u
+#define DRAIN_MS 30000u /* for what is in flight when a queue is closed */
+#define SQ_HINTS (SCI_MEMACCESS_DEVICE_READ | SCI_MEMACCESS_HOST_WRITE)
+#define CQ_HINTS (SCI_MEMACCESS_DEVICE_WRITE | SCI_MEMACCESS_HOST_READ)
+
+/* ---- memory ---- */
+static void put_spare(struct smartio_nvme *n, struct sio_nvme_mem *mem)
+{
+	mem->next = n->spare;
+	n->spare = mem;
+}
+
+static int get_memory(struct smartio_nvme *n, size_t size, unsigned hints, unsigned flags,
+		      struct sio_nvme_mem **ret)
+{
+	struct sio_nvme_mem **at, *mem;
+	int rc;
+
+	for (at = &n->spare; (mem = *at); at = &mem->next) {
+		if (mem->size >= size && mem->hints == hints && mem->flags == flags) {
+			*at = mem->next;
+			*ret = mem;
+			return 0;
+		}
+	}
+	mem = calloc(1, sizeof(*mem));
+	if (!mem)
+		return sio_nvme_fail(-ENOMEM, "no memory for a queue");
+	rc = sio_nvme_mem_device(&n->d, size, hints, flags, mem);
+	if (rc) {
+		free(mem);
+		return rc;
+	}
+	*ret = mem;
+	return 0;
+}
+
+static unsigned placement_flags(uint32_t placement)
+{
+	if (placement == SMARTIO_NVME_PLACE_DEVICE)
+		return SCI_FLAG_DEVICE_SIDE_ONLY;
+	return placement == SMARTIO_NVME_PLACE_LOCAL ? SCI_FLAG_LOCAL_ONLY : 0;
+}
+
+static size_t pages(size_t bytes)
+{
+	return (bytes + SIO_NVME_PAGE - 1) & ~(size_t)(SIO_NVME_PAGE - 1);
+}
+
+/* The lists of commands' data pages lie behind the submission queue. */
+static int get_queue_memory(struct smartio_nvme_queue *q,
+			    const struct smartio_nvme_queue_options *o)
+{
+	size_t sq = pages((size_t)q->entries * 64), lists;
+	int rc;
+
+	q->list_shift = sio_nvme_prp_shift(q->max_transfer);
+	lists = pages((size_t)q->depth << q->list_shift);
+	rc = get_memory(q->n, sq + lists, SQ_HINTS, placement_flags(o->sq_placement), &q->sq_mem);
+	if (rc == 0)
+		rc = get_memory(q->n, (size_t)q->entries * 16, CQ_HINTS,
+				placement_flags(o->cq_placement), &q->cq_mem);
+	if (rc)
+		return rc;
+	q->sq = q->sq_mem->at;
+	q->cq = q->cq_mem->at;
+	q->list = q->sq + sq;
+	q->list_ioaddr = q->sq_mem->ioaddr + sq;
+	sio_nvme_mem_clear(q->cq_mem, (size_t)q->entries * 16);
+	sio_to_fabric_barrier();
+	return 0;
+}
+
+/* What is the queue's own; its device memory goes to the spare list. */
+static void free_queue(struct smartio_nvme_queue *q)
+{
+	if (q->sq_mem)
+		put_spare(q->n, q->sq_mem);
+	if (q->cq_mem)
+		put_spare(q->n, q->cq_mem);
+	free(q->slot);
+	free(q->free);
+	free(q);
+}
+
+/* ---- open ---- */
+static int choose_namespace(struct smartio_nvme_queue *q, uint32_t id)
+{
+	struct smartio_nvme *n = q->n;
+
+	q->nsid = id ? id : 1;
+	for (uint32_t i = 0; i < n->n_ns; i++) {
+		if (n->ns[i].id != q->nsid)
+			continue;
+		if (n->ns[i].block_size < 512 || n->ns[i].block_size > 65536 ||
+		    n->ns[i].block_size & (n->ns[i].block_size - 1))
+			return sio_nvme_fail(-ENOTSUP,
+					     "namespace %u of %s has a format that this "
+					     "driver does not know",
+					     q->nsid, n->d.name);
+		q->blocks = n->ns[i].blocks;
+		q->block_shift = (uint32_t)__builtin_ctz(n->ns[i].block_size);
+		return 0;
+	}
+	return sio_nvme_fail(-EINVAL, "%s has no namespace %u", n->d.name, q->nsid);
+}
+
+static int choose_sizes(struct smartio_nvme_queue *q, const struct smartio_nvme_queue_options *o)
+{
+	const struct sio_nvme_meta *meta = &q->n->meta;
+	uint32_t most = meta->max_entries - 1;
+
+	q->depth = o->depth ? o->depth : most < DEPTH ? most : DEPTH;
+	/* One entry stays empty; 65,535 is no command id that may be used (section 4.2). */
+	if (most > 65534)
+		most = 65534;
+	if (q->depth > most)
+		return sio_nvme_fail(-EINVAL, "depth %u: a queue of %s takes 1 to %u commands",
+				     q->depth, q->n->d.name, most);
+	q->entries = q->depth + 1;
+	q->max_transfer = o->max_transfer ? o->max_transfer : meta->max_transfer;
+	if (q->max_transfer > meta->max_transfer || q->max_transfer < 1u << q->block_shift)
+		return sio_nvme_fail(-EINVAL, "a largest transfer of %u bytes: %s takes %u to %u",
+				     q->max_transfer, q->n->d.name, 1u << q->block_shift,
+				     meta->max_transfer);
+	q->max_blocks = q->max_transfer >> q->block_shift;
+	if (q->max_blocks > 65536)
+		q->max_blocks = 65536;
+	q->max_transfer = (uint32_t)pages(q->max_transfer);
+	return 0;
+}
+
+static int check_options(const struct smartio_nvme_queue_options *o)
+{
+	if (o->sq_placement > SMARTIO_NVME_PLACE_LOCAL ||
+	    o->cq_placement > SMARTIO_NVME_PLACE_LOCAL)
+		return sio_nvme_fail(-EINVAL,
+				     "placement %u: there are 0 (auto), 1 (device) and 2 "
+				     "(local)",
+				     o->sq_placement > SMARTIO_NVME_PLACE_LOCAL ? o->sq_placement
+										: o->cq_placement);
+	if (o->reserved)
+		return sio_nvme_fail(-EINVAL, "a reserved option of the queue is not 0");
+	return 0;
+}
+
+static int make_slots(struct smartio_nvme_queue *q)
+{
+	q->slot = calloc(q->depth, sizeof(*q->slot));
+	q->free = calloc(q->depth, sizeof(*q->free));
+	if (!q->slot || !q->free)
+		return sio_nvme_fail(-ENOMEM, "no memory for %u commands", q->depth);
+	for (uint32_t i = 0; i < q->depth; i++)
+		q->free[i] = (uint16_t)(q->depth - 1 - i);
+	q->n_free = q->depth;
+	q->phase = 1;
+	return 0;
+}
+
+/* @ret_unsure: the drive may have the queues although we do not know of them. */
+static int ask_create(struct smartio_nvme_queue *q, bool *ret_unsure)
+{
+	struct smartio_nvme *n = q->n;
+	struct sio_nvme_req req = {.op = SIO_NVME_OP_CREATE,
+				   .create = {.sq = q->sq_mem->ioaddr,
+					      .cq = q->cq_mem->ioaddr,
+					      .sq_entries = q->entries,
+					      .cq_entries = q->entries}};
+	struct sio_nvme_rep *rep = malloc(sizeof(*rep));
+	int rc;
+
+	*ret_unsure = false;
+	if (!rep)
+		return sio_nvme_fail(-ENOMEM, "no memory for a reply");
+	rep->h.error = 0;
+	rc = sio_nvme_ask(n, &req, rep, ret_unsure);
+	if (rc == 0 && (rep->create.qid == 0 || rep->create.qid > n->n_pairs))
+		rc = sio_nvme_fail(-EPROTO, "the manager of %s gave queue pair %u of %u", n->d.name,
+				   rep->create.qid, n->n_pairs);
+	else if (rc == 0 || rep->h.error)
+		*ret_unsure = false;
+	if (rc == 0) {
+		q->id = rep->create.qid;
+		q->key = rep->create.key;
+		/* Those of the manager's time; another number now means that they are gone. */
+		q->generation = n->meta.generation;
+		q->sq_doorbell =
+			(volatile uint32_t *)(n->doorbells + 2 * q->id * n->meta.doorbell_stride);
+		q->cq_doorbell = (volatile uint32_t *)(n->doorbells +
+						       (2 * q->id + 1) * n->meta.doorbell_stride);
+	}
+	free(rep);
+	return rc;
+}
+
+static int open_queue(struct smartio_nvme_queue *q, const struct smartio_nvme_queue_options *o,
+		      bool *ret_unsure)
+{
+	int rc = choose_namespace(q, o->namespace_id);
+
+	if (rc == 0)
+		rc = choose_sizes(q, o);
+	if (rc == 0)
+		rc = make_slots(q);
+	if (rc == 0)
+		rc = get_queue_memory(q, o);
+	if (rc == 0)
+		rc = ask_create(q, ret_unsure);
+	return rc;
+}
+
+/* The drive may use its memory: it stays until the drive is reset or the process ends. */
+static void keep(struct smartio_nvme_queue *q)
+{
+	q->next = q->n->kept;
+	q->n->kept = q;
+}
+
+int smartio_nvme_queue_open(struct smartio_nvme *n, const struct smartio_nvme_queue_options *o,
+			    struct smartio_nvme_queue **ret)
+{
+	struct smartio_nvme_queue_options options;
+	struct smartio_nvme_queue *q;
+	bool unsure = false;
+	int rc = sio_nvme_options(&options, sizeof(options), o);
+
+	if (rc == 0)
+		rc = check_options(&options);
+	if (rc)
+		return rc;
+	q = aligned_alloc(64, (sizeof(*q) + 63) & ~(size_t)63);
+	if (!q)
+		return sio_nvme_fail(-ENOMEM, "no memory for a queue");
+	memset(q, 0, sizeof(*q));
+	q->n = n;
+	q->generation_word = n->generation;
+	sio_nvme_lock(n);
+	sio_nvme_queues_forget(n, false);
+	q->generation = *n->generation;
+	rc = open_queue(q, &options, &unsure);
+	if (rc == 0) {
+		q->next = n->queues;
+		n->queues = q;
+	} else if (unsure) {
+		keep(q);
+	} else {
+		free_queue(q);
+	}
+	sio_nvme_unlock(n);
+	if (rc == 0)
+		*ret = q;
+	return rc;
+}
+
+/* ---- close ---- */
+static void drain(struct smartio_nvme_queue *q)
+{
+	uint64_t deadline = sio_nvme_deadline(DRAIN_MS);
+	struct smartio_nvme_completion c[16];
+	unsigned polls = 0;
+
+	while (q->n_free < q->depth && smartio_nvme_poll(q, c, 16) >= 0)
+		if (++polls % 256 == 0 && smartio_now_ns() >= deadline)
+			return;
+}
+
+static int ask_delete(struct smartio_nvme_queue *q)
+{
+	struct sio_nvme_req req = {.op = SIO_NVME_OP_DELETE, .del = {.qid = q->id, .key = q->key}};
+	struct sio_nvme_rep *rep = malloc(sizeof(*rep));
+	int rc = -ENOMEM;
+
+	if (rep)
+		rc = sio_nvme_ask(q->n, &req, rep, NULL);
+	free(rep);
+	return rc;
+}
+
+void smartio_nvme_queue_close(struct smartio_nvme_queue *q)
+{
+	struct smartio_nvme_queue **at;
+	struct smartio_nvme *n;
+
+	if (!q)
+		return;
+	n = q->n;
+	drain(q);
+	sio_nvme_lock(n);
+	for (at = &n->queues; *at != q; at = &(*at)->next)
+		;
+	*at = q->next;
+	if (sio_nvme_queue_stale(q) || ask_delete(q) == 0 || sio_nvme_queue_stale(q)) {
+		if (q->bounce)
+			sio_nvme_buffer_end(q->bounce);
+		free_queue(q);
+	} else {
+		keep(q);
+	}
+	sio_nvme_unlock(n);
+}
+
+void sio_nvme_queues_forget(struct smartio_nvme *n, bool all)
+{
+	struct smartio_nvme_queue **at = &n->kept, *q;
+
+	while ((q = *at)) {
+		bool gone = sio_nvme_queue_stale(q);
+
+		if (!gone && !all) {
+			at = &q->next;
+			continue;
+		}
+		*at = q->next;
+		if (!gone) {
+			/* The structures alone; the mappings end with SCITerminate(). */
+			free(q->sq_mem);
+			free(q->cq_mem);
+			q->sq_mem = q->cq_mem = NULL;
+		}
+		free_queue(q);
+	}
+}
+
+uint32_t smartio_nvme_queue_depth(const struct smartio_nvme_queue *q)
+{
+	return q->depth;
+}
+
+uint32_t smartio_nvme_queue_id(const struct smartio_nvme_queue *q)
+{
+	return q->id;
+}
