@@ -104,8 +104,8 @@ void smartiod_connection_event(struct smartiod *d, uint32_t node, uint64_t conne
 {
 	struct smartiod_connection *c;
 
-	c = SMARTIOD_OF(smartiod_tree_find(&d->connections, connection),
-			struct smartiod_connection, by_id);
+	c = SMARTIOD_OF(smartiod_tree_find(&d->connections, connection), struct smartiod_connection,
+			by_id);
 	if (!c || c->node != node)
 		return; /* released meanwhile */
 	if (lost)
@@ -133,8 +133,7 @@ static void lose(struct smartiod *d, uint32_t node, uint32_t adapter, uint32_t p
 	uint64_t key = 0;
 
 	while ((n = smartiod_tree_after(&d->connections, key))) {
-		struct smartiod_connection *c =
-			SMARTIOD_OF(n, struct smartiod_connection, by_id);
+		struct smartiod_connection *c = SMARTIOD_OF(n, struct smartiod_connection, by_id);
 
 		key = n->key;
 		if (c->route == SMARTIOD_REMOTE && c->node == node &&
@@ -206,8 +205,7 @@ static void connect_step(struct smartiod *d, struct smartiod_op *op,
 		smartiod_op_error(d, op, -ENETDOWN, "the link to node %u went down", c->node);
 		connect_failed(d, c);
 	} else {
-		struct sio_msg request = {.type = sio_to_le32(op->type),
-					  .id = sio_to_le32(op->id)};
+		struct sio_msg request = {.type = sio_to_le32(op->type), .id = sio_to_le32(op->id)};
 
 		c->uid = sio_from_le64(rep->uid);
 		c->bytes = sio_from_le64(rep->bytes);
@@ -309,8 +307,9 @@ int smartiod_seg_connect(struct smartiod *d, struct smartiod_session *s, const v
 	uint32_t flags = sio_from_le32(m->flags);
 
 	if (flags & SCI_FLAG_BROADCAST)
-		return sio_fail(reterr, -EOPNOTSUPP, "SCI_FLAG_BROADCAST: multicast groups are "
-						     "not supported");
+		return sio_fail(reterr, -EOPNOTSUPP,
+				"SCI_FLAG_BROADCAST: multicast groups are "
+				"not supported");
 	if (flags & SCI_FLAG_ASYNCHRONOUS_CONNECT)
 		return sio_fail(reterr, -EOPNOTSUPP,
 				"SCI_FLAG_ASYNCHRONOUS_CONNECT is not supported");

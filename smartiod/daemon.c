@@ -228,7 +228,8 @@ void smartiod_port_event(struct smartiod *d, const void *evt, size_t len, int *f
 		if (i < sizeof(event_size) / sizeof(event_size[0]))
 			port_news(d, h);
 		else
-			smartiod_fatal(d, "the port sent event %#x of %zu bytes, which is not known",
+			smartiod_fatal(d,
+				       "the port sent event %#x of %zu bytes, which is not known",
 				       h->op, len);
 	}
 	close_fds(d, fds, n_fds);

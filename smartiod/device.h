@@ -59,6 +59,11 @@ void smartiod_device_peer_ready(struct smartiod *d, struct smartiod_peer *p);
  */
 void smartiod_device_node_down(struct smartiod *d, uint32_t node);
 /*
+ * One of several paths to a peer is down; others are up. What devices reach through it is cut off.
+ */
+void smartiod_device_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
+			       uint32_t peer_adapter);
+/*
  * The session's client is gone; its operations are orphans, its segments ended. End its borrows:
  * take every SMARTIOD_BORROW and SMARTIOD_DMA_MAP out of s->objects. The port's owner is closed
  * just before.

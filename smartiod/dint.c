@@ -100,8 +100,7 @@ struct create_op {
 	struct smartiod_dint *dint; /* pinned */
 };
 
-static void create_step(struct smartiod *d, struct smartiod_op *op,
-			const struct smartiod_answer *a)
+static void create_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct smartiod_dint *dint = ((struct create_op *)op)->dint;
 
@@ -139,8 +138,8 @@ static int check_create(struct smartiod *d, const struct sio_msg_dint_create *m,
 				d->host->name, sio_from_le32(m->adapter), d->host->n_adapters);
 	if (flags & (SCI_FLAG_BROADCAST | SCI_FLAG_SHARED_INT))
 		return sio_fail(reterr, -EOPNOTSUPP, "%s is not supported for data interrupts",
-				flags & SCI_FLAG_BROADCAST ? "SCI_FLAG_BROADCAST" :
-							     "SCI_FLAG_SHARED_INT");
+				flags & SCI_FLAG_BROADCAST ? "SCI_FLAG_BROADCAST"
+							   : "SCI_FLAG_SHARED_INT");
 	if (flags & ~CREATE_FLAGS)
 		return sio_fail(reterr, -EINVAL, "flags %#x do not belong to a data interrupt",
 				flags & ~CREATE_FLAGS);

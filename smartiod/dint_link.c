@@ -7,7 +7,7 @@
 #include "wire/ring.h"
 
 struct link_op {
-	struct smartiod_op op; /* fd[0]: the ring, fd[1]: the trigger */
+	struct smartiod_op op;		 /* fd[0]: the ring, fd[1]: the trigger */
 	struct smartiod_dint_link *link; /* pinned */
 	enum { LOOKUP, MAP_RING, MAP_TRIGGER } state;
 	struct sio_prep_dint_lookup found;
@@ -166,8 +166,8 @@ static void connect_end(struct smartiod *d, struct smartiod_op *op, struct smart
 	smartiod_op_free(d, op);
 }
 
-static void connect_failed(struct smartiod *d, struct smartiod_op *op,
-			   struct smartiod_dint_link *l, int error, const char *text)
+static void connect_failed(struct smartiod *d, struct smartiod_op *op, struct smartiod_dint_link *l,
+			   int error, const char *text)
 {
 	smartiod_op_error(d, op, error, "data interrupt %u of node %u: %s", l->number, l->node,
 			  text);

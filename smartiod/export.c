@@ -207,8 +207,8 @@ static void grant_step(struct smartiod *d, struct smartiod_op *op, const struct 
 	} else {
 		rc = grant_check(d, g, &err);
 		if (rc == 0)
-			rc = smartiod_grant_keep(d, evt->id, op->asker, g->adapter,
-						 g->peer_adapter, g->segment, NULL);
+			rc = smartiod_grant_keep(d, evt->id, op->asker, g->adapter, g->peer_adapter,
+						 g->segment, NULL);
 		if (rc < 0) {
 			smartiod_port_ungrant(d, evt->id);
 			smartiod_op_error(d, op, rc, "%s", err.text);
@@ -235,8 +235,7 @@ static int grant_allowed(struct smartiod *d, struct smartiod_peer *p,
 	bool own = connection == 0 && ref_node == d->node && purpose == SIO_GRANT_DEVICE;
 
 	if (!seg || !seg->ready || seg->removed)
-		return sio_fail(reterr, -ENOENT, "%s has no such segment any more",
-				d->host->name);
+		return sio_fail(reterr, -ENOENT, "%s has no such segment any more", d->host->name);
 	if (purpose != SIO_GRANT_DEVICE && (purpose != SIO_GRANT_CPU || ref_node != p->node))
 		return sio_fail(reterr, -EACCES, "a grant to node %u for a program of node %u",
 				p->node, ref_node);

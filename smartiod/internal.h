@@ -30,10 +30,10 @@
 #include "wire/peer.h"
 #include "wire/wire.h"
 
-#define SMARTIOD_MAX_OBJECTS 4096  /* objects of one session */
-#define SMARTIOD_MAX_PENDING 1024  /* requests of one session that wait for answers */
-#define SMARTIOD_OP_FDS 4	   /* descriptors that an operation can hold */
-#define SMARTIOD_MAX_PATHS 16	   /* between two hosts */
+#define SMARTIOD_MAX_OBJECTS 4096	       /* objects of one session */
+#define SMARTIOD_MAX_PENDING 1024	       /* requests of one session that wait for answers */
+#define SMARTIOD_OP_FDS 4		       /* descriptors that an operation can hold */
+#define SMARTIOD_MAX_PATHS 16		       /* between two hosts */
 #define SMARTIOD_CONNECT_WAIT_NS 2000000000ULL /* for a peer whose link is up */
 #define SMARTIOD_PEER_TIMEOUT_NS 5000000000ULL
 #define SMARTIOD_RECONNECT_NS 20000000ULL
@@ -81,12 +81,12 @@ struct smartiod_op {
 	enum smartiod_wait wait;
 	/* Who asked. session NULL and asker 0: nobody (any more); then undo what comes. */
 	struct smartiod_session *session;
-	uint32_t asker;		 /* node of the peer that asked */
-	uint32_t type, id;	 /* of the request, for the reply */
+	uint32_t asker;	   /* node of the peer that asked */
+	uint32_t type, id; /* of the request, for the reply */
 	/* Waiting for a peer. */
 	uint32_t peer, peer_type;
 	uint64_t deadline;
-	void *queued;		 /* not sent yet: the peer is not connected */
+	void *queued; /* not sent yet: the peer is not connected */
 	size_t queued_len;
 	uint32_t port_op;	 /* waiting for the port: SIO_OP_* */
 	int fd[SMARTIOD_OP_FDS]; /* held across waits: -1, or closed when the operation ends */
@@ -99,8 +99,8 @@ struct smartiod_session {
 	uint64_t client;
 	uint32_t pid, kind;
 	enum { SMARTIOD_GREETING, SMARTIOD_GREETED, SMARTIOD_OPEN } state;
-	bool ending; /* its client is gone */
-	uint64_t owner;	   /* the port's; 0: none */
+	bool ending;		      /* its client is gone */
+	uint64_t owner;		      /* the port's; 0: none */
 	struct smartiod_tree objects; /* by handle */
 	uint32_t next_handle;
 	unsigned n_ops;
@@ -121,7 +121,7 @@ enum smartiod_kind {
 struct smartiod_object {
 	struct smartiod_tree_node by_handle; /* in session->objects, while session is set */
 	enum smartiod_kind kind;
-	struct smartiod_session *session;    /* NULL: the client let go of it */
+	struct smartiod_session *session; /* NULL: the client let go of it */
 };
 
 /* ---- exporter ---- */
@@ -151,12 +151,12 @@ struct smartiod_segment {
 	struct smartiod_tree_node by_id;  /* in d->segment_ids, while it is named */
 	uint64_t uid;			  /* never used again */
 	uint32_t id;
-	bool named;	 /* SEG_CONNECT finds it by id */
-	bool by_uid_ok;	 /* SEG_LOOKUP by uid is allowed (device segments) */
-	bool is_private; /* SCI_FLAG_PRIVATE */
-	bool ready;	 /* memory is there */
-	bool removed;	 /* no new users; freed when the last one is gone */
-	bool owner_gone; /* the port frees the memory by itself */
+	bool named;		      /* SEG_CONNECT finds it by id */
+	bool by_uid_ok;		      /* SEG_LOOKUP by uid is allowed (device segments) */
+	bool is_private;	      /* SCI_FLAG_PRIVATE */
+	bool ready;		      /* memory is there */
+	bool removed;		      /* no new users; freed when the last one is gone */
+	bool owner_gone;	      /* the port frees the memory by itself */
 	uint32_t prepared, available; /* bit per adapter */
 	uint32_t pid;
 	uint64_t owner, mem, bytes, phys; /* owner, mem: the port's */
@@ -181,22 +181,22 @@ struct smartiod_connection {
 	struct smartiod_tree_node by_id; /* in d->connections */
 	uint64_t id;			 /* ours; never used again */
 	enum smartiod_route route;
-	bool lost;	    /* the exporter took it back, or is gone: operations give ECONNRESET */
-	bool closed;	    /* nobody has a handle of it; freed when pins are gone */
-	bool connecting;    /* the exporter has not answered */
+	bool lost;	 /* the exporter took it back, or is gone: operations give ECONNRESET */
+	bool closed;	 /* nobody has a handle of it; freed when pins are gone */
+	bool connecting; /* the exporter has not answered */
 	uint32_t node, segment_id, pid;
-	uint64_t uid, bytes; /* uid: the segment's at its exporter */
-	unsigned adapter, peer_adapter; /* REMOTE */
+	uint64_t uid, bytes;		  /* uid: the segment's at its exporter */
+	unsigned adapter, peer_adapter;	  /* REMOTE */
 	struct smartiod_segment *segment; /* LOCAL: one of ours, pinned by its ref */
 	/* REMOTE: one window, shared by all maps. */
 	enum { SMARTIOD_UNMAPPED, SMARTIOD_MAPPING, SMARTIOD_MAPPED } window;
 	uint64_t map, map_offset, map_bus_addr; /* the port's */
 	uint64_t grant;				/* the exporter's */
 	int map_fd;				/* -1 */
-	unsigned n_maps; /* live SMARTIOD_MAP objects */
-	unsigned dma;	 /* DMA maps through it: SEG_DISCONNECT is EBUSY */
+	unsigned n_maps;			/* live SMARTIOD_MAP objects */
+	unsigned dma;				/* DMA maps through it: SEG_DISCONNECT is EBUSY */
 	unsigned pins;
-	void *device;	 /* BAR: H4b's object */
+	void *device; /* BAR: H4b's object */
 };
 
 struct smartiod_map {
@@ -265,9 +265,8 @@ struct smartiod_peer {
 	uint32_t node;
 	const struct sio_topo_host *host;
 	enum smartiod_peer_state state;
-	uint64_t link_generation; /* its boot, as the port says; 0: no link */
-	uint64_t generation;	  /* its boot, as it says */
-	uint64_t retry_at;	  /* UINT64_MAX: not */
+	uint64_t generation; /* its boot, as it says; 0: not connected */
+	uint64_t retry_at;   /* UINT64_MAX: not */
 	unsigned n_paths;
 	struct smartiod_path_state path[SMARTIOD_MAX_PATHS];
 };
@@ -292,21 +291,21 @@ struct smartiod {
 	int status_fd;
 	struct sio_evt_adapter adapter[SIO_MAX_ADAPTERS];
 
-	uint64_t next_uid;    /* segments, connections, dints, rings, links: one space */
+	uint64_t next_uid; /* segments, connections, dints, rings, links: one space */
 	uint32_t next_cookie;
 	uint64_t timer_at;
 
-	struct smartiod_tree sessions;	  /* by client */
-	struct smartiod_tree ops_all;	  /* by id */
-	struct smartiod_tree waiting;	  /* by cookie */
-	struct smartiod_tree segments;	  /* by uid */
-	struct smartiod_tree segment_ids; /* by id + 1 */
-	struct smartiod_tree grants;	  /* by id */
-	struct smartiod_tree connections; /* by id */
-	struct smartiod_tree dints;	  /* by uid */
+	struct smartiod_tree sessions;	   /* by client */
+	struct smartiod_tree ops_all;	   /* by id */
+	struct smartiod_tree waiting;	   /* by cookie */
+	struct smartiod_tree segments;	   /* by uid */
+	struct smartiod_tree segment_ids;  /* by id + 1 */
+	struct smartiod_tree grants;	   /* by id */
+	struct smartiod_tree connections;  /* by id */
+	struct smartiod_tree dints;	   /* by uid */
 	struct smartiod_tree dint_numbers; /* by adapter and number */
-	struct smartiod_tree rings;	  /* by uid */
-	struct smartiod_tree dint_links;  /* by id */
+	struct smartiod_tree rings;	   /* by uid */
+	struct smartiod_tree dint_links;   /* by id */
 	unsigned n_peers;
 	struct smartiod_peer peer[SIO_MAX_HOSTS];
 	struct smartiod_counters count;
@@ -438,8 +437,8 @@ smartiod_client_fn smartiod_seg_create, smartiod_seg_prepare, smartiod_seg_avail
  * A segment without memory yet. @s NULL: no client's (device segments: by uid only). @named: gets
  * @id in the host's space of ids, -EEXIST if taken.
  */
-int smartiod_segment_new(struct smartiod *d, struct smartiod_session *s, uint64_t owner,
-			 bool named, uint32_t id, uint64_t bytes, struct smartiod_segment **ret,
+int smartiod_segment_new(struct smartiod *d, struct smartiod_session *s, uint64_t owner, bool named,
+			 uint32_t id, uint64_t bytes, struct smartiod_segment **ret,
 			 struct sio_err *reterr);
 /* Its memory came: the answer to an ALLOC. Takes the descriptor. */
 void smartiod_segment_ready(struct smartiod_segment *seg, const struct smartiod_answer *a);
@@ -619,5 +618,6 @@ void smartiod_peer_late(struct smartiod *d, uint32_t node, const struct sio_msg 
 /* ---- query.c, list.c ---- */
 
 smartiod_client_fn smartiod_adapter_query, smartiod_node_probe, smartiod_list, smartiod_stats;
+smartiod_peer_fn smartiod_peer_stats;
 
 #endif

@@ -237,8 +237,12 @@ static void told_answer(struct smartiod *d, const struct sio_evt *evt, size_t le
 void smartiod_op_port_answer(struct smartiod *d, const struct sio_evt *evt, size_t len, int *fds,
 			     unsigned n_fds)
 {
-	struct smartiod_answer a = {
-		.error = evt->error, .text = "", .msg = evt, .len = len, .fds = fds, .n_fds = n_fds};
+	struct smartiod_answer a = {.error = evt->error,
+				    .text = "",
+				    .msg = evt,
+				    .len = len,
+				    .fds = fds,
+				    .n_fds = n_fds};
 	const struct sio_evt_error *e = (const struct sio_evt_error *)evt;
 	char text[SIO_PORT_TEXT];
 	struct smartiod_op *op;

@@ -6,8 +6,8 @@
 
 #include "smartiod/internal.h"
 
-#define CREATE_FLAGS (SCI_FLAG_USE_CALLBACK | SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID |               \
-		      SCI_FLAG_DMA_GLOBAL)
+#define CREATE_FLAGS                                                                               \
+	(SCI_FLAG_USE_CALLBACK | SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_DMA_GLOBAL)
 
 static const struct {
 	uint32_t flag;
@@ -33,8 +33,8 @@ static struct smartiod_segment *by_id(struct smartiod *d, uint32_t id)
 			   struct smartiod_segment, by_id);
 }
 
-int smartiod_segment_new(struct smartiod *d, struct smartiod_session *s, uint64_t owner,
-			 bool named, uint32_t id, uint64_t bytes, struct smartiod_segment **ret,
+int smartiod_segment_new(struct smartiod *d, struct smartiod_session *s, uint64_t owner, bool named,
+			 uint32_t id, uint64_t bytes, struct smartiod_segment **ret,
 			 struct sio_err *reterr)
 {
 	struct smartiod_segment *seg;
@@ -275,8 +275,8 @@ struct smartiod_segment *smartiod_segment_lookup(struct smartiod *d, uint32_t id
 		sio_fail(reterr, -ENOENT, "segment %#x of %s is not available on its adapter %u",
 			 id, d->host->name, adapter);
 	else
-		sio_fail(reterr, -ENOENT, "%s has no segment %#x that is available",
-			 d->host->name, id);
+		sio_fail(reterr, -ENOENT, "%s has no segment %#x that is available", d->host->name,
+			 id);
 	return NULL;
 }
 
@@ -329,8 +329,7 @@ struct create_op {
 	struct smartiod_segment *segment; /* pinned */
 };
 
-static void create_step(struct smartiod *d, struct smartiod_op *op,
-			const struct smartiod_answer *a)
+static void create_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct create_op *c = (struct create_op *)op;
 	struct smartiod_segment *seg = c->segment;
@@ -379,7 +378,8 @@ static int check_bytes(struct smartiod *d, uint64_t bytes, struct sio_err *reter
 	if (__builtin_add_overflow(bytes, SIO_PAGE_SIZE - 1, &rounded) ||
 	    rounded - rounded % SIO_PAGE_SIZE > d->host->ram_size)
 		return sio_fail(reterr, -ENOSPC,
-				"a segment of %" PRIu64 " bytes; %s has %" PRIu64 " bytes of memory",
+				"a segment of %" PRIu64 " bytes; %s has %" PRIu64
+				" bytes of memory",
 				bytes, d->host->name, d->host->ram_size);
 	return 0;
 }
@@ -440,8 +440,8 @@ static int get_adapter(struct smartiod *d, struct smartiod_session *s,
 
 	seg = smartiod_object_get(s, sio_from_le32(m->handle), SMARTIOD_SEGMENT, reterr);
 	if (!seg || !seg->ready)
-		return seg ? sio_fail(reterr, -EBADF, "the segment is not created yet") :
-			     reterr->code;
+		return seg ? sio_fail(reterr, -EBADF, "the segment is not created yet")
+			   : reterr->code;
 	if (adapter >= d->host->n_adapters)
 		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
 				d->host->name, adapter, d->host->n_adapters);

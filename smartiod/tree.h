@@ -28,8 +28,7 @@ struct smartiod_tree_node *smartiod_tree_find(const struct smartiod_tree *t, uin
 struct smartiod_tree_node *smartiod_tree_after(const struct smartiod_tree *t, uint64_t key);
 
 /* The object of type @type whose member @member is @node (may be NULL). */
-#define SMARTIOD_OF(node, type, member)                                                            \
-	((type *)smartiod_container((node), offsetof(type, member)))
+#define SMARTIOD_OF(node, type, member) ((type *)smartiod_container((node), offsetof(type, member)))
 static inline void *smartiod_container(void *node, size_t offset)
 {
 	return node ? (char *)node - offset : NULL;

@@ -74,9 +74,9 @@ static int map_reply(struct smartiod *d, struct smartiod_session *s, const void 
 	rep.piece[0].offset = sio_to_le64(offset);
 	rep.piece[0].bytes = sio_to_le64(bytes);
 	rep.piece[0].fd_offset = sio_to_le64(local ? offset : c->map_offset + offset);
-	rep.piece[0].access = sio_to_le32(flags & SCI_FLAG_READONLY_MAP ?
-						  SIO_ACCESS_READ :
-						  SIO_ACCESS_READ | SIO_ACCESS_WRITE);
+	rep.piece[0].access =
+		sio_to_le32(flags & SCI_FLAG_READONLY_MAP ? SIO_ACCESS_READ
+							  : SIO_ACCESS_READ | SIO_ACCESS_WRITE);
 	smartiod_reply(d, s, request, &rep, sizeof(rep), &fd, 1);
 	return 0;
 }
@@ -237,8 +237,10 @@ static int check_map(const struct sio_msg_seg_map *m, const struct smartiod_conn
 	uint64_t offset = sio_from_le64(m->offset), bytes = sio_from_le64(m->bytes), end;
 
 	if (c->lost)
-		return sio_fail(reterr, -ECONNRESET, "the connection to segment %#x of node %u is "
-				"lost", c->segment_id, c->node);
+		return sio_fail(reterr, -ECONNRESET,
+				"the connection to segment %#x of node %u is "
+				"lost",
+				c->segment_id, c->node);
 	if (bytes == 0)
 		return sio_fail(reterr, -EINVAL, "a map has at least 1 byte");
 	if (__builtin_add_overflow(offset, bytes, &end) || end > c->bytes)

@@ -39,8 +39,8 @@ int sio_client_check_request(const void *msg, size_t len, struct sio_wire_header
  * Daemon to client: the reply to a request of @type. -EPROTO: malformed. Return 0 also for a reply
  * that is an error: then ret->error is set and the message a struct sio_msg_error, its text ended.
  */
-int sio_client_check_reply(uint32_t type, const void *msg, size_t len,
-			   struct sio_wire_header *ret, struct sio_err *reterr);
+int sio_client_check_reply(uint32_t type, const void *msg, size_t len, struct sio_wire_header *ret,
+			   struct sio_err *reterr);
 int sio_client_check_event(const void *msg, size_t len, struct sio_wire_header *ret,
 			   struct sio_err *reterr);
 

@@ -9,9 +9,14 @@ struct client_type {
 	uint16_t type, request, reply, reserved; /* sizes; reserved: offset of a field, or 0 */
 };
 
-#define TYPE(name, req, rep) {SIO_MSG_##name, sizeof(req), sizeof(rep), 0}
+#define TYPE(name, req, rep)                                                                       \
+	{                                                                                          \
+		SIO_MSG_##name, sizeof(req), sizeof(rep), 0                                        \
+	}
 #define TYPE_RESERVED(name, req, rep)                                                              \
-	{SIO_MSG_##name, sizeof(req), sizeof(rep), offsetof(req, reserved)}
+	{                                                                                          \
+		SIO_MSG_##name, sizeof(req), sizeof(rep), offsetof(req, reserved)                  \
+	}
 
 static const struct client_type types[] = {
 	TYPE(HELLO, struct sio_msg_hello, struct sio_rep_hello),

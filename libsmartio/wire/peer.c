@@ -10,8 +10,14 @@ struct peer_type {
 	uint16_t type, request, reply; /* sizes; reply 0: news */
 };
 
-#define ASK(name, req, rep) {SIO_PEER_##name, sizeof(req), sizeof(rep)}
-#define NEWS(name, req) {SIO_PEER_##name, sizeof(req), 0}
+#define ASK(name, req, rep)                                                                        \
+	{                                                                                          \
+		SIO_PEER_##name, sizeof(req), sizeof(rep)                                          \
+	}
+#define NEWS(name, req)                                                                            \
+	{                                                                                          \
+		SIO_PEER_##name, sizeof(req), 0                                                    \
+	}
 
 static const struct peer_type types[] = {
 	NEWS(HELLO, struct sio_peer_hello),
