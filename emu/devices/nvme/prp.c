@@ -22,16 +22,14 @@ static inline unsigned move(struct emu_nvme *m, enum direction dir, uint64_t add
 	return 0;
 }
 
-/* Fetch @n entries of a list into the model's buffer; all but a last one that goes on are data. */
-static unsigned fetch_entries(struct emu_nvme *m, uint64_t addr, size_t n, bool chained)
+/* Fetch @n entries of a list into the model's buffer. Data or link, each is a whole page's. */
+static unsigned fetch_entries(struct emu_nvme *m, uint64_t addr, size_t n)
 {
 	if (m->dev->read(m->dev, addr, m->prp, n * sizeof(m->prp[0])))
 		return NVME_SC_DATA_XFER_ERROR;
 	for (size_t i = 0; i < n; i++) {
-		uint64_t rule = chained && i == n - 1 ? 7 : EMU_NVME_PAGE - 1;
-
 		m->prp[i] = le64toh(m->prp[i]);
-		if (m->prp[i] & rule)
+		if (OFFSET(m->prp[i]))
 			return EMU_NVME_FAIL(PRP_INVALID_OFFSET);
 	}
 	return 0;
@@ -39,8 +37,9 @@ static unsigned fetch_entries(struct emu_nvme *m, uint64_t addr, size_t n, bool 
 
 /*
  * Everything after the first page, through the list at @addr. The last entry of a page of the list
- * leads to the next one if more data remain than it could name itself. The first page of data is
- * moved after the first part of the list was found right, so that most bad lists move nothing.
+ * leads to the next one, at the start of a page, if more data remain than it could name itself: so
+ * only the first part can be a link alone, and the walk ends. The first page of data is moved after
+ * the first part was found right, so that most bad lists move nothing.
  */
 static unsigned move_list(struct emu_nvme *m, enum direction dir, uint64_t first_addr, size_t first,
 			  uint64_t addr, uint8_t *buf, size_t len)
@@ -54,7 +53,7 @@ static unsigned move_list(struct emu_nvme *m, enum direction dir, uint64_t first
 		size_t here = (EMU_NVME_PAGE - OFFSET(addr)) / sizeof(m->prp[0]);
 		bool chained = need > here;
 		size_t n = chained ? here : need;
-		unsigned status = fetch_entries(m, addr, n, chained);
+		unsigned status = fetch_entries(m, addr, n);
 
 		if (!status && !first_moved)
 			status = move(m, dir, first_addr, buf, first);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The API that the driver needs, in one process and one thread, over the drive model: the driver's
+ * own objects run unchanged. Whatever waits or yields lets the drive and the manager go on, and
+ * time passes by it alone. Strict where the cluster is: a device that reaches memory it was not
+ * given, or that was taken away, is counted as a fault; what is not given back is counted too.
+ */
+#ifndef TESTS_NVME_DRIVER_FAKE_H
+#define TESTS_NVME_DRIVER_FAKE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "smartio/nvme.h"
+
+#define FAKE_NODE 8u
+#define FAKE_BLOCKS 8192u /* of 512 bytes */
+
+struct fake_options {
+	uint32_t queue_pairs, queue_entries;
+};
+
+extern struct fake {
+	uint64_t now;
+	unsigned faults;	/* of the device's DMA */
+	unsigned objects;	/* that the driver has not given back */
+	unsigned long calls;	/* that can fail, so far */
+	unsigned long fail_at;	/* the n-th of them fails; 0: none */
+	bool stopped;		/* the drive does nothing */
+	bool late_generation;	/* borrowers hear of a reset one step late */
+	unsigned sq_reads, cq_writes; /* DMA by size: of 64 bytes, of 16 bytes */
+	struct smartio_nvme_manager *manager; /* served whenever somebody waits */
+	int served;		/* what its last serve returned, if that was an error */
+} fake;
+
+void fake_start(const struct fake_options *o);
+/* Everything of the fake's is freed. */
+void fake_stop(void);
+/* Let the drive and the manager do what they can do now. */
+void fake_step(void);
+/* The borrower behind an open client or manager ends as if its process had been killed. */
+void fake_kill(uint64_t borrower);
+/* Of the last borrow. */
+uint64_t fake_last_borrower(void);
+/* Memory that ended borrowers had mapped and nobody has settled. */
+unsigned fake_quarantined(void);
+/* The lender resets the device behind everybody's back. */
+void fake_reset_device(void);
+/* Put a message into a data interrupt, as a hostile program would. */
+bool fake_inject(unsigned number, const void *data, size_t len);
+/* The media, to look at. */
+uint8_t *fake_media(void);
+/* CSTS of the drive. */
+uint32_t fake_csts(void);
+/* The drive's own memory of a mapped address; NULL: none. */
+void *fake_dma(uint64_t addr, size_t len);
+/* The manager's metadata as it stands in its segment; NULL: none. */
+void *fake_shared(void);
+
+#endif

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The fake's device half: drive model, address space, borrowers, time. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "emu/device.h"
+#include "emu/devices/nvme/model.h"
+#include "fake_internal.h"
+
+struct fake fake;
+struct fake_world W;
+
+static int dev_read(struct emu_dev *d, uint64_t addr, void *buf, size_t len)
+{
+	void *p = fake_dma(addr, len);
+
+	(void)d;
+	fake.sq_reads += len == 64;
+	if (!p) {
+		fake.faults++;
+		return -EFAULT;
+	}
+	memcpy(buf, p, len);
+	return 0;
+}
+
+static int dev_write(struct emu_dev *d, uint64_t addr, const void *buf, size_t len)
+{
+	void *p = fake_dma(addr, len);
+
+	(void)d;
+	fake.cq_writes += len == 16;
+	if (!p) {
+		fake.faults++;
+		return -EFAULT;
+	}
+	memcpy(p, buf, len);
+	return 0;
+}
+
+static uint64_t dev_now(struct emu_dev *d)
+{
+	(void)d;
+	return fake.now;
+}
+
+static void dev_log(struct emu_dev *d, const char *text)
+{
+	(void)d;
+	(void)text;
+}
+
+static volatile void *dev_view(struct emu_dev *d, unsigned index)
+{
+	(void)d;
+	if (index == EMU_NVME_RUN_DOORBELLS)
+		return W.doorbells;
+	return W.holder ? W.registers : NULL;
+}
+
+static volatile void *dev_mirror(struct emu_dev *d, unsigned index)
+{
+	(void)d;
+	return index == EMU_NVME_RUN_REGISTERS ? W.mirror : NULL;
+}
+
+void *fake_dma(uint64_t addr, size_t len)
+{
+	for (struct fake_region *r = W.regions; r; r = r->next)
+		if (addr >= r->ioaddr && addr - r->ioaddr <= r->size &&
+		    len <= r->size - (addr - r->ioaddr))
+			return r->at + (addr - r->ioaddr);
+	return NULL;
+}
+
+uint64_t fake_region_add(struct fake_borrower *b, void *owner, void *at, size_t size)
+{
+	struct fake_region *r = calloc(1, sizeof(*r));
+
+	assert(r);
+	r->borrower = b->id;
+	r->owner = owner;
+	r->at = at;
+	r->size = size;
+	/* A page between any two: who runs over the end is seen. */
+	r->ioaddr = W.next_ioaddr;
+	W.next_ioaddr += ((size + 4095) & ~4095ull) + 4096;
+	r->next = W.regions;
+	W.regions = r;
+	return r->ioaddr;
+}
+
+void fake_region_drop(uint64_t borrower, void *owner, bool all)
+{
+	struct fake_region **at = &W.regions, *r;
+
+	while ((r = *at)) {
+		if (r->borrower != borrower || (!all && r->owner != owner)) {
+			at = &r->next;
+			continue;
+		}
+		*at = r->next;
+		if (all)
+			fake_memory_free(r->at, r->size);
+		free(r);
+	}
+}
+
+unsigned fake_quarantined(void)
+{
+	unsigned n = 0;
+
+	for (struct fake_region *r = W.regions; r; r = r->next)
+		n += !fake_borrower(r->borrower);
+	return n;
+}
+
+void *fake_memory(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert(p != MAP_FAILED);
+	return p;
+}
+
+void fake_memory_free(void *p, size_t size)
+{
+	munmap(p, size);
+}
+
+struct fake_borrower *fake_borrower(uint64_t id)
+{
+	for (struct fake_borrower *b = W.borrowers; b; b = b->next)
+		if (b->id == id && !b->ended)
+			return b;
+	return NULL;
+}
+
+void fake_event(struct fake_borrower *b, uint32_t kind, uint64_t borrower)
+{
+	assert(b->n_events < FAKE_EVENTS);
+	b->events[b->n_events++] = (struct smartio_device_event){
+		.kind = kind, .generation = W.generation, .borrower = borrower};
+}
+
+void fake_generation_up(void)
+{
+	W.generation++;
+	W.generation_told = false;
+	if (!fake.late_generation)
+		fake_tell_generation();
+}
+
+void fake_tell_generation(void)
+{
+	if (W.generation_told)
+		return;
+	W.generation_told = true;
+	for (struct fake_borrower *b = W.borrowers; b; b = b->next) {
+		if (b->ended)
+			continue;
+		b->generation = W.generation;
+		fake_event(b, SMARTIO_DEVICE_RESET, 0);
+	}
+}
+
+void fake_set_holder(struct fake_borrower *b)
+{
+	if (W.holder == b)
+		return;
+	W.holder = b;
+	emu_nvme_model.view_changed(W.model, EMU_NVME_RUN_REGISTERS);
+	if (!b)
+		return;
+	/* A new holder is told of everybody who is in quarantine. */
+	for (struct fake_region *r = W.regions; r; r = r->next)
+		if (!fake_borrower(r->borrower))
+			fake_event(b, SMARTIO_DEVICE_BORROWER_GONE, r->borrower);
+}
+
+void fake_borrower_end(struct fake_borrower *b)
+{
+	bool mapped = false;
+
+	b->ended = true;
+	if (W.exclusive == b)
+		W.exclusive = NULL;
+	if (W.holder == b)
+		fake_set_holder(NULL);
+	for (struct fake_region *r = W.regions; r; r = r->next)
+		mapped |= r->borrower == b->id;
+	if (mapped && W.holder)
+		fake_event(W.holder, SMARTIO_DEVICE_BORROWER_GONE, b->id);
+}
+
+void fake_kill(uint64_t id)
+{
+	struct fake_borrower *b = fake_borrower(id);
+
+	assert(b);
+	fake_session_gone(b);
+	fake_borrower_end(b);
+}
+
+uint64_t fake_last_borrower(void)
+{
+	return W.last_borrower;
+}
+
+void fake_reset_device(void)
+{
+	emu_nvme_model.reset(W.model, false);
+	fake_generation_up();
+}
+
+uint8_t *fake_media(void)
+{
+	return ((struct emu_nvme *)W.model)->media;
+}
+
+uint32_t fake_csts(void)
+{
+	return W.mirror[0x1c / 4];
+}
+
+void fake_step(void)
+{
+	fake.now += 1000;
+	fake_tell_generation();
+	if (!fake.stopped)
+		emu_nvme_model.step(W.model, 64);
+	if (fake.manager && !W.in_manager) {
+		int rc;
+
+		W.in_manager = true;
+		rc = smartio_nvme_manager_serve(fake.manager, 0);
+		if (rc < 0)
+			fake.served = rc;
+		W.in_manager = false;
+	}
+}
+
+void fake_start(const struct fake_options *o)
+{
+	struct sio_topo_device topo = {.name = "nvme0",
+				       .type = "nvme",
+				       .size = (uint64_t)FAKE_BLOCKS * 512,
+				       .block_size = 512,
+				       .queue_pairs = o && o->queue_pairs ? o->queue_pairs : 4,
+				       .queue_entries = o && o->queue_entries ? o->queue_entries : 256,
+				       .dma_bits = 64,
+				       .serial = "FAKE1"};
+	struct sio_err err;
+	int rc;
+
+	memset(&fake, 0, sizeof(fake));
+	memset(&W, 0, sizeof(W));
+	fake.now = 1000000000;
+	W.next_ioaddr = 0x7000000000;
+	W.generation = 1;
+	W.generation_told = true;
+	W.random = 88172645463325252ull;
+	W.registers = fake_memory(4096);
+	W.mirror = fake_memory(4096);
+	W.dev = (struct emu_dev){.read = dev_read, .write = dev_write, .now = dev_now,
+				 .log = dev_log, .view = dev_view, .mirror = dev_mirror};
+	W.doorbells = NULL;
+	rc = emu_nvme_model.create(&W.dev, &topo, &W.config, &W.model, &err);
+	if (rc)
+		fprintf(stderr, "model: %s\n", err.text);
+	assert(rc == 0);
+	for (unsigned i = 0; i < W.config.n_pages; i++)
+		if (W.config.pages[i].kind == EMU_PAGE_DOORBELLS)
+			W.doorbells_size = W.config.pages[i].length;
+	W.doorbells = fake_memory(W.doorbells_size);
+	emu_nvme_model.reset(W.model, true);
+}
+
+void fake_stop(void)
+{
+	struct fake_borrower *b;
+
+	while ((b = W.borrowers)) {
+		W.borrowers = b->next;
+		fake_region_drop(b->id, NULL, true);
+		free(b);
+	}
+	fake_sci_stop();
+	emu_nvme_model.destroy(W.model);
+	fake_memory_free(W.registers, 4096);
+	fake_memory_free(W.mirror, 4096);
+	fake_memory_free(W.doorbells, W.doorbells_size);
+}

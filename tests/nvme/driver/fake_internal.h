@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the fake's two files share. */
+#ifndef TESTS_NVME_DRIVER_FAKE_INTERNAL_H
+#define TESTS_NVME_DRIVER_FAKE_INTERNAL_H
+
+#include <errno.h>
+
+#include "emu/device.h"
+#include "fake.h"
+#include "sisci_api.h"
+#include "smartio/ext.h"
+
+#define FAKE_EVENTS 512u
+#define FAKE_FDID 0x401u
+
+struct fake_region {
+	uint64_t ioaddr, borrower;
+	uint8_t *at;
+	size_t size;
+	void *owner; /* the segment */
+	struct fake_region *next;
+};
+
+struct fake_borrower { /* also sci_smartio_device_t */
+	uint64_t id;
+	uint32_t generation;
+	bool ended, woken;
+	unsigned n_events;
+	struct smartio_device_event events[FAKE_EVENTS];
+	struct fake_borrower *next;
+};
+
+extern struct fake_world {
+	struct emu_dev dev;
+	struct emu_dev_config config;
+	void *model;
+	void *registers;
+	uint32_t *mirror;
+	void *doorbells;
+	size_t doorbells_size;
+	uint64_t next_ioaddr, last_borrower, random;
+	uint32_t generation;
+	bool generation_told, in_manager;
+	struct fake_region *regions;
+	struct fake_borrower *borrowers, *holder, *exclusive;
+} W;
+
+uint64_t fake_region_add(struct fake_borrower *b, void *owner, void *at, size_t size);
+void fake_region_drop(uint64_t borrower, void *owner, bool all);
+void *fake_memory(size_t size);
+void fake_memory_free(void *p, size_t size);
+struct fake_borrower *fake_borrower(uint64_t id);
+void fake_event(struct fake_borrower *b, uint32_t kind, uint64_t borrower);
+void fake_generation_up(void);
+void fake_tell_generation(void);
+void fake_set_holder(struct fake_borrower *b);
+void fake_borrower_end(struct fake_borrower *b);
+/* The segments and interrupts of a borrower's session end. */
+void fake_session_gone(struct fake_borrower *b);
+void fake_sci_stop(void);
+
+#endif
