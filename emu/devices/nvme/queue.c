@@ -143,7 +143,8 @@ void emu_nvme_post(struct emu_nvme *m, const struct emu_nvme_sq *sq, __le16 cid,
 		   uint32_t result)
 {
 	struct emu_nvme_cq *cq = sq->cq;
-	struct emu_nvme_cqe cqe = {
+	/* Aligned, so that the room can store it in two words, the phase in the last. */
+	struct emu_nvme_cqe cqe __attribute__((aligned(16))) = {
 		.result = htole32(result),
 		.sq_head = htole16((uint16_t)sq->head),
 		.sq_id = htole16(sq->id),
