@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "smartiod/device.h"
 #include "smartiod/internal.h"
 
 #define CREATE_FLAGS                                                                               \
@@ -90,6 +91,15 @@ static void segment_check(struct smartiod *d, struct smartiod_segment *seg)
 	if (!seg->owner_gone)
 		smartiod_port_free(d, seg->mem);
 	segment_free(d, seg);
+}
+
+/* References went: a device segment ends with its last one. */
+static void refs_check(struct smartiod *d, struct smartiod_segment *seg)
+{
+	seg->pins++;
+	if (seg->by_uid_ok && !seg->removed && seg->n_refs == 0)
+		smartiod_device_segment_idle(d, seg);
+	smartiod_segment_unpin(d, seg);
 }
 
 void smartiod_segment_unpin(struct smartiod *d, struct smartiod_segment *seg)
@@ -213,7 +223,7 @@ void smartiod_segment_unref(struct smartiod *d, struct smartiod_segment *seg, ui
 	if (reason)
 		local_event(d, seg, reason, node, (*link)->adapter);
 	ref_free(seg, link);
-	segment_check(d, seg);
+	refs_check(d, seg);
 }
 
 bool smartiod_segment_has_ref(const struct smartiod_segment *seg, uint32_t node,
@@ -289,6 +299,7 @@ static void drop_refs(struct smartiod *d, uint32_t node, uint32_t adapter)
 	while ((n = smartiod_tree_after(&d->segments, key))) {
 		struct smartiod_segment *seg = SMARTIOD_OF(n, struct smartiod_segment, by_uid);
 		struct smartiod_ref **link = &seg->refs;
+		unsigned before = seg->n_refs;
 
 		key = n->key;
 		while (*link) {
@@ -300,7 +311,8 @@ static void drop_refs(struct smartiod *d, uint32_t node, uint32_t adapter)
 				link = &(*link)->next;
 			}
 		}
-		segment_check(d, seg);
+		if (seg->n_refs != before)
+			refs_check(d, seg);
 	}
 }
 

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The borrower's side of BAR maps: the lender's pieces, mapped through our adapter. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "smartiod/lend.h"
+
+struct map_op {
+	struct smartiod_op op;
+	struct smartiod_connection *connection; /* pinned */
+	struct smartiod_bar_map *bar;
+	struct sio_prep_bar_grant granted;
+	struct sio_path path;
+	bool asked; /* the lender has answered: pieces are being mapped */
+	unsigned at;
+};
+
+static void release_piece(struct smartiod *d, const struct smartiod_borrow *b,
+			  struct smartiod_bar_piece *p)
+{
+	struct sio_peer_bar_release msg = {
+		.h.type = sio_to_le32(SIO_PEER_BAR_RELEASE),
+		.borrower = sio_to_le64(b->id),
+		.view = sio_to_le64(p->view),
+		.grant = sio_to_le64(p->grant),
+		.fdid = sio_to_le32(b->device->fdid),
+	};
+
+	smartiod_close_fd(d, &p->fd);
+	smartiod_port_unmap(d, p->map);
+	if (!b->lost)
+		smartiod_lender_tell(d, b->node, &msg, sizeof(msg));
+}
+
+static void bar_map_free(struct smartiod *d, struct smartiod_bar_map *bar)
+{
+	struct smartiod_borrow *b = bar->borrow;
+	struct smartiod_bar_map **at = &b->maps;
+
+	for (unsigned i = 0; i < bar->n; i++)
+		release_piece(d, b, &bar->piece[i]);
+	while (*at != bar)
+		at = &(*at)->next;
+	*at = bar->next;
+	free(bar);
+	smartiod_borrow_unpin(d, b);
+}
+
+void smartiod_bar_unmap(struct smartiod *d, struct smartiod_map *m)
+{
+	struct smartiod_bar_map *bar = m->bar;
+
+	m->bar = NULL;
+	if (bar)
+		bar_map_free(d, bar);
+}
+
+static void map_end(struct smartiod *d, struct map_op *m)
+{
+	struct smartiod_connection *c = m->connection;
+
+	if (m->bar)
+		bar_map_free(d, m->bar);
+	smartiod_op_free(d, &m->op);
+	smartiod_connection_unpin(d, c);
+}
+
+static void map_fail(struct smartiod *d, struct map_op *m, int error, const char *text)
+{
+	smartiod_op_error(d, &m->op, error, "%s", text);
+	map_end(d, m);
+}
+
+/* All pieces have a descriptor, @fds. */
+static void map_reply(struct smartiod *d, struct map_op *m, const int *fds)
+{
+	struct sio_rep_seg_map rep = {.n_pieces = sio_to_le32(m->bar->n)};
+	struct sio_err err = {.text = ""};
+	struct smartiod_map *map = smartiod_map_new(m->op.session, m->connection, &err);
+
+	if (!map) {
+		map_fail(d, m, err.code, err.text);
+		return;
+	}
+	rep.map = sio_to_le32(smartiod_handle(&map->o));
+	for (unsigned i = 0; i < m->bar->n; i++) {
+		const struct sio_wire_bar_piece *g = &m->granted.piece[i];
+
+		rep.piece[i] = (struct sio_wire_piece){
+			.offset = g->offset,
+			.bytes = g->bytes,
+			.fd_offset = sio_to_le64(m->bar->piece[i].fd_offset),
+			.fd_index = sio_to_le32(i),
+			.access = g->access,
+			.bar_id_lo = sio_to_le32((uint32_t)m->bar->piece[i].view),
+			.flags = g->flags,
+		};
+	}
+	smartiod_op_reply(d, &m->op, &rep, sizeof(rep), fds, m->bar->n);
+	map->bar = m->bar;
+	m->bar = NULL;
+	map_end(d, m);
+}
+
+/* Of another host: map piece after piece through the adapter. */
+static void map_next(struct smartiod *d, struct map_op *m)
+{
+	const struct smartiod_borrow *b = m->bar->borrow;
+	int fds[SIO_MAP_PIECES];
+
+	if (m->at < m->bar->n) {
+		smartiod_port_ask_map(d, &m->op, m->op.session->owner, b->node, m->path.adapter,
+				      m->path.peer_adapter, &m->granted.piece[m->at].g);
+		return;
+	}
+	for (unsigned i = 0; i < m->bar->n; i++)
+		fds[i] = m->bar->piece[i].fd;
+	map_reply(d, m, fds);
+}
+
+static void take_pieces(struct map_op *m, const struct sio_prep_bar_grant *rep)
+{
+	uint32_t n = sio_from_le32(rep->n_pieces);
+
+	m->asked = true;
+	m->granted = *rep;
+	m->bar->n = n < SIO_MAP_PIECES ? n : SIO_MAP_PIECES;
+	for (unsigned i = 0; i < m->bar->n; i++)
+		m->bar->piece[i] = (struct smartiod_bar_piece){
+			.view = sio_from_le64(rep->piece[i].view),
+			.grant = sio_from_le64(rep->piece[i].g.grant),
+			.fd_offset = sio_from_le64(rep->piece[i].fd_offset),
+			.fd = -1,
+		};
+}
+
+static void map_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct map_op *m = (struct map_op *)op;
+	struct smartiod_connection *c = m->connection;
+	struct smartiod_bar_map *bar = m->bar;
+	bool gone;
+
+	if (a->error) {
+		map_fail(d, m, a->error, a->text);
+		return;
+	}
+	if (!m->asked) {
+		take_pieces(m, a->msg);
+	} else {
+		const struct sio_evt_map *evt = a->msg;
+
+		bar->piece[m->at].map = evt->id;
+		bar->piece[m->at].fd_offset = evt->offset;
+		bar->piece[m->at].fd = smartiod_take_fd(a, 0);
+		m->at++;
+	}
+	gone = !op->session || c->closed || c->lost || bar->borrow->ended;
+	if (gone)
+		map_fail(d, m, -ECONNRESET, "the connection is gone");
+	else if (bar->borrow->node == d->node)
+		map_reply(d, m, a->fds);
+	else
+		map_next(d, m);
+}
+
+int smartiod_bar_map(struct smartiod *d, struct smartiod_session *s, const void *msg,
+		     struct sio_err *reterr)
+{
+	const struct sio_msg_seg_map *r = msg;
+	struct sio_peer_bar_grant ask = {
+		.h.type = sio_to_le32(SIO_PEER_BAR_GRANT), .offset = r->offset, .bytes = r->bytes};
+	uint32_t access = SIO_ACCESS_READ;
+	struct smartiod_connection *c;
+	struct smartiod_borrow *b;
+	struct map_op *m;
+
+	c = smartiod_object_get(s, sio_from_le32(r->handle), SMARTIOD_CONNECTION, reterr);
+	if (!c)
+		return reterr->code;
+	b = c->device;
+	if (!b || b->ended || b->lost)
+		return sio_fail(reterr, -ECONNRESET, "the device is lost");
+	m = smartiod_op_new(d, s, msg, sizeof(*m), map_step, reterr);
+	if (!m)
+		return reterr->code;
+	if (b->node != d->node &&
+	    smartiod_path(d, b->node, SIO_ADAPTER_ANY, &m->path, reterr) < 0) {
+		smartiod_op_free(d, &m->op);
+		return reterr->code;
+	}
+	m->bar = calloc(1, sizeof(*m->bar));
+	if (!m->bar) {
+		smartiod_op_free(d, &m->op);
+		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+	}
+	m->bar->borrow = b;
+	m->bar->next = b->maps;
+	b->maps = m->bar;
+	b->pins++;
+	m->connection = c;
+	c->pins++;
+	if (!(sio_from_le32(r->flags) & SCI_FLAG_READONLY_MAP))
+		access |= SIO_ACCESS_WRITE;
+	ask.borrower = sio_to_le64(b->id);
+	ask.fdid = sio_to_le32(b->device->fdid);
+	ask.bar = sio_to_le32(c->segment_id);
+	ask.access = sio_to_le32(access);
+	ask.adapter = sio_to_le32(m->path.peer_adapter);
+	ask.peer_adapter = sio_to_le32(m->path.adapter);
+	smartiod_lender_ask(d, &m->op, b->node, &ask, sizeof(ask));
+	return 0;
+}

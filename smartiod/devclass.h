@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the pages of a device's BARs are for, by its class. Pure logic. */
+#ifndef SMARTIOD_DEVCLASS_H
+#define SMARTIOD_DEVCLASS_H
+
+#include <stdint.h>
+
+#include "smartio/uapi.h"
+
+enum smartiod_bar_use {
+	SMARTIOD_BAR_REGISTERS, /* one borrower writes, the others read a mirror */
+	SMARTIOD_BAR_DOORBELLS, /* every borrower writes */
+};
+
+struct smartiod_bar_run {
+	uint64_t offset, length; /* whole pages */
+	enum smartiod_bar_use use;
+};
+
+#define SMARTIOD_BAR_RUNS 4
+
+/*
+ * The runs of pages of BAR @bar that borrowers may have, ascending. Pages with the interrupt table
+ * are in none: whoever writes it can make the device write anywhere. Of a class that is not known
+ * all is registers. Return: how many.
+ */
+unsigned smartiod_devclass_runs(const struct sio_evt_device *device, unsigned bar,
+				struct smartiod_bar_run ret[SMARTIOD_BAR_RUNS]);
+
+#endif

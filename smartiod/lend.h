@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Inside the device half of smartiod. Each request about a device goes to its lender's daemon; the
+ * borrower's daemon asks it by the same messages (wire/peer.h), whether that is another host's or
+ * itself. So there is one lender's side (loan.c, barview.c, dmalend.c, devseg.c, quarantine.c)
+ * and one borrower's side (borrow.c, barmap.c, dmamap.c), and lend.c between them.
+ */
+#ifndef SMARTIOD_LEND_H
+#define SMARTIOD_LEND_H
+
+#include "core/ledger.h"
+#include "smartiod/device.h"
+#include "smartiod/internal.h"
+
+struct smartiod_lend;
+struct smartiod_loan;
+
+/* The requester entry of a device in one adapter's table, shared by its windows there. */
+struct smartiod_requester {
+	uint64_t id;	/* the port's; 0: none */
+	unsigned users; /* windows that need it, those being set up included */
+	bool adding;
+	struct smartiod_dma_lend *waiting; /* for the port's answer */
+};
+
+/* Memory that belongs to a device, at the lender: where it is. */
+struct smartiod_dev_seg {
+	struct smartiod_dev_seg *next; /* of the device */
+	uint64_t private_to;	       /* the borrow; 0: shared by all */
+	uint64_t creator;	       /* the borrow that made it */
+	uint32_t id, node;
+	uint64_t uid, bytes;
+	struct smartiod_segment *segment; /* on this host; else NULL */
+};
+
+/* A device of the cluster, ours or another host's. All are known from the topology. */
+struct smartiod_device {
+	struct smartiod_tree_node by_fdid;
+	uint32_t fdid, node;
+	const struct sio_topo_device *topo;
+	bool present;		      /* its host is up and offers it */
+	uint32_t generation;	      /* even; goes up when queues are gone */
+	struct sio_rep_dev_list info; /* what DEV_LIST tells, but for adapter */
+	/* Ours only. */
+	struct sio_evt_device port;
+	struct sio_ledger ledger;
+	struct smartiod_requester requester[SIO_MAX_ADAPTERS];
+	struct smartiod_dev_seg *segs;
+};
+
+/* Lender: a part of a BAR that is handed out, and the grants of it. */
+struct smartiod_view {
+	struct smartiod_view *next; /* of the loan */
+	uint64_t id;		    /* the port's BAR */
+	uint32_t bar, access, flags;
+	uint64_t offset, length, fd_offset;
+	int fd;
+	unsigned users;
+};
+struct smartiod_view_grant {
+	struct smartiod_view_grant *next; /* of the loan */
+	uint64_t view, grant;		  /* grant: the port's */
+};
+
+/* Lender: a range that the device can reach for a borrower. */
+struct smartiod_dma {
+	struct smartiod_tree_node by_id; /* in devices->dmas; key: the port's DMA map */
+	struct smartiod_dma *next;	 /* of the loan */
+	struct smartiod_loan *loan;
+	uint32_t exporter, adapter;
+	uint64_t uid, iova, bytes;
+	uint64_t map, grant; /* through a window: the port's map, the exporter's grant */
+	struct smartiod_segment *segment; /* on this host */
+	bool window;			  /* it uses the requester entry of adapter */
+	bool unmapping;
+};
+
+/* Lender: a borrow, from its request to the last thing that it left in quarantine. */
+struct smartiod_loan {
+	struct smartiod_tree_node by_id; /* in devices->loans; key: the borrow's number */
+	struct smartiod_device *device;
+	uint64_t id, session, owner; /* owner: the port's; 0: not yet */
+	uint32_t node, pid;
+	int owner_fd;
+	bool ready;    /* the borrower was told */
+	bool ended;    /* the borrower is gone; the owner is or will be closed */
+	bool closed;   /* the port said what stays */
+	bool settling; /* the port was asked to settle it */
+	struct smartiod_view *views;
+	struct smartiod_view_grant *grants;
+	struct smartiod_dma *dmas;
+	unsigned pins; /* operations in progress */
+};
+
+/* Borrower: what a client has a handle of. */
+struct smartiod_borrow {
+	struct smartiod_object o;
+	struct smartiod_borrow *next; /* of devices */
+	struct smartiod_device *device;
+	uint64_t id; /* the lender's number; 0: not yet */
+	uint32_t node;
+	bool lost;	/* the lender is gone */
+	bool ended;	/* returned, or the client is gone */
+	unsigned users; /* BAR connections, DMA maps */
+	unsigned pins;	/* operations in progress */
+	struct smartiod_placed *placed;
+	struct smartiod_bar_map *maps;	 /* of its BARs */
+	struct smartiod_dma_handle *dma; /* of segments for it */
+};
+/* Borrower: a device segment that lies in this host's memory. */
+struct smartiod_placed {
+	struct smartiod_placed *next;
+	struct smartiod_segment *segment;
+};
+
+/* Borrower: what a struct smartiod_map of a BAR has at port and lender. */
+struct smartiod_bar_piece {
+	uint64_t view, grant; /* the lender's */
+	uint64_t map;	      /* our port's; 0: none */
+	int fd;		      /* of map; -1 */
+	uint64_t fd_offset;
+};
+struct smartiod_bar_map {
+	struct smartiod_bar_map *next; /* of the borrow */
+	struct smartiod_borrow *borrow;
+	unsigned n;
+	struct smartiod_bar_piece piece[SIO_MAP_PIECES];
+};
+
+/* Borrower: a client's DMA map. */
+struct smartiod_dma_handle {
+	struct smartiod_object o;
+	struct smartiod_dma_handle *next; /* of the borrow */
+	struct smartiod_borrow *borrow;
+	struct smartiod_connection *connection; /* pinned; NULL: a local segment */
+	uint64_t map;				/* the lender's number; 0: not yet */
+	bool busy;				/* an operation has it */
+};
+
+struct smartiod_devices {
+	struct smartiod_tree all;   /* by fdid */
+	struct smartiod_tree loans; /* by id */
+	struct smartiod_tree dmas;  /* by the port's id */
+	struct smartiod_borrow *borrows;
+	struct smartiod_dma *loose; /* see dmalend.c */
+	uint32_t last_loan;
+};
+
+static inline struct smartiod_devices *smartiod_devices(struct smartiod *d)
+{
+	return d->devices;
+}
+
+/* ---- lend.c ---- */
+
+/* Who asks a lender: a peer's node, or, on its own host, the operation that goes on. */
+struct smartiod_from {
+	uint32_t node;
+	struct smartiod_op *back;
+};
+
+/* A lender's operation: flows embed it as their first member. */
+struct smartiod_lend {
+	struct smartiod_op op;
+	struct smartiod_from from;
+	struct smartiod_loan *loan; /* pinned; NULL: none */
+};
+
+/* Handlers of requests to a lender. 0: answered, or an operation will; -errno with a text. */
+typedef int smartiod_lend_fn(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			     struct sio_err *reterr);
+smartiod_lend_fn smartiod_lend_borrow, smartiod_lend_return, smartiod_lend_release_exclusive,
+	smartiod_lend_borrow_end, smartiod_lend_dev_seg_create, smartiod_lend_dev_seg_lookup,
+	smartiod_lend_dev_seg_end, smartiod_lend_bar_grant, smartiod_lend_bar_release,
+	smartiod_lend_dma_map, smartiod_lend_dma_unmap, smartiod_lend_settled, smartiod_lend_reset;
+
+/*
+ * Send request @msg to the lender @node; op->step gets the answer, or why there is none, perhaps
+ * before this returns: the caller touches nothing afterwards.
+ */
+void smartiod_lender_ask(struct smartiod *d, struct smartiod_op *op, uint32_t node, void *msg,
+			 size_t len);
+/* News. */
+void smartiod_lender_tell(struct smartiod *d, uint32_t node, void *msg, size_t len);
+
+void *smartiod_lend_new(struct smartiod *d, const struct smartiod_from *from, const void *request,
+			size_t size, struct smartiod_loan *loan, smartiod_step *step,
+			struct sio_err *reterr);
+/* Answer and end the operation. @fds stay the caller's; nobody but an asker here sees them. */
+void smartiod_lend_done(struct smartiod *d, struct smartiod_lend *lend, void *msg, size_t len,
+			const int *fds, unsigned n_fds);
+void smartiod_lend_ok(struct smartiod *d, struct smartiod_lend *lend);
+void smartiod_lend_fail(struct smartiod *d, struct smartiod_lend *lend, int error, const char *fmt,
+			...) __attribute__((format(printf, 4, 5)));
+/* An answer without an operation. */
+void smartiod_from_reply(struct smartiod *d, const struct smartiod_from *from, const void *request,
+			 void *msg, size_t len);
+
+/* ---- device.c ---- */
+
+struct smartiod_device *smartiod_device_find(struct smartiod *d, uint32_t fdid,
+					     struct sio_err *reterr);
+/* A device of this host, for a request to the lender. */
+struct smartiod_device *smartiod_device_ours(struct smartiod *d, uint32_t fdid,
+					     struct sio_err *reterr);
+/* Tell all peers how it is now. */
+void smartiod_device_announce(struct smartiod *d, struct smartiod_device *dev);
+void smartiod_device_info(struct smartiod *d, struct smartiod_device *dev,
+			  struct sio_rep_dev_list *ret);
+
+/* ---- loan.c ---- */
+
+/* The live borrow @id of @node; NULL with a text. */
+struct smartiod_loan *smartiod_loan_get(struct smartiod *d, const struct smartiod_from *from,
+					uint32_t fdid, uint64_t id, struct sio_err *reterr);
+struct smartiod_loan *smartiod_loan_find(struct smartiod *d, uint64_t id);
+void smartiod_loan_end(struct smartiod *d, struct smartiod_loan *loan);
+/* The first loan with an id greater than @after; of all devices. */
+struct smartiod_loan *smartiod_loan_after(struct smartiod *d, uint64_t after);
+void smartiod_loan_unpin(struct smartiod *d, struct smartiod_loan *loan);
+/* Frees it when nothing is left of it. */
+void smartiod_loan_check(struct smartiod *d, struct smartiod_loan *loan);
+void smartiod_loan_node_down(struct smartiod *d, uint32_t node);
+void smartiod_loan_free_all(struct smartiod *d);
+
+/* ---- barview.c ---- */
+
+/* The borrow ends: its grants of BAR pages go, its views are the port's to close. */
+void smartiod_views_end(struct smartiod *d, struct smartiod_loan *loan);
+
+/* ---- dmalend.c ---- */
+
+/* The device has let go of it (or never could reach it): give all back. */
+void smartiod_dma_release(struct smartiod *d, struct smartiod_dma *dma);
+void smartiod_dma_node_down(struct smartiod *d, uint32_t node);
+void smartiod_dma_free_all(struct smartiod *d);
+
+/* ---- devseg.c ---- */
+
+void smartiod_dev_segs_end(struct smartiod *d, struct smartiod_loan *loan);
+void smartiod_dev_segs_free(struct smartiod_device *dev);
+bool smartiod_dev_seg_idle(struct smartiod *d, struct smartiod_segment *seg);
+
+/* ---- quarantine.c ---- */
+
+void smartiod_loan_settled(struct smartiod *d, struct smartiod_loan *loan);
+/* Tell a borrower of @event; @gone: whose end it is. */
+void smartiod_loan_notify(struct smartiod *d, struct smartiod_loan *loan, uint32_t event,
+			  uint64_t gone);
+/* Tell whoever has the registers that @gone is in quarantine; nobody has them: nothing. */
+void smartiod_holder_notify(struct smartiod *d, struct smartiod_device *dev, uint64_t gone);
+/* Tell a new holder of all that wait. */
+void smartiod_holder_welcome(struct smartiod *d, struct smartiod_loan *holder);
+
+/* ---- borrow.c ---- */
+
+struct smartiod_borrow *smartiod_borrow_get(struct smartiod_session *s, uint32_t handle,
+					    struct sio_err *reterr);
+void smartiod_borrow_unpin(struct smartiod *d, struct smartiod_borrow *b);
+void smartiod_borrow_unuse(struct smartiod *d, struct smartiod_borrow *b);
+void smartiod_borrow_node_down(struct smartiod *d, uint32_t node);
+void smartiod_borrow_device_gone(struct smartiod *d, struct smartiod_device *dev);
+/* An event of the lender for borrow @id of @dev. */
+void smartiod_borrow_event(struct smartiod *d, struct smartiod_device *dev, uint64_t id,
+			   uint32_t event, uint64_t gone);
+void smartiod_borrow_free_all(struct smartiod *d);
+bool smartiod_borrow_segment_idle(struct smartiod *d, struct smartiod_segment *seg);
+
+/* ---- dmamap.c ---- */
+
+void smartiod_dma_handles_end(struct smartiod *d, struct smartiod_session *s);
+/* A mapping that was waited for too long. */
+void smartiod_dma_late(struct smartiod *d, uint32_t node, const struct sio_prep_dma_map *rep);
+
+#endif

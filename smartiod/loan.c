@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The lender's side of a borrow, from BORROW to the end of its port owner. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "smartiod/lend.h"
+
+struct smartiod_loan *smartiod_loan_find(struct smartiod *d, uint64_t id)
+{
+	return SMARTIOD_OF(smartiod_tree_find(&smartiod_devices(d)->loans, id),
+			   struct smartiod_loan, by_id);
+}
+
+struct smartiod_loan *smartiod_loan_after(struct smartiod *d, uint64_t after)
+{
+	return SMARTIOD_OF(smartiod_tree_after(&smartiod_devices(d)->loans, after),
+			   struct smartiod_loan, by_id);
+}
+
+struct smartiod_loan *smartiod_loan_get(struct smartiod *d, const struct smartiod_from *from,
+					uint32_t fdid, uint64_t id, struct sio_err *reterr)
+{
+	struct smartiod_loan *l = smartiod_loan_find(d, id);
+
+	if (!l || l->ended || !l->ready || l->node != from->node || l->device->fdid != fdid) {
+		sio_fail(reterr, -EBADF,
+			 "%s knows no borrow %" PRIu64 " of device %#" PRIx32 " by node %" PRIu32,
+			 d->host->name, id, fdid, from->node);
+		return NULL;
+	}
+	if (!l->device->present) {
+		sio_fail(reterr, -ENODEV, "device %s is gone", l->device->topo->name);
+		return NULL;
+	}
+	return l;
+}
+
+static void loan_free(struct smartiod *d, struct smartiod_loan *l)
+{
+	smartiod_close_fd(d, &l->owner_fd);
+	smartiod_tree_remove(&smartiod_devices(d)->loans, &l->by_id);
+	free(l);
+}
+
+void smartiod_loan_check(struct smartiod *d, struct smartiod_loan *l)
+{
+	if (l->ended && l->closed && l->pins == 0 && !l->dmas &&
+	    !sio_ledger_find(&l->device->ledger, l->id))
+		loan_free(d, l);
+}
+
+void smartiod_loan_unpin(struct smartiod *d, struct smartiod_loan *l)
+{
+	l->pins--;
+	smartiod_loan_check(d, l);
+}
+
+/* The port ended the owner: what the device can still reach is known. */
+static void loan_closed(struct smartiod *d, struct smartiod_loan *l)
+{
+	bool quarantined = l->dmas;
+
+	if (l->closed)
+		return;
+	l->closed = true;
+	sio_ledger_closed(&l->device->ledger, l->id, quarantined);
+	if (quarantined) {
+		smartiod_log(d, SMARTIOD_INFO,
+			     "%s: borrow %" PRIu64 " of node %" PRIu32 " is in quarantine",
+			     l->device->topo->name, l->id, l->node);
+		smartiod_holder_notify(d, l->device, l->id);
+	}
+	smartiod_device_announce(d, l->device);
+	smartiod_loan_check(d, l);
+}
+
+void smartiod_loan_end(struct smartiod *d, struct smartiod_loan *l)
+{
+	if (l->ended)
+		return;
+	l->ended = true;
+	l->pins++;
+	sio_ledger_end(&l->device->ledger, l->id);
+	smartiod_views_end(d, l);
+	smartiod_dev_segs_end(d, l);
+	/* Without an owner yet, its OWNER_NEW is under way: that answer goes on. */
+	if (l->owner) {
+		smartiod_port_owner_close(d, l->owner);
+		smartiod_close_fd(d, &l->owner_fd);
+	}
+	smartiod_device_announce(d, l->device);
+	smartiod_loan_unpin(d, l);
+}
+
+static struct smartiod_loan *by_owner(struct smartiod *d, uint64_t owner)
+{
+	struct smartiod_loan *l = smartiod_loan_after(d, 0);
+
+	while (l && l->owner != owner)
+		l = smartiod_loan_after(d, l->id);
+	return l;
+}
+
+void smartiod_device_owner_gone(struct smartiod *d, const struct sio_evt_owner_gone *evt)
+{
+	struct smartiod_loan *l = by_owner(d, evt->h.owner);
+
+	if (!l)
+		return;
+	l->pins++;
+	smartiod_loan_end(d, l); /* it was not we who ended it: the descriptor was lost */
+	loan_closed(d, l);
+	smartiod_loan_unpin(d, l);
+}
+
+void smartiod_device_owner_end(struct smartiod *d, uint64_t owner)
+{
+	(void)d;
+	(void)owner; /* OWNER_GONE said all; what was left has been settled */
+}
+
+void smartiod_loan_node_down(struct smartiod *d, uint32_t node)
+{
+	uint64_t after = 0;
+	struct smartiod_loan *l;
+
+	while ((l = smartiod_loan_after(d, after))) {
+		after = l->id;
+		if (l->node == node)
+			smartiod_loan_end(d, l);
+	}
+}
+
+void smartiod_loan_free_all(struct smartiod *d)
+{
+	struct smartiod_loan *l;
+
+	while ((l = smartiod_loan_after(d, 0))) {
+		while (l->views) {
+			struct smartiod_view *v = l->views;
+
+			l->views = v->next;
+			smartiod_close_fd(d, &v->fd);
+			free(v);
+		}
+		while (l->grants) {
+			struct smartiod_view_grant *g = l->grants;
+
+			l->grants = g->next;
+			free(g);
+		}
+		while (l->dmas) {
+			struct smartiod_dma *dma = l->dmas;
+
+			l->dmas = dma->next;
+			smartiod_tree_remove(&smartiod_devices(d)->dmas, &dma->by_id);
+			free(dma);
+		}
+		loan_free(d, l);
+	}
+	smartiod_dma_free_all(d);
+}
+
+/* ---- BORROW ---- */
+
+static void borrow_reply(struct smartiod *d, struct smartiod_lend *lend)
+{
+	struct smartiod_loan *l = lend->loan;
+	struct sio_prep_borrow rep = {
+		.borrower = sio_to_le64(l->id),
+		.fdid = sio_to_le32(l->device->fdid),
+		.generation = sio_to_le32(l->device->generation),
+	};
+
+	smartiod_device_info(d, l->device, &rep.info);
+	smartiod_device_announce(d, l->device);
+	smartiod_lend_done(d, lend, &rep, sizeof(rep), NULL, 0);
+}
+
+static void borrow_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct smartiod_lend *lend = (struct smartiod_lend *)op;
+	struct smartiod_loan *l = lend->loan;
+
+	if (a->error) {
+		smartiod_loan_end(d, l);
+		loan_closed(d, l);
+		smartiod_lend_fail(d, lend, a->error, "%s: %s", l->device->topo->name, a->text);
+		return;
+	}
+	l->owner = ((const struct sio_evt_owner_new *)a->msg)->id;
+	l->owner_fd = smartiod_take_fd(a, 0);
+	if (l->ended) { /* the borrower's host went down meanwhile; OWNER_GONE follows */
+		smartiod_port_owner_close(d, l->owner);
+		smartiod_close_fd(d, &l->owner_fd);
+		smartiod_lend_fail(d, lend, -ECONNRESET, "%s: the borrower is gone",
+				   l->device->topo->name);
+		return;
+	}
+	if (l->owner_fd < 0) {
+		smartiod_loan_end(d, l);
+		smartiod_lend_fail(d, lend, -EMFILE,
+				   "%s: the lender's daemon has no descriptor left",
+				   l->device->topo->name);
+		return;
+	}
+	l->ready = true;
+	borrow_reply(d, lend);
+}
+
+/* Numbers go on from boot to boot of this host: none is ever used again. */
+static uint64_t next_id(struct smartiod *d)
+{
+	return (d->boot_generation & 0xffffffffu) << 32 | ++smartiod_devices(d)->last_loan;
+}
+
+int smartiod_lend_borrow(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			 struct sio_err *reterr)
+{
+	const struct sio_peer_borrow *m = msg;
+	struct sio_req_owner_new req = {.h.op = SIO_OP_OWNER_NEW};
+	struct smartiod_lend *lend;
+	struct smartiod_device *dev;
+	struct smartiod_loan *l;
+	int rc;
+
+	dev = smartiod_device_ours(d, sio_from_le32(m->fdid), reterr);
+	if (!dev)
+		return reterr->code;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
+	lend = smartiod_lend_new(d, from, msg, sizeof(*lend), NULL, borrow_step, reterr);
+	if (!lend) {
+		free(l);
+		return reterr->code;
+	}
+	l->device = dev;
+	l->id = next_id(d);
+	l->node = from->node;
+	l->session = sio_from_le64(m->session);
+	l->pid = sio_from_le32(m->pid);
+	l->owner_fd = -1;
+	rc = sio_ledger_borrow(&dev->ledger, l->id, l->node, l->session,
+			       sio_from_le32(m->exclusive) != 0, reterr);
+	if (rc < 0) {
+		smartiod_op_free(d, &lend->op);
+		free(l);
+		return rc;
+	}
+	smartiod_tree_add(&smartiod_devices(d)->loans, &l->by_id, l->id);
+	lend->loan = l;
+	l->pins++;
+	req.user_cookie = l->id;
+	req.pid = from->node == d->node ? l->pid : 0;
+	smartiod_port_ask(d, &lend->op, &req, sizeof(req));
+	return 0;
+}
+
+/* ---- RETURN, RELEASE_EXCLUSIVE, BORROW_END ---- */
+
+int smartiod_lend_return(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			 struct sio_err *reterr)
+{
+	const struct sio_peer_borrower *m = msg;
+	struct sio_msg ok = {.size = sio_to_le32(sizeof(ok))};
+	struct smartiod_loan *l = smartiod_loan_find(d, sio_from_le64(m->borrower));
+
+	(void)reterr;
+	if (l && l->node == from->node) /* else: the device is gone, and the borrow with it */
+		smartiod_loan_end(d, l);
+	smartiod_from_reply(d, from, msg, &ok, sizeof(ok));
+	return 0;
+}
+
+int smartiod_lend_borrow_end(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			     struct sio_err *reterr)
+{
+	const struct sio_peer_borrower *m = msg;
+	struct smartiod_loan *l = smartiod_loan_find(d, sio_from_le64(m->borrower));
+
+	(void)reterr;
+	if (l && l->node == from->node)
+		smartiod_loan_end(d, l);
+	return 0;
+}
+
+int smartiod_lend_release_exclusive(struct smartiod *d, const struct smartiod_from *from,
+				    const void *msg, struct sio_err *reterr)
+{
+	const struct sio_peer_borrower *m = msg;
+	struct sio_msg ok = {.size = sio_to_le32(sizeof(ok))};
+	struct smartiod_loan *l;
+	int rc;
+
+	l = smartiod_loan_get(d, from, sio_from_le32(m->fdid), sio_from_le64(m->borrower), reterr);
+	if (!l)
+		return reterr->code;
+	rc = sio_ledger_release_exclusive(&l->device->ledger, l->id, reterr);
+	if (rc < 0)
+		return rc;
+	smartiod_device_announce(d, l->device);
+	smartiod_from_reply(d, from, msg, &ok, sizeof(ok));
+	return 0;
+}
