@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/err.h"
+
+static void keeps_number_and_text(void **state)
+{
+	struct sio_err err = {0};
+
+	(void)state;
+	assert_int_equal(sio_fail(&err, -ENOSPC, "%s: %u entries", "adapter 0", 3), -ENOSPC);
+	assert_int_equal(err.code, -ENOSPC);
+	assert_string_equal(err.text, "adapter 0: 3 entries");
+	assert_int_equal(sio_fail_prefix(&err, "host %d", 8), -ENOSPC);
+	assert_string_equal(err.text, "host 8: adapter 0: 3 entries");
+}
+
+static void works_without_a_place_for_the_text(void **state)
+{
+	(void)state;
+	assert_int_equal(sio_fail(NULL, -EINVAL, "%d", 1), -EINVAL);
+	assert_true(sio_fail_prefix(NULL, "x") < 0);
+}
+
+static void cuts_what_is_too_long(void **state)
+{
+	struct sio_err err = {0};
+	char text[2 * SIO_ERR_TEXT];
+
+	(void)state;
+	memset(text, 'a', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	sio_fail(&err, -EIO, "%s", text);
+	assert_int_equal(strlen(err.text), SIO_ERR_TEXT - 1);
+	assert_int_equal(sio_fail_prefix(&err, "bb"), -EIO);
+	assert_int_equal(strlen(err.text), SIO_ERR_TEXT - 1);
+	assert_memory_equal(err.text, "bb: aaa", 7);
+	assert_int_equal(err.text[SIO_ERR_TEXT - 2], 'a');
+	for (size_t len = SIO_ERR_TEXT - 4; len < SIO_ERR_TEXT + 4; len++) {
+		sio_fail(&err, -EIO, "cc");
+		assert_int_equal(sio_fail_prefix(&err, "%.*s", (int)len, text), -EIO);
+		assert_in_range(strlen(err.text), SIO_ERR_TEXT - 4, SIO_ERR_TEXT - 1);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(keeps_number_and_text),
+		cmocka_unit_test(works_without_a_place_for_the_text),
+		cmocka_unit_test(cuts_what_is_too_long),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

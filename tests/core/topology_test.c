@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/topology.h"
+
+static struct sio_topo_adapter to_switch(unsigned sw)
+{
+	return (struct sio_topo_adapter){.attach = SIO_ATTACH_SWITCH, .attach_index = sw};
+}
+
+static struct sio_topo_adapter to_link(unsigned link)
+{
+	return (struct sio_topo_adapter){.attach = SIO_ATTACH_LINK, .attach_index = link};
+}
+
+static void add_host(struct sio_topology *t, const char *name, uint32_t node, unsigned n_devices)
+{
+	struct sio_topo_host *h = &t->host[t->n_hosts++];
+
+	strcpy(h->name, name);
+	h->node = node;
+	h->n_devices = n_devices;
+	h->device = calloc(n_devices + 1, sizeof(*h->device));
+	assert_non_null(h->device);
+	for (unsigned i = 0; i < n_devices; i++)
+		h->device[i].fdid = sio_topology_fdid(node, i);
+}
+
+static void add_adapter(struct sio_topology *t, unsigned host, struct sio_topo_adapter a)
+{
+	t->host[host].adapter[t->host[host].n_adapters++] = a;
+}
+
+/*
+ * a and b share both switches and a cable (their last adapters); c is on the first switch; d has an
+ * adapter that leads nowhere.
+ */
+static int make(void **state)
+{
+	struct sio_topology *t = calloc(1, sizeof(*t));
+
+	assert_non_null(t);
+	t->host = calloc(4, sizeof(*t->host));
+	t->sw = calloc(2, sizeof(*t->sw));
+	assert_non_null(t->host);
+	assert_non_null(t->sw);
+	t->n_switches = 2;
+	t->n_links = 1;
+	add_host(t, "a", 4, 2);
+	add_host(t, "b", 8, 0);
+	add_host(t, "c", 20, 1);
+	add_host(t, "d", 252, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		add_adapter(t, i, to_switch(0));
+		add_adapter(t, i, to_switch(1));
+		add_adapter(t, i, to_link(0));
+	}
+	add_adapter(t, 2, to_switch(0));
+	add_adapter(t, 3, (struct sio_topo_adapter){0});
+	*state = t;
+	return 0;
+}
+
+static int drop(void **state)
+{
+	sio_topology_free(*state);
+	sio_topology_free(NULL);
+	return 0;
+}
+
+static void finds_hosts_and_devices(void **state)
+{
+	const struct sio_topology *t = *state;
+	const struct sio_topo_host *host = NULL;
+
+	assert_ptr_equal(sio_topology_host(t, 20), &t->host[2]);
+	assert_null(sio_topology_host(t, 12));
+	assert_ptr_equal(sio_topology_host_by_name(t, "d"), &t->host[3]);
+	assert_null(sio_topology_host_by_name(t, "dd"));
+	assert_int_equal(sio_topology_fdid(4, 0), 0x401);
+	assert_int_equal(sio_topology_fdid(252, 30), 0xfc1f);
+	assert_ptr_equal(sio_topology_device(t, 0x402, &host), &t->host[0].device[1]);
+	assert_ptr_equal(host, &t->host[0]);
+	assert_ptr_equal(sio_topology_device(t, 0x1401, NULL), &t->host[2].device[0]);
+	assert_null(sio_topology_device(t, 0x403, NULL));
+	assert_null(sio_topology_device(t, 0x400, NULL));
+	assert_null(sio_topology_device(t, 0x801, NULL));
+	assert_null(sio_topology_device(t, 0xc01, NULL));
+	assert_null(sio_topology_device(t, UINT32_MAX, NULL));
+}
+
+static void assert_path(const struct sio_path *p, unsigned adapter, unsigned peer, unsigned hops)
+{
+	assert_int_equal(p->adapter, adapter);
+	assert_int_equal(p->peer_adapter, peer);
+	assert_int_equal(p->hops, hops);
+}
+
+static void orders_paths_by_hops_then_adapters(void **state)
+{
+	const struct sio_topology *t = *state;
+	struct sio_path path[4] = {{0}};
+
+	assert_int_equal(sio_topology_paths(t, 4, 8, path, 4), 3);
+	assert_path(&path[0], 2, 2, 1);
+	assert_path(&path[1], 0, 0, 2);
+	assert_path(&path[2], 1, 1, 2);
+	assert_path(&path[3], 0, 0, 0);
+	assert_int_equal(sio_topology_paths(t, 20, 8, path, 4), 1);
+	assert_path(&path[0], 0, 0, 2);
+	assert_path(&path[1], 0, 0, 2);
+	path[0].hops = 7;
+	assert_int_equal(sio_topology_paths(t, 4, 8, path, 0), 3);
+	assert_int_equal(path[0].hops, 7);
+	assert_int_equal(sio_topology_paths(t, 4, 252, path, 4), 0);
+	assert_int_equal(sio_topology_paths(t, 4, 4, path, 4), 0);
+	assert_int_equal(sio_topology_paths(t, 4, 12, path, 4), 0);
+	assert_int_equal(sio_topology_paths(t, 12, 4, path, 4), 0);
+}
+
+static void goes_through_the_adapter_asked_for(void **state)
+{
+	const struct sio_topology *t = *state;
+	struct sio_path path = {9, 9, 9};
+
+	assert_int_equal(sio_topology_path(t, 4, 3, 8, &path), -EHOSTUNREACH);
+	assert_int_equal(sio_topology_path(t, 4, 1, 20, &path), -EHOSTUNREACH);
+	assert_int_equal(sio_topology_path(t, 4, 0, 4, &path), -EHOSTUNREACH);
+	assert_int_equal(sio_topology_path(t, 252, 0, 4, &path), -EHOSTUNREACH);
+	assert_path(&path, 9, 9, 9);
+	assert_int_equal(sio_topology_path(t, 4, 1, 8, &path), 0);
+	assert_path(&path, 1, 1, 2);
+	assert_int_equal(sio_topology_path(t, 8, 2, 4, &path), 0);
+	assert_path(&path, 2, 2, 1);
+}
+
+/* All adapters of both on one switch: as many paths as there can be. */
+static void holds_as_many_paths_as_there_can_be(void **state)
+{
+	struct sio_path path[SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS + 1];
+	struct sio_topology *t = *state;
+
+	t->host[0].n_adapters = t->host[1].n_adapters = 0;
+	for (unsigned i = 0; i < 2 * SIO_MAX_ADAPTERS; i++)
+		add_adapter(t, i % 2, to_switch(1));
+	assert_int_equal(sio_topology_paths(t, 4, 8, path, 17), 16);
+	for (unsigned i = 0; i < 16; i++)
+		assert_path(&path[i], i / 4, i % 4, 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(finds_hosts_and_devices, make, drop),
+		cmocka_unit_test_setup_teardown(orders_paths_by_hops_then_adapters, make, drop),
+		cmocka_unit_test_setup_teardown(goes_through_the_adapter_asked_for, make, drop),
+		cmocka_unit_test_setup_teardown(holds_as_many_paths_as_there_can_be, make, drop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
