@@ -266,7 +266,7 @@ void SCIQuery(unsigned int command, void *data, unsigned int flags, sci_error_t 
  * @segment: set to the caller's new handle; end it with SCIRemoveSegment().
  * @callback, @callbackArg: with SCI_FLAG_USE_CALLBACK, told of connections.
  * @flags: USE_CALLBACK; AUTO_ID: take the first free id from @segmentId on; PRIVATE: never
- *   available to others; EMPTY: no memory yet; DMA_GLOBAL: accepted.
+ *   available to others; DMA_GLOBAL: accepted.
  * Errors: SCI_ERR_SEGMENTID_USED; SCI_ERR_SIZE_ALIGNMENT: size 0; SCI_ERR_NOSPC: more than the host
  * has.
  */
@@ -282,7 +282,7 @@ size_t SCIGetLocalSegmentSize(sci_local_segment_t segment);
 /**
  * Make the segment reachable through an adapter; others cannot connect yet. May be said of several
  * adapters, and again of one. @flags: DMA_SOURCE_ONLY, BROADCAST: accepted.
- * Errors: those of adapter numbers; SCI_ERR_HW_NOSPC; SCI_ERR_ILLEGAL_OPERATION: no memory (EMPTY).
+ * Errors: those of adapter numbers; SCI_ERR_HW_NOSPC.
  */
 void SCIPrepareSegment(sci_local_segment_t segment, unsigned int localAdapterNo,
 		       unsigned int flags, sci_error_t *error);
@@ -359,7 +359,7 @@ volatile void *SCIMapRemoteSegment(sci_remote_segment_t segment, sci_map_t *map,
 				   size_t size, void *addr, unsigned int flags,
 				   sci_error_t *error);
 
-/** The same for a local segment, in any state. Errors: also SCI_ERR_ILLEGAL_OPERATION: EMPTY. */
+/** The same for a local segment, in any state. */
 void *SCIMapLocalSegment(sci_local_segment_t segment, sci_map_t *map, size_t offset, size_t size,
 			 void *addr, unsigned int flags, sci_error_t *error);
 

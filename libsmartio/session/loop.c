@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Opening and closing a session, and its event thread. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "session/internal.h"
+
+/*
+ * Room for one more watch, also in what the thread hands to poll: that is in use now, so the thread
+ * is given bigger arrays to change to.
+ */
+static int grow(struct sio_session *s)
+{
+	unsigned max = s->max_watches ? s->max_watches * 2 : 8;
+	struct sio_session_watch *watches = malloc(max * sizeof(*watches));
+	struct sio_poll *polls = malloc((max + 2) * sizeof(*polls));
+	uintptr_t *cookies = malloc((max + 2) * sizeof(*cookies));
+
+	if (!watches || !polls || !cookies) {
+		free(watches);
+		free(polls);
+		free(cookies);
+		return -ENOMEM;
+	}
+	if (s->n_watches)
+		memcpy(watches, s->watches, s->n_watches * sizeof(*watches));
+	free(s->watches);
+	free(s->bigger_polls);
+	free(s->bigger_cookies);
+	s->watches = watches;
+	s->bigger_polls = polls;
+	s->bigger_cookies = cookies;
+	s->max_watches = max;
+	return 0;
+}
+
+int sio_session_new(struct sio_world *w, const struct sio_session_ops *ops, void *ctx,
+		    struct sio_session **ret)
+{
+	struct sio_session *s = calloc(1, sizeof(*s));
+	int rc;
+
+	if (!s)
+		return -ENOMEM;
+	s->world = w;
+	s->ops = ops;
+	s->ctx = ctx;
+	s->fd = s->wake_fd = s->poke_fd = -1;
+	s->dead = true;
+	rc = grow(s);
+	if (rc == 0)
+		rc = w->lock_new(w, &s->lock);
+	if (rc < 0) {
+		sio_session_free(s);
+		return rc;
+	}
+	*ret = s;
+	return 0;
+}
+
+void sio_session_free(struct sio_session *s)
+{
+	if (!s)
+		return;
+	if (s->lock)
+		s->world->lock_free(s->world, s->lock);
+	free(s->watches);
+	free(s->bigger_polls);
+	free(s->bigger_cookies);
+	free(s->polls);
+	free(s->cookies);
+	free(s);
+}
+
+int sio_session_watch(struct sio_session *s, int fd, uintptr_t cookie)
+{
+	if (s->n_watches == s->max_watches && grow(s) < 0)
+		return -ENOMEM;
+	s->watches[s->n_watches++] = (struct sio_session_watch){fd, cookie};
+	sio_session_kick(s);
+	return 0;
+}
+
+void sio_session_unwatch(struct sio_session *s, uintptr_t cookie)
+{
+	for (unsigned i = 0; i < s->n_watches; i++) {
+		if (s->watches[i].cookie == cookie) {
+			s->watches[i] = s->watches[--s->n_watches];
+			sio_session_kick(s);
+			return;
+		}
+	}
+}
+
+static void close_descriptors(struct sio_session *s)
+{
+	int *fd[] = {&s->fd, &s->wake_fd, &s->poke_fd};
+
+	for (unsigned i = 0; i < sizeof(fd) / sizeof(fd[0]); i++) {
+		if (*fd[i] >= 0)
+			s->world->close(s->world, *fd[i]);
+		*fd[i] = -1;
+	}
+}
+
+int sio_session_open(struct sio_session *s)
+{
+	struct sio_world *w = s->world;
+	int rc;
+
+	if (s->thread) {
+		/* Left behind by a close from the thread itself. */
+		if (!s->closing || sio_session_on_event_thread(s))
+			return -EALREADY;
+		w->thread_join(w, s->thread);
+		s->thread = NULL;
+		close_descriptors(s);
+	}
+	s->closing = s->poller = false;
+	s->fd = w->connect(w);
+	if (s->fd < 0) {
+		rc = s->fd;
+		s->fd = -1;
+		return rc;
+	}
+	s->wake_fd = w->event_new(w);
+	s->poke_fd = w->event_new(w);
+	rc = s->wake_fd < 0 ? s->wake_fd : s->poke_fd < 0 ? s->poke_fd : 0;
+	s->dead = false;
+	if (rc == 0)
+		rc = w->thread_start(w, sio_session_loop, s, &s->thread);
+	if (rc < 0) {
+		s->dead = true;
+		close_descriptors(s);
+	}
+	return rc;
+}
+
+void sio_session_close(struct sio_session *s)
+{
+	struct sio_world *w = s->world;
+
+	sio_session_lock(s);
+	s->closing = true;
+	sio_session_die(s);
+	sio_session_kick(s);
+	while (s->users > 0) {
+		sio_session_wake(s);
+		w->wait(w, s->lock, SIO_FOREVER);
+	}
+	s->n_watches = 0;
+	sio_session_unlock(s);
+	if (!s->thread || sio_session_on_event_thread(s))
+		return;
+	w->thread_join(w, s->thread);
+	s->thread = NULL;
+	close_descriptors(s);
+}
+
+bool sio_session_on_event_thread(struct sio_session *s)
+{
+	return s->thread && s->world->thread_is_self(s->world, s->thread);
+}
+
+/* Under the lock: copy the watches for a poll without it. */
+static unsigned collect(struct sio_session *s)
+{
+	if (s->bigger_polls) {
+		free(s->polls);
+		free(s->cookies);
+		s->polls = s->bigger_polls;
+		s->cookies = s->bigger_cookies;
+		s->bigger_polls = NULL;
+		s->bigger_cookies = NULL;
+	}
+	s->polls[0] = (struct sio_poll){.fd = s->wake_fd};
+	s->polls[1] = (struct sio_poll){.fd = s->dead ? s->wake_fd : s->fd};
+	for (unsigned i = 0; i < s->n_watches; i++) {
+		s->polls[2 + i] = (struct sio_poll){.fd = s->watches[i].fd};
+		s->cookies[2 + i] = s->watches[i].cookie;
+	}
+	return s->n_watches + 2;
+}
+
+void sio_session_loop(void *arg)
+{
+	struct sio_session *s = arg;
+	uint64_t count;
+	unsigned n;
+
+	for (;;) {
+		s->ops->work(s->ctx);
+		sio_session_lock(s);
+		if (s->closing)
+			break;
+		if (s->ops->has_work(s->ctx)) {
+			sio_session_unlock(s);
+			continue;
+		}
+		n = collect(s);
+		sio_session_unlock(s);
+		s->world->poll(s->world, s->polls, n, SIO_FOREVER);
+		sio_session_lock(s);
+		s->world->event_read(s->world, s->wake_fd, &count);
+		if (!s->dead && s->polls[1].readable)
+			sio_session_receive(s);
+		sio_session_unlock(s);
+		for (unsigned i = 2; i < n; i++)
+			if (s->polls[i].readable)
+				s->ops->ready(s->ctx, s->cookies[i]);
+	}
+	sio_session_unlock(s);
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Requests, replies, and who reads the socket when. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "session/internal.h"
+
+#define PACKETS_AT_ONCE 64
+
+static void close_fds(struct sio_session *s, int *fds, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (fds[i] >= 0)
+			s->world->close(s->world, fds[i]);
+		fds[i] = -1;
+	}
+}
+
+static void finish(struct sio_session *s, struct sio_call *call, int result)
+{
+	struct sio_call **p = &s->calls;
+
+	while (*p != call)
+		p = &(*p)->next;
+	*p = call->next;
+	call->result = result;
+	call->finished = true;
+}
+
+void sio_session_die(struct sio_session *s)
+{
+	if (s->dead)
+		return;
+	s->dead = true;
+	while (s->calls)
+		finish(s, s->calls,
+		       sio_fail(s->calls->err, -ESHUTDOWN,
+				"the connection to this host's smartiod is gone"));
+	s->ops->dead(s->ctx);
+	sio_session_kick(s);
+	sio_session_wake(s);
+}
+
+static int reply_error(struct sio_call *call, const struct sio_msg *msg, size_t len)
+{
+	const struct sio_msg_error *e = (const void *)msg;
+	uint32_t code = sio_from_le32(msg->error);
+
+	if (len != sizeof(*e) || code >= 4096)
+		return sio_fail(call->err, -EPROTO,
+				"smartiod answered request %u with error %u in %zu bytes, expected "
+				"an error below 4096 in %zu",
+				call->type, code, len, sizeof(*e));
+	return sio_fail(call->err, -(int)code, "%.*s", (int)sizeof(e->text), e->text);
+}
+
+static void take_reply(struct sio_session *s, const struct sio_msg *msg, size_t len, int *fds,
+		       unsigned n_fds)
+{
+	uint32_t id = sio_from_le32(msg->id), type = sio_from_le32(msg->type);
+	struct sio_call *call = s->calls;
+
+	while (call && call->id != id)
+		call = call->next;
+	if (!call)
+		return;
+	if (sio_from_le32(msg->error)) {
+		finish(s, call, reply_error(call, msg, len));
+	} else if (type != call->type || len != call->rep_len) {
+		finish(s, call,
+		       sio_fail(call->err, -EPROTO,
+				"smartiod answered request %u with type %u in %zu bytes, expected "
+				"%zu",
+				call->type, type, len, call->rep_len));
+	} else {
+		memcpy(call->rep, msg, len);
+		for (unsigned i = 0; i < n_fds && call->n_fds < call->max_fds; i++) {
+			call->fds[call->n_fds++] = fds[i];
+			fds[i] = -1;
+		}
+		if (call->done)
+			call->done(call);
+		finish(s, call, 0);
+	}
+}
+
+static bool take_packet(struct sio_session *s)
+{
+	const struct sio_msg *msg = (const void *)s->packet;
+	int fds[SIO_WIRE_MAX_FDS];
+	unsigned n_fds = 0;
+	ssize_t len = s->world->recv(s->world, s->fd, s->packet, sizeof(s->packet), fds,
+				     SIO_WIRE_MAX_FDS, &n_fds, 0);
+
+	if (len == -ETIMEDOUT || len == -EINTR)
+		return false;
+	if (len < (ssize_t)sizeof(*msg) || sio_from_le32(msg->size) != (size_t)len) {
+		close_fds(s, fds, n_fds);
+		sio_session_die(s);
+		return false;
+	}
+	if (sio_from_le32(msg->id) != 0)
+		take_reply(s, msg, (size_t)len, fds, n_fds);
+	else
+		s->ops->event(s->ctx, msg, (size_t)len, fds, n_fds);
+	close_fds(s, fds, n_fds);
+	return true;
+}
+
+void sio_session_receive(struct sio_session *s)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < PACKETS_AT_ONCE && !s->dead && take_packet(s); i++)
+		any = true;
+	if (any)
+		sio_session_wake(s);
+}
+
+void sio_session_wake(struct sio_session *s)
+{
+	s->world->wake_all(s->world, s->lock);
+	if (s->poller)
+		s->world->event_write(s->world, s->poke_fd);
+}
+
+void sio_session_kick(struct sio_session *s)
+{
+	if (s->wake_fd >= 0)
+		s->world->event_write(s->world, s->wake_fd);
+}
+
+void sio_session_pump(struct sio_session *s)
+{
+	sio_session_lock(s);
+	if (!s->dead)
+		sio_session_receive(s);
+	sio_session_unlock(s);
+}
+
+/* Wait at the socket, on behalf of those in the condition, too. */
+static int wait_as_poller(struct sio_session *s, struct sio_poll *polls, unsigned n,
+			  uint64_t deadline)
+{
+	struct sio_poll all[SIO_SESSION_POLLS + 2];
+	uint64_t count;
+	int rc;
+
+	all[0] = (struct sio_poll){.fd = s->fd};
+	all[1] = (struct sio_poll){.fd = s->poke_fd};
+	for (unsigned i = 0; i < n; i++)
+		all[2 + i] = (struct sio_poll){.fd = polls[i].fd};
+	s->poller = true;
+	s->users++;
+	sio_session_unlock(s);
+	rc = s->world->poll(s->world, all, n + 2, deadline);
+	sio_session_lock(s);
+	s->users--;
+	s->poller = false;
+	s->world->event_read(s->world, s->poke_fd, &count);
+	for (unsigned i = 0; i < n; i++)
+		polls[i].readable = all[2 + i].readable;
+	if (!s->dead && all[0].readable)
+		sio_session_receive(s);
+	/* Somebody in the condition is to wait at the socket now, or to close it. */
+	s->world->wake_all(s->world, s->lock);
+	return rc == 0 ? -ETIMEDOUT : 0;
+}
+
+int sio_session_wait(struct sio_session *s, struct sio_poll *polls, unsigned n, uint64_t deadline)
+{
+	int rc;
+
+	for (unsigned i = 0; i < n; i++)
+		polls[i].readable = false;
+	if (!s->dead && !s->poller)
+		return wait_as_poller(s, polls, n, deadline);
+	if (n == 0)
+		return s->world->wait(s->world, s->lock, deadline);
+	s->users++;
+	sio_session_unlock(s);
+	rc = s->world->poll(s->world, polls, n, deadline);
+	sio_session_lock(s);
+	s->users--;
+	if (s->dead)
+		s->world->wake_all(s->world, s->lock);
+	return rc == 0 ? -ETIMEDOUT : 0;
+}
+
+/* Under the lock: a number that no waiting call has; 0 is for events. */
+static uint32_t fresh_id(struct sio_session *s)
+{
+	const struct sio_call *c;
+
+	do {
+		if (++s->next_id == 0)
+			s->next_id = 1;
+		for (c = s->calls; c && c->id != s->next_id; c = c->next)
+			;
+	} while (c);
+	return s->next_id;
+}
+
+static void fill_header(struct sio_msg *req, size_t len, uint32_t type, uint32_t id)
+{
+	req->size = sio_to_le32((uint32_t)len);
+	req->type = sio_to_le32(type);
+	req->id = sio_to_le32(id);
+	req->error = sio_to_le32(0);
+}
+
+void sio_session_post(struct sio_session *s, uint32_t type, struct sio_msg *req, size_t len)
+{
+	if (s->dead)
+		return;
+	fill_header(req, len, type, fresh_id(s));
+	if (s->world->send(s->world, s->fd, req, len, NULL, 0) < 0)
+		sio_session_die(s);
+}
+
+int sio_session_call(struct sio_session *s, struct sio_call *call, struct sio_err *err)
+{
+	ssize_t sent;
+
+	call->err = err;
+	call->finished = false;
+	call->n_fds = 0;
+	sio_session_lock(s);
+	if (s->dead) {
+		sio_session_unlock(s);
+		return sio_fail(err, -ESHUTDOWN, "the connection to this host's smartiod is gone");
+	}
+	call->id = fresh_id(s);
+	fill_header(call->req, call->req_len, call->type, call->id);
+	call->next = s->calls;
+	s->calls = call;
+	s->users++;
+	sio_session_unlock(s);
+	sent = s->world->send(s->world, s->fd, call->req, call->req_len, NULL, 0);
+	sio_session_lock(s);
+	if (sent < 0)
+		sio_session_die(s);
+	while (!call->finished)
+		sio_session_wait(s, NULL, 0, SIO_FOREVER);
+	s->users--;
+	if (s->dead)
+		s->world->wake_all(s->world, s->lock);
+	sio_session_unlock(s);
+	return call->result;
+}
+
+void sio_session_lock(struct sio_session *s)
+{
+	s->world->lock(s->world, s->lock);
+}
+
+void sio_session_unlock(struct sio_session *s)
+{
+	s->world->unlock(s->world, s->lock);
+}
+
+bool sio_session_is_dead(const struct sio_session *s)
+{
+	return s->dead;
+}
+
+uint64_t sio_session_deadline(struct sio_world *w, uint32_t timeout_ms)
+{
+	if (timeout_ms == 0)
+		return 0;
+	if (timeout_ms == UINT32_MAX)
+		return SIO_FOREVER;
+	return w->now(w) + timeout_ms * 1000000ull;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The connection of a process to its host's smartiod: requests and their replies, events, and the
+ * thread that callbacks run on.
+ *
+ * Nobody in particular reads the socket: the event thread does, and so does every thread that waits
+ * for an answer, because the event thread may be inside a callback that makes calls itself. A
+ * packet is taken and acted upon under the session's lock, so who holds the lock has seen all
+ * effects of what was taken before. No lock is held while a callback runs or while a thread waits.
+ */
+#ifndef SESSION_SESSION_H
+#define SESSION_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "session/world.h"
+#include "wire/wire.h"
+
+struct sio_session;
+
+struct sio_session_ops {
+	/* Under the lock: an event came. What is left in @fds is closed after. Must not fail. */
+	void (*event)(void *ctx, const struct sio_msg *msg, size_t len, int *fds, unsigned n_fds);
+	/* Under the lock: smartiod is gone, or the session is being closed. Once per open. */
+	void (*dead)(void *ctx);
+	/* Under the lock: is there something for work()? */
+	bool (*has_work)(void *ctx);
+	/* Event thread, no lock: run what waits to be run. */
+	void (*work)(void *ctx);
+	/* Event thread, no lock: a watched descriptor is readable. */
+	void (*ready)(void *ctx, uintptr_t cookie);
+};
+
+/* One request. */
+struct sio_call {
+	struct sio_msg *req; /* size and id are filled in */
+	size_t req_len;
+	uint32_t type;
+	void *rep; /* takes the reply, which must have just this length */
+	size_t rep_len;
+	int *fds; /* takes the reply's descriptors; more than max_fds are closed */
+	unsigned max_fds, n_fds;
+	/* Under the lock, as soon as a successful reply is there and before any event behind it. */
+	void (*done)(struct sio_call *call);
+	void *arg;
+	/* private */
+	uint32_t id;
+	bool finished;
+	int result;
+	struct sio_err *err;
+	struct sio_call *next;
+};
+
+/* A session that is not open yet. Lives as long as the process. */
+int sio_session_new(struct sio_world *w, const struct sio_session_ops *ops, void *ctx,
+		    struct sio_session **ret);
+/* For one that is not open. NULL is fine. */
+void sio_session_free(struct sio_session *s);
+
+/* Connect and start the event thread. -errno of connecting; -EALREADY: it is open. */
+int sio_session_open(struct sio_session *s);
+/*
+ * End all that is under way (calls return -ESHUTDOWN), then the thread, then the connection. From
+ * the event thread itself the thread ends after the callback.
+ */
+void sio_session_close(struct sio_session *s);
+
+void sio_session_lock(struct sio_session *s);
+void sio_session_unlock(struct sio_session *s);
+/* Under the lock: smartiod is gone, or the session was never open. */
+bool sio_session_is_dead(const struct sio_session *s);
+bool sio_session_on_event_thread(struct sio_session *s);
+
+/*
+ * Ask smartiod and wait for the answer. Without the lock.
+ * Return: 0; -errno of smartiod with its text in @err; -ESHUTDOWN: smartiod is gone; -EPROTO.
+ */
+int sio_session_call(struct sio_session *s, struct sio_call *call, struct sio_err *err);
+
+/* Under the lock: ask, and do not look at the answer. */
+void sio_session_post(struct sio_session *s, uint32_t type, struct sio_msg *req, size_t len);
+
+/*
+ * Under the lock: let it go, wait until something happened (a packet was taken, the lock's
+ * condition was woken, one of @polls is readable) or @deadline, take it again. May return early.
+ * Return: 0; -ETIMEDOUT.
+ */
+#define SIO_SESSION_POLLS 3
+int sio_session_wait(struct sio_session *s, struct sio_poll *polls, unsigned n, uint64_t deadline);
+/* Under the lock: make everybody in sio_session_wait() without descriptors look again. */
+void sio_session_wake(struct sio_session *s);
+/* Take the packets that are there, without waiting. Without the lock. */
+void sio_session_pump(struct sio_session *s);
+
+/* Under the lock: let the event thread look again (at has_work(), at the watches). */
+void sio_session_kick(struct sio_session *s);
+/* Under the lock: call ready() while @fd is readable. -ENOMEM. */
+int sio_session_watch(struct sio_session *s, int fd, uintptr_t cookie);
+/* Under the lock. A ready() for @cookie may still follow. Unknown ones are ignored. */
+void sio_session_unwatch(struct sio_session *s, uintptr_t cookie);
+
+/* now() plus milliseconds; SIO_FOREVER for 0xffffffff, 0 for 0. */
+uint64_t sio_session_deadline(struct sio_world *w, uint32_t timeout_ms);
+
+#endif

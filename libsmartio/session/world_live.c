@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The world of a live process: the only file of the library with system calls and threads.
+ *
+ * After fork() the child must not act as its parent: it closes every descriptor that the library
+ * had open (the owner's, too, or the parent's death would go unnoticed) and gets another pid.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "session/world.h"
+#include "wire/wire.h"
+
+#define NS_PER_S 1000000000ull
+#define ONES_BYTES (2u << 20) /* of one mapping of the file of ones */
+#define POLL_ON_STACK 16
+
+struct sio_world_lock {
+	pthread_mutex_t mutex;
+	pthread_cond_t condition;
+};
+
+struct sio_world_thread {
+	pthread_t id;
+	void (*fn)(void *);
+	void *arg;
+};
+
+/* Descriptors that are the library's own, to be closed in a child. */
+static struct {
+	pthread_mutex_t mutex;
+	unsigned char *open; /* a flag per descriptor */
+	int size;
+	int ones; /* the file of ones; -1: not made yet */
+	uint32_t pid;
+	void *library;
+} live = {.mutex = PTHREAD_MUTEX_INITIALIZER, .ones = -1};
+
+static pthread_once_t live_once = PTHREAD_ONCE_INIT;
+
+/* Note @fd as ours. Return: @fd, or -ENOMEM with it closed. */
+static int own(int fd)
+{
+	int rc = fd;
+
+	pthread_mutex_lock(&live.mutex);
+	if (fd >= live.size) {
+		int size = fd + 256;
+		unsigned char *p = realloc(live.open, (size_t)size);
+
+		if (p) {
+			memset(p + live.size, 0, (size_t)(size - live.size));
+			live.open = p;
+			live.size = size;
+		} else {
+			rc = -ENOMEM;
+		}
+	}
+	if (rc >= 0)
+		live.open[fd] = 1;
+	pthread_mutex_unlock(&live.mutex);
+	if (rc < 0)
+		close(fd);
+	return rc;
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&live.mutex);
+}
+
+static void after_fork_parent(void)
+{
+	pthread_mutex_unlock(&live.mutex);
+}
+
+static void after_fork_child(void)
+{
+	for (int fd = 0; fd < live.size; fd++)
+		if (live.open[fd])
+			close(fd);
+	if (live.size)
+		memset(live.open, 0, (size_t)live.size);
+	live.ones = -1;
+	live.pid = (uint32_t)getpid();
+	pthread_mutex_unlock(&live.mutex);
+}
+
+static void live_init(void)
+{
+	live.pid = (uint32_t)getpid();
+	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}
+
+static int live_connect(struct sio_world *w)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	const char *path = getenv("SMARTIO_SOCKET");
+	int fd;
+
+	(void)w;
+	if (!path || !*path)
+		return -ENODATA;
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(address.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	while (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+		int rc = -errno;
+
+		if (rc == -EINTR)
+			continue;
+		close(fd);
+		return rc;
+	}
+	return own(fd);
+}
+
+static ssize_t live_send(struct sio_world *w, int fd, const void *buf, size_t len, const int *fds,
+			 unsigned n_fds)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(SIO_WIRE_MAX_FDS * sizeof(int))];
+	} control;
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = len};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t n;
+
+	(void)w;
+	if (n_fds > SIO_WIRE_MAX_FDS)
+		return -EINVAL;
+	if (n_fds > 0) {
+		struct cmsghdr *c;
+
+		memset(&control, 0, sizeof(control));
+		msg.msg_control = control.space;
+		msg.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, n_fds * sizeof(int));
+	}
+	do {
+		n = sendmsg(fd, &msg, MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+static uint64_t live_now(struct sio_world *w)
+{
+	struct timespec t;
+
+	(void)w;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+/* Return: as poll(); -errno. */
+static int poll_until(struct pollfd *p, unsigned n, uint64_t deadline)
+{
+	for (;;) {
+		uint64_t now = deadline == 0 || deadline == SIO_FOREVER ? 0 : live_now(NULL);
+		uint64_t left = deadline > now ? deadline - now : 0;
+		struct timespec t = {.tv_sec = (time_t)(left / NS_PER_S),
+				     .tv_nsec = (long)(left % NS_PER_S)};
+		int rc = ppoll(p, n, deadline == SIO_FOREVER ? NULL : &t, NULL);
+
+		if (rc >= 0 || errno != EINTR)
+			return rc < 0 ? -errno : rc;
+	}
+}
+
+/* Takes the descriptors out of a control message; those beyond @max are closed. */
+static int take_fds(struct msghdr *msg, int *fds, unsigned max, unsigned *ret_n)
+{
+	unsigned n = 0;
+	int rc = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < count; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+			if (n == max || rc < 0) {
+				close(fd);
+				continue;
+			}
+			fd = own(fd);
+			if (fd < 0)
+				rc = fd;
+			else
+				fds[n++] = fd;
+		}
+	}
+	*ret_n = n;
+	return rc;
+}
+
+static ssize_t live_recv(struct sio_world *w, int fd, void *buf, size_t len, int *fds,
+			 unsigned max_fds, unsigned *ret_fds, uint64_t deadline)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(SIO_WIRE_MAX_FDS * sizeof(int))];
+	} control;
+	struct iovec iov = {.iov_base = buf, .iov_len = len};
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	(void)w;
+	*ret_fds = 0;
+	for (;;) {
+		struct msghdr msg = {.msg_iov = &iov,
+				     .msg_iovlen = 1,
+				     .msg_control = control.space,
+				     .msg_controllen = sizeof(control.space)};
+		ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+		if (n >= 0) {
+			int rc = take_fds(&msg, fds, max_fds, ret_fds);
+
+			if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+				rc = msg.msg_flags & MSG_CTRUNC ? -EMFILE : -EMSGSIZE;
+			return rc < 0 ? rc : n;
+		}
+		if (errno == EINTR)
+			continue;
+		if (errno != EAGAIN)
+			return -errno;
+		if (deadline == 0)
+			return -ETIMEDOUT;
+		if (poll_until(&p, 1, deadline) == 0)
+			return -ETIMEDOUT;
+	}
+}
+
+static int live_poll(struct sio_world *w, struct sio_poll *p, unsigned n, uint64_t deadline)
+{
+	struct pollfd few[POLL_ON_STACK], *fds = few;
+	int rc;
+
+	(void)w;
+	if (n > POLL_ON_STACK) {
+		fds = malloc(n * sizeof(*fds));
+		if (!fds)
+			return -ENOMEM;
+	}
+	for (unsigned i = 0; i < n; i++)
+		fds[i] = (struct pollfd){.fd = p[i].fd, .events = POLLIN};
+	rc = poll_until(fds, n, deadline);
+	for (unsigned i = 0; i < n; i++)
+		p[i].readable = rc > 0 && fds[i].revents;
+	if (fds != few)
+		free(fds);
+	return rc;
+}
+
+static void live_close(struct sio_world *w, int fd)
+{
+	(void)w;
+	pthread_mutex_lock(&live.mutex);
+	if (fd >= 0 && fd < live.size)
+		live.open[fd] = 0;
+	close(fd);
+	pthread_mutex_unlock(&live.mutex);
+}
+
+static int live_event_new(struct sio_world *w)
+{
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+	(void)w;
+	return fd < 0 ? -errno : own(fd);
+}
+
+static int live_event_write(struct sio_world *w, int fd)
+{
+	uint64_t one = 1;
+	int saved = errno, rc = 0;
+
+	(void)w;
+	/* A full counter (EAGAIN) says what another one would. */
+	if (write(fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
+		rc = -errno;
+	errno = saved;
+	return rc;
+}
+
+/* The descriptor may be a blocking one: it came from the room. */
+static int live_event_read(struct sio_world *w, int fd, uint64_t *ret_count)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	ssize_t n;
+
+	(void)w;
+	if (poll(&p, 1, 0) <= 0)
+		return -EAGAIN;
+	n = read(fd, ret_count, sizeof(*ret_count));
+	return n == sizeof(*ret_count) ? 0 : n < 0 ? -errno : -EAGAIN;
+}
+
+static int live_reserve(struct sio_world *w, void *hint, bool fixed, size_t len, void **ret)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (fixed ? MAP_FIXED_NOREPLACE : 0);
+	void *p = mmap(hint, len, PROT_NONE, flags, -1, 0);
+
+	(void)w;
+	if (p == MAP_FAILED)
+		return -errno;
+	if (fixed && p != hint) {
+		munmap(p, len);
+		return -EEXIST;
+	}
+	*ret = p;
+	return 0;
+}
+
+static int live_map(struct sio_world *w, void *at, size_t len, int prot, int fd, uint64_t offset)
+{
+	int p = (prot & SIO_PROT_READ ? PROT_READ : 0) | (prot & SIO_PROT_WRITE ? PROT_WRITE : 0);
+
+	(void)w;
+	if (mmap(at, len, p, MAP_SHARED | MAP_FIXED, fd, (off_t)offset) == MAP_FAILED)
+		return -errno;
+	return 0;
+}
+
+/* The file of ones, made when it is first needed. */
+static int ones_file(void)
+{
+	unsigned char block[65536];
+	int fd;
+
+	pthread_mutex_lock(&live.mutex);
+	fd = live.ones;
+	pthread_mutex_unlock(&live.mutex);
+	if (fd >= 0)
+		return fd;
+	memset(block, 0xff, sizeof(block));
+	fd = memfd_create("smartio-ones", MFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	for (size_t done = 0; done < ONES_BYTES; done += sizeof(block)) {
+		if (write(fd, block, sizeof(block)) != sizeof(block)) {
+			close(fd);
+			return -ENOMEM;
+		}
+	}
+	fd = own(fd);
+	if (fd < 0)
+		return fd;
+	pthread_mutex_lock(&live.mutex);
+	if (live.ones < 0) {
+		live.ones = fd;
+		fd = -1;
+	} else {
+		live.open[fd] = 0;
+	}
+	pthread_mutex_unlock(&live.mutex);
+	if (fd >= 0)
+		close(fd);
+	return live.ones;
+}
+
+static int live_map_ones(struct sio_world *w, void *at, size_t len)
+{
+	int fd = ones_file();
+
+	(void)w;
+	if (fd < 0)
+		return fd;
+	for (size_t done = 0; done < len; done += ONES_BYTES) {
+		size_t part = len - done < ONES_BYTES ? len - done : ONES_BYTES;
+
+		if (mmap((char *)at + done, part, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
+			 fd, 0) == MAP_FAILED)
+			return -errno;
+	}
+	return 0;
+}
+
+static void live_unmap(struct sio_world *w, void *at, size_t len)
+{
+	(void)w;
+	munmap(at, len);
+}
+
+static uint64_t live_random(struct sio_world *w)
+{
+	uint64_t v;
+
+	/* Without the call (seccomp), time will do: it is not for secrets. */
+	if (getrandom(&v, sizeof(v), 0) != sizeof(v))
+		v = live_now(w) * 0x9e3779b97f4a7c15ull;
+	return v;
+}
+
+static void live_yield(struct sio_world *w)
+{
+	(void)w;
+	sched_yield();
+}
+
+static uint32_t live_pid(struct sio_world *w)
+{
+	(void)w;
+	return __atomic_load_n(&live.pid, __ATOMIC_RELAXED);
+}
+
+static void live_log(struct sio_world *w, const char *text)
+{
+	(void)w;
+	fprintf(stderr, "libsmartio: %s\n", text);
+}
+
+static void *thread_body(void *arg)
+{
+	struct sio_world_thread *t = arg;
+
+	t->fn(t->arg);
+	return NULL;
+}
+
+/* Signals are the program's: none is taken by our threads. */
+static int live_thread_start(struct sio_world *w, void (*fn)(void *), void *arg,
+			     struct sio_world_thread **ret)
+{
+	struct sio_world_thread *t = malloc(sizeof(*t));
+	sigset_t all, old;
+	int rc;
+
+	(void)w;
+	if (!t)
+		return -ENOMEM;
+	t->fn = fn;
+	t->arg = arg;
+	*ret = t;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&t->id, NULL, thread_body, t);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc) {
+		*ret = NULL;
+		free(t);
+	}
+	return -rc;
+}
+
+static void live_thread_join(struct sio_world *w, struct sio_world_thread *t)
+{
+	(void)w;
+	pthread_join(t->id, NULL);
+	free(t);
+}
+
+static bool live_thread_is_self(struct sio_world *w, struct sio_world_thread *t)
+{
+	(void)w;
+	return pthread_equal(t->id, pthread_self());
+}
+
+static int live_lock_new(struct sio_world *w, struct sio_world_lock **ret)
+{
+	struct sio_world_lock *l = malloc(sizeof(*l));
+	pthread_condattr_t attr;
+
+	(void)w;
+	if (!l)
+		return -ENOMEM;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_mutex_init(&l->mutex, NULL);
+	pthread_cond_init(&l->condition, &attr);
+	pthread_condattr_destroy(&attr);
+	*ret = l;
+	return 0;
+}
+
+static void live_lock_free(struct sio_world *w, struct sio_world_lock *l)
+{
+	(void)w;
+	if (!l)
+		return;
+	pthread_cond_destroy(&l->condition);
+	pthread_mutex_destroy(&l->mutex);
+	free(l);
+}
+
+static void live_lock(struct sio_world *w, struct sio_world_lock *l)
+{
+	(void)w;
+	pthread_mutex_lock(&l->mutex);
+}
+
+static void live_unlock(struct sio_world *w, struct sio_world_lock *l)
+{
+	(void)w;
+	pthread_mutex_unlock(&l->mutex);
+}
+
+static int live_wait(struct sio_world *w, struct sio_world_lock *l, uint64_t deadline)
+{
+	struct timespec t = {.tv_sec = (time_t)(deadline / NS_PER_S),
+			     .tv_nsec = (long)(deadline % NS_PER_S)};
+
+	(void)w;
+	if (deadline == SIO_FOREVER)
+		return -pthread_cond_wait(&l->condition, &l->mutex);
+	return -pthread_cond_timedwait(&l->condition, &l->mutex, &t);
+}
+
+static void live_wake_all(struct sio_world *w, struct sio_world_lock *l)
+{
+	(void)w;
+	pthread_cond_broadcast(&l->condition);
+}
+
+static struct sio_world live_world = {
+	.connect = live_connect,
+	.send = live_send,
+	.recv = live_recv,
+	.poll = live_poll,
+	.close = live_close,
+	.event_new = live_event_new,
+	.event_write = live_event_write,
+	.event_read = live_event_read,
+	.reserve = live_reserve,
+	.map = live_map,
+	.map_ones = live_map_ones,
+	.unmap = live_unmap,
+	.now = live_now,
+	.random = live_random,
+	.yield = live_yield,
+	.pid = live_pid,
+	.log = live_log,
+	.thread_start = live_thread_start,
+	.thread_join = live_thread_join,
+	.thread_is_self = live_thread_is_self,
+	.lock_new = live_lock_new,
+	.lock_free = live_lock_free,
+	.lock = live_lock,
+	.unlock = live_unlock,
+	.wait = live_wait,
+	.wake_all = live_wake_all,
+};
+
+struct sio_world *sio_world_current(void)
+{
+	pthread_once(&live_once, live_init);
+	return &live_world;
+}
+
+void **sio_world_library(struct sio_world *w)
+{
+	(void)w;
+	return &live.library;
+}

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Data interrupts, the receiver's side: a ring per sender and one descriptor for all. Taking a
+ * message costs neither a call to smartiod nor a lock of the session.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/types.h"
+#include "sisci/dataint.h"
+
+#define MESSAGES_AT_ONCE 64 /* per interrupt, before the event thread looks at others */
+
+static void sender_free(struct sio_library *lib, struct sio_sender *sender)
+{
+	lib->world->unmap(lib->world, sender->base, sender->bytes);
+	free(sender);
+}
+
+static void local_dint_free(struct sio_object *o)
+{
+	struct sio_local_dint *d = (void *)o;
+	struct sio_world *w = o->lib->world;
+
+	while (d->senders) {
+		struct sio_sender *sender = d->senders;
+
+		d->senders = sender->next;
+		sender_free(o->lib, sender);
+	}
+	if (d->fd >= 0)
+		w->close(w, d->fd);
+	if (d->lock)
+		w->lock_free(w, d->lock);
+	free(d);
+}
+
+/* Who waits looks again, and finds why it must not wait any more. */
+static void local_dint_lost(struct sio_object *o)
+{
+	struct sio_local_dint *d = (void *)o;
+	struct sio_world *w = o->lib->world;
+
+	if (d->fd >= 0)
+		w->event_write(w, d->fd);
+	w->lock(w, d->lock);
+	w->wake_all(w, d->lock);
+	w->unlock(w, d->lock);
+}
+
+/* The session's lock is held. */
+static struct sio_sender *sender_new(struct sio_library *lib, const struct sio_evm_dint_ring *e,
+				     int fd)
+{
+	uint64_t bytes = sio_from_le64(e->bytes), offset = sio_from_le64(e->fd_offset);
+	struct sio_world *w = lib->world;
+	struct sio_sender *sender;
+
+	if (bytes < SIO_RING_TOTAL || bytes % SIO_PAGE_SIZE || offset % SIO_PAGE_SIZE)
+		return NULL;
+	sender = calloc(1, sizeof(*sender));
+	if (!sender)
+		return NULL;
+	sender->bytes = bytes;
+	if (w->reserve(w, NULL, false, bytes, &sender->base) < 0) {
+		free(sender);
+		return NULL;
+	}
+	if (w->map(w, sender->base, bytes, SIO_PROT_READ | SIO_PROT_WRITE, fd, offset) < 0) {
+		sender_free(lib, sender);
+		return NULL;
+	}
+	sender->id = sio_from_le32(e->ring);
+	sender->node = sio_from_le32(e->node);
+	sio_ring_init(&sender->ring, sender->base);
+	return sender;
+}
+
+void sio_dint_ring_event(struct sio_library *lib, const struct sio_evm_dint_ring *e, int *fds,
+			 unsigned n_fds)
+{
+	struct sio_object *o = sio_object_by_id(lib, SIO_LOCAL_DINT, sio_from_le32(e->handle));
+	bool is_new = sio_from_le32(e->h.type) == SIO_EVM_DINT_RING;
+	struct sio_local_dint *d = (void *)o;
+	struct sio_sender *sender = NULL, **p;
+	struct sio_world *w = lib->world;
+
+	if (!d)
+		return;
+	if (is_new) {
+		sender = n_fds > 0 ? sender_new(lib, e, fds[0]) : NULL;
+		if (!sender) {
+			w->log(w, "a sender's ring cannot be mapped: its messages are lost");
+			return;
+		}
+	}
+	w->lock(w, d->lock);
+	for (p = &d->senders; *p; p = &(*p)->next)
+		if (!is_new && (*p)->id == sio_from_le32(e->ring))
+			(*p)->ended = true;
+	if (is_new)
+		*p = sender;
+	w->wake_all(w, d->lock);
+	w->unlock(w, d->lock);
+	/* Messages may have come before we knew the ring; or it is to be given back. */
+	w->event_write(w, d->fd);
+}
+
+/* The interrupt's lock is held: take @p out, for retire(). */
+static void unlink_sender(struct sio_sender **p, struct sio_sender **retired)
+{
+	struct sio_sender *sender = *p;
+
+	*p = sender->next;
+	sender->next = *retired;
+	*retired = sender;
+}
+
+/* The interrupt's lock is held: one round through senders that are gone, or are not. */
+static int pop_round(struct sio_local_dint *d, bool ended, void *data, uint32_t max,
+		     uint32_t *ret_len, struct sio_sender **retired)
+{
+	struct sio_sender **p = &d->senders, **tail;
+
+	while (*p) {
+		struct sio_sender *sender = *p;
+		int rc = sender->ended == ended ? sio_ring_pop(&sender->ring, data, max, ret_len)
+						: -ENODATA;
+
+		if (rc == -EMSGSIZE)
+			return rc;
+		if (rc >= 0) {
+			for (tail = p; *tail; tail = &(*tail)->next)
+				;
+			/* The others first, next time; but one that is gone goes on being first. */
+			if (!ended && sender->next) {
+				*p = sender->next;
+				*tail = sender;
+				sender->next = NULL;
+			}
+			return rc;
+		}
+		if (rc == -EPROTO || (rc == -EAGAIN && ended))
+			unlink_sender(p, retired);
+		else
+			p = &sender->next;
+	}
+	return -EAGAIN;
+}
+
+/* Give rings back to smartiod, without waiting for its answer. */
+static void retire(struct sio_local_dint *d, struct sio_sender *retired)
+{
+	struct sio_library *lib = d->o.lib;
+
+	while (retired) {
+		struct sio_sender *sender = retired;
+		struct sio_msg_dint_ring_free req = {.handle = sio_to_le32(d->o.id),
+						     .ring = sio_to_le32(sender->id)};
+
+		retired = sender->next;
+		if (!sender->ended)
+			lib->world->log(lib->world,
+					"a sender wrote nonsense into its ring: it is cut off");
+		sender_free(lib, sender);
+		sio_session_lock(lib->session);
+		sio_session_post(lib->session, SIO_MSG_DINT_RING_FREE, &req.h, sizeof(req));
+		sio_session_unlock(lib->session);
+	}
+}
+
+/*
+ * The next message. What a sender left that is gone comes first: if it connected again, that is
+ * older. Return: its length; -EAGAIN; -EMSGSIZE.
+ */
+static int pop(struct sio_local_dint *d, void *data, uint32_t max, uint32_t *ret_len)
+{
+	struct sio_world *w = d->o.lib->world;
+	struct sio_sender *retired = NULL;
+	int rc;
+
+	w->lock(w, d->lock);
+	rc = pop_round(d, true, data, max, ret_len, &retired);
+	if (rc == -EAGAIN)
+		rc = pop_round(d, false, data, max, ret_len, &retired);
+	w->unlock(w, d->lock);
+	if (retired)
+		retire(d, retired);
+	return rc;
+}
+
+/* As pop(), for the one thread whose turn it is: reads the descriptor if there is nothing. */
+static int look(struct sio_local_dint *d, void *data, uint32_t max, uint32_t *ret_len)
+{
+	struct sio_world *w = d->o.lib->world;
+	uint64_t count;
+	int rc = pop(d, data, max, ret_len);
+
+	if (rc != -EAGAIN || w->event_read(w, d->fd, &count) < 0)
+		return rc;
+	rc = pop(d, data, max, ret_len);
+	if (rc == -EAGAIN) {
+		/* A trigger, but no message: its ring is announced in a packet not taken yet. */
+		sio_session_pump(d->o.lib->session);
+		rc = pop(d, data, max, ret_len);
+	}
+	if (rc != -EAGAIN)
+		w->event_write(w, d->fd);
+	return rc;
+}
+
+static int why_not_wait(struct sio_local_dint *d)
+{
+	if (__atomic_load_n(&d->gone, __ATOMIC_ACQUIRE))
+		return -ECANCELED;
+	if (__atomic_load_n(&d->o.lost, __ATOMIC_ACQUIRE))
+		return -ESHUTDOWN;
+	return 0;
+}
+
+/* With the turn: look, and wait at the descriptor. -EAGAIN: look again. */
+static int wait_with_turn(struct sio_local_dint *d, void *data, uint32_t max, uint32_t *ret_len,
+			  uint64_t deadline)
+{
+	struct sio_world *w = d->o.lib->world;
+	struct sio_poll p = {.fd = d->fd};
+	int rc = look(d, data, max, ret_len);
+
+	if (rc != -EAGAIN)
+		return rc;
+	rc = why_not_wait(d);
+	if (rc == 0)
+		rc = w->poll(w, &p, 1, deadline) == 0 ? -ETIMEDOUT : -EAGAIN;
+	return rc;
+}
+
+static int wait_message(struct sio_local_dint *d, void *data, uint32_t max, uint32_t *ret_len,
+			uint64_t deadline)
+{
+	struct sio_world *w = d->o.lib->world;
+	bool mine;
+	int rc;
+
+	for (;;) {
+		rc = why_not_wait(d) == -ECANCELED ? -ECANCELED : pop(d, data, max, ret_len);
+		if (rc != -EAGAIN)
+			return rc;
+		rc = 0;
+		w->lock(w, d->lock);
+		mine = !d->turn;
+		if (mine)
+			d->turn = true;
+		else if (!why_not_wait(d))
+			rc = w->wait(w, d->lock, deadline);
+		w->unlock(w, d->lock);
+		if (!mine) {
+			if (rc == -ETIMEDOUT)
+				return rc;
+			rc = why_not_wait(d);
+			if (rc)
+				return rc;
+			continue;
+		}
+		rc = wait_with_turn(d, data, max, ret_len, deadline);
+		w->lock(w, d->lock);
+		d->turn = false;
+		w->wake_all(w, d->lock);
+		w->unlock(w, d->lock);
+		if (rc != -EAGAIN)
+			return rc;
+	}
+}
+
+static int wait_dint(struct sio_library *lib, sci_local_data_interrupt_t interrupt, void *data,
+		     unsigned *length, unsigned timeout, unsigned flags, struct sio_err *err)
+{
+	struct sio_local_dint *d;
+	uint32_t len = 0;
+	int rc = sio_check_pointer(length, "length", err);
+
+	if (!rc && *length)
+		rc = sio_check_pointer(data, "data", err);
+	if (!rc)
+		rc = sio_check_flags(flags, 0, 0, err);
+	if (rc)
+		return rc;
+	d = sio_object_get(lib, interrupt, SIO_LOCAL_DINT, err);
+	if (!d)
+		return err->code;
+	if (d->callback)
+		rc = sio_fail(err, -EPERM, "data interrupt %u has a callback", d->number);
+	else
+		rc = wait_message(d, data, *length, &len,
+				  sio_session_deadline(lib->world, timeout));
+	if (rc >= 0) {
+		*length = len;
+		rc = 0;
+	} else if (rc == -EMSGSIZE) {
+		rc = sio_fail(err, -ERANGE, "the message has %u bytes, there is room for %u", len,
+			      *length);
+		*length = len;
+	} else if (rc == -ETIMEDOUT) {
+		rc = sio_refuse(err, SCI_ERR_TIMEOUT, "no message in %u ms", timeout);
+	} else if (rc == -ECANCELED) {
+		sio_fail(err, rc, "the data interrupt was removed");
+	} else if (rc == -ESHUTDOWN) {
+		sio_fail(err, rc, "this host's smartiod is gone");
+	}
+	sio_object_put(&d->o);
+	return rc;
+}
+
+void SCIWaitForDataInterrupt(sci_local_data_interrupt_t interrupt, void *data, unsigned int *length,
+			     unsigned int timeout, unsigned int flags, sci_error_t *error)
+{
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	int rc = lib ? wait_dint(lib, interrupt, data, length, timeout, flags, &err) : err.code;
+
+	sio_api_leave(error, rc, &err);
+}
+
+struct message {
+	void *data;
+	uint32_t len;
+};
+
+static sci_callback_action_t run_callback(struct sio_object *o, void *arg)
+{
+	struct sio_local_dint *d = (void *)o;
+	const struct message *m = arg;
+
+	return d->callback(d->callback_arg, sio_object_handle(o), m->data, m->len, SCI_ERR_OK);
+}
+
+static bool is_muted(struct sio_object *o)
+{
+	bool muted;
+
+	sio_session_lock(o->lib->session);
+	muted = o->muted;
+	if (muted)
+		sio_session_unwatch(o->lib->session, o->handle);
+	sio_session_unlock(o->lib->session);
+	return muted;
+}
+
+void sio_dint_ready(struct sio_library *lib, uintptr_t handle)
+{
+	struct sio_local_dint *d = sio_handle_get(lib->handles, handle, SIO_LOCAL_DINT);
+	_Alignas(16) uint8_t data[SIO_RING_MESSAGE];
+
+	if (!d)
+		return;
+	for (unsigned i = 0; i < MESSAGES_AT_ONCE && !is_muted(&d->o); i++) {
+		struct message m = {.data = data};
+
+		if (look(d, data, sizeof(data), &m.len) < 0)
+			break;
+		sio_object_callback(&d->o, run_callback, &m);
+	}
+	sio_object_put(&d->o);
+}
+
+static int ask_create(struct sio_local_dint *d, unsigned adapter, unsigned number, unsigned flags,
+		      struct sio_err *err)
+{
+	bool fixed = flags & SCI_FLAG_FIXED_INTNO;
+	struct sio_msg_dint_create req = {.adapter = sio_to_le32(adapter),
+					  .number = sio_to_le32(fixed ? number : 0),
+					  .flags = sio_to_le32(flags & SCI_FLAG_FIXED_INTNO)};
+	struct sio_session *s = d->o.lib->session;
+	struct sio_rep_dint_create rep;
+	struct sio_call call = {.req = &req.h,
+				.req_len = sizeof(req),
+				.type = SIO_MSG_DINT_CREATE,
+				.rep = &rep,
+				.rep_len = sizeof(rep),
+				.fds = &d->fd,
+				.max_fds = 1,
+				.done = sio_object_adopt,
+				.arg = &d->o};
+	int rc = sio_session_call(s, &call, err);
+
+	if (rc < 0)
+		return sio_error_as(rc, -EEXIST, SCI_ERR_INTNO_USED);
+	d->number = sio_from_le32(rep.number);
+	if (d->fd < 0) {
+		rc = sio_fail(err, -EPROTO, "smartiod gave no descriptor for the interrupt");
+	} else if (d->callback) {
+		sio_session_lock(s);
+		rc = sio_session_watch(s, d->fd, d->o.handle);
+		sio_session_unlock(s);
+		if (rc < 0)
+			sio_fail(err, rc, "no memory");
+	}
+	if (rc < 0)
+		sio_object_dismiss(&d->o, SIO_MSG_DINT_REMOVE, 0, NULL);
+	return rc;
+}
+
+/* What can be said before smartiod is asked. */
+static int check_create(struct sio_library *lib, const void *ret, const unsigned *number,
+			unsigned adapter, sci_cb_data_interrupt_t callback, unsigned flags,
+			struct sio_err *err)
+{
+	int rc = sio_check_pointer(ret, "interrupt", err);
+
+	if (!rc)
+		rc = sio_check_pointer(number, "interruptNo", err);
+	if (!rc)
+		rc = sio_check_flags(flags, SCI_FLAG_USE_CALLBACK | SCI_FLAG_FIXED_INTNO,
+				     SCI_FLAG_BROADCAST, err);
+	if (!rc && flags & SCI_FLAG_USE_CALLBACK)
+		rc = sio_check_pointer((const void *)(uintptr_t)callback, "callback", err);
+	return rc ? rc : sio_check_adapter(lib, adapter, err);
+}
+
+static int create(struct sio_library *lib, sci_desc_t sd, sci_local_data_interrupt_t *ret,
+		  unsigned adapter, unsigned *number, sci_cb_data_interrupt_t callback, void *arg,
+		  unsigned flags, struct sio_err *err)
+{
+	struct sio_local_dint *d;
+	struct sio_object *desc;
+	int rc = check_create(lib, ret, number, adapter, callback, flags, err);
+
+	if (rc)
+		return rc;
+	desc = sio_object_get(lib, sd, SIO_DESC, err);
+	if (!desc)
+		return err->code;
+	d = calloc(1, sizeof(*d));
+	if (!d || lib->world->lock_new(lib->world, &d->lock) < 0) {
+		free(d);
+		sio_object_put(desc);
+		return sio_fail(err, -ENOMEM, "no memory");
+	}
+	d->o.kind = SIO_LOCAL_DINT;
+	d->o.free = local_dint_free;
+	d->o.on_lost = local_dint_lost;
+	d->fd = -1;
+	d->callback = flags & SCI_FLAG_USE_CALLBACK ? callback : NULL;
+	d->callback_arg = arg;
+	rc = sio_object_add(lib, &d->o, desc, err);
+	sio_object_put(desc);
+	if (rc)
+		return rc;
+	rc = ask_create(d, adapter, *number, flags, err);
+	if (rc) {
+		sio_object_end(&d->o);
+		return rc;
+	}
+	*number = d->number;
+	*ret = sio_object_handle(&d->o);
+	sio_object_put(&d->o);
+	return 0;
+}
+
+void SCICreateDataInterrupt(sci_desc_t sd, sci_local_data_interrupt_t *interrupt,
+			    unsigned int localAdapterNo, unsigned int *interruptNo,
+			    sci_cb_data_interrupt_t callback, void *callbackArg, unsigned int flags,
+			    sci_error_t *error)
+{
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	int rc = lib ? create(lib, sd, interrupt, localAdapterNo, interruptNo, callback,
+			      callbackArg, flags, &err)
+		     : err.code;
+
+	sio_api_leave(error, rc, &err);
+}
+
+/* Nobody waits for it any more; the descriptor stays readable until the last user is away. */
+static void cancel(struct sio_local_dint *d)
+{
+	struct sio_world *w = d->o.lib->world;
+
+	sio_session_lock(d->o.lib->session);
+	if (d->callback)
+		sio_session_unwatch(d->o.lib->session, d->o.handle);
+	sio_session_unlock(d->o.lib->session);
+	__atomic_store_n(&d->gone, true, __ATOMIC_RELEASE);
+	w->event_write(w, d->fd);
+	w->lock(w, d->lock);
+	w->wake_all(w, d->lock);
+	w->unlock(w, d->lock);
+}
+
+static int remove_dint(struct sio_library *lib, sci_local_data_interrupt_t interrupt,
+		       unsigned flags, struct sio_err *err)
+{
+	struct sio_local_dint *d;
+	int rc = sio_check_flags(flags, 0, 0, err);
+
+	if (rc)
+		return rc;
+	d = sio_object_get(lib, interrupt, SIO_LOCAL_DINT, err);
+	if (!d)
+		return err->code;
+	rc = sio_object_claim(&d->o, false, err);
+	if (!rc) {
+		rc = sio_object_dismiss(&d->o, SIO_MSG_DINT_REMOVE, 0, err);
+		if (rc)
+			sio_object_unclaim(&d->o);
+	}
+	if (rc) {
+		sio_object_put(&d->o);
+		return rc;
+	}
+	cancel(d);
+	sio_object_end(&d->o);
+	return 0;
+}
+
+void SCIRemoveDataInterrupt(sci_local_data_interrupt_t interrupt, unsigned int flags,
+			    sci_error_t *error)
+{
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	int rc = lib ? remove_dint(lib, interrupt, flags, &err) : err.code;
+
+	sio_api_leave(error, rc, &err);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* From -errno to the API's codes, and the text that goes with them. */
+#ifndef SISCI_ERROR_ROOM_H
+#define SISCI_ERROR_ROOM_H
+
+#include "core/err.h"
+#include "sisci_error.h"
+
+/* 0, -errno, or a code of the API, which stays as it is. */
+sci_error_t sio_error_code(int rc);
+/* For a call in which @from means @to: use before sio_api_leave(). */
+static inline int sio_error_as(int rc, int from, sci_error_t to)
+{
+	return rc == from ? (int)to : rc;
+}
+/* As sio_fail(), with a code of the API. Return: @code. */
+#define sio_refuse(err, code, ...) sio_fail((err), (int)(code), __VA_ARGS__)
+
+/* This thread's text; NULL clears it. */
+void sio_error_remember(const char *text);
+const char *sio_error_recall(void);
+
+#endif

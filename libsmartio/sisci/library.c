@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* SCIInitialize and SCITerminate, the frame of every call, and where events go. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sisci/library.h"
+
+static void object_free(void *object)
+{
+	struct sio_object *o = object;
+
+	o->free(o);
+}
+
+/* Under the lock: what an event about a segment changes here. */
+static void segment_event(struct sio_library *lib, bool local, const struct sio_evm_segment *e)
+{
+	uint32_t id = sio_from_le32(e->handle);
+	struct sio_object *o;
+
+	o = sio_object_by_id(lib, local ? SIO_LOCAL_SEGMENT : SIO_REMOTE_SEGMENT, id);
+	if (!o && !local)
+		o = sio_object_by_id(lib, SIO_REMOTE_DINT, id);
+	if (!o)
+		return;
+	if (!local && sio_from_le32(e->lost))
+		sio_object_lose(o);
+	if (o->kind != SIO_REMOTE_DINT)
+		sio_task_segment(o, sio_from_le32(e->reason), sio_from_le32(e->node),
+				 sio_from_le32(e->adapter),
+				 sio_from_le32(e->lost) ? SCI_ERR_NOT_CONNECTED : SCI_ERR_OK);
+}
+
+static void session_event(void *ctx, const struct sio_msg *msg, size_t len, int *fds,
+			  unsigned n_fds)
+{
+	struct sio_library *lib = ctx;
+
+	switch (sio_from_le32(msg->type)) {
+	case SIO_EVM_SEGMENT_LOCAL:
+	case SIO_EVM_SEGMENT_REMOTE:
+		if (len == sizeof(struct sio_evm_segment))
+			segment_event(lib, sio_from_le32(msg->type) == SIO_EVM_SEGMENT_LOCAL,
+				      (const void *)msg);
+		break;
+	case SIO_EVM_DINT_RING:
+	case SIO_EVM_DINT_RING_END:
+		if (len == sizeof(struct sio_evm_dint_ring))
+			sio_dint_ring_event(lib, (const void *)msg, fds, n_fds);
+		break;
+	case SIO_EVM_DEVICE:
+		if (len == sizeof(struct sio_evm_device))
+			sio_device_event(lib, (const void *)msg);
+		break;
+	default: /* a newer smartiod may tell more than we know */
+		break;
+	}
+}
+
+static void session_dead(void *ctx)
+{
+	struct sio_library *lib = ctx;
+
+	for (struct sio_object *o = lib->objects; o; o = o->next) {
+		bool was_lost = o->lost;
+
+		sio_object_lose(o);
+		if (o->kind == SIO_REMOTE_SEGMENT && !was_lost && lib->up)
+			sio_task_segment(o, SCI_CB_LOST, 0, 0, SCI_ERR_NO_LINK_ACCESS);
+	}
+}
+
+static void session_ready(void *ctx, uintptr_t cookie)
+{
+	sio_dint_ready(ctx, cookie);
+}
+
+static const struct sio_session_ops session_ops = {
+	.event = session_event,
+	.dead = session_dead,
+	.has_work = sio_task_waits,
+	.work = sio_task_run,
+	.ready = session_ready,
+};
+
+static void library_free(struct sio_library *lib)
+{
+	sio_session_free(lib->session);
+	sio_handles_free(lib->handles);
+	free(lib);
+}
+
+static struct sio_library *library_new(struct sio_world *w)
+{
+	struct sio_library *lib = calloc(1, sizeof(*lib));
+
+	if (!lib)
+		return NULL;
+	lib->world = w;
+	lib->pid = w->pid(w);
+	lib->owner_fd = -1;
+	lib->tasks_end = &lib->tasks;
+	if (sio_handles_new(object_free, &lib->handles) < 0 ||
+	    sio_session_new(w, &session_ops, lib, &lib->session) < 0) {
+		library_free(lib);
+		return NULL;
+	}
+	return lib;
+}
+
+struct sio_library *sio_library_get(void)
+{
+	struct sio_world *w = sio_world_current();
+	struct sio_library *lib = __atomic_load_n(sio_world_library(w), __ATOMIC_ACQUIRE);
+
+	return lib && lib->pid == w->pid(w) ? lib : NULL;
+}
+
+/* Made once per process and kept: a call that races with SCITerminate() still finds its lock. */
+static struct sio_library *library_make(void)
+{
+	struct sio_world *w = sio_world_current();
+	struct sio_library *lib = sio_library_get(), *fresh;
+	void *old = __atomic_load_n(sio_world_library(w), __ATOMIC_ACQUIRE);
+
+	if (lib)
+		return lib;
+	fresh = library_new(w);
+	if (!fresh)
+		return NULL;
+	fresh->before_fork = old;
+	if (__atomic_compare_exchange_n(sio_world_library(w), &old, fresh, 0, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE))
+		return fresh;
+	library_free(fresh);
+	return old;
+}
+
+struct sio_library *sio_api_enter(struct sio_err *err)
+{
+	struct sio_library *lib = sio_library_get();
+
+	err->code = 0;
+	err->text[0] = '\0';
+	if (lib && __atomic_load_n(&lib->up, __ATOMIC_ACQUIRE))
+		return lib;
+	sio_refuse(err, SCI_ERR_NOT_INITIALIZED,
+		   "SCIInitialize() has not succeeded in this process");
+	return NULL;
+}
+
+void sio_api_leave(sci_error_t *error, int rc, const struct sio_err *err)
+{
+	if (error)
+		*error = sio_error_code(rc);
+	sio_error_remember(rc ? err->text : NULL);
+}
+
+int sio_check_adapter(const struct sio_library *lib, unsigned adapter, struct sio_err *err)
+{
+	if (adapter >= DIS_MAX_NSCIS)
+		return sio_refuse(err, SCI_ERR_ILLEGAL_ADAPTERNO,
+				  "adapter number %u is not below %u", adapter, DIS_MAX_NSCIS);
+	if (adapter >= lib->n_adapters)
+		return sio_refuse(err, SCI_ERR_NO_SUCH_ADAPTERNO,
+				  "host %s has no adapter %u; it has %u", lib->host, adapter,
+				  lib->n_adapters);
+	return 0;
+}
+
+int sio_check_node(const struct sio_library *lib, unsigned *node, struct sio_err *err)
+{
+	if (*node == SCI_LOCAL_HOST)
+		*node = lib->node;
+	if (*node == 0)
+		return sio_refuse(err, SCI_ERR_ILLEGAL_NODEID,
+				  "node id 0; ids are 4 and more, or SCI_LOCAL_HOST");
+	return 0;
+}
+
+int sio_check_pointer(const void *p, const char *name, struct sio_err *err)
+{
+	return p ? 0 : sio_fail(err, -EINVAL, "%s is NULL", name);
+}
+
+int sio_check_flags(unsigned flags, unsigned served, unsigned known, struct sio_err *err)
+{
+	if (flags & ~(served | known))
+		return sio_refuse(err, SCI_ERR_ILLEGAL_FLAG, "flags %#x are not legal here",
+				  flags & ~(served | known));
+	if (flags & ~served)
+		return sio_refuse(err, SCI_ERR_FLAG_NOT_IMPLEMENTED,
+				  "flags %#x are not implemented", flags & ~served);
+	return 0;
+}
+
+int sio_ask(struct sio_library *lib, uint32_t type, void *req, size_t req_len, void *rep,
+	    size_t rep_len, struct sio_err *err)
+{
+	struct sio_call call = {
+		.req = req, .req_len = req_len, .type = type, .rep = rep, .rep_len = rep_len};
+
+	return sio_session_call(lib->session, &call, err);
+}
+
+int sio_ask_handle(struct sio_library *lib, uint32_t type, uint32_t handle, unsigned flags,
+		   struct sio_err *err)
+{
+	struct sio_msg_handle req = {.handle = sio_to_le32(handle), .flags = sio_to_le32(flags)};
+	struct sio_msg rep;
+
+	return sio_ask(lib, type, &req, sizeof(req), &rep, sizeof(rep), err);
+}
+
+static int hello(struct sio_library *lib, struct sio_err *err)
+{
+	struct sio_msg_hello req = {
+		.version_min = sio_to_le32(SIO_CLIENT_VERSION),
+		.version_max = sio_to_le32(SIO_CLIENT_VERSION),
+		.pid = sio_to_le32(lib->pid),
+		.kind = sio_to_le32(SIO_CLIENT_LIBRARY),
+	};
+	struct sio_rep_hello rep;
+	int fds[2] = {-1, -1};
+	struct sio_call call = {.req = &req.h,
+				.req_len = sizeof(req),
+				.type = SIO_MSG_HELLO,
+				.rep = &rep,
+				.rep_len = sizeof(rep),
+				.fds = fds,
+				.max_fds = 2};
+	int rc = sio_session_call(lib->session, &call, err);
+
+	if (rc == -ESHUTDOWN)
+		return sio_refuse(err, SCI_ERR_NOT_INITIALIZED,
+				  "smartiod ended the connection before it answered");
+	if (rc < 0)
+		return rc;
+	/* The status page serves sequences, which this library does not have. */
+	if (fds[1] >= 0)
+		lib->world->close(lib->world, fds[1]);
+	if (fds[0] < 0 || sio_from_le32(rep.version) != SIO_CLIENT_VERSION) {
+		if (fds[0] >= 0)
+			lib->world->close(lib->world, fds[0]);
+		return sio_fail(err, -EPROTO, "smartiod speaks version %u, this library %u",
+				sio_from_le32(rep.version), SIO_CLIENT_VERSION);
+	}
+	lib->owner_fd = fds[0];
+	lib->node = sio_from_le32(rep.node);
+	lib->n_adapters = sio_from_le32(rep.n_adapters);
+	memcpy(lib->host, rep.host, sizeof(lib->host));
+	lib->host[sizeof(lib->host) - 1] = '\0';
+	memcpy(lib->cluster, rep.cluster, sizeof(lib->cluster));
+	lib->cluster[sizeof(lib->cluster) - 1] = '\0';
+	return 0;
+}
+
+static int connect_error(int rc, struct sio_err *err)
+{
+	switch (rc) {
+	case -ENODATA:
+		return sio_refuse(err, SCI_ERR_NOT_INITIALIZED,
+				  "SMARTIO_SOCKET is not set: start the program with smartio run");
+	case -ENAMETOOLONG:
+		return sio_refuse(err, SCI_ERR_NOT_INITIALIZED,
+				  "the path in SMARTIO_SOCKET is longer than a socket's can be "
+				  "(107 bytes)");
+	case -ENOENT:
+	case -ECONNREFUSED:
+		return sio_refuse(err, SCI_ERR_NOT_INITIALIZED,
+				  "no smartiod listens at the path in SMARTIO_SOCKET (%s)",
+				  rc == -ENOENT ? "there is no such socket" : "it is not running");
+	case -EMFILE:
+	case -ENFILE:
+	case -ENOMEM:
+		return sio_fail(err, rc, "no memory or descriptors to connect to smartiod");
+	default:
+		return sio_refuse(err, SCI_ERR_NOT_INITIALIZED,
+				  "smartiod cannot be reached: error %d", -rc);
+	}
+}
+
+static int library_up(struct sio_library *lib, struct sio_err *err)
+{
+	int rc = sio_session_open(lib->session);
+
+	if (rc == -EALREADY)
+		return sio_fail(err, -EPERM,
+				"SCIInitialize() in the callback that called SCITerminate()");
+	if (rc < 0)
+		return connect_error(rc, err);
+	rc = hello(lib, err);
+	if (rc)
+		sio_session_close(lib->session);
+	return rc;
+}
+
+static int initialize(struct sio_library *lib, struct sio_err *err)
+{
+	int rc = 0;
+
+	sio_session_lock(lib->session);
+	while (lib->changing)
+		sio_session_wait(lib->session, NULL, 0, SIO_FOREVER);
+	if (lib->initialized) {
+		if (sio_session_is_dead(lib->session))
+			rc = sio_fail(err, -ESHUTDOWN,
+				      "this host's smartiod is gone; SCITerminate() comes first");
+		else
+			lib->initialized++;
+		sio_session_unlock(lib->session);
+		return rc;
+	}
+	lib->changing = true;
+	sio_session_unlock(lib->session);
+	rc = library_up(lib, err);
+	sio_session_lock(lib->session);
+	lib->changing = false;
+	if (rc == 0) {
+		lib->initialized = 1;
+		__atomic_store_n(&lib->up, 1, __ATOMIC_RELEASE);
+	}
+	sio_session_wake(lib->session);
+	sio_session_unlock(lib->session);
+	return rc;
+}
+
+void SCIInitialize(unsigned int flags, sci_error_t *error)
+{
+	struct sio_err err = {.code = 0};
+	struct sio_library *lib = NULL;
+	int rc = sio_check_flags(flags, 0, 0, &err);
+
+	if (!rc) {
+		lib = library_make();
+		rc = lib ? initialize(lib, &err) : sio_fail(&err, -ENOMEM, "no memory");
+	}
+	sio_api_leave(error, rc, &err);
+}
+
+/* Ends all objects that no thread is just about to end itself. */
+static void end_objects(struct sio_library *lib)
+{
+	for (;;) {
+		struct sio_object *o;
+
+		sio_session_lock(lib->session);
+		o = lib->objects;
+		while (o && o->removing)
+			o = o->next;
+		if (o)
+			sio_handle_ref(lib->handles, o->handle);
+		sio_session_unlock(lib->session);
+		if (!o)
+			return;
+		sio_object_end(o);
+	}
+}
+
+void SCITerminate(void)
+{
+	struct sio_library *lib = sio_library_get();
+
+	sio_error_remember(NULL);
+	if (!lib)
+		return;
+	sio_session_lock(lib->session);
+	while (lib->changing)
+		sio_session_wait(lib->session, NULL, 0, SIO_FOREVER);
+	if (lib->initialized == 0 || --lib->initialized > 0) {
+		sio_session_unlock(lib->session);
+		return;
+	}
+	lib->changing = true;
+	__atomic_store_n(&lib->up, 0, __ATOMIC_RELEASE);
+	sio_session_unlock(lib->session);
+	sio_session_close(lib->session);
+	sio_task_purge(lib);
+	end_objects(lib);
+	lib->world->close(lib->world, lib->owner_fd);
+	lib->owner_fd = -1;
+	sio_session_lock(lib->session);
+	lib->changing = false;
+	sio_session_wake(lib->session);
+	sio_session_unlock(lib->session);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The library's state in a process, and what all of its objects have in common.
+ *
+ * Locks: one of the session (sio_session_lock()), for the state of objects and the lists; one in
+ * each data interrupt, for its rings, taken under the former or alone. References keep the memory
+ * of an object; its fields say whether it still lives.
+ */
+#ifndef SISCI_LIBRARY_H
+#define SISCI_LIBRARY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "session/handle.h"
+#include "session/session.h"
+#include "sisci_api.h"
+#include "sisci/error.h"
+#include "wire/client.h"
+
+enum sio_kind {
+	SIO_DESC = 1,
+	SIO_LOCAL_SEGMENT,
+	SIO_REMOTE_SEGMENT,
+	SIO_MAPPING,
+	SIO_LOCAL_DINT,
+	SIO_REMOTE_DINT,
+	SIO_DEVICE,
+	SIO_DEVICE_MAP, /* of a segment; has no handle that is told */
+};
+
+struct sio_object {
+	enum sio_kind kind;
+	uint32_t id; /* smartiod's handle; 0: it does not know this object */
+	uintptr_t handle;
+	struct sio_library *lib;
+	struct sio_object *parent; /* with a reference */
+	struct sio_object *next, **prev;
+	struct sio_object *id_next;
+	unsigned children;
+	bool removing;	  /* a thread is at it */
+	bool ended;	  /* out of all lists */
+	bool in_callback; /* the event thread is in its callback */
+	bool muted;	  /* no more callbacks */
+	uint32_t lost;	  /* what it stands for is gone; read without the lock, too */
+	void (*free)(struct sio_object *o);
+	void (*on_lost)(struct sio_object *o); /* under the lock, once; may be NULL */
+};
+
+#define SIO_ID_BUCKETS 256
+
+struct sio_task;
+
+struct sio_library {
+	struct sio_world *world;
+	struct sio_session *session;
+	struct sio_handles *handles;
+	struct sio_library *before_fork; /* the parent's, not to be used */
+	uint32_t pid;
+	uint32_t up;	      /* initialised; read without the lock */
+	unsigned initialized; /* how often */
+	bool changing;	      /* a thread is initialising or terminating it */
+	struct sio_object *objects;
+	struct sio_object *by_id[SIO_ID_BUCKETS];
+	struct sio_task *tasks, **tasks_end; /* for the event thread */
+
+	/* Of this host, from HELLO. */
+	int owner_fd;
+	uint32_t node, n_adapters;
+	char host[32], cluster[32];
+};
+
+/* The library of this process if it is initialised; NULL: @err says why not. */
+struct sio_library *sio_api_enter(struct sio_err *err);
+/* Tell the caller of the API: @rc is 0, -errno, or a sci_error_t (which is positive). */
+void sio_api_leave(sci_error_t *error, int rc, const struct sio_err *err);
+/* Drop what waits for the event thread; called when that has ended. */
+void sio_task_purge(struct sio_library *lib);
+/* Session operations of task.c. */
+bool sio_task_waits(void *ctx);
+void sio_task_run(void *ctx);
+/* The library, whether it is initialised or not; NULL: never was. */
+struct sio_library *sio_library_get(void);
+
+/* SCI_ERR_ILLEGAL_ADAPTERNO, or SCI_ERR_NO_SUCH_ADAPTERNO if this host has no such adapter. */
+int sio_check_adapter(const struct sio_library *lib, unsigned adapter, struct sio_err *err);
+/* -EINVAL if it is NULL. */
+int sio_check_pointer(const void *p, const char *name, struct sio_err *err);
+/* SCI_ERR_FLAG_NOT_IMPLEMENTED for bits of @known that are not in @served; _ILLEGAL_FLAG else. */
+int sio_check_flags(unsigned flags, unsigned served, unsigned known, struct sio_err *err);
+
+/* The object of a caller's handle, with a reference; NULL: @err says so. */
+void *sio_object_get(struct sio_library *lib, const void *handle, enum sio_kind kind,
+		     struct sio_err *err);
+void sio_object_put(struct sio_object *o);
+static inline void *sio_object_handle(const struct sio_object *o)
+{
+	return (void *)o->handle;
+}
+
+/*
+ * Begin the life of @o (zeroed, with kind, free and on_lost set): it gets a handle and counts as a
+ * child of @parent. Success leaves the caller a reference. On failure it was freed.
+ * Errors: -EINVAL: the parent is being removed; -ENOMEM.
+ */
+int sio_object_add(struct sio_library *lib, struct sio_object *o, struct sio_object *parent,
+		   struct sio_err *err);
+/* For struct sio_call: take smartiod's handle for the object in arg from the reply. */
+void sio_object_adopt(struct sio_call *call);
+/* Claim the right to remove it. -EBUSY: it has children; -EINVAL: somebody else is at it. */
+int sio_object_claim(struct sio_object *o, bool force, struct sio_err *err);
+void sio_object_unclaim(struct sio_object *o);
+/*
+ * The end of @o (added, or claimed): no more handle, no more callback, no more child of its parent.
+ * Drops the caller's reference, too.
+ */
+void sio_object_end(struct sio_object *o);
+/* Under the lock; NULL: none. */
+struct sio_object *sio_object_by_id(struct sio_library *lib, enum sio_kind kind, uint32_t id);
+/* Under the lock: what @o stands for is gone. */
+void sio_object_lose(struct sio_object *o);
+
+/* Why a lost object cannot be used: -ESHUTDOWN or -ECONNRESET, with a text. Not under the lock. */
+int sio_object_fail_lost(struct sio_object *o, struct sio_err *err);
+
+/* Ask smartiod to end @o, which is claimed. Success also if there is nothing left to be ended. */
+int sio_object_dismiss(struct sio_object *o, uint32_t type, unsigned flags, struct sio_err *err);
+
+/* SCI_LOCAL_HOST becomes this node's id; SCI_ERR_ILLEGAL_NODEID for 0. */
+int sio_check_node(const struct sio_library *lib, unsigned *node, struct sio_err *err);
+
+/* Shorter sio_session_call(): no descriptors, a reply of @rep_len bytes. */
+int sio_ask(struct sio_library *lib, uint32_t type, void *req, size_t req_len, void *rep,
+	    size_t rep_len, struct sio_err *err);
+/* A request of a handle and flags alone, answered by success alone. */
+int sio_ask_handle(struct sio_library *lib, uint32_t type, uint32_t handle, unsigned flags,
+		   struct sio_err *err);
+
+/* Under the lock: queue the segment callback of @o, if it has one, for the event thread. */
+void sio_task_segment(struct sio_object *o, unsigned reason, unsigned node, unsigned adapter,
+		      sci_error_t status);
+/* Event thread: run one callback of @o through @run, unless it is muted or being removed. */
+void sio_object_callback(struct sio_object *o,
+			 sci_callback_action_t (*run)(struct sio_object *o, void *arg), void *arg);
+
+/* dataint.c */
+void sio_dint_ready(struct sio_library *lib, uintptr_t handle);
+void sio_dint_ring_event(struct sio_library *lib, const struct sio_evm_dint_ring *e, int *fds,
+			 unsigned n_fds);
+/* device.c */
+void sio_device_event(struct sio_library *lib, const struct sio_evm_device *e);
+/* segment.c, remote.c: run the callback. */
+sci_callback_action_t sio_local_segment_callback(struct sio_object *o, unsigned reason,
+						 unsigned node, unsigned adapter);
+sci_callback_action_t sio_remote_segment_callback(struct sio_object *o, unsigned reason,
+						  sci_error_t status);
+bool sio_local_segment_has_callback(const struct sio_object *o);
+bool sio_remote_segment_has_callback(const struct sio_object *o);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The life of an object: handle, parent, smartiod's number, loss, callbacks, end. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "sisci/library.h"
+
+void *sio_object_get(struct sio_library *lib, const void *handle, enum sio_kind kind,
+		     struct sio_err *err)
+{
+	static const char *const name[] = {
+		[SIO_DESC] = "virtual device (sci_desc_t)",
+		[SIO_LOCAL_SEGMENT] = "local segment",
+		[SIO_REMOTE_SEGMENT] = "remote segment",
+		[SIO_MAPPING] = "map",
+		[SIO_LOCAL_DINT] = "local data interrupt",
+		[SIO_REMOTE_DINT] = "remote data interrupt",
+		[SIO_DEVICE] = "borrowed device",
+	};
+	void *o = sio_handle_get(lib->handles, (uintptr_t)handle, kind);
+
+	if (!o)
+		sio_fail(err, -EINVAL, "handle %p is not that of a live %s", handle, name[kind]);
+	return o;
+}
+
+void sio_object_put(struct sio_object *o)
+{
+	if (o)
+		sio_handle_put(o->lib->handles, o->handle);
+}
+
+static struct sio_object **bucket(struct sio_library *lib, uint32_t id)
+{
+	return &lib->by_id[id % SIO_ID_BUCKETS];
+}
+
+int sio_object_add(struct sio_library *lib, struct sio_object *o, struct sio_object *parent,
+		   struct sio_err *err)
+{
+	int rc = 0;
+
+	o->lib = lib;
+	sio_session_lock(lib->session);
+	if (!lib->up)
+		rc = sio_fail(err, -ESHUTDOWN, "the library was terminated meanwhile");
+	else if (parent && parent->removing)
+		rc = sio_fail(err, -EINVAL, "what it belongs to is being removed");
+	else if (sio_handle_new(lib->handles, o->kind, o, &o->handle) < 0)
+		rc = sio_fail(err, -ENOMEM, "no memory for a handle");
+	if (rc == 0) {
+		if (parent) {
+			parent->children++;
+			sio_handle_ref(lib->handles, parent->handle);
+			o->parent = parent;
+		}
+		o->next = lib->objects;
+		o->prev = &lib->objects;
+		if (o->next)
+			o->next->prev = &o->next;
+		lib->objects = o;
+		sio_handle_ref(lib->handles, o->handle);
+	}
+	sio_session_unlock(lib->session);
+	if (rc < 0)
+		o->free(o);
+	return rc;
+}
+
+void sio_object_adopt(struct sio_call *call)
+{
+	struct sio_object *o = call->arg;
+	const struct sio_rep_dint_create *first = call->rep; /* every such reply begins so */
+	struct sio_object **b;
+
+	o->id = sio_from_le32(first->handle);
+	if (o->id == 0)
+		return;
+	b = bucket(o->lib, o->id);
+	o->id_next = *b;
+	*b = o;
+}
+
+struct sio_object *sio_object_by_id(struct sio_library *lib, enum sio_kind kind, uint32_t id)
+{
+	struct sio_object *o = *bucket(lib, id);
+
+	while (o && (o->id != id || o->kind != kind))
+		o = o->id_next;
+	return o;
+}
+
+int sio_object_claim(struct sio_object *o, bool force, struct sio_err *err)
+{
+	int rc = 0;
+
+	sio_session_lock(o->lib->session);
+	if (o->removing)
+		rc = sio_fail(err, -EINVAL, "another thread is removing it");
+	else if (o->children && !force)
+		rc = sio_fail(err, -EBUSY, "%u object%s made from it still exist%s", o->children,
+			      o->children == 1 ? "" : "s", o->children == 1 ? "s" : "");
+	else
+		o->removing = true;
+	sio_session_unlock(o->lib->session);
+	return rc;
+}
+
+void sio_object_unclaim(struct sio_object *o)
+{
+	sio_session_lock(o->lib->session);
+	o->removing = false;
+	sio_session_unlock(o->lib->session);
+}
+
+static void unlink_object(struct sio_object *o)
+{
+	*o->prev = o->next;
+	if (o->next)
+		o->next->prev = o->prev;
+	if (o->id) {
+		struct sio_object **b = bucket(o->lib, o->id);
+
+		while (*b != o)
+			b = &(*b)->id_next;
+		*b = o->id_next;
+	}
+}
+
+void sio_object_end(struct sio_object *o)
+{
+	struct sio_library *lib = o->lib;
+	struct sio_object *parent = NULL;
+
+	sio_session_lock(lib->session);
+	if (!o->ended) {
+		o->ended = o->removing = o->muted = true;
+		unlink_object(o);
+		parent = o->parent;
+		if (parent)
+			parent->children--;
+		sio_handle_remove(lib->handles, o->handle);
+	}
+	/* The caller may free what the callback uses as soon as we return. */
+	while (o->in_callback && !sio_session_on_event_thread(lib->session))
+		sio_session_wait(lib->session, NULL, 0, SIO_FOREVER);
+	sio_session_wake(lib->session);
+	sio_session_unlock(lib->session);
+	sio_object_put(o);
+	sio_object_put(parent);
+}
+
+void sio_object_lose(struct sio_object *o)
+{
+	if (o->lost)
+		return;
+	__atomic_store_n(&o->lost, 1, __ATOMIC_RELEASE);
+	if (o->on_lost)
+		o->on_lost(o);
+}
+
+int sio_object_fail_lost(struct sio_object *o, struct sio_err *err)
+{
+	bool dead;
+
+	sio_session_lock(o->lib->session);
+	dead = sio_session_is_dead(o->lib->session);
+	sio_session_unlock(o->lib->session);
+	if (dead)
+		return sio_fail(err, -ESHUTDOWN, "this host's smartiod is gone");
+	return sio_fail(err, -ECONNRESET, "what it was connected to is gone for good");
+}
+
+int sio_object_dismiss(struct sio_object *o, uint32_t type, unsigned flags, struct sio_err *err)
+{
+	int rc;
+
+	if (o->id == 0)
+		return 0;
+	rc = sio_ask_handle(o->lib, type, o->id, flags, err);
+	if (rc == -ESHUTDOWN || rc == -ECONNRESET || rc == -EBADF)
+		return 0;
+	return rc;
+}
+
+void sio_object_callback(struct sio_object *o,
+			 sci_callback_action_t (*run)(struct sio_object *o, void *arg), void *arg)
+{
+	struct sio_session *s = o->lib->session;
+	sci_callback_action_t action;
+
+	sio_session_lock(s);
+	if (o->muted || !o->lib->up) {
+		sio_session_unlock(s);
+		return;
+	}
+	o->in_callback = true;
+	sio_session_unlock(s);
+	action = run(o, arg);
+	sio_session_lock(s);
+	o->in_callback = false;
+	if (action == SCI_CALLBACK_CANCEL)
+		o->muted = true;
+	sio_session_wake(s);
+	sio_session_unlock(s);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Segments and maps, as the files about them share them. */
+#ifndef SISCI_SEGMENT_H
+#define SISCI_SEGMENT_H
+
+#include "sisci/library.h"
+
+struct sio_local_segment {
+	struct sio_object o;
+	uint32_t segment_id;
+	uint64_t bytes, phys_addr;
+	int fd; /* the memory; -1: none */
+	bool is_private;
+	uint32_t prepared, available; /* a bit per adapter; under the lock */
+	sci_cb_local_segment_t callback;
+	void *callback_arg;
+};
+
+struct sio_remote_segment {
+	struct sio_object o; /* parent: a virtual device, or the device that it is a segment of */
+	uint32_t segment_id, node;
+	uint64_t bytes;
+	bool is_bar;
+	sci_cb_remote_segment_t callback;
+	void *callback_arg;
+};
+
+struct sio_mapping {
+	struct sio_object o; /* parent: the segment */
+	void *base;	     /* whole pages; NULL: unmapped. Under the lock */
+	size_t bytes;
+	void *pointer; /* what the program got */
+	uint64_t offset;
+	bool registers; /* the writable view of a device's registers is in it */
+};
+
+struct sio_device;
+/* Under the lock: a map of a BAR of @d shows registers: writable ones or a mirror. */
+void sio_device_registers(struct sio_object *device, bool held);
+
+/* Under the lock: lose the maps of a segment. For on_lost. */
+void sio_segment_lose_maps(struct sio_object *segment);
+/*
+ * Ask smartiod for a connection: @req is a request of type @type answered by sio_rep_seg_connect.
+ * @seg is added here, and given back with a reference.
+ */
+int sio_remote_segment_connect(struct sio_library *lib, struct sio_remote_segment *seg,
+			       struct sio_object *parent, uint32_t type, void *req, size_t req_len,
+			       struct sio_err *err);
+struct sio_remote_segment *sio_remote_segment_new(uint32_t segment_id, unsigned flags,
+						  sci_cb_remote_segment_t callback, void *arg,
+						  struct sio_err *err);
+/* @offset and @size within @bytes: 0, else -ERANGE or SCI_ERR_SIZE_ALIGNMENT. */
+int sio_check_range(uint64_t offset, uint64_t size, uint64_t bytes, struct sio_err *err);
+
+#endif

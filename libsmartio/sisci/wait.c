@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Waiting for what happens to devices, alone or together with a data interrupt. */
+#include <errno.h>
+#include <string.h>
+
+#include "sisci/dataint.h"
+#include "sisci/device.h"
+
+/* Under the lock: no event is left; the descriptor says so, unless somebody woke us. */
+static void clear_event_fd(struct sio_device *d)
+{
+	struct sio_world *w = d->o.lib->world;
+	uint64_t count;
+
+	w->event_read(w, d->event_fd, &count);
+	if (__atomic_load_n(&d->words[SIO_DEVICE_WAKE], __ATOMIC_SEQ_CST))
+		w->event_write(w, d->event_fd);
+}
+
+/* Under the lock. -EAGAIN: none. */
+static int take_event(struct sio_device *d, struct smartio_device_event *event)
+{
+	if (d->n_events == 0)
+		return d->o.removing || d->o.lost ? -ECANCELED : -EAGAIN;
+	*event = d->events[0];
+	d->n_events--;
+	memmove(d->events, d->events + 1, d->n_events * sizeof(*d->events));
+	if (d->n_events == 0)
+		clear_event_fd(d);
+	return 0;
+}
+
+void smartio_wait_device_event(sci_smartio_device_t device, struct smartio_device_event *event,
+			       unsigned int timeout_ms, sci_error_t *error)
+{
+	struct sio_device *d = NULL;
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	bool late = false;
+	uint64_t deadline;
+	int rc = err.code;
+
+	if (lib)
+		rc = sio_check_pointer(event, "event", &err);
+	if (!rc) {
+		d = sio_object_get(lib, device, SIO_DEVICE, &err);
+		rc = err.code;
+	}
+	if (d) {
+		deadline = sio_session_deadline(lib->world, timeout_ms);
+		sio_session_lock(lib->session);
+		while ((rc = take_event(d, event)) == -EAGAIN && !late)
+			late = sio_session_wait(lib->session, NULL, 0, deadline) == -ETIMEDOUT ||
+			       deadline == 0;
+		sio_session_unlock(lib->session);
+		if (rc == -EAGAIN)
+			rc = sio_refuse(&err, SCI_ERR_TIMEOUT, "no event of device %#x in %u ms",
+					d->fdid, timeout_ms);
+		else if (rc == -ECANCELED)
+			sio_fail(&err, rc, "device %#x was returned or is lost", d->fdid);
+		sio_object_put(&d->o);
+	}
+	sio_api_leave(error, rc, &err);
+}
+
+/* Under the lock: what is ready; 0: nothing; -ECANCELED. */
+static int ready_now(struct sio_library *lib, struct sio_device *device,
+		     const struct sio_local_dint *dint, bool dint_readable)
+{
+	unsigned ready = 0;
+
+	if (device) {
+		if (__atomic_exchange_n(&device->words[SIO_DEVICE_WAKE], 0, __ATOMIC_SEQ_CST)) {
+			ready |= SMARTIO_READY_WAKE;
+			if (device->n_events == 0)
+				clear_event_fd(device);
+		}
+		if (device->n_events)
+			ready |= SMARTIO_READY_DEVICE;
+	}
+	if (ready || dint_readable)
+		return (int)(ready | (dint_readable ? SMARTIO_READY_INTERRUPT : 0));
+	if (sio_session_is_dead(lib->session) ||
+	    (device && (device->o.removing || device->o.lost)) || (dint && dint->o.removing))
+		return -ECANCELED;
+	return 0;
+}
+
+static int wait_ready(struct sio_library *lib, struct sio_device *device,
+		      struct sio_local_dint *dint, uint64_t deadline)
+{
+	struct sio_poll p[2];
+	unsigned n = 0, at = 0;
+	bool late = false, readable = false;
+	int rc;
+
+	if (device)
+		p[n++] = (struct sio_poll){.fd = device->event_fd};
+	if (dint) {
+		at = n;
+		p[n++] = (struct sio_poll){.fd = dint->fd};
+		/* A look first, so that what is there is told together. */
+		lib->world->poll(lib->world, &p[at], 1, 0);
+		readable = p[at].readable;
+	}
+	sio_session_lock(lib->session);
+	while ((rc = ready_now(lib, device, dint, readable)) == 0 && !late) {
+		late = sio_session_wait(lib->session, p, n, deadline) == -ETIMEDOUT ||
+		       deadline == 0;
+		readable = dint && p[at].readable;
+	}
+	sio_session_unlock(lib->session);
+	return rc;
+}
+
+unsigned int smartio_wait_events(sci_smartio_device_t device, sci_local_data_interrupt_t interrupt,
+				 unsigned int timeout_ms, sci_error_t *error)
+{
+	struct sio_local_dint *dint = NULL;
+	struct sio_device *d = NULL;
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	int rc = err.code, ready = 0;
+
+	if (lib && device) {
+		d = sio_object_get(lib, device, SIO_DEVICE, &err);
+		rc = err.code;
+	}
+	if (!rc && interrupt) {
+		dint = sio_object_get(lib, interrupt, SIO_LOCAL_DINT, &err);
+		rc = err.code;
+		if (dint && dint->callback)
+			rc = sio_fail(&err, -EINVAL, "data interrupt %u has a callback",
+				      dint->number);
+	}
+	if (!rc)
+		ready = wait_ready(lib, d, dint, sio_session_deadline(lib->world, timeout_ms));
+	if (!rc && ready == 0)
+		rc = sio_refuse(&err, SCI_ERR_TIMEOUT, "nothing happened in %u ms", timeout_ms);
+	if (!rc && ready < 0)
+		rc = sio_fail(&err, ready, "what is waited for was removed or is lost");
+	if (d)
+		sio_object_put(&d->o);
+	if (dint)
+		sio_object_put(&dint->o);
+	sio_api_leave(error, rc, &err);
+	return rc ? 0 : (unsigned)ready;
+}
