@@ -27,8 +27,9 @@ static int connect_socket(const char *path, int *ret_fd, struct sio_err *reterr)
 	int fd, r;
 
 	if (len > TOOL_SOCKET_PATH_MAX)
-		return sio_fail(reterr, -ENAMETOOLONG, "%s: %zu bytes, but a socket's path holds %d",
-				path, len, TOOL_SOCKET_PATH_MAX);
+		return sio_fail(reterr, -ENAMETOOLONG,
+				"%s: %zu bytes, but a socket's path holds %d", path, len,
+				TOOL_SOCKET_PATH_MAX);
 	memcpy(a.sun_path, path, len);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -59,17 +60,23 @@ static ssize_t receive(struct tool_client *c, void *buf, size_t size, int64_t de
 		if (r < 0)
 			return sio_fail(reterr, -errno, "poll: %s", strerror(errno));
 		if (r == 0)
-			return sio_fail(reterr, -ETIMEDOUT, "smartiod of node %u has not answered for "
-					"%d seconds", c->node, TOOL_REPLY_MS / 1000);
+			return sio_fail(reterr, -ETIMEDOUT,
+					"smartiod of node %u has not answered for "
+					"%d seconds",
+					c->node, TOOL_REPLY_MS / 1000);
 		len = recv(c->fd, buf, size, MSG_DONTWAIT | MSG_TRUNC);
 		if (len < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		if (len <= 0)
-			return sio_fail(reterr, -ENOTCONN, "smartiod of node %u closed the "
-					"connection", c->node);
+			return sio_fail(reterr, -ENOTCONN,
+					"smartiod of node %u closed the "
+					"connection",
+					c->node);
 		if ((size_t)len > size)
-			return sio_fail(reterr, -EPROTO, "smartiod of node %u sent a message of %zd "
-					"bytes; %zu are the limit", c->node, len, size);
+			return sio_fail(reterr, -EPROTO,
+					"smartiod of node %u sent a message of %zd "
+					"bytes; %zu are the limit",
+					c->node, len, size);
 		return len;
 	}
 }
@@ -81,9 +88,10 @@ static int check_reply(struct tool_client *c, uint32_t type, const void *buf, si
 	uint32_t error = sio_from_le32(e->h.error);
 
 	if (sio_from_le32(e->h.size) != len || sio_from_le32(e->h.type) != type)
-		return sio_fail(reterr, -EPROTO, "smartiod of node %u answered request %u by message "
-				"%u of %u bytes", c->node, type, sio_from_le32(e->h.type),
-				sio_from_le32(e->h.size));
+		return sio_fail(reterr, -EPROTO,
+				"smartiod of node %u answered request %u by message "
+				"%u of %u bytes",
+				c->node, type, sio_from_le32(e->h.type), sio_from_le32(e->h.size));
 	if (error != 0 && error < 4096 && len >= sizeof(*e))
 		return sio_fail(reterr, -(int)error, "%.*s", (int)strnlen(e->text, sizeof(e->text)),
 				e->text);
@@ -91,9 +99,10 @@ static int check_reply(struct tool_client *c, uint32_t type, const void *buf, si
 		return sio_fail(reterr, -EPROTO, "smartiod of node %u: error %u without a text",
 				c->node, error);
 	if (len != want)
-		return sio_fail(reterr, -EPROTO, "smartiod of node %u answered request %u with %zu "
-				"bytes, not %zu; are tool and daemon of one version?", c->node, type,
-				len, want);
+		return sio_fail(reterr, -EPROTO,
+				"smartiod of node %u answered request %u with %zu "
+				"bytes, not %zu; are tool and daemon of one version?",
+				c->node, type, len, want);
 	return 0;
 }
 
@@ -121,8 +130,8 @@ int tool_client_call(struct tool_client *c, uint32_t type, void *req, size_t req
 		if (len < 0)
 			return (int)len;
 		if ((size_t)len < sizeof(buf.h))
-			return sio_fail(reterr, -EPROTO, "smartiod of node %u sent %zd bytes", c->node,
-					len);
+			return sio_fail(reterr, -EPROTO, "smartiod of node %u sent %zd bytes",
+					c->node, len);
 	} while (sio_from_le32(buf.h.id) != c->next_id);
 	r = check_reply(c, type, &buf, (size_t)len, rep_size, reterr);
 	if (r == 0)
@@ -189,8 +198,9 @@ int tool_client_list(struct tool_client *c, uint32_t kind, struct sio_wire_row *
 		count = sio_from_le32(rep->count);
 		more = sio_from_le32(rep->more);
 		if (count > SIO_LIST_ROWS || (more && count == 0)) {
-			r = sio_fail(reterr, -EPROTO, "smartiod of node %u: a list of %u rows, more %u",
-				     c->node, count, more);
+			r = sio_fail(reterr, -EPROTO,
+				     "smartiod of node %u: a list of %u rows, more %u", c->node,
+				     count, more);
 			goto out;
 		}
 		rows = tool_grow(rows, n + count, sizeof(*rows));
@@ -198,8 +208,10 @@ int tool_client_list(struct tool_client *c, uint32_t kind, struct sio_wire_row *
 			uint64_t key = sio_from_le64(rep->row[i].key);
 
 			if ((n || i) && key <= after) {
-				r = sio_fail(reterr, -EPROTO, "smartiod of node %u: list %u is not in "
-					     "order", c->node, kind);
+				r = sio_fail(reterr, -EPROTO,
+					     "smartiod of node %u: list %u is not in "
+					     "order",
+					     c->node, kind);
 				goto out;
 			}
 			after = key;

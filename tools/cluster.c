@@ -131,11 +131,15 @@ static int prepare_dir(const char *dir, int *ret_lock, bool *ret_cleaned, struct
 		return r;
 	state = tool_state_probe(dir);
 	if (state == TOOL_STATE_RUNNING)
-		r = sio_fail(reterr, -EBUSY, "a cluster is running already in %s; take it down with: "
-			     "smartio --state %s cluster down", dir, dir);
+		r = sio_fail(reterr, -EBUSY,
+			     "a cluster is running already in %s; take it down with: "
+			     "smartio --state %s cluster down",
+			     dir, dir);
 	else if (state == TOOL_STATE_FOREIGN)
-		r = sio_fail(reterr, -ENOTEMPTY, "%s holds files that are no cluster's; choose an "
-			     "empty or new directory", dir);
+		r = sio_fail(reterr, -ENOTEMPTY,
+			     "%s holds files that are no cluster's; choose an "
+			     "empty or new directory",
+			     dir);
 	else if (state == TOOL_STATE_STALE)
 		r = tool_state_clean(dir, reterr);
 	if (r < 0) {
@@ -152,7 +156,7 @@ int tool_cluster_up(const struct tool_topofile *f, const char *dir, bool tied, i
 {
 	struct tool_started *s = tool_alloc(f->topology->n_hosts + 1, sizeof(*s));
 	unsigned n = 0;
-	int lock, r;
+	int lock = -1, r;
 
 	r = tool_state_check_length(dir, f->topology, reterr);
 	if (r == 0)
@@ -275,13 +279,17 @@ int tool_cluster_restart(const char *dir, const struct sio_topology *t,
 		return r;
 	tool_state_daemon_name(host->node, name, sizeof(name));
 	if (tool_state_program(dir, name, false, &p) == 0) {
-		r = sio_fail(reterr, -EBUSY, "host '%s' is up (smartiod is process %d); only a host "
-			     "that crashed can be restarted", host->name, (int)p.pid);
+		r = sio_fail(reterr, -EBUSY,
+			     "host '%s' is up (smartiod is process %d); only a host "
+			     "that crashed can be restarted",
+			     host->name, (int)p.pid);
 		goto unlock;
 	}
 	if (tool_state_program(dir, "emu", false, &p) < 0) {
-		r = sio_fail(reterr, -ENOTCONN, "the machine room of cluster '%s' does not run: no "
-			     "host can start; take the cluster down and bring it up again", t->name);
+		r = sio_fail(reterr, -ENOTCONN,
+			     "the machine room of cluster '%s' does not run: no "
+			     "host can start; take the cluster down and bring it up again",
+			     t->name);
 		goto unlock;
 	}
 	r = tool_start(dir, name, false, &s, reterr);

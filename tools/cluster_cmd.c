@@ -45,8 +45,8 @@ static int new_dir(const char *name, char *dir, size_t size, struct sio_err *ret
 
 static int up(const struct tool_command *self, int argc, char **argv)
 {
-	const struct tool_option options[] = {
-		{"name", 0, NULL, &tool_where.cluster}, {NULL, 0, NULL, NULL}};
+	const struct tool_option options[] = {{"name", 0, NULL, &tool_where.cluster},
+					      {NULL, 0, NULL, NULL}};
 	struct tool_topofile f;
 	struct sio_err err;
 	char dir[PATH_MAX];
@@ -88,7 +88,8 @@ static int check_outside(const char *dir, struct sio_err *reterr)
 	const char *keeper = getenv("SMARTIO_KEEPER"), *state = getenv("SMARTIO_STATE");
 
 	if (keeper && state && strcmp(state, dir) == 0)
-		return sio_fail(reterr, -EPERM, "this command runs on a host of that very cluster; "
+		return sio_fail(reterr, -EPERM,
+				"this command runs on a host of that very cluster; "
 				"take it down from outside of 'smartio run'");
 	return 0;
 }

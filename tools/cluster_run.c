@@ -29,8 +29,10 @@ static int private_dir(char *dir, size_t size, struct sio_err *reterr)
 
 	if (tool_where.state) {
 		if (*tool_where.state != '/')
-			return sio_fail(reterr, -EINVAL, "--state %s: wanted a path that begins "
-					"with '/'", tool_where.state);
+			return sio_fail(reterr, -EINVAL,
+					"--state %s: wanted a path that begins "
+					"with '/'",
+					tool_where.state);
 		return tool_path(dir, size, reterr, "%s", tool_where.state);
 	}
 	r = tool_state_base(base, sizeof(base), reterr);
@@ -118,10 +120,11 @@ static int run(const struct tool_command *self, int argc, char **argv)
 	if (command < argc && strcmp(argv[command], "--") == 0)
 		command++;
 	else if (command < argc && argv[command][0] == '-')
-		return tool_usage(self->name, "options stand before TOPOLOGY, the command after '--'");
+		return tool_usage(self->name,
+				  "options stand before TOPOLOGY, the command after '--'");
 	if (command >= argc)
-		return tool_usage(self->name, "%s is missing", first < argc ? "the command" :
-				  "TOPOLOGY");
+		return tool_usage(self->name, "%s is missing",
+				  first < argc ? "the command" : "TOPOLOGY");
 	if (tool_topofile_load(argv[first], &f, &err) < 0 ||
 	    private_dir(dir, sizeof(dir), &err) < 0)
 		return tool_fail(&err);

@@ -128,7 +128,8 @@ static int choose(const char *name, char ***dirs, size_t *n, struct sio_err *ret
 static int print(char **dirs, size_t n)
 {
 	struct json_object *array = tool_where.json ? tool_json_array() : NULL;
-	struct tool_table *t = array ? NULL : tool_table_new("CLUSTER|STATE|>HOSTS UP|DOWN|DIRECTORY");
+	struct tool_table *t =
+		array ? NULL : tool_table_new("CLUSTER|STATE|>HOSTS UP|DOWN|DIRECTORY");
 	struct status *s = tool_alloc(1, sizeof(*s));
 
 	for (size_t i = 0; i < n; i++) {

@@ -27,8 +27,8 @@ extern struct tool_where tool_where;
 
 struct tool_option {
 	const char *name;
-	char letter;	    /* 0: none */
-	bool *flag;	    /* one of these two is set */
+	char letter; /* 0: none */
+	bool *flag;  /* one of these two is set */
 	const char **value;
 };
 

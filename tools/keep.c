@@ -24,7 +24,8 @@ struct parent {
 	int status;
 };
 
-static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
+static const int forwarded[] = {SIGINT,	 SIGTERM, SIGHUP,  SIGQUIT,
+				SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
 
 static int open_signals(void)
 {

@@ -24,9 +24,9 @@ struct keeper {
 	struct tool_client client; /* fd -1: not tied to a host */
 	int channel;		   /* -1: the parent left, as it may when the program has ended */
 	int signals;
-	pid_t program;		   /* 0: it has ended */
+	pid_t program; /* 0: it has ended */
 	int program_fd;
-	bool others;		   /* descendants are left */
+	bool others; /* descendants are left */
 };
 
 static void tell(struct keeper *k, int kind, int value, int more)

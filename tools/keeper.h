@@ -14,15 +14,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define TOOL_EXIT_NO_EXEC 126  /* the program cannot be run, as in a shell */
-#define TOOL_EXIT_NO_FILE 127  /* there is no such program */
+#define TOOL_EXIT_NO_EXEC 126 /* the program cannot be run, as in a shell */
+#define TOOL_EXIT_NO_FILE 127 /* there is no such program */
 
 struct tool_keep {
 	char *const *argv;
 	const char *dir;  /* of the cluster: SMARTIO_STATE for the program */
 	const char *host; /* name of the host it is tied to; NULL: to this command alone */
 	uint32_t node;
-	bool kill_rest;	  /* when the program has ended, kill what it left running */
+	bool kill_rest; /* when the program has ended, kill what it left running */
 };
 
 /* Return: the program's exit status; 128 + signal; TOOL_EXIT_KILLED if its host crashed. */

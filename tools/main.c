@@ -8,13 +8,20 @@
 #include "output.h"
 
 static const struct tool_command *const commands[] = {
-	&tool_cluster_up_command,	&tool_cluster_down_command,
-	&tool_cluster_status_command,	&tool_cluster_validate_command,
-	&tool_cluster_restart_command,	&tool_cluster_run_command,
-	&tool_run_command,		&tool_node_list_command,
-	&tool_topology_command,		&tool_device_list_command,
-	&tool_device_info_command,	&tool_segment_list_command,
-	&tool_stats_command,		&tool_doctor_command,
+	&tool_cluster_up_command,
+	&tool_cluster_down_command,
+	&tool_cluster_status_command,
+	&tool_cluster_validate_command,
+	&tool_cluster_restart_command,
+	&tool_cluster_run_command,
+	&tool_run_command,
+	&tool_node_list_command,
+	&tool_topology_command,
+	&tool_device_list_command,
+	&tool_device_info_command,
+	&tool_segment_list_command,
+	&tool_stats_command,
+	&tool_doctor_command,
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -22,7 +29,8 @@ static int print_help(const char *group)
 {
 	size_t len = strlen(group);
 
-	printf("usage: smartio [--state DIR | --cluster NAME] %s...\n\n", *group ? group : "COMMAND");
+	printf("usage: smartio [--state DIR | --cluster NAME] %s...\n\n",
+	       *group ? group : "COMMAND");
 	for (size_t i = 0; i < N_COMMANDS; i++) {
 		const char *name = commands[i]->name;
 

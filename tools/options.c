@@ -126,8 +126,8 @@ int tool_options_words(const struct tool_command *self, int argc, char **argv,
 	if (first < 0 || argc - first == words)
 		return first;
 	if (argc - first > words)
-		*ret_status = tool_usage(self->name, "'%s' is one word too many",
-					 argv[first + words]);
+		*ret_status =
+			tool_usage(self->name, "'%s' is one word too many", argv[first + words]);
 	else
 		*ret_status = tool_usage(self->name, "%s is missing", self->args);
 	return -1;

@@ -9,7 +9,7 @@
 
 struct tool_table {
 	unsigned n_columns, n_cells;
-	char **cell;	/* titles first, then row by row */
+	char **cell; /* titles first, then row by row */
 	bool *right;
 };
 
@@ -164,12 +164,19 @@ int tool_table_end(struct tool_table *t)
 			printf("%*s%s", t->right[column] ? (int)width : -(int)width, t->cell[i],
 			       last ? "\n" : "  ");
 	}
+	tool_table_free(t);
+	return flush_data();
+}
+
+void tool_table_free(struct tool_table *t)
+{
+	if (!t)
+		return;
 	for (unsigned i = 0; i < t->n_cells; i++)
 		free(t->cell[i]);
 	free(t->cell);
 	free(t->right);
 	free(t);
-	return flush_data();
 }
 
 static struct json_object *must(struct json_object *o)
@@ -218,16 +225,29 @@ void tool_json_bool(struct json_object *o, const char *key, bool value)
 	tool_json_add(o, key, json_object_new_boolean(value));
 }
 
-int tool_json_end(struct json_object *o)
+char *tool_json_text(struct json_object *o)
 {
-	const char *text =
-		json_object_to_json_string_ext(must(o), JSON_C_TO_STRING_PRETTY |
-								JSON_C_TO_STRING_SPACED |
-								JSON_C_TO_STRING_NOSLASHESCAPE);
+	const char *text = json_object_to_json_string_ext(
+		must(o),
+		JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE);
+	size_t len;
+	char *copy;
 
 	if (!text)
 		must(NULL);
-	puts(text);
+	len = strlen(text);
+	copy = tool_alloc(len + 2, 1);
+	memcpy(copy, text, len);
+	copy[len] = '\n';
+	return copy;
+}
+
+int tool_json_end(struct json_object *o)
+{
+	char *text = tool_json_text(o);
+
+	fputs(text, stdout);
+	free(text);
 	json_object_put(o);
 	return flush_data();
 }

@@ -32,9 +32,13 @@ void tool_table_cell(struct tool_table *t, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Print to stdout and free. Return: exit status. */
 int tool_table_end(struct tool_table *t);
+/* Free without printing; NULL is fine. */
+void tool_table_free(struct tool_table *t);
 
 /* Print @o to stdout and release it; NULL is "no memory". Return: exit status. */
 int tool_json_end(struct json_object *o);
+/* The same text, not printed; @o stays the caller's; free(). */
+char *tool_json_text(struct json_object *o);
 /* Add to an object; a value that could not be made is an allocation failure, which ends us. */
 void tool_json_add(struct json_object *o, const char *key, struct json_object *value);
 void tool_json_string(struct json_object *o, const char *key, const char *value);

@@ -47,8 +47,10 @@ static int probe_path(struct tool_client *c, uint32_t adapter, const struct sio_
 		if (r == 0)
 			return 0;
 		if ((r != -ENETDOWN && r != -ETIMEDOUT && r != -ECONNRESET) || now_ms() >= deadline)
-			return sio_fail(reterr, r, "host '%s' does not reach '%s' through adapter %u: "
-					"%s", c->host, to->name, adapter, err.text);
+			return sio_fail(reterr, r,
+					"host '%s' does not reach '%s' through adapter %u: "
+					"%s",
+					c->host, to->name, adapter, err.text);
 		if (poll(&p, 1, PROBE_PAUSE_MS) > 0)
 			return sio_fail(reterr, -EINTR, "interrupted");
 	}

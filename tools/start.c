@@ -33,8 +33,11 @@ static int64_t now_ms(void)
 static bool try_binary(const char *dir, const char *below, const char *name, char *path,
 		       size_t size)
 {
-	return tool_path(path, size, NULL, "%s/%s%s", dir, below, name) == 0 &&
-	       access(path, X_OK) == 0;
+	char there[PATH_MAX], real[PATH_MAX];
+
+	return tool_path(there, sizeof(there), NULL, "%s/%s%s", dir, below, name) == 0 &&
+	       access(there, X_OK) == 0 && realpath(there, real) &&
+	       tool_path(path, size, NULL, "%s", real) == 0;
 }
 
 static bool search_path(const char *name, char *path, size_t size)
@@ -74,8 +77,10 @@ int tool_find_binary(const char *name, char *path, size_t size, struct sio_err *
 	}
 	if (try_binary(SMARTIO_LIBEXECDIR, "", name, path, size) || search_path(name, path, size))
 		return 0;
-	return sio_fail(reterr, -ENOENT, "the program %s is neither beside smartio nor in PATH; set "
-			"SMARTIO_BINDIR to its directory", name);
+	return sio_fail(reterr, -ENOENT,
+			"the program %s is neither beside smartio nor in PATH; set "
+			"SMARTIO_BINDIR to its directory",
+			name);
 }
 
 /* In the child: nothing of ours but the log and the ready descriptor goes along. */
@@ -83,8 +88,8 @@ static void exec_program(const char *binary, const char *dir, const char *name, 
 			 bool tied, pid_t parent)
 {
 	char topology[PATH_MAX + 16], fd[16];
-	const char *argv[] = {binary, "--topology", topology, "--state", dir, "--ready-fd", fd,
-			      NULL, NULL, NULL};
+	const char *argv[] = {binary,	    "--topology", topology, "--state", dir,
+			      "--ready-fd", fd,		  NULL,	    NULL,      NULL};
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	sigset_t none;
 
@@ -173,7 +178,7 @@ static void last_line(const char *path, char *line, size_t size)
 		return;
 	text[len] = '\0';
 	at = strrchr(text, '\n');
-	snprintf(line, size, "%s", at ? at + 1 : text);
+	snprintf(line, size, "%.180s", at ? at + 1 : text);
 }
 
 static int start_failed(const struct tool_started *s, const char *how, struct sio_err *reterr)

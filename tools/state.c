@@ -24,8 +24,9 @@ int tool_path(char *path, size_t size, struct sio_err *reterr, const char *fmt, 
 	len = vsnprintf(path, size, fmt, ap);
 	va_end(ap);
 	if (len < 0 || (size_t)len >= size)
-		return sio_fail(reterr, -ENAMETOOLONG, "%s...: a path of %d bytes; %zu are the limit",
-				path, len, size - 1);
+		return sio_fail(reterr, -ENAMETOOLONG,
+				"%s...: a path of %d bytes; %zu are the limit", path, len,
+				size - 1);
 	return 0;
 }
 
@@ -43,8 +44,10 @@ int tool_state_check_private(const char *dir, struct sio_err *reterr)
 				"SMARTIO_STATE to a directory of your own",
 				dir, st.st_uid, geteuid());
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
-		return sio_fail(reterr, -EPERM, "%s can be written to by others (mode %03o); run "
-				"chmod 700 %s", dir, st.st_mode & 0777, dir);
+		return sio_fail(reterr, -EPERM,
+				"%s can be written to by others (mode %03o); run "
+				"chmod 700 %s",
+				dir, st.st_mode & 0777, dir);
 	return 0;
 }
 
@@ -73,8 +76,10 @@ int tool_state_path(const char *name, char *dir, size_t size, struct sio_err *re
 	int r;
 
 	if (!*name || *name == '.' || strchr(name, '/') || strlen(name) >= SIO_NAME_LEN)
-		return sio_fail(reterr, -EINVAL, "'%s' is no name for a cluster: 1 to %d characters, "
-				"no '/', and no '.' at the start", name, SIO_NAME_LEN - 1);
+		return sio_fail(reterr, -EINVAL,
+				"'%s' is no name for a cluster: 1 to %d characters, "
+				"no '/', and no '.' at the start",
+				name, SIO_NAME_LEN - 1);
 	r = tool_state_base(base, sizeof(base), reterr);
 	if (r < 0)
 		return r;
@@ -162,6 +167,21 @@ static bool is_ours(const char *name)
 	       strcmp(name, "emu.pid") == 0 || strcmp(name, "emu.log") == 0 ||
 	       (strncmp(name, "smartiod.", 9) == 0 &&
 		(ends_with(name, ".pid") || ends_with(name, ".log")));
+}
+
+unsigned tool_state_strangers(const char *dir)
+{
+	struct dirent *entry;
+	unsigned n = 0;
+	DIR *d = opendir(dir);
+
+	if (!d)
+		return 0;
+	while ((entry = readdir(d)))
+		n += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+		     !is_ours(entry->d_name);
+	closedir(d);
+	return n;
 }
 
 unsigned tool_state_programs(const char *dir, struct tool_program **ret)
@@ -282,8 +302,10 @@ static int find_only(char *dir, size_t size, struct sio_err *reterr)
 	}
 	free(names);
 	if (n > 1)
-		r = sio_fail(reterr, -EEXIST, "several clusters are running (%s); choose one with "
-			     "--cluster NAME", list);
+		r = sio_fail(reterr, -EEXIST,
+			     "several clusters are running (%s); choose one with "
+			     "--cluster NAME",
+			     list);
 	return r;
 }
 
@@ -324,10 +346,12 @@ int tool_state_lock(const char *dir, int *ret_fd, struct sio_err *reterr)
 	if (fd < 0)
 		return sio_fail(reterr, -errno, "%s: %s", dir, strerror(errno));
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		r = errno == EWOULDBLOCK ?
-			    sio_fail(reterr, -EBUSY, "%s: another smartio command is bringing this "
-				     "cluster up or down", dir) :
-			    sio_fail(reterr, -errno, "%s: flock: %s", dir, strerror(errno));
+		r = errno == EWOULDBLOCK
+			    ? sio_fail(reterr, -EBUSY,
+				       "%s: another smartio command is bringing this "
+				       "cluster up or down",
+				       dir)
+			    : sio_fail(reterr, -errno, "%s: flock: %s", dir, strerror(errno));
 		goto close_fd;
 	}
 	/* A directory that was removed between open() and flock() protects nothing. */
@@ -380,7 +404,8 @@ int tool_state_check_length(const char *dir, const struct sio_topology *t, struc
 		return r;
 	len = strlen(path);
 	if (len > TOOL_SOCKET_PATH_MAX)
-		return sio_fail(reterr, -ENAMETOOLONG, "%s: %zu bytes, but a socket's path holds %d; "
+		return sio_fail(reterr, -ENAMETOOLONG,
+				"%s: %zu bytes, but a socket's path holds %d; "
 				"choose a shorter directory with --state DIR",
 				path, len, TOOL_SOCKET_PATH_MAX);
 	return 0;

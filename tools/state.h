@@ -40,8 +40,8 @@ int tool_state_list(char ***ret_names, size_t *ret_n, enum tool_state state, boo
 /* A cluster's directory from its name. */
 int tool_state_path(const char *name, char *dir, size_t size, struct sio_err *reterr);
 /*
- * The cluster that a command means: --state, --cluster, $SMARTIO_STATE, else the only one that runs.
- * Return: 0: it has been brought up; -ENOENT: none; -EEXIST: several.
+ * The cluster that a command means: --state, --cluster, $SMARTIO_STATE, else the only one that
+ * runs. Return: 0: it has been brought up; -ENOENT: none; -EEXIST: several.
  */
 int tool_state_find(const char *state, const char *name, char *dir, size_t size,
 		    struct sio_err *reterr);
@@ -62,6 +62,8 @@ int tool_state_topology(const char *dir, struct sio_topology **ret, struct sio_e
 
 /* A living program. -ESRCH: it does not run. @ret->pidfd is -1 unless @want_fd. */
 int tool_state_program(const char *dir, const char *name, bool want_fd, struct tool_program *ret);
+/* Files in @dir that are no cluster's. Return: how many. */
+unsigned tool_state_strangers(const char *dir);
 /* All living programs by their pid files, with descriptors. Return: how many; free(*ret). */
 unsigned tool_state_programs(const char *dir, struct tool_program **ret);
 /* "emu", or "smartiod.4" for a node. */

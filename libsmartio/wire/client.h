@@ -316,19 +316,20 @@ struct sio_msg_list {
 SIO_WIRE_SIZE(struct sio_msg_list, 32);
 /*
  * What a row's fields say; what is not named is 0. Flags: LIVE, or QUARANTINED, and what applies.
- *   NODES        key, node: node; name; UP: its daemon answers (always for the asked one); refs: paths up
+ *   NODES        key, node: node; name; UP: its daemon answers (always for the asked one)
  *   SEGMENTS     key: uid; owner: the port's; bytes; address: physical, as the port's MEM row; id; refs:
- *                connections; pid; name: "segment", "device" (private or shared of a device), "ring"
- *                (of a data interrupt; refs: its sender); QUARANTINED: its program is gone, others reach it
+ *                connections, grants and DMA maps; pid; QUARANTINED: removed, or its program is gone,
+ *                and others still reach it
  *   CLIENTS      key: the connection; owner: the port's (tools and keepers: 0); id: SIO_CLIENT_*; refs:
  *                objects; pid
  *   CONNECTIONS  key; node, id: the segment's; bytes; address: of the window, as the port's MAP row (0:
- *                not mapped, or local); refs: maps; pid; name: "local", "remote", "bar"
+ *                not mapped, or local); refs: maps; pid; name: "local", "remote", "bar"; LIVE: not lost
  *   BORROWS      at the lender. key: the borrower; owner: the port's; id: device; node, pid: who; refs:
  *                DMA maps; EXCLUSIVE, REGISTERS
  *   DMA_MAPS     at the lender. key, bytes, address (IOVA), id (device): as the port's DMAMAP row; owner:
  *                the borrow's; node: where the memory is
- *   DINTS        key: uid; owner: the port's; id: number; refs: senders; pid
+ *   DINTS        key: uid; owner: the port's; id: number; refs: senders, whose rings are memory beside
+ *                the segments; pid
  *   PORT + kind  key, owner, bytes (length), address, id (device), refs, node: as struct sio_list_entry
  */
 struct sio_wire_row {

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The counts of an audit: no id, process number or address, always all lines, always in order. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "audit.h"
+#include "output.h"
+
+static const char *const daemon_name[AUDIT_DAEMON_KINDS] = {
+	[SIO_LIST_SEGMENTS] = "segments",	[SIO_LIST_CLIENTS] = "clients",
+	[SIO_LIST_CONNECTIONS] = "connections", [SIO_LIST_BORROWS] = "borrows",
+	[SIO_LIST_DMA_MAPS] = "DMA maps",	[SIO_LIST_DINTS] = "data interrupts",
+};
+static const char *const port_name[AUDIT_PORT_KINDS] = {
+	[SIO_KIND_OWNER] = "port owners",
+	[SIO_KIND_MEM] = "port memory",
+	[SIO_KIND_GRANT] = "port grants",
+	[SIO_KIND_MAP] = "port windows",
+	[SIO_KIND_REQUESTER] = "port requesters",
+	[SIO_KIND_DEVICE] = "port devices",
+	[SIO_KIND_BAR] = "port BARs",
+	[SIO_KIND_DMAMAP] = "port DMA maps",
+	[SIO_KIND_IRQ] = "port interrupts",
+};
+static const char *const resource_name[AUDIT_RESOURCES] = {
+	[AUDIT_SOCKETS] = "sockets", [AUDIT_MEMFDS] = "memory files",
+	[AUDIT_PIPES] = "pipes",     [AUDIT_EVENTS] = "event descriptors",
+	[AUDIT_FILES] = "files",     [AUDIT_MAPS] = "mappings of memory files",
+};
+
+static void line(struct audit_report *r, const char *where, const char *what, uint64_t count)
+{
+	r->line = tool_grow(r->line, r->n_lines + 1, sizeof(*r->line));
+	r->line[r->n_lines].where = tool_strdup(where);
+	r->line[r->n_lines].what = tool_strdup(what);
+	r->line[r->n_lines++].count = count;
+}
+
+static void list_lines(struct audit_report *r, const char *where, const char *what,
+		       const struct audit_list *l)
+{
+	uint64_t quarantined = 0, bytes = 0;
+	char text[64];
+
+	for (size_t i = 0; i < l->n; i++) {
+		quarantined += (l->row[i].flags & SIO_ROW_QUARANTINED) != 0;
+		bytes += l->row[i].bytes;
+	}
+	line(r, where, what, l->n);
+	snprintf(text, sizeof(text), "%s quarantined", what);
+	line(r, where, text, quarantined);
+	snprintf(text, sizeof(text), "%s bytes", what);
+	line(r, where, text, bytes);
+}
+
+static void process_lines(struct audit_report *r, const char *where, const struct audit_process *p)
+{
+	line(r, where, "process", p->runs);
+	for (unsigned i = 0; i < AUDIT_RESOURCES; i++)
+		line(r, where, resource_name[i], p->count[i]);
+}
+
+static void host_lines(struct audit_report *r, const struct audit_host *h)
+{
+	unsigned peers = 0;
+	char text[64];
+
+	line(r, h->name, "up", h->up);
+	for (size_t i = 0; i < h->daemon[SIO_LIST_NODES].n; i++)
+		peers += (h->daemon[SIO_LIST_NODES].row[i].flags & SIO_ROW_UP) != 0;
+	line(r, h->name, "hosts in reach", peers);
+	for (unsigned i = 0; i < h->n_adapters; i++) {
+		snprintf(text, sizeof(text), "adapter %u entries in use", i);
+		line(r, h->name, text, h->entries_used[i]);
+		snprintf(text, sizeof(text), "adapter %u requesters in use", i);
+		line(r, h->name, text, h->requesters_used[i]);
+	}
+	for (unsigned i = 0; i < AUDIT_DAEMON_KINDS; i++)
+		if (daemon_name[i])
+			list_lines(r, h->name, daemon_name[i], &h->daemon[i]);
+	for (unsigned i = 0; i < AUDIT_PORT_KINDS; i++)
+		if (port_name[i])
+			list_lines(r, h->name, port_name[i], &h->port[i]);
+	process_lines(r, h->name, &h->process);
+}
+
+void audit_summary(const struct audit *a, struct audit_report *r)
+{
+	process_lines(r, "machine room", &a->room);
+	line(r, "system", "orphaned programs", a->orphans);
+	line(r, "system", "strange files", a->strangers);
+	for (unsigned i = 0; i < a->n_hosts; i++)
+		host_lines(r, &a->host[i]);
+}
+
+void audit_report_done(struct audit_report *r)
+{
+	for (size_t i = 0; i < r->n_problems; i++)
+		free(r->problem[i]);
+	for (size_t i = 0; i < r->n_lines; i++) {
+		free(r->line[i].where);
+		free(r->line[i].what);
+	}
+	free(r->problem);
+	free(r->line);
+	*r = (struct audit_report){0};
+}

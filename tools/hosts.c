@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "hosts.h"
+#include "output.h"
+#include "state.h"
+
+/* Nobody listens, or whoever did hung up while we asked: both are a host that is down. */
+static bool means_down(int error)
+{
+	return error == -ENOENT || error == -ECONNREFUSED || error == -ENOTCONN ||
+	       error == -ECONNRESET;
+}
+
+int tool_hosts_open_dir(const char *dir, struct tool_hosts **ret, struct sio_err *reterr)
+{
+	struct tool_hosts *h = tool_alloc(1, sizeof(*h));
+	int r;
+
+	r = tool_path(h->dir, sizeof(h->dir), reterr, "%s", dir);
+	if (r == 0)
+		r = tool_state_topology(dir, &h->topology, reterr);
+	if (r < 0) {
+		free(h);
+		return r;
+	}
+	h->n = h->topology->n_hosts;
+	for (unsigned i = 0; i < h->n; i++)
+		h->host[i] = (struct tool_host){.topo = &h->topology->host[i], .client.fd = -1};
+	for (unsigned i = 0; i < h->n; i++) {
+		r = tool_client_open(&h->host[i].client, dir, h->host[i].topo->node,
+				     SIO_CLIENT_TOOL, reterr);
+		if (r < 0 && !means_down(r)) {
+			tool_hosts_close(h);
+			return r;
+		}
+		h->host[i].up = r == 0;
+		h->n_up += r == 0;
+	}
+	*ret = h;
+	return 0;
+}
+
+int tool_hosts_open(struct tool_hosts **ret, struct sio_err *reterr)
+{
+	char dir[PATH_MAX];
+	int r = tool_state_find(tool_where.state, tool_where.cluster, dir, sizeof(dir), reterr);
+
+	return r < 0 ? r : tool_hosts_open_dir(dir, ret, reterr);
+}
+
+void tool_hosts_close(struct tool_hosts *h)
+{
+	if (!h)
+		return;
+	for (unsigned i = 0; i < h->n; i++)
+		tool_client_close(&h->host[i].client);
+	sio_topology_free(h->topology);
+	free(h);
+}
+
+int tool_host_adapter(struct tool_host *h, unsigned index, struct sio_rep_adapter *ret,
+		      struct sio_err *reterr)
+{
+	struct sio_msg_adapter req = {.adapter = sio_to_le32(index)};
+
+	return tool_client_call(&h->client, SIO_MSG_ADAPTER, &req, sizeof(req), ret, sizeof(*ret),
+				reterr);
+}
+
+int tool_host_device(struct tool_host *h, uint32_t fdid, struct sio_rep_dev_list *ret,
+		     struct sio_err *reterr)
+{
+	struct sio_msg_dev_list req = {.after = sio_to_le32(fdid - 1)};
+	struct sio_rep_dev_list rep;
+	int r;
+
+	r = tool_client_call(&h->client, SIO_MSG_DEV_LIST, &req, sizeof(req), &rep, sizeof(rep),
+			     reterr);
+	if (r < 0)
+		return r;
+	if (sio_from_le32(rep.fdid) != fdid)
+		return sio_fail(reterr, -ENODEV, "host '%s' knows no device %#x", h->topo->name,
+				fdid);
+	rep.name[sizeof(rep.name) - 1] = '\0';
+	*ret = rep;
+	return 0;
+}
+
+struct tool_host *tool_hosts_find(struct tool_hosts *h, uint32_t node)
+{
+	for (unsigned i = 0; i < h->n; i++)
+		if (h->host[i].topo->node == node)
+			return &h->host[i];
+	return NULL;
+}

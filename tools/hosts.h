@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A conversation with every host of the cluster that is up. */
+#ifndef TOOLS_HOSTS_H
+#define TOOLS_HOSTS_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "client.h"
+#include "core/topology.h"
+
+struct tool_host {
+	const struct sio_topo_host *topo;
+	struct tool_client client; /* fd -1: the host is down */
+	bool up;
+};
+
+struct tool_hosts {
+	char dir[PATH_MAX];
+	struct sio_topology *topology;
+	unsigned n, n_up;
+	struct tool_host host[SIO_MAX_HOSTS];
+};
+
+/* The cluster that is meant, connected. A host that is down is no error. */
+int tool_hosts_open(struct tool_hosts **ret, struct sio_err *reterr);
+/* The same for the cluster in @dir. */
+int tool_hosts_open_dir(const char *dir, struct tool_hosts **ret, struct sio_err *reterr);
+void tool_hosts_close(struct tool_hosts *h);
+/* Adapter @index of a host that is up. */
+int tool_host_adapter(struct tool_host *h, unsigned index, struct sio_rep_adapter *ret,
+		      struct sio_err *reterr);
+/* Device @fdid as @h knows it. -ENODEV: it does not. */
+int tool_host_device(struct tool_host *h, uint32_t fdid, struct sio_rep_dev_list *ret,
+		     struct sio_err *reterr);
+/* The host with a node id; NULL: none. */
+struct tool_host *tool_hosts_find(struct tool_hosts *h, uint32_t node);
+
+#endif
