@@ -16,7 +16,12 @@
 #define CLASS_NVME 0x010802u
 #define DOORBELLS 0x1000u /* offset in BAR 0 */
 #define BAR_MIN 0x4000u
-#define SLOW_LOOK 64u /* look at the rest of the pages each so many busy steps */
+/*
+ * What the data path does not read (read-only registers, doorbells of completion queues and of
+ * queues that do not exist) is looked at each so many steps: seldom enough to cost it nothing.
+ */
+#define LOOK_IDLE 8u
+#define LOOK_BUSY 64u
 
 void emu_nvme_log(struct emu_nvme *m, const char *fmt, ...)
 {
@@ -184,7 +189,7 @@ static unsigned step(void *model, unsigned budget)
 		done += emu_nvme_admin_run(m);
 	if (m->running && done < budget)
 		done += emu_nvme_queues_run(m, budget - done);
-	if (done == 0 || ++m->steps % SLOW_LOOK == 0) {
+	if (emu_nvme_unlikely(++m->steps % (done ? LOOK_BUSY : LOOK_IDLE) == 0)) {
 		emu_nvme_regs_scrub(m);
 		if (m->running)
 			emu_nvme_doorbells_scan(m);

@@ -194,13 +194,23 @@ static unsigned sq_serve(struct emu_nvme *m, struct emu_nvme_sq *sq, unsigned bu
 
 unsigned emu_nvme_queues_run(struct emu_nvme *m, unsigned budget)
 {
-	unsigned done = 0;
+	const volatile uint32_t *doorbells = m->doorbells;
+	unsigned done = 0, next = m->next;
 
-	for (unsigned i = m->n_active; i > 0 && done < budget && m->running; i--) {
-		if (m->next >= m->n_active)
-			m->next = 0;
-		done += sq_serve(m, m->active[m->next++], budget - done);
+	for (unsigned i = m->n_active; i > 0; i--) {
+		struct emu_nvme_sq *sq;
+
+		if (next >= m->n_active)
+			next = 0;
+		sq = m->active[next++];
+		/* Most looks find nothing: they cost no call. */
+		if (sq->head == sq->tail && sio_read32(doorbells + 2 * sq->id) == sq->doorbell_seen)
+			continue;
+		done += sq_serve(m, sq, budget - done);
+		if (done >= budget || !m->running)
+			break;
 	}
+	m->next = next;
 	return done;
 }
 

@@ -103,8 +103,6 @@ void fake_region_drop(uint64_t borrower, void *owner, bool all)
 			continue;
 		}
 		*at = r->next;
-		if (all)
-			fake_memory_free(r->at, r->size);
 		free(r);
 	}
 }
@@ -118,17 +116,18 @@ unsigned fake_quarantined(void)
 	return n;
 }
 
+/* Stays until the end of the test: what may touch it when is checked by the regions. */
 void *fake_memory(size_t size)
 {
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct fake_memory *m = calloc(1, sizeof(*m));
 
-	assert(p != MAP_FAILED);
-	return p;
-}
-
-void fake_memory_free(void *p, size_t size)
-{
-	munmap(p, size);
+	assert(m);
+	m->size = size;
+	m->at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert(m->at != MAP_FAILED);
+	m->next = W.memory;
+	W.memory = m;
+	return m->at;
 }
 
 struct fake_borrower *fake_borrower(uint64_t id)
@@ -282,6 +281,7 @@ void fake_start(const struct fake_options *o)
 void fake_stop(void)
 {
 	struct fake_borrower *b;
+	struct fake_memory *m;
 
 	while ((b = W.borrowers)) {
 		W.borrowers = b->next;
@@ -290,7 +290,9 @@ void fake_stop(void)
 	}
 	fake_sci_stop();
 	emu_nvme_model.destroy(W.model);
-	fake_memory_free(W.registers, 4096);
-	fake_memory_free(W.mirror, 4096);
-	fake_memory_free(W.doorbells, W.doorbells_size);
+	while ((m = W.memory)) {
+		W.memory = m->next;
+		munmap(m->at, m->size);
+		free(m);
+	}
 }

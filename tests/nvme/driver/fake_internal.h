@@ -30,6 +30,12 @@ struct fake_borrower { /* also sci_smartio_device_t */
 	struct fake_borrower *next;
 };
 
+struct fake_memory {
+	void *at;
+	size_t size;
+	struct fake_memory *next;
+};
+
 extern struct fake_world {
 	struct emu_dev dev;
 	struct emu_dev_config config;
@@ -42,13 +48,13 @@ extern struct fake_world {
 	uint32_t generation;
 	bool generation_told, in_manager;
 	struct fake_region *regions;
+	struct fake_memory *memory;
 	struct fake_borrower *borrowers, *holder, *exclusive;
 } W;
 
 uint64_t fake_region_add(struct fake_borrower *b, void *owner, void *at, size_t size);
 void fake_region_drop(uint64_t borrower, void *owner, bool all);
 void *fake_memory(size_t size);
-void fake_memory_free(void *p, size_t size);
 struct fake_borrower *fake_borrower(uint64_t id);
 void fake_event(struct fake_borrower *b, uint32_t kind, uint64_t borrower);
 void fake_generation_up(void);

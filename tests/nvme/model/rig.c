@@ -169,7 +169,8 @@ unsigned rig_run(struct rig *r)
 
 void rig_settle(struct rig *r)
 {
-	for (unsigned i = 0; i < 1024 / 16 + 1; i++)
+	/* 16 doorbells each 8 idle steps. */
+	for (unsigned i = 0; i < (1024 / 16 + 1) * 8; i++)
 		rig_run(r);
 }
 
