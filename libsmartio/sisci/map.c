@@ -103,7 +103,7 @@ static int reserve(struct sio_library *lib, const struct want *want, struct sio_
 			return sio_refuse(err, SCI_ERR_ILLEGAL_ADDRESS,
 					  "address %p cannot be had: it is in use or not allowed",
 					  want->addr);
-		return sio_fail(err, -ENOMEM, "no address space for %#zx bytes", m->bytes);
+		return sio_fail(err, -ENOMEM, "no address space for %#" PRIx64 " bytes", bytes);
 	}
 	m->pointer = (char *)m->base + skip;
 	*ret = m;
