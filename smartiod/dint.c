@@ -196,7 +196,7 @@ int smartiod_dint_create(struct smartiod *d, struct smartiod_session *s, const v
 	const struct sio_msg_dint_create *m = msg;
 	struct sio_req_irq_new req = {.h = {.op = SIO_OP_IRQ_NEW, .owner = s->owner}};
 	struct create_op *c;
-	uint32_t number;
+	uint32_t number = 0;
 	int rc = check_create(d, m, reterr);
 
 	if (rc == 0)

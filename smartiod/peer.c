@@ -316,7 +316,7 @@ void smartiod_peer_reply_error(struct smartiod *d, uint32_t node, uint32_t type,
 {
 	struct sio_msg_error msg = {.h.error = sio_to_le32((uint32_t)-error)};
 
-	snprintf(msg.text, sizeof(msg.text), "%s", text);
+	snprintf(msg.text, sizeof(msg.text), "%.*s", (int)sizeof(msg.text) - 1, text);
 	smartiod_peer_reply(d, node, type, id, &msg, sizeof(msg));
 }
 

@@ -466,8 +466,8 @@ int smartiod_seg_prepare(struct smartiod *d, struct smartiod_session *s, const v
 			 struct sio_err *reterr)
 {
 	const struct sio_msg_seg_adapter *m = msg;
-	uint32_t bit, flags = sio_from_le32(m->flags);
-	struct smartiod_segment *seg;
+	uint32_t bit = 0, flags = sio_from_le32(m->flags);
+	struct smartiod_segment *seg = NULL;
 	int rc = get_adapter(d, s, m, &seg, &bit, reterr);
 
 	if (rc < 0)
@@ -484,8 +484,8 @@ int smartiod_seg_available(struct smartiod *d, struct smartiod_session *s, const
 			   struct sio_err *reterr)
 {
 	const struct sio_msg_seg_adapter *m = msg;
-	struct smartiod_segment *seg;
-	uint32_t bit;
+	struct smartiod_segment *seg = NULL;
+	uint32_t bit = 0;
 	int rc = get_adapter(d, s, m, &seg, &bit, reterr);
 
 	if (rc < 0)
@@ -506,8 +506,8 @@ int smartiod_seg_unavailable(struct smartiod *d, struct smartiod_session *s, con
 			     struct sio_err *reterr)
 {
 	const struct sio_msg_seg_adapter *m = msg;
-	uint32_t bit, flags = sio_from_le32(m->flags), adapter = sio_from_le32(m->adapter);
-	struct smartiod_segment *seg;
+	uint32_t bit = 0, flags = sio_from_le32(m->flags), adapter = sio_from_le32(m->adapter);
+	struct smartiod_segment *seg = NULL;
 	int rc = get_adapter(d, s, m, &seg, &bit, reterr);
 
 	if (rc < 0)

@@ -85,7 +85,7 @@ static void reply_error(struct smartiod *d, struct smartiod_session *s, const vo
 {
 	struct sio_msg_error msg = {.h.error = sio_to_le32((uint32_t)-error)};
 
-	snprintf(msg.text, sizeof(msg.text), "%s", text);
+	snprintf(msg.text, sizeof(msg.text), "%.*s", (int)sizeof(msg.text) - 1, text);
 	smartiod_reply(d, s, request, &msg, sizeof(msg), NULL, 0);
 }
 
