@@ -67,6 +67,7 @@ static int place_physical(struct emu_request *rq, struct emu_dmamap *map,
 	return 0;
 }
 
+/* A page behind the mapping stays free, so that a device that runs past its end faults there. */
 static int place_virtual(struct emu_request *rq, struct emu_dmamap *map,
 			 const struct sio_req_dmamap *m)
 {
@@ -74,8 +75,8 @@ static int place_virtual(struct emu_request *rq, struct emu_dmamap *map,
 	int rc;
 
 	if (m->iova == SIO_PORT_ANY) {
-		rc = sio_range_alloc(&d->iova, map->length, EMU_PAGE, highest(d, m), &map->iova,
-				     &rq->err);
+		rc = sio_range_alloc(&d->iova, map->length + EMU_PAGE, EMU_PAGE, highest(d, m),
+				     &map->iova, &rq->err);
 	} else {
 		map->iova = m->iova;
 		if (m->iova % EMU_PAGE)

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A world for the machine room in one process: three hosts on a switch, memory from the heap,
+ * descriptors that are only counted, every event kept, and a device model that does nothing but
+ * lend the test its DMA. Each operation that may fail can be made to fail.
+ */
+#ifndef TESTS_EMU_FAKE_H
+#define TESTS_EMU_FAKE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "emu/internal.h"
+
+#define LENDER 0 /* node 4: devices 0 to 2 */
+#define CLIENT 1 /* node 8: device 0 */
+#define OTHER 2	 /* node 12 */
+#define NODE(host) (((host) + 1) * 4)
+#define DEV(host, index) sio_topology_fdid(NODE(host), index)
+
+#define REGISTERS 0 /* offsets in BAR 0 of the model */
+#define DOORBELLS 0x1000
+#define MSIX 0x2000
+#define MEMORY 0x3000
+#define REGISTERS_RUN 0
+#define DOORBELLS_RUN 1
+
+/* The test's device model: what it was told. */
+struct fake_model {
+	struct emu_dev *dev;
+	unsigned resets, power_resets, view_changes, steps;
+};
+
+struct fake_event {
+	unsigned host;
+	size_t len;
+	unsigned n_fds;
+	union {
+		struct sio_evt h;
+		struct sio_evt_error refusal;
+		struct sio_evt_link link;
+		struct sio_evt_fault fault;
+		struct sio_evt_owner_gone gone;
+		uint64_t words[SIO_PORT_MAX_PACKET / 8];
+	} u;
+};
+
+struct fake {
+	struct sio_topology topo;
+	struct sio_topo_host host[3];
+	struct sio_topo_device device[4];
+	struct sio_topo_switch sw;
+	struct emu_room *room;
+	struct fake_event event[256];
+	unsigned n_events, events_lost;
+	struct fake_event answer, taken; /* the last of each */
+	unsigned open_fds, open_mems, open_owners, signals, seals;
+	int next_fd;
+	uint64_t cookie, clock, seed;
+	unsigned calls, fail_at; /* the fail_at-th operation that may fail does; 0: none */
+};
+
+/* Makes the cluster; @iommu: bit n: of host n. Hosts are off. */
+struct fake *fake_new(unsigned iommu);
+/* Also asserts that the room gave everything back. */
+void fake_free(struct fake *f);
+void fake_up(struct fake *f, unsigned host);
+struct fake_model *fake_model(struct fake *f, unsigned host, unsigned device);
+struct emu_dev *fake_dev(struct fake *f, unsigned host, unsigned device);
+
+/*
+ * Ask; @ret (may be NULL) gets the answer, @evt_size bytes. Return: the answer's error. Asserts
+ * that there is just one answer.
+ */
+int fake_ask(struct fake *f, unsigned host, void *req, size_t size, uint32_t op, void *ret,
+	     size_t evt_size);
+#define ask(f, host, req, op, ret) fake_ask(f, host, req, sizeof(*(req)), op, ret, sizeof(*(ret)))
+#define ask_only(f, host, req, op) fake_ask(f, host, req, sizeof(*(req)), op, NULL, 0)
+/* The text of the last refusal. */
+const char *fake_text(struct fake *f);
+/* The next event @op of @host since the last call of fake_forget(); NULL: none. Taken out. */
+struct fake_event *fake_take(struct fake *f, unsigned host, uint32_t op);
+void fake_forget(struct fake *f);
+
+/* Shorter ways to what every test needs; each asserts success. */
+uint64_t fake_owner(struct fake *f, unsigned host);
+uint64_t fake_alloc(struct fake *f, unsigned host, uint64_t owner, uint64_t size);
+uint8_t *fake_data(struct fake *f, unsigned host, uint64_t mem);
+struct sio_evt_grant fake_grant(struct fake *f, unsigned host, uint64_t owner, uint64_t mem,
+				uint64_t length, unsigned peer);
+struct sio_req_map fake_map_request(unsigned peer, const struct sio_evt_grant *g);
+struct sio_evt_map fake_map(struct fake *f, unsigned host, uint64_t owner, unsigned peer,
+			    const struct sio_evt_grant *g);
+uint64_t fake_requester(struct fake *f, unsigned host, uint64_t owner, unsigned device);
+void fake_open(struct fake *f, unsigned host, unsigned device);
+struct sio_evt_dmamap fake_dmamap(struct fake *f, unsigned host, uint64_t owner, unsigned device,
+				  uint32_t kind, uint64_t target, uint64_t length, uint32_t access);
+/* Ask @op about the object @id, as owner @owner. */
+int fake_end(struct fake *f, unsigned host, uint32_t op, uint64_t id, uint64_t owner);
+int fake_settle(struct fake *f, unsigned host, unsigned device, uint64_t owner,
+		struct sio_evt_settle *ret);
+/* How many of one kind there are. */
+unsigned fake_count(struct fake *f, unsigned host, uint32_t kind);
+uint64_t fake_counter(struct fake *f, unsigned host, uint32_t kind, uint64_t id, const char *name);
+
+#endif
