@@ -196,6 +196,9 @@ int smartiod_bar_map(struct smartiod *d, struct smartiod_session *s, const void 
 		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
 	}
 	m->bar->borrow = b;
+	m->bar->connection = c;
+	m->bar->adapter = m->path.adapter;
+	m->bar->peer_adapter = m->path.peer_adapter;
 	m->bar->next = b->maps;
 	b->maps = m->bar;
 	b->pins++;

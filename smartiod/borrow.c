@@ -180,6 +180,16 @@ void smartiod_borrow_node_down(struct smartiod *d, uint32_t node)
 			lose(d, b);
 }
 
+/* Its host is up, but not on this way: views of its BARs through it are lost. */
+void smartiod_borrow_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
+			       uint32_t peer_adapter)
+{
+	for (struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)
+		for (struct smartiod_bar_map *m = b->maps; b->node == node && m; m = m->next)
+			if (m->adapter == adapter && m->peer_adapter == peer_adapter)
+				smartiod_connection_lost(d, m->connection, SCI_CB_LOST);
+}
+
 void smartiod_borrow_device_gone(struct smartiod *d, struct smartiod_device *dev)
 {
 	for (struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)

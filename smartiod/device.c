@@ -315,6 +315,13 @@ void smartiod_device_node_down(struct smartiod *d, uint32_t node)
 	smartiod_borrow_node_down(d, node);
 }
 
+void smartiod_device_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
+			       uint32_t peer_adapter)
+{
+	smartiod_dma_path_down(d, node, adapter, peer_adapter);
+	smartiod_borrow_path_down(d, node, adapter, peer_adapter);
+}
+
 void smartiod_device_event(struct smartiod *d, const struct sio_evt_device_state *evt)
 {
 	struct smartiod_device *dev = by_port_id(d, evt->device);

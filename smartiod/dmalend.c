@@ -19,7 +19,6 @@ struct smartiod_dma_lend {
 	struct smartiod_dma_lend *next; /* of those that wait for a requester entry */
 	struct sio_wire_grant grant;
 	uint64_t connection, offset;
-	uint32_t peer_adapter;
 };
 
 static struct smartiod_requester *requester_of(const struct smartiod_dma *dma)
@@ -112,6 +111,23 @@ void smartiod_dma_node_down(struct smartiod *d, uint32_t node)
 
 		key = n->key;
 		if (dma->exporter == node)
+			dma->grant = 0;
+	}
+}
+
+/* The exporter has taken back what it granted through this pair of adapters. */
+void smartiod_dma_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
+			    uint32_t peer_adapter)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&smartiod_devices(d)->dmas, key))) {
+		struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
+
+		key = n->key;
+		if (dma->exporter == node && dma->adapter == adapter &&
+		    dma->peer_adapter == peer_adapter)
 			dma->grant = 0;
 	}
 }
@@ -244,7 +260,7 @@ static void dma_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 		}
 		m->state = DMA_WINDOW;
 		smartiod_port_ask_map(d, op, m->lend.loan->owner, dma->exporter, dma->adapter,
-				      m->peer_adapter, &m->grant);
+				      dma->peer_adapter, &m->grant);
 		return;
 	case DMA_WINDOW:
 		dma->map = ((const struct sio_evt_map *)a->msg)->id;
@@ -326,7 +342,7 @@ static int map_there(struct smartiod *d, struct smartiod_dma_lend *m,
 		return rc;
 	m->state = DMA_GRANT;
 	m->dma->adapter = path.adapter;
-	m->peer_adapter = path.peer_adapter;
+	m->dma->peer_adapter = path.peer_adapter;
 	msg.adapter = sio_to_le32(path.peer_adapter);
 	msg.peer_adapter = sio_to_le32(path.adapter);
 	rc = smartiod_peer_ask(d, &m->lend.op, m->dma->exporter, &msg, sizeof(msg));

@@ -67,7 +67,7 @@ struct smartiod_dma {
 	struct smartiod_tree_node by_id; /* in devices->dmas; key: the port's DMA map */
 	struct smartiod_dma *next;	 /* of the loan */
 	struct smartiod_loan *loan;
-	uint32_t exporter, adapter;
+	uint32_t exporter, adapter, peer_adapter;
 	uint64_t uid, iova, bytes;
 	uint64_t map, grant; /* through a window: the port's map, the exporter's grant */
 	struct smartiod_segment *segment; /* on this host */
@@ -123,6 +123,8 @@ struct smartiod_bar_piece {
 struct smartiod_bar_map {
 	struct smartiod_bar_map *next; /* of the borrow */
 	struct smartiod_borrow *borrow;
+	struct smartiod_connection *connection;
+	uint32_t adapter, peer_adapter; /* the way to the lender */
 	unsigned n;
 	struct smartiod_bar_piece piece[SIO_MAP_PIECES];
 };
@@ -233,6 +235,8 @@ void smartiod_views_end(struct smartiod *d, struct smartiod_loan *loan);
 /* The device has let go of it (or never could reach it): give all back. */
 void smartiod_dma_release(struct smartiod *d, struct smartiod_dma *dma);
 void smartiod_dma_node_down(struct smartiod *d, uint32_t node);
+void smartiod_dma_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
+			    uint32_t peer_adapter);
 void smartiod_dma_free_all(struct smartiod *d);
 
 /* ---- devseg.c ---- */
@@ -259,6 +263,8 @@ struct smartiod_borrow *smartiod_borrow_get(struct smartiod_session *s, uint32_t
 void smartiod_borrow_unpin(struct smartiod *d, struct smartiod_borrow *b);
 void smartiod_borrow_unuse(struct smartiod *d, struct smartiod_borrow *b);
 void smartiod_borrow_node_down(struct smartiod *d, uint32_t node);
+void smartiod_borrow_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
+			       uint32_t peer_adapter);
 void smartiod_borrow_device_gone(struct smartiod *d, struct smartiod_device *dev);
 /* An event of the lender for borrow @id of @dev. */
 void smartiod_borrow_event(struct smartiod *d, struct smartiod_device *dev, uint64_t id,
