@@ -77,22 +77,37 @@ static void budget_bounds_a_step(void **state)
 	assert_int_equal(emu_nvme_model.step(r->model, 1000), 0);
 }
 
+static unsigned set_burst(struct rig *r, uint32_t log2)
+{
+	return rig_do(r, 0,
+		      (struct emu_nvme_sqe){.opcode = nvme_admin_set_features,
+					    .cdw10 = htole32(NVME_FEAT_FID_ARBITRATION),
+					    .cdw11 = htole32(log2)},
+		      NULL);
+}
+
 static void arbitration_burst_is_honoured(void **state)
 {
 	struct rig *r = *state;
 
-	assert_int_equal(rig_do(r, 0,
-				(struct emu_nvme_sqe){.opcode = nvme_admin_set_features,
-						      .cdw10 = htole32(1),
-						      .cdw11 = htole32(1)},
-				NULL),
-			 0);
+	assert_int_equal(set_burst(r, 1), 0);
 	rig_pair(r, 1, 16);
 	for (unsigned i = 0; i < 5; i++)
 		rig_put(r, 1, flush_cmd);
 	rig_ring(r, 1);
 	for (unsigned left = 5; left > 0; left -= left < 2 ? left : 2)
 		assert_int_equal(emu_nvme_model.step(r->model, 100), left < 2 ? left : 2);
+
+	/* 64, and without limit: what one read fetches is the limit. */
+	for (uint32_t log2 = 6; log2 <= 7; log2++) {
+		assert_int_equal(set_burst(r, log2), 0);
+		rig_pair(r, log2, 64);
+		for (unsigned i = 0; i < 40; i++)
+			rig_put(r, log2, flush_cmd);
+		rig_ring(r, log2);
+		assert_int_equal(emu_nvme_model.step(r->model, 100), 32);
+		assert_int_equal(emu_nvme_model.step(r->model, 100), 8);
+	}
 }
 
 static void queues_take_turns(void **state)

@@ -215,6 +215,7 @@ static void function_reset_restores_defaults_and_keeps_media(void **state)
 static void idle_means_that_only_a_store_can_make_work(void **state)
 {
 	struct rig *r = *state;
+	struct emu_nvme_cqe cqe;
 
 	assert_true(emu_nvme_model.idle(r->model));
 	rig_put(r, 0, (struct emu_nvme_sqe){.opcode = nvme_admin_get_features, .cdw10 = 7});
@@ -225,6 +226,17 @@ static void idle_means_that_only_a_store_can_make_work(void **state)
 	assert_int_equal(emu_nvme_model.step(r->model, 1), 1);
 	assert_true(emu_nvme_model.idle(r->model));
 	assert_int_equal(emu_nvme_model.step(r->model, 1), 0);
+
+	for (unsigned i = 0; i < 2; i++)
+		assert_true(rig_take(r, 0, &cqe, true));
+	rig_pair(r, 1, 8);
+	for (unsigned i = 0; i < 2; i++)
+		rig_put(r, 1, (struct emu_nvme_sqe){.opcode = nvme_cmd_flush, .nsid = 1});
+	rig_ring(r, 1);
+	assert_int_equal(emu_nvme_model.step(r->model, 1), 1);
+	assert_false(emu_nvme_model.idle(r->model));
+	assert_int_equal(emu_nvme_model.step(r->model, 1), 1);
+	assert_true(emu_nvme_model.idle(r->model));
 }
 
 static void bad_topology_is_refused_with_its_reason(void **state)

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The data path against the drive model, and against completions that no honest drive sends. */
+#include <stdio.h>
+
+#include "client.h"
+#include "common.h"
+#include "smartio/ext.h"
+
+static void blocking_helpers_move_any_length(void **state)
+{
+	static const size_t lengths[] = {512, 1024, 4096, 128 << 10, (128 << 10) + 512, 1 << 20,
+					 (2 << 20) + 1536};
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q = queue(n, 3);
+	uint8_t *out = malloc(4 << 20), *in = malloc(4 << 20);
+
+	(void)state;
+	for (size_t i = 0; i < 4 << 20; i++)
+		out[i] = (uint8_t)(i * 2654435761u >> 11);
+	for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		uint64_t offset = 512 * (i + 1);
+
+		memset(in, 0, lengths[i]);
+		assert_ok(smartio_nvme_write(q, out + i, offset, lengths[i]));
+		assert_memory_equal(fake_media() + offset, out + i, lengths[i]);
+		assert_ok(smartio_nvme_read(q, in, offset, lengths[i]));
+		assert_memory_equal(in, out + i, lengths[i]);
+	}
+	assert_ok(smartio_nvme_read(q, in, 0, 0));
+	assert_ok(smartio_nvme_flush(q));
+	free(out);
+	free(in);
+	smartio_nvme_close(n);
+}
+
+static void blocking_helpers_refuse(void **state)
+{
+	const uint64_t end = (uint64_t)FAKE_BLOCKS * 512;
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q = queue(n, 4);
+	struct smartio_nvme_buffer *b = buffer(n, 4096);
+	uint8_t data[1024];
+
+	(void)state;
+	assert_int_equal(smartio_nvme_read(q, data, 1, 512), -EINVAL);
+	assert_int_equal(smartio_nvme_read(q, data, 0, 513), -EINVAL);
+	assert_int_equal(smartio_nvme_read(q, data, end, 512), -ERANGE);
+	assert_int_equal(smartio_nvme_write(q, data, end - 512, 1024), -ERANGE);
+	assert_text("ends at 4194304");
+	assert_int_equal(smartio_nvme_read(q, data, UINT64_MAX - 511, 512), -ERANGE);
+	assert_ok(smartio_nvme_submit(q, SMARTIO_NVME_READ, 0, 1, b, 0, NULL));
+	assert_int_equal(smartio_nvme_read(q, data, 0, 512), -EBUSY);
+	one(q);
+	q->nsid = 7;
+	assert_int_equal(smartio_nvme_read(q, data, 0, 512), -EIO);
+	assert_text("invalid namespace");
+	smartio_nvme_close(n);
+}
+
+static void submit_refuses(void **state)
+{
+	struct smartio_nvme *n = client(), *other = client();
+	struct smartio_nvme_queue *q = queue(n, 2);
+	struct smartio_nvme_buffer *b = buffer(n, 8192), *foreign = buffer(other, 4096);
+	const struct {
+		enum smartio_nvme_op op;
+		uint64_t lba;
+		uint32_t blocks;
+		struct smartio_nvme_buffer *b;
+		size_t offset;
+		int rc;
+	} bad[] = {
+		{SMARTIO_NVME_READ, 0, 0, b, 0, -EINVAL},
+		{SMARTIO_NVME_READ, 0, 1, NULL, 0, -EINVAL},
+		{SMARTIO_NVME_READ, 0, 1, foreign, 0, -EINVAL},
+		{SMARTIO_NVME_READ, 0, 1, b, 2, -EINVAL},
+		{(enum smartio_nvme_op)5, 0, 1, b, 0, -EINVAL},
+		{SMARTIO_NVME_READ, FAKE_BLOCKS, 1, b, 0, -ERANGE},
+		{SMARTIO_NVME_READ, FAKE_BLOCKS - 1, 2, b, 0, -ERANGE},
+		{SMARTIO_NVME_WRITE, UINT64_MAX, 1, b, 0, -ERANGE},
+		{SMARTIO_NVME_READ, 0, 17, b, 0, -ERANGE},
+		{SMARTIO_NVME_READ, 0, 1, b, 7684, -ERANGE},
+		{SMARTIO_NVME_READ, 0, 1, b, SIZE_MAX - 3, -ERANGE},
+		{SMARTIO_NVME_READ, 0, UINT32_MAX, b, 0, -ERANGE},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(smartio_nvme_submit(q, bad[i].op, bad[i].lba, bad[i].blocks,
+						     bad[i].b, bad[i].offset, NULL),
+				 bad[i].rc);
+	assert_ok(smartio_nvme_submit(q, SMARTIO_NVME_READ, 0, 16, b, 0, NULL));
+	assert_ok(smartio_nvme_submit(q, SMARTIO_NVME_READ, 0, 1, b, 7680, NULL));
+	assert_int_equal(smartio_nvme_submit(q, SMARTIO_NVME_READ, 0, 1, b, 0, NULL), -EAGAIN);
+	assert_int_equal(one(q).status, 0);
+	assert_int_equal(one(q).status, 0);
+	smartio_nvme_close(n);
+	smartio_nvme_close(other);
+}
+
+/* Every list of pages against what the drive should do, through queues that wrap many times. */
+static void random_transfers_match_a_copy(void **state)
+{
+	const size_t bytes = 300 << 10;
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q = queue(n, 7);
+	struct smartio_nvme_buffer *b = buffer(n, bytes);
+	uint8_t *data = smartio_nvme_buffer_data(b), *model = malloc(bytes);
+	uint8_t *media = malloc((size_t)FAKE_BLOCKS * 512);
+
+	(void)state;
+	memcpy(media, fake_media(), (size_t)FAKE_BLOCKS * 512);
+	for (unsigned i = 0; i < 3000; i++) {
+		uint32_t blocks = 1 + (uint32_t)(smartio_random() % (i % 3 ? 20 : 512));
+		size_t offset = smartio_random() % (bytes - blocks * 512 + 1) & ~3ull;
+		uint64_t lba = smartio_random() % (FAKE_BLOCKS - blocks + 1);
+		bool write = smartio_random() & 1;
+		struct smartio_nvme_completion c;
+
+		if (write) {
+			for (size_t k = 0; k < blocks * 512; k += 64)
+				data[offset + k] = (uint8_t)smartio_random();
+		}
+		memcpy(model, data, bytes);
+		assert_ok(smartio_nvme_submit(q, write ? SMARTIO_NVME_WRITE : SMARTIO_NVME_READ, lba,
+					      blocks, b, offset, (void *)(uintptr_t)(i + 1)));
+		c = one(q);
+		assert_ptr_equal(c.cookie, (void *)(uintptr_t)(i + 1));
+		assert_int_equal(c.status, 0);
+		if (write)
+			memcpy(media + lba * 512, model + offset, blocks * 512);
+		else
+			memcpy(model + offset, media + lba * 512, blocks * 512);
+		assert_memory_equal(data, model, bytes);
+		if (i % 100 == 0)
+			assert_memory_equal(fake_media(), media, (size_t)FAKE_BLOCKS * 512);
+	}
+	assert_memory_equal(fake_media(), media, (size_t)FAKE_BLOCKS * 512);
+	free(model);
+	free(media);
+	smartio_nvme_close(n);
+}
+
+static void commands_in_flight_keep_their_cookies(void **state)
+{
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q = queue(n, 32);
+	struct smartio_nvme_buffer *b = buffer(n, 32 * 512);
+	unsigned seen[1000] = {0}, sent = 0, done = 0;
+	struct smartio_nvme_counters k;
+
+	(void)state;
+	while (done < 1000) {
+		struct smartio_nvme_completion c[5];
+		int rc;
+
+		while (sent < 1000 && smartio_random() % 4 &&
+		       smartio_nvme_submit(q, SMARTIO_NVME_READ, sent % FAKE_BLOCKS, 1, b,
+					   512 * (sent % 32), (void *)(uintptr_t)sent) == 0)
+			sent++;
+		rc = smartio_nvme_poll(q, c, 1 + (unsigned)(smartio_random() % 5));
+		assert_ok(rc);
+		for (int i = 0; i < rc; i++, done++) {
+			assert_int_equal(c[i].status, 0);
+			seen[(uintptr_t)c[i].cookie]++;
+		}
+		if (smartio_random() % 3 == 0)
+			fake_step();
+	}
+	for (unsigned i = 0; i < 1000; i++)
+		assert_int_equal(seen[i], 1);
+	smartio_nvme_queue_counters(q, &k);
+	assert_int_equal(k.submitted, 1000);
+	assert_int_equal(k.completed, 1000);
+	assert_true(k.doorbells_sq < 1000 && k.doorbells_cq < 1000);
+	smartio_nvme_close(n);
+}
+
+static void depth_1_costs_one_fetch_and_one_completion(void **state)
+{
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q = queue(n, 1);
+	struct smartio_nvme_buffer *b = buffer(n, 4096);
+	struct smartio_nvme_counters k;
+
+	(void)state;
+	fake.sq_reads = fake.cq_writes = 0;
+	for (unsigned i = 0; i < 100; i++) {
+		assert_ok(smartio_nvme_submit(q, SMARTIO_NVME_READ, i * 8, 8, b, 0, NULL));
+		assert_int_equal(one(q).status, 0);
+	}
+	assert_int_equal(fake.sq_reads, 100);
+	assert_int_equal(fake.cq_writes, 100);
+	smartio_nvme_queue_counters(q, &k);
+	assert_int_equal(k.doorbells_sq, 100);
+	assert_int_equal(k.doorbells_cq, 100);
+	smartio_nvme_close(n);
+}
+
+static void empty_polls_yield(void **state)
+{
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q = queue(n, 4);
+	struct smartio_nvme_completion c;
+	struct smartio_nvme_counters k;
+
+	(void)state;
+	for (unsigned i = 0; i < 1000; i++)
+		assert_int_equal(smartio_nvme_poll(q, &c, 1), 0);
+	smartio_nvme_queue_counters(q, &k);
+	assert_int_equal(k.empty_polls, 1000);
+	assert_int_equal(k.yields, 800);
+	smartio_nvme_close(n);
+}
+
+/* The slot where the next completion goes. */
+static volatile uint8_t *next_entry(struct smartio_nvme_queue *q)
+{
+	return q->cq + (size_t)q->head * 16;
+}
+
+static void complete(struct smartio_nvme_queue *q, uint32_t cid, uint32_t sq, uint32_t status)
+{
+	volatile uint32_t *e = (volatile uint32_t *)next_entry(q);
+
+	e[2] = sq << 16;
+	e[3] = cid | q->phase << 16 | status << 17;
+}
+
+static void impossible_completions_kill_the_queue(void **state)
+{
+	struct {
+		uint32_t cid, sq;
+	} bad[] = {{4, 0}, {0xffff, 0}, {1, 0}, {0, 1}, {0, 0xffff}};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct smartio_nvme *n = client();
+		struct smartio_nvme_queue *q = queue(n, 4);
+		struct smartio_nvme_buffer *b = buffer(n, 4096);
+		struct smartio_nvme_completion c;
+
+		fake.stopped = true;
+		assert_ok(smartio_nvme_submit(q, SMARTIO_NVME_READ, 0, 1, b, 0, NULL));
+		smartio_nvme_ring(q);
+		complete(q, bad[i].cid, bad[i].sq ? q->id ^ bad[i].sq : q->id, 0);
+		assert_int_equal(smartio_nvme_poll(q, &c, 1), -EPROTO);
+		assert_text("completed what was not asked of it");
+		assert_int_equal(smartio_nvme_submit(q, SMARTIO_NVME_READ, 0, 1, b, 0, NULL),
+				 -EPROTO);
+		fake.stopped = false;
+		smartio_nvme_close(n);
+	}
+}
+
+static void status_comes_as_type_and_code(void **state)
+{
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q = queue(n, 4);
+	struct smartio_nvme_buffer *b = buffer(n, 4096);
+	struct smartio_nvme_completion c;
+
+	(void)state;
+	fake.stopped = true;
+	assert_ok(smartio_nvme_submit(q, SMARTIO_NVME_READ, 0, 1, b, 0, &c));
+	/* Media error 0x81, with "more" and "do not retry" set, which are no part of it. */
+	complete(q, 0, q->id, 0x6281);
+	assert_int_equal(smartio_nvme_poll(q, &c, 1), 1);
+	assert_int_equal(c.status, 0x281);
+	assert_ptr_equal(c.cookie, &c);
+	assert_string_equal(smartio_nvme_status_string(c.status), "unrecovered read error");
+	/* The model never saw the command complete; take the queue away as it is. */
+	fake_reset_device();
+	fake.stopped = false;
+	smartio_nvme_close(n);
+}
+
+static void ones_after_a_loss_are_no_completion(void **state)
+{
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q = queue(n, 4);
+	struct smartio_nvme_buffer *b = buffer(n, 4096);
+	struct smartio_nvme_completion c;
+
+	(void)state;
+	assert_ok(smartio_nvme_submit(q, SMARTIO_NVME_READ, 0, 1, b, 0, NULL));
+	memset((void *)(uintptr_t)next_entry(q), 0xff, 16);
+	fake_reset_device();
+	assert_int_equal(smartio_nvme_poll(q, &c, 1), -ECONNRESET);
+	smartio_nvme_close(n);
+}
+
+static void silent_drive_times_out(void **state)
+{
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q = queue(n, 4);
+	uint8_t data[512];
+
+	(void)state;
+	fake.stopped = true;
+	assert_int_equal(smartio_nvme_read(q, data, 0, 512), -ETIMEDOUT);
+	assert_text("has not answered for 30 s");
+	/* The manager cannot delete the queue either; nothing hangs. */
+	fake_reset_device();
+	fake.stopped = false;
+	smartio_nvme_close(n);
+}
+
+static void queue_memory_is_used_again(void **state)
+{
+	struct smartio_nvme *n = client();
+	uint64_t sq = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 20; i++) {
+		struct smartio_nvme_queue *q = queue(n, 8);
+		uint8_t data[4096];
+
+		if (i == 0)
+			sq = q->sq_mem->ioaddr;
+		assert_int_equal(q->sq_mem->ioaddr, sq);
+		assert_ok(smartio_nvme_read(q, data, 0, sizeof(data)));
+		smartio_nvme_queue_close(q);
+	}
+	smartio_nvme_close(n);
+}
+
+static void prp_entries_are_what_the_specification_says(void **state)
+{
+	struct smartio_nvme_queue_options o = {.size = sizeof(o), .depth = 4,
+					       .max_transfer = 1 << 20};
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q;
+	uint64_t prp2;
+
+	(void)state;
+	assert_ok(smartio_nvme_queue_open(n, &o, &q));
+	assert_int_equal(sio_nvme_prp_shift(4096), 3);
+	assert_int_equal(sio_nvme_prp_shift(8192), 4);
+	assert_int_equal(sio_nvme_prp_shift(128 << 10), 8);
+	assert_int_equal(sio_nvme_prp_shift(2 << 20), 12);
+	for (uint32_t cid = 0; cid < 4; cid++) {
+		for (uint64_t start = 0; start < 4096; start += 508) {
+			for (uint64_t len = 4096 - start + 4; len <= 1 << 20; len += 37 * 512) {
+				uint64_t addr = 0x5000000 + start;
+				uint64_t last = (addr + len - 1) & ~4095ull;
+
+				prp2 = sio_nvme_prp2(q, cid, addr, len);
+				assert_int_equal(prp2 % 8, 0);
+				if (last == 0x5001000) {
+					assert_int_equal(prp2, 0x5001000);
+					continue;
+				}
+				const uint64_t *list = fake_dma(prp2, 8);
+				uint64_t count = (last - 0x5000000) / 4096;
+
+				assert_non_null(list);
+				/* Never across a page: that would need a chain. */
+				assert_int_equal(prp2 / 4096, (prp2 + count * 8 - 1) / 4096);
+				for (uint64_t i = 0; i < count; i++)
+					assert_int_equal(list[i], 0x5001000 + i * 4096);
+			}
+		}
+	}
+	smartio_nvme_close(n);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(blocking_helpers_move_any_length),
+		TEST(blocking_helpers_refuse),
+		TEST(submit_refuses),
+		TEST(random_transfers_match_a_copy),
+		TEST(commands_in_flight_keep_their_cookies),
+		TEST(depth_1_costs_one_fetch_and_one_completion),
+		TEST(empty_polls_yield),
+		TEST(impossible_completions_kill_the_queue),
+		TEST(status_comes_as_type_and_code),
+		TEST(ones_after_a_loss_are_no_completion),
+		TEST(silent_drive_times_out),
+		TEST(queue_memory_is_used_again),
+		TEST(prp_entries_are_what_the_specification_says),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What strangers may send: to the manager, to a client, and into the shared segment. */
+#include "client.h"
+#include "common.h"
+#include "manager.h"
+#include "smartio/ext.h"
+
+static struct sio_nvme_req request(struct smartio_nvme *n, uint32_t op)
+{
+	return (struct sio_nvme_req){.magic = SIO_NVME_REQ_MAGIC,
+				     .version = SIO_NVME_VERSION,
+				     .op = op,
+				     .reply_node = FAKE_NODE,
+				     .instance = n->meta.instance,
+				     .sequence = 1ull << 40,
+				     .borrower = smartio_borrower_id(n->d.handle),
+				     .reply_interrupt = n->reply_number};
+}
+
+/* Send it as it is; the reply, decoded. */
+static struct sio_nvme_rep tell(struct smartio_nvme *n, const struct sio_nvme_req *req)
+{
+	static uint8_t message[8192];
+	struct sio_nvme_rep rep = {.h.error = 0};
+	unsigned len = sizeof(message);
+	sci_error_t err;
+
+	sio_nvme_req_encode(req, message);
+	assert_true(fake_inject(n->meta.interrupt, message, sizeof(*req)));
+	fake_step();
+	SCIWaitForDataInterrupt(n->reply, message, &len, 0, 0, &err);
+	assert_int_equal(err, SCI_ERR_OK);
+	assert_int_equal(sio_nvme_rep_decode(message, len, &rep), 0);
+	assert_true(rep.h.sequence == req->sequence);
+	return rep;
+}
+
+static void wrong_requests_are_answered(void **state)
+{
+	struct smartio_nvme *n = client();
+	struct sio_nvme_req good = request(n, SIO_NVME_OP_CREATE), r;
+
+	(void)state;
+	good.create.sq = 0x10000;
+	good.create.cq = 0x20000;
+	good.create.sq_entries = good.create.cq_entries = 8;
+
+	r = good, r.version = 2;
+	assert_int_equal(tell(n, &r).h.error, EPROTONOSUPPORT);
+	r = good, r.instance++;
+	assert_int_equal(tell(n, &r).h.error, ENOTCONN);
+	r = good, r.op = 77;
+	assert_int_equal(tell(n, &r).h.error, EOPNOTSUPP);
+	r = good, r.create.sq = 0;
+	assert_int_equal(tell(n, &r).h.error, EINVAL);
+	r = good, r.create.cq += 8;
+	assert_int_equal(tell(n, &r).h.error, EINVAL);
+	r = good, r.create.sq_entries = 1;
+	assert_int_equal(tell(n, &r).h.error, EINVAL);
+	r = good, r.create.cq_entries = 257;
+	assert_int_equal(tell(n, &r).h.error, EINVAL);
+	r = request(n, SIO_NVME_OP_IDENTIFY), r.identify.cns = 256;
+	assert_int_equal(tell(n, &r).h.error, EINVAL);
+	assert_int_equal(smartio_nvme_manager_queue_pairs(fake.manager, NULL), 0);
+	smartio_nvme_close(n);
+}
+
+static void queue_pair_belongs_to_its_maker(void **state)
+{
+	struct smartio_nvme *n = client(), *other = client();
+	struct smartio_nvme_queue *q = queue(n, 4);
+	struct sio_nvme_req r = request(other, SIO_NVME_OP_DELETE);
+	uint8_t data[512];
+
+	(void)state;
+	r.del.qid = q->id;
+	r.del.key = q->key;
+	assert_int_equal(tell(other, &r).h.error, EACCES);
+	/* As if it were the maker, but without the key. */
+	r.borrower = smartio_borrower_id(n->d.handle);
+	r.del.key = q->key + 1;
+	assert_int_equal(tell(other, &r).h.error, EACCES);
+	r.del.key = q->key;
+	r.del.qid = 0;
+	assert_int_equal(tell(other, &r).h.error, EACCES);
+	r.del.qid = 0xffffffff;
+	assert_int_equal(tell(other, &r).h.error, EACCES);
+	assert_ok(smartio_nvme_read(q, data, 0, 512));
+	smartio_nvme_close(n);
+	smartio_nvme_close(other);
+}
+
+static void garbage_does_not_stop_the_manager(void **state)
+{
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q = queue(n, 4);
+	uint8_t message[256], data[512];
+
+	(void)state;
+	for (unsigned i = 0; i < 20000; i++) {
+		/* Creates without memory would be the drive's business; let them be refused. */
+		struct sio_nvme_req req = request(n, i % 2 ? SIO_NVME_OP_DELETE
+							   : SIO_NVME_OP_IDENTIFY);
+		size_t len = sizeof(req);
+		sci_error_t err;
+		unsigned got;
+
+		sio_nvme_req_encode(&req, message);
+		if (i % 5 == 0)
+			len = smartio_random() % sizeof(message);
+		for (unsigned k = smartio_random() % 6; k > 0; k--)
+			message[smartio_random() % sizeof(req)] = (uint8_t)smartio_random();
+		if (message[8] == SIO_NVME_OP_CREATE)
+			message[8] = 0;
+		fake_inject(n->meta.interrupt, message, len);
+		fake_step();
+		do {
+			got = sizeof(n->message);
+			SCIWaitForDataInterrupt(n->reply, n->message, &got, 0, 0, &err);
+		} while (err == SCI_ERR_OK);
+	}
+	assert_int_equal(fake.served, 0);
+	assert_int_equal(smartio_nvme_manager_queue_pairs(fake.manager, NULL), 1);
+	assert_ok(smartio_nvme_read(q, data, 0, 512));
+	smartio_nvme_close(n);
+}
+
+static void stale_and_foreign_replies_are_dropped(void **state)
+{
+	struct smartio_nvme *n = client();
+	struct sio_nvme_rep rep = {.h = {.magic = SIO_NVME_REP_MAGIC,
+					 .version = SIO_NVME_VERSION,
+					 .op = SIO_NVME_OP_CREATE,
+					 .instance = n->meta.instance,
+					 .sequence = n->sequence}};
+	uint8_t message[sizeof(rep)];
+	struct smartio_nvme_queue *q;
+	uint8_t data[512];
+
+	(void)state;
+	rep.create.qid = 3;
+	sio_nvme_rep_encode(&rep, message);
+	assert_true(fake_inject(n->reply_number, message, 48));
+	assert_true(fake_inject(n->reply_number, message, 47));
+	assert_true(fake_inject(n->reply_number, "x", 1));
+	rep.h.sequence = n->sequence + 1;
+	rep.h.instance++;
+	sio_nvme_rep_encode(&rep, message);
+	assert_true(fake_inject(n->reply_number, message, 48));
+	q = queue(n, 4);
+	assert_int_equal(smartio_nvme_queue_id(q), 1);
+	assert_ok(smartio_nvme_read(q, data, 0, 512));
+	smartio_nvme_close(n);
+}
+
+static void metadata_is_checked(void **state)
+{
+	struct sio_nvme_meta *shared = fake_shared(), good = *shared;
+	struct smartio_nvme *n;
+	struct sio_nvme_meta m;
+
+	(void)state;
+	shared->version = 9;
+	assert_int_equal(smartio_nvme_open("nvme0", &n), -EPROTONOSUPPORT);
+	assert_text("speaks version 9");
+	*shared = good;
+	shared->magic = 0xffffffff;
+	assert_int_equal(smartio_nvme_open("nvme0", &n), -ENOTCONN);
+	*shared = good;
+	shared->namespaces = 1025;
+	assert_int_equal(smartio_nvme_open("nvme0", &n), -EPROTO);
+	*shared = good;
+	shared->queue_pairs = 60000; /* doorbells beyond the BAR */
+	assert_int_equal(smartio_nvme_open("nvme0", &n), -EPROTO);
+	*shared = good;
+	shared->interrupt += 100;
+	assert_ok(smartio_nvme_open("nvme0", &n));
+	assert_int_equal(smartio_nvme_identify(n, 1, 0, malloc(0)), -ENOTCONN);
+	smartio_nvme_close(n);
+	*shared = good;
+	for (unsigned i = 0; i < 20000; i++) {
+		m = good;
+		for (unsigned k = 1 + smartio_random() % 4; k > 0; k--)
+			((uint8_t *)&m)[smartio_random() % 124] = (uint8_t)smartio_random();
+		*shared = m;
+		if (smartio_nvme_open("nvme0", &n) == 0)
+			smartio_nvme_close(n);
+	}
+	*shared = good;
+}
+
+static void messages_survive_the_trip(void **state)
+{
+	struct sio_nvme_req req, back;
+	uint8_t message[sizeof(req)];
+
+	(void)state;
+	for (uint32_t op = SIO_NVME_OP_CREATE; op <= SIO_NVME_OP_IDENTIFY; op++) {
+		memset(&req, 0x11 * (int)op, sizeof(req));
+		req.magic = SIO_NVME_REQ_MAGIC;
+		req.version = SIO_NVME_VERSION;
+		req.op = op;
+		req.reserved = 0;
+		sio_nvme_req_encode(&req, message);
+		assert_int_equal(sio_nvme_req_decode(message, sizeof(req), &back), 0);
+		assert_memory_equal(&req, &back, sizeof(req));
+		assert_int_equal(message[0], 'S');
+		for (size_t len = 0; len < sizeof(req); len++)
+			assert_int_equal(sio_nvme_req_decode(message, len, &back), -EPROTO);
+	}
+}
+
+static void ledger_remembers_the_last_that_ended(void **state)
+{
+	struct sio_nvme_ledger l;
+
+	(void)state;
+	assert_ok(sio_nvme_ledger_init(&l, 3));
+	for (uint64_t b = 1; b <= SIO_NVME_ENDED + 10; b++)
+		sio_nvme_ledger_end(&l, b);
+	assert_false(sio_nvme_ledger_ended(&l, 10));
+	assert_true(sio_nvme_ledger_ended(&l, 11));
+	assert_true(sio_nvme_ledger_ended(&l, SIO_NVME_ENDED + 10));
+	assert_false(sio_nvme_ledger_ended(&l, SIO_NVME_ENDED + 11));
+	assert_int_equal(sio_nvme_ledger_free_id(&l), 1);
+	sio_nvme_ledger_take(&l, 1, 50, 7);
+	sio_nvme_ledger_take(&l, 2, 51, 7);
+	sio_nvme_ledger_take(&l, 3, 50, 8);
+	assert_int_equal(sio_nvme_ledger_free_id(&l), 0);
+	assert_int_equal(sio_nvme_ledger_next(&l, 50, 0), 1);
+	assert_int_equal(sio_nvme_ledger_next(&l, 50, 1), 3);
+	assert_int_equal(sio_nvme_ledger_next(&l, 50, 3), 0);
+	sio_nvme_ledger_release(&l, 2);
+	assert_int_equal(sio_nvme_ledger_free_id(&l), 2);
+	assert_false(sio_nvme_ledger_owns(&l, 2, 51, 7));
+	assert_true(sio_nvme_ledger_owns(&l, 3, 50, 8));
+	assert_false(sio_nvme_ledger_owns(&l, 4, 50, 8));
+	sio_nvme_ledger_done(&l);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(wrong_requests_are_answered),
+		TEST(queue_pair_belongs_to_its_maker),
+		TEST(garbage_does_not_stop_the_manager),
+		TEST(stale_and_foreign_replies_are_dropped),
+		TEST(metadata_is_checked),
+		cmocka_unit_test(messages_survive_the_trip),
+		cmocka_unit_test(ledger_remembers_the_last_that_ended),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
