@@ -294,7 +294,7 @@ static void check_connections(const struct audit *a, const struct audit_host *h,
 			if (c->row[j].node != h->node || !(c->row[j].flags & SIO_ROW_LIVE) ||
 			    strcmp(c->row[j].name, "bar") == 0)
 				continue;
-			for (size_t k = 0; k < segments->n; k++)
+			for (size_t k = 0; h->up && k < segments->n; k++)
 				found |= segments->row[k].id == c->row[j].id;
 			if (!found)
 				problem(r,
@@ -364,6 +364,7 @@ void audit_check(const struct audit *a, struct audit_report *r)
 
 		for (unsigned j = i + 1; j < a->n_hosts; j++)
 			check_pair(h, &a->host[j], r);
+		check_connections(a, h, r);
 		if (!h->up)
 			continue;
 		check_owners(h, r);
@@ -373,8 +374,20 @@ void audit_check(const struct audit *a, struct audit_report *r)
 		check_requesters(h, r);
 		check_maps(h, r);
 		check_borrowers(a, h, r);
-		check_connections(a, h, r);
 	}
 	if (r->n_problems > 1)
 		qsort(r->problem, r->n_problems, sizeof(*r->problem), by_text);
+}
+
+void audit_free(struct audit *a)
+{
+	if (!a)
+		return;
+	for (unsigned i = 0; i < a->n_hosts; i++) {
+		for (unsigned kind = 0; kind < AUDIT_DAEMON_KINDS; kind++)
+			free(a->host[i].daemon[kind].row);
+		for (unsigned kind = 0; kind < AUDIT_PORT_KINDS; kind++)
+			free(a->host[i].port[kind].row);
+	}
+	free(a);
 }

@@ -114,16 +114,3 @@ int audit_collect(struct audit **ret, struct sio_err *reterr)
 	*ret = a;
 	return 0;
 }
-
-void audit_free(struct audit *a)
-{
-	if (!a)
-		return;
-	for (unsigned i = 0; i < a->n_hosts; i++) {
-		for (unsigned kind = 0; kind < AUDIT_DAEMON_KINDS; kind++)
-			free(a->host[i].daemon[kind].row);
-		for (unsigned kind = 0; kind < AUDIT_PORT_KINDS; kind++)
-			free(a->host[i].port[kind].row);
-	}
-	free(a);
-}
