@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Requests of clients as calls. Return: 0, the errno of the reply, or -1: no reply came. */
+#ifndef TESTS_SMARTIOD_CALLS_H
+#define TESTS_SMARTIOD_CALLS_H
+
+#include "sisci_api.h"
+#include "world.h"
+
+int call_seg_create(struct world *w, struct world_client *c, uint32_t id, uint64_t bytes,
+		    uint32_t flags, uint32_t *ret_handle, uint32_t *ret_id);
+/* SIO_MSG_SEG_PREPARE, _AVAILABLE, _UNAVAILABLE. */
+int call_seg_adapter(struct world *w, struct world_client *c, uint32_t type, uint32_t handle,
+		     uint32_t adapter, uint32_t flags);
+/* A segment that is available on adapter 0. */
+int call_seg_export(struct world *w, struct world_client *c, uint32_t id, uint64_t bytes,
+		    uint32_t *ret_handle);
+int call_seg_connect(struct world *w, struct world_client *c, uint32_t node, uint32_t id,
+		     uint32_t *ret_handle);
+int call_seg_map(struct world *w, struct world_client *c, uint32_t handle, uint64_t offset,
+		 uint64_t bytes, uint32_t *ret_map);
+/* Any request that is a handle and flags. */
+int call_handle(struct world *w, struct world_client *c, uint32_t type, uint32_t handle,
+		uint32_t flags);
+int call_dint_create(struct world *w, struct world_client *c, uint32_t number, uint32_t flags,
+		     uint32_t *ret_handle, uint32_t *ret_number);
+int call_dint_connect(struct world *w, struct world_client *c, uint32_t node, uint32_t number,
+		      uint32_t *ret_handle);
+int call_ring_free(struct world *w, struct world_client *c, uint32_t handle, uint32_t ring);
+int call_probe(struct world *w, struct world_client *c, uint32_t node);
+/* A counter of STATS kind 0; -1: no reply. */
+int64_t call_counter(struct world *w, struct world_client *c, const char *name);
+/* Fails the test with what is left, if any client's object, grant or descriptor is. */
+void assert_nothing_left(struct world *w);
+
+#endif

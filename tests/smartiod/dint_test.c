@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Data interrupts: numbers, rings and triggers across hosts and within one. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "calls.h"
+
+struct fixture {
+	struct world *w;
+	struct world_client *receiver, *sender; /* on nodes 4 and 8 */
+};
+
+static int setup(void **state)
+{
+	static struct fixture f;
+
+	f.w = world_new(2, 0);
+	world_start(f.w);
+	f.receiver = world_client(f.w, 0, SIO_CLIENT_LIBRARY);
+	f.sender = world_client(f.w, 1, SIO_CLIENT_LIBRARY);
+	*state = &f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	world_kill(f->w, f->receiver);
+	world_kill(f->w, f->sender);
+	world_run(f->w);
+	assert_nothing_left(f->w);
+	assert_int_equal(f->w->bad_ends, 0);
+	world_free(f->w);
+	return 0;
+}
+
+static void numbers_are_per_host(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t h, n, h2;
+
+	assert_int_equal(call_dint_create(f->w, f->receiver, 0, 0, &h, &n), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(call_dint_create(f->w, f->receiver, 2, SCI_FLAG_FIXED_INTNO, &h2, &n), 0);
+	assert_int_equal(n, 2);
+	assert_int_equal(call_dint_create(f->w, f->receiver, 2, SCI_FLAG_FIXED_INTNO, &h2, &n),
+			 EEXIST);
+	assert_int_equal(call_dint_create(f->w, f->sender, 2, SCI_FLAG_FIXED_INTNO, &h2, &n), 0);
+	assert_int_equal(call_dint_create(f->w, f->receiver, 0, 0, &h2, &n), 0);
+	assert_int_equal(n, 3);
+	assert_int_equal(call_handle(f->w, f->receiver, SIO_MSG_DINT_REMOVE, h, 0), 0);
+	assert_int_equal(call_dint_create(f->w, f->receiver, 0, 0, &h, &n), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(call_dint_create(f->w, f->receiver, 0, SCI_FLAG_BROADCAST, &h, &n),
+			 EOPNOTSUPP);
+	assert_int_equal(call_dint_create(f->w, f->receiver, 0, 0x40000000, &h, &n), EINVAL);
+}
+
+/* The receiver knows of the ring before the sender may write to it; memory outlives the sender. */
+static void a_ring_lives_as_long_as_either_needs_it(void **state)
+{
+	struct fixture *f = *state;
+	const struct sio_evm_dint_ring *evm;
+	uint32_t h, n, link;
+
+	assert_int_equal(call_dint_connect(f->w, f->sender, 4, 1, &link), ENOENT);
+	assert_int_equal(call_dint_create(f->w, f->receiver, 0, 0, &h, &n), 0);
+	assert_int_equal(call_dint_connect(f->w, f->sender, 4, n, &link), 0);
+	evm = world_event(f->receiver, SIO_EVM_DINT_RING, 0);
+	assert_non_null(evm);
+	assert_int_equal(sio_from_le32(evm->handle), h);
+	assert_int_equal(sio_from_le32(evm->node), 8);
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 2);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 2);
+	assert_int_equal(call_ring_free(f->w, f->receiver, h, sio_from_le32(evm->ring)), EPERM);
+	assert_int_equal(call_handle(f->w, f->sender, SIO_MSG_DINT_DISCONNECT, link, 0), 0);
+	assert_non_null(world_event(f->receiver, SIO_EVM_DINT_RING_END, 0));
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 1);
+	assert_int_equal(call_ring_free(f->w, f->receiver, h, sio_from_le32(evm->ring)), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 0);
+	assert_int_equal(call_ring_free(f->w, f->receiver, h, sio_from_le32(evm->ring)), EBADF);
+}
+
+static void within_one_host(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *other = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
+	uint32_t h, n, link;
+
+	assert_int_equal(call_dint_create(f->w, f->receiver, 0, 0, &h, &n), 0);
+	assert_int_equal(call_dint_connect(f->w, other, 4, n, &link), 0);
+	assert_non_null(world_event(f->receiver, SIO_EVM_DINT_RING, 0));
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+	world_kill(f->w, other);
+	world_run(f->w);
+	assert_non_null(world_event(f->receiver, SIO_EVM_DINT_RING_END, 0));
+	assert_int_equal(call_ring_free(f->w, f->receiver, h, 1), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 0);
+	/* To oneself. */
+	assert_int_equal(call_dint_connect(f->w, f->receiver, 4, n, &link), 0);
+}
+
+static void removal_is_told_to_senders(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *other = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
+	const struct sio_evm_dint_ring *evm;
+	uint32_t h, n, link, local;
+
+	assert_int_equal(call_dint_create(f->w, f->receiver, 0, 0, &h, &n), 0);
+	assert_int_equal(call_dint_connect(f->w, f->sender, 4, n, &link), 0);
+	assert_int_equal(call_dint_connect(f->w, other, 4, n, &local), 0);
+	assert_int_equal(call_handle(f->w, f->receiver, SIO_MSG_DINT_REMOVE, h, 0), 0);
+	evm = world_event(f->sender, SIO_EVM_DINT_LOST, 0);
+	assert_non_null(evm);
+	assert_int_equal(sio_from_le32(evm->handle), link);
+	evm = world_event(other, SIO_EVM_DINT_LOST, 0);
+	assert_non_null(evm);
+	assert_int_equal(sio_from_le32(evm->handle), local);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_IRQ), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
+	assert_int_equal(call_handle(f->w, f->sender, SIO_MSG_DINT_DISCONNECT, link, 0), 0);
+	world_kill(f->w, other);
+}
+
+static void death_of_a_side(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t h, n, link;
+
+	assert_int_equal(call_dint_create(f->w, f->receiver, 0, 0, &h, &n), 0);
+	assert_int_equal(call_dint_connect(f->w, f->sender, 4, n, &link), 0);
+	world_kill(f->w, f->sender);
+	world_run(f->w);
+	assert_non_null(world_event(f->receiver, SIO_EVM_DINT_RING_END, 0));
+	f->sender = world_client(f->w, 1, SIO_CLIENT_LIBRARY);
+	assert_int_equal(call_dint_connect(f->w, f->sender, 4, n, &link), 0);
+	world_kill(f->w, f->receiver);
+	world_run(f->w);
+	assert_non_null(world_event(f->sender, SIO_EVM_DINT_LOST, 0));
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_IRQ), 0);
+}
+
+static void link_loss_ends_rings(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t h, n, link;
+
+	assert_int_equal(call_dint_create(f->w, f->receiver, 0, 0, &h, &n), 0);
+	assert_int_equal(call_dint_connect(f->w, f->sender, 4, n, &link), 0);
+	world_link(f->w, 0, 1, false);
+	world_run(f->w);
+	assert_non_null(world_event(f->sender, SIO_EVM_DINT_LOST, 0));
+	assert_non_null(world_event(f->receiver, SIO_EVM_DINT_RING_END, 0));
+	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		CASE(numbers_are_per_host),
+		CASE(a_ring_lives_as_long_as_either_needs_it),
+		CASE(within_one_host),
+		CASE(removal_is_told_to_senders),
+		CASE(death_of_a_side),
+		CASE(link_loss_ends_rings),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

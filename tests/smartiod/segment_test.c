@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Segments between two hosts: states, references, windows, events. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "calls.h"
+
+struct fixture {
+	struct world *w;
+	struct world_client *exporter, *importer; /* on nodes 4 and 8 */
+};
+
+static int setup(void **state)
+{
+	static struct fixture f;
+
+	f.w = world_new(2, 0);
+	world_start(f.w);
+	f.exporter = world_client(f.w, 0, SIO_CLIENT_LIBRARY);
+	f.importer = world_client(f.w, 1, SIO_CLIENT_LIBRARY);
+	*state = &f;
+	return 0;
+}
+
+/* Every test ends with both programs dead and nothing left of them anywhere. */
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	world_kill(f->w, f->exporter);
+	world_kill(f->w, f->importer);
+	world_run(f->w);
+	assert_nothing_left(f->w);
+	assert_int_equal(f->w->bad_ends, 0);
+	world_free(f->w);
+	return 0;
+}
+
+static void expect_event(struct world_client *c, uint32_t type, unsigned nth, uint32_t handle,
+			 uint32_t reason, uint32_t lost)
+{
+	const struct sio_evm_segment *evm = world_event(c, type, nth);
+
+	assert_non_null(evm);
+	assert_int_equal(sio_from_le32(evm->handle), handle);
+	assert_int_equal(sio_from_le32(evm->reason), reason);
+	assert_int_equal(sio_from_le32(evm->lost), lost);
+}
+
+static void hello_gives_owner_and_status_page(void **state)
+{
+	struct fixture *f = *state;
+	const struct world_message *m = f->exporter->message[0];
+	const struct sio_rep_hello *rep = (const void *)m->data;
+
+	assert_int_equal(m->type, SIO_MSG_HELLO);
+	assert_int_equal(m->n_fds, 2);
+	assert_int_equal(sio_from_le32(rep->node), 4);
+	assert_string_equal(rep->host, "host0");
+	assert_string_equal(rep->cluster, "test");
+	assert_int_equal(world_resources(f->w, SIO_KIND_OWNER), 2);
+	/* The daemons keep the status pages and no copy of an owner. */
+	assert_int_equal(world_open_fds(f->w), 2);
+}
+
+static void create_checks_what_it_is_given(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t h, id;
+
+	assert_int_equal(call_seg_create(f->w, f->exporter, 7, 0, 0, &h, &id), EINVAL);
+	assert_int_equal(call_seg_create(f->w, f->exporter, 7, 257u << 20, 0, &h, &id), ENOSPC);
+	assert_int_equal(call_seg_create(f->w, f->exporter, 7, UINT64_MAX, 0, &h, &id), ENOSPC);
+	assert_int_equal(call_seg_create(f->w, f->exporter, 7, 1, SCI_FLAG_EMPTY, &h, &id),
+			 EOPNOTSUPP);
+	assert_int_equal(call_seg_create(f->w, f->exporter, 7, 1, SCI_FLAG_BROADCAST, &h, &id),
+			 EOPNOTSUPP);
+	assert_int_equal(call_seg_create(f->w, f->exporter, 7, 1, 0x80000000, &h, &id), EINVAL);
+	assert_int_equal(call_seg_create(f->w, f->exporter, 7, 1, 0, &h, &id), 0);
+	assert_int_equal(id, 7);
+	assert_int_equal(call_seg_create(f->w, f->exporter, 7, 1, 0, &h, &id), EEXIST);
+	/* Another program of the same host, too; another host has its own ids. */
+	assert_int_equal(call_seg_create(f->w, f->importer, 7, 1, 0, &h, &id), 0);
+	assert_int_equal(call_seg_create(f->w, f->exporter, 7, 1, SCI_FLAG_AUTO_ID, &h, &id), 0);
+	assert_int_equal(id, 8);
+	assert_int_equal(call_seg_create(f->w, f->exporter, UINT32_MAX, 1, 0, &h, &id), 0);
+	assert_int_equal(
+		call_seg_create(f->w, f->exporter, UINT32_MAX, 1, SCI_FLAG_AUTO_ID, &h, &id),
+		ENOSPC);
+	assert_int_equal(call_seg_create(f->w, f->exporter, 0, 1, 0, &h, &id), 0);
+}
+
+static void states_follow_the_table(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *c = f->exporter;
+	uint32_t h, remote;
+
+	assert_int_equal(call_seg_create(f->w, c, 1, 4096, 0, &h, NULL), 0);
+	assert_int_equal(call_seg_adapter(f->w, c, SIO_MSG_SEG_AVAILABLE, h, 0, 0), EPERM);
+	assert_int_equal(call_seg_adapter(f->w, c, SIO_MSG_SEG_PREPARE, h, 1, 0), ENXIO);
+	assert_int_equal(call_seg_adapter(f->w, c, SIO_MSG_SEG_PREPARE, h + 9, 0, 0), EBADF);
+	assert_int_equal(call_seg_adapter(f->w, c, SIO_MSG_SEG_PREPARE, h, 0, 0), 0);
+	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &remote), ENOENT);
+	assert_int_equal(call_seg_adapter(f->w, c, SIO_MSG_SEG_UNAVAILABLE, h, 0, 0), EPERM);
+	assert_int_equal(call_seg_adapter(f->w, c, SIO_MSG_SEG_AVAILABLE, h, 0, 0), 0);
+	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &remote), 0);
+	assert_int_equal(call_seg_adapter(f->w, c, SIO_MSG_SEG_UNAVAILABLE, h, 0, 0), 0);
+	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &remote), ENOENT);
+	assert_int_equal(call_handle(f->w, c, SIO_MSG_SEG_REMOVE, h, 0), EBUSY);
+	assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_DISCONNECT, remote, 0), 0);
+	assert_int_equal(call_handle(f->w, c, SIO_MSG_SEG_REMOVE, h, 0), 0);
+	assert_int_equal(call_handle(f->w, c, SIO_MSG_SEG_REMOVE, h, 0), EBADF);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 0);
+}
+
+static void private_segments_stay_private(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t h;
+
+	assert_int_equal(call_seg_create(f->w, f->exporter, 1, 1, SCI_FLAG_PRIVATE, &h, NULL), 0);
+	assert_int_equal(call_seg_adapter(f->w, f->exporter, SIO_MSG_SEG_PREPARE, h, 0, 0), 0);
+	assert_int_equal(call_seg_adapter(f->w, f->exporter, SIO_MSG_SEG_AVAILABLE, h, 0, 0), EPERM);
+}
+
+static void maps_share_one_window(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t h, c, m1, m2;
+
+	assert_int_equal(call_seg_export(f->w, f->exporter, 1, 8192, &h), 0);
+	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
+	expect_event(f->exporter, SIO_EVM_SEGMENT_LOCAL, 0, h, SCI_CB_CONNECT, 0);
+	assert_int_equal(call_seg_map(f->w, f->importer, c, 0, 0, &m1), EINVAL);
+	assert_int_equal(call_seg_map(f->w, f->importer, c, 4096, 4097, &m1), ERANGE);
+	assert_int_equal(call_seg_map(f->w, f->importer, c, UINT64_MAX, 2, &m1), ERANGE);
+	assert_int_equal(call_seg_map(f->w, f->importer, c, 0, 8192, &m1), 0);
+	assert_int_equal(call_seg_map(f->w, f->importer, c, 4096, 4096, &m2), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 1);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 1);
+	assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_DISCONNECT, c, 0), EBUSY);
+	assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, h, 0), EBUSY);
+	assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_UNMAP, m1, 0), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 1);
+	assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_UNMAP, m1, 0), EBADF);
+	assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_UNMAP, m2, 0), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+	assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_DISCONNECT, c, 0), 0);
+	expect_event(f->exporter, SIO_EVM_SEGMENT_LOCAL, 1, h, SCI_CB_DISCONNECT, 0);
+	assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, h, 0), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 0);
+}
+
+/* Requests that come while the window is being made wait for it. */
+static void maps_at_the_same_time_share_too(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t h, c, id[4];
+
+	assert_int_equal(call_seg_export(f->w, f->exporter, 1, 8192, &h), 0);
+	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		struct sio_msg_seg_map msg = {.handle = sio_to_le32(c),
+					      .bytes = sio_to_le64(4096)};
+
+		id[i] = world_send(f->w, f->importer, SIO_MSG_SEG_MAP, &msg, sizeof(msg));
+	}
+	world_run(f->w);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_non_null(world_reply(f->importer, id[i]));
+		assert_int_equal(world_reply(f->importer, id[i])->error, 0);
+	}
+	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 1);
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 1);
+}
+
+/* The one in front fails: the next one tries again, and nothing of the first is left. */
+static void a_failed_map_lets_the_next_try(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t h, c, id[2];
+
+	assert_int_equal(call_seg_export(f->w, f->exporter, 1, 8192, &h), 0);
+	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
+	f->w->fail_at = f->w->requests + 2; /* GRANT, then the importer's MAP */
+	for (unsigned i = 0; i < 2; i++) {
+		struct sio_msg_seg_map msg = {.handle = sio_to_le32(c),
+					      .bytes = sio_to_le64(4096)};
+
+		id[i] = world_send(f->w, f->importer, SIO_MSG_SEG_MAP, &msg, sizeof(msg));
+	}
+	world_run(f->w);
+	assert_int_equal(world_reply(f->importer, id[0])->error, ENOSPC);
+	assert_int_equal(world_reply(f->importer, id[1])->error, 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 1);
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 1);
+}
+
+static void own_node_needs_no_window(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *other = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
+	uint32_t h, c, m;
+
+	assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, &h), 0);
+	assert_int_equal(call_seg_connect(f->w, other, 4, 1, &c), 0);
+	expect_event(f->exporter, SIO_EVM_SEGMENT_LOCAL, 0, h, SCI_CB_CONNECT, 0);
+	assert_int_equal(call_seg_map(f->w, other, c, 0, 4096, &m), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
+	assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, h, 0), EBUSY);
+	assert_int_equal(
+		call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, h, SCI_FLAG_FORCE_REMOVE), 0);
+	expect_event(other, SIO_EVM_SEGMENT_REMOTE, 0, c, SCI_CB_DISCONNECT, 1);
+	assert_int_equal(call_seg_map(f->w, other, c, 0, 4096, &m), ECONNRESET);
+	world_kill(f->w, other);
+}
+
+static void force_remove_takes_it_from_importers(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t h, h2, c, m;
+
+	assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, &h), 0);
+	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
+	assert_int_equal(call_seg_map(f->w, f->importer, c, 0, 4096, &m), 0);
+	assert_int_equal(
+		call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, h, SCI_FLAG_FORCE_REMOVE), 0);
+	expect_event(f->importer, SIO_EVM_SEGMENT_REMOTE, 0, c, SCI_CB_DISCONNECT, 1);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 0);
+	assert_int_equal(call_seg_map(f->w, f->importer, c, 0, 4096, &m), ECONNRESET);
+	assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_UNMAP, m, 0), 0);
+	assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_DISCONNECT, c, 0), 0);
+	/* The id is free again. */
+	assert_int_equal(call_seg_create(f->w, f->exporter, 1, 1, 0, &h2, NULL), 0);
+}
+
+static void unavailable_tells_or_cuts_importers(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t h, c;
+
+	assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, &h), 0);
+	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
+	assert_int_equal(call_seg_adapter(f->w, f->exporter, SIO_MSG_SEG_UNAVAILABLE, h, 0,
+					  SCI_FLAG_NOTIFY),
+			 0);
+	expect_event(f->importer, SIO_EVM_SEGMENT_REMOTE, 0, c, SCI_CB_DISCONNECT, 0);
+	assert_int_equal(call_seg_adapter(f->w, f->exporter, SIO_MSG_SEG_AVAILABLE, h, 0, 0), 0);
+	assert_int_equal(call_seg_adapter(f->w, f->exporter, SIO_MSG_SEG_UNAVAILABLE, h, 0,
+					  SCI_FLAG_FORCE_DISCONNECT),
+			 0);
+	expect_event(f->importer, SIO_EVM_SEGMENT_REMOTE, 1, c, SCI_CB_DISCONNECT, 1);
+	assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, h, 0), 0);
+}
+
+static void death_of_a_side_is_told_to_the_other(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t h, c, m;
+
+	assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, &h), 0);
+	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
+	assert_int_equal(call_seg_map(f->w, f->importer, c, 0, 4096, &m), 0);
+	world_kill(f->w, f->importer);
+	world_run(f->w);
+	expect_event(f->exporter, SIO_EVM_SEGMENT_LOCAL, 1, h, SCI_CB_LOST, 0);
+	f->importer = world_client(f->w, 1, SIO_CLIENT_LIBRARY);
+	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
+	assert_int_equal(call_seg_map(f->w, f->importer, c, 0, 4096, &m), 0);
+	world_kill(f->w, f->exporter);
+	world_run(f->w);
+	expect_event(f->importer, SIO_EVM_SEGMENT_REMOTE, 0, c, SCI_CB_LOST, 1);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+}
+
+static void link_loss_cuts_and_heals(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t h, c, m;
+
+	assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, &h), 0);
+	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
+	assert_int_equal(call_seg_map(f->w, f->importer, c, 0, 4096, &m), 0);
+	world_link(f->w, 0, 1, false);
+	world_run(f->w);
+	expect_event(f->importer, SIO_EVM_SEGMENT_REMOTE, 0, c, SCI_CB_LOST, 1);
+	expect_event(f->exporter, SIO_EVM_SEGMENT_LOCAL, 1, h, SCI_CB_LOST, 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
+	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), ENETDOWN);
+	assert_int_equal(call_probe(f->w, f->importer, 4), ENETDOWN);
+	world_link(f->w, 0, 1, true);
+	world_pass(f->w, 100000000);
+	assert_int_equal(call_probe(f->w, f->importer, 4), 0);
+	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
+	assert_int_equal(call_seg_map(f->w, f->importer, c, 0, 4096, &m), 0);
+}
+
+static void nodes_that_are_not_there(void **state)
+{
+	struct fixture *f = *state;
+	struct sio_msg_node_probe msg = {.node = sio_to_le32(4), .adapter = sio_to_le32(1)};
+	uint32_t c;
+
+	assert_int_equal(call_probe(f->w, f->importer, 8), 0);
+	assert_int_equal(call_probe(f->w, f->importer, 4), 0);
+	assert_int_equal(call_probe(f->w, f->importer, 12), EHOSTUNREACH);
+	assert_int_equal(call_seg_connect(f->w, f->importer, 12, 1, &c), EHOSTUNREACH);
+	assert_int_equal(world_call(f->w, f->importer, SIO_MSG_NODE_PROBE, &msg, sizeof(msg))->error,
+			 ENXIO);
+}
+
+/* A peer that hears nothing: requests end by the clock, and what comes late is given back. */
+static void a_silent_peer_times_out(void **state)
+{
+	struct fixture *f = *state;
+	struct sio_msg_seg_connect msg = {.node = sio_to_le32(4), .segment_id = sio_to_le32(1)};
+	uint32_t h, id;
+
+	assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, &h), 0);
+	f->w->drop_peer_messages = true;
+	id = world_send(f->w, f->importer, SIO_MSG_SEG_CONNECT, &msg, sizeof(msg));
+	world_pass(f->w, 4900000000ULL);
+	assert_null(world_reply(f->importer, id));
+	world_pass(f->w, 200000000);
+	assert_non_null(world_reply(f->importer, id));
+	assert_int_equal(world_reply(f->importer, id)->error, ETIMEDOUT);
+	f->w->drop_peer_messages = false;
+}
+
+static void a_late_reply_is_given_back(void **state)
+{
+	struct fixture *f = *state;
+	struct sio_msg_seg_connect msg = {.node = sio_to_le32(4), .segment_id = sio_to_le32(1)};
+	uint32_t h, id;
+
+	assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, &h), 0);
+	id = world_send(f->w, f->importer, SIO_MSG_SEG_CONNECT, &msg, sizeof(msg));
+	/* The request is on its way while the importer's clock runs out. */
+	f->w->now += 6000000000ULL;
+	smartiod_timer(f->w->host[1].daemon);
+	assert_int_equal(world_reply(f->importer, id)->error, ETIMEDOUT);
+	world_run(f->w);
+	expect_event(f->exporter, SIO_EVM_SEGMENT_LOCAL, 0, h, SCI_CB_CONNECT, 0);
+	expect_event(f->exporter, SIO_EVM_SEGMENT_LOCAL, 1, h, SCI_CB_LOST, 0);
+	assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, h, 0), 0);
+}
+
+static void a_host_that_starts_anew_is_another(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t h, c, m;
+
+	assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, &h), 0);
+	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
+	assert_int_equal(call_seg_map(f->w, f->importer, c, 0, 4096, &m), 0);
+	world_crash(f->w, 0);
+	world_boot(f->w, 0);
+	world_pass(f->w, 100000000);
+	expect_event(f->importer, SIO_EVM_SEGMENT_REMOTE, 0, c, SCI_CB_LOST, 1);
+	assert_int_equal(call_probe(f->w, f->importer, 4), 0);
+	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), ENOENT);
+	f->exporter = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
+	assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, &h), 0);
+	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		CASE(hello_gives_owner_and_status_page),
+		CASE(create_checks_what_it_is_given),
+		CASE(states_follow_the_table),
+		CASE(private_segments_stay_private),
+		CASE(maps_share_one_window),
+		CASE(maps_at_the_same_time_share_too),
+		CASE(a_failed_map_lets_the_next_try),
+		CASE(own_node_needs_no_window),
+		CASE(force_remove_takes_it_from_importers),
+		CASE(unavailable_tells_or_cuts_importers),
+		CASE(death_of_a_side_is_told_to_the_other),
+		CASE(link_loss_cuts_and_heals),
+		CASE(nodes_that_are_not_there),
+		CASE(a_silent_peer_times_out),
+		CASE(a_late_reply_is_given_back),
+		CASE(a_host_that_starts_anew_is_another),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

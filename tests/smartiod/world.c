@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Time, queue, connections and clients of the tests' world. The ports are in port.c. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "port.h"
+#include "world.h"
+
+enum packet_kind { TO_PORT_EVENT, TO_PEER_UP, TO_PEER_DOWN, TO_PEER_MESSAGE };
+
+struct world_packet {
+	struct world_packet *next;
+	enum packet_kind kind;
+	unsigned host, from;
+	uint64_t epoch, boot;
+	int fds[4];
+	unsigned n_fds;
+	size_t len;
+	_Alignas(8) unsigned char data[];
+};
+
+/* ---- the queue ---- */
+
+static struct world_packet *push(struct world *w, enum packet_kind kind, unsigned host,
+				 unsigned from, const void *data, size_t len)
+{
+	struct world_packet *p = calloc(1, sizeof(*p) + len);
+
+	assert(p);
+	p->kind = kind;
+	p->host = host;
+	p->from = from;
+	p->boot = w->host[host].boot_generation;
+	p->len = len;
+	if (len)
+		memcpy(p->data, data, len);
+	if (w->tail)
+		w->tail->next = p;
+	else
+		w->head = p;
+	w->tail = p;
+	return p;
+}
+
+static uint64_t next_random(struct world *w)
+{
+	w->random ^= w->random << 13;
+	w->random ^= w->random >> 7;
+	w->random ^= w->random << 17;
+	return w->random;
+}
+
+/* Answers of a port come in any order; what one daemon says to another stays in order. */
+static bool same_channel(const struct world_packet *a, const struct world_packet *b)
+{
+	return a->host == b->host && (a->kind == TO_PORT_EVENT) == (b->kind == TO_PORT_EVENT) &&
+	       a->from == b->from;
+}
+
+static struct world_packet *pop(struct world *w)
+{
+	struct world_packet **at = &w->head, **pick = &w->head, *p;
+	unsigned n = 0;
+
+	if (!w->head)
+		return NULL;
+	for (; w->random && *at; at = &(*at)->next) {
+		struct world_packet *q = w->head;
+
+		while (q != *at && !same_channel(q, *at))
+			q = q->next;
+		if (q == *at && next_random(w) % ++n == 0)
+			pick = at;
+	}
+	p = *pick;
+	*pick = p->next;
+	w->tail = NULL;
+	for (struct world_packet *q = w->head; q; q = q->next)
+		w->tail = q;
+	return p;
+}
+
+static void deliver(struct world *w, struct world_packet *p)
+{
+	struct world_host *h = &w->host[p->host];
+	bool current = h->daemon && p->boot == h->boot_generation;
+	uint32_t node = w->host[p->from].node;
+
+	if (!current || h->fatal) {
+		for (unsigned i = 0; i < p->n_fds; i++)
+			w->fd_open[p->fds[i]] = false;
+		return;
+	}
+	switch (p->kind) {
+	case TO_PORT_EVENT:
+		smartiod_port_event(h->daemon, p->data, p->len, p->fds, p->n_fds);
+		for (unsigned i = 0; i < p->n_fds; i++)
+			assert(p->fds[i] == -1); /* taken or closed */
+		return;
+	case TO_PEER_UP:
+		if (p->epoch == w->epoch[p->host][p->from] && w->open[p->host][p->from])
+			smartiod_peer_up(h->daemon, node);
+		return;
+	case TO_PEER_DOWN:
+		if (p->epoch == 0 || p->epoch == w->epoch[p->host][p->from]) {
+			w->open[p->host][p->from] = false;
+			smartiod_peer_down(h->daemon, node);
+		}
+		return;
+	case TO_PEER_MESSAGE:
+		if (p->epoch == w->epoch[p->host][p->from] && w->open[p->host][p->from])
+			smartiod_peer_message(h->daemon, node, p->data, p->len);
+		return;
+	}
+}
+
+bool world_step(struct world *w)
+{
+	struct world_packet *p;
+
+	if (w->before_step)
+		w->before_step(w, w->before_arg);
+	p = pop(w);
+	if (!p)
+		return false;
+	w->steps++;
+	deliver(w, p);
+	free(p);
+	return true;
+}
+
+void world_run(struct world *w)
+{
+	while (world_step(w))
+		;
+}
+
+void world_pass(struct world *w, uint64_t ns)
+{
+	uint64_t end = w->now + ns;
+
+	for (;;) {
+		struct world_host *next = NULL;
+
+		world_run(w);
+		for (unsigned i = 0; i < w->n_hosts; i++)
+			if (w->host[i].daemon && w->host[i].timer_at <= end &&
+			    (!next || w->host[i].timer_at < next->timer_at))
+				next = &w->host[i];
+		if (!next)
+			break;
+		if (next->timer_at > w->now)
+			w->now = next->timer_at;
+		next->timer_at = UINT64_MAX;
+		smartiod_timer(next->daemon);
+	}
+	w->now = end;
+}
+
+/* ---- the daemons' operations ---- */
+
+static unsigned host_of(const struct world *w, uint32_t node)
+{
+	for (unsigned i = 0; i < w->n_hosts; i++)
+		if (w->host[i].node == node)
+			return i;
+	assert(!"a node of the world");
+	return 0;
+}
+
+static void op_port(void *ctx, const void *req, size_t len, const int *fds, unsigned n_fds)
+{
+	struct world_host *h = ctx;
+
+	(void)fds;
+	assert(n_fds == 0);
+	world_port_request(h->w, h->index, req, len);
+}
+
+static struct world_client *client_of(struct world *w, unsigned host, uint64_t number)
+{
+	for (unsigned i = 0; i < w->n_clients; i++)
+		if (w->client[i].host == host && w->client[i].number == number)
+			return &w->client[i];
+	assert(!"a client of the world");
+	return NULL;
+}
+
+static void op_client_send(void *ctx, uint64_t client, const void *msg, size_t len, const int *fds,
+			   unsigned n_fds)
+{
+	struct world_host *h = ctx;
+	struct world_client *c = client_of(h->w, h->index, client);
+	struct world_message *m = calloc(1, sizeof(*m));
+	const struct sio_msg *hdr = msg;
+
+	assert(m && c->connected && len >= sizeof(*hdr) && len <= sizeof(m->data));
+	assert(sio_from_le32(hdr->size) == len && n_fds <= 4);
+	for (unsigned i = 0; i < n_fds; i++)
+		assert(fds[i] >= 0 && h->w->fd_open[fds[i]]);
+	m->type = sio_from_le32(hdr->type);
+	m->id = sio_from_le32(hdr->id);
+	m->error = sio_from_le32(hdr->error);
+	m->len = len;
+	m->n_fds = n_fds;
+	memcpy(m->data, msg, len);
+	assert(c->n_messages < WORLD_MESSAGES);
+	c->message[c->n_messages++] = m;
+	if (m->type == SIO_MSG_HELLO && !m->error)
+		c->owner = sio_from_le64(((struct sio_rep_hello *)m->data)->owner);
+}
+
+static void op_client_close(void *ctx, uint64_t client)
+{
+	struct world_host *h = ctx;
+	struct world_client *c = client_of(h->w, h->index, client);
+
+	assert(c->connected);
+	c->connected = false;
+	c->cut = true;
+}
+
+static void op_peer_connect(void *ctx, uint32_t node)
+{
+	struct world_host *h = ctx;
+	struct world *w = h->w;
+	unsigned other = host_of(w, node);
+
+	assert(node < h->node);
+	if (!w->host[other].daemon || !w->host[other].ready) {
+		push(w, TO_PEER_DOWN, h->index, other, NULL, 0);
+		return;
+	}
+	w->epoch[h->index][other] = w->epoch[other][h->index] = ++w->next_epoch;
+	w->open[h->index][other] = w->open[other][h->index] = true;
+	push(w, TO_PEER_UP, h->index, other, NULL, 0)->epoch = w->next_epoch;
+	push(w, TO_PEER_UP, other, h->index, NULL, 0)->epoch = w->next_epoch;
+}
+
+static void op_peer_send(void *ctx, uint32_t node, const void *msg, size_t len)
+{
+	struct world_host *h = ctx;
+	struct world *w = h->w;
+	unsigned other = host_of(w, node);
+
+	assert(len >= sizeof(struct sio_msg) && len <= SIO_WIRE_MAX);
+	if (w->open[h->index][other] && !w->drop_peer_messages)
+		push(w, TO_PEER_MESSAGE, other, h->index, msg, len)->epoch =
+			w->epoch[h->index][other];
+}
+
+static void op_peer_close(void *ctx, uint32_t node)
+{
+	struct world_host *h = ctx;
+	struct world *w = h->w;
+	unsigned other = host_of(w, node);
+
+	if (!w->open[h->index][other])
+		return;
+	w->open[h->index][other] = false;
+	push(w, TO_PEER_DOWN, other, h->index, NULL, 0)->epoch = w->epoch[h->index][other];
+}
+
+static void op_close(void *ctx, int fd)
+{
+	struct world_host *h = ctx;
+
+	assert(fd >= 0 && fd < WORLD_FDS && h->w->fd_open[fd]);
+	h->w->fd_open[fd] = false;
+}
+
+static uint64_t op_now(void *ctx)
+{
+	return ((struct world_host *)ctx)->w->now;
+}
+
+static void op_timer(void *ctx, uint64_t when)
+{
+	((struct world_host *)ctx)->timer_at = when;
+}
+
+static uint64_t op_random(void *ctx)
+{
+	return next_random(((struct world_host *)ctx)->w);
+}
+
+static void send_link(struct world *w, unsigned host, unsigned peer, bool up)
+{
+	struct sio_evt_link evt = {
+		.peer_node = w->host[peer].node,
+		.state = up ? SIO_LINK_UP : SIO_LINK_DOWN,
+		.generation = up ? w->host[peer].boot_generation : 0,
+	};
+
+	world_port_event(w, host, SIO_EV_LINK, 0, &evt, sizeof(evt));
+}
+
+static void op_ready(void *ctx)
+{
+	struct world_host *h = ctx;
+
+	assert(!h->ready);
+	h->ready = true;
+}
+
+static void op_fatal(void *ctx, const char *text)
+{
+	struct world_host *h = ctx;
+
+	h->fatal = true;
+	snprintf(h->fatal_text, sizeof(h->fatal_text), "%s", text);
+}
+
+static void op_log(void *ctx, int level, const char *text)
+{
+	struct world_host *h = ctx;
+
+	if (level <= h->w->log_level)
+		fprintf(stderr, "[%llu] node %u: %s\n", (unsigned long long)h->w->steps, h->node,
+			text);
+}
+
+static const struct smartiod_ops ops = {
+	.port = op_port,
+	.client_send = op_client_send,
+	.client_close = op_client_close,
+	.peer_connect = op_peer_connect,
+	.peer_send = op_peer_send,
+	.peer_close = op_peer_close,
+	.close = op_close,
+	.now = op_now,
+	.timer = op_timer,
+	.random = op_random,
+	.ready = op_ready,
+	.fatal = op_fatal,
+	.log = op_log,
+};
+
+void world_port_push(struct world *w, unsigned host, const void *evt, size_t len, const int *fds,
+		     unsigned n_fds)
+{
+	struct world_packet *p = push(w, TO_PORT_EVENT, host, host, evt, len);
+
+	p->n_fds = n_fds;
+	for (unsigned i = 0; i < n_fds; i++)
+		p->fds[i] = fds[i];
+}
+
+/* ---- hosts ---- */
+
+static struct sio_topology *make_topology(unsigned n_hosts)
+{
+	struct sio_topology *t = calloc(1, sizeof(*t));
+
+	assert(t);
+	t->n_hosts = n_hosts;
+	t->n_switches = 1;
+	t->host = calloc(n_hosts, sizeof(*t->host));
+	t->sw = calloc(1, sizeof(*t->sw));
+	assert(t->host && t->sw);
+	snprintf(t->name, sizeof(t->name), "test");
+	snprintf(t->sw[0].name, sizeof(t->sw[0].name), "switch");
+	for (unsigned i = 0; i < n_hosts; i++) {
+		struct sio_topo_host *h = &t->host[i];
+
+		snprintf(h->name, sizeof(h->name), "host%u", i);
+		h->node = 4 * (i + 1);
+		h->ram_size = 256u << 20;
+		h->n_adapters = 1;
+		h->adapter[0].attach = SIO_ATTACH_SWITCH;
+		h->adapter[0].window_size = 1ull << 30;
+		h->adapter[0].lut_entries = 256;
+		h->adapter[0].requesters = 32;
+	}
+	return t;
+}
+
+struct world *world_new(unsigned n_hosts, uint64_t seed)
+{
+	struct world *w = calloc(1, sizeof(*w));
+
+	assert(w && n_hosts <= WORLD_HOSTS);
+	w->topology = make_topology(n_hosts);
+	w->n_hosts = n_hosts;
+	w->random = seed * 0x9e3779b97f4a7c15ULL;
+	w->log_level = getenv("WORLD_LOG") ? atoi(getenv("WORLD_LOG")) : -1;
+	for (unsigned i = 0; i < n_hosts; i++) {
+		w->host[i].w = w;
+		w->host[i].index = i;
+		w->host[i].node = w->topology->host[i].node;
+		w->host[i].timer_at = UINT64_MAX;
+	}
+	return w;
+}
+
+void world_boot(struct world *w, unsigned host)
+{
+	struct world_host *h = &w->host[host];
+	struct sio_err err;
+
+	h->boot_generation++;
+	h->timer_at = UINT64_MAX;
+	h->ready = false;
+	h->fatal = false;
+	assert(smartiod_new(w->topology, h->node, &ops, h, &h->daemon, &err) == 0);
+	smartiod_start(h->daemon);
+	for (unsigned i = 0; i < w->n_hosts; i++) {
+		if (i == host || !w->host[i].daemon)
+			continue;
+		w->link[i][host] = w->link[host][i] = true;
+		send_link(w, i, host, true);
+		send_link(w, host, i, true);
+	}
+}
+
+void world_crash(struct world *w, unsigned host)
+{
+	struct world_host *h = &w->host[host];
+
+	for (unsigned i = 0; i < w->n_clients; i++)
+		if (w->client[i].host == host)
+			w->client[i].connected = false;
+	smartiod_free(h->daemon);
+	h->daemon = NULL;
+	h->ready = false;
+	for (struct world_res *r = w->res, *next; r; r = next) {
+		next = r->next;
+		if (r->host == host)
+			world_res_free(w, r);
+	}
+	for (unsigned i = 0; i < w->n_hosts; i++) {
+		if (i == host || !w->link[host][i])
+			continue;
+		w->link[i][host] = w->link[host][i] = false;
+		if (w->open[i][host])
+			push(w, TO_PEER_DOWN, i, host, NULL, 0)->epoch = w->epoch[i][host];
+		w->open[host][i] = false;
+		if (w->host[i].daemon)
+			send_link(w, i, host, false);
+	}
+}
+
+void world_link(struct world *w, unsigned a, unsigned b, bool up)
+{
+	if (w->link[a][b] == up || !w->host[a].daemon || !w->host[b].daemon)
+		return;
+	w->link[a][b] = w->link[b][a] = up;
+	send_link(w, a, b, up);
+	send_link(w, b, a, up);
+}
+
+void world_start(struct world *w)
+{
+	for (unsigned i = 0; i < w->n_hosts; i++)
+		world_boot(w, i);
+	world_pass(w, 100000000);
+	for (unsigned i = 0; i < w->n_hosts; i++)
+		assert(w->host[i].ready);
+}
+
+void world_free(struct world *w)
+{
+	struct world_packet *p;
+
+	for (unsigned i = 0; i < w->n_hosts; i++)
+		smartiod_free(w->host[i].daemon);
+	while ((p = w->head)) {
+		w->head = p->next;
+		free(p);
+	}
+	while (w->res)
+		world_res_free(w, w->res);
+	for (unsigned i = 0; i < w->n_clients; i++)
+		for (unsigned j = 0; j < w->client[i].n_messages; j++)
+			free(w->client[i].message[j]);
+	free(w->topology->host);
+	free(w->topology->sw);
+	free(w->topology);
+	free(w);
+}
+
+/* ---- clients ---- */
+
+struct world_client *world_client(struct world *w, unsigned host, uint32_t kind)
+{
+	struct sio_msg_hello m = {
+		.version_min = sio_to_le32(SIO_CLIENT_VERSION),
+		.version_max = sio_to_le32(SIO_CLIENT_VERSION),
+		.kind = sio_to_le32(kind),
+	};
+	struct world_client *c = &w->client[w->n_clients];
+
+	assert(w->n_clients < WORLD_CLIENTS);
+	c->host = host;
+	c->number = ++w->n_clients;
+	c->connected = w->host[host].daemon != NULL;
+	if (!c->connected)
+		return c;
+	smartiod_client_new(w->host[host].daemon, c->number, 1000 + (uint32_t)c->number);
+	if (kind)
+		world_call(w, c, SIO_MSG_HELLO, &m, sizeof(m));
+	return c;
+}
+
+void world_kill(struct world *w, struct world_client *c)
+{
+	struct smartiod *d = w->host[c->host].daemon;
+
+	if (!c->connected)
+		return;
+	c->connected = false;
+	if (c->owner && world_res_find(w, c->host, SIO_KIND_OWNER, c->owner))
+		world_owner_end(w, c->host, c->owner, true);
+	smartiod_client_gone(d, c->number);
+}
+
+void world_send_raw(struct world *w, struct world_client *c, const void *msg, size_t len)
+{
+	if (c->connected && w->host[c->host].daemon)
+		smartiod_client_message(w->host[c->host].daemon, c->number, msg, len, NULL, 0);
+}
+
+uint32_t world_send(struct world *w, struct world_client *c, uint32_t type, void *msg, size_t len)
+{
+	struct sio_msg *h = msg;
+
+	h->size = sio_to_le32((uint32_t)len);
+	h->type = sio_to_le32(type);
+	h->id = sio_to_le32(++c->next_id);
+	world_send_raw(w, c, msg, len);
+	return c->next_id;
+}
+
+const struct world_message *world_reply(struct world_client *c, uint32_t id)
+{
+	for (unsigned i = 0; i < c->n_messages; i++)
+		if (c->message[i]->id == id)
+			return c->message[i];
+	return NULL;
+}
+
+const struct world_message *world_call(struct world *w, struct world_client *c, uint32_t type,
+				       void *msg, size_t len)
+{
+	uint32_t id = world_send(w, c, type, msg, len);
+
+	world_run(w);
+	return world_reply(c, id);
+}
+
+const void *world_event(struct world_client *c, uint32_t type, unsigned nth)
+{
+	for (unsigned i = 0; i < c->n_messages; i++)
+		if (c->message[i]->id == 0 && c->message[i]->type == type && nth-- == 0)
+			return c->message[i]->data;
+	return NULL;
+}
+
+unsigned world_open_fds(const struct world *w)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < WORLD_FDS; i++)
+		n += w->fd_open[i];
+	return n;
+}
+
+int world_fd(struct world *w)
+{
+	for (int i = 3; i < WORLD_FDS; i++) {
+		if (!w->fd_open[i]) {
+			w->fd_open[i] = true;
+			return i;
+		}
+	}
+	assert(!"descriptors run away");
+	return -1;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A small world for daemons in one thread: two or three hosts joined by a switch, each with a fake
+ * port, their connections, and clients. Nothing happens but in world_step(): what daemons and port
+ * say is queued, and one packet of one channel is delivered at a time, in an order that the seed
+ * chooses (0: first in, first out). The world keeps books of every descriptor and every resource of
+ * the ports, so that a test can ask what is left.
+ */
+#ifndef TESTS_SMARTIOD_WORLD_H
+#define TESTS_SMARTIOD_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "smartio/uapi.h"
+#include "smartiod/daemon.h"
+#include "wire/client.h"
+#include "wire/peer.h"
+
+#define WORLD_HOSTS 3
+#define WORLD_FDS 4096
+#define WORLD_CLIENTS 16
+#define WORLD_MESSAGES 256
+
+struct world;
+
+/* A resource of a port. */
+struct world_res {
+	struct world_res *next;
+	unsigned host;
+	uint32_t kind; /* SIO_KIND_* */
+	uint64_t id, owner, size;
+	uint64_t target; /* grant: memory, irq, bar; map: grant; dmamap: memory or map */
+	uint32_t target_kind, node, adapter, peer_adapter;
+	uint64_t device;
+	bool quarantined;
+};
+
+struct world_message {
+	uint32_t type, id, error;
+	size_t len;
+	int fds[4];
+	unsigned n_fds;
+	_Alignas(8) unsigned char data[SIO_WIRE_MAX];
+};
+
+struct world_client {
+	unsigned host;
+	uint64_t number;
+	bool connected, cut;
+	uint64_t owner;
+	struct world_message *message[WORLD_MESSAGES]; /* all that it received */
+	unsigned n_messages;
+	uint32_t next_id;
+};
+
+struct world_packet;
+
+struct world_host {
+	struct world *w;
+	unsigned index;
+	uint32_t node;
+	struct smartiod *daemon;
+	uint64_t boot_generation, timer_at;
+	bool ready, fatal;
+	char fatal_text[256];
+};
+
+struct world {
+	struct sio_topology *topology;
+	struct world_host host[WORLD_HOSTS];
+	unsigned n_hosts;
+	bool link[WORLD_HOSTS][WORLD_HOSTS];
+	/* The connection of daemons: epoch, and whether each end still has it. */
+	uint64_t epoch[WORLD_HOSTS][WORLD_HOSTS];
+	bool open[WORLD_HOSTS][WORLD_HOSTS];
+	struct world_packet *head, *tail;
+	struct world_res *res;
+	struct world_client client[WORLD_CLIENTS];
+	unsigned n_clients;
+	bool fd_open[WORLD_FDS];
+	uint64_t now, next_id, next_epoch, random, steps;
+	uint64_t bad_ends;  /* grants ended under a live map while the link was up */
+	uint64_t fail_at;   /* the port request with this number fails; 0: none */
+	uint64_t requests;
+	bool drop_peer_messages; /* peers hear nothing: for time-outs */
+	int log_level;
+	/* Requests that world.c does not know; true: answered. */
+	bool (*port_other)(struct world *w, unsigned host, const struct sio_req *req, size_t len);
+	/* An owner ends: resources of other kinds. */
+	void (*owner_other)(struct world *w, unsigned host, uint64_t owner);
+	/* Called before each delivery. */
+	void (*before_step)(struct world *w, void *arg);
+	void *before_arg;
+};
+
+struct world *world_new(unsigned n_hosts, uint64_t seed);
+/* Daemons, queue and books; every allocation is returned. */
+void world_free(struct world *w);
+/* All hosts up and their daemons connected. */
+void world_start(struct world *w);
+/* Deliver one packet; false: nothing is queued. */
+bool world_step(struct world *w);
+/* Until nothing is queued. */
+void world_run(struct world *w);
+/* Let the time pass and timers run. */
+void world_pass(struct world *w, uint64_t ns);
+void world_link(struct world *w, unsigned a, unsigned b, bool up);
+/* The host's daemon is killed: its port forgets all. */
+void world_crash(struct world *w, unsigned host);
+void world_boot(struct world *w, unsigned host);
+
+/* Clients. @kind SIO_CLIENT_*; with HELLO answered unless @kind is 0. */
+struct world_client *world_client(struct world *w, unsigned host, uint32_t kind);
+/* The program is killed: its socket and its owner's descriptor are closed. */
+void world_kill(struct world *w, struct world_client *c);
+/* Send a request as it is. */
+void world_send_raw(struct world *w, struct world_client *c, const void *msg, size_t len);
+/* Fill the header, send it. Return: its id. */
+uint32_t world_send(struct world *w, struct world_client *c, uint32_t type, void *msg, size_t len);
+/* The reply to a request; NULL: none came (yet). */
+const struct world_message *world_reply(struct world_client *c, uint32_t id);
+/* Send, run until nothing is queued, and the reply. NULL: none. */
+const struct world_message *world_call(struct world *w, struct world_client *c, uint32_t type,
+				       void *msg, size_t len);
+/* The @nth event of a type from 0 on; NULL. */
+const void *world_event(struct world_client *c, uint32_t type, unsigned nth);
+
+/* Books. */
+unsigned world_open_fds(const struct world *w);
+unsigned world_resources(const struct world *w, uint32_t kind); /* 0: of all kinds */
+struct world_res *world_res_find(struct world *w, unsigned host, uint32_t kind, uint64_t id);
+struct world_res *world_res_new(struct world *w, unsigned host, uint32_t kind, uint64_t owner);
+void world_res_free(struct world *w, struct world_res *r);
+int world_fd(struct world *w);
+/* Answer a port request. @evt: whole answer but for its header; @fds become the daemon's. */
+void world_answer(struct world *w, unsigned host, const struct sio_req *req, void *evt, size_t len,
+		  const int *fds, unsigned n_fds);
+void world_answer_error(struct world *w, unsigned host, const struct sio_req *req, int error,
+			const char *text);
+void world_answer_ok(struct world *w, unsigned host, const struct sio_req *req);
+/* An event of the port. */
+void world_port_event(struct world *w, unsigned host, uint32_t op, uint64_t owner, void *evt,
+		      size_t len);
+/* A quarantined thing may have lost its last user. */
+void world_settle_memory(struct world *w, unsigned host);
+void world_owner_end(struct world *w, unsigned host, uint64_t owner, bool tell);
+
+#endif
