@@ -57,7 +57,8 @@ static inline int setup(void **state)
 	return 0;
 }
 
-/* Whatever a test did: nothing may be left, and the drive must not have touched what was not its. */
+/* Whatever a test did: nothing may be left, and the drive must not have touched what was not its.
+ */
 static inline int teardown(void **state)
 {
 	(void)state;

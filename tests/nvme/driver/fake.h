@@ -23,15 +23,15 @@ struct fake_options {
 
 extern struct fake {
 	uint64_t now;
-	unsigned faults;	/* of the device's DMA */
-	unsigned objects;	/* that the driver has not given back */
-	unsigned long calls;	/* that can fail, so far */
-	unsigned long fail_at;	/* the n-th of them fails; 0: none */
-	bool stopped;		/* the drive does nothing */
-	bool late_generation;	/* borrowers hear of a reset one step late */
-	unsigned sq_reads, cq_writes; /* DMA by size: of 64 bytes, of 16 bytes */
+	unsigned faults;		      /* of the device's DMA */
+	unsigned objects;		      /* that the driver has not given back */
+	unsigned long calls;		      /* that can fail, so far */
+	unsigned long fail_at;		      /* the n-th of them fails; 0: none */
+	bool stopped;			      /* the drive does nothing */
+	bool late_generation;		      /* borrowers hear of a reset one step late */
+	unsigned sq_reads, cq_writes;	      /* DMA by size: of 64 bytes, of 16 bytes */
 	struct smartio_nvme_manager *manager; /* served whenever somebody waits */
-	int served;		/* what its last serve returned, if that was an error */
+	int served; /* what its last serve returned, if that was an error */
 } fake;
 
 void fake_start(const struct fake_options *o);
@@ -41,6 +41,8 @@ void fake_stop(void);
 void fake_step(void);
 /* The borrower behind an open client or manager ends as if its process had been killed. */
 void fake_kill(uint64_t borrower);
+/* What a killed process still had is no longer counted: its end has taken it. */
+void fake_bury(uint64_t borrower);
 /* Of the last borrow. */
 uint64_t fake_last_borrower(void);
 /* Memory that ended borrowers had mapped and nobody has settled. */

@@ -249,7 +249,8 @@ void fake_start(const struct fake_options *o)
 				       .size = (uint64_t)FAKE_BLOCKS * 512,
 				       .block_size = 512,
 				       .queue_pairs = o && o->queue_pairs ? o->queue_pairs : 4,
-				       .queue_entries = o && o->queue_entries ? o->queue_entries : 256,
+				       .queue_entries =
+					       o && o->queue_entries ? o->queue_entries : 256,
 				       .dma_bits = 64,
 				       .serial = "FAKE1"};
 	struct sio_err err;
@@ -264,8 +265,12 @@ void fake_start(const struct fake_options *o)
 	W.random = 88172645463325252ull;
 	W.registers = fake_memory(4096);
 	W.mirror = fake_memory(4096);
-	W.dev = (struct emu_dev){.read = dev_read, .write = dev_write, .now = dev_now,
-				 .log = dev_log, .view = dev_view, .mirror = dev_mirror};
+	W.dev = (struct emu_dev){.read = dev_read,
+				 .write = dev_write,
+				 .now = dev_now,
+				 .log = dev_log,
+				 .view = dev_view,
+				 .mirror = dev_mirror};
 	W.doorbells = NULL;
 	rc = emu_nvme_model.create(&W.dev, &topo, &W.config, &W.model, &err);
 	if (rc)

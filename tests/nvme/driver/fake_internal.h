@@ -24,7 +24,7 @@ struct fake_region {
 struct fake_borrower { /* also sci_smartio_device_t */
 	uint64_t id;
 	uint32_t generation;
-	bool ended, woken;
+	bool ended, woken, returned;
 	unsigned n_events;
 	struct smartio_device_event events[FAKE_EVENTS];
 	struct fake_borrower *next;

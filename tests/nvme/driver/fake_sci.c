@@ -24,7 +24,7 @@ struct handle {
 	struct {
 		unsigned len;
 		uint8_t data[8192];
-	} *message;
+	} * message;
 	struct handle *next;
 };
 
@@ -226,11 +226,11 @@ void SCIReturnDevice(sci_smartio_device_t device, unsigned int flags, sci_error_
 		}
 		fake_borrower_end(b);
 	}
+	b->returned = true;
 	fake.objects--;
 }
 
-void SCIReleaseExclusiveBorrow(sci_smartio_device_t device, unsigned int flags,
-			       sci_error_t *error)
+void SCIReleaseExclusiveBorrow(sci_smartio_device_t device, unsigned int flags, sci_error_t *error)
 {
 	assert(flags == 0);
 	if (injected(error))
@@ -421,7 +421,7 @@ size_t SCIGetRemoteSegmentSize(sci_remote_segment_t segment)
 static volatile void *map_bar(struct handle *c, struct handle *m, size_t offset, size_t size)
 {
 	if (offset) {
-		assert(offset == 4096 && size <= W.doorbells_size);
+		assert(offset == 4096);
 		return W.doorbells;
 	}
 	assert(size <= 4096);
@@ -450,6 +450,10 @@ volatile void *SCIMapRemoteSegment(sci_remote_segment_t segment, sci_map_t *map,
 	if (injected(error))
 		return NULL;
 	assert(size && offset <= c->size && size <= c->size - offset);
+	if (c->bar && offset && size > W.doorbells_size) {
+		*error = SCI_ERR_OUT_OF_RANGE;
+		return NULL;
+	}
 	m = make_map(c);
 	*map = (sci_map_t)m;
 	return c->bar ? map_bar(c, m, offset, size) : c->at + offset;
@@ -520,8 +524,8 @@ void SCIRemoveSegment(sci_local_segment_t segment, unsigned int flags, sci_error
 		drop(s);
 }
 
-void SCIPrepareSegment(sci_local_segment_t segment, unsigned int localAdapterNo,
-		       unsigned int flags, sci_error_t *error)
+void SCIPrepareSegment(sci_local_segment_t segment, unsigned int localAdapterNo, unsigned int flags,
+		       sci_error_t *error)
 {
 	get(segment, SEGMENT);
 	assert(localAdapterNo == 0 && flags == 0);
@@ -598,8 +602,8 @@ static struct handle *dint_of(unsigned number)
 
 void SCICreateDataInterrupt(sci_desc_t sd, sci_local_data_interrupt_t *interrupt,
 			    unsigned int localAdapterNo, unsigned int *interruptNo,
-			    sci_cb_data_interrupt_t callback, void *callbackArg,
-			    unsigned int flags, sci_error_t *error)
+			    sci_cb_data_interrupt_t callback, void *callbackArg, unsigned int flags,
+			    sci_error_t *error)
 {
 	struct handle *h;
 
@@ -643,9 +647,8 @@ bool fake_inject(unsigned number, const void *data, size_t len)
 	return h && len <= 8192 && push(h, data, len);
 }
 
-void SCIWaitForDataInterrupt(sci_local_data_interrupt_t interrupt, void *data,
-			     unsigned int *length, unsigned int timeout, unsigned int flags,
-			     sci_error_t *error)
+void SCIWaitForDataInterrupt(sci_local_data_interrupt_t interrupt, void *data, unsigned int *length,
+			     unsigned int timeout, unsigned int flags, sci_error_t *error)
 {
 	struct handle *h = get(interrupt, DINT);
 
@@ -692,8 +695,8 @@ void SCIDisconnectDataInterrupt(sci_remote_data_interrupt_t interrupt, unsigned 
 	*error = SCI_ERR_OK;
 }
 
-void SCITriggerDataInterrupt(sci_remote_data_interrupt_t interrupt, void *data,
-			     unsigned int length, unsigned int flags, sci_error_t *error)
+void SCITriggerDataInterrupt(sci_remote_data_interrupt_t interrupt, void *data, unsigned int length,
+			     unsigned int flags, sci_error_t *error)
 {
 	struct handle *s = get(interrupt, SENDER);
 
@@ -710,6 +713,30 @@ void fake_session_gone(struct fake_borrower *b)
 	for (struct handle *s = segments; s; s = s->next)
 		if (s->b == b)
 			s->dead = true;
+}
+
+static bool of_borrower(const struct handle *h, uint64_t id)
+{
+	if (h->kind == MAP)
+		h = h->of;
+	return (h->kind == CONNECTION || h->kind == SEGMENT) && h->b && h->b->id == id;
+}
+
+void fake_bury(uint64_t id)
+{
+	struct handle *h, *next;
+
+	assert(!fake_borrower(id));
+	/* Maps before what they are of. */
+	for (int maps = 1; maps >= 0; maps--)
+		for (h = handles; h; h = next) {
+			next = h->next;
+			if ((h->kind == MAP) == maps && of_borrower(h, id))
+				drop(h);
+		}
+	for (struct fake_borrower *b = W.borrowers; b; b = b->next)
+		if (b->id == id && !b->returned)
+			fake.objects--;
 }
 
 void *fake_shared(void)

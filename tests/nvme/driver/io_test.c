@@ -8,8 +8,8 @@
 
 static void blocking_helpers_move_any_length(void **state)
 {
-	static const size_t lengths[] = {512, 1024, 4096, 128 << 10, (128 << 10) + 512, 1 << 20,
-					 (2 << 20) + 1536};
+	static const size_t lengths[] = {
+		512, 1024, 4096, 128 << 10, (128 << 10) + 512, 1 << 20, (2 << 20) + 1536};
 	struct smartio_nvme *n = client();
 	struct smartio_nvme_queue *q = queue(n, 3);
 	uint8_t *out = malloc(4 << 20), *in = malloc(4 << 20);
@@ -122,8 +122,8 @@ static void random_transfers_match_a_copy(void **state)
 				data[offset + k] = (uint8_t)smartio_random();
 		}
 		memcpy(model, data, bytes);
-		assert_ok(smartio_nvme_submit(q, write ? SMARTIO_NVME_WRITE : SMARTIO_NVME_READ, lba,
-					      blocks, b, offset, (void *)(uintptr_t)(i + 1)));
+		assert_ok(smartio_nvme_submit(q, write ? SMARTIO_NVME_WRITE : SMARTIO_NVME_READ,
+					      lba, blocks, b, offset, (void *)(uintptr_t)(i + 1)));
 		c = one(q);
 		assert_ptr_equal(c.cookie, (void *)(uintptr_t)(i + 1));
 		assert_int_equal(c.status, 0);
@@ -327,8 +327,8 @@ static void queue_memory_is_used_again(void **state)
 
 static void prp_entries_are_what_the_specification_says(void **state)
 {
-	struct smartio_nvme_queue_options o = {.size = sizeof(o), .depth = 4,
-					       .max_transfer = 1 << 20};
+	struct smartio_nvme_queue_options o = {
+		.size = sizeof(o), .depth = 4, .max_transfer = 1 << 20};
 	struct smartio_nvme *n = client();
 	struct smartio_nvme_queue *q;
 	uint64_t prp2;
