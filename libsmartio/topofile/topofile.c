@@ -9,7 +9,8 @@
 #include "topofile/topofile.h"
 #include "topofile/value.h"
 
-#define LARGEST_FILE (1u << 20)
+#define LARGEST_FILE (256u << 10)
+#define DEEPEST 32 /* mappings and lists within each other */
 
 enum { KEY_CLUSTER, KEY_HOSTS, KEY_SWITCHES, KEY_PAYLOAD, KEY_REQUEST, KEY_BOUNDARY, KEYS };
 static const struct sio_field root_field[KEYS] = {
@@ -267,6 +268,41 @@ static int check_end(struct sio_source *s, yaml_parser_t *parser, const char *te
 	return sio_source_fail_at(s, at, "", "a second document begins; one per file is right");
 }
 
+/* libyaml takes minutes for brackets within brackets; no topology needs many. */
+static int check_depth(struct sio_source *s, const char *text, size_t len)
+{
+	struct sio_spot at = {0};
+	yaml_parser_t parser;
+	unsigned depth = 0;
+	bool more = true;
+
+	if (!yaml_parser_initialize(&parser))
+		return sio_source_no_memory(s);
+	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
+	while (more && depth <= DEEPEST) {
+		yaml_event_t event;
+
+		/* What is wrong with it is told by the second reading. */
+		if (!yaml_parser_parse(&parser, &event))
+			break;
+		at.line = (unsigned)event.start_mark.line + 1;
+		more = event.type != YAML_STREAM_END_EVENT;
+		if (event.type == YAML_SEQUENCE_START_EVENT ||
+		    event.type == YAML_MAPPING_START_EVENT)
+			depth++;
+		if (event.type == YAML_SEQUENCE_END_EVENT || event.type == YAML_MAPPING_END_EVENT)
+			depth--;
+		yaml_event_delete(&event);
+	}
+	yaml_parser_delete(&parser);
+	if (depth <= DEEPEST)
+		return 0;
+	return sio_source_fail_at(s, at, "",
+				  "more than %d lists and mappings within each other; "
+				  "fewer are right",
+				  DEEPEST);
+}
+
 static int parse(struct sio_source *s, yaml_parser_t *parser, const char *text, size_t len,
 		 struct sio_topology **ret)
 {
@@ -305,8 +341,11 @@ int sio_topofile_parse(const char *name, const char *text, size_t len, struct si
 	int rc;
 
 	if (len > LARGEST_FILE)
-		return sio_fail(reterr, -EINVAL, "%s: larger than 1 MiB; less is right",
+		return sio_fail(reterr, -EINVAL, "%s: larger than 256K; less is right",
 				sio_source_name(name));
+	rc = check_depth(&s, text, len);
+	if (rc < 0)
+		return rc;
 	if (!yaml_parser_initialize(&parser))
 		return sio_source_no_memory(&s);
 	rc = parse(&s, &parser, text, len, ret);

@@ -105,6 +105,13 @@ static void every_start_in_a_packet(void **state)
 		for (uint64_t len = 1; len < 70; len++)
 			check(&usual, 4096 - 32 + at, len);
 	}
+	/* A word more than fits, by bytes that do. */
+	for (uint64_t at = 0; at < 8; at++) {
+		for (uint64_t len = 246; len < 262; len++) {
+			check(&usual, at, len);
+			check(&usual, at, 256 + len);
+		}
+	}
 }
 
 static void what_a_drive_does_for_4_kib(void **state)
