@@ -152,12 +152,26 @@ static void say_hello(struct smartiod *d, struct smartiod_peer *p)
 	d->ops->peer_send(d->ctx, p->node, &msg, sizeof(msg));
 }
 
+/* Both have said HELLO, and we know our own devices. */
+static void peer_ready(struct smartiod *d, struct smartiod_peer *p)
+{
+	p->state = SMARTIOD_PEER_READY;
+	smartiod_log(d, SMARTIOD_INFO, "%s is up", p->host->name);
+	smartiod_op_peer_ready(d, p->node);
+	smartiod_device_peer_ready(d, p);
+}
+
 void smartiod_peer_start(struct smartiod *d)
 {
 	for (unsigned i = 0; i < d->n_peers; i++) {
-		if (d->peer[i].state == SMARTIOD_PEER_HELLO)
-			say_hello(d, &d->peer[i]);
-		connect_now(d, &d->peer[i]);
+		struct smartiod_peer *p = &d->peer[i];
+
+		if (p->state == SMARTIOD_PEER_HELLO) {
+			say_hello(d, p);
+			if (p->generation)
+				peer_ready(d, p); /* its HELLO came before we were ready */
+		}
+		connect_now(d, p);
 	}
 }
 
@@ -278,10 +292,8 @@ static int hello(struct smartiod *d, struct smartiod_peer *p, const void *msg,
 				sio_from_le32(m->version_min), sio_from_le32(m->version_max),
 				SIO_PEER_VERSION);
 	p->generation = sio_from_le64(m->boot_generation);
-	p->state = SMARTIOD_PEER_READY;
-	smartiod_log(d, SMARTIOD_INFO, "%s is up", p->host->name);
-	smartiod_op_peer_ready(d, p->node);
-	smartiod_device_peer_ready(d, p);
+	if (d->ready)
+		peer_ready(d, p);
 	return 0;
 }
 
