@@ -243,7 +243,7 @@ void smartiod_ring_step(struct smartiod *d, struct smartiod_op *op, const struct
 	else if (r->state == RING_ALLOC && !r->link)
 		ask_grant(d, r, SIO_KIND_MEM, r->ring->mem, SIO_RING_TOTAL);
 	else if (r->state == RING_GRANT_MEMORY)
-		ask_grant(d, r, SIO_KIND_IRQ, r->ring->dint->irq, SIO_PAGE_SIZE);
+		ask_grant(d, r, SIO_KIND_IRQ, r->ring->dint->irq, SIO_MSI_BYTES);
 	else
 		build_done(d, r);
 }

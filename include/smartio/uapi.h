@@ -290,6 +290,7 @@ SIO_PORT_SIZE(struct sio_evt_import, 64);
  * through @adapter. What the peer needs for its MAP is in the answer.
  */
 #define SIO_TOKEN 32
+#define SIO_MSI_BYTES 4 /* length of a granted interrupt: one message */
 struct sio_req_grant {
 	struct sio_req h;
 	__u32 source_kind, access; /* SIO_KIND_MEM, _BAR, _IRQ, _APERTURE, _ALL_RAM */
