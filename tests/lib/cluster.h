@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An emulated cluster for a test, and programs on its hosts: forked children that talk to the
+ * library. The paths of smartio-emu and smartiod come by the environment, SMARTIO_TEST_EMU and
+ * SMARTIO_TEST_SMARTIOD.
+ */
+#ifndef TESTS_LIB_CLUSTER_H
+#define TESTS_LIB_CLUSTER_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/types.h>
+
+#include "smartio/ext.h"
+
+#define CLUSTER_NODES 8
+
+struct cluster;
+
+/* Up, with all joined nodes able to reach each other; NULL: stderr says why not. */
+struct cluster *cluster_up(const char *topology);
+/* Ends everything and removes the state directory. Return: 0; -1: a process did not end well. */
+int cluster_down(struct cluster *c);
+/* The host crashes: its smartiod is killed. */
+void cluster_crash(struct cluster *c, unsigned node);
+/* Start a crashed host again and wait until @from reaches it. */
+int cluster_restart(struct cluster *c, unsigned node, unsigned from);
+/* The pid of a host's smartiod. */
+pid_t cluster_daemon(const struct cluster *c, unsigned node);
+/* SMARTIO_SOCKET of this process becomes that of a host. */
+void cluster_enter(const struct cluster *c, unsigned node);
+
+/* A child on a host; its exit status is what @fn returns. */
+pid_t cluster_fork(struct cluster *c, unsigned node, int (*fn)(void *arg), void *arg);
+/* Its exit status; 128 + signal; 1 and a message after 20 s, when it is killed. */
+int cluster_wait(pid_t pid);
+
+/* Signals between children that are forked later: each is counted and has a time limit. */
+#define STEPS 16
+void steps_reset(void);
+void step_done(unsigned step);
+void step_await(unsigned step);
+
+/* In children: say what was expected and end. */
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "%s:%d: %s is false; the library says: %s\n", __FILE__,    \
+				__LINE__, #condition, smartio_last_error());                       \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+#define CHECK_IS(got, expected)                                                                    \
+	do {                                                                                       \
+		sci_error_t got_ = (got), expected_ = (expected);                                  \
+		if (got_ != expected_) {                                                           \
+			fprintf(stderr, "%s:%d: %s (%#x), expected %s; the library says: %s\n",    \
+				__FILE__, __LINE__, SCIGetErrorString(got_), (unsigned)got_,       \
+				SCIGetErrorString(expected_), smartio_last_error());               \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+#define CHECK_OK(error) CHECK_IS(error, SCI_ERR_OK)
+
+/* SCIInitialize and SCIOpen, checked; and their end, which finds nothing left. */
+sci_desc_t api_begin(void);
+void api_end(sci_desc_t sd);
+
+#endif
