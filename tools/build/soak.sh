@@ -1,0 +1,14 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Long runs of what `make check` does briefly. Stops at the first failure.
+set -eu
+cd "$(dirname "$0")/../.."
+[ -f build/plain/build.ninja ] || meson setup build/plain
+ninja -C build/plain
+
+echo '== a client killed in every step, of 40 seeds, in the simulator'
+build/plain/tests/sim/seam_test 40
+echo '== a client killed at every system call, at 100 instants; hosts crashed at 30'
+SOAK=1 python3 tests/system/death_test.py build/plain
+echo '== instructions, system calls, transactions'
+python3 tests/system/path_test.py build/plain
