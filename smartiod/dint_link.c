@@ -43,13 +43,6 @@ static void link_free(struct smartiod *d, struct smartiod_dint_link *l)
 	free(l);
 }
 
-static void link_unpin(struct smartiod *d, struct smartiod_dint_link *l)
-{
-	l->pins--;
-	if (l->closed && l->pins == 0)
-		link_free(d, l);
-}
-
 void smartiod_dint_release(struct smartiod *d, uint32_t node, uint64_t ring)
 {
 	struct sio_peer_dint_release msg = {.h.type = sio_to_le32(SIO_PEER_DINT_RELEASE),
@@ -61,11 +54,16 @@ void smartiod_dint_release(struct smartiod *d, uint32_t node, uint64_t ring)
 		smartiod_peer_tell(d, node, &msg, sizeof(msg));
 }
 
-/* Give back what the link has, in this order: nothing of ours reaches the ring any more. */
+/*
+ * Give back what the link has, in this order: nothing of ours reaches the ring any more. While it
+ * is being made, the port may have mapped what we do not know yet: then its operation does this.
+ */
 static void link_release(struct smartiod *d, struct smartiod_dint_link *l)
 {
 	uint64_t ring = l->ring_uid;
 
+	if (l->pins > 0)
+		return;
 	smartiod_port_unmap(d, l->irq_map);
 	smartiod_port_unmap(d, l->ring_map);
 	l->irq_map = 0;
@@ -157,13 +155,8 @@ static void connect_reply(struct smartiod *d, struct smartiod_op *op, struct sma
 	};
 
 	l->connecting = false;
+	l->pins--;
 	smartiod_op_reply(d, op, &rep, sizeof(rep), fds, 2);
-}
-
-static void connect_end(struct smartiod *d, struct smartiod_op *op, struct smartiod_dint_link *l)
-{
-	link_unpin(d, l);
-	smartiod_op_free(d, op);
 }
 
 static void connect_failed(struct smartiod *d, struct smartiod_op *op, struct smartiod_dint_link *l,
@@ -171,11 +164,14 @@ static void connect_failed(struct smartiod *d, struct smartiod_op *op, struct sm
 {
 	smartiod_op_error(d, op, error, "data interrupt %u of node %u: %s", l->number, l->node,
 			  text);
-	if (!l->closed)
-		smartiod_dint_link_close(d, l);
-	else
+	l->pins--;
+	if (l->closed) {
 		link_release(d, l);
-	connect_end(d, op, l);
+		link_free(d, l);
+	} else {
+		smartiod_dint_link_close(d, l);
+	}
+	smartiod_op_free(d, op);
 }
 
 /* Keep what the answer brought, so that one way gives all back. */
@@ -225,7 +221,7 @@ static void link_step(struct smartiod *d, struct smartiod_op *op, const struct s
 		return;
 	case MAP_TRIGGER:
 		connect_reply(d, op, l, o->fd_offset, op->fd[0], op->fd[1]);
-		connect_end(d, op, l);
+		smartiod_op_free(d, op);
 		return;
 	}
 }
@@ -244,7 +240,7 @@ void smartiod_dint_link_local(struct smartiod *d, struct smartiod_ring_op *r, in
 	}
 	l->ring_uid = r->ring->uid;
 	connect_reply(d, &r->op, l, 0, r->op.fd[0], r->ring->dint->trigger_fd);
-	connect_end(d, &r->op, l);
+	smartiod_op_free(d, &r->op);
 }
 
 static int connect_local(struct smartiod *d, struct smartiod_session *s, const void *msg,

@@ -59,8 +59,7 @@ int call_seg_export(struct world *w, struct world_client *c, uint32_t id, uint64
 int call_seg_connect(struct world *w, struct world_client *c, uint32_t node, uint32_t id,
 		     uint32_t *ret_handle)
 {
-	struct sio_msg_seg_connect msg = {.node = sio_to_le32(node),
-					  .segment_id = sio_to_le32(id)};
+	struct sio_msg_seg_connect msg = {.node = sio_to_le32(node), .segment_id = sio_to_le32(id)};
 	const struct world_message *m = world_call(w, c, SIO_MSG_SEG_CONNECT, &msg, sizeof(msg));
 
 	if (m && !m->error) {

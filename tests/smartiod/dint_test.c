@@ -167,12 +167,9 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(numbers_are_per_host),
-		CASE(a_ring_lives_as_long_as_either_needs_it),
-		CASE(within_one_host),
-		CASE(removal_is_told_to_senders),
-		CASE(death_of_a_side),
-		CASE(link_loss_ends_rings),
+		CASE(numbers_are_per_host), CASE(a_ring_lives_as_long_as_either_needs_it),
+		CASE(within_one_host),	    CASE(removal_is_told_to_senders),
+		CASE(death_of_a_side),	    CASE(link_loss_ends_rings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

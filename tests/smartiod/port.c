@@ -163,8 +163,8 @@ static void owner_close(struct world *w, unsigned host, const struct sio_req *re
 		world_answer_error(w, host, req, -ENOENT, "no such owner");
 		return;
 	}
-	world_owner_end(w, host, req->owner, false);
 	world_answer_ok(w, host, req);
+	world_owner_end(w, host, req->owner, true);
 }
 
 static bool owner_lives(struct world *w, unsigned host, uint64_t owner)
@@ -269,7 +269,8 @@ static void map(struct world *w, unsigned host, const struct sio_req_map *req)
 		world_answer_error(w, host, &req->h, -ENETDOWN, "link down");
 		return;
 	}
-	if (!g || g->node != w->host[host].node || req->generation != w->host[peer].boot_generation ||
+	if (!g || g->node != w->host[host].node ||
+	    req->generation != w->host[peer].boot_generation ||
 	    !owner_lives(w, host, req->h.owner)) {
 		world_answer_error(w, host, &req->h, -EACCES, "no such grant");
 		return;

@@ -125,7 +125,8 @@ static void private_segments_stay_private(void **state)
 
 	assert_int_equal(call_seg_create(f->w, f->exporter, 1, 1, SCI_FLAG_PRIVATE, &h, NULL), 0);
 	assert_int_equal(call_seg_adapter(f->w, f->exporter, SIO_MSG_SEG_PREPARE, h, 0, 0), 0);
-	assert_int_equal(call_seg_adapter(f->w, f->exporter, SIO_MSG_SEG_AVAILABLE, h, 0, 0), EPERM);
+	assert_int_equal(call_seg_adapter(f->w, f->exporter, SIO_MSG_SEG_AVAILABLE, h, 0, 0),
+			 EPERM);
 }
 
 static void maps_share_one_window(void **state)
@@ -166,8 +167,7 @@ static void maps_at_the_same_time_share_too(void **state)
 	assert_int_equal(call_seg_export(f->w, f->exporter, 1, 8192, &h), 0);
 	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
 	for (unsigned i = 0; i < 4; i++) {
-		struct sio_msg_seg_map msg = {.handle = sio_to_le32(c),
-					      .bytes = sio_to_le64(4096)};
+		struct sio_msg_seg_map msg = {.handle = sio_to_le32(c), .bytes = sio_to_le64(4096)};
 
 		id[i] = world_send(f->w, f->importer, SIO_MSG_SEG_MAP, &msg, sizeof(msg));
 	}
@@ -190,8 +190,7 @@ static void a_failed_map_lets_the_next_try(void **state)
 	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
 	f->w->fail_at = f->w->requests + 2; /* GRANT, then the importer's MAP */
 	for (unsigned i = 0; i < 2; i++) {
-		struct sio_msg_seg_map msg = {.handle = sio_to_le32(c),
-					      .bytes = sio_to_le64(4096)};
+		struct sio_msg_seg_map msg = {.handle = sio_to_le32(c), .bytes = sio_to_le64(4096)};
 
 		id[i] = world_send(f->w, f->importer, SIO_MSG_SEG_MAP, &msg, sizeof(msg));
 	}
@@ -247,9 +246,9 @@ static void unavailable_tells_or_cuts_importers(void **state)
 
 	assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, &h), 0);
 	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
-	assert_int_equal(call_seg_adapter(f->w, f->exporter, SIO_MSG_SEG_UNAVAILABLE, h, 0,
-					  SCI_FLAG_NOTIFY),
-			 0);
+	assert_int_equal(
+		call_seg_adapter(f->w, f->exporter, SIO_MSG_SEG_UNAVAILABLE, h, 0, SCI_FLAG_NOTIFY),
+		0);
 	expect_event(f->importer, SIO_EVM_SEGMENT_REMOTE, 0, c, SCI_CB_DISCONNECT, 0);
 	assert_int_equal(call_seg_adapter(f->w, f->exporter, SIO_MSG_SEG_AVAILABLE, h, 0, 0), 0);
 	assert_int_equal(call_seg_adapter(f->w, f->exporter, SIO_MSG_SEG_UNAVAILABLE, h, 0,
@@ -313,8 +312,8 @@ static void nodes_that_are_not_there(void **state)
 	assert_int_equal(call_probe(f->w, f->importer, 4), 0);
 	assert_int_equal(call_probe(f->w, f->importer, 12), EHOSTUNREACH);
 	assert_int_equal(call_seg_connect(f->w, f->importer, 12, 1, &c), EHOSTUNREACH);
-	assert_int_equal(world_call(f->w, f->importer, SIO_MSG_NODE_PROBE, &msg, sizeof(msg))->error,
-			 ENXIO);
+	assert_int_equal(
+		world_call(f->w, f->importer, SIO_MSG_NODE_PROBE, &msg, sizeof(msg))->error, ENXIO);
 }
 
 /* A peer that hears nothing: requests end by the clock, and what comes late is given back. */

@@ -19,7 +19,7 @@
 #include "wire/peer.h"
 
 #define WORLD_HOSTS 3
-#define WORLD_FDS 4096
+#define WORLD_FDS 8192
 #define WORLD_CLIENTS 16
 #define WORLD_MESSAGES 256
 
@@ -81,8 +81,8 @@ struct world {
 	unsigned n_clients;
 	bool fd_open[WORLD_FDS];
 	uint64_t now, next_id, next_epoch, random, steps;
-	uint64_t bad_ends;  /* grants ended under a live map while the link was up */
-	uint64_t fail_at;   /* the port request with this number fails; 0: none */
+	uint64_t bad_ends; /* grants ended under a live map while the link was up */
+	uint64_t fail_at;  /* the port request with this number fails; 0: none */
 	uint64_t requests;
 	bool drop_peer_messages; /* peers hear nothing: for time-outs */
 	int log_level;

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One long scenario, and something bad before its n-th packet, for every n and several orders of
+ * delivery: a program is killed, the link goes, a host crashes, the port refuses. Whatever
+ * happened, when the programs are gone nothing is left at any port or daemon, and no grant ended
+ * under a map.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "calls.h"
+
+#define SEEDS 12
+
+enum harm {
+	NOTHING,
+	KILL_IMPORTER,
+	KILL_EXPORTER,
+	KILL_BYSTANDER,
+	CUT_LINK,
+	CRASH_EXPORTER,
+	CRASH_IMPORTER,
+	REFUSE
+};
+
+struct death {
+	enum harm harm;
+	uint64_t at; /* before this packet, counted from the scenario's start */
+	struct world_client *exporter, *importer, *bystander;
+	bool done;
+};
+
+static void harm(struct world *w, void *arg)
+{
+	struct death *x = arg;
+
+	if (x->done || w->steps < x->at)
+		return;
+	x->done = true;
+	switch (x->harm) {
+	case KILL_IMPORTER:
+		world_kill(w, x->importer);
+		return;
+	case KILL_EXPORTER:
+		world_kill(w, x->exporter);
+		return;
+	case KILL_BYSTANDER:
+		world_kill(w, x->bystander);
+		return;
+	case CUT_LINK:
+		world_link(w, 0, 1, false);
+		return;
+	case CRASH_EXPORTER:
+		world_crash(w, 0);
+		return;
+	case CRASH_IMPORTER:
+		world_crash(w, 1);
+		return;
+	case NOTHING:
+	case REFUSE:
+		return;
+	}
+}
+
+static void map_at_once(struct world *w, struct world_client *c, uint32_t handle, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct sio_msg_seg_map msg = {.handle = sio_to_le32(handle),
+					      .bytes = sio_to_le64(4096)};
+
+		world_send(w, c, SIO_MSG_SEG_MAP, &msg, sizeof(msg));
+	}
+}
+
+/* Each call may fail; handles are then 0, which is refused. */
+static void scenario(struct world *w, struct death *x)
+{
+	uint32_t seg = 0, con = 0, m1 = 0, m2 = 0, local = 0, lmap = 0, dint = 0, number = 0;
+	uint32_t link = 0, self = 0, gone = 0, seg2 = 0;
+	struct sio_msg_seg_connect again = {.node = sio_to_le32(4), .segment_id = sio_to_le32(1)};
+
+	call_seg_export(w, x->exporter, 1, 8192, &seg);
+	call_dint_create(w, x->exporter, 0, 0, &dint, &number);
+	call_seg_connect(w, x->importer, 4, 1, &con);
+	map_at_once(w, x->importer, con, 2);
+	call_seg_map(w, x->importer, con, 0, 8192, &m1);
+	call_seg_map(w, x->importer, con, 4096, 4096, &m2);
+	call_seg_connect(w, x->bystander, 4, 1, &local);
+	call_seg_map(w, x->bystander, local, 0, 4096, &lmap);
+	call_dint_connect(w, x->importer, 4, number, &link);
+	call_dint_connect(w, x->bystander, 4, number, &self);
+	call_dint_connect(w, x->importer, 4, number, &gone);
+	call_handle(w, x->importer, SIO_MSG_DINT_DISCONNECT, gone, 0);
+	call_ring_free(w, x->exporter, dint, 3);
+	/* The removal overtakes a connection that is being made. */
+	world_send(w, x->importer, SIO_MSG_SEG_CONNECT, &again, sizeof(again));
+	call_handle(w, x->importer, SIO_MSG_SEG_UNMAP, m2, 0);
+	call_seg_adapter(w, x->exporter, SIO_MSG_SEG_UNAVAILABLE, seg, 0, SCI_FLAG_NOTIFY);
+	call_handle(w, x->exporter, SIO_MSG_SEG_REMOVE, seg, SCI_FLAG_FORCE_REMOVE);
+	call_seg_export(w, x->exporter, 1, 4096, &seg2);
+	call_seg_connect(w, x->importer, 4, 1, &con);
+	call_seg_map(w, x->importer, con, 0, 4096, &m1);
+	call_handle(w, x->exporter, SIO_MSG_DINT_REMOVE, dint, 0);
+}
+
+/* Return: how many packets the scenario took, or port requests if @count_requests. */
+static uint64_t run_once(enum harm what, uint64_t at, uint64_t seed, bool count_requests)
+{
+	struct death x = {.harm = what};
+	struct world *w = world_new(2, seed);
+	uint64_t count, start;
+
+	world_start(w);
+	x.exporter = world_client(w, 0, SIO_CLIENT_LIBRARY);
+	x.importer = world_client(w, 1, SIO_CLIENT_LIBRARY);
+	x.bystander = world_client(w, 0, SIO_CLIENT_LIBRARY);
+	x.at = w->steps + at;
+	start = count_requests ? w->requests : w->steps;
+	if (what == REFUSE)
+		w->fail_at = w->requests + at;
+	w->before_step = harm;
+	w->before_arg = &x;
+	scenario(w, &x);
+	count = (count_requests ? w->requests : w->steps) - start;
+	w->before_step = NULL;
+	if (what == CUT_LINK)
+		world_link(w, 0, 1, true);
+	if (!w->host[0].daemon)
+		world_boot(w, 0);
+	if (!w->host[1].daemon)
+		world_boot(w, 1);
+	world_pass(w, 100000000);
+	/* The hosts talk to each other again. */
+	{
+		struct world_client *c = world_client(w, 1, SIO_CLIENT_LIBRARY);
+
+		assert_int_equal(call_probe(w, c, 4), 0);
+		world_kill(w, c);
+	}
+	world_kill(w, x.exporter);
+	world_kill(w, x.importer);
+	world_kill(w, x.bystander);
+	world_run(w);
+	world_pass(w, 6000000000ULL);
+	assert_nothing_left(w);
+	assert_int_equal(w->bad_ends, 0);
+	world_free(w);
+	return count;
+}
+
+static void everywhere(enum harm what)
+{
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		uint64_t n = run_once(NOTHING, 0, seed, what == REFUSE);
+
+		assert_true(n > 30);
+		for (uint64_t at = 1; at <= n; at++) {
+			if (getenv("WORLD_TRACE"))
+				fprintf(stderr, "harm %d at %llu, seed %llu\n", what,
+					(unsigned long long)at, (unsigned long long)seed);
+			run_once(what, at, seed, what == REFUSE);
+		}
+	}
+}
+
+static void importer_killed(void **state)
+{
+	(void)state;
+	everywhere(KILL_IMPORTER);
+}
+
+static void exporter_killed(void **state)
+{
+	(void)state;
+	everywhere(KILL_EXPORTER);
+}
+
+static void bystander_killed(void **state)
+{
+	(void)state;
+	everywhere(KILL_BYSTANDER);
+}
+
+static void link_cut(void **state)
+{
+	(void)state;
+	everywhere(CUT_LINK);
+}
+
+static void exporters_host_crashed(void **state)
+{
+	(void)state;
+	everywhere(CRASH_EXPORTER);
+}
+
+static void importers_host_crashed(void **state)
+{
+	(void)state;
+	everywhere(CRASH_IMPORTER);
+}
+
+static void port_refuses(void **state)
+{
+	(void)state;
+	everywhere(REFUSE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(importer_killed),	  cmocka_unit_test(exporter_killed),
+		cmocka_unit_test(bystander_killed),	  cmocka_unit_test(link_cut),
+		cmocka_unit_test(exporters_host_crashed), cmocka_unit_test(importers_host_crashed),
+		cmocka_unit_test(port_refuses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
