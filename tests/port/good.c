@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A good request of each operation, about the things of the row. */
+#include <string.h>
+
+#include "port.h"
+
+#define PAGE 4096
+
+static const uint32_t sizes[SIO_OP_COUNT] = {
+	[SIO_OP_INFO] = sizeof(struct sio_req_info),
+	[SIO_OP_OWNER_NEW] = sizeof(struct sio_req_owner_new),
+	[SIO_OP_OWNER_CLOSE] = sizeof(struct sio_req_owner_close),
+	[SIO_OP_LIST] = sizeof(struct sio_req_list),
+	[SIO_OP_ADAPTER] = sizeof(struct sio_req_adapter),
+	[SIO_OP_ALLOC] = sizeof(struct sio_req_alloc),
+	[SIO_OP_FREE] = sizeof(struct sio_req_free),
+	[SIO_OP_IMPORT] = sizeof(struct sio_req_import),
+	[SIO_OP_GRANT] = sizeof(struct sio_req_grant),
+	[SIO_OP_UNGRANT] = sizeof(struct sio_req_ungrant),
+	[SIO_OP_MAP] = sizeof(struct sio_req_map),
+	[SIO_OP_UNMAP] = sizeof(struct sio_req_unmap),
+	[SIO_OP_REQUESTER_ADD] = sizeof(struct sio_req_requester_add),
+	[SIO_OP_REQUESTER_DEL] = sizeof(struct sio_req_requester_del),
+	[SIO_OP_DEVICE_LIST] = sizeof(struct sio_req_device_list),
+	[SIO_OP_DEVICE_OPEN] = sizeof(struct sio_req_device_open),
+	[SIO_OP_DEVICE_CLOSE] = sizeof(struct sio_req_device_close),
+	[SIO_OP_RESET] = sizeof(struct sio_req_reset),
+	[SIO_OP_CONFIG] = sizeof(struct sio_req_config),
+	[SIO_OP_BAR] = sizeof(struct sio_req_bar),
+	[SIO_OP_BAR_CLOSE] = sizeof(struct sio_req_bar_close),
+	[SIO_OP_WATCH] = sizeof(struct sio_req_watch),
+	[SIO_OP_DMAMAP] = sizeof(struct sio_req_dmamap),
+	[SIO_OP_DMAUNMAP] = sizeof(struct sio_req_dmaunmap),
+	[SIO_OP_IOVA_RESERVE] = sizeof(struct sio_req_iova_reserve),
+	[SIO_OP_IOVA_RELEASE] = sizeof(struct sio_req_iova_release),
+	[SIO_OP_IRQ_NEW] = sizeof(struct sio_req_irq_new),
+	[SIO_OP_IRQ_FREE] = sizeof(struct sio_req_irq_free),
+	[SIO_OP_VECTOR] = sizeof(struct sio_req_vector),
+	[SIO_OP_SETTLE] = sizeof(struct sio_req_settle),
+	[SIO_OP_STATUS] = sizeof(struct sio_req_status),
+	[SIO_OP_MCAST] = sizeof(struct sio_req_mcast),
+	[SIO_OP_DMA] = sizeof(struct sio_req_dma),
+	[SIO_OP_STATS] = sizeof(struct sio_req_stats),
+	[SIO_OP_SHADOW] = sizeof(struct sio_req_shadow),
+};
+
+uint32_t port_size(uint32_t op)
+{
+	return op < SIO_OP_COUNT ? sizes[op] : 0;
+}
+
+static void good_window(const struct port_world *w, uint32_t op, union port_packet *p)
+{
+	struct sio_req_grant *g = (void *)p;
+	struct sio_req_map *m = (void *)p;
+	struct sio_req_requester_add *r = (void *)p;
+
+	switch (op) {
+	case SIO_OP_GRANT:
+		g->source_kind = SIO_KIND_MEM;
+		g->access = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
+		g->source = w->thing[T_MEM];
+		g->length = PAGE;
+		g->peer_node = (uint32_t)w->thing[T_NODE1];
+		break;
+	case SIO_OP_MAP:
+		m->peer_node = (uint32_t)w->thing[T_NODE1];
+		m->bus_addr = w->thing[T_PEER_BUS];
+		m->length = PAGE;
+		m->generation = w->thing[T_PEER_GENERATION];
+		memcpy(m->token, w->token, sizeof(m->token));
+		break;
+	case SIO_OP_REQUESTER_ADD:
+		r->direction = SIO_REQUESTER_OUT;
+		r->device = w->thing[T_DEVICE];
+		break;
+	default:
+		break;
+	}
+}
+
+static void good_device(const struct port_world *w, uint32_t op, union port_packet *p)
+{
+	struct sio_req_reset *r = (void *)p;
+	struct sio_req_bar *b = (void *)p;
+	struct sio_req_dmamap *d = (void *)p;
+	struct sio_req_settle *s = (void *)p;
+
+	switch (op) {
+	case SIO_OP_DEVICE_OPEN:
+		p->req.flags = SIO_DEVICE_FORCE;
+		((struct sio_req_device_open *)p)->device = w->thing[T_DEVICE];
+		break;
+	case SIO_OP_DEVICE_CLOSE:
+		((struct sio_req_device_close *)p)->device = w->thing[T_DEVICE];
+		break;
+	case SIO_OP_RESET:
+		r->device = w->thing[T_DEVICE];
+		r->kind = SIO_RESET_FUNCTION;
+		break;
+	case SIO_OP_BAR: /* page 1 of an NVMe controller: doorbells */
+		b->device = w->thing[T_DEVICE];
+		b->access = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
+		b->offset = PAGE;
+		b->length = PAGE;
+		break;
+	case SIO_OP_DMAMAP:
+		d->device = w->thing[T_DEVICE];
+		d->target_kind = SIO_KIND_MEM;
+		d->access = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
+		d->target = w->thing[T_MEM];
+		d->length = PAGE;
+		d->iova = SIO_PORT_ANY;
+		d->highest = SIO_PORT_ANY;
+		break;
+	case SIO_OP_SETTLE:
+		p->req.owner = w->thing[T_ENDED_OWNER];
+		s->device = w->thing[T_DEVICE];
+		break;
+	default:
+		break;
+	}
+}
+
+/* Which thing an operation with nothing but an id is about. */
+static enum port_thing ends(uint32_t op)
+{
+	switch (op) {
+	case SIO_OP_FREE:
+		return T_MEM;
+	case SIO_OP_UNGRANT:
+		return T_GRANT;
+	case SIO_OP_UNMAP:
+		return T_MAP;
+	case SIO_OP_REQUESTER_DEL:
+		return T_REQUESTER;
+	case SIO_OP_BAR_CLOSE:
+		return T_BAR;
+	case SIO_OP_DMAUNMAP:
+		return T_DMAMAP;
+	case SIO_OP_IRQ_FREE:
+		return T_IRQ;
+	default:
+		return T_NUMBER;
+	}
+}
+
+size_t port_good(const struct port_world *w, uint32_t op, union port_packet *req)
+{
+	struct sio_req_info *info = (void *)req;
+	struct sio_req_alloc *a = (void *)req;
+
+	memset(req, 0, sizeof(*req));
+	req->req.op = op;
+	req->req.size = port_size(op);
+	if (ends(op) != T_NUMBER)
+		((struct sio_req_free *)req)->id = w->thing[ends(op)];
+	switch (op) {
+	case SIO_OP_INFO:
+		info->version_min = info->version_max = SIO_PORT_VERSION;
+		break;
+	case SIO_OP_OWNER_CLOSE:
+		req->req.owner = w->thing[T_OWNER];
+		break;
+	case SIO_OP_LIST:
+		((struct sio_req_list *)req)->kind = SIO_KIND_MEM;
+		break;
+	case SIO_OP_ALLOC:
+		a->size = PAGE;
+		a->highest = SIO_PORT_ANY;
+		break;
+	default:
+		good_window(w, op, req);
+		good_device(w, op, req);
+	}
+	return port_size(op);
+}

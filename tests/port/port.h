@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The table of the port: what each request is answered with, in whatever world. A row takes a good
+ * request of its operation, changes one field, and says what must come back. Each row has things
+ * of its own to ask about, made anew; after each, nothing of them may be left.
+ */
+#ifndef TESTS_PORT_PORT_H
+#define TESTS_PORT_PORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "smartio/uapi.h"
+
+/* How a world is reached. Two hosts: 0 has a device, both have adapter 0, joined with each other.
+ */
+struct port_transport {
+	/* Return: 0 and a world, all hosts up; -errno. */
+	int (*open)(const char *where, void **ret);
+	void (*send)(void *world, unsigned host, const void *req, size_t len, const int *fds,
+		     unsigned n_fds);
+	/*
+	 * The next event of @host, at most @size bytes; the caller closes @fds. Return: its length;
+	 * 0: the world cut us off; -ETIMEDOUT: nothing came for seconds.
+	 */
+	long (*event)(void *world, unsigned host, void *evt, size_t size, int *fds,
+		      unsigned *ret_fds);
+	/* Descriptors that the world itself holds; -1: cannot be told. */
+	long (*descriptors)(void *world);
+	/* Connect @host anew after it was cut off. */
+	int (*reopen)(void *world, unsigned host);
+	/* Return: 0: the world ended in order and left nothing behind. */
+	int (*close)(void *world);
+};
+extern const struct port_transport port_socket;
+
+union port_packet {
+	struct sio_req req;
+	struct sio_evt evt;
+	struct sio_evt_error error;
+	uint64_t words[SIO_PORT_MAX_PACKET / 8];
+};
+
+/* Things that a field can name. "busy": something refers to it. */
+enum port_thing {
+	T_NUMBER, /* nothing: the row's value is a number */
+	T_OWNER,
+	T_OTHER_OWNER,
+	T_ENDED_OWNER, /* keeps a grant in quarantine, and a DMA mapping */
+	T_MEM,
+	T_MEM_BUSY,
+	T_GRANT,
+	T_GRANT_ENDED,
+	T_MAP,
+	T_MAP_BUSY,
+	T_REQUESTER,
+	T_REQUESTER_BUSY,
+	T_DEVICE,
+	T_BAR,
+	T_DMAMAP,
+	T_DMAMAP_ENDED,
+	T_IRQ,
+	T_IRQ_BUSY,
+	T_PEER_BUS, /* of a grant of host 1 to host 0 */
+	T_PEER_GENERATION,
+	T_NODE0,
+	T_NODE1,
+	T_COUNT
+};
+
+struct port_row {
+	const char *what;
+	uint32_t op;
+	uint32_t offset, width; /* of the field; width 0: nothing is changed */
+	uint64_t value;		/* added to the thing's number */
+	enum port_thing thing;
+	int error;	  /* 0 or -errno */
+	const char *text; /* must be in the refusal; may be NULL */
+};
+extern const struct port_row port_rows[];
+extern const unsigned port_n_rows;
+
+struct port_world {
+	const struct port_transport *t;
+	void *ctx;
+	uint64_t cookie;
+	uint64_t thing[T_COUNT];
+	uint64_t extra_mem; /* of the ended owner */
+	uint64_t peer_mem, peer_grant;
+	uint8_t token[SIO_TOKEN];
+	uint64_t unasked; /* events that were no answers */
+	int owner_fd[4];  /* keep the owners of this row alive */
+	unsigned n_owner_fds;
+	char why[256]; /* of the first check that failed */
+};
+
+/* Ask and wait. Return: 0 or -errno of the answer; 1: a check failed, see w->why. */
+int port_ask(struct port_world *w, unsigned host, union port_packet *req, size_t len,
+	     union port_packet *answer, unsigned *ret_fds);
+/* What every answer must be; returns its error, or 1. */
+int port_check_answer(struct port_world *w, const struct sio_req *req,
+		      const union port_packet *answer, unsigned fds, unsigned *ret_fds);
+/* A good request of @op; its size, or 0: the operation is unknown. */
+size_t port_good(const struct port_world *w, uint32_t op, union port_packet *req);
+uint32_t port_size(uint32_t op);
+/* Make what rows can name, and end it all. Return: 0; 1: see w->why. */
+int port_things_make(struct port_world *w);
+int port_things_end(struct port_world *w);
+/* What there is at both hosts, as a number that is equal for equal situations. */
+int port_digest(struct port_world *w, uint64_t *ret);
+int port_failed(struct port_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Runs the table against a world and reports by the Test Anything Protocol.
+ * usage: port_test room PATH-OF-SMARTIO-EMU
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "port.h"
+
+static unsigned n_done, n_failed;
+
+static void report(struct port_world *w, const char *what)
+{
+	n_failed += w->why[0] != '\0';
+	printf("%sok %u - %s\n", w->why[0] ? "not " : "", ++n_done, what);
+	if (w->why[0])
+		printf("# %s\n", w->why);
+	fflush(stdout);
+	w->why[0] = '\0';
+}
+
+/* What a request is answered with, and that a refused one left everything as it was. */
+static void expect(struct port_world *w, union port_packet *req, size_t len, int error,
+		   const char *text)
+{
+	uint64_t before = 0, after = 0;
+	long fds_before, fds_after;
+	union port_packet answer;
+	int rc;
+
+	if (port_digest(w, &before))
+		return;
+	fds_before = w->t->descriptors(w->ctx);
+	rc = port_ask(w, 0, req, len, &answer, NULL);
+	if (rc == 1)
+		return;
+	if (rc != error)
+		port_failed(w, "answered %d (%s), %d is right", rc,
+			    rc ? answer.error.text : "success", error);
+	else if (rc && text && !strstr(answer.error.text, text))
+		port_failed(w, "the text '%s' lacks '%s'", answer.error.text, text);
+	if (rc == 0 || port_digest(w, &after))
+		return;
+	fds_after = w->t->descriptors(w->ctx);
+	if (before != after)
+		port_failed(w, "refused, but something has changed");
+	if (fds_before != fds_after)
+		port_failed(w, "refused, but %ld descriptors became %ld", fds_before, fds_after);
+}
+
+static void run_row(struct port_world *w, const struct port_row *row)
+{
+	union port_packet req;
+	uint64_t value;
+
+	if (port_things_make(w) == 0) {
+		port_good(w, row->op, &req);
+		value = row->value + (row->thing == T_NUMBER ? 0 : w->thing[row->thing]);
+		memcpy((char *)&req + row->offset, &value, row->width);
+		expect(w, &req, port_size(row->op), row->error, row->text);
+	}
+	port_things_end(w);
+	report(w, row->what);
+}
+
+/* What every operation refuses, whatever it does, and before it looks at anything else. */
+static void run_form(struct port_world *w, uint32_t op)
+{
+	static const char *const what[] = {"size in the header", "a byte less",
+					   "eight bytes more",	 "h.reserved",
+					   "an unknown flag",	 "a longer size"};
+	uint32_t size = port_size(op);
+	union port_packet req;
+	char name[64];
+
+	for (unsigned i = 0; i < sizeof(what) / sizeof(what[0]); i++) {
+		size_t len = size;
+
+		if (i == 1 && size == sizeof(struct sio_req))
+			continue; /* less than a header: run_short() */
+		if (port_things_make(w) == 0) {
+			port_good(w, op, &req);
+			req.req.size -= i == 0;
+			len -= i == 1;
+			len += i == 2 || i == 5 ? 8 : 0;
+			req.req.size += i == 5 ? 8 : 0;
+			req.req.reserved = i == 3;
+			req.req.flags |= i == 4 ? 1u << 31 : 0;
+			expect(w, &req, len, -EINVAL, NULL);
+		}
+		port_things_end(w);
+		snprintf(name, sizeof(name), "op %u: %s", op, what[i]);
+		report(w, name);
+	}
+}
+
+/* Further reserved fields, by name, because each lies elsewhere. */
+static void run_reserved(struct port_world *w)
+{
+#define RESERVED(name, type)                                                                       \
+	{                                                                                          \
+#name ".reserved2", SIO_OP_##name, offsetof(struct sio_req_##type, reserved2), 4,  \
+			1, T_NUMBER, -EINVAL, "reserved2"                                          \
+	}
+	static const struct port_row row[] = {
+		RESERVED(OWNER_NEW, owner_new),
+		RESERVED(LIST, list),
+		RESERVED(ADAPTER, adapter),
+		RESERVED(GRANT, grant),
+		RESERVED(REQUESTER_ADD, requester_add),
+		RESERVED(RESET, reset),
+		RESERVED(CONFIG, config),
+		RESERVED(BAR, bar),
+		RESERVED(VECTOR, vector),
+		RESERVED(SETTLE, settle),
+		RESERVED(MCAST, mcast),
+		RESERVED(DMA, dma),
+		RESERVED(STATS, stats),
+	};
+
+	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++)
+		run_row(w, &row[i]);
+}
+
+static void run_unknown(struct port_world *w)
+{
+	static const uint32_t op[] = {0, SIO_OP_COUNT, SIO_EV_LINK, UINT32_MAX};
+
+	for (unsigned i = 0; i < sizeof(op) / sizeof(op[0]); i++) {
+		union port_packet req = {.req = {.size = sizeof(struct sio_req), .op = op[i]}};
+		char name[64];
+
+		expect(w, &req, sizeof(struct sio_req), -EOPNOTSUPP, "operation");
+		snprintf(name, sizeof(name), "unknown operation %#x", op[i]);
+		report(w, name);
+	}
+}
+
+/* Descriptors that nobody asked for are closed, and the request is refused. */
+static void run_descriptors(struct port_world *w)
+{
+	long before = w->t->descriptors(w->ctx), after;
+	int fds[2] = {dup(1), dup(1)}, none[SIO_PORT_MAX_FDS];
+	union port_packet req, answer;
+	unsigned n;
+
+	port_good(w, SIO_OP_INFO, &req);
+	req.req.cookie = ++w->cookie;
+	w->t->send(w->ctx, 0, &req, req.req.size, fds, 2);
+	close(fds[0]);
+	close(fds[1]);
+	if (w->t->event(w->ctx, 0, &answer, sizeof(answer), none, &n) < 0 ||
+	    port_check_answer(w, &req.req, &answer, n, NULL) != -EINVAL)
+		port_failed(w, "a request with descriptors was not refused");
+	after = w->t->descriptors(w->ctx);
+	if (before != after)
+		port_failed(w, "%ld descriptors became %ld", before, after);
+	report(w, "descriptors that nobody asked for");
+}
+
+/* Less than a header, or more than any request: there is nobody to answer, the host is cut off. */
+static void run_short(struct port_world *w)
+{
+	static const size_t len[] = {1, sizeof(struct sio_req) - 1, SIO_PORT_MAX_PACKET + 1};
+	static const char zeros[SIO_PORT_MAX_PACKET + 1];
+
+	for (unsigned i = 0; i < sizeof(len) / sizeof(len[0]); i++) {
+		int fds[SIO_PORT_MAX_FDS];
+		union port_packet evt;
+		char name[64];
+		unsigned n;
+		long got;
+
+		w->t->send(w->ctx, 1, zeros, len[i], NULL, 0);
+		do
+			got = w->t->event(w->ctx, 1, &evt, sizeof(evt), fds, &n);
+		while (got > 0 && evt.evt.cookie == 0);
+		if (got != 0)
+			port_failed(w, "not cut off (%ld)", got);
+		if (w->t->reopen(w->ctx, 1) < 0)
+			port_failed(w, "cannot connect again");
+		snprintf(name, sizeof(name), "a packet of %zu bytes cuts the host off", len[i]);
+		report(w, name);
+	}
+}
+
+/* The device that host 0 has, opened for the daemon. */
+static int find_device(struct port_world *w)
+{
+	union port_packet req, answer;
+	int rc;
+
+	port_good(w, SIO_OP_DEVICE_LIST, &req);
+	rc = port_ask(w, 0, &req, req.req.size, &answer, NULL);
+	if (rc)
+		return rc;
+	w->thing[T_DEVICE] = ((const struct sio_evt_device *)(const void *)&answer)->id;
+	port_good(w, SIO_OP_DEVICE_OPEN, &req);
+	return port_ask(w, 0, &req, req.req.size, &answer, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	struct port_world w = {.t = &port_socket, .thing[T_NODE0] = 4, .thing[T_NODE1] = 8};
+	int rc;
+
+	if (argc != 3 || strcmp(argv[1], "room") != 0) {
+		fprintf(stderr, "usage: port_test room PATH-OF-SMARTIO-EMU\n");
+		return 2;
+	}
+	rc = w.t->open(argv[2], &w.ctx);
+	if (rc < 0) {
+		printf("Bail out! %s: %s\n", argv[2], strerror(-rc));
+		return 1;
+	}
+	if (find_device(&w))
+		port_failed(&w, "host 0 has no device that opens");
+	report(&w, "a device");
+	for (unsigned i = 0; i < port_n_rows; i++)
+		run_row(&w, &port_rows[i]);
+	for (uint32_t op = SIO_OP_INFO; op < SIO_OP_COUNT; op++)
+		run_form(&w, op);
+	run_reserved(&w);
+	run_unknown(&w);
+	run_descriptors(&w);
+	run_short(&w);
+	if (w.t->close(w.ctx) != 0)
+		port_failed(&w, "it did not end in order, or left something behind");
+	report(&w, "ends in order");
+	printf("1..%u\n", n_done);
+	return n_failed != 0;
+}

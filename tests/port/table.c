@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The rows. What holds for every operation (size, reserved, flags, owner) is in port_test.c. */
+#include <errno.h>
+
+#include "port.h"
+
+#define FIELD(type, member)                                                                        \
+	offsetof(struct sio_req_##type, member), sizeof(((struct sio_req_##type *)0)->member)
+/* One field of a good request set to a number, or to something's number. */
+#define SET(op, type, member, number, err, text)                                                   \
+	{                                                                                          \
+#op "." #member " = " #number, SIO_OP_##op, FIELD(type, member),                   \
+			(uint64_t)(number), T_NUMBER, err, text                                    \
+	}
+#define REF(op, type, member, thing, err, text)                                                    \
+	{                                                                                          \
+#op "." #member " = " #thing, SIO_OP_##op, FIELD(type, member), 0, thing, err,     \
+			text                                                                       \
+	}
+#define GOOD(op)                                                                                   \
+	{                                                                                          \
+#op, SIO_OP_##op, 0, 0, 0, T_NUMBER, 0, NULL                                       \
+	}
+#define REFUSED(op, err, text)                                                                     \
+	{                                                                                          \
+#op, SIO_OP_##op, 0, 0, 0, T_NUMBER, err, text                                     \
+	}
+#define NO_SUCH 0x7fffffffffffULL
+/* An operation that ends something by its id. */
+#define ENDS(op, type, wrong_kind)                                                                 \
+	GOOD(op), SET(op, type, id, 0, -ENOENT, NULL),                                             \
+		SET(op, type, id, NO_SUCH, -ENOENT, "0x7fffffffffff"),                             \
+		REF(op, type, id, wrong_kind, -ENOENT, NULL),                                      \
+		REF(op, type, h.owner, T_OWNER, 0, NULL),                                          \
+		REF(op, type, h.owner, T_OTHER_OWNER, -EPERM, "belongs to owner")
+
+/* clang-format off */
+const struct port_row port_rows[] = {
+	GOOD(INFO),
+	SET(INFO, info, version_max, 0, -EPROTO, "speaks 1"),
+	SET(INFO, info, version_max, 7, 0, NULL),
+	SET(INFO, info, version_min, 2, -EPROTO, "versions 2 to 1"),
+
+	GOOD(OWNER_NEW),
+	REF(OWNER_NEW, owner_new, h.owner, T_OWNER, -EINVAL, "owners own no owners"),
+	SET(OWNER_NEW, owner_new, user_cookie, ~0ULL, 0, NULL),
+	SET(OWNER_NEW, owner_new, pid, 1, 0, NULL),
+
+	GOOD(OWNER_CLOSE),
+	SET(OWNER_CLOSE, owner_close, h.owner, 0, -EINVAL, "the daemon itself"),
+	SET(OWNER_CLOSE, owner_close, h.owner, NO_SUCH, -ENOENT, "0x7fffffffffff"),
+	REF(OWNER_CLOSE, owner_close, h.owner, T_ENDED_OWNER, -EPERM, "has ended"),
+	REF(OWNER_CLOSE, owner_close, h.owner, T_MEM, -ENOENT, NULL),
+
+	GOOD(LIST),
+	SET(LIST, list, kind, 0, -EINVAL, "1 to 10"),
+	SET(LIST, list, kind, SIO_KIND_OWNER, 0, NULL),
+	SET(LIST, list, kind, SIO_KIND_IRQ, 0, NULL),
+	SET(LIST, list, kind, SIO_KIND_APERTURE, -EINVAL, "kind 11"),
+	SET(LIST, list, kind, ~0U, -EINVAL, NULL),
+	SET(LIST, list, after, ~0ULL, 0, NULL),
+
+	GOOD(ADAPTER),
+	SET(ADAPTER, adapter, index, 1, -ENODEV, "no adapter 1"),
+	SET(ADAPTER, adapter, index, ~0U, -ENODEV, NULL),
+
+	GOOD(ALLOC),
+	SET(ALLOC, alloc, size, 0, -EINVAL, "size 0"),
+	SET(ALLOC, alloc, size, 1, 0, NULL),
+	SET(ALLOC, alloc, size, 17 << 20, -ENOSPC, "17825792 bytes wanted"),
+	SET(ALLOC, alloc, size, 16 << 20, -ENOSPC, "are free"), /* others have a part */
+	SET(ALLOC, alloc, size, ~0ULL, -ENOSPC, NULL),
+	SET(ALLOC, alloc, align, 3, -EINVAL, "0 or a power of 2"),
+	SET(ALLOC, alloc, align, 1 << 20, 0, NULL),
+	SET(ALLOC, alloc, align, 1ULL << 63, -ENOSPC, NULL),
+	SET(ALLOC, alloc, highest, 0, -ENOSPC, NULL),
+	SET(ALLOC, alloc, near_device, NO_SUCH, -ENODEV, NULL),
+	REF(ALLOC, alloc, near_device, T_DEVICE, 0, NULL),
+	SET(ALLOC, alloc, kind, SIO_ALLOC_CONTIGUOUS, 0, NULL),
+	SET(ALLOC, alloc, kind, SIO_ALLOC_HUGE, 0, NULL),
+	SET(ALLOC, alloc, kind, 4, -EINVAL, "0 to 3"),
+	SET(ALLOC, alloc, access, 3, 0, NULL),
+	SET(ALLOC, alloc, access, 4, -EINVAL, NULL),
+	REF(ALLOC, alloc, h.owner, T_OWNER, 0, NULL),
+	REF(ALLOC, alloc, h.owner, T_ENDED_OWNER, -EPERM, "has ended"),
+	SET(ALLOC, alloc, h.owner, NO_SUCH, -ENOENT, "no owner"),
+
+	ENDS(FREE, free, T_GRANT),
+	REF(FREE, free, id, T_MEM_BUSY, -EBUSY, "are left"),
+
+	GOOD(GRANT),
+	SET(GRANT, grant, source_kind, 0, -EINVAL, "source kind 0"),
+	SET(GRANT, grant, source_kind, SIO_KIND_MAP, -EINVAL, NULL),
+	SET(GRANT, grant, source_kind, SIO_KIND_APERTURE, -EOPNOTSUPP, NULL),
+	SET(GRANT, grant, source_kind, SIO_KIND_ALL_RAM, -EOPNOTSUPP, NULL),
+	SET(GRANT, grant, source_kind, SIO_KIND_IRQ, -ENOENT, NULL), /* the id is a memory's */
+	SET(GRANT, grant, access, 0, -EINVAL, "access 0"),
+	SET(GRANT, grant, access, 1, 0, NULL),
+	SET(GRANT, grant, access, 4, -EINVAL, "access 0x4"),
+	SET(GRANT, grant, source, 0, -ENOENT, NULL),
+	REF(GRANT, grant, source, T_MEM_BUSY, 0, NULL),
+	REF(GRANT, grant, source, T_BAR, -ENOENT, NULL),
+	SET(GRANT, grant, offset, 1, -EINVAL, "whole pages"),
+	SET(GRANT, grant, offset, 4096, -EINVAL, "ends behind"),
+	SET(GRANT, grant, offset, ~0xfffULL, -EINVAL, NULL),
+	SET(GRANT, grant, length, 0, -EINVAL, NULL),
+	SET(GRANT, grant, length, 8192, -EINVAL, "ends behind memory"),
+	SET(GRANT, grant, length, ~0xfffULL, -EINVAL, NULL),
+	SET(GRANT, grant, adapter, 1, -ENODEV, NULL),
+	SET(GRANT, grant, peer_node, 0, -EHOSTUNREACH, NULL),
+	REF(GRANT, grant, peer_node, T_NODE0, -EHOSTUNREACH, "no path"),
+	SET(GRANT, grant, peer_node, ~0U, -EHOSTUNREACH, NULL),
+	SET(GRANT, grant, peer_adapter, 1, -EHOSTUNREACH, NULL),
+	REF(GRANT, grant, h.owner, T_ENDED_OWNER, -EPERM, NULL),
+
+	ENDS(UNGRANT, ungrant, T_MEM),
+	REF(UNGRANT, ungrant, id, T_GRANT_ENDED, 0, NULL),
+
+	GOOD(MAP),
+	SET(MAP, map, adapter, 1, -ENODEV, NULL),
+	SET(MAP, map, peer_node, 0, -EHOSTUNREACH, NULL),
+	REF(MAP, map, peer_node, T_NODE0, -EHOSTUNREACH, NULL),
+	SET(MAP, map, peer_adapter, 1, -EHOSTUNREACH, NULL),
+	SET(MAP, map, caching, SIO_CACHE_WRITE_COMBINED, 0, NULL),
+	SET(MAP, map, caching, 3, -EINVAL, "caching 3"),
+	SET(MAP, map, bus_addr, 0, -EACCES, "granted us nothing"),
+	SET(MAP, map, bus_addr, ~0xfffULL, -EACCES, NULL),
+	SET(MAP, map, length, 0, -EINVAL, "length 0"),
+	SET(MAP, map, length, 1, -EINVAL, "whole pages"),
+	SET(MAP, map, length, 8192, -EACCES, NULL),
+	SET(MAP, map, length, ~0ULL, -EACCES, NULL),
+	SET(MAP, map, generation, 0, -ESTALE, "start 0"),
+	{"MAP.generation = the next", SIO_OP_MAP, FIELD(map, generation), 1, T_PEER_GENERATION,
+	 -ESTALE, NULL},
+	{"MAP.token[0]", SIO_OP_MAP, offsetof(struct sio_req_map, token), 8, 0x1234, T_NUMBER,
+	 -EACCES, "token"},
+	{"MAP.token[24]", SIO_OP_MAP, offsetof(struct sio_req_map, token) + 24, 8, 0x1234, T_NUMBER,
+	 -EACCES, "token"},
+	REF(MAP, map, h.owner, T_OWNER, 0, NULL),
+	REF(MAP, map, h.owner, T_ENDED_OWNER, -EPERM, NULL),
+
+	ENDS(UNMAP, unmap, T_MEM),
+	REF(UNMAP, unmap, id, T_MAP_BUSY, -EBUSY, "go through map"),
+
+	GOOD(REQUESTER_ADD),
+	SET(REQUESTER_ADD, requester_add, adapter, 1, -ENODEV, NULL),
+	SET(REQUESTER_ADD, requester_add, direction, 0, -EINVAL, "direction 0"),
+	SET(REQUESTER_ADD, requester_add, direction, SIO_REQUESTER_IN, -EOPNOTSUPP, NULL),
+	SET(REQUESTER_ADD, requester_add, direction, 3, -EINVAL, NULL),
+	SET(REQUESTER_ADD, requester_add, device, NO_SUCH, -ENODEV, NULL),
+	SET(REQUESTER_ADD, requester_add, device, 0, 0, NULL), /* bdf 0:0.0 */
+	SET(REQUESTER_ADD, requester_add, bdf, 0x100, -EINVAL, "not both"),
+
+	ENDS(REQUESTER_DEL, requester_del, T_MEM),
+	REF(REQUESTER_DEL, requester_del, id, T_REQUESTER_BUSY, -EBUSY, "DMA mappings"),
+
+	GOOD(DEVICE_LIST),
+	REF(DEVICE_LIST, device_list, after, T_DEVICE, -ENOENT, NULL),
+	SET(DEVICE_LIST, device_list, after, ~0ULL, -ENOENT, NULL),
+
+	GOOD(DEVICE_OPEN),
+	SET(DEVICE_OPEN, device_open, h.flags, 0, -EBUSY, "is open"),
+	SET(DEVICE_OPEN, device_open, device, NO_SUCH, -ENODEV, NULL),
+	REFUSED(DEVICE_CLOSE, -EBUSY, "are left"),
+	SET(DEVICE_CLOSE, device_close, device, NO_SUCH, -ENOENT, NULL),
+
+	GOOD(RESET),
+	SET(RESET, reset, device, 0, -ENODEV, NULL),
+	SET(RESET, reset, kind, 0, -EINVAL, NULL),
+	SET(RESET, reset, kind, SIO_RESET_BUS, -EOPNOTSUPP, NULL),
+	SET(RESET, reset, kind, 3, -EINVAL, "kind 3"),
+
+	GOOD(BAR),
+	SET(BAR, bar, device, 0, -ENODEV, NULL),
+	SET(BAR, bar, bar, 1, -EINVAL, "no BAR 1"),
+	SET(BAR, bar, bar, 6, -EINVAL, NULL),
+	SET(BAR, bar, access, 0, -EINVAL, NULL),
+	SET(BAR, bar, access, SIO_ACCESS_READ, 0, NULL),
+	SET(BAR, bar, access, SIO_ACCESS_WRITE, -EINVAL, NULL),
+	SET(BAR, bar, access, 7, -EINVAL, NULL),
+	SET(BAR, bar, caching, 3, -EINVAL, NULL),
+	SET(BAR, bar, offset, 0, 0, NULL), /* registers: nobody has them */
+	SET(BAR, bar, offset, 1, -EINVAL, "whole pages"),
+	SET(BAR, bar, offset, 1 << 30, -EINVAL, "ends behind BAR 0"),
+	SET(BAR, bar, offset, ~0xfffULL, -EINVAL, NULL),
+	SET(BAR, bar, length, 0, -EINVAL, NULL),
+	SET(BAR, bar, length, 1 << 30, -EINVAL, NULL),
+	SET(BAR, bar, length, ~0xfffULL, -EINVAL, NULL),
+	ENDS(BAR_CLOSE, bar_close, T_MEM),
+
+	GOOD(DMAMAP),
+	SET(DMAMAP, dmamap, h.flags, SIO_DMAMAP_STRICT, 0, NULL),
+	SET(DMAMAP, dmamap, device, 0, -ENODEV, NULL),
+	SET(DMAMAP, dmamap, target_kind, 0, -EINVAL, "target kind 0"),
+	SET(DMAMAP, dmamap, target_kind, SIO_KIND_APERTURE, -EOPNOTSUPP, NULL),
+	SET(DMAMAP, dmamap, target_kind, SIO_KIND_MAP, -ENOENT, NULL),
+	SET(DMAMAP, dmamap, access, 0, -EINVAL, NULL),
+	SET(DMAMAP, dmamap, access, 4, -EINVAL, NULL),
+	SET(DMAMAP, dmamap, target, NO_SUCH, -ENOENT, NULL),
+	REF(DMAMAP, dmamap, target, T_GRANT, -ENOENT, NULL),
+	SET(DMAMAP, dmamap, offset, 8, -EINVAL, "whole pages"),
+	SET(DMAMAP, dmamap, offset, 4096, -EINVAL, NULL),
+	SET(DMAMAP, dmamap, length, 0, -EINVAL, NULL),
+	SET(DMAMAP, dmamap, length, 8192, -EINVAL, "ends behind"),
+	SET(DMAMAP, dmamap, length, ~0xfffULL, -EINVAL, NULL),
+	SET(DMAMAP, dmamap, iova, 0x700000000ULL, 0, NULL),
+	SET(DMAMAP, dmamap, iova, 0x700000001ULL, -EINVAL, "whole page"),
+	SET(DMAMAP, dmamap, iova, 0, -EINVAL, NULL),
+	SET(DMAMAP, dmamap, highest, 0, -ENOSPC, NULL),
+	REF(DMAMAP, dmamap, h.owner, T_OWNER, 0, NULL),
+	REF(DMAMAP, dmamap, h.owner, T_OTHER_OWNER, 0, NULL),
+	REF(DMAMAP, dmamap, h.owner, T_ENDED_OWNER, -EPERM, NULL),
+
+	ENDS(DMAUNMAP, dmaunmap, T_MEM),
+	REF(DMAUNMAP, dmaunmap, id, T_DMAMAP_ENDED, -EPERM, "in quarantine"),
+
+	GOOD(IRQ_NEW),
+	REF(IRQ_NEW, irq_new, h.owner, T_OWNER, 0, NULL),
+	ENDS(IRQ_FREE, irq_free, T_MEM),
+	REF(IRQ_FREE, irq_free, id, T_IRQ_BUSY, -EBUSY, "grants"),
+
+	GOOD(SETTLE),
+	SET(SETTLE, settle, device, NO_SUCH, -ENODEV, NULL),
+	SET(SETTLE, settle, h.flags, SIO_SETTLE_ALL, -EINVAL, "name an owner"),
+	SET(SETTLE, settle, h.owner, 0, -EINVAL, NULL),
+	SET(SETTLE, settle, h.owner, NO_SUCH, -ENOENT, NULL),
+	REF(SETTLE, settle, h.owner, T_OWNER, -EPERM, "is alive"),
+	SET(SETTLE, settle, reason, 77, 0, NULL),
+
+	GOOD(STATUS),
+
+	GOOD(STATS),
+	SET(STATS, stats, id, 1, -EINVAL, NULL),
+	SET(STATS, stats, kind, SIO_KIND_ADAPTER, 0, NULL),
+	SET(STATS, stats, kind, SIO_KIND_DEVICE, -ENODEV, NULL), /* id 0 */
+	SET(STATS, stats, kind, SIO_KIND_MEM, -EINVAL, "kind 2"),
+	SET(STATS, stats, kind, ~0U, -EINVAL, NULL),
+
+	REFUSED(IMPORT, -EOPNOTSUPP, "not served"),
+	REFUSED(CONFIG, -EOPNOTSUPP, NULL),
+	REFUSED(WATCH, -EOPNOTSUPP, NULL),
+	REFUSED(IOVA_RESERVE, -EOPNOTSUPP, NULL),
+	REFUSED(IOVA_RELEASE, -EOPNOTSUPP, NULL),
+	REFUSED(VECTOR, -EOPNOTSUPP, NULL),
+	REFUSED(MCAST, -EOPNOTSUPP, NULL),
+	REFUSED(DMA, -EOPNOTSUPP, NULL),
+	REFUSED(SHADOW, -EOPNOTSUPP, NULL),
+	SET(CONFIG, config, h.flags, SIO_CONFIG_WRITE, -EOPNOTSUPP, NULL),
+};
+/* clang-format on */
+const unsigned port_n_rows = sizeof(port_rows) / sizeof(port_rows[0]);
