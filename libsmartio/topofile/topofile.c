@@ -236,10 +236,14 @@ static int fail_yaml(struct sio_source *s, const yaml_parser_t *p, const char *t
 			at.line += text[i] == '\n';
 		return sio_source_fail_at(s, at, "", "not text: %s; UTF-8 is right", problem);
 	}
-	for (unsigned n = 1; n < at.line && line < end; n++) {
+	/* Of a file that ends too early libyaml names a line after the last. */
+	for (unsigned n = 1; n < at.line; n++) {
 		const char *next = memchr(line, '\n', (size_t)(end - line));
 
-		line = next ? next + 1 : end;
+		if (!next || next + 1 == end)
+			at.line = n;
+		else
+			line = next + 1;
 	}
 	while (line < end && *line == ' ')
 		line++;

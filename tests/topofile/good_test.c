@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../core/fail_alloc.h"
+#include "topofile/topofile.h"
+
+#define K 1024ull
+#define M (1024 * K)
+#define G (1024 * M)
+
+static const char *everything, *demo; /* paths */
+
+static struct sio_topology *read_good(const char *path)
+{
+	struct sio_topology *t = NULL;
+	struct sio_err err = {0};
+
+	if (sio_topofile_read(path, &t, &err) < 0)
+		fail_msg("%s", err.text);
+	return t;
+}
+
+static struct sio_topology *parse_good(const char *text)
+{
+	struct sio_topology *t = NULL;
+	struct sio_err err = {0};
+
+	if (sio_topofile_parse("topo.yaml", text, strlen(text), &t, &err) < 0)
+		fail_msg("%s", err.text);
+	return t;
+}
+
+static void assert_adapter(const struct sio_topo_adapter *a, enum sio_attach_kind attach,
+			   unsigned index, uint32_t bdf)
+{
+	assert_int_equal(a->attach, attach);
+	assert_int_equal(a->attach_index, index);
+	assert_int_equal(a->bdf, bdf);
+}
+
+static void assert_default_adapter(const struct sio_topo_adapter *a)
+{
+	assert_int_equal(a->window_size, G);
+	assert_int_equal(a->lut_entries, 512);
+	assert_int_equal(a->requesters, 32);
+	assert_int_equal(a->link_width, 8);
+	assert_int_equal(a->link_generation, 3);
+}
+
+static void reads_the_cluster_and_its_hosts(void **state)
+{
+	struct sio_topology *t = read_good(everything);
+	static const uint32_t nodes[] = {8, 12, 40, 252};
+	static const char *const names[] = {"client", "helper", "lender", "island"};
+
+	(void)state;
+	assert_string_equal(t->name, "everything");
+	assert_int_equal(t->max_payload, 512);
+	assert_int_equal(t->max_read_request, 1024);
+	assert_int_equal(t->read_completion_boundary, 128);
+	assert_int_equal(t->n_switches, 2);
+	assert_string_equal(t->sw[0].name, "east");
+	assert_string_equal(t->sw[1].name, "west");
+	assert_int_equal(t->n_links, 2);
+	assert_int_equal(t->n_hosts, 4);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(t->host[i].node, nodes[i]);
+		assert_string_equal(t->host[i].name, names[i]);
+		assert_int_equal(t->host[i].iommu, i == 2);
+	}
+	assert_int_equal(t->host[0].ram_size, 256 * M);
+	assert_int_equal(t->host[2].ram_size, G);
+	assert_int_equal(t->host[2].ram_base, 64 * G);
+	assert_int_equal(t->host[3].ram_size, M);
+	sio_topology_free(t);
+}
+
+static void reads_and_joins_adapters(void **state)
+{
+	struct sio_topology *t = read_good(everything);
+	const struct sio_topo_host *client = &t->host[0], *helper = &t->host[1];
+	const struct sio_topo_host *lender = &t->host[2], *island = &t->host[3];
+	const struct sio_topo_adapter *a = &lender->adapter[0];
+
+	(void)state;
+	assert_int_equal(lender->n_adapters, 2);
+	assert_int_equal(a->window_size, 2 * G);
+	assert_int_equal(a->window_base, 256 * G);
+	assert_int_equal(a->lut_entries, 1024);
+	assert_int_equal(a->requesters, 16);
+	assert_int_equal(a->link_width, 16);
+	assert_int_equal(a->link_generation, 4);
+	assert_adapter(a, SIO_ATTACH_SWITCH, 0, 0x100);
+	assert_default_adapter(&lender->adapter[1]);
+	assert_adapter(&lender->adapter[1], SIO_ATTACH_SWITCH, 1, 0x200);
+	assert_int_equal(client->n_adapters, 2);
+	assert_adapter(&client->adapter[0], SIO_ATTACH_SWITCH, 1, 0x100);
+	assert_adapter(&client->adapter[1], SIO_ATTACH_LINK, 0, 0x200);
+	assert_int_equal(helper->n_adapters, 3);
+	assert_adapter(&helper->adapter[0], SIO_ATTACH_SWITCH, 0, 0x100);
+	assert_adapter(&helper->adapter[1], SIO_ATTACH_LINK, 0, 0x200);
+	assert_adapter(&helper->adapter[2], SIO_ATTACH_LINK, 1, 0x300);
+	assert_int_equal(island->n_adapters, 1);
+	assert_adapter(&island->adapter[0], SIO_ATTACH_LINK, 1, 0x100);
+	sio_topology_free(t);
+}
+
+static void reads_devices(void **state)
+{
+	struct sio_topology *t = read_good(everything);
+	const struct sio_topo_device *fast = &t->host[2].device[0], *plain = &t->host[2].device[1];
+
+	(void)state;
+	assert_int_equal(t->host[2].n_devices, 2);
+	assert_string_equal(fast->name, "fast");
+	assert_string_equal(fast->type, "nvme");
+	assert_int_equal(fast->size, 2 * G);
+	assert_int_equal(fast->block_size, 4096);
+	assert_int_equal(fast->queue_pairs, 7);
+	assert_int_equal(fast->queue_entries, 64);
+	assert_string_equal(fast->serial, "FAST-1");
+	assert_int_equal(fast->dma_bits, 40);
+	assert_int_equal(fast->slot, 3);
+	assert_int_equal(fast->bdf, 0x1300);
+	assert_int_equal(fast->bar_base, 512 * M);
+	assert_int_equal(fast->fdid, 0x2801);
+	assert_string_equal(plain->name, "plain");
+	assert_int_equal(plain->size, G);
+	assert_int_equal(plain->block_size, 512);
+	assert_int_equal(plain->queue_pairs, 31);
+	assert_int_equal(plain->queue_entries, 1024);
+	assert_int_equal(plain->dma_bits, 64);
+	assert_int_equal(plain->slot, 1);
+	assert_int_equal(plain->bdf, 0x1100);
+	assert_int_equal(plain->fdid, 0x2802);
+	assert_string_equal(plain->serial, "SIO00002802");
+	sio_topology_free(t);
+}
+
+static void least_there_can_be(void **state)
+{
+	struct sio_topology *t = parse_good("cluster: c\nhosts: { a: }");
+
+	(void)state;
+	assert_int_equal(t->max_payload, 256);
+	assert_int_equal(t->max_read_request, 512);
+	assert_int_equal(t->read_completion_boundary, 64);
+	assert_int_equal(t->n_hosts, 1);
+	assert_int_equal(t->host[0].node, 4);
+	assert_int_equal(t->host[0].ram_size, 256 * M);
+	assert_false(t->host[0].iommu);
+	assert_int_equal(t->host[0].n_adapters, 1);
+	assert_default_adapter(&t->host[0].adapter[0]);
+	assert_int_equal(t->n_switches, 1);
+	assert_string_equal(t->sw[0].name, "sw0");
+	sio_topology_free(t);
+	/* A switch that nobody needs and nobody names is not there. */
+	t = parse_good(
+		"cluster: c\nhosts: { a: { adapters: [{to: b}] }, b: { adapters: [{to: a}] } }");
+	assert_int_equal(t->n_switches, 0);
+	assert_int_equal(t->n_links, 1);
+	sio_topology_free(t);
+}
+
+/* Which adapter is joined to which, as "a0-b1 a1-b0", in the order of the links. */
+static void assert_links(const char *text, const char *want)
+{
+	struct sio_topology *t = parse_good(text);
+	char got[64] = "";
+	size_t len = 0;
+
+	for (unsigned link = 0; link < t->n_links; link++) {
+		const char *sep = link ? " " : "";
+
+		for (unsigned i = 0; i < t->n_hosts; i++) {
+			for (unsigned j = 0; j < t->host[i].n_adapters; j++) {
+				if (t->host[i].adapter[j].attach != SIO_ATTACH_LINK ||
+				    t->host[i].adapter[j].attach_index != link)
+					continue;
+				len += (size_t)snprintf(got + len, sizeof(got) - len, "%s%s%u", sep,
+							t->host[i].name, j);
+				sep = "-";
+			}
+		}
+	}
+	assert_string_equal(got, want);
+	sio_topology_free(t);
+}
+
+static void joins_the_adapters_that_are_meant(void **state)
+{
+	(void)state;
+	assert_links("cluster: c\nhosts:\n a: { adapters: [{to: b}, {to: b}] }\n"
+		     " b: { adapters: [{to: a}, {to: a}] }",
+		     "a0-b0 a1-b1");
+	assert_links("cluster: c\nhosts:\n a: { adapters: [{to: b}, {to: b.0}] }\n"
+		     " b: { adapters: [{to: a}, {to: a}] }",
+		     "a1-b0 a0-b1");
+	assert_links("cluster: c\nhosts:\n a: { adapters: [{to: b}, {to: b}] }\n"
+		     " b: { adapters: [{to: a.1}, {to: a.0}] }",
+		     "a1-b0 a0-b1");
+	assert_links("cluster: c\nhosts:\n a: { adapters: [{to: b}, {to: c}] }\n"
+		     " b: { adapters: [{to: a}, {to: c}] }\n c: { adapters: [{to: b}, {to: a}] }",
+		     "a0-b0 a1-c1 b1-c0");
+}
+
+struct span {
+	uint64_t base, size;
+	unsigned host;
+};
+
+/* Every part of every host's map. Return: how many. */
+static unsigned list_spans(const struct sio_topology *t, struct span *span)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < t->n_hosts; i++) {
+		const struct sio_topo_host *h = &t->host[i];
+
+		span[n++] = (struct span){h->ram_base, h->ram_size, i};
+		for (unsigned j = 0; j < h->n_adapters; j++)
+			span[n++] = (struct span){h->adapter[j].window_base,
+						  h->adapter[j].window_size, i};
+		for (unsigned j = 0; j < h->n_devices; j++)
+			span[n++] = (struct span){h->device[j].bar_base, SIO_TOPO_BAR_SPACE, i};
+	}
+	return n;
+}
+
+/* What the file leaves open lies where nothing of any host lies, around what it says. */
+static void lays_out_every_host_differently(void **state)
+{
+	static struct span span[64];
+	struct sio_topology *t = parse_good(
+		"cluster: c\nhosts:\n"
+		"  a: { devices: { x: { type: nvme }, y: { type: nvme } } }\n"
+		"  b: { ram_base: 4G, adapters: [{ window_base: 6G }, { window: 4M }] }\n"
+		"  c: { ram: 3G, node: 100, devices: { z: { type: nvme, bar_base: 5G } } }\n"
+		"  d: { node: 52, ram: 1052672 }\n");
+	unsigned n = list_spans(t, span);
+
+	(void)state;
+	assert_int_equal(n, 12);
+	for (unsigned i = 0; i < n; i++) {
+		assert_true(span[i].base >= 4 * G);
+		assert_int_equal(span[i].base % SIO_PAGE_SIZE, 0);
+		for (unsigned j = 0; j < i; j++)
+			assert_true(span[i].base >= span[j].base + span[j].size ||
+				    span[j].base >= span[i].base + span[i].size);
+	}
+	assert_int_equal(t->host[1].ram_base, 4 * G);
+	assert_int_equal(t->host[1].adapter[0].window_base, 6 * G);
+	assert_int_equal(t->host[1].adapter[1].window_base % (4 * M), 0);
+	assert_int_equal(t->host[3].device[0].bar_base, 5 * G);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(t->host[0].device[i].bar_base % SIO_TOPO_BAR_SPACE, 0);
+	sio_topology_free(t);
+}
+
+static void hosts_may_be_alike_where_the_file_says_so(void **state)
+{
+	struct sio_topology *t = parse_good("cluster: c\nhosts:\n  a: &h { ram_base: 8G }\n"
+					    "  b: *h\n");
+
+	(void)state;
+	assert_int_equal(t->n_hosts, 2);
+	assert_int_equal(t->host[0].ram_base, 8 * G);
+	assert_int_equal(t->host[1].ram_base, 8 * G);
+	assert_true(t->host[0].adapter[0].window_base != t->host[1].adapter[0].window_base);
+	sio_topology_free(t);
+}
+
+static void the_demo_has_what_it_shows(void **state)
+{
+	static const bool iommu[] = {true, false, true, false, false};
+	struct sio_topology *t = read_good(demo);
+	struct sio_path path;
+
+	(void)state;
+	assert_string_equal(t->name, "demo");
+	assert_int_equal(t->n_hosts, 5);
+	assert_string_equal(t->host[0].name, "lender");
+	assert_int_equal(t->host[0].device[0].size, 512 * M);
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(t->host[i].node, 4 * (i + 1));
+		assert_int_equal(t->host[i].ram_size, 256 * M);
+		assert_int_equal(t->host[i].iommu, iommu[i]);
+		if (i > 0) {
+			assert_int_equal(sio_topology_path(t, 4, 0, 4 * (i + 1), &path), 0);
+			assert_int_equal(path.hops, 2);
+		}
+	}
+	sio_topology_free(t);
+}
+
+/* Whichever allocation of ours fails: -ENOMEM, and the sanitizer finds nothing lost. */
+static void survives_every_failing_allocation(void **state)
+{
+	unsigned n = 1;
+	bool failed;
+
+	(void)state;
+	do {
+		struct sio_topology *t = NULL;
+		struct sio_err err = {0};
+		int rc;
+
+		fail_alloc_at(n++);
+		rc = sio_topofile_read(everything, &t, &err);
+		failed = fail_alloc_count() > 0;
+		fail_alloc_at(0);
+		assert_int_equal(rc, failed ? -ENOMEM : 0);
+		assert_int_equal(err.code, rc);
+		assert_int_equal(t == NULL, failed);
+		sio_topology_free(t);
+	} while (failed);
+	assert_true(n >= 7); /* text, topology, switches, hosts twice, devices, layout */
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_the_cluster_and_its_hosts),
+		cmocka_unit_test(reads_and_joins_adapters),
+		cmocka_unit_test(reads_devices),
+		cmocka_unit_test(least_there_can_be),
+		cmocka_unit_test(joins_the_adapters_that_are_meant),
+		cmocka_unit_test(lays_out_every_host_differently),
+		cmocka_unit_test(hosts_may_be_alike_where_the_file_says_so),
+		cmocka_unit_test(the_demo_has_what_it_shows),
+		cmocka_unit_test(survives_every_failing_allocation),
+	};
+
+	if (argc != 3) {
+		fprintf(stderr, "usage: %s EVERYTHING.yaml DEMO.yaml\n", argv[0]);
+		return 2;
+	}
+	everything = argv[1];
+	demo = argv[2];
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
