@@ -13,7 +13,8 @@
  *  - Each request is answered by exactly one event with the request's op and cookie; @error is 0
  *    or -errno. A failed request is answered by struct sio_evt_error, which carries a text, and
  *    has changed nothing. An operation that this world does not serve answers -EOPNOTSUPP.
- *    Answers to different requests may come in any order.
+ *    Answers to different requests may come in any order; the requests of one daemon take effect in
+ *    the order they were sent, so far as they concern the same thing (UNGRANT, then FREE).
  *  - Everything hangs on an owner. Owner 0 is the daemon itself and lives as long as the host.
  *    An owner made by OWNER_NEW lives as long as a copy of its descriptor is open.
  *  - When an owner ends (OWNER_CLOSE, or the last descriptor closed), what no device can reach is
