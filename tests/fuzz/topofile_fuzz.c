@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Any bytes as a topology file: either a topology that holds together, or an error that names the
+ * file. Built for libFuzzer by clang, and with replay.c as an ordinary test.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz.h"
+#include "topofile/topofile.h"
+
+#define CHECK(x)                                                                                   \
+	do {                                                                                       \
+		if (!(x)) {                                                                        \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);                    \
+			abort();                                                                   \
+		}                                                                                  \
+	} while (0)
+
+static void check_name(const char *name, size_t size)
+{
+	CHECK(name[0]);
+	CHECK(memchr(name, '\0', size));
+}
+
+/* The parts of a host's physical map that were seen. */
+struct parts {
+	uint64_t base[64], size[64];
+	unsigned n;
+};
+
+static void check_part(struct parts *p, uint64_t base, uint64_t size)
+{
+	uint64_t end;
+
+	CHECK(base && size && base % SIO_PAGE_SIZE == 0);
+	CHECK(!__builtin_add_overflow(base, size, &end) && end <= 1ull << 52);
+	for (unsigned i = 0; i < p->n; i++)
+		CHECK(base >= p->base[i] + p->size[i] || p->base[i] >= end);
+	p->base[p->n] = base;
+	p->size[p->n++] = size;
+}
+
+static void check_adapter(const struct sio_topology *t, const struct sio_topo_adapter *a)
+{
+	uint64_t entry = a->window_size / a->lut_entries;
+
+	CHECK(a->window_size % a->lut_entries == 0 && entry >= SIO_PAGE_SIZE);
+	CHECK((entry & (entry - 1)) == 0 && a->window_base % entry == 0);
+	CHECK(a->requesters >= 2);
+	CHECK(a->attach == SIO_ATTACH_SWITCH || a->attach == SIO_ATTACH_LINK);
+	CHECK(a->attach_index < (a->attach == SIO_ATTACH_LINK ? t->n_links : t->n_switches));
+}
+
+static void check_device(const struct sio_topology *t, const struct sio_topo_host *h, unsigned i)
+{
+	const struct sio_topo_device *d = &h->device[i];
+	const struct sio_topo_host *host = NULL;
+
+	check_name(d->name, sizeof(d->name));
+	check_name(d->serial, 21);
+	CHECK(strcmp(d->type, "nvme") == 0);
+	CHECK(d->size && d->size % d->block_size == 0);
+	CHECK(d->slot && d->queue_pairs && d->queue_entries >= 2 && d->dma_bits <= 64);
+	CHECK(d->bar_base % SIO_TOPO_BAR_SPACE == 0);
+	CHECK(sio_topology_device(t, d->fdid, &host) == d && host == h);
+	for (unsigned j = 0; j < i; j++)
+		CHECK(h->device[j].slot != d->slot && h->device[j].bdf != d->bdf);
+}
+
+static void check_host(const struct sio_topology *t, unsigned i)
+{
+	const struct sio_topo_host *h = &t->host[i];
+	struct parts parts = {0};
+
+	check_name(h->name, sizeof(h->name));
+	CHECK(h->node >= 4 && h->node <= 252 && h->node % 4 == 0);
+	CHECK(i == 0 || t->host[i - 1].node < h->node);
+	CHECK(sio_topology_host_by_name(t, h->name) == h);
+	CHECK(h->n_adapters <= SIO_MAX_ADAPTERS);
+	check_part(&parts, h->ram_base, h->ram_size);
+	for (unsigned j = 0; j < h->n_adapters; j++) {
+		check_adapter(t, &h->adapter[j]);
+		check_part(&parts, h->adapter[j].window_base, h->adapter[j].window_size);
+	}
+	for (unsigned j = 0; j < h->n_devices; j++) {
+		check_device(t, h, j);
+		check_part(&parts, h->device[j].bar_base, SIO_TOPO_BAR_SPACE);
+	}
+}
+
+/* A cable has two ends, on two hosts. */
+static void check_links(const struct sio_topology *t)
+{
+	for (unsigned link = 0; link < t->n_links; link++) {
+		unsigned ends = 0, on = UINT32_MAX;
+
+		for (unsigned i = 0; i < t->n_hosts; i++) {
+			for (unsigned j = 0; j < t->host[i].n_adapters; j++) {
+				if (t->host[i].adapter[j].attach != SIO_ATTACH_LINK ||
+				    t->host[i].adapter[j].attach_index != link)
+					continue;
+				CHECK(on != i);
+				on = i;
+				ends++;
+			}
+		}
+		CHECK(ends == 2);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct sio_topology *t = NULL;
+	struct sio_err err = {0};
+	int rc = sio_topofile_parse("file", (const char *)data, size, &t, &err);
+
+	if (rc < 0) {
+		CHECK(!t && err.code == rc);
+		CHECK(strncmp(err.text, "file:", 5) == 0);
+		CHECK(strlen(err.text) < sizeof(err.text) && !strchr(err.text, '\n'));
+		return 0;
+	}
+	CHECK(rc == 0 && t);
+	check_name(t->name, sizeof(t->name));
+	CHECK(t->n_hosts >= 1 && t->n_hosts <= SIO_MAX_HOSTS);
+	for (unsigned i = 0; i < t->n_hosts; i++)
+		check_host(t, i);
+	check_links(t);
+	sio_topology_free(t);
+	return 0;
+}
