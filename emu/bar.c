@@ -163,6 +163,7 @@ int emu_op_bar(struct emu_request *rq, const void *msg)
 	}
 	emu_object_ref(&d->opened->o);
 	d->writable_views += write;
+	d->room->writable_views += write;
 	memset(&evt, 0, sizeof(evt));
 	evt.id = b->o.id;
 	evt.offset = b->offset;
@@ -201,7 +202,10 @@ void emu_bar_release(struct emu_bar *b)
 	struct emu_device *d = b->device;
 	struct emu_run *run = b->run;
 
-	d->writable_views -= (b->access & SIO_ACCESS_WRITE) != 0;
+	if (b->access & SIO_ACCESS_WRITE) {
+		d->writable_views--;
+		r->writable_views--;
+	}
 	if (run->writer == b) {
 		run->writer = NULL;
 		r->ops->mem_free(r->ctx, &run->view);

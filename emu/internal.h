@@ -263,6 +263,9 @@ struct emu_room {
 	struct emu_check *check;
 	struct sio_pcie pcie;
 	struct sio_pcie_count page_read, page_write; /* of a whole aligned page */
+	uint64_t writable_views;		     /* of all devices */
+	struct emu_device **device;		     /* of all hosts: what step() runs through */
+	unsigned n_devices;
 };
 
 /* One request on its way through its handler. */

@@ -19,6 +19,8 @@
 
 #define BUDGET 64	  /* commands of a device per turn */
 #define TURNS_PER_POLL 64 /* a busy room looks at its sockets this often */
+#define LOOKS_PER_YIELD 8 /* empty ones; a look is much cheaper than a yield */
+#define LOOKS_PER_POLL 64 /* and a yield than a look at the sockets */
 #define SPIN_NS 20000ull
 #define SHORT_NS 5000000ull
 #define SHORT_NAP_NS 50000
@@ -101,14 +103,31 @@ static void nap(long ns)
 	nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
 }
 
+/* Nothing was found for a few looks in a row: yield, look at the sockets, or sleep. */
+static void rest(struct live *l, uint64_t *last_work, unsigned empty)
+{
+	uint64_t idle;
+
+	if (*last_work == 0)
+		*last_work = live_ops.now(l);
+	idle = live_ops.now(l) - *last_work;
+	if (idle < SPIN_NS && empty % LOOKS_PER_POLL != 0) {
+		sched_yield();
+		return;
+	}
+	if (poll_sockets(l, 0) > 0)
+		*last_work = 0;
+	else if (idle >= SPIN_NS)
+		nap(idle < SHORT_NS ? SHORT_NAP_NS : LONG_NAP_NS);
+}
+
 void live_loop_run(struct live *l)
 {
-	uint64_t last_work = live_ops.now(l);
-	unsigned turn = 0;
+	uint64_t last_work = 0; /* 0: just now */
+	unsigned turn = 0, empty = 0;
 
 	while (!l->stop) {
 		unsigned work = emu_room_step(l->room, BUDGET);
-		uint64_t idle;
 
 		if (work || emu_room_busy(l->room)) {
 			if (!work)
@@ -116,22 +135,11 @@ void live_loop_run(struct live *l)
 			last_work = 0;
 			if (++turn % TURNS_PER_POLL == 0)
 				poll_sockets(l, 0);
-			continue;
-		}
-		if (!emu_room_watched(l->room)) {
+		} else if (!emu_room_watched(l->room)) {
 			poll_sockets(l, -1);
-			continue;
-		}
-		if (last_work == 0)
-			last_work = live_ops.now(l);
-		if (poll_sockets(l, 0) > 0) {
 			last_work = 0;
-			continue;
+		} else if (++empty % LOOKS_PER_YIELD == 0) {
+			rest(l, &last_work, empty);
 		}
-		idle = live_ops.now(l) - last_work;
-		if (idle < SPIN_NS)
-			sched_yield();
-		else
-			nap(idle < SHORT_NS ? SHORT_NAP_NS : LONG_NAP_NS);
 	}
 }

@@ -67,6 +67,21 @@ static int host_init(struct emu_host *h, struct emu_room *r, unsigned index, str
 	return emu_paths_init(h, reterr);
 }
 
+static int collect_devices(struct emu_room *r)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < r->n_hosts; i++)
+		n += r->host[i].n_devices;
+	r->device = calloc(n ? n : 1, sizeof(struct emu_device *));
+	if (!r->device)
+		return -ENOMEM;
+	for (unsigned i = 0; i < r->n_hosts; i++)
+		for (unsigned k = 0; k < r->host[i].n_devices; k++)
+			r->device[r->n_devices++] = &r->host[i].device[k];
+	return 0;
+}
+
 static bool topology_fits(const struct sio_topology *t, struct sio_err *reterr)
 {
 	const struct sio_pcie pcie = {.max_payload = t->max_payload,
@@ -116,6 +131,11 @@ int emu_room_new(const struct sio_topology *t, const struct emu_ops *ops, void *
 		if (rc < 0)
 			goto free_room;
 	}
+	rc = collect_devices(r);
+	if (rc < 0) {
+		sio_fail(reterr, rc, "out of memory for the machine room");
+		goto free_room;
+	}
 	*ret = r;
 	return 0;
 
@@ -134,6 +154,7 @@ void emu_room_free(struct emu_room *r)
 	for (unsigned i = 0; i < r->n_hosts; i++)
 		host_done(&r->host[i]);
 	emu_check_free(r->check);
+	free(r->device);
 	free(r->host);
 	free(r);
 }
@@ -226,32 +247,27 @@ unsigned emu_room_step(struct emu_room *r, unsigned budget)
 {
 	unsigned work = 0;
 
-	for (unsigned i = 0; i < r->n_hosts; i++) {
-		struct emu_host *h = &r->host[i];
+	for (unsigned i = 0; i < r->n_devices; i++) {
+		struct emu_device *d = r->device[i];
 
-		for (unsigned k = 0; h->up && k < h->n_devices; k++)
-			work += h->device[k].model->step(h->device[k].state, budget);
+		if (d->host->up)
+			work += d->model->step(d->state, budget);
 	}
 	return work;
 }
 
 bool emu_room_busy(const struct emu_room *r)
 {
-	for (unsigned i = 0; i < r->n_hosts; i++) {
-		const struct emu_host *h = &r->host[i];
+	for (unsigned i = 0; i < r->n_devices; i++) {
+		struct emu_device *d = r->device[i];
 
-		for (unsigned k = 0; h->up && k < h->n_devices; k++)
-			if (!h->device[k].model->idle(h->device[k].state))
-				return true;
+		if (d->host->up && !d->model->idle(d->state))
+			return true;
 	}
 	return false;
 }
 
 bool emu_room_watched(const struct emu_room *r)
 {
-	for (unsigned i = 0; i < r->n_hosts; i++)
-		for (unsigned k = 0; k < r->host[i].n_devices; k++)
-			if (r->host[i].device[k].writable_views)
-				return true;
-	return false;
+	return r->writable_views != 0;
 }
