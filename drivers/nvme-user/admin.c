@@ -118,7 +118,7 @@ int sio_nvme_ctrl_queues(struct sio_nvme_ctrl *c, uint32_t *ret_pairs)
 {
 	struct sio_nvme_command cmd = {.opcode = nvme_admin_set_features,
 				       .cdw10 = FEATURE_QUEUES,
-				       .cdw11 = 0xfffe << 16 | 0xfffe}; /* 0's based; most */
+				       .cdw11 = 0xfffeu << 16 | 0xfffeu}; /* 0's based; most */
 	uint32_t result = 0, sqs, cqs;
 	int rc = sio_nvme_ctrl_admin(c, &cmd, NULL, &result);
 

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Measure one queue pair from one thread. What comes out are times of this program. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+#include "sisci_api.h"
+#include "smartio/ext.h"
+
+#define BATCH 32u
+#define SILENCE_NS 30000000000ull
+
+static uint64_t next_random(struct bench *b)
+{
+	b->random ^= b->random << 13;
+	b->random ^= b->random >> 7;
+	b->random ^= b->random << 17;
+	return b->random;
+}
+
+static int submit(struct bench *b, struct bench_io *io)
+{
+	uint64_t place;
+
+	if (b->o->random) {
+		place = next_random(b) % b->places;
+	} else {
+		place = b->next_place;
+		b->next_place = b->next_place + 1 == b->places ? 0 : b->next_place + 1;
+	}
+	io->start = smartio_now_ns();
+	if (smartio_nvme_submit(b->q, b->o->write ? SMARTIO_NVME_WRITE : SMARTIO_NVME_READ,
+				b->first_lba + place * b->blocks, b->blocks, b->buffer,
+				(size_t)io->index * b->o->size, io))
+		return failed_nvme();
+	return EXIT_OK;
+}
+
+/* Take what has completed; a command that failed ends the measurement. */
+static int take(struct bench *b)
+{
+	struct smartio_nvme_completion c[BATCH];
+	int n = smartio_nvme_poll(b->q, c, BATCH);
+	uint64_t now;
+
+	if (n < 0)
+		return failed_nvme();
+	if (n == 0)
+		return EXIT_OK;
+	now = smartio_now_ns();
+	b->last = now;
+	for (int i = 0; i < n; i++) {
+		struct bench_io *io = c[i].cookie;
+
+		if (c[i].status)
+			return failed("%s of %s: %s", b->o->write ? "write" : "read", b->o->device,
+				      smartio_nvme_status_string(c[i].status));
+		histogram_add(&b->h, now - io->start);
+		b->idle[b->n_idle++] = io;
+	}
+	return EXIT_OK;
+}
+
+/* @count commands, or until @deadline. */
+static int phase(struct bench *b, uint64_t count, uint64_t deadline)
+{
+	uint64_t sent = 0;
+	bool open = true;
+	unsigned polls = 0;
+	int rc = EXIT_OK;
+
+	b->last = smartio_now_ns();
+	while (rc == EXIT_OK && (open || b->n_idle < b->depth)) {
+		while (rc == EXIT_OK && open && b->n_idle && (!count || sent < count)) {
+			rc = submit(b, b->idle[--b->n_idle]);
+			sent++;
+		}
+		if (rc == EXIT_OK)
+			rc = take(b);
+		if (++polls % 1024 == 0 && smartio_now_ns() - b->last > SILENCE_NS)
+			return failed("%s has not answered for 30 s", b->o->device);
+		open = !interrupted && (count ? sent < count : b->last < deadline);
+		if (!count && polls % 64 == 0 && smartio_now_ns() >= deadline)
+			open = false;
+		if (b->progress.on && b->h.count)
+			progress_show(&b->progress, b->h.count);
+	}
+	return rc;
+}
+
+static unsigned read_counters(struct bench *b, struct smartio_counter *c)
+{
+	sci_error_t err;
+	unsigned n = smartio_device_counters(b->fdid, c, BENCH_COUNTERS, &err);
+
+	if (err == SCI_ERR_OK)
+		return n;
+	failed("no counters of %s: %s", b->o->device, smartio_last_error());
+	return 0;
+}
+
+/* What is counted between two readings of the same names. */
+static int count_fabric(struct bench *b, const struct smartio_counter *before, unsigned n_before)
+{
+	struct smartio_counter after[BENCH_COUNTERS];
+	unsigned n = read_counters(b, after);
+
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t was = 0;
+
+		for (unsigned k = 0; k < n_before; k++)
+			if (!strncmp(before[k].name, after[i].name, sizeof(after[i].name)))
+				was = before[k].value;
+		b->fabric[i] = after[i];
+		b->fabric[i].value -= was;
+	}
+	b->n_fabric = n;
+	return n ? EXIT_OK : EXIT_FAILED;
+}
+
+static int measure(struct bench *b)
+{
+	struct smartio_counter before[BENCH_COUNTERS];
+	struct smartio_nvme_counters driver;
+	unsigned n = 0;
+	uint64_t start;
+	double seconds = b->o->seconds > 0 ? b->o->seconds : 1;
+	int rc = EXIT_OK;
+
+	if (b->o->warmup)
+		rc = phase(b, b->o->warmup, 0);
+	if (rc)
+		return rc;
+	if (b->o->counters) {
+		n = read_counters(b, before);
+		if (n == 0)
+			return EXIT_FAILED;
+	}
+	smartio_nvme_queue_counters(b->q, &driver);
+	histogram_init(&b->h);
+	start = smartio_now_ns();
+	rc = phase(b, b->o->count, start + (uint64_t)(seconds * 1e9));
+	b->taken = b->last - start;
+	smartio_nvme_queue_counters(b->q, &b->driver);
+	b->driver.submitted -= driver.submitted;
+	b->driver.completed -= driver.completed;
+	b->driver.doorbells_sq -= driver.doorbells_sq;
+	b->driver.doorbells_cq -= driver.doorbells_cq;
+	b->driver.empty_polls -= driver.empty_polls;
+	b->driver.yields -= driver.yields;
+	if (rc == EXIT_OK && b->o->counters)
+		rc = count_fabric(b, before, n);
+	return rc;
+}
+
+static int set_range(struct bench *b)
+{
+	const struct options *o = b->o;
+	uint64_t size = b->ns.blocks * b->ns.block_size, length;
+
+	if (o->size % b->ns.block_size || o->size / b->ns.block_size > UINT32_MAX)
+		return failed("size %" PRIu64 " is not a multiple of the block size, %u", o->size,
+			      b->ns.block_size);
+	if (o->offset % b->ns.block_size)
+		return failed("offset %" PRIu64 " is not a multiple of the block size, %u",
+			      o->offset, b->ns.block_size);
+	if (o->offset > size || (o->has_length && o->length > size - o->offset))
+		return failed("offset %" PRIu64 " + %" PRIu64 " bytes: namespace %u of %s ends at "
+			      "%" PRIu64,
+			      o->offset, o->has_length ? o->length : 0, o->nsid, o->device, size);
+	length = o->has_length ? o->length : size - o->offset;
+	b->first_lba = o->offset / b->ns.block_size;
+	b->blocks = (uint32_t)(o->size / b->ns.block_size);
+	b->places = length / o->size;
+	if (b->places == 0)
+		return failed("%" PRIu64 " bytes have no room for one command of %" PRIu64, length,
+			      o->size);
+	return EXIT_OK;
+}
+
+static int prepare(struct bench *b)
+{
+	struct smartio_nvme_queue_options qo = {.size = sizeof(qo), .namespace_id = b->o->nsid};
+	uint64_t *data;
+	sci_error_t err;
+	size_t bytes;
+
+	qo.depth = b->depth = b->o->depth ? (uint32_t)b->o->depth : 1;
+	smartio_find_device(b->o->device, &b->fdid, &err);
+	if (smartio_nvme_queue_open(b->n, &qo, &b->q) ||
+	    smartio_nvme_buffer_alloc(b->n, b->depth * b->o->size, &b->buffer))
+		return failed_nvme();
+	b->io = calloc(b->depth, sizeof(*b->io));
+	b->idle = calloc(b->depth, sizeof(struct bench_io *));
+	if (!b->io || !b->idle)
+		return failed("no memory for %u commands", b->depth);
+	for (uint32_t i = 0; i < b->depth; i++) {
+		b->io[i].index = i;
+		b->idle[b->n_idle++] = &b->io[i];
+	}
+	b->random = smartio_random() | 1;
+	data = smartio_nvme_buffer_data(b->buffer);
+	bytes = smartio_nvme_buffer_size(b->buffer);
+	for (size_t i = 0; b->o->write && i < bytes / 8; i++)
+		data[i] = next_random(b);
+	histogram_init(&b->h);
+	return EXIT_OK;
+}
+
+int cmd_bench(const struct options *o)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+	int rc;
+
+	if (!b)
+		return failed("no memory for a histogram");
+	b->o = o;
+	rc = open_drive(o, &b->n);
+	if (rc) {
+		free(b);
+		return rc;
+	}
+	rc = find_namespace(o, b->n, &b->ns);
+	if (rc == EXIT_OK)
+		rc = set_range(b);
+	if (rc == EXIT_OK)
+		rc = prepare(b);
+	if (rc == EXIT_OK) {
+		catch_signals(NULL);
+		progress_start(&b->progress, o, "I/Os done", 0);
+		rc = measure(b);
+		progress_end(&b->progress);
+	}
+	if (rc == EXIT_OK)
+		bench_print(b);
+	close_drive(b->n);
+	free(b->io);
+	free(b->idle);
+	free(b);
+	return rc;
+}

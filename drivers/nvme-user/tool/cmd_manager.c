@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdio.h>
+
+#include "sisci_api.h"
+#include "tool.h"
+
+static struct smartio_nvme_manager *manager;
+
+/* In a signal handler; smartio_nvme_manager_stop() may be called there. */
+static void stop(void)
+{
+	smartio_nvme_manager_stop(manager);
+}
+
+static int serve(const struct options *o)
+{
+	bool came = false;
+
+	while (!interrupted) {
+		if (smartio_nvme_manager_serve(manager, UINT32_MAX) < 0)
+			return failed_nvme();
+		if (smartio_nvme_manager_queue_pairs(manager, NULL))
+			came = true;
+		else if (o->once && came)
+			break;
+	}
+	return EXIT_OK;
+}
+
+int cmd_manager(const struct options *o)
+{
+	uint32_t pairs;
+	int rc = initialize();
+
+	if (rc)
+		return rc;
+	if (smartio_nvme_manager_open(o->device, NULL, &manager)) {
+		rc = failed_nvme();
+	} else {
+		catch_signals(stop);
+		smartio_nvme_manager_queue_pairs(manager, &pairs);
+		printf("ready: %s has %u queue pairs for clients\n", o->device, pairs);
+		/* Who waits for the line, waits at the other end of a pipe. */
+		fflush(stdout);
+		rc = serve(o);
+		catch_signals(NULL);
+		smartio_nvme_manager_close(manager);
+	}
+	SCITerminate();
+	return rc;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sisci_api.h"
+#include "smartio/ext.h"
+#include "tool.h"
+
+#define SHOW_NS 500000000u
+
+volatile int interrupted;
+static void (*also_call)(void);
+
+int failed(const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("smartio-nvme: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	return EXIT_FAILED;
+}
+
+int failed_nvme(void)
+{
+	return failed("%s", smartio_nvme_error());
+}
+
+bool parse_size(const char *text, uint64_t *ret)
+{
+	static const char units[] = "KMGT";
+	const char *unit;
+	char *end;
+	uint64_t v;
+
+	/* strtoull takes a sign and blanks. */
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	v = strtoull(text, &end, 0);
+	if (errno)
+		return false;
+	if (*end) {
+		unit = strchr(units, *end);
+		if (!unit || end[1] ||
+		    __builtin_mul_overflow(v, 1ull << 10 * (unit - units + 1), &v))
+			return false;
+	}
+	*ret = v;
+	return true;
+}
+
+int initialize(void)
+{
+	sci_error_t err;
+
+	SCIInitialize(0, &err);
+	if (err == SCI_ERR_OK)
+		return EXIT_OK;
+	return failed("no connection to this host's smartiod: %s (%s)", SCIGetErrorString(err),
+		      smartio_last_error());
+}
+
+int open_drive(const struct options *o, struct smartio_nvme **ret)
+{
+	int rc = initialize();
+
+	if (rc)
+		return rc;
+	if (smartio_nvme_open(o->device, ret) == 0)
+		return EXIT_OK;
+	failed_nvme();
+	SCITerminate();
+	return EXIT_FAILED;
+}
+
+void close_drive(struct smartio_nvme *n)
+{
+	smartio_nvme_close(n);
+	SCITerminate();
+}
+
+int find_namespace(const struct options *o, struct smartio_nvme *n,
+		   struct smartio_nvme_namespace *ns)
+{
+	for (uint32_t i = 0; smartio_nvme_get_namespace(n, i, ns) == 0; i++)
+		if (ns->id == o->nsid)
+			return ns->block_size ? EXIT_OK
+					      : failed("namespace %u of %s has a format that this "
+						       "driver does not know",
+						       o->nsid, o->device);
+	return failed("%s has no namespace %u", o->device, o->nsid);
+}
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	interrupted = 1;
+	if (also_call)
+		also_call();
+}
+
+void catch_signals(void (*also)(void))
+{
+	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+
+	also_call = also;
+	sigemptyset(&sa.sa_mask);
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+}
+
+void progress_start(struct progress *p, const struct options *o, const char *what, uint64_t total)
+{
+	p->tty = isatty(STDERR_FILENO);
+	p->on = o->progress || p->tty;
+	p->total = total;
+	p->what = what;
+	p->next_ns = 0;
+}
+
+void progress_show(struct progress *p, uint64_t done)
+{
+	uint64_t now;
+
+	if (!p->on)
+		return;
+	now = smartio_now_ns();
+	if (now < p->next_ns)
+		return;
+	p->next_ns = now + SHOW_NS;
+	if (p->total)
+		fprintf(stderr, "%s%s: %.1f of %.1f MiB%s", p->tty ? "\r" : "", p->what,
+			(double)done / 1048576, (double)p->total / 1048576, p->tty ? "" : "\n");
+	else
+		fprintf(stderr, "%s%s: %" PRIu64 "%s", p->tty ? "\r" : "", p->what, done,
+			p->tty ? "" : "\n");
+}
+
+void progress_end(struct progress *p)
+{
+	if (p->on && p->tty && p->next_ns)
+		fputs("\r\033[K", stderr);
+}

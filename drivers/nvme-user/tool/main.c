@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* smartio-nvme: one NVMe drive shared by many hosts. Reads the command line. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tool.h"
+
+enum option_bit {
+	TAKES_OFFSET = 1 << 0,
+	TAKES_LENGTH = 1 << 1,
+	TAKES_DEPTH = 1 << 2,
+	TAKES_JSON = 1 << 3,
+	TAKES_PROGRESS = 1 << 4,
+	TAKES_NAMESPACE = 1 << 5,
+	TAKES_OUTPUT = 1 << 6,
+	TAKES_INPUT = 1 << 7,
+	TAKES_BENCH = 1 << 8,
+	TAKES_ONCE = 1 << 9,
+	TAKES_FILE = 1 << 10, /* a second argument */
+	NEEDS_LENGTH = 1 << 11,
+};
+
+struct command {
+	const char *name, *arguments, *summary, *help;
+	unsigned takes;
+	int (*run)(const struct options *o);
+};
+
+#define HELP_NAMESPACE "  -n, --namespace N    namespace; default 1\n"
+#define HELP_OFFSET "  -s, --offset BYTES   where on the namespace to begin; default 0\n"
+#define HELP_LENGTH "  -l, --length BYTES   how much\n"
+#define HELP_DEPTH "  -d, --depth N        commands in flight at once\n"
+#define HELP_PROGRESS "  -p, --progress       show progress although stderr is no terminal\n"
+#define HELP_JSON "  -j, --json           for programs\n"
+
+static const struct command commands[] = {
+	{"manager", "DEVICE", "reset a drive and serve its clients until SIGINT or SIGTERM",
+	 "Prints a line that begins with \"ready\" when clients can come. One manager per drive, on\n"
+	 "any host. When it ends in order, the drive is shut down and clients lose their queues; when\n"
+	 "it is killed, clients' I/O goes on until the next manager comes.\n\n"
+	 "  -1, --once           end when clients have come and the last one has left\n",
+	 TAKES_ONCE, cmd_manager},
+	{"identify", "DEVICE", "show what a drive is", HELP_JSON, TAKES_JSON, cmd_identify},
+	{"read", "DEVICE --length BYTES", "read from a drive to a file or stdout",
+	 "  -o, --output FILE    default: stdout\n" HELP_OFFSET HELP_LENGTH HELP_NAMESPACE
+		 HELP_DEPTH HELP_PROGRESS,
+	 TAKES_OFFSET | TAKES_LENGTH | NEEDS_LENGTH | TAKES_OUTPUT | TAKES_NAMESPACE | TAKES_DEPTH |
+		 TAKES_PROGRESS,
+	 cmd_copy_out},
+	{"write", "DEVICE", "write a file or stdin to a drive",
+	 "  -i, --input FILE     default: stdin\n" HELP_OFFSET HELP_LENGTH
+	 "                       default: to the end of the file\n" HELP_NAMESPACE HELP_DEPTH
+		 HELP_PROGRESS,
+	 TAKES_OFFSET | TAKES_LENGTH | TAKES_INPUT | TAKES_NAMESPACE | TAKES_DEPTH | TAKES_PROGRESS,
+	 cmd_copy_in},
+	{"copy-in", "DEVICE FILE", "copy a file to a drive",
+	 "A last block that the file fills in part keeps its other bytes. FILE - is stdin.\n\n" HELP_OFFSET
+		 HELP_LENGTH HELP_NAMESPACE HELP_DEPTH HELP_PROGRESS,
+	 TAKES_OFFSET | TAKES_LENGTH | TAKES_FILE | TAKES_NAMESPACE | TAKES_DEPTH | TAKES_PROGRESS,
+	 cmd_copy_in},
+	{"copy-out", "DEVICE FILE --length BYTES", "copy from a drive to a file",
+	 "FILE - is stdout.\n\n" HELP_OFFSET HELP_LENGTH HELP_NAMESPACE HELP_DEPTH HELP_PROGRESS,
+	 TAKES_OFFSET | TAKES_LENGTH | NEEDS_LENGTH | TAKES_FILE | TAKES_NAMESPACE | TAKES_DEPTH |
+		 TAKES_PROGRESS,
+	 cmd_copy_out},
+	{"bench", "DEVICE", "measure I/O per second, bandwidth and latency",
+	 "  -d, --depth N        commands in flight at once; default 1\n"
+	 "  -b, --size BYTES     of each command; default 4K\n"
+	 "  -t, --seconds S      how long; default 1\n"
+	 "  -c, --count N        how many commands instead\n"
+	 "      --warmup N       commands before that, not measured; default 100\n"
+	 "      --read           the default\n"
+	 "      --write          overwrites what is on the drive\n"
+	 "      --random         at random places instead of one after the other\n" HELP_OFFSET
+		 HELP_LENGTH
+	 "                       default: to the end of the namespace\n" HELP_NAMESPACE
+		 HELP_PROGRESS
+	 "      --counters       also what the fabric counted at the drive meanwhile\n" HELP_JSON,
+	 TAKES_OFFSET | TAKES_LENGTH | TAKES_DEPTH | TAKES_BENCH | TAKES_JSON | TAKES_NAMESPACE |
+		 TAKES_PROGRESS,
+	 cmd_bench},
+};
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static void help(FILE *to)
+{
+	fprintf(to,
+		"usage: smartio-nvme COMMAND DEVICE [OPTION...]\n\n"
+		"One NVMe drive shared by many hosts. DEVICE is its name in the cluster, or its\n"
+		"number. Run it on a host of a cluster: smartio run -n HOST -- smartio-nvme ...\n\n");
+	for (unsigned i = 0; i < COMMANDS; i++)
+		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
+	fprintf(to, "\nBYTES may end in K, M, G or T. smartio-nvme COMMAND --help tells more.\n");
+}
+
+static void help_command(const struct command *c)
+{
+	printf("usage: smartio-nvme %s %s [OPTION...]\n\n%c%s.\n\n%s", c->name, c->arguments,
+	       c->summary[0] - 'a' + 'A', c->summary + 1, c->help);
+}
+
+__attribute__((format(printf, 2, 3))) static int usage(const struct command *c, const char *fmt,
+						       ...)
+{
+	va_list ap;
+
+	fputs("smartio-nvme: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, " (smartio-nvme %s%s--help tells more)\n", c ? c->name : "", c ? " " : "");
+	return EXIT_USAGE;
+}
+
+enum { OPT_WARMUP = 256, OPT_READ, OPT_WRITE, OPT_RANDOM, OPT_COUNTERS };
+
+static const struct {
+	struct option o;
+	unsigned needs;
+} options[] = {
+	{{"help", no_argument, NULL, 'h'}, 0},
+	{{"offset", required_argument, NULL, 's'}, TAKES_OFFSET},
+	{{"length", required_argument, NULL, 'l'}, TAKES_LENGTH},
+	{{"depth", required_argument, NULL, 'd'}, TAKES_DEPTH},
+	{{"namespace", required_argument, NULL, 'n'}, TAKES_NAMESPACE},
+	{{"json", no_argument, NULL, 'j'}, TAKES_JSON},
+	{{"progress", no_argument, NULL, 'p'}, TAKES_PROGRESS},
+	{{"once", no_argument, NULL, '1'}, TAKES_ONCE},
+	{{"output", required_argument, NULL, 'o'}, TAKES_OUTPUT},
+	{{"input", required_argument, NULL, 'i'}, TAKES_INPUT},
+	{{"size", required_argument, NULL, 'b'}, TAKES_BENCH},
+	{{"seconds", required_argument, NULL, 't'}, TAKES_BENCH},
+	{{"count", required_argument, NULL, 'c'}, TAKES_BENCH},
+	{{"warmup", required_argument, NULL, OPT_WARMUP}, TAKES_BENCH},
+	{{"read", no_argument, NULL, OPT_READ}, TAKES_BENCH},
+	{{"write", no_argument, NULL, OPT_WRITE}, TAKES_BENCH},
+	{{"random", no_argument, NULL, OPT_RANDOM}, TAKES_BENCH},
+	{{"counters", no_argument, NULL, OPT_COUNTERS}, TAKES_BENCH},
+};
+#define OPTIONS (sizeof(options) / sizeof(options[0]))
+
+static int number(const struct command *c, const char *name, const char *text, uint64_t least,
+		  uint64_t most, uint64_t *ret)
+{
+	if (parse_size(text, ret) && *ret >= least && *ret <= most)
+		return EXIT_OK;
+	if (most == UINT64_MAX)
+		return usage(c, "--%s %s: a number is wanted, perhaps with K, M, G or T", name,
+			     text);
+	return usage(c, "--%s %s: a number from %llu to %llu is wanted", name, text,
+		     (unsigned long long)least, (unsigned long long)most);
+}
+
+static int seconds(const struct command *c, const char *text, double *ret)
+{
+	char *end;
+
+	*ret = strtod(text, &end);
+	if (end == text || *end || !(*ret > 0) || *ret > 1e6)
+		return usage(c, "--seconds %s: a number above 0 is wanted", text);
+	return EXIT_OK;
+}
+
+/* One option; it was checked that the command takes it. */
+static int take_option(const struct command *c, struct options *o, int opt)
+{
+	uint64_t v;
+	int rc = EXIT_OK;
+
+	switch (opt) {
+	case 's':
+		o->has_offset = true;
+		return number(c, "offset", optarg, 0, UINT64_MAX, &o->offset);
+	case 'l':
+		o->has_length = true;
+		return number(c, "length", optarg, 0, UINT64_MAX, &o->length);
+	case 'd':
+		return number(c, "depth", optarg, 1, 65534, &o->depth);
+	case 'n':
+		rc = number(c, "namespace", optarg, 1, UINT32_MAX - 1, &v);
+		if (rc == EXIT_OK)
+			o->nsid = (uint32_t)v;
+		return rc;
+	case 'b':
+		return number(c, "size", optarg, 1, 1u << 30, &o->size);
+	case 'c':
+		return number(c, "count", optarg, 1, UINT64_MAX / 2, &o->count);
+	case OPT_WARMUP:
+		return number(c, "warmup", optarg, 0, UINT64_MAX / 2, &o->warmup);
+	case 't':
+		return seconds(c, optarg, &o->seconds);
+	case 'o':
+	case 'i':
+		o->file = optarg;
+		return EXIT_OK;
+	}
+	o->json |= opt == 'j';
+	o->progress |= opt == 'p';
+	o->once |= opt == '1';
+	o->write |= opt == OPT_WRITE;
+	o->random |= opt == OPT_RANDOM;
+	o->counters |= opt == OPT_COUNTERS;
+	return rc;
+}
+
+/* getopt's tables for what the command takes. */
+static void tables(const struct command *c, struct option *longs, char *shorts)
+{
+	unsigned n = 0;
+
+	*shorts++ = ':';
+	for (unsigned i = 0; i < OPTIONS; i++) {
+		if (options[i].needs && !(c->takes & options[i].needs))
+			continue;
+		longs[n++] = options[i].o;
+		if (options[i].o.val < 256) {
+			*shorts++ = (char)options[i].o.val;
+			if (options[i].o.has_arg)
+				*shorts++ = ':';
+		}
+	}
+	memset(&longs[n], 0, sizeof(longs[n]));
+	*shorts = '\0';
+}
+
+/* EXIT_OK; EXIT_USAGE; -1: help was shown. */
+static int parse(const struct command *c, int argc, char **argv, struct options *o)
+{
+	struct option longs[OPTIONS + 1];
+	char shorts[2 * OPTIONS + 2];
+	int opt, rc;
+
+	tables(c, longs, shorts);
+	opterr = 0;
+	optind = 1;
+	while ((opt = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+		if (opt == 'h') {
+			help_command(c);
+			return -1;
+		}
+		if (opt == ':')
+			return usage(c, "%s needs a value", argv[optind - 1]);
+		if (opt == '?')
+			return usage(c, "%s does not know the option %s", c->name,
+				     argv[optind - 1]);
+		rc = take_option(c, o, opt);
+		if (rc)
+			return rc;
+	}
+	if (optind == argc)
+		return usage(c, "%s needs a DEVICE", c->name);
+	o->device = argv[optind++];
+	if (c->takes & TAKES_FILE) {
+		if (optind == argc)
+			return usage(c, "%s needs a FILE", c->name);
+		o->file = argv[optind++];
+	}
+	if (optind < argc)
+		return usage(c, "%s is one argument too many", argv[optind]);
+	if (c->takes & NEEDS_LENGTH && !o->has_length)
+		return usage(c, "%s needs --length BYTES", c->name);
+	return EXIT_OK;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = {.nsid = 1, .size = 4096, .warmup = 100};
+	int rc;
+
+	if (argc < 2)
+		return usage(NULL, "a command is missing");
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		help(stdout);
+		return EXIT_OK;
+	}
+	if (!strcmp(argv[1], "--version")) {
+		printf("smartio-nvme %s\n", SMARTIO_VERSION);
+		return EXIT_OK;
+	}
+	for (unsigned i = 0; i < COMMANDS; i++) {
+		if (strcmp(argv[1], commands[i].name) != 0)
+			continue;
+		rc = parse(&commands[i], argc - 1, argv + 1, &o);
+		if (rc)
+			return rc < 0 ? EXIT_OK : rc;
+		rc = commands[i].run(&o);
+		if (fflush(stdout) != 0 && rc == EXIT_OK)
+			rc = failed("cannot write to stdout: %s", strerror(errno));
+		return rc;
+	}
+	return usage(NULL, "there is no command %s", argv[1]);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* smartio-nvme, the program: what its commands share. */
+#ifndef NVME_USER_TOOL_TOOL_H
+#define NVME_USER_TOOL_TOOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "smartio/nvme.h"
+
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+/* Options that several commands know; a command names those that it takes. */
+struct options {
+	const char *device, *file;
+	uint64_t offset, length;
+	bool has_offset, has_length;
+	uint64_t size, depth, count, warmup;
+	double seconds;
+	uint32_t nsid;
+	bool write, random, json, counters, progress, once;
+};
+
+int cmd_manager(const struct options *o);
+int cmd_identify(const struct options *o);
+int cmd_copy_in(const struct options *o);
+int cmd_copy_out(const struct options *o);
+int cmd_bench(const struct options *o);
+
+/* One line to stderr, "smartio-nvme: ..."; returns EXIT_FAILED. */
+int failed(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The same for a call of the driver that failed just now. */
+int failed_nvme(void);
+
+/* Bytes: a number, perhaps with K, M, G or T (powers of 1,024). False: it is none, or too large. */
+bool parse_size(const char *text, uint64_t *ret);
+
+/* Connect to this host's smartiod. EXIT_OK or EXIT_FAILED, told. */
+int initialize(void);
+/* Initialised, with an open drive; EXIT_OK or EXIT_FAILED, told. */
+int open_drive(const struct options *o, struct smartio_nvme **ret);
+void close_drive(struct smartio_nvme *n);
+/* The namespace that the options mean. EXIT_OK or EXIT_FAILED, told. */
+int find_namespace(const struct options *o, struct smartio_nvme *n,
+		   struct smartio_nvme_namespace *ns);
+
+/* Set by SIGINT and SIGTERM once catch_signals() was called; @also is called in the handler. */
+extern volatile int interrupted;
+void catch_signals(void (*also)(void));
+
+/* Progress on stderr: at the first call and about each half second. */
+struct progress {
+	bool on, tty;
+	uint64_t total, next_ns;
+	const char *what;
+};
+/* @total: bytes, 0: unknown. On if @o says so or stderr is a terminal. */
+void progress_start(struct progress *p, const struct options *o, const char *what, uint64_t total);
+void progress_show(struct progress *p, uint64_t done);
+void progress_end(struct progress *p);
+
+#endif
