@@ -17,7 +17,7 @@
 #define M (1024 * K)
 #define G (1024 * M)
 
-static const char *everything, *demo; /* paths */
+static const char *everything, *demo, *manual; /* paths */
 
 static struct sio_topology *read_good(const char *path)
 {
@@ -302,6 +302,34 @@ static void the_demo_has_what_it_shows(void **state)
 	sio_topology_free(t);
 }
 
+/* What the manual shows as a topology is one. */
+static void the_manual_is_right(void **state)
+{
+	static const char fence[] = "```yaml\n";
+	static char text[64 * 1024];
+	FILE *file = fopen(manual, "r");
+	unsigned n = 0;
+	size_t len;
+
+	(void)state;
+	assert_non_null(file);
+	len = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	text[len] = '\0';
+	for (char *at = strstr(text, fence); at; at = strstr(at, fence)) {
+		char *end;
+
+		at += sizeof(fence) - 1;
+		end = strstr(at, "```");
+		assert_non_null(end);
+		*end = '\0';
+		sio_topology_free(parse_good(at));
+		at = end + 1;
+		n++;
+	}
+	assert_int_equal(n, 2);
+}
+
 /* Whichever allocation of ours fails: -ENOMEM, and the sanitizer finds nothing lost. */
 static void survives_every_failing_allocation(void **state)
 {
@@ -337,14 +365,16 @@ int main(int argc, char **argv)
 		cmocka_unit_test(lays_out_every_host_differently),
 		cmocka_unit_test(hosts_may_be_alike_where_the_file_says_so),
 		cmocka_unit_test(the_demo_has_what_it_shows),
+		cmocka_unit_test(the_manual_is_right),
 		cmocka_unit_test(survives_every_failing_allocation),
 	};
 
-	if (argc != 3) {
-		fprintf(stderr, "usage: %s EVERYTHING.yaml DEMO.yaml\n", argv[0]);
+	if (argc != 4) {
+		fprintf(stderr, "usage: %s EVERYTHING.yaml DEMO.yaml MANUAL.md\n", argv[0]);
 		return 2;
 	}
 	everything = argv[1];
 	demo = argv[2];
+	manual = argv[3];
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
