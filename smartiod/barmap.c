@@ -47,6 +47,16 @@ static void bar_map_free(struct smartiod *d, struct smartiod_bar_map *bar)
 	smartiod_borrow_unpin(d, b);
 }
 
+void smartiod_bar_map_lost(struct smartiod *d, struct smartiod_bar_map *bar)
+{
+	for (unsigned i = 0; i < bar->n; i++) {
+		smartiod_close_fd(d, &bar->piece[i].fd);
+		smartiod_port_unmap(d, bar->piece[i].map);
+		bar->piece[i].map = 0;
+	}
+	smartiod_connection_lost(d, bar->connection, SCI_CB_LOST);
+}
+
 void smartiod_bar_unmap(struct smartiod *d, struct smartiod_map *m)
 {
 	struct smartiod_bar_map *bar = m->bar;

@@ -173,16 +173,18 @@ static void bar_fail(struct smartiod *d, struct bar_op *b, int error, const char
 static void bar_done(struct smartiod *d, struct bar_op *b)
 {
 	struct smartiod_loan *l = b->lend.loan;
+	struct sio_prep_bar_grant rep = b->rep; /* the operation goes before its asker looks */
 	int fds[SMARTIOD_BAR_RUNS];
 	bool fresh = b->fresh;
+	unsigned n = b->n_parts;
 
-	b->rep.borrower = sio_to_le64(l->id);
-	b->rep.fdid = sio_to_le32(l->device->fdid);
-	b->rep.n_pieces = sio_to_le32(b->n_parts);
+	rep.borrower = sio_to_le64(l->id);
+	rep.fdid = sio_to_le32(l->device->fdid);
+	rep.n_pieces = sio_to_le32(b->n_parts);
 	for (unsigned i = 0; i < b->n_parts; i++)
 		fds[i] = b->part[i].view->fd;
 	l->pins++;
-	smartiod_lend_done(d, &b->lend, &b->rep, sizeof(b->rep), fds, b->n_parts);
+	smartiod_lend_done(d, &b->lend, &rep, sizeof(rep), fds, n);
 	if (fresh)
 		smartiod_holder_welcome(d, l);
 	smartiod_loan_unpin(d, l);

@@ -170,6 +170,8 @@ static void lose(struct smartiod *d, struct smartiod_borrow *b)
 		return;
 	b->lost = true;
 	tell_client(d, b, SIO_DEVICE_EV_LOST, 0);
+	for (struct smartiod_bar_map *m = b->maps; m; m = m->next)
+		smartiod_bar_map_lost(d, m);
 	lose_bars(d, b);
 }
 
@@ -187,7 +189,7 @@ void smartiod_borrow_path_down(struct smartiod *d, uint32_t node, uint32_t adapt
 	for (struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)
 		for (struct smartiod_bar_map *m = b->maps; b->node == node && m; m = m->next)
 			if (m->adapter == adapter && m->peer_adapter == peer_adapter)
-				smartiod_connection_lost(d, m->connection, SCI_CB_LOST);
+				smartiod_bar_map_lost(d, m);
 }
 
 void smartiod_borrow_device_gone(struct smartiod *d, struct smartiod_device *dev)

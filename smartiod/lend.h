@@ -188,7 +188,7 @@ void smartiod_lender_tell(struct smartiod *d, uint32_t node, void *msg, size_t l
 void *smartiod_lend_new(struct smartiod *d, const struct smartiod_from *from, const void *request,
 			size_t size, struct smartiod_loan *loan, smartiod_step *step,
 			struct sio_err *reterr);
-/* Answer and end the operation. @fds stay the caller's; nobody but an asker here sees them. */
+/* End the operation, then answer: @msg must not lie in it. @fds stay the caller's; nobody but an asker here sees them. */
 void smartiod_lend_done(struct smartiod *d, struct smartiod_lend *lend, void *msg, size_t len,
 			const int *fds, unsigned n_fds);
 void smartiod_lend_ok(struct smartiod *d, struct smartiod_lend *lend);
@@ -271,6 +271,11 @@ void smartiod_borrow_event(struct smartiod *d, struct smartiod_device *dev, uint
 			   uint32_t event, uint64_t gone);
 void smartiod_borrow_free_all(struct smartiod *d);
 bool smartiod_borrow_segment_idle(struct smartiod *d, struct smartiod_segment *seg);
+
+/* ---- barmap.c ---- */
+
+/* The way to the lender is gone: so are its windows; the library is told. */
+void smartiod_bar_map_lost(struct smartiod *d, struct smartiod_bar_map *bar);
 
 /* ---- dmamap.c ---- */
 

@@ -93,15 +93,16 @@ int live_listen(const char *path, int *ret_fd, struct sio_err *reterr)
 	if (r < 0)
 		return r;
 	if (unlink(path) < 0 && errno != ENOENT) {
-		r = sio_fail(reterr, -errno, "%s: cannot be replaced: %s", path, strerror(errno));
+		r = sio_fail(reterr, -errno, "%s: cannot be replaced: %s", a.sun_path,
+			     strerror(errno));
 		goto close_fd;
 	}
 	if (bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
-		r = sio_fail(reterr, -errno, "%s: %s", path, strerror(errno));
+		r = sio_fail(reterr, -errno, "%s: %s", a.sun_path, strerror(errno));
 		goto close_fd;
 	}
 	if (chmod(path, 0600) < 0 || listen(fd, LIVE_BACKLOG) < 0) {
-		r = sio_fail(reterr, -errno, "%s: %s", path, strerror(errno));
+		r = sio_fail(reterr, -errno, "%s: %s", a.sun_path, strerror(errno));
 		goto unlink_path;
 	}
 	*ret_fd = fd;
@@ -122,7 +123,7 @@ int live_connect(const char *path, int *ret_fd, struct sio_err *reterr)
 	if (r < 0)
 		return r;
 	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
-		r = sio_fail(reterr, -errno, "%s: %s", path, strerror(errno));
+		r = sio_fail(reterr, -errno, "%s: %s", a.sun_path, strerror(errno));
 		close(fd);
 		return r;
 	}

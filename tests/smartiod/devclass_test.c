@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "smartiod/devclass.h"
+
+#define NVME 0x010802
+#define REG SMARTIOD_BAR_REGISTERS
+#define BELL SMARTIOD_BAR_DOORBELLS
+
+struct run {
+	uint64_t offset, length;
+	enum smartiod_bar_use use;
+};
+
+static void runs_by_class_and_interrupt_table(void **state)
+{
+	static const struct {
+		uint32_t class_code;
+		uint64_t size;
+		uint32_t msix_count, msix_bar, msix_offset, bar;
+		unsigned n;
+		struct run run[3];
+	} table[] = {
+		{NVME, 0x4000, 0, 0, 0, 0, 2, {{0, 0x1000, REG}, {0x1000, 0x1000, BELL}}},
+		/* The interrupt table behind the doorbells, over them, and in another BAR. */
+		{NVME, 0x4000, 32, 0, 0x2000, 0, 2, {{0, 0x1000, REG}, {0x1000, 0x1000, BELL}}},
+		{NVME, 0x4000, 8, 0, 0x1800, 0, 1, {{0, 0x1000, REG}}},
+		{NVME, 0x4000, 8, 0, 0x800, 0, 1, {{0x1000, 0x1000, BELL}}},
+		{NVME, 0x4000, 8, 4, 0, 0, 2, {{0, 0x1000, REG}, {0x1000, 0x1000, BELL}}},
+		/* A BAR too small for doorbells; a BAR that the class does not know. */
+		{NVME, 0x1000, 0, 0, 0, 0, 1, {{0, 0x1000, REG}}},
+		{NVME, 0x4000, 0, 0, 0, 2, 0, {{0}}},
+		/* Unknown class: all registers, around the interrupt table. */
+		{0x030000, 0x8000, 0, 0, 0, 0, 1, {{0, 0x8000, REG}}},
+		{0x030000, 0x8000, 257, 0, 0x2000, 0, 2, {{0, 0x2000, REG}, {0x4000, 0x4000, REG}}},
+		{0x030000, 0x8000, 1, 0, 0, 0, 1, {{0x1000, 0x7000, REG}}},
+		{0x030000, 0x8000, 1, 0, 0x7ff0, 0, 1, {{0, 0x7000, REG}}},
+		{0x030000, 0x800, 0, 0, 0, 0, 0, {{0}}},
+		{0x030000, 0x8000, 0, 0, 0, 6, 0, {{0}}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct smartiod_bar_run got[SMARTIOD_BAR_RUNS];
+		struct sio_evt_device d = {.class_code = table[i].class_code,
+					   .msix_count = table[i].msix_count,
+					   .msix_bar = table[i].msix_bar,
+					   .msix_offset = table[i].msix_offset};
+
+		d.bar_size[0] = d.bar_size[2] = table[i].size;
+		assert_int_equal(smartiod_devclass_runs(&d, table[i].bar, got), table[i].n);
+		for (unsigned k = 0; k < table[i].n; k++) {
+			assert_int_equal(got[k].offset, table[i].run[k].offset);
+			assert_int_equal(got[k].length, table[i].run[k].length);
+			assert_int_equal(got[k].use, table[i].run[k].use);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(runs_by_class_and_interrupt_table)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

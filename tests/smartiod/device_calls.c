@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "device_calls.h"
+
+static int result(const struct world_message *m)
+{
+	return m ? (int)m->error : -1;
+}
+
+int call_borrow(struct world *w, struct world_client *c, uint32_t fdid, uint32_t flags,
+		struct call_borrow *ret)
+{
+	struct sio_msg_dev_borrow msg = {.fdid = sio_to_le32(fdid), .flags = sio_to_le32(flags)};
+	const struct world_message *m = world_call(w, c, SIO_MSG_DEV_BORROW, &msg, sizeof(msg));
+
+	if (m && !m->error) {
+		const struct sio_rep_dev_borrow *rep = (const void *)m->data;
+
+		assert_int_equal(m->len, sizeof(*rep));
+		assert_int_equal(sio_from_le32(rep->info.fdid), fdid);
+		ret->handle = sio_from_le32(rep->handle);
+		ret->generation = sio_from_le32(rep->generation);
+		ret->id = sio_from_le64(rep->borrower);
+	}
+	return result(m);
+}
+
+int call_dev_seg_create(struct world *w, struct world_client *c, uint32_t device, uint32_t id,
+			uint64_t bytes, uint32_t memtype, uint32_t hints, uint32_t flags)
+{
+	struct sio_msg_dev_seg_create msg = {.device = sio_to_le32(device),
+					     .segment_id = sio_to_le32(id),
+					     .bytes = sio_to_le64(bytes),
+					     .memtype = sio_to_le32(memtype),
+					     .hints = sio_to_le32(hints),
+					     .flags = sio_to_le32(flags)};
+
+	return result(world_call(w, c, SIO_MSG_DEV_SEG_CREATE, &msg, sizeof(msg)));
+}
+
+int call_dev_seg_connect(struct world *w, struct world_client *c, uint32_t device, uint32_t id,
+			 uint32_t memtype, uint32_t *ret_handle, uint32_t *ret_node)
+{
+	struct sio_msg_dev_seg_connect msg = {.device = sio_to_le32(device),
+					      .segment_id = sio_to_le32(id),
+					      .memtype = sio_to_le32(memtype)};
+	const struct world_message *m =
+		world_call(w, c, SIO_MSG_DEV_SEG_CONNECT, &msg, sizeof(msg));
+
+	if (m && !m->error) {
+		const struct sio_rep_seg_connect *rep = (const void *)m->data;
+
+		*ret_handle = sio_from_le32(rep->handle);
+		if (ret_node)
+			*ret_node = sio_from_le32(rep->node);
+	}
+	return result(m);
+}
+
+int call_bar_map(struct world *w, struct world_client *c, uint32_t segment, uint32_t flags,
+		 uint32_t *ret_map, uint32_t ret_access[4])
+{
+	struct sio_msg_seg_map msg = {.handle = sio_to_le32(segment),
+				      .flags = sio_to_le32(flags),
+				      .bytes = sio_to_le64(0x4000)};
+	const struct world_message *m = world_call(w, c, SIO_MSG_SEG_MAP, &msg, sizeof(msg));
+
+	if (m && !m->error) {
+		const struct sio_rep_seg_map *rep = (const void *)m->data;
+
+		*ret_map = sio_from_le32(rep->map);
+		memset(ret_access, 0, 4 * sizeof(*ret_access));
+		assert_int_equal(m->n_fds, sio_from_le32(rep->n_pieces));
+		for (uint32_t i = 0; i < sio_from_le32(rep->n_pieces); i++) {
+			uint64_t page = sio_from_le64(rep->piece[i].offset) / 4096;
+
+			assert_true(page < 4);
+			assert_int_equal(sio_from_le64(rep->piece[i].bytes), 4096);
+			ret_access[page] = sio_from_le32(rep->piece[i].access);
+		}
+	}
+	return result(m);
+}
+
+int call_dma_map(struct world *w, struct world_client *c, uint32_t device, uint32_t segment,
+		 uint32_t remote, uint64_t offset, uint64_t bytes, uint32_t *ret_map)
+{
+	struct sio_msg_dma_map msg = {.device = sio_to_le32(device),
+				      .segment = sio_to_le32(segment),
+				      .remote = sio_to_le32(remote),
+				      .offset = sio_to_le64(offset),
+				      .bytes = sio_to_le64(bytes)};
+	const struct world_message *m = world_call(w, c, SIO_MSG_DMA_MAP, &msg, sizeof(msg));
+
+	if (m && !m->error)
+		*ret_map =
+			sio_from_le32(((const struct sio_rep_dma_map *)(const void *)m->data)->map);
+	return result(m);
+}
+
+int call_settled(struct world *w, struct world_client *c, uint32_t device, uint64_t borrower)
+{
+	struct sio_msg_dev_settled msg = {.device = sio_to_le32(device),
+					  .borrower = sio_to_le64(borrower)};
+
+	return result(world_call(w, c, SIO_MSG_DEV_SETTLED, &msg, sizeof(msg)));
+}
+
+const struct sio_evm_device *call_device_event(struct world_client *c, unsigned nth)
+{
+	return world_event(c, SIO_EVM_DEVICE, nth);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Device requests of clients as calls. Return: 0, the errno of the reply, or -1: no reply came. */
+#ifndef TESTS_SMARTIOD_DEVICE_CALLS_H
+#define TESTS_SMARTIOD_DEVICE_CALLS_H
+
+#include "calls.h"
+
+struct call_borrow {
+	uint32_t handle, generation;
+	uint64_t id;
+};
+
+int call_borrow(struct world *w, struct world_client *c, uint32_t fdid, uint32_t flags,
+		struct call_borrow *ret);
+int call_dev_seg_create(struct world *w, struct world_client *c, uint32_t device, uint32_t id,
+			uint64_t bytes, uint32_t memtype, uint32_t hints, uint32_t flags);
+int call_dev_seg_connect(struct world *w, struct world_client *c, uint32_t device, uint32_t id,
+			 uint32_t memtype, uint32_t *ret_handle, uint32_t *ret_node);
+/* Map a whole BAR of 16 KiB; @ret_access: of each page, 0 where there is none. */
+int call_bar_map(struct world *w, struct world_client *c, uint32_t segment, uint32_t flags,
+		 uint32_t *ret_map, uint32_t ret_access[4]);
+int call_dma_map(struct world *w, struct world_client *c, uint32_t device, uint32_t segment,
+		 uint32_t remote, uint64_t offset, uint64_t bytes, uint32_t *ret_map);
+int call_settled(struct world *w, struct world_client *c, uint32_t device, uint64_t borrower);
+/* The @nth device event of a client; NULL. */
+const struct sio_evm_device *call_device_event(struct world_client *c, unsigned nth);
+
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <assert.h>
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "fake_device.h"
+#include "port.h"
+
+static struct fake_device *fake;
+
+static void device(struct world *w, unsigned host, const struct sio_req *req)
+{
+	struct sio_evt_device evt = {
+		.id = FAKE_PORT_ID,
+		.generation = fake->generation,
+		.bar_size = {0x4000},
+		.bdf = fake->topo.bdf,
+		.class_code = 0x010802,
+		.resets = 1u << SIO_RESET_FUNCTION,
+		.present = 1,
+	};
+
+	world_answer(w, host, req, &evt, sizeof(evt), NULL, 0);
+}
+
+static bool live_owner(struct world *w, unsigned host, uint64_t owner)
+{
+	return owner && world_res_find(w, host, SIO_KIND_OWNER, owner);
+}
+
+static void bar(struct world *w, unsigned host, const struct sio_req_bar *req)
+{
+	bool registers = req->offset < 0x1000, write = req->access & SIO_ACCESS_WRITE;
+	struct sio_evt_bar evt = {.length = req->length};
+	struct world_res *r;
+	int fd;
+
+	if (req->offset + req->length > 0x2000 || (registers && req->length > 0x1000))
+		fake->bad++;
+	if (!live_owner(w, host, req->h.owner)) {
+		world_answer_error(w, host, &req->h, -ENOENT, "no such owner");
+		return;
+	}
+	for (r = w->res; r; r = r->next)
+		if (r->kind == SIO_KIND_BAR && r->size && registers && write) {
+			world_answer_error(w, host, &req->h, -EBUSY, "one writable view");
+			return;
+		}
+	r = world_res_new(w, host, SIO_KIND_BAR, req->h.owner);
+	r->size = registers && write; /* marks the writable view */
+	evt.id = r->id;
+	evt.bar_flags = !registers ? SIO_BAR_POLLED : write ? SIO_BAR_REGISTERS : SIO_BAR_MIRROR;
+	fd = world_fd(w);
+	world_answer(w, host, &req->h, &evt, sizeof(evt), &fd, 1);
+}
+
+static bool in_use(const struct world *w, unsigned host, uint32_t kind, uint64_t id)
+{
+	for (const struct world_res *u = w->res; u; u = u->next)
+		if (u->host == host && u->target_kind == kind && u->target == id)
+			return true;
+	return false;
+}
+
+static void end(struct world *w, unsigned host, const struct sio_req *req, uint32_t kind,
+		uint64_t id)
+{
+	struct world_res *r = world_res_find(w, host, kind, id);
+
+	if (!r || (kind == SIO_KIND_DMAMAP && r->quarantined)) {
+		world_answer_error(w, host, req, r ? -EPERM : -ENOENT, "gone or in quarantine");
+		return;
+	}
+	if (in_use(w, host, kind, id)) {
+		fake->bad++;
+		world_answer_error(w, host, req, -EBUSY, "in use");
+		return;
+	}
+	world_res_free(w, r);
+	world_settle_memory(w, host);
+	world_answer_ok(w, host, req);
+}
+
+static void requester_add(struct world *w, unsigned host, const struct sio_req_requester_add *req)
+{
+	struct sio_evt_requester_add evt = {.entry = 2};
+
+	for (const struct world_res *r = w->res; r; r = r->next)
+		if (r->kind == SIO_KIND_REQUESTER && r->adapter == req->adapter)
+			fake->bad++; /* one per device and adapter */
+	evt.id = world_res_new(w, host, SIO_KIND_REQUESTER, req->h.owner)->id;
+	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
+}
+
+static void dmamap(struct world *w, unsigned host, const struct sio_req_dmamap *req)
+{
+	struct world_res *target = world_res_find(w, host, req->target_kind, req->target), *r;
+	struct sio_evt_dmamap evt = {.length = req->length};
+	bool requester = false;
+
+	for (r = w->res; r; r = r->next)
+		requester |= r->host == host && r->kind == SIO_KIND_REQUESTER;
+	if (req->target_kind == SIO_KIND_MAP && !requester)
+		fake->bad++;
+	if (!target || !live_owner(w, host, req->h.owner)) {
+		world_answer_error(w, host, &req->h, -ENOENT, "no such target or owner");
+		return;
+	}
+	r = world_res_new(w, host, SIO_KIND_DMAMAP, req->h.owner);
+	r->target = req->target;
+	r->target_kind = req->target_kind;
+	r->size = req->length;
+	r->device = req->device;
+	evt.id = r->id;
+	evt.iova = 0x10000000 + r->id * 0x100000;
+	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
+}
+
+static uint64_t settle_owner(struct world *w, unsigned host, uint64_t owner)
+{
+	uint64_t n = 0;
+
+	for (struct world_res *r = w->res, *next; r; r = next) {
+		next = r->next;
+		if (r->host != host || r->kind != SIO_KIND_DMAMAP || !r->quarantined ||
+		    (owner && r->owner != owner))
+			continue;
+		world_res_free(w, r);
+		n++;
+	}
+	world_settle_memory(w, host);
+	return n;
+}
+
+static void settle(struct world *w, unsigned host, const struct sio_req_settle *req)
+{
+	struct sio_evt_settle evt = {.dmamaps = 0};
+	bool all = req->h.flags & SIO_SETTLE_ALL;
+
+	if (all != (req->h.owner == 0) || req->device != FAKE_PORT_ID) {
+		fake->bad++;
+		world_answer_error(w, host, &req->h, -EINVAL, "owner or all");
+		return;
+	}
+	if (live_owner(w, host, req->h.owner)) {
+		fake->bad++;
+		world_answer_error(w, host, &req->h, -EPERM, "the owner lives");
+		return;
+	}
+	evt.dmamaps = settle_owner(w, host, req->h.owner);
+	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
+}
+
+static void reset(struct world *w, unsigned host, const struct sio_req_reset *req)
+{
+	struct sio_evt_reset evt = {.generation = ++fake->generation};
+
+	evt.freed = settle_owner(w, host, 0);
+	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
+}
+
+static bool port_other(struct world *w, unsigned host, const struct sio_req *req, size_t len)
+{
+	const void *msg = req;
+
+	(void)len;
+	switch (req->op) {
+	case SIO_OP_DEVICE_LIST:
+		if (host != 0 || ((const struct sio_req_device_list *)msg)->after >= FAKE_PORT_ID)
+			return false;
+		device(w, host, req);
+		return true;
+	case SIO_OP_DEVICE_OPEN:
+		device(w, host, req);
+		return true;
+	case SIO_OP_BAR:
+		bar(w, host, msg);
+		return true;
+	case SIO_OP_BAR_CLOSE:
+		end(w, host, req, SIO_KIND_BAR, ((const struct sio_req_bar_close *)msg)->id);
+		return true;
+	case SIO_OP_REQUESTER_ADD:
+		requester_add(w, host, msg);
+		return true;
+	case SIO_OP_REQUESTER_DEL:
+		end(w, host, req, SIO_KIND_REQUESTER,
+		    ((const struct sio_req_requester_del *)msg)->id);
+		return true;
+	case SIO_OP_DMAMAP:
+		dmamap(w, host, msg);
+		return true;
+	case SIO_OP_DMAUNMAP:
+		end(w, host, req, SIO_KIND_DMAMAP, ((const struct sio_req_dmaunmap *)msg)->id);
+		return true;
+	case SIO_OP_SETTLE:
+		settle(w, host, msg);
+		return true;
+	case SIO_OP_RESET:
+		reset(w, host, msg);
+		return true;
+	default:
+		return false;
+	}
+}
+
+void fake_device_add(struct world *w, struct fake_device *f)
+{
+	*f = (struct fake_device){.generation = 1};
+	strcpy(f->topo.name, "drive0");
+	strcpy(f->topo.type, "nvme");
+	f->topo.bdf = 0x100;
+	f->topo.dma_bits = 64;
+	fake = f;
+	w->topology->host[0].device = &f->topo;
+	w->topology->host[0].n_devices = 1;
+	w->port_other = port_other;
+}
+
+unsigned fake_count(const struct world *w, uint32_t kind, bool quarantined)
+{
+	unsigned n = 0;
+
+	for (const struct world_res *r = w->res; r; r = r->next)
+		n += r->kind == kind && r->quarantined == quarantined;
+	return n;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The device half of the fake ports: one NVMe-like device of host 0. */
+#ifndef TESTS_SMARTIOD_FAKE_DEVICE_H
+#define TESTS_SMARTIOD_FAKE_DEVICE_H
+
+#include "world.h"
+
+#define FAKE_PORT_ID 77 /* of the device at its port */
+
+struct fake_device {
+	struct sio_topo_device topo;
+	uint64_t generation;
+	unsigned bad; /* requests that no correct daemon makes */
+};
+
+/* Before world_start(): host 0 has the device. */
+void fake_device_add(struct world *w, struct fake_device *f);
+/* Resources of a kind that are (not) in quarantine, on all hosts. */
+unsigned fake_count(const struct world *w, uint32_t kind, bool quarantined);
+
+#endif
