@@ -265,6 +265,20 @@ static int unmap_for_device(struct sio_library *lib, struct sio_object *segment,
 	return rc;
 }
 
+/* The same rule wherever the device is: smartiod needs no window for one of its own. */
+static int check_available(struct sio_local_segment *seg, unsigned adapter, struct sio_err *err)
+{
+	int rc = 0;
+
+	sio_session_lock(seg->o.lib->session);
+	if (!((seg->is_private ? seg->prepared : seg->available) >> adapter & 1))
+		rc = sio_refuse(err, SCI_ERR_SEGMENT_NOT_PREPARED,
+				"segment %#x is not %s on adapter %u", seg->segment_id,
+				seg->is_private ? "prepared" : "available", adapter);
+	sio_session_unlock(seg->o.lib->session);
+	return rc;
+}
+
 void SCIMapLocalSegmentForDevice(sci_local_segment_t segment, unsigned int localAdapterNo,
 				 sci_smartio_device_t device, sci_ioaddr_t *ioaddr, size_t offset,
 				 size_t size, unsigned int flags, sci_error_t *error)
@@ -287,6 +301,8 @@ void SCIMapLocalSegmentForDevice(sci_local_segment_t segment, unsigned int local
 		seg = sio_object_get(lib, segment, SIO_LOCAL_SEGMENT, &err);
 		rc = seg ? sio_check_range(offset, size, seg->bytes, &err) : err.code;
 	}
+	if (!rc)
+		rc = check_available(seg, localAdapterNo, &err);
 	if (!rc)
 		rc = map_for_device(lib, &seg->o, device, &req, ioaddr, &err);
 	if (seg)

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Devices: finding, borrowing, BARs, device memory, maps for a device, deaths and their settling. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "smartio/io.h"
+#include "topology.h"
+
+#define PAGE 4096u
+#define NVME_VS 8 /* register: version */
+
+static unsigned drive(void)
+{
+	unsigned fdid = 0;
+	sci_error_t error;
+
+	smartio_find_device("nvme0", &fdid, &error);
+	CHECK_OK(error);
+	return fdid;
+}
+
+static sci_smartio_device_t borrow(sci_desc_t sd, unsigned flags)
+{
+	sci_smartio_device_t device = NULL;
+	sci_error_t error;
+
+	SCIBorrowDevice(sd, &device, drive(), flags, &error);
+	CHECK_OK(error);
+	return device;
+}
+
+static sci_remote_segment_t connect_to(sci_smartio_device_t device, unsigned id, unsigned type)
+{
+	sci_remote_segment_t seg = NULL;
+	sci_error_t error;
+
+	SCIConnectDeviceSegment(device, &seg, id, type, NULL, NULL, 0, &error);
+	CHECK_OK(error);
+	return seg;
+}
+
+static void give_back(sci_smartio_device_t device)
+{
+	sci_error_t error;
+
+	SCIReturnDevice(device, 0, &error);
+	CHECK_OK(error);
+}
+
+static void drop(sci_remote_segment_t seg, sci_map_t map)
+{
+	sci_error_t error;
+
+	if (map) {
+		SCIUnmapSegment(map, 0, &error);
+		CHECK_OK(error);
+	}
+	SCIDisconnectSegment(seg, 0, &error);
+	CHECK_OK(error);
+}
+
+/* ---- finding ---- */
+
+static int finds(void *arg)
+{
+	sci_smartio_device_info_t info, filter = { .pci_class = 0x010802 };
+	sci_smartio_query_device_t query = { .subcommand = SCI_Q_DEVICE_INFO, .data = &info };
+	sci_desc_t sd = api_begin();
+	unsigned found[4] = { 0 }, fdid = 7;
+	char number[16];
+	sci_error_t error;
+
+	(void)arg;
+	CHECK(SCIGetDeviceList(sd, found, 4, NULL, 0, &error) == 1);
+	CHECK_OK(error);
+	CHECK(found[0] == drive());
+	CHECK(SCIGetDeviceList(sd, found, 4, &filter, 0, &error) == 1);
+	CHECK_OK(error);
+	filter.pci_class = 0x020000;
+	CHECK(SCIGetDeviceList(sd, found, 4, &filter, 0, &error) == 0);
+	CHECK_OK(error);
+	query.fdid = drive();
+	SCIQuery(SCI_Q_DEVICE, &query, 0, &error);
+	CHECK_OK(error);
+	CHECK(info.fdid == drive() && info.nodeid == 4 && info.pci_class == 0x010802);
+	CHECK(!strcmp(info.user_name, "nvme0"));
+	query.fdid++;
+	SCIQuery(SCI_Q_DEVICE, &query, 0, &error);
+	CHECK_IS(error, SCI_ERR_NO_SUCH_FDID);
+	snprintf(number, sizeof(number), "%#x", drive());
+	smartio_find_device(number, &fdid, &error);
+	CHECK_OK(error);
+	CHECK(fdid == drive());
+	smartio_find_device("nvme1", &fdid, &error);
+	CHECK_IS(error, SCI_ERR_NO_SUCH_FDID);
+	CHECK(fdid == drive());
+	api_end(sd);
+	return 0;
+}
+
+static void a_device_is_found_from_everywhere(void **state)
+{
+	for (unsigned node = 4; node <= 12; node += 4)
+		assert_int_equal(cluster_wait(cluster_fork(*state, node, finds, NULL)), 0);
+}
+
+/* ---- who may borrow, who has the registers ---- */
+
+static int first_borrower(void *arg)
+{
+	sci_smartio_device_t device = NULL;
+	sci_remote_segment_t bar;
+	sci_desc_t sd = api_begin();
+	volatile uint8_t *p;
+	sci_error_t error;
+	sci_map_t map;
+
+	(void)arg;
+	SCIBorrowDevice(sd, &device, drive() + 1, 0, &error);
+	CHECK_IS(error, SCI_ERR_NO_SUCH_FDID);
+	CHECK(device == NULL);
+	device = borrow(sd, SCI_FLAG_EXCLUSIVE);
+	CHECK(SCIGetFabricDeviceId(device) == drive());
+	CHECK(smartio_borrower_id(device) != 0);
+	CHECK(!smartio_device_lost(device));
+	CHECK(smartio_device_generation(device) % 2 == 0);
+	CHECK(*smartio_device_generation_word(device) == smartio_device_generation(device));
+	bar = connect_to(device, 0, SCI_MEMTYPE_BAR);
+	CHECK(SCIGetRemoteSegmentSize(bar) >= 2 * PAGE);
+	CHECK(!smartio_holds_registers(device));
+	p = SCIMapRemoteSegment(bar, &map, 0, SCIGetRemoteSegmentSize(bar), NULL,
+				SCI_FLAG_IO_MAP_IOSPACE, &error);
+	CHECK_OK(error);
+	CHECK(smartio_holds_registers(device));
+	CHECK(sio_read32(p + NVME_VS) >> 16 == 1);
+	step_done(0);
+	step_await(1);
+	SCIReleaseExclusiveBorrow(device, 0, &error);
+	CHECK_OK(error);
+	SCIReleaseExclusiveBorrow(device, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_OPERATION);
+	step_done(2);
+	step_await(3);
+	SCIReturnDevice(device, 0, &error);
+	CHECK_IS(error, SCI_ERR_BUSY);
+	drop(bar, map);
+	CHECK(!smartio_holds_registers(device));
+	give_back(device);
+	CHECK(smartio_device_lost(device) && smartio_device_generation(device) == 0);
+	CHECK(smartio_device_event_fd(device) == -1);
+	api_end(sd);
+	return 0;
+}
+
+static int second_borrower(void *arg)
+{
+	sci_smartio_device_t device = NULL;
+	sci_remote_segment_t bar;
+	sci_desc_t sd = api_begin();
+	volatile uint8_t *p;
+	sci_error_t error;
+	sci_map_t map;
+
+	(void)arg;
+	step_await(0);
+	SCIBorrowDevice(sd, &device, drive(), 0, &error);
+	CHECK_IS(error, SCI_ERR_NOT_AVAILABLE);
+	step_done(1);
+	step_await(2);
+	SCIBorrowDevice(sd, &device, drive(), SCI_FLAG_EXCLUSIVE, &error);
+	CHECK_IS(error, SCI_ERR_NOT_AVAILABLE);
+	device = borrow(sd, 0);
+	bar = connect_to(device, 0, SCI_MEMTYPE_BAR);
+	p = SCIMapRemoteSegment(bar, &map, 0, 2 * PAGE, NULL, SCI_FLAG_IO_MAP_IOSPACE, &error);
+	CHECK_OK(error);
+	/* A mirror: it shows the registers. */
+	CHECK(!smartio_holds_registers(device));
+	CHECK(sio_read32(p + NVME_VS) >> 16 == 1);
+	smartio_device_settled(device, SMARTIO_ALL_BORROWERS, &error);
+	CHECK_IS(error, SCI_ERR_ACCESS);
+	drop(bar, map);
+	give_back(device);
+	step_done(3);
+	api_end(sd);
+	return 0;
+}
+
+static void registers_have_one_holder(void **state)
+{
+	for (unsigned node = 4; node <= 12; node += 4) {
+		pid_t a, b;
+
+		steps_reset();
+		a = cluster_fork(*state, 8, first_borrower, NULL);
+		b = cluster_fork(*state, node, second_borrower, NULL);
+		assert_int_equal(cluster_wait(b), 0);
+		assert_int_equal(cluster_wait(a), 0);
+	}
+}
+
+/* ---- device memory, and memory mapped for the device ---- */
+
+static int shares_memory(void *arg)
+{
+	bool maker = arg != NULL;
+	sci_desc_t sd = api_begin();
+	sci_smartio_device_t device = borrow(sd, 0);
+	sci_remote_segment_t seg = NULL, near = NULL;
+	sci_local_segment_t local = NULL;
+	sci_ioaddr_t address = 0, second = 0, third = 0;
+	sci_error_t error;
+	volatile char *p;
+	sci_map_t map;
+
+	if (maker) {
+		SCIConnectDeviceSegment(device, &seg, 5, SCI_MEMTYPE_SHARED, NULL, NULL, 0,
+					&error);
+		CHECK_IS(error, SCI_ERR_NO_SUCH_SEGMENT);
+		SCICreateDeviceSegment(device, 5, 100, SCI_MEMTYPE_SHARED,
+				       SCI_MEMACCESS_MULTIHOST_READ | SCI_MEMACCESS_HOST_WRITE, 0,
+				       &error);
+		CHECK_OK(error);
+		SCICreateDeviceSegment(device, 5, 100, SCI_MEMTYPE_SHARED,
+				       SCI_MEMACCESS_MULTIHOST_READ, 0, &error);
+		CHECK_IS(error, SCI_ERR_SEGMENTID_USED);
+	} else {
+		step_await(0);
+	}
+	SCICreateDeviceSegment(device, 1, 0, SCI_MEMTYPE_PRIVATE, 0, 0, &error);
+	CHECK_IS(error, SCI_ERR_SIZE_ALIGNMENT);
+	SCICreateDeviceSegment(device, 1, 1, SCI_MEMTYPE_BAR, 0, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	seg = connect_to(device, 5, SCI_MEMTYPE_SHARED);
+	p = SCIMapRemoteSegment(seg, &map, 0, 100, NULL, 0, &error);
+	CHECK_OK(error);
+	if (maker) {
+		strcpy((char *)(uintptr_t)p, "to all borrowers");
+		SCIFlush(NULL, 0);
+		step_done(0);
+	} else {
+		CHECK(!strcmp((char *)(uintptr_t)p, "to all borrowers"));
+	}
+	/* What the device reads and we write lies with the lender. */
+	SCICreateDeviceSegment(device, 1, PAGE, SCI_MEMTYPE_PRIVATE,
+			       SCI_MEMACCESS_DEVICE_READ | SCI_MEMACCESS_HOST_WRITE, 0, &error);
+	CHECK_OK(error);
+	near = connect_to(device, 1, SCI_MEMTYPE_PRIVATE);
+	CHECK(SCIGetRemoteSegmentNodeId(near) == 4);
+	SCIMapRemoteSegmentForDevice(near, device, &address, 0, PAGE, 0, &error);
+	CHECK_OK(error);
+	CHECK(address != 0);
+
+	SCICreateSegment(sd, &local, 0, 4 * PAGE, NULL, NULL, SCI_FLAG_AUTO_ID, &error);
+	CHECK_OK(error);
+	SCIMapLocalSegmentForDevice(local, 0, device, &second, 0, 4 * PAGE, 0, &error);
+	CHECK_IS(error, SCI_ERR_SEGMENT_NOT_PREPARED);
+	SCIPrepareSegment(local, 0, 0, &error);
+	CHECK_OK(error);
+	SCISetSegmentAvailable(local, 0, 0, &error);
+	CHECK_OK(error);
+	SCIMapLocalSegmentForDevice(local, 0, device, &second, 0, 5 * PAGE, 0, &error);
+	CHECK_IS(error, SCI_ERR_OUT_OF_RANGE);
+	SCIMapLocalSegmentForDevice(local, 0, device, &second, 0, 4 * PAGE, 0, &error);
+	CHECK_OK(error);
+	SCIMapLocalSegmentForDevice(local, 0, device, &third, PAGE, PAGE, 0, &error);
+	CHECK_OK(error);
+	CHECK(second != 0 && second != address);
+	SCIRemoveSegment(local, 0, &error);
+	CHECK_IS(error, SCI_ERR_BUSY);
+	SCIDisconnectSegment(near, 0, &error);
+	CHECK_IS(error, SCI_ERR_BUSY);
+	SCIUnmapLocalSegmentForDevice(local, 0, device, 0, &error);
+	CHECK_OK(error);
+	SCIUnmapLocalSegmentForDevice(local, 0, device, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_OPERATION);
+	SCIRemoveSegment(local, 0, &error);
+	CHECK_OK(error);
+	SCIUnmapRemoteSegmentForDevice(near, device, 0, &error);
+	CHECK_OK(error);
+	drop(near, NULL);
+	drop(seg, map);
+	if (maker)
+		step_await(1);
+	else
+		step_done(1);
+	give_back(device);
+	api_end(sd);
+	return 0;
+}
+
+static void device_memory_is_shared_and_mapped(void **state)
+{
+	pid_t a, b;
+
+	steps_reset();
+	a = cluster_fork(*state, 12, shares_memory, *state);
+	b = cluster_fork(*state, 8, shares_memory, NULL);
+	assert_int_equal(cluster_wait(b), 0);
+	assert_int_equal(cluster_wait(a), 0);
+	/* And on the lender itself. */
+	steps_reset();
+	a = cluster_fork(*state, 4, shares_memory, *state);
+	b = cluster_fork(*state, 4, shares_memory, NULL);
+	assert_int_equal(cluster_wait(b), 0);
+	assert_int_equal(cluster_wait(a), 0);
+}
+
+/* ---- events ---- */
+
+static void *wake_soon(void *arg)
+{
+	smartio_wake(arg);
+	return NULL;
+}
+
+static int holder(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	sci_smartio_device_t device = borrow(sd, 0);
+	sci_remote_segment_t bar = connect_to(device, 0, SCI_MEMTYPE_BAR);
+	struct pollfd p = { .fd = smartio_device_event_fd(device), .events = POLLIN };
+	sci_local_data_interrupt_t dint = NULL;
+	struct smartio_device_event event;
+	uint32_t generation = smartio_device_generation(device);
+	unsigned number = 0;
+	uint64_t victim;
+	pthread_t thread;
+	sci_error_t error;
+	sci_map_t map;
+
+	(void)arg;
+	SCIMapRemoteSegment(bar, &map, 0, PAGE, NULL, SCI_FLAG_IO_MAP_IOSPACE, &error);
+	CHECK_OK(error);
+	CHECK(smartio_holds_registers(device));
+	SCICreateDataInterrupt(sd, &dint, 0, &number, NULL, NULL, 0, &error);
+	CHECK_OK(error);
+	CHECK(poll(&p, 1, 0) == 0);
+	smartio_wait_device_event(device, &event, 0, &error);
+	CHECK_IS(error, SCI_ERR_TIMEOUT);
+	CHECK(smartio_wait_events(device, dint, 10, &error) == 0);
+	CHECK_IS(error, SCI_ERR_TIMEOUT);
+	CHECK(!pthread_create(&thread, NULL, wake_soon, device));
+	CHECK(smartio_wait_events(device, dint, 10000, &error) == SMARTIO_READY_WAKE);
+	CHECK_OK(error);
+	pthread_join(thread, NULL);
+	CHECK(smartio_wait_events(device, dint, 0, &error) == 0);
+	CHECK(poll(&p, 1, 0) == 0);
+	step_done(0);
+
+	/* A borrower dies with memory mapped for the device. */
+	CHECK(smartio_wait_events(device, dint, 10000, &error) == SMARTIO_READY_DEVICE);
+	CHECK_OK(error);
+	CHECK(poll(&p, 1, 0) == 1);
+	smartio_wait_device_event(device, &event, 0, &error);
+	CHECK_OK(error);
+	CHECK(event.kind == SMARTIO_DEVICE_BORROWER_GONE);
+	victim = event.borrower;
+	CHECK(victim != 0 && victim != smartio_borrower_id(device));
+	CHECK(poll(&p, 1, 0) == 0);
+	smartio_device_settled(device, victim, &error);
+	CHECK_OK(error);
+	/* A reset is told, too; and the number is another one. */
+	smartio_device_settled(device, SMARTIO_ALL_BORROWERS, &error);
+	CHECK_OK(error);
+	smartio_wait_device_event(device, &event, 10000, &error);
+	CHECK_OK(error);
+	CHECK(event.kind == SMARTIO_DEVICE_RESET);
+	CHECK(smartio_device_generation(device) > generation);
+	CHECK(smartio_device_generation(device) % 2 == 0);
+	CHECK(event.generation == smartio_device_generation(device));
+	SCIRemoveDataInterrupt(dint, 0, &error);
+	CHECK_OK(error);
+	drop(bar, map);
+	give_back(device);
+	api_end(sd);
+	return 0;
+}
+
+static int victim(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	sci_smartio_device_t device = borrow(sd, 0);
+	sci_local_segment_t local = NULL;
+	sci_ioaddr_t address;
+	sci_error_t error;
+
+	(void)arg;
+	SCICreateSegment(sd, &local, 0, PAGE, NULL, NULL, SCI_FLAG_AUTO_ID, &error);
+	CHECK_OK(error);
+	SCIPrepareSegment(local, 0, 0, &error);
+	CHECK_OK(error);
+	SCISetSegmentAvailable(local, 0, 0, &error);
+	CHECK_OK(error);
+	SCIMapLocalSegmentForDevice(local, 0, device, &address, 0, PAGE, 0, &error);
+	CHECK_OK(error);
+	kill(getpid(), SIGKILL);
+	return 1;
+}
+
+static void the_holder_is_told_of_deaths(void **state)
+{
+	for (unsigned node = 4; node <= 12; node += 4) {
+		pid_t a;
+
+		steps_reset();
+		a = cluster_fork(*state, 8, holder, NULL);
+		step_await(0);
+		assert_int_equal(cluster_wait(cluster_fork(*state, node, victim, NULL)),
+				 128 + SIGKILL);
+		assert_int_equal(cluster_wait(a), 0);
+	}
+}
+
+static int loses_the_lender(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	sci_smartio_device_t device = borrow(sd, 0);
+	sci_remote_segment_t bar = connect_to(device, 0, SCI_MEMTYPE_BAR);
+	uint32_t generation = smartio_device_generation(device);
+	struct smartio_device_event event;
+	volatile uint8_t *p;
+	sci_error_t error;
+	sci_map_t map;
+
+	(void)arg;
+	p = SCIMapRemoteSegment(bar, &map, 0, 2 * PAGE, NULL, SCI_FLAG_IO_MAP_IOSPACE, &error);
+	CHECK_OK(error);
+	step_done(0);
+	smartio_wait_device_event(device, &event, SCI_INFINITE_TIMEOUT, &error);
+	CHECK_OK(error);
+	CHECK(event.kind == SMARTIO_DEVICE_LOST);
+	CHECK(smartio_device_lost(device));
+	CHECK(smartio_device_generation(device) > generation);
+	CHECK(sio_read32(p + NVME_VS) == 0xffffffff && sio_read32(p + PAGE) == 0xffffffff);
+	smartio_wait_device_event(device, &event, SCI_INFINITE_TIMEOUT, &error);
+	CHECK_IS(error, SCI_ERR_CANCELLED);
+	SCIConnectDeviceSegment(device, &bar, 0, SCI_MEMTYPE_BAR, NULL, NULL, 0, &error);
+	CHECK_IS(error, SCI_ERR_NOT_CONNECTED);
+	drop(bar, map);
+	give_back(device);
+	api_end(sd);
+	return 0;
+}
+
+static void a_lost_lender_reads_as_ones(void **state)
+{
+	pid_t a;
+
+	steps_reset();
+	a = cluster_fork(*state, 8, loses_the_lender, NULL);
+	step_await(0);
+	cluster_crash(*state, 4);
+	assert_int_equal(cluster_wait(a), 0);
+	assert_int_equal(cluster_restart(*state, 4, 8), 0);
+	a_device_is_found_from_everywhere(state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_device_is_found_from_everywhere),
+		cmocka_unit_test(registers_have_one_holder),
+		cmocka_unit_test(device_memory_is_shared_and_mapped),
+		cmocka_unit_test(the_holder_is_told_of_deaths),
+		cmocka_unit_test(a_lost_lender_reads_as_ones),
+	};
+
+	return cmocka_run_group_tests(tests, topology_up, topology_down);
+}
