@@ -6,21 +6,30 @@
 #include "audit.h"
 #include "output.h"
 
-static const char *const daemon_name[AUDIT_DAEMON_KINDS] = {
-	[SIO_LIST_SEGMENTS] = "segments",	[SIO_LIST_CLIENTS] = "clients",
-	[SIO_LIST_CONNECTIONS] = "connections", [SIO_LIST_BORROWS] = "borrows",
-	[SIO_LIST_DMA_MAPS] = "DMA maps",	[SIO_LIST_DINTS] = "data interrupts",
+/* A kind of things, and what can be said of it beside its number. */
+struct kind {
+	const char *name; /* NULL: not counted */
+	bool quarantine, bytes;
 };
-static const char *const port_name[AUDIT_PORT_KINDS] = {
-	[SIO_KIND_OWNER] = "port owners",
-	[SIO_KIND_MEM] = "port memory",
-	[SIO_KIND_GRANT] = "port grants",
-	[SIO_KIND_MAP] = "port windows",
-	[SIO_KIND_REQUESTER] = "port requesters",
-	[SIO_KIND_DEVICE] = "port devices",
-	[SIO_KIND_BAR] = "port BARs",
-	[SIO_KIND_DMAMAP] = "port DMA maps",
-	[SIO_KIND_IRQ] = "port interrupts",
+
+static const struct kind daemon_kind[AUDIT_DAEMON_KINDS] = {
+	[SIO_LIST_SEGMENTS] = {"segments", true, true},
+	[SIO_LIST_CLIENTS] = {"clients", false, false},
+	[SIO_LIST_CONNECTIONS] = {"connections", false, true},
+	[SIO_LIST_BORROWS] = {"borrows", true, false},
+	[SIO_LIST_DMA_MAPS] = {"DMA maps", true, true},
+	[SIO_LIST_DINTS] = {"data interrupts", true, false},
+};
+static const struct kind port_kind[AUDIT_PORT_KINDS] = {
+	[SIO_KIND_OWNER] = {"port owners", true, false},
+	[SIO_KIND_MEM] = {"port memory", true, true},
+	[SIO_KIND_GRANT] = {"port grants", true, true},
+	[SIO_KIND_MAP] = {"port windows", true, true},
+	[SIO_KIND_REQUESTER] = {"port requesters", true, false},
+	[SIO_KIND_DEVICE] = {"port devices", false, false},
+	[SIO_KIND_BAR] = {"port BARs", true, true},
+	[SIO_KIND_DMAMAP] = {"port DMA maps", true, true},
+	[SIO_KIND_IRQ] = {"port interrupts", true, false},
 };
 static const char *const resource_name[AUDIT_RESOURCES] = {
 	[AUDIT_SOCKETS] = "sockets", [AUDIT_MEMFDS] = "memory files",
@@ -36,7 +45,7 @@ static void line(struct audit_report *r, const char *where, const char *what, ui
 	r->line[r->n_lines++].count = count;
 }
 
-static void list_lines(struct audit_report *r, const char *where, const char *what,
+static void list_lines(struct audit_report *r, const char *where, const struct kind *kind,
 		       const struct audit_list *l)
 {
 	uint64_t quarantined = 0, bytes = 0;
@@ -46,11 +55,15 @@ static void list_lines(struct audit_report *r, const char *where, const char *wh
 		quarantined += (l->row[i].flags & SIO_ROW_QUARANTINED) != 0;
 		bytes += l->row[i].bytes;
 	}
-	line(r, where, what, l->n);
-	snprintf(text, sizeof(text), "%s quarantined", what);
-	line(r, where, text, quarantined);
-	snprintf(text, sizeof(text), "%s bytes", what);
-	line(r, where, text, bytes);
+	line(r, where, kind->name, l->n);
+	if (kind->quarantine) {
+		snprintf(text, sizeof(text), "%s quarantined", kind->name);
+		line(r, where, text, quarantined);
+	}
+	if (kind->bytes) {
+		snprintf(text, sizeof(text), "%s bytes", kind->name);
+		line(r, where, text, bytes);
+	}
 }
 
 static void process_lines(struct audit_report *r, const char *where, const struct audit_process *p)
@@ -76,11 +89,11 @@ static void host_lines(struct audit_report *r, const struct audit_host *h)
 		line(r, h->name, text, h->requesters_used[i]);
 	}
 	for (unsigned i = 0; i < AUDIT_DAEMON_KINDS; i++)
-		if (daemon_name[i])
-			list_lines(r, h->name, daemon_name[i], &h->daemon[i]);
+		if (daemon_kind[i].name)
+			list_lines(r, h->name, &daemon_kind[i], &h->daemon[i]);
 	for (unsigned i = 0; i < AUDIT_PORT_KINDS; i++)
-		if (port_name[i])
-			list_lines(r, h->name, port_name[i], &h->port[i]);
+		if (port_kind[i].name)
+			list_lines(r, h->name, &port_kind[i], &h->port[i]);
 	process_lines(r, h->name, &h->process);
 }
 

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What every test of the command needs: a place of its own, and the proof that nothing stays."""
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOL = os.environ.get("SMARTIO_TOOL", "smartio")
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+TOPOLOGY = """\
+cluster: %s
+switches: [sw0]
+hosts:
+  lender:
+    ram: 64M
+    iommu: on
+    devices:
+      nvme0: {type: nvme, size: 16M, block: 512}
+  client1: {ram: 64M}
+  client2: {ram: 64M}
+"""
+
+
+def processes_with(name, value):
+    """Processes that were started with NAME=VALUE in their environment, or VALUE in their words."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as f:
+                env = f.read().split(b"\0")
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                words = f.read()
+            with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
+                state = f.read().rsplit(")", 1)[1].split()[0]
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+        if state != "Z" and (f"{name}={value}".encode() in env or value.encode() in words):
+            found.append((int(pid), words.replace(b"\0", b" ").decode(errors="replace")))
+    return found
+
+
+def wait_gone(pid, seconds=20):
+    """Wait until a process, not necessarily our child, has ended."""
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        if not poll.poll(seconds * 1000):
+            raise AssertionError(f"process {pid} still lives after {seconds} s")
+    finally:
+        os.close(fd)
+
+
+class CommandTest(unittest.TestCase):
+    """A base directory of its own; afterwards no cluster, process or file may be left."""
+
+    maxDiff = None
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="sio-", dir="/tmp")
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("SMARTIO_")}
+        self.env["XDG_RUNTIME_DIR"] = self.dir
+        self.base = os.path.join(self.dir, "smartio")
+        self.children = []
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+        self.addCleanup(self.nothing_left)
+
+    def nothing_left(self):
+        for child in self.children:
+            if child.poll() is None:
+                child.kill()
+            child.communicate()
+        broken = None
+        for cluster in json.loads(self.smartio("cluster", "status", "--json").stdout):
+            where = ("--state", cluster["directory"])
+            if cluster["state"] == "running":
+                audit = self.smartio(*where, "doctor", "--audit", status=None)
+                if audit.returncode != 0:
+                    broken = audit.stderr
+            self.smartio(*where, "cluster", "down")
+        self.assertIsNone(broken)
+        self.assertEqual(processes_with("XDG_RUNTIME_DIR", self.dir), [])
+        if os.path.isdir(self.base):
+            self.assertEqual(os.listdir(self.base), [])
+
+    def smartio(self, *args, status=0, env=None, **more):
+        """Run the command to its end. @status None: any."""
+        done = subprocess.run([TOOL, *args], capture_output=True, text=True, timeout=60,
+                              env={**self.env, **(env or {})}, check=False, **more)
+        if status is not None and done.returncode != status:
+            self.fail(f"smartio {' '.join(args)}: exit {done.returncode}, not {status}\n"
+                      f"{done.stdout}{done.stderr}")
+        return done
+
+    def start(self, *args, env=None, **more):
+        """Run the command in the background."""
+        child = subprocess.Popen([TOOL, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True,
+                                 env={**self.env, **(env or {})}, **more)
+        self.children.append(child)
+        return child
+
+    def fails(self, *args, say, status=1, **more):
+        """One line that begins with "smartio:", holds all of @say, and nothing on stdout."""
+        done = self.smartio(*args, status=status, **more)
+        self.assertEqual(done.stdout, "")
+        lines = done.stderr.splitlines()
+        self.assertEqual(len(lines), 1 if status == 1 else 2, done.stderr)
+        self.assertTrue(lines[0].startswith("smartio: "), done.stderr)
+        for text in [say] if isinstance(say, str) else say:
+            self.assertIn(text, lines[0])
+        if status == 2:
+            self.assertRegex(lines[1], r"^Try 'smartio.* --help'\.$")
+        return done
+
+    def json(self, *args):
+        return json.loads(self.smartio(*args, "--json").stdout)
+
+    def file(self, name, text):
+        path = os.path.join(self.dir, name)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        return path
+
+    def topology(self, name="test"):
+        return self.file(f"{name}.yaml", TOPOLOGY % name)
+
+    def up(self, name="test"):
+        self.smartio("cluster", "up", self.topology(name))
+        return os.path.join(self.base, name)
+
+    def node(self, name):
+        return next(n["node"] for n in self.json("node", "list") if n["name"] == name)
+
+    def pid_of(self, state, program):
+        with open(os.path.join(state, f"{program}.pid"), encoding="ascii") as f:
+            return int(f.read())
+
+    def crash(self, state, node):
+        """Kill a host's daemon: the host crashes."""
+        pid = self.pid_of(state, f"smartiod.{node}")
+        os.kill(pid, signal.SIGKILL)
+        wait_gone(pid)
+
+
+def main():
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[1:]])

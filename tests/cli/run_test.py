@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Programs on hosts: as if the command were not there, until the host, or the command, dies."""
+import os
+import re
+import signal
+import base
+
+# A daemon made by the book: double fork, new session, all of its parents gone.
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        sys.stdout.write(f"{os.getpid()}\\n")
+        sys.stdout.flush()
+        for fd in (0, 1, 2):
+            os.close(fd)
+        time.sleep(1000)
+    os._exit(0)
+os.wait()
+"""
+
+
+class Run(base.CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.state = self.up()
+
+    def run_on(self, *command, node="client1", **more):
+        return self.smartio("run", "-n", node, "--", *command, **more)
+
+    def test_as_without(self):
+        self.assertEqual(self.run_on("cat", input="some words").stdout, "some words")
+        done = self.run_on("sh", "-c", "echo out; echo err >&2; exit 42", status=42)
+        self.assertEqual((done.stdout, done.stderr), ("out\n", "err\n"))
+        self.assertEqual(self.run_on("pwd", cwd="/usr").stdout, "/usr\n")
+        self.assertEqual(self.run_on("sh", "-c", "echo $0", "a b").stdout, "a b\n")
+        self.assertEqual(self.smartio("run", "-n", "client1", "echo", "-n", "x").stdout, "x")
+        self.run_on("sh", "-c", "kill -TERM $$", status=128 + signal.SIGTERM)
+        self.run_on("sh", "-c", "kill -SEGV $$", status=128 + signal.SIGSEGV)
+
+    def test_environment(self):
+        out = self.run_on("sh", "-c", "echo $SMARTIO_STATE; echo $SMARTIO_SOCKET; echo $SMARTIO_NODE",
+                          node="12").stdout
+        self.assertEqual(out.splitlines(), [self.state, f"{self.state}/node.12", "client2"])
+
+    def test_cannot_be_run(self):
+        self.assertIn("'/no/such' cannot be run: No such file", self.run_on(
+            "/no/such", status=127).stderr)
+        self.assertIn("cannot be run: Permission denied", self.run_on("/etc", status=126).stderr)
+        self.fails("run", "-n", "moon", "--", "true", say=["no host 'moon'", "client1"])
+        self.fails("run", "-n", "5", "--", "true", say="no host '5'")
+
+    def test_ends_when_the_program_closes_its_pipe(self):
+        child = self.start("run", "-n", "client1", "--", "sh", "-c",
+                           "exec >/dev/null; echo closed >&2; read x")
+        child.stderr.readline()
+        # Nobody but the program held our pipe: its end is here.
+        self.assertEqual(child.stdout.read(), "")
+        child.stdin.write("\n")
+        child.stdin.flush()
+        self.assertEqual(child.wait(20), 0)
+
+    def test_signals(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1,
+                       signal.SIGUSR2, signal.SIGQUIT):
+            child = self.start("run", "-n", "client1", "--", "sh", "-c",
+                               f"trap 'echo got; exit 5' {number}; echo ready; read x")
+            child.stdout.readline()
+            child.send_signal(number)
+            self.assertEqual(child.stdout.readline(), "got\n", number)
+            self.assertEqual(child.wait(20), 5)
+
+    def test_stop_and_go_on(self):
+        child = self.start("run", "-n", "client1", "--", "sh", "-c",
+                           "trap 'echo stop' TSTP; echo ready; read x || read x; echo $x")
+        child.stdout.readline()
+        child.send_signal(signal.SIGTSTP)
+        # As for a shell: the command itself stops.
+        pid, status = os.waitpid(child.pid, os.WUNTRACED)
+        self.assertTrue(pid == child.pid and os.WIFSTOPPED(status))
+        child.send_signal(signal.SIGCONT)
+        pid, status = os.waitpid(child.pid, os.WCONTINUED)
+        self.assertTrue(os.WIFCONTINUED(status))
+        child.stdin.write("on\n")
+        child.stdin.flush()
+        self.assertEqual([child.stdout.readline(), child.stdout.readline()], ["stop\n", "on\n"])
+        self.assertEqual(child.wait(20), 0)
+
+    def family(self, node="client1"):
+        """A program, its child, and a daemon: the command, and the three process numbers."""
+        child = self.start("run", "-n", node, "--", "sh", "-c",
+                           f"echo $$; sleep 1000 & echo $!; python3 -c '{DAEMON}'; wait")
+        return child, [int(child.stdout.readline()) for _ in range(3)]
+
+    def test_host_crashes(self):
+        child, pids = self.family()
+        other, others = self.family("client2")
+        self.crash(self.state, 8)
+        for pid in pids:
+            base.wait_gone(pid)
+        _, err = child.communicate(timeout=20)
+        self.assertEqual(child.returncode, 137)
+        self.assertRegex(err, r"(?m)^smartio: host client1 crashed; killed 3 processes$")
+        self.assertIsNone(other.poll())
+        for pid in others:
+            os.kill(pid, 0)
+        other.kill()
+        for pid in others:
+            base.wait_gone(pid)
+        self.smartio("cluster", "restart-node", "client1")
+
+    def test_command_is_killed(self):
+        child, pids = self.family()
+        child.kill()
+        for pid in pids:
+            base.wait_gone(pid)
+
+    def keeper_of(self, pid):
+        with open(f"/proc/{pid}/environ", encoding="ascii") as f:
+            return int(re.search(r"(?:^|\0)SMARTIO_KEEPER=(\d+)", f.read()).group(1))
+
+    def test_keeper_is_killed(self):
+        child, pids = self.family()
+        os.kill(self.keeper_of(pids[0]), signal.SIGKILL)
+        for pid in pids:
+            base.wait_gone(pid)
+        _, err = child.communicate(timeout=20)
+        self.assertEqual(child.returncode, 137)
+        self.assertIn("keeper of this program was killed", err)
+
+    def test_what_stays_is_tied_to_the_host(self):
+        done = self.run_on("python3", "-c", DAEMON)
+        pid = int(done.stdout)
+        os.kill(pid, 0)
+        keeper = self.keeper_of(pid)
+        self.crash(self.state, 8)
+        base.wait_gone(pid)
+        base.wait_gone(keeper)
+        self.smartio("cluster", "restart-node", "client1")
+
+    def test_down_takes_all_along(self):
+        child, pids = self.family()
+        stays = int(self.run_on("python3", "-c", DAEMON, node="client2").stdout)
+        self.smartio("cluster", "down")
+        for pid in [*pids, stays]:
+            base.wait_gone(pid, 0)
+        child.communicate(timeout=20)
+        self.assertEqual(child.returncode, 137)
+
+    def test_down_from_inside(self):
+        done = self.run_on(base.TOOL, "cluster", "down", status=1)
+        self.assertIn("from outside", done.stderr)
+
+
+if __name__ == "__main__":
+    base.main()

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Help, wrong usage and bad input: one line that says what is wrong, status 1 or 2, nothing left."""
+import os
+import subprocess
+import base
+
+COMMANDS = ["cluster up", "cluster down", "cluster status", "cluster validate",
+            "cluster restart-node", "cluster run", "run", "node list", "topology", "device list",
+            "device info", "segment list", "stats", "doctor"]
+
+
+class Usage(base.CommandTest):
+    def test_help(self):
+        overview = self.smartio("--help").stdout
+        for command in COMMANDS:
+            self.assertRegex(overview, rf"(?m)^  {command} ")
+            text = self.smartio(*command.split(), "--help").stdout
+            self.assertTrue(text.startswith(f"usage: smartio {command}"), text)
+            self.assertIn("--json", text)
+        self.assertIn("validate", self.smartio("cluster", "--help").stdout)
+
+    def test_version(self):
+        self.assertRegex(self.smartio("--version").stdout, r"^smartio \d+\.\d+\.\d+\n$")
+
+    def test_wrong_usage(self):
+        for args, say in [
+                ((), "a command is missing"),
+                (("fly",), "unknown command 'fly'"),
+                (("cluster",), "a subcommand is missing"),
+                (("cluster", "fly"), "unknown subcommand 'fly'"),
+                (("--fly",), "unknown option '--fly'"),
+                (("--state",), "--state needs a value"),
+                (("cluster", "up"), "TOPOLOGY is missing"),
+                (("cluster", "up", "a", "b"), "'b' is one word too many"),
+                (("cluster", "up", "--fly", "a"), "unknown option '--fly'"),
+                (("cluster", "up", "a", "--name"), "--name needs a value"),
+                (("cluster", "down", "a", "b"), "'b' is one word too many"),
+                (("cluster", "run"), "TOPOLOGY is missing"),
+                (("cluster", "run", "a"), "the command is missing"),
+                (("cluster", "run", "a", "--"), "the command is missing"),
+                (("cluster", "run", "a", "--fly"), "the command after '--'"),
+                (("cluster", "restart-node"), "NODE is missing"),
+                (("run", "--", "true"), "-n NODE is missing"),
+                (("run", "-n"), "-n needs a value"),
+                (("run", "-n", "x"), "the command is missing"),
+                (("run", "-x"), "unknown option '-x'"),
+                (("node", "list", "x"), "'x' is one word too many"),
+                (("topology", "--json"), "node list --json"),
+                (("device", "info"), "DEVICE is missing"),
+                (("doctor", "--within", "3"), "belong to --audit"),
+                (("doctor", "--audit", "--within", "soon"), "--within soon: wanted seconds"),
+                (("doctor", "--audit", "--clean"), "not both")]:
+            with self.subTest(args=args):
+                self.fails(*args, say=say, status=2)
+
+    def test_no_cluster(self):
+        for args in [("node", "list"), ("device", "list"), ("segment", "list"), ("stats",),
+                     ("topology",), ("doctor", "--audit"), ("run", "-n", "x", "--", "true"),
+                     ("cluster", "down"), ("cluster", "restart-node", "x")]:
+            with self.subTest(args=args):
+                self.fails(*args, say=["no cluster is running", "smartio cluster up"])
+        self.fails("--state", "/nowhere", "node", "list", say="there is no cluster in /nowhere")
+        self.fails("--cluster", "x", "node", "list", say="there is no cluster in")
+        self.fails("cluster", "down", "../x", say="'../x' is no name for a cluster")
+        self.assertEqual(self.json("cluster", "status"), [])
+
+    def test_bad_topologies(self):
+        junk = os.path.join(self.dir, "junk")
+        with open(junk, "wb") as f:
+            f.write(os.urandom(4096))
+        for path, say in [
+                (os.path.join(self.dir, "none.yaml"), "No such file"),
+                (self.dir, "Is a directory"),
+                (junk, "junk"),
+                (self.file("empty.yaml", ""), "empty.yaml"),
+                (self.file("ram.yaml", base.TOPOLOGY.replace("64M", "256Mb", 1) % "x"),
+                 ["ram.yaml:5", "ram", "256Mb"]),
+                (self.file("node.yaml", (base.TOPOLOGY % "x").replace(
+                    "client1: {ram", "client1: {node: 4, ram")), ["node.yaml:9", "node"]),
+                (self.file("key.yaml", (base.TOPOLOGY % "x").replace("iommu", "iomu")),
+                 ["key.yaml:6", "iomu"])]:
+            for command in ("up", "validate"):
+                with self.subTest(path=path, command=command):
+                    self.fails("cluster", command, path, say=say)
+            with self.subTest(path=path, command="run"):
+                self.fails("cluster", "run", path, "--", "true", say=say)
+        good = self.topology()
+        self.assertIn("3 hosts, 1 device: correct", self.smartio("cluster", "validate", good).stderr)
+        self.assertEqual(self.json("cluster", "validate", good)["devices"], 1)
+
+    def test_bad_places(self):
+        good = self.topology()
+        long_name = os.path.join(self.dir, "x" * 100)
+        self.fails("--state", long_name, "cluster", "up", good,
+                   say=[f"{long_name}/node.12: ", "a socket's path holds 107", "--state"])
+        self.assertFalse(os.path.exists(long_name))
+        self.fails("--state", os.path.join(self.dir, "a", "b"), "cluster", "up", good,
+                   say="cannot be made: No such file")
+        foreign = os.path.join(self.dir, "foreign")
+        os.mkdir(foreign, 0o700)
+        with open(os.path.join(foreign, "letter"), "w", encoding="ascii") as f:
+            f.write("dear")
+        self.fails("--state", foreign, "cluster", "up", good, say="files that are no cluster's")
+        self.assertEqual(os.listdir(foreign), ["letter"])
+        self.fails("--state", good, "cluster", "up", good, say="not a directory")
+        self.smartio("cluster", "status")
+        os.chmod(self.base, 0o777)
+        self.fails("cluster", "up", good, say=["can be written to by others", "chmod 700"])
+        os.chmod(self.base, 0o700)
+
+    def test_lost_output(self):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            for args in [("cluster", "status"), ("cluster", "status", "--json"), ("--help",),
+                         ("doctor",)]:
+                done = subprocess.run([base.TOOL, *args], stdout=full, stderr=subprocess.PIPE,
+                                      text=True, env=self.env, check=False)
+                self.assertEqual(done.returncode, 1, args)
+                self.assertIn("cannot write to standard output", done.stderr)
+
+    def test_doctor(self):
+        done = self.smartio("doctor", status=None)
+        self.assertRegex(done.stdout, r"(?m)^ok +smartio-emu .*smartio-emu \d")
+        checks = self.json("doctor")
+        self.assertTrue(all(c["good"] or c["mend"] for c in checks))
+        broken = self.smartio("doctor", status=1, env={"SMARTIO_BINDIR": "/nowhere"}).stdout
+        self.assertIn("BAD  smartiod", broken)
+        self.assertIn("SMARTIO_BINDIR=/nowhere holds no program", broken)
+
+    def test_limit_of_files(self):
+        done = self.smartio("doctor", status=1, preexec_fn=lambda: __import__("resource").setrlimit(
+            __import__("resource").RLIMIT_NOFILE, (256, 256)))
+        self.assertRegex(done.stdout, r"BAD  descriptors +256 ")
+        self.assertIn("limits.d", done.stdout)
+
+
+if __name__ == "__main__":
+    base.main()
