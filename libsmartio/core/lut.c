@@ -49,23 +49,49 @@ static struct sio_lut_target page_of(const struct sio_lut *lut, const struct sio
 	return page;
 }
 
-/* Entries newly taken by @count entries from @first; UINT_MAX if it is @limit or more, or one
- * translates elsewhere.
+/* Do the entries in use from @first to before @end translate as a run does that has @page at @run?
  */
-static unsigned run_cost(const struct sio_lut *lut, unsigned first, unsigned count,
-			 struct sio_lut_target page, unsigned limit)
+static bool run_matches(const struct sio_lut *lut, unsigned run, unsigned first, unsigned end,
+			struct sio_lut_target page)
 {
-	unsigned cost = 0;
-
-	for (unsigned i = 0; i < count; i++, page.bus.addr += lut->entry_size) {
-		const struct sio_lut_entry *e = &lut->entry[first + i];
-
-		if (e->refs > 0 && !same(&e->target, &page))
-			return UINT_MAX;
-		if (e->refs == 0 && ++cost >= limit)
-			return UINT_MAX;
+	page.bus.addr += (first - run) * lut->entry_size;
+	for (unsigned i = first; i < end; i++, page.bus.addr += lut->entry_size) {
+		if (lut->entry[i].refs > 0 && !same(&lut->entry[i].target, &page))
+			return false;
 	}
-	return cost;
+	return true;
+}
+
+static bool in_use(const struct sio_lut *lut, unsigned i)
+{
+	return lut->entry[i].refs > 0;
+}
+
+/*
+ * Find the run of @count entries for @page on that takes fewest new ones; UINT_MAX: there is none.
+ * A window of @count entries is slid along the table; what it cannot win is not looked at, and its
+ * first entry in use, which mostly is another's, decides most of the rest.
+ */
+static unsigned best_run(const struct sio_lut *lut, unsigned count, struct sio_lut_target page,
+			 unsigned *ret_first)
+{
+	unsigned best_cost = UINT_MAX, used = 0, first_used = 0;
+
+	for (unsigned end = 1; end <= lut->n_entries; end++) {
+		unsigned i = end - count;
+
+		used += in_use(lut, end - 1);
+		if (end < count)
+			continue;
+		while (first_used < end && (first_used < i || !in_use(lut, first_used)))
+			first_used++;
+		if (count - used < best_cost && run_matches(lut, i, first_used, end, page)) {
+			best_cost = count - used;
+			*ret_first = i;
+		}
+		used -= in_use(lut, i);
+	}
+	return best_cost;
 }
 
 /**
@@ -95,14 +121,8 @@ int sio_lut_map(struct sio_lut *lut, const struct sio_lut_target *target, uint64
 				lut->name, target->bus.addr, len, target->bus.node);
 
 	count = (last - page.bus.addr) / lut->entry_size + 1;
-	for (unsigned i = 0; best_cost > 0 && i + count <= lut->n_entries; i++) {
-		unsigned cost = run_cost(lut, i, (unsigned)count, page, best_cost);
-
-		if (cost < best_cost) {
-			best = i;
-			best_cost = cost;
-		}
-	}
+	if (count <= lut->n_entries)
+		best_cost = best_run(lut, (unsigned)count, page, &best);
 	if (best_cost == UINT_MAX)
 		return sio_fail(reterr, -ENOSPC,
 				"%s: node %u needs %" PRIu64
