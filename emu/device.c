@@ -304,7 +304,6 @@ static void take_over(struct emu_request *rq, struct emu_opened *o)
 	o->o.state = SIO_STATE_LIVE;
 	DL_APPEND(rq->owner->objects, &o->o);
 	rq->owner->n_objects++;
-	emu_owner_check_end(before);
 }
 
 int emu_op_device_open(struct emu_request *rq, const void *msg)

@@ -77,7 +77,8 @@ struct emu_owner {
 	uint64_t n_objects;
 	uint64_t user_cookie;
 	uint32_t pid;
-	bool ended, told; /* told: OWNER_GONE was sent */
+	bool ended;
+	struct emu_owner *ended_next; /* of its host */
 };
 
 struct emu_ram {
@@ -236,6 +237,7 @@ struct emu_host {
 	uint64_t last_id; /* goes on across starts: a late word about an owner finds nothing */
 	struct emu_object *objects;
 	struct emu_object *falling;
+	struct emu_owner *ended; /* those that have something left */
 	struct emu_owner daemon; /* owner 0 */
 	struct emu_tally freed;
 	struct sio_range ram;
@@ -316,8 +318,8 @@ void emu_objects_clear(struct emu_host *h);
 /* owner.c */
 struct emu_owner *emu_owner_find(struct emu_host *h, uint64_t id);
 void emu_owner_end(struct emu_owner *w);
-/* Tell and forget an ended owner that has nothing left. */
-void emu_owner_check_end(struct emu_owner *w);
+/* Tell and forget the ended owners that have nothing left. */
+void emu_owners_bury(struct emu_host *h);
 void emu_owner_forget(struct emu_owner *w);
 emu_handler emu_op_owner_new, emu_op_owner_close, emu_op_settle;
 

@@ -62,7 +62,8 @@ struct live {
 	struct live_owner *dead; /* freed when no event of this turn can name them */
 	int epoll, random_fd;
 	struct live_source signal;
-	bool stop, accept_failed;
+	int spare_fd; /* to turn callers away when there is no other */
+	bool stop;
 	const char *state_dir;
 	int pid_fd;
 	char pid_path[LIVE_PATH_MAX + 1];

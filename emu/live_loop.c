@@ -6,6 +6,7 @@
  * measurements behind the figures.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -36,6 +37,7 @@ int live_loop_open(struct live *l, struct sio_err *reterr)
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (l->epoll < 0)
 		return sio_fail(reterr, -errno, "no epoll descriptor: %s", strerror(errno));
+	l->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
@@ -60,6 +62,8 @@ void live_loop_close(struct live *l)
 	live_owners_bury(l);
 	if (l->signal.fd >= 0)
 		close(l->signal.fd);
+	if (l->spare_fd >= 0)
+		close(l->spare_fd);
 	if (l->epoll >= 0)
 		close(l->epoll);
 }
@@ -89,7 +93,10 @@ static void handle(struct live *l, const struct epoll_event *ev)
 static int poll_sockets(struct live *l, int timeout_ms)
 {
 	struct epoll_event ev[EVENTS];
-	int n = epoll_wait(l->epoll, ev, EVENTS, timeout_ms);
+	int n;
+
+	live_ports_cut(l);
+	n = epoll_wait(l->epoll, ev, EVENTS, timeout_ms);
 
 	for (int i = 0; i < n; i++)
 		handle(l, &ev[i]);

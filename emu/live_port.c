@@ -109,9 +109,15 @@ void live_ports_close(struct live *l)
 
 void live_ports_cut(struct live *l)
 {
-	for (unsigned i = 0; i < l->topo->n_hosts; i++)
-		if (l->port[i].cut)
-			disconnect(l, i);
+	/* Peers are told of a host that goes down, which may be one event too much for them. */
+	for (bool again = true; again;) {
+		again = false;
+		for (unsigned i = 0; i < l->topo->n_hosts; i++)
+			if (l->port[i].cut) {
+				disconnect(l, i);
+				again = true;
+			}
+	}
 }
 
 static void cut(struct live *l, unsigned host, const char *why)
@@ -231,6 +237,19 @@ static bool hung_up(int fd)
 	return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
+/* No descriptor is left: with the spare one the caller at least learns it. */
+static void turn_away(struct live *l, unsigned host)
+{
+	int fd;
+
+	live_log("%s: a daemon was turned away: no descriptor left", host_name(l, host));
+	close(l->spare_fd);
+	fd = accept4(l->port[host].listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0)
+		close(fd);
+	l->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 static void accept_one(struct live *l, unsigned host)
 {
 	struct live_port *p = &l->port[host];
@@ -238,12 +257,10 @@ static void accept_one(struct live *l, unsigned host)
 
 	fd = accept4(p->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0) {
-		if (errno != EAGAIN && errno != EINTR && !l->accept_failed)
-			live_log("%s: cannot accept: %s", host_name(l, host), strerror(errno));
-		l->accept_failed = errno != EAGAIN && errno != EINTR;
+		if (errno == EMFILE || errno == ENFILE)
+			turn_away(l, host);
 		return;
 	}
-	l->accept_failed = false;
 	if (p->socket.fd >= 0 && hung_up(p->socket.fd))
 		disconnect(l, host);
 	if (p->socket.fd >= 0) {

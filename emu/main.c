@@ -112,7 +112,8 @@ static int say_ready(int fd, struct sio_err *err)
 
 static int run(const struct options *o, struct sio_err *err)
 {
-	struct live l = {.epoll = -1, .pid_fd = -1, .state_dir = o->state, .signal.fd = -1};
+	struct live l = {
+		.epoll = -1, .pid_fd = -1, .spare_fd = -1, .state_dir = o->state, .signal.fd = -1};
 	struct sio_topology *topo = NULL;
 	int rc = sio_topofile_read(o->topology, &topo, err);
 

@@ -123,12 +123,9 @@ static void release(struct emu_object *o)
 
 void emu_object_free(struct emu_object *o)
 {
-	struct emu_owner *w = o->owner;
-
 	release(o);
 	emu_check_forget(o->host, o->id);
 	emu_object_drop(o);
-	emu_owner_check_end(w);
 }
 
 static void falls(struct emu_object *o)
@@ -213,6 +210,7 @@ void emu_objects_clear(struct emu_host *h)
 	struct emu_object *o, *tmp;
 
 	h->falling = NULL;
+	h->ended = NULL;
 	for (unsigned i = 0; i <= LAST_RANK; i++)
 		HASH_ITER (hh, h->objects, o, tmp) {
 			if (rank(o->kind) != i)

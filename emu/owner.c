@@ -56,17 +56,24 @@ void emu_owner_forget(struct emu_owner *w)
 	emu_object_drop(&w->o);
 }
 
-void emu_owner_check_end(struct emu_owner *w)
+void emu_owners_bury(struct emu_host *h)
 {
-	struct sio_evt_owner_end evt;
-	struct emu_host *h = w->o.host;
+	struct emu_owner **p = &h->ended;
 
-	if (!w->ended || !w->told || w->n_objects != 0)
-		return;
-	memset(&evt, 0, sizeof(evt));
-	evt.h.owner = w->o.id;
-	emu_event(h, &evt, sizeof(evt), SIO_EV_OWNER_END);
-	emu_owner_forget(w);
+	while (*p) {
+		struct emu_owner *w = *p;
+		struct sio_evt_owner_end evt;
+
+		if (w->n_objects != 0) {
+			p = &w->ended_next;
+			continue;
+		}
+		*p = w->ended_next;
+		memset(&evt, 0, sizeof(evt));
+		evt.h.owner = w->o.id;
+		emu_event(h, &evt, sizeof(evt), SIO_EV_OWNER_END);
+		emu_owner_forget(w);
+	}
 }
 
 static void count_rest(const struct emu_owner *w, struct sio_evt_owner_gone *evt)
@@ -101,8 +108,8 @@ void emu_owner_end(struct emu_owner *w)
 	evt.h.owner = w->o.id;
 	count_rest(w, &evt);
 	emu_event(h, &evt, sizeof(evt), SIO_EV_OWNER_GONE);
-	w->told = true;
-	emu_owner_check_end(w);
+	w->ended_next = h->ended;
+	h->ended = w;
 }
 
 void emu_room_owner_hup(struct emu_room *r, unsigned host, uint64_t owner)
@@ -110,8 +117,10 @@ void emu_room_owner_hup(struct emu_room *r, unsigned host, uint64_t owner)
 	struct emu_host *h = &r->host[host];
 	struct emu_owner *w = owner ? emu_owner_find(h, owner) : NULL;
 
-	if (h->up && w && !w->ended)
-		emu_owner_end(w);
+	if (!h->up || !w || w->ended)
+		return;
+	emu_owner_end(w);
+	emu_owners_bury(h);
 }
 
 int emu_op_owner_close(struct emu_request *rq, const void *msg)
@@ -156,7 +165,6 @@ int emu_op_settle(struct emu_request *rq, const void *msg)
 				"mappings end by DMAUNMAP",
 				(uint64_t)m->h.owner);
 	memset(&h->freed, 0, sizeof(h->freed));
-	/* An ended owner goes with its last object: rq->owner may be gone after this. */
 	emu_dmamaps_settle(d, m->h.owner);
 	emu_objects_fall(h);
 	memset(&evt, 0, sizeof(evt));

@@ -224,4 +224,5 @@ void emu_room_request(struct emu_room *r, unsigned host, const void *req, size_t
 	if (rc < 0)
 		refuse(h, &copy.h, rc, rq.err.text[0] ? rq.err.text : "out of memory");
 	emu_objects_fall(h);
+	emu_owners_bury(h);
 }
