@@ -114,6 +114,7 @@ static uint64_t run_once(enum harm what, uint64_t at, uint64_t seed, bool count_
 	struct world *w = world_new(2, seed);
 	uint64_t count, start;
 
+	w->style = seed % 3;
 	world_start(w);
 	x.exporter = world_client(w, 0, SIO_CLIENT_LIBRARY);
 	x.importer = world_client(w, 1, SIO_CLIENT_LIBRARY);

@@ -129,6 +129,34 @@ static void removal_is_told_to_senders(void **state)
 	world_kill(f->w, other);
 }
 
+/* Removed while a sender connects, after each packet: it gets an error, or is told. */
+static void removal_overtakes_a_connection(void **state)
+{
+	struct fixture *f = *state;
+	bool done = false;
+
+	for (unsigned n = 0; !done; n++) {
+		struct sio_msg_dint_connect msg = {.node = sio_to_le32(4)};
+		const struct world_message *m;
+		uint32_t h, number, id;
+
+		assert_int_equal(call_dint_create(f->w, f->receiver, 0, 0, &h, &number), 0);
+		world_forget(f->sender);
+		msg.number = sio_to_le32(number);
+		id = world_send(f->w, f->sender, SIO_MSG_DINT_CONNECT, &msg, sizeof(msg));
+		for (unsigned i = 0; i < n; i++)
+			done = !world_step(f->w);
+		assert_int_equal(call_handle(f->w, f->receiver, SIO_MSG_DINT_REMOVE, h, 0), 0);
+		m = world_reply(f->sender, id);
+		assert_non_null(m);
+		if (!m->error)
+			assert_non_null(world_event(f->sender, SIO_EVM_DINT_LOST, 0));
+		assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+		assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 0);
+		assert_int_equal(world_resources(f->w, SIO_KIND_IRQ), 0);
+	}
+}
+
 static void death_of_a_side(void **state)
 {
 	struct fixture *f = *state;
@@ -167,9 +195,13 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(numbers_are_per_host), CASE(a_ring_lives_as_long_as_either_needs_it),
-		CASE(within_one_host),	    CASE(removal_is_told_to_senders),
-		CASE(death_of_a_side),	    CASE(link_loss_ends_rings),
+		CASE(numbers_are_per_host),
+		CASE(a_ring_lives_as_long_as_either_needs_it),
+		CASE(within_one_host),
+		CASE(removal_is_told_to_senders),
+		CASE(removal_overtakes_a_connection),
+		CASE(death_of_a_side),
+		CASE(link_loss_ends_rings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

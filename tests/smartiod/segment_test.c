@@ -239,6 +239,51 @@ static void force_remove_takes_it_from_importers(void **state)
 	assert_int_equal(call_seg_create(f->w, f->exporter, 1, 1, 0, &h2, NULL), 0);
 }
 
+/* Removed while an importer connects and maps, after each packet: it gets an error, or is told. */
+static void removal_overtakes_a_connection(void **state)
+{
+	struct fixture *f = *state;
+	bool done = false;
+
+	for (unsigned n = 0; !done; n++) {
+		struct sio_msg_seg_connect con = {.node = sio_to_le32(4),
+						  .segment_id = sio_to_le32(1)};
+		struct sio_msg_seg_map map = {.bytes = sio_to_le64(4096)};
+		const struct world_message *m;
+		uint32_t h, id;
+
+		assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, &h), 0);
+		world_forget(f->importer);
+		id = world_send(f->w, f->importer, SIO_MSG_SEG_CONNECT, &con, sizeof(con));
+		for (unsigned i = 0; i < n; i++) {
+			done = !world_step(f->w);
+			m = world_reply(f->importer, id);
+			if (m && !m->error && !map.handle) {
+				map.handle = ((const struct sio_rep_seg_connect *)m->data)->handle;
+				id = world_send(f->w, f->importer, SIO_MSG_SEG_MAP, &map,
+						sizeof(map));
+				done = false;
+			}
+		}
+		assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, h,
+					     SCI_FLAG_FORCE_REMOVE),
+				 0);
+		m = world_reply(f->importer, id);
+		assert_non_null(m);
+		if (!m->error)
+			expect_event(f->importer, SIO_EVM_SEGMENT_REMOTE, 0,
+				     map.handle
+					     ? sio_from_le32(map.handle)
+					     : sio_from_le32(
+						       ((const struct sio_rep_seg_connect *)m->data)
+							       ->handle),
+				     SCI_CB_DISCONNECT, 1);
+		assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+		assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
+		assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 0);
+	}
+}
+
 static void unavailable_tells_or_cuts_importers(void **state)
 {
 	struct fixture *f = *state;
@@ -384,6 +429,7 @@ int main(void)
 		CASE(a_failed_map_lets_the_next_try),
 		CASE(own_node_needs_no_window),
 		CASE(force_remove_takes_it_from_importers),
+		CASE(removal_overtakes_a_connection),
 		CASE(unavailable_tells_or_cuts_importers),
 		CASE(death_of_a_side_is_told_to_the_other),
 		CASE(link_loss_cuts_and_heals),

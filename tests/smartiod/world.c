@@ -473,8 +473,7 @@ void world_free(struct world *w)
 	while (w->res)
 		world_res_free(w, w->res);
 	for (unsigned i = 0; i < w->n_clients; i++)
-		for (unsigned j = 0; j < w->client[i].n_messages; j++)
-			free(w->client[i].message[j]);
+		world_forget(&w->client[i]);
 	free(w->topology->host);
 	free(w->topology->sw);
 	free(w->topology);
@@ -510,10 +509,20 @@ void world_kill(struct world *w, struct world_client *c)
 
 	if (!c->connected)
 		return;
-	c->connected = false;
-	if (c->owner && world_res_find(w, c->host, SIO_KIND_OWNER, c->owner))
+	if (w->style != WORLD_HANG_UP && c->owner &&
+	    world_res_find(w, c->host, SIO_KIND_OWNER, c->owner)) {
 		world_owner_end(w, c->host, c->owner, true);
+		if (w->style == WORLD_OWNER_FIRST)
+			return; /* the daemon cuts the client off */
+	}
+	c->connected = false;
 	smartiod_client_gone(d, c->number);
+}
+
+void world_forget(struct world_client *c)
+{
+	while (c->n_messages > 0)
+		free(c->message[--c->n_messages]);
 }
 
 void world_send_raw(struct world *w, struct world_client *c, const void *msg, size_t len)

@@ -84,6 +84,7 @@ struct world {
 	uint64_t bad_ends; /* grants ended under a live map while the link was up */
 	uint64_t fail_at;  /* the port request with this number fails; 0: none */
 	uint64_t requests;
+	enum { WORLD_KILL, WORLD_HANG_UP, WORLD_OWNER_FIRST } style; /* of world_kill() */
 	bool drop_peer_messages; /* peers hear nothing: for time-outs */
 	int log_level;
 	/* Requests that world.c does not know; true: answered. */
@@ -113,8 +114,13 @@ void world_boot(struct world *w, unsigned host);
 
 /* Clients. @kind SIO_CLIENT_*; with HELLO answered unless @kind is 0. */
 struct world_client *world_client(struct world *w, unsigned host, uint32_t kind);
-/* The program is killed: its socket and its owner's descriptor are closed. */
+/*
+ * The program is killed: its socket and its owner's descriptor are closed. WORLD_HANG_UP: somebody
+ * still holds the owner; WORLD_OWNER_FIRST: the daemon hears of the owner first.
+ */
 void world_kill(struct world *w, struct world_client *c);
+/* Drop all that it received. */
+void world_forget(struct world_client *c);
 /* Send a request as it is. */
 void world_send_raw(struct world *w, struct world_client *c, const void *msg, size_t len);
 /* Fill the header, send it. Return: its id. */

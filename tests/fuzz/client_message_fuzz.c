@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A program of bytes plays hostile clients and a hostile peer to two daemons: requests with any
+ * content, raw packets, deaths, links that come and go, at any moment between two packets. When all
+ * are gone, nothing may be left. For libFuzzer (built with clang), or, with FUZZ_REPLAY, over the
+ * files and folders of a corpus named on the command line.
+ */
+#include "calls.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/check.h"
+
+#define CLIENTS 3u
+
+struct input {
+	const uint8_t *at;
+	size_t left;
+};
+
+struct play {
+	struct world *w;
+	struct world_client *client[CLIENTS]; /* on nodes 4, 8, 4 */
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What the input has not got is zero. */
+static void take(struct input *in, void *to, size_t len)
+{
+	size_t n = len < in->left ? len : in->left;
+
+	memset(to, 0, len);
+	if (n > 0)
+		memcpy(to, in->at, n);
+	in->at += n;
+	in->left -= n;
+}
+
+static uint8_t take8(struct input *in)
+{
+	uint8_t v;
+
+	take(in, &v, sizeof(v));
+	return v;
+}
+
+static const uint32_t requests[] = {
+	SIO_MSG_ADAPTER,
+	SIO_MSG_NODE_PROBE,
+	SIO_MSG_SEG_CREATE,
+	SIO_MSG_SEG_PREPARE,
+	SIO_MSG_SEG_AVAILABLE,
+	SIO_MSG_SEG_UNAVAILABLE,
+	SIO_MSG_SEG_REMOVE,
+	SIO_MSG_SEG_CONNECT,
+	SIO_MSG_SEG_DISCONNECT,
+	SIO_MSG_SEG_MAP,
+	SIO_MSG_SEG_UNMAP,
+	SIO_MSG_DINT_CREATE,
+	SIO_MSG_DINT_REMOVE,
+	SIO_MSG_DINT_CONNECT,
+	SIO_MSG_DINT_DISCONNECT,
+	SIO_MSG_DINT_RING_FREE,
+	SIO_MSG_DEV_LIST,
+	SIO_MSG_DEV_BORROW,
+	SIO_MSG_DEV_RETURN,
+	SIO_MSG_DEV_SEG_CREATE,
+	SIO_MSG_DEV_SEG_CONNECT,
+	SIO_MSG_DMA_MAP,
+	SIO_MSG_DMA_UNMAP,
+	SIO_MSG_DEV_SETTLED,
+	SIO_MSG_DEV_RESET,
+	SIO_MSG_LIST,
+	SIO_MSG_STATS,
+	SIO_MSG_HELLO,
+	SIO_MSG_DEV_RELEASE_EXCLUSIVE,
+};
+
+static void request(struct play *p, struct input *in)
+{
+	static _Alignas(8) unsigned char msg[SIO_WIRE_MAX];
+	struct world_client *c = p->client[take8(in) % CLIENTS];
+	uint32_t type = requests[take8(in) % (sizeof(requests) / sizeof(requests[0]))];
+	size_t size = sio_client_request_size(type);
+
+	take(in, msg + sizeof(struct sio_msg), size - sizeof(struct sio_msg));
+	memset(msg, 0, sizeof(struct sio_msg));
+	world_send(p->w, c, type, msg, size);
+}
+
+static void raw_packet(struct play *p, struct input *in)
+{
+	_Alignas(8) unsigned char msg[64];
+	struct world_client *c = p->client[take8(in) % CLIENTS];
+	size_t len = take8(in) % (sizeof(msg) + 1);
+
+	take(in, msg, len);
+	world_send_raw(p->w, c, msg, len);
+}
+
+/* As if node 8 had said it. */
+static void peer_packet(struct play *p, struct input *in)
+{
+	static _Alignas(8) unsigned char msg[SIO_WIRE_MAX];
+	uint32_t type = SIO_PEER_HELLO + take8(in) % 80, reply = take8(in) % 2 ? SIO_PEER_REPLY : 0;
+	size_t size = sio_peer_size(type | reply);
+	struct sio_msg *h = (struct sio_msg *)msg;
+
+	if (size == 0)
+		size = sizeof(*h);
+	take(in, msg, size);
+	h->size = sio_to_le32((uint32_t)size);
+	h->type = sio_to_le32(type | reply);
+	if (!reply)
+		h->error = sio_to_le32(0);
+	if (sio_peer_is_news(type))
+		h->id = sio_to_le32(0);
+	smartiod_peer_message(p->w->host[0].daemon, 8, msg, size);
+}
+
+static void replace_client(struct play *p, struct input *in)
+{
+	unsigned i = take8(in) % CLIENTS;
+
+	world_kill(p->w, p->client[i]);
+	if (p->w->n_clients < WORLD_CLIENTS)
+		p->client[i] = world_client(p->w, i % 2, SIO_CLIENT_LIBRARY);
+}
+
+static void act(struct play *p, struct input *in)
+{
+	switch (take8(in) % 12) {
+	default:
+		request(p, in);
+		return;
+	case 6:
+		for (unsigned n = take8(in) % 8; n > 0; n--)
+			world_step(p->w);
+		return;
+	case 7:
+		world_run(p->w);
+		return;
+	case 8:
+		replace_client(p, in);
+		return;
+	case 9:
+		world_link(p->w, 0, 1, !p->w->link[0][1]);
+		return;
+	case 10:
+		raw_packet(p, in);
+		return;
+	case 11:
+		peer_packet(p, in);
+		return;
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input in = {data, size};
+	struct play p = {.w = world_new(2, take8(&in) % 4)};
+
+	world_start(p.w);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		p.client[i] = world_client(p.w, i % 2, SIO_CLIENT_LIBRARY);
+	while (in.left > 0) {
+		act(&p, &in);
+		for (unsigned i = 0; i < CLIENTS; i++)
+			world_forget(p.client[i]);
+	}
+	world_link(p.w, 0, 1, true);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		world_kill(p.w, p.client[i]);
+	world_run(p.w);
+	world_pass(p.w, 6000000000ULL);
+	assert_nothing_left(p.w);
+	world_free(p.w);
+	return 0;
+}
+
+#ifdef FUZZ_REPLAY
+static int replay(const char *path)
+{
+	uint8_t data[65536];
+	FILE *f = fopen(path, "rb");
+	size_t n;
+
+	if (!f) {
+		perror(path);
+		return -1;
+	}
+	n = fread(data, 1, sizeof(data), f);
+	fclose(f);
+	LLVMFuzzerTestOneInput(data, n);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned n = 0;
+
+	for (int i = 1; i < argc; i++) {
+		struct dirent *e;
+		DIR *d = opendir(argv[i]);
+
+		if (!d) {
+			perror(argv[i]);
+			return 1;
+		}
+		while ((e = readdir(d))) {
+			char path[4096];
+
+			if (e->d_name[0] == '.')
+				continue;
+			snprintf(path, sizeof(path), "%s/%s", argv[i], e->d_name);
+			if (replay(path) < 0)
+				return 1;
+			n++;
+		}
+		closedir(d);
+	}
+	printf("%u inputs\n", n);
+	return n > 0 ? 0 : 1;
+}
+#endif
