@@ -164,6 +164,10 @@ static void map_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 		bar->piece[m->at].map = evt->id;
 		bar->piece[m->at].fd_offset = evt->offset;
 		bar->piece[m->at].fd = smartiod_take_fd(a, 0);
+		if (bar->piece[m->at].fd < 0) {
+			map_fail(d, m, -EMFILE, "the daemon has no descriptor left");
+			return;
+		}
 		m->at++;
 	}
 	gone = !op->session || c->closed || c->lost || bar->borrow->ended;

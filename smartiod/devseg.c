@@ -119,11 +119,12 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 		smartiod_lend_fail(d, &c->lend, -ECONNRESET, "the borrow ended");
 		return;
 	}
-	if (a->error) {
+	if (a->error || seg->fd < 0) {
 		drop(d, l->device, s, false);
 		smartiod_segment_unpin(d, seg);
-		smartiod_lend_fail(d, &c->lend, a->error, "memory beside %s: %s",
-				   l->device->topo->name, a->text);
+		smartiod_lend_fail(d, &c->lend, a->error ? a->error : -EMFILE,
+				   "memory beside %s: %s", l->device->topo->name,
+				   a->error ? a->text : "the daemon has no descriptor left");
 		return;
 	}
 	seg->by_uid_ok = true;

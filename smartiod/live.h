@@ -31,7 +31,7 @@ struct live_listener {
 	struct live *live;
 	char path[LIVE_PATH];
 	int fd, reserve;
-	bool complained;
+	uint64_t complained_at; /* monotonic, in microseconds; 0: never */
 	sd_event_source *io;
 	void (*accepted)(struct live *l, int fd);
 };

@@ -10,12 +10,14 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <syslog.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "smartiod/live.h"
 #include "smartiod/live_file.h"
 
 #define LIVE_ACCEPT_BATCH 16
+#define LIVE_COMPLAIN_US 60000000u /* the same complaint again, at the earliest */
 
 static int open_reserve(void)
 {
@@ -24,12 +26,15 @@ static int open_reserve(void)
 
 static void turn_away(struct live_listener *s, int error)
 {
+	uint64_t now = 0;
 	int fd;
 
-	if (!s->complained)
+	sd_event_now(s->live->event, CLOCK_MONOTONIC, &now);
+	if (s->complained_at == 0 || now - s->complained_at > LIVE_COMPLAIN_US) {
 		live_log(s->live, LOG_ERR, "%s: accept: %s; new connections are turned away",
 			 s->path, strerror(error));
-	s->complained = true;
+		s->complained_at = now;
+	}
 	if (s->reserve < 0)
 		s->reserve = open_reserve();
 	if (s->reserve < 0)
@@ -51,7 +56,6 @@ static int on_connection(sd_event_source *source, int listen_fd, uint32_t events
 		int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd >= 0) {
-			s->complained = false;
 			s->accepted(s->live, fd);
 			continue;
 		}

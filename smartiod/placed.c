@@ -96,6 +96,12 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 		create_end(d, c);
 	} else if (seg && !c->registering) {
 		smartiod_segment_ready(seg, a);
+		if (seg->fd < 0) {
+			unplace(d, c);
+			smartiod_op_error(d, op, -EMFILE, "the daemon has no descriptor left");
+			create_end(d, c);
+			return;
+		}
 		seg->by_uid_ok = true;
 		c->registering = true;
 		c->bytes = seg->bytes;

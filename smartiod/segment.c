@@ -354,6 +354,9 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 		smartiod_op_error(d, op, a->error, "%" PRIu64 " bytes of %s: %s", seg->bytes,
 				  d->host->name, a->text);
 		smartiod_segment_end(d, seg, SCI_CB_DISCONNECT, false);
+	} else if (seg->fd < 0) {
+		smartiod_op_error(d, op, -EMFILE, "smartiod has no file descriptor left");
+		smartiod_segment_end(d, seg, SCI_CB_DISCONNECT, false);
 	} else {
 		struct sio_rep_seg_create rep = {
 			.handle = sio_to_le32(smartiod_handle(&seg->o)),

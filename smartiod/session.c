@@ -63,14 +63,23 @@ static void send_client(struct smartiod *d, struct smartiod_session *s, uint32_t
 	d->ops->client_send(d->ctx, s->client, msg, len, fds, n_fds);
 }
 
+static void reply_error(struct smartiod *d, struct smartiod_session *s, const void *request,
+			int error, const char *text);
+
 void smartiod_reply(struct smartiod *d, struct smartiod_session *s, const void *request, void *msg,
 		    size_t len, const int *fds, unsigned n_fds)
 {
 	const struct sio_msg *h = request;
 
-	if (!s->ending)
-		send_client(d, s, sio_from_le32(h->type), sio_from_le32(h->id), msg, len, fds,
-			    n_fds);
+	if (s->ending)
+		return;
+	for (unsigned i = 0; i < n_fds; i++)
+		if (fds[i] < 0) { /* it came while our table of descriptors was full */
+			reply_error(d, s, request, -EMFILE,
+				    "smartiod has no file descriptor left");
+			return;
+		}
+	send_client(d, s, sio_from_le32(h->type), sio_from_le32(h->id), msg, len, fds, n_fds);
 }
 
 void smartiod_reply_ok(struct smartiod *d, struct smartiod_session *s, const void *request)
