@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The client that must notice nothing: writes stamped blocks to its own range of a drive and reads
+ * them back until its input ends.
+ * usage: verify DEVICE FIRST-BLOCK BLOCKS
+ * Prints "running" after the first round and "N rounds" at the end; exit 1 on any error or wrong byte.
+ */
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sisci_api.h"
+#include "smartio/ext.h"
+#include "smartio/nvme.h"
+
+#define CHUNK 64 /* blocks */
+
+static bool input_ended(void)
+{
+	struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+
+	return poll(&p, 1, 0) > 0;
+}
+
+static void stamp(uint64_t *data, size_t words, uint64_t block, uint64_t round)
+{
+	for (size_t i = 0; i < words; i++)
+		data[i] = (block << 32) ^ (round * 0x9e3779b97f4a7c15ull) ^ i;
+}
+
+static int run_round(struct smartio_nvme_queue *q, uint32_t size, uint64_t first, uint64_t blocks,
+		     uint64_t round)
+{
+	size_t bytes = (size_t)CHUNK * size;
+	uint64_t *out = malloc(bytes), *in = malloc(bytes);
+	int rc = out && in ? 0 : -1;
+
+	for (uint64_t b = first; rc == 0 && b + CHUNK <= first + blocks; b += CHUNK) {
+		stamp(out, bytes / 8, b, round);
+		rc = smartio_nvme_write(q, out, b * size, bytes);
+	}
+	for (uint64_t b = first; rc == 0 && b + CHUNK <= first + blocks; b += CHUNK) {
+		stamp(out, bytes / 8, b, round);
+		rc = smartio_nvme_read(q, in, b * size, bytes);
+		if (rc == 0 && memcmp(in, out, bytes) != 0) {
+			fprintf(stderr, "verify: wrong byte in blocks %llu to %llu of round %llu\n",
+				(unsigned long long)b, (unsigned long long)b + CHUNK - 1,
+				(unsigned long long)round);
+			rc = -1;
+		}
+	}
+	free(out);
+	free(in);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	struct smartio_nvme_namespace ns;
+	struct smartio_nvme_queue *q;
+	struct smartio_nvme *n;
+	uint64_t first, blocks, round = 0;
+	sci_error_t err;
+
+	if (argc != 4) {
+		fprintf(stderr, "usage: verify DEVICE FIRST-BLOCK BLOCKS\n");
+		return 2;
+	}
+	first = strtoull(argv[2], NULL, 0);
+	blocks = strtoull(argv[3], NULL, 0);
+	SCIInitialize(0, &err);
+	if (err != SCI_ERR_OK) {
+		fprintf(stderr, "verify: %s\n", smartio_last_error());
+		return 1;
+	}
+	if (smartio_nvme_open(argv[1], &n) < 0 || smartio_nvme_get_namespace(n, 0, &ns) < 0 ||
+	    smartio_nvme_queue_open(n, NULL, &q) < 0) {
+		fprintf(stderr, "verify: %s\n", smartio_nvme_error());
+		return 1;
+	}
+	do {
+		if (run_round(q, ns.block_size, first, blocks, round) < 0) {
+			fprintf(stderr, "verify: round %llu: %s\n", (unsigned long long)round,
+				smartio_nvme_error());
+			return 1;
+		}
+		if (round++ == 0) {
+			printf("running\n");
+			fflush(stdout);
+		}
+	} while (!input_ended());
+	printf("%llu rounds\n", (unsigned long long)round);
+	smartio_nvme_queue_close(q);
+	smartio_nvme_close(n);
+	SCITerminate();
+	return 0;
+}
