@@ -21,6 +21,8 @@ void emu_event(struct emu_host *h, void *evt, size_t size, uint32_t op)
 	struct emu_room *r = h->room;
 	struct sio_evt *e = evt;
 
+	if (!h->up)
+		return;
 	e->size = (uint32_t)size;
 	e->op = op;
 	h->events++;
