@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Devices: finding, borrowing, BARs, device memory, maps for a device, deaths and their settling. */
+/* Devices: finding, borrowing, BARs, device memory, maps for a device, deaths and their settling.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,10 +73,10 @@ static void drop(sci_remote_segment_t seg, sci_map_t map)
 
 static int finds(void *arg)
 {
-	sci_smartio_device_info_t info, filter = { .pci_class = 0x010802 };
-	sci_smartio_query_device_t query = { .subcommand = SCI_Q_DEVICE_INFO, .data = &info };
+	sci_smartio_device_info_t info, filter = {.pci_class = 0x010802};
+	sci_smartio_query_device_t query = {.subcommand = SCI_Q_DEVICE_INFO, .data = &info};
 	sci_desc_t sd = api_begin();
-	unsigned found[4] = { 0 }, fdid = 7;
+	unsigned found[4] = {0}, fdid = 7;
 	char number[16];
 	sci_error_t error;
 
@@ -222,8 +223,7 @@ static int shares_memory(void *arg)
 	sci_map_t map;
 
 	if (maker) {
-		SCIConnectDeviceSegment(device, &seg, 5, SCI_MEMTYPE_SHARED, NULL, NULL, 0,
-					&error);
+		SCIConnectDeviceSegment(device, &seg, 5, SCI_MEMTYPE_SHARED, NULL, NULL, 0, &error);
 		CHECK_IS(error, SCI_ERR_NO_SUCH_SEGMENT);
 		SCICreateDeviceSegment(device, 5, 100, SCI_MEMTYPE_SHARED,
 				       SCI_MEMACCESS_MULTIHOST_READ | SCI_MEMACCESS_HOST_WRITE, 0,
@@ -327,7 +327,7 @@ static int holder(void *arg)
 	sci_desc_t sd = api_begin();
 	sci_smartio_device_t device = borrow(sd, 0);
 	sci_remote_segment_t bar = connect_to(device, 0, SCI_MEMTYPE_BAR);
-	struct pollfd p = { .fd = smartio_device_event_fd(device), .events = POLLIN };
+	struct pollfd p = {.fd = smartio_device_event_fd(device), .events = POLLIN};
 	sci_local_data_interrupt_t dint = NULL;
 	struct smartio_device_event event;
 	uint32_t generation = smartio_device_generation(device);

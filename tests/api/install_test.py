@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What is installed: each header compiles alone in C and in C++, a program builds with pkg-config,
+the library exports the declared functions and nothing else.
+
+usage: install_test.py BUILD CC CXX
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD, CC, CXX = sys.argv[1:4]
+STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
+# Names that programs define themselves.
+TAKEN = """NO_FLAGS NO_CALLBACK NO_ARG NO_OFFSET SCI_NO_FLAGS SCI_NO_CALLBACK ADAPTER_NO
+NO_CALLBACK_ARG TRUE FALSE boolean SISCI_CHECK SEOE""".split()
+PROGRAM = r"""
+#include <sisci_api.h>
+#include <smartio/ext.h>
+#include <dis/dis_types.h>
+int main(void)
+{
+	sci_error_t error = SCI_ERR_OK;
+	void IN *nothing = NULL;
+	SCIInitialize(0, &error);
+	switch (error) {
+	case SCI_ERR_NO_SUCH_INTNO: case SCI_ERR_REMOTE_BUSY: case SCI_ERR_OK: return 1;
+	default: return error != SCI_ERR_NOT_INITIALIZED || nothing != NULL;
+	}
+}
+"""
+
+
+def run(*command, **more):
+    done = subprocess.run(command, capture_output=True, text=True, **more)
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(command)}: exit {done.returncode}\n"
+                             f"{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+class Install(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.TemporaryDirectory(prefix="sio-install-")
+        cls.root = os.path.join(cls.dir.name, "root")
+        run("meson", "install", "--no-rebuild", "-C", BUILD, "--destdir", cls.root)
+        cls.pc = next(os.path.join(d, f) for d, _, files in os.walk(cls.root) for f in files
+                      if f == "smartio.pc")
+        cls.include = os.path.join(cls.root, cls.variable("includedir").lstrip("/"))
+        cls.lib = os.path.join(cls.root, cls.variable("libdir").lstrip("/"))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.dir.cleanup()
+
+    @classmethod
+    def variable(cls, name):
+        return run("pkg-config", f"--variable={name}", cls.pc).strip()
+
+    def headers(self):
+        return [os.path.relpath(os.path.join(d, f), self.include)
+                for d, _, files in os.walk(self.include) for f in files]
+
+    def compile(self, text, *command):
+        return run(*command, "-", "-o", os.path.join(self.dir.name, "a.out"), input=text)
+
+    def test_headers_compile_alone(self):
+        headers = self.headers()
+        for name in ("sisci_api.h", "sisci_types.h", "sisci_error.h", "dis/dis_types.h",
+                     "smartio/ext.h", "smartio/io.h", "smartio/nvme.h", "smartio/uapi.h"):
+            self.assertIn(name, headers)
+        for name in headers:
+            text = f"#include <{name}>\n#include <{name}>\n"
+            for command in ([CC, "-std=c11", "-xc"], [CXX, "-std=c++11", "-xc++"]):
+                with self.subTest(header=name, command=command):
+                    self.compile(text, *command, *STRICT, f"-I{self.include}", "-c")
+
+    def test_headers_leave_names_alone(self):
+        text = "".join(f"#include <{h}>\n" for h in self.headers())
+        macros = run(CC, "-xc", "-dM", "-E", f"-I{self.include}", "-", input=text)
+        defined = set(re.findall(r"^#define (\w+)", macros, re.M))
+        self.assertEqual(defined & set(TAKEN), set())
+
+    def test_types_come_without_flags(self):
+        text = "#include <sisci_types.h>\n"
+        macros = run(CC, "-xc", "-dM", "-E", f"-I{self.include}", "-", input=text)
+        self.assertNotRegex(macros, r"#define (SCI_FLAG_|SCI_INFINITE|DIS_BROADCAST)")
+
+    def test_a_program_builds_and_runs(self):
+        env = {**os.environ, "PKG_CONFIG_SYSROOT_DIR": self.root,
+               "PKG_CONFIG_LIBDIR": os.path.dirname(self.pc)}
+        flags = run("pkg-config", "--cflags", "--libs", "smartio", env=env).split()
+        sanitize = os.environ.get("SMARTIO_TEST_SANITIZE", "none")
+        if sanitize != "none":
+            flags.append(f"-fsanitize={sanitize}")
+        program = os.path.join(self.dir.name, "program")
+        for command in ([CC, "-xc"], [CXX, "-xc++"]):
+            run(*command, *STRICT, "-", "-xnone", *flags, "-o", program, input=PROGRAM)
+            env = {**os.environ, "LD_LIBRARY_PATH": self.lib}
+            env.pop("SMARTIO_SOCKET", None)
+            run(program, env=env)
+
+    def test_exports_are_what_is_declared(self):
+        text = ""
+        for name in ("sisci_api.h", "smartio/ext.h"):
+            with open(os.path.join(self.include, name), encoding="ascii") as f:
+                text += re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
+        declared = set(re.findall(r"\b((?:SCI|smartio_)\w+)\(", text))
+        symbols = run("nm", "-D", "--defined-only",
+                      os.path.join(self.lib, "libsmartio.so.0"))
+        exported = {line.split()[2] for line in symbols.splitlines()}
+        versions = {s for s in exported if "@" not in s and s.startswith("SMARTIO_")}
+        self.assertEqual({s.split("@")[0] for s in exported - versions}, declared)
+        self.assertEqual({s.split("@@")[1] for s in exported - versions}, {"SMARTIO_0.1"})
+        header = run("readelf", "-d", os.path.join(self.lib, "libsmartio.so.0"))
+        self.assertIn("[libsmartio.so.0]", header)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
