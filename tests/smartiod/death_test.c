@@ -24,8 +24,32 @@ enum harm {
 	CUT_LINK,
 	CRASH_EXPORTER,
 	CRASH_IMPORTER,
-	REFUSE
+	REFUSE,	   /* a request to the port fails */
+	NO_MEMORY, /* an allocation fails */
 };
+
+/* Linked with --wrap: allocation number fail_at of the daemons fails. */
+static uint64_t allocations, fail_at;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+	return ++allocations == fail_at ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return ++allocations == fail_at ? NULL : __real_calloc(n, size);
+}
+
+void *world_calloc(size_t n, size_t size)
+{
+	return __real_calloc(n, size);
+}
 
 struct death {
 	enum harm harm;
@@ -62,6 +86,7 @@ static void harm(struct world *w, void *arg)
 		return;
 	case NOTHING:
 	case REFUSE:
+	case NO_MEMORY:
 		return;
 	}
 }
@@ -107,8 +132,14 @@ static void scenario(struct world *w, struct death *x)
 	call_handle(w, x->exporter, SIO_MSG_DINT_REMOVE, dint, 0);
 }
 
-/* Return: how many packets the scenario took, or port requests if @count_requests. */
-static uint64_t run_once(enum harm what, uint64_t at, uint64_t seed, bool count_requests)
+/* What can be harmed: packets, port requests, allocations. */
+static uint64_t counter(const struct world *w, enum harm unit)
+{
+	return unit == REFUSE ? w->requests : unit == NO_MEMORY ? allocations : w->steps;
+}
+
+/* Return: how many of @unit the scenario took. */
+static uint64_t run_once(enum harm what, uint64_t at, uint64_t seed, enum harm unit)
 {
 	struct death x = {.harm = what};
 	struct world *w = world_new(2, seed);
@@ -120,13 +151,16 @@ static uint64_t run_once(enum harm what, uint64_t at, uint64_t seed, bool count_
 	x.importer = world_client(w, 1, SIO_CLIENT_LIBRARY);
 	x.bystander = world_client(w, 0, SIO_CLIENT_LIBRARY);
 	x.at = w->steps + at;
-	start = count_requests ? w->requests : w->steps;
+	start = counter(w, unit);
 	if (what == REFUSE)
 		w->fail_at = w->requests + at;
+	if (what == NO_MEMORY)
+		fail_at = allocations + at;
 	w->before_step = harm;
 	w->before_arg = &x;
 	scenario(w, &x);
-	count = (count_requests ? w->requests : w->steps) - start;
+	count = counter(w, unit) - start;
+	fail_at = 0;
 	w->before_step = NULL;
 	if (what == CUT_LINK)
 		world_link(w, 0, 1, true);
@@ -156,14 +190,14 @@ static uint64_t run_once(enum harm what, uint64_t at, uint64_t seed, bool count_
 static void everywhere(enum harm what)
 {
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
-		uint64_t n = run_once(NOTHING, 0, seed, what == REFUSE);
+		uint64_t n = run_once(NOTHING, 0, seed, what);
 
 		assert_true(n > 30);
 		for (uint64_t at = 1; at <= n; at++) {
 			if (getenv("WORLD_TRACE"))
 				fprintf(stderr, "harm %d at %llu, seed %llu\n", what,
 					(unsigned long long)at, (unsigned long long)seed);
-			run_once(what, at, seed, what == REFUSE);
+			run_once(what, at, seed, what);
 		}
 	}
 }
@@ -210,13 +244,19 @@ static void port_refuses(void **state)
 	everywhere(REFUSE);
 }
 
+static void memory_runs_out(void **state)
+{
+	(void)state;
+	everywhere(NO_MEMORY);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(importer_killed),	  cmocka_unit_test(exporter_killed),
 		cmocka_unit_test(bystander_killed),	  cmocka_unit_test(link_cut),
 		cmocka_unit_test(exporters_host_crashed), cmocka_unit_test(importers_host_crashed),
-		cmocka_unit_test(port_refuses),
+		cmocka_unit_test(port_refuses),		  cmocka_unit_test(memory_runs_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,7 @@ struct world_res *world_res_find(struct world *w, unsigned host, uint32_t kind, 
 
 struct world_res *world_res_new(struct world *w, unsigned host, uint32_t kind, uint64_t owner)
 {
-	struct world_res *r = calloc(1, sizeof(*r));
+	struct world_res *r = world_calloc(1, sizeof(*r));
 
 	assert(r);
 	r->host = host;

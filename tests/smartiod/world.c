@@ -21,12 +21,17 @@ struct world_packet {
 	_Alignas(8) unsigned char data[];
 };
 
+__attribute__((weak)) void *world_calloc(size_t n, size_t size)
+{
+	return calloc(n, size);
+}
+
 /* ---- the queue ---- */
 
 static struct world_packet *push(struct world *w, enum packet_kind kind, unsigned host,
 				 unsigned from, const void *data, size_t len)
 {
-	struct world_packet *p = calloc(1, sizeof(*p) + len);
+	struct world_packet *p = world_calloc(1, sizeof(*p) + len);
 
 	assert(p);
 	p->kind = kind;
@@ -193,7 +198,7 @@ static void op_client_send(void *ctx, uint64_t client, const void *msg, size_t l
 {
 	struct world_host *h = ctx;
 	struct world_client *c = client_of(h->w, h->index, client);
-	struct world_message *m = calloc(1, sizeof(*m));
+	struct world_message *m = world_calloc(1, sizeof(*m));
 	const struct sio_msg *hdr = msg;
 
 	assert(m && c->connected && len >= sizeof(*hdr) && len <= sizeof(m->data));
@@ -352,13 +357,13 @@ void world_port_push(struct world *w, unsigned host, const void *evt, size_t len
 
 static struct sio_topology *make_topology(unsigned n_hosts)
 {
-	struct sio_topology *t = calloc(1, sizeof(*t));
+	struct sio_topology *t = world_calloc(1, sizeof(*t));
 
 	assert(t);
 	t->n_hosts = n_hosts;
 	t->n_switches = 1;
-	t->host = calloc(n_hosts, sizeof(*t->host));
-	t->sw = calloc(1, sizeof(*t->sw));
+	t->host = world_calloc(n_hosts, sizeof(*t->host));
+	t->sw = world_calloc(1, sizeof(*t->sw));
 	assert(t->host && t->sw);
 	snprintf(t->name, sizeof(t->name), "test");
 	snprintf(t->sw[0].name, sizeof(t->sw[0].name), "switch");
@@ -379,7 +384,7 @@ static struct sio_topology *make_topology(unsigned n_hosts)
 
 struct world *world_new(unsigned n_hosts, uint64_t seed)
 {
-	struct world *w = calloc(1, sizeof(*w));
+	struct world *w = world_calloc(1, sizeof(*w));
 
 	assert(w && n_hosts <= WORLD_HOSTS);
 	w->topology = make_topology(n_hosts);

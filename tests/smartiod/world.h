@@ -97,6 +97,8 @@ struct world {
 };
 
 struct world *world_new(unsigned n_hosts, uint64_t seed);
+/* The world's own memory: weak, so that a test can keep it from the failures it makes. */
+void *world_calloc(size_t n, size_t size);
 /* Daemons, queue and books; every allocation is returned. */
 void world_free(struct world *w);
 /* All hosts up and their daemons connected. */
