@@ -122,7 +122,6 @@ static int take_registers(struct emu_request *rq, struct emu_bar *b)
 		return sio_fail(&rq->err, rc, "BAR: no memory for a register view");
 	}
 	b->run->writer = b;
-	emu_invalidate(r);
 	d->model->view_changed(d->state, (unsigned)(b->run - d->run));
 	return 0;
 }
@@ -210,7 +209,6 @@ void emu_bar_release(struct emu_bar *b)
 		run->writer = NULL;
 		r->ops->mem_free(r->ctx, &run->view);
 		memset(&run->view, 0, sizeof(run->view));
-		emu_invalidate(r);
 		d->model->view_changed(d->state, (unsigned)(run - d->run));
 	}
 	emu_object_unref(&d->opened->o);
