@@ -114,7 +114,8 @@ static int count_fabric(struct bench *b, const struct smartio_counter *before, u
 			if (!strncmp(before[k].name, after[i].name, sizeof(after[i].name)))
 				was = before[k].value;
 		b->fabric[i] = after[i];
-		b->fabric[i].value -= was;
+		/* Some are levels, which may have gone down. */
+		b->fabric[i].value -= was < after[i].value ? was : after[i].value;
 	}
 	b->n_fabric = n;
 	return n ? EXIT_OK : EXIT_FAILED;

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The driver on a live cluster: a manager and clients on different hosts share one drive, and one
+ * after the other is killed. Programs are children of this test; a child that finds something wrong
+ * says so and exits with 1.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../../lib/cluster.h"
+#include "smartio/ext.h"
+#include "smartio/nvme.h"
+
+enum { LENDER = 4, MANAGER = 8, CLIENT1 = 12, CLIENT2 = 16 };
+enum { SERVING, RUNNING, WRITTEN, GO, RESET, AGAIN };
+#define PAIRS 6
+#define CHUNK (256u << 10)
+#define KILLS 12
+
+static const char topology[] =
+	"cluster: nvme\n"
+	"switches: [sw0]\n"
+	"hosts:\n"
+	"  lender: {ram: 64M, iommu: on, devices: {nvme0: {type: nvme, size: 16M, queue_pairs: 6}}}\n"
+	"  manager: {ram: 64M, iommu: off}\n"
+	"  client1: {ram: 64M, iommu: on}\n"
+	"  client2: {ram: 64M, iommu: off}\n";
+
+#define OK(call)                                                                                   \
+	do {                                                                                       \
+		int rc_ = (call);                                                                  \
+		if (rc_ < 0) {                                                                     \
+			fprintf(stderr, "%s:%d: %s: %d: %s\n", __FILE__, __LINE__, #call, rc_,     \
+				smartio_nvme_error());                                             \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+#define FAILS(call, error, text)                                                                   \
+	do {                                                                                       \
+		int rc_ = (call);                                                                  \
+		if (rc_ != (error) || !strstr(smartio_nvme_error(), text)) {                       \
+			fprintf(stderr, "%s:%d: %s: %d: %s; expected %d: %s\n", __FILE__,          \
+				__LINE__, #call, rc_, smartio_nvme_error(), error, text);          \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+static void begin(void)
+{
+	sci_error_t error;
+
+	SCIInitialize(0, &error);
+	CHECK_OK(error);
+}
+
+/* ---- programs ---- */
+static struct smartio_nvme_manager *serving;
+
+static void on_term(int sig)
+{
+	(void)sig;
+	smartio_nvme_manager_stop(serving);
+}
+
+/* Serves until SIGTERM; exits with 2 when the drive is lost. */
+static int manager(void *arg)
+{
+	int rc;
+
+	(void)arg;
+	begin();
+	OK(smartio_nvme_manager_open("nvme0", NULL, &serving));
+	signal(SIGTERM, on_term);
+	step_done(SERVING);
+	while ((rc = smartio_nvme_manager_serve(serving, UINT32_MAX)) > 0)
+		;
+	smartio_nvme_manager_close(serving);
+	SCITerminate();
+	return rc ? 2 : 0;
+}
+
+static void fill(uint8_t *data, unsigned seed, unsigned round)
+{
+	for (uint32_t i = 0; i < CHUNK; i++)
+		data[i] = (uint8_t)((i * 2654435761u + seed * 97 + round * 13) >> 9);
+}
+
+/* Writes its own part of the drive, then reads the next client's. */
+static int sharer(void *arg)
+{
+	const unsigned me = *(unsigned *)arg, next = (me + 1) % 3;
+	uint8_t *data = malloc(CHUNK), *want = malloc(CHUNK);
+	struct smartio_nvme_queue *q;
+	struct smartio_nvme *n;
+
+	begin();
+	OK(smartio_nvme_open("nvme0", &n));
+	OK(smartio_nvme_queue_open(n, NULL, &q));
+	for (unsigned round = 0; round < 8; round++) {
+		fill(data, me, round);
+		OK(smartio_nvme_write(q, data, (me * 8 + round) * (uint64_t)CHUNK, CHUNK));
+	}
+	OK(smartio_nvme_flush(q));
+	for (unsigned i = 0; i < 2; i++)
+		step_done(WRITTEN + 1 + me);
+	step_await(WRITTEN + 1 + next);
+	for (unsigned round = 0; round < 8; round++) {
+		OK(smartio_nvme_read(q, data, (next * 8 + round) * (uint64_t)CHUNK, CHUNK));
+		fill(want, next, round);
+		CHECK(memcmp(data, want, CHUNK) == 0);
+	}
+	smartio_nvme_close(n);
+	SCITerminate();
+	free(data);
+	free(want);
+	return 0;
+}
+
+static volatile sig_atomic_t ending;
+
+static void on_end(int sig)
+{
+	(void)sig;
+	ending = 1;
+}
+
+/* I/O at depth 16 at its own part of the drive, until SIGTERM; no error may come. */
+static int worker(void *arg)
+{
+	struct smartio_nvme_queue_options o = {.size = sizeof(o), .depth = 16};
+	const unsigned me = *(unsigned *)arg;
+	struct smartio_nvme_completion c[16];
+	struct smartio_nvme_buffer *b;
+	struct smartio_nvme_queue *q;
+	struct smartio_nvme *n;
+	uint64_t sent = 0, done = 0;
+	uint8_t *data;
+	int rc;
+
+	signal(SIGTERM, on_end);
+	begin();
+	OK(smartio_nvme_open("nvme0", &n));
+	OK(smartio_nvme_queue_open(n, &o, &q));
+	OK(smartio_nvme_buffer_alloc(n, 16 * 8192, &b));
+	data = smartio_nvme_buffer_data(b);
+	while (!ending || done < sent) {
+		while (!ending && sent - done < 16) {
+			size_t at = sent % 16 * 8192;
+
+			memset(data + at, (int)(me + sent), 8192);
+			OK(smartio_nvme_submit(q, sent & 1 ? SMARTIO_NVME_READ : SMARTIO_NVME_WRITE,
+					       me * 4096 + sent / 2 % 100 * 16, 16, b, at, NULL));
+			sent++;
+		}
+		rc = smartio_nvme_poll(q, c, 16);
+		OK(rc);
+		for (int i = 0; i < rc; i++)
+			CHECK(c[i].status == 0);
+		if (done == 0 && rc > 0)
+			step_done(RUNNING);
+		done += (unsigned)rc;
+	}
+	smartio_nvme_close(n);
+	SCITerminate();
+	return 0;
+}
+
+/* Every queue pair of the drive, all at once, each doing something; one more is refused. */
+static int all_pairs(void *arg)
+{
+	struct smartio_nvme_queue_options o = {.size = sizeof(o), .depth = 4};
+	struct smartio_nvme_queue *q[PAIRS + 1];
+	unsigned others = arg ? *(unsigned *)arg : 0;
+	struct smartio_nvme *n;
+	uint8_t data[512];
+
+	begin();
+	OK(smartio_nvme_open("nvme0", &n));
+	for (unsigned i = 0; i < PAIRS - others; i++)
+		OK(smartio_nvme_queue_open(n, &o, &q[i]));
+	FAILS(smartio_nvme_queue_open(n, &o, &q[PAIRS]), -ENOSPC,
+	      "the drive has 6 I/O queue pairs, all in use");
+	for (unsigned i = 0; i < PAIRS - others; i++)
+		OK(smartio_nvme_read(q[i], data, 512 * i, sizeof(data)));
+	smartio_nvme_close(n);
+	SCITerminate();
+	return 0;
+}
+
+/* Goes through the death of its manager. */
+static int survivor(void *arg)
+{
+	struct smartio_nvme_queue *q, *more;
+	struct smartio_nvme *n, *late;
+	uint8_t data[4096];
+	int rc;
+
+	(void)arg;
+	begin();
+	OK(smartio_nvme_open("nvme0", &n));
+	OK(smartio_nvme_queue_open(n, NULL, &q));
+	OK(smartio_nvme_read(q, data, 0, sizeof(data)));
+	step_done(RUNNING);
+	step_await(GO);
+	/* The manager is dead: I/O goes on, nothing new is given. */
+	for (unsigned i = 0; i < 1000; i++)
+		OK(smartio_nvme_read(q, data, i * 4096, sizeof(data)));
+	FAILS(smartio_nvme_queue_open(n, NULL, &more), -ENOTCONN, "no manager serves nvme0");
+	FAILS(smartio_nvme_open("nvme0", &late), -ENOTCONN, "smartio-nvme manager nvme0");
+	step_done(RESET);
+	/* Another comes, and resets the drive. */
+	while ((rc = smartio_nvme_read(q, data, 0, sizeof(data))) == 0)
+		;
+	FAILS(rc, -ECONNRESET, "reset or lost");
+	smartio_nvme_queue_close(q);
+	step_await(AGAIN);
+	OK(smartio_nvme_queue_open(n, NULL, &q));
+	OK(smartio_nvme_read(q, data, 0, sizeof(data)));
+	smartio_nvme_close(n);
+	SCITerminate();
+	return 0;
+}
+
+static int second_manager(void *arg)
+{
+	struct smartio_nvme_manager *m;
+
+	(void)arg;
+	begin();
+	FAILS(smartio_nvme_manager_open("nvme0", NULL, &m), -EBUSY,
+	      "another manager (node 8) serves nvme0");
+	SCITerminate();
+	return 0;
+}
+
+static int early_client(void *arg)
+{
+	struct smartio_nvme *n;
+
+	(void)arg;
+	begin();
+	FAILS(smartio_nvme_open("nvme0", &n), -ENOTCONN,
+	      "no manager serves nvme0: start one with: smartio-nvme manager nvme0");
+	FAILS(smartio_nvme_open("nvme1", &n), -ENODEV, "nvme1");
+	SCITerminate();
+	return 0;
+}
+
+/* Loses the drive with its host. */
+static int loser(void *arg)
+{
+	struct smartio_nvme_queue *q;
+	struct smartio_nvme *n;
+	uint8_t data[4096];
+	int rc;
+
+	(void)arg;
+	begin();
+	OK(smartio_nvme_open("nvme0", &n));
+	OK(smartio_nvme_queue_open(n, NULL, &q));
+	OK(smartio_nvme_read(q, data, 0, sizeof(data)));
+	step_done(RUNNING);
+	while ((rc = smartio_nvme_read(q, data, 0, sizeof(data))) == 0)
+		;
+	FAILS(rc, -ECONNRESET, "reset or lost");
+	smartio_nvme_close(n);
+	SCITerminate();
+	return 0;
+}
+
+/* ---- tests ---- */
+static int up(void **state)
+{
+	steps_reset();
+	*state = cluster_up(topology);
+	return *state ? 0 : -1;
+}
+
+static int down(void **state)
+{
+	return cluster_down(*state);
+}
+
+static pid_t start_manager(struct cluster *c)
+{
+	pid_t pid = cluster_fork(c, MANAGER, manager, NULL);
+
+	step_await(SERVING);
+	return pid;
+}
+
+static void stop_manager(pid_t pid)
+{
+	kill(pid, SIGTERM);
+	assert_int_equal(cluster_wait(pid), 0);
+}
+
+static void three_hosts_share_the_drive(void **state)
+{
+	static unsigned who[3] = {0, 1, 2};
+	static const unsigned node[3] = {LENDER, CLIENT1, CLIENT2};
+	pid_t m, child[3];
+
+	assert_int_equal(cluster_wait(cluster_fork(*state, CLIENT1, early_client, NULL)), 0);
+	m = start_manager(*state);
+	for (unsigned i = 0; i < 3; i++)
+		child[i] = cluster_fork(*state, node[i], sharer, &who[i]);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(cluster_wait(child[i]), 0);
+	assert_int_equal(cluster_wait(cluster_fork(*state, CLIENT2, second_manager, NULL)), 0);
+	assert_int_equal(cluster_wait(cluster_fork(*state, CLIENT2, all_pairs, NULL)), 0);
+	stop_manager(m);
+}
+
+static void killed_clients_leave_nothing(void **state)
+{
+	static unsigned victim = 0, other = 1, one = 1;
+	struct timespec t = {0};
+	pid_t m = start_manager(*state), bystander, pid;
+
+	bystander = cluster_fork(*state, LENDER, worker, &other);
+	step_await(RUNNING);
+	for (unsigned i = 0; i < KILLS; i++) {
+		pid = cluster_fork(*state, i % 2 ? CLIENT1 : CLIENT2, worker, &victim);
+		step_await(RUNNING);
+		/* Anywhere in its I/O. */
+		t.tv_nsec = (long)(i * 337 % 1000) * 1000;
+		nanosleep(&t, NULL);
+		kill(pid, SIGKILL);
+		assert_int_equal(cluster_wait(pid), 128 + SIGKILL);
+	}
+	/* Its pair is in use; all the others can be had, as soon as the last death was handled. */
+	assert_int_equal(cluster_wait(cluster_fork(*state, CLIENT1, all_pairs, &one)), 0);
+	kill(bystander, SIGTERM);
+	assert_int_equal(cluster_wait(bystander), 0);
+	stop_manager(m);
+}
+
+static void manager_dies_and_another_comes(void **state)
+{
+	pid_t m = start_manager(*state), pid = cluster_fork(*state, CLIENT1, survivor, NULL);
+
+	step_await(RUNNING);
+	kill(m, SIGKILL);
+	assert_int_equal(cluster_wait(m), 128 + SIGKILL);
+	step_done(GO);
+	step_await(RESET);
+	m = start_manager(*state);
+	step_done(AGAIN);
+	assert_int_equal(cluster_wait(pid), 0);
+	assert_int_equal(cluster_wait(cluster_fork(*state, CLIENT2, all_pairs, NULL)), 0);
+	stop_manager(m);
+}
+
+static void crashed_host_of_a_client_is_cleaned_up(void **state)
+{
+	static unsigned victim = 0, other = 1;
+	pid_t m = start_manager(*state), bystander, pid;
+
+	bystander = cluster_fork(*state, CLIENT1, worker, &other);
+	step_await(RUNNING);
+	pid = cluster_fork(*state, CLIENT2, worker, &victim);
+	step_await(RUNNING);
+	/* A crash takes the programs with it: this one sees nothing of it. */
+	kill(pid, SIGSTOP);
+	cluster_crash(*state, CLIENT2);
+	kill(pid, SIGKILL);
+	assert_int_equal(cluster_wait(pid), 128 + SIGKILL);
+	kill(bystander, SIGTERM);
+	assert_int_equal(cluster_wait(bystander), 0);
+	assert_int_equal(cluster_wait(cluster_fork(*state, LENDER, all_pairs, NULL)), 0);
+	stop_manager(m);
+}
+
+static void lender_crashes(void **state)
+{
+	pid_t m = start_manager(*state), pid = cluster_fork(*state, CLIENT1, loser, NULL);
+
+	step_await(RUNNING);
+	cluster_crash(*state, LENDER);
+	assert_int_equal(cluster_wait(pid), 0);
+	assert_int_equal(cluster_wait(m), 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, up, down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(three_hosts_share_the_drive),
+		TEST(killed_clients_leave_nothing),
+		TEST(manager_dies_and_another_comes),
+		TEST(crashed_host_of_a_client_is_cleaned_up),
+		TEST(lender_crashes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
