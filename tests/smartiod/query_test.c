@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Listings, adapters and counters. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "calls.h"
+
+struct fixture {
+	struct world *w;
+	struct world_client *program, *tool;
+};
+
+static int setup(void **state)
+{
+	static struct fixture f;
+
+	f.w = world_new(3, 0);
+	world_start(f.w);
+	f.program = world_client(f.w, 0, SIO_CLIENT_LIBRARY);
+	f.tool = world_client(f.w, 0, SIO_CLIENT_TOOL);
+	*state = &f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	for (unsigned i = 0; i < f->w->n_clients; i++)
+		world_kill(f->w, &f->w->client[i]);
+	world_run(f->w);
+	assert_nothing_left(f->w);
+	world_free(f->w);
+	return 0;
+}
+
+/* One page of a listing; NULL: the errno is in *ret_error. */
+static const struct sio_rep_list *list(struct fixture *f, uint32_t kind, uint64_t after,
+				       uint32_t *ret_error)
+{
+	struct sio_msg_list msg = {.kind = sio_to_le32(kind), .after = sio_to_le64(after)};
+	const struct world_message *m = world_call(f->w, f->tool, SIO_MSG_LIST, &msg, sizeof(msg));
+
+	assert_non_null(m);
+	if (ret_error)
+		*ret_error = m->error;
+	return m->error ? NULL : (const struct sio_rep_list *)m->data;
+}
+
+static void nodes_up_and_down(void **state)
+{
+	struct fixture *f = *state;
+	const struct sio_rep_list *rep;
+
+	world_crash(f->w, 2);
+	world_run(f->w);
+	rep = list(f, SIO_LIST_NODES, 0, NULL);
+	assert_int_equal(sio_from_le32(rep->count), 3);
+	assert_string_equal(rep->row[0].name, "host0");
+	assert_int_equal(sio_from_le32(rep->row[1].node), 8);
+	assert_true(sio_from_le32(rep->row[0].flags) & SIO_ROW_UP);
+	assert_true(sio_from_le32(rep->row[1].flags) & SIO_ROW_UP);
+	assert_false(sio_from_le32(rep->row[2].flags) & SIO_ROW_UP);
+	rep = list(f, SIO_LIST_NODES, 8, NULL);
+	assert_int_equal(sio_from_le32(rep->count), 1);
+}
+
+/* More rows than a page: each is seen once, in order. */
+static void pages_cover_everything(void **state)
+{
+	struct fixture *f = *state;
+	unsigned seen = 0;
+	uint64_t after = 0;
+	bool more = true;
+
+	for (uint32_t i = 0; i < 150; i++) {
+		uint32_t h;
+
+		assert_int_equal(call_seg_create(f->w, f->program, i, 4096, 0, &h, NULL), 0);
+	}
+	while (more) {
+		const struct sio_rep_list *rep = list(f, SIO_LIST_SEGMENTS, after, NULL);
+
+		for (uint32_t i = 0; i < sio_from_le32(rep->count); i++) {
+			assert_true(sio_from_le64(rep->row[i].key) > after);
+			after = sio_from_le64(rep->row[i].key);
+			assert_int_equal(sio_from_le32(rep->row[i].id), seen++);
+			assert_int_equal(sio_from_le64(rep->row[i].bytes), 4096);
+		}
+		more = sio_from_le32(rep->more) != 0;
+	}
+	assert_int_equal(seen, 150);
+}
+
+/* Memory that a removed segment's importer still has shows as quarantined. */
+static void quarantine_shows(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *importer = world_client(f->w, 1, SIO_CLIENT_LIBRARY);
+	const struct sio_rep_list *rep;
+	uint32_t h, c, m;
+
+	assert_int_equal(call_seg_export(f->w, f->program, 1, 4096, &h), 0);
+	rep = list(f, SIO_LIST_SEGMENTS, 0, NULL);
+	assert_int_equal(sio_from_le32(rep->row[0].flags), SIO_ROW_LIVE | SIO_ROW_AVAILABLE);
+	assert_int_equal(sio_from_le32(rep->row[0].pid), 1001);
+	assert_int_equal(call_seg_connect(f->w, importer, 4, 1, &c), 0);
+	assert_int_equal(call_seg_map(f->w, importer, c, 0, 4096, &m), 0);
+	f->w->drop_peer_messages = true; /* the importer does not hear of the end */
+	world_kill(f->w, f->program);
+	world_run(f->w);
+	rep = list(f, SIO_LIST_SEGMENTS, 0, NULL);
+	assert_int_equal(sio_from_le32(rep->count), 1);
+	assert_int_equal(sio_from_le32(rep->row[0].flags), SIO_ROW_QUARANTINED);
+	f->w->drop_peer_messages = false;
+	world_kill(f->w, importer);
+	world_run(f->w);
+	rep = list(f, SIO_LIST_SEGMENTS, 0, NULL);
+	assert_int_equal(sio_from_le32(rep->count), 0);
+}
+
+static void lists_of_the_port(void **state)
+{
+	struct fixture *f = *state;
+	const struct sio_rep_list *rep;
+	uint32_t h, error;
+
+	for (uint32_t i = 0; i < 40; i++)
+		assert_int_equal(call_seg_create(f->w, f->program, i, 4096, 0, &h, NULL), 0);
+	rep = list(f, SIO_LIST_PORT + SIO_KIND_MEM, 0, NULL);
+	assert_int_equal(sio_from_le32(rep->count), SIO_LIST_MAX);
+	assert_int_equal(sio_from_le32(rep->more), 1);
+	rep = list(f, SIO_LIST_PORT + SIO_KIND_MEM, sio_from_le64(rep->row[SIO_LIST_MAX - 1].key),
+		   NULL);
+	assert_int_equal(sio_from_le32(rep->count), 40 - SIO_LIST_MAX);
+	assert_int_equal(sio_from_le32(rep->more), 0);
+	assert_null(list(f, SIO_LIST_PORT, 0, &error));
+	assert_int_equal(error, EINVAL);
+	assert_null(list(f, 50, 0, &error));
+	assert_int_equal(error, EINVAL);
+}
+
+static void clients_and_connections(void **state)
+{
+	struct fixture *f = *state;
+	const struct sio_rep_list *rep = list(f, SIO_LIST_CLIENTS, 0, NULL);
+	uint32_t h, c, d, n;
+
+	assert_int_equal(sio_from_le32(rep->count), 2);
+	assert_string_equal(rep->row[0].name, "library");
+	assert_string_equal(rep->row[1].name, "tool");
+	assert_int_equal(call_seg_export(f->w, f->program, 9, 4096, &h), 0);
+	assert_int_equal(call_seg_connect(f->w, f->program, 4, 9, &c), 0);
+	assert_int_equal(call_dint_create(f->w, f->program, 0, 0, &d, &n), 0);
+	rep = list(f, SIO_LIST_CONNECTIONS, 0, NULL);
+	assert_int_equal(sio_from_le32(rep->count), 1);
+	assert_string_equal(rep->row[0].name, "local");
+	assert_int_equal(sio_from_le32(rep->row[0].id), 9);
+	rep = list(f, SIO_LIST_DINTS, 0, NULL);
+	assert_int_equal(sio_from_le32(rep->count), 1);
+	assert_int_equal(sio_from_le32(rep->row[0].id), n);
+}
+
+static void adapters(void **state)
+{
+	struct fixture *f = *state;
+	struct sio_msg_adapter msg = {.adapter = sio_to_le32(0)};
+	const struct world_message *m =
+		world_call(f->w, f->tool, SIO_MSG_ADAPTER, &msg, sizeof(msg));
+	const struct sio_rep_adapter *rep = (const void *)m->data;
+
+	assert_int_equal(m->error, 0);
+	assert_int_equal(sio_from_le32(rep->node), 4);
+	assert_int_equal(sio_from_le32(rep->requesters_total), 32);
+	msg.adapter = sio_to_le32(1);
+	assert_int_equal(world_call(f->w, f->tool, SIO_MSG_ADAPTER, &msg, sizeof(msg))->error,
+			 ENXIO);
+}
+
+static uint32_t stats_error(struct fixture *f, uint32_t kind, uint32_t id)
+{
+	struct sio_msg_stats msg = {.kind = sio_to_le32(kind), .id = sio_to_le32(id)};
+
+	return world_call(f->w, f->tool, SIO_MSG_STATS, &msg, sizeof(msg))->error;
+}
+
+/* What the demo relies on: no message, no count. */
+static void counters_count(void **state)
+{
+	struct fixture *f = *state;
+	int64_t before = call_counter(f->w, f->tool, "client_messages"), requests;
+	uint32_t h;
+
+	assert_int_equal(call_counter(f->w, f->tool, "client_messages"), before + 1);
+	requests = call_counter(f->w, f->tool, "port_requests");
+	assert_int_equal(call_seg_create(f->w, f->program, 1, 1, 0, &h, NULL), 0);
+	assert_int_equal(call_counter(f->w, f->tool, "port_requests"), requests + 1);
+	assert_int_equal(call_counter(f->w, f->tool, "segments"), 1);
+	assert_int_equal(call_counter(f->w, f->tool, "operations"), 0);
+	assert_int_equal(stats_error(f, 1, 0), 0);
+	assert_int_equal(stats_error(f, 2, 0), 0);
+	assert_int_equal(stats_error(f, 2, 1), ENXIO);
+	assert_int_equal(stats_error(f, 3, 0x9999), ENODEV);
+	assert_int_equal(stats_error(f, 4, 0), EINVAL);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		CASE(nodes_up_and_down), CASE(pages_cover_everything),	CASE(quarantine_shows),
+		CASE(lists_of_the_port), CASE(clients_and_connections), CASE(adapters),
+		CASE(counters_count),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
