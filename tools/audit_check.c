@@ -209,7 +209,8 @@ static void check_maps(const struct audit_host *h, struct audit_report *r)
 	size_t irqs = h->port[SIO_KIND_IRQ].n, dints = h->daemon[SIO_LIST_DINTS].n;
 
 	for (size_t i = 0; i < c->n; i++)
-		if (c->row[i].address && !by_address(&h->port[SIO_KIND_MAP], c->row[i].address))
+		if (c->row[i].address && (c->row[i].flags & SIO_ROW_LIVE) &&
+		    !by_address(&h->port[SIO_KIND_MAP], c->row[i].address))
 			problem(r,
 				"%s: the connection to segment %#x of node %u has a window that the "
 				"port does not know",

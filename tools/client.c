@@ -20,6 +20,19 @@ static int64_t now_ms(void)
 	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* Seconds to wait for a reply: what the user says, if it is a number that makes sense. */
+static unsigned reply_seconds(void)
+{
+	const char *text = getenv("SMARTIO_TIMEOUT");
+	unsigned long n;
+	char *end;
+
+	if (!text || *text < '0' || *text > '9')
+		return TOOL_REPLY_S;
+	n = strtoul(text, &end, 10);
+	return *end == '\0' && n > 0 && n <= 3600 ? (unsigned)n : TOOL_REPLY_S;
+}
+
 static int connect_socket(const char *path, int *ret_fd, struct sio_err *reterr)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -62,8 +75,8 @@ static ssize_t receive(struct tool_client *c, void *buf, size_t size, int64_t de
 		if (r == 0)
 			return sio_fail(reterr, -ETIMEDOUT,
 					"smartiod of node %u has not answered for "
-					"%d seconds",
-					c->node, TOOL_REPLY_MS / 1000);
+					"%u second%s",
+					c->node, reply_seconds(), reply_seconds() == 1 ? "" : "s");
 		len = recv(c->fd, buf, size, MSG_DONTWAIT | MSG_TRUNC);
 		if (len < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
@@ -113,7 +126,7 @@ int tool_client_call(struct tool_client *c, uint32_t type, void *req, size_t req
 		struct sio_msg h;
 		unsigned char bytes[SIO_WIRE_MAX];
 	} buf;
-	int64_t deadline = now_ms() + TOOL_REPLY_MS;
+	int64_t deadline = now_ms() + 1000LL * reply_seconds();
 	struct sio_msg *h = req;
 	ssize_t len;
 	int r;

@@ -9,7 +9,7 @@
 #include "core/err.h"
 #include "wire/client.h"
 
-#define TOOL_REPLY_MS 10000 /* a daemon that is silent for so long is given up */
+#define TOOL_REPLY_S 10 /* a daemon that is silent for so long is given up; SMARTIO_TIMEOUT */
 
 struct tool_client {
 	int fd;

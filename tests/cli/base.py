@@ -78,7 +78,10 @@ class CommandTest(unittest.TestCase):
         for child in self.children:
             if child.poll() is None:
                 child.kill()
-            child.communicate()
+            child.wait(20)
+            for pipe in (child.stdin, child.stdout, child.stderr):
+                if not pipe.closed:
+                    pipe.close()
         broken = None
         for cluster in json.loads(self.smartio("cluster", "status", "--json").stdout):
             where = ("--state", cluster["directory"])

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""A program that holds things at its host's daemon until its standard input ends.
+
+usage: holder.py WORD...
+  segment=ID     create a segment of 64 KiB and offer it
+  connect=NODE:ID  connect to one, and map it
+  interrupt      create a data interrupt
+  trigger=NODE:NUMBER  connect to one
+  lend=ID        borrow a device, and map the segment made last for it
+It speaks the daemon's protocol itself (libsmartio/wire/client.h), so that the command's tests need
+no library. Prints "ready".
+"""
+import array
+import os
+import socket
+import struct
+import sys
+
+HELLO, SEG_CREATE, SEG_PREPARE, SEG_AVAILABLE, SEG_CONNECT, SEG_MAP = 1, 16, 17, 18, 21, 23
+DINT_CREATE, DINT_CONNECT, DEV_BORROW, DMA_MAP = 32, 34, 49, 54
+
+
+class Daemon:
+    def __init__(self):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.connect(os.environ["SMARTIO_SOCKET"])
+        self.id = 0
+        self.kept = []
+        self.call(HELLO, struct.pack("<IIII", 1, 1, os.getpid(), 1))
+
+    def call(self, kind, body):
+        self.id += 1
+        self.socket.send(struct.pack("<IIII", 16 + len(body), kind, self.id, 0) + body)
+        while True:
+            fds = array.array("i")
+            data, extra, _, _ = self.socket.recvmsg(8192, socket.CMSG_SPACE(16 * 4))
+            for level, what, content in extra:
+                if level == socket.SOL_SOCKET and what == socket.SCM_RIGHTS:
+                    fds.frombytes(content[:len(content) // 4 * 4])
+            self.kept += fds
+            _, _, number, error = struct.unpack_from("<IIII", data)
+            if number != self.id:
+                continue
+            if error:
+                text = data[16:].split(b"\0")[0].decode()
+                sys.exit(f"holder: message {kind}: {os.strerror(error)}: {text}")
+            return data[16:]
+
+    def segment(self, number):
+        reply = self.call(SEG_CREATE, struct.pack("<IIQ", number, 0, 65536))
+        handle = struct.unpack_from("<I", reply)[0]
+        for kind in (SEG_PREPARE, SEG_AVAILABLE):
+            self.call(kind, struct.pack("<IIII", handle, 0, 0, 0))
+        return handle
+
+    def connect(self, node, number):
+        reply = self.call(SEG_CONNECT, struct.pack("<IIII", node, number, 0, 0))
+        handle = struct.unpack_from("<I", reply)[0]
+        self.call(SEG_MAP, struct.pack("<IIQQ", handle, 0, 0, 65536))
+
+    def lend(self, device, segment):
+        reply = self.call(DEV_BORROW, struct.pack("<II", device, 0))
+        handle = struct.unpack_from("<I", reply)[0]
+        self.call(DMA_MAP, struct.pack("<IIIIQQII", handle, segment, 0, 0, 0, 65536, 0, 0))
+
+
+def main():
+    daemon = Daemon()
+    segment = 0
+    for word in sys.argv[1:]:
+        what, _, value = word.partition("=")
+        if what == "segment":
+            segment = daemon.segment(int(value, 0))
+        elif what == "connect":
+            daemon.connect(*[int(v, 0) for v in value.split(":")])
+        elif what == "interrupt":
+            daemon.call(DINT_CREATE, struct.pack("<IIII", 0, 0, 0, 0))
+        elif what == "trigger":
+            node, number = [int(v, 0) for v in value.split(":")]
+            daemon.call(DINT_CONNECT, struct.pack("<IIII", node, 0, number, 0))
+        elif what == "lend":
+            daemon.lend(int(value, 0), segment)
+        else:
+            sys.exit(f"holder: what is '{word}'?")
+    print("ready", flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Listings, counters and the audit of a cluster on which programs hold things."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import base
+
+HOLDER = os.path.join(base.HERE, "holder.py")
+NVME = 0x401
+
+
+class Listing(base.CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.state = self.up()
+
+    def hold(self, node, *words):
+        child = self.start("run", "-n", node, "--", sys.executable, HOLDER, *words)
+        line = child.stdout.readline()
+        if line != "ready\n":
+            self.fail(f"holder on {node}: {line}{child.communicate()[1]}")
+        return child
+
+    def let_go(self, child):
+        child.stdin.close()
+        self.assertEqual(child.wait(20), 0)
+
+    def audit_file(self, *options):
+        path = os.path.join(self.dir, "audit")
+        with open(path, "w", encoding="ascii") as f:
+            f.write(self.smartio("doctor", "--audit", *options).stdout)
+        return path
+
+    def counts(self):
+        return json.loads(self.smartio("doctor", "--audit", "--json").stdout)
+
+    def test_nodes(self):
+        nodes = self.json("node", "list")
+        self.assertEqual([(n["name"], n["node"], n["up"], n["ram"], n["iommu"], n["devices"])
+                          for n in nodes],
+                         [("lender", 4, True, 64 << 20, True, 1),
+                          ("client1", 8, True, 64 << 20, False, 0),
+                          ("client2", 12, True, 64 << 20, False, 0)])
+        for n in nodes:
+            a = n["adapters"][0]
+            self.assertTrue(a["link_up"])
+            self.assertEqual(a["entries_free"], a["entries_total"])
+            self.assertEqual(a["requesters_total"] - a["requesters_free"], 2)
+        self.hold("client1", "segment=7")
+        held = self.hold("client2", "connect=8:7")
+        nodes = self.json("node", "list")
+        self.assertEqual([n["programs"] for n in nodes], [0, 1, 1])
+        a = nodes[2]["adapters"][0]
+        self.assertLess(a["entries_free"], a["entries_total"])
+        used = a["entries_total"] - a["entries_free"]
+        self.assertRegex(self.smartio("node", "list").stdout,
+                         rf"(?m)^client2 +12 +up +64M +off +1/1 up +{used} of {a['entries_total']} +0 +1$")
+        self.let_go(held)
+
+    def test_aligned(self):
+        lines = self.smartio("node", "list").stdout.splitlines()
+        column = lines[0].index("STATE")
+        self.assertEqual({line[column:column + 2] for line in lines[1:]}, {"up"})
+
+    def test_topology(self):
+        text = self.smartio("topology").stdout
+        for word in ("[sw0]", "lender", "client2", "nvme0", "not lent"):
+            self.assertIn(word, text)
+        self.crash(self.state, 12)
+        self.assertRegex(self.smartio("topology").stdout, "client2 .*DOWN")
+
+    def test_devices(self):
+        device = self.json("device", "list")[0]
+        self.assertEqual((device["name"], device["id"], device["host"], device["state"],
+                          device["size"], device["class"]),
+                         ("nvme0", NVME, "lender", "free", 16 << 20, 0x010802))
+        self.assertRegex(self.smartio("device", "list").stdout,
+                         r"nvme0 +0x401 +nvme +16M +lender +free +0 +0")
+        for name in ("nvme0", "0x401", "1025"):
+            self.assertEqual(json.loads(self.smartio("device", "info", name, "--json").stdout)["id"],
+                             NVME)
+        self.assertRegex(self.smartio("device", "info", "nvme0").stdout, "class +010802")
+        self.fails("device", "info", "nvme1", say=["no device 'nvme1'", "nvme0"])
+        self.hold("client1", "segment=7", f"lend={NVME}")
+        device = self.json("device", "list")[0]
+        self.assertEqual((device["state"], device["borrowers"]), ("shared", 1))
+        self.crash(self.state, 4)
+        self.assertRegex(self.smartio("device", "list").stdout, r"lender +down")
+
+    def test_segments(self):
+        self.assertEqual(self.json("segment", "list"), [])
+        child = self.hold("client1", "segment=0x77")
+        segment = self.json("segment", "list")[0]
+        self.assertEqual((segment["host"], segment["id"], segment["bytes"], segment["available"],
+                          segment["quarantined"]), ("client1", 0x77, 65536, True, False))
+        self.assertRegex(self.smartio("segment", "list").stdout,
+                         r"client1 +0x77 +64K +available +0 +\d+ +segment")
+        self.assertEqual(len(self.smartio("segment", "list", "-q").stdout.splitlines()), 1)
+        self.let_go(child)
+        self.smartio("doctor", "--audit", "--within", "10")
+
+    def test_quarantine(self):
+        """Killed with its memory mapped for a drive: kept until the word that ends it."""
+        child = self.hold("client1", "segment=7", f"lend={NVME}")
+        child.kill()
+        child.wait()
+        child.communicate()
+        self.smartio("doctor", "--audit", "--within", "10")
+        deadline = 200
+        while not self.json("device", "list")[0]["quarantined"] and deadline:
+            deadline -= 1
+        self.assertEqual(self.json("device", "list")[0]["quarantined"], 1)
+        quarantined = [s for s in self.json("segment", "list") if s["quarantined"]]
+        self.assertEqual([(s["host"], s["id"]) for s in quarantined], [("client1", 7)])
+        self.assertRegex(self.smartio("segment", "list", "--quarantined").stdout,
+                         r"client1 +0x7 +64K +quarantined")
+        counts = self.counts()
+        self.assertEqual(counts["lender"]["DMA maps"], 1)
+        self.assertEqual(counts["lender"]["DMA maps quarantined"], 1)
+        self.assertEqual(counts["lender"]["borrows quarantined"], 1)
+        # The lender's crash resets the drive: nobody can reach the memory any more.
+        self.crash(self.state, 4)
+        self.smartio("cluster", "restart-node", "lender")
+        self.smartio("doctor", "--audit", "--within", "10")
+        self.assertEqual(self.json("segment", "list"), [])
+
+    def test_stats(self):
+        stats = self.json("stats")
+        self.assertEqual([d["name"] for d in stats["daemons"]], ["lender", "client1", "client2"])
+        self.assertEqual([d["name"] for d in stats["adapters"]],
+                         ["lender.0", "client1.0", "client2.0"])
+        self.assertEqual([d["name"] for d in stats["devices"]], ["nvme0"])
+        self.assertEqual(stats["devices"][0]["counters"]["rd_req"], 0)
+        self.assertGreater(stats["daemons"][0]["counters"]["client_messages"], 0)
+        only = json.loads(self.smartio("stats", "-n", "client1", "--json").stdout)
+        self.assertEqual([d["name"] for d in only["daemons"]], ["client1"])
+        self.assertRegex(self.smartio("stats").stdout, r"(?m)^device +nvme0 +rd_req +0$")
+        self.fails("stats", "-n", "moon", say="no host 'moon'")
+        self.crash(self.state, 8)
+        self.fails("stats", "-n", "client1", say=["host 'client1' is down", "restart-node client1"])
+
+    def test_audit_comes_back_to_what_it_was(self):
+        before = self.audit_file()
+        one = self.hold("client1", "segment=7", "interrupt")
+        two = self.hold("client2", "connect=8:7", "trigger=8:1", "segment=7")
+        counts = self.counts()
+        self.assertEqual(counts["client1"]["segments"], 1)
+        self.assertEqual(counts["client1"]["segments bytes"], 65536)
+        self.assertEqual(counts["client2"]["connections"], 1)
+        self.assertEqual(counts["client1"]["data interrupts"], 1)
+        self.assertEqual(counts["client2"]["port windows"], 3)  # segment, ring, trigger
+        done = self.smartio("doctor", "--audit", "--expect", before, status=1)
+        self.assertIn("expected 'client1: segments 0', found 'client1: segments 1'", done.stderr)
+        self.let_go(two)
+        self.let_go(one)
+        self.smartio("doctor", "--audit", "--expect", before, "--within", "10")
+        # The same with JSON, and killed instead of ended; without a device nothing stays.
+        before = self.audit_file("--json")
+        self.hold("client1", "segment=7", "interrupt").kill()
+        self.smartio("doctor", "--audit", "--json", "--expect", before, "--within", "10")
+
+    def test_audit_finds_an_orphan(self):
+        """A program tied to a host whose keeper is gone."""
+        orphan = subprocess.Popen(["sleep", "100"], env={
+            **self.env, "SMARTIO_STATE": self.state, "SMARTIO_KEEPER": str(os.getpid() + 1)})
+        try:
+            done = self.smartio("doctor", "--audit", status=1)
+            self.assertIn("1 program outlived the keeper", done.stderr)
+            self.assertIn("system: orphaned programs 1\n", done.stdout)
+        finally:
+            orphan.kill()
+            orphan.wait()
+
+    def test_audit_finds_a_strange_file(self):
+        path = os.path.join(self.state, "letter")
+        with open(path, "w", encoding="ascii") as f:
+            f.write("dear")
+        self.assertIn("1 file in the state directory", self.smartio(
+            "doctor", "--audit", status=1).stderr)
+        os.unlink(path)
+
+    def test_audit_finds_a_missing_socket(self):
+        path = os.path.join(self.state, "peer.4")
+        os.rename(path, path + ".away")
+        self.assertIn("lender: node.4 or peer.4 is missing", self.smartio(
+            "doctor", "--audit", status=1).stderr)
+        os.rename(path + ".away", path)
+
+    def test_audit_of_a_crashed_host(self):
+        self.hold("client1", "segment=7", "interrupt")
+        self.hold("client2", "connect=8:7", "segment=9", f"lend={NVME}")
+        self.crash(self.state, 8)
+        self.smartio("doctor", "--audit", "--within", "10")
+        self.assertEqual(self.counts()["client1"]["up"], 0)
+        self.crash(self.state, 4)
+        self.smartio("doctor", "--audit", "--within", "10")
+        for node in ("client1", "lender"):
+            self.smartio("cluster", "restart-node", node)
+        self.smartio("doctor", "--audit", "--within", "10")
+
+    def test_daemon_that_does_not_answer(self):
+        """Stopped, not dead: an error in time, no hang."""
+        pid = self.pid_of(self.state, "smartiod.8")
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            self.fails("node", "list", say="smartiod of node 8 has not answered for 1 second",
+                       env={"SMARTIO_TIMEOUT": "1"})
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        self.smartio("doctor", "--audit", "--within", "10")
+
+
+class Completion(base.CommandTest):
+    def complete(self, *words):
+        script = os.path.join(base.HERE, "..", "..", "tools", "completion", "smartio")
+        line = " ".join(f"'{w}'" for w in ("smartio", *words))
+        done = subprocess.run(
+            ["bash", "-c", f"""
+                smartio() {{ "{base.TOOL}" "$@"; }}
+                source "{script}"
+                COMP_WORDS=({line}) COMP_CWORD={len(words)}
+                _smartio
+                printf '%s\\n' "${{COMPREPLY[@]}}" """],
+            env=self.env, capture_output=True, text=True, check=True)
+        self.assertEqual(done.stderr, "")
+        return done.stdout.split()
+
+    def test_words(self):
+        self.assertIn("cluster", self.complete("cl"))
+        self.assertEqual(self.complete("cluster", "re"), ["restart-node"])
+        self.assertEqual(self.complete("doctor", "--au"), ["--audit"])
+        self.assertIn("bash", self.complete("run", "-n", "x", "--", "bas"))
+
+    def test_names_of_the_cluster(self):
+        self.up()
+        self.assertEqual(self.complete("run", "-n", "cl"), ["client1", "client2"])
+        self.assertEqual(self.complete("device", "info", "n"), ["nvme0"])
+        self.assertEqual(self.complete("cluster", "restart-node", "l"), ["lender"])
+        self.assertEqual(self.complete("cluster", "down", "t"), ["test"])
+        self.assertEqual(self.complete("--cluster", "test", "run", "-n", "le"), ["lender"])
+
+
+if __name__ == "__main__":
+    base.main()
