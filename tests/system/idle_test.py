@@ -8,6 +8,7 @@ Five hosts, a drive, its manager, three clients open. The limits are wide (5 % o
 sums over seconds, not times: they hold on a slow machine, too.
 """
 import os
+import subprocess
 import sys
 import time
 import unittest
@@ -54,8 +55,8 @@ class Idle(unittest.TestCase):
     def test_idle_cluster(self):
         with Cluster(BUILD) as c:
             c.manager()
-            # Opened, and silent: bench waits before its first command until its input ends.
-            clients = [c.start(n, c.nvme, "hold", "nvme0") for n in
+            # Opened, and silent.
+            clients = [c.start(n, os.path.join(BUILD, "tests", "system", "hold"), "nvme0", stdin=subprocess.PIPE) for n in
                        ("client1", "client2", "client3")]
             for child in clients:
                 self.assertIn("open", child.stdout.readline())

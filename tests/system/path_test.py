@@ -47,56 +47,62 @@ class Path(unittest.TestCase):
                 self.assertEqual(more["wr_tlp"] - base["wr_tlp"], 17 * n)
                 self.assertEqual(more["wr_bytes"] - base["wr_bytes"], (4096 + 16) * n)
 
-    def test_no_system_call_and_no_message(self):
-        """100,000 I/Os make no call but sched_yield, and no daemon hears of them."""
-        def calls(count):
-            trace = os.path.join(self.c.dir, "calls")
-            self.bench("client1", "--count", str(count), "--depth", "8", "--size", "4K",
-                       "--random", "--read", wrap=("strace", "-f", "-c", "-o", trace))
-            found = {}
-            with open(trace, encoding="ascii") as f:
-                for line in f:
-                    m = re.match(r"\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(\w+)$", line)
-                    if m and m.group(2) != "total":
-                        found[m.group(2)] = int(m.group(1))
-            found.pop("sched_yield", None)
-            return found
+    def iopath(self, node, count, depth, *more, wrap=(), during=None):
+        """Runs iopath; @during is called with it before and after its reads."""
+        child = self.c.start(node, *wrap, os.path.join(BUILD, "tests", "system", "iopath"), "nvme0",
+                             str(count), str(depth), *more, stdin=subprocess.PIPE)
+        results = []
+        for word in ("open", "done"):
+            line = child.stdout.readline()
+            self.assertIn(word, line, child.stderr.read() if not line else "")
+            results.append(during() if during else None)
+            child.stdin.write("\n")
+            child.stdin.flush()
+        self.c.finish(child, timeout=600)
+        return results
 
-        def messages():
+    def test_no_system_call(self):
+        """100,000 reads make no system call, in no thread, but sched_yield."""
+        trace = os.path.join(self.c.dir, "trace")
+        for node in ("lender", "client1"):
+            self.iopath(node, 100000, 8, wrap=("strace", "-f", "-qq", "-o", trace, "-e",
+                                               "trace=!sched_yield"))
+            with open(trace, encoding="ascii", errors="replace") as f:
+                calls = [line for line in f if re.match(r"\d+\s+\w+\(", line)]
+            marks = [i for i, line in enumerate(calls) if "getppid(" in line]
+            self.assertEqual(len(marks), 2, "the marks around the reads")
+            self.assertEqual(calls[marks[0] + 1:marks[1]], [], node)
+
+    def test_no_message(self):
+        """100,000 reads, and the message counters of all daemons stand still."""
+        def counters():
             stats = json.loads(self.c.smartio("stats", "--json"))
-            return {d["name"]: {k: v for k, v in d["counters"].items() if "message" in k or
-                                k.startswith("peer_")} for d in stats["daemons"]}
+            return {(d["name"], k): d["counters"][k] for d in stats["daemons"]
+                    for k in ("client_messages", "client_events", "peer_messages_received",
+                              "peer_messages_sent", "port_requests", "port_events")}
 
-        def heard(count):
-            before = messages()
-            self.bench("client1", "--count", str(count), "--depth", "8", "--size", "4K")
-            after = messages()
-            return {(n, k): after[n][k] - before[n][k] for n in after for k in after[n]}
-
-        few, many = calls(100), calls(100100)
-        # Threads that wait may wake a few times more or less; the I/Os are 100,000.
-        for name in sorted(set(few) | set(many)):
-            self.assertLess(abs(many.get(name, 0) - few.get(name, 0)), 20, name)
-        few, many = heard(100), heard(100100)
-        for name, value in many.items():
-            self.assertLess(abs(value - few[name]), 20, name)
+        for node in ("lender", "client1"):
+            quiet = [counters(), counters()]  # what asking costs
+            before, after = self.iopath(node, 100000, 8, during=counters)
+            for key, value in before.items():
+                with self.subTest(counter=key):
+                    self.assertEqual(after[key] - value, quiet[1][key] - quiet[0][key])
 
     def test_instructions_local_and_remote_are_equal(self):
         """callgrind, the client alone: submit and the polls that return something."""
         def instructions(node):
-            out = os.path.join(self.c.dir, "callgrind.out")
-            text = self.bench(node, "--count", "10000", "--warm-up", "1000", "--depth", "1",
-                              "--size", "4K", "--random", "--read", "--toggle-collect",
-                              wrap=("valgrind", "--tool=callgrind", "--collect-atstart=no",
-                                    f"--callgrind-out-file={out}", "-q"))
-            done = subprocess.run(["callgrind_annotate", out], capture_output=True, text=True,
-                                  check=True)
-            m = re.search(r"([\d,]+) \(100\.0%\)  PROGRAM TOTALS", done.stdout)
-            return int(m.group(1).replace(",", "")), json.loads(text)
+            out = os.path.join(self.c.dir, f"callgrind.{node}")
+            self.iopath(node, 10000, 25, "calm",
+                        wrap=("valgrind", "-q", "--tool=callgrind", "--collect-atstart=no",
+                              f"--callgrind-out-file={out}"))
+            with open(out, encoding="ascii", errors="replace") as f:
+                return next(int(line.split()[1]) for line in f if line.startswith("totals:"))
 
         local, remote = instructions("lender"), instructions("client1")
-        print(f"instructions per I/O: local {local[0] / 10000:.1f}, remote {remote[0] / 10000:.1f}")
-        self.assertEqual(local[0], remote[0])
+        print(f"\ninstructions per I/O at depth 25, submit and poll: local {local / 10000:.2f}, "
+              f"remote {remote / 10000:.2f}")
+        self.assertGreater(local, 10000 * 20)
+        self.assertEqual(local, remote)
 
 
 if __name__ == "__main__":
