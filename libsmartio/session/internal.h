@@ -16,13 +16,14 @@ struct sio_session {
 	void *ctx;
 	struct sio_world_lock *lock;
 
-	int fd;		/* -1: not open */
-	int wake_fd;	/* the event thread's */
-	int poke_fd;	/* the poller's: somebody else took what it waits for */
-	bool dead;	/* no more packets, no more calls */
-	bool closing;	/* the event thread is to end */
-	bool poller;	/* a thread waits at the socket for all that wait in the condition */
-	unsigned users; /* threads that use the descriptors */
+	int fd;		 /* -1: not open */
+	int wake_fd;	 /* the event thread's */
+	int poke_fd;	 /* the poller's: somebody else took what it waits for */
+	bool dead;	 /* no more packets, no more calls */
+	bool closing;	 /* the event thread is to end */
+	bool close_late; /* and to close the descriptors, as it closed the session itself */
+	bool poller;	 /* a thread waits at the socket for all that wait in the condition */
+	unsigned users;	 /* threads that use the descriptors */
 	uint32_t next_id;
 	struct sio_call *calls; /* waiting for replies */
 	struct sio_world_thread *thread;

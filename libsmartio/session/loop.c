@@ -115,9 +115,8 @@ int sio_session_open(struct sio_session *s)
 			return -EALREADY;
 		w->thread_join(w, s->thread);
 		s->thread = NULL;
-		close_descriptors(s);
 	}
-	s->closing = s->poller = false;
+	s->closing = s->close_late = s->poller = false;
 	s->fd = w->connect(w);
 	if (s->fd < 0) {
 		rc = s->fd;
@@ -150,8 +149,9 @@ void sio_session_close(struct sio_session *s)
 		w->wait(w, s->lock, SIO_FOREVER);
 	}
 	s->n_watches = 0;
+	s->close_late = sio_session_on_event_thread(s);
 	sio_session_unlock(s);
-	if (!s->thread || sio_session_on_event_thread(s))
+	if (!s->thread || s->close_late)
 		return;
 	w->thread_join(w, s->thread);
 	s->thread = NULL;
@@ -210,5 +210,7 @@ void sio_session_loop(void *arg)
 			if (s->polls[i].readable)
 				s->ops->ready(s->ctx, s->cookies[i]);
 	}
+	if (s->close_late)
+		close_descriptors(s);
 	sio_session_unlock(s);
 }
