@@ -137,7 +137,7 @@ static void refuse(struct emu_host *h, const struct sio_req *req, int error, con
 	struct sio_evt_error evt;
 
 	memset(&evt, 0, sizeof(evt));
-	snprintf(evt.text, sizeof(evt.text), "%s", text);
+	snprintf(evt.text, sizeof(evt.text), "%.*s", (int)sizeof(evt.text) - 1, text);
 	h->requests_refused++;
 	answer(h, req, &evt.h, sizeof(evt), error, NULL, 0);
 }
