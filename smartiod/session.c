@@ -209,7 +209,8 @@ static void owner_closed(struct smartiod *d, struct smartiod_op *op,
 {
 	struct smartiod_session *s = SMARTIOD_OF((void *)op, struct smartiod_session, end);
 
-	if (a->error && a->error != -ENOENT)
+	/* The port may have seen the end of the program before it heard our word. */
+	if (a->error && a->error != -ENOENT && a->error != -EPERM)
 		smartiod_log(d, SMARTIOD_WARNING, "owner %" PRIu64 " of pid %u: %s", s->owner,
 			     s->pid, a->text);
 	session_finish(d, s);
