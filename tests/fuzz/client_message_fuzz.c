@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A program of bytes plays hostile clients and a hostile peer to two daemons: requests with any
- * content, raw packets, deaths, links that come and go, at any moment between two packets. When all
- * are gone, nothing may be left. For libFuzzer (built with clang), or, with FUZZ_REPLAY, over the
- * files and folders of a corpus named on the command line.
+ * content, raw packets, deaths, links that come and go, at any moment between two packets; one of
+ * the hosts lends a device. When all are gone and the device was reset, nothing may be left. For
+ * libFuzzer (built with clang), or, with FUZZ_REPLAY, over the files and folders of a corpus named
+ * on the command line.
  */
-#include "calls.h"
+#include "device_calls.h"
+#include "fake_device.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -127,7 +129,7 @@ static void replace_client(struct play *p, struct input *in)
 	unsigned i = take8(in) % CLIENTS;
 
 	world_kill(p->w, p->client[i]);
-	if (p->w->n_clients < WORLD_CLIENTS)
+	if (p->w->n_clients < WORLD_CLIENTS - 1) /* one is for the reset */
 		p->client[i] = world_client(p->w, i % 2, SIO_CLIENT_LIBRARY);
 }
 
@@ -159,11 +161,26 @@ static void act(struct play *p, struct input *in)
 	}
 }
 
+/* What is in quarantine ends with the device's reset. */
+static void reset_device(struct world *w)
+{
+	struct world_client *c = world_client(w, 0, SIO_CLIENT_LIBRARY);
+	struct call_borrow b;
+
+	if (call_borrow(w, c, sio_topology_fdid(4, 0), 0, &b) ||
+	    call_handle(w, c, SIO_MSG_DEV_RESET, b.handle, 0))
+		abort();
+	world_kill(w, c);
+	world_run(w);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = {data, size};
 	struct play p = {.w = world_new(2, take8(&in) % 4)};
+	struct fake_device device;
 
+	fake_device_add(p.w, &device);
 	world_start(p.w);
 	for (unsigned i = 0; i < CLIENTS; i++)
 		p.client[i] = world_client(p.w, i % 2, SIO_CLIENT_LIBRARY);
@@ -176,6 +193,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (unsigned i = 0; i < CLIENTS; i++)
 		world_kill(p.w, p.client[i]);
 	world_run(p.w);
+	reset_device(p.w);
 	world_pass(p.w, 6000000000ULL);
 	assert_nothing_left(p.w);
 	world_free(p.w);
