@@ -52,30 +52,30 @@ static struct {
 
 static pthread_once_t live_once = PTHREAD_ONCE_INIT;
 
-/* Note @fd as ours. Return: @fd, or -ENOMEM with it closed. */
+/*
+ * Note @fd as ours; with the mutex, which is taken before the descriptor is made: a fork between
+ * the two would leave the child a copy that nobody closes. Return: @fd (-errno is passed on), or
+ * -ENOMEM with it closed.
+ */
 static int own(int fd)
 {
-	int rc = fd;
+	unsigned char *p;
+	int size = fd + 256;
 
-	pthread_mutex_lock(&live.mutex);
+	if (fd < 0)
+		return -errno;
 	if (fd >= live.size) {
-		int size = fd + 256;
-		unsigned char *p = realloc(live.open, (size_t)size);
-
-		if (p) {
-			memset(p + live.size, 0, (size_t)(size - live.size));
-			live.open = p;
-			live.size = size;
-		} else {
-			rc = -ENOMEM;
+		p = realloc(live.open, (size_t)size);
+		if (!p) {
+			close(fd);
+			return -ENOMEM;
 		}
+		memset(p + live.size, 0, (size_t)(size - live.size));
+		live.open = p;
+		live.size = size;
 	}
-	if (rc >= 0)
-		live.open[fd] = 1;
-	pthread_mutex_unlock(&live.mutex);
-	if (rc < 0)
-		close(fd);
-	return rc;
+	live.open[fd] = 1;
+	return fd;
 }
 
 static void before_fork(void)
@@ -106,6 +106,16 @@ static void live_init(void)
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }
 
+static void live_close(struct sio_world *w, int fd)
+{
+	(void)w;
+	pthread_mutex_lock(&live.mutex);
+	if (fd >= 0 && fd < live.size)
+		live.open[fd] = 0;
+	close(fd);
+	pthread_mutex_unlock(&live.mutex);
+}
+
 static int live_connect(struct sio_world *w)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -118,18 +128,20 @@ static int live_connect(struct sio_world *w)
 	if (strlen(path) >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
 	strcpy(address.sun_path, path);
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	pthread_mutex_lock(&live.mutex);
+	fd = own(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+	pthread_mutex_unlock(&live.mutex);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	while (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
 		int rc = -errno;
 
 		if (rc == -EINTR)
 			continue;
-		close(fd);
+		live_close(w, fd);
 		return rc;
 	}
-	return own(fd);
+	return fd;
 }
 
 static ssize_t live_send(struct sio_world *w, int fd, const void *buf, size_t len, const int *fds,
@@ -235,19 +247,21 @@ static ssize_t live_recv(struct sio_world *w, int fd, void *buf, size_t len, int
 				     .msg_iovlen = 1,
 				     .msg_control = control.space,
 				     .msg_controllen = sizeof(control.space)};
-		ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		ssize_t n;
+		int rc;
 
-		if (n >= 0) {
-			int rc = take_fds(&msg, fds, max_fds, ret_fds);
-
-			if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
-				rc = msg.msg_flags & MSG_CTRUNC ? -EMFILE : -EMSGSIZE;
+		pthread_mutex_lock(&live.mutex);
+		n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		rc = n < 0 ? -errno : take_fds(&msg, fds, max_fds, ret_fds);
+		pthread_mutex_unlock(&live.mutex);
+		if (n >= 0 && msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+			rc = msg.msg_flags & MSG_CTRUNC ? -EMFILE : -EMSGSIZE;
+		if (n >= 0)
 			return rc < 0 ? rc : n;
-		}
-		if (errno == EINTR)
+		if (rc == -EINTR)
 			continue;
-		if (errno != EAGAIN)
-			return -errno;
+		if (rc != -EAGAIN)
+			return rc;
 		if (deadline == 0)
 			return -ETIMEDOUT;
 		if (poll_until(&p, 1, deadline) == 0)
@@ -276,22 +290,15 @@ static int live_poll(struct sio_world *w, struct sio_poll *p, unsigned n, uint64
 	return rc;
 }
 
-static void live_close(struct sio_world *w, int fd)
-{
-	(void)w;
-	pthread_mutex_lock(&live.mutex);
-	if (fd >= 0 && fd < live.size)
-		live.open[fd] = 0;
-	close(fd);
-	pthread_mutex_unlock(&live.mutex);
-}
-
 static int live_event_new(struct sio_world *w)
 {
-	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	int fd;
 
 	(void)w;
-	return fd < 0 ? -errno : own(fd);
+	pthread_mutex_lock(&live.mutex);
+	fd = own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	pthread_mutex_unlock(&live.mutex);
+	return fd;
 }
 
 static int live_event_write(struct sio_world *w, int fd)
@@ -346,41 +353,34 @@ static int live_map(struct sio_world *w, void *at, size_t len, int prot, int fd,
 	return 0;
 }
 
-/* The file of ones, made when it is first needed. */
-static int ones_file(void)
+/* With the mutex. */
+static int make_ones_file(void)
 {
 	unsigned char block[65536];
-	int fd;
+	int fd = own(memfd_create("smartio-ones", MFD_CLOEXEC));
 
-	pthread_mutex_lock(&live.mutex);
-	fd = live.ones;
-	pthread_mutex_unlock(&live.mutex);
-	if (fd >= 0)
-		return fd;
 	memset(block, 0xff, sizeof(block));
-	fd = memfd_create("smartio-ones", MFD_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	for (size_t done = 0; done < ONES_BYTES; done += sizeof(block)) {
+	for (size_t done = 0; fd >= 0 && done < ONES_BYTES; done += sizeof(block)) {
 		if (write(fd, block, sizeof(block)) != sizeof(block)) {
+			live.open[fd] = 0;
 			close(fd);
 			return -ENOMEM;
 		}
 	}
-	fd = own(fd);
-	if (fd < 0)
-		return fd;
+	return fd;
+}
+
+/* Made when it is first needed, and kept. */
+static int ones_file(void)
+{
+	int fd;
+
 	pthread_mutex_lock(&live.mutex);
-	if (live.ones < 0) {
-		live.ones = fd;
-		fd = -1;
-	} else {
-		live.open[fd] = 0;
-	}
+	if (live.ones < 0)
+		live.ones = make_ones_file();
+	fd = live.ones;
 	pthread_mutex_unlock(&live.mutex);
-	if (fd >= 0)
-		close(fd);
-	return live.ones;
+	return fd;
 }
 
 static int live_map_ones(struct sio_world *w, void *at, size_t len)

@@ -490,6 +490,56 @@ static void terminate_ends_what_is_open(void **state)
 	assert_int_equal(cluster_wait(cluster_fork(*state, 4, terminates_in_a_mess, NULL)), 0);
 }
 
+/* From inside a callback, too; the next SCIInitialize() is a fresh start. */
+static sci_callback_action_t terminate(void *arg, sci_local_segment_t segment,
+				       sci_segment_cb_reason_t reason, unsigned node,
+				       unsigned adapter, sci_error_t status)
+{
+	sci_error_t error;
+
+	(void)arg;
+	(void)segment;
+	(void)node;
+	(void)adapter;
+	(void)status;
+	CHECK(reason == SCI_CB_CONNECT);
+	SCITerminate();
+	SCIInitialize(0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_OPERATION);
+	step_done(0);
+	return SCI_CALLBACK_CONTINUE;
+}
+
+static int terminates_in_a_callback(void *arg)
+{
+	(void)arg;
+	for (unsigned i = 0; i < 3; i++) {
+		sci_remote_segment_t remote = NULL;
+		sci_local_segment_t seg = NULL;
+		sci_desc_t sd = api_begin();
+		sci_error_t error;
+
+		SCICreateSegment(sd, &seg, 800, PAGE, terminate, NULL, SCI_FLAG_USE_CALLBACK,
+				 &error);
+		CHECK_OK(error);
+		SCIPrepareSegment(seg, 0, 0, &error);
+		CHECK_OK(error);
+		SCISetSegmentAvailable(seg, 0, 0, &error);
+		CHECK_OK(error);
+		SCIConnectSegment(sd, &remote, SCI_LOCAL_HOST, 800, 0, NULL, NULL, 0, 0, &error);
+		step_await(0);
+		SCIRemoveSegment(seg, 0, &error);
+		CHECK_IS(error, SCI_ERR_NOT_INITIALIZED);
+	}
+	return 0;
+}
+
+static void terminate_is_allowed_in_a_callback(void **state)
+{
+	steps_reset();
+	assert_int_equal(cluster_wait(cluster_fork(*state, 4, terminates_in_a_callback, NULL)), 0);
+}
+
 static int no_daemon(void *arg)
 {
 	char path[200];
@@ -531,6 +581,7 @@ int main(void)
 		cmocka_unit_test(exit_frees_fixed_ids),
 		cmocka_unit_test(a_forked_child_starts_afresh),
 		cmocka_unit_test(terminate_ends_what_is_open),
+		cmocka_unit_test(terminate_is_allowed_in_a_callback),
 		cmocka_unit_test(without_a_daemon_there_is_an_error),
 	};
 
