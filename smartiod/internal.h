@@ -90,7 +90,6 @@ struct smartiod_op {
 	size_t queued_len;
 	uint32_t port_op;	 /* waiting for the port: SIO_OP_* */
 	int fd[SMARTIOD_OP_FDS]; /* held across waits: -1, or closed when the operation ends */
-	bool embedded;		 /* part of another object: not freed with the op */
 };
 
 /* One program's connection. */
@@ -137,7 +136,7 @@ struct smartiod_ref {
 struct smartiod_grant {
 	struct smartiod_tree_node by_id; /* in d->grants; key: the port's id */
 	uint32_t node, adapter, peer_adapter;
-	struct smartiod_segment *segment; /* one of these two (or none: H4b's BAR grants) */
+	struct smartiod_segment *segment; /* one of these two; neither: a grant of a BAR */
 	struct smartiod_ring *ring;
 };
 
@@ -172,7 +171,7 @@ struct smartiod_segment {
 enum smartiod_route {
 	SMARTIOD_LOCAL,	 /* the segment is on this host */
 	SMARTIOD_REMOTE, /* through an adapter */
-	SMARTIOD_BAR,	 /* a BAR of a borrowed device: H4b's */
+	SMARTIOD_BAR,	 /* a BAR of a borrowed device: barmap.c */
 };
 
 /* What SEG_CONNECT and DEV_SEG_CONNECT make. */
@@ -196,13 +195,13 @@ struct smartiod_connection {
 	unsigned n_maps;			/* live SMARTIOD_MAP objects */
 	unsigned dma;				/* DMA maps through it: SEG_DISCONNECT is EBUSY */
 	unsigned pins;
-	void *device; /* BAR: H4b's object */
+	void *device; /* BAR: barmap.c's */
 };
 
 struct smartiod_map {
 	struct smartiod_object o;
 	struct smartiod_connection *connection;
-	void *bar; /* of a BAR: H4b's */
+	void *bar; /* of a BAR: barmap.c's */
 };
 
 /* ---- data interrupts ---- */
@@ -309,7 +308,7 @@ struct smartiod {
 	unsigned n_peers;
 	struct smartiod_peer peer[SIO_MAX_HOSTS];
 	struct smartiod_counters count;
-	void *devices; /* H4b's half: struct smartiod_devices */
+	void *devices; /* the device half's: struct smartiod_devices */
 };
 
 /* ---- daemon.c ---- */
@@ -521,7 +520,7 @@ smartiod_peer_fn smartiod_peer_seg_event;
 int smartiod_connect_open(struct smartiod *d, struct smartiod_session *s, const void *request,
 			  uint32_t node, uint32_t segment_id, uint64_t uid, uint32_t adapter,
 			  struct sio_err *reterr);
-/* A new connection object (H4b: for BARs) with a handle. */
+/* A new connection object with a handle. */
 struct smartiod_connection *smartiod_connection_new(struct smartiod *d, struct smartiod_session *s,
 						    enum smartiod_route route,
 						    struct sio_err *reterr);

@@ -225,6 +225,22 @@ static size_t answer_size(uint32_t op)
 	return op < SIO_OP_COUNT ? size[op] : 0;
 }
 
+/* Descriptors that a successful answer brings. */
+static unsigned answer_fds(uint32_t op)
+{
+	switch (op) {
+	case SIO_OP_IRQ_NEW:
+		return 2;
+	case SIO_OP_OWNER_NEW:
+	case SIO_OP_ALLOC:
+	case SIO_OP_MAP:
+	case SIO_OP_BAR:
+	case SIO_OP_STATUS:
+		return 1;
+	}
+	return 0;
+}
+
 static void told_answer(struct smartiod *d, const struct sio_evt *evt, size_t len)
 {
 	const struct sio_evt_error *e = (const struct sio_evt_error *)evt;
@@ -257,6 +273,11 @@ void smartiod_op_port_answer(struct smartiod *d, const struct sio_evt *evt, size
 	    len != (evt->error ? sizeof(*e) : answer_size(evt->op)) || evt->error > 0) {
 		smartiod_fatal(d, "the port answered request %u in %zu bytes, which nobody asked",
 			       evt->op, len);
+		return;
+	}
+	if (!evt->error && n_fds < answer_fds(evt->op)) {
+		smartiod_fatal(d, "the port answered request %u with %u descriptors, not %u",
+			       evt->op, n_fds, answer_fds(evt->op));
 		return;
 	}
 	if (evt->error) {

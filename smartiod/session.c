@@ -369,7 +369,6 @@ void smartiod_client_new(struct smartiod *d, uint64_t client, uint32_t pid)
 	}
 	s->client = client;
 	s->pid = pid;
-	s->end.embedded = true;
 	smartiod_tree_add(&d->sessions, &s->by_client, client);
 }
 
