@@ -379,6 +379,33 @@ static void a_silent_peer_times_out(void **state)
 	f->w->drop_peer_messages = false;
 }
 
+/* The link is up, the other daemon is not connected yet: requests wait for it, but not for ever. */
+static void a_peer_that_starts_is_waited_for(void **state)
+{
+	struct fixture *f = *state;
+	struct sio_msg_node_probe msg = {.node = sio_to_le32(4)};
+	uint32_t id;
+
+	world_link(f->w, 0, 1, false);
+	world_run(f->w);
+	f->w->host[0].ready = false; /* its socket is not there */
+	world_link(f->w, 0, 1, true);
+	world_run(f->w);
+	id = world_send(f->w, f->importer, SIO_MSG_NODE_PROBE, &msg, sizeof(msg));
+	world_pass(f->w, 1900000000);
+	assert_null(world_reply(f->importer, id));
+	world_pass(f->w, 200000000);
+	assert_non_null(world_reply(f->importer, id));
+	assert_int_equal(world_reply(f->importer, id)->error, ETIMEDOUT);
+	id = world_send(f->w, f->importer, SIO_MSG_NODE_PROBE, &msg, sizeof(msg));
+	world_pass(f->w, 1000000000);
+	assert_null(world_reply(f->importer, id));
+	f->w->host[0].ready = true;
+	world_pass(f->w, 100000000);
+	assert_non_null(world_reply(f->importer, id));
+	assert_int_equal(world_reply(f->importer, id)->error, 0);
+}
+
 static void a_late_reply_is_given_back(void **state)
 {
 	struct fixture *f = *state;
@@ -435,6 +462,7 @@ int main(void)
 		CASE(link_loss_cuts_and_heals),
 		CASE(nodes_that_are_not_there),
 		CASE(a_silent_peer_times_out),
+		CASE(a_peer_that_starts_is_waited_for),
 		CASE(a_late_reply_is_given_back),
 		CASE(a_host_that_starts_anew_is_another),
 	};
