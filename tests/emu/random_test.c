@@ -198,6 +198,39 @@ static void access_something(struct player *p)
 	p->arrived += rc == 0;
 }
 
+/* Any operation with any fields, some of them ids that exist: answered once, and nothing breaks. */
+static void ask_nonsense(struct player *p, unsigned host)
+{
+	static const uint64_t odd[] = {0,
+				       1,
+				       2,
+				       3,
+				       4,
+				       8,
+				       12,
+				       0x1000,
+				       0x2000,
+				       0x401,
+				       EMU_FIRST_ID,
+				       UINT32_MAX,
+				       1ull << 63,
+				       UINT64_MAX - 0xfff,
+				       UINT64_MAX};
+	static const uint32_t size[] = {32, 40, 48, 56, 72, 80, 88, 104};
+	union {
+		struct sio_req h;
+		uint64_t words[104 / 8];
+	} req = {.words = {0}};
+	uint32_t op = 1 + pick(p, SIO_OP_COUNT - 1), n = size[pick(p, 8)];
+
+	req.h.owner = any_owner(p, host);
+	req.h.flags = pick(p, 4) == 0;
+	for (unsigned i = sizeof(req.h) / 8; i < n / 8; i++)
+		req.words[i] = pick(p, 3) ? odd[pick(p, sizeof(odd) / sizeof(odd[0]))]
+					  : any(p, pick(p, 2) ? &p->mems[host] : &p->maps[host]);
+	fake_ask(p->f, host, &req, n, op, NULL, 0);
+}
+
 static void crash_something(struct player *p)
 {
 	unsigned host = pick(p, 3);
@@ -235,7 +268,9 @@ static void play(uint64_t seed, unsigned *ret_accesses, unsigned *ret_arrived)
 			crash_something(&p);
 		else if (!p.f->room->host[host].up || what < 40)
 			access_something(&p);
-		else if (what < 52)
+		else if (what < 44)
+			ask_nonsense(&p, host);
+		else if (what < 54)
 			make_memory(&p, host);
 		else if (what < 64)
 			make_grant(&p, host);
