@@ -19,6 +19,16 @@ static struct smartiod_dev_seg *find(struct smartiod_device *dev, uint64_t priva
 	return s;
 }
 
+/* How many a borrow has made: one program cannot fill the lender's memory with entries. */
+static unsigned count_of(const struct smartiod_loan *l)
+{
+	unsigned n = 0;
+
+	for (const struct smartiod_dev_seg *s = l->device->segs; s; s = s->next)
+		n += s->creator == l->id;
+	return n;
+}
+
 /* Take it out of the directory; its memory, if it is here, goes when nobody uses it. */
 static void drop(struct smartiod *d, struct smartiod_device *dev, struct smartiod_dev_seg *s,
 		 bool owner_gone)
@@ -198,6 +208,9 @@ int smartiod_lend_dev_seg_create(struct smartiod *d, const struct smartiod_from 
 	if (find(l->device, private_to, id))
 		return sio_fail(reterr, -EEXIST, "device segment id %#" PRIx32 " of %s is taken",
 				id, l->device->topo->name);
+	if (count_of(l) >= SMARTIOD_MAX_OBJECTS)
+		return sio_fail(reterr, -EMFILE, "this borrow has made %u device segments",
+				SMARTIOD_MAX_OBJECTS);
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
