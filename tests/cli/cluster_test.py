@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Clusters: up, down, side by side, stale, interrupted, for one command, and hosts that crash."""
 import os
+import select
 import signal
 import subprocess
 import base
@@ -115,8 +116,11 @@ class Cluster(base.CommandTest):
         os.mkfifo(mark)
         path = self.broken(f"#!/bin/sh\necho x >{mark}\nexec sleep 100\n")
         child = self.start("cluster", "up", self.topology(), env={"SMARTIO_BINDIR": path})
-        with open(mark, encoding="ascii") as f:
-            f.read()
+        fd = os.open(mark, os.O_RDONLY | os.O_NONBLOCK)
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        self.assertTrue(poll.poll(20000), "smartiod was not started")
+        os.close(fd)
         child.send_signal(signal.SIGINT)
         _, err = child.communicate(timeout=30)
         self.assertEqual((child.returncode, err), (1, "smartio: interrupted\n"))
