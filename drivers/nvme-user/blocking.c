@@ -44,6 +44,10 @@ static int check(struct smartio_nvme_queue *q, uint64_t offset, size_t bytes)
 {
 	uint64_t block = 1ull << q->block_shift, end = q->blocks << q->block_shift;
 
+	struct smartio_nvme_completion none;
+
+	if (q->error)
+		return smartio_nvme_poll(q, &none, 1);
 	if (q->n_free != q->depth)
 		return sio_nvme_fail(-EBUSY, "%u commands of the caller are in flight",
 				     q->depth - q->n_free);

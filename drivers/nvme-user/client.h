@@ -55,10 +55,11 @@ struct smartio_nvme_queue {
 	volatile uint32_t *sq_doorbell, *cq_doorbell;
 	const volatile uint32_t *generation_word;
 	uint32_t generation; /* when the queues were made */
-	int error;	     /* -errno: the queue is dead */
+	int error;	     /* -errno: the queue is dead, and n_free 0 */
 	uint32_t entries, depth;
 	uint32_t tail, rung; /* of the submission queue: filled, and told to the drive */
-	uint32_t head, phase, id;
+	uint32_t head, id;
+	uint64_t expected; /* SQ id and phase of the next completion, where they stand in it */
 	uint32_t n_free;
 	uint16_t *free; /* command ids, last in first out */
 	struct sio_nvme_slot *slot;
@@ -96,6 +97,7 @@ void sio_nvme_unlink_manager(struct smartio_nvme *n);
 
 /* io.c: whether the device was reset since the queues were made; then the queue is dead. */
 bool sio_nvme_queue_stale(struct smartio_nvme_queue *q);
+uint64_t sio_nvme_expected(uint32_t id, bool phase);
 /* prp.c: the second pointer of a transfer of @bytes from @addr on that does not fit one page. */
 uint64_t sio_nvme_prp2(struct smartio_nvme_queue *q, uint32_t cid, uint64_t addr, uint64_t bytes);
 /* Bytes of list that a transfer of @max_transfer bytes may need, as a power of two's log2. */

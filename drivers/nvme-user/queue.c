@@ -138,6 +138,8 @@ static int choose_sizes(struct smartio_nvme_queue *q, const struct smartio_nvme_
 	q->max_blocks = q->max_transfer >> q->block_shift;
 	if (q->max_blocks > 65536)
 		q->max_blocks = 65536;
+	if (q->max_blocks > q->blocks)
+		q->max_blocks = (uint32_t)q->blocks;
 	q->max_transfer = (uint32_t)pages(q->max_transfer);
 	return 0;
 }
@@ -165,7 +167,6 @@ static int make_slots(struct smartio_nvme_queue *q)
 	for (uint32_t i = 0; i < q->depth; i++)
 		q->free[i] = (uint16_t)(q->depth - 1 - i);
 	q->n_free = q->depth;
-	q->phase = 1;
 	return 0;
 }
 
@@ -194,6 +195,7 @@ static int ask_create(struct smartio_nvme_queue *q, bool *ret_unsure)
 	if (rc == 0) {
 		q->id = rep->create.qid;
 		q->key = rep->create.key;
+		q->expected = sio_nvme_expected(q->id, true);
 		/* Those of the manager's time; another number now means that they are gone. */
 		q->generation = n->meta.generation;
 		q->sq_doorbell =

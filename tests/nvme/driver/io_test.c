@@ -224,7 +224,7 @@ static void complete(struct smartio_nvme_queue *q, uint32_t cid, uint32_t sq, ui
 	volatile uint32_t *e = (volatile uint32_t *)next_entry(q);
 
 	e[2] = sq << 16;
-	e[3] = cid | q->phase << 16 | status << 17;
+	e[3] = cid | (uint32_t)(q->expected >> 48 & 1) << 16 | status << 17;
 }
 
 static void impossible_completions_kill_the_queue(void **state)
