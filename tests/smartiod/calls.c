@@ -56,10 +56,12 @@ int call_seg_export(struct world *w, struct world_client *c, uint32_t id, uint64
 	return rc;
 }
 
-int call_seg_connect(struct world *w, struct world_client *c, uint32_t node, uint32_t id,
-		     uint32_t *ret_handle)
+int call_seg_connect_at(struct world *w, struct world_client *c, uint32_t node, uint32_t id,
+			uint32_t adapter, uint32_t *ret_handle)
 {
-	struct sio_msg_seg_connect msg = {.node = sio_to_le32(node), .segment_id = sio_to_le32(id)};
+	struct sio_msg_seg_connect msg = {.node = sio_to_le32(node),
+					  .segment_id = sio_to_le32(id),
+					  .adapter = sio_to_le32(adapter)};
 	const struct world_message *m = world_call(w, c, SIO_MSG_SEG_CONNECT, &msg, sizeof(msg));
 
 	if (m && !m->error) {
@@ -70,6 +72,12 @@ int call_seg_connect(struct world *w, struct world_client *c, uint32_t node, uin
 		*ret_handle = sio_from_le32(rep->handle);
 	}
 	return result(m);
+}
+
+int call_seg_connect(struct world *w, struct world_client *c, uint32_t node, uint32_t id,
+		     uint32_t *ret_handle)
+{
+	return call_seg_connect_at(w, c, node, id, 0, ret_handle);
 }
 
 int call_seg_map(struct world *w, struct world_client *c, uint32_t handle, uint64_t offset,

@@ -16,6 +16,8 @@ int call_seg_export(struct world *w, struct world_client *c, uint32_t id, uint64
 		    uint32_t *ret_handle);
 int call_seg_connect(struct world *w, struct world_client *c, uint32_t node, uint32_t id,
 		     uint32_t *ret_handle);
+int call_seg_connect_at(struct world *w, struct world_client *c, uint32_t node, uint32_t id,
+			uint32_t adapter, uint32_t *ret_handle);
 int call_seg_map(struct world *w, struct world_client *c, uint32_t handle, uint64_t offset,
 		 uint64_t bytes, uint32_t *ret_map);
 /* Any request that is a handle and flags. */

@@ -249,7 +249,7 @@ static void ungrant(struct world *w, unsigned host, const struct sio_req_ungrant
 
 		for (const struct world_res *m = w->res; m; m = m->next)
 			if (m->host == peer && m->kind == SIO_KIND_MAP && m->target == r->id &&
-			    w->link[host][peer])
+			    w->link[host][peer] && !w->lossy)
 				w->bad_ends++;
 	}
 	end_id(w, host, &req->h, SIO_KIND_GRANT, req->id);
@@ -308,7 +308,7 @@ static void info(struct world *w, unsigned host, const struct sio_req *req)
 		.version = SIO_PORT_VERSION,
 		.world = SIO_WORLD_SIM,
 		.page_size = 4096,
-		.adapters = 1,
+		.adapters = w->n_adapters,
 		.boot_generation = w->host[host].boot_generation,
 		.served = ~0ULL,
 		.ram_total = w->topology->host[host].ram_size,

@@ -291,15 +291,23 @@ static uint64_t op_random(void *ctx)
 	return next_random(((struct world_host *)ctx)->w);
 }
 
-static void send_link(struct world *w, unsigned host, unsigned peer, bool up)
+static void send_path(struct world *w, unsigned host, unsigned peer, unsigned adapter, bool up)
 {
 	struct sio_evt_link evt = {
+		.adapter = adapter,
+		.peer_adapter = adapter,
 		.peer_node = w->host[peer].node,
 		.state = up ? SIO_LINK_UP : SIO_LINK_DOWN,
 		.generation = up ? w->host[peer].boot_generation : 0,
 	};
 
 	world_port_event(w, host, SIO_EV_LINK, 0, &evt, sizeof(evt));
+}
+
+static void send_link(struct world *w, unsigned host, unsigned peer, bool up)
+{
+	for (unsigned i = 0; i < w->n_adapters; i++)
+		send_path(w, host, peer, i, up);
 }
 
 static void op_ready(void *ctx)
@@ -363,7 +371,7 @@ static struct sio_topology *make_topology(unsigned n_hosts)
 	t->n_hosts = n_hosts;
 	t->n_switches = 1;
 	t->host = world_calloc(n_hosts, sizeof(*t->host));
-	t->sw = world_calloc(1, sizeof(*t->sw));
+	t->sw = world_calloc(SIO_MAX_ADAPTERS, sizeof(*t->sw));
 	assert(t->host && t->sw);
 	snprintf(t->name, sizeof(t->name), "test");
 	snprintf(t->sw[0].name, sizeof(t->sw[0].name), "switch");
@@ -389,6 +397,7 @@ struct world *world_new(unsigned n_hosts, uint64_t seed)
 	assert(w && n_hosts <= WORLD_HOSTS);
 	w->topology = make_topology(n_hosts);
 	w->n_hosts = n_hosts;
+	w->n_adapters = 1;
 	w->random = seed * 0x9e3779b97f4a7c15ULL;
 	w->log_level = getenv("WORLD_LOG") ? atoi(getenv("WORLD_LOG")) : -1;
 	for (unsigned i = 0; i < n_hosts; i++) {
@@ -398,6 +407,22 @@ struct world *world_new(unsigned n_hosts, uint64_t seed)
 		w->host[i].timer_at = UINT64_MAX;
 	}
 	return w;
+}
+
+void world_adapters(struct world *w, unsigned n)
+{
+	assert(n <= SIO_MAX_ADAPTERS);
+	w->n_adapters = n;
+	w->topology->n_switches = n;
+	for (unsigned i = 0; i < w->n_hosts; i++) {
+		struct sio_topo_host *h = &w->topology->host[i];
+
+		h->n_adapters = n;
+		for (unsigned j = 1; j < n; j++) {
+			h->adapter[j] = h->adapter[0];
+			h->adapter[j].attach_index = j;
+		}
+	}
 }
 
 void world_boot(struct world *w, unsigned host)
@@ -454,6 +479,13 @@ void world_link(struct world *w, unsigned a, unsigned b, bool up)
 	w->link[a][b] = w->link[b][a] = up;
 	send_link(w, a, b, up);
 	send_link(w, b, a, up);
+}
+
+void world_path(struct world *w, unsigned a, unsigned b, unsigned adapter, bool up)
+{
+	w->lossy = true;
+	send_path(w, a, b, adapter, up);
+	send_path(w, b, a, adapter, up);
 }
 
 void world_start(struct world *w)

@@ -70,7 +70,8 @@ struct world_host {
 struct world {
 	struct sio_topology *topology;
 	struct world_host host[WORLD_HOSTS];
-	unsigned n_hosts;
+	unsigned n_hosts, n_adapters;
+	bool lossy; /* a path was down: grants may end before maps */
 	bool link[WORLD_HOSTS][WORLD_HOSTS];
 	/* The connection of daemons: epoch, and whether each end still has it. */
 	uint64_t epoch[WORLD_HOSTS][WORLD_HOSTS];
@@ -97,6 +98,8 @@ struct world {
 };
 
 struct world *world_new(unsigned n_hosts, uint64_t seed);
+/* Hosts with @n adapters each, adapter i on switch i; before world_start(). */
+void world_adapters(struct world *w, unsigned n);
 /* The world's own memory: weak, so that a test can keep it from the failures it makes. */
 void *world_calloc(size_t n, size_t size);
 /* Daemons, queue and books; every allocation is returned. */
@@ -110,6 +113,8 @@ void world_run(struct world *w);
 /* Let the time pass and timers run. */
 void world_pass(struct world *w, uint64_t ns);
 void world_link(struct world *w, unsigned a, unsigned b, bool up);
+/* One of several paths: through adapter @adapter of both. */
+void world_path(struct world *w, unsigned a, unsigned b, unsigned adapter, bool up);
 /* The host's daemon is killed: its port forgets all. */
 void world_crash(struct world *w, unsigned host);
 void world_boot(struct world *w, unsigned host);
