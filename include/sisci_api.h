@@ -437,7 +437,8 @@ void SCIDisconnectDataInterrupt(sci_remote_data_interrupt_t interrupt, unsigned 
  * Send a message. One write to a descriptor, no smartiod. Threads that use one handle take turns.
  * Succeeds also if nobody is left to take it. @length: up to 8,192 bytes; 0 is a message. @flags: 0.
  * Errors: SCI_ERR_NOSPC: the receiver's queue of this handle is full (about 64 KiB), nothing was
- * sent; SCI_ERR_OUT_OF_RANGE: too long; SCI_ERR_NOT_CONNECTED: the receiver's host is lost.
+ * sent; SCI_ERR_OUT_OF_RANGE: too long; SCI_ERR_NOT_CONNECTED: the receiver's host is known to be
+ * lost.
  */
 void SCITriggerDataInterrupt(sci_remote_data_interrupt_t interrupt, void *data,
 			     unsigned int length, unsigned int flags, sci_error_t *error);
