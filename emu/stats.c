@@ -11,7 +11,7 @@ static void add(struct sio_evt_stats *evt, const char *name, uint64_t value)
 	if (evt->count == SIO_COUNTER_MAX)
 		return;
 	c = &evt->counter[evt->count++];
-	snprintf(c->name, sizeof(c->name), "%s", name);
+	snprintf(c->name, sizeof(c->name), "%.*s", (int)sizeof(c->name) - 1, name);
 	c->value = value;
 }
 

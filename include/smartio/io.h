@@ -125,6 +125,8 @@ static inline void sio_from_fabric_barrier(void)
 {
 #ifdef SIO_IO_HOOKS
 	sio_hook_barrier(2);
+#elif defined(__x86_64__) || defined(__i386__)
+	__asm__ volatile("" ::: "memory"); /* x86 keeps loads in order */
 #else
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 #endif
@@ -138,6 +140,8 @@ static inline void sio_full_barrier(void)
 {
 #ifdef SIO_IO_HOOKS
 	sio_hook_barrier(3);
+#elif defined(__x86_64__) || defined(__i386__)
+	__asm__ volatile("mfence" ::: "memory");
 #else
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 #endif

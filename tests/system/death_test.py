@@ -61,6 +61,9 @@ class Death(unittest.TestCase):
                 if m:
                     seen[m.groups()] = seen.get(m.groups(), 0) + 1
                     most[m.group(2)] = max(most.get(m.group(2), 0), seen[m.groups()])
+        # How often threads meet in a lock or a poller yields is chance: the first few of those.
+        for name in ("sched_yield", "futex"):
+            most[name] = min(most.get(name, 0), 5)
         return [(name, n) for name, count in most.items() for n in range(1, count + 1)]
 
     def test_client_at_each_system_call(self):

@@ -121,7 +121,7 @@ static void reads(uint64_t count, unsigned depth, bool calm, bool collect)
 int main(int argc, char **argv)
 {
 	struct smartio_nvme_queue_options o = {.size = sizeof(o)};
-	struct smartio_nvme *n;
+	struct smartio_nvme *n = NULL;
 	bool calm = argc == 5 && !strcmp(argv[4], "calm");
 	unsigned depth;
 	sci_error_t err;
