@@ -46,6 +46,13 @@ struct audit_process {
 	unsigned count[AUDIT_RESOURCES];
 };
 
+/* What a device says of itself in its counters. */
+struct audit_device {
+	char name[SIO_NAME_LEN];
+	uint64_t queue_pairs; /* in use */
+	uint64_t fatal;	      /* how often it stopped for good */
+};
+
 struct audit_host {
 	char name[SIO_NAME_LEN];
 	uint32_t node;
@@ -54,6 +61,7 @@ struct audit_host {
 	uint32_t entries_used[SIO_MAX_ADAPTERS], requesters_used[SIO_MAX_ADAPTERS];
 	struct audit_list daemon[AUDIT_DAEMON_KINDS]; /* by SIO_LIST_* */
 	struct audit_list port[AUDIT_PORT_KINDS];     /* by SIO_KIND_* */
+	struct audit_device *device;		      /* n_devices */
 	struct audit_process process;
 	bool port_socket, node_socket, peer_socket;
 };

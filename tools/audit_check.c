@@ -385,6 +385,7 @@ void audit_free(struct audit *a)
 	if (!a)
 		return;
 	for (unsigned i = 0; i < a->n_hosts; i++) {
+		free(a->host[i].device);
 		for (unsigned kind = 0; kind < AUDIT_DAEMON_KINDS; kind++)
 			free(a->host[i].daemon[kind].row);
 		for (unsigned kind = 0; kind < AUDIT_PORT_KINDS; kind++)

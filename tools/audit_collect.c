@@ -65,11 +65,39 @@ static int collect_adapters(struct tool_host *h, struct audit_host *a, struct si
 	return 0;
 }
 
+static uint64_t counter(const struct sio_rep_stats *s, const char *name)
+{
+	uint32_t n = sio_from_le32(s->count), max = sizeof(s->counter) / sizeof(s->counter[0]);
+
+	for (uint32_t i = 0; i < n && i < max; i++)
+		if (strncmp(s->counter[i].name, name, sizeof(s->counter[i].name)) == 0)
+			return sio_from_le64(s->counter[i].value);
+	return 0;
+}
+
+static int collect_devices(struct tool_host *h, struct audit_host *a, struct sio_err *reterr)
+{
+	struct sio_rep_stats rep;
+	int r;
+
+	for (unsigned i = 0; i < a->n_devices; i++) {
+		r = tool_host_counters(h, TOOL_COUNTERS_DEVICE, h->topo->device[i].fdid, &rep,
+				       reterr);
+		if (r < 0)
+			return r;
+		a->device[i].queue_pairs = counter(&rep, "queue_pairs");
+		a->device[i].fatal = counter(&rep, "fatal");
+	}
+	return 0;
+}
+
 static int collect_host(struct tool_host *h, struct audit_host *a, struct sio_err *reterr)
 {
 	int r;
 
 	r = collect_adapters(h, a, reterr);
+	if (r == 0)
+		r = collect_devices(h, a, reterr);
 	for (uint32_t kind = SIO_LIST_NODES; r == 0 && kind < AUDIT_DAEMON_KINDS; kind++)
 		r = collect_list(h, kind, &a->daemon[kind], reterr);
 	for (uint32_t kind = SIO_KIND_OWNER; r == 0 && kind < AUDIT_PORT_KINDS; kind++) {
@@ -99,6 +127,10 @@ int audit_collect(struct audit **ret, struct sio_err *reterr)
 		a->host[i].up = h->host[i].up;
 		a->host[i].n_devices = h->host[i].topo->n_devices;
 		a->host[i].n_adapters = h->host[i].topo->n_adapters;
+		a->host[i].device = tool_alloc(a->host[i].n_devices, sizeof(struct audit_device));
+		for (unsigned j = 0; j < a->host[i].n_devices; j++)
+			snprintf(a->host[i].device[j].name, sizeof(a->host[i].device[j].name), "%s",
+				 h->host[i].topo->device[j].name);
 		snprintf(a->host[i].name, sizeof(a->host[i].name), "%s", h->host[i].topo->name);
 	}
 	for (unsigned i = 0; r == 0 && i < h->n; i++)

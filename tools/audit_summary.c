@@ -94,6 +94,12 @@ static void host_lines(struct audit_report *r, const struct audit_host *h)
 	for (unsigned i = 0; i < AUDIT_PORT_KINDS; i++)
 		if (port_kind[i].name)
 			list_lines(r, h->name, &port_kind[i], &h->port[i]);
+	for (unsigned i = 0; h->device && i < h->n_devices; i++) {
+		snprintf(text, sizeof(text), "%s queue pairs in use", h->device[i].name);
+		line(r, h->name, text, h->device[i].queue_pairs);
+		snprintf(text, sizeof(text), "%s fatal errors", h->device[i].name);
+		line(r, h->name, text, h->device[i].fatal);
+	}
 	process_lines(r, h->name, &h->process);
 }
 

@@ -90,6 +90,15 @@ int tool_host_device(struct tool_host *h, uint32_t fdid, struct sio_rep_dev_list
 	return 0;
 }
 
+int tool_host_counters(struct tool_host *h, enum tool_counters kind, uint32_t id,
+		       struct sio_rep_stats *ret, struct sio_err *reterr)
+{
+	struct sio_msg_stats req = {.kind = sio_to_le32(kind), .id = sio_to_le32(id)};
+
+	return tool_client_call(&h->client, SIO_MSG_STATS, &req, sizeof(req), ret, sizeof(*ret),
+				reterr);
+}
+
 struct tool_host *tool_hosts_find(struct tool_hosts *h, uint32_t node)
 {
 	for (unsigned i = 0; i < h->n; i++)

@@ -33,6 +33,16 @@ int tool_host_adapter(struct tool_host *h, unsigned index, struct sio_rep_adapte
 /* Device @fdid as @h knows it. -ENODEV: it does not. */
 int tool_host_device(struct tool_host *h, uint32_t fdid, struct sio_rep_dev_list *ret,
 		     struct sio_err *reterr);
+/* Counters of a host that is up; @id: adapter index or device id. */
+enum tool_counters {
+	TOOL_COUNTERS_DAEMON,
+	TOOL_COUNTERS_HOST,
+	TOOL_COUNTERS_ADAPTER,
+	TOOL_COUNTERS_DEVICE,
+	TOOL_COUNTERS_KINDS
+};
+int tool_host_counters(struct tool_host *h, enum tool_counters kind, uint32_t id,
+		       struct sio_rep_stats *ret, struct sio_err *reterr);
 /* The host with a node id; NULL: none. */
 struct tool_host *tool_hosts_find(struct tool_hosts *h, uint32_t node);
 

@@ -9,12 +9,12 @@
 #include "hosts.h"
 #include "output.h"
 
-enum { STATS_DAEMON, STATS_HOST, STATS_ADAPTER, STATS_DEVICE, STATS_KINDS };
-static const char *const kind_name[STATS_KINDS] = {"daemon", "host", "adapter", "device"};
-static const char *const kind_plural[STATS_KINDS] = {"daemons", "hosts", "adapters", "devices"};
+static const char *const kind_name[TOOL_COUNTERS_KINDS] = {"daemon", "host", "adapter", "device"};
+static const char *const kind_plural[TOOL_COUNTERS_KINDS] = {"daemons", "hosts", "adapters",
+							     "devices"};
 
 struct out {
-	struct json_object *kind[STATS_KINDS]; /* with --json */
+	struct json_object *kind[TOOL_COUNTERS_KINDS]; /* with --json */
 	struct tool_table *table;
 };
 
@@ -53,12 +53,9 @@ static void put(struct out *out, unsigned kind, const char *name, uint32_t node,
 static int ask(struct out *out, struct tool_host *h, unsigned kind, uint32_t id, const char *name,
 	       struct sio_err *reterr)
 {
-	struct sio_msg_stats req = {.kind = sio_to_le32(kind), .id = sio_to_le32(id)};
 	struct sio_rep_stats rep;
-	int r;
+	int r = tool_host_counters(h, kind, id, &rep, reterr);
 
-	r = tool_client_call(&h->client, SIO_MSG_STATS, &req, sizeof(req), &rep, sizeof(rep),
-			     reterr);
 	if (r == 0)
 		put(out, kind, name, h->topo->node, id, &rep);
 	return r;
@@ -69,16 +66,16 @@ static int ask_host(struct out *out, struct tool_host *h, struct sio_err *reterr
 	char name[SIO_NAME_LEN + 16];
 	int r;
 
-	r = ask(out, h, STATS_DAEMON, 0, h->topo->name, reterr);
+	r = ask(out, h, TOOL_COUNTERS_DAEMON, 0, h->topo->name, reterr);
 	if (r == 0)
-		r = ask(out, h, STATS_HOST, 0, h->topo->name, reterr);
+		r = ask(out, h, TOOL_COUNTERS_HOST, 0, h->topo->name, reterr);
 	for (unsigned i = 0; r == 0 && i < h->topo->n_adapters; i++) {
 		snprintf(name, sizeof(name), "%s.%u", h->topo->name, i);
-		r = ask(out, h, STATS_ADAPTER, i, name, reterr);
+		r = ask(out, h, TOOL_COUNTERS_ADAPTER, i, name, reterr);
 	}
 	for (unsigned i = 0; r == 0 && i < h->topo->n_devices; i++)
-		r = ask(out, h, STATS_DEVICE, h->topo->device[i].fdid, h->topo->device[i].name,
-			reterr);
+		r = ask(out, h, TOOL_COUNTERS_DEVICE, h->topo->device[i].fdid,
+			h->topo->device[i].name, reterr);
 	return r;
 }
 
@@ -89,7 +86,7 @@ static int finish(struct out *out)
 	if (out->table)
 		return tool_table_end(out->table);
 	o = tool_json_object();
-	for (unsigned i = 0; i < STATS_KINDS; i++)
+	for (unsigned i = 0; i < TOOL_COUNTERS_KINDS; i++)
 		tool_json_add(o, kind_plural[i], out->kind[i]);
 	return tool_json_end(o);
 }
@@ -110,7 +107,7 @@ static int stats(const struct tool_command *self, int argc, char **argv)
 		return tool_fail(&err);
 	if (node)
 		r = tool_find_host(h->topology, node, &only, &err);
-	for (unsigned i = 0; tool_where.json && i < STATS_KINDS; i++)
+	for (unsigned i = 0; tool_where.json && i < TOOL_COUNTERS_KINDS; i++)
 		out.kind[i] = tool_json_array();
 	if (!tool_where.json)
 		out.table = tool_table_new("KIND|NAME|COUNTER|>VALUE");
@@ -129,7 +126,7 @@ static int stats(const struct tool_command *self, int argc, char **argv)
 	if (r == 0)
 		return finish(&out);
 	tool_table_free(out.table);
-	for (unsigned i = 0; i < STATS_KINDS; i++)
+	for (unsigned i = 0; i < TOOL_COUNTERS_KINDS; i++)
 		json_object_put(out.kind[i]);
 	return tool_fail(&err);
 }
