@@ -141,10 +141,11 @@ int emu_op_bar(struct emu_request *rq, const void *msg)
 		rc = find_run(rq, d, m, &run);
 	if (rc == 0)
 		rc = check_access(rq, m, run);
-	if (rc == 0)
-		rc = emu_object_new(rq, SIO_KIND_BAR, sizeof(*b), 0, &b);
 	if (rc < 0)
 		return rc;
+	b = emu_object_new(rq, SIO_KIND_BAR, sizeof(*b), 0);
+	if (!b)
+		return rq->err.code;
 	write = m->access & SIO_ACCESS_WRITE;
 	registers = run->pages->kind == EMU_PAGE_REGISTERS;
 	b->device = d;
@@ -180,11 +181,10 @@ int emu_op_bar(struct emu_request *rq, const void *msg)
 int emu_op_bar_close(struct emu_request *rq, const void *msg)
 {
 	const struct sio_req_bar_close *m = msg;
-	struct emu_bar *b = NULL;
-	int rc = emu_object_find(rq, SIO_KIND_BAR, m->id, &b);
+	struct emu_bar *b = emu_object_find(rq, SIO_KIND_BAR, m->id);
 
-	if (rc < 0)
-		return rc;
+	if (!b)
+		return rq->err.code;
 	if (b->o.refs)
 		return sio_fail(&rq->err, -EBUSY,
 				"BAR_CLOSE: %u grants or DMA mappings of view %#" PRIx64

@@ -311,7 +311,6 @@ int emu_op_device_open(struct emu_request *rq, const void *msg)
 	const struct sio_req_device_open *m = msg;
 	struct emu_device *d = emu_device_find(rq->host, m->device);
 	struct emu_opened *o = NULL;
-	int rc;
 
 	if (!d)
 		return sio_fail(&rq->err, -ENODEV, "DEVICE_OPEN: %s has no device %#" PRIx64,
@@ -322,9 +321,9 @@ int emu_op_device_open(struct emu_request *rq, const void *msg)
 	if (d->opened) {
 		take_over(rq, d->opened);
 	} else {
-		rc = emu_object_new(rq, SIO_KIND_DEVICE, sizeof(*o), d->topo->fdid, &o);
-		if (rc < 0)
-			return rc;
+		o = emu_object_new(rq, SIO_KIND_DEVICE, sizeof(*o), d->topo->fdid);
+		if (!o)
+			return rq->err.code;
 		o->device = d;
 		d->opened = o;
 	}
@@ -335,11 +334,10 @@ int emu_op_device_open(struct emu_request *rq, const void *msg)
 int emu_op_device_close(struct emu_request *rq, const void *msg)
 {
 	const struct sio_req_device_close *m = msg;
-	struct emu_opened *o = NULL;
-	int rc = emu_object_find(rq, SIO_KIND_DEVICE, m->device, &o);
+	struct emu_opened *o = emu_object_find(rq, SIO_KIND_DEVICE, m->device);
 
-	if (rc < 0)
-		return rc;
+	if (!o)
+		return rq->err.code;
 	if (o->o.refs)
 		return sio_fail(&rq->err, -EBUSY,
 				"DEVICE_CLOSE: %u BAR views, DMA mappings and "

@@ -10,7 +10,6 @@ static int check_target(struct emu_request *rq, const struct sio_req_dmamap *m,
 			struct emu_device *d, struct emu_object **ret)
 {
 	const struct emu_bar *b;
-	int rc;
 
 	if (m->target_kind == SIO_KIND_APERTURE)
 		return sio_fail(&rq->err, -EOPNOTSUPP,
@@ -22,9 +21,9 @@ static int check_target(struct emu_request *rq, const struct sio_req_dmamap *m,
 				"DMAMAP: target kind %u, %d (memory), %d (map) or %d "
 				"(BAR view) is right",
 				m->target_kind, SIO_KIND_MEM, SIO_KIND_MAP, SIO_KIND_BAR);
-	rc = emu_object_find_any(rq, m->target_kind, m->target, ret);
-	if (rc < 0)
-		return rc;
+	*ret = emu_object_find_any(rq, m->target_kind, m->target);
+	if (!*ret)
+		return rq->err.code;
 	if ((*ret)->state != SIO_STATE_LIVE)
 		return sio_fail(&rq->err, -EPERM,
 				"DMAMAP: owner %#" PRIx64 " of %s %#" PRIx64 " has ended",
@@ -139,10 +138,11 @@ int emu_op_dmamap(struct emu_request *rq, const void *msg)
 	int rc;
 
 	rc = check(rq, m, &d, &target, &requester);
-	if (rc == 0)
-		rc = emu_object_new(rq, SIO_KIND_DMAMAP, sizeof(*map), 0, &map);
 	if (rc < 0)
 		return rc;
+	map = emu_object_new(rq, SIO_KIND_DMAMAP, sizeof(*map), 0);
+	if (!map)
+		return rq->err.code;
 	map->device = d;
 	map->target = target;
 	map->requester = requester;
@@ -178,11 +178,10 @@ drop_object:
 int emu_op_dmaunmap(struct emu_request *rq, const void *msg)
 {
 	const struct sio_req_dmaunmap *m = msg;
-	struct emu_dmamap *map = NULL;
-	int rc = emu_object_find(rq, SIO_KIND_DMAMAP, m->id, &map);
+	struct emu_dmamap *map = emu_object_find(rq, SIO_KIND_DMAMAP, m->id);
 
-	if (rc < 0)
-		return rc;
+	if (!map)
+		return rq->err.code;
 	if (map->o.state != SIO_STATE_LIVE)
 		return sio_fail(&rq->err, -EPERM,
 				"DMAUNMAP: DMA mapping %#" PRIx64 " is in "

@@ -64,7 +64,6 @@ int emu_range_check(struct emu_request *rq, const char *what, const struct emu_o
 static int check(struct emu_request *rq, const struct sio_req_grant *m, struct emu_object **ret)
 {
 	const uint32_t both = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
-	int rc;
 
 	if (m->source_kind == SIO_KIND_APERTURE || m->source_kind == SIO_KIND_ALL_RAM)
 		return sio_fail(&rq->err, -EOPNOTSUPP,
@@ -79,9 +78,9 @@ static int check(struct emu_request *rq, const struct sio_req_grant *m, struct e
 	if (m->access == 0 || m->access & ~both)
 		return sio_fail(&rq->err, -EINVAL, "GRANT: access %#x, 1 to %u are right",
 				m->access, both);
-	rc = emu_object_find_any(rq, m->source_kind, m->source, ret);
-	if (rc < 0)
-		return rc;
+	*ret = emu_object_find_any(rq, m->source_kind, m->source);
+	if (!*ret)
+		return rq->err.code;
 	if ((*ret)->state != SIO_STATE_LIVE)
 		return sio_fail(&rq->err, -EPERM,
 				"GRANT: owner %#" PRIx64 " of %s %#" PRIx64 " has ended",
@@ -168,10 +167,11 @@ int emu_op_grant(struct emu_request *rq, const void *msg)
 		rc = find_peer(rq, m, &peer);
 	if (rc == 0)
 		rc = check(rq, m, &source);
-	if (rc == 0)
-		rc = emu_object_new(rq, SIO_KIND_GRANT, sizeof(*g), 0, &g);
 	if (rc < 0)
 		return rc;
+	g = emu_object_new(rq, SIO_KIND_GRANT, sizeof(*g), 0);
+	if (!g)
+		return rq->err.code;
 	g->source = source;
 	g->adapter = a->index;
 	g->peer_host = peer;
@@ -203,11 +203,10 @@ int emu_op_grant(struct emu_request *rq, const void *msg)
 int emu_op_ungrant(struct emu_request *rq, const void *msg)
 {
 	const struct sio_req_ungrant *m = msg;
-	struct emu_grant *g = NULL;
-	int rc = emu_object_find(rq, SIO_KIND_GRANT, m->id, &g);
+	struct emu_grant *g = emu_object_find(rq, SIO_KIND_GRANT, m->id);
 
-	if (rc < 0)
-		return rc;
+	if (!g)
+		return rq->err.code;
 	emu_answer_ok(rq);
 	emu_object_free(&g->o);
 	return 0;

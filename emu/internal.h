@@ -296,8 +296,11 @@ typedef int emu_handler(struct emu_request *rq, const void *msg);
 
 /* object.c */
 const char *emu_kind_name(uint32_t kind);
-/* Make an object of @size bytes known, with the next id (or @id, if not 0). */
-int emu_object_new(struct emu_request *rq, uint32_t kind, size_t size, uint64_t id, void *ret);
+/*
+ * Make an object of @size bytes known, with the next id (or @id, if not 0): a struct that begins
+ * with struct emu_object. NULL: rq->err says why, here and below.
+ */
+void *emu_object_new(struct emu_request *rq, uint32_t kind, size_t size, uint64_t id);
 void emu_object_ref(struct emu_object *o);
 void emu_object_unref(struct emu_object *o);
 /* Undo what it stands for and forget it. @o has no references. */
@@ -306,9 +309,9 @@ void emu_object_free(struct emu_object *o);
 void emu_object_drop(struct emu_object *o);
 /* -ENOENT. What a new resource refers to may be anyone's of this host: the daemon answers for it.
  */
-int emu_object_find_any(struct emu_request *rq, uint32_t kind, uint64_t id, void *ret);
+void *emu_object_find_any(struct emu_request *rq, uint32_t kind, uint64_t id);
 /* The same for what is to end: -EPERM if it is not the asking owner's. */
-int emu_object_find(struct emu_request *rq, uint32_t kind, uint64_t id, void *ret);
+void *emu_object_find(struct emu_request *rq, uint32_t kind, uint64_t id);
 /* Its owner ended. */
 void emu_object_quarantine(struct emu_object *o);
 void emu_objects_fall(struct emu_host *h);

@@ -10,9 +10,9 @@ int emu_op_irq_new(struct emu_request *rq, const void *msg)
 	int fds[2], rc;
 
 	(void)msg;
-	rc = emu_object_new(rq, SIO_KIND_IRQ, sizeof(*q), 0, &q);
-	if (rc < 0)
-		return rc;
+	q = emu_object_new(rq, SIO_KIND_IRQ, sizeof(*q), 0);
+	if (!q)
+		return rq->err.code;
 	rc = r->ops->event_new(r->ctx, &q->fd);
 	if (rc < 0) {
 		emu_object_drop(&q->o);
@@ -31,11 +31,10 @@ int emu_op_irq_new(struct emu_request *rq, const void *msg)
 int emu_op_irq_free(struct emu_request *rq, const void *msg)
 {
 	const struct sio_req_irq_free *m = msg;
-	struct emu_irq *q = NULL;
-	int rc = emu_object_find(rq, SIO_KIND_IRQ, m->id, &q);
+	struct emu_irq *q = emu_object_find(rq, SIO_KIND_IRQ, m->id);
 
-	if (rc < 0)
-		return rc;
+	if (!q)
+		return rq->err.code;
 	if (q->o.refs)
 		return sio_fail(&rq->err, -EBUSY,
 				"IRQ_FREE: %u grants of interrupt %#" PRIx64 " are left", q->o.refs,

@@ -92,7 +92,7 @@ static void keep_lowest(const struct emu_object **best, unsigned *n, uint32_t *m
 	} else {
 		(*n)++;
 	}
-	memmove(&best[at + 1], &best[at], (*n - 1 - at) * sizeof(best[0]));
+	memmove(&best[at + 1], &best[at], (*n - 1 - at) * sizeof(*best));
 	best[at] = o;
 }
 

@@ -109,10 +109,11 @@ int emu_op_map(struct emu_request *rq, const void *msg)
 		rc = find_peer(rq, m, &peer);
 	if (rc == 0)
 		rc = check(rq, m, peer, &g);
-	if (rc == 0)
-		rc = emu_object_new(rq, SIO_KIND_MAP, sizeof(*map), 0, &map);
 	if (rc < 0)
 		return rc;
+	map = emu_object_new(rq, SIO_KIND_MAP, sizeof(*map), 0);
+	if (!map)
+		return rq->err.code;
 	map->adapter = a->index;
 	map->peer_host = peer->index;
 	map->peer_adapter = m->peer_adapter;
@@ -132,11 +133,10 @@ int emu_op_map(struct emu_request *rq, const void *msg)
 int emu_op_unmap(struct emu_request *rq, const void *msg)
 {
 	const struct sio_req_unmap *m = msg;
-	struct emu_map *map = NULL;
-	int rc = emu_object_find(rq, SIO_KIND_MAP, m->id, &map);
+	struct emu_map *map = emu_object_find(rq, SIO_KIND_MAP, m->id);
 
-	if (rc < 0)
-		return rc;
+	if (!map)
+		return rq->err.code;
 	if (map->o.refs)
 		return sio_fail(&rq->err, -EBUSY, "UNMAP: %u DMA mappings go through map %#" PRIx64,
 				map->o.refs, map->o.id);

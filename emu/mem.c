@@ -83,10 +83,11 @@ int emu_op_alloc(struct emu_request *rq, const void *msg)
 	uint64_t size = 0, align = 0;
 	int rc = check(rq, m, &size, &align);
 
-	if (rc == 0)
-		rc = emu_object_new(rq, SIO_KIND_MEM, sizeof(*ram), 0, &ram);
 	if (rc < 0)
 		return rc;
+	ram = emu_object_new(rq, SIO_KIND_MEM, sizeof(*ram), 0);
+	if (!ram)
+		return rq->err.code;
 	rc = find_place(rq, m, size, align, &ram->address);
 	if (rc < 0)
 		goto drop_object;
@@ -110,11 +111,10 @@ drop_object:
 int emu_op_free(struct emu_request *rq, const void *msg)
 {
 	const struct sio_req_free *m = msg;
-	struct emu_ram *ram = NULL;
-	int rc = emu_object_find(rq, SIO_KIND_MEM, m->id, &ram);
+	struct emu_ram *ram = emu_object_find(rq, SIO_KIND_MEM, m->id);
 
-	if (rc < 0)
-		return rc;
+	if (!ram)
+		return rq->err.code;
 	if (ram->o.refs)
 		return sio_fail(&rq->err, -EBUSY,
 				"FREE: %u grants and DMA mappings of memory %#" PRIx64 " are left",

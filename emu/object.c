@@ -48,14 +48,13 @@ static unsigned rank(uint32_t kind)
 }
 #define LAST_RANK 8
 
-int emu_object_new(struct emu_request *rq, uint32_t kind, size_t size, uint64_t id, void *ret)
+void *emu_object_new(struct emu_request *rq, uint32_t kind, size_t size, uint64_t id)
 {
 	struct emu_host *h = rq->host;
 	struct emu_object *o = calloc(1, size);
 
 	if (!o)
-		return sio_fail(&rq->err, -ENOMEM, "out of memory for another %s",
-				emu_kind_name(kind));
+		goto fail;
 	o->host = h;
 	o->owner = rq->owner;
 	o->kind = kind;
@@ -64,16 +63,18 @@ int emu_object_new(struct emu_request *rq, uint32_t kind, size_t size, uint64_t 
 	HASH_ADD(hh, h->objects, id, sizeof(o->id), o);
 	if (!o->hh.tbl) {
 		free(o);
-		return sio_fail(&rq->err, -ENOMEM, "out of memory for another %s",
-				emu_kind_name(kind));
+		goto fail;
 	}
 	if (kind != SIO_KIND_OWNER) {
 		DL_APPEND(o->owner->objects, o);
 		o->owner->n_objects++;
 	}
 	h->n_of_kind[kind]++;
-	*(void **)ret = o;
-	return 0;
+	return o;
+
+fail:
+	sio_fail(&rq->err, -ENOMEM, "out of memory for another %s", emu_kind_name(kind));
+	return NULL;
 }
 
 void emu_object_drop(struct emu_object *o)
@@ -179,30 +180,27 @@ void emu_object_quarantine(struct emu_object *o)
 	falls(o);
 }
 
-int emu_object_find_any(struct emu_request *rq, uint32_t kind, uint64_t id, void *ret)
+void *emu_object_find_any(struct emu_request *rq, uint32_t kind, uint64_t id)
 {
 	struct emu_object *o;
 
 	HASH_FIND(hh, rq->host->objects, &id, sizeof(id), o);
-	if (!o || o->kind != kind)
-		return sio_fail(&rq->err, -ENOENT, "no %s %#" PRIx64, emu_kind_name(kind), id);
-	*(void **)ret = o;
-	return 0;
+	if (o && o->kind == kind)
+		return o;
+	sio_fail(&rq->err, -ENOENT, "no %s %#" PRIx64, emu_kind_name(kind), id);
+	return NULL;
 }
 
-int emu_object_find(struct emu_request *rq, uint32_t kind, uint64_t id, void *ret)
+void *emu_object_find(struct emu_request *rq, uint32_t kind, uint64_t id)
 {
-	struct emu_object *o;
-	int rc = emu_object_find_any(rq, kind, id, &o);
+	struct emu_object *o = emu_object_find_any(rq, kind, id);
 
-	if (rc < 0)
-		return rc;
-	if (rq->h->owner != 0 && o->owner != rq->owner)
-		return sio_fail(&rq->err, -EPERM,
-				"%s %#" PRIx64 " belongs to owner %#" PRIx64 ", not to %#" PRIx64,
-				emu_kind_name(kind), id, o->owner->o.id, (uint64_t)rq->h->owner);
-	*(void **)ret = o;
-	return 0;
+	if (!o || rq->h->owner == 0 || o->owner == rq->owner)
+		return o;
+	sio_fail(&rq->err, -EPERM,
+		 "%s %#" PRIx64 " belongs to owner %#" PRIx64 ", not to %#" PRIx64,
+		 emu_kind_name(kind), id, o->owner->o.id, (uint64_t)rq->h->owner);
+	return NULL;
 }
 
 void emu_objects_clear(struct emu_host *h)

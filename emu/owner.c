@@ -30,9 +30,9 @@ int emu_op_owner_new(struct emu_request *rq, const void *msg)
 				"OWNER_NEW: h.owner is %#" PRIx64
 				", 0 is right: owners own no owners",
 				(uint64_t)m->h.owner);
-	rc = emu_object_new(rq, SIO_KIND_OWNER, sizeof(*w), 0, &w);
-	if (rc < 0)
-		return rc;
+	w = emu_object_new(rq, SIO_KIND_OWNER, sizeof(*w), 0);
+	if (!w)
+		return rq->err.code;
 	w->user_cookie = m->user_cookie;
 	w->pid = m->pid;
 	rc = r->ops->owner_new(r->ctx, rq->host->index, w->o.id, &fd);

@@ -92,9 +92,9 @@ int emu_op_requester_add(struct emu_request *rq, const void *msg)
 				"REQUESTER_ADD: all %u requester entries of "
 				"adapter %u are taken, %d of them by the CPUs",
 				a->topo->requesters, a->index, EMU_CPU_REQUESTERS);
-	rc = emu_object_new(rq, SIO_KIND_REQUESTER, sizeof(*q), 0, &q);
-	if (rc < 0)
-		return rc;
+	q = emu_object_new(rq, SIO_KIND_REQUESTER, sizeof(*q), 0);
+	if (!q)
+		return rq->err.code;
 	q->device = d;
 	q->adapter = a->index;
 	q->entry = (unsigned)(e - a->requester);
@@ -117,11 +117,10 @@ int emu_op_requester_add(struct emu_request *rq, const void *msg)
 int emu_op_requester_del(struct emu_request *rq, const void *msg)
 {
 	const struct sio_req_requester_del *m = msg;
-	struct emu_requester *q = NULL;
-	int rc = emu_object_find(rq, SIO_KIND_REQUESTER, m->id, &q);
+	struct emu_requester *q = emu_object_find(rq, SIO_KIND_REQUESTER, m->id);
 
-	if (rc < 0)
-		return rc;
+	if (!q)
+		return rq->err.code;
 	if (q->o.refs)
 		return sio_fail(&rq->err, -EBUSY,
 				"REQUESTER_DEL: %u DMA mappings go through entry "

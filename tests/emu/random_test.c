@@ -56,7 +56,7 @@ static uint64_t any_owner(struct player *p, unsigned host)
 static void make_memory(struct player *p, unsigned host)
 {
 	struct sio_req_alloc req = {.h.owner = any_owner(p, host),
-				    .size = 0x1000 * (1 + pick(p, 8)),
+				    .size = 0x1000ull * (1 + pick(p, 8)),
 				    .highest = SIO_PORT_ANY};
 	struct sio_req_owner_new owner = {0};
 	struct sio_evt_owner_new owner_evt;
@@ -74,8 +74,8 @@ static void make_grant(struct player *p, unsigned host)
 				    .source_kind = SIO_KIND_MEM,
 				    .access = 1 + pick(p, 3),
 				    .source = any(p, &p->mems[host]),
-				    .offset = 0x1000 * pick(p, 2),
-				    .length = 0x1000 * (1 + pick(p, 4)),
+				    .offset = 0x1000ull * pick(p, 2),
+				    .length = 0x1000ull * (1 + pick(p, 4)),
 				    .peer_node = NODE(pick(p, 3))};
 	struct sio_evt_grant evt;
 	unsigned i;
@@ -127,7 +127,7 @@ static void make_dmamap(struct player *p, unsigned host)
 		.target_kind = map ? SIO_KIND_MAP : SIO_KIND_MEM,
 		.access = 1 + pick(p, 3),
 		.target = any(p, map ? &p->maps[host] : &p->mems[host]),
-		.length = 0x1000 * (1 + pick(p, 4)),
+		.length = 0x1000ull * (1 + pick(p, 4)),
 		.iova = SIO_PORT_ANY,
 		.highest = SIO_PORT_ANY,
 	};
