@@ -197,14 +197,20 @@ def latency(c):
                 results[node].append(out)
                 for name, value in out["fabric"].items():
                     counted[node][name] = counted[node].get(name, 0) + value
-    say("    client             median     p99    p99.9   of software, measured; no PCIe in it")
+    say("    measured, of our software (there is no PCIe in it): median of the rounds, and their range")
+    say("    client                 p50 (range), us            p99 (range), us")
     for node, where in nodes.items():
-        p = {k: statistics.median(r["latency_ns"][k] for r in results[node])
-             for k in ("p50", "p99", "p99.9")}
-        say(f"    {where:<18} {p['p50'] / 1e3:5.2f} us {p['p99'] / 1e3:6.2f} us "
-            f"{p['p99.9'] / 1e3:6.2f} us")
-    say("    client             read requests  completions  writes   bytes written   per I/O, counted"
-        " at the drive's port")
+        cells = []
+        for key in ("p50", "p99"):
+            values = sorted(r["latency_ns"][key] / 1e3 for r in results[node])
+            cells.append(f"{statistics.median(values):6.2f} ({values[0]:.2f} to {values[-1]:.2f})")
+        say(f"    {where:<18} {cells[0]:<26} {cells[1]}")
+    ratios = sorted(r["latency_ns"]["p50"] / l["latency_ns"]["p50"]
+                    for l, r in zip(results["lender"], results["client1"]))
+    say(f"    across the switch / on the lender, p50 round by round: {statistics.median(ratios):.2f} "
+        f"({ratios[0]:.2f} to {ratios[-1]:.2f})")
+    say("    counted at the drive's port, per I/O, by PCIe's rules")
+    say("    client             read requests  completions  writes   bytes written")
     for node, where in nodes.items():
         n = ROUNDS * IOS
         f = counted[node]
