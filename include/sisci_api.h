@@ -402,7 +402,8 @@ void SCICreateDataInterrupt(sci_desc_t sd, sci_local_data_interrupt_t *interrupt
 			    unsigned int flags, sci_error_t *error);
 
 /**
- * Remove it; who waits gets SCI_ERR_CANCELLED, messages not taken are lost, senders are not told.
+ * Remove it; who waits gets SCI_ERR_CANCELLED, messages not taken are lost, senders get
+ * SCI_ERR_NOT_CONNECTED from then on.
  * When it returns, the callback does not run and will not (unless it is called from that
  * callback). @flags: 0.
  */
@@ -435,10 +436,10 @@ void SCIDisconnectDataInterrupt(sci_remote_data_interrupt_t interrupt, unsigned 
 
 /**
  * Send a message. One write to a descriptor, no smartiod. Threads that use one handle take turns.
- * Succeeds also if nobody is left to take it. @length: up to 8,192 bytes; 0 is a message. @flags: 0.
+ * Needs nobody who waits. @length: up to 8,192 bytes; 0 is a message. @flags: 0.
  * Errors: SCI_ERR_NOSPC: the receiver's queue of this handle is full (about 64 KiB), nothing was
- * sent; SCI_ERR_OUT_OF_RANGE: too long; SCI_ERR_NOT_CONNECTED: the receiver's host is known to be
- * lost.
+ * sent; SCI_ERR_OUT_OF_RANGE: too long; SCI_ERR_NOT_CONNECTED: the receiver removed the interrupt or
+ * is gone. Messages sent before that was known went nowhere.
  */
 void SCITriggerDataInterrupt(sci_remote_data_interrupt_t interrupt, void *data,
 			     unsigned int length, unsigned int flags, sci_error_t *error);

@@ -20,16 +20,22 @@ static void segment_event(struct sio_library *lib, bool local, const struct sio_
 	struct sio_object *o;
 
 	o = sio_object_by_id(lib, local ? SIO_LOCAL_SEGMENT : SIO_REMOTE_SEGMENT, id);
-	if (!o && !local)
-		o = sio_object_by_id(lib, SIO_REMOTE_DINT, id);
 	if (!o)
 		return;
 	if (!local && sio_from_le32(e->lost))
 		sio_object_lose(o);
-	if (o->kind != SIO_REMOTE_DINT)
-		sio_task_segment(o, sio_from_le32(e->reason), sio_from_le32(e->node),
-				 sio_from_le32(e->adapter),
-				 sio_from_le32(e->lost) ? SCI_ERR_NOT_CONNECTED : SCI_ERR_OK);
+	sio_task_segment(o, sio_from_le32(e->reason), sio_from_le32(e->node),
+			 sio_from_le32(e->adapter),
+			 sio_from_le32(e->lost) ? SCI_ERR_NOT_CONNECTED : SCI_ERR_OK);
+}
+
+/* Under the lock: the receiver's end is gone; what is sent would go nowhere. */
+static void dint_lost(struct sio_library *lib, const struct sio_evm_dint_ring *e)
+{
+	struct sio_object *o = sio_object_by_id(lib, SIO_REMOTE_DINT, sio_from_le32(e->handle));
+
+	if (o)
+		sio_object_lose(o);
 }
 
 static void session_event(void *ctx, const struct sio_msg *msg, size_t len, int *fds,
@@ -48,6 +54,10 @@ static void session_event(void *ctx, const struct sio_msg *msg, size_t len, int 
 	case SIO_EVM_DINT_RING_END:
 		if (len == sizeof(struct sio_evm_dint_ring))
 			sio_dint_ring_event(lib, (const void *)msg, fds, n_fds);
+		break;
+	case SIO_EVM_DINT_LOST:
+		if (len == sizeof(struct sio_evm_dint_ring))
+			dint_lost(lib, (const void *)msg);
 		break;
 	case SIO_EVM_DEVICE:
 		if (len == sizeof(struct sio_evm_device))
