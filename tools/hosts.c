@@ -15,6 +15,15 @@ static bool means_down(int error)
 	       error == -ECONNRESET;
 }
 
+static bool still_runs(const char *dir, uint32_t node)
+{
+	struct tool_program p;
+	char name[48];
+
+	tool_state_daemon_name(node, name, sizeof(name));
+	return tool_state_program(dir, name, false, &p) == 0;
+}
+
 int tool_hosts_open_dir(const char *dir, struct tool_hosts **ret, struct sio_err *reterr)
 {
 	struct tool_hosts *h = tool_alloc(1, sizeof(*h));
@@ -33,6 +42,11 @@ int tool_hosts_open_dir(const char *dir, struct tool_hosts **ret, struct sio_err
 	for (unsigned i = 0; i < h->n; i++) {
 		r = tool_client_open(&h->host[i].client, dir, h->host[i].topo->node,
 				     SIO_CLIENT_TOOL, reterr);
+		if (r == -ENOTCONN && still_runs(dir, h->host[i].topo->node))
+			r = sio_fail(reterr, -EBUSY,
+				     "smartiod of host '%s' runs, but takes no more clients; "
+				     "%s/smartiod.%u.log tells why",
+				     h->host[i].topo->name, dir, h->host[i].topo->node);
 		if (r < 0 && !means_down(r)) {
 			tool_hosts_close(h);
 			return r;

@@ -3,7 +3,9 @@
 """Listings, counters and the audit of a cluster on which programs hold things."""
 import json
 import os
+import resource
 import signal
+import socket
 import subprocess
 import sys
 import base
@@ -211,6 +213,37 @@ class Listing(base.CommandTest):
         finally:
             os.kill(pid, signal.SIGCONT)
         self.smartio("doctor", "--audit", "--within", "10")
+
+
+class Limits(base.CommandTest):
+    def test_more_clients_than_descriptors(self):
+        """A daemon that has 1,024 descriptors, and more clients than that: it refuses, and lives."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if hard < 2048:
+            self.skipTest(f"this test needs 2048 descriptors, the limit is {hard}")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        self.smartio("cluster", "up", self.topology(), preexec_fn=lambda: resource.setrlimit(
+            resource.RLIMIT_NOFILE, (1024, 1024)))
+        path = os.path.join(self.base, "test", "node.8")
+        before = os.path.join(self.dir, "audit")
+        with open(before, "w", encoding="ascii") as f:
+            f.write(self.smartio("doctor", "--audit").stdout)
+        clients = []
+        try:
+            for _ in range(1200):
+                client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                clients.append(client)
+                client.connect(path)
+            # The last ones found no room: their connection is closed, not left waiting.
+            clients[-1].settimeout(20)
+            self.assertEqual(clients[-1].recv(1), b"")
+            self.fails("node", "list", say=["smartiod of host 'client1' runs, but takes no more",
+                                            "smartiod.8.log"])
+        finally:
+            for client in clients:
+                client.close()
+        self.smartio("doctor", "--audit", "--within", "10", "--expect", before)
 
 
 class Completion(base.CommandTest):

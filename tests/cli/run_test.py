@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Programs on hosts: as if the command were not there, until the host, or the command, dies."""
 import os
+import pty
 import re
+import select
 import signal
+import sys
 import base
 
 # A daemon made by the book: double fork, new session, all of its parents gone.
@@ -19,6 +22,16 @@ if os.fork() == 0:
         time.sleep(1000)
     os._exit(0)
 os.wait()
+"""
+
+TERMINAL = """
+import os, signal, sys
+def interrupted(*_):
+    print("interrupt", flush=True)
+signal.signal(signal.SIGINT, interrupted)
+print("tty", sys.stdin.isatty(), "foreground", os.tcgetpgrp(0) == os.getpgrp(), "ready", flush=True)
+print("read", sys.stdin.readline(), "end", flush=True)
+sys.exit(3)
 """
 
 
@@ -89,6 +102,37 @@ class Run(base.CommandTest):
         child.stdin.flush()
         self.assertEqual(child.stdout.readline(), "on\n")
         self.assertEqual(child.wait(20), 0)
+
+    def test_terminal(self):
+        """^C reaches the program once, ^Z stops command and program, and the terminal is theirs."""
+        pid, fd = pty.fork()
+        if pid == 0:
+            os.execve(base.TOOL, [base.TOOL, "run", "-n", "client1", "--", sys.executable, "-c",
+                                  TERMINAL], self.env)
+        try:
+            text = self.until(fd, b"ready")
+            self.assertIn(b"tty True foreground True", text)
+            os.write(fd, b"\x03")
+            self.until(fd, b"interrupt")
+            os.write(fd, b"\x1a")
+            self.assertTrue(os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1]))
+            os.killpg(pid, signal.SIGCONT)
+            os.write(fd, b"a line\n")
+            text = self.until(fd, b"end")
+            self.assertIn(b"read a line", text)
+            self.assertNotIn(b"interrupt", text)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 3)
+        finally:
+            os.close(fd)
+
+    def until(self, fd, word):
+        text = b""
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        while word not in text:
+            self.assertTrue(poll.poll(20000), text)
+            text += os.read(fd, 1024)
+        return text
 
     def family(self, node="client1"):
         """A program, its child, and a daemon: the command, and the three process numbers."""
