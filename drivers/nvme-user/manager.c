@@ -313,26 +313,32 @@ static int wait_for_work(struct smartio_nvme_manager *m, uint64_t deadline)
 	return ready & SMARTIO_READY_WAKE ? 1 : 0;
 }
 
+/* The drive is lost to us; the text stays for whoever asks again. */
+static int lost(struct smartio_nvme_manager *m, int rc)
+{
+	m->failed = rc == -ENODEV ? -ENODEV : -EIO;
+	strncpy(m->why, smartio_nvme_error(), sizeof(m->why) - 1);
+	return m->failed;
+}
+
 int smartio_nvme_manager_serve(struct smartio_nvme_manager *m, uint32_t timeout_ms)
 {
 	uint64_t deadline = timeout_ms == UINT32_MAX ? UINT64_MAX : sio_nvme_deadline(timeout_ms);
 	int rc;
 
+	if (m->failed)
+		return sio_nvme_fail(m->failed, "%s", m->why);
 	for (;;) {
-		if (m->failed)
-			return m->failed;
 		rc = serve_once(m);
-		if (rc < 0) {
-			m->failed = rc == -ENODEV ? -ENODEV : -EIO;
-			return m->failed;
-		}
+		if (rc < 0)
+			return lost(m, rc);
 		if (rc > 0)
 			return rc;
 		if (__atomic_exchange_n(&m->stop, 0, __ATOMIC_ACQUIRE))
 			return 0;
 		rc = wait_for_work(m, deadline);
 		if (rc < 0)
-			m->failed = rc == -ENODEV ? -ENODEV : -EIO;
+			return lost(m, rc);
 		if (rc > 0) {
 			__atomic_store_n(&m->stop, 0, __ATOMIC_RELEASE);
 			return 0;

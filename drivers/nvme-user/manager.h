@@ -18,6 +18,7 @@ struct smartio_nvme_manager {
 	struct sio_nvme_meta wire; /* ... in the fabric's byte order */
 	volatile int stop;
 	int failed; /* -errno: the drive is lost to us */
+	char why[256];
 	uint8_t message[8192], reply[sizeof(struct sio_nvme_rep)];
 };
 

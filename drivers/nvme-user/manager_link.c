@@ -189,8 +189,10 @@ static int take_reply(struct smartio_nvme *n, const struct sio_nvme_req *req,
 	if (err != SCI_ERR_OK)
 		return sio_nvme_fail_sci(err, "%s: cannot wait for its manager", n->d.name);
 	if (sio_nvme_rep_decode(n->message, len, rep) || rep->h.sequence != req->sequence ||
-	    rep->h.instance != req->instance || rep->h.op != req->op)
+	    rep->h.instance != req->instance || rep->h.op != req->op) {
+		rep->h.error = 0; /* the answer to another question */
 		return -EALREADY;
+	}
 	if (rep->h.error)
 		return sio_nvme_fail(rep->h.error < 4096 ? -(int)rep->h.error : -EPROTO,
 				     "manager of %s on node %u: %s", n->d.name, n->meta.node,

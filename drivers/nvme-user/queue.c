@@ -190,7 +190,7 @@ static int ask_create(struct smartio_nvme_queue *q, bool *ret_unsure)
 	if (rc == 0 && (rep->create.qid == 0 || rep->create.qid > n->n_pairs))
 		rc = sio_nvme_fail(-EPROTO, "the manager of %s gave queue pair %u of %u", n->d.name,
 				   rep->create.qid, n->n_pairs);
-	else if (rc == 0 || rep->h.error)
+	else if (rc == 0 || (rep->h.error && rep->h.error != ENODEV))
 		*ret_unsure = false;
 	if (rc == 0) {
 		q->id = rep->create.qid;

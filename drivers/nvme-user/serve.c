@@ -176,7 +176,8 @@ int sio_nvme_manager_request(struct smartio_nvme_manager *m, size_t len)
 	else
 		rc = execute(m, &req, &rep);
 	if (rc && !rep.h.error) {
-		refuse(&rep, -EIO, "%.180s", smartio_nvme_error());
+		/* What the drive has done of it nobody knows: the client keeps its memory. */
+		refuse(&rep, -ENODEV, "%.180s", smartio_nvme_error());
 		m->failed = rc;
 	}
 	/* A queue pair that its client will not know of is no use to anybody. */

@@ -306,6 +306,31 @@ static void silent_drive_times_out(void **state)
 	smartio_nvme_close(n);
 }
 
+/* The drive stops in the middle of making queues: it may have them, so their memory stays. */
+static void memory_stays_when_the_drive_fails(void **state)
+{
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q;
+
+	(void)state;
+	fake.stopped = true;
+	assert_int_equal(smartio_nvme_queue_open(n, NULL, &q), -ENODEV);
+	assert_text("did not answer admin command 0x5 within 10000 ms");
+	assert_int_equal(fake.served, -EIO);
+	assert_int_equal(smartio_nvme_manager_serve(fake.manager, 0), -EIO);
+	assert_text("did not answer");
+	assert_non_null(n->kept);
+	/* It goes on, and writes its completion where it was told to. */
+	fake.stopped = false;
+	fake_step();
+	assert_int_equal(fake.faults, 0);
+	/* The manager's end resets the drive: now it is over. */
+	stop_manager();
+	smartio_nvme_close(n);
+	fake.served = 0;
+	start_manager();
+}
+
 static void queue_memory_is_used_again(void **state)
 {
 	struct smartio_nvme *n = client();
@@ -381,6 +406,7 @@ int main(void)
 		TEST(status_comes_as_type_and_code),
 		TEST(ones_after_a_loss_are_no_completion),
 		TEST(silent_drive_times_out),
+		TEST(memory_stays_when_the_drive_fails),
 		TEST(queue_memory_is_used_again),
 		TEST(prp_entries_are_what_the_specification_says),
 	};

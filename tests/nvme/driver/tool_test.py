@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""smartio-nvme as a user types it, on a cluster of three hosts."""
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "cli"))
+import base  # noqa: E402
+
+NVME = os.environ.get("SMARTIO_NVME", "smartio-nvme")
+
+
+class Usage(base.CommandTest):
+    def nvme(self, *args, status):
+        done = subprocess.run([NVME, *args], capture_output=True, text=True, timeout=20,
+                              env=self.env, check=False)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done
+
+    def refuses(self, *args, say, status=2):
+        done = self.nvme(*args, status=status)
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertTrue(done.stderr.startswith("smartio-nvme: "), done.stderr)
+        self.assertIn(say, done.stderr)
+
+    def test_help(self):
+        text = self.nvme("--help", status=0).stdout
+        for command in ("manager", "identify", "read", "write", "copy-in", "copy-out", "bench"):
+            self.assertIn(f"\n  {command} ", text)
+            own = self.nvme(command, "--help", status=0).stdout
+            self.assertIn(f"usage: smartio-nvme {command} DEVICE", own)
+        self.assertIn("smartio-nvme ", self.nvme("--version", status=0).stdout)
+
+    def test_usage(self):
+        self.refuses(say="a command is missing")
+        self.refuses("frobnicate", say="there is no command frobnicate")
+        self.refuses("identify", say="identify needs a DEVICE")
+        self.refuses("identify", "a", "b", say="b is one argument too many")
+        self.refuses("identify", "nvme0", "--depth", "3", say="does not know the option --depth")
+        self.refuses("bench", "nvme0", "--depth", say="--depth needs a value")
+        for wrong in ("4x", "256Mb", "-1", "", "1.5K", "99999999999999999999", "20000000T", "0"):
+            self.refuses("bench", "nvme0", "--count", wrong, say=f"--count {wrong}:")
+        self.refuses("bench", "nvme0", "--depth", "70000", say="a number from 1 to 65534")
+        self.refuses("bench", "nvme0", "--seconds", "0", say="--seconds 0")
+        self.refuses("copy-in", "nvme0", say="copy-in needs a FILE")
+        self.refuses("copy-out", "nvme0", "x", say="copy-out needs --length BYTES")
+
+    def test_no_cluster(self):
+        for args in (["identify", "nvme0"], ["manager", "nvme0"], ["bench", "nvme0"]):
+            self.refuses(*args, status=1, say="no connection to this host's smartiod")
+
+
+class Live(base.CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.state = self.up()
+        self.manager = self.start("run", "-n", "client2", "--", NVME, "manager", "nvme0")
+        line = self.manager.stdout.readline()
+        self.assertEqual(line, "ready: nvme0 has 31 queue pairs for clients\n")
+
+    def nvme(self, *args, node="client1", status=0, **more):
+        return self.smartio("run", "-n", node, "--", NVME, *args, status=status, **more)
+
+    def refuses(self, *args, say, **more):
+        done = self.nvme(*args, status=1, **more)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertTrue(done.stderr.startswith("smartio-nvme: "), done.stderr)
+        self.assertIn(say, done.stderr)
+
+    def test_identify(self):
+        text = self.nvme("identify", "nvme0").stdout
+        self.assertIn("lender          node 4\nmanager         node 12\n", text)
+        info = json.loads(self.nvme("identify", "0x401", "--json", node="lender").stdout)
+        self.assertEqual(info["queue_pairs"], 31)
+        self.assertEqual(info["namespaces"],
+                         [{"id": 1, "block_size": 512, "blocks": 32768}])
+
+    def test_copies(self):
+        data = random.Random(1).randbytes(3_000_001)
+        with open(os.path.join(self.dir, "in"), "wb") as f:
+            f.write(data)
+        out = os.path.join(self.dir, "out")
+        # The bytes around a copy stay: the drive is full of 0xff before.
+        fill = os.path.join(self.dir, "fill")
+        with open(fill, "wb") as f:
+            f.write(b"\xff" * 4_000_256)
+        self.nvme("copy-in", "nvme0", fill, "--offset", "1M")
+        self.nvme("copy-in", "nvme0", f.name.replace("fill", "in"), "--offset", "1M")
+        self.nvme("copy-out", "nvme0", out, "--offset", "1M", "--length", "3000200",
+                  node="lender")
+        with open(out, "rb") as f:
+            self.assertTrue(f.read() == data + b"\xff" * 199)
+        # As streams, with one chunk in flight, and a part of the file.
+        state = ["run", "-n", "client1", "--", NVME]
+        with open(os.path.join(self.dir, "in"), "rb") as f:
+            subprocess.run([base.TOOL, *state, "write", "nvme0", "-d1", "-s", "512", "-l", "777777"],
+                           stdin=f, env=self.env, check=True, timeout=60)
+        done = subprocess.run([base.TOOL, *state, "read", "nvme0", "-s", "512", "-l", "777777"],
+                              env=self.env, check=True, timeout=60, capture_output=True)
+        self.assertTrue(done.stdout == data[:777777])
+
+    def test_copies_refuse(self):
+        short = self.file("short", "x" * 1000)
+        self.refuses("copy-in", "nvme0", "/no/such", say="cannot open /no/such: No such file")
+        self.refuses("copy-in", "nvme0", short, "-s", "100", say="not a multiple of the block size")
+        self.refuses("copy-in", "nvme0", short, "-s", "16776704", say="there is room for 512")
+        self.refuses("copy-in", "nvme0", short, "-l", "2000", say="has only 1000 of 2000 bytes")
+        self.refuses("copy-in", "nvme0", short, "-d", "65", say="1 to 64")
+        self.refuses("copy-out", "nvme0", "/no/such/x", "-l", "1", say="cannot open /no/such/x")
+        self.refuses("copy-out", "nvme0", "/dev/full", "-l", "1", say="No space left on device")
+        self.refuses("read", "nvme0", "-l", "17M", say="ends at 16777216")
+        self.refuses("read", "nvme0", "-n", "2", "-l", "1", say="nvme0 has no namespace 2")
+        self.refuses("identify", "nvme1", say="nvme1")
+
+    def test_bench(self):
+        for more in ([], ["--random"], ["--write"], ["--random", "--write"]):
+            r = json.loads(self.nvme("bench", "nvme0", "-c", "2000", "-d", "8", "--json",
+                                     "--counters", *more).stdout)
+            self.assertEqual(r["completed"], 2000)
+            self.assertEqual(r["fabric"]["commands_write" if "--write" in more
+                                         else "commands_read"], 2000)
+            self.assertGreater(r["iops"], 0)
+            order = [r["latency_ns"][k] for k in ("min", "p50", "p99", "p99.9", "max")]
+            self.assertEqual(order, sorted(order))
+        # What the fabric carries for one aligned 4 KiB read alone, from near and from far.
+        for node in ("lender", "client1"):
+            r = json.loads(self.nvme("bench", "nvme0", "-c", "500", "--random", "--json",
+                                     "--counters", node=node).stdout)
+            f = r["fabric"]
+            self.assertEqual([f["rd_req"], f["rd_cpl"], f["rd_bytes"]], [500, 500, 500 * 64])
+            self.assertEqual([f["wr_tlp"], f["wr_bytes"]], [500 * 17, 500 * 4112])
+            self.assertEqual(f["faults"], 0)
+        text = self.nvme("bench", "nvme0", "-t", "0.1").stdout
+        self.assertIn("sequential reads, 4096 bytes, depth 1", text)
+        self.refuses("bench", "nvme0", "-b", "1000", say="not a multiple of the block size")
+        self.refuses("bench", "nvme0", "-b", "2M", say="in one command")
+        self.refuses("bench", "nvme0", "-s", "16M", say="have no room for one command")
+
+    def test_bench_is_interrupted(self):
+        child = self.start("run", "-n", "client1", "--", NVME, "bench", "nvme0", "-t", "60",
+                           "--progress", "--json")
+        child.stderr.readline()  # I/O runs
+        child.send_signal(signal.SIGINT)
+        out, _ = child.communicate(timeout=20)
+        self.assertEqual(child.returncode, 0)
+        self.assertGreater(json.loads(out)["completed"], 0)
+
+    def test_manager_ends(self):
+        self.refuses("manager", "nvme0", say="another manager (node 12) serves nvme0")
+        self.manager.send_signal(signal.SIGTERM)
+        self.assertEqual(self.manager.wait(20), 0)
+        self.refuses("identify", "nvme0",
+                     say="no manager serves nvme0: start one with: smartio-nvme manager nvme0")
+        once = self.start("run", "-n", "lender", "--", NVME, "manager", "nvme0", "--once")
+        self.assertIn("ready", once.stdout.readline())
+        self.nvme("bench", "nvme0", "-c", "10")
+        self.assertEqual(once.wait(20), 0)
+
+
+if __name__ == "__main__":
+    base.main()
