@@ -492,8 +492,8 @@ void SCIConnectDeviceSegment(sci_smartio_device_t device, sci_remote_segment_t *
 
 /**
  * Make memory for a device, zeroed, placed with the lender or here as @accessHints ask for
- * (SCI_MEMACCESS_*). Connect to it afterwards. It lives until its maker returns the device and the
- * last connection is gone.
+ * (SCI_MEMACCESS_*). Connect to it afterwards. It ends with its last connection, or when its maker
+ * returns the device.
  * @memtype: SCI_MEMTYPE_PRIVATE: ids of this borrow; SCI_MEMTYPE_SHARED: ids of the device, for
  * every borrower. @flags: DEVICE_SIDE_ONLY, LOCAL_ONLY, DEVICE_PREFER_BANDWIDTH,
  * HOST_PREFER_BANDWIDTH.
