@@ -58,6 +58,8 @@ struct emu_dev {
 	 * whoever mapped it, hostile, read with sio_read32() and checked. Registers: @view is what
 	 * the holder of the registers writes to (NULL while nobody does), @mirror what the others
 	 * read; the model keeps both up to date.
+	 * Pages are made at power-on, before reset(power), and go at power-off without a word: a
+	 * pointer kept across reset() or view_changed() is wrong. None exist in create() and destroy().
 	 */
 	volatile void *(*view)(struct emu_dev *d, unsigned index);
 	volatile void *(*mirror)(struct emu_dev *d, unsigned index);

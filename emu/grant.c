@@ -7,8 +7,6 @@
  */
 #include "emu/internal.h"
 
-#define MSI_BYTES 4
-
 uint64_t emu_source_physical(const struct emu_object *source, uint64_t offset)
 {
 	const struct emu_bar *b = (const struct emu_bar *)source;
@@ -39,7 +37,7 @@ uint64_t emu_source_length(const struct emu_object *source)
 	case SIO_KIND_MAP:
 		return ((const struct emu_map *)source)->length;
 	default:
-		return MSI_BYTES;
+		return SIO_MSI_BYTES;
 	}
 }
 
@@ -86,11 +84,11 @@ static int check(struct emu_request *rq, const struct sio_req_grant *m, struct e
 				"GRANT: owner %#" PRIx64 " of %s %#" PRIx64 " has ended",
 				(*ret)->owner->o.id, emu_kind_name((*ret)->kind), (*ret)->id);
 	if (m->source_kind == SIO_KIND_IRQ) {
-		if (m->offset != 0 || (m->length != 0 && m->length != MSI_BYTES))
+		if (m->offset != 0 || (m->length != 0 && m->length != SIO_MSI_BYTES))
 			return sio_fail(&rq->err, -EINVAL,
 					"GRANT: range %#" PRIx64 " + %#" PRIx64
 					" of an interrupt, 0 + %d is right",
-					(uint64_t)m->offset, (uint64_t)m->length, MSI_BYTES);
+					(uint64_t)m->offset, (uint64_t)m->length, SIO_MSI_BYTES);
 		return 0;
 	}
 	if (m->source_kind == SIO_KIND_BAR && m->access & SIO_ACCESS_WRITE &&
@@ -178,7 +176,7 @@ int emu_op_grant(struct emu_request *rq, const void *msg)
 	g->peer_adapter = m->peer_adapter;
 	g->access = m->access;
 	g->offset = m->offset;
-	g->length = source->kind == SIO_KIND_IRQ ? MSI_BYTES : m->length;
+	g->length = source->kind == SIO_KIND_IRQ ? SIO_MSI_BYTES : m->length;
 	for (unsigned i = 0; i < SIO_TOKEN; i += 8) {
 		uint64_t word = r->ops->random(r->ctx);
 
