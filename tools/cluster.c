@@ -120,7 +120,7 @@ static int start_programs(const char *dir, const struct sio_topology *t, bool ti
 static int prepare_dir(const char *dir, int *ret_lock, bool *ret_cleaned, struct sio_err *reterr)
 {
 	enum tool_state state;
-	int lock, r;
+	int lock = -1, r;
 
 	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
 		return sio_fail(reterr, -errno, "%s: cannot be made: %s", dir, strerror(errno));

@@ -282,8 +282,8 @@ int tool_state_list(char ***ret_names, size_t *ret_n, enum tool_state state, boo
 
 static int find_only(char *dir, size_t size, struct sio_err *reterr)
 {
-	char **names, list[160] = "";
-	size_t n, used = 0;
+	char **names = NULL, list[160] = "";
+	size_t n = 0, used = 0;
 	int r;
 
 	r = tool_state_list(&names, &n, TOOL_STATE_RUNNING, false, reterr);

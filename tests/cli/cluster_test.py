@@ -213,6 +213,31 @@ class ClusterRun(base.CommandTest):
             base.wait_gone(p)
         self.assertFalse(os.path.exists(state))
 
+    def parts(self, child):
+        """The guard (a session of its own) and the keeper of a running 'cluster run'."""
+        found = [p for p, words in base.processes_with("XDG_RUNTIME_DIR", self.dir)
+                 if " cluster run " in words and p != child.pid]
+        guard = next(p for p in found if os.getsid(p) == p)
+        return guard, next(p for p in found if p != guard)
+
+    def test_guard_is_killed(self):
+        """The kernel ends the cluster's programs; the command clears up when its program ends."""
+        child, state, pid = self.started()
+        programs = [self.pid_of(state, n) for n in ("emu", "smartiod.4", "smartiod.8")]
+        os.kill(self.parts(child)[0], signal.SIGKILL)
+        for p in programs:
+            base.wait_gone(p)
+        os.kill(pid, signal.SIGTERM)
+        self.assertEqual(child.wait(20), 128 + signal.SIGTERM)
+        self.assertFalse(os.path.exists(state))
+
+    def test_keeper_is_killed(self):
+        child, state, pid = self.started()
+        os.kill(self.parts(child)[1], signal.SIGKILL)
+        base.wait_gone(pid)
+        self.assertEqual(child.wait(20), 137)
+        self.assertFalse(os.path.exists(state))
+
     def test_taken_down_from_inside(self):
         self.run_command(base.TOOL, "cluster", "down")
 
