@@ -5,7 +5,6 @@
 
 #include "client.h"
 #include "error.h"
-#include "smartio/io.h"
 
 struct smartio_nvme_buffer sio_nvme_no_buffer;
 
@@ -39,7 +38,7 @@ int smartio_nvme_buffer_alloc(struct smartio_nvme *n, size_t bytes,
  */
 static bool uses(struct smartio_nvme_queue *q, const struct smartio_nvme_buffer *b)
 {
-	if (sio_read32(q->generation_word) != q->generation)
+	if (__atomic_load_n(q->generation_word, __ATOMIC_RELAXED) != q->generation)
 		return false; /* the drive was reset */
 	for (uint32_t i = 0; i < q->depth; i++)
 		if (__atomic_load_n(&q->slot[i].buffer, __ATOMIC_RELAXED) == b)

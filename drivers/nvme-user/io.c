@@ -20,7 +20,7 @@
 
 static inline bool generation_changed(const struct smartio_nvme_queue *q)
 {
-	return sio_read32(q->generation_word) != q->generation;
+	return __atomic_load_n(q->generation_word, __ATOMIC_RELAXED) != q->generation;
 }
 
 /* A dead queue has no free command, so that submit needs no look of its own. */

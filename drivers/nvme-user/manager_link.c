@@ -112,7 +112,8 @@ static int wait_generation(struct smartio_nvme *n)
 	uint64_t deadline = sio_nvme_deadline(STARTING_MS);
 	unsigned tries = 0;
 
-	while ((int32_t)(*n->generation - n->meta.generation) < 0) {
+	while ((int32_t)(__atomic_load_n(n->generation, __ATOMIC_RELAXED) - n->meta.generation) <
+	       0) {
 		if (smartio_now_ns() >= deadline)
 			return sio_nvme_fail(-ETIMEDOUT,
 					     "%s: its lender does not tell of the "

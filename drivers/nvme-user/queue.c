@@ -250,7 +250,7 @@ int smartio_nvme_queue_open(struct smartio_nvme *n, const struct smartio_nvme_qu
 	q->generation_word = n->generation;
 	sio_nvme_lock(n);
 	sio_nvme_queues_forget(n, false);
-	q->generation = *n->generation;
+	q->generation = __atomic_load_n(n->generation, __ATOMIC_RELAXED);
 	rc = open_queue(q, &options, &unsure);
 	if (rc == 0) {
 		q->next = n->queues;

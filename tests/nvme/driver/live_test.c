@@ -5,6 +5,7 @@
  * says so and exits with 1.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -277,6 +278,67 @@ static int loser(void *arg)
 	return 0;
 }
 
+/* Threads of one client: a queue pair and buffers each, all other calls as they come. */
+#define THREADS 4
+struct thread {
+	struct smartio_nvme *n;
+	unsigned index;
+};
+
+static void *thread(void *arg)
+{
+	const struct thread *t = arg;
+	uint8_t *out = malloc(65536), *in = malloc(65536);
+	struct smartio_nvme_completion c;
+	struct smartio_nvme_buffer *b;
+	struct smartio_nvme_queue *q;
+	struct smartio_nvme_info info;
+	int rc;
+
+	for (unsigned round = 0; round < 5; round++) {
+		uint64_t offset = (t->index * 5 + round) * 65536ull;
+
+		OK(smartio_nvme_queue_open(t->n, NULL, &q));
+		OK(smartio_nvme_buffer_alloc(t->n, 8192, &b));
+		smartio_nvme_get_info(t->n, &info);
+		CHECK(info.queue_pairs == PAIRS);
+		memset(out, (int)(t->index * 16 + round), 65536);
+		OK(smartio_nvme_write(q, out, offset, 65536));
+		OK(smartio_nvme_read(q, in, offset, 65536));
+		CHECK(memcmp(in, out, 65536) == 0);
+		OK(smartio_nvme_submit(q, SMARTIO_NVME_READ, offset / 512, 16, b, 0, NULL));
+		while ((rc = smartio_nvme_poll(q, &c, 1)) == 0)
+			;
+		CHECK(rc == 1 && c.status == 0);
+		OK(smartio_nvme_identify(t->n, 1, 0, in));
+		OK(smartio_nvme_buffer_free(b));
+		smartio_nvme_queue_close(q);
+	}
+	free(out);
+	free(in);
+	return NULL;
+}
+
+static int threads(void *arg)
+{
+	struct thread t[THREADS];
+	pthread_t id[THREADS];
+	struct smartio_nvme *n;
+
+	(void)arg;
+	begin();
+	OK(smartio_nvme_open("nvme0", &n));
+	for (unsigned i = 0; i < THREADS; i++) {
+		t[i] = (struct thread){n, i};
+		CHECK(pthread_create(&id[i], NULL, thread, &t[i]) == 0);
+	}
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(id[i], NULL);
+	smartio_nvme_close(n);
+	SCITerminate();
+	return 0;
+}
+
 /* ---- tests ---- */
 static int up(void **state)
 {
@@ -318,6 +380,14 @@ static void three_hosts_share_the_drive(void **state)
 		assert_int_equal(cluster_wait(child[i]), 0);
 	assert_int_equal(cluster_wait(cluster_fork(*state, CLIENT2, second_manager, NULL)), 0);
 	assert_int_equal(cluster_wait(cluster_fork(*state, CLIENT2, all_pairs, NULL)), 0);
+	stop_manager(m);
+}
+
+static void threads_share_a_client(void **state)
+{
+	pid_t m = start_manager(*state);
+
+	assert_int_equal(cluster_wait(cluster_fork(*state, CLIENT1, threads, NULL)), 0);
 	stop_manager(m);
 }
 
@@ -397,6 +467,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(three_hosts_share_the_drive),
+		TEST(threads_share_a_client),
 		TEST(killed_clients_leave_nothing),
 		TEST(manager_dies_and_another_comes),
 		TEST(crashed_host_of_a_client_is_cleaned_up),
