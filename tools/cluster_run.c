@@ -19,6 +19,7 @@
 #include "cluster.h"
 #include "command.h"
 #include "keeper.h"
+#include "letgo.h"
 #include "output.h"
 #include "state.h"
 
@@ -54,6 +55,8 @@ static int guard(const struct tool_topofile *f, const char *dir, int channel)
 	int cancel;
 
 	setsid();
+	/* Standard error stays: what goes wrong at the end is to be said. */
+	tool_let_go(1, &channel, 1);
 	/* Nothing but the end of our parent ends us: signals wait for ever. */
 	cancel = tool_cancel_fd();
 	if (cancel >= 0)
@@ -86,7 +89,7 @@ static int wait_guard(pid_t pid)
 
 static int run_with_guard(const char *dir, char **argv, int channel, pid_t pid)
 {
-	struct tool_keep keep = {.argv = argv, .dir = dir, .kill_rest = true};
+	struct tool_keep keep = {.argv = argv, .dir = dir, .hold = channel, .kill_rest = true};
 	struct sio_err err;
 	int status, down;
 	unsigned was;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The keeper's parent: what the user sees of a program that runs on a host. */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "keeper_wire.h"
+#include "letgo.h"
 #include "output.h"
 #include "proctree.h"
 
@@ -120,18 +120,6 @@ static int keeper_ended(struct parent *p)
 	return TOOL_EXIT_KILLED;
 }
 
-static void drop_stdio(void)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (null < 0)
-		return;
-	dup2(null, 0);
-	dup2(null, 1);
-	if (null > 2)
-		close(null);
-}
-
 int tool_keep(const struct tool_keep *keep)
 {
 	struct parent p = {.keep = keep};
@@ -156,7 +144,8 @@ int tool_keep(const struct tool_keep *keep)
 	}
 	close(pair[1]);
 	p.channel = pair[0];
-	drop_stdio();
+	/* Standard error stays: what is to be said to the user. */
+	tool_let_go(1, (const int[]){p.channel, p.signals, keep->hold}, 3);
 	wait_for_end(&p);
 	if (p.staying)
 		return p.status;

@@ -15,6 +15,7 @@
 
 #include "client.h"
 #include "keeper_wire.h"
+#include "letgo.h"
 #include "output.h"
 #include "proctree.h"
 #include "state.h"
@@ -97,20 +98,6 @@ static int start_program(struct keeper *k, const sigset_t *mask)
 	if (len == sizeof(error))
 		tool_error("'%s' cannot be run: %s", k->keep->argv[0], strerror(error));
 	return 0;
-}
-
-/* Ends of pipes that we held open would keep their other ends waiting. */
-static void let_go_of_stdio(void)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (null < 0)
-		return;
-	dup2(null, 0);
-	dup2(null, 1);
-	dup2(null, 2);
-	if (null > 2)
-		close(null);
 }
 
 static int status_of(int status)
@@ -233,7 +220,8 @@ void keeper_main(const struct tool_keep *keep, int channel, const sigset_t *mask
 		_exit(tool_error("host '%s' is down: %s", keep->host, err.text));
 	if (start_program(&k, mask) != 0)
 		_exit(TOOL_EXIT_FAILURE);
-	let_go_of_stdio();
+	tool_let_go(2, (const int[]){k.channel, k.signals, k.client.fd, k.program_fd, keep->hold},
+		    5);
 	watch(&k);
 	_exit(0);
 }

@@ -22,6 +22,7 @@ struct tool_keep {
 	const char *dir;  /* of the cluster: SMARTIO_STATE for the program */
 	const char *host; /* name of the host it is tied to; NULL: to this command alone */
 	uint32_t node;
+	int hold;	/* a descriptor of the caller's to keep open; -1: none */
 	bool kill_rest; /* when the program has ended, kill what it left running */
 };
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* smartio: the one command. Words to subcommands. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "command.h"
 #include "output.h"
@@ -116,10 +118,26 @@ static int global_option(int argc, char **argv)
 	return 2;
 }
 
+/* What we open must not become somebody's standard output. */
+static int fill_stdio(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR);
+		if (fd < 0)
+			return tool_error("/dev/null: %s", strerror(errno));
+	} while (fd <= 2);
+	close(fd);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	int n;
 
+	if (fill_stdio() != 0)
+		return TOOL_EXIT_FAILURE;
 	argc--;
 	argv++;
 	while (argc > 0 && argv[0][0] == '-') {

@@ -30,8 +30,11 @@ static int run(const struct tool_command *self, int argc, char **argv)
 	if (r < 0) {
 		status = tool_fail(&err);
 	} else {
-		keep = (struct tool_keep){
-			.argv = argv + first, .dir = dir, .host = host->name, .node = host->node};
+		keep = (struct tool_keep){.argv = argv + first,
+					  .dir = dir,
+					  .host = host->name,
+					  .node = host->node,
+					  .hold = -1};
 		status = tool_keep(&keep);
 	}
 	sio_topology_free(t);

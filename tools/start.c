@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "letgo.h"
 #include "output.h"
 #include "start.h"
 #include "state.h"
@@ -90,7 +91,6 @@ static void exec_program(const char *binary, const char *dir, const char *name, 
 	char topology[PATH_MAX + 16], fd[16];
 	const char *argv[] = {binary,	    "--topology", topology, "--state", dir,
 			      "--ready-fd", fd,		  NULL,	    NULL,      NULL};
-	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	sigset_t none;
 
 	snprintf(topology, sizeof(topology), "%s/topology.yaml", dir);
@@ -107,8 +107,8 @@ static void exec_program(const char *binary, const char *dir, const char *name, 
 			_exit(1);
 	}
 	setsid();
-	if (null < 0 || dup2(null, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0 ||
-	    fcntl(ready, F_SETFD, 0) < 0)
+	tool_let_go(0, (const int[]){log, ready}, 2);
+	if (dup2(log, 1) < 0 || dup2(log, 2) < 0 || fcntl(ready, F_SETFD, 0) < 0)
 		_exit(1);
 	execv(binary, (char *const *)argv);
 	dprintf(2, "%s: %s\n", binary, strerror(errno));

@@ -69,11 +69,31 @@ class Run(base.CommandTest):
         child = self.start("run", "-n", "client1", "--", "sh", "-c",
                            "exec >/dev/null; echo closed >&2; read x")
         child.stderr.readline()
-        # Nobody but the program held our pipe: its end is here.
+        # Nobody but the program held our pipe.
         self.assertEqual(child.stdout.read(), "")
         child.stdin.write("\n")
         child.stdin.flush()
         self.assertEqual(child.wait(20), 0)
+
+    def test_holds_no_descriptor_of_others(self):
+        """A descriptor goes to the program; neither command nor keeper nor daemon holds it."""
+        end, mine = os.pipe()
+        child = self.start("run", "-n", "client1", "--", "sh", "-c",
+                           f"echo word >&{mine}; exec {mine}>&-; echo closed >&2; read x",
+                           pass_fds=[mine])
+        os.close(mine)
+        child.stderr.readline()
+        with open(end, encoding="ascii") as f:
+            self.assertEqual(f.read(), "word\n")
+        child.stdin.write("\n")
+        child.stdin.flush()
+        self.assertEqual(child.wait(20), 0)
+        end, mine = os.pipe()
+        self.smartio("cluster", "up", self.topology("other"), pass_fds=[mine])
+        os.close(mine)
+        with open(end, encoding="ascii") as f:
+            self.assertEqual(f.read(), "")
+        self.smartio("cluster", "down", "other")
 
     def test_signals(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1,
