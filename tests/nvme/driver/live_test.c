@@ -55,6 +55,18 @@ static const char topology[] =
 		}                                                                                  \
 	} while (0)
 
+#if defined(__SANITIZE_THREAD__)
+/*
+ * The pages of a lost mapping are exchanged while the program reads them; the kernel does that at
+ * once, and a reader sees the one or the other.
+ */
+const char *__tsan_default_suppressions(void);
+__attribute__((visibility("default"))) const char *__tsan_default_suppressions(void)
+{
+	return "race:live_map_ones\n";
+}
+#endif
+
 static void begin(void)
 {
 	sci_error_t error;
