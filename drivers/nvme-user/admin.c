@@ -73,8 +73,7 @@ static int wait_completion(struct sio_nvme_ctrl *c, const struct sio_nvme_comman
 			return rc;
 		if (smartio_now_ns() >= deadline)
 			return sio_nvme_fail(-ETIMEDOUT,
-					     "%s did not answer admin command %#x "
-					     "within %u ms",
+					     "%s did not answer admin command %#x within %u ms",
 					     c->d->name, cmd->opcode, ADMIN_MS);
 		sio_nvme_pause(&n);
 	}

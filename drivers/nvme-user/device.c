@@ -92,6 +92,15 @@ int sio_nvme_device_borrow(struct sio_nvme_device *d, unsigned flags)
 				 flags & SCI_FLAG_EXCLUSIVE ? " exclusively" : "");
 }
 
+void sio_nvme_device_return(struct sio_nvme_device *d)
+{
+	sci_error_t err;
+
+	if (d->handle)
+		SCIReturnDevice(d->handle, 0, &err);
+	d->handle = NULL;
+}
+
 bool sio_nvme_device_done(struct sio_nvme_device *d)
 {
 	bool all = true;

@@ -23,6 +23,8 @@ struct sio_nvme_device {
 int sio_nvme_device_find(struct sio_nvme_device *d, const char *name);
 /* @flags: SCI_FLAG_EXCLUSIVE or 0. -EBUSY: held exclusively, or by anybody if we want it so. */
 int sio_nvme_device_borrow(struct sio_nvme_device *d, unsigned flags);
+/* Undo the borrow alone. */
+void sio_nvme_device_return(struct sio_nvme_device *d);
 /* Give it back. Half-built is fine. False: something of it is still mapped; it ends with the
  * process. */
 bool sio_nvme_device_done(struct sio_nvme_device *d);

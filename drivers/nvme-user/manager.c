@@ -18,11 +18,13 @@
 
 #define ADMIN_ENTRIES 32u
 #define GENERATION_MS 5000u /* until the lender has told us of our own reset */
+#define DYING_MS 2000u	    /* that the registers of a dead manager may take to come free */
+#define KNOWN_MS 500u	    /* the same where it seems to live */
 #define CHECK_MS 1000u	    /* how often a manager that has nothing to do looks at CSTS */
 #define BATCH 4096u	    /* requests taken before somebody else's turn */
 
-/* The manager's node, if it tells; for a better text. */
-static int busy(struct smartio_nvme_manager *m)
+/* Say who has the registers. @ret_known: a manager tells of itself. */
+static int busy(struct smartio_nvme_manager *m, bool *ret_known)
 {
 	struct sio_nvme_meta *meta = &m->wire;
 	sci_remote_segment_t segment;
@@ -44,6 +46,7 @@ static int busy(struct smartio_nvme_manager *m)
 		}
 		SCIDisconnectSegment(segment, 0, &err);
 	}
+	*ret_known = node != 0;
 	if (node)
 		return sio_nvme_fail(-EBUSY, "another manager (node %u) serves %s", node,
 				     m->d.name);
@@ -75,25 +78,47 @@ static int settle_all(struct smartio_nvme_manager *m)
 	/* A client that knows an older generation would take its new queues for dead. */
 	while (smartio_device_generation(m->d.handle) == before) {
 		if (smartio_now_ns() >= deadline)
-			return sio_nvme_fail(-ETIMEDOUT,
-					     "%s: its lender does not tell of the "
-					     "reset",
-					     m->d.name);
+			return sio_nvme_fail(
+				-ETIMEDOUT, "%s: its lender does not tell of the reset", m->d.name);
 		sio_nvme_pause(&n);
 	}
 	m->meta.generation = smartio_device_generation(m->d.handle);
 	return 0;
 }
 
+/*
+ * Borrow the drive and get its registers. Those of a manager that was killed just now come free
+ * when its host's daemon has told the lender; so a refusal is believed after a moment only.
+ */
+static int take_drive(struct smartio_nvme_manager *m, const struct smartio_nvme_manager_options *o,
+		      bool *ret_exclusive)
+{
+	uint64_t start = smartio_now_ns();
+	unsigned n = 1000; /* sleep from the first time on */
+	bool known;
+	int rc;
+
+	for (;;) {
+		known = false;
+		rc = borrow(m, ret_exclusive);
+		if (rc == 0) {
+			rc = sio_nvme_ctrl_open(&m->ctrl, &m->d, o->enable_timeout_ms);
+			if (rc == -EBUSY)
+				rc = busy(m, &known);
+		}
+		if (rc != -EBUSY ||
+		    smartio_now_ns() - start >= (known ? KNOWN_MS : DYING_MS) * 1000000ull)
+			return rc;
+		sio_nvme_device_return(&m->d);
+		sio_nvme_pause(&n);
+	}
+}
+
 static int start_controller(struct smartio_nvme_manager *m,
 			    const struct smartio_nvme_manager_options *o)
 {
-	int rc = sio_nvme_ctrl_open(&m->ctrl, &m->d, o->enable_timeout_ms);
+	int rc = sio_nvme_ctrl_disable(&m->ctrl);
 
-	if (rc == -EBUSY)
-		return busy(m);
-	if (rc == 0)
-		rc = sio_nvme_ctrl_disable(&m->ctrl);
 	if (rc == 0)
 		rc = settle_all(m);
 	if (rc == 0)
@@ -143,7 +168,7 @@ int smartio_nvme_manager_open(const char *device, const struct smartio_nvme_mana
 		return sio_nvme_fail(-ENOMEM, "no memory for a manager");
 	rc = sio_nvme_device_find(&m->d, device);
 	if (rc == 0)
-		rc = borrow(m, &exclusive);
+		rc = take_drive(m, &options, &exclusive);
 	if (rc == 0)
 		rc = start_controller(m, &options);
 	if (rc == 0)

@@ -75,7 +75,10 @@ static int look(struct smartio_nvme *n)
 	at = SCIMapRemoteSegment(segment, &map, 0, sizeof(n->meta), NULL, SCI_FLAG_READONLY_MAP,
 				 &err);
 	if (err != SCI_ERR_OK) {
+		/* It went since we connected: the next look tells. */
 		rc = sio_nvme_fail_sci(err, "%s: cannot read what its manager tells", n->d.name);
+		if (err == SCI_ERR_NOT_CONNECTED || err == SCI_ERR_NO_SUCH_SEGMENT)
+			rc = -EAGAIN;
 		goto disconnect;
 	}
 	rc = read_meta(n, at);
@@ -116,8 +119,7 @@ static int wait_generation(struct smartio_nvme *n)
 	       0) {
 		if (smartio_now_ns() >= deadline)
 			return sio_nvme_fail(-ETIMEDOUT,
-					     "%s: its lender does not tell of the "
-					     "manager's reset",
+					     "%s: its lender does not tell of the manager's reset",
 					     n->d.name);
 		sio_nvme_pause(&tries);
 	}
@@ -243,8 +245,7 @@ int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nv
 		}
 		if (smartio_now_ns() >= deadline) {
 			rc = sio_nvme_fail(-ETIMEDOUT,
-					   "the manager of %s on node %u does not "
-					   "answer",
+					   "the manager of %s on node %u does not answer",
 					   n->d.name, n->meta.node);
 			break;
 		}

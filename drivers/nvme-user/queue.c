@@ -149,8 +149,7 @@ static int check_options(const struct smartio_nvme_queue_options *o)
 	if (o->sq_placement > SMARTIO_NVME_PLACE_LOCAL ||
 	    o->cq_placement > SMARTIO_NVME_PLACE_LOCAL)
 		return sio_nvme_fail(-EINVAL,
-				     "placement %u: there are 0 (auto), 1 (device) and 2 "
-				     "(local)",
+				     "placement %u: there are 0 (auto), 1 (device) and 2 (local)",
 				     o->sq_placement > SMARTIO_NVME_PLACE_LOCAL ? o->sq_placement
 										: o->cq_placement);
 	if (o->reserved)
