@@ -110,7 +110,7 @@ static void random_transfers_match_a_copy(void **state)
 
 	(void)state;
 	memcpy(media, fake_media(), (size_t)FAKE_BLOCKS * 512);
-	for (unsigned i = 0; i < 3000; i++) {
+	for (unsigned i = 0; i < 1500; i++) {
 		uint32_t blocks = 1 + (uint32_t)(smartio_random() % (i % 3 ? 20 : 512));
 		size_t offset = smartio_random() % (bytes - blocks * 512 + 1) & ~3ull;
 		uint64_t lba = smartio_random() % (FAKE_BLOCKS - blocks + 1);
