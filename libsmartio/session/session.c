@@ -76,7 +76,10 @@ static void take_reply(struct sio_session *s, const struct sio_msg *msg, size_t 
 	} else {
 		memcpy(call->rep, msg, len);
 		for (unsigned i = 0; i < n_fds && call->n_fds < call->max_fds; i++) {
-			call->fds[call->n_fds++] = fds[i];
+			if (fds[i] < 0)
+				call->missing = fds[i];
+			else
+				call->fds[call->n_fds++] = fds[i];
 			fds[i] = -1;
 		}
 		if (call->done)
@@ -226,6 +229,7 @@ int sio_session_call(struct sio_session *s, struct sio_call *call, struct sio_er
 	call->err = err;
 	call->finished = false;
 	call->n_fds = 0;
+	call->missing = 0;
 	sio_session_lock(s);
 	if (s->dead) {
 		sio_session_unlock(s);
@@ -248,6 +252,20 @@ int sio_session_call(struct sio_session *s, struct sio_call *call, struct sio_er
 		s->world->wake_all(s->world, s->lock);
 	sio_session_unlock(s);
 	return call->result;
+}
+
+int sio_session_check_fds(const struct sio_call *call, unsigned want, struct sio_err *err)
+{
+	if (call->missing == -EMFILE)
+		return sio_fail(err, -EMFILE,
+				"this process has no file descriptor left: close some, or raise "
+				"its limit (ulimit -n)");
+	if (call->missing)
+		return sio_fail(err, call->missing, "no memory for a file descriptor");
+	if (call->n_fds < want)
+		return sio_fail(err, -EPROTO, "smartiod gave %u descriptors, not %u", call->n_fds,
+				want);
+	return 0;
 }
 
 void sio_session_lock(struct sio_session *s)

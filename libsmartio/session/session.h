@@ -43,6 +43,7 @@ struct sio_call {
 	size_t rep_len;
 	int *fds; /* takes the reply's descriptors; more than max_fds are closed */
 	unsigned max_fds, n_fds;
+	int missing; /* 0, or why descriptors of the reply could not be taken: -EMFILE, -ENOMEM */
 	/* Under the lock, as soon as a successful reply is there and before any event behind it. */
 	void (*done)(struct sio_call *call);
 	void *arg;
@@ -79,6 +80,12 @@ bool sio_session_on_event_thread(struct sio_session *s);
  * Return: 0; -errno of smartiod with its text in @err; -ESHUTDOWN: smartiod is gone; -EPROTO.
  */
 int sio_session_call(struct sio_session *s, struct sio_call *call, struct sio_err *err);
+
+/*
+ * Whether a call that succeeded brought its descriptors. Return: 0; -EMFILE or -ENOMEM: this process
+ * has no room for them all; -EPROTO: smartiod gave less than @want.
+ */
+int sio_session_check_fds(const struct sio_call *call, unsigned want, struct sio_err *err);
 
 /* Under the lock: ask, and do not look at the answer. */
 void sio_session_post(struct sio_session *s, uint32_t type, struct sio_msg *req, size_t len);

@@ -33,7 +33,10 @@ struct sio_world {
 	/* One packet with descriptors. send never blocks on a peer that reads. */
 	ssize_t (*send)(struct sio_world *w, int fd, const void *buf, size_t len, const int *fds,
 			unsigned n_fds);
-	/* Waits until @deadline: -ETIMEDOUT; 0: the other end is gone. Descriptors: CLOEXEC. */
+	/*
+	 * Waits until @deadline: -ETIMEDOUT; 0: the other end is gone. Descriptors: CLOEXEC. When
+	 * this process has no room for all that came, the last entry of @fds is -EMFILE or -ENOMEM.
+	 */
 	ssize_t (*recv)(struct sio_world *w, int fd, void *buf, size_t len, int *fds,
 			unsigned max_fds, unsigned *ret_fds, uint64_t deadline);
 	/* Return: how many are readable; 0: deadline. */

@@ -200,11 +200,14 @@ static int poll_until(struct pollfd *p, unsigned n, uint64_t deadline)
 	}
 }
 
-/* Takes the descriptors out of a control message; those beyond @max are closed. */
-static int take_fds(struct msghdr *msg, int *fds, unsigned max, unsigned *ret_n)
+/*
+ * Takes the descriptors out of a control message; those beyond @max are closed. A packet is taken
+ * also without them: the session must not end because this process's table of descriptors is full.
+ */
+static unsigned take_fds(struct msghdr *msg, int *fds, unsigned max)
 {
+	int rc = msg->msg_flags & MSG_CTRUNC ? -EMFILE : 0;
 	unsigned n = 0;
-	int rc = 0;
 
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
 		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -215,7 +218,7 @@ static int take_fds(struct msghdr *msg, int *fds, unsigned max, unsigned *ret_n)
 			int fd;
 
 			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-			if (n == max || rc < 0) {
+			if (n == max) {
 				close(fd);
 				continue;
 			}
@@ -226,8 +229,9 @@ static int take_fds(struct msghdr *msg, int *fds, unsigned max, unsigned *ret_n)
 				fds[n++] = fd;
 		}
 	}
-	*ret_n = n;
-	return rc;
+	if (rc < 0 && n < max)
+		fds[n++] = rc;
+	return n;
 }
 
 static ssize_t live_recv(struct sio_world *w, int fd, void *buf, size_t len, int *fds,
@@ -252,12 +256,12 @@ static ssize_t live_recv(struct sio_world *w, int fd, void *buf, size_t len, int
 
 		pthread_mutex_lock(&live.mutex);
 		n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-		rc = n < 0 ? -errno : take_fds(&msg, fds, max_fds, ret_fds);
-		pthread_mutex_unlock(&live.mutex);
-		if (n >= 0 && msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
-			rc = msg.msg_flags & MSG_CTRUNC ? -EMFILE : -EMSGSIZE;
+		rc = n < 0 ? -errno : 0;
 		if (n >= 0)
-			return rc < 0 ? rc : n;
+			*ret_fds = take_fds(&msg, fds, max_fds);
+		pthread_mutex_unlock(&live.mutex);
+		if (n >= 0)
+			return msg.msg_flags & MSG_TRUNC ? -EMSGSIZE : n;
 		if (rc == -EINTR)
 			continue;
 		if (rc != -EAGAIN)

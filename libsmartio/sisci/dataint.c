@@ -386,9 +386,8 @@ static int ask_create(struct sio_local_dint *d, unsigned adapter, unsigned numbe
 	if (rc < 0)
 		return sio_error_as(rc, -EEXIST, SCI_ERR_INTNO_USED);
 	d->number = sio_from_le32(rep.number);
-	if (d->fd < 0) {
-		rc = sio_fail(err, -EPROTO, "smartiod gave no descriptor for the interrupt");
-	} else if (d->callback) {
+	rc = sio_session_check_fds(&call, 1, err);
+	if (!rc && d->callback) {
 		sio_session_lock(s);
 		rc = sio_session_watch(s, d->fd, d->o.handle);
 		sio_session_unlock(s);

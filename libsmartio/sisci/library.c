@@ -250,11 +250,14 @@ static int hello(struct sio_library *lib, struct sio_err *err)
 	/* The status page serves sequences, which this library does not have. */
 	if (fds[1] >= 0)
 		lib->world->close(lib->world, fds[1]);
-	if (fds[0] < 0 || sio_from_le32(rep.version) != SIO_CLIENT_VERSION) {
+	rc = sio_session_check_fds(&call, 2, err);
+	if (!rc && sio_from_le32(rep.version) != SIO_CLIENT_VERSION)
+		rc = sio_fail(err, -EPROTO, "smartiod speaks version %u, this library %u",
+			      sio_from_le32(rep.version), SIO_CLIENT_VERSION);
+	if (rc) {
 		if (fds[0] >= 0)
 			lib->world->close(lib->world, fds[0]);
-		return sio_fail(err, -EPROTO, "smartiod speaks version %u, this library %u",
-				sio_from_le32(rep.version), SIO_CLIENT_VERSION);
+		return rc;
 	}
 	lib->owner_fd = fds[0];
 	lib->node = sio_from_le32(rep.node);

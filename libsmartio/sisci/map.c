@@ -227,7 +227,9 @@ static int ask_map(struct sio_mapping *m, struct sio_remote_segment *seg, unsign
 
 	if (rc)
 		return rc;
-	rc = place_remote(m, &rep, fds, call.n_fds, err);
+	rc = sio_session_check_fds(&call, 0, err);
+	if (!rc)
+		rc = place_remote(m, &rep, fds, call.n_fds, err);
 	for (unsigned i = 0; i < call.n_fds; i++)
 		w->close(w, fds[i]);
 	if (rc)

@@ -50,11 +50,13 @@ static int ask_create(struct sio_local_segment *seg, size_t size, unsigned flags
 	seg->segment_id = sio_from_le32(rep.segment_id);
 	seg->bytes = sio_from_le64(rep.bytes);
 	seg->phys_addr = sio_from_le64(rep.phys_addr);
-	if (seg->bytes >= size && seg->fd >= 0)
-		return 0;
-	sio_object_dismiss(&seg->o, SIO_MSG_SEG_REMOVE, 0, err);
-	return sio_fail(err, -EPROTO, "smartiod gave %" PRIu64 " of %zu bytes, %u descriptors",
-			seg->bytes, size, call.n_fds);
+	rc = sio_session_check_fds(&call, 1, err);
+	if (!rc && seg->bytes < size)
+		rc = sio_fail(err, -EPROTO, "smartiod gave %" PRIu64 " of %zu bytes", seg->bytes,
+			      size);
+	if (rc)
+		sio_object_dismiss(&seg->o, SIO_MSG_SEG_REMOVE, 0, NULL);
+	return rc;
 }
 
 static int create(struct sio_library *lib, sci_desc_t sd, sci_local_segment_t *ret, unsigned id,

@@ -91,9 +91,8 @@ static int ask_connect(struct sio_remote_dint *d, unsigned adapter, struct sio_e
 	if (rc < 0)
 		return rc;
 	d->trigger = fds[1];
-	if (call.n_fds < 2)
-		rc = sio_fail(err, -EPROTO, "smartiod gave %u descriptors, not 2", call.n_fds);
-	else
+	rc = sio_session_check_fds(&call, 2, err);
+	if (!rc)
 		rc = map_ring(d, &rep, fds[0], err);
 	if (fds[0] >= 0)
 		w->close(w, fds[0]);
