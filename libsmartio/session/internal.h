@@ -19,6 +19,7 @@ struct sio_session {
 	int fd;		 /* -1: not open */
 	int wake_fd;	 /* the event thread's */
 	int poke_fd;	 /* the poller's: somebody else took what it waits for */
+	int dead_fd;	 /* readable once the session is dead */
 	bool dead;	 /* no more packets, no more calls */
 	bool closing;	 /* the event thread is to end */
 	bool close_late; /* and to close the descriptors, as it closed the session itself */

@@ -46,7 +46,7 @@ int sio_session_new(struct sio_world *w, const struct sio_session_ops *ops, void
 	s->world = w;
 	s->ops = ops;
 	s->ctx = ctx;
-	s->fd = s->wake_fd = s->poke_fd = -1;
+	s->fd = s->wake_fd = s->poke_fd = s->dead_fd = -1;
 	s->dead = true;
 	rc = grow(s);
 	if (rc == 0)
@@ -95,7 +95,7 @@ void sio_session_unwatch(struct sio_session *s, uintptr_t cookie)
 
 static void close_descriptors(struct sio_session *s)
 {
-	int *fd[] = {&s->fd, &s->wake_fd, &s->poke_fd};
+	int *fd[] = {&s->fd, &s->wake_fd, &s->poke_fd, &s->dead_fd};
 
 	for (unsigned i = 0; i < sizeof(fd) / sizeof(fd[0]); i++) {
 		if (*fd[i] >= 0)
@@ -125,7 +125,11 @@ int sio_session_open(struct sio_session *s)
 	}
 	s->wake_fd = w->event_new(w);
 	s->poke_fd = w->event_new(w);
-	rc = s->wake_fd < 0 ? s->wake_fd : s->poke_fd < 0 ? s->poke_fd : 0;
+	s->dead_fd = w->event_new(w);
+	rc = s->wake_fd < 0   ? s->wake_fd
+	     : s->poke_fd < 0 ? s->poke_fd
+	     : s->dead_fd < 0 ? s->dead_fd
+			      : 0;
 	s->dead = false;
 	if (rc == 0)
 		rc = w->thread_start(w, sio_session_loop, s, &s->thread);

@@ -38,6 +38,8 @@ void sio_session_die(struct sio_session *s)
 		       sio_fail(s->calls->err, -ESHUTDOWN,
 				"the connection to this host's smartiod is gone"));
 	s->ops->dead(s->ctx);
+	if (s->dead_fd >= 0)
+		s->world->event_write(s->world, s->dead_fd);
 	sio_session_kick(s);
 	sio_session_wake(s);
 }
@@ -171,9 +173,32 @@ static int wait_as_poller(struct sio_session *s, struct sio_poll *polls, unsigne
 	return rc == 0 ? -ETIMEDOUT : 0;
 }
 
+/*
+ * Wait at own descriptors, while another thread is at the socket. What makes one readable when the
+ * session dies may be taken by others before we look: dead_fd stays readable.
+ */
+static int wait_beside(struct sio_session *s, struct sio_poll *polls, unsigned n, uint64_t deadline)
+{
+	struct sio_poll all[SIO_SESSION_POLLS + 1];
+	int rc;
+
+	for (unsigned i = 0; i < n; i++)
+		all[i] = (struct sio_poll){.fd = polls[i].fd};
+	all[n] = (struct sio_poll){.fd = s->dead_fd};
+	s->users++;
+	sio_session_unlock(s);
+	rc = s->world->poll(s->world, all, n + 1, deadline);
+	sio_session_lock(s);
+	s->users--;
+	for (unsigned i = 0; i < n; i++)
+		polls[i].readable = all[i].readable;
+	if (s->dead)
+		s->world->wake_all(s->world, s->lock);
+	return rc == 0 ? -ETIMEDOUT : 0;
+}
+
 int sio_session_wait(struct sio_session *s, struct sio_poll *polls, unsigned n, uint64_t deadline)
 {
-	int rc;
 
 	for (unsigned i = 0; i < n; i++)
 		polls[i].readable = false;
@@ -181,14 +206,7 @@ int sio_session_wait(struct sio_session *s, struct sio_poll *polls, unsigned n, 
 		return wait_as_poller(s, polls, n, deadline);
 	if (n == 0)
 		return s->world->wait(s->world, s->lock, deadline);
-	s->users++;
-	sio_session_unlock(s);
-	rc = s->world->poll(s->world, polls, n, deadline);
-	sio_session_lock(s);
-	s->users--;
-	if (s->dead)
-		s->world->wake_all(s->world, s->lock);
-	return rc == 0 ? -ETIMEDOUT : 0;
+	return wait_beside(s, polls, n, deadline);
 }
 
 /* Under the lock: a number that no waiting call has; 0 is for events. */

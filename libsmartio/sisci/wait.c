@@ -6,12 +6,17 @@
 #include "sisci/dataint.h"
 #include "sisci/device.h"
 
-/* Under the lock: no event is left; the descriptor says so, unless somebody woke us. */
+/*
+ * Under the lock: no event is left; the descriptor says so, unless somebody woke us. Of a handle
+ * that has ended it stays readable: that is for everybody who waits.
+ */
 static void clear_event_fd(struct sio_device *d)
 {
 	struct sio_world *w = d->o.lib->world;
 	uint64_t count;
 
+	if (d->o.lost || d->o.removing)
+		return;
 	w->event_read(w, d->event_fd, &count);
 	if (__atomic_load_n(&d->words[SIO_DEVICE_WAKE], __ATOMIC_SEQ_CST))
 		w->event_write(w, d->event_fd);
@@ -28,6 +33,20 @@ static int take_event(struct sio_device *d, struct smartio_device_event *event)
 	if (d->n_events == 0)
 		clear_event_fd(d);
 	return 0;
+}
+
+/* Why a wait was cancelled; that smartiod is gone comes before all that follows from it. */
+static int fail_cancelled(struct sio_library *lib, int dead_code, const char *why,
+			  struct sio_err *err)
+{
+	bool dead;
+
+	sio_session_lock(lib->session);
+	dead = sio_session_is_dead(lib->session);
+	sio_session_unlock(lib->session);
+	if (dead)
+		return sio_fail(err, dead_code, "this host's smartiod is gone");
+	return sio_fail(err, -ECANCELED, "%s", why);
 }
 
 void smartio_wait_device_event(sci_smartio_device_t device, struct smartio_device_event *event,
@@ -57,7 +76,8 @@ void smartio_wait_device_event(sci_smartio_device_t device, struct smartio_devic
 			rc = sio_refuse(&err, SCI_ERR_TIMEOUT, "no event of device %#x in %u ms",
 					d->fdid, timeout_ms);
 		else if (rc == -ECANCELED)
-			sio_fail(&err, rc, "device %#x was returned or is lost", d->fdid);
+			rc = fail_cancelled(lib, -ESHUTDOWN, "the device was returned or is lost",
+					    &err);
 		sio_object_put(&d->o);
 	}
 	sio_api_leave(error, rc, &err);
@@ -138,7 +158,8 @@ unsigned int smartio_wait_events(sci_smartio_device_t device, sci_local_data_int
 	if (!rc && ready == 0)
 		rc = sio_refuse(&err, SCI_ERR_TIMEOUT, "nothing happened in %u ms", timeout_ms);
 	if (!rc && ready < 0)
-		rc = sio_fail(&err, ready, "what is waited for was removed or is lost");
+		rc = fail_cancelled(lib, -ECANCELED, "what is waited for was removed or is lost",
+				    &err);
 	if (d)
 		sio_object_put(&d->o);
 	if (dint)
