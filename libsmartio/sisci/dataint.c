@@ -77,6 +77,15 @@ static struct sio_sender *sender_new(struct sio_library *lib, const struct sio_e
 	return sender;
 }
 
+/* Under the session's lock; without waiting for the answer. */
+static void give_ring_back(struct sio_local_dint *d, uint32_t ring)
+{
+	struct sio_msg_dint_ring_free req = {.handle = sio_to_le32(d->o.id),
+					     .ring = sio_to_le32(ring)};
+
+	sio_session_post(d->o.lib->session, SIO_MSG_DINT_RING_FREE, &req.h, sizeof(req));
+}
+
 void sio_dint_ring_event(struct sio_library *lib, const struct sio_evm_dint_ring *e, int *fds,
 			 unsigned n_fds)
 {
@@ -85,6 +94,7 @@ void sio_dint_ring_event(struct sio_library *lib, const struct sio_evm_dint_ring
 	struct sio_local_dint *d = (void *)o;
 	struct sio_sender *sender = NULL, **p;
 	struct sio_world *w = lib->world;
+	bool known = is_new;
 
 	if (!d)
 		return;
@@ -98,11 +108,14 @@ void sio_dint_ring_event(struct sio_library *lib, const struct sio_evm_dint_ring
 	w->lock(w, d->lock);
 	for (p = &d->senders; *p; p = &(*p)->next)
 		if (!is_new && (*p)->id == sio_from_le32(e->ring))
-			(*p)->ended = true;
+			(*p)->ended = known = true;
 	if (is_new)
 		*p = sender;
 	w->wake_all(w, d->lock);
 	w->unlock(w, d->lock);
+	/* One that could not be mapped, or was cut off: nothing to drain. */
+	if (!known)
+		give_ring_back(d, sio_from_le32(e->ring));
 	/* Messages may have come before we knew the ring; or it is to be given back. */
 	w->event_write(w, d->fd);
 }
@@ -156,8 +169,7 @@ static void retire(struct sio_local_dint *d, struct sio_sender *retired)
 
 	while (retired) {
 		struct sio_sender *sender = retired;
-		struct sio_msg_dint_ring_free req = {.handle = sio_to_le32(d->o.id),
-						     .ring = sio_to_le32(sender->id)};
+		uint32_t ring = sender->id;
 
 		retired = sender->next;
 		if (!sender->ended)
@@ -165,7 +177,7 @@ static void retire(struct sio_local_dint *d, struct sio_sender *retired)
 					"a sender wrote nonsense into its ring: it is cut off");
 		sender_free(lib, sender);
 		sio_session_lock(lib->session);
-		sio_session_post(lib->session, SIO_MSG_DINT_RING_FREE, &req.h, sizeof(req));
+		give_ring_back(d, ring);
 		sio_session_unlock(lib->session);
 	}
 }
