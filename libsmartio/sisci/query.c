@@ -201,7 +201,7 @@ static int query_device(struct sio_library *lib, const sci_smartio_query_device_
 		rc = sio_fail(err, -ENODEV, "0 is no device id");
 	if (!rc)
 		rc = sio_device_next(lib, q->fdid - 1, &rep, err);
-	if (!rc && sio_from_le32(rep.fdid) != q->fdid)
+	if (rc == -ENODEV || (!rc && sio_from_le32(rep.fdid) != q->fdid))
 		rc = sio_fail(err, -ENODEV, "no device with id %#x", q->fdid);
 	if (!rc)
 		sio_device_info(&rep, q->data);
