@@ -91,6 +91,11 @@ class Cluster:
         self.children.remove(child)
         return child.returncode, out, err
 
+    def end_by_itself(self, child, timeout=60):
+        """The same of a child that is not told to end: its input stays open. Its words are few."""
+        child.wait(timeout)
+        return self.end(child)
+
     def run(self, node, *command, timeout=120):
         return self.finish(self.start(node, *command), timeout)
 

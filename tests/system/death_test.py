@@ -151,7 +151,7 @@ class Death(unittest.TestCase):
         self.assertEqual(err.count("\n"), 1, err)
         # ... and a new manager's reset ends the old queue pairs with an error, and no hang.
         self.c.manager("client2")
-        code, _, err = self.c.end(busy)
+        code, _, err = self.c.end_by_itself(busy)
         self.assertEqual(code, 1)
         self.assertIn("reset", err)
         again = self.bystander("client1")
@@ -177,7 +177,7 @@ class Death(unittest.TestCase):
         self.assertIn("running", busy.stdout.readline())
         os.kill(self.c.daemon_pid("lender"), 9)
         for child in (busy, manager):
-            code, _, err = self.c.end(child)
+            code, _, err = self.c.end_by_itself(child)
             self.assertEqual(code, 1, err)
             self.assertIn("nvme0", err)
         self.c.smartio("cluster", "restart-node", "lender")
@@ -190,7 +190,7 @@ class Death(unittest.TestCase):
         self.c.manager()
         busy = self.bystander()
         os.kill(self.c.daemon_pid(None), 9)
-        code, _, _ = self.c.end(busy)
+        code, _, _ = self.c.end_by_itself(busy)
         self.assertNotEqual(code, 0)
         self.c.smartio("cluster", "down")
         self.assertFalse(os.path.exists(self.c.state))

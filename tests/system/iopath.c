@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Random 4 KiB reads, and nothing else between two marks, for tests that count what they cost.
- * usage: iopath DEVICE COUNT DEPTH [calm]
+ * usage: iopath DEVICE COUNT DEPTH [calm|near]
  * Prints "open", waits for a line of input, reads COUNT blocks between two calls of getppid(), prints
  * "done", waits for a line again. calm: polls only when all completions of a batch are there, and
- * callgrind collects between the marks only, after 1,000 reads of warm-up.
+ * callgrind collects between the marks only, after 1,000 reads of warm-up. near: the submission
+ * queue lies with this host, not with the lender.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -123,17 +124,19 @@ int main(int argc, char **argv)
 	struct smartio_nvme_queue_options o = {.size = sizeof(o)};
 	struct smartio_nvme *n = NULL;
 	bool calm = argc == 5 && !strcmp(argv[4], "calm");
+	bool near = argc == 5 && !strcmp(argv[4], "near");
 	unsigned depth;
 	sci_error_t err;
 
-	if (argc < 4 || (argc == 5 && !calm)) {
-		fprintf(stderr, "usage: iopath DEVICE COUNT DEPTH [calm]\n");
+	if (argc < 4 || (argc == 5 && !calm && !near)) {
+		fprintf(stderr, "usage: iopath DEVICE COUNT DEPTH [calm|near]\n");
 		return 2;
 	}
 	depth = (unsigned)strtoul(argv[3], NULL, 10);
 	if (depth < 1 || depth > 64)
 		return 2;
 	o.depth = depth;
+	o.sq_placement = near ? SMARTIO_NVME_PLACE_LOCAL : SMARTIO_NVME_PLACE_AUTO;
 	SCIInitialize(0, &err);
 	if (err == SCI_ERR_OK)
 		smartio_find_device(argv[1], &fdid, &err);

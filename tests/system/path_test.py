@@ -15,11 +15,14 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from cluster import Cluster  # noqa: E402
 
 BUILD = None
+KEYS = ("rd_req", "rd_cpl", "rd_bytes", "wr_tlp", "wr_bytes")
 
 
 class Path(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
+        if not os.path.exists(os.path.join(BUILD, "tests", "system", "iopath")):
+            raise unittest.SkipTest("iopath is not built: apt-get install valgrind")
         cls.c = Cluster(BUILD)
         cls.c.__enter__()
         cls.addClassCleanup(cls.c.__exit__)
@@ -28,24 +31,43 @@ class Path(unittest.TestCase):
     def bench(self, node, *args, wrap=()):
         return self.c.run(node, *wrap, self.c.nvme, "bench", "nvme0", "--json", *args, timeout=600)
 
+    def counted(self):
+        """What the fabric counted, by (device or adapter, counter)."""
+        stats = json.loads(self.c.smartio("stats", "--json"))
+        return {(o["name"], k): o["counters"][k] for o in stats["devices"] + stats["adapters"]
+                for k in KEYS}
+
+    def test_transactions_of_a_queue_across_the_links(self):
+        """With the submission queue beside the client, its entries are read across both links."""
+        n = 1000
+        before, after = self.iopath("client1", n, 1, "near", during=self.counted)
+        for name in ("nvme0", "lender.0", "client1.0"):
+            self.assertEqual({k: (after[(name, k)] - before[(name, k)]) / n for k in KEYS},
+                             dict(zip(KEYS, (1, 1, 64, 17, 4096 + 16))), name)
+        self.assertEqual(before[("client2.0", "wr_tlp")], after[("client2.0", "wr_tlp")])
+
     def test_transactions_per_read(self):
         """Depth 1, aligned 4 KiB: one 64 B read, one completion, 16 writes of 256 B, one of 16 B."""
         def cost(node, count):
-            before = self.c.counters()
+            before = self.counted()
             self.bench(node, "--count", str(count), "--depth", "1", "--size", "4K", "--random",
                        "--read")
-            after = self.c.counters()
+            after = self.counted()
             return {k: after[k] - before[k] for k in after}
 
         n = 500
         for node in ("lender", "client1", "client2"):
             base, more = cost(node, 100), cost(node, 100 + n)
+            per_read = {k: (more[k] - base[k]) / n for k in more}
             with self.subTest(node=node):
-                self.assertEqual(more["rd_req"] - base["rd_req"], n)
-                self.assertEqual(more["rd_cpl"] - base["rd_cpl"], n)
-                self.assertEqual(more["rd_bytes"] - base["rd_bytes"], 64 * n)
-                self.assertEqual(more["wr_tlp"] - base["wr_tlp"], 17 * n)
-                self.assertEqual(more["wr_bytes"] - base["wr_bytes"], (4096 + 16) * n)
+                self.assertEqual({k: per_read[("nvme0", k)] for k in KEYS},
+                                 dict(zip(KEYS, (1, 1, 64, 17, 4096 + 16))))
+                # The queue that the drive reads lies beside it; what it writes crosses the links.
+                crossed = dict(zip(KEYS, (0, 0, 0, 17, 4096 + 16)))
+                for link in ("lender.0", "client1.0", "client2.0"):
+                    there = node != "lender" and link in ("lender.0", node + ".0")
+                    self.assertEqual({k: per_read[(link, k)] for k in KEYS},
+                                     crossed if there else dict.fromkeys(KEYS, 0), link)
 
     def iopath(self, node, count, depth, *more, wrap=(), during=None):
         """Runs iopath; @during is called with it before and after its reads."""
