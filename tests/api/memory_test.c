@@ -187,6 +187,11 @@ static int wrong_uses(void *arg)
 	CHECK_OK(error);
 	SCIDisconnectSegment(NULL, 0, &error);
 	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	SCICacheSync(NULL, &error, sizeof(error), SCI_FLAG_CACHE_FLUSH | SCI_FLAG_CACHE_INVALIDATE,
+		     &error);
+	CHECK_OK(error);
+	SCICacheSync(NULL, &error, sizeof(error), 1, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_FLAG);
 	CHECK(!SCIProbeNode(sd, 0, 200, 0, &error));
 	CHECK_IS(error, SCI_ERR_NO_SUCH_NODEID);
 	CHECK(SCIProbeNode(sd, 0, 8, 0, &error) == 1);

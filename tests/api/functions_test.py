@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""tests/api/functions.txt, the installed headers, the library's exports and the tests agree.
+
+usage: functions_test.py SOURCE LIBRARY
+"""
+import glob
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+SOURCE, LIBRARY = sys.argv[1:3]
+FIELDS = 6
+
+
+def read(*path):
+    with open(os.path.join(SOURCE, *path), encoding="ascii") as f:
+        return f.read()
+
+
+def normal(prototype):
+    """One way of spacing."""
+    text = re.sub(r"\s+", " ", prototype).strip()
+    text = re.sub(r"\s*([(),])\s*", r"\1", text)
+    return re.sub(r"\s*\*\s*", " *", text)
+
+
+def declared():
+    """Functions of the installed header: name -> prototype."""
+    text = re.sub(r"/\*.*?\*/", "", read("include", "sisci_api.h"), flags=re.S)
+    text = re.sub(r"^\s*#.*$", "", text, flags=re.M)
+    found = re.findall(r"((?:[\w]+[\s*]+)+?(SCI\w+)\s*\([^;{]*\))\s*;", text)
+    return {name: normal(prototype) for prototype, name in found}
+
+
+def exported():
+    out = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], check=True, capture_output=True,
+                         text=True).stdout
+    names = (line.split()[-1].split("@")[0] for line in out.splitlines())
+    return {n for n in names if re.match(r"_?SCI[A-Za-z]", n)}
+
+
+def rows():
+    table = []
+    for number, line in enumerate(read("tests", "api", "functions.txt").splitlines(), 1):
+        if line.strip() and not line.startswith("#"):
+            fields = [f.strip() for f in line.split("|")]
+            if len(fields) != FIELDS:
+                raise SystemExit(f"functions.txt:{number}: {len(fields)} fields, not {FIELDS}")
+            table.append(fields)
+    return table
+
+
+ROWS = rows()
+DONE = {r[0]: normal(r[1]) for r in ROWS if r[5] == "done"}
+
+
+class Functions(unittest.TestCase):
+    def test_rows_are_well_formed(self):
+        names = [r[0] for r in ROWS]
+        self.assertGreater(len(names), 90)
+        self.assertEqual(len(names), len(set(names)), "a function stands twice")
+        for name, prototype, _, _, source, state in ROWS:
+            self.assertIn(source, ("known", "chosen"), name)
+            self.assertIn(state, ("done", "later"), name)
+            self.assertRegex(prototype, rf"^[\w *]+\b{name}\(.*\)$")
+
+    def test_flags_and_errors_exist(self):
+        flags = set(re.findall(r"define SCI_FLAG_(\w+)", read("include", "sisci_api.h")))
+        errors = set(re.findall(r"\bSCI_ERR_(\w+) =", read("include", "sisci_error.h")))
+        for name, _, used_flags, used_errors, _, _ in ROWS:
+            for word in used_flags.split():
+                self.assertIn(word, flags | {"-"}, name)
+            for word in used_errors.split():
+                self.assertIn(word, errors | {"-"}, name)
+
+    def test_done_is_what_the_header_declares(self):
+        self.assertEqual(DONE, declared())
+
+    def test_done_is_what_the_library_exports(self):
+        self.assertEqual(set(DONE), exported())
+
+    def test_a_test_calls_each_done_function(self):
+        text = "".join(read(path) for room in ("api", "lib")
+                       for path in glob.glob(os.path.join(SOURCE, "tests", room, "*.[ch]")))
+        untested = [n for n in DONE if not re.search(rf"\b{n}\(", text)]
+        self.assertEqual(untested, [], "no test in tests/api calls these")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
