@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What is measured, as processes: a live cluster, the bare loop, and the two round trips."""
+import contextlib
+import json
+import mmap
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+QUIET = 0.02  # a window is undisturbed if others had less of the processors' time
+DISK = 64 << 20  # bytes of the drive that are read, as the bare loop's disk
+TOPOLOGY = """\
+cluster: bench
+switches: [sw0]
+hosts:
+  lender:
+    ram: 256M
+    iommu: on
+    devices:
+      nvme0: {type: nvme, size: 64M, block: 512, queue_pairs: 64}
+  manager: {ram: 256M}
+  client1: {ram: 256M, iommu: on}
+  client2: {ram: 256M}
+  client3: {ram: 256M}
+"""
+
+
+class Failed(Exception):
+    """The text is for the user."""
+
+
+class Worker:
+    """A process that takes a line and answers with one."""
+
+    def __init__(self, command, what, **more):
+        self.what = what
+        self.errors = tempfile.TemporaryFile(mode="w+")
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self.errors, text=True, **more)
+        line = self.process.stdout.readline().split()
+        if not line or line[0] != "ready":
+            self.fail()
+        self.pid = int(line[1])
+
+    def fail(self):
+        self.process.kill()
+        self.process.wait()
+        self.errors.seek(0)
+        raise Failed(f"{self.what}: {self.errors.read().strip() or 'ended'}")
+
+    def send(self, command, *numbers):
+        try:
+            self.process.stdin.write(" ".join([command, *map(str, numbers)]) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            self.fail()
+
+    def receive(self):
+        line = self.process.stdout.readline()
+        if not line:
+            self.fail()
+        return json.loads(line)
+
+    def ask(self, command, *numbers):
+        self.send(command, *numbers)
+        return self.receive()
+
+    def end(self):
+        """At the end of its input it gives back what it has."""
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
+        try:
+            self.process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+        self.errors.close()
+
+
+def pin(pid, cpu):
+    """All threads of a process."""
+    for task in os.listdir(f"/proc/{pid}/task"):
+        os.sched_setaffinity(int(task), {cpu})
+
+
+PREFERRED = {}
+
+
+def prefer(pid, nice):
+    """Priority of all threads of a process, and of the session that Linux groups it by."""
+    if PREFERRED.get(pid, 0) == nice:
+        return
+    PREFERRED[pid] = nice
+    for task in os.listdir(f"/proc/{pid}/task"):
+        os.setpriority(os.PRIO_PROCESS, int(task), nice)
+    try:
+        with open(f"/proc/{pid}/autogroup", "w", encoding="ascii") as f:
+            f.write(str(nice))
+    except FileNotFoundError:
+        pass  # a kernel without such groups
+
+
+def cpu_ns(pid):
+    """Processor time that all threads of a process have had, exactly."""
+    total = 0
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/schedstat", encoding="ascii") as f:
+                total += int(f.read().split()[0])
+    except OSError:
+        pass  # it ended between the look and the reading
+    return total
+
+
+def usage(pid):
+    """How long the first thread of a process ran, and was ready to run while something else did."""
+    with open(f"/proc/{pid}/schedstat", encoding="ascii") as f:
+        ran, waited, _ = map(int, f.read().split())
+    return {"ran": ran, "waited": waited}
+
+
+class Window:
+    """When to begin, what to count, when to end: the same instants for every process."""
+
+    def __init__(self, seconds, warm_up=0.005, tail=0.0):
+        self.begin = time.monotonic_ns() + int(warm_up * 1e9)
+        self.end = self.begin + int(seconds * 1e9)
+        self.stop = self.end + int(tail * 1e9)
+        self.seconds = seconds
+
+    def numbers(self):
+        return self.begin, self.end, self.stop
+
+
+class Cluster:
+    """Five hosts, a drive, its manager; clients as they are asked for."""
+
+    def __init__(self, build, nice=0):
+        self.build, self.nice = build, nice
+        self.tool = os.path.join(build, "tools", "smartio")
+        self.worker = os.path.join(build, "bench", "nvme", "bench-nvme-worker")
+        nvme = os.path.join(build, "drivers", "nvme-user", "smartio-nvme")
+        for path in (self.tool, self.worker, nvme):
+            if not os.access(path, os.X_OK):
+                raise Failed(f"{path} is not there: build first (make), then --build DIR")
+        self.dir = tempfile.mkdtemp(prefix="sio-bench-")
+        self.state = os.path.join(self.dir, "state")
+        self.manager, self.emu, self.workers = None, None, []
+        try:
+            topology = os.path.join(self.dir, "bench.yaml")
+            with open(topology, "w", encoding="ascii") as f:
+                f.write(TOPOLOGY)
+            self.smartio("cluster", "up", topology)
+            with open(os.path.join(self.state, "emu.pid"), encoding="ascii") as f:
+                self.emu = int(f.read())
+            self.manager = subprocess.Popen(self.on("manager", nvme, "manager", "nvme0"),
+                                            stdout=subprocess.PIPE, text=True)
+            if "ready" not in self.manager.stdout.readline():
+                raise Failed("the drive's manager ended")
+        except BaseException:
+            self.down()
+            raise
+
+    def on(self, node, *command):
+        return [self.tool, "--state", self.state, "run", "-n", node, "--", *command]
+
+    def smartio(self, *args, check=True):
+        done = subprocess.run([self.tool, "--state", self.state, *args], capture_output=True,
+                              text=True, check=False)
+        if check and done.returncode:
+            raise Failed(f"smartio {' '.join(args)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def client(self, node, wrap=()):
+        w = Worker(self.on(node, *wrap, self.worker, "client", "nvme0"), f"client on {node}")
+        self.workers.append(w)
+        return w
+
+    def end(self, workers):
+        for w in workers:
+            self.workers.remove(w)
+            w.end()
+
+    @contextlib.contextmanager
+    def frozen(self):
+        """While something else is measured the machine room does not even take naps."""
+        os.kill(self.emu, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self.emu, signal.SIGCONT)
+
+    def counters(self):
+        """What the fabric and the model have counted at the drive."""
+        for device in json.loads(self.smartio("stats", "--json"))["devices"]:
+            if device["name"] == "nvme0":
+                return device["counters"]
+        raise Failed("smartio stats does not know nvme0")
+
+    def processes(self):
+        """Every process of the cluster: its state folder is in the command line or environment."""
+        found = []
+        for name in os.listdir("/proc"):
+            if not name.isdigit() or int(name) == os.getpid():
+                continue
+            try:
+                with open(f"/proc/{name}/cmdline", "rb") as f:
+                    text = f.read()
+                with open(f"/proc/{name}/environ", "rb") as f:
+                    text += f.read()
+            except OSError:
+                continue
+            if self.state.encode() in text:
+                found.append(int(name))
+        return found
+
+    def measure(self, clients, depth, length, cpus, seconds, tail=0.0):
+        """One window of I/O by all of @clients, pinned to cpus[0], the drive to cpus[1]."""
+        pin(self.emu, cpus[1])
+        nice = self.nice if len(clients) == 1 and cpus[0] != cpus[1] else 0
+        prefer(self.emu, nice)
+        for w in clients:
+            pin(w.pid, cpus[0])
+            prefer(w.pid, nice)
+            w.ask("open", depth, length)
+        before = usage(self.emu)
+        window = Window(seconds, tail=tail, warm_up=0.005 + 0.001 * len(clients))
+        for w in clients:
+            w.send("run", depth, length, *window.numbers(), DISK)
+        answers = [w.receive() for w in clients]
+        after = usage(self.emu)
+        return Result(answers, window, length, {k: after[k] - before[k] for k in after},
+                      cpus[0] == cpus[1])
+
+    def down(self):
+        for w in list(self.workers):
+            self.end([w])
+        if self.manager:
+            self.manager.send_signal(signal.SIGTERM)
+            try:
+                self.manager.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                self.manager.kill()
+                self.manager.wait()
+            self.manager.stdout.close()
+        if os.path.isdir(self.state):
+            self.smartio("cluster", "down", check=False)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class Bare:
+    """The bare loop: a device and its clients, processes too."""
+
+    HEADER, CLIENT = 4096, 4096 + (2 << 20) + (256 * 64 + 256 * 16)  # as in bare.h
+    LOOKS_APART, LOOKS_SHARED = 5000, 1  # empty looks before each yield; the best of those tried
+
+    def __init__(self, build, clients, nice=0):
+        worker = os.path.join(build, "bench", "nvme", "bench-nvme-worker")
+        self.nice = nice
+        size = self.HEADER + clients * self.CLIENT
+        fd = os.memfd_create("bench-bare")
+        os.ftruncate(fd, size)
+        self.memory = mmap.mmap(fd, self.HEADER)
+        self.clients, self.device = [], None
+        try:
+            self.device = Worker([worker, "bare-device", str(fd), str(clients)], "bare device",
+                                 pass_fds=[fd])
+            for i in range(clients):
+                self.clients.append(Worker([worker, "bare-client", str(fd), str(clients), str(i)],
+                                           f"bare client {i}", pass_fds=[fd]))
+        except BaseException:
+            self.down()
+            raise
+        finally:
+            os.close(fd)
+
+    def measure(self, clients, depth, length, cpus, seconds, tail=0.0):
+        shared = cpus[0] == cpus[1]
+        looks = [self.LOOKS_SHARED if shared else self.LOOKS_APART,
+                 self.LOOKS_SHARED if shared or clients > 1 else self.LOOKS_APART]
+        some = self.clients[:clients]
+        pin(self.device.pid, cpus[1])
+        nice = self.nice if clients == 1 and not shared else 0
+        prefer(self.device.pid, nice)
+        for w in some:
+            pin(w.pid, cpus[0])
+            prefer(w.pid, nice)
+        self.memory[0:12] = b"".join(n.to_bytes(4, "little") for n in [0, *looks])
+        self.device.send("serve", clients)
+        window = Window(seconds, tail=tail, warm_up=0.005 + 0.001 * clients)
+        for w in some:
+            w.send("run", depth, length, *window.numbers())
+        answers = [w.receive() for w in some]
+        self.memory[0:4] = (1).to_bytes(4, "little")
+        device = self.device.receive()
+        return Result(answers, window, length, device, shared)
+
+    def down(self):
+        if self.device:
+            self.memory[0:4] = (1).to_bytes(4, "little")
+            self.device.end()
+        for w in self.clients:
+            w.end()
+        self.memory.close()
+
+
+class Result:
+    """What one window gave."""
+
+    def __init__(self, answers, window, length, device, shared):
+        self.answers = answers
+        self.count = sum(a["count"] for a in answers)
+        self.rate = self.count / window.seconds
+        self.bytes = self.rate * length
+        self.buckets = {}
+        for a in answers:
+            for value, n in a["buckets"]:
+                self.buckets[value] = self.buckets.get(value, 0) + n
+        self.min = min((a["min"] for a in answers if a["count"]), default=0)
+        self.max = max(a["max"] for a in answers)
+        # Clients never sleep: whatever they (and the device beside them) did not have, others had.
+        took = max(a["at"] + a["took"] for a in answers) - min(a["at"] for a in answers)
+        lost = took - sum(a["ran"] for a in answers)
+        lost += -device["ran"] if shared else device["waited"]
+        self.lost = max(0.0, lost / took)
+        self.disturbed = self.lost > QUIET
+        shares = [a["count"] for a in answers]
+        mean = self.count / len(shares)
+        self.spread = max((abs(s - mean) for s in shares), default=0) / mean if mean else 1.0
+
+    def percentile(self, share):
+        return percentile(self.buckets, share)
+
+
+def percentile(buckets, share):
+    """The value in nanoseconds that @share of all are not above."""
+    total, seen = sum(buckets.values()), 0
+    for value in sorted(buckets):
+        seen += buckets[value]
+        if seen >= share * total:
+            return value
+    return 0

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What was measured, as text, CSV and a picture."""
+import csv
+import shutil
+import statistics
+import subprocess
+
+from rows import BARE, LOCAL, REMOTE
+
+COLUMNS = ["row", "round", "depth", "who", "value", "count", "rate", "min_ns", "p50_ns", "p99_ns",
+           "p9999_ns", "max_ns", "line_before_ns", "line_after_ns", "lost", "share_off_mean",
+           "rate_of_one", "doorbells_per_batch"]
+WIDTH = 34
+
+
+def us(ns):
+    return f"{ns / 1e3:.2f}" if ns < 1e5 else f"{ns / 1e3:.0f}"
+
+
+def headline(metric, value):
+    if metric in ("latency", "latest", "first"):
+        return us(value)
+    if metric == "bytes":
+        return f"{value / 1e9:.2f}"
+    return f"{value / 1e6:.3f}"
+
+
+UNITS = {"latency": "us, median", "latest": "us, latest", "first": "us, median", "bytes": "GB/s",
+         "rate": "M I/O per s", "many": "M I/O per s"}
+
+
+def reached(target, value):
+    return value <= target[1] if target[0] == "<=" else value >= target[1]
+
+
+def verdict(target, value):
+    word = "at most" if target[0] == "<=" else "at least"
+    return f"target: {word} {target[1]:g}: {'met' if reached(target, value) else 'not met'}"
+
+
+def span(values, form="{:.2f}"):
+    return (f"{form.format(statistics.median(values))} ({form.format(min(values))} to "
+            f"{form.format(max(values))})") if values else "none"
+
+
+def line_text(row):
+    """The cache line's round trip beside the row."""
+    before = [b for b, _ in row.lines if b is not None]
+    after = [a for _, a in row.lines if a is not None]
+    if not before:
+        return "cache line: not measured, there is one processor"
+    both = before + after
+    return (f"cache line round trip {statistics.median(before):.0f} ns before, "
+            f"{statistics.median(after):.0f} after ({min(both):.0f} to {max(both):.0f})")
+
+
+def table(row, out):
+    """A row of the issue's table, as lines of text."""
+    out(f"\n{row.title}")
+    out(f"  {row.pinned}" + (f"; {line_text(row)}" if row.lines else ""))
+    kind = {"idle": idle, "sweep": sweep, "instructions": instructions}.get(row.metric, parties)
+    kind(row, out)
+    for note in row.notes:
+        out(f"  {note}")
+
+
+def parties(row, out):
+    out(f"  {'':24} {UNITS[row.metric] + ' of rounds (range)':<{WIDTH}} "
+        f"{'p50':>8} {'p99':>8} {'p99.99':>8} {'max':>8}  us, all rounds")
+    for who, s in row.samples.items():
+        values = [headline(row.metric, v) for v in (s.median(), min(s.rounds), max(s.rounds))]
+        out(f"  {who:24} {values[0] + ' (' + values[1] + ' to ' + values[2] + ')':<{WIDTH}} "
+            f"{us(s.percentile(.5)):>8} {us(s.percentile(.99)):>8} {us(s.percentile(.9999)):>8} "
+            f"{us(s.max):>8}")
+    compare(row, out)
+
+
+def compare(row, out):
+    if row.metric == "latest":
+        worst = row.samples[REMOTE].max
+        out(f"  latest completion of the drive {worst / 1e6:.2f} ms; target: at most 20 ms: "
+            f"{'met' if reached(row.target, worst) else 'not met'}")
+        return
+    for who, ratios in row.ratios.items():
+        if not ratios:
+            continue
+        judged = row.target and who not in (BARE, LOCAL, "to the eventfd after the same")
+        if row.metric == "many":
+            text = f"{who}: 30 clients / one, round by round: {span(ratios)}"
+        elif row.metric == "first":
+            text = f"{REMOTE} / {who[3:]}, round by round: {span(ratios)}"
+        else:
+            quiet = row.quiet_ratios[who]
+            text = f"{who} / {BARE}, round by round: {span(ratios)}"
+            text += f"; of the {len(quiet)} undisturbed of {len(ratios)}: {span(quiet)}"
+        if judged:
+            text += f"; {verdict(row.target, statistics.median(ratios))}"
+        out(f"  {text}")
+    for who, spreads in getattr(row, "spreads", {}).items():
+        text = f"{who}: farthest share from the mean: {span([100 * s for s in spreads], '{:.1f}')} %"
+        if who != BARE:
+            text += f"; {verdict(('<=', 5), 100 * statistics.median(spreads))}"
+        out(f"  {text}")
+
+
+def idle(row, out):
+    out(f"  {100 * row.value:.3f} % of a processor; target: at most 0.2 %: "
+        f"{'met' if reached(row.target, row.value) else 'not met'}")
+
+
+def sweep(row, out):
+    out(f"  {'depth':>7}  M I/O per s: median of rounds (range)")
+    out(f"  {'':7}  " + "".join(f"{who:28}" for who in row.points))
+    for i, point in enumerate(row.points[BARE]):
+        cells = []
+        for points in row.points.values():
+            _, median, low, high = points[i]
+            cells.append(f"{median / 1e6:.3f} ({low / 1e6:.3f} to {high / 1e6:.3f})")
+        out(f"  {point[0]:7}  " + "".join(f"{c:28}" for c in cells))
+
+
+def instructions(row, out):
+    for who, v in row.values.items():
+        out(f"  {who:24} {v['instructions']:.1f} instructions; memset: "
+            f"{'called' if v['memset'] else 'none'}; {v['doorbells']:.2f} submission doorbells per "
+            f"batch; the drive read {v['read_bytes']:.0f} bytes per command; "
+            f"{verdict(row.target, v['instructions'])}")
+
+
+def write_csv(rows, path):
+    with open(path, "w", newline="", encoding="ascii") as f:
+        w = csv.DictWriter(f, COLUMNS)
+        w.writeheader()
+        for row in rows:
+            for record in row.records:
+                w.writerow({"row": row.key, "depth": row.depth, **record})
+
+
+def blocks(series):
+    """gnuplot's in-line data, one block per series."""
+    return "".join("".join(f"{x} {y}\n" for x, y in points) + "e\n" for points in series)
+
+
+def histogram(samples):
+    """Shares of all I/Os, in steps of 5 %."""
+    steps, total = {}, sum(samples.buckets.values())
+    for value, n in samples.buckets.items():
+        step = 50.0
+        while step * 1.05 <= value:
+            step *= 1.05
+        steps[step] = steps.get(step, 0) + n
+    return [(f"{ns / 1e3:.4f}", f"{100 * n / total:.5f}") for ns, n in sorted(steps.items())]
+
+
+def write_png(rows, path):
+    """A histogram of latencies, and depth against rate. Return: a reason, or None."""
+    if not shutil.which("gnuplot"):
+        return "no picture: gnuplot is not installed (Debian: gnuplot-nox)"
+    by_key = {row.key: row for row in rows}
+    if "depth1" not in by_key or "sweep" not in by_key:
+        return "no picture: it needs the rows depth1 and sweep"
+    names = [LOCAL, REMOTE, BARE]
+    latencies = [histogram(by_key["depth1"].samples[n]) for n in names]
+    rates = [[(d, f"{m / 1e6:.4f}") for d, m, _, _ in by_key["sweep"].points[n]] for n in names]
+    script = f"""
+set terminal pngcairo size 1400,600
+set output '{path.replace("'", "''")}'
+set multiplot layout 1,2 title 'measured: times of our software, not of PCIe'
+set grid
+set key top right
+set logscale x
+set title '4 KiB random reads, depth 1'
+set xlabel 'latency, us'
+set ylabel 'share of I/Os in steps of 5 %, %'
+plot {", ".join(f"'-' with histeps lw 2 title '{n}'" for n in names)}
+{blocks(latencies)}
+set key top left
+set logscale x 2
+set title '4 KiB random reads'
+set xlabel 'depth'
+set ylabel 'million I/Os per second'
+set yrange [0:*]
+plot {", ".join(f"'-' with linespoints lw 2 title '{n}'" for n in names)}
+{blocks(rates)}
+unset multiplot
+"""
+    done = subprocess.run(["gnuplot"], input=script, capture_output=True, text=True, check=False)
+    if done.returncode or done.stderr.strip():
+        return f"no picture: gnuplot: {done.stderr.strip() or done.returncode}"
+    return None

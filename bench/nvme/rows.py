@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The rows of the table: what each measures, in rounds that take turns."""
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+from machine import DISK, Worker, cpu_ns, percentile, pin, prefer
+
+LOCAL, REMOTE, BARE = "drive, lender", "drive, remote", "bare loop"
+
+
+class Samples:
+    """All rounds of one party in one row."""
+
+    def __init__(self):
+        self.rounds, self.buckets, self.min, self.max = [], {}, None, 0
+
+    def add(self, headline, result):
+        self.rounds.append(headline)
+        for value, n in result.buckets.items():
+            self.buckets[value] = self.buckets.get(value, 0) + n
+        self.max = max(self.max, result.max)
+        self.min = result.min if self.min is None else min(self.min, result.min)
+
+    def median(self):
+        return statistics.median(self.rounds)
+
+    def percentile(self, share):
+        return percentile(self.buckets, share)
+
+
+class Row:
+    """
+    @metric: "latency" (the median of a round, less is better), "rate" or "bytes" (more is).
+    @target: what the ratio to the bare loop must reach.
+    """
+
+    def __init__(self, key, title, metric, depth, length, shared=False, target=None):
+        self.key, self.title, self.metric = key, title, metric
+        self.depth, self.length, self.shared, self.target = depth, length, shared, target
+        self.samples, self.lines, self.records = {}, [], []
+        self.ratios, self.quiet_ratios = {LOCAL: [], REMOTE: []}, {LOCAL: [], REMOTE: []}
+        self.pinned, self.notes = "", []
+
+    def headline(self, result):
+        if self.metric == "latency":
+            return result.percentile(0.5)
+        return result.bytes if self.metric == "bytes" else result.rate
+
+
+ROWS = [
+    ("depth1", "depth 1, 4 KiB, two processors", "latency", 1, 4096, False, ("<=", 1.5)),
+    ("depth32", "depth 32, 4 KiB, two processors", "rate", 32, 4096, False, (">=", 0.65)),
+    ("large", "depth 8, 128 KiB, two processors", "bytes", 8, 131072, False, (">=", 0.85)),
+    ("shared32", "depth 32, 4 KiB, one processor for both", "rate", 32, 4096, True, (">=", 0.5)),
+    ("shared1", "depth 1, 4 KiB, one processor for both", "latency", 1, 4096, True, None),
+]
+SWEEP = [1, 2, 4, 8, 16, 32, 64, 128]
+
+
+class Bench:
+    """What the rows need: cluster, clients, bare loop, round trips."""
+
+    def __init__(self, options, cluster, bare, cpus):
+        self.o, self.c, self.bare, self.cpus = options, cluster, bare, cpus
+        self.apart, self.together = (cpus[0], cpus[1]), (cpus[0], cpus[0])
+        worker = cluster.worker
+        self.has_two = cpus[0] != cpus[1]
+        self.line = Worker([worker, "line", str(cpus[0]), str(cpus[1])], "line") \
+            if self.has_two else None
+        self.wake = Worker([worker, "wake", str(cpus[0]), str(cpus[1])], "wake")
+        for w in filter(None, (self.line, self.wake)):
+            prefer(w.pid, options.nice)
+        self.local = self.remote = None
+        self.turn = 0
+
+    def close(self):
+        for w in (self.line, self.wake):
+            if w:
+                w.end()
+
+    def clients(self):
+        self.local, self.remote = self.c.client("lender"), self.c.client("client1")
+        self.local.ask("fill", DISK)
+
+    def line_ns(self):
+        """A cache line's round trip between the two processors, now; None if there is one."""
+        if not self.line:
+            return None
+        with self.c.frozen():
+            return self.line.ask("trip")["ps"] / 1000
+
+    def say(self, text):
+        if sys.stderr.isatty():
+            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+    def one(self, who, depth, length, cpus, seconds):
+        if who == BARE:
+            with self.c.frozen():
+                return self.bare.measure(1, depth, length, cpus, seconds)
+        client = self.local if who == LOCAL else self.remote
+        return self.c.measure([client], depth, length, cpus, seconds)
+
+    def round(self, row, depth, length, cpus, seconds):
+        """All three, beginning with another each time, between two looks at the cache line."""
+        order = [LOCAL, REMOTE, BARE]
+        self.turn += 1
+        order = order[self.turn % 3:] + order[:self.turn % 3]
+        before = self.line_ns()
+        results = {who: self.one(who, depth, length, cpus, seconds) for who in order}
+        after = self.line_ns()
+        row.lines.append((before, after))
+        bare = row.headline(results[BARE])
+        for who, result in results.items():
+            value = row.headline(result)
+            row.samples.setdefault(who, Samples()).add(value, result)
+            row.records.append({"round": len(row.lines), "who": who, "value": value,
+                                "count": result.count, "rate": result.rate,
+                                "min_ns": result.min, "p50_ns": result.percentile(0.5),
+                                "p99_ns": result.percentile(0.99),
+                                "p9999_ns": result.percentile(0.9999), "max_ns": result.max,
+                                "line_before_ns": before, "line_after_ns": after,
+                                "lost": round(result.lost, 4)})
+            if who != BARE and bare:
+                row.ratios[who].append(value / bare)
+                if not result.disturbed and not results[BARE].disturbed:
+                    row.quiet_ratios[who].append(value / bare)
+        return results
+
+    def table_row(self, spec):
+        row = Row(*spec)
+        cpus = self.together if row.shared else self.apart
+        row.pinned = (f"client and device pinned to processor {cpus[0]}" if row.shared else
+                      f"client pinned to processor {cpus[0]}, device to {cpus[1]}")
+        for i in range(self.o.rounds):
+            self.say(f"{row.title}: round {i + 1} of {self.o.rounds}")
+            self.round(row, row.depth, row.length, cpus, self.o.seconds)
+        return row
+
+    def long(self):
+        """The latest completion in many seconds on one processor."""
+        row = Row("stall", f"depth 32, one processor for both, {self.o.long:g} s without a break",
+                  "latest", 32, 4096, True, ("<=", 20e6))
+        row.pinned = f"client and device pinned to processor {self.cpus[0]}"
+        before = self.line_ns()
+        for who in (REMOTE, BARE):
+            self.say(f"{row.title}: {who}")
+            result = self.one(who, 32, 4096, self.together, self.o.long)
+            row.samples[who] = Samples()
+            row.samples[who].add(result.max, result)
+            row.records.append({"round": 1, "who": who, "value": result.max, "count": result.count,
+                                "rate": result.rate, "min_ns": result.min,
+                                "p50_ns": result.percentile(0.5), "p99_ns": result.percentile(0.99),
+                                "p9999_ns": result.percentile(0.9999), "max_ns": result.max})
+        row.lines.append((before, self.line_ns()))
+        return row
+
+    def many(self):
+        """Thirty clients on one processor against one."""
+        n = 30
+        row = Row("clients30", "30 clients on one processor against one, depth 32, 4 KiB", "many",
+                  32, 4096, False, (">=", 0.75))
+        row.pinned = (f"all clients pinned to processor {self.apart[0]}, "
+                      f"device to {self.apart[1]}")
+        row.spreads = {REMOTE: [], BARE: []}
+        row.ratios = {REMOTE: [], BARE: []}
+        clients = []
+        try:
+            for i in range(n):
+                self.say(f"{row.title}: client {i + 1}")
+                clients.append(self.c.client(f"client{i % 3 + 1}"))
+            for i in range(self.o.many_rounds):
+                self.say(f"{row.title}: round {i + 1} of {self.o.many_rounds}")
+                self.many_round(row, clients, i)
+        finally:
+            self.c.end(clients)
+        return row
+
+    def many_round(self, row, clients, i):
+        def drive(count):
+            return self.c.measure(clients[:count], 32, 4096, self.apart, self.o.many, tail=0.01)
+
+        def bare(count):
+            with self.c.frozen():
+                return self.bare.measure(count, 32, 4096, self.apart, self.o.many, tail=0.01)
+
+        before = self.line_ns()
+        parties = [(REMOTE, drive), (BARE, bare)]
+        for who, measure in parties if i % 2 else reversed(parties):
+            one, all_of_them = measure(1), measure(len(clients))
+            ratio = all_of_them.rate / one.rate if one.rate else 0
+            row.samples.setdefault(who, Samples()).add(all_of_them.rate, all_of_them)
+            row.ratios[who].append(ratio)
+            row.spreads[who].append(all_of_them.spread)
+            row.records.append({"round": i + 1, "who": who, "value": ratio,
+                                "count": all_of_them.count, "rate": all_of_them.rate,
+                                "min_ns": all_of_them.min, "p50_ns": all_of_them.percentile(0.5),
+                                "p99_ns": all_of_them.percentile(0.99),
+                                "p9999_ns": all_of_them.percentile(0.9999),
+                                "max_ns": all_of_them.max, "line_before_ns": before,
+                                "share_off_mean": all_of_them.spread, "rate_of_one": one.rate,
+                                "lost": round(all_of_them.lost, 4)})
+        row.lines.append((before, self.line_ns()))
+
+    def first(self):
+        """The first I/O after idling, and a wake-up by eventfd after the same, in turns."""
+        row = Row("first", f"first I/O after {self.o.gap * 1e3:g} ms idle, two processors", "first",
+                  1, 4096, False, ("<=", 2.5))
+        row.pinned = f"client pinned to processor {self.apart[0]}, device to {self.apart[1]}"
+        gap = int(self.o.gap * 1e9)
+        wake, busy = "eventfd, after the same", "eventfd, at once"
+        for i in range(self.o.first_rounds):
+            self.say(f"{row.title}: round {i + 1} of {self.o.first_rounds}")
+            before = self.line_ns()
+            answers = {}
+            for who in ([REMOTE, wake] if i % 2 else [wake, REMOTE]) + [busy]:
+                answers[who] = self.first_one(who == REMOTE, 0 if who == busy else gap)
+            row.lines.append((before, self.line_ns()))
+            values = {who: a.percentile(0.5) for who, a in answers.items()}
+            for who, a in answers.items():
+                row.samples.setdefault(who, Samples()).add(values[who], a)
+                row.records.append({"round": i + 1, "who": who, "value": values[who],
+                                    "count": a.count, "min_ns": a.min, "p50_ns": values[who],
+                                    "p99_ns": a.percentile(0.99),
+                                    "p9999_ns": a.percentile(0.9999), "max_ns": a.max,
+                                    "line_before_ns": before})
+            row.ratios.setdefault(wake, []).append(values[REMOTE] / values[wake])
+            row.ratios.setdefault(busy, []).append(values[REMOTE] / values[busy])
+        row.ratios = {"to the eventfd after the same": row.ratios[wake],
+                      "to the eventfd at once": row.ratios[busy]}
+        return row
+
+    def first_one(self, drive, gap):
+        if not drive:
+            with self.c.frozen():
+                return Burst(self.wake.ask("trips", self.o.first_ios, gap))
+        pin(self.c.emu, self.apart[1])
+        pin(self.remote.pid, self.apart[0])
+        prefer(self.c.emu, self.o.nice)
+        prefer(self.remote.pid, self.o.nice)
+        self.remote.ask("first", 1, gap, DISK)  # what woke it before was not a doorbell
+        return Burst(self.remote.ask("first", self.o.first_ios, gap, DISK))
+
+    def idle(self):
+        """Processor time of the whole cluster while three clients are open and silent."""
+        row = Row("idle", f"idle for {self.o.idle:g} s: five hosts, manager, three clients", "idle",
+                  0, 0, False, ("<=", 0.002))
+        row.pinned = "nothing pinned"
+        clients = [self.c.client(f"client{i}") for i in (1, 2, 3)]
+        try:
+            self.say(row.title)
+            time.sleep(0.5)  # what opening left to do
+            pids = self.c.processes()
+            before = {p: cpu_ns(p) for p in pids}
+            start = time.monotonic()
+            time.sleep(self.o.idle)
+            seconds = time.monotonic() - start
+            used = {p: (cpu_ns(p) - before[p]) / 1e9 / seconds for p in pids}
+        finally:
+            self.c.end(clients)
+        row.value = sum(used.values())
+        row.notes.append(f"{len(pids)} processes; of it smartio-emu "
+                         f"{100 * used.get(self.c.emu, 0):.3f} %")
+        row.records.append({"round": 1, "who": "cluster", "value": row.value})
+        return row
+
+    def sweep(self):
+        row = Row("sweep", "depth against I/O rate, 4 KiB random reads, two processors", "sweep", 0,
+                  4096)
+        row.pinned = f"client pinned to processor {self.apart[0]}, device to {self.apart[1]}"
+        row.points = {LOCAL: [], REMOTE: [], BARE: []}
+        for depth in self.o.sweep:
+            inner = Row("sweep", "", "rate", depth, 4096)
+            for i in range(self.o.sweep_rounds):
+                self.say(f"depth {depth}: round {i + 1} of {self.o.sweep_rounds}")
+                self.round(inner, depth, 4096, self.apart, self.o.seconds)
+            for who, s in inner.samples.items():
+                row.points[who].append((depth, s.median(), min(s.rounds), max(s.rounds)))
+            for record in inner.records:
+                row.records.append({"depth": depth, **record})
+            row.lines += inner.lines
+        return row
+
+    def instructions(self):
+        """Of the client, between submit and the poll that returns it; exact."""
+        row = Row("instructions", f"instructions per I/O of the client, depth 32, 4 KiB",
+                  "instructions", 32, 4096, False, ("<=", 120))
+        row.pinned = "callgrind, the client alone: submit, ring, and polls that find all"
+        row.values = {}
+        for who, node in ((LOCAL, "lender"), (REMOTE, "client1")):
+            self.say(f"{row.title}: {who}")
+            reason = self.callgrind(row, who, node)
+            if reason:
+                row.notes.append(reason)
+                break
+        return row
+
+    def callgrind(self, row, who, node):
+        out = os.path.join(self.c.dir, "callgrind.out")
+        depth, batches = 32, self.o.callgrind
+        if subprocess.run(["sh", "-c", "command -v valgrind"], capture_output=True,
+                          check=False).returncode:
+            return "not measured: valgrind is not installed"
+        before = self.c.counters()
+        w = self.c.client(node, wrap=("valgrind", "-q", "--tool=callgrind",
+                                      "--collect-atstart=no", f"--callgrind-out-file={out}"))
+        answer = w.ask("calm", depth, batches, DISK)
+        self.c.end([w])
+        after = self.c.counters()
+        with open(out, encoding="utf-8", errors="replace") as f:
+            text = f.read()
+        n = depth * batches
+        total = driver_cost(text)
+        if total == 0:
+            return "not measured: built without valgrind's header, callgrind.h"
+        reads = after["commands_read"] - before["commands_read"]
+        row.values[who] = {
+            "instructions": total / n,
+            "doorbells": answer["doorbells_sq"] / batches,
+            "memset": bool(re.search(r"fn=.*memset", text)),
+            "read_bytes": (after["rd_bytes"] - before["rd_bytes"]) / reads,
+        }
+        row.records.append({"round": 1, "who": who, "value": total / n,
+                            "doorbells_per_batch": row.values[who]["doorbells"]})
+        return None
+
+
+def driver_cost(text):
+    """Of callgrind's output: instructions in all objects but the worker itself."""
+    names, here, cost, skip = {}, "", 0, False
+    for line in text.splitlines():
+        name = re.match(r"ob=\((\d+)\)(?: (.*))?$", line)
+        if name:
+            here = names.setdefault(name.group(1), name.group(2))
+        elif line.startswith(("cob=(", "fl=", "cfi=")):
+            other = re.match(r"cob=\((\d+)\) (.*)$", line)
+            if other:
+                names[other.group(1)] = other.group(2)
+        elif line.startswith("calls="):
+            skip = True  # the next line is what the called function cost
+        elif re.match(r"[+*\d-]", line):
+            if not skip and not (here or "").endswith("bench-nvme-worker"):
+                cost += int(line.split()[1])
+            skip = False
+    return cost
+
+
+class Burst:
+    """A worker's histogram of single trips."""
+
+    def __init__(self, answer):
+        self.buckets = dict(map(tuple, answer["buckets"]))
+        self.count, self.min, self.max = answer["count"], answer["min"], answer["max"]
+
+    def percentile(self, share):
+        return percentile(self.buckets, share)
