@@ -59,7 +59,12 @@ static int back(struct emu_request *rq, struct emu_ram *m, uint64_t size)
 	int rc = r->ops->mem_new(r->ctx, "segment", size, &m->mem);
 
 	if (rc < 0)
-		return sio_fail(&rq->err, rc, "ALLOC: no file for %" PRIu64 " bytes", size);
+		return sio_fail(&rq->err, rc,
+				rc == -EMFILE
+					? "ALLOC: the machine room has no descriptor left for "
+					  "%" PRIu64 " bytes: raise its limit (ulimit -n)"
+					: "ALLOC: no file for %" PRIu64 " bytes",
+				size);
 	rc = sio_addrmap_add(&h->map, &region, &rq->err);
 	if (rc < 0)
 		goto free_mem;

@@ -217,7 +217,9 @@ void keeper_main(const struct tool_keep *keep, int channel, const sigset_t *mask
 	prctl(PR_SET_NAME, "smartio-keeper");
 	if (keep->host &&
 	    tool_client_open(&k.client, keep->dir, keep->node, SIO_CLIENT_KEEPER, &err) < 0)
-		_exit(tool_error("host '%s' is down: %s", keep->host, err.text));
+		_exit(tool_error("host '%s' is down: %s (smartio cluster restart-node %s brings it "
+				 "back)",
+				 keep->host, err.text, keep->host));
 	if (start_program(&k, mask) != 0)
 		_exit(TOOL_EXIT_FAILURE);
 	tool_let_go(2, (const int[]){k.channel, k.signals, k.client.fd, k.program_fd, keep->hold},

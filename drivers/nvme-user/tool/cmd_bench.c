@@ -176,8 +176,9 @@ static int set_range(struct bench *b)
 	b->blocks = (uint32_t)(o->size / b->ns.block_size);
 	b->places = length / o->size;
 	if (b->places == 0)
-		return failed("%" PRIu64 " bytes have no room for one command of %" PRIu64, length,
-			      o->size);
+		return failed("%" PRIu64 " bytes from offset %" PRIu64 " on have no room for one "
+			      "command of %" PRIu64 "; namespace %u of %s ends at %" PRIu64,
+			      length, o->offset, o->size, o->nsid, o->device, size);
 	return EXIT_OK;
 }
 
