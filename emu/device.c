@@ -28,6 +28,20 @@ static void dev_log(struct emu_dev *dev, const char *text)
 	emu_log(d->room, "%s: %s", d->topo->name, text);
 }
 
+static void *dev_bulk_new(struct emu_dev *dev, uint64_t size)
+{
+	struct emu_room *r = ((struct emu_device *)dev->room)->room;
+
+	return r->ops->bulk_new(r->ctx, size);
+}
+
+static void dev_bulk_free(struct emu_dev *dev, void *data, uint64_t size)
+{
+	struct emu_room *r = ((struct emu_device *)dev->room)->room;
+
+	r->ops->bulk_free(r->ctx, data, size);
+}
+
 /* BARs one behind the other, each aligned to its size, as firmware would place them. */
 static int place_bars(struct emu_device *d, struct sio_err *reterr)
 {
@@ -92,6 +106,8 @@ int emu_device_init(struct emu_device *d, struct emu_host *h, const struct sio_t
 		.log = dev_log,
 		.view = emu_bar_view,
 		.mirror = emu_bar_mirror,
+		.bulk_new = h->room->ops->bulk_new ? dev_bulk_new : NULL,
+		.bulk_free = h->room->ops->bulk_free ? dev_bulk_free : NULL,
 	};
 	d->model = find_model(topo->type);
 	if (!d->model)

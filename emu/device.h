@@ -54,6 +54,12 @@ struct emu_dev {
 	uint64_t (*now)(struct emu_dev *d);
 	void (*log)(struct emu_dev *d, const char *text);
 	/*
+	 * Zeroed memory of the model's own for much data, such as a drive's media: in large pages
+	 * where there are such. NULL: out of memory. Both are NULL where calloc() serves as well.
+	 */
+	void *(*bulk_new)(struct emu_dev *d, uint64_t size);
+	void (*bulk_free)(struct emu_dev *d, void *data, uint64_t size);
+	/*
 	 * The CPU's view of the pages run @index of the configuration: plain memory shared with
 	 * whoever mapped it, hostile, read with sio_read32() and checked. Registers: @view is what
 	 * the holder of the registers writes to (NULL while nobody does), @mirror what the others

@@ -11,51 +11,61 @@
 #include "emu/internal.h"
 #include "smartio/io.h"
 
-static inline void add(struct emu_count *to, const struct sio_pcie_count *c)
-{
-	to->pcie.write_tlps += c->write_tlps;
-	to->pcie.read_requests += c->read_requests;
-	to->pcie.completions += c->completions;
-	to->pcie.write_bytes += c->write_bytes;
-	to->pcie.read_bytes += c->read_bytes;
-}
+#define likely(c) __builtin_expect(!!(c), 1)
+#define unlikely(c) __builtin_expect(!!(c), 0)
+#define APART __attribute__((noinline)) /* so that the short way has no stack to set up */
 
-/* What an access within a page makes. Whole pages and short ones need no division. */
-static inline void packets(const struct emu_room *r, uint64_t addr, size_t len, uint32_t access,
-			   struct sio_pcie_count *c)
+/* Packets of a read within a page. Whole pages and short ones need no division. */
+static inline void read_packets(const struct emu_room *r, uint64_t addr, size_t len,
+				struct sio_pcie_count *c)
 {
-	memset(c, 0, sizeof(*c));
-	if (access == SIO_ACCESS_READ) {
-		if (len == EMU_PAGE)
-			*c = r->page_read;
-		else if (len <= 64) /* with the bytes before, less than the smallest limit */
-			*c = (struct sio_pcie_count){
-				.read_requests = 1, .completions = 1, .read_bytes = len};
-		else
-			sio_pcie_read(&r->pcie, addr, len, c);
+	if (len == EMU_PAGE) {
+		c->read_requests += r->page_read.read_requests;
+		c->completions += r->page_read.completions;
+	} else if (len <= 64) { /* with the bytes before, less than the smallest limit */
+		c->read_requests++;
+		c->completions++;
 	} else {
-		if (len == EMU_PAGE)
-			*c = r->page_write;
-		else if (len <= 64)
-			*c = (struct sio_pcie_count){.write_tlps = 1, .write_bytes = len};
-		else
-			sio_pcie_write(&r->pcie, addr, len, c);
+		sio_pcie_read(&r->pcie, addr, len, c);
+		return;
 	}
+	c->read_bytes += len;
 }
 
+static inline void write_packets(const struct emu_room *r, uint64_t addr, size_t len,
+				 struct sio_pcie_count *c)
+{
+	if (len == EMU_PAGE) {
+		c->write_tlps += r->page_write.write_tlps;
+	} else if (len <= 64) {
+		c->write_tlps++;
+	} else {
+		sio_pcie_write(&r->pcie, addr, len, c);
+		return;
+	}
+	c->write_bytes += len;
+}
+
+/* What was sent, as far as it came; a read was answered by completions without data. */
 static void count_fault(struct emu_device *d, uint64_t addr, size_t len, uint32_t access,
 			const struct emu_target *t)
 {
-	struct sio_pcie_count c;
+	struct sio_pcie_count *c[1 + EMU_HOPS] = {&d->count.pcie};
 
-	packets(d->room, addr, len, access, &c);
-	if (access == SIO_ACCESS_READ) {
-		c.completions = c.read_requests;
-		c.read_bytes = 0;
-	}
-	add(&d->count, &c);
 	for (unsigned i = 0; i < t->n_hops; i++)
-		add(t->hop[i], &c);
+		c[1 + i] = &t->hop[i]->pcie;
+	for (unsigned i = 0; i < 1 + t->n_hops; i++) {
+		struct sio_pcie_count sent = {0};
+
+		if (access == SIO_ACCESS_READ)
+			read_packets(d->room, addr, len, &sent);
+		else
+			write_packets(d->room, addr, len, &sent);
+		c[i]->read_requests += sent.read_requests;
+		c[i]->completions += sent.read_requests;
+		c[i]->write_tlps += sent.write_tlps;
+		c[i]->write_bytes += sent.write_bytes;
+	}
 }
 
 static const struct emu_xlat *translate_page(struct emu_device *d, uint64_t addr, uint32_t access,
@@ -64,6 +74,7 @@ static const struct emu_xlat *translate_page(struct emu_device *d, uint64_t addr
 	struct emu_xlat *x = &d->xlat[(addr / EMU_PAGE) % EMU_XLATS];
 
 	d->xlat_misses++;
+	d->unchecked = UINT32_MAX; /* so that this access is compared with the list */
 	if (emu_translate(d, addr & ~(EMU_PAGE - 1), access, t) < 0)
 		return NULL;
 	x->page = addr / EMU_PAGE;
@@ -76,17 +87,24 @@ static const struct emu_xlat *translate_page(struct emu_device *d, uint64_t addr
 	return x;
 }
 
-/* The page that @addr lies in, if @access is allowed there; NULL: *t says why not. */
-static inline const struct emu_xlat *page_of(struct emu_device *d, uint64_t addr, uint32_t access,
-					     struct emu_target *t)
+/* The page that @addr lies in, if it was translated before and @access is allowed there. */
+static inline const struct emu_xlat *kept(const struct emu_device *d, uint64_t addr,
+					  uint32_t access)
 {
 	const struct emu_xlat *x = &d->xlat[(addr / EMU_PAGE) % EMU_XLATS];
 
-	if (__builtin_expect(x->gen == d->room->gen && x->page == addr / EMU_PAGE &&
-				     (x->access & access),
-			     1))
+	if (likely(x->gen == d->room->gen && x->page == addr / EMU_PAGE && (x->access & access)))
 		return x;
-	return translate_page(d, addr, access, t);
+	return NULL;
+}
+
+/* The same, translated now if need be; NULL: *t says why not. */
+static inline const struct emu_xlat *page_of(struct emu_device *d, uint64_t addr, uint32_t access,
+					     struct emu_target *t)
+{
+	const struct emu_xlat *x = kept(d, addr, access);
+
+	return likely(x != NULL) ? x : translate_page(d, addr, access, t);
 }
 
 /*
@@ -104,17 +122,32 @@ static inline void copy_out(uint8_t *to, const void *from, size_t len)
 	sio_copy_to(to, from, len);
 }
 
-static inline void pass(struct emu_device *d, const struct emu_xlat *x, uint64_t addr, size_t len,
-			uint32_t access)
+static inline void check(struct emu_device *d, const struct emu_xlat *x, uint64_t addr, size_t len,
+			 uint32_t access)
 {
-	struct sio_pcie_count c;
-
-	packets(d->room, addr, len, access, &c);
-	add(&d->count, &c);
-	for (unsigned i = 0; i < x->n_hops; i++)
-		add(x->hop[i], &c);
-	if (EMU_CHECK)
+	if (EMU_CHECK && unlikely((++d->unchecked & d->room->check_mask) == 0))
 		emu_check_access(d, addr, len, access, x->data + addr % EMU_PAGE);
+}
+
+/* Within a page. */
+static inline void read_page(struct emu_device *d, const struct emu_xlat *x, uint64_t addr,
+			     void *to, size_t len)
+{
+	read_packets(d->room, addr, len, &d->count.pcie);
+	for (unsigned i = 0; i < x->n_hops; i++)
+		read_packets(d->room, addr, len, &x->hop[i]->pcie);
+	check(d, x, addr, len, SIO_ACCESS_READ);
+	sio_copy_from(to, x->data + addr % EMU_PAGE, len);
+}
+
+static inline void write_page(struct emu_device *d, const struct emu_xlat *x, uint64_t addr,
+			      const void *from, size_t len)
+{
+	write_packets(d->room, addr, len, &d->count.pcie);
+	for (unsigned i = 0; i < x->n_hops; i++)
+		write_packets(d->room, addr, len, &x->hop[i]->pcie);
+	check(d, x, addr, len, SIO_ACCESS_WRITE);
+	copy_out(x->data + addr % EMU_PAGE, from, len);
 }
 
 static int fault(struct emu_device *d, uint64_t addr, size_t len, uint32_t access,
@@ -127,7 +160,7 @@ static int fault(struct emu_device *d, uint64_t addr, size_t len, uint32_t acces
 	return -EFAULT;
 }
 
-static size_t within_page(uint64_t addr, size_t len)
+static inline size_t within_page(uint64_t addr, size_t len)
 {
 	size_t room = EMU_PAGE - addr % EMU_PAGE;
 
@@ -143,9 +176,8 @@ static int wraps(struct emu_device *d, uint64_t addr, size_t len, uint32_t acces
 	return -EFAULT;
 }
 
-int emu_dma_read(struct emu_dev *dev, uint64_t addr, void *buf, size_t len)
+APART static int read_any(struct emu_device *d, uint64_t addr, uint8_t *to, size_t len)
 {
-	struct emu_device *d = dev->room;
 	struct emu_target t;
 	uint64_t last;
 
@@ -163,14 +195,13 @@ int emu_dma_read(struct emu_dev *dev, uint64_t addr, void *buf, size_t len)
 			if (__builtin_add_overflow(page, n, &page))
 				break;
 		}
-	for (uint8_t *to = buf; len > 0;) {
+	while (len > 0) {
 		size_t n = within_page(addr, len);
 		const struct emu_xlat *x = page_of(d, addr, SIO_ACCESS_READ, &t);
 
-		if (__builtin_expect(!x, 0))
+		if (!x)
 			return fault(d, addr, n, SIO_ACCESS_READ, &t);
-		pass(d, x, addr, n, SIO_ACCESS_READ);
-		sio_copy_from(to, x->data + addr % EMU_PAGE, n);
+		read_page(d, x, addr, to, n);
 		addr += n;
 		to += n;
 		len -= n;
@@ -179,9 +210,8 @@ int emu_dma_read(struct emu_dev *dev, uint64_t addr, void *buf, size_t len)
 }
 
 /* Posted: each page's packets arrive or vanish on their own. */
-int emu_dma_write(struct emu_dev *dev, uint64_t addr, const void *buf, size_t len)
+APART static int write_any(struct emu_device *d, uint64_t addr, const uint8_t *from, size_t len)
 {
-	struct emu_device *d = dev->room;
 	struct emu_target t;
 	uint64_t last;
 	int rc = 0;
@@ -190,19 +220,45 @@ int emu_dma_write(struct emu_dev *dev, uint64_t addr, const void *buf, size_t le
 		return 0;
 	if (__builtin_add_overflow(addr, len - 1, &last))
 		return wraps(d, addr, len, SIO_ACCESS_WRITE);
-	for (const uint8_t *from = buf; len > 0;) {
+	while (len > 0) {
 		size_t n = within_page(addr, len);
 		const struct emu_xlat *x = page_of(d, addr, SIO_ACCESS_WRITE, &t);
 
-		if (__builtin_expect(x != NULL, 1)) {
-			pass(d, x, addr, n, SIO_ACCESS_WRITE);
-			copy_out(x->data + addr % EMU_PAGE, from, n);
-		} else {
+		if (x)
+			write_page(d, x, addr, from, n);
+		else
 			rc = fault(d, addr, n, SIO_ACCESS_WRITE, &t);
-		}
 		addr += n;
 		from += n;
 		len -= n;
 	}
 	return rc;
+}
+
+/* At least one byte, and none beyond the page of the first: then nothing wraps, either. */
+static inline bool in_one_page(uint64_t addr, size_t len)
+{
+	return len - 1 < EMU_PAGE - addr % EMU_PAGE;
+}
+
+int emu_dma_read(struct emu_dev *dev, uint64_t addr, void *buf, size_t len)
+{
+	struct emu_device *d = dev->room;
+	const struct emu_xlat *x = kept(d, addr, SIO_ACCESS_READ);
+
+	if (unlikely(!x || !in_one_page(addr, len)))
+		return read_any(d, addr, buf, len);
+	read_page(d, x, addr, buf, len);
+	return 0;
+}
+
+int emu_dma_write(struct emu_dev *dev, uint64_t addr, const void *buf, size_t len)
+{
+	struct emu_device *d = dev->room;
+	const struct emu_xlat *x = kept(d, addr, SIO_ACCESS_WRITE);
+
+	if (unlikely(!x || !in_one_page(addr, len)))
+		return write_any(d, addr, buf, len);
+	write_page(d, x, addr, buf, len);
+	return 0;
 }

@@ -46,7 +46,7 @@
 #define EMU_MSI_BASE 0xfee00000ull
 #define EMU_MSI_SIZE 0x100000ull
 #define EMU_FAULTS 64 /* kept per host */
-#define EMU_XLATS 128 /* translations kept per device; a power of 2 */
+#define EMU_XLATS 2048 /* translations kept per device (8 MiB of buffers); a power of 2 */
 #define EMU_HOPS 2    /* most adapters that a transaction passes */
 
 struct emu_host;
@@ -198,6 +198,7 @@ struct emu_device {
 	unsigned writable_views;
 	struct emu_count count;
 	uint64_t xlat_misses;
+	uint32_t unchecked; /* counts accesses, for emu_room_check_every() */
 	struct emu_xlat xlat[EMU_XLATS];
 };
 
@@ -263,6 +264,7 @@ struct emu_room {
 	struct emu_host *host;
 	unsigned n_hosts; /* as many as are made */
 	struct emu_check *check;
+	uint32_t check_mask; /* of an access's number; 0 there: compare it with the list */
 	struct sio_pcie pcie;
 	struct sio_pcie_count page_read, page_write; /* of a whole aligned page */
 	uint64_t writable_views;		     /* of all devices */
@@ -437,8 +439,9 @@ void emu_fault_record(struct emu_device *d, uint64_t addr, size_t len, uint32_t 
 
 /*
  * check.c: plain lists of what was allocated, granted, mapped and opened, kept apart from the
- * tables above. In debug builds every access of a device is looked up there too; a difference
- * calls the hook (abort() unless a test set another).
+ * tables above. But for builds with NDEBUG, accesses of devices are looked up there too: every one
+ * unless emu_room_check_every() told otherwise. A difference calls the hook (abort() unless a test
+ * set another).
  */
 #ifndef NDEBUG
 #define EMU_CHECK 1

@@ -15,6 +15,8 @@
 
 #include "emu/live.h"
 
+#define LARGE_PAGE (2ul << 20)
+
 void live_log(const char *fmt, ...)
 {
 	char text[640];
@@ -73,6 +75,40 @@ static void mem_free(void *ctx, struct emu_mem *m)
 	(void)ctx;
 	munmap(m->data, m->size);
 	close(m->fd);
+}
+
+/*
+ * Aligned to large pages, and they are asked for: blocks at random places of a large drive then
+ * miss the TLB less, which is a quarter of the time of copying 128 KiB. Where the system has none
+ * to give, small ones serve.
+ */
+static void *bulk_new(void *ctx, uint64_t size)
+{
+	uint64_t room, before, behind;
+	char *data;
+
+	(void)ctx;
+	if (__builtin_add_overflow(size, LARGE_PAGE, &room))
+		return NULL;
+	data = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		    -1, 0);
+	if (data == MAP_FAILED)
+		return NULL;
+	before = -(uintptr_t)data % LARGE_PAGE;
+	behind = (room - before - size) / SIO_PAGE_SIZE * SIO_PAGE_SIZE;
+	if (before)
+		munmap(data, before);
+	if (behind)
+		munmap(data + room - behind, behind);
+	data += before;
+	madvise(data, size, MADV_HUGEPAGE);
+	return data;
+}
+
+static void bulk_free(void *ctx, void *data, uint64_t size)
+{
+	(void)ctx;
+	munmap(data, size);
 }
 
 /*
@@ -205,6 +241,8 @@ const struct emu_ops live_ops = {
 	.mem_new = mem_new,
 	.mem_seal = mem_seal,
 	.mem_free = mem_free,
+	.bulk_new = bulk_new,
+	.bulk_free = bulk_free,
 	.owner_new = owner_new,
 	.owner_free = owner_free,
 	.event_new = event_new,

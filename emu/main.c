@@ -123,8 +123,10 @@ static int run(const struct options *o, struct sio_err *err)
 	rc = live_state_lock(&l, err);
 	if (rc == 0)
 		rc = emu_room_new(topo, &live_ops, &l, &l.room, err);
-	if (rc == 0)
+	if (rc == 0) {
+		emu_room_check_every(l.room, CHECK_EVERY);
 		rc = live_loop_open(&l, err);
+	}
 	if (rc == 0)
 		rc = live_ports_open(&l, err);
 	if (rc == 0)

@@ -258,6 +258,11 @@ unsigned emu_room_step(struct emu_room *r, unsigned budget)
 	return work;
 }
 
+void emu_room_check_every(struct emu_room *r, uint32_t n)
+{
+	r->check_mask = n - 1;
+}
+
 bool emu_room_busy(const struct emu_room *r)
 {
 	for (unsigned i = 0; i < r->n_devices; i++) {

@@ -31,6 +31,9 @@ struct emu_ops {
 	/* From now on nobody can make a new writable mapping (mirrors, status pages). */
 	int (*mem_seal)(void *ctx, struct emu_mem *m);
 	void (*mem_free)(void *ctx, struct emu_mem *m);
+	/* Zeroed memory for a model alone, see struct emu_dev; NULL: out of memory. Both or none. */
+	void *(*bulk_new)(void *ctx, uint64_t size);
+	void (*bulk_free)(void *ctx, void *data, uint64_t size);
 	/* An owner's descriptor to hand out; owner_hup(host, owner) is called when its last copy closes. */
 	int (*owner_new)(void *ctx, unsigned host, uint64_t owner, int *ret_fd);
 	void (*owner_free)(void *ctx, unsigned host, uint64_t owner);
@@ -56,6 +59,12 @@ void emu_room_free(struct emu_room *r);
 int emu_room_host_up(struct emu_room *r, unsigned host);
 /* The host crashed: links down, its memory and windows gone, its devices reset. */
 void emu_room_host_down(struct emu_room *r, unsigned host);
+/*
+ * How often accesses of devices are compared with the list of what was granted (emu/check.c), if the
+ * build compares at all: each that faults, the first after a translation, and of the others one in
+ * @n, a power of 2. A new room compares every one.
+ */
+void emu_room_check_every(struct emu_room *r, uint32_t n);
 /* One request of a host's daemon. @fds were received with it: the room takes or closes them. */
 void emu_room_request(struct emu_room *r, unsigned host, const void *req, size_t len, int *fds,
 		      unsigned n_fds);

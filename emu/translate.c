@@ -27,21 +27,28 @@ static int fail(struct emu_target *t, const char *fmt, ...)
 	return -EFAULT;
 }
 
-static int through_iommu(const struct sio_iommu *domain, const char *whose, uint64_t addr,
-			 uint32_t access, uint64_t *ret_physical, struct emu_target *t)
+/* The domain of a device, or (@a not NULL) of what comes in through an adapter. */
+static int through_iommu(const struct sio_iommu *domain, const struct emu_device *d,
+			 const struct emu_adapter *a, uint64_t addr, uint32_t access,
+			 uint64_t *ret_physical, struct emu_target *t)
 {
+	char whose[64];
 	struct sio_iommu_hit hit;
 	int rc = sio_iommu_translate(domain, addr, access, &hit);
 
+	if (rc == 0) {
+		*ret_physical = hit.offset;
+		t->access &= hit.access;
+		return 0;
+	}
+	if (a)
+		snprintf(whose, sizeof(whose), "adapter %u of %s", a->index, a->host->topo->name);
+	else
+		snprintf(whose, sizeof(whose), "%s", d->topo->name);
 	if (rc == -EACCES)
 		return fail(t, "the mapping in the IOMMU domain of %s is not for %s", whose,
 			    access == SIO_ACCESS_READ ? "reading" : "writing");
-	if (rc < 0)
-		return fail(t, "nothing is mapped at %#" PRIx64 " in the IOMMU domain of %s", addr,
-			    whose);
-	*ret_physical = hit.offset;
-	t->access &= hit.access;
-	return 0;
+	return fail(t, "nothing is mapped at %#" PRIx64 " in the IOMMU domain of %s", addr, whose);
 }
 
 static int at_region(const struct emu_host *h, const struct sio_region *region, uint64_t physical,
@@ -79,14 +86,12 @@ static int inbound(struct emu_adapter *a, uint64_t bus, uint32_t access, struct 
 {
 	struct emu_host *h = a->host;
 	uint64_t physical = bus;
-	char whose[64];
 	int rc;
 
 	t->node = h->topo->node;
 	t->hop[t->n_hops++] = &a->count;
 	if (h->topo->iommu) {
-		snprintf(whose, sizeof(whose), "adapter %u of %s", a->index, h->topo->name);
-		rc = through_iommu(&a->iommu, whose, bus, access, &physical, t);
+		rc = through_iommu(&a->iommu, NULL, a, bus, access, &physical, t);
 		if (rc < 0)
 			return rc;
 	}
@@ -134,15 +139,18 @@ int emu_translate(struct emu_device *d, uint64_t addr, uint32_t access, struct e
 	uint64_t physical = addr;
 	int rc;
 
-	memset(ret, 0, sizeof(*ret));
+	/* The text is set with a failure. */
+	ret->data = NULL;
 	ret->access = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
 	ret->node = h->topo->node;
+	ret->n_hops = 0;
+	memset(ret->hop, 0, sizeof(ret->hop));
 	if (!h->up)
 		return fail(ret, "%s is off", h->topo->name);
 	if (d->topo->dma_bits < 64 && addr >> d->topo->dma_bits)
 		return fail(ret, "%s has %u address bits", d->topo->name, d->topo->dma_bits);
 	if (h->topo->iommu) {
-		rc = through_iommu(&d->iommu, d->topo->name, addr, access, &physical, ret);
+		rc = through_iommu(&d->iommu, d, NULL, addr, access, &physical, ret);
 		if (rc < 0)
 			return rc;
 	}

@@ -109,25 +109,37 @@ static void describe(const struct emu_nvme *m, struct emu_dev_config *config)
 		.kind = EMU_PAGE_DOORBELLS, .offset = DOORBELLS, .length = doorbells};
 }
 
+static void *media_new(struct emu_dev *dev, uint64_t size)
+{
+	return dev->bulk_new ? dev->bulk_new(dev, size) : calloc(1, size);
+}
+
+static void media_free(const struct emu_nvme *m)
+{
+	if (m->media && m->dev->bulk_free)
+		m->dev->bulk_free(m->dev, m->media, m->media_size);
+	else
+		free(m->media);
+}
+
 static void destroy(void *model)
 {
 	struct emu_nvme *m = model;
 
 	if (!m)
 		return;
-	free(m->media);
+	media_free(m);
 	free(m->active);
 	free(m->cq);
 	free(m->sq);
 	free(m);
 }
 
-static void init(struct emu_nvme *m, struct emu_dev *dev, const struct sio_topo_device *t)
+static void init(struct emu_nvme *m, const struct sio_topo_device *t)
 {
 	size_t words = ((size_t)t->queue_pairs + 1) * 2, per_page = EMU_NVME_PAGE / 4;
 	size_t len = strnlen(t->serial, sizeof(m->serial));
 
-	m->dev = dev;
 	memcpy(m->name, t->name, sizeof(m->name));
 	m->name[sizeof(m->name) - 1] = '\0';
 	memset(m->serial, ' ', sizeof(m->serial));
@@ -136,7 +148,6 @@ static void init(struct emu_nvme *m, struct emu_dev *dev, const struct sio_topo_
 	m->queue_entries = t->queue_entries;
 	m->doorbell_words = (unsigned)((words + per_page - 1) / per_page * per_page);
 	m->block_shift = t->block_size == 512 ? 9 : 12;
-	m->media_size = t->size;
 	m->blocks = t->size >> m->block_shift;
 	m->max_blocks = (EMU_NVME_PAGE << EMU_NVME_MDTS) >> m->block_shift;
 	m->stats.power_cycles = 1;
@@ -156,10 +167,12 @@ static int create(struct emu_dev *dev, const struct sio_topo_device *t,
 	m = calloc(1, sizeof(*m));
 	if (!m)
 		return sio_fail(reterr, -ENOMEM, "%s: no memory for the controller", t->name);
+	m->dev = dev;
+	m->media_size = t->size;
 	m->sq = calloc(n, sizeof(m->sq[0]));
 	m->cq = calloc(n, sizeof(m->cq[0]));
 	m->active = calloc(n, sizeof(m->active[0]));
-	m->media = calloc(1, t->size);
+	m->media = media_new(dev, t->size);
 	if (!m->sq || !m->cq || !m->active || !m->media) {
 		destroy(m);
 		return sio_fail(reterr, -ENOMEM,
@@ -167,7 +180,7 @@ static int create(struct emu_dev *dev, const struct sio_topo_device *t,
 				" queue pairs",
 				t->name, t->size, t->queue_pairs);
 	}
-	init(m, dev, t);
+	init(m, t);
 	m->born = dev->now(dev);
 	describe(m, config);
 	*ret = m;
@@ -200,13 +213,13 @@ static unsigned step(void *model, unsigned budget)
 /* New media where memory allows: the old pages need not be touched to be zero again. */
 static void media_forget(struct emu_nvme *m)
 {
-	uint8_t *fresh = calloc(1, m->media_size);
+	uint8_t *fresh = media_new(m->dev, m->media_size);
 
 	if (!fresh) {
 		memset(m->media, 0, m->media_size);
 		return;
 	}
-	free(m->media);
+	media_free(m);
 	m->media = fresh;
 }
 
