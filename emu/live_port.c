@@ -16,7 +16,8 @@
 
 #include "emu/live.h"
 
-#define MAX_QUEUED 1024
+/* Packets: more than a host has programs, for all may end at once, each with an event. */
+#define MAX_QUEUED 32768
 #define REQUESTS_PER_TURN 64 /* of one host, then the devices and other hosts have their turn */
 
 union control {
