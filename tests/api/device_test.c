@@ -468,11 +468,11 @@ static void a_lost_lender_reads_as_ones(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_device_is_found_from_everywhere),
-		cmocka_unit_test(registers_have_one_holder),
-		cmocka_unit_test(device_memory_is_shared_and_mapped),
-		cmocka_unit_test(the_holder_is_told_of_deaths),
-		cmocka_unit_test(a_lost_lender_reads_as_ones),
+		API_TEST(a_device_is_found_from_everywhere),
+		API_TEST(registers_have_one_holder),
+		API_TEST(device_memory_is_shared_and_mapped),
+		API_TEST(the_holder_is_told_of_deaths),
+		API_TEST(a_lost_lender_reads_as_ones),
 	};
 
 	return cmocka_run_group_tests(tests, topology_up, topology_down);

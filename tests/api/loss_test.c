@@ -216,10 +216,10 @@ static void a_wait_ends_when_the_own_host_crashes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_exporter_is_killed),
-		cmocka_unit_test(an_exporters_host_crashes),
-		cmocka_unit_test(the_own_host_crashes),
-		cmocka_unit_test(a_wait_ends_when_the_own_host_crashes),
+		API_TEST(an_exporter_is_killed),
+		API_TEST(an_exporters_host_crashes),
+		API_TEST(the_own_host_crashes),
+		API_TEST(a_wait_ends_when_the_own_host_crashes),
 	};
 
 	return cmocka_run_group_tests(tests, topology_up, topology_down);

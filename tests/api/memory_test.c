@@ -579,15 +579,15 @@ static void without_a_daemon_there_is_an_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(two_hosts_share_memory),
-		cmocka_unit_test(wrong_uses_are_refused),
-		cmocka_unit_test(segments_have_states_and_properties),
-		cmocka_unit_test(callbacks_tell_who_comes_and_goes),
-		cmocka_unit_test(exit_frees_fixed_ids),
-		cmocka_unit_test(a_forked_child_starts_afresh),
-		cmocka_unit_test(terminate_ends_what_is_open),
-		cmocka_unit_test(terminate_is_allowed_in_a_callback),
-		cmocka_unit_test(without_a_daemon_there_is_an_error),
+		API_TEST(two_hosts_share_memory),
+		API_TEST(wrong_uses_are_refused),
+		API_TEST(segments_have_states_and_properties),
+		API_TEST(callbacks_tell_who_comes_and_goes),
+		API_TEST(exit_frees_fixed_ids),
+		API_TEST(a_forked_child_starts_afresh),
+		API_TEST(terminate_ends_what_is_open),
+		API_TEST(terminate_is_allowed_in_a_callback),
+		API_TEST(without_a_daemon_there_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, topology_up, topology_down);

@@ -237,9 +237,9 @@ static void terminate_ends_calls_under_way(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(threads_make_all_calls_at_once),
-		cmocka_unit_test(one_thread_wins_a_removal),
-		cmocka_unit_test(terminate_ends_calls_under_way),
+		API_TEST(threads_make_all_calls_at_once),
+		API_TEST(one_thread_wins_a_removal),
+		API_TEST(terminate_ends_calls_under_way),
 	};
 
 	return cmocka_run_group_tests(tests, topology_up, topology_down);

@@ -19,6 +19,14 @@ static int topology_up(void **state)
 	return *state ? 0 : -1;
 }
 
+/* After each test: what it used was given back. */
+static int topology_audit(void **state)
+{
+	return cluster_audit(*state);
+}
+
+#define API_TEST(name) cmocka_unit_test_teardown(name, topology_audit)
+
 static int topology_down(void **state)
 {
 	return *state ? cluster_down(*state) : 0;

@@ -6,17 +6,24 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cluster.h"
+#include "tempdir.h"
 
 #define LIMIT_MS 20000
+#define TOP_DIR 128
+#define STATE_DIR (TOP_DIR + 16)
+#define SETTLE_S "10" /* what the dead held is taken back within so many seconds */
 
 struct cluster {
-	char dir[64];
+	char top[TOP_DIR];     /* holds dir, and the first audit */
+	char dir[STATE_DIR];   /* the cluster's state */
+	char first[STATE_DIR]; /* the audit of the cluster when it came up */
 	pid_t room;
 	unsigned n_nodes;
 	pid_t daemon[CLUSTER_NODES]; /* of node 4 * (index + 1); 0: crashed */
@@ -28,7 +35,7 @@ static int steps[STEPS];
 static pid_t start(const struct cluster *c, const char *variable, unsigned node)
 {
 	const char *program = getenv(variable);
-	char topology[96], number[16], ready_fd[16], line[16] = "";
+	char topology[STATE_DIR + 32], number[16], ready_fd[16], line[16] = "";
 	int ready[2];
 	pid_t pid;
 
@@ -93,7 +100,7 @@ static int probe(void *arg)
 
 static int write_topology(const struct cluster *c, const char *topology)
 {
-	char path[96];
+	char path[STATE_DIR + 32];
 	FILE *f;
 	int rc;
 
@@ -117,18 +124,106 @@ static unsigned count_hosts(const char *topology)
 	return n;
 }
 
-struct cluster *cluster_up(const char *topology)
+static int cluster_free(struct cluster *c)
+{
+	char command[TOP_DIR + 16];
+	int rc;
+
+	snprintf(command, sizeof(command), "rm -rf '%s'", c->top);
+	rc = system(command) ? -1 : 0;
+	free(c);
+	return rc;
+}
+
+/* Ends what runs of it. */
+static int cluster_end(struct cluster *c)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < c->n_nodes; i++)
+		if (stop(c->daemon[i]))
+			rc = -1;
+	if (stop(c->room))
+		rc = -1;
+	return cluster_free(c) < 0 ? -1 : rc;
+}
+
+/* smartio doctor --audit of the cluster; with @expect NULL what it counts goes to @out. */
+static int audit(const struct cluster *c, const char *expect, const char *out)
+{
+	const char *program = getenv("SMARTIO_TEST_TOOL");
+	pid_t pid;
+
+	if (!program) {
+		fprintf(stderr, "SMARTIO_TEST_TOOL is not set\n");
+		return -1;
+	}
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (!freopen(out, "w", stdout))
+			_exit(127);
+		execl(program, program, "--state", c->dir, "doctor", "--audit", "--within",
+		      SETTLE_S, expect ? "--expect" : NULL, expect, (char *)NULL);
+		perror(program);
+		_exit(127);
+	}
+	return pid > 0 && cluster_wait(pid) == 0 ? 0 : -1;
+}
+
+long cluster_count(const struct cluster *c, const char *what)
+{
+	char path[STATE_DIR + 16], line[200];
+	size_t len = strlen(what);
+	long n = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/count", c->top);
+	if (audit(c, NULL, path) < 0)
+		return -1;
+	f = fopen(path, "r");
+	while (f && n < 0 && fgets(line, sizeof(line), f))
+		if (strncmp(line, what, len) == 0 && line[len] == ' ')
+			n = strtol(line + len, NULL, 10);
+	if (f)
+		fclose(f);
+	return n;
+}
+
+int cluster_audit(const struct cluster *c)
+{
+	int rc = audit(c, c->first, "/dev/null");
+
+	if (rc < 0)
+		fprintf(stderr, "the cluster does not hold what it held when it came up\n");
+	return rc;
+}
+
+static struct cluster *cluster_new(const char *topology)
 {
 	struct cluster *c = calloc(1, sizeof(*c));
 
-	if (!c)
-		return NULL;
-	strcpy(c->dir, "/tmp/sio-test-XXXXXX");
-	if (!mkdtemp(c->dir) || write_topology(c, topology) < 0) {
-		perror(c->dir);
+	if (!c || test_tempdir("sio-test", c->top, sizeof(c->top)) < 0) {
 		free(c);
 		return NULL;
 	}
+	snprintf(c->dir, sizeof(c->dir), "%s/state", c->top);
+	snprintf(c->first, sizeof(c->first), "%s/audit", c->top);
+	if (mkdir(c->dir, 0700) < 0 || write_topology(c, topology) < 0) {
+		perror(c->dir);
+		cluster_free(c);
+		return NULL;
+	}
+	return c;
+}
+
+struct cluster *cluster_up(const char *topology)
+{
+	struct cluster *c = cluster_new(topology);
+
+	if (!c)
+		return NULL;
 	c->n_nodes = count_hosts(topology);
 	c->room = start(c, "SMARTIO_TEST_EMU", 0);
 	for (unsigned i = 0; c->room > 0 && i < c->n_nodes; i++) {
@@ -139,30 +234,26 @@ struct cluster *cluster_up(const char *topology)
 	for (unsigned i = 0; i < c->n_nodes; i++) {
 		struct probe p = {4 * (i + 1), c->n_nodes};
 
-		if (c->daemon[i] <= 0 ||
-		    cluster_wait(cluster_fork(c, 4 * (i + 1), probe, &p)) != 0) {
-			cluster_down(c);
-			return NULL;
-		}
+		if (c->daemon[i] <= 0 || cluster_wait(cluster_fork(c, 4 * (i + 1), probe, &p)) != 0)
+			goto fail;
 	}
-	return c;
+	if (audit(c, NULL, c->first) == 0)
+		return c;
+fail:
+	cluster_end(c);
+	return NULL;
 }
 
 int cluster_down(struct cluster *c)
 {
-	char command[96];
 	int rc = 0;
 
 	for (unsigned i = 0; i < c->n_nodes; i++)
-		if (stop(c->daemon[i]))
+		if (c->daemon[i] == 0 && cluster_restart(c, 4 * (i + 1), 0) < 0)
 			rc = -1;
-	if (stop(c->room))
+	if (cluster_audit(c) < 0)
 		rc = -1;
-	snprintf(command, sizeof(command), "rm -rf %s", c->dir);
-	if (system(command))
-		rc = -1;
-	free(c);
-	return rc;
+	return cluster_end(c) < 0 ? -1 : rc;
 }
 
 void cluster_crash(struct cluster *c, unsigned node)
@@ -192,7 +283,7 @@ pid_t cluster_daemon(const struct cluster *c, unsigned node)
 
 void cluster_enter(const struct cluster *c, unsigned node)
 {
-	char path[96];
+	char path[STATE_DIR + 32];
 
 	snprintf(path, sizeof(path), "%s/node.%u", c->dir, node);
 	setenv("SMARTIO_SOCKET", path, 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * An emulated cluster for a test, and programs on its hosts: forked children that talk to the
- * library. The paths of smartio-emu and smartiod come by the environment, SMARTIO_TEST_EMU and
- * SMARTIO_TEST_SMARTIOD.
+ * library. The paths of smartio-emu, smartiod and smartio come by the environment,
+ * SMARTIO_TEST_EMU, SMARTIO_TEST_SMARTIOD and SMARTIO_TEST_TOOL.
  */
 #ifndef TESTS_LIB_CLUSTER_H
 #define TESTS_LIB_CLUSTER_H
@@ -20,8 +20,19 @@ struct cluster;
 
 /* Up, with all joined nodes able to reach each other; NULL: stderr says why not. */
 struct cluster *cluster_up(const char *topology);
-/* Ends everything and removes the state directory. Return: 0; -1: a process did not end well. */
+/*
+ * Starts crashed hosts again, makes the last audit, ends everything and removes the state
+ * directory. Return: 0; -1: the cluster held something else than when it came up, or a process did
+ * not end well.
+ */
 int cluster_down(struct cluster *c);
+/*
+ * Between two tests, when no program of theirs runs: smartio doctor --audit finds all in order, and
+ * the same as when the cluster came up. Return: 0; -1: stderr says what it found and had expected.
+ */
+int cluster_audit(const struct cluster *c);
+/* A line of the audit now: "two: port memory". Return: its count; -1: there is no such line. */
+long cluster_count(const struct cluster *c, const char *what);
 /* The host crashes: its smartiod is killed. */
 void cluster_crash(struct cluster *c, unsigned node);
 /* Start a crashed host again and wait until @from reaches it. */
