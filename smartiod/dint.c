@@ -48,7 +48,7 @@ void smartiod_dint_unpin(struct smartiod *d, struct smartiod_dint *dint)
 	dint_free(d, dint);
 }
 
-static void tell_sender(struct smartiod *d, const struct smartiod_ring *ring)
+void smartiod_ring_tell_sender(struct smartiod *d, const struct smartiod_ring *ring)
 {
 	struct sio_peer_dint_event msg = {.h.type = sio_to_le32(SIO_PEER_DINT_EVENT),
 					  .link = sio_to_le64(ring->link)};
@@ -73,7 +73,7 @@ void smartiod_dint_end(struct smartiod *d, struct smartiod_dint *dint, bool owne
 
 		next = ring->next;
 		if (!ring->ended && !ring->building)
-			tell_sender(d, ring);
+			smartiod_ring_tell_sender(d, ring);
 		if (smartiod_tree_find(&d->rings, uid)) /* a sender of this host is gone already */
 			smartiod_ring_free(d, ring);
 	}

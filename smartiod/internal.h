@@ -553,6 +553,8 @@ smartiod_client_fn smartiod_dint_create, smartiod_dint_remove, smartiod_dint_con
 smartiod_peer_fn smartiod_peer_dint_lookup, smartiod_peer_dint_release, smartiod_peer_dint_event;
 /* The receiver lets go of it, or is gone: its senders are told. */
 void smartiod_dint_end(struct smartiod *d, struct smartiod_dint *dint, bool owner_gone);
+/* Its receiver takes no more: lets the sender go, a local one at once (then the ring is gone). */
+void smartiod_ring_tell_sender(struct smartiod *d, const struct smartiod_ring *ring);
 struct smartiod_dint *smartiod_dint_find(struct smartiod *d, uint32_t adapter, uint32_t number);
 void smartiod_dint_unpin(struct smartiod *d, struct smartiod_dint *dint);
 void smartiod_dint_free_all(struct smartiod *d); /* rings and links, too */

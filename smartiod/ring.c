@@ -297,15 +297,18 @@ int smartiod_dint_ring_free(struct smartiod *d, struct smartiod_session *s, cons
 	if (!dint)
 		return reterr->code;
 	ring = dint->rings;
-	while (ring && (ring->number != sio_from_le32(m->ring) || !ring->told))
+	while (ring && (ring->number != sio_from_le32(m->ring) || !ring->told || ring->freed))
 		ring = ring->next;
 	if (!ring)
 		return sio_fail(reterr, -EBADF, "data interrupt %u has no ring %u", dint->number,
 				sio_from_le32(m->ring));
-	if (!ring->ended)
-		return sio_fail(reterr, -EPERM, "the sender of ring %u is still there",
-				ring->number);
-	smartiod_ring_free(d, ring);
+	if (ring->ended) {
+		smartiod_ring_free(d, ring);
+	} else {
+		/* The receiver cuts a sender off; the memory goes when that has let go. */
+		ring->freed = true;
+		smartiod_ring_tell_sender(d, ring);
+	}
 	smartiod_reply_ok(d, s, msg);
 	return 0;
 }

@@ -77,7 +77,7 @@ static struct sio_sender *sender_new(struct sio_library *lib, const struct sio_e
 	return sender;
 }
 
-/* Under the session's lock; without waiting for the answer. */
+/* Under the session's lock; without waiting for the answer. The ring is in no list any more. */
 static void give_ring_back(struct sio_local_dint *d, uint32_t ring)
 {
 	struct sio_msg_dint_ring_free req = {.handle = sio_to_le32(d->o.id),
@@ -86,38 +86,66 @@ static void give_ring_back(struct sio_local_dint *d, uint32_t ring)
 	sio_session_post(d->o.lib->session, SIO_MSG_DINT_RING_FREE, &req.h, sizeof(req));
 }
 
+/* A sender connected. */
+static void sender_begins(struct sio_local_dint *d, const struct sio_evm_dint_ring *e, int fd)
+{
+	struct sio_world *w = d->o.lib->world;
+	struct sio_sender *sender = fd >= 0 ? sender_new(d->o.lib, e, fd) : NULL, **p;
+
+	if (!sender) {
+		w->log(w, "a sender's ring cannot be mapped: the sender is cut off");
+		give_ring_back(d, sio_from_le32(e->ring));
+		return;
+	}
+	w->lock(w, d->lock);
+	for (p = &d->senders; *p; p = &(*p)->next)
+		;
+	*p = sender;
+	w->wake_all(w, d->lock);
+	w->unlock(w, d->lock);
+	/* Messages may have come before we knew the ring. */
+	w->event_write(w, d->fd);
+}
+
+/*
+ * A sender is gone. What it left is drained before its ring is given back; a ring with nothing in
+ * it goes at once, for nobody may be waiting.
+ */
+static void sender_ends(struct sio_local_dint *d, uint32_t id)
+{
+	struct sio_world *w = d->o.lib->world;
+	struct sio_sender **p, *empty = NULL;
+
+	w->lock(w, d->lock);
+	p = &d->senders;
+	while (*p && (*p)->id != id)
+		p = &(*p)->next;
+	if (*p && sio_ring_is_empty(&(*p)->ring)) {
+		empty = *p;
+		*p = empty->next;
+	} else if (*p) {
+		(*p)->ended = true;
+		w->event_write(w, d->fd);
+		w->wake_all(w, d->lock);
+	}
+	w->unlock(w, d->lock);
+	if (!empty)
+		return;
+	sender_free(d->o.lib, empty);
+	give_ring_back(d, id);
+}
+
 void sio_dint_ring_event(struct sio_library *lib, const struct sio_evm_dint_ring *e, int *fds,
 			 unsigned n_fds)
 {
 	struct sio_object *o = sio_object_by_id(lib, SIO_LOCAL_DINT, sio_from_le32(e->handle));
-	bool is_new = sio_from_le32(e->h.type) == SIO_EVM_DINT_RING;
-	struct sio_local_dint *d = (void *)o;
-	struct sio_sender *sender = NULL, **p;
-	struct sio_world *w = lib->world;
-	bool known = is_new;
 
-	if (!d)
+	if (!o)
 		return;
-	if (is_new) {
-		sender = n_fds > 0 ? sender_new(lib, e, fds[0]) : NULL;
-		if (!sender) {
-			w->log(w, "a sender's ring cannot be mapped: its messages are lost");
-			return;
-		}
-	}
-	w->lock(w, d->lock);
-	for (p = &d->senders; *p; p = &(*p)->next)
-		if (!is_new && (*p)->id == sio_from_le32(e->ring))
-			(*p)->ended = known = true;
-	if (is_new)
-		*p = sender;
-	w->wake_all(w, d->lock);
-	w->unlock(w, d->lock);
-	/* One that could not be mapped, or was cut off: nothing to drain. */
-	if (!known)
-		give_ring_back(d, sio_from_le32(e->ring));
-	/* Messages may have come before we knew the ring; or it is to be given back. */
-	w->event_write(w, d->fd);
+	if (sio_from_le32(e->h.type) == SIO_EVM_DINT_RING)
+		sender_begins((void *)o, e, n_fds > 0 ? fds[0] : -1);
+	else
+		sender_ends((void *)o, sio_from_le32(e->ring));
 }
 
 /* The interrupt's lock is held: take @p out, for retire(). */

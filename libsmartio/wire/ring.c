@@ -76,6 +76,11 @@ int sio_ring_push(struct sio_ring *r, const void *data, uint32_t len)
 	return 0;
 }
 
+int sio_ring_is_empty(const struct sio_ring *r)
+{
+	return r->tail == r->head && le32toh(sio_read32(&r->shared->tail)) == r->head;
+}
+
 /* Length of the record at the head, after a jump to the start if there is one. */
 static int next_record(struct sio_ring *r, uint32_t *ret_len)
 {

@@ -419,13 +419,81 @@ static void threads_share_handles(void **state)
 	assert_int_equal(cluster_wait(cluster_fork(*state, 4, threads, NULL)), 0);
 }
 
+/* ---- senders that come and go, and nobody waits ---- */
+
+#define CYCLES 2000u
+
+static int idle_receiver(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	sci_local_data_interrupt_t dint = listen_on(sd, NUMBER);
+	unsigned char data[16];
+	unsigned length = sizeof(data);
+	sci_error_t error;
+
+	(void)arg;
+	step_done(0);
+	step_await(1);
+	/* What somebody left that is gone is still there. */
+	SCIWaitForDataInterrupt(dint, data, &length, 0, 0, &error);
+	CHECK_OK(error);
+	CHECK(length == 4 && !memcmp(data, "left", 4));
+	length = sizeof(data);
+	SCIWaitForDataInterrupt(dint, data, &length, 0, 0, &error);
+	CHECK_IS(error, SCI_ERR_TIMEOUT);
+	SCIRemoveDataInterrupt(dint, 0, &error);
+	CHECK_OK(error);
+	api_end(sd);
+	return 0;
+}
+
+static int comes_and_goes(void *arg)
+{
+	const unsigned *node = arg;
+	sci_desc_t sd = api_begin();
+	sci_remote_data_interrupt_t dint;
+	sci_error_t error;
+
+	for (unsigned i = 0; i < CYCLES; i++) {
+		dint = reach(sd, *node, NUMBER);
+		SCIDisconnectDataInterrupt(dint, 0, &error);
+		CHECK_OK(error);
+	}
+	dint = reach(sd, *node, NUMBER);
+	SCITriggerDataInterrupt(dint, (char[]){"left"}, 4, 0, &error);
+	CHECK_OK(error);
+	SCIDisconnectDataInterrupt(dint, 0, &error);
+	CHECK_OK(error);
+	api_end(sd);
+	return 0;
+}
+
+static void idle_receivers_keep_no_empty_rings(void **state)
+{
+	static unsigned node = 8;
+	pid_t receiver;
+
+	for (unsigned from = 4; from <= 8; from += 4) {
+		steps_reset();
+		receiver = cluster_fork(*state, node, idle_receiver, NULL);
+		step_await(0);
+		assert_int_equal(cluster_wait(cluster_fork(*state, from, comes_and_goes, &node)),
+				 0);
+		/* The ring of the last one, who left a message. */
+		assert_int_equal(cluster_count(*state, "two: port memory"), 1);
+		step_done(1);
+		assert_int_equal(cluster_wait(receiver), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(messages_arrive_in_order),
-		cmocka_unit_test(many_senders_lose_nothing_by_dying),
-		cmocka_unit_test(callbacks_make_any_call),
-		cmocka_unit_test(threads_share_handles),
+		API_TEST(messages_arrive_in_order),
+		API_TEST(many_senders_lose_nothing_by_dying),
+		API_TEST(callbacks_make_any_call),
+		API_TEST(threads_share_handles),
+		API_TEST(idle_receivers_keep_no_empty_rings),
 	};
 
 	return cmocka_run_group_tests(tests, topology_up, topology_down);

@@ -76,7 +76,6 @@ static void a_ring_lives_as_long_as_either_needs_it(void **state)
 	assert_int_equal(sio_from_le32(evm->node), 8);
 	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 2);
 	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 2);
-	assert_int_equal(call_ring_free(f->w, f->receiver, h, sio_from_le32(evm->ring)), EPERM);
 	assert_int_equal(call_handle(f->w, f->sender, SIO_MSG_DINT_DISCONNECT, link, 0), 0);
 	assert_non_null(world_event(f->receiver, SIO_EVM_DINT_RING_END, 0));
 	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
@@ -84,6 +83,34 @@ static void a_ring_lives_as_long_as_either_needs_it(void **state)
 	assert_int_equal(call_ring_free(f->w, f->receiver, h, sio_from_le32(evm->ring)), 0);
 	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 0);
 	assert_int_equal(call_ring_free(f->w, f->receiver, h, sio_from_le32(evm->ring)), EBADF);
+}
+
+/* A receiver that frees a ring in use cuts the sender off, on whatever host that is. */
+static void a_receiver_cuts_senders_off(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *local = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
+	struct world_client *sender[] = {f->sender, local};
+	uint32_t h, n, link, ring;
+
+	assert_int_equal(call_dint_create(f->w, f->receiver, 0, 0, &h, &n), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		world_forget(f->receiver);
+		assert_int_equal(call_dint_connect(f->w, sender[i], 4, n, &link), 0);
+		ring = sio_from_le32(((const struct sio_evm_dint_ring *)world_event(
+					      f->receiver, SIO_EVM_DINT_RING, 0))
+					     ->ring);
+		assert_int_equal(call_ring_free(f->w, f->receiver, h, ring), 0);
+		world_run(f->w);
+		assert_non_null(world_event(sender[i], SIO_EVM_DINT_LOST, 0));
+		assert_null(world_event(f->receiver, SIO_EVM_DINT_RING_END, 0));
+		assert_int_equal(call_ring_free(f->w, f->receiver, h, ring), EBADF);
+		assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+		assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
+		assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 0);
+		assert_int_equal(call_handle(f->w, sender[i], SIO_MSG_DINT_DISCONNECT, link, 0), 0);
+	}
+	world_kill(f->w, local);
 }
 
 static void within_one_host(void **state)
@@ -197,6 +224,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(numbers_are_per_host),
 		CASE(a_ring_lives_as_long_as_either_needs_it),
+		CASE(a_receiver_cuts_senders_off),
 		CASE(within_one_host),
 		CASE(removal_is_told_to_senders),
 		CASE(removal_overtakes_a_connection),

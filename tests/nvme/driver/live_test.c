@@ -26,6 +26,7 @@ enum { SERVING, RUNNING, WRITTEN, GO, RESET, AGAIN };
 #define PAIRS 6
 #define CHUNK (256u << 10)
 #define KILLS 12
+#define VISITS 2000
 
 static const char topology[] =
 	"cluster: nvme\n"
@@ -351,6 +352,39 @@ static int threads(void *arg)
 	return 0;
 }
 
+/* Opens the drive and does nothing. */
+static int idler(void *arg)
+{
+	struct smartio_nvme *n;
+
+	(void)arg;
+	begin();
+	OK(smartio_nvme_open("nvme0", &n));
+	step_done(RUNNING);
+	step_await(GO);
+	smartio_nvme_close(n);
+	SCITerminate();
+	return 0;
+}
+
+/* Comes to the data interrupt of another program of CLIENT1 and goes, time and again. */
+static int visitor(void *arg)
+{
+	sci_remote_data_interrupt_t dint;
+	sci_desc_t sd = api_begin();
+	sci_error_t error;
+
+	(void)arg;
+	for (unsigned i = 0; i < VISITS; i++) {
+		SCIConnectDataInterrupt(sd, &dint, CLIENT1, 0, 1, 0, 0, &error);
+		CHECK_OK(error);
+		SCIDisconnectDataInterrupt(dint, 0, &error);
+		CHECK_OK(error);
+	}
+	api_end(sd);
+	return 0;
+}
+
 /* ---- tests ---- */
 static int up(void **state)
 {
@@ -427,6 +461,24 @@ static void killed_clients_leave_nothing(void **state)
 	stop_manager(m);
 }
 
+/* Its only data interrupt, number 1, is the one for replies. */
+static void visitors_cost_an_idle_client_nothing(void **state)
+{
+	pid_t m = start_manager(*state), pid = cluster_fork(*state, CLIENT1, idler, NULL);
+	long before;
+
+	step_await(RUNNING);
+	before = cluster_count(*state, "client1: port memory");
+	assert_true(before >= 0);
+	assert_int_equal(cluster_count(*state, "client1: port interrupts"), 1);
+	assert_int_equal(
+		cluster_wait(cluster_fork(*state, CLIENT2, visitor, NULL)), 0);
+	assert_int_equal(cluster_count(*state, "client1: port memory"), before);
+	step_done(GO);
+	assert_int_equal(cluster_wait(pid), 0);
+	stop_manager(m);
+}
+
 static void manager_dies_and_another_comes(void **state)
 {
 	pid_t m = start_manager(*state), pid = cluster_fork(*state, CLIENT1, survivor, NULL);
@@ -481,6 +533,7 @@ int main(void)
 		TEST(three_hosts_share_the_drive),
 		TEST(threads_share_a_client),
 		TEST(killed_clients_leave_nothing),
+		TEST(visitors_cost_an_idle_client_nothing),
 		TEST(manager_dies_and_another_comes),
 		TEST(crashed_host_of_a_client_is_cleaned_up),
 		TEST(lender_crashes),
