@@ -201,6 +201,7 @@ void emu_bar_release(struct emu_bar *b)
 	struct emu_device *d = b->device;
 	struct emu_run *run = b->run;
 
+	emu_watches_end(&b->watches);
 	if (b->access & SIO_ACCESS_WRITE) {
 		d->writable_views--;
 		r->writable_views--;

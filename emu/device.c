@@ -221,6 +221,11 @@ int emu_device_power_on(struct emu_device *d, struct sio_err *reterr)
 
 void emu_device_power_off(struct emu_device *d)
 {
+	struct emu_room *r = d->room;
+
+	if (d->doze.data)
+		r->ops->mem_free(r->ctx, &d->doze);
+	memset(&d->doze, 0, sizeof(d->doze));
 	for (unsigned i = 0; i < d->config.n_pages; i++) {
 		emu_check_forget(d->host, emu_run_key(&d->run[i]));
 		free_pages(d, &d->run[i]);

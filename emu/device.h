@@ -79,7 +79,8 @@ struct emu_dev_model {
 	void (*destroy)(void *model);
 	/*
 	 * Look at registers and doorbells and do at most @budget commands' work.
-	 * Return: units of work done; 0: nothing to do.
+	 * Return: units of work done; 0: nothing to do, and every doorbell in use was looked at in
+	 * this very call (the room steps once more before it sleeps, and trusts the answer).
 	 */
 	unsigned (*step)(void *model, unsigned budget);
 	/* Power-on or function reset: registers to their defaults, queues gone; media stay unless @power. */

@@ -188,6 +188,8 @@ int emu_op_grant(struct emu_request *rq, const void *msg)
 		return rc;
 	}
 	emu_object_ref(source);
+	if (source->kind == SIO_KIND_BAR)
+		((struct emu_bar *)source)->n_grants++;
 	memset(&evt, 0, sizeof(evt));
 	evt.id = g->o.id;
 	evt.bus_addr = g->bus_addr;
@@ -221,6 +223,8 @@ void emu_grant_release(struct emu_grant *g)
 		sio_range_free(&a->iova, g->bus_addr);
 	}
 	emu_invalidate(h->room);
+	if (g->source->kind == SIO_KIND_BAR)
+		((struct emu_bar *)g->source)->n_grants--;
 	emu_object_unref(g->source);
 }
 

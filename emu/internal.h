@@ -7,6 +7,7 @@
  *   dmamap -> mem | map | bar of another device;  dmamap -> device, requester (if through a map)
  *   grant  -> mem | bar | irq
  *   bar    -> device;  requester -> device
+ * A watch counts nowhere: it ends with its target.
  *
  * States of an object: LIVE until its owner ends, then QUARANTINED. A quarantined object falls
  * (is freed without being asked) as soon as nothing refers to it, except
@@ -48,6 +49,7 @@
 #define EMU_FAULTS 64 /* kept per host */
 #define EMU_XLATS 2048 /* translations kept per device (8 MiB of buffers); a power of 2 */
 #define EMU_HOPS 2    /* most adapters that a transaction passes */
+#define EMU_WATCHES 1024 /* of one host: each may hold a descriptor */
 
 struct emu_host;
 struct emu_owner;
@@ -104,6 +106,8 @@ struct emu_map {
 	uint64_t bus_addr, length; /* at the peer */
 	uint64_t window_offset;	   /* in our window */
 	bool trigger;
+	struct emu_run *polled; /* pages that it may write to and a device looks at; NULL: none */
+	struct emu_watch *watches;
 };
 
 struct emu_requester {
@@ -119,6 +123,19 @@ struct emu_bar {
 	uint64_t offset, length; /* in the run */
 	uint32_t access;
 	bool mirror;
+	unsigned n_grants;
+	struct emu_watch *watches;
+};
+
+/* How one mapping of polled pages wakes their device. */
+struct emu_watch {
+	struct emu_object o;
+	struct emu_watch *prev, *next; /* of the target */
+	struct emu_object *target;     /* struct emu_bar or emu_map */
+	struct emu_run *run;
+	uint32_t kind; /* SIO_WATCH_* */
+	uint64_t length;
+	uint32_t fired;
 };
 
 struct emu_dmamap {
@@ -196,6 +213,8 @@ struct emu_device {
 	struct sio_range iova;
 	uint64_t generation; /* counts resets */
 	unsigned writable_views;
+	struct emu_mem doze;		      /* its first word: asleep, for EVENT watches */
+	uint64_t wakes[SIO_WATCH_EVENT + 1]; /* by kind of watch */
 	struct emu_count count;
 	uint64_t xlat_misses;
 	uint32_t unchecked; /* counts accesses, for emu_room_check_every() */
@@ -251,7 +270,7 @@ struct emu_host {
 	unsigned n_paths;
 	struct emu_fault_log faults;
 	uint64_t requests, requests_refused, events;
-	uint64_t n_of_kind[SIO_KIND_ADAPTER + 1];
+	uint64_t n_of_kind[SIO_KIND_WATCH + 1];
 };
 
 struct emu_check;
@@ -268,6 +287,9 @@ struct emu_room {
 	struct sio_pcie pcie;
 	struct sio_pcie_count page_read, page_write; /* of a whole aligned page */
 	uint64_t writable_views;		     /* of all devices */
+	bool watch_dirty;			     /* @naps may be wrong */
+	bool naps;
+	uint64_t n_naps, n_sleeps;
 	struct emu_device **device;		     /* of all hosts: what step() runs through */
 	unsigned n_devices;
 };
@@ -277,6 +299,7 @@ struct emu_request {
 	struct emu_host *host;
 	const struct sio_req *h;
 	struct emu_owner *owner; /* of h->owner; what is made hangs on it */
+	int fd;			 /* that came along, -1: none; who keeps it sets -1 */
 	struct sio_err err;
 };
 
@@ -380,6 +403,18 @@ uint64_t emu_run_physical(const struct emu_run *run);
 uint64_t emu_run_key(const struct emu_run *run); /* for emu_check_*: below all object ids */
 volatile void *emu_bar_view(struct emu_dev *dev, unsigned index);
 volatile void *emu_bar_mirror(struct emu_dev *dev, unsigned index);
+
+/* Does the device look at these pages? */
+static inline bool emu_run_polled(const struct emu_run *run)
+{
+	return run->pages->kind == EMU_PAGE_REGISTERS || run->pages->kind == EMU_PAGE_DOORBELLS;
+}
+
+/* watch.c */
+emu_handler emu_op_watch, emu_op_unwatch;
+void emu_watch_release(struct emu_watch *w);
+/* The target goes. */
+void emu_watches_end(struct emu_watch **watches);
 
 /* dmamap.c */
 emu_handler emu_op_dmamap, emu_op_dmaunmap;

@@ -33,6 +33,17 @@ static void fill_target(struct sio_list_entry *e, const struct emu_object *o)
 		e->device = m->device->topo->fdid;
 		break;
 	}
+	case SIO_KIND_WATCH: {
+		const struct emu_watch *w = (const struct emu_watch *)o;
+
+		e->cookie = w->target->id;
+		e->address = w->kind;
+		e->length = w->length;
+		e->device = w->run->device->topo->fdid;
+		e->node = w->run->device->host->topo->node;
+		e->refs = w->fired;
+		break;
+	}
 	default:
 		break;
 	}
@@ -104,9 +115,9 @@ int emu_op_list(struct emu_request *rq, const void *msg)
 	struct sio_evt_list evt;
 	unsigned n = 0;
 
-	if (m->kind < SIO_KIND_OWNER || m->kind > SIO_KIND_IRQ)
-		return sio_fail(&rq->err, -EINVAL, "LIST: kind %u, %d to %d are right", m->kind,
-				SIO_KIND_OWNER, SIO_KIND_IRQ);
+	if ((m->kind < SIO_KIND_OWNER || m->kind > SIO_KIND_IRQ) && m->kind != SIO_KIND_WATCH)
+		return sio_fail(&rq->err, -EINVAL, "LIST: kind %u, %d to %d and %d are right",
+				m->kind, SIO_KIND_OWNER, SIO_KIND_IRQ, SIO_KIND_WATCH);
 	memset(&evt, 0, sizeof(evt));
 	HASH_ITER (hh, rq->host->objects, o, tmp) {
 		if (o->kind == m->kind && o->id > m->after)

@@ -12,12 +12,13 @@
 
 #include "core/err.h"
 #include "core/topology.h"
+#include "emu/pace.h"
 #include "emu/room.h"
 
 #define LIVE_PATH_MAX 107 /* bytes of a socket's path */
 
 /* What an epoll event is about. */
-enum live_kind { LIVE_LISTENER, LIVE_PORT, LIVE_OWNER, LIVE_SIGNAL };
+enum live_kind { LIVE_LISTENER, LIVE_PORT, LIVE_OWNER, LIVE_SIGNAL, LIVE_WATCH };
 
 struct live_source {
 	enum live_kind kind;
@@ -34,16 +35,26 @@ struct live_packet {
 	unsigned char data[];
 };
 
-struct live_owner_key {
+struct live_key {
 	uint64_t id;
 	uint64_t host;
 };
 
 struct live_owner {
 	struct live_source source;
-	struct live_owner_key key;
+	struct live_key key;
 	UT_hash_handle hh;
 	struct live_owner *next_dead;
+};
+
+struct live_watch {
+	struct live_source source;
+	struct live_key key;
+	UT_hash_handle hh;
+	struct live_watch *next_dead;
+	uint32_t kind; /* SIO_WATCH_* */
+	bool armed;    /* FAULT: the pages are protected */
+	uint64_t address, length;
 };
 
 struct live_port {
@@ -60,6 +71,11 @@ struct live {
 	struct live_port *port;
 	struct live_owner *owners;
 	struct live_owner *dead; /* freed when no event of this turn can name them */
+	struct live_watch *watches;
+	struct live_watch *dead_watches; /* likewise */
+	unsigned n_watches, n_armed;
+	bool woken; /* a watch has fired */
+	struct emu_pace pace;
 	int epoll, random_fd;
 	struct live_source signal;
 	int spare_fd; /* to turn callers away when there is no other */
@@ -88,6 +104,17 @@ int live_state_lock(struct live *l, struct sio_err *reterr);
 void live_state_unlock(struct live *l);
 int live_path(char *path, size_t size, struct sio_err *reterr, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+
+/* live_watch.c */
+int live_watch_new(void *ctx, unsigned host, uint64_t watch, uint32_t kind, int fd,
+		   uint64_t address, uint64_t length);
+void live_watch_free(void *ctx, unsigned host, uint64_t watch);
+void live_watch_event(struct live *l, const struct live_source *s, uint32_t events);
+/* Protect all pages that are not; let the stores to one of those that are go on. */
+void live_watches_arm(struct live *l);
+void live_watches_calm(struct live *l);
+void live_watches_bury(struct live *l);
+void live_watches_close(struct live *l);
 
 /* live_loop.c */
 int live_loop_open(struct live *l, struct sio_err *reterr);

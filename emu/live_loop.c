@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One thread: sockets and devices in turn. While nobody holds a page that a device must look at,
- * the loop sleeps in epoll. Else it looks: all the time while there is work and SPIN_NS longer,
- * yielding, then after short naps for SHORT_NS, then after long ones. docs/emulation.md has the
- * measurements behind the figures.
+ * the loop sleeps in epoll. Else it looks: all the time while there is work and for a window
+ * (emu/pace.h) longer, yielding. Then it sleeps until a watch wakes it, or, if there is somebody
+ * whose stores wake nobody, naps, short ones at first. docs/waking.md has the measurements behind
+ * the figures.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,10 +23,14 @@
 #define TURNS_PER_POLL 64 /* a busy room looks at its sockets this often */
 #define LOOKS_PER_YIELD 8 /* empty ones; a look is much cheaper than a yield */
 #define LOOKS_PER_POLL 64 /* and a yield than a look at the sockets */
-#define SPIN_NS 20000ull
 #define SHORT_NS 5000000ull
 #define SHORT_NAP_NS 50000
 #define LONG_NAP_NS 1000000
+/* A store may be missed: of a fork's child, which has no watch. Somebody looks, though seldom. */
+#define BACKSTOP_NS 100000000
+/* Between a fault and its store the program must get a processor, perhaps this very one. */
+#define AWAIT_NS 500000ull
+#define TURNS_PER_CALM 16 /* a room at work for longer keeps nobody waiting in a fault */
 #define EVENTS 32
 
 int live_loop_open(struct live *l, struct sio_err *reterr)
@@ -59,6 +64,7 @@ void live_loop_close(struct live *l)
 		close(o->source.fd);
 		free(o);
 	}
+	live_watches_close(l);
 	live_owners_bury(l);
 	if (l->signal.fd >= 0)
 		close(l->signal.fd);
@@ -83,70 +89,143 @@ static void handle(struct live *l, const struct epoll_event *ev)
 		emu_room_owner_hup(l->room, s->host,
 				   ((const struct live_owner *)(const void *)s)->key.id);
 		break;
+	case LIVE_WATCH:
+		live_watch_event(l, s, ev->events);
+		break;
 	case LIVE_SIGNAL:
 		l->stop = true;
 		break;
 	}
 }
 
+/* -1: no time limit. */
+static int wait_events(struct live *l, struct epoll_event *ev, long ns)
+{
+	const struct timespec t = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+	int n;
+
+	if (ns <= 0)
+		return epoll_wait(l->epoll, ev, EVENTS, ns < 0 ? -1 : 0);
+	n = epoll_pwait2(l->epoll, ev, EVENTS, &t, NULL);
+	if (n < 0 && errno == ENOSYS)
+		n = epoll_wait(l->epoll, ev, EVENTS, (int)((ns + 999999) / 1000000));
+	return n;
+}
+
 /* Return: how many events there were. */
-static int poll_sockets(struct live *l, int timeout_ms)
+static int poll_sockets(struct live *l, long ns)
 {
 	struct epoll_event ev[EVENTS];
 	int n;
 
 	live_ports_cut(l);
-	n = epoll_wait(l->epoll, ev, EVENTS, timeout_ms);
+	n = wait_events(l, ev, ns);
 
 	for (int i = 0; i < n; i++)
 		handle(l, &ev[i]);
 	live_ports_cut(l);
 	live_owners_bury(l);
+	live_watches_bury(l);
 	return n;
 }
 
-static void nap(long ns)
+struct rest {
+	uint64_t last_work;   /* 0: just now */
+	uint64_t await_until; /* a watch has fired, and its store is to come; 0: none has */
+	unsigned turn, empty;
+};
+
+static void work_done(struct live *l, struct rest *r, unsigned work)
 {
+	if (!work)
+		sched_yield();
+	r->last_work = 0;
+	r->await_until = 0;
+	if (++r->turn % TURNS_PER_POLL == 0)
+		poll_sockets(l, 0);
+	if (l->n_armed && r->turn > TURNS_PER_CALM)
+		live_watches_calm(l);
+}
+
+/* Sleep until something happens, or for @ns. Work that came before is found first. */
+static void doze(struct live *l, struct rest *r, long ns)
+{
+	uint64_t before, after;
+	int n;
+
+	emu_room_doze(l->room, true);
+	live_watches_arm(l);
+	if (emu_room_step(l->room, BUDGET) || emu_room_busy(l->room)) {
+		emu_room_doze(l->room, false);
+		r->last_work = 0;
+		return;
+	}
+	before = live_ops.now(l);
+	n = poll_sockets(l, ns);
+	after = live_ops.now(l);
+	emu_room_doze(l->room, false);
+	emu_room_rested(l->room, ns < BACKSTOP_NS);
+	if (n <= 0)
+		return;
+	r->last_work = after;
+	r->turn = 0;
+	if (l->woken) {
+		l->woken = false;
+		r->await_until = after + AWAIT_NS;
+		emu_pace_slept(&l->pace, after - before);
+	}
+}
+
+/* Nobody can be woken by: a plain sleep is the cheapest nap. */
+static void nap(struct live *l, struct rest *r, long ns)
+{
+	if (poll_sockets(l, 0) > 0) {
+		r->last_work = 0;
+		return;
+	}
 	nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
+	emu_room_rested(l->room, true);
 }
 
 /* Nothing was found for a few looks in a row: yield, look at the sockets, or sleep. */
-static void rest(struct live *l, uint64_t *last_work, unsigned empty)
+static void rest(struct live *l, struct rest *r)
 {
-	uint64_t idle;
+	long ns = BACKSTOP_NS;
+	uint64_t now = live_ops.now(l), idle;
 
-	if (*last_work == 0)
-		*last_work = live_ops.now(l);
-	idle = live_ops.now(l) - *last_work;
-	if (idle < SPIN_NS && empty % LOOKS_PER_POLL != 0) {
-		sched_yield();
+	if (r->last_work == 0)
+		r->last_work = now;
+	idle = now - r->last_work;
+	if (idle < l->pace.window || now < r->await_until) {
+		if (r->empty % LOOKS_PER_POLL == 0 && poll_sockets(l, 0) > 0)
+			r->last_work = 0;
+		else
+			sched_yield();
 		return;
 	}
-	if (poll_sockets(l, 0) > 0)
-		*last_work = 0;
-	else if (idle >= SPIN_NS)
-		nap(idle < SHORT_NS ? SHORT_NAP_NS : LONG_NAP_NS);
+	r->await_until = 0;
+	if (emu_room_naps(l->room))
+		ns = idle < SHORT_NS ? SHORT_NAP_NS : LONG_NAP_NS;
+	if (l->n_watches == 0 && ns < BACKSTOP_NS)
+		nap(l, r, ns);
+	else
+		doze(l, r, ns);
 }
 
 void live_loop_run(struct live *l)
 {
-	uint64_t last_work = 0; /* 0: just now */
-	unsigned turn = 0, empty = 0;
+	struct rest r = {0};
 
 	while (!l->stop) {
 		unsigned work = emu_room_step(l->room, BUDGET);
 
 		if (work || emu_room_busy(l->room)) {
-			if (!work)
-				sched_yield();
-			last_work = 0;
-			if (++turn % TURNS_PER_POLL == 0)
-				poll_sockets(l, 0);
+			work_done(l, &r, work);
 		} else if (!emu_room_watched(l->room)) {
 			poll_sockets(l, -1);
-			last_work = 0;
-		} else if (++empty % LOOKS_PER_YIELD == 0) {
-			rest(l, &last_work, empty);
+			r = (struct rest){0};
+		} else if (++r.empty % LOOKS_PER_YIELD == 0) {
+			rest(l, &r);
 		}
 	}
 }

@@ -128,7 +128,7 @@ static int owner_new(void *ctx, unsigned host, uint64_t owner, int *ret_fd)
 		goto free_owner;
 	}
 	o->source = (struct live_source){.kind = LIVE_OWNER, .host = host, .fd = fds[0]};
-	o->key = (struct live_owner_key){.id = owner, .host = host};
+	o->key = (struct live_key){.id = owner, .host = host};
 	rc = live_watch(l, &o->source, 0);
 	if (rc < 0)
 		goto close_fds;
@@ -150,7 +150,7 @@ free_owner:
 
 static void owner_free(void *ctx, unsigned host, uint64_t owner)
 {
-	struct live_owner_key key = {.id = owner, .host = host};
+	struct live_key key = {.id = owner, .host = host};
 	struct live *l = ctx;
 	struct live_owner *o;
 
@@ -249,6 +249,8 @@ const struct emu_ops live_ops = {
 	.event_signal = event_signal,
 	.dup = op_dup,
 	.close = op_close,
+	.watch_new = live_watch_new,
+	.watch_free = live_watch_free,
 	.send = live_send,
 	.now = now,
 	.random = op_random,

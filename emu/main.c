@@ -11,18 +11,24 @@
 #include "emu/live.h"
 #include "topofile/topofile.h"
 
+#define SPIN_US "20:200"
+
 static const char usage[] =
-	"usage: smartio-emu --topology FILE --state DIR [--ready-fd N]\n"
+	"usage: smartio-emu --topology FILE --state DIR [--ready-fd N] [--spin-us MIN[:MAX]]\n"
 	"\n"
 	"The hardware of an emulated cluster: memory, bridges and devices of all hosts.\n"
 	"\n"
 	"  --topology FILE  the cluster, as docs/topology.md describes it\n"
 	"  --state DIR      where the sockets port.NODE and the pid file are made\n"
 	"  --ready-fd N     write \"ready\" to descriptor N when up, and close it\n"
+	"  --spin-us MIN[:MAX]\n"
+	"                   microseconds that idle devices look for work before they sleep; up\n"
+	"                   to MAX where they are woken again soon (20:200, or SMARTIO_SPIN_US)\n"
 	"  --help, --version\n";
 
 struct options {
 	const char *topology, *state;
+	struct emu_pace pace;
 	int ready_fd;
 };
 
@@ -39,14 +45,30 @@ static int parse_fd(const char *text, int *ret)
 	return 0;
 }
 
+static int parse_pace(struct emu_pace *pace, const char *name, const char *text)
+{
+	struct sio_err err;
+	int rc = emu_pace_parse(pace, text, &err);
+
+	if (rc < 0)
+		fprintf(stderr, "smartio-emu: %s %s\n", name, err.text);
+	return rc;
+}
+
 /* Return: -1: go on; else the exit status. */
 static int parse(int argc, char **argv, struct options *o)
 {
 	static const struct option options[] = {
-		{"topology", required_argument, NULL, 't'}, {"state", required_argument, NULL, 's'},
-		{"ready-fd", required_argument, NULL, 'r'}, {"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'v'},	    {0},
+		{"topology", required_argument, NULL, 't'},
+		{"state", required_argument, NULL, 's'},
+		{"ready-fd", required_argument, NULL, 'r'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'v'},
+		{"spin-us", required_argument, NULL, 'S'},
+		{0},
 	};
+	const char *env = getenv("SMARTIO_SPIN_US");
+	bool spin = false;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -66,6 +88,11 @@ static int parse(int argc, char **argv, struct options *o)
 				return 2;
 			}
 			break;
+		case 'S':
+			if (parse_pace(&o->pace, "--spin-us", optarg) < 0)
+				return 2;
+			spin = true;
+			break;
 		case 'h':
 			fputs(usage, stdout);
 			return 0;
@@ -77,6 +104,8 @@ static int parse(int argc, char **argv, struct options *o)
 			return 2;
 		}
 	}
+	if (!spin && parse_pace(&o->pace, "SMARTIO_SPIN_US", env ? env : SPIN_US) < 0)
+		return 2;
 	if (optind < argc || !o->topology || !o->state) {
 		if (optind < argc)
 			fprintf(stderr, "smartio-emu: unexpected argument '%s'\n", argv[optind]);
@@ -120,6 +149,7 @@ static int run(const struct options *o, struct sio_err *err)
 	if (rc < 0)
 		return rc;
 	l.topo = topo;
+	l.pace = o->pace;
 	rc = live_state_lock(&l, err);
 	if (rc == 0)
 		rc = emu_room_new(topo, &live_ops, &l, &l.room, err);

@@ -121,6 +121,9 @@ int emu_op_map(struct emu_request *rq, const void *msg)
 	map->bus_addr = m->bus_addr;
 	map->length = m->length;
 	map->trigger = g->source->kind == SIO_KIND_IRQ;
+	if (g->source->kind == SIO_KIND_BAR && g->access & SIO_ACCESS_WRITE &&
+	    emu_run_polled(((struct emu_bar *)g->source)->run))
+		map->polled = ((struct emu_bar *)g->source)->run;
 	rc = take_entries(rq, map);
 	if (rc < 0) {
 		emu_object_drop(&map->o);
@@ -149,6 +152,7 @@ void emu_map_release(struct emu_map *m)
 {
 	struct emu_host *h = m->o.host;
 
+	emu_watches_end(&m->watches);
 	h->freed.maps++;
 	sio_lut_unmap(&h->adapter[m->adapter].lut, m->window_offset, m->length, NULL);
 	emu_invalidate(h->room);

@@ -14,6 +14,7 @@ const char *emu_kind_name(uint32_t kind)
 		[SIO_KIND_BAR] = "BAR view",
 		[SIO_KIND_DMAMAP] = "DMA mapping",
 		[SIO_KIND_IRQ] = "interrupt",
+		[SIO_KIND_WATCH] = "watch",
 	};
 
 	return kind < sizeof(name) / sizeof(name[0]) && name[kind] ? name[kind] : "object";
@@ -27,6 +28,7 @@ static unsigned rank(uint32_t kind)
 {
 	switch (kind) {
 	case SIO_KIND_DMAMAP:
+	case SIO_KIND_WATCH: /* before what it watches */
 		return 0;
 	case SIO_KIND_GRANT:
 		return 1;
@@ -70,6 +72,7 @@ void *emu_object_new(struct emu_request *rq, uint32_t kind, size_t size, uint64_
 		o->owner->n_objects++;
 	}
 	h->n_of_kind[kind]++;
+	h->room->watch_dirty = true;
 	return o;
 
 fail:
@@ -87,6 +90,7 @@ void emu_object_drop(struct emu_object *o)
 		o->owner->n_objects--;
 	}
 	h->n_of_kind[o->kind]--;
+	h->room->watch_dirty = true;
 	free(o);
 }
 
@@ -116,6 +120,9 @@ static void release(struct emu_object *o)
 		break;
 	case SIO_KIND_IRQ:
 		emu_irq_release((struct emu_irq *)o);
+		break;
+	case SIO_KIND_WATCH:
+		emu_watch_release((struct emu_watch *)o);
 		break;
 	default:
 		break;
@@ -177,6 +184,7 @@ void emu_objects_fall(struct emu_host *h)
 void emu_object_quarantine(struct emu_object *o)
 {
 	o->state = SIO_STATE_QUARANTINED;
+	o->host->room->watch_dirty = true;
 	falls(o);
 }
 

@@ -21,6 +21,7 @@ struct operation {
 	uint32_t flags;	   /* allowed */
 	uint32_t reserved; /* offset of a further reserved 32-bit field; 0: none */
 	enum owner_rule rule;
+	unsigned fds; /* that may come along */
 	emu_handler *handler; /* NULL: not served */
 };
 
@@ -28,6 +29,11 @@ struct operation {
 	{                                                                                          \
 		.name = (what), .size = sizeof(type), .flags = (allowed), .reserved = (rsvd),      \
 		.rule = (owner_rule), .handler = (fn)                                              \
+	}
+#define OP_FDS(what, type, n_fds, owner_rule, fn)                                                  \
+	{                                                                                          \
+		.name = (what), .size = sizeof(type), .rule = (owner_rule), .fds = (n_fds),        \
+		.handler = (fn)                                                                    \
 	}
 #define RSVD(type) offsetof(type, reserved2)
 
@@ -69,7 +75,8 @@ static const struct operation operations[SIO_OP_COUNT] = {
 			  emu_op_bar),
 	[SIO_OP_BAR_CLOSE] = OP("BAR_CLOSE", struct sio_req_bar_close, 0, 0, OWNER_ASKS,
 				emu_op_bar_close),
-	[SIO_OP_WATCH] = OP("WATCH", struct sio_req_watch, 0, 0, OWNER_ASKS, NULL),
+	[SIO_OP_WATCH] = OP_FDS("WATCH", struct sio_req_watch, 1, OWNER_HOLDS, emu_op_watch),
+	[SIO_OP_UNWATCH] = OP("UNWATCH", struct sio_req_unwatch, 0, 0, OWNER_ASKS, emu_op_unwatch),
 	[SIO_OP_DMAMAP] = OP("DMAMAP", struct sio_req_dmamap, SIO_DMAMAP_STRICT, 0, OWNER_HOLDS,
 			     emu_op_dmamap),
 	[SIO_OP_DMAUNMAP] = OP("DMAUNMAP", struct sio_req_dmaunmap, 0, 0, OWNER_ASKS,
@@ -170,9 +177,9 @@ static int check_form(const struct sio_req *h, size_t len, unsigned n_fds,
 				op->flags);
 	if (!op->handler)
 		return sio_fail(err, -EOPNOTSUPP, "%s: not served by the machine room", op->name);
-	if (n_fds != 0)
-		return sio_fail(err, -EINVAL, "%s: %u descriptors came along, 0 is right", op->name,
-				n_fds);
+	if (n_fds > op->fds)
+		return sio_fail(err, -EINVAL, "%s: %u descriptors came along, %u %s right",
+				op->name, n_fds, op->fds, op->fds == 1 ? "at most is" : "is");
 	*ret_op = op;
 	return 0;
 }
@@ -191,6 +198,15 @@ static int check_owner(struct emu_request *rq, const struct operation *op)
 	return 0;
 }
 
+static void drop_fd(struct emu_request *rq)
+{
+	struct emu_room *r = rq->host->room;
+
+	if (rq->fd >= 0)
+		r->ops->close(r->ctx, rq->fd);
+	rq->fd = -1;
+}
+
 void emu_room_request(struct emu_room *r, unsigned host, const void *req, size_t len, int *fds,
 		      unsigned n_fds)
 {
@@ -199,19 +215,22 @@ void emu_room_request(struct emu_room *r, unsigned host, const void *req, size_t
 		uint64_t words[SIO_PORT_MAX_PACKET / 8];
 	} copy;
 	struct emu_host *h = &r->host[host];
-	struct emu_request rq = {.host = h, .h = &copy.h};
+	struct emu_request rq = {.host = h, .h = &copy.h, .fd = n_fds ? fds[0] : -1};
 	const struct operation *op = NULL;
 	int rc;
 
-	for (unsigned i = 0; i < n_fds; i++)
+	for (unsigned i = 1; i < n_fds; i++)
 		r->ops->close(r->ctx, fds[i]);
-	if (!h->up)
+	if (!h->up) {
+		drop_fd(&rq);
 		return;
+	}
 	h->requests++;
 	if (len < sizeof(copy.h)) {
 		emu_log(r, "%s: packet of %zu bytes, a header has %zu", h->topo->name, len,
 			sizeof(copy.h));
 		memset(&copy.h, 0, sizeof(copy.h));
+		drop_fd(&rq);
 		refuse(h, &copy.h, -EINVAL, "packet shorter than its header");
 		return;
 	}
@@ -221,6 +240,7 @@ void emu_room_request(struct emu_room *r, unsigned host, const void *req, size_t
 		rc = check_owner(&rq, op);
 	if (rc == 0)
 		rc = op->handler(&rq, &copy);
+	drop_fd(&rq);
 	if (rc < 0)
 		refuse(h, &copy.h, rc, rq.err.text[0] ? rq.err.text : "out of memory");
 	emu_objects_fall(h);

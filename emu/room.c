@@ -216,6 +216,7 @@ int emu_room_host_up(struct emu_room *r, unsigned host)
 	}
 	h->boot_generation++;
 	h->up = true;
+	r->watch_dirty = true;
 	emu_paths_update(r);
 	return 0;
 }
@@ -232,6 +233,7 @@ void emu_room_host_down(struct emu_room *r, unsigned host)
 	if (!h->up)
 		return;
 	h->up = false;
+	r->watch_dirty = true;
 	emu_paths_update(r);
 	power_off(h);
 }

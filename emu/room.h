@@ -42,6 +42,14 @@ struct emu_ops {
 	int (*event_signal)(void *ctx, int fd);
 	int (*dup)(void *ctx, int fd);
 	void (*close)(void *ctx, int fd);
+	/*
+	 * A way to be woken: by what comes of @fd, which is the edge's from now on (failure: the room's
+	 * still). FAULT: a userfaultfd for the program's pages at @address, not to be believed; EVENT:
+	 * an event descriptor. -EOPNOTSUPP: the edge has no such way.
+	 */
+	int (*watch_new)(void *ctx, unsigned host, uint64_t watch, uint32_t kind, int fd,
+			 uint64_t address, uint64_t length);
+	void (*watch_free)(void *ctx, unsigned host, uint64_t watch);
 	/* An answer or event to host's daemon; descriptors in @fds stay the room's. */
 	void (*send)(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
 		     unsigned n_fds);
@@ -76,6 +84,21 @@ unsigned emu_room_step(struct emu_room *r, unsigned budget);
 bool emu_room_busy(const struct emu_room *r);
 /* Someone holds a page that a device must look at; else nothing happens without a request. */
 bool emu_room_watched(const struct emu_room *r);
+/*
+ * Sleeping, as the edge does it: not while emu_room_naps(); else doze(true), protect the pages of
+ * the FAULT watches, step once more, and only if that finds nothing wait for a watch; then
+ * doze(false). What is stored before the step is found by it, what is stored later wakes.
+ */
+/* Somebody's stores to such a page wake nobody: look again soon. */
+bool emu_room_naps(struct emu_room *r);
+/* Tell the EVENT watches whether to write. */
+void emu_room_doze(struct emu_room *r, bool asleep);
+/* A watch woke the room. */
+void emu_room_watch_fired(struct emu_room *r, unsigned host, uint64_t watch);
+/* It cannot do so any more, and the edge has forgotten it. */
+void emu_room_watch_broken(struct emu_room *r, unsigned host, uint64_t watch);
+/* The edge waited: in a nap that a timer ends, or until something happens. */
+void emu_room_rested(struct emu_room *r, bool nap);
 /* Cut or mend the link of an adapter (fault injection). */
 int emu_room_link(struct emu_room *r, unsigned host, unsigned adapter, bool up);
 

@@ -46,6 +46,9 @@ static void host_stats(struct emu_host *h, struct sio_evt_stats *evt)
 	add(evt, "bars", n[SIO_KIND_BAR]);
 	add(evt, "dmamaps", n[SIO_KIND_DMAMAP]);
 	add(evt, "irqs", n[SIO_KIND_IRQ]);
+	add(evt, "watches", n[SIO_KIND_WATCH]);
+	add(evt, "room_naps", h->room->n_naps);
+	add(evt, "room_sleeps", h->room->n_sleeps);
 }
 
 static void adapter_stats(struct emu_adapter *a, struct sio_evt_stats *evt)
@@ -67,6 +70,8 @@ static void device_stats(struct emu_device *d, struct sio_evt_stats *evt)
 	add(evt, "resets", d->generation);
 	add(evt, "writable_views", d->writable_views);
 	add(evt, "translations_missed", d->xlat_misses);
+	add(evt, "wakes_by_fault", d->wakes[SIO_WATCH_FAULT]);
+	add(evt, "wakes_by_event", d->wakes[SIO_WATCH_EVENT]);
 	memset(name, 0, sizeof(name));
 	n = d->model->counters(d->state, name, value, SIO_COUNTER_MAX - evt->count);
 	for (unsigned i = 0; i < n; i++)

@@ -90,7 +90,8 @@ extern "C" {
 #define SIO_OP_DMA 33
 #define SIO_OP_STATS 34
 #define SIO_OP_SHADOW 35
-#define SIO_OP_COUNT 36
+#define SIO_OP_UNWATCH 36
+#define SIO_OP_COUNT 37
 
 /* Events that no request asked for. */
 #define SIO_EV_LINK 0x10001
@@ -124,6 +125,7 @@ extern "C" {
 #define SIO_KIND_APERTURE 11
 #define SIO_KIND_ALL_RAM 12
 #define SIO_KIND_ADAPTER 13
+#define SIO_KIND_WATCH 14
 
 /* First bytes of every request. */
 struct sio_req {
@@ -203,11 +205,11 @@ struct sio_req_owner_close {
 #define SIO_LIST_MAX 32
 struct sio_list_entry {
 	__u64 id, owner;
-	__u64 cookie;	/* owner: user_cookie; grant, dmamap: the source's or target's id */
-	__u64 address;	/* mem: physical; grant, map: bus address; dmamap: IOVA */
+	__u64 cookie;	/* owner: user_cookie; grant, dmamap, watch: the source's or target's id */
+	__u64 address;	/* mem: physical; grant, map: bus address; dmamap: IOVA; watch: SIO_WATCH_* */
 	__u64 length;
-	__u64 device;	/* dmamap, bar, requester: device id; else 0 */
-	__u32 kind, state, refs, node; /* node: peer of a grant or map */
+	__u64 device;	/* dmamap, bar, requester, watch: device id; else 0 */
+	__u32 kind, state, refs, node; /* node: peer of a grant or map, the device's of a watch */
 };
 SIO_PORT_SIZE(struct sio_list_entry, 64);
 struct sio_req_list {
@@ -452,12 +454,43 @@ struct sio_req_bar_close {
 };
 SIO_PORT_SIZE(struct sio_req_bar_close, 40);
 
-/* WATCH: descriptor 0 of the request (userfaultfd, eventfd) wakes the device. */
+/*
+ * WATCH: how the stores of one mapping of polled pages reach a device that sleeps. Target: a writable
+ * view of polled pages (SIO_KIND_BAR) that a program of this host has mapped, or the SIO_KIND_MAP of
+ * a granted one; @offset and @length are whole pages of it. A device does not sleep, but looks again
+ * and again, while there is a TIMER, a writable map of granted polled pages without a watch, or a
+ * writable view of polled pages without watch or grant. So who hands one view to several mappings
+ * makes a watch for each. A watch ends with its owner, its target, or by UNWATCH.
+ *   TIMER  not at all: the device looks by itself.
+ *   FAULT  descriptor 0 of the request is a userfaultfd in which the program has registered its
+ *          mapping, at @address, for write protection. The device protects the pages before it
+ *          sleeps; a store waits until it is awake. What proves useless later becomes a TIMER.
+ *   EVENT  descriptor 0 of the answer is a page, to be mapped read-only, whose 32-bit word at
+ *          @flag_offset is not 0 while the device sleeps; the program looks at it after each store
+ *          and a full barrier, and then writes 8 bytes to descriptor 1 (eventfd semantics).
+ * Errors: -EINVAL, -ENOENT, -EACCES not writable, -ENOSPC too many, -EOPNOTSUPP.
+ */
+#define SIO_WATCH_TIMER 1
+#define SIO_WATCH_FAULT 2
+#define SIO_WATCH_EVENT 3
 struct sio_req_watch {
 	struct sio_req h;
-	__u64 bar, offset, length;
+	__u32 target_kind, kind; /* kind: SIO_WATCH_* */
+	__u64 target, offset, length;
+	__u64 address; /* FAULT: in the program's address space; else 0 */
 };
-SIO_PORT_SIZE(struct sio_req_watch, 56);
+SIO_PORT_SIZE(struct sio_req_watch, 72);
+struct sio_evt_watch {
+	struct sio_evt h;
+	__u64 id;
+	__u32 flag_offset, reserved2;
+};
+SIO_PORT_SIZE(struct sio_evt_watch, 48);
+struct sio_req_unwatch {
+	struct sio_req h;
+	__u64 id;
+};
+SIO_PORT_SIZE(struct sio_req_unwatch, 40);
 
 /*
  * DMAMAP: make a range reachable for a device; @iova of the answer is the address that the device

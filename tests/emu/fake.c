@@ -178,6 +178,28 @@ static void fake_close(void *ctx, int fd)
 	((struct fake *)ctx)->open_fds--;
 }
 
+static int watch_new(void *ctx, unsigned host, uint64_t watch, uint32_t kind, int fd,
+		     uint64_t address, uint64_t length)
+{
+	struct fake *f = ctx;
+
+	(void)host;
+	assert_true(watch != 0 && fd > 0 && length % EMU_PAGE == 0);
+	assert_int_equal(address != 0, kind == SIO_WATCH_FAULT);
+	if (fails(f))
+		return -EMFILE;
+	f->open_fds--; /* the edge's now */
+	f->open_watches++;
+	return 0;
+}
+
+static void watch_free(void *ctx, unsigned host, uint64_t watch)
+{
+	(void)host;
+	(void)watch;
+	((struct fake *)ctx)->open_watches--;
+}
+
 static void fake_send(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
 		      unsigned n_fds)
 {
@@ -229,6 +251,8 @@ static const struct emu_ops ops = {
 	.event_signal = event_signal,
 	.dup = fake_dup,
 	.close = fake_close,
+	.watch_new = watch_new,
+	.watch_free = watch_free,
 	.send = fake_send,
 	.now = fake_now,
 	.random = fake_random,
@@ -308,6 +332,7 @@ void fake_free(struct fake *f)
 	assert_int_equal(f->open_fds, 0);
 	assert_int_equal(f->open_mems, 0);
 	assert_int_equal(f->open_owners, 0);
+	assert_int_equal(f->open_watches, 0);
 	free(f);
 }
 
@@ -358,7 +383,8 @@ int fake_ask(struct fake *f, unsigned host, void *req, size_t size, uint32_t op,
 	h->size = (uint32_t)size;
 	h->op = op;
 	h->cookie = ++f->cookie;
-	emu_room_request(f->room, host, req, size, NULL, 0);
+	emu_room_request(f->room, host, req, size, f->with, f->n_with);
+	f->n_with = 0;
 	for (unsigned i = 0; i < f->n_events;) {
 		if (f->event[i].host == host && f->event[i].u.h.cookie == h->cookie) {
 			take(f, i, &f->answer);
@@ -377,6 +403,11 @@ int fake_ask(struct fake *f, unsigned host, void *req, size_t size, uint32_t op,
 		memcpy(ret, &f->answer.u, evt_size);
 	}
 	return f->answer.u.h.error;
+}
+
+void fake_with(struct fake *f)
+{
+	f->with[f->n_with++] = new_fd(f);
 }
 
 const char *fake_text(struct fake *f)

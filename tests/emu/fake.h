@@ -58,7 +58,9 @@ struct fake {
 	struct fake_event event[256];
 	unsigned n_events, events_lost;
 	struct fake_event answer, taken; /* the last of each */
-	unsigned open_fds, open_mems, open_owners, signals, seals;
+	unsigned open_fds, open_mems, open_owners, open_watches, signals, seals;
+	int with[2]; /* descriptors beside the next request */
+	unsigned n_with;
 	int next_fd;
 	uint64_t cookie, clock, seed;
 	unsigned calls, fail_at; /* the fail_at-th operation that may fail does; 0: none */
@@ -80,6 +82,8 @@ int fake_ask(struct fake *f, unsigned host, void *req, size_t size, uint32_t op,
 	     size_t evt_size);
 #define ask(f, host, req, op, ret) fake_ask(f, host, req, sizeof(*(req)), op, ret, sizeof(*(ret)))
 #define ask_only(f, host, req, op) fake_ask(f, host, req, sizeof(*(req)), op, NULL, 0)
+/* The next request comes with a descriptor (one more each time). */
+void fake_with(struct fake *f);
 /* The text of the last refusal. */
 const char *fake_text(struct fake *f);
 /* The next event @op of @host since the last call of fake_forget(); NULL: none. Taken out. */

@@ -42,6 +42,7 @@ static const uint32_t sizes[SIO_OP_COUNT] = {
 	[SIO_OP_DMA] = sizeof(struct sio_req_dma),
 	[SIO_OP_STATS] = sizeof(struct sio_req_stats),
 	[SIO_OP_SHADOW] = sizeof(struct sio_req_shadow),
+	[SIO_OP_UNWATCH] = sizeof(struct sio_req_unwatch),
 };
 
 uint32_t port_size(uint32_t op)
@@ -85,6 +86,7 @@ static void good_device(const struct port_world *w, uint32_t op, union port_pack
 	struct sio_req_bar *b = (void *)p;
 	struct sio_req_dmamap *d = (void *)p;
 	struct sio_req_settle *s = (void *)p;
+	struct sio_req_watch *watch = (void *)p;
 
 	switch (op) {
 	case SIO_OP_DEVICE_OPEN:
@@ -103,6 +105,12 @@ static void good_device(const struct port_world *w, uint32_t op, union port_pack
 		b->access = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
 		b->offset = PAGE;
 		b->length = PAGE;
+		break;
+	case SIO_OP_WATCH:
+		watch->target_kind = SIO_KIND_BAR;
+		watch->kind = SIO_WATCH_TIMER;
+		watch->target = w->thing[T_BAR];
+		watch->length = PAGE;
 		break;
 	case SIO_OP_DMAMAP:
 		d->device = w->thing[T_DEVICE];
@@ -140,6 +148,8 @@ static enum port_thing ends(uint32_t op)
 		return T_DMAMAP;
 	case SIO_OP_IRQ_FREE:
 		return T_IRQ;
+	case SIO_OP_UNWATCH:
+		return T_WATCH;
 	default:
 		return T_NUMBER;
 	}

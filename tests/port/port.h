@@ -62,6 +62,8 @@ enum port_thing {
 	T_DMAMAP_ENDED,
 	T_IRQ,
 	T_IRQ_BUSY,
+	T_WATCH,
+	T_MIRROR, /* a view of registers, read-only */
 	T_PEER_BUS, /* of a grant of host 1 to host 0 */
 	T_PEER_GENERATION,
 	T_NODE0,
@@ -98,6 +100,9 @@ struct port_world {
 /* Ask and wait. Return: 0 or -errno of the answer; 1: a check failed, see w->why. */
 int port_ask(struct port_world *w, unsigned host, union port_packet *req, size_t len,
 	     union port_packet *answer, unsigned *ret_fds);
+/* The answer to @cookie, behind events that nobody asked for. 0; 1: a check failed. */
+int port_await(struct port_world *w, unsigned host, uint64_t cookie, union port_packet *answer,
+	       unsigned *ret_fds);
 /* What every answer must be; returns its error, or 1. */
 int port_check_answer(struct port_world *w, const struct sio_req *req,
 		      const union port_packet *answer, unsigned fds, unsigned *ret_fds);
@@ -109,6 +114,10 @@ int port_things_make(struct port_world *w);
 int port_things_end(struct port_world *w);
 /* What there is at both hosts, as a number that is equal for equal situations. */
 int port_digest(struct port_world *w, uint64_t *ret);
+/* watch.c: WATCH with good and bad descriptors. */
+void port_watch(struct port_world *w);
+/* One line of the protocol; forgets why the row failed. */
+void port_report(struct port_world *w, const char *what);
 int port_failed(struct port_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

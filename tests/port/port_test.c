@@ -13,7 +13,7 @@
 
 static unsigned n_done, n_failed;
 
-static void report(struct port_world *w, const char *what)
+void port_report(struct port_world *w, const char *what)
 {
 	n_failed += w->why[0] != '\0';
 	printf("%sok %u - %s\n", w->why[0] ? "not " : "", ++n_done, what);
@@ -64,7 +64,7 @@ static void run_row(struct port_world *w, const struct port_row *row)
 		expect(w, &req, port_size(row->op), row->error, row->text);
 	}
 	port_things_end(w);
-	report(w, row->what);
+	port_report(w, row->what);
 }
 
 /* What every operation refuses, whatever it does, and before it looks at anything else. */
@@ -94,7 +94,7 @@ static void run_form(struct port_world *w, uint32_t op)
 		}
 		port_things_end(w);
 		snprintf(name, sizeof(name), "op %u: %s", op, what[i]);
-		report(w, name);
+		port_report(w, name);
 	}
 }
 
@@ -136,7 +136,7 @@ static void run_unknown(struct port_world *w)
 
 		expect(w, &req, sizeof(struct sio_req), -EOPNOTSUPP, "operation");
 		snprintf(name, sizeof(name), "unknown operation %#x", op[i]);
-		report(w, name);
+		port_report(w, name);
 	}
 }
 
@@ -159,7 +159,7 @@ static void run_descriptors(struct port_world *w)
 	after = w->t->descriptors(w->ctx);
 	if (before != after)
 		port_failed(w, "%ld descriptors became %ld", before, after);
-	report(w, "descriptors that nobody asked for");
+	port_report(w, "descriptors that nobody asked for");
 }
 
 /* Less than a header, or more than any request: there is nobody to answer, the host is cut off. */
@@ -184,7 +184,7 @@ static void run_short(struct port_world *w)
 		if (w->t->reopen(w->ctx, 1) < 0)
 			port_failed(w, "cannot connect again");
 		snprintf(name, sizeof(name), "a packet of %zu bytes cuts the host off", len[i]);
-		report(w, name);
+		port_report(w, name);
 	}
 }
 
@@ -219,7 +219,7 @@ int main(int argc, char **argv)
 	}
 	if (find_device(&w))
 		port_failed(&w, "host 0 has no device that opens");
-	report(&w, "a device");
+	port_report(&w, "a device");
 	for (unsigned i = 0; i < port_n_rows; i++)
 		run_row(&w, &port_rows[i]);
 	for (uint32_t op = SIO_OP_INFO; op < SIO_OP_COUNT; op++)
@@ -227,10 +227,11 @@ int main(int argc, char **argv)
 	run_reserved(&w);
 	run_unknown(&w);
 	run_descriptors(&w);
+	port_watch(&w);
 	run_short(&w);
 	if (w.t->close(w.ctx) != 0)
 		port_failed(&w, "it did not end in order, or left something behind");
-	report(&w, "ends in order");
+	port_report(&w, "ends in order");
 	printf("1..%u\n", n_done);
 	return n_failed != 0;
 }

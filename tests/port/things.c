@@ -32,9 +32,8 @@ static void take_fds(struct port_world *w, uint32_t op, const int *fds, unsigned
 			close(fds[i]);
 }
 
-/* The answer to @cookie; what nobody asked for is counted. */
-static int await(struct port_world *w, unsigned host, uint64_t cookie, union port_packet *answer,
-		 unsigned *ret_fds)
+int port_await(struct port_world *w, unsigned host, uint64_t cookie, union port_packet *answer,
+	       unsigned *ret_fds)
 {
 	int fds[SIO_PORT_MAX_FDS];
 
@@ -62,7 +61,7 @@ int port_ask(struct port_world *w, unsigned host, union port_packet *req, size_t
 
 	req->req.cookie = ++w->cookie;
 	w->t->send(w->ctx, host, req, len, NULL, 0);
-	if (await(w, host, req->req.cookie, answer, &fds))
+	if (port_await(w, host, req->req.cookie, answer, &fds))
 		return 1;
 	return port_check_answer(w, &req->req, answer, fds, ret_fds);
 }
@@ -190,6 +189,17 @@ static int make_ended(struct port_world *w)
 	return rc == 1;
 }
 
+static int make_mirror(struct port_world *w, uint64_t owner)
+{
+	union port_packet req;
+	struct sio_req_bar *b = (void *)&req;
+
+	port_good(w, SIO_OP_BAR, &req);
+	b->offset = 0;
+	b->access = SIO_ACCESS_READ;
+	return make(w, SIO_OP_BAR, owner, &req, T_MIRROR);
+}
+
 static int make_plain(struct port_world *w)
 {
 	uint64_t owner;
@@ -202,6 +212,8 @@ static int make_plain(struct port_world *w)
 	rc = rc ? rc : make_grant(w, owner, SIO_KIND_MEM, w->thing[T_MEM_BUSY], T_GRANT);
 	rc = rc ? rc : make_dmamap(w, owner, SIO_KIND_MEM, w->thing[T_MEM_BUSY], T_DMAMAP);
 	rc = rc ? rc : make_good(w, SIO_OP_BAR, owner, T_BAR);
+	rc = rc ? rc : make_good(w, SIO_OP_WATCH, owner, T_WATCH);
+	rc = rc ? rc : make_mirror(w, owner);
 	rc = rc ? rc : make_good(w, SIO_OP_IRQ_NEW, owner, T_IRQ);
 	rc = rc ? rc : make_good(w, SIO_OP_IRQ_NEW, owner, T_IRQ_BUSY);
 	return rc ? rc : make_grant(w, owner, SIO_KIND_IRQ, w->thing[T_IRQ_BUSY], T_COUNT);
@@ -244,6 +256,11 @@ static int list(struct port_world *w, unsigned host, uint32_t kind, union port_p
 	return must(w, host, SIO_OP_LIST, 0, &req, answer);
 }
 
+static bool no_list(uint32_t kind)
+{
+	return kind > SIO_KIND_IRQ && kind != SIO_KIND_WATCH;
+}
+
 /* End all of one kind by @op, which has the id as its only field. */
 static int end_all(struct port_world *w, unsigned host, uint32_t kind, uint32_t op)
 {
@@ -267,8 +284,8 @@ static int nothing_left(struct port_world *w, unsigned host)
 	union port_packet answer;
 	const struct sio_evt_list *l = (const void *)&answer;
 
-	for (uint32_t kind = SIO_KIND_OWNER; kind <= SIO_KIND_IRQ; kind++) {
-		if (kind == SIO_KIND_DEVICE || kind == SIO_KIND_IOVA)
+	for (uint32_t kind = SIO_KIND_OWNER; kind <= SIO_KIND_WATCH; kind++) {
+		if (kind == SIO_KIND_DEVICE || kind == SIO_KIND_IOVA || no_list(kind))
 			continue;
 		if (list(w, host, kind, &answer))
 			return 1;
@@ -331,7 +348,9 @@ int port_digest(struct port_world *w, uint64_t *ret)
 	uint64_t sum = 0xcbf29ce484222325ull;
 
 	for (unsigned host = 0; host < 2; host++) {
-		for (uint32_t kind = SIO_KIND_OWNER; kind <= SIO_KIND_IRQ; kind++) {
+		for (uint32_t kind = SIO_KIND_OWNER; kind <= SIO_KIND_WATCH; kind++) {
+			if (no_list(kind))
+				continue;
 			if (list(w, host, kind, &answer))
 				return 1;
 			mix(&sum, l->count);
@@ -339,7 +358,8 @@ int port_digest(struct port_world *w, uint64_t *ret)
 				mix(&sum, l->entry[i].id);
 				mix(&sum, l->entry[i].owner);
 				mix(&sum, l->entry[i].state);
-				mix(&sum, l->entry[i].refs);
+				/* Of a watch they count what it did. */
+				mix(&sum, kind == SIO_KIND_WATCH ? 0 : l->entry[i].refs);
 			}
 		}
 		port_good(w, SIO_OP_ADAPTER, &req);

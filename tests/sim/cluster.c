@@ -566,6 +566,28 @@ static int room_dup(void *ctx, int fd)
 	return sim_fd_dup(fd);
 }
 
+/* Devices of the simulator are stepped by its clock: they never sleep. */
+static int room_watch_new(void *ctx, unsigned host, uint64_t watch, uint32_t kind, int fd,
+			  uint64_t address, uint64_t length)
+{
+	(void)ctx;
+	(void)host;
+	(void)watch;
+	(void)kind;
+	(void)fd;
+	(void)address;
+	(void)length;
+	return -EOPNOTSUPP;
+}
+
+static void room_watch_free(void *ctx, unsigned host, uint64_t watch)
+{
+	(void)ctx;
+	(void)host;
+	(void)watch;
+	assert(!"there are none");
+}
+
 static void room_log(void *ctx, const char *text)
 {
 	(void)ctx;
@@ -584,6 +606,8 @@ static const struct emu_ops room_ops = {
 	.event_signal = room_event_signal,
 	.dup = room_dup,
 	.close = any_close,
+	.watch_new = room_watch_new,
+	.watch_free = room_watch_free,
 	.send = room_send,
 	.now = any_now,
 	.random = any_random,
