@@ -428,7 +428,7 @@ static void dma_row(const struct smartiod_dma *dma, struct sio_wire_row *ret)
 		.address = sio_to_le64(dma->iova),
 		.id = sio_to_le32(dma->loan->device->fdid),
 		.node = sio_to_le32(dma->exporter),
-		.refs = sio_to_le32(1),
+		.refs = sio_to_le32(dma->holds),
 		.flags = sio_to_le32(dma->loan->ended ? SIO_ROW_QUARANTINED : SIO_ROW_LIVE),
 		.pid = sio_to_le32(dma->loan->pid),
 	};
@@ -485,6 +485,9 @@ void smartiod_device_late(struct smartiod *d, uint32_t node, const struct sio_ms
 		return;
 	case SIO_PEER_DMA_MAP:
 		smartiod_dma_late(d, node, (const void *)msg);
+		return;
+	case SIO_PEER_HOLD:
+		smartiod_hold_late(d, node, (const void *)msg);
 		return;
 	default:
 		return; /* what it made ends with the borrow */

@@ -23,7 +23,8 @@ void smartiod_device_start(struct smartiod *d);
 
 smartiod_client_fn smartiod_dev_list, smartiod_dev_borrow, smartiod_dev_return,
 	smartiod_dev_release_exclusive, smartiod_dev_seg_create, smartiod_dev_seg_connect,
-	smartiod_dma_map, smartiod_dma_unmap, smartiod_dev_settled, smartiod_dev_reset;
+	smartiod_dma_map, smartiod_dma_unmap, smartiod_dev_settled, smartiod_dev_reset,
+	smartiod_dev_hold, smartiod_dev_unhold;
 
 /*
  * SEG_MAP and SEG_UNMAP of a connection whose route is SMARTIOD_BAR. Map makes a struct smartiod_map
@@ -41,7 +42,8 @@ smartiod_peer_fn smartiod_peer_devices, smartiod_peer_borrow, smartiod_peer_retu
 	smartiod_peer_release_exclusive, smartiod_peer_borrow_end, smartiod_peer_dev_seg_create,
 	smartiod_peer_dev_seg_lookup, smartiod_peer_bar_grant, smartiod_peer_bar_release,
 	smartiod_peer_dma_map, smartiod_peer_dma_unmap, smartiod_peer_settled, smartiod_peer_reset,
-	smartiod_peer_device_event, smartiod_peer_dev_seg_end;
+	smartiod_peer_device_event, smartiod_peer_dev_seg_end, smartiod_peer_hold,
+	smartiod_peer_unhold;
 /*
  * A reply of type SIO_PEER_BORROW.._DEVICE_EVENT that nobody waits for any more (time-out): give
  * back what it brought. Its size is checked.

@@ -431,6 +431,11 @@ int smartiod_lend_dma_unmap(struct smartiod *d, const struct smartiod_from *from
 	if (!dma || dma->loan != l || dma->unmapping)
 		return sio_fail(reterr, -EBADF, "%s: borrow %" PRIu64 " has no mapping %" PRIu64,
 				l->device->topo->name, l->id, (uint64_t)req.id);
+	if (dma->holds)
+		return sio_fail(reterr, -EBUSY,
+				"%s: a queue of the device lies in the %" PRIu64
+				" bytes at %#" PRIx64 ": it must be deleted first",
+				l->device->topo->name, dma->bytes, dma->iova);
 	u = smartiod_lend_new(d, from, msg, sizeof(*u), l, unmap_step, reterr);
 	if (!u)
 		return reterr->code;

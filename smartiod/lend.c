@@ -25,6 +25,8 @@ static const struct {
 	{SIO_PEER_DMA_UNMAP, smartiod_lend_dma_unmap},
 	{SIO_PEER_SETTLED, smartiod_lend_settled},
 	{SIO_PEER_RESET, smartiod_lend_reset},
+	{SIO_PEER_HOLD, smartiod_lend_hold},
+	{SIO_PEER_UNHOLD, smartiod_lend_unhold},
 };
 
 static int ask_ourselves(struct smartiod *d, struct smartiod_op *op, const void *msg,
@@ -172,3 +174,5 @@ FROM_PEER(dma_map)
 FROM_PEER(dma_unmap)
 FROM_PEER(settled)
 FROM_PEER(reset)
+FROM_PEER(hold)
+FROM_PEER(unhold)

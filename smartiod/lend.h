@@ -3,7 +3,8 @@
  * Inside the device half of smartiod. Each request about a device goes to its lender's daemon; the
  * borrower's daemon asks it by the same messages (wire/peer.h), whether that is another host's or
  * itself. So there is one lender's side (loan.c, barview.c, dmalend.c, devseg.c, quarantine.c)
- * and one borrower's side (borrow.c, barmap.c, dmamap.c), and lend.c between them.
+ * and one borrower's side (borrow.c, barmap.c, dmamap.c), and lend.c between them; hold.c has both
+ * sides of its two requests.
  */
 #ifndef SMARTIOD_LEND_H
 #define SMARTIOD_LEND_H
@@ -46,6 +47,7 @@ struct smartiod_device {
 	struct sio_ledger ledger;
 	struct smartiod_requester requester[SIO_MAX_ADAPTERS];
 	struct smartiod_dev_seg *segs;
+	unsigned clearing; /* words under way that end all its queues: SETTLED for all, RESET */
 };
 
 /* Lender: a part of a BAR that is handed out, and the grants of it. */
@@ -73,6 +75,7 @@ struct smartiod_dma {
 	struct smartiod_segment *segment; /* on this host */
 	bool window;			  /* it uses the requester entry of adapter */
 	bool unmapping;
+	uint32_t holds; /* queues of the device lie in it: not to be unmapped */
 };
 
 /* Lender: a borrow, from its request to the last thing that it left in quarantine. */
@@ -174,7 +177,8 @@ typedef int smartiod_lend_fn(struct smartiod *d, const struct smartiod_from *fro
 smartiod_lend_fn smartiod_lend_borrow, smartiod_lend_return, smartiod_lend_release_exclusive,
 	smartiod_lend_borrow_end, smartiod_lend_dev_seg_create, smartiod_lend_dev_seg_lookup,
 	smartiod_lend_dev_seg_end, smartiod_lend_bar_grant, smartiod_lend_bar_release,
-	smartiod_lend_dma_map, smartiod_lend_dma_unmap, smartiod_lend_settled, smartiod_lend_reset;
+	smartiod_lend_dma_map, smartiod_lend_dma_unmap, smartiod_lend_settled, smartiod_lend_reset,
+	smartiod_lend_hold, smartiod_lend_unhold;
 
 /*
  * Send request @msg to the lender @node; op->step gets the answer, or why there is none, perhaps
@@ -255,6 +259,13 @@ void smartiod_loan_notify(struct smartiod *d, struct smartiod_loan *loan, uint32
 void smartiod_holder_notify(struct smartiod *d, struct smartiod_device *dev, uint64_t gone);
 /* Tell a new holder of all that wait. */
 void smartiod_holder_welcome(struct smartiod *d, struct smartiod_loan *holder);
+
+/* ---- hold.c ---- */
+
+/* The device has no queue any more. */
+void smartiod_holds_end(struct smartiod *d, struct smartiod_device *dev);
+/* A hold that was waited for too long. */
+void smartiod_hold_late(struct smartiod *d, uint32_t node, const struct sio_prep_hold *rep);
 
 /* ---- borrow.c ---- */
 

@@ -42,6 +42,8 @@ static const struct {
 	{SIO_PEER_SETTLED, smartiod_peer_settled},
 	{SIO_PEER_RESET, smartiod_peer_reset},
 	{SIO_PEER_DEVICE_EVENT, smartiod_peer_device_event},
+	{SIO_PEER_HOLD, smartiod_peer_hold},
+	{SIO_PEER_UNHOLD, smartiod_peer_unhold},
 };
 
 /* ---- paths ---- */

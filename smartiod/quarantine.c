@@ -108,6 +108,8 @@ static void word_step(struct smartiod *d, struct smartiod_op *op, const struct s
 {
 	struct word_op *w = (struct word_op *)op;
 
+	if (w->reset)
+		w->device->clearing--;
 	/* An owner that has nothing left is not known to the port any more: that is settled, too.
 	 */
 	if (a->error && (w->reset || a->error != -ENOENT)) {
@@ -115,10 +117,12 @@ static void word_step(struct smartiod *d, struct smartiod_op *op, const struct s
 		return;
 	}
 	settle_marked(d, w->device, w->settled);
-	if (w->reset)
+	if (w->reset) {
+		smartiod_holds_end(d, w->device);
 		tell_reset(d, w->device);
-	else
+	} else {
 		smartiod_device_announce(d, w->device);
+	}
 	smartiod_lend_ok(d, &w->lend);
 }
 
@@ -133,6 +137,7 @@ static struct word_op *word_new(struct smartiod *d, const struct smartiod_from *
 	w->device = l->device;
 	w->settled = settled;
 	w->reset = reset;
+	l->device->clearing += reset;
 	mark(d, l->device, settled);
 	return w;
 }

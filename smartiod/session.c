@@ -46,6 +46,8 @@ static const struct {
 	{SIO_MSG_DMA_UNMAP, true, smartiod_dma_unmap},
 	{SIO_MSG_DEV_SETTLED, true, smartiod_dev_settled},
 	{SIO_MSG_DEV_RESET, true, smartiod_dev_reset},
+	{SIO_MSG_DEV_HOLD, true, smartiod_dev_hold},
+	{SIO_MSG_DEV_UNHOLD, true, smartiod_dev_unhold},
 	{SIO_MSG_LIST, false, smartiod_list},
 	{SIO_MSG_STATS, false, smartiod_stats},
 };

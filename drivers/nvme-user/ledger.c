@@ -34,10 +34,9 @@ uint32_t sio_nvme_ledger_free_id(const struct sio_nvme_ledger *l)
 	return 0;
 }
 
-void sio_nvme_ledger_take(struct sio_nvme_ledger *l, uint32_t qid, uint64_t borrower, uint64_t key)
+void sio_nvme_ledger_take(struct sio_nvme_ledger *l, uint32_t qid, const struct sio_nvme_pair *pair)
 {
-	l->pair[qid].borrower = borrower;
-	l->pair[qid].key = key;
+	l->pair[qid] = *pair;
 	l->used++;
 }
 

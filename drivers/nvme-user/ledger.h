@@ -14,7 +14,8 @@
 #define SIO_NVME_ENDED 4096u
 
 struct sio_nvme_pair {
-	uint64_t borrower, key; /* borrower 0: free */
+	uint64_t borrower, key;	   /* borrower 0: free */
+	uint64_t sq_hold, cq_hold; /* the lender's holds of their memory */
 };
 
 struct sio_nvme_ledger {
@@ -29,7 +30,8 @@ int sio_nvme_ledger_init(struct sio_nvme_ledger *l, uint32_t pairs);
 void sio_nvme_ledger_done(struct sio_nvme_ledger *l);
 /* Lowest free queue id; 0: none. */
 uint32_t sio_nvme_ledger_free_id(const struct sio_nvme_ledger *l);
-void sio_nvme_ledger_take(struct sio_nvme_ledger *l, uint32_t qid, uint64_t borrower, uint64_t key);
+void sio_nvme_ledger_take(struct sio_nvme_ledger *l, uint32_t qid,
+			  const struct sio_nvme_pair *pair);
 void sio_nvme_ledger_release(struct sio_nvme_ledger *l, uint32_t qid);
 /* Whether @borrower may delete @qid: it made it, and knows its key. Any @qid. */
 bool sio_nvme_ledger_owns(const struct sio_nvme_ledger *l, uint32_t qid, uint64_t borrower,

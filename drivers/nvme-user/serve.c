@@ -30,6 +30,73 @@ static bool queue_is_good(const struct smartio_nvme_manager *m, uint64_t addr, u
 	return addr && addr % SIO_NVME_PAGE == 0 && entries >= 2 && entries <= m->ctrl.max_entries;
 }
 
+/* The lender does not answer as it must: who has the registers cannot do its work without. */
+static int lost_lender(const struct smartio_nvme_manager *m, sci_error_t err)
+{
+	return sio_nvme_fail_sci(err, "%s: its lender cannot be asked for queue memory", m->d.name);
+}
+
+/*
+ * The memory of a queue is the client's word, and so is who the client is: have the lender confirm
+ * both, and keep it mapped. A drive that cannot fetch a command stops for everyone.
+ */
+static int hold(struct smartio_nvme_manager *m, uint64_t borrower, uint64_t addr, size_t bytes,
+		uint64_t *ret, struct sio_nvme_rep *rep)
+{
+	sci_error_t err;
+
+	smartio_device_hold(m->d.handle, borrower, addr, bytes, ret, &err);
+	switch (err) {
+	case SCI_ERR_OK:
+		return 0;
+	case SCI_ERR_OUT_OF_RANGE:
+	case SCI_ERR_ILLEGAL_PARAMETER:
+		refuse(rep, -EFAULT,
+		       "queue memory at %#" PRIx64 " is not mapped for borrower %" PRIu64, addr,
+		       borrower);
+		return 0;
+	case SCI_ERR_ACCESS:
+	case SCI_ERR_NOT_CONNECTED:
+	case SCI_ERR_NO_SUCH_FDID:
+		return lost_lender(m, err);
+	default:
+		refuse(rep, -EIO, "queue memory at %#" PRIx64 " cannot be held: %s", addr,
+		       SCIGetErrorString(err));
+		return 0;
+	}
+}
+
+/* What a reset has let go of already is let go of. */
+static int unhold(struct smartio_nvme_manager *m, uint64_t number)
+{
+	sci_error_t err;
+
+	smartio_device_unhold(m->d.handle, number, &err);
+	return err == SCI_ERR_OK || err == SCI_ERR_ILLEGAL_PARAMETER ? 0 : lost_lender(m, err);
+}
+
+static int unhold_pair(struct smartio_nvme_manager *m, const struct sio_nvme_pair *pair)
+{
+	int rc = unhold(m, pair->sq_hold);
+
+	return rc ? rc : unhold(m, pair->cq_hold);
+}
+
+static int hold_pair(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
+		     struct sio_nvme_pair *pair, struct sio_nvme_rep *rep)
+{
+	int rc = hold(m, pair->borrower, req->create.sq, req->create.sq_entries * (size_t)64,
+		      &pair->sq_hold, rep);
+
+	if (rc || rep->h.error)
+		return rc;
+	rc = hold(m, pair->borrower, req->create.cq, req->create.cq_entries * (size_t)16,
+		  &pair->cq_hold, rep);
+	if (rc || !rep->h.error)
+		return rc;
+	return unhold(m, pair->sq_hold);
+}
+
 static int create_queues(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
 			 uint32_t qid, struct sio_nvme_rep *rep)
 {
@@ -57,6 +124,7 @@ static int op_create(struct smartio_nvme_manager *m, const struct sio_nvme_req *
 		     struct sio_nvme_rep *rep)
 {
 	uint32_t qid = sio_nvme_ledger_free_id(&m->ledger);
+	struct sio_nvme_pair pair = {.borrower = req->borrower};
 	int rc;
 
 	if (!queue_is_good(m, req->create.sq, req->create.sq_entries) ||
@@ -71,26 +139,34 @@ static int op_create(struct smartio_nvme_manager *m, const struct sio_nvme_req *
 		       m->ledger.pairs);
 		return 0;
 	}
-	rc = create_queues(m, req, qid, rep);
+	rc = hold_pair(m, req, &pair, rep);
 	if (rc || rep->h.error)
 		return rc;
+	rc = create_queues(m, req, qid, rep);
+	if (rc)
+		return rc; /* whether the drive has them nobody knows: held until it is reset */
+	if (rep->h.error)
+		return unhold_pair(m, &pair);
+	pair.key = smartio_random();
 	rep->create.qid = qid;
 	rep->create.reserved = 0;
-	rep->create.key = smartio_random();
-	sio_nvme_ledger_take(&m->ledger, qid, req->borrower, rep->create.key);
+	rep->create.key = pair.key;
+	sio_nvme_ledger_take(&m->ledger, qid, &pair);
 	return 0;
 }
 
 /* Submission queue first: a drive whose completion queue vanishes first stops for everyone. */
 static int delete_pair(struct smartio_nvme_manager *m, uint32_t qid)
 {
+	struct sio_nvme_pair pair = m->ledger.pair[qid];
 	int rc = sio_nvme_ctrl_delete_sq(&m->ctrl, qid);
 
 	if (rc == 0)
 		rc = sio_nvme_ctrl_delete_cq(&m->ctrl, qid);
-	if (rc == 0)
-		sio_nvme_ledger_release(&m->ledger, qid);
-	return rc;
+	if (rc)
+		return rc;
+	sio_nvme_ledger_release(&m->ledger, qid);
+	return unhold_pair(m, &pair);
 }
 
 static int op_delete(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
@@ -168,14 +244,16 @@ int sio_nvme_manager_request(struct smartio_nvme_manager *m, size_t len)
 	rep.h.op = req.op;
 	rep.h.instance = m->meta.instance;
 	rep.h.sequence = req.sequence;
-	if (rc)
+	if (rc) {
 		refuse(&rep, rc, "client speaks version %u, manager version %u", req.version,
 		       SIO_NVME_VERSION);
-	else if (req.instance != m->meta.instance)
+		rc = 0;
+	} else if (req.instance != m->meta.instance) {
 		refuse(&rep, -ENOTCONN, "the request was for an earlier manager of %s", m->d.name);
-	else
+	} else {
 		rc = execute(m, &req, &rep);
-	if (rc && !rep.h.error) {
+	}
+	if (rc) {
 		/* What the drive has done of it nobody knows: the client keeps its memory. */
 		refuse(&rep, -ENODEV, "%.180s", smartio_nvme_error());
 		m->failed = rc;

@@ -96,6 +96,29 @@ int smartio_device_event_fd(sci_smartio_device_t device);
  */
 void smartio_device_settled(sci_smartio_device_t device, uint64_t borrower, sci_error_t *error);
 
+/**
+ * Before a queue of the device is made in memory that a borrower named: ask its lender whether that
+ * borrower has mapped it, and have it stay mapped. One live mapping of the live borrow @borrower
+ * must cover all of [ioaddr, ioaddr + bytes), an address as the device sees it. Until *hold is let
+ * go of, unmapping it fails with SCI_ERR_BUSY, and what a death leaves waits for
+ * smartio_device_settled() anyway: no queue points to memory that was given back. Who tells the
+ * number of a borrow may lie; what this says may be relied on.
+ * Only the holder of the registers may ask; the hold outlives it, as queues do. It ends by
+ * smartio_device_unhold(), smartio_device_settled() for @borrower or for all, or a reset. A mapping
+ * may be held several times.
+ * Errors: SCI_ERR_OUT_OF_RANGE not mapped by that borrower, SCI_ERR_ILLEGAL_PARAMETER no live borrow
+ * has this number, SCI_ERR_ACCESS not the holder of the registers, SCI_ERR_BUSY being reset.
+ */
+void smartio_device_hold(sci_smartio_device_t device, uint64_t borrower, sci_ioaddr_t ioaddr,
+			 size_t bytes, uint64_t *hold, sci_error_t *error);
+
+/**
+ * The queue that smartio_device_hold() was for is deleted. Any holder of the registers may say so.
+ * Errors: SCI_ERR_ILLEGAL_PARAMETER nothing is held by this number (any more: a reset ended it),
+ * SCI_ERR_ACCESS not the holder of the registers.
+ */
+void smartio_device_unhold(sci_smartio_device_t device, uint64_t hold, sci_error_t *error);
+
 /** 1 if the last map of this device's registers by this process is the writable one, else 0. */
 int smartio_holds_registers(sci_smartio_device_t device);
 

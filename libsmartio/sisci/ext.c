@@ -211,6 +211,55 @@ void smartio_device_settled(sci_smartio_device_t device, uint64_t borrower, sci_
 	sio_api_leave(error, rc, &err);
 }
 
+void smartio_device_hold(sci_smartio_device_t device, uint64_t borrower, sci_ioaddr_t ioaddr,
+			 size_t bytes, uint64_t *hold, sci_error_t *error)
+{
+	struct sio_msg_dev_hold req = {.borrower = sio_to_le64(borrower),
+				       .ioaddr = sio_to_le64(ioaddr),
+				       .bytes = sio_to_le64(bytes)};
+	struct sio_device *d = NULL;
+	struct sio_rep_dev_hold rep;
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	int rc = err.code;
+
+	if (lib)
+		rc = sio_check_pointer(hold, "hold", &err);
+	if (!rc) {
+		d = sio_object_get(lib, device, SIO_DEVICE, &err);
+		rc = err.code;
+	}
+	if (d) {
+		req.device = sio_to_le32(d->o.id);
+		rc = sio_ask(lib, SIO_MSG_DEV_HOLD, &req, sizeof(req), &rep, sizeof(rep), &err);
+		if (!rc)
+			*hold = sio_from_le64(rep.hold);
+		sio_object_put(&d->o);
+	}
+	sio_api_leave(error, rc, &err);
+}
+
+void smartio_device_unhold(sci_smartio_device_t device, uint64_t hold, sci_error_t *error)
+{
+	struct sio_msg_dev_unhold req = {.hold = sio_to_le64(hold)};
+	struct sio_device *d = NULL;
+	struct sio_msg rep;
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	int rc = err.code;
+
+	if (lib) {
+		d = sio_object_get(lib, device, SIO_DEVICE, &err);
+		rc = err.code;
+	}
+	if (d) {
+		req.device = sio_to_le32(d->o.id);
+		rc = sio_ask(lib, SIO_MSG_DEV_UNHOLD, &req, sizeof(req), &rep, sizeof(rep), &err);
+		sio_object_put(&d->o);
+	}
+	sio_api_leave(error, rc, &err);
+}
+
 void smartio_device_reset(sci_smartio_device_t device, sci_error_t *error)
 {
 	struct sio_device *d = NULL;

@@ -46,6 +46,8 @@ static const struct client_type types[] = {
 	TYPE(DMA_UNMAP, struct sio_msg_handle, struct sio_msg),
 	TYPE(DEV_SETTLED, struct sio_msg_dev_settled, struct sio_msg),
 	TYPE(DEV_RESET, struct sio_msg_handle, struct sio_msg),
+	TYPE_RESERVED(DEV_HOLD, struct sio_msg_dev_hold, struct sio_rep_dev_hold),
+	TYPE_RESERVED(DEV_UNHOLD, struct sio_msg_dev_unhold, struct sio_msg),
 	TYPE_RESERVED(LIST, struct sio_msg_list, struct sio_rep_list),
 	TYPE(STATS, struct sio_msg_stats, struct sio_rep_stats),
 };

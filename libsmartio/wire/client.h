@@ -51,6 +51,8 @@ enum {
 	SIO_MSG_DMA_UNMAP,
 	SIO_MSG_DEV_SETTLED,
 	SIO_MSG_DEV_RESET,
+	SIO_MSG_DEV_HOLD,
+	SIO_MSG_DEV_UNHOLD,
 	SIO_MSG_LIST = 64, /* the tool's: rows of one kind */
 	SIO_MSG_STATS,
 };
@@ -265,6 +267,31 @@ struct sio_msg_dev_settled {
 };
 SIO_WIRE_SIZE(struct sio_msg_dev_settled, 32);
 
+/*
+ * The holder of a device's registers: a queue of the device is to use [ioaddr, ioaddr + bytes),
+ * which one mapping of @borrower's must cover; until UNHOLD that mapping is not undone. ERANGE:
+ * none covers it; EINVAL: no live borrow of the device has number @borrower; EACCES: not the
+ * holder; EBUSY: the device is being reset.
+ */
+struct sio_msg_dev_hold {
+	struct sio_msg h;
+	sio_le32 device, reserved;
+	sio_le64 borrower, ioaddr, bytes;
+};
+SIO_WIRE_SIZE(struct sio_msg_dev_hold, 48);
+struct sio_rep_dev_hold {
+	struct sio_msg h;
+	sio_le64 hold; /* the lender's number */
+};
+SIO_WIRE_SIZE(struct sio_rep_dev_hold, 24);
+/* EINVAL: no such hold (any more: a reset ends all). */
+struct sio_msg_dev_unhold {
+	struct sio_msg h;
+	sio_le32 device, reserved;
+	sio_le64 hold;
+};
+SIO_WIRE_SIZE(struct sio_msg_dev_unhold, 32);
+
 /* Events. */
 struct sio_evm_segment {
 	struct sio_msg h;
@@ -327,7 +354,7 @@ SIO_WIRE_SIZE(struct sio_msg_list, 32);
  *   BORROWS      at the lender. key: the borrower; owner: the port's; id: device; node, pid: who; refs:
  *                DMA maps; EXCLUSIVE, REGISTERS
  *   DMA_MAPS     at the lender. key, bytes, address (IOVA), id (device): as the port's DMAMAP row; owner:
- *                the borrow's; node: where the memory is
+ *                the borrow's; node: where the memory is; refs: holds by queues of the device
  *   DINTS        key: uid; owner: the port's; id: number; refs: senders, whose rings are memory beside
  *                the segments; pid
  *   PORT + kind  key, owner, bytes (length), address, id (device), refs, node: as struct sio_list_entry

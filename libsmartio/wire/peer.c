@@ -46,6 +46,8 @@ static const struct peer_type types[] = {
 	ASK(RESET, struct sio_peer_borrower, struct sio_msg),
 	NEWS(DEVICE_EVENT, struct sio_peer_device_event),
 	NEWS(DEV_SEG_END, struct sio_peer_dev_seg_end),
+	ASK(HOLD, struct sio_peer_hold, struct sio_prep_hold),
+	ASK(UNHOLD, struct sio_peer_unhold, struct sio_msg),
 };
 
 static const struct peer_type *find(uint32_t type)

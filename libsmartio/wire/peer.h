@@ -47,6 +47,8 @@ enum {
 	SIO_PEER_RESET,
 	SIO_PEER_DEVICE_EVENT, /* news */
 	SIO_PEER_DEV_SEG_END,  /* news */
+	SIO_PEER_HOLD,
+	SIO_PEER_UNHOLD,
 };
 
 /* News. Version and boot of the sender; who cannot agree closes the connection. */
@@ -299,6 +301,26 @@ struct sio_peer_settled {
 	sio_le32 fdid, reason;
 };
 SIO_WIRE_SIZE(struct sio_peer_settled, 40);
+
+/* Keep the mapping of borrow @of that covers [ioaddr, ioaddr + bytes): a queue is to use it. */
+struct sio_peer_hold {
+	struct sio_msg h;
+	sio_le64 borrower, of, ioaddr, bytes;
+	sio_le32 fdid, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_hold, 56);
+struct sio_prep_hold {
+	struct sio_msg h;
+	sio_le64 borrower, hold;
+	sio_le32 fdid, reserved;
+};
+SIO_WIRE_SIZE(struct sio_prep_hold, 40);
+struct sio_peer_unhold {
+	struct sio_msg h;
+	sio_le64 borrower, hold;
+	sio_le32 fdid, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_unhold, 40);
 
 /* News to a borrower's host. @borrower: whom to tell; @gone: who is gone; @event: SIO_DEVICE_EV_*. */
 struct sio_peer_device_event {

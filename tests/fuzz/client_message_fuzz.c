@@ -80,6 +80,8 @@ static const uint32_t requests[] = {
 	SIO_MSG_STATS,
 	SIO_MSG_HELLO,
 	SIO_MSG_DEV_RELEASE_EXCLUSIVE,
+	SIO_MSG_DEV_HOLD,
+	SIO_MSG_DEV_UNHOLD,
 };
 
 static void request(struct play *p, struct input *in)

@@ -83,7 +83,7 @@ static void requests_of_clients(void **state)
 		fill(type, size, 1, 1);
 		assert_int_equal(sio_client_check_request(packet, size, &h, &err), -EPROTO);
 	}
-	assert_int_equal(known, 29);
+	assert_int_equal(known, 31);
 }
 
 /* Every request field that is named reserved, by its place. */
@@ -105,6 +105,8 @@ static void reserved_fields_are_zero(void **state)
 		RESERVED(DEV_LIST, struct sio_msg_dev_list),
 		RESERVED(DEV_SEG_CREATE, struct sio_msg_dev_seg_create),
 		RESERVED(DMA_MAP, struct sio_msg_dma_map),
+		RESERVED(DEV_HOLD, struct sio_msg_dev_hold),
+		RESERVED(DEV_UNHOLD, struct sio_msg_dev_unhold),
 		RESERVED(LIST, struct sio_msg_list),
 	};
 	struct sio_wire_header h;
@@ -202,7 +204,7 @@ static void messages_of_peers(void **state)
 		assert_int_equal(sio_peer_check(packet, sizeof(struct sio_msg_error), &h, &err),
 				 news ? -EPROTO : 0);
 	}
-	assert_int_equal(known, 26);
+	assert_int_equal(known, 28);
 }
 
 int main(void)

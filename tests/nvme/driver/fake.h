@@ -47,6 +47,8 @@ void fake_bury(uint64_t borrower);
 uint64_t fake_last_borrower(void);
 /* Memory that ended borrowers had mapped and nobody has settled. */
 unsigned fake_quarantined(void);
+/* Holds of queue memory, all in all. */
+unsigned fake_holds(void);
 /* The lender resets the device behind everybody's back. */
 void fake_reset_device(void);
 /* Put a message into a data interrupt, as a hostile program would. */

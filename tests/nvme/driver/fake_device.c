@@ -82,6 +82,7 @@ uint64_t fake_region_add(struct fake_borrower *b, void *owner, void *at, size_t 
 
 	assert(r);
 	r->borrower = b->id;
+	r->number = ++W.last_region;
 	r->owner = owner;
 	r->at = at;
 	r->size = size;
@@ -105,6 +106,32 @@ void fake_region_drop(uint64_t borrower, void *owner, bool all)
 		*at = r->next;
 		free(r);
 	}
+}
+
+bool fake_region_held(uint64_t borrower, void *owner)
+{
+	for (struct fake_region *r = W.regions; r; r = r->next)
+		if (r->borrower == borrower && r->owner == owner && r->holds)
+			return true;
+	return false;
+}
+
+struct fake_region *fake_region_find(uint64_t borrower, uint64_t ioaddr, size_t size)
+{
+	for (struct fake_region *r = W.regions; r; r = r->next)
+		if (r->borrower == borrower && ioaddr >= r->ioaddr &&
+		    ioaddr - r->ioaddr <= r->size && size <= r->size - (ioaddr - r->ioaddr))
+			return r;
+	return NULL;
+}
+
+unsigned fake_holds(void)
+{
+	unsigned n = 0;
+
+	for (struct fake_region *r = W.regions; r; r = r->next)
+		n += r->holds;
+	return n;
 }
 
 unsigned fake_quarantined(void)
@@ -149,6 +176,9 @@ void fake_generation_up(void)
 {
 	W.generation++;
 	W.generation_told = false;
+	/* The device has no queue any more. */
+	for (struct fake_region *r = W.regions; r; r = r->next)
+		r->holds = 0;
 	if (!fake.late_generation)
 		fake_tell_generation();
 }

@@ -18,6 +18,8 @@ struct fake_region {
 	uint8_t *at;
 	size_t size;
 	void *owner; /* the segment */
+	uint64_t number;
+	unsigned holds;
 	struct fake_region *next;
 };
 
@@ -44,7 +46,7 @@ extern struct fake_world {
 	uint32_t *mirror;
 	void *doorbells;
 	size_t doorbells_size;
-	uint64_t next_ioaddr, last_borrower, random;
+	uint64_t next_ioaddr, last_borrower, last_region, random;
 	uint32_t generation;
 	bool generation_told, in_manager;
 	struct fake_region *regions;
@@ -54,6 +56,10 @@ extern struct fake_world {
 
 uint64_t fake_region_add(struct fake_borrower *b, void *owner, void *at, size_t size);
 void fake_region_drop(uint64_t borrower, void *owner, bool all);
+/* A queue of the device lies there: not to be unmapped. */
+bool fake_region_held(uint64_t borrower, void *owner);
+/* Of @borrower, covering the range; NULL: none. */
+struct fake_region *fake_region_find(uint64_t borrower, uint64_t ioaddr, size_t size);
 void *fake_memory(size_t size);
 struct fake_borrower *fake_borrower(uint64_t id);
 void fake_event(struct fake_borrower *b, uint32_t kind, uint64_t borrower);

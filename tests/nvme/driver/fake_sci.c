@@ -288,6 +288,42 @@ void smartio_device_settled(sci_smartio_device_t device, uint64_t id, sci_error_
 	fake_generation_up();
 }
 
+void smartio_device_hold(sci_smartio_device_t device, uint64_t id, sci_ioaddr_t ioaddr,
+			 size_t bytes, uint64_t *hold, sci_error_t *error)
+{
+	struct fake_region *r;
+
+	if (injected(error))
+		return;
+	r = fake_region_find(id, ioaddr, bytes);
+	if (W.holder != borrower(device))
+		*error = SCI_ERR_ACCESS;
+	else if (bytes == 0 || !fake_borrower(id))
+		*error = SCI_ERR_ILLEGAL_PARAMETER;
+	else if (!r)
+		*error = SCI_ERR_OUT_OF_RANGE;
+	if (*error != SCI_ERR_OK)
+		return;
+	r->holds++;
+	*hold = r->number;
+}
+
+void smartio_device_unhold(sci_smartio_device_t device, uint64_t hold, sci_error_t *error)
+{
+	struct fake_region *r = W.regions;
+
+	if (injected(error))
+		return;
+	while (r && r->number != hold)
+		r = r->next;
+	if (W.holder != borrower(device))
+		*error = SCI_ERR_ACCESS;
+	else if (!r || !r->holds)
+		*error = SCI_ERR_ILLEGAL_PARAMETER;
+	else
+		r->holds--;
+}
+
 void smartio_wait_device_event(sci_smartio_device_t device, struct smartio_device_event *event,
 			       unsigned int timeout_ms, sci_error_t *error)
 {
@@ -491,10 +527,12 @@ void SCIUnmapRemoteSegmentForDevice(sci_remote_segment_t segment, sci_smartio_de
 	struct fake_borrower *b = borrower(device);
 
 	assert(flags == 0 && c->reachable);
+	*error = !b->ended && fake_region_held(b->id, c) ? SCI_ERR_BUSY : SCI_ERR_OK;
+	if (*error != SCI_ERR_OK)
+		return;
 	if (!b->ended)
 		fake_region_drop(b->id, c, false);
 	c->reachable = false;
-	*error = SCI_ERR_OK;
 }
 
 void SCICreateSegment(sci_desc_t sd, sci_local_segment_t *segment, unsigned int segmentId,
@@ -585,10 +623,12 @@ void SCIUnmapLocalSegmentForDevice(sci_local_segment_t segment, unsigned int loc
 	struct fake_borrower *b = borrower(device);
 
 	assert(localAdapterNo == 0 && flags == 0 && s->reachable);
+	*error = !b->ended && fake_region_held(b->id, s) ? SCI_ERR_BUSY : SCI_ERR_OK;
+	if (*error != SCI_ERR_OK)
+		return;
 	if (!b->ended)
 		fake_region_drop(b->id, s, false);
 	s->reachable = false;
-	*error = SCI_ERR_OK;
 }
 
 /* ---- data interrupts ---- */

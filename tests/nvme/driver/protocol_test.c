@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What strangers may send: to the manager, to a client, and into the shared segment. */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "client.h"
 #include "common.h"
 #include "manager.h"
@@ -88,6 +91,159 @@ static void queue_pair_belongs_to_its_maker(void **state)
 	assert_ok(smartio_nvme_read(q, data, 0, 512));
 	smartio_nvme_close(n);
 	smartio_nvme_close(other);
+}
+
+/* Pages 0 and 1 of a buffer as the queues of @borrower. */
+static struct sio_nvme_req create(struct smartio_nvme *n, uint64_t borrower, uint64_t sq,
+				  uint64_t cq)
+{
+	struct sio_nvme_req r = request(n, SIO_NVME_OP_CREATE);
+
+	r.borrower = borrower;
+	r.create.sq = sq;
+	r.create.cq = cq;
+	r.create.sq_entries = r.create.cq_entries = 64;
+	return r;
+}
+
+static void queue_memory_is_its_borrowers(void **state)
+{
+	struct smartio_nvme *n = client(), *other = client();
+	struct smartio_nvme_buffer *b = buffer(n, 8192), *ob = buffer(other, 8192);
+	uint64_t me = smartio_borrower_id(n->d.handle), it = smartio_borrower_id(other->d.handle);
+	const struct {
+		uint64_t borrower, sq, cq, wrong;
+		uint32_t sq_entries;
+	} refused[] = {
+		/* Somebody else's number, or nobody's, and the own memory. */
+		{it, b->ioaddr, b->ioaddr + 4096, b->ioaddr, 64},
+		{me + 1000, b->ioaddr, b->ioaddr + 4096, b->ioaddr, 64},
+		{UINT64_MAX, b->ioaddr, b->ioaddr + 4096, b->ioaddr, 64},
+		/* The own number, and what is not one's own. */
+		{me, ob->ioaddr, ob->ioaddr + 4096, ob->ioaddr, 64},
+		{me, b->ioaddr, ob->ioaddr, ob->ioaddr, 64},
+		{me, b->ioaddr, 0x123456000, 0x123456000, 64},
+		{me, 0xfffffffffffff000, b->ioaddr, 0xfffffffffffff000, 64},
+		/* It begins in one's own and ends behind it. */
+		{me, b->ioaddr + 4096, b->ioaddr, b->ioaddr + 4096, 65},
+	};
+	char text[96];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		struct sio_nvme_req r =
+			create(n, refused[i].borrower, refused[i].sq, refused[i].cq);
+		struct sio_nvme_rep rep;
+
+		r.create.sq_entries = refused[i].sq_entries;
+		rep = tell(n, &r);
+		assert_int_equal(rep.h.error, EFAULT);
+		snprintf(text, sizeof(text),
+			 "queue memory at %#" PRIx64 " is not mapped for borrower "
+			 "%" PRIu64,
+			 refused[i].wrong, refused[i].borrower);
+		assert_string_equal(rep.text, text);
+		assert_int_equal(fake_holds(), 0);
+	}
+	assert_int_equal(smartio_nvme_manager_queue_pairs(fake.manager, NULL), 0);
+	smartio_nvme_close(n);
+	smartio_nvme_close(other);
+}
+
+static void live_queue_memory_stays_mapped(void **state)
+{
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_buffer *b = buffer(n, 8192);
+	struct sio_nvme_req r =
+		create(n, smartio_borrower_id(n->d.handle), b->ioaddr, b->ioaddr + 4096);
+	struct sio_nvme_rep rep = tell(n, &r);
+	volatile uint32_t *doorbell;
+	sci_error_t err;
+
+	(void)state;
+	assert_int_equal(rep.h.error, 0);
+	assert_int_equal(fake_holds(), 2);
+	SCIUnmapLocalSegmentForDevice(b->mem.local, n->d.adapter, n->d.handle, 0, &err);
+	assert_int_equal(err, SCI_ERR_BUSY);
+	/* Whoever rings it now: the drive finds an entry there, if a senseless one. */
+	doorbell =
+		(volatile uint32_t *)(n->doorbells + 2 * rep.create.qid * n->meta.doorbell_stride);
+	*doorbell = 1;
+	fake_step();
+	assert_int_equal(fake_csts(), 1);
+	r = request(n, SIO_NVME_OP_DELETE);
+	r.del.qid = rep.create.qid;
+	r.del.key = rep.create.key;
+	assert_int_equal(tell(n, &r).h.error, 0);
+	assert_int_equal(fake_holds(), 0);
+	assert_ok(smartio_nvme_buffer_free(b));
+	smartio_nvme_close(n);
+}
+
+/* Refused by the drive after the lender agreed: nothing stays held. */
+static void what_the_drive_refuses_is_not_held(void **state)
+{
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_buffer *b = buffer(n, 8192);
+	struct sio_nvme_req r =
+		create(n, smartio_borrower_id(n->d.handle), b->ioaddr, b->ioaddr + 4096);
+	struct smartio_nvme_manager *m = fake.manager;
+	struct sio_nvme_rep rep = tell(n, &r);
+	uint64_t keep = m->ledger.pair[rep.create.qid].borrower;
+
+	(void)state;
+	assert_int_equal(rep.h.error, 0);
+	/* The manager's ledger says that the id is free; the drive knows better. */
+	m->ledger.pair[rep.create.qid].borrower = 0;
+	assert_int_equal(tell(n, &r).h.error, EIO);
+	m->ledger.pair[rep.create.qid].borrower = keep;
+	assert_int_equal(fake_holds(), 2);
+	r = request(n, SIO_NVME_OP_DELETE);
+	r.del.qid = rep.create.qid;
+	r.del.key = rep.create.key;
+	assert_int_equal(tell(n, &r).h.error, 0);
+	assert_int_equal(fake_holds(), 0);
+	smartio_nvme_close(n);
+}
+
+/* Clients that lie about who they are, and die: the drive goes on, and every pair can be had. */
+static void liars_that_die_leave_nothing(void **state)
+{
+	struct smartio_nvme *bystander = client(), *n;
+	struct smartio_nvme_queue *q = queue(bystander, 4), *all[3];
+	uint8_t data[512];
+
+	(void)state;
+	for (unsigned i = 0; i < 16; i++) {
+		struct smartio_nvme_buffer *b;
+		struct sio_nvme_req r;
+		uint64_t id;
+
+		n = client();
+		id = smartio_borrower_id(n->d.handle);
+		b = buffer(n, 8192);
+		r = create(n, i & 1 ? id : id + 77, b->ioaddr, b->ioaddr + 4096);
+		assert_int_equal(tell(n, &r).h.error, i & 1 ? 0 : EFAULT);
+		fake_kill(id);
+		for (unsigned qid = 1; qid <= 4; qid++)
+			if (qid != q->id)
+				*(volatile uint32_t *)(n->doorbells +
+						       2 * qid * n->meta.doorbell_stride) =
+					1 + i % 2;
+		for (unsigned k = 0; k < 10; k++)
+			fake_step();
+		smartio_nvme_close(n);
+		fake_bury(id);
+		assert_int_equal(fake_csts(), 1);
+		assert_int_equal(fake_quarantined(), 0);
+		assert_int_equal(fake_holds(), 2);
+	}
+	for (unsigned i = 0; i < 3; i++)
+		all[i] = queue(bystander, 4);
+	for (unsigned i = 0; i < 3; i++)
+		assert_ok(smartio_nvme_read(all[i], data, 0, sizeof(data)));
+	assert_ok(smartio_nvme_read(q, data, 0, sizeof(data)));
+	smartio_nvme_close(bystander);
 }
 
 static void garbage_does_not_stop_the_manager(void **state)
@@ -213,6 +369,8 @@ static void messages_survive_the_trip(void **state)
 
 static void ledger_remembers_the_last_that_ended(void **state)
 {
+	static const struct sio_nvme_pair pair[3] = {
+		{.borrower = 50, .key = 7}, {.borrower = 51, .key = 7}, {.borrower = 50, .key = 8}};
 	struct sio_nvme_ledger l;
 
 	(void)state;
@@ -224,9 +382,8 @@ static void ledger_remembers_the_last_that_ended(void **state)
 	assert_true(sio_nvme_ledger_ended(&l, SIO_NVME_ENDED + 10));
 	assert_false(sio_nvme_ledger_ended(&l, SIO_NVME_ENDED + 11));
 	assert_int_equal(sio_nvme_ledger_free_id(&l), 1);
-	sio_nvme_ledger_take(&l, 1, 50, 7);
-	sio_nvme_ledger_take(&l, 2, 51, 7);
-	sio_nvme_ledger_take(&l, 3, 50, 8);
+	for (uint32_t i = 0; i < 3; i++)
+		sio_nvme_ledger_take(&l, i + 1, &pair[i]);
 	assert_int_equal(sio_nvme_ledger_free_id(&l), 0);
 	assert_int_equal(sio_nvme_ledger_next(&l, 50, 0), 1);
 	assert_int_equal(sio_nvme_ledger_next(&l, 50, 1), 3);
@@ -246,6 +403,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(wrong_requests_are_answered),
 		TEST(queue_pair_belongs_to_its_maker),
+		TEST(queue_memory_is_its_borrowers),
+		TEST(live_queue_memory_stays_mapped),
+		TEST(what_the_drive_refuses_is_not_held),
+		TEST(liars_that_die_leave_nothing),
 		TEST(garbage_does_not_stop_the_manager),
 		TEST(stale_and_foreign_replies_are_dropped),
 		TEST(metadata_is_checked),
