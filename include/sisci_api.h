@@ -369,15 +369,72 @@ void SCIUnmapSegment(sci_map_t map, unsigned int flags, sci_error_t *error);
 /** The address that the map call returned; NULL for a wrong handle. No call to smartiod. */
 volatile void *SCIGetMapPointer(sci_map_t map);
 
+/* ---- Sequences: did the stores through a map arrive? ---- */
+
+/**
+ * Make something to check transfers through a map with. It counts as started. It keeps neither the
+ * map nor anything else from being ended: afterwards it tells SCI_SEQ_NOT_RETRIABLE.
+ * @map: of either kind; through a map of memory of this host nothing is lost on the way.
+ * @sequence: set to the caller's new handle; end it with SCIRemoveSequence().
+ * @flags: FAST_BARRIER: accepted.
+ */
+void SCICreateMapSequence(sci_map_t map, sci_sequence_t *sequence, unsigned int flags,
+			  sci_error_t *error);
+/** @flags: 0. */
+void SCIRemoveSequence(sci_sequence_t sequence, unsigned int flags, sci_error_t *error);
+
+/**
+ * Begin to watch, or begin again after SCI_SEQ_RETRIABLE. No system call. @flags: 0.
+ * Return: SCI_SEQ_OK; SCI_SEQ_PENDING: the path failed, what is lost is not told yet: call again;
+ * SCI_SEQ_NOT_RETRIABLE: the map is lost or unmapped, connect anew. @error is SCI_ERR_OK with each
+ * of them.
+ */
+sci_sequence_status_t SCIStartSequence(sci_sequence_t sequence, unsigned int flags,
+				       sci_error_t *error);
+/**
+ * Flush, wait for the stores before, and tell what became of them since the start, which goes on
+ * counting. No lock, no system call.
+ * @flags: NO_FLUSH, NO_STORE_BARRIER: leave that out.
+ * Return: as SCIStartSequence(); SCI_SEQ_RETRIABLE: transfers were lost, but the path is there:
+ * start and transfer again.
+ */
+sci_sequence_status_t SCICheckSequence(sci_sequence_t sequence, unsigned int flags,
+				       sci_error_t *error);
+
+/* ---- Copies by this CPU ---- */
+
+/**
+ * Copy @size bytes from @memAddr to @remoteOffset of a map, of any alignment; the map must not be
+ * unmapped meanwhile. No system call. Ends with SCIFlush().
+ * @sequence: NULL, or one of the map's. @flags: BLOCK_READ: from the map to @memAddr; ERROR_CHECK:
+ * tell whether it arrived, and try again if that helps.
+ * Errors: SCI_ERR_OUT_OF_RANGE; SCI_ERR_ACCESS: the map or a part of it is read-only;
+ * SCI_ERR_NOT_CONNECTED: lost; SCI_ERR_TRANSFER_FAILED: with ERROR_CHECK, it got lost on the way.
+ */
+void SCIMemCpy(sci_sequence_t sequence, void *memAddr, sci_map_t remoteMap, size_t remoteOffset,
+	       size_t size, unsigned int flags, sci_error_t *error);
+/** The same as it was in API 1.x: without a sequence. */
+void SCIMemCopy(void *memAddr, sci_map_t remoteMap, unsigned int remoteOffset, unsigned int size,
+		unsigned int flags, sci_error_t *error);
+/** Copy to an address of a map, which is not checked. Ends with SCIFlush(). @flags: 0. */
+void SCIMemWrite(void *memAddr, volatile void *remoteAddr, size_t size, unsigned int flags,
+		 sci_error_t *error);
+/** Copy from map to map; the ranges must not overlap. @flags: 0. Errors: as SCIMemCpy(). */
+void SCITransferBlock(sci_map_t sourceMap, size_t sourceOffset, sci_map_t destinationMap,
+		      size_t destinationOffset, size_t size, unsigned int flags,
+		      sci_error_t *error);
+
 /* ---- Barriers ---- */
 
 /**
- * Push what this CPU wrote to mapped memory out; later stores arrive after it. @sequence: NULL.
- * Never fails; no system call. @flags: 0 or SCI_FLAG_FLUSH_CPU_BUFFERS_ONLY.
+ * Push what this CPU wrote to mapped memory out; later stores arrive after it. @sequence: not
+ * looked at; NULL is fine. Never fails; no system call. @flags: 0 or FLUSH_CPU_BUFFERS_ONLY.
  */
 void SCIFlush(sci_sequence_t sequence, unsigned int flags);
-/** As SCIFlush(), and later loads are done after it. @sequence: NULL. Never fails. */
+/** As SCIFlush(), and later loads are done after it. @sequence: not looked at. Never fails. */
 void SCIStoreBarrier(sci_sequence_t sequence, unsigned int flags);
+/** Later loads from mapped memory are not older than this call. @sequence: not looked at. */
+void SCIFlushReadBuffers(sci_sequence_t sequence);
 /**
  * Make memory and CPU caches agree; the machines served here are coherent, so it orders only.
  * @map: or NULL. @flags: SCI_FLAG_CACHE_FLUSH, SCI_FLAG_CACHE_INVALIDATE.

@@ -172,10 +172,12 @@ struct connect_op {
 static void connect_reply(struct smartiod *d, struct smartiod_session *s, const void *request,
 			  const struct smartiod_connection *c)
 {
+	uint32_t path = c->adapter << 16 | c->peer_adapter;
 	struct sio_rep_seg_connect rep = {
 		.handle = sio_to_le32(smartiod_handle(&c->o)),
 		.node = sio_to_le32(c->node),
 		.segment_id = sio_to_le32(c->segment_id),
+		.path = sio_to_le32(c->route == SMARTIOD_REMOTE ? path : SIO_PATH_NONE),
 		.bytes = sio_to_le64(c->bytes),
 	};
 

@@ -285,6 +285,7 @@ static int connect_bar(struct smartiod *d, struct smartiod_session *s, const voi
 		.handle = sio_to_le32(smartiod_handle(&c->o)),
 		.node = sio_to_le32(b->node),
 		.segment_id = sio_to_le32(bar),
+		.path = sio_to_le32(SIO_PATH_NONE),
 		.bytes = sio_to_le64(c->bytes),
 	};
 	smartiod_reply(d, s, msg, &rep, sizeof(rep), NULL, 0);

@@ -18,6 +18,12 @@ void SCIStoreBarrier(sci_sequence_t sequence, unsigned int flags)
 	sio_full_barrier();
 }
 
+void SCIFlushReadBuffers(sci_sequence_t sequence)
+{
+	(void)sequence;
+	sio_from_fabric_barrier();
+}
+
 void SCICacheSync(sci_map_t map, void *addr, size_t length, unsigned int flags, sci_error_t *error)
 {
 	struct sio_err err;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sisci/library.h"
+#include "sisci/sequence.h"
 
 static void object_free(void *object)
 {
@@ -247,10 +247,11 @@ static int hello(struct sio_library *lib, struct sio_err *err)
 				  "smartiod ended the connection before it answered");
 	if (rc < 0)
 		return rc;
-	/* The status page serves sequences, which this library does not have. */
+	rc = sio_session_check_fds(&call, 2, err);
+	if (!rc)
+		rc = sio_status_open(lib, fds[1], err);
 	if (fds[1] >= 0)
 		lib->world->close(lib->world, fds[1]);
-	rc = sio_session_check_fds(&call, 2, err);
 	if (!rc && sio_from_le32(rep.version) != SIO_CLIENT_VERSION)
 		rc = sio_fail(err, -EPROTO, "smartiod speaks version %u, this library %u",
 			      sio_from_le32(rep.version), SIO_CLIENT_VERSION);

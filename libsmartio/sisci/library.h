@@ -28,6 +28,7 @@ enum sio_kind {
 	SIO_REMOTE_DINT,
 	SIO_DEVICE,
 	SIO_DEVICE_MAP, /* of a segment; has no handle that is told */
+	SIO_SEQUENCE,
 };
 
 struct sio_object {
@@ -69,6 +70,7 @@ struct sio_library {
 	int owner_fd;
 	uint32_t node, n_adapters;
 	char host[32], cluster[32];
+	void *status; /* the status page: sequence.h */
 };
 
 /* The library of this process if it is initialised; NULL: @err says why not. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "core/types.h"
-#include "sisci/segment.h"
+#include "sisci/sequence.h"
 #include "smartio/uapi.h"
 
 #define MAP_SERVED                                                                                 \
@@ -60,6 +60,7 @@ static void mapping_lost(struct sio_object *o)
 	struct sio_mapping *m = (void *)o;
 	struct sio_world *w = o->lib->world;
 
+	sio_sequence_lose(m);
 	if (m->base && w->map_ones(w, m->base, m->bytes) < 0)
 		w->log(w, "no memory: a lost segment stays mapped");
 }
@@ -95,6 +96,7 @@ static int reserve(struct sio_library *lib, const struct want *want, struct sio_
 	m->o.on_lost = mapping_lost;
 	m->bytes = bytes & ~(uint64_t)(SIO_PAGE_SIZE - 1);
 	m->offset = want->offset - skip;
+	m->read_only = want->flags & SCI_FLAG_READONLY_MAP;
 	rc = lib->world->reserve(lib->world, fixed ? (char *)want->addr - skip : NULL, fixed,
 				 m->bytes, &m->base);
 	if (rc < 0) {
@@ -154,6 +156,8 @@ static int place_piece(struct sio_mapping *m, const struct sio_wire_piece *p, co
 	*at = end;
 	if (!access)
 		return 0;
+	if (!(access & SIO_ACCESS_WRITE))
+		m->read_only = true;
 	return place(m, offset, bytes,
 		     (access & SIO_ACCESS_READ ? SIO_PROT_READ : 0) |
 			     (access & SIO_ACCESS_WRITE ? SIO_PROT_WRITE : 0),
@@ -333,6 +337,7 @@ static int unmap(struct sio_library *lib, sci_map_t map, unsigned flags, struct 
 		return rc;
 	}
 	sio_session_lock(lib->session);
+	sio_sequence_lose(m);
 	lib->world->unmap(lib->world, m->base, m->bytes);
 	m->base = NULL;
 	if (m->registers)

@@ -16,6 +16,7 @@ void *sio_object_get(struct sio_library *lib, const void *handle, enum sio_kind 
 		[SIO_LOCAL_DINT] = "local data interrupt",
 		[SIO_REMOTE_DINT] = "remote data interrupt",
 		[SIO_DEVICE] = "borrowed device",
+		[SIO_SEQUENCE] = "sequence",
 	};
 	void *o = sio_handle_get(lib->handles, (uintptr_t)handle, kind);
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "sisci/segment.h"
+#include "sisci/sequence.h"
 
 static void remote_segment_free(struct sio_object *o)
 {
@@ -39,6 +39,7 @@ int sio_remote_segment_connect(struct sio_library *lib, struct sio_remote_segmen
 			       struct sio_object *parent, uint32_t type, void *req, size_t req_len,
 			       struct sio_err *err)
 {
+	struct sio_status_seen seen;
 	struct sio_rep_seg_connect rep;
 	struct sio_call call = {.req = req,
 				.req_len = req_len,
@@ -51,12 +52,16 @@ int sio_remote_segment_connect(struct sio_library *lib, struct sio_remote_segmen
 
 	if (rc)
 		return rc;
+	sio_status_look(lib, &seen);
 	rc = sio_session_call(lib->session, &call, err);
 	if (rc) {
 		sio_object_end(&seg->o);
 		return rc;
 	}
 	seg->node = sio_from_le32(rep.node);
+	seg->path = sio_status_place(lib, sio_from_le32(rep.path), seg->node);
+	if (seg->path)
+		seg->path_generation = seen.generation[seg->path - 1];
 	seg->bytes = sio_from_le64(rep.bytes);
 	return 0;
 }

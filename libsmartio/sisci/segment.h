@@ -20,10 +20,14 @@ struct sio_remote_segment {
 	struct sio_object o; /* parent: a virtual device, or the device that it is a segment of */
 	uint32_t segment_id, node;
 	uint64_t bytes;
+	uint32_t path; /* place in the status page, from 1; 0: reached without a path we could see */
+	uint32_t path_generation; /* of the path, before the connection was made */
 	bool is_bar;
 	sci_cb_remote_segment_t callback;
 	void *callback_arg;
 };
+
+struct sio_sequence;
 
 struct sio_mapping {
 	struct sio_object o; /* parent: the segment */
@@ -31,6 +35,8 @@ struct sio_mapping {
 	size_t bytes;
 	void *pointer; /* what the program got */
 	uint64_t offset;
+	bool read_only; /* it, or a part of it */
+	struct sio_sequence *sequences; /* under the lock */
 	bool registers; /* the writable view of a device's registers is in it */
 };
 

@@ -136,9 +136,11 @@ struct sio_msg_seg_connect {
 	sio_le32 node, segment_id, adapter, flags;
 };
 SIO_WIRE_SIZE(struct sio_msg_seg_connect, 32);
+#define SIO_PATH_NONE 0xffffffffu
 struct sio_rep_seg_connect { /* also DEV_SEG_CONNECT */
 	struct sio_msg h;
-	sio_le32 handle, node, segment_id, reserved;
+	sio_le32 handle, node, segment_id;
+	sio_le32 path; /* adapter << 16 | the other's adapter; SIO_PATH_NONE: of this host, a BAR */
 	sio_le64 bytes;
 };
 SIO_WIRE_SIZE(struct sio_rep_seg_connect, 40);

@@ -140,6 +140,7 @@ static bool worked(sci_error_t error)
 static void use_segments(sci_desc_t sd)
 {
 	sci_remote_segment_t remote = NULL;
+	sci_sequence_t sequence = NULL;
 	sci_map_t map = NULL, far = NULL;
 	sci_local_segment_t seg = NULL;
 	sci_error_t error;
@@ -159,6 +160,13 @@ static void use_segments(sci_desc_t sd)
 	if (worked(error)) {
 		SCIMapRemoteSegment(remote, &far, 0, PAGE, NULL, 0, &error);
 		if (worked(error)) {
+			SCICreateMapSequence(far, &sequence, 0, &error);
+			if (worked(error)) {
+				SCICheckSequence(sequence, 0, &error);
+				CHECK_OK(error);
+				SCIRemoveSequence(sequence, 0, &error);
+				CHECK_OK(error);
+			}
 			SCIUnmapSegment(far, 0, &error);
 			CHECK_OK(error);
 		}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Copies by this CPU, to and from maps. */
+#include <errno.h>
+
+#include "core/types.h"
+#include "sisci/sequence.h"
+#include "smartio/io.h"
+
+#define TRIES 3	    /* of a copy that is checked */
+#define BOUNCE 4096 /* bytes at once, from map to map */
+
+/* A copy between memory of the program and a map, checked before anything is touched. */
+struct copy {
+	struct sio_mapping *map; /* with a reference */
+	uint8_t *in_map, *memory;
+	size_t size;
+	bool read; /* from the map */
+};
+
+/* A map and the address in it of [@offset, @offset + @size), for writing or reading. */
+static int get_range(struct sio_library *lib, sci_map_t handle, size_t offset, size_t size,
+		     bool write, struct sio_mapping **ret, uint8_t **ret_at, struct sio_err *err)
+{
+	struct sio_mapping *m = sio_object_get(lib, handle, SIO_MAPPING, err);
+	size_t end, room;
+	int rc = 0;
+
+	if (!m)
+		return err->code;
+	/* What lies in front of the program's pointer in its page is not its own. */
+	room = m->bytes - (uintptr_t)m->pointer % SIO_PAGE_SIZE;
+	if (__builtin_add_overflow(offset, size, &end) || end > room)
+		rc = sio_fail(err, -ERANGE,
+			      "offset %#zx + size %#zx goes beyond the map's %#zx bytes", offset,
+			      size, room);
+	else if (write && m->read_only)
+		rc = sio_fail(err, -EACCES, "the map, or a part of it, is read-only");
+	else if (__atomic_load_n(&m->o.lost, __ATOMIC_ACQUIRE))
+		rc = sio_object_fail_lost(&m->o, err);
+	if (rc) {
+		sio_object_put(&m->o);
+		return rc;
+	}
+	*ret = m;
+	*ret_at = (uint8_t *)m->pointer + offset;
+	return 0;
+}
+
+static void transfer(const struct copy *c)
+{
+	if (c->read) {
+		sio_copy_from(c->memory, c->in_map, c->size);
+	} else {
+		sio_copy_to(c->in_map, c->memory, c->size);
+		sio_to_fabric_barrier();
+	}
+}
+
+static int transfer_checked(const struct copy *c, struct sio_err *err)
+{
+	const struct sio_library *lib = c->map->o.lib;
+	sci_sequence_status_t status = SCI_SEQ_RETRIABLE;
+
+	for (unsigned i = 0; i < TRIES && status == SCI_SEQ_RETRIABLE; i++) {
+		uint32_t seen[SIO_HANDLE_WORDS] = {0};
+
+		sio_sequence_begin(c->map, seen);
+		transfer(c);
+		sio_full_barrier();
+		status = __atomic_load_n(&c->map->o.lost, __ATOMIC_ACQUIRE)
+				 ? SCI_SEQ_NOT_RETRIABLE
+				 : sio_sequence_judge(lib, seen);
+	}
+	if (status != SCI_SEQ_OK)
+		return sio_refuse(err, SCI_ERR_TRANSFER_FAILED,
+				  "%zu bytes: the path failed during the copy (sequence status %d)",
+				  c->size, (int)status);
+	return 0;
+}
+
+static int copy(struct sio_library *lib, sci_sequence_t sequence, void *memory, sci_map_t map,
+		size_t offset, size_t size, unsigned flags, struct sio_err *err)
+{
+	struct copy c = {.memory = memory, .size = size, .read = flags & SCI_FLAG_BLOCK_READ};
+	int rc = sio_check_flags(flags, SCI_FLAG_BLOCK_READ | SCI_FLAG_ERROR_CHECK, 0, err);
+
+	if (!rc && size)
+		rc = sio_check_pointer(memory, "memAddr", err);
+	if (!rc && sequence && !sio_handle_words(lib->handles, (uintptr_t)sequence, SIO_SEQUENCE))
+		rc = sio_fail(err, -EINVAL, "handle %p is not that of a live sequence",
+			      (void *)sequence);
+	if (!rc)
+		rc = get_range(lib, map, offset, size, !c.read, &c.map, &c.in_map, err);
+	if (rc)
+		return rc;
+	if (flags & SCI_FLAG_ERROR_CHECK)
+		rc = transfer_checked(&c, err);
+	else
+		transfer(&c);
+	sio_object_put(&c.map->o);
+	return rc;
+}
+
+void SCIMemCpy(sci_sequence_t sequence, void *memAddr, sci_map_t remoteMap, size_t remoteOffset,
+	       size_t size, unsigned int flags, sci_error_t *error)
+{
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	int rc = lib ? copy(lib, sequence, memAddr, remoteMap, remoteOffset, size, flags, &err)
+		     : err.code;
+
+	sio_api_leave(error, rc, &err);
+}
+
+void SCIMemCopy(void *memAddr, sci_map_t remoteMap, unsigned int remoteOffset, unsigned int size,
+		unsigned int flags, sci_error_t *error)
+{
+	SCIMemCpy(NULL, memAddr, remoteMap, remoteOffset, size, flags, error);
+}
+
+void SCIMemWrite(void *memAddr, volatile void *remoteAddr, size_t size, unsigned int flags,
+		 sci_error_t *error)
+{
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	int rc = lib ? sio_check_flags(flags, 0, 0, &err) : err.code;
+
+	if (!rc && size)
+		rc = sio_check_pointer(memAddr, "memAddr", &err);
+	if (!rc && size)
+		rc = sio_check_pointer((const void *)(uintptr_t)remoteAddr, "remoteAddr", &err);
+	if (!rc && size) {
+		sio_copy_to(remoteAddr, memAddr, size);
+		sio_to_fabric_barrier();
+	}
+	sio_api_leave(error, rc, &err);
+}
+
+static void bounce(uint8_t *to, const uint8_t *from, size_t size)
+{
+	uint8_t buffer[BOUNCE];
+
+	for (size_t done = 0, part; done < size; done += part) {
+		part = size - done < sizeof(buffer) ? size - done : sizeof(buffer);
+		sio_copy_from(buffer, from + done, part);
+		sio_copy_to(to + done, buffer, part);
+	}
+	sio_to_fabric_barrier();
+}
+
+static int transfer_block(struct sio_library *lib, sci_map_t source, size_t source_offset,
+			  sci_map_t target, size_t target_offset, size_t size, unsigned flags,
+			  struct sio_err *err)
+{
+	struct sio_mapping *from = NULL, *to = NULL;
+	uint8_t *from_at = NULL, *to_at = NULL;
+	int rc = sio_check_flags(flags, 0, 0, err);
+
+	if (!rc)
+		rc = get_range(lib, source, source_offset, size, false, &from, &from_at, err);
+	if (!rc)
+		rc = get_range(lib, target, target_offset, size, true, &to, &to_at, err);
+	if (!rc)
+		bounce(to_at, from_at, size);
+	if (from)
+		sio_object_put(&from->o);
+	if (to)
+		sio_object_put(&to->o);
+	return rc;
+}
+
+void SCITransferBlock(sci_map_t sourceMap, size_t sourceOffset, sci_map_t destinationMap,
+		      size_t destinationOffset, size_t size, unsigned int flags, sci_error_t *error)
+{
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	int rc = lib ? transfer_block(lib, sourceMap, sourceOffset, destinationMap,
+				      destinationOffset, size, flags, &err)
+		     : err.code;
+
+	sio_api_leave(error, rc, &err);
+}

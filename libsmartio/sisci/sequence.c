@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sequences. What a check compares lies beside the sequence's handle, so that it takes no reference
+ * and no lock: a fence, and loads of the status page.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "sisci/sequence.h"
+#include "smartio/io.h"
+#include "smartio/uapi.h"
+
+struct sio_sequence {
+	struct sio_object o;
+	struct sio_mapping *map;	   /* with a reference; it may be unmapped before */
+	struct sio_sequence *next, **prev; /* of the map's. Under the lock */
+	volatile uint32_t *words;
+};
+
+static uint32_t get_word(const volatile uint32_t *words, unsigned which)
+{
+	return __atomic_load_n(&words[which], __ATOMIC_ACQUIRE);
+}
+
+static void set_word(volatile uint32_t *words, unsigned which, uint32_t value)
+{
+	__atomic_store_n(&words[which], value, __ATOMIC_RELEASE);
+}
+
+void sio_sequence_begin(const struct sio_mapping *m, volatile uint32_t *words)
+{
+	const volatile struct sio_status_page *page = m->o.lib->status;
+	const struct sio_remote_segment *seg = (const void *)m->o.parent;
+	uint32_t path = m->o.parent->kind == SIO_REMOTE_SEGMENT ? seg->path : 0;
+
+	/*
+	 * Not the generation of now: a path that was down since the segment was connected leads
+	 * nowhere, also if the loss was not told yet.
+	 */
+	if (path) {
+		set_word(words, SIO_SEQUENCE_GENERATION, seg->path_generation);
+		set_word(words, SIO_SEQUENCE_ERRORS, sio_read32(&page->path[path - 1].errors));
+	}
+	set_word(words, SIO_SEQUENCE_PATH, path);
+	sio_from_fabric_barrier();
+}
+
+sci_sequence_status_t sio_sequence_judge(const struct sio_library *lib,
+					 const volatile uint32_t *words)
+{
+	const volatile struct sio_status_page *page = lib->status;
+	uint32_t path = get_word(words, SIO_SEQUENCE_PATH);
+	const volatile struct sio_status_path *p;
+
+	if (get_word(words, SIO_SEQUENCE_LOST))
+		return SCI_SEQ_NOT_RETRIABLE;
+	if (path == 0)
+		return SCI_SEQ_OK;
+	p = &page->path[path - 1];
+	/* It went down; our smartiod is about to tell what is lost with it. */
+	if (sio_read32(&p->generation) != get_word(words, SIO_SEQUENCE_GENERATION))
+		return SCI_SEQ_PENDING;
+	if (sio_read32(&p->errors) != get_word(words, SIO_SEQUENCE_ERRORS))
+		return SCI_SEQ_RETRIABLE;
+	return SCI_SEQ_OK;
+}
+
+void sio_sequence_lose(struct sio_mapping *m)
+{
+	for (struct sio_sequence *s = m->sequences; s; s = s->next)
+		set_word(s->words, SIO_SEQUENCE_LOST, 1);
+}
+
+static void sequence_free(struct sio_object *o)
+{
+	struct sio_sequence *s = (void *)o;
+
+	sio_object_put(&s->map->o);
+	free(s);
+}
+
+/* Among those that are told when the map is lost or ends; if it is already, they are told now. */
+static void join_map(struct sio_sequence *s)
+{
+	struct sio_mapping *m = s->map;
+
+	sio_session_lock(m->o.lib->session);
+	s->next = m->sequences;
+	s->prev = &m->sequences;
+	if (s->next)
+		s->next->prev = &s->next;
+	m->sequences = s;
+	if (m->o.lost || m->o.parent->lost || !m->base)
+		sio_sequence_lose(m);
+	sio_session_unlock(m->o.lib->session);
+}
+
+static void leave_map(struct sio_sequence *s)
+{
+	sio_session_lock(s->o.lib->session);
+	*s->prev = s->next;
+	if (s->next)
+		s->next->prev = s->prev;
+	sio_session_unlock(s->o.lib->session);
+}
+
+static int create(struct sio_library *lib, sci_map_t map, sci_sequence_t *ret, unsigned flags,
+		  struct sio_err *err)
+{
+	struct sio_sequence *s;
+	struct sio_mapping *m;
+	int rc = sio_check_pointer(ret, "sequence", err);
+
+	if (!rc)
+		rc = sio_check_flags(flags, SCI_FLAG_FAST_BARRIER, 0, err);
+	if (rc)
+		return rc;
+	m = sio_object_get(lib, map, SIO_MAPPING, err);
+	if (!m)
+		return err->code;
+	s = calloc(1, sizeof(*s));
+	if (!s) {
+		sio_object_put(&m->o);
+		return sio_fail(err, -ENOMEM, "no memory");
+	}
+	s->o.kind = SIO_SEQUENCE;
+	s->o.free = sequence_free;
+	s->map = m;
+	/* No child of the map: programs unmap before they remove the sequence, or forget to. */
+	rc = sio_object_add(lib, &s->o, NULL, err);
+	if (rc)
+		return rc;
+	s->words = sio_handle_words(lib->handles, s->o.handle, SIO_SEQUENCE);
+	sio_sequence_begin(m, s->words);
+	join_map(s);
+	*ret = sio_object_handle(&s->o);
+	sio_object_put(&s->o);
+	return 0;
+}
+
+void SCICreateMapSequence(sci_map_t map, sci_sequence_t *sequence, unsigned int flags,
+			  sci_error_t *error)
+{
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	int rc = lib ? create(lib, map, sequence, flags, &err) : err.code;
+
+	sio_api_leave(error, rc, &err);
+}
+
+static int remove_sequence(struct sio_library *lib, sci_sequence_t sequence, unsigned flags,
+			   struct sio_err *err)
+{
+	struct sio_sequence *s;
+	int rc = sio_check_flags(flags, 0, 0, err);
+
+	if (rc)
+		return rc;
+	s = sio_object_get(lib, sequence, SIO_SEQUENCE, err);
+	if (!s)
+		return err->code;
+	rc = sio_object_claim(&s->o, false, err);
+	if (rc) {
+		sio_object_put(&s->o);
+		return rc;
+	}
+	leave_map(s);
+	sio_object_end(&s->o);
+	return 0;
+}
+
+void SCIRemoveSequence(sci_sequence_t sequence, unsigned int flags, sci_error_t *error)
+{
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	int rc = lib ? remove_sequence(lib, sequence, flags, &err) : err.code;
+
+	sio_api_leave(error, rc, &err);
+}
+
+sci_sequence_status_t SCIStartSequence(sci_sequence_t sequence, unsigned int flags,
+				       sci_error_t *error)
+{
+	sci_sequence_status_t status = SCI_SEQ_NOT_RETRIABLE;
+	struct sio_sequence *s = NULL;
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	int rc = lib ? sio_check_flags(flags, 0, 0, &err) : err.code;
+
+	if (!rc) {
+		s = sio_object_get(lib, sequence, SIO_SEQUENCE, &err);
+		rc = err.code;
+	}
+	if (s) {
+		sio_sequence_begin(s->map, s->words);
+		status = sio_sequence_judge(lib, s->words);
+		sio_object_put(&s->o);
+	}
+	sio_api_leave(error, rc, &err);
+	return status;
+}
+
+sci_sequence_status_t SCICheckSequence(sci_sequence_t sequence, unsigned int flags,
+				       sci_error_t *error)
+{
+	sci_sequence_status_t status = SCI_SEQ_NOT_RETRIABLE;
+	const volatile uint32_t *words = NULL;
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	int rc =
+		lib ? sio_check_flags(flags, SCI_FLAG_NO_FLUSH | SCI_FLAG_NO_STORE_BARRIER, 0, &err)
+		    : err.code;
+
+	if (!rc) {
+		words = sio_handle_words(lib->handles, (uintptr_t)sequence, SIO_SEQUENCE);
+		if (!words)
+			rc = sio_fail(&err, -EINVAL, "handle %p is not that of a live sequence",
+				      (void *)sequence);
+	}
+	if (words) {
+		if (!(flags & SCI_FLAG_NO_FLUSH))
+			sio_to_fabric_barrier();
+		/* The stores before are done before the loads that tell whether they went well. */
+		if (!(flags & SCI_FLAG_NO_STORE_BARRIER))
+			sio_full_barrier();
+		status = sio_sequence_judge(lib, words);
+	}
+	sio_api_leave(error, rc, &err);
+	return status;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The status page: which paths are up, and how often each went down. Written by the port alone. */
+#include <errno.h>
+
+#include "core/types.h"
+#include "sisci/sequence.h"
+#include "smartio/io.h"
+#include "smartio/uapi.h"
+
+_Static_assert(sizeof(struct sio_status_seen) == SIO_STATUS_PATHS * sizeof(uint32_t), "paths");
+_Static_assert(sizeof(struct sio_status_page) == SIO_PAGE_SIZE, "one page");
+
+int sio_status_open(struct sio_library *lib, int fd, struct sio_err *err)
+{
+	struct sio_world *w = lib->world;
+	const volatile struct sio_status_page *page;
+
+	/* The place is kept for good: a check may race with SCITerminate(). */
+	if (!lib->status && w->reserve(w, NULL, false, SIO_PAGE_SIZE, &lib->status) < 0)
+		return sio_fail(err, -ENOMEM, "no address space for the status page");
+	if (w->map(w, lib->status, SIO_PAGE_SIZE, SIO_PROT_READ, fd, 0) < 0)
+		return sio_fail(err, -ENOMEM, "the status page cannot be mapped");
+	page = lib->status;
+	if (sio_read32(&page->magic) != SIO_STATUS_MAGIC ||
+	    sio_read32(&page->count) > SIO_STATUS_PATHS)
+		return sio_fail(err, -EPROTO,
+				"smartiod gave a status page of %u paths with mark %#x",
+				sio_read32(&page->count), sio_read32(&page->magic));
+	return 0;
+}
+
+void sio_status_look(const struct sio_library *lib, struct sio_status_seen *ret)
+{
+	const volatile struct sio_status_page *page = lib->status;
+
+	for (unsigned i = 0; i < SIO_STATUS_PATHS; i++)
+		ret->generation[i] = sio_read32(&page->path[i].generation) | 1;
+	sio_from_fabric_barrier();
+}
+
+uint32_t sio_status_place(const struct sio_library *lib, uint32_t wire_path, uint32_t node)
+{
+	const volatile struct sio_status_page *page = lib->status;
+
+	if (wire_path == SIO_PATH_NONE)
+		return 0;
+	for (uint32_t i = 0; i < SIO_STATUS_PATHS; i++)
+		if (sio_read32(&page->path[i].peer_node) == node &&
+		    sio_read32(&page->path[i].adapter) == wire_path >> 16 &&
+		    sio_read32(&page->path[i].peer_adapter) == (wire_path & 0xffff))
+			return i + 1;
+	return 0;
+}
