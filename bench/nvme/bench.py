@@ -8,6 +8,7 @@ turns: a client on the lender, a client on another host, and the bare loop, two 
 the numbers mean. Nothing passes or fails here: the exit status is 0 when all was measured.
 """
 import argparse
+import contextlib
 import os
 import platform
 import signal
@@ -15,9 +16,9 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from machine import Bare, Cluster, Failed  # noqa: E402
+from machine import Bare, Cluster, Failed, Priority  # noqa: E402
 from report import table, write_csv, write_png  # noqa: E402
-from rows import ROWS, SWEEP, Bench  # noqa: E402
+from rows import NEED_TWO, ROWS, SWEEP, Bench  # noqa: E402
 
 KEYS = ["idle", "first"] + [r[0] for r in ROWS] + ["stall", "clients30", "sweep", "instructions"]
 FULL = {"rounds": 31, "seconds": 0.02, "long": 10.0, "many_rounds": 9, "many": 0.2, "gap": 0.005,
@@ -66,7 +67,8 @@ def parse():
     p.add_argument("--cpus", metavar="A,B", help="processors of client and device")
     p.add_argument("--nice", type=int, default=0, metavar="N",
                    help="priority of both sides where client and device have a processor each "
-                   "(else it would change what a yield does); below 0 needs privilege")
+                   "(else it would change what a yield does), and of this session meanwhile; "
+                   "below 0 needs privilege")
     o = p.parse_args()
     given = {k: getattr(o, k) for k in ("rounds", "seconds") if getattr(o, k) is not None}
     for key, value in {**(QUICK if o.quick else FULL), **given}.items():
@@ -121,33 +123,31 @@ def measure(b, o, rows):
     if "idle" in o.only:
         done(b.idle())
     b.clients()
-    for spec in ROWS:
-        if spec[0] in o.only:
-            if spec[5] or b.has_two:
-                done(b.table_row(spec))
-            else:
-                print(f"\n{spec[1]}: not measured, there is one processor")
-    for key, run in (("stall", b.long), ("first", b.first), ("clients30", b.many),
-                     ("sweep", b.sweep), ("instructions", b.instructions)):
-        if key in o.only:
+    parts = [(spec[0], lambda s=spec: b.table_row(s)) for spec in ROWS]
+    parts += [("stall", b.long), ("first", b.first), ("clients30", b.many), ("sweep", b.sweep),
+              ("instructions", b.instructions)]
+    for key, run in parts:
+        if key in o.only and (b.has_two or key not in NEED_TWO):
             done(run())
+        elif key in o.only:
+            print(f"\n{key}: not measured, there is one processor")
 
 
 def bench(o):
     cpus = choose_cpus(o.cpus)
     introduce(o, cpus)
-    rows, cluster, bare, b = [], None, None, None
-    try:
-        cluster = Cluster(o.build, o.nice)
-        bare = Bare(o.build, 30, o.nice)
-        b = Bench(o, cluster, bare, cpus)
+    rows, priority = [], Priority(o.nice)
+    with contextlib.ExitStack() as stack:
+        stack.callback(priority.end)
+        cluster = Cluster(o.build, priority)
+        stack.callback(cluster.down)
+        bare = Bare(o.build, 30, priority)
+        stack.callback(bare.down)
+        bare2 = Bare(o.build, 1, priority, sessions=2)
+        stack.callback(bare2.down)
+        b = Bench(o, cluster, bare, bare2, cpus)
+        stack.callback(b.close)
         measure(b, o, rows)
-    finally:
-        for part in (b, bare):
-            if part:
-                part.close() if part is b else part.down()
-        if cluster:
-            cluster.down()
     if o.csv:
         write_csv(rows, o.csv)
     if o.png:

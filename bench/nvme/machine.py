@@ -89,21 +89,41 @@ def pin(pid, cpu):
         os.sched_setaffinity(int(task), {cpu})
 
 
-PREFERRED = {}
+class Priority:
+    """
+    Of the measured processes, if --nice asks for one. Linux weighs sessions first (autogroup), so
+    those are set too: the machine room's, and this one's, which is put back at the end.
+    """
 
+    def __init__(self, nice):
+        self.nice, self.now, self.own = nice, {}, None
+        if nice:
+            with open("/proc/self/autogroup", encoding="ascii") as f:
+                self.own = int(f.read().split()[-1])
 
-def prefer(pid, nice):
-    """Priority of all threads of a process, and of the session that Linux groups it by."""
-    if PREFERRED.get(pid, 0) == nice:
-        return
-    PREFERRED[pid] = nice
-    for task in os.listdir(f"/proc/{pid}/task"):
-        os.setpriority(os.PRIO_PROCESS, int(task), nice)
-    try:
+    def set(self, pids, device, on):
+        """@device: a process of another session, or None."""
+        if not self.nice:
+            return
+        for pid in pids + [device] * (device is not None):
+            if self.now.get(pid, False) != on:
+                os.setpriority(os.PRIO_PROCESS, pid, self.nice if on else 0)
+                self.now[pid] = on
+        if device is not None and self.now.get("device") != (device, on):
+            self.group(device, self.nice if on else 0)
+            self.now["device"] = (device, on)
+        if self.now.get("own", False) != on:
+            self.group("self", self.nice if on else self.own)
+            self.now["own"] = on
+
+    def end(self):
+        if self.now.get("own"):
+            self.group("self", self.own)
+
+    @staticmethod
+    def group(pid, nice):
         with open(f"/proc/{pid}/autogroup", "w", encoding="ascii") as f:
             f.write(str(nice))
-    except FileNotFoundError:
-        pass  # a kernel without such groups
 
 
 def cpu_ns(pid):
@@ -141,8 +161,8 @@ class Window:
 class Cluster:
     """Five hosts, a drive, its manager; clients as they are asked for."""
 
-    def __init__(self, build, nice=0):
-        self.build, self.nice = build, nice
+    def __init__(self, build, priority):
+        self.build, self.priority = build, priority
         self.tool = os.path.join(build, "tools", "smartio")
         self.worker = os.path.join(build, "bench", "nvme", "bench-nvme-worker")
         nvme = os.path.join(build, "drivers", "nvme-user", "smartio-nvme")
@@ -223,11 +243,10 @@ class Cluster:
     def measure(self, clients, depth, length, cpus, seconds, tail=0.0):
         """One window of I/O by all of @clients, pinned to cpus[0], the drive to cpus[1]."""
         pin(self.emu, cpus[1])
-        nice = self.nice if len(clients) == 1 and cpus[0] != cpus[1] else 0
-        prefer(self.emu, nice)
+        self.priority.set([w.pid for w in clients], self.emu,
+                          len(clients) == 1 and cpus[0] != cpus[1])
         for w in clients:
             pin(w.pid, cpus[0])
-            prefer(w.pid, nice)
             w.ask("open", depth, length)
         before = usage(self.emu)
         window = Window(seconds, tail=tail, warm_up=0.005 + 0.001 * len(clients))
@@ -255,14 +274,17 @@ class Cluster:
 
 
 class Bare:
-    """The bare loop: a device and its clients, processes too."""
+    """
+    The bare loop: a device and its clients, processes too. @sessions 2: the device is in a session
+    of its own, as smartio-emu is, which matters where both share a processor.
+    """
 
-    HEADER, CLIENT = 4096, 4096 + (2 << 20) + (256 * 64 + 256 * 16)  # as in bare.h
+    HEADER, CLIENT = 4096, 4096 + (2 << 20) + 8192  # as in bare.h
     LOOKS_APART, LOOKS_SHARED = 5000, 1  # empty looks before each yield; the best of those tried
 
-    def __init__(self, build, clients, nice=0):
+    def __init__(self, build, clients, priority, sessions=1):
         worker = os.path.join(build, "bench", "nvme", "bench-nvme-worker")
-        self.nice = nice
+        self.priority, self.sessions = priority, sessions
         size = self.HEADER + clients * self.CLIENT
         fd = os.memfd_create("bench-bare")
         os.ftruncate(fd, size)
@@ -270,7 +292,7 @@ class Bare:
         self.clients, self.device = [], None
         try:
             self.device = Worker([worker, "bare-device", str(fd), str(clients)], "bare device",
-                                 pass_fds=[fd])
+                                 pass_fds=[fd], start_new_session=sessions == 2)
             for i in range(clients):
                 self.clients.append(Worker([worker, "bare-client", str(fd), str(clients), str(i)],
                                            f"bare client {i}", pass_fds=[fd]))
@@ -286,11 +308,10 @@ class Bare:
                  self.LOOKS_SHARED if shared or clients > 1 else self.LOOKS_APART]
         some = self.clients[:clients]
         pin(self.device.pid, cpus[1])
-        nice = self.nice if clients == 1 and not shared else 0
-        prefer(self.device.pid, nice)
+        self.priority.set([w.pid for w in [self.device, *some]], None,
+                          clients == 1 and not shared)
         for w in some:
             pin(w.pid, cpus[0])
-            prefer(w.pid, nice)
         self.memory[0:12] = b"".join(n.to_bytes(4, "little") for n in [0, *looks])
         self.device.send("serve", clients)
         window = Window(seconds, tail=tail, warm_up=0.005 + 0.001 * clients)

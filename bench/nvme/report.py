@@ -160,6 +160,8 @@ def write_png(rows, path):
     if "depth1" not in by_key or "sweep" not in by_key:
         return "no picture: it needs the rows depth1 and sweep"
     names = [LOCAL, REMOTE, BARE]
+    if not set(names) <= set(by_key["depth1"].samples):
+        return "no picture: at depth 1 somebody completed nothing at all"
     latencies = [histogram(by_key["depth1"].samples[n]) for n in names]
     rates = [[(d, f"{m / 1e6:.4f}") for d, m, _, _ in by_key["sweep"].points[n]] for n in names]
     script = f"""

@@ -7,9 +7,10 @@ import subprocess
 import sys
 import time
 
-from machine import DISK, Worker, cpu_ns, percentile, pin, prefer
+from machine import DISK, Worker, cpu_ns, percentile, pin
 
 LOCAL, REMOTE, BARE = "drive, lender", "drive, remote", "bare loop"
+BARE2 = "bare loop, two sessions"
 
 
 class Samples:
@@ -47,7 +48,7 @@ class Row:
 
     def headline(self, result):
         if self.metric == "latency":
-            return result.percentile(0.5)
+            return result.percentile(0.5) if result.count else None
         return result.bytes if self.metric == "bytes" else result.rate
 
 
@@ -58,22 +59,22 @@ ROWS = [
     ("shared32", "depth 32, 4 KiB, one processor for both", "rate", 32, 4096, True, (">=", 0.5)),
     ("shared1", "depth 1, 4 KiB, one processor for both", "latency", 1, 4096, True, None),
 ]
+NEED_TWO = {"depth1", "depth32", "large", "first", "clients30", "sweep"}
 SWEEP = [1, 2, 4, 8, 16, 32, 64, 128]
 
 
 class Bench:
     """What the rows need: cluster, clients, bare loop, round trips."""
 
-    def __init__(self, options, cluster, bare, cpus):
-        self.o, self.c, self.bare, self.cpus = options, cluster, bare, cpus
+    def __init__(self, options, cluster, bare, bare2, cpus):
+        self.o, self.c, self.cpus = options, cluster, cpus
+        self.bare, self.bare2 = bare, bare2
         self.apart, self.together = (cpus[0], cpus[1]), (cpus[0], cpus[0])
         worker = cluster.worker
         self.has_two = cpus[0] != cpus[1]
         self.line = Worker([worker, "line", str(cpus[0]), str(cpus[1])], "line") \
             if self.has_two else None
         self.wake = Worker([worker, "wake", str(cpus[0]), str(cpus[1])], "wake")
-        for w in filter(None, (self.line, self.wake)):
-            prefer(w.pid, options.nice)
         self.local = self.remote = None
         self.turn = 0
 
@@ -98,25 +99,30 @@ class Bench:
             print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
     def one(self, who, depth, length, cpus, seconds):
-        if who == BARE:
+        if who in (BARE, BARE2):
             with self.c.frozen():
-                return self.bare.measure(1, depth, length, cpus, seconds)
+                return (self.bare if who == BARE else self.bare2).measure(1, depth, length, cpus,
+                                                                          seconds)
         client = self.local if who == LOCAL else self.remote
         return self.c.measure([client], depth, length, cpus, seconds)
 
     def round(self, row, depth, length, cpus, seconds):
-        """All three, beginning with another each time, between two looks at the cache line."""
-        order = [LOCAL, REMOTE, BARE]
+        """All parties, beginning with another each time, between two looks at the cache line."""
+        order = [LOCAL, REMOTE, BARE] + [BARE2] * row.shared
         self.turn += 1
-        order = order[self.turn % 3:] + order[:self.turn % 3]
+        order = order[self.turn % len(order):] + order[:self.turn % len(order)]
         before = self.line_ns()
         results = {who: self.one(who, depth, length, cpus, seconds) for who in order}
         after = self.line_ns()
         row.lines.append((before, after))
         bare = row.headline(results[BARE])
-        for who, result in results.items():
+        for who in sorted(results, key=[LOCAL, REMOTE, BARE, BARE2].index):
+            result = results[who]
             value = row.headline(result)
-            row.samples.setdefault(who, Samples()).add(value, result)
+            if value is not None:
+                row.samples.setdefault(who, Samples()).add(value, result)
+            else:
+                row.notes.append(f"{who}: no completion at all in round {len(row.lines)}")
             row.records.append({"round": len(row.lines), "who": who, "value": value,
                                 "count": result.count, "rate": result.rate,
                                 "min_ns": result.min, "p50_ns": result.percentile(0.5),
@@ -124,7 +130,7 @@ class Bench:
                                 "p9999_ns": result.percentile(0.9999), "max_ns": result.max,
                                 "line_before_ns": before, "line_after_ns": after,
                                 "lost": round(result.lost, 4)})
-            if who != BARE and bare:
+            if who in row.ratios and bare and value is not None:
                 row.ratios[who].append(value / bare)
                 if not result.disturbed and not results[BARE].disturbed:
                     row.quiet_ratios[who].append(value / bare)
@@ -239,8 +245,7 @@ class Bench:
                 return Burst(self.wake.ask("trips", self.o.first_ios, gap))
         pin(self.c.emu, self.apart[1])
         pin(self.remote.pid, self.apart[0])
-        prefer(self.c.emu, self.o.nice)
-        prefer(self.remote.pid, self.o.nice)
+        self.c.priority.set([self.remote.pid], self.c.emu, True)
         self.remote.ask("first", 1, gap, DISK)  # what woke it before was not a doorbell
         return Burst(self.remote.ask("first", self.o.first_ios, gap, DISK))
 
@@ -286,9 +291,9 @@ class Bench:
 
     def instructions(self):
         """Of the client, between submit and the poll that returns it; exact."""
-        row = Row("instructions", f"instructions per I/O of the client, depth 32, 4 KiB",
+        row = Row("instructions", "instructions per I/O of the driver, depth 32, 4 KiB",
                   "instructions", 32, 4096, False, ("<=", 120))
-        row.pinned = "callgrind, the client alone: submit, ring, and polls that find all"
+        row.pinned = "callgrind, the client's process: submit, ring, and polls that find all; libraries only"
         row.values = {}
         for who, node in ((LOCAL, "lender"), (REMOTE, "client1")):
             self.say(f"{row.title}: {who}")
