@@ -110,7 +110,7 @@ static void raw_packet(struct play *p, struct input *in)
 static void peer_packet(struct play *p, struct input *in)
 {
 	static _Alignas(8) unsigned char msg[SIO_WIRE_MAX];
-	uint32_t type = SIO_PEER_HELLO + take8(in) % 80, reply = take8(in) % 2 ? SIO_PEER_REPLY : 0;
+	uint32_t type = SIO_PEER_HELLO + take8(in) % 96, reply = take8(in) % 2 ? SIO_PEER_REPLY : 0;
 	size_t size = sio_peer_size(type | reply);
 	struct sio_msg *h = (struct sio_msg *)msg;
 

@@ -90,6 +90,13 @@ int call_bar_map(struct world *w, struct world_client *c, uint32_t segment, uint
 int call_dma_map(struct world *w, struct world_client *c, uint32_t device, uint32_t segment,
 		 uint32_t remote, uint64_t offset, uint64_t bytes, uint32_t *ret_map)
 {
+	return call_dma_map_at(w, c, device, segment, remote, offset, bytes, ret_map, NULL);
+}
+
+int call_dma_map_at(struct world *w, struct world_client *c, uint32_t device, uint32_t segment,
+		    uint32_t remote, uint64_t offset, uint64_t bytes, uint32_t *ret_map,
+		    uint64_t *ret_ioaddr)
+{
 	struct sio_msg_dma_map msg = {.device = sio_to_le32(device),
 				      .segment = sio_to_le32(segment),
 				      .remote = sio_to_le32(remote),
@@ -97,10 +104,36 @@ int call_dma_map(struct world *w, struct world_client *c, uint32_t device, uint3
 				      .bytes = sio_to_le64(bytes)};
 	const struct world_message *m = world_call(w, c, SIO_MSG_DMA_MAP, &msg, sizeof(msg));
 
-	if (m && !m->error)
-		*ret_map =
-			sio_from_le32(((const struct sio_rep_dma_map *)(const void *)m->data)->map);
+	if (m && !m->error) {
+		const struct sio_rep_dma_map *rep = (const void *)m->data;
+
+		*ret_map = sio_from_le32(rep->map);
+		if (ret_ioaddr)
+			*ret_ioaddr = sio_from_le64(rep->ioaddr);
+	}
 	return result(m);
+}
+
+int call_hold(struct world *w, struct world_client *c, uint32_t device, uint64_t borrower,
+	      uint64_t ioaddr, uint64_t bytes, uint64_t *ret_hold)
+{
+	struct sio_msg_dev_hold msg = {.device = sio_to_le32(device),
+				       .borrower = sio_to_le64(borrower),
+				       .ioaddr = sio_to_le64(ioaddr),
+				       .bytes = sio_to_le64(bytes)};
+	const struct world_message *m = world_call(w, c, SIO_MSG_DEV_HOLD, &msg, sizeof(msg));
+
+	if (m && !m->error)
+		*ret_hold = sio_from_le64(
+			((const struct sio_rep_dev_hold *)(const void *)m->data)->hold);
+	return result(m);
+}
+
+int call_unhold(struct world *w, struct world_client *c, uint32_t device, uint64_t hold)
+{
+	struct sio_msg_dev_unhold msg = {.device = sio_to_le32(device), .hold = sio_to_le64(hold)};
+
+	return result(world_call(w, c, SIO_MSG_DEV_UNHOLD, &msg, sizeof(msg)));
 }
 
 int call_settled(struct world *w, struct world_client *c, uint32_t device, uint64_t borrower)

@@ -21,6 +21,12 @@ int call_bar_map(struct world *w, struct world_client *c, uint32_t segment, uint
 		 uint32_t *ret_map, uint32_t ret_access[4]);
 int call_dma_map(struct world *w, struct world_client *c, uint32_t device, uint32_t segment,
 		 uint32_t remote, uint64_t offset, uint64_t bytes, uint32_t *ret_map);
+int call_dma_map_at(struct world *w, struct world_client *c, uint32_t device, uint32_t segment,
+		    uint32_t remote, uint64_t offset, uint64_t bytes, uint32_t *ret_map,
+		    uint64_t *ret_ioaddr);
+int call_hold(struct world *w, struct world_client *c, uint32_t device, uint64_t borrower,
+	      uint64_t ioaddr, uint64_t bytes, uint64_t *ret_hold);
+int call_unhold(struct world *w, struct world_client *c, uint32_t device, uint64_t hold);
 int call_settled(struct world *w, struct world_client *c, uint32_t device, uint64_t borrower);
 /* The @nth device event of a client; NULL. */
 const struct sio_evm_device *call_device_event(struct world_client *c, unsigned nth);

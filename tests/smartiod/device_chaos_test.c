@@ -71,6 +71,28 @@ static sio_le64 a_borrower(struct world_client *c)
 		 : sio_to_le64(1);
 }
 
+/* Somebody's memory, as somebody's: now and then it is right. */
+static void hold(struct world *w, struct world_client *c, sio_le32 device)
+{
+	struct world_client *of = pick(2) ? c : &w->client[pick(w->n_clients)];
+	const struct world_message *b = some_reply(of, SIO_MSG_DEV_BORROW, 0);
+	const struct world_message *map = some_reply(of, SIO_MSG_DMA_MAP, 0);
+	const struct world_message *held = some_reply(c, SIO_MSG_DEV_HOLD, 0);
+	struct sio_msg_dev_hold msg = {.device = device, .bytes = sio_to_le64(1 + pick(4096))};
+	struct sio_msg_dev_unhold end = {.device = device, .hold = sio_to_le64(pick(50))};
+
+	if (held && pick(3)) {
+		end.hold = ((const struct sio_rep_dev_hold *)(const void *)held->data)->hold;
+		world_send(w, c, SIO_MSG_DEV_UNHOLD, &end, sizeof(end));
+		return;
+	}
+	if (b)
+		msg.borrower = ((const struct sio_rep_dev_borrow *)(const void *)b->data)->borrower;
+	if (map)
+		msg.ioaddr = ((const struct sio_rep_dma_map *)(const void *)map->data)->ioaddr;
+	world_send(w, c, SIO_MSG_DEV_HOLD, &msg, sizeof(msg));
+}
+
 static const struct {
 	uint32_t type, of, or_of; /* a request that is a handle, and who gave it */
 } plain[] = {
@@ -115,7 +137,7 @@ static void say(struct world *w, struct world_client *c)
 	struct sio_msg_dev_settled settled = {.device = device};
 	struct sio_msg_handle handle = {.handle = a_handle(c, plain[which].of, plain[which].or_of)};
 
-	switch (pick(16)) {
+	switch (pick(20)) {
 	case 0:
 		borrow.flags = sio_to_le32(pick(10) ? 0 : SCI_FLAG_EXCLUSIVE);
 		world_send(w, c, SIO_MSG_DEV_BORROW, &borrow, sizeof(borrow));
@@ -156,6 +178,12 @@ static void say(struct world *w, struct world_client *c)
 	case 11:
 		settled.borrower = a_borrower(c);
 		world_send(w, c, SIO_MSG_DEV_SETTLED, &settled, sizeof(settled));
+		break;
+	case 12:
+	case 13:
+	case 14:
+	case 15:
+		hold(w, c, device);
 		break;
 	default:
 		world_send(w, c, plain[which].type, &handle, sizeof(handle));
@@ -245,7 +273,7 @@ static void nothing_is_left_after_chaos(void **unused)
 	for (uint64_t seed = 1; seed <= RUNS; seed++)
 		run(seed);
 	/* The chaos is not so wild that nothing succeeds. */
-	for (uint32_t type = SIO_MSG_DEV_BORROW; type <= SIO_MSG_DEV_RESET; type++)
+	for (uint32_t type = SIO_MSG_DEV_BORROW; type <= SIO_MSG_DEV_UNHOLD; type++)
 		assert_true(good[type] > 0);
 	assert_true(good[SIO_MSG_DMA_MAP] > RUNS / 2);
 	assert_true(good[SIO_MSG_SEG_MAP] > RUNS / 2);

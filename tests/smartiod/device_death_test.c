@@ -23,7 +23,9 @@ struct death {
 	struct fake_device fake;
 	struct world_client *manager, *client;
 	enum cut cut;
-	uint64_t left; /* events until it happens */
+	uint64_t left;		  /* events until it happens */
+	uint32_t managers_borrow; /* handle; 0: none */
+	unsigned held;		  /* how many holds were given */
 };
 
 static void maybe_cut(struct world *w, void *arg)
@@ -57,10 +59,12 @@ static void maybe_cut(struct world *w, void *arg)
 }
 
 /* A queue pair's life. Calls may fail: somebody may be dead. */
-static void queue_pair(struct world *w, struct world_client *c, uint32_t id)
+static void queue_pair(struct world *w, struct death *t, uint32_t id)
 {
+	struct world_client *c = t->client;
 	struct call_borrow b = {.id = 0};
 	uint32_t bar = 0, map = 0, access[4], sq = 0, cq = 0, data = 0, m[3] = {0};
+	uint64_t at[2] = {0}, hold[2] = {0};
 
 	if (call_borrow(w, c, FDID, 0, &b) != 0)
 		return;
@@ -71,11 +75,16 @@ static void queue_pair(struct world *w, struct world_client *c, uint32_t id)
 	call_dev_seg_connect(w, c, b.handle, id, SCI_MEMTYPE_PRIVATE, &sq, NULL);
 	call_dev_seg_connect(w, c, b.handle, id + 1, SCI_MEMTYPE_SHARED, &cq, NULL);
 	call_seg_export(w, c, id, 65536, &data);
-	call_dma_map(w, c, b.handle, sq, 1, 0, 8192, &m[0]);
-	call_dma_map(w, c, b.handle, cq, 1, 0, 4096, &m[1]);
+	call_dma_map_at(w, c, b.handle, sq, 1, 0, 8192, &m[0], &at[0]);
+	call_dma_map_at(w, c, b.handle, cq, 1, 0, 4096, &m[1], &at[1]);
+	for (unsigned i = 0; i < 2; i++)
+		t->held += call_hold(w, t->manager, t->managers_borrow, b.id, at[i], 4096,
+				     &hold[i]) == 0;
 	call_dma_map(w, c, b.handle, data, 0, 0, 65536, &m[2]);
 	if (id & 1)
 		return; /* this one leaves all behind */
+	for (unsigned i = 0; i < 2; i++)
+		call_unhold(w, t->manager, t->managers_borrow, hold[i]);
 	for (unsigned i = 0; i < 3; i++)
 		call_handle(w, c, SIO_MSG_DMA_UNMAP, m[i], 0);
 	call_handle(w, c, SIO_MSG_SEG_DISCONNECT, sq, 0);
@@ -96,9 +105,10 @@ static void play(struct world *w, struct death *t)
 		call_bar_map(w, t->manager, bar, 0, &map, access);
 		call_settled(w, t->manager, b.handle, SIO_BORROWER_ALL);
 		call_handle(w, t->manager, SIO_MSG_DEV_RELEASE_EXCLUSIVE, b.handle, 0);
+		t->managers_borrow = b.handle;
 	}
-	queue_pair(w, t->client, 10);
-	queue_pair(w, t->client, 21);
+	queue_pair(w, t, 10);
+	queue_pair(w, t, 21);
 	world_kill(w, t->client);
 	world_run(w);
 	if (call_device_event(t->manager, 0))
@@ -154,6 +164,8 @@ static bool cut_at(enum cut cut, uint64_t n, uint64_t seed)
 	w->before_arg = &t;
 	play(w, &t);
 	happened = t.left == 0;
+	if (!happened)
+		assert_int_equal(t.held, 4);
 	t.left = 0;
 	check_all_gone(w, &t);
 	world_free(w);
