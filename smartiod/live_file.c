@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -63,6 +66,75 @@ int live_pid_file(const char *path, int *ret_fd, struct sio_err *reterr)
 	}
 	*ret_fd = fd;
 	return 0;
+}
+
+static pid_t read_pid(int fd)
+{
+	char text[32] = "", *end;
+	long pid;
+
+	if (pread(fd, text, sizeof(text) - 1, 0) <= 0)
+		return -1;
+	pid = strtol(text, &end, 10);
+	return *end == '\n' && pid > 0 ? (pid_t)pid : -1;
+}
+
+/* The kernel says which lock a descriptor holds: "lock:	1: FLOCK  ADVISORY  WRITE ...". */
+static bool has_lock(pid_t pid, const char *fd)
+{
+	char path[64], line[256];
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%ld/fdinfo/%.10s", (long)pid, fd);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	while (!found && fgets(line, sizeof(line), f))
+		found = strncmp(line, "lock:", 5) == 0 && strstr(line, " FLOCK ") &&
+			strstr(line, " WRITE ");
+	fclose(f);
+	return found;
+}
+
+static bool holds(pid_t pid, const struct stat *file)
+{
+	struct dirent *entry;
+	bool found = false;
+	struct stat st;
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%ld/fd", (long)pid);
+	dir = opendir(path);
+	if (!dir)
+		return false;
+	while (!found && (entry = readdir(dir)))
+		found = fstatat(dirfd(dir), entry->d_name, &st, 0) == 0 &&
+			st.st_ino == file->st_ino && st.st_dev == file->st_dev &&
+			has_lock(pid, entry->d_name);
+	closedir(dir);
+	return found;
+}
+
+int live_pid_check(const char *path, pid_t pid, struct sio_err *reterr)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	struct stat st;
+	pid_t named;
+	int r = 0;
+
+	if (fd < 0)
+		return sio_fail(reterr, -ESRCH, "%s: %s", path, strerror(errno));
+	named = read_pid(fd);
+	if (named != pid)
+		r = sio_fail(reterr, -ESRCH, "%s names process %ld, not %ld", path, (long)named,
+			     (long)pid);
+	else if (fstat(fd, &st) < 0 || !holds(pid, &st))
+		r = sio_fail(reterr, -ESRCH, "%s names process %ld, which does not hold its lock",
+			     path, (long)pid);
+	close(fd);
+	return r;
 }
 
 static int new_socket(const char *path, struct sockaddr_un *a, int *ret_fd, struct sio_err *reterr)

@@ -3,6 +3,8 @@
 #ifndef SMARTIOD_LIVE_FILE_H
 #define SMARTIOD_LIVE_FILE_H
 
+#include <sys/types.h>
+
 #include "core/err.h"
 
 /*
@@ -10,6 +12,11 @@
  * Return: 0; -EBUSY: another process holds it; -errno.
  */
 int live_pid_file(const char *path, int *ret_fd, struct sio_err *reterr);
+/*
+ * Whether process @pid is the one that live_pid_file() let have @path: the file names it, and it
+ * has the lock. Return: 0; -ESRCH with a text: it is not.
+ */
+int live_pid_check(const char *path, pid_t pid, struct sio_err *reterr);
 /* A listening SOCK_SEQPACKET socket at @path; a stale one is replaced (the pid file is ours). */
 int live_listen(const char *path, int *ret_fd, struct sio_err *reterr);
 /* Connect to one. Never waits. */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The other hosts' daemons. Who connects says in a first packet which node it is; from then on both
- * ends exchange messages of wire/peer.h, which this file does not look into. There is one
- * connection to a node at a time: a new one from the same node replaces what is left of the old.
+ * The other hosts' daemons. Who connects says in a first packet which node it is, and must be the
+ * process that holds that node's pid file: the socket alone keeps no program of the same user away.
+ * From then on both ends exchange messages of wire/peer.h, which this file does not look into.
+ * There is one connection to a node at a time: a daemon's second one is turned away until the first
+ * has hung up; one of the daemon that came after replaces what is left of the old.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +42,7 @@ struct live_peer {
 	struct live *live;
 	enum live_peer_state state;
 	uint32_t node; /* 0: unknown */
+	pid_t pid;     /* of who connected to us; 0: we connected */
 	sd_event_source *later;
 	struct live_peer *next;
 };
@@ -68,33 +72,76 @@ static void peer_free(struct live_peer *p)
 	free(p);
 }
 
-static void on_hello(struct live_peer *p, const void *buf, size_t len)
+/* What a first packet says that may be true. -EPROTO with a text. */
+static int read_hello(struct live *l, const void *buf, size_t len, uint32_t *ret_node,
+		      struct sio_err *reterr)
 {
-	struct live *l = p->live;
 	struct live_hello hello;
-	struct live_peer *old;
 
-	if (len != sizeof(hello)) {
-		live_log(l, LOG_WARNING, "peer: first packet has %zu bytes instead of %zu: refused",
-			 len, sizeof(hello));
-		live_conn_stop(&p->conn);
-		return;
-	}
+	if (len != sizeof(hello))
+		return sio_fail(reterr, -EPROTO, "first packet has %zu bytes instead of %zu", len,
+				sizeof(hello));
 	memcpy(&hello, buf, sizeof(hello));
 	if (hello.magic != LIVE_HELLO_MAGIC || hello.version != LIVE_HELLO_VERSION ||
 	    hello.to != l->host->node || hello.from == l->host->node ||
-	    !sio_topology_host(l->topology, hello.from)) {
-		live_log(l, LOG_WARNING,
-			 "peer: hello of node %" PRIu32 " to node %" PRIu32 ", version %" PRIu32
-			 ": refused; wanted another node of this cluster, to node %" PRIu32
-			 ", version %d",
-			 hello.from, hello.to, hello.version, l->host->node, LIVE_HELLO_VERSION);
+	    !sio_topology_host(l->topology, hello.from))
+		return sio_fail(
+			reterr, -EPROTO,
+			"hello of node %" PRIu32 " to node %" PRIu32 ", version %" PRIu32
+			"; wanted another node of this cluster, to node %" PRIu32 ", version %d",
+			hello.from, hello.to, hello.version, l->host->node, LIVE_HELLO_VERSION);
+	*ret_node = hello.from;
+	return 0;
+}
+
+/* The process at the other end is the daemon of @node. */
+static int check_process(struct live_peer *p, uint32_t node, struct sio_err *reterr)
+{
+	struct ucred who;
+	socklen_t len = sizeof(who);
+	char path[LIVE_PATH];
+	int r;
+
+	if (getsockopt(p->conn.fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0)
+		return sio_fail(reterr, -errno, "SO_PEERCRED: %s", strerror(errno));
+	if (snprintf(path, sizeof(path), "%s/smartiod.%" PRIu32 ".pid", p->live->options.state,
+		     node) >= (int)sizeof(path))
+		return sio_fail(reterr, -ENAMETOOLONG, "%s: name too long", p->live->options.state);
+	r = live_pid_check(path, who.pid, reterr);
+	if (r == 0)
+		p->pid = who.pid;
+	return r;
+}
+
+static bool hung_up(const struct live_peer *p)
+{
+	struct pollfd end = {.fd = p->conn.fd};
+
+	return poll(&end, 1, 0) > 0 && (end.revents & (POLLHUP | POLLERR));
+}
+
+static void on_hello(struct live_peer *p, const void *buf, size_t len)
+{
+	struct live *l = p->live;
+	struct live_peer *old;
+	struct sio_err err;
+	uint32_t node = 0;
+	int r;
+
+	r = read_hello(l, buf, len, &node, &err);
+	if (r == 0)
+		r = check_process(p, node, &err);
+	old = r == 0 ? find(l, node) : NULL;
+	if (old && old->pid == p->pid && !hung_up(old))
+		r = sio_fail(&err, -EBUSY, "process %ld, of node %" PRIu32 ", is connected already",
+			     (long)p->pid, node);
+	if (r < 0) {
+		live_log(l, LOG_WARNING, "peer: %s: refused", err.text);
 		live_conn_stop(&p->conn);
 		return;
 	}
-	old = find(l, hello.from);
 	p->later = sd_event_source_disable_unref(p->later);
-	p->node = hello.from;
+	p->node = node;
 	p->state = LIVE_PEER_UP;
 	if (old) {
 		bool known = old->state == LIVE_PEER_UP;
@@ -148,21 +195,39 @@ static int on_hello_late(sd_event_source *s, uint64_t usec, void *data)
 	return 0;
 }
 
+/* Room for one more that has not said its node: the one that has had the longest time to goes. */
+static void make_room(struct live *l)
+{
+	struct live_peer *p, *oldest = NULL;
+	unsigned unknown = 0;
+
+	/* New ones come first. */
+	for (p = l->peers; p; p = p->next) {
+		if (p->state != LIVE_PEER_UNKNOWN)
+			continue;
+		unknown++;
+		oldest = p;
+	}
+	if (unknown < LIVE_PEERS_UNKNOWN)
+		return;
+	live_log(l, LOG_WARNING,
+		 "peer: %u are connected and did not say which node: one is cut "
+		 "off",
+		 unknown);
+	peer_free(oldest);
+}
+
 void live_peer_accepted(struct live *l, int fd)
 {
-	struct live_peer *p;
-	unsigned unknown = 0;
+	struct live_peer *p = calloc(1, sizeof(*p));
 	int r;
 
-	for (p = l->peers; p; p = p->next)
-		unknown += p->state == LIVE_PEER_UNKNOWN;
-	p = unknown < LIVE_PEERS_UNKNOWN ? calloc(1, sizeof(*p)) : NULL;
 	if (!p) {
-		live_log(l, LOG_ERR, "a peer is turned away: %s",
-			 unknown < LIVE_PEERS_UNKNOWN ? "no memory" : "too many wait");
+		live_log(l, LOG_ERR, "a peer is turned away: no memory");
 		close(fd);
 		return;
 	}
+	make_room(l);
 	p->live = l;
 	r = live_conn_init(&p->conn, l->event, fd, LIVE_PEER_QUEUE, &handler, p);
 	if (r < 0)
