@@ -20,7 +20,7 @@ static int topology_up(void **state)
 }
 
 /* After each test: what it used was given back. */
-static int topology_audit(void **state)
+static inline int topology_audit(void **state)
 {
 	return cluster_audit(*state);
 }

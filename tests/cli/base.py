@@ -66,7 +66,7 @@ class CommandTest(unittest.TestCase):
     maxDiff = None
 
     def setUp(self):
-        self.dir = tempfile.mkdtemp(prefix="sio-", dir="/tmp")
+        self.dir = tempfile.mkdtemp(prefix="sio-")
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("SMARTIO_")}
         self.env["XDG_RUNTIME_DIR"] = self.dir
         self.base = os.path.join(self.dir, "smartio")

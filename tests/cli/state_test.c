@@ -13,11 +13,12 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "../lib/tempdir.h"
 #include "output.h"
 #include "state.h"
 
 struct fixture {
-	char base[64], dir[128];
+	char base[80], dir[128];
 };
 
 static void put(const char *dir, const char *name, const char *text)
@@ -36,8 +37,7 @@ static int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
-	strcpy(f->base, "/tmp/sio-state-XXXXXX");
-	assert_non_null(mkdtemp(f->base));
+	assert_int_equal(test_tempdir("sio-state", f->base, sizeof(f->base)), 0);
 	setenv("XDG_RUNTIME_DIR", f->base, 1);
 	unsetenv("SMARTIO_STATE");
 	snprintf(f->dir, sizeof(f->dir), "%s/smartio", f->base);
@@ -51,7 +51,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct fixture *f = *state;
-	char command[96];
+	char command[112];
 
 	snprintf(command, sizeof(command), "rm -rf %s", f->base);
 	assert_int_equal(system(command), 0);

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../lib/tempdir.h"
 #include "port.h"
 
 #define PATIENCE_MS 10000
@@ -28,7 +29,7 @@ static const char topology[] = "cluster: port\n"
 			       "    adapters: [{ to: one, window: 16M, entries: 16 }]\n";
 
 struct room {
-	char dir[64];
+	char dir[80];
 	pid_t pid;
 	int fd[2];
 };
@@ -81,10 +82,9 @@ static int room_open(const char *where, void **ret)
 
 	if (!r)
 		return -ENOMEM;
-	strcpy(r->dir, "/tmp/smartio-port-XXXXXX");
 	r->fd[0] = r->fd[1] = -1;
-	if (!mkdtemp(r->dir)) {
-		rc = -errno;
+	if (test_tempdir("smartio-port", r->dir, sizeof(r->dir)) < 0) {
+		rc = -ENOENT;
 		goto free_room;
 	}
 	snprintf(topo, sizeof(topo), "%s/topology.yaml", r->dir);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "../lib/tempdir.h"
 #include "smartiod/live_conn.h"
 #include "smartiod/live_file.h"
 
@@ -231,13 +232,12 @@ static void stop_inside_a_packet_ends_reading(void **state)
 
 /* ---- files ---- */
 
-static char dir[64];
+static char dir[96];
 
 static int dir_setup(void **state)
 {
 	(void)state;
-	strcpy(dir, "/tmp/live_testXXXXXX");
-	return mkdtemp(dir) ? 0 : -1;
+	return test_tempdir("sio-live", dir, sizeof(dir));
 }
 
 static int dir_teardown(void **state)

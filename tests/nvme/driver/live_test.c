@@ -471,8 +471,7 @@ static void visitors_cost_an_idle_client_nothing(void **state)
 	before = cluster_count(*state, "client1: port memory");
 	assert_true(before >= 0);
 	assert_int_equal(cluster_count(*state, "client1: port interrupts"), 1);
-	assert_int_equal(
-		cluster_wait(cluster_fork(*state, CLIENT2, visitor, NULL)), 0);
+	assert_int_equal(cluster_wait(cluster_fork(*state, CLIENT2, visitor, NULL)), 0);
 	assert_int_equal(cluster_count(*state, "client1: port memory"), before);
 	step_done(GO);
 	assert_int_equal(cluster_wait(pid), 0);
