@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include <utlist.h>
@@ -49,7 +50,7 @@ static int open_one(struct live *l, unsigned host, struct sio_err *reterr)
 		return sio_fail(reterr, -errno, "%s: %s", p->path, strerror(errno));
 	unlink(p->path); /* we hold the directory's lock: what lies there is stale */
 	if (bind(p->listener.fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 ||
-	    listen(p->listener.fd, 4) < 0)
+	    chmod(p->path, 0600) < 0 || listen(p->listener.fd, 4) < 0)
 		return sio_fail(reterr, -errno, "%s: %s", p->path, strerror(errno));
 	rc = live_watch(l, &p->listener, EPOLLIN);
 	return rc < 0 ? sio_fail(reterr, rc, "%s: %s", p->path, strerror(-rc)) : 0;

@@ -7,6 +7,7 @@ import select
 import shutil
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import sys
@@ -127,6 +128,13 @@ class Live(unittest.TestCase):
         self.assertIn(str(room.pid), text)
         self.port(4).ask(INFO, struct.pack("=II", 1, 1))
         self.end(room, signal.SIGINT)
+
+    def test_sockets_are_the_users_own(self):
+        room = self.start()
+        for node in (4, 8):
+            mode = os.stat(f"{self.state}/port.{node}").st_mode
+            self.assertEqual(stat.S_IMODE(mode), 0o600)
+        self.end(room)
 
     def test_stale_directory_is_taken_over(self):
         room = self.start()

@@ -30,15 +30,37 @@ static void put_le64(uint8_t *field, uint64_t value)
 	memcpy(field, &value, sizeof(value));
 }
 
+enum { UUID_NAMESPACE, UUID_SUBSYSTEM };
+
+/* UUID of version 8 (RFC 9562: of our own making), out of the serial number and what it names. */
+static void put_uuid(const struct emu_nvme *m, unsigned what, uint8_t *uuid)
+{
+	uint64_t h = 0xcbf29ce484222325u + what;
+
+	for (unsigned i = 0; i < 16; i++) {
+		for (unsigned k = 0; k < sizeof(m->serial); k++)
+			h = (h ^ (uint8_t)m->serial[k] ^ i) * 0x100000001b3u;
+		uuid[i] = (uint8_t)(h >> 32);
+	}
+	uuid[6] = (uint8_t)(uuid[6] & 0x0f) | 0x80;
+	uuid[8] = (uint8_t)(uuid[8] & 0x3f) | 0x80;
+}
+
+/* The form for those who own no domain (NVMe base specification, NVMe Qualified Names). */
 static void put_nqn(const struct emu_nvme *m, char *nqn)
 {
-	static const char prefix[] = "nqn.2026-11.io.smartio:nvme:";
-	size_t n = sizeof(prefix) - 1, len = sizeof(m->serial);
+	static const char prefix[] = "nqn.2014-08.org.nvmexpress:uuid:", hex[] = "0123456789abcdef";
+	uint8_t uuid[16];
 
-	while (len > 0 && m->serial[len - 1] == ' ')
-		len--;
-	memcpy(nqn, prefix, n);
-	memcpy(nqn + n, m->serial, len);
+	put_uuid(m, UUID_SUBSYSTEM, uuid);
+	memcpy(nqn, prefix, sizeof(prefix) - 1);
+	nqn += sizeof(prefix) - 1;
+	for (unsigned i = 0; i < 16; i++) {
+		if (i == 4 || i == 6 || i == 8 || i == 10)
+			*nqn++ = '-';
+		*nqn++ = hex[uuid[i] >> 4];
+		*nqn++ = hex[uuid[i] & 15];
+	}
 }
 
 static void identify_controller(struct emu_nvme *m)
@@ -84,27 +106,13 @@ static void identify_namespace(struct emu_nvme *m)
 	ns->lbaf[0].ds = (uint8_t)m->block_shift;
 }
 
-/* UUID of version 8 (RFC 9562: of our own making), out of the serial number. */
-static void put_uuid(const struct emu_nvme *m, uint8_t *uuid)
-{
-	uint64_t h = 0xcbf29ce484222325u;
-
-	for (unsigned i = 0; i < 16; i++) {
-		for (unsigned k = 0; k < sizeof(m->serial); k++)
-			h = (h ^ (uint8_t)m->serial[k] ^ i) * 0x100000001b3u;
-		uuid[i] = (uint8_t)(h >> 32);
-	}
-	uuid[6] = (uint8_t)(uuid[6] & 0x0f) | 0x80;
-	uuid[8] = (uint8_t)(uuid[8] & 0x3f) | 0x80;
-}
-
 static void identify_descriptors(struct emu_nvme *m)
 {
 	struct nvme_ns_id_desc *d = (void *)m->page;
 
 	d->nidt = NVME_NIDT_UUID;
 	d->nidl = NVME_NIDT_UUID_LEN;
-	put_uuid(m, d->nid);
+	put_uuid(m, UUID_NAMESPACE, d->nid);
 }
 
 static void identify_active(struct emu_nvme *m, uint32_t after)
