@@ -361,9 +361,9 @@ static void a_sequence_tells_of_loss(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(copies_arrive),
-		cmocka_unit_test(a_sequence_outlives_its_map),
-		cmocka_unit_test(a_sequence_tells_of_loss),
+		API_TEST(copies_arrive),
+		API_TEST(a_sequence_outlives_its_map),
+		API_TEST(a_sequence_tells_of_loss),
 	};
 
 	return cmocka_run_group_tests(tests, topology_up, topology_down);
