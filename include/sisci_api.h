@@ -442,6 +442,60 @@ void SCIFlushReadBuffers(sci_sequence_t sequence);
 void SCICacheSync(sci_map_t map, void *addr, size_t length, unsigned int flags,
 		  sci_error_t *error);
 
+/* ---- Interrupts without data ---- */
+
+/**
+ * Make an interrupt that others can connect to and trigger, through one adapter. Its numbers have
+ * nothing to do with those of data interrupts.
+ * @interrupt: set to the caller's new handle; end it with SCIRemoveInterrupt().
+ * @interruptNo: set to its number; with FIXED_INTNO it holds the number wanted.
+ * @callback: with SCI_FLAG_USE_CALLBACK, called for triggers; the interrupt then cannot be waited
+ *   for.
+ * @flags: USE_CALLBACK; FIXED_INTNO; COUNTING_INT: every trigger counts, n of them serve n waits or
+ *   calls of the callback (the count saturates, far away). Without it an interrupt is latched: any
+ *   number of triggers since the last wait or call serve one.
+ * Errors: SCI_ERR_INTNO_USED: the fixed number is in use; those of adapter numbers;
+ * SCI_ERR_FLAG_NOT_IMPLEMENTED: SHARED_INT.
+ */
+void SCICreateInterrupt(sci_desc_t sd, sci_local_interrupt_t *interrupt,
+			unsigned int localAdapterNo, unsigned int *interruptNo,
+			sci_cb_interrupt_t callback, void *callbackArg, unsigned int flags,
+			sci_error_t *error);
+
+/**
+ * Remove it; who waits gets SCI_ERR_CANCELLED. When it returns, the callback does not run and will
+ * not (unless it is called from that callback). @flags: 0.
+ * Errors: SCI_ERR_BUSY: somebody is connected; the handle stays valid, try again.
+ */
+void SCIRemoveInterrupt(sci_local_interrupt_t interrupt, unsigned int flags, sci_error_t *error);
+
+/**
+ * Wait for a trigger; one that came while nobody waited counts. @flags: 0.
+ * Errors: SCI_ERR_TIMEOUT; SCI_ERR_CANCELLED; SCI_ERR_ILLEGAL_OPERATION: it has a callback.
+ */
+void SCIWaitForInterrupt(sci_local_interrupt_t interrupt, unsigned int timeout, unsigned int flags,
+			 sci_error_t *error);
+
+/**
+ * Connect to an interrupt of a node; returns at once. @timeout: not looked at.
+ * @interrupt: set to the caller's new handle; end it with SCIDisconnectInterrupt().
+ * @flags: COUNTING_INT: accepted; whether triggers count is the receiver's to say.
+ * Errors: SCI_ERR_NO_SUCH_INTNO; else as SCIConnectSegment().
+ */
+void SCIConnectInterrupt(sci_desc_t sd, sci_remote_interrupt_t *interrupt, unsigned int nodeId,
+			 unsigned int localAdapterNo, unsigned int interruptNo,
+			 unsigned int timeout, unsigned int flags, sci_error_t *error);
+
+/** What was triggered stays so. @flags: 0. */
+void SCIDisconnectInterrupt(sci_remote_interrupt_t interrupt, unsigned int flags,
+			    sci_error_t *error);
+
+/**
+ * Trigger it: one write to a descriptor, no smartiod. Needs nobody who waits, and never finds
+ * anything full. @flags: 0. Errors: SCI_ERR_NOT_CONNECTED: the receiver is gone.
+ */
+void SCITriggerInterrupt(sci_remote_interrupt_t interrupt, unsigned int flags, sci_error_t *error);
+
 /* ---- Data interrupts: messages, kept in order per sender, taken one at a time ---- */
 
 /**

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Data interrupts, the receiver's side. */
+/* Interrupts with data and without, the receiver's side. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "smartiod/internal.h"
 
 #define CREATE_FLAGS (SCI_FLAG_USE_CALLBACK | SCI_FLAG_FIXED_INTNO)
+#define PLAIN_FLAGS (SIO_DINT_PLAIN | SCI_FLAG_COUNTING_INT)
 
-/* One space of numbers per adapter. Keys are never 0. */
-static uint64_t number_key(uint32_t adapter, uint32_t number)
+/* Two spaces of numbers per adapter, with data and without. Keys are never 0. */
+static uint64_t number_key(bool plain, uint32_t adapter, uint32_t number)
 {
-	return ((uint64_t)(adapter + 1) << 32) | number;
+	return ((uint64_t)plain << 63) | ((uint64_t)(adapter + 1) << 32) | number;
 }
 
-struct smartiod_dint *smartiod_dint_find(struct smartiod *d, uint32_t adapter, uint32_t number)
+struct smartiod_dint *smartiod_dint_find(struct smartiod *d, bool plain, uint32_t adapter,
+					 uint32_t number)
 {
 	struct smartiod_dint *dint;
 
 	if (adapter >= d->host->n_adapters)
 		return NULL;
-	dint = SMARTIOD_OF(smartiod_tree_find(&d->dint_numbers, number_key(adapter, number)),
+	dint = SMARTIOD_OF(smartiod_tree_find(&d->dint_numbers, number_key(plain, adapter, number)),
 			   struct smartiod_dint, by_number);
 	return dint && dint->ready ? dint : NULL;
 }
@@ -132,17 +134,19 @@ static int check_create(struct smartiod *d, const struct sio_msg_dint_create *m,
 			struct sio_err *reterr)
 {
 	uint32_t flags = sio_from_le32(m->flags);
+	bool plain = flags & SIO_DINT_PLAIN;
 
 	if (sio_from_le32(m->adapter) >= d->host->n_adapters)
 		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
 				d->host->name, sio_from_le32(m->adapter), d->host->n_adapters);
 	if (flags & (SCI_FLAG_BROADCAST | SCI_FLAG_SHARED_INT))
-		return sio_fail(reterr, -EOPNOTSUPP, "%s is not supported for data interrupts",
+		return sio_fail(reterr, -EOPNOTSUPP, "%s is not supported for %ss",
 				flags & SCI_FLAG_BROADCAST ? "SCI_FLAG_BROADCAST"
-							   : "SCI_FLAG_SHARED_INT");
-	if (flags & ~CREATE_FLAGS)
-		return sio_fail(reterr, -EINVAL, "flags %#x do not belong to a data interrupt",
-				flags & ~CREATE_FLAGS);
+							   : "SCI_FLAG_SHARED_INT",
+				smartiod_dint_word(plain));
+	if (flags & ~(CREATE_FLAGS | (plain ? PLAIN_FLAGS : 0)))
+		return sio_fail(reterr, -EINVAL, "flags %#x do not belong to the creation of %ss",
+				flags, smartiod_dint_word(plain));
 	return 0;
 }
 
@@ -151,22 +155,22 @@ static int choose_number(struct smartiod *d, const struct sio_msg_dint_create *m
 			 uint32_t *ret_number, struct sio_err *reterr)
 {
 	uint32_t adapter = sio_from_le32(m->adapter), number = sio_from_le32(m->number);
+	bool plain = sio_from_le32(m->flags) & SIO_DINT_PLAIN;
 
 	if (sio_from_le32(m->flags) & SCI_FLAG_FIXED_INTNO) {
-		if (smartiod_tree_find(&d->dint_numbers, number_key(adapter, number)))
-			return sio_fail(reterr, -EEXIST,
-					"data interrupt %u is taken on adapter %u of %s", number,
-					adapter, d->host->name);
+		if (smartiod_tree_find(&d->dint_numbers, number_key(plain, adapter, number)))
+			return sio_fail(reterr, -EEXIST, "%s %u is taken on adapter %u of %s",
+					smartiod_dint_word(plain), number, adapter, d->host->name);
 	} else {
 		number = 1;
-		while (smartiod_tree_find(&d->dint_numbers, number_key(adapter, number)))
+		while (smartiod_tree_find(&d->dint_numbers, number_key(plain, adapter, number)))
 			number++;
 	}
 	*ret_number = number;
 	return 0;
 }
 
-static struct smartiod_dint *dint_new(struct smartiod *d, struct smartiod_session *s,
+static struct smartiod_dint *dint_new(struct smartiod *d, struct smartiod_session *s, bool plain,
 				      uint32_t adapter, uint32_t number, struct sio_err *reterr)
 {
 	struct smartiod_dint *dint = calloc(1, sizeof(*dint));
@@ -179,6 +183,7 @@ static struct smartiod_dint *dint_new(struct smartiod *d, struct smartiod_sessio
 		free(dint);
 		return NULL;
 	}
+	dint->plain = plain;
 	dint->adapter = adapter;
 	dint->number = number;
 	dint->owner = s->owner;
@@ -186,7 +191,7 @@ static struct smartiod_dint *dint_new(struct smartiod *d, struct smartiod_sessio
 	dint->trigger_fd = -1;
 	dint->uid = smartiod_uid(d);
 	smartiod_tree_add(&d->dints, &dint->by_uid, dint->uid);
-	smartiod_tree_add(&d->dint_numbers, &dint->by_number, number_key(adapter, number));
+	smartiod_tree_add(&d->dint_numbers, &dint->by_number, number_key(plain, adapter, number));
 	return dint;
 }
 
@@ -206,7 +211,8 @@ int smartiod_dint_create(struct smartiod *d, struct smartiod_session *s, const v
 	c = smartiod_op_new(d, s, msg, sizeof(*c), create_step, reterr);
 	if (!c)
 		return reterr->code;
-	c->dint = dint_new(d, s, sio_from_le32(m->adapter), number, reterr);
+	c->dint = dint_new(d, s, sio_from_le32(m->flags) & SIO_DINT_PLAIN,
+			   sio_from_le32(m->adapter), number, reterr);
 	if (!c->dint) {
 		smartiod_op_free(d, &c->op);
 		return reterr->code;
@@ -226,7 +232,11 @@ int smartiod_dint_remove(struct smartiod *d, struct smartiod_session *s, const v
 	if (!dint)
 		return reterr->code;
 	if (m->flags)
-		return sio_fail(reterr, -EINVAL, "SCIRemoveDataInterrupt takes no flags");
+		return sio_fail(reterr, -EINVAL, "the removal of %ss takes no flags",
+				smartiod_dint_word(dint->plain));
+	if (dint->plain && dint->n_rings)
+		return sio_fail(reterr, -EBUSY, "interrupt %u has %u connections", dint->number,
+				dint->n_rings);
 	smartiod_dint_end(d, dint, false);
 	smartiod_reply_ok(d, s, msg);
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Data interrupts, the sender's side. */
+/* Interrupts with data and without, the sender's side. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@ struct link_op {
 /* ---- life ---- */
 
 static struct smartiod_dint_link *link_new(struct smartiod *d, struct smartiod_session *s,
-					   uint32_t node, struct sio_err *reterr)
+					   uint32_t node, bool plain, struct sio_err *reterr)
 {
 	struct smartiod_dint_link *l = calloc(1, sizeof(*l));
 
@@ -30,6 +30,7 @@ static struct smartiod_dint_link *link_new(struct smartiod *d, struct smartiod_s
 		return NULL;
 	}
 	l->node = node;
+	l->plain = plain;
 	l->pid = s->pid;
 	l->connecting = true;
 	l->id = smartiod_uid(d);
@@ -151,19 +152,19 @@ static void connect_reply(struct smartiod *d, struct smartiod_op *op, struct sma
 	struct sio_rep_dint_connect rep = {
 		.handle = sio_to_le32(smartiod_handle(&l->o)),
 		.fd_offset = sio_to_le64(fd_offset),
-		.bytes = sio_to_le64(SIO_RING_TOTAL),
+		.bytes = sio_to_le64(l->plain ? 0 : SIO_RING_TOTAL),
 	};
 
 	l->connecting = false;
 	l->pins--;
-	smartiod_op_reply(d, op, &rep, sizeof(rep), fds, 2);
+	smartiod_op_reply(d, op, &rep, sizeof(rep), l->plain ? &fds[1] : fds, l->plain ? 1 : 2);
 }
 
 static void connect_failed(struct smartiod *d, struct smartiod_op *op, struct smartiod_dint_link *l,
 			   int error, const char *text)
 {
-	smartiod_op_error(d, op, error, "data interrupt %u of node %u: %s", l->number, l->node,
-			  text);
+	smartiod_op_error(d, op, error, "%s %u of node %u: %s", smartiod_dint_word(l->plain),
+			  l->number, l->node, text);
 	l->pins--;
 	if (l->closed) {
 		link_release(d, l);
@@ -210,20 +211,22 @@ static void link_step(struct smartiod *d, struct smartiod_op *op, const struct s
 	}
 	switch (o->state) {
 	case LOOKUP:
+		if (l->plain)
+			break;
 		o->state = MAP_RING;
 		smartiod_port_ask_map(d, op, op->session->owner, l->node, l->adapter,
 				      l->peer_adapter, &o->found.memory);
 		return;
 	case MAP_RING:
-		o->state = MAP_TRIGGER;
-		smartiod_port_ask_map(d, op, op->session->owner, l->node, l->adapter,
-				      l->peer_adapter, &o->found.trigger);
-		return;
+		break;
 	case MAP_TRIGGER:
 		connect_reply(d, op, l, o->fd_offset, op->fd[0], op->fd[1]);
 		smartiod_op_free(d, op);
 		return;
 	}
+	o->state = MAP_TRIGGER;
+	smartiod_port_ask_map(d, op, op->session->owner, l->node, l->adapter, l->peer_adapter,
+			      &o->found.trigger);
 }
 
 void smartiod_dint_link_local(struct smartiod *d, struct smartiod_ring_op *r, int error,
@@ -244,37 +247,37 @@ void smartiod_dint_link_local(struct smartiod *d, struct smartiod_ring_op *r, in
 }
 
 static int connect_local(struct smartiod *d, struct smartiod_session *s, const void *msg,
-			 uint32_t adapter, uint32_t number, struct sio_err *reterr)
+			 bool plain, uint32_t adapter, uint32_t number, struct sio_err *reterr)
 {
-	struct smartiod_dint *dint = smartiod_dint_find(d, adapter, number);
+	struct smartiod_dint *dint = smartiod_dint_find(d, plain, adapter, number);
 	struct smartiod_ring_op *r;
 	int rc;
 
 	if (!dint)
-		return sio_fail(reterr, -ENOENT, "%s has no data interrupt %u on adapter %u",
-				d->host->name, number, adapter);
+		return sio_fail(reterr, -ENOENT, "%s has no %s %u on adapter %u", d->host->name,
+				smartiod_dint_word(plain), number, adapter);
 	r = smartiod_op_new(d, s, msg, sizeof(*r), smartiod_ring_step, reterr);
 	if (!r)
 		return reterr->code;
-	r->link = link_new(d, s, d->node, reterr);
+	r->link = link_new(d, s, d->node, plain, reterr);
 	if (!r->link) {
 		smartiod_op_free(d, &r->op);
 		return reterr->code;
 	}
 	r->link->number = number;
 	r->link->adapter = adapter;
+	r->link->pins++; /* a plain interrupt is connected at once */
 	rc = smartiod_ring_start(d, r, dint, d->node, r->link->id, reterr);
 	if (rc < 0) {
+		r->link->pins--;
 		smartiod_dint_link_close(d, r->link);
 		smartiod_op_free(d, &r->op);
-		return rc;
 	}
-	r->link->pins++;
-	return 0;
+	return rc;
 }
 
 static int connect_remote(struct smartiod *d, struct smartiod_session *s, const void *msg,
-			  uint32_t node, uint32_t number, const struct sio_path *path,
+			  uint32_t node, bool plain, uint32_t number, const struct sio_path *path,
 			  struct sio_err *reterr)
 {
 	struct sio_peer_dint_lookup ask = {
@@ -282,6 +285,7 @@ static int connect_remote(struct smartiod *d, struct smartiod_session *s, const 
 		.number = sio_to_le32(number),
 		.adapter = sio_to_le32(path->peer_adapter),
 		.peer_adapter = sio_to_le32(path->adapter),
+		.flags = sio_to_le32(plain ? SIO_DINT_PLAIN : 0),
 	};
 	struct link_op *o = smartiod_op_new(d, s, msg, sizeof(*o), link_step, reterr);
 	struct smartiod_dint_link *l;
@@ -289,7 +293,7 @@ static int connect_remote(struct smartiod *d, struct smartiod_session *s, const 
 
 	if (!o)
 		return reterr->code;
-	l = link_new(d, s, node, reterr);
+	l = link_new(d, s, node, plain, reterr);
 	if (!l) {
 		smartiod_op_free(d, &o->op);
 		return reterr->code;
@@ -314,25 +318,26 @@ int smartiod_dint_connect(struct smartiod *d, struct smartiod_session *s, const 
 {
 	const struct sio_msg_dint_connect *m = msg;
 	uint32_t node = sio_from_le32(m->node), adapter = sio_from_le32(m->adapter);
+	uint32_t number = sio_from_le32(m->number), flags = sio_from_le32(m->flags);
+	bool plain = flags & SIO_DINT_PLAIN;
 	struct sio_path path;
 	int rc;
 
-	if (sio_from_le32(m->flags) & SCI_FLAG_BROADCAST)
-		return sio_fail(reterr, -EOPNOTSUPP,
-				"SCI_FLAG_BROADCAST is not supported for data interrupts");
-	if (m->flags)
-		return sio_fail(reterr, -EINVAL,
-				"flags %#x do not belong to SCIConnectDataInterrupt",
-				sio_from_le32(m->flags));
+	if (flags & SCI_FLAG_BROADCAST)
+		return sio_fail(reterr, -EOPNOTSUPP, "SCI_FLAG_BROADCAST is not supported for %ss",
+				smartiod_dint_word(plain));
+	if (flags & ~SIO_DINT_PLAIN)
+		return sio_fail(reterr, -EINVAL, "flags %#x do not belong to a connection to %ss",
+				flags, smartiod_dint_word(plain));
 	if (adapter >= d->host->n_adapters)
 		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
 				d->host->name, adapter, d->host->n_adapters);
 	if (node == d->node)
-		return connect_local(d, s, msg, adapter, sio_from_le32(m->number), reterr);
+		return connect_local(d, s, msg, plain, adapter, number, reterr);
 	rc = smartiod_path(d, node, adapter, &path, reterr);
 	if (rc < 0)
 		return rc;
-	return connect_remote(d, s, msg, node, sio_from_le32(m->number), &path, reterr);
+	return connect_remote(d, s, msg, node, plain, number, &path, reterr);
 }
 
 int smartiod_dint_disconnect(struct smartiod *d, struct smartiod_session *s, const void *msg,
@@ -347,7 +352,7 @@ int smartiod_dint_disconnect(struct smartiod *d, struct smartiod_session *s, con
 	if (l->connecting)
 		return sio_fail(reterr, -EBADF, "this connection is not made yet");
 	if (m->flags)
-		return sio_fail(reterr, -EINVAL, "SCIDisconnectDataInterrupt takes no flags");
+		return sio_fail(reterr, -EINVAL, "the end of a connection takes no flags");
 	smartiod_dint_link_close(d, l);
 	smartiod_reply_ok(d, s, msg);
 	return 0;

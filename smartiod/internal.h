@@ -229,6 +229,7 @@ struct smartiod_dint {
 	uint64_t uid, owner, irq;	     /* owner, irq: the port's */
 	uint32_t adapter, number, pid;
 	bool ready, removed, owner_gone;
+	bool plain;	/* an interrupt without data: its rings have no memory, the library has none */
 	int trigger_fd; /* for senders on this host */
 	struct smartiod_ring *rings;
 	unsigned n_rings, pins;
@@ -242,6 +243,7 @@ struct smartiod_dint_link {
 	uint64_t id, ring_uid;		 /* ring_uid: the receiver's; 0: none yet */
 	uint32_t node, adapter, peer_adapter, number, pid;
 	bool connecting, lost, closed;
+	bool plain; /* no ring */
 	uint64_t ring_map, irq_map; /* the port's; 0: none */
 	unsigned pins;
 };
@@ -555,7 +557,13 @@ smartiod_peer_fn smartiod_peer_dint_lookup, smartiod_peer_dint_release, smartiod
 void smartiod_dint_end(struct smartiod *d, struct smartiod_dint *dint, bool owner_gone);
 /* Its receiver takes no more: lets the sender go, a local one at once (then the ring is gone). */
 void smartiod_ring_tell_sender(struct smartiod *d, const struct smartiod_ring *ring);
-struct smartiod_dint *smartiod_dint_find(struct smartiod *d, uint32_t adapter, uint32_t number);
+struct smartiod_dint *smartiod_dint_find(struct smartiod *d, bool plain, uint32_t adapter,
+					 uint32_t number);
+/* For texts: what it is. */
+static inline const char *smartiod_dint_word(bool plain)
+{
+	return plain ? "interrupt" : "data interrupt";
+}
 void smartiod_dint_unpin(struct smartiod *d, struct smartiod_dint *dint);
 void smartiod_dint_free_all(struct smartiod *d); /* rings and links, too */
 /*

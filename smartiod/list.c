@@ -109,10 +109,11 @@ static bool dint_row(struct smartiod *d, uint64_t after, struct sio_wire_row *re
 	ret->owner = sio_to_le64(i->owner);
 	ret->id = sio_to_le32(i->number);
 	ret->node = sio_to_le32(d->node);
-	ret->refs = sio_to_le32(i->n_rings);
+	ret->refs = sio_to_le32(i->plain ? 0 : i->n_rings);
 	ret->flags = sio_to_le32(i->removed ? SIO_ROW_QUARANTINED : SIO_ROW_LIVE);
 	ret->pid = sio_to_le32(i->pid);
-	snprintf(ret->name, sizeof(ret->name), "adapter %u", i->adapter);
+	snprintf(ret->name, sizeof(ret->name), "adapter %u%s", i->adapter,
+		 i->plain ? ", plain" : "");
 	return true;
 }
 

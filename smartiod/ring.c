@@ -114,14 +114,17 @@ static void ask_grant(struct smartiod *d, struct smartiod_ring_op *r, uint32_t k
 	smartiod_port_ask(d, &r->op, &req, sizeof(req));
 }
 
+static void build_done(struct smartiod *d, struct smartiod_ring_op *r);
+
 int smartiod_ring_start(struct smartiod *d, struct smartiod_ring_op *r, struct smartiod_dint *dint,
 			uint32_t node, uint64_t link, struct sio_err *reterr)
 {
 	struct smartiod_ring *ring;
 
 	if (dint->n_rings >= MAX_RINGS)
-		return sio_fail(reterr, -ENOSPC, "data interrupt %u of %s has %u senders already",
-				dint->number, d->host->name, dint->n_rings);
+		return sio_fail(reterr, -ENOSPC, "%s %u of %s has %u senders already",
+				smartiod_dint_word(dint->plain), dint->number, d->host->name,
+				dint->n_rings);
 	ring = calloc(1, sizeof(*ring));
 	if (!ring)
 		return sio_fail(reterr, -ENOMEM, "the receiver's daemon is out of memory");
@@ -137,7 +140,12 @@ int smartiod_ring_start(struct smartiod *d, struct smartiod_ring_op *r, struct s
 	dint->n_rings++;
 	dint->pins++;
 	r->ring = ring;
-	ask_alloc(d, r);
+	if (!dint->plain)
+		ask_alloc(d, r);
+	else if (!r->link)
+		ask_grant(d, r, SIO_KIND_IRQ, dint->irq, SIO_MSI_BYTES);
+	else
+		build_done(d, r);
 	return 0;
 }
 
@@ -168,8 +176,10 @@ static void build_done(struct smartiod *d, struct smartiod_ring_op *r)
 		.trigger = r->trigger,
 	};
 
-	ring->told = true;
-	tell_library(d, ring, SIO_EVM_DINT_RING, &r->op.fd[0]);
+	if (!ring->dint->plain) {
+		ring->told = true;
+		tell_library(d, ring, SIO_EVM_DINT_RING, &r->op.fd[0]);
+	}
 	ring->building = false;
 	if (r->link) {
 		smartiod_dint_link_local(d, r, 0, "");
@@ -255,6 +265,7 @@ int smartiod_peer_dint_lookup(struct smartiod *d, struct smartiod_peer *p, const
 {
 	const struct sio_peer_dint_lookup *m = msg;
 	uint32_t adapter = sio_from_le32(m->adapter), peer_adapter = sio_from_le32(m->peer_adapter);
+	bool plain = sio_from_le32(m->flags) & SIO_DINT_PLAIN;
 	struct smartiod_dint *dint;
 	struct smartiod_ring_op *r;
 	int rc;
@@ -262,10 +273,10 @@ int smartiod_peer_dint_lookup(struct smartiod *d, struct smartiod_peer *p, const
 	if (!smartiod_path_up(d, p->node, adapter, peer_adapter))
 		return sio_fail(reterr, -ENETDOWN, "no link from adapter %u of %s to adapter %u",
 				adapter, d->host->name, peer_adapter);
-	dint = smartiod_dint_find(d, adapter, sio_from_le32(m->number));
+	dint = smartiod_dint_find(d, plain, adapter, sio_from_le32(m->number));
 	if (!dint)
-		return sio_fail(reterr, -ENOENT, "%s has no data interrupt %u on adapter %u",
-				d->host->name, sio_from_le32(m->number), adapter);
+		return sio_fail(reterr, -ENOENT, "%s has no %s %u on adapter %u", d->host->name,
+				smartiod_dint_word(plain), sio_from_le32(m->number), adapter);
 	r = smartiod_op_new_peer(d, p->node, msg, sizeof(*r), smartiod_ring_step, reterr);
 	if (!r)
 		return reterr->code;

@@ -32,8 +32,11 @@ static void segment_event(struct sio_library *lib, bool local, const struct sio_
 /* Under the lock: the receiver's end is gone; what is sent would go nowhere. */
 static void dint_lost(struct sio_library *lib, const struct sio_evm_dint_ring *e)
 {
-	struct sio_object *o = sio_object_by_id(lib, SIO_REMOTE_DINT, sio_from_le32(e->handle));
+	uint32_t id = sio_from_le32(e->handle);
+	struct sio_object *o = sio_object_by_id(lib, SIO_REMOTE_DINT, id);
 
+	if (!o)
+		o = sio_object_by_id(lib, SIO_REMOTE_INT, id);
 	if (o)
 		sio_object_lose(o);
 }
@@ -83,7 +86,9 @@ static void session_dead(void *ctx)
 
 static void session_ready(void *ctx, uintptr_t cookie)
 {
+	/* Each knows its own handles. */
 	sio_dint_ready(ctx, cookie);
+	sio_int_ready(ctx, cookie);
 }
 
 static const struct sio_session_ops session_ops = {

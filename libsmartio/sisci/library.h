@@ -29,6 +29,8 @@ enum sio_kind {
 	SIO_DEVICE,
 	SIO_DEVICE_MAP, /* of a segment; has no handle that is told */
 	SIO_SEQUENCE,
+	SIO_LOCAL_INT,
+	SIO_REMOTE_INT,
 };
 
 struct sio_object {
@@ -150,6 +152,8 @@ void sio_object_callback(struct sio_object *o,
 void sio_dint_ready(struct sio_library *lib, uintptr_t handle);
 void sio_dint_ring_event(struct sio_library *lib, const struct sio_evm_dint_ring *e, int *fds,
 			 unsigned n_fds);
+/* interrupt.c */
+void sio_int_ready(struct sio_library *lib, uintptr_t handle);
 /* device.c */
 void sio_device_event(struct sio_library *lib, const struct sio_evm_device *e);
 /* segment.c, remote.c: run the callback. */

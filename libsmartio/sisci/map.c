@@ -257,6 +257,10 @@ static int map_segment(struct sio_library *lib, struct sio_object *segment, uint
 	rc = sio_object_add(lib, &m->o, segment, err);
 	if (rc)
 		return rc;
+	if (segment->kind == SIO_REMOTE_SEGMENT) {
+		m->path = ((struct sio_remote_segment *)segment)->path;
+		m->path_generation = ((struct sio_remote_segment *)segment)->path_generation;
+	}
 	if (segment->kind == SIO_LOCAL_SEGMENT)
 		rc = place_local(m, (void *)segment, want->flags, err);
 	else

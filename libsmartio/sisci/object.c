@@ -17,6 +17,8 @@ void *sio_object_get(struct sio_library *lib, const void *handle, enum sio_kind 
 		[SIO_REMOTE_DINT] = "remote data interrupt",
 		[SIO_DEVICE] = "borrowed device",
 		[SIO_SEQUENCE] = "sequence",
+		[SIO_LOCAL_INT] = "local interrupt",
+		[SIO_REMOTE_INT] = "remote interrupt",
 	};
 	void *o = sio_handle_get(lib->handles, (uintptr_t)handle, kind);
 

@@ -36,6 +36,8 @@ struct sio_mapping {
 	void *pointer; /* what the program got */
 	uint64_t offset;
 	bool read_only; /* it, or a part of it */
+	/* As the segment's, which may be gone before a sequence of this map is. */
+	uint32_t path, path_generation;
 	struct sio_sequence *sequences; /* under the lock */
 	bool registers; /* the writable view of a device's registers is in it */
 };

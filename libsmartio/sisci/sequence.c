@@ -30,18 +30,15 @@ static void set_word(volatile uint32_t *words, unsigned which, uint32_t value)
 void sio_sequence_begin(const struct sio_mapping *m, volatile uint32_t *words)
 {
 	const volatile struct sio_status_page *page = m->o.lib->status;
-	const struct sio_remote_segment *seg = (const void *)m->o.parent;
-	uint32_t path = m->o.parent->kind == SIO_REMOTE_SEGMENT ? seg->path : 0;
-
 	/*
 	 * Not the generation of now: a path that was down since the segment was connected leads
 	 * nowhere, also if the loss was not told yet.
 	 */
-	if (path) {
-		set_word(words, SIO_SEQUENCE_GENERATION, seg->path_generation);
-		set_word(words, SIO_SEQUENCE_ERRORS, sio_read32(&page->path[path - 1].errors));
+	if (m->path) {
+		set_word(words, SIO_SEQUENCE_GENERATION, m->path_generation);
+		set_word(words, SIO_SEQUENCE_ERRORS, sio_read32(&page->path[m->path - 1].errors));
 	}
-	set_word(words, SIO_SEQUENCE_PATH, path);
+	set_word(words, SIO_SEQUENCE_PATH, m->path);
 	sio_from_fabric_barrier();
 }
 
@@ -90,7 +87,7 @@ static void join_map(struct sio_sequence *s)
 	if (s->next)
 		s->next->prev = &s->next;
 	m->sequences = s;
-	if (m->o.lost || m->o.parent->lost || !m->base)
+	if (m->o.lost || !m->base)
 		sio_sequence_lose(m);
 	sio_session_unlock(m->o.lib->session);
 }

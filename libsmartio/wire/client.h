@@ -174,7 +174,11 @@ SIO_WIRE_SIZE(struct sio_rep_seg_map, 664);
 /*
  * Data interrupts. The receiver's reply: descriptor 0 to poll and read (eventfd semantics). Each
  * sender has a ring in the receiver's memory (libsmartio/wire/ring.h).
+ *
+ * Interrupts without data use the same messages with SIO_DINT_PLAIN among the flags: numbers of their
+ * own, no rings, no DINT_RING; DINT_REMOVE is EBUSY while somebody is connected.
  */
+#define SIO_DINT_PLAIN 0x80000000u
 struct sio_msg_dint_create {
 	struct sio_msg h;
 	sio_le32 adapter, number, flags, reserved;
@@ -190,7 +194,7 @@ struct sio_msg_dint_connect {
 	sio_le32 node, adapter, number, flags;
 };
 SIO_WIRE_SIZE(struct sio_msg_dint_connect, 32);
-/* Reply: descriptor 0 the ring at fd_offset, 1 the trigger (write 8 bytes). */
+/* Reply: descriptor 0 the ring at fd_offset, 1 the trigger (write 8 bytes). Plain: 0 the trigger. */
 struct sio_rep_dint_connect {
 	struct sio_msg h;
 	sio_le32 handle, reserved;
@@ -358,7 +362,7 @@ SIO_WIRE_SIZE(struct sio_msg_list, 32);
  *   DMA_MAPS     at the lender. key, bytes, address (IOVA), id (device): as the port's DMAMAP row; owner:
  *                the borrow's; node: where the memory is; refs: holds by queues of the device
  *   DINTS        key: uid; owner: the port's; id: number; refs: senders, whose rings are memory beside
- *                the segments; pid
+ *                the segments (of plain interrupts 0); pid; name: adapter, "plain"
  *   PORT + kind  key, owner, bytes (length), address, id (device), refs, node: as struct sio_list_entry
  */
 struct sio_wire_row {
