@@ -12,7 +12,7 @@
 #include "smartio/ext.h"
 #include "smartio/io.h"
 
-#define REPLY_MS 30000u
+#define REPLY_MS 5000u	  /* that a manager, which answers within milliseconds, may take */
 #define SLICE_MS 200u	  /* between two looks whether the manager is still there */
 #define STARTING_MS 5000u /* that a manager may take between making and writing its segment */
 
@@ -245,8 +245,10 @@ int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nv
 		}
 		if (smartio_now_ns() >= deadline) {
 			rc = sio_nvme_fail(-ETIMEDOUT,
-					   "the manager of %s on node %u does not answer",
-					   n->d.name, n->meta.node);
+					   "the manager of %s on node %u has not answered for %u "
+					   "s: it hangs or was stopped (SIGSTOP); let it go on, or "
+					   "end it and start another",
+					   n->d.name, n->meta.node, REPLY_MS / 1000);
 			break;
 		}
 	}

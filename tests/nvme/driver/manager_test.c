@@ -234,6 +234,34 @@ static void manager_dies_and_another_comes(void **state)
 	assert_int_equal(fake_quarantined(), 0);
 }
 
+/* It lives, but does nothing: said soon, and nothing is lost when it goes on. */
+static void stopped_manager_is_reported(void **state)
+{
+	struct smartio_nvme_manager *m = fake.manager;
+	struct smartio_nvme *n = client();
+	uint64_t start, mine = fake_last_borrower();
+	struct smartio_nvme_queue *q = NULL;
+	uint8_t page[4096];
+
+	(void)state;
+	fake.manager = NULL;
+	start = fake.now;
+	assert_int_equal(smartio_nvme_queue_open(n, NULL, &q), -ETIMEDOUT);
+	assert_text("has not answered for 5 s");
+	assert_text("on node 8");
+	assert_in_range(fake.now - start, 5000000000u, 5500000000u);
+	assert_int_equal(smartio_nvme_identify(n, 1, 0, page), -ETIMEDOUT);
+	fake.manager = m;
+	assert_ok(smartio_nvme_identify(n, 1, 0, page));
+	assert_ok(smartio_nvme_queue_open(n, NULL, &q));
+	smartio_nvme_close(n);
+	/* The queue that was asked for first may have been made: its memory stayed. */
+	fake_kill(mine);
+	fake_step();
+	assert_int_equal(fake_quarantined(), 0);
+	fake_bury(mine);
+}
+
 static void queues_are_kept_when_nobody_can_delete_them(void **state)
 {
 	struct smartio_nvme_manager *dead = fake.manager;
@@ -395,6 +423,7 @@ int main(void)
 		TEST(killed_client_leaves_nothing),
 		TEST(request_of_a_dead_borrower_is_not_executed),
 		TEST(manager_dies_and_another_comes),
+		TEST(stopped_manager_is_reported),
 		TEST(queues_are_kept_when_nobody_can_delete_them),
 		TEST(reset_by_others_ends_manager_and_queues),
 		TEST(stale_queue_does_not_ring),
