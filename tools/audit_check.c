@@ -186,6 +186,28 @@ static void check_dma(const struct audit_host *h, struct audit_report *r)
 				h->name, daemon->row[i].key, daemon->row[i].id);
 }
 
+/*
+ * The memory of every queue of a device is held for it, also when who made the queue is gone: a
+ * pair whose memory is not points to what may be somebody else's by now.
+ */
+static void check_queues(const struct audit_host *h, struct audit_report *r)
+{
+	const struct audit_list *maps = &h->daemon[SIO_LIST_DMA_MAPS];
+
+	for (unsigned i = 0; h->device && i < h->n_devices; i++) {
+		const struct audit_device *dev = &h->device[i];
+		uint64_t held = 0;
+
+		for (size_t j = 0; j < maps->n; j++)
+			held += maps->row[j].id == dev->fdid ? maps->row[j].refs : 0;
+		if (dev->queue_pairs > held / 2)
+			problem(r,
+				"%s: %s has %" PRIu64 " queue pairs in use, but memory is held for "
+				"%" PRIu64 " queues",
+				h->name, dev->name, dev->queue_pairs, held);
+	}
+}
+
 /* A requester entry is held for windows that the device uses. */
 static void check_requesters(const struct audit_host *h, struct audit_report *r)
 {
@@ -372,6 +394,7 @@ void audit_check(const struct audit *a, struct audit_report *r)
 		check_hangs(h, r);
 		check_memory(h, r);
 		check_dma(h, r);
+		check_queues(h, r);
 		check_requesters(h, r);
 		check_maps(h, r);
 		check_borrowers(a, h, r);

@@ -128,9 +128,11 @@ int audit_collect(struct audit **ret, struct sio_err *reterr)
 		a->host[i].n_devices = h->host[i].topo->n_devices;
 		a->host[i].n_adapters = h->host[i].topo->n_adapters;
 		a->host[i].device = tool_alloc(a->host[i].n_devices, sizeof(struct audit_device));
-		for (unsigned j = 0; j < a->host[i].n_devices; j++)
+		for (unsigned j = 0; j < a->host[i].n_devices; j++) {
+			a->host[i].device[j].fdid = h->host[i].topo->device[j].fdid;
 			snprintf(a->host[i].device[j].name, sizeof(a->host[i].device[j].name), "%s",
 				 h->host[i].topo->device[j].name);
+		}
 		snprintf(a->host[i].name, sizeof(a->host[i].name), "%s", h->host[i].topo->name);
 	}
 	for (unsigned i = 0; r == 0 && i < h->n; i++)

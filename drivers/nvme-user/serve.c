@@ -134,6 +134,10 @@ static int op_create(struct smartio_nvme_manager *m, const struct sio_nvme_req *
 		       m->ctrl.max_entries);
 		return 0;
 	}
+	if (req->borrower == smartio_borrower_id(m->d.handle)) {
+		refuse(rep, -EACCES, "the manager's own borrow has no queue pairs");
+		return 0;
+	}
 	if (qid == 0) {
 		refuse(rep, -ENOSPC, "the drive has %u I/O queue pairs, all in use",
 		       m->ledger.pairs);

@@ -180,6 +180,28 @@ static void dma(void **state)
 	       "a: device 0x401 has a requester entry and no window");
 }
 
+static void queues(void **state)
+{
+	struct audit *x = agreeing();
+	struct audit_device *dev = tool_alloc(1, sizeof(*dev));
+
+	(void)state;
+	x->host[0].device = dev;
+	*dev = (struct audit_device){.name = "nvme0", .fdid = 0x401, .queue_pairs = 1};
+	daemon_row(x, 0, SIO_LIST_DMA_MAPS, 0)->refs = 2;
+	EXPECT(x);
+	x = agreeing();
+	x->host[0].device = dev = tool_alloc(1, sizeof(*dev));
+	*dev = (struct audit_device){.name = "nvme0", .fdid = 0x401, .queue_pairs = 2};
+	daemon_row(x, 0, SIO_LIST_DMA_MAPS, 0)->refs = 3;
+	EXPECT(x, "a: nvme0 has 2 queue pairs in use, but memory is held for 3 queues");
+	x = agreeing();
+	x->host[0].device = dev = tool_alloc(1, sizeof(*dev));
+	*dev = (struct audit_device){.name = "nvme0", .fdid = 0x402, .queue_pairs = 1};
+	daemon_row(x, 0, SIO_LIST_DMA_MAPS, 0)->refs = 2; /* of another device */
+	EXPECT(x, "a: nvme0 has 1 queue pairs in use, but memory is held for 0 queues");
+}
+
 /* The borrower was killed: all that its device may still reach is in quarantine, and that is right.
  */
 static void quarantine_is_no_problem(void **state)
@@ -317,6 +339,7 @@ int main(void)
 		cmocka_unit_test(owners),
 		cmocka_unit_test(memory),
 		cmocka_unit_test(dma),
+		cmocka_unit_test(queues),
 		cmocka_unit_test(quarantine_is_no_problem),
 		cmocka_unit_test(windows),
 		cmocka_unit_test(host_down),

@@ -127,6 +127,8 @@ static void queue_memory_is_its_borrowers(void **state)
 		/* It begins in one's own and ends behind it. */
 		{me, b->ioaddr + 4096, b->ioaddr, b->ioaddr + 4096, 65},
 	};
+	struct smartio_nvme_manager *m = fake.manager;
+	struct sio_nvme_req admin;
 	char text[96];
 
 	(void)state;
@@ -145,7 +147,12 @@ static void queue_memory_is_its_borrowers(void **state)
 		assert_string_equal(rep.text, text);
 		assert_int_equal(fake_holds(), 0);
 	}
-	assert_int_equal(smartio_nvme_manager_queue_pairs(fake.manager, NULL), 0);
+	/* The manager's: mapped by it, and no client's. */
+	admin = create(n, smartio_borrower_id(m->d.handle), m->ctrl.sq.ioaddr, m->ctrl.cq.ioaddr);
+	admin.create.sq_entries = admin.create.cq_entries = 2;
+	assert_int_equal(tell(n, &admin).h.error, EACCES);
+	assert_int_equal(fake_holds(), 0);
+	assert_int_equal(smartio_nvme_manager_queue_pairs(m, NULL), 0);
 	smartio_nvme_close(n);
 	smartio_nvme_close(other);
 }
