@@ -135,6 +135,7 @@ struct emu_watch {
 	struct emu_run *run;
 	uint32_t kind; /* SIO_WATCH_* */
 	uint64_t length;
+	uint64_t boot; /* of the device's host when it began */
 	uint32_t fired;
 };
 
@@ -214,6 +215,7 @@ struct emu_device {
 	uint64_t generation; /* counts resets */
 	unsigned writable_views;
 	struct emu_mem doze;		      /* its first word: asleep, for EVENT watches */
+	unsigned n_dozing;		      /* those that look at it */
 	uint64_t wakes[SIO_WATCH_EVENT + 1]; /* by kind of watch */
 	struct emu_count count;
 	uint64_t xlat_misses;
@@ -282,6 +284,7 @@ struct emu_room {
 	uint64_t gen; /* counts whatever may make a kept translation wrong */
 	struct emu_host *host;
 	unsigned n_hosts; /* as many as are made */
+	uint64_t descriptors; /* that the objects of one host may hold */
 	struct emu_check *check;
 	uint32_t check_mask; /* of an access's number; 0 there: compare it with the list */
 	struct sio_pcie pcie;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* smartio-emu: the machine room of one cluster as a program. */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,6 +130,25 @@ static void raise_descriptor_limit(void)
 	}
 }
 
+/*
+ * What is open now is the room's own, and so is what it still opens: connections, and pages of
+ * devices that are made afresh. The rest is the hosts'.
+ */
+static void share_descriptors(struct live *l)
+{
+	uint64_t own = 32 + 4 * (uint64_t)l->topo->n_hosts;
+	int lowest_free = fcntl(l->epoll, F_DUPFD_CLOEXEC, 0);
+	struct rlimit limit;
+
+	if (lowest_free < 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	close(lowest_free);
+	own += (uint64_t)lowest_free;
+	for (unsigned i = 0; i < l->topo->n_hosts; i++)
+		own += 2 * (uint64_t)l->topo->host[i].n_devices;
+	emu_room_descriptors(l->room, limit.rlim_cur > own ? limit.rlim_cur - own : 0);
+}
+
 static int say_ready(int fd, struct sio_err *err)
 {
 	if (fd < 0)
@@ -159,6 +179,8 @@ static int run(const struct options *o, struct sio_err *err)
 	}
 	if (rc == 0)
 		rc = live_ports_open(&l, err);
+	if (rc == 0)
+		share_descriptors(&l);
 	if (rc == 0)
 		rc = say_ready(o->ready_fd, err);
 	if (rc == 0) {

@@ -50,11 +50,36 @@ static unsigned rank(uint32_t kind)
 }
 #define LAST_RANK 8
 
+/* Objects of these kinds hold a descriptor of the edge each, as long as they live. */
+static const uint32_t holders[] = {SIO_KIND_OWNER, SIO_KIND_MEM, SIO_KIND_IRQ, SIO_KIND_WATCH};
+#define N_HOLDERS (sizeof(holders) / sizeof(holders[0]))
+
+static int check_share(struct emu_request *rq, uint32_t kind)
+{
+	const struct emu_host *h = rq->host;
+	uint64_t held = 0;
+	bool holds = false;
+
+	for (unsigned i = 0; i < N_HOLDERS; i++) {
+		holds |= holders[i] == kind;
+		held += h->n_of_kind[holders[i]];
+	}
+	if (!holds || held < h->room->descriptors)
+		return 0;
+	return sio_fail(&rq->err, -EMFILE,
+			"no %s: %s holds %" PRIu64 " of its share of %" PRIu64
+			" descriptors; free some, or raise the machine room's limit (ulimit -n)",
+			emu_kind_name(kind), h->topo->name, held, h->room->descriptors);
+}
+
 void *emu_object_new(struct emu_request *rq, uint32_t kind, size_t size, uint64_t id)
 {
 	struct emu_host *h = rq->host;
-	struct emu_object *o = calloc(1, size);
+	struct emu_object *o;
 
+	if (check_share(rq, kind) < 0)
+		return NULL;
+	o = calloc(1, size);
 	if (!o)
 		goto fail;
 	o->host = h;

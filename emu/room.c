@@ -99,6 +99,11 @@ static bool topology_fits(const struct sio_topology *t, struct sio_err *reterr)
 	return false;
 }
 
+void emu_room_descriptors(struct emu_room *r, uint64_t n)
+{
+	r->descriptors = r->n_hosts ? n / r->n_hosts : n;
+}
+
 int emu_room_new(const struct sio_topology *t, const struct emu_ops *ops, void *ctx,
 		 struct emu_room **ret, struct sio_err *reterr)
 {
@@ -115,6 +120,7 @@ int emu_room_new(const struct sio_topology *t, const struct emu_ops *ops, void *
 	r->ops = ops;
 	r->ctx = ctx;
 	r->gen = 1;
+	r->descriptors = UINT64_MAX;
 	r->pcie = (struct sio_pcie){.max_payload = t->max_payload,
 				    .max_read_request = t->max_read_request,
 				    .read_completion_boundary = t->read_completion_boundary};

@@ -73,6 +73,11 @@ void emu_room_host_down(struct emu_room *r, unsigned host);
  * @n, a power of 2. A new room compares every one.
  */
 void emu_room_check_every(struct emu_room *r, uint32_t n);
+/*
+ * How many descriptors the objects of all hosts may hold at the edge. Each host has an equal share,
+ * so that none takes those of the others. A new room sets no bound.
+ */
+void emu_room_descriptors(struct emu_room *r, uint64_t n);
 /* One request of a host's daemon. @fds were received with it: the room takes or closes them. */
 void emu_room_request(struct emu_room *r, unsigned host, const void *req, size_t len, int *fds,
 		      unsigned n_fds);

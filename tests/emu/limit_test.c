@@ -31,6 +31,42 @@ static void requester_table_is_finite(void **state)
 	fake_free(f);
 }
 
+/* What one host takes is not the others'. */
+static void descriptors_are_shared_out(void **state)
+{
+	struct sio_req_alloc alloc = {.size = 4096, .highest = SIO_PORT_ANY, .access = 3};
+	struct sio_req_irq_new irq = {.h.flags = 0};
+	struct sio_req_owner_new owner = {.pid = 1};
+	struct sio_evt_irq_new q;
+	struct fake *f = fake_new(0);
+	uint64_t mem = 0;
+
+	(void)state;
+	emu_room_descriptors(f->room, 32); /* 10 for each of three hosts */
+	fake_up(f, LENDER);
+	fake_up(f, CLIENT);
+	for (unsigned i = 0; i < 8; i++)
+		mem = fake_alloc(f, LENDER, 0, 4096);
+	fake_owner(f, LENDER);
+	assert_int_equal(ask(f, LENDER, &irq, SIO_OP_IRQ_NEW, &q), 0);
+	assert_int_equal(ask_only(f, LENDER, &alloc, SIO_OP_ALLOC), -EMFILE);
+	assert_non_null(strstr(fake_text(f), "holds 10 of its share of 10 descriptors"));
+	assert_int_equal(ask_only(f, LENDER, &irq, SIO_OP_IRQ_NEW), -EMFILE);
+	assert_int_equal(ask_only(f, LENDER, &owner, SIO_OP_OWNER_NEW), -EMFILE);
+	assert_non_null(strstr(fake_text(f), "no owner"));
+	for (unsigned i = 0; i < 10; i++)
+		fake_alloc(f, CLIENT, 0, 4096);
+	assert_int_equal(ask_only(f, CLIENT, &alloc, SIO_OP_ALLOC), -EMFILE);
+	/* What holds no descriptor is still made; what goes makes room. */
+	fake_grant(f, LENDER, 0, mem, 4096, CLIENT);
+	assert_int_equal(fake_end(f, LENDER, SIO_OP_IRQ_FREE, q.id, 0), 0);
+	fake_alloc(f, LENDER, 0, 4096);
+	emu_room_host_down(f->room, CLIENT);
+	fake_up(f, CLIENT);
+	fake_alloc(f, CLIENT, 0, 4096);
+	fake_free(f);
+}
+
 static void window_is_finite(void **state)
 {
 	struct fake *f = fake_new(0); /* bus addresses are physical: 64 KiB apart, an entry each */
@@ -237,6 +273,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(requester_table_is_finite),
+		cmocka_unit_test(descriptors_are_shared_out),
 		cmocka_unit_test(window_is_finite),
 		cmocka_unit_test(memory_is_finite),
 		cmocka_unit_test(list_goes_on_after_its_limit),

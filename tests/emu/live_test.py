@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """smartio-emu as a program: its command line, its state directory, its sockets, its end."""
+import errno
 import fcntl
 import os
+import resource
 import select
 import shutil
 import signal
@@ -75,10 +77,11 @@ class Live(unittest.TestCase):
         self.state = f"{self.dir}/state"
         os.mkdir(self.state, 0o700)
 
-    def start(self):
+    def start(self, **more):
         r, w = os.pipe()
         room = subprocess.Popen([EMU, "--topology", self.topology, "--state", self.state,
-                                 "--ready-fd", str(w)], pass_fds=[w], stderr=subprocess.PIPE)
+                                 "--ready-fd", str(w)], pass_fds=[w], stderr=subprocess.PIPE,
+                                **more)
         os.close(w)
         self.addCleanup(room.stderr.close)
         self.addCleanup(room.wait)
@@ -143,6 +146,25 @@ class Live(unittest.TestCase):
         self.assertIn("port.4", os.listdir(self.state))
         room = self.start()
         self.port(8).ask(INFO, struct.pack("=II", 1, 1))
+        self.end(room)
+
+    def test_a_host_leaves_descriptors_to_the_others(self):
+        room = self.start(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)))
+        greedy, modest = self.port(4), self.port(8)
+        held = [greedy.alloc(4096)]
+        while True:
+            greedy.send(ALLOC, struct.pack("=QQQQII", 4096, 0, ANY, 0, 0, 3))
+            event = greedy.event()
+            if event[1]:
+                break
+            held.append(event)
+        self.assertEqual(event[1], -errno.EMFILE)
+        self.assertIn(f"one holds {len(held)} of its share of {len(held)} descriptors".encode(),
+                      event[4])
+        self.assertGreater(len(held), 60)
+        self.assertLess(len(held), 128)
+        for _ in held:
+            modest.alloc(4096)
         self.end(room)
 
     def test_connection_is_the_power(self):
