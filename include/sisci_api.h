@@ -311,6 +311,20 @@ void SCISetSegmentUnavailable(sci_local_segment_t segment, unsigned int localAda
  */
 void SCIRemoveSegment(sci_local_segment_t segment, unsigned int flags, sci_error_t *error);
 
+/**
+ * Wait for what happens to a segment that has no callback: the same that a callback would be told,
+ * in order. The last 32 events are kept for who did not wait. @flags: 0.
+ * @sourcenodeId, @localAdapterNo: set to who it was, and through which adapter; may be NULL.
+ * Return: the reason; 0 on error. Errors: SCI_ERR_TIMEOUT; SCI_ERR_CANCELLED: the segment was
+ * removed; SCI_ERR_ILLEGAL_OPERATION: it has a callback; SCI_ERR_OVERFLOW: events were dropped, call
+ * again for those that were not.
+ */
+sci_segment_cb_reason_t SCIWaitForLocalSegmentEvent(sci_local_segment_t segment,
+						    unsigned int *sourcenodeId,
+						    unsigned int *localAdapterNo,
+						    unsigned int timeout, unsigned int flags,
+						    sci_error_t *error);
+
 /* ---- Remote segments ---- */
 
 /**
@@ -333,6 +347,15 @@ void SCIConnectSegment(sci_desc_t sd, sci_remote_segment_t *segment, unsigned in
  * Errors: SCI_ERR_BUSY: mapped here or for a device; the handle stays valid.
  */
 void SCIDisconnectSegment(sci_remote_segment_t segment, unsigned int flags, sci_error_t *error);
+
+/**
+ * As SCIWaitForLocalSegmentEvent(), for a connected segment. @status: set to what a callback is
+ * given; may be NULL.
+ * Errors: also SCI_ERR_NOT_CONNECTED: it is lost, and that was told: nothing more will come.
+ */
+sci_segment_cb_reason_t SCIWaitForRemoteSegmentEvent(sci_remote_segment_t segment,
+						     sci_error_t *status, unsigned int timeout,
+						     unsigned int flags, sci_error_t *error);
 
 /** Size in bytes of a connected segment or BAR; 0 for a wrong handle. No call to smartiod. */
 size_t SCIGetRemoteSegmentSize(sci_remote_segment_t segment);

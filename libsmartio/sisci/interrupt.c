@@ -20,10 +20,10 @@ struct sio_local_int {
 	uint32_t number;
 	int fd;
 	bool counting;
-	struct sio_world_lock *lock; /* for pending, marks, and reading the descriptor */
+	struct sio_world_lock *lock; /* for what follows, and reading the descriptor */
 	uint64_t pending;	     /* read, not taken; saturates */
 	uint64_t marks;		     /* written by us since the last read */
-	uint32_t gone;		     /* removed; read without the lock */
+	int over;		     /* why no wait succeeds any more: -ECANCELED, -ESHUTDOWN */
 	sci_cb_interrupt_t callback;
 	void *callback_arg;
 };
@@ -40,13 +40,24 @@ static void local_int_free(struct sio_object *o)
 	free(i);
 }
 
-/* Who waits looks again, and finds why it must not wait any more. */
+/*
+ * Who waits finds why it must not wait any more. Nobody reads the descriptor from now on: it stays
+ * readable for all that poll it.
+ */
+static void end_waits(struct sio_local_int *i, int why)
+{
+	struct sio_world *w = i->o.lib->world;
+
+	w->lock(w, i->lock);
+	i->over = why;
+	if (i->fd >= 0)
+		w->event_write(w, i->fd);
+	w->unlock(w, i->lock);
+}
+
 static void local_int_lost(struct sio_object *o)
 {
-	struct sio_local_int *i = (void *)o;
-
-	if (i->fd >= 0)
-		o->lib->world->event_write(o->lib->world, i->fd);
+	end_waits((void *)o, -ESHUTDOWN);
 }
 
 /* The lock is held: what the descriptor counted since the last time. */
@@ -65,13 +76,18 @@ static void read_triggers(struct sio_local_int *i)
 		i->pending = UINT64_MAX;
 }
 
-/* Take one trigger. -EAGAIN: none is there. */
+/* Take one trigger. -EAGAIN: none is there; else why there will be none. */
 static int take(struct sio_local_int *i)
 {
 	struct sio_world *w = i->o.lib->world;
 	int rc = -EAGAIN;
 
 	w->lock(w, i->lock);
+	if (i->over) {
+		rc = i->over;
+		w->unlock(w, i->lock);
+		return rc;
+	}
 	read_triggers(i);
 	if (i->pending) {
 		i->pending--;
@@ -88,17 +104,15 @@ static int wait_trigger(struct sio_local_int *i, uint64_t deadline)
 	struct sio_world *w = i->o.lib->world;
 	struct sio_poll p = {.fd = i->fd};
 	bool late = deadline == 0;
+	int rc;
 
 	for (;;) {
 		/* Nothing to read is the usual case: look at the descriptor before reading it. */
 		if (!late && w->poll(w, &p, 1, deadline) == 0)
 			late = true;
-		if (__atomic_load_n(&i->gone, __ATOMIC_ACQUIRE))
-			return -ECANCELED;
-		if (__atomic_load_n(&i->o.lost, __ATOMIC_ACQUIRE))
-			return -ESHUTDOWN;
-		if (take(i) == 0)
-			return 0;
+		rc = take(i);
+		if (rc != -EAGAIN)
+			return rc;
 		if (late)
 			return -ETIMEDOUT;
 	}
@@ -280,7 +294,6 @@ void SCICreateInterrupt(sci_desc_t sd, sci_local_interrupt_t *interrupt,
 	sio_api_leave(error, rc, &err);
 }
 
-/* Nobody waits for it any more; the descriptor stays readable until the last user is away. */
 static void cancel(struct sio_local_int *i)
 {
 	struct sio_library *lib = i->o.lib;
@@ -289,8 +302,7 @@ static void cancel(struct sio_local_int *i)
 	if (i->callback)
 		sio_session_unwatch(lib->session, i->o.handle);
 	sio_session_unlock(lib->session);
-	__atomic_store_n(&i->gone, 1, __ATOMIC_RELEASE);
-	lib->world->event_write(lib->world, i->fd);
+	end_waits(i, -ECANCELED);
 }
 
 static int remove_int(struct sio_library *lib, sci_local_interrupt_t interrupt, unsigned flags,

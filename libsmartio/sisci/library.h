@@ -141,7 +141,10 @@ int sio_ask(struct sio_library *lib, uint32_t type, void *req, size_t req_len, v
 int sio_ask_handle(struct sio_library *lib, uint32_t type, uint32_t handle, unsigned flags,
 		   struct sio_err *err);
 
-/* Under the lock: queue the segment callback of @o, if it has one, for the event thread. */
+/*
+ * Under the lock: something happened to segment @o. Queue its callback for the event thread; without
+ * one, keep it for who waits.
+ */
 void sio_task_segment(struct sio_object *o, unsigned reason, unsigned node, unsigned adapter,
 		      sci_error_t status);
 /* Event thread: run one callback of @o through @run, unless it is muted or being removed. */

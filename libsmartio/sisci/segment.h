@@ -5,6 +5,19 @@
 
 #include "sisci/library.h"
 
+/* What happened to a segment without a callback, until somebody waits for it. Under the lock. */
+#define SIO_SEGMENT_EVENTS 32u
+struct sio_segment_event {
+	uint32_t reason, node, adapter;
+	sci_error_t status;
+};
+struct sio_segment_events {
+	struct sio_segment_event event[SIO_SEGMENT_EVENTS]; /* a ring */
+	unsigned first, n;
+	bool overflow; /* the oldest were dropped, and nobody was told yet */
+};
+void sio_segment_note(struct sio_object *o, const struct sio_segment_event *event);
+
 struct sio_local_segment {
 	struct sio_object o;
 	uint32_t segment_id;
@@ -14,6 +27,7 @@ struct sio_local_segment {
 	uint32_t prepared, available; /* a bit per adapter; under the lock */
 	sci_cb_local_segment_t callback;
 	void *callback_arg;
+	struct sio_segment_events events;
 };
 
 struct sio_remote_segment {
@@ -25,6 +39,7 @@ struct sio_remote_segment {
 	bool is_bar;
 	sci_cb_remote_segment_t callback;
 	void *callback_arg;
+	struct sio_segment_events events;
 };
 
 struct sio_sequence;

@@ -2,7 +2,7 @@
 /* Segment callbacks: queued where the event is taken, run by the event thread without a lock. */
 #include <stdlib.h>
 
-#include "sisci/library.h"
+#include "sisci/segment.h"
 
 struct sio_task {
 	struct sio_task *next;
@@ -17,9 +17,15 @@ void sio_task_segment(struct sio_object *o, unsigned reason, unsigned node, unsi
 	struct sio_library *lib = o->lib;
 	struct sio_task *t;
 
-	if (o->muted || !(o->kind == SIO_LOCAL_SEGMENT ? sio_local_segment_has_callback(o)
-						       : sio_remote_segment_has_callback(o)))
+	if (o->muted)
 		return;
+	if (!(o->kind == SIO_LOCAL_SEGMENT ? sio_local_segment_has_callback(o)
+					   : sio_remote_segment_has_callback(o))) {
+		struct sio_segment_event event = {reason, node, adapter, status};
+
+		sio_segment_note(o, &event);
+		return;
+	}
 	t = calloc(1, sizeof(*t));
 	if (!t) {
 		lib->world->log(lib->world, "no memory: a segment's callback is not called");

@@ -38,6 +38,23 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* One descriptor comes: the trigger. */
+static int connect_plain(struct world *w, struct world_client *c, uint32_t node, uint32_t number,
+			 uint32_t *ret_link)
+{
+	struct sio_msg_dint_connect msg = {.node = sio_to_le32(node),
+					   .number = sio_to_le32(number),
+					   .flags = sio_to_le32(SIO_DINT_PLAIN)};
+	const struct world_message *m = world_call(w, c, SIO_MSG_DINT_CONNECT, &msg, sizeof(msg));
+
+	assert_non_null(m);
+	if (m->error)
+		return (int)m->error;
+	assert_int_equal(m->n_fds, 1);
+	*ret_link = sio_from_le32(((const struct sio_rep_dint_connect *)m->data)->handle);
+	return 0;
+}
+
 static void numbers_are_per_host(void **state)
 {
 	struct fixture *f = *state;
@@ -58,6 +75,41 @@ static void numbers_are_per_host(void **state)
 	assert_int_equal(call_dint_create(f->w, f->receiver, 0, SCI_FLAG_BROADCAST, &h, &n),
 			 EOPNOTSUPP);
 	assert_int_equal(call_dint_create(f->w, f->receiver, 0, 0x40000000, &h, &n), EINVAL);
+}
+
+/* Interrupts without data: numbers of their own, no ring, no end while somebody is connected. */
+static void plain_interrupts_have_no_rings(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *senders[] = {f->sender, f->receiver};
+	uint32_t h, n, data, link;
+
+	assert_int_equal(call_dint_create(f->w, f->receiver, 7,
+					  SCI_FLAG_FIXED_INTNO | SIO_DINT_PLAIN, &h, &n),
+			 0);
+	assert_int_equal(call_dint_create(f->w, f->receiver, 7, SCI_FLAG_FIXED_INTNO, &data, &n),
+			 0);
+	assert_int_equal(call_dint_create(f->w, f->receiver, 7,
+					  SCI_FLAG_FIXED_INTNO | SIO_DINT_PLAIN, &data, &n),
+			 EEXIST);
+	assert_int_equal(call_dint_create(f->w, f->receiver, 0, SCI_FLAG_COUNTING_INT, &data, &n),
+			 EINVAL);
+	assert_int_equal(call_dint_create(f->w, f->receiver, 0,
+					  SCI_FLAG_SHARED_INT | SIO_DINT_PLAIN, &data, &n),
+			 EOPNOTSUPP);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(connect_plain(f->w, senders[i], 4, 8, &link), ENOENT);
+		assert_int_equal(connect_plain(f->w, senders[i], 4, 7, &link), 0);
+		assert_null(world_event(f->receiver, SIO_EVM_DINT_RING, 0));
+		assert_int_equal(call_handle(f->w, f->receiver, SIO_MSG_DINT_REMOVE, h, 0), EBUSY);
+		assert_int_equal(call_handle(f->w, senders[i], SIO_MSG_DINT_DISCONNECT, link, 0),
+				 0);
+		world_run(f->w);
+	}
+	assert_int_equal(connect_plain(f->w, f->sender, 4, 7, &link), 0);
+	world_kill(f->w, f->receiver);
+	world_run(f->w);
+	assert_non_null(world_event(f->sender, SIO_EVM_DINT_LOST, 0));
 }
 
 /* The receiver knows of the ring before the sender may write to it; memory outlives the sender. */
@@ -223,6 +275,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		CASE(numbers_are_per_host),
+		CASE(plain_interrupts_have_no_rings),
 		CASE(a_ring_lives_as_long_as_either_needs_it),
 		CASE(a_receiver_cuts_senders_off),
 		CASE(within_one_host),
