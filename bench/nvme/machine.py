@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 
-QUIET = 0.02  # a window is undisturbed if others had less of the processors' time
+QUIET = 0.05  # a window is undisturbed if others had less of the processors' time
 DISK = 64 << 20  # bytes of the drive that are read, as the bare loop's disk
 TOPOLOGY = """\
 cluster: bench
@@ -279,7 +279,7 @@ class Bare:
     of its own, as smartio-emu is, which matters where both share a processor.
     """
 
-    HEADER, CLIENT = 4096, 4096 + (2 << 20) + 8192  # as in bare.h
+    HEADER, CLIENT = 4096, 4096 + (2 << 20) + (256 * 64 + 256 * 16)  # as in bare.h
     LOOKS_APART, LOOKS_SHARED = 5000, 1  # empty looks before each yield; the best of those tried
 
     def __init__(self, build, clients, priority, sessions=1):

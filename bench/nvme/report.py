@@ -5,7 +5,8 @@ import shutil
 import statistics
 import subprocess
 
-from rows import BARE, LOCAL, REMOTE
+from machine import QUIET
+from rows import BARE, BARE2, LOCAL, REMOTE
 
 COLUMNS = ["row", "round", "depth", "who", "value", "count", "rate", "min_ns", "p50_ns", "p99_ns",
            "p9999_ns", "max_ns", "line_before_ns", "line_after_ns", "lost", "share_off_mean",
@@ -78,27 +79,33 @@ def parties(row, out):
 def compare(row, out):
     if row.metric == "latest":
         worst = row.samples[REMOTE].max
-        out(f"  latest completion of the drive {worst / 1e6:.2f} ms; target: at most 20 ms: "
-            f"{'met' if reached(row.target, worst) else 'not met'}")
+        result = "met" if reached(row.target, worst) else "not met"
+        if result == "not met" and row.samples[REMOTE].lost > QUIET:
+            result = "not judged, others had the processor"
+        out(f"  latest completion of the drive {worst / 1e6:.2f} ms; target: at most 20 ms: {result}")
         return
     for who, ratios in row.ratios.items():
         if not ratios:
             continue
         judged = row.target and who not in (BARE, LOCAL, "to the eventfd after the same")
+        quiet = row.quiet_ratios.get(who, [])
+        undisturbed = f"; of the {len(quiet)} undisturbed of {len(ratios)}: {span(quiet)}"
         if row.metric == "many":
-            text = f"{who}: 30 clients / one, round by round: {span(ratios)}"
+            text = f"{who}: 30 clients / one, round by round: {span(ratios)}{undisturbed}"
         elif row.metric == "first":
             text = f"{REMOTE} / {who[3:]}, round by round: {span(ratios)}"
         else:
-            quiet = row.quiet_ratios[who]
-            text = f"{who} / {BARE}, round by round: {span(ratios)}"
-            text += f"; of the {len(quiet)} undisturbed of {len(ratios)}: {span(quiet)}"
-        if judged:
+            text = f"{who} / {BARE}, round by round: {span(ratios)}{undisturbed}"
+        if judged and (row.shared or row.metric == "many") and 2 * len(quiet) < len(ratios):
+            text += "; not judged, others had the processor in most rounds"
+        elif judged:
             text += f"; {verdict(row.target, statistics.median(ratios))}"
         out(f"  {text}")
+    if row.same_ratios:
+        out(f"  {REMOTE} / {BARE2}, as the drive's are: {span(row.same_ratios)}")
     for who, spreads in getattr(row, "spreads", {}).items():
         text = f"{who}: farthest share from the mean: {span([100 * s for s in spreads], '{:.1f}')} %"
-        if who != BARE:
+        if who != BARE and 2 * len(row.quiet_ratios[who]) >= len(spreads):
             text += f"; {verdict(('<=', 5), 100 * statistics.median(spreads))}"
         out(f"  {text}")
 

@@ -44,6 +44,7 @@ class Row:
         self.depth, self.length, self.shared, self.target = depth, length, shared, target
         self.samples, self.lines, self.records = {}, [], []
         self.ratios, self.quiet_ratios = {LOCAL: [], REMOTE: []}, {LOCAL: [], REMOTE: []}
+        self.same_ratios = []  # of REMOTE to BARE2, where there is such
         self.pinned, self.notes = "", []
 
     def headline(self, result):
@@ -134,7 +135,8 @@ class Bench:
                 row.ratios[who].append(value / bare)
                 if not result.disturbed and not results[BARE].disturbed:
                     row.quiet_ratios[who].append(value / bare)
-        return results
+        if row.shared and row.headline(results[BARE2]) and row.headline(results[REMOTE]):
+            row.same_ratios.append(row.headline(results[REMOTE]) / row.headline(results[BARE2]))
 
     def table_row(self, spec):
         row = Row(*spec)
@@ -157,6 +159,8 @@ class Bench:
             result = self.one(who, 32, 4096, self.together, self.o.long)
             row.samples[who] = Samples()
             row.samples[who].add(result.max, result)
+            row.samples[who].lost = result.lost
+            row.notes.append(f"{who}: others had {100 * result.lost:.2f} % of the processor")
             row.records.append({"round": 1, "who": who, "value": result.max, "count": result.count,
                                 "rate": result.rate, "min_ns": result.min,
                                 "p50_ns": result.percentile(0.5), "p99_ns": result.percentile(0.99),
@@ -172,7 +176,7 @@ class Bench:
         row.pinned = (f"all clients pinned to processor {self.apart[0]}, "
                       f"device to {self.apart[1]}")
         row.spreads = {REMOTE: [], BARE: []}
-        row.ratios = {REMOTE: [], BARE: []}
+        row.ratios, row.quiet_ratios = {REMOTE: [], BARE: []}, {REMOTE: [], BARE: []}
         clients = []
         try:
             for i in range(n):
@@ -200,6 +204,8 @@ class Bench:
             ratio = all_of_them.rate / one.rate if one.rate else 0
             row.samples.setdefault(who, Samples()).add(all_of_them.rate, all_of_them)
             row.ratios[who].append(ratio)
+            if not one.disturbed and not all_of_them.disturbed:
+                row.quiet_ratios[who].append(ratio)
             row.spreads[who].append(all_of_them.spread)
             row.records.append({"round": i + 1, "who": who, "value": ratio,
                                 "count": all_of_them.count, "rate": all_of_them.rate,
