@@ -104,6 +104,17 @@ static int make_doze(struct emu_request *rq, struct emu_device *d)
 	return 0;
 }
 
+/* It goes with the last watch that needs it, or with the power of its host. */
+static void drop_doze(struct emu_device *d)
+{
+	struct emu_room *r = d->room;
+
+	if (d->n_dozing || !d->doze.data)
+		return;
+	r->ops->mem_free(r->ctx, &d->doze);
+	memset(&d->doze, 0, sizeof(d->doze));
+}
+
 /* Give the edge the descriptor to wait for: the program's, or one of ours for both. */
 static int begin(struct emu_request *rq, const struct sio_req_watch *m, struct emu_watch *w,
 		 int *ret_fd)
@@ -159,9 +170,12 @@ int emu_op_watch(struct emu_request *rq, const void *msg)
 	if (m->kind != SIO_WATCH_TIMER)
 		rc = begin(rq, m, w, &fds[1]);
 	if (rc < 0) {
+		drop_doze(run->device);
 		emu_object_drop(&w->o);
 		return rc;
 	}
+	w->boot = run->device->host->boot_generation;
+	run->device->n_dozing += m->kind == SIO_WATCH_EVENT;
 	w->target = target;
 	DL_APPEND(*watches_of(target), w);
 	memset(&evt, 0, sizeof(evt));
@@ -183,6 +197,17 @@ int emu_op_unwatch(struct emu_request *rq, const void *msg)
 	return 0;
 }
 
+/* No event watch any more; of a host that crashed since, nothing is left. */
+static void stop(struct emu_watch *w)
+{
+	struct emu_device *d = w->run->device;
+
+	if (w->kind != SIO_WATCH_EVENT || !d->host->up || w->boot != d->host->boot_generation)
+		return;
+	d->n_dozing--;
+	drop_doze(d);
+}
+
 void emu_watch_release(struct emu_watch *w)
 {
 	struct emu_room *r = w->o.host->room;
@@ -190,6 +215,7 @@ void emu_watch_release(struct emu_watch *w)
 	DL_DELETE(*watches_of(w->target), w);
 	if (w->kind != SIO_WATCH_TIMER)
 		r->ops->watch_free(r->ctx, w->o.host->index, w->o.id);
+	stop(w);
 }
 
 void emu_watches_end(struct emu_watch **watches)
@@ -272,6 +298,7 @@ void emu_room_watch_broken(struct emu_room *r, unsigned host, uint64_t watch)
 
 	if (!w)
 		return;
+	stop(w);
 	w->kind = SIO_WATCH_TIMER;
 	r->watch_dirty = true;
 }

@@ -27,6 +27,7 @@ static void release_piece(struct smartiod *d, const struct smartiod_borrow *b,
 		.fdid = sio_to_le32(b->device->fdid),
 	};
 
+	smartiod_bar_unwatch(d, p);
 	smartiod_close_fd(d, &p->fd);
 	smartiod_port_unmap(d, p->map);
 	if (!b->lost)
@@ -50,6 +51,7 @@ static void bar_map_free(struct smartiod *d, struct smartiod_bar_map *bar)
 void smartiod_bar_map_lost(struct smartiod *d, struct smartiod_bar_map *bar)
 {
 	for (unsigned i = 0; i < bar->n; i++) {
+		smartiod_bar_unwatch(d, &bar->piece[i]);
 		smartiod_close_fd(d, &bar->piece[i].fd);
 		smartiod_port_unmap(d, bar->piece[i].map);
 		bar->piece[i].map = 0;
@@ -141,6 +143,8 @@ static void take_pieces(struct map_op *m, const struct sio_prep_bar_grant *rep)
 			.view = sio_from_le64(rep->piece[i].view),
 			.grant = sio_from_le64(rep->piece[i].g.grant),
 			.fd_offset = sio_from_le64(rep->piece[i].fd_offset),
+			.offset = sio_from_le64(rep->piece[i].offset),
+			.bytes = sio_from_le64(rep->piece[i].bytes),
 			.fd = -1,
 		};
 }

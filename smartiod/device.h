@@ -30,7 +30,7 @@ smartiod_client_fn smartiod_dev_list, smartiod_dev_borrow, smartiod_dev_return,
  * SEG_MAP and SEG_UNMAP of a connection whose route is SMARTIOD_BAR. Map makes a struct smartiod_map
  * (smartiod_object_add(SMARTIOD_MAP)) that counts in c->n_maps and replies struct sio_rep_seg_map.
  */
-smartiod_client_fn smartiod_bar_map;
+smartiod_client_fn smartiod_bar_map, smartiod_seg_watch;
 /* The map goes (the client's word, or its end): give back what it had at port and lender. */
 void smartiod_bar_unmap(struct smartiod *d, struct smartiod_map *m);
 /* The connection goes; it has no map any more. c->device is theirs to release. */

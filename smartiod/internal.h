@@ -103,6 +103,7 @@ struct smartiod_session {
 	struct smartiod_tree objects; /* by handle */
 	uint32_t next_handle;
 	unsigned n_ops;
+	int request_fd; /* came with the request that is served; -1: none. Who keeps it sets -1 */
 	struct smartiod_op end; /* closes the owner; embedded, so that ending needs no memory */
 };
 
@@ -355,6 +356,9 @@ void smartiod_op_error(struct smartiod *d, struct smartiod_op *op, int error, co
  * by the caller, h.size and h.cookie here.
  */
 void smartiod_port_ask(struct smartiod *d, struct smartiod_op *op, void *req, size_t len);
+/* With a descriptor, which stays the caller's; -1: without. */
+void smartiod_port_ask_fd(struct smartiod *d, struct smartiod_op *op, void *req, size_t len,
+			  int fd);
 /* The same without waiting: for giving back. A failure is logged. */
 void smartiod_port_tell(struct smartiod *d, void *req, size_t len);
 /* Shorthands for giving back; id 0 does nothing. */

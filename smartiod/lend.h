@@ -120,8 +120,10 @@ struct smartiod_placed {
 struct smartiod_bar_piece {
 	uint64_t view, grant; /* the lender's */
 	uint64_t map;	      /* our port's; 0: none */
+	uint64_t watch;	      /* our port's; 0: none */
 	int fd;		      /* of map; -1 */
 	uint64_t fd_offset;
+	uint64_t offset, bytes; /* in the segment */
 };
 struct smartiod_bar_map {
 	struct smartiod_bar_map *next; /* of the borrow */
@@ -287,6 +289,11 @@ bool smartiod_borrow_segment_idle(struct smartiod *d, struct smartiod_segment *s
 
 /* The way to the lender is gone: so are its windows; the library is told. */
 void smartiod_bar_map_lost(struct smartiod *d, struct smartiod_bar_map *bar);
+
+/* ---- barwatch.c ---- */
+
+/* The piece goes, or gets another watch. */
+void smartiod_bar_unwatch(struct smartiod *d, struct smartiod_bar_piece *p);
 
 /* ---- dmamap.c ---- */
 

@@ -134,26 +134,31 @@ static void wake_error(struct smartiod *d, struct smartiod_op *op, int error, co
 
 /* ---- the port ---- */
 
-static void port_send(struct smartiod *d, void *req, size_t len, uint64_t cookie)
+static void port_send(struct smartiod *d, void *req, size_t len, uint64_t cookie, int fd)
 {
 	struct sio_req *h = req;
 
 	h->size = (uint32_t)len;
 	h->cookie = cookie;
 	d->count.port_requests++;
-	d->ops->port(d->ctx, req, len, NULL, 0);
+	d->ops->port(d->ctx, req, len, &fd, fd >= 0);
+}
+
+void smartiod_port_ask_fd(struct smartiod *d, struct smartiod_op *op, void *req, size_t len, int fd)
+{
+	op->port_op = ((struct sio_req *)req)->op;
+	wait_for(d, op, SMARTIOD_WAIT_PORT);
+	port_send(d, req, len, op->by_cookie.key, fd);
 }
 
 void smartiod_port_ask(struct smartiod *d, struct smartiod_op *op, void *req, size_t len)
 {
-	op->port_op = ((struct sio_req *)req)->op;
-	wait_for(d, op, SMARTIOD_WAIT_PORT);
-	port_send(d, req, len, op->by_cookie.key);
+	smartiod_port_ask_fd(d, op, req, len, -1);
 }
 
 void smartiod_port_tell(struct smartiod *d, void *req, size_t len)
 {
-	port_send(d, req, len, 0);
+	port_send(d, req, len, 0, -1);
 }
 
 void smartiod_port_free(struct smartiod *d, uint64_t mem)
@@ -220,6 +225,8 @@ static size_t answer_size(uint32_t op)
 		[SIO_OP_SETTLE] = sizeof(struct sio_evt_settle),
 		[SIO_OP_STATUS] = sizeof(struct sio_evt_status),
 		[SIO_OP_STATS] = sizeof(struct sio_evt_stats),
+		[SIO_OP_WATCH] = sizeof(struct sio_evt_watch),
+		[SIO_OP_UNWATCH] = sizeof(struct sio_evt_ok),
 	};
 
 	return op < SIO_OP_COUNT ? size[op] : 0;

@@ -31,6 +31,7 @@ static const struct {
 	{SIO_MSG_SEG_DISCONNECT, true, smartiod_seg_disconnect},
 	{SIO_MSG_SEG_MAP, true, smartiod_seg_map},
 	{SIO_MSG_SEG_UNMAP, true, smartiod_seg_unmap},
+	{SIO_MSG_SEG_WATCH, true, smartiod_seg_watch},
 	{SIO_MSG_DINT_CREATE, true, smartiod_dint_create},
 	{SIO_MSG_DINT_REMOVE, true, smartiod_dint_remove},
 	{SIO_MSG_DINT_CONNECT, true, smartiod_dint_connect},
@@ -371,6 +372,7 @@ void smartiod_client_new(struct smartiod *d, uint64_t client, uint32_t pid)
 	}
 	s->client = client;
 	s->pid = pid;
+	s->request_fd = -1;
 	smartiod_tree_add(&d->sessions, &s->by_client, client);
 }
 
@@ -390,6 +392,23 @@ static void serve(struct smartiod *d, struct smartiod_session *s, uint32_t type,
 		reply_error(d, s, msg, rc, err.text);
 }
 
+static void close_all(struct smartiod *d, int *fds, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		smartiod_close_fd(d, &fds[i]);
+}
+
+/* The handler may keep the one descriptor that there may be. */
+static void serve_with(struct smartiod *d, struct smartiod_session *s, uint32_t type,
+		       const void *msg, int *fds, unsigned n_fds)
+{
+	s->request_fd = n_fds ? fds[0] : -1;
+	serve(d, s, type, msg);
+	if (n_fds)
+		fds[0] = s->request_fd;
+	s->request_fd = -1;
+}
+
 void smartiod_client_message(struct smartiod *d, uint64_t client, const void *msg, size_t len,
 			     int *fds, unsigned n_fds)
 {
@@ -398,15 +417,15 @@ void smartiod_client_message(struct smartiod *d, uint64_t client, const void *ms
 	struct sio_err err;
 	int rc;
 
-	for (unsigned i = 0; i < n_fds; i++)
-		smartiod_close_fd(d, &fds[i]);
-	if (!s || s->ending || d->failed)
+	if (!s || s->ending || d->failed) {
+		close_all(d, fds, n_fds);
 		return;
+	}
 	d->count.client_messages++;
 	rc = sio_client_check_request(msg, len, &h, &err);
 	if (rc == -EPROTO)
 		smartiod_session_cut(d, s, "%s", err.text);
-	else if (n_fds > 0)
+	else if (n_fds > (h.type == SIO_MSG_SEG_WATCH))
 		smartiod_session_cut(d, s, "request %u came with %u descriptors", h.type, n_fds);
 	else if ((s->state == SMARTIOD_GREETING) != (h.type == SIO_MSG_HELLO) ||
 		 s->state == SMARTIOD_GREETED)
@@ -415,7 +434,8 @@ void smartiod_client_message(struct smartiod *d, uint64_t client, const void *ms
 	else if (rc < 0)
 		reply_error(d, s, msg, rc, err.text);
 	else
-		serve(d, s, h.type, msg);
+		serve_with(d, s, h.type, msg, fds, n_fds);
+	close_all(d, fds, n_fds);
 }
 
 void smartiod_client_gone(struct smartiod *d, uint64_t client)

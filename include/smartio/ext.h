@@ -136,6 +136,24 @@ void smartio_device_reset(sci_smartio_device_t device, sci_error_t *error);
  */
 int smartio_data_interrupt_fd(sci_local_data_interrupt_t interrupt);
 
+/**
+ * A device of an emulated cluster sleeps when nobody uses it. A plain store to its doorbells or
+ * registers wakes it, where the system lets it (docs/waking.md). Where not, it looks by itself again
+ * and again, unless the program that stores promises to do so itself. This call is the promise, for
+ * all stores through @map. NULL: nothing is to be done; this is so on hardware, too. Else the word
+ * that says whether the device sleeps; after each store that it must see:
+ *
+ *	sio_full_barrier();
+ *	if (sio_read32(word))
+ *		smartio_map_wake(map);
+ *
+ * The word is valid until SCIUnmapSegment(); after a loss it may say anything. @map: of a BAR, else
+ * NULL is returned. Ask again: the same answer.
+ */
+const volatile uint32_t *smartio_map_sleep_word(sci_map_t map);
+/** Wake the device behind @map: one write to a descriptor. A wrong handle is ignored. */
+void smartio_map_wake(sci_map_t map);
+
 /** One counter of the fabric, as `smartio stats` shows it. */
 struct smartio_counter {
 	char name[32]; /* NUL-terminated */

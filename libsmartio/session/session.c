@@ -259,7 +259,8 @@ int sio_session_call(struct sio_session *s, struct sio_call *call, struct sio_er
 	s->calls = call;
 	s->users++;
 	sio_session_unlock(s);
-	sent = s->world->send(s->world, s->fd, call->req, call->req_len, NULL, 0);
+	sent = s->world->send(s->world, s->fd, call->req, call->req_len, call->req_fds,
+			      call->n_req_fds);
 	sio_session_lock(s);
 	if (sent < 0)
 		sio_session_die(s);

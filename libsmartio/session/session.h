@@ -39,6 +39,8 @@ struct sio_call {
 	struct sio_msg *req; /* size and id are filled in */
 	size_t req_len;
 	uint32_t type;
+	const int *req_fds; /* go along; stay the caller's */
+	unsigned n_req_fds;
 	void *rep; /* takes the reply, which must have just this length */
 	size_t rep_len;
 	int *fds; /* takes the reply's descriptors; more than max_fds are closed */

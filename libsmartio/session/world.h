@@ -18,6 +18,10 @@
 #define SIO_FOREVER UINT64_MAX
 #define SIO_PROT_READ 1
 #define SIO_PROT_WRITE 2
+/* Ways to wake a sleeping device; bits 1 << SIO_WATCH_* of smartio/uapi.h. */
+#define SIO_WAKE_TIMER (1u << 1)
+#define SIO_WAKE_FAULT (1u << 2)
+#define SIO_WAKE_EVENT (1u << 3)
 
 struct sio_world_lock;	 /* a mutex with one condition beside it */
 struct sio_world_thread;
@@ -53,6 +57,14 @@ struct sio_world {
 	/* Pages that read as all ones; a store goes to a private page. */
 	int (*map_ones)(struct sio_world *w, void *at, size_t len);
 	void (*unmap)(struct sio_world *w, void *at, size_t len);
+
+	/* Set of SIO_WAKE_* that the user allows; 0: what he says makes no sense. */
+	unsigned (*wake_ways)(struct sio_world *w);
+	/*
+	 * A userfaultfd in which the shared pages at @at are registered for write protection.
+	 * -EOPNOTSUPP: this system or its administrator does not let us.
+	 */
+	int (*fault_new)(struct sio_world *w, void *at, size_t len);
 
 	uint64_t (*now)(struct sio_world *w);
 	uint64_t (*random)(struct sio_world *w);

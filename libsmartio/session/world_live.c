@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -15,9 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -426,6 +429,55 @@ static void live_unmap(struct sio_world *w, void *at, size_t len)
 	munmap(at, len);
 }
 
+static unsigned live_wake_ways(struct sio_world *w)
+{
+	static const struct {
+		const char *name;
+		unsigned ways;
+	} known[] = {{"", SIO_WAKE_TIMER | SIO_WAKE_FAULT | SIO_WAKE_EVENT},
+		     {"timer", SIO_WAKE_TIMER},
+		     {"fault", SIO_WAKE_FAULT},
+		     {"eventfd", SIO_WAKE_TIMER | SIO_WAKE_EVENT}};
+	const char *wanted = getenv("SMARTIO_WAKE");
+
+	(void)w;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (!strcmp(known[i].name, wanted ? wanted : ""))
+			return known[i].ways;
+	return 0;
+}
+
+static int register_pages(int fd, void *at, size_t len)
+{
+	struct uffdio_api api = {.api = UFFD_API,
+				 .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP |
+					     UFFD_FEATURE_WP_HUGETLBFS_SHMEM};
+	struct uffdio_register reg = {.range = {.start = (uintptr_t)at, .len = len},
+				      .mode = UFFDIO_REGISTER_MODE_WP};
+
+	/* An older kernel knows no protection of shared memory; it refuses the feature. */
+	if (ioctl(fd, UFFDIO_API, &api) < 0 || ioctl(fd, UFFDIO_REGISTER, &reg) < 0)
+		return -EOPNOTSUPP;
+	return reg.ioctls & 1ull << _UFFDIO_WRITEPROTECT ? 0 : -EOPNOTSUPP;
+}
+
+static int live_fault_new(struct sio_world *w, void *at, size_t len)
+{
+	int fd, rc;
+
+	pthread_mutex_lock(&live.mutex);
+	/* User mode alone needs no privilege: of system calls that write there, EFAULT comes. */
+	fd = own((int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));
+	pthread_mutex_unlock(&live.mutex);
+	if (fd < 0)
+		return fd == -EMFILE || fd == -ENOMEM ? fd : -EOPNOTSUPP;
+	rc = register_pages(fd, at, len);
+	if (rc == 0)
+		return fd;
+	live_close(w, fd);
+	return rc;
+}
+
 static uint64_t live_random(struct sio_world *w)
 {
 	uint64_t v;
@@ -569,6 +621,8 @@ static struct sio_world live_world = {
 	.map = live_map,
 	.map_ones = live_map_ones,
 	.unmap = live_unmap,
+	.wake_ways = live_wake_ways,
+	.fault_new = live_fault_new,
 	.now = live_now,
 	.random = live_random,
 	.yield = live_yield,

@@ -52,6 +52,7 @@ static void mapping_free(struct sio_object *o)
 
 	if (m->base && __atomic_load_n(&o->lib->up, __ATOMIC_ACQUIRE))
 		w->unmap(w, m->base, m->bytes);
+	sio_mapping_watch_free(m);
 	free(m);
 }
 
@@ -236,6 +237,8 @@ static int ask_map(struct sio_mapping *m, struct sio_remote_segment *seg, unsign
 		rc = place_remote(m, &rep, fds, call.n_fds, err);
 	for (unsigned i = 0; i < call.n_fds; i++)
 		w->close(w, fds[i]);
+	if (!rc)
+		rc = sio_mapping_watch(m, &rep, err);
 	if (rc)
 		sio_object_dismiss(&m->o, SIO_MSG_SEG_UNMAP, 0, NULL);
 	return rc;

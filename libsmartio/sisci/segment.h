@@ -55,11 +55,20 @@ struct sio_mapping {
 	uint32_t path, path_generation;
 	struct sio_sequence *sequences; /* under the lock */
 	bool registers; /* the writable view of a device's registers is in it */
+	struct sio_map_watch *watch; /* how its stores wake a device; NULL: there is none. Under the lock */
 };
 
 struct sio_device;
 /* Under the lock: a map of a BAR of @d shows registers: writable ones or a mirror. */
 void sio_device_registers(struct sio_object *device, bool held);
+
+/*
+ * watch.c: let stores through a new map, whose pages are as @rep says, wake their device; forget it;
+ * and what is left when the pages are gone.
+ */
+int sio_mapping_watch(struct sio_mapping *m, const struct sio_rep_seg_map *rep,
+		      struct sio_err *err);
+void sio_mapping_watch_free(struct sio_mapping *m);
 
 /* Under the lock: lose the maps of a segment. For on_lost. */
 void sio_segment_lose_maps(struct sio_object *segment);

@@ -31,6 +31,7 @@ static const struct client_type types[] = {
 	TYPE(SEG_DISCONNECT, struct sio_msg_handle, struct sio_msg),
 	TYPE(SEG_MAP, struct sio_msg_seg_map, struct sio_rep_seg_map),
 	TYPE(SEG_UNMAP, struct sio_msg_handle, struct sio_msg),
+	TYPE(SEG_WATCH, struct sio_msg_seg_watch, struct sio_rep_seg_watch),
 	TYPE_RESERVED(DINT_CREATE, struct sio_msg_dint_create, struct sio_rep_dint_create),
 	TYPE(DINT_REMOVE, struct sio_msg_handle, struct sio_msg),
 	TYPE(DINT_CONNECT, struct sio_msg_dint_connect, struct sio_rep_dint_connect),

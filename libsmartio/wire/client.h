@@ -36,6 +36,7 @@ enum {
 	SIO_MSG_SEG_DISCONNECT,
 	SIO_MSG_SEG_MAP,
 	SIO_MSG_SEG_UNMAP,
+	SIO_MSG_SEG_WATCH,
 	SIO_MSG_DINT_CREATE = 32,
 	SIO_MSG_DINT_REMOVE,
 	SIO_MSG_DINT_CONNECT,
@@ -169,6 +170,24 @@ struct sio_rep_seg_map {
 	struct sio_wire_piece piece[SIO_MAP_PIECES];
 };
 SIO_WIRE_SIZE(struct sio_rep_seg_map, 664);
+/*
+ * How stores through [@offset, @offset + @bytes) of a map wake a sleeping device: for each piece that
+ * is SIO_BAR_POLLED and writable, before the program gets the map; again, to choose another way. It
+ * is the port's WATCH: FAULT comes with a descriptor; the reply to EVENT brings the page (the word at
+ * @flag_offset) and the event descriptor.
+ */
+struct sio_msg_seg_watch {
+	struct sio_msg h;
+	sio_le32 map, kind; /* SIO_WATCH_* */
+	sio_le64 offset, bytes; /* in the segment */
+	sio_le64 address;	/* FAULT: of @offset in the program's address space */
+};
+SIO_WIRE_SIZE(struct sio_msg_seg_watch, 48);
+struct sio_rep_seg_watch {
+	struct sio_msg h;
+	sio_le32 flag_offset, reserved;
+};
+SIO_WIRE_SIZE(struct sio_rep_seg_watch, 24);
 /* SEG_UNMAP: struct sio_msg_handle with the map. SEG_DISCONNECT: with the segment. */
 
 /*
@@ -364,6 +383,7 @@ SIO_WIRE_SIZE(struct sio_msg_list, 32);
  *   DINTS        key: uid; owner: the port's; id: number; refs: senders, whose rings are memory beside
  *                the segments (of plain interrupts 0); pid; name: adapter, "plain"
  *   PORT + kind  key, owner, bytes (length), address, id (device), refs, node: as struct sio_list_entry
+ *                (a WATCH's address: SIO_WATCH_*)
  */
 struct sio_wire_row {
 	sio_le64 key, owner, bytes, address;

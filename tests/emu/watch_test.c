@@ -191,14 +191,43 @@ static void the_word_says_who_sleeps(void **state)
 	struct fake *f = *state;
 	struct sio_evt_bar b = view(f, 0, DOORBELLS, BOTH);
 	struct emu_device *d = &f->room->host[LENDER].device[0];
+	uint64_t id, second;
 
 	emu_room_doze(f->room, true); /* nobody asked for the page yet */
-	assert_int_equal(watch(f, LENDER, 0, SIO_KIND_BAR, b.id, SIO_WATCH_EVENT, NULL), 0);
+	assert_int_equal(watch(f, LENDER, 0, SIO_KIND_BAR, b.id, SIO_WATCH_EVENT, &id), 0);
 	assert_int_equal(*(uint32_t *)d->doze.data, 0);
 	emu_room_doze(f->room, true);
 	assert_int_not_equal(*(uint32_t *)d->doze.data, 0);
 	emu_room_doze(f->room, false);
 	assert_int_equal(*(uint32_t *)d->doze.data, 0);
+	/* The page lives as long as somebody looks at it. */
+	assert_int_equal(watch(f, LENDER, 0, SIO_KIND_BAR, b.id, SIO_WATCH_EVENT, &second), 0);
+	assert_int_equal(fake_end(f, LENDER, SIO_OP_UNWATCH, id, 0), 0);
+	assert_non_null(d->doze.data);
+	assert_int_equal(fake_end(f, LENDER, SIO_OP_UNWATCH, second, 0), 0);
+	assert_null(d->doze.data);
+}
+
+static void a_crash_takes_the_word_along(void **state)
+{
+	struct fake *f = *state;
+	struct sio_evt_bar b = view(f, 0, DOORBELLS, BOTH);
+	struct sio_evt_map m = granted_view(f, b.id);
+	struct emu_device *d = &f->room->host[LENDER].device[0];
+	uint64_t old, id;
+
+	assert_int_equal(watch(f, CLIENT, 0, SIO_KIND_MAP, m.id, SIO_WATCH_EVENT, &old), 0);
+	emu_room_host_down(f->room, LENDER);
+	assert_null(d->doze.data);
+	fake_up(f, LENDER);
+	fake_open(f, LENDER, 0);
+	b = view(f, 0, DOORBELLS, BOTH);
+	assert_int_equal(watch(f, LENDER, 0, SIO_KIND_BAR, b.id, SIO_WATCH_EVENT, &id), 0);
+	/* What is left of the time before is none of the new page's. */
+	assert_int_equal(fake_end(f, CLIENT, SIO_OP_UNWATCH, old, 0), 0);
+	assert_non_null(d->doze.data);
+	assert_int_equal(fake_end(f, LENDER, SIO_OP_UNWATCH, id, 0), 0);
+	assert_null(d->doze.data);
 }
 
 static void a_host_has_its_share_of_watches(void **state)
@@ -219,12 +248,13 @@ static void every_failure_gives_all_back(void **state)
 
 	for (uint32_t kind = SIO_WATCH_FAULT; kind <= SIO_WATCH_EVENT; kind++)
 		for (unsigned n = 1;; n++) {
-			unsigned fds = f->open_fds, calls = f->calls;
+			unsigned fds = f->open_fds, mems = f->open_mems, calls = f->calls;
 
 			f->fail_at = calls + n;
 			if (watch(f, LENDER, 0, SIO_KIND_BAR, b.id, kind, NULL) == 0)
 				break;
 			assert_int_equal(f->open_fds, fds);
+			assert_int_equal(f->open_mems, mems);
 			assert_int_equal(f->open_watches, kind - SIO_WATCH_FAULT);
 		}
 	f->fail_at = 0;
@@ -243,6 +273,7 @@ int main(void)
 		T(a_watch_ends_with_its_owner),
 		T(a_broken_watch_is_a_timer),
 		T(the_word_says_who_sleeps),
+		T(a_crash_takes_the_word_along),
 		T(a_host_has_its_share_of_watches),
 		T(every_failure_gives_all_back),
 	};

@@ -82,6 +82,7 @@ static const uint32_t requests[] = {
 	SIO_MSG_DEV_RELEASE_EXCLUSIVE,
 	SIO_MSG_DEV_HOLD,
 	SIO_MSG_DEV_UNHOLD,
+	SIO_MSG_SEG_WATCH,
 };
 
 static void request(struct play *p, struct input *in)

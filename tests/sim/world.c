@@ -222,6 +222,21 @@ static void world_unmap(struct sio_world *w, void *at, size_t len)
 	assert(!"unmap of what was not reserved");
 }
 
+/* Devices of the simulator never sleep. */
+static unsigned world_wake_ways(struct sio_world *w)
+{
+	step(w);
+	return SIO_WAKE_TIMER;
+}
+
+static int world_fault_new(struct sio_world *w, void *at, size_t len)
+{
+	(void)at;
+	(void)len;
+	step(w);
+	return -EOPNOTSUPP;
+}
+
 /* ---- time and chance ---- */
 static uint64_t world_now(struct sio_world *w)
 {
@@ -349,6 +364,8 @@ static const struct sio_world table = {
 	.map = world_map,
 	.map_ones = world_map_ones,
 	.unmap = world_unmap,
+	.wake_ways = world_wake_ways,
+	.fault_new = world_fault_new,
 	.now = world_now,
 	.random = world_random,
 	.yield = world_yield,
