@@ -48,9 +48,9 @@ static int check(struct smartio_nvme_queue *q, uint64_t offset, size_t bytes)
 
 	if (q->error)
 		return smartio_nvme_poll(q, &none, 1);
-	if (q->n_free != q->depth)
+	if (sio_nvme_in_flight(q) != 0)
 		return sio_nvme_fail(-EBUSY, "%u commands of the caller are in flight",
-				     q->depth - q->n_free);
+				     sio_nvme_in_flight(q));
 	if (offset % block || bytes % block)
 		return sio_nvme_fail(-EINVAL,
 				     "offset %" PRIu64 " and length %zu are not multiples "

@@ -42,38 +42,42 @@ struct smartio_nvme_buffer {
 	struct smartio_nvme_buffer *next;
 };
 
-/* A command in flight; @buffer NULL: none. A FLUSH has sio_nvme_no_buffer. */
+/* A command id. @buffer NULL: not in flight. A FLUSH has sio_nvme_no_buffer. */
 struct sio_nvme_slot {
 	struct smartio_nvme_buffer *buffer;
 	void *cookie;
+	struct sio_nvme_slot *next; /* free one */
+	uint64_t first;		    /* word of its commands but for the opcode: namespace and id */
 };
 extern struct smartio_nvme_buffer sio_nvme_no_buffer;
 
+#define SIO_NVME_PATIENT 200u /* empty polls before a yield, at first */
+
 struct smartio_nvme_queue {
 	/* Of each command. */
-	volatile uint8_t *sq, *cq;
+	struct sio_nvme_slot *free; /* last in first out; NULL: none, or the queue is dead */
+	struct smartio_nvme *n;
+	uint64_t blocks, block_size;
+	uint32_t max_blocks;
+	uint32_t depth;
+	volatile uint8_t *sq, *sq_end, *sqe; /* begin, end, next entry to fill */
+	volatile uint8_t *rung;		     /* up to here the drive knows them */
+	volatile uint8_t *cq, *cq_end, *cqe; /* begin, end, next one to come */
+	uint64_t expected; /* SQ id and phase of the next completion, where they stand in it */
+	struct sio_nvme_slot *slot;
+	int error; /* -errno: the queue is dead */
 	volatile uint32_t *sq_doorbell, *cq_doorbell;
 	const volatile uint32_t *generation_word;
-	uint32_t generation; /* when the queues were made */
-	int error;	     /* -errno: the queue is dead, and n_free 0 */
-	uint32_t entries, depth;
-	uint32_t tail, rung; /* of the submission queue: filled, and told to the drive */
-	uint32_t head, id;
-	uint64_t expected; /* SQ id and phase of the next completion, where they stand in it */
-	uint32_t n_free;
-	uint16_t *free; /* command ids, last in first out */
-	struct sio_nvme_slot *slot;
-	struct smartio_nvme *n;
-	uint64_t blocks;
-	uint32_t nsid, block_shift, max_blocks;
+	uint32_t generation;	  /* when the queues were made */
+	uint32_t empty, patience; /* empty polls in a row; so many before each that yields */
+	uint32_t probes;	  /* waits that were longer than the patience */
+	struct smartio_nvme_counters counters;
 	uint32_t list_shift;	/* log2 of the bytes of PRP list per command */
 	volatile uint8_t *list; /* of command id 0 */
 	uint64_t list_ioaddr;
-	uint32_t empty; /* empty polls in a row */
-	struct smartio_nvme_counters counters;
 	/* ---- end of the data path ---- */
 	uint64_t key;
-	uint32_t max_transfer;
+	uint32_t id, nsid, entries, block_shift, max_transfer;
 	struct sio_nvme_mem *sq_mem, *cq_mem;
 	struct smartio_nvme_buffer *bounce; /* of the blocking helpers; NULL until used */
 	struct smartio_nvme_queue *next;
@@ -97,6 +101,8 @@ void sio_nvme_unlink_manager(struct smartio_nvme *n);
 
 /* io.c: whether the device was reset since the queues were made; then the queue is dead. */
 bool sio_nvme_queue_stale(struct smartio_nvme_queue *q);
+/* Commands that were submitted and not completed; of a dead queue, when it died. */
+uint32_t sio_nvme_in_flight(const struct smartio_nvme_queue *q);
 uint64_t sio_nvme_expected(uint32_t id, bool phase);
 /* prp.c: the second pointer of a transfer of @bytes from @addr on that does not fit one page. */
 uint64_t sio_nvme_prp2(struct smartio_nvme_queue *q, uint32_t cid, uint64_t addr, uint64_t bytes);

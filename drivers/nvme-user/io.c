@@ -16,7 +16,9 @@
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define COLD __attribute__((cold, noinline))
-#define EMPTY_BEFORE_YIELD 200u
+#define OFFSET_WRONG (1ull << 63 | 3) /* not of a dword; or a sum with it may wrap */
+#define HASTY 4u		      /* empty polls */
+#define WAITS_PER_PROBE 16u
 
 static inline bool generation_changed(const struct smartio_nvme_queue *q)
 {
@@ -28,7 +30,7 @@ static void end_queue(struct smartio_nvme_queue *q, int error)
 {
 	if (!q->error)
 		q->error = error;
-	q->n_free = 0;
+	q->free = NULL;
 }
 
 bool sio_nvme_queue_stale(struct smartio_nvme_queue *q)
@@ -79,16 +81,18 @@ COLD static int refuse(const struct smartio_nvme_queue *q, enum smartio_nvme_op 
 			     offset, b->size);
 }
 
-/* Fill the next entry of the submission queue, each word once, and take command id @cid. */
-static inline void put_entry(struct smartio_nvme_queue *q, uint32_t op, uint32_t cid, uint64_t lba,
-			     uint64_t nlb, uint64_t prp1, uint64_t prp2,
-			     struct smartio_nvme_buffer *b, void *cookie)
+/* Fill the next entry of the submission queue, each word once, and take the first free command. */
+static inline void put_entry(struct smartio_nvme_queue *q, uint32_t op, uint64_t lba, uint64_t nlb,
+			     uint64_t prp1, uint64_t prp2, struct smartio_nvme_buffer *b,
+			     void *cookie)
 {
-	volatile uint8_t *at = q->sq + (size_t)q->tail * 64;
-	struct sio_nvme_slot *slot = &q->slot[cid];
-	uint32_t tail = q->tail + 1;
+	struct sio_nvme_slot *slot = q->free;
+	volatile uint8_t *at = q->sqe;
 
-	sio_write64(at, htole64((uint64_t)q->nsid << 32 | cid << 16 | op));
+	q->free = slot->next;
+	slot->cookie = cookie;
+	__atomic_store_n(&slot->buffer, b, __ATOMIC_RELAXED);
+	sio_write64(at, htole64(slot->first | op));
 	sio_write64(at + 8, 0);
 	sio_write64(at + 16, 0);
 	sio_write64(at + 24, htole64(prp1));
@@ -96,68 +100,70 @@ static inline void put_entry(struct smartio_nvme_queue *q, uint32_t op, uint32_t
 	sio_write64(at + 40, htole64(lba));
 	sio_write64(at + 48, htole64(nlb));
 	sio_write64(at + 56, 0);
-	q->n_free--;
-	slot->cookie = cookie;
-	__atomic_store_n(&slot->buffer, b, __ATOMIC_RELAXED);
-	q->tail = tail == q->entries ? 0 : tail;
+	at += 64;
+	q->sqe = at == q->sq_end ? q->sq : at;
 }
 
-/* A transfer of more than one page; apart, so that the short way needs no stack. */
-__attribute__((noinline)) static int submit_pages(struct smartio_nvme_queue *q,
+/* Is it a transfer that the namespace, the buffer and this queue allow? */
+static inline bool is_good(const struct smartio_nvme_queue *q, enum smartio_nvme_op op,
+			   uint64_t lba, uint32_t blocks, const struct smartio_nvme_buffer *b,
+			   size_t offset)
+{
+	/* blocks - 1: 0 becomes the largest number. No queue's max_blocks exceeds its namespace. */
+	return (uint32_t)op - 1 <= 1 && b && b->n == q->n && blocks - 1 < q->max_blocks &&
+	       lba <= q->blocks - blocks && !(offset & OFFSET_WRONG) &&
+	       offset + blocks * q->block_size <= b->size;
+}
+
+/* All but the transfer within one page. Apart, so that that one needs no stack. */
+__attribute__((noinline)) static int submit_other(struct smartio_nvme_queue *q,
 						  enum smartio_nvme_op op, uint64_t lba,
 						  uint32_t blocks, struct smartio_nvme_buffer *b,
 						  size_t offset, void *cookie)
 {
-	uint32_t cid = q->free[q->n_free - 1];
-	uint64_t prp1 = b->ioaddr + offset;
-	uint64_t prp2 = sio_nvme_prp2(q, cid, prp1, (uint64_t)blocks << q->block_shift);
+	uint64_t prp1, prp2;
 
-	put_entry(q, (uint32_t)op, cid, lba, blocks - 1, prp1, prp2, b, cookie);
-	return 0;
-}
-
-/* What is no transfer. */
-COLD static int submit_other(struct smartio_nvme_queue *q, enum smartio_nvme_op op, uint64_t lba,
-			     uint32_t blocks, struct smartio_nvme_buffer *b, size_t offset,
-			     void *cookie)
-{
-	if (op != SMARTIO_NVME_FLUSH)
+	if (!q->free)
+		return q->error ? dead(q) : -EAGAIN;
+	if (op == SMARTIO_NVME_FLUSH) {
+		put_entry(q, (uint32_t)op, 0, 0, 0, 0, &sio_nvme_no_buffer, cookie);
+		return 0;
+	}
+	if (!is_good(q, op, lba, blocks, b, offset))
 		return refuse(q, op, lba, blocks, b, offset);
-	put_entry(q, (uint32_t)op, q->free[q->n_free - 1], 0, 0, 0, 0, &sio_nvme_no_buffer, cookie);
+	prp1 = b->ioaddr + offset;
+	prp2 = sio_nvme_prp2(q, (uint32_t)(q->free - q->slot), prp1, blocks * q->block_size);
+	put_entry(q, (uint32_t)op, lba, blocks - 1, prp1, prp2, b, cookie);
 	return 0;
 }
 
 int smartio_nvme_submit(struct smartio_nvme_queue *q, enum smartio_nvme_op op, uint64_t lba,
 			uint32_t blocks, struct smartio_nvme_buffer *b, size_t offset, void *cookie)
 {
-	uint64_t bytes, prp1;
-
-	if (unlikely(q->n_free == 0))
-		return q->error ? dead(q) : -EAGAIN;
-	if (unlikely((uint32_t)op - 1 > 1))
+	/* Buffers begin with a page. */
+	if (unlikely(!q->free || !is_good(q, op, lba, blocks, b, offset) ||
+		     offset % SIO_NVME_PAGE + blocks * q->block_size > SIO_NVME_PAGE))
 		return submit_other(q, op, lba, blocks, b, offset, cookie);
-	bytes = (uint64_t)blocks << q->block_shift;
-	/* blocks - 1: 0 becomes the largest number. No queue's max_blocks exceeds its namespace. */
-	if (unlikely(!b || b->n != q->n || blocks - 1 >= q->max_blocks ||
-		     lba > q->blocks - blocks || offset % 4 || offset > b->size ||
-		     bytes > b->size - offset))
-		return refuse(q, op, lba, blocks, b, offset);
-	prp1 = b->ioaddr + offset;
-	if ((prp1 & (SIO_NVME_PAGE - 1)) + bytes > SIO_NVME_PAGE)
-		return submit_pages(q, op, lba, blocks, b, offset, cookie);
-	put_entry(q, (uint32_t)op, q->free[q->n_free - 1], lba, blocks - 1, prp1, 0, b, cookie);
+	put_entry(q, (uint32_t)op, lba, blocks - 1, b->ioaddr + offset, 0, b, cookie);
 	return 0;
 }
 
 /* Entries filled since the last ring. */
 static inline uint32_t waiting(const struct smartio_nvme_queue *q)
 {
-	return q->tail >= q->rung ? q->tail - q->rung : q->tail + q->entries - q->rung;
+	ptrdiff_t bytes = q->sqe - q->rung;
+
+	return (uint32_t)((bytes >= 0 ? bytes : bytes + (q->sq_end - q->sq)) / 64);
+}
+
+uint32_t sio_nvme_in_flight(const struct smartio_nvme_queue *q)
+{
+	return (uint32_t)(q->counters.submitted - q->counters.completed) + waiting(q);
 }
 
 static inline void ring(struct smartio_nvme_queue *q)
 {
-	if (q->tail == q->rung)
+	if (q->sqe == q->rung)
 		return;
 	/*
 	 * After a reset the doorbell may be another client's. What is between this load and the
@@ -167,10 +173,10 @@ static inline void ring(struct smartio_nvme_queue *q)
 		return;
 	/* Entries and PRP lists must be there before the drive learns of them. */
 	sio_to_fabric_barrier();
-	sio_write32(q->sq_doorbell, htole32(q->tail));
+	sio_write32(q->sq_doorbell, htole32((uint32_t)((q->sqe - q->sq) / 64)));
 	q->counters.submitted += waiting(q);
 	q->counters.doorbells_sq++;
-	q->rung = q->tail;
+	q->rung = q->sqe;
 }
 
 void smartio_nvme_ring(struct smartio_nvme_queue *q)
@@ -178,12 +184,27 @@ void smartio_nvme_ring(struct smartio_nvme_queue *q)
 	ring(q);
 }
 
+/*
+ * A wait of some empty polls is over. Where the drive's model or many clients share this processor,
+ * nothing can come before the yield: looking on longer than needed is their time. Where it runs
+ * elsewhere a yield is late. So a wait that ended while looking makes the next ones patient, one
+ * that took a yield makes them hasty; now and then one is patient all the same, to find out.
+ */
+static void waited(struct smartio_nvme_queue *q)
+{
+	if (q->empty <= q->patience || ++q->probes % WAITS_PER_PROBE == 0)
+		q->patience = SIO_NVME_PATIENT;
+	else
+		q->patience = HASTY;
+	q->empty = 0;
+}
+
 static int poll_found_nothing(struct smartio_nvme_queue *q)
 {
 	q->counters.empty_polls++;
 	if (unlikely(q->error || generation_changed(q)))
 		return dead(q);
-	if (++q->empty > EMPTY_BEFORE_YIELD) {
+	if (++q->empty > q->patience) {
 		q->counters.yields++;
 		smartio_yield();
 	}
@@ -205,52 +226,69 @@ uint64_t sio_nvme_expected(uint32_t id, bool phase)
 	return (uint64_t)id << 16 | (phase ? CQE_PHASE : 0);
 }
 
+/* @n completions were taken, up to @at. */
+static inline int took(struct smartio_nvme_queue *q, volatile uint8_t *at, uint64_t expected,
+		       unsigned n)
+{
+	q->cqe = at;
+	q->expected = expected;
+	q->counters.completed += n;
+	if (q->empty)
+		waited(q);
+	/* The data is as new as its completion; and entries are read before they are given back. */
+	sio_from_fabric_barrier();
+	if (likely(!generation_changed(q))) {
+		sio_write32(q->cq_doorbell, htole32((uint32_t)((at - q->cq) / 16)));
+		q->counters.doorbells_cq++;
+	}
+	return (int)n;
+}
+
 int smartio_nvme_poll(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c, unsigned max)
 {
+	struct sio_nvme_slot *const slots = q->slot, *slot, *free;
+	volatile uint8_t *at = q->cqe, *const end = q->cq_end;
+	const uint32_t depth = q->depth;
 	uint64_t expected = q->expected;
-	uint32_t head = q->head;
-	unsigned n;
+	unsigned left = max;
 
 	ring(q);
 	if (unlikely(q->error))
 		return dead(q);
-	for (n = 0; n < max; n++) {
+	for (free = q->free; left > 0; free = slot) {
 		/* Its second half, once: SQ head, SQ id, command id, phase and status. */
-		uint64_t e = le64toh(sio_read64(q->cq + (size_t)head * 16 + 8));
-		uint64_t differs = (e ^ expected) & (CQE_PHASE | CQE_SQ_ID);
-		uint32_t cid = (uint16_t)(e >> 32);
-		struct sio_nvme_slot *slot;
+		uint64_t e = le64toh(sio_read64(at + 8));
+		uint64_t cid = e >> 32 & 0xffff;
 
-		if (differs & CQE_PHASE)
-			break;
-		if (unlikely(differs || cid >= q->depth || !q->slot[cid].buffer)) {
-			bad_completion(q);
-			break;
+		if (unlikely((e ^ expected) & (CQE_PHASE | CQE_SQ_ID))) {
+			if ((e ^ expected) & CQE_PHASE)
+				break;
+			goto bad;
 		}
-		slot = &q->slot[cid];
-		c[n].cookie = slot->cookie;
-		c[n].status = (uint32_t)(e >> 49) & 0x7ff;
-		c[n].reserved = 0;
+		if (unlikely(cid >= depth))
+			goto bad;
+		slot = &slots[cid];
+		if (unlikely(!slot->buffer))
+			goto bad;
+		c->cookie = slot->cookie;
+		c->status = (uint32_t)(e >> 49) & 0x7ff;
+		c->reserved = 0;
 		__atomic_store_n(&slot->buffer, NULL, __ATOMIC_RELAXED);
-		q->free[q->n_free++] = (uint16_t)cid;
-		if (++head == q->entries) {
-			head = 0;
+		slot->next = free;
+		c++;
+		left--;
+		at += 16;
+		if (unlikely(at == end)) {
+			at = q->cq;
 			expected ^= CQE_PHASE;
 		}
 	}
-	if (n == 0)
-		return poll_found_nothing(q);
-	q->head = head;
-	q->expected = expected;
-	q->empty = 0;
-	q->counters.completed += n;
-	/* The data is as new as its completion; and entries are read before they are given back. */
-	sio_from_fabric_barrier();
-	if (likely(!generation_changed(q))) {
-		sio_write32(q->cq_doorbell, htole32(head));
-		q->counters.doorbells_cq++;
-	}
-	return (int)n;
+	q->free = free;
+	return left == max ? poll_found_nothing(q) : took(q, at, expected, max - left);
+
+bad:
+	bad_completion(q);
+	return left == max ? dead(q) : took(q, at, expected, max - left);
 }
 
 void smartio_nvme_queue_counters(const struct smartio_nvme_queue *q,

@@ -74,8 +74,10 @@ static int get_queue_memory(struct smartio_nvme_queue *q,
 				placement_flags(o->cq_placement), &q->cq_mem);
 	if (rc)
 		return rc;
-	q->sq = q->sq_mem->at;
-	q->cq = q->cq_mem->at;
+	q->sq = q->sqe = q->rung = q->sq_mem->at;
+	q->sq_end = q->sq + (size_t)q->entries * 64;
+	q->cq = q->cqe = q->cq_mem->at;
+	q->cq_end = q->cq + (size_t)q->entries * 16;
 	q->list = q->sq + sq;
 	q->list_ioaddr = q->sq_mem->ioaddr + sq;
 	sio_nvme_mem_clear(q->cq_mem, (size_t)q->entries * 16);
@@ -91,7 +93,6 @@ static void free_queue(struct smartio_nvme_queue *q)
 	if (q->cq_mem)
 		put_spare(q->n, q->cq_mem);
 	free(q->slot);
-	free(q->free);
 	free(q);
 }
 
@@ -111,6 +112,7 @@ static int choose_namespace(struct smartio_nvme_queue *q, uint32_t id)
 					     "driver does not know",
 					     q->nsid, n->d.name);
 		q->blocks = n->ns[i].blocks;
+		q->block_size = n->ns[i].block_size;
 		q->block_shift = (uint32_t)__builtin_ctz(n->ns[i].block_size);
 		return 0;
 	}
@@ -160,12 +162,13 @@ static int check_options(const struct smartio_nvme_queue_options *o)
 static int make_slots(struct smartio_nvme_queue *q)
 {
 	q->slot = calloc(q->depth, sizeof(*q->slot));
-	q->free = calloc(q->depth, sizeof(*q->free));
-	if (!q->slot || !q->free)
+	if (!q->slot)
 		return sio_nvme_fail(-ENOMEM, "no memory for %u commands", q->depth);
-	for (uint32_t i = 0; i < q->depth; i++)
-		q->free[i] = (uint16_t)(q->depth - 1 - i);
-	q->n_free = q->depth;
+	for (uint32_t i = q->depth; i-- > 0;) {
+		q->slot[i].first = (uint64_t)q->nsid << 32 | i << 16;
+		q->slot[i].next = q->free;
+		q->free = &q->slot[i];
+	}
 	return 0;
 }
 
@@ -246,6 +249,7 @@ int smartio_nvme_queue_open(struct smartio_nvme *n, const struct smartio_nvme_qu
 		return sio_nvme_fail(-ENOMEM, "no memory for a queue");
 	memset(q, 0, sizeof(*q));
 	q->n = n;
+	q->patience = SIO_NVME_PATIENT;
 	q->generation_word = n->generation;
 	sio_nvme_lock(n);
 	sio_nvme_queues_forget(n, false);
@@ -272,7 +276,7 @@ static void drain(struct smartio_nvme_queue *q)
 	struct smartio_nvme_completion c[16];
 	unsigned polls = 0;
 
-	while (q->n_free < q->depth && smartio_nvme_poll(q, c, 16) >= 0)
+	while (sio_nvme_in_flight(q) > 0 && smartio_nvme_poll(q, c, 16) >= 0)
 		if (++polls % 256 == 0 && smartio_now_ns() >= deadline)
 			return;
 }

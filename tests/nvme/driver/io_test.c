@@ -51,7 +51,8 @@ static void blocking_helpers_refuse(void **state)
 	assert_ok(smartio_nvme_submit(q, SMARTIO_NVME_READ, 0, 1, b, 0, NULL));
 	assert_int_equal(smartio_nvme_read(q, data, 0, 512), -EBUSY);
 	one(q);
-	q->nsid = 7;
+	for (unsigned i = 0; i < 4; i++)
+		q->slot[i].first = 7ull << 32 | i << 16;
 	assert_int_equal(smartio_nvme_read(q, data, 0, 512), -EIO);
 	assert_text("invalid namespace");
 	smartio_nvme_close(n);
@@ -213,10 +214,55 @@ static void empty_polls_yield(void **state)
 	smartio_nvme_close(n);
 }
 
+/* Empty polls until a command is done; the drive steps when a poll yields, or after @steps_after. */
+static uint64_t wait_of_one(struct smartio_nvme_queue *q, struct smartio_nvme_buffer *b,
+			    unsigned steps_after)
+{
+	struct smartio_nvme_counters before, after;
+	struct smartio_nvme_completion c;
+	unsigned polls = 0;
+
+	smartio_nvme_queue_counters(q, &before);
+	assert_ok(smartio_nvme_submit(q, SMARTIO_NVME_READ, 0, 1, b, 0, NULL));
+	while (smartio_nvme_poll(q, &c, 1) == 0)
+		if (++polls == steps_after)
+			fake_step();
+	smartio_nvme_queue_counters(q, &after);
+	return after.empty_polls - before.empty_polls;
+}
+
+/* Waits that only a yield ends become short; one of 16 finds out if that is still so. */
+static void patience_follows_what_yields_bring(void **state)
+{
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q = queue(n, 4);
+	struct smartio_nvme_buffer *b = buffer(n, 4096);
+	unsigned patient = 0;
+
+	(void)state;
+	assert_int_equal(wait_of_one(q, b, 0), 201);
+	assert_int_equal(wait_of_one(q, b, 0), 5);
+	for (unsigned i = 0; i < 160; i++) {
+		uint64_t polls = wait_of_one(q, b, 0);
+
+		assert_true(polls == 5 || polls == 201);
+		patient += polls == 201;
+	}
+	assert_int_equal(patient, 10);
+
+	/* The drive has a processor of its own again: as soon as that shows, nothing yields. */
+	for (unsigned i = 0; i < 16; i++)
+		wait_of_one(q, b, 100);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(wait_of_one(q, b, 100), 100);
+	assert_int_equal(wait_of_one(q, b, 0), 201);
+	smartio_nvme_close(n);
+}
+
 /* The slot where the next completion goes. */
 static volatile uint8_t *next_entry(struct smartio_nvme_queue *q)
 {
-	return q->cq + (size_t)q->head * 16;
+	return q->cqe;
 }
 
 static void complete(struct smartio_nvme_queue *q, uint32_t cid, uint32_t sq, uint32_t status)
@@ -402,6 +448,7 @@ int main(void)
 		TEST(commands_in_flight_keep_their_cookies),
 		TEST(depth_1_costs_one_fetch_and_one_completion),
 		TEST(empty_polls_yield),
+		TEST(patience_follows_what_yields_bring),
 		TEST(impossible_completions_kill_the_queue),
 		TEST(status_comes_as_type_and_code),
 		TEST(ones_after_a_loss_are_no_completion),
