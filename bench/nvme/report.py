@@ -82,7 +82,8 @@ def compare(row, out):
         result = "met" if reached(row.target, worst) else "not met"
         if result == "not met" and row.samples[REMOTE].lost > QUIET:
             result = "not judged, others had the processor"
-        out(f"  latest completion of the drive {worst / 1e6:.2f} ms; target: at most 20 ms: {result}")
+        out(f"  latest completion of the drive {worst / 1e6:.2f} ms; target: at most 20 ms: "
+            f"{result}")
         return
     for who, ratios in row.ratios.items():
         if not ratios:
@@ -104,7 +105,8 @@ def compare(row, out):
     if row.same_ratios:
         out(f"  {REMOTE} / {BARE2}, as the drive's are: {span(row.same_ratios)}")
     for who, spreads in getattr(row, "spreads", {}).items():
-        text = f"{who}: farthest share from the mean: {span([100 * s for s in spreads], '{:.1f}')} %"
+        percent = span([100 * s for s in spreads], "{:.1f}")
+        text = f"{who}: farthest share from the mean: {percent} %"
         if who != BARE and 2 * len(row.quiet_ratios[who]) >= len(spreads):
             text += f"; {verdict(('<=', 5), 100 * statistics.median(spreads))}"
         out(f"  {text}")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""bench.py --quick runs to its end and prints every row, with numbers that can be. No times are judged.
+"""bench.py --quick runs to its end and prints every row, with possible numbers. No time is judged.
 
 usage: smoke_test.py BUILD
 """
