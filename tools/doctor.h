@@ -4,17 +4,29 @@
 #define TOOLS_DOCTOR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct tool_finding {
 	const char *what; /* of the check */
 	bool good;
 	char found[200]; /* one line */
-	char mend[200];	 /* command or advice; "" if good */
+	char mend[256];	 /* command or advice; "" if good */
 };
 
-#define TOOL_CHECKS 16
-/* Run all checks of the machine. Return: how many there are. */
-unsigned tool_doctor_machine(struct tool_finding *f, unsigned max);
+struct tool_findings {
+	struct tool_finding *f;
+	size_t n;
+};
+/* One more, good so far; valid until the next. */
+struct tool_finding *tool_findings_add(struct tool_findings *all, const char *what);
+
+/* Run all checks of the machine. */
+void tool_doctor_machine(struct tool_findings *ret);
+/* What there is to tell of the cluster that is meant, if one runs. */
+void tool_doctor_cluster(struct tool_findings *ret);
+
+/* Whether something in a running cluster waits for a manager that is not there. */
+void tool_doctor_quarantine(struct tool_finding *f);
 
 /* smartio doctor --audit. @expect: a file with an earlier audit, or NULL. Return: exit status. */
 int tool_audit_command(const char *expect, unsigned within_s);

@@ -5,17 +5,20 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/memfd.h>
+#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -183,6 +186,25 @@ static void check_stale(struct tool_finding *f)
 		mend(f, "smartio doctor --clean");
 }
 
+/* As the library does when it maps doorbells. Nothing is wrong without, it is only dearer. */
+static void check_faults(struct tool_finding *f)
+{
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
+	struct uffdio_api api = {.api = UFFD_API,
+				 .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP |
+					     UFFD_FEATURE_WP_HUGETLBFS_SHMEM};
+
+	if (fd >= 0 && ioctl(fd, UFFDIO_API, &api) == 0)
+		found(f, "a plain store wakes a sleeping device");
+	else
+		found(f,
+		      "no plain store wakes a sleeping device (userfaultfd: %s; wanted: kernel "
+		      "5.19, and userfaultfd in the container's seccomp profile): docs/waking.md",
+		      strerror(errno));
+	if (fd >= 0)
+		close(fd);
+}
+
 static void check_binary(struct tool_finding *f, const char *name)
 {
 	char path[PATH_MAX], text[64] = "";
@@ -230,7 +252,7 @@ static void check_room(struct tool_finding *f)
 	check_binary(f, "smartio-emu");
 }
 
-unsigned tool_doctor_machine(struct tool_finding *f, unsigned max)
+void tool_doctor_machine(struct tool_findings *ret)
 {
 	static const struct {
 		const char *what;
@@ -240,13 +262,10 @@ unsigned tool_doctor_machine(struct tool_finding *f, unsigned max)
 		{"pidfd", check_pidfd},	      {"proc", check_proc},
 		{"subreaper", check_reaper},  {"memory", check_memory},
 		{"state", check_base},	      {"stale", check_stale},
-		{"smartiod", check_daemon},   {"smartio-emu", check_room},
+		{"faults", check_faults},     {"smartiod", check_daemon},
+		{"smartio-emu", check_room},
 	};
-	unsigned n = sizeof(checks) / sizeof(checks[0]);
 
-	for (unsigned i = 0; i < n && i < max; i++) {
-		f[i] = (struct tool_finding){.what = checks[i].what, .good = true};
-		checks[i].check(&f[i]);
-	}
-	return n < max ? n : max;
+	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
+		checks[i].check(tool_findings_add(ret, checks[i].what));
 }
