@@ -244,6 +244,31 @@ static void use_doorbells(sci_remote_segment_t bar, bool by_event)
 	CHECK_OK(error);
 }
 
+static void use_plain_interrupts(sci_desc_t sd)
+{
+	sci_remote_interrupt_t remote = NULL;
+	sci_local_interrupt_t i = NULL;
+	unsigned number = 0;
+	sci_error_t error;
+
+	SCICreateInterrupt(sd, &i, 0, &number, NULL, NULL, 0, &error);
+	if (!worked(error))
+		return;
+	SCIConnectInterrupt(sd, &remote, 4, 0, number, 0, 0, &error);
+	if (worked(error)) {
+		SCITriggerInterrupt(remote, 0, &error);
+		worked(error);
+		SCIWaitForInterrupt(i, 50, 0, &error);
+		worked(error);
+		SCIDisconnectInterrupt(remote, 0, &error);
+		CHECK_OK(error);
+	}
+	do {
+		SCIRemoveInterrupt(i, 0, &error);
+	} while (error == SCI_ERR_BUSY);
+	CHECK_OK(error);
+}
+
 static void use_device(sci_desc_t sd)
 {
 	sci_remote_segment_t bar = NULL, seg = NULL;
@@ -294,6 +319,7 @@ static bool use_all(void)
 	if (worked(error)) {
 		use_segments(sd);
 		use_interrupts(sd);
+		use_plain_interrupts(sd);
 		use_device(sd);
 		SCIClose(sd, 0, &error);
 		CHECK_OK(error);
