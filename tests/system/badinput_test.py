@@ -261,7 +261,7 @@ class BadInput(unittest.TestCase):
     # ---- descriptors ----
 
     def test_program_without_descriptors(self):
-        lost = "libsmartio: a sender's ring cannot be mapped: its messages are lost"
+        lost = "libsmartio: a sender's ring cannot be mapped: the sender is cut off"
         for limit in ("64", "1024"):
             self.calls("files", limit, log=lost)
             self.nothing_lost()
