@@ -11,11 +11,11 @@
 #include "output.h"
 #include "state.h"
 
-static int print_json(const struct tool_finding *f, unsigned n)
+static int print_json(const struct tool_finding *f, size_t n)
 {
 	struct json_object *array = tool_json_array();
 
-	for (unsigned i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct json_object *o = tool_json_object();
 
 		tool_json_string(o, "check", f[i].what);
@@ -27,26 +27,39 @@ static int print_json(const struct tool_finding *f, unsigned n)
 	return tool_json_end(array);
 }
 
-static int examine(void)
+struct tool_finding *tool_findings_add(struct tool_findings *all, const char *what)
 {
-	struct tool_finding f[TOOL_CHECKS];
-	unsigned n = tool_doctor_machine(f, TOOL_CHECKS), bad = 0;
-	int status;
+	all->f = tool_grow(all->f, all->n + 1, sizeof(*all->f));
+	all->f[all->n] = (struct tool_finding){.what = what, .good = true};
+	return &all->f[all->n++];
+}
 
-	for (unsigned i = 0; i < n; i++)
-		bad += !f[i].good;
-	if (tool_where.json) {
-		status = print_json(f, n);
-		return status ? status : bad ? TOOL_EXIT_FAILURE : 0;
-	}
-	for (unsigned i = 0; i < n; i++) {
+static int print_text(const struct tool_finding *f, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
 		printf("%-4s %-12s %s\n", f[i].good ? "ok" : "BAD", f[i].what, f[i].found);
 		if (!f[i].good)
 			printf("     %-12s mend: %s\n", "", f[i].mend);
 	}
 	if (fflush(stdout) != 0)
 		return tool_error("cannot write to standard output: %s", strerror(errno));
-	return bad ? TOOL_EXIT_FAILURE : 0;
+	return 0;
+}
+
+static int examine(void)
+{
+	struct tool_findings all = {0};
+	size_t bad = 0;
+	int status;
+
+	tool_doctor_machine(&all);
+	tool_doctor_quarantine(tool_findings_add(&all, "quarantine"));
+	tool_doctor_waking(&all);
+	for (size_t i = 0; i < all.n; i++)
+		bad += !all.f[i].good;
+	status = tool_where.json ? print_json(all.f, all.n) : print_text(all.f, all.n);
+	free(all.f);
+	return status ? status : bad ? TOOL_EXIT_FAILURE : 0;
 }
 
 /* What crashed clusters left, those of `cluster run` too. */
@@ -115,6 +128,7 @@ const struct tool_command tool_doctor_command = {
 	"  --within SECONDS   wait so long for the audit to be good (and as expected)\n"
 	"  --clean            remove what crashed clusters left\n\n"
 	"Without an option: checks this machine; each line that is BAD names the command that mends\n"
-	"it. The audit prints counts only, so that audits of equal situations are equal byte by byte;\n"
-	"what does not agree goes to standard error. Exit status 1 if anything is wrong.\n",
+	"it. Of a running cluster it tells how each program wakes a sleeping device. The audit prints\n"
+	"counts only, so that audits of equal situations are equal byte by byte; what does not agree\n"
+	"goes to standard error. Exit status 1 if anything is wrong.\n",
 	doctor};

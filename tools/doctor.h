@@ -10,7 +10,7 @@ struct tool_finding {
 	const char *what; /* of the check */
 	bool good;
 	char found[200]; /* one line */
-	char mend[256];	 /* command or advice; "" if good */
+	char mend[320];	 /* command or advice; "" if good */
 };
 
 struct tool_findings {
@@ -22,8 +22,8 @@ struct tool_finding *tool_findings_add(struct tool_findings *all, const char *wh
 
 /* Run all checks of the machine. */
 void tool_doctor_machine(struct tool_findings *ret);
-/* What there is to tell of the cluster that is meant, if one runs. */
-void tool_doctor_cluster(struct tool_findings *ret);
+/* How the programs of the cluster that is meant, if one runs, wake its devices. */
+void tool_doctor_waking(struct tool_findings *ret);
 
 /* Whether something in a running cluster waits for a manager that is not there. */
 void tool_doctor_quarantine(struct tool_finding *f);
