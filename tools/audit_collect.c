@@ -101,8 +101,8 @@ static int collect_host(struct tool_host *h, struct audit_host *a, struct sio_er
 	for (uint32_t kind = SIO_LIST_NODES; r == 0 && kind < AUDIT_DAEMON_KINDS; kind++)
 		r = collect_list(h, kind, &a->daemon[kind], reterr);
 	for (uint32_t kind = SIO_KIND_OWNER; r == 0 && kind < AUDIT_PORT_KINDS; kind++) {
-		if (kind == SIO_KIND_IOVA)
-			continue;
+		if (kind == SIO_KIND_IOVA || (kind > SIO_KIND_IRQ && kind < SIO_KIND_WATCH))
+			continue; /* the port has no list of them */
 		r = collect_list(h, SIO_LIST_PORT + kind, &a->port[kind], reterr);
 	}
 	if (r == 0)
