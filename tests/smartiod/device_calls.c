@@ -87,6 +87,29 @@ int call_bar_map(struct world *w, struct world_client *c, uint32_t segment, uint
 	return result(m);
 }
 
+int call_watch(struct world *w, struct world_client *c, uint32_t map, uint32_t kind, unsigned page,
+	       unsigned n_fds)
+{
+	struct sio_msg_seg_watch msg = {
+		.map = sio_to_le32(map),
+		.kind = sio_to_le32(kind),
+		.offset = sio_to_le64(page * 4096ULL),
+		.bytes = sio_to_le64(4096),
+		.address = sio_to_le64(kind == SIO_WATCH_FAULT ? 0x7f0000000000 : 0)};
+	uint32_t id = world_send_with(w, c, SIO_MSG_SEG_WATCH, &msg, sizeof(msg), n_fds);
+	const struct world_message *m;
+
+	world_run(w);
+	m = world_reply(c, id);
+	if (m && !m->error) {
+		const struct sio_rep_seg_watch *rep = (const void *)m->data;
+
+		assert_int_equal(m->n_fds, kind == SIO_WATCH_EVENT ? 2 : 0);
+		assert_int_equal(sio_from_le32(rep->flag_offset), 64);
+	}
+	return result(m);
+}
+
 int call_dma_map(struct world *w, struct world_client *c, uint32_t device, uint32_t segment,
 		 uint32_t remote, uint64_t offset, uint64_t bytes, uint32_t *ret_map)
 {

@@ -19,6 +19,9 @@ int call_dev_seg_connect(struct world *w, struct world_client *c, uint32_t devic
 /* Map a whole BAR of 16 KiB; @ret_access: of each page, 0 where there is none. */
 int call_bar_map(struct world *w, struct world_client *c, uint32_t segment, uint32_t flags,
 		 uint32_t *ret_map, uint32_t ret_access[4]);
+/* Watch page @page of a BAR map in way @kind, with @n_fds descriptors. */
+int call_watch(struct world *w, struct world_client *c, uint32_t map, uint32_t kind, unsigned page,
+	       unsigned n_fds);
 int call_dma_map(struct world *w, struct world_client *c, uint32_t device, uint32_t segment,
 		 uint32_t remote, uint64_t offset, uint64_t bytes, uint32_t *ret_map);
 int call_dma_map_at(struct world *w, struct world_client *c, uint32_t device, uint32_t segment,

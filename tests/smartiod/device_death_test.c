@@ -70,6 +70,8 @@ static void queue_pair(struct world *w, struct death *t, uint32_t id)
 		return;
 	call_dev_seg_connect(w, c, b.handle, 0, SCI_MEMTYPE_BAR, &bar, NULL);
 	call_bar_map(w, c, bar, 0, &map, access);
+	call_watch(w, c, map, SIO_WATCH_FAULT, 1, 1);
+	call_watch(w, c, map, SIO_WATCH_EVENT, 1, 0);
 	call_dev_seg_create(w, c, b.handle, id, 8192, SCI_MEMTYPE_PRIVATE, SQ, 0);
 	call_dev_seg_create(w, c, b.handle, id + 1, 4096, SCI_MEMTYPE_SHARED, CQ, 0);
 	call_dev_seg_connect(w, c, b.handle, id, SCI_MEMTYPE_PRIVATE, &sq, NULL);
@@ -103,6 +105,8 @@ static void play(struct world *w, struct death *t)
 	if (call_borrow(w, t->manager, FDID, SCI_FLAG_EXCLUSIVE, &b) == 0) {
 		call_dev_seg_connect(w, t->manager, b.handle, 0, SCI_MEMTYPE_BAR, &bar, NULL);
 		call_bar_map(w, t->manager, bar, 0, &map, access);
+		call_watch(w, t->manager, map, SIO_WATCH_FAULT, 0, 1);
+		call_watch(w, t->manager, map, SIO_WATCH_TIMER, 1, 0);
 		call_settled(w, t->manager, b.handle, SIO_BORROWER_ALL);
 		call_handle(w, t->manager, SIO_MSG_DEV_RELEASE_EXCLUSIVE, b.handle, 0);
 		t->managers_borrow = b.handle;

@@ -160,6 +160,37 @@ static void reset(struct world *w, unsigned host, const struct sio_req_reset *re
 	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
 }
 
+static void watch(struct world *w, unsigned host, const struct sio_req_watch *req)
+{
+	struct sio_evt_watch evt = {.id = 0};
+	struct world_res *r;
+	int fds[2];
+
+	if (req->length == 0 || req->offset + req->length > 0x1000 ||
+	    w->port_fds != (req->kind == SIO_WATCH_FAULT))
+		fake->bad++;
+	if (!live_owner(w, host, req->h.owner) ||
+	    !world_res_find(w, host, req->target_kind, req->target)) {
+		world_answer_error(w, host, &req->h, -ENOENT, "no such target or owner");
+		return;
+	}
+	if (req->kind == SIO_WATCH_FAULT && req->address == FAKE_BAD_ADDRESS) {
+		world_answer_error(w, host, &req->h, -EBADF, "no userfaultfd");
+		return;
+	}
+	r = world_res_new(w, host, SIO_KIND_WATCH, req->h.owner);
+	r->watched = req->target;
+	r->size = req->kind;
+	evt.id = r->id;
+	evt.flag_offset = 64;
+	if (req->kind == SIO_WATCH_EVENT) {
+		fds[0] = world_fd(w);
+		fds[1] = world_fd(w);
+	}
+	world_answer(w, host, &req->h, &evt, sizeof(evt), fds,
+		     req->kind == SIO_WATCH_EVENT ? 2 : 0);
+}
+
 static bool port_other(struct world *w, unsigned host, const struct sio_req *req, size_t len)
 {
 	const void *msg = req;
@@ -192,6 +223,12 @@ static bool port_other(struct world *w, unsigned host, const struct sio_req *req
 		return true;
 	case SIO_OP_DMAUNMAP:
 		end(w, host, req, SIO_KIND_DMAMAP, ((const struct sio_req_dmaunmap *)msg)->id);
+		return true;
+	case SIO_OP_WATCH:
+		watch(w, host, msg);
+		return true;
+	case SIO_OP_UNWATCH:
+		end(w, host, req, SIO_KIND_WATCH, ((const struct sio_req_unwatch *)msg)->id);
 		return true;
 	case SIO_OP_SETTLE:
 		settle(w, host, msg);

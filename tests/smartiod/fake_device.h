@@ -5,6 +5,7 @@
 
 #include "world.h"
 
+#define FAKE_BAD_ADDRESS 0xbad000 /* a FAULT watch with it is refused */
 #define FAKE_PORT_ID 77 /* of the device at its port */
 
 struct fake_device {

@@ -43,6 +43,10 @@ void world_res_free(struct world *w, struct world_res *r)
 	while (*link != r)
 		link = &(*link)->next;
 	*link = r->next;
+	/* A watch ends with its target: at the next world_settle_memory(). */
+	for (struct world_res *u = w->res; u; u = u->next)
+		if (u->kind == SIO_KIND_WATCH && u->host == r->host && u->watched == r->id)
+			u->quarantined = true;
 	free(r);
 }
 

@@ -179,8 +179,9 @@ static void op_port(void *ctx, const void *req, size_t len, const int *fds, unsi
 {
 	struct world_host *h = ctx;
 
-	(void)fds;
-	assert(n_fds == 0);
+	for (unsigned i = 0; i < n_fds; i++)
+		assert(fds[i] >= 0 && h->w->fd_open[fds[i]]);
+	h->w->port_fds = n_fds;
 	world_port_request(h->w, h->index, req, len);
 }
 
@@ -566,6 +567,26 @@ void world_send_raw(struct world *w, struct world_client *c, const void *msg, si
 {
 	if (c->connected && w->host[c->host].daemon)
 		smartiod_client_message(w->host[c->host].daemon, c->number, msg, len, NULL, 0);
+}
+
+uint32_t world_send_with(struct world *w, struct world_client *c, uint32_t type, void *msg,
+			 size_t len, unsigned n_fds)
+{
+	struct sio_msg *h = msg;
+	int fds[4];
+
+	assert(n_fds <= 4);
+	h->size = sio_to_le32((uint32_t)len);
+	h->type = sio_to_le32(type);
+	h->id = sio_to_le32(++c->next_id);
+	if (!c->connected || !w->host[c->host].daemon)
+		return c->next_id;
+	for (unsigned i = 0; i < n_fds; i++)
+		fds[i] = world_fd(w);
+	smartiod_client_message(w->host[c->host].daemon, c->number, msg, len, fds, n_fds);
+	for (unsigned i = 0; i < n_fds; i++)
+		assert(fds[i] == -1); /* taken or closed */
+	return c->next_id;
 }
 
 uint32_t world_send(struct world *w, struct world_client *c, uint32_t type, void *msg, size_t len)

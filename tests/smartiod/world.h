@@ -34,6 +34,7 @@ struct world_res {
 	uint64_t target; /* grant: memory, irq, bar; map: grant; dmamap: memory or map */
 	uint32_t target_kind, node, adapter, peer_adapter;
 	uint64_t device;
+	uint64_t watched; /* watch: its target's id */
 	bool quarantined;
 };
 
@@ -87,6 +88,7 @@ struct world {
 	uint64_t requests;
 	enum { WORLD_KILL, WORLD_HANG_UP, WORLD_OWNER_FIRST } style; /* of world_kill() */
 	bool drop_peer_messages; /* peers hear nothing: for time-outs */
+	unsigned port_fds;	 /* descriptors beside the port request that is carried out */
 	int log_level;
 	/* Requests that world.c does not know; true: answered. */
 	bool (*port_other)(struct world *w, unsigned host, const struct sio_req *req, size_t len);
@@ -130,6 +132,9 @@ void world_kill(struct world *w, struct world_client *c);
 void world_forget(struct world_client *c);
 /* Send a request as it is. */
 void world_send_raw(struct world *w, struct world_client *c, const void *msg, size_t len);
+/* Fill the header, send it with @n_fds descriptors, which become the daemon's. Return: its id. */
+uint32_t world_send_with(struct world *w, struct world_client *c, uint32_t type, void *msg,
+			 size_t len, unsigned n_fds);
 /* Fill the header, send it. Return: its id. */
 uint32_t world_send(struct world *w, struct world_client *c, uint32_t type, void *msg, size_t len);
 /* The reply to a request; NULL: none came (yet). */
