@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Physical region pages (NVMe 1.4, section 4.3): the two entries of a command, and lists of them.
- * Data move straight between the caller's bytes and the device's DMA, a page at a time.
+ * Data move straight between the caller's bytes and the device's DMA.
  */
 #include <endian.h>
 
@@ -35,40 +35,57 @@ static unsigned fetch_entries(struct emu_nvme *m, uint64_t addr, size_t n)
 	return 0;
 }
 
-/*
- * Everything after the first page, through the list at @addr. The last entry of a page of the list
- * leads to the next one, at the start of a page, if more data remain than it could name itself: so
- * only the first part can be a link alone, and the walk ends. The first page of data is moved after
- * the first part was found right, so that most bad lists move nothing.
- */
-static unsigned move_list(struct emu_nvme *m, enum direction dir, uint64_t first_addr, size_t first,
-			  uint64_t addr, uint8_t *buf, size_t len)
-{
-	bool first_moved = false;
+/* Pages that follow one another in both places: they are moved as one. */
+struct run {
+	uint64_t addr;
+	uint8_t *buf;
+	size_t len;
+};
 
+/* @len bytes at @addr come next: part of the run, or the run is moved and they begin another one.
+ */
+static unsigned run_extend(struct emu_nvme *m, enum direction dir, struct run *run, uint64_t addr,
+			   size_t len)
+{
+	struct run done = *run;
+
+	if (addr == run->addr + run->len && addr > run->addr) {
+		run->len += len;
+		return 0;
+	}
+	*run = (struct run){.addr = addr, .buf = done.buf + done.len, .len = len};
+	return move(m, dir, done.addr, done.buf, done.len);
+}
+
+/*
+ * All pages, from the list at @addr but for the first. The last entry of a page of the list leads
+ * to the next one, at the start of a page, if more data remain than it could name itself: so only
+ * the first part can be a link alone, and the walk ends. Nothing is moved before the first part was
+ * found right, so that most bad lists move nothing.
+ */
+static unsigned move_list(struct emu_nvme *m, enum direction dir, struct run run, uint64_t addr,
+			  size_t left)
+{
 	if (addr & 7)
 		return EMU_NVME_FAIL(PRP_INVALID_OFFSET);
-	for (size_t left = len - first; left > 0;) {
+	while (left > 0) {
 		size_t need = (left + EMU_NVME_PAGE - 1) / EMU_NVME_PAGE;
 		size_t here = (EMU_NVME_PAGE - OFFSET(addr)) / sizeof(m->prp[0]);
 		bool chained = need > here;
 		size_t n = chained ? here : need;
 		unsigned status = fetch_entries(m, addr, n);
 
-		if (!status && !first_moved)
-			status = move(m, dir, first_addr, buf, first);
-		first_moved = true;
 		for (size_t i = 0; !status && i < n - chained; i++) {
 			size_t part = left < EMU_NVME_PAGE ? left : EMU_NVME_PAGE;
 
-			status = move(m, dir, m->prp[i], buf + (len - left), part);
+			status = run_extend(m, dir, &run, m->prp[i], part);
 			left -= part;
 		}
 		if (status)
 			return status;
 		addr = m->prp[n - 1];
 	}
-	return 0;
+	return move(m, dir, run.addr, run.buf, run.len);
 }
 
 static inline unsigned prp_move(struct emu_nvme *m, enum direction dir,
@@ -76,6 +93,7 @@ static inline unsigned prp_move(struct emu_nvme *m, enum direction dir,
 {
 	uint64_t prp1 = le64toh(sqe->prp1), prp2;
 	size_t first = EMU_NVME_PAGE - OFFSET(prp1);
+	struct run run;
 	unsigned status;
 
 	if (emu_nvme_unlikely(prp1 & 3))
@@ -83,12 +101,13 @@ static inline unsigned prp_move(struct emu_nvme *m, enum direction dir,
 	if (len <= first)
 		return move(m, dir, prp1, buf, len);
 	prp2 = le64toh(sqe->prp2);
+	run = (struct run){.addr = prp1, .buf = buf, .len = first};
 	if (len - first > EMU_NVME_PAGE)
-		return move_list(m, dir, prp1, first, prp2, buf, len);
+		return move_list(m, dir, run, prp2, len - first);
 	if (OFFSET(prp2))
 		return EMU_NVME_FAIL(PRP_INVALID_OFFSET);
-	status = move(m, dir, prp1, buf, first);
-	return status ? status : move(m, dir, prp2, buf + first, len - first);
+	status = run_extend(m, dir, &run, prp2, len - first);
+	return status ? status : move(m, dir, run.addr, run.buf, run.len);
 }
 
 unsigned emu_nvme_prp_to_host(struct emu_nvme *m, const struct emu_nvme_sqe *sqe, const void *buf,

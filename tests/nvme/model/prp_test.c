@@ -167,13 +167,47 @@ static void lists_are_fetched_no_further_than_needed(void **state)
 
 	rig_pair(r, 1, 8);
 	for (unsigned i = 0; i < 7; i++)
-		entry[i] = htole64(data + (i + 1) * PAGE);
+		entry[i] = htole64(data + (6 - i) * PAGE);
 	r->n_calls = 0;
-	assert_int_equal(rig_do(r, 1, rig_rw(nvme_cmd_read, 0, 64, data, list), NULL), 0);
+	assert_int_equal(rig_do(r, 1, rig_rw(nvme_cmd_read, 0, 64, data + 7 * PAGE, list), NULL),
+			 0);
 	assert_int_equal(r->n_calls, 1 + 1 + 8 + 1);
 	assert_int_equal(r->call[1].addr, list);
 	assert_int_equal(r->call[1].len, 7 * 8);
 	assert_false(r->call[1].is_write);
+}
+
+/* Two runs of pages, the first begun by the command itself; what is moved stays the same. */
+static void pages_that_follow_one_another_move_as_one(void **state)
+{
+	struct rig *r = *state;
+	uint64_t data = rig_alloc(r, 9 * PAGE), list = rig_alloc(r, PAGE);
+	uint64_t *entry = rig_at(r, list);
+	uint8_t *mem = rig_at(r, data);
+
+	rig_pair(r, 1, 8);
+	for (unsigned i = 0; i < 7; i++)
+		entry[i] = htole64(data + (i + (i < 3 ? 1 : 2)) * PAGE);
+	for (unsigned i = 0; i < 9 * PAGE; i++)
+		mem[i] = (uint8_t)(i / PAGE * 16 + i % 13);
+	r->n_calls = 0;
+	assert_int_equal(rig_do(r, 1, rig_rw(nvme_cmd_write, 0, 64, data, list), NULL), 0);
+	assert_int_equal(r->n_calls, 1 + 1 + 2 + 1);
+	assert_int_equal(r->call[2].addr, data);
+	assert_int_equal(r->call[2].len, 4 * PAGE);
+	assert_int_equal(r->call[3].addr, data + 5 * PAGE);
+	assert_int_equal(r->call[3].len, 4 * PAGE);
+
+	memset(mem, 0, 9 * PAGE);
+	assert_int_equal(rig_do(r, 1, rig_rw(nvme_cmd_read, 0, 64, data, list), NULL), 0);
+	for (unsigned i = 0; i < 9 * PAGE; i++)
+		assert_int_equal(mem[i], i / PAGE == 4 ? 0 : (uint8_t)(i / PAGE * 16 + i % 13));
+
+	/* Two pages, named by the command alone. */
+	r->n_calls = 0;
+	assert_int_equal(rig_do(r, 1, rig_rw(nvme_cmd_read, 0, 16, data, data + PAGE), NULL), 0);
+	assert_int_equal(r->n_calls, 1 + 1 + 1);
+	assert_int_equal(r->call[1].len, 2 * PAGE);
 }
 
 static void offsets_that_are_not_allowed(void **state)
@@ -234,6 +268,7 @@ int main(void)
 		rig_test(layouts_equal_a_plain_copy),
 		rig_test(nothing_beside_the_pages_is_written),
 		rig_test(lists_are_fetched_no_further_than_needed),
+		rig_test(pages_that_follow_one_another_move_as_one),
 		rig_test(offsets_that_are_not_allowed),
 		rig_test(a_list_that_leads_to_itself_ends),
 	};
