@@ -26,7 +26,7 @@ static bool number(const char **at, uint64_t *ret)
 int emu_pace_parse(struct emu_pace *p, const char *text, struct sio_err *reterr)
 {
 	const char *at = text;
-	uint64_t min, max;
+	uint64_t min = 0, max;
 	bool good = number(&at, &min);
 
 	max = min;

@@ -285,7 +285,7 @@ void bad_fill_daemon(const char *argument)
 	EXPECT(err, SCI_ERR_NOSPC, argument);
 	snprintf(line, sizeof(line), "full %u", n);
 	bad_tell_and_wait(line);
-	CHECK(n > 500);
+	CHECK(n > 100);
 	SCICreateSegment(sd, &again, 1, 4096, NULL, NULL, SCI_FLAG_AUTO_ID, &err);
 	EXPECT(err, SCI_ERR_NOSPC, argument);
 	remove_all(seg + n - 1, 1);
