@@ -31,6 +31,7 @@ static void put(struct sio_nvme_ctrl *c, const struct sio_nvme_command *cmd)
 	/* The entry must be there before the doorbell that announces it. */
 	sio_to_fabric_barrier();
 	sio_write32(c->db, c->tail);
+	sio_nvme_wake(c->db_map, c->db_sleeps);
 }
 
 /* Take the next completion, if there is one: dword 0 and the high half, status in bits 17 to 31. */
@@ -49,6 +50,7 @@ static bool take(struct sio_nvme_ctrl *c, uint32_t *ret_result, uint32_t *ret_dw
 		c->phase ^= 1;
 	}
 	sio_write32(c->db + c->stride, c->head);
+	sio_nvme_wake(c->db_map, c->db_sleeps);
 	return true;
 }
 

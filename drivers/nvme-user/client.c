@@ -45,6 +45,7 @@ static int map_doorbells(struct smartio_nvme *n)
 		n->db_map = NULL;
 		return sio_nvme_fail_sci(err, "%s: cannot map its doorbells", n->d.name);
 	}
+	n->sleeps = smartio_map_sleep_word(n->db_map);
 	return 0;
 }
 

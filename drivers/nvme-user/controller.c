@@ -44,6 +44,7 @@ static int map_registers(struct sio_nvme_ctrl *c)
 		c->reg_map = NULL;
 		return sio_nvme_fail_sci(err, "%s: cannot map its registers", d->name);
 	}
+	c->reg_sleeps = smartio_map_sleep_word(c->reg_map);
 	if (!smartio_holds_registers(d->handle))
 		return sio_nvme_fail(-EBUSY, "another manager holds the registers of %s", d->name);
 	return 0;
@@ -82,6 +83,7 @@ static int map_doorbells(struct sio_nvme_ctrl *c)
 		c->db_map = NULL;
 		return sio_nvme_fail_sci(err, "%s: cannot map its doorbells", c->d->name);
 	}
+	c->db_sleeps = smartio_map_sleep_word(c->db_map);
 	return 0;
 }
 
@@ -145,6 +147,12 @@ static int wait_status(struct sio_nvme_ctrl *c, uint32_t mask, uint32_t want, ui
 	}
 }
 
+static void write_cc(struct sio_nvme_ctrl *c, uint32_t cc)
+{
+	sio_write32(c->reg + NVME_REG_CC, cc);
+	sio_nvme_wake(c->reg_map, c->reg_sleeps);
+}
+
 int sio_nvme_ctrl_disable(struct sio_nvme_ctrl *c)
 {
 	uint32_t cc = sio_read32(c->reg + NVME_REG_CC);
@@ -159,7 +167,7 @@ int sio_nvme_ctrl_disable(struct sio_nvme_ctrl *c)
 		if (rc == -ENODEV)
 			return rc;
 	}
-	sio_write32(c->reg + NVME_REG_CC, cc & ~(CC_EN | CC_SHN_MASK));
+	write_cc(c, cc & ~(CC_EN | CC_SHN_MASK));
 	return wait_status(c, CSTS_RDY, 0, c->timeout_ms, "the reset");
 }
 
@@ -201,7 +209,7 @@ int sio_nvme_ctrl_enable(struct sio_nvme_ctrl *c, uint32_t entries)
 	sio_write64(c->reg + NVME_REG_ACQ, c->cq.ioaddr);
 	/* The controller takes the addresses when it sees EN. */
 	sio_to_fabric_barrier();
-	sio_write32(c->reg + NVME_REG_CC, CC_OURS);
+	write_cc(c, CC_OURS);
 	c->enabled = true;
 	return wait_status(c, CSTS_RDY, CSTS_RDY, c->timeout_ms, "becoming ready");
 }
@@ -212,7 +220,7 @@ void sio_nvme_ctrl_shutdown(struct sio_nvme_ctrl *c)
 
 	if (cc == GONE || !(cc & CC_EN) || sio_nvme_ctrl_check(c))
 		return;
-	sio_write32(c->reg + NVME_REG_CC, (cc & ~CC_SHN_MASK) | CC_SHN_NORMAL);
+	write_cc(c, (cc & ~CC_SHN_MASK) | CC_SHN_NORMAL);
 	wait_status(c, CSTS_SHST_MASK, CSTS_SHST_DONE, SHUTDOWN_MS, "the shutdown");
 }
 

@@ -17,6 +17,7 @@ struct sio_nvme_ctrl {
 	sci_remote_segment_t bar;
 	sci_map_t reg_map, db_map;
 	volatile uint8_t *reg, *db;
+	const volatile uint32_t *reg_sleeps, *db_sleeps; /* smartio_map_sleep_word() */
 	uint64_t cap;
 	uint32_t version, stride, max_entries;
 	uint32_t timeout_ms;		  /* to become ready or not ready */

@@ -28,6 +28,16 @@ void sio_nvme_pause(unsigned *n)
 		smartio_wait_events(NULL, NULL, 1, &err);
 }
 
+void sio_nvme_wake(sci_map_t map, const volatile uint32_t *sleeps)
+{
+	if (!sleeps)
+		return;
+	/* Either the drive finds the store in its last look, or we find the word set. */
+	sio_full_barrier();
+	if (sio_read32(sleeps))
+		smartio_map_wake(map);
+}
+
 static int query(struct sio_nvme_device *d)
 {
 	sci_smartio_device_info_t info = {0};

@@ -52,6 +52,9 @@ void sio_nvme_mem_done(struct sio_nvme_mem *mem);
 /* Zero it by stores that the fabric carries. */
 void sio_nvme_mem_clear(struct sio_nvme_mem *mem, size_t bytes);
 
+/* After a store through @map: wake the drive if it sleeps. @sleeps: smartio_map_sleep_word(). */
+void sio_nvme_wake(sci_map_t map, const volatile uint32_t *sleeps);
+
 /*
  * Between two looks at something that another processor will change: yields first, later sleeps of
  * a millisecond. @n: how often it was called, counted here.

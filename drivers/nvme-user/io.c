@@ -161,6 +161,30 @@ uint32_t sio_nvme_in_flight(const struct smartio_nvme_queue *q)
 	return (uint32_t)(q->counters.submitted - q->counters.completed) + waiting(q);
 }
 
+static inline void announce(struct smartio_nvme_queue *q)
+{
+	/* Entries and PRP lists must be there before the drive learns of them. */
+	sio_to_fabric_barrier();
+	sio_write32(q->sq_doorbell, htole32((uint32_t)((q->sqe - q->sq) / 64)));
+	q->counters.submitted += waiting(q);
+	q->counters.doorbells_sq++;
+	q->rung = q->sqe;
+}
+
+/* The queues live, and a store to a doorbell is all that is to be done. */
+static inline bool is_plain(const struct smartio_nvme_queue *q)
+{
+	return __atomic_load_n(q->generation_word, __ATOMIC_RELAXED) == q->plain;
+}
+
+COLD static void ring_and_wake(struct smartio_nvme_queue *q)
+{
+	if (sio_nvme_queue_stale(q))
+		return;
+	announce(q);
+	sio_nvme_wake(q->n->db_map, q->n->sleeps);
+}
+
 static inline void ring(struct smartio_nvme_queue *q)
 {
 	if (q->sqe == q->rung)
@@ -169,14 +193,10 @@ static inline void ring(struct smartio_nvme_queue *q)
 	 * After a reset the doorbell may be another client's. What is between this load and the
 	 * store stays open: hardware has no doorbell that asks who rings.
 	 */
-	if (unlikely(sio_nvme_queue_stale(q)))
-		return;
-	/* Entries and PRP lists must be there before the drive learns of them. */
-	sio_to_fabric_barrier();
-	sio_write32(q->sq_doorbell, htole32((uint32_t)((q->sqe - q->sq) / 64)));
-	q->counters.submitted += waiting(q);
-	q->counters.doorbells_sq++;
-	q->rung = q->sqe;
+	if (likely(is_plain(q)))
+		announce(q);
+	else
+		ring_and_wake(q);
 }
 
 void smartio_nvme_ring(struct smartio_nvme_queue *q)

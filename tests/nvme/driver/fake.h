@@ -30,6 +30,8 @@ extern struct fake {
 	bool stopped;			      /* the drive does nothing */
 	bool late_generation;		      /* borrowers hear of a reset one step late */
 	unsigned sq_reads, cq_writes;	      /* DMA by size: of 64 bytes, of 16 bytes */
+	const volatile uint32_t *sleeps;      /* says whether the drive sleeps; NULL: stores wake it */
+	unsigned wakes;			      /* by the programs */
 	struct smartio_nvme_manager *manager; /* served whenever somebody waits */
 	int served; /* what its last serve returned, if that was an error */
 } fake;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The fake's device half: drive model, address space, borrowers, time. */
+#undef NDEBUG /* what fakes assert is part of the test */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -255,11 +256,18 @@ uint32_t fake_csts(void)
 	return W.mirror[0x1c / 4];
 }
 
+void fake_wake(void)
+{
+	fake.wakes++;
+	while (!fake.stopped && emu_nvme_model.step(W.model, 64))
+		;
+}
+
 void fake_step(void)
 {
 	fake.now += 1000;
 	fake_tell_generation();
-	if (!fake.stopped)
+	if (!fake.stopped && !(fake.sleeps && *fake.sleeps))
 		emu_nvme_model.step(W.model, 64);
 	if (fake.manager && !W.in_manager) {
 		int rc;

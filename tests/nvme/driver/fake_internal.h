@@ -70,5 +70,7 @@ void fake_borrower_end(struct fake_borrower *b);
 /* The segments and interrupts of a borrower's session end. */
 void fake_session_gone(struct fake_borrower *b);
 void fake_sci_stop(void);
+/* A sleeping drive does what there is to do, and sleeps again. */
+void fake_wake(void);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The fake's API half: handles, segments, data interrupts. Every handle is checked. */
+#undef NDEBUG /* what fakes assert is part of the test */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -254,6 +255,18 @@ uint32_t smartio_device_generation(sci_smartio_device_t device)
 const volatile uint32_t *smartio_device_generation_word(sci_smartio_device_t device)
 {
 	return &borrower(device)->generation;
+}
+
+const volatile uint32_t *smartio_map_sleep_word(sci_map_t map)
+{
+	assert(map);
+	return fake.sleeps;
+}
+
+void smartio_map_wake(sci_map_t map)
+{
+	assert(map);
+	fake_wake();
 }
 
 int smartio_device_lost(sci_smartio_device_t device)

@@ -58,6 +58,51 @@ static void blocking_helpers_refuse(void **state)
 	smartio_nvme_close(n);
 }
 
+/* A drive that does nothing unless it is woken: after each ring, and by manager and client. */
+static void a_sleeping_drive_is_woken(void **state)
+{
+	static volatile uint32_t asleep;
+	struct smartio_nvme *n;
+	struct smartio_nvme_queue *q;
+	struct smartio_nvme_buffer *b;
+	unsigned before;
+
+	(void)state;
+	stop_manager();
+	fake.sleeps = &asleep;
+	asleep = 1;
+	start_manager();
+	assert_true(fake.wakes > 0);
+	n = client();
+	q = queue(n, 8);
+	b = buffer(n, 4096);
+	before = fake.wakes;
+	for (unsigned i = 0; i < 3; i++)
+		assert_ok(smartio_nvme_submit(q, SMARTIO_NVME_READ, i, 1, b, 0, NULL));
+	assert_int_equal(fake.wakes, before);
+	smartio_nvme_ring(q);
+	assert_int_equal(fake.wakes, before + 1); /* one ring, one wake */
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(one(q).status, 0);
+	/* Awake it needs nobody. */
+	asleep = 0;
+	before = fake.wakes;
+	assert_ok(smartio_nvme_submit(q, SMARTIO_NVME_READ, 0, 1, b, 0, NULL));
+	assert_int_equal(one(q).status, 0);
+	assert_int_equal(fake.wakes, before);
+	/* A reset is noticed all the same. */
+	fake_reset_device();
+	assert_int_equal(smartio_nvme_submit(q, SMARTIO_NVME_READ, 0, 1, b, 0, NULL), 0);
+	smartio_nvme_ring(q);
+	assert_int_equal(fake.wakes, before);
+	assert_int_equal(smartio_nvme_poll(q, &(struct smartio_nvme_completion){0}, 1),
+			 -ECONNRESET);
+	smartio_nvme_close(n);
+	fake.sleeps = NULL;
+	stop_manager();
+	start_manager();
+}
+
 static void submit_refuses(void **state)
 {
 	struct smartio_nvme *n = client(), *other = client();
@@ -443,6 +488,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(blocking_helpers_move_any_length),
 		TEST(blocking_helpers_refuse),
+		TEST(a_sleeping_drive_is_woken),
 		TEST(submit_refuses),
 		TEST(random_transfers_match_a_copy),
 		TEST(commands_in_flight_keep_their_cookies),
