@@ -159,7 +159,7 @@ static int new_socket(const char *path, struct sockaddr_un *a, int *ret_fd, stru
 int live_listen(const char *path, int *ret_fd, struct sio_err *reterr)
 {
 	struct sockaddr_un a;
-	int fd, r;
+	int fd = -1, r;
 
 	r = new_socket(path, &a, &fd, reterr);
 	if (r < 0)
@@ -189,7 +189,7 @@ close_fd:
 int live_connect(const char *path, int *ret_fd, struct sio_err *reterr)
 {
 	struct sockaddr_un a;
-	int fd, r;
+	int fd = -1, r;
 
 	r = new_socket(path, &a, &fd, reterr);
 	if (r < 0)

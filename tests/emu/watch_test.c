@@ -73,7 +73,7 @@ static int teardown(void **state)
 static void a_view_without_a_watch_needs_naps(void **state)
 {
 	struct fake *f = *state;
-	uint64_t owner = fake_owner(f, LENDER), id;
+	uint64_t owner = fake_owner(f, LENDER), id = 0;
 	struct sio_evt_bar b;
 
 	assert_false(NAPS(f));
@@ -103,7 +103,7 @@ static void only_polled_pages_need_naps(void **state)
 static void one_timer_among_others_needs_naps(void **state)
 {
 	struct fake *f = *state;
-	uint64_t owner = fake_owner(f, LENDER), timer;
+	uint64_t owner = fake_owner(f, LENDER), timer = 0;
 	struct sio_evt_bar b = view(f, owner, DOORBELLS, BOTH);
 
 	assert_int_equal(watch(f, LENDER, owner, SIO_KIND_BAR, b.id, SIO_WATCH_FAULT, NULL), 0);
@@ -119,7 +119,7 @@ static void a_grant_hands_the_duty_to_its_map(void **state)
 	struct fake *f = *state;
 	struct sio_evt_bar b = view(f, 0, DOORBELLS, BOTH);
 	struct sio_evt_map m = granted_view(f, b.id);
-	uint64_t id;
+	uint64_t id = 0;
 
 	assert_true(NAPS(f));
 	assert_int_equal(watch(f, CLIENT, 0, SIO_KIND_MAP, m.id, SIO_WATCH_FAULT, &id), 0);
@@ -169,7 +169,7 @@ static void a_broken_watch_is_a_timer(void **state)
 {
 	struct fake *f = *state;
 	struct sio_evt_bar b = view(f, 0, DOORBELLS, BOTH);
-	uint64_t id;
+	uint64_t id = 0;
 
 	assert_int_equal(watch(f, LENDER, 0, SIO_KIND_BAR, b.id, SIO_WATCH_FAULT, &id), 0);
 	emu_room_watch_fired(f->room, LENDER, id);
@@ -191,7 +191,7 @@ static void the_word_says_who_sleeps(void **state)
 	struct fake *f = *state;
 	struct sio_evt_bar b = view(f, 0, DOORBELLS, BOTH);
 	struct emu_device *d = &f->room->host[LENDER].device[0];
-	uint64_t id, second;
+	uint64_t id = 0, second = 0;
 
 	emu_room_doze(f->room, true); /* nobody asked for the page yet */
 	assert_int_equal(watch(f, LENDER, 0, SIO_KIND_BAR, b.id, SIO_WATCH_EVENT, &id), 0);
@@ -214,7 +214,7 @@ static void a_crash_takes_the_word_along(void **state)
 	struct sio_evt_bar b = view(f, 0, DOORBELLS, BOTH);
 	struct sio_evt_map m = granted_view(f, b.id);
 	struct emu_device *d = &f->room->host[LENDER].device[0];
-	uint64_t old, id;
+	uint64_t old = 0, id = 0;
 
 	assert_int_equal(watch(f, CLIENT, 0, SIO_KIND_MAP, m.id, SIO_WATCH_EVENT, &old), 0);
 	emu_room_host_down(f->room, LENDER);

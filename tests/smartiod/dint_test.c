@@ -82,7 +82,7 @@ static void plain_interrupts_have_no_rings(void **state)
 {
 	struct fixture *f = *state;
 	struct world_client *senders[] = {f->sender, f->receiver};
-	uint32_t h, n, data, link;
+	uint32_t h, n, data, link = 0;
 
 	assert_int_equal(call_dint_create(f->w, f->receiver, 7,
 					  SCI_FLAG_FIXED_INTNO | SIO_DINT_PLAIN, &h, &n),
