@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""A sleeping drive is woken by the store that rings its doorbell, in each of the three ways.
+
+usage: wake_test.py BUILD
+
+That the drive slept is no matter of time but of the room's counters: it went to sleep (and took no
+naps), and its wakes of the right kind have grown.
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from cluster import Cluster  # noqa: E402
+
+BUILD = None
+WAKES = {"fault": "wakes_by_fault", "eventfd": "wakes_by_event"}
+
+
+class Wake(unittest.TestCase):
+    def setUp(self):
+        self.c = Cluster(BUILD)
+        self.c.__enter__()
+        self.addCleanup(self.c.__exit__)
+        self.program = os.path.join(BUILD, "tests", "system", "wake")
+
+    def need_faults(self):
+        found = json.loads(self.c.smartio("doctor", "--json"))
+        faults = next(f["found"] for f in found if f["check"] == "faults")
+        if "no plain store" in faults:
+            self.skipTest(faults)
+
+    def open(self, node, way, *args):
+        """A client (or "manager") that wakes the drive in this way; it is open."""
+        env = dict(os.environ, SMARTIO_WAKE=way)
+        if node == "manager":
+            child = self.c.start(node, self.c.nvme, "manager", "nvme0", env=env)
+            self.assertIn("ready", child.stdout.readline())
+        else:
+            child = self.c.start(node, self.program, "nvme0", *args, env=env,
+                                 stdin=subprocess.PIPE)
+            line = child.stdout.readline()
+            self.assertEqual(line, "open\n", line or child.stderr.read())
+        return child
+
+    def ask(self, child):
+        child.stdin.write("\n")
+        child.stdin.flush()
+
+    def read(self, child):
+        """One read of the client: its nanoseconds."""
+        self.ask(child)
+        line = child.stdout.readline()
+        self.assertRegex(line, r"^\d+$", child.stderr.read() if not line else "")
+        return int(line)
+
+    def room(self):
+        """Naps and sleeps of the machine room."""
+        host = json.loads(self.c.smartio("stats", "--json", "-n", "lender"))["hosts"][0]["counters"]
+        return host["room_naps"], host["room_sleeps"]
+
+    def asleep(self):
+        """Wait until the room sleeps, and no longer naps."""
+        for _ in range(200):
+            naps, sleeps = self.room()
+            for _ in range(20):
+                naps_now, sleeps_now = self.room()
+                if sleeps_now >= sleeps + 3:
+                    break
+            if naps_now == naps and sleeps_now >= sleeps + 3:
+                return
+        self.fail(f"the room does not sleep: {naps_now} naps, {sleeps_now} sleeps")
+
+    def waking(self):
+        """What doctor tells of this, without process numbers."""
+        found = json.loads(self.c.smartio("doctor", "--json"))
+        return sorted({f["found"].split(":")[0] + " " + f["found"].split("wakes nvme0 ")[1]
+                       for f in found if f["check"] == "waking"})
+
+    def wakes(self, way):
+        return self.c.counters()[WAKES[way]]
+
+    def in_one_way(self, way, told):
+        self.open("manager", way)
+        before = self.c.audit()
+        clients = [self.open(n, way) for n in ("client1", "client2", "lender")]
+        self.assertEqual(self.waking(),
+                         [f"{n} {told}" for n in ("client1", "client2", "lender", "manager")])
+        for child in clients * 2:
+            self.asleep()
+            woken = self.wakes(way)
+            self.read(child)
+            self.assertGreater(self.wakes(way), woken)
+        for child in clients:
+            child.kill()
+            self.c.end(child)
+        self.c.audit_until(before)
+
+    def test_by_fault(self):
+        self.need_faults()
+        self.in_one_way("fault", "by a page fault")
+
+    def test_by_eventfd(self):
+        self.in_one_way("eventfd", "by an event descriptor")
+
+    def test_by_timer(self):
+        self.open("manager", "timer")
+        child = self.open("client1", "timer")
+        self.assertEqual({w.split(" ", 1)[1].split(":")[0] for w in self.waking()}, {"not"})
+        naps, _ = self.room()
+        for _ in range(3):
+            self.read(child)
+        while self.room()[0] == naps:
+            pass
+        counters = self.c.counters()
+        self.assertEqual((counters["wakes_by_fault"], counters["wakes_by_event"]), (0, 0))
+
+    def test_each_for_itself(self):
+        """One client that wakes nobody keeps the room napping; the others wake it all the same."""
+        self.need_faults()
+        self.open("manager", "fault")
+        one = self.open("client1", "fault")
+        self.asleep()
+        other = self.open("client2", "timer")
+        naps, _ = self.room()
+        while self.room()[0] < naps + 3:
+            pass
+        woken = self.wakes("fault")
+        for _ in range(5):
+            self.read(one)
+            self.read(other)
+            self.room()
+        self.assertGreater(self.wakes("fault"), woken)
+        other.kill()
+        self.c.end(other)
+        self.asleep()
+
+    def test_a_wrong_word(self):
+        self.open("manager", "")
+        env = dict(os.environ, SMARTIO_WAKE="bell")
+        code, _, err = self.c.end(self.c.start("client1", self.program, "nvme0", env=env,
+                                               stdin=subprocess.DEVNULL))
+        self.assertEqual(code, 1)
+        self.assertIn("SMARTIO_WAKE: fault, eventfd or timer", err)
+
+    def test_many_clients(self):
+        self.need_faults()
+        self.c.manager()
+        clients = [self.open(("client1", "client2", "client3", "lender")[i % 4], "fault")
+                   for i in range(20)]
+        self.asleep()
+        woken = self.wakes("fault")
+        for child in clients:
+            self.ask(child)  # all at once, while nobody has been answered yet
+        for child in clients:
+            self.assertRegex(child.stdout.readline(), r"^\d+$")
+        self.asleep()
+        for child in clients:
+            self.read(child)
+        self.assertGreater(self.wakes("fault"), woken)
+
+    def test_a_fork(self):
+        """A child has copies of the mappings, which are not watched; its parent's are."""
+        self.need_faults()
+        self.c.manager()
+        before = self.c.audit()
+        child = self.open("client1", "fault", "fork")
+        for _ in range(3):
+            self.asleep()
+            woken = self.wakes("fault")
+            self.read(child)
+            self.assertGreater(self.wakes("fault"), woken)
+        child.kill()
+        self.c.end(child)
+        self.c.audit_until(before)
+
+    def blocked(self, child):
+        """A client that waits in a fault: the room is stopped, asleep, when the store comes."""
+        self.asleep()
+        pid = self.c.daemon_pid(None)
+        os.kill(pid, signal.SIGSTOP)
+        self.ask(child)
+        mine = self.program_of(child)
+        # In the fault it is asleep, and uses no processor: twice the same time is enough.
+        spent = None
+        while spent != self.spent(mine):
+            spent = self.spent(mine)
+            os.sched_yield()
+        return pid, mine
+
+    def program_of(self, child):
+        """The process of the client itself: the one that has the queue's doorbells mapped."""
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                if os.readlink(f"/proc/{name}/exe") == self.program:
+                    return int(name)
+            except OSError:
+                continue
+        raise AssertionError("the client does not run")
+
+    @staticmethod
+    def spent(pid):
+        with open(f"/proc/{pid}/schedstat", encoding="ascii") as f:
+            return f.read()
+
+    def test_killed_in_a_fault(self):
+        self.need_faults()
+        self.c.manager()
+        before = self.c.audit()
+        child = self.open("client1", "fault")
+        room, program = self.blocked(child)
+        os.kill(program, signal.SIGKILL)
+        code, _, _ = self.c.end(child)
+        os.kill(room, signal.SIGCONT)
+        self.assertEqual(code, 137)
+        self.c.audit_until(before)
+        self.read(self.open("client1", "fault"))
+
+    def test_the_room_dies_under_a_fault(self):
+        self.need_faults()
+        self.c.manager()
+        child = self.open("client1", "fault")
+        room, _ = self.blocked(child)
+        os.kill(room, signal.SIGKILL)
+        code, _, _ = self.c.end(child)  # it ends: an error, or with its host
+        self.assertNotEqual(code, 0)
+
+
+if __name__ == "__main__":
+    BUILD = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=2)
