@@ -71,17 +71,22 @@ static void session_event(void *ctx, const struct sio_msg *msg, size_t len, int 
 	}
 }
 
+/*
+ * Devices come first: who finds ones in memory that a device wrote to must already see that the device
+ * is lost.
+ */
 static void session_dead(void *ctx)
 {
 	struct sio_library *lib = ctx;
 
-	for (struct sio_object *o = lib->objects; o; o = o->next) {
-		bool was_lost = o->lost;
-
-		sio_object_lose(o);
-		if (o->kind == SIO_REMOTE_SEGMENT && !was_lost && lib->up)
+	for (struct sio_object *o = lib->objects; o; o = o->next)
+		if (o->kind == SIO_REMOTE_SEGMENT && !o->lost && lib->up)
 			sio_task_segment(o, SCI_CB_LOST, 0, 0, SCI_ERR_NO_LINK_ACCESS);
-	}
+	for (struct sio_object *o = lib->objects; o; o = o->next)
+		if (o->kind == SIO_DEVICE)
+			sio_object_lose(o);
+	for (struct sio_object *o = lib->objects; o; o = o->next)
+		sio_object_lose(o);
 }
 
 static void session_ready(void *ctx, uintptr_t cookie)
