@@ -4,9 +4,11 @@
 
 usage: idle_test.py BUILD [SECONDS]
 
-Five hosts, a drive, its manager, three clients open. The limits are wide (5 % of a core, 100 MB), as
-sums over seconds, not times: they hold on a slow machine, too.
+Five hosts, a drive, its manager, three clients open: at most 0.2 % of a core in all, where stores wake
+the drive by page faults. Where the system refuses that, programs write to a descriptor, or the drive
+looks by itself: then 5 %. Sums over seconds, not times: they hold on a slow machine, too.
 """
+import json
 import os
 import subprocess
 import sys
@@ -38,9 +40,12 @@ def processes(state):
 
 
 def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
-        fields = f.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """By the scheduler's nanoseconds: short turns fall between the ticks of /proc/PID/stat."""
+    total = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as f:
+            total += int(f.read().split()[0])
+    return total / 1e9
 
 
 def pss_bytes(pid):
@@ -60,6 +65,9 @@ class Idle(unittest.TestCase):
                        ("client1", "client2", "client3")]
             for child in clients:
                 self.assertIn("open", child.stdout.readline())
+            ways = {f["found"].split("wakes nvme0 ")[1]
+                    for f in json.loads(c.smartio("doctor", "--json")) if f["check"] == "waking"}
+            limit = 0.002 if ways == {"by a page fault"} else 0.05
             all_of_it = processes(c.state)
             self.assertGreaterEqual(len(all_of_it), 1 + 5 + 2 * 4)
             before = {p: cpu_seconds(p) for p in all_of_it}
@@ -67,8 +75,9 @@ class Idle(unittest.TestCase):
             cpu = sum(cpu_seconds(p) - before[p] for p in all_of_it)
             pss = sum(pss_bytes(p) for p in all_of_it)
             print(f"\nidle for {SECONDS} s: {len(all_of_it)} processes, "
-                  f"{100 * cpu / SECONDS:.2f} % of a core, Pss {pss / 1e6:.1f} MB")
-            self.assertLess(cpu / SECONDS, 0.05)
+                  f"{100 * cpu / SECONDS:.3f} % of a core, Pss {pss / 1e6:.1f} MB; the drive is "
+                  f"woken {', '.join(sorted(ways))}: the limit is {100 * limit} %")
+            self.assertLess(cpu / SECONDS, limit)
             self.assertLess(pss, 100e6)
 
 

@@ -8,13 +8,14 @@
  * they compare
  */
 #include <errno.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
-#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,10 +43,22 @@ static uint64_t one_read(void)
 	return 0;
 }
 
-static void answer_pings(void)
+static void pin(const char *cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(strtoul(cpu, NULL, 10), &set);
+	if (sched_setaffinity(0, sizeof(set), &set) < 0)
+		fprintf(stderr, "wake: processor %s: %s\n", cpu, strerror(errno));
+}
+
+static void answer_pings(const char *cpu)
 {
 	uint64_t count;
 
+	if (cpu)
+		pin(cpu);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (read(ping, &count, sizeof(count)) == sizeof(count))
 		if (write(pong, &count, sizeof(count)) != sizeof(count))
@@ -134,7 +147,7 @@ static int run(int argc, char **argv)
 		fprintf(stderr, "wake: %s\n", smartio_nvme_error());
 		return 1;
 	}
-	if (argc == 4)
+	if (argc >= 4)
 		return measure(strtoul(argv[2], NULL, 10), strtoul(argv[3], NULL, 10));
 	if (argc == 3 && fork() == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -149,17 +162,19 @@ int main(int argc, char **argv)
 	sci_error_t err;
 	int status;
 
-	if (argc < 2 || argc > 4 || (argc == 3 && strcmp(argv[2], "fork") != 0)) {
-		fprintf(stderr, "usage: wake DEVICE [fork | ROUNDS IDLE-US]\n");
+	if (argc < 2 || argc > 6 || argc == 5 || (argc == 3 && strcmp(argv[2], "fork") != 0)) {
+		fprintf(stderr, "usage: wake DEVICE [fork | ROUNDS IDLE-US [CPU OTHER]]\n");
 		return 2;
 	}
-	if (argc == 4) { /* before there is anything that a child could hold */
+	if (argc >= 4) { /* before there is anything that a child could hold */
 		ping = eventfd(0, EFD_CLOEXEC);
 		pong = eventfd(0, EFD_CLOEXEC);
 		if (ping < 0 || pong < 0)
 			return 1;
 		if (fork() == 0)
-			answer_pings();
+			answer_pings(argc == 6 ? argv[5] : NULL);
+		if (argc == 6)
+			pin(argv[4]);
 	}
 	SCIInitialize(0, &err);
 	if (err != SCI_ERR_OK) {
