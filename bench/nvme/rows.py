@@ -316,7 +316,7 @@ class Bench:
                           check=False).returncode:
             return "not measured: valgrind is not installed"
         before = self.c.counters()
-        w = self.c.client(node, wrap=("valgrind", "-q", "--tool=callgrind",
+        w = self.c.client(node, wrap=("env", "SMARTIO_WAKE=timer", "valgrind", "-q", "--tool=callgrind",
                                       "--collect-atstart=no", f"--callgrind-out-file={out}"))
         answer = w.ask("calm", depth, batches, DISK)
         self.c.end([w])
