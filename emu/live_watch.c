@@ -165,7 +165,7 @@ void live_watch_event(struct live *l, const struct live_source *s, uint32_t even
 	l->woken = true;
 	emu_room_watch_fired(l->room, s->host, w->key.id);
 	if (w->kind == SIO_WATCH_FAULT)
-		disarm(l, w);
+		disarm(l, w); /* it may be gone now */
 }
 
 void live_watches_arm(struct live *l)

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 EMU = sys.argv.pop(1)
 TOPOLOGY = """cluster: live
@@ -113,8 +114,18 @@ class Live(unittest.TestCase):
         self.refuse(["--nonsense"], 2, "try 'smartio-emu --help'")
         self.refuse(["--topology", self.topology, "--state", self.state, "--ready-fd", "x"], 2,
                     "--ready-fd 'x'")
+        for spin in ("", "x", "20:10", "-1", "100001"):
+            self.refuse(["--topology", self.topology, "--state", self.state, "--spin-us", spin], 2,
+                        f"--spin-us '{spin}': MIN or MIN:MAX")
         for option in ("--help", "--version"):
             self.assertEqual(subprocess.run([EMU, option], capture_output=True).returncode, 0)
+
+    def test_spin_by_environment(self):
+        with unittest.mock.patch.dict(os.environ, SMARTIO_SPIN_US="never"):
+            self.refuse(["--topology", self.topology, "--state", self.state], 2,
+                        "SMARTIO_SPIN_US 'never'")
+        with unittest.mock.patch.dict(os.environ, SMARTIO_SPIN_US="0:50"):
+            self.end(self.start())
 
     def test_start_errors_are_one_line(self):
         for args, text in (

@@ -20,7 +20,8 @@ struct memory {
 struct player {
 	struct fake *f;
 	uint64_t seed;
-	struct memory owners[3], mems[3], grants[3], maps[3], requesters[3], dmamaps[3];
+	struct memory owners[3], mems[3], grants[3], maps[3], requesters[3], dmamaps[3], bars[3],
+		watches[3];
 	struct {
 		uint64_t address;
 		unsigned host, device;
@@ -68,12 +69,64 @@ static void make_memory(struct player *p, unsigned host)
 		keep(p, &p->owners[host], owner_evt.id);
 }
 
+/* Pages of a device, and somebody to wake it by them. */
+static void make_bar(struct player *p, unsigned host)
+{
+	struct sio_req_bar req = {.h.owner = any_owner(p, host),
+				  .device = DEV(host, pick(p, 3)),
+				  .access = 1 + 2 * pick(p, 2),
+				  .offset = 0x1000ull * pick(p, 4),
+				  .length = 0x1000};
+	struct sio_req_device_open open = {.device = req.device};
+	struct sio_evt_bar evt;
+
+	ask_only(p->f, host, &open, SIO_OP_DEVICE_OPEN);
+	if (ask(p->f, host, &req, SIO_OP_BAR, &evt) == 0)
+		keep(p, &p->bars[host], evt.id);
+}
+
+static void make_watch(struct player *p, unsigned host)
+{
+	bool map = pick(p, 2);
+	struct sio_req_watch req = {.h.owner = any_owner(p, host),
+				    .target_kind = map ? SIO_KIND_MAP : SIO_KIND_BAR,
+				    .kind = 1 + pick(p, 3),
+				    .target = any(p, map ? &p->maps[host] : &p->bars[host]),
+				    .length = 0x1000};
+	struct sio_evt_watch evt;
+
+	if (req.kind == SIO_WATCH_FAULT) {
+		req.address = 0x1000;
+		fake_with(p->f);
+	}
+	if (ask(p->f, host, &req, SIO_OP_WATCH, &evt) == 0)
+		keep(p, &p->watches[host], evt.id);
+}
+
+/* What the edge tells of watches, of some that are long gone, too. */
+static void wake_something(struct player *p, unsigned host)
+{
+	uint64_t id = any(p, &p->watches[host]);
+	unsigned open = p->f->open_watches;
+	struct emu_object *o = NULL;
+
+	emu_room_doze(p->f->room, pick(p, 2));
+	emu_room_naps(p->f->room);
+	emu_room_watch_fired(p->f->room, host, id);
+	HASH_FIND(hh, p->f->room->host[host].objects, &id, sizeof(id), o);
+	if (pick(p, 4) || !o || ((struct emu_watch *)o)->kind == SIO_WATCH_TIMER)
+		return;
+	p->f->open_watches = open - 1;
+	emu_room_watch_broken(p->f->room, host, id);
+}
+
 static void make_grant(struct player *p, unsigned host)
 {
+	bool bar = pick(p, 4) == 0;
 	struct sio_req_grant req = {.h.owner = any_owner(p, host),
-				    .source_kind = SIO_KIND_MEM,
+				    .source_kind = bar ? SIO_KIND_BAR : SIO_KIND_MEM,
 				    .access = 1 + pick(p, 3),
-				    .source = any(p, &p->mems[host]),
+				    .source = any(p, bar ? &p->bars[host] : &p->mems[host]),
 				    .offset = 0x1000ull * pick(p, 2),
 				    .length = 0x1000ull * (1 + pick(p, 4)),
 				    .peer_node = NODE(pick(p, 3))};
@@ -148,7 +201,7 @@ static void end_something(struct player *p, unsigned host)
 {
 	struct sio_evt_settle settled;
 
-	switch (pick(p, 8)) {
+	switch (pick(p, 10)) {
 	case 0:
 		fake_end(p->f, host, SIO_OP_FREE, any(p, &p->mems[host]), 0);
 		break;
@@ -166,6 +219,12 @@ static void end_something(struct player *p, unsigned host)
 		fake_end(p->f, host, SIO_OP_DMAUNMAP, any(p, &p->dmamaps[host]), 0);
 		break;
 	case 6:
+		fake_end(p->f, host, SIO_OP_BAR_CLOSE, any(p, &p->bars[host]), 0);
+		break;
+	case 7:
+		fake_end(p->f, host, SIO_OP_UNWATCH, any(p, &p->watches[host]), 0);
+		break;
+	case 8:
 		emu_room_owner_hup(p->f->room, host, any(p, &p->owners[host]));
 		break;
 	default:
@@ -270,9 +329,15 @@ static void play(uint64_t seed, unsigned *ret_accesses, unsigned *ret_arrived)
 			access_something(&p);
 		else if (what < 44)
 			ask_nonsense(&p, host);
-		else if (what < 54)
+		else if (what < 46)
+			make_bar(&p, host);
+		else if (what < 49)
+			make_watch(&p, host);
+		else if (what < 51)
+			wake_something(&p, host);
+		else if (what < 57)
 			make_memory(&p, host);
-		else if (what < 64)
+		else if (what < 65)
 			make_grant(&p, host);
 		else if (what < 74)
 			make_map(&p);

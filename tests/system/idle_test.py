@@ -4,9 +4,8 @@
 
 usage: idle_test.py BUILD [SECONDS]
 
-Five hosts, a drive, its manager, three clients open: at most 0.2 % of a core in all, where stores wake
-the drive by page faults. Where the system refuses that, programs write to a descriptor, or the drive
-looks by itself: then 5 %. Sums over seconds, not times: they hold on a slow machine, too.
+Five hosts, a drive, its manager, three clients open: at most 0.2 % of a core in all, where every program
+wakes the drive; 5 % where a timer looks. Sums over seconds, not times: they hold on a slow machine, too.
 """
 import json
 import os
@@ -67,7 +66,7 @@ class Idle(unittest.TestCase):
                 self.assertIn("open", child.stdout.readline())
             ways = {f["found"].split("wakes nvme0 ")[1]
                     for f in json.loads(c.smartio("doctor", "--json")) if f["check"] == "waking"}
-            limit = 0.002 if ways == {"by a page fault"} else 0.05
+            limit = 0.05 if any(way.startswith("not") for way in ways) else 0.002
             all_of_it = processes(c.state)
             self.assertGreaterEqual(len(all_of_it), 1 + 5 + 2 * 4)
             before = {p: cpu_seconds(p) for p in all_of_it}
