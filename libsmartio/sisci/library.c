@@ -254,7 +254,8 @@ static int hello(struct sio_library *lib, struct sio_err *err)
 
 	if (rc == -ESHUTDOWN)
 		return sio_refuse(err, SCI_ERR_NOT_INITIALIZED,
-				  "smartiod ended the connection before it answered");
+				  "the smartiod at the path in SMARTIO_SOCKET ended the "
+				  "connection before it answered");
 	if (rc < 0)
 		return rc;
 	rc = sio_session_check_fds(&call, 2, err);
