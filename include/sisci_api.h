@@ -305,7 +305,10 @@ void SCISetSegmentUnavailable(sci_local_segment_t segment, unsigned int localAda
 /**
  * Free the segment, whatever its state. When it returns, its callback does not run and will not
  * (unless it is called from that callback).
- * @flags: FORCE_REMOVE: although others are connected; maps in this process stay until unmapped.
+ * Who is connected gets up to 50 ms to leave, for programs often disconnect and remove at the same
+ * time, each on its own host. A map in this process or for a device is refused at once.
+ * @flags: FORCE_REMOVE: although others are connected; they get SCI_CB_DISCONNECT, what they have
+ * mapped reads as ones. Maps in this process stay until unmapped.
  * Errors: SCI_ERR_BUSY: mapped here, connected, or mapped for a device; the handle stays valid, try
  * again.
  */

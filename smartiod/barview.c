@@ -278,7 +278,8 @@ static void granted(struct smartiod *d, struct bar_op *b, const struct smartiod_
 		bar_fail(d, b, -ENETDOWN, "the link to the borrower went down");
 		return;
 	}
-	if (smartiod_grant_keep(d, evt->id, l->node, b->adapter, b->peer_adapter, NULL, NULL) < 0) {
+	if (smartiod_grant_keep(d, evt->id, l->node, b->adapter, b->peer_adapter, SIO_GRANT_CPU,
+				NULL, NULL) < 0) {
 		smartiod_port_ungrant(d, evt->id);
 		view_put(d, l, p->view);
 		bar_fail(d, b, -ENOMEM, "the lender's daemon is out of memory");

@@ -15,7 +15,7 @@ static struct smartiod_grant *grant_find(struct smartiod *d, uint64_t id)
 }
 
 int smartiod_grant_keep(struct smartiod *d, uint64_t id, uint32_t node, uint32_t adapter,
-			uint32_t peer_adapter, struct smartiod_segment *segment,
+			uint32_t peer_adapter, uint32_t purpose, struct smartiod_segment *segment,
 			struct smartiod_ring *ring)
 {
 	struct smartiod_grant *g = calloc(1, sizeof(*g));
@@ -25,10 +25,13 @@ int smartiod_grant_keep(struct smartiod *d, uint64_t id, uint32_t node, uint32_t
 	g->node = node;
 	g->adapter = adapter;
 	g->peer_adapter = peer_adapter;
+	g->purpose = purpose;
 	g->segment = segment;
 	g->ring = ring;
-	if (segment)
+	if (segment) {
 		segment->n_grants++;
+		segment->n_device_grants += purpose == SIO_GRANT_DEVICE;
+	}
 	smartiod_tree_add(&d->grants, &g->by_id, id);
 	return 0;
 }
@@ -40,7 +43,7 @@ static void grant_free(struct smartiod *d, struct smartiod_grant *g)
 	smartiod_tree_remove(&d->grants, &g->by_id);
 	smartiod_port_ungrant(d, id);
 	if (g->segment)
-		smartiod_segment_grant_put(d, g->segment);
+		smartiod_segment_grant_put(d, g->segment, g->purpose);
 	if (g->ring)
 		smartiod_ring_grant_gone(d, g->ring, id);
 	free(g);
@@ -179,7 +182,7 @@ int smartiod_peer_seg_release(struct smartiod *d, struct smartiod_peer *p, const
 struct grant_op {
 	struct smartiod_op op;
 	struct smartiod_segment *segment; /* pinned */
-	uint32_t adapter, peer_adapter;
+	uint32_t adapter, peer_adapter, purpose;
 };
 
 /* Why a grant that the port made cannot be given out; 0: it can. */
@@ -208,7 +211,7 @@ static void grant_step(struct smartiod *d, struct smartiod_op *op, const struct 
 		rc = grant_check(d, g, &err);
 		if (rc == 0)
 			rc = smartiod_grant_keep(d, evt->id, op->asker, g->adapter, g->peer_adapter,
-						 g->segment, NULL);
+						 g->purpose, g->segment, NULL);
 		if (rc < 0) {
 			smartiod_port_ungrant(d, evt->id);
 			smartiod_op_error(d, op, rc, "%s", err.text);
@@ -273,6 +276,7 @@ int smartiod_peer_seg_grant(struct smartiod *d, struct smartiod_peer *p, const v
 	g->segment = seg;
 	g->adapter = sio_from_le32(m->adapter);
 	g->peer_adapter = sio_from_le32(m->peer_adapter);
+	g->purpose = sio_from_le32(m->purpose);
 	smartiod_segment_pin(seg);
 	req = (struct sio_req_grant){
 		.h = {.op = SIO_OP_GRANT, .owner = seg->owner},

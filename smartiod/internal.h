@@ -37,6 +37,7 @@
 #define SMARTIOD_CONNECT_WAIT_NS 2000000000ULL /* for a peer whose link is up */
 #define SMARTIOD_PEER_TIMEOUT_NS 5000000000ULL
 #define SMARTIOD_RECONNECT_NS 20000000ULL
+#define SMARTIOD_REMOVE_WAIT_NS 50000000ULL /* for peers that are just leaving */
 
 /* syslog's levels, by name. */
 enum {
@@ -68,6 +69,7 @@ enum smartiod_wait {
 	SMARTIOD_WAIT_PORT, /* the port always answers */
 	SMARTIOD_WAIT_PEER, /* until a deadline, or the peer is down */
 	SMARTIOD_PARKED,    /* until smartiod_op_resume(); also at the end of its session */
+	SMARTIOD_DOZING,    /* the same, and until a deadline */
 };
 
 /*
@@ -137,6 +139,7 @@ struct smartiod_ref {
 struct smartiod_grant {
 	struct smartiod_tree_node by_id; /* in d->grants; key: the port's id */
 	uint32_t node, adapter, peer_adapter;
+	uint32_t purpose;		  /* SIO_GRANT_CPU or _DEVICE */
 	struct smartiod_segment *segment; /* one of these two; neither: a grant of a BAR */
 	struct smartiod_ring *ring;
 };
@@ -163,8 +166,10 @@ struct smartiod_segment {
 	int fd;				  /* of the memory; -1 */
 	struct smartiod_ref *refs;
 	unsigned n_refs, n_grants;
-	unsigned dma;  /* DMA maps of local devices that reach it */
-	unsigned pins; /* operations in progress */
+	unsigned n_device_grants;	 /* of n_grants: for devices */
+	unsigned dma;			 /* DMA maps of local devices that reach it */
+	unsigned pins;			 /* operations in progress */
+	struct smartiod_op *removal;	 /* SEG_REMOVE that waits for its last user; NULL: none */
 };
 
 /* ---- importer ---- */
@@ -380,6 +385,8 @@ void smartiod_peer_tell(struct smartiod *d, uint32_t node, void *msg, size_t len
 
 /* Wait until smartiod_op_resume() (which calls the step with error 0 and msg NULL). */
 void smartiod_op_park(struct smartiod_op *op);
+/* Not longer than @ns: then the step gets -ETIMEDOUT. */
+void smartiod_op_doze(struct smartiod *d, struct smartiod_op *op, uint64_t ns);
 void smartiod_op_resume(struct smartiod *d, struct smartiod_op *op);
 /* A descriptor out of an answer: now the caller's; -1: there is none. */
 int smartiod_take_fd(const struct smartiod_answer *a, unsigned index);
@@ -436,7 +443,9 @@ static inline uint32_t smartiod_handle(const struct smartiod_object *o)
 /* ---- segment.c ---- */
 
 smartiod_client_fn smartiod_seg_create, smartiod_seg_prepare, smartiod_seg_available,
-	smartiod_seg_unavailable, smartiod_seg_remove;
+	smartiod_seg_unavailable;
+/* removal.c */
+smartiod_client_fn smartiod_seg_remove;
 
 /*
  * A segment without memory yet. @s NULL: no client's (device segments: by uid only). @named: gets
@@ -460,12 +469,20 @@ static inline void smartiod_segment_pin(struct smartiod_segment *seg)
 	seg->pins++;
 }
 void smartiod_segment_unpin(struct smartiod *d, struct smartiod_segment *seg);
+/* Users may have gone: a removal that waits for that goes on, a removed segment ends. */
+void smartiod_segment_check(struct smartiod *d, struct smartiod_segment *seg);
+/* Somebody could still reach it, or is about to. */
+static inline bool smartiod_segment_used(const struct smartiod_segment *seg)
+{
+	return seg->n_refs || seg->n_grants || seg->dma || seg->pins;
+}
 static inline void smartiod_segment_dma_get(struct smartiod_segment *seg)
 {
 	seg->dma++;
 }
 void smartiod_segment_dma_put(struct smartiod *d, struct smartiod_segment *seg);
-void smartiod_segment_grant_put(struct smartiod *d, struct smartiod_segment *seg);
+void smartiod_segment_grant_put(struct smartiod *d, struct smartiod_segment *seg,
+				uint32_t purpose);
 /* Tells the exporter's library of a connection that came or went. */
 int smartiod_segment_ref(struct smartiod *d, struct smartiod_segment *seg, uint32_t node,
 			 uint32_t adapter, uint64_t connection, struct sio_err *reterr);
@@ -498,7 +515,7 @@ smartiod_peer_fn smartiod_peer_seg_lookup, smartiod_peer_seg_release, smartiod_p
  * the caller ungrants.
  */
 int smartiod_grant_keep(struct smartiod *d, uint64_t id, uint32_t node, uint32_t adapter,
-			uint32_t peer_adapter, struct smartiod_segment *segment,
+			uint32_t peer_adapter, uint32_t purpose, struct smartiod_segment *segment,
 			struct smartiod_ring *ring);
 /* The answer to a GRANT, as peers tell it. */
 void smartiod_wire_grant(const struct sio_evt_grant *evt, struct sio_wire_grant *ret);

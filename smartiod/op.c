@@ -115,7 +115,7 @@ static void wait_for(struct smartiod *d, struct smartiod_op *op, enum smartiod_w
 
 static void wake(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
-	if (op->wait == SMARTIOD_WAIT_PORT || op->wait == SMARTIOD_WAIT_PEER)
+	if (op->wait != SMARTIOD_PARKED)
 		smartiod_tree_remove(&d->waiting, &op->by_cookie);
 	op->wait = SMARTIOD_RUNNING;
 	op->peer = 0;
@@ -402,9 +402,21 @@ void smartiod_op_park(struct smartiod_op *op)
 	op->wait = SMARTIOD_PARKED;
 }
 
+void smartiod_op_doze(struct smartiod *d, struct smartiod_op *op, uint64_t ns)
+{
+	wait_for(d, op, SMARTIOD_DOZING);
+	op->deadline = d->ops->now(d->ctx) + ns;
+	smartiod_arm(d, op->deadline);
+}
+
+static bool parked(const struct smartiod_op *op)
+{
+	return op->wait == SMARTIOD_PARKED || op->wait == SMARTIOD_DOZING;
+}
+
 void smartiod_op_resume(struct smartiod *d, struct smartiod_op *op)
 {
-	assert(op->wait == SMARTIOD_PARKED);
+	assert(parked(op));
 	wake_error(d, op, 0, "");
 }
 
@@ -420,7 +432,7 @@ void smartiod_op_orphan_session(struct smartiod *d, struct smartiod_session *s)
 		if (op->session != s)
 			continue;
 		op->session = NULL;
-		if (op->wait == SMARTIOD_PARKED)
+		if (parked(op))
 			wake_error(d, op, -ECANCELED, "the client is gone");
 	}
 	s->n_ops = 0;
@@ -437,7 +449,7 @@ void smartiod_op_peer_down(struct smartiod *d, uint32_t node, int error)
 		key = n->key;
 		if (op->asker == node) {
 			op->asker = 0;
-			if (op->wait == SMARTIOD_PARKED) {
+			if (parked(op)) {
 				wake_error(d, op, -ECANCELED, "the peer is gone");
 				continue;
 			}
@@ -456,10 +468,13 @@ uint64_t smartiod_op_expire(struct smartiod *d, uint64_t now)
 		struct smartiod_op *op = SMARTIOD_OF(n, struct smartiod_op, by_cookie);
 
 		key = n->key;
-		if (op->wait != SMARTIOD_WAIT_PEER)
+		if (op->wait == SMARTIOD_WAIT_PORT)
 			continue;
 		if (op->deadline <= now)
-			wake_error(d, op, -ETIMEDOUT, "the other host's smartiod does not answer");
+			wake_error(d, op, -ETIMEDOUT,
+				   op->wait == SMARTIOD_DOZING
+					   ? "the time is over"
+					   : "the other host's smartiod does not answer");
 		else if (op->deadline < next)
 			next = op->deadline;
 	}

@@ -205,8 +205,8 @@ static const char *unwanted(struct smartiod *d, const struct smartiod_ring_op *r
 static int take_grant(struct smartiod *d, struct smartiod_ring_op *r,
 		      const struct sio_evt_grant *evt, uint64_t *ret_id)
 {
-	int rc = smartiod_grant_keep(d, evt->id, r->ring->node, r->adapter, r->peer_adapter, NULL,
-				     r->ring);
+	int rc = smartiod_grant_keep(d, evt->id, r->ring->node, r->adapter, r->peer_adapter,
+				     SIO_GRANT_CPU, NULL, r->ring);
 
 	if (rc < 0)
 		smartiod_port_ungrant(d, evt->id);

@@ -84,9 +84,15 @@ static void segment_free(struct smartiod *d, struct smartiod_segment *seg)
 }
 
 /* The last user lets the memory go. */
-static void segment_check(struct smartiod *d, struct smartiod_segment *seg)
+void smartiod_segment_check(struct smartiod *d, struct smartiod_segment *seg)
 {
-	if (!seg->removed || seg->n_refs || seg->n_grants || seg->dma || seg->pins)
+	if (smartiod_segment_used(seg))
+		return;
+	if (seg->removal) { /* it ends the segment, and comes here again */
+		smartiod_op_resume(d, seg->removal);
+		return;
+	}
+	if (!seg->removed)
 		return;
 	if (!seg->owner_gone)
 		smartiod_port_free(d, seg->mem);
@@ -105,19 +111,20 @@ static void refs_check(struct smartiod *d, struct smartiod_segment *seg)
 void smartiod_segment_unpin(struct smartiod *d, struct smartiod_segment *seg)
 {
 	seg->pins--;
-	segment_check(d, seg);
+	smartiod_segment_check(d, seg);
 }
 
 void smartiod_segment_dma_put(struct smartiod *d, struct smartiod_segment *seg)
 {
 	seg->dma--;
-	segment_check(d, seg);
+	smartiod_segment_check(d, seg);
 }
 
-void smartiod_segment_grant_put(struct smartiod *d, struct smartiod_segment *seg)
+void smartiod_segment_grant_put(struct smartiod *d, struct smartiod_segment *seg, uint32_t purpose)
 {
 	seg->n_grants--;
-	segment_check(d, seg);
+	seg->n_device_grants -= purpose == SIO_GRANT_DEVICE;
+	smartiod_segment_check(d, seg);
 }
 
 void smartiod_segment_free_all(struct smartiod *d)
@@ -268,6 +275,8 @@ void smartiod_segment_end(struct smartiod *d, struct smartiod_segment *seg, uint
 	seg->removed = true;
 	seg->owner_gone |= owner_gone;
 	seg->pins++; /* it stays while importers of this host let go */
+	if (seg->removal)
+		smartiod_op_resume(d, seg->removal);
 	cut_importers(d, seg, SIO_ADAPTER_ANY, reason);
 	smartiod_segment_unpin(d, seg);
 }
@@ -522,35 +531,14 @@ int smartiod_seg_unavailable(struct smartiod *d, struct smartiod_session *s, con
 		return sio_fail(reterr, -EPERM, "segment %#x is not available on adapter %u",
 				seg->id, adapter);
 	seg->available &= ~bit;
-	if (flags & SCI_FLAG_FORCE_DISCONNECT)
+	if (flags & SCI_FLAG_FORCE_DISCONNECT) {
 		cut_importers(d, seg, adapter, SCI_CB_DISCONNECT);
-	else if (flags & SCI_FLAG_NOTIFY)
+		smartiod_segment_check(d, seg);
+	} else if (flags & SCI_FLAG_NOTIFY) {
 		for (const struct smartiod_ref *r = seg->refs; r; r = r->next)
 			if (r->adapter == adapter)
 				tell_importer(d, r, SCI_CB_DISCONNECT, false);
-	smartiod_reply_ok(d, s, msg);
-	return 0;
-}
-
-int smartiod_seg_remove(struct smartiod *d, struct smartiod_session *s, const void *msg,
-			struct sio_err *reterr)
-{
-	const struct sio_msg_handle *m = msg;
-	uint32_t flags = sio_from_le32(m->flags);
-	struct smartiod_segment *seg;
-
-	seg = smartiod_object_get(s, sio_from_le32(m->handle), SMARTIOD_SEGMENT, reterr);
-	if (!seg)
-		return reterr->code;
-	if (flags & ~SCI_FLAG_FORCE_REMOVE)
-		return sio_fail(reterr, -EINVAL, "flags %#x do not belong to SCIRemoveSegment",
-				flags);
-	if (!(flags & SCI_FLAG_FORCE_REMOVE) &&
-	    (seg->n_refs || seg->n_grants || seg->dma || seg->pins))
-		return sio_fail(reterr, -EBUSY,
-				"segment %#x has %u connections, %u windows and %u device maps",
-				seg->id, seg->n_refs, seg->n_grants, seg->dma);
-	smartiod_segment_end(d, seg, SCI_CB_DISCONNECT, false);
+	}
 	smartiod_reply_ok(d, s, msg);
 	return 0;
 }

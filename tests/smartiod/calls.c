@@ -100,6 +100,15 @@ int call_seg_map(struct world *w, struct world_client *c, uint32_t handle, uint6
 	return result(m);
 }
 
+int call_seg_remove(struct world *w, struct world_client *c, uint32_t handle)
+{
+	struct sio_msg_handle msg = {.handle = sio_to_le32(handle)};
+	uint32_t id = world_send(w, c, SIO_MSG_SEG_REMOVE, &msg, sizeof(msg));
+
+	world_pass(w, SMARTIOD_REMOVE_WAIT_NS);
+	return result(world_reply(c, id));
+}
+
 int call_handle(struct world *w, struct world_client *c, uint32_t type, uint32_t handle,
 		uint32_t flags)
 {

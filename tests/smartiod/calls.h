@@ -20,6 +20,8 @@ int call_seg_connect_at(struct world *w, struct world_client *c, uint32_t node, 
 			uint32_t adapter, uint32_t *ret_handle);
 int call_seg_map(struct world *w, struct world_client *c, uint32_t handle, uint64_t offset,
 		 uint64_t bytes, uint32_t *ret_map);
+/* SEG_REMOVE without flags, and time for those that leave. */
+int call_seg_remove(struct world *w, struct world_client *c, uint32_t handle);
 /* Any request that is a handle and flags. */
 int call_handle(struct world *w, struct world_client *c, uint32_t type, uint32_t handle,
 		uint32_t flags);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "calls.h"
+#include "smartiod/internal.h"
 
 struct fixture {
 	struct world *w;
@@ -111,7 +112,7 @@ static void states_follow_the_table(void **state)
 	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &remote), 0);
 	assert_int_equal(call_seg_adapter(f->w, c, SIO_MSG_SEG_UNAVAILABLE, h, 0, 0), 0);
 	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &remote), ENOENT);
-	assert_int_equal(call_handle(f->w, c, SIO_MSG_SEG_REMOVE, h, 0), EBUSY);
+	assert_int_equal(call_seg_remove(f->w, c, h), EBUSY);
 	assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_DISCONNECT, remote, 0), 0);
 	assert_int_equal(call_handle(f->w, c, SIO_MSG_SEG_REMOVE, h, 0), 0);
 	assert_int_equal(call_handle(f->w, c, SIO_MSG_SEG_REMOVE, h, 0), EBADF);
@@ -145,7 +146,7 @@ static void maps_share_one_window(void **state)
 	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 1);
 	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 1);
 	assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_DISCONNECT, c, 0), EBUSY);
-	assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, h, 0), EBUSY);
+	assert_int_equal(call_seg_remove(f->w, f->exporter, h), EBUSY);
 	assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_UNMAP, m1, 0), 0);
 	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 1);
 	assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_UNMAP, m1, 0), EBADF);
@@ -212,11 +213,68 @@ static void own_node_needs_no_window(void **state)
 	expect_event(f->exporter, SIO_EVM_SEGMENT_LOCAL, 0, h, SCI_CB_CONNECT, 0);
 	assert_int_equal(call_seg_map(f->w, other, c, 0, 4096, &m), 0);
 	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
-	assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, h, 0), EBUSY);
+	assert_int_equal(call_seg_remove(f->w, f->exporter, h), EBUSY);
 	assert_int_equal(
 		call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, h, SCI_FLAG_FORCE_REMOVE), 0);
 	expect_event(other, SIO_EVM_SEGMENT_REMOTE, 0, c, SCI_CB_DISCONNECT, 1);
 	assert_int_equal(call_seg_map(f->w, other, c, 0, 4096, &m), ECONNRESET);
+	world_kill(f->w, other);
+}
+
+/* Programs disconnect and remove at about the same time, each on its own host. */
+static void removal_waits_for_those_that_leave(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *other = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
+	struct sio_msg_handle remove = {0};
+	uint32_t h, h2, c, m, own, id;
+
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, &h), 0);
+		assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
+		assert_int_equal(call_seg_connect(f->w, other, 4, 1, &own), 0);
+		assert_int_equal(call_seg_map(f->w, f->importer, c, 0, 4096, &m), 0);
+		remove.handle = sio_to_le32(h);
+		id = world_send(f->w, f->exporter, SIO_MSG_SEG_REMOVE, &remove, sizeof(remove));
+		world_pass(f->w, SMARTIOD_REMOVE_WAIT_NS - 1);
+		assert_null(world_reply(f->exporter, id));
+		/* One removal at a time. */
+		assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, h, 0), EBUSY);
+		if (i == 0) {
+			assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_UNMAP, m, 0),
+					 0);
+			assert_int_equal(
+				call_handle(f->w, f->importer, SIO_MSG_SEG_DISCONNECT, c, 0), 0);
+			assert_null(world_reply(f->exporter, id));
+			assert_int_equal(call_handle(f->w, other, SIO_MSG_SEG_DISCONNECT, own, 0),
+					 0);
+		} else if (i == 1) {
+			assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, h,
+						     SCI_FLAG_FORCE_REMOVE),
+					 0);
+		} else {
+			assert_int_equal(call_seg_adapter(f->w, f->exporter,
+							  SIO_MSG_SEG_UNAVAILABLE, h, 0,
+							  SCI_FLAG_FORCE_DISCONNECT),
+					 0);
+		}
+		assert_non_null(world_reply(f->exporter, id));
+		assert_int_equal(world_reply(f->exporter, id)->error, 0);
+		assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, h, 0), EBADF);
+		assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 0);
+		assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+	}
+	/* In vain: the state is as before. */
+	assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, &h2), 0);
+	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
+	assert_int_equal(call_seg_remove(f->w, f->exporter, h2), EBUSY);
+	assert_int_equal(call_seg_connect(f->w, other, 4, 1, &own), 0);
+	/* The program ends while it waits. */
+	remove.handle = sio_to_le32(h2);
+	world_send(f->w, f->exporter, SIO_MSG_SEG_REMOVE, &remove, sizeof(remove));
+	world_kill(f->w, f->exporter);
+	world_pass(f->w, 2 * SMARTIOD_REMOVE_WAIT_NS);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 0);
 	world_kill(f->w, other);
 }
 
@@ -455,6 +513,7 @@ int main(void)
 		CASE(maps_at_the_same_time_share_too),
 		CASE(a_failed_map_lets_the_next_try),
 		CASE(own_node_needs_no_window),
+		CASE(removal_waits_for_those_that_leave),
 		CASE(force_remove_takes_it_from_importers),
 		CASE(removal_overtakes_a_connection),
 		CASE(unavailable_tells_or_cuts_importers),
