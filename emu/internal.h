@@ -81,6 +81,8 @@ struct emu_owner {
 	uint32_t pid;
 	bool ended;
 	struct emu_owner *ended_next; /* of its host */
+	struct emu_owner *parent;     /* NULL: it has a descriptor, or is the daemon */
+	struct emu_owner *children, *prev, *next;
 };
 
 struct emu_ram {

@@ -53,13 +53,12 @@ static void fill(struct sio_list_entry *e, const struct emu_object *o)
 {
 	memset(e, 0, sizeof(*e));
 	e->id = o->id;
-	e->owner = o->owner->o.id;
+	e->owner = o->owner->o.id; /* of an owner: its parent */
 	e->kind = o->kind;
 	e->state = o->state;
 	e->refs = o->refs;
 	switch (o->kind) {
 	case SIO_KIND_OWNER:
-		e->owner = 0;
 		e->cookie = ((const struct emu_owner *)o)->user_cookie;
 		break;
 	case SIO_KIND_MEM:

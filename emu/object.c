@@ -242,6 +242,7 @@ void emu_objects_clear(struct emu_host *h)
 
 	h->falling = NULL;
 	h->ended = NULL;
+	h->daemon.children = NULL;
 	for (unsigned i = 0; i <= LAST_RANK; i++)
 		HASH_ITER (hh, h->objects, o, tmp) {
 			if (rank(o->kind) != i)

@@ -23,36 +23,56 @@ int emu_op_owner_new(struct emu_request *rq, const void *msg)
 	struct emu_room *r = rq->host->room;
 	struct sio_evt_owner_new evt;
 	struct emu_owner *w = NULL;
-	int fd, rc;
+	bool child = m->h.flags & SIO_OWNER_CHILD;
+	int fd = -1, rc;
 
-	if (m->h.owner != 0)
+	if (m->h.owner != 0 && !child)
 		return sio_fail(&rq->err, -EINVAL,
 				"OWNER_NEW: h.owner is %#" PRIx64
-				", 0 is right: owners own no owners",
+				", 0 is right for all but a child",
+				(uint64_t)m->h.owner);
+	if (!rq->owner)
+		return sio_fail(&rq->err, -ENOENT, "OWNER_NEW: no owner %#" PRIx64,
+				(uint64_t)m->h.owner);
+	if (rq->owner->ended)
+		return sio_fail(&rq->err, -EPERM, "OWNER_NEW: owner %#" PRIx64 " has ended",
 				(uint64_t)m->h.owner);
 	w = emu_object_new(rq, SIO_KIND_OWNER, sizeof(*w), 0);
 	if (!w)
 		return rq->err.code;
 	w->user_cookie = m->user_cookie;
 	w->pid = m->pid;
+	memset(&evt, 0, sizeof(evt));
+	evt.id = w->o.id;
+	if (child) {
+		w->parent = rq->owner;
+		DL_APPEND(w->parent->children, w);
+		emu_answer(rq, &evt, sizeof(evt), NULL, 0);
+		return 0;
+	}
 	rc = r->ops->owner_new(r->ctx, rq->host->index, w->o.id, &fd);
 	if (rc < 0) {
 		emu_object_drop(&w->o);
 		return sio_fail(&rq->err, rc, "OWNER_NEW: no descriptor for another owner");
 	}
-	memset(&evt, 0, sizeof(evt));
-	evt.id = w->o.id;
 	emu_answer(rq, &evt, sizeof(evt), &fd, 1);
 	r->ops->close(r->ctx, fd);
 	return 0;
 }
 
-void emu_owner_forget(struct emu_owner *w)
+/* The edge's end of its descriptor goes. A child has none. */
+static void let_go(const struct emu_owner *w)
 {
 	struct emu_room *r = w->o.host->room;
 
-	if (!w->ended)
+	if (!w->parent)
 		r->ops->owner_free(r->ctx, w->o.host->index, w->o.id);
+}
+
+void emu_owner_forget(struct emu_owner *w)
+{
+	if (!w->ended)
+		let_go(w);
 	emu_object_drop(&w->o);
 }
 
@@ -94,13 +114,16 @@ static void count_rest(const struct emu_owner *w, struct sio_evt_owner_gone *evt
 void emu_owner_end(struct emu_owner *w)
 {
 	struct emu_host *h = w->o.host;
-	struct emu_room *r = h->room;
 	struct sio_evt_owner_gone evt;
 	struct emu_object *o = NULL;
 
+	while (w->children)
+		emu_owner_end(w->children);
 	w->ended = true;
 	w->o.state = SIO_STATE_QUARANTINED;
-	r->ops->owner_free(r->ctx, h->index, w->o.id);
+	let_go(w);
+	if (w->parent)
+		DL_DELETE(w->parent->children, w);
 	DL_FOREACH (w->objects, o)
 		emu_object_quarantine(o);
 	emu_objects_fall(h);

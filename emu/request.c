@@ -40,7 +40,7 @@ struct operation {
 /* clang-format off */
 static const struct operation operations[SIO_OP_COUNT] = {
 	[SIO_OP_INFO] = OP("INFO", struct sio_req_info, 0, 0, OWNER_ASKS, emu_op_info),
-	[SIO_OP_OWNER_NEW] = OP("OWNER_NEW", struct sio_req_owner_new, 0,
+	[SIO_OP_OWNER_NEW] = OP("OWNER_NEW", struct sio_req_owner_new, SIO_OWNER_CHILD,
 				RSVD(struct sio_req_owner_new), OWNER_SUBJECT, emu_op_owner_new),
 	[SIO_OP_OWNER_CLOSE] = OP("OWNER_CLOSE", struct sio_req_owner_close, 0, 0, OWNER_SUBJECT,
 				  emu_op_owner_close),
@@ -50,7 +50,7 @@ static const struct operation operations[SIO_OP_COUNT] = {
 			      OWNER_ASKS, emu_op_adapter),
 	[SIO_OP_ALLOC] = OP("ALLOC", struct sio_req_alloc, 0, 0, OWNER_HOLDS, emu_op_alloc),
 	[SIO_OP_FREE] = OP("FREE", struct sio_req_free, 0, 0, OWNER_ASKS, emu_op_free),
-	[SIO_OP_IMPORT] = OP("IMPORT", struct sio_req_import, 0, 0, OWNER_HOLDS, NULL),
+	[SIO_OP_IMPORT] = OP("IMPORT", struct sio_req_import, SIO_IMPORT_POOL, 0, OWNER_HOLDS, NULL),
 	[SIO_OP_GRANT] = OP("GRANT", struct sio_req_grant, 0, RSVD(struct sio_req_grant),
 			    OWNER_HOLDS, emu_op_grant),
 	[SIO_OP_UNGRANT] = OP("UNGRANT", struct sio_req_ungrant, 0, 0, OWNER_ASKS, emu_op_ungrant),
@@ -98,6 +98,9 @@ static const struct operation operations[SIO_OP_COUNT] = {
 	[SIO_OP_DMA] = OP("DMA", struct sio_req_dma, 0, RSVD(struct sio_req_dma), OWNER_ASKS, NULL),
 	[SIO_OP_STATS] = OP("STATS", struct sio_req_stats, 0, RSVD(struct sio_req_stats),
 			    OWNER_ASKS, emu_op_stats),
+	[SIO_OP_IDENTIFY] = OP("IDENTIFY", struct sio_req_identify, 0, 0, OWNER_ASKS, NULL),
+	[SIO_OP_REOPEN] = OP("REOPEN", struct sio_req_reopen, 0, RSVD(struct sio_req_reopen),
+			     OWNER_ASKS, NULL),
 	[SIO_OP_SHADOW] = OP("SHADOW", struct sio_req_shadow, 0, 0, OWNER_HOLDS, NULL),
 };
 /* clang-format on */

@@ -91,6 +91,7 @@ struct smartiod_op {
 	void *queued; /* not sent yet: the peer is not connected */
 	size_t queued_len;
 	uint32_t port_op;	 /* waiting for the port: SIO_OP_* */
+	uint32_t port_flags;	 /* of that request */
 	int fd[SMARTIOD_OP_FDS]; /* held across waits: -1, or closed when the operation ends */
 };
 

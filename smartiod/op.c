@@ -147,6 +147,7 @@ static void port_send(struct smartiod *d, void *req, size_t len, uint64_t cookie
 void smartiod_port_ask_fd(struct smartiod *d, struct smartiod_op *op, void *req, size_t len, int fd)
 {
 	op->port_op = ((struct sio_req *)req)->op;
+	op->port_flags = ((struct sio_req *)req)->flags;
 	wait_for(d, op, SMARTIOD_WAIT_PORT);
 	port_send(d, req, len, op->by_cookie.key, fd);
 }
@@ -227,18 +228,25 @@ static size_t answer_size(uint32_t op)
 		[SIO_OP_STATS] = sizeof(struct sio_evt_stats),
 		[SIO_OP_WATCH] = sizeof(struct sio_evt_watch),
 		[SIO_OP_UNWATCH] = sizeof(struct sio_evt_ok),
+		[SIO_OP_VECTOR] = sizeof(struct sio_evt_ok),
+		[SIO_OP_IDENTIFY] = sizeof(struct sio_evt_identify),
+		[SIO_OP_REOPEN] = sizeof(struct sio_evt_reopen),
 	};
 
 	return op < SIO_OP_COUNT ? size[op] : 0;
 }
 
 /* Descriptors that a successful answer brings. */
-static unsigned answer_fds(uint32_t op)
+static unsigned answer_fds(uint32_t op, uint32_t flags)
 {
 	switch (op) {
 	case SIO_OP_IRQ_NEW:
 		return 2;
 	case SIO_OP_OWNER_NEW:
+		return !(flags & SIO_OWNER_CHILD);
+	case SIO_OP_IMPORT:
+		return !(flags & SIO_IMPORT_POOL);
+	case SIO_OP_REOPEN:
 	case SIO_OP_ALLOC:
 	case SIO_OP_MAP:
 	case SIO_OP_BAR:
@@ -282,9 +290,9 @@ void smartiod_op_port_answer(struct smartiod *d, const struct sio_evt *evt, size
 			       evt->op, len);
 		return;
 	}
-	if (!evt->error && n_fds < answer_fds(evt->op)) {
+	if (!evt->error && n_fds < answer_fds(evt->op, op->port_flags)) {
 		smartiod_fatal(d, "the port answered request %u with %u descriptors, not %u",
-			       evt->op, n_fds, answer_fds(evt->op));
+			       evt->op, n_fds, answer_fds(evt->op, op->port_flags));
 		return;
 	}
 	if (evt->error) {

@@ -16,10 +16,13 @@
  *    Answers to different requests may come in any order; the requests of one daemon take effect in
  *    the order they were sent, so far as they concern the same thing (UNGRANT, then FREE).
  *  - Everything hangs on an owner. Owner 0 is the daemon itself and lives as long as the host.
- *    An owner made by OWNER_NEW lives as long as a copy of its descriptor is open.
+ *    An owner made by OWNER_NEW lives as long as a copy of its descriptor is open; a child owner
+ *    as long as its parent. So what a program holds hangs on descriptors that the program has, and
+ *    outlives the daemon where the world lets a daemon be restarted.
  *  - When an owner ends (OWNER_CLOSE, or the last descriptor closed), what no device can reach is
  *    freed at once; what a device or a peer may still write to goes into quarantine, in place, and
- *    SIO_EV_OWNER_GONE tells how much. Quarantined DMA mappings end by SETTLE or RESET only;
+ *    SIO_EV_OWNER_GONE tells how much. Quarantined DMA mappings end by SETTLE or RESET only (or
+ *    when the device is gone);
  *    quarantined grants by UNGRANT (the peer's word); maps and memory fall when nothing refers to
  *    them any more. SIO_EV_OWNER_END says that nothing is left.
  *  - Ids are 64-bit, never 0, and never used again while the host is up.
@@ -29,10 +32,9 @@
 #ifndef SMARTIO_UAPI_H
 #define SMARTIO_UAPI_H
 
-#ifdef __KERNEL__
+#include <linux/ioctl.h>
 #include <linux/types.h>
-#else
-#include <linux/types.h>
+#ifndef __KERNEL__
 #include <assert.h>
 #ifdef __cplusplus
 #define SIO_PORT_SIZE(type, bytes) static_assert(sizeof(type) == (bytes), #type)
@@ -91,7 +93,9 @@ extern "C" {
 #define SIO_OP_STATS 34
 #define SIO_OP_SHADOW 35
 #define SIO_OP_UNWATCH 36
-#define SIO_OP_COUNT 37
+#define SIO_OP_IDENTIFY 37
+#define SIO_OP_REOPEN 38
+#define SIO_OP_COUNT 39
 
 /* Events that no request asked for. */
 #define SIO_EV_LINK 0x10001
@@ -180,7 +184,11 @@ struct sio_evt_info {
 };
 SIO_PORT_SIZE(struct sio_evt_info, 96);
 
-/* OWNER_NEW: descriptor 0 of the answer keeps the owner alive. */
+/*
+ * OWNER_NEW: descriptor 0 of the answer keeps the owner alive. With SIO_OWNER_CHILD there is none:
+ * the new owner ends with the owner in h.owner (0: with the host), or by OWNER_CLOSE.
+ */
+#define SIO_OWNER_CHILD 1 /* h.flags */
 struct sio_req_owner_new {
 	struct sio_req h;
 	__u64 user_cookie; /* comes back in LIST: for adoption by a new daemon */
@@ -204,11 +212,12 @@ struct sio_req_owner_close {
 #define SIO_STATE_QUARANTINED 2
 #define SIO_LIST_MAX 32
 struct sio_list_entry {
-	__u64 id, owner;
-	__u64 cookie;	/* owner: user_cookie; grant, dmamap, watch: the source's or target's id */
-	__u64 address;	/* mem: physical; grant, map: bus address; dmamap: IOVA; watch: SIO_WATCH_* */
+	__u64 id, owner; /* owner: of an owner its parent */
+	__u64 cookie;	 /* owner: user_cookie; grant, dmamap, watch: the source's or target's id */
+	__u64 address;	 /* mem: physical; grant, map: bus address; dmamap: IOVA; watch: SIO_WATCH_*
+			  */
 	__u64 length;
-	__u64 device;	/* dmamap, bar, requester, watch: device id; else 0 */
+	__u64 device;		       /* dmamap, bar, requester, watch: device id; else 0 */
 	__u32 kind, state, refs, node; /* node: peer of a grant or map, the device's of a watch */
 };
 SIO_PORT_SIZE(struct sio_list_entry, 64);
@@ -270,7 +279,17 @@ struct sio_req_free {
 };
 SIO_PORT_SIZE(struct sio_req_free, 40);
 
-/* IMPORT: descriptor 0 of the request becomes memory of this host. */
+/*
+ * IMPORT: descriptor 0 of the request becomes memory of this host. @offset and @length are whole
+ * pages of it; @length 0: to its end. @address is 0. Descriptor 0 of the answer: to map, offset 0,
+ * as of ALLOC. @pieces: runs of physical addresses; a device without an IOMMU can be given memory
+ * of one piece only (DMAMAP: -EOPNOTSUPP). MEMFD, HUGETLB  a memfd of that kind; its pages stay in
+ * place until FREE, and longer if mapped. DMABUF          of another driver; pieces and address are
+ * 0: each device sees it its own way. USER_PAGES      what SIO_IOC_PIN answered to a program. With
+ * SIO_IMPORT_POOL, MEMFD and HUGETLB become room for ALLOC instead; owner 0 alone, no descriptor in
+ * the answer.
+ */
+#define SIO_IMPORT_POOL 1 /* h.flags */
 #define SIO_IMPORT_MEMFD 1
 #define SIO_IMPORT_HUGETLB 2
 #define SIO_IMPORT_DMABUF 3
@@ -371,6 +390,9 @@ struct sio_req_device_list {
 	__u64 after;
 };
 SIO_PORT_SIZE(struct sio_req_device_list, 40);
+#define SIO_IOMMU_OFF 0	   /* the device sends physical addresses */
+#define SIO_IOMMU_STRICT 1 /* translated; what is unmapped cannot be reached */
+#define SIO_IOMMU_LAZY 2   /* translated; the port flushes where it matters */
 #define SIO_RESET_FUNCTION 1
 #define SIO_RESET_BUS 2
 struct sio_evt_device {
@@ -380,7 +402,8 @@ struct sio_evt_device {
 	__u32 bdf, slot, class_code, vendor;
 	__u32 device, subsys_vendor, subsys_device, functions;
 	__u32 msix_count, msix_bar, msix_offset, dma_bits;
-	__u32 iommu_group, iommu_mode, resets, present; /* resets: bit SIO_RESET_* */
+	__u32 iommu_group, iommu_mode, resets, present; /* iommu_mode: SIO_IOMMU_*; resets: bit
+							   SIO_RESET_* */
 	char name[64];
 };
 SIO_PORT_SIZE(struct sio_evt_device, 280);
@@ -412,7 +435,11 @@ struct sio_evt_reset {
 };
 SIO_PORT_SIZE(struct sio_evt_reset, 48);
 
-/* CONFIG: configuration space. Reads of what is not there give all ones. */
+/*
+ * CONFIG: configuration space. Reads of what is not there give all ones. A write changes the bits
+ * in
+ * @mask to those of @value; -EACCES: there are bits among them that may not be changed.
+ */
 #define SIO_CONFIG_WRITE 1 /* h.flags */
 struct sio_req_config {
 	struct sio_req h;
@@ -455,17 +482,17 @@ struct sio_req_bar_close {
 SIO_PORT_SIZE(struct sio_req_bar_close, 40);
 
 /*
- * WATCH: how the stores of one mapping of polled pages reach a device that sleeps. Target: a writable
- * view of polled pages (SIO_KIND_BAR) that a program of this host has mapped, or the SIO_KIND_MAP of
- * a granted one; @offset and @length are whole pages of it. A device does not sleep, but looks again
- * and again, while there is a TIMER, a writable map of granted polled pages without a watch, or a
- * writable view of polled pages without watch or grant. So who hands one view to several mappings
- * makes a watch for each. A watch ends with its owner, its target, or by UNWATCH.
- *   TIMER  not at all: the device looks by itself.
- *   FAULT  descriptor 0 of the request is a userfaultfd in which the program has registered its
- *          mapping, at @address, for write protection. The device protects the pages before it
- *          sleeps; a store waits until it is awake. What proves useless later becomes a TIMER.
- *   EVENT  descriptor 0 of the answer is a page, to be mapped read-only, whose 32-bit word at
+ * WATCH: how the stores of one mapping of polled pages reach a device that sleeps. Target: a
+ * writable view of polled pages (SIO_KIND_BAR) that a program of this host has mapped, or the
+ * SIO_KIND_MAP of a granted one; @offset and @length are whole pages of it. A device does not
+ * sleep, but looks again and again, while there is a TIMER, a writable map of granted polled pages
+ * without a watch, or a writable view of polled pages without watch or grant. So who hands one view
+ * to several mappings makes a watch for each. A watch ends with its owner, its target, or by
+ * UNWATCH. TIMER  not at all: the device looks by itself. FAULT  descriptor 0 of the request is a
+ * userfaultfd in which the program has registered its mapping, at @address, for write protection.
+ * The device protects the pages before it sleeps; a store waits until it is awake. What proves
+ * useless later becomes a TIMER. EVENT  descriptor 0 of the answer is a page, to be mapped
+ * read-only, whose 32-bit word at
  *          @flag_offset is not 0 while the device sleeps; the program looks at it after each store
  *          and a full barrier, and then writes 8 bytes to descriptor 1 (eventfd semantics).
  * Errors: -EINVAL, -ENOENT, -EACCES not writable, -ENOSPC too many, -EOPNOTSUPP.
@@ -553,7 +580,11 @@ struct sio_req_irq_free {
 };
 SIO_PORT_SIZE(struct sio_req_irq_free, 40);
 
-/* VECTOR: what a device's interrupt vector hits: an IRQ of this host, or an address. */
+/*
+ * VECTOR: what a device's interrupt vector hits: an IRQ of this host, or an address (@irq 0), or
+ * nothing (@irq and @address 0). @mask 1: it is held back for now. Stays until the IRQ goes, the
+ * device closes, or another word; a reset of the function keeps it.
+ */
 struct sio_req_vector {
 	struct sio_req h;
 	__u64 device, irq, address;
@@ -667,6 +698,33 @@ struct sio_evt_shadow {
 };
 SIO_PORT_SIZE(struct sio_evt_shadow, 40);
 
+/*
+ * IDENTIFY: what a descriptor is that somebody showed us: descriptor 0 of the request. @owner of
+ * the answer's header: whose it is. -EBADF: none of this port's. REOPEN: descriptor 0 (of an IRQ: 0
+ * and 1) of a MEM, BAR or IRQ that lives, as when it was made. Both for a daemon that was started
+ * again.
+ */
+struct sio_req_identify {
+	struct sio_req h;
+};
+struct sio_evt_identify {
+	struct sio_evt h;
+	__u64 id, owner, user_cookie; /* user_cookie: of an owner */
+	__u32 kind, state;	      /* SIO_KIND_*; SIO_STATE_*, 0: it has ended */
+};
+SIO_PORT_SIZE(struct sio_evt_identify, 64);
+struct sio_req_reopen {
+	struct sio_req h;
+	__u32 kind, reserved2;
+	__u64 id;
+};
+SIO_PORT_SIZE(struct sio_req_reopen, 48);
+struct sio_evt_reopen {
+	struct sio_evt h;
+	__u64 length; /* bytes to map; 0 of an IRQ */
+};
+SIO_PORT_SIZE(struct sio_evt_reopen, 40);
+
 /* Events nobody asked for. */
 struct sio_evt_link {
 	struct sio_evt h;
@@ -699,6 +757,41 @@ SIO_PORT_SIZE(struct sio_evt_owner_gone, 72);
 struct sio_evt_owner_end {
 	struct sio_evt h;
 };
+
+/*
+ * The device node of smartio.ko, /dev/smartio0. One process has it open at a time (else -EBUSY); it
+ * needs CAP_SYS_RAWIO. Thread-safe. poll(): POLLIN while an event waits.
+ *
+ * SIO_IOC_REQUEST: hand over the request of @size bytes at @data, with @n_fds descriptors, which
+ * stay the caller's. Returns 0: there will be one answer. -EAGAIN: too many answers are unread,
+ * read some; -EMSGSIZE: less than a header or more than any request; -EBADF, -EFAULT, -EINVAL (too
+ * many descriptors), -ENOMEM. Then nothing has happened and there will be no answer. Most answers
+ * are there when the call returns; RESET's is not, and requests about a device under reset wait for
+ * it.
+ *
+ * SIO_IOC_EVENT: the next event into the buffer of @size bytes at @data (SIO_PORT_MAX_PACKET always
+ * suffices); @size becomes the event's, @n_fds and @fd tell of new descriptors (close-on-exec).
+ * Returns 0; -EAGAIN: none waits (O_NONBLOCK; else it waits, -EINTR); -EMSGSIZE: the event is
+ * longer, @size says how long; -EFAULT; -EMFILE. Then the event is still the next.
+ *
+ * SIO_IOC_PIN, on the descriptor of an owner, by the program that has the memory: pin its pages
+ * (counted against RLIMIT_MEMLOCK). Returns a new descriptor that keeps them pinned, for IMPORT;
+ * it cannot be mapped. -EINVAL, -EFAULT, -ENOMEM, -EPERM: the owner has ended.
+ */
+struct sio_ioc_packet {
+	__u64 data; /* address */
+	__u32 size, n_fds;
+	__s32 fd[SIO_PORT_MAX_FDS];
+};
+SIO_PORT_SIZE(struct sio_ioc_packet, 32);
+struct sio_ioc_pin {
+	__u64 address, length;	/* whole pages */
+	__u32 access, reserved; /* SIO_ACCESS_* of devices; reserved 0 */
+};
+SIO_PORT_SIZE(struct sio_ioc_pin, 24);
+#define SIO_IOC_REQUEST _IOW(0xf7, 0, struct sio_ioc_packet)
+#define SIO_IOC_EVENT _IOWR(0xf7, 1, struct sio_ioc_packet)
+#define SIO_IOC_PIN _IOW(0xf7, 2, struct sio_ioc_pin)
 
 #ifdef __cplusplus
 }

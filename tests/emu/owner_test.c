@@ -65,6 +65,54 @@ static void what_nothing_reaches_goes_with_its_owner(void **state)
 	fake_free(f);
 }
 
+static uint64_t child_of(struct fake *f, uint64_t parent)
+{
+	struct sio_req_owner_new req = {.h = {.owner = parent, .flags = SIO_OWNER_CHILD}};
+	struct sio_evt_owner_new evt;
+
+	assert_int_equal(ask(f, LENDER, &req, SIO_OP_OWNER_NEW, &evt), 0);
+	assert_int_equal(f->answer.n_fds, 0);
+	return evt.id;
+}
+
+static void children_end_with_their_parent(void **state)
+{
+	struct sio_req_owner_new late = {.h.flags = SIO_OWNER_CHILD};
+	struct sio_req_owner_close close = {0};
+	struct fake *f = fake_new(7);
+	uint64_t parent, child, grandchild, of_daemon;
+
+	(void)state;
+	fake_up(f, LENDER);
+	parent = fake_owner(f, LENDER);
+	child = child_of(f, parent);
+	grandchild = child_of(f, child);
+	of_daemon = child_of(f, 0);
+	fake_alloc(f, LENDER, grandchild, SIZE);
+	fake_alloc(f, LENDER, of_daemon, SIZE);
+	close.h.owner = child;
+	child = child_of(f, parent); /* a second one: outlives the first */
+	assert_int_equal(ask_only(f, LENDER, &close, SIO_OP_OWNER_CLOSE), 0);
+	assert_gone(f, LENDER, grandchild, 0, 0, 0, 0);
+	assert_gone(f, LENDER, close.h.owner, 0, 0, 0, 0);
+	assert_end(f, LENDER, close.h.owner);
+	assert_end(f, LENDER, grandchild);
+	fake_alloc(f, LENDER, child, SIZE);
+	fake_forget(f);
+	emu_room_owner_hup(f->room, LENDER, parent);
+	assert_gone(f, LENDER, child, 0, 0, 0, 0);
+	assert_gone(f, LENDER, parent, 0, 0, 0, 0);
+	assert_int_equal(fake_count(f, LENDER, SIO_KIND_OWNER), 1);
+	assert_int_equal(fake_count(f, LENDER, SIO_KIND_MEM), 1);
+	late.h.owner = parent;
+	assert_int_equal(ask_only(f, LENDER, &late, SIO_OP_OWNER_NEW), -ENOENT);
+	emu_room_host_down(f->room, LENDER); /* the daemon's child goes with the host */
+	fake_up(f, LENDER);
+	assert_int_equal(fake_count(f, LENDER, SIO_KIND_OWNER), 0);
+	child_of(f, 0);
+	fake_free(f);
+}
+
 static void device_memory_waits_for_settle(void **state)
 {
 	struct fake *f = fake_new(7);
@@ -331,6 +379,7 @@ int main(void)
 		cmocka_unit_test(settle_of_all_and_reset_spare_the_living),
 		cmocka_unit_test(grants_wait_for_the_peers_word),
 		cmocka_unit_test(owners_refer_to_each_others_things),
+		cmocka_unit_test(children_end_with_their_parent),
 		cmocka_unit_test(register_view_lives_as_long_as_its_grant),
 		cmocka_unit_test(a_crash_takes_all_and_gives_new_numbers),
 		cmocka_unit_test(status_page_tells_before_the_event),

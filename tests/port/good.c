@@ -43,6 +43,8 @@ static const uint32_t sizes[SIO_OP_COUNT] = {
 	[SIO_OP_STATS] = sizeof(struct sio_req_stats),
 	[SIO_OP_SHADOW] = sizeof(struct sio_req_shadow),
 	[SIO_OP_UNWATCH] = sizeof(struct sio_req_unwatch),
+	[SIO_OP_IDENTIFY] = sizeof(struct sio_req_identify),
+	[SIO_OP_REOPEN] = sizeof(struct sio_req_reopen),
 };
 
 uint32_t port_size(uint32_t op)

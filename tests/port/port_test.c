@@ -120,6 +120,7 @@ static void run_reserved(struct port_world *w)
 		RESERVED(MCAST, mcast),
 		RESERVED(DMA, dma),
 		RESERVED(STATS, stats),
+		RESERVED(REOPEN, reopen),
 	};
 
 	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++)

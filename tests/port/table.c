@@ -42,7 +42,8 @@ const struct port_row port_rows[] = {
 	SET(INFO, info, version_min, 2, -EPROTO, "versions 2 to 1"),
 
 	GOOD(OWNER_NEW),
-	REF(OWNER_NEW, owner_new, h.owner, T_OWNER, -EINVAL, "owners own no owners"),
+	REF(OWNER_NEW, owner_new, h.owner, T_OWNER, -EINVAL, "all but a child"),
+	SET(OWNER_NEW, owner_new, h.flags, SIO_OWNER_CHILD, 0, NULL),
 	SET(OWNER_NEW, owner_new, user_cookie, ~0ULL, 0, NULL),
 	SET(OWNER_NEW, owner_new, pid, 1, 0, NULL),
 
@@ -269,6 +270,8 @@ const struct port_row port_rows[] = {
 	REFUSED(MCAST, -EOPNOTSUPP, NULL),
 	REFUSED(DMA, -EOPNOTSUPP, NULL),
 	REFUSED(SHADOW, -EOPNOTSUPP, NULL),
+	REFUSED(IDENTIFY, -EOPNOTSUPP, NULL),
+	REFUSED(REOPEN, -EOPNOTSUPP, NULL),
 	SET(CONFIG, config, h.flags, SIO_CONFIG_WRITE, -EOPNOTSUPP, NULL),
 };
 /* clang-format on */
