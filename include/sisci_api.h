@@ -479,9 +479,11 @@ void SCICacheSync(sci_map_t map, void *addr, size_t length, unsigned int flags,
  *   for.
  * @flags: USE_CALLBACK; FIXED_INTNO; COUNTING_INT: every trigger counts, n of them serve n waits or
  *   calls of the callback (the count saturates, far away). Without it an interrupt is latched: any
- *   number of triggers since the last wait or call serve one.
- * Errors: SCI_ERR_INTNO_USED: the fixed number is in use; those of adapter numbers;
- * SCI_ERR_FLAG_NOT_IMPLEMENTED: SHARED_INT.
+ *   number of triggers since the last wait or call serve one. SHARED_INT: the number may have
+ *   several owners, all with this flag, also in other processes of this host; each trigger reaches
+ *   each of them (smartiod hands it on).
+ * Errors: SCI_ERR_INTNO_USED: the fixed number is in use, and not by owners who share it; those of
+ * adapter numbers.
  */
 void SCICreateInterrupt(sci_desc_t sd, sci_local_interrupt_t *interrupt,
 			unsigned int localAdapterNo, unsigned int *interruptNo,
@@ -491,7 +493,8 @@ void SCICreateInterrupt(sci_desc_t sd, sci_local_interrupt_t *interrupt,
 /**
  * Remove it; who waits gets SCI_ERR_CANCELLED. When it returns, the callback does not run and will
  * not (unless it is called from that callback). @flags: 0.
- * Errors: SCI_ERR_BUSY: somebody is connected; the handle stays valid, try again.
+ * Errors: SCI_ERR_BUSY: somebody is connected, and nobody shares the number; the handle stays valid,
+ * try again.
  */
 void SCIRemoveInterrupt(sci_local_interrupt_t interrupt, unsigned int flags, sci_error_t *error);
 

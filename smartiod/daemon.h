@@ -31,6 +31,14 @@ struct smartiod_ops {
 	/* Cut a peer off; smartiod_peer_down() does not follow. */
 	void (*peer_close)(void *ctx, uint32_t node);
 	void (*close)(void *ctx, int fd);
+	/*
+	 * Interrupts that several programs own (SCI_FLAG_SHARED_INT). irq_watch: call smartiod_irq()
+	 * for what @fd counts, until irq_unwatch; -errno. irq_signal: one write of @count to a trigger;
+	 * a count that has no room left is dropped.
+	 */
+	int (*irq_watch)(void *ctx, int fd, uint64_t irq);
+	void (*irq_unwatch)(void *ctx, uint64_t irq);
+	void (*irq_signal)(void *ctx, int fd, uint64_t count);
 	uint64_t (*now)(void *ctx); /* nanoseconds, monotonic */
 	/* Call smartiod_timer() at @when; one timer, the last call counts; UINT64_MAX: none. */
 	void (*timer)(void *ctx, uint64_t when);
@@ -62,5 +70,7 @@ void smartiod_peer_up(struct smartiod *d, uint32_t node);
 void smartiod_peer_message(struct smartiod *d, uint32_t node, const void *msg, size_t len);
 void smartiod_peer_down(struct smartiod *d, uint32_t node);
 void smartiod_timer(struct smartiod *d);
+/* A watched interrupt was triggered @count times. */
+void smartiod_irq(struct smartiod *d, uint64_t irq, uint64_t count);
 
 #endif

@@ -6,7 +6,7 @@
 #include "smartiod/internal.h"
 
 #define CREATE_FLAGS (SCI_FLAG_USE_CALLBACK | SCI_FLAG_FIXED_INTNO)
-#define PLAIN_FLAGS (SIO_DINT_PLAIN | SCI_FLAG_COUNTING_INT)
+#define PLAIN_FLAGS (SIO_DINT_PLAIN | SCI_FLAG_COUNTING_INT | SCI_FLAG_SHARED_INT)
 
 /* Two spaces of numbers per adapter, with data and without. Keys are never 0. */
 static uint64_t number_key(bool plain, uint32_t adapter, uint32_t number)
@@ -36,6 +36,7 @@ static void irq_free(struct smartiod *d, uint64_t irq)
 
 static void dint_free(struct smartiod *d, struct smartiod_dint *dint)
 {
+	smartiod_hub_unwatch(d, dint);
 	smartiod_close_fd(d, &dint->trigger_fd);
 	smartiod_tree_remove(&d->dints, &dint->by_uid);
 	free(dint);
@@ -66,10 +67,14 @@ void smartiod_dint_end(struct smartiod *d, struct smartiod_dint *dint, bool owne
 	struct smartiod_ring *ring, *next;
 
 	smartiod_object_remove(&dint->o);
-	smartiod_tree_remove(&d->dint_numbers, &dint->by_number);
 	dint->removed = true;
 	dint->owner_gone = owner_gone;
 	dint->pins++;
+	if (dint->published)
+		smartiod_tree_remove(&d->dint_numbers, &dint->by_number);
+	dint->published = false;
+	smartiod_hub_leave(d, dint);
+	smartiod_hub_unwatch(d, dint);
 	for (ring = dint->rings; ring; ring = next) {
 		uint64_t uid = ring->uid;
 
@@ -98,33 +103,47 @@ void smartiod_dint_free_all(struct smartiod *d)
 /* ---- requests ---- */
 
 struct create_op {
-	struct smartiod_op op;
+	struct smartiod_op op;	    /* fd[0]: for the library */
 	struct smartiod_dint *dint; /* pinned */
 };
 
+static void create_reply(struct smartiod *d, struct smartiod_op *op, struct smartiod_dint *dint)
+{
+	struct sio_rep_dint_create rep = {
+		.handle = sio_to_le32(smartiod_handle(&dint->o)),
+		.number = sio_to_le32(dint->number),
+	};
+
+	dint->ready = true;
+	smartiod_op_reply(d, op, &rep, sizeof(rep), op->fd, 1);
+}
+
+/* Called for the port's answer, and again when the hub is ready, for those that had to wait. */
 static void create_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
-	struct smartiod_dint *dint = ((struct create_op *)op)->dint;
+	struct smartiod_dint *dint = ((struct create_op *)op)->dint, *hub = dint->hub;
 
-	if (!a->error) {
+	dint->parked = NULL;
+	if (a->msg) {
 		dint->irq = ((const struct sio_evt_irq_new *)a->msg)->id;
 		dint->trigger_fd = smartiod_take_fd(a, 1);
+		op->fd[0] = smartiod_take_fd(a, 0);
 	}
 	if (dint->removed) {
 		smartiod_op_error(d, op, -ECANCELED, "the interrupt was removed meanwhile");
 	} else if (a->error) {
 		smartiod_op_error(d, op, a->error, "%s", a->text);
 		smartiod_dint_end(d, dint, false);
+	} else if (hub && hub->failed) {
+		smartiod_op_error(d, op, hub->failed, "interrupt %u cannot be shared",
+				  dint->number);
+		smartiod_dint_end(d, dint, false);
+	} else if (hub && !hub->ready) {
+		dint->parked = op;
+		smartiod_op_park(op);
+		return;
 	} else {
-		int fd = smartiod_take_fd(a, 0);
-		struct sio_rep_dint_create rep = {
-			.handle = sio_to_le32(smartiod_handle(&dint->o)),
-			.number = sio_to_le32(dint->number),
-		};
-
-		dint->ready = true;
-		smartiod_op_reply(d, op, &rep, sizeof(rep), &fd, 1);
-		smartiod_close_fd(d, &fd);
+		create_reply(d, op, dint);
 	}
 	smartiod_dint_unpin(d, dint);
 	smartiod_op_free(d, op);
@@ -139,10 +158,8 @@ static int check_create(struct smartiod *d, const struct sio_msg_dint_create *m,
 	if (sio_from_le32(m->adapter) >= d->host->n_adapters)
 		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
 				d->host->name, sio_from_le32(m->adapter), d->host->n_adapters);
-	if (flags & (SCI_FLAG_BROADCAST | SCI_FLAG_SHARED_INT))
-		return sio_fail(reterr, -EOPNOTSUPP, "%s is not supported for %ss",
-				flags & SCI_FLAG_BROADCAST ? "SCI_FLAG_BROADCAST"
-							   : "SCI_FLAG_SHARED_INT",
+	if (flags & SCI_FLAG_BROADCAST)
+		return sio_fail(reterr, -EOPNOTSUPP, "SCI_FLAG_BROADCAST is not supported for %ss",
 				smartiod_dint_word(plain));
 	if (flags & ~(CREATE_FLAGS | (plain ? PLAIN_FLAGS : 0)))
 		return sio_fail(reterr, -EINVAL, "flags %#x do not belong to the creation of %ss",
@@ -150,17 +167,25 @@ static int check_create(struct smartiod *d, const struct sio_msg_dint_create *m,
 	return 0;
 }
 
-/* The number wanted, or the first free one from 1 on. */
+/* The number wanted, or the first free one from 1 on. *ret_hub: set if owners share it already. */
 static int choose_number(struct smartiod *d, const struct sio_msg_dint_create *m,
-			 uint32_t *ret_number, struct sio_err *reterr)
+			 uint32_t *ret_number, struct smartiod_dint **ret_hub,
+			 struct sio_err *reterr)
 {
 	uint32_t adapter = sio_from_le32(m->adapter), number = sio_from_le32(m->number);
-	bool plain = sio_from_le32(m->flags) & SIO_DINT_PLAIN;
+	uint32_t flags = sio_from_le32(m->flags);
+	bool plain = flags & SIO_DINT_PLAIN;
+	struct smartiod_dint *there;
 
-	if (sio_from_le32(m->flags) & SCI_FLAG_FIXED_INTNO) {
-		if (smartiod_tree_find(&d->dint_numbers, number_key(plain, adapter, number)))
-			return sio_fail(reterr, -EEXIST, "%s %u is taken on adapter %u of %s",
-					smartiod_dint_word(plain), number, adapter, d->host->name);
+	if (flags & SCI_FLAG_FIXED_INTNO) {
+		there = SMARTIOD_OF(
+			smartiod_tree_find(&d->dint_numbers, number_key(plain, adapter, number)),
+			struct smartiod_dint, by_number);
+		if (there && !(there->is_hub && flags & SCI_FLAG_SHARED_INT))
+			return sio_fail(reterr, -EEXIST, "%s %u is taken on adapter %u of %s%s",
+					smartiod_dint_word(plain), number, adapter, d->host->name,
+					there->is_hub ? " by those who share it" : "");
+		*ret_hub = there;
 	} else {
 		number = 1;
 		while (smartiod_tree_find(&d->dint_numbers, number_key(plain, adapter, number)))
@@ -170,8 +195,8 @@ static int choose_number(struct smartiod *d, const struct sio_msg_dint_create *m
 	return 0;
 }
 
-static struct smartiod_dint *dint_new(struct smartiod *d, struct smartiod_session *s, bool plain,
-				      uint32_t adapter, uint32_t number, struct sio_err *reterr)
+struct smartiod_dint *smartiod_dint_alloc(struct smartiod *d, bool plain, uint32_t adapter,
+					  uint32_t number, struct sio_err *reterr)
 {
 	struct smartiod_dint *dint = calloc(1, sizeof(*dint));
 
@@ -179,19 +204,39 @@ static struct smartiod_dint *dint_new(struct smartiod *d, struct smartiod_sessio
 		sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
 		return NULL;
 	}
-	if (smartiod_object_add(s, &dint->o, SMARTIOD_DINT, reterr) < 0) {
-		free(dint);
-		return NULL;
-	}
 	dint->plain = plain;
 	dint->adapter = adapter;
 	dint->number = number;
-	dint->owner = s->owner;
-	dint->pid = s->pid;
 	dint->trigger_fd = -1;
+	dint->watched_fd = -1;
 	dint->uid = smartiod_uid(d);
 	smartiod_tree_add(&d->dints, &dint->by_uid, dint->uid);
-	smartiod_tree_add(&d->dint_numbers, &dint->by_number, number_key(plain, adapter, number));
+	return dint;
+}
+
+void smartiod_dint_publish(struct smartiod *d, struct smartiod_dint *dint)
+{
+	smartiod_tree_add(&d->dint_numbers, &dint->by_number,
+			  number_key(dint->plain, dint->adapter, dint->number));
+	dint->published = true;
+}
+
+static struct smartiod_dint *dint_new(struct smartiod *d, struct smartiod_session *s,
+				      const struct sio_msg_dint_create *m, uint32_t number,
+				      struct sio_err *reterr)
+{
+	struct smartiod_dint *dint;
+
+	dint = smartiod_dint_alloc(d, sio_from_le32(m->flags) & SIO_DINT_PLAIN,
+				   sio_from_le32(m->adapter), number, reterr);
+	if (!dint)
+		return NULL;
+	if (smartiod_object_add(s, &dint->o, SMARTIOD_DINT, reterr) < 0) {
+		dint_free(d, dint);
+		return NULL;
+	}
+	dint->owner = s->owner;
+	dint->pid = s->pid;
 	return dint;
 }
 
@@ -200,26 +245,47 @@ int smartiod_dint_create(struct smartiod *d, struct smartiod_session *s, const v
 {
 	const struct sio_msg_dint_create *m = msg;
 	struct sio_req_irq_new req = {.h = {.op = SIO_OP_IRQ_NEW, .owner = s->owner}};
+	bool shared = sio_from_le32(m->flags) & SCI_FLAG_SHARED_INT;
+	struct smartiod_dint *hub = NULL;
 	struct create_op *c;
 	uint32_t number = 0;
 	int rc = check_create(d, m, reterr);
 
 	if (rc == 0)
-		rc = choose_number(d, m, &number, reterr);
+		rc = choose_number(d, m, &number, &hub, reterr);
 	if (rc < 0)
 		return rc;
 	c = smartiod_op_new(d, s, msg, sizeof(*c), create_step, reterr);
 	if (!c)
 		return reterr->code;
-	c->dint = dint_new(d, s, sio_from_le32(m->flags) & SIO_DINT_PLAIN,
-			   sio_from_le32(m->adapter), number, reterr);
+	c->dint = dint_new(d, s, m, number, reterr);
+	if (c->dint && shared && !hub) {
+		hub = smartiod_hub_new(d, sio_from_le32(m->adapter), number, reterr);
+		if (!hub) {
+			smartiod_object_remove(&c->dint->o);
+			dint_free(d, c->dint);
+			c->dint = NULL;
+		}
+	}
 	if (!c->dint) {
 		smartiod_op_free(d, &c->op);
 		return reterr->code;
 	}
+	if (shared)
+		smartiod_hub_join(hub, c->dint);
+	else
+		smartiod_dint_publish(d, c->dint);
 	c->dint->pins++;
 	smartiod_port_ask(d, &c->op, &req, sizeof(req));
 	return 0;
+}
+
+/* Connections hold who is alone at his number. */
+static unsigned holding(const struct smartiod_dint *dint)
+{
+	if (!dint->hub)
+		return dint->n_rings;
+	return dint->hub->members->next_member ? 0 : dint->hub->n_rings;
 }
 
 int smartiod_dint_remove(struct smartiod *d, struct smartiod_session *s, const void *msg,
@@ -234,9 +300,9 @@ int smartiod_dint_remove(struct smartiod *d, struct smartiod_session *s, const v
 	if (m->flags)
 		return sio_fail(reterr, -EINVAL, "the removal of %ss takes no flags",
 				smartiod_dint_word(dint->plain));
-	if (dint->plain && dint->n_rings)
+	if (dint->plain && holding(dint))
 		return sio_fail(reterr, -EBUSY, "interrupt %u has %u connections", dint->number,
-				dint->n_rings);
+				holding(dint));
 	smartiod_dint_end(d, dint, false);
 	smartiod_reply_ok(d, s, msg);
 	return 0;

@@ -232,15 +232,26 @@ struct smartiod_ring {
 struct smartiod_dint {
 	struct smartiod_object o;
 	struct smartiod_tree_node by_uid;    /* in d->dints */
-	struct smartiod_tree_node by_number; /* in d->dint_numbers, until it is removed */
+	struct smartiod_tree_node by_number; /* in d->dint_numbers, while it is published */
 	uint64_t uid, owner, irq;	     /* owner, irq: the port's */
 	uint32_t adapter, number, pid;
+	bool published; /* in d->dint_numbers */
 	bool ready, removed, owner_gone;
 	bool plain;	/* an interrupt without data: its rings have no memory, the library has none */
 	int trigger_fd; /* for senders on this host */
 	struct smartiod_ring *rings;
 	unsigned n_rings, pins;
 	uint32_t next_ring;
+	/*
+	 * SCI_FLAG_SHARED_INT: the number, its connections and an interrupt of the daemon's own are
+	 * a hub's, which no client has; each owner's interrupt is a member.
+	 */
+	struct smartiod_dint *hub;		     /* member: NULL when it has left */
+	struct smartiod_op *parked;		     /* member: its creation waits for the hub */
+	struct smartiod_dint *members, *next_member; /* hub: those that are in */
+	bool is_hub;
+	int failed;	/* hub: why it will never be ready */
+	int watched_fd; /* hub: what senders count up; -1 */
 };
 
 /* A sender's end. */
@@ -570,7 +581,7 @@ void smartiod_connection_node_down(struct smartiod *d, uint32_t node);
 void smartiod_connection_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 				   uint32_t peer_adapter);
 
-/* ---- dint.c, ring.c (receiver), dint_link.c (sender) ---- */
+/* ---- dint.c, dint_hub.c, ring.c (receiver), dint_link.c (sender) ---- */
 
 smartiod_client_fn smartiod_dint_create, smartiod_dint_remove, smartiod_dint_connect,
 	smartiod_dint_disconnect, smartiod_dint_ring_free;
@@ -587,6 +598,18 @@ static inline const char *smartiod_dint_word(bool plain)
 	return plain ? "interrupt" : "data interrupt";
 }
 void smartiod_dint_unpin(struct smartiod *d, struct smartiod_dint *dint);
+/* One that only d->dints has yet; NULL with *reterr. */
+struct smartiod_dint *smartiod_dint_alloc(struct smartiod *d, bool plain, uint32_t adapter,
+					  uint32_t number, struct sio_err *reterr);
+/* It is found by its number from now on, when it is ready. */
+void smartiod_dint_publish(struct smartiod *d, struct smartiod_dint *dint);
+/* dint_hub.c: a shared interrupt without members; ends with its last one. NULL with *reterr. */
+struct smartiod_dint *smartiod_hub_new(struct smartiod *d, uint32_t adapter, uint32_t number,
+				       struct sio_err *reterr);
+void smartiod_hub_join(struct smartiod_dint *hub, struct smartiod_dint *member);
+/* @member may be in none. */
+void smartiod_hub_leave(struct smartiod *d, struct smartiod_dint *member);
+void smartiod_hub_unwatch(struct smartiod *d, struct smartiod_dint *hub);
 void smartiod_dint_free_all(struct smartiod *d); /* rings and links, too */
 /*
  * A ring for a sender: ALLOC, for one on another host also GRANT of ring and interrupt; then the

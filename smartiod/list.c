@@ -112,8 +112,8 @@ static bool dint_row(struct smartiod *d, uint64_t after, struct sio_wire_row *re
 	ret->refs = sio_to_le32(i->plain ? 0 : i->n_rings);
 	ret->flags = sio_to_le32(i->removed ? SIO_ROW_QUARANTINED : SIO_ROW_LIVE);
 	ret->pid = sio_to_le32(i->pid);
-	snprintf(ret->name, sizeof(ret->name), "adapter %u%s", i->adapter,
-		 i->plain ? ", plain" : "");
+	snprintf(ret->name, sizeof(ret->name), "adapter %u%s%s", i->adapter,
+		 i->plain ? ", plain" : "", i->is_hub ? ", shared" : "");
 	return true;
 }
 

@@ -141,6 +141,9 @@ static const struct smartiod_ops ops = {
 	.peer_send = live_peer_send,
 	.peer_close = live_peer_close,
 	.close = op_close,
+	.irq_watch = live_irq_watch,
+	.irq_unwatch = live_irq_unwatch,
+	.irq_signal = live_irq_signal,
 	.now = op_now,
 	.timer = op_timer,
 	.random = op_random,
@@ -226,6 +229,7 @@ static void live_done(struct live *l)
 		smartiod_free(l->daemon);
 	live_clients_free(l);
 	live_peers_free(l);
+	live_irqs_free(l);
 	if (l->port_open)
 		live_conn_done(&l->port);
 	sd_event_source_unref(l->timer);

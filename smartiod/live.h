@@ -38,6 +38,7 @@ struct live_listener {
 
 struct live_client;
 struct live_peer;
+struct live_irq;
 
 struct live {
 	struct live_options options;
@@ -56,6 +57,7 @@ struct live {
 	struct live_client *clients; /* by number */
 	uint64_t last_client;
 	struct live_peer *peers;
+	struct live_irq *irqs; /* by number */
 };
 
 /* Run one host's daemon until it is told to end. Return: the exit status; -errno with a text. */
@@ -79,6 +81,11 @@ void live_clients_free(struct live *l);
 void live_client_send(void *ctx, uint64_t client, const void *msg, size_t len, const int *fds,
 		      unsigned n_fds);
 void live_client_close(void *ctx, uint64_t client);
+
+int live_irq_watch(void *ctx, int fd, uint64_t irq);
+void live_irq_unwatch(void *ctx, uint64_t irq);
+void live_irq_signal(void *ctx, int fd, uint64_t count);
+void live_irqs_free(struct live *l);
 
 void live_peer_accepted(struct live *l, int fd);
 void live_peers_free(struct live *l);

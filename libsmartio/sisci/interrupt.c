@@ -188,7 +188,8 @@ static int ask_create(struct sio_local_int *i, unsigned adapter, unsigned number
 		      struct sio_err *err)
 {
 	bool fixed = flags & SCI_FLAG_FIXED_INTNO;
-	unsigned told = flags & (SCI_FLAG_FIXED_INTNO | SCI_FLAG_COUNTING_INT);
+	unsigned told =
+		flags & (SCI_FLAG_FIXED_INTNO | SCI_FLAG_COUNTING_INT | SCI_FLAG_SHARED_INT);
 	struct sio_msg_dint_create req = {.adapter = sio_to_le32(adapter),
 					  .number = sio_to_le32(fixed ? number : 0),
 					  .flags = sio_to_le32(told | SIO_DINT_PLAIN)};
@@ -231,9 +232,10 @@ static int check_create(struct sio_library *lib, const void *ret, const unsigned
 	if (!rc)
 		rc = sio_check_pointer(number, "interruptNo", err);
 	if (!rc)
-		rc = sio_check_flags(
-			flags, SCI_FLAG_USE_CALLBACK | SCI_FLAG_FIXED_INTNO | SCI_FLAG_COUNTING_INT,
-			SCI_FLAG_SHARED_INT, err);
+		rc = sio_check_flags(flags,
+				     SCI_FLAG_USE_CALLBACK | SCI_FLAG_FIXED_INTNO |
+					     SCI_FLAG_COUNTING_INT | SCI_FLAG_SHARED_INT,
+				     0, err);
 	if (!rc && flags & SCI_FLAG_USE_CALLBACK)
 		rc = sio_check_pointer((const void *)(uintptr_t)callback, "callback", err);
 	return rc ? rc : sio_check_adapter(lib, adapter, err);

@@ -195,7 +195,8 @@ SIO_WIRE_SIZE(struct sio_rep_seg_watch, 24);
  * sender has a ring in the receiver's memory (libsmartio/wire/ring.h).
  *
  * Interrupts without data use the same messages with SIO_DINT_PLAIN among the flags: numbers of their
- * own, no rings, no DINT_RING; DINT_REMOVE is EBUSY while somebody is connected.
+ * own, no rings, no DINT_RING; DINT_REMOVE is EBUSY while somebody is connected. With
+ * SCI_FLAG_SHARED_INT several of them have one number.
  */
 #define SIO_DINT_PLAIN 0x80000000u
 struct sio_msg_dint_create {

@@ -181,8 +181,6 @@ static int wrong_uses(void *arg)
 	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
 	SCICreateInterrupt(sd, &i, 1, &number, NULL, NULL, 0, &error);
 	CHECK_IS(error, SCI_ERR_NO_SUCH_ADAPTERNO);
-	SCICreateInterrupt(sd, &i, 0, &number, NULL, NULL, SCI_FLAG_SHARED_INT, &error);
-	CHECK_IS(error, SCI_ERR_FLAG_NOT_IMPLEMENTED);
 	SCICreateInterrupt(sd, &i, 0, &number, NULL, NULL, SCI_FLAG_BROADCAST, &error);
 	CHECK_IS(error, SCI_ERR_ILLEGAL_FLAG);
 	CHECK(i == NULL);

@@ -403,6 +403,15 @@ static void any_close(void *ctx, int fd)
 	sim_fd_close(fd);
 }
 
+/* Nothing here shares an interrupt yet; asking for one is refused. */
+static int daemon_irq_watch(void *ctx, int fd, uint64_t irq)
+{
+	(void)ctx;
+	(void)fd;
+	(void)irq;
+	return -EOPNOTSUPP;
+}
+
 static uint64_t any_now(void *ctx)
 {
 	(void)ctx;
@@ -467,6 +476,7 @@ static const struct smartiod_ops daemon_ops = {
 	.peer_send = daemon_peer_send,
 	.peer_close = daemon_peer_close,
 	.close = any_close,
+	.irq_watch = daemon_irq_watch,
 	.now = any_now,
 	.timer = daemon_timer,
 	.random = any_random,

@@ -199,6 +199,7 @@ void assert_nothing_left(struct world *w)
 		assert_int_equal(d->segments.count, 0);
 		assert_int_equal(d->segment_ids.count, 0);
 	}
+	assert_int_equal(w->n_watches, 0);
 	for (const struct world_res *r = w->res; r; r = r->next)
 		if (r->kind != SIO_KIND_DEVICE)
 			fail_msg("host %u: resource %llu of kind %u, owner %llu, %s, is left",

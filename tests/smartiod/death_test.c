@@ -101,6 +101,20 @@ static void map_at_once(struct world *w, struct world_client *c, uint32_t handle
 	}
 }
 
+/* Two owners of one number, the second while the first is being made; and who triggers them. */
+static void share_at_once(struct world *w, struct death *x)
+{
+	const uint32_t flags = SCI_FLAG_FIXED_INTNO | SCI_FLAG_SHARED_INT | SIO_DINT_PLAIN;
+	struct sio_msg_dint_create create = {.number = sio_to_le32(7), .flags = sio_to_le32(flags)};
+	struct sio_msg_dint_connect connect = {.node = sio_to_le32(4),
+					       .number = sio_to_le32(7),
+					       .flags = sio_to_le32(SIO_DINT_PLAIN)};
+
+	world_send(w, x->exporter, SIO_MSG_DINT_CREATE, &create, sizeof(create));
+	world_call(w, x->bystander, SIO_MSG_DINT_CREATE, &create, sizeof(create));
+	world_call(w, x->importer, SIO_MSG_DINT_CONNECT, &connect, sizeof(connect));
+}
+
 /* Each call may fail; handles are then 0, which is refused. */
 static void scenario(struct world *w, struct death *x)
 {
@@ -134,6 +148,7 @@ static void scenario(struct world *w, struct death *x)
 	call_seg_connect(w, x->importer, 4, 1, &con);
 	call_seg_map(w, x->importer, con, 0, 4096, &m1);
 	call_handle(w, x->exporter, SIO_MSG_DINT_REMOVE, dint, 0);
+	share_at_once(w, x);
 }
 
 /* What can be harmed: packets, port requests, allocations. */

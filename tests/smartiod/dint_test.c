@@ -94,9 +94,8 @@ static void plain_interrupts_have_no_rings(void **state)
 			 EEXIST);
 	assert_int_equal(call_dint_create(f->w, f->receiver, 0, SCI_FLAG_COUNTING_INT, &data, &n),
 			 EINVAL);
-	assert_int_equal(call_dint_create(f->w, f->receiver, 0,
-					  SCI_FLAG_SHARED_INT | SIO_DINT_PLAIN, &data, &n),
-			 EOPNOTSUPP);
+	assert_int_equal(call_dint_create(f->w, f->receiver, 0, SCI_FLAG_SHARED_INT, &data, &n),
+			 EINVAL);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(connect_plain(f->w, senders[i], 4, 8, &link), ENOENT);
 		assert_int_equal(connect_plain(f->w, senders[i], 4, 7, &link), 0);
@@ -255,6 +254,103 @@ static void death_of_a_side(void **state)
 	assert_int_equal(world_resources(f->w, SIO_KIND_IRQ), 0);
 }
 
+static int share(struct fixture *f, struct world_client *c, uint32_t number, uint32_t *ret_handle)
+{
+	return call_dint_create(f->w, c, number,
+				SCI_FLAG_FIXED_INTNO | SCI_FLAG_SHARED_INT | SIO_DINT_PLAIN,
+				ret_handle, &number);
+}
+
+static void triggered(struct fixture *f, uint64_t count, unsigned members)
+{
+	uint64_t signals = f->w->signals, sum = f->w->signalled;
+
+	assert_int_equal(f->w->n_watches, 1);
+	smartiod_irq(f->w->host[0].daemon, f->w->watch[0].irq, count);
+	assert_int_equal(f->w->signals - signals, members);
+	assert_int_equal(f->w->signalled - sum, members * count);
+}
+
+/* A number of several owners: each hears of each trigger, connections are to the number. */
+static void owners_share_a_number(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *other = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
+	uint32_t a, b, c, h, n, link;
+
+	assert_int_equal(share(f, f->receiver, 7, &a), 0);
+	assert_int_equal(share(f, f->receiver, 7, &b), 0);
+	assert_int_equal(share(f, other, 7, &c), 0);
+	assert_int_equal(
+		call_dint_create(f->w, other, 7, SCI_FLAG_FIXED_INTNO | SIO_DINT_PLAIN, &h, &n),
+		EEXIST);
+	assert_int_equal(connect_plain(f->w, f->sender, 4, 7, &link), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_IRQ), 4);
+	triggered(f, 3, 3);
+	/* Who leaves leaves the others with the connection. */
+	assert_int_equal(call_handle(f->w, f->receiver, SIO_MSG_DINT_REMOVE, a, 0), 0);
+	triggered(f, 1, 2);
+	world_kill(f->w, other);
+	world_run(f->w);
+	triggered(f, 1, 1);
+	assert_int_equal(call_handle(f->w, f->receiver, SIO_MSG_DINT_REMOVE, b, 0), EBUSY);
+	assert_null(world_event(f->sender, SIO_EVM_DINT_LOST, 0));
+	/* Not while one who does not share has the number. */
+	assert_int_equal(call_dint_create(f->w, f->receiver, 8,
+					  SCI_FLAG_FIXED_INTNO | SIO_DINT_PLAIN, &h, &n),
+			 0);
+	assert_int_equal(share(f, f->receiver, 8, &c), EEXIST);
+	assert_int_equal(call_handle(f->w, f->sender, SIO_MSG_DINT_DISCONNECT, link, 0), 0);
+	world_run(f->w);
+	assert_int_equal(call_handle(f->w, f->receiver, SIO_MSG_DINT_REMOVE, b, 0), 0);
+	assert_int_equal(f->w->n_watches, 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_IRQ), 1);
+	assert_int_equal(connect_plain(f->w, f->sender, 4, 7, &link), ENOENT);
+	/* The last owner dies: senders are told. */
+	assert_int_equal(share(f, f->receiver, 7, &a), 0);
+	assert_int_equal(connect_plain(f->w, f->sender, 4, 7, &link), 0);
+	world_kill(f->w, f->receiver);
+	world_run(f->w);
+	assert_non_null(world_event(f->sender, SIO_EVM_DINT_LOST, 0));
+}
+
+/* Each request that the port refuses, and each owner that dies while it is made. */
+static void sharing_fails_as_a_whole(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t a;
+
+	for (unsigned n = 1; n <= 2; n++) {
+		f->w->fail_at = f->w->requests + n;
+		assert_int_not_equal(share(f, f->receiver, 7, &a), 0);
+		f->w->fail_at = 0;
+		world_run(f->w);
+		assert_int_equal(world_resources(f->w, SIO_KIND_IRQ), 0);
+		assert_int_equal(f->w->n_watches, 0);
+	}
+	for (unsigned steps = 0; steps < 12; steps++) {
+		struct world_client *c = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
+		struct sio_msg_dint_create msg = {.number = sio_to_le32(7),
+						  .flags = sio_to_le32(SCI_FLAG_FIXED_INTNO |
+								       SCI_FLAG_SHARED_INT |
+								       SIO_DINT_PLAIN)};
+
+		world_send(f->w, c, SIO_MSG_DINT_CREATE, &msg, sizeof(msg));
+		world_send(f->w, f->receiver, SIO_MSG_DINT_CREATE, &msg, sizeof(msg));
+		for (unsigned i = 0; i < steps; i++)
+			world_step(f->w);
+		world_kill(f->w, c);
+		world_run(f->w);
+		assert_int_equal(f->w->n_watches, 1);
+		assert_int_equal(world_resources(f->w, SIO_KIND_IRQ), 2);
+		triggered(f, 1, 1);
+		world_kill(f->w, f->receiver);
+		world_run(f->w);
+		assert_int_equal(world_resources(f->w, SIO_KIND_IRQ), 0);
+		f->receiver = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
+	}
+}
+
 static void link_loss_ends_rings(void **state)
 {
 	struct fixture *f = *state;
@@ -282,6 +378,8 @@ int main(void)
 		CASE(removal_is_told_to_senders),
 		CASE(removal_overtakes_a_connection),
 		CASE(death_of_a_side),
+		CASE(owners_share_a_number),
+		CASE(sharing_fails_as_a_whole),
 		CASE(link_loss_ends_rings),
 	};
 

@@ -2,6 +2,7 @@
 /* Time, queue, connections and clients of the tests' world. The ports are in port.c. */
 #undef NDEBUG /* what fakes assert is part of the test */
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -312,6 +313,39 @@ static void send_link(struct world *w, unsigned host, unsigned peer, bool up)
 		send_path(w, host, peer, i, up);
 }
 
+static int op_irq_watch(void *ctx, int fd, uint64_t irq)
+{
+	struct world_host *h = ctx;
+	struct world *w = h->w;
+
+	assert(fd >= 0 && w->fd_open[fd]);
+	if (w->n_watches == WORLD_WATCHES)
+		return -ENOSPC;
+	w->watch[w->n_watches++] = (struct world_watch){h->index, irq};
+	return 0;
+}
+
+static void op_irq_unwatch(void *ctx, uint64_t irq)
+{
+	struct world_host *h = ctx;
+	struct world *w = h->w;
+	unsigned i = 0;
+
+	while (i < w->n_watches && (w->watch[i].host != h->index || w->watch[i].irq != irq))
+		i++;
+	assert(i < w->n_watches);
+	w->watch[i] = w->watch[--w->n_watches];
+}
+
+static void op_irq_signal(void *ctx, int fd, uint64_t count)
+{
+	struct world_host *h = ctx;
+
+	assert(fd >= 0 && h->w->fd_open[fd]);
+	h->w->signals++;
+	h->w->signalled += count;
+}
+
 static void op_ready(void *ctx)
 {
 	struct world_host *h = ctx;
@@ -345,6 +379,9 @@ static const struct smartiod_ops ops = {
 	.peer_send = op_peer_send,
 	.peer_close = op_peer_close,
 	.close = op_close,
+	.irq_watch = op_irq_watch,
+	.irq_unwatch = op_irq_unwatch,
+	.irq_signal = op_irq_signal,
 	.now = op_now,
 	.timer = op_timer,
 	.random = op_random,

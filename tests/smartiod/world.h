@@ -20,8 +20,9 @@
 
 #define WORLD_HOSTS 3
 #define WORLD_FDS 8192
-#define WORLD_CLIENTS 16
+#define WORLD_CLIENTS 48
 #define WORLD_MESSAGES 256
+#define WORLD_WATCHES 8
 
 struct world;
 
@@ -68,6 +69,12 @@ struct world_host {
 	char fatal_text[256];
 };
 
+/* A shared interrupt that a daemon watches. */
+struct world_watch {
+	unsigned host;
+	uint64_t irq;
+};
+
 struct world {
 	struct sio_topology *topology;
 	struct world_host host[WORLD_HOSTS];
@@ -88,6 +95,9 @@ struct world {
 	uint64_t requests;
 	enum { WORLD_KILL, WORLD_HANG_UP, WORLD_OWNER_FIRST } style; /* of world_kill() */
 	bool drop_peer_messages; /* peers hear nothing: for time-outs */
+	struct world_watch watch[WORLD_WATCHES];
+	unsigned n_watches;
+	uint64_t signals, signalled; /* writes to triggers, and their sum */
 	unsigned port_fds;	 /* descriptors beside the port request that is carried out */
 	int log_level;
 	/* Requests that world.c does not know; true: answered. */
