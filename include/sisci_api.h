@@ -36,6 +36,7 @@
 
 #include "sisci_types.h"
 #include "sisci_error.h"
+#include "sisci_api_macros.h"
 #include "dis/dis_types.h"
 
 #ifdef __cplusplus

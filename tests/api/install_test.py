@@ -74,7 +74,7 @@ class Install(unittest.TestCase):
                      "smartio/ext.h", "smartio/io.h", "smartio/nvme.h", "smartio/uapi.h"):
             self.assertIn(name, headers)
         for name in headers:
-            text = f"#include <{name}>\n#include <{name}>\n"
+            text = f"#include <{name}>\n#include <{name}>\nextern int something;\n"
             for command in ([CC, "-std=c11", "-xc"], [CXX, "-std=c++11", "-xc++"]):
                 with self.subTest(header=name, command=command):
                     self.compile(text, *command, *STRICT, f"-I{self.include}", "-c")
@@ -94,12 +94,27 @@ class Install(unittest.TestCase):
         env = {**os.environ, "PKG_CONFIG_SYSROOT_DIR": self.root,
                "PKG_CONFIG_LIBDIR": os.path.dirname(self.pc)}
         flags = run("pkg-config", "--cflags", "--libs", "smartio", env=env).split()
+        self.build_and_run(PROGRAM, flags)
+        flags = run("pkg-config", "--cflags", "--libs", "sisci", env=env).split()
+        self.assertIn("-lsisci", flags)
+        self.build_and_run(PROGRAM.replace("<dis/dis_types.h>", "<dis_types.h>"), flags)
+
+    def test_the_layout_of_a_prefix_serves_makefiles(self):
+        """What programs' Makefiles say, with one variable for the prefix."""
+        prefix = os.path.join(self.root, self.variable("prefix").lstrip("/"))
+        self.assertTrue(self.lib.startswith(prefix + "/"), self.lib)
+        self.build_and_run(PROGRAM.replace("<dis/dis_types.h>", "<dis_types.h>"),
+                           ["-D_REENTRANT", f"-I{prefix}/include", f"-I{prefix}/include/dis",
+                            f"-L{self.lib}", "-lsisci"])
+
+    def build_and_run(self, text, flags):
+        flags = list(flags)
         sanitize = os.environ.get("SMARTIO_TEST_SANITIZE", "none")
         if sanitize != "none":
             flags.append(f"-fsanitize={sanitize}")
         program = os.path.join(self.dir.name, "program")
         for command in ([CC, "-xc"], [CXX, "-xc++"]):
-            run(*command, *STRICT, "-", "-xnone", *flags, "-o", program, input=PROGRAM)
+            run(*command, *STRICT, "-", "-xnone", *flags, "-o", program, input=text)
             env = {**os.environ, "LD_LIBRARY_PATH": self.lib}
             env.pop("SMARTIO_SOCKET", None)
             run(program, env=env)
@@ -114,7 +129,17 @@ class Install(unittest.TestCase):
                       os.path.join(self.lib, "libsmartio.so.0"))
         exported = {line.split()[2] for line in symbols.splitlines()}
         versions = {s for s in exported if "@" not in s and s.startswith("SMARTIO_")}
-        self.assertEqual({s.split("@")[0] for s in exported - versions}, declared)
+        names = {s.split("@")[0] for s in exported - versions}
+        decorated = {n for n in names if n.startswith("_SISCI_PUBLIC_")}
+        self.assertEqual(names - decorated, declared)
+        functions = {n for n in declared if n.startswith("SCI")}
+        self.assertEqual({n for n in decorated if "_FUNC_" in n},
+                         {f"_SISCI_PUBLIC_FUNC_{kind}_{n}" for n in functions
+                          for kind in ("ST", "MT")})
+        constants = {n for n in decorated if "_CONST_" in n}
+        for name in ("SCI_FLAG_AUTO_ID", "SCI_INFINITE_TIMEOUT", "SCI_Q_ADAPTER_NODEID"):
+            self.assertIn("_SISCI_PUBLIC_CONST_" + name, constants)
+        self.assertEqual(decorated, {n for n in decorated if "_FUNC_" in n} | constants)
         self.assertEqual({s.split("@@")[1] for s in exported - versions}, {"SMARTIO_0.1"})
         header = run("readelf", "-d", os.path.join(self.lib, "libsmartio.so.0"))
         self.assertIn("[libsmartio.so.0]", header)
