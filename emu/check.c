@@ -207,7 +207,7 @@ static const uint8_t *naive(const struct emu_device *d, uint64_t addr, uint64_t 
 	}
 	for (unsigned i = 0; i < h->topo->n_adapters; i++) {
 		l = find(h, LINE_MAP, NULL, physical, len, i);
-		if (l && let_through(h, i, d->topo->bdf))
+		if (l && (d->engine_of == &h->adapter[i] || let_through(h, i, d->topo->bdf)))
 			return at_peer(h, l, physical, len, access);
 	}
 	return in_memory(h, physical, len);

@@ -93,7 +93,12 @@ static int place_virtual(struct emu_request *rq, struct emu_dmamap *map,
 	return rc;
 }
 
-static void unplace(struct emu_dmamap *map)
+int emu_dmamap_place(struct emu_request *rq, struct emu_dmamap *map, const struct sio_req_dmamap *m)
+{
+	return rq->host->topo->iommu ? place_virtual(rq, map, m) : place_physical(rq, map, m);
+}
+
+void emu_dmamap_unplace(struct emu_dmamap *map)
 {
 	if (!map->o.host->topo->iommu)
 		return;
@@ -150,7 +155,7 @@ int emu_op_dmamap(struct emu_request *rq, const void *msg)
 	map->length = m->length;
 	map->access = m->access;
 	map->physical = emu_source_physical(target, m->offset);
-	rc = rq->host->topo->iommu ? place_virtual(rq, map, m) : place_physical(rq, map, m);
+	rc = emu_dmamap_place(rq, map, m);
 	if (rc < 0)
 		goto drop_object;
 	rc = emu_check_dmamap(map);
@@ -169,7 +174,7 @@ int emu_op_dmamap(struct emu_request *rq, const void *msg)
 	return 0;
 
 unplace:
-	unplace(map);
+	emu_dmamap_unplace(map);
 drop_object:
 	emu_object_drop(&map->o);
 	return rc;
@@ -195,7 +200,7 @@ int emu_op_dmaunmap(struct emu_request *rq, const void *msg)
 void emu_dmamap_release(struct emu_dmamap *m)
 {
 	m->o.host->freed.dmamaps++;
-	unplace(m);
+	emu_dmamap_unplace(m);
 	DL_DELETE2(m->device->dmamaps, m, dev_prev, dev_next);
 	emu_invalidate(m->o.host->room);
 	if (m->requester)

@@ -2,7 +2,7 @@
 /* What a host is: versions, adapters; and the adapters' tables, made at power-on. */
 #include <stdio.h>
 
-#include "emu/internal.h"
+#include "emu/engine.h"
 
 #define FIRST_IOVA 0x40000000ull
 #define LAST_IOVA ((1ull << 48) - 1)
@@ -75,7 +75,7 @@ int emu_op_adapter(struct emu_request *rq, const void *msg)
 	evt.entries_free = a->lut.n_entries - a->lut.n_used;
 	evt.requesters_total = a->topo->requesters;
 	evt.requesters_free = a->topo->requesters - emu_requesters_used(a);
-	evt.dma_bits = 64;
+	evt.dma_bits = 64; /* the window's entries, and its engine */
 	emu_answer(rq, &evt, sizeof(evt), NULL, 0);
 	return 0;
 }
@@ -134,6 +134,8 @@ int emu_adapter_power_on(struct emu_adapter *a, struct sio_err *reterr)
 
 void emu_adapter_power_off(struct emu_adapter *a)
 {
+	emu_engine_free(a->engine);
+	a->engine = NULL;
 	sio_lut_done(&a->lut);
 	memset(&a->lut, 0, sizeof(a->lut));
 	if (!a->host->topo->iommu)

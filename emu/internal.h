@@ -7,7 +7,7 @@
  *   dmamap -> mem | map | bar of another device;  dmamap -> device, requester (if through a map)
  *   grant  -> mem | bar | irq
  *   bar    -> device;  requester -> device
- * A watch counts nowhere: it ends with its target.
+ * A watch counts nowhere: it ends with its target. So does a range of a DMA channel (engine.h).
  *
  * States of an object: LIVE until its owner ends, then QUARANTINED. A quarantined object falls
  * (is freed without being asked) as soon as nothing refers to it, except
@@ -50,9 +50,12 @@
 #define EMU_XLATS 2048 /* translations kept per device (8 MiB of buffers); a power of 2 */
 #define EMU_HOPS 2    /* most adapters that a transaction passes */
 #define EMU_WATCHES 1024 /* of one host: each may hold a descriptor */
+#define EMU_LAST_KIND SIO_KIND_DMA_RANGE
 
 struct emu_host;
 struct emu_owner;
+struct emu_engine;
+struct emu_dma_range;
 
 /* What passed a place, by PCIe's rules. Sums wrap, as counters of hardware do. */
 struct emu_count {
@@ -89,6 +92,7 @@ struct emu_ram {
 	struct emu_object o;
 	struct emu_mem mem;
 	uint64_t address; /* physical */
+	struct emu_dma_range *ranges;
 };
 
 struct emu_grant {
@@ -110,6 +114,7 @@ struct emu_map {
 	bool trigger;
 	struct emu_run *polled; /* pages that it may write to and a device looks at; NULL: none */
 	struct emu_watch *watches;
+	struct emu_dma_range *ranges;
 };
 
 struct emu_requester {
@@ -179,6 +184,8 @@ struct emu_adapter {
 	struct sio_iommu iommu; /* of what comes in, if the host's IOMMU is on */
 	struct sio_range iova;
 	struct emu_count count;
+	struct emu_engine *engine; /* NULL: it has no channels */
+	struct sio_pcie_count dma; /* that engines sent through it; atomic */
 };
 
 /* A run of pages of a BAR with one purpose. */
@@ -205,6 +212,7 @@ struct emu_device {
 	struct emu_room *room;
 	struct emu_host *host;
 	const struct sio_topo_device *topo;
+	const struct emu_adapter *engine_of; /* a DMA engine: goes out through this one alone */
 	const struct emu_dev_model *model;
 	void *state; /* the model's; NULL: none yet */
 	struct emu_dev_config config;
@@ -274,7 +282,8 @@ struct emu_host {
 	unsigned n_paths;
 	struct emu_fault_log faults;
 	uint64_t requests, requests_refused, events;
-	uint64_t n_of_kind[SIO_KIND_WATCH + 1];
+	uint64_t n_of_kind[EMU_LAST_KIND + 1];
+	bool engine_runs; /* the edge was told to run the engines */
 };
 
 struct emu_check;
@@ -315,6 +324,18 @@ void emu_event(struct emu_host *h, void *evt, size_t size, uint32_t op);
 static inline void emu_invalidate(struct emu_room *r)
 {
 	r->gen++;
+}
+
+/* Engines stand still between these two; once, not nested. */
+static inline void emu_engines_stop(struct emu_room *r)
+{
+	if (r->ops->engines_stop)
+		r->ops->engines_stop(r->ctx);
+}
+static inline void emu_engines_go(struct emu_room *r)
+{
+	if (r->ops->engines_go)
+		r->ops->engines_go(r->ctx);
 }
 
 /* request.c */
@@ -424,6 +445,10 @@ void emu_watches_end(struct emu_watch **watches);
 /* dmamap.c */
 emu_handler emu_op_dmamap, emu_op_dmaunmap;
 void emu_dmamap_release(struct emu_dmamap *m);
+/* Give @map its address in its device's domain, as @m wants it; take it back. */
+int emu_dmamap_place(struct emu_request *rq, struct emu_dmamap *map,
+		     const struct sio_req_dmamap *m);
+void emu_dmamap_unplace(struct emu_dmamap *map);
 /* End the quarantined mappings of @d that @owner made (0: all). Return: how many. */
 uint64_t emu_dmamaps_settle(struct emu_device *d, uint64_t owner);
 

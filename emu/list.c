@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* LIST: what there is of one kind, in ascending order of id. */
-#include "emu/internal.h"
+#include "emu/engine.h"
 
 static void fill_target(struct sio_list_entry *e, const struct emu_object *o)
 {
@@ -31,6 +31,21 @@ static void fill_target(struct sio_list_entry *e, const struct emu_object *o)
 		e->address = m->iova;
 		e->length = m->length;
 		e->device = m->device->topo->fdid;
+		break;
+	}
+	case SIO_KIND_DMA: {
+		const struct emu_channel *c = (const struct emu_channel *)o;
+
+		e->device = c->engine->adapter->index;
+		e->length = c->mem.size;
+		break;
+	}
+	case SIO_KIND_DMA_RANGE: {
+		const struct emu_dma_range *g = (const struct emu_dma_range *)o;
+
+		e->cookie = g->m.target->id;
+		e->address = g->m.iova;
+		e->length = g->m.length;
 		break;
 	}
 	case SIO_KIND_WATCH: {
@@ -114,9 +129,11 @@ int emu_op_list(struct emu_request *rq, const void *msg)
 	struct sio_evt_list evt;
 	unsigned n = 0;
 
-	if ((m->kind < SIO_KIND_OWNER || m->kind > SIO_KIND_IRQ) && m->kind != SIO_KIND_WATCH)
-		return sio_fail(&rq->err, -EINVAL, "LIST: kind %u, %d to %d and %d are right",
-				m->kind, SIO_KIND_OWNER, SIO_KIND_IRQ, SIO_KIND_WATCH);
+	if ((m->kind < SIO_KIND_OWNER || m->kind > SIO_KIND_IRQ) &&
+	    (m->kind < SIO_KIND_WATCH || m->kind > EMU_LAST_KIND))
+		return sio_fail(&rq->err, -EINVAL, "LIST: kind %u, %d to %d and %d to %d are right",
+				m->kind, SIO_KIND_OWNER, SIO_KIND_IRQ, SIO_KIND_WATCH,
+				EMU_LAST_KIND);
 	memset(&evt, 0, sizeof(evt));
 	HASH_ITER (hh, rq->host->objects, o, tmp) {
 		if (o->kind == m->kind && o->id > m->after)

@@ -3,6 +3,7 @@
 #ifndef EMU_LIVE_H
 #define EMU_LIVE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,7 +19,7 @@
 #define LIVE_PATH_MAX 107 /* bytes of a socket's path */
 
 /* What an epoll event is about. */
-enum live_kind { LIVE_LISTENER, LIVE_PORT, LIVE_OWNER, LIVE_SIGNAL, LIVE_WATCH };
+enum live_kind { LIVE_LISTENER, LIVE_PORT, LIVE_OWNER, LIVE_SIGNAL, LIVE_WATCH, LIVE_ENGINES };
 
 struct live_source {
 	enum live_kind kind;
@@ -76,6 +77,10 @@ struct live {
 	unsigned n_watches, n_armed;
 	bool woken; /* a watch has fired */
 	struct emu_pace pace;
+	struct live_engine *engines;
+	pthread_rwlock_t engines_lock;
+	bool engines_end;
+	struct live_source engines_report;
 	int epoll, random_fd;
 	struct live_source signal;
 	int spare_fd; /* to turn callers away when there is no other */
@@ -115,6 +120,18 @@ void live_watches_arm(struct live *l);
 void live_watches_calm(struct live *l);
 void live_watches_bury(struct live *l);
 void live_watches_close(struct live *l);
+
+/* live_engine.c */
+int live_engines_open(struct live *l, struct sio_err *reterr);
+/* No engine runs any more; the room's channels may still be there. */
+void live_engines_end(struct live *l);
+void live_engines_event(struct live *l);
+int live_engine_start(void *ctx, unsigned host);
+int live_engine_watch(void *ctx, unsigned host, int fd);
+void live_engine_unwatch(void *ctx, unsigned host, int fd);
+void live_engines_stop(void *ctx);
+void live_engines_go(void *ctx);
+void live_engine_report(void *ctx);
 
 /* live_loop.c */
 int live_loop_open(struct live *l, struct sio_err *reterr);

@@ -52,7 +52,9 @@ int live_loop_open(struct live *l, struct sio_err *reterr)
 	if (l->signal.fd < 0)
 		return sio_fail(reterr, -errno, "no signal descriptor: %s", strerror(errno));
 	rc = live_watch(l, &l->signal, EPOLLIN);
-	return rc < 0 ? sio_fail(reterr, rc, "epoll: %s", strerror(-rc)) : 0;
+	if (rc < 0)
+		return sio_fail(reterr, rc, "epoll: %s", strerror(-rc));
+	return live_engines_open(l, reterr);
 }
 
 void live_loop_close(struct live *l)
@@ -68,6 +70,8 @@ void live_loop_close(struct live *l)
 	live_owners_bury(l);
 	if (l->signal.fd >= 0)
 		close(l->signal.fd);
+	if (l->engines_report.fd >= 0)
+		close(l->engines_report.fd);
 	if (l->spare_fd >= 0)
 		close(l->spare_fd);
 	if (l->epoll >= 0)
@@ -91,6 +95,9 @@ static void handle(struct live *l, const struct epoll_event *ev)
 		break;
 	case LIVE_WATCH:
 		live_watch_event(l, s, ev->events);
+		break;
+	case LIVE_ENGINES:
+		live_engines_event(l);
 		break;
 	case LIVE_SIGNAL:
 		l->stop = true;

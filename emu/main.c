@@ -136,7 +136,7 @@ static void raise_descriptor_limit(void)
  */
 static void share_descriptors(struct live *l)
 {
-	uint64_t own = 32 + 4 * (uint64_t)l->topo->n_hosts;
+	uint64_t own = 32 + 6 * (uint64_t)l->topo->n_hosts; /* two for a thread of engines */
 	int lowest_free = fcntl(l->epoll, F_DUPFD_CLOEXEC, 0);
 	struct rlimit limit;
 
@@ -161,8 +161,12 @@ static int say_ready(int fd, struct sio_err *err)
 
 static int run(const struct options *o, struct sio_err *err)
 {
-	struct live l = {
-		.epoll = -1, .pid_fd = -1, .spare_fd = -1, .state_dir = o->state, .signal.fd = -1};
+	struct live l = {.epoll = -1,
+			 .pid_fd = -1,
+			 .spare_fd = -1,
+			 .state_dir = o->state,
+			 .signal.fd = -1,
+			 .engines_report.fd = -1};
 	struct sio_topology *topo = NULL;
 	int rc = sio_topofile_read(o->topology, &topo, err);
 
@@ -188,6 +192,7 @@ static int run(const struct options *o, struct sio_err *err)
 		live_loop_run(&l);
 	}
 	live_ports_close(&l);
+	live_engines_end(&l);
 	emu_room_free(l.room);
 	live_loop_close(&l);
 	live_state_unlock(&l);

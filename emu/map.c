@@ -3,7 +3,7 @@
  * The importer's half of a window: look-up-table entries of an adapter that translate to a granted
  * range. CPUs reach it by the exporter's own memory file, devices through the table.
  */
-#include "emu/internal.h"
+#include "emu/engine.h"
 
 /* The peer as it is now: joined, up, and in the same start as when it granted. */
 static int find_peer(struct emu_request *rq, const struct sio_req_map *m, struct emu_host **ret)
@@ -153,6 +153,7 @@ void emu_map_release(struct emu_map *m)
 	struct emu_host *h = m->o.host;
 
 	emu_watches_end(&m->watches);
+	emu_dma_ranges_end(&m->ranges);
 	h->freed.maps++;
 	sio_lut_unmap(&h->adapter[m->adapter].lut, m->window_offset, m->length, NULL);
 	emu_invalidate(h->room);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory of a host: a place in its physical map, and a file to map it by. */
-#include "emu/internal.h"
+#include "emu/engine.h"
 
 #define HUGE_PAGE (2ull << 20)
 
@@ -134,6 +134,7 @@ void emu_ram_release(struct emu_ram *m)
 	struct emu_host *h = m->o.host;
 	struct emu_room *r = h->room;
 
+	emu_dma_ranges_end(&m->ranges);
 	h->freed.mems++;
 	h->freed.bytes += m->mem.size;
 	sio_addrmap_remove(&h->map, m->address);

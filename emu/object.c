@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Things that have ids: made, found, counted, and freed in one order. */
-#include "emu/internal.h"
+#include "emu/engine.h"
 
 const char *emu_kind_name(uint32_t kind)
 {
@@ -15,6 +15,8 @@ const char *emu_kind_name(uint32_t kind)
 		[SIO_KIND_DMAMAP] = "DMA mapping",
 		[SIO_KIND_IRQ] = "interrupt",
 		[SIO_KIND_WATCH] = "watch",
+		[SIO_KIND_DMA] = "DMA channel",
+		[SIO_KIND_DMA_RANGE] = "range of a DMA channel",
 	};
 
 	return kind < sizeof(name) / sizeof(name[0]) && name[kind] ? name[kind] : "object";
@@ -29,7 +31,9 @@ static unsigned rank(uint32_t kind)
 	switch (kind) {
 	case SIO_KIND_DMAMAP:
 	case SIO_KIND_WATCH: /* before what it watches */
+	case SIO_KIND_DMA_RANGE:
 		return 0;
+	case SIO_KIND_DMA:
 	case SIO_KIND_GRANT:
 		return 1;
 	case SIO_KIND_REQUESTER:
@@ -50,21 +54,28 @@ static unsigned rank(uint32_t kind)
 }
 #define LAST_RANK 8
 
-/* Objects of these kinds hold a descriptor of the edge each, as long as they live. */
-static const uint32_t holders[] = {SIO_KIND_OWNER, SIO_KIND_MEM, SIO_KIND_IRQ, SIO_KIND_WATCH};
+/* Objects of these kinds hold descriptors of the edge, as long as they live. */
+static const struct {
+	uint32_t kind, descriptors;
+} holders[] = {{SIO_KIND_OWNER, 1},
+	       {SIO_KIND_MEM, 1},
+	       {SIO_KIND_IRQ, 1},
+	       {SIO_KIND_WATCH, 1},
+	       {SIO_KIND_DMA, 3}};
 #define N_HOLDERS (sizeof(holders) / sizeof(holders[0]))
 
 static int check_share(struct emu_request *rq, uint32_t kind)
 {
 	const struct emu_host *h = rq->host;
 	uint64_t held = 0;
-	bool holds = false;
+	uint32_t more = 0;
 
 	for (unsigned i = 0; i < N_HOLDERS; i++) {
-		holds |= holders[i] == kind;
-		held += h->n_of_kind[holders[i]];
+		if (holders[i].kind == kind)
+			more = holders[i].descriptors;
+		held += h->n_of_kind[holders[i].kind] * holders[i].descriptors;
 	}
-	if (!holds || held < h->room->descriptors)
+	if (more == 0 || held + more <= h->room->descriptors)
 		return 0;
 	return sio_fail(&rq->err, -EMFILE,
 			"no %s: %s holds %" PRIu64 " of its share of %" PRIu64
@@ -148,6 +159,12 @@ static void release(struct emu_object *o)
 		break;
 	case SIO_KIND_WATCH:
 		emu_watch_release((struct emu_watch *)o);
+		break;
+	case SIO_KIND_DMA:
+		emu_channel_release((struct emu_channel *)o);
+		break;
+	case SIO_KIND_DMA_RANGE:
+		emu_dma_range_release((struct emu_dma_range *)o);
 		break;
 	default:
 		break;

@@ -142,8 +142,10 @@ void emu_room_owner_hup(struct emu_room *r, unsigned host, uint64_t owner)
 
 	if (!h->up || !w || w->ended)
 		return;
+	emu_engines_stop(r);
 	emu_owner_end(w);
 	emu_owners_bury(h);
+	emu_engines_go(r);
 }
 
 int emu_op_owner_close(struct emu_request *rq, const void *msg)

@@ -6,7 +6,7 @@
  */
 #include <stdio.h>
 
-#include "emu/internal.h"
+#include "emu/engine.h"
 
 /* What an operation wants its h.owner to be. */
 enum owner_rule {
@@ -21,7 +21,7 @@ struct operation {
 	uint32_t flags;	   /* allowed */
 	uint32_t reserved; /* offset of a further reserved 32-bit field; 0: none */
 	enum owner_rule rule;
-	unsigned fds; /* that may come along */
+	unsigned fds;	      /* that may come along */
 	emu_handler *handler; /* NULL: not served */
 };
 
@@ -95,7 +95,14 @@ static const struct operation operations[SIO_OP_COUNT] = {
 	[SIO_OP_STATUS] = OP("STATUS", struct sio_req_status, 0, 0, OWNER_ASKS, emu_op_status),
 	[SIO_OP_MCAST] = OP("MCAST", struct sio_req_mcast, 0, RSVD(struct sio_req_mcast),
 			    OWNER_HOLDS, NULL),
-	[SIO_OP_DMA] = OP("DMA", struct sio_req_dma, 0, RSVD(struct sio_req_dma), OWNER_ASKS, NULL),
+	[SIO_OP_DMA] = OP("DMA", struct sio_req_dma, 0, RSVD(struct sio_req_dma), OWNER_HOLDS,
+			  emu_op_dma),
+	[SIO_OP_DMA_FREE] = OP("DMA_FREE", struct sio_req_dma_free, 0, 0, OWNER_ASKS,
+			       emu_op_dma_free),
+	[SIO_OP_DMA_ATTACH] = OP("DMA_ATTACH", struct sio_req_dma_attach, 0, 0, OWNER_HOLDS,
+				 emu_op_dma_attach),
+	[SIO_OP_DMA_DETACH] = OP("DMA_DETACH", struct sio_req_dma_detach, 0, 0, OWNER_ASKS,
+				 emu_op_dma_detach),
 	[SIO_OP_STATS] = OP("STATS", struct sio_req_stats, 0, RSVD(struct sio_req_stats),
 			    OWNER_ASKS, emu_op_stats),
 	[SIO_OP_IDENTIFY] = OP("IDENTIFY", struct sio_req_identify, 0, 0, OWNER_ASKS, NULL),
@@ -210,8 +217,8 @@ static void drop_fd(struct emu_request *rq)
 	rq->fd = -1;
 }
 
-void emu_room_request(struct emu_room *r, unsigned host, const void *req, size_t len, int *fds,
-		      unsigned n_fds)
+static void serve(struct emu_room *r, unsigned host, const void *req, size_t len, int *fds,
+		  unsigned n_fds)
 {
 	union {
 		struct sio_req h;
@@ -248,4 +255,12 @@ void emu_room_request(struct emu_room *r, unsigned host, const void *req, size_t
 		refuse(h, &copy.h, rc, rq.err.text[0] ? rq.err.text : "out of memory");
 	emu_objects_fall(h);
 	emu_owners_bury(h);
+}
+
+void emu_room_request(struct emu_room *r, unsigned host, const void *req, size_t len, int *fds,
+		      unsigned n_fds)
+{
+	emu_engines_stop(r);
+	serve(r, host, req, len, fds, n_fds);
+	emu_engines_go(r);
 }

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "emu/internal.h"
+#include "emu/engine.h"
 
 void emu_log(struct emu_room *r, const char *fmt, ...)
 {
@@ -206,7 +206,7 @@ static int power_on(struct emu_host *h, struct sio_err *err)
 	return rc;
 }
 
-int emu_room_host_up(struct emu_room *r, unsigned host)
+static int host_up(struct emu_room *r, unsigned host)
 {
 	struct emu_host *h = &r->host[host];
 	struct sio_err err = {0};
@@ -227,6 +227,16 @@ int emu_room_host_up(struct emu_room *r, unsigned host)
 	return 0;
 }
 
+int emu_room_host_up(struct emu_room *r, unsigned host)
+{
+	int rc;
+
+	emu_engines_stop(r);
+	rc = host_up(r, host);
+	emu_engines_go(r);
+	return rc;
+}
+
 /*
  * First the status pages of all, this host's own too, then the devices, whose reset ends what they
  * do to others; then everything that the host held. What peers have mapped of it stays in their
@@ -238,19 +248,35 @@ void emu_room_host_down(struct emu_room *r, unsigned host)
 
 	if (!h->up)
 		return;
+	emu_engines_stop(r);
 	h->up = false;
 	r->watch_dirty = true;
 	emu_paths_update(r);
 	power_off(h);
+	emu_engines_go(r);
 }
 
 int emu_room_link(struct emu_room *r, unsigned host, unsigned adapter, bool up)
 {
 	if (host >= r->n_hosts || adapter >= r->host[host].topo->n_adapters)
 		return -ENODEV;
+	emu_engines_stop(r);
 	r->host[host].adapter[adapter].link = up;
 	emu_paths_update(r);
+	emu_engines_go(r);
 	return 0;
+}
+
+/* The edge has no threads for them. */
+static unsigned step_engines(struct emu_room *r)
+{
+	unsigned work = 0;
+
+	for (unsigned i = 0; i < r->n_hosts; i++)
+		if (r->host[i].n_of_kind[SIO_KIND_DMA])
+			work += emu_room_engine_step(r, i);
+	emu_room_engines_collect(r);
+	return work;
 }
 
 unsigned emu_room_step(struct emu_room *r, unsigned budget)
@@ -263,7 +289,7 @@ unsigned emu_room_step(struct emu_room *r, unsigned budget)
 		if (d->host->up)
 			work += d->model->step(d->state, budget);
 	}
-	return work;
+	return work + (r->ops->engine_start ? 0 : step_engines(r));
 }
 
 void emu_room_check_every(struct emu_room *r, uint32_t n)

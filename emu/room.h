@@ -20,8 +20,8 @@ struct emu_room;
 
 /* Memory that can be handed out: a sealed memfd in the live world. */
 struct emu_mem {
-	int fd;	       /* -1: none */
-	void *data;    /* the room's own mapping */
+	int fd;	    /* -1: none */
+	void *data; /* the room's own mapping */
 	uint64_t size;
 };
 
@@ -31,10 +31,12 @@ struct emu_ops {
 	/* From now on nobody can make a new writable mapping (mirrors, status pages). */
 	int (*mem_seal)(void *ctx, struct emu_mem *m);
 	void (*mem_free)(void *ctx, struct emu_mem *m);
-	/* Zeroed memory for a model alone, see struct emu_dev; NULL: out of memory. Both or none. */
+	/* Zeroed memory for a model alone, see struct emu_dev; NULL: out of memory. Both or none.
+	 */
 	void *(*bulk_new)(void *ctx, uint64_t size);
 	void (*bulk_free)(void *ctx, void *data, uint64_t size);
-	/* An owner's descriptor to hand out; owner_hup(host, owner) is called when its last copy closes. */
+	/* An owner's descriptor to hand out; owner_hup(host, owner) is called when its last copy
+	 * closes. */
 	int (*owner_new)(void *ctx, unsigned host, uint64_t owner, int *ret_fd);
 	void (*owner_free)(void *ctx, unsigned host, uint64_t owner);
 	/* An event descriptor (eventfd) and its trigger. */
@@ -43,9 +45,9 @@ struct emu_ops {
 	int (*dup)(void *ctx, int fd);
 	void (*close)(void *ctx, int fd);
 	/*
-	 * A way to be woken: by what comes of @fd, which is the edge's from now on (failure: the room's
-	 * still). FAULT: a userfaultfd for the program's pages at @address, not to be believed; EVENT:
-	 * an event descriptor. -EOPNOTSUPP: the edge has no such way.
+	 * A way to be woken: by what comes of @fd, which is the edge's from now on (failure: the
+	 * room's still). FAULT: a userfaultfd for the program's pages at @address, not to be
+	 * believed; EVENT: an event descriptor. -EOPNOTSUPP: the edge has no such way.
 	 */
 	int (*watch_new)(void *ctx, unsigned host, uint64_t watch, uint32_t kind, int fd,
 			 uint64_t address, uint64_t length);
@@ -53,6 +55,19 @@ struct emu_ops {
 	/* An answer or event to host's daemon; descriptors in @fds stay the room's. */
 	void (*send)(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
 		     unsigned n_fds);
+	/*
+	 * DMA engines of a host, beside the room: from engine_start() on (once per host) the edge
+	 * calls emu_room_engine_step() on a thread of its own; without this operation
+	 * emu_room_step() runs them. After engines_stop() no such call is under way, and none
+	 * begins before engines_go(). engine_watch(): wake that thread when event descriptor @fd is
+	 * written to. engine_report(), called by that thread: call emu_room_engines_collect() soon.
+	 */
+	int (*engine_start)(void *ctx, unsigned host);
+	int (*engine_watch)(void *ctx, unsigned host, int fd);
+	void (*engine_unwatch)(void *ctx, unsigned host, int fd);
+	void (*engines_stop)(void *ctx);
+	void (*engines_go)(void *ctx);
+	void (*engine_report)(void *ctx);
 	uint64_t (*now)(void *ctx);
 	uint64_t (*random)(void *ctx);
 	void (*log)(void *ctx, const char *text);
@@ -63,13 +78,15 @@ int emu_room_new(const struct sio_topology *t, const struct emu_ops *ops, void *
 		 struct emu_room **ret, struct sio_err *reterr);
 void emu_room_free(struct emu_room *r);
 
-/* Host @host (index into the topology) is powered on: its daemon opened the port. -EBUSY: it is up. */
+/* Host @host (index into the topology) is powered on: its daemon opened the port. -EBUSY: it is up.
+ */
 int emu_room_host_up(struct emu_room *r, unsigned host);
 /* The host crashed: links down, its memory and windows gone, its devices reset. */
 void emu_room_host_down(struct emu_room *r, unsigned host);
 /*
- * How often accesses of devices are compared with the list of what was granted (emu/check.c), if the
- * build compares at all: each that faults, the first after a translation, and of the others one in
+ * How often accesses of devices are compared with the list of what was granted (emu/check.c), if
+ * the build compares at all: each that faults, the first after a translation, and of the others one
+ * in
  * @n, a power of 2. A new room compares every one.
  */
 void emu_room_check_every(struct emu_room *r, uint32_t n);
@@ -104,6 +121,12 @@ void emu_room_watch_fired(struct emu_room *r, unsigned host, uint64_t watch);
 void emu_room_watch_broken(struct emu_room *r, unsigned host, uint64_t watch);
 /* The edge waited: in a nap that a timer ends, or until something happens. */
 void emu_room_rested(struct emu_room *r, bool nap);
+/* Run the DMA engines of @host for a piece each. Return: work done; 0: nothing to do. */
+unsigned emu_room_engine_step(struct emu_room *r, unsigned host);
+/* Tell their programs whether to ring; after true step once more before sleeping. */
+void emu_room_engine_doze(struct emu_room *r, unsigned host, bool asleep);
+/* Record what the engines could not do. Engines that waited for this go on. */
+void emu_room_engines_collect(struct emu_room *r);
 /* Cut or mend the link of an adapter (fault injection). */
 int emu_room_link(struct emu_room *r, unsigned host, unsigned adapter, bool up);
 

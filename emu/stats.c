@@ -2,7 +2,7 @@
 /* STATS: named counters. The names are for ever: programs and scripts look for them. */
 #include <stdio.h>
 
-#include "emu/internal.h"
+#include "emu/engine.h"
 
 static void add(struct sio_evt_stats *evt, const char *name, uint64_t value)
 {
@@ -47,17 +47,39 @@ static void host_stats(struct emu_host *h, struct sio_evt_stats *evt)
 	add(evt, "dmamaps", n[SIO_KIND_DMAMAP]);
 	add(evt, "irqs", n[SIO_KIND_IRQ]);
 	add(evt, "watches", n[SIO_KIND_WATCH]);
+	add(evt, "dma_channels", n[SIO_KIND_DMA]);
+	add(evt, "dma_ranges", n[SIO_KIND_DMA_RANGE]);
 	add(evt, "room_naps", h->room->n_naps);
 	add(evt, "room_sleeps", h->room->n_sleeps);
 }
 
 static void adapter_stats(struct emu_adapter *a, struct sio_evt_stats *evt)
 {
-	add_count(evt, &a->count);
+	struct emu_count all = a->count;
+
+	all.pcie.read_requests += a->dma.read_requests;
+	all.pcie.completions += a->dma.completions;
+	all.pcie.read_bytes += a->dma.read_bytes;
+	all.pcie.write_tlps += a->dma.write_tlps;
+	all.pcie.write_bytes += a->dma.write_bytes;
+	add_count(evt, &all);
 	add(evt, "lut_total", a->topo->lut_entries);
 	add(evt, "lut_used", a->lut.n_used);
 	add(evt, "requesters_total", a->topo->requesters);
 	add(evt, "requesters_used", emu_requesters_used(a));
+}
+
+/* Of an adapter without channels they begin again at 0. */
+static void engine_stats(const struct emu_adapter *a, struct sio_evt_stats *evt)
+{
+	static const struct emu_count none;
+	const struct emu_engine *e = a->engine;
+
+	add_count(evt, e ? &e->d.count : &none);
+	add(evt, "channels", e ? e->n_channels : 0);
+	add(evt, "transfers", e ? e->transfers : 0);
+	add(evt, "transfers_failed", e ? e->failed : 0);
+	add(evt, "translations_missed", e ? e->d.xlat_misses : 0);
 }
 
 static void device_stats(struct emu_device *d, struct sio_evt_stats *evt)
@@ -101,6 +123,12 @@ int emu_op_stats(struct emu_request *rq, const void *msg)
 			return rc;
 		adapter_stats(a, &evt);
 		break;
+	case SIO_KIND_DMA:
+		rc = emu_adapter_get(rq, m->id > UINT32_MAX ? UINT32_MAX : (unsigned)m->id, &a);
+		if (rc < 0)
+			return rc;
+		engine_stats(a, &evt);
+		break;
 	case SIO_KIND_DEVICE:
 		d = emu_device_find(rq->host, m->id);
 		if (!d)
@@ -110,9 +138,9 @@ int emu_op_stats(struct emu_request *rq, const void *msg)
 		break;
 	default:
 		return sio_fail(&rq->err, -EINVAL,
-				"STATS: kind %u, 0 (host), %d (adapter) or %d "
-				"(device) is right",
-				m->kind, SIO_KIND_ADAPTER, SIO_KIND_DEVICE);
+				"STATS: kind %u, 0 (host), %d (adapter), %d (device) or %d (DMA "
+				"engine of an adapter) is right",
+				m->kind, SIO_KIND_ADAPTER, SIO_KIND_DEVICE, SIO_KIND_DMA);
 	}
 	emu_answer(rq, &evt, sizeof(evt), NULL, 0);
 	return 0;

@@ -54,7 +54,7 @@ static void publish(struct emu_host *h, unsigned index)
 		return;
 	sio_write32(&page->path[index].state, p->state);
 	sio_to_fabric_barrier();
-	sio_write32(&page->path[index].errors, p->errors);
+	sio_write32(&page->path[index].errors, __atomic_load_n(&p->errors, __ATOMIC_RELAXED));
 	sio_write32(&page->path[index].generation, p->generation);
 	sio_to_fabric_barrier();
 }
@@ -167,8 +167,9 @@ struct emu_path *emu_path_find(struct emu_host *h, unsigned adapter, unsigned pe
 	return NULL;
 }
 
+/* Of devices and, on threads of their own, of DMA engines. */
 void emu_path_lost(struct emu_host *h, struct emu_path *p)
 {
-	p->errors++;
+	__atomic_fetch_add(&p->errors, 1, __ATOMIC_RELAXED);
 	publish(h, (unsigned)(p - h->path));
 }

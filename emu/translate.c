@@ -107,7 +107,7 @@ static int outbound(struct emu_device *d, struct emu_adapter *a, uint64_t offset
 	struct sio_lut_target target;
 	struct emu_path *p;
 
-	if (!emu_requester_lookup(a, d->topo->bdf))
+	if (d->engine_of != a && !emu_requester_lookup(a, d->topo->bdf))
 		return fail(t, "%s is not in the requester table of adapter %u", d->topo->name,
 			    a->index);
 	if (sio_lut_translate(&a->lut, offset, &target, NULL) < 0)

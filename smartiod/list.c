@@ -161,6 +161,8 @@ static const char *kind_name(uint32_t kind)
 		[SIO_KIND_ALL_RAM] = "ram",
 		[SIO_KIND_ADAPTER] = "adapter",
 		[SIO_KIND_WATCH] = "watch",
+		[SIO_KIND_DMA] = "dma channel",
+		[SIO_KIND_DMA_RANGE] = "dma range",
 	};
 
 	return kind < sizeof(name) / sizeof(name[0]) && name[kind] ? name[kind] : "";
@@ -237,7 +239,7 @@ int smartiod_list(struct smartiod *d, struct smartiod_session *s, const void *ms
 		list_rows(d, s, msg, rows[kind]);
 		return 0;
 	}
-	if (kind > SIO_LIST_PORT && kind <= SIO_LIST_PORT + SIO_KIND_WATCH)
+	if (kind > SIO_LIST_PORT && kind <= SIO_LIST_PORT + SIO_KIND_DMA_RANGE)
 		return list_port(d, s, msg, reterr);
 	return sio_fail(reterr, -EINVAL, "there is no list of kind %u", kind);
 }

@@ -231,6 +231,10 @@ static size_t answer_size(uint32_t op)
 		[SIO_OP_VECTOR] = sizeof(struct sio_evt_ok),
 		[SIO_OP_IDENTIFY] = sizeof(struct sio_evt_identify),
 		[SIO_OP_REOPEN] = sizeof(struct sio_evt_reopen),
+		[SIO_OP_DMA] = sizeof(struct sio_evt_dma),
+		[SIO_OP_DMA_FREE] = sizeof(struct sio_evt_ok),
+		[SIO_OP_DMA_ATTACH] = sizeof(struct sio_evt_dma_attach),
+		[SIO_OP_DMA_DETACH] = sizeof(struct sio_evt_ok),
 	};
 
 	return op < SIO_OP_COUNT ? size[op] : 0;
@@ -240,6 +244,8 @@ static size_t answer_size(uint32_t op)
 static unsigned answer_fds(uint32_t op, uint32_t flags)
 {
 	switch (op) {
+	case SIO_OP_DMA:
+		return 3;
 	case SIO_OP_IRQ_NEW:
 		return 2;
 	case SIO_OP_OWNER_NEW:

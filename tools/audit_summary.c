@@ -31,6 +31,8 @@ static const struct kind port_kind[AUDIT_PORT_KINDS] = {
 	[SIO_KIND_DMAMAP] = {"port DMA maps", true, true},
 	[SIO_KIND_IRQ] = {"port interrupts", true, false},
 	[SIO_KIND_WATCH] = {"port watches", false, false},
+	[SIO_KIND_DMA] = {"port DMA channels", true, false},
+	[SIO_KIND_DMA_RANGE] = {"port DMA ranges", true, true},
 };
 static const char *const resource_name[AUDIT_RESOURCES] = {
 	[AUDIT_SOCKETS] = "sockets", [AUDIT_MEMFDS] = "memory files",

@@ -95,7 +95,10 @@ extern "C" {
 #define SIO_OP_UNWATCH 36
 #define SIO_OP_IDENTIFY 37
 #define SIO_OP_REOPEN 38
-#define SIO_OP_COUNT 39
+#define SIO_OP_DMA_FREE 39
+#define SIO_OP_DMA_ATTACH 40
+#define SIO_OP_DMA_DETACH 41
+#define SIO_OP_COUNT 42
 
 /* Events that no request asked for. */
 #define SIO_EV_LINK 0x10001
@@ -130,6 +133,8 @@ extern "C" {
 #define SIO_KIND_ALL_RAM 12
 #define SIO_KIND_ADAPTER 13
 #define SIO_KIND_WATCH 14
+#define SIO_KIND_DMA 15	      /* a channel of a DMA engine */
+#define SIO_KIND_DMA_RANGE 16 /* what a channel may reach */
 
 /* First bytes of every request. */
 struct sio_req {
@@ -213,11 +218,11 @@ struct sio_req_owner_close {
 #define SIO_LIST_MAX 32
 struct sio_list_entry {
 	__u64 id, owner; /* owner: of an owner its parent */
-	__u64 cookie;	 /* owner: user_cookie; grant, dmamap, watch: the source's or target's id */
-	__u64 address;	 /* mem: physical; grant, map: bus address; dmamap: IOVA; watch: SIO_WATCH_*
-			  */
+	__u64 cookie;	 /* owner: user_cookie; what refers to another thing: that one's id */
+	__u64 address;	 /* mem: physical; grant, map: bus address; dmamap, DMA range: IOVA; watch:
+			    SIO_WATCH_* */
 	__u64 length;
-	__u64 device;		       /* dmamap, bar, requester, watch: device id; else 0 */
+	__u64 device;	/* dmamap, bar, requester, watch: device id; DMA: adapter; else 0 */
 	__u32 kind, state, refs, node; /* node: peer of a grant or map, the device's of a watch */
 };
 SIO_PORT_SIZE(struct sio_list_entry, 64);
@@ -650,18 +655,87 @@ struct sio_evt_mcast {
 };
 SIO_PORT_SIZE(struct sio_evt_mcast, 40);
 
-#define SIO_DMA_VEC 32
-struct sio_dma_vec {
-	__u32 source_kind, target_kind;
-	__u64 source, source_offset, target, target_offset, length;
-};
-SIO_PORT_SIZE(struct sio_dma_vec, 48);
+/*
+ * DMA: a channel of the engine in @adapter. Descriptor 0 of the answer is its ring (struct
+ * sio_dma_ring, @size bytes, to be mapped for reading and writing), 1 the doorbell (write 8 bytes), 2
+ * the completion event (poll and read; eventfd semantics). From then on nobody is asked: a program
+ * writes entries and moves the tail; the engine copies and counts what is done.
+ *
+ * What a channel may reach was attached to it before; entries name it by slot. The engine goes through
+ * the host's IOMMU, windows and the peer's IOMMU as any device; its requester id is the adapter's own.
+ * A channel ends with its owner or by DMA_FREE, at any instant: when that is answered, or
+ * SIO_EV_OWNER_GONE was told, no byte moves any more. Errors: -ENODEV, -ENOSPC too many channels.
+ */
+#define SIO_DMA_ENTRIES 1024 /* of a ring */
+#define SIO_DMA_RESULTS 32   /* of a ring: more transfers than this are not looked back at */
+#define SIO_DMA_SLOTS 256    /* of a channel */
 struct sio_req_dma {
 	struct sio_req h;
-	__u32 adapter, channel, count, reserved2;
-	struct sio_dma_vec vec[SIO_DMA_VEC];
+	__u32 adapter, reserved2;
 };
-SIO_PORT_SIZE(struct sio_req_dma, 1584);
+SIO_PORT_SIZE(struct sio_req_dma, 40);
+struct sio_evt_dma {
+	struct sio_evt h;
+	__u64 id, size;
+};
+SIO_PORT_SIZE(struct sio_evt_dma, 48);
+struct sio_req_dma_free {
+	struct sio_req h;
+	__u64 id;
+};
+SIO_PORT_SIZE(struct sio_req_dma_free, 40);
+
+/*
+ * DMA_ATTACH: a range that @channel may read or write: SIO_KIND_MEM, or _MAP of the channel's
+ * adapter. It ends by DMA_DETACH, with its channel, or with its target, whose end it does not hold
+ * up: what is copied then, stops. Errors: -EINVAL, -ENOENT, -ENOSPC no slot left.
+ */
+struct sio_req_dma_attach {
+	struct sio_req h;
+	__u64 channel, target, offset, length;
+	__u32 target_kind, access;
+};
+SIO_PORT_SIZE(struct sio_req_dma_attach, 72);
+struct sio_evt_dma_attach {
+	struct sio_evt h;
+	__u64 id;
+	__u32 slot, reserved2;
+};
+SIO_PORT_SIZE(struct sio_evt_dma_attach, 48);
+struct sio_req_dma_detach {
+	struct sio_req h;
+	__u64 id;
+};
+SIO_PORT_SIZE(struct sio_req_dma_detach, 40);
+
+/*
+ * The ring. Numbers count up and wrap. The entries up to one with SIO_DMA_LAST are a transfer;
+ * transfers are done one after the other, those of different channels in turns. The first error of a
+ * transfer ends it. The engine believes nothing that it reads here.
+ */
+#define SIO_DMA_LAST 1
+struct sio_dma_entry {
+	__u64 source_offset, target_offset, length; /* in the attached ranges */
+	__u32 source, target;			    /* slots */
+	__u32 flags, reserved;
+};
+SIO_PORT_SIZE(struct sio_dma_entry, 40);
+struct sio_dma_ring {
+	/* The program's. */
+	__u32 tail;    /* entries that it has written; move it behind the entries, by a barrier */
+	__u32 abort;   /* give up the transfers with lower numbers than this; the first is 0 */
+	__u32 waiting; /* 1: signal the completion event at the end of each transfer */
+	__u32 unused[13];
+	/* The engine's. */
+	__u32 head;   /* entries that it no longer needs */
+	__u32 done;   /* transfers that are over: what they wrote is there */
+	__u32 asleep; /* 1: write to the doorbell after moving the tail (and a full barrier) */
+	__u32 unused2[13];
+	__s32 result[SIO_DMA_RESULTS]; /* of transfer n, at n % SIO_DMA_RESULTS: 0 or -errno:
+					  -EINVAL the entry, -EFAULT where it led, -ECANCELED */
+	struct sio_dma_entry entry[SIO_DMA_ENTRIES]; /* number n at n % SIO_DMA_ENTRIES */
+};
+SIO_PORT_SIZE(struct sio_dma_ring, 256 + 40 * SIO_DMA_ENTRIES);
 
 /* STATS: named counters of this host (kind 0), an adapter (its index) or a device (its id). */
 #define SIO_COUNTER_NAME 32

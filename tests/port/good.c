@@ -45,6 +45,9 @@ static const uint32_t sizes[SIO_OP_COUNT] = {
 	[SIO_OP_UNWATCH] = sizeof(struct sio_req_unwatch),
 	[SIO_OP_IDENTIFY] = sizeof(struct sio_req_identify),
 	[SIO_OP_REOPEN] = sizeof(struct sio_req_reopen),
+	[SIO_OP_DMA_FREE] = sizeof(struct sio_req_dma_free),
+	[SIO_OP_DMA_ATTACH] = sizeof(struct sio_req_dma_attach),
+	[SIO_OP_DMA_DETACH] = sizeof(struct sio_req_dma_detach),
 };
 
 uint32_t port_size(uint32_t op)
@@ -89,8 +92,16 @@ static void good_device(const struct port_world *w, uint32_t op, union port_pack
 	struct sio_req_dmamap *d = (void *)p;
 	struct sio_req_settle *s = (void *)p;
 	struct sio_req_watch *watch = (void *)p;
+	struct sio_req_dma_attach *attach = (void *)p;
 
 	switch (op) {
+	case SIO_OP_DMA_ATTACH:
+		attach->channel = w->thing[T_CHANNEL];
+		attach->target = w->thing[T_MEM];
+		attach->length = PAGE;
+		attach->target_kind = SIO_KIND_MEM;
+		attach->access = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
+		break;
 	case SIO_OP_DEVICE_OPEN:
 		p->req.flags = SIO_DEVICE_FORCE;
 		((struct sio_req_device_open *)p)->device = w->thing[T_DEVICE];
@@ -152,6 +163,10 @@ static enum port_thing ends(uint32_t op)
 		return T_IRQ;
 	case SIO_OP_UNWATCH:
 		return T_WATCH;
+	case SIO_OP_DMA_FREE:
+		return T_CHANNEL;
+	case SIO_OP_DMA_DETACH:
+		return T_RANGE;
 	default:
 		return T_NUMBER;
 	}

@@ -63,6 +63,8 @@ enum port_thing {
 	T_IRQ,
 	T_IRQ_BUSY,
 	T_WATCH,
+	T_CHANNEL,
+	T_RANGE,
 	T_MIRROR, /* a view of registers, read-only */
 	T_PEER_BUS, /* of a grant of host 1 to host 0 */
 	T_PEER_GENERATION,

@@ -213,6 +213,8 @@ static int make_plain(struct port_world *w)
 	rc = rc ? rc : make_dmamap(w, owner, SIO_KIND_MEM, w->thing[T_MEM_BUSY], T_DMAMAP);
 	rc = rc ? rc : make_good(w, SIO_OP_BAR, owner, T_BAR);
 	rc = rc ? rc : make_good(w, SIO_OP_WATCH, owner, T_WATCH);
+	rc = rc ? rc : make_good(w, SIO_OP_DMA, owner, T_CHANNEL);
+	rc = rc ? rc : make_good(w, SIO_OP_DMA_ATTACH, owner, T_RANGE);
 	rc = rc ? rc : make_mirror(w, owner);
 	rc = rc ? rc : make_good(w, SIO_OP_IRQ_NEW, owner, T_IRQ);
 	rc = rc ? rc : make_good(w, SIO_OP_IRQ_NEW, owner, T_IRQ_BUSY);
@@ -258,7 +260,7 @@ static int list(struct port_world *w, unsigned host, uint32_t kind, union port_p
 
 static bool no_list(uint32_t kind)
 {
-	return kind > SIO_KIND_IRQ && kind != SIO_KIND_WATCH;
+	return kind > SIO_KIND_IRQ && kind < SIO_KIND_WATCH;
 }
 
 /* End all of one kind by @op, which has the id as its only field. */
@@ -284,7 +286,7 @@ static int nothing_left(struct port_world *w, unsigned host)
 	union port_packet answer;
 	const struct sio_evt_list *l = (const void *)&answer;
 
-	for (uint32_t kind = SIO_KIND_OWNER; kind <= SIO_KIND_WATCH; kind++) {
+	for (uint32_t kind = SIO_KIND_OWNER; kind <= SIO_KIND_DMA_RANGE; kind++) {
 		if (kind == SIO_KIND_DEVICE || kind == SIO_KIND_IOVA || no_list(kind))
 			continue;
 		if (list(w, host, kind, &answer))
@@ -303,6 +305,7 @@ int port_things_end(struct port_world *w)
 	} order[] = {
 		{SIO_KIND_DMAMAP, SIO_OP_DMAUNMAP}, {SIO_KIND_GRANT, SIO_OP_UNGRANT},
 		{SIO_KIND_MAP, SIO_OP_UNMAP},	    {SIO_KIND_REQUESTER, SIO_OP_REQUESTER_DEL},
+		{SIO_KIND_DMA, SIO_OP_DMA_FREE},
 		{SIO_KIND_BAR, SIO_OP_BAR_CLOSE},   {SIO_KIND_IRQ, SIO_OP_IRQ_FREE},
 		{SIO_KIND_MEM, SIO_OP_FREE},
 	};
@@ -348,7 +351,7 @@ int port_digest(struct port_world *w, uint64_t *ret)
 	uint64_t sum = 0xcbf29ce484222325ull;
 
 	for (unsigned host = 0; host < 2; host++) {
-		for (uint32_t kind = SIO_KIND_OWNER; kind <= SIO_KIND_WATCH; kind++) {
+		for (uint32_t kind = SIO_KIND_OWNER; kind <= SIO_KIND_DMA_RANGE; kind++) {
 			if (no_list(kind))
 				continue;
 			if (list(w, host, kind, &answer))

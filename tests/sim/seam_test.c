@@ -43,7 +43,8 @@ static const char topology[] =
 
 static const uint32_t kinds[] = {SIO_KIND_OWNER, SIO_KIND_MEM,	     SIO_KIND_GRANT,
 				 SIO_KIND_MAP,	 SIO_KIND_REQUESTER, SIO_KIND_BAR,
-				 SIO_KIND_DMAMAP, SIO_KIND_IRQ,	     SIO_KIND_WATCH};
+				 SIO_KIND_DMAMAP, SIO_KIND_IRQ,	     SIO_KIND_WATCH,	  SIO_KIND_DMA,
+				 SIO_KIND_DMA_RANGE};
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
 static struct {

@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* DMA engines: transfers, what they count, how they fail, and what ends in the middle of one. */
+#include "fake.h"
+
+#include "emu/engine.h"
+
+#define SIZE 0x80000 /* four pieces */
+
+/* A channel of the client with memory of its own, and of the lender's through a window. */
+struct dma {
+	struct fake *f;
+	uint64_t owner, channel, local_mem, remote_mem, local_range, remote_range;
+	uint32_t local, remote; /* slots */
+	struct sio_evt_grant grant;
+	struct sio_evt_map map;
+	struct sio_dma_ring *ring;
+	uint8_t *here, *there;
+};
+
+static struct emu_channel *channel_of(struct dma *d)
+{
+	struct emu_object *o;
+
+	HASH_FIND(hh, d->f->room->host[CLIENT].objects, &d->channel, sizeof(d->channel), o);
+	return (struct emu_channel *)o;
+}
+
+static int attach(struct dma *d, uint32_t kind, uint64_t target, uint64_t length, uint32_t access,
+		  struct sio_evt_dma_attach *ret)
+{
+	struct sio_req_dma_attach req = {.h.owner = d->owner,
+					 .channel = d->channel,
+					 .target = target,
+					 .target_kind = kind,
+					 .length = length,
+					 .access = access};
+
+	return ask(d->f, CLIENT, &req, SIO_OP_DMA_ATTACH, ret);
+}
+
+static void dma_init(struct dma *d, unsigned iommu)
+{
+	struct sio_req_dma req = {.h.reserved = 0};
+	struct sio_evt_dma_attach evt;
+	struct sio_evt_dma made;
+	struct fake *f = fake_new(iommu);
+
+	memset(d, 0, sizeof(*d));
+	d->f = f;
+	for (unsigned i = 0; i < 3; i++) {
+		f->host[i].ram_size = 8 << 20;
+		fake_up(f, i);
+	}
+	d->owner = fake_owner(f, CLIENT);
+	req.h.owner = d->owner;
+	assert_int_equal(ask(f, CLIENT, &req, SIO_OP_DMA, &made), 0);
+	assert_int_equal(f->answer.n_fds, 3);
+	assert_true(made.size >= sizeof(struct sio_dma_ring));
+	d->channel = made.id;
+	d->ring = channel_of(d)->mem.data;
+	d->local_mem = fake_alloc(f, CLIENT, d->owner, SIZE);
+	d->remote_mem = fake_alloc(f, LENDER, 0, SIZE);
+	d->grant = fake_grant(f, LENDER, 0, d->remote_mem, SIZE, CLIENT);
+	d->map = fake_map(f, CLIENT, d->owner, LENDER, &d->grant);
+	assert_int_equal(attach(d, SIO_KIND_MEM, d->local_mem, SIZE, 3, &evt), 0);
+	d->local_range = evt.id;
+	d->local = evt.slot;
+	assert_int_equal(attach(d, SIO_KIND_MAP, d->map.id, SIZE, 3, &evt), 0);
+	d->remote_range = evt.id;
+	d->remote = evt.slot;
+	assert_int_not_equal(d->local, d->remote);
+	d->here = fake_data(f, CLIENT, d->local_mem);
+	d->there = fake_data(f, LENDER, d->remote_mem);
+	for (unsigned i = 0; i < SIZE; i++)
+		d->here[i] = (uint8_t)(i * 31 + i / 999);
+	fake_forget(f);
+}
+
+/* Append an entry; @last: it ends a transfer. */
+static void put(struct dma *d, uint32_t from, uint64_t from_offset, uint32_t to, uint64_t to_offset,
+		uint64_t length, bool last)
+{
+	d->ring->entry[d->ring->tail % SIO_DMA_ENTRIES] =
+		(struct sio_dma_entry){.source = from,
+				       .source_offset = from_offset,
+				       .target = to,
+				       .target_offset = to_offset,
+				       .length = length,
+				       .flags = last ? SIO_DMA_LAST : 0};
+	d->ring->tail++;
+}
+
+/* Until nothing is left to do; how many pieces that were. */
+static unsigned work(struct dma *d)
+{
+	unsigned n = 0;
+
+	while (emu_room_engine_step(d->f->room, CLIENT)) {
+		n++;
+		assert_true(n < 100000);
+	}
+	emu_room_engines_collect(d->f->room);
+	return n;
+}
+
+static int result(const struct dma *d, uint32_t transfer)
+{
+	assert_true((int32_t)(d->ring->done - transfer) > 0);
+	return d->ring->result[transfer % SIO_DMA_RESULTS];
+}
+
+static void transfers_arrive_with_every_iommu(void **state)
+{
+	(void)state;
+	for (unsigned iommu = 0; iommu < 8; iommu++) {
+		struct dma d;
+
+		dma_init(&d, iommu);
+		/* Neither whole pages nor words, over several pieces; then back into another place.
+		 */
+		put(&d, d.local, 3, d.remote, 5, SIZE - 9, true);
+		assert_in_range(work(&d), 3, 8);
+		assert_int_equal(d.ring->done, 1);
+		assert_int_equal(d.ring->head, 1);
+		assert_int_equal(result(&d, 0), 0);
+		assert_memory_equal(d.there + 5, d.here + 3, SIZE - 9);
+		assert_int_equal(d.there[4], 0);
+		memset(d.here, 0, 0x4000);
+		put(&d, d.remote, 0x1005, d.local, 1, 0x2000, false);
+		put(&d, d.remote, 0x3005, d.local, 0x2001, 0x1000, true);
+		work(&d);
+		assert_int_equal(d.ring->done, 2);
+		assert_memory_equal(d.here + 1, d.there + 0x1005, 0x3000);
+		assert_int_equal(d.here[0], 0);
+		assert_int_equal(d.here[0x3001], 0);
+		/* Nothing at all is a transfer, too; and within one memory. */
+		put(&d, d.local, 0, d.local, 0, 0, true);
+		put(&d, d.local, 0x10000, d.local, 0x20000, 0x1000, true);
+		work(&d);
+		assert_int_equal(d.ring->done, 4);
+		assert_memory_equal(d.here + 0x20000, d.here + 0x10000, 0x1000);
+		assert_int_equal(d.f->n_events, 0);
+		assert_int_equal(d.f->signals, 0);
+		fake_free(d.f);
+	}
+}
+
+/* 4 KiB each way through the window: as a device's, at the engine and at both links. */
+static void transactions_are_counted(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t value, at_links;
+	} right[] = {
+		{"rd_req", 8 + 8, 8},	 {"rd_cpl", 16 + 16, 16},  {"rd_bytes", 8192, 4096},
+		{"wr_tlp", 16 + 16, 16}, {"wr_bytes", 8192, 4096}, {"faults", 0, 0},
+	};
+	struct dma d;
+
+	(void)state;
+	dma_init(&d, 1 << CLIENT);
+	put(&d, d.local, 0, d.remote, 0, 4096, true);
+	put(&d, d.remote, 0, d.local, 0, 4096, true);
+	work(&d);
+	for (unsigned i = 0; i < sizeof(right) / sizeof(right[0]); i++) {
+		assert_int_equal(fake_counter(d.f, CLIENT, SIO_KIND_DMA, 0, right[i].name),
+				 right[i].value);
+		assert_int_equal(fake_counter(d.f, CLIENT, SIO_KIND_ADAPTER, 0, right[i].name),
+				 right[i].at_links);
+		assert_int_equal(fake_counter(d.f, LENDER, SIO_KIND_ADAPTER, 0, right[i].name),
+				 right[i].at_links);
+	}
+	assert_int_equal(fake_counter(d.f, CLIENT, SIO_KIND_DMA, 0, "transfers"), 2);
+	assert_int_equal(fake_counter(d.f, CLIENT, SIO_KIND_DMA, 0, "transfers_failed"), 0);
+	fake_free(d.f);
+}
+
+static void bad_entries_fail_their_transfer_alone(void **state)
+{
+	static const struct {
+		uint32_t from, to;
+		uint64_t from_offset, to_offset, length;
+	} bad[] = {
+		{SIO_DMA_SLOTS, 0, 0, 0, 8}, {0, UINT32_MAX, 0, 0, 8}, {7, 0, 0, 0, 8},
+		{0, 1, SIZE, 0, 1},	     {0, 1, 0, SIZE - 7, 8},   {0, 1, 0, 0, SIZE + 1},
+		{0, 1, UINT64_MAX, 0, 8},    {0, 1, 8, 0, UINT64_MAX}, {0, 1, 0, UINT64_MAX - 3, 8},
+	};
+	struct sio_evt_dma_attach read_only;
+	uint32_t n = 0;
+	struct dma d;
+
+	(void)state;
+	dma_init(&d, 7);
+	assert_int_equal(d.local, 0);
+	assert_int_equal(d.remote, 1);
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		/* What stands before in the transfer is done, what stands behind is not. */
+		d.here[0x100] = (uint8_t)(i + 1);
+		d.there[0x200] = 0;
+		put(&d, 0, 0x100, 1, 0x100, 1, false);
+		put(&d, bad[i].from, bad[i].from_offset, bad[i].to, bad[i].to_offset, bad[i].length,
+		    false);
+		put(&d, 0, 0x100, 1, 0x200, 1, true);
+		put(&d, 0, 0x100, 1, 0x300, 1, true);
+		work(&d);
+		assert_int_equal(result(&d, n), -EINVAL);
+		assert_int_equal(result(&d, n + 1), 0);
+		assert_int_equal(d.there[0x100], i + 1);
+		assert_int_equal(d.there[0x200], 0);
+		assert_int_equal(d.there[0x300], i + 1);
+		n += 2;
+	}
+	assert_int_equal(attach(&d, SIO_KIND_MEM, d.local_mem, 0x1000, 1, &read_only), 0);
+	put(&d, 0, 0, read_only.slot, 0, 8, true);
+	put(&d, read_only.slot, 0, 1, 0, 8, true);
+	work(&d);
+	assert_int_equal(result(&d, n), -EINVAL);
+	assert_int_equal(result(&d, n + 1), 0);
+	assert_int_equal(d.f->n_events, 0); /* nothing was sent that could fault */
+	fake_free(d.f);
+}
+
+static void a_ring_without_sense_is_not_served(void **state)
+{
+	struct dma d;
+
+	(void)state;
+	dma_init(&d, 0);
+	d.ring->tail = SIO_DMA_ENTRIES + 1;
+	assert_int_equal(work(&d), 0);
+	d.ring->tail = 1;
+	assert_int_equal(work(&d), 0);
+	assert_int_equal(d.ring->done, 0);
+	assert_int_equal(fake_end(d.f, CLIENT, SIO_OP_DMA_FREE, d.channel, d.owner), 0);
+	fake_free(d.f);
+}
+
+static void who_waits_is_told(void **state)
+{
+	struct dma d;
+
+	(void)state;
+	dma_init(&d, 0);
+	put(&d, d.local, 0, d.remote, 0, 8, false);
+	put(&d, d.local, 8, d.remote, 8, 8, true);
+	put(&d, d.local, 0, d.remote, 0, 8, true);
+	d.ring->waiting = 1;
+	work(&d);
+	assert_int_equal(d.f->signals, 2);
+	d.ring->waiting = 0;
+	put(&d, d.local, 0, d.remote, 0, 8, true);
+	work(&d);
+	assert_int_equal(d.f->signals, 2);
+	/* A sleeping engine says so; a new channel of it is told of by its doorbell at once. */
+	emu_room_engine_doze(d.f->room, CLIENT, true);
+	assert_int_equal(d.ring->asleep, 1);
+	emu_room_engine_doze(d.f->room, CLIENT, false);
+	assert_int_equal(d.ring->asleep, 0);
+	fake_free(d.f);
+}
+
+static void aborts_end_what_is_named(void **state)
+{
+	struct dma d;
+
+	(void)state;
+	dma_init(&d, 0);
+	for (unsigned i = 0; i < 3; i++)
+		put(&d, d.local, 0, d.remote, 0, SIZE, true);
+	assert_int_equal(emu_room_engine_step(d.f->room, CLIENT), 1);
+	assert_memory_equal(d.there, d.here, EMU_DMA_PIECE);
+	d.ring->abort = 2; /* the first, under way, and the second */
+	assert_int_equal(emu_room_engine_step(d.f->room, CLIENT), 1);
+	assert_int_equal(d.ring->done, 1);
+	assert_int_equal(result(&d, 0), -ECANCELED);
+	assert_int_equal(d.there[EMU_DMA_PIECE], 0);
+	work(&d);
+	assert_int_equal(d.ring->done, 3);
+	assert_int_equal(result(&d, 1), -ECANCELED);
+	assert_int_equal(result(&d, 2), 0);
+	assert_memory_equal(d.there, d.here, SIZE);
+	fake_free(d.f);
+}
+
+/* Two channels of one engine, and the engines of two hosts, make progress together. */
+static void channels_take_turns(void **state)
+{
+	struct sio_req_dma req = {.h.reserved = 0};
+	struct dma d, other;
+	struct sio_evt_dma made;
+	struct sio_evt_dma_attach evt;
+
+	(void)state;
+	dma_init(&d, 0);
+	other = d;
+	req.h.owner = d.owner;
+	assert_int_equal(ask(d.f, CLIENT, &req, SIO_OP_DMA, &made), 0);
+	other.channel = made.id;
+	other.ring = channel_of(&other)->mem.data;
+	assert_int_equal(attach(&other, SIO_KIND_MEM, d.local_mem, SIZE, 3, &evt), 0);
+	put(&d, d.local, 0, d.remote, 0, SIZE, true);
+	put(&other, evt.slot, 0, evt.slot, SIZE / 2, 8, true);
+	assert_int_equal(emu_room_engine_step(d.f->room, CLIENT), 1);
+	assert_int_equal(emu_room_engine_step(d.f->room, CLIENT), 1);
+	assert_int_equal(other.ring->done, 1);
+	assert_int_equal(d.ring->done, 0);
+	/* The channel whose turn is next may go. */
+	assert_int_equal(fake_end(d.f, CLIENT, SIO_OP_DMA_FREE, other.channel, d.owner), 0);
+	work(&d);
+	assert_int_equal(d.ring->done, 1);
+	fake_free(d.f);
+}
+
+static void assert_transfer_fails(struct dma *d, int error, const char *reason)
+{
+	const struct fake_event *e;
+
+	fake_forget(d->f);
+	work(d);
+	assert_int_equal(d->ring->done, 1);
+	assert_int_equal(result(d, 0), error);
+	e = fake_take(d->f, CLIENT, SIO_EV_FAULT);
+	if (!reason) {
+		assert_null(e);
+		return;
+	}
+	assert_non_null(e);
+	if (!strstr(e->u.fault.reason, reason))
+		fail_msg("'%s' does not contain '%s'", e->u.fault.reason, reason);
+	assert_int_equal(e->u.fault.access, SIO_FAULT_WRITE);
+}
+
+/* A piece is done, then something happens, then the rest. */
+static void begin(struct dma *d, unsigned iommu)
+{
+	dma_init(d, iommu);
+	put(d, d->local, 0, d->remote, 0, SIZE, true);
+	assert_int_equal(emu_room_engine_step(d->f->room, CLIENT), 1);
+	assert_int_equal(d->ring->done, 0);
+}
+
+static void what_goes_in_mid_transfer_fails_it(void **state)
+{
+	uint64_t lost;
+	struct dma d;
+
+	(void)state;
+	begin(&d, 7);
+	lost = fake_counter(d.f, CLIENT, 0, 0, "faults");
+	emu_room_link(d.f->room, LENDER, 0, false);
+	assert_transfer_fails(&d, -EFAULT, "is down");
+	assert_int_equal(fake_counter(d.f, CLIENT, 0, 0, "faults"), lost + 1);
+	assert_int_equal(fake_counter(d.f, CLIENT, SIO_KIND_DMA, 0, "faults"), 1);
+	fake_free(d.f);
+
+	begin(&d, 0);
+	emu_room_host_down(d.f->room, LENDER);
+	assert_transfer_fails(&d, -EFAULT, "is down");
+	fake_up(d.f, LENDER); /* another start: the entry is of the one before */
+	put(&d, d.local, 0, d.remote, 0, 8, true);
+	work(&d);
+	assert_int_equal(result(&d, 1), -EFAULT);
+	fake_free(d.f);
+
+	begin(&d, 1 << LENDER); /* the exporter's word alone is enough for its IOMMU */
+	assert_int_equal(fake_end(d.f, LENDER, SIO_OP_UNGRANT, d.grant.id, 0), 0);
+	assert_transfer_fails(&d, -EFAULT, "nothing is mapped");
+	fake_free(d.f);
+
+	begin(&d, 0); /* windows and memory do not wait for the engine */
+	assert_int_equal(fake_end(d.f, CLIENT, SIO_OP_UNMAP, d.map.id, d.owner), 0);
+	assert_transfer_fails(&d, -EINVAL, NULL);
+	assert_int_equal(fake_end(d.f, CLIENT, SIO_OP_DMA_DETACH, d.remote_range, d.owner),
+			 -ENOENT);
+	fake_free(d.f);
+
+	begin(&d, 7);
+	assert_int_equal(fake_end(d.f, CLIENT, SIO_OP_FREE, d.local_mem, d.owner), 0);
+	assert_transfer_fails(&d, -EINVAL, NULL);
+	fake_free(d.f);
+
+	begin(&d, 7);
+	assert_int_equal(fake_end(d.f, CLIENT, SIO_OP_DMA_DETACH, d.local_range, d.owner), 0);
+	assert_transfer_fails(&d, -EINVAL, NULL);
+	fake_free(d.f);
+}
+
+/* Its program is killed: nothing of it is left at once, and nothing is copied any more. */
+static void owners_take_their_channels_along(void **state)
+{
+	const struct fake_event *e;
+	struct dma d;
+
+	(void)state;
+	for (unsigned iommu = 0; iommu < 8; iommu += 7) {
+		begin(&d, iommu);
+		fake_forget(d.f);
+		d.there[EMU_DMA_PIECE] = 1;
+		emu_room_owner_hup(d.f->room, CLIENT, d.owner);
+		e = fake_take(d.f, CLIENT, SIO_EV_OWNER_GONE);
+		assert_non_null(e);
+		assert_int_equal(e->u.gone.mems + e->u.gone.maps, 0);
+		assert_non_null(fake_take(d.f, CLIENT, SIO_EV_OWNER_END));
+		assert_int_equal(work(&d), 0);
+		assert_int_equal(d.there[EMU_DMA_PIECE], 1);
+		for (uint32_t kind = SIO_KIND_MEM; kind <= SIO_KIND_DMA_RANGE; kind++)
+			if (kind <= SIO_KIND_IRQ || kind >= SIO_KIND_WATCH)
+				assert_int_equal(fake_count(d.f, CLIENT, kind), 0);
+		fake_free(d.f);
+	}
+	begin(&d, 7);
+	emu_room_host_down(d.f->room, CLIENT);
+	assert_int_equal(work(&d), 0);
+	fake_free(d.f);
+	begin(&d, 7);
+	assert_int_equal(fake_end(d.f, CLIENT, SIO_OP_DMA_FREE, d.channel, d.owner), 0);
+	assert_int_equal(work(&d), 0);
+	assert_int_equal(fake_count(d.f, CLIENT, SIO_KIND_DMA_RANGE), 0);
+	fake_free(d.f);
+}
+
+/* More faults than the engine can keep: it waits until they are recorded, and none is lost. */
+static void faults_are_never_lost(void **state)
+{
+	struct dma d;
+
+	(void)state;
+	dma_init(&d, 0);
+	emu_room_link(d.f->room, CLIENT, 0, false);
+	for (unsigned i = 0; i < 3 * EMU_ENGINE_FAULTS; i++)
+		put(&d, d.local, 0, d.remote, 0, 8, true);
+	while (d.ring->done < 3 * EMU_ENGINE_FAULTS) {
+		uint32_t before = d.ring->done;
+
+		work(&d);
+		assert_int_equal(d.ring->done, before + EMU_ENGINE_FAULTS);
+	}
+	assert_int_equal(fake_counter(d.f, CLIENT, 0, 0, "faults"), 3 * EMU_ENGINE_FAULTS);
+	fake_free(d.f);
+}
+
+static void tables_are_finite(void **state)
+{
+	struct sio_req_dma req = {.h.reserved = 0};
+	struct sio_evt_dma_attach evt;
+	struct sio_evt_dma made;
+	struct dma d;
+
+	(void)state;
+	dma_init(&d, 0);
+	for (unsigned i = 2; i < SIO_DMA_SLOTS; i++) {
+		assert_int_equal(attach(&d, SIO_KIND_MEM, d.local_mem, 0x1000, 3, &evt), 0);
+		assert_int_equal(evt.slot, i);
+	}
+	assert_int_equal(attach(&d, SIO_KIND_MEM, d.local_mem, 0x1000, 3, &evt), -ENOSPC);
+	for (unsigned i = 1; i < EMU_CHANNELS; i++)
+		assert_int_equal(ask(d.f, CLIENT, &req, SIO_OP_DMA, &made), 0);
+	assert_int_equal(ask(d.f, CLIENT, &req, SIO_OP_DMA, &made), -ENOSPC);
+	assert_non_null(strstr(fake_text(d.f), "all in use"));
+	assert_int_equal(ask(d.f, OTHER, &req, SIO_OP_DMA, &made), 0);
+	fake_free(d.f);
+}
+
+/* Whatever cannot be had: nothing is left of a channel that was not made. */
+static void every_failure_is_undone(void **state)
+{
+	struct sio_req_dma req = {.h.reserved = 0};
+	struct sio_evt_dma made;
+
+	(void)state;
+	for (unsigned n = 1;; n++) {
+		struct fake *f = fake_new(0);
+		int rc;
+
+		fake_up(f, CLIENT);
+		f->fail_at = f->calls + n;
+		rc = ask(f, CLIENT, &req, SIO_OP_DMA, &made);
+		f->fail_at = 0;
+		assert_int_equal(fake_count(f, CLIENT, SIO_KIND_DMA), rc == 0);
+		fake_free(f);
+		if (rc == 0) {
+			assert_int_equal(n, 4); /* a ring and two events */
+			break;
+		}
+		assert_true(rc == -ENOMEM || rc == -EMFILE);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(transfers_arrive_with_every_iommu),
+		cmocka_unit_test(transactions_are_counted),
+		cmocka_unit_test(bad_entries_fail_their_transfer_alone),
+		cmocka_unit_test(a_ring_without_sense_is_not_served),
+		cmocka_unit_test(who_waits_is_told),
+		cmocka_unit_test(aborts_end_what_is_named),
+		cmocka_unit_test(channels_take_turns),
+		cmocka_unit_test(what_goes_in_mid_transfer_fails_it),
+		cmocka_unit_test(owners_take_their_channels_along),
+		cmocka_unit_test(faults_are_never_lost),
+		cmocka_unit_test(tables_are_finite),
+		cmocka_unit_test(every_failure_is_undone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
