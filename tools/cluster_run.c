@@ -2,7 +2,7 @@
 /*
  * smartio cluster run: a cluster for the time of one command.
  *
- * A guard process, in a session of its own, brings the cluster up and down. It ends when the socket
+ * A guard process, in a process group of its own, brings the cluster up and down. It ends when the socket
  * to us closes, whatever ended us. Should the guard be killed, the cluster's programs get SIGTERM
  * by the kernel (they are tied to it).
  */
@@ -54,7 +54,7 @@ static int guard(const struct tool_topofile *f, const char *dir, int channel)
 	char ready = 1;
 	int cancel;
 
-	setsid();
+	tool_leave_terminal();
 	/* Standard error stays: what goes wrong at the end is to be said. */
 	tool_let_go(1, &channel, 1);
 	/* Nothing but the end of our parent ends us: signals wait for ever. */

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "letgo.h"
@@ -32,4 +33,15 @@ void tool_let_go(int last_std, const int *keep, unsigned n)
 			return;
 		from = kept + 1;
 	}
+}
+
+void tool_leave_terminal(void)
+{
+	int tty = open("/dev/tty", O_RDWR | O_CLOEXEC);
+
+	setpgid(0, 0);
+	if (tty < 0)
+		return;
+	ioctl(tty, TIOCNOTTY);
+	close(tty);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Descriptors that we inherited and must not hold on to. */
+/* What we inherited and must not hold on to: descriptors, the terminal. */
 #ifndef TOOLS_LETGO_H
 #define TOOLS_LETGO_H
 
@@ -8,5 +8,13 @@
  * The other end of a pipe waits for as long as anybody holds ours.
  */
 void tool_let_go(int last_std, const int *keep, unsigned n);
+
+/*
+ * In a child, not the leader of a session: no terminal's signals reach it any more. The session
+ * stays. A daemon would begin one of its own, but Linux shares a processor among sessions before it
+ * does among processes (autogroup): a machine room and a client on one processor would have half of
+ * it each, and what the client does not need of its half it would yield away for nothing.
+ */
+void tool_leave_terminal(void);
 
 #endif

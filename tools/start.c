@@ -106,7 +106,7 @@ static void exec_program(const char *binary, const char *dir, const char *name, 
 		if (getppid() != parent)
 			_exit(1);
 	}
-	setsid();
+	tool_leave_terminal();
 	tool_let_go(0, (const int[]){log, ready}, 2);
 	if (dup2(log, 1) < 0 || dup2(log, 2) < 0 || fcntl(ready, F_SETFD, 0) < 0)
 		_exit(1);

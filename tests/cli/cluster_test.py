@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Clusters: up, down, side by side, stale, interrupted, for one command, and hosts that crash."""
 import os
+import pty
 import select
 import signal
 import subprocess
@@ -42,6 +43,27 @@ class Cluster(base.CommandTest):
         self.smartio("cluster", "down", "two")
         self.smartio("cluster", "down", "three")
         self.assertIn("lender", self.smartio("node", "list").stdout)
+
+    def test_terminal(self):
+        """The cluster stays in its starter's session, and out of reach of its terminal."""
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(self.dir)
+            os.execve(base.TOOL, [base.TOOL, "cluster", "up", self.topology()], self.env)
+        try:
+            while os.read(terminal, 4096):
+                pass
+        except OSError:  # EIO: nobody has the other end open
+            pass
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        state = os.path.join(self.base, "test")
+        for name in ("emu", "smartiod.4", "smartiod.8", "smartiod.12"):
+            daemon = self.pid_of(state, name)
+            with self.subTest(name=name), open(f"/proc/{daemon}/stat", encoding="ascii") as f:
+                _, _, group, session, tty = f.read().rsplit(")", 1)[1].split()[:5]
+                self.assertEqual((int(group), int(session), int(tty)), (daemon, pid, 0))
+        os.close(terminal)  # hangs up
+        self.smartio("doctor", "--audit")
 
     def test_own_directory(self):
         state = os.path.join(self.dir, "mine")
@@ -214,10 +236,10 @@ class ClusterRun(base.CommandTest):
         self.assertFalse(os.path.exists(state))
 
     def parts(self, child):
-        """The guard (a session of its own) and the keeper of a running 'cluster run'."""
+        """The guard (a process group of its own) and the keeper of a running 'cluster run'."""
         found = [p for p, words in base.processes_with("XDG_RUNTIME_DIR", self.dir)
                  if " cluster run " in words and p != child.pid]
-        guard = next(p for p in found if os.getsid(p) == p)
+        guard = next(p for p in found if os.getpgid(p) == p)
         return guard, next(p for p in found if p != guard)
 
     def test_guard_is_killed(self):
