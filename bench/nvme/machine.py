@@ -197,8 +197,10 @@ class Cluster:
             raise Failed(f"smartio {' '.join(args)}: {done.stderr.strip()}")
         return done.stdout
 
-    def client(self, node, wrap=()):
-        w = Worker(self.on(node, *wrap, self.worker, "client", "nvme0"), f"client on {node}")
+    def client(self, node, wrap=(), session=False):
+        """@session: in one of its own, which the machine room is not in."""
+        w = Worker(self.on(node, *wrap, self.worker, "client", "nvme0"), f"client on {node}",
+                   start_new_session=session)
         self.workers.append(w)
         return w
 
@@ -276,7 +278,7 @@ class Cluster:
 class Bare:
     """
     The bare loop: a device and its clients, processes too. @sessions 2: the device is in a session
-    of its own, as smartio-emu is, which matters where both share a processor.
+    of its own, which matters where both share a processor.
     """
 
     HEADER, CLIENT = 4096, 4096 + (2 << 20) + (256 * 64 + 256 * 16)  # as in bare.h

@@ -6,7 +6,7 @@ import statistics
 import subprocess
 
 from machine import QUIET
-from rows import BARE, BARE2, LOCAL, REMOTE
+from rows import BARE, BARE2, LOCAL, REMOTE, REMOTE2
 
 COLUMNS = ["row", "round", "depth", "who", "value", "count", "rate", "min_ns", "p50_ns", "p99_ns",
            "p9999_ns", "max_ns", "line_before_ns", "line_after_ns", "lost", "share_off_mean",
@@ -102,8 +102,8 @@ def compare(row, out):
         elif judged:
             text += f"; {verdict(row.target, statistics.median(ratios))}"
         out(f"  {text}")
-    if row.same_ratios:
-        out(f"  {REMOTE} / {BARE2}, as the drive's are: {span(row.same_ratios)}")
+    if row.two_ratios:
+        out(f"  {REMOTE2} / {BARE2}: {span(row.two_ratios)}")
     for who, spreads in getattr(row, "spreads", {}).items():
         percent = span([100 * s for s in spreads], "{:.1f}")
         text = f"{who}: farthest share from the mean: {percent} %"

@@ -10,7 +10,7 @@ import time
 from machine import DISK, Worker, cpu_ns, percentile, pin
 
 LOCAL, REMOTE, BARE = "drive, lender", "drive, remote", "bare loop"
-BARE2 = "bare loop, two sessions"
+REMOTE2, BARE2 = "drive, two sessions", "bare loop, two sessions"
 
 
 class Samples:
@@ -44,7 +44,7 @@ class Row:
         self.depth, self.length, self.shared, self.target = depth, length, shared, target
         self.samples, self.lines, self.records = {}, [], []
         self.ratios, self.quiet_ratios = {LOCAL: [], REMOTE: []}, {LOCAL: [], REMOTE: []}
-        self.same_ratios = []  # of REMOTE to BARE2, where there is such
+        self.two_ratios = []  # of REMOTE2 to BARE2, where there are such
         self.pinned, self.notes = "", []
 
     def headline(self, result):
@@ -76,7 +76,7 @@ class Bench:
         self.line = Worker([worker, "line", str(cpus[0]), str(cpus[1])], "line") \
             if self.has_two else None
         self.wake = Worker([worker, "wake", str(cpus[0]), str(cpus[1])], "wake")
-        self.local = self.remote = None
+        self.local = self.remote = self.remote2 = None
         self.turn = 0
 
     def close(self):
@@ -86,6 +86,7 @@ class Bench:
 
     def clients(self):
         self.local, self.remote = self.c.client("lender"), self.c.client("client1")
+        self.remote2 = self.c.client("client1", session=True)
         self.local.ask("fill", DISK)
 
     def line_ns(self):
@@ -104,12 +105,12 @@ class Bench:
             with self.c.frozen():
                 return (self.bare if who == BARE else self.bare2).measure(1, depth, length, cpus,
                                                                           seconds)
-        client = self.local if who == LOCAL else self.remote
+        client = {LOCAL: self.local, REMOTE: self.remote, REMOTE2: self.remote2}[who]
         return self.c.measure([client], depth, length, cpus, seconds)
 
     def round(self, row, depth, length, cpus, seconds):
         """All parties, beginning with another each time, between two looks at the cache line."""
-        order = [LOCAL, REMOTE, BARE] + [BARE2] * row.shared
+        order = [LOCAL, REMOTE, BARE] + [REMOTE2, BARE2] * row.shared
         self.turn += 1
         order = order[self.turn % len(order):] + order[:self.turn % len(order)]
         before = self.line_ns()
@@ -117,7 +118,7 @@ class Bench:
         after = self.line_ns()
         row.lines.append((before, after))
         bare = row.headline(results[BARE])
-        for who in sorted(results, key=[LOCAL, REMOTE, BARE, BARE2].index):
+        for who in sorted(results, key=[LOCAL, REMOTE, BARE, REMOTE2, BARE2].index):
             result = results[who]
             value = row.headline(result)
             if value is not None:
@@ -135,8 +136,8 @@ class Bench:
                 row.ratios[who].append(value / bare)
                 if not result.disturbed and not results[BARE].disturbed:
                     row.quiet_ratios[who].append(value / bare)
-        if row.shared and row.headline(results[BARE2]) and row.headline(results[REMOTE]):
-            row.same_ratios.append(row.headline(results[REMOTE]) / row.headline(results[BARE2]))
+        if row.shared and row.headline(results[BARE2]) and row.headline(results[REMOTE2]):
+            row.two_ratios.append(row.headline(results[REMOTE2]) / row.headline(results[BARE2]))
 
     def table_row(self, spec):
         row = Row(*spec)
