@@ -9,6 +9,9 @@
 /*
  * Under the lock: no event is left; the descriptor says so, unless somebody woke us. Of a handle
  * that has ended it stays readable: that is for everybody who waits.
+ *
+ * To be called also by who finds nothing: smartio_wake() sets its word before it writes to the
+ * descriptor, so the write may come when the word was taken long ago.
  */
 static void clear_event_fd(struct sio_device *d)
 {
@@ -25,8 +28,10 @@ static void clear_event_fd(struct sio_device *d)
 /* Under the lock. -EAGAIN: none. */
 static int take_event(struct sio_device *d, struct smartio_device_event *event)
 {
-	if (d->n_events == 0)
+	if (d->n_events == 0) {
+		clear_event_fd(d);
 		return d->o.removing || d->o.lost ? -ECANCELED : -EAGAIN;
+	}
 	*event = d->events[0];
 	d->n_events--;
 	memmove(d->events, d->events + 1, d->n_events * sizeof(*d->events));
@@ -90,13 +95,12 @@ static int ready_now(struct sio_library *lib, struct sio_device *device,
 	unsigned ready = 0;
 
 	if (device) {
-		if (__atomic_exchange_n(&device->words[SIO_DEVICE_WAKE], 0, __ATOMIC_SEQ_CST)) {
+		if (__atomic_exchange_n(&device->words[SIO_DEVICE_WAKE], 0, __ATOMIC_SEQ_CST))
 			ready |= SMARTIO_READY_WAKE;
-			if (device->n_events == 0)
-				clear_event_fd(device);
-		}
 		if (device->n_events)
 			ready |= SMARTIO_READY_DEVICE;
+		else
+			clear_event_fd(device);
 	}
 	if (ready || dint_readable)
 		return (int)(ready | (dint_readable ? SMARTIO_READY_INTERRUPT : 0));
