@@ -17,9 +17,18 @@
 #include "emu/room.h"
 
 #define LIVE_PATH_MAX 107 /* bytes of a socket's path */
+#define LIVE_CALLERS 8	  /* of the socket "room" at a time */
 
 /* What an epoll event is about. */
-enum live_kind { LIVE_LISTENER, LIVE_PORT, LIVE_OWNER, LIVE_SIGNAL, LIVE_WATCH, LIVE_ENGINES };
+enum live_kind {
+	LIVE_LISTENER,
+	LIVE_PORT,
+	LIVE_OWNER,
+	LIVE_SIGNAL,
+	LIVE_WATCH,
+	LIVE_ENGINES,
+	LIVE_CONTROL
+};
 
 struct live_source {
 	enum live_kind kind;
@@ -66,6 +75,12 @@ struct live_port {
 	bool cut; /* to be closed as soon as the room has returned */
 };
 
+/* Whoever has opened the socket "room": one request, one answer. */
+struct live_caller {
+	struct live_caller *prev, *next;
+	struct live_source source;
+};
+
 struct live {
 	const struct sio_topology *topo;
 	struct emu_room *room;
@@ -86,6 +101,10 @@ struct live {
 	int spare_fd; /* to turn callers away when there is no other */
 	bool stop;
 	const char *state_dir;
+	struct live_source control;		    /* the listener */
+	struct live_caller *callers, *dead_callers; /* likewise */
+	unsigned n_callers;
+	char control_path[LIVE_PATH_MAX + 1];
 	int pid_fd;
 	char pid_path[LIVE_PATH_MAX + 1];
 };
@@ -103,6 +122,12 @@ void live_port_event(struct live *l, const struct live_source *s, uint32_t event
 void live_ports_cut(struct live *l);
 void live_send(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
 	       unsigned n_fds);
+
+/* live_control.c: faults on demand (smartio fault). */
+int live_control_open(struct live *l, struct sio_err *reterr);
+void live_control_close(struct live *l);
+void live_control_event(struct live *l, const struct live_source *s);
+void live_callers_bury(struct live *l);
 
 /* live_state.c: the state directory's part of ours. */
 int live_state_lock(struct live *l, struct sio_err *reterr);

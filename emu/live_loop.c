@@ -99,6 +99,9 @@ static void handle(struct live *l, const struct epoll_event *ev)
 	case LIVE_ENGINES:
 		live_engines_event(l);
 		break;
+	case LIVE_CONTROL:
+		live_control_event(l, s);
+		break;
 	case LIVE_SIGNAL:
 		l->stop = true;
 		break;
@@ -133,6 +136,7 @@ static int poll_sockets(struct live *l, long ns)
 	live_ports_cut(l);
 	live_owners_bury(l);
 	live_watches_bury(l);
+	live_callers_bury(l);
 	return n;
 }
 

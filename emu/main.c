@@ -136,7 +136,8 @@ static void raise_descriptor_limit(void)
  */
 static void share_descriptors(struct live *l)
 {
-	uint64_t own = 32 + 6 * (uint64_t)l->topo->n_hosts; /* two for a thread of engines */
+	/* Two for a thread of engines. */
+	uint64_t own = 32 + LIVE_CALLERS + 6 * (uint64_t)l->topo->n_hosts;
 	int lowest_free = fcntl(l->epoll, F_DUPFD_CLOEXEC, 0);
 	struct rlimit limit;
 
@@ -166,6 +167,7 @@ static int run(const struct options *o, struct sio_err *err)
 			 .spare_fd = -1,
 			 .state_dir = o->state,
 			 .signal.fd = -1,
+			 .control.fd = -1,
 			 .engines_report.fd = -1};
 	struct sio_topology *topo = NULL;
 	int rc = sio_topofile_read(o->topology, &topo, err);
@@ -184,6 +186,8 @@ static int run(const struct options *o, struct sio_err *err)
 	if (rc == 0)
 		rc = live_ports_open(&l, err);
 	if (rc == 0)
+		rc = live_control_open(&l, err);
+	if (rc == 0)
 		share_descriptors(&l);
 	if (rc == 0)
 		rc = say_ready(o->ready_fd, err);
@@ -191,6 +195,7 @@ static int run(const struct options *o, struct sio_err *err)
 		live_log("cluster %s: %u hosts", topo->name, topo->n_hosts);
 		live_loop_run(&l);
 	}
+	live_control_close(&l);
 	live_ports_close(&l);
 	live_engines_end(&l);
 	emu_room_free(l.room);

@@ -52,6 +52,9 @@ static void publish(struct emu_host *h, unsigned index)
 
 	if (!page)
 		return;
+	if (p->state == SIO_LINK_UP)
+		sio_write64(&page->path[index].peer_boot,
+			    h->room->host[p->peer_host].boot_generation);
 	sio_write32(&page->path[index].state, p->state);
 	sio_to_fabric_barrier();
 	sio_write32(&page->path[index].errors, __atomic_load_n(&p->errors, __ATOMIC_RELAXED));

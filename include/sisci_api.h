@@ -380,7 +380,11 @@ unsigned int SCIGetRemoteSegmentNodeId(sci_remote_segment_t segment);
  *   SHARED_MAP, NO_MEMORY_LOOPBACK, WRITE_BACK_CACHE_MAP and the prefetch and gather hints.
  * Return: the address; NULL on error.
  * Errors: SCI_ERR_OUT_OF_RANGE; SCI_ERR_SIZE_ALIGNMENT: size 0; SCI_ERR_ILLEGAL_ADDRESS;
- * SCI_ERR_NOT_CONNECTED: lost; SCI_ERR_HW_NOSPC: no window space; SCI_ERR_ACCESS.
+ * SCI_ERR_NOT_CONNECTED: lost; SCI_ERR_NO_LINK_ACCESS: the link is down; SCI_ERR_HW_NOSPC: no window
+ * space; SCI_ERR_ACCESS.
+ *
+ * While the link is down (SCI_CB_NOT_OPERATIONAL) all of it reads as ones and stores go nowhere; when
+ * it is up again (SCI_CB_OPERATIONAL) the map is as it was.
  */
 volatile void *SCIMapRemoteSegment(sci_remote_segment_t segment, sci_map_t *map, size_t offset,
 				   size_t size, void *addr, unsigned int flags,
@@ -413,8 +417,8 @@ void SCIRemoveSequence(sci_sequence_t sequence, unsigned int flags, sci_error_t 
 /**
  * Begin to watch, or begin again after SCI_SEQ_RETRIABLE. No system call. @flags: 0.
  * Return: SCI_SEQ_OK; SCI_SEQ_PENDING: the path failed, what is lost is not told yet: call again;
- * SCI_SEQ_NOT_RETRIABLE: the map is lost or unmapped, connect anew. @error is SCI_ERR_OK with each
- * of them.
+ * SCI_SEQ_NOT_RETRIABLE: the link is down (SCI_CB_OPERATIONAL tells when it is back), or the map is
+ * lost or unmapped: connect anew. @error is SCI_ERR_OK with each of them.
  */
 sci_sequence_status_t SCIStartSequence(sci_sequence_t sequence, unsigned int flags,
 				       sci_error_t *error);

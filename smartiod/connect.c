@@ -127,31 +127,43 @@ int smartiod_peer_seg_event(struct smartiod *d, struct smartiod_peer *p, const v
 	return 0;
 }
 
-static void lose(struct smartiod *d, uint32_t node, uint32_t adapter, uint32_t peer_adapter)
+static struct smartiod_connection *next_remote(struct smartiod *d, uint32_t node, uint64_t *key)
 {
 	struct smartiod_tree_node *n;
-	uint64_t key = 0;
 
-	while ((n = smartiod_tree_after(&d->connections, key))) {
+	while ((n = smartiod_tree_after(&d->connections, *key))) {
 		struct smartiod_connection *c = SMARTIOD_OF(n, struct smartiod_connection, by_id);
 
-		key = n->key;
-		if (c->route == SMARTIOD_REMOTE && c->node == node &&
-		    (adapter == SIO_ADAPTER_ANY ||
-		     (c->adapter == adapter && c->peer_adapter == peer_adapter)))
-			smartiod_connection_lost(d, c, SCI_CB_LOST);
+		*key = n->key;
+		if (c->route == SMARTIOD_REMOTE && c->node == node)
+			return c;
 	}
+	return NULL;
 }
 
 void smartiod_connection_node_down(struct smartiod *d, uint32_t node)
 {
-	lose(d, node, SIO_ADAPTER_ANY, 0);
+	struct smartiod_connection *c;
+	uint64_t key = 0;
+
+	while ((c = next_remote(d, node, &key)))
+		smartiod_connection_lost(d, c, SCI_CB_LOST);
 }
 
-void smartiod_connection_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
-				   uint32_t peer_adapter)
+void smartiod_connection_path(struct smartiod *d, uint32_t node, uint32_t adapter,
+			      uint32_t peer_adapter, bool up)
 {
-	lose(d, node, adapter, peer_adapter);
+	struct smartiod_connection *c;
+	uint64_t key = 0;
+
+	while ((c = next_remote(d, node, &key))) {
+		if (c->adapter != adapter || c->peer_adapter != peer_adapter || c->down != up ||
+		    c->lost || c->closed)
+			continue;
+		c->down = !up;
+		if (!c->connecting)
+			remote_event(d, c, up ? SCI_CB_OPERATIONAL : SCI_CB_NOT_OPERATIONAL, false);
+	}
 }
 
 void smartiod_connection_free_all(struct smartiod *d)
@@ -179,6 +191,9 @@ static void connect_reply(struct smartiod *d, struct smartiod_session *s, const 
 		.segment_id = sio_to_le32(c->segment_id),
 		.path = sio_to_le32(c->route == SMARTIOD_REMOTE ? path : SIO_PATH_NONE),
 		.bytes = sio_to_le64(c->bytes),
+		.peer_boot = sio_to_le64(c->route == SMARTIOD_REMOTE
+						 ? smartiod_peer_find(d, c->node)->generation
+						 : 0),
 	};
 
 	smartiod_reply(d, s, request, &rep, sizeof(rep), NULL, 0);
@@ -202,7 +217,7 @@ static void connect_step(struct smartiod *d, struct smartiod_op *op,
 	if (a->error) {
 		smartiod_op_error(d, op, a->error, "%s", a->text);
 		connect_failed(d, c);
-	} else if (c->closed || c->lost) {
+	} else if (c->closed || c->lost || c->down) {
 		seg_release(d, c->node, rep->uid, sio_to_le64(c->id), SCI_CB_LOST);
 		smartiod_op_error(d, op, -ENETDOWN, "the link to node %u went down", c->node);
 		connect_failed(d, c);

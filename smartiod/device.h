@@ -27,8 +27,9 @@ smartiod_client_fn smartiod_dev_list, smartiod_dev_borrow, smartiod_dev_return,
 	smartiod_dev_hold, smartiod_dev_unhold;
 
 /*
- * SEG_MAP and SEG_UNMAP of a connection whose route is SMARTIOD_BAR. Map makes a struct smartiod_map
- * (smartiod_object_add(SMARTIOD_MAP)) that counts in c->n_maps and replies struct sio_rep_seg_map.
+ * SEG_MAP and SEG_UNMAP of a connection whose route is SMARTIOD_BAR. Map makes a struct
+ * smartiod_map (smartiod_object_add(SMARTIOD_MAP)) that counts in c->n_maps and replies struct
+ * sio_rep_seg_map.
  */
 smartiod_client_fn smartiod_bar_map, smartiod_seg_watch;
 /* The map goes (the client's word, or its end): give back what it had at port and lender. */
@@ -63,6 +64,8 @@ void smartiod_device_node_down(struct smartiod *d, uint32_t node);
 /*
  * One of several paths to a peer is down; others are up. What devices reach through it is cut off.
  */
+/* Does one of us and @node borrow a device of the other? */
+bool smartiod_device_lent(struct smartiod *d, uint32_t node);
 void smartiod_device_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			       uint32_t peer_adapter);
 /*

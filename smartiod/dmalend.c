@@ -115,23 +115,6 @@ void smartiod_dma_node_down(struct smartiod *d, uint32_t node)
 	}
 }
 
-/* The exporter has taken back what it granted through this pair of adapters. */
-void smartiod_dma_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
-			    uint32_t peer_adapter)
-{
-	struct smartiod_tree_node *n;
-	uint64_t key = 0;
-
-	while ((n = smartiod_tree_after(&smartiod_devices(d)->dmas, key))) {
-		struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
-
-		key = n->key;
-		if (dma->exporter == node && dma->adapter == adapter &&
-		    dma->peer_adapter == peer_adapter)
-			dma->grant = 0;
-	}
-}
-
 /* ---- DMA_MAP ---- */
 
 static void dma_fail(struct smartiod *d, struct smartiod_dma_lend *m, int error, const char *text)

@@ -66,8 +66,9 @@ static void drop_grants(struct smartiod *d, uint32_t node, uint32_t adapter, uin
 		struct smartiod_grant *g = SMARTIOD_OF(n, struct smartiod_grant, by_id);
 
 		key = n->key;
-		if (g->node == node && (adapter == SIO_ADAPTER_ANY ||
-					(g->adapter == adapter && g->peer_adapter == peer_adapter)))
+		if (g->node == node &&
+		    (adapter == SIO_ADAPTER_ANY ||
+		     (!g->segment && g->adapter == adapter && g->peer_adapter == peer_adapter)))
 			grant_free(d, g);
 	}
 }
@@ -144,10 +145,11 @@ int smartiod_peer_seg_lookup(struct smartiod *d, struct smartiod_peer *p, const 
 	uint64_t connection = sio_from_le64(m->connection);
 	struct smartiod_segment *seg;
 	struct sio_prep_seg_lookup rep = {.connection = m->connection};
-	int rc;
+	struct sio_path path;
+	int rc = smartiod_path(d, p->node, adapter, &path, reterr);
 
-	if (adapter >= d->host->n_adapters)
-		return sio_fail(reterr, -ENXIO, "%s has no adapter %u", d->host->name, adapter);
+	if (rc < 0)
+		return rc;
 	seg = smartiod_segment_lookup(d, sio_from_le32(m->segment_id), sio_from_le64(m->uid),
 				      adapter, reterr);
 	if (!seg)

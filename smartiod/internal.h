@@ -134,6 +134,7 @@ struct smartiod_ref {
 	struct smartiod_ref *next;
 	uint32_t node, adapter; /* adapter: ours, where its path arrives */
 	uint64_t connection;	/* the importer's number */
+	bool down;		/* no path of it through the adapter is up */
 };
 
 /* What we granted to a peer: it asked, it releases (or its host is down). */
@@ -167,10 +168,10 @@ struct smartiod_segment {
 	int fd;				  /* of the memory; -1 */
 	struct smartiod_ref *refs;
 	unsigned n_refs, n_grants;
-	unsigned n_device_grants;	 /* of n_grants: for devices */
-	unsigned dma;			 /* DMA maps of local devices that reach it */
-	unsigned pins;			 /* operations in progress */
-	struct smartiod_op *removal;	 /* SEG_REMOVE that waits for its last user; NULL: none */
+	unsigned n_device_grants;    /* of n_grants: for devices */
+	unsigned dma;		     /* DMA maps of local devices that reach it */
+	unsigned pins;		     /* operations in progress */
+	struct smartiod_op *removal; /* SEG_REMOVE that waits for its last user; NULL: none */
 };
 
 /* ---- importer ---- */
@@ -188,6 +189,7 @@ struct smartiod_connection {
 	uint64_t id;			 /* ours; never used again */
 	enum smartiod_route route;
 	bool lost;	 /* the exporter took it back, or is gone: operations give ECONNRESET */
+	bool down;	 /* REMOTE: its path is down, and may come back */
 	bool closed;	 /* nobody has a handle of it; freed when pins are gone */
 	bool connecting; /* the exporter has not answered */
 	uint32_t node, segment_id, pid;
@@ -237,7 +239,7 @@ struct smartiod_dint {
 	uint32_t adapter, number, pid;
 	bool published; /* in d->dint_numbers */
 	bool ready, removed, owner_gone;
-	bool plain;	/* an interrupt without data: its rings have no memory, the library has none */
+	bool plain; /* an interrupt without data: its rings have no memory, the library has none */
 	int trigger_fd; /* for senders on this host */
 	struct smartiod_ring *rings;
 	unsigned n_rings, pins;
@@ -261,7 +263,7 @@ struct smartiod_dint_link {
 	uint64_t id, ring_uid;		 /* ring_uid: the receiver's; 0: none yet */
 	uint32_t node, adapter, peer_adapter, number, pid;
 	bool connecting, lost, closed;
-	bool plain; /* no ring */
+	bool plain;		    /* no ring */
 	uint64_t ring_map, irq_map; /* the port's; 0: none */
 	unsigned pins;
 };
@@ -493,8 +495,7 @@ static inline void smartiod_segment_dma_get(struct smartiod_segment *seg)
 	seg->dma++;
 }
 void smartiod_segment_dma_put(struct smartiod *d, struct smartiod_segment *seg);
-void smartiod_segment_grant_put(struct smartiod *d, struct smartiod_segment *seg,
-				uint32_t purpose);
+void smartiod_segment_grant_put(struct smartiod *d, struct smartiod_segment *seg, uint32_t purpose);
 /* Tells the exporter's library of a connection that came or went. */
 int smartiod_segment_ref(struct smartiod *d, struct smartiod_segment *seg, uint32_t node,
 			 uint32_t adapter, uint64_t connection, struct sio_err *reterr);
@@ -510,9 +511,16 @@ bool smartiod_segment_has_ref(const struct smartiod_segment *seg, uint32_t node,
  */
 struct smartiod_segment *smartiod_segment_lookup(struct smartiod *d, uint32_t id, uint64_t uid,
 						 uint32_t adapter, struct sio_err *reterr);
+/* Drop the references of a node; the exporter's library gets SCI_CB_LOST. */
 void smartiod_segment_node_down(struct smartiod *d, uint32_t node);
-/* What came through a pair of adapters is lost; others stay. */
-void smartiod_segment_path_down(struct smartiod *d, uint32_t node, uint32_t adapter);
+/* A path of a node to @adapter changed: SCI_CB_NOT_OPERATIONAL or _OPERATIONAL. */
+void smartiod_segment_path(struct smartiod *d, uint32_t node, uint32_t adapter);
+/* Take the reference of each importer on @adapter (or SIO_ADAPTER_ANY) away and tell it why. */
+void smartiod_segment_cut(struct smartiod *d, struct smartiod_segment *seg, uint32_t adapter,
+			  uint32_t reason);
+/* Tell the importers on @adapter that they are to leave. */
+void smartiod_segment_ask_to_leave(struct smartiod *d, struct smartiod_segment *seg,
+				   uint32_t adapter);
 
 /* ---- export.c: what peers ask an exporter ---- */
 
@@ -540,6 +548,7 @@ void smartiod_grant_release(struct smartiod *d, uint32_t node, uint64_t grant);
 /* UNGRANT and forget; 0 or unknown: nothing. */
 void smartiod_grant_end(struct smartiod *d, uint64_t id);
 void smartiod_grant_node_down(struct smartiod *d, uint32_t node);
+/* Grants of BARs and rings end; those of segments stay, for their importers stay, too. */
 void smartiod_grant_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			      uint32_t peer_adapter);
 
@@ -578,8 +587,9 @@ struct smartiod_map *smartiod_map_new(struct smartiod_session *s, struct smartio
 				      struct sio_err *reterr);
 void smartiod_map_drop(struct smartiod *d, struct smartiod_map *m);
 void smartiod_connection_node_down(struct smartiod *d, uint32_t node);
-void smartiod_connection_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
-				   uint32_t peer_adapter);
+/* Its path went down, or is up again: SCI_CB_NOT_OPERATIONAL or _OPERATIONAL. Nothing is lost. */
+void smartiod_connection_path(struct smartiod *d, uint32_t node, uint32_t adapter,
+			      uint32_t peer_adapter, bool up);
 
 /* ---- dint.c, dint_hub.c, ring.c (receiver), dint_link.c (sender) ---- */
 

@@ -194,7 +194,8 @@ void smartiod_lender_tell(struct smartiod *d, uint32_t node, void *msg, size_t l
 void *smartiod_lend_new(struct smartiod *d, const struct smartiod_from *from, const void *request,
 			size_t size, struct smartiod_loan *loan, smartiod_step *step,
 			struct sio_err *reterr);
-/* End the operation, then answer: @msg must not lie in it. @fds stay the caller's; nobody but an asker here sees them. */
+/* End the operation, then answer: @msg must not lie in it. @fds stay the caller's; nobody but an
+ * asker here sees them. */
 void smartiod_lend_done(struct smartiod *d, struct smartiod_lend *lend, void *msg, size_t len,
 			const int *fds, unsigned n_fds);
 void smartiod_lend_ok(struct smartiod *d, struct smartiod_lend *lend);
@@ -241,8 +242,6 @@ void smartiod_views_end(struct smartiod *d, struct smartiod_loan *loan);
 /* The device has let go of it (or never could reach it): give all back. */
 void smartiod_dma_release(struct smartiod *d, struct smartiod_dma *dma);
 void smartiod_dma_node_down(struct smartiod *d, uint32_t node);
-void smartiod_dma_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
-			    uint32_t peer_adapter);
 void smartiod_dma_free_all(struct smartiod *d);
 
 /* ---- devseg.c ---- */

@@ -328,9 +328,9 @@ int smartiod_peer_ask(struct smartiod *d, struct smartiod_op *op, uint32_t node,
 
 	if (!p)
 		return -EHOSTUNREACH;
+	if (!smartiod_peer_link_up(p))
+		return -ENETDOWN;
 	if (p->state != SMARTIOD_PEER_READY) {
-		if (!smartiod_peer_link_up(p))
-			return -ENETDOWN;
 		op->queued = malloc(len);
 		if (!op->queued)
 			return -ENOMEM;

@@ -199,13 +199,33 @@ static void cut(struct smartiod *d, struct smartiod_peer *p)
 	node_down(d, p);
 }
 
-static void path_down(struct smartiod *d, uint32_t node, uint32_t adapter, uint32_t peer_adapter)
+/*
+ * Segments stay connected: the daemons still talk to each other, and the link may come back. What
+ * one host lends to the other does not outlive the last path: a device whose writes vanished cannot
+ * be gone on with. Then the two forget each other, which they do best by hanging up.
+ */
+static void path_down(struct smartiod *d, struct smartiod_peer *p, uint32_t adapter,
+		      uint32_t peer_adapter)
 {
-	smartiod_connection_path_down(d, node, adapter, peer_adapter);
-	smartiod_dint_link_path_down(d, node, adapter, peer_adapter);
-	smartiod_segment_path_down(d, node, adapter);
-	smartiod_grant_path_down(d, node, adapter, peer_adapter);
-	smartiod_device_path_down(d, node, adapter, peer_adapter);
+	bool last = !smartiod_peer_link_up(p);
+
+	if (last && (p->state != SMARTIOD_PEER_READY || smartiod_device_lent(d, p->node))) {
+		cut(d, p);
+		return;
+	}
+	smartiod_connection_path(d, p->node, adapter, peer_adapter, false);
+	smartiod_dint_link_path_down(d, p->node, adapter, peer_adapter);
+	smartiod_segment_path(d, p->node, adapter);
+	smartiod_grant_path_down(d, p->node, adapter, peer_adapter);
+	smartiod_device_path_down(d, p->node, adapter, peer_adapter);
+}
+
+static void path_up(struct smartiod *d, struct smartiod_peer *p, uint32_t adapter,
+		    uint32_t peer_adapter)
+{
+	smartiod_connection_path(d, p->node, adapter, peer_adapter, true);
+	smartiod_segment_path(d, p->node, adapter);
+	connect_now(d, p);
 }
 
 static struct smartiod_path_state *path_state(struct smartiod_peer *p,
@@ -238,13 +258,10 @@ void smartiod_peer_link_event(struct smartiod *d, const struct sio_evt_link *evt
 		if (p->generation && p->generation != evt->generation)
 			cut(d, p); /* it has started anew, and we see the old one's connection */
 		s->up = true;
-		connect_now(d, p);
+		path_up(d, p, evt->adapter, evt->peer_adapter);
 	} else if (s->up) {
 		s->up = false;
-		if (smartiod_peer_link_up(p))
-			path_down(d, p->node, evt->adapter, evt->peer_adapter);
-		else
-			cut(d, p);
+		path_down(d, p, evt->adapter, evt->peer_adapter);
 	}
 }
 

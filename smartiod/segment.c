@@ -99,15 +99,6 @@ void smartiod_segment_check(struct smartiod *d, struct smartiod_segment *seg)
 	segment_free(d, seg);
 }
 
-/* References went: a device segment ends with its last one. */
-static void refs_check(struct smartiod *d, struct smartiod_segment *seg)
-{
-	seg->pins++;
-	if (seg->by_uid_ok && !seg->removed && seg->n_refs == 0)
-		smartiod_device_segment_idle(d, seg);
-	smartiod_segment_unpin(d, seg);
-}
-
 void smartiod_segment_unpin(struct smartiod *d, struct smartiod_segment *seg)
 {
 	seg->pins--;
@@ -148,121 +139,6 @@ void smartiod_segment_free_all(struct smartiod *d)
 	}
 }
 
-/* ---- references ---- */
-
-static void local_event(struct smartiod *d, struct smartiod_segment *seg, uint32_t reason,
-			uint32_t node, uint32_t adapter)
-{
-	struct sio_evm_segment evm = {
-		.handle = sio_to_le32(smartiod_handle(&seg->o)),
-		.reason = sio_to_le32(reason),
-		.node = sio_to_le32(node),
-		.adapter = sio_to_le32(adapter),
-	};
-
-	smartiod_event(d, seg->o.session, SIO_EVM_SEGMENT_LOCAL, &evm, sizeof(evm), NULL, 0);
-}
-
-/* Tell whoever has this connection. @lost: the reference is dropped by the caller. */
-static void tell_importer(struct smartiod *d, const struct smartiod_ref *r, uint32_t reason,
-			  bool lost)
-{
-	struct sio_peer_seg_event msg = {
-		.h.type = sio_to_le32(SIO_PEER_SEG_EVENT),
-		.connection = sio_to_le64(r->connection),
-		.reason = sio_to_le32(reason),
-		.lost = sio_to_le32(lost),
-	};
-
-	if (r->node == d->node)
-		smartiod_connection_event(d, d->node, r->connection, reason, lost);
-	else
-		smartiod_peer_tell(d, r->node, &msg, sizeof(msg));
-}
-
-int smartiod_segment_ref(struct smartiod *d, struct smartiod_segment *seg, uint32_t node,
-			 uint32_t adapter, uint64_t connection, struct sio_err *reterr)
-{
-	struct smartiod_ref *r;
-
-	if (seg->n_refs >= SMARTIOD_MAX_OBJECTS)
-		return sio_fail(reterr, -ECONNREFUSED, "segment %#x has %u connections already",
-				seg->id, seg->n_refs);
-	r = calloc(1, sizeof(*r));
-	if (!r)
-		return sio_fail(reterr, -ENOMEM, "the exporter's daemon is out of memory");
-	r->node = node;
-	r->adapter = adapter;
-	r->connection = connection;
-	r->next = seg->refs;
-	seg->refs = r;
-	seg->n_refs++;
-	local_event(d, seg, SCI_CB_CONNECT, node, adapter);
-	return 0;
-}
-
-static void ref_free(struct smartiod_segment *seg, struct smartiod_ref **link)
-{
-	struct smartiod_ref *r = *link;
-
-	*link = r->next;
-	seg->n_refs--;
-	free(r);
-}
-
-static struct smartiod_ref **ref_find(struct smartiod_segment *seg, uint32_t node,
-				      uint64_t connection)
-{
-	struct smartiod_ref **link = &seg->refs;
-
-	while (*link && ((*link)->node != node || (*link)->connection != connection))
-		link = &(*link)->next;
-	return link;
-}
-
-void smartiod_segment_unref(struct smartiod *d, struct smartiod_segment *seg, uint32_t node,
-			    uint64_t connection, uint32_t reason)
-{
-	struct smartiod_ref **link = ref_find(seg, node, connection);
-
-	if (!*link)
-		return;
-	if (reason)
-		local_event(d, seg, reason, node, (*link)->adapter);
-	ref_free(seg, link);
-	refs_check(d, seg);
-}
-
-bool smartiod_segment_has_ref(const struct smartiod_segment *seg, uint32_t node,
-			      uint64_t connection)
-{
-	const struct smartiod_ref *r = seg->refs;
-
-	while (r && (r->node != node || r->connection != connection))
-		r = r->next;
-	return r;
-}
-
-/* Take the reference of each importer on @adapter (or SIO_ADAPTER_ANY) away and tell it why. */
-static void cut_importers(struct smartiod *d, struct smartiod_segment *seg, uint32_t adapter,
-			  uint32_t reason)
-{
-	struct smartiod_ref *r, *rest = NULL;
-
-	while ((r = seg->refs)) {
-		seg->refs = r->next;
-		if (adapter == SIO_ADAPTER_ANY || r->adapter == adapter) {
-			seg->n_refs--;
-			tell_importer(d, r, reason, true);
-			free(r);
-		} else {
-			r->next = rest;
-			rest = r;
-		}
-	}
-	seg->refs = rest;
-}
-
 void smartiod_segment_end(struct smartiod *d, struct smartiod_segment *seg, uint32_t reason,
 			  bool owner_gone)
 {
@@ -277,7 +153,7 @@ void smartiod_segment_end(struct smartiod *d, struct smartiod_segment *seg, uint
 	seg->pins++; /* it stays while importers of this host let go */
 	if (seg->removal)
 		smartiod_op_resume(d, seg->removal);
-	cut_importers(d, seg, SIO_ADAPTER_ANY, reason);
+	smartiod_segment_cut(d, seg, SIO_ADAPTER_ANY, reason);
 	smartiod_segment_unpin(d, seg);
 }
 
@@ -297,50 +173,6 @@ struct smartiod_segment *smartiod_segment_lookup(struct smartiod *d, uint32_t id
 		sio_fail(reterr, -ENOENT, "%s has no segment %#x that is available", d->host->name,
 			 id);
 	return NULL;
-}
-
-/* Drop the references of a node that came through @adapter; its library gets LOST. */
-static void drop_refs(struct smartiod *d, uint32_t node, uint32_t adapter)
-{
-	struct smartiod_tree_node *n;
-	uint64_t key = 0;
-
-	while ((n = smartiod_tree_after(&d->segments, key))) {
-		struct smartiod_segment *seg = SMARTIOD_OF(n, struct smartiod_segment, by_uid);
-		struct smartiod_ref **link = &seg->refs;
-		unsigned before = seg->n_refs;
-
-		key = n->key;
-		while (*link) {
-			if ((*link)->node == node &&
-			    (adapter == SIO_ADAPTER_ANY || (*link)->adapter == adapter)) {
-				local_event(d, seg, SCI_CB_LOST, node, (*link)->adapter);
-				ref_free(seg, link);
-			} else {
-				link = &(*link)->next;
-			}
-		}
-		if (seg->n_refs != before)
-			refs_check(d, seg);
-	}
-}
-
-void smartiod_segment_node_down(struct smartiod *d, uint32_t node)
-{
-	drop_refs(d, node, SIO_ADAPTER_ANY);
-}
-
-/*
- * One of several ways is down. A reference knows our adapter alone, so every connection of the node
- * through it goes, unless another path through the same adapter is up.
- */
-void smartiod_segment_path_down(struct smartiod *d, uint32_t node, uint32_t adapter)
-{
-	struct sio_path path;
-	struct sio_err err;
-
-	if (smartiod_path(d, node, adapter, &path, &err) < 0)
-		drop_refs(d, node, adapter);
 }
 
 /* ---- requests ---- */
@@ -532,12 +364,10 @@ int smartiod_seg_unavailable(struct smartiod *d, struct smartiod_session *s, con
 				seg->id, adapter);
 	seg->available &= ~bit;
 	if (flags & SCI_FLAG_FORCE_DISCONNECT) {
-		cut_importers(d, seg, adapter, SCI_CB_DISCONNECT);
+		smartiod_segment_cut(d, seg, adapter, SCI_CB_DISCONNECT);
 		smartiod_segment_check(d, seg);
 	} else if (flags & SCI_FLAG_NOTIFY) {
-		for (const struct smartiod_ref *r = seg->refs; r; r = r->next)
-			if (r->adapter == adapter)
-				tell_importer(d, r, SCI_CB_DISCONNECT, false);
+		smartiod_segment_ask_to_leave(d, seg, adapter);
 	}
 	smartiod_reply_ok(d, s, msg);
 	return 0;

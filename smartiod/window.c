@@ -241,6 +241,8 @@ static int check_map(const struct sio_msg_seg_map *m, const struct smartiod_conn
 				"the connection to segment %#x of node %u is "
 				"lost",
 				c->segment_id, c->node);
+	if (c->down)
+		return sio_fail(reterr, -ENETDOWN, "the link to node %u is down", c->node);
 	if (bytes == 0)
 		return sio_fail(reterr, -EINVAL, "a map has at least 1 byte");
 	if (__builtin_add_overflow(offset, bytes, &end) || end > c->bytes)

@@ -24,6 +24,7 @@ static const struct tool_command *const commands[] = {
 	&tool_segment_list_command,
 	&tool_stats_command,
 	&tool_doctor_command,
+	&tool_fault_link_command,
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

@@ -627,7 +627,7 @@ struct sio_status_path {
 	__u32 state;	  /* SIO_LINK_* */
 	__u32 generation; /* counts every change of state */
 	__u32 errors;	  /* transfers lost */
-	__u64 reserved;
+	__u64 peer_boot;  /* the peer's boot_generation when the path was up last; 0: never */
 };
 SIO_PORT_SIZE(struct sio_status_path, 32);
 struct sio_status_page {

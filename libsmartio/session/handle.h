@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#define SIO_HANDLE_WORDS 4
+#define SIO_HANDLE_WORDS 5
 
 struct sio_handles;
 

@@ -23,7 +23,7 @@
 #define SIO_WAKE_FAULT (1u << 2)
 #define SIO_WAKE_EVENT (1u << 3)
 
-struct sio_world_lock;	 /* a mutex with one condition beside it */
+struct sio_world_lock; /* a mutex with one condition beside it */
 struct sio_world_thread;
 
 struct sio_poll {
@@ -56,6 +56,12 @@ struct sio_world {
 	int (*map)(struct sio_world *w, void *at, size_t len, int prot, int fd, uint64_t offset);
 	/* Pages that read as all ones; a store goes to a private page. */
 	int (*map_ones)(struct sio_world *w, void *at, size_t len);
+	/*
+	 * The same, but what was there, one mapping of a file, is kept elsewhere at *ret; and put
+	 * it back in place. On failure of map_back it is where it was.
+	 */
+	int (*map_aside)(struct sio_world *w, void *at, size_t len, void **ret);
+	int (*map_back)(struct sio_world *w, void *aside, void *at, size_t len);
 	void (*unmap)(struct sio_world *w, void *at, size_t len);
 
 	/* Set of SIO_WAKE_* that the user allows; 0: what he says makes no sense. */
@@ -81,7 +87,8 @@ struct sio_world {
 	void (*lock_free)(struct sio_world *w, struct sio_world_lock *l);
 	void (*lock)(struct sio_world *w, struct sio_world_lock *l);
 	void (*unlock)(struct sio_world *w, struct sio_world_lock *l);
-	/* With the lock held: release, wait for wake_all or @deadline (-ETIMEDOUT), take it again. */
+	/* With the lock held: release, wait for wake_all or @deadline (-ETIMEDOUT), take it again.
+	 */
 	int (*wait)(struct sio_world *w, struct sio_world_lock *l, uint64_t deadline);
 	void (*wake_all)(struct sio_world *w, struct sio_world_lock *l);
 };

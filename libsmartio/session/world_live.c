@@ -423,6 +423,35 @@ static int live_map_ones(struct sio_world *w, void *at, size_t len)
 	return rc;
 }
 
+/* Length 0 asks for a second mapping of the same pages. */
+static int live_map_aside(struct sio_world *w, void *at, size_t len, void **ret)
+{
+	void *p = mremap(at, 0, len, MREMAP_MAYMOVE);
+	int rc;
+
+	if (p == MAP_FAILED)
+		return -errno;
+	rc = live_map_ones(w, at, len);
+	if (rc < 0) {
+		munmap(p, len);
+		return rc;
+	}
+	*ret = p;
+	return 0;
+}
+
+static int live_map_back(struct sio_world *w, void *aside, void *at, size_t len)
+{
+	int rc = 0;
+
+	(void)w;
+	UNDER_READERS_BEGIN;
+	if (mremap(aside, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED)
+		rc = -errno;
+	UNDER_READERS_END;
+	return rc;
+}
+
 static void live_unmap(struct sio_world *w, void *at, size_t len)
 {
 	(void)w;
@@ -620,6 +649,8 @@ static struct sio_world live_world = {
 	.reserve = live_reserve,
 	.map = live_map,
 	.map_ones = live_map_ones,
+	.map_aside = live_map_aside,
+	.map_back = live_map_back,
 	.unmap = live_unmap,
 	.wake_ways = live_wake_ways,
 	.fault_new = live_fault_new,

@@ -37,6 +37,8 @@ static int get_range(struct sio_library *lib, sci_map_t handle, size_t offset, s
 		rc = sio_fail(err, -EACCES, "the map, or a part of it, is read-only");
 	else if (__atomic_load_n(&m->o.lost, __ATOMIC_ACQUIRE))
 		rc = sio_object_fail_lost(&m->o, err);
+	else if (__atomic_load_n(&m->down, __ATOMIC_ACQUIRE))
+		rc = sio_fail(err, -ENETDOWN, "the link to the segment is down");
 	if (rc) {
 		sio_object_put(&m->o);
 		return rc;
@@ -56,21 +58,29 @@ static void transfer(const struct copy *c)
 	}
 }
 
+/* One try: words of our own are told nothing, so we look at the map itself. */
+static sci_sequence_status_t try_transfer(const struct copy *c)
+{
+	struct sio_mapping *m = c->map;
+	uint32_t seen[SIO_HANDLE_WORDS] = {0}, cuts = __atomic_load_n(&m->cuts, __ATOMIC_ACQUIRE);
+
+	sio_sequence_begin(m, seen);
+	transfer(c);
+	sio_full_barrier();
+	if (__atomic_load_n(&m->o.lost, __ATOMIC_ACQUIRE) ||
+	    __atomic_load_n(&m->down, __ATOMIC_ACQUIRE))
+		return SCI_SEQ_NOT_RETRIABLE;
+	if (__atomic_load_n(&m->cuts, __ATOMIC_ACQUIRE) != cuts)
+		return SCI_SEQ_RETRIABLE;
+	return sio_sequence_judge(m->o.lib, seen);
+}
+
 static int transfer_checked(const struct copy *c, struct sio_err *err)
 {
-	const struct sio_library *lib = c->map->o.lib;
 	sci_sequence_status_t status = SCI_SEQ_RETRIABLE;
 
-	for (unsigned i = 0; i < TRIES && status == SCI_SEQ_RETRIABLE; i++) {
-		uint32_t seen[SIO_HANDLE_WORDS] = {0};
-
-		sio_sequence_begin(c->map, seen);
-		transfer(c);
-		sio_full_barrier();
-		status = __atomic_load_n(&c->map->o.lost, __ATOMIC_ACQUIRE)
-				 ? SCI_SEQ_NOT_RETRIABLE
-				 : sio_sequence_judge(lib, seen);
-	}
+	for (unsigned i = 0; i < TRIES && status == SCI_SEQ_RETRIABLE; i++)
+		status = try_transfer(c);
 	if (status != SCI_SEQ_OK)
 		return sio_refuse(err, SCI_ERR_TRANSFER_FAILED,
 				  "%zu bytes: the path failed during the copy (sequence status %d)",

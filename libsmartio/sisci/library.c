@@ -16,7 +16,7 @@ static void object_free(void *object)
 /* Under the lock: what an event about a segment changes here. */
 static void segment_event(struct sio_library *lib, bool local, const struct sio_evm_segment *e)
 {
-	uint32_t id = sio_from_le32(e->handle);
+	uint32_t id = sio_from_le32(e->handle), reason = sio_from_le32(e->reason);
 	struct sio_object *o;
 
 	o = sio_object_by_id(lib, local ? SIO_LOCAL_SEGMENT : SIO_REMOTE_SEGMENT, id);
@@ -24,9 +24,12 @@ static void segment_event(struct sio_library *lib, bool local, const struct sio_
 		return;
 	if (!local && sio_from_le32(e->lost))
 		sio_object_lose(o);
-	sio_task_segment(o, sio_from_le32(e->reason), sio_from_le32(e->node),
-			 sio_from_le32(e->adapter),
-			 sio_from_le32(e->lost) ? SCI_ERR_NOT_CONNECTED : SCI_ERR_OK);
+	else if (!local && (reason == SCI_CB_NOT_OPERATIONAL || reason == SCI_CB_OPERATIONAL))
+		sio_remote_segment_path(o, reason == SCI_CB_NOT_OPERATIONAL);
+	sio_task_segment(o, reason, sio_from_le32(e->node), sio_from_le32(e->adapter),
+			 sio_from_le32(e->lost)		    ? SCI_ERR_NOT_CONNECTED
+			 : reason == SCI_CB_NOT_OPERATIONAL ? SCI_ERR_NO_LINK_ACCESS
+							    : SCI_ERR_OK);
 }
 
 /* Under the lock: the receiver's end is gone; what is sent would go nowhere. */
@@ -72,8 +75,8 @@ static void session_event(void *ctx, const struct sio_msg *msg, size_t len, int 
 }
 
 /*
- * Devices come first: who finds ones in memory that a device wrote to must already see that the device
- * is lost.
+ * Devices come first: who finds ones in memory that a device wrote to must already see that the
+ * device is lost.
  */
 static void session_dead(void *ctx)
 {

@@ -43,6 +43,15 @@ int sio_check_range(uint64_t offset, uint64_t size, uint64_t bytes, struct sio_e
 	return 0;
 }
 
+static void drop_aside(struct sio_mapping *m)
+{
+	struct sio_world *w = m->o.lib->world;
+
+	if (m->aside)
+		w->unmap(w, m->aside, m->bytes);
+	m->aside = NULL;
+}
+
 /* When the library was terminated, what is left reads as ones and stays: a program may look at it.
  */
 static void mapping_free(struct sio_object *o)
@@ -52,6 +61,7 @@ static void mapping_free(struct sio_object *o)
 
 	if (m->base && __atomic_load_n(&o->lib->up, __ATOMIC_ACQUIRE))
 		w->unmap(w, m->base, m->bytes);
+	drop_aside(m);
 	sio_mapping_watch_free(m);
 	free(m);
 }
@@ -61,9 +71,46 @@ static void mapping_lost(struct sio_object *o)
 	struct sio_mapping *m = (void *)o;
 	struct sio_world *w = o->lib->world;
 
-	sio_sequence_lose(m);
+	sio_sequence_tell(m, SIO_MAP_LOST);
 	if (m->base && w->map_ones(w, m->base, m->bytes) < 0)
 		w->log(w, "no memory: a lost segment stays mapped");
+	drop_aside(m);
+}
+
+/* What cannot be kept is lost. */
+static void mapping_path(struct sio_mapping *m, bool down)
+{
+	struct sio_world *w = m->o.lib->world;
+	int rc = 0;
+
+	if (m->o.lost || !m->placed)
+		return;
+	if (down)
+		rc = w->map_aside(w, m->base, m->bytes, &m->aside);
+	else if (m->aside)
+		rc = w->map_back(w, m->aside, m->base, m->bytes);
+	if (rc < 0) {
+		sio_object_lose(&m->o);
+		return;
+	}
+	if (down)
+		__atomic_add_fetch(&m->cuts, 1, __ATOMIC_SEQ_CST);
+	else
+		m->aside = NULL;
+	__atomic_store_n(&m->down, down, __ATOMIC_SEQ_CST);
+	sio_sequence_tell(m, down ? SIO_MAP_DOWN : SIO_MAP_WAS_DOWN);
+}
+
+void sio_remote_segment_path(struct sio_object *segment, bool down)
+{
+	struct sio_remote_segment *seg = (void *)segment;
+
+	if (seg->down == down || segment->lost)
+		return;
+	seg->down = down;
+	for (struct sio_object *o = segment->lib->objects; o; o = o->next)
+		if (o->kind == SIO_MAPPING && o->parent == segment)
+			mapping_path((struct sio_mapping *)o, down);
 }
 
 void sio_segment_lose_maps(struct sio_object *segment)
@@ -195,6 +242,8 @@ static int place_remote(struct sio_mapping *m, const struct sio_rep_seg_map *rep
 	sio_session_lock(m->o.lib->session);
 	if (m->o.lost || m->o.parent->lost)
 		rc = sio_fail(err, -ECONNRESET, "the segment was lost meanwhile");
+	else if (((struct sio_remote_segment *)m->o.parent)->down)
+		rc = sio_fail(err, -ENETDOWN, "the link to the segment is down");
 	/* What no piece covers reads as ones. */
 	if (!rc &&
 	    (n != 1 || sio_from_le64(rep->piece[0].bytes) != m->bytes ||
@@ -205,6 +254,7 @@ static int place_remote(struct sio_mapping *m, const struct sio_rep_seg_map *rep
 		rc = place_piece(m, &rep->piece[i], fds, n_fds, &at, err);
 	if (!rc)
 		note_registers(m, rep);
+	m->placed = !rc && n == 1;
 	sio_session_unlock(m->o.lib->session);
 	return rc;
 }
@@ -262,7 +312,7 @@ static int map_segment(struct sio_library *lib, struct sio_object *segment, uint
 		return rc;
 	if (segment->kind == SIO_REMOTE_SEGMENT) {
 		m->path = ((struct sio_remote_segment *)segment)->path;
-		m->path_generation = ((struct sio_remote_segment *)segment)->path_generation;
+		m->peer_boot = ((struct sio_remote_segment *)segment)->peer_boot;
 	}
 	if (segment->kind == SIO_LOCAL_SEGMENT)
 		rc = place_local(m, (void *)segment, want->flags, err);
@@ -344,9 +394,11 @@ static int unmap(struct sio_library *lib, sci_map_t map, unsigned flags, struct 
 		return rc;
 	}
 	sio_session_lock(lib->session);
-	sio_sequence_lose(m);
+	sio_sequence_tell(m, SIO_MAP_LOST);
 	lib->world->unmap(lib->world, m->base, m->bytes);
 	m->base = NULL;
+	m->placed = false;
+	drop_aside(m);
 	if (m->registers)
 		sio_device_registers(m->o.parent->parent, false);
 	sio_session_unlock(lib->session);

@@ -39,7 +39,6 @@ int sio_remote_segment_connect(struct sio_library *lib, struct sio_remote_segmen
 			       struct sio_object *parent, uint32_t type, void *req, size_t req_len,
 			       struct sio_err *err)
 {
-	struct sio_status_seen seen;
 	struct sio_rep_seg_connect rep;
 	struct sio_call call = {.req = req,
 				.req_len = req_len,
@@ -52,7 +51,6 @@ int sio_remote_segment_connect(struct sio_library *lib, struct sio_remote_segmen
 
 	if (rc)
 		return rc;
-	sio_status_look(lib, &seen);
 	rc = sio_session_call(lib->session, &call, err);
 	if (rc) {
 		sio_object_end(&seg->o);
@@ -60,8 +58,7 @@ int sio_remote_segment_connect(struct sio_library *lib, struct sio_remote_segmen
 	}
 	seg->node = sio_from_le32(rep.node);
 	seg->path = sio_status_place(lib, sio_from_le32(rep.path), seg->node);
-	if (seg->path)
-		seg->path_generation = seen.generation[seg->path - 1];
+	seg->peer_boot = (uint32_t)sio_from_le64(rep.peer_boot);
 	seg->bytes = sio_from_le64(rep.bytes);
 	return 0;
 }

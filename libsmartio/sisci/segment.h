@@ -34,8 +34,10 @@ struct sio_remote_segment {
 	struct sio_object o; /* parent: a virtual device, or the device that it is a segment of */
 	uint32_t segment_id, node;
 	uint64_t bytes;
-	uint32_t path; /* place in the status page, from 1; 0: reached without a path we could see */
-	uint32_t path_generation; /* of the path, before the connection was made */
+	uint32_t
+		path; /* place in the status page, from 1; 0: reached without a path we could see */
+	uint32_t peer_boot; /* of the host that it is on; low half */
+	bool down;	    /* its path is, and may come back. Under the lock */
 	bool is_bar;
 	sci_cb_remote_segment_t callback;
 	void *callback_arg;
@@ -52,10 +54,16 @@ struct sio_mapping {
 	uint64_t offset;
 	bool read_only; /* it, or a part of it */
 	/* As the segment's, which may be gone before a sequence of this map is. */
-	uint32_t path, path_generation;
+	uint32_t path, peer_boot;
 	struct sio_sequence *sequences; /* under the lock */
+	/* While the path is down its pages read as ones. Written under the lock. */
+	uint32_t down;
+	uint32_t cuts;	/* how often it went down */
+	bool placed;	/* its pages are there; one mapping of a file */
+	void *aside;	/* what they were before; NULL: nothing is kept */
 	bool registers; /* the writable view of a device's registers is in it */
-	struct sio_map_watch *watch; /* how its stores wake a device; NULL: there is none. Under the lock */
+	struct sio_map_watch
+		*watch; /* how its stores wake a device; NULL: there is none. Under the lock */
 };
 
 struct sio_device;
@@ -63,8 +71,8 @@ struct sio_device;
 void sio_device_registers(struct sio_object *device, bool held);
 
 /*
- * watch.c: let stores through a new map, whose pages are as @rep says, wake their device; forget it;
- * and what is left when the pages are gone.
+ * watch.c: let stores through a new map, whose pages are as @rep says, wake their device; forget
+ * it; and what is left when the pages are gone.
  */
 int sio_mapping_watch(struct sio_mapping *m, const struct sio_rep_seg_map *rep,
 		      struct sio_err *err);
@@ -72,6 +80,8 @@ void sio_mapping_watch_free(struct sio_mapping *m);
 
 /* Under the lock: lose the maps of a segment. For on_lost. */
 void sio_segment_lose_maps(struct sio_object *segment);
+/* Under the lock: the path to it went down, or is up again; maps are as they were before. */
+void sio_remote_segment_path(struct sio_object *segment, bool down);
 /*
  * Ask smartiod for a connection: @req is a request of type @type answered by sio_rep_seg_connect.
  * @seg is added here, and given back with a reference.

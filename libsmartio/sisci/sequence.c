@@ -30,16 +30,32 @@ static void set_word(volatile uint32_t *words, unsigned which, uint32_t value)
 void sio_sequence_begin(const struct sio_mapping *m, volatile uint32_t *words)
 {
 	const volatile struct sio_status_page *page = m->o.lib->status;
-	/*
-	 * Not the generation of now: a path that was down since the segment was connected leads
-	 * nowhere, also if the loss was not told yet.
-	 */
+	uint32_t was_down = SIO_MAP_WAS_DOWN;
+
+	set_word(words, SIO_SEQUENCE_BOOT, m->peer_boot);
 	if (m->path) {
-		set_word(words, SIO_SEQUENCE_GENERATION, m->path_generation);
+		set_word(words, SIO_SEQUENCE_GENERATION,
+			 sio_read32(&page->path[m->path - 1].generation));
 		set_word(words, SIO_SEQUENCE_ERRORS, sio_read32(&page->path[m->path - 1].errors));
 	}
 	set_word(words, SIO_SEQUENCE_PATH, m->path);
+	/* Not if it is down, or lost, by now. */
+	__atomic_compare_exchange_n(&words[SIO_SEQUENCE_MAP], &was_down, SIO_MAP_FINE, 0,
+				    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 	sio_from_fabric_barrier();
+}
+
+/* What the page says; our smartiod may be about to tell more. */
+static sci_sequence_status_t judge_path(const volatile struct sio_status_path *p,
+					const volatile uint32_t *words)
+{
+	if ((uint32_t)sio_read64(&p->peer_boot) != get_word(words, SIO_SEQUENCE_BOOT) ||
+	    sio_read32(&p->state) != SIO_LINK_UP)
+		return SCI_SEQ_PENDING;
+	if (sio_read32(&p->generation) != get_word(words, SIO_SEQUENCE_GENERATION) ||
+	    sio_read32(&p->errors) != get_word(words, SIO_SEQUENCE_ERRORS))
+		return SCI_SEQ_RETRIABLE;
+	return SCI_SEQ_OK;
 }
 
 sci_sequence_status_t sio_sequence_judge(const struct sio_library *lib,
@@ -47,25 +63,29 @@ sci_sequence_status_t sio_sequence_judge(const struct sio_library *lib,
 {
 	const volatile struct sio_status_page *page = lib->status;
 	uint32_t path = get_word(words, SIO_SEQUENCE_PATH);
-	const volatile struct sio_status_path *p;
+	sci_sequence_status_t status = SCI_SEQ_OK;
 
-	if (get_word(words, SIO_SEQUENCE_LOST))
+	switch (get_word(words, SIO_SEQUENCE_MAP)) {
+	case SIO_MAP_DOWN:
+	case SIO_MAP_LOST:
 		return SCI_SEQ_NOT_RETRIABLE;
-	if (path == 0)
-		return SCI_SEQ_OK;
-	p = &page->path[path - 1];
-	/* It went down; our smartiod is about to tell what is lost with it. */
-	if (sio_read32(&p->generation) != get_word(words, SIO_SEQUENCE_GENERATION))
-		return SCI_SEQ_PENDING;
-	if (sio_read32(&p->errors) != get_word(words, SIO_SEQUENCE_ERRORS))
-		return SCI_SEQ_RETRIABLE;
-	return SCI_SEQ_OK;
+	case SIO_MAP_WAS_DOWN:
+		status = SCI_SEQ_RETRIABLE;
+		break;
+	}
+	if (path) {
+		sci_sequence_status_t now = judge_path(&page->path[path - 1], words);
+
+		if (now != SCI_SEQ_OK)
+			status = now;
+	}
+	return status;
 }
 
-void sio_sequence_lose(struct sio_mapping *m)
+void sio_sequence_tell(struct sio_mapping *m, enum sio_map_state state)
 {
 	for (struct sio_sequence *s = m->sequences; s; s = s->next)
-		set_word(s->words, SIO_SEQUENCE_LOST, 1);
+		set_word(s->words, SIO_SEQUENCE_MAP, state);
 }
 
 static void sequence_free(struct sio_object *o)
@@ -88,7 +108,9 @@ static void join_map(struct sio_sequence *s)
 		s->next->prev = &s->next;
 	m->sequences = s;
 	if (m->o.lost || !m->base)
-		sio_sequence_lose(m);
+		set_word(s->words, SIO_SEQUENCE_MAP, SIO_MAP_LOST);
+	else if (m->down)
+		set_word(s->words, SIO_SEQUENCE_MAP, SIO_MAP_DOWN);
 	sio_session_unlock(m->o.lib->session);
 }
 

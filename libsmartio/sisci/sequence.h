@@ -11,19 +11,18 @@
 struct sio_status_page;
 
 /* What was seen when a transfer began; a sequence has them beside its handle. */
-enum { SIO_SEQUENCE_PATH, SIO_SEQUENCE_GENERATION, SIO_SEQUENCE_ERRORS, SIO_SEQUENCE_LOST };
-
-/*
- * The generation of each path, or its next one while it is down: what a connection has that is made
- * from now on. The port counts changes from "down" on, so odd generations are up.
- */
-struct sio_status_seen {
-	uint32_t generation[127];
+enum {
+	SIO_SEQUENCE_PATH,
+	SIO_SEQUENCE_BOOT, /* of the other host: another one, and what we were connected to is gone
+			    */
+	SIO_SEQUENCE_GENERATION,
+	SIO_SEQUENCE_ERRORS,
+	SIO_SEQUENCE_MAP, /* enum sio_map_state: what became of the map meanwhile */
 };
+enum sio_map_state { SIO_MAP_FINE, SIO_MAP_WAS_DOWN, SIO_MAP_DOWN, SIO_MAP_LOST };
 
 /* Put the page in place, at the first time and whenever the library is initialised again. */
 int sio_status_open(struct sio_library *lib, int fd, struct sio_err *err);
-void sio_status_look(const struct sio_library *lib, struct sio_status_seen *ret);
 /*
  * The place in the page of @wire_path (of a reply to a connect) to @node, counted from 1; 0: this
  * segment is reached through none.
@@ -35,7 +34,7 @@ void sio_sequence_begin(const struct sio_mapping *m, volatile uint32_t *words);
 /* What became of it until now. */
 sci_sequence_status_t sio_sequence_judge(const struct sio_library *lib,
 					 const volatile uint32_t *words);
-/* Under the lock: what the sequences of @m stand for is gone. */
-void sio_sequence_lose(struct sio_mapping *m);
+/* Under the lock: tell the sequences of @m. */
+void sio_sequence_tell(struct sio_mapping *m, enum sio_map_state state);
 
 #endif

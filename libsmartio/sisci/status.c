@@ -7,7 +7,6 @@
 #include "smartio/io.h"
 #include "smartio/uapi.h"
 
-_Static_assert(sizeof(struct sio_status_seen) == SIO_STATUS_PATHS * sizeof(uint32_t), "paths");
 _Static_assert(sizeof(struct sio_status_page) == SIO_PAGE_SIZE, "one page");
 
 int sio_status_open(struct sio_library *lib, int fd, struct sio_err *err)
@@ -27,15 +26,6 @@ int sio_status_open(struct sio_library *lib, int fd, struct sio_err *err)
 				"smartiod gave a status page of %u paths with mark %#x",
 				sio_read32(&page->count), sio_read32(&page->magic));
 	return 0;
-}
-
-void sio_status_look(const struct sio_library *lib, struct sio_status_seen *ret)
-{
-	const volatile struct sio_status_page *page = lib->status;
-
-	for (unsigned i = 0; i < SIO_STATUS_PATHS; i++)
-		ret->generation[i] = sio_read32(&page->path[i].generation) | 1;
-	sio_from_fabric_barrier();
 }
 
 uint32_t sio_status_place(const struct sio_library *lib, uint32_t wire_path, uint32_t node)

@@ -97,6 +97,16 @@ static int map_ones_or_fail(struct sio_world *w, void *at, size_t len)
 	return fails() ? -ENOMEM : sio_world_live()->map_ones(w, at, len);
 }
 
+static int map_aside_or_fail(struct sio_world *w, void *at, size_t len, void **ret)
+{
+	return fails() ? -ENOMEM : sio_world_live()->map_aside(w, at, len, ret);
+}
+
+static int map_back_or_fail(struct sio_world *w, void *aside, void *at, size_t len)
+{
+	return fails() ? -ENOMEM : sio_world_live()->map_back(w, aside, at, len);
+}
+
 static int thread_start_or_fail(struct sio_world *w, void (*fn)(void *), void *arg,
 				struct sio_world_thread **ret)
 {
@@ -126,6 +136,8 @@ struct sio_world *sio_world_current(void)
 		world.reserve = reserve_or_fail;
 		world.map = map_or_fail;
 		world.map_ones = map_ones_or_fail;
+		world.map_aside = map_aside_or_fail;
+		world.map_back = map_back_or_fail;
 		world.fault_new = fault_new_or_fail;
 		world.wake_ways = wake_ways;
 		world.thread_start = thread_start_or_fail;

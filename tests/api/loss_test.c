@@ -52,6 +52,8 @@ static sci_callback_action_t on_remote(void *arg, sci_remote_segment_t segment,
 	struct lost *l = arg;
 
 	(void)segment;
+	if (reason == SCI_CB_NOT_OPERATIONAL) /* the link goes first, if a host crashes */
+		return SCI_CALLBACK_CONTINUE;
 	l->count++;
 	l->reason = reason;
 	CHECK(status != SCI_ERR_OK);

@@ -39,6 +39,20 @@ class Listing(base.CommandTest):
     def counts(self):
         return json.loads(self.smartio("doctor", "--audit", "--json").stdout)
 
+    def test_links(self):
+        def up(node):
+            return [n for n in self.json("node", "list") if n["name"] == node][0]["adapters"][0]
+        for bad, say in [("client1.1", "'client1' has no adapter 1; it has 1"),
+                         ("client1.x", "the number of an adapter is right"),
+                         ("nobody", "nobody")]:
+            self.fails("fault", "link", bad, "down", say=say)
+        for _ in range(2):
+            self.smartio("fault", "link", "client1", "down")
+            self.assertFalse(up("client1")["link_up"])
+            self.assertTrue(up("client2")["link_up"])
+            self.smartio("fault", "link", "8.0", "up")
+            self.assertTrue(up("client1")["link_up"])
+
     def test_nodes(self):
         nodes = self.json("node", "list")
         self.assertEqual([(n["name"], n["node"], n["up"], n["ram"], n["iommu"], n["devices"])

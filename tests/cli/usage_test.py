@@ -7,7 +7,7 @@ import base
 
 COMMANDS = ["cluster up", "cluster down", "cluster status", "cluster validate",
             "cluster restart-node", "cluster run", "run", "node list", "topology", "device list",
-            "device info", "segment list", "stats", "doctor"]
+            "device info", "segment list", "stats", "doctor", "fault link"]
 
 
 class Usage(base.CommandTest):
@@ -50,7 +50,10 @@ class Usage(base.CommandTest):
                 (("device", "info"), "DEVICE is missing"),
                 (("doctor", "--within", "3"), "belong to --audit"),
                 (("doctor", "--audit", "--within", "soon"), "--within soon: wanted seconds"),
-                (("doctor", "--audit", "--clean"), "not both")]:
+                (("doctor", "--audit", "--clean"), "not both"),
+                (("fault",), "a subcommand is missing"),
+                (("fault", "link", "x"), "missing"),
+                (("fault", "link", "x", "sideways"), "'down' or 'up' is right")]:
             with self.subTest(args=args):
                 self.fails(*args, say=say, status=2)
 

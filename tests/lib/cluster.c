@@ -276,6 +276,27 @@ int cluster_restart(struct cluster *c, unsigned node, unsigned from)
 	return cluster_wait(cluster_fork(c, node, probe, &p)) ? -1 : 0;
 }
 
+int cluster_link(const struct cluster *c, unsigned node, unsigned adapter, bool up)
+{
+	const char *program = getenv("SMARTIO_TEST_TOOL");
+	char where[32];
+	pid_t pid;
+
+	if (!program)
+		return -1;
+	snprintf(where, sizeof(where), "%u.%u", node, adapter);
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execl(program, program, "--state", c->dir, "fault", "link", where,
+		      up ? "up" : "down", (char *)NULL);
+		perror(program);
+		_exit(127);
+	}
+	return pid > 0 && cluster_wait(pid) == 0 ? 0 : -1;
+}
+
 pid_t cluster_daemon(const struct cluster *c, unsigned node)
 {
 	return c->daemon[node / 4 - 1];

@@ -37,6 +37,8 @@ long cluster_count(const struct cluster *c, const char *what);
 void cluster_crash(struct cluster *c, unsigned node);
 /* Start a crashed host again and wait until @from reaches it. */
 int cluster_restart(struct cluster *c, unsigned node, unsigned from);
+/* smartio fault link: the cable of an adapter. Return: 0; -1: stderr says why not. */
+int cluster_link(const struct cluster *c, unsigned node, unsigned adapter, bool up);
 /* The pid of a host's smartiod. */
 pid_t cluster_daemon(const struct cluster *c, unsigned node);
 /* SMARTIO_SOCKET of this process becomes that of a host. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * struct sio_world for a process of the simulator. Every call counts as a step: a place to switch to
- * another coroutine and a place to die.
+ * struct sio_world for a process of the simulator. Every call counts as a step: a place to switch
+ * to another coroutine and a place to die.
  */
 #undef NDEBUG /* what fakes assert is part of the test */
 #include <assert.h>
@@ -209,18 +209,42 @@ static int world_map_ones(struct sio_world *w, void *at, size_t len)
 	return 0;
 }
 
-static void world_unmap(struct sio_world *w, void *at, size_t len)
+static int world_map_aside(struct sio_world *w, void *at, size_t len, void **ret)
 {
 	struct sim_proc *p = step(w);
 
+	*ret = mremap(at, 0, len, MREMAP_MAYMOVE);
+	if (*ret == MAP_FAILED)
+		return -errno;
+	remember(p, *ret, len);
+	return world_map_ones(w, at, len);
+}
+
+static void forget(struct sim_proc *p, const void *at, size_t len)
+{
 	for (unsigned i = 0; i < p->n_maps; i++) {
 		if (p->maps[i].at == at && p->maps[i].len == len) {
 			p->maps[i] = p->maps[--p->n_maps];
-			munmap(at, len);
 			return;
 		}
 	}
 	assert(!"unmap of what was not reserved");
+}
+
+static int world_map_back(struct sio_world *w, void *aside, void *at, size_t len)
+{
+	struct sim_proc *p = step(w);
+
+	if (mremap(aside, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED)
+		return -errno;
+	forget(p, aside, len);
+	return 0;
+}
+
+static void world_unmap(struct sio_world *w, void *at, size_t len)
+{
+	forget(step(w), at, len);
+	munmap(at, len);
 }
 
 /* Devices of the simulator never sleep. */
@@ -364,6 +388,8 @@ static const struct sio_world table = {
 	.reserve = world_reserve,
 	.map = world_map,
 	.map_ones = world_map_ones,
+	.map_aside = world_map_aside,
+	.map_back = world_map_back,
 	.unmap = world_unmap,
 	.wake_ways = world_wake_ways,
 	.fault_new = world_fault_new,

@@ -82,17 +82,22 @@ static void one_path_of_two_goes(void **state)
 	evm = world_event(importer, SIO_EVM_SEGMENT_REMOTE, 0);
 	assert_non_null(evm);
 	assert_int_equal(sio_from_le32(evm->handle), c[1]);
-	assert_int_equal(sio_from_le32(evm->reason), SCI_CB_LOST);
+	assert_int_equal(sio_from_le32(evm->reason), SCI_CB_NOT_OPERATIONAL);
 	assert_null(world_event(importer, SIO_EVM_SEGMENT_REMOTE, 1));
-	assert_int_equal(world_resources(w, SIO_KIND_GRANT), 1);
-	assert_int_equal(world_resources(w, SIO_KIND_MAP), 1);
+	assert_int_equal(world_resources(w, SIO_KIND_GRANT), 2);
+	assert_int_equal(world_resources(w, SIO_KIND_MAP), 2);
 	assert_int_equal(probe(w, importer, 0), 0);
 	assert_int_equal(probe(w, importer, 1), ENETDOWN);
 	assert_int_equal(call_seg_map(w, importer, c[0], 0, 4096, &more), 0);
-	assert_int_equal(call_seg_map(w, importer, c[1], 0, 4096, &more), ECONNRESET);
+	assert_int_equal(call_seg_map(w, importer, c[1], 0, 4096, &more), ENETDOWN);
 	world_path(w, 0, 1, 1, true);
 	world_run(w);
 	assert_int_equal(probe(w, importer, 1), 0);
+	evm = world_event(importer, SIO_EVM_SEGMENT_REMOTE, 1);
+	assert_non_null(evm);
+	assert_int_equal(sio_from_le32(evm->handle), c[1]);
+	assert_int_equal(sio_from_le32(evm->reason), SCI_CB_OPERATIONAL);
+	assert_int_equal(call_seg_map(w, importer, c[1], 0, 4096, &more), 0);
 	assert_int_equal(call_seg_connect_at(w, importer, 4, 1, 1, &c[1]), 0);
 	finish(w);
 }
@@ -107,7 +112,7 @@ static void a_path_goes_while_it_is_mapped(void **state)
 		struct world_client *exporter, *importer;
 		struct world *w = two_paths(&exporter, &importer);
 		struct sio_msg_seg_map map = {.bytes = sio_to_le64(4096)};
-		uint32_t h, c = 0, id;
+		uint32_t h, c = 0, c2, id;
 
 		assert_int_equal(call_seg_export(w, exporter, 1, 4096, &h), 0);
 		assert_int_equal(call_seg_connect(w, importer, 4, 1, &c), 0);
@@ -119,9 +124,11 @@ static void a_path_goes_while_it_is_mapped(void **state)
 		world_run(w);
 		assert_non_null(world_reply(importer, id));
 		assert_non_null(world_event(importer, SIO_EVM_SEGMENT_REMOTE, 0));
+		assert_int_equal(call_seg_map(w, importer, c, 0, 4096, &c2), ENETDOWN);
+		assert_int_equal(
+			call_handle(w, exporter, SIO_MSG_SEG_REMOVE, h, SCI_FLAG_FORCE_REMOVE), 0);
 		assert_int_equal(world_resources(w, SIO_KIND_GRANT), 0);
 		assert_int_equal(world_resources(w, SIO_KIND_MAP), 0);
-		assert_int_equal(call_handle(w, exporter, SIO_MSG_SEG_REMOVE, h, 0), 0);
 		finish(w);
 	}
 }

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* smartio fault: what somebody in front of the hardware might do. The machine room does it. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "output.h"
+#include "state.h"
+
+#define ANSWER_MS 10000
+
+static int room_connect(const char *dir, struct sio_err *reterr)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	int fd, n = snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/room", dir);
+
+	if (n < 0 || (size_t)n >= sizeof(sa.sun_path))
+		return sio_fail(reterr, -ENAMETOOLONG, "%s: too long for a socket's path", dir);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0)
+		return fd;
+	sio_fail(reterr, -errno, "%s: the machine room does not answer: %s", sa.sun_path,
+		 strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return reterr->code;
+}
+
+/* Ask the machine room for what @request says. */
+static int room_ask(const char *dir, const char *request, struct sio_err *reterr)
+{
+	struct pollfd p = {.fd = room_connect(dir, reterr), .events = POLLIN};
+	char answer[512];
+	ssize_t n = -1;
+	int r = 0;
+
+	if (p.fd < 0)
+		return p.fd;
+	if (send(p.fd, request, strlen(request), MSG_NOSIGNAL) >= 0 && poll(&p, 1, ANSWER_MS) > 0)
+		n = recv(p.fd, answer, sizeof(answer) - 1, 0);
+	if (n <= 0) {
+		r = sio_fail(reterr, -EIO, "the machine room of %s gave no answer", dir);
+	} else {
+		answer[n] = '\0';
+		if (strcmp(answer, "ok") != 0)
+			r = sio_fail(reterr, -EINVAL, "%s", answer);
+	}
+	close(p.fd);
+	return r;
+}
+
+/* "HOST" or "HOST.ADAPTER", where HOST is a name or a node id. */
+static int parse_adapter(const struct sio_topology *t, const char *word,
+			 const struct sio_topo_host **ret_host, unsigned *ret_adapter,
+			 struct sio_err *reterr)
+{
+	const char *dot = strrchr(word, '.');
+	char name[SIO_NAME_LEN + 1], *end = NULL;
+	int r;
+
+	*ret_adapter = 0;
+	if (dot) {
+		*ret_adapter = (unsigned)strtoul(dot + 1, &end, 10);
+		if (dot[1] < '0' || dot[1] > '9' || *end)
+			return sio_fail(reterr, -EINVAL,
+					"'%s': after the dot the number of an adapter is right",
+					word);
+	}
+	snprintf(name, sizeof(name), "%.*s", (int)(dot ? (size_t)(dot - word) : strlen(word)),
+		 word);
+	r = tool_find_host(t, name, ret_host, reterr);
+	if (r == 0 && *ret_adapter >= (*ret_host)->n_adapters)
+		r = sio_fail(reterr, -ENXIO, "host '%s' has no adapter %u; it has %u from 0 on",
+			     (*ret_host)->name, *ret_adapter, (*ret_host)->n_adapters);
+	return r;
+}
+
+static int fault_link(const struct tool_command *self, int argc, char **argv)
+{
+	const struct sio_topo_host *host = NULL;
+	struct sio_topology *t = NULL;
+	char dir[PATH_MAX], request[64];
+	unsigned adapter = 0;
+	struct sio_err err;
+	int r, first, status = 0;
+
+	first = tool_options_words(self, argc, argv, NULL, 2, &status);
+	if (first < 0)
+		return status;
+	if (strcmp(argv[first + 1], "down") != 0 && strcmp(argv[first + 1], "up") != 0)
+		return tool_usage(self->name, "'%s': 'down' or 'up' is right", argv[first + 1]);
+	r = tool_find_cluster(dir, sizeof(dir), &t, &err);
+	if (r == 0)
+		r = parse_adapter(t, argv[first], &host, &adapter, &err);
+	if (r == 0) {
+		snprintf(request, sizeof(request), "link %u %u %s", host->node, adapter,
+			 argv[first + 1]);
+		r = room_ask(dir, request, &err);
+	}
+	sio_topology_free(t);
+	return r < 0 ? tool_fail(&err) : 0;
+}
+
+const struct tool_command tool_fault_link_command = {
+	"fault link", "HOST[.ADAPTER] down|up", "Pull the cable out of an adapter, or put it back",
+	"Adapter 0 is meant where none is named. Programs connected through it get\n"
+	"SCI_CB_NOT_OPERATIONAL, and SCI_CB_OPERATIONAL when it is back. Hosts that lend each other\n"
+	"devices take the end of their last link for the other's end.\n",
+	fault_link};
