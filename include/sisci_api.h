@@ -168,6 +168,30 @@ extern "C" {
 #define SCI_Q_ADAPTER_MCAST_MAX_GROUPS 0x2006U
 #define SCI_Q_ADAPTER_BDF 0x2007U
 #define SCI_Q_ADAPTER_NUMBER_OF_LINKS 0x2008U
+/* 1.x */
+#define SCI_Q_ADAPTER_DMA_SIZE_ALIGNMENT 0x2009U
+#define SCI_Q_ADAPTER_DMA_OFFSET_ALIGNMENT 0x200aU
+#define SCI_Q_ADAPTER_SUGGESTED_MIN_DMA_SIZE 0x200bU
+#define SCI_Q_ADAPTER_SUGGESTED_MIN_BLOCK_SIZE 0x200cU
+#define SCI_Q_ADAPTER_NUMBER_OF_STREAMS 0x200dU
+#define SCI_Q_ADAPTER_STREAM_BUFFER_SIZE 0x200eU
+#define SCI_Q_ADAPTER_HW_LINK_STATUS_IS_OK 0x200fU
+#define SCI_Q_ADAPTER_NUMBER 0x2010U
+#define SCI_Q_ADAPTER_INSTANCE_NUMBER 0x2011U
+#define SCI_Q_ADAPTER_FIRMWARE_OK 0x2012U
+#define SCI_Q_ADAPTER_CONNECTED_TO_SWITCH 0x2013U
+#define SCI_Q_ADAPTER_LOCAL_SWITCH_TYPE 0x2014U
+#define SCI_Q_ADAPTER_LOCAL_SWITCH_PORT_NUMBER 0x2015U
+#define SCI_Q_ADAPTER_CONNECTED_TO_EXPECTED_SWITCH_PORT 0x2016U
+#define SCI_Q_ADAPTER_ATT_PAGE_SIZE 0x2017U
+#define SCI_Q_ADAPTER_ATT_NUMBER_OF_ENTRIES 0x2018U
+#define SCI_Q_ADAPTER_ATT_AVAILABLE_ENTRIES 0x2019U
+#define SCI_Q_ADAPTER_PHYS_MEM_NODEID 0x201aU
+#define SCI_Q_ADAPTER_PHYS_MBX_NODEID 0x201bU
+#define SCI_Q_ADAPTER_PHYS_LINK_PORT_NODEID 0x201cU
+#define SCI_Q_ADAPTER_SCI_LINK_FREQUENCY 0x201dU
+#define SCI_Q_ADAPTER_B_LINK_FREQUENCY 0x201eU
+#define SCI_Q_ADAPTER_IO_BUS_FREQUENCY 0x201fU
 #define SCI_Q_ADAPTER_LINK_OPERATIONAL 0x2101U
 #define SCI_Q_ADAPTER_LINK_WIDTH 0x2102U
 #define SCI_Q_ADAPTER_LINK_SPEED 0x2103U
@@ -177,6 +201,9 @@ extern "C" {
 #define SCI_Q_ADAPTER_LINK_ENABLED 0x2107U
 #define SCI_Q_ADAPTER_LINK_PARTNER_PORT_NO 0x2108U
 #define SCI_Q_SYSTEM_CPU_CACHE_LINE_SIZE 0x3001U
+#define SCI_Q_SYSTEM_HOSTBRIDGE 0x3002U
+#define SCI_Q_SYSTEM_WRITE_POSTING_ENABLED 0x3003U
+#define SCI_Q_SYSTEM_WRITE_COMBINING_ENABLED 0x3004U
 #define SCI_Q_LOCAL_SEGMENT_IOADDR 0x4001U
 #define SCI_Q_LOCAL_SEGMENT_PHYS_ADDR 0x4002U
 #define SCI_Q_LOCAL_SEGMENT_VIRTUAL_KERNEL_ADDR 0x4003U
@@ -184,6 +211,7 @@ extern "C" {
 #define SCI_Q_MAP_MAPPED_TO_LOCAL_TARGET 0x6001U
 #define SCI_Q_MAP_IOADDR 0x6002U
 #define SCI_Q_MAP_PHYS_ADDR 0x6003U
+#define SCI_Q_MAP_QUERY_REMOTE_MAPPED_TO_LOCAL_TARGET SCI_Q_MAP_MAPPED_TO_LOCAL_TARGET
 #define SCI_Q_DMA_AVAILABLE 0x7001U
 #define SCI_Q_DMA_CAPABILITIES 0x7002U
 #define SCI_Q_DEVICE_INFO 0x8001U
@@ -238,19 +266,41 @@ int SCIProbeNode(sci_desc_t sd, unsigned int localAdapterNo, unsigned int nodeId
 		 unsigned int flags, sci_error_t *error);
 
 /**
+ * The node that goes by a name: the host's, as in the topology.
+ * @nodeId: set to its id and zeros; to zeros alone if there is none, which is no error.
+ * @type: set to the kind of its adapter (DIS_ADAPTER_TYPE_*); may be NULL. @flags: 0.
+ */
+void SCIGetNodeIdByAdapterName(char *adaptername, dis_nodeId_list_t *nodeId,
+			       dis_virt_adapter_t *type, unsigned int flags, sci_error_t *error);
+/** The same. @adapterNo: DIS_MAX_NSCIS numbers, the first one set to the local adapter to use. */
+void SCIGetNodeInfoByAdapterName(char *adaptername, unsigned int *adapterNo,
+				 dis_nodeId_list_t *nodeIdlist, dis_adapter_type_t *type,
+				 unsigned int flags, sci_error_t *error);
+/** Text of an adapter type. Static, never NULL. Needs no initialisation. */
+const char *SCIGetAdapterTypeString(unsigned int type);
+/** Text of an adapter family; the types are families. Static, never NULL. */
+const char *SCIGetAdapterFamilyString(unsigned int family);
+
+/**
  * Ask for a property. @command says what @data points to. @flags: 0. No virtual device is needed.
  *
  * SCI_Q_API, SCI_Q_VENDORID, SCI_Q_SISCI_DRIVER_VERSION: sci_query_string_t.
  * SCI_Q_ADAPTER: sci_query_adapter_t; answers are unsigned int, but for SCI_Q_ADAPTER_BDF, which is
  *   unsigned short (bus << 8 | device << 3 | function): one known program passes no more room.
- *   Served: _NODEID, _CONFIGURED, _BDF, _MCAST_MAX_GROUPS, _NUMBER_OF_LINKS (1), and for port 0
- *   _LINK_OPERATIONAL, _LINK_WIDTH (lanes), _LINK_SPEED (PCIe generation).
+ *   Served: _NODEID, _CONFIGURED, _BDF, _MCAST_MAX_GROUPS, _NUMBER_OF_LINKS (1), _CARD_TYPE
+ *   (SCIGetAdapterTypeString()), and for port 0 _LINK_OPERATIONAL, _LINK_WIDTH (lanes), _LINK_SPEED
+ *   (PCIe generation), _LINK_ENABLED, _LINK_CABLE_INSERTED; of API 1.x _NUMBER, _INSTANCE_NUMBER,
+ *   _HW_LINK_STATUS_IS_OK, _CONNECTED_TO_SWITCH, _ATT_PAGE_SIZE, _ATT_NUMBER_OF_ENTRIES,
+ *   _ATT_AVAILABLE_ENTRIES (entries of the window's look-up table), _DMA_SIZE_ALIGNMENT and
+ *   _DMA_OFFSET_ALIGNMENT (1), _SUGGESTED_MIN_BLOCK_SIZE. The others are not known here.
  * SCI_Q_SYSTEM: sci_query_system_t; _CPU_CACHE_LINE_SIZE.
  * SCI_Q_LOCAL_SEGMENT: sci_query_local_segment_t; _PHYS_ADDR and _IOADDR: where the memory lies in
  *   this host's physical address map.
- * SCI_Q_REMOTE_SEGMENT: sci_query_remote_segment_t; no subcommand is served yet.
+ * SCI_Q_REMOTE_SEGMENT: sci_query_remote_segment_t; _IOADDR: where its beginning lies in this host's
+ *   physical address map while it is mapped (SCI_ERR_ILLEGAL_OPERATION: it is not); not of a BAR.
  * SCI_Q_MAP: sci_query_map_t; _MAPPED_TO_LOCAL_TARGET: 1 if the memory is this host's own;
- *   _PHYS_ADDR, _IOADDR: of a mapped local segment.
+ *   _PHYS_ADDR, _IOADDR: where the map's beginning lies in this host's physical address map: in its
+ *   memory or in an adapter's window; not of a BAR.
  * SCI_Q_DEVICE: sci_smartio_query_device_t with SCI_Q_DEVICE_INFO and a
  *   sci_smartio_device_info_t; the device need not be borrowed.
  *
@@ -399,6 +449,12 @@ void SCIUnmapSegment(sci_map_t map, unsigned int flags, sci_error_t *error);
 
 /** The address that the map call returned; NULL for a wrong handle. No call to smartiod. */
 volatile void *SCIGetMapPointer(sci_map_t map);
+
+/**
+ * Where a map begins in this host's physical address map, as local devices address it: in its memory
+ * or in an adapter's window. 0 for a wrong handle, a lost map, and a BAR. No call to smartiod.
+ */
+sci_ioaddr_t SCIGetMapPhysAddr(sci_map_t map);
 
 /* ---- Sequences: did the stores through a map arrive? ---- */
 

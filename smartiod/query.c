@@ -10,6 +10,11 @@
 
 /* ---- ADAPTER ---- */
 
+static bool at_switch(const struct smartiod *d, uint32_t index)
+{
+	return index < d->host->n_adapters && d->host->adapter[index].attach == SIO_ATTACH_SWITCH;
+}
+
 static void adapter_step(struct smartiod *d, struct smartiod_op *op,
 			 const struct smartiod_answer *a)
 {
@@ -30,6 +35,7 @@ static void adapter_step(struct smartiod *d, struct smartiod_op *op,
 			.requesters_total = sio_to_le32(evt->requesters_total),
 			.requesters_free = sio_to_le32(evt->requesters_free),
 			.mcast_groups = sio_to_le32(evt->mcast_groups),
+			.at_switch = sio_to_le32(at_switch(d, evt->index)),
 			.window_size = sio_to_le64(evt->window_size),
 			.entry_size = sio_to_le64(evt->entry_size),
 		};

@@ -71,6 +71,7 @@ static int map_reply(struct smartiod *d, struct smartiod_session *s, const void 
 	if (!m)
 		return reterr->code;
 	rep.map = sio_to_le32(smartiod_handle(&m->o));
+	rep.address = sio_to_le64((local ? c->segment->phys : c->map_bus_addr) + offset);
 	rep.piece[0].offset = sio_to_le64(offset);
 	rep.piece[0].bytes = sio_to_le64(bytes);
 	rep.piece[0].fd_offset = sio_to_le64(local ? offset : c->map_offset + offset);

@@ -19,5 +19,8 @@ typedef unsigned int dis_nodeId_list_t[DIS_MAX_NSCIS];
 /** What a name look-up found; two names of one type, as clients of either age expect. */
 typedef unsigned int dis_virt_adapter_t;
 typedef dis_virt_adapter_t dis_adapter_type_t;
+/** Their values, and those of SCI_Q_ADAPTER_CARD_TYPE (own). */
+#define DIS_ADAPTER_TYPE_UNKNOWN 0
+#define DIS_ADAPTER_TYPE_NTB 1
 
 #endif

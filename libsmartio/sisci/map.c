@@ -183,6 +183,7 @@ static int place_local(struct sio_mapping *m, const struct sio_local_segment *se
 		rc = sio_fail(err, -ECONNRESET, "segment %#x is lost", seg->segment_id);
 	else
 		rc = place(m, m->offset, m->bytes, prot, seg->fd, m->offset, err);
+	m->address = seg->phys_addr ? seg->phys_addr + m->offset : 0;
 	sio_session_unlock(m->o.lib->session);
 	return rc;
 }
@@ -252,8 +253,10 @@ static int place_remote(struct sio_mapping *m, const struct sio_rep_seg_map *rep
 		rc = sio_fail(err, -ENOMEM, "no memory");
 	for (unsigned i = 0; !rc && i < n; i++)
 		rc = place_piece(m, &rep->piece[i], fds, n_fds, &at, err);
-	if (!rc)
+	if (!rc) {
+		m->address = sio_from_le64(rep->address);
 		note_registers(m, rep);
+	}
 	m->placed = !rc && n == 1;
 	sio_session_unlock(m->o.lib->session);
 	return rc;

@@ -53,6 +53,7 @@ struct sio_mapping {
 	void *pointer; /* what the program got */
 	uint64_t offset;
 	bool read_only; /* it, or a part of it */
+	uint64_t address; /* of its first page in this host's physical map; 0: it has none */
 	/* As the segment's, which may be gone before a sequence of this map is. */
 	uint32_t path, peer_boot;
 	struct sio_sequence *sequences; /* under the lock */

@@ -94,7 +94,7 @@ struct sio_rep_adapter {
 	struct sio_msg h;
 	sio_le32 node, bdf, link_up, link_width, link_generation, dma_bits;
 	sio_le32 entries_total, entries_free, requesters_total, requesters_free;
-	sio_le32 mcast_groups, reserved;
+	sio_le32 mcast_groups, at_switch; /* at_switch: 1 if its link leads to a switch */
 	sio_le64 window_size, entry_size;
 };
 SIO_WIRE_SIZE(struct sio_rep_adapter, 80);
@@ -168,9 +168,10 @@ SIO_WIRE_SIZE(struct sio_wire_piece, 40);
 struct sio_rep_seg_map {
 	struct sio_msg h;
 	sio_le32 map, n_pieces;
+	sio_le64 address; /* of @offset in this host's physical map, while it is mapped; 0: of a BAR */
 	struct sio_wire_piece piece[SIO_MAP_PIECES];
 };
-SIO_WIRE_SIZE(struct sio_rep_seg_map, 664);
+SIO_WIRE_SIZE(struct sio_rep_seg_map, 672);
 /*
  * How stores through [@offset, @offset + @bytes) of a map wake a sleeping device: for each piece that
  * is SIO_BAR_POLLED and writable, before the program gets the map; again, to choose another way. It
