@@ -6,6 +6,7 @@
 
 #include "smartiod/device.h"
 #include "smartiod/internal.h"
+#include "smartiod/queue.h"
 
 /* ---- life of a connection ---- */
 
@@ -33,6 +34,7 @@ struct smartiod_connection *smartiod_connection_new(struct smartiod *d, struct s
 
 static void connection_free(struct smartiod *d, struct smartiod_connection *c)
 {
+	smartiod_ranges_end(d, c, false);
 	smartiod_close_fd(d, &c->map_fd);
 	smartiod_tree_remove(&d->connections, &c->by_id);
 	free(c);
@@ -60,6 +62,7 @@ static void seg_release(struct smartiod *d, uint32_t node, sio_le64 uid, sio_le6
 
 void smartiod_connection_close(struct smartiod *d, struct smartiod_connection *c, uint32_t reason)
 {
+	smartiod_ranges_end(d, c, c->o.session && !c->o.session->ending);
 	smartiod_object_remove(&c->o);
 	smartiod_window_release(d, c);
 	if (c->route == SMARTIOD_BAR)
@@ -96,6 +99,7 @@ void smartiod_connection_lost(struct smartiod *d, struct smartiod_connection *c,
 	c->segment = NULL;
 	if (!c->connecting)
 		remote_event(d, c, reason, true);
+	smartiod_ranges_end(d, c, c->o.session && !c->o.session->ending);
 	smartiod_window_release(d, c);
 }
 

@@ -9,6 +9,7 @@
 
 #include "smartiod/device.h"
 #include "smartiod/internal.h"
+#include "smartiod/queue.h"
 
 struct start_op {
 	struct smartiod_op op;
@@ -311,6 +312,7 @@ void smartiod_free(struct smartiod *d)
 	smartiod_device_free(d);
 	smartiod_session_free_all(d);
 	smartiod_connection_free_all(d);
+	smartiod_queue_free_all(d);
 	smartiod_dint_free_all(d);
 	smartiod_segment_free_all(d);
 	smartiod_close_fd(d, &d->status_fd);

@@ -49,6 +49,7 @@ enum {
 };
 
 struct smartiod_op;
+struct smartiod_range;
 struct smartiod_session;
 
 /* What came back for an operation. */
@@ -118,6 +119,7 @@ enum smartiod_kind {
 	SMARTIOD_DINT_LINK,
 	SMARTIOD_BORROW,
 	SMARTIOD_DMA_MAP,
+	SMARTIOD_QUEUE,
 };
 
 /* First member of whatever a client has a handle of. */
@@ -203,6 +205,7 @@ struct smartiod_connection {
 	int map_fd;				/* -1 */
 	unsigned n_maps;			/* live SMARTIOD_MAP objects */
 	unsigned dma;				/* DMA maps through it: SEG_DISCONNECT is EBUSY */
+	struct smartiod_range *ranges;		/* of DMA queues; they keep the window */
 	unsigned pins;
 	void *device; /* BAR: barmap.c's */
 };
@@ -327,6 +330,7 @@ struct smartiod {
 	struct smartiod_tree dint_numbers; /* by adapter and number */
 	struct smartiod_tree rings;	   /* by uid */
 	struct smartiod_tree dint_links;   /* by id */
+	struct smartiod_tree queues;	   /* by uid */
 	unsigned n_peers;
 	struct smartiod_peer peer[SIO_MAX_HOSTS];
 	struct smartiod_counters count;

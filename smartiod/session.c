@@ -10,6 +10,7 @@
 
 #include "smartiod/device.h"
 #include "smartiod/internal.h"
+#include "smartiod/queue.h"
 #include "wire/check.h"
 
 static smartiod_client_fn hello;
@@ -49,6 +50,10 @@ static const struct {
 	{SIO_MSG_DEV_RESET, true, smartiod_dev_reset},
 	{SIO_MSG_DEV_HOLD, true, smartiod_dev_hold},
 	{SIO_MSG_DEV_UNHOLD, true, smartiod_dev_unhold},
+	{SIO_MSG_QUEUE_CREATE, true, smartiod_queue_create},
+	{SIO_MSG_QUEUE_REMOVE, true, smartiod_queue_remove},
+	{SIO_MSG_QUEUE_ATTACH, true, smartiod_queue_attach},
+	{SIO_MSG_QUEUE_DETACH, true, smartiod_queue_detach},
 	{SIO_MSG_LIST, false, smartiod_list},
 	{SIO_MSG_STATS, false, smartiod_stats},
 };
@@ -172,6 +177,9 @@ static void drop_object(struct smartiod *d, struct smartiod_object *o)
 	case SMARTIOD_DINT:
 		smartiod_dint_end(d, (struct smartiod_dint *)o, true);
 		return;
+	case SMARTIOD_QUEUE:
+		smartiod_queue_drop(d, o);
+		return;
 	case SMARTIOD_BORROW:
 	case SMARTIOD_DMA_MAP:
 		smartiod_object_remove(o);
@@ -200,6 +208,7 @@ static void drop_kind(struct smartiod *d, struct smartiod_session *s, enum smart
 static void session_finish(struct smartiod *d, struct smartiod_session *s)
 {
 	drop_kind(d, s, SMARTIOD_MAP);
+	drop_kind(d, s, SMARTIOD_QUEUE);
 	drop_kind(d, s, SMARTIOD_CONNECTION);
 	drop_kind(d, s, SMARTIOD_DINT_LINK);
 	assert(s->objects.count == 0);

@@ -6,14 +6,12 @@
 
 #include "smartiod/device.h"
 #include "smartiod/internal.h"
+#include "smartiod/queue.h"
 
 struct map_op {
-	struct smartiod_op op;
-	struct smartiod_connection *connection; /* pinned */
-	struct sio_wire_grant grant;		/* what the exporter gave; 0: nothing yet */
+	struct smartiod_window_op w;
 	uint64_t offset, bytes;
 	uint32_t flags;
-	bool leads; /* makes the window; others of the connection are parked meanwhile */
 };
 
 void smartiod_window_release(struct smartiod *d, struct smartiod_connection *c)
@@ -54,7 +52,7 @@ void smartiod_map_drop(struct smartiod *d, struct smartiod_map *m)
 	if (c->route == SMARTIOD_BAR)
 		smartiod_bar_unmap(d, m);
 	free(m);
-	if (--c->n_maps == 0)
+	if (--c->n_maps == 0 && !c->ranges)
 		smartiod_window_release(d, c);
 }
 
@@ -82,8 +80,6 @@ static int map_reply(struct smartiod *d, struct smartiod_session *s, const void 
 	return 0;
 }
 
-static smartiod_step map_step;
-
 /* The window is there (or not): go on with those that wait for it. */
 static void resume_parked(struct smartiod *d, struct smartiod_connection *c)
 {
@@ -94,44 +90,45 @@ static void resume_parked(struct smartiod *d, struct smartiod_connection *c)
 		struct smartiod_op *op = SMARTIOD_OF(n, struct smartiod_op, by_id);
 
 		key = n->key;
-		if (op->wait == SMARTIOD_PARKED && op->step == map_step &&
-		    ((struct map_op *)op)->connection == c)
+		if (op->wait == SMARTIOD_PARKED && op->step == smartiod_window_step &&
+		    ((struct smartiod_window_op *)op)->connection == c)
 			smartiod_op_resume(d, op);
 	}
 }
 
-static void map_end(struct smartiod *d, struct map_op *m)
+static void map_end(struct smartiod *d, struct smartiod_window_op *w)
 {
-	smartiod_connection_unpin(d, m->connection);
-	smartiod_op_free(d, &m->op);
+	smartiod_connection_unpin(d, w->connection);
+	smartiod_op_free(d, &w->op);
 }
 
 /* Reply from a connection that has its window. */
-static void map_done(struct smartiod *d, struct map_op *m)
+static void map_done(struct smartiod *d, struct smartiod_window_op *w)
 {
-	struct sio_msg request = {.type = sio_to_le32(m->op.type), .id = sio_to_le32(m->op.id)};
-	struct smartiod_connection *c = m->connection;
+	struct sio_msg request = {.type = sio_to_le32(w->op.type), .id = sio_to_le32(w->op.id)};
+	struct smartiod_connection *c = w->connection;
+	const struct map_op *m = (const struct map_op *)w;
 	struct sio_err err = {.text = ""};
 
-	if (map_reply(d, m->op.session, &request, c, m->offset, m->bytes, m->flags, &err) < 0) {
-		smartiod_op_error(d, &m->op, err.code, "%s", err.text);
-		if (c->n_maps == 0)
+	if (map_reply(d, w->op.session, &request, c, m->offset, m->bytes, m->flags, &err) < 0) {
+		smartiod_op_error(d, &w->op, err.code, "%s", err.text);
+		if (c->n_maps == 0 && !c->ranges)
 			smartiod_window_release(d, c);
 	}
-	map_end(d, m);
+	map_end(d, w);
 }
 
-static void map_failed(struct smartiod *d, struct map_op *m, int error, const char *text)
+static void no_window(struct smartiod *d, struct smartiod_window_op *w, int error, const char *text)
 {
-	smartiod_op_error(d, &m->op, error, "segment %#x of node %u: %s", m->connection->segment_id,
-			  m->connection->node, text);
-	map_end(d, m);
+	smartiod_op_error(d, &w->op, error, "segment %#x of node %u: %s", w->connection->segment_id,
+			  w->connection->node, text);
+	w->failed(d, w);
 }
 
 /* Ask the exporter for the whole segment; as the one operation that makes the window. */
-static int ask_grant(struct smartiod *d, struct map_op *m)
+static int ask_grant(struct smartiod *d, struct smartiod_window_op *w)
 {
-	struct smartiod_connection *c = m->connection;
+	struct smartiod_connection *c = w->connection;
 	struct sio_peer_seg_grant msg = {
 		.h.type = sio_to_le32(SIO_PEER_SEG_GRANT),
 		.uid = sio_to_le64(c->uid),
@@ -143,60 +140,62 @@ static int ask_grant(struct smartiod *d, struct map_op *m)
 		.peer_adapter = sio_to_le32(c->adapter),
 		.access = sio_to_le32(SIO_ACCESS_READ | SIO_ACCESS_WRITE),
 	};
-	int rc = smartiod_peer_ask(d, &m->op, c->node, &msg, sizeof(msg));
+	int rc = smartiod_peer_ask(d, &w->op, c->node, &msg, sizeof(msg));
 
 	if (rc < 0)
 		return rc;
 	c->window = SMARTIOD_MAPPING;
-	m->leads = true;
+	w->leads = true;
 	return 0;
 }
 
-static void map_go(struct smartiod *d, struct map_op *m)
+void smartiod_window_go(struct smartiod *d, struct smartiod_window_op *w)
 {
-	struct smartiod_connection *c = m->connection;
+	struct smartiod_connection *c = w->connection;
 	int rc;
 
-	if (c->lost || c->closed || !m->op.session) {
-		map_failed(d, m, -ECONNRESET, "the connection is lost");
+	if (c->lost || c->closed || !w->op.session) {
+		no_window(d, w, -ECONNRESET, "the connection is lost");
 		return;
 	}
 	switch (c->window) {
 	case SMARTIOD_MAPPED:
-		map_done(d, m);
+		w->ready(d, w);
 		return;
 	case SMARTIOD_MAPPING:
-		smartiod_op_park(&m->op);
+		smartiod_op_park(&w->op);
 		return;
 	case SMARTIOD_UNMAPPED:
-		rc = ask_grant(d, m);
+		rc = ask_grant(d, w);
 		if (rc < 0)
-			map_failed(d, m, rc, "its host cannot be reached");
+			no_window(d, w, rc, "its host cannot be reached");
 		return;
 	}
 }
 
 /* The one that makes the window could not: the next in line tries. */
-static void window_failed(struct smartiod *d, struct map_op *m, int error, const char *text)
+static void window_failed(struct smartiod *d, struct smartiod_window_op *w, int error,
+			  const char *text)
 {
-	struct smartiod_connection *c = m->connection;
+	struct smartiod_connection *c = w->connection;
 
-	smartiod_grant_release(d, c->node, sio_from_le64(m->grant.grant));
+	smartiod_grant_release(d, c->node, sio_from_le64(w->grant.grant));
 	c->window = SMARTIOD_UNMAPPED;
 	c->pins++;
-	map_failed(d, m, error, text);
+	no_window(d, w, error, text);
 	resume_parked(d, c);
 	smartiod_connection_unpin(d, c);
 }
 
-static void window_made(struct smartiod *d, struct map_op *m, const struct smartiod_answer *a)
+static void window_made(struct smartiod *d, struct smartiod_window_op *w,
+			const struct smartiod_answer *a)
 {
 	const struct sio_evt_map *evt = a->msg;
-	struct smartiod_connection *c = m->connection;
+	struct smartiod_connection *c = w->connection;
 
-	if (c->lost || c->closed || !m->op.session) {
+	if (c->lost || c->closed || !w->op.session) {
 		smartiod_port_unmap(d, evt->id);
-		window_failed(d, m, -ECONNRESET, "the connection is lost");
+		window_failed(d, w, -ECONNRESET, "the connection is lost");
 		return;
 	}
 	c->window = SMARTIOD_MAPPED;
@@ -204,31 +203,32 @@ static void window_made(struct smartiod *d, struct map_op *m, const struct smart
 	c->map_offset = evt->offset;
 	c->map_bus_addr = evt->bus_addr;
 	c->map_fd = smartiod_take_fd(a, 0);
-	c->grant = sio_from_le64(m->grant.grant);
+	c->grant = sio_from_le64(w->grant.grant);
 	c->pins++;
-	map_done(d, m);
+	w->ready(d, w);
 	resume_parked(d, c);
 	smartiod_connection_unpin(d, c);
 }
 
-static void map_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+void smartiod_window_step(struct smartiod *d, struct smartiod_op *op,
+			  const struct smartiod_answer *a)
 {
-	struct map_op *m = (struct map_op *)op;
-	struct smartiod_connection *c = m->connection;
+	struct smartiod_window_op *w = (struct smartiod_window_op *)op;
+	struct smartiod_connection *c = w->connection;
 
-	if (!m->leads) { /* was parked */
-		map_go(d, m);
+	if (!w->leads) { /* was parked */
+		smartiod_window_go(d, w);
 	} else if (a->error) {
-		window_failed(d, m, a->error, a->text);
-	} else if (m->grant.grant) {
-		window_made(d, m, a);
+		window_failed(d, w, a->error, a->text);
+	} else if (w->grant.grant) {
+		window_made(d, w, a);
 	} else {
-		m->grant = ((const struct sio_prep_seg_grant *)a->msg)->g;
+		w->grant = ((const struct sio_prep_seg_grant *)a->msg)->g;
 		if (c->lost || c->closed || !op->session)
-			window_failed(d, m, -ECONNRESET, "the connection is lost");
+			window_failed(d, w, -ECONNRESET, "the connection is lost");
 		else
 			smartiod_port_ask_map(d, op, op->session->owner, c->node, c->adapter,
-					      c->peer_adapter, &m->grant);
+					      c->peer_adapter, &w->grant);
 	}
 }
 
@@ -274,15 +274,17 @@ int smartiod_seg_map(struct smartiod *d, struct smartiod_session *s, const void 
 	if (c->route == SMARTIOD_LOCAL)
 		return map_reply(d, s, msg, c, sio_from_le64(m->offset), sio_from_le64(m->bytes),
 				 sio_from_le32(m->flags), reterr);
-	op = smartiod_op_new(d, s, msg, sizeof(*op), map_step, reterr);
+	op = smartiod_op_new(d, s, msg, sizeof(*op), smartiod_window_step, reterr);
 	if (!op)
 		return reterr->code;
-	op->connection = c;
+	op->w.connection = c;
+	op->w.ready = map_done;
+	op->w.failed = map_end;
 	op->offset = sio_from_le64(m->offset);
 	op->bytes = sio_from_le64(m->bytes);
 	op->flags = sio_from_le32(m->flags);
 	c->pins++;
-	map_go(d, op);
+	smartiod_window_go(d, &op->w);
 	return 0;
 }
 

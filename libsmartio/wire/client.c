@@ -49,6 +49,10 @@ static const struct client_type types[] = {
 	TYPE(DEV_RESET, struct sio_msg_handle, struct sio_msg),
 	TYPE_RESERVED(DEV_HOLD, struct sio_msg_dev_hold, struct sio_rep_dev_hold),
 	TYPE_RESERVED(DEV_UNHOLD, struct sio_msg_dev_unhold, struct sio_msg),
+	TYPE(QUEUE_CREATE, struct sio_msg_queue_create, struct sio_rep_queue_create),
+	TYPE(QUEUE_REMOVE, struct sio_msg_handle, struct sio_msg),
+	TYPE_RESERVED(QUEUE_ATTACH, struct sio_msg_queue_attach, struct sio_rep_queue_attach),
+	TYPE(QUEUE_DETACH, struct sio_msg_queue_detach, struct sio_msg),
 	TYPE_RESERVED(LIST, struct sio_msg_list, struct sio_rep_list),
 	TYPE(STATS, struct sio_msg_stats, struct sio_rep_stats),
 };

@@ -54,6 +54,10 @@ enum {
 	SIO_MSG_DEV_RESET,
 	SIO_MSG_DEV_HOLD,
 	SIO_MSG_DEV_UNHOLD,
+	SIO_MSG_QUEUE_CREATE = 80,
+	SIO_MSG_QUEUE_REMOVE,
+	SIO_MSG_QUEUE_ATTACH,
+	SIO_MSG_QUEUE_DETACH,
 	SIO_MSG_LIST = 64, /* the tool's: rows of one kind */
 	SIO_MSG_STATS,
 };
@@ -319,6 +323,41 @@ struct sio_msg_dev_unhold {
 	sio_le64 hold;
 };
 SIO_WIRE_SIZE(struct sio_msg_dev_unhold, 32);
+
+/*
+ * DMA queues. Reply: descriptor 0 the ring (struct sio_dma_ring of smartio/uapi.h, @bytes to map),
+ * 1 the doorbell, 2 the completion event. A program moves the ring's tail without asking; what it
+ * may reach has to be attached before, as a whole, and ends with the connection or the segment.
+ * QUEUE_REMOVE: struct sio_msg_handle; a transfer under way ends with it.
+ */
+struct sio_msg_queue_create {
+	struct sio_msg h;
+	sio_le32 adapter, flags;
+};
+SIO_WIRE_SIZE(struct sio_msg_queue_create, 24);
+struct sio_rep_queue_create {
+	struct sio_msg h;
+	sio_le32 handle, reserved;
+	sio_le64 bytes;
+};
+SIO_WIRE_SIZE(struct sio_rep_queue_create, 32);
+/* EPERM: not prepared on the queue's adapter; ENOTCONN: connected through another one; ENOSPC. */
+struct sio_msg_queue_attach {
+	struct sio_msg h;
+	sio_le32 queue, segment, remote, reserved; /* remote: 1: segment is of SEG_CONNECT */
+};
+SIO_WIRE_SIZE(struct sio_msg_queue_attach, 32);
+struct sio_rep_queue_attach {
+	struct sio_msg h;
+	sio_le32 slot, reserved;
+	sio_le64 range; /* for QUEUE_DETACH */
+};
+SIO_WIRE_SIZE(struct sio_rep_queue_attach, 32);
+struct sio_msg_queue_detach {
+	struct sio_msg h;
+	sio_le64 range;
+};
+SIO_WIRE_SIZE(struct sio_msg_queue_detach, 24);
 
 /* Events. */
 struct sio_evm_segment {

@@ -117,6 +117,48 @@ int call_handle(struct world *w, struct world_client *c, uint32_t type, uint32_t
 	return result(world_call(w, c, type, &msg, sizeof(msg)));
 }
 
+int call_queue_create(struct world *w, struct world_client *c, uint32_t adapter,
+		      uint32_t *ret_handle)
+{
+	struct sio_msg_queue_create msg = {.adapter = sio_to_le32(adapter)};
+	const struct world_message *m = world_call(w, c, SIO_MSG_QUEUE_CREATE, &msg, sizeof(msg));
+
+	if (m && !m->error) {
+		const struct sio_rep_queue_create *rep = (const void *)m->data;
+
+		assert_int_equal(m->len, sizeof(*rep));
+		assert_int_equal(m->n_fds, 3);
+		assert_true(sio_from_le64(rep->bytes) >= sizeof(struct sio_dma_ring));
+		*ret_handle = sio_from_le32(rep->handle);
+	}
+	return result(m);
+}
+
+int call_queue_attach(struct world *w, struct world_client *c, uint32_t queue, uint32_t segment,
+		      bool remote, uint32_t *ret_slot, uint64_t *ret_range)
+{
+	struct sio_msg_queue_attach msg = {.queue = sio_to_le32(queue),
+					   .segment = sio_to_le32(segment),
+					   .remote = sio_to_le32(remote)};
+	const struct world_message *m = world_call(w, c, SIO_MSG_QUEUE_ATTACH, &msg, sizeof(msg));
+
+	if (m && !m->error) {
+		const struct sio_rep_queue_attach *rep = (const void *)m->data;
+
+		assert_int_equal(m->len, sizeof(*rep));
+		*ret_slot = sio_from_le32(rep->slot);
+		*ret_range = sio_from_le64(rep->range);
+	}
+	return result(m);
+}
+
+int call_queue_detach(struct world *w, struct world_client *c, uint64_t range)
+{
+	struct sio_msg_queue_detach msg = {.range = sio_to_le64(range)};
+
+	return result(world_call(w, c, SIO_MSG_QUEUE_DETACH, &msg, sizeof(msg)));
+}
+
 int call_dint_create(struct world *w, struct world_client *c, uint32_t number, uint32_t flags,
 		     uint32_t *ret_handle, uint32_t *ret_number)
 {
@@ -195,6 +237,7 @@ void assert_nothing_left(struct world *w)
 		assert_int_equal(d->dint_links.count, 0);
 		assert_int_equal(d->dints.count, 0);
 		assert_int_equal(d->rings.count, 0);
+		assert_int_equal(d->queues.count, 0);
 		assert_int_equal(d->grants.count, 0);
 		assert_int_equal(d->segments.count, 0);
 		assert_int_equal(d->segment_ids.count, 0);

@@ -25,6 +25,11 @@ int call_seg_remove(struct world *w, struct world_client *c, uint32_t handle);
 /* Any request that is a handle and flags. */
 int call_handle(struct world *w, struct world_client *c, uint32_t type, uint32_t handle,
 		uint32_t flags);
+int call_queue_create(struct world *w, struct world_client *c, uint32_t adapter,
+		      uint32_t *ret_handle);
+int call_queue_attach(struct world *w, struct world_client *c, uint32_t queue, uint32_t segment,
+		      bool remote, uint32_t *ret_slot, uint64_t *ret_range);
+int call_queue_detach(struct world *w, struct world_client *c, uint64_t range);
 int call_dint_create(struct world *w, struct world_client *c, uint32_t number, uint32_t flags,
 		     uint32_t *ret_handle, uint32_t *ret_number);
 int call_dint_connect(struct world *w, struct world_client *c, uint32_t node, uint32_t number,

@@ -115,6 +115,31 @@ static void share_at_once(struct world *w, struct death *x)
 	world_call(w, x->importer, SIO_MSG_DINT_CONNECT, &connect, sizeof(connect));
 }
 
+/* A queue of the importer that reaches its own segment and the exporter's, and one of a neighbour. */
+static void dma_at_once(struct world *w, struct death *x, uint32_t con, uint32_t local)
+{
+	struct sio_msg_queue_attach msg = {.remote = sio_to_le32(1)};
+	uint32_t queue = 0, other = 0, own = 0, slot;
+	uint64_t range = 0;
+
+	call_queue_create(w, x->importer, 0, &queue);
+	call_seg_export(w, x->importer, 9, 4096, &own);
+	msg.queue = sio_to_le32(queue);
+	msg.segment = sio_to_le32(con);
+	world_send(w, x->importer, SIO_MSG_QUEUE_ATTACH, &msg, sizeof(msg));
+	map_at_once(w, x->importer, con, 1);
+	call_queue_attach(w, x->importer, queue, con, true, &slot, &range);
+	call_queue_detach(w, x->importer, range);
+	call_queue_attach(w, x->importer, queue, own, false, &slot, &range);
+	call_handle(w, x->importer, SIO_MSG_SEG_REMOVE, own, 0);
+	call_queue_create(w, x->bystander, 0, &other);
+	call_queue_attach(w, x->bystander, other, local, true, &slot, &range);
+	msg.queue = sio_to_le32(other);
+	msg.segment = sio_to_le32(local);
+	world_send(w, x->bystander, SIO_MSG_QUEUE_ATTACH, &msg, sizeof(msg));
+	call_handle(w, x->bystander, SIO_MSG_QUEUE_REMOVE, other, 0);
+}
+
 /* Each call may fail; handles are then 0, which is refused. */
 static void scenario(struct world *w, struct death *x)
 {
@@ -131,6 +156,7 @@ static void scenario(struct world *w, struct death *x)
 	call_seg_map(w, x->importer, con, 4096, 4096, &m2);
 	call_seg_connect(w, x->bystander, 4, 1, &local);
 	call_seg_map(w, x->bystander, local, 0, 4096, &lmap);
+	dma_at_once(w, x, con, local);
 	call_dint_connect(w, x->importer, 4, number, &link);
 	call_dint_connect(w, x->bystander, 4, number, &self);
 	call_dint_connect(w, x->importer, 4, number, &gone);

@@ -44,9 +44,9 @@ void world_res_free(struct world *w, struct world_res *r)
 	while (*link != r)
 		link = &(*link)->next;
 	*link = r->next;
-	/* A watch ends with its target: at the next world_settle_memory(). */
+	/* What ends with its target does so at the next world_settle_memory(). */
 	for (struct world_res *u = w->res; u; u = u->next)
-		if (u->kind == SIO_KIND_WATCH && u->host == r->host && u->watched == r->id)
+		if (u->host == r->host && (u->watched == r->id || u->channel == r->id))
 			u->quarantined = true;
 	free(r);
 }
@@ -305,6 +305,72 @@ static void irq_new(struct world *w, unsigned host, const struct sio_req *req)
 	world_answer(w, host, req, &evt, sizeof(evt), fds, 2);
 }
 
+/* ---- DMA channels ---- */
+
+static void dma(struct world *w, unsigned host, const struct sio_req_dma *req)
+{
+	struct sio_evt_dma evt = {.size = 0xb000};
+	int fds[3];
+
+	if (!owner_lives(w, host, req->h.owner)) {
+		world_answer_error(w, host, &req->h, -ENOENT, "no such owner");
+		return;
+	}
+	evt.id = world_res_new(w, host, SIO_KIND_DMA, req->h.owner)->id;
+	for (unsigned i = 0; i < 3; i++)
+		fds[i] = world_fd(w);
+	world_answer(w, host, &req->h, &evt, sizeof(evt), fds, 3);
+}
+
+static void dma_attach(struct world *w, unsigned host, const struct sio_req_dma_attach *req)
+{
+	struct world_res *channel = world_res_find(w, host, SIO_KIND_DMA, req->channel);
+	struct world_res *target = world_res_find(w, host, req->target_kind, req->target), *r;
+	struct sio_evt_dma_attach evt = {.slot = 0};
+
+	if (!channel || !target || target->quarantined || channel->owner != req->h.owner ||
+	    !owner_lives(w, host, req->h.owner)) {
+		world_answer_error(w, host, &req->h, -ENOENT, "no such channel or target");
+		return;
+	}
+	for (const struct world_res *u = w->res; u; u = u->next)
+		evt.slot += u->host == host && u->channel == channel->id;
+	r = world_res_new(w, host, SIO_KIND_DMA_RANGE, req->h.owner);
+	r->watched = target->id;
+	r->channel = channel->id;
+	evt.id = r->id;
+	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
+}
+
+static bool dma_request(struct world *w, unsigned host, const struct sio_req *req)
+{
+	const struct world_res *range;
+	const void *msg = req;
+
+	switch (req->op) {
+	case SIO_OP_DMA:
+		dma(w, host, msg);
+		return true;
+	case SIO_OP_DMA_FREE:
+		end_id(w, host, req, SIO_KIND_DMA, ((const struct sio_req_dma_free *)msg)->id);
+		return true;
+	case SIO_OP_DMA_ATTACH:
+		dma_attach(w, host, msg);
+		return true;
+	case SIO_OP_DMA_DETACH:
+		range = world_res_find(w, host, SIO_KIND_DMA_RANGE,
+				       ((const struct sio_req_dma_detach *)msg)->id);
+		if (range && req->owner && range->owner != req->owner)
+			world_answer_error(w, host, req, -EPERM, "another's");
+		else
+			end_id(w, host, req, SIO_KIND_DMA_RANGE,
+			       ((const struct sio_req_dma_detach *)msg)->id);
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* ---- what it is asked ---- */
 
 static void info(struct world *w, unsigned host, const struct sio_req *req)
@@ -437,6 +503,8 @@ void world_port_request(struct world *w, unsigned host, const void *msg, size_t 
 		stats(w, host, msg);
 		return;
 	}
+	if (dma_request(w, host, req))
+		return;
 	if (!w->port_other || !w->port_other(w, host, req, len))
 		world_answer_error(w, host, req,
 				   req->op == SIO_OP_DEVICE_LIST ? -ENOENT : -EOPNOTSUPP,

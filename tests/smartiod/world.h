@@ -35,7 +35,8 @@ struct world_res {
 	uint64_t target; /* grant: memory, irq, bar; map: grant; dmamap: memory or map */
 	uint32_t target_kind, node, adapter, peer_adapter;
 	uint64_t device;
-	uint64_t watched; /* watch: its target's id */
+	uint64_t watched; /* watch, range of a DMA channel: its target's id */
+	uint64_t channel; /* such a range: the channel's id */
 	bool quarantined;
 };
 
