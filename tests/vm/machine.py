@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""One virtual machine: started, heard, obeyed, ended.
+
+Its first serial line is the kernel's console, the second carries lines between the test's script in
+the machine and us (guest/init, guest/lib.sh). Nothing here waits for time to pass: what ends a wait is
+a line, the machine's end, or the test's time limit.
+"""
+import ctypes
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import cache
+
+QEMU = "qemu-system-x86_64"
+# What a kernel says when something is wrong with it, or with our module.
+REPORT = re.compile(
+    rb"BUG:|KASAN:|UBSAN:|WARNING:|Oops|general protection|Kernel panic|DMA-API:|INFO: task|"
+    rb"INFO: possible|INFO: trying to register non-static|suspicious RCU usage|"
+    rb"new suspected memory leaks|refcount_t:|rcu: INFO|list_add corruption|list_del corruption|"
+    rb"Unable to handle|unregister_netdevice|bad page|Bad page|possible circular|"
+    rb"sleeping function called|trapped fault|segfault at")
+# What some kernels say of themselves in every boot.
+HARMLESS = re.compile(
+    rb"Warning: unable to open an initial console|"
+    rb"WARNING: Support for unmaintained")
+
+IOMMU = {
+    "none": (),
+    # interrupt remapping wants an irqchip that is split where the kernel emulates one
+    "intel": ("-device", "intel-iommu,intremap=on,caching-mode=on"),
+    "amd": ("-device", "amd-iommu,intremap=on"),
+}
+# Behind a root port the drive can be taken out; but QEMU's AMD IOMMU drops the interrupts of what is
+# behind one.
+NVME_BUS = {"none": "rp0", "intel": "rp0", "amd": "pcie.0,addr=9"}
+
+
+class Failed(Exception):
+    pass
+
+
+def check_qemu():
+    if not shutil.which(QEMU):
+        raise cache.Unavailable(f"{QEMU} is not installed: apt-get install qemu-system-x86")
+
+
+def die_with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+class Channel:
+    """One end of a socket pair; QEMU has the other."""
+
+    def __init__(self, name):
+        self.name = name
+        self.ours, self.theirs = socket.socketpair()
+        self.all = b""
+        self.rest = b""
+
+    def chardev(self):
+        return ["-chardev", f"socket,id={self.name},fd={self.theirs.fileno()}"]
+
+    def started(self):
+        self.theirs.close()
+
+    def receive(self):
+        """Whole lines that came; None: QEMU has closed it."""
+        try:
+            data = self.ours.recv(65536)
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            return None
+        self.all += data
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        return [line.rstrip(b"\r") for line in lines]
+
+    def send(self, data):
+        self.ours.sendall(data)
+
+
+class Machine:
+    """A machine with one NVMe drive behind a root port of its own. Use as a context."""
+
+    def __init__(self, kernel, iommu, initrd, drive, memory=512, append="", time_limit=600):
+        self.channels = {n: Channel(n) for n in ("console", "control", "qmp")}
+        self.deadline = time.monotonic() + time_limit
+        self.time_limit = time_limit
+        self.talk = []
+        self.qmp_answers = []
+        self.qmp_events = []
+        self.ended = False
+        words = [QEMU, "-accel", "tcg,thread=multi", "-M", "q35", "-smp", "2", "-m", str(memory),
+                 "-display", "none", "-vga", "none", "-nic", "none", "-no-reboot", "-nodefaults",
+                 *IOMMU[iommu]]
+        for channel in self.channels.values():
+            words += channel.chardev()
+        words += ["-serial", "chardev:console", "-serial", "chardev:control",
+                  "-mon", "chardev=qmp,mode=control",
+                  "-drive", f"file={drive},format=raw,if=none,id=disk0,cache=unsafe",
+                  "-device", "pcie-root-port,id=rp0,chassis=1,slot=1,bus=pcie.0,addr=8",
+                  "-device", f"nvme,serial=SIO0,drive=disk0,id=nvme0,bus={NVME_BUS[iommu]}",
+                  "-kernel", kernel.image, "-initrd", initrd,
+                  "-append", f"console=ttyS0 panic=-1 oops=panic {append}"]
+        fds = [c.theirs.fileno() for c in self.channels.values()]
+        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.PIPE, pass_fds=fds,
+                                        preexec_fn=die_with_parent)
+        for channel in self.channels.values():
+            channel.started()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+        for channel in self.channels.values():
+            channel.ours.close()
+
+    def _wait(self):
+        """Until something comes: (channel, its lines)."""
+        while True:
+            left = self.deadline - time.monotonic()
+            by_fd = {c.ours: c for c in self.channels.values()}
+            ready = select.select(list(by_fd), [], [], max(left, 0))[0]
+            if not ready:
+                raise Failed(f"no end after {self.time_limit} s")
+            for sock in ready:
+                channel = by_fd[sock]
+                lines = channel.receive()
+                if lines is None:
+                    raise Failed(f"the machine has ended: {self._last_words()}")
+                return channel, lines
+
+    def _last_words(self):
+        self.process.kill()
+        said = self.process.communicate()[1].decode(errors="replace").strip()
+        return said or "it said nothing"
+
+    def _qmp_line(self, line):
+        message = json.loads(line)
+        if "return" in message or "error" in message:
+            self.qmp_answers.append(message)
+        elif "event" in message:
+            self.qmp_events.append(message)
+
+    def lines(self):
+        """What the script in the machine says, line by line."""
+        while True:
+            channel, lines = self._wait()
+            for line in lines:
+                if channel.name == "control":
+                    text = line.decode(errors="replace")
+                    self.talk.append(text)
+                    yield text
+                elif channel.name == "qmp":
+                    self._qmp_line(line)
+                elif b"Kernel panic" in line:
+                    raise Failed("the kernel panicked")
+
+    def answer(self, text):
+        """A line to the script."""
+        self.channels["control"].send(text.encode() + b"\n")
+
+    def _qmp_wait(self, there):
+        while not there():
+            channel, lines = self._wait()
+            for line in lines:
+                if channel.name == "qmp":
+                    self._qmp_line(line)
+                elif channel.name == "control":
+                    self.talk.append(line.decode(errors="replace"))
+
+    def qmp(self, command, **arguments):
+        """A command to QEMU."""
+        if not self.qmp_answers:
+            self.channels["qmp"].send(b'{"execute": "qmp_capabilities"}\n')
+            self._qmp_wait(lambda: self.qmp_answers)
+        n = len(self.qmp_answers)
+        self.channels["qmp"].send(json.dumps({"execute": command, "arguments": arguments}).encode()
+                                  + b"\n")
+        self._qmp_wait(lambda: len(self.qmp_answers) > n)
+        if "error" in self.qmp_answers[-1]:
+            raise Failed(f"QEMU: {command}: {self.qmp_answers[-1]['error']['desc']}")
+        return self.qmp_answers[-1]["return"]
+
+    def console(self):
+        return self.channels["console"].all.decode(errors="replace")
+
+    def reports(self):
+        """Lines of the console that say that something is wrong with the kernel."""
+        return [line.decode(errors="replace").strip()
+                for line in self.channels["console"].all.splitlines()
+                if REPORT.search(line) and not HARMLESS.search(line)]

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""smartio.ko, built for a kernel of the cache."""
+import fcntl
+import os
+import shutil
+import subprocess
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def copy_if_new(source, target):
+    """Keeps the time of what did not change, so that make does nothing then."""
+    with open(source, "rb") as f:
+        data = f.read()
+    if os.path.exists(target):
+        with open(target, "rb") as f:
+            if f.read() == data:
+                return
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    shutil.copy(source, target)
+
+
+def module(kernel, build):
+    """Path of the module, built in @build if it is not yet."""
+    work = os.path.join(build, "shim", kernel.name + "-" + kernel.release)
+    os.makedirs(work, exist_ok=True)
+    with open(os.path.join(work, ".lock"), "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        sources = os.path.join(ROOT, "shim")
+        for name in os.listdir(sources):
+            if os.path.isfile(os.path.join(sources, name)):
+                copy_if_new(os.path.join(sources, name), os.path.join(work, "shim", name))
+        copy_if_new(os.path.join(ROOT, "include/smartio/uapi.h"),
+                    os.path.join(work, "include/smartio/uapi.h"))
+        # Debian's kernels carry BTF, for which pahole would be wanted.
+        done = subprocess.run(["make", "-C", kernel.build, f"M={os.path.join(work, 'shim')}",
+                               "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"],
+                              capture_output=True, text=True)
+        if done.returncode != 0 or "warning:" in done.stderr:
+            raise RuntimeError(f"smartio.ko for {kernel.release} does not build:\n"
+                               f"{done.stdout[-2000:]}{done.stderr[-4000:]}")
+    return os.path.join(work, "shim", "smartio.ko")
