@@ -385,7 +385,11 @@ sci_segment_cb_reason_t SCIWaitForLocalSegmentEvent(sci_local_segment_t segment,
  * Connect to an available segment; the own node is a node like any other. Returns at once; if there
  * is no such segment, call again. The exporter gets SCI_CB_CONNECT.
  * @segment: set to the caller's new handle; end it with SCIDisconnectSegment().
- * @timeout: not looked at. @flags: USE_CALLBACK.
+ * @timeout: not looked at.
+ * @flags: USE_CALLBACK. ASYNCHRONOUS_CONNECT: do not wait for the exporter's answer; the handle is set
+ *   before the call returns, and the first event of the segment tells what became of it:
+ *   SCI_CB_OPERATIONAL, or SCI_CB_LOST with one of the errors below as its status. Until then it can
+ *   only be waited for and disconnected; mapping it gives SCI_ERR_NOT_CONNECTED, its size is 0.
  * Errors: SCI_ERR_NO_SUCH_SEGMENT: no segment with this id is available on that node and path;
  * SCI_ERR_ILLEGAL_NODEID: 0; SCI_ERR_NO_SUCH_NODEID; SCI_ERR_NO_LINK_ACCESS;
  * SCI_ERR_NODE_NOT_RESPONDING; SCI_ERR_CONNECTION_REFUSED; those of adapter numbers.

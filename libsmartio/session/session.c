@@ -26,6 +26,8 @@ static void finish(struct sio_session *s, struct sio_call *call, int result)
 	*p = call->next;
 	call->result = result;
 	call->finished = true;
+	if (call->ended)
+		call->ended(call);
 }
 
 void sio_session_die(struct sio_session *s)
@@ -240,23 +242,33 @@ void sio_session_post(struct sio_session *s, uint32_t type, struct sio_msg *req,
 		sio_session_die(s);
 }
 
-int sio_session_call(struct sio_session *s, struct sio_call *call, struct sio_err *err)
+/* Under the lock: among those that wait for replies. */
+static int enlist(struct sio_session *s, struct sio_call *call, struct sio_err *err)
 {
-	ssize_t sent;
-
-	call->err = err;
 	call->finished = false;
 	call->n_fds = 0;
 	call->missing = 0;
-	sio_session_lock(s);
-	if (s->dead) {
-		sio_session_unlock(s);
+	if (s->dead)
 		return sio_fail(err, -ESHUTDOWN, "the connection to this host's smartiod is gone");
-	}
 	call->id = fresh_id(s);
 	fill_header(call->req, call->req_len, call->type, call->id);
 	call->next = s->calls;
 	s->calls = call;
+	return 0;
+}
+
+int sio_session_call(struct sio_session *s, struct sio_call *call, struct sio_err *err)
+{
+	ssize_t sent;
+	int rc;
+
+	call->err = err;
+	sio_session_lock(s);
+	rc = enlist(s, call, err);
+	if (rc) {
+		sio_session_unlock(s);
+		return rc;
+	}
 	s->users++;
 	sio_session_unlock(s);
 	sent = s->world->send(s->world, s->fd, call->req, call->req_len, call->req_fds,
@@ -271,6 +283,18 @@ int sio_session_call(struct sio_session *s, struct sio_call *call, struct sio_er
 		s->world->wake_all(s->world, s->lock);
 	sio_session_unlock(s);
 	return call->result;
+}
+
+int sio_session_start(struct sio_session *s, struct sio_call *call, struct sio_err *err)
+{
+	int rc;
+
+	sio_session_lock(s);
+	rc = enlist(s, call, err);
+	if (rc == 0 && s->world->send(s->world, s->fd, call->req, call->req_len, NULL, 0) < 0)
+		sio_session_die(s); /* ends the call, too */
+	sio_session_unlock(s);
+	return rc;
 }
 
 int sio_session_check_fds(const struct sio_call *call, unsigned want, struct sio_err *err)

@@ -48,12 +48,17 @@ struct sio_call {
 	int missing; /* 0, or why descriptors of the reply could not be taken: -EMFILE, -ENOMEM */
 	/* Under the lock, as soon as a successful reply is there and before any event behind it. */
 	void (*done)(struct sio_call *call);
+	/*
+	 * Of sio_session_start(): under the lock, last, when the answer was taken or there will be none:
+	 * result and *err say which. May free the call.
+	 */
+	void (*ended)(struct sio_call *call);
+	struct sio_err *err;
+	int result;
 	void *arg;
 	/* private */
 	uint32_t id;
 	bool finished;
-	int result;
-	struct sio_err *err;
 	struct sio_call *next;
 };
 
@@ -82,6 +87,12 @@ bool sio_session_on_event_thread(struct sio_session *s);
  * Return: 0; -errno of smartiod with its text in @err; -ESHUTDOWN: smartiod is gone; -EPROTO.
  */
 int sio_session_call(struct sio_session *s, struct sio_call *call, struct sio_err *err);
+
+/*
+ * Ask, and do not wait: @call and what it points to stay until its ended(), whoever takes the answer.
+ * Without the lock. Return: 0; -ESHUTDOWN: smartiod is gone, nothing was asked.
+ */
+int sio_session_start(struct sio_session *s, struct sio_call *call, struct sio_err *err);
 
 /*
  * Whether a call that succeeded brought its descriptors. Return: 0; -EMFILE or -ENOMEM: this process

@@ -345,8 +345,10 @@ void SCIMapRemoteSegmentForDevice(sci_remote_segment_t segment, sci_smartio_devi
 		rc = sio_check_flags(flags, 0, 0, &err);
 	if (!rc) {
 		seg = sio_object_get(lib, segment, SIO_REMOTE_SEGMENT, &err);
-		rc = seg ? sio_check_range(offset, size, seg->bytes, &err) : err.code;
+		rc = seg ? sio_remote_segment_check(seg, &err) : err.code;
 	}
+	if (!rc)
+		rc = sio_check_range(offset, size, seg->bytes, &err);
 	if (!rc)
 		rc = map_for_device(lib, &seg->o, device, &req, ioaddr, &err);
 	if (seg)

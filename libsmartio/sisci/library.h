@@ -112,6 +112,8 @@ int sio_object_add(struct sio_library *lib, struct sio_object *o, struct sio_obj
 		   struct sio_err *err);
 /* For struct sio_call: take smartiod's handle for the object in arg from the reply. */
 void sio_object_adopt(struct sio_call *call);
+/* Under the lock: smartiod's handle of @o, which is not ended, is @id. */
+void sio_object_take_id(struct sio_object *o, sio_le32 id);
 /* Claim the right to remove it. -EBUSY: it has children; -EINVAL: somebody else is at it. */
 int sio_object_claim(struct sio_object *o, bool force, struct sio_err *err);
 void sio_object_unclaim(struct sio_object *o);

@@ -347,9 +347,10 @@ volatile void *SCIMapRemoteSegment(sci_remote_segment_t segment, sci_map_t *map,
 		rc = sio_check_flags(flags, MAP_SERVED, MAP_KNOWN, &err);
 	if (!rc) {
 		seg = sio_object_get(lib, segment, SIO_REMOTE_SEGMENT, &err);
-		rc = seg ? map_segment(lib, &seg->o, seg->bytes, &want, map, &pointer, &err)
-			 : err.code;
+		rc = seg ? sio_remote_segment_check(seg, &err) : err.code;
 	}
+	if (!rc)
+		rc = map_segment(lib, &seg->o, seg->bytes, &want, map, &pointer, &err);
 	if (seg)
 		sio_object_put(&seg->o);
 	sio_api_leave(error, rc, &err);

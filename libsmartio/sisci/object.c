@@ -72,11 +72,16 @@ int sio_object_add(struct sio_library *lib, struct sio_object *o, struct sio_obj
 
 void sio_object_adopt(struct sio_call *call)
 {
-	struct sio_object *o = call->arg;
 	const struct sio_rep_dint_create *first = call->rep; /* every such reply begins so */
+
+	sio_object_take_id(call->arg, first->handle);
+}
+
+void sio_object_take_id(struct sio_object *o, sio_le32 id)
+{
 	struct sio_object **b;
 
-	o->id = sio_from_le32(first->handle);
+	o->id = sio_from_le32(id);
 	if (o->id == 0)
 		return;
 	b = bucket(o->lib, o->id);

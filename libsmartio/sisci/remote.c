@@ -56,10 +56,25 @@ int sio_remote_segment_connect(struct sio_library *lib, struct sio_remote_segmen
 		sio_object_end(&seg->o);
 		return rc;
 	}
-	seg->node = sio_from_le32(rep.node);
-	seg->path = sio_status_place(lib, sio_from_le32(rep.path), seg->node);
-	seg->peer_boot = (uint32_t)sio_from_le64(rep.peer_boot);
-	seg->bytes = sio_from_le64(rep.bytes);
+	sio_remote_segment_fill(seg, &rep);
+	return 0;
+}
+
+void sio_remote_segment_fill(struct sio_remote_segment *seg, const struct sio_rep_seg_connect *rep)
+{
+	seg->node = sio_from_le32(rep->node);
+	seg->path = sio_status_place(seg->o.lib, sio_from_le32(rep->path), seg->node);
+	seg->peer_boot = (uint32_t)sio_from_le64(rep->peer_boot);
+	seg->bytes = sio_from_le64(rep->bytes);
+}
+
+int sio_remote_segment_check(const struct sio_remote_segment *seg, struct sio_err *err)
+{
+	if (__atomic_load_n(&seg->connecting, __ATOMIC_ACQUIRE))
+		return sio_fail(err, -ENOTCONN,
+				"segment %#x of node %u is not connected yet: wait for "
+				"SCI_CB_OPERATIONAL",
+				seg->segment_id, seg->node);
 	return 0;
 }
 
@@ -79,11 +94,15 @@ static int connect_segment(struct sio_library *lib, sci_desc_t sd, sci_remote_se
 	if (!desc)
 		return err->code;
 	seg = sio_remote_segment_new(sio_from_le32(req->segment_id), flags, callback, arg, err);
-	rc = seg ? sio_remote_segment_connect(lib, seg, desc, SIO_MSG_SEG_CONNECT, req,
-					      sizeof(*req), err)
-		 : err->code;
+	if (!seg)
+		rc = err->code;
+	else if (flags & SCI_FLAG_ASYNCHRONOUS_CONNECT)
+		rc = sio_remote_segment_start(lib, seg, desc, req, ret, err);
+	else
+		rc = sio_remote_segment_connect(lib, seg, desc, SIO_MSG_SEG_CONNECT, req,
+						sizeof(*req), err);
 	sio_object_put(desc);
-	if (rc)
+	if (rc || flags & SCI_FLAG_ASYNCHRONOUS_CONNECT)
 		return rc;
 	*ret = sio_object_handle(&seg->o);
 	sio_object_put(&seg->o);
@@ -101,8 +120,8 @@ void SCIConnectSegment(sci_desc_t sd, sci_remote_segment_t *segment, unsigned in
 
 	(void)timeout;
 	if (lib)
-		rc = sio_check_flags(flags, SCI_FLAG_USE_CALLBACK,
-				     SCI_FLAG_BROADCAST | SCI_FLAG_ASYNCHRONOUS_CONNECT, &err);
+		rc = sio_check_flags(flags, SCI_FLAG_USE_CALLBACK | SCI_FLAG_ASYNCHRONOUS_CONNECT,
+				     SCI_FLAG_BROADCAST, &err);
 	if (!rc)
 		rc = sio_check_adapter(lib, localAdapterNo, &err);
 	if (!rc)

@@ -38,6 +38,7 @@ struct sio_remote_segment {
 		path; /* place in the status page, from 1; 0: reached without a path we could see */
 	uint32_t peer_boot; /* of the host that it is on; low half */
 	bool down;	    /* its path is, and may come back. Under the lock */
+	uint32_t connecting; /* asynchronously; read without the lock, too */
 	bool is_bar;
 	sci_cb_remote_segment_t callback;
 	void *callback_arg;
@@ -90,6 +91,14 @@ void sio_remote_segment_path(struct sio_object *segment, bool down);
 int sio_remote_segment_connect(struct sio_library *lib, struct sio_remote_segment *seg,
 			       struct sio_object *parent, uint32_t type, void *req, size_t req_len,
 			       struct sio_err *err);
+/* The same without waiting (remote_async.c); *ret is set before the first event can come. */
+int sio_remote_segment_start(struct sio_library *lib, struct sio_remote_segment *seg,
+			     struct sio_object *parent, const struct sio_msg_seg_connect *req,
+			     sci_remote_segment_t *ret, struct sio_err *err);
+/* What the reply to a connect says of it. */
+void sio_remote_segment_fill(struct sio_remote_segment *seg, const struct sio_rep_seg_connect *rep);
+/* -ENOTCONN while it is connecting. */
+int sio_remote_segment_check(const struct sio_remote_segment *seg, struct sio_err *err);
 struct sio_remote_segment *sio_remote_segment_new(uint32_t segment_id, unsigned flags,
 						  sci_cb_remote_segment_t callback, void *arg,
 						  struct sio_err *err);
