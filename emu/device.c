@@ -90,6 +90,24 @@ static int check_pages(struct emu_device *d, struct sio_err *reterr)
 	return 0;
 }
 
+static int new_table(struct emu_device *d, struct sio_err *reterr)
+{
+	uint32_t n = d->config.msix_count;
+
+	if (n > EMU_VECTORS)
+		return sio_fail(reterr, -EINVAL,
+				"device %s: %u interrupt vectors, at most %u are right",
+				d->topo->name, n, EMU_VECTORS);
+	if (n == 0)
+		return 0;
+	d->vector = calloc(n, sizeof(d->vector[0]));
+	d->pending = calloc(n, sizeof(d->pending[0]));
+	if (!d->vector || !d->pending)
+		return sio_fail(reterr, -ENOMEM, "device %s: no memory for %u interrupt vectors",
+				d->topo->name, n);
+	return 0;
+}
+
 int emu_device_init(struct emu_device *d, struct emu_host *h, const struct sio_topo_device *topo,
 		    struct sio_err *reterr)
 {
@@ -102,6 +120,7 @@ int emu_device_init(struct emu_device *d, struct emu_host *h, const struct sio_t
 		.room = d,
 		.read = emu_dma_read,
 		.write = emu_dma_write,
+		.interrupt = emu_vector_raise,
 		.now = dev_now,
 		.log = dev_log,
 		.view = emu_bar_view,
@@ -121,6 +140,8 @@ int emu_device_init(struct emu_device *d, struct emu_host *h, const struct sio_t
 	rc = place_bars(d, reterr);
 	if (rc == 0)
 		rc = check_pages(d, reterr);
+	if (rc == 0)
+		rc = new_table(d, reterr);
 	return rc;
 }
 
@@ -129,6 +150,10 @@ void emu_device_done(struct emu_device *d)
 	if (d->state)
 		d->model->destroy(d->state);
 	d->state = NULL;
+	free(d->vector);
+	free(d->pending);
+	d->vector = NULL;
+	d->pending = NULL;
 }
 
 static int new_pages(struct emu_device *d, struct emu_run *run)
@@ -215,6 +240,7 @@ int emu_device_power_on(struct emu_device *d, struct sio_err *reterr)
 	if (rc < 0)
 		return sio_fail_prefix(reterr, "device %s", d->topo->name);
 	d->generation++;
+	emu_vectors_reset(d);
 	d->model->reset(d->state, true);
 	return 0;
 }
@@ -362,8 +388,8 @@ int emu_op_device_close(struct emu_request *rq, const void *msg)
 		return rq->err.code;
 	if (o->o.refs)
 		return sio_fail(&rq->err, -EBUSY,
-				"DEVICE_CLOSE: %u BAR views, DMA mappings and "
-				"requester entries of %s are left",
+				"DEVICE_CLOSE: %u BAR views, DMA mappings, vectors "
+				"and requester entries of %s are left",
 				o->o.refs, o->device->topo->name);
 	emu_object_free(&o->o);
 	emu_answer_ok(rq);
@@ -390,6 +416,7 @@ int emu_op_reset(struct emu_request *rq, const void *msg)
 	if (m->kind != SIO_RESET_FUNCTION)
 		return sio_fail(&rq->err, -EINVAL, "RESET: kind %u, %d (function) is right",
 				m->kind, SIO_RESET_FUNCTION);
+	emu_vectors_reset(d);
 	d->model->reset(d->state, false);
 	d->generation++;
 	memset(&evt, 0, sizeof(evt));

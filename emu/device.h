@@ -50,6 +50,11 @@ struct emu_dev {
 	int (*read)(struct emu_dev *d, uint64_t addr, void *buf, size_t len);
 	/* Posted: what cannot arrive vanishes, stands in the fault log, and -EFAULT is for counters only. */
 	int (*write)(struct emu_dev *d, uint64_t addr, const void *buf, size_t len);
+	/*
+	 * Raise interrupt vector @vector, below msix_count: its message goes out behind all that was
+	 * written before. One that is masked is kept, and goes out once when it no longer is.
+	 */
+	void (*interrupt)(struct emu_dev *d, unsigned vector);
 	/* Nanoseconds, monotonic. */
 	uint64_t (*now)(struct emu_dev *d);
 	void (*log)(struct emu_dev *d, const char *text);

@@ -8,6 +8,9 @@
 
 #include "emu/internal.h"
 
+_Static_assert(SIO_FAULT_READ == SIO_ACCESS_READ && SIO_FAULT_WRITE == SIO_ACCESS_WRITE,
+	       "an access is its kind of fault");
+
 #define SPAN_NS 100000000ull
 #define EVENTS_PER_SPAN 32
 
@@ -62,6 +65,11 @@ static bool within_limit(struct emu_host *h)
 void emu_fault_record(struct emu_device *d, uint64_t addr, size_t len, uint32_t access,
 		      const struct emu_target *t)
 {
+	static const char *const kind[] = {
+		[SIO_FAULT_READ] = "read",
+		[SIO_FAULT_WRITE] = "write",
+		[SIO_FAULT_MSI] = "interrupt message",
+	};
 	struct emu_host *h = d->host;
 	struct emu_fault *f = &h->faults.ring[h->faults.count++ % EMU_FAULTS];
 	struct sio_evt_fault evt;
@@ -73,13 +81,13 @@ void emu_fault_record(struct emu_device *d, uint64_t addr, size_t len, uint32_t 
 	f->address = addr;
 	f->length = len;
 	f->nearest = nearest(d, addr);
-	f->access = access == SIO_ACCESS_READ ? SIO_FAULT_READ : SIO_FAULT_WRITE;
+	f->access = access;
 	f->node = t->node;
 	memcpy(f->reason, t->reason, sizeof(f->reason));
 	if (!within_limit(h))
 		return;
 	emu_log(h->room, "%s: %s of %zu bytes at %#" PRIx64 " by %s failed: %s", h->topo->name,
-		access == SIO_ACCESS_READ ? "read" : "write", len, addr, d->topo->name, f->reason);
+		kind[access], len, addr, d->topo->name, f->reason);
 	memset(&evt, 0, sizeof(evt));
 	evt.device = f->device;
 	evt.address = f->address;

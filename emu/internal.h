@@ -7,6 +7,7 @@
  *   dmamap -> mem | map | bar of another device;  dmamap -> device, requester (if through a map)
  *   grant  -> mem | bar | irq
  *   bar    -> device;  requester -> device
+ *   vector -> irq | map of a peer's irq;  vector -> device, requester (if through a map)
  * A watch counts nowhere: it ends with its target. So does a range of a DMA channel (engine.h).
  *
  * States of an object: LIVE until its owner ends, then QUARANTINED. A quarantined object falls
@@ -48,9 +49,10 @@
 #define EMU_MSI_SIZE 0x100000ull
 #define EMU_FAULTS 64 /* kept per host */
 #define EMU_XLATS 2048 /* translations kept per device (8 MiB of buffers); a power of 2 */
+#define EMU_VECTORS 2048u /* most of one device, as PCI has it */
 #define EMU_HOPS 2    /* most adapters that a transaction passes */
 #define EMU_WATCHES 1024 /* of one host: each may hold a descriptor */
-#define EMU_LAST_KIND SIO_KIND_DMA_RANGE
+#define EMU_LAST_KIND SIO_KIND_VECTOR
 
 struct emu_host;
 struct emu_owner;
@@ -112,6 +114,7 @@ struct emu_map {
 	uint64_t bus_addr, length; /* at the peer */
 	uint64_t window_offset;	   /* in our window */
 	bool trigger;
+	uint32_t message; /* of the interrupt that it triggers */
 	struct emu_run *polled; /* pages that it may write to and a device looks at; NULL: none */
 	struct emu_watch *watches;
 	struct emu_dma_range *ranges;
@@ -161,6 +164,19 @@ struct emu_irq {
 	struct emu_object o;
 	int fd;
 	uint64_t address; /* where a message would have to go */
+};
+
+/* An entry of a device's interrupt table that stands for something. */
+struct emu_vector {
+	struct emu_object o;
+	struct emu_device *device;
+	struct emu_object *target; /* interrupt or map; NULL: whatever lies at @address */
+	struct emu_requester *requester; /* NULL: not through a window */
+	uint64_t address;	   /* as the device addresses it */
+	uint64_t iova;		   /* of the page, in the device's domain; @has_iova */
+	bool has_iova;
+	bool mask;
+	uint32_t data, number;
 };
 
 struct emu_opened {
@@ -220,6 +236,8 @@ struct emu_device {
 	uint64_t bar_addr[6];
 	struct emu_opened *opened;
 	struct emu_dmamap *dmamaps;
+	struct emu_vector **vector; /* msix_count; NULL: masked, stands for nothing */
+	uint8_t *pending;	    /* a bit array in hardware, a byte each here */
 	struct sio_iommu iommu;
 	struct sio_range iova;
 	uint64_t generation; /* counts resets */
@@ -455,6 +473,23 @@ uint64_t emu_dmamaps_settle(struct emu_device *d, uint64_t owner);
 /* irq.c */
 emu_handler emu_op_irq_new, emu_op_irq_free;
 void emu_irq_release(struct emu_irq *q);
+/* What a message to it says: which of those at its address it is. */
+static inline uint32_t emu_irq_message(const struct emu_irq *q)
+{
+	return (uint32_t)q->o.id;
+}
+static inline bool emu_is_message_address(uint64_t addr)
+{
+	return addr >= EMU_MSI_BASE && addr < EMU_MSI_BASE + EMU_MSI_SIZE;
+}
+
+/* vector.c */
+emu_handler emu_op_vector;
+void emu_vector_release(struct emu_vector *v);
+/* The device raised @vector: send its message, or keep that there is one. */
+void emu_vector_raise(struct emu_dev *dev, unsigned vector);
+/* A reset of the device: what was kept is forgotten. */
+void emu_vectors_reset(struct emu_device *d);
 
 /* info.c */
 emu_handler emu_op_info, emu_op_adapter;
@@ -498,7 +533,13 @@ struct emu_target {
 /* The byte at @addr, for a transaction that stays within the page. 0; -EFAULT. */
 int emu_translate(struct emu_device *d, uint64_t addr, uint32_t access, struct emu_target *ret);
 
-/* fault.c */
+/*
+ * Where a message ends: at an interrupt of a host (0, *ret is set), in memory (0, *ret is NULL, the
+ * byte is in @t), or nowhere (-EFAULT). @v: whose it is.
+ */
+int emu_translate_message(const struct emu_vector *v, struct emu_irq **ret, struct emu_target *t);
+
+/* fault.c; @access: SIO_FAULT_* */
 void emu_fault_record(struct emu_device *d, uint64_t addr, size_t len, uint32_t access,
 		      const struct emu_target *t);
 

@@ -37,8 +37,9 @@ int emu_op_irq_free(struct emu_request *rq, const void *msg)
 		return rq->err.code;
 	if (q->o.refs)
 		return sio_fail(&rq->err, -EBUSY,
-				"IRQ_FREE: %u grants of interrupt %#" PRIx64 " are left", q->o.refs,
-				q->o.id);
+				"IRQ_FREE: %u grants and vectors of interrupt %#" PRIx64
+				" are left",
+				q->o.refs, q->o.id);
 	emu_object_free(&q->o);
 	emu_answer_ok(rq);
 	return 0;

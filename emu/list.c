@@ -59,6 +59,15 @@ static void fill_target(struct sio_list_entry *e, const struct emu_object *o)
 		e->refs = w->fired;
 		break;
 	}
+	case SIO_KIND_VECTOR: {
+		const struct emu_vector *v = (const struct emu_vector *)o;
+
+		e->cookie = v->target ? v->target->id : 0;
+		e->address = v->address;
+		e->length = v->number;
+		e->device = v->device->topo->fdid;
+		break;
+	}
 	default:
 		break;
 	}

@@ -121,6 +121,8 @@ int emu_op_map(struct emu_request *rq, const void *msg)
 	map->bus_addr = m->bus_addr;
 	map->length = m->length;
 	map->trigger = g->source->kind == SIO_KIND_IRQ;
+	if (map->trigger)
+		map->message = emu_irq_message((const struct emu_irq *)g->source);
 	if (g->source->kind == SIO_KIND_BAR && g->access & SIO_ACCESS_WRITE &&
 	    emu_run_polled(((struct emu_bar *)g->source)->run))
 		map->polled = ((struct emu_bar *)g->source)->run;
@@ -141,8 +143,10 @@ int emu_op_unmap(struct emu_request *rq, const void *msg)
 	if (!map)
 		return rq->err.code;
 	if (map->o.refs)
-		return sio_fail(&rq->err, -EBUSY, "UNMAP: %u DMA mappings go through map %#" PRIx64,
-				map->o.refs, map->o.id);
+		return sio_fail(
+			&rq->err, -EBUSY,
+			"UNMAP: %u DMA mappings and interrupt vectors go through map %#" PRIx64,
+			map->o.refs, map->o.id);
 	emu_object_free(&map->o);
 	emu_answer_ok(rq);
 	return 0;

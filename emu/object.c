@@ -17,6 +17,7 @@ const char *emu_kind_name(uint32_t kind)
 		[SIO_KIND_WATCH] = "watch",
 		[SIO_KIND_DMA] = "DMA channel",
 		[SIO_KIND_DMA_RANGE] = "range of a DMA channel",
+		[SIO_KIND_VECTOR] = "interrupt vector",
 	};
 
 	return kind < sizeof(name) / sizeof(name[0]) && name[kind] ? name[kind] : "object";
@@ -30,6 +31,7 @@ static unsigned rank(uint32_t kind)
 {
 	switch (kind) {
 	case SIO_KIND_DMAMAP:
+	case SIO_KIND_VECTOR:
 	case SIO_KIND_WATCH: /* before what it watches */
 	case SIO_KIND_DMA_RANGE:
 		return 0;
@@ -165,6 +167,9 @@ static void release(struct emu_object *o)
 		break;
 	case SIO_KIND_DMA_RANGE:
 		emu_dma_range_release((struct emu_dma_range *)o);
+		break;
+	case SIO_KIND_VECTOR:
+		emu_vector_release((struct emu_vector *)o);
 		break;
 	default:
 		break;

@@ -89,7 +89,7 @@ static const struct operation operations[SIO_OP_COUNT] = {
 	[SIO_OP_IRQ_FREE] = OP("IRQ_FREE", struct sio_req_irq_free, 0, 0, OWNER_ASKS,
 			       emu_op_irq_free),
 	[SIO_OP_VECTOR] = OP("VECTOR", struct sio_req_vector, 0, RSVD(struct sio_req_vector),
-			     OWNER_ASKS, NULL),
+			     OWNER_HOLDS, emu_op_vector),
 	[SIO_OP_SETTLE] = OP("SETTLE", struct sio_req_settle, SIO_SETTLE_ALL,
 			     RSVD(struct sio_req_settle), OWNER_SUBJECT, emu_op_settle),
 	[SIO_OP_STATUS] = OP("STATUS", struct sio_req_status, 0, 0, OWNER_ASKS, emu_op_status),

@@ -123,7 +123,7 @@ int emu_op_requester_del(struct emu_request *rq, const void *msg)
 		return rq->err.code;
 	if (q->o.refs)
 		return sio_fail(&rq->err, -EBUSY,
-				"REQUESTER_DEL: %u DMA mappings go through entry "
+				"REQUESTER_DEL: %u DMA mappings and vectors go through entry "
 				"%u of adapter %u",
 				q->o.refs, q->entry, q->adapter);
 	emu_object_free(&q->o);

@@ -49,6 +49,7 @@ static void host_stats(struct emu_host *h, struct sio_evt_stats *evt)
 	add(evt, "watches", n[SIO_KIND_WATCH]);
 	add(evt, "dma_channels", n[SIO_KIND_DMA]);
 	add(evt, "dma_ranges", n[SIO_KIND_DMA_RANGE]);
+	add(evt, "vectors", n[SIO_KIND_VECTOR]);
 	add(evt, "room_naps", h->room->n_naps);
 	add(evt, "room_sleeps", h->room->n_sleeps);
 }

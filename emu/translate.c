@@ -6,6 +6,8 @@
  *     aperture -> requester table -> look-up table -> peer's adapter
  *       -> [that adapter's IOMMU domain] -> the peer's physical map -> RAM or BAR pages
  *
+ * A message goes the same way, past the IOMMU domains if it is addressed to an interrupt.
+ *
  * Each step either goes on or ends with a reason that names the place and the address there. An
  * entry of the look-up table may be larger than what was mapped through it: then more can be
  * reached than was meant, as on hardware, unless the peer's IOMMU is on.
@@ -34,7 +36,8 @@ static int through_iommu(const struct sio_iommu *domain, const struct emu_device
 {
 	char whose[64];
 	struct sio_iommu_hit hit;
-	int rc = sio_iommu_translate(domain, addr, access, &hit);
+	uint32_t right = access == SIO_ACCESS_READ ? SIO_ACCESS_READ : SIO_ACCESS_WRITE;
+	int rc = sio_iommu_translate(domain, addr, right, &hit);
 
 	if (rc == 0) {
 		*ret_physical = hit.offset;
@@ -81,26 +84,37 @@ static int at_region(const struct emu_host *h, const struct sio_region *region, 
 		    physical, h->topo->name);
 }
 
+/* An address of a host's physical map, and the adapter that it was reached through. */
+struct end {
+	const struct emu_host *host;
+	const struct emu_adapter *adapter; /* NULL: by a device of its own */
+	const struct emu_host *from;	   /* the peer; NULL: by a device of its own */
+	uint64_t physical;
+};
+
+/* Messages to interrupts pass an IOMMU by another way: see to_interrupt(). */
+static bool is_message(uint64_t addr, uint32_t access)
+{
+	return access == SIO_FAULT_MSI && emu_is_message_address(addr);
+}
+
 /* What comes in through @a of a peer. */
-static int inbound(struct emu_adapter *a, uint64_t bus, uint32_t access, struct emu_target *t)
+static int inbound(const struct emu_host *from, struct emu_adapter *a, uint64_t bus,
+		   uint32_t access, struct end *ret, struct emu_target *t)
 {
 	struct emu_host *h = a->host;
-	uint64_t physical = bus;
-	int rc;
 
 	t->node = h->topo->node;
 	t->hop[t->n_hops++] = &a->count;
-	if (h->topo->iommu) {
-		rc = through_iommu(&a->iommu, NULL, a, bus, access, &physical, t);
-		if (rc < 0)
-			return rc;
-	}
-	return at_region(h, sio_addrmap_find(&h->map, physical), physical, t);
+	*ret = (struct end){.host = h, .adapter = a, .from = from, .physical = bus};
+	if (h->topo->iommu && !is_message(bus, access))
+		return through_iommu(&a->iommu, NULL, a, bus, access, &ret->physical, t);
+	return 0;
 }
 
 /* What goes out through the window of @a, @offset bytes from its start. */
 static int outbound(struct emu_device *d, struct emu_adapter *a, uint64_t offset, uint32_t access,
-		    struct emu_target *t)
+		    struct end *ret, struct emu_target *t)
 {
 	struct emu_room *r = d->room;
 	const struct sio_topo_host *peer;
@@ -129,33 +143,101 @@ static int outbound(struct emu_device *d, struct emu_adapter *a, uint64_t offset
 			    "the look-up entry is of start %" PRIu64
 			    " of %s, which is in start %" PRIu64,
 			    target.generation, peer->name, r->host[p->peer_host].boot_generation);
-	return inbound(&r->host[p->peer_host].adapter[target.adapter], target.bus.addr, access, t);
+	return inbound(a->host, &r->host[p->peer_host].adapter[target.adapter], target.bus.addr,
+		       access, ret, t);
+}
+
+/* @access: SIO_FAULT_*; what a message needs is a right to write. */
+static int find_end(struct emu_device *d, uint64_t addr, uint32_t access, struct end *ret,
+		    struct emu_target *t)
+{
+	struct emu_host *h = d->host;
+	const struct sio_region *region;
+	int rc;
+
+	/* The text is set with a failure. */
+	t->data = NULL;
+	t->access = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
+	t->node = h->topo->node;
+	t->n_hops = 0;
+	memset(t->hop, 0, sizeof(t->hop));
+	if (!h->up)
+		return fail(t, "%s is off", h->topo->name);
+	if (d->topo->dma_bits < 64 && addr >> d->topo->dma_bits)
+		return fail(t, "%s has %u address bits", d->topo->name, d->topo->dma_bits);
+	*ret = (struct end){.host = h, .physical = addr};
+	if (is_message(addr, access))
+		return 0;
+	if (h->topo->iommu) {
+		rc = through_iommu(&d->iommu, d, NULL, addr, access, &ret->physical, t);
+		if (rc < 0)
+			return rc;
+	}
+	region = sio_addrmap_find(&h->map, ret->physical);
+	if (region && region->kind == SIO_KIND_ADAPTER)
+		return outbound(d, region->object, ret->physical - region->base, access, ret, t);
+	return 0;
 }
 
 int emu_translate(struct emu_device *d, uint64_t addr, uint32_t access, struct emu_target *ret)
 {
-	struct emu_host *h = d->host;
-	const struct sio_region *region;
-	uint64_t physical = addr;
-	int rc;
+	struct end end;
+	int rc = find_end(d, addr, access, &end, ret);
 
-	/* The text is set with a failure. */
-	ret->data = NULL;
-	ret->access = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
-	ret->node = h->topo->node;
-	ret->n_hops = 0;
-	memset(ret->hop, 0, sizeof(ret->hop));
-	if (!h->up)
-		return fail(ret, "%s is off", h->topo->name);
-	if (d->topo->dma_bits < 64 && addr >> d->topo->dma_bits)
-		return fail(ret, "%s has %u address bits", d->topo->name, d->topo->dma_bits);
-	if (h->topo->iommu) {
-		rc = through_iommu(&d->iommu, d, NULL, addr, access, &physical, ret);
-		if (rc < 0)
-			return rc;
+	if (rc < 0)
+		return rc;
+	return at_region(end.host, sio_addrmap_find(&end.host->map, end.physical), end.physical,
+			 ret);
+}
+
+static bool is_granted(const struct end *end, const struct emu_irq *q)
+{
+	struct emu_object *o, *tmp;
+
+	HASH_ITER (hh, end->host->objects, o, tmp) {
+		const struct emu_grant *g = (const struct emu_grant *)o;
+
+		if (o->kind == SIO_KIND_GRANT && g->source == &q->o &&
+		    g->adapter == end->adapter->index && g->peer_host == end->from->index)
+			return true;
 	}
-	region = sio_addrmap_find(&h->map, physical);
-	if (region && region->kind == SIO_KIND_ADAPTER)
-		return outbound(d, region->object, physical - region->base, access, ret);
-	return at_region(h, region, physical, ret);
+	return false;
+}
+
+/*
+ * With the host's IOMMU on its interrupts are remapped, too: a device reaches the one that its
+ * table entry was made for, a peer those that were granted to it. With it off nothing is checked.
+ */
+static int to_interrupt(const struct emu_vector *v, const struct end *end, struct emu_irq **ret,
+			struct emu_target *t)
+{
+	const struct emu_host *h = end->host;
+	uint64_t id = v->data;
+	struct emu_object *o;
+	struct emu_irq *q;
+
+	HASH_FIND(hh, h->objects, &id, sizeof(id), o);
+	q = o && o->kind == SIO_KIND_IRQ ? (struct emu_irq *)o : NULL;
+	if (!q || q->address != end->physical)
+		return fail(t, "no interrupt of %s has message %#x at %#" PRIx64, h->topo->name,
+			    v->data, end->physical);
+	if (h->topo->iommu && !(end->adapter ? is_granted(end, q) : v->target == &q->o))
+		return fail(t, "interrupt %#" PRIx64 " of %s was not given to %s", q->o.id,
+			    h->topo->name,
+			    end->from ? end->from->topo->name : v->device->topo->name);
+	*ret = q;
+	return 0;
+}
+
+int emu_translate_message(const struct emu_vector *v, struct emu_irq **ret, struct emu_target *t)
+{
+	struct end end;
+	int rc = find_end(v->device, v->address, SIO_FAULT_MSI, &end, t);
+
+	*ret = NULL;
+	if (rc < 0)
+		return rc;
+	if (emu_is_message_address(end.physical))
+		return to_interrupt(v, &end, ret, t);
+	return at_region(end.host, sio_addrmap_find(&end.host->map, end.physical), end.physical, t);
 }

@@ -163,6 +163,7 @@ static const char *kind_name(uint32_t kind)
 		[SIO_KIND_WATCH] = "watch",
 		[SIO_KIND_DMA] = "dma channel",
 		[SIO_KIND_DMA_RANGE] = "dma range",
+		[SIO_KIND_VECTOR] = "vector",
 	};
 
 	return kind < sizeof(name) / sizeof(name[0]) && name[kind] ? name[kind] : "";
@@ -239,7 +240,7 @@ int smartiod_list(struct smartiod *d, struct smartiod_session *s, const void *ms
 		list_rows(d, s, msg, rows[kind]);
 		return 0;
 	}
-	if (kind > SIO_LIST_PORT && kind <= SIO_LIST_PORT + SIO_KIND_DMA_RANGE)
+	if (kind > SIO_LIST_PORT && kind <= SIO_LIST_PORT + SIO_KIND_VECTOR)
 		return list_port(d, s, msg, reterr);
 	return sio_fail(reterr, -EINVAL, "there is no list of kind %u", kind);
 }

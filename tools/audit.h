@@ -18,7 +18,7 @@
 
 #define AUDIT_DEAD 0x80000000u /* beside SIO_ROW_*: the row's process is gone */
 #define AUDIT_DAEMON_KINDS (SIO_LIST_DINTS + 1)
-#define AUDIT_PORT_KINDS (SIO_KIND_DMA_RANGE + 1)
+#define AUDIT_PORT_KINDS (SIO_KIND_VECTOR + 1)
 
 struct audit_row {
 	uint64_t key, owner, bytes, address;

@@ -33,6 +33,7 @@ static const struct kind port_kind[AUDIT_PORT_KINDS] = {
 	[SIO_KIND_WATCH] = {"port watches", false, false},
 	[SIO_KIND_DMA] = {"port DMA channels", true, false},
 	[SIO_KIND_DMA_RANGE] = {"port DMA ranges", true, true},
+	[SIO_KIND_VECTOR] = {"port vectors", true, false},
 };
 static const char *const resource_name[AUDIT_RESOURCES] = {
 	[AUDIT_SOCKETS] = "sockets", [AUDIT_MEMFDS] = "memory files",

@@ -135,6 +135,7 @@ extern "C" {
 #define SIO_KIND_WATCH 14
 #define SIO_KIND_DMA 15	      /* a channel of a DMA engine */
 #define SIO_KIND_DMA_RANGE 16 /* what a channel may reach */
+#define SIO_KIND_VECTOR 17
 
 /* First bytes of every request. */
 struct sio_req {
@@ -220,9 +221,9 @@ struct sio_list_entry {
 	__u64 id, owner; /* owner: of an owner its parent */
 	__u64 cookie;	 /* owner: user_cookie; what refers to another thing: that one's id */
 	__u64 address;	 /* mem: physical; grant, map: bus address; dmamap, DMA range: IOVA; watch:
-			    SIO_WATCH_* */
-	__u64 length;
-	__u64 device;	/* dmamap, bar, requester, watch: device id; DMA: adapter; else 0 */
+			    SIO_WATCH_*; vector: of its message */
+	__u64 length;	 /* vector: its number */
+	__u64 device;	/* dmamap, bar, requester, watch, vector: device id; DMA: adapter; else 0 */
 	__u32 kind, state, refs, node; /* node: peer of a grant or map, the device's of a watch */
 };
 SIO_PORT_SIZE(struct sio_list_entry, 64);
@@ -586,9 +587,17 @@ struct sio_req_irq_free {
 SIO_PORT_SIZE(struct sio_req_irq_free, 40);
 
 /*
- * VECTOR: what a device's interrupt vector hits: an IRQ of this host, or an address (@irq 0), or
- * nothing (@irq and @address 0). @mask 1: it is held back for now. Stays until the IRQ goes, the
- * device closes, or another word; a reset of the function keeps it.
+ * VECTOR: what interrupt vector @vector of a device hits; the port alone writes the device's table.
+ * @irq: an interrupt of this host (SIO_KIND_IRQ), or a map of one that a peer granted
+ * (SIO_KIND_MAP, SIO_MAP_TRIGGER; the device needs a requester entry). @irq 0: the message @data
+ * at @address, as the device addresses it. @irq 0 and @address 0: the vector is taken away; when
+ * the answer comes, nothing of it is on its way any more.
+ * @mask 1: what comes is kept, and told once when the same owner sets the vector with @mask 0.
+ * A vector that was never set, or was taken away, is masked and keeps nothing. It hangs on its
+ * owner and ends with it at once, for a masked device sends no more: there is no quarantine. Only
+ * its owner (or the daemon) sets it again, to the same target or another. It is LISTed as
+ * SIO_KIND_VECTOR. A reset leaves it as it is, but for what was kept.
+ * Errors: -EINVAL, -ENOENT, -EBUSY another owner's, -ENOSPC.
  */
 struct sio_req_vector {
 	struct sio_req h;

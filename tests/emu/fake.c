@@ -161,8 +161,10 @@ static int event_new(void *ctx, int *ret_fd)
 
 static int event_signal(void *ctx, int fd)
 {
-	(void)fd;
-	((struct fake *)ctx)->signals++;
+	struct fake *f = ctx;
+
+	f->signalled = fd;
+	f->signals++;
 	return 0;
 }
 

@@ -59,7 +59,8 @@ struct fake {
 	unsigned n_events, events_lost;
 	struct fake_event answer, taken; /* the last of each */
 	unsigned open_fds, open_mems, open_owners, open_watches, signals, seals;
-	int with[2]; /* descriptors beside the next request */
+	int signalled; /* the last descriptor that an interrupt went to */
+	int with[2];   /* descriptors beside the next request */
 	unsigned n_with;
 	int next_fd;
 	uint64_t cookie, clock, seed;
