@@ -8,6 +8,8 @@
 #include "topofile/draft.h"
 #include "topofile/value.h"
 
+#define MOST_VECTORS 2048u /* of MSI-X */
+#define NOT_GIVEN UINT32_MAX
 #define FIRST_BUS 0x10u /* of slot 0; adapters sit on the buses below */
 
 const char *sio_draft_device_path(const struct sio_topo_host *h, unsigned index, const char *key,
@@ -25,7 +27,7 @@ enum {
 	DEVICE_BASE,
 	DEVICE_BLOCK,
 	DEVICE_SIZE,
-	DEVICE_FIELDS = 9
+	DEVICE_FIELDS = 10
 };
 static const struct sio_field device_field[DEVICE_FIELDS] = {
 	{.name = "type", .kind = SIO_VALUE_NODE},
@@ -62,6 +64,11 @@ static const struct sio_field device_field[DEVICE_FIELDS] = {
 	 .offset = offsetof(struct sio_topo_device, queue_entries),
 	 .min = 2,
 	 .max = 65536},
+	{.name = "vectors",
+	 .kind = SIO_VALUE_NUMBER,
+	 .offset = offsetof(struct sio_topo_device, vectors),
+	 .min = 0,
+	 .max = MOST_VECTORS},
 	{.name = "dma_bits",
 	 .kind = SIO_VALUE_NUMBER,
 	 .offset = offsetof(struct sio_topo_device, dma_bits),
@@ -132,6 +139,7 @@ static int read_device(struct sio_draft *d, unsigned host, struct sio_spot at, c
 					.block_size = 512,
 					.queue_pairs = 31,
 					.queue_entries = 1024,
+					.vectors = NOT_GIVEN,
 					.dma_bits = 64};
 	memcpy(dev->name, name, strlen(name) + 1);
 	rc = sio_value_map(d->source, at, device_field, DEVICE_FIELDS, dev, spot);
@@ -141,6 +149,9 @@ static int read_device(struct sio_draft *d, unsigned host, struct sio_spot at, c
 		rc = read_serial(d->source, spot[DEVICE_SERIAL], dev->serial);
 	if (rc < 0)
 		return rc;
+	if (dev->vectors == NOT_GIVEN) /* one for each queue */
+		dev->vectors =
+			dev->queue_pairs < MOST_VECTORS ? dev->queue_pairs + 1 : MOST_VECTORS;
 	if (dev->block_size != 512 && dev->block_size != 4096) {
 		sio_source_enter(d->source, "block", 0);
 		return sio_source_fail(d->source, spot[DEVICE_BLOCK],

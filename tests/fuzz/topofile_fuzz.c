@@ -64,6 +64,7 @@ static void check_device(const struct sio_topology *t, const struct sio_topo_hos
 	CHECK(strcmp(d->type, "nvme") == 0);
 	CHECK(d->size && d->size % d->block_size == 0);
 	CHECK(d->slot && d->queue_pairs && d->queue_entries >= 2 && d->dma_bits <= 64);
+	CHECK(d->vectors <= 2048);
 	CHECK(d->bar_base % SIO_TOPO_BAR_SPACE == 0);
 	CHECK(sio_topology_device(t, d->fdid, &host) == d && host == h);
 	for (unsigned j = 0; j < i; j++)

@@ -93,6 +93,7 @@ static void good_device(const struct port_world *w, uint32_t op, union port_pack
 	struct sio_req_settle *s = (void *)p;
 	struct sio_req_watch *watch = (void *)p;
 	struct sio_req_dma_attach *attach = (void *)p;
+	struct sio_req_vector *v = (void *)p;
 
 	switch (op) {
 	case SIO_OP_DMA_ATTACH:
@@ -133,6 +134,11 @@ static void good_device(const struct port_world *w, uint32_t op, union port_pack
 		d->length = PAGE;
 		d->iova = SIO_PORT_ANY;
 		d->highest = SIO_PORT_ANY;
+		break;
+	case SIO_OP_VECTOR:
+		p->req.owner = w->thing[T_OWNER];
+		v->device = w->thing[T_DEVICE];
+		v->irq = w->thing[T_IRQ];
 		break;
 	case SIO_OP_SETTLE:
 		p->req.owner = w->thing[T_ENDED_OWNER];

@@ -200,6 +200,18 @@ static int make_mirror(struct port_world *w, uint64_t owner)
 	return make(w, SIO_OP_BAR, owner, &req, T_MIRROR);
 }
 
+/* Vector 1 hits the busy interrupt. */
+static int make_vector(struct port_world *w, uint64_t owner)
+{
+	union port_packet req;
+	struct sio_req_vector *v = (void *)&req;
+
+	port_good(w, SIO_OP_VECTOR, &req);
+	v->irq = w->thing[T_IRQ_BUSY];
+	v->vector = 1;
+	return make(w, SIO_OP_VECTOR, owner, &req, T_COUNT);
+}
+
 static int make_plain(struct port_world *w)
 {
 	uint64_t owner;
@@ -218,6 +230,7 @@ static int make_plain(struct port_world *w)
 	rc = rc ? rc : make_mirror(w, owner);
 	rc = rc ? rc : make_good(w, SIO_OP_IRQ_NEW, owner, T_IRQ);
 	rc = rc ? rc : make_good(w, SIO_OP_IRQ_NEW, owner, T_IRQ_BUSY);
+	rc = rc ? rc : make_vector(w, owner);
 	return rc ? rc : make_grant(w, owner, SIO_KIND_IRQ, w->thing[T_IRQ_BUSY], T_COUNT);
 }
 
@@ -281,12 +294,30 @@ static int end_all(struct port_world *w, unsigned host, uint32_t kind, uint32_t 
 	return 0;
 }
 
+static int end_vectors(struct port_world *w)
+{
+	union port_packet answer, req, end;
+	const struct sio_evt_list *l = (const void *)&answer;
+	struct sio_req_vector *v = (void *)&req;
+
+	if (list(w, 0, SIO_KIND_VECTOR, &answer))
+		return 1;
+	for (uint32_t i = 0; i < l->count; i++) {
+		port_good(w, SIO_OP_VECTOR, &req);
+		v->irq = 0;
+		v->vector = (uint32_t)l->entry[i].length;
+		if (must(w, 0, SIO_OP_VECTOR, 0, &req, &end))
+			return 1;
+	}
+	return 0;
+}
+
 static int nothing_left(struct port_world *w, unsigned host)
 {
 	union port_packet answer;
 	const struct sio_evt_list *l = (const void *)&answer;
 
-	for (uint32_t kind = SIO_KIND_OWNER; kind <= SIO_KIND_DMA_RANGE; kind++) {
+	for (uint32_t kind = SIO_KIND_OWNER; kind <= SIO_KIND_VECTOR; kind++) {
 		if (kind == SIO_KIND_DEVICE || kind == SIO_KIND_IOVA || no_list(kind))
 			continue;
 		if (list(w, host, kind, &answer))
@@ -329,6 +360,8 @@ int port_things_end(struct port_world *w)
 	req.req.flags = SIO_SETTLE_ALL;
 	if (must(w, 0, SIO_OP_SETTLE, 0, &req, &answer))
 		return 1;
+	if (end_vectors(w))
+		return 1;
 	for (unsigned host = 0; host < 2; host++)
 		for (unsigned i = 0; i < sizeof(order) / sizeof(order[0]); i++)
 			if (end_all(w, host, order[i].kind, order[i].op))
@@ -351,7 +384,7 @@ int port_digest(struct port_world *w, uint64_t *ret)
 	uint64_t sum = 0xcbf29ce484222325ull;
 
 	for (unsigned host = 0; host < 2; host++) {
-		for (uint32_t kind = SIO_KIND_OWNER; kind <= SIO_KIND_DMA_RANGE; kind++) {
+		for (uint32_t kind = SIO_KIND_OWNER; kind <= SIO_KIND_VECTOR; kind++) {
 			if (no_list(kind))
 				continue;
 			if (list(w, host, kind, &answer))

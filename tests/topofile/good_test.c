@@ -127,6 +127,7 @@ static void reads_devices(void **state)
 	assert_int_equal(fast->block_size, 4096);
 	assert_int_equal(fast->queue_pairs, 7);
 	assert_int_equal(fast->queue_entries, 64);
+	assert_int_equal(fast->vectors, 5);
 	assert_string_equal(fast->serial, "FAST-1");
 	assert_int_equal(fast->dma_bits, 40);
 	assert_int_equal(fast->slot, 3);
@@ -138,6 +139,7 @@ static void reads_devices(void **state)
 	assert_int_equal(plain->block_size, 512);
 	assert_int_equal(plain->queue_pairs, 31);
 	assert_int_equal(plain->queue_entries, 1024);
+	assert_int_equal(plain->vectors, 32);
 	assert_int_equal(plain->dma_bits, 64);
 	assert_int_equal(plain->slot, 1);
 	assert_int_equal(plain->bdf, 0x1100);

@@ -101,7 +101,7 @@ static void run_one(struct emu_nvme *m)
 		.result = result, .cid = le16toh(sqe->cid), .status = (uint16_t)status};
 }
 
-unsigned emu_nvme_admin_run(struct emu_nvme *m)
+static unsigned run(struct emu_nvme *m)
 {
 	struct emu_nvme_sq *sq = &m->sq[0];
 
@@ -118,6 +118,16 @@ unsigned emu_nvme_admin_run(struct emu_nvme *m)
 	run_one(m);
 	flush_done(m);
 	return 1;
+}
+
+unsigned emu_nvme_admin_run(struct emu_nvme *m)
+{
+	struct emu_nvme_cq *cq = m->sq[0].cq;
+	unsigned done = run(m);
+
+	if (emu_nvme_unlikely(cq->untold && cq->interrupts))
+		emu_nvme_interrupt(m, cq, false);
+	return done;
 }
 
 bool emu_nvme_admin_idle(const struct emu_nvme *m)

@@ -48,10 +48,10 @@ unsigned emu_nvme_create_cq(struct emu_nvme *m, const struct emu_nvme_sqe *sqe)
 	status = check_memory(m, sqe, CQES_LOG2, &addr, &size);
 	if (status)
 		return status;
-	/* No MSI-X: there is vector 0 only, and nothing is ever sent for it. */
-	if ((cdw11 & CDW11_IEN) && cdw11 >> 16 != 0)
+	/* Also of a queue without interrupts; a drive that has no vectors knows the number 0. */
+	if (cdw11 >> 16 != 0 && cdw11 >> 16 >= m->vectors)
 		return EMU_NVME_FAIL_SPECIFIC(INVALID_VECTOR);
-	emu_nvme_cq_init(m, id, addr, size);
+	emu_nvme_cq_init(m, id, addr, size, cdw11 & CDW11_IEN ? cdw11 >> 16 : EMU_NVME_NO_VECTOR);
 	m->queues_were_made = true;
 	return 0;
 }

@@ -16,6 +16,7 @@
 #define RECOVERY_DULBE (1u << 16)
 #define POWER_STATE 0x1fu
 #define VECTOR_NUMBER 0xffffu
+#define COALESCING_DISABLE (1u << 16)
 #define EVENTS_KNOWN 0x1fu /* the critical warnings; no notices are advertised */
 
 static void set_burst(struct emu_nvme *m)
@@ -38,6 +39,7 @@ static void defaults(struct emu_nvme_features *f)
 void emu_nvme_features_defaults(struct emu_nvme *m)
 {
 	defaults(&m->feature);
+	emu_nvme_interrupts_forget(m);
 	set_burst(m);
 }
 
@@ -62,6 +64,7 @@ static unsigned get_value(const struct emu_nvme *m, struct emu_nvme_features *f,
 			  uint32_t cdw11, uint32_t *result)
 {
 	const uint16_t *temp;
+	unsigned number;
 
 	switch (id) {
 	case NVME_FEAT_FID_ARBITRATION:
@@ -86,9 +89,12 @@ static unsigned get_value(const struct emu_nvme *m, struct emu_nvme_features *f,
 		*result = f->coalescing;
 		return 0;
 	case NVME_FEAT_FID_IRQ_CONFIG:
-		if (cdw11 & VECTOR_NUMBER)
+		number = cdw11 & VECTOR_NUMBER;
+		if (number != 0 && number >= m->vectors)
 			return EMU_NVME_FAIL(INVALID_FIELD);
-		*result = f->vector;
+		*result = number;
+		if (f == &m->feature && number < m->vectors && m->vector[number].no_coalescing)
+			*result |= COALESCING_DISABLE;
 		return 0;
 	case NVME_FEAT_FID_WRITE_ATOMIC:
 		*result = f->atomicity;
@@ -146,6 +152,7 @@ static unsigned set_threshold(struct emu_nvme *m, uint32_t cdw11)
 static unsigned set_value(struct emu_nvme *m, unsigned id, uint32_t cdw11, uint32_t *result)
 {
 	struct emu_nvme_features *f = &m->feature;
+	unsigned number;
 
 	switch (id) {
 	case NVME_FEAT_FID_ARBITRATION:
@@ -170,9 +177,11 @@ static unsigned set_value(struct emu_nvme *m, unsigned id, uint32_t cdw11, uint3
 		f->coalescing = cdw11 & 0xffff;
 		return 0;
 	case NVME_FEAT_FID_IRQ_CONFIG:
-		if (cdw11 & VECTOR_NUMBER) /* vector 0 only */
+		number = cdw11 & VECTOR_NUMBER;
+		if (number != 0 && number >= m->vectors)
 			return EMU_NVME_FAIL(INVALID_FIELD);
-		f->vector = cdw11 & 1u << 16;
+		if (number < m->vectors)
+			m->vector[number].no_coalescing = cdw11 & COALESCING_DISABLE;
 		return 0;
 	case NVME_FEAT_FID_WRITE_ATOMIC:
 		f->atomicity = cdw11 & 1;

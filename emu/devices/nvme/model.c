@@ -16,6 +16,7 @@
 #define CLASS_NVME 0x010802u
 #define DOORBELLS 0x1000u /* offset in BAR 0 */
 #define BAR_MIN 0x4000u
+#define MSIX_ENTRY 16u
 /*
  * What the data path does not read (read-only registers, doorbells of completion queues and of
  * queues that do not exist) is looked at each so many steps: seldom enough to cost it nothing.
@@ -74,6 +75,9 @@ static int check(const struct sio_topo_device *t, struct sio_err *reterr)
 		return sio_fail(reterr, -EINVAL,
 				"%s: queue_entries is %" PRIu32 ", 2 to 65536 is right", t->name,
 				t->queue_entries);
+	if (t->vectors > EMU_NVME_MAX_VECTORS)
+		return sio_fail(reterr, -EINVAL, "%s: vectors is %" PRIu32 ", 0 to %u is right",
+				t->name, t->vectors, EMU_NVME_MAX_VECTORS);
 	return 0;
 }
 
@@ -90,8 +94,11 @@ static uint64_t hash(const char *text, size_t len)
 static void describe(const struct emu_nvme *m, struct emu_dev_config *config)
 {
 	uint64_t doorbells = (uint64_t)m->doorbell_words * 4, bar = BAR_MIN;
+	/* The table of vectors, then the bits of those that are pending. */
+	uint64_t table = m->vectors * MSIX_ENTRY + (m->vectors + 63) / 64 * 8;
 
-	while (bar < DOORBELLS + doorbells)
+	table = (table + EMU_NVME_PAGE - 1) / EMU_NVME_PAGE * EMU_NVME_PAGE;
+	while (bar < DOORBELLS + doorbells + table)
 		bar *= 2;
 	*config = (struct emu_dev_config){
 		.vendor = EMU_NVME_PCI_VENDOR,
@@ -101,12 +108,15 @@ static void describe(const struct emu_nvme *m, struct emu_dev_config *config)
 		.class_code = CLASS_NVME,
 		.serial = hash(m->serial, sizeof(m->serial)),
 		.bar_size = {bar},
-		.n_pages = 2,
+		.n_pages = m->vectors ? 3 : 2,
+		.msix_count = m->vectors,
 	};
 	config->pages[EMU_NVME_RUN_REGISTERS] = (struct emu_dev_pages){
 		.kind = EMU_PAGE_REGISTERS, .offset = 0, .length = EMU_NVME_PAGE};
 	config->pages[EMU_NVME_RUN_DOORBELLS] = (struct emu_dev_pages){
 		.kind = EMU_PAGE_DOORBELLS, .offset = DOORBELLS, .length = doorbells};
+	config->pages[EMU_NVME_RUN_MSIX] = (struct emu_dev_pages){
+		.kind = EMU_PAGE_MSIX, .offset = DOORBELLS + doorbells, .length = table};
 }
 
 static void *media_new(struct emu_dev *dev, uint64_t size)
@@ -130,6 +140,7 @@ static void destroy(void *model)
 		return;
 	media_free(m);
 	free(m->active);
+	free(m->vector);
 	free(m->cq);
 	free(m->sq);
 	free(m);
@@ -146,6 +157,7 @@ static void init(struct emu_nvme *m, const struct sio_topo_device *t)
 	memcpy(m->serial, t->serial, len);
 	m->queue_pairs = t->queue_pairs;
 	m->queue_entries = t->queue_entries;
+	m->vectors = t->vectors;
 	m->doorbell_words = (unsigned)((words + per_page - 1) / per_page * per_page);
 	m->block_shift = t->block_size == 512 ? 9 : 12;
 	m->blocks = t->size >> m->block_shift;
@@ -172,8 +184,9 @@ static int create(struct emu_dev *dev, const struct sio_topo_device *t,
 	m->sq = calloc(n, sizeof(m->sq[0]));
 	m->cq = calloc(n, sizeof(m->cq[0]));
 	m->active = calloc(n, sizeof(m->active[0]));
+	m->vector = calloc(t->vectors + 1, sizeof(m->vector[0]));
 	m->media = media_new(dev, t->size);
-	if (!m->sq || !m->cq || !m->active || !m->media) {
+	if (!m->sq || !m->cq || !m->active || !m->vector || !m->media) {
 		destroy(m);
 		return sio_fail(reterr, -ENOMEM,
 				"%s: no memory for %" PRIu64 " bytes of media and %" PRIu32
@@ -202,6 +215,8 @@ static unsigned step(void *model, unsigned budget)
 		done += emu_nvme_admin_run(m);
 	if (m->running && done < budget)
 		done += emu_nvme_queues_run(m, budget - done);
+	if (emu_nvme_unlikely(m->n_aggregating) && m->running)
+		emu_nvme_interrupts_due(m);
 	if (emu_nvme_unlikely(++m->steps % (done ? LOOK_BUSY : LOOK_IDLE) == 0)) {
 		emu_nvme_regs_scrub(m);
 		if (m->running)
@@ -251,7 +266,8 @@ static bool idle(void *model)
 {
 	const struct emu_nvme *m = model;
 
-	return !m->running || (emu_nvme_admin_idle(m) && emu_nvme_queues_idle(m));
+	return !m->running ||
+	       (emu_nvme_admin_idle(m) && emu_nvme_queues_idle(m) && !m->n_aggregating);
 }
 
 static unsigned io_queues(const struct emu_nvme *m)
@@ -279,6 +295,7 @@ static unsigned counters(void *model, char (*name)[32], uint64_t *value, unsigne
 		{"invalid_doorbells", m->stats.invalid_doorbells},
 		{"lost_writes", m->stats.lost_writes},
 		{"controller_resets", m->stats.resets},
+		{"interrupts", m->stats.interrupts},
 	};
 	unsigned n = sizeof(all) / sizeof(all[0]);
 

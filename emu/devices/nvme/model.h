@@ -39,7 +39,7 @@
 #define EMU_NVME_CRIT_KELVIN 353u
 
 /* Indices of the runs of BAR pages in the model's configuration. */
-enum { EMU_NVME_RUN_REGISTERS, EMU_NVME_RUN_DOORBELLS };
+enum { EMU_NVME_RUN_REGISTERS, EMU_NVME_RUN_DOORBELLS, EMU_NVME_RUN_MSIX };
 
 #define emu_nvme_likely(x) __builtin_expect(!!(x), 1)
 #define emu_nvme_unlikely(x) __builtin_expect(!!(x), 0)
@@ -51,6 +51,8 @@ enum { EMU_NVME_RUN_REGISTERS, EMU_NVME_RUN_DOORBELLS };
 	 (unsigned)NVME_SC_##name)
 /* No status: the command's completion comes later. */
 #define EMU_NVME_HELD 0xffffu
+#define EMU_NVME_NO_VECTOR 0xffffffffu
+#define EMU_NVME_MAX_VECTORS 2048u /* of MSI-X */
 
 struct emu_nvme_cq {
 	uint64_t addr;
@@ -60,6 +62,9 @@ struct emu_nvme_cq {
 	uint16_t phase;
 	uint16_t id;
 	unsigned users; /* submission queues that complete here */
+	bool interrupts;
+	uint16_t vector;
+	uint32_t untold; /* entries posted since the vector was last thought of */
 };
 
 struct emu_nvme_sq {
@@ -77,6 +82,13 @@ struct emu_nvme_done {
 	uint16_t cid, status;
 };
 
+/* An interrupt vector. Aggregated: entries of I/O queues that no interrupt told of yet. */
+struct emu_nvme_vector {
+	bool no_coalescing; /* feature 09h */
+	uint32_t aggregated;
+	uint64_t since; /* when the first of them was posted */
+};
+
 /* Asynchronous events of one type. */
 struct emu_nvme_event {
 	uint8_t pending; /* a bit per kind (the "information" field) */
@@ -85,7 +97,7 @@ struct emu_nvme_event {
 
 /* Features that a host can change; a controller reset brings the defaults back. */
 struct emu_nvme_features {
-	uint32_t arbitration, power, recovery, coalescing, vector, atomicity, events;
+	uint32_t arbitration, power, recovery, coalescing, atomicity, events;
 	uint16_t temp_over, temp_under;
 };
 
@@ -93,6 +105,7 @@ struct emu_nvme_stats {
 	uint64_t reads, writes, flushes, admin, failed;
 	uint64_t read_blocks, written_blocks;
 	uint64_t fatal, invalid_doorbells, lost_writes, resets, power_cycles, unsafe_shutdowns;
+	uint64_t interrupts;
 };
 
 struct emu_nvme {
@@ -109,6 +122,7 @@ struct emu_nvme {
 	struct emu_nvme_sq **active; /* the I/O submission queues that exist, in no order */
 	bool running;		     /* enabled, not fatal, not shut down */
 	bool attached;		     /* the pages below were asked for */
+	unsigned n_aggregating;	     /* vectors with something aggregated */
 	unsigned steps;
 	struct emu_nvme_stats stats;
 
@@ -117,6 +131,8 @@ struct emu_nvme {
 	struct emu_nvme_sq *sq; /* queue_pairs + 1 each; 0: admin */
 	struct emu_nvme_cq *cq;
 	uint32_t queue_pairs, queue_entries;
+	struct emu_nvme_vector *vector;
+	uint32_t vectors;	 /* 0: the drive has no interrupts */
 	unsigned n_cqs;		 /* I/O completion queues that exist */
 	bool queues_were_made;	 /* since the controller was enabled */
 	unsigned doorbell_words; /* in the doorbell pages */
@@ -160,7 +176,9 @@ bool emu_nvme_is_enabled(const struct emu_nvme *m);
 uint32_t emu_nvme_cc(const struct emu_nvme *m);
 
 /* queue.c */
-void emu_nvme_cq_init(struct emu_nvme *m, unsigned id, uint64_t addr, uint32_t size);
+/* @vector: EMU_NVME_NO_VECTOR: no interrupts. */
+void emu_nvme_cq_init(struct emu_nvme *m, unsigned id, uint64_t addr, uint32_t size,
+		      unsigned vector);
 void emu_nvme_cq_fini(struct emu_nvme *m, unsigned id);
 void emu_nvme_sq_init(struct emu_nvme *m, unsigned id, uint64_t addr, uint32_t size, unsigned cq);
 void emu_nvme_sq_fini(struct emu_nvme *m, unsigned id);
@@ -179,6 +197,15 @@ void emu_nvme_post(struct emu_nvme *m, const struct emu_nvme_sq *sq, __le16 cid,
 unsigned emu_nvme_queues_run(struct emu_nvme *m, unsigned budget);
 /* True: no command could be done before a doorbell changes. */
 bool emu_nvme_queues_idle(const struct emu_nvme *m);
+
+/*
+ * interrupt.c: entries were posted to @cq, which has interrupts: raise its vector, or aggregate.
+ * @urgent: one of them tells of a failure, which is never held back.
+ */
+void emu_nvme_interrupt(struct emu_nvme *m, struct emu_nvme_cq *cq, bool urgent);
+/* Raise the vectors whose aggregation time is over; not for every step. */
+void emu_nvme_interrupts_due(struct emu_nvme *m);
+void emu_nvme_interrupts_forget(struct emu_nvme *m);
 
 /* doorbell.c */
 void emu_nvme_doorbells_zero(struct emu_nvme *m);

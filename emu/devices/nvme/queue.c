@@ -16,11 +16,18 @@ static inline uint32_t distance(uint32_t from, uint32_t to, uint32_t size)
 	return to >= from ? to - from : to + size - from;
 }
 
-void emu_nvme_cq_init(struct emu_nvme *m, unsigned id, uint64_t addr, uint32_t size)
+void emu_nvme_cq_init(struct emu_nvme *m, unsigned id, uint64_t addr, uint32_t size,
+		      unsigned vector)
 {
 	emu_nvme_doorbell_zero(m, 2 * id + 1);
-	m->cq[id] =
-		(struct emu_nvme_cq){.addr = addr, .size = size, .phase = 1, .id = (uint16_t)id};
+	m->cq[id] = (struct emu_nvme_cq){
+		.addr = addr,
+		.size = size,
+		.phase = 1,
+		.id = (uint16_t)id,
+		.interrupts = vector < m->vectors,
+		.vector = (uint16_t)vector,
+	};
 	m->n_cqs += id != 0;
 }
 
@@ -155,6 +162,7 @@ void emu_nvme_post(struct emu_nvme *m, const struct emu_nvme_sq *sq, __le16 cid,
 	if (emu_nvme_unlikely(m->dev->write(m->dev, cq->addr + (uint64_t)cq->tail * sizeof(cqe),
 					    &cqe, sizeof(cqe))))
 		m->stats.lost_writes++;
+	cq->untold++;
 	if (++cq->tail == cq->size) {
 		cq->tail = 0;
 		cq->phase ^= 1;
@@ -165,6 +173,7 @@ void emu_nvme_post(struct emu_nvme *m, const struct emu_nvme_sq *sq, __le16 cid,
 static unsigned sq_serve(struct emu_nvme *m, struct emu_nvme_sq *sq, unsigned budget)
 {
 	uint32_t n = emu_nvme_sq_waiting(m, sq), room;
+	bool failed = false;
 
 	if (n == 0)
 		return 0;
@@ -186,9 +195,12 @@ static unsigned sq_serve(struct emu_nvme *m, struct emu_nvme_sq *sq, unsigned bu
 		if (emu_nvme_unlikely(status)) {
 			emu_nvme_error(m, sq->id, sqe, status);
 			status |= NVME_SC_MORE;
+			failed = true;
 		}
 		emu_nvme_post(m, sq, sqe->cid, status, 0);
 	}
+	if (emu_nvme_unlikely(sq->cq->interrupts))
+		emu_nvme_interrupt(m, sq->cq, failed);
 	return n;
 }
 

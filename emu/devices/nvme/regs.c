@@ -122,7 +122,7 @@ static void enable(struct emu_nvme *m, uint32_t cc)
 	}
 	emu_nvme_doorbells_zero(m);
 	aqa = m->reg[WORD(NVME_REG_AQA)];
-	emu_nvme_cq_init(m, 0, reg64(m, NVME_REG_ACQ), NVME_AQA_ACQS(aqa) + 1);
+	emu_nvme_cq_init(m, 0, reg64(m, NVME_REG_ACQ), NVME_AQA_ACQS(aqa) + 1, 0);
 	emu_nvme_sq_init(m, 0, reg64(m, NVME_REG_ASQ), NVME_AQA_ASQS(aqa) + 1, 0);
 	m->running = true;
 	csts_set(m, 1u << NVME_CSTS_RDY_SHIFT);

@@ -32,9 +32,11 @@ static void completion_queue_rules(void **state)
 	c.prp1 = htole64(UINT64_MAX - 4095);
 	assert_int_equal(rig_do(r, 0, c, NULL), RIG_SC(INVALID_FIELD));
 	c = rig_create_cq(r, 1, 8);
-	c.cdw11 = htole32(1 << 16 | 3); /* interrupts on vector 1 */
+	c.cdw11 = htole32(RIG_VECTORS << 16 | 3); /* a vector too high */
 	assert_int_equal(rig_do(r, 0, c, NULL), RIG_SC1(INVALID_VECTOR));
-	c.cdw11 = htole32(3); /* vector 0 */
+	c.cdw11 = htole32(RIG_VECTORS << 16 | 1); /* nor without interrupts */
+	assert_int_equal(rig_do(r, 0, c, NULL), RIG_SC1(INVALID_VECTOR));
+	c.cdw11 = htole32((RIG_VECTORS - 1) << 16 | 3);
 	assert_int_equal(rig_do(r, 0, c, NULL), 0);
 	assert_int_equal(rig_do(r, 0, rig_create_cq(r, 1, 8), NULL), RIG_SC1(QID_INVALID));
 	assert_int_equal(rig_do(r, 0, rig_create_cq(r, RIG_PAIRS, RIG_ENTRIES), NULL), 0);

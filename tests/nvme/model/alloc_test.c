@@ -50,7 +50,7 @@ static void each_allocation_fails_once(void **state)
 	} while (n < 100);
 	fail_at = 0;
 	assert_int_equal(r, 0);
-	assert_int_equal(n, 6); /* controller, two kinds of queues, active ones, media; then none */
+	assert_int_equal(n, 7); /* controller, two kinds of queues, active ones, media; then none */
 	emu_nvme_model.destroy(model);
 	emu_nvme_model.destroy(NULL);
 }

@@ -121,7 +121,7 @@ static const struct {
 	{NVME_FEAT_FID_ERR_RECOVERY, 1, 0, 77, 77, 1 << 16},
 	{NVME_FEAT_FID_NUM_QUEUES, 0, QUEUES, 0x00010002, QUEUES, 0xffff},
 	{NVME_FEAT_FID_IRQ_COALESCE, 0, 0, 0x1234, 0x1234, 0},
-	{NVME_FEAT_FID_IRQ_CONFIG, 0, 0, 1 << 16, 1 << 16, 1},
+	{NVME_FEAT_FID_IRQ_CONFIG, 0, 0, 1 << 16, 1 << 16, RIG_VECTORS},
 	{NVME_FEAT_FID_WRITE_ATOMIC, 0, 0, 1, 1, 0},
 	{NVME_FEAT_FID_ASYNC_EVENT, 0, 0, 0x1f, 0x1f, 1 << 8},
 };
@@ -205,7 +205,7 @@ static void feature_details(void **state)
 			 RIG_SC(INVALID_FIELD));
 	assert_int_equal(feature(r, GET, NVME_FEAT_FID_TEMP_THRESH, 2 << 20, 0, NULL),
 			 RIG_SC(INVALID_FIELD));
-	assert_int_equal(feature(r, GET, NVME_FEAT_FID_IRQ_CONFIG, 1, 0, NULL),
+	assert_int_equal(feature(r, GET, NVME_FEAT_FID_IRQ_CONFIG, RIG_VECTORS, 0, NULL),
 			 RIG_SC(INVALID_FIELD));
 	assert_int_equal(feature(r, GET, NVME_FEAT_FID_ERR_RECOVERY, 0, 0xffffffff, NULL),
 			 RIG_SC(INVALID_NS));

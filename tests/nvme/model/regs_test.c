@@ -39,7 +39,7 @@ static void identity_and_layout(void **state)
 	const struct emu_dev_config *c = &r->config;
 
 	assert_int_equal(c->class_code, 0x010802);
-	assert_int_equal(c->n_pages, 2);
+	assert_int_equal(c->n_pages, 3);
 	assert_int_equal(c->pages[0].kind, EMU_PAGE_REGISTERS);
 	assert_int_equal(c->pages[0].offset, 0);
 	assert_int_equal(c->pages[0].length, 4096);
@@ -48,7 +48,7 @@ static void identity_and_layout(void **state)
 	assert_int_equal(c->pages[1].length, 4096);
 	assert_int_equal(c->bar_size[0] & (c->bar_size[0] - 1), 0);
 	assert_true(c->bar_size[0] >= 8192);
-	assert_int_equal(c->msix_count, 0);
+	assert_int_equal(c->msix_count, RIG_VECTORS);
 }
 
 static void enable_and_disable(void **state)
@@ -249,10 +249,10 @@ static void bad_topology_is_refused_with_its_reason(void **state)
 
 	(void)state;
 	rig_topo(&good);
-	for (unsigned i = 0; i < 7; i++) {
-		static const char *const word[] = {"block",	   "size",	  "size",
-						   "queue_pairs",  "queue_pairs", "queue_entries",
-						   "queue_entries"};
+	for (unsigned i = 0; i < 8; i++) {
+		static const char *const word[] = {"block",	    "size",	   "size",
+						   "queue_pairs",   "queue_pairs", "queue_entries",
+						   "queue_entries", "vectors"};
 
 		t = good;
 		if (i == 0)
@@ -267,8 +267,10 @@ static void bad_topology_is_refused_with_its_reason(void **state)
 			t.queue_pairs = 65536;
 		else if (i == 5)
 			t.queue_entries = 1;
-		else
+		else if (i == 6)
 			t.queue_entries = 65537;
+		else
+			t.vectors = 2049;
 		assert_int_equal(emu_nvme_model.create(&dev, &t, &config, &model, &err), -22);
 		assert_non_null(strstr(err.text, word[i]));
 		assert_non_null(strstr(err.text, "nvme0"));

@@ -62,6 +62,16 @@ static void dev_log(struct emu_dev *d, const char *text)
 	r->n_logs++;
 }
 
+static void dev_interrupt(struct emu_dev *d, unsigned vector)
+{
+	struct rig *r = to_rig(d);
+
+	assert_true(vector < r->topo.vectors);
+	if (vector < RIG_VECTORS)
+		r->raised[vector]++;
+	r->n_raised++;
+}
+
 static volatile void *dev_view(struct emu_dev *d, unsigned index)
 {
 	struct rig *r = to_rig(d);
@@ -83,6 +93,7 @@ void rig_topo(struct sio_topo_device *topo)
 		.block_size = 512,
 		.queue_pairs = RIG_PAIRS,
 		.queue_entries = RIG_ENTRIES,
+		.vectors = RIG_VECTORS,
 		.serial = "SN-0001",
 	};
 }
@@ -98,6 +109,7 @@ struct rig *rig_new(const struct sio_topo_device *topo)
 		r->topo = *topo;
 	r->dev = (struct emu_dev){.read = dma_read,
 				  .write = dma_write,
+				  .interrupt = dev_interrupt,
 				  .now = dev_now,
 				  .log = dev_log,
 				  .view = dev_view,

@@ -23,6 +23,7 @@
 #define RIG_BLOCKS 4096u /* of 512 bytes, unless a test asks for others */
 #define RIG_PAIRS 31u
 #define RIG_ENTRIES 1024u
+#define RIG_VECTORS 8u
 #define RIG_CALLS 64u
 #define RIG_VIEW_BYTES 4096u
 
@@ -50,7 +51,8 @@ struct rig {
 	unsigned n_reads, n_writes;
 	unsigned fail_read, fail_write; /* the call that fails, counted from 1; 0: none */
 	unsigned n_calls;
-	struct rig_call call[RIG_CALLS]; /* the first ones since n_calls was made 0 */
+	struct rig_call call[RIG_CALLS];	/* the first ones since n_calls was made 0 */
+	unsigned raised[RIG_VECTORS], n_raised; /* interrupts */
 	unsigned n_logs;
 	char log[256]; /* the last */
 	uint16_t cid;
