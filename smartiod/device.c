@@ -500,6 +500,9 @@ void smartiod_device_late(struct smartiod *d, uint32_t node, const struct sio_ms
 	case SIO_PEER_HOLD:
 		smartiod_hold_late(d, node, (const void *)msg);
 		return;
+	case SIO_PEER_VECTOR:
+		smartiod_vector_late(d, node, (const void *)msg);
+		return;
 	default:
 		return; /* what it made ends with the borrow */
 	}

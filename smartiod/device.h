@@ -24,7 +24,7 @@ void smartiod_device_start(struct smartiod *d);
 smartiod_client_fn smartiod_dev_list, smartiod_dev_borrow, smartiod_dev_return,
 	smartiod_dev_release_exclusive, smartiod_dev_seg_create, smartiod_dev_seg_connect,
 	smartiod_dma_map, smartiod_dma_unmap, smartiod_dev_settled, smartiod_dev_reset,
-	smartiod_dev_hold, smartiod_dev_unhold;
+	smartiod_dev_hold, smartiod_dev_unhold, smartiod_dev_vector, smartiod_dev_unvector;
 
 /*
  * SEG_MAP and SEG_UNMAP of a connection whose route is SMARTIOD_BAR. Map makes a struct
@@ -44,7 +44,7 @@ smartiod_peer_fn smartiod_peer_devices, smartiod_peer_borrow, smartiod_peer_retu
 	smartiod_peer_dev_seg_lookup, smartiod_peer_bar_grant, smartiod_peer_bar_release,
 	smartiod_peer_dma_map, smartiod_peer_dma_unmap, smartiod_peer_settled, smartiod_peer_reset,
 	smartiod_peer_device_event, smartiod_peer_dev_seg_end, smartiod_peer_hold,
-	smartiod_peer_unhold;
+	smartiod_peer_unhold, smartiod_peer_vector, smartiod_peer_unvector;
 /*
  * A reply of type SIO_PEER_BORROW.._DEVICE_EVENT that nobody waits for any more (time-out): give
  * back what it brought. Its size is checked.
@@ -86,6 +86,12 @@ void smartiod_device_fault(struct smartiod *d, const struct sio_evt_fault *evt);
  * segment ends with it. Called by smartiod_segment_unref() and what else drops references.
  */
 void smartiod_device_segment_idle(struct smartiod *d, struct smartiod_segment *seg);
+
+/*
+ * The plain interrupt that a vector of a device of ours triggers is gone, or the way to it. @link is
+ * freed, perhaps later.
+ */
+void smartiod_vector_lost(struct smartiod *d, struct smartiod_dint_link *link);
 
 /* ---- listings ---- */
 

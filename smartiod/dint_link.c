@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "smartiod/device.h"
 #include "smartiod/internal.h"
 #include "wire/ring.h"
 
@@ -91,6 +92,10 @@ static void link_lost(struct smartiod *d, struct smartiod_dint_link *l)
 	if (l->lost || l->closed)
 		return;
 	l->lost = true;
+	if (l->of_device) {
+		smartiod_vector_lost(d, l);
+		return;
+	}
 	if (!l->connecting)
 		smartiod_event(d, l->o.session, SIO_EVM_DINT_LOST, &evm, sizeof(evm), NULL, 0);
 	link_release(d, l);

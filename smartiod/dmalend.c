@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "smartiod/lend.h"
@@ -16,25 +17,10 @@ struct smartiod_dma_lend {
 	struct smartiod_lend lend;
 	enum dma_state state;
 	struct smartiod_dma *dma;
-	struct smartiod_dma_lend *next; /* of those that wait for a requester entry */
+	struct smartiod_requester_user user;
 	struct sio_wire_grant grant;
 	uint64_t connection, offset;
 };
-
-static struct smartiod_requester *requester_of(const struct smartiod_dma *dma)
-{
-	return &dma->loan->device->requester[dma->adapter];
-}
-
-static void requester_put(struct smartiod *d, struct smartiod_requester *r)
-{
-	struct sio_req_requester_del req = {.h.op = SIO_OP_REQUESTER_DEL, .id = r->id};
-
-	if (--r->users || !r->id)
-		return;
-	smartiod_port_tell(d, &req, sizeof(req));
-	r->id = 0;
-}
 
 /*
  * Objects that only an operation knows, before they are in the loan's list or after: kept here so
@@ -68,7 +54,7 @@ static void give_back(struct smartiod *d, struct smartiod_dma *dma)
 	if (dma->map && !dma->loan->ended)
 		smartiod_port_unmap(d, dma->map);
 	if (dma->window)
-		requester_put(d, requester_of(dma));
+		smartiod_requester_put(d, &dma->loan->device->requester[dma->adapter]);
 	smartiod_grant_release(d, dma->exporter, dma->grant);
 	if (dma->segment)
 		smartiod_segment_dma_put(d, dma->segment);
@@ -147,51 +133,27 @@ static void ask_dmamap(struct smartiod *d, struct smartiod_dma_lend *m)
 	smartiod_port_ask(d, &m->lend.op, &req, sizeof(req));
 }
 
-/* Have the device's entry in the adapter's table; one operation asks, the others wait for it. */
-static void get_requester(struct smartiod *d, struct smartiod_dma_lend *m)
+static void have_requester(struct smartiod *d, struct smartiod_requester_user *user, int error,
+			   const char *text)
 {
-	struct smartiod_requester *r = requester_of(m->dma);
-	struct sio_req_requester_add req = {
-		.h.op = SIO_OP_REQUESTER_ADD,
-		.adapter = m->dma->adapter,
-		.direction = SIO_REQUESTER_OUT,
-		.device = m->lend.loan->device->port.id,
-	};
+	struct smartiod_dma_lend *m =
+		(struct smartiod_dma_lend *)((char *)user -
+					     offsetof(struct smartiod_dma_lend, user));
 
-	m->state = DMA_REQUESTER;
-	m->dma->window = true;
-	r->users++;
-	if (r->id) {
+	if (error)
+		dma_fail(d, m, error, text);
+	else if (m->lend.loan->ended)
+		dma_fail(d, m, -ECONNRESET, "the borrow ended");
+	else
 		ask_dmamap(d, m);
-	} else if (r->adding) {
-		m->next = r->waiting;
-		r->waiting = m;
-	} else {
-		r->adding = true;
-		smartiod_port_ask(d, &m->lend.op, &req, sizeof(req));
-	}
 }
 
-static void requester_answer(struct smartiod *d, struct smartiod_dma_lend *m,
-			     const struct smartiod_answer *a)
+static void get_requester(struct smartiod *d, struct smartiod_dma_lend *m)
 {
-	struct smartiod_requester *r = requester_of(m->dma);
-	struct smartiod_dma_lend *next;
-
-	r->adding = false;
-	if (!a->error)
-		r->id = ((const struct sio_evt_requester_add *)a->msg)->id;
-	m->next = r->waiting;
-	r->waiting = NULL;
-	for (; m; m = next) {
-		next = m->next;
-		if (a->error)
-			dma_fail(d, m, a->error, a->text);
-		else if (m->lend.loan->ended)
-			dma_fail(d, m, -ECONNRESET, "the borrow ended");
-		else
-			ask_dmamap(d, m);
-	}
+	m->state = DMA_REQUESTER;
+	m->dma->window = true;
+	m->user.have = have_requester;
+	smartiod_requester_get(d, m->lend.loan->device, m->dma->adapter, &m->lend.op, &m->user);
 }
 
 static void dma_done(struct smartiod *d, struct smartiod_dma_lend *m,
@@ -226,7 +188,8 @@ static void dma_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 	struct smartiod_dma *dma = m->dma;
 
 	if (m->state == DMA_REQUESTER) {
-		requester_answer(d, m, a);
+		smartiod_requester_answer(d, &m->lend.loan->device->requester[dma->adapter], a,
+					  &m->user);
 		return;
 	}
 	if (a->error) {
@@ -260,8 +223,7 @@ static void dma_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 	}
 }
 
-/* The way to the exporter; @adapter: the exporter's that is wanted, or any. */
-static int choose_path(struct smartiod *d, uint32_t exporter, uint32_t adapter,
+int smartiod_lend_path(struct smartiod *d, uint32_t exporter, uint32_t adapter,
 		       struct sio_path *ret, struct sio_err *reterr)
 {
 	struct sio_path path;
@@ -319,7 +281,7 @@ static int map_there(struct smartiod *d, struct smartiod_dma_lend *m,
 		.access = sio_to_le32(SIO_ACCESS_READ | SIO_ACCESS_WRITE),
 	};
 	struct sio_path path;
-	int rc = choose_path(d, m->dma->exporter, adapter, &path, reterr);
+	int rc = smartiod_lend_path(d, m->dma->exporter, adapter, &path, reterr);
 
 	if (rc < 0)
 		return rc;

@@ -268,6 +268,7 @@ struct smartiod_dint_link {
 	bool connecting, lost, closed;
 	bool plain;		    /* no ring */
 	uint64_t ring_map, irq_map; /* the port's; 0: none */
+	bool of_device; /* the first member of a struct smartiod_vector: vector.c */
 	unsigned pins;
 };
 
@@ -637,6 +638,12 @@ struct smartiod_ring_op {
 	struct sio_wire_grant memory, trigger;
 	struct smartiod_dint_link *link; /* LOCAL: pinned */
 };
+/*
+ * The same for a sender of this host to a plain interrupt: there is nothing to wait for. NULL with
+ * *reterr. It ends by smartiod_dint_release().
+ */
+struct smartiod_ring *smartiod_ring_plain(struct smartiod *d, struct smartiod_dint *dint,
+					  uint64_t link, struct sio_err *reterr);
 int smartiod_ring_start(struct smartiod *d, struct smartiod_ring_op *r, struct smartiod_dint *dint,
 			uint32_t node, uint64_t link, struct sio_err *reterr);
 smartiod_step smartiod_ring_step;

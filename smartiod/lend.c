@@ -27,6 +27,8 @@ static const struct {
 	{SIO_PEER_RESET, smartiod_lend_reset},
 	{SIO_PEER_HOLD, smartiod_lend_hold},
 	{SIO_PEER_UNHOLD, smartiod_lend_unhold},
+	{SIO_PEER_VECTOR, smartiod_lend_vector},
+	{SIO_PEER_UNVECTOR, smartiod_lend_unvector},
 };
 
 static int ask_ourselves(struct smartiod *d, struct smartiod_op *op, const void *msg,
@@ -176,3 +178,5 @@ FROM_PEER(settled)
 FROM_PEER(reset)
 FROM_PEER(hold)
 FROM_PEER(unhold)
+FROM_PEER(vector)
+FROM_PEER(unvector)

@@ -21,7 +21,15 @@ struct smartiod_requester {
 	uint64_t id;	/* the port's; 0: none */
 	unsigned users; /* windows that need it, those being set up included */
 	bool adding;
-	struct smartiod_dma_lend *waiting; /* for the port's answer */
+	struct smartiod_requester_user *waiting; /* for the port's answer */
+};
+
+/* Who wants an entry: part of an operation. */
+struct smartiod_requester_user {
+	struct smartiod_requester_user *next;
+	/* It is there, or will not be (@error). It counts until smartiod_requester_put(), either way. */
+	void (*have)(struct smartiod *d, struct smartiod_requester_user *user, int error,
+		     const char *text);
 };
 
 /* Memory that belongs to a device, at the lender: where it is. */
@@ -47,6 +55,7 @@ struct smartiod_device {
 	struct sio_ledger ledger;
 	struct smartiod_requester requester[SIO_MAX_ADAPTERS];
 	struct smartiod_dev_seg *segs;
+	struct smartiod_vector *vectors;
 	unsigned clearing; /* words under way that end all its queues: SETTLED for all, RESET */
 };
 
@@ -76,6 +85,18 @@ struct smartiod_dma {
 	bool window;			  /* it uses the requester entry of adapter */
 	bool unmapping;
 	uint32_t holds; /* queues of the device lie in it: not to be unmapped */
+};
+
+/* Lender: an interrupt vector of the device, the sender to a plain interrupt of any host. */
+struct smartiod_vector {
+	struct smartiod_dint_link link; /* of_device; where it leads, and what it has there */
+	struct smartiod_vector *next;	/* of the device */
+	struct smartiod_device *device;
+	struct smartiod_loan *loan;
+	uint32_t number;
+	bool set;	/* the port has it, or was asked for it */
+	bool window;	/* it uses the requester entry of link.adapter */
+	bool operation; /* one is about and frees it */
 };
 
 /* Lender: a borrow, from its request to the last thing that it left in quarantine. */
@@ -180,7 +201,7 @@ smartiod_lend_fn smartiod_lend_borrow, smartiod_lend_return, smartiod_lend_relea
 	smartiod_lend_borrow_end, smartiod_lend_dev_seg_create, smartiod_lend_dev_seg_lookup,
 	smartiod_lend_dev_seg_end, smartiod_lend_bar_grant, smartiod_lend_bar_release,
 	smartiod_lend_dma_map, smartiod_lend_dma_unmap, smartiod_lend_settled, smartiod_lend_reset,
-	smartiod_lend_hold, smartiod_lend_unhold;
+	smartiod_lend_hold, smartiod_lend_unhold, smartiod_lend_vector, smartiod_lend_unvector;
 
 /*
  * Send request @msg to the lender @node; op->step gets the answer, or why there is none, perhaps
@@ -243,6 +264,30 @@ void smartiod_views_end(struct smartiod *d, struct smartiod_loan *loan);
 void smartiod_dma_release(struct smartiod *d, struct smartiod_dma *dma);
 void smartiod_dma_node_down(struct smartiod *d, uint32_t node);
 void smartiod_dma_free_all(struct smartiod *d);
+
+/* The way from here to @node; @adapter: the other's where it must arrive, or SIO_PEER_ANY_ADAPTER. */
+int smartiod_lend_path(struct smartiod *d, uint32_t node, uint32_t adapter, struct sio_path *ret,
+		       struct sio_err *reterr);
+
+/* ---- requester.c ---- */
+
+/*
+ * Have the device's entry in the table of @adapter: user->have is called, perhaps before this
+ * returns. If @op waits for the port, its step calls smartiod_requester_answer() with the answer.
+ */
+void smartiod_requester_get(struct smartiod *d, struct smartiod_device *dev, unsigned adapter,
+			    struct smartiod_op *op, struct smartiod_requester_user *user);
+void smartiod_requester_answer(struct smartiod *d, struct smartiod_requester *r,
+			       const struct smartiod_answer *a,
+			       struct smartiod_requester_user *user);
+void smartiod_requester_put(struct smartiod *d, struct smartiod_requester *r);
+
+/* ---- vector.c ---- */
+
+/* The borrow ended, and its owner was closed: its vectors send no more. */
+void smartiod_vectors_end(struct smartiod *d, struct smartiod_loan *loan);
+/* A vector that was waited for too long. */
+void smartiod_vector_late(struct smartiod *d, uint32_t node, const struct sio_prep_vector *rep);
 
 /* ---- devseg.c ---- */
 

@@ -89,6 +89,7 @@ void smartiod_loan_end(struct smartiod *d, struct smartiod_loan *l)
 		smartiod_port_owner_close(d, l->owner);
 		smartiod_close_fd(d, &l->owner_fd);
 	}
+	smartiod_vectors_end(d, l);
 	smartiod_device_announce(d, l->device);
 	smartiod_loan_unpin(d, l);
 }

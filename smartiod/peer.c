@@ -44,6 +44,8 @@ static const struct {
 	{SIO_PEER_DEVICE_EVENT, smartiod_peer_device_event},
 	{SIO_PEER_HOLD, smartiod_peer_hold},
 	{SIO_PEER_UNHOLD, smartiod_peer_unhold},
+	{SIO_PEER_VECTOR, smartiod_peer_vector},
+	{SIO_PEER_UNVECTOR, smartiod_peer_unvector},
 };
 
 /* ---- paths ---- */

@@ -116,30 +116,48 @@ static void ask_grant(struct smartiod *d, struct smartiod_ring_op *r, uint32_t k
 
 static void build_done(struct smartiod *d, struct smartiod_ring_op *r);
 
-int smartiod_ring_start(struct smartiod *d, struct smartiod_ring_op *r, struct smartiod_dint *dint,
-			uint32_t node, uint64_t link, struct sio_err *reterr)
+static struct smartiod_ring *ring_new(struct smartiod *d, struct smartiod_dint *dint, uint32_t node,
+				      uint64_t link, struct sio_err *reterr)
 {
-	struct smartiod_ring *ring;
+	struct smartiod_ring *ring = NULL;
 
-	if (dint->n_rings >= MAX_RINGS)
-		return sio_fail(reterr, -ENOSPC, "%s %u of %s has %u senders already",
-				smartiod_dint_word(dint->plain), dint->number, d->host->name,
-				dint->n_rings);
+	if (dint->n_rings >= MAX_RINGS) {
+		sio_fail(reterr, -ENOSPC, "%s %u of %s has %u senders already",
+			 smartiod_dint_word(dint->plain), dint->number, d->host->name,
+			 dint->n_rings);
+		return NULL;
+	}
 	ring = calloc(1, sizeof(*ring));
-	if (!ring)
-		return sio_fail(reterr, -ENOMEM, "the receiver's daemon is out of memory");
+	if (!ring) {
+		sio_fail(reterr, -ENOMEM, "the receiver's daemon is out of memory");
+		return NULL;
+	}
 	ring->dint = dint;
 	ring->node = node;
 	ring->link = link;
 	ring->number = ++dint->next_ring;
-	ring->building = true;
 	ring->uid = smartiod_uid(d);
 	smartiod_tree_add(&d->rings, &ring->by_uid, ring->uid);
 	ring->next = dint->rings;
 	dint->rings = ring;
 	dint->n_rings++;
 	dint->pins++;
-	r->ring = ring;
+	return ring;
+}
+
+struct smartiod_ring *smartiod_ring_plain(struct smartiod *d, struct smartiod_dint *dint,
+					  uint64_t link, struct sio_err *reterr)
+{
+	return ring_new(d, dint, d->node, link, reterr);
+}
+
+int smartiod_ring_start(struct smartiod *d, struct smartiod_ring_op *r, struct smartiod_dint *dint,
+			uint32_t node, uint64_t link, struct sio_err *reterr)
+{
+	r->ring = ring_new(d, dint, node, link, reterr);
+	if (!r->ring)
+		return reterr->code;
+	r->ring->building = true;
 	if (!dint->plain)
 		ask_alloc(d, r);
 	else if (!r->link)

@@ -154,6 +154,35 @@ const volatile uint32_t *smartio_map_sleep_word(sci_map_t map);
 /** Wake the device behind @map: one write to a descriptor. A wrong handle is ignored. */
 void smartio_map_wake(sci_map_t map);
 
+#define SMARTIO_ANY_VECTOR (~0u)
+
+/**
+ * Tie an interrupt vector of a borrowed device to an interrupt without data, of any host: each message
+ * that the device sends for the vector triggers it, without a call or a daemon in between. The device
+ * becomes one more sender: SCIRemoveInterrupt() of it is SCI_ERR_BUSY until the tie ends.
+ * @vector: of the device, as PCI numbers those of MSI-X; SMARTIO_ANY_VECTOR: the lowest free one but
+ * 0 is taken, and stored there. A vector belongs to the borrower that tied it.
+ * @interrupt: a connection to it (SCIConnectInterrupt()), as the right to trigger it; it may be of
+ * this very process. It may be disconnected afterwards.
+ * What the device sent before, while the vector was nobody's, is not told. The tie ends by
+ * smartio_disconnect_device_interrupt(), SCIReturnDevice(), the end of this process, or with the
+ * interrupt or the way to its host; not by resets of the device, and not with @interrupt.
+ * Errors: SCI_ERR_BUSY the vector is taken, SCI_ERR_HW_NOSPC all are, or a table is full,
+ * SCI_ERR_ILLEGAL_PARAMETER wrong handle, or no such vector, SCI_ERR_NO_SUCH_INTNO the interrupt is
+ * gone, SCI_ERR_NOT_CONNECTED it was lost meanwhile, SCI_ERR_NOT_SUPPORTED the device has no
+ * vectors, SCI_ERR_NO_LINK_ACCESS, SCI_ERR_NODE_NOT_RESPONDING.
+ * Source: PCI Express base specification, MSI-X; our own extension.
+ */
+void smartio_connect_device_interrupt(sci_smartio_device_t device, unsigned int *vector,
+				      sci_remote_interrupt_t interrupt, sci_error_t *error);
+
+/**
+ * End a tie of this borrow. When it returns, no message of the device for @vector is on its way.
+ * Errors: SCI_ERR_ILLEGAL_PARAMETER wrong handle, or this borrow has no such vector (any more).
+ */
+void smartio_disconnect_device_interrupt(sci_smartio_device_t device, unsigned int vector,
+					 sci_error_t *error);
+
 /** One counter of the fabric, as `smartio stats` shows it. */
 struct smartio_counter {
 	char name[32]; /* NUL-terminated */

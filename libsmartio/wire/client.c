@@ -49,6 +49,8 @@ static const struct client_type types[] = {
 	TYPE(DEV_RESET, struct sio_msg_handle, struct sio_msg),
 	TYPE_RESERVED(DEV_HOLD, struct sio_msg_dev_hold, struct sio_rep_dev_hold),
 	TYPE_RESERVED(DEV_UNHOLD, struct sio_msg_dev_unhold, struct sio_msg),
+	TYPE_RESERVED(DEV_VECTOR, struct sio_msg_dev_vector, struct sio_rep_dev_vector),
+	TYPE_RESERVED(DEV_UNVECTOR, struct sio_msg_dev_vector, struct sio_msg),
 	TYPE(QUEUE_CREATE, struct sio_msg_queue_create, struct sio_rep_queue_create),
 	TYPE(QUEUE_REMOVE, struct sio_msg_handle, struct sio_msg),
 	TYPE_RESERVED(QUEUE_ATTACH, struct sio_msg_queue_attach, struct sio_rep_queue_attach),

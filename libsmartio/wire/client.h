@@ -54,6 +54,8 @@ enum {
 	SIO_MSG_DEV_RESET,
 	SIO_MSG_DEV_HOLD,
 	SIO_MSG_DEV_UNHOLD,
+	SIO_MSG_DEV_VECTOR,
+	SIO_MSG_DEV_UNVECTOR,
 	SIO_MSG_QUEUE_CREATE = 80,
 	SIO_MSG_QUEUE_REMOVE,
 	SIO_MSG_QUEUE_ATTACH,
@@ -325,6 +327,24 @@ struct sio_msg_dev_unhold {
 SIO_WIRE_SIZE(struct sio_msg_dev_unhold, 32);
 
 /*
+ * Interrupt vector @vector of a borrowed device triggers the plain interrupt that @link (of
+ * DINT_CONNECT) is connected to, until UNVECTOR, the borrow's end or the interrupt's. EBUSY: the
+ * vector is taken; ENOSPC: (ANY) all are; EINVAL: there is no such vector; EOPNOTSUPP: the device
+ * has none.
+ */
+#define SIO_VECTOR_ANY 0xffffffffu /* the lowest free one but 0 */
+struct sio_msg_dev_vector { /* UNVECTOR: @link 0 */
+	struct sio_msg h;
+	sio_le32 device, vector, link, reserved;
+};
+SIO_WIRE_SIZE(struct sio_msg_dev_vector, 32);
+struct sio_rep_dev_vector {
+	struct sio_msg h;
+	sio_le32 vector, reserved;
+};
+SIO_WIRE_SIZE(struct sio_rep_dev_vector, 24);
+
+/*
  * DMA queues. Reply: descriptor 0 the ring (struct sio_dma_ring of smartio/uapi.h, @bytes to map),
  * 1 the doorbell, 2 the completion event. A program moves the ring's tail without asking; what it
  * may reach has to be attached before, as a whole, and ends with the connection or the segment.
@@ -425,7 +445,7 @@ SIO_WIRE_SIZE(struct sio_msg_list, 32);
  *   DINTS        key: uid; owner: the port's; id: number; refs: senders, whose rings are memory beside
  *                the segments (of plain interrupts 0); pid; name: adapter, "plain"
  *   PORT + kind  key, owner, bytes (length), address, id (device), refs, node: as struct sio_list_entry
- *                (a WATCH's address: SIO_WATCH_*)
+ *                (a WATCH's address: SIO_WATCH_*; a VECTOR's bytes: its number)
  */
 struct sio_wire_row {
 	sio_le64 key, owner, bytes, address;

@@ -48,6 +48,8 @@ static const struct peer_type types[] = {
 	NEWS(DEV_SEG_END, struct sio_peer_dev_seg_end),
 	ASK(HOLD, struct sio_peer_hold, struct sio_prep_hold),
 	ASK(UNHOLD, struct sio_peer_unhold, struct sio_msg),
+	ASK(VECTOR, struct sio_peer_vector, struct sio_prep_vector),
+	ASK(UNVECTOR, struct sio_peer_vector, struct sio_msg),
 };
 
 static const struct peer_type *find(uint32_t type)

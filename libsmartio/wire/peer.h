@@ -49,6 +49,8 @@ enum {
 	SIO_PEER_DEV_SEG_END,  /* news */
 	SIO_PEER_HOLD,
 	SIO_PEER_UNHOLD,
+	SIO_PEER_VECTOR,
+	SIO_PEER_UNVECTOR,
 };
 
 /* News. Version and boot of the sender; who cannot agree closes the connection. */
@@ -322,6 +324,24 @@ struct sio_peer_unhold {
 	sio_le32 fdid, reserved;
 };
 SIO_WIRE_SIZE(struct sio_peer_unhold, 40);
+
+/*
+ * Vector @vector of the device triggers plain interrupt @number at @adapter of node @node (the
+ * receiver's numbers of adapters). UNVECTOR: the last three are 0.
+ */
+struct sio_peer_vector {
+	struct sio_msg h;
+	sio_le64 borrower;
+	sio_le32 fdid, vector;
+	sio_le32 node, adapter, number, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_vector, 48);
+struct sio_prep_vector {
+	struct sio_msg h;
+	sio_le64 borrower;
+	sio_le32 fdid, vector;
+};
+SIO_WIRE_SIZE(struct sio_prep_vector, 32);
 
 /* News to a borrower's host. @borrower: whom to tell; @gone: who is gone; @event: SIO_DEVICE_EV_*. */
 struct sio_peer_device_event {

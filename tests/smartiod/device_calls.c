@@ -159,6 +159,48 @@ int call_unhold(struct world *w, struct world_client *c, uint32_t device, uint64
 	return result(world_call(w, c, SIO_MSG_DEV_UNHOLD, &msg, sizeof(msg)));
 }
 
+int call_plain_create(struct world *w, struct world_client *c, uint32_t *ret_handle,
+		      uint32_t *ret_number)
+{
+	return call_dint_create(w, c, 0, SIO_DINT_PLAIN, ret_handle, ret_number);
+}
+
+int call_plain_connect(struct world *w, struct world_client *c, uint32_t node, uint32_t number,
+		       uint32_t *ret_link)
+{
+	struct sio_msg_dint_connect msg = {.node = sio_to_le32(node),
+					   .number = sio_to_le32(number),
+					   .flags = sio_to_le32(SIO_DINT_PLAIN)};
+	const struct world_message *m = world_call(w, c, SIO_MSG_DINT_CONNECT, &msg, sizeof(msg));
+
+	if (m && !m->error)
+		*ret_link = sio_from_le32(
+			((const struct sio_rep_dint_connect *)(const void *)m->data)->handle);
+	return result(m);
+}
+
+int call_vector(struct world *w, struct world_client *c, uint32_t device, uint32_t *vector,
+		uint32_t link)
+{
+	struct sio_msg_dev_vector msg = {.device = sio_to_le32(device),
+					 .vector = sio_to_le32(*vector),
+					 .link = sio_to_le32(link)};
+	const struct world_message *m = world_call(w, c, SIO_MSG_DEV_VECTOR, &msg, sizeof(msg));
+
+	if (m && !m->error)
+		*vector = sio_from_le32(
+			((const struct sio_rep_dev_vector *)(const void *)m->data)->vector);
+	return result(m);
+}
+
+int call_unvector(struct world *w, struct world_client *c, uint32_t device, uint32_t vector)
+{
+	struct sio_msg_dev_vector msg = {.device = sio_to_le32(device),
+					 .vector = sio_to_le32(vector)};
+
+	return result(world_call(w, c, SIO_MSG_DEV_UNVECTOR, &msg, sizeof(msg)));
+}
+
 int call_settled(struct world *w, struct world_client *c, uint32_t device, uint64_t borrower)
 {
 	struct sio_msg_dev_settled msg = {.device = sio_to_le32(device),

@@ -30,6 +30,15 @@ int call_dma_map_at(struct world *w, struct world_client *c, uint32_t device, ui
 int call_hold(struct world *w, struct world_client *c, uint32_t device, uint64_t borrower,
 	      uint64_t ioaddr, uint64_t bytes, uint64_t *ret_hold);
 int call_unhold(struct world *w, struct world_client *c, uint32_t device, uint64_t hold);
+/* Create a plain interrupt and, as a sender of @c's, connect to one: SIO_DINT_PLAIN. */
+int call_plain_create(struct world *w, struct world_client *c, uint32_t *ret_handle,
+		      uint32_t *ret_number);
+int call_plain_connect(struct world *w, struct world_client *c, uint32_t node, uint32_t number,
+		       uint32_t *ret_link);
+/* *vector may be SIO_VECTOR_ANY. */
+int call_vector(struct world *w, struct world_client *c, uint32_t device, uint32_t *vector,
+		uint32_t link);
+int call_unvector(struct world *w, struct world_client *c, uint32_t device, uint32_t vector);
 int call_settled(struct world *w, struct world_client *c, uint32_t device, uint64_t borrower);
 /* The @nth device event of a client; NULL. */
 const struct sio_evm_device *call_device_event(struct world_client *c, unsigned nth);

@@ -21,11 +21,11 @@ enum cut { KILL_CLIENT, KILL_MANAGER, CRASH_CLIENT, CRASH_MANAGER, CRASH_LENDER,
 
 struct death {
 	struct fake_device fake;
-	struct world_client *manager, *client;
+	struct world_client *manager, *client, *neighbour; /* on hosts 1, 2, 0 */
 	enum cut cut;
 	uint64_t left;		  /* events until it happens */
 	uint32_t managers_borrow; /* handle; 0: none */
-	unsigned held;		  /* how many holds were given */
+	unsigned held, vectors;	  /* how many holds and vectors were given */
 };
 
 static void maybe_cut(struct world *w, void *arg)
@@ -58,6 +58,27 @@ static void maybe_cut(struct world *w, void *arg)
 	}
 }
 
+/* Vectors that trigger interrupts of all three hosts; what is left of them ends with the borrow. */
+static void vectors(struct world *w, struct death *t, uint32_t device, bool tidy)
+{
+	static const uint32_t node[] = {4, 8, 12};
+	struct world_client *owner[] = {t->neighbour, t->manager, t->client};
+	uint32_t interrupt = 0, number = 0, link = 0;
+
+	for (unsigned i = 0; i < 3; i++) {
+		uint32_t vector = SIO_VECTOR_ANY;
+
+		call_plain_create(w, owner[i], &interrupt, &number);
+		call_plain_connect(w, t->client, node[i], number, &link);
+		t->vectors += call_vector(w, t->client, device, &vector, link) == 0;
+		call_handle(w, t->client, SIO_MSG_DINT_DISCONNECT, link, 0);
+		if (tidy && i != 1)
+			call_unvector(w, t->client, device, vector);
+		if (tidy && i == 2)
+			call_handle(w, t->client, SIO_MSG_DINT_REMOVE, interrupt, 0);
+	}
+}
+
 /* A queue pair's life. Calls may fail: somebody may be dead. */
 static void queue_pair(struct world *w, struct death *t, uint32_t id)
 {
@@ -83,6 +104,7 @@ static void queue_pair(struct world *w, struct death *t, uint32_t id)
 		t->held += call_hold(w, t->manager, t->managers_borrow, b.id, at[i], 4096,
 				     &hold[i]) == 0;
 	call_dma_map(w, c, b.handle, data, 0, 0, 65536, &m[2]);
+	vectors(w, t, b.handle, !(id & 1));
 	if (id & 1)
 		return; /* this one leaves all behind */
 	for (unsigned i = 0; i < 2; i++)
@@ -153,6 +175,7 @@ static struct world *start(struct death *t, uint64_t seed)
 	world_start(w);
 	t->manager = world_client(w, 1, SIO_CLIENT_LIBRARY);
 	t->client = world_client(w, 2, SIO_CLIENT_LIBRARY);
+	t->neighbour = world_client(w, 0, SIO_CLIENT_LIBRARY);
 	return w;
 }
 
@@ -168,8 +191,10 @@ static bool cut_at(enum cut cut, uint64_t n, uint64_t seed)
 	w->before_arg = &t;
 	play(w, &t);
 	happened = t.left == 0;
-	if (!happened)
+	if (!happened) {
 		assert_int_equal(t.held, 4);
+		assert_int_equal(t.vectors, 6);
+	}
 	t.left = 0;
 	check_all_gone(w, &t);
 	world_free(w);

@@ -18,6 +18,8 @@ static void device(struct world *w, unsigned host, const struct sio_req *req)
 		.bar_size = {0x4000},
 		.bdf = fake->topo.bdf,
 		.class_code = 0x010802,
+		.msix_count = FAKE_VECTORS,
+		.msix_offset = 0x2000,
 		.resets = 1u << SIO_RESET_FUNCTION,
 		.present = 1,
 	};
@@ -192,6 +194,53 @@ static void watch(struct world *w, unsigned host, const struct sio_req_watch *re
 		     req->kind == SIO_WATCH_EVENT ? 2 : 0);
 }
 
+static struct world_res *find_vector(const struct world *w, uint32_t number)
+{
+	struct world_res *r = w->res;
+
+	while (r && (r->kind != SIO_KIND_VECTOR || r->size != number))
+		r = r->next;
+	return r;
+}
+
+uint64_t fake_vector(const struct world *w, uint32_t number)
+{
+	const struct world_res *r = find_vector(w, number);
+
+	return r ? r->target : 0;
+}
+
+static void vector(struct world *w, unsigned host, const struct sio_req_vector *req)
+{
+	struct world_res *r = find_vector(w, req->vector), *target;
+	bool requester = false;
+
+	target = world_res_find(w, host, SIO_KIND_IRQ, req->irq);
+	if (!target)
+		target = world_res_find(w, host, SIO_KIND_MAP, req->irq);
+	for (const struct world_res *q = w->res; q; q = q->next)
+		requester |= q->host == host && q->kind == SIO_KIND_REQUESTER;
+	if (req->vector >= FAKE_VECTORS || req->device != FAKE_PORT_ID || req->address ||
+	    req->data || req->mask || (req->irq && r) || (req->irq == 0 && req->h.owner) ||
+	    (target && target->kind == SIO_KIND_MAP && !requester))
+		fake->bad++;
+	if (req->irq && (!target || target->quarantined || !live_owner(w, host, req->h.owner))) {
+		world_answer_error(w, host, &req->h, -ENOENT, "no such interrupt or owner");
+		return;
+	}
+	if (req->irq == 0) {
+		if (r)
+			world_res_free(w, r);
+		world_settle_memory(w, host);
+	} else {
+		r = world_res_new(w, host, SIO_KIND_VECTOR, req->h.owner);
+		r->target = target->id;
+		r->target_kind = target->kind;
+		r->size = req->vector;
+	}
+	world_answer_ok(w, host, &req->h);
+}
+
 static bool port_other(struct world *w, unsigned host, const struct sio_req *req, size_t len)
 {
 	const void *msg = req;
@@ -230,6 +279,9 @@ static bool port_other(struct world *w, unsigned host, const struct sio_req *req
 		return true;
 	case SIO_OP_UNWATCH:
 		end(w, host, req, SIO_KIND_WATCH, ((const struct sio_req_unwatch *)msg)->id);
+		return true;
+	case SIO_OP_VECTOR:
+		vector(w, host, msg);
 		return true;
 	case SIO_OP_SETTLE:
 		settle(w, host, msg);

@@ -6,6 +6,7 @@
 #include "world.h"
 
 #define FAKE_BAD_ADDRESS 0xbad000 /* a FAULT watch with it is refused */
+#define FAKE_VECTORS 4u
 #define FAKE_PORT_ID 77 /* of the device at its port */
 
 struct fake_device {
@@ -17,6 +18,8 @@ struct fake_device {
 /* Before world_start(): host 0 has the device. */
 void fake_device_add(struct world *w, struct fake_device *f);
 /* Resources of a kind that are (not) in quarantine, on all hosts. */
+/* What vector @number hits: 0 nothing, else the port's id of an interrupt or a map. */
+uint64_t fake_vector(const struct world *w, uint32_t number);
 unsigned fake_count(const struct world *w, uint32_t kind, bool quarantined);
 
 #endif

@@ -83,7 +83,7 @@ static void requests_of_clients(void **state)
 		fill(type, size, 1, 1);
 		assert_int_equal(sio_client_check_request(packet, size, &h, &err), -EPROTO);
 	}
-	assert_int_equal(known, 36);
+	assert_int_equal(known, 38);
 }
 
 /* Every request field that is named reserved, by its place. */
@@ -107,6 +107,8 @@ static void reserved_fields_are_zero(void **state)
 		RESERVED(DMA_MAP, struct sio_msg_dma_map),
 		RESERVED(DEV_HOLD, struct sio_msg_dev_hold),
 		RESERVED(DEV_UNHOLD, struct sio_msg_dev_unhold),
+		RESERVED(DEV_VECTOR, struct sio_msg_dev_vector),
+		RESERVED(DEV_UNVECTOR, struct sio_msg_dev_vector),
 		RESERVED(QUEUE_ATTACH, struct sio_msg_queue_attach),
 		RESERVED(LIST, struct sio_msg_list),
 	};
@@ -205,7 +207,7 @@ static void messages_of_peers(void **state)
 		assert_int_equal(sio_peer_check(packet, sizeof(struct sio_msg_error), &h, &err),
 				 news ? -EPROTO : 0);
 	}
-	assert_int_equal(known, 28);
+	assert_int_equal(known, 30);
 }
 
 int main(void)
