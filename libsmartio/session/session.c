@@ -147,27 +147,20 @@ void sio_session_pump(struct sio_session *s)
 }
 
 /* Wait at the socket, on behalf of those in the condition, too. */
-static int wait_as_poller(struct sio_session *s, struct sio_poll *polls, unsigned n,
-			  uint64_t deadline)
+static int wait_as_poller(struct sio_session *s, uint64_t deadline)
 {
-	struct sio_poll all[SIO_SESSION_POLLS + 2];
+	struct sio_poll all[2] = {{.fd = s->fd}, {.fd = s->poke_fd}};
 	uint64_t count;
 	int rc;
 
-	all[0] = (struct sio_poll){.fd = s->fd};
-	all[1] = (struct sio_poll){.fd = s->poke_fd};
-	for (unsigned i = 0; i < n; i++)
-		all[2 + i] = (struct sio_poll){.fd = polls[i].fd};
 	s->poller = true;
 	s->users++;
 	sio_session_unlock(s);
-	rc = s->world->poll(s->world, all, n + 2, deadline);
+	rc = s->world->poll(s->world, all, 2, deadline);
 	sio_session_lock(s);
 	s->users--;
 	s->poller = false;
 	s->world->event_read(s->world, s->poke_fd, &count);
-	for (unsigned i = 0; i < n; i++)
-		polls[i].readable = all[2 + i].readable;
 	if (!s->dead && all[0].readable)
 		sio_session_receive(s);
 	/* Somebody in the condition is to wait at the socket now, or to close it. */
@@ -176,24 +169,28 @@ static int wait_as_poller(struct sio_session *s, struct sio_poll *polls, unsigne
 }
 
 /*
- * Wait at own descriptors, while another thread is at the socket. What makes one readable when the
- * session dies may be taken by others before we look: dead_fd stays readable.
+ * Wait at own descriptors, and at the socket: a poller leaves when it likes, and nobody could tell
+ * those who wait here. What makes one readable when the session dies may be taken by others before
+ * we look: dead_fd stays readable.
  */
-static int wait_beside(struct sio_session *s, struct sio_poll *polls, unsigned n, uint64_t deadline)
+static int wait_at(struct sio_session *s, struct sio_poll *polls, unsigned n, uint64_t deadline)
 {
-	struct sio_poll all[SIO_SESSION_POLLS + 1];
+	struct sio_poll all[SIO_SESSION_POLLS + 2];
 	int rc;
 
 	for (unsigned i = 0; i < n; i++)
 		all[i] = (struct sio_poll){.fd = polls[i].fd};
 	all[n] = (struct sio_poll){.fd = s->dead_fd};
+	all[n + 1] = (struct sio_poll){.fd = s->dead ? s->dead_fd : s->fd};
 	s->users++;
 	sio_session_unlock(s);
-	rc = s->world->poll(s->world, all, n + 1, deadline);
+	rc = s->world->poll(s->world, all, n + 2, deadline);
 	sio_session_lock(s);
 	s->users--;
 	for (unsigned i = 0; i < n; i++)
 		polls[i].readable = all[i].readable;
+	if (!s->dead && all[n + 1].readable)
+		sio_session_receive(s);
 	if (s->dead)
 		s->world->wake_all(s->world, s->lock);
 	return rc == 0 ? -ETIMEDOUT : 0;
@@ -201,14 +198,13 @@ static int wait_beside(struct sio_session *s, struct sio_poll *polls, unsigned n
 
 int sio_session_wait(struct sio_session *s, struct sio_poll *polls, unsigned n, uint64_t deadline)
 {
-
 	for (unsigned i = 0; i < n; i++)
 		polls[i].readable = false;
+	if (n > 0)
+		return wait_at(s, polls, n, deadline);
 	if (!s->dead && !s->poller)
-		return wait_as_poller(s, polls, n, deadline);
-	if (n == 0)
-		return s->world->wait(s->world, s->lock, deadline);
-	return wait_beside(s, polls, n, deadline);
+		return wait_as_poller(s, deadline);
+	return s->world->wait(s->world, s->lock, deadline);
 }
 
 /* Under the lock: a number that no waiting call has; 0 is for events. */
