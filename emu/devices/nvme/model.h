@@ -217,6 +217,8 @@ void emu_nvme_doorbells_scan(struct emu_nvme *m);
 
 /* io.c: a status */
 unsigned emu_nvme_io(struct emu_nvme *m, const struct emu_nvme_sqe *sqe);
+/* The command comes soon: fetch what its data begin with. It is not checked yet. */
+void emu_nvme_io_soon(const struct emu_nvme *m, const struct emu_nvme_sqe *sqe);
 
 /* prp.c: move @len bytes between @buf and the memory that the entries name; a status. */
 unsigned emu_nvme_prp_to_host(struct emu_nvme *m, const struct emu_nvme_sqe *sqe, const void *buf,

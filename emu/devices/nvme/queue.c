@@ -190,8 +190,11 @@ static unsigned sq_serve(struct emu_nvme *m, struct emu_nvme_sq *sq, unsigned bu
 		return 0;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct emu_nvme_sqe *sqe = &m->fetched[i];
-		unsigned status = emu_nvme_io(m, sqe);
+		unsigned status;
 
+		if (i + 1 < n)
+			emu_nvme_io_soon(m, sqe + 1);
+		status = emu_nvme_io(m, sqe);
 		if (emu_nvme_unlikely(status)) {
 			emu_nvme_error(m, sq->id, sqe, status);
 			status |= NVME_SC_MORE;
