@@ -83,7 +83,8 @@ struct emu_dev_model {
 		      struct emu_dev_config *config, void **ret, struct sio_err *reterr);
 	void (*destroy)(void *model);
 	/*
-	 * Look at registers and doorbells and do at most @budget commands' work.
+	 * Look at registers and doorbells and work until @budget units are done: a command is one,
+	 * and each page of its data after the first another. More only by what was begun.
 	 * Return: units of work done; 0: nothing to do, and every doorbell in use was looked at in
 	 * this very call (the room steps once more before it sleeps, and trusts the answer).
 	 */

@@ -22,6 +22,7 @@ static unsigned read_write(struct emu_nvme *m, const struct emu_nvme_sqe *sqe, b
 	if (emu_nvme_unlikely(lba >= m->blocks || count > m->blocks - lba))
 		return EMU_NVME_FAIL(LBA_RANGE);
 	data = m->media + (lba << m->block_shift);
+	m->pages += ((count << m->block_shift) - 1) / EMU_NVME_PAGE;
 	if (is_write) {
 		if (emu_nvme_unlikely(cdw12 & WRITE_DTYPE))
 			return EMU_NVME_FAIL(INVALID_FIELD);

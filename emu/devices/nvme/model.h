@@ -73,6 +73,7 @@ struct emu_nvme_sq {
 	uint32_t head, tail;
 	uint32_t doorbell_seen;
 	uint16_t id;
+	uint32_t cost; /* of the last run of commands, units for each, rounded up */
 	struct emu_nvme_cq *cq;
 };
 
@@ -124,6 +125,7 @@ struct emu_nvme {
 	bool attached;		     /* the pages below were asked for */
 	unsigned n_aggregating;	     /* vectors with something aggregated */
 	unsigned steps;
+	unsigned pages; /* of data moved, after each command's first; wraps */
 	struct emu_nvme_stats stats;
 
 	/* What few commands need. */
@@ -193,7 +195,7 @@ bool emu_nvme_fetch(struct emu_nvme *m, struct emu_nvme_sq *sq, uint32_t n);
 /* The completion queue must have room. */
 void emu_nvme_post(struct emu_nvme *m, const struct emu_nvme_sq *sq, __le16 cid, unsigned status,
 		   uint32_t result);
-/* Serve each I/O submission queue once. Return: commands done. */
+/* Serve each I/O submission queue once, or until @budget units are done. Return: units done. */
 unsigned emu_nvme_queues_run(struct emu_nvme *m, unsigned budget);
 /* True: no command could be done before a doorbell changes. */
 bool emu_nvme_queues_idle(const struct emu_nvme *m);

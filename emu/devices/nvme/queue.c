@@ -169,11 +169,14 @@ void emu_nvme_post(struct emu_nvme *m, const struct emu_nvme_sq *sq, __le16 cid,
 	}
 }
 
-/* A run of entries of one queue: bounded by budget, burst, wrap, and room for their completions. */
-static unsigned sq_serve(struct emu_nvme *m, struct emu_nvme_sq *sq, unsigned budget)
+/*
+ * How many entries of a queue are done in a row: bounded by budget, burst, wrap, and room for their
+ * completions. What they cost shows when they are fetched and must be done: they are expected to be
+ * like those before.
+ */
+static uint32_t run_length(struct emu_nvme *m, struct emu_nvme_sq *sq, unsigned budget)
 {
 	uint32_t n = emu_nvme_sq_waiting(m, sq), room;
-	bool failed = false;
 
 	if (n == 0)
 		return 0;
@@ -181,11 +184,21 @@ static unsigned sq_serve(struct emu_nvme *m, struct emu_nvme_sq *sq, unsigned bu
 		n = sq->size - sq->head;
 	if (n > m->burst)
 		n = m->burst;
+	if (emu_nvme_unlikely(sq->cost > 1))
+		budget = budget > sq->cost ? budget / sq->cost : 1;
 	if (n > budget)
 		n = budget;
 	room = emu_nvme_cq_room(m, sq->cq, n);
-	if (emu_nvme_unlikely(n > room))
-		n = room;
+	return emu_nvme_unlikely(n > room) ? room : n;
+}
+
+/* Return: units of work done. */
+static unsigned sq_serve(struct emu_nvme *m, struct emu_nvme_sq *sq, unsigned budget)
+{
+	uint32_t n = run_length(m, sq, budget);
+	unsigned pages = m->pages;
+	bool failed = false;
+
 	if (n == 0 || !emu_nvme_fetch(m, sq, n))
 		return 0;
 	for (uint32_t i = 0; i < n; i++) {
@@ -204,7 +217,9 @@ static unsigned sq_serve(struct emu_nvme *m, struct emu_nvme_sq *sq, unsigned bu
 	}
 	if (emu_nvme_unlikely(sq->cq->interrupts))
 		emu_nvme_interrupt(m, sq->cq, failed);
-	return n;
+	pages = m->pages - pages;
+	sq->cost = 1 + (pages + n - 1) / n;
+	return n + pages;
 }
 
 unsigned emu_nvme_queues_run(struct emu_nvme *m, unsigned budget)

@@ -77,6 +77,76 @@ static void budget_bounds_a_step(void **state)
 	assert_int_equal(emu_nvme_model.step(r->model, 1000), 0);
 }
 
+#define LARGE_PAGES 256u /* MDTS */
+
+/* A read of as much as a command can ask for, all of it into one page. */
+static struct emu_nvme_sqe large_read(struct rig *r)
+{
+	uint64_t page = rig_alloc(r, 4096), list = rig_alloc(r, 4096);
+	uint64_t *entry = rig_at(r, list);
+
+	for (unsigned i = 0; i < LARGE_PAGES - 1; i++)
+		entry[i] = htole64(page);
+	return rig_rw(nvme_cmd_read, 0, LARGE_PAGES * 8, page, list);
+}
+
+/* Each page of data is a unit; how much is begun follows what commands of that queue cost before.
+ */
+static void budget_bounds_the_data_of_a_step(void **state)
+{
+	struct rig *r = *state;
+	struct emu_nvme_sqe large = large_read(r);
+	struct emu_nvme_cqe done;
+
+	rig_pair(r, 1, 64);
+	rig_put(r, 1, large);
+	rig_ring(r, 1);
+	assert_int_equal(emu_nvme_model.step(r->model, 64), LARGE_PAGES);
+	for (unsigned i = 0; i < 8; i++)
+		rig_put(r, 1, large);
+	rig_ring(r, 1);
+	assert_int_equal(emu_nvme_model.step(r->model, 64), LARGE_PAGES);
+	assert_int_equal(emu_nvme_model.step(r->model, LARGE_PAGES), LARGE_PAGES);
+	assert_int_equal(emu_nvme_model.step(r->model, 4 * LARGE_PAGES + 1), 4 * LARGE_PAGES);
+	assert_int_equal(emu_nvme_model.step(r->model, 1000 * LARGE_PAGES), 2 * LARGE_PAGES);
+	for (unsigned i = 0; i < 9; i++)
+		assert_true(rig_take(r, 1, &done, true));
+	/* Small ones are many at once again, after the first. */
+	for (unsigned i = 0; i < 20; i++)
+		rig_put(r, 1, flush_cmd);
+	rig_ring(r, 1);
+	assert_int_equal(emu_nvme_model.step(r->model, 64), 1);
+	assert_int_equal(emu_nvme_model.step(r->model, 64), 19);
+}
+
+/* Who asks for little does not wait for all that others ask for. */
+static void small_commands_beside_large_ones(void **state)
+{
+	struct rig *r = *state;
+	struct emu_nvme_sqe large = large_read(r);
+	struct emu_nvme_cqe done;
+	unsigned data = 0;
+
+	for (unsigned qid = 1; qid <= 3; qid++) {
+		rig_pair(r, qid, 64);
+		rig_put(r, qid, large); /* the drive learns what they are like */
+		rig_ring(r, qid);
+	}
+	rig_run(r);
+	for (unsigned qid = 1; qid <= 3; qid++) {
+		for (unsigned i = 0; i < 40; i++)
+			rig_put(r, qid, large);
+		rig_ring(r, qid);
+	}
+	rig_pair(r, 4, 64);
+	for (unsigned i = 0; i < 10; i++)
+		rig_put(r, 4, flush_cmd);
+	rig_ring(r, 4);
+	while (!rig_take(r, 4, &done, false))
+		data += emu_nvme_model.step(r->model, LARGE_PAGES);
+	assert_in_range(data, 10, 3 * LARGE_PAGES + 10);
+}
+
 static unsigned set_burst(struct rig *r, uint32_t log2)
 {
 	return rig_do(r, 0,
@@ -228,6 +298,8 @@ int main(void)
 		rig_test(wrap_and_phase),
 		rig_test(a_burst_is_one_read_up_to_the_wrap),
 		rig_test(budget_bounds_a_step),
+		rig_test(budget_bounds_the_data_of_a_step),
+		rig_test(small_commands_beside_large_ones),
 		rig_test(arbitration_burst_is_honoured),
 		rig_test(queues_take_turns),
 		rig_test(a_full_completion_queue_loses_nothing),
