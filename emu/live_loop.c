@@ -19,17 +19,12 @@
 
 #include "emu/live.h"
 
-#define BUDGET 64	  /* commands of a device per turn */
-#define TURNS_PER_POLL 64 /* a busy room looks at its sockets this often */
-#define LOOKS_PER_YIELD 8 /* empty ones; a look is much cheaper than a yield */
-#define LOOKS_PER_POLL 64 /* and a yield than a look at the sockets */
+#define BUDGET 256 /* units of work of a device per turn: 1 MiB, or so many commands */
 #define SHORT_NS 5000000ull
 #define SHORT_NAP_NS 50000
 #define LONG_NAP_NS 1000000
 /* A store may be missed: of a fork's child, which has no watch. Somebody looks, though seldom. */
 #define BACKSTOP_NS 100000000
-/* Between a fault and its store the program must get a processor, perhaps this very one. */
-#define AWAIT_NS 500000ull
 #define TURNS_PER_CALM 16 /* a room at work for longer keeps nobody waiting in a fault */
 #define EVENTS 32
 
@@ -141,9 +136,8 @@ static int poll_sockets(struct live *l, long ns)
 }
 
 struct rest {
-	uint64_t last_work;   /* 0: just now */
-	uint64_t await_until; /* a watch has fired, and its store is to come; 0: none has */
-	unsigned turn, empty;
+	uint64_t last_work; /* 0: just now */
+	unsigned turn;	    /* of work, since the last sleep */
 };
 
 static void work_done(struct live *l, struct rest *r, unsigned work)
@@ -151,10 +145,9 @@ static void work_done(struct live *l, struct rest *r, unsigned work)
 	if (!work)
 		sched_yield();
 	r->last_work = 0;
-	r->await_until = 0;
-	if (++r->turn % TURNS_PER_POLL == 0)
+	if (emu_pace_worked(&l->pace, work))
 		poll_sockets(l, 0);
-	if (l->n_armed && r->turn > TURNS_PER_CALM)
+	if (++r->turn > TURNS_PER_CALM && l->n_armed)
 		live_watches_calm(l);
 }
 
@@ -162,13 +155,15 @@ static void work_done(struct live *l, struct rest *r, unsigned work)
 static void doze(struct live *l, struct rest *r, long ns)
 {
 	uint64_t before, after;
+	unsigned work;
 	int n;
 
 	emu_room_doze(l->room, true);
 	live_watches_arm(l);
-	if (emu_room_step(l->room, BUDGET) || emu_room_busy(l->room)) {
+	work = emu_room_step(l->room, BUDGET);
+	if (work || emu_room_busy(l->room)) {
 		emu_room_doze(l->room, false);
-		r->last_work = 0;
+		work_done(l, r, work);
 		return;
 	}
 	before = live_ops.now(l);
@@ -180,9 +175,10 @@ static void doze(struct live *l, struct rest *r, long ns)
 		return;
 	r->last_work = after;
 	r->turn = 0;
+	emu_pace_look_on(&l->pace);
 	if (l->woken) {
 		l->woken = false;
-		r->await_until = after + AWAIT_NS;
+		emu_pace_await(&l->pace);
 		emu_pace_slept(&l->pace, after - before);
 	}
 }
@@ -192,6 +188,7 @@ static void nap(struct live *l, struct rest *r, long ns)
 {
 	if (poll_sockets(l, 0) > 0) {
 		r->last_work = 0;
+		emu_pace_look_on(&l->pace);
 		return;
 	}
 	nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
@@ -207,14 +204,19 @@ static void rest(struct live *l, struct rest *r)
 	if (r->last_work == 0)
 		r->last_work = now;
 	idle = now - r->last_work;
-	if (idle < l->pace.window || now < r->await_until) {
-		if (r->empty % LOOKS_PER_POLL == 0 && poll_sockets(l, 0) > 0)
-			r->last_work = 0;
-		else
-			sched_yield();
+	switch (emu_pace_rest(&l->pace, now)) {
+	case EMU_REST_YIELD:
+		sched_yield();
 		return;
+	case EMU_REST_POLL:
+		if (poll_sockets(l, 0) > 0) {
+			r->last_work = 0;
+			emu_pace_look_on(&l->pace);
+		}
+		return;
+	case EMU_REST_SLEEP:
+		break;
 	}
-	r->await_until = 0;
 	if (emu_room_naps(l->room))
 		ns = idle < SHORT_NS ? SHORT_NAP_NS : LONG_NAP_NS;
 	if (l->n_watches == 0 && ns < BACKSTOP_NS)
@@ -235,7 +237,8 @@ void live_loop_run(struct live *l)
 		} else if (!emu_room_watched(l->room)) {
 			poll_sockets(l, -1);
 			r = (struct rest){0};
-		} else if (++r.empty % LOOKS_PER_YIELD == 0) {
+			emu_pace_look_on(&l->pace);
+		} else if (emu_pace_found_nothing(&l->pace)) {
 			rest(l, &r);
 		}
 	}
