@@ -2,9 +2,9 @@
 /*
  * smartio cluster run: a cluster for the time of one command.
  *
- * A guard process, in a process group of its own, brings the cluster up and down. It ends when the socket
- * to us closes, whatever ended us. Should the guard be killed, the cluster's programs get SIGTERM
- * by the kernel (they are tied to it).
+ * A guard process, in a process group of its own, brings the cluster up and down. It ends when the
+ * socket to us closes, whatever ended us. Should the guard be killed, the cluster's programs get
+ * SIGTERM by the kernel (they are tied to it).
  */
 #include <errno.h>
 #include <poll.h>
