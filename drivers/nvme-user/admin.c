@@ -14,6 +14,8 @@
 
 #define ADMIN_MS 10000u
 #define FEATURE_QUEUES 0x07u
+#define CONTIGUOUS 1u
+#define CQ_IEN 2u
 #define STATUS(sct, sc) ((uint32_t)(sct) << 8 | (uint32_t)(sc))
 
 static void put(struct sio_nvme_ctrl *c, const struct sio_nvme_command *cmd)
@@ -135,12 +137,13 @@ int sio_nvme_ctrl_queues(struct sio_nvme_ctrl *c, uint32_t *ret_pairs)
 }
 
 int sio_nvme_ctrl_create_cq(struct sio_nvme_ctrl *c, uint32_t qid, uint64_t addr, uint32_t entries,
-			    uint32_t *ret_status)
+			    uint32_t vector, uint32_t *ret_status)
 {
+	uint32_t interrupts = vector ? vector << 16 | CQ_IEN : 0;
 	struct sio_nvme_command cmd = {.opcode = nvme_admin_create_cq,
 				       .prp1 = addr,
 				       .cdw10 = (entries - 1) << 16 | qid,
-				       .cdw11 = 1}; /* contiguous, no interrupt */
+				       .cdw11 = CONTIGUOUS | interrupts};
 
 	return sio_nvme_ctrl_admin(c, &cmd, ret_status, NULL);
 }
@@ -151,7 +154,7 @@ int sio_nvme_ctrl_create_sq(struct sio_nvme_ctrl *c, uint32_t qid, uint64_t addr
 	struct sio_nvme_command cmd = {.opcode = nvme_admin_create_sq,
 				       .prp1 = addr,
 				       .cdw10 = (entries - 1) << 16 | qid,
-				       .cdw11 = qid << 16 | 1}; /* contiguous */
+				       .cdw11 = qid << 16 | CONTIGUOUS};
 
 	return sio_nvme_ctrl_admin(c, &cmd, ret_status, NULL);
 }

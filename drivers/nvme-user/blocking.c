@@ -110,8 +110,13 @@ static void finish_chunk(struct job *j, const struct smartio_nvme_completion *c)
 	}
 }
 
-/* Poll until something completes, or the drive has been silent for too long. */
-static int wait_some(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c, unsigned max)
+static int silent(const struct smartio_nvme_queue *q)
+{
+	return sio_nvme_fail(-ETIMEDOUT, "%s has not answered for %u s", q->n->d.name,
+			     SILENCE_MS / 1000);
+}
+
+static int poll_some(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c, unsigned max)
 {
 	uint64_t deadline = 0;
 	unsigned polls = 0;
@@ -123,8 +128,22 @@ static int wait_some(struct smartio_nvme_queue *q, struct smartio_nvme_completio
 		if (deadline == 0)
 			deadline = sio_nvme_deadline(SILENCE_MS);
 		else if (smartio_now_ns() >= deadline)
-			return sio_nvme_fail(-ETIMEDOUT, "%s has not answered for %u s",
-					     q->n->d.name, SILENCE_MS / 1000);
+			return silent(q);
+	}
+	return n;
+}
+
+/* Until something completes, or the drive has been silent for too long. */
+static int wait_some(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c, unsigned max)
+{
+	int n;
+
+	if (!q->interrupt)
+		return poll_some(q, c, max);
+	while ((n = smartio_nvme_poll(q, c, max)) == 0) {
+		n = smartio_nvme_wait(q, SILENCE_MS);
+		if (n <= 0)
+			return n < 0 ? n : silent(q);
 	}
 	return n;
 }

@@ -81,6 +81,8 @@ struct smartio_nvme_queue {
 	uint64_t key;
 	uint32_t id, nsid, entries, block_shift, max_transfer;
 	struct sio_nvme_mem *sq_mem, *cq_mem;
+	sci_local_interrupt_t interrupt;    /* NULL: none */
+	unsigned vector;		    /* of the drive, that triggers it; 0: none */
 	struct smartio_nvme_buffer *bounce; /* of the blocking helpers; NULL until used */
 	struct smartio_nvme_queue *next;
 };
@@ -106,6 +108,13 @@ bool sio_nvme_queue_stale(struct smartio_nvme_queue *q);
 /* Commands that were submitted and not completed; of a dead queue, when it died. */
 uint32_t sio_nvme_in_flight(const struct smartio_nvme_queue *q);
 uint64_t sio_nvme_expected(uint32_t id, bool phase);
+/* Has the next completion come? A look; it is not taken. */
+bool sio_nvme_completion_waits(const struct smartio_nvme_queue *q);
+/* Why the queue is dead, as an error with its text. */
+int sio_nvme_queue_dead(struct smartio_nvme_queue *q);
+/* interrupt.c, under the lock. Half-made is fine for the end. */
+int sio_nvme_interrupt_open(struct smartio_nvme_queue *q);
+void sio_nvme_interrupt_close(struct smartio_nvme_queue *q);
 /* prp.c: the second pointer of a transfer of @bytes from @addr on that does not fit one page. */
 uint64_t sio_nvme_prp2(struct smartio_nvme_queue *q, uint32_t cid, uint64_t addr, uint64_t bytes);
 /* Bytes of list that a transfer of @max_transfer bytes may need, as a power of two's log2. */

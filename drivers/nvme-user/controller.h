@@ -58,8 +58,9 @@ int sio_nvme_ctrl_identify(struct sio_nvme_ctrl *c, uint8_t cns, uint32_t nsid, 
 			   uint32_t *ret_status);
 /* Ask for as many I/O queue pairs as there are. */
 int sio_nvme_ctrl_queues(struct sio_nvme_ctrl *c, uint32_t *ret_pairs);
+/* @vector 0: no interrupts. */
 int sio_nvme_ctrl_create_cq(struct sio_nvme_ctrl *c, uint32_t qid, uint64_t addr, uint32_t entries,
-			    uint32_t *ret_status);
+			    uint32_t vector, uint32_t *ret_status);
 int sio_nvme_ctrl_create_sq(struct sio_nvme_ctrl *c, uint32_t qid, uint64_t addr, uint32_t entries,
 			    uint32_t *ret_status);
 /* A queue that is not there (any more) is deleted. */

@@ -40,7 +40,7 @@ bool sio_nvme_queue_stale(struct smartio_nvme_queue *q)
 	return q->error == -ECONNRESET || generation_changed(q);
 }
 
-COLD static int dead(struct smartio_nvme_queue *q)
+COLD int sio_nvme_queue_dead(struct smartio_nvme_queue *q)
 {
 	const char *name = q->n->d.name;
 
@@ -124,7 +124,7 @@ __attribute__((noinline)) static int submit_other(struct smartio_nvme_queue *q,
 	uint64_t prp1, prp2;
 
 	if (!q->free)
-		return q->error ? dead(q) : -EAGAIN;
+		return q->error ? sio_nvme_queue_dead(q) : -EAGAIN;
 	if (op == SMARTIO_NVME_FLUSH) {
 		put_entry(q, (uint32_t)op, 0, 0, 0, 0, &sio_nvme_no_buffer, cookie);
 		return 0;
@@ -223,7 +223,7 @@ static int poll_found_nothing(struct smartio_nvme_queue *q)
 {
 	q->counters.empty_polls++;
 	if (unlikely(q->error || generation_changed(q)))
-		return dead(q);
+		return sio_nvme_queue_dead(q);
 	if (++q->empty > q->patience) {
 		q->counters.yields++;
 		smartio_yield();
@@ -244,6 +244,11 @@ COLD static void bad_completion(struct smartio_nvme_queue *q)
 uint64_t sio_nvme_expected(uint32_t id, bool phase)
 {
 	return (uint64_t)id << 16 | (phase ? CQE_PHASE : 0);
+}
+
+bool sio_nvme_completion_waits(const struct smartio_nvme_queue *q)
+{
+	return !((le64toh(sio_read64(q->cqe + 8)) ^ q->expected) & CQE_PHASE);
 }
 
 /* @n completions were taken, up to @at. */
@@ -274,7 +279,7 @@ int smartio_nvme_poll(struct smartio_nvme_queue *q, struct smartio_nvme_completi
 
 	ring(q);
 	if (unlikely(q->error))
-		return dead(q);
+		return sio_nvme_queue_dead(q);
 	for (free = q->free; left > 0; free = slot) {
 		/* Its second half, once: SQ head, SQ id, command id, phase and status. */
 		uint64_t e = le64toh(sio_read64(at + 8));
@@ -308,7 +313,7 @@ int smartio_nvme_poll(struct smartio_nvme_queue *q, struct smartio_nvme_completi
 
 bad:
 	bad_completion(q);
-	return left == max ? dead(q) : took(q, at, expected, max - left);
+	return left == max ? sio_nvme_queue_dead(q) : took(q, at, expected, max - left);
 }
 
 void smartio_nvme_queue_counters(const struct smartio_nvme_queue *q,

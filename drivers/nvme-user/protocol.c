@@ -17,7 +17,7 @@ static void req_swap(struct sio_nvme_req *r)
 	r->sequence = le64toh(r->sequence);
 	r->borrower = le64toh(r->borrower);
 	r->reply_interrupt = le32toh(r->reply_interrupt);
-	r->reserved = le32toh(r->reserved);
+	r->vector = le32toh(r->vector);
 }
 
 static void body_swap(struct sio_nvme_req *r, uint32_t op)
@@ -53,7 +53,9 @@ int sio_nvme_req_decode(const void *data, size_t len, struct sio_nvme_req *ret)
 		return -EPROTO;
 	body_swap(&r, r.op);
 	*ret = r;
-	return r.version == SIO_NVME_VERSION && r.reserved == 0 ? 0 : -EPROTONOSUPPORT;
+	if (r.version != SIO_NVME_VERSION || (r.vector && r.op != SIO_NVME_OP_CREATE))
+		return -EPROTONOSUPPORT;
+	return 0;
 }
 
 void sio_nvme_req_encode(const struct sio_nvme_req *req, void *data)

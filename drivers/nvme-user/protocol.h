@@ -56,7 +56,8 @@ struct sio_nvme_req {
 	uint64_t instance; /* of the manager that is meant */
 	uint64_t sequence;
 	uint64_t borrower;
-	uint32_t reply_interrupt, reserved;
+	uint32_t reply_interrupt;
+	uint32_t vector; /* create: the drive's, that its completions raise; 0: none. Else 0 */
 	union {
 		struct {
 			uint64_t sq, cq; /* as the drive addresses them */

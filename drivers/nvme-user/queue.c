@@ -92,6 +92,7 @@ static void free_queue(struct smartio_nvme_queue *q)
 		put_spare(q->n, q->sq_mem);
 	if (q->cq_mem)
 		put_spare(q->n, q->cq_mem);
+	sio_nvme_interrupt_close(q);
 	free(q->slot);
 	free(q);
 }
@@ -154,8 +155,9 @@ static int check_options(const struct smartio_nvme_queue_options *o)
 				     "placement %u: there are 0 (auto), 1 (device) and 2 (local)",
 				     o->sq_placement > SMARTIO_NVME_PLACE_LOCAL ? o->sq_placement
 										: o->cq_placement);
-	if (o->reserved)
-		return sio_nvme_fail(-EINVAL, "a reserved option of the queue is not 0");
+	if (o->flags & ~SMARTIO_NVME_INTERRUPT)
+		return sio_nvme_fail(-EINVAL, "flags %#x of a queue: there is %#x (interrupt)",
+				     o->flags, SMARTIO_NVME_INTERRUPT);
 	return 0;
 }
 
@@ -177,6 +179,7 @@ static int ask_create(struct smartio_nvme_queue *q, bool *ret_unsure)
 {
 	struct smartio_nvme *n = q->n;
 	struct sio_nvme_req req = {.op = SIO_NVME_OP_CREATE,
+				   .vector = q->vector,
 				   .create = {.sq = q->sq_mem->ioaddr,
 					      .cq = q->cq_mem->ioaddr,
 					      .sq_entries = q->entries,
@@ -222,6 +225,8 @@ static int open_queue(struct smartio_nvme_queue *q, const struct smartio_nvme_qu
 		rc = make_slots(q);
 	if (rc == 0)
 		rc = get_queue_memory(q, o);
+	if (rc == 0 && o->flags & SMARTIO_NVME_INTERRUPT)
+		rc = sio_nvme_interrupt_open(q);
 	if (rc == 0)
 		rc = ask_create(q, ret_unsure);
 	return rc;

@@ -102,7 +102,7 @@ static int create_queues(struct smartio_nvme_manager *m, const struct sio_nvme_r
 {
 	uint32_t status = 0;
 	int rc = sio_nvme_ctrl_create_cq(&m->ctrl, qid, req->create.cq, req->create.cq_entries,
-					 &status);
+					 req->vector, &status);
 
 	if (rc)
 		return rc;
@@ -132,6 +132,10 @@ static int op_create(struct smartio_nvme_manager *m, const struct sio_nvme_req *
 		refuse(rep, -EINVAL,
 		       "a queue needs 2 to %u entries and memory from the start of a page on",
 		       m->ctrl.max_entries);
+		return 0;
+	}
+	if (req->vector > UINT16_MAX) {
+		refuse(rep, -EINVAL, "interrupt vector %u is not 0 to 65535", req->vector);
 		return 0;
 	}
 	if (req->borrower == smartio_borrower_id(m->d.handle)) {

@@ -126,14 +126,21 @@ struct smartio_nvme_queue_options {
 	uint32_t max_transfer;/* bytes of the largest command; 0: the drive's */
 	uint32_t sq_placement, cq_placement; /* enum smartio_nvme_placement */
 	uint32_t namespace_id;/* 0: 1 */
-	uint32_t reserved;
+	uint32_t flags;	      /* SMARTIO_NVME_INTERRUPT, or 0 */
 };
+
+/**
+ * Have the drive interrupt this host when it completes commands of the queue, for
+ * smartio_nvme_wait(). Takes one of the drive's interrupt vectors, and an interrupt of this host.
+ */
+#define SMARTIO_NVME_INTERRUPT 1u
 
 /**
  * Ask the manager for a queue pair, with memory placed as @o says (NULL: all by default).
  * -ENOSPC: the drive has no queue pair left; -ENOTCONN: the manager is gone; -ETIMEDOUT: it does not
  * answer; -EINVAL: depth, transfer size, namespace or placement that the drive does not have;
- * -ENOTSUP: a namespace format with metadata; -ENOMEM.
+ * -ENOTSUP: a namespace format with metadata, or interrupts of a drive that has none; -EBUSY: all
+ * interrupt vectors are taken; -ENOMEM.
  */
 int smartio_nvme_queue_open(struct smartio_nvme *n, const struct smartio_nvme_queue_options *o,
 			    struct smartio_nvme_queue **ret);
@@ -176,6 +183,15 @@ void smartio_nvme_ring(struct smartio_nvme_queue *q);
  */
 int smartio_nvme_poll(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
 		      unsigned max);
+/**
+ * Sleep until the queue has a completion for smartio_nvme_poll(), for @timeout_ms at most (0 looks,
+ * UINT32_MAX: for ever); rings first. For queues opened with SMARTIO_NVME_INTERRUPT; polling them as
+ * well is fine. One system call, or a few, if it sleeps; none if a completion is there.
+ * Return: 1: there is one; 0: none came in time; -EINVAL: the queue has no interrupt; -ECONNRESET,
+ * -EPROTO as smartio_nvme_poll(); -EIO: the interrupt is lost.
+ * Source: NVM Express Base Specification 1.4, section 7.5.
+ */
+int smartio_nvme_wait(struct smartio_nvme_queue *q, uint32_t timeout_ms);
 /** Text of a completion status. Never NULL. */
 const char *smartio_nvme_status_string(uint32_t status);
 
@@ -194,6 +210,7 @@ int smartio_nvme_flush(struct smartio_nvme_queue *q);
 /* What the driver knows of its own work; "driver" figures, not counted by the fabric. */
 struct smartio_nvme_counters {
 	uint64_t submitted, completed, doorbells_sq, doorbells_cq, empty_polls, yields;
+	uint64_t interrupts; /* that smartio_nvme_wait() took */
 };
 void smartio_nvme_queue_counters(const struct smartio_nvme_queue *q,
 				 struct smartio_nvme_counters *c);

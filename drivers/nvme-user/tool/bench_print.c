@@ -44,6 +44,7 @@ static struct json_object *driver(const struct smartio_nvme_counters *d)
 	put(o, "doorbells_cq", d->doorbells_cq);
 	put(o, "empty_polls", d->empty_polls);
 	put(o, "yields", d->yields);
+	put(o, "interrupts", d->interrupts);
 	return o;
 }
 
@@ -89,9 +90,9 @@ static void print_text(const struct bench *b)
 		       (double)histogram_percentile(&b->h, percentiles[i].permyriad) / 1e3);
 	printf("  max %.2f\n", (double)b->h.max / 1e3);
 	printf("  driver: %" PRIu64 " submission and %" PRIu64 " completion doorbells, %" PRIu64
-	       " empty polls, %" PRIu64 " yields\n",
+	       " empty polls, %" PRIu64 " yields, %" PRIu64 " interrupts\n",
 	       b->driver.doorbells_sq, b->driver.doorbells_cq, b->driver.empty_polls,
-	       b->driver.yields);
+	       b->driver.yields, b->driver.interrupts);
 	for (unsigned i = 0; i < b->n_fabric; i++)
 		printf("  counted at the drive: %-20s %" PRIu64 "\n", b->fabric[i].name,
 		       b->fabric[i].value);

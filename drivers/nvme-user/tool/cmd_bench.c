@@ -10,7 +10,8 @@
 #include "smartio/ext.h"
 
 #define BATCH 32u
-#define SILENCE_NS 30000000000ull
+#define SILENCE_MS 30000u
+#define SILENCE_NS (SILENCE_MS * 1000000ull)
 
 static uint64_t next_random(struct bench *b)
 {
@@ -38,6 +39,15 @@ static int submit(struct bench *b, struct bench_io *io)
 	return EXIT_OK;
 }
 
+static int sleep_for_it(struct bench *b)
+{
+	int rc = smartio_nvme_wait(b->q, SILENCE_MS);
+
+	if (rc < 0)
+		return failed_nvme();
+	return rc ? EXIT_OK : failed("%s has not answered for 30 s", b->o->device);
+}
+
 /* Take what has completed; a command that failed ends the measurement. */
 static int take(struct bench *b)
 {
@@ -48,7 +58,7 @@ static int take(struct bench *b)
 	if (n < 0)
 		return failed_nvme();
 	if (n == 0)
-		return EXIT_OK;
+		return b->o->interrupt ? sleep_for_it(b) : EXIT_OK;
 	now = smartio_now_ns();
 	b->last = now;
 	for (int i = 0; i < n; i++) {
@@ -151,6 +161,7 @@ static int measure(struct bench *b)
 	b->driver.doorbells_cq -= driver.doorbells_cq;
 	b->driver.empty_polls -= driver.empty_polls;
 	b->driver.yields -= driver.yields;
+	b->driver.interrupts -= driver.interrupts;
 	if (rc == EXIT_OK && b->o->counters)
 		rc = count_fabric(b, before, n);
 	return rc;
@@ -189,6 +200,7 @@ static int prepare(struct bench *b)
 	sci_error_t err;
 	size_t bytes;
 
+	qo.flags = b->o->interrupt ? SMARTIO_NVME_INTERRUPT : 0;
 	qo.depth = b->depth = b->o->depth ? (uint32_t)b->o->depth : 1;
 	smartio_find_device(b->o->device, &b->fdid, &err);
 	if (smartio_nvme_queue_open(b->n, &qo, &b->q) ||

@@ -76,7 +76,8 @@ static const struct command commands[] = {
 	 "      --warmup N       commands before that, not measured; default 100\n"
 	 "      --read           the default\n"
 	 "      --write          overwrites what is on the drive\n"
-	 "      --random         at random places instead of one after the other\n" HELP_OFFSET
+	 "      --random         at random places instead of one after the other\n"
+	 "      --interrupt      sleep until the drive interrupts, instead of polling\n" HELP_OFFSET
 		 HELP_LENGTH
 	 "                       default: to the end of the namespace\n" HELP_NAMESPACE
 		 HELP_PROGRESS
@@ -117,7 +118,7 @@ __attribute__((format(printf, 2, 3))) static int usage(const struct command *c, 
 	return EXIT_USAGE;
 }
 
-enum { OPT_WARMUP = 256, OPT_READ, OPT_WRITE, OPT_RANDOM, OPT_COUNTERS };
+enum { OPT_WARMUP = 256, OPT_READ, OPT_WRITE, OPT_RANDOM, OPT_COUNTERS, OPT_INTERRUPT };
 
 static const struct {
 	struct option o;
@@ -141,6 +142,7 @@ static const struct {
 	{{"write", no_argument, NULL, OPT_WRITE}, TAKES_BENCH},
 	{{"random", no_argument, NULL, OPT_RANDOM}, TAKES_BENCH},
 	{{"counters", no_argument, NULL, OPT_COUNTERS}, TAKES_BENCH},
+	{{"interrupt", no_argument, NULL, OPT_INTERRUPT}, TAKES_BENCH},
 };
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
 
@@ -205,6 +207,7 @@ static int take_option(const struct command *c, struct options *o, int opt)
 	o->write |= opt == OPT_WRITE;
 	o->random |= opt == OPT_RANDOM;
 	o->counters |= opt == OPT_COUNTERS;
+	o->interrupt |= opt == OPT_INTERRUPT;
 	return rc;
 }
 

@@ -18,7 +18,7 @@ struct options {
 	uint64_t size, depth, count, warmup;
 	double seconds;
 	uint32_t nsid;
-	bool write, random, json, counters, progress, once;
+	bool write, random, json, counters, progress, once, interrupt;
 };
 
 int cmd_manager(const struct options *o);

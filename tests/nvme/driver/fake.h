@@ -32,6 +32,7 @@ extern struct fake {
 	unsigned sq_reads, cq_writes;	      /* DMA by size: of 64 bytes, of 16 bytes */
 	const volatile uint32_t *sleeps;      /* says whether the drive sleeps; NULL: stores wake it */
 	unsigned wakes;			      /* by the programs */
+	unsigned raised;		      /* interrupts that reached a host */
 	struct smartio_nvme_manager *manager; /* served whenever somebody waits */
 	int served; /* what its last serve returned, if that was an error */
 } fake;

@@ -289,6 +289,7 @@ void fake_start(const struct fake_options *o)
 				       .queue_pairs = o && o->queue_pairs ? o->queue_pairs : 4,
 				       .queue_entries =
 					       o && o->queue_entries ? o->queue_entries : 256,
+				       .vectors = FAKE_VECTORS,
 				       .dma_bits = 64,
 				       .serial = "FAKE1"};
 	struct sio_err err;
@@ -305,6 +306,7 @@ void fake_start(const struct fake_options *o)
 	W.mirror = fake_memory(4096);
 	W.dev = (struct emu_dev){.read = dev_read,
 				 .write = dev_write,
+				 .interrupt = fake_raise,
 				 .now = dev_now,
 				 .log = dev_log,
 				 .view = dev_view,
@@ -332,6 +334,7 @@ void fake_stop(void)
 		free(b);
 	}
 	fake_sci_stop();
+	fake_interrupt_stop();
 	emu_nvme_model.destroy(W.model);
 	while ((m = W.memory)) {
 		W.memory = m->next;

@@ -10,6 +10,7 @@
 #include "sisci_api.h"
 #include "smartio/ext.h"
 
+#define FAKE_VECTORS 4u
 #define FAKE_EVENTS 512u
 #define FAKE_FDID 0x401u
 
@@ -70,6 +71,11 @@ void fake_borrower_end(struct fake_borrower *b);
 /* The segments and interrupts of a borrower's session end. */
 void fake_session_gone(struct fake_borrower *b);
 void fake_sci_stop(void);
+/* A call that can fail: true: it does, with @error. */
+bool fake_injected(sci_error_t *error);
+/* fake_interrupt.c */
+void fake_raise(struct emu_dev *dev, unsigned vector);
+void fake_interrupt_stop(void);
 /* A sleeping drive does what there is to do, and sleeps again. */
 void fake_wake(void);
 

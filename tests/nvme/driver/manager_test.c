@@ -117,7 +117,7 @@ static void bad_options_are_refused(void **state)
 		{{.size = sizeof(bad[0].o), .sq_placement = 3}, "placement 3"},
 		{{.size = sizeof(bad[0].o), .cq_placement = 4}, "placement 4"},
 		{{.size = sizeof(bad[0].o), .namespace_id = 2}, "no namespace 2"},
-		{{.size = sizeof(bad[0].o), .reserved = 1}, "reserved"},
+		{{.size = sizeof(bad[0].o), .flags = 2}, "flags 0x2"},
 	};
 	struct {
 		struct smartio_nvme_queue_options o;

@@ -364,13 +364,17 @@ static void messages_survive_the_trip(void **state)
 		req.magic = SIO_NVME_REQ_MAGIC;
 		req.version = SIO_NVME_VERSION;
 		req.op = op;
-		req.reserved = 0;
+		req.vector = op == SIO_NVME_OP_CREATE ? 7 : 0;
 		sio_nvme_req_encode(&req, message);
 		assert_int_equal(sio_nvme_req_decode(message, sizeof(req), &back), 0);
 		assert_memory_equal(&req, &back, sizeof(req));
 		assert_int_equal(message[0], 'S');
 		for (size_t len = 0; len < sizeof(req); len++)
 			assert_int_equal(sio_nvme_req_decode(message, len, &back), -EPROTO);
+		req.vector = 7;
+		sio_nvme_req_encode(&req, message);
+		assert_int_equal(sio_nvme_req_decode(message, sizeof(req), &back),
+				 op == SIO_NVME_OP_CREATE ? 0 : -EPROTONOSUPPORT);
 	}
 }
 

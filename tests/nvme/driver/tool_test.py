@@ -136,6 +136,19 @@ class Live(base.CommandTest):
             self.assertEqual([f["rd_req"], f["rd_cpl"], f["rd_bytes"]], [500, 500, 500 * 64])
             self.assertEqual([f["wr_tlp"], f["wr_bytes"]], [500 * 17, 500 * 4112])
             self.assertEqual(f["faults"], 0)
+        # The same by interrupt: one message for each command, 4 bytes more; nothing is polled.
+        for node in ("lender", "client1"):
+            r = json.loads(self.nvme("bench", "nvme0", "-c", "500", "--interrupt", "--json",
+                                     "--counters", node=node).stdout)
+            f = r["fabric"]
+            self.assertEqual([r["completed"], f["commands_read"], f["msg"]], [500, 500, 500])
+            self.assertEqual([f["wr_tlp"], f["wr_bytes"], f["faults"]], [500 * 18, 500 * 4116, 0])
+            self.assertLessEqual(r["driver"]["interrupts"], 501)  # one may be of the warm-up
+            self.assertGreater(r["driver"]["interrupts"], 0)
+            self.assertLessEqual(r["driver"]["empty_polls"], 1002)
+        r = json.loads(self.nvme("bench", "nvme0", "-c", "5000", "-d", "32", "--interrupt",
+                                 "--random", "--json").stdout)
+        self.assertEqual(r["completed"], 5000)
         text = self.nvme("bench", "nvme0", "-t", "0.1").stdout
         self.assertIn("sequential reads, 4096 bytes, depth 1", text)
         self.refuses("bench", "nvme0", "-b", "1000", say="not a multiple of the block size")

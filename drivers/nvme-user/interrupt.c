@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Completion by interrupt: a vector of the drive triggers an interrupt of this host. The drive
+ * writes the completion before the message that tells of it, and an interrupt that came before
+ * anybody waits is kept; so a look at the queue, then a wait, misses nothing.
+ */
+#include <errno.h>
+
+#include "client.h"
+#include "error.h"
+#include "smartio/ext.h"
+
+#define CHECK_MS 100u /* how often who waits looks whether the drive was reset */
+
+static int tie(struct smartio_nvme_queue *q, unsigned number)
+{
+	struct sio_nvme_device *d = &q->n->d;
+	unsigned vector = SMARTIO_ANY_VECTOR;
+	sci_remote_interrupt_t to;
+	sci_error_t err, ignored;
+
+	SCIConnectInterrupt(d->sd, &to, d->node, d->adapter, number, SCI_INFINITE_TIMEOUT, 0, &err);
+	if (err != SCI_ERR_OK)
+		return sio_nvme_fail_sci(err, "cannot reach interrupt %u of this host", number);
+	smartio_connect_device_interrupt(d->handle, &vector, to, &err);
+	SCIDisconnectInterrupt(to, 0, &ignored);
+	if (err == SCI_ERR_HW_NOSPC)
+		return sio_nvme_fail(-EBUSY, "all interrupt vectors of %s are taken", d->name);
+	if (err != SCI_ERR_OK)
+		return sio_nvme_fail_sci(err, "%s: no interrupt vector", d->name);
+	q->vector = vector;
+	return 0;
+}
+
+int sio_nvme_interrupt_open(struct smartio_nvme_queue *q)
+{
+	unsigned number = 0;
+	sci_error_t err;
+
+	SCICreateInterrupt(q->n->d.sd, &q->interrupt, q->n->d.adapter, &number, NULL, NULL, 0,
+			   &err);
+	if (err != SCI_ERR_OK) {
+		q->interrupt = NULL;
+		return sio_nvme_fail_sci(err, "no interrupt for completions");
+	}
+	return tie(q, number);
+}
+
+void sio_nvme_interrupt_close(struct smartio_nvme_queue *q)
+{
+	sci_error_t err;
+
+	if (q->vector)
+		smartio_disconnect_device_interrupt(q->n->d.handle, q->vector, &err);
+	if (q->interrupt)
+		SCIRemoveInterrupt(q->interrupt, 0, &err);
+	q->vector = 0;
+	q->interrupt = NULL;
+}
+
+/* Milliseconds to @deadline, rounded up, CHECK_MS at most. */
+static unsigned slice(uint64_t now, uint64_t deadline)
+{
+	if (deadline - now >= CHECK_MS * 1000000ull)
+		return CHECK_MS;
+	return (unsigned)((deadline - now + 999999) / 1000000);
+}
+
+int smartio_nvme_wait(struct smartio_nvme_queue *q, uint32_t timeout_ms)
+{
+	uint64_t deadline = timeout_ms == UINT32_MAX ? UINT64_MAX : sio_nvme_deadline(timeout_ms);
+
+	if (!q->interrupt)
+		return sio_nvme_fail(-EINVAL, "queue pair %u was opened without an interrupt",
+				     q->id);
+	smartio_nvme_ring(q);
+	for (;;) {
+		sci_error_t err;
+		uint64_t now;
+
+		if (q->error || sio_nvme_queue_stale(q))
+			return sio_nvme_queue_dead(q);
+		if (sio_nvme_completion_waits(q))
+			return 1;
+		now = smartio_now_ns();
+		if (now >= deadline)
+			return 0;
+		SCIWaitForInterrupt(q->interrupt, slice(now, deadline), 0, &err);
+		if (err == SCI_ERR_OK)
+			q->counters.interrupts++;
+		else if (err != SCI_ERR_TIMEOUT)
+			return sio_nvme_fail(-EIO, "the interrupt of queue pair %u is lost: %s",
+					     q->id, SCIGetErrorString(err));
+	}
+}
