@@ -76,6 +76,7 @@ static int is_far_away(void *arg)
 		step_await(5);
 		CHECK(p[0] == 0x11 && p[1] == i && p[BYTES - 1] == 0x11);
 	}
+	step_done(7);
 	expect_local(seg, SCI_CB_DISCONNECT);
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
@@ -158,6 +159,8 @@ static int looks_through(void *arg)
 		CHECK(SCICheckSequence(sequence, 0, &error) == SCI_SEQ_OK);
 		step_done(5);
 	}
+	/* The other host may see the link come back later than this one, even after our leaving. */
+	step_await(7);
 	SCIRemoveSequence(sequence, 0, &error);
 	CHECK_OK(error);
 	SCIUnmapSegment(part, 0, &error);
@@ -227,6 +230,7 @@ static int exports(void *arg)
 	step_done(1);
 	expect_local(seg, SCI_CB_NOT_OPERATIONAL);
 	expect_local(seg, SCI_CB_NOT_OPERATIONAL);
+	step_done(7);
 	step_await(3);
 	expect_local(seg, SCI_CB_DISCONNECT);
 	SCIUnmapSegment(map, 0, &error);
@@ -261,6 +265,7 @@ static int leaves_meanwhile(void *arg)
 	step_done(6);
 	step_await(2);
 	CHECK(heard.down == 1 && heard.up == 0 && heard.lost == 0 && heard.other == 0);
+	step_await(7);
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
 	SCIDisconnectSegment(seg, 0, &error);
@@ -419,6 +424,7 @@ static int is_left(void *arg)
 	expect_local(seg, SCI_CB_CONNECT);
 	step_done(1);
 	expect_local(seg, SCI_CB_NOT_OPERATIONAL);
+	step_done(7);
 	expect_local(seg, SCI_CB_LOST);
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
@@ -439,6 +445,7 @@ static void the_importer_is_killed_meanwhile(void **state)
 	step_await(6);
 	assert_int_equal(cluster_link(*state, 4, 0, false), 0);
 	step_await(3);
+	step_await(7);
 	kill(b, SIGKILL);
 	cluster_wait(b);
 	assert_int_equal(cluster_wait(a), 0);
