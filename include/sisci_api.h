@@ -730,6 +730,55 @@ void SCIMapRemoteSegmentForDevice(sci_remote_segment_t segment, sci_smartio_devi
 void SCIUnmapRemoteSegmentForDevice(sci_remote_segment_t segment, sci_smartio_device_t device,
 				    unsigned int flags, sci_error_t *error);
 
+/* ---- Not on PCIe, or not here (docs/sisci-limits.md) ---- */
+
+/**
+ * These exist so that programs link. Each does nothing and gives SCI_ERR_NOT_SUPPORTED; what they
+ * return is 0 (SCIphDmaStart(): SCI_DMAQUEUE_ERROR), what they would set stays as it is.
+ *
+ * SCI's global address space.
+ */
+void SCIConnectSCISpace(sci_desc_t sd, unsigned int localAdapterNo, sci_remote_segment_t *segment,
+			sci_address_t address, size_t size, unsigned int flags, sci_error_t *error);
+/** Interrupts that a store to a segment triggers. */
+void SCIRegisterInterruptFlag(unsigned int localAdapterNo, sci_local_interrupt_t *interrupt,
+			      sci_local_segment_t segment, unsigned int offset,
+			      sci_cb_interrupt_t callback, void *callbackArg, unsigned int flags,
+			      sci_error_t *error);
+void SCIEnableConditionalInterrupt(sci_local_interrupt_t interrupt, unsigned int flags,
+				   sci_error_t *error);
+void SCIDisableConditionalInterrupt(sci_local_interrupt_t interrupt, unsigned int flags,
+				    sci_error_t *error);
+void SCIGetConditionalInterruptTrigCounter(sci_local_interrupt_t interrupt,
+					   unsigned int *interruptTrigCounter, unsigned int flags,
+					   sci_error_t *error);
+/** Control and status registers of SCI adapters. */
+unsigned int SCIGetCSRRegister(sci_desc_t sd, unsigned int localAdapterNo, unsigned int SCINodeId,
+			       unsigned int CSROffset, unsigned int flags, sci_error_t *error);
+void SCISetCSRRegister(sci_desc_t sd, unsigned int localAdapterNo, unsigned int SCINodeId,
+		       unsigned int CSROffset, unsigned int CSRValue, unsigned int flags,
+		       sci_error_t *error);
+unsigned int SCIGetLocalCSR(sci_desc_t sd, unsigned int localAdapterNo, unsigned int CSROffset,
+			    unsigned int flags, sci_error_t *error);
+void SCISetLocalCSR(sci_desc_t sd, unsigned int localAdapterNo, unsigned int CSROffset,
+		    unsigned int CSRValue, unsigned int flags, sci_error_t *error);
+/** DMA to and from physical addresses. */
+void SCIphDmaEnqueue(sci_dma_queue_t dmaqueue, unsigned int size, sci_ioaddr_t localBusAddr,
+		     unsigned int remote_nodeid, unsigned int remote_highaddr,
+		     unsigned int remote_lowaddr, unsigned int flags, sci_error_t *error);
+sci_dma_queue_state_t SCIphDmaStart(sci_dma_queue_t dmaqueue, sci_cb_dma_t callback,
+				    void *callbackArg, unsigned int flags, sci_error_t *error);
+
+/**
+ * Let a device of this host send through an adapter's windows. Nothing needs to be done: smartiod
+ * adds a device when it first maps something for it. Checked, and otherwise without effect.
+ * @bus, @devfn: 8 bits each. @flags: PCIE_REQUESTER_GLOBAL. Errors: those of adapter numbers.
+ */
+void SCIRegisterPCIeRequester(sci_desc_t sd, unsigned int localAdapterNo, unsigned int bus,
+			      unsigned int devfn, unsigned int flags, sci_error_t *error);
+void SCIUnregisterPCIeRequester(sci_desc_t sd, unsigned int localAdapterNo, unsigned int bus,
+				unsigned int devfn, unsigned int flags, sci_error_t *error);
+
 #ifdef __cplusplus
 }
 #endif
