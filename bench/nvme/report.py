@@ -6,7 +6,7 @@ import statistics
 import subprocess
 
 from machine import QUIET
-from rows import BARE, BARE2, LOCAL, REMOTE, REMOTE2
+from rows import BARE, BARE2, LOCAL, REMOTE, REMOTE2, WAKE_IDLE
 
 COLUMNS = ["row", "round", "depth", "who", "value", "count", "rate", "min_ns", "p50_ns", "p99_ns",
            "p9999_ns", "max_ns", "line_before_ns", "line_after_ns", "lost", "share_off_mean",
@@ -88,13 +88,14 @@ def compare(row, out):
     for who, ratios in row.ratios.items():
         if not ratios:
             continue
-        judged = row.target and who not in (BARE, LOCAL, "to the eventfd after the same")
+        judged = row.target and who not in (BARE, LOCAL)
         quiet = row.quiet_ratios.get(who, [])
         undisturbed = f"; of the {len(quiet)} undisturbed of {len(ratios)}: {span(quiet)}"
         if row.metric == "many":
             text = f"{who}: 30 clients / one, round by round: {span(ratios)}{undisturbed}"
         elif row.metric == "first":
-            text = f"{REMOTE} / {who[3:]}, round by round: {span(ratios)}"
+            judged = who == (REMOTE, WAKE_IDLE)
+            text = f"{who[0]} / {who[1]}, round by round: {span(ratios)}"
         else:
             text = f"{who} / {BARE}, round by round: {span(ratios)}{undisturbed}"
         if judged and (row.shared or row.metric == "many") and 2 * len(quiet) < len(ratios):

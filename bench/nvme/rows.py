@@ -11,6 +11,8 @@ from machine import DISK, Worker, cpu_ns, percentile, pin
 
 LOCAL, REMOTE, BARE = "drive, lender", "drive, remote", "bare loop"
 REMOTE2, BARE2 = "drive, two sessions", "bare loop, two sessions"
+REMOTE_EVENT = "drive, eventfd"  # its client cannot be woken by faults, or is told not to
+WAKE_IDLE, WAKE_BUSY = "eventfd, after the same", "eventfd, at once"
 
 
 class Samples:
@@ -223,38 +225,44 @@ class Bench:
         row = Row("first", f"first I/O after {self.o.gap * 1e3:g} ms idle, two processors", "first",
                   1, 4096, False, ("<=", 2.5))
         row.pinned = f"client pinned to processor {self.apart[0]}, device to {self.apart[1]}"
-        gap = int(self.o.gap * 1e9)
-        wake, busy = "eventfd, after the same", "eventfd, at once"
-        for i in range(self.o.first_rounds):
-            self.say(f"{row.title}: round {i + 1} of {self.o.first_rounds}")
-            before = self.line_ns()
-            answers = {}
-            for who in ([REMOTE, wake] if i % 2 else [wake, REMOTE]) + [busy]:
-                answers[who] = self.first_one(who == REMOTE, 0 if who == busy else gap)
-            row.lines.append((before, self.line_ns()))
-            values = {who: a.percentile(0.5) for who, a in answers.items()}
-            for who, a in answers.items():
-                row.samples.setdefault(who, Samples()).add(values[who], a)
-                row.records.append({"round": i + 1, "who": who, "value": values[who],
-                                    "count": a.count, "min_ns": a.min, "p50_ns": values[who],
-                                    "p99_ns": a.percentile(0.99),
-                                    "p9999_ns": a.percentile(0.9999), "max_ns": a.max,
-                                    "line_before_ns": before})
-            row.ratios.setdefault(wake, []).append(values[REMOTE] / values[wake])
-            row.ratios.setdefault(busy, []).append(values[REMOTE] / values[busy])
-        row.ratios = {"to the eventfd after the same": row.ratios[wake],
-                      "to the eventfd at once": row.ratios[busy]}
+        client = self.c.client("client1", wrap=("env", "SMARTIO_WAKE=eventfd"))
+        try:
+            for i in range(self.o.first_rounds):
+                self.say(f"{row.title}: round {i + 1} of {self.o.first_rounds}")
+                self.first_round(row, client, i)
+        finally:
+            self.c.end([client])
+        row.ratios = {(a, b): [x / y for x, y in zip(row.samples[a].rounds, row.samples[b].rounds)]
+                      for a in (REMOTE, REMOTE_EVENT) for b in (WAKE_IDLE, WAKE_BUSY)}
         return row
 
-    def first_one(self, drive, gap):
-        if not drive:
-            with self.c.frozen():
-                return Burst(self.wake.ask("trips", self.o.first_ios, gap))
+    def first_round(self, row, client, i):
+        gap = int(self.o.gap * 1e9)
+        order = [REMOTE, REMOTE_EVENT, WAKE_IDLE]
+        before = self.line_ns()
+        for who in order[i % 3:] + order[:i % 3] + [WAKE_BUSY]:
+            if who in (WAKE_IDLE, WAKE_BUSY):
+                a = self.trips(gap if who == WAKE_IDLE else 0)
+            else:
+                a = self.first_ios(client if who == REMOTE_EVENT else self.remote, gap)
+            value = a.percentile(0.5)
+            row.samples.setdefault(who, Samples()).add(value, a)
+            row.records.append({"round": i + 1, "who": who, "value": value, "count": a.count,
+                                "min_ns": a.min, "p50_ns": value, "p99_ns": a.percentile(0.99),
+                                "p9999_ns": a.percentile(0.9999), "max_ns": a.max,
+                                "line_before_ns": before})
+        row.lines.append((before, self.line_ns()))
+
+    def trips(self, gap):
+        with self.c.frozen():
+            return Burst(self.wake.ask("trips", self.o.first_ios, gap))
+
+    def first_ios(self, client, gap):
         pin(self.c.emu, self.apart[1])
-        pin(self.remote.pid, self.apart[0])
-        self.c.priority.set([self.remote.pid], self.c.emu, True)
-        self.remote.ask("first", 1, gap, DISK)  # what woke it before was not a doorbell
-        return Burst(self.remote.ask("first", self.o.first_ios, gap, DISK))
+        pin(client.pid, self.apart[0])
+        self.c.priority.set([client.pid], self.c.emu, True)
+        client.ask("first", 1, gap, DISK)  # what woke it before was not a doorbell
+        return Burst(client.ask("first", self.o.first_ios, gap, DISK))
 
     def idle(self):
         """Processor time of the whole cluster while three clients are open and silent."""

@@ -18,7 +18,8 @@ PARTIES = {"drive, lender", "drive, remote", "bare loop"}
 SHARED = PARTIES | {"drive, two sessions", "bare loop, two sessions"}
 WHO = {"idle": {"cluster"}, "depth1": PARTIES, "depth32": PARTIES, "large": PARTIES,
        "shared32": SHARED, "shared1": SHARED, "stall": PARTIES - {"drive, lender"},
-       "first": {"drive, remote", "eventfd, after the same", "eventfd, at once"},
+       "first": {"drive, remote", "drive, eventfd", "eventfd, after the same",
+                 "eventfd, at once"},
        "clients30": PARTIES - {"drive, lender"}, "sweep": PARTIES}
 NEED_TWO = {"depth1", "depth32", "large", "first", "clients30", "sweep"}
 
