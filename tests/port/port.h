@@ -16,10 +16,12 @@
 /* How a world is reached. Two hosts: 0 has a device, both have adapter 0, joined with each other.
  */
 struct port_transport {
+	bool one_host; /* there is no host 1, and no adapter */
 	/* Return: 0 and a world, all hosts up; -errno. */
 	int (*open)(const char *where, void **ret);
-	void (*send)(void *world, unsigned host, const void *req, size_t len, const int *fds,
-		     unsigned n_fds);
+	/* Return: 0: there will be an answer; -errno: refused without one. */
+	int (*send)(void *world, unsigned host, const void *req, size_t len, const int *fds,
+		    unsigned n_fds);
 	/*
 	 * The next event of @host, at most @size bytes; the caller closes @fds. Return: its length;
 	 * 0: the world cut us off; -ETIMEDOUT: nothing came for seconds.
@@ -33,7 +35,7 @@ struct port_transport {
 	/* Return: 0: the world ended in order and left nothing behind. */
 	int (*close)(void *world);
 };
-extern const struct port_transport port_socket;
+extern const struct port_transport port_socket, port_device;
 
 union port_packet {
 	struct sio_req req;
@@ -65,7 +67,7 @@ enum port_thing {
 	T_WATCH,
 	T_CHANNEL,
 	T_RANGE,
-	T_MIRROR, /* a view of registers, read-only */
+	T_MIRROR,   /* a view of registers, read-only */
 	T_PEER_BUS, /* of a grant of host 1 to host 0 */
 	T_PEER_GENERATION,
 	T_NODE0,
@@ -85,10 +87,19 @@ struct port_row {
 extern const struct port_row port_rows[];
 extern const unsigned port_n_rows;
 
+/* A row that smartio.ko answers otherwise: one of two ways where it depends on the IOMMU. */
+struct port_other {
+	const char *what;
+	int error, or_error;
+};
+/* NULL: as all others do. */
+const struct port_other *port_otherwise(const struct port_row *row);
+
 struct port_world {
 	const struct port_transport *t;
 	void *ctx;
 	uint64_t cookie;
+	uint64_t served; /* by its INFO */
 	uint64_t thing[T_COUNT];
 	uint64_t extra_mem; /* of the ended owner */
 	uint64_t peer_mem, peer_grant;
@@ -114,10 +125,14 @@ uint32_t port_size(uint32_t op);
 /* Make what rows can name, and end it all. Return: 0; 1: see w->why. */
 int port_things_make(struct port_world *w);
 int port_things_end(struct port_world *w);
+/* Does the world serve @op? If not, rows expect no more than that it is refused. */
+bool port_served(const struct port_world *w, uint32_t op);
 /* What there is at both hosts, as a number that is equal for equal situations. */
 int port_digest(struct port_world *w, uint64_t *ret);
 /* watch.c: WATCH with good and bad descriptors. */
 void port_watch(struct port_world *w);
+/* shim.c: what only smartio.ko serves. */
+void port_shim(struct port_world *w);
 /* One line of the protocol; forgets why the row failed. */
 void port_report(struct port_world *w, const char *what);
 int port_failed(struct port_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

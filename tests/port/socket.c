@@ -113,8 +113,8 @@ free_room:
 	return rc;
 }
 
-static void room_send(void *world, unsigned host, const void *req, size_t len, const int *fds,
-		      unsigned n_fds)
+static int room_send(void *world, unsigned host, const void *req, size_t len, const int *fds,
+		     unsigned n_fds)
 {
 	union {
 		struct cmsghdr align;
@@ -134,8 +134,7 @@ static void room_send(void *world, unsigned host, const void *req, size_t len, c
 		c->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
 		memcpy(CMSG_DATA(c), fds, sizeof(int) * n_fds);
 	}
-	if (sendmsg(((struct room *)world)->fd[host], &msg, MSG_NOSIGNAL) < 0)
-		perror("sendmsg");
+	return sendmsg(((struct room *)world)->fd[host], &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
 static long room_event(void *world, unsigned host, void *evt, size_t size, int *fds,

@@ -9,6 +9,12 @@
 #include "port.h"
 
 #define PAGE 4096
+#define NOBODY 0x7ffffffffff0ULL
+
+bool port_served(const struct port_world *w, uint32_t op)
+{
+	return op >= SIO_OP_COUNT || w->served >> op & 1;
+}
 
 int port_failed(struct port_world *w, const char *fmt, ...)
 {
@@ -103,6 +109,11 @@ static int make(struct port_world *w, uint32_t op, uint64_t owner, union port_pa
 {
 	union port_packet answer;
 
+	if (!port_served(w, op)) {
+		if (thing != T_COUNT)
+			w->thing[thing] = NOBODY;
+		return 0;
+	}
 	if (must(w, 0, op, owner, req, &answer))
 		return 1;
 	if (thing != T_COUNT)
@@ -242,9 +253,12 @@ static int make_windows(struct port_world *w)
 	struct sio_req_requester_add *r = (void *)&req;
 	int rc = make_good(w, SIO_OP_MAP, owner, T_MAP);
 
+	w->thing[T_REQUESTER] = NOBODY;
 	rc = rc ? rc : make_good(w, SIO_OP_MAP, owner, T_MAP_BUSY);
 	rc = rc ? rc : make_good(w, SIO_OP_REQUESTER_ADD, owner, T_REQUESTER_BUSY);
-	rc = rc ? rc : make_dmamap(w, owner, SIO_KIND_MAP, w->thing[T_MAP_BUSY], T_COUNT);
+	if (rc || !port_served(w, SIO_OP_MAP))
+		return rc;
+	rc = make_dmamap(w, owner, SIO_KIND_MAP, w->thing[T_MAP_BUSY], T_COUNT);
 	if (rc)
 		return rc;
 	port_good(w, SIO_OP_REQUESTER_ADD, &req);
@@ -255,7 +269,7 @@ static int make_windows(struct port_world *w)
 
 int port_things_make(struct port_world *w)
 {
-	int rc = make_peer_grant(w);
+	int rc = w->t->one_host ? 0 : make_peer_grant(w);
 
 	rc = rc ? rc : make_plain(w);
 	rc = rc ? rc : make_windows(w);
@@ -312,6 +326,11 @@ static int end_vectors(struct port_world *w)
 	return 0;
 }
 
+static unsigned hosts(const struct port_world *w)
+{
+	return w->t->one_host ? 1 : 2;
+}
+
 static int nothing_left(struct port_world *w, unsigned host)
 {
 	union port_packet answer;
@@ -336,9 +355,8 @@ int port_things_end(struct port_world *w)
 	} order[] = {
 		{SIO_KIND_DMAMAP, SIO_OP_DMAUNMAP}, {SIO_KIND_GRANT, SIO_OP_UNGRANT},
 		{SIO_KIND_MAP, SIO_OP_UNMAP},	    {SIO_KIND_REQUESTER, SIO_OP_REQUESTER_DEL},
-		{SIO_KIND_DMA, SIO_OP_DMA_FREE},
-		{SIO_KIND_BAR, SIO_OP_BAR_CLOSE},   {SIO_KIND_IRQ, SIO_OP_IRQ_FREE},
-		{SIO_KIND_MEM, SIO_OP_FREE},
+		{SIO_KIND_DMA, SIO_OP_DMA_FREE},    {SIO_KIND_BAR, SIO_OP_BAR_CLOSE},
+		{SIO_KIND_IRQ, SIO_OP_IRQ_FREE},    {SIO_KIND_MEM, SIO_OP_FREE},
 	};
 	union port_packet answer, req;
 	const struct sio_evt_list *l = (const void *)&answer;
@@ -362,13 +380,16 @@ int port_things_end(struct port_world *w)
 		return 1;
 	if (end_vectors(w))
 		return 1;
-	for (unsigned host = 0; host < 2; host++)
+	for (unsigned host = 0; host < hosts(w); host++)
 		for (unsigned i = 0; i < sizeof(order) / sizeof(order[0]); i++)
 			if (end_all(w, host, order[i].kind, order[i].op))
 				return 1;
 	while (w->n_owner_fds)
 		close(w->owner_fd[--w->n_owner_fds]);
-	return nothing_left(w, 0) || nothing_left(w, 1);
+	for (unsigned host = 0; host < hosts(w); host++)
+		if (nothing_left(w, host))
+			return 1;
+	return 0;
 }
 
 static void mix(uint64_t *sum, uint64_t value)
@@ -383,7 +404,7 @@ int port_digest(struct port_world *w, uint64_t *ret)
 	const struct sio_evt_adapter *a = (const void *)&answer;
 	uint64_t sum = 0xcbf29ce484222325ull;
 
-	for (unsigned host = 0; host < 2; host++) {
+	for (unsigned host = 0; host < hosts(w); host++) {
 		for (uint32_t kind = SIO_KIND_OWNER; kind <= SIO_KIND_VECTOR; kind++) {
 			if (no_list(kind))
 				continue;
@@ -398,6 +419,8 @@ int port_digest(struct port_world *w, uint64_t *ret)
 				mix(&sum, kind == SIO_KIND_WATCH ? 0 : l->entry[i].refs);
 			}
 		}
+		if (!port_served(w, SIO_OP_ADAPTER))
+			continue;
 		port_good(w, SIO_OP_ADAPTER, &req);
 		if (must(w, host, SIO_OP_ADAPTER, 0, &req, &answer))
 			return 1;

@@ -29,6 +29,7 @@ REPORT = re.compile(
 # What some kernels say of themselves in every boot.
 HARMLESS = re.compile(
     rb"Warning: unable to open an initial console|"
+    rb"DMA-API: (preallocated|debugging enabled)|"
     rb"WARNING: Support for unmaintained")
 
 IOMMU = {

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What smartio.ko answers otherwise than the machine room, and what only it serves. */
+#include <errno.h>
+#include <string.h>
+
+#include "port.h"
+
+static const struct port_other others[] = {
+	{"DMAMAP.iova = 0x700000000ULL", -EINVAL, -EOPNOTSUPP}, /* the kernel chooses it */
+	{"DMAMAP.iova = 0", -EINVAL, -EOPNOTSUPP},
+	{"STATS.kind = SIO_KIND_ADAPTER", -ENODEV, -ENODEV},
+	{"STATS.kind = SIO_KIND_DMA", -EINVAL, -EINVAL},
+	/* Served, and asked about things that are not there. */
+	{"IMPORT", -EINVAL, -EINVAL},
+	{"CONFIG", -ENODEV, -ENODEV},
+	{"CONFIG.h.flags = SIO_CONFIG_WRITE", -ENODEV, -ENODEV},
+	{"IDENTIFY", -EBADF, -EBADF},
+	{"REOPEN", -EINVAL, -EINVAL},
+};
+
+const struct port_other *port_otherwise(const struct port_row *row)
+{
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (strcmp(others[i].what, row->what) == 0)
+			return &others[i];
+	return NULL;
+}
+
+void port_shim(struct port_world *w)
+{
+	(void)w;
+}
