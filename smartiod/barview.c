@@ -13,6 +13,7 @@
 #define BOTH (SIO_ACCESS_READ | SIO_ACCESS_WRITE)
 
 struct part {
+	enum smartiod_bar_use use;
 	uint32_t access;
 	uint64_t offset, length; /* in the BAR */
 	struct smartiod_view *view;
@@ -93,6 +94,9 @@ static struct smartiod_view *view_new(struct bar_op *b, const struct part *p,
 				    .length = p->length,
 				    .fd_offset = evt->offset,
 				    .fd = smartiod_take_fd(a, 0)};
+	/* Not every port knows what a page is for; the class does. */
+	if (p->use == SMARTIOD_BAR_REGISTERS && p->access & SIO_ACCESS_WRITE)
+		v->flags |= SIO_BAR_REGISTERS;
 	v->next = l->views;
 	l->views = v;
 	return v;
@@ -365,6 +369,7 @@ static void choose_parts(struct bar_op *b, uint64_t offset, uint64_t end, uint32
 
 		if (run[i].offset >= end || run[i].offset + run[i].length <= offset)
 			continue;
+		p->use = run[i].use;
 		p->access = run_access(b, &run[i], access);
 		if (!p->access)
 			continue;

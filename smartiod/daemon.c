@@ -86,7 +86,8 @@ static void start_ask(struct smartiod *d, struct start_op *s)
 static int take_info(struct smartiod *d, const struct sio_evt_info *evt)
 {
 	if (evt->version != SIO_PORT_VERSION || evt->page_size != SIO_PAGE_SIZE ||
-	    evt->adapters != d->host->n_adapters) {
+	    (evt->world == SIO_WORLD_SHIM ? evt->adapters > d->host->n_adapters
+					  : evt->adapters != d->host->n_adapters)) {
 		smartiod_fatal(d,
 			       "the port has version %u, pages of %u bytes and %u adapters; "
 			       "wanted are version %u, %u bytes, and %u as the topology says",
@@ -95,6 +96,7 @@ static int take_info(struct smartiod *d, const struct sio_evt_info *evt)
 		return -EPROTO;
 	}
 	d->world = evt->world;
+	d->n_port_adapters = evt->adapters;
 	d->served = evt->served;
 	d->boot_generation = evt->boot_generation;
 	memcpy(d->boot_id, evt->boot_id, sizeof(d->boot_id));
@@ -126,7 +128,7 @@ static void start_step(struct smartiod *d, struct smartiod_op *op, const struct 
 		smartiod_device_start(d);
 		return;
 	}
-	s->state = s->adapter < d->host->n_adapters ? ASK_ADAPTER : ASK_STATUS;
+	s->state = s->adapter < d->n_port_adapters ? ASK_ADAPTER : ASK_STATUS;
 	start_ask(d, s);
 }
 

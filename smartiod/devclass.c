@@ -7,6 +7,7 @@
 
 #define MSIX_ENTRY 16u
 #define NO_END UINT64_MAX
+#define CLASS_NVME 0x010802u
 
 struct class_run {
 	uint32_t class_code, bar;
@@ -19,8 +20,8 @@ struct class_run {
  * page of doorbells holds 512 queue pairs at the smallest stride.
  */
 static const struct class_run classes[] = {
-	{0x010802, 0, 0, 0x1000, SMARTIOD_BAR_REGISTERS},
-	{0x010802, 0, 0x1000, 0x2000, SMARTIOD_BAR_DOORBELLS},
+	{CLASS_NVME, 0, 0, 0x1000, SMARTIOD_BAR_REGISTERS},
+	{CLASS_NVME, 0, 0x1000, 0x2000, SMARTIOD_BAR_DOORBELLS},
 };
 
 static unsigned add(struct smartiod_bar_run *ret, unsigned n, uint64_t offset, uint64_t end,
@@ -71,4 +72,9 @@ unsigned smartiod_devclass_runs(const struct sio_evt_device *device, unsigned ba
 	if (!known)
 		n = add_around(ret, n, &all, size, table, table_end);
 	return n;
+}
+
+const char *smartiod_devclass_name(uint32_t class_code)
+{
+	return class_code == CLASS_NVME ? "nvme" : "device";
 }

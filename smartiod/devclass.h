@@ -26,5 +26,7 @@ struct smartiod_bar_run {
  */
 unsigned smartiod_devclass_runs(const struct sio_evt_device *device, unsigned bar,
 				struct smartiod_bar_run ret[SMARTIOD_BAR_RUNS]);
+/* A word for the class, as topology files name types of devices. */
+const char *smartiod_devclass_name(uint32_t class_code);
 
 #endif

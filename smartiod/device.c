@@ -6,8 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "smartiod/devclass.h"
 #include "smartiod/lend.h"
 #include "wire/check.h"
+
+#define MAX_OF_HOST 254 /* devices that a host's ids can tell apart */
 
 /* ---- life ---- */
 
@@ -169,6 +172,7 @@ void smartiod_device_info(struct smartiod *d, struct smartiod_device *dev,
 struct start_op {
 	struct smartiod_op op;
 	uint64_t after;
+	uint64_t only; /* this one; 0: all */
 	bool opening;
 };
 
@@ -189,19 +193,58 @@ static struct smartiod_device *match(struct smartiod *d, const struct sio_evt_de
 	return NULL;
 }
 
+/* On a real host what is bound to the port's driver is what there is; its name is its place's. */
+static struct smartiod_device *found(struct smartiod *d, const struct sio_evt_device *evt)
+{
+	unsigned index = d->host->n_devices + smartiod_devices(d)->n_found;
+	struct smartiod_device *dev;
+
+	if (index >= MAX_OF_HOST) {
+		smartiod_log(d, SMARTIOD_ERROR, "device %.*s: there are %u already",
+			     (int)sizeof(evt->name), evt->name, index);
+		return NULL;
+	}
+	dev = calloc(1, sizeof(*dev));
+	if (!dev) {
+		smartiod_log(d, SMARTIOD_ERROR, "device %.*s: out of memory",
+			     (int)sizeof(evt->name), evt->name);
+		return NULL;
+	}
+	dev->fdid = sio_topology_fdid(d->node, index);
+	dev->node = d->node;
+	dev->found = (struct sio_topo_device){
+		.bdf = evt->bdf, .slot = evt->slot, .fdid = dev->fdid, .dma_bits = evt->dma_bits};
+	snprintf(dev->found.name, sizeof(dev->found.name), "%.*s", (int)sizeof(dev->found.name) - 1,
+		 evt->name);
+	snprintf(dev->found.type, sizeof(dev->found.type), "%s",
+		 smartiod_devclass_name(evt->class_code));
+	dev->topo = &dev->found;
+	sio_ledger_init(&dev->ledger, dev->topo->name);
+	smartiod_tree_add(&smartiod_devices(d)->all, &dev->by_fdid, dev->fdid);
+	smartiod_devices(d)->n_found++;
+	return dev;
+}
+
 static void opened(struct smartiod *d, const struct sio_evt_device *evt)
 {
-	struct smartiod_device *dev = match(d, evt);
+	struct smartiod_device *dev = by_port_id(d, evt->id);
 
+	if (!dev)
+		dev = match(d, evt);
+	if (!dev && d->world == SIO_WORLD_SHIM)
+		dev = found(d, evt);
 	if (!dev) {
-		smartiod_log(d, SMARTIOD_WARNING, "device %.*s at %#x is not in the topology",
-			     (int)sizeof(evt->name), evt->name, evt->bdf);
+		if (d->world != SIO_WORLD_SHIM)
+			smartiod_log(d, SMARTIOD_WARNING,
+				     "device %.*s at %#x is not in the topology",
+				     (int)sizeof(evt->name), evt->name, evt->bdf);
 		return;
 	}
 	dev->port = *evt;
-	dev->generation = 2;
+	dev->generation += 2;
 	dev->present = true;
 	fill_info(d, dev);
+	smartiod_device_announce(d, dev);
 }
 
 static void start_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
@@ -209,9 +252,15 @@ static void start_step(struct smartiod *d, struct smartiod_op *op, const struct 
 	struct start_op *s = (struct start_op *)op;
 	struct sio_req_device_open req = {.h.op = SIO_OP_DEVICE_OPEN};
 
+	/* A daemon before us may have left it open: on a real host it is ours by right. */
+	if (d->world == SIO_WORLD_SHIM)
+		req.h.flags = SIO_DEVICE_FORCE;
 	if (a->error == -ENOENT && !s->opening) {
+		bool all = !s->only;
+
 		smartiod_op_free(d, op);
-		smartiod_start_done(d);
+		if (all)
+			smartiod_start_done(d);
 		return;
 	}
 	if (a->error && !s->opening) {
@@ -225,10 +274,17 @@ static void start_step(struct smartiod *d, struct smartiod_op *op, const struct 
 				     s->after, a->text);
 		else
 			opened(d, a->msg);
-		ask_next(d, s);
+		if (s->only)
+			smartiod_op_free(d, op);
+		else
+			ask_next(d, s);
 		return;
 	}
 	s->after = ((const struct sio_evt_device *)a->msg)->id;
+	if (s->only && s->only != s->after) { /* it has gone again */
+		smartiod_op_free(d, op);
+		return;
+	}
 	s->opening = true;
 	req.device = s->after;
 	smartiod_port_ask(d, op, &req, sizeof(req));
@@ -243,6 +299,21 @@ void smartiod_device_start(struct smartiod *d)
 		smartiod_fatal(d, "%s", err.text);
 		return;
 	}
+	ask_next(d, s);
+}
+
+/* Open a device that came to the port. */
+static void look_again(struct smartiod *d, uint64_t id)
+{
+	struct sio_err err;
+	struct start_op *s = smartiod_op_new(d, NULL, NULL, sizeof(*s), start_step, &err);
+
+	if (!s) {
+		smartiod_log(d, SMARTIOD_ERROR, "device %#" PRIx64 ": %s", id, err.text);
+		return;
+	}
+	s->only = id;
+	s->after = id - 1;
 	ask_next(d, s);
 }
 
@@ -337,6 +408,11 @@ void smartiod_device_event(struct smartiod *d, const struct sio_evt_device_state
 {
 	struct smartiod_device *dev = by_port_id(d, evt->device);
 
+	if (d->world == SIO_WORLD_SHIM && evt->h.op == SIO_EV_DEVICE_BACK) {
+		/* New here, or another one in its place: it is opened before it can be used. */
+		look_again(d, evt->device);
+		return;
+	}
 	if (!dev)
 		return;
 	dev->present = evt->h.op == SIO_EV_DEVICE_BACK;

@@ -310,6 +310,7 @@ struct smartiod {
 
 	bool ready, failed;
 	uint32_t world;
+	uint32_t n_port_adapters; /* those of the topology that the port has; others have no link */
 	uint64_t boot_generation;
 	uint8_t boot_id[16];
 	uint64_t served;

@@ -42,11 +42,12 @@ struct smartiod_dev_seg {
 	struct smartiod_segment *segment; /* on this host; else NULL */
 };
 
-/* A device of the cluster, ours or another host's. All are known from the topology. */
+/* A device of the cluster, ours or another host's: of the topology, or found at a real port. */
 struct smartiod_device {
 	struct smartiod_tree_node by_fdid;
 	uint32_t fdid, node;
 	const struct sio_topo_device *topo;
+	struct sio_topo_device found; /* topo leads here if the topology does not know it */
 	bool present;		      /* its host is up and offers it */
 	uint32_t generation;	      /* even; goes up when queues are gone */
 	struct sio_rep_dev_list info; /* what DEV_LIST tells, but for adapter */
@@ -172,6 +173,7 @@ struct smartiod_devices {
 	struct smartiod_borrow *borrows;
 	struct smartiod_dma *loose; /* see dmalend.c */
 	uint32_t last_loan;
+	unsigned n_found; /* devices of ours that the topology does not know */
 };
 
 static inline struct smartiod_devices *smartiod_devices(struct smartiod *d)

@@ -44,7 +44,7 @@ static void op_port(void *ctx, const void *req, size_t len, const int *fds, unsi
 {
 	struct live *l = ctx;
 
-	live_conn_send(&l->port, req, len, fds, n_fds);
+	l->options.port->send(l, req, len, fds, n_fds);
 }
 
 static void op_close(void *ctx, int fd)
@@ -198,11 +198,28 @@ static int state_path(struct live *l, const char *format, char *ret, struct sio_
 	return 0;
 }
 
+/* Without the group it goes on, for root alone. */
+static int share(struct live *l, const char *path, struct sio_err *reterr)
+{
+	struct sio_err err;
+	int r = live_share(path, l->options.group, &err);
+
+	if (r == -ENOENT)
+		live_log(l, LOG_WARNING, "%s: root alone may connect; mend: groupadd --system %s",
+			 err.text, l->options.group);
+	else if (r < 0)
+		return sio_fail(reterr, r, "%s", err.text);
+	return 0;
+}
+
 static int open_files(struct live *l, struct sio_err *reterr)
 {
 	char path[LIVE_PATH];
 	int r;
 
+	r = l->options.group ? live_folder(l->options.state, reterr) : 0;
+	if (r < 0)
+		return r;
 	r = state_path(l, "smartiod.%" PRIu32 ".pid", l->pid_path, reterr);
 	if (r < 0)
 		return r;
@@ -218,7 +235,8 @@ static int open_files(struct live *l, struct sio_err *reterr)
 	r = state_path(l, "node.%" PRIu32, path, reterr);
 	if (r < 0)
 		return r;
-	return live_listener_init(&l->clients_listener, l, path, live_client_accepted, reterr);
+	r = live_listener_init(&l->clients_listener, l, path, live_client_accepted, reterr);
+	return r < 0 || !l->options.group ? r : share(l, path, reterr);
 }
 
 static void live_done(struct live *l)
@@ -230,8 +248,7 @@ static void live_done(struct live *l)
 	live_clients_free(l);
 	live_peers_free(l);
 	live_irqs_free(l);
-	if (l->port_open)
-		live_conn_done(&l->port);
+	l->options.port->close(l);
 	sd_event_source_unref(l->timer);
 	sd_event_source_unref(l->sigterm);
 	sd_event_source_unref(l->sigint);
@@ -265,7 +282,7 @@ int live_run(const struct live_options *options, const struct sio_topology *t,
 	r = open_files(l, reterr);
 	if (r < 0)
 		goto done;
-	r = live_port_open(l, reterr);
+	r = options->port->open(l, reterr);
 	if (r < 0)
 		goto done;
 	r = smartiod_new(t, host->node, &ops, l, &l->daemon, reterr);

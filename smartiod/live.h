@@ -20,10 +20,26 @@
 
 #define LIVE_PATH 4096
 
+struct live;
+
+/* The hardware port that a daemon drives. */
+struct live_port {
+	int (*open)(struct live *l, struct sio_err *reterr);
+	/* A request; its answer goes to smartiod_port_event(), never from inside this call. */
+	void (*send)(struct live *l, const void *req, size_t len, const int *fds, unsigned n_fds);
+	/* Also when open() failed or was not called. */
+	void (*close)(struct live *l);
+};
+extern const struct live_port live_port_emu;  /* the machine room's socket */
+extern const struct live_port live_port_shim; /* smartio.ko's device node */
+
 struct live_options {
+	const struct live_port *port;
 	const char *topology, *state, *node;
-	int ready_fd;  /* -1: none */
-	int log_level; /* syslog's; greater ones are not written */
+	const char *device; /* the shim's node */
+	const char *group;  /* who may connect, besides root; NULL: as the umask says */
+	int ready_fd;	    /* -1: none */
+	int log_level;	    /* syslog's; greater ones are not written */
 };
 
 /* A listening socket; accepting goes on when descriptors run out (see live_listener.c). */
@@ -38,6 +54,7 @@ struct live_listener {
 
 struct live_client;
 struct live_peer;
+struct port_shim;
 struct live_irq;
 
 struct live {
@@ -51,8 +68,9 @@ struct live {
 	int pid_fd;
 	bool ready;
 	int exit_code;
-	struct live_conn port;
+	struct live_conn port; /* port_emu.c's */
 	bool port_open;
+	struct port_shim *shim; /* port_shim.c's */
 	struct live_listener clients_listener, peers_listener;
 	struct live_client *clients; /* by number */
 	uint64_t last_client;
@@ -73,8 +91,6 @@ int live_listener_init(struct live_listener *s, struct live *l, const char *path
 /* Begin to accept what has come since. */
 int live_listener_start(struct live_listener *s);
 void live_listener_done(struct live_listener *s);
-
-int live_port_open(struct live *l, struct sio_err *reterr);
 
 void live_client_accepted(struct live *l, int fd);
 void live_clients_free(struct live *l);

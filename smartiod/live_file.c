@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -184,6 +185,26 @@ unlink_path:
 close_fd:
 	close(fd);
 	return r;
+}
+
+int live_share(const char *path, const char *group, struct sio_err *reterr)
+{
+	struct group *g;
+
+	errno = 0;
+	g = getgrnam(group);
+	if (!g)
+		return sio_fail(reterr, -ENOENT, "there is no group %s", group);
+	if (chown(path, (uid_t)-1, g->gr_gid) < 0 || chmod(path, 0660) < 0)
+		return sio_fail(reterr, -errno, "%s: %s", path, strerror(errno));
+	return 0;
+}
+
+int live_folder(const char *path, struct sio_err *reterr)
+{
+	if (mkdir(path, 0755) < 0 && errno != EEXIST)
+		return sio_fail(reterr, -errno, "%s: %s", path, strerror(errno));
+	return 0;
 }
 
 int live_connect(const char *path, int *ret_fd, struct sio_err *reterr)

@@ -192,6 +192,7 @@ static void borrow_step(struct smartiod *d, struct smartiod_op *op, const struct
 	}
 	l->owner = ((const struct sio_evt_owner_new *)a->msg)->id;
 	l->owner_fd = smartiod_take_fd(a, 0);
+	/* A child has none: it ends with the borrower's session, or when we say so. */
 	if (l->ended) { /* the borrower's host went down meanwhile; OWNER_GONE follows */
 		smartiod_port_owner_close(d, l->owner);
 		smartiod_close_fd(d, &l->owner_fd);
@@ -199,7 +200,7 @@ static void borrow_step(struct smartiod *d, struct smartiod_op *op, const struct
 				   l->device->topo->name);
 		return;
 	}
-	if (l->owner_fd < 0) {
+	if (l->owner_fd < 0 && d->world != SIO_WORLD_SHIM) {
 		smartiod_loan_end(d, l);
 		smartiod_lend_fail(d, lend, -EMFILE,
 				   "%s: the lender's daemon has no descriptor left",
@@ -208,6 +209,22 @@ static void borrow_step(struct smartiod *d, struct smartiod_op *op, const struct
 	}
 	l->ready = true;
 	borrow_reply(d, lend);
+}
+
+/*
+ * On a real host we may be killed and started again without any harm to the borrow, so it must not
+ * hang on a descriptor of ours: it is a child of the borrower's session, or of nobody if that is
+ * elsewhere. On the emulated cluster our death is the host's.
+ */
+static void choose_owner(struct smartiod *d, const struct smartiod_loan *l, struct sio_req *ret)
+{
+	const struct smartiod_session *s =
+		l->node == d->node ? smartiod_session_find(d, l->session) : NULL;
+
+	if (d->world != SIO_WORLD_SHIM)
+		return;
+	ret->flags = SIO_OWNER_CHILD;
+	ret->owner = s ? s->owner : 0;
 }
 
 /* Numbers go on from boot to boot of this host: none is ever used again. */
@@ -253,6 +270,7 @@ int smartiod_lend_borrow(struct smartiod *d, const struct smartiod_from *from, c
 	smartiod_tree_add(&smartiod_devices(d)->loans, &l->by_id, l->id);
 	lend->loan = l;
 	l->pins++;
+	choose_owner(d, l, &req.h);
 	req.user_cookie = l->id;
 	req.pid = from->node == d->node ? l->pid : 0;
 	smartiod_port_ask(d, &lend->op, &req, sizeof(req));

@@ -12,18 +12,24 @@
 #include <syslog.h>
 
 #include "smartiod/live.h"
+#include "smartiod/local.h"
 #include "topofile/topofile.h"
 
 #ifndef SMARTIO_VERSION
 #define SMARTIO_VERSION "0"
 #endif
+#define SHIM_DEVICE "/dev/smartio0"
+#define SHIM_STATE "/run/smartio"
+#define SHIM_GROUP "smartio"
 
-enum { OPT_READY_FD = 256, OPT_LOG_LEVEL };
+enum { OPT_READY_FD = 256, OPT_LOG_LEVEL, OPT_SHIM, OPT_GROUP };
 
 static const struct option long_options[] = {
 	{"topology", required_argument, NULL, 't'},
 	{"state", required_argument, NULL, 's'},
 	{"node", required_argument, NULL, 'n'},
+	{"shim", optional_argument, NULL, OPT_SHIM},
+	{"group", required_argument, NULL, OPT_GROUP},
 	{"ready-fd", required_argument, NULL, OPT_READY_FD},
 	{"log-level", required_argument, NULL, OPT_LOG_LEVEL},
 	{"help", no_argument, NULL, 'h'},
@@ -34,10 +40,17 @@ static const struct option long_options[] = {
 static void usage(FILE *f)
 {
 	fputs("usage: smartiod --topology FILE --state DIR --node NODE [OPTION...]\n"
-	      "Runs one host's daemon of an emulated cluster in the foreground.\n"
+	      "       smartiod --shim[=DEVICE] [--state DIR] [--group GROUP] [OPTION...]\n"
+	      "Runs one host's daemon in the foreground: of an emulated cluster, or of this machine\n"
+	      "with the kernel module smartio.\n"
 	      "  -t, --topology FILE   the cluster's topology file\n"
 	      "  -s, --state DIR       the cluster's state directory (sockets and pid files)\n"
 	      "  -n, --node NODE       the host, by node id or name\n"
+	      "      --shim[=DEVICE]   this machine; the module's node, " SHIM_DEVICE
+	      " if not given;\n"
+	      "                        the state directory is then " SHIM_STATE " if not given\n"
+	      "      --group GROUP     with --shim: who may connect, besides root; " SHIM_GROUP
+	      " if not given\n"
 	      "      --ready-fd N      write \"ready\" to descriptor N when up, then close it\n"
 	      "      --log-level N     0 (emergencies) to 7 (debugging); 6 if not given\n"
 	      "  -h, --help            this text\n"
@@ -64,6 +77,21 @@ static int usage_error(const char *option, const char *value, const char *right)
 	return 2;
 }
 
+/* Options of a real machine. Return: as parse_options(). */
+static int check_shim(struct live_options *o)
+{
+	if (o->topology)
+		return usage_error("--topology", o->topology,
+				   "is of emulated clusters, not with --shim");
+	if (o->node)
+		return usage_error("--node", o->node, "is of emulated clusters, not with --shim");
+	if (!o->state)
+		o->state = SHIM_STATE;
+	if (!o->group)
+		o->group = SHIM_GROUP;
+	return -1;
+}
+
 /* Return: -1 go on; else the exit status. */
 static int parse_options(int argc, char **argv, struct live_options *o)
 {
@@ -79,6 +107,13 @@ static int parse_options(int argc, char **argv, struct live_options *o)
 			break;
 		case 'n':
 			o->node = optarg;
+			break;
+		case OPT_SHIM:
+			o->port = &live_port_shim;
+			o->device = optarg ? optarg : SHIM_DEVICE;
+			break;
+		case OPT_GROUP:
+			o->group = optarg;
 			break;
 		case OPT_READY_FD:
 			if (parse_number(optarg, 0, INT_MAX, &o->ready_fd) < 0 ||
@@ -102,6 +137,10 @@ static int parse_options(int argc, char **argv, struct live_options *o)
 	}
 	if (optind < argc)
 		return usage_error("argument", argv[optind], "not expected");
+	if (o->device)
+		return check_shim(o);
+	if (o->group)
+		return usage_error("--group", o->group, "goes with --shim");
 	if (!o->topology || !o->state || !o->node) {
 		fprintf(stderr, "smartiod: --%s is missing\n",
 			!o->topology ? "topology"
@@ -135,7 +174,7 @@ static void raise_limit(void)
 
 int main(int argc, char **argv)
 {
-	struct live_options o = {.ready_fd = -1, .log_level = LOG_INFO};
+	struct live_options o = {.port = &live_port_emu, .ready_fd = -1, .log_level = LOG_INFO};
 	const struct sio_topo_host *host;
 	struct sio_topology *t;
 	struct sio_err err = {.code = 0};
@@ -146,11 +185,12 @@ int main(int argc, char **argv)
 		return r;
 	raise_limit();
 	signal(SIGPIPE, SIG_IGN);
-	if (sio_topofile_read(o.topology, &t, &err) < 0) {
+	r = o.device ? local_topology(&t, &err) : sio_topofile_read(o.topology, &t, &err);
+	if (r < 0) {
 		fprintf(stderr, "smartiod: %s\n", err.text);
 		return 1;
 	}
-	host = find_host(t, o.node);
+	host = o.device ? &t->host[0] : find_host(t, o.node);
 	if (!host) {
 		fprintf(stderr, "smartiod: --node %s: no such host in %s\n", o.node, o.topology);
 		r = 1;

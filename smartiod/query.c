@@ -50,11 +50,16 @@ int smartiod_adapter_query(struct smartiod *d, struct smartiod_session *s, const
 {
 	const struct sio_msg_adapter *m = msg;
 	struct sio_req_adapter req = {.h.op = SIO_OP_ADAPTER, .index = sio_from_le32(m->adapter)};
+	struct sio_rep_adapter without = {.node = sio_to_le32(d->node)};
 	struct smartiod_op *op;
 
 	if (req.index >= d->host->n_adapters)
 		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
 				d->host->name, req.index, d->host->n_adapters);
+	if (req.index >= d->n_port_adapters) { /* this host alone can be reached through it */
+		smartiod_reply(d, s, msg, &without, sizeof(without), NULL, 0);
+		return 0;
+	}
 	op = smartiod_op_new(d, s, msg, sizeof(*op), adapter_step, reterr);
 	if (!op)
 		return reterr->code;
@@ -232,7 +237,7 @@ int smartiod_stats(struct smartiod *d, struct smartiod_session *s, const void *m
 	case STATS_HOST:
 		return port_stats(d, s, msg, 0, 0, reterr);
 	case STATS_ADAPTER:
-		if (id >= d->host->n_adapters)
+		if (id >= d->n_port_adapters)
 			return sio_fail(reterr, -ENXIO, "%s has no adapter %u", d->host->name, id);
 		return port_stats(d, s, msg, SIO_KIND_ADAPTER, id, reterr);
 	case STATS_DEVICE:

@@ -288,8 +288,10 @@ static int connect_error(int rc, struct sio_err *err)
 {
 	switch (rc) {
 	case -ENODATA:
-		return sio_refuse(err, SCI_ERR_NOT_INITIALIZED,
-				  "SMARTIO_SOCKET is not set: start the program with smartio run");
+		return sio_refuse(
+			err, SCI_ERR_NOT_INITIALIZED,
+			"SMARTIO_SOCKET is not set, and no smartiod runs for this machine: "
+			"start the program with smartio run, or smartiod --shim");
 	case -ENAMETOOLONG:
 		return sio_refuse(err, SCI_ERR_NOT_INITIALIZED,
 				  "the path in SMARTIO_SOCKET is longer than a socket's can be "

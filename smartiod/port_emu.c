@@ -10,7 +10,7 @@
 #include "smartiod/live_file.h"
 #include "smartio/uapi.h"
 
-#define LIVE_PORT_QUEUE (64u << 20)
+#define PORT_QUEUE (64u << 20)
 
 static void on_packet(struct live_conn *conn, const void *buf, size_t len, int *fds, unsigned n_fds)
 {
@@ -38,7 +38,7 @@ static void on_over(struct live_conn *conn, int error)
 
 static const struct live_conn_handler handler = {.packet = on_packet, .over = on_over};
 
-int live_port_open(struct live *l, struct sio_err *reterr)
+static int emu_open(struct live *l, struct sio_err *reterr)
 {
 	char path[LIVE_PATH];
 	int fd, r;
@@ -49,7 +49,7 @@ int live_port_open(struct live *l, struct sio_err *reterr)
 	r = live_connect(path, &fd, reterr);
 	if (r < 0)
 		return sio_fail_prefix(reterr, "no machine room");
-	r = live_conn_init(&l->port, l->event, fd, LIVE_PORT_QUEUE, &handler, l);
+	r = live_conn_init(&l->port, l->event, fd, PORT_QUEUE, &handler, l);
 	if (r < 0)
 		return sio_fail(reterr, r, "%s: %s", path, strerror(-r));
 	/* Answers of the hardware first: they end what programs wait for. */
@@ -57,3 +57,17 @@ int live_port_open(struct live *l, struct sio_err *reterr)
 	l->port_open = true;
 	return 0;
 }
+
+static void emu_send(struct live *l, const void *req, size_t len, const int *fds, unsigned n_fds)
+{
+	live_conn_send(&l->port, req, len, fds, n_fds);
+}
+
+static void emu_close(struct live *l)
+{
+	if (l->port_open)
+		live_conn_done(&l->port);
+	l->port_open = false;
+}
+
+const struct live_port live_port_emu = {emu_open, emu_send, emu_close};

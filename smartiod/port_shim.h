@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The port of a real host: smartio.ko's device node, and the kernel's log beside it. */
+#ifndef SMARTIOD_PORT_SHIM_H
+#define SMARTIOD_PORT_SHIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "smartiod/live.h"
+#include "smartio/uapi.h"
+
+#define PORT_SHIM_DEVICES 256
+
+struct port_shim_request;
+
+struct port_shim {
+	struct live *live;
+	int fd;
+	sd_event_source *io, *defer, *retry;
+	struct port_shim_request *first, **last;	 /* the module takes no more just now */
+	struct port_shim_request *failed, **failed_last; /* to be answered by ourselves */
+	/* Devices as the module told of them, for the kernel's log names places only. */
+	struct {
+		uint64_t id;
+		uint32_t bdf;
+	} device[PORT_SHIM_DEVICES];
+	unsigned n_devices;
+	int log_fd; /* /dev/kmsg; -1 */
+	sd_event_source *log;
+};
+
+/*
+ * A line of the kernel's log, if it tells of a DMA fault as Intel's IOMMU driver does: place,
+ * address and access. Pure. Return: whether it does.
+ */
+bool port_shim_parse_fault(const char *line, uint32_t *ret_bdf, uint64_t *ret_address,
+			   uint32_t *ret_access);
+
+/* Hear the kernel's log from now on; without the right to, a warning. */
+void port_shim_log_open(struct port_shim *p);
+void port_shim_log_close(struct port_shim *p);
+
+#endif
