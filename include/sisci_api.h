@@ -317,7 +317,7 @@ void SCIQuery(unsigned int command, void *data, unsigned int flags, sci_error_t 
  * @segment: set to the caller's new handle; end it with SCIRemoveSegment().
  * @callback, @callbackArg: with SCI_FLAG_USE_CALLBACK, told of connections.
  * @flags: USE_CALLBACK; AUTO_ID: take the first free id from @segmentId on; PRIVATE: never
- *   available to others; DMA_GLOBAL: accepted.
+ *   available to others; EMPTY: without memory, see SCIRegisterSegmentMemory(); DMA_GLOBAL: accepted.
  * Errors: SCI_ERR_SEGMENTID_USED; SCI_ERR_SIZE_ALIGNMENT: size 0; SCI_ERR_NOSPC: more than the host
  * has.
  */
@@ -364,6 +364,45 @@ void SCISetSegmentUnavailable(sci_local_segment_t segment, unsigned int localAda
  * again.
  */
 void SCIRemoveSegment(sci_local_segment_t segment, unsigned int flags, sci_error_t *error);
+
+/**
+ * Give a segment that was made EMPTY whole pages of the program as its memory, before
+ * SCIPrepareSegment(). They keep their contents, and the program goes on using them at their address;
+ * SCIRemoveSegment() makes them private again, with what is then in them. Meanwhile the memory counts
+ * as this host's, as of any segment; a child of fork() gets a private copy, made before the fork.
+ * @address, @size: multiples of a page; memory of malloc() or private anonymous pages, to which no
+ *   other thread writes during the call. @flags: LOCK_USER_MEM: accepted.
+ * Errors: SCI_ERR_SIZE_ALIGNMENT; SCI_ERR_ILLEGAL_ADDRESS: not of a page, or nothing that can be written
+ * is there; SCI_ERR_OUT_OF_RANGE: more than the segment was made for; SCI_ERR_NOT_SUPPORTED: pages of a
+ * file, shared ones, or of a stack; SCI_ERR_ILLEGAL_OPERATION: it has memory; SCI_ERR_NOSPC.
+ */
+void SCIRegisterSegmentMemory(void *address, size_t size, sci_local_segment_t segment,
+			      unsigned int flags, sci_error_t *error);
+/**
+ * Give an empty segment what lies at a physical address, or a graphics card's memory. No program may do
+ * the former here, and no card of an emulated host can share its memory: always an error.
+ * @flags: CUDA_BUFFER, SCIF_BUFFER.
+ * Errors: SCI_ERR_HW_NOSPC: with CUDA_BUFFER; SCI_ERR_NOT_SUPPORTED: else;
+ * SCI_ERR_ILLEGAL_OPERATION: the segment was not made EMPTY, or has memory; SCI_ERR_SIZE_ALIGNMENT.
+ */
+void SCIAttachPhysicalMemory(sci_ioaddr_t ioaddress, void *address, unsigned int busNo, size_t size,
+			     sci_local_segment_t segment, unsigned int flags, sci_error_t *error);
+
+/**
+ * Let other processes of this host attach to the segment. @flags: 0. Its memory is freed when the last
+ * handle is removed; it ends for all, with SCI_CB_LOST to the others, when the process that made it
+ * ends.
+ */
+void SCIShareSegment(sci_local_segment_t segment, unsigned int flags, sci_error_t *error);
+/**
+ * Another handle of a shared segment of this host, by its id. Its state is common to all handles, and
+ * each is told what happens. SCIRemoveSegment() ends this handle alone, unless it is the last one.
+ * @size: set to the segment's size; may be NULL. @flags: USE_CALLBACK.
+ * Errors: SCI_ERR_NO_SUCH_SEGMENT; SCI_ERR_ACCESS: it is not shared.
+ */
+void SCIAttachLocalSegment(sci_desc_t sd, sci_local_segment_t *segment, unsigned int segmentId,
+			   size_t *size, sci_cb_local_segment_t callback, void *callbackArg,
+			   unsigned int flags, sci_error_t *error);
 
 /**
  * Wait for what happens to a segment that has no callback: the same that a callback would be told,

@@ -115,11 +115,9 @@ static int local_source(struct smartiod *d, struct smartiod_session *s,
 	uint32_t adapter = sio_from_le32(m->adapter);
 	struct smartiod_segment *seg;
 
-	seg = smartiod_object_get(s, sio_from_le32(m->segment), SMARTIOD_SEGMENT, reterr);
+	seg = smartiod_segment_get_ready(s, sio_from_le32(m->segment), reterr);
 	if (!seg)
 		return reterr->code;
-	if (!seg->ready)
-		return sio_fail(reterr, -EBADF, "the segment is not created yet");
 	ret->adapter = SIO_PEER_ANY_ADAPTER;
 	if (b->node != d->node) {
 		if (adapter >= d->host->n_adapters)

@@ -119,6 +119,7 @@ enum smartiod_kind {
 	SMARTIOD_DINT_LINK,
 	SMARTIOD_BORROW,
 	SMARTIOD_DMA_MAP,
+	SMARTIOD_ATTACHMENT, /* another handle of a segment */
 	SMARTIOD_QUEUE,
 };
 
@@ -162,18 +163,30 @@ struct smartiod_segment {
 	bool by_uid_ok;		      /* SEG_LOOKUP by uid is allowed (device segments) */
 	bool is_private;	      /* SCI_FLAG_PRIVATE */
 	bool ready;		      /* memory is there */
+	bool empty;		      /* SCI_FLAG_EMPTY, and not filled yet */
+	bool filling;		      /* its memory is being allocated */
+	bool shared;		      /* others of this host may attach to it */
+	bool let_go;		      /* the handle of who made it is gone, others are not */
 	bool removed;		      /* no new users; freed when the last one is gone */
 	bool owner_gone;	      /* the port frees the memory by itself */
 	uint32_t prepared, available; /* bit per adapter */
 	uint32_t pid;
 	uint64_t owner, mem, bytes, phys; /* owner, mem: the port's */
 	int fd;				  /* of the memory; -1 */
+	struct smartiod_attachment *attachments;
 	struct smartiod_ref *refs;
 	unsigned n_refs, n_grants;
 	unsigned n_device_grants;    /* of n_grants: for devices */
 	unsigned dma;		     /* DMA maps of local devices that reach it */
 	unsigned pins;		     /* operations in progress */
 	struct smartiod_op *removal; /* SEG_REMOVE that waits for its last user; NULL: none */
+};
+
+/* Another program's handle of a segment. */
+struct smartiod_attachment {
+	struct smartiod_object o;
+	struct smartiod_attachment *next;
+	struct smartiod_segment *segment; /* NULL: it has ended */
 };
 
 /* ---- importer ---- */
@@ -463,9 +476,27 @@ static inline uint32_t smartiod_handle(const struct smartiod_object *o)
 /* ---- segment.c ---- */
 
 smartiod_client_fn smartiod_seg_create, smartiod_seg_prepare, smartiod_seg_available,
-	smartiod_seg_unavailable;
+	smartiod_seg_unavailable, smartiod_seg_fill;
 /* removal.c */
 smartiod_client_fn smartiod_seg_remove;
+/* segment_share.c */
+smartiod_client_fn smartiod_seg_share, smartiod_seg_attach;
+/* What a handle of either kind stands for; NULL with *reterr. _ready: with its memory. */
+struct smartiod_segment *smartiod_segment_get(struct smartiod_session *s, uint32_t handle,
+					      struct sio_err *reterr);
+struct smartiod_segment *smartiod_segment_get_ready(struct smartiod_session *s, uint32_t handle,
+						    struct sio_err *reterr);
+/* A handle that was found goes, if others of its segment stay. Return: whether. */
+bool smartiod_segment_let_go(struct smartiod_session *s, uint32_t handle);
+/* Has it more than one handle? */
+bool smartiod_segment_has_others(const struct smartiod_segment *seg);
+/* A handle that was found is not told of the end that follows. */
+void smartiod_segment_forget_handle(struct smartiod_session *s, uint32_t handle);
+/* The segment ends: its other handles stand for nothing. */
+void smartiod_segment_detach_all(struct smartiod *d, struct smartiod_segment *seg);
+/* The program of an attachment is gone. */
+void smartiod_attachment_drop(struct smartiod *d, struct smartiod_object *o);
+struct smartiod_segment *smartiod_segment_by_id(struct smartiod *d, uint32_t id);
 
 /*
  * A segment without memory yet. @s NULL: no client's (device segments: by uid only). @named: gets

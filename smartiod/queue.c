@@ -389,11 +389,9 @@ static int find_target(struct smartiod_session *s, const struct sio_msg_queue_at
 	struct smartiod_segment *seg;
 
 	if (!m->remote) {
-		seg = smartiod_object_get(s, handle, SMARTIOD_SEGMENT, reterr);
+		seg = smartiod_segment_get_ready(s, handle, reterr);
 		if (!seg)
 			return reterr->code;
-		if (!seg->ready)
-			return sio_fail(reterr, -EBADF, "the segment is not created yet");
 		if (!(seg->prepared >> q->adapter & 1))
 			return sio_fail(reterr, -EPERM, "segment %#x is not prepared on adapter %u",
 					seg->id, q->adapter);

@@ -11,6 +11,7 @@
 struct removal_op {
 	struct smartiod_op op;
 	struct smartiod_segment *segment; /* kept by seg->removal: it does not end without us */
+	uint32_t handle;
 };
 
 static int fail_busy(const struct smartiod_segment *seg, struct sio_err *reterr)
@@ -21,10 +22,21 @@ static int fail_busy(const struct smartiod_segment *seg, struct sio_err *reterr)
 			seg->dma + seg->n_device_grants);
 }
 
+/* One of several handles goes alone; the last one takes the segment with it, and is not told. */
+static void remove_handle(struct smartiod *d, struct smartiod_session *s, uint32_t handle,
+			  struct smartiod_segment *seg)
+{
+	if (smartiod_segment_let_go(s, handle))
+		return;
+	smartiod_segment_forget_handle(s, handle);
+	smartiod_segment_end(d, seg, SCI_CB_DISCONNECT, false);
+}
+
 static void removal_step(struct smartiod *d, struct smartiod_op *op,
 			 const struct smartiod_answer *a)
 {
-	struct smartiod_segment *seg = ((struct removal_op *)op)->segment;
+	struct removal_op *r = (struct removal_op *)op;
+	struct smartiod_segment *seg = r->segment;
 	struct sio_err err;
 
 	seg->removal = NULL;
@@ -33,14 +45,15 @@ static void removal_step(struct smartiod *d, struct smartiod_op *op,
 		smartiod_op_error(d, op, err.code, "%s", err.text);
 	} else if (!a->error) { /* the last user is gone, or somebody removed it by force */
 		if (!seg->removed)
-			smartiod_segment_end(d, seg, SCI_CB_DISCONNECT, false);
+			remove_handle(d, op->session, r->handle, seg);
 		smartiod_op_ok(d, op);
 	}
 	smartiod_op_free(d, op);
 }
 
-static int wait_for_users(struct smartiod *d, struct smartiod_session *s, const void *msg,
-			  struct smartiod_segment *seg, struct sio_err *reterr)
+static int wait_for_users(struct smartiod *d, struct smartiod_session *s,
+			  const struct sio_msg_handle *msg, struct smartiod_segment *seg,
+			  struct sio_err *reterr)
 {
 	struct removal_op *r;
 
@@ -52,6 +65,7 @@ static int wait_for_users(struct smartiod *d, struct smartiod_session *s, const 
 	if (!r)
 		return reterr->code;
 	r->segment = seg;
+	r->handle = sio_from_le32(msg->handle);
 	seg->removal = &r->op;
 	smartiod_op_doze(d, &r->op, SMARTIOD_REMOVE_WAIT_NS);
 	return 0;
@@ -64,15 +78,21 @@ int smartiod_seg_remove(struct smartiod *d, struct smartiod_session *s, const vo
 	uint32_t flags = sio_from_le32(m->flags);
 	struct smartiod_segment *seg;
 
-	seg = smartiod_object_get(s, sio_from_le32(m->handle), SMARTIOD_SEGMENT, reterr);
+	seg = smartiod_segment_get(s, sio_from_le32(m->handle), reterr);
+	if (!seg && reterr->code == -ECONNRESET) { /* its maker is gone, and it was told */
+		smartiod_segment_let_go(s, sio_from_le32(m->handle));
+		smartiod_reply_ok(d, s, msg);
+		return 0;
+	}
 	if (!seg)
 		return reterr->code;
 	if (flags & ~SCI_FLAG_FORCE_REMOVE)
 		return sio_fail(reterr, -EINVAL, "flags %#x do not belong to SCIRemoveSegment",
 				flags);
-	if (!(flags & SCI_FLAG_FORCE_REMOVE) && smartiod_segment_used(seg))
-		return wait_for_users(d, s, msg, seg, reterr);
-	smartiod_segment_end(d, seg, SCI_CB_DISCONNECT, false);
+	if (!(flags & SCI_FLAG_FORCE_REMOVE) && smartiod_segment_used(seg) &&
+	    !smartiod_segment_has_others(seg))
+		return wait_for_users(d, s, m, seg, reterr);
+	remove_handle(d, s, sio_from_le32(m->handle), seg);
 	smartiod_reply_ok(d, s, msg);
 	return 0;
 }

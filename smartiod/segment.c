@@ -8,13 +8,13 @@
 #include "smartiod/internal.h"
 
 #define CREATE_FLAGS                                                                               \
-	(SCI_FLAG_USE_CALLBACK | SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_DMA_GLOBAL)
+	(SCI_FLAG_USE_CALLBACK | SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_DMA_GLOBAL |       \
+	 SCI_FLAG_EMPTY)
 
 static const struct {
 	uint32_t flag;
 	const char *name;
 } unsupported[] = {
-	{SCI_FLAG_EMPTY, "SCI_FLAG_EMPTY"},
 	{SCI_FLAG_BROADCAST, "SCI_FLAG_BROADCAST"},
 	{SCI_FLAG_ALLOW_UNICAST, "SCI_FLAG_ALLOW_UNICAST"},
 	{SCI_FLAG_PHYSICAL, "SCI_FLAG_PHYSICAL"},
@@ -28,7 +28,7 @@ struct smartiod_segment *smartiod_segment_by_uid(struct smartiod *d, uint64_t ui
 }
 
 /* Ids may be 0, keys may not. */
-static struct smartiod_segment *by_id(struct smartiod *d, uint32_t id)
+struct smartiod_segment *smartiod_segment_by_id(struct smartiod *d, uint32_t id)
 {
 	return SMARTIOD_OF(smartiod_tree_find(&d->segment_ids, (uint64_t)id + 1),
 			   struct smartiod_segment, by_id);
@@ -40,7 +40,7 @@ int smartiod_segment_new(struct smartiod *d, struct smartiod_session *s, uint64_
 {
 	struct smartiod_segment *seg;
 
-	if (named && by_id(d, id))
+	if (named && smartiod_segment_by_id(d, id))
 		return sio_fail(reterr, -EEXIST, "segment id %#x is taken on %s", id,
 				d->host->name);
 	seg = calloc(1, sizeof(*seg));
@@ -143,6 +143,7 @@ void smartiod_segment_end(struct smartiod *d, struct smartiod_segment *seg, uint
 			  bool owner_gone)
 {
 	smartiod_object_remove(&seg->o);
+	smartiod_segment_detach_all(d, seg);
 	if (seg->named) {
 		smartiod_tree_remove(&d->segment_ids, &seg->by_id);
 		seg->named = false;
@@ -160,7 +161,8 @@ void smartiod_segment_end(struct smartiod *d, struct smartiod_segment *seg, uint
 struct smartiod_segment *smartiod_segment_lookup(struct smartiod *d, uint32_t id, uint64_t uid,
 						 uint32_t adapter, struct sio_err *reterr)
 {
-	struct smartiod_segment *seg = uid ? smartiod_segment_by_uid(d, uid) : by_id(d, id);
+	struct smartiod_segment *seg =
+		uid ? smartiod_segment_by_uid(d, uid) : smartiod_segment_by_id(d, id);
 	uint32_t wanted = adapter == SIO_ADAPTER_ANY ? UINT32_MAX : 1u << adapter;
 
 	if (seg && seg->ready && !seg->removed &&
@@ -180,36 +182,76 @@ struct smartiod_segment *smartiod_segment_lookup(struct smartiod *d, uint32_t id
 struct create_op {
 	struct smartiod_op op;
 	struct smartiod_segment *segment; /* pinned */
+	bool fills;			  /* SEG_FILL of a segment that was there before */
 };
+
+/* SEG_CREATE and SEG_FILL; without a descriptor for one that is empty. */
+static void created(struct smartiod *d, struct smartiod_session *s, const void *request,
+		    struct smartiod_segment *seg)
+{
+	struct sio_rep_seg_create rep = {
+		.handle = sio_to_le32(smartiod_handle(&seg->o)),
+		.segment_id = sio_to_le32(seg->id),
+		.bytes = sio_to_le64(seg->bytes),
+		.phys_addr = sio_to_le64(seg->phys),
+	};
+
+	smartiod_reply(d, s, request, &rep, sizeof(rep), &seg->fd, seg->ready);
+}
+
+static void create_failed(struct smartiod *d, struct create_op *c, int error, const char *text)
+{
+	struct smartiod_segment *seg = c->segment;
+
+	smartiod_op_error(d, &c->op, error, "%" PRIu64 " bytes of %s: %s", seg->bytes,
+			  d->host->name, text);
+	if (!c->fills) {
+		smartiod_segment_end(d, seg, SCI_CB_DISCONNECT, false);
+		return;
+	}
+	smartiod_port_free(d, seg->mem);
+	seg->mem = 0;
+	seg->ready = false;
+	seg->empty = true;
+}
 
 static void create_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct create_op *c = (struct create_op *)op;
 	struct smartiod_segment *seg = c->segment;
+	struct sio_msg request = {.type = sio_to_le32(op->type), .id = sio_to_le32(op->id)};
 
-	if (!a->error)
+	seg->filling = false;
+	if (!a->error) {
 		smartiod_segment_ready(seg, a);
-	if (seg->removed) {
-		smartiod_op_error(d, op, -ECANCELED, "the segment was removed meanwhile");
-	} else if (a->error) {
-		smartiod_op_error(d, op, a->error, "%" PRIu64 " bytes of %s: %s", seg->bytes,
-				  d->host->name, a->text);
-		smartiod_segment_end(d, seg, SCI_CB_DISCONNECT, false);
-	} else if (seg->fd < 0) {
-		smartiod_op_error(d, op, -EMFILE, "smartiod has no file descriptor left");
-		smartiod_segment_end(d, seg, SCI_CB_DISCONNECT, false);
-	} else {
-		struct sio_rep_seg_create rep = {
-			.handle = sio_to_le32(smartiod_handle(&seg->o)),
-			.segment_id = sio_to_le32(seg->id),
-			.bytes = sio_to_le64(seg->bytes),
-			.phys_addr = sio_to_le64(seg->phys),
-		};
-
-		smartiod_op_reply(d, op, &rep, sizeof(rep), &seg->fd, 1);
+		seg->empty = false;
 	}
+	if (seg->removed)
+		smartiod_op_error(d, op, -ECANCELED, "the segment was removed meanwhile");
+	else if (a->error)
+		create_failed(d, c, a->error, a->text);
+	else if (seg->fd < 0)
+		create_failed(d, c, -EMFILE, "smartiod has no file descriptor left");
+	else if (op->session) /* else its end will end the segment */
+		created(d, op->session, &request, seg);
 	smartiod_segment_unpin(d, seg);
 	smartiod_op_free(d, op);
+}
+
+/* Its memory: @c goes on with create_step(). */
+static void ask_memory(struct smartiod *d, struct create_op *c)
+{
+	struct smartiod_segment *seg = c->segment;
+	struct sio_req_alloc req = {
+		.h = {.op = SIO_OP_ALLOC, .owner = seg->owner},
+		.size = seg->bytes,
+		.highest = SIO_PORT_ANY,
+		.access = SIO_ACCESS_READ | SIO_ACCESS_WRITE,
+	};
+
+	seg->filling = true;
+	smartiod_segment_pin(seg);
+	smartiod_port_ask(d, &c->op, &req, sizeof(req));
 }
 
 static int check_flags(uint32_t flags, struct sio_err *reterr)
@@ -245,10 +287,25 @@ static int auto_id(struct smartiod *d, uint32_t *id, struct sio_err *reterr)
 {
 	uint32_t first = *id;
 
-	for (; by_id(d, *id); (*id)++)
+	for (; smartiod_segment_by_id(d, *id); (*id)++)
 		if (*id == UINT32_MAX)
 			return sio_fail(reterr, -ENOSPC, "no segment id from %#x on is free",
 					first);
+	return 0;
+}
+
+static int create_empty(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			uint32_t id, uint64_t bytes, bool is_private, struct sio_err *reterr)
+{
+	struct smartiod_segment *seg;
+	int rc = smartiod_segment_new(d, s, s->owner, true, id, bytes, &seg, reterr);
+
+	if (rc < 0)
+		return rc;
+	seg->bytes = (bytes + SIO_PAGE_SIZE - 1) / SIO_PAGE_SIZE * SIO_PAGE_SIZE;
+	seg->is_private = is_private;
+	seg->empty = true;
+	created(d, s, msg, seg);
 	return 0;
 }
 
@@ -257,32 +314,52 @@ int smartiod_seg_create(struct smartiod *d, struct smartiod_session *s, const vo
 {
 	const struct sio_msg_seg_create *m = msg;
 	uint32_t id = sio_from_le32(m->segment_id), flags = sio_from_le32(m->flags);
-	struct sio_req_alloc req = {
-		.h = {.op = SIO_OP_ALLOC, .owner = s->owner},
-		.size = sio_from_le64(m->bytes),
-		.highest = SIO_PORT_ANY,
-		.access = SIO_ACCESS_READ | SIO_ACCESS_WRITE,
-	};
+	uint64_t bytes = sio_from_le64(m->bytes);
 	struct create_op *c;
 	int rc = check_flags(flags, reterr);
 
 	if (rc == 0)
-		rc = check_bytes(d, req.size, reterr);
+		rc = check_bytes(d, bytes, reterr);
 	if (rc == 0 && flags & SCI_FLAG_AUTO_ID)
 		rc = auto_id(d, &id, reterr);
 	if (rc < 0)
 		return rc;
+	if (flags & SCI_FLAG_EMPTY)
+		return create_empty(d, s, msg, id, bytes, flags & SCI_FLAG_PRIVATE, reterr);
 	c = smartiod_op_new(d, s, msg, sizeof(*c), create_step, reterr);
 	if (!c)
 		return reterr->code;
-	rc = smartiod_segment_new(d, s, s->owner, true, id, req.size, &c->segment, reterr);
+	rc = smartiod_segment_new(d, s, s->owner, true, id, bytes, &c->segment, reterr);
 	if (rc < 0) {
 		smartiod_op_free(d, &c->op);
 		return rc;
 	}
 	c->segment->is_private = flags & SCI_FLAG_PRIVATE;
-	smartiod_segment_pin(c->segment);
-	smartiod_port_ask(d, &c->op, &req, sizeof(req));
+	ask_memory(d, c);
+	return 0;
+}
+
+/* The memory of a segment that was made empty; its library puts it in the place of program's pages.
+ */
+int smartiod_seg_fill(struct smartiod *d, struct smartiod_session *s, const void *msg,
+		      struct sio_err *reterr)
+{
+	const struct sio_msg_handle *m = msg;
+	struct smartiod_segment *seg = smartiod_segment_get(s, sio_from_le32(m->handle), reterr);
+	struct create_op *c;
+
+	if (!seg)
+		return reterr->code;
+	if (m->flags)
+		return sio_fail(reterr, -EINVAL, "SEG_FILL takes no flags");
+	if (!seg->empty || seg->filling)
+		return sio_fail(reterr, -EPERM, "segment %#x has its memory", seg->id);
+	c = smartiod_op_new(d, s, msg, sizeof(*c), create_step, reterr);
+	if (!c)
+		return reterr->code;
+	c->segment = seg;
+	c->fills = true;
+	ask_memory(d, c);
 	return 0;
 }
 
@@ -294,10 +371,9 @@ static int get_adapter(struct smartiod *d, struct smartiod_session *s,
 	uint32_t adapter = sio_from_le32(m->adapter);
 	struct smartiod_segment *seg;
 
-	seg = smartiod_object_get(s, sio_from_le32(m->handle), SMARTIOD_SEGMENT, reterr);
-	if (!seg || !seg->ready)
-		return seg ? sio_fail(reterr, -EBADF, "the segment is not created yet")
-			   : reterr->code;
+	seg = smartiod_segment_get_ready(s, sio_from_le32(m->handle), reterr);
+	if (!seg)
+		return reterr->code;
 	if (adapter >= d->host->n_adapters)
 		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
 				d->host->name, adapter, d->host->n_adapters);

@@ -25,7 +25,13 @@ static void local_event(struct smartiod *d, struct smartiod_segment *seg, uint32
 		.adapter = sio_to_le32(adapter),
 	};
 
-	smartiod_event(d, seg->o.session, SIO_EVM_SEGMENT_LOCAL, &evm, sizeof(evm), NULL, 0);
+	if (!seg->let_go)
+		smartiod_event(d, seg->o.session, SIO_EVM_SEGMENT_LOCAL, &evm, sizeof(evm), NULL,
+			       0);
+	for (const struct smartiod_attachment *a = seg->attachments; a; a = a->next) {
+		evm.handle = sio_to_le32(smartiod_handle(&a->o));
+		smartiod_event(d, a->o.session, SIO_EVM_SEGMENT_LOCAL, &evm, sizeof(evm), NULL, 0);
+	}
 }
 
 /* Tell whoever has this connection. @lost: the reference is dropped by the caller. */

@@ -33,6 +33,9 @@ static const struct {
 	{SIO_MSG_SEG_MAP, true, smartiod_seg_map},
 	{SIO_MSG_SEG_UNMAP, true, smartiod_seg_unmap},
 	{SIO_MSG_SEG_WATCH, true, smartiod_seg_watch},
+	{SIO_MSG_SEG_FILL, true, smartiod_seg_fill},
+	{SIO_MSG_SEG_SHARE, true, smartiod_seg_share},
+	{SIO_MSG_SEG_ATTACH, true, smartiod_seg_attach},
 	{SIO_MSG_DINT_CREATE, true, smartiod_dint_create},
 	{SIO_MSG_DINT_REMOVE, true, smartiod_dint_remove},
 	{SIO_MSG_DINT_CONNECT, true, smartiod_dint_connect},
@@ -176,6 +179,9 @@ static void drop_object(struct smartiod *d, struct smartiod_object *o)
 	case SMARTIOD_SEGMENT:
 		smartiod_segment_end(d, (struct smartiod_segment *)o, SCI_CB_LOST, true);
 		return;
+	case SMARTIOD_ATTACHMENT:
+		smartiod_attachment_drop(d, o);
+		return;
 	case SMARTIOD_DINT:
 		smartiod_dint_end(d, (struct smartiod_dint *)o, true);
 		return;
@@ -236,6 +242,7 @@ static void session_end(struct smartiod *d, struct smartiod_session *s, bool own
 
 	s->ending = true;
 	smartiod_op_orphan_session(d, s);
+	drop_kind(d, s, SMARTIOD_ATTACHMENT);
 	drop_kind(d, s, SMARTIOD_SEGMENT);
 	drop_kind(d, s, SMARTIOD_DINT);
 	if (s->owner && !owner_gone) {
@@ -283,7 +290,7 @@ void smartiod_session_free_all(struct smartiod *d)
 				SMARTIOD_OF(o, struct smartiod_object, by_handle);
 
 			smartiod_object_remove(object);
-			if (object->kind == SMARTIOD_MAP)
+			if (object->kind == SMARTIOD_MAP || object->kind == SMARTIOD_ATTACHMENT)
 				free(object);
 		}
 		smartiod_tree_remove(&d->sessions, &s->by_client);

@@ -63,6 +63,12 @@ struct sio_world {
 	int (*map_aside)(struct sio_world *w, void *at, size_t len, void **ret);
 	int (*map_back)(struct sio_world *w, void *aside, void *at, size_t len);
 	void (*unmap)(struct sio_world *w, void *at, size_t len);
+	/*
+	 * Pages of the program become a mapping of @fd, with their contents, and private again
+	 * (session/pages.h). -EFAULT, -EOPNOTSUPP, -ENOMEM.
+	 */
+	int (*pages_adopt)(struct sio_world *w, void *at, size_t len, int fd);
+	int (*pages_release)(struct sio_world *w, void *at, size_t len);
 
 	/* Set of SIO_WAKE_* that the user allows; 0: what he says makes no sense. */
 	unsigned (*wake_ways)(struct sio_world *w);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The world of a live process: the only file of the library with system calls and threads.
+ * The world of a live process: with pages.c, the only file of the library with system calls and
+ * threads.
  *
  * After fork() the child must not act as its parent: it closes every descriptor that the library
  * had open (the owner's, too, or the parent's death would go unnoticed) and gets another pid.
@@ -25,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "session/world.h"
+#include "session/pages.h"
 #include "wire/wire.h"
 
 /* Of the smartiod that runs with the kernel module, on its first node. */
@@ -85,12 +86,14 @@ static int own(int fd)
 
 static void before_fork(void)
 {
+	sio_pages_before_fork();
 	pthread_mutex_lock(&live.mutex);
 }
 
 static void after_fork_parent(void)
 {
 	pthread_mutex_unlock(&live.mutex);
+	sio_pages_after_fork(false);
 }
 
 static void after_fork_child(void)
@@ -103,6 +106,7 @@ static void after_fork_child(void)
 	live.ones = -1;
 	live.pid = (uint32_t)getpid();
 	pthread_mutex_unlock(&live.mutex);
+	sio_pages_after_fork(true);
 }
 
 static void live_init(void)
@@ -651,6 +655,8 @@ static struct sio_world live_world = {
 	.map_ones = live_map_ones,
 	.map_aside = live_map_aside,
 	.map_back = live_map_back,
+	.pages_adopt = sio_pages_adopt,
+	.pages_release = sio_pages_release,
 	.unmap = live_unmap,
 	.wake_ways = live_wake_ways,
 	.fault_new = live_fault_new,

@@ -7,14 +7,15 @@
 #include "sisci/segment.h"
 
 #define CREATE_SERVED                                                                              \
-	(SCI_FLAG_USE_CALLBACK | SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_DMA_GLOBAL)
-#define CREATE_KNOWN                                                                               \
-	(SCI_FLAG_EMPTY | SCI_FLAG_BROADCAST | SCI_FLAG_ALLOW_UNICAST | SCI_FLAG_PHYSICAL)
+	(SCI_FLAG_USE_CALLBACK | SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_DMA_GLOBAL |       \
+	 SCI_FLAG_EMPTY)
+#define CREATE_KNOWN (SCI_FLAG_BROADCAST | SCI_FLAG_ALLOW_UNICAST | SCI_FLAG_PHYSICAL)
 
 static void local_segment_free(struct sio_object *o)
 {
 	struct sio_local_segment *seg = (void *)o;
 
+	sio_local_segment_return_pages(seg);
 	if (seg->fd >= 0)
 		o->lib->world->close(o->lib->world, seg->fd);
 	free(seg);
@@ -31,7 +32,8 @@ static int ask_create(struct sio_local_segment *seg, size_t size, unsigned flags
 {
 	struct sio_msg_seg_create req = {
 		.segment_id = sio_to_le32(seg->segment_id),
-		.flags = sio_to_le32(flags & (SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID)),
+		.flags =
+			sio_to_le32(flags & (SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_EMPTY)),
 		.bytes = sio_to_le64(size)};
 	struct sio_rep_seg_create rep;
 	struct sio_call call = {.req = &req.h,
@@ -50,13 +52,34 @@ static int ask_create(struct sio_local_segment *seg, size_t size, unsigned flags
 	seg->segment_id = sio_from_le32(rep.segment_id);
 	seg->bytes = sio_from_le64(rep.bytes);
 	seg->phys_addr = sio_from_le64(rep.phys_addr);
-	rc = sio_session_check_fds(&call, 1, err);
+	rc = sio_session_check_fds(&call, seg->memory == SIO_HAS_MEMORY, err);
 	if (!rc && seg->bytes < size)
 		rc = sio_fail(err, -EPROTO, "smartiod gave %" PRIu64 " of %zu bytes", seg->bytes,
 			      size);
 	if (rc)
 		sio_object_dismiss(&seg->o, SIO_MSG_SEG_REMOVE, 0, NULL);
 	return rc;
+}
+
+struct sio_local_segment *sio_local_segment_new(uint32_t id, sci_cb_local_segment_t callback,
+						void *arg, unsigned flags, struct sio_err *err)
+{
+	struct sio_local_segment *seg = calloc(1, sizeof(*seg));
+
+	if (!seg) {
+		sio_fail(err, -ENOMEM, "no memory");
+		return NULL;
+	}
+	seg->o.kind = SIO_LOCAL_SEGMENT;
+	seg->o.free = local_segment_free;
+	seg->o.on_lost = sio_segment_lose_maps;
+	seg->fd = -1;
+	seg->segment_id = id;
+	seg->is_private = flags & SCI_FLAG_PRIVATE;
+	seg->memory = flags & SCI_FLAG_EMPTY ? SIO_EMPTY : SIO_HAS_MEMORY;
+	seg->callback = flags & SCI_FLAG_USE_CALLBACK ? callback : NULL;
+	seg->callback_arg = arg;
+	return seg;
 }
 
 static int create(struct sio_library *lib, sci_desc_t sd, sci_local_segment_t *ret, unsigned id,
@@ -79,19 +102,11 @@ static int create(struct sio_library *lib, sci_desc_t sd, sci_local_segment_t *r
 	desc = sio_object_get(lib, sd, SIO_DESC, err);
 	if (!desc)
 		return err->code;
-	seg = calloc(1, sizeof(*seg));
+	seg = sio_local_segment_new(id, callback, arg, flags, err);
 	if (!seg) {
 		sio_object_put(desc);
-		return sio_fail(err, -ENOMEM, "no memory");
+		return err->code;
 	}
-	seg->o.kind = SIO_LOCAL_SEGMENT;
-	seg->o.free = local_segment_free;
-	seg->o.on_lost = sio_segment_lose_maps;
-	seg->fd = -1;
-	seg->segment_id = id;
-	seg->is_private = flags & SCI_FLAG_PRIVATE;
-	seg->callback = flags & SCI_FLAG_USE_CALLBACK ? callback : NULL;
-	seg->callback_arg = arg;
 	rc = sio_object_add(lib, &seg->o, desc, err);
 	sio_object_put(desc);
 	if (rc)
@@ -134,24 +149,16 @@ sci_callback_action_t sio_local_segment_callback(struct sio_object *o, unsigned 
 
 enum step { PREPARE, AVAILABLE, UNAVAILABLE };
 
-/* What this call does to the copy of the state; or why it would be refused. */
-static int check_step(struct sio_local_segment *seg, enum step step, unsigned adapter,
-		      struct sio_err *err)
+/* smartiod refused: by its right name. Other handles may have changed the state, so it is asked
+ * first. */
+static int refused(const struct sio_local_segment *seg, enum step step, unsigned adapter, int rc,
+		   struct sio_err *err)
 {
-	int rc = 0;
-
-	sio_session_lock(seg->o.lib->session);
-	if (step == AVAILABLE && seg->is_private)
-		rc = sio_fail(err, -EPERM, "segment %#x is private", seg->segment_id);
-	else if (step == AVAILABLE && adapter < 32 && !(seg->prepared >> adapter & 1))
-		rc = sio_refuse(err, SCI_ERR_SEGMENT_NOT_PREPARED,
-				"segment %#x is not prepared on adapter %u: SCIPrepareSegment() "
-				"comes first",
-				seg->segment_id, adapter);
-	else if (step == UNAVAILABLE && adapter < 32 && !(seg->available >> adapter & 1))
-		rc = sio_fail(err, -EPERM, "segment %#x is not available on adapter %u",
-			      seg->segment_id, adapter);
-	sio_session_unlock(seg->o.lib->session);
+	if (rc == -EPERM && step == AVAILABLE && !seg->is_private)
+		return sio_refuse(err, SCI_ERR_SEGMENT_NOT_PREPARED,
+				  "segment %#x is not prepared on adapter %u: SCIPrepareSegment() "
+				  "comes first",
+				  seg->segment_id, adapter);
 	return rc;
 }
 
@@ -185,12 +192,22 @@ static int take_step(struct sio_library *lib, sci_local_segment_t segment, enum 
 	seg = get(lib, segment, err);
 	if (!seg)
 		return err->code;
-	rc = check_step(seg, step, adapter, err);
-	if (!rc) {
-		req.handle = sio_to_le32(seg->o.id);
-		rc = sio_ask(lib, type[step], &req, sizeof(req), &rep, sizeof(rep), err);
+	sio_session_lock(lib->session);
+	if (seg->memory != SIO_HAS_MEMORY)
+		rc = sio_fail(
+			err, -EPERM,
+			"segment %#x has no memory yet: SCIRegisterSegmentMemory() comes first",
+			seg->segment_id);
+	sio_session_unlock(lib->session);
+	if (rc) {
+		sio_object_put(&seg->o);
+		return rc;
 	}
-	if (!rc)
+	req.handle = sio_to_le32(seg->o.id);
+	rc = sio_ask(lib, type[step], &req, sizeof(req), &rep, sizeof(rep), err);
+	if (rc)
+		rc = refused(seg, step, adapter, rc, err);
+	else
 		note_step(seg, step, adapter);
 	sio_object_put(&seg->o);
 	return rc;
@@ -248,11 +265,13 @@ static int remove_segment(struct sio_library *lib, sci_local_segment_t segment, 
 		if (rc)
 			sio_object_unclaim(&seg->o);
 	}
-	if (rc)
+	if (rc) {
 		sio_object_put(&seg->o);
-	else
-		sio_object_end(&seg->o);
-	return rc;
+		return rc;
+	}
+	sio_local_segment_return_pages(seg);
+	sio_object_end(&seg->o);
+	return 0;
 }
 
 void SCIRemoveSegment(sci_local_segment_t segment, unsigned int flags, sci_error_t *error)

@@ -23,6 +23,10 @@ struct sio_local_segment {
 	uint32_t segment_id;
 	uint64_t bytes, phys_addr;
 	int fd; /* the memory; -1: none */
+	/* Made EMPTY. Under the lock. */
+	enum { SIO_HAS_MEMORY, SIO_EMPTY, SIO_FILLING } memory;
+	void *pages; /* of the program, in whose place the memory is; NULL: none */
+	size_t pages_bytes;
 	bool is_private;
 	uint32_t prepared, available; /* a bit per adapter; under the lock */
 	sci_cb_local_segment_t callback;
@@ -79,6 +83,12 @@ void sio_device_registers(struct sio_object *device, bool held);
 int sio_mapping_watch(struct sio_mapping *m, const struct sio_rep_seg_map *rep,
 		      struct sio_err *err);
 void sio_mapping_watch_free(struct sio_mapping *m);
+
+/* segment.c: a segment without a handle of smartiod's; NULL: -ENOMEM. */
+struct sio_local_segment *sio_local_segment_new(uint32_t id, sci_cb_local_segment_t callback,
+						void *arg, unsigned flags, struct sio_err *err);
+/* segment_memory.c: the program's pages are private again. */
+void sio_local_segment_return_pages(struct sio_local_segment *seg);
 
 /* Under the lock: lose the maps of a segment. For on_lost. */
 void sio_segment_lose_maps(struct sio_object *segment);

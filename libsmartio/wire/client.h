@@ -37,6 +37,9 @@ enum {
 	SIO_MSG_SEG_MAP,
 	SIO_MSG_SEG_UNMAP,
 	SIO_MSG_SEG_WATCH,
+	SIO_MSG_SEG_FILL,
+	SIO_MSG_SEG_SHARE,
+	SIO_MSG_SEG_ATTACH,
 	SIO_MSG_DINT_CREATE = 32,
 	SIO_MSG_DINT_REMOVE,
 	SIO_MSG_DINT_CONNECT,
@@ -125,6 +128,23 @@ struct sio_rep_seg_create {
 	sio_le64 bytes, phys_addr; /* bytes: rounded up to pages */
 };
 SIO_WIRE_SIZE(struct sio_rep_seg_create, 40);
+/*
+ * SEG_FILL: struct sio_msg_handle; the memory of a segment that was made EMPTY. Reply: as SEG_CREATE.
+ * EPERM: it has its memory. SEG_SHARE: struct sio_msg_handle; let others of this host attach.
+ */
+/* Another handle of a shared segment of this host. ENOENT; EACCES: not shared. */
+struct sio_msg_seg_attach {
+	struct sio_msg h;
+	sio_le32 segment_id, flags; /* flags: 0 */
+};
+SIO_WIRE_SIZE(struct sio_msg_seg_attach, 24);
+struct sio_rep_seg_attach {
+	struct sio_msg h;
+	sio_le32 handle, is_private;
+	sio_le32 prepared, available; /* a bit per adapter */
+	sio_le64 bytes, phys_addr;
+};
+SIO_WIRE_SIZE(struct sio_rep_seg_attach, 48);
 /* PREPARE, AVAILABLE, UNAVAILABLE. */
 struct sio_msg_seg_adapter {
 	struct sio_msg h;

@@ -107,6 +107,11 @@ static int map_back_or_fail(struct sio_world *w, void *aside, void *at, size_t l
 	return fails() ? -ENOMEM : sio_world_live()->map_back(w, aside, at, len);
 }
 
+static int pages_adopt_or_fail(struct sio_world *w, void *at, size_t len, int fd)
+{
+	return fails() ? -ENOMEM : sio_world_live()->pages_adopt(w, at, len, fd);
+}
+
 static int thread_start_or_fail(struct sio_world *w, void (*fn)(void *), void *arg,
 				struct sio_world_thread **ret)
 {
@@ -138,6 +143,7 @@ struct sio_world *sio_world_current(void)
 		world.map_ones = map_ones_or_fail;
 		world.map_aside = map_aside_or_fail;
 		world.map_back = map_back_or_fail;
+		world.pages_adopt = pages_adopt_or_fail;
 		world.fault_new = fault_new_or_fail;
 		world.wake_ways = wake_ways;
 		world.thread_start = thread_start_or_fail;

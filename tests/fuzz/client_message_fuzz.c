@@ -85,6 +85,9 @@ static const uint32_t requests[] = {
 	SIO_MSG_DEV_VECTOR,
 	SIO_MSG_DEV_UNVECTOR,
 	SIO_MSG_SEG_WATCH,
+	SIO_MSG_SEG_FILL,
+	SIO_MSG_SEG_SHARE,
+	SIO_MSG_SEG_ATTACH,
 };
 
 static void request(struct play *p, struct input *in)

@@ -241,6 +241,24 @@ static int world_map_back(struct sio_world *w, void *aside, void *at, size_t len
 	return 0;
 }
 
+/* What runs in the simulator has no pages of its own. */
+static int world_pages_adopt(struct sio_world *w, void *at, size_t len, int fd)
+{
+	(void)at;
+	(void)len;
+	(void)fd;
+	step(w);
+	return -EOPNOTSUPP;
+}
+
+static int world_pages_release(struct sio_world *w, void *at, size_t len)
+{
+	(void)at;
+	(void)len;
+	step(w);
+	return 0;
+}
+
 static void world_unmap(struct sio_world *w, void *at, size_t len)
 {
 	forget(step(w), at, len);
@@ -390,6 +408,8 @@ static const struct sio_world table = {
 	.map_ones = world_map_ones,
 	.map_aside = world_map_aside,
 	.map_back = world_map_back,
+	.pages_adopt = world_pages_adopt,
+	.pages_release = world_pages_release,
 	.unmap = world_unmap,
 	.wake_ways = world_wake_ways,
 	.fault_new = world_fault_new,

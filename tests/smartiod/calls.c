@@ -26,7 +26,7 @@ int call_seg_create(struct world *w, struct world_client *c, uint32_t id, uint64
 		const struct sio_rep_seg_create *rep = (const void *)m->data;
 
 		assert_int_equal(m->len, sizeof(*rep));
-		assert_int_equal(m->n_fds, 1);
+		assert_int_equal(m->n_fds, flags & SCI_FLAG_EMPTY ? 0 : 1);
 		*ret_handle = sio_from_le32(rep->handle);
 		if (ret_id)
 			*ret_id = sio_from_le32(rep->segment_id);

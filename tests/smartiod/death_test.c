@@ -115,7 +115,8 @@ static void share_at_once(struct world *w, struct death *x)
 	world_call(w, x->importer, SIO_MSG_DINT_CONNECT, &connect, sizeof(connect));
 }
 
-/* A queue of the importer that reaches its own segment and the exporter's, and one of a neighbour. */
+/* A queue of the importer that reaches its own segment and the exporter's, and one of a neighbour.
+ */
 static void dma_at_once(struct world *w, struct death *x, uint32_t con, uint32_t local)
 {
 	struct sio_msg_queue_attach msg = {.remote = sio_to_le32(1)};
@@ -138,6 +139,23 @@ static void dma_at_once(struct world *w, struct death *x, uint32_t con, uint32_t
 	msg.segment = sio_to_le32(local);
 	world_send(w, x->bystander, SIO_MSG_QUEUE_ATTACH, &msg, sizeof(msg));
 	call_handle(w, x->bystander, SIO_MSG_QUEUE_REMOVE, other, 0);
+}
+
+/* A segment that is filled, and has three handles; the first goes, with an importer there. */
+static void share(struct world *w, struct death *x)
+{
+	struct sio_msg_seg_attach attach = {.segment_id = sio_to_le32(5)};
+	uint32_t seg = 0, con = 0;
+
+	call_seg_create(w, x->exporter, 5, 4096, SCI_FLAG_EMPTY, &seg, NULL);
+	call_handle(w, x->exporter, SIO_MSG_SEG_FILL, seg, 0);
+	call_seg_adapter(w, x->exporter, SIO_MSG_SEG_PREPARE, seg, 0, 0);
+	call_seg_adapter(w, x->exporter, SIO_MSG_SEG_AVAILABLE, seg, 0, 0);
+	call_handle(w, x->exporter, SIO_MSG_SEG_SHARE, seg, 0);
+	world_call(w, x->bystander, SIO_MSG_SEG_ATTACH, &attach, sizeof(attach));
+	call_seg_connect(w, x->importer, 4, 5, &con);
+	world_call(w, x->exporter, SIO_MSG_SEG_ATTACH, &attach, sizeof(attach));
+	call_handle(w, x->exporter, SIO_MSG_SEG_REMOVE, seg, 0);
 }
 
 /* Each call may fail; handles are then 0, which is refused. */
@@ -166,6 +184,7 @@ static void scenario(struct world *w, struct death *x)
 	world_send(w, x->importer, SIO_MSG_SEG_CONNECT, &again, sizeof(again));
 	call_handle(w, x->importer, SIO_MSG_SEG_UNMAP, m2, 0);
 	call_seg_adapter(w, x->exporter, SIO_MSG_SEG_UNAVAILABLE, seg, 0, SCI_FLAG_NOTIFY);
+	share(w, x);
 	waits.handle = sio_to_le32(seg);
 	world_send(w, x->exporter, SIO_MSG_SEG_REMOVE, &waits, sizeof(waits));
 	call_handle(w, x->importer, SIO_MSG_SEG_UNMAP, m1, 0);

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "session/pages.h"
+
+struct pages {
+	struct pages *next;
+	char *at;
+	size_t len;
+	unsigned long inode;
+	char *copy; /* for the child of a fork that is under way; NULL: there is none */
+};
+
+/* The mutex is held over a fork, too, so that no child inherits a half of what is done under it. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct pages *all;
+
+/* ---- what is mapped ---- */
+
+struct area {
+	char *begin, *end;
+	char perms[5], name[16]; /* the start of its name */
+	unsigned long inode;
+};
+
+/* /proc/self/maps, line by line and without malloc(): it is also read in a child of a fork. */
+struct reader {
+	int fd;
+	size_t used;
+	char buf[1024];
+};
+
+static bool next_area(struct reader *r, struct area *a)
+{
+	unsigned long begin, end;
+	char *newline;
+	ssize_t n;
+
+	for (;;) {
+		newline = memchr(r->buf, '\n', r->used);
+		if (newline)
+			break;
+		if (r->used == sizeof(r->buf)) /* only the name can be that long */
+			r->used = sizeof(r->buf) - 1;
+		n = read(r->fd, r->buf + r->used, sizeof(r->buf) - r->used);
+		if (n <= 0)
+			return false;
+		r->used += (size_t)n;
+	}
+	*newline = '\0';
+	a->name[0] = '\0';
+	if (sscanf(r->buf, "%lx-%lx %4s %*s %*s %lu %15s", &begin, &end, a->perms, &a->inode,
+		   a->name) < 4)
+		return false;
+	a->begin = (char *)begin;
+	a->end = (char *)end;
+	r->used -= (size_t)(newline + 1 - r->buf);
+	memmove(r->buf, newline + 1, r->used);
+	return true;
+}
+
+/* Private memory of no file, and not a stack: that one is in use while we exchange it. */
+static int check_area(const struct area *a)
+{
+	if (a->perms[0] != 'r' || a->perms[1] != 'w')
+		return -EFAULT;
+	if (a->perms[3] != 'p' || a->inode != 0)
+		return -EOPNOTSUPP;
+	if (a->name[0] && strcmp(a->name, "[heap]") != 0 && strncmp(a->name, "[anon", 5) != 0)
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+static int check_range(char *at, size_t len)
+{
+	struct reader r = {.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+	char *end = at + len;
+	struct area a;
+	int rc = 0;
+
+	if (r.fd < 0)
+		return -EOPNOTSUPP;
+	while (rc == 0 && at < end && next_area(&r, &a)) {
+		if (a.end <= at)
+			continue;
+		rc = a.begin > at ? -EFAULT : check_area(&a);
+		at = a.end;
+	}
+	close(r.fd);
+	return rc == 0 && at < end ? -EFAULT : rc;
+}
+
+/*
+ * Calls @fn for each part of @p that still is what we mapped: programs free memory before they
+ * remove the segment that it belongs to, or never remove it.
+ */
+static int each_part(struct pages *p, int (*fn)(struct pages *p, char *at, size_t len))
+{
+	struct reader r = {.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+	struct area a;
+	int rc = 0;
+
+	if (r.fd < 0)
+		return -errno;
+	while (rc == 0 && next_area(&r, &a)) {
+		if (a.inode != p->inode || a.perms[3] != 's')
+			continue;
+		if (a.begin < p->at)
+			a.begin = p->at;
+		if (a.end > p->at + p->len)
+			a.end = p->at + p->len;
+		if (a.begin < a.end)
+			rc = fn(p, a.begin, (size_t)(a.end - a.begin));
+	}
+	close(r.fd);
+	return rc;
+}
+
+/* ---- adopt and release ---- */
+
+/* @from, a whole mapping, takes the place of what is at @at; in one step for who reads there. */
+static int move(char *from, char *at, size_t len)
+{
+	return mremap(from, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED ? -errno : 0;
+}
+
+static int exchange(char *at, size_t len, int fd)
+{
+	int rc, flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+	char *p = mmap(NULL, len, PROT_READ | PROT_WRITE, flags, fd, 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	memcpy(p, at, len);
+	rc = move(p, at, len);
+	if (rc < 0)
+		munmap(p, len);
+	return rc;
+}
+
+int sio_pages_adopt(struct sio_world *w, void *at, size_t len, int fd)
+{
+	struct pages *p = malloc(sizeof(*p));
+	struct stat st;
+	int rc;
+
+	(void)w;
+	if (!p)
+		return -ENOMEM;
+	pthread_mutex_lock(&mutex);
+	rc = fstat(fd, &st) < 0 ? -errno : check_range(at, len);
+	if (rc == 0)
+		rc = exchange(at, len, fd);
+	if (rc == 0) {
+		*p = (struct pages){.next = all, .at = at, .len = len, .inode = st.st_ino};
+		all = p;
+	}
+	pthread_mutex_unlock(&mutex);
+	if (rc < 0)
+		free(p);
+	return rc;
+}
+
+static int make_private(struct pages *p, char *at, size_t len)
+{
+	(void)p;
+	return exchange(at, len, -1);
+}
+
+int sio_pages_release(struct sio_world *w, void *at, size_t len)
+{
+	struct pages **link = &all, *p;
+	int rc = 0;
+
+	(void)w;
+	(void)len;
+	pthread_mutex_lock(&mutex);
+	while (*link && (*link)->at != at)
+		link = &(*link)->next;
+	p = *link;
+	if (p)
+		rc = each_part(p, make_private);
+	if (p && rc == 0) {
+		*link = p->next;
+		free(p);
+	}
+	pthread_mutex_unlock(&mutex);
+	return rc;
+}
+
+/* ---- fork ---- */
+
+static int copy_part(struct pages *p, char *at, size_t len)
+{
+	memcpy(p->copy + (at - p->at), at, len);
+	return 0;
+}
+
+static int take_copy(struct pages *p, char *at, size_t len)
+{
+	return move(p->copy + (at - p->at), at, len);
+}
+
+void sio_pages_before_fork(void)
+{
+	pthread_mutex_lock(&mutex);
+	for (struct pages *p = all; p; p = p->next) {
+		p->copy = mmap(NULL, p->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			       -1, 0);
+		if (p->copy == MAP_FAILED)
+			p->copy = NULL; /* the child shares them: there is nothing better to do */
+		else
+			each_part(p, copy_part);
+	}
+}
+
+void sio_pages_after_fork(bool child)
+{
+	for (struct pages *p = all; p; p = p->next) {
+		if (!p->copy)
+			continue;
+		if (child)
+			each_part(p, take_copy);
+		munmap(p->copy, p->len); /* what was taken is not there any more */
+		p->copy = NULL;
+	}
+	if (child)
+		all = NULL; /* they are the parent's; malloc() may be locked here */
+	pthread_mutex_unlock(&mutex);
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Segments whose memory is the program's own pages. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "topology.h"
+
+#define PAGE 4096u
+#define BYTES (5 * PAGE)
+
+static sci_local_segment_t empty_segment(sci_desc_t sd, unsigned id)
+{
+	sci_local_segment_t seg = NULL;
+	sci_error_t error;
+
+	SCICreateSegment(sd, &seg, id, BYTES - 3, NULL, NULL, SCI_FLAG_EMPTY, &error);
+	CHECK_OK(error);
+	CHECK(SCIGetLocalSegmentSize(seg) == BYTES);
+	return seg;
+}
+
+static void publish(sci_local_segment_t seg)
+{
+	sci_error_t error;
+
+	SCIPrepareSegment(seg, 0, 0, &error);
+	CHECK_OK(error);
+	SCISetSegmentAvailable(seg, 0, 0, &error);
+	CHECK_OK(error);
+}
+
+static sci_error_t add_memory(sci_local_segment_t seg, void *address, size_t size)
+{
+	sci_error_t error;
+
+	SCIRegisterSegmentMemory(address, size, seg, SCI_FLAG_LOCK_USER_MEM, &error);
+	return error;
+}
+
+static void remove_segment(sci_local_segment_t seg)
+{
+	sci_error_t error;
+
+	do {
+		SCIRemoveSegment(seg, 0, &error);
+	} while (error == SCI_ERR_BUSY);
+	CHECK_OK(error);
+}
+
+/* ---- others reach it, contents are kept ---- */
+
+static uint8_t *allocate(bool heap)
+{
+	uint8_t *p = heap ? aligned_alloc(PAGE, BYTES)
+			  : mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				 -1, 0);
+
+	CHECK(p && (void *)p != MAP_FAILED);
+	for (unsigned i = 0; i < BYTES; i++)
+		p[i] = (uint8_t)(i / PAGE + i);
+	return p;
+}
+
+static int child_writes(uint8_t *p)
+{
+	if (p[0] != 0 || p[PAGE] != 0x77 || p[BYTES - 1] != (uint8_t)(4 + BYTES - 1))
+		return 1;
+	memset(p, 0xee, BYTES);
+	step_done(4); /* what the parent writes now is not seen here */
+	step_await(5);
+	return p[0] == 0xee && p[1] == 0xee ? 0 : 2;
+}
+
+/* A child's copy is its own, both ways. */
+static void check_fork(uint8_t *p)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(child_writes(p));
+	step_await(4);
+	CHECK(p[0] == 0 && p[PAGE] == 0x77);
+	p[1] = 0x55;
+	step_done(5);
+	CHECK(cluster_wait(pid) == 0);
+	CHECK(p[0] == 0 && p[1] == 0x55);
+	p[1] = 1;
+}
+
+static int owner(void *arg)
+{
+	bool heap = arg != NULL;
+	sci_desc_t sd = api_begin();
+	sci_local_segment_t seg = empty_segment(sd, 1);
+	uint8_t *p = allocate(heap), *q;
+	sci_error_t error;
+	sci_map_t map;
+
+	CHECK_OK(add_memory(seg, p, BYTES));
+	publish(seg);
+	q = SCIMapLocalSegment(seg, &map, 0, BYTES, NULL, 0, &error);
+	CHECK_OK(error);
+	for (unsigned i = 0; i < BYTES; i++)
+		CHECK(p[i] == (uint8_t)(i / PAGE + i) && q[i] == p[i]);
+	step_done(0);
+	step_await(1);
+	CHECK(p[PAGE] == 0x77 && q[PAGE] == 0x77);
+	p[2 * PAGE] = 0x78;
+	step_done(2);
+	check_fork(p);
+	SCIUnmapSegment(map, 0, &error);
+	CHECK_OK(error);
+	step_await(3);
+	remove_segment(seg);
+	CHECK(p[PAGE] == 0x77 && p[2 * PAGE] == 0x78 && p[BYTES - 1] == (uint8_t)(4 + BYTES - 1));
+	/* The program's own again, also for another segment. */
+	p[0] = 9;
+	seg = empty_segment(sd, 1);
+	CHECK_OK(add_memory(seg, p, BYTES));
+	CHECK(p[0] == 9 && p[PAGE] == 0x77);
+	remove_segment(seg);
+	if (heap)
+		free(p);
+	else
+		munmap(p, BYTES);
+	api_end(sd);
+	return 0;
+}
+
+static int peer(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	sci_remote_segment_t seg = NULL;
+	volatile uint8_t *p;
+	sci_error_t error;
+	sci_map_t map;
+
+	(void)arg;
+	step_await(0);
+	SCIConnectSegment(sd, &seg, 8, 1, 0, NULL, NULL, 0, 0, &error);
+	CHECK_OK(error);
+	p = SCIMapRemoteSegment(seg, &map, 0, BYTES, NULL, 0, &error);
+	CHECK_OK(error);
+	for (unsigned i = 0; i < BYTES; i++)
+		CHECK(p[i] == (uint8_t)(i / PAGE + i));
+	p[PAGE] = 0x77;
+	step_done(1);
+	step_await(2);
+	CHECK(p[2 * PAGE] == 0x78);
+	SCIUnmapSegment(map, 0, &error);
+	CHECK_OK(error);
+	SCIDisconnectSegment(seg, 0, &error);
+	CHECK_OK(error);
+	step_done(3);
+	api_end(sd);
+	return 0;
+}
+
+static void own_pages_are_shared(void **state)
+{
+	for (unsigned heap = 0; heap < 2; heap++) {
+		pid_t a, b;
+
+		steps_reset();
+		a = cluster_fork(*state, 8, owner, heap ? *state : NULL);
+		b = cluster_fork(*state, 4, peer, NULL);
+		assert_int_equal(cluster_wait(b), 0);
+		assert_int_equal(cluster_wait(a), 0);
+	}
+}
+
+/* ---- what is refused ---- */
+
+static uint8_t file_pages[2 * PAGE] __attribute__((aligned(PAGE))) = {1}; /* of the executable */
+
+static int wrong_memory(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	sci_local_segment_t seg = empty_segment(sd, 1), full = NULL;
+	uint8_t *p = allocate(false), *shared;
+	uint8_t stack[3 * PAGE];
+	sci_remote_segment_t far = NULL;
+	sci_error_t error;
+	sci_map_t map = NULL;
+
+	(void)arg;
+	CHECK_IS(add_memory(seg, p + 1, PAGE), SCI_ERR_ILLEGAL_ADDRESS);
+	CHECK_IS(add_memory(seg, NULL, PAGE), SCI_ERR_ILLEGAL_ADDRESS);
+	CHECK_IS(add_memory(seg, (void *)(UINTPTR_MAX - PAGE + 1), PAGE), SCI_ERR_ILLEGAL_ADDRESS);
+	CHECK_IS(add_memory(seg, p, PAGE - 1), SCI_ERR_SIZE_ALIGNMENT);
+	CHECK_IS(add_memory(seg, p, 0), SCI_ERR_SIZE_ALIGNMENT);
+	CHECK_IS(add_memory(seg, p, BYTES + PAGE), SCI_ERR_OUT_OF_RANGE);
+	CHECK_IS(add_memory((sci_local_segment_t)sd, p, PAGE), SCI_ERR_ILLEGAL_PARAMETER);
+	SCIRegisterSegmentMemory(p, PAGE, seg, 1, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_FLAG);
+	CHECK_IS(add_memory(seg, file_pages, PAGE), SCI_ERR_NOT_SUPPORTED);
+	CHECK_IS(add_memory(seg, (uint8_t *)(((uintptr_t)stack + PAGE) & ~(uintptr_t)(PAGE - 1)),
+			    PAGE),
+		 SCI_ERR_NOT_SUPPORTED);
+	shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK_IS(add_memory(seg, shared, PAGE), SCI_ERR_NOT_SUPPORTED);
+	munmap(shared, PAGE);
+	CHECK_IS(add_memory(seg, shared, PAGE), SCI_ERR_ILLEGAL_ADDRESS);
+	munmap(p + 3 * PAGE, PAGE);
+	CHECK_IS(add_memory(seg, p, BYTES), SCI_ERR_ILLEGAL_ADDRESS);
+	mprotect(p + 2 * PAGE, PAGE, PROT_READ);
+	CHECK_IS(add_memory(seg, p, 3 * PAGE), SCI_ERR_ILLEGAL_ADDRESS);
+	CHECK(p[0] == 0 && p[PAGE] == 1);
+	/* Without memory it is of no use yet. */
+	SCIPrepareSegment(seg, 0, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_OPERATION);
+	SCIMapLocalSegment(seg, &map, 0, PAGE, NULL, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_OPERATION);
+	SCIConnectSegment(sd, &far, 4, 1, 0, NULL, NULL, 0, 0, &error);
+	CHECK_IS(error, SCI_ERR_NO_SUCH_SEGMENT);
+	/* After all this a good one is taken, once. */
+	CHECK_OK(add_memory(seg, p, 2 * PAGE));
+	CHECK_IS(add_memory(seg, p, PAGE), SCI_ERR_ILLEGAL_OPERATION);
+	CHECK(p[0] == 0 && p[PAGE] == 1 && p[PAGE + 1] == 2);
+	publish(seg);
+	remove_segment(seg);
+	SCICreateSegment(sd, &full, 2, PAGE, NULL, NULL, 0, &error);
+	CHECK_OK(error);
+	CHECK_IS(add_memory(full, p, PAGE), SCI_ERR_ILLEGAL_OPERATION);
+	remove_segment(full);
+	/* Removed as it is. */
+	remove_segment(empty_segment(sd, 3));
+	api_end(sd);
+	return 0;
+}
+
+static void other_memory_is_refused(void **state)
+{
+	assert_int_equal(cluster_wait(cluster_fork(*state, 4, wrong_memory, NULL)), 0);
+}
+
+/* Neither is there; programs get the errors that tell so. */
+static int no_devices_memory(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	sci_local_segment_t seg = empty_segment(sd, 1), full = NULL;
+	sci_error_t error;
+
+	(void)arg;
+	SCIAttachPhysicalMemory(0, &error, 0, 65536, seg, SCI_FLAG_CUDA_BUFFER, &error);
+	CHECK_IS(error, SCI_ERR_HW_NOSPC);
+	SCIAttachPhysicalMemory(0x1000, NULL, 0, PAGE, seg, SCI_FLAG_SCIF_BUFFER, &error);
+	CHECK_IS(error, SCI_ERR_NOT_SUPPORTED);
+	SCIAttachPhysicalMemory(0x1000, NULL, 0, PAGE, seg, 0, &error);
+	CHECK_IS(error, SCI_ERR_NOT_SUPPORTED);
+	SCIAttachPhysicalMemory(0x1000, NULL, 0, 0, seg, 0, &error);
+	CHECK_IS(error, SCI_ERR_SIZE_ALIGNMENT);
+	SCIAttachPhysicalMemory(0x1000, NULL, 0, PAGE, seg, 1, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_FLAG);
+	SCIAttachPhysicalMemory(0x1000, NULL, 0, PAGE, NULL, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	remove_segment(seg);
+	SCICreateSegment(sd, &full, 2, PAGE, NULL, NULL, 0, &error);
+	CHECK_OK(error);
+	SCIAttachPhysicalMemory(0x1000, NULL, 0, PAGE, full, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_OPERATION);
+	remove_segment(full);
+	api_end(sd);
+	return 0;
+}
+
+static void physical_memory_is_not_attached(void **state)
+{
+	assert_int_equal(cluster_wait(cluster_fork(*state, 4, no_devices_memory, NULL)), 0);
+}
+
+/* ---- ends in disorder ---- */
+
+static int ends_in_disorder(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	uint8_t *p = allocate(false), *q = allocate(false);
+	sci_local_segment_t seg = empty_segment(sd, 1), other = empty_segment(sd, 2);
+
+	(void)arg;
+	CHECK_OK(add_memory(seg, p, BYTES));
+	CHECK_OK(add_memory(other, q, BYTES));
+	publish(seg);
+	/* A part is gone, another is something else; a fork and the end look at what is left. */
+	munmap(p + PAGE, PAGE);
+	CHECK(mmap(p + 2 * PAGE, PAGE, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == p + 2 * PAGE);
+	p[2 * PAGE] = 0x21;
+	munmap(q, BYTES);
+	{
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			bool good = p[0] == 0 && p[2 * PAGE] == 0x21 && p[3 * PAGE] == 3;
+
+			p[0] = 0x31;
+			_exit(good ? 0 : 1);
+		}
+		CHECK(cluster_wait(pid) == 0);
+	}
+	CHECK(p[0] == 0);
+	SCITerminate();
+	CHECK(p[0] == 0 && p[2 * PAGE] == 0x21 && p[3 * PAGE] == 3 &&
+	      p[BYTES - 1] == (uint8_t)(4 + BYTES - 1));
+	p[3 * PAGE] = 4;
+	return 0;
+}
+
+static void memory_may_be_gone_before_the_segment(void **state)
+{
+	assert_int_equal(cluster_wait(cluster_fork(*state, 4, ends_in_disorder, NULL)), 0);
+}
+
+static int keeps_its_memory(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	uint8_t *p = allocate(true);
+	sci_local_segment_t seg = empty_segment(sd, 1);
+	sci_error_t error;
+
+	(void)arg;
+	CHECK_OK(add_memory(seg, p, BYTES));
+	publish(seg);
+	step_done(0);
+	CHECK(SCIWaitForLocalSegmentEvent(seg, NULL, NULL, SCI_INFINITE_TIMEOUT, 0, &error) == 0);
+	CHECK_IS(error, SCI_ERR_NO_LINK_ACCESS);
+	CHECK(p[0] == 0 && p[PAGE] == 1);
+	remove_segment(seg);
+	CHECK(p[0] == 0 && p[PAGE] == 1);
+	free(p);
+	api_end(sd);
+	return 0;
+}
+
+static void own_memory_outlives_the_host(void **state)
+{
+	pid_t a;
+
+	steps_reset();
+	a = cluster_fork(*state, 12, keeps_its_memory, NULL);
+	step_await(0);
+	cluster_crash(*state, 12);
+	assert_int_equal(cluster_wait(a), 0);
+	assert_int_equal(cluster_restart(*state, 12, 4), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		API_TEST(own_pages_are_shared),
+		API_TEST(other_memory_is_refused),
+		API_TEST(physical_memory_is_not_attached),
+		API_TEST(memory_may_be_gone_before_the_segment),
+		API_TEST(own_memory_outlives_the_host),
+	};
+
+	return cmocka_run_group_tests(tests, topology_up, topology_down);
+}
