@@ -176,7 +176,7 @@ static const struct vm_operations_struct status_vm_ops = {
 
 static int status_mmap(struct file *f, struct vm_area_struct *vma)
 {
-	if (!(vma->vm_flags & VM_SHARED) || vma->vm_flags & VM_WRITE || vma->vm_pgoff ||
+	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_flags & VM_WRITE || vma->vm_pgoff ||
 	    vma_pages(vma) != 1)
 		return -EINVAL;
 	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);

@@ -28,9 +28,7 @@ REPORT = re.compile(
     rb"sleeping function called|trapped fault|segfault at")
 # What some kernels say of themselves in every boot.
 HARMLESS = re.compile(
-    rb"Warning: unable to open an initial console|"
-    rb"DMA-API: (preallocated|debugging enabled)|"
-    rb"WARNING: Support for unmaintained")
+    rb"DMA-API: (preallocated|debugging enabled)")
 
 IOMMU = {
     "none": (),

@@ -85,7 +85,7 @@ def build_initrd(build, kernel, iommu, script, into):
     for folder in ("/dev", "/proc", "/sys", "/tmp", "/run", "/root"):
         image.add_folder(folder)
     image.add_device("/dev/console", 5, 1)
-    for word in (*PROGRAMS, *script.words("programs")):
+    for word in (*PROGRAMS, "setpriv", *script.words("programs")):
         image.add_program(find_program(build, word))
     image.add_data("/etc/passwd", "root:x:0:0::/root:/bin/sh\nuser:x:1000:1000::/tmp:/bin/sh\n"
                                   "other:x:1001:1001::/tmp:/bin/sh\n")

@@ -9,7 +9,7 @@ fail() {
 
 # Ask the host for something (vm.py); its answer is printed. What it refuses ends the test.
 host() {
-	echo "HOST $*" >&3
+	printf '\nHOST %s\n' "$*" >&3
 	read -r answer <&3
 	case $answer in
 	ok*) ;;
@@ -52,5 +52,69 @@ until_ok() {
 		tries=$((tries + 1))
 		[ $tries -lt 600 ] || fail "$*: not after $tries tries"
 		usleep 50000
+	done
+}
+
+# ---- SmartIO on this machine ----
+
+# By hand what `smartio device add` and `remove` do.
+give_drive() { # BDF
+	[ ! -e "/sys/bus/pci/devices/$1/driver" ] || echo "$1" >"/sys/bus/pci/devices/$1/driver/unbind"
+	echo smartio >"/sys/bus/pci/devices/$1/driver_override"
+	echo "$1" >/sys/bus/pci/drivers_probe
+	[ -e "/sys/bus/pci/drivers/smartio/$1" ] || fail "$1 is not bound"
+}
+
+take_drive() { # BDF
+	echo "$1" >"/sys/bus/pci/devices/$1/driver/unbind"
+	echo >"/sys/bus/pci/devices/$1/driver_override"
+	echo "$1" >/sys/bus/pci/drivers_probe
+	until_ok test -b /dev/nvme0n1
+}
+
+start_daemon() { # OPTION...
+	mkfifo /tmp/ready 2>/dev/null || :
+	smartiod --shim --ready-fd 4 "$@" 4>/tmp/ready &
+	daemon=$!
+	read -r line </tmp/ready || fail "smartiod does not start"
+}
+
+stop_daemon() {
+	kill "$daemon"
+	wait "$daemon" || fail "smartiod ended with $?"
+}
+
+start_manager() { # DEVICE
+	mkfifo -m 666 /tmp/manager 2>/dev/null || :
+	spawn smartio-nvme manager "$1" >/tmp/manager &
+	manager=$!
+	exec 5</tmp/manager
+	read -r line <&5 || fail "the manager does not start"
+	echo "manager: $line"
+}
+
+stop_manager() {
+	kill "$manager"
+	wait "$manager" || fail "the manager ended with $?"
+	exec 5<&-
+}
+
+# As a member of the group; as one who is not.
+as_user() {
+	/bin/setpriv --reuid 1000 --regid 1000 --groups 900 "$@"
+}
+
+as_other() {
+	/bin/setpriv --reuid 1001 --regid 1001 --clear-groups "$@"
+}
+
+# `spawn COMMAND &`: as a member of the group; $! is the program's own process.
+spawn() {
+	exec /bin/setpriv --reuid 1000 --regid 1000 --groups 900 "$@"
+}
+
+wait_all() { # PID...
+	for pid; do
+		wait "$pid" || fail "a program ended with $?"
 	done
 }
