@@ -4,21 +4,10 @@
 . /lib.sh
 bdf=$(drive_bdf)
 echo "drive at $bdf"
-groups=$(ls /sys/kernel/iommu_groups 2>/dev/null | wc -l)
-case $IOMMU in
-none) [ "$groups" = 0 ] || fail "$groups IOMMU groups without an IOMMU" ;;
-*)
-	[ -e "/sys/bus/pci/devices/$bdf/iommu_group" ] || fail "the drive is in no IOMMU group"
-	dmesg | grep -iE 'remapping|Interrupt remap' || fail "no interrupt remapping"
-	;;
-esac
+check_machine
 load_modules
 drive=$(host sha256 0 1048576)
 until_ok test -b /dev/nvme0n1
 [ "$(dd if=/dev/nvme0n1 bs=1M count=1 2>/dev/null | sha256sum | cut -d' ' -f1)" = "$drive" ] ||
 	fail "nvme.ko reads something else than what is in the drive's file"
-if [ "$KERNEL" = debug ]; then
-	[ -e /sys/kernel/debug/kmemleak ] || fail "no kmemleak"
-	dmesg | grep -q 'KernelAddressSanitizer initialized' || fail "no KASAN"
-	check_leaks
-fi
+check_leaks

@@ -27,6 +27,23 @@ drive_bdf() {
 	fail "no NVMe drive on the PCI bus"
 }
 
+# The machine is what its name says: IOMMU and interrupt remapping, or none; the debug kernel's checks.
+check_machine() {
+	groups=$(ls /sys/kernel/iommu_groups 2>/dev/null | wc -l)
+	case $IOMMU in
+	none) [ "$groups" = 0 ] || fail "$groups IOMMU groups without an IOMMU" ;;
+	*)
+		[ -e "/sys/bus/pci/devices/$(drive_bdf)/iommu_group" ] ||
+			fail "the drive is in no IOMMU group"
+		dmesg | grep -iE 'enabled irq remapping|interrupt remapping enabled' ||
+			fail "no interrupt remapping"
+		;;
+	esac
+	[ "$KERNEL" = debug ] || return 0
+	[ -e /sys/kernel/debug/kmemleak ] || fail "no kmemleak"
+	dmesg | grep -q 'KernelAddressSanitizer initialized' || fail "no KASAN"
+}
+
 # All modules that came along, in the order they need.
 load_modules() {
 	for m in $(cat /modules/order); do

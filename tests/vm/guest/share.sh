@@ -4,6 +4,7 @@
 # modules: smartio nvme
 . /lib.sh
 bdf=$(drive_bdf)
+check_machine
 load_modules
 give_drive "$bdf"
 start_daemon
