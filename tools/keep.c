@@ -69,6 +69,9 @@ static bool take_keeper(struct parent *p)
 	struct keeper_msg m;
 	ssize_t len = recv(p->channel, &m, sizeof(m), MSG_DONTWAIT);
 
+	/* It left without taking our last signal: told once, and before what it said. */
+	if (len < 0 && errno == ECONNRESET)
+		return false;
 	if (len < 0)
 		return errno != EAGAIN && errno != EINTR;
 	if (len == 0)

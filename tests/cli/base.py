@@ -45,7 +45,13 @@ def processes_with(name, value):
     return found
 
 
-def wait_gone(pid, seconds=20):
+def status_of(pid, field):
+    """A line of /proc/PID/status."""
+    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as f:
+        return next(line.split(":", 1)[1].strip() for line in f if line.startswith(field + ":"))
+
+
+def wait_gone(pid, seconds=60):
     """Wait until a process, not necessarily our child, has ended."""
     try:
         fd = os.pidfd_open(pid)
@@ -81,12 +87,12 @@ class CommandTest(unittest.TestCase):
             for pipe in (child.stdin, child.stdout, child.stderr):
                 if not pipe.closed:
                     pipe.close()
-            child.wait(20)
+            child.wait(60)
         wrong = []
         for cluster in json.loads(self.smartio("cluster", "status", "--json").stdout):
             where = ("--state", cluster["directory"])
             if cluster["state"] == "running":
-                audit = self.smartio(*where, "doctor", "--audit", "--within", "5", status=None)
+                audit = self.smartio(*where, "doctor", "--audit", "--within", "60", status=None)
                 wrong += audit.stderr.splitlines()
             wrong += self.smartio(*where, "cluster", "down", status=None).stderr.splitlines()[1:]
         for pid, words in processes_with("XDG_RUNTIME_DIR", self.dir):

@@ -141,10 +141,10 @@ class Cluster(base.CommandTest):
         fd = os.open(mark, os.O_RDONLY | os.O_NONBLOCK)
         poll = select.poll()
         poll.register(fd, select.POLLIN)
-        self.assertTrue(poll.poll(20000), "smartiod was not started")
+        self.assertTrue(poll.poll(60000), "smartiod was not started")
         os.close(fd)
         child.send_signal(signal.SIGINT)
-        _, err = child.communicate(timeout=30)
+        _, err = child.communicate(timeout=60)
         self.assertEqual((child.returncode, err), (1, "smartio: interrupted\n"))
         self.assertFalse(os.path.exists(os.path.join(self.base, "test")))
 
@@ -220,7 +220,7 @@ class ClusterRun(base.CommandTest):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             child, state, pid = self.started()
             child.send_signal(number)
-            child.communicate(timeout=30)
+            child.communicate(timeout=60)
             self.assertEqual(child.returncode, 128 + number)
             base.wait_gone(pid, 0)
             self.assertFalse(os.path.exists(state))
@@ -250,14 +250,14 @@ class ClusterRun(base.CommandTest):
         for p in programs:
             base.wait_gone(p)
         os.kill(pid, signal.SIGTERM)
-        self.assertEqual(child.wait(20), 128 + signal.SIGTERM)
+        self.assertEqual(child.wait(60), 128 + signal.SIGTERM)
         self.assertFalse(os.path.exists(state))
 
     def test_keeper_is_killed(self):
         child, state, pid = self.started()
         os.kill(self.parts(child)[1], signal.SIGKILL)
         base.wait_gone(pid)
-        self.assertEqual(child.wait(20), 137)
+        self.assertEqual(child.wait(60), 137)
         self.assertFalse(os.path.exists(state))
 
     def test_taken_down_from_inside(self):

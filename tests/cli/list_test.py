@@ -28,7 +28,7 @@ class Listing(base.CommandTest):
 
     def let_go(self, child):
         child.stdin.close()
-        self.assertEqual(child.wait(20), 0)
+        self.assertEqual(child.wait(60), 0)
 
     def audit_file(self, *options):
         path = os.path.join(self.dir, "audit")
@@ -258,7 +258,7 @@ class Limits(base.CommandTest):
                 clients.append(client)
                 client.connect(path)
             # The last ones found no room: their connection is closed, not left waiting.
-            clients[-1].settimeout(20)
+            clients[-1].settimeout(60)
             self.assertEqual(clients[-1].recv(1), b"")
             self.fails("node", "list", say=["smartiod of host 'client1' runs, but takes no more",
                                             "smartiod.8.log"])

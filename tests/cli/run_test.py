@@ -73,7 +73,7 @@ class Run(base.CommandTest):
         self.assertEqual(child.stdout.read(), "")
         child.stdin.write("\n")
         child.stdin.flush()
-        self.assertEqual(child.wait(20), 0)
+        self.assertEqual(child.wait(60), 0)
 
     def test_holds_no_descriptor_of_others(self):
         """A descriptor goes to the program; neither command nor keeper nor daemon holds it."""
@@ -87,7 +87,7 @@ class Run(base.CommandTest):
             self.assertEqual(f.read(), "word\n")
         child.stdin.write("\n")
         child.stdin.flush()
-        self.assertEqual(child.wait(20), 0)
+        self.assertEqual(child.wait(60), 0)
         end, mine = os.pipe()
         self.smartio("cluster", "up", self.topology("other"), pass_fds=[mine])
         os.close(mine)
@@ -103,7 +103,25 @@ class Run(base.CommandTest):
             child.stdout.readline()
             child.send_signal(number)
             self.assertEqual(child.stdout.readline(), "got\n", number)
-            self.assertEqual(child.wait(20), 5)
+            self.assertEqual(child.wait(60), 5)
+
+    def test_a_signal_as_the_program_ends(self):
+        """The keeper leaves with a signal untaken: the program's exit status comes all the same."""
+        child = self.start("run", "-n", "client1", "--", "sh", "-c",
+                           "echo $$; read x; exit 5")
+        program = int(child.stdout.readline())
+        keeper = self.keeper_of(program)
+        os.kill(keeper, signal.SIGSTOP)
+        child.send_signal(signal.SIGUSR1)
+        while base.status_of(child.pid, "ShdPnd") != "0" * 16 or \
+                not base.status_of(child.pid, "State").startswith("S"):
+            os.sched_yield()  # the signal is not passed on yet
+        child.stdin.write("\n")
+        child.stdin.flush()
+        while not base.status_of(program, "State").startswith("Z"):
+            os.sched_yield()
+        os.kill(keeper, signal.SIGCONT)
+        self.assertEqual(child.wait(60), 5)
 
     def test_stop_and_go_on(self):
         child = self.start("run", "-n", "client1", "--", "sh", "-c",
@@ -121,7 +139,7 @@ class Run(base.CommandTest):
         child.stdin.write("on\n")
         child.stdin.flush()
         self.assertEqual(child.stdout.readline(), "on\n")
-        self.assertEqual(child.wait(20), 0)
+        self.assertEqual(child.wait(60), 0)
 
     def test_terminal(self):
         """^C reaches the program once, ^Z stops command and program, and the terminal is theirs."""
@@ -150,7 +168,7 @@ class Run(base.CommandTest):
         poll = select.poll()
         poll.register(fd, select.POLLIN)
         while word not in text:
-            self.assertTrue(poll.poll(20000), text)
+            self.assertTrue(poll.poll(60000), text)
             text += os.read(fd, 1024)
         return text
 
@@ -166,7 +184,7 @@ class Run(base.CommandTest):
         self.crash(self.state, 8)
         for pid in pids:
             base.wait_gone(pid)
-        _, err = child.communicate(timeout=20)
+        _, err = child.communicate(timeout=60)
         self.assertEqual(child.returncode, 137)
         self.assertRegex(err, r"(?m)^smartio: host client1 crashed; killed 3 processes$")
         self.assertIsNone(other.poll())
@@ -192,7 +210,7 @@ class Run(base.CommandTest):
         os.kill(self.keeper_of(pids[0]), signal.SIGKILL)
         for pid in pids:
             base.wait_gone(pid)
-        _, err = child.communicate(timeout=20)
+        _, err = child.communicate(timeout=60)
         self.assertEqual(child.returncode, 137)
         self.assertIn("keeper of this program was killed", err)
 
@@ -212,7 +230,7 @@ class Run(base.CommandTest):
         self.smartio("cluster", "down")
         for pid in [*pids, stays]:
             base.wait_gone(pid, 0)
-        child.communicate(timeout=20)
+        child.communicate(timeout=60)
         self.assertEqual(child.returncode, 137)
 
     def test_down_from_inside(self):
