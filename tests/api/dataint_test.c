@@ -210,7 +210,7 @@ static int receiver_of_many(void *arg)
 		step_done(0);
 	for (unsigned i = 0; i < SENDERS * EACH; i++) {
 		length = sizeof(message);
-		SCIWaitForDataInterrupt(dint, message, &length, 10000, 0, &error);
+		SCIWaitForDataInterrupt(dint, message, &length, SCI_INFINITE_TIMEOUT, 0, &error);
 		CHECK_OK(error);
 		CHECK(length == sizeof(message) && message[0] < SENDERS);
 		CHECK(message[1] == seen[message[0]]++);
@@ -317,7 +317,7 @@ static int customer(void *arg)
 		SCITriggerDataInterrupt(dint, message, sizeof(message), 0, &error);
 		CHECK_OK(error);
 		length = sizeof(message);
-		SCIWaitForDataInterrupt(answers, message, &length, 10000, 0, &error);
+		SCIWaitForDataInterrupt(answers, message, &length, SCI_INFINITE_TIMEOUT, 0, &error);
 		CHECK_OK(error);
 		CHECK(message[0] == i);
 	}
@@ -476,6 +476,7 @@ static void idle_receivers_keep_no_empty_rings(void **state)
 {
 	static unsigned node = 8;
 	pid_t receiver;
+	long n;
 
 	for (unsigned from = 4; from <= 8; from += 4) {
 		steps_reset();
@@ -483,10 +484,10 @@ static void idle_receivers_keep_no_empty_rings(void **state)
 		step_await(0);
 		assert_int_equal(cluster_wait(cluster_fork(*state, from, comes_and_goes, &node)),
 				 0);
-		/* The ring of the last one, who left a message; the receiver may be behind. */
-		for (unsigned i = 0; i < 500 && cluster_count(*state, "two: port memory") > 1; i++)
-			usleep(10000);
-		assert_int_equal(cluster_count(*state, "two: port memory"), 1);
+		/* The ring of the last one, who left a message; in time. */
+		while ((n = cluster_count(*state, "two: port memory")) > 1)
+			;
+		assert_int_equal(n, 1);
 		step_done(1);
 		assert_int_equal(cluster_wait(receiver), 0);
 	}

@@ -350,7 +350,8 @@ static int holder(void *arg)
 	CHECK(smartio_wait_events(device, dint, 10, &error) == 0);
 	CHECK_IS(error, SCI_ERR_TIMEOUT);
 	CHECK(!pthread_create(&thread, NULL, wake_soon, device));
-	CHECK(smartio_wait_events(device, dint, 10000, &error) == SMARTIO_READY_WAKE);
+	CHECK(smartio_wait_events(device, dint, SCI_INFINITE_TIMEOUT, &error) ==
+	      SMARTIO_READY_WAKE);
 	CHECK_OK(error);
 	pthread_join(thread, NULL);
 	CHECK(smartio_wait_events(device, dint, 0, &error) == 0);
@@ -358,7 +359,8 @@ static int holder(void *arg)
 	step_done(0);
 
 	/* A borrower dies with memory mapped for the device. */
-	CHECK(smartio_wait_events(device, dint, 10000, &error) == SMARTIO_READY_DEVICE);
+	CHECK(smartio_wait_events(device, dint, SCI_INFINITE_TIMEOUT, &error) ==
+	      SMARTIO_READY_DEVICE);
 	CHECK_OK(error);
 	CHECK(poll(&p, 1, 0) == 1);
 	smartio_wait_device_event(device, &event, 0, &error);
@@ -372,7 +374,7 @@ static int holder(void *arg)
 	/* A reset is told, too; and the number is another one. */
 	smartio_device_settled(device, SMARTIO_ALL_BORROWERS, &error);
 	CHECK_OK(error);
-	smartio_wait_device_event(device, &event, 10000, &error);
+	smartio_wait_device_event(device, &event, SCI_INFINITE_TIMEOUT, &error);
 	CHECK_OK(error);
 	CHECK(event.kind == SMARTIO_DEVICE_RESET);
 	CHECK(smartio_device_generation(device) > generation);

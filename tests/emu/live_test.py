@@ -34,7 +34,7 @@ class Port:
 
     def __init__(self, directory, node):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.sock.settimeout(10)
+        self.sock.settimeout(60)
         self.sock.connect(f"{directory}/port.{node}")
         self.cookie = 0
 
@@ -102,7 +102,7 @@ class Live(unittest.TestCase):
         self.assertEqual(os.listdir(self.state), [])
 
     def refuse(self, args, status, text):
-        got = subprocess.run([EMU] + args, capture_output=True, text=True, timeout=10)
+        got = subprocess.run([EMU] + args, capture_output=True, text=True, timeout=60)
         self.assertEqual(got.returncode, status, got)
         self.assertIn(text, got.stderr)
         return got.stderr
@@ -235,7 +235,7 @@ class Live(unittest.TestCase):
     def test_daemon_that_does_not_read_is_cut_off(self):
         room = self.start()
         lazy, other = self.port(4), self.port(8)
-        lazy.sock.settimeout(10)
+        lazy.sock.settimeout(60)
         with self.assertRaises((BrokenPipeError, ConnectionResetError)):
             for _ in range(100000):
                 lazy.send(INFO, struct.pack("=II", 1, 1))

@@ -46,7 +46,7 @@ void cluster_enter(const struct cluster *c, unsigned node);
 
 /* A child on a host; its exit status is what @fn returns. */
 pid_t cluster_fork(struct cluster *c, unsigned node, int (*fn)(void *arg), void *arg);
-/* Its exit status; 128 + signal; 1 and a message after 20 s, when it is killed. */
+/* Its exit status; 128 + signal; 1 and a message after 60 s, when it is killed. */
 int cluster_wait(pid_t pid);
 
 /* Signals between children that are forked later: each is counted and has a time limit. */

@@ -15,7 +15,7 @@
 #include "../lib/tempdir.h"
 #include "port.h"
 
-#define PATIENCE_MS 10000
+#define PATIENCE_MS 60000
 
 static const char topology[] = "cluster: port\n"
 			       "hosts:\n"

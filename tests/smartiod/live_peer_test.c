@@ -23,7 +23,7 @@
 #include "smartiod/live.h"
 #include "smartiod/live_file.h"
 
-#define LIMIT_MS 10000
+#define LIMIT_MS 60000
 #define OTHER 8
 #define THIRD 12
 

@@ -51,7 +51,7 @@ class Cluster:
                 child.send_signal(signal.SIGTERM)
         for child in self.children:
             try:
-                child.communicate(timeout=10)
+                child.communicate(timeout=60)
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.communicate()

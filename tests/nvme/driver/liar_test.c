@@ -25,7 +25,7 @@ enum { SERVING, RUNNING, LIED };
 #define PAIRS 6
 #define ENTRIES 16
 #define PAGE 4096
-#define WAIT_MS 10000
+#define WAIT_MS 60000
 
 static const char topology[] =
 	"cluster: liars\n"

@@ -17,7 +17,7 @@ NVME = os.environ.get("SMARTIO_NVME", "smartio-nvme")
 
 class Usage(base.CommandTest):
     def nvme(self, *args, status):
-        done = subprocess.run([NVME, *args], capture_output=True, text=True, timeout=20,
+        done = subprocess.run([NVME, *args], capture_output=True, text=True, timeout=60,
                               env=self.env, check=False)
         self.assertEqual(done.returncode, status, done.stderr)
         return done
@@ -160,20 +160,20 @@ class Live(base.CommandTest):
                            "--progress", "--json")
         child.stderr.readline()  # I/O runs
         child.send_signal(signal.SIGINT)
-        out, _ = child.communicate(timeout=20)
+        out, _ = child.communicate(timeout=60)
         self.assertEqual(child.returncode, 0)
         self.assertGreater(json.loads(out)["completed"], 0)
 
     def test_manager_ends(self):
         self.refuses("manager", "nvme0", say="another manager (node 12) serves nvme0")
         self.manager.send_signal(signal.SIGTERM)
-        self.assertEqual(self.manager.wait(20), 0)
+        self.assertEqual(self.manager.wait(60), 0)
         self.refuses("identify", "nvme0",
                      say="no manager serves nvme0: start one with: smartio-nvme manager nvme0")
         once = self.start("run", "-n", "lender", "--", NVME, "manager", "nvme0", "--once")
         self.assertIn("ready", once.stdout.readline())
         self.nvme("bench", "nvme0", "-c", "10")
-        self.assertEqual(once.wait(20), 0)
+        self.assertEqual(once.wait(60), 0)
 
 
 if __name__ == "__main__":
