@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Get and Set Features (NVMe 1.4, sections 5.14 and 5.21): those that an I/O controller of PCIe
+ * Get and Set Features (NVMe 1.4, sections 5.13 and 5.21): those that an I/O controller of PCIe
  * must have. All but the number of queues can be changed, none can be saved.
  */
 #include <endian.h>

@@ -8,6 +8,13 @@
 #define NLB_MASK 0xffffu
 #define WRITE_DTYPE (0xfu << 20) /* no directives */
 
+/* A command that is not for all namespaces was told "all" (section 6.1), or one that is not there.
+ */
+static unsigned wrong_namespace(uint32_t nsid)
+{
+	return nsid == NVME_NSID_ALL ? EMU_NVME_FAIL(INVALID_FIELD) : EMU_NVME_FAIL(INVALID_NS);
+}
+
 static unsigned read_write(struct emu_nvme *m, const struct emu_nvme_sqe *sqe, bool is_write)
 {
 	uint64_t lba = (uint64_t)le32toh(sqe->cdw11) << 32 | le32toh(sqe->cdw10);
@@ -16,7 +23,7 @@ static unsigned read_write(struct emu_nvme *m, const struct emu_nvme_sqe *sqe, b
 	uint8_t *data;
 
 	if (emu_nvme_unlikely(le32toh(sqe->nsid) != EMU_NVME_NSID))
-		return EMU_NVME_FAIL(INVALID_NS);
+		return wrong_namespace(le32toh(sqe->nsid));
 	if (emu_nvme_unlikely(count > m->max_blocks))
 		return EMU_NVME_FAIL(INVALID_FIELD);
 	if (emu_nvme_unlikely(lba >= m->blocks || count > m->blocks - lba))

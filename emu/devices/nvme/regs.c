@@ -135,10 +135,15 @@ static void cc_changed(struct emu_nvme *m, uint32_t cc)
 	reg_set(m, WORD(NVME_REG_CC), cc);
 	if (NVME_CC_EN(old) && !NVME_CC_EN(cc)) {
 		emu_nvme_controller_reset(m);
+		/* All registers but the admin queue's have their defaults again (section 3.1.5). */
+		reg_set(m, WORD(NVME_REG_CC), 0);
+		reg_set(m, WORD(NVME_REG_INTMS), 0);
+		reg_set(m, WORD(NVME_REG_INTMC), 0);
 		csts_set(m, 0);
-	} else if (!NVME_CC_EN(old) && NVME_CC_EN(cc)) {
-		enable(m, cc);
+		return;
 	}
+	if (!NVME_CC_EN(old) && NVME_CC_EN(cc))
+		enable(m, cc);
 	if (NVME_CC_SHN(cc) != NVME_CC_SHN_NONE && NVME_CC_SHN(old) == NVME_CC_SHN_NONE) {
 		/* Nothing is in flight between two steps and nothing cached: done at once. */
 		m->running = false;

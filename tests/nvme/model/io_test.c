@@ -77,7 +77,8 @@ static void ranges_and_namespaces(void **state)
 			static const uint32_t nsid[] = {0, 2, 0xfffffffe, 0xffffffff};
 
 			c.nsid = htole32(nsid[n]);
-			assert_int_equal(rig_do(r, 1, c, NULL), RIG_SC(INVALID_NS));
+			assert_int_equal(rig_do(r, 1, c, NULL),
+					 n == 3 ? RIG_SC(INVALID_FIELD) : RIG_SC(INVALID_NS));
 		}
 		/* Past the largest transfer, though inside the namespace. */
 		assert_int_equal(rig_do(r, 1, rig_rw(op, 0, 2049, data, 0), NULL),

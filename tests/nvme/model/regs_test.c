@@ -68,10 +68,15 @@ static void admin_queue_registers_survive_a_controller_reset(void **state)
 	uint64_t asq = rig_reg64(r, NVME_REG_ASQ);
 	uint32_t aqa = rig_reg(r, NVME_REG_AQA);
 
+	rig_set_reg(r, NVME_REG_INTMS, 5);
+	rig_settle(r);
+	assert_int_equal(rig_reg(r, NVME_REG_INTMS), 5);
 	rig_disable(r);
 	rig_settle(r);
 	assert_true(asq == rig_reg64(r, NVME_REG_ASQ));
 	assert_int_equal(rig_reg(r, NVME_REG_AQA), aqa);
+	assert_int_equal(rig_reg(r, NVME_REG_CC), 0); /* and no other */
+	assert_int_equal(rig_reg(r, NVME_REG_INTMS), 0);
 }
 
 static void bad_configuration_is_fatal(void **state)
