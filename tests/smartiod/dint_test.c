@@ -276,7 +276,7 @@ static void owners_share_a_number(void **state)
 {
 	struct fixture *f = *state;
 	struct world_client *other = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
-	uint32_t a, b, c, h, n, link;
+	uint32_t a, b, c, h, n, link = 0;
 
 	assert_int_equal(share(f, f->receiver, 7, &a), 0);
 	assert_int_equal(share(f, f->receiver, 7, &b), 0);
