@@ -3,7 +3,8 @@
 .PHONY: all demo check soak install clean
 
 # What the demo runs; the tests need more of the system than that.
-programs = tools/smartio smartiod/smartiod emu/smartio-emu drivers/nvme-user/smartio-nvme
+programs = tools/smartio smartiod/smartiod emu/smartio-emu drivers/nvme-user/smartio-nvme \
+	bench/nvme/bench-nvme-worker
 
 all:
 	@sh tools/build/deps.sh demo

@@ -20,10 +20,15 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "bench", "nvme"))
+import machine  # noqa: E402
+from bench import choose_cpus  # noqa: E402
+from machine import DISK, Worker, measure  # noqa: E402
+
 CLIENTS = ["client1", "client2", "client3"]
 RANGE = 128 << 20  # bytes of the drive that each client owns
 ROUNDS = 7
-IOS = 20000
+WINDOW = 0.2  # seconds
 
 
 def say(text):
@@ -55,6 +60,7 @@ class Cluster:
         self.bin = {
             "smartio": os.path.join(build, "tools", "smartio"),
             "nvme": os.path.join(build, "drivers", "nvme-user", "smartio-nvme"),
+            "worker": os.path.join(build, "bench", "nvme", "bench-nvme-worker"),
         }
         for path in self.bin.values():
             if not os.access(path, os.X_OK):
@@ -70,10 +76,12 @@ class Cluster:
             raise Failed(f"smartio {' '.join(args)}: {done.stderr.strip()}")
         return done.stdout
 
+    def on(self, node, *command):
+        """The command line of a program on a host; it dies with it."""
+        return [self.bin["smartio"], "--state", self.state, "run", "-n", node, "--", *command]
+
     def start(self, node, *args, **more):
-        """A program on a host; dies with it."""
-        child = subprocess.Popen([self.bin["smartio"], "--state", self.state, "run", "-n", node,
-                                  "--", self.bin["nvme"], *args],
+        child = subprocess.Popen(self.on(node, self.bin["nvme"], *args),
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
         child.what = f"{node}: smartio-nvme {' '.join(args)}"
         self.children.append(child)
@@ -193,37 +201,61 @@ def kill_one(c):
             time.sleep(0.05)
 
 
+def open_workers(c, nodes):
+    """A client of bench/nvme on each."""
+    return {n: Worker(c.on(n, c.bin["worker"], "client", "nvme0"), f"client on {n}") for n in nodes}
+
+
 def latency(c):
-    """Local and remote in turns; percentiles measured, transactions counted by the fabric."""
+    """
+    Local and remote in turns, as bench/nvme measures: its client, pinned, in windows, on the same
+    data; the transactions are counted by the fabric.
+    """
     nodes = {"lender": "on the lender", "client1": "across the switch"}
     results = {n: [] for n in nodes}
-    counted = {n: {} for n in nodes}
-    with Step(f"4 KiB random reads, depth 1, {ROUNDS} rounds of {IOS} each, in turns"):
-        for _ in range(ROUNDS):
-            for node in nodes:
-                out = json.loads(c.run(node, "bench", "nvme0", "--count", str(IOS), "--depth", "1",
-                                       "--size", "4K", "--random", "--read", "--json",
-                                       "--counters"))
-                results[node].append(out)
-                for name, value in out["fabric"].items():
-                    counted[node][name] = counted[node].get(name, 0) + value
-    say("    measured, of our software (there is no PCIe in it): median of the rounds, and their range")
+    counted = {n: {"ios": 0} for n in nodes}
+    cpus = choose_cpus(None)
+    with Step(f"4 KiB random reads, depth 1, {ROUNDS} rounds of {WINDOW:g} s each, in turns"):
+        with open(os.path.join(c.state, "emu.pid"), encoding="ascii") as f:
+            emu = int(f.read())
+        workers = open_workers(c, nodes)
+        try:
+            workers["lender"].ask("fill", DISK)
+            for _ in range(ROUNDS):
+                for node, worker in workers.items():
+                    worker.ask("open", 1, 4096)
+                    before = c.counters()
+                    r = measure([worker], emu, 1, 4096, cpus, WINDOW, DISK)
+                    after = c.counters()
+                    results[node].append(r)
+                    counted[node]["ios"] += r.answers[0]["submitted"]
+                    for name, value in after.items():
+                        counted[node][name] = counted[node].get(name, 0) + value - before[name]
+        finally:
+            for worker in workers.values():
+                worker.end()
+    report(nodes, results, counted, cpus)
+
+
+def report(nodes, results, counted, cpus):
+    say("    measured, of our software (there is no PCIe in it): median of the rounds, and their range;")
+    say(f"    the client on processor {cpus[0]}, the drive on {cpus[1]}")
     say("    client                 p50 (range), us            p99 (range), us")
     for node, where in nodes.items():
         cells = []
-        for key in ("p50", "p99"):
-            values = sorted(r["latency_ns"][key] / 1e3 for r in results[node])
+        for share in (0.5, 0.99):
+            values = sorted(r.percentile(share) / 1e3 for r in results[node])
             cells.append(f"{statistics.median(values):6.2f} ({values[0]:.2f} to {values[-1]:.2f})")
         say(f"    {where:<18} {cells[0]:<26} {cells[1]}")
-    ratios = sorted(r["latency_ns"]["p50"] / l["latency_ns"]["p50"]
+    ratios = sorted(r.percentile(0.5) / l.percentile(0.5)
                     for l, r in zip(results["lender"], results["client1"]))
     say(f"    across the switch / on the lender, p50 round by round: {statistics.median(ratios):.2f} "
         f"({ratios[0]:.2f} to {ratios[-1]:.2f})")
     say("    counted at the drive's port, per I/O, by PCIe's rules")
     say("    client             read requests  completions  writes   bytes written")
     for node, where in nodes.items():
-        n = ROUNDS * IOS
         f = counted[node]
+        n = f["ios"]
         say(f"    {where:<18} {f['rd_req'] / n:13.3f} {f['rd_cpl'] / n:12.3f} "
             f"{f['wr_tlp'] / n:7.3f} {f['wr_bytes'] / n:15.1f}")
 
@@ -257,7 +289,7 @@ def main():
     try:
         cluster = Cluster(build)
         demo(cluster)
-    except Failed as e:
+    except (Failed, machine.Failed) as e:
         sys.exit(f"demo: {e}")
     except KeyboardInterrupt:
         sys.exit(130)

@@ -158,6 +158,25 @@ class Window:
         return self.begin, self.end, self.stop
 
 
+def measure(clients, emu, depth, length, cpus, seconds, disk, tail=0.0):
+    """
+    One window of random reads by all of @clients, workers pinned to cpus[0], out of the first @disk
+    bytes of a drive; @emu, its machine room, is pinned to cpus[1].
+    """
+    pin(emu, cpus[1])
+    for w in clients:
+        pin(w.pid, cpus[0])
+        w.ask("open", depth, length)
+    before = usage(emu)
+    window = Window(seconds, tail=tail, warm_up=0.005 + 0.001 * len(clients))
+    for w in clients:
+        w.send("run", depth, length, *window.numbers(), disk)
+    answers = [w.receive() for w in clients]
+    after = usage(emu)
+    return Result(answers, window, length, {k: after[k] - before[k] for k in after},
+                  cpus[0] == cpus[1])
+
+
 class Cluster:
     """Five hosts, a drive, its manager; clients as they are asked for."""
 
@@ -244,20 +263,9 @@ class Cluster:
 
     def measure(self, clients, depth, length, cpus, seconds, tail=0.0):
         """One window of I/O by all of @clients, pinned to cpus[0], the drive to cpus[1]."""
-        pin(self.emu, cpus[1])
         self.priority.set([w.pid for w in clients], self.emu,
                           len(clients) == 1 and cpus[0] != cpus[1])
-        for w in clients:
-            pin(w.pid, cpus[0])
-            w.ask("open", depth, length)
-        before = usage(self.emu)
-        window = Window(seconds, tail=tail, warm_up=0.005 + 0.001 * len(clients))
-        for w in clients:
-            w.send("run", depth, length, *window.numbers(), DISK)
-        answers = [w.receive() for w in clients]
-        after = usage(self.emu)
-        return Result(answers, window, length, {k: after[k] - before[k] for k in after},
-                      cpus[0] == cpus[1])
+        return measure(clients, self.emu, depth, length, cpus, seconds, DISK, tail)
 
     def down(self):
         for w in list(self.workers):
