@@ -43,6 +43,8 @@ struct smartiod_ops {
 	/* Call smartiod_timer() at @when; one timer, the last call counts; UINT64_MAX: none. */
 	void (*timer)(void *ctx, uint64_t when);
 	uint64_t (*random)(void *ctx);
+	/* Bytes of memory that the daemon has now, for the counters; NULL: the world cannot tell. */
+	uint64_t (*heap)(void *ctx);
 	/* The daemon is ready for clients. */
 	void (*ready)(void *ctx);
 	/* The daemon cannot go on (port gone): the edge ends it. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <malloc.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -133,6 +134,14 @@ static void op_ready(void *ctx)
 	}
 }
 
+static uint64_t op_heap(void *ctx)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	(void)ctx;
+	return m.uordblks + m.hblkhd;
+}
+
 static const struct smartiod_ops ops = {
 	.port = op_port,
 	.client_send = live_client_send,
@@ -147,6 +156,7 @@ static const struct smartiod_ops ops = {
 	.now = op_now,
 	.timer = op_timer,
 	.random = op_random,
+	.heap = op_heap,
 	.ready = op_ready,
 	.fatal = op_fatal,
 	.log = op_log,

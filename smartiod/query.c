@@ -161,6 +161,7 @@ static void daemon_stats(struct smartiod *d, struct smartiod_session *s, const v
 		const char *name;
 		uint64_t value;
 	} counter[] = {
+		{"heap_bytes", d->ops->heap ? d->ops->heap(d->ctx) : 0},
 		{"client_messages", d->count.client_messages},
 		{"client_events", d->count.client_events},
 		{"peer_messages_received", d->count.peer_received},

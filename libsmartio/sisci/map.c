@@ -306,10 +306,12 @@ static int map_segment(struct sio_library *lib, struct sio_object *segment, uint
 		       struct sio_err *err)
 {
 	struct sio_mapping *m = NULL;
-	int rc = sio_check_range(want->offset, want->size, bytes, err);
+	int rc = 0;
 
-	if (!rc && __atomic_load_n(&segment->lost, __ATOMIC_ACQUIRE))
+	if (__atomic_load_n(&segment->lost, __ATOMIC_ACQUIRE))
 		rc = sio_object_fail_lost(segment, err);
+	if (!rc)
+		rc = sio_check_range(want->offset, want->size, bytes, err);
 	if (!rc)
 		rc = reserve(lib, want, &m, err);
 	if (rc)

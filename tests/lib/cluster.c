@@ -191,6 +191,24 @@ long cluster_count(const struct cluster *c, const char *what)
 	return n;
 }
 
+long long cluster_counter(const struct cluster *c, unsigned node, const char *name)
+{
+	char command[2 * STATE_DIR + 64], line[200], kind[32], host[64], counter[64];
+	long long value, found = -1;
+	FILE *f;
+
+	snprintf(command, sizeof(command), "%s --state %s stats -n %u", getenv("SMARTIO_TEST_TOOL"),
+		 c->dir, node);
+	f = popen(command, "r");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%31s %63s %63s %lld", kind, host, counter, &value) == 4 &&
+		    !strcmp(kind, "daemon") && !strcmp(counter, name))
+			found = value;
+	if (f)
+		pclose(f);
+	return found;
+}
+
 int cluster_audit(const struct cluster *c)
 {
 	int rc = audit(c, c->first, "/dev/null");

@@ -33,6 +33,8 @@ int cluster_down(struct cluster *c);
 int cluster_audit(const struct cluster *c);
 /* A line of the audit now: "two: port memory". Return: its count; -1: there is no such line. */
 long cluster_count(const struct cluster *c, const char *what);
+/* A counter of a host's daemon (smartio stats). Return: -1: there is no such counter. */
+long long cluster_counter(const struct cluster *c, unsigned node, const char *name);
 /* The host crashes: its smartiod is killed. */
 void cluster_crash(struct cluster *c, unsigned node);
 /* Start a crashed host again and wait until @from reaches it. */

@@ -10,5 +10,7 @@ echo '== a client killed in every step, of 40 seeds, in the simulator'
 build/plain/tests/sim/seam_test 40
 echo '== a client killed at every system call, at 100 instants; hosts crashed at 30'
 SOAK=1 python3 tests/system/death_test.py build/plain
+echo '== 16 programs on 8 hosts, used by each other and killed, for ten minutes'
+SMARTIO_STRESS_S=300 meson test -C build/plain --no-rebuild -t 6 'api stress'
 echo '== instructions, system calls, transactions'
 python3 tests/system/path_test.py build/plain
