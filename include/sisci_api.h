@@ -769,6 +769,31 @@ void SCIMapRemoteSegmentForDevice(sci_remote_segment_t segment, sci_smartio_devi
 void SCIUnmapRemoteSegmentForDevice(sci_remote_segment_t segment, sci_smartio_device_t device,
 				    unsigned int flags, sci_error_t *error);
 
+/* ---- SmartIO: generations before the current one ---- */
+
+/*
+ * In sisci_api_gen3.h: SCIMapLocalSegmentForDevice() with 7 arguments (no size) and
+ * SCIMapRemoteSegmentForDevice() with 6. Borrowing, returning and the unmap calls have not changed.
+ */
+
+/**
+ * Connect to memory of a device, as SCIConnectDeviceSegment() does today.
+ * @flags: one of BAR (@segmentNo: its number), PRIVATE and SHARED. @size: of PRIVATE and SHARED, if it
+ * does not exist yet; 0: it must. Errors: those of SCICreateDeviceSegment() but
+ * SCI_ERR_SEGMENTID_USED, and of SCIConnectDeviceSegment().
+ */
+void SCIConnectDeviceMemory(sci_desc_t sd, sci_remote_segment_t *segment,
+			    unsigned int localAdapterNo, sci_device_t device,
+			    unsigned int segmentNo, size_t size, unsigned int flags,
+			    sci_error_t *error);
+/** SCIMapLocalSegmentForDevice() of the whole segment. @flags: 0. */
+void SCIMapSegmentForDevice(sci_local_segment_t segment, sci_device_t device,
+			    unsigned int localAdapterNo, sci_ioaddr_t *ioaddr, unsigned int flags,
+			    sci_error_t *error);
+/** SCIUnmapLocalSegmentForDevice(). @flags: 0. */
+void SCIUnmapSegmentForDevice(sci_local_segment_t segment, sci_device_t device,
+			      unsigned int localAdapterNo, unsigned int flags, sci_error_t *error);
+
 /* ---- Not on PCIe, or not here (docs/sisci-limits.md) ---- */
 
 /**
@@ -821,4 +846,6 @@ void SCIUnregisterPCIeRequester(sci_desc_t sd, unsigned int localAdapterNo, unsi
 #ifdef __cplusplus
 }
 #endif
+
+#include "sisci_api_gen3.h"
 #endif

@@ -198,6 +198,32 @@ typedef struct {
 	void *data; /* sci_smartio_device_info_t for SCI_Q_DEVICE_INFO */
 } sci_smartio_query_device_t;
 
+/* The names of the generation before: the same device, query and answer. */
+typedef sci_smartio_device_t sci_device_t;
+
+typedef struct {
+	unsigned int global_devid;
+	unsigned int subcommand;
+	void *data; /* sci_dev_info_t for SCI_Q_DEVICE_INFO */
+} sci_query_dev_t;
+
+typedef struct {
+	unsigned long long global_devid;
+	unsigned short pci_device_id;
+	unsigned short pci_vendor_id;
+	unsigned int pci_class;
+	unsigned short pci_subsystem_device_id;
+	unsigned short pci_subsystem_vendor_id;
+	unsigned long long pci_serial_number;
+	unsigned short bdf; /* in the lender's PCI tree */
+	unsigned short local_bdf;
+	unsigned int adapter;
+	unsigned int nodeid;
+	int physical_slot;
+	char user_name[64];
+	char uuid[37];
+} sci_dev_info_t;
+
 #ifdef __cplusplus
 }
 #endif
