@@ -92,7 +92,7 @@ struct live {
 	unsigned n_watches, n_armed;
 	bool woken; /* a watch has fired */
 	struct emu_pace pace;
-	struct live_engine *engines;
+	struct live_engine *engine; /* of each host */
 	pthread_rwlock_t engines_lock;
 	bool engines_end;
 	struct live_source engines_report;
@@ -150,6 +150,7 @@ void live_watches_close(struct live *l);
 int live_engines_open(struct live *l, struct sio_err *reterr);
 /* No engine runs any more; the room's channels may still be there. */
 void live_engines_end(struct live *l);
+void live_engines_close(struct live *l);
 void live_engines_event(struct live *l);
 int live_engine_start(void *ctx, unsigned host);
 int live_engine_watch(void *ctx, unsigned host, int fd);

@@ -20,11 +20,11 @@
 
 struct live_engine {
 	struct live *l;
-	struct live_engine *next;
 	unsigned host;
-	int epoll, wake_fd;
+	int epoll, wake_fd; /* of all hosts from the start, so that they are always as many */
 	struct emu_pace pace;
 	pthread_t thread;
+	bool runs;
 };
 
 static bool stopped(const struct live *l)
@@ -100,62 +100,27 @@ static int watch_fd(const struct live_engine *e, int fd)
 	return epoll_ctl(e->epoll, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
 
-static void engine_free(struct live_engine *e)
-{
-	if (e->wake_fd >= 0)
-		close(e->wake_fd);
-	if (e->epoll >= 0)
-		close(e->epoll);
-	free(e);
-}
-
+/* The room holds the lock: the thread's first look comes after what is being made. */
 int live_engine_start(void *ctx, unsigned host)
 {
 	struct live *l = ctx;
-	struct live_engine *e = calloc(1, sizeof(*e));
-	int rc = 0;
+	struct live_engine *e = &l->engine[host];
+	int rc = -pthread_create(&e->thread, NULL, engine_main, e);
 
-	if (!e)
-		return -ENOMEM;
-	e->l = l;
-	e->host = host;
-	e->pace = l->pace;
-	e->epoll = epoll_create1(EPOLL_CLOEXEC);
-	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (e->epoll < 0 || e->wake_fd < 0)
-		rc = -errno;
 	if (rc == 0)
-		rc = watch_fd(e, e->wake_fd);
-	/* The room holds the lock: the thread's first look comes after what is being made. */
-	if (rc == 0)
-		rc = -pthread_create(&e->thread, NULL, engine_main, e);
-	if (rc < 0) {
-		engine_free(e);
-		return rc;
-	}
-	e->next = l->engines;
-	l->engines = e;
-	return 0;
-}
-
-static struct live_engine *find(const struct live *l, unsigned host)
-{
-	struct live_engine *e = l->engines;
-
-	while (e && e->host != host)
-		e = e->next;
-	return e;
+		e->runs = true;
+	return rc;
 }
 
 int live_engine_watch(void *ctx, unsigned host, int fd)
 {
-	return watch_fd(find(ctx, host), fd);
+	return watch_fd(&((struct live *)ctx)->engine[host], fd);
 }
 
 void live_engine_unwatch(void *ctx, unsigned host, int fd)
 {
 	/* Its program may hold a copy: closing ours would leave it in the set. */
-	epoll_ctl(find(ctx, host)->epoll, EPOLL_CTL_DEL, fd, NULL);
+	epoll_ctl(((struct live *)ctx)->engine[host].epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
 void live_engines_stop(void *ctx)
@@ -181,9 +146,9 @@ static void wake_all(const struct live *l)
 {
 	uint64_t one = 1;
 
-	for (const struct live_engine *e = l->engines; e; e = e->next)
-		if (write(e->wake_fd, &one, sizeof(one)) < 0)
-			continue;
+	for (unsigned i = 0; i < l->topo->n_hosts; i++)
+		if (l->engine[i].runs && write(l->engine[i].wake_fd, &one, sizeof(one)) < 0)
+			continue; /* it says so already */
 }
 
 void live_engines_event(struct live *l)
@@ -196,32 +161,64 @@ void live_engines_event(struct live *l)
 	wake_all(l);
 }
 
+static int engine_open(struct live *l, unsigned host)
+{
+	struct live_engine *e = &l->engine[host];
+
+	e->l = l;
+	e->host = host;
+	e->pace = l->pace;
+	e->wake_fd = -1;
+	e->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (e->epoll >= 0)
+		e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return e->wake_fd < 0 ? -errno : watch_fd(e, e->wake_fd);
+}
+
 int live_engines_open(struct live *l, struct sio_err *reterr)
 {
 	pthread_rwlockattr_t attr;
-	int rc;
+	int rc = 0;
 
 	pthread_rwlockattr_init(&attr);
 	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	pthread_rwlock_init(&l->engines_lock, &attr);
 	pthread_rwlockattr_destroy(&attr);
-	l->engines_report = (struct live_source){.kind = LIVE_ENGINES,
-						 .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-	if (l->engines_report.fd < 0)
-		return sio_fail(reterr, -errno, "no event descriptor: %s", strerror(errno));
-	rc = live_watch(l, &l->engines_report, EPOLLIN);
-	return rc < 0 ? sio_fail(reterr, rc, "epoll: %s", strerror(-rc)) : 0;
+	l->engine = calloc(l->topo->n_hosts, sizeof(*l->engine));
+	if (!l->engine)
+		return sio_fail(reterr, -ENOMEM, "out of memory");
+	for (unsigned i = 0; i < l->topo->n_hosts; i++)
+		l->engine[i].epoll = l->engine[i].wake_fd = -1;
+	for (unsigned i = 0; rc == 0 && i < l->topo->n_hosts; i++)
+		rc = engine_open(l, i);
+	l->engines_report = (struct live_source){.kind = LIVE_ENGINES, .fd = -1};
+	if (rc == 0) {
+		l->engines_report.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		rc = l->engines_report.fd < 0 ? -errno : live_watch(l, &l->engines_report, EPOLLIN);
+	}
+	return rc < 0 ? sio_fail(reterr, rc, "descriptors of DMA engines: %s", strerror(-rc)) : 0;
 }
 
 void live_engines_end(struct live *l)
 {
+	if (!l->engine)
+		return;
 	__atomic_store_n(&l->engines_end, true, __ATOMIC_RELEASE);
 	wake_all(l);
-	while (l->engines) {
-		struct live_engine *e = l->engines;
+	for (unsigned i = 0; i < l->topo->n_hosts; i++)
+		if (l->engine[i].runs)
+			pthread_join(l->engine[i].thread, NULL);
+}
 
-		pthread_join(e->thread, NULL);
-		l->engines = e->next;
-		engine_free(e);
+void live_engines_close(struct live *l)
+{
+	for (unsigned i = 0; l->engine && i < l->topo->n_hosts; i++) {
+		if (l->engine[i].wake_fd >= 0)
+			close(l->engine[i].wake_fd);
+		if (l->engine[i].epoll >= 0)
+			close(l->engine[i].epoll);
 	}
+	free(l->engine);
+	if (l->engines_report.fd >= 0)
+		close(l->engines_report.fd);
 }

@@ -65,8 +65,7 @@ void live_loop_close(struct live *l)
 	live_owners_bury(l);
 	if (l->signal.fd >= 0)
 		close(l->signal.fd);
-	if (l->engines_report.fd >= 0)
-		close(l->engines_report.fd);
+	live_engines_close(l);
 	if (l->spare_fd >= 0)
 		close(l->spare_fd);
 	if (l->epoll >= 0)

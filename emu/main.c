@@ -136,8 +136,7 @@ static void raise_descriptor_limit(void)
  */
 static void share_descriptors(struct live *l)
 {
-	/* Two for a thread of engines. */
-	uint64_t own = 32 + LIVE_CALLERS + 6 * (uint64_t)l->topo->n_hosts;
+	uint64_t own = 32 + LIVE_CALLERS + 4 * (uint64_t)l->topo->n_hosts;
 	int lowest_free = fcntl(l->epoll, F_DUPFD_CLOEXEC, 0);
 	struct rlimit limit;
 

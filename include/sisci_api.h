@@ -629,6 +629,81 @@ void SCIDisconnectInterrupt(sci_remote_interrupt_t interrupt, unsigned int flags
  */
 void SCITriggerInterrupt(sci_remote_interrupt_t interrupt, unsigned int flags, sci_error_t *error);
 
+/* ---- DMA queues: copies between segments by an engine, one transfer of a queue at a time ---- */
+
+/**
+ * Make a queue of an adapter's DMA engine, state SCI_DMAQUEUE_IDLE. Queues work side by side.
+ * @dq: set to the caller's new handle; end it with SCIRemoveDMAQueue().
+ * @maxEntries: of the 1.x calls, at least 1; no limit to a vector. @flags: 0; DMA_PHDMA:
+ * SCI_ERR_FLAG_NOT_IMPLEMENTED.
+ * Errors: those of adapter numbers; SCI_ERR_HW_NOSPC: the engine has no channel left;
+ * SCI_ERR_DMA_NOT_AVAILABLE: this host's hardware has no engine.
+ */
+void SCICreateDMAQueue(sci_desc_t sd, sci_dma_queue_t *dq, unsigned int localAdapterNo,
+		       unsigned int maxEntries, unsigned int flags, sci_error_t *error);
+
+/**
+ * When it returns, the queue's callback does not run and will not (unless it is called from that
+ * callback). @flags: 0. Errors: SCI_ERR_ILLEGAL_OPERATION: the queue is SCI_DMAQUEUE_POSTED.
+ */
+void SCIRemoveDMAQueue(sci_dma_queue_t dq, unsigned int flags, sci_error_t *error);
+
+/**
+ * The state now: no lock while it stays what it was, and no system call. SCI_DMAQUEUE_POSTED is
+ * left when what was copied is in place. SCI_DMAQUEUE_ERROR for a wrong handle, too.
+ */
+sci_dma_queue_state_t SCIDMAQueueState(sci_dma_queue_t dq);
+
+/**
+ * Copy @size bytes from a local segment to a remote one; returns at once, the queue is
+ * SCI_DMAQUEUE_POSTED. No map is needed, and no alignment. While it is under way, removing or
+ * disconnecting the segments is SCI_ERR_BUSY. A queue's first transfer with a segment asks
+ * smartiod, those after it nobody.
+ * @localSegment: prepared on the queue's adapter. @remoteSegment: connected through it, or of this
+ *   node.
+ * @callback: with SCI_FLAG_USE_CALLBACK, called once the queue has left POSTED, with SCI_ERR_OK or
+ *   SCI_ERR_TRANSFER_FAILED. It may start the queue again. What it returns is of no effect: each
+ *   start brings its callback.
+ * @flags: USE_CALLBACK; DMA_READ: from remote to local; DMA_WAIT: return when it is over;
+ * DMA_GLOBAL, DMA_SYSDMA, DMA_ADAPTER: accepted, there is one kind of engine; BROADCAST:
+ * SCI_ERR_FLAG_NOT_IMPLEMENTED.
+ * Errors: SCI_ERR_ILLEGAL_OPERATION: the queue is POSTED, or holds what was enqueued;
+ * SCI_ERR_OUT_OF_RANGE; SCI_ERR_SIZE_ALIGNMENT: size 0; SCI_ERR_SEGMENT_NOT_PREPARED;
+ * SCI_ERR_SEGMENT_NOT_CONNECTED: lost, or connected through another adapter; SCI_ERR_NOT_SUPPORTED:
+ * a device's BAR; SCI_ERR_HW_NOSPC: no window left; with DMA_WAIT also SCI_ERR_TRANSFER_FAILED, and
+ * SCI_ERR_CANCELLED: it was aborted.
+ */
+void SCIStartDmaTransfer(sci_dma_queue_t dq, sci_local_segment_t localSegment,
+			 sci_remote_segment_t remoteSegment, size_t localOffset, size_t size,
+			 size_t remoteOffset, sci_cb_dma_t callback, void *callbackArg,
+			 unsigned int flags, sci_error_t *error);
+
+/**
+ * The same with @vecLength (1 to DIS_DMA_MAX_VECLEN) copies between the two segments, done in
+ * order, as one transfer: the first that fails ends it. @disDmaVec: not kept; sizes may be 0, the
+ * elements' own flags are not looked at. Errors: as SCIStartDmaTransfer(); SCI_ERR_MAX_ENTRIES: the
+ * vector is too long; SCI_ERR_ILLEGAL_PARAMETER: it is empty.
+ */
+void SCIStartDmaTransferVec(sci_dma_queue_t dq, sci_local_segment_t localSegment,
+			    sci_remote_segment_t remoteSegment, size_t vecLength,
+			    dis_dma_vec_t *disDmaVec, sci_cb_dma_t callback, void *callbackArg,
+			    unsigned int flags, sci_error_t *error);
+
+/**
+ * Wait until the queue is not POSTED; at once if it is not. @timeout: ms. @flags: those of starts
+ * are accepted and not looked at. Return: the state. Errors: SCI_ERR_TIMEOUT;
+ * SCI_ERR_ILLEGAL_OPERATION: the transfer under way has a callback.
+ */
+sci_dma_queue_state_t SCIWaitForDMAQueue(sci_dma_queue_t dq, unsigned int timeout,
+					 unsigned int flags, sci_error_t *error);
+
+/**
+ * Give up the transfer under way: the queue becomes SCI_DMAQUEUE_ABORTED; what was copied stays
+ * copied. Else nothing changes. When it returns, no byte moves, no callback of this queue runs and
+ * none will before the next start (unless it is called from that callback). @flags: 0.
+ */
+void SCIAbortDMAQueue(sci_dma_queue_t dq, unsigned int flags, sci_error_t *error);
+
 /* ---- Data interrupts: messages, kept in order per sender, taken one at a time ---- */
 
 /**

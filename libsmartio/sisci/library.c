@@ -97,6 +97,7 @@ static void session_ready(void *ctx, uintptr_t cookie)
 	/* Each knows its own handles. */
 	sio_dint_ready(ctx, cookie);
 	sio_int_ready(ctx, cookie);
+	sio_dma_ready(ctx, cookie);
 }
 
 static const struct sio_session_ops session_ops = {

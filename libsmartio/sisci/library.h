@@ -31,6 +31,7 @@ enum sio_kind {
 	SIO_SEQUENCE,
 	SIO_LOCAL_INT,
 	SIO_REMOTE_INT,
+	SIO_DMA_QUEUE,
 };
 
 struct sio_object {
@@ -54,6 +55,7 @@ struct sio_object {
 #define SIO_ID_BUCKETS 256
 
 struct sio_task;
+struct sio_dma_queue;
 
 struct sio_library {
 	struct sio_world *world;
@@ -67,6 +69,7 @@ struct sio_library {
 	struct sio_object *objects;
 	struct sio_object *by_id[SIO_ID_BUCKETS];
 	struct sio_task *tasks, **tasks_end; /* for the event thread */
+	struct sio_dma_queue *called;	     /* likewise: those with a callback to be made */
 
 	/* Of this host, from HELLO. */
 	int owner_fd;
@@ -159,6 +162,13 @@ void sio_dint_ring_event(struct sio_library *lib, const struct sio_evm_dint_ring
 			 unsigned n_fds);
 /* interrupt.c */
 void sio_int_ready(struct sio_library *lib, uintptr_t handle);
+/* queue.c */
+void sio_dma_ready(struct sio_library *lib, uintptr_t handle);
+/* Event thread: make the callbacks. */
+void sio_dma_run(struct sio_library *lib);
+void sio_dma_purge(struct sio_library *lib);
+/* Under the lock: what queues kept and no longer need is free. */
+void sio_dma_settle_all(struct sio_library *lib);
 /* device.c */
 void sio_device_event(struct sio_library *lib, const struct sio_evm_device *e);
 /* segment.c, remote.c: run the callback. */

@@ -19,6 +19,7 @@ void *sio_object_get(struct sio_library *lib, const void *handle, enum sio_kind 
 		[SIO_SEQUENCE] = "sequence",
 		[SIO_LOCAL_INT] = "local interrupt",
 		[SIO_REMOTE_INT] = "remote interrupt",
+		[SIO_DMA_QUEUE] = "DMA queue",
 	};
 	void *o = sio_handle_get(lib->handles, (uintptr_t)handle, kind);
 
@@ -103,6 +104,8 @@ int sio_object_claim(struct sio_object *o, bool force, struct sio_err *err)
 	int rc = 0;
 
 	sio_session_lock(o->lib->session);
+	if (o->children)
+		sio_dma_settle_all(o->lib);
 	if (o->removing)
 		rc = sio_fail(err, -EINVAL, "another thread is removing it");
 	else if (o->children && !force)

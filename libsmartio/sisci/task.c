@@ -66,7 +66,7 @@ bool sio_task_waits(void *ctx)
 {
 	struct sio_library *lib = ctx;
 
-	return lib->tasks != NULL;
+	return lib->tasks || lib->called;
 }
 
 void sio_task_run(void *ctx)
@@ -78,12 +78,14 @@ void sio_task_run(void *ctx)
 		sio_object_put(t->object);
 		free(t);
 	}
+	sio_dma_run(ctx);
 }
 
 void sio_task_purge(struct sio_library *lib)
 {
 	struct sio_task *t;
 
+	sio_dma_purge(lib);
 	while ((t = next_task(lib))) {
 		sio_object_put(t->object);
 		free(t);

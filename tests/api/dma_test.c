@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* DMA queues between hosts: push, pull, vectors, states, waiting, callbacks, aborts, errors. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "dma.h"
+
+static sci_error_t start(struct dma *d, size_t from, size_t size, size_t to, unsigned flags)
+{
+	sci_error_t error;
+
+	SCIStartDmaTransfer(d->queue, d->local, d->remote, from, size, to, NULL, NULL, flags,
+			    &error);
+	return error;
+}
+
+static sci_dma_queue_state_t wait_for(struct dma *d, unsigned timeout, sci_error_t *ret)
+{
+	return SCIWaitForDMAQueue(d->queue, timeout, 0, ret);
+}
+
+/* ---- push and pull, with and without the link between ---- */
+
+static int copies(void *arg)
+{
+	const struct dma_place *place = arg;
+	sci_desc_t sd = api_begin();
+	sci_error_t error;
+	struct dma d;
+
+	dma_make(&d, sd, place->peer, 0);
+	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_IDLE);
+	CHECK(wait_for(&d, 0, &error) == SCI_DMAQUEUE_IDLE);
+	CHECK_OK(error);
+	for (unsigned i = 0; i < DMA_BYTES; i++)
+		d.memory[i] = (uint8_t)(i * 13 + i / 4099);
+	/* Neither words nor pages. */
+	CHECK_OK(start(&d, 3, DMA_BYTES - 8, 5, 0));
+	CHECK(wait_for(&d, SCI_INFINITE_TIMEOUT, &error) == SCI_DMAQUEUE_DONE);
+	CHECK_OK(error);
+	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_DONE);
+	CHECK(d.peer[4] == 0 && d.peer[DMA_BYTES - 3] == 0);
+	CHECK(memcmp(d.peer + 5, d.memory + 3, DMA_BYTES - 8) == 0);
+	/* Back, into another place; the call waits by itself, and a wait after it returns at once.
+	 */
+	memset(d.memory, 0, DMA_BYTES);
+	CHECK_OK(start(&d, 100, 70000, 5, SCI_FLAG_DMA_READ | SCI_FLAG_DMA_WAIT));
+	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_DONE);
+	CHECK(wait_for(&d, 0, &error) == SCI_DMAQUEUE_DONE);
+	CHECK_OK(error);
+	CHECK(memcmp(d.memory + 100, d.peer + 5, 70000) == 0);
+	CHECK(d.memory[99] == 0 && d.memory[70100] == 0);
+	/* All ways to say which engine; a state that is polled gets there, too. */
+	CHECK_OK(start(&d, 0, 1, 1,
+		       SCI_FLAG_DMA_GLOBAL | SCI_FLAG_DMA_SYSDMA | SCI_FLAG_DMA_ADAPTER));
+	while (SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_POSTED)
+		sched_yield();
+	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_DONE);
+	dma_end(&d);
+	api_end(sd);
+	return 0;
+}
+
+static void data_arrives_either_way(void **state)
+{
+	static struct dma_place places[] = {{4, 8}, {8, 12}, {12, 4}, {4, 4}, {12, 12}};
+
+	for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		pid_t peer;
+
+		steps_reset();
+		peer = cluster_fork(*state, places[i].peer, dma_serves, NULL);
+		assert_int_equal(
+			cluster_wait(cluster_fork(*state, places[i].own, copies, &places[i])), 0);
+		assert_int_equal(cluster_wait(peer), 0);
+	}
+}
+
+/* ---- vectors ---- */
+
+static int copies_vectors(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	dis_dma_vec_t vec[DIS_DMA_MAX_VECLEN + 1];
+	sci_error_t error;
+	struct dma d;
+
+	(void)arg;
+	dma_make(&d, sd, 8, 0);
+	for (unsigned i = 0; i < DMA_BYTES; i++)
+		d.memory[i] = (uint8_t)(i ^ i >> 9);
+	for (unsigned i = 0; i <= DIS_DMA_MAX_VECLEN; i++)
+		vec[i] = (dis_dma_vec_t){.size = i,
+					 .local_offset = i * 300,
+					 .remote_offset = i * 511,
+					 .flags = 0xdeadbeef};
+	SCIStartDmaTransferVec(d.queue, d.local, d.remote, DIS_DMA_MAX_VECLEN, vec, NULL, NULL,
+			       SCI_FLAG_DMA_WAIT, &error);
+	CHECK_OK(error);
+	for (unsigned i = 0; i < DIS_DMA_MAX_VECLEN; i++) {
+		CHECK(memcmp(d.peer + i * 511, d.memory + i * 300, i) == 0);
+		CHECK(d.peer[i * 511 + i] == 0);
+	}
+	/* The vector is not kept. */
+	SCIStartDmaTransferVec(d.queue, d.local, d.remote, 2, vec + 7, NULL, NULL,
+			       SCI_FLAG_DMA_READ, &error);
+	CHECK_OK(error);
+	memset(vec, 0xff, sizeof(vec));
+	CHECK(wait_for(&d, SCI_INFINITE_TIMEOUT, &error) == SCI_DMAQUEUE_DONE);
+	/* Many starts, so that ring and numbers wrap. */
+	for (unsigned i = 0; i < 3000; i++) {
+		vec[0] = vec[1] = (dis_dma_vec_t){.size = 4, .remote_offset = 4 * (i % 64)};
+		vec[1].remote_offset += 1024;
+		memcpy(d.memory, &i, 4);
+		SCIStartDmaTransferVec(d.queue, d.local, d.remote, 2, vec, NULL, NULL,
+				       SCI_FLAG_DMA_WAIT, &error);
+		CHECK_OK(error);
+		CHECK(memcmp(d.peer + 4 * (i % 64), &i, 4) == 0);
+		CHECK(memcmp(d.peer + 1024 + 4 * (i % 64), &i, 4) == 0);
+	}
+	SCIStartDmaTransferVec(d.queue, d.local, d.remote, DIS_DMA_MAX_VECLEN + 1, vec, NULL, NULL,
+			       0, &error);
+	CHECK_IS(error, SCI_ERR_MAX_ENTRIES);
+	SCIStartDmaTransferVec(d.queue, d.local, d.remote, 0, vec, NULL, NULL, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	SCIStartDmaTransferVec(d.queue, d.local, d.remote, 1, NULL, NULL, NULL, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	vec[1] = (dis_dma_vec_t){.size = 8, .remote_offset = DMA_BYTES - 7};
+	SCIStartDmaTransferVec(d.queue, d.local, d.remote, 2, vec, NULL, NULL, 0, &error);
+	CHECK_IS(error, SCI_ERR_OUT_OF_RANGE);
+	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_DONE);
+	dma_end(&d);
+	api_end(sd);
+	return 0;
+}
+
+static void vectors_are_one_transfer(void **state)
+{
+	dma_pair(state, copies_vectors);
+}
+
+/* ---- callbacks ---- */
+
+struct rounds {
+	struct dma *d;
+	unsigned done;	 /* atomic */
+	unsigned wanted; /* it starts itself until then */
+	pthread_t thread;
+};
+
+static sci_callback_action_t again(void *arg, sci_dma_queue_t queue, sci_error_t status)
+{
+	struct rounds *r = arg;
+	sci_error_t error;
+
+	CHECK_OK(status);
+	CHECK(queue == r->d->queue);
+	CHECK(SCIDMAQueueState(queue) == SCI_DMAQUEUE_DONE);
+	CHECK(!pthread_equal(pthread_self(), r->thread));
+	CHECK(memcmp(r->d->peer, r->d->memory, 4096) == 0);
+	if (__atomic_add_fetch(&r->done, 1, __ATOMIC_SEQ_CST) < r->wanted) {
+		r->d->memory[r->done % 4096]++;
+		SCIStartDmaTransfer(queue, r->d->local, r->d->remote, 0, 4096, 0, again, r,
+				    SCI_FLAG_USE_CALLBACK, &error);
+		CHECK_OK(error);
+	}
+	return SCI_CALLBACK_CANCEL; /* each start brings its own */
+}
+
+/* May come when the queue was started again. */
+static sci_callback_action_t counts(void *arg, sci_dma_queue_t queue, sci_error_t status)
+{
+	struct rounds *r = arg;
+
+	CHECK_OK(status);
+	CHECK(queue == r->d->queue);
+	__atomic_add_fetch(&r->done, 1, __ATOMIC_SEQ_CST);
+	return SCI_CALLBACK_CONTINUE;
+}
+
+static void start_called(struct rounds *r, unsigned wanted)
+{
+	sci_error_t error;
+
+	r->done = 0;
+	r->wanted = wanted;
+	SCIStartDmaTransfer(r->d->queue, r->d->local, r->d->remote, 0, 4096, 0, again, r,
+			    SCI_FLAG_USE_CALLBACK, &error);
+	CHECK_OK(error);
+}
+
+static void await_called(struct rounds *r)
+{
+	while (__atomic_load_n(&r->done, __ATOMIC_SEQ_CST) < r->wanted)
+		sched_yield();
+}
+
+static int is_called(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	struct rounds r = {.thread = pthread_self()};
+	sci_error_t error;
+	struct dma d;
+
+	(void)arg;
+	dma_make(&d, sd, 8, 0);
+	r.d = &d;
+	memset(d.memory, 0x3c, 4096);
+	start_called(&r, 200); /* restarts in the callback */
+	await_called(&r);
+	for (unsigned i = 0; i < 200;
+	     i++) { /* restarts by another thread as soon as it is called */
+		start_called(&r, 1);
+		await_called(&r);
+	}
+	/* Turns of transfers with and without a callback, with somebody who waits for both. */
+	for (unsigned i = 0; i < 200; i++) {
+		CHECK_OK(start(&d, 0, 4096, 0, 0));
+		CHECK(wait_for(&d, SCI_INFINITE_TIMEOUT, &error) == SCI_DMAQUEUE_DONE);
+		CHECK_OK(error);
+		r.done = 0;
+		r.wanted = 1;
+		SCIStartDmaTransfer(d.queue, d.local, d.remote, 0, 4096, 0, counts, &r,
+				    SCI_FLAG_USE_CALLBACK | SCI_FLAG_DMA_WAIT, &error);
+		CHECK_OK(error);
+		CHECK_OK(start(&d, 0, 4096, 0, SCI_FLAG_DMA_WAIT));
+		await_called(&r);
+	}
+	/* A callback without the flag is nobody's. */
+	SCIStartDmaTransfer(d.queue, d.local, d.remote, 0, 4096, 0, again, &r, SCI_FLAG_DMA_WAIT,
+			    &error);
+	CHECK_OK(error);
+	CHECK(r.done == 1);
+	SCIStartDmaTransfer(d.queue, d.local, d.remote, 0, 4096, 0, NULL, NULL,
+			    SCI_FLAG_USE_CALLBACK, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	dma_end(&d);
+	api_end(sd);
+	return 0;
+}
+
+static void callbacks_may_do_anything(void **state)
+{
+	dma_pair(state, is_called);
+}
+
+/* ---- what is POSTED, and aborted ---- */
+
+static sci_callback_action_t never(void *arg, sci_dma_queue_t queue, sci_error_t status)
+{
+	(void)queue;
+	(void)status;
+	__atomic_store_n((unsigned *)arg, 1, __ATOMIC_SEQ_CST);
+	return SCI_CALLBACK_CONTINUE;
+}
+
+static int is_busy(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	unsigned called = 0;
+	sci_error_t error;
+	struct dma d;
+
+	(void)arg;
+	dma_make(&d, sd, 8, 0);
+	SCIAbortDMAQueue(d.queue, 0, &error);
+	CHECK_OK(error);
+	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_IDLE);
+	dma_start_long(&d, NULL, NULL);
+	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_POSTED);
+	CHECK_IS(start(&d, 0, 1, 0, 0), SCI_ERR_ILLEGAL_OPERATION);
+	CHECK(wait_for(&d, 0, &error) == SCI_DMAQUEUE_POSTED);
+	CHECK_IS(error, SCI_ERR_TIMEOUT);
+	CHECK(wait_for(&d, 5, &error) == SCI_DMAQUEUE_POSTED);
+	CHECK_IS(error, SCI_ERR_TIMEOUT);
+	SCIRemoveDMAQueue(d.queue, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_OPERATION);
+	SCIClose(sd, 0, &error);
+	CHECK_IS(error, SCI_ERR_BUSY);
+	SCIUnmapSegment(d.local_map, 0, &error);
+	CHECK_OK(error);
+	SCIUnmapSegment(d.remote_map, 0, &error);
+	CHECK_OK(error);
+	SCIRemoveSegment(d.local, 0, &error);
+	CHECK_IS(error, SCI_ERR_BUSY);
+	SCIDisconnectSegment(d.remote, 0, &error);
+	CHECK_IS(error, SCI_ERR_BUSY);
+	SCIAbortDMAQueue(d.queue, 0, &error);
+	CHECK_OK(error);
+	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_ABORTED);
+	CHECK(wait_for(&d, 0, &error) == SCI_DMAQUEUE_ABORTED);
+	CHECK_OK(error);
+	/* With a callback nobody else waits, and after the abort nobody is called. */
+	dma_start_long(&d, never, &called);
+	CHECK(wait_for(&d, 0, &error) == SCI_DMAQUEUE_POSTED);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_OPERATION);
+	SCIAbortDMAQueue(d.queue, 0, &error);
+	CHECK_OK(error);
+	CHECK_OK(start(&d, 0, 4096, 0, SCI_FLAG_DMA_WAIT));
+	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_DONE);
+	CHECK(called == 0);
+	SCIAbortDMAQueue(d.queue, 0, &error);
+	CHECK_OK(error);
+	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_DONE);
+	/* What was posted and is over keeps nothing, although nobody looked. */
+	CHECK_OK(start(&d, 0, 4096, 0, 0));
+	do {
+		SCIDisconnectSegment(d.remote, 0, &error);
+	} while (error == SCI_ERR_BUSY);
+	CHECK_OK(error);
+	SCIRemoveSegment(d.local, 0, &error);
+	CHECK_OK(error);
+	SCIRemoveDMAQueue(d.queue, 0, &error);
+	CHECK_OK(error);
+	step_done(DMA_OVER);
+	api_end(sd);
+	return 0;
+}
+
+static void a_posted_queue_keeps_what_it_uses(void **state)
+{
+	dma_pair(state, is_busy);
+}
+
+static void *waits_long(void *arg)
+{
+	struct dma *d = arg;
+	sci_error_t error;
+
+	step_done(5);
+	CHECK(wait_for(d, SCI_INFINITE_TIMEOUT, &error) == SCI_DMAQUEUE_ABORTED);
+	CHECK_OK(error);
+	return NULL;
+}
+
+static int is_forced(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	pthread_t waiter;
+	sci_error_t error;
+	struct dma d;
+
+	(void)arg;
+	dma_make(&d, sd, 8, 0);
+	/* An abort ends the waits of others. */
+	dma_start_long(&d, NULL, NULL);
+	CHECK(pthread_create(&waiter, NULL, waits_long, &d) == 0);
+	step_await(5);
+	SCIAbortDMAQueue(d.queue, 0, &error);
+	CHECK_OK(error);
+	CHECK(pthread_join(waiter, NULL) == 0);
+	/* The segment goes although it is used: the transfer fails. */
+	SCIUnmapSegment(d.local_map, 0, &error);
+	CHECK_OK(error);
+	dma_start_long(&d, NULL, NULL);
+	SCIRemoveSegment(d.local, SCI_FLAG_FORCE_REMOVE, &error);
+	CHECK_OK(error);
+	CHECK(wait_for(&d, SCI_INFINITE_TIMEOUT, &error) == SCI_DMAQUEUE_ERROR);
+	CHECK_OK(error);
+	/* A queue that failed can be used again. */
+	dma_make_local(&d, sd);
+	CHECK_OK(start(&d, 0, 4096, 0, SCI_FLAG_DMA_WAIT));
+	dma_end(&d);
+	api_end(sd);
+	return 0;
+}
+
+static void waits_end_and_force_wins(void **state)
+{
+	dma_pair(state, is_forced);
+}
+
+/* Ends with everything open and a callback to come. */
+static int terminates(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	unsigned called = 0;
+	struct dma d;
+
+	(void)arg;
+	dma_make(&d, sd, 8, 0);
+	dma_start_long(&d, never, &called);
+	SCITerminate();
+	CHECK(called == 0);
+	step_done(DMA_OVER);
+	return 0;
+}
+
+static void terminating_ends_transfers(void **state)
+{
+	dma_pair(state, terminates);
+}
+
+/* ---- errors ---- */
+
+static int makes_mistakes(void *arg)
+{
+	sci_dma_queue_t queue = NULL, gone;
+	sci_desc_t sd = api_begin();
+	sci_local_segment_t raw = NULL;
+	sci_error_t error;
+	struct dma d;
+
+	(void)arg;
+	dma_make(&d, sd, 8, 0);
+	SCICreateDMAQueue(sd, NULL, 0, 1, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	SCICreateDMAQueue(NULL, &queue, 0, 1, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	SCICreateDMAQueue(sd, &queue, 0, 0, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	SCICreateDMAQueue(sd, &queue, 1, 1, 0, &error);
+	CHECK_IS(error, SCI_ERR_NO_SUCH_ADAPTERNO);
+	SCICreateDMAQueue(sd, &queue, DIS_MAX_NSCIS, 1, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_ADAPTERNO);
+	SCICreateDMAQueue(sd, &queue, 0, 1, SCI_FLAG_DMA_PHDMA, &error);
+	CHECK_IS(error, SCI_ERR_FLAG_NOT_IMPLEMENTED);
+	SCICreateDMAQueue(sd, &queue, 0, 1, SCI_FLAG_DMA_READ, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_FLAG);
+	CHECK(queue == NULL);
+	SCICreateDMAQueue(sd, &gone, 0, 10, 0, &error);
+	CHECK_OK(error);
+	SCIRemoveDMAQueue(gone, 1, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_FLAG);
+	SCIRemoveDMAQueue(gone, 0, &error);
+	CHECK_OK(error);
+	SCIRemoveDMAQueue(gone, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	CHECK(SCIDMAQueueState(gone) == SCI_DMAQUEUE_ERROR);
+	SCIAbortDMAQueue(gone, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	SCIAbortDMAQueue(d.queue, 1, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_FLAG);
+	SCIWaitForDMAQueue(NULL, 0, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	SCIWaitForDMAQueue(d.queue, 0, 0x80000000, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_FLAG);
+	SCIWaitForDMAQueue(d.queue, 0, SCI_FLAG_DMA_READ | SCI_FLAG_DMA_GLOBAL, &error);
+	CHECK_OK(error);
+	CHECK_IS(start(&d, 0, 0, 0, 0), SCI_ERR_SIZE_ALIGNMENT);
+	CHECK_IS(start(&d, 1, DMA_BYTES, 0, 0), SCI_ERR_OUT_OF_RANGE);
+	CHECK_IS(start(&d, 0, DMA_BYTES, 1, 0), SCI_ERR_OUT_OF_RANGE);
+	CHECK_IS(start(&d, SIZE_MAX, 2, 0, 0), SCI_ERR_OUT_OF_RANGE);
+	CHECK_IS(start(&d, 0, 1, 0, SCI_FLAG_DMA_POST), SCI_ERR_ILLEGAL_FLAG);
+	SCIStartDmaTransfer(gone, d.local, d.remote, 0, 1, 0, NULL, NULL, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	SCIStartDmaTransfer(d.queue, NULL, d.remote, 0, 1, 0, NULL, NULL, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	SCIStartDmaTransfer(d.queue, d.local, (sci_remote_segment_t)(void *)d.local, 0, 1, 0, NULL,
+			    NULL, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	SCICreateSegment(sd, &raw, 77, 4096, NULL, NULL, 0, &error);
+	CHECK_OK(error);
+	SCIStartDmaTransfer(d.queue, raw, d.remote, 0, 1, 0, NULL, NULL, 0, &error);
+	CHECK_IS(error, SCI_ERR_SEGMENT_NOT_PREPARED);
+	SCIRemoveSegment(raw, 0, &error);
+	CHECK_OK(error);
+	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_IDLE);
+	dma_end(&d);
+	api_end(sd);
+	return 0;
+}
+
+static void mistakes_get_their_errors(void **state)
+{
+	dma_pair(state, makes_mistakes);
+}
+
+/* More segments than the channel has slots: those used longest ago make room. */
+#define SEGMENTS 140
+
+static int uses_many_segments(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	sci_local_segment_t local[SEGMENTS];
+	sci_remote_segment_t remote[SEGMENTS];
+	sci_error_t error;
+	struct dma d;
+
+	(void)arg;
+	dma_make(&d, sd, 8, 0);
+	memset(d.memory, 0, 4096);
+	for (unsigned i = 0; i < SEGMENTS; i++) {
+		SCICreateSegment(sd, &local[i], 1000 + i, 4096, NULL, NULL, 0, &error);
+		CHECK_OK(error);
+		SCIPrepareSegment(local[i], 0, 0, &error);
+		CHECK_OK(error);
+		SCIConnectSegment(sd, &remote[i], 8, DMA_SEGMENT, 0, NULL, NULL, 0, 0, &error);
+		CHECK_OK(error);
+	}
+	for (unsigned round = 0; round < 2; round++)
+		for (unsigned i = 0; i < SEGMENTS; i++) {
+			/* Out, in a round later than it was fetched, and back again. */
+			d.memory[0] = (uint8_t)(i + round);
+			CHECK_OK(start(&d, 0, 8, 64 * i, SCI_FLAG_DMA_WAIT));
+			SCIStartDmaTransfer(d.queue, local[i], remote[i], 0, 8, 64 * i, NULL, NULL,
+					    SCI_FLAG_DMA_READ | SCI_FLAG_DMA_WAIT, &error);
+			CHECK_OK(error);
+			SCIStartDmaTransfer(d.queue, local[i], d.remote, 0, 8, 64 * i + 32, NULL,
+					    NULL, SCI_FLAG_DMA_WAIT, &error);
+			CHECK_OK(error);
+			CHECK(d.peer[64 * i + 32] == (uint8_t)(i + round));
+		}
+	for (unsigned i = 0; i < SEGMENTS; i++) {
+		SCIRemoveSegment(local[i], 0, &error);
+		CHECK_OK(error);
+		SCIDisconnectSegment(remote[i], 0, &error);
+		CHECK_OK(error);
+	}
+	dma_end(&d);
+	api_end(sd);
+	return 0;
+}
+
+static void slots_are_used_again(void **state)
+{
+	dma_pair(state, uses_many_segments);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		API_TEST(data_arrives_either_way),   API_TEST(vectors_are_one_transfer),
+		API_TEST(callbacks_may_do_anything), API_TEST(a_posted_queue_keeps_what_it_uses),
+		API_TEST(waits_end_and_force_wins),  API_TEST(terminating_ends_transfers),
+		API_TEST(mistakes_get_their_errors), API_TEST(slots_are_used_again),
+	};
+
+	return cmocka_run_group_tests(tests, topology_up, topology_down);
+}
