@@ -178,7 +178,8 @@ static int bar_mmap(struct file *f, struct vm_area_struct *vma)
 	struct sio_bar *b = f->private_data;
 	u64 n = b->length >> PAGE_SHIFT;
 
-	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_pgoff > n || vma_pages(vma) > n - vma->vm_pgoff)
+	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_pgoff > n ||
+	    vma_pages(vma) > n - vma->vm_pgoff)
 		return -EINVAL;
 	vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP);
 	vma->vm_page_prot = cached_as(b, vma->vm_page_prot);

@@ -139,6 +139,8 @@ static int check(struct sio_request *rq, const struct sio_req_import *m)
 		return sio_fail(rq, -EINVAL,
 				"IMPORT: a pool is made of memfds, and for owner 0 alone");
 	magic = file_inode(rq->file)->i_sb->s_magic;
+	if (!S_ISREG(file_inode(rq->file)->i_mode))
+		magic = 0;
 	if ((m->kind == SIO_IMPORT_MEMFD && magic != TMPFS_MAGIC) ||
 	    (m->kind == SIO_IMPORT_HUGETLB && magic != HUGETLBFS_MAGIC) ||
 	    (m->kind == SIO_IMPORT_USER_PAGES && rq->file->f_op != &pin_fops))

@@ -354,7 +354,8 @@ static int mem_mmap(struct file *f, struct vm_area_struct *vma)
 	struct sio_mem *m = f->private_data;
 	u64 n = m->size >> PAGE_SHIFT;
 
-	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_pgoff > n || vma_pages(vma) > n - vma->vm_pgoff)
+	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_pgoff > n ||
+	    vma_pages(vma) > n - vma->vm_pgoff)
 		return -EINVAL;
 	if (m->dmabuf)
 		return sio_dmabuf_mmap(m, vma);

@@ -104,8 +104,10 @@ struct port_world {
 	uint64_t extra_mem; /* of the ended owner */
 	uint64_t peer_mem, peer_grant;
 	uint8_t token[SIO_TOKEN];
-	uint64_t unasked; /* events that were no answers */
-	int owner_fd[4];  /* keep the owners of this row alive */
+	uint64_t unasked;  /* events that were no answers */
+	uint32_t news[64]; /* shim.c: their operations, while an answer was awaited */
+	unsigned n_news;
+	int owner_fd[4]; /* keep the owners of this row alive */
 	unsigned n_owner_fds;
 	char why[256]; /* of the first check that failed */
 };
