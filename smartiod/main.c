@@ -19,7 +19,7 @@
 #define SMARTIO_VERSION "0"
 #endif
 #define SHIM_DEVICE "/dev/smartio0"
-#define SHIM_STATE "/run/smartio"
+#define SHIM_STATE "/run/smartiod"
 #define SHIM_GROUP "smartio"
 
 enum { OPT_READY_FD = 256, OPT_LOG_LEVEL, OPT_SHIM, OPT_GROUP };

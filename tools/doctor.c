@@ -53,6 +53,7 @@ static int examine(void)
 	int status;
 
 	tool_doctor_machine(&all);
+	tool_doctor_local(&all);
 	tool_doctor_quarantine(tool_findings_add(&all, "quarantine"));
 	tool_doctor_waking(&all);
 	for (size_t i = 0; i < all.n; i++)

@@ -22,6 +22,8 @@ struct tool_finding *tool_findings_add(struct tool_findings *all, const char *wh
 
 /* Run all checks of the machine. */
 void tool_doctor_machine(struct tool_findings *ret);
+/* Those of real devices: module, group, IOMMU, limits; one line if the module is not loaded. */
+void tool_doctor_local(struct tool_findings *ret);
 /* How the programs of the cluster that is meant, if one runs, wake its devices. */
 void tool_doctor_waking(struct tool_findings *ret);
 

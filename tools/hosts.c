@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "hosts.h"
+#include "local.h"
 #include "output.h"
 #include "state.h"
 
@@ -30,7 +31,9 @@ int tool_hosts_open_dir(const char *dir, struct tool_hosts **ret, struct sio_err
 	int r;
 
 	r = tool_path(h->dir, sizeof(h->dir), reterr, "%s", dir);
-	if (r == 0)
+	if (r == 0 && strcmp(dir, TOOL_LOCAL_STATE) == 0)
+		r = tool_local_topology(&h->topology, reterr);
+	else if (r == 0)
 		r = tool_state_topology(dir, &h->topology, reterr);
 	if (r < 0) {
 		free(h);
@@ -61,8 +64,13 @@ int tool_hosts_open_dir(const char *dir, struct tool_hosts **ret, struct sio_err
 int tool_hosts_open(struct tool_hosts **ret, struct sio_err *reterr)
 {
 	char dir[PATH_MAX];
-	int r = tool_state_find(tool_where.state, tool_where.cluster, dir, sizeof(dir), reterr);
+	int r;
 
+	if (tool_where.state && strcmp(tool_where.state, TOOL_LOCAL_STATE) == 0)
+		return tool_hosts_open_dir(TOOL_LOCAL_STATE, ret, reterr);
+	r = tool_state_find(tool_where.state, tool_where.cluster, dir, sizeof(dir), reterr);
+	if (r == -ENOENT && !tool_where.state && !tool_where.cluster && tool_local_runs())
+		return tool_hosts_open_dir(TOOL_LOCAL_STATE, ret, reterr);
 	return r < 0 ? r : tool_hosts_open_dir(dir, ret, reterr);
 }
 

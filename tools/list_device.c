@@ -93,7 +93,8 @@ static void to_row(struct tool_table *t, const struct device *d)
 	tool_table_cell(t, "%s", d->topo->name);
 	tool_table_cell(t, "%#x", d->topo->fdid);
 	tool_table_cell(t, "%s", d->topo->type);
-	tool_table_cell(t, "%s", tool_size(d->topo->size, size));
+	/* Of a real drive its manager alone knows. */
+	tool_table_cell(t, "%s", d->topo->size ? tool_size(d->topo->size, size) : "-");
 	tool_table_cell(t, "%s", d->host->name);
 	tool_table_cell(t, "%s", state_of(d));
 	tool_table_cell(t, "%u", d->up ? sio_from_le32(d->info.borrowers) : 0);

@@ -30,7 +30,7 @@
 #include "wire/wire.h"
 
 /* Of the smartiod that runs with the kernel module, on its first node. */
-#define MACHINE_SOCKET "/run/smartio/node.4"
+#define MACHINE_SOCKET "/run/smartiod/node.4"
 #define NS_PER_S 1000000000ull
 #define ONES_BYTES (2u << 20) /* of one mapping of the file of ones */
 #define POLL_ON_STACK 16

@@ -7,7 +7,7 @@ import base
 
 COMMANDS = ["cluster up", "cluster down", "cluster status", "cluster validate",
             "cluster restart-node", "cluster run", "run", "node list", "topology", "device list",
-            "device info", "segment list", "stats", "doctor", "fault link"]
+            "device info", "device add", "device remove", "segment list", "stats", "doctor", "fault link"]
 
 
 class Usage(base.CommandTest):
@@ -48,6 +48,8 @@ class Usage(base.CommandTest):
                 (("node", "list", "x"), "'x' is one word too many"),
                 (("topology", "--json"), "node list --json"),
                 (("device", "info"), "DEVICE is missing"),
+                (("device", "add"), "FUNCTION [--force] is missing"),
+                (("device", "remove"), "is missing"),
                 (("doctor", "--within", "3"), "belong to --audit"),
                 (("doctor", "--audit", "--within", "soon"), "--within soon: wanted seconds"),
                 (("doctor", "--audit", "--clean"), "not both"),

@@ -29,7 +29,7 @@ STOCK = {
 # What machines load: the driver that gets the drive back, and what that needs.
 WANTED = (r"/boot/vmlinuz"
           r"|/(drivers/nvme/(host/nvme|host/nvme-core|common/[^/]+)|block/t10-pi|crypto/[^/]+"
-          r"|lib/[^/]+|drivers/dma-buf/[^/]+)\.ko(\.xz)?$")
+          r"|lib/[^/]+|drivers/dma-buf/[^/]+|fs/(ext4|jbd2)/[^/]+|fs/mbcache)\.ko(\.xz)?$")
 
 
 class Kernel:
@@ -108,7 +108,7 @@ def unpack_headers(meta, into):
 def stock(name):
     image, headers = STOCK[name]
     package = packages.resolve(image)
-    key = f"{name}-{packages.version(package)}"
+    key = f"{name}-{packages.version(package)}-{hashlib.sha256(WANTED.encode()).hexdigest()[:8]}"
 
     def make(into):
         deb = packages.download(package, into)

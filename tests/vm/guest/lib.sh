@@ -74,18 +74,13 @@ until_ok() {
 
 # ---- SmartIO on this machine ----
 
-# By hand what `smartio device add` and `remove` do.
 give_drive() { # BDF
-	[ ! -e "/sys/bus/pci/devices/$1/driver" ] || echo "$1" >"/sys/bus/pci/devices/$1/driver/unbind"
-	echo smartio >"/sys/bus/pci/devices/$1/driver_override"
-	echo "$1" >/sys/bus/pci/drivers_probe
+	smartio device add "$1"
 	[ -e "/sys/bus/pci/drivers/smartio/$1" ] || fail "$1 is not bound"
 }
 
 take_drive() { # BDF
-	echo "$1" >"/sys/bus/pci/devices/$1/driver/unbind"
-	echo >"/sys/bus/pci/devices/$1/driver_override"
-	echo "$1" >/sys/bus/pci/drivers_probe
+	smartio device remove "$1"
 	until_ok test -b /dev/nvme0n1
 }
 

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# smartio device add, remove and list, and what doctor says of this machine, step by step.
+# modules: smartio nvme ext4
+. /lib.sh
+bdf=$(drive_bdf)
+group=/sys/kernel/iommu_groups/$(basename "$(readlink "/sys/bus/pci/devices/$bdf/iommu_group" || echo none)")
+kind() {
+	[ "$IOMMU" = none ] || cat "$group/type"
+}
+refused() { # TEXT COMMAND...
+	text=$1
+	shift
+	"$@" >/tmp/said 2>&1 && fail "$* was not refused"
+	grep -q "$text" /tmp/said || fail "$* said: $(cat /tmp/said)"
+	echo "refused, as it should be: $(tail -n 1 /tmp/said)"
+}
+# doctor names what is missing, and the commands that mend it
+says() { # TEXT
+	smartio doctor >/tmp/said 2>&1 || :
+	grep -q "$1" /tmp/said || fail "doctor does not say '$1': $(cat /tmp/said)"
+}
+says 'smartio.ko is not loaded'
+for m in $(grep -v smartio /modules/order); do insmod "/modules/$m"; done
+until_ok test -b /dev/nvme0n1
+refused 'the kernel module is not loaded' smartio device add "$bdf"
+insmod /modules/smartio.ko
+says 'device add FUNCTION'
+says 'sudo smartiod --shim'
+refused "is no PCI function" smartio device add rubbish
+refused "there is no PCI function" smartio device add 00:1e.7
+refused "was not added: driver nvme has it" smartio device remove "$bdf"
+bridge=$(for d in /sys/bus/pci/devices/*; do grep -q ^0x0604 "$d/class" && basename "$d" && break; done)
+refused "is a bridge" smartio device add "$bridge"
+before=$(kind)
+
+if mke2fs /dev/nvme0n1 >/dev/null && mkdir /tmp/disk && mount -t ext4 /dev/nvme0n1 /tmp/disk 2>/dev/null; then
+	refused "is in use: disk nvme0n1 is mounted at /tmp/disk" smartio device add "$bdf"
+	umount /tmp/disk
+else
+	echo "this kernel has no file system for disks: mounted disks are not tried here"
+fi
+mkswap /dev/nvme0n1 >/dev/null && swapon /dev/nvme0n1 2>/dev/null && {
+	refused "this machine swaps to disk nvme0n1" smartio device add "$bdf"
+	swapoff /dev/nvme0n1
+}
+refused 'drivers are changed by root alone' as_user smartio device add "$bdf"
+smartio device add "$bdf"
+[ "$IOMMU" = none ] || [ "$(kind)" = DMA ] || fail "the IOMMU group is $(kind), not strict"
+smartio device add "$bdf" 2>&1 | grep -q 'added already' || fail "added twice"
+start_daemon
+says "members of group smartio"
+says "ok.*this machine.*smartiod answers"
+case $IOMMU in
+none) says 'BAD.*iommu.*off' ;;
+*) says 'ok.*iommu.*on' ;;
+esac
+smartio device list | tee /tmp/list
+grep -q "^$bdf .*nvme.*free" /tmp/list || fail "device list"
+as_user smartio device list --json | grep -q "\"name\": *\"$bdf\"" || fail "device list --json"
+start_manager "$bdf"
+refused "1 program has borrowed $bdf" smartio device remove "$bdf"
+stop_manager
+smartio device remove "$bdf"
+until_ok test -b /dev/nvme0n1
+[ "$(kind)" = "$before" ] || fail "the IOMMU group was $before and is $(kind)"
+echo "and in again, while smartiod runs"
+smartio device add "$bdf"
+start_manager "$bdf"
+as_user smartio-nvme identify "$bdf" >/tmp/said || fail "identify"
+stop_manager
+stop_daemon
+take_drive "$bdf"
+rmmod smartio
+check_leaks

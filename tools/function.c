@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <pci/pci.h>
+
+#include "function.h"
+
+#define DEVICES "/sys/bus/pci/devices/"
+#define GROUPS "/sys/kernel/iommu_groups/"
+
+/* ---- files of sysfs ---- */
+
+static int write_file(const char *path, const char *text, struct sio_err *reterr)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), r = 0;
+
+	if (fd < 0)
+		return sio_fail(reterr, -errno, "%s: %s", path, strerror(errno));
+	if (write(fd, text, strlen(text)) < 0)
+		r = sio_fail(reterr, -errno, "writing '%.*s' to %s: %s", (int)strcspn(text, "\n"),
+			     text, path, strerror(errno));
+	close(fd);
+	return r;
+}
+
+/* Its first line; "" if it cannot be read. */
+static void read_line(const char *path, char *ret, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, ret, size - 1);
+
+	ret[n > 0 ? n : 0] = '\0';
+	ret[strcspn(ret, "\n")] = '\0';
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Last part of where a link leads; "" if there is none. */
+static void link_name(const char *path, char *ret, size_t size)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlink(path, target, sizeof(target) - 1);
+	const char *slash;
+
+	target[n > 0 ? n : 0] = '\0';
+	slash = strrchr(target, '/');
+	snprintf(ret, size, "%.*s", (int)size - 1, slash ? slash + 1 : target);
+}
+
+static void file_of(const struct tool_function *f, const char *name, char *ret, size_t size)
+{
+	snprintf(ret, size, DEVICES "%s/%s", f->bdf, name);
+}
+
+/* ---- finding ---- */
+
+static int parse(const char *word, unsigned *domain, unsigned *bus, unsigned *slot, unsigned *func)
+{
+	int end = 0;
+
+	if (sscanf(word, "%x:%x:%x.%x%n", domain, bus, slot, func, &end) != 4 || word[end]) {
+		*domain = 0;
+		end = 0;
+		if (sscanf(word, "%x:%x.%x%n", bus, slot, func, &end) != 3 || word[end])
+			return -EINVAL;
+	}
+	return *domain > 0xffff || *bus > 0xff || *slot > 0x1f || *func > 7 ? -EINVAL : 0;
+}
+
+/* What libpci knows of it. */
+static bool describe(unsigned domain, unsigned bus, unsigned slot, unsigned func,
+		     struct tool_function *ret)
+{
+	struct pci_access *access = pci_alloc();
+	struct pci_dev *dev;
+	bool there;
+
+	pci_init(access);
+	dev = pci_get_dev(access, (int)domain, (int)bus, (int)slot, (int)func);
+	pci_fill_info(dev, PCI_FILL_IDENT | PCI_FILL_CLASS);
+	there = dev->vendor_id != 0xffff && dev->vendor_id != 0;
+	if (there) {
+		pci_lookup_name(access, ret->name, sizeof(ret->name),
+				PCI_LOOKUP_VENDOR | PCI_LOOKUP_DEVICE, dev->vendor_id,
+				dev->device_id);
+		ret->bridge =
+			(pci_read_byte(dev, PCI_HEADER_TYPE) & 0x7f) != PCI_HEADER_TYPE_NORMAL;
+	}
+	pci_free_dev(dev);
+	pci_cleanup(access);
+	return there;
+}
+
+void tool_function_reread(struct tool_function *f)
+{
+	char path[PATH_MAX];
+
+	file_of(f, "driver", path, sizeof(path));
+	link_name(path, f->driver, sizeof(f->driver));
+}
+
+int tool_function_find(const char *word, struct tool_function *ret, struct sio_err *reterr)
+{
+	unsigned domain, bus, slot, func;
+	char path[PATH_MAX], text[32];
+
+	if (parse(word, &domain, &bus, &slot, &func) < 0)
+		return sio_fail(reterr, -EINVAL,
+				"'%s' is no PCI function; wanted is its place, as 0000:05:00.0",
+				word);
+	*ret = (struct tool_function){.group = -1};
+	snprintf(ret->bdf, sizeof(ret->bdf), "%04x:%02x:%02x.%x", domain, bus, slot, func);
+	file_of(ret, "class", path, sizeof(path));
+	if (access(path, F_OK) < 0 || !describe(domain, bus, slot, func, ret))
+		return sio_fail(reterr, -ENODEV, "there is no PCI function %s; lspci -D lists them",
+				ret->bdf);
+	read_line(path, text, sizeof(text));
+	ret->class_code = (uint32_t)strtoul(text, NULL, 16);
+	file_of(ret, "iommu_group", path, sizeof(path));
+	link_name(path, text, sizeof(text));
+	if (*text)
+		ret->group = (int)strtol(text, NULL, 10);
+	tool_function_reread(ret);
+	return 0;
+}
+
+/* ---- who uses it ---- */
+
+static bool below(const struct tool_function *f, const char *path)
+{
+	char real[PATH_MAX], part[TOOL_FUNCTION_BDF + 2];
+
+	snprintf(part, sizeof(part), "/%s/", f->bdf);
+	return realpath(path, real) && strstr(real, part);
+}
+
+/* A disk behind several controllers hangs on none of them: look at those it has. */
+static bool below_subsystem(const struct tool_function *f, const char *block)
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	bool found = false;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/sys/block/%s/device", block);
+	dir = opendir(path);
+	while (dir && !found && (entry = readdir(dir))) {
+		char controller[PATH_MAX];
+
+		if (strncmp(entry->d_name, "nvme", 4) != 0)
+			continue;
+		snprintf(controller, sizeof(controller), "/sys/block/%s/device/%s/device", block,
+			 entry->d_name);
+		found = realpath(controller, path) && strstr(path, f->bdf);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/* The word at @column of the lines of @file: is it a device number of @block or a part of it? */
+static bool mounted(const char *block, char *ret, size_t size)
+{
+	char line[4096], path[PATH_MAX], real[PATH_MAX], where[1024];
+	FILE *file = fopen("/proc/self/mountinfo", "re");
+	unsigned major, minor;
+	bool found = false;
+
+	while (file && !found && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%*u %*u %u:%u %*s %1023s", &major, &minor, where) != 3)
+			continue;
+		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major, minor);
+		snprintf(line, sizeof(line), "/%s", block);
+		if (!realpath(path, real))
+			continue;
+		/* the disk itself, or a partition below it */
+		char *at = strstr(real, line);
+
+		found = at && (at[strlen(line)] == '\0' || at[strlen(line)] == '/');
+		if (found)
+			snprintf(ret, size, "disk %.60s is mounted at %.100s", block, where);
+	}
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static bool swapped(const char *block, char *ret, size_t size)
+{
+	char line[4096], want[300];
+	FILE *file = fopen("/proc/swaps", "re");
+	bool found = false;
+
+	snprintf(want, sizeof(want), "/dev/%s", block);
+	while (file && !found && fgets(line, sizeof(line), file))
+		found = strncmp(line, want, strlen(want)) == 0;
+	if (file)
+		fclose(file);
+	if (found)
+		snprintf(ret, size, "this machine swaps to disk %.60s", block);
+	return found;
+}
+
+static bool any_entry(const char *path, char *ret, size_t size)
+{
+	struct dirent *entry;
+	DIR *dir = opendir(path);
+	bool found = false;
+
+	while (dir && !found && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.') {
+			found = true;
+			snprintf(ret, size, "%.*s", (int)size - 1, entry->d_name);
+		}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/* RAID, volume manager, encryption: another block device upon the disk or one of its partitions. */
+static bool held(const char *block, char *ret, size_t size)
+{
+	char path[PATH_MAX], holder[TOOL_FUNCTION_WORD];
+	struct dirent *entry;
+	bool found;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/sys/block/%s/holders", block);
+	found = any_entry(path, holder, sizeof(holder));
+	snprintf(path, sizeof(path), "/sys/block/%s", block);
+	dir = opendir(path);
+	while (dir && !found && (entry = readdir(dir))) {
+		if (strncmp(entry->d_name, block, strlen(block)) != 0)
+			continue;
+		snprintf(path, sizeof(path), "/sys/block/%s/%s/holders", block, entry->d_name);
+		found = any_entry(path, holder, sizeof(holder));
+	}
+	if (dir)
+		closedir(dir);
+	if (found)
+		snprintf(ret, size, "%s lies upon disk %.60s", holder, block);
+	return found;
+}
+
+static bool disk_in_use(const struct tool_function *f, char *ret, size_t size)
+{
+	struct dirent *entry;
+	char path[PATH_MAX];
+	bool found = false;
+	DIR *dir = opendir("/sys/block");
+
+	while (dir && !found && (entry = readdir(dir))) {
+		const char *block = entry->d_name;
+
+		if (block[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "/sys/block/%s", block);
+		if (!below(f, path) && !below_subsystem(f, block))
+			continue;
+		found = mounted(block, ret, size) || swapped(block, ret, size) ||
+			held(block, ret, size);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+static bool interface_up(const struct tool_function *f, char *ret, size_t size)
+{
+	char path[PATH_MAX], flags[32];
+	struct dirent *entry;
+	bool found = false;
+	DIR *dir;
+
+	file_of(f, "net", path, sizeof(path));
+	dir = opendir(path);
+	while (dir && !found && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), DEVICES "%s/net/%s/flags", f->bdf, entry->d_name);
+		read_line(path, flags, sizeof(flags));
+		found = strtoul(flags, NULL, 16) & 1; /* IFF_UP */
+		if (found)
+			snprintf(ret, size, "network interface %s is up", entry->d_name);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+int tool_function_unused(const struct tool_function *f, struct sio_err *reterr)
+{
+	char what[300];
+
+	if (disk_in_use(f, what, sizeof(what)) || interface_up(f, what, sizeof(what)))
+		return sio_fail(reterr, -EBUSY, "%s is in use: %s", f->bdf, what);
+	return 0;
+}
+
+/* ---- IOMMU ---- */
+
+void tool_function_iommu(const struct tool_function *f, char ret[TOOL_FUNCTION_WORD])
+{
+	char path[PATH_MAX];
+
+	*ret = '\0';
+	if (f->group < 0)
+		return;
+	snprintf(path, sizeof(path), GROUPS "%d/type", f->group);
+	read_line(path, ret, TOOL_FUNCTION_WORD);
+}
+
+unsigned tool_function_neighbours(const struct tool_function *f, char ret[TOOL_FUNCTION_BDF])
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	unsigned n = 0;
+	DIR *dir;
+
+	*ret = '\0';
+	snprintf(path, sizeof(path), GROUPS "%d/devices", f->group);
+	dir = f->group < 0 ? NULL : opendir(path);
+	while (dir && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.' && strcmp(entry->d_name, f->bdf) != 0 && n++ == 0)
+			snprintf(ret, TOOL_FUNCTION_BDF, "%.*s", TOOL_FUNCTION_BDF - 1,
+				 entry->d_name);
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+/* ---- giving it away ---- */
+
+int tool_function_unbind(const struct tool_function *f, struct sio_err *reterr)
+{
+	char path[PATH_MAX];
+
+	file_of(f, "driver/unbind", path, sizeof(path));
+	return *f->driver ? write_file(path, f->bdf, reterr) : 0;
+}
+
+int tool_function_override(const struct tool_function *f, const char *driver,
+			   struct sio_err *reterr)
+{
+	char path[PATH_MAX], line[TOOL_FUNCTION_WORD];
+
+	file_of(f, "driver_override", path, sizeof(path));
+	snprintf(line, sizeof(line), "%s\n", driver);
+	return write_file(path, line, reterr);
+}
+
+int tool_function_set_iommu(const struct tool_function *f, const char *type, struct sio_err *reterr)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), GROUPS "%d/type", f->group);
+	return write_file(path, type, reterr);
+}
+
+int tool_function_probe(const struct tool_function *f, struct sio_err *reterr)
+{
+	return write_file("/sys/bus/pci/drivers_probe", f->bdf, reterr);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The smartiod of this very machine (smartiod --shim), which is in no cluster. */
+#ifndef TOOLS_LOCAL_H
+#define TOOLS_LOCAL_H
+
+#include <stdbool.h>
+
+#include "core/err.h"
+#include "core/topology.h"
+
+#define TOOL_LOCAL_STATE "/run/smartiod"
+#define TOOL_LOCAL_NODE 4u
+
+/* Does somebody listen there? */
+bool tool_local_runs(void);
+/* Who has borrowed the device of this name. -ENODEV: it knows none; else why it cannot be asked. */
+int tool_local_borrowers(const char *name, unsigned *ret);
+/* One host, with the devices that it has now; sio_topology_free(). */
+int tool_local_topology(struct sio_topology **ret, struct sio_err *reterr);
+
+#endif
