@@ -52,7 +52,7 @@ struct sio_nvme_slot {
 };
 extern struct smartio_nvme_buffer sio_nvme_no_buffer;
 
-#define SIO_NVME_PATIENT 200u /* empty polls before a yield, at first */
+#define SIO_NVME_PATIENT 1000u /* empty polls before a yield, at first */
 
 struct smartio_nvme_queue {
 	/* Of each command. */

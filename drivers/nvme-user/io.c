@@ -18,7 +18,7 @@
 #define COLD __attribute__((cold, noinline))
 #define OFFSET_WRONG (1ull << 63 | 3) /* not of a dword; or a sum with it may wrap */
 #define HASTY 4u		      /* empty polls */
-#define WAITS_PER_PROBE 16u
+#define WAITS_PER_PROBE 128u
 
 static inline bool generation_changed(const struct smartio_nvme_queue *q)
 {
