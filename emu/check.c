@@ -124,17 +124,39 @@ int emu_check_dmamap(struct emu_dmamap *m)
 				     .access = m->access});
 }
 
-void emu_check_forget(struct emu_host *h, uint64_t key)
+static int line_kind(uint32_t object)
 {
-	for (unsigned i = 0; i < LINE_KINDS; i++) {
-		struct list *l = &h->room->check->list[i];
-
-		for (size_t k = 0; k < l->n; k++)
-			if (l->line[k].host == h && l->line[k].key == key) {
-				l->line[k] = l->line[--l->n];
-				return;
-			}
+	switch (object) {
+	case SIO_KIND_MEM:
+		return LINE_MEM;
+	case SIO_KIND_GRANT:
+		return LINE_GRANT;
+	case SIO_KIND_MAP:
+		return LINE_MAP;
+	case SIO_KIND_REQUESTER:
+		return LINE_REQUESTER;
+	case SIO_KIND_DMAMAP:
+	case SIO_KIND_DMA_RANGE:
+		return LINE_DMAMAP;
+	default:
+		return -1;
 	}
+}
+
+/* What came last often goes first. */
+void emu_check_forget(struct emu_host *h, uint32_t kind, uint64_t key)
+{
+	int which = line_kind(kind);
+	struct list *l;
+
+	if (which < 0)
+		return;
+	l = &h->room->check->list[which];
+	for (size_t k = l->n; k-- > 0;)
+		if (l->line[k].host == h && l->line[k].key == key) {
+			l->line[k] = l->line[--l->n];
+			return;
+		}
 }
 
 static bool holds(const struct line *l, uint64_t addr, uint64_t len)

@@ -254,7 +254,7 @@ void emu_device_power_off(struct emu_device *d)
 	memset(&d->doze, 0, sizeof(d->doze));
 	d->n_dozing = 0;
 	for (unsigned i = 0; i < d->config.n_pages; i++) {
-		emu_check_forget(d->host, emu_run_key(&d->run[i]));
+		emu_check_forget(d->host, SIO_KIND_MEM, emu_run_key(&d->run[i]));
 		free_pages(d, &d->run[i]);
 	}
 	if (d->host->topo->iommu) {

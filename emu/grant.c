@@ -149,6 +149,16 @@ free_iova:
 	return rc;
 }
 
+static void unplace(struct emu_grant *g)
+{
+	struct emu_adapter *a = &g->o.host->adapter[g->adapter];
+
+	if (translated(g)) {
+		sio_iommu_unmap(&a->iommu, g->bus_addr);
+		sio_range_free(&a->iova, g->bus_addr);
+	}
+}
+
 int emu_op_grant(struct emu_request *rq, const void *msg)
 {
 	const struct sio_req_grant *m = msg;
@@ -182,10 +192,18 @@ int emu_op_grant(struct emu_request *rq, const void *msg)
 
 		memcpy(g->token + i, &word, sizeof(word));
 	}
+	memcpy(&g->token_start, g->token, sizeof(g->token_start));
 	rc = place(rq, g);
 	if (rc < 0) {
 		emu_object_drop(&g->o);
 		return rc;
+	}
+	HASH_ADD(by_token, rq->host->grants, token_start, sizeof(g->token_start), g);
+	if (!g->by_token.tbl) {
+		unplace(g);
+		emu_check_forget(rq->host, SIO_KIND_GRANT, g->o.id);
+		emu_object_drop(&g->o);
+		return sio_fail(&rq->err, -ENOMEM, "out of memory for another grant");
 	}
 	emu_object_ref(source);
 	if (source->kind == SIO_KIND_BAR)
@@ -215,13 +233,10 @@ int emu_op_ungrant(struct emu_request *rq, const void *msg)
 void emu_grant_release(struct emu_grant *g)
 {
 	struct emu_host *h = g->o.host;
-	struct emu_adapter *a = &h->adapter[g->adapter];
 
 	h->freed.grants++;
-	if (translated(g)) {
-		sio_iommu_unmap(&a->iommu, g->bus_addr);
-		sio_range_free(&a->iova, g->bus_addr);
-	}
+	HASH_DELETE(by_token, h->grants, g);
+	unplace(g);
 	emu_invalidate(h->room);
 	if (g->source->kind == SIO_KIND_BAR)
 		((struct emu_bar *)g->source)->n_grants--;
@@ -247,16 +262,15 @@ static bool covers(const struct emu_grant *g, uint64_t addr, uint64_t length)
 struct emu_grant *emu_grant_find(struct emu_host *exporter, const struct sio_req_map *m,
 				 unsigned importer, unsigned adapter)
 {
-	struct emu_object *o, *tmp;
+	struct emu_grant *g;
+	uint64_t start;
 
-	HASH_ITER (hh, exporter->objects, o, tmp) {
-		struct emu_grant *g = (struct emu_grant *)o;
-
-		if (o->kind == SIO_KIND_GRANT && g->peer_host == importer &&
-		    g->peer_adapter == adapter && g->adapter == m->peer_adapter &&
-		    covers(g, m->bus_addr, m->length) && same_token(g->token, m->token))
-			return g;
-	}
+	memcpy(&start, m->token, sizeof(start));
+	HASH_FIND(by_token, exporter->grants, &start, sizeof(start), g);
+	if (g && g->peer_host == importer && g->peer_adapter == adapter &&
+	    g->adapter == m->peer_adapter && covers(g, m->bus_addr, m->length) &&
+	    same_token(g->token, m->token))
+		return g;
 	return NULL;
 }
 

@@ -105,6 +105,8 @@ struct emu_grant {
 	uint64_t offset, length; /* in the source */
 	uint64_t bus_addr;
 	uint8_t token[SIO_TOKEN];
+	uint64_t token_start; /* its first bytes: the key */
+	UT_hash_handle by_token;
 };
 
 struct emu_map {
@@ -286,6 +288,7 @@ struct emu_host {
 	uint8_t boot_id[16];
 	uint64_t last_id; /* goes on across starts: a late word about an owner finds nothing */
 	struct emu_object *objects;
+	struct emu_grant *grants; /* by the start of their tokens */
 	struct emu_object *falling;
 	struct emu_owner *ended; /* those that have something left */
 	struct emu_owner daemon; /* owner 0 */
@@ -564,7 +567,7 @@ int emu_check_map(struct emu_map *m);
 int emu_check_requester(struct emu_requester *q, uint32_t bdf);
 int emu_check_dmamap(struct emu_dmamap *m);
 /* Forget the line of object @key of @h. */
-void emu_check_forget(struct emu_host *h, uint64_t key);
+void emu_check_forget(struct emu_host *h, uint32_t kind, uint64_t key);
 /* Within one page; @data: where the tables led, NULL: to a fault. */
 void emu_check_access(struct emu_device *d, uint64_t addr, size_t len, uint32_t access,
 		      const uint8_t *data);

@@ -179,7 +179,7 @@ static void release(struct emu_object *o)
 void emu_object_free(struct emu_object *o)
 {
 	release(o);
-	emu_check_forget(o->host, o->id);
+	emu_check_forget(o->host, o->kind, o->id);
 	emu_object_drop(o);
 }
 
@@ -274,7 +274,7 @@ void emu_objects_clear(struct emu_host *h)
 				continue;
 			}
 			release(o);
-			emu_check_forget(h, o->id);
+			emu_check_forget(h, o->kind, o->id);
 			emu_object_drop(o);
 		}
 	h->falling = NULL;

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What programs that measure the API share. */
+#ifndef BENCH_SISCI_COMMON_H
+#define BENCH_SISCI_COMMON_H
+
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "sisci_api.h"
+#include "smartio/ext.h"
+
+static inline void fail(const char *what)
+{
+	fprintf(stderr, "%s: %s\n", what, smartio_last_error());
+	exit(1);
+}
+
+static inline void check(sci_error_t error, const char *what)
+{
+	if (error != SCI_ERR_OK)
+		fail(what);
+}
+
+static inline uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static inline uint64_t next_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state >> 16;
+}
+
+static inline void pin(const char *text)
+{
+	int cpu = atoi(text);
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set) < 0)
+		fail("this processor cannot be used");
+}
+
+static inline sci_desc_t begin(void)
+{
+	sci_error_t error;
+	sci_desc_t sd;
+
+	SCIInitialize(0, &error);
+	check(error, "SCIInitialize");
+	SCIOpen(&sd, 0, &error);
+	check(error, "SCIOpen");
+	return sd;
+}
+
+#endif
