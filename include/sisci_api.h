@@ -282,7 +282,8 @@ const char *SCIGetAdapterTypeString(unsigned int type);
 const char *SCIGetAdapterFamilyString(unsigned int family);
 
 /**
- * Ask for a property. @command says what @data points to. @flags: 0. No virtual device is needed.
+ * Ask for a property. @command says what @data points to. @flags: 0, but for SCI_Q_DMA. No virtual
+ * device is needed.
  *
  * SCI_Q_API, SCI_Q_VENDORID, SCI_Q_SISCI_DRIVER_VERSION: sci_query_string_t.
  * SCI_Q_ADAPTER: sci_query_adapter_t; answers are unsigned int, but for SCI_Q_ADAPTER_BDF, which is
@@ -301,6 +302,8 @@ const char *SCIGetAdapterFamilyString(unsigned int family);
  * SCI_Q_MAP: sci_query_map_t; _MAPPED_TO_LOCAL_TARGET: 1 if the memory is this host's own;
  *   _PHYS_ADDR, _IOADDR: where the map's beginning lies in this host's physical address map: in its
  *   memory or in an adapter's window; not of a BAR.
+ * SCI_Q_DMA: sci_query_dma_t; _AVAILABLE: whether the adapter has an engine; _CAPABILITIES:
+ *   sci_dma_capabilities_t. @flags: DMA_ADAPTER, DMA_GLOBAL or DMA_SYSDMA: one engine serves all.
  * SCI_Q_DEVICE: sci_smartio_query_device_t with SCI_Q_DEVICE_INFO and a
  *   sci_smartio_device_info_t; the device need not be borrowed.
  *

@@ -10,9 +10,13 @@
 
 /* ---- ADAPTER ---- */
 
-static bool at_switch(const struct smartiod *d, uint32_t index)
+static uint32_t adapter_flags(const struct smartiod *d, uint32_t index)
 {
-	return index < d->host->n_adapters && d->host->adapter[index].attach == SIO_ATTACH_SWITCH;
+	uint32_t flags = d->served >> SIO_OP_DMA & 1 ? SIO_ADAPTER_DMA : 0;
+
+	if (index < d->host->n_adapters && d->host->adapter[index].attach == SIO_ATTACH_SWITCH)
+		flags |= SIO_ADAPTER_AT_SWITCH;
+	return flags;
 }
 
 static void adapter_step(struct smartiod *d, struct smartiod_op *op,
@@ -35,7 +39,7 @@ static void adapter_step(struct smartiod *d, struct smartiod_op *op,
 			.requesters_total = sio_to_le32(evt->requesters_total),
 			.requesters_free = sio_to_le32(evt->requesters_free),
 			.mcast_groups = sio_to_le32(evt->mcast_groups),
-			.at_switch = sio_to_le32(at_switch(d, evt->index)),
+			.flags = sio_to_le32(adapter_flags(d, evt->index)),
 			.window_size = sio_to_le64(evt->window_size),
 			.entry_size = sio_to_le64(evt->entry_size),
 		};

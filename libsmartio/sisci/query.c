@@ -215,7 +215,7 @@ static int query(struct sio_library *lib, unsigned command, void *data, struct s
 	case SCI_Q_DEVICE:
 		return query_device(lib, data, err);
 	case SCI_Q_DMA:
-		return sio_query_not_answered(command, err);
+		return sio_query_dma(lib, data, err);
 	default:
 		return sio_refuse(err, SCI_ERR_ILLEGAL_QUERY, "there is no query %#x", command);
 	}
@@ -228,9 +228,12 @@ void SCIQuery(unsigned int command, void *data, unsigned int flags, sci_error_t 
 	int rc = err.code;
 
 	if (lib)
-		rc = sio_check_flags(
-			flags, 0, SCI_FLAG_DMA_ADAPTER | SCI_FLAG_DMA_GLOBAL | SCI_FLAG_DMA_SYSDMA,
-			&err);
+		rc = sio_check_flags(flags,
+				     command == SCI_Q_DMA
+					     ? SCI_FLAG_DMA_ADAPTER | SCI_FLAG_DMA_GLOBAL |
+						       SCI_FLAG_DMA_SYSDMA
+					     : 0,
+				     0, &err);
 	if (!rc)
 		rc = query(lib, command, data, &err);
 	sio_api_leave(error, rc, &err);

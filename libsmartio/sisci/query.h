@@ -13,5 +13,6 @@ int sio_query_not_answered(unsigned subcommand, struct sio_err *err);
 int sio_ask_adapter(struct sio_library *lib, unsigned adapter, struct sio_rep_adapter *rep,
 		    struct sio_err *err);
 int sio_query_adapter(struct sio_library *lib, const sci_query_adapter_t *q, struct sio_err *err);
+int sio_query_dma(struct sio_library *lib, const sci_query_dma_t *q, struct sio_err *err);
 
 #endif

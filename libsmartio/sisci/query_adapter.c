@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* SCI_Q_ADAPTER. */
+/* SCI_Q_ADAPTER and SCI_Q_DMA. */
 #include <errno.h>
 #include <string.h>
 
@@ -42,7 +42,7 @@ static bool told(unsigned subcommand, const struct sio_rep_adapter *rep, unsigne
 		*ret = sio_from_le32(rep->link_generation);
 		return true;
 	case SCI_Q_ADAPTER_CONNECTED_TO_SWITCH:
-		*ret = sio_from_le32(rep->at_switch);
+		*ret = (sio_from_le32(rep->flags) & SIO_ADAPTER_AT_SWITCH) != 0;
 		return true;
 	case SCI_Q_ADAPTER_ATT_PAGE_SIZE:
 		*ret = (unsigned)sio_from_le64(rep->entry_size);
@@ -122,4 +122,43 @@ int sio_query_adapter(struct sio_library *lib, const sci_query_adapter_t *q, str
 	else
 		memcpy(q->data, &value, sizeof(value));
 	return 0;
+}
+
+/*
+ * One engine serves every mode. It has as many channels as it is asked for; one is what a program
+ * can count on.
+ */
+int sio_query_dma(struct sio_library *lib, const sci_query_dma_t *q, struct sio_err *err)
+{
+	static const sci_dma_capabilities_t capabilities = {
+		.num_channels = 1,
+		.max_transfer_size = UINT32_MAX,
+		.max_vector_length = DIS_DMA_MAX_VECLEN,
+		.support_mem2io = 1,
+		.support_io2mem = 1,
+		.min_align_bytes = 1,
+		.suggested_align_bytes = BLOCK,
+	};
+	struct sio_rep_adapter rep;
+	unsigned available = 0;
+	int rc = sio_check_pointer(q->data, "data", err);
+
+	if (!rc)
+		rc = sio_ask_adapter(lib, q->localAdapterNo, &rep, err);
+	if (rc)
+		return rc;
+	available = (sio_from_le32(rep.flags) & SIO_ADAPTER_DMA) != 0;
+	switch (q->subcommand) {
+	case SCI_Q_DMA_AVAILABLE:
+		memcpy(q->data, &available, sizeof(available));
+		return 0;
+	case SCI_Q_DMA_CAPABILITIES:
+		if (!available)
+			return sio_refuse(err, SCI_ERR_DMA_NOT_AVAILABLE,
+					  "adapter %u has no DMA engine", q->localAdapterNo);
+		memcpy(q->data, &capabilities, sizeof(capabilities));
+		return 0;
+	default:
+		return sio_query_no_such(SCI_Q_DMA, q->subcommand, err);
+	}
 }

@@ -99,11 +99,13 @@ struct sio_msg_adapter {
 	sio_le32 adapter, reserved;
 };
 SIO_WIRE_SIZE(struct sio_msg_adapter, 24);
+#define SIO_ADAPTER_AT_SWITCH 1 /* its link leads to a switch */
+#define SIO_ADAPTER_DMA 2	/* it has an engine */
 struct sio_rep_adapter {
 	struct sio_msg h;
 	sio_le32 node, bdf, link_up, link_width, link_generation, dma_bits;
 	sio_le32 entries_total, entries_free, requesters_total, requesters_free;
-	sio_le32 mcast_groups, at_switch; /* at_switch: 1 if its link leads to a switch */
+	sio_le32 mcast_groups, flags; /* SIO_ADAPTER_* */
 	sio_le64 window_size, entry_size;
 };
 SIO_WIRE_SIZE(struct sio_rep_adapter, 80);

@@ -129,6 +129,51 @@ static int asks_about_adapters(void *arg)
 	return 0;
 }
 
+static int asks_about_dma(void *arg)
+{
+	static const unsigned modes[] = {0, SCI_FLAG_DMA_ADAPTER, SCI_FLAG_DMA_GLOBAL,
+					 SCI_FLAG_DMA_SYSDMA};
+	sci_desc_t sd = api_begin();
+	sci_dma_capabilities_t can;
+	sci_query_dma_t q = {0, 0, NULL};
+	unsigned available;
+	sci_error_t error;
+
+	(void)arg;
+	for (unsigned i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		q = (sci_query_dma_t){0, SCI_Q_DMA_AVAILABLE, &available};
+		available = 77;
+		SCIQuery(SCI_Q_DMA, &q, modes[i], &error);
+		CHECK_OK(error);
+		CHECK(available == 1);
+		q = (sci_query_dma_t){0, SCI_Q_DMA_CAPABILITIES, &can};
+		memset(&can, 0xff, sizeof(can));
+		SCIQuery(SCI_Q_DMA, &q, modes[i], &error);
+		CHECK_OK(error);
+		CHECK(can.num_channels >= 1 && can.max_vector_length == DIS_DMA_MAX_VECLEN);
+		CHECK(can.support_mem2io == 1 && can.support_io2mem == 1 && can.support_io2io == 0);
+		CHECK(can.min_align_bytes == 1);
+	}
+	SCIQuery(SCI_Q_DMA, &q, 0x400000, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_FLAG);
+	q.subcommand = SCI_Q_ADAPTER_NODEID;
+	SCIQuery(SCI_Q_DMA, &q, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_QUERY);
+	q.localAdapterNo = 2;
+	SCIQuery(SCI_Q_DMA, &q, 0, &error);
+	CHECK_IS(error, SCI_ERR_NO_SUCH_ADAPTERNO);
+	q.data = NULL;
+	SCIQuery(SCI_Q_DMA, &q, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	api_end(sd);
+	return 0;
+}
+
+static void dma_is_described(void **state)
+{
+	assert_int_equal(cluster_wait(cluster_fork(*state, 8, asks_about_dma, NULL)), 0);
+}
+
 static void adapters_are_described(void **state)
 {
 	assert_int_equal(cluster_wait(cluster_fork(*state, 8, asks_about_adapters, NULL)), 0);
@@ -290,6 +335,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		API_TEST(adapters_are_described),
+		API_TEST(dma_is_described),
 		API_TEST(hosts_are_found_by_name),
 		API_TEST(addresses_are_of_the_asking_host),
 	};
