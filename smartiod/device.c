@@ -101,7 +101,7 @@ struct smartiod_device *smartiod_device_ours(struct smartiod *d, uint32_t fdid,
 	return dev;
 }
 
-static struct smartiod_device *by_port_id(struct smartiod *d, uint64_t id)
+struct smartiod_device *smartiod_device_by_port(struct smartiod *d, uint64_t id)
 {
 	struct smartiod_tree_node *n;
 	uint64_t key = 0;
@@ -227,7 +227,7 @@ static struct smartiod_device *found(struct smartiod *d, const struct sio_evt_de
 
 static void opened(struct smartiod *d, const struct sio_evt_device *evt)
 {
-	struct smartiod_device *dev = by_port_id(d, evt->id);
+	struct smartiod_device *dev = smartiod_device_by_port(d, evt->id);
 
 	if (!dev)
 		dev = match(d, evt);
@@ -260,7 +260,7 @@ static void start_step(struct smartiod *d, struct smartiod_op *op, const struct 
 
 		smartiod_op_free(d, op);
 		if (all)
-			smartiod_start_done(d);
+			smartiod_adopt_start(d);
 		return;
 	}
 	if (a->error && !s->opening) {
@@ -406,7 +406,7 @@ void smartiod_device_path_down(struct smartiod *d, uint32_t node, uint32_t adapt
 
 void smartiod_device_event(struct smartiod *d, const struct sio_evt_device_state *evt)
 {
-	struct smartiod_device *dev = by_port_id(d, evt->device);
+	struct smartiod_device *dev = smartiod_device_by_port(d, evt->device);
 
 	if (d->world == SIO_WORLD_SHIM && evt->h.op == SIO_EV_DEVICE_BACK) {
 		/* New here, or another one in its place: it is opened before it can be used. */
@@ -429,7 +429,7 @@ void smartiod_device_event(struct smartiod *d, const struct sio_evt_device_state
 
 void smartiod_device_fault(struct smartiod *d, const struct sio_evt_fault *evt)
 {
-	struct smartiod_device *dev = by_port_id(d, evt->device);
+	struct smartiod_device *dev = smartiod_device_by_port(d, evt->device);
 
 	smartiod_log(d, SMARTIOD_WARNING,
 		     "%s: %s of %" PRIu64 " bytes at %#" PRIx64 " failed: %.*s",

@@ -14,7 +14,7 @@
 int smartiod_device_init(struct smartiod *d, struct sio_err *reterr);
 void smartiod_device_free(struct smartiod *d);
 /*
- * The port was greeted (INFO, ADAPTERs, STATUS): list and open the devices, then call
+ * The port was greeted (INFO, ADAPTERs, STATUS): list and open the devices, adopt borrows, then call
  * smartiod_start_done(), or smartiod_fatal(). May do so before it returns.
  */
 void smartiod_device_start(struct smartiod *d);

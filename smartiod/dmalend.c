@@ -86,6 +86,23 @@ void smartiod_dma_release(struct smartiod *d, struct smartiod_dma *dma)
 	keep_loose(d, dma);
 }
 
+int smartiod_dma_adopt(struct smartiod *d, struct smartiod_loan *l, uint64_t id, uint64_t iova,
+		       uint64_t bytes)
+{
+	struct smartiod_dma *dma = calloc(1, sizeof(*dma));
+
+	if (!dma)
+		return -ENOMEM;
+	dma->loan = l;
+	dma->exporter = d->node; /* nothing is left to give back anywhere */
+	dma->iova = iova;
+	dma->bytes = bytes;
+	dma->next = l->dmas;
+	l->dmas = dma;
+	smartiod_tree_add(&smartiod_devices(d)->dmas, &dma->by_id, id);
+	return 0;
+}
+
 /* The host whose memory it was is down: there is nobody to give the grant back to. */
 void smartiod_dma_node_down(struct smartiod *d, uint32_t node)
 {

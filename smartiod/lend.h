@@ -57,6 +57,7 @@ struct smartiod_device {
 	struct smartiod_requester requester[SIO_MAX_ADAPTERS];
 	struct smartiod_dev_seg *segs;
 	struct smartiod_vector *vectors;
+	struct smartiod_old_vector *old_vectors;
 	unsigned clearing; /* words under way that end all its queues: SETTLED for all, RESET */
 };
 
@@ -100,6 +101,13 @@ struct smartiod_vector {
 	bool operation; /* one is about and frees it */
 };
 
+/* Lender: a vector that a borrow has since before we were started. */
+struct smartiod_old_vector {
+	struct smartiod_old_vector *next; /* of the device */
+	struct smartiod_loan *loan;
+	uint32_t number;
+};
+
 /* Lender: a borrow, from its request to the last thing that it left in quarantine. */
 struct smartiod_loan {
 	struct smartiod_tree_node by_id; /* in devices->loans; key: the borrow's number */
@@ -111,6 +119,8 @@ struct smartiod_loan {
 	bool ended;    /* the borrower is gone; the owner is or will be closed */
 	bool closed;   /* the port said what stays */
 	bool settling; /* the port was asked to settle it */
+	bool gone;     /* adopt.c: its owner has ended */
+	bool distant;  /* adopt.c: of another host's program, which has lost it */
 	struct smartiod_view *views;
 	struct smartiod_view_grant *grants;
 	struct smartiod_dma *dmas;
@@ -235,6 +245,8 @@ struct smartiod_device *smartiod_device_find(struct smartiod *d, uint32_t fdid,
 /* A device of this host, for a request to the lender. */
 struct smartiod_device *smartiod_device_ours(struct smartiod *d, uint32_t fdid,
 					     struct sio_err *reterr);
+/* The device of ours that the port calls @id and has opened; NULL. */
+struct smartiod_device *smartiod_device_by_port(struct smartiod *d, uint64_t id);
 /* Tell all peers how it is now. */
 void smartiod_device_announce(struct smartiod *d, struct smartiod_device *dev);
 void smartiod_device_info(struct smartiod *d, struct smartiod_device *dev,
@@ -246,7 +258,11 @@ void smartiod_device_info(struct smartiod *d, struct smartiod_device *dev,
 struct smartiod_loan *smartiod_loan_get(struct smartiod *d, const struct smartiod_from *from,
 					uint32_t fdid, uint64_t id, struct sio_err *reterr);
 struct smartiod_loan *smartiod_loan_find(struct smartiod *d, uint64_t id);
+/* The one whose port owner is @owner. */
+struct smartiod_loan *smartiod_loan_by_owner(struct smartiod *d, uint64_t owner);
 void smartiod_loan_end(struct smartiod *d, struct smartiod_loan *loan);
+/* Its owner has ended, and not by our word. */
+void smartiod_loan_owner_gone(struct smartiod *d, struct smartiod_loan *loan);
 /* The first loan with an id greater than @after; of all devices. */
 struct smartiod_loan *smartiod_loan_after(struct smartiod *d, uint64_t after);
 void smartiod_loan_unpin(struct smartiod *d, struct smartiod_loan *loan);
@@ -255,6 +271,19 @@ void smartiod_loan_check(struct smartiod *d, struct smartiod_loan *loan);
 void smartiod_loan_node_down(struct smartiod *d, uint32_t node);
 void smartiod_loan_free_all(struct smartiod *d);
 
+/* ---- adopt.c ---- */
+
+/*
+ * On a real host a daemon may die and another one start while borrowers go on. Find what the port
+ * still has of borrows; then smartiod_start_done(), or smartiod_fatal().
+ */
+void smartiod_adopt_start(struct smartiod *d);
+/* What an owner's user_cookie must say for that. */
+uint64_t smartiod_adopt_cookie(const struct smartiod_loan *loan, bool exclusive);
+bool smartiod_adopt_has_vector(const struct smartiod_device *dev, uint32_t number);
+/* The port silenced the loan's vectors. */
+void smartiod_adopt_vectors_end(struct smartiod_loan *loan);
+
 /* ---- barview.c ---- */
 
 /* The borrow ends: its grants of BAR pages go, its views are the port's to close. */
@@ -262,6 +291,9 @@ void smartiod_views_end(struct smartiod *d, struct smartiod_loan *loan);
 
 /* ---- dmalend.c ---- */
 
+/* A mapping that the port has since before we were started. -ENOMEM. */
+int smartiod_dma_adopt(struct smartiod *d, struct smartiod_loan *loan, uint64_t id, uint64_t iova,
+		       uint64_t bytes);
 /* The device has let go of it (or never could reach it): give all back. */
 void smartiod_dma_release(struct smartiod *d, struct smartiod_dma *dma);
 void smartiod_dma_node_down(struct smartiod *d, uint32_t node);

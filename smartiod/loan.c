@@ -39,6 +39,7 @@ struct smartiod_loan *smartiod_loan_get(struct smartiod *d, const struct smartio
 static void loan_free(struct smartiod *d, struct smartiod_loan *l)
 {
 	smartiod_close_fd(d, &l->owner_fd);
+	smartiod_adopt_vectors_end(l);
 	smartiod_tree_remove(&smartiod_devices(d)->loans, &l->by_id);
 	free(l);
 }
@@ -90,11 +91,12 @@ void smartiod_loan_end(struct smartiod *d, struct smartiod_loan *l)
 		smartiod_close_fd(d, &l->owner_fd);
 	}
 	smartiod_vectors_end(d, l);
+	smartiod_adopt_vectors_end(l);
 	smartiod_device_announce(d, l->device);
 	smartiod_loan_unpin(d, l);
 }
 
-static struct smartiod_loan *by_owner(struct smartiod *d, uint64_t owner)
+struct smartiod_loan *smartiod_loan_by_owner(struct smartiod *d, uint64_t owner)
 {
 	struct smartiod_loan *l = smartiod_loan_after(d, 0);
 
@@ -103,16 +105,24 @@ static struct smartiod_loan *by_owner(struct smartiod *d, uint64_t owner)
 	return l;
 }
 
+void smartiod_loan_owner_gone(struct smartiod *d, struct smartiod_loan *l)
+{
+	l->pins++;
+	smartiod_loan_end(d, l);
+	loan_closed(d, l);
+	smartiod_loan_unpin(d, l);
+}
+
 void smartiod_device_owner_gone(struct smartiod *d, const struct sio_evt_owner_gone *evt)
 {
-	struct smartiod_loan *l = by_owner(d, evt->h.owner);
+	struct smartiod_loan *l = smartiod_loan_by_owner(d, evt->h.owner);
 
 	if (!l)
 		return;
-	l->pins++;
-	smartiod_loan_end(d, l); /* it was not we who ended it: the descriptor was lost */
-	loan_closed(d, l);
-	smartiod_loan_unpin(d, l);
+	if (d->ready)
+		smartiod_loan_owner_gone(d, l);
+	else
+		l->gone = true; /* not before all is known of it that may be in quarantine */
 }
 
 void smartiod_device_owner_end(struct smartiod *d, uint64_t owner)
@@ -216,15 +226,18 @@ static void borrow_step(struct smartiod *d, struct smartiod_op *op, const struct
  * hang on a descriptor of ours: it is a child of the borrower's session, or of nobody if that is
  * elsewhere. On the emulated cluster our death is the host's.
  */
-static void choose_owner(struct smartiod *d, const struct smartiod_loan *l, struct sio_req *ret)
+static void choose_owner(struct smartiod *d, const struct smartiod_loan *l, bool exclusive,
+			 struct sio_req_owner_new *ret)
 {
 	const struct smartiod_session *s =
 		l->node == d->node ? smartiod_session_find(d, l->session) : NULL;
 
+	ret->user_cookie = l->id;
 	if (d->world != SIO_WORLD_SHIM)
 		return;
-	ret->flags = SIO_OWNER_CHILD;
-	ret->owner = s ? s->owner : 0;
+	ret->user_cookie = smartiod_adopt_cookie(l, exclusive);
+	ret->h.flags = SIO_OWNER_CHILD;
+	ret->h.owner = s ? s->owner : 0;
 }
 
 /* Numbers go on from boot to boot of this host: none is ever used again. */
@@ -270,8 +283,7 @@ int smartiod_lend_borrow(struct smartiod *d, const struct smartiod_from *from, c
 	smartiod_tree_add(&smartiod_devices(d)->loans, &l->by_id, l->id);
 	lend->loan = l;
 	l->pins++;
-	choose_owner(d, l, &req.h);
-	req.user_cookie = l->id;
+	choose_owner(d, l, sio_from_le32(m->exclusive) != 0, &req);
 	req.pid = from->node == d->node ? l->pid : 0;
 	smartiod_port_ask(d, &lend->op, &req, sizeof(req));
 	return 0;

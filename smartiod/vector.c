@@ -256,6 +256,11 @@ static int interrupt_there(struct smartiod *d, struct vector_op *o, uint32_t ada
 	return 0;
 }
 
+static bool taken(const struct smartiod_device *dev, uint32_t number)
+{
+	return find(dev, number) || smartiod_adopt_has_vector(dev, number);
+}
+
 /* The number asked for, if it is free, or a free one. */
 static int choose(struct smartiod *d, const struct smartiod_loan *l, uint32_t wanted, uint32_t *ret,
 		  struct sio_err *reterr)
@@ -267,7 +272,7 @@ static int choose(struct smartiod *d, const struct smartiod_loan *l, uint32_t wa
 		return sio_fail(reterr, -EOPNOTSUPP, "%s has no interrupt vectors",
 				dev->topo->name);
 	if (wanted == SIO_VECTOR_ANY)
-		for (number = 1; number < count && find(dev, number);)
+		for (number = 1; number < count && taken(dev, number);)
 			number++;
 	else if (wanted >= count)
 		return sio_fail(reterr, -EINVAL,
@@ -276,7 +281,7 @@ static int choose(struct smartiod *d, const struct smartiod_loan *l, uint32_t wa
 	if (number >= count)
 		return sio_fail(reterr, -ENOSPC, "all %" PRIu32 " vectors of %s are taken", count,
 				dev->topo->name);
-	if (find(dev, number))
+	if (taken(dev, number))
 		return sio_fail(reterr, -EBUSY, "vector %" PRIu32 " of %s is taken", number,
 				dev->topo->name);
 	*ret = number;

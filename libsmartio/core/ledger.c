@@ -48,6 +48,24 @@ static const struct sio_borrow *find_first(const struct sio_ledger *l)
 	return NULL;
 }
 
+/* A live entry beside @id of which we do not know what it has. */
+static const struct sio_borrow *find_adopted(const struct sio_ledger *l, uint64_t id)
+{
+	for (const struct sio_borrow *b = l->borrows; b; b = b->next)
+		if (b->state == SIO_BORROW_LIVE && b->adopted && b->id != id)
+			return b;
+	return NULL;
+}
+
+static int may_be_its(const struct sio_ledger *l, const struct sio_borrow *b,
+		      struct sio_err *reterr)
+{
+	return sio_fail(reterr, -EACCES,
+			"%s: the registers may be node %" PRIu32 "'s (borrow %" PRIu64
+			", made before smartiod was started again)",
+			l->name, b->node, b->id);
+}
+
 const struct sio_borrow *sio_ledger_find(const struct sio_ledger *l, uint64_t id)
 {
 	return find(l, id);
@@ -117,6 +135,33 @@ int sio_ledger_borrow(struct sio_ledger *l, uint64_t id, uint32_t node, uint64_t
 	return 0;
 }
 
+int sio_ledger_adopt(struct sio_ledger *l, uint64_t id, uint32_t node, bool exclusive,
+		     struct sio_err *reterr)
+{
+	struct sio_borrow *b, **at = &l->borrows;
+
+	while (*at && (*at)->id < id)
+		at = &(*at)->next;
+	if (id == 0 || id == SIO_LEDGER_ALL || (*at && (*at)->id == id))
+		return sio_fail(reterr, -EINVAL,
+				"%s: %" PRIu64 " cannot be the id of one more borrow", l->name, id);
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		return sio_fail(reterr, -ENOMEM, "%s: no memory for a borrow", l->name);
+	*b = (struct sio_borrow){.id = id,
+				 .node = node,
+				 .exclusive = exclusive,
+				 .first = exclusive,
+				 .adopted = true,
+				 .next = *at};
+	*at = b;
+	for (b = l->borrows; b->next; b = b->next)
+		b->exclusive = false; /* else there would be no later one */
+	if (id > l->last_id)
+		l->last_id = id;
+	return 0;
+}
+
 int sio_ledger_release_exclusive(struct sio_ledger *l, uint64_t id, struct sio_err *reterr)
 {
 	struct sio_borrow *b = find_live(l, id);
@@ -177,7 +222,8 @@ int sio_ledger_may_hold(const struct sio_ledger *l, uint64_t id, struct sio_err 
 		return sio_fail(reterr, -EACCES,
 				"%s: the registers are node %" PRIu32 "'s (borrow %" PRIu64 ")",
 				l->name, owner->node, owner->id);
-	return 0;
+	owner = find_adopted(l, id);
+	return owner ? may_be_its(l, owner, reterr) : 0;
 }
 
 int sio_ledger_take_registers(struct sio_ledger *l, uint64_t id, bool *ret_new,
@@ -222,7 +268,8 @@ int sio_ledger_may_reset(const struct sio_ledger *l, uint64_t id, struct sio_err
 		return sio_fail(reterr, -EACCES,
 				"%s: borrow %" PRIu64 " holds the registers; it alone may reset",
 				l->name, l->holder);
-	return 0;
+	b = find_adopted(l, id);
+	return b ? may_be_its(l, b, reterr) : 0;
 }
 
 bool sio_ledger_waits(const struct sio_ledger *l, uint64_t borrower)

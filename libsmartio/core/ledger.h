@@ -32,6 +32,7 @@ struct sio_borrow {
 	enum sio_borrow_state state;
 	bool exclusive; /* nobody else may borrow now */
 	bool first;	/* borrowed exclusively: the registers are its alone */
+	bool adopted;	/* made before this ledger was: what it has is not known */
 	struct sio_borrow *next;
 };
 
@@ -51,6 +52,14 @@ void sio_ledger_done(struct sio_ledger *l);
  */
 int sio_ledger_borrow(struct sio_ledger *l, uint64_t id, uint32_t node, uint64_t session,
 		      bool exclusive, struct sio_err *reterr);
+/*
+ * An entry made by a lender before us (its daemon was started again) that had asked for the device
+ * exclusively, or not. Before any other borrow; in any order. Whether it opened the device to
+ * others, or has the registers, we cannot know: it did if there is a later one, and nobody else
+ * gets the registers or may reset as long as it lives. -EINVAL: @id is taken; -ENOMEM.
+ */
+int sio_ledger_adopt(struct sio_ledger *l, uint64_t id, uint32_t node, bool exclusive,
+		     struct sio_err *reterr);
 /* Open an exclusive borrow to others. -ENOENT; -EPERM: it is not exclusive. */
 int sio_ledger_release_exclusive(struct sio_ledger *l, uint64_t id, struct sio_err *reterr);
 /* The borrower ended: the entry frees the device and the registers. -ENOENT: it has ended before.

@@ -211,6 +211,47 @@ static void walk_goes_in_order_of_ids(void **state)
 	assert_int_equal(want, 6);
 }
 
+static int adopt(uint64_t id, bool exclusive)
+{
+	return sio_ledger_adopt(&ledger, id, 4, exclusive, NULL);
+}
+
+static void adopted_device_is_in_use(void **state)
+{
+	(void)state;
+	assert_int_equal(adopt(5, true), 0);
+	assert_int_equal(adopt(5, true), -EINVAL);
+	assert_int_equal(adopt(0, false), -EINVAL);
+	assert_true(sio_ledger_count(&ledger).exclusive);
+	assert_int_equal(borrow(5, false), -EINVAL);
+	assert_int_equal(borrow(6, false), -EACCES);
+	assert_int_equal(sio_ledger_end(&ledger, 5), 0);
+	sio_ledger_closed(&ledger, 5, true);
+	assert_int_equal(borrow(7, true), 0);
+	assert_int_equal(take(7), 0);
+	assert_int_equal(sio_ledger_settle(&ledger, 5), 1);
+}
+
+/* A later borrow proves that the exclusive one opened the device, in whatever order they come. */
+static void adopted_registers_are_nobody_elses(void **state)
+{
+	(void)state;
+	assert_int_equal(adopt(9, false), 0);
+	assert_int_equal(adopt(3, true), 0);
+	assert_int_equal(sio_ledger_after(&ledger, 0)->id, 3);
+	assert_false(sio_ledger_count(&ledger).exclusive);
+	assert_int_equal(borrow(10, true), -EACCES);
+	assert_int_equal(borrow(10, false), 0);
+	assert_int_equal(take(10), -EACCES);
+	assert_int_equal(sio_ledger_may_reset(&ledger, 10, NULL), -EACCES);
+	assert_int_equal(sio_ledger_end(&ledger, 3), 0);
+	assert_int_equal(take(10), -EACCES);
+	assert_int_equal(sio_ledger_may_reset(&ledger, 10, NULL), -EACCES);
+	assert_int_equal(sio_ledger_end(&ledger, 9), 0);
+	assert_int_equal(sio_ledger_may_reset(&ledger, 10, NULL), 0);
+	assert_int_equal(take(10), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -226,6 +267,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(only_the_holder_settles, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_may_reset, setup, teardown),
 		cmocka_unit_test_setup_teardown(quarantine_ends_by_word_only, setup, teardown),
+		cmocka_unit_test_setup_teardown(adopted_device_is_in_use, setup, teardown),
+		cmocka_unit_test_setup_teardown(adopted_registers_are_nobody_elses, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(walk_goes_in_order_of_ids, setup, teardown),
 	};
 

@@ -116,7 +116,7 @@ static void dmamap(struct world *w, unsigned host, const struct sio_req_dmamap *
 	r->size = req->length;
 	r->device = req->device;
 	evt.id = r->id;
-	evt.iova = 0x10000000 + r->id * 0x100000;
+	evt.iova = r->address = 0x10000000 + r->id * 0x100000;
 	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
 }
 
@@ -253,6 +253,12 @@ static bool port_other(struct world *w, unsigned host, const struct sio_req *req
 		device(w, host, req);
 		return true;
 	case SIO_OP_DEVICE_OPEN:
+		if (fake->opened == w->host[host].boot_generation &&
+		    !(req->flags & SIO_DEVICE_FORCE)) {
+			world_answer_error(w, host, req, -EBUSY, "open");
+			return true;
+		}
+		fake->opened = w->host[host].boot_generation;
 		device(w, host, req);
 		return true;
 	case SIO_OP_BAR:

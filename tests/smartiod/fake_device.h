@@ -12,7 +12,8 @@
 struct fake_device {
 	struct sio_topo_device topo;
 	uint64_t generation;
-	unsigned bad; /* requests that no correct daemon makes */
+	uint64_t opened; /* in this boot */
+	unsigned bad;	 /* requests that no correct daemon makes */
 };
 
 /* Before world_start(): host 0 has the device. */

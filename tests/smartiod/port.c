@@ -112,6 +112,14 @@ void world_port_event(struct world *w, unsigned host, uint32_t op, uint64_t owne
 
 /* ---- owners ---- */
 
+static bool owns(const struct world *w, unsigned host, uint64_t owner)
+{
+	for (const struct world_res *r = w->res; r; r = r->next)
+		if (r->host == host && r->owner == owner)
+			return true;
+	return false;
+}
+
 void world_settle_memory(struct world *w, unsigned host)
 {
 	bool again = true;
@@ -121,7 +129,8 @@ void world_settle_memory(struct world *w, unsigned host)
 		for (struct world_res *r = w->res, *next; r; r = next) {
 			next = r->next;
 			if (r->host != host || !r->quarantined || r->kind == SIO_KIND_GRANT ||
-			    r->kind == SIO_KIND_DMAMAP || in_use(w, r))
+			    r->kind == SIO_KIND_DMAMAP || in_use(w, r) ||
+			    (r->kind == WORLD_GRAVE && owns(w, host, r->id)))
 				continue;
 			world_res_free(w, r);
 			again = true;
@@ -130,16 +139,29 @@ void world_settle_memory(struct world *w, unsigned host)
 	}
 }
 
+static const struct world_res *child_of(const struct world *w, unsigned host, uint64_t owner)
+{
+	const struct world_res *r = w->res;
+
+	while (r && (r->host != host || r->kind != SIO_KIND_OWNER || r->owner != owner))
+		r = r->next;
+	return r;
+}
+
 void world_owner_end(struct world *w, unsigned host, uint64_t owner, bool tell)
 {
 	struct sio_evt_owner_gone evt = {.bytes = 0};
+	const struct world_res *child;
 
+	while ((child = child_of(w, host, owner)))
+		world_owner_end(w, host, child->id, true);
 	for (struct world_res *r = w->res, *next; r; r = next) {
 		next = r->next;
 		if (r->host != host)
 			continue;
 		if (r->kind == SIO_KIND_OWNER && r->id == owner) {
-			world_res_free(w, r);
+			r->kind = WORLD_GRAVE;
+			r->quarantined = true;
 		} else if (r->owner == owner) {
 			r->quarantined = true;
 			evt.dmamaps += r->kind == SIO_KIND_DMAMAP;
@@ -153,13 +175,24 @@ void world_owner_end(struct world *w, unsigned host, uint64_t owner, bool tell)
 		world_port_event(w, host, SIO_EV_OWNER_GONE, owner, &evt, sizeof(evt));
 }
 
-static void owner_new(struct world *w, unsigned host, const struct sio_req *req)
+static void owner_new(struct world *w, unsigned host, const struct sio_req_owner_new *req)
 {
-	struct world_res *r = world_res_new(w, host, SIO_KIND_OWNER, 0);
-	struct sio_evt_owner_new evt = {.id = r->id};
-	int fd = world_fd(w);
+	bool child = req->h.flags & SIO_OWNER_CHILD;
+	struct sio_evt_owner_new evt = {.id = 0};
+	struct world_res *r;
+	int fd = -1;
 
-	world_answer(w, host, req, &evt, sizeof(evt), &fd, 1);
+	assert(w->real || !child);
+	if (req->h.owner && !world_res_find(w, host, SIO_KIND_OWNER, req->h.owner)) {
+		world_answer_error(w, host, &req->h, -ENOENT, "no such parent");
+		return;
+	}
+	r = world_res_new(w, host, SIO_KIND_OWNER, req->h.owner);
+	r->cookie = req->user_cookie;
+	evt.id = r->id;
+	if (!child)
+		fd = world_fd(w);
+	world_answer(w, host, &req->h, &evt, sizeof(evt), &fd, !child);
 }
 
 static void owner_close(struct world *w, unsigned host, const struct sio_req *req)
@@ -377,7 +410,7 @@ static void info(struct world *w, unsigned host, const struct sio_req *req)
 {
 	struct sio_evt_info evt = {
 		.version = SIO_PORT_VERSION,
-		.world = SIO_WORLD_SIM,
+		.world = w->real ? SIO_WORLD_SHIM : SIO_WORLD_SIM,
 		.page_size = 4096,
 		.adapters = w->n_adapters,
 		.boot_generation = w->host[host].boot_generation,
@@ -401,6 +434,11 @@ static void adapter(struct world *w, unsigned host, const struct sio_req_adapter
 	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
 }
 
+static uint32_t listed_as(const struct world_res *r)
+{
+	return r->kind == WORLD_GRAVE ? SIO_KIND_OWNER : r->kind;
+}
+
 static void list(struct world *w, unsigned host, const struct sio_req_list *req)
 {
 	struct sio_evt_list evt = {.count = 0};
@@ -410,7 +448,7 @@ static void list(struct world *w, unsigned host, const struct sio_req_list *req)
 		const struct world_res *best = NULL;
 
 		for (const struct world_res *r = w->res; r; r = r->next)
-			if (r->host == host && r->kind == req->kind && r->id > after &&
+			if (r->host == host && listed_as(r) == req->kind && r->id > after &&
 			    (!best || r->id < best->id))
 				best = r;
 		if (!best)
@@ -422,8 +460,11 @@ static void list(struct world *w, unsigned host, const struct sio_req_list *req)
 		evt.entry[evt.count++] = (struct sio_list_entry){
 			.id = best->id,
 			.owner = best->owner,
+			.cookie = best->cookie ? best->cookie : best->target,
+			.address = best->address,
 			.length = best->size,
-			.kind = best->kind,
+			.device = best->device,
+			.kind = req->kind,
 			.state = best->quarantined ? SIO_STATE_QUARANTINED : SIO_STATE_LIVE};
 		after = best->id;
 	}
@@ -467,7 +508,7 @@ void world_port_request(struct world *w, unsigned host, const void *msg, size_t 
 		status(w, host, req);
 		return;
 	case SIO_OP_OWNER_NEW:
-		owner_new(w, host, req);
+		owner_new(w, host, msg);
 		return;
 	case SIO_OP_OWNER_CLOSE:
 		owner_close(w, host, req);

@@ -39,7 +39,7 @@ static struct world_packet *push(struct world *w, enum packet_kind kind, unsigne
 	p->kind = kind;
 	p->host = host;
 	p->from = from;
-	p->boot = w->host[host].boot_generation;
+	p->boot = w->host[host].starts;
 	p->len = len;
 	if (len)
 		memcpy(p->data, data, len);
@@ -92,7 +92,7 @@ static struct world_packet *pop(struct world *w)
 static void deliver(struct world *w, struct world_packet *p)
 {
 	struct world_host *h = &w->host[p->host];
-	bool current = h->daemon && p->boot == h->boot_generation;
+	bool current = h->daemon && p->boot == h->starts;
 	uint32_t node = w->host[p->from].node;
 
 	if (!current || h->fatal) {
@@ -464,17 +464,24 @@ void world_adapters(struct world *w, unsigned n)
 	}
 }
 
-void world_boot(struct world *w, unsigned host)
+/* A daemon on a port that is there. */
+static void start_daemon(struct world *w, unsigned host)
 {
 	struct world_host *h = &w->host[host];
 	struct sio_err err;
 
-	h->boot_generation++;
+	h->starts++;
 	h->timer_at = UINT64_MAX;
 	h->ready = false;
 	h->fatal = false;
 	assert(smartiod_new(w->topology, h->node, &ops, h, &h->daemon, &err) == 0);
 	smartiod_start(h->daemon);
+}
+
+void world_boot(struct world *w, unsigned host)
+{
+	w->host[host].boot_generation++;
+	start_daemon(w, host);
 	for (unsigned i = 0; i < w->n_hosts; i++) {
 		if (i == host || !w->host[i].daemon)
 			continue;
@@ -484,7 +491,16 @@ void world_boot(struct world *w, unsigned host)
 	}
 }
 
-void world_crash(struct world *w, unsigned host)
+static void hang_up(struct world *w, unsigned host)
+{
+	for (unsigned i = 0; i < w->n_hosts; i++) {
+		if (w->open[i][host])
+			push(w, TO_PEER_DOWN, i, host, NULL, 0)->epoch = w->epoch[i][host];
+		w->open[host][i] = false;
+	}
+}
+
+static void end_daemon(struct world *w, unsigned host)
 {
 	struct world_host *h = &w->host[host];
 
@@ -494,21 +510,58 @@ void world_crash(struct world *w, unsigned host)
 	smartiod_free(h->daemon);
 	h->daemon = NULL;
 	h->ready = false;
+}
+
+void world_crash(struct world *w, unsigned host)
+{
+	end_daemon(w, host);
 	for (struct world_res *r = w->res, *next; r; r = next) {
 		next = r->next;
 		if (r->host == host)
 			world_res_free(w, r);
 	}
+	hang_up(w, host);
 	for (unsigned i = 0; i < w->n_hosts; i++) {
 		if (i == host || !w->link[host][i])
 			continue;
 		w->link[i][host] = w->link[host][i] = false;
-		if (w->open[i][host])
-			push(w, TO_PEER_DOWN, i, host, NULL, 0)->epoch = w->epoch[i][host];
-		w->open[host][i] = false;
 		if (w->host[i].daemon)
 			send_link(w, i, host, false);
 	}
+}
+
+/* Answers that nobody reads: the descriptors in them are closed. */
+static void lose_answers(struct world *w, unsigned host)
+{
+	for (struct world_packet *p = w->head; p; p = p->next) {
+		const struct sio_evt *evt = (const void *)p->data;
+
+		if (p->kind != TO_PORT_EVENT || p->host != host)
+			continue;
+		p->boot = 0;
+		if (evt->op == SIO_OP_OWNER_NEW && p->n_fds > 0)
+			world_owner_end(w, host, ((const struct sio_evt_owner_new *)evt)->id,
+					false);
+	}
+}
+
+void world_stop(struct world *w, unsigned host)
+{
+	assert(w->real);
+	end_daemon(w, host);
+	lose_answers(w, host);
+	w->n_watches = 0; /* of shared interrupts; tests of them have one host */
+	hang_up(w, host);
+}
+
+void world_restart(struct world *w, unsigned host)
+{
+	if (w->host[host].daemon)
+		world_stop(w, host);
+	start_daemon(w, host);
+	for (unsigned i = 0; i < w->n_hosts; i++)
+		if (w->link[host][i])
+			send_link(w, host, i, true);
 }
 
 void world_link(struct world *w, unsigned a, unsigned b, bool up)
@@ -583,8 +636,12 @@ void world_kill(struct world *w, struct world_client *c)
 {
 	struct smartiod *d = w->host[c->host].daemon;
 
-	if (!c->connected)
+	if (!c->connected) {
+		/* Its daemon went before it. */
+		if (w->real && c->owner && world_res_find(w, c->host, SIO_KIND_OWNER, c->owner))
+			world_owner_end(w, c->host, c->owner, true);
 		return;
+	}
 	if (w->style != WORLD_HANG_UP && c->owner &&
 	    world_res_find(w, c->host, SIO_KIND_OWNER, c->owner)) {
 		world_owner_end(w, c->host, c->owner, true);

@@ -23,6 +23,8 @@
 #define WORLD_CLIENTS 48
 #define WORLD_MESSAGES 256
 #define WORLD_WATCHES 8
+/* A kind of our own: an owner that has ended while something of its is in quarantine. */
+#define WORLD_GRAVE 1000
 
 struct world;
 
@@ -31,7 +33,8 @@ struct world_res {
 	struct world_res *next;
 	unsigned host;
 	uint32_t kind; /* SIO_KIND_* */
-	uint64_t id, owner, size;
+	uint64_t id, owner, size; /* owner: of an owner its parent */
+	uint64_t cookie, address; /* owner: user_cookie; dmamap: its IOVA */
 	uint64_t target; /* grant: memory, irq, bar; map: grant; dmamap: memory or map */
 	uint32_t target_kind, node, adapter, peer_adapter;
 	uint64_t device;
@@ -66,6 +69,7 @@ struct world_host {
 	uint32_t node;
 	struct smartiod *daemon;
 	uint64_t boot_generation, timer_at;
+	uint64_t starts; /* of daemons */
 	bool ready, fatal;
 	char fatal_text[256];
 };
@@ -80,6 +84,7 @@ struct world {
 	struct sio_topology *topology;
 	struct world_host host[WORLD_HOSTS];
 	unsigned n_hosts, n_adapters;
+	bool real; /* ports of real hosts: they outlive the daemon */
 	bool lossy; /* a path was down: grants may end before maps */
 	bool link[WORLD_HOSTS][WORLD_HOSTS];
 	/* The connection of daemons: epoch, and whether each end still has it. */
@@ -131,6 +136,9 @@ void world_path(struct world *w, unsigned a, unsigned b, unsigned adapter, bool 
 /* The host's daemon is killed: its port forgets all. */
 void world_crash(struct world *w, unsigned host);
 void world_boot(struct world *w, unsigned host);
+/* The daemon alone is killed. In a real world it can be started again. */
+void world_stop(struct world *w, unsigned host);
+void world_restart(struct world *w, unsigned host);
 
 /* Clients. @kind SIO_CLIENT_*; with HELLO answered unless @kind is 0. */
 struct world_client *world_client(struct world *w, unsigned host, uint32_t kind);
