@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The two commands of the README, and a few for those who work on SmartIO. meson does the building.
-.PHONY: all demo check soak install clean
+.PHONY: all demo check soak tidy format-check install clean
 
 # What the demo runs; the tests need more of the system than that.
 programs = tools/smartio smartiod/smartiod emu/smartio-emu drivers/nvme-user/smartio-nvme \
@@ -29,6 +29,15 @@ check:
 soak:
 	@sh tools/build/deps.sh check
 	@bash tools/build/soak.sh
+
+# What clang-tidy and clang-format find: for those who change the code.
+tidy:
+	@sh tools/build/deps.sh tidy
+	@bash tools/build/tidy.sh tidy
+
+format-check:
+	@sh tools/build/deps.sh tidy
+	@bash tools/build/tidy.sh format
 
 install: all
 	@meson install -C build/plain

@@ -47,11 +47,11 @@
 #define EMU_CPU_REQUESTERS 2  /* entries of each requester table that the CPUs have */
 #define EMU_MSI_BASE 0xfee00000ull
 #define EMU_MSI_SIZE 0x100000ull
-#define EMU_FAULTS 64 /* kept per host */
-#define EMU_XLATS 2048 /* translations kept per device (8 MiB of buffers); a power of 2 */
+#define EMU_FAULTS 64	  /* kept per host */
+#define EMU_XLATS 2048	  /* translations kept per device (8 MiB of buffers); a power of 2 */
 #define EMU_VECTORS 2048u /* most of one device, as PCI has it */
-#define EMU_HOPS 2    /* most adapters that a transaction passes */
-#define EMU_WATCHES 1024 /* of one host: each may hold a descriptor */
+#define EMU_HOPS 2	  /* most adapters that a transaction passes */
+#define EMU_WATCHES 1024  /* of one host: each may hold a descriptor */
 #define EMU_LAST_KIND SIO_KIND_VECTOR
 
 struct emu_host;
@@ -116,7 +116,7 @@ struct emu_map {
 	uint64_t bus_addr, length; /* at the peer */
 	uint64_t window_offset;	   /* in our window */
 	bool trigger;
-	uint32_t message; /* of the interrupt that it triggers */
+	uint32_t message;	/* of the interrupt that it triggers */
 	struct emu_run *polled; /* pages that it may write to and a device looks at; NULL: none */
 	struct emu_watch *watches;
 	struct emu_dma_range *ranges;
@@ -172,10 +172,10 @@ struct emu_irq {
 struct emu_vector {
 	struct emu_object o;
 	struct emu_device *device;
-	struct emu_object *target; /* interrupt or map; NULL: whatever lies at @address */
+	struct emu_object *target;	 /* interrupt or map; NULL: whatever lies at @address */
 	struct emu_requester *requester; /* NULL: not through a window */
-	uint64_t address;	   /* as the device addresses it */
-	uint64_t iova;		   /* of the page, in the device's domain; @has_iova */
+	uint64_t address;		 /* as the device addresses it */
+	uint64_t iova;			 /* of the page, in the device's domain; @has_iova */
 	bool has_iova;
 	bool mask;
 	uint32_t data, number;
@@ -244,8 +244,8 @@ struct emu_device {
 	struct sio_range iova;
 	uint64_t generation; /* counts resets */
 	unsigned writable_views;
-	struct emu_mem doze;		      /* its first word: asleep, for EVENT watches */
-	unsigned n_dozing;		      /* those that look at it */
+	struct emu_mem doze;		     /* its first word: asleep, for EVENT watches */
+	unsigned n_dozing;		     /* those that look at it */
 	uint64_t wakes[SIO_WATCH_EVENT + 1]; /* by kind of watch */
 	struct emu_count count;
 	uint64_t xlat_misses;
@@ -315,7 +315,7 @@ struct emu_room {
 	void *ctx;
 	uint64_t gen; /* counts whatever may make a kept translation wrong */
 	struct emu_host *host;
-	unsigned n_hosts; /* as many as are made */
+	unsigned n_hosts;     /* as many as are made */
 	uint64_t descriptors; /* that the objects of one host may hold */
 	struct emu_check *check;
 	uint32_t check_mask; /* of an access's number; 0 there: compare it with the list */
@@ -325,7 +325,7 @@ struct emu_room {
 	bool watch_dirty;			     /* @naps may be wrong */
 	bool naps;
 	uint64_t n_naps, n_sleeps;
-	struct emu_device **device;		     /* of all hosts: what step() runs through */
+	struct emu_device **device; /* of all hosts: what step() runs through */
 	unsigned n_devices;
 };
 

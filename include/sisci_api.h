@@ -338,8 +338,8 @@ size_t SCIGetLocalSegmentSize(sci_local_segment_t segment);
  * adapters, and again of one. @flags: DMA_SOURCE_ONLY, BROADCAST: accepted.
  * Errors: those of adapter numbers; SCI_ERR_HW_NOSPC.
  */
-void SCIPrepareSegment(sci_local_segment_t segment, unsigned int localAdapterNo,
-		       unsigned int flags, sci_error_t *error);
+void SCIPrepareSegment(sci_local_segment_t segment, unsigned int localAdapterNo, unsigned int flags,
+		       sci_error_t *error);
 
 /**
  * Let others connect through this adapter; the own host, too. @flags: 0.
@@ -483,8 +483,7 @@ unsigned int SCIGetRemoteSegmentNodeId(sci_remote_segment_t segment);
  * it is up again (SCI_CB_OPERATIONAL) the map is as it was.
  */
 volatile void *SCIMapRemoteSegment(sci_remote_segment_t segment, sci_map_t *map, size_t offset,
-				   size_t size, void *addr, unsigned int flags,
-				   sci_error_t *error);
+				   size_t size, void *addr, unsigned int flags, sci_error_t *error);
 
 /** The same for a local segment, in any state. */
 void *SCIMapLocalSegment(sci_local_segment_t segment, sci_map_t *map, size_t offset, size_t size,
@@ -572,8 +571,7 @@ void SCIFlushReadBuffers(sci_sequence_t sequence);
  * Make memory and CPU caches agree; the machines served here are coherent, so it orders only.
  * @map: or NULL. @flags: SCI_FLAG_CACHE_FLUSH, SCI_FLAG_CACHE_INVALIDATE.
  */
-void SCICacheSync(sci_map_t map, void *addr, size_t length, unsigned int flags,
-		  sci_error_t *error);
+void SCICacheSync(sci_map_t map, void *addr, size_t length, unsigned int flags, sci_error_t *error);
 
 /* ---- Interrupts without data ---- */
 
@@ -720,8 +718,8 @@ void SCIAbortDMAQueue(sci_dma_queue_t dq, unsigned int flags, sci_error_t *error
  */
 void SCICreateDataInterrupt(sci_desc_t sd, sci_local_data_interrupt_t *interrupt,
 			    unsigned int localAdapterNo, unsigned int *interruptNo,
-			    sci_cb_data_interrupt_t callback, void *callbackArg,
-			    unsigned int flags, sci_error_t *error);
+			    sci_cb_data_interrupt_t callback, void *callbackArg, unsigned int flags,
+			    sci_error_t *error);
 
 /**
  * Remove it; who waits gets SCI_ERR_CANCELLED, messages not taken are lost, senders get
@@ -738,9 +736,8 @@ void SCIRemoveDataInterrupt(sci_local_data_interrupt_t interrupt, unsigned int f
  * SCI_ERR_OUT_OF_RANGE: the message is longer than *@length: it stays, *@length is set to what it
  * needs.
  */
-void SCIWaitForDataInterrupt(sci_local_data_interrupt_t interrupt, void *data,
-			     unsigned int *length, unsigned int timeout, unsigned int flags,
-			     sci_error_t *error);
+void SCIWaitForDataInterrupt(sci_local_data_interrupt_t interrupt, void *data, unsigned int *length,
+			     unsigned int timeout, unsigned int flags, sci_error_t *error);
 
 /**
  * Connect to a data interrupt of a node; returns at once. @timeout: not looked at. @flags: 0.
@@ -763,8 +760,8 @@ void SCIDisconnectDataInterrupt(sci_remote_data_interrupt_t interrupt, unsigned 
  * sent; SCI_ERR_OUT_OF_RANGE: too long; SCI_ERR_NOT_CONNECTED: the receiver removed the interrupt or
  * is gone. Messages sent before that was known went nowhere.
  */
-void SCITriggerDataInterrupt(sci_remote_data_interrupt_t interrupt, void *data,
-			     unsigned int length, unsigned int flags, sci_error_t *error);
+void SCITriggerDataInterrupt(sci_remote_data_interrupt_t interrupt, void *data, unsigned int length,
+			     unsigned int flags, sci_error_t *error);
 
 /* ---- SmartIO: devices anywhere in the cluster ---- */
 
@@ -774,8 +771,7 @@ void SCITriggerDataInterrupt(sci_remote_data_interrupt_t interrupt, void *data,
  * Return: how many were written.
  */
 size_t SCIGetDeviceList(sci_desc_t sd, unsigned int *fdids, size_t maxCount,
-			sci_smartio_device_info_t *filter, unsigned int flags,
-			sci_error_t *error);
+			sci_smartio_device_info_t *filter, unsigned int flags, sci_error_t *error);
 
 /** The id of a borrowed device; 0 for a wrong handle. No call to smartiod. */
 unsigned int SCIGetFabricDeviceId(sci_smartio_device_t device);
@@ -797,8 +793,7 @@ void SCIReturnDevice(sci_smartio_device_t device, unsigned int flags, sci_error_
  * Let others borrow a device that we hold exclusively. We keep its registers. @flags: 0.
  * Errors: SCI_ERR_ILLEGAL_OPERATION: not held exclusively.
  */
-void SCIReleaseExclusiveBorrow(sci_smartio_device_t device, unsigned int flags,
-			       sci_error_t *error);
+void SCIReleaseExclusiveBorrow(sci_smartio_device_t device, unsigned int flags, sci_error_t *error);
 
 /**
  * Connect to a segment of a device, to be used like any remote segment.

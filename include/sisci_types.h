@@ -59,8 +59,8 @@ typedef struct {
 } dis_dma_vec_t;
 
 typedef enum {
-	SCI_CB_CONNECT = 1,	    /* exporter: a remote connected */
-	SCI_CB_DISCONNECT = 2,	    /* exporter: a remote left; importer: the exporter wants us to */
+	SCI_CB_CONNECT = 1,    /* exporter: a remote connected */
+	SCI_CB_DISCONNECT = 2, /* exporter: a remote left; importer: the exporter wants us to */
 	SCI_CB_NOT_OPERATIONAL = 3, /* the link is down, may recover */
 	SCI_CB_OPERATIONAL = 4,	    /* the link is up again */
 	SCI_CB_LOST = 5		    /* the other side is gone for good */

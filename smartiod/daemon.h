@@ -60,8 +60,7 @@ void smartiod_free(struct smartiod *d);
 /* First event: starts the conversation with the port. */
 void smartiod_start(struct smartiod *d);
 /* An answer or event of the port. The daemon takes or closes @fds. */
-void smartiod_port_event(struct smartiod *d, const void *evt, size_t len, int *fds,
-			 unsigned n_fds);
+void smartiod_port_event(struct smartiod *d, const void *evt, size_t len, int *fds, unsigned n_fds);
 /* Clients: numbers chosen by the edge, never used again. @pid: of the socket's credentials. */
 void smartiod_client_new(struct smartiod *d, uint64_t client, uint32_t pid);
 void smartiod_client_message(struct smartiod *d, uint64_t client, const void *msg, size_t len,

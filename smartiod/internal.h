@@ -281,7 +281,7 @@ struct smartiod_dint_link {
 	bool connecting, lost, closed;
 	bool plain;		    /* no ring */
 	uint64_t ring_map, irq_map; /* the port's; 0: none */
-	bool of_device; /* the first member of a struct smartiod_vector: vector.c */
+	bool of_device;		    /* the first member of a struct smartiod_vector: vector.c */
 	unsigned pins;
 };
 

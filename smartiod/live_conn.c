@@ -9,7 +9,7 @@
 
 #include "smartiod/live_conn.h"
 
-#define LIVE_BATCH 16	    /* packets of one connection before the others have their turn */
+#define LIVE_BATCH 16 /* packets of one connection before the others have their turn */
 /*
  * Copies of descriptors that one queue may hold. Senders make a receiver's queue grow, a ring each, and
  * must not get it cut off by being faster than it is: a data interrupt has at most 1,024 rings.

@@ -88,8 +88,7 @@ void smartiod_reply(struct smartiod *d, struct smartiod_session *s, const void *
 		return;
 	for (unsigned i = 0; i < n_fds; i++)
 		if (fds[i] < 0) { /* it came while our table of descriptors was full */
-			reply_error(d, s, request, -EMFILE,
-				    "smartiod has no file descriptor left");
+			reply_error(d, s, request, -EMFILE, "smartiod has no file descriptor left");
 			return;
 		}
 	send_client(d, s, sio_from_le32(h->type), sio_from_le32(h->id), msg, len, fds, n_fds);

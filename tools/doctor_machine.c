@@ -258,12 +258,10 @@ void tool_doctor_machine(struct tool_findings *ret)
 		const char *what;
 		void (*check)(struct tool_finding *f);
 	} checks[] = {
-		{"descriptors", check_files}, {"sealing", check_memfd},
-		{"pidfd", check_pidfd},	      {"proc", check_proc},
-		{"subreaper", check_reaper},  {"memory", check_memory},
-		{"state", check_base},	      {"stale", check_stale},
-		{"faults", check_faults},     {"smartiod", check_daemon},
-		{"smartio-emu", check_room},
+		{"descriptors", check_files}, {"sealing", check_memfd},	   {"pidfd", check_pidfd},
+		{"proc", check_proc},	      {"subreaper", check_reaper}, {"memory", check_memory},
+		{"state", check_base},	      {"stale", check_stale},	   {"faults", check_faults},
+		{"smartiod", check_daemon},   {"smartio-emu", check_room},
 	};
 
 	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#define BARE_ENTRIES 256u     /* of each ring; a power of 2 */
+#define BARE_ENTRIES 256u    /* of each ring; a power of 2 */
 #define BARE_DATA (2u << 20) /* bytes for each client's data */
 #define BARE_DISK (64u << 20)
 #define BARE_BURST 32u /* commands of one client in a row */

@@ -91,7 +91,7 @@ static inline __attribute__((always_inline)) int bench_loop_run(struct bench_loo
 static inline __attribute__((always_inline)) int bench_loop_one(struct bench_loop *l, void *ctx,
 								const struct bench_loop_ops ops)
 {
-	uint64_t start = bench_now(), now = start;
+	uint64_t start = bench_now(), now;
 	unsigned empty = 0;
 	uint32_t slot;
 	int n;

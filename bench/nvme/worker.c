@@ -59,7 +59,7 @@ bool bench_next(struct bench_command *c)
 
 void bench_expect(const struct bench_command *c, const char *name, unsigned n)
 {
-	if (strcmp(c->name, name) || c->n != n)
+	if (strcmp(c->name, name) != 0 || c->n != n)
 		bench_fail("command '%s' with %u numbers is not known here", c->name, c->n);
 }
 

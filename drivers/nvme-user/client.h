@@ -15,7 +15,7 @@ struct smartio_nvme {
 	sci_remote_segment_t bar;
 	sci_map_t db_map;
 	volatile uint8_t *doorbells;
-	const volatile uint32_t *sleeps;     /* smartio_map_sleep_word() of db_map; NULL: never mind */
+	const volatile uint32_t *sleeps; /* smartio_map_sleep_word() of db_map; NULL: never mind */
 	const volatile uint32_t *generation; /* of the device, a word of the library's */
 	struct sio_nvme_meta meta, scratch;  /* what the manager tells; what is being read of it */
 	struct smartio_nvme_namespace *ns;   /* as it was at the open, like the two below */
@@ -69,8 +69,8 @@ struct smartio_nvme_queue {
 	int error; /* -errno: the queue is dead */
 	volatile uint32_t *sq_doorbell, *cq_doorbell;
 	const volatile uint32_t *generation_word;
-	uint32_t generation;	  /* when the queues were made */
-	uint32_t plain;		  /* the same; no generation at all if rings must look at n->sleeps */
+	uint32_t generation; /* when the queues were made */
+	uint32_t plain;	     /* the same; no generation at all if rings must look at n->sleeps */
 	uint32_t empty, patience; /* empty polls in a row; so many before each that yields */
 	uint32_t probes;	  /* waits that were longer than the patience */
 	struct smartio_nvme_counters counters;

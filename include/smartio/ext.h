@@ -67,7 +67,7 @@ enum smartio_device_event_kind {
 };
 
 struct smartio_device_event {
-	uint32_t kind;		/* enum smartio_device_event_kind */
+	uint32_t kind; /* enum smartio_device_event_kind */
 	uint32_t generation;
 	uint64_t borrower;
 };

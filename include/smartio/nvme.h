@@ -31,10 +31,10 @@ const char *smartio_nvme_error(void);
 struct smartio_nvme_manager;
 
 struct smartio_nvme_manager_options {
-	size_t size;		   /* sizeof(struct smartio_nvme_manager_options) */
-	uint32_t admin_entries;	   /* 0: 32 */
-	uint32_t enable_timeout_ms;/* 0: what CAP.TO says */
-	uint32_t reserved[2];	   /* 0 */
+	size_t size;		    /* sizeof(struct smartio_nvme_manager_options) */
+	uint32_t admin_entries;	    /* 0: 32 */
+	uint32_t enable_timeout_ms; /* 0: what CAP.TO says */
+	uint32_t reserved[2];	    /* 0 */
 };
 
 /**
@@ -74,7 +74,7 @@ struct smartio_nvme_info {
 	uint32_t max_transfer;	    /* bytes of one command */
 	uint32_t namespaces;
 	uint32_t lender_node, manager_node;
-	uint32_t version;	    /* of the specification, as the VS register */
+	uint32_t version; /* of the specification, as the VS register */
 };
 
 struct smartio_nvme_namespace {
@@ -121,12 +121,12 @@ enum smartio_nvme_placement {
 };
 
 struct smartio_nvme_queue_options {
-	size_t size;	      /* sizeof(struct smartio_nvme_queue_options) */
-	uint32_t depth;	      /* commands in flight at once; 0: 32 */
-	uint32_t max_transfer;/* bytes of the largest command; 0: the drive's */
+	size_t size;			     /* sizeof(struct smartio_nvme_queue_options) */
+	uint32_t depth;			     /* commands in flight at once; 0: 32 */
+	uint32_t max_transfer;		     /* bytes of the largest command; 0: the drive's */
 	uint32_t sq_placement, cq_placement; /* enum smartio_nvme_placement */
-	uint32_t namespace_id;/* 0: 1 */
-	uint32_t flags;	      /* SMARTIO_NVME_INTERRUPT, or 0 */
+	uint32_t namespace_id;		     /* 0: 1 */
+	uint32_t flags;			     /* SMARTIO_NVME_INTERRUPT, or 0 */
 };
 
 /**

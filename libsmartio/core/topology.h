@@ -26,28 +26,28 @@ struct sio_topo_adapter {
 	/* What a device's BARs may take of its host's physical map, and their alignment. */
 #define SIO_TOPO_BAR_SPACE (16u << 20)
 
-enum sio_attach_kind attach;
-	unsigned attach_index;		   /* of the switch or of the link */
+	enum sio_attach_kind attach;
+	unsigned attach_index; /* of the switch or of the link */
 };
 
 struct sio_topo_device {
-	char name[SIO_NAME_LEN];	   /* unique in the cluster */
-	char type[SIO_NAME_LEN];	   /* "nvme" */
+	char name[SIO_NAME_LEN]; /* unique in the cluster */
+	char type[SIO_NAME_LEN]; /* "nvme" */
 	uint32_t bdf, slot;
-	uint32_t fdid;			   /* cluster-wide device id: sio_topology_fdid() */
-	uint64_t bar_base;		   /* where the device's BARs begin in the host's map */
-	uint64_t size;			   /* nvme: bytes of the namespace */
-	uint32_t block_size;		   /* nvme: 512 or 4096 */
-	uint32_t queue_pairs;		   /* nvme: I/O queue pairs */
-	uint32_t queue_entries;		   /* nvme: largest queue */
-	uint32_t vectors;		   /* interrupts that it can tell apart; 0: it has none */
-	uint32_t dma_bits;		   /* width of addresses the device can send */
+	uint32_t fdid;		/* cluster-wide device id: sio_topology_fdid() */
+	uint64_t bar_base;	/* where the device's BARs begin in the host's map */
+	uint64_t size;		/* nvme: bytes of the namespace */
+	uint32_t block_size;	/* nvme: 512 or 4096 */
+	uint32_t queue_pairs;	/* nvme: I/O queue pairs */
+	uint32_t queue_entries; /* nvme: largest queue */
+	uint32_t vectors;	/* interrupts that it can tell apart; 0: it has none */
+	uint32_t dma_bits;	/* width of addresses the device can send */
 	char serial[24];
 };
 
 struct sio_topo_host {
 	char name[SIO_NAME_LEN];
-	uint32_t node;			   /* multiple of 4, from 4 on */
+	uint32_t node; /* multiple of 4, from 4 on */
 	uint64_t ram_base, ram_size;
 	bool iommu;
 	unsigned n_adapters, n_devices;
@@ -65,14 +65,14 @@ struct sio_topology {
 	uint32_t max_read_request;	   /* bytes; 512 */
 	uint32_t read_completion_boundary; /* bytes; 64 */
 	unsigned n_hosts, n_switches, n_links;
-	struct sio_topo_host *host;	   /* ascending by node */
+	struct sio_topo_host *host; /* ascending by node */
 	struct sio_topo_switch *sw;
 };
 
 /* One way from a host to another: adapters at both ends, and what lies between. */
 struct sio_path {
-	unsigned adapter, peer_adapter;	   /* indices at the two hosts */
-	unsigned hops;			   /* links crossed: 2 through a switch, 1 back to back */
+	unsigned adapter, peer_adapter; /* indices at the two hosts */
+	unsigned hops;			/* links crossed: 2 through a switch, 1 back to back */
 };
 
 /* Device number @index of node @node, as the API's device id (fdid). */

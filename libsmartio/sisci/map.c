@@ -182,9 +182,10 @@ static int place_local(struct sio_mapping *m, const struct sio_local_segment *se
 	if (seg->o.lost)
 		rc = sio_fail(err, -ECONNRESET, "segment %#x is lost", seg->segment_id);
 	else if (seg->memory != SIO_HAS_MEMORY)
-		rc = sio_fail(err, -EPERM,
-			      "segment %#x has no memory yet: SCIRegisterSegmentMemory() comes first",
-			      seg->segment_id);
+		rc = sio_fail(
+			err, -EPERM,
+			"segment %#x has no memory yet: SCIRegisterSegmentMemory() comes first",
+			seg->segment_id);
 	else
 		rc = place(m, m->offset, m->bytes, prot, seg->fd, m->offset, err);
 	m->address = seg->phys_addr ? seg->phys_addr + m->offset : 0;

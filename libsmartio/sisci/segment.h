@@ -40,8 +40,8 @@ struct sio_remote_segment {
 	uint64_t bytes;
 	uint32_t
 		path; /* place in the status page, from 1; 0: reached without a path we could see */
-	uint32_t peer_boot; /* of the host that it is on; low half */
-	bool down;	    /* its path is, and may come back. Under the lock */
+	uint32_t peer_boot;  /* of the host that it is on; low half */
+	bool down;	     /* its path is, and may come back. Under the lock */
 	uint32_t connecting; /* asynchronously; read without the lock, too */
 	bool is_bar;
 	sci_cb_remote_segment_t callback;
@@ -57,7 +57,7 @@ struct sio_mapping {
 	size_t bytes;
 	void *pointer; /* what the program got */
 	uint64_t offset;
-	bool read_only; /* it, or a part of it */
+	bool read_only;	  /* it, or a part of it */
 	uint64_t address; /* of its first page in this host's physical map; 0: it has none */
 	/* As the segment's, which may be gone before a sequence of this map is. */
 	uint32_t path, peer_boot;

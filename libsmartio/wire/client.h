@@ -187,7 +187,7 @@ struct sio_msg_seg_map {
 };
 SIO_WIRE_SIZE(struct sio_msg_seg_map, 40);
 struct sio_wire_piece {
-	sio_le64 offset, bytes;	  /* in the segment */
+	sio_le64 offset, bytes; /* in the segment */
 	sio_le64 fd_offset;
 	sio_le32 fd_index, access; /* SIO_ACCESS_* */
 	sio_le32 bar_id_lo, flags; /* flags: SIO_BAR_* where the piece is of a BAR */
@@ -196,7 +196,8 @@ SIO_WIRE_SIZE(struct sio_wire_piece, 40);
 struct sio_rep_seg_map {
 	struct sio_msg h;
 	sio_le32 map, n_pieces;
-	sio_le64 address; /* of @offset in this host's physical map, while it is mapped; 0: of a BAR */
+	sio_le64
+		address; /* of @offset in this host's physical map, while it is mapped; 0: of a BAR */
 	struct sio_wire_piece piece[SIO_MAP_PIECES];
 };
 SIO_WIRE_SIZE(struct sio_rep_seg_map, 672);
@@ -208,7 +209,7 @@ SIO_WIRE_SIZE(struct sio_rep_seg_map, 672);
  */
 struct sio_msg_seg_watch {
 	struct sio_msg h;
-	sio_le32 map, kind; /* SIO_WATCH_* */
+	sio_le32 map, kind;	/* SIO_WATCH_* */
 	sio_le64 offset, bytes; /* in the segment */
 	sio_le64 address;	/* FAULT: of @offset in the program's address space */
 };
@@ -355,7 +356,7 @@ SIO_WIRE_SIZE(struct sio_msg_dev_unhold, 32);
  * has none.
  */
 #define SIO_VECTOR_ANY 0xffffffffu /* the lowest free one but 0 */
-struct sio_msg_dev_vector { /* UNVECTOR: @link 0 */
+struct sio_msg_dev_vector {	   /* UNVECTOR: @link 0 */
 	struct sio_msg h;
 	sio_le32 device, vector, link, reserved;
 };

@@ -23,7 +23,7 @@ enum {
 	SIO_PEER_HELLO = 512,
 	SIO_PEER_PING,
 	SIO_PEER_SEG_LOOKUP = 528,
-	SIO_PEER_SEG_RELEASE,  /* news */
+	SIO_PEER_SEG_RELEASE, /* news */
 	SIO_PEER_SEG_GRANT,
 	SIO_PEER_GRANT_RELEASE, /* news */
 	SIO_PEER_SEG_EVENT,	/* news */
@@ -251,7 +251,7 @@ struct sio_peer_bar_grant {
 };
 SIO_WIRE_SIZE(struct sio_peer_bar_grant, 64);
 struct sio_wire_bar_piece {
-	sio_le64 offset, bytes; /* in the BAR */
+	sio_le64 offset, bytes;	  /* in the BAR */
 	sio_le64 view, fd_offset; /* fd_offset: on the lender's own host */
 	sio_le32 access, flags;
 	struct sio_wire_grant g;

@@ -13,9 +13,9 @@
 
 #include <stdint.h>
 
-#define SIO_RING_BYTES 65536u		      /* of records; a power of 2, as positions wrap at 2^32 */
+#define SIO_RING_BYTES 65536u /* of records; a power of 2, as positions wrap at 2^32 */
 #define SIO_RING_TOTAL (4096u + SIO_RING_BYTES) /* of memory */
-#define SIO_RING_MESSAGE 8192u		      /* longest message */
+#define SIO_RING_MESSAGE 8192u			/* longest message */
 #define SIO_RING_WRAP 0xffffffffu
 
 struct sio_ring_head {

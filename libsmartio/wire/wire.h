@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 #define SIO_WIRE_SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type)
-#define SIO_WIRE_MAX 8192	/* bytes of the largest message */
-#define SIO_WIRE_MAX_FDS 16	/* descriptors beside one message */
-#define SIO_WIRE_TEXT 192	/* bytes of an error text, NUL included */
+#define SIO_WIRE_MAX 8192   /* bytes of the largest message */
+#define SIO_WIRE_MAX_FDS 16 /* descriptors beside one message */
+#define SIO_WIRE_TEXT 192   /* bytes of an error text, NUL included */
 
 #ifdef __CHECKER__
 #define SIO_BITWISE __attribute__((bitwise))
@@ -23,10 +23,22 @@
 typedef uint32_t SIO_BITWISE sio_le32;
 typedef uint64_t SIO_BITWISE sio_le64;
 
-static inline sio_le32 sio_to_le32(uint32_t v) { return (sio_le32)htole32(v); }
-static inline sio_le64 sio_to_le64(uint64_t v) { return (sio_le64)htole64(v); }
-static inline uint32_t sio_from_le32(sio_le32 v) { return le32toh((uint32_t)v); }
-static inline uint64_t sio_from_le64(sio_le64 v) { return le64toh((uint64_t)v); }
+static inline sio_le32 sio_to_le32(uint32_t v)
+{
+	return (sio_le32)htole32(v);
+}
+static inline sio_le64 sio_to_le64(uint64_t v)
+{
+	return (sio_le64)htole64(v);
+}
+static inline uint32_t sio_from_le32(sio_le32 v)
+{
+	return le32toh((uint32_t)v);
+}
+static inline uint64_t sio_from_le64(sio_le64 v)
+{
+	return le64toh((uint64_t)v);
+}
 
 struct sio_msg {
 	sio_le32 size;	/* of the whole message */

@@ -338,7 +338,8 @@ static void use_transfers(sci_dma_queue_t queue, sci_local_segment_t local,
 {
 	sci_error_t error;
 
-	SCIStartDmaTransfer(queue, local, remote, 0, 64, 128, NULL, NULL, SCI_FLAG_DMA_WAIT, &error);
+	SCIStartDmaTransfer(queue, local, remote, 0, 64, 128, NULL, NULL, SCI_FLAG_DMA_WAIT,
+			    &error);
 	worked(error);
 	SCIStartDmaTransfer(queue, local, remote, 0, 64, 128, on_dma, NULL,
 			    SCI_FLAG_USE_CALLBACK | SCI_FLAG_DMA_READ, &error);

@@ -23,28 +23,26 @@
 #include "smartio/nvme.h"
 #include "smartio/uapi.h"
 
-static const char topology[] =
-	"cluster: sim\n"
-	"switches: [sw0]\n"
-	"hosts:\n"
-	"  lender:\n"
-	"    ram: 16M\n"
-	"    iommu: on\n"
-	"    adapters: [{to: sw0, window: 64M, entries: 64}]\n"
-	"    devices:\n"
-	"      nvme0: {type: nvme, size: 4M, block: 512, queue_pairs: 3}\n"
-	"  remote:\n"
-	"    ram: 16M\n"
-	"    adapters: [{to: sw0, window: 64M, entries: 64}]\n";
+static const char topology[] = "cluster: sim\n"
+			       "switches: [sw0]\n"
+			       "hosts:\n"
+			       "  lender:\n"
+			       "    ram: 16M\n"
+			       "    iommu: on\n"
+			       "    adapters: [{to: sw0, window: 64M, entries: 64}]\n"
+			       "    devices:\n"
+			       "      nvme0: {type: nvme, size: 4M, block: 512, queue_pairs: 3}\n"
+			       "  remote:\n"
+			       "    ram: 16M\n"
+			       "    adapters: [{to: sw0, window: 64M, entries: 64}]\n";
 
 #define BLOCKS 8
 #define ROUNDS 6
 #define SECOND 1000000000ull
 
-static const uint32_t kinds[] = {SIO_KIND_OWNER, SIO_KIND_MEM,	     SIO_KIND_GRANT,
-				 SIO_KIND_MAP,	 SIO_KIND_REQUESTER, SIO_KIND_BAR,
-				 SIO_KIND_DMAMAP, SIO_KIND_IRQ,	     SIO_KIND_WATCH,	  SIO_KIND_DMA,
-				 SIO_KIND_DMA_RANGE};
+static const uint32_t kinds[] = {SIO_KIND_OWNER,     SIO_KIND_MEM, SIO_KIND_GRANT,    SIO_KIND_MAP,
+				 SIO_KIND_REQUESTER, SIO_KIND_BAR, SIO_KIND_DMAMAP,   SIO_KIND_IRQ,
+				 SIO_KIND_WATCH,     SIO_KIND_DMA, SIO_KIND_DMA_RANGE};
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
 static struct {
@@ -144,8 +142,8 @@ static void explain(const char *when)
 	for (unsigned host = 0; host < 2; host++)
 		for (unsigned k = 0; k < KINDS; k++)
 			if (count(host, k) != T.before[host][k])
-				fprintf(stderr, "%s: host %u holds %u of kind %u, had %u\n", when, host,
-					count(host, k), kinds[k], T.before[host][k]);
+				fprintf(stderr, "%s: host %u holds %u of kind %u, had %u\n", when,
+					host, count(host, k), kinds[k], T.before[host][k]);
 }
 
 static void wait_for_all(const char *when, struct sim_proc **clients)
@@ -163,8 +161,8 @@ static void wait_for_all(const char *when, struct sim_proc **clients)
 /* Return: the victim got to its end. */
 static bool run(uint64_t seed, uint64_t kill_at, uint64_t *ret_hash)
 {
-	static uint64_t base_victim = 0, base_other = 1u << 20, base_late[3] = {1u << 21, 3u << 20,
-										 3u << 19};
+	static uint64_t base_victim = 0, base_other = 1u << 20,
+			base_late[3] = {1u << 21, 3u << 20, 3u << 19};
 	struct sim_proc *late[4] = {NULL};
 	struct sim_proc *both[3] = {NULL};
 	bool finished;
@@ -202,7 +200,10 @@ static bool run(uint64_t seed, uint64_t kill_at, uint64_t *ret_hash)
 /* In a child of its own: what a killed client leaves allocated goes with it. */
 static bool run_child(uint64_t seed, uint64_t kill_at, uint64_t *ret_hash)
 {
-	struct { uint64_t hash; bool finished; } result = {0};
+	struct {
+		uint64_t hash;
+		bool finished;
+	} result = {0};
 	int pipes[2], status;
 	pid_t pid;
 
@@ -221,8 +222,9 @@ static bool run_child(uint64_t seed, uint64_t kill_at, uint64_t *ret_hash)
 	close(pipes[0]);
 	waitpid(pid, &status, 0);
 	if (status != 0) {
-		fprintf(stderr, "failed; to see it again: seam_test %" PRIu64 " %" PRIu64 " TRACE\n",
-			seed, kill_at);
+		fprintf(stderr,
+			"failed; to see it again: seam_test %" PRIu64 " %" PRIu64 " TRACE\n", seed,
+			kill_at);
 		exit(1);
 	}
 	*ret_hash = result.hash;
@@ -237,8 +239,8 @@ int main(int argc, char **argv)
 	if (argc >= 3) {
 		if (argc > 3)
 			sim_trace_file(argv[3]);
-		printf("finished %d", run(strtoull(argv[1], NULL, 0), strtoull(argv[2], NULL, 0),
-					  &hash));
+		printf("finished %d",
+		       run(strtoull(argv[1], NULL, 0), strtoull(argv[2], NULL, 0), &hash));
 		printf(" hash %016" PRIx64 "\n", hash);
 		return 0;
 	}

@@ -67,11 +67,11 @@ struct sim_conn;
 struct sim_object {
 	enum sim_kind kind;
 	unsigned refs;
-	int memfd;	      /* SIM_MEM: what to map */
+	int memfd; /* SIM_MEM: what to map */
 	bool sealed;
-	uint64_t count;	      /* SIM_EVENT */
-	unsigned host;	      /* SIM_OWNER, SIM_CONN */
-	uint64_t id;	      /* SIM_OWNER: owner; SIM_CONN: client */
+	uint64_t count; /* SIM_EVENT */
+	unsigned host;	/* SIM_OWNER, SIM_CONN */
+	uint64_t id;	/* SIM_OWNER: owner; SIM_CONN: client */
 	struct sim_conn *conn;
 };
 
@@ -95,7 +95,10 @@ struct sim_proc {
 	uint64_t kill_at; /* die in this one; 0: live */
 	int fds[256];
 	unsigned n_fds;
-	struct sim_map { void *at; size_t len; } *maps;
+	struct sim_map {
+		void *at;
+		size_t len;
+	} * maps;
 	unsigned n_maps;
 	void (*main)(struct sim_proc *p);
 	void *arg;

@@ -104,7 +104,7 @@ struct world {
 	struct world_watch watch[WORLD_WATCHES];
 	unsigned n_watches;
 	uint64_t signals, signalled; /* writes to triggers, and their sum */
-	unsigned port_fds;	 /* descriptors beside the port request that is carried out */
+	unsigned port_fds;	     /* descriptors beside the port request that is carried out */
 	int log_level;
 	/* Requests that world.c does not know; true: answered. */
 	bool (*port_other)(struct world *w, unsigned host, const struct sio_req *req, size_t len);

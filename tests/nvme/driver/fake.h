@@ -23,16 +23,16 @@ struct fake_options {
 
 extern struct fake {
 	uint64_t now;
-	unsigned faults;		      /* of the device's DMA */
-	unsigned objects;		      /* that the driver has not given back */
-	unsigned long calls;		      /* that can fail, so far */
-	unsigned long fail_at;		      /* the n-th of them fails; 0: none */
-	bool stopped;			      /* the drive does nothing */
-	bool late_generation;		      /* borrowers hear of a reset one step late */
-	unsigned sq_reads, cq_writes;	      /* DMA by size: of 64 bytes, of 16 bytes */
-	const volatile uint32_t *sleeps;      /* says whether the drive sleeps; NULL: stores wake it */
-	unsigned wakes;			      /* by the programs */
-	unsigned raised;		      /* interrupts that reached a host */
+	unsigned faults;		 /* of the device's DMA */
+	unsigned objects;		 /* that the driver has not given back */
+	unsigned long calls;		 /* that can fail, so far */
+	unsigned long fail_at;		 /* the n-th of them fails; 0: none */
+	bool stopped;			 /* the drive does nothing */
+	bool late_generation;		 /* borrowers hear of a reset one step late */
+	unsigned sq_reads, cq_writes;	 /* DMA by size: of 64 bytes, of 16 bytes */
+	const volatile uint32_t *sleeps; /* says whether the drive sleeps; NULL: stores wake it */
+	unsigned wakes;			 /* by the programs */
+	unsigned raised;		 /* interrupts that reached a host */
 	struct smartio_nvme_manager *manager; /* served whenever somebody waits */
 	int served; /* what its last serve returned, if that was an error */
 } fake;
