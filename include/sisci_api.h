@@ -700,10 +700,41 @@ sci_dma_queue_state_t SCIWaitForDMAQueue(sci_dma_queue_t dq, unsigned int timeou
 
 /**
  * Give up the transfer under way: the queue becomes SCI_DMAQUEUE_ABORTED; what was copied stays
- * copied. Else nothing changes. When it returns, no byte moves, no callback of this queue runs and
+ * copied. What is enqueued is forgotten, with the same state. Else nothing changes. When it returns, no byte moves, no callback of this queue runs and
  * none will before the next start (unless it is called from that callback). @flags: 0.
  */
 void SCIAbortDMAQueue(sci_dma_queue_t dq, unsigned int flags, sci_error_t *error);
+
+/* DMA queues as API 1.x has them: enqueue, post, wait, reset. */
+
+/**
+ * Add a copy to a queue that is SCI_DMAQUEUE_IDLE or GATHER, which makes it GATHER. Mind the order:
+ * both offsets come before the size. The segments, any of them, are SCI_ERR_BUSY until the copy is done
+ * or forgotten.
+ * @flags: DMA_READ: this copy goes from remote to local; DMA_POST: SCIPostDMAQueue() then; with it
+ *   DMA_WAIT: and wait until it is over; with both DMA_RESET: and SCIResetDMAQueue().
+ * Return: the state. Errors: as SCIStartDmaTransfer(); SCI_ERR_ILLEGAL_OPERATION: POSTED, or not reset
+ * since; SCI_ERR_MAX_ENTRIES: more than the queue was made for, or than 1,024.
+ */
+sci_dma_queue_state_t SCIEnqueueDMATransfer(sci_dma_queue_t dq, sci_local_segment_t localSegment,
+					    sci_remote_segment_t remoteSegment,
+					    unsigned int localOffset, unsigned int remoteOffset,
+					    unsigned int size, unsigned int flags,
+					    sci_error_t *error);
+
+/**
+ * Start all that is enqueued, as one transfer, in order. On an error it stays enqueued.
+ * @callback: with SCI_FLAG_USE_CALLBACK, as in SCIStartDmaTransfer().
+ * Errors: SCI_ERR_ILLEGAL_OPERATION: nothing is enqueued; else as SCIStartDmaTransfer().
+ */
+void SCIPostDMAQueue(sci_dma_queue_t dq, sci_cb_dma_t callback, void *callbackArg,
+		     unsigned int flags, sci_error_t *error);
+
+/**
+ * Back to SCI_DMAQUEUE_IDLE; what is enqueued is forgotten. @flags: 0.
+ * Errors: SCI_ERR_ILLEGAL_OPERATION: POSTED.
+ */
+void SCIResetDMAQueue(sci_dma_queue_t dq, unsigned int flags, sci_error_t *error);
 
 /* ---- Data interrupts: messages, kept in order per sender, taken one at a time ---- */
 

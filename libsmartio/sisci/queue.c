@@ -220,6 +220,9 @@ static void abort_queue(struct sio_dma_queue *q)
 		sio_write32(&q->ring->abort, q->number);
 		sio_dma_ring(q);
 		sio_dma_await(q, SIO_FOREVER);
+	} else if (q->state == SCI_DMAQUEUE_GATHER && !q->posting) {
+		sio_dma_gather_drop(q);
+		set_state(q, SCI_DMAQUEUE_ABORTED);
 	}
 	drop_calls(q);
 	while (q->o.in_callback && !sio_session_on_event_thread(s))
@@ -353,6 +356,7 @@ static void queue_free(struct sio_object *o)
 
 	sio_session_lock(o->lib->session);
 	let_go(q);
+	sio_dma_gather_drop(q);
 	free(q->call);
 	drop_calls(q);
 	sio_session_unlock(o->lib->session);
@@ -493,7 +497,7 @@ static int claim(struct sio_dma_queue *q, struct sio_err *err)
 	if (rc)
 		return rc;
 	sio_session_lock(lib->session);
-	if (q->starting || sio_dma_settle(q) == SCI_DMAQUEUE_POSTED)
+	if (q->starting || q->posting || sio_dma_settle(q) == SCI_DMAQUEUE_POSTED)
 		rc = sio_fail(err, -EPERM, "a transfer is under way: wait for it, or abort it");
 	sio_session_unlock(lib->session);
 	if (rc)
@@ -526,6 +530,7 @@ static int remove_queue(struct sio_library *lib, sci_dma_queue_t dq, unsigned fl
 	if (q->watched)
 		sio_session_unwatch(lib->session, q->o.handle);
 	q->watched = false;
+	sio_dma_gather_drop(q);
 	sio_session_unlock(lib->session);
 	sio_object_end(&q->o);
 	return 0;

@@ -27,6 +27,8 @@ struct sio_dma_call {
 	sci_error_t status;
 };
 
+struct sio_dma_copy;
+
 struct sio_dma_queue {
 	struct sio_object o; /* parent: a virtual device */
 	unsigned adapter, max_entries;
@@ -47,6 +49,10 @@ struct sio_dma_queue {
 	struct sio_dma_call *calls, **calls_end; /* of transfers that are over */
 	struct sio_dma_queue *next_called;	 /* in lib->called, while it is listed */
 	bool listed;
+	/* API 1.x: what was enqueued; the segments are referred to, and counted as their children. */
+	struct sio_dma_copy *gathered;
+	unsigned n_gathered, room_gathered;
+	bool posting; /* a thread has taken them out, to post them */
 	/* Of the thread that is starting. */
 	struct sio_dma_slot slot[SIO_DMA_SLOTS];
 	unsigned n_slots;
@@ -86,6 +92,8 @@ struct sio_dma_queue *sio_dma_get(struct sio_library *lib, sci_dma_queue_t handl
 sci_dma_queue_state_t sio_dma_settle(struct sio_dma_queue *q);
 /* Under the lock: wait until no transfer is under way. -ETIMEDOUT. */
 int sio_dma_await(struct sio_dma_queue *q, uint64_t deadline);
+/* Under the lock: forget what was enqueued. */
+void sio_dma_gather_drop(struct sio_dma_queue *q);
 /* The doorbell, if the engine sleeps. */
 void sio_dma_ring(struct sio_dma_queue *q);
 
