@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "session/world.h"
+#include "fault.h"
 #include "topology.h"
 
 #define PAGE 4096u
@@ -165,7 +166,7 @@ static unsigned open_descriptors(void)
 }
 
 /* After an error there is a text; a failure may end the connection, and then that is the error. */
-static bool worked(sci_error_t error)
+bool worked(sci_error_t error)
 {
 	CHECK(error == SCI_ERR_OK || smartio_last_error()[0]);
 	return error == SCI_ERR_OK;
@@ -390,6 +391,7 @@ static bool use_all(void)
 	SCIOpen(&sd, 0, &error);
 	if (worked(error)) {
 		use_segments(sd);
+		use_more_segments(sd);
 		use_interrupts(sd);
 		use_plain_interrupts(sd);
 		use_queues(sd);
