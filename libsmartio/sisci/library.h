@@ -117,7 +117,10 @@ int sio_object_add(struct sio_library *lib, struct sio_object *o, struct sio_obj
 void sio_object_adopt(struct sio_call *call);
 /* Under the lock: smartiod's handle of @o, which is not ended, is @id. */
 void sio_object_take_id(struct sio_object *o, sio_le32 id);
-/* Claim the right to remove it. -EBUSY: it has children; -EINVAL: somebody else is at it. */
+/*
+ * Claim the right to remove it; waits for another thread that has it, but not in a callback. -EBUSY: it
+ * has children; -EINVAL: it is removed, or being removed.
+ */
 int sio_object_claim(struct sio_object *o, bool force, struct sio_err *err);
 void sio_object_unclaim(struct sio_object *o);
 /*

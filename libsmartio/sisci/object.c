@@ -39,6 +39,18 @@ static struct sio_object **bucket(struct sio_library *lib, uint32_t id)
 	return &lib->by_id[id % SIO_ID_BUCKETS];
 }
 
+/*
+ * Under the lock: a thread that tries to remove it may find that it cannot. A callback does not
+ * wait for that: the other thread may be waiting for the callback.
+ */
+static void settle(struct sio_object *o)
+{
+	struct sio_session *s = o->lib->session;
+
+	while (o->removing && !o->ended && !sio_session_on_event_thread(s))
+		sio_session_wait(s, NULL, 0, SIO_FOREVER);
+}
+
 int sio_object_add(struct sio_library *lib, struct sio_object *o, struct sio_object *parent,
 		   struct sio_err *err)
 {
@@ -46,6 +58,8 @@ int sio_object_add(struct sio_library *lib, struct sio_object *o, struct sio_obj
 
 	o->lib = lib;
 	sio_session_lock(lib->session);
+	if (parent)
+		settle(parent);
 	if (!lib->up)
 		rc = sio_fail(err, -ESHUTDOWN, "the library was terminated meanwhile");
 	else if (parent && parent->removing)
@@ -104,10 +118,12 @@ int sio_object_claim(struct sio_object *o, bool force, struct sio_err *err)
 	int rc = 0;
 
 	sio_session_lock(o->lib->session);
+	settle(o);
 	if (o->children)
 		sio_dma_settle_all(o->lib);
 	if (o->removing)
-		rc = sio_fail(err, -EINVAL, "another thread is removing it");
+		rc = sio_fail(err, -EINVAL, "another thread %s it",
+			      o->ended ? "has removed" : "is removing");
 	else if (o->children && !force)
 		rc = sio_fail(err, -EBUSY, "%u object%s made from it still exist%s", o->children,
 			      o->children == 1 ? "" : "s", o->children == 1 ? "s" : "");
@@ -121,6 +137,7 @@ void sio_object_unclaim(struct sio_object *o)
 {
 	sio_session_lock(o->lib->session);
 	o->removing = false;
+	sio_session_wake(o->lib->session);
 	sio_session_unlock(o->lib->session);
 }
 
@@ -152,10 +169,10 @@ void sio_object_end(struct sio_object *o)
 			parent->children--;
 		sio_handle_remove(lib->handles, o->handle);
 	}
+	sio_session_wake(lib->session);
 	/* The caller may free what the callback uses as soon as we return. */
 	while (o->in_callback && !sio_session_on_event_thread(lib->session))
 		sio_session_wait(lib->session, NULL, 0, SIO_FOREVER);
-	sio_session_wake(lib->session);
 	sio_session_unlock(lib->session);
 	sio_object_put(o);
 	sio_object_put(parent);

@@ -438,7 +438,9 @@ static void two_rounds_leave_nothing(void **state)
 	assert_int_equal(cluster_audit(*state), 0);
 	for (unsigned i = 0; i < HOSTS; i++) {
 		before[i] = cluster_counter(*state, node_of(i), "heap_bytes");
+#ifndef __SANITIZE_ADDRESS__ /* whose malloc() counts nothing; it tells of leaks by itself */
 		assert_true(before[i] > 0);
+#endif
 	}
 	assert_true(one_round(*state, seed, seconds));
 	assert_int_equal(cluster_audit(*state), 0);
