@@ -34,8 +34,8 @@ static int print_help(const char *group)
 {
 	size_t len = strlen(group);
 
-	printf("usage: smartio [--state DIR | --cluster NAME] %s...\n\n",
-	       *group ? group : "COMMAND");
+	printf("usage: smartio [--state DIR | --cluster NAME] %s%sCOMMAND...\n\n", group,
+	       len ? " " : "");
 	for (size_t i = 0; i < N_COMMANDS; i++) {
 		const char *name = commands[i]->name;
 

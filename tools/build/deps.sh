@@ -42,10 +42,12 @@ optional=
 [ -n "$missing$optional" ] || exit 0
 
 if [ "$(id -u)" != 0 ]; then
-	[ -z "$optional" ] || echo "for tests in virtual machines: sudo apt-get install$optional" >&2
-	[ -n "$missing" ] || exit 0
-	echo "sudo apt-get install$missing"
-	exit 1
+	if [ -n "$missing" ]; then
+		echo "sudo apt-get install$missing"
+		exit 1
+	fi
+	echo "for tests in virtual machines: sudo apt-get install$optional" >&2
+	exit 0
 fi
 echo "installing:$missing$optional"
 export DEBIAN_FRONTEND=noninteractive
