@@ -204,43 +204,36 @@ struct file *sio_bar_file(struct sio_bar *b)
 
 /* ---- BAR and BAR_CLOSE ---- */
 
-static int check_range(struct sio_request *rq, struct sio_dev *d, const struct sio_req_bar *m)
-{
-	u64 end, size, table = PAGE_ALIGN_DOWN(d->msix_offset);
-	u64 table_end = d->msix_offset + (u64)d->msix_count * MSIX_ENTRY;
-
-	if (m->bar >= SIO_DEVICE_BARS || !(pci_resource_flags(d->pdev, m->bar) & IORESOURCE_MEM) ||
-	    !pci_resource_len(d->pdev, m->bar))
-		return sio_fail(rq, -EINVAL, "BAR: %s has no BAR %u", pci_name(d->pdev), m->bar);
-	size = pci_resource_len(d->pdev, m->bar);
-	if (!PAGE_ALIGNED(m->offset) || !PAGE_ALIGNED(m->length) || m->length == 0 ||
-	    check_add_overflow(m->offset, m->length, &end) ||
-	    !PAGE_ALIGNED(pci_resource_start(d->pdev, m->bar)))
-		return sio_fail(rq, -EINVAL, "BAR: range %#llx + %#llx is not of whole pages",
-				m->offset, m->length);
-	if (end > size)
-		return sio_fail(rq, -EINVAL,
-				"BAR: range %#llx + %#llx ends behind BAR %u of %#llx bytes",
-				m->offset, m->length, m->bar, size);
-	if (d->msix_count && m->bar == d->msix_bar && m->offset < table_end && end > table)
-		return sio_fail(rq, -EACCES, "BAR: the interrupt table is not given out");
-	return 0;
-}
-
 static int check(struct sio_request *rq, const struct sio_req_bar *m, struct sio_dev **ret)
 {
+	u64 table, table_end;
+	struct sio_dev *d;
+	char of[16];
 	int error = sio_dev_get(rq, m->device, ret);
 
 	if (error)
 		return error;
+	d = *ret;
 	if (m->access != SIO_ACCESS_READ && m->access != SIO_BOTH)
-		return sio_fail(rq, -EINVAL,
-				"BAR: access %#x, %d (read) or %u (read and write) is right",
-				m->access, SIO_ACCESS_READ, SIO_BOTH);
+		return sio_fail(rq, -EINVAL, "access %#x, %d or %u is right", m->access,
+				SIO_ACCESS_READ, SIO_BOTH);
 	if (m->caching > SIO_CACHE_WRITE_COMBINED)
-		return sio_fail(rq, -EINVAL, "BAR: caching %u, 0 to %d are right", m->caching,
+		return sio_fail(rq, -EINVAL, "caching %u, 0 to %d are right", m->caching,
 				SIO_CACHE_WRITE_COMBINED);
-	return check_range(rq, *ret, m);
+	if (m->bar >= SIO_DEVICE_BARS || !(pci_resource_flags(d->pdev, m->bar) & IORESOURCE_MEM) ||
+	    !PAGE_ALIGNED(pci_resource_start(d->pdev, m->bar)))
+		return sio_fail(rq, -EINVAL, "%s has no BAR %u of whole pages", pci_name(d->pdev),
+				m->bar);
+	snprintf(of, sizeof(of), "BAR %u", m->bar);
+	error = sio_check_range(rq, of, m->offset, m->length, pci_resource_len(d->pdev, m->bar));
+	if (error)
+		return error;
+	table = PAGE_ALIGN_DOWN(d->msix_offset);
+	table_end = d->msix_offset + (u64)d->msix_count * MSIX_ENTRY;
+	if (d->msix_count && m->bar == d->msix_bar && m->offset < table_end &&
+	    m->offset + m->length > table)
+		return sio_fail(rq, -EACCES, "the interrupt table is not given out");
+	return 0;
 }
 
 int sio_op_bar(struct sio_request *rq, const void *msg)
@@ -268,7 +261,7 @@ int sio_op_bar(struct sio_request *rq, const void *msg)
 	if (m->caching == SIO_CACHE_WRITE_COMBINED) {
 		error = arch_io_reserve_memtype_wc(b->phys, b->length);
 		if (error) {
-			sio_fail(rq, error, "BAR: these pages cannot be write-combined");
+			sio_fail(rq, error, "these pages cannot be write-combined");
 			goto drop;
 		}
 	}
@@ -282,18 +275,4 @@ int sio_op_bar(struct sio_request *rq, const void *msg)
 drop:
 	sio_obj_drop(&b->o);
 	return error;
-}
-
-int sio_op_bar_close(struct sio_request *rq, const void *msg)
-{
-	const struct sio_req_bar_close *m = msg;
-	struct sio_bar *b = sio_obj_find(rq, SIO_KIND_BAR, m->id);
-
-	if (!b)
-		return rq->error;
-	if (b->o.refs)
-		return sio_fail(rq, -EBUSY, "BAR_CLOSE: %u DMA mappings of view %#llx are left",
-				b->o.refs, m->id);
-	sio_obj_end(&b->o);
-	return 0;
 }

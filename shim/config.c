@@ -27,8 +27,8 @@ static int write(struct sio_request *rq, struct pci_dev *pdev, const struct sio_
 	may &= full;
 	if (m->mask & ~may)
 		return sio_fail(rq, -EACCES,
-				"CONFIG: bits %#x at %#x, those that may be changed there are %#x",
-				m->mask, m->offset, may);
+				"bits %#x at %#x, those that may be changed there are %#x", m->mask,
+				m->offset, may);
 	switch (m->width) {
 	case 1:
 		pci_user_read_config_byte(pdev, m->offset, (u8 *)&value);
@@ -77,10 +77,10 @@ int sio_op_config(struct sio_request *rq, const void *msg)
 		return error;
 	if ((m->width != 1 && m->width != 2 && m->width != 4) || m->offset % m->width ||
 	    m->offset >= PCI_CFG_SPACE_EXP_SIZE)
-		return sio_fail(rq, -EINVAL,
-				"CONFIG: %u bytes at %#x; 1, 2 or 4 at a multiple of that below "
-				"%#x are right",
-				m->width, m->offset, PCI_CFG_SPACE_EXP_SIZE);
+		return sio_fail(
+			rq, -EINVAL,
+			"%u bytes at %#x; 1, 2 or 4 at a multiple of that below %#x are right",
+			m->width, m->offset, PCI_CFG_SPACE_EXP_SIZE);
 	if (m->h.flags & SIO_CONFIG_WRITE) {
 		error = write(rq, d->pdev, m);
 		if (error > 0)

@@ -371,10 +371,10 @@ int sio_op_device_open(struct sio_request *rq, const void *msg)
 	int error;
 
 	if (!d)
-		return sio_fail(rq, -ENODEV, "DEVICE_OPEN: no device %#llx is here", m->device);
+		return sio_fail(rq, -ENODEV, "no device %#llx is here", m->device);
 	if (d->opened && !d->opened->stale && !(m->h.flags & SIO_DEVICE_FORCE))
-		return sio_fail(rq, -EBUSY, "DEVICE_OPEN: %s is open for owner %#llx",
-				pci_name(d->pdev), d->opened->o.owner->o.id);
+		return sio_fail(rq, -EBUSY, "%s is open for owner %#llx", pci_name(d->pdev),
+				d->opened->o.owner->o.id);
 	if (d->opened) {
 		take_over(rq, d->opened);
 		pci_set_master(d->pdev);
@@ -393,22 +393,6 @@ int sio_op_device_open(struct sio_request *rq, const void *msg)
 	d->opened = o;
 	pci_set_master(d->pdev);
 	answer_device(rq, d);
-	return 0;
-}
-
-int sio_op_device_close(struct sio_request *rq, const void *msg)
-{
-	const struct sio_req_device_close *m = msg;
-	struct sio_opened *o = sio_obj_find(rq, SIO_KIND_DEVICE, m->device);
-
-	if (!o)
-		return rq->error;
-	if (o->o.refs)
-		return sio_fail(
-			rq, -EBUSY,
-			"DEVICE_CLOSE: %u BAR views and DMA mappings of device %#llx are left",
-			o->o.refs, m->device);
-	sio_obj_end(&o->o);
 	return 0;
 }
 

@@ -31,8 +31,8 @@ static int map_single(struct sio_request *rq, struct sio_dmamap *m, u64 phys)
 		m->iova = dma_map_page_attrs(dev, pfn_to_page(PHYS_PFN(phys)), 0, m->length, m->dir,
 					     ATTRS);
 	if (dma_mapping_error(dev, m->iova))
-		return sio_fail(rq, -ENOSPC, "DMAMAP: the kernel cannot map %#llx bytes for %s",
-				m->length, pci_name(m->dev->pdev));
+		return sio_fail(rq, -ENOSPC, "the kernel cannot map %#llx bytes for %s", m->length,
+				pci_name(m->dev->pdev));
 	return 0;
 }
 
@@ -76,18 +76,17 @@ static int map_pages(struct sio_request *rq, struct sio_dmamap *m, struct sio_me
 	error = sg_alloc_table_from_pages(&m->sgt, mem->pages->page + first,
 					  m->length >> PAGE_SHIFT, 0, m->length, GFP_KERNEL);
 	if (error)
-		return sio_fail(rq, error, "DMAMAP: out of memory for the list of pages");
+		return sio_fail(rq, error, "out of memory for the list of pages");
 	if (m->sgt.orig_nents > 1 && sio_dev_iommu(m->dev) == SIO_IOMMU_OFF) {
 		error = sio_fail(rq, -EOPNOTSUPP,
-				 "DMAMAP: the range lies in %u pieces and %s has no IOMMU to join "
-				 "them",
+				 "the range lies in %u pieces and %s has no IOMMU to join them",
 				 m->sgt.orig_nents, pci_name(m->dev->pdev));
 		goto free_table;
 	}
 	error = dma_map_sgtable(device_of(m), &m->sgt, m->dir, ATTRS);
 	if (error) {
 		sio_fail(rq, error == -EREMOTEIO ? error : -ENOSPC,
-			 "DMAMAP: the kernel cannot map %#llx bytes for %s", m->length,
+			 "the kernel cannot map %#llx bytes for %s", m->length,
 			 pci_name(m->dev->pdev));
 		error = rq->error;
 		goto free_table;
@@ -95,7 +94,7 @@ static int map_pages(struct sio_request *rq, struct sio_dmamap *m, struct sio_me
 	if (one_range(&m->sgt, &m->iova))
 		return 0;
 	unmap(m);
-	return sio_fail(rq, -EOPNOTSUPP, "DMAMAP: the kernel made several ranges of it for %s",
+	return sio_fail(rq, -EOPNOTSUPP, "the kernel made several ranges of it for %s",
 			pci_name(m->dev->pdev));
 
 free_table:
@@ -122,22 +121,21 @@ static int check_place(struct sio_request *rq, struct sio_dmamap *m, const struc
 		leads_to = iommu_iova_to_phys(domain, m->iova);
 	if (!m->attached && leads_to != physical(m))
 		return sio_fail(rq, -ENOSPC,
-				"DMAMAP: %s cannot reach %#llx by itself: the kernel would copy",
+				"%s cannot reach %#llx by itself: the kernel would copy",
 				pci_name(m->dev->pdev), physical(m));
 	if (m->iova + (m->length - 1) > q->highest)
 		return sio_fail(rq, -ENOSPC,
-				"DMAMAP: the range would end at %#llx for %s, wanted is at most "
-				"%#llx",
+				"the range would end at %#llx for %s, wanted is at most %#llx",
 				m->iova + (m->length - 1), pci_name(m->dev->pdev), q->highest);
 	if (q->iova == SIO_PORT_ANY || q->iova == m->iova)
 		return 0;
 	if (sio_dev_iommu(m->dev) == SIO_IOMMU_OFF)
-		return sio_fail(rq, -EINVAL,
-				"DMAMAP: address %#llx wanted, but the IOMMU is off and the target "
-				"lies at %#llx",
-				q->iova, m->iova);
+		return sio_fail(
+			rq, -EINVAL,
+			"address %#llx wanted, but the IOMMU is off and the target lies at %#llx",
+			q->iova, m->iova);
 	return sio_fail(rq, -EOPNOTSUPP,
-			"DMAMAP: address %#llx wanted, but here the kernel chooses it: ask for any",
+			"address %#llx wanted, but here the kernel chooses it: ask for any",
 			q->iova);
 }
 
@@ -167,64 +165,41 @@ static int map(struct sio_request *rq, struct sio_dmamap *m, const struct sio_re
 static int check_target(struct sio_request *rq, const struct sio_req_dmamap *m, struct sio_dev *d,
 			struct sio_obj **ret)
 {
-	struct sio_obj *o;
+	const struct sio_bar *b;
 
 	if (m->target_kind == SIO_KIND_APERTURE)
-		return sio_fail(rq, -EOPNOTSUPP, "DMAMAP: apertures are not served by smartio.ko");
+		return sio_fail(rq, -EOPNOTSUPP, "apertures are not served by smartio.ko");
 	if (m->target_kind != SIO_KIND_MEM && m->target_kind != SIO_KIND_MAP &&
 	    m->target_kind != SIO_KIND_BAR)
 		return sio_fail(rq, -EINVAL,
-				"DMAMAP: target kind %u, %d (memory), %d (map) or %d (BAR view) is "
-				"right",
-				m->target_kind, SIO_KIND_MEM, SIO_KIND_MAP, SIO_KIND_BAR);
-	o = sio_obj_find_any(rq, m->target_kind, m->target);
-	if (!o)
+				"target kind %u, %d (memory) or %d (BAR view) is right",
+				m->target_kind, SIO_KIND_MEM, SIO_KIND_BAR);
+	*ret = sio_obj_find_live(rq, m->target_kind, m->target);
+	if (!*ret)
 		return rq->error;
-	if (o->state != SIO_STATE_LIVE)
-		return sio_fail(rq, -EPERM, "DMAMAP: owner %#llx of %s %#llx has ended",
-				o->owner->o.id, sio_kind_name(o->kind), o->id);
-	if (o->kind == SIO_KIND_BAR &&
-	    (((struct sio_bar *)o)->dev == d || ((struct sio_bar *)o)->revoked))
-		return sio_fail(
-			rq, -EOPNOTSUPP,
-			"DMAMAP: of BARs those of other devices that are here can be mapped");
-	if (o->kind == SIO_KIND_BAR && m->access & SIO_ACCESS_WRITE &&
-	    !(((struct sio_bar *)o)->access & SIO_ACCESS_WRITE))
-		return sio_fail(rq, -EACCES, "DMAMAP: BAR view %#llx is read-only", o->id);
-	if (o->kind == SIO_KIND_MEM && ((struct sio_mem *)o)->makes_pool)
-		return sio_fail(rq, -EINVAL, "DMAMAP: memory %#llx is a pool", o->id);
-	*ret = o;
-	return 0;
+	b = (const struct sio_bar *)*ret;
+	if (b->o.kind == SIO_KIND_MEM)
+		return sio_check_range(rq, "memory", m->offset, m->length,
+				       ((const struct sio_mem *)b)->size);
+	if (b->dev == d || b->revoked)
+		return sio_fail(rq, -EOPNOTSUPP,
+				"of BARs only those of other devices can be mapped");
+	if (m->access & ~b->access)
+		return sio_fail(rq, -EACCES, "BAR view %#llx is read-only", m->target);
+	return sio_check_range(rq, "BAR view", m->offset, m->length, b->length);
 }
 
 static int check(struct sio_request *rq, const struct sio_req_dmamap *m, struct sio_dev **ret_d,
 		 struct sio_obj **ret_target)
 {
-	u64 end, size;
 	int error;
 
 	if (m->access == 0 || m->access & ~SIO_BOTH)
-		return sio_fail(rq, -EINVAL, "DMAMAP: access %#x, 1 to %u are right", m->access,
-				SIO_BOTH);
-	error = sio_dev_get(rq, m->device, ret_d);
-	if (!error)
-		error = check_target(rq, m, *ret_d, ret_target);
-	if (error)
-		return error;
-	size = (*ret_target)->kind == SIO_KIND_BAR ? ((struct sio_bar *)*ret_target)->length
-						   : ((struct sio_mem *)*ret_target)->size;
-	if (!PAGE_ALIGNED(m->offset) || !PAGE_ALIGNED(m->length) || !m->length)
-		return sio_fail(rq, -EINVAL, "DMAMAP: range %#llx + %#llx is not of whole pages",
-				m->offset, m->length);
-	if (check_add_overflow(m->offset, m->length, &end) || end > size)
-		return sio_fail(rq, -EINVAL,
-				"DMAMAP: range %#llx + %#llx ends behind %s %#llx of %#llx bytes",
-				m->offset, m->length, sio_kind_name((*ret_target)->kind), m->target,
-				size);
+		return sio_fail(rq, -EINVAL, "access %#x, 1 to %u are right", m->access, SIO_BOTH);
 	if (m->iova != SIO_PORT_ANY && !PAGE_ALIGNED(m->iova))
-		return sio_fail(rq, -EINVAL, "DMAMAP: address %#llx is not of a whole page",
-				m->iova);
-	return 0;
+		return sio_fail(rq, -EINVAL, "address %#llx is not of a whole page", m->iova);
+	error = sio_dev_get(rq, m->device, ret_d);
+	return error ? error : check_target(rq, m, *ret_d, ret_target);
 }
 
 int sio_op_dmamap(struct sio_request *rq, const void *msg)
@@ -275,22 +250,6 @@ static void cut(struct sio_dmamap *m)
 	if (sio_dev_iommu(m->dev) == SIO_IOMMU_LAZY)
 		iommu_flush_iotlb_all(iommu_get_domain_for_dev(device_of(m)));
 	m->mapped = false;
-}
-
-int sio_op_dmaunmap(struct sio_request *rq, const void *msg)
-{
-	const struct sio_req_dmaunmap *q = msg;
-	struct sio_dmamap *m = sio_obj_find(rq, SIO_KIND_DMAMAP, q->id);
-
-	if (!m)
-		return rq->error;
-	if (m->o.state != SIO_STATE_LIVE)
-		return sio_fail(rq, -EPERM,
-				"DMAUNMAP: DMA mapping %#llx is in quarantine; SETTLE or RESET of "
-				"device %#llx ends it",
-				q->id, m->dev->id);
-	sio_obj_end(&m->o);
-	return 0;
 }
 
 void sio_dmamap_end(struct sio_dmamap *m)

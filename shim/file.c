@@ -114,7 +114,7 @@ int sio_op_identify(struct sio_request *rq, const void *msg)
 	struct sio_evt_identify *evt;
 
 	if (!o)
-		return sio_fail(rq, -EBADF, "IDENTIFY: no descriptor of a resource came along");
+		return sio_fail(rq, -EBADF, "no descriptor of a resource came along");
 	evt = sio_answer(rq, sizeof(*evt));
 	evt->id = o->id;
 	evt->kind = o->kind;
@@ -133,15 +133,11 @@ int sio_op_reopen(struct sio_request *rq, const void *msg)
 
 	if (m->kind != SIO_KIND_MEM && m->kind != SIO_KIND_BAR && m->kind != SIO_KIND_IRQ)
 		return sio_fail(rq, -EINVAL,
-				"REOPEN: kind %u, %d (memory), %d (BAR view) or %d (interrupt) "
-				"is right",
+				"kind %u, %d (memory), %d (BAR view) or %d (interrupt) is right",
 				m->kind, SIO_KIND_MEM, SIO_KIND_BAR, SIO_KIND_IRQ);
-	o = sio_obj_find_any(rq, m->kind, m->id);
+	o = sio_obj_find_live(rq, m->kind, m->id);
 	if (!o)
 		return rq->error;
-	if (o->state != SIO_STATE_LIVE)
-		return sio_fail(rq, -EPERM, "REOPEN: owner %#llx of %s %#llx has ended",
-				o->owner->o.id, sio_kind_name(o->kind), o->id);
 	evt = sio_answer(rq, sizeof(*evt));
 	switch (o->kind) {
 	case SIO_KIND_MEM:

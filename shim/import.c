@@ -125,26 +125,24 @@ static int check(struct sio_request *rq, const struct sio_req_import *m)
 	u32 magic;
 
 	if (m->kind < SIO_IMPORT_MEMFD || m->kind > SIO_IMPORT_USER_PAGES)
-		return sio_fail(rq, -EINVAL, "IMPORT: kind %u, %d to %d are right", m->kind,
+		return sio_fail(rq, -EINVAL, "kind %u, %d to %d are right", m->kind,
 				SIO_IMPORT_MEMFD, SIO_IMPORT_USER_PAGES);
 	if (!rq->file)
-		return sio_fail(rq, -EINVAL, "IMPORT: no descriptor came along, 1 is right");
+		return sio_fail(rq, -EINVAL, "no descriptor came along, 1 is right");
 	if (m->access != SIO_BOTH || m->address || !PAGE_ALIGNED(m->offset | m->length))
 		return sio_fail(
 			rq, -EINVAL,
-			"IMPORT: access %#x, address %#llx, range %#llx + %#llx; access %u, "
-			"address 0 and whole pages are right",
+			"access %#x, address %#llx, range %#llx + %#llx; access %u, address 0 and whole pages are right",
 			m->access, m->address, m->offset, m->length, SIO_BOTH);
 	if (m->h.flags & SIO_IMPORT_POOL && (m->kind > SIO_IMPORT_HUGETLB || m->h.owner))
-		return sio_fail(rq, -EINVAL,
-				"IMPORT: a pool is made of memfds, and for owner 0 alone");
+		return sio_fail(rq, -EINVAL, "a pool is made of memfds, and for owner 0 alone");
 	magic = file_inode(rq->file)->i_sb->s_magic;
 	if (!S_ISREG(file_inode(rq->file)->i_mode))
 		magic = 0;
 	if ((m->kind == SIO_IMPORT_MEMFD && magic != TMPFS_MAGIC) ||
 	    (m->kind == SIO_IMPORT_HUGETLB && magic != HUGETLBFS_MAGIC) ||
 	    (m->kind == SIO_IMPORT_USER_PAGES && rq->file->f_op != &pin_fops))
-		return sio_fail(rq, -EBADF, "IMPORT: the descriptor is not of kind %u", m->kind);
+		return sio_fail(rq, -EBADF, "the descriptor is not of kind %u", m->kind);
 	return 0;
 }
 
@@ -157,8 +155,8 @@ static int range(struct sio_request *rq, const struct sio_req_import *m, u64 siz
 		length = size - m->offset;
 	if (!length || !PAGE_ALIGNED(length) || m->offset > size || length > size - m->offset ||
 	    length >> PAGE_SHIFT > INT_MAX)
-		return sio_fail(rq, -EINVAL, "IMPORT: range %#llx + %#llx of %#llx bytes",
-				m->offset, m->length, size);
+		return sio_fail(rq, -EINVAL, "range %#llx + %#llx of %#llx bytes", m->offset,
+				m->length, size);
 	*ret_n = length >> PAGE_SHIFT;
 	return 0;
 }
@@ -182,8 +180,7 @@ static int import_pages(struct sio_request *rq, const struct sio_req_import *m)
 		pages = pin_file(rq->file, m->offset, n);
 		if (IS_ERR(pages))
 			return sio_fail(rq, PTR_ERR(pages),
-					"IMPORT: the pages cannot be held in place (%ld)",
-					PTR_ERR(pages));
+					"the pages cannot be held in place (%ld)", PTR_ERR(pages));
 	}
 	rq->mem = sio_mem_of_pages(pages, first, n);
 	if (!rq->mem) {
@@ -201,7 +198,7 @@ static int import_dmabuf(struct sio_request *rq, const struct sio_req_import *m)
 	int error;
 
 	if (IS_ERR(buf))
-		return sio_fail(rq, -EBADF, "IMPORT: the descriptor is no dma-buf");
+		return sio_fail(rq, -EBADF, "the descriptor is no dma-buf");
 	error = range(rq, m, buf->size, &n);
 	if (error)
 		goto put_buf;
@@ -305,19 +302,18 @@ int sio_dmabuf_map(struct sio_request *rq, struct sio_dmamap *map, struct sio_me
 	map->attach = dma_buf_attach(m->dmabuf, &map->dev->pdev->dev);
 	if (IS_ERR(map->attach))
 		return sio_fail(rq, PTR_ERR(map->attach),
-				"DMAMAP: the dma-buf's driver refuses this device");
+				"the dma-buf's driver refuses this device");
 	map->attached = dma_buf_map_attachment_unlocked(map->attach, map->dir);
 	if (IS_ERR(map->attached)) {
 		dma_buf_detach(m->dmabuf, map->attach);
 		return sio_fail(rq, PTR_ERR(map->attached),
-				"DMAMAP: the dma-buf's driver cannot map it for this device");
+				"the dma-buf's driver cannot map it for this device");
 	}
 	if (one_range(map->attached, skip, map->length, &map->iova))
 		return 0;
 	sio_dmabuf_unmap(map);
-	return sio_fail(
-		rq, -EOPNOTSUPP,
-		"DMAMAP: the dma-buf is not one range for this device: no IOMMU makes it one");
+	return sio_fail(rq, -EOPNOTSUPP,
+			"the dma-buf is not one range for this device: no IOMMU makes it one");
 }
 
 void sio_dmabuf_unmap(struct sio_dmamap *map)

@@ -12,7 +12,7 @@ int sio_op_info(struct sio_request *rq, const void *msg)
 	u64 total, left;
 
 	if (m->version_min > SIO_PORT_VERSION || m->version_max < SIO_PORT_VERSION)
-		return sio_fail(rq, -EPROTO, "INFO: versions %u to %u, smartio.ko speaks %d",
+		return sio_fail(rq, -EPROTO, "versions %u to %u, smartio.ko speaks %d",
 				m->version_min, m->version_max, SIO_PORT_VERSION);
 	sio_pool_sizes(&total, &left);
 	evt = sio_answer(rq, sizeof(*evt));
@@ -75,9 +75,8 @@ int sio_op_list(struct sio_request *rq, const void *msg)
 
 	if (m->kind < SIO_KIND_OWNER || m->kind > SIO_KIND_VECTOR ||
 	    (m->kind > SIO_KIND_IRQ && m->kind < SIO_KIND_WATCH))
-		return sio_fail(rq, -EINVAL, "LIST: kind %u, %d to %d and %d to %d are right",
-				m->kind, SIO_KIND_OWNER, SIO_KIND_IRQ, SIO_KIND_WATCH,
-				SIO_KIND_VECTOR);
+		return sio_fail(rq, -EINVAL, "kind %u, %d to %d and %d to %d are right", m->kind,
+				SIO_KIND_OWNER, SIO_KIND_IRQ, SIO_KIND_WATCH, SIO_KIND_VECTOR);
 	evt = sio_answer(rq, sizeof(*evt));
 	for (o = xa_find_after(&sio.objects, &id, ULONG_MAX, XA_PRESENT); o;
 	     o = xa_find_after(&sio.objects, &id, ULONG_MAX, XA_PRESENT)) {
@@ -144,13 +143,13 @@ int sio_op_stats(struct sio_request *rq, const void *msg)
 
 	if (m->kind != 0 && m->kind != SIO_KIND_DEVICE && m->kind != SIO_KIND_ADAPTER)
 		return sio_fail(rq, -EINVAL,
-				"STATS: kind %u, 0 (host), %d (adapter) or %d (device) is right",
-				m->kind, SIO_KIND_ADAPTER, SIO_KIND_DEVICE);
+				"kind %u, 0 (host), %d (adapter) or %d (device) is right", m->kind,
+				SIO_KIND_ADAPTER, SIO_KIND_DEVICE);
 	if (m->kind == 0 && m->id)
-		return sio_fail(rq, -EINVAL, "STATS: id %#llx of the host, 0 is right", m->id);
+		return sio_fail(rq, -EINVAL, "id %#llx of the host, 0 is right", m->id);
 	d = sio_dev_find(m->id);
 	if (m->kind && (m->kind == SIO_KIND_ADAPTER || !d))
-		return sio_fail(rq, -ENODEV, "STATS: no %s %#llx is here",
+		return sio_fail(rq, -ENODEV, "no %s %#llx is here",
 				m->kind == SIO_KIND_ADAPTER ? "adapter" : "device", m->id);
 	if (m->kind)
 		device_stats(sio_answer(rq, sizeof(struct sio_evt_stats)), d);

@@ -105,21 +105,6 @@ int sio_op_irq_new(struct sio_request *rq, const void *msg)
 	return 0;
 }
 
-int sio_op_irq_free(struct sio_request *rq, const void *msg)
-{
-	const struct sio_req_irq_free *m = msg;
-	struct sio_irq *q = sio_obj_find(rq, SIO_KIND_IRQ, m->id);
-
-	if (!q)
-		return rq->error;
-	if (q->o.refs)
-		return sio_fail(rq, -EBUSY,
-				"IRQ_FREE: %u grants and vectors of interrupt %#llx are left",
-				q->o.refs, m->id);
-	sio_obj_end(&q->o);
-	return 0;
-}
-
 /* ---- vectors ---- */
 
 static irqreturn_t on_interrupt(int line, void *arg)
@@ -193,7 +178,7 @@ static int make_vectors(struct sio_request *rq, struct sio_dev *d)
 	if (n < 0) {
 		kfree(d->vector);
 		d->vector = NULL;
-		return sio_fail(rq, n, "VECTOR: the kernel has no interrupt left for %s",
+		return sio_fail(rq, n, "the kernel has no interrupt left for %s",
 				pci_name(d->pdev));
 	}
 	d->n_vectors = n;
@@ -209,29 +194,27 @@ static int check_vector(struct sio_request *rq, const struct sio_req_vector *m,
 	if (error)
 		return error;
 	if (m->vector >= (*ret)->msix_count)
-		return sio_fail(rq, -EINVAL, "VECTOR: %s has %u vectors, %u is none of them",
+		return sio_fail(rq, -EINVAL, "%s has %u vectors, %u is none of them",
 				pci_name((*ret)->pdev), (*ret)->msix_count, m->vector);
 	if (m->mask > 1)
-		return sio_fail(rq, -EINVAL, "VECTOR: mask %u, 0 or 1 is right", m->mask);
+		return sio_fail(rq, -EINVAL, "mask %u, 0 or 1 is right", m->mask);
 	if (m->irq && (m->address || m->data))
-		return sio_fail(rq, -EINVAL,
-				"VECTOR: name an interrupt, or address and data, not both");
+		return sio_fail(rq, -EINVAL, "name an interrupt, or address and data, not both");
 	if (m->address)
-		return sio_fail(rq, -EOPNOTSUPP, "VECTOR: messages go to interrupts of this host");
+		return sio_fail(rq, -EOPNOTSUPP, "messages go to interrupts of this host");
 	if (!m->irq && (m->data || m->mask))
 		return sio_fail(rq, -EINVAL,
-				"VECTOR: data %#x and mask %u without an interrupt, 0 is right",
-				m->data, m->mask);
+				"data %#x and mask %u without an interrupt, 0 is right", m->data,
+				m->mask);
 	error = make_vectors(rq, *ret);
 	if (error)
 		return error;
 	if (m->vector >= (*ret)->n_vectors)
-		return sio_fail(rq, -ENOSPC, "VECTOR: vector %u, the kernel could spare %u for %s",
+		return sio_fail(rq, -ENOSPC, "vector %u, the kernel could spare %u for %s",
 				m->vector, (*ret)->n_vectors, pci_name((*ret)->pdev));
 	v = (*ret)->vector[m->vector];
 	if (v && m->h.owner && v->o.owner != rq->owner)
-		return sio_fail(rq, -EBUSY,
-				"VECTOR: vector %u of %s belongs to owner %#llx, not to %#llx",
+		return sio_fail(rq, -EBUSY, "vector %u of %s belongs to owner %#llx, not to %#llx",
 				m->vector, pci_name((*ret)->pdev), v->o.owner->o.id, m->h.owner);
 	return 0;
 }
@@ -251,7 +234,7 @@ static int new_vector(struct sio_request *rq, const struct sio_req_vector *m, st
 	error = request_irq(v->line, on_interrupt, 0, "smartio", v);
 	if (error) {
 		sio_obj_drop(&v->o);
-		return sio_fail(rq, error, "VECTOR: the kernel refuses interrupt %d", v->line);
+		return sio_fail(rq, error, "the kernel refuses interrupt %d", v->line);
 	}
 	d->vector[m->vector] = v;
 	sio_obj_ref(&q->o);
@@ -271,12 +254,9 @@ int sio_op_vector(struct sio_request *rq, const void *msg)
 	if (error)
 		return error;
 	if (m->irq)
-		q = sio_obj_find_any(rq, SIO_KIND_IRQ, m->irq);
+		q = sio_obj_find_live(rq, SIO_KIND_IRQ, m->irq);
 	if (m->irq && !q)
 		return rq->error;
-	if (q && q->o.state != SIO_STATE_LIVE)
-		return sio_fail(rq, -EPERM, "VECTOR: owner %#llx of interrupt %#llx has ended",
-				q->o.owner->o.id, m->irq);
 	old = d->vector[m->vector];
 	if (!old)
 		return q ? new_vector(rq, m, d, q) : 0;

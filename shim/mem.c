@@ -232,19 +232,18 @@ static int check(struct sio_request *rq, const struct sio_req_alloc *m, u64 *ret
 	u64 unit = m->kind == SIO_ALLOC_HUGE ? HUGE_PAGE : PAGE_SIZE, size, all, left;
 
 	if (m->kind > SIO_ALLOC_CONTIGUOUS)
-		return sio_fail(rq, -EINVAL, "ALLOC: kind %u, 0 to %d are right", m->kind,
+		return sio_fail(rq, -EINVAL, "kind %u, 0 to %d are right", m->kind,
 				SIO_ALLOC_CONTIGUOUS);
 	if (m->access & ~SIO_BOTH)
-		return sio_fail(rq, -EINVAL, "ALLOC: access %#x, 0 to 3 are right", m->access);
+		return sio_fail(rq, -EINVAL, "access %#x, 0 to 3 are right", m->access);
 	if (m->align & (m->align - 1))
-		return sio_fail(rq, -EINVAL, "ALLOC: align %#llx, 0 or a power of 2 is right",
-				m->align);
+		return sio_fail(rq, -EINVAL, "align %#llx, 0 or a power of 2 is right", m->align);
 	if (m->size == 0)
-		return sio_fail(rq, -EINVAL, "ALLOC: size 0");
+		return sio_fail(rq, -EINVAL, "size 0");
 	sio_pool_sizes(&all, &left);
 	all += (u64)totalram_pages() << PAGE_SHIFT;
 	if (check_add_overflow(m->size, unit - 1, &size) || size > all)
-		return sio_fail(rq, -ENOSPC, "ALLOC: %llu bytes wanted, this host has %llu in all",
+		return sio_fail(rq, -ENOSPC, "%llu bytes wanted, this host has %llu in all",
 				m->size, all);
 	*ret_size = size & ~(unit - 1);
 	*ret_align = max(m->align, unit);
@@ -284,11 +283,11 @@ int sio_prepare_alloc(struct sio_request *rq, const void *msg)
 	if (rq->mem)
 		return 0;
 	sio_pool_sizes(&total, &left);
-	return sio_fail(rq, -ENOSPC,
-			"ALLOC: %llu bytes wanted; the pool has %llu, %llu free; the kernel gives "
-			"%llu in one piece, of %llu %llu are free",
-			size, total, left, (u64)PAGE_SIZE << MAX_ORDER_SIZE, sio_mem_limit(),
-			sio_mem_limit() - min(sio_mem_limit(), sio_mem_used()));
+	return sio_fail(
+		rq, -ENOSPC,
+		"%llu bytes wanted; the pool has %llu, %llu free; the kernel gives %llu in one piece, of %llu %llu are free",
+		size, total, left, (u64)PAGE_SIZE << MAX_ORDER_SIZE, sio_mem_limit(),
+		sio_mem_limit() - min(sio_mem_limit(), sio_mem_used()));
 }
 
 int sio_op_alloc(struct sio_request *rq, const void *msg)
@@ -299,7 +298,7 @@ int sio_op_alloc(struct sio_request *rq, const void *msg)
 	int error;
 
 	if (m->near_device && !sio_dev_find(m->near_device))
-		return sio_fail(rq, -ENODEV, "ALLOC: no device %#llx is here", m->near_device);
+		return sio_fail(rq, -ENODEV, "no device %#llx is here", m->near_device);
 	error = sio_obj_init(rq, &mem->o, SIO_KIND_MEM, 0);
 	if (error)
 		return error;
@@ -312,22 +311,6 @@ int sio_op_alloc(struct sio_request *rq, const void *msg)
 	if (error)
 		sio_obj_drop(&mem->o);
 	return error;
-}
-
-int sio_op_free(struct sio_request *rq, const void *msg)
-{
-	const struct sio_req_free *m = msg;
-	struct sio_mem *mem = sio_obj_find(rq, SIO_KIND_MEM, m->id);
-
-	if (!mem)
-		return rq->error;
-	if (mem->o.refs)
-		return sio_fail(rq, -EBUSY, "FREE: %u DMA mappings of memory %#llx are left",
-				mem->o.refs, m->id);
-	if (mem->makes_pool && sio_pool_remove_pages(mem))
-		return sio_fail(rq, -EBUSY, "FREE: ALLOC has taken a part of memory %#llx", m->id);
-	sio_obj_end(&mem->o);
-	return 0;
 }
 
 /* ---- files ---- */

@@ -165,7 +165,19 @@ void *sio_obj_find_any(struct sio_request *rq, u32 kind, u64 id)
 	return NULL;
 }
 
-void *sio_obj_find(struct sio_request *rq, u32 kind, u64 id)
+void *sio_obj_find_live(struct sio_request *rq, u32 kind, u64 id)
+{
+	struct sio_obj *o = sio_obj_find_any(rq, kind, id);
+
+	if (!o || o->state == SIO_STATE_LIVE)
+		return o;
+	sio_fail(rq, -EPERM, "owner %#llx of %s %#llx has ended", o->owner->o.id,
+		 sio_kind_name(kind), id);
+	return NULL;
+}
+
+/* For what is to end: -EPERM if it is not the asking owner's. */
+static void *find_own(struct sio_request *rq, u32 kind, u64 id)
 {
 	struct sio_obj *o = sio_obj_find_any(rq, kind, id);
 
@@ -174,4 +186,29 @@ void *sio_obj_find(struct sio_request *rq, u32 kind, u64 id)
 	sio_fail(rq, -EPERM, "%s %#llx belongs to owner %#llx, not to %#llx", sio_kind_name(kind),
 		 id, o->owner->o.id, rq->u.h.owner);
 	return NULL;
+}
+
+/* All operations that end something have its id as their only field. */
+int sio_op_end(struct sio_request *rq, const void *msg)
+{
+	static const u32 kinds[SIO_OP_COUNT] = {
+		[SIO_OP_FREE] = SIO_KIND_MEM,	   [SIO_OP_DEVICE_CLOSE] = SIO_KIND_DEVICE,
+		[SIO_OP_BAR_CLOSE] = SIO_KIND_BAR, [SIO_OP_DMAUNMAP] = SIO_KIND_DMAMAP,
+		[SIO_OP_IRQ_FREE] = SIO_KIND_IRQ,
+	};
+	const struct sio_req_free *m = msg;
+	struct sio_obj *o = find_own(rq, kinds[m->h.op], m->id);
+
+	if (!o)
+		return rq->error;
+	if (o->kind == SIO_KIND_DMAMAP && o->state != SIO_STATE_LIVE)
+		return sio_fail(rq, -EPERM, "DMA mapping %#llx is in quarantine: SETTLE or RESET",
+				m->id);
+	if (o->refs)
+		return sio_fail(rq, -EBUSY, "%u grants, mappings, views or vectors of it are left",
+				o->refs);
+	if (o->kind == SIO_KIND_MEM && sio_pool_remove_pages((struct sio_mem *)o))
+		return sio_fail(rq, -EBUSY, "memory that ALLOC took from the pool is in use");
+	sio_obj_end(o);
+	return 0;
 }

@@ -37,13 +37,12 @@ struct sio_owner *sio_owner_find(u64 id)
 static int check_new(struct sio_request *rq, const struct sio_req_owner_new *m)
 {
 	if (m->h.owner && !(m->h.flags & SIO_OWNER_CHILD))
-		return sio_fail(rq, -EINVAL,
-				"OWNER_NEW: h.owner is %#llx, 0 is right for all but a child",
+		return sio_fail(rq, -EINVAL, "h.owner is %#llx, 0 is right for all but a child",
 				m->h.owner);
 	if (!rq->owner)
-		return sio_fail(rq, -ENOENT, "OWNER_NEW: no owner %#llx", m->h.owner);
+		return sio_fail(rq, -ENOENT, "no owner %#llx", m->h.owner);
 	if (rq->owner->ended)
-		return sio_fail(rq, -EPERM, "OWNER_NEW: owner %#llx has ended", m->h.owner);
+		return sio_fail(rq, -EPERM, "owner %#llx has ended", m->h.owner);
 	return 0;
 }
 
@@ -142,11 +141,11 @@ int sio_op_owner_close(struct sio_request *rq, const void *msg)
 	const struct sio_req_owner_close *m = msg;
 
 	if (m->h.owner == 0)
-		return sio_fail(rq, -EINVAL, "OWNER_CLOSE: owner 0 is the daemon itself");
+		return sio_fail(rq, -EINVAL, "owner 0 is the daemon itself");
 	if (!rq->owner)
-		return sio_fail(rq, -ENOENT, "OWNER_CLOSE: no owner %#llx", m->h.owner);
+		return sio_fail(rq, -ENOENT, "no owner %#llx", m->h.owner);
 	if (rq->owner->ended)
-		return sio_fail(rq, -EPERM, "OWNER_CLOSE: owner %#llx has ended", m->h.owner);
+		return sio_fail(rq, -EPERM, "owner %#llx has ended", m->h.owner);
 	sio_answer_send(rq);
 	sio_owner_end(rq->owner);
 	return 0;
@@ -161,16 +160,14 @@ int sio_op_settle(struct sio_request *rq, const void *msg)
 	int error;
 
 	if (all != (m->h.owner == 0))
-		return sio_fail(rq, -EINVAL,
-				"SETTLE: name an owner, or owner 0 with SIO_SETTLE_ALL");
+		return sio_fail(rq, -EINVAL, "name an owner, or owner 0 with SIO_SETTLE_ALL");
 	error = sio_dev_get(rq, m->device, &d);
 	if (error)
 		return error;
 	if (!all && !rq->owner)
-		return sio_fail(rq, -ENOENT, "SETTLE: no owner %#llx", m->h.owner);
+		return sio_fail(rq, -ENOENT, "no owner %#llx", m->h.owner);
 	if (!all && !rq->owner->ended)
-		return sio_fail(rq, -EPERM,
-				"SETTLE: owner %#llx is alive: its mappings end by DMAUNMAP",
+		return sio_fail(rq, -EPERM, "owner %#llx is alive: its mappings end by DMAUNMAP",
 				m->h.owner);
 	evt = sio_answer(rq, sizeof(*evt));
 	memset(&sio.freed, 0, sizeof(sio.freed));

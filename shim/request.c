@@ -59,7 +59,7 @@ static const struct operation operations[SIO_OP_COUNT] = {
 	[SIO_OP_ADAPTER] = OP(ADAPTER, adapter, adapter, no_adapter, RSVD(adapter)),
 	[SIO_OP_ALLOC] = OP(ALLOC, alloc, alloc, sio_op_alloc, .rule = HOLDS,
 			    .prepare = sio_prepare_alloc),
-	[SIO_OP_FREE] = OP(FREE, free, ok, sio_op_free),
+	[SIO_OP_FREE] = OP(FREE, free, ok, sio_op_end),
 	[SIO_OP_IMPORT] = OP(IMPORT, import, import, sio_op_import, .flags = SIO_IMPORT_POOL,
 			     .rule = HOLDS, .files = 1, .prepare = sio_prepare_import),
 	[SIO_OP_GRANT] = OP(GRANT, grant, grant, no_adapter, RSVD(grant), .rule = HOLDS),
@@ -72,21 +72,21 @@ static const struct operation operations[SIO_OP_COUNT] = {
 	[SIO_OP_DEVICE_LIST] = OP(DEVICE_LIST, device_list, device, sio_op_device_list),
 	[SIO_OP_DEVICE_OPEN] = OP(DEVICE_OPEN, device_open, device, sio_op_device_open,
 				  DEVICE(device_open), .flags = SIO_DEVICE_FORCE, .rule = HOLDS),
-	[SIO_OP_DEVICE_CLOSE] = OP(DEVICE_CLOSE, device_close, ok, sio_op_device_close,
+	[SIO_OP_DEVICE_CLOSE] = OP(DEVICE_CLOSE, device_close, ok, sio_op_end,
 				   DEVICE(device_close)),
 	[SIO_OP_RESET] = OP(RESET, reset, reset, sio_op_reset, RSVD(reset), DEVICE(reset)),
 	[SIO_OP_CONFIG] = OP(CONFIG, config, config, sio_op_config, RSVD(config), DEVICE(config),
 			     .flags = SIO_CONFIG_WRITE),
 	[SIO_OP_BAR] = OP(BAR, bar, bar, sio_op_bar, RSVD(bar), DEVICE(bar), .rule = HOLDS),
-	[SIO_OP_BAR_CLOSE] = OP(BAR_CLOSE, bar_close, ok, sio_op_bar_close),
+	[SIO_OP_BAR_CLOSE] = OP(BAR_CLOSE, bar_close, ok, sio_op_end),
 	[SIO_OP_WATCH] = OP(WATCH, watch, watch, NULL, .rule = HOLDS, .files = 1),
 	[SIO_OP_DMAMAP] = OP(DMAMAP, dmamap, dmamap, sio_op_dmamap, DEVICE(dmamap),
 			     .flags = SIO_DMAMAP_STRICT, .rule = HOLDS),
-	[SIO_OP_DMAUNMAP] = OP(DMAUNMAP, dmaunmap, ok, sio_op_dmaunmap),
+	[SIO_OP_DMAUNMAP] = OP(DMAUNMAP, dmaunmap, ok, sio_op_end),
 	[SIO_OP_IOVA_RESERVE] = OP(IOVA_RESERVE, iova_reserve, iova_reserve, NULL),
 	[SIO_OP_IOVA_RELEASE] = OP(IOVA_RELEASE, iova_release, ok, NULL),
 	[SIO_OP_IRQ_NEW] = OP(IRQ_NEW, irq_new, irq_new, sio_op_irq_new, .rule = HOLDS),
-	[SIO_OP_IRQ_FREE] = OP(IRQ_FREE, irq_free, ok, sio_op_irq_free),
+	[SIO_OP_IRQ_FREE] = OP(IRQ_FREE, irq_free, ok, sio_op_end),
 	[SIO_OP_VECTOR] = OP(VECTOR, vector, ok, sio_op_vector, RSVD(vector), DEVICE(vector),
 			     .rule = HOLDS),
 	[SIO_OP_SETTLE] = OP(SETTLE, settle, settle, sio_op_settle, RSVD(settle), DEVICE(settle),
@@ -132,6 +132,19 @@ int sio_fail(struct sio_request *rq, int error, const char *fmt, ...)
 	return error;
 }
 
+int sio_check_range(struct sio_request *rq, const char *of, u64 offset, u64 length, u64 size)
+{
+	u64 end;
+
+	if (!length || !PAGE_ALIGNED(offset | length))
+		return sio_fail(rq, -EINVAL, "range %#llx + %#llx is not of whole pages", offset,
+				length);
+	if (check_add_overflow(offset, length, &end) || end > size)
+		return sio_fail(rq, -EINVAL, "range %#llx + %#llx ends behind %s of %#llx bytes",
+				offset, length, of, size);
+	return 0;
+}
+
 void *sio_answer(struct sio_request *rq, u32 size)
 {
 	struct sio_event *e = rq->answer;
@@ -175,7 +188,9 @@ static void refuse(struct sio_request *rq, int error)
 	memset(&e->u.error, 0, sizeof(e->u.error));
 	e->u.h.size = sizeof(e->u.error);
 	e->u.h.error = error;
-	strscpy(e->u.error.text, rq->text[0] ? rq->text : "out of memory", sizeof(e->u.error.text));
+	scnprintf(e->u.error.text, sizeof(e->u.error.text), "%s: %s",
+		  rq->u.h.op < SIO_OP_COUNT ? operations[rq->u.h.op].name : "request",
+		  rq->text[0] ? rq->text : "out of memory");
 	sio_answer_send(rq);
 }
 
@@ -203,32 +218,27 @@ static int check_form(struct sio_request *rq)
 {
 	const struct sio_req *h = &rq->u.h;
 	const struct operation *op;
-	u32 reserved;
+	u32 reserved = 0;
 
 	if (h->op >= SIO_OP_COUNT || !operations[h->op].name)
 		return sio_fail(rq, -EOPNOTSUPP, "operation %u: known are %u to %u", h->op,
 				SIO_OP_INFO, SIO_OP_COUNT - 1);
 	op = &operations[h->op];
 	if (h->size != op->size || rq->len != op->size)
-		return sio_fail(rq, -EINVAL, "%s: size %u in a packet of %u bytes, %u is right",
-				op->name, h->size, rq->len, op->size);
-	if (h->reserved)
-		return sio_fail(rq, -EINVAL, "%s: h.reserved is %#x, 0 is right", op->name,
-				h->reserved);
-	if (op->reserved) {
+		return sio_fail(rq, -EINVAL, "size %u in a packet of %u bytes, %u is right",
+				h->size, rq->len, op->size);
+	if (op->reserved)
 		memcpy(&reserved, (const char *)h + op->reserved, sizeof(reserved));
-		if (reserved)
-			return sio_fail(rq, -EINVAL, "%s: reserved2 is %#x, 0 is right", op->name,
-					reserved);
-	}
+	if (h->reserved || reserved)
+		return sio_fail(rq, -EINVAL, "h.reserved is %#x, reserved2 is %#x, 0 is right",
+				h->reserved, reserved);
 	if (h->flags & ~op->flags)
-		return sio_fail(rq, -EINVAL, "%s: flags %#x, allowed are %#x", op->name, h->flags,
-				op->flags);
+		return sio_fail(rq, -EINVAL, "flags %#x, allowed are %#x", h->flags, op->flags);
 	if (!op->handler)
-		return sio_fail(rq, -EOPNOTSUPP, "%s: not served by smartio.ko", op->name);
+		return sio_fail(rq, -EOPNOTSUPP, "not served by smartio.ko");
 	if (rq->n_files > op->files)
-		return sio_fail(rq, -EINVAL, "%s: %u descriptors came along, %u %s right", op->name,
-				rq->n_files, op->files, op->files == 1 ? "at most is" : "is");
+		return sio_fail(rq, -EINVAL, "%u descriptors came along, at most %u are right",
+				rq->n_files, op->files);
 	return 0;
 }
 
@@ -240,9 +250,9 @@ static int check_owner(struct sio_request *rq, const struct operation *op)
 	if (op->rule == SUBJECT)
 		return 0;
 	if (!rq->owner)
-		return sio_fail(rq, -ENOENT, "%s: no owner %#llx", op->name, id);
+		return sio_fail(rq, -ENOENT, "no owner %#llx", id);
 	if (op->rule == HOLDS && rq->owner->ended)
-		return sio_fail(rq, -EPERM, "%s: owner %#llx has ended", op->name, id);
+		return sio_fail(rq, -EPERM, "owner %#llx has ended", id);
 	return 0;
 }
 

@@ -20,10 +20,10 @@ int sio_op_reset(struct sio_request *rq, const void *msg)
 		return error;
 	if (m->kind == SIO_RESET_BUS ||
 	    (m->kind == SIO_RESET_FUNCTION && !d->pdev->reset_methods[0]))
-		return sio_fail(rq, -EOPNOTSUPP, "RESET: the kernel has no %s reset for %s",
+		return sio_fail(rq, -EOPNOTSUPP, "the kernel has no %s reset for %s",
 				m->kind == SIO_RESET_BUS ? "bus" : "function", pci_name(d->pdev));
 	if (m->kind != SIO_RESET_FUNCTION)
-		return sio_fail(rq, -EINVAL, "RESET: kind %u, %d (function) is right", m->kind,
+		return sio_fail(rq, -EINVAL, "kind %u, %d (function) is right", m->kind,
 				SIO_RESET_FUNCTION);
 	d->reset = rq;
 	queue_work(sio.work, &d->reset_work);
@@ -52,9 +52,9 @@ static void finish(struct sio_dev *d, struct sio_request *rq, u64 epoch, int err
 	struct sio_evt_reset *evt;
 
 	if (d->going) {
-		error = sio_fail(rq, -ENODEV, "RESET: the device went away");
+		error = sio_fail(rq, -ENODEV, "the device went away");
 	} else if (error) {
-		sio_fail(rq, error, "RESET: %s cannot be reset now (%d)", pci_name(d->pdev), error);
+		sio_fail(rq, error, "%s cannot be reset now (%d)", pci_name(d->pdev), error);
 	} else {
 		d->generation++;
 		evt = sio_answer(rq, sizeof(*evt));

@@ -232,6 +232,8 @@ void sio_send_news(struct sio_event *e, u32 op, u32 size);
 int sio_fail(struct sio_request *rq, int error, const char *fmt, ...) __printf(3, 4);
 /* The place for a successful answer of @size bytes, zeroed. */
 void *sio_answer(struct sio_request *rq, u32 size);
+/* Whole pages of what has @size bytes, or -EINVAL. */
+int sio_check_range(struct sio_request *rq, const char *of, u64 offset, u64 length, u64 size);
 /* Descriptor for the answer; takes @f (IS_ERR: returns its error). */
 int sio_answer_file(struct sio_request *rq, struct file *f);
 /* Send it now, before what the handler does next. */
@@ -261,8 +263,9 @@ void sio_obj_drop(struct sio_obj *o);
 void sio_obj_quarantine(struct sio_obj *o);
 /* NULL: rq->error and a text, here and in sio_obj_new(). */
 void *sio_obj_find_any(struct sio_request *rq, u32 kind, u64 id);
-/* For what is to end: -EPERM if it is not the asking owner's. */
-void *sio_obj_find(struct sio_request *rq, u32 kind, u64 id);
+/* The same; -EPERM if its owner has ended. */
+void *sio_obj_find_live(struct sio_request *rq, u32 kind, u64 id);
+sio_handler sio_op_end;
 void sio_fall(void);
 
 /* owner.c */
@@ -285,7 +288,7 @@ sio_handler sio_op_identify, sio_op_reopen;
 
 /* mem.c */
 int sio_prepare_alloc(struct sio_request *rq, const void *msg);
-sio_handler sio_op_alloc, sio_op_free;
+sio_handler sio_op_alloc;
 struct file *sio_mem_file(struct sio_mem *m);
 u64 sio_mem_pfn(const struct sio_mem *m, u64 index);
 struct sio_pages *sio_pages_new(u64 n);
@@ -324,14 +327,14 @@ int sio_dev_get(struct sio_request *rq, u64 id, struct sio_dev **ret);
 u32 sio_dev_iommu(struct sio_dev *d);
 void sio_devices_free(void);
 void sio_opened_end(struct sio_opened *o);
-sio_handler sio_op_device_list, sio_op_device_open, sio_op_device_close;
+sio_handler sio_op_device_list, sio_op_device_open;
 
 /* reset.c */
 void sio_reset_work(struct work_struct *work);
 sio_handler sio_op_reset;
 
 /* bar.c */
-sio_handler sio_op_bar, sio_op_bar_close;
+sio_handler sio_op_bar;
 struct file *sio_bar_file(struct sio_bar *b);
 void sio_bar_end(struct sio_bar *b);
 void sio_bar_free(struct sio_bar *b);
@@ -345,7 +348,7 @@ void sio_ones_exit(void);
 extern const struct file_operations sio_bar_fops;
 
 /* dma.c */
-sio_handler sio_op_dmamap, sio_op_dmaunmap;
+sio_handler sio_op_dmamap;
 void sio_dmamap_end(struct sio_dmamap *m);
 /* Quarantined before @epoch; of @owner, 0: of all. */
 u64 sio_dmamaps_settle(struct sio_dev *d, u64 owner, u64 epoch);
@@ -353,7 +356,7 @@ u64 sio_dmamaps_settle(struct sio_dev *d, u64 owner, u64 epoch);
 void sio_dmamaps_lose(struct sio_dev *d);
 
 /* irq.c */
-sio_handler sio_op_irq_new, sio_op_irq_free, sio_op_vector;
+sio_handler sio_op_irq_new, sio_op_vector;
 int sio_irq_files(struct sio_request *rq, struct sio_irq *q);
 void sio_vector_end(struct sio_vector *v);
 void sio_vectors_free(struct sio_dev *d);
