@@ -221,6 +221,7 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	error = enable(pdev);
 	if (error)
 		goto free_event;
+	pci_reset_function_locked(pdev); /* if it can: firmware may have left it at work */
 	mutex_lock(&sio.lock);
 	d = dev_of(pdev);
 	if (d) {
