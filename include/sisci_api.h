@@ -744,8 +744,8 @@ void SCIResetDMAQueue(sci_dma_queue_t dq, unsigned int flags, sci_error_t *error
  * @interruptNo: set to its number; with FIXED_INTNO it holds the number wanted.
  * @callback: with SCI_FLAG_USE_CALLBACK, called once per message; the interrupt then cannot be
  *   waited for.
- * Errors: SCI_ERR_INTNO_USED: the fixed number is in use; those of adapter numbers;
- * SCI_ERR_FLAG_NOT_IMPLEMENTED: BROADCAST.
+ * @flags: USE_CALLBACK; FIXED_INTNO; BROADCAST: messages to all nodes come here, too.
+ * Errors: SCI_ERR_INTNO_USED: the fixed number is in use; those of adapter numbers.
  */
 void SCICreateDataInterrupt(sci_desc_t sd, sci_local_data_interrupt_t *interrupt,
 			    unsigned int localAdapterNo, unsigned int *interruptNo,
@@ -771,8 +771,10 @@ void SCIWaitForDataInterrupt(sci_local_data_interrupt_t interrupt, void *data, u
 			     unsigned int timeout, unsigned int flags, sci_error_t *error);
 
 /**
- * Connect to a data interrupt of a node; returns at once. @timeout: not looked at. @flags: 0.
+ * Connect to a data interrupt of a node; returns at once. @timeout: not looked at.
  * @interrupt: set to the caller's new handle; end it with SCIDisconnectDataInterrupt().
+ * @flags: BROADCAST: @nodeId is DIS_BROADCAST_NODEID_GROUP_ALL, and the connection is to every node
+ *   (this one, too) that now has a data interrupt of this number made with BROADCAST.
  * Errors: SCI_ERR_NO_SUCH_INTNO; else as SCIConnectSegment().
  */
 void SCIConnectDataInterrupt(sci_desc_t sd, sci_remote_data_interrupt_t *interrupt,
@@ -786,7 +788,8 @@ void SCIDisconnectDataInterrupt(sci_remote_data_interrupt_t interrupt, unsigned 
 
 /**
  * Send a message. One write to a descriptor, no smartiod. Threads that use one handle take turns.
- * Needs nobody who waits. @length: up to 8,192 bytes; 0 is a message. @flags: 0.
+ * Needs nobody who waits. @length: up to 8,192 bytes; 0 is a message. To all nodes: each gets it, or
+ * none; a write for each. @flags: 0; BROADCAST: accepted for a connection made with it.
  * Errors: SCI_ERR_NOSPC: the receiver's queue of this handle is full (about 64 KiB), nothing was
  * sent; SCI_ERR_OUT_OF_RANGE: too long; SCI_ERR_NOT_CONNECTED: the receiver removed the interrupt or
  * is gone. Messages sent before that was known went nowhere.

@@ -5,7 +5,7 @@
 
 #include "smartiod/internal.h"
 
-#define CREATE_FLAGS (SCI_FLAG_USE_CALLBACK | SCI_FLAG_FIXED_INTNO)
+#define CREATE_FLAGS (SCI_FLAG_USE_CALLBACK | SCI_FLAG_FIXED_INTNO | SCI_FLAG_BROADCAST)
 #define PLAIN_FLAGS (SIO_DINT_PLAIN | SCI_FLAG_COUNTING_INT | SCI_FLAG_SHARED_INT)
 
 /* Two spaces of numbers per adapter, with data and without. Keys are never 0. */
@@ -14,16 +14,19 @@ static uint64_t number_key(bool plain, uint32_t adapter, uint32_t number)
 	return ((uint64_t)plain << 63) | ((uint64_t)(adapter + 1) << 32) | number;
 }
 
-struct smartiod_dint *smartiod_dint_find(struct smartiod *d, bool plain, uint32_t adapter,
+struct smartiod_dint *smartiod_dint_find(struct smartiod *d, uint32_t flags, uint32_t adapter,
 					 uint32_t number)
 {
+	uint64_t key = number_key(flags & SIO_DINT_PLAIN, adapter, number);
 	struct smartiod_dint *dint;
 
 	if (adapter >= d->host->n_adapters)
 		return NULL;
-	dint = SMARTIOD_OF(smartiod_tree_find(&d->dint_numbers, number_key(plain, adapter, number)),
-			   struct smartiod_dint, by_number);
-	return dint && dint->ready ? dint : NULL;
+	dint = SMARTIOD_OF(smartiod_tree_find(&d->dint_numbers, key), struct smartiod_dint,
+			   by_number);
+	if (!dint || !dint->ready || (flags & SCI_FLAG_BROADCAST && !dint->broadcast))
+		return NULL;
+	return dint;
 }
 
 static void irq_free(struct smartiod *d, uint64_t irq)
@@ -158,7 +161,7 @@ static int check_create(struct smartiod *d, const struct sio_msg_dint_create *m,
 	if (sio_from_le32(m->adapter) >= d->host->n_adapters)
 		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
 				d->host->name, sio_from_le32(m->adapter), d->host->n_adapters);
-	if (flags & SCI_FLAG_BROADCAST)
+	if (plain && flags & SCI_FLAG_BROADCAST)
 		return sio_fail(reterr, -EOPNOTSUPP, "SCI_FLAG_BROADCAST is not supported for %ss",
 				smartiod_dint_word(plain));
 	if (flags & ~(CREATE_FLAGS | (plain ? PLAIN_FLAGS : 0)))
@@ -235,6 +238,7 @@ static struct smartiod_dint *dint_new(struct smartiod *d, struct smartiod_sessio
 		dint_free(d, dint);
 		return NULL;
 	}
+	dint->broadcast = sio_from_le32(m->flags) & SCI_FLAG_BROADCAST;
 	dint->owner = s->owner;
 	dint->pid = s->pid;
 	return dint;

@@ -252,9 +252,10 @@ void smartiod_dint_link_local(struct smartiod *d, struct smartiod_ring_op *r, in
 }
 
 static int connect_local(struct smartiod *d, struct smartiod_session *s, const void *msg,
-			 bool plain, uint32_t adapter, uint32_t number, struct sio_err *reterr)
+			 uint32_t flags, uint32_t adapter, uint32_t number, struct sio_err *reterr)
 {
-	struct smartiod_dint *dint = smartiod_dint_find(d, plain, adapter, number);
+	struct smartiod_dint *dint = smartiod_dint_find(d, flags, adapter, number);
+	bool plain = flags & SIO_DINT_PLAIN;
 	struct smartiod_ring_op *r;
 	int rc;
 
@@ -282,16 +283,17 @@ static int connect_local(struct smartiod *d, struct smartiod_session *s, const v
 }
 
 static int connect_remote(struct smartiod *d, struct smartiod_session *s, const void *msg,
-			  uint32_t node, bool plain, uint32_t number, const struct sio_path *path,
-			  struct sio_err *reterr)
+			  uint32_t node, uint32_t flags, uint32_t number,
+			  const struct sio_path *path, struct sio_err *reterr)
 {
 	struct sio_peer_dint_lookup ask = {
 		.h.type = sio_to_le32(SIO_PEER_DINT_LOOKUP),
 		.number = sio_to_le32(number),
 		.adapter = sio_to_le32(path->peer_adapter),
 		.peer_adapter = sio_to_le32(path->adapter),
-		.flags = sio_to_le32(plain ? SIO_DINT_PLAIN : 0),
+		.flags = sio_to_le32(flags),
 	};
+	bool plain = flags & SIO_DINT_PLAIN;
 	struct link_op *o = smartiod_op_new(d, s, msg, sizeof(*o), link_step, reterr);
 	struct smartiod_dint_link *l;
 	int rc;
@@ -328,21 +330,21 @@ int smartiod_dint_connect(struct smartiod *d, struct smartiod_session *s, const 
 	struct sio_path path;
 	int rc;
 
-	if (flags & SCI_FLAG_BROADCAST)
+	if (plain && flags & SCI_FLAG_BROADCAST)
 		return sio_fail(reterr, -EOPNOTSUPP, "SCI_FLAG_BROADCAST is not supported for %ss",
 				smartiod_dint_word(plain));
-	if (flags & ~SIO_DINT_PLAIN)
+	if (flags & ~(SIO_DINT_PLAIN | SCI_FLAG_BROADCAST))
 		return sio_fail(reterr, -EINVAL, "flags %#x do not belong to a connection to %ss",
 				flags, smartiod_dint_word(plain));
 	if (adapter >= d->host->n_adapters)
 		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
 				d->host->name, adapter, d->host->n_adapters);
 	if (node == d->node)
-		return connect_local(d, s, msg, plain, adapter, number, reterr);
+		return connect_local(d, s, msg, flags, adapter, number, reterr);
 	rc = smartiod_path(d, node, adapter, &path, reterr);
 	if (rc < 0)
 		return rc;
-	return connect_remote(d, s, msg, node, plain, number, &path, reterr);
+	return connect_remote(d, s, msg, node, flags, number, &path, reterr);
 }
 
 int smartiod_dint_disconnect(struct smartiod *d, struct smartiod_session *s, const void *msg,

@@ -256,6 +256,7 @@ struct smartiod_dint {
 	bool published; /* in d->dint_numbers */
 	bool ready, removed, owner_gone;
 	bool plain; /* an interrupt without data: its rings have no memory, the library has none */
+	bool broadcast; /* for messages to all nodes, too */
 	int trigger_fd; /* for senders on this host */
 	struct smartiod_ring *rings;
 	unsigned n_rings, pins;
@@ -637,7 +638,8 @@ smartiod_peer_fn smartiod_peer_dint_lookup, smartiod_peer_dint_release, smartiod
 void smartiod_dint_end(struct smartiod *d, struct smartiod_dint *dint, bool owner_gone);
 /* Its receiver takes no more: lets the sender go, a local one at once (then the ring is gone). */
 void smartiod_ring_tell_sender(struct smartiod *d, const struct smartiod_ring *ring);
-struct smartiod_dint *smartiod_dint_find(struct smartiod *d, bool plain, uint32_t adapter,
+/* @flags: SIO_DINT_PLAIN, SCI_FLAG_BROADCAST: one that messages to all are for. */
+struct smartiod_dint *smartiod_dint_find(struct smartiod *d, uint32_t flags, uint32_t adapter,
 					 uint32_t number);
 /* For texts: what it is. */
 static inline const char *smartiod_dint_word(bool plain)

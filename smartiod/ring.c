@@ -283,7 +283,8 @@ int smartiod_peer_dint_lookup(struct smartiod *d, struct smartiod_peer *p, const
 {
 	const struct sio_peer_dint_lookup *m = msg;
 	uint32_t adapter = sio_from_le32(m->adapter), peer_adapter = sio_from_le32(m->peer_adapter);
-	bool plain = sio_from_le32(m->flags) & SIO_DINT_PLAIN;
+	uint32_t flags = sio_from_le32(m->flags);
+	bool plain = flags & SIO_DINT_PLAIN;
 	struct smartiod_dint *dint;
 	struct smartiod_ring_op *r;
 	int rc;
@@ -291,7 +292,7 @@ int smartiod_peer_dint_lookup(struct smartiod *d, struct smartiod_peer *p, const
 	if (!smartiod_path_up(d, p->node, adapter, peer_adapter))
 		return sio_fail(reterr, -ENETDOWN, "no link from adapter %u of %s to adapter %u",
 				adapter, d->host->name, peer_adapter);
-	dint = smartiod_dint_find(d, plain, adapter, sio_from_le32(m->number));
+	dint = smartiod_dint_find(d, flags, adapter, sio_from_le32(m->number));
 	if (!dint)
 		return sio_fail(reterr, -ENOENT, "%s has no %s %u on adapter %u", d->host->name,
 				smartiod_dint_word(plain), sio_from_le32(m->number), adapter);

@@ -214,7 +214,7 @@ static int interrupt_here(struct smartiod *d, struct vector_op *o, uint32_t adap
 			  struct sio_err *reterr)
 {
 	struct smartiod_dint_link *l = &o->v->link;
-	struct smartiod_dint *dint = smartiod_dint_find(d, true, adapter, l->number);
+	struct smartiod_dint *dint = smartiod_dint_find(d, SIO_DINT_PLAIN, adapter, l->number);
 	struct smartiod_ring *ring;
 
 	if (!dint)

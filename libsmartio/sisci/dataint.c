@@ -407,9 +407,10 @@ static int ask_create(struct sio_local_dint *d, unsigned adapter, unsigned numbe
 		      struct sio_err *err)
 {
 	bool fixed = flags & SCI_FLAG_FIXED_INTNO;
-	struct sio_msg_dint_create req = {.adapter = sio_to_le32(adapter),
-					  .number = sio_to_le32(fixed ? number : 0),
-					  .flags = sio_to_le32(flags & SCI_FLAG_FIXED_INTNO)};
+	struct sio_msg_dint_create req = {
+		.adapter = sio_to_le32(adapter),
+		.number = sio_to_le32(fixed ? number : 0),
+		.flags = sio_to_le32(flags & (SCI_FLAG_FIXED_INTNO | SCI_FLAG_BROADCAST))};
 	struct sio_session *s = d->o.lib->session;
 	struct sio_rep_dint_create rep;
 	struct sio_call call = {.req = &req.h,
@@ -449,8 +450,9 @@ static int check_create(struct sio_library *lib, const void *ret, const unsigned
 	if (!rc)
 		rc = sio_check_pointer(number, "interruptNo", err);
 	if (!rc)
-		rc = sio_check_flags(flags, SCI_FLAG_USE_CALLBACK | SCI_FLAG_FIXED_INTNO,
-				     SCI_FLAG_BROADCAST, err);
+		rc = sio_check_flags(
+			flags, SCI_FLAG_USE_CALLBACK | SCI_FLAG_FIXED_INTNO | SCI_FLAG_BROADCAST, 0,
+			err);
 	if (!rc && flags & SCI_FLAG_USE_CALLBACK)
 		rc = sio_check_pointer((const void *)(uintptr_t)callback, "callback", err);
 	return rc ? rc : sio_check_adapter(lib, adapter, err);

@@ -4,24 +4,16 @@
 #include <stdlib.h>
 
 #include "core/types.h"
-#include "sisci/library.h"
-#include "wire/ring.h"
-
-struct sio_remote_dint {
-	struct sio_object o;
-	uint32_t node, number;
-	void *base; /* NULL: not mapped yet. Under the session's lock */
-	size_t bytes;
-	int trigger;
-	struct sio_world_lock *lock; /* threads take turns at the ring */
-	struct sio_ring ring;
-};
+#include "sisci/trigger.h"
 
 static void remote_dint_free(struct sio_object *o)
 {
 	struct sio_remote_dint *d = (void *)o;
 	struct sio_world *w = o->lib->world;
 
+	for (unsigned i = 0; i < d->n_members; i++)
+		sio_object_put(&d->member[i]->o);
+	free(d->member);
 	if (d->base)
 		w->unmap(w, d->base, d->bytes);
 	if (d->trigger >= 0)
@@ -69,11 +61,13 @@ static int map_ring(struct sio_remote_dint *d, const struct sio_rep_dint_connect
 	return rc;
 }
 
-static int ask_connect(struct sio_remote_dint *d, unsigned adapter, struct sio_err *err)
+int sio_remote_dint_connect(struct sio_remote_dint *d, unsigned adapter, unsigned flags,
+			    struct sio_err *err)
 {
 	struct sio_msg_dint_connect req = {.node = sio_to_le32(d->node),
 					   .adapter = sio_to_le32(adapter),
-					   .number = sio_to_le32(d->number)};
+					   .number = sio_to_le32(d->number),
+					   .flags = sio_to_le32(flags)};
 	struct sio_world *w = d->o.lib->world;
 	struct sio_rep_dint_connect rep;
 	int fds[2] = {-1, -1};
@@ -101,20 +95,14 @@ static int ask_connect(struct sio_remote_dint *d, unsigned adapter, struct sio_e
 	return rc;
 }
 
-static int connect_dint(struct sio_library *lib, sci_desc_t sd, sci_remote_data_interrupt_t *ret,
-			unsigned node, unsigned adapter, unsigned number, struct sio_err *err)
+int sio_remote_dint_new(struct sio_library *lib, struct sio_object *parent, uint32_t node,
+			uint32_t number, struct sio_remote_dint **ret, struct sio_err *err)
 {
-	struct sio_remote_dint *d;
-	struct sio_object *desc;
+	struct sio_remote_dint *d = calloc(1, sizeof(*d));
 	int rc;
 
-	desc = sio_object_get(lib, sd, SIO_DESC, err);
-	if (!desc)
-		return err->code;
-	d = calloc(1, sizeof(*d));
 	if (!d || lib->world->lock_new(lib->world, &d->lock) < 0) {
 		free(d);
-		sio_object_put(desc);
 		return sio_fail(err, -ENOMEM, "no memory");
 	}
 	d->o.kind = SIO_REMOTE_DINT;
@@ -123,11 +111,26 @@ static int connect_dint(struct sio_library *lib, sci_desc_t sd, sci_remote_data_
 	d->node = node;
 	d->number = number;
 	d->trigger = -1;
-	rc = sio_object_add(lib, &d->o, desc, err);
+	rc = sio_object_add(lib, &d->o, parent, err);
+	if (!rc)
+		*ret = d;
+	return rc;
+}
+
+static int connect_dint(struct sio_library *lib, sci_desc_t sd, sci_remote_data_interrupt_t *ret,
+			unsigned node, unsigned adapter, unsigned number, struct sio_err *err)
+{
+	struct sio_object *desc = sio_object_get(lib, sd, SIO_DESC, err);
+	struct sio_remote_dint *d = NULL;
+	int rc;
+
+	if (!desc)
+		return err->code;
+	rc = sio_remote_dint_new(lib, desc, node, number, &d, err);
 	sio_object_put(desc);
 	if (rc)
 		return rc;
-	rc = ask_connect(d, adapter, err);
+	rc = sio_remote_dint_connect(d, adapter, 0, err);
 	if (rc) {
 		sio_object_end(&d->o);
 		return rc;
@@ -150,12 +153,16 @@ void SCIConnectDataInterrupt(sci_desc_t sd, sci_remote_data_interrupt_t *interru
 	if (lib)
 		rc = sio_check_pointer(interrupt, "interrupt", &err);
 	if (!rc)
-		rc = sio_check_flags(flags, 0, SCI_FLAG_BROADCAST, &err);
+		rc = sio_check_flags(flags, SCI_FLAG_BROADCAST, 0, &err);
 	if (!rc)
 		rc = sio_check_adapter(lib, localAdapterNo, &err);
-	if (!rc)
-		rc = sio_check_node(lib, &nodeId, &err);
-	if (!rc)
+	if (!rc && flags & SCI_FLAG_BROADCAST && nodeId != DIS_BROADCAST_NODEID_GROUP_ALL)
+		rc = sio_refuse(&err, SCI_ERR_ILLEGAL_NODEID,
+				"node %u with SCI_FLAG_BROADCAST; %u, the node id of all, is right",
+				nodeId, DIS_BROADCAST_NODEID_GROUP_ALL);
+	if (!rc && flags & SCI_FLAG_BROADCAST)
+		rc = sio_remote_dint_group(lib, sd, interrupt, localAdapterNo, interruptNo, &err);
+	else if (!rc && !(rc = sio_check_node(lib, &nodeId, &err)))
 		rc = connect_dint(lib, sd, interrupt, nodeId, localAdapterNo, interruptNo, &err);
 	sio_api_leave(error, rc, &err);
 }
@@ -171,8 +178,9 @@ static int disconnect(struct sio_library *lib, sci_remote_data_interrupt_t inter
 	o = sio_object_get(lib, interrupt, SIO_REMOTE_DINT, err);
 	if (!o)
 		return err->code;
-	rc = sio_object_claim(o, false, err);
+	rc = sio_object_claim(o, true, err);
 	if (!rc) {
+		sio_remote_dint_group_drop((void *)o);
 		rc = sio_object_dismiss(o, SIO_MSG_DINT_DISCONNECT, 0, err);
 		if (rc)
 			sio_object_unclaim(o);
@@ -226,13 +234,18 @@ static int trigger(struct sio_library *lib, sci_remote_data_interrupt_t interrup
 	int rc = len ? sio_check_pointer(data, "data", err) : 0;
 
 	if (!rc)
-		rc = sio_check_flags(flags, 0, SCI_FLAG_BROADCAST, err);
+		rc = sio_check_flags(flags, SCI_FLAG_BROADCAST, 0, err);
 	if (rc)
 		return rc;
 	d = sio_object_get(lib, interrupt, SIO_REMOTE_DINT, err);
 	if (!d)
 		return err->code;
-	rc = send_message(d, data, len, err);
+	if (d->member)
+		rc = sio_remote_dint_group_send(d, data, len, err);
+	else if (flags & SCI_FLAG_BROADCAST)
+		rc = sio_fail(err, -EINVAL, "the connection was made without SCI_FLAG_BROADCAST");
+	else
+		rc = send_message(d, data, len, err);
 	sio_object_put(&d->o);
 	return rc;
 }

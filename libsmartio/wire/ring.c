@@ -42,26 +42,33 @@ void sio_ring_init(struct sio_ring *r, volatile void *memory)
 	r->tail = r->head = 0;
 }
 
-int sio_ring_push(struct sio_ring *r, const void *data, uint32_t len)
+int sio_ring_room(struct sio_ring *r, uint32_t len)
 {
-	uint32_t skip, need;
+	uint32_t need = record_bytes(len), skip, head;
 
 	if (len > SIO_RING_MESSAGE)
 		return -EMSGSIZE;
-	need = record_bytes(len);
 	skip = to_end(r->tail) < need ? to_end(r->tail) : 0;
-	if (SIO_RING_BYTES - (r->tail - r->head) < skip + need) {
-		uint32_t head = le32toh(sio_read32(&r->shared->head));
+	if (SIO_RING_BYTES - (r->tail - r->head) >= skip + need)
+		return 0;
+	head = le32toh(sio_read32(&r->shared->head));
+	/* The head only grows, up to our tail. */
+	if (!possible(r->tail, head) || r->tail - head > r->tail - r->head)
+		return -EPROTO;
+	/* What is overwritten was read before: pairs with the barrier in sio_ring_pop(). */
+	sio_from_fabric_barrier();
+	r->head = head;
+	return SIO_RING_BYTES - (r->tail - head) < skip + need ? -ENOSPC : 0;
+}
 
-		/* The head only grows, up to our tail. */
-		if (!possible(r->tail, head) || r->tail - head > r->tail - r->head)
-			return -EPROTO;
-		/* What is overwritten was read before: pairs with the barrier in sio_ring_pop(). */
-		sio_from_fabric_barrier();
-		r->head = head;
-		if (SIO_RING_BYTES - (r->tail - head) < skip + need)
-			return -ENOSPC;
-	}
+int sio_ring_push(struct sio_ring *r, const void *data, uint32_t len)
+{
+	uint32_t skip, need = record_bytes(len);
+	int rc = sio_ring_room(r, len);
+
+	if (rc < 0)
+		return rc;
+	skip = to_end(r->tail) < need ? to_end(r->tail) : 0;
 	if (skip) {
 		sio_write32((volatile void *)record(r, r->tail), htole32(SIO_RING_WRAP));
 		r->tail += skip;

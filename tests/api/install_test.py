@@ -7,6 +7,7 @@ usage: install_test.py BUILD CC CXX
 """
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -118,6 +119,19 @@ class Install(unittest.TestCase):
             env = {**os.environ, "LD_LIBRARY_PATH": self.lib}
             env.pop("SMARTIO_SOCKET", None)
             run(program, env=env)
+
+    @unittest.skipUnless(shutil.which("scdoc"), "scdoc is not installed")
+    def test_each_function_has_a_manual_page(self):
+        folder = next(os.path.join(d, "man3") for d, folders, _ in os.walk(self.root)
+                      if "man3" in folders)
+        with open(os.path.join(self.include, "sisci_api.h"), encoding="ascii") as f:
+            text = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
+        for name in sorted(set(re.findall(r"\b(SCI\w+)\(", text))):
+            with self.subTest(function=name):
+                with open(os.path.join(folder, name + ".3"), encoding="ascii") as f:
+                    page = re.fullmatch(r"\.so man3/(\w+\.3)\n", f.read()).group(1)
+                with open(os.path.join(folder, page), encoding="utf-8") as f:
+                    self.assertIn(f"\\fB{name}\\fR()", f.read())
 
     def test_exports_are_what_is_declared(self):
         text = ""

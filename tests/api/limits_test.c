@@ -65,7 +65,6 @@ static int flags_of_absent_features(void *arg)
 	sci_local_segment_t local = NULL;
 	sci_remote_segment_t remote = NULL;
 	sci_map_t map = NULL;
-	sci_remote_data_interrupt_t data = NULL;
 	sci_error_t error;
 
 	(void)arg;
@@ -82,11 +81,6 @@ static int flags_of_absent_features(void *arg)
 		CHECK_IS(error, SCI_ERR_FLAG_NOT_IMPLEMENTED);
 	}
 	CHECK(map == NULL);
-	SCIConnectDataInterrupt(sd, &data, DIS_BROADCAST_NODEID_GROUP_ALL, 0, 1, 0,
-				SCI_FLAG_BROADCAST, &error);
-	CHECK_IS(error, SCI_ERR_FLAG_NOT_IMPLEMENTED);
-	SCITriggerDataInterrupt(data, NULL, 0, SCI_FLAG_BROADCAST, &error);
-	CHECK_IS(error, SCI_ERR_FLAG_NOT_IMPLEMENTED);
 	SCIDisconnectSegment(remote, 0, &error);
 	CHECK_OK(error);
 	do {

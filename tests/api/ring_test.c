@@ -58,6 +58,23 @@ static void move_to(struct pair *p, uint32_t position)
 	head->tail = head->head = position;
 }
 
+/* The look says what the push does, and changes nothing that the other end sees. */
+static void room_is_what_a_push_finds(void **state)
+{
+	struct pair *p = *state;
+	uint32_t len;
+
+	assert_int_equal(sio_ring_room(&p->sender, SIO_RING_MESSAGE), 0);
+	assert_int_equal(sio_ring_room(&p->sender, SIO_RING_MESSAGE + 1), -EMSGSIZE);
+	while (sio_ring_room(&p->sender, 100) == 0)
+		assert_int_equal(sio_ring_push(&p->sender, p->buffer, 100), 0);
+	assert_int_equal(sio_ring_room(&p->sender, 100), -ENOSPC);
+	assert_int_equal(sio_ring_push(&p->sender, p->buffer, 100), -ENOSPC);
+	assert_int_equal(sio_ring_pop(&p->receiver, p->buffer, sizeof(p->buffer), &len), 100);
+	assert_int_equal(sio_ring_room(&p->sender, 100), 0);
+	assert_int_equal(sio_ring_push(&p->sender, p->buffer, 100), 0);
+}
+
 static void messages_come_in_order_with_their_bounds(void **state)
 {
 	struct pair *p = *state;
@@ -230,6 +247,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(messages_come_in_order_with_their_bounds, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(room_is_what_a_push_finds, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_ring_takes_nothing_and_loses_nothing, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(the_longest_message_fits_everywhere, setup,

@@ -72,8 +72,9 @@ static void numbers_are_per_host(void **state)
 	assert_int_equal(call_handle(f->w, f->receiver, SIO_MSG_DINT_REMOVE, h, 0), 0);
 	assert_int_equal(call_dint_create(f->w, f->receiver, 0, 0, &h, &n), 0);
 	assert_int_equal(n, 1);
-	assert_int_equal(call_dint_create(f->w, f->receiver, 0, SCI_FLAG_BROADCAST, &h, &n),
-			 EOPNOTSUPP);
+	assert_int_equal(
+		call_dint_create(f->w, f->receiver, 0, SCI_FLAG_BROADCAST | SIO_DINT_PLAIN, &h, &n),
+		EOPNOTSUPP);
 	assert_int_equal(call_dint_create(f->w, f->receiver, 0, 0x40000000, &h, &n), EINVAL);
 }
 
