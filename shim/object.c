@@ -82,12 +82,17 @@ void sio_obj_put(struct sio_obj *o)
 	kref_put(&o->kref, destroy);
 }
 
-/* What nothing refers to falls; a DMA mapping waits for the word that its device let go of it. */
+/*
+ * What nothing refers to falls; a DMA mapping waits for the word that its device let go of it, unless
+ * it has been cut because the device is gone.
+ */
 static void falls(struct sio_obj *o)
 {
-	if (o->refs == 0 && o->state == SIO_STATE_QUARANTINED && o->kind != SIO_KIND_DMAMAP &&
-	    list_empty(&o->falling))
-		list_add_tail(&o->falling, &sio.falling);
+	if (o->refs || o->state != SIO_STATE_QUARANTINED || !list_empty(&o->falling))
+		return;
+	if (o->kind == SIO_KIND_DMAMAP && ((struct sio_dmamap *)o)->mapped)
+		return;
+	list_add_tail(&o->falling, &sio.falling);
 }
 
 void sio_obj_ref(struct sio_obj *o)
