@@ -430,15 +430,16 @@ void smartiod_device_event(struct smartiod *d, const struct sio_evt_device_state
 void smartiod_device_fault(struct smartiod *d, const struct sio_evt_fault *evt)
 {
 	struct smartiod_device *dev = smartiod_device_by_port(d, evt->device);
+	char bytes[40] = ""; /* a real IOMMU does not tell */
 
-	smartiod_log(d, SMARTIOD_WARNING,
-		     "%s: %s of %" PRIu64 " bytes at %#" PRIx64 " failed: %.*s",
+	if (evt->length)
+		snprintf(bytes, sizeof(bytes), " of %" PRIu64 " bytes", (uint64_t)evt->length);
+	smartiod_log(d, SMARTIOD_WARNING, "%s: %s%s at %#" PRIx64 " failed: %.*s",
 		     dev ? dev->topo->name : "a device",
 		     evt->access == SIO_FAULT_READ    ? "read"
 		     : evt->access == SIO_FAULT_WRITE ? "write"
 						      : "interrupt",
-		     (uint64_t)evt->length, (uint64_t)evt->address, (int)sizeof(evt->reason),
-		     evt->reason);
+		     bytes, (uint64_t)evt->address, (int)sizeof(evt->reason), evt->reason);
 }
 
 void smartiod_device_segment_idle(struct smartiod *d, struct smartiod_segment *seg)
