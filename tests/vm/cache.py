@@ -5,6 +5,9 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
+
+KEEP_SECONDS = 14 * 24 * 3600
 
 
 class Unavailable(Exception):
@@ -46,8 +49,11 @@ def have(name, make):
 
 
 def forget_others(prefix, keep):
-    """Older versions of what @keep replaces: a kernel takes some 100 MB."""
+    """Old versions of what @keep replaces: a kernel takes some 100 MB. Younger ones may be in use by
+    another tree."""
     for name in os.listdir(folder()):
-        if name.startswith(prefix) and name != keep:
+        path = os.path.join(folder(), name)
+        if (name.startswith(prefix) and name != keep and
+                time.time() - os.stat(path).st_mtime > KEEP_SECONDS):
             with locked(name):
-                shutil.rmtree(os.path.join(folder(), name), ignore_errors=True)
+                shutil.rmtree(path, ignore_errors=True)

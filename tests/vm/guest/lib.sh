@@ -84,11 +84,12 @@ take_drive() { # BDF
 	until_ok test -b /dev/nvme0n1
 }
 
+# Files, not pipes: the shell gives up opening a pipe when a child of it ends meanwhile.
 start_daemon() { # OPTION...
-	mkfifo /tmp/ready 2>/dev/null || :
-	smartiod --shim --ready-fd 4 "$@" 4>/tmp/ready &
+	: >/tmp/ready
+	smartiod --shim --ready-fd 4 "$@" 4>/tmp/ready 2>>/tmp/smartiod.log &
 	daemon=$!
-	read -r line </tmp/ready || fail "smartiod does not start"
+	until_ok test -s /tmp/ready
 }
 
 stop_daemon() {
@@ -97,18 +98,16 @@ stop_daemon() {
 }
 
 start_manager() { # DEVICE
-	mkfifo -m 666 /tmp/manager 2>/dev/null || :
+	: >/tmp/manager
 	spawn smartio-nvme manager "$1" >/tmp/manager &
 	manager=$!
-	exec 5</tmp/manager
-	read -r line <&5 || fail "the manager does not start"
-	echo "manager: $line"
+	until_ok test -s /tmp/manager
+	cat /tmp/manager
 }
 
 stop_manager() {
 	kill "$manager"
 	wait "$manager" || fail "the manager ended with $?"
-	exec 5<&-
 }
 
 # As a member of the group; as one who is not.
@@ -129,4 +128,41 @@ wait_all() { # PID...
 	for pid; do
 		wait "$pid" || fail "a program ended with $?"
 	done
+}
+
+# A program that says a line when it has begun and ends well when its input ends.
+start_watched() { # NAME COMMAND...
+	watched=$1
+	shift
+	mkfifo "/tmp/$watched.in"
+	spawn "$@" <"/tmp/$watched.in" >"/tmp/$watched.out" &
+	eval "pid_$watched=$!"
+	# Its input is open as long as this lives, which does nothing else.
+	sleep 100000 >"/tmp/$watched.in" &
+	eval "feeder_$watched=$!"
+	until_ok test -s "/tmp/$watched.out"
+	echo "$watched: $(head -n 1 "/tmp/$watched.out")"
+}
+
+end_watched() { # NAME
+	eval "kill \$feeder_$1; wait \$pid_$1" || fail "$1 ended with $?"
+	rm "/tmp/$1.in" "/tmp/$1.out"
+}
+
+# I/O all over the drive's first 16 MB, until somebody ends it.
+start_bench() { # DEVICE
+	: >/tmp/progress
+	spawn smartio-nvme bench "$1" --write --random --depth 16 --seconds 600 --progress \
+		--length 16M 2>/tmp/progress >/tmp/bench.out &
+	bench=$!
+	until_ok test -s /tmp/progress
+}
+
+# A file of random bytes to the drive and back.
+copy_both_ways() { # DEVICE
+	head -c 1048576 /dev/urandom >/tmp/file
+	as_user smartio-nvme copy-in "$1" /tmp/file --offset 48M 2>/dev/null
+	rm -f /tmp/back
+	as_user smartio-nvme copy-out "$1" /tmp/back --offset 48M --length 1M 2>/dev/null
+	cmp /tmp/file /tmp/back || fail "a file came back changed"
 }

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# A client puts an address that was not mapped for the drive into a command. The IOMMU stops it, the
+# kernel's log and smartiod say so, nobody's memory has changed, and all others work on.
+# modules: smartio
+# programs: tests/vm/wild tests/vm/canary tests/system/verify
+. /lib.sh
+[ "$IOMMU" != none ] || fail "this test needs an IOMMU"
+address=0x13370000 # RAM of this machine, which the drive could write to without an IOMMU
+bdf=$(drive_bdf)
+load_modules
+give_drive "$bdf"
+start_daemon
+start_manager "$bdf"
+start_watched canary canary 64
+start_watched verify verify "$bdf" 65536 256
+for way in read write; do
+	echo "a $way with a wild address"
+	as_user wild "$bdf" $address $way >/tmp/wild || fail "wild: $(cat /tmp/wild)"
+	cat /tmp/wild
+	grep -q good /tmp/wild || fail "the client's queue works no more"
+done
+in_log() {
+	dmesg | grep 'DMAR: \[DMA' | grep 1337
+}
+# QEMU's AMD IOMMU stops the access, too, but logs no event where a page table entry is empty.
+if [ "$IOMMU" = intel ]; then
+	until_ok in_log
+	until_ok grep "$bdf: .* at $address failed" /tmp/smartiod.log
+fi
+end_watched verify
+end_watched canary
+as_user smartio-nvme copy-out "$bdf" /tmp/back --length 1M
+[ "$(sha256sum </tmp/back | cut -d' ' -f1)" = "$(host sha256 0 1048576)" ] || fail "the drive lies now"
+stop_manager
+stop_daemon
+smartio device remove "$bdf"
+rmmod smartio
+check_leaks
