@@ -626,7 +626,8 @@ void SCIDisconnectInterrupt(sci_remote_interrupt_t interrupt, unsigned int flags
 
 /**
  * Trigger it: one write to a descriptor, no smartiod. Needs nobody who waits, and never finds
- * anything full. @flags: 0. Errors: SCI_ERR_NOT_CONNECTED: the receiver is gone.
+ * anything full. @flags: 0. Errors: SCI_ERR_NOT_CONNECTED: the receiver is gone;
+ * SCI_ERR_NO_LINK_ACCESS: the link is down now.
  */
 void SCITriggerInterrupt(sci_remote_interrupt_t interrupt, unsigned int flags, sci_error_t *error);
 
@@ -792,7 +793,8 @@ void SCIDisconnectDataInterrupt(sci_remote_data_interrupt_t interrupt, unsigned 
  * none; a write for each. @flags: 0; BROADCAST: accepted for a connection made with it.
  * Errors: SCI_ERR_NOSPC: the receiver's queue of this handle is full (about 64 KiB), nothing was
  * sent; SCI_ERR_OUT_OF_RANGE: too long; SCI_ERR_NOT_CONNECTED: the receiver removed the interrupt or
- * is gone. Messages sent before that was known went nowhere.
+ * is gone. Messages sent before that was known went nowhere; SCI_ERR_NO_LINK_ACCESS: the link is down
+ * now, nothing was sent.
  */
 void SCITriggerDataInterrupt(sci_remote_data_interrupt_t interrupt, void *data, unsigned int length,
 			     unsigned int flags, sci_error_t *error);

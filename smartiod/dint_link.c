@@ -119,8 +119,7 @@ int smartiod_peer_dint_event(struct smartiod *d, struct smartiod_peer *p, const 
 	return 0;
 }
 
-void smartiod_dint_link_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
-				  uint32_t peer_adapter)
+void smartiod_dint_link_node_down(struct smartiod *d, uint32_t node)
 {
 	struct smartiod_tree_node *n;
 	uint64_t key = 0;
@@ -129,15 +128,9 @@ void smartiod_dint_link_path_down(struct smartiod *d, uint32_t node, uint32_t ad
 		struct smartiod_dint_link *l = SMARTIOD_OF(n, struct smartiod_dint_link, by_id);
 
 		key = n->key;
-		if (l->node == node && (adapter == SIO_ADAPTER_ANY ||
-					(l->adapter == adapter && l->peer_adapter == peer_adapter)))
+		if (l->node == node)
 			link_lost(d, l);
 	}
-}
-
-void smartiod_dint_link_node_down(struct smartiod *d, uint32_t node)
-{
-	smartiod_dint_link_path_down(d, node, SIO_ADAPTER_ANY, 0);
 }
 
 void smartiod_dint_link_free_all(struct smartiod *d)
@@ -156,6 +149,8 @@ static void connect_reply(struct smartiod *d, struct smartiod_op *op, struct sma
 	int fds[2] = {ring_fd, trigger_fd};
 	struct sio_rep_dint_connect rep = {
 		.handle = sio_to_le32(smartiod_handle(&l->o)),
+		.path = sio_to_le32(l->node == d->node ? SIO_PATH_NONE
+						       : l->adapter << 16 | l->peer_adapter),
 		.fd_offset = sio_to_le64(fd_offset),
 		.bytes = sio_to_le64(l->plain ? 0 : SIO_RING_TOTAL),
 	};

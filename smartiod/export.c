@@ -66,9 +66,9 @@ static void drop_grants(struct smartiod *d, uint32_t node, uint32_t adapter, uin
 		struct smartiod_grant *g = SMARTIOD_OF(n, struct smartiod_grant, by_id);
 
 		key = n->key;
-		if (g->node == node &&
-		    (adapter == SIO_ADAPTER_ANY ||
-		     (!g->segment && g->adapter == adapter && g->peer_adapter == peer_adapter)))
+		if (g->node == node && (adapter == SIO_ADAPTER_ANY ||
+					(!g->segment && !g->ring && g->adapter == adapter &&
+					 g->peer_adapter == peer_adapter)))
 			grant_free(d, g);
 	}
 }

@@ -586,7 +586,7 @@ void smartiod_grant_release(struct smartiod *d, uint32_t node, uint64_t grant);
 /* UNGRANT and forget; 0 or unknown: nothing. */
 void smartiod_grant_end(struct smartiod *d, uint64_t id);
 void smartiod_grant_node_down(struct smartiod *d, uint32_t node);
-/* Grants of BARs and rings end; those of segments stay, for their importers stay, too. */
+/* Grants of BARs end; those of segments and rings stay, for their importers stay, too. */
 void smartiod_grant_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			      uint32_t peer_adapter);
 
@@ -695,8 +695,6 @@ void smartiod_dint_link_close(struct smartiod *d, struct smartiod_dint_link *l);
 /* The receiver (@node) is gone, or says so. */
 void smartiod_dint_link_lost(struct smartiod *d, uint32_t node, uint64_t link);
 void smartiod_dint_link_node_down(struct smartiod *d, uint32_t node);
-void smartiod_dint_link_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
-				  uint32_t peer_adapter);
 void smartiod_dint_link_free_all(struct smartiod *d);
 void smartiod_dint_release(struct smartiod *d, uint32_t node, uint64_t ring);
 

@@ -216,7 +216,6 @@ static void path_down(struct smartiod *d, struct smartiod_peer *p, uint32_t adap
 		return;
 	}
 	smartiod_connection_path(d, p->node, adapter, peer_adapter, false);
-	smartiod_dint_link_path_down(d, p->node, adapter, peer_adapter);
 	smartiod_segment_path(d, p->node, adapter);
 	smartiod_grant_path_down(d, p->node, adapter, peer_adapter);
 	smartiod_device_path_down(d, p->node, adapter, peer_adapter);

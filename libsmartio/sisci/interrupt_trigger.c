@@ -8,6 +8,7 @@
 struct sio_remote_int {
 	struct sio_object o;
 	uint32_t node, number;
+	uint32_t path; /* place in the status page; 0: none */
 	int trigger;
 };
 
@@ -40,6 +41,7 @@ static int ask_connect(struct sio_remote_int *i, unsigned adapter, struct sio_er
 
 	if (rc < 0)
 		return rc;
+	i->path = sio_status_place(i->o.lib, sio_from_le32(rep.path), i->node);
 	rc = sio_session_check_fds(&call, 1, err);
 	if (rc < 0)
 		sio_object_dismiss(&i->o, SIO_MSG_DINT_DISCONNECT, 0, NULL);
@@ -151,8 +153,8 @@ static int trigger(struct sio_library *lib, sci_remote_interrupt_t interrupt, un
 	if (__atomic_load_n(&i->o.lost, __ATOMIC_ACQUIRE)) {
 		rc = sio_object_fail_lost(&i->o, err);
 	} else {
-		rc = w->event_write(w, i->trigger);
-		if (rc < 0)
+		rc = sio_status_check(lib, i->path, i->node, err);
+		if (!rc && (rc = w->event_write(w, i->trigger)) < 0)
 			sio_fail(err, rc, "interrupt %u of node %u: writing its trigger failed",
 				 i->number, i->node);
 	}

@@ -163,6 +163,11 @@ void sio_object_callback(struct sio_object *o,
 void sio_dint_ready(struct sio_library *lib, uintptr_t handle);
 void sio_dint_ring_event(struct sio_library *lib, const struct sio_evm_dint_ring *e, int *fds,
 			 unsigned n_fds);
+/* status.c: -ENETDOWN while the path with this place (sio_status_place(); 0: none) is down. */
+int sio_status_check(const struct sio_library *lib, uint32_t place, uint32_t node,
+		     struct sio_err *err);
+/* The place in the page of a path (of a reply to a connect) to @node, from 1; 0: there is none. */
+uint32_t sio_status_place(const struct sio_library *lib, uint32_t wire_path, uint32_t node);
 /* interrupt.c */
 void sio_int_ready(struct sio_library *lib, uintptr_t handle);
 /* queue.c */

@@ -23,12 +23,6 @@ enum sio_map_state { SIO_MAP_FINE, SIO_MAP_WAS_DOWN, SIO_MAP_DOWN, SIO_MAP_LOST 
 
 /* Put the page in place, at the first time and whenever the library is initialised again. */
 int sio_status_open(struct sio_library *lib, int fd, struct sio_err *err);
-/*
- * The place in the page of @wire_path (of a reply to a connect) to @node, counted from 1; 0: this
- * segment is reached through none.
- */
-uint32_t sio_status_place(const struct sio_library *lib, uint32_t wire_path, uint32_t node);
-
 /* A transfer through @m begins. */
 void sio_sequence_begin(const struct sio_mapping *m, volatile uint32_t *words);
 /* What became of it until now. */

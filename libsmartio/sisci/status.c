@@ -41,3 +41,13 @@ uint32_t sio_status_place(const struct sio_library *lib, uint32_t wire_path, uin
 			return i + 1;
 	return 0;
 }
+
+int sio_status_check(const struct sio_library *lib, uint32_t place, uint32_t node,
+		     struct sio_err *err)
+{
+	const volatile struct sio_status_page *page = lib->status;
+
+	if (place == 0 || sio_read32(&page->path[place - 1].state) == SIO_LINK_UP)
+		return 0;
+	return sio_fail(err, -ENETDOWN, "the link to node %u is down", node);
+}

@@ -85,6 +85,7 @@ int sio_remote_dint_connect(struct sio_remote_dint *d, unsigned adapter, unsigne
 	if (rc < 0)
 		return rc;
 	d->trigger = fds[1];
+	d->path = sio_status_place(d->o.lib, sio_from_le32(rep.path), d->node);
 	rc = sio_session_check_fds(&call, 2, err);
 	if (!rc)
 		rc = map_ring(d, &rep, fds[0], err);
@@ -209,6 +210,9 @@ static int send_message(struct sio_remote_dint *d, const void *data, uint32_t le
 	int rc;
 
 	if (!__atomic_load_n(&d->o.lost, __ATOMIC_ACQUIRE)) {
+		rc = sio_status_check(d->o.lib, d->path, d->node, err);
+		if (rc)
+			return rc;
 		w->lock(w, d->lock);
 		rc = sio_ring_push(&d->ring, data, len);
 		w->unlock(w, d->lock);

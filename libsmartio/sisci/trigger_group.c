@@ -101,15 +101,23 @@ int sio_remote_dint_group(struct sio_library *lib, sci_desc_t sd, sci_remote_dat
 	return 0;
 }
 
-/* The lock is held: is there room everywhere? Of those that live. */
-static int check_room(struct sio_remote_dint *d, uint32_t len, unsigned *ret_live)
+/* Neither lost, nor behind a link that is down now. */
+static bool reachable(const struct sio_remote_dint *m, struct sio_err *err)
+{
+	return !__atomic_load_n(&m->o.lost, __ATOMIC_ACQUIRE) &&
+	       sio_status_check(m->o.lib, m->path, m->node, err) == 0;
+}
+
+/* The lock is held: is there room everywhere? Of those that can be reached. */
+static int check_room(struct sio_remote_dint *d, uint32_t len, unsigned *ret_live,
+		      struct sio_err *err)
 {
 	*ret_live = 0;
 	for (unsigned i = 0; i < d->n_members; i++) {
 		struct sio_remote_dint *m = d->member[i];
 		int rc;
 
-		if (__atomic_load_n(&m->o.lost, __ATOMIC_ACQUIRE))
+		if (!reachable(m, err))
 			continue;
 		rc = sio_ring_room(&m->ring, len);
 		if (rc == -ENOSPC || rc == -EMSGSIZE)
@@ -127,13 +135,12 @@ int sio_remote_dint_group_send(struct sio_remote_dint *d, const void *data, uint
 	int rc;
 
 	w->lock(w, d->lock);
-	rc = check_room(d, len, &live);
+	rc = check_room(d, len, &live, err);
 	for (unsigned i = 0; !rc && i < d->n_members; i++) {
 		struct sio_remote_dint *m = d->member[i];
 
 		/* Nobody but us fills it: what had room has it. */
-		if (!__atomic_load_n(&m->o.lost, __ATOMIC_ACQUIRE) &&
-		    sio_ring_push(&m->ring, data, len) == 0)
+		if (reachable(m, err) && sio_ring_push(&m->ring, data, len) == 0)
 			w->event_write(w, m->trigger);
 	}
 	w->unlock(w, d->lock);
@@ -144,5 +151,9 @@ int sio_remote_dint_group_send(struct sio_remote_dint *d, const void *data, uint
 	if (rc == -EMSGSIZE)
 		return sio_fail(err, -ERANGE, "a message of %u bytes; at most %u", len,
 				SIO_RING_MESSAGE);
+	for (unsigned i = 0; !live && i < d->n_members; i++)
+		if (!__atomic_load_n(&d->member[i]->o.lost, __ATOMIC_ACQUIRE))
+			return sio_fail(err, -ENETDOWN, "no link to any data interrupt %u is up",
+					d->number);
 	return live ? 0 : sio_object_fail_lost(&d->o, err);
 }

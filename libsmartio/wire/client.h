@@ -248,7 +248,7 @@ SIO_WIRE_SIZE(struct sio_msg_dint_connect, 32);
 /* Reply: descriptor 0 the ring at fd_offset, 1 the trigger (write 8 bytes). Plain: 0 the trigger. */
 struct sio_rep_dint_connect {
 	struct sio_msg h;
-	sio_le32 handle, reserved;
+	sio_le32 handle, path; /* path: as of SEG_CONNECT */
 	sio_le64 fd_offset, bytes;
 };
 SIO_WIRE_SIZE(struct sio_rep_dint_connect, 40);

@@ -452,6 +452,99 @@ static void the_importer_is_killed_meanwhile(void **state)
 	assert_int_equal(cluster_link(*state, 4, 0, true), 0);
 }
 
+/* ---- interrupts ---- */
+
+static int is_triggered(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	sci_local_data_interrupt_t data = NULL;
+	sci_local_interrupt_t plain = NULL;
+	unsigned number = 5, length, value = 0;
+	sci_error_t error;
+
+	(void)arg;
+	SCICreateDataInterrupt(sd, &data, 0, &number, NULL, NULL, SCI_FLAG_FIXED_INTNO, &error);
+	CHECK_OK(error);
+	SCICreateInterrupt(sd, &plain, 0, &number, NULL, NULL, SCI_FLAG_FIXED_INTNO, &error);
+	CHECK_OK(error);
+	step_done(0);
+	for (unsigned i = 1; i <= 2; i++) {
+		length = sizeof(value);
+		SCIWaitForDataInterrupt(data, &value, &length, SCI_INFINITE_TIMEOUT, 0, &error);
+		CHECK_OK(error);
+		CHECK(value == i);
+		SCIWaitForInterrupt(plain, SCI_INFINITE_TIMEOUT, 0, &error);
+		CHECK_OK(error);
+		step_done(4);
+	}
+	step_await(5);
+	SCIRemoveDataInterrupt(data, 0, &error);
+	CHECK_OK(error);
+	do {
+		SCIRemoveInterrupt(plain, 0, &error);
+	} while (error == SCI_ERR_BUSY);
+	CHECK_OK(error);
+	api_end(sd);
+	return 0;
+}
+
+static int triggers(void *arg)
+{
+	sci_remote_data_interrupt_t data = NULL;
+	sci_remote_interrupt_t plain = NULL;
+	sci_desc_t sd = api_begin();
+	sci_error_t error;
+	unsigned value;
+
+	(void)arg;
+	step_await(0);
+	SCIConnectDataInterrupt(sd, &data, 8, 0, 5, 0, 0, &error);
+	CHECK_OK(error);
+	SCIConnectInterrupt(sd, &plain, 8, 0, 5, 0, 0, &error);
+	CHECK_OK(error);
+	for (value = 1; value <= 2; value++) {
+		SCITriggerDataInterrupt(data, &value, sizeof(value), 0, &error);
+		CHECK_OK(error);
+		SCITriggerInterrupt(plain, 0, &error);
+		CHECK_OK(error);
+		step_await(4);
+		step_done(1);
+		step_await(2);
+		SCITriggerDataInterrupt(data, &value, sizeof(value), 0, &error);
+		CHECK_IS(error, SCI_ERR_NO_LINK_ACCESS);
+		SCITriggerInterrupt(plain, 0, &error);
+		CHECK_IS(error, SCI_ERR_NO_LINK_ACCESS);
+		step_done(3);
+		step_await(6);
+	}
+	SCIDisconnectDataInterrupt(data, 0, &error);
+	CHECK_OK(error);
+	SCIDisconnectInterrupt(plain, 0, &error);
+	CHECK_OK(error);
+	step_done(5);
+	api_end(sd);
+	return 0;
+}
+
+static void interrupts_come_back_with_the_link(void **state)
+{
+	pid_t a, b;
+
+	steps_reset();
+	a = cluster_fork(*state, 8, is_triggered, NULL);
+	b = cluster_fork(*state, 4, triggers, NULL);
+	for (unsigned i = 0; i < 2; i++) {
+		step_await(1);
+		assert_int_equal(cluster_link(*state, 4, 0, false), 0);
+		step_done(2);
+		step_await(3);
+		assert_int_equal(cluster_link(*state, 4, 0, true), 0);
+		step_done(6);
+	}
+	assert_int_equal(cluster_wait(b), 0);
+	assert_int_equal(cluster_wait(a), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -460,6 +553,7 @@ int main(void)
 		API_TEST(the_exporter_is_killed_meanwhile),
 		API_TEST(the_exporters_host_crashes_meanwhile),
 		API_TEST(the_importer_is_killed_meanwhile),
+		API_TEST(interrupts_come_back_with_the_link),
 	};
 
 	return cmocka_run_group_tests(tests, topology_up, topology_down);

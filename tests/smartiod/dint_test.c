@@ -352,19 +352,32 @@ static void sharing_fails_as_a_whole(void **state)
 	}
 }
 
-static void link_loss_ends_rings(void **state)
+static void link_loss_keeps_rings(void **state)
 {
 	struct fixture *f = *state;
-	uint32_t h, n, link;
+	uint32_t h, n, link, more;
 
 	assert_int_equal(call_dint_create(f->w, f->receiver, 0, 0, &h, &n), 0);
 	assert_int_equal(call_dint_connect(f->w, f->sender, 4, n, &link), 0);
-	world_link(f->w, 0, 1, false);
-	world_run(f->w);
-	assert_non_null(world_event(f->sender, SIO_EVM_DINT_LOST, 0));
+	for (unsigned i = 0; i < 2; i++) {
+		world_link(f->w, 0, 1, false);
+		world_run(f->w);
+		assert_null(world_event(f->sender, SIO_EVM_DINT_LOST, 0));
+		assert_null(world_event(f->receiver, SIO_EVM_DINT_RING_END, 0));
+		assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 2);
+		assert_int_equal(call_dint_connect(f->w, f->sender, 4, n, &more), ENETDOWN);
+		if (i)
+			break;
+		world_link(f->w, 0, 1, true);
+		world_run(f->w);
+	}
+	/* To leave needs no link. */
+	assert_int_equal(call_handle(f->w, f->sender, SIO_MSG_DINT_DISCONNECT, link, 0), 0);
 	assert_non_null(world_event(f->receiver, SIO_EVM_DINT_RING_END, 0));
 	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
 	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+	world_link(f->w, 0, 1, true);
+	world_run(f->w);
 }
 
 int main(void)
@@ -381,7 +394,7 @@ int main(void)
 		CASE(death_of_a_side),
 		CASE(owners_share_a_number),
 		CASE(sharing_fails_as_a_whole),
-		CASE(link_loss_ends_rings),
+		CASE(link_loss_keeps_rings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
