@@ -38,6 +38,7 @@ static void fill(struct sio_list_entry *e, const struct sio_obj *o)
 	e->refs = o->refs;
 	switch (o->kind) {
 	case SIO_KIND_OWNER:
+		e->owner = ((const struct sio_owner *)o)->parent;
 		e->cookie = ((const struct sio_owner *)o)->user_cookie;
 		break;
 	case SIO_KIND_MEM:

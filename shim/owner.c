@@ -69,8 +69,8 @@ int sio_op_owner_new(struct sio_request *rq, const void *msg)
 	evt = sio_answer(rq, sizeof(*evt));
 	evt->id = w->o.id;
 	if (m->h.flags & SIO_OWNER_CHILD) {
-		w->parent = rq->owner;
-		list_add_tail(&w->sibling, &w->parent->children);
+		w->parent = rq->owner->o.id;
+		list_add_tail(&w->sibling, &rq->owner->children);
 		return 0;
 	}
 	error = sio_answer_file(
@@ -126,6 +126,7 @@ void sio_owner_end(struct sio_owner *w)
 	sio.epoch++;
 	w->ended = true;
 	w->o.state = SIO_STATE_QUARANTINED;
+	w->o.owner = &sio.daemon;
 	list_for_each_entry(o, &w->objects, of_owner)
 		sio_obj_quarantine(o);
 	sio_fall();

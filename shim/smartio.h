@@ -98,7 +98,7 @@ struct sio_owner {
 	u64 n_objects, user_cookie;
 	u32 pid;
 	bool ended;
-	struct sio_owner *parent;
+	u64 parent; /* its id: a child in quarantine may be there longer than its parent */
 	struct list_head children, sibling;
 	struct list_head ended_node;
 	struct sio_event *gone, *end; /* made before, so that they can always be sent */

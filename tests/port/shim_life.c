@@ -88,8 +88,26 @@ static void death(struct port_world *w, bool by_reset)
 	port_report(w, by_reset ? "a death, and a reset" : "a death, and a word");
 }
 
+/* An owner in the list; kind 0: it is not there. */
+static struct sio_list_entry listed(struct port_world *w, uint64_t owner)
+{
+	const struct sio_evt_list *evt;
+	struct sio_req_list *r;
+	struct shim_ask a;
+
+	shim_good(w, &a, SIO_OP_LIST, 0);
+	r = (void *)&a.req;
+	r->kind = SIO_KIND_OWNER;
+	r->after = owner - 1;
+	evt = (const void *)&a.answer;
+	if (!shim_expect(w, &a, -1, 0, "LIST") || evt->count == 0 || evt->entry[0].id != owner)
+		return (struct sio_list_entry){.kind = 0};
+	return evt->entry[0];
+}
+
 static void children(struct port_world *w)
 {
+	struct sio_list_entry e;
 	uint64_t parent, child, grandchild, mems = shim_count(w, SIO_KIND_MEM);
 	struct pollfd p = {.fd = -1};
 	union port_packet evt;
@@ -105,13 +123,21 @@ static void children(struct port_world *w)
 	shim_expect(w, &a, -1, 0, "a grandchild");
 	grandchild = shim_id(&a);
 	shim_make(w, SIO_OP_ALLOC, grandchild, NULL);
+	give_to_drive(w, child);
 	shim_check(w, poll(&p, 1, 0) == 0, "it lives");
 	owner_op(w, SIO_OP_OWNER_CLOSE, parent, 0, 0);
 	shim_check(w, poll(&p, 1, 0) == 1 && p.revents & POLLHUP, "it is told that it has ended");
-	shim_check(w, shim_count(w, SIO_KIND_MEM) == mems, "all of the family's has gone");
+	shim_check(w, shim_count(w, SIO_KIND_MEM) == mems + 1,
+		   "all of the family's has gone but what the drive may reach");
+	shim_news(w, SIO_EV_OWNER_END, &evt);
+	shim_news(w, SIO_EV_OWNER_END, &evt);
+	shim_check(w, listed(w, parent).kind == 0, "the parent has gone");
+	e = listed(w, child);
+	shim_check(w, e.state == SIO_STATE_QUARANTINED && e.owner == parent,
+		   "a child in quarantine still tells whose it was");
+	shim_check(w, settled(w, child, 0) == 1, "a word ends it");
+	shim_news(w, SIO_EV_OWNER_END, &evt);
 	owner_op(w, SIO_OP_OWNER_NEW, child, SIO_OWNER_CHILD, -ENOENT);
-	for (int i = 0; i < 3; i++)
-		shim_news(w, SIO_EV_OWNER_END, &evt);
 	close(p.fd);
 	port_report(w, "owners have children");
 }
