@@ -186,7 +186,7 @@ static void adopted(struct smartiod *d)
 			smartiod_loan_end(d, l); /* OWNER_GONE follows */
 	}
 	if (n)
-		smartiod_log(d, SMARTIOD_INFO, "%u borrows of before we were started", n);
+		smartiod_log(d, SMARTIOD_INFO, "borrows of before we were started: %u", n);
 	smartiod_start_done(d);
 }
 

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# smartiod is killed and started again while programs have the drive. Who lives keeps it, whoever asks;
+# what the dead leave is settled by the next manager.
+# modules: smartio nvme
+. /lib.sh
+bdf=$(drive_bdf)
+check_machine
+load_modules
+give_drive "$bdf"
+
+kill_daemon() {
+	kill -9 "$daemon"
+	wait "$daemon" || :
+}
+
+start_daemon
+start_manager "$bdf"
+echo "the daemon dies; the manager, which cannot know, keeps the drive"
+kill -STOP "$manager"
+kill_daemon
+start_daemon
+smartio device list | grep -q ' exclusive *1 *0$' || fail "the drive seems free"
+! as_user smartio-nvme manager "$bdf" || fail "two managers have one drive"
+! as_user smartio-nvme identify "$bdf" || fail "the drive was lent as if it were free"
+echo "the manager dies, and the next one finds what it left"
+kill -9 "$manager"
+wait "$manager" || :
+exec 5<&-
+start_manager "$bdf"
+as_user smartio-nvme copy-in "$bdf" /bin/busybox
+
+echo "the manager dies while there is no daemon"
+kill -STOP "$manager"
+kill_daemon
+kill -9 "$manager"
+wait "$manager" || :
+exec 5<&-
+start_daemon
+start_manager "$bdf"
+as_user smartio-nvme copy-out "$bdf" /tmp/out --length "$(stat -c %s /bin/busybox)"
+cmp /bin/busybox /tmp/out || fail "busybox came back changed"
+stop_manager
+stop_daemon
+take_drive "$bdf"
+rmmod smartio
+check_leaks
