@@ -76,6 +76,7 @@ int emu_op_adapter(struct emu_request *rq, const void *msg)
 	evt.requesters_total = a->topo->requesters;
 	evt.requesters_free = a->topo->requesters - emu_requesters_used(a);
 	evt.dma_bits = 64; /* the window's entries, and its engine */
+	evt.mcast_groups = EMU_GROUPS;
 	emu_answer(rq, &evt, sizeof(evt), NULL, 0);
 	return 0;
 }

@@ -52,6 +52,7 @@
 #define EMU_VECTORS 2048u /* most of one device, as PCI has it */
 #define EMU_HOPS 2	  /* most adapters that a transaction passes */
 #define EMU_WATCHES 1024  /* of one host: each may hold a descriptor */
+#define EMU_GROUPS 8	  /* multicast groups of the cluster */
 #define EMU_LAST_KIND SIO_KIND_VECTOR
 
 struct emu_host;
@@ -95,6 +96,15 @@ struct emu_ram {
 	struct emu_mem mem;
 	uint64_t address; /* physical */
 	struct emu_dma_range *ranges;
+	struct emu_group *group; /* whose memory @mem is; NULL: its own */
+	bool member, published;	 /* of the group */
+};
+
+/* A multicast group: mcast.c. */
+struct emu_group {
+	struct emu_mem mem;
+	unsigned users; /* objects that have @mem; 0: there is none */
+	unsigned members, published;
 };
 
 struct emu_grant {
@@ -317,6 +327,7 @@ struct emu_room {
 	struct emu_host *host;
 	unsigned n_hosts;     /* as many as are made */
 	uint64_t descriptors; /* that the objects of one host may hold */
+	struct emu_group group[EMU_GROUPS];
 	struct emu_check *check;
 	uint32_t check_mask; /* of an access's number; 0 there: compare it with the list */
 	struct sio_pcie pcie;
@@ -401,6 +412,10 @@ emu_handler emu_op_owner_new, emu_op_owner_close, emu_op_settle;
 /* mem.c */
 emu_handler emu_op_alloc, emu_op_free;
 void emu_ram_release(struct emu_ram *m);
+
+/* mcast.c */
+emu_handler emu_op_mcast;
+void emu_group_leave(struct emu_ram *ram);
 
 /* grant.c */
 emu_handler emu_op_grant, emu_op_ungrant;

@@ -139,6 +139,9 @@ void emu_ram_release(struct emu_ram *m)
 	h->freed.bytes += m->mem.size;
 	sio_addrmap_remove(&h->map, m->address);
 	sio_range_free(&h->ram, m->address);
-	r->ops->mem_free(r->ctx, &m->mem);
+	if (m->group)
+		emu_group_leave(m);
+	else
+		r->ops->mem_free(r->ctx, &m->mem);
 	emu_invalidate(r);
 }

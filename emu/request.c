@@ -94,7 +94,7 @@ static const struct operation operations[SIO_OP_COUNT] = {
 			     RSVD(struct sio_req_settle), OWNER_SUBJECT, emu_op_settle),
 	[SIO_OP_STATUS] = OP("STATUS", struct sio_req_status, 0, 0, OWNER_ASKS, emu_op_status),
 	[SIO_OP_MCAST] = OP("MCAST", struct sio_req_mcast, 0, RSVD(struct sio_req_mcast),
-			    OWNER_HOLDS, NULL),
+			    OWNER_HOLDS, emu_op_mcast),
 	[SIO_OP_DMA] = OP("DMA", struct sio_req_dma, 0, RSVD(struct sio_req_dma), OWNER_HOLDS,
 			  emu_op_dma),
 	[SIO_OP_DMA_FREE] = OP("DMA_FREE", struct sio_req_dma_free, 0, 0, OWNER_ASKS,

@@ -320,9 +320,12 @@ void SCIQuery(unsigned int command, void *data, unsigned int flags, sci_error_t 
  * @segment: set to the caller's new handle; end it with SCIRemoveSegment().
  * @callback, @callbackArg: with SCI_FLAG_USE_CALLBACK, told of connections.
  * @flags: USE_CALLBACK; AUTO_ID: take the first free id from @segmentId on; PRIVATE: never
- *   available to others; EMPTY: without memory, see SCIRegisterSegmentMemory(); DMA_GLOBAL: accepted.
- * Errors: SCI_ERR_SEGMENTID_USED; SCI_ERR_SIZE_ALIGNMENT: size 0; SCI_ERR_NOSPC: more than the host
- * has.
+ *   available to others; EMPTY: without memory, see SCIRegisterSegmentMemory(); DMA_GLOBAL:
+ * accepted. BROADCAST: a member of multicast group @segmentId, 0 to 7, one on each host; not with
+ * AUTO_ID, PRIVATE, EMPTY. The members of a group have one memory, of the first one's size.
+ * Connections to the group do not keep SCIRemoveSegment() from removing a member, and are not told
+ * of. Errors: SCI_ERR_SEGMENTID_USED; SCI_ERR_OUT_OF_RANGE: the group was made with less;
+ * SCI_ERR_SIZE_ALIGNMENT: size 0; SCI_ERR_NOSPC: more than the host has.
  */
 void SCICreateSegment(sci_desc_t sd, sci_local_segment_t *segment, unsigned int segmentId,
 		      size_t size, sci_cb_local_segment_t callback, void *callbackArg,
@@ -428,10 +431,13 @@ sci_segment_cb_reason_t SCIWaitForLocalSegmentEvent(sci_local_segment_t segment,
  * is no such segment, call again. The exporter gets SCI_CB_CONNECT.
  * @segment: set to the caller's new handle; end it with SCIDisconnectSegment().
  * @timeout: not looked at.
- * @flags: USE_CALLBACK. ASYNCHRONOUS_CONNECT: do not wait for the exporter's answer; the handle is set
+ * @flags: USE_CALLBACK. BROADCAST: to all members of multicast group @segmentId; @nodeId is
+ *   DIS_BROADCAST_NODEID_GROUP_ALL, and SCI_ERR_NO_SUCH_SEGMENT means that no member is available.
+ *   What is written goes to all, the own member included; what is read is what they hold.
+ *   ASYNCHRONOUS_CONNECT: do not wait for the exporter's answer; the handle is set
  *   before the call returns, and the first event of the segment tells what became of it:
- *   SCI_CB_OPERATIONAL, or SCI_CB_LOST with one of the errors below as its status. Until then it can
- *   only be waited for and disconnected; mapping it gives SCI_ERR_NOT_CONNECTED, its size is 0.
+ *   SCI_CB_OPERATIONAL, or SCI_CB_LOST with one of the errors below as its status. Until then it
+ * can only be waited for and disconnected; mapping it gives SCI_ERR_NOT_CONNECTED, its size is 0.
  * Errors: SCI_ERR_NO_SUCH_SEGMENT: no segment with this id is available on that node and path;
  * SCI_ERR_ILLEGAL_NODEID: 0; SCI_ERR_NO_SUCH_NODEID; SCI_ERR_NO_LINK_ACCESS;
  * SCI_ERR_NODE_NOT_RESPONDING; SCI_ERR_CONNECTION_REFUSED; those of adapter numbers.
@@ -667,8 +673,7 @@ sci_dma_queue_state_t SCIDMAQueueState(sci_dma_queue_t dq);
  *   SCI_ERR_TRANSFER_FAILED. It may start the queue again. What it returns is of no effect: each
  *   start brings its callback.
  * @flags: USE_CALLBACK; DMA_READ: from remote to local; DMA_WAIT: return when it is over;
- * DMA_GLOBAL, DMA_SYSDMA, DMA_ADAPTER: accepted, there is one kind of engine; BROADCAST:
- * SCI_ERR_FLAG_NOT_IMPLEMENTED.
+ * DMA_GLOBAL, DMA_SYSDMA, DMA_ADAPTER: accepted, there is one kind of engine; BROADCAST: accepted.
  * Errors: SCI_ERR_ILLEGAL_OPERATION: the queue is POSTED, or holds what was enqueued;
  * SCI_ERR_OUT_OF_RANGE; SCI_ERR_SIZE_ALIGNMENT: size 0; SCI_ERR_SEGMENT_NOT_PREPARED;
  * SCI_ERR_SEGMENT_NOT_CONNECTED: lost, or connected through another adapter; SCI_ERR_NOT_SUPPORTED:

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "smartiod/device.h"
+#include "smartiod/group.h"
 #include "smartiod/internal.h"
 #include "smartiod/queue.h"
 
@@ -67,6 +68,8 @@ void smartiod_connection_close(struct smartiod *d, struct smartiod_connection *c
 	smartiod_window_release(d, c);
 	if (c->route == SMARTIOD_BAR)
 		smartiod_bar_close(d, c);
+	else if (c->route == SMARTIOD_GROUP)
+		smartiod_port_free(d, c->map);
 	else if (!c->lost && c->route == SMARTIOD_LOCAL)
 		smartiod_segment_unref(d, c->segment, d->node, c->id, reason);
 	else if (!c->lost)
@@ -327,16 +330,14 @@ int smartiod_seg_connect(struct smartiod *d, struct smartiod_session *s, const v
 	const struct sio_msg_seg_connect *m = msg;
 	uint32_t flags = sio_from_le32(m->flags);
 
-	if (flags & SCI_FLAG_BROADCAST)
-		return sio_fail(reterr, -EOPNOTSUPP,
-				"SCI_FLAG_BROADCAST: multicast groups are "
-				"not supported");
 	if (flags & SCI_FLAG_ASYNCHRONOUS_CONNECT)
 		return sio_fail(reterr, -EOPNOTSUPP,
 				"SCI_FLAG_ASYNCHRONOUS_CONNECT is not supported");
-	if (flags & ~SCI_FLAG_USE_CALLBACK)
+	if (flags & ~(SCI_FLAG_USE_CALLBACK | SCI_FLAG_BROADCAST))
 		return sio_fail(reterr, -EINVAL, "flags %#x do not belong to SCIConnectSegment",
 				flags);
+	if (flags & SCI_FLAG_BROADCAST)
+		return smartiod_group_connect(d, s, msg, reterr);
 	return smartiod_connect_open(d, s, msg, sio_from_le32(m->node),
 				     sio_from_le32(m->segment_id), 0, sio_from_le32(m->adapter),
 				     reterr);

@@ -154,6 +154,10 @@ static int remote_source(struct smartiod_session *s, const struct sio_msg_dma_ma
 	if (c->route == SMARTIOD_BAR)
 		return sio_fail(reterr, -EOPNOTSUPP,
 				"mapping a device's BAR for another device is not supported");
+	if (c->route == SMARTIOD_GROUP)
+		return sio_fail(reterr, -EOPNOTSUPP,
+				"mapping a group for a device is not supported; a segment that is "
+				"a member can be");
 	ret->exporter = c->node;
 	ret->adapter = SIO_PEER_ANY_ADAPTER;
 	ret->uid = c->uid;

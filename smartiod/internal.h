@@ -33,6 +33,7 @@
 #define SMARTIOD_MAX_OBJECTS 4096	       /* objects of one session */
 #define SMARTIOD_MAX_PENDING 1024	       /* requests of one session that wait for answers */
 #define SMARTIOD_OP_FDS 4		       /* descriptors that an operation can hold */
+#define SMARTIOD_GROUPS 8		       /* multicast groups: 0 to 7 */
 #define SMARTIOD_MAX_PATHS 16		       /* between two hosts */
 #define SMARTIOD_CONNECT_WAIT_NS 2000000000ULL /* for a peer whose link is up */
 #define SMARTIOD_PEER_TIMEOUT_NS 5000000000ULL
@@ -162,6 +163,7 @@ struct smartiod_segment {
 	bool named;		      /* SEG_CONNECT finds it by id */
 	bool by_uid_ok;		      /* SEG_LOOKUP by uid is allowed (device segments) */
 	bool is_private;	      /* SCI_FLAG_PRIVATE */
+	bool broadcast;		      /* a member of group @id */
 	bool ready;		      /* memory is there */
 	bool empty;		      /* SCI_FLAG_EMPTY, and not filled yet */
 	bool filling;		      /* its memory is being allocated */
@@ -195,6 +197,7 @@ enum smartiod_route {
 	SMARTIOD_LOCAL,	 /* the segment is on this host */
 	SMARTIOD_REMOTE, /* through an adapter */
 	SMARTIOD_BAR,	 /* a BAR of a borrowed device: barmap.c */
+	SMARTIOD_GROUP,	 /* a multicast group: map is the port's memory for it */
 };
 
 /* What SEG_CONNECT and DEV_SEG_CONNECT make. */
@@ -347,6 +350,7 @@ struct smartiod {
 	struct smartiod_tree rings;	   /* by uid */
 	struct smartiod_tree dint_links;   /* by id */
 	struct smartiod_tree queues;	   /* by uid */
+	struct smartiod_segment *member[SMARTIOD_GROUPS];
 	unsigned n_peers;
 	struct smartiod_peer peer[SIO_MAX_HOSTS];
 	struct smartiod_counters count;

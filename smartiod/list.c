@@ -78,7 +78,7 @@ static bool client_row(struct smartiod *d, uint64_t after, struct sio_wire_row *
 
 static bool connection_row(struct smartiod *d, uint64_t after, struct sio_wire_row *ret)
 {
-	static const char *const route[] = {"local", "remote", "bar"};
+	static const char *const route[] = {"local", "remote", "bar", "group"};
 	const struct smartiod_connection *c;
 
 	c = SMARTIOD_OF(smartiod_tree_after(&d->connections, after), struct smartiod_connection,

@@ -232,6 +232,7 @@ static size_t answer_size(uint32_t op)
 		[SIO_OP_IDENTIFY] = sizeof(struct sio_evt_identify),
 		[SIO_OP_REOPEN] = sizeof(struct sio_evt_reopen),
 		[SIO_OP_DMA] = sizeof(struct sio_evt_dma),
+		[SIO_OP_MCAST] = sizeof(struct sio_evt_mcast),
 		[SIO_OP_DMA_FREE] = sizeof(struct sio_evt_ok),
 		[SIO_OP_DMA_ATTACH] = sizeof(struct sio_evt_dma_attach),
 		[SIO_OP_DMA_DETACH] = sizeof(struct sio_evt_ok),

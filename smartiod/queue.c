@@ -366,7 +366,7 @@ static int attach_segment(struct smartiod *d, struct attach_op *t, struct smarti
 static int attach_connection(struct smartiod *d, struct attach_op *t, struct smartiod_connection *c,
 			     struct sio_err *reterr)
 {
-	if (c->route == SMARTIOD_LOCAL) {
+	if (c->route != SMARTIOD_REMOTE) {
 		t->range = range_new(c, t->queue);
 		if (!t->range)
 			return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
@@ -375,6 +375,10 @@ static int attach_connection(struct smartiod *d, struct attach_op *t, struct sma
 	t->w.connection = c;
 	if (c->route == SMARTIOD_LOCAL)
 		return attach_segment(d, t, c->segment);
+	if (c->route == SMARTIOD_GROUP) {
+		ask_attach(d, t, SIO_KIND_MEM, c->map, c->bytes);
+		return 0;
+	}
 	smartiod_window_go(d, &t->w);
 	return 0;
 }

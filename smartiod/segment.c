@@ -5,17 +5,18 @@
 #include <stdlib.h>
 
 #include "smartiod/device.h"
+#include "smartiod/group.h"
 #include "smartiod/internal.h"
 
 #define CREATE_FLAGS                                                                               \
 	(SCI_FLAG_USE_CALLBACK | SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_DMA_GLOBAL |       \
-	 SCI_FLAG_EMPTY)
+	 SCI_FLAG_EMPTY | SCI_FLAG_BROADCAST)
+#define NOT_OF_GROUPS (SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_EMPTY)
 
 static const struct {
 	uint32_t flag;
 	const char *name;
 } unsupported[] = {
-	{SCI_FLAG_BROADCAST, "SCI_FLAG_BROADCAST"},
 	{SCI_FLAG_ALLOW_UNICAST, "SCI_FLAG_ALLOW_UNICAST"},
 	{SCI_FLAG_PHYSICAL, "SCI_FLAG_PHYSICAL"},
 };
@@ -148,6 +149,8 @@ void smartiod_segment_end(struct smartiod *d, struct smartiod_segment *seg, uint
 		smartiod_tree_remove(&d->segment_ids, &seg->by_id);
 		seg->named = false;
 	}
+	if (seg->broadcast && d->member[seg->id] == seg)
+		d->member[seg->id] = NULL;
 	seg->available = 0;
 	seg->removed = true;
 	seg->owner_gone |= owner_gone;
@@ -251,7 +254,10 @@ static void ask_memory(struct smartiod *d, struct create_op *c)
 
 	seg->filling = true;
 	smartiod_segment_pin(seg);
-	smartiod_port_ask(d, &c->op, &req, sizeof(req));
+	if (seg->broadcast)
+		smartiod_group_ask_memory(d, &c->op, seg);
+	else
+		smartiod_port_ask(d, &c->op, &req, sizeof(req));
 }
 
 static int check_flags(uint32_t flags, struct sio_err *reterr)
@@ -264,6 +270,9 @@ static int check_flags(uint32_t flags, struct sio_err *reterr)
 	if (flags & ~CREATE_FLAGS)
 		return sio_fail(reterr, -EINVAL, "flags %#x do not belong to a segment's creation",
 				flags & ~CREATE_FLAGS);
+	if (flags & SCI_FLAG_BROADCAST && flags & NOT_OF_GROUPS)
+		return sio_fail(reterr, -EINVAL, "flags %#x do not go with SCI_FLAG_BROADCAST",
+				flags & NOT_OF_GROUPS);
 	return 0;
 }
 
@@ -314,6 +323,7 @@ int smartiod_seg_create(struct smartiod *d, struct smartiod_session *s, const vo
 {
 	const struct sio_msg_seg_create *m = msg;
 	uint32_t id = sio_from_le32(m->segment_id), flags = sio_from_le32(m->flags);
+	bool broadcast = flags & SCI_FLAG_BROADCAST;
 	uint64_t bytes = sio_from_le64(m->bytes);
 	struct create_op *c;
 	int rc = check_flags(flags, reterr);
@@ -322,6 +332,8 @@ int smartiod_seg_create(struct smartiod *d, struct smartiod_session *s, const vo
 		rc = check_bytes(d, bytes, reterr);
 	if (rc == 0 && flags & SCI_FLAG_AUTO_ID)
 		rc = auto_id(d, &id, reterr);
+	if (rc == 0 && broadcast)
+		rc = smartiod_group_check(d, id, reterr);
 	if (rc < 0)
 		return rc;
 	if (flags & SCI_FLAG_EMPTY)
@@ -329,12 +341,15 @@ int smartiod_seg_create(struct smartiod *d, struct smartiod_session *s, const vo
 	c = smartiod_op_new(d, s, msg, sizeof(*c), create_step, reterr);
 	if (!c)
 		return reterr->code;
-	rc = smartiod_segment_new(d, s, s->owner, true, id, bytes, &c->segment, reterr);
+	rc = smartiod_segment_new(d, s, s->owner, !broadcast, id, bytes, &c->segment, reterr);
 	if (rc < 0) {
 		smartiod_op_free(d, &c->op);
 		return rc;
 	}
 	c->segment->is_private = flags & SCI_FLAG_PRIVATE;
+	c->segment->broadcast = broadcast;
+	if (broadcast)
+		d->member[id] = c->segment;
 	ask_memory(d, c);
 	return 0;
 }
@@ -417,6 +432,8 @@ int smartiod_seg_available(struct smartiod *d, struct smartiod_session *s, const
 	if (!(seg->prepared & bit))
 		return sio_fail(reterr, -EPERM, "segment %#x is not prepared on adapter %u",
 				seg->id, sio_from_le32(m->adapter));
+	if (seg->broadcast)
+		return smartiod_group_publish(d, s, msg, seg, seg->available | bit, reterr);
 	seg->available |= bit;
 	smartiod_reply_ok(d, s, msg);
 	return 0;
@@ -438,6 +455,8 @@ int smartiod_seg_unavailable(struct smartiod *d, struct smartiod_session *s, con
 	if (!(seg->available & bit))
 		return sio_fail(reterr, -EPERM, "segment %#x is not available on adapter %u",
 				seg->id, adapter);
+	if (seg->broadcast)
+		return smartiod_group_publish(d, s, msg, seg, seg->available & ~bit, reterr);
 	seg->available &= ~bit;
 	if (flags & SCI_FLAG_FORCE_DISCONNECT) {
 		smartiod_segment_cut(d, seg, adapter, SCI_CB_DISCONNECT);

@@ -271,7 +271,7 @@ int smartiod_seg_map(struct smartiod *d, struct smartiod_session *s, const void 
 		return rc;
 	if (c->route == SMARTIOD_BAR)
 		return smartiod_bar_map(d, s, msg, reterr);
-	if (c->route == SMARTIOD_LOCAL)
+	if (c->route == SMARTIOD_LOCAL || c->route == SMARTIOD_GROUP)
 		return map_reply(d, s, msg, c, sio_from_le64(m->offset), sio_from_le64(m->bytes),
 				 sio_from_le32(m->flags), reterr);
 	op = smartiod_op_new(d, s, msg, sizeof(*op), smartiod_window_step, reterr);

@@ -651,18 +651,33 @@ struct sio_evt_status {
 };
 SIO_PORT_SIZE(struct sio_evt_status, 40);
 
+/*
+ * MCAST: reflective memory. What is written to a group reaches all of its members.
+ *   JOIN       memory of this host that is a member's; FREE leaves the group.
+ *   CONNECT    the way to write to the group, for a member or not: -ENOENT while nobody published
+ * it. FREE ends it. PUBLISH, UNPUBLISH  whether CONNECT finds member @target; again is no error.
+ * The answer to JOIN and CONNECT names a SIO_KIND_MEM of the asking owner, with its descriptor 0.
+ * FUSED: members and senders have one memory, made by the first member with its size: a longer one
+ * is -ERANGE; what one stores, all see, also a member's stores into its own.
+ */
+#define SIO_MCAST_JOIN 1
+#define SIO_MCAST_CONNECT 2
+#define SIO_MCAST_PUBLISH 3
+#define SIO_MCAST_UNPUBLISH 4
+#define SIO_MCAST_FUSED 1
 struct sio_req_mcast {
 	struct sio_req h;
-	__u32 adapter, group, join, mode;
-	__u32 target_kind, reserved2;
-	__u64 target, offset, length;
+	__u32 adapter, group, what, reserved2; /* what: SIO_MCAST_* */
+	__u64 target;			       /* PUBLISH, UNPUBLISH: the member */
+	__u64 length;			       /* JOIN */
 };
-SIO_PORT_SIZE(struct sio_req_mcast, 80);
+SIO_PORT_SIZE(struct sio_req_mcast, 64);
 struct sio_evt_mcast {
 	struct sio_evt h;
-	__u64 bus_addr;
+	__u64 id, size, address; /* as the answer to ALLOC */
+	__u32 mode, members;	 /* mode: SIO_MCAST_FUSED */
 };
-SIO_PORT_SIZE(struct sio_evt_mcast, 40);
+SIO_PORT_SIZE(struct sio_evt_mcast, 64);
 
 /*
  * DMA: a channel of the engine in @adapter. Descriptor 0 of the answer is its ring (struct

@@ -99,6 +99,8 @@ static int check_segments(struct sio_dma_queue *q, const struct sio_dma_copy *c,
 		return sio_refuse(err, SCI_ERR_SEGMENT_NOT_CONNECTED,
 				  "the connection to segment %#x of node %u is lost",
 				  c->remote->segment_id, c->remote->node);
+	if (sio_remote_segment_check(c->remote, err))
+		return SCI_ERR_SEGMENT_NOT_CONNECTED;
 	if (c->remote->is_bar)
 		return sio_fail(err, -EOPNOTSUPP, "DMA queues do not reach BARs of devices");
 	sio_session_lock(s);
@@ -322,7 +324,7 @@ int sio_dma_post(struct sio_dma_queue *q, const struct sio_dma_copy *copy, unsig
 
 #define START_SERVED                                                                               \
 	(SCI_FLAG_USE_CALLBACK | SCI_FLAG_DMA_READ | SCI_FLAG_DMA_WAIT | SCI_FLAG_DMA_GLOBAL |     \
-	 SCI_FLAG_DMA_SYSDMA | SCI_FLAG_DMA_ADAPTER)
+	 SCI_FLAG_DMA_SYSDMA | SCI_FLAG_DMA_ADAPTER | SCI_FLAG_BROADCAST)
 
 /* What both starts are given beside their ranges. */
 struct start {
@@ -353,7 +355,7 @@ static void put_all(struct started *d)
 static int get_all(struct sio_library *lib, const struct start *s, struct started *ret,
 		   struct sio_err *err)
 {
-	int rc = sio_check_flags(s->flags, START_SERVED, SCI_FLAG_BROADCAST, err);
+	int rc = sio_check_flags(s->flags, START_SERVED, 0, err);
 
 	if (!rc && s->flags & SCI_FLAG_USE_CALLBACK)
 		rc = sio_check_pointer((const void *)(uintptr_t)s->callback, "callback", err);

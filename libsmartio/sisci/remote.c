@@ -120,8 +120,17 @@ void SCIConnectSegment(sci_desc_t sd, sci_remote_segment_t *segment, unsigned in
 
 	(void)timeout;
 	if (lib)
-		rc = sio_check_flags(flags, SCI_FLAG_USE_CALLBACK | SCI_FLAG_ASYNCHRONOUS_CONNECT,
-				     SCI_FLAG_BROADCAST, &err);
+		rc = sio_check_flags(flags,
+				     SCI_FLAG_USE_CALLBACK | SCI_FLAG_ASYNCHRONOUS_CONNECT |
+					     SCI_FLAG_BROADCAST,
+				     0, &err);
+	if (!rc && flags & SCI_FLAG_BROADCAST && flags & SCI_FLAG_ASYNCHRONOUS_CONNECT)
+		rc = sio_refuse(&err, SCI_ERR_ILLEGAL_FLAG,
+				"SCI_FLAG_ASYNCHRONOUS_CONNECT does not go with "
+				"SCI_FLAG_BROADCAST");
+	if (!rc && flags & SCI_FLAG_BROADCAST && nodeId != DIS_BROADCAST_NODEID_GROUP_ALL)
+		rc = sio_refuse(&err, SCI_ERR_ILLEGAL_NODEID,
+				"node id %u; a group has DIS_BROADCAST_NODEID_GROUP_ALL", nodeId);
 	if (!rc)
 		rc = sio_check_adapter(lib, localAdapterNo, &err);
 	if (!rc)
@@ -129,7 +138,8 @@ void SCIConnectSegment(sci_desc_t sd, sci_remote_segment_t *segment, unsigned in
 	if (!rc) {
 		struct sio_msg_seg_connect req = {.node = sio_to_le32(nodeId),
 						  .segment_id = sio_to_le32(segmentId),
-						  .adapter = sio_to_le32(localAdapterNo)};
+						  .adapter = sio_to_le32(localAdapterNo),
+						  .flags = sio_to_le32(flags & SCI_FLAG_BROADCAST)};
 
 		rc = connect_segment(lib, sd, segment, &req, callback, callbackArg, flags, &err);
 	}

@@ -8,8 +8,9 @@
 
 #define CREATE_SERVED                                                                              \
 	(SCI_FLAG_USE_CALLBACK | SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_DMA_GLOBAL |       \
-	 SCI_FLAG_EMPTY)
-#define CREATE_KNOWN (SCI_FLAG_BROADCAST | SCI_FLAG_ALLOW_UNICAST | SCI_FLAG_PHYSICAL)
+	 SCI_FLAG_EMPTY | SCI_FLAG_BROADCAST)
+#define CREATE_KNOWN (SCI_FLAG_ALLOW_UNICAST | SCI_FLAG_PHYSICAL)
+#define NOT_OF_GROUPS (SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_EMPTY)
 
 static void local_segment_free(struct sio_object *o)
 {
@@ -32,8 +33,8 @@ static int ask_create(struct sio_local_segment *seg, size_t size, unsigned flags
 {
 	struct sio_msg_seg_create req = {
 		.segment_id = sio_to_le32(seg->segment_id),
-		.flags =
-			sio_to_le32(flags & (SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_EMPTY)),
+		.flags = sio_to_le32(flags & (SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_EMPTY |
+					      SCI_FLAG_BROADCAST)),
 		.bytes = sio_to_le64(size)};
 	struct sio_rep_seg_create rep;
 	struct sio_call call = {.req = &req.h,
@@ -92,6 +93,10 @@ static int create(struct sio_library *lib, sci_desc_t sd, sci_local_segment_t *r
 
 	if (!rc)
 		rc = sio_check_flags(flags, CREATE_SERVED, CREATE_KNOWN, err);
+	if (!rc && flags & SCI_FLAG_BROADCAST && flags & NOT_OF_GROUPS)
+		rc = sio_refuse(err, SCI_ERR_ILLEGAL_FLAG,
+				"flags %#x do not go with SCI_FLAG_BROADCAST",
+				flags & NOT_OF_GROUPS);
 	if (!rc && flags & SCI_FLAG_USE_CALLBACK)
 		rc = sio_check_pointer((const void *)(uintptr_t)callback, "callback", err);
 	if (!rc && size == 0)

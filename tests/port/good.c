@@ -96,6 +96,10 @@ static void good_device(const struct port_world *w, uint32_t op, union port_pack
 	struct sio_req_vector *v = (void *)p;
 
 	switch (op) {
+	case SIO_OP_MCAST:
+		((struct sio_req_mcast *)p)->what = SIO_MCAST_JOIN;
+		((struct sio_req_mcast *)p)->length = PAGE;
+		break;
 	case SIO_OP_DMA_ATTACH:
 		attach->channel = w->thing[T_CHANNEL];
 		attach->target = w->thing[T_MEM];

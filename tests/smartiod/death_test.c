@@ -158,6 +158,32 @@ static void share(struct world *w, struct death *x)
 	call_handle(w, x->exporter, SIO_MSG_SEG_REMOVE, seg, 0);
 }
 
+/* A member of a group, and a sender who copies to it. */
+static void group_at_once(struct world *w, struct death *x)
+{
+	struct sio_msg_seg_connect msg = {.node = sio_to_le32(DIS_BROADCAST_NODEID_GROUP_ALL),
+					  .segment_id = sio_to_le32(3),
+					  .flags = sio_to_le32(SCI_FLAG_BROADCAST)};
+	uint32_t member = 0, all = 0, queue = 0, slot, map = 0;
+	const struct world_message *m;
+	uint64_t range = 0;
+
+	call_seg_create(w, x->exporter, 3, 4096, SCI_FLAG_BROADCAST, &member, NULL);
+	call_seg_adapter(w, x->exporter, SIO_MSG_SEG_PREPARE, member, 0, 0);
+	call_seg_adapter(w, x->exporter, SIO_MSG_SEG_AVAILABLE, member, 0, 0);
+	world_send(w, x->importer, SIO_MSG_SEG_CONNECT, &msg, sizeof(msg));
+	m = world_call(w, x->importer, SIO_MSG_SEG_CONNECT, &msg, sizeof(msg));
+	if (m && !m->error)
+		all = sio_from_le32(
+			((const struct sio_rep_seg_connect *)(const void *)m->data)->handle);
+	call_seg_map(w, x->importer, all, 0, 4096, &map);
+	call_queue_create(w, x->importer, 0, &queue);
+	call_queue_attach(w, x->importer, queue, all, true, &slot, &range);
+	call_handle(w, x->exporter, SIO_MSG_SEG_REMOVE, member, 0);
+	call_handle(w, x->importer, SIO_MSG_SEG_UNMAP, map, 0);
+	call_handle(w, x->importer, SIO_MSG_SEG_DISCONNECT, all, 0);
+}
+
 /* Each call may fail; handles are then 0, which is refused. */
 static void scenario(struct world *w, struct death *x)
 {
@@ -175,6 +201,7 @@ static void scenario(struct world *w, struct death *x)
 	call_seg_connect(w, x->bystander, 4, 1, &local);
 	call_seg_map(w, x->bystander, local, 0, 4096, &lmap);
 	dma_at_once(w, x, con, local);
+	group_at_once(w, x);
 	call_dint_connect(w, x->importer, 4, number, &link);
 	call_dint_connect(w, x->bystander, 4, number, &self);
 	call_dint_connect(w, x->importer, 4, number, &gone);

@@ -375,6 +375,27 @@ static void dma_attach(struct world *w, unsigned host, const struct sio_req_dma_
 	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
 }
 
+/* Of groups this world only knows that their memory is memory. */
+static void mcast(struct world *w, unsigned host, const struct sio_req_mcast *req)
+{
+	struct sio_evt_mcast evt = {.id = req->target, .mode = SIO_MCAST_FUSED};
+	int fd = -1;
+
+	if (req->target ? !world_res_find(w, host, SIO_KIND_MEM, req->target)
+			: !owner_lives(w, host, req->h.owner)) {
+		world_answer_error(w, host, &req->h, -ENOENT, "no such owner or member");
+		return;
+	}
+	if (!req->target) {
+		struct world_res *r = world_res_new(w, host, SIO_KIND_MEM, req->h.owner);
+
+		evt.id = r->id;
+		evt.size = r->size = req->length ? (req->length + 4095) / 4096 * 4096 : 8192;
+		fd = world_fd(w);
+	}
+	world_answer(w, host, &req->h, &evt, sizeof(evt), &fd, fd >= 0);
+}
+
 static bool dma_request(struct world *w, unsigned host, const struct sio_req *req)
 {
 	const struct world_res *range;
@@ -383,6 +404,9 @@ static bool dma_request(struct world *w, unsigned host, const struct sio_req *re
 	switch (req->op) {
 	case SIO_OP_DMA:
 		dma(w, host, msg);
+		return true;
+	case SIO_OP_MCAST:
+		mcast(w, host, msg);
 		return true;
 	case SIO_OP_DMA_FREE:
 		end_id(w, host, req, SIO_KIND_DMA, ((const struct sio_req_dma_free *)msg)->id);
