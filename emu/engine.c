@@ -26,15 +26,6 @@ static void keep_fault(struct emu_engine *e, uint64_t addr, uint64_t len, uint32
 	f->t = *t;
 }
 
-/* A stretch of addresses of the engine that is one of bytes, too, and passes the same places. */
-struct stretch {
-	uint64_t addr;
-	uint8_t *data;
-	size_t len;
-	uint32_t n_hops;
-	struct emu_count *hop[EMU_HOPS];
-};
-
 static const struct emu_xlat *page_at(struct emu_engine *e, uint64_t addr, uint32_t access,
 				      struct emu_target *t)
 {
@@ -63,14 +54,22 @@ static void check(struct emu_engine *e, uint64_t addr, size_t len, uint32_t acce
 		emu_check_access(&e->d, addr, len, access, data);
 }
 
-/* Find at most @len bytes from @addr on. 0; -EFAULT, kept. */
-static int find(struct emu_engine *e, uint64_t addr, size_t len, uint32_t access,
-		struct stretch *ret)
+/* What lies behind it in addresses, and in bytes, and on the same way: one longer stretch. */
+static bool follows(const struct emu_stretch *s, uint64_t addr, const uint8_t *data,
+		    uint32_t n_hops, struct emu_count *const *hop)
+{
+	return addr == s->addr + s->len && data == s->data + s->len && n_hops == s->n_hops &&
+	       memcmp(hop, s->hop, sizeof(s->hop)) == 0;
+}
+
+/* Look page by page for at most @len bytes from @addr on. 0; -EFAULT, kept. */
+static int look(struct emu_engine *e, uint64_t addr, size_t len, uint32_t access,
+		struct emu_stretch *ret)
 {
 	const struct emu_xlat *x;
 	struct emu_target t;
 
-	*ret = (struct stretch){.addr = addr};
+	*ret = (struct emu_stretch){.addr = addr};
 	while (ret->len < len) {
 		uint64_t at = addr + ret->len;
 		size_t n = EMU_PAGE - HERE(at);
@@ -85,7 +84,7 @@ static int find(struct emu_engine *e, uint64_t addr, size_t len, uint32_t access
 			keep_fault(e, at, n, access, &t);
 			return -EFAULT;
 		}
-		if (ret->data && x->data + HERE(at) != ret->data + ret->len)
+		if (ret->data && !follows(ret, at, x->data + HERE(at), x->n_hops, x->hop))
 			break;
 		check(e, at, n, access, x->data + HERE(at));
 		if (!ret->data) {
@@ -95,6 +94,40 @@ static int find(struct emu_engine *e, uint64_t addr, size_t len, uint32_t access
 		}
 		ret->len += n;
 	}
+	return 0;
+}
+
+/*
+ * The same, from what is known of range @g: a large one is looked through once, not for each piece.
+ * Builds that compare every access with the list look each time.
+ */
+static int find(struct emu_engine *e, struct emu_dma_range *g, uint64_t addr, size_t len,
+		uint32_t access, struct emu_stretch *ret)
+{
+	struct emu_stretch *k = &g->known[access - 1].stretch;
+	uint64_t *gen = &g->known[access - 1].gen;
+	int rc;
+
+	if (*gen != e->d.room->gen)
+		*k = (struct emu_stretch){.addr = addr};
+	*gen = e->d.room->gen;
+	if (k->data && addr >= k->addr && addr - k->addr < k->len &&
+	    !(EMU_CHECK && e->d.room->check_mask == 0)) {
+		uint64_t left = k->len - (addr - k->addr);
+
+		*ret = *k;
+		ret->addr = addr;
+		ret->data += addr - k->addr;
+		ret->len = left < len ? left : len;
+		return 0;
+	}
+	rc = look(e, addr, len, access, ret);
+	if (rc < 0)
+		return rc;
+	if (k->data && follows(k, addr, ret->data, ret->n_hops, ret->hop))
+		k->len += ret->len;
+	else
+		*k = *ret;
 	return 0;
 }
 
@@ -122,51 +155,58 @@ static struct sio_pcie_count *passed(struct emu_count *hop)
 	return &a->dma;
 }
 
-static void count(struct emu_engine *e, const struct stretch *s, size_t len, uint32_t access)
+static void count(struct emu_engine *e, const struct emu_stretch *s, size_t len, uint32_t access)
 {
-	struct sio_pcie_count c = {0};
+	struct sio_pcie_count c = {0}, *own = &e->d.count.pcie;
 
 	if (access == SIO_ACCESS_READ)
 		sio_pcie_read(&e->d.room->pcie, s->addr, len, &c);
 	else
 		sio_pcie_write(&e->d.room->pcie, s->addr, len, &c);
-	add_count(&e->d.count.pcie, &c);
+	own->read_requests += c.read_requests;
+	own->completions += c.completions;
+	own->read_bytes += c.read_bytes;
+	own->write_tlps += c.write_tlps;
+	own->write_bytes += c.write_bytes;
 	for (unsigned i = 0; i < s->n_hops; i++)
 		add_count(passed(s->hop[i]), &c);
 }
 
-/* Where the entry's next byte is, in the engine's addresses; false: the slot does not allow it. */
-static bool address(const struct emu_channel *c, uint32_t slot, uint64_t offset, uint32_t access,
-		    uint64_t *ret)
+/* The range and address of the entry's next byte; NULL: the slot does not allow it. */
+static struct emu_dma_range *range_of(const struct emu_channel *c, uint32_t slot, uint64_t offset,
+				      uint32_t access, uint64_t *ret)
 {
-	const struct emu_dma_range *g = slot < SIO_DMA_SLOTS ? c->slot[slot] : NULL;
+	struct emu_dma_range *g = slot < SIO_DMA_SLOTS ? c->slot[slot] : NULL;
 	uint64_t end;
 
 	if (!g || !(g->m.access & access) ||
 	    __builtin_add_overflow(offset, c->entry.length, &end) || end > g->m.length)
-		return false;
+		return NULL;
 	*ret = g->m.iova + offset + c->copied;
-	return true;
+	return g;
 }
 
 /* A piece of the entry under way. 0; -EINVAL; -EFAULT. */
 static int copy_piece(struct emu_channel *c)
 {
+	const struct sio_dma_entry *entry = &c->entry;
+	uint64_t from = 0, to = 0, left = entry->length - c->copied;
 	struct emu_engine *e = c->engine;
-	uint64_t from, to, left = c->entry.length - c->copied;
-	struct stretch in, out;
+	struct emu_dma_range *source, *target;
+	struct emu_stretch in, out;
 	int rc;
 
-	if (!address(c, c->entry.source, c->entry.source_offset, SIO_ACCESS_READ, &from) ||
-	    !address(c, c->entry.target, c->entry.target_offset, SIO_ACCESS_WRITE, &to))
+	source = range_of(c, entry->source, entry->source_offset, SIO_ACCESS_READ, &from);
+	target = range_of(c, entry->target, entry->target_offset, SIO_ACCESS_WRITE, &to);
+	if (!source || !target)
 		return -EINVAL;
 	if (left == 0)
 		return 0;
 	if (left > EMU_DMA_PIECE)
 		left = EMU_DMA_PIECE;
-	rc = find(e, from, left, SIO_ACCESS_READ, &in);
+	rc = find(e, source, from, left, SIO_ACCESS_READ, &in);
 	if (rc == 0)
-		rc = find(e, to, in.len, SIO_ACCESS_WRITE, &out);
+		rc = find(e, target, to, in.len, SIO_ACCESS_WRITE, &out);
 	if (rc < 0)
 		return rc;
 	memmove(out.data, in.data, out.len);
@@ -295,7 +335,7 @@ void emu_room_engine_doze(struct emu_room *r, unsigned host, bool asleep)
 /* As count_fault() does for devices: what was sent, as far as it came. */
 static void record(struct emu_engine *e, const struct emu_engine_fault *f)
 {
-	struct stretch s = {.addr = f->addr, .n_hops = f->t.n_hops};
+	struct emu_stretch s = {.addr = f->addr, .n_hops = f->t.n_hops};
 	struct sio_pcie_count sent = {0}, c = {0};
 
 	memcpy(s.hop, f->t.hop, sizeof(s.hop));

@@ -14,10 +14,19 @@
 #include "emu/internal.h"
 
 #define EMU_CHANNELS 256	   /* of one engine */
-#define EMU_DMA_PIECE (128u << 10) /* bytes that are copied between two looks at anything else */
+#define EMU_DMA_PIECE (256u << 10) /* bytes that are copied between two looks at anything else */
 #define EMU_ENGINE_FAULTS 16	   /* told to the room at once; a channel with more waits */
 
 struct emu_channel;
+
+/* A stretch of addresses of the engine that is one of bytes, too, and passes the same places. */
+struct emu_stretch {
+	uint64_t addr;
+	uint8_t *data; /* NULL: it is empty */
+	size_t len;
+	uint32_t n_hops;
+	struct emu_count *hop[EMU_HOPS];
+};
 
 /* What a channel may reach: a mapping of its engine. */
 struct emu_dma_range {
@@ -25,6 +34,11 @@ struct emu_dma_range {
 	struct emu_dma_range *prev, *next; /* of the target */
 	struct emu_channel *channel;
 	unsigned slot;
+	/* engine: where it leads for reading and writing, as far as was looked; while gen is now */
+	struct {
+		struct emu_stretch stretch;
+		uint64_t gen;
+	} known[SIO_ACCESS_WRITE];
 };
 
 struct emu_channel {

@@ -4,7 +4,7 @@
 
 #include "emu/engine.h"
 
-#define SIZE 0x80000 /* four pieces */
+#define SIZE 0xc0000 /* three pieces */
 
 /* A channel of the client with memory of its own, and of the lender's through a window. */
 struct dma {
@@ -439,6 +439,43 @@ static void faults_are_never_lost(void **state)
 	fake_free(d.f);
 }
 
+/* What is known of a range for reading says nothing of writing, and nothing after a change. */
+#define SMALL 0x40000 /* the rest of the window */
+
+static void rights_are_looked_at_each_way(void **state)
+{
+	struct sio_req_grant req = {.source_kind = SIO_KIND_MEM,
+				    .access = SIO_ACCESS_READ,
+				    .length = SMALL,
+				    .peer_node = NODE(CLIENT)};
+	struct sio_evt_dma_attach range;
+	struct sio_evt_grant grant;
+	struct sio_evt_map map;
+	struct dma d;
+
+	(void)state;
+	dma_init(&d, 1 << LENDER);
+	emu_room_check_every(d.f->room, 1u << 20); /* as in production */
+	req.source = d.remote_mem;
+	assert_int_equal(ask(d.f, LENDER, &req, SIO_OP_GRANT, &grant), 0);
+	map = fake_map(d.f, CLIENT, d.owner, LENDER, &grant);
+	assert_int_equal(attach(&d, SIO_KIND_MAP, map.id, SMALL, 3, &range), 0);
+	for (unsigned round = 0; round < 3; round++) {
+		put(&d, range.slot, 0, d.local, 0, SMALL, true);
+		put(&d, d.local, 0, range.slot, 0, SMALL, true);
+		put(&d, range.slot, 4097, d.local, 3, SMALL / 2, true);
+		work(&d);
+		assert_int_equal(result(&d, 3 * round), 0);
+		assert_int_equal(result(&d, 3 * round + 1), -EFAULT);
+		assert_int_equal(result(&d, 3 * round + 2), 0);
+	}
+	assert_int_equal(fake_end(d.f, LENDER, SIO_OP_UNGRANT, grant.id, 0), 0);
+	put(&d, range.slot, 0, d.local, 0, 8, true);
+	work(&d);
+	assert_int_equal(result(&d, 9), -EFAULT);
+	fake_free(d.f);
+}
+
 static void tables_are_finite(void **state)
 {
 	struct sio_req_dma req = {.h.reserved = 0};
@@ -499,6 +536,7 @@ int main(void)
 		cmocka_unit_test(what_goes_in_mid_transfer_fails_it),
 		cmocka_unit_test(owners_take_their_channels_along),
 		cmocka_unit_test(faults_are_never_lost),
+		cmocka_unit_test(rights_are_looked_at_each_way),
 		cmocka_unit_test(tables_are_finite),
 		cmocka_unit_test(every_failure_is_undone),
 	};
