@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Transfers by a DMA queue beside memcpy() of the same bytes to the same place on one core, in turns;
+ * and how much of its own core the caller needed.
+ *
+ * usage: bench-sisci-dma serve BYTES | measure NODE CPU ROUNDS TRANSFERS BYTES QUEUES
+ * prints: median nanoseconds of a transfer and of a copy, and per mille of a core that the caller used
+ */
+#include <string.h>
+
+#include "common.h"
+
+#define SEGMENT 0x401
+#define MAX_ROUNDS 1001
+#define MAX_QUEUES 8
+
+struct bench {
+	sci_local_segment_t local;
+	sci_remote_segment_t remote;
+	sci_dma_queue_t queue[MAX_QUEUES];
+	unsigned n_queues, transfers;
+	void *from, *to;
+	size_t bytes;
+};
+
+static void serve(sci_desc_t sd, size_t bytes)
+{
+	sci_local_segment_t seg;
+	sci_error_t error;
+
+	SCICreateSegment(sd, &seg, SEGMENT, bytes, NULL, NULL, 0, &error);
+	check(error, "SCICreateSegment");
+	SCIPrepareSegment(seg, 0, 0, &error);
+	check(error, "SCIPrepareSegment");
+	SCISetSegmentAvailable(seg, 0, 0, &error);
+	check(error, "SCISetSegmentAvailable");
+	printf("ready\n");
+	fflush(stdout);
+	getchar();
+	exit(0); /* with everything open: the system reclaims it */
+}
+
+static void make(struct bench *b, sci_desc_t sd, unsigned node)
+{
+	sci_map_t map, remote_map;
+	sci_error_t error;
+
+	SCIConnectSegment(sd, &b->remote, node, SEGMENT, 0, NULL, NULL, 0, 0, &error);
+	check(error, "SCIConnectSegment");
+	b->to = (void *)(uintptr_t)SCIMapRemoteSegment(b->remote, &remote_map, 0, b->bytes, NULL, 0,
+						       &error);
+	check(error, "SCIMapRemoteSegment");
+	SCICreateSegment(sd, &b->local, SEGMENT, b->bytes, NULL, NULL, SCI_FLAG_AUTO_ID, &error);
+	check(error, "SCICreateSegment");
+	SCIPrepareSegment(b->local, 0, SCI_FLAG_DMA_SOURCE_ONLY, &error);
+	check(error, "SCIPrepareSegment");
+	b->from = SCIMapLocalSegment(b->local, &map, 0, b->bytes, NULL, 0, &error);
+	check(error, "SCIMapLocalSegment");
+	memset(b->from, 1, b->bytes);
+	memset(b->to, 2, b->bytes);
+	for (unsigned i = 0; i < b->n_queues; i++) {
+		SCICreateDMAQueue(sd, &b->queue[i], 0, 1, 0, &error);
+		check(error, "SCICreateDMAQueue");
+	}
+}
+
+static void start(const struct bench *b, unsigned queue)
+{
+	sci_error_t error;
+
+	SCIStartDmaTransfer(b->queue[queue], b->local, b->remote, 0, b->bytes, 0, NULL, NULL, 0,
+			    &error);
+	check(error, "SCIStartDmaTransfer");
+}
+
+static void finish(const struct bench *b, unsigned queue)
+{
+	sci_error_t error;
+
+	if (SCIWaitForDMAQueue(b->queue[queue], SCI_INFINITE_TIMEOUT, 0, &error) !=
+	    SCI_DMAQUEUE_DONE)
+		fail("a transfer failed");
+	check(error, "SCIWaitForDMAQueue");
+}
+
+/* As many at once as there are queues. */
+static double by_queue(const struct bench *b)
+{
+	uint64_t begun = now_ns();
+	unsigned i;
+
+	for (i = 0; i < b->transfers; i++) {
+		if (i >= b->n_queues)
+			finish(b, i % b->n_queues);
+		start(b, i % b->n_queues);
+	}
+	for (unsigned k = 0; k < b->n_queues && k < b->transfers; k++, i++)
+		finish(b, i % b->n_queues);
+	return (double)(now_ns() - begun) / b->transfers;
+}
+
+static double by_memcpy(const struct bench *b)
+{
+	uint64_t begun = now_ns();
+
+	for (unsigned i = 0; i < b->transfers; i++) {
+		memcpy(b->to, b->from, b->bytes);
+		__asm__ volatile("" ::: "memory");
+	}
+	return (double)(now_ns() - begun) / b->transfers;
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void measure(struct bench *b, unsigned rounds)
+{
+	static double queue[MAX_ROUNDS], core[MAX_ROUNDS];
+	uint64_t used = 0, passed = 0;
+
+	by_queue(b);
+	by_memcpy(b);
+	for (unsigned r = 0; r < rounds; r++) {
+		uint64_t cpu, wall;
+
+		if (r % 2)
+			core[r] = by_memcpy(b);
+		cpu = cpu_ns();
+		wall = now_ns();
+		queue[r] = by_queue(b);
+		used += cpu_ns() - cpu;
+		passed += now_ns() - wall;
+		if (r % 2 == 0)
+			core[r] = by_memcpy(b);
+	}
+	qsort(queue, rounds, sizeof(double), compare);
+	qsort(core, rounds, sizeof(double), compare);
+	printf("%.0f %.0f %.0f\n", queue[rounds / 2], core[rounds / 2],
+	       1000.0 * (double)used / (double)passed);
+	exit(0);
+}
+
+int main(int argc, char **argv)
+{
+	struct bench b = {.n_queues = 1};
+	unsigned rounds;
+
+	if (argc == 3) {
+		serve(begin(), (size_t)atoll(argv[2]));
+	} else if (argc == 8) {
+		pin(argv[3]);
+		rounds = (unsigned)atoi(argv[4]);
+		b.transfers = (unsigned)atoi(argv[5]);
+		b.bytes = (size_t)atoll(argv[6]);
+		b.n_queues = (unsigned)atoi(argv[7]);
+		if (rounds < 1 || rounds > MAX_ROUNDS || b.n_queues < 1 ||
+		    b.n_queues > MAX_QUEUES || b.transfers < 1)
+			fail("rounds: 1 to 1001, transfers: at least 1, queues: 1 to 8");
+		make(&b, begin(), (unsigned)atoi(argv[2]));
+		measure(&b, rounds);
+	}
+	fprintf(stderr, "usage: bench-sisci-dma serve BYTES | measure NODE CPU ROUNDS TRANSFERS "
+			"BYTES QUEUES\n");
+	return 2;
+}

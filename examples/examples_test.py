@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The examples run as they are, each process on a host of its own, and say the right thing.
+
+usage: examples_test.py BUILD
+"""
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "system"))
+from cluster import Cluster  # noqa: E402
+
+BUILD = None
+TOPOLOGY = """\
+cluster: examples
+switches: [sw0]
+hosts:
+  one: {ram: 64M}
+  two: {ram: 64M, iommu: on}
+  three: {ram: 64M}
+"""
+NODES = {"one": "4", "two": "8", "three": "12"}
+
+
+class Examples(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.c = Cluster(BUILD, TOPOLOGY)
+        cls.c.__enter__()
+        cls.addClassCleanup(cls.c.__exit__)
+
+    def setUp(self):
+        self.before = self.c.audit()
+
+    def tearDown(self):
+        self.c.audit_until(self.before)
+
+    def run_all(self, *programs):
+        """Each program is (host, example, arguments...), started in turn. Returns what they said."""
+        children = [self.c.start(host, os.path.join(BUILD, "examples", "example-" + name), *args)
+                    for host, name, *args in programs]
+        said = []
+        for child in children:
+            out, err = child.communicate(timeout=120)
+            self.assertEqual(child.returncode, 0, err)
+            said.append(out)
+        return said
+
+    def test_pingpong(self):
+        said = self.run_all(("one", "pingpong", NODES["two"], "second", "200"),
+                            ("two", "pingpong", NODES["one"], "first", "200"))
+        self.assertEqual(said, ["200 rounds\n"] * 2)
+
+    def test_ring(self):
+        received, sent = self.run_all(("one", "ring", "receive", NODES["three"], "20000"),
+                                      ("three", "ring", "send", NODES["one"], "20000"))
+        self.assertEqual(received.replace("received", "sent"), sent)
+        self.assertIn(f"sum {sum(7 * n * 7 + 21 for n in range(1, 20001))}\n", sent)
+
+    def test_dma_vector(self):
+        shown, sent = self.run_all(("two", "dma_vector", "show"),
+                                   ("one", "dma_vector", "send", NODES["two"]))
+        self.assertEqual(shown, sent)
+        self.assertRegex(sent, r"^128 x 128, sum [1-9]\d+\n$")
+
+    def test_interrupts(self):
+        said = self.run_all(("three", "interrupts", "serve"),
+                            ("two", "interrupts", "ask", NODES["three"], NODES["two"], "100"))
+        self.assertEqual(said, ["", "100 answers\n"])
+
+    def test_reflective(self):
+        said = self.run_all(*[(host, "reflective", str(i), "3") for i, host in enumerate(NODES)])
+        self.assertEqual(said, ["0 was here\n1 was here\n2 was here\n"] * 3)
+
+
+if __name__ == "__main__":
+    BUILD = sys.argv.pop(1)
+    unittest.main()
