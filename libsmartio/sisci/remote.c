@@ -72,9 +72,8 @@ int sio_remote_segment_check(const struct sio_remote_segment *seg, struct sio_er
 {
 	if (__atomic_load_n(&seg->connecting, __ATOMIC_ACQUIRE))
 		return sio_fail(err, -ENOTCONN,
-				"segment %#x of node %u is not connected yet: wait for "
-				"SCI_CB_OPERATIONAL",
-				seg->segment_id, seg->node);
+				"segment %#x is not connected yet: wait for SCI_CB_OPERATIONAL",
+				seg->segment_id);
 	return 0;
 }
 

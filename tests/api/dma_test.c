@@ -158,6 +158,7 @@ struct rounds {
 static sci_callback_action_t again(void *arg, sci_dma_queue_t queue, sci_error_t status)
 {
 	struct rounds *r = arg;
+	unsigned wanted = r->wanted; /* who waits changes it when the last one is counted */
 	sci_error_t error;
 
 	CHECK_OK(status);
@@ -165,7 +166,7 @@ static sci_callback_action_t again(void *arg, sci_dma_queue_t queue, sci_error_t
 	CHECK(SCIDMAQueueState(queue) == SCI_DMAQUEUE_DONE);
 	CHECK(!pthread_equal(pthread_self(), r->thread));
 	CHECK(memcmp(r->d->peer, r->d->memory, 4096) == 0);
-	if (__atomic_add_fetch(&r->done, 1, __ATOMIC_SEQ_CST) < r->wanted) {
+	if (__atomic_add_fetch(&r->done, 1, __ATOMIC_SEQ_CST) < wanted) {
 		r->d->memory[r->done % 4096]++;
 		SCIStartDmaTransfer(queue, r->d->local, r->d->remote, 0, 4096, 0, again, r,
 				    SCI_FLAG_USE_CALLBACK, &error);

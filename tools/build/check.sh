@@ -64,7 +64,8 @@ must() { "$@" || failed=$((failed + 1)); }
 
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1:strict_string_checks=1
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+# The library may be used in a child of a program that has threads.
+export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0
 # Kernels with much randomness in mmap and gcc's TSan do not agree.
 no_aslr= wrap=
 setarch -R true 2>/dev/null && no_aslr='setarch -R'
