@@ -255,6 +255,7 @@ static int submit(struct sio_dma_queue *q, struct post *p, struct sio_err *err)
 	q->called = p->call != NULL;
 	p->call = NULL;
 	q->aborting = false;
+	q->posting = NULL;
 	q->number++;
 	q->tail += p->n;
 	__atomic_store_n(&q->state, SCI_DMAQUEUE_POSTED, __ATOMIC_RELEASE);

@@ -101,8 +101,8 @@ static int take(struct sio_dma_queue *q, struct sio_dma_copy **ret, unsigned *re
 		*ret = q->gathered;
 		*ret_n = q->n_gathered;
 		q->gathered = NULL;
-		q->n_gathered = 0;
-		q->posting = true;
+		q->n_gathered = q->room_gathered = 0;
+		q->posting = *ret;
 	}
 	sio_session_unlock(q->o.lib->session);
 	return rc;
@@ -121,13 +121,13 @@ static int post(struct sio_dma_queue *q, const struct sio_dma_how *how, struct s
 	if (!rc)
 		rc = sio_dma_post(q, copy, n, how, err);
 	sio_session_lock(q->o.lib->session);
-	q->posting = false;
-	if (rc) {
+	if (q->posting == copy) {
 		/* As before. */
+		q->posting = NULL;
 		q->gathered = copy;
-		q->n_gathered = n;
+		q->n_gathered = q->room_gathered = n;
 	} else {
-		q->room_gathered = 0;
+		/* The engine has it; a callback, or a thread, may have gathered anew since. */
 		drop_copies(copy, n);
 	}
 	sio_session_unlock(q->o.lib->session);

@@ -52,7 +52,8 @@ struct sio_dma_queue {
 	/* API 1.x: what was enqueued; the segments are referred to, and counted as their children. */
 	struct sio_dma_copy *gathered;
 	unsigned n_gathered, room_gathered;
-	bool posting; /* a thread has taken them out, to post them */
+	/* What a thread has taken out, to post it; NULL: nothing, or the engine has it. */
+	const struct sio_dma_copy *posting;
 	/* Of the thread that is starting. */
 	struct sio_dma_slot slot[SIO_DMA_SLOTS];
 	unsigned n_slots;
