@@ -275,11 +275,16 @@ u64 sio_dmamaps_settle(struct sio_dev *d, u64 owner, u64 epoch)
 	return n;
 }
 
+/* Also others' mappings of its BARs: something else may come to lie there. */
 void sio_dmamaps_lose(struct sio_dev *d)
 {
+	struct sio_dev *other;
 	struct sio_dmamap *m;
 
-	list_for_each_entry(m, &d->dmamaps, of_dev)
-		cut(m);
+	list_for_each_entry(other, &sio.devices, node)
+		list_for_each_entry(m, &other->dmamaps, of_dev)
+			if (other == d || (m->target->kind == SIO_KIND_BAR &&
+					   ((struct sio_bar *)m->target)->dev == d))
+				cut(m);
 	sio_dmamaps_settle(d, 0, U64_MAX);
 }

@@ -9,6 +9,10 @@
 
 #include "smartio.h"
 
+#if BITS_PER_LONG != 64
+#error "ids have 64 bits, and index tables"
+#endif
+
 #define MAX_ANSWERS 4096 /* unread, or still to come */
 #define MAX_NEWS 1024	 /* unread */
 

@@ -34,8 +34,11 @@ u64 sio_mem_used(void)
 
 struct sio_pages *sio_pages_new(u64 n)
 {
-	struct sio_pages *p = kzalloc(sizeof(*p), GFP_KERNEL_ACCOUNT);
+	struct sio_pages *p;
 
+	if (n > INT_MAX / sizeof(*p->page)) /* more than the kernel gives a list room for */
+		return NULL;
+	p = kzalloc(sizeof(*p), GFP_KERNEL_ACCOUNT);
 	if (!p)
 		return NULL;
 	p->page = kvcalloc(n, sizeof(*p->page), GFP_KERNEL_ACCOUNT);

@@ -140,6 +140,11 @@ static void hugetlb_pool(struct port_world *w)
 		port_report(w, "a pool of hugetlb pages # SKIP this kernel has none to give");
 		return;
 	}
+	shim_good(w, &b, SIO_OP_ALLOC, 0); /* nothing of the other pool is left */
+	((struct sio_req_alloc *)(void *)&b.req)->kind = SIO_ALLOC_POOL;
+	((struct sio_req_alloc *)(void *)&b.req)->size = 8u << 20;
+	shim_expect(w, &b, -1, 0, "ALLOC of the other pool");
+	shim_close(&b);
 	import_of(w, &a, SIO_IMPORT_HUGETLB)->h.flags = SIO_IMPORT_POOL;
 	shim_expect(w, &a, fd, 0, "IMPORT of a pool");
 	close(fd);
@@ -162,7 +167,53 @@ static void hugetlb_pool(struct port_world *w)
 	end(w, SIO_OP_FREE, shim_id(&b), 0);
 	shim_close(&b);
 	end(w, SIO_OP_FREE, shim_id(&a), 0);
+	port_things_end(w);
 	port_report(w, "a pool of hugetlb pages");
+}
+
+/* The pool of the module's parameter: 8 MiB at 256 MiB, in one piece, for every device. */
+static void reserved_pool(struct port_world *w)
+{
+	struct sio_req_alloc *m;
+	struct sio_req_dmamap *map;
+	struct shim_ask a, b;
+	char *at;
+
+	shim_good(w, &a, SIO_OP_ALLOC, 0);
+	m = (void *)&a.req;
+	m->kind = SIO_ALLOC_POOL;
+	m->size = 9u << 20;
+	shim_expect(w, &a, -1, -ENOSPC, "ALLOC of more than the pool");
+	m->size = 7u << 20;
+	if (!shim_expect(w, &a, -1, 0, "ALLOC of the pool"))
+		goto out;
+	shim_check(w, a.answer.words[6] >= 256u << 20 && a.answer.words[6] <= 257u << 20,
+		   "it lies in the pool");
+	at = shim_map(w, a.fd[0], 7u << 20, PROT_READ | PROT_WRITE);
+	for (size_t i = 0; at && i < 7u << 20; i += SHIM_PAGE)
+		shim_check(w, at[i] == 0 && (at[i] = 1), "it is zero");
+	shim_good(w, &b, SIO_OP_DMAMAP, 0);
+	map = (void *)&b.req;
+	map->target = shim_id(&a);
+	map->length = 7u << 20;
+	if (shim_expect(w, &b, -1, 0, "DMAMAP of the pool"))
+		end(w, SIO_OP_DMAUNMAP, shim_id(&b), 0);
+	end(w, SIO_OP_FREE, shim_id(&a), 0);
+	shim_good(w, &b, SIO_OP_ALLOC, 0);
+	((struct sio_req_alloc *)(void *)&b.req)->kind = SIO_ALLOC_POOL;
+	((struct sio_req_alloc *)(void *)&b.req)->size = 7u << 20;
+	shim_expect(w, &b, -1, -ENOSPC, "ALLOC while it is mapped");
+	munmap(at, 7u << 20);
+	shim_close(&a);
+	if (shim_expect(w, &b, -1, 0, "ALLOC when it is free")) {
+		at = shim_map(w, b.fd[0], 7u << 20, PROT_READ);
+		shim_check(w, at && at[SHIM_PAGE] == 0, "it is zero again");
+		munmap(at, 7u << 20);
+		end(w, SIO_OP_FREE, shim_id(&b), 0);
+		shim_close(&b);
+	}
+out:
+	port_report(w, "a pool kept from the kernel");
 }
 
 /* A program without privilege pins its own pages, as far as its limit goes. */
@@ -311,6 +362,7 @@ void shim_memory(struct port_world *w)
 {
 	mapped_memory_stays(w);
 	import_memfd(w);
+	reserved_pool(w);
 	hugetlb_pool(w);
 	user_pages(w);
 	dmabuf(w);

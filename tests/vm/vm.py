@@ -13,6 +13,7 @@ kernel to be had. A script's head may ask for more:
   # drive: SIZE         bytes of the drive; 64M
   # memory: MB          of the machine; 512, the debug kernel 1024
   # limit: SECONDS      of the whole test; 300
+  # append: WORDS       to the kernel's command line
 """
 import hashlib
 import os
@@ -42,7 +43,7 @@ class Script:
         self.path = os.path.join(GUEST, name + ".sh")
         with open(self.path, encoding="utf-8") as f:
             text = f.read()
-        self.asks = dict(re.findall(r"^# (programs|modules|drive|memory|limit): (.*)$", text, re.M))
+        self.asks = dict(re.findall(r"^# (programs|modules|drive|memory|limit|append): (.*)$", text, re.M))
 
     def words(self, what):
         return self.asks.get(what, "").split()
@@ -153,6 +154,7 @@ def run(build, machine_name, test, show):
         make_drive(drive, script.number("drive", 64 << 20))
         memory = script.number("memory", 1024 if kernel_name == "debug" else 512)
         append = "ignore_loglevel" if kernel_name == "debug" else "loglevel=5"
+        append += " " + " ".join(script.words("append"))
         ready = time.monotonic()
         with Machine(kernel, iommu, initrd, drive, memory, append,
                      script.number("limit", 300)) as m:

@@ -2,8 +2,11 @@
 # The table of the port, on the device node of smartio.ko; afterwards nvme.ko has its drive back.
 # programs: tests/port/port_test
 # modules: smartio nvme
+# append: memmap=16M$0x10000000
 . /lib.sh
-insmod /modules/smartio.ko memory_limit=16777216
+! insmod /modules/smartio.ko pool=16M@0x8000000 || fail "memory of the kernel's as a pool"
+! insmod /modules/smartio.ko pool=16M@0x10000001 || fail "a pool of half pages"
+insmod /modules/smartio.ko memory_limit=16777216 pool=8M@0x10000000
 bdf=$(drive_bdf)
 echo smartio >"/sys/bus/pci/devices/$bdf/driver_override"
 echo "$bdf" >/sys/bus/pci/drivers/smartio/bind
