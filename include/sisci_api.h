@@ -742,6 +742,43 @@ void SCIPostDMAQueue(sci_dma_queue_t dq, sci_cb_dma_t callback, void *callbackAr
  */
 void SCIResetDMAQueue(sci_dma_queue_t dq, unsigned int flags, sci_error_t *error);
 
+/* Channels of an engine. Each queue has its own, whatever is said here. */
+
+/**
+ * Ask for a channel. There is no end of them: what is checked is that this program does not use a
+ * number twice.
+ * @channel: set to the caller's new handle; end it with SCIReturnDMAChannel().
+ * @type: what kind of engine; all are served by the adapter's, but SCI_DMA_TYPE_TRANSPARENT:
+ *   SCI_ERR_DMA_NOT_AVAILABLE. @channelId: a number, or SCI_DMA_CHANNEL_ID_DONTCARE.
+ * @flags: DMA_CHANNEL_SHARED: others of this program may have the number, too, if they say the same.
+ * Errors: SCI_ERR_BUSY: the number is in use; SCI_ERR_DMA_NOT_AVAILABLE; those of adapter numbers.
+ */
+void SCIRequestDMAChannel(sci_desc_t sd, sci_dma_channel_t *channel, unsigned int adapterNo,
+			  sci_dma_type_t type, unsigned int channelId, unsigned int flags,
+			  sci_error_t *error);
+/** Mind that there are no flags. */
+void SCIReturnDMAChannel(sci_dma_channel_t channel, sci_error_t *error);
+/**
+ * Let a queue work through a channel: checked, and without effect. @flags: 0.
+ * Errors: SCI_ERR_ILLEGAL_PARAMETER: they are of different adapters; SCI_ERR_ILLEGAL_OPERATION: the
+ * queue is POSTED.
+ */
+void SCIAssignDMAChannel(sci_dma_channel_t channel, sci_dma_queue_t queue, unsigned int flags,
+			 sci_error_t *error);
+/** SCIPrepareSegment() on the channel's adapter. @flags: 0. */
+void SCIPrepareLocalSegmentForDMA(sci_dma_channel_t channel, sci_local_segment_t segment,
+				  unsigned int flags, sci_error_t *error);
+/**
+ * Nothing needs to be done for a remote segment, nor to be undone for any; checked. @flags: 0.
+ * Errors: SCI_ERR_NOT_CONNECTED: lost.
+ */
+void SCIPrepareRemoteSegmentForDMA(sci_dma_channel_t channel, sci_remote_segment_t segment,
+				   unsigned int flags, sci_error_t *error);
+void SCIUnprepareLocalSegmentForDMA(sci_dma_channel_t channel, sci_local_segment_t segment,
+				    unsigned int flags, sci_error_t *error);
+void SCIUnprepareRemoteSegmentForDMA(sci_dma_channel_t channel, sci_remote_segment_t segment,
+				     unsigned int flags, sci_error_t *error);
+
 /* ---- Data interrupts: messages, kept in order per sender, taken one at a time ---- */
 
 /**

@@ -32,6 +32,7 @@ enum sio_kind {
 	SIO_LOCAL_INT,
 	SIO_REMOTE_INT,
 	SIO_DMA_QUEUE,
+	SIO_DMA_CHANNEL,
 };
 
 struct sio_object {

@@ -32,10 +32,10 @@ struct world;
 struct world_res {
 	struct world_res *next;
 	unsigned host;
-	uint32_t kind; /* SIO_KIND_* */
+	uint32_t kind;		  /* SIO_KIND_* */
 	uint64_t id, owner, size; /* owner: of an owner its parent */
 	uint64_t cookie, address; /* owner: user_cookie; dmamap: its IOVA */
-	uint64_t target; /* grant: memory, irq, bar; map: grant; dmamap: memory or map */
+	uint64_t target;	  /* grant: memory, irq, bar; map: grant; dmamap: memory or map */
 	uint32_t target_kind, node, adapter, peer_adapter;
 	uint64_t device;
 	uint64_t watched; /* watch, range of a DMA channel: its target's id */
@@ -84,7 +84,7 @@ struct world {
 	struct sio_topology *topology;
 	struct world_host host[WORLD_HOSTS];
 	unsigned n_hosts, n_adapters;
-	bool real; /* ports of real hosts: they outlive the daemon */
+	bool real;  /* ports of real hosts: they outlive the daemon */
 	bool lossy; /* a path was down: grants may end before maps */
 	bool link[WORLD_HOSTS][WORLD_HOSTS];
 	/* The connection of daemons: epoch, and whether each end still has it. */
