@@ -11,5 +11,7 @@
 bool worked(sci_error_t error);
 /* fault_segments.c: connects without waiting, callbacks, waits, own memory, several handles. */
 void use_more_segments(sci_desc_t sd);
+/* fault_kinds.c: shared interrupts, messages to all, gathered DMA, channels, queries. */
+void use_more_kinds(sci_desc_t sd);
 
 #endif

@@ -395,6 +395,7 @@ static bool use_all(void)
 		use_interrupts(sd);
 		use_plain_interrupts(sd);
 		use_queues(sd);
+		use_more_kinds(sd);
 		use_device(sd);
 		SCIClose(sd, 0, &error);
 		CHECK_OK(error);

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Shared interrupts, messages to all, gathered DMA, channels, queries: what may fail in them. */
+#include <unistd.h>
+
+#include "fault.h"
+
+#define PAGE 4096u
+
+static void use_shared(sci_desc_t sd)
+{
+	sci_remote_interrupt_t remote = NULL;
+	sci_local_interrupt_t a = NULL, b = NULL;
+	unsigned number = 9;
+	sci_error_t error;
+
+	SCICreateInterrupt(sd, &a, 0, &number, NULL, NULL,
+			   SCI_FLAG_FIXED_INTNO | SCI_FLAG_SHARED_INT, &error);
+	if (!worked(error))
+		return;
+	SCICreateInterrupt(sd, &b, 0, &number, NULL, NULL,
+			   SCI_FLAG_FIXED_INTNO | SCI_FLAG_SHARED_INT, &error);
+	if (worked(error)) {
+		SCIRemoveInterrupt(b, 0, &error);
+		CHECK_OK(error);
+	}
+	SCIConnectInterrupt(sd, &remote, 4, 0, number, 0, 0, &error);
+	if (worked(error)) {
+		SCITriggerInterrupt(remote, 0, &error);
+		worked(error);
+		SCIWaitForInterrupt(a, 50, 0, &error);
+		worked(error);
+		SCIDisconnectInterrupt(remote, 0, &error);
+		CHECK_OK(error);
+	}
+	do {
+		SCIRemoveInterrupt(a, 0, &error);
+	} while (error == SCI_ERR_BUSY);
+	CHECK_OK(error);
+}
+
+static void use_messages_to_all(sci_desc_t sd)
+{
+	sci_remote_data_interrupt_t all = NULL;
+	sci_local_data_interrupt_t dint = NULL;
+	unsigned number = 9, length = 0;
+	sci_error_t error;
+
+	SCICreateDataInterrupt(sd, &dint, 0, &number, NULL, NULL,
+			       SCI_FLAG_FIXED_INTNO | SCI_FLAG_BROADCAST, &error);
+	if (!worked(error))
+		return;
+	SCIConnectDataInterrupt(sd, &all, DIS_BROADCAST_NODEID_GROUP_ALL, 0, number, 0,
+				SCI_FLAG_BROADCAST, &error);
+	if (worked(error)) {
+		SCITriggerDataInterrupt(all, NULL, 0, SCI_FLAG_BROADCAST, &error);
+		worked(error);
+		SCIWaitForDataInterrupt(dint, NULL, &length, 50, 0, &error);
+		worked(error);
+		SCIDisconnectDataInterrupt(all, 0, &error);
+		CHECK_OK(error);
+	}
+	SCIRemoveDataInterrupt(dint, 0, &error);
+	CHECK_OK(error);
+}
+
+static void gather(sci_dma_queue_t queue, sci_local_segment_t local, sci_remote_segment_t remote)
+{
+	sci_error_t error;
+
+	for (unsigned i = 0; i < 20; i++) {
+		SCIEnqueueDMATransfer(queue, local, remote, 0, 64, 32, 0, &error);
+		worked(error);
+	}
+	SCIPostDMAQueue(queue, NULL, NULL, 0, &error);
+	if (worked(error)) {
+		SCIWaitForDMAQueue(queue, SCI_INFINITE_TIMEOUT, 0, &error);
+		worked(error);
+	}
+	SCIAbortDMAQueue(queue, 0, &error);
+	CHECK_OK(error);
+	SCIResetDMAQueue(queue, 0, &error);
+	worked(error);
+	/* Left behind for the queue's end. */
+	SCIEnqueueDMATransfer(queue, local, remote, 0, 64, 32, 0, &error);
+	worked(error);
+}
+
+static void use_gathered_dma(sci_desc_t sd)
+{
+	sci_remote_segment_t remote = NULL;
+	sci_local_segment_t seg = NULL;
+	sci_dma_channel_t channel = NULL;
+	sci_dma_queue_t queue = NULL;
+	sci_error_t error;
+
+	SCIRequestDMAChannel(sd, &channel, 0, SCI_DMA_TYPE_ADAPTER, 1, 0, &error);
+	if (!worked(error))
+		return;
+	SCICreateSegment(sd, &seg, 15, PAGE, NULL, NULL, 0, &error);
+	if (worked(error)) {
+		SCIPrepareLocalSegmentForDMA(channel, seg, 0, &error);
+		worked(error);
+		SCISetSegmentAvailable(seg, 0, 0, &error);
+		worked(error);
+		SCIConnectSegment(sd, &remote, 4, 15, 0, NULL, NULL, 0, 0, &error);
+		if (worked(error)) {
+			SCICreateDMAQueue(sd, &queue, 0, 64, 0, &error);
+			if (worked(error)) {
+				gather(queue, seg, remote);
+				SCIRemoveDMAQueue(queue, 0, &error);
+				CHECK_OK(error);
+			}
+			SCIDisconnectSegment(remote, 0, &error);
+			CHECK_OK(error);
+		}
+		do {
+			SCIRemoveSegment(seg, 0, &error);
+		} while (error == SCI_ERR_BUSY);
+		CHECK_OK(error);
+	}
+	SCIReturnDMAChannel(channel, &error);
+	CHECK_OK(error);
+}
+
+static void use_queries(void)
+{
+	unsigned value, adapters[DIS_MAX_NSCIS];
+	sci_query_adapter_t adapter = {.subcommand = SCI_Q_ADAPTER_LINK_WIDTH, .data = &value};
+	sci_query_dma_t dma = {.subcommand = SCI_Q_DMA_AVAILABLE, .data = &value};
+	dis_nodeId_list_t nodes;
+	sci_error_t error;
+
+	SCIQuery(SCI_Q_ADAPTER, &adapter, 0, &error);
+	worked(error);
+	SCIQuery(SCI_Q_DMA, &dma, 0, &error);
+	worked(error);
+	SCIGetNodeInfoByAdapterName((char[]){"one"}, adapters, &nodes, NULL, 0, &error);
+	worked(error);
+}
+
+void use_more_kinds(sci_desc_t sd)
+{
+	use_shared(sd);
+	use_messages_to_all(sd);
+	use_gathered_dma(sd);
+	use_queries();
+}
