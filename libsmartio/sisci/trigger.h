@@ -11,7 +11,7 @@ struct sio_remote_dint {
 	struct sio_object o;
 	uint32_t node, number;
 	uint32_t path; /* place in the status page; 0: none */
-	void *base; /* NULL: not mapped yet. Under the session's lock */
+	void *base;    /* NULL: not mapped yet. Under the session's lock */
 	size_t bytes;
 	int trigger;
 	struct sio_world_lock

@@ -146,8 +146,13 @@ static int sends(void *arg)
 		words[i] = i * 3;
 	SCICreateDMAQueue(sd, &queue, 0, 1, 0, &error);
 	CHECK_OK(error);
-	SCIStartDmaTransfer(queue, source, all, 0, 256, 4096, NULL, NULL,
+	SCIStartDmaTransfer(queue, source, all, 0, 128, 4096, NULL, NULL,
 			    SCI_FLAG_BROADCAST | SCI_FLAG_DMA_WAIT, &error);
+	CHECK_OK(error);
+	SCIStartDmaTransferVec(
+		queue, source, all, 2,
+		(dis_dma_vec_t[]){{64, 128, 4096 + 128, 0}, {64, 192, 4096 + 192, 0}}, NULL, NULL,
+		SCI_FLAG_BROADCAST | SCI_FLAG_DMA_WAIT, &error);
 	CHECK_OK(error);
 	SCIMapRemoteSegment(all, &map, 8192, 4096, NULL, SCI_FLAG_BROADCAST, &error);
 	CHECK_OK(error);
