@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Copies by this CPU, to and from maps. */
 #include <errno.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include "core/types.h"
 #include "sisci/sequence.h"
@@ -8,6 +11,7 @@
 
 #define TRIES 3	    /* of a copy that is checked */
 #define BOUNCE 4096 /* bytes at once, from map to map */
+#define LARGE (512u << 10) /* from here on a string move beats memcpy(), where it is fast */
 
 /* A copy between memory of the program and a map, checked before anything is touched. */
 struct copy {
@@ -48,14 +52,52 @@ static int get_range(struct sio_library *lib, sci_map_t handle, size_t offset, s
 	return 0;
 }
 
+#if defined(__x86_64__) && !defined(SIO_IO_HOOKS)
+/* Has the processor "enhanced rep movsb"? It is asked once: in a virtual machine that is slow. */
+static bool string_moves_are_fast(void)
+{
+	static int fast; /* 0: not asked yet */
+	int known = __atomic_load_n(&fast, __ATOMIC_RELAXED);
+	unsigned a, b = 0, c, d;
+
+	if (known == 0) {
+		known = __get_cpuid_count(7, 0, &a, &b, &c, &d) && b >> 9 & 1 ? 1 : -1;
+		__atomic_store_n(&fast, known, __ATOMIC_RELAXED);
+	}
+	return known > 0;
+}
+
+static bool move_string(volatile void *to, const volatile void *from, size_t size)
+{
+	if (size < LARGE || !string_moves_are_fast())
+		return false;
+	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
+	return true;
+}
+#else
+static bool move_string(volatile void *to, const volatile void *from, size_t size)
+{
+	(void)to;
+	(void)from;
+	(void)size;
+	return false;
+}
+#endif
+
+/* What is copied is there before what is written after. */
+static void write_out(volatile void *to, const void *from, size_t size)
+{
+	if (!move_string(to, from, size))
+		sio_copy_to(to, from, size);
+	sio_to_fabric_barrier();
+}
+
 static void transfer(const struct copy *c)
 {
-	if (c->read) {
+	if (!c->read)
+		write_out(c->in_map, c->memory, c->size);
+	else if (!move_string(c->memory, c->in_map, c->size))
 		sio_copy_from(c->memory, c->in_map, c->size);
-	} else {
-		sio_copy_to(c->in_map, c->memory, c->size);
-		sio_to_fabric_barrier();
-	}
 }
 
 /* One try: words of our own are told nothing, so we look at the map itself. */
@@ -140,8 +182,7 @@ void SCIMemWrite(void *memAddr, volatile void *remoteAddr, size_t size, unsigned
 	if (!rc && size)
 		rc = sio_check_pointer((const void *)(uintptr_t)remoteAddr, "remoteAddr", &err);
 	if (!rc && size) {
-		sio_copy_to(remoteAddr, memAddr, size);
-		sio_to_fabric_barrier();
+		write_out(remoteAddr, memAddr, size);
 	}
 	sio_api_leave(error, rc, &err);
 }

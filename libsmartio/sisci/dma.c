@@ -256,7 +256,7 @@ static int submit(struct sio_dma_queue *q, struct post *p, struct sio_err *err)
 	p->call = NULL;
 	q->aborting = false;
 	q->posting = NULL;
-	q->number++;
+	__atomic_store_n(&q->number, q->number + 1, __ATOMIC_RELAXED);
 	q->tail += p->n;
 	__atomic_store_n(&q->state, SCI_DMAQUEUE_POSTED, __ATOMIC_RELEASE);
 	sio_to_fabric_barrier();

@@ -68,7 +68,9 @@ static void over(struct sio_dma_queue *q, int result)
 
 static bool ring_says_done(const struct sio_dma_queue *q)
 {
-	return (int32_t)(sio_read32(&q->ring->done) - q->number) >= 0;
+	uint32_t number = __atomic_load_n(&q->number, __ATOMIC_RELAXED);
+
+	return (int32_t)(sio_read32(&q->ring->done) - number) >= 0;
 }
 
 sci_dma_queue_state_t sio_dma_settle(struct sio_dma_queue *q)

@@ -63,6 +63,20 @@ static int copies(void *arg)
 	while (SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_POSTED)
 		sched_yield();
 	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_DONE);
+	/* The same by this CPU: large copies go another way than small ones. */
+	for (unsigned i = 0; i < DMA_BYTES; i++)
+		d.memory[i] = (uint8_t)(i * 5 + i / 777);
+	SCIMemCpy(NULL, d.memory + 1, d.remote_map, 3, DMA_BYTES - 5, 0, &error);
+	CHECK_OK(error);
+	CHECK(memcmp(d.peer + 3, d.memory + 1, DMA_BYTES - 5) == 0);
+	SCIMemWrite(d.memory, d.store, DMA_BYTES, 0, &error);
+	CHECK_OK(error);
+	CHECK(memcmp(d.peer, d.memory, DMA_BYTES) == 0);
+	memset(d.memory, 0, DMA_BYTES);
+	SCIMemCpy(NULL, d.memory + 7, d.remote_map, 11, 600000, SCI_FLAG_BLOCK_READ, &error);
+	CHECK_OK(error);
+	CHECK(memcmp(d.memory + 7, d.peer + 11, 600000) == 0);
+	CHECK(d.memory[6] == 0 && d.memory[600007] == 0);
 	dma_end(&d);
 	api_end(sd);
 	return 0;
@@ -167,7 +181,7 @@ static sci_callback_action_t again(void *arg, sci_dma_queue_t queue, sci_error_t
 	CHECK(!pthread_equal(pthread_self(), r->thread));
 	CHECK(memcmp(r->d->peer, r->d->memory, 4096) == 0);
 	if (__atomic_add_fetch(&r->done, 1, __ATOMIC_SEQ_CST) < wanted) {
-		r->d->memory[r->done % 4096]++;
+		r->d->memory[wanted]++;
 		SCIStartDmaTransfer(queue, r->d->local, r->d->remote, 0, 4096, 0, again, r,
 				    SCI_FLAG_USE_CALLBACK, &error);
 		CHECK_OK(error);
