@@ -39,6 +39,31 @@ start_daemon
 start_manager "$bdf"
 as_user smartio-nvme copy-out "$bdf" /tmp/out --length "$(stat -c %s /bin/busybox)"
 cmp /bin/busybox /tmp/out || fail "busybox came back changed"
+
+echo "the daemon dies under a manager and two clients that work: they end, and say why"
+bench() {
+	spawn smartio-nvme bench "$bdf" --count 1000000000 --progress "$@"
+}
+mkfifo /tmp/polls /tmp/sleeps
+bench 2>/tmp/polls &
+polls=$!
+bench --interrupt 2>/tmp/sleeps &
+sleeps=$!
+exec 6</tmp/polls 7</tmp/sleeps
+head -c 20 <&6 >/dev/null # each has done something
+head -c 20 <&7 >/dev/null
+kill_daemon
+tr '\r' '\n' <&6 | tail -1 | grep 'was reset or lost'
+tr '\r' '\n' <&7 | tail -1 | grep 'was reset or lost'
+! wait $polls || fail "a client without its daemon did not fail"
+! wait $sleeps || fail "a client without its daemon did not fail"
+! wait "$manager" || fail "the manager without its daemon did not fail"
+exec 5<&- 6<&- 7<&-
+start_daemon
+smartio device list | grep -q ' free *0 *3$' || fail "not three are in quarantine"
+start_manager "$bdf"
+smartio device list | grep -q ' 1 *0$' || fail "the manager did not settle the three"
+as_user smartio-nvme bench "$bdf" --count 100 --interrupt
 stop_manager
 stop_daemon
 take_drive "$bdf"
