@@ -98,12 +98,13 @@ static void make_strict(const struct tool_function *f)
 	tool_function_iommu(f, was);
 	if (!*was || strcmp(was, "DMA") == 0)
 		return;
-	if (tool_function_set_iommu(f, "DMA", &err) < 0) {
-		tool_note("note: IOMMU group %d stays %s (%s); the module then flushes by itself",
-			  f->group, was, err.text);
+	keep_note(f, was); /* first: we may be killed in between */
+	if (tool_function_set_iommu(f, "DMA", &err) == 0)
 		return;
-	}
-	keep_note(f, was);
+	take_note(f, was);
+	tool_note("note: IOMMU group %d stays %s (%s): %s", f->group, was, err.text,
+		  strcmp(was, "identity") == 0 ? "the device reaches all memory"
+					       : "the module flushes by itself");
 }
 
 /* Back to what was before, as far as it goes. */
