@@ -122,8 +122,13 @@ static void map_next(struct smartiod *d, struct map_op *m)
 	int fds[SIO_MAP_PIECES];
 
 	if (m->at < m->bar->n) {
-		smartiod_port_ask_map(d, &m->op, m->op.session->owner, b->node, m->path.adapter,
-				      m->path.peer_adapter, &m->granted.piece[m->at].g);
+		const struct sio_wire_bar_piece *p = &m->granted.piece[m->at];
+
+		if (smartiod_grant_holds(&p->g, sio_from_le64(p->bytes)))
+			smartiod_port_ask_map(d, &m->op, m->op.session->owner, b->node,
+					      m->path.adapter, m->path.peer_adapter, &p->g);
+		else
+			map_fail(d, m, -EPROTO, "the lender granted less than a piece of the BAR");
 		return;
 	}
 	for (unsigned i = 0; i < m->bar->n; i++)

@@ -213,6 +213,10 @@ static void link_step(struct smartiod *d, struct smartiod_op *op, const struct s
 	case LOOKUP:
 		if (l->plain)
 			break;
+		if (!smartiod_grant_holds(&o->found.memory, SIO_RING_TOTAL)) {
+			connect_failed(d, op, l, -EPROTO, "its host granted less than a ring");
+			return;
+		}
 		o->state = MAP_RING;
 		smartiod_port_ask_map(d, op, op->session->owner, l->node, l->adapter,
 				      l->peer_adapter, &o->found.memory);

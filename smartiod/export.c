@@ -126,6 +126,11 @@ void smartiod_port_ask_map(struct smartiod *d, struct smartiod_op *op, uint64_t 
 	smartiod_port_ask(d, op, &req, sizeof(req));
 }
 
+bool smartiod_grant_holds(const struct sio_wire_grant *g, uint64_t bytes)
+{
+	return g->grant && sio_from_le64(g->length) >= bytes;
+}
+
 void smartiod_grant_release(struct smartiod *d, uint32_t node, uint64_t grant)
 {
 	struct sio_peer_grant_release msg = {.h.type = sio_to_le32(SIO_PEER_GRANT_RELEASE),

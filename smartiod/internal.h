@@ -585,6 +585,8 @@ void smartiod_wire_grant(const struct sio_evt_grant *evt, struct sio_wire_grant 
 void smartiod_port_ask_map(struct smartiod *d, struct smartiod_op *op, uint64_t owner,
 			   uint32_t node, uint32_t adapter, uint32_t peer_adapter,
 			   const struct sio_wire_grant *g);
+/* Is there a grant in the peer's answer, and of at least @bytes? */
+bool smartiod_grant_holds(const struct sio_wire_grant *g, uint64_t bytes);
 /* News to the exporter that a grant of it is no longer mapped. */
 void smartiod_grant_release(struct smartiod *d, uint32_t node, uint64_t grant);
 /* UNGRANT and forget; 0 or unknown: nothing. */

@@ -224,7 +224,9 @@ void smartiod_window_step(struct smartiod *d, struct smartiod_op *op,
 		window_made(d, w, a);
 	} else {
 		w->grant = ((const struct sio_prep_seg_grant *)a->msg)->g;
-		if (c->lost || c->closed || !op->session)
+		if (!smartiod_grant_holds(&w->grant, c->bytes))
+			window_failed(d, w, -EPROTO, "its host granted less than was asked for");
+		else if (c->lost || c->closed || !op->session)
 			window_failed(d, w, -ECONNRESET, "the connection is lost");
 		else
 			smartiod_port_ask_map(d, op, op->session->owner, c->node, c->adapter,

@@ -308,6 +308,44 @@ static void a_peer_that_lies_gets_errors(void **state)
 	assert_int_equal(call_probe(f->w, f->good, 8), 0);
 }
 
+/* What an exporter says of its grants is not believed: the program would map what is not there. */
+static void a_peer_that_grants_too_little_gives_no_window(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *c = world_client(f->w, 1, SIO_CLIENT_LIBRARY);
+	const struct {
+		uint64_t grant, length;
+	} lies[] = {{0, 8192}, {99, 4096}, {99, 0}};
+	uint32_t h, con, id, map;
+
+	assert_int_equal(call_seg_export(f->w, f->good, 1, 8192, &h), 0);
+	assert_int_equal(call_seg_connect(f->w, c, 4, 1, &con), 0);
+	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		struct sio_msg_seg_map msg = {.handle = sio_to_le32(con),
+					      .bytes = sio_to_le64(8192)};
+		struct sio_prep_seg_grant lie = {
+			.h = {.size = sio_to_le32(sizeof(lie)),
+			      .type = sio_to_le32(SIO_PEER_SEG_GRANT | SIO_PEER_REPLY)},
+			.g = {.grant = sio_to_le64(lies[i].grant),
+			      .length = sio_to_le64(lies[i].length)},
+		};
+
+		f->w->drop_peer_messages = true; /* the exporter is not asked */
+		id = world_send(f->w, c, SIO_MSG_SEG_MAP, &msg, sizeof(msg));
+		world_run(f->w);
+		for (uint32_t k = 1; k < 1000; k++) {
+			lie.h.id = sio_to_le32(k);
+			smartiod_peer_message(f->w->host[1].daemon, 4, &lie, sizeof(lie));
+		}
+		world_run(f->w);
+		f->w->drop_peer_messages = false;
+		assert_non_null(world_reply(c, id));
+		assert_int_equal(world_reply(c, id)->error, EPROTO);
+		assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
+	}
+	assert_int_equal(call_seg_map(f->w, c, con, 0, 8192, &map), 0);
+}
+
 /* ---- the port ---- */
 
 static void a_port_that_talks_nonsense_is_fatal(void **state)
@@ -350,6 +388,7 @@ int main(void)
 		CASE(random_requests_do_no_harm),
 		CASE(a_peer_that_talks_nonsense_is_cut_and_heals),
 		CASE(a_peer_that_lies_gets_errors),
+		CASE(a_peer_that_grants_too_little_gives_no_window),
 		cmocka_unit_test(a_port_that_talks_nonsense_is_fatal),
 	};
 
