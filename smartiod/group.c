@@ -38,7 +38,7 @@ void smartiod_group_ask_memory(struct smartiod *d, struct smartiod_op *op,
 struct publish_op {
 	struct smartiod_op op;
 	struct smartiod_segment *segment; /* pinned */
-	uint32_t available;		  /* what it will be */
+	uint32_t changed;		  /* of its adapters */
 };
 
 static void publish_step(struct smartiod *d, struct smartiod_op *op,
@@ -48,8 +48,9 @@ static void publish_step(struct smartiod *d, struct smartiod_op *op,
 
 	if (a->error) {
 		smartiod_op_error(d, op, a->error, "group %u: %s", p->segment->id, a->text);
+		if (!p->segment->removed)
+			p->segment->available ^= p->changed;
 	} else {
-		p->segment->available = p->segment->removed ? 0 : p->available;
 		smartiod_op_ok(d, op);
 	}
 	smartiod_segment_unpin(d, p->segment);
@@ -70,7 +71,9 @@ int smartiod_group_publish(struct smartiod *d, struct smartiod_session *s, const
 	if (!p)
 		return reterr->code;
 	p->segment = seg;
-	p->available = available;
+	/* At once: another request may come before the port's answer, and must build on this. */
+	p->changed = seg->available ^ available;
+	seg->available = available;
 	smartiod_segment_pin(seg);
 	smartiod_port_ask(d, &p->op, &req, sizeof(req));
 	return 0;

@@ -744,6 +744,40 @@ static void a_host_that_starts_anew_is_another(void **state)
 	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
 }
 
+/* Threads of a program make a group's member available on two adapters at once, and not. */
+static void requests_about_a_group_build_on_each_other(void **state)
+{
+	struct world *w = world_new(2, 0);
+	struct sio_msg_seg_adapter msg = {.flags = 0};
+	struct world_client *c;
+	uint32_t h, id, sent[2];
+
+	(void)state;
+	world_adapters(w, 2);
+	world_start(w);
+	c = world_client(w, 0, SIO_CLIENT_LIBRARY);
+	assert_int_equal(call_seg_create(w, c, 3, 4096, SCI_FLAG_BROADCAST, &h, &id), 0);
+	msg.handle = sio_to_le32(h);
+	for (uint32_t a = 0; a < 2; a++) {
+		msg.adapter = sio_to_le32(a);
+		world_call(w, c, SIO_MSG_SEG_PREPARE, &msg, sizeof(msg));
+	}
+	for (unsigned step = 0; step < 2; step++) {
+		for (uint32_t a = 0; a < 2; a++) {
+			msg.adapter = sio_to_le32(a);
+			sent[a] = world_send(w, c,
+					     step ? SIO_MSG_SEG_UNAVAILABLE : SIO_MSG_SEG_AVAILABLE,
+					     &msg, sizeof(msg));
+		}
+		world_run(w);
+		for (unsigned a = 0; a < 2; a++) {
+			assert_non_null(world_reply(c, sent[a]));
+			assert_int_equal(world_reply(c, sent[a])->error, 0);
+		}
+	}
+	world_free(w);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -772,6 +806,7 @@ int main(void)
 		CASE(a_peer_that_starts_is_waited_for),
 		CASE(a_late_reply_is_given_back),
 		CASE(a_host_that_starts_anew_is_another),
+		cmocka_unit_test(requests_about_a_group_build_on_each_other),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
