@@ -134,6 +134,7 @@ static int sends(void *arg)
 	(void)arg;
 	CHECK_IS(reach(sd, GROUP, &all), SCI_ERR_NO_SUCH_SEGMENT);
 	step_done(2);
+	step_await(0); /* both members are in */
 	step_await(0);
 	CHECK_OK(reach(sd, GROUP, &all));
 	SCICreateSegment(sd, &source, 1, 4096, NULL, NULL, 0, &error);
@@ -187,8 +188,7 @@ static void who_is_no_member_may_write(void **state)
 	sender = cluster_fork(*state, 12, sends, NULL);
 	step_await(2);
 	one = cluster_fork(*state, 4, is_member, NULL);
-	step_await(0);
-	two = cluster_fork(*state, 4 + 4, is_member, NULL);
+	two = cluster_fork(*state, 8, is_member, NULL);
 	assert_int_equal(cluster_wait(sender), 0);
 	assert_int_equal(cluster_wait(one), 0);
 	assert_int_equal(cluster_wait(two), 0);

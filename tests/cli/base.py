@@ -10,6 +10,11 @@ import sys
 import tempfile
 import unittest
 
+# Who runs the tests in the background ignores these, and a shell cannot trap what it finds ignored.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
 TOOL = os.environ.get("SMARTIO_TOOL", "smartio")
 HERE = os.path.dirname(os.path.abspath(__file__))
 
