@@ -9,8 +9,8 @@
 #include "sisci/sequence.h"
 #include "smartio/io.h"
 
-#define TRIES 3	    /* of a copy that is checked */
-#define BOUNCE 4096 /* bytes at once, from map to map */
+#define TRIES 3		   /* of a copy that is checked */
+#define BOUNCE 4096	   /* bytes at once, from map to map */
 #define LARGE (512u << 10) /* from here on a string move beats memcpy(), where it is fast */
 
 /* A copy between memory of the program and a map, checked before anything is touched. */
