@@ -125,17 +125,22 @@ static void create_reply(struct smartiod *d, struct smartiod_op *op, struct smar
 static void create_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct smartiod_dint *dint = ((struct create_op *)op)->dint, *hub = dint->hub;
+	bool full = false;
 
 	dint->parked = NULL;
 	if (a->msg) {
 		dint->irq = ((const struct sio_evt_irq_new *)a->msg)->id;
 		dint->trigger_fd = smartiod_take_fd(a, 1);
 		op->fd[0] = smartiod_take_fd(a, 0);
+		full = op->fd[0] < 0 || dint->trigger_fd < 0;
 	}
 	if (dint->removed) {
 		smartiod_op_error(d, op, -ECANCELED, "the interrupt was removed meanwhile");
 	} else if (a->error) {
 		smartiod_op_error(d, op, a->error, "%s", a->text);
+		smartiod_dint_end(d, dint, false);
+	} else if (full) {
+		smartiod_op_error(d, op, -EMFILE, "smartiod has no file descriptor left");
 		smartiod_dint_end(d, dint, false);
 	} else if (hub && hub->failed) {
 		smartiod_op_error(d, op, hub->failed, "interrupt %u cannot be shared",

@@ -227,6 +227,7 @@ static int receive(struct live_conn *c)
 		fail(c, n == 0 ? 0 : -EMSGSIZE);
 		return 0;
 	}
+	c->fds_lost = m.msg_flags & MSG_CTRUNC;
 	c->handler->packet(c, buf, (size_t)n, fds, n_fds);
 	close_fds(fds, n_fds);
 	return 1;

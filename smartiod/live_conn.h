@@ -36,9 +36,10 @@ struct live_conn {
 	struct live_packet *first, **last; /* not yet sent */
 	size_t queued, max_queued;	   /* bytes */
 	unsigned queued_fds;
-	int error;  /* why it is over */
-	bool over;  /* nothing is sent or received any more */
-	bool quiet; /* over by our own will */
+	int error;     /* why it is over */
+	bool over;     /* nothing is sent or received any more */
+	bool quiet;    /* over by our own will */
+	bool fds_lost; /* descriptors of this packet did not fit into our table */
 };
 
 /* Takes @fd, also on failure. @c is the caller's memory, zeroed or not. */

@@ -15,8 +15,12 @@
 static void on_packet(struct live_conn *conn, const void *buf, size_t len, int *fds, unsigned n_fds)
 {
 	struct live *l = conn->ctx;
+	int place[LIVE_MAX_FDS];
 
-	smartiod_port_event(l->daemon, buf, len, fds, n_fds);
+	/* The room sent them: who misses one has no room for it, and hears so by the -1. */
+	for (unsigned i = 0; i < LIVE_MAX_FDS; i++)
+		place[i] = i < n_fds ? fds[i] : -1;
+	smartiod_port_event(l->daemon, buf, len, place, conn->fds_lost ? LIVE_MAX_FDS : n_fds);
 	for (unsigned i = 0; i < n_fds; i++)
 		fds[i] = -1;
 }

@@ -192,17 +192,22 @@ static void window_made(struct smartiod *d, struct smartiod_window_op *w,
 {
 	const struct sio_evt_map *evt = a->msg;
 	struct smartiod_connection *c = w->connection;
+	bool lost = c->lost || c->closed || !w->op.session;
+	int fd = lost ? -1 : smartiod_take_fd(a, 0);
 
-	if (c->lost || c->closed || !w->op.session) {
+	if (fd < 0) {
 		smartiod_port_unmap(d, evt->id);
-		window_failed(d, w, -ECONNRESET, "the connection is lost");
+		if (lost)
+			window_failed(d, w, -ECONNRESET, "the connection is lost");
+		else
+			window_failed(d, w, -EMFILE, "smartiod has no file descriptor left");
 		return;
 	}
 	c->window = SMARTIOD_MAPPED;
 	c->map = evt->id;
 	c->map_offset = evt->offset;
 	c->map_bus_addr = evt->bus_addr;
-	c->map_fd = smartiod_take_fd(a, 0);
+	c->map_fd = fd;
 	c->grant = sio_from_le64(w->grant.grant);
 	c->pins++;
 	w->ready(d, w);

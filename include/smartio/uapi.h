@@ -289,11 +289,16 @@ SIO_PORT_SIZE(struct sio_req_free, 40);
  * IMPORT: descriptor 0 of the request becomes memory of this host. @offset and @length are whole
  * pages of it; @length 0: to its end. @address is 0. Descriptor 0 of the answer: to map, offset 0,
  * as of ALLOC. @pieces: runs of physical addresses; a device without an IOMMU can be given memory
- * of one piece only (DMAMAP: -EOPNOTSUPP). MEMFD, HUGETLB  a memfd of that kind; its pages stay in
- * place until FREE, and longer if mapped. DMABUF          of another driver; pieces and address are
- * 0: each device sees it its own way. USER_PAGES      what SIO_IOC_PIN answered to a program. With
- * SIO_IMPORT_POOL, MEMFD and HUGETLB become room for ALLOC instead; owner 0 alone, no descriptor in
- * the answer.
+ * of one piece only (DMAMAP: -EOPNOTSUPP).
+ *
+ * MEMFD, HUGETLB: a memfd of that kind; its pages stay in place until FREE, and longer if mapped.
+ *
+ * DMABUF: of another driver; pieces and address are 0: each device sees it its own way.
+ *
+ * USER_PAGES: what SIO_IOC_PIN answered to a program.
+ *
+ * With SIO_IMPORT_POOL, MEMFD and HUGETLB become room for ALLOC instead; owner 0 alone, no
+ * descriptor in the answer.
  */
 #define SIO_IMPORT_POOL 1 /* h.flags */
 #define SIO_IMPORT_MEMFD 1

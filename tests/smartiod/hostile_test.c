@@ -348,6 +348,29 @@ static void a_peer_that_grants_too_little_gives_no_window(void **state)
 
 /* ---- the port ---- */
 
+/* What came with the answer is given back, and the next try finds nothing in its way. */
+static void a_daemon_without_descriptors_makes_nothing_of_half(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *c = world_client(f->w, 1, SIO_CLIENT_LIBRARY);
+	uint32_t h, con, map, number;
+
+	assert_int_equal(call_seg_export(f->w, f->good, 1, 8192, &h), 0);
+	assert_int_equal(call_seg_connect(f->w, c, 4, 1, &con), 0);
+	f->w->no_fds_for = SIO_OP_MAP;
+	assert_int_equal(call_seg_map(f->w, c, con, 0, 8192, &map), EMFILE);
+	world_run(f->w);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+	f->w->no_fds_for = SIO_OP_IRQ_NEW;
+	assert_int_equal(call_dint_create(f->w, c, 3, SCI_FLAG_FIXED_INTNO, &h, &number), EMFILE);
+	world_run(f->w);
+	assert_int_equal(world_resources(f->w, SIO_KIND_IRQ), 0);
+	f->w->no_fds_for = 0;
+	assert_int_equal(call_seg_map(f->w, c, con, 0, 8192, &map), 0);
+	assert_int_equal(call_dint_create(f->w, c, 3, SCI_FLAG_FIXED_INTNO, &h, &number), 0);
+}
+
 static void a_port_that_talks_nonsense_is_fatal(void **state)
 {
 	(void)state;
@@ -389,6 +412,7 @@ int main(void)
 		CASE(a_peer_that_talks_nonsense_is_cut_and_heals),
 		CASE(a_peer_that_lies_gets_errors),
 		CASE(a_peer_that_grants_too_little_gives_no_window),
+		CASE(a_daemon_without_descriptors_makes_nothing_of_half),
 		cmocka_unit_test(a_port_that_talks_nonsense_is_fatal),
 	};
 

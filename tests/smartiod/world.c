@@ -102,6 +102,11 @@ static void deliver(struct world *w, struct world_packet *p)
 	}
 	switch (p->kind) {
 	case TO_PORT_EVENT:
+		if (w->no_fds_for && ((const struct sio_evt *)p->data)->op == w->no_fds_for)
+			for (unsigned i = 0; i < p->n_fds; i++) {
+				w->fd_open[p->fds[i]] = false;
+				p->fds[i] = -1; /* the place stays, as in port_emu.c */
+			}
 		smartiod_port_event(h->daemon, p->data, p->len, p->fds, p->n_fds);
 		for (unsigned i = 0; i < p->n_fds; i++)
 			assert(p->fds[i] == -1); /* taken or closed */

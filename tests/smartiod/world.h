@@ -99,6 +99,8 @@ struct world {
 	uint64_t bad_ends; /* grants ended under a live map while the link was up */
 	uint64_t fail_at;  /* the port request with this number fails; 0: none */
 	uint64_t requests;
+	uint32_t
+		no_fds_for; /* the port's answers to this SIO_OP_* come without descriptors: EMFILE */
 	enum { WORLD_KILL, WORLD_HANG_UP, WORLD_OWNER_FIRST } style; /* of world_kill() */
 	bool drop_peer_messages; /* peers hear nothing: for time-outs */
 	struct world_watch watch[WORLD_WATCHES];
