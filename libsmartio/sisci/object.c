@@ -5,26 +5,48 @@
 
 #include "sisci/library.h"
 
+/* A switch, so that the compiler misses a kind that is forgotten here. */
+static const char *kind_name(enum sio_kind kind)
+{
+	switch (kind) {
+	case SIO_DESC:
+		return "virtual device (sci_desc_t)";
+	case SIO_LOCAL_SEGMENT:
+		return "local segment";
+	case SIO_REMOTE_SEGMENT:
+		return "remote segment";
+	case SIO_MAPPING:
+		return "map";
+	case SIO_LOCAL_DINT:
+		return "local data interrupt";
+	case SIO_REMOTE_DINT:
+		return "remote data interrupt";
+	case SIO_DEVICE:
+		return "borrowed device";
+	case SIO_DEVICE_MAP:
+		return "map for a device";
+	case SIO_SEQUENCE:
+		return "sequence";
+	case SIO_LOCAL_INT:
+		return "local interrupt";
+	case SIO_REMOTE_INT:
+		return "remote interrupt";
+	case SIO_DMA_QUEUE:
+		return "DMA queue";
+	case SIO_DMA_CHANNEL:
+		return "DMA channel";
+	}
+	return "object";
+}
+
 void *sio_object_get(struct sio_library *lib, const void *handle, enum sio_kind kind,
 		     struct sio_err *err)
 {
-	static const char *const name[] = {
-		[SIO_DESC] = "virtual device (sci_desc_t)",
-		[SIO_LOCAL_SEGMENT] = "local segment",
-		[SIO_REMOTE_SEGMENT] = "remote segment",
-		[SIO_MAPPING] = "map",
-		[SIO_LOCAL_DINT] = "local data interrupt",
-		[SIO_REMOTE_DINT] = "remote data interrupt",
-		[SIO_DEVICE] = "borrowed device",
-		[SIO_SEQUENCE] = "sequence",
-		[SIO_LOCAL_INT] = "local interrupt",
-		[SIO_REMOTE_INT] = "remote interrupt",
-		[SIO_DMA_QUEUE] = "DMA queue",
-	};
 	void *o = sio_handle_get(lib->handles, (uintptr_t)handle, kind);
 
 	if (!o)
-		sio_fail(err, -EINVAL, "handle %p is not that of a live %s", handle, name[kind]);
+		sio_fail(err, -EINVAL, "handle %p is not that of a live %s", handle,
+			 kind_name(kind));
 	return o;
 }
 
