@@ -5,7 +5,7 @@
 
 #include "sisci/library.h"
 
-/* A switch, so that the compiler misses a kind that is forgotten here. */
+/* A switch: the compiler tells of a kind that is forgotten here. */
 static const char *kind_name(enum sio_kind kind)
 {
 	switch (kind) {
