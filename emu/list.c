@@ -2,28 +2,10 @@
 /* LIST: what there is of one kind, in ascending order of id. */
 #include "emu/engine.h"
 
-static void fill_target(struct sio_list_entry *e, const struct emu_object *o)
+/* What devices and engines reach, and how they are woken and interrupt. */
+static void fill_device_side(struct sio_list_entry *e, const struct emu_object *o)
 {
-	const struct emu_room *r = o->host->room;
-
 	switch (o->kind) {
-	case SIO_KIND_GRANT: {
-		const struct emu_grant *g = (const struct emu_grant *)o;
-
-		e->cookie = g->source->id;
-		e->address = g->bus_addr;
-		e->length = g->length;
-		e->node = r->host[g->peer_host].topo->node;
-		break;
-	}
-	case SIO_KIND_MAP: {
-		const struct emu_map *m = (const struct emu_map *)o;
-
-		e->address = o->host->adapter[m->adapter].topo->window_base + m->window_offset;
-		e->length = m->length;
-		e->node = r->host[m->peer_host].topo->node;
-		break;
-	}
 	case SIO_KIND_DMAMAP: {
 		const struct emu_dmamap *m = (const struct emu_dmamap *)o;
 
@@ -69,6 +51,34 @@ static void fill_target(struct sio_list_entry *e, const struct emu_object *o)
 		break;
 	}
 	default:
+		break;
+	}
+}
+
+static void fill_target(struct sio_list_entry *e, const struct emu_object *o)
+{
+	const struct emu_room *r = o->host->room;
+
+	switch (o->kind) {
+	case SIO_KIND_GRANT: {
+		const struct emu_grant *g = (const struct emu_grant *)o;
+
+		e->cookie = g->source->id;
+		e->address = g->bus_addr;
+		e->length = g->length;
+		e->node = r->host[g->peer_host].topo->node;
+		break;
+	}
+	case SIO_KIND_MAP: {
+		const struct emu_map *m = (const struct emu_map *)o;
+
+		e->address = o->host->adapter[m->adapter].topo->window_base + m->window_offset;
+		e->length = m->length;
+		e->node = r->host[m->peer_host].topo->node;
+		break;
+	}
+	default:
+		fill_device_side(e, o);
 		break;
 	}
 }
