@@ -38,28 +38,46 @@ void smartiod_group_ask_memory(struct smartiod *d, struct smartiod_op *op,
 struct publish_op {
 	struct smartiod_op op;
 	struct smartiod_segment *segment; /* pinned */
-	uint32_t changed;		  /* of its adapters */
+	uint32_t adapter, turn;
+	bool on;
 };
+
+/* The port carries out in order, but answers as it likes: the latest that it did counts. */
+static void published(struct smartiod_segment *seg, const struct publish_op *p)
+{
+	uint32_t bit = 1u << p->adapter;
+
+	if ((int32_t)(p->turn - seg->published_turn[p->adapter]) < 0)
+		return;
+	seg->published_turn[p->adapter] = p->turn;
+	seg->published = p->on ? seg->published | bit : seg->published & ~bit;
+}
 
 static void publish_step(struct smartiod *d, struct smartiod_op *op,
 			 const struct smartiod_answer *a)
 {
 	struct publish_op *p = (struct publish_op *)op;
+	struct smartiod_segment *seg = p->segment;
 
 	if (a->error) {
-		smartiod_op_error(d, op, a->error, "group %u: %s", p->segment->id, a->text);
-		if (!p->segment->removed)
-			p->segment->available ^= p->changed;
+		smartiod_op_error(d, op, a->error, "group %u: %s", seg->id, a->text);
 	} else {
+		published(seg, p);
 		smartiod_op_ok(d, op);
 	}
-	smartiod_segment_unpin(d, p->segment);
+	/* While others are on their way, what the last of them wants stays. */
+	if (--seg->publishing == 0 && !seg->removed)
+		seg->available = seg->published;
+	smartiod_segment_unpin(d, seg);
 	smartiod_op_free(d, op);
 }
 
 int smartiod_group_publish(struct smartiod *d, struct smartiod_session *s, const void *msg,
-			   struct smartiod_segment *seg, uint32_t available, struct sio_err *reterr)
+			   struct smartiod_segment *seg, uint32_t adapter, bool on,
+			   struct sio_err *reterr)
 {
+	uint32_t bit = 1u << adapter;
+	uint32_t available = on ? seg->available | bit : seg->available & ~bit;
 	struct sio_req_mcast req = {
 		.h = {.op = SIO_OP_MCAST, .owner = s->owner},
 		.group = seg->id,
@@ -71,9 +89,12 @@ int smartiod_group_publish(struct smartiod *d, struct smartiod_session *s, const
 	if (!p)
 		return reterr->code;
 	p->segment = seg;
+	p->adapter = adapter;
+	p->turn = ++seg->publish_turn;
+	p->on = on;
 	/* At once: another request may come before the port's answer, and must build on this. */
-	p->changed = seg->available ^ available;
 	seg->available = available;
+	seg->publishing++;
 	smartiod_segment_pin(seg);
 	smartiod_port_ask(d, &p->op, &req, sizeof(req));
 	return 0;

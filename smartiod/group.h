@@ -10,9 +10,12 @@ int smartiod_group_check(struct smartiod *d, uint32_t group, struct sio_err *ret
 /* Ask for the memory of a member; the answer is like that to an ALLOC. */
 void smartiod_group_ask_memory(struct smartiod *d, struct smartiod_op *op,
 			       const struct smartiod_segment *seg);
-/* Its bits become @available, and the group's senders find it if there is one: replies to @msg. */
+/*
+ * It becomes available on @adapter or not, and the group's senders find the member while one
+ * is: replies to @msg.
+ */
 int smartiod_group_publish(struct smartiod *d, struct smartiod_session *s, const void *msg,
-			   struct smartiod_segment *seg, uint32_t available,
+			   struct smartiod_segment *seg, uint32_t adapter, bool on,
 			   struct sio_err *reterr);
 smartiod_client_fn smartiod_group_connect;
 

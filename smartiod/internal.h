@@ -172,6 +172,9 @@ struct smartiod_segment {
 	bool removed;		      /* no new users; freed when the last one is gone */
 	bool owner_gone;	      /* the port frees the memory by itself */
 	uint32_t prepared, available; /* bit per adapter */
+	/* Of a group: available as the port confirmed it, and by which request of which number. */
+	uint32_t published, publish_turn, published_turn[SIO_MAX_ADAPTERS];
+	unsigned publishing; /* requests to the port on their way */
 	uint32_t pid;
 	uint64_t owner, mem, bytes, phys; /* owner, mem: the port's */
 	int fd;				  /* of the memory; -1 */

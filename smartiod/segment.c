@@ -433,7 +433,8 @@ int smartiod_seg_available(struct smartiod *d, struct smartiod_session *s, const
 		return sio_fail(reterr, -EPERM, "segment %#x is not prepared on adapter %u",
 				seg->id, sio_from_le32(m->adapter));
 	if (seg->broadcast)
-		return smartiod_group_publish(d, s, msg, seg, seg->available | bit, reterr);
+		return smartiod_group_publish(d, s, msg, seg, sio_from_le32(m->adapter), true,
+					      reterr);
 	seg->available |= bit;
 	smartiod_reply_ok(d, s, msg);
 	return 0;
@@ -456,7 +457,7 @@ int smartiod_seg_unavailable(struct smartiod *d, struct smartiod_session *s, con
 		return sio_fail(reterr, -EPERM, "segment %#x is not available on adapter %u",
 				seg->id, adapter);
 	if (seg->broadcast)
-		return smartiod_group_publish(d, s, msg, seg, seg->available & ~bit, reterr);
+		return smartiod_group_publish(d, s, msg, seg, adapter, false, reterr);
 	seg->available &= ~bit;
 	if (flags & SCI_FLAG_FORCE_DISCONNECT) {
 		smartiod_segment_cut(d, seg, adapter, SCI_CB_DISCONNECT);
