@@ -38,7 +38,6 @@ static const char topology[] = "cluster: sim\n"
 
 #define BLOCKS 8
 #define ROUNDS 6
-#define SECOND 1000000000ull
 
 static const uint32_t kinds[] = {SIO_KIND_OWNER,     SIO_KIND_MEM, SIO_KIND_GRANT,    SIO_KIND_MAP,
 				 SIO_KIND_REQUESTER, SIO_KIND_BAR, SIO_KIND_DMAMAP,   SIO_KIND_IRQ,
@@ -148,7 +147,7 @@ static void explain(const char *when)
 
 static void wait_for_all(const char *when, struct sim_proc **clients)
 {
-	if (sim_run(all_back, clients, 60 * SECOND))
+	if (sim_run(all_back, clients, 60 * SIM_SECOND))
 		return;
 	for (; *clients; clients++)
 		if (!(*clients)->dead)
@@ -170,9 +169,9 @@ static bool run(uint64_t seed, uint64_t kill_at, uint64_t *ret_hash)
 	sim_start(seed);
 	sim_cluster_start(topology);
 	/* Before the daemons are ready nobody can connect. */
-	sim_run((bool (*)(void *))manager_serves, NULL, SECOND / 10);
+	sim_run((bool (*)(void *))manager_serves, NULL, SIM_SECOND / 10);
 	T.manager = sim_proc_new("manager", 1, manager_main, NULL);
-	CHECK(sim_run(manager_serves, NULL, 10 * SECOND), "the manager does not come up");
+	CHECK(sim_run(manager_serves, NULL, 10 * SIM_SECOND), "the manager does not come up");
 	for (unsigned host = 0; host < 2; host++)
 		for (unsigned k = 0; k < KINDS; k++)
 			T.before[host][k] = count(host, k);
@@ -238,10 +237,11 @@ int main(int argc, char **argv)
 
 	if (argc >= 3) {
 		if (argc > 3)
-			sim_trace_file(argv[3]);
+			CHECK(sim_trace_file(argv[3]) == 0, "%s: cannot be written", argv[3]);
 		printf("finished %d",
 		       run(strtoull(argv[1], NULL, 0), strtoull(argv[2], NULL, 0), &hash));
 		printf(" hash %016" PRIx64 "\n", hash);
+		sim_trace_end();
 		return 0;
 	}
 	if (argc == 2)

@@ -2,12 +2,18 @@
 /*
  * A whole cluster in one thread and virtual time, from one seed: the real daemons, machine room,
  * drive model, library and driver, joined by queues instead of sockets and by coroutines instead of
- * threads. Nothing here reads a clock or draws from anything but the seed.
+ * threads. Nothing here reads a clock or draws from anything but the seed. docs/simulation.md tells
+ * how it works and how to add to it.
  *
- *   sched.c    virtual time, the event queue, coroutines
+ *   sched.c    virtual time, the event queue, chance
+ *   coro.c     coroutines
+ *   trace.c    what happened: lines, hash, Perfetto
  *   object.c   descriptors: what a process holds and what its death closes
- *   world.c    struct sio_world for a process of the simulator
- *   cluster.c  daemons and room, and the messages between them
+ *   proc.c     processes
+ *   world.c    struct sio_world for a process: connection, time, threads, locks
+ *   space.c    struct sio_world: the address space
+ *   cluster.c  hosts and room: start, crash, boot, stop
+ *   edge_*.c   what daemons and room reach the world through, and the messages between everybody
  */
 #ifndef SIM_SIM_H
 #define SIM_SIM_H
@@ -21,49 +27,92 @@
 #include "session/world.h"
 #include "smartiod/daemon.h"
 
-#define SIM_HOSTS 8
-#define SIM_PROCS 16
+#define SIM_MS 1000000ull
+#define SIM_SECOND 1000000000ull
+#define SIM_HOSTS 60
+
+typedef void (*sim_fn)(void *arg);
+struct sim_proc;
+struct sim_coro;
+struct sim_conn;
 
 /* ---- sched.c ---- */
-struct sim_coro;
-typedef void (*sim_fn)(void *arg);
-
 void sim_start(uint64_t seed);
 void sim_end(void);
 uint64_t sim_now(void);
+uint64_t sim_events(void);
+/*
+ * Chance. No expression may draw twice: compilers choose the order. sim_draw() draws from a stream
+ * of its own, so that what others draw does not change it.
+ */
+uint64_t sim_draw(uint64_t *rng);
 uint64_t sim_random(void);
+uint64_t sim_below(uint64_t n); /* 0 to n - 1 */
+bool sim_chance(uint64_t part, uint64_t whole);
 /* Work that the running code does takes time. */
 void sim_advance(uint64_t ns);
 /* Run @fn(@arg) @delay nanoseconds from now; those of one instant run in an order of the seed's. */
 void sim_after(uint64_t delay, sim_fn fn, void *arg);
 /* As sim_after, but behind what was sent on the same channel before: queues keep their order. */
 void sim_after_ordered(uint64_t *channel, uint64_t delay, sim_fn fn, void *arg);
-/* Run events until @done says so or nothing is left or @limit of virtual time. Return: done. */
+/* Run events until @done says so, or @limit of virtual time is over. Return: done. */
 bool sim_run(bool (*done)(void *arg), void *arg, uint64_t limit);
-/* A line of the trace; goes into the hash and, if a file is set, to it. No address, no fd. */
-void sim_trace(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-uint64_t sim_trace_hash(void);
-void sim_trace_file(const char *path);
 
-struct sim_proc;
+/* ---- trace.c: the first word of a line is the track in Perfetto's viewer ---- */
+void sim_trace_start(void);
+void sim_trace(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void sim_span_begin(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void sim_span_end(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+uint64_t sim_trace_hash(void);
+int sim_trace_file(const char *path); /* 0; -1: cannot be written */
+int sim_perfetto_file(const char *path);
+void sim_trace_end(void);
+
+/* ---- coro.c ---- */
+struct sim_waiter {
+	struct sim_object *object;
+	struct sim_coro *coro;
+	struct sim_waiter *next, **at;
+};
+
+struct sim_wake {
+	struct sim_coro *coro;
+};
+
+struct sim_coro {
+	void *sp, *stack;
+	struct sim_proc *proc;
+	struct sim_coro *next;
+	sim_fn fn;
+	void *arg;
+	bool blocked, finished, queued;
+	unsigned refs;
+	struct sim_wake *wake; /* the scheduled wake-up that counts */
+	void *fake_stack;
+	struct sim_waiter *waiters; /* what it waits for in poll */
+	unsigned n_waiters, max_waiters;
+	/* The API call that it is in, for the oracle of time-outs. */
+	const char *call;
+	uint64_t call_since, call_limit;
+};
+
 struct sim_coro *sim_coro_new(struct sim_proc *p, sim_fn fn, void *arg);
-struct sim_coro *sim_coro_current(void);
-struct sim_proc *sim_coro_proc(struct sim_coro *c);
-bool sim_coro_finished(const struct sim_coro *c);
-/* Sleep until sim_proc_notify() of its process, or @deadline. */
-void sim_coro_block(uint64_t deadline);
+struct sim_coro *sim_coro_current(void); /* NULL: the event loop itself */
+/* Sleep until it is notified, or virtual time @when. */
+void sim_coro_block(uint64_t when);
 /* Give up the processor for @delay. */
 void sim_coro_pause(uint64_t delay);
 /* The current coroutine never runs again. */
 void sim_coro_exit(void) __attribute__((noreturn));
 void sim_coros_free(struct sim_proc *p);
-/* Wake what sleeps in @p; NULL: in every process. */
+void sim_coro_notify(struct sim_coro *c);
+/* Wake what sleeps in @p. */
 void sim_notify(struct sim_proc *p);
 
 /* ---- object.c ---- */
 enum sim_kind { SIM_MEM, SIM_EVENT, SIM_OWNER, SIM_CONN };
 
-struct sim_conn;
+struct sim_irq;
 struct sim_object {
 	enum sim_kind kind;
 	unsigned refs;
@@ -73,6 +122,8 @@ struct sim_object {
 	unsigned host;	/* SIM_OWNER, SIM_CONN */
 	uint64_t id;	/* SIM_OWNER: owner; SIM_CONN: client */
 	struct sim_conn *conn;
+	struct sim_waiter *waiters;
+	struct sim_irq *watch; /* a daemon that reads it */
 };
 
 /* A new descriptor for a new object of @kind; descriptors are never used again. */
@@ -82,62 +133,129 @@ int sim_fd_dup(int fd);
 void sim_fd_close(int fd);
 /* Descriptors open now; a test compares. */
 unsigned sim_fd_count(void);
+/* An event descriptor is written to. */
+void sim_event_add(int fd, uint64_t count);
+/* The current coroutine is notified when @fd has something; until sim_wait_clear(). */
+void sim_wait_add(int fd);
+void sim_wait_clear(struct sim_coro *c);
+/* Whoever waits for @o looks again. */
+void sim_object_ready(struct sim_object *o);
 
-/* ---- world.c ---- */
+/* ---- proc.c ---- */
+struct sim_map {
+	void *at;
+	size_t len;
+};
+
 struct sim_proc {
 	struct sio_world world; /* first: a world is its process */
 	void *library;
 	char name[32];
-	unsigned host, index;
+	unsigned host;
 	uint32_t pid;
-	bool dead, finished;
+	bool dead, finished, reaped;
 	uint64_t steps;	  /* calls of the table so far */
 	uint64_t kill_at; /* die in this one; 0: live */
-	int fds[256];
-	unsigned n_fds;
-	struct sim_map {
-		void *at;
-		size_t len;
-	} * maps;
+	uint64_t fail_at; /* this one fails, if it can; 0: none */
+	int *fds;
+	unsigned n_fds, max_fds;
+	struct sim_map *maps;
 	unsigned n_maps;
 	void (*main)(struct sim_proc *p);
 	void *arg;
 	int result;
-	struct sim_coro *coros[32];
-	unsigned n_coros;
+	struct sim_coro *coros;
+	struct sim_proc *prev, *next, *dead_next;
 };
+
+extern struct sim_proc *sim_procs; /* all that were not freed */
+#define SIM_EACH_PROC(p) for (struct sim_proc *p = sim_procs; p; p = p->next)
 
 struct sim_proc *sim_proc_new(const char *name, unsigned host, void (*main)(struct sim_proc *p),
 			      void *arg);
 /* SIGKILL: nothing of it runs again, its descriptors close in an order of the seed's. */
 void sim_proc_kill(struct sim_proc *p);
+/* Frees the record, killing it if need be; NULL is fine. Not from its own coroutines. */
 void sim_proc_free(struct sim_proc *p);
 void sim_proc_hold(struct sim_proc *p, int fd);
 void sim_proc_drop(struct sim_proc *p, int fd);
+/* The running process; NULL: none runs. */
+struct sim_proc *sim_self(void);
+/* After a coroutine stopped: stacks of the dead are free. */
+void sim_proc_reap(void);
+
+/* ---- world.c ---- */
+extern const struct sio_world sim_world;
+/* A call of the table: a place to switch, to die and to fail. Return: the process. */
+struct sim_proc *sim_step(struct sio_world *w);
+/* Whether the call that sim_step() began is to fail for lack of something. */
+bool sim_fails(struct sim_proc *p);
+/* The running program sleeps. */
+void sim_sleep(uint64_t ns);
+
+/* ---- space.c ---- */
+int sim_world_reserve(struct sio_world *w, void *hint, bool fixed, size_t len, void **ret);
+int sim_world_map(struct sio_world *w, void *at, size_t len, int prot, int fd, uint64_t offset);
+int sim_world_map_ones(struct sio_world *w, void *at, size_t len);
+int sim_world_map_aside(struct sio_world *w, void *at, size_t len, void **ret);
+int sim_world_map_back(struct sio_world *w, void *aside, void *at, size_t len);
+int sim_world_pages_adopt(struct sio_world *w, void *at, size_t len, int fd);
+int sim_world_pages_release(struct sio_world *w, void *at, size_t len);
+void sim_world_unmap(struct sio_world *w, void *at, size_t len);
+void sim_space_free(struct sim_proc *p);
+/* The room's memory: operations of struct emu_ops. */
+int sim_mem_new(void *ctx, const char *name, uint64_t size, struct emu_mem *ret);
+int sim_mem_seal(void *ctx, struct emu_mem *m);
+void sim_mem_free(void *ctx, struct emu_mem *m);
 
 /* ---- cluster.c ---- */
 struct sim_cluster {
 	struct sio_topology *topology;
 	struct emu_room *room;
-	struct smartiod *daemon[SIM_HOSTS];
-	bool ready[SIM_HOSTS];
-	uint64_t faults, fatal;
+	uint64_t faults, fatal; /* of devices: told by the room; fatal status */
+	uint64_t daemons_fatal; /* daemons that could not go on */
 };
 extern struct sim_cluster *sim_cluster;
 
 void sim_cluster_start(const char *topology_text);
 void sim_cluster_stop(void);
+unsigned sim_hosts(void);
+uint32_t sim_node(unsigned host);
+unsigned sim_host_of(uint32_t node);
+/* The host's daemon serves clients. */
+bool sim_host_ready(unsigned host);
+/* SIGKILL of the daemon: the host crashes, its programs die. Not from a coroutine. */
+void sim_host_crash(unsigned host);
+/* All that was on it is gone: it can be booted. */
+bool sim_host_off(unsigned host);
+void sim_host_boot(unsigned host);
+/* What the host's clocks show: they differ, and jump forward in sim_clock_jump(). */
+uint64_t sim_host_clock(unsigned host);
+uint64_t sim_from_clock(unsigned host, uint64_t when);
+void sim_clock_jump(unsigned host, uint64_t ns);
+/* How many objects of one SIO_KIND_* a host's port holds. */
+unsigned sim_port_count(unsigned host, uint32_t kind);
+
+/* ---- edge_client.c ---- */
 /* The client's end of a connection to its host's daemon; -ECONNREFUSED. */
 int sim_conn_open(struct sim_proc *p);
-ssize_t sim_conn_send(struct sim_proc *p, struct sim_conn *c, const void *buf, size_t len,
-		      const int *fds, unsigned n_fds);
+ssize_t sim_conn_send(struct sim_conn *c, const void *buf, size_t len, const int *fds,
+		      unsigned n_fds);
 /* -EAGAIN: nothing there; 0: the daemon cut it. */
 ssize_t sim_conn_recv(struct sim_proc *p, struct sim_conn *c, void *buf, size_t len, int *fds,
 		      unsigned max_fds, unsigned *ret_fds);
 bool sim_conn_readable(const struct sim_conn *c);
 void sim_conn_close(struct sim_conn *c);
+
+/* ---- edge_peer.c ---- */
+/* The connection of two daemons breaks, as by a reset. */
+void sim_peer_cut(unsigned a, unsigned b);
+/* Messages between daemons take up to this long; 0: as usual. */
+extern uint64_t sim_peer_delay;
+
+/* ---- edge_room.c ---- */
 void sim_owner_closed(unsigned host, uint64_t owner);
-/* How many objects of one SIO_KIND_* a host's port holds. */
-unsigned sim_port_count(unsigned host, uint32_t kind);
+/* Something was stored where a device looks: it looks soon. */
+void sim_room_kick(void);
 
 #endif

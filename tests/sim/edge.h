@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files of the cluster's edges share: hosts, packets. */
+#ifndef SIM_EDGE_H
+#define SIM_EDGE_H
+
+#include <sys/types.h>
+
+#include "sim.h"
+#include "wire/wire.h"
+
+struct sim_wire;
+
+struct sim_host {
+	unsigned index;
+	uint32_t node;
+	struct smartiod *daemon; /* NULL: the host is down */
+	bool ready;
+	bool powered;	/* the room has it up */
+	bool dying;	/* crashed, and its programs still run */
+	uint64_t boot;	/* counts starts: what was sent to an earlier one is lost */
+	uint64_t clock; /* how far its clock is ahead of virtual time */
+	uint64_t to_port, from_port;
+	uint64_t timer; /* virtual; UINT64_MAX: none */
+	struct sim_wire *peer[SIM_HOSTS];
+};
+
+extern struct sim_host sim_host[SIM_HOSTS];
+extern bool sim_stopping;
+
+/* A packet on its way, with descriptors of its own. */
+struct sim_packet {
+	struct sim_packet *next;
+	struct sim_host *host; /* whose daemon or port it goes to */
+	uint64_t boot;
+	struct sim_conn *conn;
+	struct sim_wire *wire;
+	size_t len;
+	unsigned n_fds;
+	int fds[SIO_WIRE_MAX_FDS];
+	unsigned char data[] __attribute__((aligned(8)));
+};
+
+struct sim_packet *sim_packet_new(const void *data, size_t len, const int *fds, unsigned n_fds);
+void sim_packet_free(struct sim_packet *k);
+/* Number of 32 bits at @at of a message; 0: it is shorter. */
+uint32_t sim_word(const void *data, size_t len, size_t at);
+/* How long a message of one machine takes. */
+uint64_t sim_latency(void);
+
+extern const struct smartiod_ops sim_daemon_ops;
+extern const struct emu_ops sim_room_ops;
+
+/* edge_daemon.c */
+struct sim_irq;
+void sim_irq_ready(struct sim_irq *q);
+void sim_irq_gone(struct sim_irq *q);
+void sim_irqs_drop(struct sim_host *h);
+void sim_timer_arm(struct sim_host *h);
+/* edge_client.c */
+void sim_client_send(void *ctx, uint64_t client, const void *msg, size_t len, const int *fds,
+		     unsigned n_fds);
+void sim_client_close(void *ctx, uint64_t client);
+void sim_clients_drop(struct sim_host *h);
+void sim_clients_free(void);
+/* edge_peer.c */
+void sim_peer_connect(void *ctx, uint32_t node);
+void sim_peer_send(void *ctx, uint32_t node, const void *msg, size_t len);
+void sim_peer_close(void *ctx, uint32_t node);
+void sim_peers_drop(struct sim_host *h);
+void sim_peers_free(void);
+/* edge_room.c */
+void sim_room_start(void);
+void sim_port_request(void *ctx, const void *req, size_t len, const int *fds, unsigned n_fds);
+
+#endif

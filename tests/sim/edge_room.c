@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the machine room reaches the world through, and its port: packets to and from the daemons. */
+#undef NDEBUG /* what the simulator asserts is part of the test */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "edge.h"
+#include "smartio/uapi.h"
+
+#define STEP_BUSY 200u	 /* ns between two looks of the devices while they find work */
+#define STEP_IDLE 20000u /* ... and when they find none, at most */
+#define STEP_LONG_IDLE 1000000u
+#define LOOKS_IDLE 200 /* so many empty looks, and they look more seldom */
+
+static struct {
+	uint64_t delay;
+	unsigned empty;
+	bool queued;
+	bool engines; /* somebody has a DMA channel; as of the last look */
+} room;
+
+static struct {
+	uint32_t kind;
+	unsigned count;
+} probe;
+
+/* ---- the port ---- */
+static void port_deliver(void *arg)
+{
+	struct sim_packet *k = arg;
+
+	if (sim_stopping || !k->host->powered || k->boot != k->host->boot) {
+		sim_packet_free(k);
+		return;
+	}
+	emu_room_request(sim_cluster->room, k->host->index, k->data, k->len, k->fds, k->n_fds);
+	free(k);
+	sim_room_kick();
+}
+
+void sim_port_request(void *ctx, const void *req, size_t len, const int *fds, unsigned n_fds)
+{
+	struct sim_host *h = ctx;
+	struct sim_packet *k;
+
+	if (!h->daemon) /* it is being freed */
+		return;
+	k = sim_packet_new(req, len, fds, n_fds);
+	k->host = h;
+	k->boot = h->boot;
+	sim_trace("port %u <- op %u", h->node, sim_word(req, len, 4));
+	sim_after_ordered(&h->to_port, sim_latency(), port_deliver, k);
+}
+
+static void port_answer(void *arg)
+{
+	struct sim_packet *k = arg;
+
+	if (sim_stopping || !k->host->daemon || k->host->boot != k->boot) {
+		sim_packet_free(k);
+		return;
+	}
+	sim_trace("port %u -> op %u error %d", k->host->node, sim_word(k->data, k->len, 4),
+		  (int)sim_word(k->data, k->len, 12));
+	smartiod_port_event(k->host->daemon, k->data, k->len, k->fds, k->n_fds);
+	free(k);
+}
+
+static void room_send(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
+		      unsigned n_fds)
+{
+	struct sim_packet *k;
+
+	(void)ctx;
+	if (probe.kind && sim_word(evt, len, 4) == SIO_OP_LIST) {
+		const struct sio_evt_list *l = evt;
+
+		assert(l->h.size == sizeof(*l) && !l->more);
+		probe.count = l->count;
+		return;
+	}
+	if (sim_word(evt, len, 4) == SIO_EV_FAULT)
+		sim_cluster->faults++;
+	k = sim_packet_new(evt, len, fds, n_fds);
+	k->host = &sim_host[host];
+	k->boot = sim_host[host].boot;
+	sim_after_ordered(&sim_host[host].from_port, sim_latency(), port_answer, k);
+}
+
+unsigned sim_port_count(unsigned host, uint32_t kind)
+{
+	struct sio_req_list req = {.h = {.size = sizeof(req), .op = SIO_OP_LIST}, .kind = kind};
+
+	if (!sim_host[host].powered)
+		return 0;
+	probe.kind = kind;
+	probe.count = ~0u;
+	emu_room_request(sim_cluster->room, host, &req, sizeof(req), NULL, 0);
+	probe.kind = 0;
+	return probe.count;
+}
+
+/* ---- its table ---- */
+static int owner_new(void *ctx, unsigned host, uint64_t owner, int *ret_fd)
+{
+	(void)ctx;
+	*ret_fd = sim_fd_new(SIM_OWNER);
+	sim_fd(*ret_fd)->host = host;
+	sim_fd(*ret_fd)->id = owner;
+	return 0;
+}
+
+static void owner_free(void *ctx, unsigned host, uint64_t owner)
+{
+	(void)ctx;
+	(void)host;
+	(void)owner;
+}
+
+struct hup {
+	unsigned host;
+	uint64_t owner;
+};
+
+static void owner_hup(void *arg)
+{
+	struct hup *h = arg;
+
+	if (!sim_stopping) {
+		sim_trace("port %u: an owner's descriptor is closed", sim_node(h->host));
+		emu_room_owner_hup(sim_cluster->room, h->host, h->owner);
+	}
+	free(h);
+}
+
+void sim_owner_closed(unsigned host, uint64_t owner)
+{
+	struct hup *h = malloc(sizeof(*h));
+
+	assert(h);
+	h->host = host;
+	h->owner = owner;
+	sim_after(sim_latency(), owner_hup, h);
+}
+
+static int event_new(void *ctx, int *ret_fd)
+{
+	(void)ctx;
+	*ret_fd = sim_fd_new(SIM_EVENT);
+	return 0;
+}
+
+static int event_signal(void *ctx, int fd)
+{
+	(void)ctx;
+	sim_event_add(fd, 1);
+	return 0;
+}
+
+static int room_dup(void *ctx, int fd)
+{
+	(void)ctx;
+	return sim_fd_dup(fd);
+}
+
+static void room_close(void *ctx, int fd)
+{
+	(void)ctx;
+	sim_fd_close(fd);
+}
+
+/* Devices of the simulator are stepped by its clock: they never sleep. */
+static int watch_new(void *ctx, unsigned host, uint64_t watch, uint32_t kind, int fd,
+		     uint64_t address, uint64_t length)
+{
+	(void)ctx;
+	(void)host;
+	(void)watch;
+	(void)kind;
+	(void)fd;
+	(void)address;
+	(void)length;
+	return -EOPNOTSUPP;
+}
+
+static void watch_free(void *ctx, unsigned host, uint64_t watch)
+{
+	(void)ctx;
+	(void)host;
+	(void)watch;
+	assert(!"there are none");
+}
+
+static uint64_t room_now(void *ctx)
+{
+	(void)ctx;
+	return sim_now();
+}
+
+static uint64_t room_random(void *ctx)
+{
+	(void)ctx;
+	return sim_random();
+}
+
+static void room_log(void *ctx, const char *text)
+{
+	(void)ctx;
+	sim_trace("room: %s", text);
+	if (strstr(text, "fatal"))
+		sim_cluster->fatal++;
+}
+
+const struct emu_ops sim_room_ops = {
+	.mem_new = sim_mem_new,
+	.mem_seal = sim_mem_seal,
+	.mem_free = sim_mem_free,
+	.owner_new = owner_new,
+	.owner_free = owner_free,
+	.event_new = event_new,
+	.event_signal = event_signal,
+	.dup = room_dup,
+	.close = room_close,
+	.watch_new = watch_new,
+	.watch_free = watch_free,
+	.send = room_send,
+	.now = room_now,
+	.random = room_random,
+	.log = room_log,
+};
+
+/* ---- its devices ---- */
+static bool has_engines(void)
+{
+	for (unsigned i = 0; i < sim_hosts(); i++)
+		if (sim_port_count(i, SIO_KIND_DMA) > 0)
+			return true;
+	return false;
+}
+
+static void room_step(void *arg);
+
+static void step_after(uint64_t delay)
+{
+	room.queued = true;
+	sim_after(delay, room_step, NULL);
+}
+
+/* They look at their doorbells: often while they find work, seldom when not, never for nobody. */
+static void room_step(void *arg)
+{
+	unsigned work;
+
+	(void)arg;
+	room.queued = false;
+	if (sim_stopping)
+		return;
+	work = emu_room_step(sim_cluster->room, 4);
+	if (work) {
+		sim_trace("room: devices did %u", work);
+		room.empty = 0;
+		room.delay = STEP_BUSY;
+	} else if (++room.empty == LOOKS_IDLE) {
+		room.engines = has_engines();
+	} else if (room.delay < STEP_IDLE) {
+		room.delay *= 2;
+	}
+	if (room.empty < LOOKS_IDLE)
+		step_after(room.delay);
+	else if (room.engines || emu_room_watched(sim_cluster->room))
+		step_after(STEP_LONG_IDLE);
+}
+
+void sim_room_kick(void)
+{
+	room.empty = 0;
+	if (room.delay > STEP_BUSY)
+		room.delay = STEP_BUSY;
+	if (!room.queued)
+		step_after(room.delay);
+}
+
+void sim_room_start(void)
+{
+	memset(&room, 0, sizeof(room));
+	room.delay = STEP_BUSY;
+	step_after(room.delay);
+}
