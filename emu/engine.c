@@ -209,7 +209,7 @@ static int copy_piece(struct emu_channel *c)
 		rc = find(e, target, to, in.len, SIO_ACCESS_WRITE, &out);
 	if (rc < 0)
 		return rc;
-	memmove(out.data, in.data, out.len);
+	sio_copy_across(out.data, in.data, out.len);
 	count(e, &in, out.len, SIO_ACCESS_READ);
 	count(e, &out, out.len, SIO_ACCESS_WRITE);
 	c->copied += out.len;

@@ -73,13 +73,15 @@ int emu_status_new(struct emu_host *h)
 		return rc;
 	}
 	page = h->status.data;
-	page->magic = SIO_STATUS_MAGIC;
-	page->version = SIO_PORT_VERSION;
-	page->count = h->n_paths;
+	sio_write32(&page->magic, SIO_STATUS_MAGIC);
+	sio_write32(&page->version, SIO_PORT_VERSION);
+	sio_write32(&page->count, h->n_paths);
 	for (unsigned i = 0; i < h->n_paths; i++) {
-		page->path[i].adapter = h->path[i].adapter;
-		page->path[i].peer_node = r->host[h->path[i].peer_host].topo->node;
-		page->path[i].peer_adapter = h->path[i].peer_adapter;
+		const struct emu_path *p = &h->path[i];
+
+		sio_write32(&page->path[i].adapter, p->adapter);
+		sio_write32(&page->path[i].peer_node, r->host[p->peer_host].topo->node);
+		sio_write32(&page->path[i].peer_adapter, p->peer_adapter);
 		publish(h, i);
 	}
 	rc = r->ops->mem_seal(r->ctx, &h->status);

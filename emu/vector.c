@@ -8,6 +8,7 @@
 #include <endian.h>
 
 #include "emu/internal.h"
+#include "smartio/io.h"
 
 static int find_target(struct emu_request *rq, const struct sio_req_vector *m, struct emu_device *d,
 		       struct emu_object **ret, struct emu_requester **ret_requester)
@@ -136,7 +137,7 @@ static void send(struct emu_vector *v)
 	else if (q)
 		r->ops->event_signal(r->ctx, q->fd);
 	else
-		memcpy(t.data, &data, sizeof(data));
+		sio_write32(t.data, data);
 }
 
 void emu_vector_raise(struct emu_dev *dev, unsigned vector)

@@ -52,7 +52,7 @@ static int get_range(struct sio_library *lib, sci_map_t handle, size_t offset, s
 	return 0;
 }
 
-#if defined(__x86_64__) && !defined(SIO_IO_HOOKS)
+#if defined(__x86_64__)
 /* Has the processor "enhanced rep movsb"? It is asked once: in a virtual machine that is slow. */
 static bool string_moves_are_fast(void)
 {
@@ -71,7 +71,7 @@ static bool move_string(volatile void *to, const volatile void *from, size_t siz
 {
 	if (size < LARGE || !string_moves_are_fast())
 		return false;
-	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
+	sio_copy_string(to, from, size);
 	return true;
 }
 #else
