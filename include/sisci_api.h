@@ -561,6 +561,33 @@ void SCIMemWrite(void *memAddr, volatile void *remoteAddr, size_t size, unsigned
 void SCITransferBlock(sci_map_t sourceMap, size_t sourceOffset, sci_map_t destinationMap,
 		      size_t destinationOffset, size_t size, unsigned int flags,
 		      sci_error_t *error);
+/**
+ * The same without waiting, by a thread of the library; transfers of a program are made one after the
+ * other, in the order of their start. Until it is over, unmapping either map is SCI_ERR_BUSY. @block:
+ * set on success; ends when SCIWaitForBlockTransfer() has returned the result, by
+ * SCIAbortBlockTransfer(), or after the callback.
+ * @callback: with SCI_FLAG_USE_CALLBACK, called once, on the event thread, with SCI_ERR_OK or
+ *   SCI_ERR_TRANSFER_FAILED: a path failed, or a segment was lost. Its result is of no effect.
+ * @flags: USE_CALLBACK; BLOCK_READ: accepted, source and destination say it all.
+ * Errors: as SCIMemCpy(); SCI_ERR_NOSPC.
+ */
+void SCITransferBlockAsync(sci_map_t sourceMap, unsigned int sourceOffset, sci_map_t destinationMap,
+			   unsigned int destinationOffset, unsigned int size,
+			   sci_block_transfer_t *block, sci_cb_block_transfer_t callback,
+			   void *callbackArg, unsigned int flags, sci_error_t *error);
+/**
+ * Wait until a transfer without a callback is over; @block ends, unless it is SCI_ERR_TIMEOUT.
+ * @timeout: ms. @flags: 0.
+ * Errors: SCI_ERR_TIMEOUT; SCI_ERR_ILLEGAL_OPERATION: it has a callback; SCI_ERR_CANCELLED: it was
+ * aborted, or another thread waited, too, and has the result; SCI_ERR_TRANSFER_FAILED.
+ */
+void SCIWaitForBlockTransfer(sci_block_transfer_t block, unsigned int timeout, unsigned int flags,
+			     sci_error_t *error);
+/**
+ * Give a transfer up: what it did not copy yet, it will not, and no callback comes. @block ends. @flags:
+ * 0. Errors: SCI_ERR_ILLEGAL_OPERATION: it is over.
+ */
+void SCIAbortBlockTransfer(sci_block_transfer_t block, unsigned int flags, sci_error_t *error);
 
 /* ---- Barriers ---- */
 
@@ -695,6 +722,19 @@ void SCIStartDmaTransferVec(sci_dma_queue_t dq, sci_local_segment_t localSegment
 			    sci_remote_segment_t remoteSegment, size_t vecLength,
 			    dis_dma_vec_t *disDmaVec, sci_cb_dma_t callback, void *callbackArg,
 			    unsigned int flags, sci_error_t *error);
+
+/**
+ * The same with @size bytes of the program's memory as the local side, of any kind and alignment. They
+ * pass through memory of the queue, as large as its largest such transfer: what is sent is taken at
+ * once and may be changed when the call returns; what is read is in place when the queue has left
+ * POSTED, and nothing is after an abort.
+ * @localAddress: with DMA_READ it must stay writable until the transfer is over.
+ * Errors: as SCIStartDmaTransfer(); SCI_ERR_NOSPC: the host has not that much memory left.
+ */
+void SCIStartDmaTransferMem(sci_dma_queue_t dq, void *localAddress,
+			    sci_remote_segment_t remoteSegment, size_t size, size_t remoteOffset,
+			    sci_cb_dma_t callback, void *callbackArg, unsigned int flags,
+			    sci_error_t *error);
 
 /**
  * Wait until the queue is not POSTED; at once if it is not. @timeout: ms. @flags: those of starts

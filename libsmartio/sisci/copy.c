@@ -6,11 +6,11 @@
 #endif
 
 #include "core/types.h"
+#include "sisci/copy.h"
 #include "sisci/sequence.h"
 #include "smartio/io.h"
 
 #define TRIES 3		   /* of a copy that is checked */
-#define BOUNCE 4096	   /* bytes at once, from map to map */
 #define LARGE (512u << 10) /* from here on a string move beats memcpy(), where it is fast */
 
 /* A copy between memory of the program and a map, checked before anything is touched. */
@@ -21,9 +21,8 @@ struct copy {
 	bool read; /* from the map */
 };
 
-/* A map and the address in it of [@offset, @offset + @size), for writing or reading. */
-static int get_range(struct sio_library *lib, sci_map_t handle, size_t offset, size_t size,
-		     bool write, struct sio_mapping **ret, uint8_t **ret_at, struct sio_err *err)
+int sio_copy_range(struct sio_library *lib, sci_map_t handle, size_t offset, size_t size,
+		   bool write, struct sio_mapping **ret, uint8_t **ret_at, struct sio_err *err)
 {
 	struct sio_mapping *m = sio_object_get(lib, handle, SIO_MAPPING, err);
 	size_t end, room;
@@ -100,21 +99,32 @@ static void transfer(const struct copy *c)
 		sio_copy_from(c->memory, c->in_map, c->size);
 }
 
-/* One try: words of our own are told nothing, so we look at the map itself. */
-static sci_sequence_status_t try_transfer(const struct copy *c)
+void sio_copy_begin(const struct sio_mapping *m, struct sio_copy_watch *ret)
 {
-	struct sio_mapping *m = c->map;
-	uint32_t seen[SIO_HANDLE_WORDS] = {0}, cuts = __atomic_load_n(&m->cuts, __ATOMIC_ACQUIRE);
+	*ret = (struct sio_copy_watch){.cuts = __atomic_load_n(&m->cuts, __ATOMIC_ACQUIRE)};
+	sio_sequence_begin(m, ret->seen);
+}
 
-	sio_sequence_begin(m, seen);
-	transfer(c);
-	sio_full_barrier();
+/* Words of our own are told nothing, so we look at the map itself. */
+sci_sequence_status_t sio_copy_judge(const struct sio_mapping *m,
+				     const struct sio_copy_watch *watch)
+{
 	if (__atomic_load_n(&m->o.lost, __ATOMIC_ACQUIRE) ||
 	    __atomic_load_n(&m->down, __ATOMIC_ACQUIRE))
 		return SCI_SEQ_NOT_RETRIABLE;
-	if (__atomic_load_n(&m->cuts, __ATOMIC_ACQUIRE) != cuts)
+	if (__atomic_load_n(&m->cuts, __ATOMIC_ACQUIRE) != watch->cuts)
 		return SCI_SEQ_RETRIABLE;
-	return sio_sequence_judge(m->o.lib, seen);
+	return sio_sequence_judge(m->o.lib, watch->seen);
+}
+
+static sci_sequence_status_t try_transfer(const struct copy *c)
+{
+	struct sio_copy_watch watch;
+
+	sio_copy_begin(c->map, &watch);
+	transfer(c);
+	sio_full_barrier();
+	return sio_copy_judge(c->map, &watch);
 }
 
 static int transfer_checked(const struct copy *c, struct sio_err *err)
@@ -142,7 +152,7 @@ static int copy(struct sio_library *lib, sci_sequence_t sequence, void *memory, 
 		rc = sio_fail(err, -EINVAL, "handle %p is not that of a live sequence",
 			      (void *)sequence);
 	if (!rc)
-		rc = get_range(lib, map, offset, size, !c.read, &c.map, &c.in_map, err);
+		rc = sio_copy_range(lib, map, offset, size, !c.read, &c.map, &c.in_map, err);
 	if (rc)
 		return rc;
 	if (flags & SCI_FLAG_ERROR_CHECK)
@@ -184,50 +194,5 @@ void SCIMemWrite(void *memAddr, volatile void *remoteAddr, size_t size, unsigned
 	if (!rc && size) {
 		write_out(remoteAddr, memAddr, size);
 	}
-	sio_api_leave(error, rc, &err);
-}
-
-static void bounce(uint8_t *to, const uint8_t *from, size_t size)
-{
-	uint8_t buffer[BOUNCE];
-
-	for (size_t done = 0, part; done < size; done += part) {
-		part = size - done < sizeof(buffer) ? size - done : sizeof(buffer);
-		sio_copy_from(buffer, from + done, part);
-		sio_copy_to(to + done, buffer, part);
-	}
-	sio_to_fabric_barrier();
-}
-
-static int transfer_block(struct sio_library *lib, sci_map_t source, size_t source_offset,
-			  sci_map_t target, size_t target_offset, size_t size, unsigned flags,
-			  struct sio_err *err)
-{
-	struct sio_mapping *from = NULL, *to = NULL;
-	uint8_t *from_at = NULL, *to_at = NULL;
-	int rc = sio_check_flags(flags, 0, 0, err);
-
-	if (!rc)
-		rc = get_range(lib, source, source_offset, size, false, &from, &from_at, err);
-	if (!rc)
-		rc = get_range(lib, target, target_offset, size, true, &to, &to_at, err);
-	if (!rc)
-		bounce(to_at, from_at, size);
-	if (from)
-		sio_object_put(&from->o);
-	if (to)
-		sio_object_put(&to->o);
-	return rc;
-}
-
-void SCITransferBlock(sci_map_t sourceMap, size_t sourceOffset, sci_map_t destinationMap,
-		      size_t destinationOffset, size_t size, unsigned int flags, sci_error_t *error)
-{
-	struct sio_err err;
-	struct sio_library *lib = sio_api_enter(&err);
-	int rc = lib ? transfer_block(lib, sourceMap, sourceOffset, destinationMap,
-				      destinationOffset, size, flags, &err)
-		     : err.code;
-
 	sio_api_leave(error, rc, &err);
 }

@@ -87,14 +87,8 @@ static int get_slot(struct sio_dma_queue *q, const struct sio_object *segment, u
 
 /* ---- posting ---- */
 
-static int check_segments(struct sio_dma_queue *q, const struct sio_dma_copy *c,
-			  struct sio_err *err)
+static int check_remote(const struct sio_dma_copy *c, struct sio_err *err)
 {
-	struct sio_session *s = q->o.lib->session;
-	bool prepared;
-
-	if (__atomic_load_n(&c->local->o.lost, __ATOMIC_ACQUIRE))
-		return sio_object_fail_lost(&c->local->o, err);
 	if (__atomic_load_n(&c->remote->o.lost, __ATOMIC_ACQUIRE))
 		return sio_refuse(err, SCI_ERR_SEGMENT_NOT_CONNECTED,
 				  "the connection to segment %#x of node %u is lost",
@@ -103,6 +97,21 @@ static int check_segments(struct sio_dma_queue *q, const struct sio_dma_copy *c,
 		return SCI_ERR_SEGMENT_NOT_CONNECTED;
 	if (c->remote->is_bar)
 		return sio_fail(err, -EOPNOTSUPP, "DMA queues do not reach BARs of devices");
+	return 0;
+}
+
+static int check_segments(struct sio_dma_queue *q, const struct sio_dma_copy *c,
+			  struct sio_err *err)
+{
+	struct sio_session *s = q->o.lib->session;
+	bool prepared;
+	int rc;
+
+	if (__atomic_load_n(&c->local->o.lost, __ATOMIC_ACQUIRE))
+		return sio_object_fail_lost(&c->local->o, err);
+	rc = check_remote(c, err);
+	if (rc)
+		return rc;
 	sio_session_lock(s);
 	prepared = c->local->prepared >> q->adapter & 1;
 	sio_session_unlock(s);
@@ -125,6 +134,13 @@ static int check_side(const char *whose, uint64_t offset, uint64_t size, uint64_
 				" goes beyond the %s segment's %#" PRIx64 " bytes",
 				offset, size, whose, bytes);
 	return 0;
+}
+
+int sio_dma_check_remote(const struct sio_dma_copy *c, struct sio_err *err)
+{
+	int rc = check_remote(c, err);
+
+	return rc ? rc : check_side("remote", c->remote_offset, c->size, c->remote->bytes, err);
 }
 
 static int check_ranges(const struct sio_dma_copy *c, struct sio_err *err)
@@ -254,6 +270,8 @@ static int submit(struct sio_dma_queue *q, struct post *p, struct sio_err *err)
 	q->call = p->call;
 	q->called = p->call != NULL;
 	p->call = NULL;
+	q->out = p->how->out;
+	q->out_bytes = p->how->out_bytes;
 	q->aborting = false;
 	q->posting = NULL;
 	__atomic_store_n(&q->number, q->number + 1, __ATOMIC_RELAXED);
@@ -266,14 +284,14 @@ static int submit(struct sio_dma_queue *q, struct post *p, struct sio_err *err)
 }
 
 /* Under the lock: nobody else may start it now. */
-static int begin(struct sio_dma_queue *q, const struct post *p, struct sio_err *err)
+static int begin(struct sio_dma_queue *q, unsigned n, bool gathered, struct sio_err *err)
 {
 	if (sio_dma_settle(q) == SCI_DMAQUEUE_POSTED || q->starting)
 		return sio_fail(err, -EPERM, "a transfer is under way on this queue");
-	if (q->state == SCI_DMAQUEUE_GATHER && !p->how->gathered)
+	if (q->state == SCI_DMAQUEUE_GATHER && !gathered)
 		return sio_fail(err, -EPERM, "the queue holds what was enqueued");
-	if (p->n > SIO_DMA_ENTRIES)
-		return sio_refuse(err, SCI_ERR_MAX_ENTRIES, "%u copies; %d are the most", p->n,
+	if (n > SIO_DMA_ENTRIES)
+		return sio_refuse(err, SCI_ERR_MAX_ENTRIES, "%u copies; %d are the most", n,
 				  SIO_DMA_ENTRIES);
 	if (q->o.removing)
 		return sio_fail(err, -EINVAL, "the queue is being removed");
@@ -292,19 +310,30 @@ static int outcome(struct sio_dma_queue *q, struct sio_err *err)
 	return sio_refuse(err, SCI_ERR_TRANSFER_FAILED, "the transfer failed on its way");
 }
 
-int sio_dma_post(struct sio_dma_queue *q, const struct sio_dma_copy *copy, unsigned n,
-		 const struct sio_dma_how *how, struct sio_err *err)
+int sio_dma_begin(struct sio_dma_queue *q, unsigned n, bool gathered, struct sio_err *err)
+{
+	int rc;
+
+	sio_session_lock(q->o.lib->session);
+	rc = begin(q, n, gathered, err);
+	sio_session_unlock(q->o.lib->session);
+	return rc;
+}
+
+void sio_dma_unbegin(struct sio_dma_queue *q)
+{
+	sio_session_lock(q->o.lib->session);
+	q->starting = false;
+	sio_session_unlock(q->o.lib->session);
+}
+
+int sio_dma_post_begun(struct sio_dma_queue *q, const struct sio_dma_copy *copy, unsigned n,
+		       const struct sio_dma_how *how, struct sio_err *err)
 {
 	struct sio_session *s = q->o.lib->session;
 	struct post p = {.copy = copy, .n = n, .how = how};
-	int rc;
+	int rc = prepare(&p, err);
 
-	sio_session_lock(s);
-	rc = begin(q, &p, err);
-	sio_session_unlock(s);
-	if (rc)
-		return rc;
-	rc = prepare(&p, err);
 	if (!rc)
 		rc = write_entries(q, &p, err);
 	sio_session_lock(s);
@@ -321,11 +350,15 @@ int sio_dma_post(struct sio_dma_queue *q, const struct sio_dma_copy *copy, unsig
 	return rc;
 }
 
-/* ---- the API ---- */
+int sio_dma_post(struct sio_dma_queue *q, const struct sio_dma_copy *copy, unsigned n,
+		 const struct sio_dma_how *how, struct sio_err *err)
+{
+	int rc = sio_dma_begin(q, n, how->gathered, err);
 
-#define START_SERVED                                                                               \
-	(SCI_FLAG_USE_CALLBACK | SCI_FLAG_DMA_READ | SCI_FLAG_DMA_WAIT | SCI_FLAG_DMA_GLOBAL |     \
-	 SCI_FLAG_DMA_SYSDMA | SCI_FLAG_DMA_ADAPTER | SCI_FLAG_BROADCAST)
+	return rc ? rc : sio_dma_post_begun(q, copy, n, how, err);
+}
+
+/* ---- the API ---- */
 
 /* What both starts are given beside their ranges. */
 struct start {
@@ -356,7 +389,7 @@ static void put_all(struct started *d)
 static int get_all(struct sio_library *lib, const struct start *s, struct started *ret,
 		   struct sio_err *err)
 {
-	int rc = sio_check_flags(s->flags, START_SERVED, 0, err);
+	int rc = sio_check_flags(s->flags, SIO_DMA_START_SERVED, 0, err);
 
 	if (!rc && s->flags & SCI_FLAG_USE_CALLBACK)
 		rc = sio_check_pointer((const void *)(uintptr_t)s->callback, "callback", err);

@@ -125,6 +125,8 @@ static struct sio_library *library_new(struct sio_world *w)
 	lib->pid = w->pid(w);
 	lib->owner_fd = -1;
 	lib->tasks_end = &lib->tasks;
+	lib->blocks_end = &lib->blocks;
+	lib->blocks_over_end = &lib->blocks_over;
 	if (sio_handles_new(object_free, &lib->handles) < 0 ||
 	    sio_session_new(w, &session_ops, lib, &lib->session) < 0) {
 		library_free(lib);
@@ -407,6 +409,7 @@ void SCITerminate(void)
 	__atomic_store_n(&lib->up, 0, __ATOMIC_RELEASE);
 	sio_session_unlock(lib->session);
 	sio_session_close(lib->session);
+	sio_block_end_all(lib);
 	sio_task_purge(lib);
 	end_objects(lib);
 	lib->world->close(lib->world, lib->owner_fd);

@@ -33,6 +33,7 @@ enum sio_kind {
 	SIO_REMOTE_INT,
 	SIO_DMA_QUEUE,
 	SIO_DMA_CHANNEL,
+	SIO_BLOCK_TRANSFER,
 };
 
 struct sio_object {
@@ -57,6 +58,7 @@ struct sio_object {
 
 struct sio_task;
 struct sio_dma_queue;
+struct sio_block;
 
 struct sio_library {
 	struct sio_world *world;
@@ -71,6 +73,10 @@ struct sio_library {
 	struct sio_object *by_id[SIO_ID_BUCKETS];
 	struct sio_task *tasks, **tasks_end; /* for the event thread */
 	struct sio_dma_queue *called;	     /* likewise: those with a callback to be made */
+	/* block.c: transfers to be made, and those that are over and have a callback. */
+	struct sio_block *blocks, **blocks_end, *blocks_over, **blocks_over_end;
+	struct sio_world_thread *copier; /* makes them; NULL: none was started */
+	bool copying;			 /* it has not ended yet */
 
 	/* Of this host, from HELLO. */
 	int owner_fd;
@@ -178,6 +184,9 @@ void sio_dma_run(struct sio_library *lib);
 void sio_dma_purge(struct sio_library *lib);
 /* Under the lock: what queues kept and no longer need is free. */
 void sio_dma_settle_all(struct sio_library *lib);
+/* block.c: event thread: make the callbacks; for SCITerminate(): abort all, and end the thread. */
+void sio_block_run(struct sio_library *lib);
+void sio_block_end_all(struct sio_library *lib);
 /* device.c */
 void sio_device_event(struct sio_library *lib, const struct sio_evm_device *e);
 /* segment.c, remote.c: run the callback. */

@@ -35,6 +35,8 @@ static const char *kind_name(enum sio_kind kind)
 		return "DMA queue";
 	case SIO_DMA_CHANNEL:
 		return "DMA channel";
+	case SIO_BLOCK_TRANSFER:
+		return "block transfer";
 	}
 	return "object";
 }

@@ -44,6 +44,9 @@ static void over(struct sio_dma_queue *q, int result)
 	struct sio_dma_call *call = q->call;
 
 	q->call = NULL;
+	if (q->out && result == 0 && !q->aborting)
+		sio_copy_from(q->out, q->through_at, q->out_bytes);
+	q->out = NULL;
 	let_go(q);
 	set_state(q, q->aborting   ? SCI_DMAQUEUE_ABORTED
 		     : result == 0 ? SCI_DMAQUEUE_DONE
@@ -362,6 +365,10 @@ static void queue_free(struct sio_object *o)
 	free(q->call);
 	drop_calls(q);
 	sio_session_unlock(o->lib->session);
+	if (q->through_at)
+		w->unmap(w, q->through_at, q->through_bytes);
+	if (q->through)
+		sio_object_put(&q->through->o);
 	if (q->ring)
 		w->unmap(w, q->ring, q->bytes);
 	if (q->doorbell >= 0)
@@ -534,6 +541,7 @@ static int remove_queue(struct sio_library *lib, sci_dma_queue_t dq, unsigned fl
 	q->watched = false;
 	sio_dma_gather_drop(q);
 	sio_session_unlock(lib->session);
+	sio_dma_through_end(q);
 	sio_object_end(&q->o);
 	return 0;
 }

@@ -54,6 +54,13 @@ struct sio_dma_queue {
 	unsigned n_gathered, room_gathered;
 	/* What a thread has taken out, to post it; NULL: nothing, or the engine has it. */
 	const struct sio_dma_copy *posting;
+	/* dma_memory.c: what stands in for memory of the program; NULL: nothing yet. */
+	struct sio_local_segment *through; /* with a reference */
+	uint8_t *through_at;
+	size_t through_bytes;
+	/* Of the transfer under way: where to its bytes go from there. */
+	void *out; /* NULL: nowhere */
+	size_t out_bytes;
 	/* Of the thread that is starting. */
 	struct sio_dma_slot slot[SIO_DMA_SLOTS];
 	unsigned n_slots;
@@ -73,6 +80,8 @@ struct sio_dma_how {
 	void *arg;
 	bool wait;     /* until it is over */
 	bool gathered; /* the copies are those of a queue in state GATHER */
+	void *out;     /* memory of the program for what was read; NULL: none */
+	size_t out_bytes;
 };
 
 /*
@@ -83,6 +92,23 @@ struct sio_dma_how {
  */
 int sio_dma_post(struct sio_dma_queue *q, const struct sio_dma_copy *copy, unsigned n,
 		 const struct sio_dma_how *how, struct sio_err *err);
+/*
+ * The same in two steps. After begin() no other thread can start @q, until post_begun() or
+ * unbegin().
+ */
+int sio_dma_begin(struct sio_dma_queue *q, unsigned n, bool gathered, struct sio_err *err);
+void sio_dma_unbegin(struct sio_dma_queue *q);
+int sio_dma_post_begun(struct sio_dma_queue *q, const struct sio_dma_copy *copy, unsigned n,
+		       const struct sio_dma_how *how, struct sio_err *err);
+/* dma_memory.c: @q needs no memory that stands in any more. */
+void sio_dma_through_end(struct sio_dma_queue *q);
+/* Is its remote side connected, within its range, and no device's? As sio_dma_post(). */
+int sio_dma_check_remote(const struct sio_dma_copy *copy, struct sio_err *err);
+
+/* SCI_FLAG_* that starts take. */
+#define SIO_DMA_START_SERVED                                                                       \
+	(SCI_FLAG_USE_CALLBACK | SCI_FLAG_DMA_READ | SCI_FLAG_DMA_WAIT | SCI_FLAG_DMA_GLOBAL |     \
+	 SCI_FLAG_DMA_SYSDMA | SCI_FLAG_DMA_ADAPTER | SCI_FLAG_BROADCAST)
 /* May this copy be posted on @q? As sio_dma_post(). */
 int sio_dma_check(struct sio_dma_queue *q, const struct sio_dma_copy *copy, struct sio_err *err);
 

@@ -83,6 +83,20 @@ struct sio_local_segment *sio_local_segment_new(uint32_t id, sci_cb_local_segmen
 	return seg;
 }
 
+int sio_local_segment_create(struct sio_library *lib, struct sio_local_segment *seg,
+			     struct sio_object *parent, size_t size, unsigned flags,
+			     struct sio_err *err)
+{
+	int rc = sio_object_add(lib, &seg->o, parent, err);
+
+	if (rc)
+		return rc;
+	rc = ask_create(seg, size, flags, err);
+	if (rc)
+		sio_object_end(&seg->o);
+	return rc;
+}
+
 static int create(struct sio_library *lib, sci_desc_t sd, sci_local_segment_t *ret, unsigned id,
 		  size_t size, sci_cb_local_segment_t callback, void *arg, unsigned flags,
 		  struct sio_err *err)
@@ -108,19 +122,10 @@ static int create(struct sio_library *lib, sci_desc_t sd, sci_local_segment_t *r
 	if (!desc)
 		return err->code;
 	seg = sio_local_segment_new(id, callback, arg, flags, err);
-	if (!seg) {
-		sio_object_put(desc);
-		return err->code;
-	}
-	rc = sio_object_add(lib, &seg->o, desc, err);
+	rc = seg ? sio_local_segment_create(lib, seg, desc, size, flags, err) : err->code;
 	sio_object_put(desc);
 	if (rc)
 		return rc;
-	rc = ask_create(seg, size, flags, err);
-	if (rc) {
-		sio_object_end(&seg->o);
-		return rc;
-	}
 	*ret = sio_object_handle(&seg->o);
 	sio_object_put(&seg->o);
 	return 0;

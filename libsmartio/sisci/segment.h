@@ -87,6 +87,13 @@ void sio_mapping_watch_free(struct sio_mapping *m);
 /* segment.c: a segment without a handle of smartiod's; NULL: -ENOMEM. */
 struct sio_local_segment *sio_local_segment_new(uint32_t id, sci_cb_local_segment_t callback,
 						void *arg, unsigned flags, struct sio_err *err);
+/*
+ * Begin its life, as SCICreateSegment() does, with @size bytes; @parent: NULL: none. Success leaves the
+ * caller a reference; on failure it was freed.
+ */
+int sio_local_segment_create(struct sio_library *lib, struct sio_local_segment *seg,
+			     struct sio_object *parent, size_t size, unsigned flags,
+			     struct sio_err *err);
 /* segment_memory.c: the program's pages are private again. */
 void sio_local_segment_return_pages(struct sio_local_segment *seg);
 

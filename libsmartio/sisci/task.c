@@ -66,7 +66,7 @@ bool sio_task_waits(void *ctx)
 {
 	struct sio_library *lib = ctx;
 
-	return lib->tasks || lib->called;
+	return lib->tasks || lib->called || lib->blocks_over;
 }
 
 void sio_task_run(void *ctx)
@@ -79,6 +79,7 @@ void sio_task_run(void *ctx)
 		free(t);
 	}
 	sio_dma_run(ctx);
+	sio_block_run(ctx);
 }
 
 void sio_task_purge(struct sio_library *lib)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared interrupts, messages to all, gathered DMA, channels, queries: what may fail in them. */
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "fault.h"
@@ -85,6 +86,53 @@ static void gather(sci_dma_queue_t queue, sci_local_segment_t local, sci_remote_
 	worked(error);
 }
 
+static int on_block(void *arg, sci_block_transfer_t block, sci_error_t status)
+{
+	(void)arg;
+	(void)block;
+	worked(status);
+	return 0;
+}
+
+static void use_blocks(sci_remote_segment_t remote)
+{
+	sci_block_transfer_t block;
+	sci_error_t error;
+	sci_map_t map;
+
+	SCIMapRemoteSegment(remote, &map, 0, PAGE, NULL, 0, &error);
+	if (!worked(error))
+		return;
+	SCITransferBlockAsync(map, 0, map, 64, 64, &block, on_block, NULL, SCI_FLAG_USE_CALLBACK,
+			      &error);
+	worked(error);
+	SCITransferBlockAsync(map, 0, map, 64, 64, &block, NULL, NULL, 0, &error);
+	if (worked(error)) {
+		SCIWaitForBlockTransfer(block, SCI_INFINITE_TIMEOUT, 0, &error);
+		worked(error);
+	}
+	do {
+		SCIUnmapSegment(map, 0, &error);
+	} while (error == SCI_ERR_BUSY);
+	CHECK_OK(error);
+}
+
+/* A push, and a pull. */
+static void use_memory(sci_dma_queue_t queue, sci_remote_segment_t remote)
+{
+	uint8_t *memory = calloc(1, PAGE);
+	sci_error_t error;
+
+	if (!memory)
+		return;
+	for (unsigned i = 0; i < 2; i++) {
+		SCIStartDmaTransferMem(queue, memory, remote, (i + 1) * 64, 0, NULL, NULL,
+				       SCI_FLAG_DMA_WAIT | (i ? SCI_FLAG_DMA_READ : 0), &error);
+		worked(error);
+	}
+	free(memory);
+}
+
 static void use_gathered_dma(sci_desc_t sd)
 {
 	sci_remote_segment_t remote = NULL;
@@ -106,10 +154,12 @@ static void use_gathered_dma(sci_desc_t sd)
 		if (worked(error)) {
 			SCICreateDMAQueue(sd, &queue, 0, 64, 0, &error);
 			if (worked(error)) {
+				use_memory(queue, remote);
 				gather(queue, seg, remote);
 				SCIRemoveDMAQueue(queue, 0, &error);
 				CHECK_OK(error);
 			}
+			use_blocks(remote);
 			SCIDisconnectSegment(remote, 0, &error);
 			CHECK_OK(error);
 		}
