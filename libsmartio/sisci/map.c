@@ -287,8 +287,9 @@ static int ask_map(struct sio_mapping *m, struct sio_remote_segment *seg, unsign
 				.arg = &m->o};
 	int rc = sio_session_call(m->o.lib->session, &call, err);
 
+	/* Removed at the exporter, and the word of it still on its way to us. */
 	if (rc)
-		return rc;
+		return sio_error_as(rc, -ENOENT, SCI_ERR_NOT_CONNECTED);
 	rc = sio_session_check_fds(&call, 0, err);
 	if (!rc)
 		rc = place_remote(m, &rep, fds, call.n_fds, err);

@@ -100,6 +100,32 @@ void sim_clock_jump(unsigned host, uint64_t ns)
 }
 
 /* ---- a host's life ---- */
+static uint64_t round_up(uint64_t v, uint64_t to)
+{
+	return (v + to - 1) / to * to;
+}
+
+/* RAM, windows and BARs elsewhere, in an order of their own: whoever kept an address finds nothing there. */
+static void new_layout(struct sio_topo_host *t)
+{
+	const uint64_t g = 1ull << 30;
+	uint64_t at = (4 + sim_below(1024)) * g;
+
+	for (unsigned i = 0; i < t->n_devices; i++) {
+		at = round_up(at, SIO_TOPO_BAR_SPACE) + sim_below(16) * SIO_TOPO_BAR_SPACE;
+		t->device[i].bar_base = at;
+		at += SIO_TOPO_BAR_SPACE;
+	}
+	for (unsigned i = 0; i < t->n_adapters; i++) {
+		at = round_up(at, t->adapter[i].window_size);
+		at += sim_below(4) * t->adapter[i].window_size;
+		t->adapter[i].window_base = at;
+		at += t->adapter[i].window_size;
+	}
+	at = round_up(at, g);
+	t->ram_base = at + sim_below(64) * g;
+}
+
 void sim_host_boot(unsigned host)
 {
 	struct sim_host *h = &sim_host[host];
@@ -107,7 +133,8 @@ void sim_host_boot(unsigned host)
 	int rc;
 
 	assert(!h->daemon && !h->powered);
-	h->boot++;
+	if (h->boot++ > 0)
+		new_layout(&sim_cluster->topology->host[host]);
 	h->timer = UINT64_MAX;
 	h->clock = sim_below(1000 * SIM_SECOND);
 	rc = emu_room_host_up(sim_cluster->room, host);
@@ -165,6 +192,11 @@ void sim_host_crash(unsigned host)
 	smartiod_free(daemon);
 	sim_after_ordered(&h->to_port, sim_latency(), power_off, h);
 	sim_after(sim_below(2 * SIM_MS), kill_programs, h);
+}
+
+bool sim_host_alive(unsigned host)
+{
+	return sim_host[host].daemon;
 }
 
 bool sim_host_off(unsigned host)

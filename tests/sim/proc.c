@@ -96,6 +96,8 @@ void sim_proc_reap(void)
 		unreaped = p->dead_next;
 		sim_coros_free(p);
 		p->reaped = true;
+		if (p->gone)
+			p->gone(p);
 	}
 }
 

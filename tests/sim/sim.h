@@ -27,8 +27,8 @@
 #include "session/world.h"
 #include "smartiod/daemon.h"
 
-#define SIM_MS 1000000ull
-#define SIM_SECOND 1000000000ull
+#define SIM_MS UINT64_C(1000000)
+#define SIM_SECOND UINT64_C(1000000000)
 #define SIM_HOSTS 60
 
 typedef void (*sim_fn)(void *arg);
@@ -163,6 +163,7 @@ struct sim_proc {
 	unsigned n_maps;
 	void (*main)(struct sim_proc *p);
 	void *arg;
+	void (*gone)(struct sim_proc *p); /* it is dead, and its stacks are free; NULL */
 	int result;
 	struct sim_coro *coros;
 	struct sim_proc *prev, *next, *dead_next;
@@ -226,7 +227,9 @@ unsigned sim_host_of(uint32_t node);
 bool sim_host_ready(unsigned host);
 /* SIGKILL of the daemon: the host crashes, its programs die. Not from a coroutine. */
 void sim_host_crash(unsigned host);
-/* All that was on it is gone: it can be booted. */
+/* Its daemon runs, or starts. */
+bool sim_host_alive(unsigned host);
+/* All that was on it is gone: it can be booted, with another layout of its addresses. */
 bool sim_host_off(unsigned host);
 void sim_host_boot(unsigned host);
 /* What the host's clocks show: they differ, and jump forward in sim_clock_jump(). */

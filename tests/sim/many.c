@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Many seeds, each in a process of its own, several at once; and the search for fewer faults with
+ * which a seed still fails. This is the one file of the simulator that lives in real time.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "run.h"
+
+#define MAX_ARGS 32
+#define STUCK_S 300 /* real seconds: no seed takes that long, on whatever machine */
+
+struct job {
+	pid_t pid;
+	char what[256]; /* its arguments, as one line */
+	int out;	/* what it says */
+	uint64_t seed;
+};
+
+static struct {
+	struct job *job;
+	unsigned n, max, failed, passed;
+} M;
+
+static uint64_t clock_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * SIM_SECOND + (uint64_t)ts.tv_nsec;
+}
+
+/* Run ourselves with the words of @line. */
+static void child(const char *line)
+{
+	static char words[512], self[] = "smartio-sim", quiet[] = "--quiet";
+	char *argv[MAX_ARGS] = {self, quiet}, *save = NULL;
+	unsigned n = 2;
+
+	snprintf(words, sizeof(words), "%s", line);
+	for (char *w = strtok_r(words, " \t\n", &save); w && n < MAX_ARGS - 1;
+	     w = strtok_r(NULL, " \t\n", &save))
+		argv[n++] = w;
+	alarm(STUCK_S);
+	execv("/proc/self/exe", argv);
+	_exit(127);
+}
+
+static int out_file(void)
+{
+	char name[] = "/tmp/smartio-sim-XXXXXX";
+	int fd = mkostemp(name, O_CLOEXEC);
+
+	if (fd >= 0)
+		unlink(name);
+	return fd;
+}
+
+static int start(struct job *j, const char *line)
+{
+	snprintf(j->what, sizeof(j->what), "%s", line);
+	j->out = out_file();
+	if (j->out < 0)
+		return -errno;
+	fflush(NULL);
+	j->pid = fork();
+	if (j->pid < 0) {
+		close(j->out);
+		return -errno;
+	}
+	if (j->pid == 0) {
+		dup2(j->out, 1);
+		dup2(j->out, 2);
+		child(line);
+	}
+	return 0;
+}
+
+static void show(int fd)
+{
+	char text[4096];
+	ssize_t n;
+
+	lseek(fd, 0, SEEK_SET);
+	while ((n = read(fd, text, sizeof(text))) > 0)
+		fwrite(text, 1, (size_t)n, stderr);
+}
+
+/* One job that is over, taken out of the list. Return: it passed. */
+static bool finish(struct job *j, int status)
+{
+	bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+
+	if (good) {
+		M.passed++;
+	} else {
+		M.failed++;
+		fprintf(stderr, "smartio-sim %s\n", j->what);
+		show(j->out);
+		if (WIFSIGNALED(status))
+			fprintf(stderr, "ended by signal %d%s\n", WTERMSIG(status),
+				WTERMSIG(status) == SIGALRM ? ": stuck" : "");
+	}
+	close(j->out);
+	*j = M.job[--M.n];
+	return good;
+}
+
+static void wait_one(void)
+{
+	int status;
+	pid_t pid = wait(&status);
+
+	for (unsigned i = 0; i < M.n; i++) {
+		if (M.job[i].pid == pid) {
+			finish(&M.job[i], status);
+			return;
+		}
+	}
+}
+
+static void run_line(const char *line)
+{
+	int rc;
+
+	while (M.n == M.max)
+		wait_one();
+	rc = start(&M.job[M.n], line);
+	if (rc < 0) {
+		fprintf(stderr, "smartio-sim: %s: cannot run: %s\n", line, strerror(-rc));
+		M.failed++;
+		return;
+	}
+	M.n++;
+}
+
+/* "SEED [OPTIONS] # what it was" a line. Return: how many; -1: no such file. */
+static long run_fixed(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	char line[512];
+	long n = 0;
+
+	if (!f) {
+		fprintf(stderr, "smartio-sim: %s: %s\n", path, strerror(errno));
+		return -1;
+	}
+	while (fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "#\n")] = '\0';
+		if (line[strspn(line, " \t")] == '\0')
+			continue;
+		run_line(line);
+		n++;
+	}
+	fclose(f);
+	return n;
+}
+
+static void run_new(uint64_t seed)
+{
+	char line[128];
+
+	snprintf(line, sizeof(line), "%" PRIu64 " --seconds %g", seed, sim_options.seconds);
+	if (sim_options.hosts)
+		snprintf(line + strlen(line), sizeof(line) - strlen(line), " --hosts %u",
+			 sim_options.hosts);
+	run_line(line);
+}
+
+int sim_check_many(const char *fixed, long new_seeds, unsigned jobs, double soak_seconds)
+{
+	uint64_t begin = clock_ns(),
+		 first = sim_options.seed ? sim_options.seed : (uint64_t)time(NULL) * 100000;
+	uint64_t seed = first;
+	long n_fixed = 0;
+
+	M.max = jobs;
+	M.job = calloc(jobs, sizeof(*M.job));
+	if (!M.job)
+		return 2;
+	if (fixed)
+		n_fixed = run_fixed(fixed);
+	if (n_fixed < 0)
+		return 2;
+	if (new_seeds < 0)
+		new_seeds = n_fixed;
+	if (soak_seconds > 0)
+		new_seeds = 0;
+	while (new_seeds-- > 0 ||
+	       (soak_seconds > 0 && (double)(clock_ns() - begin) / 1e9 < soak_seconds))
+		run_new(seed++);
+	while (M.n > 0)
+		wait_one();
+	free(M.job);
+	printf("%u seeds passed, %u failed: %ld fixed ones", M.passed, M.failed, n_fixed);
+	if (seed > first)
+		printf(", new ones %" PRIu64 " to %" PRIu64, first, seed - 1);
+	printf("; %.1f s\n", (double)(clock_ns() - begin) / 1e9);
+	return M.failed ? 1 : 0;
+}
+
+/* ---- shrinking ---- */
+static bool fails(const char *faults, const char *events)
+{
+	char line[2048];
+	struct job j;
+	int status;
+
+	snprintf(line, sizeof(line), "%" PRIu64 " --seconds %g --faults %s", sim_options.seed,
+		 sim_options.seconds, *faults ? faults : "none");
+	if (sim_options.hosts)
+		snprintf(line + strlen(line), sizeof(line) - strlen(line), " --hosts %u",
+			 sim_options.hosts);
+	if (sim_options.workload)
+		snprintf(line + strlen(line), sizeof(line) - strlen(line), " --workload %s",
+			 sim_options.workload);
+	if (events)
+		snprintf(line + strlen(line), sizeof(line) - strlen(line), " --events %s", events);
+	if (start(&j, line) < 0)
+		return false;
+	waitpid(j.pid, &status, 0);
+	close(j.out);
+	if (status == 0)
+		return false;
+	printf("fails: smartio-sim %s\n", line);
+	return true;
+}
+
+static void join_faults(const bool *keep, char *list, size_t size)
+{
+	size_t n = 0;
+
+	list[0] = '\0';
+	for (unsigned i = 0; sim_faults[i] && n < size; i++)
+		if (keep[i])
+			n += (size_t)snprintf(list + n, size - n, "%s%s", n ? "," : "",
+					      sim_faults[i]->name);
+}
+
+/* @keep as "3,7-9"; "" for none: no number is as high. */
+static void join_events(const bool *keep, unsigned n, char *list, size_t size)
+{
+	size_t at = 0;
+
+	snprintf(list, size, "999999");
+	for (unsigned i = 0; i < n && at + 24 < size; i++) {
+		unsigned last = i;
+
+		if (!keep[i])
+			continue;
+		while (last + 1 < n && keep[last + 1])
+			last++;
+		at += (size_t)snprintf(list + at, size - at, "%s%u", at ? "," : "", i);
+		if (last > i)
+			at += (size_t)snprintf(list + at, size - at, "-%u", last);
+		i = last;
+	}
+}
+
+/* Leave out pieces of the list, halves first, then smaller ones, as long as it still fails. */
+static void shrink_events(const char *faults, bool *keep, unsigned n)
+{
+	bool *less = malloc(n);
+	char list[1024];
+
+	for (unsigned piece = (n + 1) / 2; less && n > 0; piece = (piece + 1) / 2) {
+		for (unsigned from = 0; from < n; from += piece) {
+			unsigned had = 0;
+
+			memcpy(less, keep, n);
+			for (unsigned i = from; i < n && i < from + piece; i++) {
+				had += less[i];
+				less[i] = false;
+			}
+			join_events(less, n, list, sizeof(list));
+			if (had && fails(faults, list))
+				memcpy(keep, less, n);
+		}
+		if (piece == 1)
+			break;
+	}
+	free(less);
+}
+
+int sim_shrink(void)
+{
+	bool keep[64] = {false}, *events;
+	char faults[512], list[1024];
+	unsigned n;
+
+	sim_plan_choose();
+	for (unsigned i = 0; sim_faults[i]; i++)
+		keep[i] = sim_has_fault(sim_faults[i]->name);
+	join_faults(keep, faults, sizeof(faults));
+	if (!fails(faults, NULL)) {
+		printf("seed %" PRIu64 " passes\n", sim_options.seed);
+		return 1;
+	}
+	for (unsigned i = 0; sim_faults[i]; i++) {
+		if (!keep[i])
+			continue;
+		keep[i] = false;
+		join_faults(keep, faults, sizeof(faults));
+		keep[i] = !fails(faults, NULL);
+	}
+	join_faults(keep, faults, sizeof(faults));
+	sim_options.faults = *faults ? faults : "none";
+	sim_plan_choose();
+	sim_plan_make();
+	n = sim_plan_events();
+	events = malloc(n + 1);
+	if (!events)
+		return 2;
+	memset(events, true, n + 1);
+	shrink_events(faults, events, n);
+	join_events(events, n, list, sizeof(list));
+	printf("shrunk: ");
+	if (!fails(faults, list))
+		printf("nothing\n");
+	free(events);
+	return 0;
+}

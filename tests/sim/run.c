@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One run of a seed, from the cluster's start to the last look at what is left. */
+#undef NDEBUG /* what the simulator asserts is part of the test */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "run.h"
+#include "sim_commit.h"
+
+#define BOOT_LIMIT (30 * SIM_SECOND)
+/* After the faults' end all daemons agree, and everything can be had again. */
+#define LIVE_LIMIT (60 * SIM_SECOND)
+
+struct sim_options sim_options = {.seconds = 10};
+struct sim_result sim_result;
+static bool calm, watching;
+
+bool sim_calm(void)
+{
+	return calm;
+}
+
+void sim_fail(const char *oracle, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	sim_trace("FAILED: oracle %s: %s", oracle, text);
+	fflush(stdout);
+	fprintf(stderr, "FAILED seed %" PRIu64 " commit %s at %" PRIu64 ".%06u s: %s: %s\n",
+		sim_options.seed, SIM_COMMIT, sim_now() / SIM_SECOND,
+		(unsigned)(sim_now() % SIM_SECOND / 1000), oracle, text);
+	sim_trace_end();
+	_exit(1);
+}
+
+/* ---- oracles ---- */
+static void oracle_check(void *arg)
+{
+	const struct sim_oracle *o = arg;
+
+	if (!watching)
+		return;
+	o->check();
+	sim_after(o->every, oracle_check, arg);
+}
+
+static void oracles_start(void)
+{
+	watching = true;
+	for (unsigned i = 0; sim_oracles[i]; i++) {
+		const struct sim_oracle *o = sim_oracles[i];
+
+		if (o->start)
+			o->start();
+		if (o->check)
+			sim_after(o->every, oracle_check, (void *)(uintptr_t)o);
+	}
+}
+
+static bool all_back(void *arg)
+{
+	(void)arg;
+	for (unsigned i = 0; sim_oracles[i]; i++)
+		if (sim_oracles[i]->back && !sim_oracles[i]->back())
+			return false;
+	return true;
+}
+
+static void tell_what_is_not_back(void)
+{
+	char text[512] = "";
+
+	for (unsigned i = 0; sim_oracles[i]; i++) {
+		const struct sim_oracle *o = sim_oracles[i];
+
+		if (!o->back || o->back())
+			continue;
+		if (o->explain)
+			o->explain(text, sizeof(text));
+		sim_fail(o->name, "60 s after the faults not all is back: %s", text);
+	}
+}
+
+/* ---- the run ---- */
+static bool all_ready(void *arg)
+{
+	(void)arg;
+	for (unsigned i = 0; i < sim_hosts(); i++)
+		if (!sim_host_ready(i))
+			return false;
+	return true;
+}
+
+static bool never(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+static const char *who_runs(void)
+{
+	SIM_EACH_PROC(p)
+	if (!p->dead)
+		return p->name;
+	return "nobody";
+}
+
+/* Faults are over: hosts come up, programs end, everything works, nothing is left. */
+static void settle(void)
+{
+	uint64_t limit = sim_now() + LIVE_LIMIT;
+
+	calm = true;
+	if (!sim_run(all_ready, NULL, LIVE_LIMIT))
+		sim_fail("liveness", "60 s after the faults a host is not ready");
+	sim_programs_stop();
+	if (!sim_run(sim_programs_ended, NULL, limit - sim_now()))
+		sim_fail("liveness", "%s still runs 60 s after the faults", who_runs());
+	sim_probe(limit);
+	if (!sim_run(all_back, NULL, limit > sim_now() ? limit - sim_now() : 0))
+		tell_what_is_not_back();
+}
+
+void sim_run_seed(void)
+{
+	uint64_t length = (uint64_t)(sim_options.seconds * SIM_SECOND);
+
+	sim_start(sim_options.seed);
+	calm = false;
+	sim_plan_choose();
+	sim_cluster_start(sim_draw_cluster(sim_options.seed, sim_options.hosts));
+	if (!sim_run(all_ready, NULL, BOOT_LIMIT))
+		sim_fail("liveness", "the cluster does not start");
+	oracles_start();
+	sim_plan_make();
+	sim_plan_begin();
+	sim_programs_start();
+	sim_run(never, NULL, length);
+	sim_plan_heal();
+	settle();
+	watching = false;
+	sim_result.hash = sim_trace_hash();
+	sim_result.events = sim_events();
+	sim_result.virtual_ns = sim_now();
+	sim_result.hosts = sim_hosts();
+	sim_result.plan = sim_plan_events();
+	sim_cluster_stop();
+	sim_end();
+	sim_trace_end();
+}

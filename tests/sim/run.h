@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One run of a seed: a cluster is drawn, programs of the workloads come and go on its hosts, faults
+ * happen as planned, oracles watch; at the end everything must work and nothing may be left.
+ *
+ * To add a workload, a fault or an oracle: a file of its own with one of the structures below, and
+ * its name in tables.c. docs/simulation.md has an example of each.
+ *
+ *   tables.c   what there is
+ *   draw.c     the cluster, from the seed
+ *   plan.c     which faults happen when; switching them off
+ *   prog.c     programs: they come and go; the calls they make
+ *   run.c      the run
+ *   probe.c    liveness: the programs that must succeed in the end
+ *   options.c  the command line
+ *   many.c     many seeds, each in a process of its own; shrinking
+ */
+#ifndef SIM_RUN_H
+#define SIM_RUN_H
+
+#include "sim.h"
+#include "sisci_api.h"
+
+/* ---- workloads ---- */
+struct sim_workload {
+	const char *name;
+	unsigned weight; /* how often it is chosen, relative to the others */
+	/* Whether it makes sense on this host of this cluster; NULL: always. */
+	bool (*fits)(unsigned host);
+	/*
+	 * The program: runs as a coroutine, may be killed in every call. It ends by itself, and soon
+	 * when sim_stopping_programs(). What it finds wrong it tells by sim_fail().
+	 */
+	void (*main)(struct sim_proc *p);
+};
+
+/* ---- faults ---- */
+struct sim_fault;
+struct sim_fault_event {
+	const struct sim_fault *fault;
+	unsigned number;     /* in the plan */
+	uint64_t at, length; /* ns from the beginning of the faults; how long */
+	uint64_t rng;	     /* its own stream: sim_draw(&e->rng) */
+	unsigned a, b;	     /* free for the fault */
+};
+
+struct sim_fault {
+	const char *name;
+	unsigned most;	  /* most events in ten seconds of virtual time */
+	uint64_t longest; /* ns that one lasts at most; 0: an instant */
+	void (*begin)(struct sim_fault_event *e);
+	void (*end)(struct sim_fault_event *e); /* NULL: it is an instant */
+	/* Before the cluster starts, if the seed has this fault: change what is drawn; NULL. */
+	void (*prepare)(uint64_t *rng);
+	/* The faults are over: mend what is still broken; NULL. */
+	void (*heal)(void);
+};
+
+/* ---- oracles ---- */
+struct sim_oracle {
+	const char *name;
+	uint64_t every;	     /* ns of virtual time between two checks; 0: none */
+	void (*start)(void); /* the cluster is up, no program has started; NULL */
+	void (*check)(void); /* NULL */
+	/* All programs have ended: is everything back? false: not yet. NULL */
+	bool (*back)(void);
+	/* Tell what is not (sim_fail() follows); NULL */
+	void (*explain)(char *text, size_t size);
+};
+
+/* Ended by NULL. */
+extern const struct sim_workload *const sim_workloads[];
+extern const struct sim_fault *const sim_faults[];
+extern const struct sim_oracle *const sim_oracles[];
+
+/* ---- the run ---- */
+struct sim_options {
+	uint64_t seed;
+	unsigned hosts;	      /* 0: drawn */
+	double seconds;	      /* virtual, until the programs are told to end */
+	const char *workload; /* lists of names; NULL: drawn */
+	const char *faults;
+	const char *events; /* numbers of the plan's events that happen, "3,7-9"; NULL: all */
+	const char *trace, *perfetto;
+	bool quiet;
+};
+
+struct sim_result {
+	uint64_t hash, events, virtual_ns, programs, calls, killed;
+	unsigned hosts, plan; /* events of the plan */
+};
+
+extern struct sim_options sim_options;
+extern struct sim_result sim_result;
+
+void sim_run_seed(void);
+/* One line that says what is wrong, and how to see it again. Ends the process. */
+void sim_fail(const char *oracle, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3), noreturn));
+/* Faults are over: what fails now fails for good. */
+bool sim_calm(void);
+/* Whether this seed has faults of that name. */
+bool sim_has_fault(const char *name);
+
+/* draw.c: a topology file's text; static storage. */
+const char *sim_draw_cluster(uint64_t seed, unsigned hosts);
+/* Few entries in tables: 0: as drawn; else look-up entries and requester entries at most. */
+extern unsigned sim_few_entries, sim_few_requesters;
+
+/* plan.c */
+void sim_plan_choose(void); /* which faults this seed has; before the cluster is drawn */
+void sim_plan_make(void);   /* ... and when */
+void sim_plan_begin(void);  /* they happen from now on */
+void sim_plan_heal(void);   /* they are over */
+unsigned sim_plan_events(void);
+/* "a,b" or "all,-b" or "none"; NULL is all. */
+bool sim_list_has(const char *list, const char *name);
+
+/* ---- prog.c: for workloads ---- */
+void sim_programs_start(void);
+void sim_programs_stop(void); /* no new ones; those that run end soon */
+bool sim_programs_ended(void *arg);
+bool sim_stopping_programs(void);
+/* The program's own stream of chance. */
+uint64_t sim_pick(uint64_t n);
+/*
+ * Around each call that may wait: the oracle of time-outs looks at it, and the trace has a span.
+ * @limit_ms: of virtual time; 0: the default for a question to a daemon.
+ */
+void sim_call(const char *name, unsigned limit_ms);
+/* Ends the call. Return: @error; one that is neither in the common ones (program.c) nor in the list,
+ * which ends with SCI_ERR_OK, fails the run. */
+sci_error_t sim_called(sci_error_t error, ...);
+/* SIM_CALL(SCIOpen, (&sd, 0, &e), &e, SCI_ERR_BUSY): the call @fn@args; then sim_called(). */
+#define SIM_CALL(fn, args, e, ...)                                                                 \
+	(sim_call(#fn, 0), fn args, sim_called(*(e), ##__VA_ARGS__, SCI_ERR_OK))
+/* Any other host; the own one only if it is alone. An adapter with a path there, or 0. */
+unsigned sim_pick_host(void);
+unsigned sim_pick_adapter(unsigned host);
+
+/* probe.c */
+bool sim_probe(uint64_t limit); /* return: all is well; else it has failed the run */
+
+/* ---- many.c ---- */
+int sim_check_many(const char *fixed, long new_seeds, unsigned jobs, double soak_seconds);
+int sim_shrink(void);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What there is: a line for each workload, fault and oracle. */
+#include "tables.h"
+
+const struct sim_workload *const sim_workloads[] = {
+	&sim_work_segment,
+	NULL,
+};
+
+const struct sim_fault *const sim_faults[] = {
+	&sim_fault_death, &sim_fault_crash, &sim_fault_link,   &sim_fault_cut, &sim_fault_delay,
+	&sim_fault_clock, &sim_fault_lack,  &sim_fault_tables, NULL,
+};
+
+const struct sim_oracle *const sim_oracles[] = {
+	&sim_oracle_calls,
+	&sim_oracle_hardware,
+	NULL,
+};

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Programs that make segments, connect to those of others, map, write, read, copy and check them, in
+ * any order, and check that each call gives what the state of its object allows (the tables of
+ * docs/library.md). Every segment has a tag in its first word, which says whose it is and which one:
+ * a map that shows another one than at first leads into memory that was freed.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "run.h"
+#include "smartio/ext.h"
+#include "smartio/io.h"
+#include "tables.h"
+
+#define OWN 4
+#define OTHERS 4
+#define IDS 6 /* of a host's segments: programs fight for them */
+#define PAGE 4096u
+#define ONES 0xffffffffu
+
+struct own {
+	sci_local_segment_t segment; /* NULL: none */
+	sci_map_t map;
+	volatile uint32_t *at;
+	uint32_t tag, id;
+	unsigned prepared, available; /* adapters, a bit each */
+};
+
+struct other {
+	sci_remote_segment_t segment;
+	sci_map_t map;
+	sci_sequence_t sequence;
+	volatile uint32_t *at;
+	uint32_t tag; /* seen first; 0: none yet */
+	unsigned host, id;
+};
+
+struct state {
+	sci_desc_t sd;
+	struct own own[OWN];
+	struct other other[OTHERS];
+};
+
+static uint32_t last_tag; /* of the whole cluster: tags are told apart by all */
+
+static struct own *pick_own(struct state *s)
+{
+	return &s->own[sim_pick(OWN)];
+}
+
+static struct other *pick_other(struct state *s)
+{
+	return &s->other[sim_pick(OTHERS)];
+}
+
+/* ---- own segments ---- */
+static void create(struct state *s)
+{
+	struct own *o = pick_own(s);
+	size_t size = PAGE * (1 + sim_pick(8));
+	sci_error_t e;
+
+	if (o->segment)
+		return;
+	o->id = 1 + (unsigned)sim_pick(IDS);
+	SIM_CALL(SCICreateSegment, (s->sd, &o->segment, o->id, size, NULL, NULL, 0, &e), &e,
+		 SCI_ERR_SEGMENTID_USED);
+	if (e != SCI_ERR_OK) {
+		o->segment = NULL;
+		return;
+	}
+	o->prepared = o->available = 0;
+	o->map = NULL;
+	o->tag = 0xa0000000u | sim_node(sim_self()->host) << 20 | (++last_tag & 0xfffff);
+}
+
+static void map_own(struct state *s)
+{
+	struct own *o = pick_own(s);
+	sci_error_t e;
+
+	if (!o->segment || o->map)
+		return;
+	sim_call("SCIMapLocalSegment", 0);
+	o->at = SCIMapLocalSegment(o->segment, &o->map, 0, PAGE, NULL, 0, &e);
+	if (sim_called(e, SCI_ERR_OK) != SCI_ERR_OK) {
+		o->map = NULL;
+		return;
+	}
+	if (sim_pick(8) == 0 && sio_read32(o->at) != 0 && sio_read32(o->at) != o->tag &&
+	    sio_read32(o->at) != ONES)
+		sim_fail("memory", "%s: a segment begins with %#x", sim_self()->name,
+			 sio_read32(o->at));
+	sio_write32(o->at, o->tag);
+}
+
+static void unmap_own(struct own *o)
+{
+	sci_error_t e;
+
+	if (!o->map)
+		return;
+	SIM_CALL(SCIUnmapSegment, (o->map, 0, &e), &e);
+	o->map = NULL;
+}
+
+/* created -> prepared -> available and back; each adapter by itself. */
+static void change(struct state *s)
+{
+	struct own *o = pick_own(s);
+	unsigned n = sim_cluster->topology->host[sim_self()->host].n_adapters;
+	unsigned a = (unsigned)sim_pick(n), bit = 1u << a;
+	sci_error_t e;
+
+	if (!o->segment)
+		return;
+	switch (sim_pick(4)) {
+	case 0:
+		SIM_CALL(SCIPrepareSegment, (o->segment, a, 0, &e), &e);
+		if (e == SCI_ERR_OK)
+			o->prepared |= bit;
+		break;
+	case 1:
+	case 2:
+		SIM_CALL(SCISetSegmentAvailable, (o->segment, a, 0, &e), &e,
+			 SCI_ERR_SEGMENT_NOT_PREPARED);
+		if ((e == SCI_ERR_OK && !(o->prepared & bit)) ||
+		    (e == SCI_ERR_SEGMENT_NOT_PREPARED && o->prepared & bit))
+			sim_fail("states", "%s: available gives %s where the segment is %sprepared",
+				 sim_self()->name, SCIGetErrorString(e),
+				 o->prepared & bit ? "" : "not ");
+		if (e == SCI_ERR_OK)
+			o->available |= bit;
+		break;
+	default:
+		SIM_CALL(SCISetSegmentUnavailable,
+			 (o->segment, a, sim_pick(2) ? SCI_FLAG_FORCE_DISCONNECT : 0, &e), &e,
+			 SCI_ERR_ILLEGAL_OPERATION);
+		if ((e == SCI_ERR_OK) != !!(o->available & bit) && e != SCI_ERR_NO_LINK_ACCESS)
+			sim_fail("states",
+				 "%s: unavailable gives %s where the segment is %savailable",
+				 sim_self()->name, SCIGetErrorString(e),
+				 o->available & bit ? "" : "not ");
+		if (e == SCI_ERR_OK)
+			o->available &= ~bit;
+	}
+}
+
+static void remove_own(struct own *o, bool force)
+{
+	sci_error_t e;
+
+	if (!o->segment)
+		return;
+	SIM_CALL(SCIRemoveSegment, (o->segment, force ? SCI_FLAG_FORCE_REMOVE : 0, &e), &e,
+		 SCI_ERR_BUSY);
+	if (e == SCI_ERR_OK || e == SCI_ERR_NO_LINK_ACCESS) {
+		if (o->map && !force && e == SCI_ERR_OK)
+			sim_fail("states", "%s: a mapped segment is removed", sim_self()->name);
+		if (o->map)
+			unmap_own(o);
+		o->segment = NULL;
+	} else if (force) {
+		sim_fail("states", "%s: forced removal gives %s", sim_self()->name,
+			 SCIGetErrorString(e));
+	}
+}
+
+/* ---- others' ---- */
+static void connect_other(struct state *s)
+{
+	struct other *o = pick_other(s);
+	unsigned adapter;
+	sci_error_t e;
+
+	if (o->segment)
+		return;
+	o->host = sim_pick_host();
+	o->id = 1 + (unsigned)sim_pick(IDS);
+	adapter = sim_pick_adapter(o->host);
+	SIM_CALL(SCIConnectSegment,
+		 (s->sd, &o->segment, sim_node(o->host), o->id, adapter, NULL, NULL,
+		  SCI_INFINITE_TIMEOUT, 0, &e),
+		 &e, SCI_ERR_NO_SUCH_SEGMENT, SCI_ERR_CONNECTION_REFUSED);
+	if (e != SCI_ERR_OK)
+		o->segment = NULL;
+	o->map = NULL;
+	o->sequence = NULL;
+	o->tag = 0;
+}
+
+static void map_other(struct state *s)
+{
+	struct other *o = pick_other(s);
+	sci_error_t e;
+
+	if (!o->segment || o->map)
+		return;
+	sim_call("SCIMapRemoteSegment", 0);
+	o->at = SCIMapRemoteSegment(o->segment, &o->map, 0, PAGE, NULL, 0, &e);
+	if (sim_called(e, SCI_ERR_NOT_CONNECTED, SCI_ERR_OK) != SCI_ERR_OK)
+		o->map = NULL;
+	if (!o->map)
+		return;
+	SIM_CALL(SCICreateMapSequence, (o->map, &o->sequence, 0, &e), &e, SCI_ERR_NOT_CONNECTED);
+	if (e != SCI_ERR_OK)
+		o->sequence = NULL;
+}
+
+static void look(struct other *o)
+{
+	uint32_t tag = sio_read32(o->at);
+
+	if (tag == 0 || tag == ONES)
+		return;
+	if (o->tag == 0)
+		o->tag = tag;
+	if (tag != o->tag || (tag >> 20 & 0xff) != sim_node(o->host))
+		sim_fail("memory", "%s: segment %u of node %u begins with %#x, was %#x",
+			 sim_self()->name, o->id, sim_node(o->host), tag, o->tag);
+}
+
+/* Everyone writes in the second half only, and only tags. */
+static void use(struct state *s)
+{
+	struct other *o = pick_other(s);
+	uint32_t mine = 0xb0000000u | sim_node(sim_self()->host), back[4];
+	unsigned at = PAGE / 2 + 16 * (unsigned)sim_pick(64);
+	sci_error_t e;
+
+	if (!o->map)
+		return;
+	look(o);
+	sio_write32((volatile char *)o->at + at, mine);
+	SCIFlush(NULL, 0);
+	SIM_CALL(SCIMemCpy, (NULL, back, o->map, at, sizeof(back), SCI_FLAG_BLOCK_READ, &e), &e,
+		 SCI_ERR_NOT_CONNECTED, SCI_ERR_TRANSFER_FAILED);
+	if (e == SCI_ERR_OK && back[0] != ONES && back[0] >> 28 != 0xb)
+		sim_fail("memory", "%s: %#x where %#x was written", sim_self()->name, back[0],
+			 mine);
+}
+
+static void check_sequence(struct state *s)
+{
+	struct other *o = pick_other(s);
+	sci_sequence_status_t status;
+	sci_error_t e;
+
+	if (!o->sequence)
+		return;
+	sim_call("SCICheckSequence", 0);
+	status = SCICheckSequence(o->sequence, 0, &e);
+	sim_called(e, SCI_ERR_OK);
+	if (status == SCI_SEQ_OK)
+		return;
+	sim_call("SCIStartSequence", 0);
+	SCIStartSequence(o->sequence, 0, &e);
+	sim_called(e, SCI_ERR_OK);
+}
+
+static void unmap_other(struct other *o)
+{
+	sci_error_t e;
+
+	if (o->sequence)
+		SIM_CALL(SCIRemoveSequence, (o->sequence, 0, &e), &e);
+	o->sequence = NULL;
+	if (!o->map)
+		return;
+	look(o);
+	SIM_CALL(SCIUnmapSegment, (o->map, 0, &e), &e);
+	o->map = NULL;
+}
+
+static void disconnect(struct other *o)
+{
+	sci_error_t e;
+
+	if (!o->segment)
+		return;
+	SIM_CALL(SCIDisconnectSegment, (o->segment, 0, &e), &e, SCI_ERR_BUSY);
+	if (!!o->map != (e == SCI_ERR_BUSY) && e != SCI_ERR_NO_LINK_ACCESS)
+		sim_fail("states", "%s: disconnecting %s segment gives %s", sim_self()->name,
+			 o->map ? "a mapped" : "an unmapped", SCIGetErrorString(e));
+	if (e != SCI_ERR_BUSY)
+		o->segment = NULL;
+}
+
+/* ---- the program ---- */
+static void act(struct state *s)
+{
+	switch (sim_pick(12)) {
+	case 0:
+	case 1:
+		create(s);
+		break;
+	case 2:
+		map_own(s);
+		break;
+	case 3:
+		change(s);
+		change(s);
+		break;
+	case 4:
+		if (sim_pick(2))
+			unmap_own(pick_own(s));
+		else
+			remove_own(pick_own(s), sim_pick(3) == 0);
+		break;
+	case 5:
+	case 6:
+		connect_other(s);
+		break;
+	case 7:
+		map_other(s);
+		break;
+	case 8:
+		check_sequence(s);
+		break;
+	case 9:
+		if (sim_pick(2))
+			unmap_other(pick_other(s));
+		else
+			disconnect(pick_other(s));
+		break;
+	default:
+		use(s);
+	}
+}
+
+static void tear_down(struct state *s)
+{
+	for (unsigned i = 0; i < OTHERS; i++) {
+		unmap_other(&s->other[i]);
+		disconnect(&s->other[i]);
+	}
+	for (unsigned i = 0; i < OWN; i++) {
+		unmap_own(&s->own[i]);
+		remove_own(&s->own[i], true);
+	}
+}
+
+static void segment_main(struct sim_proc *p)
+{
+	struct state s = {0};
+	uint64_t acts = 10 + sim_pick(300);
+	sci_error_t e;
+
+	SIM_CALL(SCIInitialize, (0, &e), &e, SCI_ERR_NOT_INITIALIZED);
+	if (e != SCI_ERR_OK)
+		return;
+	SIM_CALL(SCIOpen, (&s.sd, 0, &e), &e);
+	if (e != SCI_ERR_OK)
+		goto terminate;
+	for (; acts > 0 && !sim_stopping_programs(); acts--) {
+		act(&s);
+		sim_sleep(sim_pick(4) ? sim_pick(100000) : sim_pick(100 * SIM_MS));
+	}
+	if (sim_pick(4) == 0)
+		goto terminate;
+	tear_down(&s);
+	SIM_CALL(SCIClose, (s.sd, 0, &e), &e);
+terminate:
+	if (sim_pick(8) == 0)
+		return; /* exit without a word */
+	sim_call("SCITerminate", 0);
+	SCITerminate();
+	sim_called(SCI_ERR_OK, SCI_ERR_OK);
+	p->result = 0;
+}
+
+const struct sim_workload sim_work_segment = {.name = "segment", .weight = 4, .main = segment_main};
