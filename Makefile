@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The two commands of the README, and a few for those who work on SmartIO. meson does the building.
-.PHONY: all demo check soak tidy format-check install clean
+.PHONY: all demo check soak tidy format-check coverage install clean
 
 # What the demo runs; the tests need more of the system than that.
 programs = tools/smartio smartiod/smartiod emu/smartio-emu drivers/nvme-user/smartio-nvme \
@@ -38,6 +38,11 @@ tidy:
 format-check:
 	@sh tools/build/deps.sh tidy
 	@bash tools/build/tidy.sh format
+
+# Branches of libsmartio/core and libsmartio/wire that the tests take.
+coverage:
+	@sh tools/build/deps.sh coverage
+	@python3 tools/build/coverage.py
 
 install: all
 	@meson install -C build/plain

@@ -93,9 +93,7 @@ static int make_room(struct sio_addrmap *m)
 
 	if (m->n < m->cap)
 		return 0;
-	if (cap > SIZE_MAX / sizeof(*grown))
-		return -ENOMEM;
-	grown = realloc(m->region, cap * sizeof(*grown));
+	grown = reallocarray(m->region, cap, sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
 	m->region = grown;

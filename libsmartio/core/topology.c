@@ -49,15 +49,9 @@ static unsigned hops_between(const struct sio_topo_adapter *a, const struct sio_
 {
 	if (a->attach != b->attach || a->attach_index != b->attach_index)
 		return 0;
-	switch (a->attach) {
-	case SIO_ATTACH_SWITCH:
-		return 2;
-	case SIO_ATTACH_LINK:
-		return 1;
-	case SIO_ATTACH_NONE:
-		break;
-	}
-	return 0;
+	if (a->attach == SIO_ATTACH_NONE)
+		return 0;
+	return a->attach == SIO_ATTACH_SWITCH ? 2 : 1;
 }
 
 static bool comes_before(const struct sio_path *a, const struct sio_path *b)

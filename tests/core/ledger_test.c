@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "core/ledger.h"
+#include "fail_alloc.h"
 
 static struct sio_ledger ledger;
 
@@ -178,11 +179,16 @@ static void quarantine_ends_by_word_only(void **state)
 	sio_ledger_closed(&ledger, 1, true);
 	sio_ledger_closed(&ledger, 2, true);
 	sio_ledger_closed(&ledger, 4, false); /* it lives: nothing happens */
+	assert_int_equal(borrow(5, false), 0);
+	assert_int_equal(sio_ledger_end(&ledger, 5), 0);
+	sio_ledger_closed(&ledger, 5, false); /* from the middle of the list */
+	assert_null(sio_ledger_find(&ledger, 5));
 	assert_int_equal(sio_ledger_count(&ledger).live, 1);
 	assert_int_equal(sio_ledger_count(&ledger).quarantined, 3);
 	assert_true(sio_ledger_waits(&ledger, 1));
 	assert_true(sio_ledger_waits(&ledger, 3));
 	assert_false(sio_ledger_waits(&ledger, 4));
+	assert_true(sio_ledger_waits(&ledger, SIO_LEDGER_ALL));
 	assert_int_equal(sio_ledger_settle(&ledger, 4), 0);
 	assert_int_equal(sio_ledger_settle(&ledger, 1), 1);
 	assert_int_equal(sio_ledger_settle(&ledger, 1), 0);
@@ -252,6 +258,39 @@ static void adopted_registers_are_nobody_elses(void **state)
 	assert_int_equal(take(10), 0);
 }
 
+/* Who knows what an adopted one has is the adopted one alone, and only while it lives. */
+static void adopted_one_holds_what_it_had(void **state)
+{
+	(void)state;
+	assert_int_equal(adopt(SIO_LEDGER_ALL, false), -EINVAL);
+	assert_int_equal(adopt(3, false), 0);
+	assert_int_equal(borrow(4, false), 0);
+	assert_int_equal(sio_ledger_may_hold(&ledger, 4, NULL), -EACCES);
+	assert_int_equal(sio_ledger_may_hold(&ledger, 3, NULL), 0);
+	assert_int_equal(sio_ledger_may_reset(&ledger, 3, NULL), 0);
+	assert_int_equal(adopt(2, false), 0);
+	assert_int_equal(sio_ledger_may_hold(&ledger, 3, NULL), -EACCES);
+	assert_int_equal(sio_ledger_end(&ledger, 2), 0);
+	assert_int_equal(sio_ledger_may_hold(&ledger, 3, NULL), 0);
+	sio_ledger_closed(&ledger, 77, true); /* nobody */
+	assert_int_equal(sio_ledger_count(&ledger).live, 2);
+}
+
+static void failure_to_allocate_changes_nothing(void **state)
+{
+	(void)state;
+	assert_int_equal(borrow(1, false), 0);
+	fail_alloc_at(1);
+	assert_int_equal(borrow(2, false), -ENOMEM);
+	assert_int_equal(adopt(3, true), -ENOMEM);
+	assert_int_equal(fail_alloc_count(), 2);
+	fail_alloc_at(0);
+	assert_int_equal(sio_ledger_count(&ledger).live, 1);
+	assert_false(sio_ledger_count(&ledger).exclusive);
+	assert_int_equal(borrow(2, false), 0); /* its id was not used up */
+	assert_int_equal(adopt(3, false), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -269,6 +308,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(quarantine_ends_by_word_only, setup, teardown),
 		cmocka_unit_test_setup_teardown(adopted_device_is_in_use, setup, teardown),
 		cmocka_unit_test_setup_teardown(adopted_registers_are_nobody_elses, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(adopted_one_holds_what_it_had, setup, teardown),
+		cmocka_unit_test_setup_teardown(failure_to_allocate_changes_nothing, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(walk_goes_in_order_of_ids, setup, teardown),
 	};

@@ -111,6 +111,30 @@ static void says_what_is_in_use(void **state)
 	assert_int_equal(offset, 3 * PAGE + PAGE - 1);
 }
 
+static void translates_what_is_mapped_alone(void **state)
+{
+	struct sio_lut *lut = *state;
+	struct sio_lut_target t = at(8, 0x10800), found = at(0, 0), low = at(8, 0x10000);
+	uint64_t offset, length = 0;
+
+	assert_int_equal(sio_lut_lookup(lut, &t, &offset), -ENOENT);
+	assert_int_equal(sio_lut_map(lut, &t, 0x1000, &offset, NULL), 0);
+	assert_int_equal(sio_lut_translate(lut, offset, &found, &length), 0);
+	assert_int_equal(found.bus.addr, 0x10800);
+	assert_int_equal(length, 0x800);
+	assert_int_equal(sio_lut_translate(lut, offset + 0x900, &found, NULL), 0);
+	assert_int_equal(found.bus.addr, 0x11100);
+	assert_int_equal(sio_lut_translate(lut, 4 * PAGE - 1, &found, &length), -ENOENT);
+	assert_int_equal(sio_lut_translate(lut, 4 * PAGE, &found, &length), -ENOENT);
+	assert_int_equal(sio_lut_translate(lut, UINT64_MAX, &found, &length), -ENOENT);
+	/* The byte before, in the same page, is seen; the page behind is not. */
+	assert_int_equal(sio_lut_lookup(lut, &low, &offset), 0);
+	low = at(8, 0x12000);
+	assert_int_equal(sio_lut_lookup(lut, &low, &offset), -ENOENT);
+	low = at(12, 0x10000);
+	assert_int_equal(sio_lut_lookup(lut, &low, &offset), -ENOENT);
+}
+
 static void refuses_windows_that_hardware_cannot_have(void **state)
 {
 	struct sio_lut lut;
@@ -245,6 +269,7 @@ int main(void)
 		WITH_TABLE(nothing_is_shared_across_adapters_and_boots),
 		WITH_TABLE(a_run_continues_what_is_mapped),
 		WITH_TABLE(says_what_is_in_use),
+		WITH_TABLE(translates_what_is_mapped_alone),
 		cmocka_unit_test(refuses_windows_that_hardware_cannot_have),
 		cmocka_unit_test(agrees_with_a_list_of_mappings),
 	};

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -141,6 +142,19 @@ static void nonsense_is_refused(void **state)
 	assert_int_equal(first(DR, 0x8), -EINVAL);
 }
 
+static void more_places_than_there_are_names_for(void **state)
+{
+	static struct sio_place place[SIO_PLACE_SITES + 1];
+	unsigned order[SIO_PLACE_SITES] = {77};
+	struct sio_err err;
+
+	(void)state;
+	assert_int_equal(sio_placement_rank(place, SIO_PLACE_SITES + 1, 0, 0, order, &err),
+			 -EINVAL);
+	assert_non_null(strstr(err.text, "places"));
+	assert_int_equal(order[0], 77);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -150,6 +164,7 @@ int main(void)
 		cmocka_unit_test(both_only_flags_agree_on_the_lender_itself),
 		cmocka_unit_test(fewer_hops_win),
 		cmocka_unit_test(nonsense_is_refused),
+		cmocka_unit_test(more_places_than_there_are_names_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

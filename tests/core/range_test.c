@@ -157,6 +157,8 @@ static void says_what_is_free(void **state)
 			 -ENOSPC);
 	assert_int_equal(sio_range_reserve(&r, 0x4fff, 2, &err), -EINVAL);
 	assert_int_equal(sio_range_reserve(&r, 0xfff, 1, &err), -EINVAL);
+	assert_int_equal(sio_range_reserve(&r, 0x5000, 1, &err), -EINVAL);
+	assert_int_equal(sio_range_reserve(&r, 0x3000, 0, &err), -EINVAL);
 	assert_int_equal(sio_range_reserve(&r, 0x3000, UINT64_MAX, &err), -EINVAL);
 	sio_range_done(&r);
 	assert_int_equal(sio_range_init(&r, "x", 1, UINT64_MAX, &err), 0);

@@ -40,8 +40,8 @@ static void add_adapter(struct sio_topology *t, unsigned host, struct sio_topo_a
 }
 
 /*
- * a and b share both switches and a cable (their last adapters); c is on the first switch; d has an
- * adapter that leads nowhere.
+ * a and b share both switches and a cable (their last adapters); c is on the first switch; c and d
+ * have an adapter each that leads nowhere.
  */
 static int make(void **state)
 {
@@ -64,6 +64,7 @@ static int make(void **state)
 		add_adapter(t, i, to_link(0));
 	}
 	add_adapter(t, 2, to_switch(0));
+	add_adapter(t, 2, (struct sio_topo_adapter){0});
 	add_adapter(t, 3, (struct sio_topo_adapter){0});
 	*state = t;
 	return 0;
@@ -114,6 +115,7 @@ static void orders_paths_by_hops_then_adapters(void **state)
 	assert_path(&path[1], 0, 0, 2);
 	assert_path(&path[2], 1, 1, 2);
 	assert_path(&path[3], 0, 0, 0);
+	assert_int_equal(sio_topology_paths(t, 20, 252, path, 4), 0);
 	assert_int_equal(sio_topology_paths(t, 20, 8, path, 4), 1);
 	assert_path(&path[0], 0, 0, 2);
 	assert_path(&path[1], 0, 0, 2);

@@ -80,6 +80,7 @@ static void requests_of_clients(void **state)
 		assert_int_equal(sio_client_check_request(packet, size + 8, &h, &err), -EPROTO);
 		fill(type, size, 0, 0);
 		assert_int_equal(sio_client_check_request(packet, size, &h, &err), -EPROTO);
+		assert_int_equal(sio_client_check_request(packet, 7, &h, &err), -EPROTO);
 		fill(type, size, 1, 1);
 		assert_int_equal(sio_client_check_request(packet, size, &h, &err), -EPROTO);
 	}
@@ -148,6 +149,7 @@ static void replies_to_clients(void **state)
 							&h, &err),
 				 0);
 		assert_int_equal(h.error, EBUSY);
+		assert_int_equal(sio_client_check_reply(type, packet, 24, &h, &err), -EPROTO);
 		memset(packet + sizeof(struct sio_msg), 'x', SIO_WIRE_TEXT);
 		assert_int_equal(sio_client_check_reply(type, packet, sizeof(struct sio_msg_error),
 							&h, &err),
@@ -172,10 +174,27 @@ static void events_of_clients(void **state)
 		assert_int_equal(sio_client_check_event(packet, size, &h, &err), 0);
 		fill(type, size, 1, 0);
 		assert_int_equal(sio_client_check_event(packet, size, &h, &err), -EPROTO);
+		fill(type, size, 0, EIO);
+		assert_int_equal(sio_client_check_event(packet, size, &h, &err), -EPROTO);
 		fill(type, size + 4, 0, 0);
 		assert_int_equal(sio_client_check_event(packet, size + 4, &h, &err), -EPROTO);
+		assert_int_equal(sio_client_check_event(packet, size, &h, &err), -EPROTO);
 	}
 	assert_int_equal(known, 6);
+}
+
+static void a_reply_to_a_request_that_nobody_knows(void **state)
+{
+	struct sio_wire_header h;
+	struct sio_err err;
+	uint32_t type = 0;
+
+	(void)state;
+	while (sio_client_request_size(type) != 0)
+		type++;
+	fill(type, sizeof(struct sio_msg), 1, 0);
+	assert_int_equal(sio_client_check_reply(type, packet, sizeof(struct sio_msg), &h, &err),
+			 -EPROTO);
 }
 
 static void messages_of_peers(void **state)
@@ -206,6 +225,12 @@ static void messages_of_peers(void **state)
 		fill(type | SIO_PEER_REPLY, sizeof(struct sio_msg_error), 1, ENOENT);
 		assert_int_equal(sio_peer_check(packet, sizeof(struct sio_msg_error), &h, &err),
 				 news ? -EPROTO : 0);
+		memset(packet + sizeof(struct sio_msg), 'x', SIO_WIRE_TEXT);
+		assert_int_equal(sio_peer_check(packet, sizeof(struct sio_msg_error), &h, &err),
+				 -EPROTO);
+		fill(type, size, news ? 0 : 1, EIO);
+		assert_int_equal(sio_peer_check(packet, size, &h, &err), -EPROTO);
+		assert_int_equal(sio_peer_check(packet, size - 1, &h, &err), -EPROTO);
 	}
 	assert_int_equal(known, 30);
 }
@@ -218,6 +243,7 @@ int main(void)
 		cmocka_unit_test(requests_of_clients),
 		cmocka_unit_test(reserved_fields_are_zero),
 		cmocka_unit_test(replies_to_clients),
+		cmocka_unit_test(a_reply_to_a_request_that_nobody_knows),
 		cmocka_unit_test(events_of_clients),
 		cmocka_unit_test(messages_of_peers),
 	};

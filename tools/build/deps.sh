@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Installs the Debian packages that a target needs, or says how.
-# Usage: deps.sh demo|check|tidy
+# Usage: deps.sh demo|check|tidy|coverage
 # As root: apt-get installs what is missing, without questions. Else: prints the one line that does
 # it, and exits with 1.
 set -eu
@@ -15,9 +15,10 @@ vm='qemu-system-x86 busybox-static bc bison flex libelf-dev xz-utils perl'
 case ${1-} in
 demo) want=$build ;;
 check) want="$build $check" ;;
+coverage) want="$build gcovr" ;;
 tidy) want="$build clang clang-format clang-tidy git" ;;
 *)
-	echo "usage: deps.sh demo|check|tidy" >&2
+	echo "usage: deps.sh demo|check|tidy|coverage" >&2
 	exit 2
 	;;
 esac
