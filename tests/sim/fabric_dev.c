@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The drive's model between the room and the fabric: its reads push its writes, its writes are
+ * posted, its commands take time.
+ *
+ * The model does a command at once, in no time. What it writes for it is held until the command
+ * would be over: reads take a round trip, one after the other; then one of a few units of the media
+ * is busy. Completions come in the order in which commands began.
+ */
+#undef NDEBUG /* what the simulator asserts is part of the test */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emu/device.h"
+#include "fabric.h"
+#include "smartio/io.h"
+
+#define CQE_BYTES 16u
+#define DATA_BYTES 512u /* what is longer is no command, completion or list */
+#define CC 0x14u
+#define CC_EN 1u
+#define UNITS 64u
+
+struct drive {
+	struct emu_dev dev; /* what the model knows */
+	struct emu_dev *real;
+	void *model;
+	unsigned requester, registers;
+	uint64_t busy_until; /* reads */
+	uint64_t hold;	     /* nothing is sent before */
+	uint64_t unit[UNITS];
+	bool has_read, has_written; /* data, for the command under way */
+};
+
+/* ---- what the drive's model calls ---- */
+static void media(struct drive *d, uint64_t ns)
+{
+	unsigned u = 0;
+	uint64_t start;
+
+	for (unsigned i = 1; i < fabric_params.media_units && i < UNITS; i++)
+		if (d->unit[i] < d->unit[u])
+			u = i;
+	start = fabric_actor.clock > d->unit[u] ? fabric_actor.clock : d->unit[u];
+	d->unit[u] = start + ns;
+	if (fabric_actor.hold < d->unit[u])
+		fabric_actor.hold = d->unit[u];
+}
+
+static int dma_read(struct emu_dev *dev, uint64_t addr, void *buf, size_t len)
+{
+	struct drive *d = (struct drive *)dev;
+	int rc;
+
+	fabric_actor.far = true;
+	fabric_actor.last = NULL;
+	rc = d->real->read(d->real, addr, buf, len);
+	fabric_actor.far = false;
+	if (rc == 0 && fabric_actor.last && fabric_actor.who != FABRIC_NOBODY)
+		fabric_actor.clock += fabric_read_time(fabric_actor.who, fabric_actor.last, len);
+	d->has_read |= len >= DATA_BYTES;
+	return rc;
+}
+
+static int dma_write(struct emu_dev *dev, uint64_t addr, const void *buf, size_t len)
+{
+	struct drive *d = (struct drive *)dev;
+	bool ends = len == CQE_BYTES;
+	int rc;
+
+	if (len >= DATA_BYTES && !d->has_written)
+		media(d, fabric_params.media_read_ns);
+	else if (ends && d->has_read && !d->has_written)
+		media(d, fabric_params.media_write_ns);
+	d->has_written |= len >= DATA_BYTES;
+	if (ends) {
+		fabric_actor.hold = (fabric_actor.hold > fabric_actor.clock ? fabric_actor.hold
+									    : fabric_actor.clock) +
+				    fabric_params.command_ns;
+		d->has_read = d->has_written = false;
+	}
+	fabric_actor.far = true;
+	rc = d->real->write(d->real, addr, buf, len);
+	fabric_actor.far = false;
+	return rc;
+}
+
+static void interrupt(struct emu_dev *dev, unsigned vector)
+{
+	struct drive *d = (struct drive *)dev;
+
+	fabric_actor.far = true;
+	d->real->interrupt(d->real, vector);
+	fabric_actor.far = false;
+}
+
+static uint64_t now(struct emu_dev *dev)
+{
+	struct drive *d = (struct drive *)dev;
+
+	return d->real->now(d->real);
+}
+
+static void log_line(struct emu_dev *dev, const char *text)
+{
+	struct drive *d = (struct drive *)dev;
+
+	d->real->log(d->real, text);
+}
+
+static void *bulk_new(struct emu_dev *dev, uint64_t size)
+{
+	struct drive *d = (struct drive *)dev;
+
+	return d->real->bulk_new(d->real, size);
+}
+
+static void bulk_free(struct emu_dev *dev, void *data, uint64_t size)
+{
+	struct drive *d = (struct drive *)dev;
+
+	d->real->bulk_free(d->real, data, size);
+}
+
+static volatile void *view(struct emu_dev *dev, unsigned index)
+{
+	struct drive *d = (struct drive *)dev;
+
+	return d->real->view(d->real, index);
+}
+
+static volatile void *mirror(struct emu_dev *dev, unsigned index)
+{
+	struct drive *d = (struct drive *)dev;
+
+	return d->real->mirror(d->real, index);
+}
+
+/* ---- what the room calls ---- */
+static int create(struct emu_dev *dev, const struct sio_topo_device *topo,
+		  struct emu_dev_config *config, void **ret, struct sio_err *reterr)
+{
+	struct drive *d = calloc(1, sizeof(*d));
+	int rc;
+
+	assert(d);
+	d->real = dev;
+	d->dev = (struct emu_dev){
+		.room = dev->room,
+		.read = dma_read,
+		.write = dma_write,
+		.interrupt = interrupt,
+		.now = now,
+		.log = log_line,
+		.bulk_new = dev->bulk_new ? bulk_new : NULL,
+		.bulk_free = dev->bulk_free ? bulk_free : NULL,
+		.view = view,
+		.mirror = mirror,
+	};
+	d->requester = fabric_device_requester(topo);
+	rc = emu_nvme_model.create(&d->dev, topo, config, &d->model, reterr);
+	if (rc < 0) {
+		free(d);
+		return rc;
+	}
+	while (d->registers < config->n_pages &&
+	       config->pages[d->registers].kind != EMU_PAGE_REGISTERS)
+		d->registers++;
+	assert(d->registers < config->n_pages);
+	*ret = d;
+	return 0;
+}
+
+static void destroy(void *model)
+{
+	struct drive *d = model;
+
+	emu_nvme_model.destroy(d->model);
+	free(d);
+}
+
+/* The controller is being disabled: what its commands would have written is forgotten. */
+static void drop_if_disabled(struct drive *d)
+{
+	const volatile uint8_t *at = d->real->view(d->real, d->registers);
+
+	if (d->hold > sim_access_now() && at && !(sio_hook_read(at + CC, 4) & CC_EN)) {
+		fabric_paths_cut(d->requester, sim_access_now());
+		d->hold = d->busy_until = 0;
+		memset(d->unit, 0, sizeof(d->unit));
+	}
+}
+
+static unsigned step(void *model, unsigned budget)
+{
+	struct drive *d = model;
+	unsigned work;
+
+	drop_if_disabled(d);
+	if (d->busy_until > sim_access_now())
+		return 0;
+	fabric_act(d->requester);
+	fabric_actor.far = false;
+	if (fabric_actor.hold < d->hold)
+		fabric_actor.hold = d->hold;
+	work = emu_nvme_model.step(d->model, budget);
+	d->hold = fabric_actor.hold;
+	d->busy_until = fabric_actor.clock;
+	fabric_act(FABRIC_NOBODY);
+	if (d->busy_until > sim_access_now())
+		sim_access_settle(d->busy_until);
+	return work;
+}
+
+static void reset(void *model, bool power)
+{
+	struct drive *d = model;
+
+	fabric_paths_cut(d->requester, sim_access_now());
+	d->hold = d->busy_until = 0;
+	memset(d->unit, 0, sizeof(d->unit));
+	emu_nvme_model.reset(d->model, power);
+}
+
+static void view_changed(void *model, unsigned index)
+{
+	emu_nvme_model.view_changed(((struct drive *)model)->model, index);
+}
+
+static bool idle(void *model)
+{
+	return emu_nvme_model.idle(((struct drive *)model)->model);
+}
+
+static unsigned counters(void *model, char (*name)[32], uint64_t *value, unsigned max)
+{
+	return emu_nvme_model.counters(((struct drive *)model)->model, name, value, max);
+}
+
+static const struct emu_dev_model nvme = {
+	.type = "nvme",
+	.create = create,
+	.destroy = destroy,
+	.step = step,
+	.reset = reset,
+	.view_changed = view_changed,
+	.idle = idle,
+	.counters = counters,
+};
+
+/* In place of emu/models.c. */
+extern const struct emu_dev_model *const emu_models[];
+const struct emu_dev_model *const emu_models[] = {&nvme, NULL};

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How long things take on PCIe, by a few parameters: pure arithmetic, without clock, state or
+ * chance. Times are picoseconds inside and nanoseconds, rounded up, outside. What comes out is
+ * modelled, never measured: docs/simulation.md lists the parameters and where they come from.
+ *
+ * A transaction's time is the sum of what each place on its way adds, and its bytes once at the
+ * slowest link (switches cut through: they do not wait for a packet's end). Links carry both ways at
+ * once and nothing else at the same time, but for what the caller adds.
+ */
+#ifndef SIM_FABRIC_TIME_H
+#define SIM_FABRIC_TIME_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core/pcie.h"
+
+struct fabric_link {
+	uint32_t width, generation; /* lanes 1 to 32; PCIe 1 to 6 */
+};
+
+struct fabric_params {
+	struct sio_pcie limits;		/* payload, read request, completion boundary */
+	uint32_t tlp_overhead;		/* bytes on the wire beside a packet's data */
+	uint32_t tags;			/* reads that one requester has outstanding */
+	uint32_t adapter_ps;		/* through an NTB adapter's chip, one way */
+	uint32_t switch_ps;		/* through a switch, one way */
+	uint32_t cable_ps;		/* of a cable, one way */
+	uint32_t root_write_ps;		/* from a host's root port until its memory shows it */
+	uint32_t root_read_ps;		/* from a host's root port to its memory and back */
+	uint32_t cpu_out_ps;		/* from a store until it leaves the root port */
+	uint32_t cpu_load_ps;		/* a load of the host's own memory, from its cache */
+	uint32_t cpu_store_ps;		/* the same of a store */
+	uint32_t iommu_ps;		/* what a host's IOMMU adds, a translation that it knows */
+	uint32_t register_ps;		/* inside a device, from its port to a register and back */
+	struct fabric_link device_link; /* between a drive and its host */
+	/* A drive. */
+	uint64_t media_read_ns, media_write_ns, command_ns; /* the last: what every command costs */
+	uint32_t media_units;				    /* commands at once on the media */
+};
+
+/* What a transaction passes, in order from requester to memory. */
+struct fabric_way {
+	struct fabric_link slowest;
+	uint32_t adapters, switches, cables;
+	uint32_t iommus; /* on the way of a request */
+	uint32_t from_cpu, to_register;
+};
+
+/* The defaults. */
+void fabric_params_default(struct fabric_params *p);
+/* NULL: all make sense; else the name of one that does not. */
+const char *fabric_params_wrong(const struct fabric_params *p);
+/* Picoseconds for one byte; generations 1 and 2 code 8 bits in 10, 3 to 5 128 in 130, 6 242 in 256. */
+uint64_t fabric_byte_fs(const struct fabric_link *l); /* femtoseconds */
+/* @ret: the slower of two. */
+struct fabric_link fabric_slower(struct fabric_link a, struct fabric_link b);
+
+/* A posted write of @len bytes at @addr, from the requester until its last byte is in place. */
+uint64_t fabric_write_ns(const struct fabric_params *p, const struct fabric_way *w, uint64_t addr,
+			 uint64_t len);
+/* The same, but only how long it keeps the slowest link busy. */
+uint64_t fabric_write_busy_ns(const struct fabric_params *p, const struct fabric_way *w,
+			      uint64_t addr, uint64_t len);
+/*
+ * A read, from the requester until its last byte is back: a round trip, then the data at the rate of
+ * the slowest link, or of a tag's worth each round trip where that is slower.
+ */
+uint64_t fabric_read_ns(const struct fabric_params *p, const struct fabric_way *w, uint64_t addr,
+			uint64_t len);
+
+/* One parameter a line, "modelled:" in front. */
+void fabric_params_print(const struct fabric_params *p, FILE *f);
+
+#endif
