@@ -39,8 +39,9 @@ static int ask_connect(struct sio_remote_int *i, unsigned adapter, struct sio_er
 				.arg = &i->o};
 	int rc = sio_session_call(i->o.lib->session, &call, err);
 
+	/* Removed, or its host gone, while we connected: there is no such interrupt. */
 	if (rc < 0)
-		return rc;
+		return sio_error_as(rc, -ECONNRESET, SCI_ERR_NO_SUCH_INTNO);
 	i->path = sio_status_place(i->o.lib, sio_from_le32(rep.path), i->node);
 	rc = sio_session_check_fds(&call, 1, err);
 	if (rc < 0)

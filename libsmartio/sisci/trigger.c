@@ -132,6 +132,8 @@ static int connect_dint(struct sio_library *lib, sci_desc_t sd, sci_remote_data_
 	if (rc)
 		return rc;
 	rc = sio_remote_dint_connect(d, adapter, 0, err);
+	/* Removed, or its host gone, while we connected: there is no such interrupt. */
+	rc = sio_error_as(rc, -ECONNRESET, SCI_ERR_NO_SUCH_INTNO);
 	if (rc) {
 		sio_object_end(&d->o);
 		return rc;

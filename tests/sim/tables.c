@@ -4,6 +4,8 @@
 
 const struct sim_workload *const sim_workloads[] = {
 	&sim_work_segment,
+	&sim_work_interrupt,
+	&sim_work_dma,
 	NULL,
 };
 

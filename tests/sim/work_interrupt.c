@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Programs that make interrupts and data interrupts, connect to those of others, trigger and wait.
+ * Each message says which connection it came through and its number there: they arrive in order, none
+ * twice, and where nothing breaks, all of them.
+ */
+#include "run.h"
+#include "smartio/ext.h"
+#include "tables.h"
+
+#define OWN 2
+#define OTHERS 3
+#define NUMBERS 4 /* of a host's interrupts, of either kind: programs fight for them */
+#define SENDERS 64
+#define MAGIC 0x6d657373u
+
+struct message {
+	uint32_t magic, node; /* the receiver's */
+	uint64_t connection, count;
+	uint8_t more[200];
+};
+
+struct own {
+	sci_local_interrupt_t plain;
+	sci_local_data_interrupt_t data;
+	uint64_t connection[SENDERS], count[SENDERS];
+	unsigned n;
+};
+
+struct other {
+	sci_remote_interrupt_t plain;
+	sci_remote_data_interrupt_t data;
+	uint64_t connection, count;
+	unsigned host;
+};
+
+struct state {
+	sci_desc_t sd;
+	struct own own[OWN];
+	struct other other[OTHERS];
+};
+
+static uint64_t last_connection; /* of the cluster */
+
+/* ---- receiving ---- */
+static void create_plain(struct state *s, struct own *o)
+{
+	unsigned number = 1 + (unsigned)sim_pick(NUMBERS);
+	unsigned flags = SCI_FLAG_FIXED_INTNO;
+	sci_error_t e;
+
+	if (o->plain)
+		return;
+	flags |= sim_pick(2) ? SCI_FLAG_COUNTING_INT : 0;
+	flags |= sim_pick(4) == 0 ? SCI_FLAG_SHARED_INT : 0;
+	SIM_CALL(SCICreateInterrupt, (s->sd, &o->plain, 0, &number, NULL, NULL, flags, &e), &e,
+		 SCI_ERR_INTNO_USED);
+	if (e != SCI_ERR_OK)
+		o->plain = NULL;
+}
+
+static void remove_plain(struct own *o)
+{
+	sci_error_t e;
+
+	if (!o->plain)
+		return;
+	SIM_CALL(SCIRemoveInterrupt, (o->plain, 0, &e), &e, SCI_ERR_BUSY);
+	if (e != SCI_ERR_BUSY)
+		o->plain = NULL;
+}
+
+static void create_data(struct state *s, struct own *o)
+{
+	unsigned number = 1 + (unsigned)sim_pick(NUMBERS);
+	sci_error_t e;
+
+	if (o->data)
+		return;
+	o->n = 0;
+	SIM_CALL(SCICreateDataInterrupt,
+		 (s->sd, &o->data, 0, &number, NULL, NULL, SCI_FLAG_FIXED_INTNO, &e), &e,
+		 SCI_ERR_INTNO_USED);
+	if (e != SCI_ERR_OK)
+		o->data = NULL;
+}
+
+static void remove_data(struct own *o)
+{
+	sci_error_t e;
+
+	if (o->data)
+		SIM_CALL(SCIRemoveDataInterrupt, (o->data, 0, &e), &e);
+	o->data = NULL;
+}
+
+/* Where nothing can break on the way, nothing may be missing either. */
+static bool lossless(void)
+{
+	return !sim_has_fault("link") && !sim_has_fault("crash") && !sim_has_fault("cut") &&
+	       !sim_has_fault("delay");
+}
+
+static void check_message(struct own *o, const struct message *m, unsigned length)
+{
+	const char *name = sim_self()->name;
+	unsigned i;
+
+	if (length < 24 || m->magic != MAGIC || m->node != sim_node(sim_self()->host))
+		sim_fail("messages", "%s: a message of %u bytes begins with %#x, to node %u", name,
+			 length, m->magic, m->node);
+	for (unsigned k = 24; k < length; k++)
+		if (m->more[k - 24] != (uint8_t)(m->count + k))
+			sim_fail("messages", "%s: byte %u of a message is wrong", name, k);
+	for (i = 0; i < o->n && o->connection[i] != m->connection; i++)
+		;
+	if (i == o->n) {
+		if (o->n == SENDERS)
+			return;
+		o->connection[o->n++] = m->connection;
+		o->count[i] = m->count;
+		if (m->count != 1 && lossless())
+			sim_fail("messages", "%s: the first message of connection %llu is %llu",
+				 name, (unsigned long long)m->connection,
+				 (unsigned long long)m->count);
+		return;
+	}
+	if (m->count <= o->count[i] || (m->count != o->count[i] + 1 && lossless()))
+		sim_fail("messages", "%s: message %llu of connection %llu comes after %llu", name,
+			 (unsigned long long)m->count, (unsigned long long)m->connection,
+			 (unsigned long long)o->count[i]);
+	o->count[i] = m->count;
+}
+
+static void wait_data(struct own *o)
+{
+	unsigned timeout = sim_pick(2) ? 0 : (unsigned)sim_pick(50), length;
+	struct message m;
+	sci_error_t e;
+
+	do {
+		if (!o->data)
+			return;
+		length = sizeof(m);
+		sim_call("SCIWaitForDataInterrupt", timeout + 1000);
+		SCIWaitForDataInterrupt(o->data, &m, &length, timeout, 0, &e);
+		sim_called(e, SCI_ERR_TIMEOUT, SCI_ERR_CANCELLED, SCI_ERR_OK);
+		if (e == SCI_ERR_OK)
+			check_message(o, &m, length);
+	} while (e == SCI_ERR_OK && sim_pick(8) > 0);
+}
+
+static void wait_plain(struct own *o)
+{
+	unsigned timeout = sim_pick(2) ? 0 : (unsigned)sim_pick(50);
+	sci_error_t e;
+
+	if (!o->plain)
+		return;
+	sim_call("SCIWaitForInterrupt", timeout + 1000);
+	SCIWaitForInterrupt(o->plain, timeout, 0, &e);
+	sim_called(e, SCI_ERR_TIMEOUT, SCI_ERR_CANCELLED, SCI_ERR_OK);
+}
+
+/* ---- sending ---- */
+static void connect_plain(struct state *s, struct other *o)
+{
+	unsigned host = sim_pick_host(), number = 1 + (unsigned)sim_pick(NUMBERS);
+	unsigned adapter = sim_pick_adapter(host);
+	sci_error_t e;
+
+	if (o->plain)
+		return;
+	SIM_CALL(SCIConnectInterrupt, (s->sd, &o->plain, sim_node(host), adapter, number, 0, 0, &e),
+		 &e, SCI_ERR_NO_SUCH_INTNO, SCI_ERR_CONNECTION_REFUSED);
+	if (e != SCI_ERR_OK)
+		o->plain = NULL;
+}
+
+static void connect_data(struct state *s, struct other *o)
+{
+	unsigned number = 1 + (unsigned)sim_pick(NUMBERS), adapter;
+	sci_error_t e;
+
+	if (o->data)
+		return;
+	o->host = sim_pick_host();
+	adapter = sim_pick_adapter(o->host);
+	SIM_CALL(SCIConnectDataInterrupt,
+		 (s->sd, &o->data, sim_node(o->host), adapter, number, 0, 0, &e), &e,
+		 SCI_ERR_NO_SUCH_INTNO, SCI_ERR_CONNECTION_REFUSED);
+	if (e != SCI_ERR_OK)
+		o->data = NULL;
+	o->connection = ++last_connection;
+	o->count = 0;
+}
+
+static void trigger_data(struct other *o)
+{
+	struct message m = {MAGIC, sim_node(o->host), o->connection, 0, {0}};
+	unsigned length = 24 + (unsigned)sim_pick(sizeof(m.more)), n = 1 + (unsigned)sim_pick(8);
+	sci_error_t e = SCI_ERR_OK;
+
+	for (; o->data && n > 0 && e == SCI_ERR_OK; n--) {
+		m.count = o->count + 1;
+		for (unsigned k = 24; k < length; k++)
+			m.more[k - 24] = (uint8_t)(m.count + k);
+		SIM_CALL(SCITriggerDataInterrupt, (o->data, &m, length, 0, &e), &e,
+			 SCI_ERR_NOT_CONNECTED);
+		if (e == SCI_ERR_OK)
+			o->count++;
+	}
+}
+
+static void trigger_plain(struct other *o)
+{
+	sci_error_t e;
+
+	if (o->plain)
+		SIM_CALL(SCITriggerInterrupt, (o->plain, 0, &e), &e, SCI_ERR_NOT_CONNECTED);
+}
+
+static void disconnect(struct other *o, bool data)
+{
+	sci_error_t e;
+
+	if (data && o->data) {
+		SIM_CALL(SCIDisconnectDataInterrupt, (o->data, 0, &e), &e);
+		o->data = NULL;
+	}
+	if (!data && o->plain) {
+		SIM_CALL(SCIDisconnectInterrupt, (o->plain, 0, &e), &e);
+		o->plain = NULL;
+	}
+}
+
+/* ---- the program ---- */
+static void act(struct state *s)
+{
+	struct own *own = &s->own[sim_pick(OWN)];
+	struct other *other = &s->other[sim_pick(OTHERS)];
+
+	switch (sim_pick(16)) {
+	case 0:
+		create_plain(s, own);
+		break;
+	case 1:
+		create_data(s, own);
+		break;
+	case 2:
+		remove_plain(own);
+		break;
+	case 3:
+		if (sim_pick(2))
+			remove_data(own);
+		break;
+	case 4:
+	case 5:
+		connect_plain(s, other);
+		break;
+	case 6:
+	case 7:
+		connect_data(s, other);
+		break;
+	case 8:
+		disconnect(other, sim_pick(2));
+		break;
+	case 9:
+	case 10:
+		trigger_plain(other);
+		break;
+	case 11:
+		wait_plain(own);
+		break;
+	case 12:
+	case 13:
+		wait_data(own);
+		break;
+	default:
+		trigger_data(other);
+	}
+}
+
+static void tear_down(struct state *s)
+{
+	for (unsigned i = 0; i < OTHERS; i++) {
+		disconnect(&s->other[i], true);
+		disconnect(&s->other[i], false);
+	}
+	/* SCITerminate() takes what others are still connected to. */
+	for (unsigned i = 0; i < OWN; i++) {
+		remove_data(&s->own[i]);
+		remove_plain(&s->own[i]);
+	}
+}
+
+static void interrupt_main(struct sim_proc *p)
+{
+	struct state s = {0};
+	uint64_t acts = 10 + sim_pick(300);
+	sci_error_t e;
+
+	SIM_CALL(SCIInitialize, (0, &e), &e, SCI_ERR_NOT_INITIALIZED);
+	if (e != SCI_ERR_OK)
+		return;
+	SIM_CALL(SCIOpen, (&s.sd, 0, &e), &e);
+	if (e != SCI_ERR_OK)
+		goto terminate;
+	for (; acts > 0 && !sim_stopping_programs(); acts--) {
+		act(&s);
+		sim_sleep(sim_pick(4) ? sim_pick(100000) : sim_pick(100 * SIM_MS));
+	}
+	if (sim_pick(4) == 0)
+		goto terminate;
+	tear_down(&s);
+	SIM_CALL(SCIClose, (s.sd, 0, &e), &e, SCI_ERR_BUSY);
+terminate:
+	if (sim_pick(8) == 0)
+		return;
+	sim_call("SCITerminate", 0);
+	SCITerminate();
+	sim_called(SCI_ERR_OK, SCI_ERR_OK);
+	p->result = 0;
+}
+
+const struct sim_workload sim_work_interrupt = {
+	.name = "interrupt", .weight = 3, .main = interrupt_main};
