@@ -13,6 +13,7 @@
 
 #include "core/err.h"
 #include "core/topology.h"
+#include "eventfd/eventfd.h"
 #include "emu/pace.h"
 #include "emu/room.h"
 
@@ -97,6 +98,7 @@ struct live {
 	bool engines_end;
 	struct live_source engines_report;
 	int epoll, random_fd;
+	struct sio_eventfd events;
 	struct live_source signal;
 	int spare_fd; /* to turn callers away when there is no other */
 	bool stop;

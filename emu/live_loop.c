@@ -31,8 +31,15 @@
 int live_loop_open(struct live *l, struct sio_err *reterr)
 {
 	sigset_t set;
-	int rc;
+	int rc = sio_eventfd_open(&l->events);
 
+	if (rc < 0)
+		return sio_fail(reterr, rc, "/dev/null: %s", strerror(-rc));
+	rc = sio_eventfd_start(&l->events);
+	if (rc < 0)
+		live_log(
+			"no AIO (%s): programs that fill their event descriptors can stop the room",
+			strerror(-rc));
 	l->signal = (struct live_source){.kind = LIVE_SIGNAL, .fd = -1};
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (l->epoll < 0)
@@ -70,6 +77,7 @@ void live_loop_close(struct live *l)
 		close(l->spare_fd);
 	if (l->epoll >= 0)
 		close(l->epoll);
+	sio_eventfd_close(&l->events);
 }
 
 static void handle(struct live *l, const struct epoll_event *ev)

@@ -187,10 +187,7 @@ static int event_new(void *ctx, int *ret_fd)
 
 static int event_signal(void *ctx, int fd)
 {
-	uint64_t one = 1;
-
-	(void)ctx;
-	return write(fd, &one, sizeof(one)) < 0 && errno != EAGAIN ? -errno : 0;
+	return sio_eventfd_add(&((struct live *)ctx)->events, fd, 1);
 }
 
 static int op_dup(void *ctx, int fd)

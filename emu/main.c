@@ -167,6 +167,7 @@ static int run(const struct options *o, struct sio_err *err)
 			 .state_dir = o->state,
 			 .signal.fd = -1,
 			 .control.fd = -1,
+			 .events.nothing = -1,
 			 .engines_report.fd = -1};
 	struct sio_topology *topo = NULL;
 	int rc = sio_topofile_read(o->topology, &topo, err);

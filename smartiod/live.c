@@ -285,6 +285,8 @@ int live_run(const struct live_options *options, const struct sio_topology *t,
 	l->clients_listener.fd = l->clients_listener.reserve = -1;
 	l->peers_listener.fd = l->peers_listener.reserve = -1;
 	r = open_loop(l);
+	if (r >= 0)
+		r = live_irqs_open(l);
 	if (r < 0) {
 		sio_fail(reterr, r, "event loop: %s", strerror(-r));
 		goto done;

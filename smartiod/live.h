@@ -56,6 +56,7 @@ struct live_client;
 struct live_peer;
 struct port_shim;
 struct live_irq;
+struct sio_eventfd;
 
 struct live {
 	struct live_options options;
@@ -75,7 +76,8 @@ struct live {
 	struct live_client *clients; /* by number */
 	uint64_t last_client;
 	struct live_peer *peers;
-	struct live_irq *irqs; /* by number */
+	struct live_irq *irqs;	    /* by number */
+	struct sio_eventfd *events; /* to add to those that programs hold, too */
 };
 
 /* Run one host's daemon until it is told to end. Return: the exit status; -errno with a text. */
@@ -98,6 +100,7 @@ void live_client_send(void *ctx, uint64_t client, const void *msg, size_t len, c
 		      unsigned n_fds);
 void live_client_close(void *ctx, uint64_t client);
 
+int live_irqs_open(struct live *l);
 int live_irq_watch(void *ctx, int fd, uint64_t irq);
 void live_irq_unwatch(void *ctx, uint64_t irq);
 void live_irq_signal(void *ctx, int fd, uint64_t count);

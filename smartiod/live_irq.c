@@ -2,12 +2,14 @@
 /* Interrupts that several programs own: event descriptors on the loop. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
+#include <syslog.h>
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "eventfd/eventfd.h"
 #include "smartiod/live.h"
 
 struct live_irq {
@@ -24,9 +26,16 @@ static int on_trigger(sd_event_source *s, int fd, uint32_t revents, void *data)
 
 	(void)s;
 	(void)revents;
-	if (read(fd, &count, sizeof(count)) == sizeof(count))
+	/* Programs hold copies: another one may have read it since, and its flags are theirs. */
+	if (sio_eventfd_take(fd, &count) == 0)
 		smartiod_irq(q->live->daemon, q->number, count);
 	return 0;
+}
+
+int live_irqs_open(struct live *l)
+{
+	l->events = calloc(1, sizeof(*l->events));
+	return l->events ? sio_eventfd_open(l->events) : -ENOMEM;
 }
 
 static void irq_free(struct live_irq *q)
@@ -40,17 +49,22 @@ int live_irq_watch(void *ctx, int fd, uint64_t irq)
 {
 	struct live_irq *q = calloc(1, sizeof(*q));
 	struct live *l = ctx;
-	int r = -ENOMEM;
+	int r;
 
 	if (!q)
-		return r;
+		return -ENOMEM;
 	q->live = l;
 	q->number = irq;
 	HASH_ADD(hh, l->irqs, number, sizeof(q->number), q);
 	if (!q->hh.tbl) {
 		free(q);
-		return r;
+		return -ENOMEM;
 	}
+	r = sio_eventfd_start(l->events);
+	if (r < 0)
+		live_log(l, LOG_WARNING,
+			 "no AIO (%s): programs that share interrupts can stop this daemon",
+			 strerror(-r));
 	r = sd_event_add_io(l->event, &q->io, fd, EPOLLIN, on_trigger, q);
 	if (r < 0)
 		irq_free(q);
@@ -67,15 +81,9 @@ void live_irq_unwatch(void *ctx, uint64_t irq)
 		irq_free(q);
 }
 
-/* The descriptor does not block: a count that would overflow is dropped, so it saturates. */
 void live_irq_signal(void *ctx, int fd, uint64_t count)
 {
-	ssize_t n;
-
-	(void)ctx;
-	do
-		n = write(fd, &count, sizeof(count));
-	while (n < 0 && errno == EINTR);
+	sio_eventfd_add(((struct live *)ctx)->events, fd, count);
 }
 
 void live_irqs_free(struct live *l)
@@ -84,4 +92,7 @@ void live_irqs_free(struct live *l)
 
 	HASH_ITER (hh, l->irqs, q, next)
 		irq_free(q);
+	if (l->events)
+		sio_eventfd_close(l->events);
+	free(l->events);
 }

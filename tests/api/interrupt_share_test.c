@@ -4,8 +4,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -211,6 +215,7 @@ static int goes_on(void *arg)
 	r = reach(sd);
 	step_done(3);
 	trigger(r, TIMES);
+	step_done(4);
 	do {
 		SCITriggerInterrupt(r, 0, &error);
 	} while (error == SCI_ERR_OK);
@@ -234,6 +239,62 @@ static void senders_are_told_when_the_last_owner_is_dead(void **state)
 	kill(a, SIGKILL);
 	assert_int_equal(cluster_wait(a), 128 + SIGKILL);
 	step_await(2);
+	step_await(4);
+	kill(b, SIGKILL);
+	assert_int_equal(cluster_wait(b), 128 + SIGKILL);
+	assert_int_equal(cluster_wait(c), 0);
+}
+
+static bool is_event(int fd)
+{
+	char path[32], name[32];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, name, sizeof(name) - 1);
+	name[n > 0 ? n : 0] = '\0';
+	return strcmp(name, "anon_inode:[eventfd]") == 0;
+}
+
+/* An interrupt whose descriptors have lost O_NONBLOCK, and are full. */
+static int hostile(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	uint64_t full = 0xfffffffffffffffeull;
+	bool before[64];
+	unsigned filled = 0;
+
+	(void)arg;
+	for (int fd = 0; fd < 64; fd++)
+		before[fd] = is_event(fd);
+	own(sd, 0);
+	for (int fd = 0; fd < 64; fd++) {
+		if (before[fd] || !is_event(fd))
+			continue;
+		fcntl(fd, F_SETFL, 0);
+		CHECK(write(fd, &full, sizeof(full)) == sizeof(full));
+		filled++;
+	}
+	CHECK(filled == 1);
+	step_done(0);
+	while (pause() < 0)
+		;
+	return 0;
+}
+
+/* smartiod, which writes to what the hostile owner has filled, goes on with the other. */
+static void a_hostile_owner_stops_nobody(void **state)
+{
+	pid_t a, b, c;
+
+	steps_reset();
+	a = cluster_fork(*state, 8, hostile, NULL);
+	b = cluster_fork(*state, 8, survives, NULL);
+	c = cluster_fork(*state, 4, goes_on, NULL);
+	step_await(2);
+	step_await(4);
+	kill(a, SIGKILL);
+	assert_int_equal(cluster_wait(a), 128 + SIGKILL);
 	kill(b, SIGKILL);
 	assert_int_equal(cluster_wait(b), 128 + SIGKILL);
 	assert_int_equal(cluster_wait(c), 0);
@@ -244,6 +305,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		API_TEST(each_trigger_reaches_each_owner),
 		API_TEST(senders_are_told_when_the_last_owner_is_dead),
+		API_TEST(a_hostile_owner_stops_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, topology_up, topology_down);

@@ -133,6 +133,8 @@ bool port_served(const struct port_world *w, uint32_t op);
 int port_digest(struct port_world *w, uint64_t *ret);
 /* watch.c: WATCH with good and bad descriptors. */
 void port_watch(struct port_world *w);
+/* events.c: descriptors that hostile programs hold. */
+void port_events(struct port_world *w);
 /* shim.c: what only smartio.ko serves. */
 void port_shim(struct port_world *w);
 /* One line of the protocol; forgets why the row failed. */

@@ -261,6 +261,8 @@ int main(int argc, char **argv)
 	run_descriptors(&w);
 	if (port_served(&w, SIO_OP_WATCH))
 		port_watch(&w);
+	if (port_served(&w, SIO_OP_DMA))
+		port_events(&w);
 	run_short(&w);
 	if (w.t->one_host)
 		port_shim(&w);
