@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The two commands of the README, and a few for those who work on SmartIO. meson does the building.
-.PHONY: all demo check soak tidy format-check coverage install clean
+.PHONY: all demo check soak tidy format-check coverage mutants install clean
 
 # What the demo runs; the tests need more of the system than that.
 programs = tools/smartio smartiod/smartiod emu/smartio-emu drivers/nvme-user/smartio-nvme \
@@ -43,6 +43,11 @@ format-check:
 coverage:
 	@sh tools/build/deps.sh coverage
 	@python3 tools/build/coverage.py
+
+# Patches with a mistake each: who finds them. Goes on where it stopped; hours for all of them.
+mutants:
+	@sh tools/build/deps.sh check
+	@python3 tests/mutants/mutants.py run
 
 install: all
 	@meson install -C build/plain
