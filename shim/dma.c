@@ -4,6 +4,7 @@
  * the device, or it is refused: the kernel's bounce buffers, which would have to be copied by hand,
  * are found by comparing addresses.
  */
+#include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
 #include <linux/iommu.h>
 
@@ -13,27 +14,40 @@
 
 static struct device *device_of(struct sio_dmamap *m)
 {
-	return &m->dev->pdev->dev;
+	return &m->o.dev->pdev->dev;
+}
+
+static struct sio_mem *mem_of(struct sio_dmamap *m)
+{
+	return (struct sio_mem *)m->o.target;
 }
 
 /* ---- making ---- */
 
-/* A range that is contiguous as it is: of a pool, or of a BAR. */
-static int map_single(struct sio_request *rq, struct sio_dmamap *m, u64 phys)
+/* Where @length bytes behind @skip lie for the device, if they are one range there. */
+static bool one_range(struct sg_table *sgt, u64 skip, u64 length, u64 *ret)
 {
-	struct device *dev = device_of(m);
+	struct scatterlist *sg;
+	u64 found = 0;
+	int i;
 
-	m->single = true;
-	m->resource = m->target->kind == SIO_KIND_BAR || !pfn_valid(PHYS_PFN(phys));
-	if (m->resource)
-		m->iova = dma_map_resource(dev, phys, m->length, m->dir, ATTRS);
-	else
-		m->iova = dma_map_page_attrs(dev, pfn_to_page(PHYS_PFN(phys)), 0, m->length, m->dir,
-					     ATTRS);
-	if (dma_mapping_error(dev, m->iova))
-		return sio_fail(rq, -ENOSPC, "the kernel cannot map %#llx bytes for %s", m->length,
-				pci_name(m->dev->pdev));
-	return 0;
+	for_each_sgtable_dma_sg(sgt, sg, i) {
+		u64 at = sg_dma_address(sg), len = sg_dma_len(sg);
+
+		if (skip >= len) {
+			skip -= len;
+			continue;
+		}
+		if (!found)
+			*ret = at + skip;
+		else if (at != *ret + found)
+			return false;
+		found += len - skip;
+		skip = 0;
+		if (found >= length)
+			return true;
+	}
+	return false;
 }
 
 static void unmap(struct sio_dmamap *m)
@@ -41,132 +55,139 @@ static void unmap(struct sio_dmamap *m)
 	struct device *dev = device_of(m);
 
 	if (m->attached) {
-		sio_dmabuf_unmap(m);
+		dma_buf_unmap_attachment_unlocked(m->attach, m->attached, m->dir);
+		dma_buf_detach(mem_of(m)->dmabuf, m->attach);
 	} else if (!m->single) {
 		dma_unmap_sgtable(dev, &m->sgt, m->dir, ATTRS);
 		sg_free_table(&m->sgt);
 	} else if (m->resource) {
-		dma_unmap_resource(dev, m->iova, m->length, m->dir, ATTRS);
+		dma_unmap_resource(dev, m->o.address, m->o.length, m->dir, ATTRS);
 	} else {
-		dma_unmap_page_attrs(dev, m->iova, m->length, m->dir, ATTRS);
+		dma_unmap_page_attrs(dev, m->o.address, m->o.length, m->dir, ATTRS);
 	}
+	m->mapped = false;
 }
 
-static bool one_range(struct sg_table *sgt, u64 *ret)
+/* A range that is contiguous as it is: of a pool, or of a BAR. */
+static int map_single(struct sio_request *rq, struct sio_dmamap *m, u64 phys)
 {
-	struct scatterlist *sg;
-	u64 end = 0;
-	int i;
+	struct device *dev = device_of(m);
 
-	for_each_sgtable_dma_sg(sgt, sg, i) {
-		if (i == 0)
-			*ret = sg_dma_address(sg);
-		else if (sg_dma_address(sg) != end)
-			return false;
-		end = sg_dma_address(sg) + sg_dma_len(sg);
-	}
-	return true;
+	m->single = true;
+	m->resource = m->o.target->kind == SIO_KIND_BAR || !pfn_valid(PHYS_PFN(phys));
+	if (m->resource)
+		m->o.address = dma_map_resource(dev, phys, m->o.length, m->dir, ATTRS);
+	else
+		m->o.address = dma_map_page_attrs(dev, pfn_to_page(PHYS_PFN(phys)), 0, m->o.length,
+						  m->dir, ATTRS);
+	if (dma_mapping_error(dev, m->o.address))
+		return sio_fail(rq, -ENOSPC, "the kernel cannot map %#llx bytes", m->o.length);
+	m->mapped = true;
+	return 0;
 }
 
-static int map_pages(struct sio_request *rq, struct sio_dmamap *m, struct sio_mem *mem)
+static int map_pages(struct sio_request *rq, struct sio_dmamap *m)
 {
-	u64 first = mem->first + (m->offset >> PAGE_SHIFT);
+	u64 first = mem_of(m)->first + PHYS_PFN(m->offset);
 	int error;
 
-	error = sg_alloc_table_from_pages(&m->sgt, mem->pages->page + first,
-					  m->length >> PAGE_SHIFT, 0, m->length, GFP_KERNEL);
+	error = sg_alloc_table_from_pages(&m->sgt, mem_of(m)->pages->page + first,
+					  PHYS_PFN(m->o.length), 0, m->o.length, GFP_KERNEL);
 	if (error)
-		return sio_fail(rq, error, "out of memory for the list of pages");
-	if (m->sgt.orig_nents > 1 && sio_dev_iommu(m->dev) == SIO_IOMMU_OFF) {
-		error = sio_fail(rq, -EOPNOTSUPP,
-				 "the range lies in %u pieces and %s has no IOMMU to join them",
-				 m->sgt.orig_nents, pci_name(m->dev->pdev));
-		goto free_table;
-	}
-	error = dma_map_sgtable(device_of(m), &m->sgt, m->dir, ATTRS);
+		return error;
+	if (m->sgt.orig_nents > 1 && sio_dev_iommu(m->o.dev) == SIO_IOMMU_OFF)
+		error = sio_fail(rq, -EOPNOTSUPP, "it lies in %u pieces, and no IOMMU joins them",
+				 m->sgt.orig_nents);
+	else if (dma_map_sgtable(device_of(m), &m->sgt, m->dir, ATTRS))
+		error = sio_fail(rq, -ENOSPC, "the kernel cannot map %#llx bytes", m->o.length);
 	if (error) {
-		sio_fail(rq, error == -EREMOTEIO ? error : -ENOSPC,
-			 "the kernel cannot map %#llx bytes for %s", m->length,
-			 pci_name(m->dev->pdev));
-		error = rq->error;
-		goto free_table;
+		sg_free_table(&m->sgt);
+		return error;
 	}
-	if (one_range(&m->sgt, &m->iova))
+	m->mapped = true;
+	if (one_range(&m->sgt, 0, m->o.length, &m->o.address))
 		return 0;
-	unmap(m);
-	return sio_fail(rq, -EOPNOTSUPP, "the kernel made several ranges of it for %s",
-			pci_name(m->dev->pdev));
-
-free_table:
-	sg_free_table(&m->sgt);
-	return error;
+	return sio_fail(rq, -EOPNOTSUPP, "the kernel made several ranges of it");
 }
 
-static u64 physical(const struct sio_dmamap *m)
+static int map_dmabuf(struct sio_request *rq, struct sio_dmamap *m)
 {
-	const struct sio_mem *mem = (const struct sio_mem *)m->target;
+	u64 skip = PFN_PHYS(mem_of(m)->first) + m->offset;
 
-	if (m->target->kind == SIO_KIND_BAR)
-		return ((const struct sio_bar *)m->target)->phys + m->offset;
-	return PFN_PHYS(sio_mem_pfn(mem, m->offset >> PAGE_SHIFT));
+	m->attach = dma_buf_attach(mem_of(m)->dmabuf, device_of(m));
+	if (IS_ERR(m->attach))
+		return sio_fail(rq, PTR_ERR(m->attach), "the dma-buf's driver refuses this device");
+	m->attached = dma_buf_map_attachment_unlocked(m->attach, m->dir);
+	if (IS_ERR(m->attached)) {
+		dma_buf_detach(mem_of(m)->dmabuf, m->attach);
+		return sio_fail(rq, PTR_ERR(m->attached), "the dma-buf's driver cannot map it");
+	}
+	m->mapped = true;
+	if (one_range(m->attached, skip, m->o.length, &m->o.address))
+		return 0;
+	return sio_fail(rq, -EOPNOTSUPP, "the dma-buf is in pieces, and no IOMMU joins them");
+}
+
+static u64 physical(struct sio_dmamap *m)
+{
+	if (m->o.target->kind == SIO_KIND_BAR)
+		return m->o.target->address + m->offset;
+	return PFN_PHYS(sio_mem_pfn(mem_of(m), PHYS_PFN(m->offset)));
 }
 
 /* What the kernel gave must lead to the memory itself, and be what was wanted. */
 static int check_place(struct sio_request *rq, struct sio_dmamap *m, const struct sio_req_dmamap *q)
 {
-	struct iommu_domain *domain = iommu_get_domain_for_dev(device_of(m));
-	u64 leads_to = m->iova;
+	bool off = sio_dev_iommu(m->o.dev) == SIO_IOMMU_OFF;
+	u64 iova = m->o.address, last = iova + m->o.length - 1, leads_to = iova;
 
-	if (sio_dev_iommu(m->dev) != SIO_IOMMU_OFF)
-		leads_to = iommu_iova_to_phys(domain, m->iova);
+	if (!off)
+		leads_to = iommu_iova_to_phys(iommu_get_domain_for_dev(device_of(m)), iova);
 	if (!m->attached && leads_to != physical(m))
 		return sio_fail(rq, -ENOSPC,
-				"%s cannot reach %#llx by itself: the kernel would copy",
-				pci_name(m->dev->pdev), physical(m));
-	if (m->iova + (m->length - 1) > q->highest)
+				"%#llx is out of the device's reach: the kernel would copy",
+				physical(m));
+	if (last > q->highest)
 		return sio_fail(rq, -ENOSPC,
-				"the range would end at %#llx for %s, wanted is at most %#llx",
-				m->iova + (m->length - 1), pci_name(m->dev->pdev), q->highest);
-	if (q->iova == SIO_PORT_ANY || q->iova == m->iova)
-		return 0;
-	if (sio_dev_iommu(m->dev) == SIO_IOMMU_OFF)
-		return sio_fail(
-			rq, -EINVAL,
-			"address %#llx wanted, but the IOMMU is off and the target lies at %#llx",
-			q->iova, m->iova);
-	return sio_fail(rq, -EOPNOTSUPP,
-			"address %#llx wanted, but here the kernel chooses it: ask for any",
-			q->iova);
+				"the range would end at %#llx, wanted is at most %#llx", last,
+				q->highest);
+	if (q->iova != SIO_PORT_ANY && q->iova != iova)
+		return sio_fail(rq, off ? -EINVAL : -EOPNOTSUPP,
+				"address %#llx wanted, the kernel chooses %#llx: ask for any",
+				q->iova, iova);
+	return 0;
 }
 
 static int map(struct sio_request *rq, struct sio_dmamap *m, const struct sio_req_dmamap *q)
 {
-	struct sio_mem *mem = (struct sio_mem *)m->target;
 	int error;
 
-	if (m->target->kind == SIO_KIND_BAR)
+	if (m->o.target->kind == SIO_KIND_BAR)
 		error = map_single(rq, m, physical(m));
-	else if (mem->dmabuf)
-		error = sio_dmabuf_map(rq, m, mem);
-	else if (mem->pages)
-		error = map_pages(rq, m, mem);
+	else if (mem_of(m)->dmabuf)
+		error = map_dmabuf(rq, m);
+	else if (mem_of(m)->pages)
+		error = map_pages(rq, m);
 	else
 		error = map_single(rq, m, physical(m));
-	if (error)
-		return error;
-	error = check_place(rq, m, q);
-	if (error)
-		unmap(m);
-	return error;
+	return error ? error : check_place(rq, m, q);
 }
 
 /* ---- DMAMAP ---- */
 
-static int check_target(struct sio_request *rq, const struct sio_req_dmamap *m, struct sio_dev *d,
-			struct sio_obj **ret)
+static int check(struct sio_request *rq, const struct sio_req_dmamap *m, struct sio_dev **ret_d,
+		 struct sio_obj **ret_target)
 {
-	const struct sio_bar *b;
+	int error = sio_check(rq, "access", m->access, SIO_ACCESS_READ, SIO_BOTH);
+	struct sio_obj *t;
 
+	if (error)
+		return error;
+	if (m->iova != SIO_PORT_ANY && !PAGE_ALIGNED(m->iova))
+		return sio_fail(rq, -EINVAL, "address %#llx is not of a whole page", m->iova);
+	error = sio_dev_get(rq, m->device, ret_d);
+	if (error)
+		return error;
 	if (m->target_kind == SIO_KIND_APERTURE)
 		return sio_fail(rq, -EOPNOTSUPP, "apertures are not served by smartio.ko");
 	if (m->target_kind != SIO_KIND_MEM && m->target_kind != SIO_KIND_MAP &&
@@ -174,38 +195,21 @@ static int check_target(struct sio_request *rq, const struct sio_req_dmamap *m, 
 		return sio_fail(rq, -EINVAL,
 				"target kind %u, %d (memory) or %d (BAR view) is right",
 				m->target_kind, SIO_KIND_MEM, SIO_KIND_BAR);
-	*ret = sio_obj_find_live(rq, m->target_kind, m->target);
-	if (!*ret)
-		return rq->error;
-	b = (const struct sio_bar *)*ret;
-	if (b->o.kind == SIO_KIND_MEM)
-		return sio_check_range(rq, "memory", m->offset, m->length,
-				       ((const struct sio_mem *)b)->size);
-	if (b->dev == d || b->revoked)
-		return sio_fail(rq, -EOPNOTSUPP,
-				"of BARs only those of other devices can be mapped");
-	if (m->access & ~b->access)
+	*ret_target = t = sio_obj_find_live(rq, m->target_kind, m->target);
+	if (IS_ERR(t))
+		return PTR_ERR(t);
+	if (t->kind == SIO_KIND_BAR && (t->dev == *ret_d || ((struct sio_bar *)t)->revoked))
+		return sio_fail(rq, -EOPNOTSUPP, "of BARs only other devices' can be mapped");
+	if (m->access & ~t->access)
 		return sio_fail(rq, -EACCES, "BAR view %#llx is read-only", m->target);
-	return sio_check_range(rq, "BAR view", m->offset, m->length, b->length);
+	return sio_check_range(rq, t->kind == SIO_KIND_BAR ? "BAR view" : "memory", m->offset,
+			       m->length, t->length);
 }
 
-static int check(struct sio_request *rq, const struct sio_req_dmamap *m, struct sio_dev **ret_d,
-		 struct sio_obj **ret_target)
-{
-	int error;
-
-	if (m->access == 0 || m->access & ~SIO_BOTH)
-		return sio_fail(rq, -EINVAL, "access %#x, 1 to %u are right", m->access, SIO_BOTH);
-	if (m->iova != SIO_PORT_ANY && !PAGE_ALIGNED(m->iova))
-		return sio_fail(rq, -EINVAL, "address %#llx is not of a whole page", m->iova);
-	error = sio_dev_get(rq, m->device, ret_d);
-	return error ? error : check_target(rq, m, *ret_d, ret_target);
-}
-
-int sio_op_dmamap(struct sio_request *rq, const void *msg)
+int sio_op_dmamap(struct sio_request *rq, const void *msg, void *answer)
 {
 	const struct sio_req_dmamap *q = msg;
-	struct sio_evt_dmamap *evt;
+	struct sio_evt_dmamap *evt = answer;
 	struct sio_obj *target;
 	struct sio_dmamap *m;
 	struct sio_dev *d;
@@ -213,30 +217,20 @@ int sio_op_dmamap(struct sio_request *rq, const void *msg)
 
 	if (error)
 		return error;
-	m = sio_obj_new(rq, SIO_KIND_DMAMAP, sizeof(*m));
-	if (!m)
-		return rq->error;
-	m->dev = d;
-	m->target = target;
+	m = sio_obj_new(rq, SIO_KIND_DMAMAP, 0);
+	if (IS_ERR(m))
+		return PTR_ERR(m);
+	sio_obj_tie(&m->o, d, target);
 	m->offset = q->offset;
-	m->length = q->length;
+	m->o.length = q->length;
 	m->dir = q->access == SIO_BOTH		? DMA_BIDIRECTIONAL
 		 : q->access == SIO_ACCESS_READ ? DMA_TO_DEVICE
 						: DMA_FROM_DEVICE;
 	error = map(rq, m, q);
-	if (error) {
-		sio_obj_drop(&m->o);
-		return error;
-	}
-	m->mapped = true;
-	list_add_tail(&m->of_dev, &d->dmamaps);
-	sio_obj_ref(target);
-	sio_obj_ref(&d->opened->o);
-	evt = sio_answer(rq, sizeof(*evt));
 	evt->id = m->o.id;
-	evt->iova = m->iova;
-	evt->length = m->length;
-	return 0;
+	evt->iova = m->o.address;
+	evt->length = m->o.length;
+	return sio_obj_made(rq, &m->o, error);
 }
 
 /* ---- ending ---- */
@@ -247,29 +241,25 @@ static void cut(struct sio_dmamap *m)
 	if (!m->mapped)
 		return;
 	unmap(m);
-	if (sio_dev_iommu(m->dev) == SIO_IOMMU_LAZY)
+	if (sio_dev_iommu(m->o.dev) == SIO_IOMMU_LAZY)
 		iommu_flush_iotlb_all(iommu_get_domain_for_dev(device_of(m)));
-	m->mapped = false;
 }
 
-void sio_dmamap_end(struct sio_dmamap *m)
+static void dmamap_end(struct sio_obj *o)
 {
-	cut(m);
-	list_del(&m->of_dev);
-	sio_obj_unref(m->target);
-	sio_obj_unref(&m->dev->opened->o);
+	cut((struct sio_dmamap *)o);
 }
 
 u64 sio_dmamaps_settle(struct sio_dev *d, u64 owner, u64 epoch)
 {
-	struct sio_dmamap *m, *tmp;
+	struct sio_obj *o, *tmp;
 	u64 n = 0;
 
-	list_for_each_entry_safe(m, tmp, &d->dmamaps, of_dev) {
-		if (m->o.state != SIO_STATE_QUARANTINED || m->ended_at > epoch ||
-		    (owner && m->o.owner->o.id != owner))
+	list_for_each_entry_safe(o, tmp, &d->objects, of_dev) {
+		if (o->kind != SIO_KIND_DMAMAP || o->state != SIO_STATE_QUARANTINED ||
+		    o->ended_at > epoch || (owner && o->owner->o.id != owner))
 			continue;
-		sio_obj_end(&m->o);
+		sio_obj_end(o);
 		n++;
 	}
 	return n;
@@ -279,12 +269,19 @@ u64 sio_dmamaps_settle(struct sio_dev *d, u64 owner, u64 epoch)
 void sio_dmamaps_lose(struct sio_dev *d)
 {
 	struct sio_dev *other;
-	struct sio_dmamap *m;
+	struct sio_obj *o;
 
 	list_for_each_entry(other, &sio.devices, node)
-		list_for_each_entry(m, &other->dmamaps, of_dev)
-			if (other == d || (m->target->kind == SIO_KIND_BAR &&
-					   ((struct sio_bar *)m->target)->dev == d))
-				cut(m);
+		list_for_each_entry(o, &other->objects, of_dev)
+			if (o->kind == SIO_KIND_DMAMAP &&
+			    (other == d ||
+			     (o->target->kind == SIO_KIND_BAR && o->target->dev == d)))
+				cut((struct sio_dmamap *)o);
 	sio_dmamaps_settle(d, 0, U64_MAX);
 }
+
+const struct sio_kind sio_kind_dmamap = {
+	.name = "DMA mapping",
+	.size = sizeof(struct sio_dmamap),
+	.end = dmamap_end,
+};

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Memory that was there before: memfds, hugetlb memfds, a program's own pages, dma-bufs. */
+/* Memory that was there before: a program's own pages, which it pins, and dma-bufs. */
+#include <linux/anon_inodes.h>
 #include <linux/dma-buf.h>
-#include <linux/file.h>
-#include <linux/magic.h>
-#include <linux/mman.h>
 #include <linux/module.h>
 #include <linux/sched/mm.h>
+#include <linux/uaccess.h>
 
 #include "smartio.h"
 
@@ -15,311 +14,145 @@ MODULE_IMPORT_NS(DMA_BUF);
 MODULE_IMPORT_NS("DMA_BUF");
 #endif
 
-/* ---- pages ---- */
+/* ---- pinning ---- */
 
-/* Pin what the calling process has at @address. */
-static struct sio_pages *pin(unsigned long address, u64 n)
+static int pin_release(struct inode *inode, struct file *f)
 {
-	struct sio_pages *p = sio_pages_new(n);
-	int got = -EINTR;
+	sio_pages_put(f->private_data);
+	return 0;
+}
 
-	if (!p)
-		return ERR_PTR(-ENOMEM);
-	p->pinned = true;
-	while (p->n < n && !fatal_signal_pending(current)) {
+/* It keeps pages pinned and can do no more; IMPORT shares them. */
+static const struct file_operations pin_fops = {
+	.owner = THIS_MODULE,
+	.release = pin_release,
+	.llseek = noop_llseek,
+};
+
+/* What the calling process has at @address. */
+static int pin(unsigned long address, u64 n, struct sio_pages *p)
+{
+	int got;
+
+	while (p->n < n) {
 		got = pin_user_pages_fast(address + (p->n << PAGE_SHIFT),
 					  min_t(u64, n - p->n, 1 << 16), FOLL_WRITE | FOLL_LONGTERM,
 					  p->page + p->n);
 		if (got <= 0)
-			break;
+			return got ? got : -EFAULT;
 		p->n += got;
+		if (fatal_signal_pending(current))
+			return -EINTR;
 	}
-	if (p->n == n)
-		return p;
-	sio_pages_put(p);
-	return ERR_PTR(got < 0 ? got : -EFAULT);
+	return 0;
 }
 
-/* By a mapping of the caller's own that nobody sees for long: no other way holds for all kernels.
- */
-static struct sio_pages *pin_file(struct file *f, u64 offset, u64 n)
+long sio_pin(struct sio_owner *w, const void __user *arg)
 {
-	unsigned long at =
-		vm_mmap(f, 0, n << PAGE_SHIFT, PROT_READ | PROT_WRITE, MAP_SHARED, offset);
-	struct sio_pages *p;
-
-	if (IS_ERR_VALUE(at))
-		return ERR_PTR(at);
-	p = pin(at, n);
-	vm_munmap(at, n << PAGE_SHIFT);
-	return p;
-}
-
-/* The file of pins is a memory that nobody can map or name; IMPORT shares its pages. */
-static const struct file_operations pin_fops = {
-	.owner = THIS_MODULE,
-	.release = sio_file_release,
-	.llseek = noop_llseek,
-};
-
-static int pin_fd(struct sio_pages *pages)
-{
-	struct sio_mem *m = sio_mem_of_pages(pages, 0, pages->n);
-	struct file *f;
-	int fd;
-
-	if (!m) {
-		sio_pages_put(pages);
-		return -ENOMEM;
-	}
-	kref_init(&m->o.kref);
-	m->o.gone = true;
-	fd = get_unused_fd_flags(O_CLOEXEC);
-	if (fd < 0)
-		goto put_mem;
-	mutex_lock(&sio.lock);
-	f = sio_file_new(&m->o, "[smartio pages]", &pin_fops, O_RDONLY, m->size);
-	mutex_unlock(&sio.lock);
-	if (IS_ERR(f)) {
-		put_unused_fd(fd);
-		fd = PTR_ERR(f);
-		goto put_mem;
-	}
-	fd_install(fd, f);
-put_mem:
-	sio_obj_put(&m->o);
-	return fd;
-}
-
-long sio_pin(struct sio_owner *w, const struct sio_ioc_pin *req)
-{
-	u64 n = req->length >> PAGE_SHIFT, end;
 	struct mm_struct *mm = current->mm;
-	struct sio_pages *pages;
+	struct sio_ioc_pin req;
+	struct sio_pages *p;
+	u64 n, end;
+	int rc;
 
-	if (req->reserved || req->access != SIO_BOTH || !n || n > INT_MAX ||
-	    !PAGE_ALIGNED(req->address) || !PAGE_ALIGNED(req->length) ||
-	    check_add_overflow(req->address, req->length, &end) || end > TASK_SIZE_MAX)
+	if (copy_from_user(&req, arg, sizeof(req)))
+		return -EFAULT;
+	n = req.length >> PAGE_SHIFT;
+	if (req.reserved || req.access != SIO_BOTH || !n || n > INT_MAX ||
+	    !PAGE_ALIGNED(req.address | req.length) ||
+	    check_add_overflow(req.address, req.length, &end) || end > TASK_SIZE_MAX)
 		return -EINVAL;
-	if (READ_ONCE(w->ended))
+	if (READ_ONCE(w->o.state) != SIO_STATE_LIVE)
 		return -EPERM;
 	if (atomic64_add_return(n, &mm->pinned_vm) > rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT &&
 	    !capable(CAP_IPC_LOCK)) {
 		atomic64_sub(n, &mm->pinned_vm);
 		return -ENOMEM;
 	}
-	pages = pin(req->address, n);
-	if (IS_ERR(pages)) {
+	p = sio_pages_new(n);
+	if (!p) {
 		atomic64_sub(n, &mm->pinned_vm);
-		return PTR_ERR(pages);
+		return -ENOMEM;
 	}
+	p->pinned = true;
+	p->charged = n;
+	p->mm = mm;
 	mmgrab(mm);
-	pages->mm = mm;
-	return pin_fd(pages);
+	rc = pin(req.address, n, p);
+	if (!rc)
+		rc = anon_inode_getfd("[smartio pages]", &pin_fops, p, O_RDONLY | O_CLOEXEC);
+	if (rc < 0)
+		sio_pages_put(p);
+	return rc;
 }
 
 /* ---- IMPORT ---- */
 
-static int check(struct sio_request *rq, const struct sio_req_import *m)
-{
-	u32 magic;
-
-	if (m->kind < SIO_IMPORT_MEMFD || m->kind > SIO_IMPORT_USER_PAGES)
-		return sio_fail(rq, -EINVAL, "kind %u, %d to %d are right", m->kind,
-				SIO_IMPORT_MEMFD, SIO_IMPORT_USER_PAGES);
-	if (!rq->file)
-		return sio_fail(rq, -EINVAL, "no descriptor came along, 1 is right");
-	if (m->access != SIO_BOTH || m->address || !PAGE_ALIGNED(m->offset | m->length))
-		return sio_fail(
-			rq, -EINVAL,
-			"access %#x, address %#llx, range %#llx + %#llx; access %u, address 0 and whole pages are right",
-			m->access, m->address, m->offset, m->length, SIO_BOTH);
-	if (m->h.flags & SIO_IMPORT_POOL && (m->kind > SIO_IMPORT_HUGETLB || m->h.owner))
-		return sio_fail(rq, -EINVAL, "a pool is made of memfds, and for owner 0 alone");
-	magic = file_inode(rq->file)->i_sb->s_magic;
-	if (!S_ISREG(file_inode(rq->file)->i_mode))
-		magic = 0;
-	if ((m->kind == SIO_IMPORT_MEMFD && magic != TMPFS_MAGIC) ||
-	    (m->kind == SIO_IMPORT_HUGETLB && magic != HUGETLBFS_MAGIC) ||
-	    (m->kind == SIO_IMPORT_USER_PAGES && rq->file->f_op != &pin_fops))
-		return sio_fail(rq, -EBADF, "the descriptor is not of kind %u", m->kind);
-	return 0;
-}
-
 /* The part of @size bytes that is wanted, in pages. */
-static int range(struct sio_request *rq, const struct sio_req_import *m, u64 size, u64 *ret_n)
+static int range(struct sio_request *rq, const struct sio_req_import *q, u64 size, u64 *ret_n)
 {
-	u64 length = m->length;
+	u64 length = q->length;
 
-	if (!length && m->offset < size)
-		length = size - m->offset;
-	if (!length || !PAGE_ALIGNED(length) || m->offset > size || length > size - m->offset ||
-	    length >> PAGE_SHIFT > INT_MAX)
-		return sio_fail(rq, -EINVAL, "range %#llx + %#llx of %#llx bytes", m->offset,
-				m->length, size);
+	if (!length && q->offset < size)
+		length = size - q->offset;
 	*ret_n = length >> PAGE_SHIFT;
-	return 0;
+	return sio_check_range(rq, "what came along", q->offset, length, size);
 }
 
-static int import_pages(struct sio_request *rq, const struct sio_req_import *m)
+static int import_pages(struct sio_request *rq, const struct sio_req_import *q, struct sio_mem *m)
 {
-	bool own = m->kind == SIO_IMPORT_USER_PAGES;
-	u64 n, first = m->offset >> PAGE_SHIFT;
-	struct sio_pages *pages;
-	struct sio_mem *from;
-	int error = range(rq, m, i_size_read(file_inode(rq->file)), &n);
-
-	if (error)
-		return error;
-	if (own) {
-		from = rq->file->private_data;
-		pages = from->pages;
-		kref_get(&pages->kref);
-	} else {
-		first = 0;
-		pages = pin_file(rq->file, m->offset, n);
-		if (IS_ERR(pages))
-			return sio_fail(rq, PTR_ERR(pages),
-					"the pages cannot be held in place (%ld)", PTR_ERR(pages));
-	}
-	rq->mem = sio_mem_of_pages(pages, first, n);
-	if (!rq->mem) {
-		sio_pages_put(pages);
-		return -ENOMEM;
-	}
-	return 0;
-}
-
-static int import_dmabuf(struct sio_request *rq, const struct sio_req_import *m)
-{
-	struct dma_buf *buf = dma_buf_get(rq->fd);
-	struct sio_mem *mem;
+	struct sio_pages *pages = rq->file->private_data;
 	u64 n;
 	int error;
 
+	if (rq->file->f_op != &pin_fops)
+		return sio_fail(rq, -EBADF, "the descriptor is none of SIO_IOC_PIN");
+	error = range(rq, q, pages->n << PAGE_SHIFT, &n);
+	if (error)
+		return error;
+	kref_get(&pages->kref);
+	sio_mem_set_pages(m, pages, q->offset >> PAGE_SHIFT, n);
+	return q->h.flags & SIO_IMPORT_POOL ? sio_pool_add(m) : 0;
+}
+
+static int import_dmabuf(struct sio_request *rq, const struct sio_req_import *q, struct sio_mem *m)
+{
+	struct dma_buf *buf = dma_buf_get(rq->fd);
+	int error;
+	u64 n;
+
 	if (IS_ERR(buf))
 		return sio_fail(rq, -EBADF, "the descriptor is no dma-buf");
-	error = range(rq, m, buf->size, &n);
-	if (error)
-		goto put_buf;
-	error = -ENOMEM;
-	mem = kzalloc(sizeof(*mem), GFP_KERNEL_ACCOUNT);
-	if (!mem)
-		goto put_buf;
-	mem->o.kind = SIO_KIND_MEM;
-	mem->dmabuf = buf;
-	mem->first = m->offset >> PAGE_SHIFT;
-	mem->size = n << PAGE_SHIFT;
-	mem->access = SIO_BOTH;
-	rq->mem = mem;
-	return 0;
-
-put_buf:
-	dma_buf_put(buf);
+	m->dmabuf = buf;
+	m->first = q->offset >> PAGE_SHIFT;
+	error = range(rq, q, buf->size, &n);
+	m->o.length = n << PAGE_SHIFT;
 	return error;
 }
 
-int sio_prepare_import(struct sio_request *rq, const void *msg)
+int sio_op_import(struct sio_request *rq, const void *msg, void *answer)
 {
-	const struct sio_req_import *m = msg;
-	int error = check(rq, m);
+	const struct sio_req_import *q = msg;
+	bool pool = q->h.flags & SIO_IMPORT_POOL;
+	struct sio_evt_import *evt = answer;
+	struct sio_mem *m;
+	int error = sio_check(rq, "kind", q->kind, SIO_IMPORT_DMABUF, SIO_IMPORT_USER_PAGES);
 
+	if (!error)
+		error = sio_check(rq, "access", q->access, SIO_BOTH, SIO_BOTH);
 	if (error)
 		return error;
-	return m->kind == SIO_IMPORT_DMABUF ? import_dmabuf(rq, m) : import_pages(rq, m);
-}
-
-int sio_op_import(struct sio_request *rq, const void *msg)
-{
-	const struct sio_req_import *m = msg;
-	struct sio_mem *mem = rq->mem;
-	struct sio_evt_import *evt;
-	int error = sio_obj_init(rq, &mem->o, SIO_KIND_MEM, 0);
-
-	if (error)
-		return error;
-	rq->mem = NULL;
-	evt = sio_answer(rq, sizeof(*evt));
-	evt->id = mem->o.id;
-	evt->size = mem->size;
-	evt->address = mem->phys;
-	evt->pieces = mem->pieces;
-	if (m->h.flags & SIO_IMPORT_POOL) {
-		error = sio_pool_add_pages(mem);
-		mem->makes_pool = !error;
-	} else {
-		error = sio_answer_file(rq, sio_mem_file(mem));
-	}
-	if (error)
-		sio_obj_drop(&mem->o);
-	return error;
-}
-
-/* ---- dma-bufs ---- */
-
-void sio_dmabuf_put(struct sio_mem *m)
-{
-	dma_buf_put(m->dmabuf);
-}
-
-int sio_dmabuf_mmap(struct sio_mem *m, struct vm_area_struct *vma)
-{
-	return dma_buf_mmap(m->dmabuf, vma, vma->vm_pgoff + m->first);
-}
-
-/* Where the range lies for the device, if it is one range there. */
-static bool one_range(struct sg_table *sgt, u64 skip, u64 length, u64 *ret)
-{
-	struct scatterlist *sg;
-	u64 found = 0;
-	int i;
-
-	for_each_sgtable_dma_sg(sgt, sg, i) {
-		u64 at = sg_dma_address(sg), len = sg_dma_len(sg);
-
-		if (skip >= len) {
-			skip -= len;
-			continue;
-		}
-		at += skip;
-		len -= skip;
-		skip = 0;
-		if (!found)
-			*ret = at;
-		else if (at != *ret + found)
-			return false;
-		found += len;
-		if (found >= length)
-			return true;
-	}
-	return false;
-}
-
-int sio_dmabuf_map(struct sio_request *rq, struct sio_dmamap *map, struct sio_mem *m)
-{
-	u64 skip = (m->first << PAGE_SHIFT) + map->offset;
-
-	map->attach = dma_buf_attach(m->dmabuf, &map->dev->pdev->dev);
-	if (IS_ERR(map->attach))
-		return sio_fail(rq, PTR_ERR(map->attach),
-				"the dma-buf's driver refuses this device");
-	map->attached = dma_buf_map_attachment_unlocked(map->attach, map->dir);
-	if (IS_ERR(map->attached)) {
-		dma_buf_detach(m->dmabuf, map->attach);
-		return sio_fail(rq, PTR_ERR(map->attached),
-				"the dma-buf's driver cannot map it for this device");
-	}
-	if (one_range(map->attached, skip, map->length, &map->iova))
-		return 0;
-	sio_dmabuf_unmap(map);
-	return sio_fail(rq, -EOPNOTSUPP,
-			"the dma-buf is not one range for this device: no IOMMU makes it one");
-}
-
-void sio_dmabuf_unmap(struct sio_dmamap *map)
-{
-	struct sio_mem *m = (struct sio_mem *)map->target;
-
-	dma_buf_unmap_attachment_unlocked(map->attach, map->attached, map->dir);
-	dma_buf_detach(m->dmabuf, map->attach);
+	if (!rq->file || q->address || (pool && (q->kind == SIO_IMPORT_DMABUF || q->h.owner)))
+		return sio_fail(rq, -EINVAL,
+				"1 descriptor, address 0, and owner 0 of a pool are right");
+	m = sio_obj_new(rq, SIO_KIND_MEM, 0);
+	if (IS_ERR(m))
+		return PTR_ERR(m);
+	m->o.access = SIO_BOTH;
+	error = q->kind == SIO_IMPORT_DMABUF ? import_dmabuf(rq, q, m) : import_pages(rq, q, m);
+	evt->id = m->o.id;
+	evt->size = m->o.length;
+	evt->address = m->o.address;
+	evt->pieces = m->pieces;
+	return error || !pool ? sio_obj_made(rq, &m->o, error) : 0;
 }

@@ -1,9 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Interrupts: a count with eventfd semantics, and the vectors of devices that add to it. */
 #include <linux/interrupt.h>
+#include <linux/module.h>
 #include <linux/uaccess.h>
 
 #include "smartio.h"
+
+struct sio_irq {
+	struct sio_obj o;
+	wait_queue_head_t wait; /* its lock guards count */
+	u64 count;
+};
+
+/* o.target: its interrupt; o.length: its number. */
+struct sio_vector {
+	struct sio_obj o;
+	int line; /* 0: the function sends no more of it */
+	bool mask;
+};
 
 static void add(struct sio_irq *q, u64 n)
 {
@@ -64,7 +78,7 @@ static __poll_t irq_poll(struct file *f, poll_table *wait)
 	return ready;
 }
 
-const struct file_operations sio_irq_fops = {
+static const struct file_operations irq_fops = {
 	.owner = THIS_MODULE,
 	.read = irq_read,
 	.write = irq_write,
@@ -73,36 +87,22 @@ const struct file_operations sio_irq_fops = {
 	.llseek = noop_llseek,
 };
 
-int sio_irq_files(struct sio_request *rq, struct sio_irq *q)
+const struct sio_kind sio_kind_irq = {
+	.name = "interrupt",
+	.size = sizeof(struct sio_irq),
+	.fops = &irq_fops,
+};
+
+int sio_op_irq_new(struct sio_request *rq, const void *msg, void *answer)
 {
-	int error = sio_answer_file(
-		rq, sio_file_new(&q->o, "[smartio interrupt]", &sio_irq_fops, O_RDONLY, 0));
+	struct sio_irq *q = sio_obj_new(rq, SIO_KIND_IRQ, 0);
+	struct sio_evt_irq_new *evt = answer;
 
-	if (error)
-		return error;
-	return sio_answer_file(
-		rq, sio_file_new(&q->o, "[smartio trigger]", &sio_irq_fops, O_WRONLY, 0));
-}
-
-/* ---- IRQ_NEW and IRQ_FREE ---- */
-
-int sio_op_irq_new(struct sio_request *rq, const void *msg)
-{
-	struct sio_irq *q = sio_obj_new(rq, SIO_KIND_IRQ, sizeof(*q));
-	struct sio_evt_irq_new *evt;
-	int error;
-
-	if (!q)
-		return rq->error;
+	if (IS_ERR(q))
+		return PTR_ERR(q);
 	init_waitqueue_head(&q->wait);
-	error = sio_irq_files(rq, q);
-	if (error) {
-		sio_obj_drop(&q->o);
-		return error;
-	}
-	evt = sio_answer(rq, sizeof(*evt));
 	evt->id = q->o.id;
-	return 0;
+	return sio_obj_made(rq, &q->o, 0);
 }
 
 /* ---- vectors ---- */
@@ -111,45 +111,42 @@ static irqreturn_t on_interrupt(int line, void *arg)
 {
 	struct sio_vector *v = arg;
 
-	atomic64_inc(&v->dev->interrupts);
-	add(v->irq, 1);
+	atomic64_inc(&v->o.dev->interrupts);
+	add((struct sio_irq *)v->o.target, 1);
 	return IRQ_HANDLED;
 }
 
-static void set_mask(struct sio_vector *v, bool mask)
+/* With @mask what comes is kept, and told when it is unmasked. */
+static void set(struct sio_vector *v, struct sio_obj *irq, bool mask)
 {
-	if (mask && !v->mask)
+	if (!v->mask)
 		disable_irq(v->line);
-	else if (!mask && v->mask)
-		enable_irq(v->line); /* and what came meanwhile is told */
+	if (irq != v->o.target) {
+		sio_obj_ref(irq);
+		sio_obj_unref(v->o.target);
+		v->o.target = irq;
+	}
+	if (!mask)
+		enable_irq(v->line);
 	v->mask = mask;
 }
 
-static void set_target(struct sio_vector *v, struct sio_irq *q)
+static void vector_end(struct sio_obj *o)
 {
-	disable_irq(v->line);
-	sio_obj_ref(&q->o);
-	sio_obj_unref(&v->irq->o);
-	v->irq = q;
-	enable_irq(v->line);
-}
+	struct sio_vector *v = (struct sio_vector *)o;
 
-/* The function sends no more of it. */
-static void cut(struct sio_vector *v)
-{
-	if (v->cut)
+	if (!v->line)
 		return;
 	free_irq(v->line, v);
-	v->dev->vector[v->number] = NULL;
-	v->cut = true;
+	v->line = 0;
+	o->dev->vector[o->length] = NULL;
 }
 
-void sio_vector_end(struct sio_vector *v)
-{
-	cut(v);
-	sio_obj_unref(&v->irq->o);
-	sio_obj_unref(&v->dev->opened->o);
-}
+const struct sio_kind sio_kind_vector = {
+	.name = "interrupt vector",
+	.size = sizeof(struct sio_vector),
+	.end = vector_end,
+};
 
 void sio_vectors_free(struct sio_dev *d)
 {
@@ -157,7 +154,7 @@ void sio_vectors_free(struct sio_dev *d)
 		return;
 	for (unsigned int i = 0; i < d->n_vectors; i++)
 		if (d->vector[i])
-			cut(d->vector[i]);
+			vector_end(&d->vector[i]->o);
 	pci_free_irq_vectors(d->pdev);
 	kfree(d->vector);
 	d->vector = NULL;
@@ -178,93 +175,86 @@ static int make_vectors(struct sio_request *rq, struct sio_dev *d)
 	if (n < 0) {
 		kfree(d->vector);
 		d->vector = NULL;
-		return sio_fail(rq, n, "the kernel has no interrupt left for %s",
-				pci_name(d->pdev));
+		return sio_fail(rq, n, "the kernel has no interrupt left");
 	}
 	d->n_vectors = n;
 	return 0;
 }
 
-static int check_vector(struct sio_request *rq, const struct sio_req_vector *m,
-			struct sio_dev **ret)
+static int check_vector(struct sio_request *rq, const struct sio_req_vector *m, struct sio_dev *d)
 {
-	int error = sio_dev_get(rq, m->device, ret);
 	const struct sio_vector *v;
+	int error;
 
+	if (m->vector >= d->msix_count)
+		return sio_fail(rq, -EINVAL, "vector %u, it has %u vectors", m->vector,
+				d->msix_count);
+	error = sio_check(rq, "mask", m->mask, 0, 1);
 	if (error)
 		return error;
-	if (m->vector >= (*ret)->msix_count)
-		return sio_fail(rq, -EINVAL, "%s has %u vectors, %u is none of them",
-				pci_name((*ret)->pdev), (*ret)->msix_count, m->vector);
-	if (m->mask > 1)
-		return sio_fail(rq, -EINVAL, "mask %u, 0 or 1 is right", m->mask);
 	if (m->irq && (m->address || m->data))
 		return sio_fail(rq, -EINVAL, "name an interrupt, or address and data, not both");
 	if (m->address)
 		return sio_fail(rq, -EOPNOTSUPP, "messages go to interrupts of this host");
 	if (!m->irq && (m->data || m->mask))
-		return sio_fail(rq, -EINVAL,
-				"data %#x and mask %u without an interrupt, 0 is right", m->data,
-				m->mask);
-	error = make_vectors(rq, *ret);
+		return sio_fail(rq, -EINVAL, "data or mask without an interrupt");
+	error = make_vectors(rq, d);
 	if (error)
 		return error;
-	if (m->vector >= (*ret)->n_vectors)
-		return sio_fail(rq, -ENOSPC, "vector %u, the kernel could spare %u for %s",
-				m->vector, (*ret)->n_vectors, pci_name((*ret)->pdev));
-	v = (*ret)->vector[m->vector];
+	if (m->vector >= d->n_vectors)
+		return sio_fail(rq, -ENOSPC, "vector %u, the kernel could spare %u", m->vector,
+				d->n_vectors);
+	v = d->vector[m->vector];
 	if (v && m->h.owner && v->o.owner != rq->owner)
-		return sio_fail(rq, -EBUSY, "vector %u of %s belongs to owner %#llx, not to %#llx",
-				m->vector, pci_name((*ret)->pdev), v->o.owner->o.id, m->h.owner);
+		return sio_fail(rq, -EBUSY, "vector %u belongs to owner %#llx", m->vector,
+				v->o.owner->o.id);
 	return 0;
 }
 
 static int new_vector(struct sio_request *rq, const struct sio_req_vector *m, struct sio_dev *d,
-		      struct sio_irq *q)
+		      struct sio_obj *irq)
 {
-	struct sio_vector *v = sio_obj_new(rq, SIO_KIND_VECTOR, sizeof(*v));
-	int error;
+	struct sio_vector *v = sio_obj_new(rq, SIO_KIND_VECTOR, 0);
+	int line = pci_irq_vector(d->pdev, m->vector), error;
 
-	if (!v)
-		return rq->error;
-	v->dev = d;
-	v->irq = q;
-	v->number = m->vector;
-	v->line = pci_irq_vector(d->pdev, m->vector);
-	error = request_irq(v->line, on_interrupt, 0, "smartio", v);
+	if (IS_ERR(v))
+		return PTR_ERR(v);
+	sio_obj_tie(&v->o, d, irq);
+	v->o.length = m->vector;
+	error = request_irq(line, on_interrupt, 0, "smartio", v);
 	if (error) {
-		sio_obj_drop(&v->o);
-		return sio_fail(rq, error, "the kernel refuses interrupt %d", v->line);
+		sio_fail(rq, error, "the kernel refuses interrupt %d", line);
+		return sio_obj_made(rq, &v->o, error);
 	}
+	v->line = line;
 	d->vector[m->vector] = v;
-	sio_obj_ref(&q->o);
-	sio_obj_ref(&d->opened->o);
-	set_mask(v, m->mask);
+	if (m->mask)
+		set(v, irq, true);
 	return 0;
 }
 
-int sio_op_vector(struct sio_request *rq, const void *msg)
+int sio_op_vector(struct sio_request *rq, const void *msg, void *answer)
 {
 	const struct sio_req_vector *m = msg;
-	struct sio_irq *q = NULL;
+	struct sio_obj *irq = NULL;
 	struct sio_vector *old;
 	struct sio_dev *d;
-	int error = check_vector(rq, m, &d);
+	int error = sio_dev_get(rq, m->device, &d);
 
+	if (!error)
+		error = check_vector(rq, m, d);
 	if (error)
 		return error;
 	if (m->irq)
-		q = sio_obj_find_live(rq, SIO_KIND_IRQ, m->irq);
-	if (m->irq && !q)
-		return rq->error;
+		irq = sio_obj_find_live(rq, SIO_KIND_IRQ, m->irq);
+	if (IS_ERR(irq))
+		return PTR_ERR(irq);
 	old = d->vector[m->vector];
-	if (!old)
-		return q ? new_vector(rq, m, d, q) : 0;
-	if (!q) {
+	if (old && irq)
+		set(old, irq, m->mask);
+	else if (old)
 		sio_obj_end(&old->o);
-		return 0;
-	}
-	set_target(old, q);
-	set_mask(old, m->mask);
+	else if (irq)
+		return new_vector(rq, m, d, irq);
 	return 0;
 }

@@ -4,6 +4,8 @@
  * so that a page that somebody has pinned (RDMA, io_uring) survives its segment. Pools and imported
  * pages are mapped by number; nobody can pin those.
  */
+#include <linux/dma-buf.h>
+#include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/sched/mm.h>
 
@@ -59,7 +61,7 @@ static void pages_free(struct kref *kref)
 	for (u64 i = 0; i < p->n && !p->pinned; i++)
 		__free_page(p->page[i]);
 	if (p->mm) {
-		atomic64_sub(p->n, &p->mm->pinned_vm);
+		atomic64_sub(p->charged, &p->mm->pinned_vm);
 		mmdrop(p->mm);
 	}
 	kvfree(p->page);
@@ -102,24 +104,20 @@ static struct sio_pages *alloc_runs(u64 n, unsigned int least, bool one, u64 hig
 		return NULL;
 	if (highest <= DMA_BIT_MASK(32))
 		gfp |= GFP_DMA32;
-	while (p->n < n) {
+	while (p->n < n && !fatal_signal_pending(current)) {
 		unsigned int fits = max_t(unsigned int, order_base_2(n - p->n), least);
+		bool last = one || min(order, fits) == least;
 
 		order = min(order, fits);
-		if (fatal_signal_pending(current) || (one && order < fits))
-			goto fail;
 		if (add_run(p, order, min(n - p->n, 1ULL << order),
-			    one ? gfp | __GFP_RETRY_MAYFAIL : gfp | __GFP_NORETRY))
+			    gfp | (last ? __GFP_RETRY_MAYFAIL : __GFP_NORETRY)))
 			continue;
-		if (order == least && add_run(p, order, min(n - p->n, 1ULL << order), gfp))
-			continue;
-		if (order == least)
-			goto fail;
+		if (last)
+			break;
 		order--;
 	}
-	return p;
-
-fail:
+	if (p->n == n)
+		return p;
 	sio_pages_put(p);
 	return NULL;
 }
@@ -128,192 +126,151 @@ fail:
 
 u64 sio_mem_pfn(const struct sio_mem *m, u64 index)
 {
-	return m->pages ? page_to_pfn(m->pages->page[m->first + index]) : PHYS_PFN(m->phys) + index;
+	return m->pages ? page_to_pfn(m->pages->page[m->first + index])
+			: PHYS_PFN(m->o.address) + index;
 }
 
-static void count_pieces(struct sio_mem *m)
+void sio_mem_set_pages(struct sio_mem *m, struct sio_pages *pages, u64 first, u64 n)
 {
-	u64 n = m->size >> PAGE_SHIFT;
-
-	m->phys = PFN_PHYS(sio_mem_pfn(m, 0));
+	m->pages = pages;
+	m->first = first;
+	m->o.length = n << PAGE_SHIFT;
+	m->o.address = PFN_PHYS(sio_mem_pfn(m, 0));
 	m->pieces = 1;
-	for (u64 i = 1; i < n && m->pages; i++)
+	for (u64 i = 1; i < n; i++)
 		m->pieces += sio_mem_pfn(m, i) != sio_mem_pfn(m, i - 1) + 1;
 }
 
-struct sio_mem *sio_mem_of_pages(struct sio_pages *pages, u64 first, u64 n)
+static void mem_free(struct sio_obj *o)
 {
-	struct sio_mem *m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
+	struct sio_mem *m = (struct sio_mem *)o;
 
-	if (!m)
-		return NULL;
-	m->o.kind = SIO_KIND_MEM;
-	m->pages = pages;
-	m->first = first;
-	m->size = n << PAGE_SHIFT;
-	m->access = SIO_BOTH;
-	count_pieces(m);
-	return m;
-}
-
-void sio_mem_free(struct sio_mem *m)
-{
-	if (!m)
-		return;
 	if (m->dmabuf)
-		sio_dmabuf_put(m);
+		dma_buf_put(m->dmabuf);
 	if (m->pool)
-		sio_pool_free(m->pool, m->phys, m->size);
+		sio_pool_free(m->pool, o->address, o->length);
 	if (m->pages)
 		sio_pages_put(m->pages);
 	atomic64_sub(m->charged, &memory_used);
-	kfree(m);
 }
 
-static struct sio_mem *from_pool(u64 size, u64 align, u64 highest)
+static bool from_pool(struct sio_mem *m, u64 size, u64 align, u64 highest)
 {
-	struct sio_mem *m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
-
-	if (!m)
-		return NULL;
-	m->o.kind = SIO_KIND_MEM;
-	m->pool = sio_pool_alloc(size, align, highest, &m->phys);
-	if (!m->pool) {
-		kfree(m);
-		return NULL;
-	}
-	m->size = size;
-	m->access = SIO_BOTH;
-	m->pieces = 1;
-	return m;
+	m->pool = sio_pool_alloc(size, align, highest, &m->o.address);
+	m->o.length = size;
+	return m->pool;
 }
 
-static bool too_high(const struct sio_mem *m, u64 highest)
+static bool too_high(const struct sio_pages *p, u64 highest)
 {
-	u64 n = m->size >> PAGE_SHIFT;
-
-	for (u64 i = 0; i < n && highest != SIO_PORT_ANY; i++)
-		if (PFN_PHYS(sio_mem_pfn(m, i)) + PAGE_SIZE - 1 > highest)
+	for (u64 i = 0; i < p->n && highest != SIO_PORT_ANY; i++)
+		if (page_to_phys(p->page[i]) + PAGE_SIZE - 1 > highest)
 			return true;
 	return false;
 }
 
-static struct sio_mem *from_kernel(u64 size, u64 align, u64 highest, bool one)
+static bool from_kernel(struct sio_mem *m, u64 size, u64 align, u64 highest, bool one)
 {
 	unsigned int least = ilog2(align) - PAGE_SHIFT;
 	struct sio_pages *p;
-	struct sio_mem *m;
 
 	if (least > MAX_ORDER_SIZE || (one && size > PAGE_SIZE << MAX_ORDER_SIZE))
-		return NULL;
+		return false;
 	if (atomic64_add_return(size, &memory_used) > sio_mem_limit())
 		goto uncharge;
 	p = alloc_runs(size >> PAGE_SHIFT, least, one, highest);
 	if (!p)
 		goto uncharge;
-	m = sio_mem_of_pages(p, 0, p->n);
-	if (!m) {
+	if (too_high(p, highest)) {
 		sio_pages_put(p);
 		goto uncharge;
 	}
+	sio_mem_set_pages(m, p, 0, p->n);
 	m->charged = size;
-	if (!too_high(m, highest))
-		return m;
-	sio_mem_free(m);
-	return NULL;
+	return true;
 
 uncharge:
 	atomic64_sub(size, &memory_used);
-	return NULL;
+	return false;
 }
 
-/* ---- ALLOC and FREE ---- */
-
-static int check(struct sio_request *rq, const struct sio_req_alloc *m, u64 *ret_size,
-		 u64 *ret_align)
-{
-	u64 unit = m->kind == SIO_ALLOC_HUGE ? HUGE_PAGE : PAGE_SIZE, size, all, left;
-
-	if (m->kind > SIO_ALLOC_CONTIGUOUS)
-		return sio_fail(rq, -EINVAL, "kind %u, 0 to %d are right", m->kind,
-				SIO_ALLOC_CONTIGUOUS);
-	if (m->access & ~SIO_BOTH)
-		return sio_fail(rq, -EINVAL, "access %#x, 0 to 3 are right", m->access);
-	if (m->align & (m->align - 1))
-		return sio_fail(rq, -EINVAL, "align %#llx, 0 or a power of 2 is right", m->align);
-	if (m->size == 0)
-		return sio_fail(rq, -EINVAL, "size 0");
-	sio_pool_sizes(&all, &left);
-	all += (u64)totalram_pages() << PAGE_SHIFT;
-	if (check_add_overflow(m->size, unit - 1, &size) || size > all)
-		return sio_fail(rq, -ENOSPC, "%llu bytes wanted, this host has %llu in all",
-				m->size, all);
-	*ret_size = size & ~(unit - 1);
-	*ret_align = max(m->align, unit);
-	return 0;
-}
+/* ---- ALLOC ---- */
 
 /* Memory in several pieces is one range for every device that is bound. */
 static bool pieces_will_do(void)
 {
 	struct sio_dev *d;
-	bool all = true;
 
-	mutex_lock(&sio.lock);
 	list_for_each_entry(d, &sio.devices, node)
-		if (d->pdev && !d->going)
-			all &= sio_dev_iommu(d) != SIO_IOMMU_OFF;
-	mutex_unlock(&sio.lock);
-	return all;
+		if (sio_dev_find(d->id) && sio_dev_iommu(d) == SIO_IOMMU_OFF)
+			return false;
+	return true;
 }
 
-int sio_prepare_alloc(struct sio_request *rq, const void *msg)
+static int check(struct sio_request *rq, const struct sio_req_alloc *m, u64 *ret_size)
 {
-	const struct sio_req_alloc *m = msg;
-	u64 size, align, total, left;
-	int error = check(rq, m, &size, &align);
+	u64 unit = m->kind == SIO_ALLOC_HUGE ? HUGE_PAGE : PAGE_SIZE, all, left;
+	int error = sio_check(rq, "kind", m->kind, 0, SIO_ALLOC_CONTIGUOUS);
 
+	if (!error)
+		error = sio_check(rq, "access", m->access, 0, SIO_BOTH);
 	if (error)
 		return error;
-	if (m->kind == SIO_ALLOC_HUGE)
-		rq->mem = from_pool(size, align, m->highest);
-	if (!rq->mem && m->kind != SIO_ALLOC_POOL)
-		rq->mem = from_kernel(size, align, m->highest, true);
-	if (!rq->mem && m->kind == 0 && pieces_will_do())
-		rq->mem = from_kernel(size, align, m->highest, false);
-	if (!rq->mem && (m->kind == 0 || m->kind == SIO_ALLOC_POOL))
-		rq->mem = from_pool(size, align, m->highest);
-	if (rq->mem)
-		return 0;
-	sio_pool_sizes(&total, &left);
-	return sio_fail(
-		rq, -ENOSPC,
-		"%llu bytes wanted; the pool has %llu, %llu free; the kernel gives %llu in one piece, of %llu %llu are free",
-		size, total, left, (u64)PAGE_SIZE << MAX_ORDER_SIZE, sio_mem_limit(),
-		sio_mem_limit() - min(sio_mem_limit(), sio_mem_used()));
-}
-
-int sio_op_alloc(struct sio_request *rq, const void *msg)
-{
-	const struct sio_req_alloc *m = msg;
-	struct sio_mem *mem = rq->mem;
-	struct sio_evt_alloc *evt;
-	int error;
-
+	if (m->align & (m->align - 1))
+		return sio_fail(rq, -EINVAL, "align %#llx, 0 or a power of 2 is right", m->align);
+	if (m->size == 0)
+		return sio_fail(rq, -EINVAL, "size 0");
 	if (m->near_device && !sio_dev_find(m->near_device))
 		return sio_fail(rq, -ENODEV, "no device %#llx is here", m->near_device);
-	error = sio_obj_init(rq, &mem->o, SIO_KIND_MEM, 0);
+	sio_pool_sizes(&all, &left);
+	all += (u64)totalram_pages() << PAGE_SHIFT;
+	if (m->size > all)
+		return sio_fail(rq, -ENOSPC, "%llu bytes wanted, this host has %llu in all",
+				m->size, all);
+	*ret_size = round_up(m->size, unit);
+	return 0;
+}
+
+static bool find_room(struct sio_mem *m, const struct sio_req_alloc *q, u64 size)
+{
+	u64 align = max(q->align, q->kind == SIO_ALLOC_HUGE ? HUGE_PAGE : PAGE_SIZE);
+
+	m->pieces = 1;
+	m->o.access = SIO_BOTH;
+	if (q->kind == SIO_ALLOC_HUGE && from_pool(m, size, align, q->highest))
+		return true;
+	if (q->kind != SIO_ALLOC_POOL && from_kernel(m, size, align, q->highest, true))
+		return true;
+	if (q->kind == 0 && pieces_will_do() && from_kernel(m, size, align, q->highest, false))
+		return true;
+	return q->kind <= SIO_ALLOC_POOL && from_pool(m, size, align, q->highest);
+}
+
+int sio_op_alloc(struct sio_request *rq, const void *msg, void *answer)
+{
+	const struct sio_req_alloc *q = msg;
+	struct sio_evt_alloc *evt = answer;
+	u64 size, total, left;
+	struct sio_mem *m;
+	int error = check(rq, q, &size);
+
 	if (error)
 		return error;
-	rq->mem = NULL;
-	evt = sio_answer(rq, sizeof(*evt));
-	evt->id = mem->o.id;
-	evt->size = mem->size;
-	evt->address = mem->phys;
-	error = sio_answer_file(rq, sio_mem_file(mem));
-	if (error)
-		sio_obj_drop(&mem->o);
-	return error;
+	m = sio_obj_new(rq, SIO_KIND_MEM, 0);
+	if (IS_ERR(m))
+		return PTR_ERR(m);
+	if (!find_room(m, q, size)) {
+		sio_pool_sizes(&total, &left);
+		error = sio_fail(
+			rq, -ENOSPC,
+			"%llu bytes wanted; the pool has %llu, %llu free; the kernel gives %llu in one piece, of %llu %llu are free",
+			size, total, left, (u64)PAGE_SIZE << MAX_ORDER_SIZE, sio_mem_limit(),
+			sio_mem_limit() - min(sio_mem_limit(), sio_mem_used()));
+	}
+	evt->id = m->o.id;
+	evt->size = m->o.length;
+	evt->address = m->o.address;
+	return sio_obj_made(rq, &m->o, error);
 }
 
 /* ---- files ---- */
@@ -322,7 +279,7 @@ static vm_fault_t mem_fault(struct vm_fault *vmf)
 {
 	struct sio_mem *m = vmf->vma->vm_private_data;
 
-	if (vmf->pgoff >= m->size >> PAGE_SHIFT)
+	if (vmf->pgoff >= m->o.length >> PAGE_SHIFT)
 		return VM_FAULT_SIGBUS;
 	if (vmf->vma->vm_flags & VM_PFNMAP)
 		return vmf_insert_pfn(vmf->vma, vmf->address, sio_mem_pfn(m, vmf->pgoff));
@@ -338,13 +295,11 @@ static const struct vm_operations_struct mem_vm_ops = {
 static int mem_mmap(struct file *f, struct vm_area_struct *vma)
 {
 	struct sio_mem *m = f->private_data;
-	u64 n = m->size >> PAGE_SHIFT;
 
-	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_pgoff > n ||
-	    vma_pages(vma) > n - vma->vm_pgoff)
+	if (!sio_mmap_fits(vma, m->o.length))
 		return -EINVAL;
 	if (m->dmabuf)
-		return sio_dmabuf_mmap(m, vma);
+		return dma_buf_mmap(m->dmabuf, vma, vma->vm_pgoff + m->first);
 	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
 	if (!m->pages || m->pages->pinned)
 		vm_flags_set(vma, VM_PFNMAP);
@@ -353,16 +308,16 @@ static int mem_mmap(struct file *f, struct vm_area_struct *vma)
 	return 0;
 }
 
-const struct file_operations sio_mem_fops = {
+static const struct file_operations mem_fops = {
 	.owner = THIS_MODULE,
 	.mmap = mem_mmap,
 	.release = sio_file_release,
 	.llseek = noop_llseek,
 };
 
-struct file *sio_mem_file(struct sio_mem *m)
-{
-	int flags = m->access & SIO_ACCESS_WRITE ? O_RDWR : O_RDONLY;
-
-	return sio_file_new(&m->o, "[smartio memory]", &sio_mem_fops, flags, m->size);
-}
+const struct sio_kind sio_kind_mem = {
+	.name = "memory",
+	.size = sizeof(struct sio_mem),
+	.free = mem_free,
+	.fops = &mem_fops,
+};

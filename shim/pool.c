@@ -50,10 +50,11 @@ static struct sio_pool *new_pool(u64 phys, u64 n)
 	p->phys = phys;
 	p->n = n;
 	p->taken = bitmap_zalloc(n, GFP_KERNEL);
-	if (p->taken)
-		return p;
-	kfree(p);
-	return NULL;
+	if (!p->taken) {
+		kfree(p);
+		return NULL;
+	}
+	return p;
 }
 
 static int add_reserved(const char *text)
@@ -65,8 +66,7 @@ static int add_reserved(const char *text)
 	size = memparse(text, &end);
 	if (*end == '@')
 		phys = memparse(end + 1, &end);
-	if (*end || !size || !phys || !PAGE_ALIGNED(size) || !PAGE_ALIGNED(phys) ||
-	    phys + size < phys) {
+	if (*end || !size || !phys || !PAGE_ALIGNED(size | phys) || phys + size < phys) {
 		pr_err("smartio: pool=%s: SIZE@ADDRESS in whole pages is right\n", text);
 		return -EINVAL;
 	}
@@ -91,42 +91,45 @@ static int add_reserved(const char *text)
 	return 0;
 }
 
+static void free_all(struct list_head *list)
+{
+	struct sio_pool *p, *tmp;
+
+	list_for_each_entry_safe(p, tmp, list, node)
+		free_pool(p);
+}
+
 int sio_pool_init(void)
 {
-	for (int i = 0; i < n_pool; i++) {
-		int error = add_reserved(pool[i]);
+	int error = 0;
 
-		if (error) {
-			sio_pool_exit();
-			return error;
-		}
-	}
-	return 0;
+	for (int i = 0; i < n_pool && !error; i++)
+		error = add_reserved(pool[i]);
+	if (error)
+		free_all(&pools);
+	return error;
 }
 
 void sio_pool_exit(void)
 {
-	struct sio_pool *p, *tmp;
-
-	list_for_each_entry_safe(p, tmp, &pools, node) {
-		list_del(&p->node);
-		free_pool(p);
-	}
+	free_all(&pools);
 }
 
 /* Each contiguous run of @m becomes a pool. */
-int sio_pool_add_pages(struct sio_mem *m)
+int sio_pool_add(struct sio_mem *m)
 {
-	u64 n = m->size >> PAGE_SHIFT, start = 0;
-	struct sio_pool *p, *tmp;
+	u64 n = m->o.length >> PAGE_SHIFT, start = 0;
+	struct sio_pool *p;
 	LIST_HEAD(fresh);
 
 	for (u64 i = 1; i <= n; i++) {
 		if (i < n && sio_mem_pfn(m, i) == sio_mem_pfn(m, i - 1) + 1)
 			continue;
 		p = new_pool(PFN_PHYS(sio_mem_pfn(m, start)), i - start);
-		if (!p)
-			goto undo;
+		if (!p) {
+			free_all(&fresh);
+			return -ENOMEM;
+		}
 		p->from = m;
 		list_add_tail(&p->node, &fresh);
 		start = i;
@@ -135,14 +138,9 @@ int sio_pool_add_pages(struct sio_mem *m)
 	list_splice_tail(&fresh, &pools);
 	mutex_unlock(&pool_lock);
 	return 0;
-
-undo:
-	list_for_each_entry_safe(p, tmp, &fresh, node)
-		free_pool(p);
-	return -ENOMEM;
 }
 
-int sio_pool_remove_pages(struct sio_mem *m)
+int sio_pool_remove(struct sio_mem *m)
 {
 	struct sio_pool *p, *tmp;
 	LIST_HEAD(gone);
@@ -155,17 +153,17 @@ int sio_pool_remove_pages(struct sio_mem *m)
 		if (!busy && p->from == m)
 			list_move(&p->node, &gone);
 	mutex_unlock(&pool_lock);
-	list_for_each_entry_safe(p, tmp, &gone, node)
-		free_pool(p);
+	free_all(&gone);
 	return busy ? -EBUSY : 0;
 }
 
+/* The first fit; *ret: pages from its start. */
 static bool take(struct sio_pool *p, u64 n, u64 align, u64 highest, u64 *ret)
 {
 	u64 base = PHYS_PFN(p->phys), end = p->n, at;
 
-	if (highest != SIO_PORT_ANY && highest >> PAGE_SHIFT < base + end)
-		end = highest >> PAGE_SHIFT > base ? ((highest + 1) >> PAGE_SHIFT) - base : 0;
+	if (highest != SIO_PORT_ANY)
+		end = clamp_t(s64, ((highest + 1) >> PAGE_SHIFT) - base, 0, end);
 	if (n > end)
 		return false;
 	at = bitmap_find_next_zero_area_off(p->taken, end, 0, n, (align >> PAGE_SHIFT) - 1, base);
@@ -198,10 +196,8 @@ struct sio_pool *sio_pool_alloc(u64 size, u64 align, u64 highest, u64 *ret_phys)
 
 	mutex_lock(&pool_lock);
 	list_for_each_entry(p, &pools, node)
-		if (take(p, size >> PAGE_SHIFT, align, highest, &at)) {
+		if (!found && take(p, size >> PAGE_SHIFT, align, highest, &at))
 			found = p;
-			break;
-		}
 	mutex_unlock(&pool_lock);
 	if (!found)
 		return NULL;

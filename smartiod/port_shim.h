@@ -7,18 +7,19 @@
 #include <stdint.h>
 
 #include "smartiod/live.h"
+#include "smartiod/shim_port.h"
 #include "smartio/uapi.h"
 
 #define PORT_SHIM_DEVICES 256
 
-struct port_shim_request;
+#define PORT_SHIM_REFUSED 64
 
 struct port_shim {
 	struct live *live;
-	int fd;
-	sd_event_source *io, *defer, *retry;
-	struct port_shim_request *first, **last;	 /* the module takes no more just now */
-	struct port_shim_request *failed, **failed_last; /* to be answered by ourselves */
+	struct shim_port *port;
+	sd_event_source *io, *defer;
+	struct sio_evt_error refused[PORT_SHIM_REFUSED]; /* to be answered by ourselves */
+	unsigned n_refused;
 	/* Devices as the module told of them, for the kernel's log names places only. */
 	struct {
 		uint64_t id;
@@ -30,7 +31,7 @@ struct port_shim {
 };
 
 /*
- * A line of the kernel's log, if it tells of a DMA fault as Intel's IOMMU driver does: place,
+ * A line of the kernel's log, if it tells of a DMA fault as the IOMMU drivers do: place,
  * address and access. Pure. Return: whether it does.
  */
 bool port_shim_parse_fault(const char *line, uint32_t *ret_bdf, uint64_t *ret_address,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * DMA faults out of the kernel's log. AMD's IOMMU driver calls the module's fault handler; Intel's
- * only prints, and at most a few lines a second: so what comes here is at least one fault of each
- * burst, with the same right to be seen as those that the module tells of.
+ * DMA faults out of the kernel's log: the IOMMU drivers print them, at most a few lines a second, so
+ * what comes here is at least one fault of each burst.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -863,37 +863,34 @@ struct sio_evt_owner_end {
 
 /*
  * The device node of smartio.ko, /dev/smartio0. One process has it open at a time (else -EBUSY); it
- * needs CAP_SYS_RAWIO. Thread-safe. poll(): POLLIN while an event waits.
+ * needs CAP_SYS_RAWIO. Thread-safe. smartiod makes the port's asynchronous requests of it.
  *
- * SIO_IOC_REQUEST: hand over the request of @size bytes at @data, with @n_fds descriptors, which
- * stay the caller's. Returns 0: there will be one answer. -EAGAIN: too many answers are unread,
- * read some; -EMSGSIZE: less than a header or more than any request; -EBADF, -EFAULT, -EINVAL (too
- * many descriptors), -ENOMEM. Then nothing has happened and there will be no answer. Most answers
- * are there when the call returns; RESET's is not, and requests about a device under reset wait for
- * it.
+ * SIO_IOC_REQUEST: the request of @size bytes at @data, with @n_fds descriptors, which stay the
+ * caller's, is done and answered into the SIO_PORT_MAX_PACKET bytes at @answer; @size becomes the
+ * answer's, @n_fds and @fd tell of new descriptors (close-on-exec). Returns 0 whether it succeeded or
+ * was refused. -EMSGSIZE: less than a header or more than any request; -EBADF, -EINVAL (too many
+ * descriptors), -ENOMEM: nothing has happened. -EFAULT: it may have happened, and its descriptors are
+ * closed. RESET takes up to seconds; requests about that device are refused meanwhile by -EAGAIN.
  *
- * SIO_IOC_EVENT: the next event into the buffer of @size bytes at @data (SIO_PORT_MAX_PACKET always
- * suffices); @size becomes the event's, @n_fds and @fd tell of new descriptors (close-on-exec).
- * Returns 0; -EAGAIN: none waits (O_NONBLOCK; else it waits, -EINTR); -EMSGSIZE: the event is
- * longer, @size says how long; -EFAULT; -EMFILE. Then the event is still the next.
+ * read() of at least 72 bytes: the next event that nobody asked for; -EAGAIN: none waits (also
+ * without O_NONBLOCK); poll(): POLLIN while one does.
  *
- * SIO_IOC_PIN, on the descriptor of an owner, by the program that has the memory: pin its pages
- * (counted against RLIMIT_MEMLOCK). Returns a new descriptor that keeps them pinned, for IMPORT;
- * it cannot be mapped. -EINVAL, -EFAULT, -ENOMEM, -EPERM: the owner has ended.
+ * SIO_IOC_PIN, on the descriptor of an owner, by the program that has the memory, or on the node: pin
+ * its pages (counted against RLIMIT_MEMLOCK). Returns a new descriptor that keeps them pinned, for
+ * IMPORT; it cannot be mapped. -EINVAL, -EFAULT, -ENOMEM, -EPERM: the owner has ended.
  */
 struct sio_ioc_packet {
-	__u64 data; /* address */
+	__u64 data, answer; /* addresses */
 	__u32 size, n_fds;
 	__s32 fd[SIO_PORT_MAX_FDS];
 };
-SIO_PORT_SIZE(struct sio_ioc_packet, 32);
+SIO_PORT_SIZE(struct sio_ioc_packet, 40);
 struct sio_ioc_pin {
 	__u64 address, length;	/* whole pages */
 	__u32 access, reserved; /* SIO_ACCESS_* of devices; reserved 0 */
 };
 SIO_PORT_SIZE(struct sio_ioc_pin, 24);
-#define SIO_IOC_REQUEST _IOW(0xf7, 0, struct sio_ioc_packet)
-#define SIO_IOC_EVENT _IOWR(0xf7, 1, struct sio_ioc_packet)
+#define SIO_IOC_REQUEST _IOWR(0xf7, 3, struct sio_ioc_packet)
 #define SIO_IOC_PIN _IOW(0xf7, 2, struct sio_ioc_pin)
 
 #ifdef __cplusplus

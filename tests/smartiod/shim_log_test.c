@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* DMA faults as Intel's IOMMU driver prints them, and what only looks like one. */
+/* DMA faults as the IOMMU drivers print them, and what only looks like one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,6 +25,12 @@ static void faults_of_both_kernels(void **state)
 		{"DMAR: [DMA Write PASID 1] Request device [ff:02.1] fault addr 0x0 [fault reason "
 		 "0x71] SM: Present bit in first-level paging entry is clear",
 		 0xff11, SIO_FAULT_WRITE, 0},
+		{"smartio 0000:01:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0013 "
+		 "address=0x13370000 flags=0x0020]",
+		 0x0100, SIO_FAULT_WRITE, 0x13370000},
+		{"smartio 0001:ff:1f.7: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0000 "
+		 "address=0xfffffffdf8000000 flags=0x0000]",
+		 0xffff, SIO_FAULT_READ, 0xfffffffdf8000000},
 	};
 
 	(void)state;
@@ -52,6 +58,13 @@ static void other_lines(void **state)
 		"DMAR: [DMA Write NO_PASID] Request device [01:00.8] fault addr 0x1000 [",
 		"DMAR: [DMA Write NO_PASID] Request device [100:00.0] fault addr 0x1000 [",
 		"DMAR: [DMA Write NO_PASID] Request device [01:00.0] fault addr x [",
+		"AMD-Vi: Interrupt remapping enabled",
+		"AMD-Vi: Event logged [IO_PAGE_FAULT device=0000:01:00.0 domain=0x0013 "
+		"address=0x1000 flags=0x0020]",
+		": AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0013 address=0x1000 flags=0x0020]",
+		"smartio 0000:01:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0013",
+		"smartio 0000:01:20.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0013 "
+		"address=0x1000 flags=0x0020]",
 	};
 	uint32_t bdf, access;
 	uint64_t address;

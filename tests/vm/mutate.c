@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -146,25 +145,29 @@ static void make_request(uint64_t *words, struct sio_ioc_packet *packet)
 	}
 }
 
-static void take_events(int port)
+static void take_answer(const struct sio_ioc_packet *packet)
 {
-	uint64_t words[SIO_PORT_MAX_PACKET / 8];
-	const struct sio_evt *h = (void *)words;
+	const uint64_t *words = (const void *)(uintptr_t)packet->answer;
+	const struct sio_evt *h = (const void *)words;
 
-	for (;;) {
-		struct sio_ioc_packet packet = {.data = (uintptr_t)words, .size = sizeof(words)};
-
-		if (ioctl(port, SIO_IOC_EVENT, &packet) < 0)
-			return;
-		if (h->cookie)
-			answered++;
-		if (h->cookie && !h->error && h->size >= 40) {
-			good++;
-			keep_id(words[4]);
-		}
-		for (uint32_t i = 0; i < packet.n_fds; i++)
-			keep_fd(packet.fd[i]);
+	answered += h->cookie == sent && packet->size == h->size;
+	if (!h->error && h->size >= 40) {
+		good++;
+		keep_id(words[4]);
 	}
+	for (uint32_t i = 0; i < packet->n_fds; i++)
+		keep_fd(packet->fd[i]);
+}
+
+/* Its own pages, or some that it may not have. */
+static int pin(int fd)
+{
+	static char page[4 * 4096] __attribute__((aligned(4096)));
+	struct sio_ioc_pin p = {.address = (uintptr_t)page, .length = sizeof(page), .access = 3};
+
+	if (below(2))
+		p = (struct sio_ioc_pin){.address = value(), .length = value(), .access = 3};
+	return ioctl(fd, SIO_IOC_PIN, &p);
 }
 
 /* What a program could do with a descriptor that it was passed. BAR pages are only read. */
@@ -178,10 +181,13 @@ static void poke(int fd)
 		words[i] = value();
 	switch (below(8)) {
 	case 0:
-		ioctl(fd, below(2) ? SIO_IOC_PIN : (unsigned long)value(), words);
+		if (below(2))
+			pin(fd);
+		else
+			ioctl(fd, (unsigned long)value(), words);
 		return;
 	case 1:
-		ioctl(fd, below(2) ? SIO_IOC_REQUEST : SIO_IOC_EVENT, words);
+		ioctl(fd, SIO_IOC_REQUEST, words);
 		return;
 	case 2:
 		if (ftruncate(fd, (off_t)value()) == 0 || fallocate(fd, 0, 0, 4096) == 0)
@@ -234,30 +240,31 @@ static bool time_is_up(const struct timespec *begin, long seconds)
 	return now.tv_sec - begin->tv_sec >= seconds;
 }
 
+static void keep_pins(int port)
+{
+	int fd = pin(port);
+
+	if (fd >= 0)
+		keep_fd(fd);
+}
+
 static void one_round(int port)
 {
-	uint64_t words[SIO_PORT_MAX_PACKET / 8];
+	uint64_t words[SIO_PORT_MAX_PACKET / 8], answer[SIO_PORT_MAX_PACKET / 8];
 	struct sio_ioc_packet packet;
 
 	for (int i = 0; i < 200; i++) {
 		make_request(words, &packet);
-		if (ioctl(port, SIO_IOC_REQUEST, &packet) == 0)
+		packet.answer = (uintptr_t)answer;
+		if (ioctl(port, SIO_IOC_REQUEST, &packet) == 0) {
 			sent++;
-		take_events(port);
+			take_answer(&packet);
+		}
+		if (!below(20))
+			keep_pins(port);
+		while (read(port, answer, sizeof(answer)) > 0)
+			;
 	}
-}
-
-/* RESET is answered later: wait for what is missing. */
-static bool all_answered(int port)
-{
-	struct pollfd p = {.fd = port, .events = POLLIN};
-
-	while (answered < sent) {
-		if (poll(&p, 1, 60000) <= 0)
-			return false;
-		take_events(port);
-	}
-	return answered == sent;
 }
 
 int main(int argc, char **argv)
@@ -288,7 +295,7 @@ int main(int argc, char **argv)
 		else if (!WIFEXITED(status) && WTERMSIG(status) != 7)
 			bad = 1;
 	}
-	if (!all_answered(port))
+	if (answered != sent)
 		bad = 1;
 	printf("mutate: seed %s: %lu requests, %lu answers, %lu of them good%s\n", argv[3], sent,
 	       answered, good, bad ? ": FAILED" : "");
