@@ -10,7 +10,6 @@
 #define CHUNK_SLOTS 256u
 #define CHUNKS 4096u
 #define INDEX_BITS 20
-#define INDEX_SHIFT 4
 #define KIND_SHIFT 24
 #define GENERATION_SHIFT 32
 
@@ -43,7 +42,7 @@ static struct slot *slot_at(struct sio_handles *t, unsigned index)
 
 static struct slot *slot_of(struct sio_handles *t, uintptr_t handle)
 {
-	return slot_at(t, (unsigned)(handle >> INDEX_SHIFT) & ((1u << INDEX_BITS) - 1));
+	return slot_at(t, (unsigned)(handle >> SIO_HANDLE_INDEX_SHIFT) & ((1u << INDEX_BITS) - 1));
 }
 
 int sio_handles_new(void (*object_free)(void *object), struct sio_handles **ret)
@@ -105,7 +104,7 @@ int sio_handle_new(struct sio_handles *t, unsigned kind, void *object, uintptr_t
 	__atomic_add_fetch(&t->used, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->state, generation << GENERATION_SHIFT | 1, __ATOMIC_RELEASE);
 	*ret = (uintptr_t)(generation << GENERATION_SHIFT | (uint64_t)kind << KIND_SHIFT |
-			   (uint64_t)t->cursor << INDEX_SHIFT);
+			   (uint64_t)t->cursor << SIO_HANDLE_INDEX_SHIFT);
 	return 0;
 }
 
@@ -117,7 +116,8 @@ static int is_current(uint64_t state, uintptr_t handle)
 
 static int has_form(uintptr_t handle, unsigned kind)
 {
-	return (handle >> KIND_SHIFT & 0xff) == kind && !(handle & ((1u << INDEX_SHIFT) - 1));
+	return (handle >> KIND_SHIFT & 0xff) == kind &&
+	       !(handle & ((1u << SIO_HANDLE_INDEX_SHIFT) - 1));
 }
 
 void *sio_handle_get(struct sio_handles *t, uintptr_t handle, unsigned kind)

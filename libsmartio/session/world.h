@@ -32,6 +32,11 @@ struct sio_poll {
 };
 
 struct sio_world {
+	/*
+	 * No other process has this image of memory, so what is static is of the one process. A
+	 * simulator has many.
+	 */
+	bool alone;
 	/* Connect to this process's smartiod: -ENOENT none set up, -ECONNREFUSED not running. */
 	int (*connect)(struct sio_world *w);
 	/* One packet with descriptors. send never blocks on a peer that reads. */

@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "session/pages.h"
+#include "session/quick.h"
 #include "wire/wire.h"
 
 /* Of the smartiod that runs with the kernel module, on its first node. */
@@ -105,6 +106,7 @@ static void after_fork_child(void)
 		memset(live.open, 0, (size_t)live.size);
 	live.ones = -1;
 	live.pid = (uint32_t)getpid();
+	sio_quick_forget();
 	pthread_mutex_unlock(&live.mutex);
 	sio_pages_after_fork(true);
 }
@@ -642,6 +644,7 @@ static void live_wake_all(struct sio_world *w, struct sio_world_lock *l)
 }
 
 static struct sio_world live_world = {
+	.alone = true,
 	.connect = live_connect,
 	.send = live_send,
 	.recv = live_recv,

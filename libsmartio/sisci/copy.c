@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Copies by this CPU, to and from maps. */
+/* Copies by this CPU, to and from maps; memcpy.c has the short way. */
 #include <errno.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -10,8 +10,7 @@
 #include "sisci/sequence.h"
 #include "smartio/io.h"
 
-#define TRIES 3		   /* of a copy that is checked */
-#define LARGE (512u << 10) /* from here on a string move beats memcpy(), where it is fast */
+#define TRIES 3 /* of a copy that is checked */
 
 /* A copy between memory of the program and a map, checked before anything is touched. */
 struct copy {
@@ -30,8 +29,7 @@ int sio_copy_range(struct sio_library *lib, sci_map_t handle, size_t offset, siz
 
 	if (!m)
 		return err->code;
-	/* What lies in front of the program's pointer in its page is not its own. */
-	room = m->bytes - (uintptr_t)m->pointer % SIO_PAGE_SIZE;
+	room = sio_mapping_room(m);
 	if (__builtin_add_overflow(offset, size, &end) || end > room)
 		rc = sio_fail(err, -ERANGE,
 			      "offset %#zx + size %#zx goes beyond the map's %#zx bytes", offset,
@@ -68,7 +66,7 @@ static bool string_moves_are_fast(void)
 
 static bool move_string(volatile void *to, const volatile void *from, size_t size)
 {
-	if (size < LARGE || !string_moves_are_fast())
+	if (size < SIO_COPY_LARGE || !string_moves_are_fast())
 		return false;
 	sio_copy_string(to, from, size);
 	return true;
@@ -82,6 +80,12 @@ static bool move_string(volatile void *to, const volatile void *from, size_t siz
 	return false;
 }
 #endif
+
+void sio_copy_large(volatile void *to, const volatile void *from, size_t size)
+{
+	if (!move_string(to, from, size))
+		sio_copy_to(to, (const void *)(uintptr_t)from, size);
+}
 
 /* What is copied is there before what is written after. */
 static void write_out(volatile void *to, const void *from, size_t size)
@@ -163,13 +167,12 @@ static int copy(struct sio_library *lib, sci_sequence_t sequence, void *memory, 
 	return rc;
 }
 
-void SCIMemCpy(sci_sequence_t sequence, void *memAddr, sci_map_t remoteMap, size_t remoteOffset,
-	       size_t size, unsigned int flags, sci_error_t *error)
+void sio_copy_slowly(sci_sequence_t sequence, void *memory, sci_map_t map, size_t offset,
+		     size_t size, unsigned flags, sci_error_t *error)
 {
 	struct sio_err err;
 	struct sio_library *lib = sio_api_enter(&err);
-	int rc = lib ? copy(lib, sequence, memAddr, remoteMap, remoteOffset, size, flags, &err)
-		     : err.code;
+	int rc = lib ? copy(lib, sequence, memory, map, offset, size, flags, &err) : err.code;
 
 	sio_api_leave(error, rc, &err);
 }

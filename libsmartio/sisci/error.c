@@ -48,19 +48,20 @@ sci_error_t sio_error_code(int rc)
 }
 
 static __thread char last_text[SIO_ERR_TEXT];
+__thread bool sio_error_told;
 
 void sio_error_remember(const char *text)
 {
-	if (text)
-		memcpy(last_text, text, strnlen(text, sizeof(last_text) - 1) + 1);
-	else
-		last_text[0] = '\0';
+	sio_error_told = text != NULL;
+	if (!text)
+		return;
+	memcpy(last_text, text, strnlen(text, sizeof(last_text) - 1) + 1);
 	last_text[sizeof(last_text) - 1] = '\0';
 }
 
 const char *sio_error_recall(void)
 {
-	return last_text;
+	return sio_error_told ? last_text : "";
 }
 
 static const struct {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "core/types.h"
+#include "session/quick.h"
 #include "sisci/sequence.h"
 #include "smartio/uapi.h"
 
@@ -42,6 +43,23 @@ int sio_check_range(uint64_t offset, uint64_t size, uint64_t bytes, struct sio_e
 	return 0;
 }
 
+size_t sio_mapping_room(const struct sio_mapping *m)
+{
+	/* What lies in front of the program's pointer in its page is not its own. */
+	return m->bytes - (uintptr_t)m->pointer % SIO_PAGE_SIZE;
+}
+
+/* Under the lock: what short copies may believe of it. */
+static void tell_quick(const struct sio_mapping *m)
+{
+	struct sio_world *w = m->o.lib->world;
+
+	if (m->base && !m->o.lost && !m->down && !m->read_only)
+		sio_quick_set(w, m->o.handle, m->pointer, sio_mapping_room(m));
+	else
+		sio_quick_clear(w, m->o.handle);
+}
+
 static void drop_aside(struct sio_mapping *m)
 {
 	struct sio_world *w = m->o.lib->world;
@@ -70,6 +88,7 @@ static void mapping_lost(struct sio_object *o)
 	struct sio_mapping *m = (void *)o;
 	struct sio_world *w = o->lib->world;
 
+	tell_quick(m);
 	sio_sequence_tell(m, SIO_MAP_LOST);
 	if (m->base && w->map_ones(w, m->base, m->bytes) < 0)
 		w->log(w, "no memory: a lost segment stays mapped");
@@ -97,6 +116,7 @@ static void mapping_path(struct sio_mapping *m, bool down)
 	else
 		m->aside = NULL;
 	__atomic_store_n(&m->down, down, __ATOMIC_SEQ_CST);
+	tell_quick(m);
 	sio_sequence_tell(m, down ? SIO_MAP_DOWN : SIO_MAP_WAS_DOWN);
 }
 
@@ -332,6 +352,10 @@ static int map_segment(struct sio_library *lib, struct sio_object *segment, uint
 		sio_object_end(&m->o);
 		return rc;
 	}
+	sio_session_lock(lib->session);
+	if (!m->o.ended)
+		tell_quick(m);
+	sio_session_unlock(lib->session);
 	*ret = sio_object_handle(&m->o);
 	*ret_pointer = m->pointer;
 	sio_object_put(&m->o);
@@ -405,6 +429,7 @@ static int unmap(struct sio_library *lib, sci_map_t map, unsigned flags, struct 
 		return rc;
 	}
 	sio_session_lock(lib->session);
+	sio_quick_clear(lib->world, m->o.handle);
 	sio_sequence_tell(m, SIO_MAP_LOST);
 	lib->world->unmap(lib->world, m->base, m->bytes);
 	m->base = NULL;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "session/quick.h"
 #include "sisci/library.h"
 
 /* A switch: the compiler tells of a kind that is forgotten here. */
@@ -191,6 +192,7 @@ void sio_object_end(struct sio_object *o)
 		parent = o->parent;
 		if (parent)
 			parent->children--;
+		sio_quick_clear(lib->world, o->handle);
 		sio_handle_remove(lib->handles, o->handle);
 	}
 	sio_session_wake(lib->session);

@@ -72,6 +72,9 @@ struct sio_mapping {
 		*watch; /* how its stores wake a device; NULL: there is none. Under the lock */
 };
 
+/* From the pointer that the program got to the end. */
+size_t sio_mapping_room(const struct sio_mapping *m);
+
 struct sio_device;
 /* Under the lock: a map of a BAR of @d shows registers: writable ones or a mirror. */
 void sio_device_registers(struct sio_object *device, bool held);

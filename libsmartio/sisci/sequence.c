@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "session/quick.h"
 #include "sisci/sequence.h"
 #include "smartio/io.h"
 #include "smartio/uapi.h"
@@ -111,6 +112,7 @@ static void join_map(struct sio_sequence *s)
 		set_word(s->words, SIO_SEQUENCE_MAP, SIO_MAP_LOST);
 	else if (m->down)
 		set_word(s->words, SIO_SEQUENCE_MAP, SIO_MAP_DOWN);
+	sio_quick_set(m->o.lib->world, s->o.handle, NULL, 0);
 	sio_session_unlock(m->o.lib->session);
 }
 
