@@ -69,6 +69,8 @@ void smartiod_dint_end(struct smartiod *d, struct smartiod_dint *dint, bool owne
 {
 	struct smartiod_ring *ring, *next;
 
+	if (dint->o.session && !dint->plain)
+		dint->o.session->n_rings -= dint->n_rings;
 	smartiod_object_remove(&dint->o);
 	dint->removed = true;
 	dint->owner_gone = owner_gone;

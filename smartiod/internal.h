@@ -108,7 +108,8 @@ struct smartiod_session {
 	struct smartiod_tree objects; /* by handle */
 	uint32_t next_handle;
 	unsigned n_ops;
-	int request_fd; /* came with the request that is served; -1: none. Who keeps it sets -1 */
+	unsigned n_rings; /* with memory, of its data interrupts */
+	int request_fd;	  /* came with the request that is served; -1: none. Who keeps it sets -1 */
 	struct smartiod_op end; /* closes the owner; embedded, so that ending needs no memory */
 };
 

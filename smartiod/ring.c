@@ -7,6 +7,7 @@
 #include "wire/ring.h"
 
 #define MAX_RINGS 1024 /* of one interrupt, those that the library drains included */
+#define RAM_PART 4u    /* of a program's interrupts, together: this part of the host's memory */
 
 enum { RING_ALLOC, RING_GRANT_MEMORY, RING_GRANT_IRQ };
 
@@ -25,6 +26,8 @@ static void ring_check(struct smartiod *d, struct smartiod_ring *ring)
 		link = &(*link)->next;
 	*link = ring->next;
 	dint->n_rings--;
+	if (dint->o.session && !dint->plain)
+		dint->o.session->n_rings--;
 	smartiod_tree_remove(&d->rings, &ring->by_uid);
 	free(ring);
 	smartiod_dint_unpin(d, dint);
@@ -116,17 +119,33 @@ static void ask_grant(struct smartiod *d, struct smartiod_ring_op *r, uint32_t k
 
 static void build_done(struct smartiod *d, struct smartiod_ring_op *r);
 
+/*
+ * Rings of senders that are gone stay until the receiver has read them, so one that is stopped could
+ * have any number: they are bounded by a part of the host's memory, too.
+ */
+static int check_room(struct smartiod *d, const struct smartiod_dint *dint, struct sio_err *reterr)
+{
+	const struct smartiod_session *s = dint->plain ? NULL : dint->o.session;
+
+	if (dint->n_rings >= MAX_RINGS)
+		return sio_fail(reterr, -ENOSPC, "%s %u of %s has %u senders already",
+				smartiod_dint_word(dint->plain), dint->number, d->host->name,
+				dint->n_rings);
+	if (s && (uint64_t)(s->n_rings + 1) * SIO_RING_TOTAL > d->host->ram_size / RAM_PART)
+		return sio_fail(reterr, -ENOSPC,
+				"the receivers of program %u of %s have %u senders, those included "
+				"that left something to read: 1/%u of the host's memory",
+				s->pid, d->host->name, s->n_rings, RAM_PART);
+	return 0;
+}
+
 static struct smartiod_ring *ring_new(struct smartiod *d, struct smartiod_dint *dint, uint32_t node,
 				      uint64_t link, struct sio_err *reterr)
 {
 	struct smartiod_ring *ring = NULL;
 
-	if (dint->n_rings >= MAX_RINGS) {
-		sio_fail(reterr, -ENOSPC, "%s %u of %s has %u senders already",
-			 smartiod_dint_word(dint->plain), dint->number, d->host->name,
-			 dint->n_rings);
+	if (check_room(d, dint, reterr) < 0)
 		return NULL;
-	}
 	ring = calloc(1, sizeof(*ring));
 	if (!ring) {
 		sio_fail(reterr, -ENOMEM, "the receiver's daemon is out of memory");
@@ -141,6 +160,8 @@ static struct smartiod_ring *ring_new(struct smartiod *d, struct smartiod_dint *
 	ring->next = dint->rings;
 	dint->rings = ring;
 	dint->n_rings++;
+	if (dint->o.session && !dint->plain)
+		dint->o.session->n_rings++;
 	dint->pins++;
 	return ring;
 }

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "calls.h"
+#include "wire/ring.h"
 
 struct fixture {
 	struct world *w;
@@ -255,6 +256,47 @@ static void death_of_a_side(void **state)
 	assert_int_equal(world_resources(f->w, SIO_KIND_IRQ), 0);
 }
 
+/* Senders come, leave a message, and go; the receiver reads nothing. */
+static void a_stopped_receiver_takes_a_part_of_its_host(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *other = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
+	uint64_t most = f->w->topology->host[0].ram_size / 4 / SIO_RING_TOTAL;
+	const struct sio_evm_dint_ring *evm;
+	uint32_t h[2], n[2], o, other_n, link, ring = 0;
+
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(call_dint_create(f->w, f->receiver, 0, 0, &h[i], &n[i]), 0);
+	for (uint64_t i = 0; i < most; i++) {
+		assert_int_equal(call_dint_connect(f->w, f->sender, 4, n[i % 2], &link), 0);
+		evm = world_event(f->receiver, SIO_EVM_DINT_RING, 0);
+		assert_non_null(evm);
+		ring = sio_from_le32(evm->ring);
+		assert_int_equal(call_handle(f->w, f->sender, SIO_MSG_DINT_DISCONNECT, link, 0), 0);
+		world_forget(f->receiver);
+		world_forget(f->sender);
+	}
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(call_dint_connect(f->w, f->sender, 4, n[i], &link), ENOSPC);
+	/* Other programs are not concerned, nor are interrupts without data. */
+	assert_int_equal(call_dint_create(f->w, other, 0, 0, &o, &other_n), 0);
+	assert_int_equal(call_dint_connect(f->w, f->sender, 4, other_n, &link), 0);
+	assert_int_equal(call_dint_create(f->w, f->receiver, 0, SIO_DINT_PLAIN, &o, &other_n), 0);
+	assert_int_equal(connect_plain(f->w, f->sender, 4, other_n, &link), 0);
+	/* One that is read makes room for one; an interrupt that ends for all of its own. */
+	assert_int_equal(call_ring_free(f->w, f->receiver, h[(most - 1) % 2], ring), 0);
+	assert_int_equal(call_dint_connect(f->w, f->sender, 4, n[0], &link), 0);
+	assert_int_equal(call_dint_connect(f->w, f->sender, 4, n[0], &link), ENOSPC);
+	assert_int_equal(call_handle(f->w, f->receiver, SIO_MSG_DINT_REMOVE, h[1], 0), 0);
+	for (uint64_t i = 0; i < most / 2; i++) {
+		assert_int_equal(call_dint_connect(f->w, f->sender, 4, n[0], &link), 0);
+		world_forget(f->receiver);
+		world_forget(f->sender);
+	}
+	assert_int_equal(call_dint_connect(f->w, f->sender, 4, n[0], &link), ENOSPC);
+	world_kill(f->w, other);
+}
+
 static int share(struct fixture *f, struct world_client *c, uint32_t number, uint32_t *ret_handle)
 {
 	return call_dint_create(f->w, c, number,
@@ -392,6 +434,7 @@ int main(void)
 		CASE(removal_is_told_to_senders),
 		CASE(removal_overtakes_a_connection),
 		CASE(death_of_a_side),
+		CASE(a_stopped_receiver_takes_a_part_of_its_host),
 		CASE(owners_share_a_number),
 		CASE(sharing_fails_as_a_whole),
 		CASE(link_loss_keeps_rings),
