@@ -260,7 +260,8 @@ void SCIGetLocalNodeId(unsigned int adapterNo, unsigned int *nodeId, unsigned in
 /**
  * Whether node @nodeId can be reached through the adapter now. @flags: 0.
  * Return: 1, and SCI_ERR_OK; else 0 and SCI_ERR_NO_SUCH_NODEID (no such node, or no path to it),
- * SCI_ERR_NO_LINK_ACCESS (the link is down), SCI_ERR_NODE_NOT_RESPONDING, SCI_ERR_ILLEGAL_NODEID.
+ * SCI_ERR_NO_LINK_ACCESS (the link is down at this end), SCI_ERR_NO_REMOTE_LINK_ACCESS (at another),
+ * SCI_ERR_NODE_NOT_RESPONDING, SCI_ERR_ILLEGAL_NODEID.
  */
 int SCIProbeNode(sci_desc_t sd, unsigned int localAdapterNo, unsigned int nodeId,
 		 unsigned int flags, sci_error_t *error);
@@ -439,8 +440,9 @@ sci_segment_cb_reason_t SCIWaitForLocalSegmentEvent(sci_local_segment_t segment,
  *   SCI_CB_OPERATIONAL, or SCI_CB_LOST with one of the errors below as its status. Until then it
  * can only be waited for and disconnected; mapping it gives SCI_ERR_NOT_CONNECTED, its size is 0.
  * Errors: SCI_ERR_NO_SUCH_SEGMENT: no segment with this id is available on that node and path;
- * SCI_ERR_ILLEGAL_NODEID: 0; SCI_ERR_NO_SUCH_NODEID; SCI_ERR_NO_LINK_ACCESS;
- * SCI_ERR_NODE_NOT_RESPONDING; SCI_ERR_CONNECTION_REFUSED; those of adapter numbers.
+ * SCI_ERR_ILLEGAL_NODEID: 0; SCI_ERR_NO_SUCH_NODEID; SCI_ERR_NO_LINK_ACCESS
+ * and SCI_ERR_NO_REMOTE_LINK_ACCESS, as of SCIProbeNode(); SCI_ERR_NODE_NOT_RESPONDING;
+ * SCI_ERR_CONNECTION_REFUSED: 4096 connections to it are the most; those of adapter numbers.
  */
 void SCIConnectSegment(sci_desc_t sd, sci_remote_segment_t *segment, unsigned int nodeId,
 		       unsigned int segmentId, unsigned int localAdapterNo,

@@ -57,6 +57,7 @@ static int errno_of(sci_error_t err)
 		{SCI_ERR_NODE_NOT_RESPONDING, -ETIMEDOUT},
 		{SCI_ERR_NO_REMOTE_LINK_ACCESS, -ENETDOWN},
 		{SCI_ERR_NO_LINK_ACCESS, -ENETDOWN},
+		{SCI_ERR_NO_REMOTE_LINK_ACCESS, -ENETDOWN},
 	};
 
 	for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++)

@@ -100,8 +100,10 @@ void SCIConnectInterrupt(sci_desc_t sd, sci_remote_interrupt_t *interrupt, unsig
 		rc = sio_check_adapter(lib, localAdapterNo, &err);
 	if (!rc)
 		rc = sio_check_node(lib, &nodeId, &err);
-	if (!rc)
+	if (!rc) {
 		rc = connect_int(lib, sd, interrupt, nodeId, localAdapterNo, interruptNo, &err);
+		rc = sio_status_link(lib, localAdapterNo, rc);
+	}
 	sio_api_leave(error, rc, &err);
 }
 

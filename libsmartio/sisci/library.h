@@ -173,6 +173,11 @@ void sio_dint_ring_event(struct sio_library *lib, const struct sio_evm_dint_ring
 /* status.c: -ENETDOWN while the path with this place (sio_status_place(); 0: none) is down. */
 int sio_status_check(const struct sio_library *lib, uint32_t place, uint32_t node,
 		     struct sio_err *err);
+/*
+ * What -ENETDOWN of a connect or a probe through @adapter means: SCI_ERR_NO_REMOTE_LINK_ACCESS when a
+ * path of the adapter is up, so that it is not the link at this end. Other @rc stay as they are.
+ */
+int sio_status_link(const struct sio_library *lib, unsigned adapter, int rc);
 /* The place in the page of a path (of a reply to a connect) to @node, from 1; 0: there is none. */
 uint32_t sio_status_place(const struct sio_library *lib, uint32_t wire_path, uint32_t node);
 /* interrupt.c */

@@ -48,6 +48,8 @@ int SCIProbeNode(sci_desc_t sd, unsigned int localAdapterNo, unsigned int nodeId
 			  : err.code;
 	}
 	sio_object_put(desc);
+	if (rc == -ENETDOWN)
+		rc = sio_status_link(lib, localAdapterNo, rc);
 	sio_api_leave(error, rc, &err);
 	return rc == 0;
 }

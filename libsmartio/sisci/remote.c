@@ -141,6 +141,7 @@ void SCIConnectSegment(sci_desc_t sd, sci_remote_segment_t *segment, unsigned in
 						  .flags = sio_to_le32(flags & SCI_FLAG_BROADCAST)};
 
 		rc = connect_segment(lib, sd, segment, &req, callback, callbackArg, flags, &err);
+		rc = sio_status_link(lib, localAdapterNo, rc);
 	}
 	sio_api_leave(error, rc, &err);
 }

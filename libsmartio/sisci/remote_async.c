@@ -43,7 +43,7 @@ static void finished(struct sio_call *call)
 {
 	struct attempt *a = call->arg;
 	struct sio_object *o = &a->segment->o;
-	int rc = call->result;
+	int rc = sio_status_link(o->lib, sio_from_le32(a->req.adapter), call->result);
 
 	__atomic_store_n(&a->segment->connecting, 0, __ATOMIC_RELEASE);
 	if (!o->removing && !o->ended) {

@@ -51,3 +51,16 @@ int sio_status_check(const struct sio_library *lib, uint32_t place, uint32_t nod
 		return 0;
 	return sio_fail(err, -ENETDOWN, "the link to node %u is down", node);
 }
+
+int sio_status_link(const struct sio_library *lib, unsigned adapter, int rc)
+{
+	const volatile struct sio_status_page *page = lib->status;
+
+	if (rc != -ENETDOWN)
+		return rc;
+	for (uint32_t i = 0; i < SIO_STATUS_PATHS; i++)
+		if (sio_read32(&page->path[i].adapter) == adapter &&
+		    sio_read32(&page->path[i].state) == SIO_LINK_UP)
+			return SCI_ERR_NO_REMOTE_LINK_ACCESS;
+	return rc;
+}

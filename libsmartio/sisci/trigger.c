@@ -166,7 +166,9 @@ void SCIConnectDataInterrupt(sci_desc_t sd, sci_remote_data_interrupt_t *interru
 	if (!rc && flags & SCI_FLAG_BROADCAST)
 		rc = sio_remote_dint_group(lib, sd, interrupt, localAdapterNo, interruptNo, &err);
 	else if (!rc && !(rc = sio_check_node(lib, &nodeId, &err)))
-		rc = connect_dint(lib, sd, interrupt, nodeId, localAdapterNo, interruptNo, &err);
+		rc = sio_status_link(lib, localAdapterNo,
+				     connect_dint(lib, sd, interrupt, nodeId, localAdapterNo,
+						  interruptNo, &err));
 	sio_api_leave(error, rc, &err);
 }
 

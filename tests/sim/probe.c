@@ -59,7 +59,7 @@ static void visit(sci_desc_t sd, unsigned host, unsigned adapter)
 		SCIConnectSegment(sd, &segment, sim_node(host), PROBE_SEGMENT, adapter, NULL, NULL,
 				  SCI_INFINITE_TIMEOUT, 0, &e);
 	} while (e == SCI_ERR_NO_SUCH_SEGMENT || e == SCI_ERR_NODE_NOT_RESPONDING ||
-		 e == SCI_ERR_NO_LINK_ACCESS);
+		 e == SCI_ERR_NO_LINK_ACCESS || e == SCI_ERR_NO_REMOTE_LINK_ACCESS);
 	must("SCIConnectSegment", e);
 	at = SCIMapRemoteSegment(segment, &map, 0, 4096, NULL, 0, &e);
 	must("SCIMapRemoteSegment", e);

@@ -84,7 +84,8 @@ void sim_call(const char *name, unsigned limit_ms)
 /* What any call may give when hosts crash, links break and tables are full. */
 static bool common(sci_error_t e)
 {
-	return e == SCI_ERR_OK || e == SCI_ERR_NO_LINK_ACCESS || e == SCI_ERR_NODE_NOT_RESPONDING ||
+	return e == SCI_ERR_OK || e == SCI_ERR_NO_LINK_ACCESS ||
+	       e == SCI_ERR_NO_REMOTE_LINK_ACCESS || e == SCI_ERR_NODE_NOT_RESPONDING ||
 	       e == SCI_ERR_NOSPC || e == SCI_ERR_HW_NOSPC || e == SCI_ERR_NO_SUCH_NODEID;
 }
 
