@@ -559,7 +559,10 @@ void SCIMemCopy(void *memAddr, sci_map_t remoteMap, unsigned int remoteOffset, u
 /** Copy to an address of a map, which is not checked. Ends with SCIFlush(). @flags: 0. */
 void SCIMemWrite(void *memAddr, volatile void *remoteAddr, size_t size, unsigned int flags,
 		 sci_error_t *error);
-/** Copy from map to map; the ranges must not overlap. @flags: 0. Errors: as SCIMemCpy(). */
+/**
+ * Copy from map to map; the ranges must not overlap. @flags: 0. Errors: as SCIMemCpy();
+ * SCI_ERR_TRANSFER_FAILED: a path failed meanwhile.
+ */
 void SCITransferBlock(sci_map_t sourceMap, size_t sourceOffset, sci_map_t destinationMap,
 		      size_t destinationOffset, size_t size, unsigned int flags,
 		      sci_error_t *error);

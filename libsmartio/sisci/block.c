@@ -50,6 +50,27 @@ static void put_side(struct side *side)
 	side->map = NULL;
 }
 
+/* A copy, and what became of it. *@aborted is looked at now and then; NULL: it cannot be aborted. */
+static sci_error_t make(const struct side *from, const struct side *to, size_t size,
+			const uint32_t *aborted)
+{
+	struct sio_copy_watch source, target;
+
+	sio_copy_begin(from->map, &source);
+	sio_copy_begin(to->map, &target);
+	for (size_t done = 0, part; done < size; done += part) {
+		if (aborted && __atomic_load_n(aborted, __ATOMIC_RELAXED))
+			return SCI_ERR_CANCELLED;
+		part = size - done < ABORT_STEP ? size - done : ABORT_STEP;
+		bounce(to->at + done, from->at + done, part);
+	}
+	sio_full_barrier();
+	if (sio_copy_judge(from->map, &source) == SCI_SEQ_OK &&
+	    sio_copy_judge(to->map, &target) == SCI_SEQ_OK)
+		return SCI_ERR_OK;
+	return SCI_ERR_TRANSFER_FAILED;
+}
+
 static int transfer_block(struct sio_library *lib, sci_map_t source, size_t source_offset,
 			  sci_map_t target, size_t target_offset, size_t size, unsigned flags,
 			  struct sio_err *err)
@@ -60,8 +81,9 @@ static int transfer_block(struct sio_library *lib, sci_map_t source, size_t sour
 	if (!rc)
 		rc = get_sides(lib, &from, source, source_offset, &to, target, target_offset, size,
 			       err);
-	if (!rc)
-		bounce(to.at, from.at, size);
+	if (!rc && make(&from, &to, size, NULL) != SCI_ERR_OK)
+		rc = sio_refuse(err, SCI_ERR_TRANSFER_FAILED,
+				"%zu bytes: a path failed during the copy", size);
 	put_side(&from);
 	put_side(&to);
 	return rc;
@@ -154,25 +176,6 @@ static void over(struct sio_block *b, sci_error_t status)
 	sio_session_kick(lib->session);
 }
 
-static sci_error_t make(struct sio_block *b)
-{
-	struct sio_copy_watch from, to;
-
-	sio_copy_begin(b->from.map, &from);
-	sio_copy_begin(b->to.map, &to);
-	for (size_t done = 0, part; done < b->size; done += part) {
-		if (__atomic_load_n(&b->aborted, __ATOMIC_RELAXED))
-			return SCI_ERR_CANCELLED;
-		part = b->size - done < ABORT_STEP ? b->size - done : ABORT_STEP;
-		bounce(b->to.at + done, b->from.at + done, part);
-	}
-	sio_full_barrier();
-	if (sio_copy_judge(b->from.map, &from) == SCI_SEQ_OK &&
-	    sio_copy_judge(b->to.map, &to) == SCI_SEQ_OK)
-		return SCI_ERR_OK;
-	return SCI_ERR_TRANSFER_FAILED;
-}
-
 /* Thread body. */
 static void make_all(void *arg)
 {
@@ -184,7 +187,7 @@ static void make_all(void *arg)
 		sci_error_t status;
 
 		sio_session_unlock(lib->session);
-		status = make(b);
+		status = make(&b->from, &b->to, b->size, &b->aborted);
 		sio_session_lock(lib->session);
 		over(b, status);
 	}

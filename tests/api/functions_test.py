@@ -76,7 +76,7 @@ class Functions(unittest.TestCase):
             for word in used_flags.split():
                 self.assertIn(word, flags | {"-"}, name)
             for word in used_errors.split():
-                self.assertIn(word, errors | {"-"}, name)
+                self.assertIn(word.lstrip("~"), errors | {"-"}, name)
 
     def test_done_is_what_the_header_declares(self):
         self.assertEqual(DONE, declared())
@@ -93,6 +93,18 @@ class Functions(unittest.TestCase):
     def test_a_test_names_each_flag_with_its_function(self):
         unnamed = sisci_coverage.unnamed_flags(SOURCE)
         self.assertEqual(unnamed, [])
+
+    def test_a_test_names_each_error_with_its_function(self):
+        unnamed = sisci_coverage.unnamed_errors(SOURCE)
+        self.assertEqual(unnamed, [])
+
+    def test_what_is_never_given_has_its_reason(self):
+        limits = read("docs", "sisci-limits.md").split("## Errors that are listed")[1].split("## ")[0]
+        for name, _, _, used_errors, _, _ in ROWS:
+            for word in used_errors.split():
+                if word.startswith("~"):
+                    self.assertRegex(limits, rf"(?m)^\|[^|]*\b{word[1:]}\b[^|]*\|[^|]*\b{name}\b",
+                                     "docs/sisci-limits.md has no row for these")
 
     def test_a_test_names_each_reason_of_a_callback(self):
         text = "".join(sisci_coverage.tests(SOURCE).values())

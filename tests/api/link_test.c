@@ -90,6 +90,8 @@ static void check_down(sci_desc_t sd, sci_remote_segment_t seg, sci_map_t map,
 		       sci_sequence_t sequence, sci_error_t whose)
 {
 	volatile uint8_t *p = SCIGetMapPointer(map);
+	sci_remote_data_interrupt_t data = NULL;
+	sci_remote_interrupt_t plain = NULL;
 	sci_remote_segment_t other = NULL;
 	sci_map_t more = NULL;
 	sci_error_t error;
@@ -109,6 +111,10 @@ static void check_down(sci_desc_t sd, sci_remote_segment_t seg, sci_map_t map,
 	SCIConnectSegment(sd, &other, 8, 1, 0, NULL, NULL, 0, 0, &error);
 	CHECK_IS(error, whose);
 	CHECK(!SCIProbeNode(sd, 0, 8, 0, &error));
+	CHECK_IS(error, whose);
+	SCIConnectInterrupt(sd, &plain, 8, 0, 5, 0, 0, &error);
+	CHECK_IS(error, whose);
+	SCIConnectDataInterrupt(sd, &data, 8, 0, 5, 0, 0, &error);
 	CHECK_IS(error, whose);
 	SCIDisconnectSegment(seg, 0, &error);
 	CHECK_IS(error, SCI_ERR_BUSY);

@@ -268,6 +268,7 @@ static int exports_for_ever(void *arg)
 
 static int notices(void *arg)
 {
+	sci_block_transfer_t block;
 	sci_sequence_t sequence = NULL;
 	sci_remote_segment_t seg = NULL;
 	sci_desc_t sd = api_begin();
@@ -296,6 +297,14 @@ static int notices(void *arg)
 	CHECK(SCIStartSequence(sequence, 0, &error) == SCI_SEQ_PENDING);
 	CHECK_OK(error);
 	SCIMemCpy(sequence, &word, map, 0, sizeof(word), SCI_FLAG_ERROR_CHECK, &error);
+	CHECK_IS(error, SCI_ERR_TRANSFER_FAILED);
+	SCIMemCopy(&word, map, 0, sizeof(word), SCI_FLAG_ERROR_CHECK, &error);
+	CHECK_IS(error, SCI_ERR_TRANSFER_FAILED);
+	SCITransferBlock(map, 0, map, 64, 64, 0, &error);
+	CHECK_IS(error, SCI_ERR_TRANSFER_FAILED);
+	SCITransferBlockAsync(map, 0, map, 64, 64, &block, NULL, NULL, 0, &error);
+	CHECK_OK(error);
+	SCIWaitForBlockTransfer(block, SCI_INFINITE_TIMEOUT, 0, &error);
 	CHECK_IS(error, SCI_ERR_TRANSFER_FAILED);
 	step_done(3);
 	do {

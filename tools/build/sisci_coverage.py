@@ -19,7 +19,8 @@ cannot be here is in [sisci-limits.md](sisci-limits.md); what each function does
 `include/sisci_api.h`.
 
 Source: *known*, or *chosen* where no public source tells the whole prototype. Flags: SCI_FLAG_...; a test
-that calls the function names each of them (functions_test.py). Tests: of tests/api, and tests/clients.
+that calls the function names each of them (functions_test.py), as of the errors, SCI_ERR_..., beyond the
+general ones (include/sisci_api.h). Tests: of tests/api, and tests/clients.
 
 """
 
@@ -67,21 +68,31 @@ def unnamed_flags(source):
                 for text in programs.values())]
 
 
+def unnamed_errors(source):
+    """(function, error) of what is there, without a test that calls the function and names the error."""
+    programs = tests(source)
+    return [(r[0], error) for _, rows in sections(source) for r in rows if r[5] == "done"
+            for error in r[3].split() if error != "-" and error[0] != "~" and not any(
+                calls(text, r[0]) and re.search(rf"\bSCI_ERR_{error}\b", text)
+                for text in programs.values())]
+
+
 def row(fields, programs):
     """A line of the table."""
-    name, _, flags, _, known, state = fields
+    name, _, flags, errors, known, state = fields
+    errors = " ".join(e for e in errors.split() if e[0] != "~") or "-"
     by = [p for p, text in programs.items() if calls(text, name)]
     where = ", ".join(p[4:] if p.startswith("api/") else p for p in by[:SHOWN])
     if len(by) > SHOWN:
         where += ", and more"
-    return f"| {name} | {flags} | {known} | {where if state == 'done' else 'not there yet'} |"
+    return f"| {name} | {flags} | {errors} | {known} | {where if state == 'done' else 'not there yet'} |"
 
 
 def table(source):
     programs = tests(source)
     text = HEAD
     for title, rows in sections(source):
-        text += f"## {title}\n\n| function | flags | source | tests |\n|---|---|---|---|\n"
+        text += f"## {title}\n\n| function | flags | errors | source | tests |\n|---|---|---|---|---|\n"
         text += "".join(row(r, programs) + "\n" for r in rows) + "\n"
     done = [r for _, rows in sections(source) for r in rows if r[5] == "done"]
     every = sum(len(rows) for _, rows in sections(source))
