@@ -366,9 +366,11 @@ void SCISetSegmentUnavailable(sci_local_segment_t segment, unsigned int localAda
  * Who is connected gets up to 50 ms to leave, for programs often disconnect and remove at the same
  * time, each on its own host. A map in this process or for a device is refused at once.
  * @flags: FORCE_REMOVE: although others are connected; they get SCI_CB_DISCONNECT, what they have
- * mapped reads as ones. Maps in this process stay until unmapped.
- * Errors: SCI_ERR_BUSY: mapped here, connected, or mapped for a device; the handle stays valid, try
- * again.
+ * mapped reads as ones. Maps in this process stay until unmapped, maps for devices end first; where
+ * that fails, nothing else happens.
+ * Errors: SCI_ERR_BUSY: mapped here, connected, or mapped for a device (forced: and held by the owner
+ * of its queues); SCI_ERR_NODE_NOT_RESPONDING: forced, and a device's lender does not answer. The
+ * handle stays valid, try again.
  */
 void SCIRemoveSegment(sci_local_segment_t segment, unsigned int flags, sci_error_t *error);
 

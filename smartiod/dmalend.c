@@ -390,7 +390,10 @@ int smartiod_lend_dma_unmap(struct smartiod *d, const struct smartiod_from *from
 		return reterr->code;
 	dma = SMARTIOD_OF(smartiod_tree_find(&smartiod_devices(d)->dmas, req.id),
 			  struct smartiod_dma, by_id);
-	if (!dma || dma->loan != l || dma->unmapping)
+	if (dma && dma->loan == l && dma->unmapping)
+		return sio_fail(reterr, -EBUSY, "%s: mapping %" PRIu64 " is being unmapped",
+				l->device->topo->name, (uint64_t)req.id);
+	if (!dma || dma->loan != l)
 		return sio_fail(reterr, -EBADF, "%s: borrow %" PRIu64 " has no mapping %" PRIu64,
 				l->device->topo->name, l->id, (uint64_t)req.id);
 	if (dma->holds)

@@ -263,8 +263,11 @@ static void unmap_step(struct smartiod *d, struct smartiod_op *op, const struct 
 	struct smartiod_dma_handle *h = ((struct dma_op *)op)->handle;
 
 	h->busy = false;
-	/* With its host down the mapping is gone, whatever the answer was. */
-	if (a->error && !h->borrow->lost && op->session) {
+	/*
+	 * With its host down the mapping is gone, whatever the answer was. A lender that knows of
+	 * none has unmapped it before: it answered when we no longer waited.
+	 */
+	if (a->error && a->error != -EBADF && !h->borrow->lost && op->session) {
 		smartiod_op_error(d, op, a->error, "%s", a->text);
 	} else {
 		smartiod_op_ok(d, op);

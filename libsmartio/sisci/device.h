@@ -26,5 +26,7 @@ void sio_device_info(const struct sio_rep_dev_list *rep, sci_smartio_device_info
 /* The first device whose id is greater than @after; -ENODEV: none. */
 int sio_device_next(struct sio_library *lib, uint32_t after, struct sio_rep_dev_list *rep,
 		    struct sio_err *err);
+/* Before a local segment is removed by force: its maps for devices end. */
+int sio_device_maps_end(struct sio_object *segment, struct sio_err *err);
 
 #endif

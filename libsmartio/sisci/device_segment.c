@@ -176,7 +176,8 @@ static int ask_map(struct device_map *map, struct sio_msg_dma_map *req, sci_ioad
 
 	if (rc == 0)
 		*ret = sio_from_le64(rep.ioaddr);
-	return rc;
+	/* Removed at the exporter, and the word of it still on its way to us. */
+	return sio_error_as(rc, -ENOENT, SCI_ERR_NOT_CONNECTED);
 }
 
 /* @req holds range and adapter. */
@@ -215,15 +216,16 @@ static int map_for_device(struct sio_library *lib, struct sio_object *segment,
 	return rc;
 }
 
-/* Under the lock: a map of these, claimed and with a reference. */
+/* Under the lock: a map of these, claimed and with a reference. @device NULL: of whichever. */
 static struct device_map *claim_map(struct sio_library *lib, const struct sio_object *segment,
 				    const struct sio_object *device, unsigned adapter)
 {
 	for (struct sio_object *o = lib->objects; o; o = o->next) {
 		struct device_map *map = (void *)o;
 
-		if (o->kind != SIO_DEVICE_MAP || o->parent != segment || o->removing ||
-		    o->id == 0 || map->device != device || map->adapter != adapter)
+		if (o->kind != SIO_DEVICE_MAP || o->parent != segment || o->removing || o->id == 0)
+			continue;
+		if (device && (map->device != device || map->adapter != adapter))
 			continue;
 		o->removing = true;
 		sio_handle_ref(lib->handles, o->handle);
@@ -232,23 +234,20 @@ static struct device_map *claim_map(struct sio_library *lib, const struct sio_ob
 	return NULL;
 }
 
-static int unmap_for_device(struct sio_library *lib, struct sio_object *segment,
-			    sci_smartio_device_t device, unsigned adapter, struct sio_err *err)
+/* All of these; *@ret_n: how many there were. */
+static int end_maps(struct sio_library *lib, const struct sio_object *segment,
+		    const struct sio_object *device, unsigned adapter, unsigned *ret_n,
+		    struct sio_err *err)
 {
-	struct sio_device *d = sio_object_get(lib, device, SIO_DEVICE, err);
 	struct device_map *map;
-	unsigned n = 0;
 	int rc = 0;
 
-	if (!d)
-		return err->code;
-	while (!rc) {
+	for (*ret_n = 0; !rc; ++*ret_n) {
 		sio_session_lock(lib->session);
-		map = claim_map(lib, segment, &d->o, adapter);
+		map = claim_map(lib, segment, device, adapter);
 		sio_session_unlock(lib->session);
 		if (!map)
 			break;
-		n++;
 		rc = sio_object_dismiss(&map->o, SIO_MSG_DMA_UNMAP, 0, err);
 		if (rc) {
 			sio_object_unclaim(&map->o);
@@ -257,6 +256,26 @@ static int unmap_for_device(struct sio_library *lib, struct sio_object *segment,
 			end_map(map);
 		}
 	}
+	return rc;
+}
+
+int sio_device_maps_end(struct sio_object *segment, struct sio_err *err)
+{
+	unsigned n;
+
+	return end_maps(segment->lib, segment, NULL, 0, &n, err);
+}
+
+static int unmap_for_device(struct sio_library *lib, struct sio_object *segment,
+			    sci_smartio_device_t device, unsigned adapter, struct sio_err *err)
+{
+	struct sio_device *d = sio_object_get(lib, device, SIO_DEVICE, err);
+	unsigned n;
+	int rc;
+
+	if (!d)
+		return err->code;
+	rc = end_maps(lib, segment, &d->o, adapter, &n, err);
 	if (n == 0)
 		rc = sio_fail(err, -EPERM,
 			      "the segment is not mapped for device %#x through adapter %u",

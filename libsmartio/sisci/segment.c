@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "sisci/device.h"
 #include "sisci/segment.h"
 
 #define CREATE_SERVED                                                                              \
@@ -269,7 +270,11 @@ static int remove_segment(struct sio_library *lib, sci_local_segment_t segment, 
 	seg = get(lib, segment, err);
 	if (!seg)
 		return err->code;
-	rc = sio_object_claim(&seg->o, flags & SCI_FLAG_FORCE_REMOVE, err);
+	/* Nobody could name them any more, and their device could never be returned. */
+	if (flags & SCI_FLAG_FORCE_REMOVE)
+		rc = sio_device_maps_end(&seg->o, err);
+	if (!rc)
+		rc = sio_object_claim(&seg->o, flags & SCI_FLAG_FORCE_REMOVE, err);
 	if (!rc) {
 		rc = sio_object_dismiss(&seg->o, SIO_MSG_SEG_REMOVE, flags, err);
 		if (rc)

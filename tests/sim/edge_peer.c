@@ -7,6 +7,7 @@
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "edge.h"
 
@@ -22,6 +23,7 @@ struct sim_wire {
 };
 
 static struct sim_wire *wires;
+static uint64_t breaks[SIM_HOSTS][SIM_HOSTS];
 uint64_t sim_peer_delay;
 
 static uint64_t latency(void)
@@ -173,10 +175,21 @@ void sim_peer_send(void *ctx, uint32_t node, const void *msg, size_t len)
 	sim_after_ordered(&w->channel[to], latency(), peer_deliver, k);
 }
 
+static void count_break(const struct sim_wire *w)
+{
+	breaks[w->host[0]->index][w->host[1]->index]++;
+}
+
+uint64_t sim_peer_breaks(unsigned a, unsigned b)
+{
+	return a == b ? sim_host[a].boot : breaks[a][b] + breaks[b][a];
+}
+
 /* Told by this end: the other one learns it, this one knows. What is under way still arrives. */
 static void let_go(struct sim_wire *w, unsigned end)
 {
 	*slot(w, end) = NULL;
+	count_break(w);
 	w->closed = true;
 	if (!w->broken)
 		hang_up(w, !end);
@@ -209,6 +222,7 @@ void sim_peer_cut(unsigned a, unsigned b)
 	sim_trace("room: connection of daemons %u and %u breaks", w->host[0]->node,
 		  w->host[1]->node);
 	w->broken = true;
+	count_break(w);
 	hang_up(w, 0);
 	hang_up(w, 1);
 }
@@ -221,5 +235,6 @@ void sim_peers_free(void)
 		wires = w->next;
 		free(w);
 	}
+	memset(breaks, 0, sizeof(breaks));
 	sim_peer_delay = 0;
 }

@@ -14,7 +14,7 @@
 #define PROBE_SEGMENT 0xfffe
 #define MAX_PEERS 4
 
-static unsigned offered, done, wanted;
+static unsigned done, wanted;
 
 static void must(const char *what, sci_error_t e)
 {
@@ -61,7 +61,11 @@ static void visit(sci_desc_t sd, unsigned host, unsigned adapter)
 	} while (e == SCI_ERR_NO_SUCH_SEGMENT || e == SCI_ERR_NODE_NOT_RESPONDING ||
 		 e == SCI_ERR_NO_LINK_ACCESS || e == SCI_ERR_NO_REMOTE_LINK_ACCESS);
 	must("SCIConnectSegment", e);
-	at = SCIMapRemoteSegment(segment, &map, 0, 4096, NULL, 0, &e);
+	/* Windows may be in a quarantine that another program is about to end. */
+	do {
+		at = SCIMapRemoteSegment(segment, &map, 0, 4096, NULL, 0, &e);
+		sim_sleep(SIM_MS);
+	} while (e == SCI_ERR_HW_NOSPC);
 	must("SCIMapRemoteSegment", e);
 	if (sio_read32(at) != (0x50000000u | sim_node(host)))
 		sim_fail("memory", "%s: %#x in the segment of node %u", sim_self()->name,
@@ -70,6 +74,13 @@ static void visit(sci_desc_t sd, unsigned host, unsigned adapter)
 	must("SCIUnmapSegment", e);
 	SCIDisconnectSegment(segment, 0, &e);
 	must("SCIDisconnectSegment", e);
+}
+
+/* Others have it, or the daemons are about to find each other. */
+static bool retries(sci_error_t e)
+{
+	return e == SCI_ERR_NOT_AVAILABLE || e == SCI_ERR_NODE_NOT_RESPONDING ||
+	       e == SCI_ERR_NO_LINK_ACCESS || e == SCI_ERR_NO_SUCH_FDID;
 }
 
 /* Exclusively, with its registers; its reset ends what dead borrowers left in quarantine. */
@@ -81,13 +92,36 @@ static void use_device(sci_desc_t sd, uint32_t fdid)
 	do {
 		sim_sleep(SIM_MS);
 		SCIBorrowDevice(sd, &device, fdid, SCI_FLAG_EXCLUSIVE, &e);
-	} while (e == SCI_ERR_NOT_AVAILABLE || e == SCI_ERR_NODE_NOT_RESPONDING ||
-		 e == SCI_ERR_NO_LINK_ACCESS);
+	} while (retries(e));
 	must("SCIBorrowDevice", e);
 	smartio_device_reset(device, &e);
 	must("smartio_device_reset", e);
 	SCIReturnDevice(device, 0, &e);
 	must("SCIReturnDevice", e);
+}
+
+/* The first device of the next host that has one and can be reached. */
+static void borrow_elsewhere(sci_desc_t sd, unsigned host)
+{
+	sci_smartio_device_t device;
+	struct sio_path path;
+	sci_error_t e;
+
+	for (unsigned i = 1; i < sim_hosts(); i++) {
+		const struct sio_topo_host *t = topo((host + i) % sim_hosts());
+
+		if (!t->n_devices || sio_topology_paths(sim_cluster->topology, sim_node(host),
+							t->node, &path, 1) == 0)
+			continue;
+		do {
+			sim_sleep(SIM_MS);
+			SCIBorrowDevice(sd, &device, t->device[0].fdid, 0, &e);
+		} while (retries(e));
+		must("SCIBorrowDevice", e);
+		SCIReturnDevice(device, 0, &e);
+		must("SCIReturnDevice", e);
+		return;
+	}
 }
 
 static void visit_peers(sci_desc_t sd, unsigned host)
@@ -117,11 +151,10 @@ static void probe_main(struct sim_proc *p)
 	SCIOpen(&sd, 0, &e);
 	must("SCIOpen", e);
 	offer(sd, &segment, &map);
-	offered++;
-	visit_peers(sd, p->host);
-	/* A device of the own host, and whoever comes next borrows it after us. */
 	for (unsigned i = 0; i < topo(p->host)->n_devices; i++)
 		use_device(sd, topo(p->host)->device[i].fdid);
+	visit_peers(sd, p->host);
+	borrow_elsewhere(sd, p->host);
 	done++;
 	/* Others may still be about to look at our segment. */
 	while (done < wanted)
@@ -152,7 +185,7 @@ bool sim_probe(uint64_t limit)
 	char name[32];
 	bool ended;
 
-	offered = done = 0;
+	done = 0;
 	wanted = sim_hosts();
 	for (unsigned i = 0; i < sim_hosts(); i++) {
 		snprintf(name, sizeof(name), "probe@%u", sim_node(i));

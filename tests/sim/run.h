@@ -138,6 +138,11 @@ sci_error_t sim_called(sci_error_t error, ...);
 unsigned sim_pick_host(void);
 unsigned sim_pick_adapter(unsigned host);
 
+/* oracle_exclusive.c: what a program knows of its borrows. It borrowed; it is about to share; to return. */
+void sim_borrowed(uint32_t fdid, bool exclusive);
+void sim_shares(uint32_t fdid);
+void sim_returned(uint32_t fdid);
+
 /* probe.c */
 bool sim_probe(uint64_t limit); /* return: all is well; else it has failed the run */
 

@@ -6,6 +6,7 @@ const struct sim_workload *const sim_workloads[] = {
 	&sim_work_segment,
 	&sim_work_interrupt,
 	&sim_work_dma,
+	&sim_work_device,
 	NULL,
 };
 
@@ -17,5 +18,6 @@ const struct sim_fault *const sim_faults[] = {
 const struct sim_oracle *const sim_oracles[] = {
 	&sim_oracle_calls,
 	&sim_oracle_hardware,
+	&sim_oracle_exclusive,
 	NULL,
 };

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Programs that borrow devices, alone or with others, make and connect segments of theirs, map BARs
+ * and memory for them, and whoever has a device alone resets it. Registers are only read: what drives
+ * do is another workload's.
+ */
+#include "run.h"
+#include "smartio/ext.h"
+#include "smartio/io.h"
+#include "tables.h"
+
+#define SEGMENTS 3
+#define IDS 3
+#define PAGE 4096u
+#define NVME_VS 8 /* register: version */
+
+struct segment {
+	sci_remote_segment_t segment;
+	sci_map_t map;
+	volatile uint32_t *at;
+	bool mapped; /* for the device */
+	bool bar;
+};
+
+struct state {
+	sci_desc_t sd;
+	sci_smartio_device_t device;
+	uint32_t fdid;
+	bool exclusive;
+	struct segment segment[SEGMENTS];
+	sci_local_segment_t own;
+	bool own_mapped;
+};
+
+/* Of the cluster; 0: none. */
+static uint32_t pick_device(void)
+{
+	const struct sio_topology *t = sim_cluster->topology;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < t->n_hosts; i++)
+		n += t->host[i].n_devices;
+	if (n == 0)
+		return 0;
+	n = (unsigned)sim_pick(n);
+	for (unsigned i = 0; i < t->n_hosts; i++) {
+		if (n < t->host[i].n_devices)
+			return t->host[i].device[n].fdid;
+		n -= t->host[i].n_devices;
+	}
+	return 0;
+}
+
+static bool fits(unsigned host)
+{
+	(void)host;
+	for (unsigned i = 0; i < sim_hosts(); i++)
+		if (sim_cluster->topology->host[i].n_devices)
+			return true;
+	return false;
+}
+
+static void borrow(struct state *s)
+{
+	sci_error_t e;
+
+	if (s->device)
+		return;
+	s->fdid = pick_device();
+	s->exclusive = sim_pick(3) == 0;
+	SIM_CALL(SCIBorrowDevice,
+		 (s->sd, &s->device, s->fdid, s->exclusive ? SCI_FLAG_EXCLUSIVE : 0, &e), &e,
+		 SCI_ERR_NOT_AVAILABLE, SCI_ERR_NOT_CONNECTED, SCI_ERR_NO_SUCH_FDID);
+	if (e != SCI_ERR_OK) {
+		s->device = NULL;
+		return;
+	}
+	sim_borrowed(s->fdid, s->exclusive);
+}
+
+static void connect_segment(struct state *s)
+{
+	struct segment *g = &s->segment[sim_pick(SEGMENTS)];
+	unsigned type = 1u << sim_pick(3), id;
+	sci_error_t e;
+
+	if (!s->device || g->segment)
+		return;
+	id = type == SCI_MEMTYPE_BAR ? 0 : 1 + (unsigned)sim_pick(IDS);
+	g->bar = type == SCI_MEMTYPE_BAR;
+	SIM_CALL(SCIConnectDeviceSegment, (s->device, &g->segment, id, type, NULL, NULL, 0, &e), &e,
+		 SCI_ERR_NO_SUCH_SEGMENT, SCI_ERR_NOT_CONNECTED);
+	if (e != SCI_ERR_OK)
+		g->segment = NULL;
+	g->map = NULL;
+	g->mapped = false;
+}
+
+static void make_segment(struct state *s)
+{
+	unsigned type = sim_pick(2) ? SCI_MEMTYPE_PRIVATE : SCI_MEMTYPE_SHARED;
+	unsigned hints = (unsigned)sim_pick(16), id = 1 + (unsigned)sim_pick(IDS);
+	sci_error_t e;
+
+	if (!s->device)
+		return;
+	SIM_CALL(SCICreateDeviceSegment, (s->device, id, PAGE, type, hints, 0, &e), &e,
+		 SCI_ERR_SEGMENTID_USED, SCI_ERR_NOT_CONNECTED);
+}
+
+/* Registers, writable, are for whoever is alone. */
+static void map_segment(struct state *s)
+{
+	struct segment *g = &s->segment[sim_pick(SEGMENTS)];
+	unsigned flags = g->bar && !s->exclusive ? SCI_FLAG_READONLY_MAP : 0;
+	sci_error_t e;
+
+	if (!g->segment || g->map)
+		return;
+	sim_call("SCIMapRemoteSegment", 0);
+	g->at = SCIMapRemoteSegment(g->segment, &g->map, 0, PAGE, NULL, flags, &e);
+	if (sim_called(e, SCI_ERR_NOT_CONNECTED, SCI_ERR_OK) != SCI_ERR_OK)
+		g->map = NULL;
+}
+
+static void look(struct state *s)
+{
+	struct segment *g = &s->segment[sim_pick(SEGMENTS)];
+	uint32_t v;
+
+	if (!g->map)
+		return;
+	v = sio_read32(g->at + (g->bar ? NVME_VS / 4 : 0));
+	if (g->bar && v >> 16 != 1 && v != 0xffffffffu)
+		sim_fail("memory", "%s: version register of device %#x is %#x", sim_self()->name,
+			 s->fdid, v);
+	if (!g->bar)
+		sio_write32(g->at, 0xc0000000u | s->fdid);
+}
+
+static void map_for_device(struct state *s)
+{
+	struct segment *g = &s->segment[sim_pick(SEGMENTS)];
+	sci_ioaddr_t address;
+	sci_error_t e;
+
+	if (!s->device || !g->segment || g->bar || g->mapped)
+		return;
+	SIM_CALL(SCIMapRemoteSegmentForDevice, (g->segment, s->device, &address, 0, PAGE, 0, &e),
+		 &e, SCI_ERR_NOT_CONNECTED);
+	g->mapped = e == SCI_ERR_OK;
+}
+
+static void own_for_device(struct state *s)
+{
+	sci_ioaddr_t address;
+	sci_error_t e;
+
+	if (!s->device || s->own)
+		return;
+	SIM_CALL(SCICreateSegment, (s->sd, &s->own, 100, PAGE, NULL, NULL, SCI_FLAG_AUTO_ID, &e),
+		 &e, SCI_ERR_SEGMENTID_USED);
+	if (e != SCI_ERR_OK) {
+		s->own = NULL;
+		return;
+	}
+	s->own_mapped = false;
+	SIM_CALL(SCIPrepareSegment, (s->own, 0, 0, &e), &e);
+	if (e == SCI_ERR_OK)
+		SIM_CALL(SCISetSegmentAvailable, (s->own, 0, 0, &e), &e);
+	if (e != SCI_ERR_OK)
+		return;
+	SIM_CALL(SCIMapLocalSegmentForDevice, (s->own, 0, s->device, &address, 0, PAGE, 0, &e), &e,
+		 SCI_ERR_NOT_CONNECTED);
+	s->own_mapped = e == SCI_ERR_OK;
+}
+
+/* The lender did not answer in time, or cannot be reached now: it will, or the device is lost. */
+static bool later(sci_error_t e)
+{
+	if (e != SCI_ERR_NODE_NOT_RESPONDING && e != SCI_ERR_NO_LINK_ACCESS && e != SCI_ERR_BUSY)
+		return false;
+	sim_sleep(SIM_MS);
+	return sim_host_alive(sim_self()->host);
+}
+
+static void drop_own(struct state *s)
+{
+	sci_error_t e;
+
+	if (!s->own)
+		return;
+	/* Or by the removal itself. */
+	if (s->own_mapped && sim_pick(2)) {
+		SIM_CALL(SCIUnmapLocalSegmentForDevice, (s->own, 0, s->device, 0, &e), &e,
+			 SCI_ERR_BUSY);
+		s->own_mapped = e != SCI_ERR_OK;
+	}
+	do {
+		SIM_CALL(SCIRemoveSegment, (s->own, SCI_FLAG_FORCE_REMOVE, &e), &e, SCI_ERR_BUSY);
+	} while (later(e));
+	s->own = NULL;
+}
+
+static void drop_segment(struct state *s, struct segment *g)
+{
+	sci_error_t e;
+
+	if (!g->segment)
+		return;
+	if (g->map)
+		SIM_CALL(SCIUnmapSegment, (g->map, 0, &e), &e);
+	g->map = NULL;
+	/* A lender that does not answer in time will. */
+	while (g->mapped) {
+		SIM_CALL(SCIUnmapRemoteSegmentForDevice, (g->segment, s->device, 0, &e), &e,
+			 SCI_ERR_BUSY);
+		g->mapped = later(e);
+	}
+	SIM_CALL(SCIDisconnectSegment, (g->segment, 0, &e), &e);
+	g->segment = NULL;
+}
+
+static void give_back(struct state *s)
+{
+	sci_error_t e;
+
+	if (!s->device)
+		return;
+	drop_own(s);
+	for (unsigned i = 0; i < SEGMENTS; i++)
+		drop_segment(s, &s->segment[i]);
+	sim_returned(s->fdid);
+	do {
+		SIM_CALL(SCIReturnDevice, (s->device, 0, &e), &e);
+	} while (later(e));
+	s->device = NULL;
+}
+
+static void reset(struct state *s)
+{
+	sci_error_t e;
+
+	if (!s->device || !s->exclusive)
+		return;
+	if (sim_pick(2)) {
+		SIM_CALL(smartio_device_reset, (s->device, &e), &e, SCI_ERR_NOT_CONNECTED,
+			 SCI_ERR_ACCESS, SCI_ERR_TIMEOUT);
+		return;
+	}
+	sim_shares(s->fdid);
+	SIM_CALL(SCIReleaseExclusiveBorrow, (s->device, 0, &e), &e, SCI_ERR_NOT_CONNECTED);
+	s->exclusive = e != SCI_ERR_OK;
+}
+
+static void wait_event(struct state *s)
+{
+	unsigned timeout = (unsigned)sim_pick(10);
+	struct smartio_device_event event;
+	sci_error_t e;
+
+	if (!s->device)
+		return;
+	sim_call("smartio_wait_device_event", timeout + 1000);
+	smartio_wait_device_event(s->device, &event, timeout, &e);
+	sim_called(e, SCI_ERR_TIMEOUT, SCI_ERR_CANCELLED, SCI_ERR_OK);
+}
+
+static void act(struct state *s)
+{
+	switch (sim_pick(16)) {
+	case 0:
+	case 1:
+		borrow(s);
+		break;
+	case 2:
+		if (sim_pick(3) == 0)
+			give_back(s);
+		break;
+	case 3:
+		make_segment(s);
+		break;
+	case 4:
+	case 5:
+	case 6:
+		connect_segment(s);
+		break;
+	case 7:
+	case 8:
+		map_segment(s);
+		break;
+	case 9:
+		map_for_device(s);
+		break;
+	case 10:
+		if (sim_pick(2))
+			own_for_device(s);
+		else
+			drop_own(s);
+		break;
+	case 11:
+		drop_segment(s, &s->segment[sim_pick(SEGMENTS)]);
+		break;
+	case 12:
+		reset(s);
+		break;
+	case 13:
+		wait_event(s);
+		break;
+	default:
+		look(s);
+	}
+}
+
+static void device_main(struct sim_proc *p)
+{
+	struct state s = {0};
+	uint64_t acts = 10 + sim_pick(200);
+	sci_error_t e;
+
+	SIM_CALL(SCIInitialize, (0, &e), &e, SCI_ERR_NOT_INITIALIZED);
+	if (e != SCI_ERR_OK)
+		return;
+	SIM_CALL(SCIOpen, (&s.sd, 0, &e), &e);
+	if (e != SCI_ERR_OK)
+		goto terminate;
+	for (; acts > 0 && !sim_stopping_programs(); acts--) {
+		act(&s);
+		sim_sleep(sim_pick(4) ? sim_pick(100000) : sim_pick(100 * SIM_MS));
+	}
+	if (sim_pick(4) > 0) {
+		give_back(&s);
+		SIM_CALL(SCIClose, (s.sd, 0, &e), &e);
+	}
+terminate:
+	if (s.device)
+		sim_returned(s.fdid);
+	if (sim_pick(8) == 0)
+		return;
+	sim_call("SCITerminate", 0);
+	SCITerminate();
+	sim_called(SCI_ERR_OK, SCI_ERR_OK);
+	p->result = 0;
+}
+
+const struct sim_workload sim_work_device = {
+	.name = "device", .weight = 2, .fits = fits, .main = device_main};
