@@ -123,7 +123,7 @@ static int check(struct emu_request *rq, const struct sio_req_dmamap *m, struct 
 	if (rc < 0 || m->target_kind != SIO_KIND_MAP)
 		return rc;
 	map = (const struct emu_map *)*ret_target;
-	*ret_requester = emu_requester_of(rq->host, *ret_d, map->adapter);
+	*ret_requester = emu_requester_of(*ret_d, map->adapter);
 	if (!*ret_requester)
 		return sio_fail(&rq->err, -ENOENT,
 				"DMAMAP: %s is not in the requester table of adapter "

@@ -159,6 +159,34 @@ static void unplace(struct emu_grant *g)
 	}
 }
 
+/* Where MAP and messages find it. */
+static int remember(struct emu_grant *g)
+{
+	struct emu_host *h = g->o.host;
+
+	HASH_ADD(by_token, h->grants, token_start, sizeof(g->token_start), g);
+	if (!g->by_token.tbl)
+		return -ENOMEM;
+	if (g->source->kind != SIO_KIND_IRQ)
+		return 0;
+	g->granted = (struct emu_granted_irq){
+		.irq = g->source->id, .adapter = g->adapter, .peer_host = g->peer_host};
+	HASH_ADD(by_irq, h->irq_grants, granted, sizeof(g->granted), g);
+	if (g->by_irq.tbl)
+		return 0;
+	HASH_DELETE(by_token, h->grants, g);
+	return -ENOMEM;
+}
+
+bool emu_irq_granted(const struct emu_irq *q, unsigned adapter, unsigned peer)
+{
+	struct emu_granted_irq key = {.irq = q->o.id, .adapter = adapter, .peer_host = peer};
+	const struct emu_grant *g;
+
+	HASH_FIND(by_irq, q->o.host->irq_grants, &key, sizeof(key), g);
+	return g != NULL;
+}
+
 int emu_op_grant(struct emu_request *rq, const void *msg)
 {
 	const struct sio_req_grant *m = msg;
@@ -198,8 +226,7 @@ int emu_op_grant(struct emu_request *rq, const void *msg)
 		emu_object_drop(&g->o);
 		return rc;
 	}
-	HASH_ADD(by_token, rq->host->grants, token_start, sizeof(g->token_start), g);
-	if (!g->by_token.tbl) {
+	if (remember(g) < 0) {
 		unplace(g);
 		emu_check_forget(rq->host, SIO_KIND_GRANT, g->o.id);
 		emu_object_drop(&g->o);
@@ -236,6 +263,8 @@ void emu_grant_release(struct emu_grant *g)
 
 	h->freed.grants++;
 	HASH_DELETE(by_token, h->grants, g);
+	if (g->source->kind == SIO_KIND_IRQ)
+		HASH_DELETE(by_irq, h->irq_grants, g);
 	unplace(g);
 	emu_invalidate(h->room);
 	if (g->source->kind == SIO_KIND_BAR)

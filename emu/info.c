@@ -40,15 +40,6 @@ int emu_adapter_get(struct emu_request *rq, unsigned index, struct emu_adapter *
 	return 0;
 }
 
-unsigned emu_requesters_used(const struct emu_adapter *a)
-{
-	unsigned used = 0;
-
-	for (unsigned i = 0; i < a->topo->requesters; i++)
-		used += i < EMU_CPU_REQUESTERS || a->requester[i].holders != 0;
-	return used;
-}
-
 int emu_op_adapter(struct emu_request *rq, const void *msg)
 {
 	const struct sio_req_adapter *m = msg;
@@ -74,7 +65,7 @@ int emu_op_adapter(struct emu_request *rq, const void *msg)
 	evt.entries_total = a->lut.n_entries;
 	evt.entries_free = a->lut.n_entries - a->lut.n_used;
 	evt.requesters_total = a->topo->requesters;
-	evt.requesters_free = a->topo->requesters - emu_requesters_used(a);
+	evt.requesters_free = a->topo->requesters - a->requesters_used;
 	evt.dma_bits = 64; /* the window's entries, and its engine */
 	evt.mcast_groups = EMU_GROUPS;
 	emu_answer(rq, &evt, sizeof(evt), NULL, 0);
@@ -120,7 +111,7 @@ int emu_adapter_power_on(struct emu_adapter *a, struct sio_err *reterr)
 	int rc;
 
 	snprintf(name, sizeof(name), "%.24s/%u", a->host->topo->name, a->index);
-	memset(a->requester, 0, t->requesters * sizeof(*a->requester));
+	emu_requesters_power_on(a);
 	rc = sio_lut_init(&a->lut, name, t->window_size, t->lut_entries, reterr);
 	if (rc == 0)
 		rc = sio_addrmap_add(&a->host->map, &aperture, reterr);

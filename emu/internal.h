@@ -54,6 +54,7 @@
 #define EMU_WATCHES 1024  /* of one host: each may hold a descriptor */
 #define EMU_GROUPS 8	  /* multicast groups of the cluster */
 #define EMU_LAST_KIND SIO_KIND_VECTOR
+#define EMU_RANKS 9 /* object.c: the order in which things fall */
 
 struct emu_host;
 struct emu_owner;
@@ -69,7 +70,7 @@ struct emu_count {
 struct emu_object {
 	UT_hash_handle hh;		 /* in the host's table, by id */
 	struct emu_object *prev, *next;	 /* of its owner */
-	struct emu_object *falling_next; /* unreferenced and quarantined, freed soon */
+	struct emu_object *falling_next; /* of its rank: unreferenced and quarantined, freed soon */
 	struct emu_host *host;
 	struct emu_owner *owner;
 	uint64_t id;
@@ -117,6 +118,11 @@ struct emu_grant {
 	uint8_t token[SIO_TOKEN];
 	uint64_t token_start; /* its first bytes: the key */
 	UT_hash_handle by_token;
+	struct emu_granted_irq {
+		uint64_t irq;
+		uint32_t adapter, peer_host;
+	} granted; /* the key of those that are of interrupts */
+	UT_hash_handle by_irq;
 };
 
 struct emu_map {
@@ -134,7 +140,8 @@ struct emu_map {
 
 struct emu_requester {
 	struct emu_object o;
-	struct emu_device *device; /* NULL: known by its bdf only */
+	struct emu_requester *prev, *next; /* of the device, through this adapter */
+	struct emu_device *device;	   /* NULL: known by its bdf only */
 	unsigned adapter, entry;
 };
 
@@ -200,6 +207,8 @@ struct emu_opened {
 struct emu_requester_entry {
 	uint32_t bdf;
 	uint32_t holders; /* objects; 0: free */
+	UT_hash_handle hh;
+	struct emu_requester_entry *next_free;
 };
 
 struct emu_adapter {
@@ -208,8 +217,9 @@ struct emu_adapter {
 	unsigned index;
 	bool link;	    /* the cable; false after emu_room_link(..., false) */
 	struct sio_lut lut; /* of what goes out */
-	struct emu_requester_entry *requester;
-	struct sio_iommu iommu; /* of what comes in, if the host's IOMMU is on */
+	struct emu_requester_entry *requester, *by_bdf, *free_requesters;
+	unsigned requesters_used; /* the CPUs' included */
+	struct sio_iommu iommu;	  /* of what comes in, if the host's IOMMU is on */
 	struct sio_range iova;
 	struct emu_count count;
 	struct emu_engine *engine; /* NULL: it has no channels */
@@ -248,6 +258,7 @@ struct emu_device {
 	uint64_t bar_addr[6];
 	struct emu_opened *opened;
 	struct emu_dmamap *dmamaps;
+	struct emu_requester *requesters[SIO_MAX_ADAPTERS];
 	struct emu_vector **vector; /* msix_count; NULL: masked, stands for nothing */
 	uint8_t *pending;	    /* a bit array in hardware, a byte each here */
 	struct sio_iommu iommu;
@@ -299,7 +310,9 @@ struct emu_host {
 	uint64_t last_id; /* goes on across starts: a late word about an owner finds nothing */
 	struct emu_object *objects;
 	struct emu_grant *grants; /* by the start of their tokens */
-	struct emu_object *falling;
+	struct emu_grant
+		*irq_grants; /* by what they are of, and for whom; keys come more than once */
+	struct emu_object *falling[EMU_RANKS];
 	struct emu_owner *ended; /* those that have something left */
 	struct emu_owner daemon; /* owner 0 */
 	struct emu_tally freed;
@@ -422,6 +435,8 @@ emu_handler emu_op_grant, emu_op_ungrant;
 void emu_grant_release(struct emu_grant *g);
 struct emu_grant *emu_grant_find(struct emu_host *exporter, const struct sio_req_map *m,
 				 unsigned importer, unsigned adapter);
+/* Was @q granted to @peer through adapter @adapter? */
+bool emu_irq_granted(const struct emu_irq *q, unsigned adapter, unsigned peer);
 /* Descriptor of what is granted; *ret_offset: of the grant's start in it. */
 int emu_grant_fd(const struct emu_grant *g, uint64_t *ret_offset);
 /* Where an object lies in its host's physical map. */
@@ -440,8 +455,9 @@ emu_handler emu_op_requester_add, emu_op_requester_del;
 void emu_requester_release(struct emu_requester *q);
 /* The entry that lets @d out through @a; NULL: none. */
 struct emu_requester_entry *emu_requester_lookup(struct emu_adapter *a, uint32_t bdf);
-struct emu_requester *emu_requester_of(struct emu_host *h, const struct emu_device *d,
-				       unsigned adapter);
+/* What holds that entry for @d; NULL: nothing does. */
+struct emu_requester *emu_requester_of(const struct emu_device *d, unsigned adapter);
+void emu_requesters_power_on(struct emu_adapter *a);
 
 /* device.c; models.c */
 extern const struct emu_dev_model *const emu_models[]; /* ends with NULL */
@@ -518,7 +534,6 @@ int emu_adapter_get(struct emu_request *rq, unsigned index, struct emu_adapter *
 /* Empty tables for a host that starts. */
 int emu_adapter_power_on(struct emu_adapter *a, struct sio_err *reterr);
 void emu_adapter_power_off(struct emu_adapter *a);
-unsigned emu_requesters_used(const struct emu_adapter *a);
 
 /* list.c, stats.c */
 emu_handler emu_op_list, emu_op_stats;

@@ -51,10 +51,9 @@ static unsigned rank(uint32_t kind)
 	case SIO_KIND_DEVICE:
 		return 7;
 	default:
-		return 8;
+		return EMU_RANKS - 1;
 	}
 }
-#define LAST_RANK 8
 
 /* Objects of these kinds hold descriptors of the edge, as long as they live. */
 static const struct {
@@ -190,8 +189,7 @@ static void falls(struct emu_object *o)
 	if (o->kind == SIO_KIND_GRANT || o->kind == SIO_KIND_DMAMAP)
 		return;
 	o->falling = true;
-	o->falling_next = o->host->falling;
-	o->host->falling = o;
+	LL_PREPEND2(o->host->falling[rank(o->kind)], o, falling_next);
 }
 
 void emu_object_ref(struct emu_object *o)
@@ -208,16 +206,15 @@ void emu_object_unref(struct emu_object *o)
 /* The falling object of the lowest rank, taken out of the list; NULL: none. */
 static struct emu_object *next_falling(struct emu_host *h)
 {
-	struct emu_object **best = NULL, *o;
+	for (unsigned i = 0; i < EMU_RANKS; i++) {
+		struct emu_object *o = h->falling[i];
 
-	for (struct emu_object **p = &h->falling; *p; p = &(*p)->falling_next)
-		if (!best || rank((*p)->kind) < rank((*best)->kind))
-			best = p;
-	if (!best)
-		return NULL;
-	o = *best;
-	*best = o->falling_next;
-	return o;
+		if (o) {
+			h->falling[i] = o->falling_next;
+			return o;
+		}
+	}
+	return NULL;
 }
 
 void emu_objects_fall(struct emu_host *h)
@@ -262,10 +259,10 @@ void emu_objects_clear(struct emu_host *h)
 {
 	struct emu_object *o, *tmp;
 
-	h->falling = NULL;
+	memset(h->falling, 0, sizeof(h->falling));
 	h->ended = NULL;
 	h->daemon.children = NULL;
-	for (unsigned i = 0; i <= LAST_RANK; i++)
+	for (unsigned i = 0; i < EMU_RANKS; i++)
 		HASH_ITER (hh, h->objects, o, tmp) {
 			if (rank(o->kind) != i)
 				continue;
@@ -277,5 +274,5 @@ void emu_objects_clear(struct emu_host *h)
 			emu_check_forget(h, o->kind, o->id);
 			emu_object_drop(o);
 		}
-	h->falling = NULL;
+	memset(h->falling, 0, sizeof(h->falling));
 }

@@ -9,32 +9,63 @@
 
 struct emu_requester_entry *emu_requester_lookup(struct emu_adapter *a, uint32_t bdf)
 {
-	for (unsigned i = EMU_CPU_REQUESTERS; i < a->topo->requesters; i++)
-		if (a->requester[i].holders && a->requester[i].bdf == bdf)
-			return &a->requester[i];
-	return NULL;
+	struct emu_requester_entry *e;
+
+	HASH_FIND(hh, a->by_bdf, &bdf, sizeof(bdf), e);
+	return e;
 }
 
-static struct emu_requester_entry *free_entry(struct emu_adapter *a)
+struct emu_requester *emu_requester_of(const struct emu_device *d, unsigned adapter)
 {
-	for (unsigned i = EMU_CPU_REQUESTERS; i < a->topo->requesters; i++)
-		if (a->requester[i].holders == 0)
-			return &a->requester[i];
-	return NULL;
+	return d->requesters[adapter];
 }
 
-struct emu_requester *emu_requester_of(struct emu_host *h, const struct emu_device *d,
-				       unsigned adapter)
+void emu_requesters_power_on(struct emu_adapter *a)
 {
-	struct emu_object *o, *tmp;
+	unsigned n = a->topo->requesters;
 
-	HASH_ITER (hh, h->objects, o, tmp) {
-		struct emu_requester *q = (struct emu_requester *)o;
+	memset(a->requester, 0, n * sizeof(*a->requester));
+	a->by_bdf = NULL;
+	a->free_requesters = NULL;
+	a->requesters_used = n < EMU_CPU_REQUESTERS ? n : EMU_CPU_REQUESTERS;
+	while (n-- > EMU_CPU_REQUESTERS)
+		LL_PREPEND2(a->free_requesters, &a->requester[n], next_free);
+}
 
-		if (o->kind == SIO_KIND_REQUESTER && q->device == d && q->adapter == adapter)
-			return q;
+/* The entry of @bdf, once more held. NULL: rq->err says why not. */
+static struct emu_requester_entry *hold(struct emu_request *rq, struct emu_adapter *a, uint32_t bdf)
+{
+	struct emu_requester_entry *e = emu_requester_lookup(a, bdf);
+
+	if (!e) {
+		e = a->free_requesters;
+		if (!e) {
+			sio_fail(&rq->err, -ENOSPC,
+				 "REQUESTER_ADD: all %u requester entries of "
+				 "adapter %u are taken, %d of them by the CPUs",
+				 a->topo->requesters, a->index, EMU_CPU_REQUESTERS);
+			return NULL;
+		}
+		e->bdf = bdf;
+		HASH_ADD(hh, a->by_bdf, bdf, sizeof(e->bdf), e);
+		if (!e->hh.tbl) {
+			sio_fail(&rq->err, -ENOMEM, "REQUESTER_ADD: out of memory");
+			return NULL;
+		}
+		LL_DELETE2(a->free_requesters, e, next_free);
+		a->requesters_used++;
 	}
-	return NULL;
+	e->holders++;
+	return e;
+}
+
+static void let_go(struct emu_adapter *a, struct emu_requester_entry *e)
+{
+	if (--e->holders > 0)
+		return;
+	HASH_DEL(a->by_bdf, e);
+	LL_PREPEND2(a->free_requesters, e, next_free);
+	a->requesters_used--;
 }
 
 static int check(struct emu_request *rq, const struct sio_req_requester_add *m,
@@ -84,29 +115,27 @@ int emu_op_requester_add(struct emu_request *rq, const void *msg)
 	if (rc < 0)
 		return rc;
 	bdf = d ? d->topo->bdf : m->bdf;
-	e = emu_requester_lookup(a, bdf);
-	if (!e)
-		e = free_entry(a);
-	if (!e)
-		return sio_fail(&rq->err, -ENOSPC,
-				"REQUESTER_ADD: all %u requester entries of "
-				"adapter %u are taken, %d of them by the CPUs",
-				a->topo->requesters, a->index, EMU_CPU_REQUESTERS);
 	q = emu_object_new(rq, SIO_KIND_REQUESTER, sizeof(*q), 0);
 	if (!q)
 		return rq->err.code;
+	e = hold(rq, a, bdf);
+	if (!e) {
+		emu_object_drop(&q->o);
+		return rq->err.code;
+	}
 	q->device = d;
 	q->adapter = a->index;
 	q->entry = (unsigned)(e - a->requester);
 	rc = emu_check_requester(q, bdf);
 	if (rc < 0) {
+		let_go(a, e);
 		emu_object_drop(&q->o);
 		return sio_fail(&rq->err, rc, "REQUESTER_ADD: out of memory");
 	}
-	e->bdf = bdf;
-	e->holders++;
-	if (d)
+	if (d) {
+		DL_APPEND(d->requesters[a->index], q);
 		emu_object_ref(&d->opened->o);
+	}
 	memset(&evt, 0, sizeof(evt));
 	evt.id = q->o.id;
 	evt.entry = q->entry;
@@ -133,10 +162,12 @@ int emu_op_requester_del(struct emu_request *rq, const void *msg)
 
 void emu_requester_release(struct emu_requester *q)
 {
-	struct emu_host *h = q->o.host;
+	struct emu_adapter *a = &q->o.host->adapter[q->adapter];
 
-	h->adapter[q->adapter].requester[q->entry].holders--;
-	emu_invalidate(h->room);
-	if (q->device)
+	let_go(a, &a->requester[q->entry]);
+	emu_invalidate(q->o.host->room);
+	if (q->device) {
+		DL_DELETE(q->device->requesters[q->adapter], q);
 		emu_object_unref(&q->device->opened->o);
+	}
 }

@@ -67,7 +67,7 @@ static void adapter_stats(struct emu_adapter *a, struct sio_evt_stats *evt)
 	add(evt, "lut_total", a->topo->lut_entries);
 	add(evt, "lut_used", a->lut.n_used);
 	add(evt, "requesters_total", a->topo->requesters);
-	add(evt, "requesters_used", emu_requesters_used(a));
+	add(evt, "requesters_used", a->requesters_used);
 }
 
 /* Of an adapter without channels they begin again at 0. */

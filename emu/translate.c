@@ -190,20 +190,6 @@ int emu_translate(struct emu_device *d, uint64_t addr, uint32_t access, struct e
 			 ret);
 }
 
-static bool is_granted(const struct end *end, const struct emu_irq *q)
-{
-	struct emu_object *o, *tmp;
-
-	HASH_ITER (hh, end->host->objects, o, tmp) {
-		const struct emu_grant *g = (const struct emu_grant *)o;
-
-		if (o->kind == SIO_KIND_GRANT && g->source == &q->o &&
-		    g->adapter == end->adapter->index && g->peer_host == end->from->index)
-			return true;
-	}
-	return false;
-}
-
 /*
  * With the host's IOMMU on its interrupts are remapped, too: a device reaches the one that its
  * table entry was made for, a peer those that were granted to it. With it off nothing is checked.
@@ -221,7 +207,9 @@ static int to_interrupt(const struct emu_vector *v, const struct end *end, struc
 	if (!q || q->address != end->physical)
 		return fail(t, "no interrupt of %s has message %#x at %#" PRIx64, h->topo->name,
 			    v->data, end->physical);
-	if (h->topo->iommu && !(end->adapter ? is_granted(end, q) : v->target == &q->o))
+	if (h->topo->iommu &&
+	    !(end->adapter ? emu_irq_granted(q, end->adapter->index, end->from->index)
+			   : v->target == &q->o))
 		return fail(t, "interrupt %#" PRIx64 " of %s was not given to %s", q->o.id,
 			    h->topo->name,
 			    end->from ? end->from->topo->name : v->device->topo->name);

@@ -41,7 +41,7 @@ static int find_target(struct emu_request *rq, const struct sio_req_vector *m, s
 	*ret = o;
 	if (o->kind == SIO_KIND_IRQ)
 		return 0;
-	*ret_requester = emu_requester_of(rq->host, d, map->adapter);
+	*ret_requester = emu_requester_of(d, map->adapter);
 	if (!*ret_requester)
 		return sio_fail(&rq->err, -ENOENT,
 				"VECTOR: %s is not in the requester table of adapter %u; "

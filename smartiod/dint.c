@@ -197,9 +197,8 @@ static int choose_number(struct smartiod *d, const struct sio_msg_dint_create *m
 					there->is_hub ? " by those who share it" : "");
 		*ret_hub = there;
 	} else {
-		number = 1;
-		while (smartiod_tree_find(&d->dint_numbers, number_key(plain, adapter, number)))
-			number++;
+		number = (uint32_t)smartiod_tree_gap(&d->dint_numbers,
+						     number_key(plain, adapter, 1));
 	}
 	*ret_number = number;
 	return 0;

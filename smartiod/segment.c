@@ -294,12 +294,11 @@ static int check_bytes(struct smartiod *d, uint64_t bytes, struct sio_err *reter
 /* The first id from @id on that is free. */
 static int auto_id(struct smartiod *d, uint32_t *id, struct sio_err *reterr)
 {
-	uint32_t first = *id;
+	uint64_t key = smartiod_tree_gap(&d->segment_ids, (uint64_t)*id + 1);
 
-	for (; smartiod_segment_by_id(d, *id); (*id)++)
-		if (*id == UINT32_MAX)
-			return sio_fail(reterr, -ENOSPC, "no segment id from %#x on is free",
-					first);
+	if (key - 1 > UINT32_MAX)
+		return sio_fail(reterr, -ENOSPC, "no segment id from %#x on is free", *id);
+	*id = (uint32_t)(key - 1);
 	return 0;
 }
 

@@ -11,20 +11,47 @@ static uint64_t priority(uint64_t key)
 	return key ^ (key >> 33);
 }
 
-/* Cut the tree @at in two: keys below @key and keys above. */
-static void split(struct smartiod_tree_node *at, uint64_t key, struct smartiod_tree_node **below,
-		  struct smartiod_tree_node **above)
+static uint32_t size(const struct smartiod_tree_node *node)
 {
+	return node ? node->size : 0;
+}
+
+/* How many keys of the tree @at are below @key. */
+static uint32_t count_below(const struct smartiod_tree_node *at, uint64_t key)
+{
+	uint32_t n = 0;
+
 	while (at) {
 		if (at->key < key) {
+			n += size(at->left) + 1;
+			at = at->right;
+		} else {
+			at = at->left;
+		}
+	}
+	return n;
+}
+
+/* Cut the tree @at in two: keys below @key, of which there are @n_below, and keys above. */
+static void split(struct smartiod_tree_node *at, uint64_t key, uint32_t n_below,
+		  struct smartiod_tree_node **below, struct smartiod_tree_node **above)
+{
+	uint32_t n = size(at);
+
+	while (at) {
+		if (at->key < key) {
+			at->size = n_below;
+			n_below -= size(at->left) + 1;
 			*below = at;
 			below = &at->right;
 			at = at->right;
 		} else {
+			at->size = n - n_below;
 			*above = at;
 			above = &at->left;
 			at = at->left;
 		}
+		n = size(at);
 	}
 	*below = NULL;
 	*above = NULL;
@@ -35,13 +62,17 @@ static struct smartiod_tree_node *join(struct smartiod_tree_node *a, struct smar
 	struct smartiod_tree_node *root = NULL, **link = &root;
 
 	while (a && b) {
+		uint32_t both = a->size + b->size;
+
 		if (priority(a->key) > priority(b->key)) {
 			*link = a;
 			link = &a->right;
+			a->size = both;
 			a = a->right;
 		} else {
 			*link = b;
 			link = &b->left;
+			b->size = both;
 			b = b->left;
 		}
 	}
@@ -54,10 +85,13 @@ void smartiod_tree_add(struct smartiod_tree *t, struct smartiod_tree_node *node,
 	struct smartiod_tree_node **link = &t->root;
 	uint64_t prio = priority(key);
 
-	while (*link && priority((*link)->key) >= prio)
+	while (*link && priority((*link)->key) >= prio) {
+		(*link)->size++;
 		link = key < (*link)->key ? &(*link)->left : &(*link)->right;
+	}
 	node->key = key;
-	split(*link, key, &node->left, &node->right);
+	node->size = size(*link) + 1;
+	split(*link, key, count_below(*link, key), &node->left, &node->right);
 	*link = node;
 	t->count++;
 }
@@ -66,8 +100,10 @@ void smartiod_tree_remove(struct smartiod_tree *t, struct smartiod_tree_node *no
 {
 	struct smartiod_tree_node **link = &t->root;
 
-	while (*link != node)
+	while (*link != node) {
+		(*link)->size--;
 		link = node->key < (*link)->key ? &(*link)->left : &(*link)->right;
+	}
 	*link = join(node->left, node->right);
 	node->left = NULL;
 	node->right = NULL;
@@ -96,4 +132,29 @@ struct smartiod_tree_node *smartiod_tree_after(const struct smartiod_tree *t, ui
 		}
 	}
 	return best;
+}
+
+/*
+ * Of n keys from @key on, the last of which is k, none is missing exactly if k is @key + n - 1; and if
+ * none is missing up to one, then none is up to those before it.
+ */
+uint64_t smartiod_tree_gap(const struct smartiod_tree *t, uint64_t key)
+{
+	const struct smartiod_tree_node *at = t->root;
+	uint64_t below = count_below(at, key), passed = 0, gap = key;
+
+	while (at) {
+		/* From @key to this one, if it is not below @key. */
+		uint64_t n = passed + size(at->left) + 1 - below;
+
+		if (at->key >= key && at->key - key >= n) {
+			at = at->left;
+			continue;
+		}
+		if (at->key >= key)
+			gap = at->key + 1;
+		passed += size(at->left) + 1;
+		at = at->right;
+	}
+	return gap;
 }

@@ -13,6 +13,7 @@
 struct smartiod_tree_node {
 	struct smartiod_tree_node *left, *right;
 	uint64_t key;
+	uint32_t size; /* nodes from here down */
 };
 
 struct smartiod_tree {
@@ -26,6 +27,8 @@ void smartiod_tree_remove(struct smartiod_tree *t, struct smartiod_tree_node *no
 struct smartiod_tree_node *smartiod_tree_find(const struct smartiod_tree *t, uint64_t key);
 /* The one with the smallest key greater than @key; NULL: none. Keys are never 0. */
 struct smartiod_tree_node *smartiod_tree_after(const struct smartiod_tree *t, uint64_t key);
+/* The smallest key from @key on that no node has; 0: all have one. */
+uint64_t smartiod_tree_gap(const struct smartiod_tree *t, uint64_t key);
 
 /* The object of type @type whose member @member is @node (may be NULL). */
 #define SMARTIOD_OF(node, type, member) ((type *)smartiod_container((node), offsetof(type, member)))

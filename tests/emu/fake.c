@@ -261,7 +261,7 @@ static const struct emu_ops ops = {
 	.log = fake_log,
 };
 
-static void make_host(struct fake *f, unsigned index, bool iommu)
+static void make_host(struct fake *f, unsigned index, bool iommu, unsigned requesters)
 {
 	struct sio_topo_host *h = &f->host[index];
 
@@ -275,7 +275,7 @@ static void make_host(struct fake *f, unsigned index, bool iommu)
 		.window_base = 0x2000000000ull + 0x100000000ull * index,
 		.window_size = 16 << 16, /* 16 entries of 64 KiB */
 		.lut_entries = 16,
-		.requesters = 4, /* two for devices */
+		.requesters = requesters,
 		.link_width = 8,
 		.link_generation = 3,
 		.bdf = 0x800,
@@ -298,6 +298,11 @@ static void make_device(struct fake *f, unsigned index, unsigned host, unsigned 
 
 struct fake *fake_new(unsigned iommu)
 {
+	return fake_new_of(iommu, 4); /* two for devices */
+}
+
+struct fake *fake_new_of(unsigned iommu, unsigned requesters)
+{
 	struct fake *f = calloc(1, sizeof(*f));
 	struct sio_err err = {0};
 
@@ -305,7 +310,7 @@ struct fake *fake_new(unsigned iommu)
 	f->next_fd = 100;
 	f->seed = 1;
 	for (unsigned i = 0; i < 3; i++)
-		make_host(f, i, iommu >> i & 1);
+		make_host(f, i, iommu >> i & 1, requesters);
 	make_device(f, 0, LENDER, 0, 64);
 	make_device(f, 1, LENDER, 1, 64);
 	make_device(f, 2, LENDER, 2, 32);

@@ -69,6 +69,8 @@ struct fake {
 
 /* Makes the cluster; @iommu: bit n: of host n. Hosts are off. */
 struct fake *fake_new(unsigned iommu);
+/* The same, with so many requester entries in each adapter instead of 4. */
+struct fake *fake_new_of(unsigned iommu, unsigned requesters);
 /* Also asserts that the room gave everything back. */
 void fake_free(struct fake *f);
 void fake_up(struct fake *f, unsigned host);
