@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "edge.h"
+#include "fabric.h"
 #include "topofile/topofile.h"
 
 struct sim_cluster *sim_cluster;
@@ -137,6 +138,7 @@ void sim_host_boot(unsigned host)
 		new_layout(&sim_cluster->topology->host[host]);
 	h->timer = UINT64_MAX;
 	h->clock = sim_below(1000 * SIM_SECOND);
+	sim_room_host = host;
 	rc = emu_room_host_up(sim_cluster->room, host);
 	assert(rc == 0);
 	h->powered = true;
@@ -224,6 +226,7 @@ void sim_cluster_start(const char *text)
 	assert(sim_cluster);
 	give_up(sio_topofile_parse("sim", text, strlen(text), &sim_cluster->topology, &err), &err);
 	assert(sim_cluster->topology->n_hosts <= SIM_HOSTS);
+	fabric_start(sim_cluster->topology, NULL, sim_random());
 	give_up(emu_room_new(sim_cluster->topology, &sim_room_ops, NULL, &sim_cluster->room, &err),
 		&err);
 	memset(sim_host, 0, sizeof(sim_host));
@@ -242,6 +245,7 @@ void sim_cluster_stop(void)
 	for (unsigned i = 0; i < sim_hosts(); i++)
 		smartiod_free(sim_host[i].daemon);
 	emu_room_free(sim_cluster->room);
+	fabric_end();
 	sio_topology_free(sim_cluster->topology);
 	sim_clients_free();
 	sim_peers_free();

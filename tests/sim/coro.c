@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "fabric.h"
 #include "sim.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -274,6 +275,8 @@ void sim_coros_free(struct sim_proc *p)
 		c->finished = true;
 		stack_free(c->stack);
 		c->stack = NULL;
+		fabric_core_free(c->core);
+		c->core = NULL;
 		coro_put(c);
 	}
 }

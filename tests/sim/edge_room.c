@@ -7,18 +7,24 @@
 #include <string.h>
 
 #include "edge.h"
+#include "fabric.h"
 #include "smartio/uapi.h"
 
 #define STEP_BUSY 200u	 /* ns between two looks of the devices while they find work */
 #define STEP_IDLE 20000u /* ... and when they find none, at most */
 #define STEP_LONG_IDLE 1000000u
 #define LOOKS_IDLE 200 /* so many empty looks, and they look more seldom */
+#define LOOKS_ASKED 12 /* empty looks after a store where they look */
+
+unsigned sim_room_host;
 
 static struct {
 	uint64_t delay;
 	unsigned empty;
-	bool queued;
-	bool engines; /* somebody has a DMA channel; as of the last look */
+	uint64_t step_at; /* 0: none is scheduled */
+	uintptr_t steps;
+	bool engines;			  /* somebody has a DMA channel; as of the last look */
+	uint64_t engine_until[SIM_HOSTS]; /* they copy; 0: the host has none */
 } room;
 
 static struct {
@@ -35,6 +41,7 @@ static void port_deliver(void *arg)
 		sim_packet_free(k);
 		return;
 	}
+	sim_room_host = k->host->index;
 	emu_room_request(sim_cluster->room, k->host->index, k->data, k->len, k->fds, k->n_fds);
 	free(k);
 	sim_room_kick();
@@ -149,13 +156,15 @@ static int event_new(void *ctx, int *ret_fd)
 {
 	(void)ctx;
 	*ret_fd = sim_fd_new(SIM_EVENT);
+	sim_fd(*ret_fd)->hardware = true;
+	sim_fd(*ret_fd)->host = sim_room_host;
 	return 0;
 }
 
 static int event_signal(void *ctx, int fd)
 {
 	(void)ctx;
-	sim_event_add(fd, 1);
+	fabric_act_signal(sim_fd(fd)->host, fd);
 	return 0;
 }
 
@@ -169,6 +178,14 @@ static void room_close(void *ctx, int fd)
 {
 	(void)ctx;
 	sim_fd_close(fd);
+}
+
+/* Their host's processors, but for that they act by themselves: the simulator says when. */
+static int engine_start(void *ctx, unsigned host)
+{
+	(void)ctx;
+	room.engine_until[host] = 1;
+	return 0;
 }
 
 /* Devices of the simulator are stepped by its clock: they never sleep. */
@@ -226,6 +243,7 @@ const struct emu_ops sim_room_ops = {
 	.watch_new = watch_new,
 	.watch_free = watch_free,
 	.send = room_send,
+	.engine_start = engine_start,
 	.now = room_now,
 	.random = room_random,
 	.log = room_log,
@@ -240,12 +258,32 @@ static bool has_engines(void)
 	return false;
 }
 
+static unsigned engines_step(void)
+{
+	unsigned work = 0;
+
+	for (unsigned i = 0; i < sim_hosts(); i++) {
+		if (!room.engine_until[i] || room.engine_until[i] > sim_now() ||
+		    !sim_host[i].powered)
+			continue;
+		fabric_act(i);
+		work += emu_room_engine_step(sim_cluster->room, i);
+		room.engine_until[i] = fabric_actor.clock;
+		fabric_act(FABRIC_NOBODY);
+	}
+	emu_room_engines_collect(sim_cluster->room);
+	return work;
+}
+
 static void room_step(void *arg);
 
+/* The step that was scheduled last counts, unless it would come later than the one before. */
 static void step_after(uint64_t delay)
 {
-	room.queued = true;
-	sim_after(delay, room_step, NULL);
+	if (room.step_at && room.step_at <= sim_now() + delay)
+		return;
+	room.step_at = sim_now() + delay;
+	sim_after(delay, room_step, (void *)(uintptr_t)++room.steps);
 }
 
 /* They look at their doorbells: often while they find work, seldom when not, never for nobody. */
@@ -253,11 +291,10 @@ static void room_step(void *arg)
 {
 	unsigned work;
 
-	(void)arg;
-	room.queued = false;
-	if (sim_stopping)
+	if (sim_stopping || (uintptr_t)arg != room.steps)
 		return;
-	work = emu_room_step(sim_cluster->room, 4);
+	room.step_at = 0;
+	work = emu_room_step(sim_cluster->room, 4) + engines_step();
 	if (work) {
 		sim_trace("room: devices did %u", work);
 		room.empty = 0;
@@ -278,8 +315,16 @@ void sim_room_kick(void)
 	room.empty = 0;
 	if (room.delay > STEP_BUSY)
 		room.delay = STEP_BUSY;
-	if (!room.queued)
-		step_after(room.delay);
+	step_after(room.delay);
+}
+
+void sim_room_look(void)
+{
+	if (room.empty > LOOKS_IDLE - LOOKS_ASKED)
+		room.empty = LOOKS_IDLE - LOOKS_ASKED;
+	if (room.delay > STEP_BUSY)
+		room.delay = STEP_BUSY;
+	step_after(0);
 }
 
 void sim_room_start(void)

@@ -59,12 +59,16 @@ struct fabric_view {
 /* The model of @t's cluster, empty, with chance of @seed's; @p NULL: the default parameters. */
 void fabric_start(const struct sio_topology *t, const struct fabric_params *p, uint64_t seed);
 void fabric_end(void);
+/* Counts starts; another number after the end. */
+uint64_t fabric_model(void);
 /* Signals of bare dereferences are the model's, from the first start on; if others took them: again. */
 void fabric_guard(void);
 /* Memory in @host, zeroed, with one reference; @name as the room calls it. *ret_at: the room's view. */
 struct fabric_mem *fabric_mem_new(unsigned host, const char *name, uint64_t size, void **ret_at);
 /* The room's view ends. */
 void fabric_mem_close(void *at);
+/* Nobody but the room writes to it. */
+void fabric_mem_seal(struct fabric_mem *m);
 void fabric_mem_ref(struct fabric_mem *m);
 void fabric_mem_unref(struct fabric_mem *m);
 /* Addresses of a process. What is reserved means nothing until it is mapped. */
@@ -191,6 +195,8 @@ void fabric_act_signal(unsigned host, int fd);
 void fabric_act_load(const struct fabric_view *v, void *buf, size_t len);
 void fabric_act_store(const struct fabric_view *v, const void *buf, size_t len);
 void fabric_act_barrier(int which);
+/* It copied @len bytes from what it read last: that took time. */
+void fabric_act_copied(size_t len);
 
 /* ---- fabric_dev.c: a model of drives, in place of the room's ---- */
 unsigned fabric_device_requester(const struct sio_topo_device *d); /* fabric_path.c */
@@ -202,8 +208,9 @@ struct fabric_core *sim_core(void);
 void sim_access_wait(uint64_t ns);
 /* Something was stored where a device or an engine looks. */
 void sim_access_polled(void);
-/* fabric_settle() at @when, and a look of the devices. */
+/* fabric_settle() at @when; a look of the devices then. */
 void sim_access_settle(uint64_t when);
+void sim_access_look(uint64_t when);
 void sim_access_signal(int fd); /* closes it, too */
 void sim_access_forget(int fd); /* closes it */
 int sim_access_dup(int fd);

@@ -63,3 +63,10 @@ void fabric_act_signal(unsigned host, int fd)
 		fabric_actor.hold = fabric_actor.clock;
 	fabric_path_signal(fabric_actor.who, host, fd, fabric_actor.hold);
 }
+
+void fabric_act_copied(size_t len)
+{
+	if (fabric_actor.who == FABRIC_NOBODY || !fabric_actor.last)
+		return;
+	fabric_actor.clock += fabric_read_time(fabric_actor.who, fabric_actor.last, len);
+}

@@ -33,6 +33,7 @@ struct seen {
 };
 
 struct fabric_core {
+	uint64_t model; /* which start it is of */
 	unsigned host;
 	uint64_t fence; /* no load is earlier */
 	struct fabric_queue buffer;
@@ -315,6 +316,7 @@ struct fabric_core *fabric_core_new(unsigned host)
 
 	assert(c);
 	c->host = host;
+	c->model = fabric_model();
 	c->fence = sim_access_now();
 	fabric_queue_init(&c->buffer, buffer_arrive);
 	c->buffer.core = c;
@@ -329,6 +331,7 @@ void fabric_core_free(struct fabric_core *c)
 {
 	if (!c)
 		return;
-	fabric_core_sync(c);
+	if (c->model == fabric_model())
+		fabric_core_sync(c);
 	free(c);
 }

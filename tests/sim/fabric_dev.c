@@ -209,7 +209,7 @@ static unsigned step(void *model, unsigned budget)
 	d->busy_until = fabric_actor.clock;
 	fabric_act(FABRIC_NOBODY);
 	if (d->busy_until > sim_access_now())
-		sim_access_settle(d->busy_until);
+		sim_access_look(d->busy_until);
 	return work;
 }
 

@@ -103,6 +103,8 @@ void sio_hook_copy_across(volatile void *dst, const volatile void *src, size_t l
 	buf = malloc(len);
 	assert(buf);
 	get(src, buf, len);
+	if (!sim_core())
+		fabric_act_copied(len);
 	set(dst, buf, len);
 	free(buf);
 }

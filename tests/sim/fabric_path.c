@@ -320,7 +320,7 @@ static void path_arrive(struct fabric_queue *q, struct fabric_post *post)
 		sim_access_signal(post->fd);
 	} else if (fabric_is_joined(home, post->mem->host)) {
 		fabric_store(post->mem, post->offset, post->data, post->len, post->due);
-		if (post->mem->kind == FABRIC_REGISTER || post->mem->kind == FABRIC_RING)
+		if (post->mem->kind == FABRIC_REGISTER)
 			sim_access_polled();
 	}
 	fabric_post_free(post);
@@ -356,8 +356,7 @@ uint64_t fabric_path_post(unsigned requester, struct fabric_post *post, uint64_t
 {
 	uint64_t due = add_path(requester, post->mem->host, post, sent);
 
-	if (requester < S.n_hosts &&
-	    (post->mem->kind == FABRIC_REGISTER || post->mem->kind == FABRIC_RING))
+	if (post->mem->kind == FABRIC_REGISTER)
 		sim_access_settle(due);
 	return due;
 }

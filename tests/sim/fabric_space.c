@@ -36,7 +36,7 @@ static struct {
 	struct region *region;
 	uint32_t n_regions, max_regions, free_hint;
 	struct fabric_mem *mems;
-	uint64_t n_mems;
+	uint64_t n_mems, model;
 } S;
 
 /* ---- ends of the run ---- */
@@ -122,6 +122,11 @@ struct fabric_mem *fabric_mem_new(unsigned host, const char *name, uint64_t size
 	*ret_at = fabric_reserve(NULL, m->size);
 	fabric_map(*ret_at, m->size, m, 0, true);
 	return m;
+}
+
+void fabric_mem_seal(struct fabric_mem *m)
+{
+	m->sealed = true;
 }
 
 void fabric_mem_ref(struct fabric_mem *m)
@@ -267,6 +272,7 @@ void fabric_map(void *at, size_t len, struct fabric_mem *m, uint64_t offset, boo
 {
 	assert(fabric_is_ours(at) && offset % FABRIC_PAGE == 0);
 	assert(pages_of(len) > 0 && offset + pages_of(len) * FABRIC_PAGE <= m->size);
+	assert(!write || !m->sealed);
 	set(page_of(at), pages_of(len),
 	    (struct region){.mem = m, .offset = offset, .write = write});
 }
@@ -345,6 +351,7 @@ void fabric_start(const struct sio_topology *t, const struct fabric_params *p, u
 {
 	if (!S.arena)
 		arena_new();
+	S.model++;
 	S.next = 1;
 	S.n_mems = 0;
 	S.free_hint = 0;
@@ -365,8 +372,14 @@ void fabric_start(const struct sio_topology *t, const struct fabric_params *p, u
 	fabric_act(FABRIC_NOBODY);
 }
 
+uint64_t fabric_model(void)
+{
+	return S.model;
+}
+
 void fabric_end(void)
 {
+	S.model++;
 	fabric_paths_end();
 	for (uint64_t page = 0; page < S.next; page++)
 		forget(page);

@@ -41,6 +41,11 @@ void sim_access_settle(uint64_t when)
 	(void)when;
 }
 
+void sim_access_look(uint64_t when)
+{
+	(void)when;
+}
+
 void sim_access_signal(int fd)
 {
 	(void)fd;

@@ -3,9 +3,9 @@
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "edge.h"
+#include "fabric.h"
 
 #define FIRST_FD 1000
 
@@ -31,7 +31,6 @@ int sim_fd_new(enum sim_kind kind)
 	assert(o);
 	o->kind = kind;
 	o->refs = 1;
-	o->memfd = -1;
 	return slot_for(o);
 }
 
@@ -59,7 +58,7 @@ void sim_fd_close(int fd)
 	if (--o->refs > 0)
 		return;
 	if (o->kind == SIM_MEM)
-		close(o->memfd);
+		fabric_mem_unref(o->mem);
 	else if (o->kind == SIM_OWNER)
 		sim_owner_closed(o->host, o->id);
 	else if (o->kind == SIM_CONN)

@@ -13,6 +13,7 @@
  *   world.c    struct sio_world for a process: connection, time, threads, locks
  *   space.c    struct sio_world: the address space
  *   cluster.c  hosts and room: start, crash, boot, stop
+ *   access.c   where the memory model (fabric.h) meets programs and room
  *   edge_*.c   what daemons and room reach the world through, and the messages between everybody
  */
 #ifndef SIM_SIM_H
@@ -35,6 +36,8 @@ typedef void (*sim_fn)(void *arg);
 struct sim_proc;
 struct sim_coro;
 struct sim_conn;
+struct fabric_core;
+struct fabric_mem;
 
 /* ---- sched.c ---- */
 void sim_start(uint64_t seed);
@@ -82,6 +85,7 @@ struct sim_wake {
 struct sim_coro {
 	void *sp, *stack;
 	struct sim_proc *proc;
+	struct fabric_core *core; /* NULL: it made no access yet */
 	struct sim_coro *next;
 	sim_fn fn;
 	void *arg;
@@ -116,11 +120,11 @@ struct sim_irq;
 struct sim_object {
 	enum sim_kind kind;
 	unsigned refs;
-	int memfd; /* SIM_MEM: what to map */
-	bool sealed;
-	uint64_t count; /* SIM_EVENT */
-	unsigned host;	/* SIM_OWNER, SIM_CONN */
-	uint64_t id;	/* SIM_OWNER: owner; SIM_CONN: client */
+	struct fabric_mem *mem; /* SIM_MEM */
+	bool hardware;		/* SIM_EVENT: an interrupt of @host, not of a program */
+	uint64_t count;		/* SIM_EVENT */
+	unsigned host;		/* SIM_OWNER, SIM_CONN, SIM_EVENT of hardware */
+	uint64_t id;		/* SIM_OWNER: owner; SIM_CONN: client */
 	struct sim_conn *conn;
 	struct sim_waiter *waiters;
 	struct sim_irq *watch; /* a daemon that reads it */
@@ -194,6 +198,12 @@ bool sim_fails(struct sim_proc *p);
 /* The running program sleeps. */
 void sim_sleep(uint64_t ns);
 
+/* ---- access.c ---- */
+/* The running program made a system call that orders its accesses. */
+void sim_sync(void);
+/* It writes to an event descriptor: of its own, or an interrupt somewhere. */
+void sim_event_write(int fd);
+
 /* ---- space.c ---- */
 int sim_world_reserve(struct sio_world *w, void *hint, bool fixed, size_t len, void **ret);
 int sim_world_map(struct sio_world *w, void *at, size_t len, int prot, int fd, uint64_t offset);
@@ -260,7 +270,11 @@ extern uint64_t sim_peer_delay;
 
 /* ---- edge_room.c ---- */
 void sim_owner_closed(unsigned host, uint64_t owner);
-/* Something was stored where a device looks: it looks soon. */
+/* Something happened: devices look, often at first. */
 void sim_room_kick(void);
+/* Something was stored where a device looks: it looks soon. */
+void sim_room_look(void);
+/* Whose memory and interrupts the room makes from now on. */
+extern unsigned sim_room_host;
 
 #endif

@@ -4,10 +4,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
+#include "fabric.h"
 #include "sim.h"
 
 /* ---- of a process ---- */
@@ -19,45 +17,38 @@ static void remember(struct sim_proc *p, void *at, size_t len)
 	p->maps[p->n_maps++].len = len;
 }
 
+/* All maps lie where nothing else does; an address that a program wants is taken. */
 int sim_world_reserve(struct sio_world *w, void *hint, bool fixed, size_t len, void **ret)
 {
 	struct sim_proc *p = sim_step(w);
-	void *at = mmap(hint, len, PROT_NONE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
-				(fixed ? MAP_FIXED_NOREPLACE : 0),
-			-1, 0);
 
-	if (at == MAP_FAILED)
-		return -errno;
-	remember(p, at, len);
-	*ret = at;
+	(void)hint;
+	if (fixed)
+		return -EEXIST;
+	if (sim_fails(p))
+		return -ENOMEM;
+	*ret = fabric_reserve(p, len);
+	remember(p, *ret, len);
 	return 0;
 }
 
 int sim_world_map(struct sio_world *w, void *at, size_t len, int prot, int fd, uint64_t offset)
 {
 	struct sim_object *o;
-	int flags = 0;
 
 	sim_step(w);
+	sim_sync();
 	o = sim_fd(fd);
 	assert(o->kind == SIM_MEM);
-	if (prot & SIO_PROT_READ)
-		flags |= PROT_READ;
-	if (prot & SIO_PROT_WRITE)
-		flags |= PROT_WRITE;
-	if (mmap(at, len, flags, MAP_SHARED | MAP_FIXED, o->memfd, (off_t)offset) == MAP_FAILED)
-		return -errno;
+	fabric_map(at, len, o->mem, offset, prot & SIO_PROT_WRITE);
 	return 0;
 }
 
 int sim_world_map_ones(struct sio_world *w, void *at, size_t len)
 {
 	sim_step(w);
-	if (mmap(at, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
-	    MAP_FAILED)
-		return -errno;
-	memset(at, 0xff, len);
+	sim_sync();
+	fabric_map_ones(at, len);
 	return 0;
 }
 
@@ -65,11 +56,12 @@ int sim_world_map_aside(struct sio_world *w, void *at, size_t len, void **ret)
 {
 	struct sim_proc *p = sim_step(w);
 
-	*ret = mremap(at, 0, len, MREMAP_MAYMOVE);
-	if (*ret == MAP_FAILED)
-		return -errno;
+	sim_sync();
+	*ret = fabric_reserve(p, len);
 	remember(p, *ret, len);
-	return sim_world_map_ones(w, at, len);
+	fabric_move(at, *ret, len);
+	fabric_map_ones(at, len);
+	return 0;
 }
 
 static void forget(struct sim_proc *p, const void *at, size_t len)
@@ -87,8 +79,8 @@ int sim_world_map_back(struct sio_world *w, void *aside, void *at, size_t len)
 {
 	struct sim_proc *p = sim_step(w);
 
-	if (mremap(aside, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED)
-		return -errno;
+	sim_sync();
+	fabric_move(aside, at, len);
 	forget(p, aside, len);
 	return 0;
 }
@@ -114,13 +106,14 @@ int sim_world_pages_release(struct sio_world *w, void *at, size_t len)
 void sim_world_unmap(struct sio_world *w, void *at, size_t len)
 {
 	forget(sim_step(w), at, len);
-	munmap(at, len);
+	sim_sync();
+	fabric_unmap(at, len);
 }
 
 void sim_space_free(struct sim_proc *p)
 {
 	for (unsigned i = 0; i < p->n_maps; i++)
-		munmap(p->maps[i].at, p->maps[i].len);
+		fabric_unmap(p->maps[i].at, p->maps[i].len);
 	free(p->maps);
 	p->maps = NULL;
 	p->n_maps = 0;
@@ -129,29 +122,24 @@ void sim_space_free(struct sim_proc *p)
 /* ---- the room's ---- */
 int sim_mem_new(void *ctx, const char *name, uint64_t size, struct emu_mem *ret)
 {
-	int memfd = memfd_create(name, MFD_CLOEXEC), fd;
-
 	(void)ctx;
-	assert(memfd >= 0 && ftruncate(memfd, (off_t)size) == 0);
-	fd = sim_fd_new(SIM_MEM);
-	sim_fd(fd)->memfd = memfd;
-	ret->fd = fd;
+	ret->fd = sim_fd_new(SIM_MEM);
 	ret->size = size;
-	ret->data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
-	assert(ret->data != MAP_FAILED);
+	sim_fd(ret->fd)->mem = fabric_mem_new(sim_room_host, name, size, &ret->data);
 	return 0;
 }
 
+/* Who maps it for writing is refused by whoever hands it out; the library asks for what it may. */
 int sim_mem_seal(void *ctx, struct emu_mem *m)
 {
 	(void)ctx;
-	sim_fd(m->fd)->sealed = true;
+	fabric_mem_seal(sim_fd(m->fd)->mem);
 	return 0;
 }
 
 void sim_mem_free(void *ctx, struct emu_mem *m)
 {
 	(void)ctx;
-	munmap(m->data, m->size);
+	fabric_mem_close(m->data);
 	sim_fd_close(m->fd);
 }

@@ -40,6 +40,15 @@ struct sim_proc *sim_step(struct sio_world *w)
 	return p;
 }
 
+/* The same for a call that, live, is or has a locked instruction: it orders the program's accesses. */
+static struct sim_proc *enter(struct sio_world *w)
+{
+	struct sim_proc *p = sim_step(w);
+
+	sim_sync();
+	return p;
+}
+
 bool sim_fails(struct sim_proc *p)
 {
 	if (!p->fail_at || p->steps < p->fail_at)
@@ -64,12 +73,13 @@ static uint64_t now_of(struct sim_proc *p)
 static void block(struct sim_proc *p, uint64_t deadline)
 {
 	sim_coro_block(deadline == SIO_FOREVER ? UINT64_MAX : sim_from_clock(p->host, deadline));
+	sim_sync();
 }
 
 /* ---- connection ---- */
 static int world_connect(struct sio_world *w)
 {
-	struct sim_proc *p = sim_step(w);
+	struct sim_proc *p = enter(w);
 
 	return sim_fails(p) ? -EMFILE : sim_conn_open(p);
 }
@@ -77,7 +87,7 @@ static int world_connect(struct sio_world *w)
 static ssize_t world_send(struct sio_world *w, int fd, const void *buf, size_t len, const int *fds,
 			  unsigned n_fds)
 {
-	sim_step(w);
+	enter(w);
 	return sim_conn_send(sim_fd(fd)->conn, buf, len, fds, n_fds);
 }
 
@@ -92,7 +102,7 @@ static void lose_one(struct sim_proc *p, int *fds, unsigned n_fds)
 static ssize_t world_recv(struct sio_world *w, int fd, void *buf, size_t len, int *fds,
 			  unsigned max_fds, unsigned *ret_fds, uint64_t deadline)
 {
-	struct sim_proc *p = sim_step(w);
+	struct sim_proc *p = enter(w);
 
 	for (;;) {
 		ssize_t n = sim_conn_recv(p, sim_fd(fd)->conn, buf, len, fds, max_fds, ret_fds);
@@ -121,7 +131,7 @@ static bool readable(int fd)
 
 static int world_poll(struct sio_world *w, struct sio_poll *p, unsigned n, uint64_t deadline)
 {
-	struct sim_proc *self = sim_step(w);
+	struct sim_proc *self = enter(w);
 
 	for (;;) {
 		int found = 0;
@@ -142,7 +152,7 @@ static int world_poll(struct sio_world *w, struct sio_poll *p, unsigned n, uint6
 
 static void world_close(struct sio_world *w, int fd)
 {
-	struct sim_proc *p = sim_step(w);
+	struct sim_proc *p = enter(w);
 
 	sim_proc_drop(p, fd);
 	sim_fd_close(fd);
@@ -150,7 +160,7 @@ static void world_close(struct sio_world *w, int fd)
 
 static int world_event_new(struct sio_world *w)
 {
-	struct sim_proc *p = sim_step(w);
+	struct sim_proc *p = enter(w);
 	int fd;
 
 	if (sim_fails(p))
@@ -162,8 +172,8 @@ static int world_event_new(struct sio_world *w)
 
 static int world_event_write(struct sio_world *w, int fd)
 {
-	sim_step(w);
-	sim_event_add(fd, 1);
+	enter(w);
+	sim_event_write(fd);
 	return 0;
 }
 
@@ -171,7 +181,7 @@ static int world_event_read(struct sio_world *w, int fd, uint64_t *ret_count)
 {
 	struct sim_object *o;
 
-	sim_step(w);
+	enter(w);
 	o = sim_fd(fd);
 	assert(o->kind == SIM_EVENT);
 	if (o->count == 0)
@@ -228,7 +238,7 @@ static void world_log(struct sio_world *w, const char *text)
 static int world_thread_start(struct sio_world *w, void (*fn)(void *), void *arg,
 			      struct sio_world_thread **ret)
 {
-	struct sim_proc *p = sim_step(w);
+	struct sim_proc *p = enter(w);
 
 	if (sim_fails(p))
 		return -EAGAIN;
@@ -241,9 +251,10 @@ static int world_thread_start(struct sio_world *w, void (*fn)(void *), void *arg
 
 static void world_thread_join(struct sio_world *w, struct sio_world_thread *t)
 {
-	sim_step(w);
+	enter(w);
 	while (!t->coro->finished)
 		sim_coro_block(UINT64_MAX);
+	sim_sync();
 	free(t);
 }
 
@@ -255,7 +266,7 @@ static bool world_thread_is_self(struct sio_world *w, struct sio_world_thread *t
 
 static int world_lock_new(struct sio_world *w, struct sio_world_lock **ret)
 {
-	if (sim_fails(sim_step(w)))
+	if (sim_fails(enter(w)))
 		return -ENOMEM;
 	*ret = calloc(1, sizeof(**ret));
 	return *ret ? 0 : -ENOMEM;
@@ -263,7 +274,7 @@ static int world_lock_new(struct sio_world *w, struct sio_world_lock **ret)
 
 static void world_lock_free(struct sio_world *w, struct sio_world_lock *l)
 {
-	sim_step(w);
+	enter(w);
 	assert(!l->holder);
 	free(l);
 }
@@ -273,18 +284,19 @@ static void take(struct sio_world_lock *l)
 	assert(l->holder != sim_coro_current());
 	while (l->holder)
 		sim_coro_block(UINT64_MAX);
+	sim_sync();
 	l->holder = sim_coro_current();
 }
 
 static void world_lock(struct sio_world *w, struct sio_world_lock *l)
 {
-	sim_step(w);
+	enter(w);
 	take(l);
 }
 
 static void world_unlock(struct sio_world *w, struct sio_world_lock *l)
 {
-	struct sim_proc *p = sim_step(w);
+	struct sim_proc *p = enter(w);
 
 	assert(l->holder == sim_coro_current());
 	l->holder = NULL;
@@ -293,7 +305,7 @@ static void world_unlock(struct sio_world *w, struct sio_world_lock *l)
 
 static int world_wait(struct sio_world *w, struct sio_world_lock *l, uint64_t deadline)
 {
-	struct sim_proc *p = sim_step(w);
+	struct sim_proc *p = enter(w);
 
 	assert(l->holder == sim_coro_current());
 	if (now_of(p) >= deadline)
@@ -309,7 +321,7 @@ static int world_wait(struct sio_world *w, struct sio_world_lock *l, uint64_t de
 static void world_wake_all(struct sio_world *w, struct sio_world_lock *l)
 {
 	(void)l;
-	sim_notify(sim_step(w));
+	sim_notify(enter(w));
 }
 
 const struct sio_world sim_world = {
