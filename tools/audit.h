@@ -68,6 +68,7 @@ struct audit_host {
 };
 
 struct audit {
+	bool machine; /* one machine with the kernel module: no machine room, no peers */
 	struct audit_process room;
 	unsigned orphans;   /* programs tied to a host whose keeper is gone */
 	unsigned strangers; /* files in the state directory that nobody of the cluster makes */

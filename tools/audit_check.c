@@ -352,7 +352,7 @@ static void check_pair(const struct audit_host *a, const struct audit_host *b,
 
 static void check_system(const struct audit *a, struct audit_report *r)
 {
-	if (!a->room.runs)
+	if (!a->room.runs && !a->machine)
 		problem(r, "the machine room does not run");
 	if (a->orphans)
 		problem(r, "%u program%s outlived the keeper that tied %s to a host", a->orphans,

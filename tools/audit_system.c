@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "audit.h"
+#include "local.h"
 #include "output.h"
 #include "proctree.h"
 #include "state.h"
@@ -115,6 +116,7 @@ void audit_system(struct audit *a, const char *dir)
 {
 	char name[48];
 
+	a->machine = strcmp(dir, TOOL_LOCAL_STATE) == 0;
 	look_at(dir, "emu", &a->room);
 	a->strangers = tool_state_strangers(dir);
 	a->orphans = count_orphans(dir);

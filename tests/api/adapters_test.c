@@ -149,6 +149,7 @@ static void each_adapter_is_a_way_of_its_own(void **state)
 {
 	pid_t a, b;
 
+	cluster_needs(NEEDS_LINK);
 	steps_reset();
 	a = cluster_fork(*state, 4, serves, NULL);
 	b = cluster_fork(*state, 8, comes_by_all_ways, NULL);

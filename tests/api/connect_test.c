@@ -91,7 +91,7 @@ static void look(sci_remote_segment_t seg)
 	volatile char *p;
 
 	CHECK(SCIGetRemoteSegmentSize(seg) == PAGE);
-	CHECK(SCIGetRemoteSegmentId(seg) == 1 && SCIGetRemoteSegmentNodeId(seg) == 8);
+	CHECK(SCIGetRemoteSegmentId(seg) == 1 && SCIGetRemoteSegmentNodeId(seg) == cluster_node(8));
 	p = SCIMapRemoteSegment(seg, &map, 0, PAGE, NULL, 0, &error);
 	CHECK_OK(error);
 	CHECK(!strcmp((char *)(uintptr_t)p, "here"));
@@ -133,11 +133,11 @@ static int importer(void *arg)
 
 	(void)arg;
 	step_await(0);
-	start(sd, 8, 1, on_connected, &told);
+	start(sd, cluster_node(8), 1, on_connected, &told);
 	step_await(2);
 	CHECK(told == 1);
 	/* Without a callback: who waits is told. */
-	seg = start(sd, 8, 1, NULL, NULL);
+	seg = start(sd, cluster_node(8), 1, NULL, NULL);
 	SCIMapRemoteSegment(seg, &map, 0, PAGE, NULL, 0, &error);
 	if (error == SCI_ERR_OK) /* it was quick */
 		SCIUnmapSegment(map, 0, &error);
@@ -151,7 +151,7 @@ static int importer(void *arg)
 	disconnect(seg);
 	/* There is none. */
 	told = 0;
-	seg = start(sd, 8, 2, on_refused, &told);
+	seg = start(sd, cluster_node(8), 2, on_refused, &told);
 	step_await(2);
 	CHECK(told == 1);
 	SCIMapRemoteSegment(seg, &map, 0, 1, NULL, 0, &error);
@@ -159,20 +159,20 @@ static int importer(void *arg)
 	disconnect(seg);
 	/* Let go of before, or while, the answer comes. */
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		seg = start(sd, 8, 1 + i % 2, NULL, NULL);
+		seg = start(sd, cluster_node(8), 1 + i % 2, NULL, NULL);
 		for (unsigned j = 0; j < i; j++)
 			smartio_yield();
 		disconnect(seg);
 	}
 	/* Many at once. */
 	for (unsigned i = 0; i < ROUNDS; i++)
-		many[i] = start(sd, 8, 1, NULL, NULL);
+		many[i] = start(sd, cluster_node(8), 1, NULL, NULL);
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		CHECK(SCIWaitForRemoteSegmentEvent(many[i], NULL, SCI_INFINITE_TIMEOUT, 0,
 						   &error) == SCI_CB_OPERATIONAL);
 		disconnect(many[i]);
 	}
-	start(sd, 8, 1, NULL, NULL);
+	start(sd, cluster_node(8), 1, NULL, NULL);
 	SCIClose(sd, 0, &error);
 	CHECK_IS(error, SCI_ERR_BUSY);
 	SCITerminate(); /* with one under way */
@@ -270,6 +270,7 @@ static void callbacks_connect(void **state)
 	unsigned four = 4, eight = 8;
 	pid_t a, b;
 
+	cluster_needs(NEEDS_HOSTS); /* one segment id, twice */
 	steps_reset();
 	a = cluster_fork(*state, 8, meets, &four);
 	b = cluster_fork(*state, 4, meets, &eight);

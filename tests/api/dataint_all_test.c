@@ -105,7 +105,8 @@ static int sender(void *arg)
 		step_await(0);
 	CHECK_IS(reach_all(sd, UNICAST, &none), SCI_ERR_NO_SUCH_INTNO);
 	CHECK_IS(reach_all(sd, NUMBER + 7, &none), SCI_ERR_NO_SUCH_INTNO);
-	SCIConnectDataInterrupt(sd, &none, 8, 0, NUMBER, 0, SCI_FLAG_BROADCAST, &error);
+	SCIConnectDataInterrupt(sd, &none, cluster_node(8), 0, NUMBER, 0, SCI_FLAG_BROADCAST,
+				&error);
 	CHECK_IS(error, SCI_ERR_ILLEGAL_NODEID);
 	CHECK(none == NULL);
 	CHECK_OK(reach_all(sd, NUMBER, &all));
@@ -116,7 +117,7 @@ static int sender(void *arg)
 	step_await(3);
 	/* One is dead: the others are reached. */
 	CHECK_OK(send(all, MESSAGES, SCI_FLAG_BROADCAST));
-	SCIConnectDataInterrupt(sd, &single, 8, 0, NUMBER, 0, 0, &error);
+	SCIConnectDataInterrupt(sd, &single, cluster_node(8), 0, NUMBER, 0, 0, &error);
 	CHECK_OK(error);
 	CHECK_IS(send(single, 0, SCI_FLAG_BROADCAST), SCI_ERR_ILLEGAL_PARAMETER);
 	CHECK_OK(send(single, MESSAGES + 1, 0));
@@ -146,6 +147,7 @@ static void each_message_reaches_each_node(void **state)
 {
 	pid_t near, far, dies, from;
 
+	cluster_needs(NEEDS_HOSTS); /* one number, on each */
 	steps_reset();
 	near = cluster_fork(*state, 4, receiver, NULL);
 	far = cluster_fork(*state, 8, receiver, NULL);
@@ -221,6 +223,7 @@ static void a_message_reaches_all_or_none(void **state)
 {
 	pid_t a, b, from;
 
+	cluster_needs(NEEDS_HOSTS);
 	steps_reset();
 	a = cluster_fork(*state, 8, takes_when_told, NULL);
 	b = cluster_fork(*state, 12, takes_when_told, NULL);

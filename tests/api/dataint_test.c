@@ -120,16 +120,16 @@ static int sender(void *arg)
 
 	(void)arg;
 	step_await(0);
-	SCIConnectDataInterrupt(sd, &dint, 8, 0, NUMBER + 1, 0, 0, &error);
+	SCIConnectDataInterrupt(sd, &dint, cluster_node(8), 0, NUMBER + 1, 0, 0, &error);
 	CHECK_IS(error, SCI_ERR_NO_SUCH_INTNO);
-	dint = reach(sd, 8, NUMBER);
+	dint = reach(sd, cluster_node(8), NUMBER);
 	SCITriggerDataInterrupt(dint, (void *)(uintptr_t) "first", 5, 0, &error);
 	CHECK_OK(error);
 	SCIDisconnectDataInterrupt(dint, 0, &error);
 	CHECK_OK(error);
 	SCITriggerDataInterrupt(dint, data, 5, 0, &error);
 	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
-	dint = reach(sd, 8, NUMBER);
+	dint = reach(sd, cluster_node(8), NUMBER);
 	SCITriggerDataInterrupt(dint, (void *)(uintptr_t) "second", 6, 0, &error);
 	CHECK_OK(error);
 	step_done(1);
@@ -188,7 +188,7 @@ static int one_of_many(void *arg)
 	sci_error_t error;
 
 	step_await(0);
-	dint = reach(sd, 8, NUMBER);
+	dint = reach(sd, cluster_node(8), NUMBER);
 	for (; message[1] < EACH; message[1]++) {
 		do {
 			SCITriggerDataInterrupt(dint, message, sizeof(message), 0, &error);
@@ -310,7 +310,7 @@ static int customer(void *arg)
 	SCICreateDataInterrupt(sd, &answers, 0, &number, NULL, NULL, 0, &error);
 	CHECK_OK(error);
 	step_await(0);
-	dint = reach(sd, 8, NUMBER);
+	dint = reach(sd, cluster_node(8), NUMBER);
 	for (unsigned i = 0; i < 10; i++) {
 		message[0] = i;
 		message[1] = number;
@@ -474,7 +474,7 @@ static int comes_and_goes(void *arg)
 
 static void idle_receivers_keep_no_empty_rings(void **state)
 {
-	static unsigned node = 8;
+	unsigned node = cluster_node(8);
 	pid_t receiver;
 	long n;
 

@@ -24,7 +24,7 @@ static unsigned drive(void)
 	unsigned fdid = 0;
 	sci_error_t error;
 
-	smartio_find_device("nvme0", &fdid, &error);
+	smartio_find_device(cluster_device(), &fdid, &error);
 	CHECK_OK(error);
 	return fdid;
 }
@@ -93,7 +93,7 @@ static int finds(void *arg)
 	SCIQuery(SCI_Q_DEVICE, &query, 0, &error);
 	CHECK_OK(error);
 	CHECK(info.fdid == drive() && info.nodeid == 4 && info.pci_class == 0x010802);
-	CHECK(!strcmp(info.user_name, "nvme0"));
+	CHECK(!strcmp(info.user_name, cluster_device()));
 	query.fdid++;
 	SCIQuery(SCI_Q_DEVICE, &query, 0, &error);
 	CHECK_IS(error, SCI_ERR_NO_SUCH_FDID);
@@ -458,6 +458,7 @@ static void a_lost_lender_reads_as_ones(void **state)
 {
 	pid_t a;
 
+	cluster_needs(NEEDS_CRASH);
 	steps_reset();
 	a = cluster_fork(*state, 8, loses_the_lender, NULL);
 	step_await(0);

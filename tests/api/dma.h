@@ -114,6 +114,7 @@ static inline void dma_pair(void **state, int (*fn)(void *arg))
 {
 	pid_t peer;
 
+	cluster_needs(NEEDS_ENGINE);
 	steps_reset();
 	peer = cluster_fork(*state, 8, dma_serves, NULL);
 	assert_int_equal(cluster_wait(cluster_fork(*state, 4, fn, NULL)), 0);

@@ -89,6 +89,7 @@ static void the_program_is_killed(void **state)
 {
 	pid_t peer, copier;
 
+	cluster_needs(NEEDS_ENGINE);
 	/* The audit behind this test finds nothing of it; the peer's memory was its own all along.
 	 */
 	for (unsigned i = 0; i < 5; i++) {
@@ -108,6 +109,7 @@ static void the_exporter_is_killed(void **state)
 {
 	pid_t peer, copier;
 
+	cluster_needs(NEEDS_ENGINE);
 	steps_reset();
 	peer = cluster_fork(*state, 8, serves_for_ever, NULL);
 	copier = cluster_fork(*state, 4, sees_it_fail, NULL);
@@ -121,6 +123,7 @@ static void the_exporters_host_crashes(void **state)
 {
 	pid_t peer, copier;
 
+	cluster_needs(NEEDS_ENGINE);
 	steps_reset();
 	peer = cluster_fork(*state, 8, serves_for_ever, NULL);
 	copier = cluster_fork(*state, 4, sees_it_fail, NULL);
@@ -136,6 +139,7 @@ static void the_link_goes_and_comes(void **state)
 {
 	pid_t peer, copier;
 
+	cluster_needs(NEEDS_ENGINE);
 	steps_reset();
 	peer = cluster_fork(*state, 8, serves_for_ever, NULL);
 	copier = cluster_fork(*state, 4, sees_it_fail, *state);
@@ -192,6 +196,7 @@ static void the_own_host_crashes(void **state)
 {
 	pid_t peer, copier;
 
+	cluster_needs(NEEDS_ENGINE);
 	steps_reset();
 	peer = cluster_fork(*state, 8, serves_for_ever, NULL);
 	copier = cluster_fork(*state, 4, loses_its_host, NULL);

@@ -86,6 +86,7 @@ static void data_arrives_either_way(void **state)
 {
 	static struct dma_place places[] = {{4, 8}, {8, 12}, {12, 4}, {4, 4}, {12, 12}};
 
+	cluster_needs(NEEDS_ENGINE);
 	for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		pid_t peer;
 

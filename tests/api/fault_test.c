@@ -296,7 +296,7 @@ static void use_device(sci_desc_t sd)
 	unsigned fdid = 0;
 	sci_error_t error;
 
-	smartio_find_device("nvme0", &fdid, &error);
+	smartio_find_device(cluster_device(), &fdid, &error);
 	if (!worked(error))
 		return;
 	SCIBorrowDevice(sd, &device, fdid, 0, &error);
@@ -436,7 +436,7 @@ static int settles(void *arg)
 	sci_map_t map;
 
 	(void)arg;
-	smartio_find_device("nvme0", &fdid, &error);
+	smartio_find_device(cluster_device(), &fdid, &error);
 	CHECK_OK(error);
 	SCIBorrowDevice(sd, &device, fdid, 0, &error);
 	CHECK_OK(error);

@@ -147,6 +147,7 @@ static int borrower(void *arg)
 
 static void flags_say_where_device_memory_lies(void **state)
 {
+	cluster_needs(NEEDS_HOSTS);
 	assert_int_equal(cluster_wait(cluster_fork(*state, 8, borrower, NULL)), 0);
 }
 

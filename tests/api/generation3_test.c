@@ -143,7 +143,7 @@ static int old_program(void *arg)
 	SCIQuery(SCI_Q_DEVICE, &query, 0, &error);
 	CHECK_OK(error);
 	CHECK(info.global_devid == found[0] && info.nodeid == 4 && info.bdf != 0);
-	CHECK(!strcmp(info.user_name, "nvme0"));
+	CHECK(!strcmp(info.user_name, cluster_device()));
 	SCIBorrowDevice(sd, &device, found[0], SCI_FLAG_EXCLUSIVE, &error);
 	CHECK_OK(error);
 	registers(sd, device);

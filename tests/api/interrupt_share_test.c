@@ -39,7 +39,7 @@ static sci_remote_interrupt_t reach(sci_desc_t sd)
 	sci_remote_interrupt_t i = NULL;
 	sci_error_t error;
 
-	SCIConnectInterrupt(sd, &i, 8, 0, SHARED, 0, 0, &error);
+	SCIConnectInterrupt(sd, &i, cluster_node(8), 0, SHARED, 0, 0, &error);
 	CHECK_OK(error);
 	return i;
 }

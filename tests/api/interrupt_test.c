@@ -115,12 +115,14 @@ static int sender(void *arg)
 
 	(void)arg;
 	step_await(0);
-	SCIConnectInterrupt(sd, &none, 8, 0, LATCHED + 9, SCI_INFINITE_TIMEOUT, 0, &error);
+	SCIConnectInterrupt(sd, &none, cluster_node(8), 0, LATCHED + 9, SCI_INFINITE_TIMEOUT, 0,
+			    &error);
 	CHECK_IS(error, SCI_ERR_NO_SUCH_INTNO);
 	SCIConnectInterrupt(sd, &none, 9, 0, LATCHED, 0, 0, &error);
 	CHECK_IS(error, SCI_ERR_NO_SUCH_NODEID);
-	latched = reach(sd, 8, LATCHED);
-	SCIConnectInterrupt(sd, &counting, 8, 0, COUNTING, 0, SCI_FLAG_COUNTING_INT, &error);
+	latched = reach(sd, cluster_node(8), LATCHED);
+	SCIConnectInterrupt(sd, &counting, cluster_node(8), 0, COUNTING, 0, SCI_FLAG_COUNTING_INT,
+			    &error);
 	CHECK_OK(error);
 	trigger(latched, MANY);
 	trigger(counting, MANY);
@@ -135,7 +137,7 @@ static int sender(void *arg)
 	SCIDisconnectInterrupt(latched, 0, &error);
 	CHECK_OK(error);
 	/* The same daemon's word about what was between the two comes before its next answer. */
-	SCIConnectInterrupt(sd, &none, 8, 0, LATCHED + 9, 0, 0, &error);
+	SCIConnectInterrupt(sd, &none, cluster_node(8), 0, LATCHED + 9, 0, 0, &error);
 	CHECK_IS(error, SCI_ERR_NO_SUCH_INTNO);
 	step_done(4);
 	api_end(sd);
@@ -286,7 +288,7 @@ static int customer(void *arg)
 	sci_error_t error;
 
 	step_await(0);
-	r = reach(sd, 8, LATCHED);
+	r = reach(sd, cluster_node(8), LATCHED);
 	if (at_once)
 		trigger(r, 30);
 	for (unsigned i = 0; i < 10; i++) {
@@ -408,7 +410,7 @@ static int loses(void *arg)
 
 	(void)arg;
 	step_await(0);
-	r = reach(sd, 8, LATCHED);
+	r = reach(sd, cluster_node(8), LATCHED);
 	step_done(1);
 	do {
 		SCITriggerInterrupt(r, 0, &error);
@@ -454,6 +456,7 @@ static void a_wait_ends_when_the_own_host_crashes(void **state)
 {
 	pid_t a;
 
+	cluster_needs(NEEDS_CRASH);
 	steps_reset();
 	a = cluster_fork(*state, 12, waits_for_ever, NULL);
 	step_await(0);

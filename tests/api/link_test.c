@@ -184,6 +184,7 @@ static void a_link_comes_back(void **state)
 {
 	pid_t a, b;
 
+	cluster_needs(NEEDS_LINK);
 	steps_reset();
 	a = cluster_fork(*state, 8, is_far_away, NULL);
 	b = cluster_fork(*state, 4, looks_through, NULL);
@@ -301,6 +302,7 @@ static void both_sides_may_leave_meanwhile(void **state)
 {
 	pid_t a, b;
 
+	cluster_needs(NEEDS_LINK);
 	steps_reset();
 	a = cluster_fork(*state, 8, exports, NULL);
 	b = cluster_fork(*state, 4, leaves_meanwhile, NULL);
@@ -388,11 +390,13 @@ static void an_exporter_dies_meanwhile(void **state, bool with_host)
 
 static void the_exporter_is_killed_meanwhile(void **state)
 {
+	cluster_needs(NEEDS_LINK);
 	an_exporter_dies_meanwhile(state, false);
 }
 
 static void the_exporters_host_crashes_meanwhile(void **state)
 {
+	cluster_needs(NEEDS_LINK);
 	an_exporter_dies_meanwhile(state, true);
 }
 
@@ -445,6 +449,7 @@ static void the_importer_is_killed_meanwhile(void **state)
 {
 	pid_t a, b;
 
+	cluster_needs(NEEDS_LINK);
 	steps_reset();
 	a = cluster_fork(*state, 8, is_left, NULL);
 	b = cluster_fork(*state, 4, is_killed, NULL);
@@ -537,6 +542,7 @@ static void interrupts_come_back_with_the_link(void **state)
 {
 	pid_t a, b;
 
+	cluster_needs(NEEDS_LINK);
 	steps_reset();
 	a = cluster_fork(*state, 8, is_triggered, NULL);
 	b = cluster_fork(*state, 4, triggers, NULL);

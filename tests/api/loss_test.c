@@ -72,9 +72,10 @@ static int survives(void *arg)
 	sci_error_t error;
 	sci_map_t map, other;
 
-	SCIConnectSegment(sd, &seg, 8, 1, 0, on_remote, &lost, 0, SCI_FLAG_USE_CALLBACK, &error);
+	SCIConnectSegment(sd, &seg, cluster_node(8), 1, 0, on_remote, &lost, 0,
+			  SCI_FLAG_USE_CALLBACK, &error);
 	CHECK_OK(error);
-	SCIConnectDataInterrupt(sd, &dint, 8, 0, 9, 0, 0, &error);
+	SCIConnectDataInterrupt(sd, &dint, cluster_node(8), 0, 9, 0, 0, &error);
 	CHECK_OK(error);
 	p = SCIMapRemoteSegment(seg, &map, 0, 3 << 20, NULL, 0, &error);
 	CHECK_OK(error);
@@ -103,7 +104,7 @@ static int survives(void *arg)
 	if (own_host) {
 		sci_desc_t second = NULL;
 
-		SCIConnectSegment(sd, &seg, 8, 1, 0, NULL, NULL, 0, 0, &error);
+		SCIConnectSegment(sd, &seg, cluster_node(8), 1, 0, NULL, NULL, 0, 0, &error);
 		CHECK_IS(error, SCI_ERR_NO_LINK_ACCESS);
 		CHECK(!SCIProbeNode(sd, 0, 8, 0, &error));
 		CHECK_IS(error, SCI_ERR_NO_LINK_ACCESS);
@@ -141,6 +142,7 @@ static void an_exporters_host_crashes(void **state)
 {
 	pid_t a, b;
 
+	cluster_needs(NEEDS_CRASH);
 	start_pair(state, &a, &b, NULL);
 	cluster_crash(*state, 8);
 	assert_int_equal(cluster_wait(b), 0);
@@ -153,6 +155,7 @@ static void the_own_host_crashes(void **state)
 {
 	pid_t a, b;
 
+	cluster_needs(NEEDS_CRASH);
 	start_pair(state, &a, &b, *state);
 	cluster_crash(*state, 4);
 	assert_int_equal(cluster_wait(b), 0);
@@ -206,6 +209,7 @@ static void a_wait_ends_when_the_own_host_crashes(void **state)
 {
 	pid_t a;
 
+	cluster_needs(NEEDS_CRASH);
 	steps_reset();
 	a = cluster_fork(*state, 12, waits_and_loses, NULL);
 	step_await(0);

@@ -126,7 +126,7 @@ static void two_hosts_share_memory(void **state)
 
 	/* Another host, and the same one. */
 	for (unsigned i = 0; i < 2; i++) {
-		unsigned node = nodes[i];
+		unsigned node = cluster_node(nodes[i]);
 		pid_t a, b;
 
 		steps_reset();
@@ -194,7 +194,7 @@ static int wrong_uses(void *arg)
 	CHECK_IS(error, SCI_ERR_ILLEGAL_FLAG);
 	CHECK(!SCIProbeNode(sd, 0, 200, 0, &error));
 	CHECK_IS(error, SCI_ERR_NO_SUCH_NODEID);
-	CHECK(SCIProbeNode(sd, 0, 8, 0, &error) == 1);
+	CHECK(SCIProbeNode(sd, 0, cluster_node(8), 0, &error) == 1);
 	SCIGetLocalNodeId(0, &node, 0, &error);
 	CHECK_OK(error);
 	CHECK(node == 4);
@@ -266,7 +266,7 @@ static int states_of_a_segment(void *arg)
 	adapter.data = &value;
 	SCIQuery(SCI_Q_ADAPTER, &adapter, 0, &error);
 	CHECK_OK(error);
-	CHECK(value == 1);
+	CHECK(value == !cluster_is_machine()); /* whose adapter leads nowhere */
 	adapter.subcommand = SCI_Q_MAP_IOADDR;
 	SCIQuery(SCI_Q_ADAPTER, &adapter, 0, &error);
 	CHECK_IS(error, SCI_ERR_ILLEGAL_QUERY);
@@ -377,13 +377,14 @@ static int callback_importer(void *arg)
 
 	(void)arg;
 	step_await(0);
-	SCIConnectSegment(sd, &seg, 8, 300, 0, NULL, NULL, 0, 0, &error);
+	SCIConnectSegment(sd, &seg, cluster_node(8), 300, 0, NULL, NULL, 0, 0, &error);
 	CHECK_OK(error);
 	step_await(1);
 	SCIDisconnectSegment(seg, 0, &error);
 	CHECK_OK(error);
 	step_await(2);
-	SCIConnectSegment(sd, &seg, 8, 300, 0, on_remote, NULL, 0, SCI_FLAG_USE_CALLBACK, &error);
+	SCIConnectSegment(sd, &seg, cluster_node(8), 300, 0, on_remote, NULL, 0,
+			  SCI_FLAG_USE_CALLBACK, &error);
 	CHECK_OK(error);
 	step_await(1);
 	step_done(3);
@@ -573,6 +574,7 @@ static int no_daemon(void *arg)
 
 static void without_a_daemon_there_is_an_error(void **state)
 {
+	cluster_needs("programs that find no daemon by themselves");
 	assert_int_equal(cluster_wait(cluster_fork(*state, 4, no_daemon, NULL)), 0);
 }
 

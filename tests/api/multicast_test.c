@@ -96,6 +96,7 @@ static void each_sees_what_each_wrote(void **state)
 {
 	pid_t pid[MEMBERS];
 
+	cluster_needs(NEEDS_GROUPS);
 	for (unsigned i = 0; i < MEMBERS; i++)
 		pid[i] = cluster_fork(*state, 4 * (i + 1), reflects, (void *)(uintptr_t)i);
 	for (unsigned i = 0; i < MEMBERS; i++)
@@ -184,6 +185,7 @@ static void who_is_no_member_may_write(void **state)
 {
 	pid_t sender, one, two;
 
+	cluster_needs(NEEDS_GROUPS);
 	steps_reset();
 	sender = cluster_fork(*state, 12, sends, NULL);
 	step_await(2);
@@ -244,6 +246,7 @@ static int makes_mistakes(void *arg)
 
 static void mistakes_get_their_errors(void **state)
 {
+	cluster_needs(NEEDS_GROUPS);
 	assert_int_equal(cluster_wait(cluster_fork(*state, 4, makes_mistakes, NULL)), 0);
 }
 
@@ -286,6 +289,7 @@ static void members_die(void **state)
 {
 	pid_t dies, lives;
 
+	cluster_needs(NEEDS_GROUPS);
 	steps_reset();
 	dies = cluster_fork(*state, 4, stays, NULL);
 	step_await(0);

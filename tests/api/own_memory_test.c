@@ -145,7 +145,7 @@ static int peer(void *arg)
 
 	(void)arg;
 	step_await(0);
-	SCIConnectSegment(sd, &seg, 8, 1, 0, NULL, NULL, 0, 0, &error);
+	SCIConnectSegment(sd, &seg, cluster_node(8), 1, 0, NULL, NULL, 0, 0, &error);
 	CHECK_OK(error);
 	p = SCIMapRemoteSegment(seg, &map, 0, BYTES, NULL, 0, &error);
 	CHECK_OK(error);
@@ -344,6 +344,7 @@ static void own_memory_outlives_the_host(void **state)
 {
 	pid_t a;
 
+	cluster_needs(NEEDS_CRASH);
 	steps_reset();
 	a = cluster_fork(*state, 12, keeps_its_memory, NULL);
 	step_await(0);

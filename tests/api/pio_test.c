@@ -130,9 +130,9 @@ static int writes(void *arg)
 
 	(void)arg;
 	step_await(0);
-	seg = import_segment(sd, 8, 1, 0, 0, &map);
-	other = import_segment(sd, 8, 1, PAGE + 1, 0, &inner);
-	third = import_segment(sd, 8, 1, 0, SCI_FLAG_READONLY_MAP, &read_only);
+	seg = import_segment(sd, cluster_node(8), 1, 0, 0, &map);
+	other = import_segment(sd, cluster_node(8), 1, PAGE + 1, 0, &inner);
+	third = import_segment(sd, cluster_node(8), 1, 0, SCI_FLAG_READONLY_MAP, &read_only);
 	SCICreateMapSequence(inner, &sequence, 0, &error);
 	CHECK_OK(error);
 	for (unsigned i = 0; i < sizeof(data); i++)
@@ -279,7 +279,7 @@ static int notices(void *arg)
 
 	(void)arg;
 	step_await(0);
-	seg = import_segment(sd, 8, 3, 0, 0, &map);
+	seg = import_segment(sd, cluster_node(8), 3, 0, 0, &map);
 	SCICreateMapSequence(map, &sequence, 0, &error);
 	CHECK_OK(error);
 	CHECK(SCIStartSequence(sequence, 0, &error) == SCI_SEQ_OK);
@@ -326,7 +326,7 @@ static int notices(void *arg)
 	CHECK_OK(error);
 	leave_segment(seg, map);
 	step_await(0);
-	seg = import_segment(sd, 8, 3, 0, 0, &map);
+	seg = import_segment(sd, cluster_node(8), 3, 0, 0, &map);
 	SCICreateMapSequence(map, &sequence, 0, &error);
 	CHECK_OK(error);
 	CHECK(SCIStartSequence(sequence, 0, &error) == SCI_SEQ_OK);
@@ -349,6 +349,7 @@ static void a_sequence_tells_of_loss(void **state)
 {
 	pid_t exporter, importer;
 
+	cluster_needs(NEEDS_CRASH);
 	steps_reset();
 	exporter = cluster_fork(*state, 8, exports_for_ever, NULL);
 	importer = cluster_fork(*state, 4, notices, NULL);

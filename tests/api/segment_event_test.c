@@ -34,7 +34,8 @@ static sci_remote_segment_t import_segment(sci_desc_t sd)
 	sci_remote_segment_t seg = NULL;
 	sci_error_t error;
 
-	SCIConnectSegment(sd, &seg, 8, 1, 0, NULL, NULL, SCI_INFINITE_TIMEOUT, 0, &error);
+	SCIConnectSegment(sd, &seg, cluster_node(8), 1, 0, NULL, NULL, SCI_INFINITE_TIMEOUT, 0,
+			  &error);
 	CHECK_OK(error);
 	return seg;
 }
@@ -97,9 +98,9 @@ static int exporter(void *arg)
 	CHECK_OK(error);
 	step_done(1);
 	/* One that is killed. */
-	expect_local(seg, SCI_CB_CONNECT, 12);
+	expect_local(seg, SCI_CB_CONNECT, cluster_node(12));
 	step_done(2);
-	expect_local(seg, SCI_CB_LOST, 12);
+	expect_local(seg, SCI_CB_LOST, cluster_node(12));
 	CHECK_IS(no_local(seg, 0), SCI_ERR_TIMEOUT);
 	/* More than are kept. */
 	step_done(3);
@@ -142,7 +143,7 @@ static int importer(void *arg)
 		CHECK_OK(error);
 	}
 	/* Behind all this, in the order of the daemons' words. */
-	CHECK(SCIProbeNode(sd, 0, 8, 0, &error));
+	CHECK(SCIProbeNode(sd, 0, cluster_node(8), 0, &error));
 	step_done(4);
 	step_await(5);
 	seg = import_segment(sd);
@@ -253,6 +254,7 @@ static void a_wait_ends_when_the_own_host_crashes(void **state)
 {
 	pid_t a;
 
+	cluster_needs(NEEDS_CRASH);
 	steps_reset();
 	a = cluster_fork(*state, 12, waits_for_ever, NULL);
 	step_await(0);

@@ -70,6 +70,7 @@ static void both_sides_leave_at_the_same_time(void **state)
 	struct side side[] = {{4, 8, 0}, {8, 4, 1}};
 	pid_t a, b;
 
+	cluster_needs(NEEDS_HOSTS); /* one segment id, twice */
 	steps_reset();
 	a = cluster_fork(*state, 4, leaves_and_removes, &side[0]);
 	b = cluster_fork(*state, 8, leaves_and_removes, &side[1]);

@@ -32,7 +32,7 @@ static void expect_local(sci_local_segment_t seg, sci_segment_cb_reason_t reason
 	CHECK(SCIWaitForLocalSegmentEvent(seg, &node, NULL, SCI_INFINITE_TIMEOUT, 0, &error) ==
 	      reason);
 	CHECK_OK(error);
-	CHECK(node == (reason == SCI_CB_LOST ? 4 : 8));
+	CHECK(node == cluster_node(reason == SCI_CB_LOST ? 4 : 8));
 }
 
 /* ---- the maker leaves first, in order ---- */

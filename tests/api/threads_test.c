@@ -199,7 +199,7 @@ static void *until_the_end(void *arg)
 		SCIWaitForDataInterrupt(dint, NULL, &length, SCI_INFINITE_TIMEOUT, 0, &error);
 		CHECK(error != SCI_ERR_OK && error != SCI_ERR_TIMEOUT);
 	} else {
-		while (SCIProbeNode(sd, 0, 8, 0, &error))
+		while (SCIProbeNode(sd, 0, cluster_node(8), 0, &error))
 			;
 		CHECK(error == SCI_ERR_NO_LINK_ACCESS || error == SCI_ERR_NOT_INITIALIZED ||
 		      error == SCI_ERR_ILLEGAL_PARAMETER);

@@ -63,7 +63,7 @@ static sci_smartio_device_t borrow(sci_desc_t sd)
 	unsigned fdid = 0;
 	sci_error_t error;
 
-	smartio_find_device("nvme0", &fdid, &error);
+	smartio_find_device(cluster_device(), &fdid, &error);
 	CHECK_OK(error);
 	SCIBorrowDevice(sd, &device, fdid, 0, &error);
 	CHECK_OK(error);
@@ -243,7 +243,7 @@ static int calls_and_resets(void *arg)
 
 	(void)arg;
 	step_await(0);
-	SCIConnectSegment(sd, &seg, 8, 1, 0, NULL, NULL, 0, 0, &error);
+	SCIConnectSegment(sd, &seg, cluster_node(8), 1, 0, NULL, NULL, 0, 0, &error);
 	CHECK_OK(error);
 	step_await(1);
 	SCIConnectDeviceSegment(device, &bar, 0, SCI_MEMTYPE_BAR, NULL, NULL, 0, &error);

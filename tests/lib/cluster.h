@@ -3,6 +3,11 @@
  * An emulated cluster for a test, and programs on its hosts: forked children that talk to the
  * library. The paths of smartio-emu, smartiod and smartio come by the environment,
  * SMARTIO_TEST_EMU, SMARTIO_TEST_SMARTIOD and SMARTIO_TEST_TOOL.
+ *
+ * With SMARTIO_TEST_MACHINE set, to the name of an NVMe drive, the cluster is this machine, whose
+ * smartiod runs on the kernel module already: all hosts are the same one. Programs name nodes and the
+ * drive by cluster_node() and cluster_device(), so that their tests run there, too; a test that wants
+ * more than one machine has begins with cluster_needs().
  */
 #ifndef TESTS_LIB_CLUSTER_H
 #define TESTS_LIB_CLUSTER_H
@@ -45,6 +50,25 @@ int cluster_link(const struct cluster *c, unsigned node, unsigned adapter, bool 
 pid_t cluster_daemon(const struct cluster *c, unsigned node);
 /* SMARTIO_SOCKET of this process becomes that of a host. */
 void cluster_enter(const struct cluster *c, unsigned node);
+
+/*
+ * On one machine, where the test is root: this process becomes SMARTIO_TEST_USER, who is in
+ * SMARTIO_TEST_GROUP (numbers both). Return: 0; -1: errno.
+ */
+int cluster_become_user(void);
+/* True: the "cluster" is one machine, with the kernel module. */
+bool cluster_is_machine(void);
+/* What programs call a host of the topology: its node; on one machine always the machine's. */
+unsigned cluster_node(unsigned node);
+/* What programs call the drive of the topology. */
+const char *cluster_device(void);
+/* First in a test that wants something that one machine lacks: there it is skipped, and says why. */
+void cluster_needs(const char *what);
+#define NEEDS_HOSTS "another host"
+#define NEEDS_LINK "an adapter with a link to another host"
+#define NEEDS_CRASH "a host that crashes while others live on"
+#define NEEDS_ENGINE "an adapter with a DMA engine"
+#define NEEDS_GROUPS "an adapter with multicast groups"
 
 /* A child on a host; its exit status is what @fn returns. */
 pid_t cluster_fork(struct cluster *c, unsigned node, int (*fn)(void *arg), void *arg);
