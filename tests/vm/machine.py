@@ -88,11 +88,12 @@ class Channel:
 class Machine:
     """A machine with one NVMe drive behind a root port of its own. Use as a context."""
 
-    def __init__(self, kernel, iommu, initrd, drive, memory=512, append="", time_limit=600):
+    def __init__(self, kernel, iommu, initrd, drive, nvme, memory, append):
         self.channels = {n: Channel(n) for n in ("console", "control", "qmp")}
-        self.deadline = time.monotonic() + time_limit
-        self.time_limit = time_limit
+        self.limit(60)
+        self.live = False  # print what the script says as it comes
         self.talk = []
+        self.nvme_bus = NVME_BUS[iommu]
         self.qmp_answers = []
         self.qmp_events = []
         self.ended = False
@@ -103,9 +104,10 @@ class Machine:
             words += channel.chardev()
         words += ["-serial", "chardev:console", "-serial", "chardev:control",
                   "-mon", "chardev=qmp,mode=control",
-                  "-drive", f"file={drive},format=raw,if=none,id=disk0,cache=unsafe",
+                  "-blockdev", f"raw,node-name=disk0,file.driver=file,file.filename={drive},"
+                  "cache.no-flush=on",
                   "-device", "pcie-root-port,id=rp0,chassis=1,slot=1,bus=pcie.0,addr=8",
-                  "-device", f"nvme,serial=SIO0,drive=disk0,id=nvme0,bus={NVME_BUS[iommu]}",
+                  "-device", f"nvme,{nvme},drive=disk0,id=nvme0,bus={NVME_BUS[iommu]}",
                   "-kernel", kernel.image, "-initrd", initrd,
                   # A timer that is late because this machine is busy is not a broken one.
                   "-append", f"console=ttyS0 panic=-1 oops=panic no_timer_check {append}"]
@@ -115,6 +117,11 @@ class Machine:
                                         preexec_fn=die_with_parent)
         for channel in self.channels.values():
             channel.started()
+
+    def limit(self, seconds):
+        """Whoever waits from now on, for whatever, fails after so long."""
+        self.time_limit = seconds
+        self.deadline = time.monotonic() + seconds
 
     def __enter__(self):
         return self
@@ -161,6 +168,8 @@ class Machine:
                 if channel.name == "control":
                     text = line.decode(errors="replace")
                     self.talk.append(text)
+                    if self.live:
+                        print(text, flush=True)
                     yield text
                 elif channel.name == "qmp":
                     self._qmp_line(line)
@@ -192,6 +201,18 @@ class Machine:
         if "error" in self.qmp_answers[-1]:
             raise Failed(f"QEMU: {command}: {self.qmp_answers[-1]['error']['desc']}")
         return self.qmp_answers[-1]["return"]
+
+    def pull_out(self):
+        """The drive, as a hand would; over when the machine has let go of it."""
+        self.qmp("device_del", id="nvme0")
+        self._qmp_wait(lambda: any(e["event"] == "DEVICE_DELETED" and
+                                   e["data"].get("device") == "nvme0" for e in self.qmp_events))
+
+    def put_in(self):
+        """The drive again, with what it holds."""
+        self.qmp_events.clear()
+        self.qmp("device_add", driver="nvme", id="nvme0", drive="disk0", serial="SIO0",
+                 bus=self.nvme_bus)
 
     def console(self):
         return self.channels["console"].all.decode(errors="replace")

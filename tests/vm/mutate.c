@@ -2,8 +2,9 @@
 /*
  * Requests that make no sense, and some that nearly do, at smartio.ko's device node; and whatever an
  * unprivileged holder of its descriptors can try with them. Nothing is judged here but that each request
- * has exactly one answer: the kernel's checks, other memory and the drive's bytes are looked at by others.
- * usage: mutate DEVICE SECONDS SEED USER-ID
+ * has exactly one answer, that a descriptor of each kind was tried, and that memory of other owners, which
+ * somebody else holds, is what it was: the kernel's checks and the drive's bytes are looked at by others.
+ * usage: mutate DEVICE SECONDS SEED USER-ID MEGABYTES-OF-OTHERS
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mutate.h"
 #include "smartio/uapi.h"
 
 #define KEEP 64 /* ids and descriptors remembered */
@@ -52,7 +54,7 @@ static const uint16_t sizes[SIO_OP_COUNT] = {
 };
 
 static uint64_t state, ids[KEEP];
-static int fds[KEEP];
+static int fds[KEEP], each[KINDS];
 static unsigned n_ids, n_fds;
 static unsigned long sent, answered, good;
 
@@ -223,12 +225,15 @@ static pid_t start_holder(uid_t uid, uint64_t seed)
 
 	if (pid)
 		return pid;
-	if (setgid(uid) < 0 || setuid(uid) < 0)
+	if (!become(uid))
 		_exit(1);
 	state = seed;
-	for (unsigned long i = 0; i < 3000; i++)
-		if (n_fds)
-			poke(fds[below(n_fds)]);
+	for (unsigned long i = 0; i < 3000; i++) {
+		int fd = n_fds && below(2) ? fds[below(n_fds)] : each[below(KINDS)];
+
+		if (fd >= 0)
+			poke(fd);
+	}
 	_exit(0);
 }
 
@@ -271,11 +276,15 @@ int main(int argc, char **argv)
 {
 	struct timespec begin;
 	int port, status, bad = 0;
+	char kinds[200];
+	uid_t uid;
 
-	if (argc != 5) {
-		fprintf(stderr, "usage: mutate DEVICE SECONDS SEED USER-ID\n");
+	if (argc != 6) {
+		fprintf(stderr, "usage: mutate DEVICE SECONDS SEED USER-ID MEGABYTES-OF-OTHERS\n");
 		return 2;
 	}
+	uid = (uid_t)strtoul(argv[4], NULL, 0);
+	memset(each, 0xff, sizeof(each));
 	state = strtoull(argv[3], NULL, 0);
 	memset(fds, 0xff, sizeof(fds));
 	port = open(argv[1], O_RDWR | O_NONBLOCK | O_CLOEXEC);
@@ -283,10 +292,16 @@ int main(int argc, char **argv)
 		fprintf(stderr, "mutate: %s: %s\n", argv[1], strerror(errno));
 		return 1;
 	}
+	if (!start_others(port, strtoul(argv[5], NULL, 0), uid)) {
+		fprintf(stderr, "mutate: no memory for other owners\n");
+		return 1;
+	}
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	while (!bad && !time_is_up(&begin, strtol(argv[2], NULL, 0))) {
-		pid_t holder = start_holder((uid_t)strtoul(argv[4], NULL, 0), next());
+		pid_t holder;
 
+		one_of_each(port, each);
+		holder = start_holder(uid, next());
 		for (int i = 0; i < 5; i++)
 			one_round(port);
 		if (holder < 0 || waitpid(holder, &status, 0) != holder)
@@ -296,6 +311,11 @@ int main(int argc, char **argv)
 			bad = 1;
 	}
 	if (answered != sent)
+		bad = 1;
+	if (!had_each(kinds, sizeof(kinds)))
+		bad = 1;
+	printf("mutate: tried as a member of the group: %s\n", kinds);
+	if (!others_are_well())
 		bad = 1;
 	printf("mutate: seed %s: %lu requests, %lu answers, %lu of them good%s\n", argv[3], sent,
 	       answered, good, bad ? ": FAILED" : "");

@@ -1,18 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs a test in a virtual machine: guest/NAME.sh, with the programs of a build.
+"""Runs tests in virtual machines: guest/NAME.sh, with the programs of a build.
 
-usage: vm.py BUILD MACHINE TEST [--console]
+usage: vm.py BUILD MACHINE TEST... [--console] [--soak] [--record]
        vm.py --list
 
-MACHINE is none-6.1, intel-6.12, amd-6.1, debug and so on: IOMMU and kernel ("debug" alone is the debug
-kernel with Intel's IOMMU). Exit status 77, and a line that says why, if there is no QEMU or no
-kernel to be had. A script's head may ask for more:
+MACHINE is none-6.1, intel-6.12, amd-6.1 and so on: IOMMU and kernel ("debug" alone is the debug
+kernel with Intel's IOMMU). Tests follow each other in one machine; after one that fails, and for
+those that want to be alone, a new one is started. --console shows what is said in any case, as it comes, --soak
+makes long tests of short ones, --record lets tests write what they compare with.
+Exit status 77, and a line that says why, if there is no QEMU or no kernel to be had.
+A script's head may ask for:
   # programs: PATH...   of the build, besides smartio, smartiod and smartio-nvme; or of the system
-  # modules: NAME...    kernel modules to come along, in /modules; load_modules loads them
+  # modules: NAME...    kernel modules to come along; load_modules loads them
+  # files: PATH...      of the source tree, to come along in /files
+  # limit: SECONDS      of the whole test; 300; five times that with --soak
+  # not: IOMMU...       machines where there is nothing to be seen
+  # alone: REASON       a machine of its own; only then also
   # drive: SIZE         bytes of the drive; 64M
-  # memory: MB          of the machine; 512, the debug kernel 1024
-  # limit: SECONDS      of the whole test; 300
+  # nvme: OPTIONS       of QEMU's drive; it is empty then
+  # memory: MB          of the machine; 768, the debug kernel 1024
   # append: WORDS       to the kernel's command line
 """
 import hashlib
@@ -36,14 +43,22 @@ PROGRAMS = ("tools/smartio", "smartiod/smartiod", "drivers/nvme-user/smartio-nvm
 SKIP = 77
 
 
+HEAD = r"^# (programs|modules|files|limit|not|alone|drive|nvme|memory|append): (.*)$"
+
+
 class Script:
     """A test's script and what its head asks for."""
 
     def __init__(self, name):
-        self.path = os.path.join(GUEST, name + ".sh")
-        with open(self.path, encoding="utf-8") as f:
-            text = f.read()
-        self.asks = dict(re.findall(r"^# (programs|modules|drive|memory|limit|append): (.*)$", text, re.M))
+        self.name = name
+        path = os.path.join(GUEST, name + ".sh")
+        if not os.path.exists(path):
+            raise SystemExit(f"vm.py: no test is called {name}")
+        with open(path, encoding="utf-8") as f:
+            self.text = f.read()
+        self.asks = {}
+        for what, words in re.findall(HEAD, self.text, re.M):
+            self.asks[what] = f"{self.asks[what]} {words}" if what in self.asks else words
 
     def words(self, what):
         return self.asks.get(what, "").split()
@@ -53,6 +68,13 @@ class Script:
         if value.endswith("M"):
             return int(value[:-1]) << 20
         return int(value)
+
+
+def together(scripts):
+    """Lists of scripts that share a machine."""
+    alone = [[s] for s in scripts if "alone" in s.asks]
+    shared = [s for s in scripts if "alone" not in s.asks]
+    return ([shared] if shared else []) + alone
 
 
 def parse_machine(name):
@@ -73,7 +95,32 @@ def find_program(build, word):
     return path
 
 
-def build_initrd(build, kernel, iommu, script, into):
+def find_modules(kernel, build, names):
+    order = []
+    for name in names:
+        if name == "smartio":
+            order.append(shim.module(kernel, build))
+        else:
+            order += [m for m in kernel.modules(name) if m not in order]
+    return order
+
+
+def add_script(image, kernel, iommu, build, script, soak):
+    """The script in /tests, and what it asks for."""
+    for word in script.words("programs"):
+        image.add_program(find_program(build, word))
+    for path in script.words("files"):
+        image.add_file("/files/" + os.path.basename(path), os.path.join(shim.ROOT, path))
+    modules = find_modules(kernel, build, script.words("modules"))
+    for path in modules:
+        image.add_file("/modules/" + os.path.basename(path), path)
+    programs = " ".join(os.path.basename(w) for w in script.words("programs"))
+    image.add_data(f"/tests/{script.name}.sh",
+                   f"KERNEL={kernel.name}\nIOMMU={iommu}\nSOAK={soak}\nPROGRAMS='{programs}'\n"
+                   f"MODULES='{' '.join(os.path.basename(p) for p in modules)}'\n{script.text}")
+
+
+def build_initrd(build, kernel, iommu, scripts, soak, into):
     image = Initrd()
     busybox = shutil.which("busybox")
     if not busybox or subprocess.run(["ldd", busybox], capture_output=True).returncode == 0:
@@ -86,7 +133,7 @@ def build_initrd(build, kernel, iommu, script, into):
     for folder in ("/dev", "/proc", "/sys", "/tmp", "/run", "/root"):
         image.add_folder(folder)
     image.add_device("/dev/console", 5, 1)
-    for word in (*PROGRAMS, "setpriv", *script.words("programs")):
+    for word in (*PROGRAMS, "setpriv"):
         image.add_program(find_program(build, word))
     image.add_data("/etc/passwd", "root:x:0:0::/root:/bin/sh\nuser:x:1000:1000::/tmp:/bin/sh\n"
                                   "other:x:1001:1001::/tmp:/bin/sh\n")
@@ -94,17 +141,9 @@ def build_initrd(build, kernel, iommu, script, into):
     with open(os.path.join(GUEST, "init"), encoding="utf-8") as f:
         image.add_data("/init", f.read(), 0o755)
     image.add_file("/lib.sh", os.path.join(GUEST, "lib.sh"))
-    with open(script.path, encoding="utf-8") as f:
-        image.add_data("/test.sh", f"KERNEL={kernel.name}\nIOMMU={iommu}\n" + f.read())
-    order = []
-    for name in script.words("modules"):
-        if name == "smartio":
-            order.append(shim.module(kernel, build))
-        else:
-            order += [m for m in kernel.modules(name) if m not in order]
-    for path in order:
-        image.add_file("/modules/" + os.path.basename(path), path)
-    image.add_data("/modules/order", "".join(os.path.basename(p) + "\n" for p in order))
+    image.add_data("/tests/order", "".join(s.name + "\n" for s in scripts))
+    for script in scripts:
+        add_script(image, kernel, iommu, build, script, soak)
     image.write(into)
 
 
@@ -115,81 +154,135 @@ def serve_host(machine, drive, words):
         with open(drive, "rb") as f:
             f.seek(int(args[0]))
             return hashlib.sha256(f.read(int(args[1]))).hexdigest()
-    if what == "device_del":  # take the drive out, as a hand would
-        machine.qmp("device_del", id="nvme0")
+    if what == "pull_out":
+        machine.pull_out()
+        return ""
+    if what == "put_in":
+        machine.put_in()
         return ""
     raise Failed(f"the script asks for {what}, which the host does not know")
 
 
-def make_drive(path, size):
-    """A drive whose first megabyte is not empty, and differs each time."""
+def make_drive(path, size, empty):
+    """A drive whose first megabyte is not empty, and differs each time; or an empty one."""
     with open(path, "wb") as f:
-        f.write(os.urandom(1 << 20))
+        if not empty:
+            f.write(os.urandom(1 << 20))
         f.truncate(size)
 
 
-def converse(machine, drive):
-    """Serve the script until it ends."""
-    for line in machine.lines():
-        if line.startswith("HOST "):
-            try:
-                machine.answer("ok " + serve_host(machine, drive, line.split()[1:]))
-            except Failed as e:
-                machine.answer(f"no: {e}")
-        elif line.startswith("END "):
-            if line != "END 0":
-                raise Failed(f"the script failed ({line[4:]})")
-            return
+class Run:
+    """One machine, and the tests that follow each other in it."""
 
+    def __init__(self, build, machine_name, options):
+        self.build = build
+        self.name = machine_name
+        self.options = options
+        kernel_name, self.iommu = parse_machine(machine_name)
+        check_qemu()
+        self.kernel = kernels.get(kernel_name)
+        self.failed = []
 
-def run(build, machine_name, test, show):
-    kernel_name, iommu = parse_machine(machine_name)
-    script = Script(test)
-    check_qemu()
-    start = time.monotonic()
-    kernel = kernels.get(kernel_name)
-    with tempfile.TemporaryDirectory(prefix="sio-vm-") as folder:
-        initrd, drive = os.path.join(folder, "initrd"), os.path.join(folder, "drive")
-        build_initrd(build, kernel, iommu, script, initrd)
-        make_drive(drive, script.number("drive", 64 << 20))
-        memory = script.number("memory", 1024 if kernel_name == "debug" else 512)
-        append = "ignore_loglevel" if kernel_name == "debug" else "loglevel=5"
-        append += " " + " ".join(script.words("append"))
-        ready = time.monotonic()
-        with Machine(kernel, iommu, initrd, drive, memory, append,
-                     script.number("limit", 300)) as m:
-            failure = None
+    def converse(self, machine, drive, script):
+        """Serve one script until it ends."""
+        recorded = {}
+        for line in machine.lines():
+            if line.startswith("HOST "):
+                try:
+                    machine.answer("ok " + serve_host(machine, drive, line.split()[1:]))
+                except Failed as e:
+                    machine.answer(f"no: {e}")
+            elif line.startswith("RECORD "):
+                _, name, text = line.split(" ", 2)
+                recorded.setdefault(name, []).append(text + "\n")
+            elif line.startswith("END "):
+                break
+        if "--record" in self.options:
+            for name, lines in recorded.items():
+                write_record(os.path.join(HERE, name), script.name, self.name, lines)
+        if line != "END 0":
+            raise Failed(f"the script failed ({line[4:]})")
+
+    def tell(self, script, machine, seen, failure, seconds):
+        """What became of one test. @seen: how much had been said before it began."""
+        console, talk = seen
+        if failure or "--console" in self.options:
+            print(f"--- console of {self.name}\n{machine.console()[console:]}\n--- the script")
+            print("as above" if machine.live else "\n".join(machine.talk[talk:]))
+        verdict = f"FAILED: {failure}" if failure else "passed"
+        print(f"{script.name} on {self.name}: {verdict} ({seconds:.0f} s)", flush=True)
+        if failure:
+            self.failed.append(script.name)
+
+    def one_after_the_other(self, machine, drive, scripts):
+        """How many of them were run: the machine is not used any more after one that failed."""
+        known = 0
+        for n, script in enumerate(scripts, 1):
+            seen = len(machine.console()) if n > 1 else 0, len(machine.talk)
+            start, failure = time.monotonic(), None
+            machine.limit(script.number("limit", 300) * (5 if "--soak" in self.options else 1))
             try:
-                converse(m, drive)
+                self.converse(machine, drive, script)
+                machine.answer("next")
             except Failed as e:
                 failure = str(e)
-            reports = m.reports()
-            if reports and not failure:
-                failure = f"the kernel reports: {reports[0]}"
-            if failure or show:
-                print(f"--- console of {machine_name}\n{m.console()}\n--- the script")
-                print("\n".join(m.talk))
-        took = f"{ready - start:.0f} s to prepare, {time.monotonic() - ready:.0f} s in the machine"
-        if failure:
-            print(f"{test} on {machine_name}: FAILED: {failure} ({took})")
-            return 1
-        print(f"{test} on {machine_name}: passed ({took})")
-        return 0
+            reports = machine.reports()
+            if len(reports) > known and not failure:
+                failure = f"the kernel reports: {reports[known]}"
+            self.tell(script, machine, seen, failure, time.monotonic() - start)
+            if failure:
+                return n
+        return len(scripts)
+
+    def run(self, scripts):
+        """All of them, in as many machines as it takes."""
+        first, soak = scripts[0], "1" if "--soak" in self.options else ""
+        with tempfile.TemporaryDirectory(prefix="sio-vm-") as folder:
+            initrd, drive = os.path.join(folder, "initrd"), os.path.join(folder, "drive")
+            nvme = first.asks.get("nvme")
+            make_drive(drive, first.number("drive", 64 << 20), bool(nvme))
+            memory = first.number("memory", 1024 if self.kernel.name == "debug" else 768)
+            append = "ignore_loglevel" if self.kernel.name == "debug" else "loglevel=5"
+            append += " " + " ".join(first.words("append"))
+            while any(s.name != "leaks" for s in scripts):
+                if self.kernel.name == "debug":
+                    scripts = [*(s for s in scripts if s.name != "leaks"), Script("leaks")]
+                build_initrd(self.build, self.kernel, self.iommu, scripts, soak, initrd)
+                with Machine(self.kernel, self.iommu, initrd, drive, nvme or "serial=SIO0", memory,
+                             append) as m:
+                    m.live = "--console" in self.options
+                    scripts = scripts[self.one_after_the_other(m, drive, scripts):]
+
+
+def write_record(path, test, machine, lines):
+    """What a test compares with, as it was seen now."""
+    with open(path, "w", encoding="ascii") as f:
+        f.write(f"# SPDX-License-Identifier: BSD-2-Clause\n"
+                f"# Written by vm.py BUILD {machine} {test} --record, from what it saw.\n")
+        f.writelines(lines)
 
 
 def main():
-    words = [w for w in sys.argv[1:] if w != "--console"]
-    if words == ["--list"]:
+    options = {w for w in sys.argv[1:] if w.startswith("--")}
+    words = [w for w in sys.argv[1:] if not w.startswith("--")]
+    if options == {"--list"}:
         print("\n".join(sorted(f[:-3] for f in os.listdir(GUEST)
                                if f.endswith(".sh") and f != "lib.sh")))
         return 0
-    if len(words) != 3:
+    if len(words) < 3 or options - {"--console", "--soak", "--record"}:
         sys.exit(__doc__.strip())
+    build, machine, *tests = words
     try:
-        return run(os.path.abspath(words[0]), words[1], words[2], "--console" in sys.argv)
+        scripts = [s for s in map(Script, tests) if parse_machine(machine)[1] not in s.words("not")]
+        run = Run(os.path.abspath(build), machine, options)
+        for group in together(scripts):
+            run.run(group)
     except cache.Unavailable as e:
-        print(f"{words[2]} on {words[1]}: skipped: {e}")
+        print(f"{' '.join(tests)} on {machine}: skipped: {e}")
         return SKIP
+    if len(run.failed) > 1:
+        print(f"FAILED: {' '.join(run.failed)}")
+    return 1 if run.failed else 0
 
 
 if __name__ == "__main__":

@@ -64,12 +64,10 @@ int main(int argc, char **argv)
 	FILE *f;
 	bool good;
 
-	if (argc == 3 && !strcmp(argv[1], "model"))
-		bench.drive = drive_model();
-	else if (argc == 4 && !strcmp(argv[1], "qemu"))
-		bench.drive = drive_qemu(argv[3]);
+	if (argc == 3 || argc == 4)
+		bench.drive = drive_open(argv[1], argv[3]);
 	else
-		fprintf(stderr, "usage: nvme_sequences model FILE | qemu FILE QEMU\n");
+		fprintf(stderr, "usage: nvme_sequences %s\n", drive_usage);
 	if (!bench.drive)
 		return 2;
 	f = fopen(argv[2], "r");

@@ -164,6 +164,7 @@ static bool do_make(const struct step *s, bool cq)
 	}
 	sqe[0] = htole32((cq ? 5u : 1u) | (uint32_t)++bench.cid << 16);
 	sqe[6] = htole32((uint32_t)prp1);
+	sqe[7] = htole32((uint32_t)(prp1 >> 32));
 	sqe[10] = htole32((uint32_t)(entries - 1) << 16 | (uint32_t)id);
 	sqe[11] = htole32((uint32_t)cdw11);
 	return command(&r, sqe);

@@ -10,4 +10,3 @@ drive=$(host sha256 0 1048576)
 until_ok test -b /dev/nvme0n1
 [ "$(dd if=/dev/nvme0n1 bs=1M count=1 2>/dev/null | sha256sum | cut -d' ' -f1)" = "$drive" ] ||
 	fail "nvme.ko reads something else than what is in the drive's file"
-check_leaks

@@ -6,6 +6,7 @@
 # limit: 1200
 . /lib.sh
 bdf=$(drive_bdf)
+ROUNDS=${SOAK:+50}
 : "${ROUNDS:=6}"
 load_modules
 give_drive "$bdf"
@@ -72,4 +73,3 @@ take_drive "$bdf"
 dd if=/dev/nvme0n1 bs=1M skip=48 count=1 2>/dev/null | cmp - /tmp/file ||
 	fail "nvme.ko reads something else than what was written"
 rmmod smartio
-check_leaks

@@ -20,10 +20,10 @@ says() { # TEXT
 	grep -q "$1" /tmp/said || fail "doctor does not say '$1': $(cat /tmp/said)"
 }
 says 'smartio.ko is not loaded'
-for m in $(grep -v smartio /modules/order); do insmod "/modules/$m"; done
+for m in $MODULES; do [ "$m" = smartio.ko ] || load_module "$m"; done
 until_ok test -b /dev/nvme0n1
 refused 'the kernel module is not loaded' smartio device add "$bdf"
-insmod /modules/smartio.ko
+load_module smartio.ko
 says 'device add FUNCTION'
 says 'sudo smartiod --shim'
 refused "is no PCI function" smartio device add rubbish
@@ -71,4 +71,3 @@ stop_manager
 stop_daemon
 take_drive "$bdf"
 rmmod smartio
-check_leaks

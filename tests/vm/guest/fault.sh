@@ -2,6 +2,7 @@
 # A client puts an address that was not mapped for the drive into a command. The IOMMU stops it, the
 # kernel's log and smartiod say so, nobody's memory has changed, and all others work on.
 # modules: smartio
+# not: none
 # programs: tests/vm/wild tests/vm/canary tests/system/verify
 . /lib.sh
 [ "$IOMMU" != none ] || fail "this test needs an IOMMU"
@@ -35,4 +36,3 @@ stop_manager
 stop_daemon
 smartio device remove "$bdf"
 rmmod smartio
-check_leaks

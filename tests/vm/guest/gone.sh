@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The drive goes away under I/O: its driver is unbound, it is removed through sysfs, it is pulled out.
-# Programs get errors, none hangs or is killed; where the drive comes back it can be shared anew.
+# Programs get errors, none hangs, is killed or reads a wrong byte; the drive comes back, can be shared anew,
+# and holds what was written.
 # modules: smartio nvme
+# programs: tests/system/verify
 # limit: 900
 . /lib.sh
 bdf=$(drive_bdf)
@@ -13,9 +15,10 @@ start_daemon
 begin() {
 	start_manager "$bdf"
 	start_bench "$bdf"
+	start_watched verify verify "$bdf" 65536 256
 }
 
-# Both notice by themselves, and end with an error; a signal would be above 128.
+# All notice by themselves, and end with an error; a signal would be above 128.
 all_end() {
 	wait "$bench" && fail "the client did not notice"
 	status=$?
@@ -23,6 +26,12 @@ all_end() {
 	wait "$manager" && fail "the manager did not notice"
 	status=$?
 	[ $status -lt 128 ] || fail "the manager was killed: $status"
+	wait "$pid_verify" && fail "the client that compares did not notice"
+	status=$?
+	[ $status -lt 128 ] || fail "the client that compares was killed: $status"
+	! grep 'wrong byte' /tmp/verify.err || fail "a wrong byte"
+	kill "$feeder_verify"
+	rm /tmp/verify.*
 }
 
 back() {
@@ -33,7 +42,7 @@ back() {
 }
 
 n=0
-while [ $n -lt 3 ]; do
+while [ $n -lt $((SOAK ? 20 : 3)) ]; do
 	echo "unbind"
 	begin
 	echo "$bdf" >"$device/driver/unbind"
@@ -54,10 +63,16 @@ back
 if [ "$IOMMU" != amd ]; then
 	echo "pull it out"
 	begin
-	host device_del
+	host pull_out >/dev/null
 	all_end
 	until_ok test ! -e "$device"
+	host put_in >/dev/null
+	until_ok test -e "$device/driver"
+	give_drive "$bdf"
+	back
 fi
 stop_daemon
+take_drive "$bdf"
+dd if=/dev/nvme0n1 bs=1M skip=48 count=1 2>/dev/null | cmp - /tmp/file ||
+	fail "nvme.ko reads something else than what was written"
 rmmod smartio
-check_leaks

@@ -48,4 +48,3 @@ stop_manager
 stop_daemon
 take_drive "$bdf"
 rmmod smartio
-check_leaks

@@ -35,31 +35,31 @@ check_machine() {
 	*)
 		[ -e "/sys/bus/pci/devices/$(drive_bdf)/iommu_group" ] ||
 			fail "the drive is in no IOMMU group"
-		dmesg | grep -iE 'enabled irq remapping|interrupt remapping enabled' ||
+		grep -iE 'enabled irq remapping|interrupt remapping enabled' /run/boot.log ||
 			fail "no interrupt remapping"
 		;;
 	esac
 	[ "$KERNEL" = debug ] || return 0
 	[ -e /sys/kernel/debug/kmemleak ] || fail "no kmemleak"
-	dmesg | grep -q 'KernelAddressSanitizer initialized' || fail "no KASAN"
+	grep -q 'KernelAddressSanitizer initialized' /run/boot.log || fail "no KASAN"
 }
 
-# All modules that came along, in the order they need.
+# A module that came along, unless it is there.
+load_module() { # NAME.ko
+	name=${1%.ko}
+	grep -q "^$name " /proc/modules || insmod "/modules/$1"
+}
+
+# All that the test asks for, in the order they need.
 load_modules() {
-	for m in $(cat /modules/order); do
-		insmod "/modules/$m"
+	for m in $MODULES; do
+		load_module "$m"
 	done
 }
 
-# On the debug kernel: no memory may have lost its last reference. kmemleak looks only at what is
-# at least five seconds old, and takes two looks to be sure.
-check_leaks() {
-	[ -e /sys/kernel/debug/kmemleak ] || return 0
-	sleep 6
-	echo scan >/sys/kernel/debug/kmemleak
-	echo scan >/sys/kernel/debug/kmemleak
-	leaks=$(cat /sys/kernel/debug/kmemleak)
-	[ -z "$leaks" ] || fail "kmemleak: $leaks"
+# Lines for the file of this name beside vm.py: --record writes them.
+record() { # NAME
+	sed "s/^/RECORD $1 /"
 }
 
 # Run a command until it succeeds; each try takes its time by itself.
@@ -135,7 +135,7 @@ start_watched() { # NAME COMMAND...
 	watched=$1
 	shift
 	mkfifo "/tmp/$watched.in"
-	spawn "$@" <"/tmp/$watched.in" >"/tmp/$watched.out" &
+	spawn "$@" <"/tmp/$watched.in" >"/tmp/$watched.out" 2>"/tmp/$watched.err" &
 	eval "pid_$watched=$!"
 	# Its input is open as long as this lives, which does nothing else.
 	sleep 100000 >"/tmp/$watched.in" &
@@ -145,8 +145,8 @@ start_watched() { # NAME COMMAND...
 }
 
 end_watched() { # NAME
-	eval "kill \$feeder_$1; wait \$pid_$1" || fail "$1 ended with $?"
-	rm "/tmp/$1.in" "/tmp/$1.out"
+	eval "kill \$feeder_$1; wait \$pid_$1" || fail "$1 ended with $?: $(cat "/tmp/$1.err")"
+	rm "/tmp/$1.in" "/tmp/$1.out" "/tmp/$1.err"
 }
 
 # I/O all over the drive's first 16 MB, until somebody ends it.

@@ -2,6 +2,7 @@
 # The table of the port, on the device node of smartio.ko; afterwards nvme.ko has its drive back.
 # programs: tests/port/port_test
 # modules: smartio nvme
+# alone: memory of its own is kept back for a pool
 # append: memmap=16M$0x10000000
 . /lib.sh
 ! insmod /modules/smartio.ko pool=16M@0x8000000 || fail "memory of the kernel's as a pool"
@@ -19,4 +20,3 @@ tail -1 /tmp/out
 echo "$bdf" >/sys/bus/pci/drivers/smartio/unbind
 echo >"/sys/bus/pci/devices/$bdf/driver_override"
 rmmod smartio
-check_leaks

@@ -72,4 +72,3 @@ stop_manager
 stop_daemon
 take_drive "$bdf"
 rmmod smartio
-check_leaks

@@ -46,4 +46,3 @@ for file; do
 	n=$((n + 1))
 done
 rmmod smartio
-check_leaks

@@ -4,8 +4,7 @@
 # modules: smartio nvme
 # limit: 900
 . /lib.sh
-insmod /modules/smartio.ko
+load_module smartio.ko
 give_drive "$(drive_bdf)"
-shim_stress /dev/smartio0 "${ROUNDS:-15}" "${SEED:-$(tr -d - </proc/sys/kernel/random/uuid | head -c 8 | sed 's/^/0x/')}"
+shim_stress /dev/smartio0 "$((SOAK ? 300 : 15))" "${SEED:-$(tr -d - </proc/sys/kernel/random/uuid | head -c 8 | sed 's/^/0x/')}"
 rmmod smartio
-check_leaks
