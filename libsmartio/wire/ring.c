@@ -80,6 +80,8 @@ int sio_ring_push(struct sio_ring *r, const void *data, uint32_t len)
 	/* Records, then the tail that announces them. Pairs with the barrier in sio_ring_pop(). */
 	sio_to_fabric_barrier();
 	sio_write32(&r->shared->tail, htole32(r->tail));
+	/* And the tail before the interrupt that tells of it: the memory may be write-combined. */
+	sio_to_fabric_barrier();
 	return 0;
 }
 

@@ -173,7 +173,8 @@ void fabric_core_load(struct fabric_core *c, const struct fabric_view *v, void *
 void fabric_core_store(struct fabric_core *c, const struct fabric_view *v, const void *buf,
 		       size_t len, bool streaming);
 void fabric_core_barrier(struct fabric_core *c, int which);
-/* A system call that orders everything: of a lock, a descriptor, another thread. */
+/* A call that has a locked instruction or more: of a lock, a descriptor, another thread. It orders loads
+ * and stores, but not what is combined: that takes a barrier of io.h. */
 void fabric_core_sync(struct fabric_core *c);
 /* It writes to an interrupt of @host by descriptor @fd. */
 void fabric_core_signal(struct fabric_core *c, unsigned host, int fd);

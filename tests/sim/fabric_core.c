@@ -15,9 +15,9 @@
 #include "fabric.h"
 
 #define LINES 8u	 /* that combine writes */
-#define SEEN 32u	 /* lines of which is known how new they were seen */
+#define SEEN 256u	 /* lines of which is known how new they were seen */
 #define EARLY_ONE_IN 8	 /* loads are early, */
-#define EARLY_NS 1500u	 /* by so much at most */
+#define EARLY_NS 2000u	 /* by so much at most */
 #define BUFFER_NS 120u	 /* at most in the store buffer */
 #define COMBINE_NS 2500u /* at most in a line that combines */
 #define SWITCH_ONE_IN 64 /* accesses let others run */
@@ -300,7 +300,9 @@ void fabric_core_barrier(struct fabric_core *c, int which)
 
 void fabric_core_sync(struct fabric_core *c)
 {
-	fabric_core_barrier(c, FABRIC_FULL);
+	fabric_settle(sim_access_now());
+	fabric_queue_push(&c->buffer, UINT64_MAX);
+	c->fence = sim_access_now();
 }
 
 void fabric_core_signal(struct fabric_core *c, unsigned host, int fd)
@@ -332,6 +334,6 @@ void fabric_core_free(struct fabric_core *c)
 	if (!c)
 		return;
 	if (c->model == fabric_model())
-		fabric_core_sync(c);
+		fabric_core_barrier(c, FABRIC_FULL);
 	free(c);
 }
