@@ -25,10 +25,10 @@ check:
 	@sh tools/build/deps.sh check
 	@bash tools/build/check.sh
 
-# Long runs of what `make check` does briefly.
+# Long runs of what `make check` does briefly; with SECONDS=N the simulator alone, for so long.
 soak:
 	@sh tools/build/deps.sh check
-	@bash tools/build/soak.sh
+	@bash tools/build/soak.sh $(SECONDS)
 
 # What clang-tidy and clang-format find: for those who change the code.
 tidy:

@@ -142,8 +142,27 @@ static void run_line(const char *line)
 	M.n++;
 }
 
-/* "SEED [OPTIONS] # what it was" a line. Return: how many; -1: no such file. */
-static long run_fixed(const char *path)
+/* All but one of @part are left out, if that is not 1. Return: how many ran. */
+static long run_range(const char *line, unsigned part)
+{
+	unsigned long long first, last;
+	char one[32];
+	long n = 0;
+
+	if (sscanf(line, "%llu-%llu", &first, &last) != 2)
+		return 0;
+	for (; first <= last; first += part, n++) {
+		snprintf(one, sizeof(one), "%llu", first);
+		run_line(one);
+	}
+	return n;
+}
+
+/*
+ * A line: "SEED [OPTIONS] # what it was" or "FIRST-LAST". Return: how many; -1: no such file. Of a
+ * range one seed in @part is run.
+ */
+static long run_fixed(const char *path, unsigned part)
 {
 	FILE *f = fopen(path, "r");
 	char line[512];
@@ -157,6 +176,10 @@ static long run_fixed(const char *path)
 		line[strcspn(line, "#\n")] = '\0';
 		if (line[strspn(line, " \t")] == '\0')
 			continue;
+		if (line[strspn(line, "0123456789")] == '-') {
+			n += run_range(line, part);
+			continue;
+		}
 		run_line(line);
 		n++;
 	}
@@ -175,7 +198,8 @@ static void run_new(uint64_t seed)
 	run_line(line);
 }
 
-int sim_check_many(const char *fixed, long new_seeds, unsigned jobs, double soak_seconds)
+int sim_check_many(const char *fixed, long new_seeds, unsigned jobs, unsigned part,
+		   double soak_seconds)
 {
 	uint64_t begin = clock_ns(),
 		 first = sim_options.seed ? sim_options.seed : (uint64_t)time(NULL) * 100000;
@@ -187,7 +211,7 @@ int sim_check_many(const char *fixed, long new_seeds, unsigned jobs, double soak
 	if (!M.job)
 		return 2;
 	if (fixed)
-		n_fixed = run_fixed(fixed);
+		n_fixed = run_fixed(fixed, part);
 	if (n_fixed < 0)
 		return 2;
 	if (new_seeds < 0)

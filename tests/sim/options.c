@@ -21,11 +21,12 @@ static const char usage[] =
 	"  --faults LIST      of those that the seed has only these; 'none'; 'all,-crash'; names alone\n"
 	"                     switch them on whatever the seed says\n"
 	"  --events LIST      numbers of the faults' events that happen, '3,7-9' (all)\n"
-	"  --workload LIST    names (drawn from the seed)\n"
+	"  --workload LIST    names, or 'none' (drawn from the seed)\n"
 	"  --trace FILE       what happened, a line an event\n"
 	"  --perfetto FILE    the same for ui.perfetto.dev\n"
 	"  --shrink           find fewer faults and events with which SEED still fails\n"
 	"  --new N            new seeds beside those of --check (as many as there are)\n"
+	"  --part N           of ranges in --check's file run one seed in N (1)\n"
 	"  --jobs N           seeds run side by side (2)\n"
 	"  --first SEED       the first new seed (from the clock)\n";
 
@@ -35,9 +36,9 @@ static struct {
 	int mode;
 	const char *file;
 	double soak;
-	unsigned jobs;
+	unsigned jobs, part;
 	long new_seeds;
-} cmd = {.jobs = 2, .new_seeds = -1};
+} cmd = {.jobs = 2, .part = 1, .new_seeds = -1};
 
 static int list(void)
 {
@@ -136,6 +137,9 @@ static int option(int c)
 	case 'j':
 		cmd.jobs = (unsigned)strtoul(optarg, &end, 10);
 		return *end || cmd.jobs < 1 ? bad("--jobs is a number, not", optarg) : 0;
+	case 'P':
+		cmd.part = (unsigned)strtoul(optarg, &end, 10);
+		return *end || cmd.part < 1 ? bad("--part is a number, not", optarg) : 0;
 	case 'F':
 		o->seed = strtoull(optarg, &end, 10);
 		return *end ? bad("--first is a seed, not", optarg) : 0;
@@ -158,8 +162,8 @@ int main(int argc, char **argv)
 		{"events", 1, NULL, 'e'},   {"workload", 1, NULL, 'w'}, {"trace", 1, NULL, 't'},
 		{"perfetto", 1, NULL, 'p'}, {"shrink", 0, NULL, 'S'},	{"check", 1, NULL, 'c'},
 		{"soak", 1, NULL, 'k'},	    {"new", 1, NULL, 'n'},	{"jobs", 1, NULL, 'j'},
-		{"quiet", 0, NULL, 'q'},    {"first", 1, NULL, 'F'},	{"list", 0, NULL, 'l'},
-		{NULL, 0, NULL, 0}};
+		{"quiet", 0, NULL, 'q'},    {"first", 1, NULL, 'F'},	{"part", 1, NULL, 'P'},
+		{"list", 0, NULL, 'l'},	    {NULL, 0, NULL, 0}};
 	char *end;
 	int c, rc;
 
@@ -171,7 +175,7 @@ int main(int argc, char **argv)
 	if (cmd.mode == LIST)
 		return list();
 	if (cmd.mode == CHECK || cmd.mode == SOAK)
-		return sim_check_many(cmd.file, cmd.new_seeds, cmd.jobs, cmd.soak);
+		return sim_check_many(cmd.file, cmd.new_seeds, cmd.jobs, cmd.part, cmd.soak);
 	if (optind != argc - 1)
 		return bad("one seed is wanted",
 			   optind < argc ? argv[optind + 1] : "none is there");

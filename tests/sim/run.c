@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* One run of a seed, from the cluster's start to the last look at what is left. */
 #undef NDEBUG /* what the simulator asserts is part of the test */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 
 struct sim_options sim_options = {.seconds = 10};
 struct sim_result sim_result;
-static bool calm, watching;
+static bool calm;
 
 bool sim_calm(void)
 {
@@ -41,27 +42,34 @@ void sim_fail(const char *oracle, const char *fmt, ...)
 }
 
 /* ---- oracles ---- */
-static void oracle_check(void *arg)
-{
-	const struct sim_oracle *o = arg;
+static uint64_t next_check[64];
 
-	if (!watching)
-		return;
-	o->check();
-	sim_after(o->every, oracle_check, arg);
+static void oracles_check(void)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (unsigned i = 0; sim_oracles[i]; i++) {
+		if (sim_now() >= next_check[i]) {
+			sim_oracles[i]->check();
+			next_check[i] = sim_now() + sim_oracles[i]->every;
+		}
+		if (next_check[i] < next)
+			next = next_check[i];
+	}
+	sim_watch(next, oracles_check);
 }
 
 static void oracles_start(void)
 {
-	watching = true;
 	for (unsigned i = 0; sim_oracles[i]; i++) {
 		const struct sim_oracle *o = sim_oracles[i];
 
+		assert(i < sizeof(next_check) / sizeof(next_check[0]));
 		if (o->start)
 			o->start();
-		if (o->check)
-			sim_after(o->every, oracle_check, (void *)(uintptr_t)o);
+		next_check[i] = o->check ? sim_now() : UINT64_MAX;
 	}
+	oracles_check();
 }
 
 static bool all_back(void *arg)
@@ -145,7 +153,7 @@ void sim_run_seed(void)
 	sim_run(never, NULL, length);
 	sim_plan_heal();
 	settle();
-	watching = false;
+	sim_watch(UINT64_MAX, NULL);
 	sim_result.hash = sim_trace_hash();
 	sim_result.events = sim_events();
 	sim_result.virtual_ns = sim_now();

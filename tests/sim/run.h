@@ -147,7 +147,8 @@ void sim_returned(uint32_t fdid);
 bool sim_probe(uint64_t limit); /* return: all is well; else it has failed the run */
 
 /* ---- many.c ---- */
-int sim_check_many(const char *fixed, long new_seeds, unsigned jobs, double soak_seconds);
+int sim_check_many(const char *fixed, long new_seeds, unsigned jobs, unsigned part,
+		   double soak_seconds);
 int sim_shrink(void);
 
 #endif

@@ -17,6 +17,8 @@ static struct {
 	uint64_t now, rng, number, done;
 	struct event *heap;
 	size_t n, room;
+	uint64_t watch_at;
+	void (*watch)(void);
 } S;
 
 void sim_start(uint64_t seed)
@@ -24,6 +26,7 @@ void sim_start(uint64_t seed)
 	memset(&S, 0, sizeof(S));
 	S.rng = seed ^ 0x9e3779b97f4a7c15ull;
 	S.now = 1000000;
+	S.watch_at = UINT64_MAX;
 	sim_trace_start();
 }
 
@@ -143,6 +146,12 @@ void sim_after_ordered(uint64_t *channel, uint64_t delay, sim_fn fn, void *arg)
 	push_at(when, 0, fn, arg);
 }
 
+void sim_watch(uint64_t when, void (*fn)(void))
+{
+	S.watch_at = when;
+	S.watch = fn;
+}
+
 bool sim_run(bool (*done)(void *arg), void *arg, uint64_t limit)
 {
 	uint64_t end = S.now + limit;
@@ -162,6 +171,8 @@ bool sim_run(bool (*done)(void *arg), void *arg, uint64_t limit)
 			S.now = e.when;
 		S.done++;
 		e.fn(e.arg);
+		if (S.now >= S.watch_at)
+			S.watch();
 	}
 	return true;
 }

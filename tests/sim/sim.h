@@ -58,6 +58,8 @@ void sim_advance(uint64_t ns);
 void sim_after(uint64_t delay, sim_fn fn, void *arg);
 /* As sim_after, but behind what was sent on the same channel before: queues keep their order. */
 void sim_after_ordered(uint64_t *channel, uint64_t delay, sim_fn fn, void *arg);
+/* Call @fn after the first event at @when or later: it is no event itself, and makes none. */
+void sim_watch(uint64_t when, void (*fn)(void));
 /* Run events until @done says so, or @limit of virtual time is over. Return: done. */
 bool sim_run(bool (*done)(void *arg), void *arg, uint64_t limit);
 

@@ -75,7 +75,12 @@ if stage 'build with gcc' build plain gcc; then
 else
 	failed=$((failed + 1))
 fi
-must stage 'build with clang' build clang clang
+if stage 'build with clang' build clang clang && [ -x build/plain/tests/sim/smartio-sim ]; then
+	must stage 'the same seeds in both builds' python3 tests/sim/same.py 8 \
+		build/plain/tests/sim/smartio-sim build/clang/tests/sim/smartio-sim
+else
+	failed=$((failed + 1))
+fi
 if stage 'build with ASan and UBSan' build asan gcc -Db_sanitize=address,undefined -Db_lundef=false; then
 	stage 'tests under ASan and UBSan' tests asan --no-suite plain-only
 else

@@ -6,6 +6,11 @@ cd "$(dirname "$0")/../.."
 [ -f build/plain/build.ninja ] || meson setup build/plain
 ninja -C build/plain
 
+if [ $# = 1 ]; then # make soak SECONDS=...: the simulator alone, new seeds on all cores
+	exec build/plain/tests/sim/smartio-sim --soak "$1" --jobs "$(nproc)"
+fi
+echo '== new seeds of the simulator, for ten minutes'
+build/plain/tests/sim/smartio-sim --soak 600 --jobs "$(nproc)"
 echo '== a client killed in every step, of 40 seeds, in the simulator'
 build/plain/tests/sim/seam_test 40
 echo '== a client killed at every system call, at 100 instants; hosts crashed at 30'
