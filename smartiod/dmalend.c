@@ -210,7 +210,7 @@ static void dma_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 		return;
 	}
 	if (a->error) {
-		dma_fail(d, m, a->error, a->text);
+		dma_fail(d, m, smartiod_gone(a->error), a->text);
 		return;
 	}
 	switch (m->state) {

@@ -210,7 +210,7 @@ static void grant_step(struct smartiod *d, struct smartiod_op *op, const struct 
 	struct grant_op *g = (struct grant_op *)op;
 	const struct sio_evt_grant *evt = a->msg;
 	struct sio_err err = {.text = ""};
-	int rc = a->error;
+	int rc = smartiod_gone(a->error);
 
 	if (rc) {
 		smartiod_op_error(d, op, rc, "%s", a->text);

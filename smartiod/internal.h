@@ -15,6 +15,7 @@
 #ifndef SMARTIOD_INTERNAL_H
 #define SMARTIOD_INTERNAL_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -403,6 +404,14 @@ void smartiod_op_error(struct smartiod *d, struct smartiod_op *op, int error, co
  * by the caller, h.size and h.cookie here.
  */
 void smartiod_port_ask(struct smartiod *d, struct smartiod_op *op, void *req, size_t len);
+/*
+ * What somebody is told who wanted a thing of another program: the port says -EPERM when that
+ * program has ended, of which it knows before we do.
+ */
+static inline int smartiod_gone(int error)
+{
+	return error == -EPERM ? -ENOENT : error;
+}
 /* With a descriptor, which stays the caller's; -1: without. */
 void smartiod_port_ask_fd(struct smartiod *d, struct smartiod_op *op, void *req, size_t len,
 			  int fd);

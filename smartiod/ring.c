@@ -282,7 +282,7 @@ void smartiod_ring_step(struct smartiod *d, struct smartiod_op *op, const struct
 {
 	struct smartiod_ring_op *r = (struct smartiod_ring_op *)op;
 	const char *why;
-	int rc = a->error;
+	int rc = smartiod_gone(a->error);
 
 	if (rc == 0)
 		rc = take_answer(d, r, a);

@@ -188,7 +188,8 @@ static void vector_step(struct smartiod *d, struct smartiod_op *op, const struct
 		take_answer(o, a);
 	why = unwanted(v);
 	if (a->error || why) {
-		vector_fail(d, o, a->error ? a->error : -ECONNRESET, a->error ? a->text : why);
+		vector_fail(d, o, a->error ? smartiod_gone(a->error) : -ECONNRESET,
+			    a->error ? a->text : why);
 		return;
 	}
 	switch (o->state) {
