@@ -3,6 +3,26 @@
 #include "fabric.h"
 #include "sim.h"
 
+/* What hardware it is differs by seed: half of them have the defaults. */
+void sim_access_params(struct fabric_params *p)
+{
+	fabric_params_default(p);
+	if (sim_below(2) == 0)
+		return;
+	p->tags = 1u << sim_below(9);
+	p->adapter_ps = 50000 + (uint32_t)sim_below(300000);
+	p->switch_ps = 50000 + (uint32_t)sim_below(300000);
+	p->root_write_ps = 50000 + (uint32_t)sim_below(300000);
+	p->root_read_ps = 100000 + (uint32_t)sim_below(600000);
+	p->iommu_ps = (uint32_t)sim_below(500000);
+	p->device_link.width = 1u << sim_below(5);
+	p->device_link.generation = 1 + (uint32_t)sim_below(5);
+	p->media_read_ns = 1000 + sim_below(100000);
+	p->media_write_ns = 1000 + sim_below(200000);
+	p->command_ns = sim_below(5000);
+	p->media_units = 1 + (uint32_t)sim_below(16);
+}
+
 struct fabric_core *sim_core(void)
 {
 	struct sim_coro *c = sim_coro_current();

@@ -219,6 +219,7 @@ static void give_up(int rc, const struct sio_err *err)
 
 void sim_cluster_start(const char *text)
 {
+	struct fabric_params params;
 	struct sio_err err = {0};
 
 	sim_stopping = false;
@@ -226,7 +227,8 @@ void sim_cluster_start(const char *text)
 	assert(sim_cluster);
 	give_up(sio_topofile_parse("sim", text, strlen(text), &sim_cluster->topology, &err), &err);
 	assert(sim_cluster->topology->n_hosts <= SIM_HOSTS);
-	fabric_start(sim_cluster->topology, NULL, sim_random());
+	sim_access_params(&params);
+	fabric_start(sim_cluster->topology, &params, sim_random());
 	give_up(emu_room_new(sim_cluster->topology, &sim_room_ops, NULL, &sim_cluster->room, &err),
 		&err);
 	memset(sim_host, 0, sizeof(sim_host));

@@ -26,7 +26,7 @@ void fabric_params_default(struct fabric_params *p)
 		.media_read_ns = 7000,
 		.media_write_ns = 7000,
 		.command_ns = 500,
-		.media_units = 6,
+		.media_units = 4,
 	};
 }
 
