@@ -112,6 +112,7 @@ static void fill(struct sio_list_entry *e, const struct emu_object *o)
 		e->device = ((const struct emu_bar *)o)->device->topo->fdid;
 		e->address = emu_source_physical(o, 0);
 		e->length = ((const struct emu_bar *)o)->length;
+		e->cookie = ((const struct emu_bar *)o)->access;
 		break;
 	case SIO_KIND_IRQ:
 		e->address = ((const struct emu_irq *)o)->address;

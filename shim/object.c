@@ -370,7 +370,7 @@ int sio_op_list(struct sio_request *rq, const void *msg, void *answer)
 		e->address = o->address;
 		e->length = o->length;
 		e->device = o->dev ? o->dev->id : 0;
-		e->cookie = o->target ? o->target->id : 0;
+		e->cookie = o->target ? o->target->id : o->kind == SIO_KIND_BAR ? o->access : 0;
 		if (o->kind == SIO_KIND_OWNER) {
 			e->owner = ((struct sio_owner *)o)->parent;
 			e->cookie = ((struct sio_owner *)o)->user_cookie;

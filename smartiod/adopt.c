@@ -5,13 +5,14 @@
  * kind by kind; of that we make loans again, before we serve anybody. So a device in use is not
  * lent as if it were free, and whoever takes the registers next is told of the dead.
  *
- * Nobody here has a handle of such a loan. It ends with the program, which the port tells.
+ * Nobody has a handle of such a loan until its program comes back and says what it had
+ * (recovery.c). If it does not, the loan ends with the program, which the port tells.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "smartiod/lend.h"
+#include "smartiod/restore.h"
 
 /*
  * The cookie of a borrow's owner: the number that is the borrow's within this boot, the port's id
@@ -49,8 +50,8 @@ static int adopt_owner(struct smartiod *d, const struct sio_list_entry *e)
 	struct sio_err err;
 	int rc;
 
-	if (cookie_device(e->cookie) == 0)
-		return 0; /* a session's: its program holds it */
+	if (cookie_device(e->cookie) == 0) /* a session's: its program holds it */
+		return e->state == SIO_STATE_LIVE ? smartiod_recovery_await(d, e->id) : 0;
 	if (number > smartiod_devices(d)->last_loan)
 		smartiod_devices(d)->last_loan = number;
 	dev = smartiod_device_by_port(d, cookie_device(e->cookie));
@@ -74,6 +75,7 @@ static int adopt_owner(struct smartiod *d, const struct sio_list_entry *e)
 	}
 	l->device = dev;
 	l->owner = e->id;
+	l->parent = e->owner;
 	l->owner_fd = -1;
 	l->gone = e->state == SIO_STATE_QUARANTINED;
 	smartiod_tree_add(&smartiod_devices(d)->loans, &l->by_id, l->id);
@@ -85,7 +87,7 @@ static int adopt_dmamap(struct smartiod *d, const struct sio_list_entry *e)
 	struct smartiod_loan *l = smartiod_loan_by_owner(d, e->owner);
 
 	if (l)
-		return smartiod_dma_adopt(d, l, e->id, e->address, e->length);
+		return smartiod_dma_adopt(d, l, e);
 	smartiod_log(d, SMARTIOD_WARNING,
 		     "a mapping of %" PRIu64 " bytes for owner %" PRIu64 " is no borrow's",
 		     (uint64_t)e->length, (uint64_t)e->owner);
@@ -104,20 +106,22 @@ static int adopt_vector(struct smartiod *d, const struct sio_list_entry *e)
 		return -ENOMEM;
 	v->loan = l;
 	v->number = (uint32_t)e->length;
+	v->irq = e->cookie;
 	v->next = l->device->old_vectors;
 	l->device->old_vectors = v;
 	return 0;
 }
 
-/* A shared interrupt's, which only its daemon passed on. A vector may still need it: then it stays.
- */
+/* Of programs, and of their borrows; owner 0's is memory that others are taken from. */
+static int adopt_held(struct smartiod *d, const struct sio_list_entry *e)
+{
+	return e->owner ? smartiod_leftover_add(d, e) : 0;
+}
+
+/* Owner 0's are shared interrupts', which only a daemon passes on. */
 static int adopt_irq(struct smartiod *d, const struct sio_list_entry *e)
 {
-	struct sio_req_irq_free req = {.h.op = SIO_OP_IRQ_FREE, .id = e->id};
-
-	if (e->owner == 0)
-		smartiod_port_tell(d, &req, sizeof(req));
-	return 0;
+	return smartiod_leftover_add(d, e);
 }
 
 bool smartiod_adopt_has_vector(const struct smartiod_device *dev, uint32_t number)
@@ -150,16 +154,15 @@ static const struct {
 	int (*adopt)(struct smartiod *d, const struct sio_list_entry *e);
 } kinds[] = {
 	{SIO_KIND_OWNER, adopt_owner}, /* first: the others are theirs */
-	{SIO_KIND_DMAMAP, adopt_dmamap},
-	{SIO_KIND_VECTOR, adopt_vector},
-	{SIO_KIND_IRQ, adopt_irq},
+	{SIO_KIND_DMAMAP, adopt_dmamap}, {SIO_KIND_VECTOR, adopt_vector}, {SIO_KIND_IRQ, adopt_irq},
+	{SIO_KIND_MEM, adopt_held},	 {SIO_KIND_BAR, adopt_held},
 };
 
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
 struct adopt_op {
 	struct smartiod_op op;
-	unsigned kind; /* of kinds[] */
+	unsigned kind; /* of kinds[]; N_KINDS: all is listed, and being opened */
 	uint64_t after;
 };
 
@@ -187,7 +190,36 @@ static void adopted(struct smartiod *d)
 	}
 	if (n)
 		smartiod_log(d, SMARTIOD_INFO, "borrows of before we were started: %u", n);
+	smartiod_recovery_start(d);
 	smartiod_start_done(d);
+}
+
+/* Descriptors of what is left, one after the other. */
+static void reopen_next(struct smartiod *d, struct adopt_op *o)
+{
+	struct smartiod_leftover *l = smartiod_leftover_after(d, o->after);
+	struct sio_req_reopen req = {.h.op = SIO_OP_REOPEN};
+
+	if (!l) {
+		smartiod_op_free(d, &o->op);
+		adopted(d);
+		return;
+	}
+	o->after = req.id = l->by_id.key;
+	req.kind = l->kind;
+	smartiod_port_ask(d, &o->op, &req, sizeof(req));
+}
+
+/* It may have ended meanwhile. One without its descriptor cannot be restored. */
+static void reopened(struct smartiod *d, struct adopt_op *o, const struct smartiod_answer *a)
+{
+	struct smartiod_leftover *l = smartiod_leftover_after(d, o->after - 1);
+
+	if (l && l->by_id.key == o->after && !a->error) {
+		l->fd[0] = smartiod_take_fd(a, 0);
+		l->fd[1] = smartiod_take_fd(a, 1);
+	}
+	reopen_next(d, o);
 }
 
 static void adopt_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
@@ -196,6 +228,10 @@ static void adopt_step(struct smartiod *d, struct smartiod_op *op, const struct 
 	const struct sio_evt_list *evt = a->msg;
 	int rc = 0;
 
+	if (o->kind == N_KINDS) {
+		reopened(d, o, a);
+		return;
+	}
 	if (a->error) {
 		smartiod_fatal(d, "what a daemon before us left cannot be listed: %s", a->text);
 		smartiod_op_free(d, op);
@@ -214,12 +250,10 @@ static void adopt_step(struct smartiod *d, struct smartiod_op *op, const struct 
 		o->kind++;
 		o->after = 0;
 	}
-	if (o->kind < N_KINDS) {
+	if (o->kind < N_KINDS)
 		ask(d, o);
-		return;
-	}
-	smartiod_op_free(d, op);
-	adopted(d);
+	else
+		reopen_next(d, o);
 }
 
 void smartiod_adopt_start(struct smartiod *d)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "smartiod/devclass.h"
-#include "smartiod/lend.h"
+#include "smartiod/restore.h"
 
 #define BOTH (SIO_ACCESS_READ | SIO_ACCESS_WRITE)
 
@@ -155,6 +155,68 @@ void smartiod_views_end(struct smartiod *d, struct smartiod_loan *l)
 		smartiod_close_fd(d, &v->fd);
 		free(v);
 	}
+}
+
+/* ---- views of before we were started ---- */
+
+/* What the port has there, by the class of the device; NULL with *reterr. */
+static struct smartiod_view *view_again(struct smartiod *d, struct smartiod_loan *l, uint32_t bar,
+					struct smartiod_leftover *left, struct sio_err *reterr)
+{
+	uint64_t offset = left->address - l->device->port.bar_addr[bar];
+	struct smartiod_bar_run run[SMARTIOD_BAR_RUNS];
+	unsigned n = smartiod_devclass_runs(&l->device->port, bar, run), i = 0;
+	struct smartiod_view *v;
+
+	while (i < n && (run[i].offset != offset || run[i].length != left->length))
+		i++;
+	if (i == n || left->fd[0] < 0) {
+		sio_fail(reterr, -ENOENT, "view %" PRIu64 " is none of BAR %" PRIu32,
+			 left->by_id.key, bar);
+		return NULL;
+	}
+	v = calloc(1, sizeof(*v));
+	if (!v) {
+		sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
+		return NULL;
+	}
+	*v = (struct smartiod_view){.id = left->by_id.key,
+				    .bar = bar,
+				    .access = (uint32_t)left->cookie,
+				    .offset = offset,
+				    .length = left->length,
+				    .fd = smartiod_leftover_take_fd(left, 0)};
+	if (run[i].use == SMARTIOD_BAR_REGISTERS && v->access & SIO_ACCESS_WRITE) {
+		v->flags = SIO_BAR_REGISTERS;
+		sio_ledger_hold_again(&l->device->ledger, l->id);
+	}
+	smartiod_leftover_done(d, left);
+	v->next = l->views;
+	l->views = v;
+	return v;
+}
+
+int smartiod_view_again(struct smartiod *d, struct smartiod_loan *l, uint32_t bar, uint64_t id,
+			struct smartiod_view **ret, struct sio_err *reterr)
+{
+	struct smartiod_view *v = l->views;
+	struct smartiod_leftover *left;
+
+	while (v && (v->id != id || v->bar != bar))
+		v = v->next;
+	if (!v) {
+		left = smartiod_leftover_get(d, SIO_KIND_BAR, l->owner, id, reterr);
+		v = left ? view_again(d, l, bar, left, reterr) : NULL;
+	}
+	if (!v)
+		return reterr->code;
+	v->users++;
+	if (grant_add(l, v, 0) < 0) {
+		view_put(d, l, v);
+		return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
+	}
+	*ret = v;
+	return 0;
 }
 
 /* ---- BAR_GRANT ---- */

@@ -261,8 +261,8 @@ static void borrow_step(struct smartiod *d, struct smartiod_op *op, const struct
 	smartiod_borrow_unpin(d, b);
 }
 
-static struct smartiod_borrow *borrow_new(struct smartiod *d, struct smartiod_session *s,
-					  struct smartiod_device *dev, struct sio_err *reterr)
+struct smartiod_borrow *smartiod_borrow_new(struct smartiod *d, struct smartiod_session *s,
+					    struct smartiod_device *dev, struct sio_err *reterr)
 {
 	struct smartiod_borrow *b = calloc(1, sizeof(*b));
 
@@ -308,7 +308,7 @@ int smartiod_dev_borrow(struct smartiod *d, struct smartiod_session *s, const vo
 	op = smartiod_op_new(d, s, msg, sizeof(*op), borrow_step, reterr);
 	if (!op)
 		return reterr->code;
-	op->borrow = borrow_new(d, s, dev, reterr);
+	op->borrow = smartiod_borrow_new(d, s, dev, reterr);
 	if (!op->borrow) {
 		smartiod_op_free(d, &op->op);
 		return reterr->code;

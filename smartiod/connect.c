@@ -201,6 +201,7 @@ static void connect_reply(struct smartiod *d, struct smartiod_session *s, const 
 		.peer_boot = sio_to_le64(c->route == SMARTIOD_REMOTE
 						 ? smartiod_peer_find(d, c->node)->generation
 						 : 0),
+		.key = sio_to_le64(c->segment ? c->segment->mem : 0),
 	};
 
 	smartiod_reply(d, s, request, &rep, sizeof(rep), NULL, 0);

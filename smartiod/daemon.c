@@ -10,6 +10,7 @@
 #include "smartiod/device.h"
 #include "smartiod/internal.h"
 #include "smartiod/queue.h"
+#include "smartiod/restore.h"
 
 struct start_op {
 	struct smartiod_op op;
@@ -155,19 +156,13 @@ void smartiod_start_done(struct smartiod *d)
 
 static void owner_gone(struct smartiod *d, const struct sio_evt_owner_gone *evt)
 {
-	struct smartiod_tree_node *n;
-	uint64_t key = 0;
+	struct smartiod_session *s = smartiod_session_by_owner(d, evt->h.owner);
 
-	while ((n = smartiod_tree_after(&d->sessions, key))) {
-		struct smartiod_session *s = SMARTIOD_OF(n, struct smartiod_session, by_client);
-
-		key = n->key;
-		if (s->owner == evt->h.owner) {
-			smartiod_session_owner_gone(d, s);
-			return;
-		}
-	}
-	smartiod_device_owner_gone(d, evt);
+	if (s)
+		smartiod_session_owner_gone(d, s);
+	else
+		smartiod_device_owner_gone(d, evt);
+	smartiod_recovery_gone(d, evt->h.owner);
 }
 
 static const struct {
@@ -311,6 +306,7 @@ void smartiod_free(struct smartiod *d)
 	if (!d)
 		return;
 	free_ops(d);
+	smartiod_recovery_free(d);
 	smartiod_device_free(d);
 	smartiod_session_free_all(d);
 	smartiod_connection_free_all(d);

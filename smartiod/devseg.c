@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "smartiod/lend.h"
+#include "smartiod/restore.h"
 
 static struct smartiod_dev_seg *find(struct smartiod_device *dev, uint64_t private_to, uint32_t id)
 {
@@ -233,6 +233,38 @@ int smartiod_lend_dev_seg_create(struct smartiod *d, const struct smartiod_from 
 		free(s);
 	}
 	return rc;
+}
+
+int smartiod_dev_seg_again(struct smartiod *d, struct smartiod_loan *l, uint32_t id,
+			   uint32_t memtype, struct smartiod_leftover *left, struct sio_err *reterr)
+{
+	uint64_t private_to = memtype == SCI_MEMTYPE_PRIVATE ? l->id : 0;
+	struct smartiod_dev_seg *s;
+	int rc = check_type(memtype, reterr);
+
+	if (rc < 0)
+		return rc;
+	if (find(l->device, private_to, id))
+		return sio_fail(reterr, -EEXIST, "device segment id %#" PRIx32 " is taken", id);
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
+	rc = smartiod_segment_new(d, NULL, l->owner, false, id, left->length, &s->segment, reterr);
+	if (rc < 0) {
+		free(s);
+		return rc;
+	}
+	smartiod_segment_take_leftover(d, s->segment, left);
+	s->segment->by_uid_ok = true;
+	s->private_to = private_to;
+	s->creator = l->id;
+	s->id = id;
+	s->node = d->node;
+	s->bytes = s->segment->bytes;
+	s->uid = s->segment->uid;
+	s->next = l->device->segs;
+	l->device->segs = s;
+	return 0;
 }
 
 /* ---- LOOKUP, END ---- */

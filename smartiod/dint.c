@@ -14,16 +14,21 @@ static uint64_t number_key(bool plain, uint32_t adapter, uint32_t number)
 	return ((uint64_t)plain << 63) | ((uint64_t)(adapter + 1) << 32) | number;
 }
 
+struct smartiod_dint *smartiod_dint_at(struct smartiod *d, bool plain, uint32_t adapter,
+				       uint32_t number)
+{
+	return SMARTIOD_OF(smartiod_tree_find(&d->dint_numbers, number_key(plain, adapter, number)),
+			   struct smartiod_dint, by_number);
+}
+
 struct smartiod_dint *smartiod_dint_find(struct smartiod *d, uint32_t flags, uint32_t adapter,
 					 uint32_t number)
 {
-	uint64_t key = number_key(flags & SIO_DINT_PLAIN, adapter, number);
 	struct smartiod_dint *dint;
 
 	if (adapter >= d->host->n_adapters)
 		return NULL;
-	dint = SMARTIOD_OF(smartiod_tree_find(&d->dint_numbers, key), struct smartiod_dint,
-			   by_number);
+	dint = smartiod_dint_at(d, flags & SIO_DINT_PLAIN, adapter, number);
 	if (!dint || !dint->ready || (flags & SCI_FLAG_BROADCAST && !dint->broadcast))
 		return NULL;
 	return dint;
@@ -54,12 +59,14 @@ void smartiod_dint_unpin(struct smartiod *d, struct smartiod_dint *dint)
 	dint_free(d, dint);
 }
 
-void smartiod_ring_tell_sender(struct smartiod *d, const struct smartiod_ring *ring)
+void smartiod_ring_tell_sender(struct smartiod *d, struct smartiod_ring *ring)
 {
 	struct sio_peer_dint_event msg = {.h.type = sio_to_le32(SIO_PEER_DINT_EVENT),
 					  .link = sio_to_le64(ring->link)};
 
-	if (ring->node == d->node)
+	if (!ring->link) /* of before, and its sender is not back */
+		smartiod_ring_end(d, ring);
+	else if (ring->node == d->node)
 		smartiod_dint_link_lost(d, d->node, ring->link);
 	else
 		smartiod_peer_tell(d, ring->node, &msg, sizeof(msg));
@@ -117,6 +124,8 @@ static void create_reply(struct smartiod *d, struct smartiod_op *op, struct smar
 	struct sio_rep_dint_create rep = {
 		.handle = sio_to_le32(smartiod_handle(&dint->o)),
 		.number = sio_to_le32(dint->number),
+		.key = sio_to_le64(dint->irq),
+		.extra = sio_to_le64(dint->hub ? dint->hub->irq : 0),
 	};
 
 	dint->ready = true;
@@ -188,9 +197,7 @@ static int choose_number(struct smartiod *d, const struct sio_msg_dint_create *m
 	struct smartiod_dint *there;
 
 	if (flags & SCI_FLAG_FIXED_INTNO) {
-		there = SMARTIOD_OF(
-			smartiod_tree_find(&d->dint_numbers, number_key(plain, adapter, number)),
-			struct smartiod_dint, by_number);
+		there = smartiod_dint_at(d, plain, adapter, number);
 		if (there && !(there->is_hub && flags & SCI_FLAG_SHARED_INT))
 			return sio_fail(reterr, -EEXIST, "%s %u is taken on adapter %u of %s%s",
 					smartiod_dint_word(plain), number, adapter, d->host->name,
@@ -230,9 +237,9 @@ void smartiod_dint_publish(struct smartiod *d, struct smartiod_dint *dint)
 	dint->published = true;
 }
 
-static struct smartiod_dint *dint_new(struct smartiod *d, struct smartiod_session *s,
-				      const struct sio_msg_dint_create *m, uint32_t number,
-				      struct sio_err *reterr)
+struct smartiod_dint *smartiod_dint_new(struct smartiod *d, struct smartiod_session *s,
+					const struct sio_msg_dint_create *m, uint32_t number,
+					struct sio_err *reterr)
 {
 	struct smartiod_dint *dint;
 
@@ -268,7 +275,7 @@ int smartiod_dint_create(struct smartiod *d, struct smartiod_session *s, const v
 	c = smartiod_op_new(d, s, msg, sizeof(*c), create_step, reterr);
 	if (!c)
 		return reterr->code;
-	c->dint = dint_new(d, s, m, number, reterr);
+	c->dint = smartiod_dint_new(d, s, m, number, reterr);
 	if (c->dint && shared && !hub) {
 		hub = smartiod_hub_new(d, sio_from_le32(m->adapter), number, reterr);
 		if (!hub) {

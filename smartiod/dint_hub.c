@@ -69,6 +69,34 @@ struct smartiod_dint *smartiod_hub_new(struct smartiod *d, uint32_t adapter, uin
 	return o->hub;
 }
 
+struct smartiod_dint *smartiod_hub_again(struct smartiod *d, uint32_t adapter, uint32_t number,
+					 uint64_t irq, int watched_fd, int trigger_fd,
+					 struct sio_err *reterr)
+{
+	struct smartiod_dint *hub = smartiod_dint_alloc(d, true, adapter, number, reterr);
+	int rc;
+
+	if (!hub) {
+		smartiod_close_fd(d, &watched_fd);
+		smartiod_close_fd(d, &trigger_fd);
+		return NULL;
+	}
+	hub->is_hub = true;
+	hub->ready = true;
+	hub->irq = irq;
+	hub->trigger_fd = trigger_fd;
+	rc = d->ops->irq_watch(d->ctx, watched_fd, hub->uid);
+	if (rc < 0) {
+		smartiod_close_fd(d, &watched_fd);
+		smartiod_dint_end(d, hub, false);
+		sio_fail(reterr, rc, "interrupt %u cannot be shared", number);
+		return NULL;
+	}
+	hub->watched_fd = watched_fd;
+	smartiod_dint_publish(d, hub);
+	return hub;
+}
+
 void smartiod_hub_join(struct smartiod_dint *hub, struct smartiod_dint *member)
 {
 	member->hub = hub;

@@ -17,8 +17,8 @@ struct link_op {
 
 /* ---- life ---- */
 
-static struct smartiod_dint_link *link_new(struct smartiod *d, struct smartiod_session *s,
-					   uint32_t node, bool plain, struct sio_err *reterr)
+struct smartiod_dint_link *smartiod_dint_link_new(struct smartiod *d, struct smartiod_session *s,
+						  uint32_t node, bool plain, struct sio_err *reterr)
 {
 	struct smartiod_dint_link *l = calloc(1, sizeof(*l));
 
@@ -153,6 +153,7 @@ static void connect_reply(struct smartiod *d, struct smartiod_op *op, struct sma
 						       : l->adapter << 16 | l->peer_adapter),
 		.fd_offset = sio_to_le64(fd_offset),
 		.bytes = sio_to_le64(l->plain ? 0 : SIO_RING_TOTAL),
+		.key = sio_to_le64(l->node == d->node ? smartiod_ring_key(d, l->ring_uid) : 0),
 	};
 
 	l->connecting = false;
@@ -264,7 +265,7 @@ static int connect_local(struct smartiod *d, struct smartiod_session *s, const v
 	r = smartiod_op_new(d, s, msg, sizeof(*r), smartiod_ring_step, reterr);
 	if (!r)
 		return reterr->code;
-	r->link = link_new(d, s, d->node, plain, reterr);
+	r->link = smartiod_dint_link_new(d, s, d->node, plain, reterr);
 	if (!r->link) {
 		smartiod_op_free(d, &r->op);
 		return reterr->code;
@@ -299,7 +300,7 @@ static int connect_remote(struct smartiod *d, struct smartiod_session *s, const 
 
 	if (!o)
 		return reterr->code;
-	l = link_new(d, s, node, plain, reterr);
+	l = smartiod_dint_link_new(d, s, node, plain, reterr);
 	if (!l) {
 		smartiod_op_free(d, &o->op);
 		return reterr->code;

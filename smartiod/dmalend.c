@@ -86,8 +86,7 @@ void smartiod_dma_release(struct smartiod *d, struct smartiod_dma *dma)
 	keep_loose(d, dma);
 }
 
-int smartiod_dma_adopt(struct smartiod *d, struct smartiod_loan *l, uint64_t id, uint64_t iova,
-		       uint64_t bytes)
+int smartiod_dma_adopt(struct smartiod *d, struct smartiod_loan *l, const struct sio_list_entry *e)
 {
 	struct smartiod_dma *dma = calloc(1, sizeof(*dma));
 
@@ -95,12 +94,23 @@ int smartiod_dma_adopt(struct smartiod *d, struct smartiod_loan *l, uint64_t id,
 		return -ENOMEM;
 	dma->loan = l;
 	dma->exporter = d->node; /* nothing is left to give back anywhere */
-	dma->iova = iova;
-	dma->bytes = bytes;
+	dma->iova = e->address;
+	dma->bytes = e->length;
+	dma->target = e->cookie;
+	dma->adopted = true;
 	dma->next = l->dmas;
 	l->dmas = dma;
-	smartiod_tree_add(&smartiod_devices(d)->dmas, &dma->by_id, id);
+	smartiod_tree_add(&smartiod_devices(d)->dmas, &dma->by_id, e->id);
 	return 0;
+}
+
+void smartiod_dma_drop(struct smartiod *d, struct smartiod_dma *dma)
+{
+	struct sio_req_dmaunmap req = {.h = {.op = SIO_OP_DMAUNMAP, .owner = dma->loan->owner},
+				       .id = dma->by_id.key};
+
+	smartiod_port_tell(d, &req, sizeof(req));
+	smartiod_dma_release(d, dma);
 }
 
 /* The host whose memory it was is down: there is nobody to give the grant back to. */

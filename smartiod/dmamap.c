@@ -95,6 +95,7 @@ static void map_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 			.map = sio_to_le32(smartiod_handle(&h->o)),
 			.ioaddr = rep->ioaddr,
 			.bytes = rep->bytes,
+			.key = rep->map,
 		};
 		smartiod_op_reply(d, op, &reply, sizeof(reply), NULL, 0);
 	}
@@ -186,8 +187,10 @@ static int check_range(const struct source *src, uint64_t offset, uint64_t *byte
 	return 0;
 }
 
-static struct smartiod_dma_handle *handle_new(struct smartiod_session *s, struct smartiod_borrow *b,
-					      struct smartiod_connection *c, struct sio_err *reterr)
+struct smartiod_dma_handle *smartiod_dma_handle_new(struct smartiod_session *s,
+						    struct smartiod_borrow *b,
+						    struct smartiod_connection *c,
+						    struct sio_err *reterr)
 {
 	struct smartiod_dma_handle *h = calloc(1, sizeof(*h));
 
@@ -240,7 +243,7 @@ int smartiod_dma_map(struct smartiod *d, struct smartiod_session *s, const void 
 	op = smartiod_op_new(d, s, msg, sizeof(*op), map_step, reterr);
 	if (!op)
 		return reterr->code;
-	op->handle = handle_new(s, b, src.connection, reterr);
+	op->handle = smartiod_dma_handle_new(s, b, src.connection, reterr);
 	if (!op->handle) {
 		smartiod_op_free(d, &op->op);
 		return reterr->code;

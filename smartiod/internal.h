@@ -103,14 +103,17 @@ struct smartiod_session {
 	struct smartiod_tree_node by_client; /* in d->sessions */
 	uint64_t client;
 	uint32_t pid, kind;
-	enum { SMARTIOD_GREETING, SMARTIOD_GREETED, SMARTIOD_OPEN } state;
+	enum { SMARTIOD_GREETING, SMARTIOD_GREETED, SMARTIOD_RESTORING, SMARTIOD_OPEN } state;
 	bool ending;		      /* its client is gone */
 	uint64_t owner;		      /* the port's; 0: none */
 	struct smartiod_tree objects; /* by handle */
 	uint32_t next_handle;
 	unsigned n_ops;
 	unsigned n_rings; /* with memory, of its data interrupts */
-	int request_fd;	  /* came with the request that is served; -1: none. Who keeps it sets -1 */
+	uint32_t forced; /* the next object gets this handle, which it had before; 0: a new one */
+	unsigned step;	 /* RESTORING: the RESTORE_STEP it has said */
+	struct smartiod_op *step_op; /* and which it waits in; NULL: none */
+	int request_fd; /* came with the request that is served; -1: none. Who keeps it sets -1 */
 	struct smartiod_op end; /* closes the owner; embedded, so that ending needs no memory */
 };
 
@@ -174,6 +177,8 @@ struct smartiod_segment {
 	bool removed;		      /* no new users; freed when the last one is gone */
 	bool owner_gone;	      /* the port frees the memory by itself */
 	uint32_t prepared, available; /* bit per adapter */
+	/* Of one that was here before us: adapters it was ever available on, connections told of. */
+	uint32_t exported, told;
 	/* Of a group: available as the port confirmed it, and by which request of which number. */
 	uint32_t published, publish_turn, published_turn[SIO_MAX_ADAPTERS];
 	unsigned publishing; /* requests to the port on their way */
@@ -323,6 +328,13 @@ struct smartiod_counters {
 		port_events, faults;
 };
 
+/* restore.h: what was here before this daemon was started. */
+struct smartiod_recovery {
+	struct smartiod_tree leftovers;	  /* by the port's id */
+	struct smartiod_awaited *awaited; /* programs that are not back */
+	struct smartiod_op *grace;	  /* nobody else is served; NULL: that is over */
+};
+
 struct smartiod {
 	const struct sio_topology *topology;
 	const struct sio_topo_host *host;
@@ -359,6 +371,7 @@ struct smartiod {
 	unsigned n_peers;
 	struct smartiod_peer peer[SIO_MAX_HOSTS];
 	struct smartiod_counters count;
+	struct smartiod_recovery recovery;
 	void *devices; /* the device half's: struct smartiod_devices */
 };
 
@@ -465,6 +478,14 @@ typedef int smartiod_client_fn(struct smartiod *d, struct smartiod_session *s, c
 			       struct sio_err *reterr);
 
 struct smartiod_session *smartiod_session_find(struct smartiod *d, uint64_t client);
+/* The one of this owner; NULL. */
+struct smartiod_session *smartiod_session_by_owner(struct smartiod *d, uint64_t owner);
+/* Answer a HELLO; the session is OPEN from now on. */
+void smartiod_hello_reply(struct smartiod *d, struct smartiod_session *s, const void *request,
+			  const int *fds, unsigned n_fds);
+/* Serve a HELLO that proves nothing, of a kind that was checked. */
+int smartiod_hello_now(struct smartiod *d, struct smartiod_session *s, const void *request,
+		       struct sio_err *reterr);
 /* @msg: a whole reply to @request; the header is filled here. */
 void smartiod_reply(struct smartiod *d, struct smartiod_session *s, const void *request, void *msg,
 		    size_t len, const int *fds, unsigned n_fds);
@@ -656,7 +677,7 @@ smartiod_peer_fn smartiod_peer_dint_lookup, smartiod_peer_dint_release, smartiod
 /* The receiver lets go of it, or is gone: its senders are told. */
 void smartiod_dint_end(struct smartiod *d, struct smartiod_dint *dint, bool owner_gone);
 /* Its receiver takes no more: lets the sender go, a local one at once (then the ring is gone). */
-void smartiod_ring_tell_sender(struct smartiod *d, const struct smartiod_ring *ring);
+void smartiod_ring_tell_sender(struct smartiod *d, struct smartiod_ring *ring);
 /* @flags: SIO_DINT_PLAIN, SCI_FLAG_BROADCAST: one that messages to all are for. */
 struct smartiod_dint *smartiod_dint_find(struct smartiod *d, uint32_t flags, uint32_t adapter,
 					 uint32_t number);
@@ -666,14 +687,25 @@ static inline const char *smartiod_dint_word(bool plain)
 	return plain ? "interrupt" : "data interrupt";
 }
 void smartiod_dint_unpin(struct smartiod *d, struct smartiod_dint *dint);
+/* Whatever has the number, a hub, too; NULL: nothing has. */
+struct smartiod_dint *smartiod_dint_at(struct smartiod *d, bool plain, uint32_t adapter,
+				       uint32_t number);
 /* One that only d->dints has yet; NULL with *reterr. */
 struct smartiod_dint *smartiod_dint_alloc(struct smartiod *d, bool plain, uint32_t adapter,
 					  uint32_t number, struct sio_err *reterr);
+/* One with a handle of @s, that nobody finds yet. NULL with *reterr. */
+struct smartiod_dint *smartiod_dint_new(struct smartiod *d, struct smartiod_session *s,
+					const struct sio_msg_dint_create *m, uint32_t number,
+					struct sio_err *reterr);
 /* It is found by its number from now on, when it is ready. */
 void smartiod_dint_publish(struct smartiod *d, struct smartiod_dint *dint);
 /* dint_hub.c: a shared interrupt without members; ends with its last one. NULL with *reterr. */
 struct smartiod_dint *smartiod_hub_new(struct smartiod *d, uint32_t adapter, uint32_t number,
 				       struct sio_err *reterr);
+/* One that was before: takes both descriptors. NULL with *reterr. */
+struct smartiod_dint *smartiod_hub_again(struct smartiod *d, uint32_t adapter, uint32_t number,
+					 uint64_t irq, int watched_fd, int trigger_fd,
+					 struct sio_err *reterr);
 void smartiod_hub_join(struct smartiod_dint *hub, struct smartiod_dint *member);
 /* @member may be in none. */
 void smartiod_hub_leave(struct smartiod *d, struct smartiod_dint *member);
@@ -700,16 +732,24 @@ struct smartiod_ring *smartiod_ring_plain(struct smartiod *d, struct smartiod_di
 int smartiod_ring_start(struct smartiod *d, struct smartiod_ring_op *r, struct smartiod_dint *dint,
 			uint32_t node, uint64_t link, struct sio_err *reterr);
 smartiod_step smartiod_ring_step;
+/* A ring of before, which its library knows and whose sender is not back yet. NULL with *reterr. */
+struct smartiod_ring *smartiod_ring_again(struct smartiod *d, struct smartiod_dint *dint,
+					  uint64_t mem, uint32_t number, struct sio_err *reterr);
 /* The sender is gone or let go of it. */
 void smartiod_ring_end(struct smartiod *d, struct smartiod_ring *ring);
 /* The library lets go of it. */
 void smartiod_ring_free(struct smartiod *d, struct smartiod_ring *ring);
 void smartiod_ring_release(struct smartiod *d, uint32_t node, uint64_t uid);
+/* Its memory, as the port calls it: what a library tells it by after a restart. */
+uint64_t smartiod_ring_key(struct smartiod *d, uint64_t uid);
 /* A grant of it is gone. */
 void smartiod_ring_grant_gone(struct smartiod *d, struct smartiod_ring *ring, uint64_t grant);
 /* A ring on this host for a sender on this host is there (or not): ends @r. */
 void smartiod_dint_link_local(struct smartiod *d, struct smartiod_ring_op *r, int error,
 			      const char *text);
+struct smartiod_dint_link *smartiod_dint_link_new(struct smartiod *d, struct smartiod_session *s,
+						  uint32_t node, bool plain,
+						  struct sio_err *reterr);
 void smartiod_dint_link_close(struct smartiod *d, struct smartiod_dint_link *l);
 /* The receiver (@node) is gone, or says so. */
 void smartiod_dint_link_lost(struct smartiod *d, uint32_t node, uint64_t link);

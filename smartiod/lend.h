@@ -86,7 +86,9 @@ struct smartiod_dma {
 	struct smartiod_segment *segment; /* on this host */
 	bool window;			  /* it uses the requester entry of adapter */
 	bool unmapping;
-	uint32_t holds; /* queues of the device lie in it: not to be unmapped */
+	bool adopted;	 /* of before we were started, and nobody has said that it is his */
+	uint64_t target; /* adopted: the port's memory */
+	uint32_t holds;	 /* queues of the device lie in it: not to be unmapped */
 };
 
 /* Lender: an interrupt vector of the device, the sender to a plain interrupt of any host. */
@@ -106,6 +108,7 @@ struct smartiod_old_vector {
 	struct smartiod_old_vector *next; /* of the device */
 	struct smartiod_loan *loan;
 	uint32_t number;
+	uint64_t irq; /* the port's */
 };
 
 /* Lender: a borrow, from its request to the last thing that it left in quarantine. */
@@ -113,6 +116,7 @@ struct smartiod_loan {
 	struct smartiod_tree_node by_id; /* in devices->loans; key: the borrow's number */
 	struct smartiod_device *device;
 	uint64_t id, session, owner; /* owner: the port's; 0: not yet */
+	uint64_t parent;	     /* adopt.c: the owner of its session */
 	uint32_t node, pid;
 	int owner_fd;
 	bool ready;    /* the borrower was told */
@@ -134,10 +138,11 @@ struct smartiod_borrow {
 	struct smartiod_device *device;
 	uint64_t id; /* the lender's number; 0: not yet */
 	uint32_t node;
-	bool lost;	/* the lender is gone */
-	bool ended;	/* returned, or the client is gone */
-	unsigned users; /* BAR connections, DMA maps */
-	unsigned pins;	/* operations in progress */
+	bool lost;	     /* the lender is gone */
+	bool ended;	     /* returned, or the client is gone */
+	uint32_t generation; /* RESTORED: the device's when the client last heard of it */
+	unsigned users;	     /* BAR connections, DMA maps */
+	unsigned pins;	     /* operations in progress */
 	struct smartiod_placed *placed;
 	struct smartiod_bar_map *maps;	 /* of its BARs */
 	struct smartiod_dma_handle *dma; /* of segments for it */
@@ -288,12 +293,20 @@ void smartiod_adopt_vectors_end(struct smartiod_loan *loan);
 
 /* The borrow ends: its grants of BAR pages go, its views are the port's to close. */
 void smartiod_views_end(struct smartiod *d, struct smartiod_loan *loan);
+/*
+ * One more map uses view @id of BAR @bar, which the port has since before we were started. *ret:
+ * the view.
+ */
+int smartiod_view_again(struct smartiod *d, struct smartiod_loan *loan, uint32_t bar, uint64_t id,
+			struct smartiod_view **ret, struct sio_err *reterr);
 
 /* ---- dmalend.c ---- */
 
 /* A mapping that the port has since before we were started. -ENOMEM. */
-int smartiod_dma_adopt(struct smartiod *d, struct smartiod_loan *loan, uint64_t id, uint64_t iova,
-		       uint64_t bytes);
+int smartiod_dma_adopt(struct smartiod *d, struct smartiod_loan *loan,
+		       const struct sio_list_entry *e);
+/* Nobody wants one of those: it ends. */
+void smartiod_dma_drop(struct smartiod *d, struct smartiod_dma *dma);
 /* The device has let go of it (or never could reach it): give all back. */
 void smartiod_dma_release(struct smartiod *d, struct smartiod_dma *dma);
 void smartiod_dma_node_down(struct smartiod *d, uint32_t node);
@@ -320,6 +333,11 @@ void smartiod_requester_put(struct smartiod *d, struct smartiod_requester *r);
 
 /* The borrow ended, and its owner was closed: its vectors send no more. */
 void smartiod_vectors_end(struct smartiod *d, struct smartiod_loan *loan);
+/* Vector @number of before goes on to trigger what it does, by the port's word. */
+int smartiod_vector_again(struct smartiod *d, struct smartiod_loan *loan, uint32_t number,
+			  struct sio_err *reterr);
+/* Vectors of before that nobody wants end. */
+void smartiod_vectors_drop(struct smartiod *d, struct smartiod_loan *loan);
 /* A vector that was waited for too long. */
 void smartiod_vector_late(struct smartiod *d, uint32_t node, const struct sio_prep_vector *rep);
 
@@ -327,6 +345,10 @@ void smartiod_vector_late(struct smartiod *d, uint32_t node, const struct sio_pr
 
 void smartiod_dev_segs_end(struct smartiod *d, struct smartiod_loan *loan);
 void smartiod_dev_segs_free(struct smartiod_device *dev);
+struct smartiod_leftover;
+/* A device segment of before, which @loan made. */
+int smartiod_dev_seg_again(struct smartiod *d, struct smartiod_loan *loan, uint32_t id,
+			   uint32_t memtype, struct smartiod_leftover *l, struct sio_err *reterr);
 bool smartiod_dev_seg_idle(struct smartiod *d, struct smartiod_segment *seg);
 
 /* ---- quarantine.c ---- */
@@ -352,6 +374,13 @@ void smartiod_hold_late(struct smartiod *d, uint32_t node, const struct sio_prep
 struct smartiod_borrow *smartiod_borrow_get(struct smartiod_session *s, uint32_t handle,
 					    struct sio_err *reterr);
 void smartiod_borrow_unpin(struct smartiod *d, struct smartiod_borrow *b);
+/* With a handle of @s, pinned. NULL with *reterr. */
+struct smartiod_borrow *smartiod_borrow_new(struct smartiod *d, struct smartiod_session *s,
+					    struct smartiod_device *dev, struct sio_err *reterr);
+/* placed.c: a connection to a BAR; NULL with *reterr. */
+struct smartiod_connection *smartiod_connect_bar(struct smartiod *d, struct smartiod_session *s,
+						 struct smartiod_borrow *b, uint32_t bar,
+						 struct sio_err *reterr);
 void smartiod_borrow_unuse(struct smartiod *d, struct smartiod_borrow *b);
 void smartiod_borrow_node_down(struct smartiod *d, uint32_t node);
 void smartiod_borrow_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
@@ -375,6 +404,11 @@ void smartiod_bar_unwatch(struct smartiod *d, struct smartiod_bar_piece *p);
 
 /* ---- dmamap.c ---- */
 
+/* With a handle of @s, busy. @c NULL: of a local segment. NULL with *reterr. */
+struct smartiod_dma_handle *smartiod_dma_handle_new(struct smartiod_session *s,
+						    struct smartiod_borrow *b,
+						    struct smartiod_connection *c,
+						    struct sio_err *reterr);
 void smartiod_dma_handles_end(struct smartiod *d, struct smartiod_session *s);
 /* A mapping that was waited for too long. */
 void smartiod_dma_late(struct smartiod *d, uint32_t node, const struct sio_prep_dma_map *rep);

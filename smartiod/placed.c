@@ -73,6 +73,16 @@ static void ask_lender(struct smartiod *d, struct create_op *c, uint64_t uid)
 	smartiod_lender_ask(d, &c->op, c->borrow->node, &ask, sizeof(ask));
 }
 
+static void created(struct smartiod *d, struct create_op *c, const struct sio_prep_dev_seg *made)
+{
+	struct smartiod_segment *seg =
+		c->borrow->node == d->node ? smartiod_segment_by_uid(d, sio_from_le64(made->uid))
+					   : NULL;
+	struct sio_rep_dev_seg_create rep = {.key = sio_to_le64(seg ? seg->mem : 0)};
+
+	smartiod_op_reply(d, &c->op, &rep, sizeof(rep), NULL, 0);
+}
+
 /* The end of a session takes placed segments before it wakes us: look before touching one. */
 static void create_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
@@ -107,7 +117,7 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 		c->bytes = seg->bytes;
 		ask_lender(d, c, seg->uid);
 	} else {
-		smartiod_op_ok(d, op);
+		created(d, c, a->msg);
 		create_end(d, c);
 	}
 }
@@ -264,23 +274,35 @@ static void connect_step(struct smartiod *d, struct smartiod_op *op,
 }
 
 /* A BAR: its size came with the borrow; nobody is asked. */
-static int connect_bar(struct smartiod *d, struct smartiod_session *s, const void *msg,
-		       struct smartiod_borrow *b, uint32_t bar, struct sio_err *reterr)
+struct smartiod_connection *smartiod_connect_bar(struct smartiod *d, struct smartiod_session *s,
+						 struct smartiod_borrow *b, uint32_t bar,
+						 struct sio_err *reterr)
 {
 	struct smartiod_connection *c;
-	struct sio_rep_seg_connect rep;
 
-	if (bar >= SIO_DEVICE_BARS || b->device->info.bar_size[bar] == 0)
-		return sio_fail(reterr, -ENOENT, "%s has no BAR %" PRIu32, b->device->topo->name,
-				bar);
+	if (bar >= SIO_DEVICE_BARS || b->device->info.bar_size[bar] == 0) {
+		sio_fail(reterr, -ENOENT, "%s has no BAR %" PRIu32, b->device->topo->name, bar);
+		return NULL;
+	}
 	c = smartiod_connection_new(d, s, SMARTIOD_BAR, reterr);
 	if (!c)
-		return reterr->code;
+		return NULL;
 	c->node = b->node;
 	c->segment_id = bar;
 	c->bytes = sio_from_le64(b->device->info.bar_size[bar]);
 	c->device = b;
 	b->users++;
+	return c;
+}
+
+static int connect_bar(struct smartiod *d, struct smartiod_session *s, const void *msg,
+		       struct smartiod_borrow *b, uint32_t bar, struct sio_err *reterr)
+{
+	struct smartiod_connection *c = smartiod_connect_bar(d, s, b, bar, reterr);
+	struct sio_rep_seg_connect rep;
+
+	if (!c)
+		return reterr->code;
 	rep = (struct sio_rep_seg_connect){
 		.handle = sio_to_le32(smartiod_handle(&c->o)),
 		.node = sio_to_le32(b->node),

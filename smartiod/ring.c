@@ -41,6 +41,7 @@ static void tell_library(struct smartiod *d, const struct smartiod_ring *ring, u
 		.ring = sio_to_le32(ring->number),
 		.node = sio_to_le32(ring->node),
 		.bytes = sio_to_le64(SIO_RING_TOTAL),
+		.key = sio_to_le64(ring->mem),
 	};
 
 	smartiod_event(d, ring->dint->o.session, type, &evm, sizeof(evm), fd, fd ? 1 : 0);
@@ -73,6 +74,14 @@ void smartiod_ring_grant_gone(struct smartiod *d, struct smartiod_ring *ring, ui
 	if (ring->irq_grant == grant)
 		ring->irq_grant = 0;
 	smartiod_ring_end(d, ring);
+}
+
+uint64_t smartiod_ring_key(struct smartiod *d, uint64_t uid)
+{
+	const struct smartiod_ring *ring =
+		SMARTIOD_OF(smartiod_tree_find(&d->rings, uid), struct smartiod_ring, by_uid);
+
+	return ring ? ring->mem : 0;
 }
 
 void smartiod_ring_release(struct smartiod *d, uint32_t node, uint64_t uid)
@@ -163,6 +172,21 @@ static struct smartiod_ring *ring_new(struct smartiod *d, struct smartiod_dint *
 	if (dint->o.session && !dint->plain)
 		dint->o.session->n_rings++;
 	dint->pins++;
+	return ring;
+}
+
+struct smartiod_ring *smartiod_ring_again(struct smartiod *d, struct smartiod_dint *dint,
+					  uint64_t mem, uint32_t number, struct sio_err *reterr)
+{
+	uint32_t last = dint->next_ring;
+	struct smartiod_ring *ring = ring_new(d, dint, d->node, 0, reterr);
+
+	if (!ring)
+		return NULL;
+	dint->next_ring = number > last ? number : last;
+	ring->mem = mem;
+	ring->number = number;
+	ring->told = true;
 	return ring;
 }
 

@@ -197,6 +197,7 @@ static void created(struct smartiod *d, struct smartiod_session *s, const void *
 		.segment_id = sio_to_le32(seg->id),
 		.bytes = sio_to_le64(seg->bytes),
 		.phys_addr = sio_to_le64(seg->phys),
+		.key = sio_to_le64(seg->mem),
 	};
 
 	smartiod_reply(d, s, request, &rep, sizeof(rep), &seg->fd, seg->ready);

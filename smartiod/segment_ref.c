@@ -25,7 +25,8 @@ static void local_event(struct smartiod *d, struct smartiod_segment *seg, uint32
 		.adapter = sio_to_le32(adapter),
 	};
 
-	if (!seg->let_go)
+	/* Who is just coming back hears at the end how many there are (restore_base.c). */
+	if (!seg->let_go && seg->o.session && seg->o.session->state != SMARTIOD_RESTORING)
 		smartiod_event(d, seg->o.session, SIO_EVM_SEGMENT_LOCAL, &evm, sizeof(evm), NULL,
 			       0);
 	for (const struct smartiod_attachment *a = seg->attachments; a; a = a->next) {

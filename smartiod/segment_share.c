@@ -171,6 +171,7 @@ int smartiod_seg_attach(struct smartiod *d, struct smartiod_session *s, const vo
 		.available = sio_to_le32(seg->available),
 		.bytes = sio_to_le64(seg->bytes),
 		.phys_addr = sio_to_le64(seg->phys),
+		.key = sio_to_le64(seg->mem),
 	};
 	smartiod_reply(d, s, msg, &rep, sizeof(rep), &seg->fd, 1);
 	return 0;

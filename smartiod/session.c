@@ -11,6 +11,7 @@
 #include "smartiod/device.h"
 #include "smartiod/internal.h"
 #include "smartiod/queue.h"
+#include "smartiod/restore.h"
 #include "wire/check.h"
 
 static smartiod_client_fn hello;
@@ -23,6 +24,8 @@ static const struct {
 	{SIO_MSG_HELLO, false, hello},
 	{SIO_MSG_ADAPTER, false, smartiod_adapter_query},
 	{SIO_MSG_NODE_PROBE, false, smartiod_node_probe},
+	{SIO_MSG_RESTORE, true, smartiod_restore},
+	{SIO_MSG_RESTORE_STEP, true, smartiod_restore_step},
 	{SIO_MSG_SEG_CREATE, true, smartiod_seg_create},
 	{SIO_MSG_SEG_PREPARE, true, smartiod_seg_prepare},
 	{SIO_MSG_SEG_AVAILABLE, true, smartiod_seg_available},
@@ -128,9 +131,12 @@ int smartiod_object_add(struct smartiod_session *s, struct smartiod_object *o,
 		return sio_fail(reterr, -EMFILE,
 				"this program holds %u objects; one program can hold %u",
 				s->objects.count, SMARTIOD_MAX_OBJECTS);
+	if (s->forced && smartiod_tree_find(&s->objects, s->forced))
+		return sio_fail(reterr, -EEXIST, "this program has said twice what %u is",
+				s->forced);
 	o->kind = kind;
 	o->session = s;
-	smartiod_tree_add(&s->objects, &o->by_handle, ++s->next_handle);
+	smartiod_tree_add(&s->objects, &o->by_handle, s->forced ? s->forced : ++s->next_handle);
 	return 0;
 }
 
@@ -159,6 +165,21 @@ struct smartiod_session *smartiod_session_find(struct smartiod *d, uint64_t clie
 {
 	return SMARTIOD_OF(smartiod_tree_find(&d->sessions, client), struct smartiod_session,
 			   by_client);
+}
+
+struct smartiod_session *smartiod_session_by_owner(struct smartiod *d, uint64_t owner)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->sessions, key))) {
+		struct smartiod_session *s = SMARTIOD_OF(n, struct smartiod_session, by_client);
+
+		if (s->owner == owner)
+			return s;
+		key = n->key;
+	}
+	return NULL;
 }
 
 /* ---- the end ---- */
@@ -238,8 +259,10 @@ static void owner_closed(struct smartiod *d, struct smartiod_op *op,
 static void session_end(struct smartiod *d, struct smartiod_session *s, bool owner_gone)
 {
 	struct sio_req_owner_close req = {.h = {.op = SIO_OP_OWNER_CLOSE, .owner = s->owner}};
+	uint64_t owner = s->owner;
 
 	s->ending = true;
+	s->step_op = NULL; /* it ends with the others */
 	smartiod_op_orphan_session(d, s);
 	drop_kind(d, s, SMARTIOD_ATTACHMENT);
 	drop_kind(d, s, SMARTIOD_SEGMENT);
@@ -251,6 +274,7 @@ static void session_end(struct smartiod *d, struct smartiod_session *s, bool own
 	smartiod_device_session_end(d, s);
 	if (s->end.wait == SMARTIOD_RUNNING)
 		session_finish(d, s);
+	smartiod_recovery_gone(d, owner);
 }
 
 void smartiod_session_cut(struct smartiod *d, struct smartiod_session *s, const char *fmt, ...)
@@ -299,8 +323,8 @@ void smartiod_session_free_all(struct smartiod *d)
 
 /* ---- HELLO ---- */
 
-static void hello_reply(struct smartiod *d, struct smartiod_session *s, const void *request,
-			const int *fds, unsigned n_fds)
+void smartiod_hello_reply(struct smartiod *d, struct smartiod_session *s, const void *request,
+			  const int *fds, unsigned n_fds)
 {
 	struct sio_rep_hello rep = {
 		.version = sio_to_le32(SIO_CLIENT_VERSION),
@@ -334,19 +358,35 @@ static void hello_step(struct smartiod *d, struct smartiod_op *op, const struct 
 		int fds[2] = {smartiod_take_fd(a, 0), d->status_fd};
 
 		s->owner = ((const struct sio_evt_owner_new *)a->msg)->id;
-		hello_reply(d, s, &request, fds, 2);
+		smartiod_hello_reply(d, s, &request, fds, 2);
 		smartiod_close_fd(d, &fds[0]); /* the library's copy keeps the owner alive */
 	}
 	smartiod_op_free(d, op);
+}
+
+int smartiod_hello_now(struct smartiod *d, struct smartiod_session *s, const void *request,
+		       struct sio_err *reterr)
+{
+	struct sio_req_owner_new req = {
+		.h.op = SIO_OP_OWNER_NEW, .user_cookie = s->client, .pid = s->pid};
+	struct smartiod_op *op;
+
+	if (s->kind != SIO_CLIENT_LIBRARY) {
+		smartiod_hello_reply(d, s, request, NULL, 0);
+		return 0;
+	}
+	op = smartiod_op_new(d, s, request, sizeof(*op), hello_step, reterr);
+	if (!op)
+		return reterr->code;
+	s->state = SMARTIOD_GREETED;
+	smartiod_port_ask(d, op, &req, sizeof(req));
+	return 0;
 }
 
 static int hello(struct smartiod *d, struct smartiod_session *s, const void *msg,
 		 struct sio_err *reterr)
 {
 	const struct sio_msg_hello *m = msg;
-	struct sio_req_owner_new req = {
-		.h.op = SIO_OP_OWNER_NEW, .user_cookie = s->client, .pid = s->pid};
-	struct smartiod_op *op;
 
 	if (sio_from_le32(m->version_min) > SIO_CLIENT_VERSION ||
 	    sio_from_le32(m->version_max) < SIO_CLIENT_VERSION)
@@ -355,22 +395,13 @@ static int hello(struct smartiod *d, struct smartiod_session *s, const void *msg
 				sio_from_le32(m->version_min), sio_from_le32(m->version_max),
 				SIO_CLIENT_VERSION);
 	s->kind = sio_from_le32(m->kind);
-	switch (s->kind) {
-	case SIO_CLIENT_TOOL:
-	case SIO_CLIENT_KEEPER:
-		hello_reply(d, s, msg, NULL, 0);
-		return 0;
-	case SIO_CLIENT_LIBRARY:
-		break;
-	default:
+	if (s->kind < SIO_CLIENT_LIBRARY || s->kind > SIO_CLIENT_KEEPER)
 		return sio_fail(reterr, -EINVAL, "client kind %u is not known", s->kind);
-	}
-	op = smartiod_op_new(d, s, msg, sizeof(*op), hello_step, reterr);
-	if (!op)
-		return reterr->code;
-	s->state = SMARTIOD_GREETED;
-	smartiod_port_ask(d, op, &req, sizeof(req));
-	return 0;
+	if (s->request_fd >= 0)
+		return smartiod_hello_again(d, s, msg, reterr);
+	if (smartiod_recovering(d))
+		return smartiod_hello_later(d, s, msg, reterr);
+	return smartiod_hello_now(d, s, msg, reterr);
 }
 
 /* ---- events of the edge ---- */
@@ -426,6 +457,11 @@ static void serve_with(struct smartiod *d, struct smartiod_session *s, uint32_t 
 	s->request_fd = -1;
 }
 
+static bool restores(uint32_t type)
+{
+	return type == SIO_MSG_RESTORE || type == SIO_MSG_RESTORE_STEP;
+}
+
 void smartiod_client_message(struct smartiod *d, uint64_t client, const void *msg, size_t len,
 			     int *fds, unsigned n_fds)
 {
@@ -442,12 +478,15 @@ void smartiod_client_message(struct smartiod *d, uint64_t client, const void *ms
 	rc = sio_client_check_request(msg, len, &h, &err);
 	if (rc == -EPROTO)
 		smartiod_session_cut(d, s, "%s", err.text);
-	else if (n_fds > (h.type == SIO_MSG_SEG_WATCH))
+	else if (n_fds > (h.type == SIO_MSG_SEG_WATCH || h.type == SIO_MSG_HELLO))
 		smartiod_session_cut(d, s, "request %u came with %u descriptors", h.type, n_fds);
 	else if ((s->state == SMARTIOD_GREETING) != (h.type == SIO_MSG_HELLO) ||
 		 s->state == SMARTIOD_GREETED)
 		smartiod_session_cut(d, s, "request %u %s HELLO was answered", h.type,
-				     s->state == SMARTIOD_OPEN ? "after" : "before");
+				     s->state >= SMARTIOD_RESTORING ? "after" : "before");
+	else if ((s->state == SMARTIOD_RESTORING) != restores(h.type))
+		smartiod_session_cut(d, s, "request %u %s it has said what it had", h.type,
+				     restores(h.type) ? "after" : "before");
 	else if (rc < 0)
 		reply_error(d, s, msg, rc, err.text);
 	else

@@ -324,6 +324,75 @@ int smartiod_lend_vector(struct smartiod *d, const struct smartiod_from *from, c
 	return rc;
 }
 
+static struct smartiod_old_vector **find_old(struct smartiod_loan *l, uint32_t number)
+{
+	struct smartiod_old_vector **at = &l->device->old_vectors;
+
+	while (*at && ((*at)->loan != l || (*at)->number != number))
+		at = &(*at)->next;
+	return at;
+}
+
+/* The plain interrupt of this host, perhaps a shared one, that the port calls @irq; NULL. */
+static struct smartiod_dint *dint_by_irq(struct smartiod *d, uint64_t irq)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->dints, key))) {
+		struct smartiod_dint *dint = SMARTIOD_OF(n, struct smartiod_dint, by_uid);
+
+		key = n->key;
+		if (dint->irq == irq && dint->plain && dint->published && dint->ready)
+			return dint;
+	}
+	return NULL;
+}
+
+int smartiod_vector_again(struct smartiod *d, struct smartiod_loan *l, uint32_t number,
+			  struct sio_err *reterr)
+{
+	struct smartiod_old_vector **at = find_old(l, number), *old = *at;
+	struct smartiod_dint *dint = old ? dint_by_irq(d, old->irq) : NULL;
+	struct sio_peer_vector m = {.node = sio_to_le32(d->node)};
+	struct smartiod_ring *ring = NULL;
+	struct smartiod_vector *v;
+
+	if (!dint)
+		return sio_fail(reterr, -ENOENT, "vector %" PRIu32 " triggers nothing", number);
+	m.number = sio_to_le32(dint->number);
+	v = vector_new(d, l, number, &m);
+	if (v)
+		ring = smartiod_ring_plain(d, dint, v->link.id, reterr);
+	else
+		sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+	if (!ring) {
+		if (v)
+			cut(d, v);
+		return reterr->code;
+	}
+	v->link.adapter = dint->adapter;
+	v->link.ring_uid = ring->uid;
+	v->set = true;
+	*at = old->next;
+	free(old);
+	return 0;
+}
+
+void smartiod_vectors_drop(struct smartiod *d, struct smartiod_loan *l)
+{
+	struct smartiod_old_vector *v = l->device->old_vectors;
+	struct sio_req_vector off;
+
+	for (; v; v = v->next) {
+		if (v->loan != l)
+			continue;
+		fill_off(&off, l->device, v->number);
+		smartiod_port_tell(d, &off, sizeof(off));
+	}
+	smartiod_adopt_vectors_end(l);
+}
+
 static void off_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct smartiod_lend *lend = (struct smartiod_lend *)op;

@@ -219,11 +219,11 @@ struct sio_req_owner_close {
 #define SIO_LIST_MAX 32
 struct sio_list_entry {
 	__u64 id, owner; /* owner: of an owner its parent */
-	__u64 cookie;	 /* owner: user_cookie; what refers to another thing: that one's id */
-	__u64 address;	 /* mem: physical; grant, map: bus address; dmamap, DMA range: IOVA; watch:
+	__u64 cookie; /* owner: user_cookie; bar: SIO_ACCESS_*; what refers to another thing: its id */
+	__u64 address; /* mem: physical; grant, map: bus address; dmamap, DMA range: IOVA; watch:
 			    SIO_WATCH_*; vector: of its message */
-	__u64 length;	 /* vector: its number */
-	__u64 device; /* dmamap, bar, requester, watch, vector: device id; DMA: adapter; else 0 */
+	__u64 length;  /* vector: its number */
+	__u64 device;  /* dmamap, bar, requester, watch, vector: device id; DMA: adapter; else 0 */
 	__u32 kind, state, refs, node; /* node: peer of a grant or map, the device's of a watch */
 };
 SIO_PORT_SIZE(struct sio_list_entry, 64);

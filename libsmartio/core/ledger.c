@@ -162,16 +162,39 @@ int sio_ledger_adopt(struct sio_ledger *l, uint64_t id, uint32_t node, bool excl
 	return 0;
 }
 
+void sio_ledger_restore(struct sio_ledger *l, uint64_t id, uint64_t session, bool released)
+{
+	struct sio_borrow *b = find_live(l, id);
+
+	if (!b)
+		return;
+	b->adopted = false;
+	b->session = session;
+	b->opened = b->first && !b->exclusive && !released;
+	if (released)
+		b->exclusive = false;
+}
+
+bool sio_ledger_hold_again(struct sio_ledger *l, uint64_t id)
+{
+	const struct sio_borrow *first = find_first(l);
+
+	if (!find_live(l, id) || (l->holder && l->holder != id) || (first && first->id != id))
+		return false;
+	l->holder = id;
+	return true;
+}
+
 int sio_ledger_release_exclusive(struct sio_ledger *l, uint64_t id, struct sio_err *reterr)
 {
 	struct sio_borrow *b = find_live(l, id);
 
 	if (!b)
 		return no_such(l, id, reterr);
-	if (!b->exclusive)
+	if (!b->exclusive && !b->opened)
 		return sio_fail(reterr, -EPERM, "%s: borrow %" PRIu64 " is not exclusive", l->name,
 				id);
-	b->exclusive = false;
+	b->exclusive = b->opened = false;
 	return 0;
 }
 

@@ -33,6 +33,7 @@ struct sio_borrow {
 	bool exclusive; /* nobody else may borrow now */
 	bool first;	/* borrowed exclusively: the registers are its alone */
 	bool adopted;	/* made before this ledger was: what it has is not known */
+	bool opened;	/* its exclusiveness has ended, and it may not have heard */
 	struct sio_borrow *next;
 };
 
@@ -60,6 +61,13 @@ int sio_ledger_borrow(struct sio_ledger *l, uint64_t id, uint32_t node, uint64_t
  */
 int sio_ledger_adopt(struct sio_ledger *l, uint64_t id, uint32_t node, bool exclusive,
 		     struct sio_err *reterr);
+/*
+ * Who made an adopted entry is back: it is session @session, and says whether it opened the device to
+ * others. If it holds the registers it says so by sio_ledger_hold_again(), for the port knows: false
+ * if another does.
+ */
+void sio_ledger_restore(struct sio_ledger *l, uint64_t id, uint64_t session, bool released);
+bool sio_ledger_hold_again(struct sio_ledger *l, uint64_t id);
 /* Open an exclusive borrow to others. -ENOENT; -EPERM: it is not exclusive. */
 int sio_ledger_release_exclusive(struct sio_ledger *l, uint64_t id, struct sio_err *reterr);
 /* The borrower ended: the entry frees the device and the registers. -ENOENT: it has ended before.

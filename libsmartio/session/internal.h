@@ -3,6 +3,7 @@
 #ifndef SESSION_INTERNAL_H
 #define SESSION_INTERNAL_H
 
+#include "session/journal.h"
 #include "session/session.h"
 
 struct sio_session_watch {
@@ -27,6 +28,18 @@ struct sio_session {
 	unsigned users;	 /* threads that use the descriptors */
 	uint32_t next_id;
 	struct sio_call *calls; /* waiting for replies */
+
+	/* resume.c. */
+	struct sio_journal *journal; /* what the session has; NULL: it ends with its smartiod */
+	int owner_fd;		     /* the caller's */
+	bool away;		     /* the connection is over, and there is no new one */
+	bool resuming;		     /* a thread is at it */
+	bool late;		     /* away for so long that calls fail */
+	bool reset_seen;	     /* of the connection: packets may still be behind that */
+	unsigned on_socket;	     /* threads in a system call at fd */
+	uint64_t away_since, next_try, retry_ns;
+	struct sio_session_post *posts; /* to be told when resuming is over */
+
 	struct sio_world_thread *thread;
 
 	struct sio_session_watch *watches;
@@ -42,8 +55,35 @@ struct sio_session {
 	_Alignas(8) uint8_t packet[SIO_WIRE_MAX];
 };
 
+static inline bool sio_session_connected(const struct sio_session *s)
+{
+	return !s->dead && !s->away;
+}
 /* Under the lock: take what is there. */
 void sio_session_receive(struct sio_session *s);
+/* Under the lock: an event came. */
+void sio_session_event(struct sio_session *s, const struct sio_msg *msg, size_t len, int *fds,
+		       unsigned n_fds);
+/* Under the lock: end @call. */
+void sio_session_finish(struct sio_session *s, struct sio_call *call, int result);
+/* Under the lock: @req succeeded, and has nothing to tell. */
+void sio_session_taken(struct sio_session *s, const struct sio_msg *req);
+
+/* Under the lock: the connection is over; the session, too, if it cannot go on. */
+void sio_session_lost(struct sio_session *s);
+/* Under the lock, which is let go meanwhile: try to go on. For one thread: !resuming. */
+void sio_session_resume(struct sio_session *s);
+/* Under the lock: may this thread try it now? */
+static inline bool sio_session_may_resume(const struct sio_session *s)
+{
+	return s->away && !s->dead && !s->resuming && s->world->now(s->world) >= s->next_try;
+}
+/* Under the lock: send a copy of @msg when resuming is over. */
+void sio_session_post_later(struct sio_session *s, const struct sio_msg *msg, size_t len);
+int sio_session_fail_late(struct sio_session *s, struct sio_err *err);
+/* Nobody uses the session any more: the opposite of sio_session_keep(). */
+void sio_session_forget(struct sio_session *s);
+
 /* Under the lock: no further packet will come. */
 void sio_session_die(struct sio_session *s);
 /* Thread body. */

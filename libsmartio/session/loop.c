@@ -46,7 +46,7 @@ int sio_session_new(struct sio_world *w, const struct sio_session_ops *ops, void
 	s->world = w;
 	s->ops = ops;
 	s->ctx = ctx;
-	s->fd = s->wake_fd = s->poke_fd = s->dead_fd = -1;
+	s->fd = s->wake_fd = s->poke_fd = s->dead_fd = s->owner_fd = -1;
 	s->dead = true;
 	rc = grow(s);
 	if (rc == 0)
@@ -102,6 +102,7 @@ static void close_descriptors(struct sio_session *s)
 			s->world->close(s->world, *fd[i]);
 		*fd[i] = -1;
 	}
+	sio_session_forget(s);
 }
 
 int sio_session_open(struct sio_session *s)
@@ -116,7 +117,7 @@ int sio_session_open(struct sio_session *s)
 		w->thread_join(w, s->thread);
 		s->thread = NULL;
 	}
-	s->closing = s->close_late = s->poller = false;
+	s->closing = s->close_late = s->poller = s->reset_seen = false;
 	s->fd = w->connect(w);
 	if (s->fd < 0) {
 		rc = s->fd;
@@ -179,7 +180,7 @@ static unsigned collect(struct sio_session *s)
 		s->bigger_cookies = NULL;
 	}
 	s->polls[0] = (struct sio_poll){.fd = s->wake_fd};
-	s->polls[1] = (struct sio_poll){.fd = s->dead ? s->wake_fd : s->fd};
+	s->polls[1] = (struct sio_poll){.fd = sio_session_connected(s) ? s->fd : s->wake_fd};
 	for (unsigned i = 0; i < s->n_watches; i++) {
 		s->polls[2 + i] = (struct sio_poll){.fd = s->watches[i].fd};
 		s->cookies[2 + i] = s->watches[i].cookie;
@@ -190,7 +191,8 @@ static unsigned collect(struct sio_session *s)
 void sio_session_loop(void *arg)
 {
 	struct sio_session *s = arg;
-	uint64_t count;
+	uint64_t count, until;
+	bool connected;
 	unsigned n;
 
 	for (;;) {
@@ -202,13 +204,24 @@ void sio_session_loop(void *arg)
 			sio_session_unlock(s);
 			continue;
 		}
+		if (sio_session_may_resume(s)) {
+			sio_session_resume(s);
+			sio_session_unlock(s);
+			continue;
+		}
 		n = collect(s);
+		connected = sio_session_connected(s);
+		until = s->away && !s->dead && !s->resuming ? s->next_try : SIO_FOREVER;
+		s->on_socket += connected;
 		sio_session_unlock(s);
-		s->world->poll(s->world, s->polls, n, SIO_FOREVER);
+		s->world->poll(s->world, s->polls, n, until);
 		sio_session_lock(s);
+		s->on_socket -= connected;
 		s->world->event_read(s->world, s->wake_fd, &count);
-		if (!s->dead && s->polls[1].readable)
+		if (sio_session_connected(s) && s->polls[1].readable)
 			sio_session_receive(s);
+		if (s->away)
+			s->world->wake_all(s->world, s->lock);
 		sio_session_unlock(s);
 		for (unsigned i = 2; i < n; i++)
 			if (s->polls[i].readable)

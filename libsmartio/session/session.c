@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "session/internal.h"
+#include "wire/check.h"
 
 #define PACKETS_AT_ONCE 64
+#define LOOK_NS 20000000ull
 
 static void close_fds(struct sio_session *s, int *fds, unsigned n)
 {
@@ -17,13 +19,15 @@ static void close_fds(struct sio_session *s, int *fds, unsigned n)
 	}
 }
 
-static void finish(struct sio_session *s, struct sio_call *call, int result)
+void sio_session_finish(struct sio_session *s, struct sio_call *call, int result)
 {
 	struct sio_call **p = &s->calls;
 
 	while (*p != call)
 		p = &(*p)->next;
 	*p = call->next;
+	sio_journal_drop(call->entry);
+	call->entry = NULL;
 	call->result = result;
 	call->finished = true;
 	if (call->ended)
@@ -36,9 +40,9 @@ void sio_session_die(struct sio_session *s)
 		return;
 	s->dead = true;
 	while (s->calls)
-		finish(s, s->calls,
-		       sio_fail(s->calls->err, -ESHUTDOWN,
-				"the connection to this host's smartiod is gone"));
+		sio_session_finish(s, s->calls,
+				   sio_fail(s->calls->err, -ESHUTDOWN,
+					    "the connection to this host's smartiod is gone"));
 	s->ops->dead(s->ctx);
 	if (s->dead_fd >= 0)
 		s->world->event_write(s->world, s->dead_fd);
@@ -70,14 +74,18 @@ static void take_reply(struct sio_session *s, const struct sio_msg *msg, size_t 
 	if (!call)
 		return;
 	if (sio_from_le32(msg->error)) {
-		finish(s, call, reply_error(call, msg, len));
+		sio_session_finish(s, call, reply_error(call, msg, len));
 	} else if (type != call->type || len != call->rep_len) {
-		finish(s, call,
-		       sio_fail(call->err, -EPROTO,
-				"smartiod answered request %u with type %u in %zu bytes, expected "
-				"%zu",
-				call->type, type, len, call->rep_len));
+		sio_session_finish(
+			s, call,
+			sio_fail(call->err, -EPROTO,
+				 "smartiod answered request %u with type %u in %zu bytes, expected "
+				 "%zu",
+				 call->type, type, len, call->rep_len));
 	} else {
+		if (s->journal)
+			sio_journal_done(s->journal, call->entry, call->req, msg);
+		call->entry = NULL;
 		memcpy(call->rep, msg, len);
 		for (unsigned i = 0; i < n_fds && call->n_fds < call->max_fds; i++) {
 			if (fds[i] < 0)
@@ -88,8 +96,24 @@ static void take_reply(struct sio_session *s, const struct sio_msg *msg, size_t 
 		}
 		if (call->done)
 			call->done(call);
-		finish(s, call, 0);
+		sio_session_finish(s, call, 0);
 	}
+}
+
+void sio_session_event(struct sio_session *s, const struct sio_msg *msg, size_t len, int *fds,
+		       unsigned n_fds)
+{
+	if (s->journal && len == sio_client_event_size(sio_from_le32(msg->type)))
+		sio_journal_event(s->journal, msg);
+	s->ops->event(s->ctx, msg, len, fds, n_fds);
+}
+
+void sio_session_taken(struct sio_session *s, const struct sio_msg *req)
+{
+	bool takes;
+
+	if (s->journal && sio_journal_has(s->journal, req, &takes))
+		sio_journal_done(s->journal, NULL, req, req);
 }
 
 static bool take_packet(struct sio_session *s)
@@ -102,15 +126,20 @@ static bool take_packet(struct sio_session *s)
 
 	if (len == -ETIMEDOUT || len == -EINTR)
 		return false;
+	/* The other end died with words of ours unread; its own last words are behind that. */
+	if (len == -ECONNRESET && !s->reset_seen) {
+		s->reset_seen = true;
+		return true;
+	}
 	if (len < (ssize_t)sizeof(*msg) || sio_from_le32(msg->size) != (size_t)len) {
 		close_fds(s, fds, n_fds);
-		sio_session_die(s);
+		sio_session_lost(s);
 		return false;
 	}
 	if (sio_from_le32(msg->id) != 0)
 		take_reply(s, msg, (size_t)len, fds, n_fds);
 	else
-		s->ops->event(s->ctx, msg, (size_t)len, fds, n_fds);
+		sio_session_event(s, msg, (size_t)len, fds, n_fds);
 	close_fds(s, fds, n_fds);
 	return true;
 }
@@ -119,7 +148,7 @@ void sio_session_receive(struct sio_session *s)
 {
 	bool any = false;
 
-	for (unsigned i = 0; i < PACKETS_AT_ONCE && !s->dead && take_packet(s); i++)
+	for (unsigned i = 0; i < PACKETS_AT_ONCE && sio_session_connected(s) && take_packet(s); i++)
 		any = true;
 	if (any)
 		sio_session_wake(s);
@@ -141,7 +170,7 @@ void sio_session_kick(struct sio_session *s)
 void sio_session_pump(struct sio_session *s)
 {
 	sio_session_lock(s);
-	if (!s->dead)
+	if (sio_session_connected(s))
 		sio_session_receive(s);
 	sio_session_unlock(s);
 }
@@ -155,13 +184,15 @@ static int wait_as_poller(struct sio_session *s, uint64_t deadline)
 
 	s->poller = true;
 	s->users++;
+	s->on_socket++;
 	sio_session_unlock(s);
 	rc = s->world->poll(s->world, all, 2, deadline);
 	sio_session_lock(s);
+	s->on_socket--;
 	s->users--;
 	s->poller = false;
 	s->world->event_read(s->world, s->poke_fd, &count);
-	if (!s->dead && all[0].readable)
+	if (sio_session_connected(s) && all[0].readable)
 		sio_session_receive(s);
 	/* Somebody in the condition is to wait at the socket now, or to close it. */
 	s->world->wake_all(s->world, s->lock);
@@ -176,30 +207,64 @@ static int wait_as_poller(struct sio_session *s, uint64_t deadline)
 static int wait_at(struct sio_session *s, struct sio_poll *polls, unsigned n, uint64_t deadline)
 {
 	struct sio_poll all[SIO_SESSION_POLLS + 2];
+	bool away = !sio_session_connected(s);
 	int rc;
 
 	for (unsigned i = 0; i < n; i++)
 		all[i] = (struct sio_poll){.fd = polls[i].fd};
 	all[n] = (struct sio_poll){.fd = s->dead_fd};
-	all[n + 1] = (struct sio_poll){.fd = s->dead ? s->dead_fd : s->fd};
+	all[n + 1] = (struct sio_poll){.fd = away ? s->dead_fd : s->fd};
 	s->users++;
+	s->on_socket += !away;
 	sio_session_unlock(s);
 	rc = s->world->poll(s->world, all, n + 2, deadline);
 	sio_session_lock(s);
+	s->on_socket -= !away;
 	s->users--;
 	for (unsigned i = 0; i < n; i++)
 		polls[i].readable = all[i].readable;
-	if (!s->dead && all[n + 1].readable)
+	if (sio_session_connected(s) && all[n + 1].readable)
 		sio_session_receive(s);
-	if (s->dead)
+	if (!sio_session_connected(s))
 		s->world->wake_all(s->world, s->lock);
 	return rc == 0 ? -ETIMEDOUT : 0;
+}
+
+/*
+ * As sio_session_wait(), without a connection. Who waits at own descriptors looks every moment whether
+ * there is one, for nobody could tell; that lasts until a new smartiod is there.
+ */
+static int wait_away(struct sio_session *s, struct sio_poll *polls, unsigned n, uint64_t deadline)
+{
+	uint64_t until = SIO_FOREVER;
+	int rc;
+
+	/* Who waits for an answer has nothing better to do than to go for a new connection. */
+	if (deadline == SIO_FOREVER && n == 0 && sio_session_may_resume(s)) {
+		sio_session_resume(s);
+		return 0;
+	}
+	if (n > 0) {
+		until = s->world->now(s->world) + LOOK_NS;
+		if (until > deadline)
+			until = deadline;
+		rc = wait_at(s, polls, n, until);
+	} else {
+		if (deadline != SIO_FOREVER)
+			until = deadline;
+		else if (!s->resuming)
+			until = s->next_try;
+		rc = s->world->wait(s->world, s->lock, until);
+	}
+	return until == deadline ? rc : 0;
 }
 
 int sio_session_wait(struct sio_session *s, struct sio_poll *polls, unsigned n, uint64_t deadline)
 {
 	for (unsigned i = 0; i < n; i++)
 		polls[i].readable = false;
+	if (s->away && !s->dead)
+		return wait_away(s, polls, n, deadline);
 	if (n > 0)
 		return wait_at(s, polls, n, deadline);
 	if (!s->dead && !s->poller)
@@ -234,18 +299,31 @@ void sio_session_post(struct sio_session *s, uint32_t type, struct sio_msg *req,
 	if (s->dead)
 		return;
 	fill_header(req, len, type, fresh_id(s));
-	if (s->world->send(s->world, s->fd, req, len, NULL, 0) < 0)
-		sio_session_die(s);
+	sio_session_taken(s, req);
+	if (s->away && !s->resuming) /* the next smartiod is not told of it */
+		return;
+	if (s->away)
+		sio_session_post_later(s, req, len);
+	else if (s->world->send(s->world, s->fd, req, len, NULL, 0) < 0)
+		sio_session_lost(s);
 }
 
 /* Under the lock: among those that wait for replies. */
 static int enlist(struct sio_session *s, struct sio_call *call, struct sio_err *err)
 {
-	call->finished = false;
+	call->finished = call->asked = false;
+	call->entry = NULL;
 	call->n_fds = 0;
 	call->missing = 0;
 	if (s->dead)
 		return sio_fail(err, -ESHUTDOWN, "the connection to this host's smartiod is gone");
+	if (s->away && s->late) {
+		call->req->type = sio_to_le32(call->type);
+		sio_session_taken(s, call->req);
+		return sio_session_fail_late(s, err);
+	}
+	if (s->journal && sio_journal_prepare(call->type, &call->entry) < 0)
+		return sio_fail(err, -ENOMEM, "no memory");
 	call->id = fresh_id(s);
 	fill_header(call->req, call->req_len, call->type, call->id);
 	call->next = s->calls;
@@ -253,9 +331,30 @@ static int enlist(struct sio_session *s, struct sio_call *call, struct sio_err *
 	return 0;
 }
 
-int sio_session_call(struct sio_session *s, struct sio_call *call, struct sio_err *err)
+/* Under the lock, which is let go meanwhile: it need not be held for a system call. */
+static void send_call(struct sio_session *s, struct sio_call *call)
 {
 	ssize_t sent;
+
+	call->asked = true;
+	s->on_socket++;
+	sio_session_unlock(s);
+	sent = s->world->send(s->world, s->fd, call->req, call->req_len, call->req_fds,
+			      call->n_req_fds);
+	sio_session_lock(s);
+	s->on_socket--;
+	if (s->away)
+		s->world->wake_all(s->world, s->lock);
+	if (sent >= 0)
+		return;
+	while (sio_session_connected(s) && take_packet(s)) /* its last words */
+		;
+	if (sio_session_connected(s) && !call->finished)
+		sio_session_lost(s);
+}
+
+int sio_session_call(struct sio_session *s, struct sio_call *call, struct sio_err *err)
+{
 	int rc;
 
 	call->err = err;
@@ -266,12 +365,8 @@ int sio_session_call(struct sio_session *s, struct sio_call *call, struct sio_er
 		return rc;
 	}
 	s->users++;
-	sio_session_unlock(s);
-	sent = s->world->send(s->world, s->fd, call->req, call->req_len, call->req_fds,
-			      call->n_req_fds);
-	sio_session_lock(s);
-	if (sent < 0)
-		sio_session_die(s);
+	if (!s->away)
+		send_call(s, call);
 	while (!call->finished)
 		sio_session_wait(s, NULL, 0, SIO_FOREVER);
 	s->users--;
@@ -287,8 +382,11 @@ int sio_session_start(struct sio_session *s, struct sio_call *call, struct sio_e
 
 	sio_session_lock(s);
 	rc = enlist(s, call, err);
-	if (rc == 0 && s->world->send(s->world, s->fd, call->req, call->req_len, NULL, 0) < 0)
-		sio_session_die(s); /* ends the call, too */
+	if (rc == 0 && !s->away) {
+		call->asked = true;
+		if (s->world->send(s->world, s->fd, call->req, call->req_len, NULL, 0) < 0)
+			sio_session_lost(s); /* may end the call, too */
+	}
 	sio_session_unlock(s);
 	return rc;
 }

@@ -58,7 +58,8 @@ struct sio_call {
 	void *arg;
 	/* private */
 	uint32_t id;
-	bool finished;
+	bool finished, asked;
+	struct sio_journal_entry *entry; /* for what it makes */
 	struct sio_call *next;
 };
 
@@ -67,6 +68,15 @@ int sio_session_new(struct sio_world *w, const struct sio_session_ops *ops, void
 		    struct sio_session **ret);
 /* For one that is not open. NULL is fine. */
 void sio_session_free(struct sio_session *s);
+
+/*
+ * This session can go on with another smartiod, if its own ends: whoever has @owner_fd, which stays the
+ * caller's, open as long as the session, can prove what is his. To be called before anything is asked but
+ * HELLO. Then the end of a connection is no end of the session: calls wait up to 30 s for the next
+ * smartiod, which is told all that the session has, and are asked again; maps and descriptors go on.
+ * What is lost meanwhile is told by events. -ENOMEM.
+ */
+int sio_session_keep(struct sio_session *s, int owner_fd, struct sio_err *err);
 
 /* Connect and start the event thread. -errno of connecting; -EALREADY: it is open. */
 int sio_session_open(struct sio_session *s);

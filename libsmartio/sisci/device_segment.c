@@ -80,7 +80,7 @@ static int create_segment(struct sio_library *lib, sci_smartio_device_t device,
 			  struct sio_msg_dev_seg_create *req, struct sio_err *err)
 {
 	struct sio_device *d = sio_object_get(lib, device, SIO_DEVICE, err);
-	struct sio_msg rep;
+	struct sio_rep_dev_seg_create rep;
 	int rc;
 
 	if (!d)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sisci/sequence.h"
+#include "smartio/uapi.h"
 
 static void object_free(void *object)
 {
@@ -272,6 +273,9 @@ static int hello(struct sio_library *lib, struct sio_err *err)
 	if (!rc && sio_from_le32(rep.version) != SIO_CLIENT_VERSION)
 		rc = sio_fail(err, -EPROTO, "smartiod speaks version %u, this library %u",
 			      sio_from_le32(rep.version), SIO_CLIENT_VERSION);
+	/* Elsewhere the end of a smartiod is its host's. */
+	if (!rc && sio_from_le32(rep.world) == SIO_WORLD_SHIM)
+		rc = sio_session_keep(lib->session, fds[0], err);
 	if (rc) {
 		if (fds[0] >= 0)
 			lib->world->close(lib->world, fds[0]);

@@ -21,12 +21,14 @@
 
 #include "wire/wire.h"
 
-#define SIO_CLIENT_VERSION 1
+#define SIO_CLIENT_VERSION 2 /* 2: keys in replies, RESTORE */
 
 enum {
 	SIO_MSG_HELLO = 1,
 	SIO_MSG_ADAPTER,
 	SIO_MSG_NODE_PROBE,
+	SIO_MSG_RESTORE,
+	SIO_MSG_RESTORE_STEP,
 	SIO_MSG_SEG_CREATE = 16,
 	SIO_MSG_SEG_PREPARE,
 	SIO_MSG_SEG_AVAILABLE,
@@ -76,7 +78,13 @@ enum {
 	SIO_EVM_DINT_LOST,	     /* an interrupt that we are connected to is gone */
 };
 
-/* First message. Reply: descriptor 0 the owner (keep it open), 1 the status page. */
+/*
+ * First message. Reply: descriptor 0 the owner (keep it open), 1 the status page.
+ *
+ * With the owner's descriptor beside it: a library whose smartiod was started again. The reply brings
+ * no descriptor; RESTORE follows. Others are answered when all that were here before are back (or too
+ * late). ENOENT: that owner has ended, or is not this host's; EBUSY: another connection has it.
+ */
 enum { SIO_CLIENT_LIBRARY = 1, SIO_CLIENT_TOOL, SIO_CLIENT_KEEPER };
 struct sio_msg_hello {
 	struct sio_msg h;
@@ -92,6 +100,42 @@ struct sio_rep_hello {
 	char host[32], cluster[32];
 };
 SIO_WIRE_SIZE(struct sio_rep_hello, 136);
+
+/*
+ * Only after a HELLO with an owner: one thing that the library had from the smartiod before. @request is
+ * how it was asked for, without descriptors; @type the type of that, or SIO_EVM_DINT_RING, the event that
+ * brought it. First whatever needs nobody else (a segment, an interrupt, its rings, a borrow, a device
+ * segment), each after what it was made from; then RESTORE_STEP 1; then the rest, and RESTORE_STEP 2: its
+ * reply begins the normal life. Success: smartiod has it again, by the handle it had. ENOENT: it is gone,
+ * and an event that says so, if there is one for its kind, came before the reply.
+ *
+ * What @key is, as told when it was made: the port's number of memory (segment, connection, ring, link),
+ * interrupt, or DMA map; of a borrow @borrower; of a hold its number. @extra: of a shared interrupt the
+ * number of the one that its owners share. No key gives access: nothing is handed out for it.
+ */
+#define SIO_RESTORE_REQUEST 64
+#define SIO_RESTORE_SHARED 1   /* flags: SEG_SHARE */
+#define SIO_RESTORE_FILLED 2   /* SEG_FILL */
+#define SIO_RESTORE_RELEASED 4 /* a borrow that was opened to others */
+#define SIO_RESTORE_ENDED 8    /* a ring whose sender is gone */
+#define SIO_RESTORE_VIEWS 16
+struct sio_msg_restore {
+	struct sio_msg h;
+	sio_le32 type, handle;
+	sio_le64 key, extra;
+	sio_le32 prepared, available, exported; /* segment: a bit per adapter; exported: ever */
+	sio_le32 told;	 /* segment: connections that its library has heard of */
+	sio_le32 number; /* segment id; interrupt; ring; vector; of a borrow the generation */
+	sio_le32 flags;
+	sio_le32 view[SIO_RESTORE_VIEWS]; /* map of a BAR: of its pieces */
+	uint8_t request[SIO_RESTORE_REQUEST];
+};
+SIO_WIRE_SIZE(struct sio_msg_restore, 192);
+struct sio_msg_restore_step {
+	struct sio_msg h;
+	sio_le32 step, reserved;
+};
+SIO_WIRE_SIZE(struct sio_msg_restore_step, 24);
 
 /* Adapter @adapter of this host: for SCIGetLocalNodeId and SCI_Q_ADAPTER. ENXIO. */
 struct sio_msg_adapter {
@@ -128,8 +172,9 @@ struct sio_rep_seg_create {
 	struct sio_msg h;
 	sio_le32 handle, segment_id;
 	sio_le64 bytes, phys_addr; /* bytes: rounded up to pages */
+	sio_le64 key;		   /* for RESTORE */
 };
-SIO_WIRE_SIZE(struct sio_rep_seg_create, 40);
+SIO_WIRE_SIZE(struct sio_rep_seg_create, 48);
 /*
  * SEG_FILL: struct sio_msg_handle; the memory of a segment that was made EMPTY. Reply: as SEG_CREATE.
  * EPERM: it has its memory. SEG_SHARE: struct sio_msg_handle; let others of this host attach.
@@ -145,8 +190,9 @@ struct sio_rep_seg_attach {
 	sio_le32 handle, is_private;
 	sio_le32 prepared, available; /* a bit per adapter */
 	sio_le64 bytes, phys_addr;
+	sio_le64 key; /* for RESTORE */
 };
-SIO_WIRE_SIZE(struct sio_rep_seg_attach, 48);
+SIO_WIRE_SIZE(struct sio_rep_seg_attach, 56);
 /* PREPARE, AVAILABLE, UNAVAILABLE. */
 struct sio_msg_seg_adapter {
 	struct sio_msg h;
@@ -172,8 +218,9 @@ struct sio_rep_seg_connect { /* also DEV_SEG_CONNECT */
 	sio_le32 path; /* adapter << 16 | the other's adapter; SIO_PATH_NONE: of this host, a BAR */
 	sio_le64 bytes;
 	sio_le64 peer_boot; /* of a path: the start of the other host that it leads to */
+	sio_le64 key;	    /* for RESTORE */
 };
-SIO_WIRE_SIZE(struct sio_rep_seg_connect, 48);
+SIO_WIRE_SIZE(struct sio_rep_seg_connect, 56);
 
 /*
  * Map a connected segment (or BAR). The pieces cover what may be reached, ascending; what lies
@@ -238,8 +285,9 @@ SIO_WIRE_SIZE(struct sio_msg_dint_create, 32);
 struct sio_rep_dint_create {
 	struct sio_msg h;
 	sio_le32 handle, number;
+	sio_le64 key, extra; /* for RESTORE */
 };
-SIO_WIRE_SIZE(struct sio_rep_dint_create, 24);
+SIO_WIRE_SIZE(struct sio_rep_dint_create, 40);
 struct sio_msg_dint_connect {
 	struct sio_msg h;
 	sio_le32 node, adapter, number, flags;
@@ -250,8 +298,9 @@ struct sio_rep_dint_connect {
 	struct sio_msg h;
 	sio_le32 handle, path; /* path: as of SEG_CONNECT */
 	sio_le64 fd_offset, bytes;
+	sio_le64 key; /* for RESTORE */
 };
-SIO_WIRE_SIZE(struct sio_rep_dint_connect, 40);
+SIO_WIRE_SIZE(struct sio_rep_dint_connect, 48);
 struct sio_msg_dint_ring_free {
 	struct sio_msg h;
 	sio_le32 handle, ring;
@@ -294,6 +343,11 @@ struct sio_msg_dev_seg_create {
 	sio_le32 memtype, hints, flags, reserved;
 };
 SIO_WIRE_SIZE(struct sio_msg_dev_seg_create, 48);
+struct sio_rep_dev_seg_create {
+	struct sio_msg h;
+	sio_le64 key; /* for RESTORE; 0: of another host */
+};
+SIO_WIRE_SIZE(struct sio_rep_dev_seg_create, 24);
 struct sio_msg_dev_seg_connect {
 	struct sio_msg h;
 	sio_le32 device, segment_id, memtype, flags;
@@ -312,8 +366,9 @@ struct sio_rep_dma_map {
 	struct sio_msg h;
 	sio_le32 map, reserved;
 	sio_le64 ioaddr, bytes;
+	sio_le64 key; /* for RESTORE */
 };
-SIO_WIRE_SIZE(struct sio_rep_dma_map, 40);
+SIO_WIRE_SIZE(struct sio_rep_dma_map, 48);
 
 /* The holder of a device's registers says that it no longer uses what @borrower had mapped. */
 #define SIO_BORROWER_ALL (~0ULL)
@@ -414,8 +469,9 @@ struct sio_evm_dint_ring { /* DINT_RING and DINT_RING_END; DINT_LOST: handle and
 	struct sio_msg h;
 	sio_le32 handle, ring, node, reserved;
 	sio_le64 fd_offset, bytes;
+	sio_le64 key; /* for RESTORE */
 };
-SIO_WIRE_SIZE(struct sio_evm_dint_ring, 48);
+SIO_WIRE_SIZE(struct sio_evm_dint_ring, 56);
 enum {
 	SIO_DEVICE_EV_BORROWER_GONE = 1, /* to who holds the registers: settle @borrower */
 	SIO_DEVICE_EV_RESET,		 /* @generation is new: queues made before are gone */

@@ -13,6 +13,7 @@
 
 #include "device_calls.h"
 #include "fake_device.h"
+#include "smartiod/restore.h"
 
 #define FDID 0x401
 
@@ -81,6 +82,7 @@ static void restart(struct world *w)
 	world_restart(w, 0);
 	world_run(w);
 	assert_true(w->host[0].ready);
+	world_pass(w, SMARTIOD_GRACE_NS); /* these programs do not come back */
 }
 
 /* Calls may fail: the daemon may be killed meanwhile. */
@@ -373,6 +375,7 @@ static bool killed_at(uint64_t n, bool again, bool program, uint64_t seed)
 	world_run(w);
 	happened = m.left == 0;
 	m.left = 0;
+	world_pass(w, SMARTIOD_GRACE_NS);
 	kill_all(w);
 	assert_true(w->host[0].ready);
 	assert_int_equal(use(w, &u[2], SCI_FLAG_EXCLUSIVE), 0);

@@ -16,6 +16,7 @@ static void device(struct world *w, unsigned host, const struct sio_req *req)
 		.id = FAKE_PORT_ID,
 		.generation = fake->generation,
 		.bar_size = {0x4000},
+		.bar_addr = {FAKE_BAR_ADDRESS},
 		.bdf = fake->topo.bdf,
 		.class_code = 0x010802,
 		.msix_count = FAKE_VECTORS,
@@ -52,6 +53,9 @@ static void bar(struct world *w, unsigned host, const struct sio_req_bar *req)
 		}
 	r = world_res_new(w, host, SIO_KIND_BAR, req->h.owner);
 	r->size = registers && write; /* marks the writable view */
+	r->address = FAKE_BAR_ADDRESS + req->offset;
+	r->length = req->length;
+	r->access = req->access;
 	evt.id = r->id;
 	evt.bar_flags = !registers ? SIO_BAR_POLLED : write ? SIO_BAR_REGISTERS : SIO_BAR_MIRROR;
 	fd = world_fd(w);

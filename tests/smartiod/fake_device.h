@@ -7,6 +7,7 @@
 
 #define FAKE_BAD_ADDRESS 0xbad000 /* a FAULT watch with it is refused */
 #define FAKE_VECTORS 4u
+#define FAKE_BAR_ADDRESS 0xf0000000u
 #define FAKE_PORT_ID 77 /* of the device at its port */
 
 struct fake_device {

@@ -225,7 +225,7 @@ static void alloc(struct world *w, unsigned host, const struct sio_req_alloc *re
 	r = world_res_new(w, host, SIO_KIND_MEM, req->h.owner);
 	r->size = evt.size;
 	evt.id = r->id;
-	evt.address = 0x100000000ULL + r->id * 0x10000000;
+	evt.address = r->address = 0x100000000ULL + r->id * 0x10000000;
 	fd = world_fd(w);
 	world_answer(w, host, &req->h, &evt, sizeof(evt), &fd, 1);
 }
@@ -484,15 +484,49 @@ static void list(struct world *w, unsigned host, const struct sio_req_list *req)
 		evt.entry[evt.count++] = (struct sio_list_entry){
 			.id = best->id,
 			.owner = best->owner,
-			.cookie = best->cookie ? best->cookie : best->target,
+			.cookie = best->kind == SIO_KIND_BAR ? best->access
+				  : best->cookie	     ? best->cookie
+							     : best->target,
 			.address = best->address,
-			.length = best->size,
+			.length = best->kind == SIO_KIND_BAR ? best->length : best->size,
 			.device = best->device,
 			.kind = req->kind,
 			.state = best->quarantined ? SIO_STATE_QUARANTINED : SIO_STATE_LIVE};
 		after = best->id;
 	}
 	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
+}
+
+static void identify(struct world *w, unsigned host, const struct sio_req *req)
+{
+	const struct world_res *r = world_res_find(w, host, SIO_KIND_OWNER, w->shown);
+	struct sio_evt_identify evt = {.id = w->shown, .kind = SIO_KIND_OWNER};
+
+	assert(w->port_fds == 1);
+	if (r) {
+		evt.state = SIO_STATE_LIVE;
+		evt.owner = r->owner;
+		evt.user_cookie = r->cookie;
+	}
+	world_answer(w, host, req, &evt, sizeof(evt), NULL, 0);
+}
+
+static void reopen(struct world *w, unsigned host, const struct sio_req_reopen *req)
+{
+	const struct world_res *r = world_res_find(w, host, req->kind, req->id);
+	struct sio_evt_reopen evt = {.length = 0};
+	int fds[2];
+
+	assert(req->kind == SIO_KIND_MEM || req->kind == SIO_KIND_BAR || req->kind == SIO_KIND_IRQ);
+	if (!r || r->quarantined) {
+		world_answer_error(w, host, &req->h, -ENOENT, "no such thing that lives");
+		return;
+	}
+	evt.length = r->size;
+	fds[0] = world_fd(w);
+	if (req->kind == SIO_KIND_IRQ)
+		fds[1] = world_fd(w);
+	world_answer(w, host, &req->h, &evt, sizeof(evt), fds, req->kind == SIO_KIND_IRQ ? 2 : 1);
 }
 
 static void stats(struct world *w, unsigned host, const struct sio_req_stats *req)
@@ -563,6 +597,12 @@ void world_port_request(struct world *w, unsigned host, const void *msg, size_t 
 		return;
 	case SIO_OP_LIST:
 		list(w, host, msg);
+		return;
+	case SIO_OP_IDENTIFY:
+		identify(w, host, req);
+		return;
+	case SIO_OP_REOPEN:
+		reopen(w, host, msg);
 		return;
 	case SIO_OP_STATS:
 		stats(w, host, msg);

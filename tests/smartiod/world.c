@@ -221,6 +221,8 @@ static void op_client_send(void *ctx, uint64_t client, const void *msg, size_t l
 	memcpy(m->data, msg, len);
 	assert(c->n_messages < WORLD_MESSAGES);
 	c->message[c->n_messages++] = m;
+	if (h->w->on_message)
+		h->w->on_message(h->w, c, m);
 	if (m->type == SIO_MSG_HELLO && !m->error)
 		c->owner = sio_from_le64(((struct sio_rep_hello *)m->data)->owner);
 }
@@ -637,6 +639,16 @@ struct world_client *world_client(struct world *w, unsigned host, uint32_t kind)
 	return c;
 }
 
+void world_reconnect(struct world *w, struct world_client *c)
+{
+	static uint64_t number = 1000000;
+
+	assert(!c->connected && w->host[c->host].ready);
+	c->number = ++number;
+	c->connected = true;
+	smartiod_client_new(w->host[c->host].daemon, c->number, 1000);
+}
+
 void world_kill(struct world *w, struct world_client *c)
 {
 	struct smartiod *d = w->host[c->host].daemon;
@@ -696,8 +708,10 @@ uint32_t world_send(struct world *w, struct world_client *c, uint32_t type, void
 	h->size = sio_to_le32((uint32_t)len);
 	h->type = sio_to_le32(type);
 	h->id = sio_to_le32(++c->next_id);
+	if (w->on_request)
+		w->on_request(w, c, msg, len);
 	world_send_raw(w, c, msg, len);
-	return c->next_id;
+	return sio_from_le32(h->id);
 }
 
 const struct world_message *world_reply(struct world_client *c, uint32_t id)

@@ -40,6 +40,8 @@ struct world_res {
 	uint64_t device;
 	uint64_t watched; /* watch, range of a DMA channel: its target's id */
 	uint64_t channel; /* such a range: the channel's id */
+	uint64_t length;  /* view of a BAR */
+	uint32_t access;
 	bool quarantined;
 };
 
@@ -102,6 +104,10 @@ struct world {
 	uint32_t
 		no_fds_for; /* the port's answers to this SIO_OP_* come without descriptors: EMFILE */
 	enum { WORLD_KILL, WORLD_HANG_UP, WORLD_OWNER_FIRST } style; /* of world_kill() */
+	uint64_t shown; /* the owner whose descriptor came with the request that is sent */
+	/* Called for each request of a client and for each message to one. */
+	void (*on_request)(struct world *w, struct world_client *c, const void *msg, size_t len);
+	void (*on_message)(struct world *w, struct world_client *c, const struct world_message *m);
 	bool drop_peer_messages; /* peers hear nothing: for time-outs */
 	struct world_watch watch[WORLD_WATCHES];
 	unsigned n_watches;
@@ -142,6 +148,8 @@ void world_boot(struct world *w, unsigned host);
 void world_stop(struct world *w, unsigned host);
 void world_restart(struct world *w, unsigned host);
 
+/* A program whose daemon went connects to the next one, without a HELLO. */
+void world_reconnect(struct world *w, struct world_client *c);
 /* Clients. @kind SIO_CLIENT_*; with HELLO answered unless @kind is 0. */
 struct world_client *world_client(struct world *w, unsigned host, uint32_t kind);
 /*

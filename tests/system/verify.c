@@ -2,8 +2,8 @@
 /*
  * The client that must notice nothing: writes stamped blocks to its own range of a drive and reads
  * them back until its input ends.
- * usage: verify DEVICE FIRST-BLOCK BLOCKS
- * Prints "running" after the first round and "N rounds" at the end; exit 1 on any error or wrong byte.
+ * usage: verify DEVICE FIRST-BLOCK BLOCKS [interrupt]
+ * Prints "running" after the first round, and at the end "N rounds" and the longest I/O; exit 1 on any error or wrong byte.
  */
 #include <poll.h>
 #include <stdbool.h>
@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "sisci_api.h"
@@ -26,6 +27,25 @@ static bool input_ended(void)
 	return poll(&p, 1, 0) > 0;
 }
 
+static uint64_t longest_ns;
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static int timed(int rc, uint64_t since)
+{
+	uint64_t took = now() - since;
+
+	if (took > longest_ns)
+		longest_ns = took;
+	return rc;
+}
+
 static void stamp(uint64_t *data, size_t words, uint64_t block, uint64_t round)
 {
 	for (size_t i = 0; i < words; i++)
@@ -38,14 +58,17 @@ static int run_round(struct smartio_nvme_queue *q, uint32_t size, uint64_t first
 	size_t bytes = (size_t)CHUNK * size;
 	uint64_t *out = malloc(bytes), *in = malloc(bytes);
 	int rc = out && in ? 0 : -1;
+	uint64_t since;
 
 	for (uint64_t b = first; rc == 0 && b + CHUNK <= first + blocks; b += CHUNK) {
 		stamp(out, bytes / 8, b, round);
-		rc = smartio_nvme_write(q, out, b * size, bytes);
+		since = now();
+		rc = timed(smartio_nvme_write(q, out, b * size, bytes), since);
 	}
 	for (uint64_t b = first; rc == 0 && b + CHUNK <= first + blocks; b += CHUNK) {
 		stamp(out, bytes / 8, b, round);
-		rc = smartio_nvme_read(q, in, b * size, bytes);
+		since = now();
+		rc = timed(smartio_nvme_read(q, in, b * size, bytes), since);
 		if (rc == 0 && memcmp(in, out, bytes) != 0) {
 			fprintf(stderr, "verify: wrong byte in blocks %llu to %llu of round %llu\n",
 				(unsigned long long)b, (unsigned long long)b + CHUNK - 1,
@@ -60,25 +83,27 @@ static int run_round(struct smartio_nvme_queue *q, uint32_t size, uint64_t first
 
 int main(int argc, char **argv)
 {
+	struct smartio_nvme_queue_options o = {.size = sizeof(o)};
 	struct smartio_nvme_namespace ns;
 	struct smartio_nvme_queue *q;
 	struct smartio_nvme *n;
 	uint64_t first, blocks, round = 0;
 	sci_error_t err;
 
-	if (argc != 4) {
-		fprintf(stderr, "usage: verify DEVICE FIRST-BLOCK BLOCKS\n");
+	if (argc != 4 && (argc != 5 || strcmp(argv[4], "interrupt") != 0)) {
+		fprintf(stderr, "usage: verify DEVICE FIRST-BLOCK BLOCKS [interrupt]\n");
 		return 2;
 	}
 	first = strtoull(argv[2], NULL, 0);
 	blocks = strtoull(argv[3], NULL, 0);
+	o.flags = argc == 5 ? SMARTIO_NVME_INTERRUPT : 0;
 	SCIInitialize(0, &err);
 	if (err != SCI_ERR_OK) {
 		fprintf(stderr, "verify: %s\n", smartio_last_error());
 		return 1;
 	}
 	if (smartio_nvme_open(argv[1], &n) < 0 || smartio_nvme_get_namespace(n, 0, &ns) < 0 ||
-	    smartio_nvme_queue_open(n, NULL, &q) < 0) {
+	    smartio_nvme_queue_open(n, &o, &q) < 0) {
 		fprintf(stderr, "verify: %s\n", smartio_nvme_error());
 		return 1;
 	}
@@ -93,7 +118,8 @@ int main(int argc, char **argv)
 			fflush(stdout);
 		}
 	} while (!input_ended());
-	printf("%llu rounds\n", (unsigned long long)round);
+	printf("%llu rounds, the longest I/O took %llu us\n", (unsigned long long)round,
+	       (unsigned long long)(longest_ns / 1000));
 	smartio_nvme_queue_close(q);
 	smartio_nvme_close(n);
 	SCITerminate();

@@ -120,10 +120,22 @@ stop_manager
 stop_daemon
 
 echo "the daemon"
+# One that died is followed by another; programs at work find it.
+nurse() {
+	kill -0 "$daemon" 2>/dev/null || start_daemon
+}
+over() { # PID
+	nurse
+	! kill -0 "$1" 2>/dev/null
+}
+manager_is_up() {
+	[ -s /tmp/manager ] || over "$manager"
+}
 daemon_life() { # COMMAND... that is put before it
 	: >/tmp/ready
 	"$@" smartiod --shim --ready-fd 4 4>/tmp/ready 2>>/tmp/smartiod.log &
 	daemon=$!
+	first=$daemon
 	daemon_is_up() {
 		[ -s /tmp/ready ] || ! kill -0 "$daemon" 2>/dev/null
 	}
@@ -131,24 +143,24 @@ daemon_life() { # COMMAND... that is put before it
 	: >/tmp/manager
 	spawn smartio-nvme manager "$bdf" >/tmp/manager 2>/dev/null &
 	manager=$!
-	manager_is_up() {
-		[ -s /tmp/manager ] || ! kill -0 "$manager" 2>/dev/null
-	}
 	until_ok manager_is_up
 	client >/dev/null 2>&1 &
 	client=$!
+	until_ok over "$client"
 	ended "$client"
 	kill "$manager" 2>/dev/null || :
+	until_ok over "$manager"
 	ended "$manager"
 	pid=$(pidof smartiod) || :
 	[ -z "$pid" ] || kill $pid
+	[ "$daemon" = "$first" ] || wait "$daemon" || fail "smartiod ended with $?"
 }
 name=none number=0
 daemon_life strace -f -qq -o /tmp/trace
-wait "$daemon" || fail "the daemon does not work under strace"
+wait "$first" || fail "the daemon does not work under strace"
 one_daemon() {
 	daemon_life strace_kill "$name" "$number"
-	ended "$daemon"
+	ended "$first"
 	died_so=$status
 	start_daemon
 	start_manager "$bdf" >/dev/null

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a session has, entry by entry, each the message that tells of it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/types.h"
+#include "session/journal.h"
+#include "sisci_api.h"
+#include "smartio/uapi.h"
+#include "wire/check.h"
+
+struct sio_journal_entry {
+	struct sio_journal_entry *next, **prev;
+	uint64_t number; /* ascending */
+	struct sio_msg_restore m;
+	uint32_t told[SIO_MAX_ADAPTERS]; /* segment: connections told of, by adapter */
+};
+
+struct sio_journal {
+	struct sio_journal_entry *first, **last;
+	uint64_t last_number;
+};
+
+/* What makes something, and when that is told: struct sio_msg_restore. */
+static const struct {
+	uint32_t type;
+	unsigned step;
+	bool is_object; /* its handle is in the reply; else it is part of what the request names */
+} makers[] = {
+	{SIO_MSG_SEG_CREATE, 1, true},	    {SIO_MSG_DINT_CREATE, 1, true},
+	{SIO_EVM_DINT_RING, 1, false},	    {SIO_MSG_DEV_BORROW, 1, true},
+	{SIO_MSG_DEV_SEG_CREATE, 1, false}, {SIO_MSG_SEG_ATTACH, 2, true},
+	{SIO_MSG_SEG_CONNECT, 2, true},	    {SIO_MSG_DEV_SEG_CONNECT, 2, true},
+	{SIO_MSG_SEG_MAP, 2, true},	    {SIO_MSG_DINT_CONNECT, 2, true},
+	{SIO_MSG_DMA_MAP, 2, true},	    {SIO_MSG_DEV_VECTOR, 2, false},
+	{SIO_MSG_DEV_HOLD, 2, false},
+};
+
+#define N_MAKERS (sizeof(makers) / sizeof(makers[0]))
+
+static unsigned maker(uint32_t type)
+{
+	unsigned i = 0;
+
+	while (i < N_MAKERS && makers[i].type != type)
+		i++;
+	return i;
+}
+
+/* ---- life ---- */
+
+struct sio_journal *sio_journal_new(void)
+{
+	struct sio_journal *j = calloc(1, sizeof(*j));
+
+	if (j)
+		j->last = &j->first;
+	return j;
+}
+
+static void entry_free(struct sio_journal *j, struct sio_journal_entry *e)
+{
+	*e->prev = e->next;
+	if (e->next)
+		e->next->prev = e->prev;
+	else
+		j->last = e->prev;
+	free(e);
+}
+
+void sio_journal_free(struct sio_journal *j)
+{
+	while (j && j->first)
+		entry_free(j, j->first);
+	free(j);
+}
+
+int sio_journal_prepare(uint32_t type, struct sio_journal_entry **ret)
+{
+	*ret = NULL;
+	if (maker(type) == N_MAKERS)
+		return 0;
+	*ret = calloc(1, sizeof(**ret));
+	if (!*ret)
+		return -ENOMEM;
+	(*ret)->m.type = sio_to_le32(type);
+	return 0;
+}
+
+void sio_journal_drop(struct sio_journal_entry *e)
+{
+	free(e);
+}
+
+static void add(struct sio_journal *j, struct sio_journal_entry *e)
+{
+	e->number = ++j->last_number;
+	e->prev = j->last;
+	*j->last = e;
+	j->last = &e->next;
+}
+
+/* ---- finding ---- */
+
+static bool is_object(const struct sio_journal_entry *e)
+{
+	return makers[maker(sio_from_le32(e->m.type))].is_object;
+}
+
+static struct sio_journal_entry *find(const struct sio_journal *j, sio_le32 handle)
+{
+	struct sio_journal_entry *e = j->first;
+
+	while (e && (e->m.handle != handle || !is_object(e)))
+		e = e->next;
+	return e;
+}
+
+/* A part of @handle: a ring, hold or vector; by its number, or else its key. */
+static struct sio_journal_entry *find_part(const struct sio_journal *j, uint32_t type,
+					   sio_le32 handle, sio_le32 number, sio_le64 key)
+{
+	struct sio_journal_entry *e = j->first;
+
+	while (e && (sio_from_le32(e->m.type) != type || e->m.handle != handle ||
+		     (key ? e->m.key != key : e->m.number != number)))
+		e = e->next;
+	return e;
+}
+
+/* It and its parts. */
+static void remove_handle(struct sio_journal *j, sio_le32 handle)
+{
+	struct sio_journal_entry *e, *next;
+
+	for (e = j->first; e; e = next) {
+		next = e->next;
+		if (e->m.handle == handle)
+			entry_free(j, e);
+	}
+}
+
+static void remove_holds(struct sio_journal *j, sio_le32 device)
+{
+	struct sio_journal_entry *e, *next;
+
+	for (e = j->first; e; e = next) {
+		next = e->next;
+		if (e->m.handle == device && sio_from_le32(e->m.type) == SIO_MSG_DEV_HOLD)
+			entry_free(j, e);
+	}
+}
+
+/* ---- what was made ---- */
+
+/* Objects: what their replies told. */
+static void fill_object(struct sio_msg_restore *m, const struct sio_msg *req, const void *reply)
+{
+	const struct sio_rep_seg_create *seg = reply;
+	const struct sio_rep_seg_attach *attach = reply;
+	const struct sio_rep_dint_create *dint = reply;
+	const struct sio_rep_dev_borrow *borrow = reply;
+	const struct sio_rep_seg_map *map = reply;
+	unsigned n;
+
+	m->handle = dint->handle; /* every such reply begins so */
+	switch (sio_from_le32(m->type)) {
+	case SIO_MSG_SEG_CREATE:
+		m->number = seg->segment_id;
+		m->key = seg->key;
+		return;
+	case SIO_MSG_SEG_ATTACH:
+		m->number = ((const struct sio_msg_seg_attach *)req)->segment_id;
+		m->prepared = attach->prepared;
+		m->available = m->exported = attach->available;
+		m->key = attach->key;
+		return;
+	case SIO_MSG_SEG_CONNECT:
+	case SIO_MSG_DEV_SEG_CONNECT:
+		m->key = ((const struct sio_rep_seg_connect *)reply)->key;
+		return;
+	case SIO_MSG_DINT_CREATE:
+		m->number = dint->number;
+		m->key = dint->key;
+		m->extra = dint->extra;
+		return;
+	case SIO_MSG_DINT_CONNECT:
+		m->key = ((const struct sio_rep_dint_connect *)reply)->key;
+		return;
+	case SIO_MSG_DEV_BORROW:
+		m->number = borrow->generation;
+		m->key = borrow->borrower;
+		return;
+	case SIO_MSG_DMA_MAP:
+		m->key = ((const struct sio_rep_dma_map *)reply)->key;
+		return;
+	case SIO_MSG_SEG_MAP:
+		n = sio_from_le32(map->n_pieces);
+		for (unsigned i = 0; i < n && i < SIO_RESTORE_VIEWS && i < SIO_MAP_PIECES; i++)
+			m->view[i] = map->piece[i].bar_id_lo;
+		return;
+	}
+}
+
+static void fill_part(struct sio_msg_restore *m, const struct sio_msg *req, const void *reply)
+{
+	switch (sio_from_le32(m->type)) {
+	case SIO_MSG_DEV_SEG_CREATE:
+		m->handle = ((const struct sio_msg_dev_seg_create *)req)->device;
+		m->key = ((const struct sio_rep_dev_seg_create *)reply)->key;
+		return;
+	case SIO_MSG_DEV_VECTOR:
+		m->handle = ((const struct sio_msg_dev_vector *)req)->device;
+		m->number = ((const struct sio_rep_dev_vector *)reply)->vector;
+		return;
+	case SIO_MSG_DEV_HOLD:
+		m->handle = ((const struct sio_msg_dev_hold *)req)->device;
+		m->key = ((const struct sio_rep_dev_hold *)reply)->hold;
+		return;
+	}
+}
+
+static void made(struct sio_journal *j, struct sio_journal_entry *e, const struct sio_msg *req,
+		 const struct sio_msg *rep)
+{
+	size_t len = sio_client_request_size(sio_from_le32(e->m.type));
+
+	memcpy(e->m.request, req, len < sizeof(e->m.request) ? len : sizeof(e->m.request));
+	if (is_object(e))
+		fill_object(&e->m, req, rep);
+	else
+		fill_part(&e->m, req, rep);
+	add(j, e);
+}
+
+/* ---- what was changed ---- */
+
+static void set_bit(sio_le32 *to, uint32_t bit, bool on)
+{
+	*to = sio_to_le32(on ? sio_from_le32(*to) | bit : sio_from_le32(*to) & ~bit);
+}
+
+/* PREPARE, AVAILABLE, UNAVAILABLE. */
+static void segment_step(struct sio_journal *j, uint32_t type, const struct sio_msg_seg_adapter *r)
+{
+	struct sio_journal_entry *e = find(j, r->handle);
+	uint32_t adapter = sio_from_le32(r->adapter);
+
+	if (!e || adapter >= SIO_MAX_ADAPTERS)
+		return;
+	if (type == SIO_MSG_SEG_PREPARE) {
+		set_bit(&e->m.prepared, 1u << adapter, true);
+		return;
+	}
+	set_bit(&e->m.available, 1u << adapter, type == SIO_MSG_SEG_AVAILABLE);
+	if (type == SIO_MSG_SEG_AVAILABLE)
+		set_bit(&e->m.exported, 1u << adapter, true);
+	else if (sio_from_le32(r->flags) & SCI_FLAG_FORCE_DISCONNECT)
+		e->told[adapter] = 0; /* cut by its own word, which is not told */
+}
+
+static void set_flag(struct sio_journal *j, sio_le32 handle, uint32_t flag)
+{
+	struct sio_journal_entry *e = find(j, handle);
+
+	if (e)
+		set_bit(&e->m.flags, flag, true);
+}
+
+static void changed(struct sio_journal *j, const struct sio_msg *req, const struct sio_msg *rep)
+{
+	const struct sio_msg_handle *h = (const void *)req;
+	struct sio_journal_entry *e;
+
+	switch (sio_from_le32(req->type)) {
+	case SIO_MSG_SEG_PREPARE:
+	case SIO_MSG_SEG_AVAILABLE:
+	case SIO_MSG_SEG_UNAVAILABLE:
+		segment_step(j, sio_from_le32(req->type), (const void *)req);
+		return;
+	case SIO_MSG_SEG_SHARE:
+		set_flag(j, h->handle, SIO_RESTORE_SHARED);
+		return;
+	case SIO_MSG_SEG_FILL:
+		e = find(j, h->handle);
+		if (e) {
+			set_bit(&e->m.flags, SIO_RESTORE_FILLED, true);
+			e->m.key = ((const struct sio_rep_seg_create *)rep)->key;
+		}
+		return;
+	case SIO_MSG_DEV_RELEASE_EXCLUSIVE:
+		set_flag(j, h->handle, SIO_RESTORE_RELEASED);
+		return;
+	case SIO_MSG_DEV_RESET: /* it ends every hold */
+		remove_holds(j, h->handle);
+		return;
+	case SIO_MSG_DEV_SETTLED:
+		if (sio_from_le64(((const struct sio_msg_dev_settled *)req)->borrower) ==
+		    SIO_BORROWER_ALL)
+			remove_holds(j, ((const struct sio_msg_dev_settled *)req)->device);
+		return;
+	}
+}
+
+/* ---- what was taken away ---- */
+
+/* What @req takes away; NULL: it is not here. *ret_takes: it is a request that does. */
+static struct sio_journal_entry *taken(const struct sio_journal *j, const struct sio_msg *req,
+				       bool *ret_takes)
+{
+	const struct sio_msg_handle *h = (const void *)req;
+	const struct sio_msg_dint_ring_free *ring = (const void *)req;
+	const struct sio_msg_dev_unhold *hold = (const void *)req;
+	const struct sio_msg_dev_vector *vector = (const void *)req;
+
+	*ret_takes = true;
+	switch (sio_from_le32(req->type)) {
+	case SIO_MSG_SEG_REMOVE:
+	case SIO_MSG_SEG_DISCONNECT:
+	case SIO_MSG_SEG_UNMAP:
+	case SIO_MSG_DINT_REMOVE:
+	case SIO_MSG_DINT_DISCONNECT:
+	case SIO_MSG_DEV_RETURN:
+	case SIO_MSG_DMA_UNMAP:
+		return find(j, h->handle);
+	case SIO_MSG_DINT_RING_FREE:
+		return find_part(j, SIO_EVM_DINT_RING, ring->handle, ring->ring, sio_to_le64(0));
+	case SIO_MSG_DEV_UNHOLD:
+		return find_part(j, SIO_MSG_DEV_HOLD, hold->device, sio_to_le32(0), hold->hold);
+	case SIO_MSG_DEV_UNVECTOR:
+		return find_part(j, SIO_MSG_DEV_VECTOR, vector->device, vector->vector,
+				 sio_to_le64(0));
+	}
+	*ret_takes = false;
+	return NULL;
+}
+
+bool sio_journal_has(const struct sio_journal *j, const struct sio_msg *req, bool *ret_takes)
+{
+	return taken(j, req, ret_takes);
+}
+
+void sio_journal_done(struct sio_journal *j, struct sio_journal_entry *e, const struct sio_msg *req,
+		      const struct sio_msg *rep)
+{
+	struct sio_journal_entry *gone;
+	bool takes;
+
+	if (e) {
+		made(j, e, req, rep);
+		return;
+	}
+	gone = taken(j, req, &takes);
+	if (gone && is_object(gone))
+		remove_handle(j, gone->m.handle);
+	else if (gone)
+		entry_free(j, gone);
+	else if (!takes)
+		changed(j, req, rep);
+}
+
+/* ---- events ---- */
+
+static void remote_lost(struct sio_journal *j, sio_le32 handle)
+{
+	struct sio_journal_entry *e, *next;
+
+	for (e = j->first; e; e = next) {
+		const struct sio_msg_seg_map *map = (const void *)e->m.request;
+
+		next = e->next;
+		if ((is_object(e) && e->m.handle == handle) ||
+		    (sio_from_le32(e->m.type) == SIO_MSG_SEG_MAP && map->handle == handle))
+			entry_free(j, e);
+	}
+}
+
+static void local_event(struct sio_journal *j, const struct sio_evm_segment *evm)
+{
+	struct sio_journal_entry *e = find(j, evm->handle);
+	uint32_t adapter = sio_from_le32(evm->adapter);
+
+	if (sio_from_le32(evm->lost)) {
+		remove_handle(j, evm->handle);
+		return;
+	}
+	if (!e || adapter >= SIO_MAX_ADAPTERS)
+		return;
+	switch (sio_from_le32(evm->reason)) {
+	case SCI_CB_CONNECT:
+		e->told[adapter]++;
+		return;
+	case SCI_CB_DISCONNECT:
+	case SCI_CB_LOST:
+		e->told[adapter] -= e->told[adapter] > 0;
+		return;
+	}
+}
+
+static void ring_event(struct sio_journal *j, const struct sio_evm_dint_ring *evm)
+{
+	struct sio_journal_entry *e;
+
+	if (sio_from_le32(evm->h.type) == SIO_EVM_DINT_RING_END) {
+		e = find_part(j, SIO_EVM_DINT_RING, evm->handle, evm->ring, sio_to_le64(0));
+		if (e)
+			set_bit(&e->m.flags, SIO_RESTORE_ENDED, true);
+		return;
+	}
+	/* Without memory it is not told of, and the sender loses its connection. */
+	if (sio_journal_prepare(SIO_EVM_DINT_RING, &e) < 0)
+		return;
+	e->m.handle = evm->handle;
+	e->m.number = evm->ring;
+	e->m.key = evm->key;
+	add(j, e);
+}
+
+static void device_event(struct sio_journal *j, const struct sio_evm_device *evm)
+{
+	struct sio_journal_entry *e = find(j, evm->handle);
+
+	switch (sio_from_le32(evm->event)) {
+	case SIO_DEVICE_EV_RESET:
+		if (e)
+			e->m.number = evm->generation;
+		remove_holds(j, evm->handle);
+		return;
+	case SIO_DEVICE_EV_LOST:
+		remove_handle(j, evm->handle);
+		return;
+	}
+}
+
+void sio_journal_event(struct sio_journal *j, const struct sio_msg *msg)
+{
+	const struct sio_evm_segment *segment = (const void *)msg;
+
+	switch (sio_from_le32(msg->type)) {
+	case SIO_EVM_SEGMENT_LOCAL:
+		local_event(j, segment);
+		return;
+	case SIO_EVM_SEGMENT_REMOTE:
+		if (sio_from_le32(segment->lost))
+			remote_lost(j, segment->handle);
+		return;
+	case SIO_EVM_DINT_RING:
+	case SIO_EVM_DINT_RING_END:
+		ring_event(j, (const void *)msg);
+		return;
+	case SIO_EVM_DINT_LOST:
+		remove_handle(j, ((const struct sio_evm_dint_ring *)msg)->handle);
+		return;
+	case SIO_EVM_DEVICE:
+		device_event(j, (const void *)msg);
+		return;
+	}
+}
+
+/* ---- saying it again ---- */
+
+bool sio_journal_next(const struct sio_journal *j, unsigned step, uint64_t *at,
+		      struct sio_msg_restore *ret)
+{
+	const struct sio_journal_entry *e = j->first;
+	uint32_t told = 0;
+
+	while (e && (e->number <= *at || makers[maker(sio_from_le32(e->m.type))].step != step))
+		e = e->next;
+	if (!e)
+		return false;
+	for (unsigned i = 0; i < SIO_MAX_ADAPTERS; i++)
+		told += e->told[i];
+	*ret = e->m;
+	ret->told = sio_to_le32(told);
+	*at = e->number;
+	return true;
+}
+
+void sio_journal_gone(struct sio_journal *j, uint64_t number)
+{
+	struct sio_journal_entry *e = j->first;
+
+	while (e && e->number != number)
+		e = e->next;
+	if (e)
+		entry_free(j, e);
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A session whose smartiod is gone, and that waits for the next one. What the program has mapped
+ * goes on meanwhile; calls wait. One thread at a time connects, shows the owner's descriptor, and
+ * says what the session has (journal.c); then calls that had no answer are asked again. Whoever
+ * waits for an answer does it, or the event thread: neither may be free.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "session/internal.h"
+#include "smartio/uapi.h"
+
+#define MS 1000000ull
+#define GIVE_UP_NS (30000 * MS) /* calls that wait for a new smartiod fail after that */
+#define ANSWER_NS (60000 * MS)	/* for each word of a smartiod that is there */
+#define FIRST_RETRY_NS (2 * MS)
+#define LAST_RETRY_NS (200 * MS)
+
+/* What was to be told while another thread said what the session has. */
+struct sio_session_post {
+	struct sio_session_post *next;
+	size_t len;
+	_Alignas(8) unsigned char msg[];
+};
+
+/* The talk with a new smartiod; nobody else knows its connection yet. */
+struct talk {
+	struct sio_session *s;
+	int fd;
+	uint32_t id;
+	_Alignas(8) uint8_t packet[SIO_WIRE_MAX];
+};
+
+int sio_session_keep(struct sio_session *s, int owner_fd, struct sio_err *err)
+{
+	struct sio_journal *j = sio_journal_new();
+
+	if (!j)
+		return sio_fail(err, -ENOMEM, "no memory");
+	sio_session_lock(s);
+	s->journal = j;
+	s->owner_fd = owner_fd;
+	sio_session_unlock(s);
+	return 0;
+}
+
+void sio_session_forget(struct sio_session *s)
+{
+	while (s->posts) {
+		struct sio_session_post *p = s->posts;
+
+		s->posts = p->next;
+		free(p);
+	}
+	sio_journal_free(s->journal);
+	s->journal = NULL;
+	s->owner_fd = -1;
+	s->away = false;
+}
+
+void sio_session_lost(struct sio_session *s)
+{
+	if (!s->journal || s->closing) {
+		sio_session_die(s);
+		return;
+	}
+	if (s->away || s->dead)
+		return;
+	s->away = true;
+	s->late = false;
+	s->away_since = s->next_try = s->world->now(s->world);
+	s->retry_ns = FIRST_RETRY_NS;
+	for (struct sio_call *c = s->calls; c; c = c->next)
+		c->asked = false;
+	sio_session_kick(s);
+	sio_session_wake(s);
+}
+
+void sio_session_post_later(struct sio_session *s, const struct sio_msg *msg, size_t len)
+{
+	struct sio_session_post *p = malloc(sizeof(*p) + len), **at = &s->posts;
+
+	if (!p) /* what is not told stays with smartiod until we end */
+		return;
+	p->next = NULL;
+	p->len = len;
+	memcpy(p->msg, msg, len);
+	while (*at)
+		at = &(*at)->next;
+	*at = p;
+}
+
+/* ---- the talk; without the lock but where it says so ---- */
+
+/* Wait for a packet; dead_fd tells that the session is being closed. -ETIMEDOUT, -ESHUTDOWN. */
+static int wait_packet(struct talk *t, uint64_t deadline)
+{
+	struct sio_world *w = t->s->world;
+	struct sio_poll p[2] = {{.fd = t->fd}, {.fd = t->s->dead_fd}};
+
+	if (w->poll(w, p, 2, deadline) == 0)
+		return -ETIMEDOUT;
+	return p[1].readable ? -ESHUTDOWN : 0;
+}
+
+/*
+ * One packet: an event is acted upon. Return: 1 it was one; 0: the reply, of *ret_len bytes, is in
+ * the buffer; -errno.
+ */
+static int take_packet(struct talk *t, size_t *ret_len)
+{
+	struct sio_session *s = t->s;
+	struct sio_world *w = s->world;
+	const struct sio_msg *msg = (const void *)t->packet;
+	int fds[SIO_WIRE_MAX_FDS];
+	unsigned n_fds = 0;
+	ssize_t len =
+		w->recv(w, t->fd, t->packet, sizeof(t->packet), fds, SIO_WIRE_MAX_FDS, &n_fds, 0);
+	int rc = 1;
+
+	if (len == -ETIMEDOUT || len == -EINTR)
+		return 1;
+	if (len < (ssize_t)sizeof(*msg) || sio_from_le32(msg->size) != (size_t)len) {
+		rc = -ECONNRESET;
+	} else if (sio_from_le32(msg->id) == 0) {
+		sio_session_lock(s);
+		if (!s->dead)
+			sio_session_event(s, msg, (size_t)len, fds, n_fds);
+		sio_session_unlock(s);
+	} else if (sio_from_le32(msg->id) == t->id) {
+		*ret_len = (size_t)len;
+		rc = 0;
+	}
+	for (unsigned i = 0; i < n_fds; i++)
+		if (fds[i] >= 0)
+			w->close(w, fds[i]);
+	return rc;
+}
+
+/* Return: 0; -errno: of smartiod; -ECONNRESET, -ETIMEDOUT, -ESHUTDOWN: there will be no answer. */
+static int ask(struct talk *t, uint32_t type, struct sio_msg *req, size_t len, size_t rep_len,
+	       const int *fd)
+{
+	struct sio_world *w = t->s->world;
+	uint64_t deadline = w->now(w) + ANSWER_NS;
+	const struct sio_msg *rep = (const void *)t->packet;
+	size_t got = 0;
+	int rc;
+
+	req->size = sio_to_le32((uint32_t)len);
+	req->type = sio_to_le32(type);
+	req->id = sio_to_le32(++t->id);
+	req->error = sio_to_le32(0);
+	if (w->send(w, t->fd, req, len, fd, fd ? 1 : 0) < 0)
+		return -ECONNRESET;
+	do {
+		rc = wait_packet(t, deadline);
+		if (rc == 0)
+			rc = take_packet(t, &got);
+	} while (rc == 1);
+	if (rc)
+		return rc;
+	if (rep->error && sio_from_le32(rep->error) < 4096)
+		return -(int)sio_from_le32(rep->error);
+	return got == rep_len && sio_from_le32(rep->type) == type ? 0 : -EPROTO;
+}
+
+static int say_hello(struct talk *t)
+{
+	struct sio_msg_hello req = {
+		.version_min = sio_to_le32(SIO_CLIENT_VERSION),
+		.version_max = sio_to_le32(SIO_CLIENT_VERSION),
+		.pid = sio_to_le32(t->s->world->pid(t->s->world)),
+		.kind = sio_to_le32(SIO_CLIENT_LIBRARY),
+	};
+
+	return ask(t, SIO_MSG_HELLO, &req.h, sizeof(req), sizeof(struct sio_rep_hello),
+		   &t->s->owner_fd);
+}
+
+/* What is to be told before @step. What smartiod does not have any more is forgotten. */
+static int say_step(struct talk *t, unsigned step)
+{
+	struct sio_msg_restore_step end = {.step = sio_to_le32(step)};
+	struct sio_session *s = t->s;
+	struct sio_msg_restore m;
+	uint64_t at = 0;
+	bool more;
+	int rc;
+
+	for (;;) {
+		sio_session_lock(s);
+		more = sio_journal_next(s->journal, step, &at, &m);
+		sio_session_unlock(s);
+		if (!more)
+			break;
+		rc = ask(t, SIO_MSG_RESTORE, &m.h, sizeof(m), sizeof(struct sio_msg), NULL);
+		if (rc == -ECONNRESET || rc == -ETIMEDOUT || rc == -ESHUTDOWN || rc == -EPROTO)
+			return rc;
+		if (rc == 0)
+			continue;
+		sio_session_lock(s);
+		sio_journal_gone(s->journal, at);
+		sio_session_unlock(s);
+	}
+	return ask(t, SIO_MSG_RESTORE_STEP, &end.h, sizeof(end), sizeof(struct sio_msg), NULL);
+}
+
+static int talk(struct sio_session *s, int fd)
+{
+	struct talk *t = calloc(1, sizeof(*t));
+	int rc;
+
+	if (!t)
+		return -ENOMEM;
+	t->s = s;
+	t->fd = fd;
+	rc = say_hello(t);
+	/* It knows us not, or speaks another language: no later one will do better. */
+	if (rc == -ENOENT || rc == -EBADF || rc == -EPROTO || rc == -EOPNOTSUPP)
+		rc = -EPERM;
+	for (unsigned step = 1; rc == 0 && step <= 2; step++)
+		rc = say_step(t, step);
+	free(t);
+	return rc;
+}
+
+/* ---- what comes of it; under the lock ---- */
+
+/* What @call was to take away is not there: it was done, and the answer got lost. */
+static bool was_done(struct sio_session *s, struct sio_call *call)
+{
+	bool takes, has = sio_journal_has(s->journal, call->req, &takes);
+
+	return takes && !has;
+}
+
+static void ask_again(struct sio_session *s)
+{
+	struct sio_call *c, *next;
+
+	while (s->posts) {
+		struct sio_session_post *p = s->posts;
+
+		s->posts = p->next;
+		s->world->send(s->world, s->fd, p->msg, p->len, NULL, 0);
+		free(p);
+	}
+	for (c = s->calls; c && !s->away; c = next) {
+		next = c->next;
+		if (c->asked)
+			continue;
+		if (was_done(s, c)) {
+			memset(c->rep, 0, c->rep_len);
+			sio_session_finish(s, c, 0);
+			continue;
+		}
+		c->asked = true;
+		if (s->world->send(s->world, s->fd, c->req, c->req_len, c->req_fds, c->n_req_fds) <
+		    0)
+			sio_session_lost(s); /* at once again */
+	}
+}
+
+int sio_session_fail_late(struct sio_session *s, struct sio_err *err)
+{
+	(void)s;
+	return sio_fail(err, -ESHUTDOWN,
+			"this host's smartiod is gone, and no other has come in %llu s",
+			GIVE_UP_NS / (1000 * MS));
+}
+
+/* Nobody waits any longer; we go on trying. */
+static void give_up_calls(struct sio_session *s)
+{
+	s->late = true;
+	while (s->calls) {
+		struct sio_call *c = s->calls;
+
+		/* Who takes something away is told that it is gone. */
+		sio_session_taken(s, c->req);
+		sio_session_finish(s, c, sio_session_fail_late(s, c->err));
+	}
+}
+
+static void not_yet(struct sio_session *s)
+{
+	uint64_t now = s->world->now(s->world);
+
+	s->next_try = now + s->retry_ns;
+	s->retry_ns = s->retry_ns * 2 < LAST_RETRY_NS ? s->retry_ns * 2 : LAST_RETRY_NS;
+	if (now - s->away_since >= GIVE_UP_NS)
+		give_up_calls(s);
+}
+
+void sio_session_resume(struct sio_session *s)
+{
+	struct sio_world *w = s->world;
+	int fd, rc;
+
+	s->resuming = true;
+	while (s->on_socket) /* they leave at once: the connection is over */
+		w->wait(w, s->lock, SIO_FOREVER);
+	if (s->fd >= 0)
+		w->close(w, s->fd);
+	s->fd = -1;
+	sio_session_unlock(s);
+	fd = w->connect(w);
+	rc = fd < 0 ? fd : talk(s, fd);
+	sio_session_lock(s);
+	s->resuming = false;
+	if (rc == 0 && !s->dead) {
+		s->fd = fd;
+		s->reset_seen = false;
+		s->away = false;
+		ask_again(s);
+	} else {
+		if (fd >= 0)
+			w->close(w, fd);
+		if (rc == -EPERM)
+			sio_session_die(s);
+		else
+			not_yet(s);
+	}
+	sio_session_kick(s);
+	sio_session_wake(s);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Clients that do what libraries do when their daemon is killed: connect to the next one, show their
+ * owner, say what they have (the library's own journal), and ask again what was not answered.
+ */
+#ifndef TESTS_SMARTIOD_LIBRARY_H
+#define TESTS_SMARTIOD_LIBRARY_H
+
+#include "world.h"
+
+/* All clients of kind SIO_CLIENT_LIBRARY made after this are such. One world at a time. */
+void library_begin(struct world *w);
+/* The world is about to go. */
+void library_end(void);
+/* Let them go on as far as they can; to be called by the world's before_step. */
+void library_pump(struct world *w);
+/* It is killed by world_kill(), or does not come back. */
+void library_gone(struct world_client *c);
+/* Are all connected, and have said what they had? */
+bool library_settled(const struct world *w);
+/* Things that could not be restored, of all. */
+unsigned library_lost(void);
+/* What @c would say now, in place of what it has; NULL: the first. false: no more. */
+bool library_next(struct world_client *c, unsigned step, uint64_t *at, struct sio_msg_restore *ret);
+
+#endif

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# smartiod is killed and started again under everything at once: a manager, clients that verify every
+# byte, by polling and by interrupts, and programs that make control calls without a pause. No I/O and
+# no call fails, no byte is wrong, and in the end the lists say what they said at the beginning.
+# modules: smartio nvme
+# programs: tests/system/verify tests/vm/control tests/vm/lists
+# limit: 900
+. /lib.sh
+bdf=$(drive_bdf)
+: "${RESTARTS:=8}" "${RESTART_SECONDS:=12}"
+check_machine
+load_modules
+give_drive "$bdf"
+start_daemon
+start_manager "$bdf"
+start_watched verify1 verify "$bdf" 0 2048
+start_watched verify2 verify "$bdf" 4096 2048
+start_watched verify3 verify "$bdf" 8192 2048 interrupt
+lists >/tmp/before
+echo "$(wc -l </tmp/before) things"
+start_watched control1 control 1000
+start_watched control2 control 2000
+
+random() { # LIMIT
+	echo $(($(od -An -N2 -tu2 /dev/urandom) % $1))
+}
+
+n=0
+while [ $n -lt "$RESTARTS" ]; do
+	# On the average as long as it takes to fill the time; now and then as soon as the last one is up.
+	usleep $((RESTART_SECONDS * 2000 / RESTARTS * $(random 1000)))
+	kill -9 "$daemon"
+	wait "$daemon" || :
+	start_daemon
+	n=$((n + 1))
+done
+for p in control1 control2; do
+	eval "kill \$feeder_$p; wait \$pid_$p" || fail "$p ended with $?"
+	echo "$p: $(tail -n 1 /tmp/$p.out)"
+done
+lists >/tmp/after
+diff /tmp/before /tmp/after || fail "the lists differ after $n restarts"
+for p in verify1 verify2 verify3; do
+	eval "kill \$feeder_$p; wait \$pid_$p" || fail "$p ended with $?"
+	echo "$p: $(tail -n 1 /tmp/$p.out)"
+done
+
+echo "a client dies while there is no daemon: the manager settles it when there is one"
+start_bench "$bdf"
+kill -9 "$daemon"
+wait "$daemon" || :
+kill -9 "$bench"
+wait "$bench" || :
+start_daemon
+settled() {
+	smartio device list --json | grep -q '"quarantined": *0'
+}
+until_ok settled
+copy_both_ways "$bdf"
+stop_manager
+stop_daemon
+take_drive "$bdf"
+rmmod smartio
