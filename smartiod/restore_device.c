@@ -219,7 +219,7 @@ static void drop_unclaimed(struct smartiod *d, struct smartiod_loan *l)
 
 	for (dma = l->dmas; dma; dma = next) {
 		next = dma->next;
-		if (dma->adopted)
+		if (dma->adopted && !dma->holds) /* a queue that lies there keeps it */
 			smartiod_dma_drop(d, dma);
 	}
 	smartiod_vectors_drop(d, l);

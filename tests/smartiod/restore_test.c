@@ -16,6 +16,7 @@
 #include "fake_device.h"
 #include "library.h"
 #include "smartiod/restore.h"
+#include "wire/check.h"
 
 #define FDID 0x401
 #define NODE 4
@@ -504,6 +505,61 @@ static void lies_bring_nothing(void **state)
 	give_all_back(w, p);
 }
 
+/* Whatever it says, in whatever order: it hurts itself at most. */
+static void random_words_do_no_harm(void **state)
+{
+	static const uint32_t types[] = {
+		SIO_MSG_SEG_CREATE,  SIO_MSG_DINT_CREATE, SIO_EVM_DINT_RING,
+		SIO_MSG_DEV_BORROW,  SIO_MSG_SEG_ATTACH,  SIO_MSG_DEV_SEG_CREATE,
+		SIO_MSG_SEG_CONNECT, SIO_MSG_SEG_MAP,	  SIO_MSG_DEV_SEG_CONNECT,
+		SIO_MSG_DMA_MAP,     SIO_MSG_DEV_HOLD,	  SIO_MSG_DINT_CONNECT,
+		SIO_MSG_DEV_VECTOR,  SIO_MSG_HELLO};
+	struct fixture *f = *state;
+	struct programs *p = &f->p;
+	struct world *w = f->w;
+	struct sio_msg_restore m;
+	struct sio_msg *inner = (struct sio_msg *)m.request;
+	uint64_t x = 99;
+
+	make_all(w, p);
+	world_stop(w, 0);
+	w->before_step = NULL;
+	restart(w);
+	library_gone(p->c.c);
+	world_reconnect(w, p->c.c);
+	assert_int_equal(say_hello(w, p->c.c, p->c.c->owner, SIO_CLIENT_LIBRARY), 0);
+	w->before_step = pump; /* the others first: numbers of segments are theirs who come first */
+	world_run(w);
+	for (unsigned i = 0; i < 40000; i++) {
+		struct sio_msg_restore_step step = {.step = sio_to_le32(1)};
+		unsigned char *bytes = (unsigned char *)&m;
+		uint32_t type = types[i % (sizeof(types) / sizeof(types[0]))];
+
+		for (size_t j = sizeof(m.h); j < sizeof(m); j++) {
+			x = x * 6364136223846793005ULL + 1442695040888963407ULL;
+			bytes[j] = j % 4 && x >> 62 ? 0 : (unsigned char)(x >> 33) % 64;
+		}
+		memset(&m.h, 0, sizeof(m.h));
+		m.type = sio_to_le32(type);
+		if (x >> 63) /* something that there is */
+			m.key = sio_to_le64(x % (w->next_id + 2));
+		*inner = (struct sio_msg){.type = m.type, .id = sio_to_le32(1)};
+		inner->size = sio_to_le32((uint32_t)sio_client_request_size(type));
+		world_call(w, p->c.c, SIO_MSG_RESTORE, &m, sizeof(m));
+		world_forget(p->c.c);
+		if (i == 20000)
+			world_send(w, p->c.c, SIO_MSG_RESTORE_STEP, &step, sizeof(step));
+		assert_false(p->c.c->cut);
+	}
+	/* What the others had is untouched. */
+	assert_true(w->host[0].ready);
+	world_kill(w, p->c.c);
+	world_run(w);
+	assert_true(library_settled(w));
+	OK(call_seg_remove(w, p->a.c, p->empty));
+	OK(call_handle(w, p->b.c, SIO_MSG_DMA_UNMAP, p->b.dma, 0));
+}
+
 /* A connection to what was never available: the memory of another program. */
 static void what_was_never_offered_stays_private(void **state)
 {
@@ -607,6 +663,7 @@ int main(void)
 		TEST(who_is_late_waits_for_nobody),
 		TEST(owners_are_proved),
 		TEST(lies_bring_nothing),
+		TEST(random_words_do_no_harm),
 		TEST(what_was_never_offered_stays_private),
 		cmocka_unit_test(killed_at_every_event),
 	};

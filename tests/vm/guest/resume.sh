@@ -7,7 +7,8 @@
 # limit: 900
 . /lib.sh
 bdf=$(drive_bdf)
-: "${RESTARTS:=8}" "${RESTART_SECONDS:=12}"
+restarts=8 seconds=12
+[ -z "$SOAK" ] || restarts=20 seconds=60
 check_machine
 load_modules
 give_drive "$bdf"
@@ -26,9 +27,9 @@ random() { # LIMIT
 }
 
 n=0
-while [ $n -lt "$RESTARTS" ]; do
+while [ $n -lt "$restarts" ]; do
 	# On the average as long as it takes to fill the time; now and then as soon as the last one is up.
-	usleep $((RESTART_SECONDS * 2000 / RESTARTS * $(random 1000)))
+	usleep $((seconds * 2000 / restarts * $(random 1000)))
 	kill -9 "$daemon"
 	wait "$daemon" || :
 	start_daemon
