@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alloc.h"
 #include "edge.h"
 #include "fabric.h"
 #include "topofile/topofile.h"
@@ -139,6 +140,7 @@ void sim_host_boot(unsigned host)
 	h->timer = UINT64_MAX;
 	h->clock = sim_below(1000 * SIM_SECOND);
 	sim_room_host = host;
+	sim_alloc_fail_in = 0;
 	rc = emu_room_host_up(sim_cluster->room, host);
 	assert(rc == 0);
 	h->powered = true;

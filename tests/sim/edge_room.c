@@ -32,12 +32,44 @@ static struct {
 	unsigned count;
 } probe;
 
+uint64_t sim_port_fail_in;
+
 /* ---- the port ---- */
+static void room_send(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
+		      unsigned n_fds);
+
+/* What gives back never fails. */
+static bool can_fail(uint32_t op)
+{
+	return op == SIO_OP_OWNER_NEW || op == SIO_OP_ALLOC || op == SIO_OP_GRANT ||
+	       op == SIO_OP_MAP || op == SIO_OP_REQUESTER_ADD || op == SIO_OP_BAR ||
+	       op == SIO_OP_DMAMAP || op == SIO_OP_IRQ_NEW || op == SIO_OP_DMA ||
+	       op == SIO_OP_DMA_ATTACH;
+}
+
+/* The fault "port": the request is answered by an error. */
+static bool refused(const struct sim_packet *k)
+{
+	struct sio_req req;
+	struct sio_evt_error evt = {.text = "the simulator lets it fail"};
+
+	if (!sim_port_fail_in || !can_fail(sim_word(k->data, k->len, 4)) || --sim_port_fail_in > 0)
+		return false;
+	memcpy(&req, k->data, sizeof(req));
+	evt.h = (struct sio_evt){.size = sizeof(evt),
+				 .op = req.op,
+				 .error = sim_chance(1, 2) ? -ENOMEM : -ENOSPC,
+				 .cookie = req.cookie,
+				 .owner = req.owner};
+	room_send(NULL, k->host->index, &evt, sizeof(evt), NULL, 0);
+	return true;
+}
+
 static void port_deliver(void *arg)
 {
 	struct sim_packet *k = arg;
 
-	if (sim_stopping || !k->host->powered || k->boot != k->host->boot) {
+	if (sim_stopping || !k->host->powered || k->boot != k->host->boot || refused(k)) {
 		sim_packet_free(k);
 		return;
 	}

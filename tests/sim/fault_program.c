@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Faults of programs: death between any two steps, and calls that fail for lack of something. */
+/* Faults of programs: death between any two steps. */
 #include "run.h"
 #include "tables.h"
 
-/* One that lives; NULL: none does. */
-static struct sim_proc *draw_program(struct sim_fault_event *e)
+struct sim_proc *sim_draw_program(struct sim_fault_event *e)
 {
 	unsigned n = 0;
 
@@ -22,7 +21,7 @@ static struct sim_proc *draw_program(struct sim_fault_event *e)
 /* In one of its next steps: while it does something, more often than while it sleeps. */
 static void death_begin(struct sim_fault_event *e)
 {
-	struct sim_proc *p = draw_program(e);
+	struct sim_proc *p = sim_draw_program(e);
 	uint64_t steps = sim_draw(&e->rng) % 300;
 
 	if (!p)
@@ -35,14 +34,3 @@ static void death_begin(struct sim_fault_event *e)
 }
 
 const struct sim_fault sim_fault_death = {.name = "death", .most = 100, .begin = death_begin};
-
-static void lack_begin(struct sim_fault_event *e)
-{
-	struct sim_proc *p = draw_program(e);
-	uint64_t steps = sim_draw(&e->rng) % 300;
-
-	if (p)
-		p->fail_at = p->steps + 1 + steps;
-}
-
-const struct sim_fault sim_fault_lack = {.name = "lack", .most = 100, .begin = lack_begin};

@@ -102,6 +102,9 @@ bool sim_calm(void);
 /* Whether this seed has faults of that name. */
 bool sim_has_fault(const char *name);
 
+/* fault_program.c: a living program, by the event's stream; NULL: none lives. */
+struct sim_proc *sim_draw_program(struct sim_fault_event *e);
+
 /* draw.c: a topology file's text; static storage. */
 const char *sim_draw_cluster(uint64_t seed, unsigned hosts);
 /* Few entries in tables: 0: as drawn; else look-up entries and requester entries at most. */

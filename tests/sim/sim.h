@@ -271,6 +271,8 @@ uint64_t sim_peer_breaks(unsigned a, unsigned b);
 extern uint64_t sim_peer_delay;
 
 /* ---- edge_room.c ---- */
+/* The so-manieth request from now to any port for something new fails; 0: none does. */
+extern uint64_t sim_port_fail_in;
 void sim_owner_closed(unsigned host, uint64_t owner);
 /* Something happened: devices look, often at first. */
 void sim_room_kick(void);

@@ -6,9 +6,10 @@
 #include "run.h"
 
 extern const struct sim_workload sim_work_segment, sim_work_interrupt, sim_work_dma,
-	sim_work_device;
+	sim_work_device, sim_work_hostile;
 extern const struct sim_fault sim_fault_death, sim_fault_crash, sim_fault_link, sim_fault_cut,
-	sim_fault_delay, sim_fault_clock, sim_fault_lack, sim_fault_tables;
+	sim_fault_delay, sim_fault_clock, sim_fault_lack, sim_fault_port, sim_fault_memory,
+	sim_fault_tables;
 extern const struct sim_oracle sim_oracle_calls, sim_oracle_hardware, sim_oracle_exclusive;
 
 #endif

@@ -175,10 +175,11 @@ static void own_for_device(struct state *s)
 	s->own_mapped = e == SCI_ERR_OK;
 }
 
-/* The lender did not answer in time, or cannot be reached now: it will, or the device is lost. */
+/* Now there is no memory, or the lender does not answer: it will, or the device is lost. */
 static bool later(sci_error_t e)
 {
-	if (e != SCI_ERR_NODE_NOT_RESPONDING && e != SCI_ERR_NO_LINK_ACCESS && e != SCI_ERR_BUSY)
+	if (e != SCI_ERR_NODE_NOT_RESPONDING && e != SCI_ERR_NO_LINK_ACCESS && e != SCI_ERR_BUSY &&
+	    e != SCI_ERR_NOSPC)
 		return false;
 	sim_sleep(SIM_MS);
 	return sim_host_alive(sim_self()->host);
