@@ -1,68 +1,64 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * SCIMemCpy() to a remote segment beside the best that a CPU can do with the same memory: memcpy(),
- * a string move, streaming stores; each followed by the fence that SCIMemCpy() ends with. All take
- * turns within each round.
+ * a string move, streaming stores; each followed by the fence that SCIMemCpy() ends with. For what a
+ * call costs: memcpy() in a function of another library, and a function there that does nothing. All
+ * take turns within each round; each round has other places within a page, for it matters which.
  *
- * usage: bench-sisci-copy serve | bench-sisci-copy measure NODE CPU ROUNDS BYTES-PER-TURN MOST
- * prints: size, and the median nanoseconds of one copy for each way
+ * usage: bench-sisci-copy serve BYTES | measure NODE CPU ROUNDS BYTES-PER-TURN MOST
+ * prints: "SIZE who ns", a line per size, way and round
  */
+#include <stdbool.h>
 #include <string.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
+#include "called.h"
 #include "common.h"
+#include "smartio/io.h"
 
 #define SEGMENT 0x400
 #define LEAST 64u
-#define WAYS 4
-#define MAX_ROUNDS 1001
+#define PAGE 4096u
+#define MOST_TIMES 65536u
 
-static void serve(sci_desc_t sd, size_t bytes)
+struct bench {
+	sci_map_t map;
+	uint8_t *mapped, *memory;
+	size_t per_turn;
+	/* Of the round. */
+	size_t offset;
+	void *to, *from;
+};
+
+static void by_sisci(const struct bench *b, size_t size, size_t times)
 {
-	sci_local_segment_t seg;
-	sci_error_t error;
+	sci_error_t error = SCI_ERR_OK;
 
-	SCICreateSegment(sd, &seg, SEGMENT, bytes, NULL, NULL, 0, &error);
-	check(error, "SCICreateSegment");
-	SCIPrepareSegment(seg, 0, 0, &error);
-	check(error, "SCIPrepareSegment");
-	SCISetSegmentAvailable(seg, 0, 0, &error);
-	check(error, "SCISetSegmentAvailable");
-	printf("ready\n");
-	fflush(stdout);
-	getchar();
-	exit(0); /* with everything open: the system reclaims it */
+	for (size_t i = 0; i < times; i++)
+		SCIMemCpy(NULL, b->from, b->map, b->offset, size, 0, &error);
+	check(error, "SCIMemCpy");
 }
 
-static inline void fence(void)
+static void by_memcpy(const struct bench *b, size_t size, size_t times)
 {
-#if defined(__x86_64__)
-	_mm_sfence();
-#else
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-#endif
+	for (size_t i = 0; i < times; i++) {
+		memcpy(b->to, b->from, size);
+		sio_to_fabric_barrier();
+	}
 }
 
-static void by_memcpy(void *to, const void *from, size_t size)
+static void by_string(const struct bench *b, size_t size, size_t times)
 {
-	memcpy(to, from, size);
-	fence();
-}
-
-static void by_string(void *to, const void *from, size_t size)
-{
-#if defined(__x86_64__)
-	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
-#else
-	memcpy(to, from, size);
-#endif
-	fence();
+	for (size_t i = 0; i < times; i++) {
+		sio_copy_string(b->to, b->from, size);
+		sio_to_fabric_barrier();
+	}
 }
 
 /* Sizes are multiples of 64 here. */
-static void by_stream(void *to, const void *from, size_t size)
+static void stream(void *to, const void *from, size_t size)
 {
 #if defined(__x86_64__)
 	const __m128i *in = from;
@@ -80,97 +76,93 @@ static void by_stream(void *to, const void *from, size_t size)
 #else
 	memcpy(to, from, size);
 #endif
-	fence();
 }
 
-struct bench {
-	sci_map_t map;
-	void *to, *from;
-	size_t per_turn;
-};
-
-static void copy(const struct bench *b, unsigned way, size_t size, size_t times)
+static void by_stream(const struct bench *b, size_t size, size_t times)
 {
-	sci_error_t error = SCI_ERR_OK;
+	for (size_t i = 0; i < times; i++) {
+		stream(b->to, b->from, size);
+		sio_to_fabric_barrier();
+	}
+}
+
+static void by_call(const struct bench *b, size_t size, size_t times)
+{
+	sci_error_t error;
 
 	for (size_t i = 0; i < times; i++)
-		switch (way) {
-		case 0:
-			SCIMemCpy(NULL, b->from, b->map, 0, size, 0, &error);
-			break;
-		case 1:
-			by_memcpy(b->to, b->from, size);
-			break;
-		case 2:
-			by_string(b->to, b->from, size);
-			break;
-		default:
-			by_stream(b->to, b->from, size);
-		}
-	check(error, "SCIMemCpy");
+		called_memcpy(NULL, b->from, b->mapped, b->offset, size, 0, &error);
 }
 
-/* One copy first, so that none pays for what the way before it left in the caches. */
-static double turn(const struct bench *b, unsigned way, size_t size)
+static void by_nothing(const struct bench *b, size_t size, size_t times)
+{
+	sci_error_t error;
+
+	for (size_t i = 0; i < times; i++)
+		called_nothing(NULL, b->from, b->mapped, b->offset, size, 0, &error);
+}
+
+static const struct way {
+	const char *who;
+	void (*copy)(const struct bench *b, size_t size, size_t times);
+} ways[] = {{"sisci", by_sisci},   {"memcpy", by_memcpy}, {"string", by_string},
+	    {"stream", by_stream}, {"called", by_call},	  {"nothing", by_nothing}};
+#define WAYS (sizeof(ways) / sizeof(ways[0]))
+
+/* Once first, so that none pays for what the way before it left in the caches. */
+static double turn(const struct bench *b, const struct way *w, size_t size)
 {
 	size_t times = b->per_turn / size ? b->per_turn / size : 1;
 	uint64_t start;
 
-	copy(b, way, size, 1);
+	if (times > MOST_TIMES)
+		times = MOST_TIMES;
+	w->copy(b, size, 1);
 	start = now_ns();
-	copy(b, way, size, times);
+	w->copy(b, size, times);
 	return (double)(now_ns() - start) / (double)times;
 }
 
-static int compare(const void *a, const void *b)
+static void measure(sci_desc_t sd, unsigned node, unsigned rounds, struct bench *b, size_t most)
 {
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static void measure(sci_desc_t sd, unsigned node, unsigned rounds, size_t per_turn, size_t most)
-{
-	static double took[WAYS][MAX_ROUNDS];
-	struct bench b = {.per_turn = per_turn};
+	uint64_t random = 0x9e3779b97f4a7c15u;
 	sci_remote_segment_t seg;
 	sci_error_t error;
 
 	SCIConnectSegment(sd, &seg, node, SEGMENT, 0, NULL, NULL, 0, 0, &error);
 	check(error, "SCIConnectSegment");
-	b.to = (void *)(uintptr_t)SCIMapRemoteSegment(seg, &b.map, 0, most, NULL, 0, &error);
+	b->mapped = (uint8_t *)(uintptr_t)SCIMapRemoteSegment(seg, &b->map, 0, most + PAGE, NULL, 0,
+							      &error);
 	check(error, "SCIMapRemoteSegment");
-	b.from = aligned_alloc(4096, most);
-	if (!b.from)
+	b->memory = aligned_alloc(PAGE, most + PAGE);
+	if (!b->memory)
 		fail("no memory");
-	memset(b.from, 1, most);
-	memset(b.to, 2, most);
-	for (size_t size = LEAST; size <= most; size *= 4) {
-		for (unsigned r = 0; r < rounds; r++)
-			for (unsigned w = 0; w < WAYS; w++)
-				took[(w + r) % WAYS][r] = turn(&b, (w + r) % WAYS, size);
-		printf("%zu", size);
-		for (unsigned w = 0; w < WAYS; w++) {
-			qsort(took[w], rounds, sizeof(double), compare);
-			printf(" %.2f", took[w][rounds / 2]);
+	memset(b->memory, 1, most + PAGE);
+	memset(b->mapped, 2, most + PAGE);
+	for (size_t size = LEAST; size <= most; size *= 2)
+		for (unsigned r = 0; r < rounds; r++) {
+			b->offset = next_random(&random) % (PAGE / 64) * 64;
+			b->to = b->mapped + b->offset;
+			b->from = b->memory + next_random(&random) % (PAGE / 64) * 64;
+			for (unsigned w = 0; w < WAYS; w++) {
+				const struct way *way = &ways[(w + r) % WAYS];
+
+				printf("%zu %s %.2f\n", size, way->who, turn(b, way, size));
+			}
 		}
-		printf("\n");
-	}
-	exit(0);
+	exit(0); /* with everything open: the system reclaims it */
 }
 
 int main(int argc, char **argv)
 {
-	unsigned rounds;
+	struct bench b = {0};
 
 	if (argc == 3) {
-		serve(begin(), (size_t)atoll(argv[2]));
+		serve(begin(), SEGMENT, (size_t)atoll(argv[2]) + PAGE);
 	} else if (argc == 7) {
 		pin(argv[3]);
-		rounds = (unsigned)atoi(argv[4]);
-		if (rounds < 1 || rounds > MAX_ROUNDS)
-			fail("rounds: 1 to 1001 are right");
-		measure(begin(), (unsigned)atoi(argv[2]), rounds, (size_t)atoll(argv[5]),
+		b.per_turn = (size_t)atoll(argv[5]);
+		measure(begin(), (unsigned)atoi(argv[2]), (unsigned)atoi(argv[4]), &b,
 			(size_t)atoll(argv[6]));
 	}
 	fprintf(stderr, "usage: bench-sisci-copy serve BYTES | measure NODE CPU ROUNDS PER-TURN "

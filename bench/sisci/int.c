@@ -7,23 +7,16 @@
  *
  * usage: bench-sisci-int SOCKET NODE SOCKET NODE CPU CPU ROUNDS TRIPS
  */
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "sisci_api.h"
-#include "smartio/ext.h"
+#include "common.h"
 
 #define NUMBER 7u
 #define MESSAGE 64u
@@ -38,26 +31,6 @@ struct side {
 	sci_local_data_interrupt_t data;
 	sci_remote_data_interrupt_t send;
 };
-
-static void fail(const char *what)
-{
-	fprintf(stderr, "bench-sisci-int: %s: %s\n", what, smartio_last_error());
-	exit(1);
-}
-
-static void check(sci_error_t error, const char *what)
-{
-	if (error != SCI_ERR_OK)
-		fail(what);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* ---- one step of each kind ---- */
 
@@ -180,19 +153,6 @@ static void run(struct side *s, unsigned rounds, unsigned trips)
 
 /* ---- setting up ---- */
 
-static void pin(const char *text)
-{
-	int cpu = atoi(text);
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set) < 0) {
-		fprintf(stderr, "bench-sisci-int: processor %s cannot be used\n", text);
-		exit(1);
-	}
-}
-
 static void connect_both(struct side *s, sci_desc_t sd)
 {
 	unsigned number = NUMBER;
@@ -217,16 +177,9 @@ static void connect_both(struct side *s, sci_desc_t sd)
 static void play(struct side *s, const char *socket, const char *cpu, unsigned rounds,
 		 unsigned trips)
 {
-	sci_error_t error;
-	sci_desc_t sd;
-
 	pin(cpu);
 	setenv("SMARTIO_SOCKET", socket, 1);
-	SCIInitialize(0, &error);
-	check(error, "SCIInitialize");
-	SCIOpen(&sd, 0, &error);
-	check(error, "SCIOpen");
-	connect_both(s, sd);
+	connect_both(s, begin());
 	run(s, rounds, trips);
 	SCITerminate();
 }

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The SISCI calls beside what the machine itself can do: docs/sisci-performance.md.
+
+Times of our software on one machine: a store to a remote segment is one to memory here, and nothing of
+PCIe is in them.
+
+usage: bench.py BUILD [--only ROW,...] [--rounds N] [--cpus A,B] [--quick] [--csv FILE] [--png FILE]
+rows: pingpong copy int dma seg
+"""
+import argparse
+import statistics
+import subprocess
+
+from frame import Bench, Cluster, Ratio, TOPOLOGY, verdict, write_csv, write_png
+
+FEW, MANY = 10, 10000  # segments exported
+PER_PROGRAM = 2500     # a program may hold 4096 objects
+
+
+def us(values):
+    return f"{statistics.median(values) / 1000:.2f}"
+
+
+def pingpong(b):
+    trips = 100 if b.quick else 20000
+    return b.pair("pingpong", b.rounds(101), trips)
+
+
+def show_pingpong(samples):
+    took = samples["pingpong"]
+    ratio = Ratio(took["sisci"], took["memfd"])
+    print(f"  ns per round trip: mapped segments {statistics.median(took['sisci']):.1f}, bare memfd "
+          f"{statistics.median(took['memfd']):.1f}; ratio {ratio}")
+    print(f"  {verdict(('holds', 1.0), [ratio])}")
+
+
+def copy(b):
+    most = 1 << 20 if b.quick else 64 << 20
+    turn = 1 << 16 if b.quick else 8 << 20
+    return b.served("copy", most, [b.rounds(31), turn, most])[0]
+
+
+def best_of(took):
+    return min(("memcpy", "string", "stream"), key=lambda who: statistics.median(took[who]))
+
+
+def show_copy(samples):
+    print(f"  {'bytes':>9} {'SCIMemCpy ns':>13} {'memcpy':>10} {'string':>10} {'stream':>10}  "
+          f"{'best/ours':<24}  called memcpy/ours")
+    ratios = []
+    for size, took in samples.items():
+        ours = took["sisci"]
+        ratios.append(Ratio(took[best_of(took)], ours))
+        cells = [f"{statistics.median(took[w]):.2f}" for w in ("sisci", "memcpy", "string", "stream")]
+        print(f"  {size:>9} {cells[0]:>13} {cells[1]:>10} {cells[2]:>10} {cells[3]:>10}  "
+              f"{str(ratios[-1]):<24}  {Ratio(took['called'], ours)}")
+    first = next(iter(samples.values()))
+    print(f"  a call of a function that does nothing: {statistics.median(first['nothing']):.2f} ns; "
+          "called memcpy: in a function of\n  another library, with the fence, and no check")
+    print(f"  {verdict(('at least', 0.95), ratios)}")
+
+
+def interrupts(b):
+    return b.pair("int", b.rounds(41), 100 if b.quick else 2000)
+
+
+def show_interrupts(samples):
+    for what, name, against, limit in (
+            ("trigger", "SCITriggerInterrupt -> SCIWaitForInterrupt", "eventfd", 1.2),
+            ("message", "data interrupt of 64 B", "datagram", 1.0)):
+        took = samples[what]
+        ratio = Ratio(took["sisci"], took[against])
+        print(f"  {name}: {us(took['sisci'])} us, {against}: {us(took[against])}; ratio {ratio}")
+        print(f"  {verdict(('at most', limit), [ratio])}")
+
+
+def dma(b):
+    size, transfers = (1 << 16, 10) if b.quick else (1 << 20, 200)
+    out = b.served("dma", size, *([b.rounds(41), transfers, size, n] for n in (1, 2)))
+    return {f"queues {n}": one["dma"] for n, one in zip((1, 2), out)}
+
+
+def show_dma(samples):
+    for what, took in samples.items():
+        ratio = Ratio(took["memcpy"], took["queue"])
+        print(f"  {what}: a transfer {us(took['queue'])} us, memcpy {us(took['memcpy'])}; "
+              f"memcpy/transfer {ratio}; the caller used {statistics.median(took['core']):.0%} of "
+              "its core")
+        print(f"  {verdict(('at least', 0.9), [ratio])}")
+
+
+class Side:
+    """A cluster whose hosts a and b export @segments, half each, and a program on c."""
+
+    def __init__(self, b, segments):
+        self.cluster = Cluster(b.build, TOPOLOGY)
+        self.program = b.program("seg")
+        self.half = segments // 2
+
+    def __enter__(self):
+        self.cluster.__enter__()
+        try:
+            for host in "ab":
+                for first in range(0, self.half, PER_PROGRAM):
+                    self.start(host, "export", first, min(PER_PROGRAM, self.half - first), [])
+            self.child = self.start("c", "connect", 0, self.half, ["4", "8"])
+        except BaseException:
+            self.cluster.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.cluster.__exit__()
+
+    def start(self, host, what, first, count, more):
+        child = self.cluster.start(host, self.program, what, str(first), str(count), *more,
+                                   stdin=subprocess.PIPE)
+        if what == "export" and child.stdout.readline() != "ready\n":
+            raise SystemExit(f"{host}: {child.communicate()[1]}")
+        return child
+
+    def measure(self, times):
+        self.child.stdin.write(f"{times}\n")
+        self.child.stdin.flush()
+        line = self.child.stdout.readline()
+        if not line:
+            raise SystemExit(self.child.communicate()[1])
+        return float(line)
+
+
+def segments(b):
+    many, times = (60, 20) if b.quick else (MANY, 500)
+    took = {"few": [], "many": []}
+    with Side(b, FEW) as few_side, Side(b, many) as many_side:
+        for r in range(b.rounds(41) + 1):
+            for who, side in [("few", few_side), ("many", many_side)][::-1 if r % 2 else 1]:
+                ns = side.measure(times)
+                if r > 0:  # the first round warms up
+                    took[who].append(ns)
+    return {"seg": took}
+
+
+def show_segments(samples):
+    took = samples["seg"]
+    ratio = Ratio(took["many"], took["few"])
+    print(f"  {FEW} exported: {us(took['few'])} us, many: {us(took['many'])}; ratio {ratio}")
+    print(f"  {verdict(('at most', 1.5), [ratio])}")
+
+
+ROWS = {
+    "pingpong": ("8 bytes to and fro through mapped segments of two hosts, and a bare memfd",
+                 pingpong, show_pingpong),
+    "copy": ("SCIMemCpy to a remote segment, and the best of three ways to copy", copy, show_copy),
+    "int": ("interrupts, round trips", interrupts, show_interrupts),
+    "dma": ("DMA queues, and memcpy on one core", dma, show_dma),
+    "seg": (f"connect, map, unmap, disconnect: {FEW} and {MANY} segments exported", segments,
+            show_segments),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("build")
+    parser.add_argument("--only", default=",".join(ROWS))
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--cpus", type=lambda text: [int(n) for n in text.split(",")])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--csv")
+    parser.add_argument("--png")
+    args = parser.parse_args()
+    wanted = args.only.split(",")
+    for key in wanted:
+        if key not in ROWS:
+            parser.error(f"{key} is no row: {' '.join(ROWS)}")
+    b = Bench(args)
+    print("measured: times of our software, not of PCIe. Medians of rounds, in turns; ratios: median "
+          "(and 95 %\ninterval) of the rounds'", flush=True)
+    found = {}
+    for key in wanted:
+        title, measure, show = ROWS[key]
+        before = b.line.ns()
+        found[key] = measure(b)
+        print(f"\n{title}\n  cache line round trip {before:.0f} ns before, {b.line.ns():.0f} after")
+        show(found[key])
+    b.line.end()
+    if args.csv:
+        write_csv(args.csv, found)
+    if args.png:
+        points = {who: [(int(size), statistics.median(took[who]))
+                        for size, took in found.get("copy", {}).items()]
+                  for who in ("sisci", "memcpy", "string", "stream")}
+        reason = write_png(args.png, points if "copy" in found else {})
+        if reason:
+            print(reason)
+
+
+if __name__ == "__main__":
+    main()
