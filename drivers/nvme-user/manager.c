@@ -26,7 +26,8 @@
 /* Say who has the registers. @ret_known: a manager tells of itself. */
 static int busy(struct smartio_nvme_manager *m, bool *ret_known)
 {
-	struct sio_nvme_meta *meta = &m->wire;
+	struct sio_nvme_meta *other = &m->wire; /* ours is written when we have the drive */
+	uint32_t raw[offsetof(struct sio_nvme_meta, ns) / 4];
 	sci_remote_segment_t segment;
 	volatile void *at;
 	sci_error_t err;
@@ -39,9 +40,9 @@ static int busy(struct smartio_nvme_manager *m, bool *ret_known)
 		at = SCIMapRemoteSegment(segment, &map, 0, offsetof(struct sio_nvme_meta, ns), NULL,
 					 SCI_FLAG_READONLY_MAP, &err);
 		if (err == SCI_ERR_OK) {
-			sio_copy_from(meta, at, offsetof(struct sio_nvme_meta, ns));
-			if (sio_nvme_meta_decode(meta, &m->meta) == 0)
-				node = m->meta.node;
+			sio_copy_from(raw, at, sizeof(raw));
+			if (sio_nvme_meta_decode(raw, other) == 0)
+				node = other->node;
 			SCIUnmapSegment(map, 0, &err);
 		}
 		SCIDisconnectSegment(segment, 0, &err);

@@ -128,6 +128,11 @@ static void new_layout(struct sio_topo_host *t)
 	t->ram_base = at + sim_below(64) * g;
 }
 
+unsigned sim_host_boots(unsigned host)
+{
+	return sim_host[host].boot;
+}
+
 void sim_host_boot(unsigned host)
 {
 	struct sim_host *h = &sim_host[host];

@@ -244,6 +244,8 @@ bool sim_host_alive(unsigned host);
 /* All that was on it is gone: it can be booted, with another layout of its addresses. */
 bool sim_host_off(unsigned host);
 void sim_host_boot(unsigned host);
+/* How often it was booted: what was in its memory and drives before is gone. */
+unsigned sim_host_boots(unsigned host);
 /* What the host's clocks show: they differ, and jump forward in sim_clock_jump(). */
 uint64_t sim_host_clock(unsigned host);
 uint64_t sim_from_clock(unsigned host, uint64_t when);

@@ -3,17 +3,22 @@
 #include "tables.h"
 
 const struct sim_workload *const sim_workloads[] = {
-	&sim_work_segment,
-	&sim_work_interrupt,
-	&sim_work_dma,
-	&sim_work_device,
-	&sim_work_hostile,
-	NULL,
+	&sim_work_segment, &sim_work_interrupt, &sim_work_dma,	&sim_work_device,
+	&sim_work_hostile, &sim_work_manager,	&sim_work_nvme, NULL,
 };
 
 const struct sim_fault *const sim_faults[] = {
-	&sim_fault_death, &sim_fault_crash, &sim_fault_link,   &sim_fault_cut, &sim_fault_delay,
-	&sim_fault_clock, &sim_fault_lack, &sim_fault_port, &sim_fault_memory,  &sim_fault_tables, NULL,
+	&sim_fault_death,
+	&sim_fault_crash,
+	&sim_fault_link,
+	&sim_fault_cut,
+	&sim_fault_delay,
+	&sim_fault_clock,
+	&sim_fault_lack,
+	&sim_fault_port,
+	&sim_fault_memory,
+	&sim_fault_tables,
+	NULL,
 };
 
 const struct sim_oracle *const sim_oracles[] = {

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Clients of drives: each opens a queue pair, has up to its depth of commands in flight, and judges
+ * every block that it reads by the model of all blocks (blocks.h). Clients write where they like.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "blocks.h"
+#include "run.h"
+#include "smartio/io.h"
+#include "smartio/nvme.h"
+#include "tables.h"
+
+#define DEPTH 6u
+#define MOST 8u /* blocks of a command */
+#define SLOT 32768u
+#define SILENCE (31 * SIM_SECOND)
+
+struct command {
+	enum smartio_nvme_op op; /* of one in flight */
+	bool used;
+	uint32_t lba, n;
+	unsigned epoch;
+	uint64_t sent, stamp[MOST];
+};
+
+struct client {
+	struct smartio_nvme *n;
+	struct smartio_nvme_queue *q;
+	struct smartio_nvme_buffer *b;
+	struct blocks_drive *drive;
+	uint32_t block, blocks, depth, in_flight;
+	bool interrupts;
+	uint64_t heard; /* last completion, or the first command since none was in flight */
+	struct command command[DEPTH];
+};
+
+/* What a drive sends can vanish on its way while a cable is out, and nobody hears of it. */
+static bool lossy(void)
+{
+	return sim_has_fault("link") || sim_has_fault("crash");
+}
+
+static volatile uint8_t *data_of(const struct client *c, const struct command *cmd)
+{
+	return (volatile uint8_t *)smartio_nvme_buffer_data(c->b) +
+	       (size_t)(cmd - c->command) * SLOT;
+}
+
+static struct command *free_command(struct client *c)
+{
+	for (unsigned i = 0; i < c->depth; i++)
+		if (!c->command[i].used)
+			return &c->command[i];
+	return NULL;
+}
+
+static void prepare(struct client *c, struct command *cmd)
+{
+	uint64_t data[4096 / 8];
+
+	for (uint32_t i = 0; i < cmd->n; i++) {
+		if (cmd->op == SMARTIO_NVME_WRITE) {
+			cmd->stamp[i] = blocks_write(c->drive, cmd->lba + i);
+			blocks_fill(data, c->block, cmd->stamp[i], cmd->lba + i);
+		} else {
+			blocks_poison(data, c->block);
+		}
+		sio_copy_to(data_of(c, cmd) + (size_t)i * c->block, data, c->block);
+	}
+}
+
+/* Return: whether the queue lives. */
+static bool submit(struct client *c)
+{
+	struct command *cmd = free_command(c);
+	uint64_t kind = sim_pick(16);
+	int rc;
+
+	if (!cmd)
+		return true;
+	cmd->op = kind == 0  ? SMARTIO_NVME_FLUSH
+		  : kind < 8 ? SMARTIO_NVME_READ
+			     : SMARTIO_NVME_WRITE;
+	cmd->n = cmd->op == SMARTIO_NVME_FLUSH ? 0 : 1 + (uint32_t)sim_pick(MOST);
+	cmd->lba = (uint32_t)sim_pick(c->blocks - MOST + 1);
+	cmd->epoch = blocks_epoch(c->drive);
+	cmd->sent = sim_now();
+	prepare(c, cmd);
+	rc = smartio_nvme_submit(
+		c->q, cmd->op, cmd->op == SMARTIO_NVME_FLUSH ? 0 : cmd->lba, cmd->n,
+		cmd->op == SMARTIO_NVME_FLUSH ? NULL : c->b,
+		cmd->op == SMARTIO_NVME_FLUSH ? 0 : (size_t)(cmd - c->command) * SLOT, cmd);
+	if (rc == 0) {
+		cmd->used = true;
+		if (c->in_flight++ == 0)
+			c->heard = sim_now();
+	} else if (rc != -ECONNRESET && rc != -ENODEV && !(rc == -EPROTO && lossy())) {
+		sim_fail("states", "%s: submit of a free command gives %d: %s", sim_self()->name,
+			 rc, smartio_nvme_error());
+	}
+	return rc == 0;
+}
+
+static void judge(struct client *c, const struct command *cmd)
+{
+	uint64_t data[4096 / 8];
+
+	for (uint32_t i = 0; i < cmd->n; i++) {
+		sio_copy_from(data, data_of(c, cmd) + (size_t)i * c->block, c->block);
+		blocks_judge(c->drive, cmd->epoch, cmd->lba + i, data, c->block, cmd->sent, lossy(),
+			     sim_self()->name);
+	}
+}
+
+static void completed(struct client *c, const struct smartio_nvme_completion *done)
+{
+	struct command *cmd = done->cookie;
+
+	if (cmd < c->command || cmd >= c->command + DEPTH || !cmd->used)
+		sim_fail("states", "%s: a completion of nothing that was sent", sim_self()->name);
+	cmd->used = false;
+	c->in_flight--;
+	c->heard = sim_now();
+	if (done->status) {
+		if (!lossy())
+			sim_fail("states", "%s: the drive's status is %s", sim_self()->name,
+				 smartio_nvme_status_string(done->status));
+		return;
+	}
+	if (cmd->op == SMARTIO_NVME_READ)
+		judge(c, cmd);
+	else if (cmd->op == SMARTIO_NVME_WRITE)
+		for (uint32_t i = 0; i < cmd->n; i++)
+			blocks_written(c->drive, cmd->epoch, cmd->lba + i, cmd->stamp[i]);
+}
+
+/* Return: whether the queue lives. */
+static bool poll(struct client *c)
+{
+	struct smartio_nvme_completion done[DEPTH];
+	int n = smartio_nvme_poll(c->q, done, 1 + (unsigned)sim_pick(DEPTH));
+
+	if (n < 0) {
+		if (n != -ECONNRESET && n != -ENODEV && !(n == -EPROTO && lossy()))
+			sim_fail("states", "%s: poll gives %d: %s", sim_self()->name, n,
+				 smartio_nvme_error());
+		return false;
+	}
+	for (int i = 0; i < n; i++)
+		completed(c, &done[i]);
+	if (n > 0)
+		return true;
+	if (c->interrupts && sim_pick(2)) {
+		sim_call("smartio_nvme_wait", 0);
+		n = sim_nvme_called(smartio_nvme_wait(c->q, (uint32_t)sim_pick(20)), 0);
+		return n >= 0;
+	}
+	sim_sleep(1 + sim_pick(c->in_flight ? 20000 : 2 * SIM_MS));
+	return c->in_flight == 0 || sim_now() - c->heard < SILENCE;
+}
+
+static void use_queue(struct client *c)
+{
+	uint64_t commands = 10 + sim_pick(sim_pick(4) ? 100 : 1000);
+	bool lives = true;
+
+	while (lives && commands > 0 && !sim_stopping_programs()) {
+		if (sim_pick(3)) {
+			lives = submit(c);
+			commands--;
+			if (sim_pick(4) == 0)
+				smartio_nvme_ring(c->q);
+		} else {
+			lives = poll(c);
+		}
+	}
+	while (lives && c->in_flight > 0 && !sim_stopping_programs() && sim_pick(50))
+		lives = poll(c);
+}
+
+static int open_queue(struct client *c)
+{
+	struct smartio_nvme_queue_options o = {.size = sizeof(o)};
+	struct smartio_nvme_namespace ns;
+	int rc = smartio_nvme_get_namespace(c->n, 0, &ns);
+
+	if (rc)
+		return rc;
+	c->block = ns.block_size;
+	c->blocks = ns.blocks < BLOCKS_USED ? (uint32_t)ns.blocks : BLOCKS_USED;
+	o.depth = c->depth = 1 + (uint32_t)sim_pick(DEPTH);
+	o.sq_placement = (uint32_t)sim_pick(3);
+	o.cq_placement = (uint32_t)sim_pick(3);
+	c->interrupts = sim_pick(4) == 0;
+	o.flags = c->interrupts ? SMARTIO_NVME_INTERRUPT : 0;
+	sim_call("smartio_nvme_queue_open", 0);
+	rc = smartio_nvme_queue_open(c->n, &o, &c->q);
+	/* A drive without interrupts; or of short queues. */
+	return sim_nvme_called(rc, rc == -ENOTSUP && c->interrupts ? rc : -EINVAL);
+}
+
+static void use_drive(struct client *c)
+{
+	unsigned queues = 1 + (unsigned)sim_pick(3);
+	int rc;
+
+	for (; queues > 0 && !sim_stopping_programs(); queues--) {
+		memset(c->command, 0, sizeof(c->command));
+		c->in_flight = 0;
+		c->b = NULL;
+		if (open_queue(c) != 0)
+			return;
+		sim_call("smartio_nvme_buffer_alloc", 0);
+		rc = sim_nvme_called(smartio_nvme_buffer_alloc(c->n, DEPTH * SLOT, &c->b), 0);
+		if (rc == 0)
+			use_queue(c);
+		/* Waits for what is in flight. */
+		sim_call("smartio_nvme_queue_close", 120000);
+		smartio_nvme_queue_close(c->q);
+		sim_called(SCI_ERR_OK, SCI_ERR_OK);
+		if (!c->b)
+			return;
+		sim_call("smartio_nvme_buffer_free", 0);
+		rc = sim_nvme_called(smartio_nvme_buffer_free(c->b), 0);
+		if (rc)
+			return; /* it goes when the drive is closed */
+	}
+}
+
+static void nvme_main(struct sim_proc *p)
+{
+	struct client c = {0};
+	unsigned tries = 1 + (unsigned)sim_pick(20), host, device;
+	char name[16];
+	sci_error_t e;
+
+	if (!sim_draw_drive(name, &host, &device))
+		return;
+	c.drive = blocks_drive(host, device);
+	SIM_CALL(SCIInitialize, (0, &e), &e, SCI_ERR_NOT_INITIALIZED);
+	if (e != SCI_ERR_OK)
+		return;
+	for (; tries > 0 && !sim_stopping_programs(); tries--) {
+		sim_call("smartio_nvme_open", 0);
+		if (sim_nvme_called(smartio_nvme_open(name, &c.n), 0) == 0) {
+			use_drive(&c);
+			sim_call("smartio_nvme_close", 120000);
+			smartio_nvme_close(c.n);
+			sim_called(SCI_ERR_OK, SCI_ERR_OK);
+		}
+		sim_sleep(sim_pick(300 * SIM_MS));
+	}
+	sim_call("SCITerminate", 0);
+	SCITerminate();
+	sim_called(SCI_ERR_OK, SCI_ERR_OK);
+	p->result = 0;
+}
+
+const struct sim_workload sim_work_nvme = {
+	.name = "nvme", .weight = 8, .fits = sim_drives, .main = nvme_main};
