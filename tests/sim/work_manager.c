@@ -71,6 +71,8 @@ static void manager_main(struct sim_proc *p)
 	char name[16];
 	sci_error_t e;
 	uint64_t until = sim_now() + sim_pick(8 * SIM_SECOND);
+	unsigned tries =
+		1 + (unsigned)sim_pick(3); /* each asks for a second, if another one serves */
 	int rc;
 
 	if (!sim_draw_drive(name, &host, &device))
@@ -78,7 +80,7 @@ static void manager_main(struct sim_proc *p)
 	SIM_CALL(SCIInitialize, (0, &e), &e, SCI_ERR_NOT_INITIALIZED);
 	if (e != SCI_ERR_OK)
 		return;
-	while (sim_now() < until && !sim_stopping_programs()) {
+	for (; tries > 0 && sim_now() < until && !sim_stopping_programs(); tries--) {
 		sim_call("smartio_nvme_manager_open", 0);
 		rc = sim_nvme_called(smartio_nvme_manager_open(name, NULL, &m), 0);
 		if (rc == 0) {
@@ -96,4 +98,4 @@ static void manager_main(struct sim_proc *p)
 }
 
 const struct sim_workload sim_work_manager = {
-	.name = "manager", .weight = 3, .fits = sim_drives, .main = manager_main};
+	.name = "manager", .weight = 2, .fits = sim_drives, .main = manager_main};
