@@ -73,6 +73,7 @@ struct smartio_nvme_queue {
 	uint32_t plain;	     /* the same; no generation at all if rings must look at n->sleeps */
 	uint32_t empty, patience; /* empty polls in a row; so many before each that yields */
 	uint32_t probes;	  /* waits that were longer than the patience */
+	bool flushes;		  /* completions may come before their data: took() */
 	struct smartio_nvme_counters counters;
 	uint32_t list_shift;	/* log2 of the bytes of PRP list per command */
 	volatile uint8_t *list; /* of command id 0 */

@@ -260,6 +260,12 @@ static inline int took(struct smartio_nvme_queue *q, volatile uint8_t *at, uint6
 	q->counters.completed += n;
 	if (q->empty)
 		waited(q);
+	/*
+	 * Completions in the lender's memory and data in ours go different ways, and none of them
+	 * waits for the other. What the drive answers comes behind all that it wrote.
+	 */
+	if (unlikely(q->flushes))
+		(void)sio_read32(q->cq_doorbell);
 	/* The data is as new as its completion; and entries are read before they are given back. */
 	sio_from_fabric_barrier();
 	if (likely(!generation_changed(q))) {

@@ -115,9 +115,13 @@ size_t smartio_nvme_buffer_size(const struct smartio_nvme_buffer *b);
 struct smartio_nvme_queue;
 
 enum smartio_nvme_placement {
-	SMARTIO_NVME_PLACE_AUTO = 0,   /* by access hints: SQ with the lender, CQ here */
-	SMARTIO_NVME_PLACE_DEVICE = 1, /* with the lender */
-	SMARTIO_NVME_PLACE_LOCAL = 2   /* here */
+	SMARTIO_NVME_PLACE_AUTO = 0, /* by access hints: SQ with the lender, CQ here */
+	/*
+	 * With the lender. Of a completion queue that costs a client elsewhere a read across the fabric
+	 * for each poll that finds something, and one from the drive, behind which its data has come.
+	 */
+	SMARTIO_NVME_PLACE_DEVICE = 1,
+	SMARTIO_NVME_PLACE_LOCAL = 2 /* here */
 };
 
 struct smartio_nvme_queue_options {
