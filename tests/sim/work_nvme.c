@@ -163,7 +163,7 @@ static bool poll(struct client *c)
 
 static void use_queue(struct client *c)
 {
-	uint64_t commands = 10 + sim_pick(sim_pick(4) ? 100 : 1000);
+	uint64_t commands = 10 + sim_pick(sim_pick(8) ? 60 : 600);
 	bool lives = true;
 
 	while (lives && commands > 0 && !sim_stopping_programs()) {
