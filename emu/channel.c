@@ -205,6 +205,8 @@ static int check_target(struct emu_request *rq, const struct sio_req_dma_attach 
 		return sio_fail(&rq->err, -EPERM,
 				"DMA_ATTACH: owner %#" PRIx64 " of %s %#" PRIx64 " has ended",
 				(*ret)->owner->o.id, emu_kind_name((*ret)->kind), (*ret)->id);
+	if (emu_group_access(rq, "DMA_ATTACH", *ret, m->access) < 0)
+		return rq->err.code;
 	map = (const struct emu_map *)*ret;
 	if (m->target_kind == SIO_KIND_MAP && map->trigger)
 		return sio_fail(&rq->err, -EINVAL,

@@ -77,6 +77,11 @@ static const struct emu_xlat *translate_page(struct emu_device *d, uint64_t addr
 	d->unchecked = UINT32_MAX; /* so that this access is compared with the list */
 	if (emu_translate(d, addr & ~(EMU_PAGE - 1), access, t) < 0)
 		return NULL;
+	if (t->sender) {
+		d->to_group =
+			(struct emu_xlat){.sender = t->sender, .sender_offset = t->sender_offset};
+		return &d->to_group;
+	}
 	x->page = addr / EMU_PAGE;
 	x->gen = d->room->gen;
 	x->data = t->data;
@@ -261,6 +266,30 @@ APART static int read_any(struct emu_device *d, uint64_t addr, uint8_t *to, size
 	return 0;
 }
 
+static void passed_by_device(struct emu_adapter *a, const struct sio_pcie_count *c)
+{
+	a->count.pcie.write_tlps += c->write_tlps;
+	a->count.pcie.write_bytes += c->write_bytes;
+}
+
+/* Within a page of addresses that lead to a multicast group. */
+static int write_group(struct emu_device *d, const struct emu_xlat *x, uint64_t addr,
+		       const uint8_t *from, size_t len)
+{
+	struct sio_pcie_count c = {0};
+	struct emu_target t;
+	int rc;
+
+	write_packets(d->room, addr, len, &c);
+	d->count.pcie.write_tlps += c.write_tlps;
+	d->count.pcie.write_bytes += c.write_bytes;
+	rc = emu_group_write(d, x->sender, x->sender_offset + addr % EMU_PAGE, from, len, &c,
+			     passed_by_device, &t);
+	if (rc < 0)
+		emu_fault_record(d, addr, len, SIO_ACCESS_WRITE, &t);
+	return rc;
+}
+
 /* Posted: each page's packets arrive or vanish on their own. */
 APART static int write_any(struct emu_device *d, uint64_t addr, const uint8_t *from, size_t len)
 {
@@ -276,8 +305,18 @@ APART static int write_any(struct emu_device *d, uint64_t addr, const uint8_t *f
 	while (len > 0) {
 		size_t n = within_page(addr, len);
 		const struct emu_xlat *x = page_of(d, addr, SIO_ACCESS_WRITE, &t);
-		uint8_t *to = x ? pass_write(d, x, addr, n) : NULL;
+		bool to_group = x && x->sender;
+		uint8_t *to = x && !to_group ? pass_write(d, x, addr, n) : NULL;
 
+		if (to_group) { /* behind what was written before */
+			from += write_run(&run, from);
+			run = (struct run){.len = n};
+			if (write_group(d, x, addr, from, n) < 0)
+				rc = -EFAULT;
+			addr += n;
+			len -= n;
+			continue;
+		}
 		if (!to)
 			rc = fault(d, addr, n, SIO_ACCESS_WRITE, &t);
 		if (!run_grows(&run, to, n)) {

@@ -106,11 +106,24 @@ void emu_dmamap_unplace(struct emu_dmamap *map)
 	sio_range_free(&map->device->iova, map->iova);
 }
 
+/* Through which adapter? */
+static bool leaves_host(const struct emu_object *target, unsigned *ret_adapter)
+{
+	const struct emu_ram *ram = (const struct emu_ram *)target;
+	const struct emu_map *map = (const struct emu_map *)target;
+
+	if (target->kind == SIO_KIND_MEM)
+		*ret_adapter = ram->adapter;
+	else if (target->kind == SIO_KIND_MAP)
+		*ret_adapter = map->adapter;
+	return target->kind == SIO_KIND_MAP || (target->kind == SIO_KIND_MEM && ram->sender);
+}
+
 static int check(struct emu_request *rq, const struct sio_req_dmamap *m, struct emu_device **ret_d,
 		 struct emu_object **ret_target, struct emu_requester **ret_requester)
 {
 	const uint32_t both = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
-	const struct emu_map *map;
+	unsigned adapter = 0;
 	int rc;
 
 	if (m->access == 0 || m->access & ~both)
@@ -119,17 +132,29 @@ static int check(struct emu_request *rq, const struct sio_req_dmamap *m, struct 
 	rc = emu_device_get(rq, m->device, ret_d);
 	if (rc == 0)
 		rc = check_target(rq, m, *ret_d, ret_target);
+	if (rc == 0)
+		rc = emu_group_access(rq, "DMAMAP", *ret_target, m->access);
 	*ret_requester = NULL;
-	if (rc < 0 || m->target_kind != SIO_KIND_MAP)
+	if (rc < 0 || !leaves_host(*ret_target, &adapter))
 		return rc;
-	map = (const struct emu_map *)*ret_target;
-	*ret_requester = emu_requester_of(*ret_d, map->adapter);
+	*ret_requester = emu_requester_of(*ret_d, adapter);
 	if (!*ret_requester)
 		return sio_fail(&rq->err, -ENOENT,
 				"DMAMAP: %s is not in the requester table of adapter "
 				"%u; REQUESTER_ADD first",
-				(*ret_d)->topo->name, map->adapter);
+				(*ret_d)->topo->name, adapter);
 	return 0;
+}
+
+int emu_group_access(struct emu_request *rq, const char *what, const struct emu_object *target,
+		     uint32_t access)
+{
+	if (target->kind != SIO_KIND_MEM || !((const struct emu_ram *)target)->sender ||
+	    access == SIO_ACCESS_WRITE)
+		return 0;
+	return sio_fail(&rq->err, -EINVAL,
+			"%s: access %#x to a multicast group, %d (writing) is right", what, access,
+			SIO_ACCESS_WRITE);
 }
 
 int emu_op_dmamap(struct emu_request *rq, const void *msg)

@@ -186,6 +186,38 @@ static struct emu_dma_range *range_of(const struct emu_channel *c, uint32_t slot
 	return g;
 }
 
+static void passed_by_engine(struct emu_adapter *a, const struct sio_pcie_count *c)
+{
+	add_count(&a->dma, c);
+}
+
+/* To the members of a group. @in: what is copied. */
+static int copy_to_group(struct emu_channel *c, const struct emu_dma_range *g, uint64_t addr,
+			 const struct emu_stretch *in)
+{
+	const struct emu_ram *sender = (const struct emu_ram *)g->m.target;
+	struct emu_engine *e = c->engine;
+	struct sio_pcie_count sent = {0};
+	struct emu_target t;
+	int rc;
+
+	sio_pcie_write(&e->d.room->pcie, addr, in->len, &sent);
+	add_count(&e->d.count.pcie, &sent);
+	rc = emu_group_write(&e->d, sender, g->m.offset + (addr - g->m.iova), in->data, in->len,
+			     &sent, passed_by_engine, &t);
+	count(e, in, in->len, SIO_ACCESS_READ);
+	if (rc < 0)
+		keep_fault(e, addr, in->len, SIO_ACCESS_WRITE, &t);
+	c->copied += in->len;
+	e->pieces++;
+	return rc;
+}
+
+static bool to_group(const struct emu_dma_range *g)
+{
+	return g->m.target->kind == SIO_KIND_MEM && ((const struct emu_ram *)g->m.target)->sender;
+}
+
 /* A piece of the entry under way. 0; -EINVAL; -EFAULT. */
 static int copy_piece(struct emu_channel *c)
 {
@@ -205,6 +237,8 @@ static int copy_piece(struct emu_channel *c)
 	if (left > EMU_DMA_PIECE)
 		left = EMU_DMA_PIECE;
 	rc = find(e, source, from, left, SIO_ACCESS_READ, &in);
+	if (rc == 0 && to_group(target))
+		return copy_to_group(c, target, to, &in);
 	if (rc == 0)
 		rc = find(e, target, to, in.len, SIO_ACCESS_WRITE, &out);
 	if (rc < 0)
@@ -338,6 +372,10 @@ static void record(struct emu_engine *e, const struct emu_engine_fault *f)
 	struct emu_stretch s = {.addr = f->addr, .n_hops = f->t.n_hops};
 	struct sio_pcie_count sent = {0}, c = {0};
 
+	if (f->t.counted) {
+		emu_fault_record(&e->d, f->addr, f->len, f->access, &f->t);
+		return;
+	}
 	memcpy(s.hop, f->t.hop, sizeof(s.hop));
 	if (f->access == SIO_ACCESS_READ) {
 		sio_pcie_read(&e->d.room->pcie, f->addr, f->len, &sent);

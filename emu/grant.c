@@ -83,6 +83,10 @@ static int check(struct emu_request *rq, const struct sio_req_grant *m, struct e
 		return sio_fail(&rq->err, -EPERM,
 				"GRANT: owner %#" PRIx64 " of %s %#" PRIx64 " has ended",
 				(*ret)->owner->o.id, emu_kind_name((*ret)->kind), (*ret)->id);
+	if (m->source_kind == SIO_KIND_MEM && ((struct emu_ram *)*ret)->sender)
+		return sio_fail(&rq->err, -EINVAL,
+				"GRANT: memory %#" PRIx64 " is the way to a multicast group",
+				(*ret)->id);
 	if (m->source_kind == SIO_KIND_IRQ) {
 		if (m->offset != 0 || (m->length != 0 && m->length != SIO_MSI_BYTES))
 			return sio_fail(&rq->err, -EINVAL,

@@ -97,13 +97,17 @@ struct emu_ram {
 	struct emu_mem mem;
 	uint64_t address; /* physical */
 	struct emu_dma_range *ranges;
-	struct emu_group *group; /* whose memory @mem is; NULL: its own */
+	struct emu_group *group; /* NULL: none; of a fused one @mem is the group's */
 	bool member, published;	 /* of the group */
+	bool sender;		 /* of an exact group: addresses without memory */
+	unsigned adapter;	 /* that it joined or sends through */
+	struct emu_ram *group_prev, *group_next; /* members */
 };
 
 /* A multicast group: mcast.c. */
 struct emu_group {
-	struct emu_mem mem;
+	struct emu_mem mem; /* fused: everybody's; exact: its size alone */
+	struct emu_ram *member;
 	unsigned users; /* objects that have @mem; 0: there is none */
 	unsigned members, published;
 };
@@ -240,6 +244,8 @@ struct emu_run {
 struct emu_xlat {
 	uint64_t page, gen;
 	uint8_t *data;
+	const struct emu_ram *sender; /* NULL; else @data is, and it is not kept */
+	uint64_t sender_offset;
 	uint32_t access;
 	uint32_t n_hops;
 	struct emu_count *hop[EMU_HOPS];
@@ -270,7 +276,8 @@ struct emu_device {
 	uint64_t wakes[SIO_WATCH_EVENT + 1]; /* by kind of watch */
 	struct emu_count count;
 	uint64_t xlat_misses;
-	uint32_t unchecked; /* counts accesses, for emu_room_check_every() */
+	uint32_t unchecked;	  /* counts accesses, for emu_room_check_every() */
+	struct emu_xlat to_group; /* the last that was to a sender */
 	struct emu_xlat xlat[EMU_XLATS];
 };
 
@@ -497,6 +504,9 @@ void emu_watches_end(struct emu_watch **watches);
 /* dmamap.c */
 emu_handler emu_op_dmamap, emu_op_dmaunmap;
 void emu_dmamap_release(struct emu_dmamap *m);
+/* What leads to a multicast group can be written to alone. */
+int emu_group_access(struct emu_request *rq, const char *what, const struct emu_object *target,
+		     uint32_t access);
 /* Give @map its address in its device's domain, as @m wants it; take it back. */
 int emu_dmamap_place(struct emu_request *rq, struct emu_dmamap *map,
 		     const struct sio_req_dmamap *m);
@@ -556,15 +566,28 @@ int emu_dma_read(struct emu_dev *dev, uint64_t addr, void *buf, size_t len);
 int emu_dma_write(struct emu_dev *dev, uint64_t addr, const void *buf, size_t len);
 
 struct emu_target {
-	uint8_t *data;	 /* of the byte at the address asked for */
-	uint32_t access; /* what is allowed there */
-	uint32_t node;	 /* where it ended */
+	uint8_t *data;		      /* of the byte at the address asked for; NULL: see @sender */
+	uint32_t access;	      /* what is allowed there */
+	const struct emu_ram *sender; /* an exact group's; the byte lies @sender_offset in it */
+	uint64_t sender_offset;
+	bool counted;  /* on failure: the adapters passed are */
+	uint32_t node; /* where it ended */
 	uint32_t n_hops;
 	struct emu_count *hop[EMU_HOPS]; /* adapters passed, in order; also set on failure */
 	char reason[SIO_PORT_TEXT];	 /* on failure */
 };
 /* The byte at @addr, for a transaction that stays within the page. 0; -EFAULT. */
 int emu_translate(struct emu_device *d, uint64_t addr, uint32_t access, struct emu_target *ret);
+
+/* fanout.c; @c passed an adapter: tell it. */
+typedef void emu_passed(struct emu_adapter *a, const struct sio_pcie_count *c);
+/*
+ * @d writes @len bytes to @sender's group, @c in packets: to each member that can be reached, in
+ * order. Return: 0; -EFAULT: the others have it, and *t says who was not reached.
+ */
+int emu_group_write(struct emu_device *d, const struct emu_ram *sender, uint64_t offset,
+		    const void *from, size_t len, const struct sio_pcie_count *c,
+		    emu_passed *passed, struct emu_target *t);
 
 /*
  * Where a message ends: at an interrupt of a host (0, *ret is set), in memory (0, *ret is NULL, the

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast groups, fused: the members of a group, and those who send to it, have one memory. So a
- * store through whatever map is at all members at once and in order; and a member's local stores
- * show at the others, which hardware does not do.
+ * Multicast groups: who is in. The topology says of which kind those of the cluster are.
  *
- * The memory is made by the first member, with its size, and goes with the last who has it.
+ * Fused: the members of a group, and those who send to it, have one memory. So a store through
+ * whatever map is at all members at once and in order; and a member's local stores show at the others,
+ * which hardware does not do. The memory is made by the first member, and goes with the last who has it.
+ *
+ * Exact: each member has its own, and a sender has addresses alone: see fanout.c.
  */
 #include "emu/internal.h"
 
@@ -55,6 +57,10 @@ static int get_memory(struct emu_request *rq, const struct sio_req_mcast *m, str
 	*ret_size = size;
 	if (g->users)
 		return 0;
+	if (r->topo->exact_multicast) {
+		g->mem = (struct emu_mem){.fd = -1, .size = size};
+		return 0;
+	}
 	rc = r->ops->mem_new(r->ctx, "group", size, &g->mem);
 	return rc < 0 ? sio_fail(&rq->err, rc, "MCAST: no file for %" PRIu64 " bytes", size) : 0;
 }
@@ -63,11 +69,35 @@ static void put_memory(struct emu_room *r, struct emu_group *g)
 {
 	if (g->users)
 		return;
-	r->ops->mem_free(r->ctx, &g->mem);
+	if (g->mem.data)
+		r->ops->mem_free(r->ctx, &g->mem);
 	memset(&g->mem, 0, sizeof(g->mem));
 }
 
-/* A place in the host's map for @size bytes of the group's memory. */
+static int take_memory(struct emu_request *rq, struct emu_ram *ram, uint64_t size)
+{
+	struct emu_room *r = rq->host->room;
+	int rc;
+
+	if (ram->member && r->topo->exact_multicast) {
+		rc = r->ops->mem_new(r->ctx, "member", size, &ram->mem);
+		return rc < 0 ? sio_fail(&rq->err, rc, "MCAST: no file for %" PRIu64 " bytes", size)
+			      : 0;
+	}
+	ram->mem = ram->group->mem;
+	ram->mem.size = size;
+	return 0;
+}
+
+static void give_memory(struct emu_ram *ram)
+{
+	struct emu_room *r = ram->o.host->room;
+
+	if (ram->mem.data && ram->mem.data != ram->group->mem.data)
+		r->ops->mem_free(r->ctx, &ram->mem);
+}
+
+/* A place in the host's map for @size bytes of the group's, or a member's own, memory. */
 static int place(struct emu_request *rq, struct emu_ram *ram, uint64_t size)
 {
 	struct emu_host *h = rq->host;
@@ -81,18 +111,27 @@ static int place(struct emu_request *rq, struct emu_ram *ram, uint64_t size)
 	rc = sio_addrmap_add(&h->map, &region, &rq->err);
 	if (rc < 0)
 		goto free_place;
-	ram->mem = ram->group->mem;
-	ram->mem.size = size;
-	rc = emu_check_mem(h, ram->o.id, ram->address, size, ram->mem.data);
+	rc = take_memory(rq, ram, size);
 	if (rc < 0)
 		goto unmap;
+	if (!ram->sender)
+		rc = emu_check_mem(h, ram->o.id, ram->address, size, ram->mem.data);
+	if (rc < 0)
+		goto give;
 	return 0;
 
+give:
+	give_memory(ram);
 unmap:
 	sio_addrmap_remove(&h->map, ram->address);
 free_place:
 	sio_range_free(&h->ram, ram->address);
 	return rc;
+}
+
+static uint32_t mode_of(const struct emu_request *rq)
+{
+	return rq->host->room->topo->exact_multicast ? SIO_MCAST_EXACT : SIO_MCAST_FUSED;
 }
 
 static int enter(struct emu_request *rq, const struct sio_req_mcast *m, struct emu_group *g,
@@ -106,6 +145,8 @@ static int enter(struct emu_request *rq, const struct sio_req_mcast *m, struct e
 		return rq->err.code;
 	ram->group = g;
 	ram->member = m->what == SIO_MCAST_JOIN;
+	ram->sender = !ram->member && mode_of(rq) == SIO_MCAST_EXACT;
+	ram->adapter = m->adapter;
 	rc = place(rq, ram, size);
 	if (rc < 0) {
 		emu_object_drop(&ram->o);
@@ -113,13 +154,15 @@ static int enter(struct emu_request *rq, const struct sio_req_mcast *m, struct e
 	}
 	g->users++;
 	g->members += ram->member;
+	if (ram->member)
+		DL_APPEND2(g->member, ram, group_prev, group_next);
 	memset(&evt, 0, sizeof(evt));
 	evt.id = ram->o.id;
 	evt.size = size;
 	evt.address = ram->address;
-	evt.mode = SIO_MCAST_FUSED;
+	evt.mode = mode_of(rq);
 	evt.members = g->members;
-	emu_answer(rq, &evt, sizeof(evt), &ram->mem.fd, 1);
+	emu_answer(rq, &evt, sizeof(evt), &ram->mem.fd, !ram->sender);
 	return 0;
 }
 
@@ -147,7 +190,7 @@ static int publish(struct emu_request *rq, const struct sio_req_mcast *m, struct
 	evt.id = ram->o.id;
 	evt.size = ram->mem.size;
 	evt.address = ram->address;
-	evt.mode = SIO_MCAST_FUSED;
+	evt.mode = mode_of(rq);
 	evt.members = g->members;
 	emu_answer(rq, &evt, sizeof(evt), NULL, 0);
 	return 0;
@@ -187,6 +230,9 @@ void emu_group_leave(struct emu_ram *ram)
 	struct emu_group *g = ram->group;
 
 	set_published(ram, false);
+	if (ram->member)
+		DL_DELETE2(g->member, ram, group_prev, group_next);
+	give_memory(ram);
 	g->members -= ram->member;
 	g->users--;
 	put_memory(ram->o.host->room, g);

@@ -140,7 +140,7 @@ void emu_ram_release(struct emu_ram *m)
 	sio_addrmap_remove(&h->map, m->address);
 	sio_range_free(&h->ram, m->address);
 	if (m->group)
-		emu_group_leave(m);
+		emu_group_leave(m); /* its memory, too */
 	else
 		r->ops->mem_free(r->ctx, &m->mem);
 	emu_invalidate(r);

@@ -54,17 +54,47 @@ static int through_iommu(const struct sio_iommu *domain, const struct emu_device
 	return fail(t, "nothing is mapped at %#" PRIx64 " in the IOMMU domain of %s", addr, whose);
 }
 
-static int at_region(const struct emu_host *h, const struct sio_region *region, uint64_t physical,
+/* An address of a host's physical map, and the adapter that it was reached through. */
+struct end {
+	const struct emu_host *host;
+	const struct emu_adapter *adapter; /* NULL: by a device of its own */
+	const struct emu_host *from;	   /* the peer; NULL: by a device of its own */
+	uint64_t physical;
+};
+
+/* Addresses that write to a multicast group. @from: not NULL: a peer came here. */
+static int at_sender(const struct emu_host *h, const struct emu_ram *sender, uint64_t offset,
+		     const struct emu_host *from, uint32_t access, struct emu_target *t)
+{
+	if (from)
+		return fail(
+			t, "%#" PRIx64 " of %s is a multicast group: from a window there is no way",
+			sender->address + offset, h->topo->name);
+	if (access != SIO_ACCESS_WRITE)
+		return fail(
+			t, "%#" PRIx64 " of %s is a multicast group, which can be written to alone",
+			sender->address + offset, h->topo->name);
+	t->sender = sender;
+	t->sender_offset = offset;
+	return 0;
+}
+
+static int at_region(const struct end *end, const struct sio_region *region, uint32_t access,
 		     struct emu_target *t)
 {
-	uint64_t offset;
+	const struct emu_host *h = end->host;
+	uint64_t physical = end->physical, offset;
 
 	if (!region)
 		return fail(t, "nothing is at physical address %#" PRIx64 " of %s", physical,
 			    h->topo->name);
 	offset = physical - region->base + region->offset;
 	if (region->kind == SIO_KIND_MEM) {
-		t->data = (uint8_t *)((struct emu_ram *)region->object)->mem.data + offset;
+		const struct emu_ram *ram = region->object;
+
+		if (ram->sender)
+			return at_sender(h, ram, offset, end->from, access, t);
+		t->data = (uint8_t *)ram->mem.data + offset;
 		return 0;
 	}
 	if (region->kind == SIO_KIND_BAR) {
@@ -83,14 +113,6 @@ static int at_region(const struct emu_host *h, const struct sio_region *region, 
 		    "no way",
 		    physical, h->topo->name);
 }
-
-/* An address of a host's physical map, and the adapter that it was reached through. */
-struct end {
-	const struct emu_host *host;
-	const struct emu_adapter *adapter; /* NULL: by a device of its own */
-	const struct emu_host *from;	   /* the peer; NULL: by a device of its own */
-	uint64_t physical;
-};
 
 /* Messages to interrupts pass an IOMMU by another way: see to_interrupt(). */
 static bool is_message(uint64_t addr, uint32_t access)
@@ -157,6 +179,8 @@ static int find_end(struct emu_device *d, uint64_t addr, uint32_t access, struct
 
 	/* The text is set with a failure. */
 	t->data = NULL;
+	t->sender = NULL;
+	t->counted = false;
 	t->access = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
 	t->node = h->topo->node;
 	t->n_hops = 0;
@@ -186,8 +210,7 @@ int emu_translate(struct emu_device *d, uint64_t addr, uint32_t access, struct e
 
 	if (rc < 0)
 		return rc;
-	return at_region(end.host, sio_addrmap_find(&end.host->map, end.physical), end.physical,
-			 ret);
+	return at_region(&end, sio_addrmap_find(&end.host->map, end.physical), access, ret);
 }
 
 /*
@@ -227,5 +250,5 @@ int emu_translate_message(const struct emu_vector *v, struct emu_irq **ret, stru
 		return rc;
 	if (emu_is_message_address(end.physical))
 		return to_interrupt(v, &end, ret, t);
-	return at_region(end.host, sio_addrmap_find(&end.host->map, end.physical), end.physical, t);
+	return at_region(&end, sio_addrmap_find(&end.host->map, end.physical), SIO_FAULT_MSI, t);
 }

@@ -662,14 +662,21 @@ SIO_PORT_SIZE(struct sio_evt_status, 40);
  *   CONNECT    the way to write to the group, for a member or not: -ENOENT while nobody published
  * it. FREE ends it. PUBLISH, UNPUBLISH  whether CONNECT finds member @target; again is no error.
  * The answer to JOIN and CONNECT names a SIO_KIND_MEM of the asking owner, with its descriptor 0.
- * FUSED: members and senders have one memory, made by the first member with its size: a longer one
- * is -ERANGE; what one stores, all see, also a member's stores into its own.
+ * The first member's size is the group's: a longer one is -ERANGE.
+ * FUSED: members and senders have one memory; what one stores, all see, also a member's stores into
+ * its own.
+ * EXACT: each member has its own. What CONNECT names has no descriptor: it is addresses that devices
+ * and DMA engines of this host write to (DMAMAP, DMA_ATTACH with SIO_ACCESS_WRITE alone, else -EINVAL);
+ * it reaches the published members of this host, and through @adapter, whose requester table must let
+ * a device out, those of peers, each on the adapter that it joined with. Nothing can be read there, and
+ * it cannot be granted.
  */
 #define SIO_MCAST_JOIN 1
 #define SIO_MCAST_CONNECT 2
 #define SIO_MCAST_PUBLISH 3
 #define SIO_MCAST_UNPUBLISH 4
 #define SIO_MCAST_FUSED 1
+#define SIO_MCAST_EXACT 2
 struct sio_req_mcast {
 	struct sio_req h;
 	__u32 adapter, group, what, reserved2; /* what: SIO_MCAST_* */
@@ -680,7 +687,7 @@ SIO_PORT_SIZE(struct sio_req_mcast, 64);
 struct sio_evt_mcast {
 	struct sio_evt h;
 	__u64 id, size, address; /* as the answer to ALLOC */
-	__u32 mode, members;	 /* mode: SIO_MCAST_FUSED */
+	__u32 mode, members;	 /* mode: SIO_MCAST_FUSED, _EXACT */
 };
 SIO_PORT_SIZE(struct sio_evt_mcast, 64);
 

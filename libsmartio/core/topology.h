@@ -64,6 +64,7 @@ struct sio_topology {
 	uint32_t max_payload;		   /* bytes; 256 */
 	uint32_t max_read_request;	   /* bytes; 512 */
 	uint32_t read_completion_boundary; /* bytes; 64 */
+	bool exact_multicast;		   /* each member of a group has memory of its own */
 	unsigned n_hosts, n_switches, n_links;
 	struct sio_topo_host *host; /* ascending by node */
 	struct sio_topo_switch *sw;

@@ -12,7 +12,16 @@
 #define LARGEST_FILE (256u << 10)
 #define DEEPEST 32 /* mappings and lists within each other */
 
-enum { KEY_CLUSTER, KEY_HOSTS, KEY_SWITCHES, KEY_PAYLOAD, KEY_REQUEST, KEY_BOUNDARY, KEYS };
+enum {
+	KEY_CLUSTER,
+	KEY_HOSTS,
+	KEY_SWITCHES,
+	KEY_PAYLOAD,
+	KEY_REQUEST,
+	KEY_BOUNDARY,
+	KEY_MULTICAST,
+	KEYS
+};
 static const struct sio_field root_field[KEYS] = {
 	[KEY_CLUSTER] = {.name = "cluster",
 			 .kind = SIO_VALUE_NAME,
@@ -37,6 +46,7 @@ static const struct sio_field root_field[KEYS] = {
 			  .min = 64,
 			  .max = 128,
 			  .step = SIO_VALUE_POWER},
+	[KEY_MULTICAST] = {.name = "multicast", .kind = SIO_VALUE_NODE},
 };
 
 static int read_switches(struct sio_draft *d, struct sio_spot at)
@@ -70,6 +80,22 @@ static int read_switches(struct sio_draft *d, struct sio_spot at)
 		d->t->n_switches++;
 		sio_source_leave(s, list);
 	}
+	sio_source_leave(s, mark);
+	return 0;
+}
+
+static int read_multicast(struct sio_draft *d, struct sio_spot at)
+{
+	struct sio_source *s = d->source;
+	size_t mark = sio_source_enter(s, "multicast", 0);
+	char word[SIO_NAME_LEN];
+	int rc = sio_value_name(s, at, word);
+
+	if (rc < 0)
+		return rc;
+	if (strcmp(word, "fused") != 0 && strcmp(word, "exact") != 0)
+		return sio_source_fail(s, at, "fused or exact is right");
+	d->t->exact_multicast = strcmp(word, "exact") == 0;
 	sio_source_leave(s, mark);
 	return 0;
 }
@@ -190,6 +216,8 @@ static int build(struct sio_draft *d, yaml_node_t *root)
 	d->no_switches = !spot[KEY_SWITCHES].value;
 	if (!d->no_switches)
 		rc = read_switches(d, spot[KEY_SWITCHES]);
+	if (rc == 0 && spot[KEY_MULTICAST].value)
+		rc = read_multicast(d, spot[KEY_MULTICAST]);
 	if (rc == 0)
 		rc = read_hosts(d, spot[KEY_HOSTS]);
 	if (rc == 0)

@@ -67,6 +67,7 @@ static void reads_the_cluster_and_its_hosts(void **state)
 	assert_int_equal(t->max_payload, 512);
 	assert_int_equal(t->max_read_request, 1024);
 	assert_int_equal(t->read_completion_boundary, 128);
+	assert_true(t->exact_multicast);
 	assert_int_equal(t->n_switches, 2);
 	assert_string_equal(t->sw[0].name, "east");
 	assert_string_equal(t->sw[1].name, "west");
@@ -156,6 +157,7 @@ static void least_there_can_be(void **state)
 	assert_int_equal(t->max_payload, 256);
 	assert_int_equal(t->max_read_request, 512);
 	assert_int_equal(t->read_completion_boundary, 64);
+	assert_false(t->exact_multicast);
 	assert_int_equal(t->n_hosts, 1);
 	assert_int_equal(t->host[0].node, 4);
 	assert_int_equal(t->host[0].ram_size, 256 * M);
