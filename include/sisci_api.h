@@ -323,9 +323,12 @@ void SCIQuery(unsigned int command, void *data, unsigned int flags, sci_error_t 
  * @flags: USE_CALLBACK; AUTO_ID: take the first free id from @segmentId on; PRIVATE: never
  *   available to others; EMPTY: without memory, see SCIRegisterSegmentMemory(); DMA_GLOBAL:
  * accepted. BROADCAST: a member of multicast group @segmentId, 0 to 7, one on each host; not with
- * AUTO_ID, PRIVATE, EMPTY. The members of a group have one memory, of the first one's size.
+ * AUTO_ID, PRIVATE, EMPTY. The first member's size is the group's. Whether the members have one memory
+ * or each its own is told by the topology (docs/emulation.md).
  * Connections to the group do not keep SCIRemoveSegment() from removing a member, and are not told
- * of. Errors: SCI_ERR_SEGMENTID_USED; SCI_ERR_OUT_OF_RANGE: the group was made with less;
+ * of. ALLOW_UNICAST, with BROADCAST: the member can also be connected to alone, as the segment
+ * @segmentId of its node, which no other segment can be then; such connections are as any other's.
+ * Errors: SCI_ERR_SEGMENTID_USED; SCI_ERR_OUT_OF_RANGE: the group was made with less;
  * SCI_ERR_SIZE_ALIGNMENT: size 0; SCI_ERR_NOSPC: more than the host has.
  */
 void SCICreateSegment(sci_desc_t sd, sci_local_segment_t *segment, unsigned int segmentId,

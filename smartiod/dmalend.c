@@ -11,7 +11,7 @@
 
 #include "smartiod/lend.h"
 
-enum dma_state { DMA_GRANT, DMA_WINDOW, DMA_REQUESTER, DMA_MAP };
+enum dma_state { DMA_GRANT, DMA_WINDOW, DMA_GROUP, DMA_REQUESTER, DMA_MAP };
 
 struct smartiod_dma_lend {
 	struct smartiod_lend lend;
@@ -20,6 +20,7 @@ struct smartiod_dma_lend {
 	struct smartiod_requester_user user;
 	struct sio_wire_grant grant;
 	uint64_t connection, offset;
+	bool write_only; /* to an exact multicast group */
 };
 
 /*
@@ -53,12 +54,15 @@ static void give_back(struct smartiod *d, struct smartiod_dma *dma)
 	/* The port frees an ended owner's windows by itself. */
 	if (dma->map && !dma->loan->ended)
 		smartiod_port_unmap(d, dma->map);
+	if (dma->group && !dma->loan->ended)
+		smartiod_port_free(d, dma->group);
 	if (dma->window)
 		smartiod_requester_put(d, &dma->loan->device->requester[dma->adapter]);
 	smartiod_grant_release(d, dma->exporter, dma->grant);
 	if (dma->segment)
 		smartiod_segment_dma_put(d, dma->segment);
 	dma->map = 0;
+	dma->group = 0;
 	dma->window = false;
 	dma->grant = 0;
 	dma->segment = NULL;
@@ -147,10 +151,12 @@ static void ask_dmamap(struct smartiod *d, struct smartiod_dma_lend *m)
 	struct sio_req_dmamap req = {
 		.h = {.op = SIO_OP_DMAMAP, .owner = m->lend.loan->owner},
 		.device = dev->port.id,
-		.target_kind = dma->segment ? SIO_KIND_MEM : SIO_KIND_MAP,
-		.access = SIO_ACCESS_READ | SIO_ACCESS_WRITE,
-		.target = dma->segment ? dma->segment->mem : dma->map,
-		.offset = dma->segment ? m->offset : 0,
+		.target_kind = dma->map ? SIO_KIND_MAP : SIO_KIND_MEM,
+		.access = m->write_only ? SIO_ACCESS_WRITE : SIO_ACCESS_READ | SIO_ACCESS_WRITE,
+		.target = dma->segment ? dma->segment->mem
+			  : dma->group ? dma->group
+				       : dma->map,
+		.offset = dma->map ? 0 : m->offset,
 		.length = dma->bytes,
 		.iova = SIO_PORT_ANY,
 		.highest = bits && bits < 64 ? (1ULL << bits) - 1 : SIO_PORT_ANY,
@@ -181,6 +187,24 @@ static void get_requester(struct smartiod *d, struct smartiod_dma_lend *m)
 	m->dma->window = true;
 	m->user.have = have_requester;
 	smartiod_requester_get(d, m->lend.loan->device, m->dma->adapter, &m->lend.op, &m->user);
+}
+
+/* Our way to a group: what of an exact one leaves the host passes the requester table. */
+static void have_group(struct smartiod *d, struct smartiod_dma_lend *m,
+		       const struct sio_evt_mcast *evt)
+{
+	uint64_t end;
+
+	m->dma->group = evt->id;
+	m->write_only = evt->mode == SIO_MCAST_EXACT;
+	if (m->lend.loan->ended)
+		dma_fail(d, m, -ECONNRESET, "the borrow ended");
+	else if (__builtin_add_overflow(m->offset, m->dma->bytes, &end) || end > evt->size)
+		dma_fail(d, m, -ERANGE, "the group is smaller than the range");
+	else if (m->write_only)
+		get_requester(d, m);
+	else
+		ask_dmamap(d, m);
 }
 
 static void dma_done(struct smartiod *d, struct smartiod_dma_lend *m,
@@ -234,6 +258,9 @@ static void dma_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 		m->state = DMA_WINDOW;
 		smartiod_port_ask_map(d, op, m->lend.loan->owner, dma->exporter, dma->adapter,
 				      dma->peer_adapter, &m->grant);
+		return;
+	case DMA_GROUP:
+		have_group(d, m, a->msg);
 		return;
 	case DMA_WINDOW:
 		dma->map = ((const struct sio_evt_map *)a->msg)->id;
@@ -323,6 +350,28 @@ static int map_there(struct smartiod *d, struct smartiod_dma_lend *m,
 	return 0;
 }
 
+/* The group's members are the port's to know: this host connects to it for the device. */
+static int map_group(struct smartiod *d, struct smartiod_dma_lend *m,
+		     const struct smartiod_from *from, uint32_t adapter, struct sio_err *reterr)
+{
+	struct sio_req_mcast req = {
+		.h = {.op = SIO_OP_MCAST, .owner = m->lend.loan->owner},
+		.group = (uint32_t)m->dma->uid,
+		.what = SIO_MCAST_CONNECT,
+	};
+	struct sio_path path = {.adapter = adapter};
+	int rc = 0;
+
+	if (from->node != d->node)
+		rc = smartiod_lend_path(d, from->node, adapter, &path, reterr);
+	if (rc < 0)
+		return rc;
+	req.adapter = m->dma->adapter = path.adapter;
+	m->state = DMA_GROUP;
+	smartiod_port_ask(d, &m->lend.op, &req, sizeof(req));
+	return 0;
+}
+
 int smartiod_lend_dma_map(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			  struct sio_err *reterr)
 {
@@ -350,7 +399,9 @@ int smartiod_lend_dma_map(struct smartiod *d, const struct smartiod_from *from, 
 	m->dma->bytes = sio_from_le64(r->bytes);
 	m->connection = sio_from_le64(r->connection);
 	m->offset = sio_from_le64(r->offset);
-	if (m->dma->exporter == d->node)
+	if (m->dma->exporter == SIO_PEER_GROUP)
+		rc = map_group(d, m, from, sio_from_le32(r->adapter), reterr);
+	else if (m->dma->exporter == d->node)
 		rc = map_here(d, m, from, reterr);
 	else
 		rc = map_there(d, m, from, sio_from_le32(r->adapter), reterr);

@@ -155,14 +155,10 @@ static int remote_source(struct smartiod_session *s, const struct sio_msg_dma_ma
 	if (c->route == SMARTIOD_BAR)
 		return sio_fail(reterr, -EOPNOTSUPP,
 				"mapping a device's BAR for another device is not supported");
-	if (c->route == SMARTIOD_GROUP)
-		return sio_fail(reterr, -EOPNOTSUPP,
-				"mapping a group for a device is not supported; a segment that is "
-				"a member can be");
-	ret->exporter = c->node;
-	ret->adapter = SIO_PEER_ANY_ADAPTER;
-	ret->uid = c->uid;
-	ret->connection_id = c->id;
+	ret->exporter = c->route == SMARTIOD_GROUP ? SIO_PEER_GROUP : c->node;
+	ret->adapter = c->route == SMARTIOD_GROUP ? c->adapter : SIO_PEER_ANY_ADAPTER;
+	ret->uid = c->route == SMARTIOD_GROUP ? c->segment_id : c->uid;
+	ret->connection_id = c->route == SMARTIOD_GROUP ? 0 : c->id;
 	ret->bytes = c->bytes;
 	ret->connection = c;
 	return 0;

@@ -114,7 +114,7 @@ static void group_reply(struct smartiod *d, struct smartiod_op *op,
 		.handle = sio_to_le32(smartiod_handle(&c->o)),
 		.node = sio_to_le32(c->node),
 		.segment_id = sio_to_le32(c->segment_id),
-		.path = sio_to_le32(SIO_PATH_NONE),
+		.path = sio_to_le32(c->exact ? SIO_PATH_EXACT : SIO_PATH_NONE),
 		.bytes = sio_to_le64(c->bytes),
 	};
 
@@ -142,9 +142,10 @@ static void group_step(struct smartiod *d, struct smartiod_op *op, const struct 
 		c->map = evt->id;
 		c->bytes = evt->size;
 		c->map_bus_addr = evt->address;
-		c->map_fd = smartiod_take_fd(a, 0);
+		c->exact = evt->mode == SIO_MCAST_EXACT;
+		c->map_fd = c->exact ? -1 : smartiod_take_fd(a, 0);
 		c->connecting = false;
-		if (c->map_fd < 0)
+		if (c->map_fd < 0 && !c->exact)
 			group_failed(d, op, c, -EMFILE, "smartiod has no file descriptor left");
 		else if (op->session) /* else its end will release the connection */
 			group_reply(d, op, c);

@@ -232,6 +232,7 @@ struct smartiod_connection {
 	unsigned n_maps;			/* live SMARTIOD_MAP objects */
 	unsigned dma;				/* DMA maps through it: SEG_DISCONNECT is EBUSY */
 	struct smartiod_range *ranges;		/* of DMA queues; they keep the window */
+	bool exact; /* GROUP: of members with memory of their own; map is the way to them */
 	unsigned pins;
 	void *device; /* BAR: barmap.c's */
 };

@@ -83,6 +83,7 @@ struct smartiod_dma {
 	uint32_t exporter, adapter, peer_adapter;
 	uint64_t uid, iova, bytes;
 	uint64_t map, grant; /* through a window: the port's map, the exporter's grant */
+	uint64_t group;	     /* the port's way to a multicast group; 0: it is none */
 	struct smartiod_segment *segment; /* on this host */
 	bool window;			  /* it uses the requester entry of adapter */
 	bool unmapping;

@@ -324,9 +324,11 @@ static void ask_attach(struct smartiod *d, struct attach_op *t, uint32_t kind, u
 		.target = target,
 		.length = length,
 		.target_kind = kind,
-		.access = SIO_ACCESS_READ | SIO_ACCESS_WRITE,
+		.access = SIO_ACCESS_WRITE,
 	};
 
+	if (!t->w.connection || !t->w.connection->exact)
+		req.access |= SIO_ACCESS_READ;
 	t->w.op.step = attach_step;
 	smartiod_port_ask(d, &t->w.op, &req, sizeof(req));
 }
@@ -413,7 +415,7 @@ static int find_target(struct smartiod_session *s, const struct sio_msg_queue_at
 				c->node);
 	if (c->route == SMARTIOD_BAR)
 		return sio_fail(reterr, -EOPNOTSUPP, "DMA queues do not reach BARs of devices");
-	if (c->route == SMARTIOD_REMOTE && c->adapter != q->adapter)
+	if ((c->route == SMARTIOD_REMOTE || c->exact) && c->adapter != q->adapter)
 		return sio_fail(reterr, -ENOTCONN,
 				"segment %#x of node %u is connected through adapter %u, the "
 				"queue is of adapter %u",

@@ -10,14 +10,13 @@
 
 #define CREATE_FLAGS                                                                               \
 	(SCI_FLAG_USE_CALLBACK | SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_DMA_GLOBAL |       \
-	 SCI_FLAG_EMPTY | SCI_FLAG_BROADCAST)
+	 SCI_FLAG_EMPTY | SCI_FLAG_BROADCAST | SCI_FLAG_ALLOW_UNICAST)
 #define NOT_OF_GROUPS (SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_EMPTY)
 
 static const struct {
 	uint32_t flag;
 	const char *name;
 } unsupported[] = {
-	{SCI_FLAG_ALLOW_UNICAST, "SCI_FLAG_ALLOW_UNICAST"},
 	{SCI_FLAG_PHYSICAL, "SCI_FLAG_PHYSICAL"},
 };
 
@@ -274,6 +273,9 @@ static int check_flags(uint32_t flags, struct sio_err *reterr)
 	if (flags & SCI_FLAG_BROADCAST && flags & NOT_OF_GROUPS)
 		return sio_fail(reterr, -EINVAL, "flags %#x do not go with SCI_FLAG_BROADCAST",
 				flags & NOT_OF_GROUPS);
+	if (flags & SCI_FLAG_ALLOW_UNICAST && !(flags & SCI_FLAG_BROADCAST))
+		return sio_fail(reterr, -EINVAL,
+				"SCI_FLAG_ALLOW_UNICAST goes with SCI_FLAG_BROADCAST");
 	return 0;
 }
 
@@ -341,7 +343,9 @@ int smartiod_seg_create(struct smartiod *d, struct smartiod_session *s, const vo
 	c = smartiod_op_new(d, s, msg, sizeof(*c), create_step, reterr);
 	if (!c)
 		return reterr->code;
-	rc = smartiod_segment_new(d, s, s->owner, !broadcast, id, bytes, &c->segment, reterr);
+	/* A member that allows it is found by its group's number as any segment is. */
+	rc = smartiod_segment_new(d, s, s->owner, !broadcast || flags & SCI_FLAG_ALLOW_UNICAST, id,
+				  bytes, &c->segment, reterr);
 	if (rc < 0) {
 		smartiod_op_free(d, &c->op);
 		return rc;
@@ -457,7 +461,9 @@ int smartiod_seg_unavailable(struct smartiod *d, struct smartiod_session *s, con
 		return sio_fail(reterr, -EPERM, "segment %#x is not available on adapter %u",
 				seg->id, adapter);
 	if (seg->broadcast)
-		return smartiod_group_publish(d, s, msg, seg, adapter, false, reterr);
+		rc = smartiod_group_publish(d, s, msg, seg, adapter, false, reterr); /* replies */
+	if (rc < 0)
+		return rc;
 	seg->available &= ~bit;
 	if (flags & SCI_FLAG_FORCE_DISCONNECT) {
 		smartiod_segment_cut(d, seg, adapter, SCI_CB_DISCONNECT);
@@ -465,6 +471,7 @@ int smartiod_seg_unavailable(struct smartiod *d, struct smartiod_session *s, con
 	} else if (flags & SCI_FLAG_NOTIFY) {
 		smartiod_segment_ask_to_leave(d, seg, adapter);
 	}
-	smartiod_reply_ok(d, s, msg);
+	if (!seg->broadcast)
+		smartiod_reply_ok(d, s, msg);
 	return 0;
 }

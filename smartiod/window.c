@@ -69,6 +69,11 @@ static int map_reply(struct smartiod *d, struct smartiod_session *s, const void 
 	if (!m)
 		return reterr->code;
 	rep.map = sio_to_le32(smartiod_handle(&m->o));
+	if (c->exact) { /* no page of it is anybody's */
+		rep.n_pieces = sio_to_le32(0);
+		smartiod_reply(d, s, request, &rep, sizeof(rep), NULL, 0);
+		return 0;
+	}
 	rep.address = sio_to_le64((local ? c->segment->phys : c->map_bus_addr) + offset);
 	rep.piece[0].offset = sio_to_le64(offset);
 	rep.piece[0].bytes = sio_to_le64(bytes);
@@ -278,6 +283,11 @@ int smartiod_seg_map(struct smartiod *d, struct smartiod_session *s, const void 
 		return rc;
 	if (c->route == SMARTIOD_BAR)
 		return smartiod_bar_map(d, s, msg, reterr);
+	if (c->exact && !(sio_from_le32(m->flags) & SCI_FLAG_READONLY_MAP))
+		return sio_fail(reterr, -EOPNOTSUPP,
+				"stores do not reach the members of exact group %u; "
+				"SCI_FLAG_READONLY_MAP is right",
+				c->segment_id);
 	if (c->route == SMARTIOD_LOCAL || c->route == SMARTIOD_GROUP)
 		return map_reply(d, s, msg, c, sio_from_le64(m->offset), sio_from_le64(m->bytes),
 				 sio_from_le32(m->flags), reterr);

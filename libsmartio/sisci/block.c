@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "sisci/copy.h"
+#include "sisci/group.h"
 #include "smartio/io.h"
 
 #define BOUNCE 4096	       /* bytes at once */
@@ -62,7 +63,12 @@ static sci_error_t make(const struct side *from, const struct side *to, size_t s
 		if (aborted && __atomic_load_n(aborted, __ATOMIC_RELAXED))
 			return SCI_ERR_CANCELLED;
 		part = size - done < ABORT_STEP ? size - done : ABORT_STEP;
-		bounce(to->at + done, from->at + done, part);
+		if (to->map->copier) {
+			if (sio_group_copy(to->map, from->at + done, to->at + done, part, NULL))
+				return SCI_ERR_TRANSFER_FAILED;
+		} else {
+			bounce(to->at + done, from->at + done, part);
+		}
 	}
 	sio_full_barrier();
 	if (sio_copy_judge(from->map, &source) == SCI_SEQ_OK &&

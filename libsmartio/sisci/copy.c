@@ -7,6 +7,7 @@
 
 #include "core/types.h"
 #include "sisci/copy.h"
+#include "sisci/group.h"
 #include "sisci/sequence.h"
 #include "smartio/io.h"
 
@@ -34,7 +35,7 @@ int sio_copy_range(struct sio_library *lib, sci_map_t handle, size_t offset, siz
 		rc = sio_fail(err, -ERANGE,
 			      "offset %#zx + size %#zx goes beyond the map's %#zx bytes", offset,
 			      size, room);
-	else if (write && m->read_only)
+	else if (write && m->read_only && !m->copier)
 		rc = sio_fail(err, -EACCES, "the map, or a part of it, is read-only");
 	else if (__atomic_load_n(&m->o.lost, __ATOMIC_ACQUIRE))
 		rc = sio_object_fail_lost(&m->o, err);
@@ -159,7 +160,12 @@ static int copy(struct sio_library *lib, sci_sequence_t sequence, void *memory, 
 		rc = sio_copy_range(lib, map, offset, size, !c.read, &c.map, &c.in_map, err);
 	if (rc)
 		return rc;
-	if (flags & SCI_FLAG_ERROR_CHECK)
+	if (c.map->copier && !c.read) {
+		rc = sio_group_copy(c.map, memory, c.in_map, size, err);
+		/* Who does not ask for it here is told by the sequence. */
+		if (rc == SCI_ERR_TRANSFER_FAILED && !(flags & SCI_FLAG_ERROR_CHECK))
+			rc = 0;
+	} else if (flags & SCI_FLAG_ERROR_CHECK)
 		rc = transfer_checked(&c, err);
 	else
 		transfer(&c);
@@ -183,6 +189,21 @@ void SCIMemCopy(void *memAddr, sci_map_t remoteMap, unsigned int remoteOffset, u
 	SCIMemCpy(NULL, memAddr, remoteMap, remoteOffset, size, flags, error);
 }
 
+static int write_to(struct sio_library *lib, volatile void *to, const void *from, size_t size,
+		    struct sio_err *err)
+{
+	struct sio_mapping *m = sio_group_find(lib, to, size);
+	int rc = 0;
+
+	if (m) {
+		rc = sio_group_copy(m, from, (const uint8_t *)(uintptr_t)to, size, err);
+		sio_object_put(&m->o);
+	} else {
+		write_out(to, from, size);
+	}
+	return rc == SCI_ERR_TRANSFER_FAILED ? 0 : rc;
+}
+
 void SCIMemWrite(void *memAddr, volatile void *remoteAddr, size_t size, unsigned int flags,
 		 sci_error_t *error)
 {
@@ -194,8 +215,7 @@ void SCIMemWrite(void *memAddr, volatile void *remoteAddr, size_t size, unsigned
 		rc = sio_check_pointer(memAddr, "memAddr", &err);
 	if (!rc && size)
 		rc = sio_check_pointer((const void *)(uintptr_t)remoteAddr, "remoteAddr", &err);
-	if (!rc && size) {
-		write_out(remoteAddr, memAddr, size);
-	}
+	if (!rc && size)
+		rc = write_to(lib, remoteAddr, memAddr, size, &err);
 	sio_api_leave(error, rc, &err);
 }

@@ -97,6 +97,9 @@ static int check_remote(const struct sio_dma_copy *c, struct sio_err *err)
 		return SCI_ERR_SEGMENT_NOT_CONNECTED;
 	if (c->remote->is_bar)
 		return sio_fail(err, -EOPNOTSUPP, "DMA queues do not reach BARs of devices");
+	if (c->remote->exact && c->read)
+		return sio_fail(err, -EOPNOTSUPP,
+				"nothing can be read from an exact multicast group");
 	return 0;
 }
 

@@ -82,8 +82,8 @@ static int make_room(struct sio_dma_queue *q, size_t size, struct sio_err *err)
 	return rc;
 }
 
-static int start(struct sio_dma_queue *q, void *memory, struct sio_dma_copy *copy,
-		 struct sio_dma_how *how, struct sio_err *err)
+int sio_dma_start_memory(struct sio_dma_queue *q, void *memory, struct sio_dma_copy *copy,
+			 struct sio_dma_how *how, struct sio_err *err)
 {
 	int rc = sio_dma_check_remote(copy, err);
 
@@ -139,7 +139,8 @@ void SCIStartDmaTransferMem(sci_dma_queue_t dq, void *localAddress,
 		q = sio_dma_get(lib, dq, &err);
 		if (q)
 			copy.remote = sio_object_get(lib, remoteSegment, SIO_REMOTE_SEGMENT, &err);
-		rc = copy.remote ? start(q, localAddress, &copy, &how, &err) : err.code;
+		rc = copy.remote ? sio_dma_start_memory(q, localAddress, &copy, &how, &err)
+				 : err.code;
 	}
 	if (copy.remote)
 		sio_object_put(&copy.remote->o);

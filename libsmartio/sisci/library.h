@@ -78,6 +78,8 @@ struct sio_library {
 	struct sio_world_thread *copier; /* makes them; NULL: none was started */
 	bool copying;			 /* it has not ended yet */
 
+	unsigned exact_maps; /* of exact multicast groups; read without the lock, too */
+
 	/* Of this host, from HELLO. */
 	int owner_fd;
 	uint32_t node, n_adapters;

@@ -9,6 +9,7 @@
 
 #include "core/types.h"
 #include "session/quick.h"
+#include "sisci/group.h"
 #include "sisci/sequence.h"
 #include "smartio/uapi.h"
 
@@ -80,6 +81,7 @@ static void mapping_free(struct sio_object *o)
 		w->unmap(w, m->base, m->bytes);
 	drop_aside(m);
 	sio_mapping_watch_free(m);
+	sio_group_free(m);
 	free(m);
 }
 
@@ -340,9 +342,15 @@ static int map_segment(struct sio_library *lib, struct sio_object *segment, uint
 	rc = sio_object_add(lib, &m->o, segment, err);
 	if (rc)
 		return rc;
+	if (segment->kind == SIO_REMOTE_SEGMENT && ((struct sio_remote_segment *)segment)->exact)
+		rc = sio_group_open(m, err);
 	if (segment->kind == SIO_REMOTE_SEGMENT) {
 		m->path = ((struct sio_remote_segment *)segment)->path;
 		m->peer_boot = ((struct sio_remote_segment *)segment)->peer_boot;
+	}
+	if (rc) {
+		sio_object_end(&m->o);
+		return rc;
 	}
 	if (segment->kind == SIO_LOCAL_SEGMENT)
 		rc = place_local(m, (void *)segment, want->flags, err);
@@ -380,6 +388,10 @@ volatile void *SCIMapRemoteSegment(sci_remote_segment_t segment, sci_map_t *map,
 		seg = sio_object_get(lib, segment, SIO_REMOTE_SEGMENT, &err);
 		rc = seg ? sio_remote_segment_check(seg, &err) : err.code;
 	}
+	if (!rc && seg->exact && !(flags & SCI_FLAG_READONLY_MAP))
+		rc = sio_fail(&err, -EOPNOTSUPP,
+			      "stores do not reach the members of an exact multicast group: map it "
+			      "with SCI_FLAG_READONLY_MAP for SCIMemCpy(), or use a DMA queue");
 	if (!rc)
 		rc = map_segment(lib, &seg->o, seg->bytes, &want, map, &pointer, &err);
 	if (seg)
@@ -428,6 +440,7 @@ static int unmap(struct sio_library *lib, sci_map_t map, unsigned flags, struct 
 		sio_object_put(&m->o);
 		return rc;
 	}
+	sio_group_close(m);
 	sio_session_lock(lib->session);
 	sio_quick_clear(lib->world, m->o.handle);
 	sio_sequence_tell(m, SIO_MAP_LOST);

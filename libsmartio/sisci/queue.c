@@ -443,20 +443,14 @@ static int ask_create(struct sio_dma_queue *q, struct sio_err *err)
 	return rc;
 }
 
-static int create(struct sio_library *lib, sci_desc_t sd, sci_dma_queue_t *ret, unsigned adapter,
-		  unsigned max_entries, struct sio_err *err)
+int sio_dma_queue_new(struct sio_library *lib, struct sio_object *parent, unsigned adapter,
+		      unsigned max_entries, struct sio_dma_queue **ret, struct sio_err *err)
 {
-	struct sio_dma_queue *q;
-	struct sio_object *desc = sio_object_get(lib, sd, SIO_DESC, err);
+	struct sio_dma_queue *q = calloc(1, sizeof(*q));
 	int rc;
 
-	if (!desc)
-		return err->code;
-	q = calloc(1, sizeof(*q));
-	if (!q) {
-		sio_object_put(desc);
+	if (!q)
 		return sio_fail(err, -ENOMEM, "no memory");
-	}
 	q->o.kind = SIO_DMA_QUEUE;
 	q->o.free = queue_free;
 	q->o.on_lost = queue_lost;
@@ -465,8 +459,7 @@ static int create(struct sio_library *lib, sci_desc_t sd, sci_dma_queue_t *ret, 
 	q->max_entries = max_entries;
 	q->users = q->few;
 	q->calls_end = &q->calls;
-	rc = sio_object_add(lib, &q->o, desc, err);
-	sio_object_put(desc);
+	rc = sio_object_add(lib, &q->o, parent, err);
 	if (rc)
 		return rc;
 	rc = ask_create(q, err);
@@ -474,6 +467,23 @@ static int create(struct sio_library *lib, sci_desc_t sd, sci_dma_queue_t *ret, 
 		sio_object_end(&q->o);
 		return rc;
 	}
+	*ret = q;
+	return 0;
+}
+
+static int create(struct sio_library *lib, sci_desc_t sd, sci_dma_queue_t *ret, unsigned adapter,
+		  unsigned max_entries, struct sio_err *err)
+{
+	struct sio_object *desc = sio_object_get(lib, sd, SIO_DESC, err);
+	struct sio_dma_queue *q = NULL;
+	int rc;
+
+	if (!desc)
+		return err->code;
+	rc = sio_dma_queue_new(lib, desc, adapter, max_entries, &q, err);
+	sio_object_put(desc);
+	if (rc)
+		return rc;
 	*ret = sio_object_handle(&q->o);
 	sio_object_put(&q->o);
 	return 0;
@@ -514,6 +524,26 @@ static int claim(struct sio_dma_queue *q, struct sio_err *err)
 	return rc;
 }
 
+static void give_back(struct sio_dma_queue *q)
+{
+	struct sio_session *s = q->o.lib->session;
+
+	sio_session_lock(s);
+	if (q->watched)
+		sio_session_unwatch(s, q->o.handle);
+	q->watched = false;
+	sio_dma_gather_drop(q);
+	sio_session_unlock(s);
+	sio_dma_through_end(q);
+	sio_object_end(&q->o);
+}
+
+void sio_dma_queue_drop(struct sio_dma_queue *q)
+{
+	sio_object_dismiss(&q->o, SIO_MSG_QUEUE_REMOVE, 0, NULL);
+	give_back(q);
+}
+
 static int remove_queue(struct sio_library *lib, sci_dma_queue_t dq, unsigned flags,
 			struct sio_err *err)
 {
@@ -535,14 +565,7 @@ static int remove_queue(struct sio_library *lib, sci_dma_queue_t dq, unsigned fl
 		sio_object_put(&q->o);
 		return rc;
 	}
-	sio_session_lock(lib->session);
-	if (q->watched)
-		sio_session_unwatch(lib->session, q->o.handle);
-	q->watched = false;
-	sio_dma_gather_drop(q);
-	sio_session_unlock(lib->session);
-	sio_dma_through_end(q);
-	sio_object_end(&q->o);
+	give_back(q);
 	return 0;
 }
 

@@ -100,6 +100,16 @@ int sio_dma_begin(struct sio_dma_queue *q, unsigned n, bool gathered, struct sio
 void sio_dma_unbegin(struct sio_dma_queue *q);
 int sio_dma_post_begun(struct sio_dma_queue *q, const struct sio_dma_copy *copy, unsigned n,
 		       const struct sio_dma_how *how, struct sio_err *err);
+/*
+ * A queue, with a reference; @parent: NULL: none. And its end, by who has it alone: no transfer is under
+ * way, and the reference is gone.
+ */
+int sio_dma_queue_new(struct sio_library *lib, struct sio_object *parent, unsigned adapter,
+		      unsigned max_entries, struct sio_dma_queue **ret, struct sio_err *err);
+void sio_dma_queue_drop(struct sio_dma_queue *q);
+/* dma_memory.c: SCIStartDmaTransferMem(); of @copy the remote side is given. */
+int sio_dma_start_memory(struct sio_dma_queue *q, void *memory, struct sio_dma_copy *copy,
+			 struct sio_dma_how *how, struct sio_err *err);
 /* dma_memory.c: @q needs no memory that stands in any more. */
 void sio_dma_through_end(struct sio_dma_queue *q);
 /* Is its remote side connected, within its range, and no device's? As sio_dma_post(). */

@@ -63,6 +63,7 @@ int sio_remote_segment_connect(struct sio_library *lib, struct sio_remote_segmen
 void sio_remote_segment_fill(struct sio_remote_segment *seg, const struct sio_rep_seg_connect *rep)
 {
 	seg->node = sio_from_le32(rep->node);
+	seg->exact = sio_from_le32(rep->path) == SIO_PATH_EXACT;
 	seg->path = sio_status_place(seg->o.lib, sio_from_le32(rep->path), seg->node);
 	seg->peer_boot = (uint32_t)sio_from_le64(rep->peer_boot);
 	seg->bytes = sio_from_le64(rep->bytes);
@@ -93,6 +94,8 @@ static int connect_segment(struct sio_library *lib, sci_desc_t sd, sci_remote_se
 	if (!desc)
 		return err->code;
 	seg = sio_remote_segment_new(sio_from_le32(req->segment_id), flags, callback, arg, err);
+	if (seg)
+		seg->adapter = sio_from_le32(req->adapter);
 	if (!seg)
 		rc = err->code;
 	else if (flags & SCI_FLAG_ASYNCHRONOUS_CONNECT)

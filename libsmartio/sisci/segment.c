@@ -9,8 +9,8 @@
 
 #define CREATE_SERVED                                                                              \
 	(SCI_FLAG_USE_CALLBACK | SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_DMA_GLOBAL |       \
-	 SCI_FLAG_EMPTY | SCI_FLAG_BROADCAST)
-#define CREATE_KNOWN (SCI_FLAG_ALLOW_UNICAST | SCI_FLAG_PHYSICAL)
+	 SCI_FLAG_EMPTY | SCI_FLAG_BROADCAST | SCI_FLAG_ALLOW_UNICAST)
+#define CREATE_KNOWN SCI_FLAG_PHYSICAL
 #define NOT_OF_GROUPS (SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_EMPTY)
 
 static void local_segment_free(struct sio_object *o)
@@ -35,7 +35,7 @@ static int ask_create(struct sio_local_segment *seg, size_t size, unsigned flags
 	struct sio_msg_seg_create req = {
 		.segment_id = sio_to_le32(seg->segment_id),
 		.flags = sio_to_le32(flags & (SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_EMPTY |
-					      SCI_FLAG_BROADCAST)),
+					      SCI_FLAG_BROADCAST | SCI_FLAG_ALLOW_UNICAST)),
 		.bytes = sio_to_le64(size)};
 	struct sio_rep_seg_create rep;
 	struct sio_call call = {.req = &req.h,
@@ -112,6 +112,9 @@ static int create(struct sio_library *lib, sci_desc_t sd, sci_local_segment_t *r
 		rc = sio_refuse(err, SCI_ERR_ILLEGAL_FLAG,
 				"flags %#x do not go with SCI_FLAG_BROADCAST",
 				flags & NOT_OF_GROUPS);
+	if (!rc && flags & SCI_FLAG_ALLOW_UNICAST && !(flags & SCI_FLAG_BROADCAST))
+		rc = sio_refuse(err, SCI_ERR_ILLEGAL_FLAG,
+				"SCI_FLAG_ALLOW_UNICAST goes with SCI_FLAG_BROADCAST");
 	if (!rc && flags & SCI_FLAG_USE_CALLBACK)
 		rc = sio_check_pointer((const void *)(uintptr_t)callback, "callback", err);
 	if (!rc && size == 0)

@@ -44,6 +44,8 @@ struct sio_remote_segment {
 	bool down;	     /* its path is, and may come back. Under the lock */
 	uint32_t connecting; /* asynchronously; read without the lock, too */
 	bool is_bar;
+	bool exact;	  /* a multicast group whose members have each their own memory */
+	unsigned adapter; /* of ours, that it is connected through */
 	sci_cb_remote_segment_t callback;
 	void *callback_arg;
 	struct sio_segment_events events;
@@ -64,10 +66,11 @@ struct sio_mapping {
 	struct sio_sequence *sequences; /* under the lock */
 	/* While the path is down its pages read as ones. Written under the lock. */
 	uint32_t down;
-	uint32_t cuts;	/* how often it went down */
-	bool placed;	/* its pages are there; one mapping of a file */
-	void *aside;	/* what they were before; NULL: nothing is kept */
-	bool registers; /* the writable view of a device's registers is in it */
+	uint32_t cuts;			 /* how often it went down */
+	bool placed;			 /* its pages are there; one mapping of a file */
+	void *aside;			 /* what they were before; NULL: nothing is kept */
+	struct sio_group_copier *copier; /* of an exact group: group.c; else NULL */
+	bool registers;			 /* the writable view of a device's registers is in it */
 	struct sio_map_watch
 		*watch; /* how its stores wake a device; NULL: there is none. Under the lock */
 };

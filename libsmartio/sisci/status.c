@@ -32,7 +32,7 @@ uint32_t sio_status_place(const struct sio_library *lib, uint32_t wire_path, uin
 {
 	const volatile struct sio_status_page *page = lib->status;
 
-	if (wire_path == SIO_PATH_NONE)
+	if (wire_path == SIO_PATH_NONE || wire_path == SIO_PATH_EXACT)
 		return 0;
 	for (uint32_t i = 0; i < SIO_STATUS_PATHS; i++)
 		if (sio_read32(&page->path[i].peer_node) == node &&

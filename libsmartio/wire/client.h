@@ -212,7 +212,8 @@ struct sio_msg_seg_connect {
 };
 SIO_WIRE_SIZE(struct sio_msg_seg_connect, 32);
 #define SIO_PATH_NONE 0xffffffffu
-struct sio_rep_seg_connect { /* also DEV_SEG_CONNECT */
+#define SIO_PATH_EXACT 0xfffffffeu /* none either: an exact multicast group, see SEG_MAP */
+struct sio_rep_seg_connect {	   /* also DEV_SEG_CONNECT */
 	struct sio_msg h;
 	sio_le32 handle, node, segment_id;
 	sio_le32 path; /* adapter << 16 | the other's adapter; SIO_PATH_NONE: of this host, a BAR */
@@ -224,7 +225,8 @@ SIO_WIRE_SIZE(struct sio_rep_seg_connect, 56);
 
 /*
  * Map a connected segment (or BAR). The pieces cover what may be reached, ascending; what lies
- * between them, and pieces without access, read as all ones. Piece i uses descriptor fd_index.
+ * between them, and pieces without access, read as all ones. Piece i uses descriptor fd_index. Of an
+ * exact multicast group nothing can be reached, and SCI_FLAG_READONLY_MAP must be given.
  */
 #define SIO_MAP_PIECES 16
 struct sio_msg_seg_map {

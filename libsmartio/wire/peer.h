@@ -275,8 +275,10 @@ SIO_WIRE_SIZE(struct sio_peer_bar_release, 48);
 /*
  * Map [offset, offset + bytes) of segment @uid of node @exporter for the device. The right to it:
  * @connection, the borrower's, or 0: the exporter is the borrower's host. @adapter: the exporter's,
- * or SIO_PEER_ANY_ADAPTER.
+ * or SIO_PEER_ANY_ADAPTER. Of a multicast group: @exporter SIO_PEER_GROUP, @uid the group's number,
+ * @connection 0, @adapter the borrower's.
  */
+#define SIO_PEER_GROUP 0xffffffffu
 #define SIO_PEER_ANY_ADAPTER 0xffffffffu
 struct sio_peer_dma_map {
 	struct sio_msg h;

@@ -155,7 +155,7 @@ static int wrong_uses(void *arg)
 	CHECK_IS(error, SCI_ERR_NOSPC);
 	SCICreateSegment(sd, &other, 6, PAGE, NULL, NULL, 0x40000000, &error);
 	CHECK_IS(error, SCI_ERR_ILLEGAL_FLAG);
-	SCICreateSegment(sd, &other, 6, PAGE, NULL, NULL, SCI_FLAG_ALLOW_UNICAST, &error);
+	SCICreateSegment(sd, &other, 6, PAGE, NULL, NULL, SCI_FLAG_PHYSICAL, &error);
 	CHECK_IS(error, SCI_ERR_FLAG_NOT_IMPLEMENTED);
 	SCICreateSegment(sd, &other, 6, PAGE, NULL, NULL, SCI_FLAG_USE_CALLBACK, &error);
 	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);

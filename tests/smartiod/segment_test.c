@@ -82,6 +82,8 @@ static void create_checks_what_it_is_given(void **state)
 	assert_int_equal(call_seg_create(f->w, f->exporter, 8, 1, SCI_FLAG_BROADCAST, &h, &id),
 			 EINVAL);
 	assert_int_equal(call_seg_create(f->w, f->exporter, 7, 1, SCI_FLAG_ALLOW_UNICAST, &h, &id),
+			 EINVAL);
+	assert_int_equal(call_seg_create(f->w, f->exporter, 7, 1, SCI_FLAG_PHYSICAL, &h, &id),
 			 EOPNOTSUPP);
 	assert_int_equal(call_seg_create(f->w, f->exporter, 7, 1, 0x80000000, &h, &id), EINVAL);
 	assert_int_equal(call_seg_create(f->w, f->exporter, 7, 1, 0, &h, &id), 0);
