@@ -17,6 +17,7 @@ struct sio_vector {
 	struct sio_obj o;
 	int line; /* 0: the function sends no more of it */
 	bool mask;
+	struct completion *old; /* the first message is of before, and told to nobody */
 };
 
 static void add(struct sio_irq *q, u64 n)
@@ -110,7 +111,12 @@ int sio_op_irq_new(struct sio_request *rq, const void *msg, void *answer)
 static irqreturn_t on_interrupt(int line, void *arg)
 {
 	struct sio_vector *v = arg;
+	struct completion *old = xchg(&v->old, NULL);
 
+	if (old) {
+		complete(old);
+		return IRQ_HANDLED;
+	}
 	atomic64_inc(&v->o.dev->interrupts);
 	add((struct sio_irq *)v->o.target, 1);
 	return IRQ_HANDLED;
@@ -211,6 +217,39 @@ static int check_vector(struct sio_request *rq, const struct sio_req_vector *m, 
 	return 0;
 }
 
+/* Something was sent while the vector was masked; it will come when it is not. */
+static bool is_pending(struct pci_dev *pdev, unsigned int number)
+{
+	void __iomem *bits;
+	bool pending;
+	u32 where;
+
+	pci_read_config_dword(pdev, pdev->msix_cap + PCI_MSIX_PBA, &where);
+	bits = ioremap(pci_resource_start(pdev, where & PCI_MSIX_PBA_BIR) +
+			       (where & PCI_MSIX_PBA_OFFSET) + number / 32 * 4,
+		       4);
+	if (!bits)
+		return false;
+	pending = readl(bits) >> number % 32 & 1;
+	iounmap(bits);
+	return pending;
+}
+
+/* What came while the vector was nobody's is swallowed: its interrupt is told of what comes from now on. */
+static int request_line(struct sio_vector *v, struct pci_dev *pdev, int line)
+{
+	bool pending = is_pending(pdev, v->o.length);
+	DECLARE_COMPLETION_ONSTACK(old);
+	int error;
+
+	v->old = pending ? &old : NULL;
+	error = request_irq(line, on_interrupt, 0, "smartio", v);
+	if (!error && pending && !wait_for_completion_timeout(&old, HZ / 10) &&
+	    !xchg(&v->old, NULL))
+		wait_for_completion(&old); /* the handler has it in its hands */
+	return error;
+}
+
 static int new_vector(struct sio_request *rq, const struct sio_req_vector *m, struct sio_dev *d,
 		      struct sio_obj *irq)
 {
@@ -221,7 +260,7 @@ static int new_vector(struct sio_request *rq, const struct sio_req_vector *m, st
 		return PTR_ERR(v);
 	sio_obj_tie(&v->o, d, irq);
 	v->o.length = m->vector;
-	error = request_irq(line, on_interrupt, 0, "smartio", v);
+	error = request_line(v, d->pdev, line);
 	if (error) {
 		sio_fail(rq, error, "the kernel refuses interrupt %d", line);
 		return sio_obj_made(rq, &v->o, error);
