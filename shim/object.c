@@ -154,7 +154,7 @@ static int answer_files(struct sio_request *rq, struct sio_obj *o)
 
 	if (o->kind != SIO_KIND_IRQ)
 		return answer_file(rq, o, o->access & SIO_ACCESS_WRITE ? O_RDWR : O_RDONLY);
-	error = answer_file(rq, o, O_RDONLY);
+	error = answer_file(rq, o, O_RDWR); /* who takes several may put some back */
 	return error ? error : answer_file(rq, o, O_WRONLY);
 }
 

@@ -574,8 +574,9 @@ struct sio_req_iova_release {
 SIO_PORT_SIZE(struct sio_req_iova_release, 40);
 
 /*
- * IRQ_NEW: an interrupt of this host. Descriptor 0: poll and read it (eventfd semantics).
- * Descriptor 1: trigger it from this host by writing 8 bytes. Peers: GRANT it and MAP the grant.
+ * IRQ_NEW: an interrupt of this host. Descriptor 0: poll, read and, to put back what was read, write
+ * it (eventfd semantics). Descriptor 1: trigger it from this host by writing 8 bytes. Peers: GRANT it
+ * and MAP the grant.
  */
 struct sio_req_irq_new {
 	struct sio_req h;
