@@ -68,7 +68,8 @@ static int get_slot(struct sio_dma_queue *q, const struct sio_object *segment, u
 			     err);
 		if (rc)
 			return rc == -EPERM ? (int)SCI_ERR_SEGMENT_NOT_PREPARED
-			       : rc == -ENOTCONN || rc == -ECONNRESET
+			       /* ENOENT: it was removed, and we have not heard of that yet. */
+			       : rc == -ENOTCONN || rc == -ECONNRESET || (remote && rc == -ENOENT)
 				       ? (int)SCI_ERR_SEGMENT_NOT_CONNECTED
 				       : rc;
 		*s = (struct sio_dma_slot){.range = sio_from_le64(rep.range),

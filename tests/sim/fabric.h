@@ -205,7 +205,8 @@ unsigned fabric_device_requester(const struct sio_topo_device *d); /* fabric_pat
 /* ---- fabric_hook.c ---- */
 /* The running program's processor; NULL: no program runs. The simulator gives it. */
 struct fabric_core *sim_core(void);
-/* The hardware of a seed. */
+/* The hardware of a seed; or, if not NULL, that of an experiment. */
+extern const struct fabric_params *sim_hardware;
 void sim_access_params(struct fabric_params *p);
 /* A program's access takes so long; others may run meanwhile. */
 void sim_access_wait(uint64_t ns);

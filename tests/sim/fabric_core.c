@@ -21,6 +21,7 @@
 #define BUFFER_NS 120u	 /* at most in the store buffer */
 #define COMBINE_NS 2500u /* at most in a line that combines */
 #define SWITCH_ONE_IN 64 /* accesses let others run */
+#define SPEND_PS 50000u	 /* so much time of its own, and it lets others run */
 
 /* A line that combines writes. The queue holds a post while the line is in use. */
 struct line {
@@ -35,7 +36,8 @@ struct seen {
 struct fabric_core {
 	uint64_t model; /* which start it is of */
 	unsigned host;
-	uint64_t fence; /* no load is earlier */
+	uint64_t fence;	   /* no load is earlier */
+	uint64_t spent_ps; /* on accesses, and not told yet */
 	struct fabric_queue buffer;
 	struct line line[LINES];
 	struct seen seen[SEEN];
@@ -164,10 +166,19 @@ static void store_combined(struct fabric_core *c, const struct fabric_view *v, c
 		fabric_queue_push(&l->queue, now);
 }
 
-static void maybe_switch(void)
+/* An access takes time, now and then more of it. */
+static void spend(struct fabric_core *c, uint32_t ps)
 {
-	if (fabric_below(SWITCH_ONE_IN) == 0)
-		sim_access_wait(fabric_below(200));
+	uint64_t ns;
+
+	c->spent_ps += ps;
+	if (!fabric_params.steady && fabric_below(SWITCH_ONE_IN) == 0)
+		c->spent_ps += fabric_below(200000);
+	if (c->spent_ps < SPEND_PS)
+		return;
+	ns = c->spent_ps / 1000;
+	c->spent_ps %= 1000;
+	sim_access_wait(ns);
 }
 
 static bool is_own_memory(const struct fabric_core *c, const struct fabric_mem *m)
@@ -192,13 +203,14 @@ void fabric_core_store(struct fabric_core *c, const struct fabric_view *v, const
 		fabric_path_post(c->host, post, sent);
 	} else if (is_own_memory(c, v->mem) && !streaming) {
 		post = fabric_post_new(v->mem, v->offset, buf, len);
-		fabric_queue_add(&c->buffer, post, now, now + 1 + fabric_below(BUFFER_NS));
+		fabric_queue_add(&c->buffer, post, now,
+				 now + 1 + (fabric_params.steady ? 0 : fabric_below(BUFFER_NS)));
 		if (v->mem->kind == FABRIC_RING)
 			sim_access_settle(post->due);
 	} else {
 		store_combined(c, v, buf, len, now);
 	}
-	maybe_switch();
+	spend(c, fabric_params.cpu_store_ps);
 }
 
 /* ---- loads ---- */
@@ -231,7 +243,7 @@ static void load_own(struct fabric_core *c, const struct fabric_view *v, void *b
 	uint64_t now, when, oldest;
 	struct seen *s;
 
-	maybe_switch();
+	spend(c, fabric_params.cpu_load_ps);
 	now = sim_access_now();
 	fabric_settle(now);
 	own_stores(c, v, len, now);
@@ -242,7 +254,7 @@ static void load_own(struct fabric_core *c, const struct fabric_view *v, void *b
 	if (oldest < s->at)
 		oldest = s->at;
 	when = now;
-	if (oldest < now && fabric_below(EARLY_ONE_IN) == 0)
+	if (oldest < now && !fabric_params.steady && fabric_below(EARLY_ONE_IN) == 0)
 		when = oldest + fabric_below(now - oldest + 1);
 	fabric_past_read(v->mem, v->offset, buf, len, when);
 	s->at = when;

@@ -252,8 +252,8 @@ static void find_way(unsigned requester, unsigned host, struct fabric_way *w)
 					   (struct fabric_link){a->link_width, a->link_generation});
 	}
 	w->adapters = 2;
-	w->cables = path.hops;
-	w->switches = path.hops - 1;
+	w->cables = path.hops + fabric_params.more_switches;
+	w->switches = path.hops - 1 + fabric_params.more_switches;
 	w->iommus += t->host[host].iommu;
 }
 
@@ -351,9 +351,12 @@ static uint64_t add_path(unsigned requester, unsigned host, struct fabric_post *
 	w.to_register = post->mem && post->mem->kind == FABRIC_REGISTER;
 	ns = fabric_write_ns(&fabric_params, &w, post->offset, post->len ? post->len : 4);
 	busy = fabric_write_busy_ns(&fabric_params, &w, post->offset, post->len ? post->len : 4);
-	due = sent + ns + fabric_below(ns / JITTER_ONE_OF + 1);
-	if (fabric_below(LATE_ONE_IN) == 0)
-		due += fabric_below(LATE_NS);
+	due = sent + ns;
+	if (!fabric_params.steady) {
+		due += fabric_below(ns / JITTER_ONE_OF + 1);
+		if (fabric_below(LATE_ONE_IN) == 0)
+			due += fabric_below(LATE_NS);
+	}
 	/* One after the other through the slowest link. */
 	if (q->first && due < q->last_due + busy)
 		due = q->last_due + busy;

@@ -11,6 +11,7 @@
 #ifndef SIM_FABRIC_TIME_H
 #define SIM_FABRIC_TIME_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -38,6 +39,9 @@ struct fabric_params {
 	/* A drive. */
 	uint64_t media_read_ns, media_write_ns, command_ns; /* the last: what every command costs */
 	uint32_t media_units;				    /* commands at once on the media */
+	/* Of experiments. */
+	uint32_t more_switches; /* on every way between hosts, each with a cable */
+	bool steady;		/* nothing is left to chance: no delay, no early load */
 };
 
 /* What a transaction passes, in order from requester to memory. */

@@ -193,6 +193,8 @@ void sim_proc_reap(void);
 
 /* ---- world.c ---- */
 extern const struct sio_world sim_world;
+/* For experiments: programs run without pauses drawn from the seed. */
+extern bool sim_steady;
 /* A call of the table: a place to switch, to die and to fail. Return: the process. */
 struct sim_proc *sim_step(struct sio_world *w);
 /* Whether the call that sim_step() began is to fail for lack of something. */

@@ -23,6 +23,8 @@ static struct sim_proc *proc_of(struct sio_world *w)
 	return (struct sim_proc *)w;
 }
 
+bool sim_steady;
+
 struct sim_proc *sim_step(struct sio_world *w)
 {
 	struct sim_proc *p = proc_of(w);
@@ -35,7 +37,7 @@ struct sim_proc *sim_step(struct sio_world *w)
 		sim_proc_kill(p);
 		sim_coro_exit();
 	}
-	if (sim_chance(1, 16))
+	if (!sim_steady && sim_chance(1, 16))
 		sim_coro_pause(sim_below(200));
 	return p;
 }
@@ -221,7 +223,7 @@ static uint64_t world_random(struct sio_world *w)
 static void world_yield(struct sio_world *w)
 {
 	sim_step(w);
-	sim_coro_pause(200 + sim_below(1000));
+	sim_coro_pause(sim_steady ? 20 : 200 + sim_below(1000));
 }
 
 static uint32_t world_pid(struct sio_world *w)
