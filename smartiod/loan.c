@@ -57,7 +57,7 @@ void smartiod_loan_unpin(struct smartiod *d, struct smartiod_loan *l)
 	smartiod_loan_check(d, l);
 }
 
-/* The port ended the owner: what the device can still reach is known. */
+/* The port ended the owner: what the device can still reach is known. The caller has it pinned. */
 static void loan_closed(struct smartiod *d, struct smartiod_loan *l)
 {
 	bool quarantined = l->dmas;
@@ -73,7 +73,6 @@ static void loan_closed(struct smartiod *d, struct smartiod_loan *l)
 		smartiod_holder_notify(d, l->device, l->id);
 	}
 	smartiod_device_announce(d, l->device);
-	smartiod_loan_check(d, l);
 }
 
 void smartiod_loan_end(struct smartiod *d, struct smartiod_loan *l)
