@@ -43,7 +43,7 @@ static void closed_view(struct port_world *w)
 {
 	volatile uint32_t *at, *other;
 	struct shim_ask a;
-	uint64_t id, id2;
+	uint64_t id = 0, id2 = 0;
 	int fd = view(w, 0, 3, &id), fd2 = view(w, 0, 1, &id2), status = -1;
 	pid_t pid;
 
