@@ -327,6 +327,7 @@ static void a_loss_fails_them(void **state)
 {
 	pid_t peer;
 
+	cluster_needs(NEEDS_ENGINE);
 	steps_reset();
 	peer = cluster_fork(*state, 8, removes_by_force, NULL);
 	assert_int_equal(cluster_wait(cluster_fork(*state, 4, loses, NULL)), 0);

@@ -109,6 +109,7 @@ static void beside_exporter(void **state, int (*fn)(void *arg))
 {
 	pid_t exporter;
 
+	cluster_needs(NEEDS_HOSTS);
 	steps_reset();
 	exporter = cluster_fork(*state, 12, exports, NULL);
 	step_await(0);
@@ -386,6 +387,7 @@ static void a_lost_device_is_not_connected(void **state)
 {
 	pid_t exporter, borrower;
 
+	cluster_needs(NEEDS_HOSTS);
 	steps_reset();
 	exporter = cluster_fork(*state, 12, exports, NULL);
 	step_await(0);
@@ -470,6 +472,7 @@ static void events_overflow(void **state)
 {
 	pid_t exporter;
 
+	cluster_needs(NEEDS_HOSTS);
 	steps_reset();
 	exporter = cluster_fork(*state, 12, notifies, NULL);
 	step_await(0);

@@ -253,7 +253,7 @@ static bool is_event(int fd)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	n = readlink(path, name, sizeof(name) - 1);
 	name[n > 0 ? n : 0] = '\0';
-	return strcmp(name, "anon_inode:[eventfd]") == 0;
+	return strcmp(name, "anon_inode:[eventfd]") == 0 || strstr(name, "[smartio interrupt]");
 }
 
 /* An interrupt whose descriptors have lost O_NONBLOCK, and are full. */

@@ -321,6 +321,7 @@ static void each_member_has_its_own(void **state)
 {
 	pid_t sender, one, two;
 
+	cluster_needs(NEEDS_GROUPS);
 	steps_reset();
 	one = cluster_fork(*state, 4, is_member, (void *)4);
 	two = cluster_fork(*state, 8, is_member, (void *)8);
@@ -358,6 +359,7 @@ static int exits(void *arg)
 
 static void nothing_is_left_of_one_that_exits(void **state)
 {
+	cluster_needs(NEEDS_GROUPS);
 	assert_int_equal(cluster_wait(cluster_fork(*state, 4, exits, NULL)), 0);
 	assert_int_equal(cluster_wait(cluster_fork(*state, 8, exits, NULL)), 0);
 }
@@ -446,6 +448,7 @@ static void one_member_can_be_reached_alone(void **state)
 {
 	pid_t member, writer;
 
+	cluster_needs(NEEDS_GROUPS);
 	steps_reset();
 	member = cluster_fork(*state, 8, allows_unicast, NULL);
 	writer = cluster_fork(*state, 12, writes_to_one, NULL);
@@ -530,6 +533,7 @@ static int settles(void *arg)
 
 static void a_group_is_mapped_for_a_device(void **state)
 {
+	cluster_needs(NEEDS_GROUPS);
 	assert_int_equal(cluster_wait(cluster_fork(*state, 4, maps_for_a_device, NULL)), 0);
 	assert_int_equal(cluster_wait(cluster_fork(*state, 12, maps_for_a_device, NULL)), 0);
 	/* What one that dies leaves is in quarantine until the device is reset. */

@@ -7,7 +7,7 @@ usage: vm.py BUILD MACHINE TEST... [--console] [--soak] [--record]
 
 MACHINE is none-6.1, intel-6.12, amd-6.1 and so on: IOMMU and kernel ("debug" alone is the debug
 kernel with Intel's IOMMU). Tests follow each other in one machine; after one that fails, and for
-those that want to be alone, a new one is started. --console shows what is said in any case, as it comes, --soak
+those that want to be alone, a new one is started; "all" are all that make sense there. --console shows what is said in any case, as it comes, --soak
 makes long tests of short ones, --record lets tests write what they compare with.
 Exit status 77, and a line that says why, if there is no QEMU or no kernel to be had.
 A script's head may ask for:
@@ -44,6 +44,11 @@ SKIP = 77
 
 
 HEAD = r"^# (programs|modules|files|limit|not|alone|drive|nvme|memory|append): (.*)$"
+
+
+def all_tests():
+    return sorted(f[:-3] for f in os.listdir(GUEST)
+                  if f.endswith(".sh") and f not in ("lib.sh", "leaks.sh"))
 
 
 class Script:
@@ -266,14 +271,15 @@ def main():
     options = {w for w in sys.argv[1:] if w.startswith("--")}
     words = [w for w in sys.argv[1:] if not w.startswith("--")]
     if options == {"--list"}:
-        print("\n".join(sorted(f[:-3] for f in os.listdir(GUEST)
-                               if f.endswith(".sh") and f != "lib.sh")))
+        print("\n".join(all_tests()))
         return 0
     if len(words) < 3 or options - {"--console", "--soak", "--record"}:
         sys.exit(__doc__.strip())
     build, machine, *tests = words
     try:
-        scripts = [s for s in map(Script, tests) if parse_machine(machine)[1] not in s.words("not")]
+        iommu = parse_machine(machine)[1]
+        names = all_tests() if tests == ["all"] else tests
+        scripts = [s for s in map(Script, names) if iommu not in s.words("not")]
         run = Run(os.path.abspath(build), machine, options)
         for group in together(scripts):
             run.run(group)

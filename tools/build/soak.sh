@@ -6,6 +6,10 @@ cd "$(dirname "$0")/../.."
 [ -f build/plain/build.ninja ] || meson setup build/plain
 ninja -C build/plain
 
+vm() { # MACHINE TEST...; 77: not to be had, and it has said why
+	python3 tests/vm/vm.py build/plain "$@" || [ $? = 77 ]
+}
+
 if [ $# = 1 ]; then # make soak SECONDS=...: the simulator alone, new seeds on all cores
 	exec build/plain/tests/sim/smartio-sim --soak "$1" --jobs "$(nproc)"
 fi
@@ -17,5 +21,10 @@ echo '== a client killed at every system call, at 100 instants; hosts crashed at
 SOAK=1 python3 tests/system/death_test.py build/plain
 echo '== 16 programs on 8 hosts, used by each other and killed, for ten minutes'
 SMARTIO_STRESS_S=300 meson test -C build/plain --no-rebuild -t 6 'api stress'
+echo '== every test of virtual machines in every machine; then the long ones on the debug kernel'
+for machine in none-6.1 none-6.12 intel-6.1 intel-6.12 amd-6.1 amd-6.12 none-debug amd-debug; do
+	vm "$machine" all
+done
+vm debug all --soak
 echo '== instructions, system calls, transactions'
 python3 tests/system/path_test.py build/plain

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The tests of the API, the same programs as on the emulated cluster, with this machine in place of all
 # of its hosts; what a machine cannot do they skip, and say why.
-# programs: tests/api/adapters_api_test tests/api/callbacks_api_test tests/api/connect_api_test
-# programs: tests/api/dataint_api_test tests/api/dataint_all_api_test tests/api/device_api_test
+# programs: tests/api/adapters_api_test tests/api/block_api_test tests/api/callbacks_api_test
+# programs: tests/api/connect_api_test tests/api/copy_api_test tests/api/dataint_api_test
+# programs: tests/api/dataint_all_api_test tests/api/device_api_test
 # programs: tests/api/device_interrupt_api_test tests/api/dma_api_test
 # programs: tests/api/dma_channel_api_test tests/api/dma_gather_api_test
-# programs: tests/api/dma_loss_api_test tests/api/flag_api_test tests/api/generation3_api_test
-# programs: tests/api/interrupt_api_test tests/api/interrupt_share_api_test
-# programs: tests/api/limits_api_test tests/api/link_api_test tests/api/loss_api_test
-# programs: tests/api/memory_api_test tests/api/multicast_api_test tests/api/own_memory_api_test
+# programs: tests/api/dma_loss_api_test tests/api/dma_memory_api_test tests/api/errors_api_test
+# programs: tests/api/flag_api_test tests/api/generation3_api_test tests/api/interrupt_api_test
+# programs: tests/api/interrupt_share_api_test tests/api/limits_api_test tests/api/link_api_test
+# programs: tests/api/loss_api_test tests/api/memory_api_test tests/api/multicast_api_test
+# programs: tests/api/multicast_exact_api_test tests/api/own_memory_api_test
 # programs: tests/api/pio_api_test tests/api/query_api_test tests/api/segment_api_test
 # programs: tests/api/segment_event_api_test tests/api/share_api_test tests/api/threads_api_test
 # programs: tests/api/wait_api_test
