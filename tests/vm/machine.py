@@ -106,6 +106,8 @@ class Machine:
                   "-mon", "chardev=qmp,mode=control",
                   "-blockdev", f"raw,node-name=disk0,file.driver=file,file.filename={drive},"
                   "cache.no-flush=on",
+                  # Hot-plug as a PCIe slot does it, which every kernel here knows.
+                  "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
                   "-device", "pcie-root-port,id=rp0,chassis=1,slot=1,bus=pcie.0,addr=8",
                   "-device", f"nvme,{nvme},drive=disk0,id=nvme0,bus={NVME_BUS[iommu]}",
                   "-kernel", kernel.image, "-initrd", initrd,
