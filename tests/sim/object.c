@@ -41,6 +41,12 @@ struct sim_object *sim_fd(int fd)
 	return table[fd - FIRST_FD];
 }
 
+bool sim_fd_open(int fd)
+{
+	assert(fd >= FIRST_FD && (unsigned)(fd - FIRST_FD) < n_table);
+	return table[fd - FIRST_FD];
+}
+
 int sim_fd_dup(int fd)
 {
 	struct sim_object *o = sim_fd(fd);

@@ -135,6 +135,7 @@ struct sim_object {
 /* A new descriptor for a new object of @kind; descriptors are never used again. */
 int sim_fd_new(enum sim_kind kind);
 struct sim_object *sim_fd(int fd);
+bool sim_fd_open(int fd);
 int sim_fd_dup(int fd);
 void sim_fd_close(int fd);
 /* Descriptors open now; a test compares. */

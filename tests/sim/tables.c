@@ -2,9 +2,18 @@
 /* What there is: a line for each workload, fault and oracle. */
 #include "tables.h"
 
+/* clang-format off */
 const struct sim_workload *const sim_workloads[] = {
-	&sim_work_segment, &sim_work_interrupt, &sim_work_dma,	&sim_work_device,
-	&sim_work_hostile, &sim_work_manager,	&sim_work_nvme, NULL,
+	&sim_work_segment,
+	&sim_work_interrupt,
+	&sim_work_dma,
+	&sim_work_device,
+	&sim_work_hostile,
+	&sim_work_group,
+	&sim_work_callback,
+	&sim_work_manager,
+	&sim_work_nvme,
+	NULL,
 };
 
 const struct sim_fault *const sim_faults[] = {

@@ -5,12 +5,28 @@
 
 #include "run.h"
 
-extern const struct sim_workload sim_work_segment, sim_work_interrupt, sim_work_dma,
-	sim_work_device, sim_work_hostile, sim_work_manager, sim_work_nvme;
-extern const struct sim_fault sim_fault_death, sim_fault_crash, sim_fault_link, sim_fault_cut,
-	sim_fault_delay, sim_fault_clock, sim_fault_lack, sim_fault_port, sim_fault_memory,
-	sim_fault_tables;
-extern const struct sim_oracle sim_oracle_calls, sim_oracle_hardware, sim_oracle_exclusive;
+extern const struct sim_workload sim_work_segment;
+extern const struct sim_workload sim_work_interrupt;
+extern const struct sim_workload sim_work_dma;
+extern const struct sim_workload sim_work_device;
+extern const struct sim_workload sim_work_hostile;
+extern const struct sim_workload sim_work_group;
+extern const struct sim_workload sim_work_callback;
+extern const struct sim_workload sim_work_manager;
+extern const struct sim_workload sim_work_nvme;
+extern const struct sim_fault sim_fault_death;
+extern const struct sim_fault sim_fault_crash;
+extern const struct sim_fault sim_fault_link;
+extern const struct sim_fault sim_fault_cut;
+extern const struct sim_fault sim_fault_delay;
+extern const struct sim_fault sim_fault_clock;
+extern const struct sim_fault sim_fault_lack;
+extern const struct sim_fault sim_fault_port;
+extern const struct sim_fault sim_fault_memory;
+extern const struct sim_fault sim_fault_tables;
+extern const struct sim_oracle sim_oracle_calls;
+extern const struct sim_oracle sim_oracle_hardware;
+extern const struct sim_oracle sim_oracle_exclusive;
 
 /* work_manager.c: for workloads of drives. */
 /* Any drive of the cluster. False: there is none. */

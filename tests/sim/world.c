@@ -124,8 +124,12 @@ static ssize_t world_recv(struct sio_world *w, int fd, void *buf, size_t len, in
 
 static bool readable(int fd)
 {
-	struct sim_object *o = sim_fd(fd);
+	struct sim_object *o;
 
+	/* Closed by another thread meanwhile: POLLNVAL. */
+	if (!sim_fd_open(fd))
+		return true;
+	o = sim_fd(fd);
 	if (o->kind == SIM_CONN)
 		return sim_conn_readable(o->conn);
 	return o->kind == SIM_EVENT && o->count > 0;
