@@ -189,6 +189,7 @@ struct fabric_actor {
 	uint64_t clock; /* its own: ahead of all others' while it waits for what it reads */
 	uint64_t hold;	/* it sends nothing before */
 	struct fabric_mem *last; /* that it read */
+	bool looks; /* it made a full barrier: its next read is of whether somebody waits */
 };
 extern struct fabric_actor fabric_actor;
 /* An interrupt of @host, behind what was written by whoever acts. */

@@ -250,8 +250,10 @@ static void reset(struct state *s)
 		return;
 	}
 	sim_shares(s->fdid);
-	SIM_CALL(SCIReleaseExclusiveBorrow, (s->device, 0, &e), &e, SCI_ERR_NOT_CONNECTED);
-	s->exclusive = e != SCI_ERR_OK;
+	/* Answered too late before, it is not exclusive any more. */
+	SIM_CALL(SCIReleaseExclusiveBorrow, (s->device, 0, &e), &e, SCI_ERR_NOT_CONNECTED,
+		 SCI_ERR_ILLEGAL_OPERATION);
+	s->exclusive = e != SCI_ERR_OK && e != SCI_ERR_ILLEGAL_OPERATION;
 }
 
 static void wait_event(struct state *s)
