@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Which system calls the SISCI API makes where data move: none, or those that docs/dma.md tells of.
+
+usage: apipath_test.py BUILD
+"""
+import collections
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from cluster import Cluster  # noqa: E402
+
+BUILD = None
+STARTS = TRIGGERS = 1000
+
+
+class ApiPath(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.c = Cluster(BUILD)
+        cls.c.__enter__()
+        cls.addClassCleanup(cls.c.__exit__)
+
+    def calls(self, node, far):
+        """Phase -> Counter of the names of system calls, of all threads, between its marks."""
+        program = os.path.join(BUILD, "tests", "system", "apipath")
+        trace = os.path.join(self.c.dir, "trace")
+        server = self.c.start(node, program, "serve", stdin=subprocess.PIPE)
+        self.assertIn("serving", server.stdout.readline())
+        names = self.c.run("client1", "strace", "-f", "-qq", "-o", trace, program, str(far),
+                           timeout=300).split()
+        server.stdin.close()
+        server.stdin = None
+        self.c.finish(server)
+        with open(trace, encoding="ascii", errors="replace") as f:
+            made = [m.group(1) for m in (re.match(r"\d+\s+(\w+)\(", line) for line in f) if m]
+        marks = [i for i, name in enumerate(made) if name == "getppid"]
+        self.assertEqual(len(marks), len(names) + 1, "the marks around the phases")
+        return {name: collections.Counter(made[marks[i] + 1:marks[i + 1]])
+                for i, name in enumerate(names)}
+
+    def check(self, calls):
+        # 1 million stores, loads and checks; copies of all sizes; waits for what is there.
+        for phase in ("stores", "copies", "messages_there"):
+            with self.subTest(phase):
+                self.assertEqual(calls[phase], {})
+        # The doorbell, if the engine sleeps; a poll of the completion event, and its read.
+        with self.subTest("dma_polled"):
+            self.assertLessEqual(set(calls["dma_polled"]), {"write"})
+            self.assertLessEqual(calls["dma_polled"]["write"], STARTS)
+        with self.subTest("dma_waited"):
+            waited = calls["dma_waited"]
+            self.assertLessEqual(set(waited), {"write", "poll", "ppoll", "read"})
+            self.assertLessEqual(waited["write"], 2 * STARTS)
+            self.assertLessEqual(waited["poll"] + waited["ppoll"], 2 * STARTS)
+        # A trigger is one write.
+        for phase in ("triggers", "messages"):
+            with self.subTest(phase):
+                self.assertEqual(calls[phase], {"write": TRIGGERS})
+
+    def test_to_another_host(self):
+        self.check(self.calls("client2", 16))
+
+    def test_on_one_host(self):
+        self.check(self.calls("client1", 12))
+
+
+if __name__ == "__main__":
+    BUILD = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=2)
