@@ -227,35 +227,51 @@ void SCIReturnDevice(sci_smartio_device_t device, unsigned int flags, sci_error_
 	sio_api_leave(error, rc, &err);
 }
 
+void sio_device_enter(struct sio_device_call *c, sci_smartio_device_t device)
+{
+	c->lib = sio_api_enter(&c->err);
+	c->device = c->lib ? sio_object_get(c->lib, device, SIO_DEVICE, &c->err) : NULL;
+	c->rc = c->err.code;
+}
+
+void sio_device_ask(struct sio_device_call *c, uint32_t type, void *req, size_t req_len,
+		    sio_le32 *field, void *rep, size_t rep_len)
+{
+	if (c->rc)
+		return;
+	*field = sio_to_le32(c->device->o.id);
+	c->rc = sio_ask(c->lib, type, req, req_len, rep, rep_len, &c->err);
+}
+
+void sio_device_leave(struct sio_device_call *c, sci_error_t *error)
+{
+	if (c->device)
+		sio_object_put(&c->device->o);
+	sio_api_leave(error, c->rc, &c->err);
+}
+
 void SCIReleaseExclusiveBorrow(sci_smartio_device_t device, unsigned int flags, sci_error_t *error)
 {
-	struct sio_err err;
-	struct sio_library *lib = sio_api_enter(&err);
-	struct sio_device *d = NULL;
-	int rc = err.code;
+	struct sio_msg_handle req = {.flags = sio_to_le32(0)};
+	struct sio_device_call c;
+	struct sio_msg rep;
 
-	if (lib)
-		rc = sio_check_flags(flags, 0, 0, &err);
-	if (!rc) {
-		d = sio_object_get(lib, device, SIO_DEVICE, &err);
-		rc = d ? sio_ask_handle(lib, SIO_MSG_DEV_RELEASE_EXCLUSIVE, d->o.id, 0, &err)
-		       : err.code;
-	}
-	if (d)
-		sio_object_put(&d->o);
-	sio_api_leave(error, rc, &err);
+	sio_device_enter(&c, device);
+	if (!c.rc)
+		c.rc = sio_check_flags(flags, 0, 0, &c.err);
+	sio_device_ask(&c, SIO_MSG_DEV_RELEASE_EXCLUSIVE, &req, sizeof(req), &req.handle, &rep,
+		       sizeof(rep));
+	sio_device_leave(&c, error);
 }
 
 unsigned int SCIGetFabricDeviceId(sci_smartio_device_t device)
 {
-	struct sio_err err;
-	struct sio_library *lib = sio_api_enter(&err);
-	struct sio_device *d = lib ? sio_object_get(lib, device, SIO_DEVICE, &err) : NULL;
-	unsigned fdid = d ? d->fdid : 0;
+	struct sio_device_call c;
+	unsigned fdid;
 
-	if (d)
-		sio_object_put(&d->o);
-	sio_api_leave(NULL, d ? 0 : err.code, &err);
+	sio_device_enter(&c, device);
+	fdid = c.device ? c.device->fdid : 0;
+	sio_device_leave(&c, NULL);
 	return fdid;
 }
 

@@ -21,6 +21,20 @@ struct sio_device {
 	unsigned n_events, max_events;
 };
 
+/* A call of the API about one device: enter, check what else was given, ask, leave. */
+struct sio_device_call {
+	struct sio_library *lib;
+	struct sio_device *device; /* with a reference; NULL: @rc is not 0 */
+	struct sio_err err;
+	int rc;
+};
+void sio_device_enter(struct sio_device_call *c, sci_smartio_device_t device);
+/* Unless something failed before: ask smartiod; the device's handle goes to @field of the request. */
+void sio_device_ask(struct sio_device_call *c, uint32_t type, void *req, size_t req_len,
+		    sio_le32 *field, void *rep, size_t rep_len);
+/* What went wrong goes to @error (NULL: nowhere), and to smartio_last_error(). */
+void sio_device_leave(struct sio_device_call *c, sci_error_t *error);
+
 /* What a program is told of a device. */
 void sio_device_info(const struct sio_rep_dev_list *rep, sci_smartio_device_info_t *info);
 /* The first device whose id is greater than @after; -ENODEV: none. */

@@ -76,18 +76,19 @@ void SCIConnectDeviceSegment(sci_smartio_device_t device, sci_remote_segment_t *
 	sio_api_leave(error, rc, &err);
 }
 
-static int create_segment(struct sio_library *lib, sci_smartio_device_t device,
-			  struct sio_msg_dev_seg_create *req, struct sio_err *err)
+static int check_create(unsigned id, size_t size, unsigned memtype, unsigned hints, unsigned flags,
+			struct sio_err *err)
 {
-	struct sio_device *d = sio_object_get(lib, device, SIO_DEVICE, err);
-	struct sio_rep_dev_seg_create rep;
-	int rc;
+	int rc = sio_check_flags(flags, PLACEMENT, 0, err);
 
-	if (!d)
-		return err->code;
-	req->device = sio_to_le32(d->o.id);
-	rc = sio_ask(lib, SIO_MSG_DEV_SEG_CREATE, req, sizeof(*req), &rep, sizeof(rep), err);
-	sio_object_put(&d->o);
+	if (!rc)
+		rc = check_memtype(memtype, false, err);
+	if (!rc && hints & ~HINTS)
+		rc = sio_fail(err, -EINVAL, "access hints %#x: only SCI_MEMACCESS_* (%#x) are",
+			      hints, HINTS);
+	if (!rc && size == 0)
+		rc = sio_refuse(err, SCI_ERR_SIZE_ALIGNMENT,
+				"device segment %#x: size 0; at least 1 byte is needed", id);
 	return rc;
 }
 
@@ -100,23 +101,15 @@ void SCICreateDeviceSegment(sci_smartio_device_t device, unsigned int segmentId,
 					     .memtype = sio_to_le32(memtype),
 					     .hints = sio_to_le32(accessHints),
 					     .flags = sio_to_le32(flags)};
-	struct sio_err err;
-	struct sio_library *lib = sio_api_enter(&err);
-	int rc = err.code;
+	struct sio_device_call c;
+	struct sio_rep_dev_seg_create rep;
 
-	if (lib)
-		rc = sio_check_flags(flags, PLACEMENT, 0, &err);
-	if (!rc)
-		rc = check_memtype(memtype, false, &err);
-	if (!rc && accessHints & ~HINTS)
-		rc = sio_fail(&err, -EINVAL, "access hints %#x: only SCI_MEMACCESS_* (%#x) are",
-			      accessHints, HINTS);
-	if (!rc && size == 0)
-		rc = sio_refuse(&err, SCI_ERR_SIZE_ALIGNMENT,
-				"device segment %#x: size 0; at least 1 byte is needed", segmentId);
-	if (!rc)
-		rc = create_segment(lib, device, &req, &err);
-	sio_api_leave(error, rc, &err);
+	sio_device_enter(&c, device);
+	if (!c.rc)
+		c.rc = check_create(segmentId, size, memtype, accessHints, flags, &c.err);
+	sio_device_ask(&c, SIO_MSG_DEV_SEG_CREATE, &req, sizeof(req), &req.device, &rep,
+		       sizeof(rep));
+	sio_device_leave(&c, error);
 }
 
 /* A segment mapped for a device. */

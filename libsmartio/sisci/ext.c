@@ -111,13 +111,12 @@ static volatile uint32_t *words(sci_smartio_device_t device)
 
 uint64_t smartio_borrower_id(sci_smartio_device_t device)
 {
-	struct sio_err err;
-	struct sio_library *lib = sio_api_enter(&err);
-	struct sio_device *d = lib ? sio_object_get(lib, device, SIO_DEVICE, &err) : NULL;
-	uint64_t id = d ? d->borrower : 0;
+	struct sio_device_call c;
+	uint64_t id;
 
-	if (d)
-		sio_object_put(&d->o);
+	sio_device_enter(&c, device);
+	id = c.device ? c.device->borrower : 0;
+	sio_device_leave(&c, NULL);
 	return id;
 }
 
@@ -176,39 +175,28 @@ int smartio_data_interrupt_fd(sci_local_data_interrupt_t interrupt)
 
 int smartio_holds_registers(sci_smartio_device_t device)
 {
-	struct sio_err err;
-	struct sio_library *lib = sio_api_enter(&err);
-	struct sio_device *d = lib ? sio_object_get(lib, device, SIO_DEVICE, &err) : NULL;
+	struct sio_device_call c;
 	int held = 0;
 
-	if (d) {
-		sio_session_lock(lib->session);
-		held = d->registers && !d->o.lost;
-		sio_session_unlock(lib->session);
-		sio_object_put(&d->o);
+	sio_device_enter(&c, device);
+	if (c.device) {
+		sio_session_lock(c.lib->session);
+		held = c.device->registers && !c.device->o.lost;
+		sio_session_unlock(c.lib->session);
 	}
+	sio_device_leave(&c, NULL);
 	return held;
 }
 
 void smartio_device_settled(sci_smartio_device_t device, uint64_t borrower, sci_error_t *error)
 {
 	struct sio_msg_dev_settled req = {.borrower = sio_to_le64(borrower)};
-	struct sio_device *d = NULL;
+	struct sio_device_call c;
 	struct sio_msg rep;
-	struct sio_err err;
-	struct sio_library *lib = sio_api_enter(&err);
-	int rc = err.code;
 
-	if (lib) {
-		d = sio_object_get(lib, device, SIO_DEVICE, &err);
-		rc = err.code;
-	}
-	if (d) {
-		req.device = sio_to_le32(d->o.id);
-		rc = sio_ask(lib, SIO_MSG_DEV_SETTLED, &req, sizeof(req), &rep, sizeof(rep), &err);
-		sio_object_put(&d->o);
-	}
-	sio_api_leave(error, rc, &err);
+	sio_device_enter(&c, device);
+	sio_device_ask(&c, SIO_MSG_DEV_SETTLED, &req, sizeof(req), &req.device, &rep, sizeof(rep));
+	sio_device_leave(&c, error);
 }
 
 void smartio_device_hold(sci_smartio_device_t device, uint64_t borrower, sci_ioaddr_t ioaddr,
@@ -217,63 +205,37 @@ void smartio_device_hold(sci_smartio_device_t device, uint64_t borrower, sci_ioa
 	struct sio_msg_dev_hold req = {.borrower = sio_to_le64(borrower),
 				       .ioaddr = sio_to_le64(ioaddr),
 				       .bytes = sio_to_le64(bytes)};
-	struct sio_device *d = NULL;
 	struct sio_rep_dev_hold rep;
-	struct sio_err err;
-	struct sio_library *lib = sio_api_enter(&err);
-	int rc = err.code;
+	struct sio_device_call c;
 
-	if (lib)
-		rc = sio_check_pointer(hold, "hold", &err);
-	if (!rc) {
-		d = sio_object_get(lib, device, SIO_DEVICE, &err);
-		rc = err.code;
-	}
-	if (d) {
-		req.device = sio_to_le32(d->o.id);
-		rc = sio_ask(lib, SIO_MSG_DEV_HOLD, &req, sizeof(req), &rep, sizeof(rep), &err);
-		if (!rc)
-			*hold = sio_from_le64(rep.hold);
-		sio_object_put(&d->o);
-	}
-	sio_api_leave(error, rc, &err);
+	sio_device_enter(&c, device);
+	if (!c.rc)
+		c.rc = sio_check_pointer(hold, "hold", &c.err);
+	sio_device_ask(&c, SIO_MSG_DEV_HOLD, &req, sizeof(req), &req.device, &rep, sizeof(rep));
+	if (!c.rc)
+		*hold = sio_from_le64(rep.hold);
+	sio_device_leave(&c, error);
 }
 
 void smartio_device_unhold(sci_smartio_device_t device, uint64_t hold, sci_error_t *error)
 {
 	struct sio_msg_dev_unhold req = {.hold = sio_to_le64(hold)};
-	struct sio_device *d = NULL;
+	struct sio_device_call c;
 	struct sio_msg rep;
-	struct sio_err err;
-	struct sio_library *lib = sio_api_enter(&err);
-	int rc = err.code;
 
-	if (lib) {
-		d = sio_object_get(lib, device, SIO_DEVICE, &err);
-		rc = err.code;
-	}
-	if (d) {
-		req.device = sio_to_le32(d->o.id);
-		rc = sio_ask(lib, SIO_MSG_DEV_UNHOLD, &req, sizeof(req), &rep, sizeof(rep), &err);
-		sio_object_put(&d->o);
-	}
-	sio_api_leave(error, rc, &err);
+	sio_device_enter(&c, device);
+	sio_device_ask(&c, SIO_MSG_DEV_UNHOLD, &req, sizeof(req), &req.device, &rep, sizeof(rep));
+	sio_device_leave(&c, error);
 }
 
 void smartio_device_reset(sci_smartio_device_t device, sci_error_t *error)
 {
-	struct sio_device *d = NULL;
-	struct sio_err err;
-	struct sio_library *lib = sio_api_enter(&err);
-	int rc = err.code;
+	struct sio_msg_handle req = {.flags = sio_to_le32(0)};
+	struct sio_device_call c;
+	struct sio_msg rep;
 
-	if (lib) {
-		d = sio_object_get(lib, device, SIO_DEVICE, &err);
-		rc = err.code;
-	}
-	if (d) {
-		rc = sio_ask_handle(lib, SIO_MSG_DEV_RESET, d->o.id, 0, &err);
-		sio_object_put(&d->o);
-	}
-	sio_api_leave(error, sio_error_as(rc, -ETIMEDOUT, SCI_ERR_TIMEOUT), &err);
+	sio_device_enter(&c, device);
+	sio_device_ask(&c, SIO_MSG_DEV_RESET, &req, sizeof(req), &req.handle, &rep, sizeof(rep));
+	c.rc = sio_error_as(c.rc, -ETIMEDOUT, SCI_ERR_TIMEOUT);
+	sio_device_leave(&c, error);
 }
