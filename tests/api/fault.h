@@ -9,9 +9,32 @@
 
 /* After an error there is a text. */
 bool worked(sci_error_t error);
-/* fault_segments.c: connects without waiting, callbacks, waits, own memory, several handles. */
-void use_more_segments(sci_desc_t sd);
-/* fault_kinds.c: shared interrupts, messages to all, gathered DMA, channels, queries. */
-void use_more_kinds(sci_desc_t sd);
+/* Doorbells are to wake by an event descriptor, not by faults: for a world that can be told so. */
+extern bool fault_no_faults;
+
+/* One kind of object, from its making to its end; on node 4. A name of NULL ends the list. */
+struct fault_scenario {
+	const char *name;
+	void (*use)(sci_desc_t sd);
+};
+extern const struct fault_scenario fault_scenarios[];
+
+/*
+ * fault_far.c: a segment and interrupts of node 8, if it has them. What puts the link to it down and
+ * up meanwhile; NULL: nothing.
+ */
+void use_far(sci_desc_t sd);
+extern void (*fault_link)(bool up);
+/* On node 8: initialise the library, and make what use_far() looks for. */
+void fault_far_begin(void);
+/* fault_segments.c */
+void use_connections(sci_desc_t sd); /* without waiting, with callbacks, with waits */
+void use_own_memory(sci_desc_t sd);
+void use_shares(sci_desc_t sd);
+/* fault_kinds.c */
+void use_shared_interrupts(sci_desc_t sd);
+void use_messages_to_all(sci_desc_t sd);
+void use_gathered_dma(sci_desc_t sd); /* and block transfers, channels, memory of the program */
+void use_queries(sci_desc_t sd);
 
 #endif

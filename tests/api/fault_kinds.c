@@ -7,7 +7,7 @@
 
 #define PAGE 4096u
 
-static void use_shared(sci_desc_t sd)
+void use_shared_interrupts(sci_desc_t sd)
 {
 	sci_remote_interrupt_t remote = NULL;
 	sci_local_interrupt_t a = NULL, b = NULL;
@@ -39,7 +39,7 @@ static void use_shared(sci_desc_t sd)
 	CHECK_OK(error);
 }
 
-static void use_messages_to_all(sci_desc_t sd)
+void use_messages_to_all(sci_desc_t sd)
 {
 	sci_remote_data_interrupt_t all = NULL;
 	sci_local_data_interrupt_t dint = NULL;
@@ -133,7 +133,7 @@ static void use_memory(sci_dma_queue_t queue, sci_remote_segment_t remote)
 	free(memory);
 }
 
-static void use_gathered_dma(sci_desc_t sd)
+void use_gathered_dma(sci_desc_t sd)
 {
 	sci_remote_segment_t remote = NULL;
 	sci_local_segment_t seg = NULL;
@@ -172,7 +172,7 @@ static void use_gathered_dma(sci_desc_t sd)
 	CHECK_OK(error);
 }
 
-static void use_queries(void)
+void use_queries(sci_desc_t sd)
 {
 	unsigned value, adapters[DIS_MAX_NSCIS];
 	sci_query_adapter_t adapter = {.subcommand = SCI_Q_ADAPTER_LINK_WIDTH, .data = &value};
@@ -180,18 +180,11 @@ static void use_queries(void)
 	dis_nodeId_list_t nodes;
 	sci_error_t error;
 
+	(void)sd;
 	SCIQuery(SCI_Q_ADAPTER, &adapter, 0, &error);
 	worked(error);
 	SCIQuery(SCI_Q_DMA, &dma, 0, &error);
 	worked(error);
 	SCIGetNodeInfoByAdapterName((char[]){"one"}, adapters, &nodes, NULL, 0, &error);
 	worked(error);
-}
-
-void use_more_kinds(sci_desc_t sd)
-{
-	use_shared(sd);
-	use_messages_to_all(sd);
-	use_gathered_dma(sd);
-	use_queries();
 }

@@ -74,13 +74,11 @@ static int reserve_or_fail(struct sio_world *w, void *hint, bool fixed, size_t l
 	return fails() ? -ENOMEM : sio_world_live()->reserve(w, hint, fixed, len, ret);
 }
 
-static bool no_faults;
-
 static unsigned wake_ways(struct sio_world *w)
 {
 	unsigned ways = sio_world_live()->wake_ways(w);
 
-	return no_faults ? ways & ~SIO_WAKE_FAULT : ways;
+	return fault_no_faults ? ways & ~SIO_WAKE_FAULT : ways;
 }
 
 static int fault_new_or_fail(struct sio_world *w, void *at, size_t len)
@@ -165,221 +163,6 @@ static unsigned open_descriptors(void)
 	return n;
 }
 
-/* After an error there is a text; a failure may end the connection, and then that is the error. */
-bool worked(sci_error_t error)
-{
-	CHECK(error == SCI_ERR_OK || smartio_last_error()[0]);
-	return error == SCI_ERR_OK;
-}
-
-static void use_segments(sci_desc_t sd)
-{
-	sci_remote_segment_t remote = NULL;
-	sci_sequence_t sequence = NULL;
-	sci_map_t map = NULL, far = NULL;
-	sci_local_segment_t seg = NULL;
-	sci_error_t error;
-	uint8_t *p;
-
-	SCICreateSegment(sd, &seg, 1, PAGE, NULL, NULL, 0, &error);
-	if (!worked(error))
-		return;
-	p = SCIMapLocalSegment(seg, &map, 0, PAGE, NULL, 0, &error);
-	if (worked(error))
-		*p = 7;
-	SCIPrepareSegment(seg, 0, 0, &error);
-	worked(error);
-	SCISetSegmentAvailable(seg, 0, 0, &error);
-	worked(error);
-	SCIConnectSegment(sd, &remote, 4, 1, 0, NULL, NULL, 0, 0, &error);
-	if (worked(error)) {
-		SCIMapRemoteSegment(remote, &far, 0, PAGE, NULL, 0, &error);
-		if (worked(error)) {
-			SCICreateMapSequence(far, &sequence, 0, &error);
-			if (worked(error)) {
-				SCICheckSequence(sequence, 0, &error);
-				CHECK_OK(error);
-				SCIRemoveSequence(sequence, 0, &error);
-				CHECK_OK(error);
-			}
-			SCIUnmapSegment(far, 0, &error);
-			CHECK_OK(error);
-		}
-		SCIDisconnectSegment(remote, 0, &error);
-		CHECK_OK(error);
-	}
-	if (map) {
-		SCIUnmapSegment(map, 0, &error);
-		CHECK_OK(error);
-	}
-	do {
-		SCIRemoveSegment(seg, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
-}
-
-static void use_interrupts(sci_desc_t sd)
-{
-	sci_remote_data_interrupt_t remote = NULL;
-	sci_local_data_interrupt_t dint = NULL;
-	unsigned number = 0, length = 0;
-	sci_error_t error;
-
-	SCICreateDataInterrupt(sd, &dint, 0, &number, NULL, NULL, 0, &error);
-	if (!worked(error))
-		return;
-	SCIConnectDataInterrupt(sd, &remote, 4, 0, number, 0, 0, &error);
-	if (worked(error)) {
-		SCITriggerDataInterrupt(remote, NULL, 0, 0, &error);
-		worked(error);
-		SCIWaitForDataInterrupt(dint, NULL, &length, 50, 0, &error);
-		worked(error);
-		SCIDisconnectDataInterrupt(remote, 0, &error);
-		CHECK_OK(error);
-		SCIWaitForDataInterrupt(dint, NULL, &length, 0, 0, &error);
-		worked(error);
-	}
-	SCIRemoveDataInterrupt(dint, 0, &error);
-	CHECK_OK(error);
-}
-
-/* Stores wake the drive by faults, or by an event descriptor. */
-static void use_doorbells(sci_remote_segment_t bar, bool by_event)
-{
-	const volatile uint32_t *word;
-	sci_error_t error;
-	sci_map_t map;
-
-	no_faults = by_event;
-	SCIMapRemoteSegment(bar, &map, 0, 2 * PAGE, NULL, 0, &error);
-	no_faults = false;
-	if (!worked(error))
-		return;
-	word = smartio_map_sleep_word(map);
-	CHECK(word == smartio_map_sleep_word(map) || by_event); /* a failure may pass */
-	CHECK(!word || *word < 2);
-	smartio_map_wake(map);
-	SCIUnmapSegment(map, 0, &error);
-	CHECK_OK(error);
-}
-
-static void use_plain_interrupts(sci_desc_t sd)
-{
-	sci_remote_interrupt_t remote = NULL;
-	sci_local_interrupt_t i = NULL;
-	unsigned number = 0;
-	sci_error_t error;
-
-	SCICreateInterrupt(sd, &i, 0, &number, NULL, NULL, 0, &error);
-	if (!worked(error))
-		return;
-	SCIConnectInterrupt(sd, &remote, 4, 0, number, 0, 0, &error);
-	if (worked(error)) {
-		SCITriggerInterrupt(remote, 0, &error);
-		worked(error);
-		SCIWaitForInterrupt(i, 50, 0, &error);
-		worked(error);
-		SCIDisconnectInterrupt(remote, 0, &error);
-		CHECK_OK(error);
-	}
-	do {
-		SCIRemoveInterrupt(i, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
-}
-
-static void use_device(sci_desc_t sd)
-{
-	sci_remote_segment_t bar = NULL, seg = NULL;
-	sci_smartio_device_t device = NULL;
-	sci_ioaddr_t address;
-	unsigned fdid = 0;
-	sci_error_t error;
-
-	smartio_find_device(cluster_device(), &fdid, &error);
-	if (!worked(error))
-		return;
-	SCIBorrowDevice(sd, &device, fdid, 0, &error);
-	if (!worked(error))
-		return;
-	SCIConnectDeviceSegment(device, &bar, 0, SCI_MEMTYPE_BAR, NULL, NULL, 0, &error);
-	if (worked(error)) {
-		use_doorbells(bar, false);
-		use_doorbells(bar, true);
-		SCIDisconnectSegment(bar, 0, &error);
-		CHECK_OK(error);
-	}
-	SCICreateDeviceSegment(device, 1, PAGE, SCI_MEMTYPE_PRIVATE, SCI_MEMACCESS_DEVICE_READ, 0,
-			       &error);
-	worked(error);
-	SCIConnectDeviceSegment(device, &seg, 1, SCI_MEMTYPE_PRIVATE, NULL, NULL, 0, &error);
-	if (worked(error)) {
-		SCIMapRemoteSegmentForDevice(seg, device, &address, 0, PAGE, 0, &error);
-		if (worked(error)) {
-			SCIUnmapRemoteSegmentForDevice(seg, device, 0, &error);
-			CHECK_OK(error);
-		}
-		SCIDisconnectSegment(seg, 0, &error);
-		CHECK_OK(error);
-	}
-	SCIReturnDevice(device, 0, &error);
-	CHECK_OK(error);
-}
-
-static sci_callback_action_t on_dma(void *arg, sci_dma_queue_t queue, sci_error_t status)
-{
-	(void)arg;
-	(void)queue;
-	(void)status;
-	return SCI_CALLBACK_CONTINUE;
-}
-
-static void use_transfers(sci_dma_queue_t queue, sci_local_segment_t local,
-			  sci_remote_segment_t remote)
-{
-	sci_error_t error;
-
-	SCIStartDmaTransfer(queue, local, remote, 0, 64, 128, NULL, NULL, SCI_FLAG_DMA_WAIT,
-			    &error);
-	worked(error);
-	SCIStartDmaTransfer(queue, local, remote, 0, 64, 128, on_dma, NULL,
-			    SCI_FLAG_USE_CALLBACK | SCI_FLAG_DMA_READ, &error);
-	if (worked(error))
-		while (SCIDMAQueueState(queue) == SCI_DMAQUEUE_POSTED)
-			usleep(1000);
-}
-
-static void use_queues(sci_desc_t sd)
-{
-	sci_remote_segment_t remote = NULL;
-	sci_local_segment_t seg = NULL;
-	sci_dma_queue_t queue = NULL;
-	sci_error_t error;
-
-	SCICreateSegment(sd, &seg, 5, PAGE, NULL, NULL, 0, &error);
-	if (!worked(error))
-		return;
-	SCIPrepareSegment(seg, 0, 0, &error);
-	worked(error);
-	SCISetSegmentAvailable(seg, 0, 0, &error);
-	worked(error);
-	SCIConnectSegment(sd, &remote, 4, 5, 0, NULL, NULL, 0, 0, &error);
-	if (worked(error)) {
-		SCICreateDMAQueue(sd, &queue, 0, 1, 0, &error);
-		if (worked(error)) {
-			use_transfers(queue, seg, remote);
-			SCIRemoveDMAQueue(queue, 0, &error);
-			CHECK_OK(error);
-		}
-		SCIDisconnectSegment(remote, 0, &error);
-		CHECK_OK(error);
-	}
-	do {
-		SCIRemoveSegment(seg, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
-}
-
 static bool use_all(void)
 {
 	sci_desc_t sd = NULL;
@@ -390,13 +173,8 @@ static bool use_all(void)
 		return false;
 	SCIOpen(&sd, 0, &error);
 	if (worked(error)) {
-		use_segments(sd);
-		use_more_segments(sd);
-		use_interrupts(sd);
-		use_plain_interrupts(sd);
-		use_queues(sd);
-		use_more_kinds(sd);
-		use_device(sd);
+		for (unsigned i = 0; fault_scenarios[i].name; i++)
+			fault_scenarios[i].use(sd);
 		SCIClose(sd, 0, &error);
 		CHECK_OK(error);
 	}
@@ -420,6 +198,78 @@ static int with_failure(void *arg)
 	CHECK(use_all());
 	CHECK(open_descriptors() <= before + 1);
 	return 0;
+}
+
+/* ---- the same with a link that goes down and comes back ---- */
+
+/* The parent does it: what it takes is no call of ours. */
+static void ask_for_link(bool up)
+{
+	step_done(up ? 2 : 1);
+	step_await(3);
+}
+
+/* As with_failure(). */
+static int far_with_failure(void *arg)
+{
+	sci_desc_t sd = NULL;
+	sci_error_t error;
+
+	fault_link = ask_for_link;
+	calls = 0;
+	failing = (unsigned)(uintptr_t)arg;
+	SCIInitialize(0, &error);
+	if (worked(error)) {
+		SCIOpen(&sd, 0, &error);
+		if (worked(error)) {
+			use_far(sd);
+			SCIClose(sd, 0, &error);
+			CHECK_OK(error);
+		}
+		SCITerminate();
+	}
+	failing = 0;
+	step_done(4);
+	return calls < (unsigned)(uintptr_t)arg ? 2 : 0;
+}
+
+static int is_far(void *arg)
+{
+	(void)arg;
+	fault_far_begin();
+	step_done(0);
+	step_await(5);
+	SCITerminate();
+	return 0;
+}
+
+static void each_call_fails_once_when_links_flap(void **state)
+{
+	static const unsigned steps[] = {1, 2, 4};
+	unsigned n = 0, downs = 0;
+	pid_t far;
+	int rc;
+
+	steps_reset();
+	far = cluster_fork(*state, 8, is_far, NULL);
+	step_await(0);
+	do {
+		pid_t pid = cluster_fork(*state, 4, far_with_failure, (void *)(uintptr_t)++n);
+		unsigned step;
+
+		while ((step = step_await_any(steps, 3)) != 4) {
+			assert_int_equal(cluster_link(*state, 8, 0, step == 2), 0);
+			downs += step == 1;
+			step_done(3);
+		}
+		rc = cluster_wait(pid);
+		if (rc != 0 && rc != 2)
+			fail_msg("with the %u-th call failing: exit status %d", n, rc);
+	} while (rc == 0);
+	assert_in_range(n, 30, 1000);
+	assert_in_range(downs, n / 2, n);
+	step_done(5);
+	assert_int_equal(cluster_wait(far), 0);
 }
 
 /*
@@ -475,6 +325,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		API_TEST(each_call_fails_once),
+		API_TEST(each_call_fails_once_when_links_flap),
 	};
 
 	return cmocka_run_group_tests(tests, topology_up, topology_down);

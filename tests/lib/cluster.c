@@ -407,6 +407,23 @@ void step_await(unsigned step)
 	}
 }
 
+unsigned step_await_any(const unsigned *step, unsigned n)
+{
+	struct pollfd p[STEPS];
+
+	for (unsigned i = 0; i < n; i++)
+		p[i] = (struct pollfd){.fd = steps[step[i]], .events = POLLIN};
+	poll(p, n, LIMIT_MS);
+	for (unsigned i = 0; i + 1 < n; i++) {
+		if (p[i].revents) {
+			step_await(step[i]);
+			return step[i];
+		}
+	}
+	step_await(step[n - 1]);
+	return step[n - 1];
+}
+
 sci_desc_t api_begin(void)
 {
 	sci_desc_t sd = NULL;

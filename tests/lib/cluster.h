@@ -80,6 +80,8 @@ int cluster_wait(pid_t pid);
 void steps_reset(void);
 void step_done(unsigned step);
 void step_await(unsigned step);
+/* Whichever of them comes first. */
+unsigned step_await_any(const unsigned *step, unsigned n);
 
 /* In children: say what was expected and end. */
 #define CHECK(condition)                                                                           \

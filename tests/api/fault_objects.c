@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Each kind of object, from its making to its end, whatever fails on the way. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "fault.h"
+
+#define PAGE 4096u
+
+bool fault_no_faults;
+
+/* After an error there is a text; a failure may end the connection, and then that is the error. */
+bool worked(sci_error_t error)
+{
+	CHECK(error == SCI_ERR_OK || smartio_last_error()[0]);
+	return error == SCI_ERR_OK;
+}
+
+static void use_segments(sci_desc_t sd)
+{
+	sci_remote_segment_t remote = NULL;
+	sci_sequence_t sequence = NULL;
+	sci_map_t map = NULL, far = NULL;
+	sci_local_segment_t seg = NULL;
+	sci_error_t error;
+	uint8_t *p;
+
+	SCICreateSegment(sd, &seg, 1, PAGE, NULL, NULL, 0, &error);
+	if (!worked(error))
+		return;
+	p = SCIMapLocalSegment(seg, &map, 0, PAGE, NULL, 0, &error);
+	if (worked(error))
+		*p = 7;
+	SCIPrepareSegment(seg, 0, 0, &error);
+	worked(error);
+	SCISetSegmentAvailable(seg, 0, 0, &error);
+	worked(error);
+	SCIConnectSegment(sd, &remote, 4, 1, 0, NULL, NULL, 0, 0, &error);
+	if (worked(error)) {
+		SCIMapRemoteSegment(remote, &far, 0, PAGE, NULL, 0, &error);
+		if (worked(error)) {
+			SCICreateMapSequence(far, &sequence, 0, &error);
+			if (worked(error)) {
+				SCICheckSequence(sequence, 0, &error);
+				CHECK_OK(error);
+				SCIRemoveSequence(sequence, 0, &error);
+				CHECK_OK(error);
+			}
+			SCIUnmapSegment(far, 0, &error);
+			CHECK_OK(error);
+		}
+		SCIDisconnectSegment(remote, 0, &error);
+		CHECK_OK(error);
+	}
+	if (map) {
+		SCIUnmapSegment(map, 0, &error);
+		CHECK_OK(error);
+	}
+	do {
+		SCIRemoveSegment(seg, 0, &error);
+	} while (error == SCI_ERR_BUSY);
+	CHECK_OK(error);
+}
+
+static void use_interrupts(sci_desc_t sd)
+{
+	sci_remote_data_interrupt_t remote = NULL;
+	sci_local_data_interrupt_t dint = NULL;
+	unsigned number = 0, length = 0;
+	sci_error_t error;
+
+	SCICreateDataInterrupt(sd, &dint, 0, &number, NULL, NULL, 0, &error);
+	if (!worked(error))
+		return;
+	SCIConnectDataInterrupt(sd, &remote, 4, 0, number, 0, 0, &error);
+	if (worked(error)) {
+		SCITriggerDataInterrupt(remote, NULL, 0, 0, &error);
+		worked(error);
+		SCIWaitForDataInterrupt(dint, NULL, &length, 50, 0, &error);
+		worked(error);
+		SCIDisconnectDataInterrupt(remote, 0, &error);
+		CHECK_OK(error);
+		SCIWaitForDataInterrupt(dint, NULL, &length, 0, 0, &error);
+		worked(error);
+	}
+	SCIRemoveDataInterrupt(dint, 0, &error);
+	CHECK_OK(error);
+}
+
+/* Stores wake the drive by faults, or by an event descriptor. */
+static void use_doorbells(sci_remote_segment_t bar, bool by_event)
+{
+	const volatile uint32_t *word;
+	sci_error_t error;
+	sci_map_t map;
+
+	fault_no_faults = by_event;
+	SCIMapRemoteSegment(bar, &map, 0, 2 * PAGE, NULL, 0, &error);
+	fault_no_faults = false;
+	if (!worked(error))
+		return;
+	word = smartio_map_sleep_word(map);
+	CHECK(word == smartio_map_sleep_word(map) || by_event); /* a failure may pass */
+	CHECK(!word || *word < 2);
+	smartio_map_wake(map);
+	SCIUnmapSegment(map, 0, &error);
+	CHECK_OK(error);
+}
+
+static void use_plain_interrupts(sci_desc_t sd)
+{
+	sci_remote_interrupt_t remote = NULL;
+	sci_local_interrupt_t i = NULL;
+	unsigned number = 0;
+	sci_error_t error;
+
+	SCICreateInterrupt(sd, &i, 0, &number, NULL, NULL, 0, &error);
+	if (!worked(error))
+		return;
+	SCIConnectInterrupt(sd, &remote, 4, 0, number, 0, 0, &error);
+	if (worked(error)) {
+		SCITriggerInterrupt(remote, 0, &error);
+		worked(error);
+		SCIWaitForInterrupt(i, 50, 0, &error);
+		worked(error);
+		SCIDisconnectInterrupt(remote, 0, &error);
+		CHECK_OK(error);
+	}
+	do {
+		SCIRemoveInterrupt(i, 0, &error);
+	} while (error == SCI_ERR_BUSY);
+	CHECK_OK(error);
+}
+
+static void use_device(sci_desc_t sd)
+{
+	sci_remote_segment_t bar = NULL, seg = NULL;
+	sci_smartio_device_t device = NULL;
+	sci_ioaddr_t address;
+	unsigned fdid = 0;
+	sci_error_t error;
+
+	smartio_find_device(cluster_device(), &fdid, &error);
+	if (!worked(error))
+		return;
+	SCIBorrowDevice(sd, &device, fdid, 0, &error);
+	if (!worked(error))
+		return;
+	SCIConnectDeviceSegment(device, &bar, 0, SCI_MEMTYPE_BAR, NULL, NULL, 0, &error);
+	if (worked(error)) {
+		use_doorbells(bar, false);
+		use_doorbells(bar, true);
+		SCIDisconnectSegment(bar, 0, &error);
+		CHECK_OK(error);
+	}
+	SCICreateDeviceSegment(device, 1, PAGE, SCI_MEMTYPE_PRIVATE, SCI_MEMACCESS_DEVICE_READ, 0,
+			       &error);
+	worked(error);
+	SCIConnectDeviceSegment(device, &seg, 1, SCI_MEMTYPE_PRIVATE, NULL, NULL, 0, &error);
+	if (worked(error)) {
+		SCIMapRemoteSegmentForDevice(seg, device, &address, 0, PAGE, 0, &error);
+		if (worked(error)) {
+			SCIUnmapRemoteSegmentForDevice(seg, device, 0, &error);
+			CHECK_OK(error);
+		}
+		SCIDisconnectSegment(seg, 0, &error);
+		CHECK_OK(error);
+	}
+	SCIReturnDevice(device, 0, &error);
+	CHECK_OK(error);
+}
+
+static sci_callback_action_t on_dma(void *arg, sci_dma_queue_t queue, sci_error_t status)
+{
+	(void)arg;
+	(void)queue;
+	(void)status;
+	return SCI_CALLBACK_CONTINUE;
+}
+
+static void use_transfers(sci_dma_queue_t queue, sci_local_segment_t local,
+			  sci_remote_segment_t remote)
+{
+	sci_error_t error;
+
+	SCIStartDmaTransfer(queue, local, remote, 0, 64, 128, NULL, NULL, SCI_FLAG_DMA_WAIT,
+			    &error);
+	worked(error);
+	SCIStartDmaTransfer(queue, local, remote, 0, 64, 128, on_dma, NULL,
+			    SCI_FLAG_USE_CALLBACK | SCI_FLAG_DMA_READ, &error);
+	if (worked(error))
+		while (SCIDMAQueueState(queue) == SCI_DMAQUEUE_POSTED)
+			usleep(1000);
+}
+
+static void use_queues(sci_desc_t sd)
+{
+	sci_remote_segment_t remote = NULL;
+	sci_local_segment_t seg = NULL;
+	sci_dma_queue_t queue = NULL;
+	sci_error_t error;
+
+	SCICreateSegment(sd, &seg, 5, PAGE, NULL, NULL, 0, &error);
+	if (!worked(error))
+		return;
+	SCIPrepareSegment(seg, 0, 0, &error);
+	worked(error);
+	SCISetSegmentAvailable(seg, 0, 0, &error);
+	worked(error);
+	SCIConnectSegment(sd, &remote, 4, 5, 0, NULL, NULL, 0, 0, &error);
+	if (worked(error)) {
+		SCICreateDMAQueue(sd, &queue, 0, 1, 0, &error);
+		if (worked(error)) {
+			use_transfers(queue, seg, remote);
+			SCIRemoveDMAQueue(queue, 0, &error);
+			CHECK_OK(error);
+		}
+		SCIDisconnectSegment(remote, 0, &error);
+		CHECK_OK(error);
+	}
+	do {
+		SCIRemoveSegment(seg, 0, &error);
+	} while (error == SCI_ERR_BUSY);
+	CHECK_OK(error);
+}
+
+const struct fault_scenario fault_scenarios[] = {
+	{"segments", use_segments},
+	{"connections", use_connections},
+	{"memory", use_own_memory},
+	{"shares", use_shares},
+	{"data_interrupts", use_interrupts},
+	{"messages_to_all", use_messages_to_all},
+	{"interrupts", use_plain_interrupts},
+	{"shared_interrupts", use_shared_interrupts},
+	{"queues", use_queues},
+	{"gathered", use_gathered_dma},
+	{"queries", use_queries},
+	{"far", use_far},
+	{"device", use_device},
+	{NULL, NULL},
+};
