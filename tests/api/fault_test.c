@@ -250,6 +250,7 @@ static void each_call_fails_once_when_links_flap(void **state)
 	pid_t far;
 	int rc;
 
+	cluster_needs(NEEDS_LINK);
 	steps_reset();
 	far = cluster_fork(*state, 8, is_far, NULL);
 	step_await(0);
