@@ -387,7 +387,7 @@ static void a_lost_device_is_not_connected(void **state)
 {
 	pid_t exporter, borrower;
 
-	cluster_needs(NEEDS_HOSTS);
+	cluster_needs(NEEDS_CRASH);
 	steps_reset();
 	exporter = cluster_fork(*state, 12, exports, NULL);
 	step_await(0);
