@@ -73,7 +73,7 @@ static inline void dma_end(struct dma *d)
 }
 
 /* A transfer of 1 GiB: it is under way for longer than a test looks. */
-static inline void dma_start_long(struct dma *d, sci_cb_dma_t callback, void *arg)
+static inline sci_error_t dma_try_long(struct dma *d, sci_cb_dma_t callback, void *arg)
 {
 	dis_dma_vec_t vec[DIS_DMA_MAX_VECLEN];
 	sci_error_t error;
@@ -82,7 +82,12 @@ static inline void dma_start_long(struct dma *d, sci_cb_dma_t callback, void *ar
 		vec[i] = (dis_dma_vec_t){.size = DMA_BYTES};
 	SCIStartDmaTransferVec(d->queue, d->local, d->remote, DIS_DMA_MAX_VECLEN, vec, callback,
 			       arg, callback ? SCI_FLAG_USE_CALLBACK : 0, &error);
-	CHECK_OK(error);
+	return error;
+}
+
+static inline void dma_start_long(struct dma *d, sci_cb_dma_t callback, void *arg)
+{
+	CHECK_OK(dma_try_long(d, callback, arg));
 }
 
 /* The peer: a segment until the other says that it is over. */
