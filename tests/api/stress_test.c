@@ -26,7 +26,7 @@
 #define OWN 4u	  /* segments, data interrupts and interrupts of one worker */
 #define OTHERS 6u /* connections of each kind */
 #define PAGE 4096u
-#define DEFAULT_S 8
+#define DEFAULT_S 10
 #define SLACK 1024u /* malloc() gives a few bytes more or less for the same wish */
 #define STUCK_S 60  /* no call takes that long, on whatever machine */
 
@@ -34,14 +34,14 @@
 	"cluster: stress\n"                                                                        \
 	"switches: [sw0]\n"                                                                        \
 	"hosts:\n"                                                                                 \
-	"  h1: {ram: 16M, iommu: on}\n"                                                            \
-	"  h2: {ram: 16M}\n"                                                                       \
-	"  h3: {ram: 16M, iommu: on}\n"                                                            \
-	"  h4: {ram: 16M}\n"                                                                       \
-	"  h5: {ram: 16M, iommu: on}\n"                                                            \
-	"  h6: {ram: 16M}\n"                                                                       \
-	"  h7: {ram: 16M, iommu: on}\n"                                                            \
-	"  h8: {ram: 16M}\n"
+	"  h1: {ram: 64M, iommu: on}\n"                                                            \
+	"  h2: {ram: 64M}\n"                                                                       \
+	"  h3: {ram: 64M, iommu: on}\n"                                                            \
+	"  h4: {ram: 64M}\n"                                                                       \
+	"  h5: {ram: 64M, iommu: on}\n"                                                            \
+	"  h6: {ram: 64M}\n"                                                                       \
+	"  h7: {ram: 64M, iommu: on}\n"                                                            \
+	"  h8: {ram: 64M}\n"
 
 struct random {
 	uint64_t state;
@@ -91,6 +91,9 @@ struct worker {
 	sci_desc_t sd;
 	struct own own[OWN];
 	struct other other[OTHERS];
+	sci_dma_queue_t queue;
+	unsigned pulled; /* the id of the segment that the queue is to bring; 0: none */
+	uint32_t read[PAGE / 4];
 	struct count *count;
 };
 
@@ -110,6 +113,10 @@ static bool expected(sci_error_t error)
 		SCI_ERR_SEGMENT_NOT_PREPARED,
 		SCI_ERR_CONNECTION_REFUSED,
 		SCI_ERR_OVERFLOW,
+		SCI_ERR_SEGMENT_NOT_CONNECTED,
+		SCI_ERR_TRANSFER_FAILED,
+		SCI_ERR_CANCELLED,
+		SCI_ERR_HW_NOSPC, /* receivers that do not read have only so many senders */
 	};
 
 	for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++)
@@ -267,10 +274,82 @@ static void use_other(struct worker *w, struct other *o)
 			result(w, "remove sequence", error);
 			SCIUnmapSegment(o->map, 0, &error);
 			result(w, "unmap", error);
+			o->map = NULL;
 		}
 		SCIDisconnectSegment(o->segment, 0, &error);
-		result(w, "disconnect", error);
-		memset(o, 0, offsetof(struct other, dint));
+		if (result(w, "disconnect", error)) /* else the queue is at it */
+			memset(o, 0, offsetof(struct other, dint));
+	}
+}
+
+/* Between memory of the program and a segment of somebody. */
+static void transfer(struct worker *w, struct other *o)
+{
+	unsigned id = segment_id(o->owner, o->index);
+	uint32_t words[16];
+	sci_error_t error;
+
+	if (draw(&w->random, 2)) {
+		for (unsigned i = 0; i < 16; i++)
+			words[i] = id;
+		SCIStartDmaTransferMem(w->queue, words, o->segment, sizeof(words),
+				       draw(&w->random, PAGE / 256) * 256, NULL, NULL, 0, &error);
+		result(w, "push", error);
+		return;
+	}
+	SCIStartDmaTransferMem(w->queue, w->read, o->segment, PAGE, 0, NULL, NULL,
+			       SCI_FLAG_DMA_READ | (draw(&w->random, 2) ? SCI_FLAG_DMA_WAIT : 0),
+			       &error);
+	if (result(w, "pull", error))
+		w->pulled = id;
+}
+
+/* What a page may hold, and nothing else. */
+static void check_pulled(struct worker *w)
+{
+	for (unsigned i = 0; i < PAGE / 4; i += 64) {
+		if (w->read[i] && w->read[i] != w->pulled) {
+			fprintf(stderr, "worker %u: %#x came from segment %#x\n", w->number,
+				w->read[i], w->pulled);
+			_exit(1);
+		}
+	}
+}
+
+static void use_queue(struct worker *w, struct other *o)
+{
+	sci_error_t error;
+
+	if (!w->queue) {
+		SCICreateDMAQueue(w->sd, &w->queue, 0, 1, 0, &error);
+		result(w, "create queue", error);
+		return;
+	}
+	switch (draw(&w->random, 8)) {
+	case 0:
+		SCIAbortDMAQueue(w->queue, 0, &error);
+		result(w, "abort", error);
+		return;
+	case 1:
+		SCIRemoveDMAQueue(w->queue, 0, &error);
+		if (result(w, "remove queue", error)) {
+			w->queue = NULL;
+			w->pulled = 0;
+		}
+		return;
+	case 2:
+		SCIWaitForDMAQueue(w->queue, draw(&w->random, 2), 0, &error);
+		result(w, "wait for queue", error);
+		return;
+	default:
+		if (SCIDMAQueueState(w->queue) == SCI_DMAQUEUE_POSTED)
+			return;
+		if (w->pulled && SCIDMAQueueState(w->queue) == SCI_DMAQUEUE_DONE)
+			check_pulled(w);
+		w->pulled = 0;
+		if (o->segment)
+			transfer(w, o);
+		return;
 	}
 }
 
@@ -350,7 +429,7 @@ static int work(void *arg)
 	for (uint64_t step = 0;; step++) {
 		if (step % 64 == 0)
 			alarm(STUCK_S);
-		switch (draw(&w.random, 4)) {
+		switch (draw(&w.random, 5)) {
 		case 0:
 			use_own(&w, draw(&w.random, OWN));
 			break;
@@ -358,6 +437,9 @@ static int work(void *arg)
 			use_other(&w, &w.other[draw(&w.random, OTHERS)]);
 			break;
 		case 2:
+			use_queue(&w, &w.other[draw(&w.random, OTHERS)]);
+			break;
+		case 3:
 			use_own_interrupt(&w, draw(&w.random, OWN));
 			break;
 		default:
