@@ -259,6 +259,7 @@ static int watch(struct sio_dma_queue *q, bool on, struct sio_err *err)
 static int submit(struct sio_dma_queue *q, struct post *p, struct sio_err *err)
 {
 	uint64_t count;
+	bool stale;
 	int rc;
 
 	if (q->o.lost)
@@ -266,9 +267,7 @@ static int submit(struct sio_dma_queue *q, struct post *p, struct sio_err *err)
 	rc = watch(q, p->call != NULL, err);
 	if (rc)
 		return rc;
-	/* What was waited for before is said and done. */
-	if (sio_read32(&q->ring->waiting) && !q->watched)
-		q->o.lib->world->event_read(q->o.lib->world, q->finished, &count);
+	stale = sio_read32(&q->ring->waiting) && !q->watched;
 	sio_write32(&q->ring->waiting, p->call != NULL);
 	hold_all(q, p);
 	q->call = p->call;
@@ -284,6 +283,9 @@ static int submit(struct sio_dma_queue *q, struct post *p, struct sio_err *err)
 	sio_to_fabric_barrier();
 	sio_write32(&q->ring->tail, q->tail);
 	sio_dma_ring(q);
+	/* What was waited for before is said and done. The engine copies meanwhile. */
+	if (stale)
+		q->o.lib->world->event_read(q->o.lib->world, q->finished, &count);
 	return 0;
 }
 
