@@ -66,7 +66,7 @@ def touched(patch):
 
 
 def apply(tree, patch, *more):
-    return subprocess.run(["git", "apply", "--recount", "-C2", *more, str(patch)], cwd=tree,
+    return subprocess.run(["git", "apply", "--recount", "-C1", *more, str(patch)], cwd=tree,
                           capture_output=True, text=True)
 
 
