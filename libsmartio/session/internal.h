@@ -71,6 +71,8 @@ void sio_session_taken(struct sio_session *s, const struct sio_msg *req);
 
 /* Under the lock: the connection is over; the session, too, if it cannot go on. */
 void sio_session_lost(struct sio_session *s);
+/* Under the lock: the other end takes nothing any more. What it said before is taken first. */
+void sio_session_cannot_send(struct sio_session *s);
 /* Under the lock, which is let go meanwhile: try to go on. For one thread: !resuming. */
 void sio_session_resume(struct sio_session *s);
 /* Under the lock: may this thread try it now? */

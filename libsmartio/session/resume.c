@@ -30,6 +30,7 @@ struct talk {
 	struct sio_session *s;
 	int fd;
 	uint32_t id;
+	bool reset_seen; /* events may still be behind that */
 	_Alignas(8) uint8_t packet[SIO_WIRE_MAX];
 };
 
@@ -122,6 +123,10 @@ static int take_packet(struct talk *t, size_t *ret_len)
 
 	if (len == -ETIMEDOUT || len == -EINTR)
 		return 1;
+	if (len == -ECONNRESET && !t->reset_seen) {
+		t->reset_seen = true;
+		return 1;
+	}
 	if (len < (ssize_t)sizeof(*msg) || sio_from_le32(msg->size) != (size_t)len) {
 		rc = -ECONNRESET;
 	} else if (sio_from_le32(msg->id) == 0) {
@@ -153,8 +158,8 @@ static int ask(struct talk *t, uint32_t type, struct sio_msg *req, size_t len, s
 	req->type = sio_to_le32(type);
 	req->id = sio_to_le32(++t->id);
 	req->error = sio_to_le32(0);
-	if (w->send(w, t->fd, req, len, fd, fd ? 1 : 0) < 0)
-		return -ECONNRESET;
+	/* If it is gone already its last words are still to be taken. */
+	w->send(w, t->fd, req, len, fd, fd ? 1 : 0);
 	do {
 		rc = wait_packet(t, deadline);
 		if (rc == 0)
@@ -248,7 +253,7 @@ static void ask_again(struct sio_session *s)
 		s->world->send(s->world, s->fd, p->msg, p->len, NULL, 0);
 		free(p);
 	}
-	for (c = s->calls; c && !s->away; c = next) {
+	for (c = s->calls; c && sio_session_connected(s); c = next) {
 		next = c->next;
 		if (c->asked)
 			continue;
@@ -260,7 +265,7 @@ static void ask_again(struct sio_session *s)
 		c->asked = true;
 		if (s->world->send(s->world, s->fd, c->req, c->req_len, c->req_fds, c->n_req_fds) <
 		    0)
-			sio_session_lost(s); /* at once again */
+			sio_session_cannot_send(s); /* gone again; it may have said things */
 	}
 }
 
@@ -319,6 +324,8 @@ void sio_session_resume(struct sio_session *s)
 	} else {
 		if (fd >= 0)
 			w->close(w, fd);
+		if (rc == -ECONNRESET) /* it was there, and is gone: the next one is near */
+			s->retry_ns = FIRST_RETRY_NS;
 		if (rc == -EPERM)
 			sio_session_die(s);
 		else

@@ -144,6 +144,14 @@ static bool take_packet(struct sio_session *s)
 	return true;
 }
 
+void sio_session_cannot_send(struct sio_session *s)
+{
+	while (sio_session_connected(s) && take_packet(s)) /* its last words */
+		;
+	if (sio_session_connected(s))
+		sio_session_lost(s);
+}
+
 void sio_session_receive(struct sio_session *s)
 {
 	bool any = false;
@@ -305,7 +313,7 @@ void sio_session_post(struct sio_session *s, uint32_t type, struct sio_msg *req,
 	if (s->away)
 		sio_session_post_later(s, req, len);
 	else if (s->world->send(s->world, s->fd, req, len, NULL, 0) < 0)
-		sio_session_lost(s);
+		sio_session_cannot_send(s);
 }
 
 /* Under the lock: among those that wait for replies. */
@@ -347,10 +355,7 @@ static void send_call(struct sio_session *s, struct sio_call *call)
 		s->world->wake_all(s->world, s->lock);
 	if (sent >= 0)
 		return;
-	while (sio_session_connected(s) && take_packet(s)) /* its last words */
-		;
-	if (sio_session_connected(s) && !call->finished)
-		sio_session_lost(s);
+	sio_session_cannot_send(s);
 }
 
 int sio_session_call(struct sio_session *s, struct sio_call *call, struct sio_err *err)
@@ -385,7 +390,7 @@ int sio_session_start(struct sio_session *s, struct sio_call *call, struct sio_e
 	if (rc == 0 && !s->away) {
 		call->asked = true;
 		if (s->world->send(s->world, s->fd, call->req, call->req_len, NULL, 0) < 0)
-			sio_session_lost(s); /* may end the call, too */
+			sio_session_cannot_send(s); /* may end the call, too */
 	}
 	sio_session_unlock(s);
 	return rc;

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Programs whose smartiod goes at any moment, and another one comes (or none, or a stranger). */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "server.h"
+#include "sisci_api.h"
+#include "smartio/ext.h"
+
+#define THREADS 4
+#define ROUNDS 300
+#define KEPT 3
+
+static void good(const char *call, sci_error_t err)
+{
+	if (err == SCI_ERR_OK)
+		return;
+	fprintf(stderr, "%s: error %#x: %s\n", call, err, smartio_last_error());
+	abort(); /* not a thread's to tell cmocka */
+}
+
+#define CALL(name, ...)                                                                            \
+	do {                                                                                       \
+		sci_error_t err_ = SCI_ERR_OK;                                                     \
+		name(__VA_ARGS__, &err_);                                                          \
+		good(#name, err_);                                                                 \
+	} while (0)
+
+static void initialize(void)
+{
+	sci_error_t err;
+
+	do /* a server that hangs up at once is met by chance */
+		SCIInitialize(0, &err);
+	while (err == SCI_ERR_NOT_INITIALIZED);
+	assert_int_equal(err, SCI_ERR_OK);
+}
+
+static void one_life(sci_desc_t sd, unsigned round)
+{
+	sci_local_segment_t segment;
+	sci_error_t err = SCI_ERR_OK;
+	unsigned *p;
+	sci_map_t map;
+
+	CALL(SCICreateSegment, sd, &segment, 0, 4096, NULL, NULL, SCI_FLAG_AUTO_ID);
+	CALL(SCIPrepareSegment, segment, 0, 0);
+	CALL(SCISetSegmentAvailable, segment, 0, 0);
+	p = SCIMapLocalSegment(segment, &map, 0, 4096, NULL, 0, &err);
+	good("SCIMapLocalSegment", err);
+	*p = round;
+	CALL(SCIUnmapSegment, map, 0);
+	CALL(SCISetSegmentUnavailable, segment, 0, 0);
+	CALL(SCIRemoveSegment, segment, 0);
+}
+
+static void *lives(void *arg)
+{
+	sci_desc_t sd;
+
+	(void)arg;
+	CALL(SCIOpen, &sd, 0);
+	for (unsigned i = 0; i < ROUNDS; i++)
+		one_life(sd, i);
+	CALL(SCIClose, sd, 0);
+	return NULL;
+}
+
+/* Every call succeeds, and once; what is kept all the time keeps its memory. */
+static void no_call_fails_and_none_is_done_twice(void **state)
+{
+	sci_local_segment_t kept[KEPT];
+	pthread_t thread[THREADS];
+	struct server_counts c;
+	unsigned *p[KEPT];
+	sci_map_t map[KEPT];
+	sci_error_t err;
+	sci_desc_t sd;
+
+	(void)state;
+	server_start(60, 20261121);
+	initialize();
+	CALL(SCIOpen, &sd, 0);
+	for (unsigned i = 0; i < KEPT; i++) {
+		CALL(SCICreateSegment, sd, &kept[i], 0, 4096, NULL, NULL, SCI_FLAG_AUTO_ID);
+		p[i] = SCIMapLocalSegment(kept[i], &map[i], 0, 4096, NULL, 0, &err);
+		good("SCIMapLocalSegment", err);
+		*p[i] = 4711 + i;
+	}
+	for (unsigned i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, lives, NULL), 0);
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(thread[i], NULL);
+	for (unsigned i = 0; i < KEPT; i++)
+		assert_int_equal(*p[i], 4711 + i);
+	c = server_counts();
+	assert_int_equal(c.wrong, 0);
+	assert_int_equal(c.segments, KEPT);
+	assert_true(c.hung_up > 60 && c.resumed > 60 && c.events > 5);
+	for (unsigned i = 0; i < KEPT; i++) {
+		CALL(SCIUnmapSegment, map[i], 0);
+		CALL(SCIRemoveSegment, kept[i], 0);
+	}
+	assert_int_equal(server_counts().segments, 0);
+	CALL(SCIClose, sd, 0);
+	SCITerminate();
+	server_stop();
+}
+
+static void *wait_for_it(void *arg)
+{
+	CALL(SCIWaitForInterrupt, arg, SCI_INFINITE_TIMEOUT, 0);
+	return NULL;
+}
+
+static void *create_one(void *arg)
+{
+	CALL(SCICreateSegment, arg, &(sci_local_segment_t){0}, 0, 4096, NULL, NULL,
+	     SCI_FLAG_AUTO_ID);
+	return NULL;
+}
+
+/* What needs no smartiod goes on without one; what needs one waits for it. */
+static void waits_and_memory_need_no_smartiod(void **state)
+{
+	sci_local_interrupt_t interrupt;
+	sci_local_segment_t segment;
+	unsigned number = 0, *p;
+	pthread_t waiter, maker;
+	sci_error_t err;
+	sci_map_t map;
+	sci_desc_t sd;
+
+	(void)state;
+	server_start(0, 1);
+	initialize();
+	CALL(SCIOpen, &sd, 0);
+	CALL(SCICreateInterrupt, sd, &interrupt, 0, &number, NULL, NULL, 0);
+	CALL(SCICreateSegment, sd, &segment, 0, 4096, NULL, NULL, SCI_FLAG_AUTO_ID);
+	p = SCIMapLocalSegment(segment, &map, 0, 4096, NULL, 0, &err);
+	good("SCIMapLocalSegment", err);
+	assert_int_equal(pthread_create(&waiter, NULL, wait_for_it, interrupt), 0);
+	server_away(true);
+	assert_int_equal(pthread_create(&maker, NULL, create_one, sd), 0);
+	*p = 815;
+	server_trigger();
+	pthread_join(waiter, NULL);
+	server_away(false);
+	pthread_join(maker, NULL);
+	server_trigger();
+	wait_for_it(interrupt);
+	assert_int_equal(*p, 815);
+	assert_int_equal(server_counts().segments, 2);
+	assert_int_equal(server_counts().wrong, 0);
+	SCITerminate();
+	server_stop();
+}
+
+/* Whoever comes in its place and knows nothing of us: then it is over, as on the emulated cluster. */
+static void a_stranger_ends_the_session(void **state)
+{
+	sci_local_segment_t segment;
+	unsigned *p;
+	sci_error_t err;
+	sci_map_t map;
+	sci_desc_t sd;
+
+	(void)state;
+	server_start(0, 1);
+	initialize();
+	CALL(SCIOpen, &sd, 0);
+	CALL(SCICreateSegment, sd, &segment, 0, 4096, NULL, NULL, SCI_FLAG_AUTO_ID);
+	p = SCIMapLocalSegment(segment, &map, 0, 4096, NULL, 0, &err);
+	good("SCIMapLocalSegment", err);
+	*p = 1;
+	server_forget();
+	SCIPrepareSegment(segment, 0, 0, &err);
+	assert_int_equal(err, SCI_ERR_NO_LINK_ACCESS);
+	assert_int_equal(*(volatile unsigned *)p, ~0u);
+	CALL(SCIUnmapSegment, map, 0);
+	CALL(SCIRemoveSegment, segment, 0);
+	SCITerminate();
+	server_stop();
+}
+
+/* Terminating needs no smartiod, and does not wait for one. */
+static void terminating_waits_for_nobody(void **state)
+{
+	sci_local_segment_t segment;
+	sci_desc_t sd;
+
+	(void)state;
+	for (unsigned i = 0; i < 20; i++) {
+		server_start(0, 1);
+		initialize();
+		CALL(SCIOpen, &sd, 0);
+		CALL(SCICreateSegment, sd, &segment, 0, 4096, NULL, NULL, SCI_FLAG_AUTO_ID);
+		server_away(true);
+		SCITerminate();
+		server_stop();
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_call_fails_and_none_is_done_twice),
+		cmocka_unit_test(waits_and_memory_need_no_smartiod),
+		cmocka_unit_test(a_stranger_ends_the_session),
+		cmocka_unit_test(terminating_waits_for_nobody),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
