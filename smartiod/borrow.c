@@ -127,7 +127,8 @@ struct smartiod_borrow *smartiod_borrow_get(struct smartiod_session *s, uint32_t
 		return NULL;
 	}
 	if (b && b->lost) {
-		sio_fail(reterr, -ECONNRESET, "device %s is lost: its host went down",
+		sio_fail(reterr, -ECONNRESET,
+			 "device %s is lost: its host, or the link to it, went down",
 			 b->device->topo->name);
 		return NULL;
 	}
@@ -182,6 +183,16 @@ void smartiod_borrow_node_down(struct smartiod *d, uint32_t node)
 			lose(d, b);
 }
 
+/* The lender may have made it when it knew of the link's end already: it is told. */
+void smartiod_borrow_link_lost(struct smartiod *d, uint32_t node)
+{
+	for (struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)
+		if (b->node == node && !b->ended) {
+			tell_end(d, b);
+			lose(d, b);
+		}
+}
+
 /* Its host is up, but not on this way: views of its BARs through it are lost. */
 void smartiod_borrow_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			       uint32_t peer_adapter)
@@ -222,6 +233,19 @@ int smartiod_peer_device_event(struct smartiod *d, struct smartiod_peer *p, cons
 				event, sio_from_le32(m->fdid), p->node);
 	dev->generation = sio_from_le32(m->generation);
 	smartiod_borrow_event(d, dev, sio_from_le64(m->borrower), event, sio_from_le64(m->gone));
+	return 0;
+}
+
+int smartiod_peer_borrow_lost(struct smartiod *d, struct smartiod_peer *p, const void *msg,
+			      struct sio_err *reterr)
+{
+	const struct sio_peer_borrower *m = msg;
+	uint64_t id = sio_from_le64(m->borrower);
+
+	(void)reterr;
+	for (struct smartiod_borrow *b = smartiod_devices(d)->borrows; id && b; b = b->next)
+		if (b->node == p->node && b->id == id)
+			lose(d, b);
 	return 0;
 }
 

@@ -398,6 +398,16 @@ bool smartiod_device_lent(struct smartiod *d, uint32_t node)
 	return false;
 }
 
+/*
+ * Both daemons do this when their port tells them, one of them perhaps before a device was lent, or
+ * after the link was up again and it was lent anew: so each also says what it has ended.
+ */
+void smartiod_device_link_lost(struct smartiod *d, uint32_t node)
+{
+	smartiod_loan_link_lost(d, node);
+	smartiod_borrow_link_lost(d, node);
+}
+
 void smartiod_device_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			       uint32_t peer_adapter)
 {

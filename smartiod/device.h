@@ -43,8 +43,8 @@ smartiod_peer_fn smartiod_peer_devices, smartiod_peer_borrow, smartiod_peer_retu
 	smartiod_peer_release_exclusive, smartiod_peer_borrow_end, smartiod_peer_dev_seg_create,
 	smartiod_peer_dev_seg_lookup, smartiod_peer_bar_grant, smartiod_peer_bar_release,
 	smartiod_peer_dma_map, smartiod_peer_dma_unmap, smartiod_peer_settled, smartiod_peer_reset,
-	smartiod_peer_device_event, smartiod_peer_dev_seg_end, smartiod_peer_hold,
-	smartiod_peer_unhold, smartiod_peer_vector, smartiod_peer_unvector;
+	smartiod_peer_device_event, smartiod_peer_borrow_lost, smartiod_peer_dev_seg_end,
+	smartiod_peer_hold, smartiod_peer_unhold, smartiod_peer_vector, smartiod_peer_unvector;
 /*
  * A reply of type SIO_PEER_BORROW.._DEVICE_EVENT that nobody waits for any more (time-out): give
  * back what it brought. Its size is checked.
@@ -62,10 +62,12 @@ void smartiod_device_peer_ready(struct smartiod *d, struct smartiod_peer *p);
  */
 void smartiod_device_node_down(struct smartiod *d, uint32_t node);
 /*
- * One of several paths to a peer is down; others are up. What devices reach through it is cut off.
+ * A path to a peer is down. What devices reach through it is cut off.
  */
 /* Does one of us and @node borrow a device of the other? */
 bool smartiod_device_lent(struct smartiod *d, uint32_t node);
+/* The last path to it is down, both hosts are up: such borrows end. */
+void smartiod_device_link_lost(struct smartiod *d, uint32_t node);
 void smartiod_device_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			       uint32_t peer_adapter);
 /*

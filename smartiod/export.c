@@ -78,6 +78,21 @@ void smartiod_grant_node_down(struct smartiod *d, uint32_t node)
 	drop_grants(d, node, SIO_ADAPTER_ANY, 0);
 }
 
+/* What we borrow of it has ended: its device reaches none of our memory for it any more. */
+void smartiod_grant_link_lost(struct smartiod *d, uint32_t node)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->grants, key))) {
+		struct smartiod_grant *g = SMARTIOD_OF(n, struct smartiod_grant, by_id);
+
+		key = n->key;
+		if (g->node == node && g->own_borrow)
+			grant_free(d, g);
+	}
+}
+
 void smartiod_grant_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			      uint32_t peer_adapter)
 {
@@ -190,6 +205,7 @@ struct grant_op {
 	struct smartiod_op op;
 	struct smartiod_segment *segment; /* pinned */
 	uint32_t adapter, peer_adapter, purpose;
+	bool own_borrow;
 };
 
 /* Why a grant that the port made cannot be given out; 0: it can. */
@@ -225,6 +241,7 @@ static void grant_step(struct smartiod *d, struct smartiod_op *op, const struct 
 		} else {
 			struct sio_prep_seg_grant rep = {0};
 
+			grant_find(d, evt->id)->own_borrow = g->own_borrow;
 			smartiod_wire_grant(evt, &rep.g);
 			smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
 		}
@@ -284,6 +301,7 @@ int smartiod_peer_seg_grant(struct smartiod *d, struct smartiod_peer *p, const v
 	g->adapter = sio_from_le32(m->adapter);
 	g->peer_adapter = sio_from_le32(m->peer_adapter);
 	g->purpose = sio_from_le32(m->purpose);
+	g->own_borrow = g->purpose == SIO_GRANT_DEVICE && sio_from_le32(m->ref_node) == d->node;
 	smartiod_segment_pin(seg);
 	req = (struct sio_req_grant){
 		.h = {.op = SIO_OP_GRANT, .owner = seg->owner},

@@ -110,8 +110,8 @@ struct smartiod_session {
 	uint32_t next_handle;
 	unsigned n_ops;
 	unsigned n_rings; /* with memory, of its data interrupts */
-	uint32_t forced; /* the next object gets this handle, which it had before; 0: a new one */
-	unsigned step;	 /* RESTORING: the RESTORE_STEP it has said */
+	uint32_t forced;  /* the next object gets this handle, which it had before; 0: a new one */
+	unsigned step;	  /* RESTORING: the RESTORE_STEP it has said */
 	struct smartiod_op *step_op; /* and which it waits in; NULL: none */
 	int request_fd; /* came with the request that is served; -1: none. Who keeps it sets -1 */
 	struct smartiod_op end; /* closes the owner; embedded, so that ending needs no memory */
@@ -150,7 +150,8 @@ struct smartiod_ref {
 struct smartiod_grant {
 	struct smartiod_tree_node by_id; /* in d->grants; key: the port's id */
 	uint32_t node, adapter, peer_adapter;
-	uint32_t purpose;		  /* SIO_GRANT_CPU or _DEVICE */
+	uint32_t purpose; /* SIO_GRANT_CPU or _DEVICE */
+	bool own_borrow;  /* DEVICE: for a device that a program of this host borrows of @node */
 	struct smartiod_segment *segment; /* one of these two; neither: a grant of a BAR */
 	struct smartiod_ring *ring;
 };
@@ -464,6 +465,8 @@ void smartiod_op_peer_reply(struct smartiod *d, uint32_t node, const struct sio_
 void smartiod_op_orphan_session(struct smartiod *d, struct smartiod_session *s);
 /* Requests of @node are nobody's; those that wait for it fail with @error. */
 void smartiod_op_peer_down(struct smartiod *d, uint32_t node, int error);
+/* What waits for it, alone: the connection stays, and late replies are given back. */
+void smartiod_op_peer_fail(struct smartiod *d, uint32_t node, int error, const char *text);
 void smartiod_op_peer_ready(struct smartiod *d, uint32_t node);
 /* Fail what is overdue. Return: when to look again. */
 uint64_t smartiod_op_expire(struct smartiod *d, uint64_t now);
@@ -627,6 +630,8 @@ void smartiod_grant_release(struct smartiod *d, uint32_t node, uint64_t grant);
 /* UNGRANT and forget; 0 or unknown: nothing. */
 void smartiod_grant_end(struct smartiod *d, uint64_t id);
 void smartiod_grant_node_down(struct smartiod *d, uint32_t node);
+/* The last path to it is down: those for devices of it that this host borrows. */
+void smartiod_grant_link_lost(struct smartiod *d, uint32_t node);
 /* Grants of BARs end; those of segments and rings stay, for their importers stay, too. */
 void smartiod_grant_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			      uint32_t peer_adapter);

@@ -275,6 +275,8 @@ void smartiod_loan_unpin(struct smartiod *d, struct smartiod_loan *loan);
 /* Frees it when nothing is left of it. */
 void smartiod_loan_check(struct smartiod *d, struct smartiod_loan *loan);
 void smartiod_loan_node_down(struct smartiod *d, uint32_t node);
+/* The last path to it is: the same, and it is told. */
+void smartiod_loan_link_lost(struct smartiod *d, uint32_t node);
 void smartiod_loan_free_all(struct smartiod *d);
 
 /* ---- adopt.c ---- */
@@ -384,6 +386,8 @@ struct smartiod_connection *smartiod_connect_bar(struct smartiod *d, struct smar
 						 struct sio_err *reterr);
 void smartiod_borrow_unuse(struct smartiod *d, struct smartiod_borrow *b);
 void smartiod_borrow_node_down(struct smartiod *d, uint32_t node);
+/* The last path to it is down: the same, and it is told. */
+void smartiod_borrow_link_lost(struct smartiod *d, uint32_t node);
 void smartiod_borrow_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			       uint32_t peer_adapter);
 void smartiod_borrow_device_gone(struct smartiod *d, struct smartiod_device *dev);

@@ -142,6 +142,23 @@ void smartiod_loan_node_down(struct smartiod *d, uint32_t node)
 	}
 }
 
+void smartiod_loan_link_lost(struct smartiod *d, uint32_t node)
+{
+	struct sio_peer_borrower msg = {.h.type = sio_to_le32(SIO_PEER_BORROW_LOST)};
+	struct smartiod_loan *l;
+	uint64_t after = 0;
+
+	while ((l = smartiod_loan_after(d, after))) {
+		after = l->id;
+		if (l->node != node || l->ended)
+			continue;
+		msg.borrower = sio_to_le64(l->id);
+		msg.fdid = sio_to_le32(l->device->fdid);
+		smartiod_loan_end(d, l);
+		smartiod_peer_tell(d, node, &msg, sizeof(msg));
+	}
+}
+
 void smartiod_loan_free_all(struct smartiod *d)
 {
 	struct smartiod_loan *l;

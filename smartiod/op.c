@@ -453,6 +453,20 @@ void smartiod_op_orphan_session(struct smartiod *d, struct smartiod_session *s)
 	s->n_ops = 0;
 }
 
+void smartiod_op_peer_fail(struct smartiod *d, uint32_t node, int error, const char *text)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->ops_all, key))) {
+		struct smartiod_op *op = SMARTIOD_OF(n, struct smartiod_op, by_id);
+
+		key = n->key;
+		if (op->wait == SMARTIOD_WAIT_PEER && op->peer == node)
+			wake_error(d, op, error, text);
+	}
+}
+
 void smartiod_op_peer_down(struct smartiod *d, uint32_t node, int error)
 {
 	struct smartiod_tree_node *n;
@@ -464,14 +478,11 @@ void smartiod_op_peer_down(struct smartiod *d, uint32_t node, int error)
 		key = n->key;
 		if (op->asker == node) {
 			op->asker = 0;
-			if (parked(op)) {
+			if (parked(op))
 				wake_error(d, op, -ECANCELED, "the peer is gone");
-				continue;
-			}
 		}
-		if (op->wait == SMARTIOD_WAIT_PEER && op->peer == node)
-			wake_error(d, op, error, "the other host is down");
 	}
+	smartiod_op_peer_fail(d, node, error, "the other host is down");
 }
 
 uint64_t smartiod_op_expire(struct smartiod *d, uint64_t now)

@@ -42,6 +42,7 @@ static const struct {
 	{SIO_PEER_SETTLED, smartiod_peer_settled},
 	{SIO_PEER_RESET, smartiod_peer_reset},
 	{SIO_PEER_DEVICE_EVENT, smartiod_peer_device_event},
+	{SIO_PEER_BORROW_LOST, smartiod_peer_borrow_lost},
 	{SIO_PEER_HOLD, smartiod_peer_hold},
 	{SIO_PEER_UNHOLD, smartiod_peer_unhold},
 	{SIO_PEER_VECTOR, smartiod_peer_vector},
@@ -204,14 +205,14 @@ static void cut(struct smartiod *d, struct smartiod_peer *p)
 /*
  * Segments stay connected: the daemons still talk to each other, and the link may come back. What
  * one host lends to the other does not outlive the last path: a device whose writes vanished cannot
- * be gone on with. Then the two forget each other, which they do best by hanging up.
+ * be gone on with.
  */
 static void path_down(struct smartiod *d, struct smartiod_peer *p, uint32_t adapter,
 		      uint32_t peer_adapter)
 {
 	bool last = !smartiod_peer_link_up(p);
 
-	if (last && (p->state != SMARTIOD_PEER_READY || smartiod_device_lent(d, p->node))) {
+	if (last && p->state != SMARTIOD_PEER_READY) {
 		cut(d, p);
 		return;
 	}
@@ -219,6 +220,12 @@ static void path_down(struct smartiod *d, struct smartiod_peer *p, uint32_t adap
 	smartiod_segment_path(d, p->node, adapter);
 	smartiod_grant_path_down(d, p->node, adapter, peer_adapter);
 	smartiod_device_path_down(d, p->node, adapter, peer_adapter);
+	if (last && smartiod_device_lent(d, p->node)) {
+		/* What it is still asked for them comes too late, and is given back then. */
+		smartiod_op_peer_fail(d, p->node, -ENETDOWN, "the link to the other host is down");
+		smartiod_grant_link_lost(d, p->node);
+		smartiod_device_link_lost(d, p->node);
+	}
 }
 
 static void path_up(struct smartiod *d, struct smartiod_peer *p, uint32_t adapter,

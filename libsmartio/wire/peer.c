@@ -36,6 +36,7 @@ static const struct peer_type types[] = {
 	ASK(RETURN, struct sio_peer_borrower, struct sio_msg),
 	ASK(RELEASE_EXCLUSIVE, struct sio_peer_borrower, struct sio_msg),
 	NEWS(BORROW_END, struct sio_peer_borrower),
+	NEWS(BORROW_LOST, struct sio_peer_borrower),
 	ASK(DEV_SEG_CREATE, struct sio_peer_dev_seg_create, struct sio_prep_dev_seg),
 	ASK(DEV_SEG_LOOKUP, struct sio_peer_dev_seg_lookup, struct sio_prep_dev_seg),
 	ASK(BAR_GRANT, struct sio_peer_bar_grant, struct sio_prep_bar_grant),

@@ -51,6 +51,7 @@ enum {
 	SIO_PEER_UNHOLD,
 	SIO_PEER_VECTOR,
 	SIO_PEER_UNVECTOR,
+	SIO_PEER_BORROW_LOST, /* news */
 };
 
 /* News. Version and boot of the sender; who cannot agree closes the connection. */
@@ -202,7 +203,10 @@ struct sio_prep_borrow {
 };
 SIO_WIRE_SIZE(struct sio_prep_borrow, 224);
 
-/* RETURN, RELEASE_EXCLUSIVE, RESET; and BORROW_END (news: the borrower died). */
+/*
+ * RETURN, RELEASE_EXCLUSIVE, RESET; and BORROW_END (news: the borrower died), BORROW_LOST (news, of the
+ * lender: no path was left between the two hosts, so it has ended the borrow).
+ */
 struct sio_peer_borrower {
 	struct sio_msg h;
 	sio_le64 borrower;

@@ -23,6 +23,7 @@ struct sim_wire {
 };
 
 static struct sim_wire *wires;
+#define LONGEST_NEWS (20 * SIM_MS) /* of a link to programs on both sides */
 static uint64_t breaks[SIM_HOSTS][SIM_HOSTS];
 uint64_t sim_peer_delay;
 
@@ -178,6 +179,22 @@ void sim_peer_send(void *ctx, uint32_t node, const void *msg, size_t len)
 static void count_break(const struct sim_wire *w)
 {
 	breaks[w->host[0]->index][w->host[1]->index]++;
+}
+
+static void count_unlinked(void *arg)
+{
+	uintptr_t pair = (uintptr_t)arg;
+
+	breaks[pair / SIM_HOSTS][pair % SIM_HOSTS]++;
+}
+
+/* Once more when all have heard of it: a borrow that was granted before may be told of later. */
+void sim_peer_unlinked(unsigned a, unsigned b)
+{
+	void *pair = (void *)(uintptr_t)(a * SIM_HOSTS + b);
+
+	count_unlinked(pair);
+	sim_after(LONGEST_NEWS, count_unlinked, pair);
 }
 
 uint64_t sim_peer_breaks(unsigned a, unsigned b)

@@ -270,7 +270,9 @@ void sim_conn_close(struct sim_conn *c);
 /* ---- edge_peer.c ---- */
 /* The connection of two daemons breaks, as by a reset. */
 void sim_peer_cut(unsigned a, unsigned b);
-/* How often those two lost each other; of one host: how often it booted. */
+/* No path is left between the hosts: what they borrow of each other ends, though daemons still talk. */
+void sim_peer_unlinked(unsigned a, unsigned b);
+/* How often those two lost each other, or all paths; of one host: how often it booted. */
 uint64_t sim_peer_breaks(unsigned a, unsigned b);
 /* Messages between daemons take up to this long; 0: as usual. */
 extern uint64_t sim_peer_delay;

@@ -396,6 +396,85 @@ static void lender_down_is_told(void **state)
 	finish(w);
 }
 
+/* Segment events of a client with this reason. */
+static unsigned segment_events(struct world_client *c, uint32_t reason)
+{
+	const struct sio_evm_segment *e;
+	unsigned n = 0;
+
+	for (unsigned i = 0; (e = world_event(c, SIO_EVM_SEGMENT_REMOTE, i)); i++)
+		n += sio_from_le32(e->reason) == reason;
+	return n;
+}
+
+/* The last link goes: borrows end, what is not a device's stays, and all is well when it is back. */
+static void segments_outlive_the_link_of_a_borrow(void **state)
+{
+	struct world *w = start();
+	struct world_client *borrower = world_client(w, 1, SIO_CLIENT_LIBRARY);
+	struct world_client *lender = world_client(w, 0, SIO_CLIENT_LIBRARY);
+	struct call_borrow b, again;
+	uint32_t there, here, to, from, number, ring, dma, bar, map, access[4];
+
+	(void)state;
+	assert_int_equal(call_seg_export(w, lender, 1, 8192, &there), 0);
+	assert_int_equal(call_seg_export(w, borrower, 2, 8192, &here), 0);
+	assert_int_equal(call_seg_connect(w, borrower, 4, 1, &to), 0);
+	assert_int_equal(call_seg_connect(w, lender, 8, 2, &from), 0);
+	assert_int_equal(call_seg_map(w, borrower, to, 0, 4096, &map), 0);
+	assert_int_equal(call_dint_create(w, lender, 0, 0, &ring, &number), 0);
+	assert_int_equal(call_dint_connect(w, borrower, 4, number, &ring), 0);
+	take(w, borrower, SCI_FLAG_EXCLUSIVE, &b, &bar, &map, access);
+	assert_int_equal(call_dma_map(w, borrower, b.handle, here, 0, 0, 4096, &dma), 0);
+	world_link(w, 0, 1, false);
+	world_run(w);
+	assert_int_equal(sio_from_le32(call_device_event(borrower, 0)->event), SIO_DEVICE_EV_LOST);
+	assert_int_equal(segment_events(borrower, SCI_CB_NOT_OPERATIONAL), 1);
+	assert_int_equal(segment_events(borrower, SCI_CB_LOST), 1); /* the BAR */
+	assert_int_equal(segment_events(lender, SCI_CB_NOT_OPERATIONAL), 1);
+	assert_int_equal(segment_events(lender, SCI_CB_LOST), 0);
+	assert_null(world_event(borrower, SIO_EVM_DINT_LOST, 0));
+	assert_int_equal(call_borrow(w, borrower, FDID, 0, &again), ENETDOWN);
+	world_link(w, 0, 1, true);
+	world_run(w);
+	assert_int_equal(segment_events(borrower, SCI_CB_OPERATIONAL), 1);
+	assert_int_equal(segment_events(lender, SCI_CB_OPERATIONAL), 1);
+	assert_int_equal(call_seg_map(w, borrower, to, 4096, 4096, &map), 0);
+	/* The exclusive borrow has ended, and its device reaches nothing of the borrower's. */
+	assert_int_equal(call_borrow(w, lender, FDID, 0, &again), 0);
+	/* One of the segment, two of the data interrupt. */
+	assert_int_equal(world_resources(w, SIO_KIND_GRANT), 3);
+	assert_int_equal(call_borrow(w, borrower, FDID, 0, &b), 0);
+	finish(w);
+}
+
+/* Each daemon hears of the link in its own time, and requests are on their way between them. */
+static void a_link_that_flaps_leaves_both_agreed(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 200; seed++) {
+		struct world *w = world_new(3, seed);
+		struct world_client *c;
+		struct sio_msg_dev_borrow msg = {.fdid = sio_to_le32(FDID)};
+		struct call_borrow b;
+
+		fake_device_add(w, &fake);
+		world_start(w);
+		c = world_client(w, 1, SIO_CLIENT_LIBRARY);
+		for (unsigned i = 0; i < 6; i++) {
+			world_send(w, c, SIO_MSG_DEV_BORROW, &msg, sizeof(msg));
+			for (uint64_t k = (seed * 7 + i * 3) % 6; k > 0 && world_step(w); k--)
+				;
+			world_link(w, 0, 1, i % 2);
+		}
+		world_run(w);
+		/* What it has is its own: each can be returned, and then nobody has anything. */
+		assert_int_equal(call_borrow(w, c, FDID, 0, &b), 0);
+		assert_int_equal(call_handle(w, c, SIO_MSG_DEV_RETURN, b.handle, 0), 0);
+		finish(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -409,6 +488,8 @@ int main(void)
 		cmocka_unit_test(device_segments_go_where_hints_say),
 		cmocka_unit_test(device_segments_fall_back),
 		cmocka_unit_test(lender_down_is_told),
+		cmocka_unit_test(segments_outlive_the_link_of_a_borrow),
+		cmocka_unit_test(a_link_that_flaps_leaves_both_agreed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
