@@ -4,8 +4,6 @@
  * again: for the time of a reset, and for good when the view is closed or the device gone. Then the
  * view reads as ones, as the bus does, and a store goes to a page that the view has instead.
  */
-#include <linux/module.h>
-
 #include "smartio.h"
 
 #define ONES ULONG_MAX /* index of the page that is read where nothing was stored */
@@ -18,13 +16,13 @@ static void zap(struct sio_obj *o)
 		unmap_mapping_range(o->inode->i_mapping, 0, 0, 1);
 }
 
+/* If a reset is under way, when it is over. */
 static void revoke(struct sio_obj *o)
 {
 	down_write(&o->dev->views);
 	((struct sio_bar *)o)->revoked = true;
 	up_write(&o->dev->views);
 	zap(o);
-	wake_up_all(&o->dev->wait);
 }
 
 void sio_bars_revoke(struct sio_dev *d)
@@ -36,17 +34,14 @@ void sio_bars_revoke(struct sio_dev *d)
 			revoke(o);
 }
 
-void sio_bars_hold(struct sio_dev *d, bool hold)
+void sio_bars_hold(struct sio_dev *d)
 {
 	struct sio_obj *o;
 
 	down_write(&d->views);
-	d->resetting = hold;
-	up_write(&d->views);
 	list_for_each_entry(o, &d->objects, of_dev)
-		if (hold && o->kind == SIO_KIND_BAR)
+		if (o->kind == SIO_KIND_BAR)
 			zap(o);
-	wake_up_all(&d->wait);
 }
 
 static void bar_end(struct sio_obj *o)
@@ -73,12 +68,6 @@ static pgprot_t cached_as(const struct sio_bar *b, pgprot_t prot)
 {
 	return b->caching == SIO_CACHE_WRITE_COMBINED ? pgprot_writecombine(prot)
 						      : pgprot_noncached(prot);
-}
-
-static vm_fault_t insert_device(struct sio_bar *b, struct vm_fault *vmf)
-{
-	return vmf_insert_pfn_prot(vmf->vma, vmf->address, PHYS_PFN(b->o.address) + vmf->pgoff,
-				   cached_as(b, vm_get_page_prot(vmf->vma->vm_flags)));
 }
 
 /* A page of ones for this place of the view, in which stores stay. */
@@ -118,17 +107,16 @@ static vm_fault_t insert(struct sio_bar *b, struct vm_fault *vmf, bool write, bo
 
 	if (vmf->pgoff >= b->o.length >> PAGE_SHIFT)
 		return VM_FAULT_SIGBUS;
-	for (;;) {
-		down_read(&d->views);
-		if (b->revoked || !d->resetting)
-			break;
-		up_read(&d->views);
-		if (wait_event_killable(d->wait, READ_ONCE(b->revoked) || !READ_ONCE(d->resetting)))
-			return VM_FAULT_SIGBUS;
-	}
+	if (down_read_killable(&d->views))
+		return VM_FAULT_SIGBUS;
 	if (there)
 		zap_vma_ptes(vmf->vma, vmf->address & PAGE_MASK, PAGE_SIZE);
-	rc = b->revoked ? insert_ones(b, vmf, write) : insert_device(b, vmf);
+	if (b->revoked)
+		rc = insert_ones(b, vmf, write);
+	else
+		rc = vmf_insert_pfn_prot(vmf->vma, vmf->address,
+					 PHYS_PFN(b->o.address) + vmf->pgoff,
+					 cached_as(b, vm_get_page_prot(vmf->vma->vm_flags)));
 	up_read(&d->views);
 	return rc;
 }
@@ -149,62 +137,40 @@ static const struct vm_operations_struct bar_vm_ops = {
 	.pfn_mkwrite = bar_mkwrite,
 };
 
-static int bar_mmap(struct file *f, struct vm_area_struct *vma)
+static int bar_mmap(struct sio_obj *o, struct vm_area_struct *vma)
 {
-	struct sio_bar *b = f->private_data;
-
-	if (!sio_mmap_fits(vma, b->o.length))
-		return -EINVAL;
-	vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP);
-	vma->vm_page_prot = cached_as(b, vma->vm_page_prot);
-	vma->vm_private_data = b;
+	vm_flags_set(vma, VM_IO | VM_PFNMAP);
+	vma->vm_page_prot = cached_as((struct sio_bar *)o, vma->vm_page_prot);
 	vma->vm_ops = &bar_vm_ops;
 	return 0;
 }
-
-static const struct file_operations bar_fops = {
-	.owner = THIS_MODULE,
-	.mmap = bar_mmap,
-	.release = sio_file_release,
-	.llseek = noop_llseek,
-};
 
 const struct sio_kind sio_kind_bar = {
 	.name = "BAR view",
 	.size = sizeof(struct sio_bar),
 	.end = bar_end,
 	.free = bar_free,
-	.fops = &bar_fops,
+	.mmap = bar_mmap,
+	.fops = &sio_mmap_fops,
 };
 
 /* ---- BAR ---- */
 
-static int check(struct sio_request *rq, const struct sio_req_bar *m, struct sio_dev **ret)
+/* Whole pages of a BAR, and none of the interrupt table. */
+static int check(const struct sio_req_bar *m, const struct sio_dev *d)
 {
-	struct sio_dev *d;
-	char of[16];
-	int error = sio_dev_get(rq, m->device, ret);
+	u64 table = PAGE_ALIGN_DOWN(d->msix_offset);
+	u64 table_end = d->msix_offset + (u64)d->msix_count * PCI_MSIX_ENTRY_SIZE;
 
-	if (!error)
-		error = sio_check(rq, "access bit 0", m->access & SIO_ACCESS_READ, 1, 1);
-	if (!error)
-		error = sio_check(rq, "access", m->access, SIO_ACCESS_READ, SIO_BOTH);
-	if (!error)
-		error = sio_check(rq, "caching", m->caching, 0, SIO_CACHE_WRITE_COMBINED);
-	if (error)
-		return error;
-	d = *ret;
-	if (m->bar >= SIO_DEVICE_BARS || !(pci_resource_flags(d->pdev, m->bar) & IORESOURCE_MEM) ||
-	    !PAGE_ALIGNED(pci_resource_start(d->pdev, m->bar)))
-		return sio_fail(rq, -EINVAL, "no BAR %u of whole pages", m->bar);
-	snprintf(of, sizeof(of), "BAR %u", m->bar);
-	error = sio_check_range(rq, of, m->offset, m->length, pci_resource_len(d->pdev, m->bar));
-	if (error)
-		return error;
-	if (d->msix_count && m->bar == d->msix_bar &&
-	    m->offset < d->msix_offset + (u64)d->msix_count * PCI_MSIX_ENTRY_SIZE &&
-	    m->offset + m->length > PAGE_ALIGN_DOWN(d->msix_offset))
-		return sio_fail(rq, -EACCES, "the interrupt table is not given out");
+	if ((m->access != SIO_ACCESS_READ && m->access != SIO_BOTH) ||
+	    m->caching > SIO_CACHE_WRITE_COMBINED || m->bar >= SIO_DEVICE_BARS ||
+	    !(pci_resource_flags(d->pdev, m->bar) & IORESOURCE_MEM) ||
+	    !PAGE_ALIGNED(pci_resource_start(d->pdev, m->bar)) ||
+	    !sio_in_range(m->offset, m->length, pci_resource_len(d->pdev, m->bar)))
+		return -EINVAL;
+	if (d->msix_count && m->bar == d->msix_bar && m->offset < table_end &&
+	    m->offset + m->length > table)
+		return -EACCES;
 	return 0;
 }
 
@@ -212,27 +178,19 @@ int sio_op_bar(struct sio_request *rq, const void *msg, void *answer)
 {
 	const struct sio_req_bar *m = msg;
 	struct sio_evt_bar *evt = answer;
-	struct sio_dev *d;
-	struct sio_bar *b;
-	int error = check(rq, m, &d);
+	struct sio_bar *b = (struct sio_bar *)rq->obj;
+	int error = check(m, rq->dev);
 
+	sio_obj_tie(&b->o, rq->dev, NULL);
+	xa_init(&b->own);
 	if (error)
 		return error;
-	b = sio_obj_new(rq, SIO_KIND_BAR, 0);
-	if (IS_ERR(b))
-		return PTR_ERR(b);
-	sio_obj_tie(&b->o, d, NULL);
-	xa_init(&b->own);
-	b->o.address = pci_resource_start(d->pdev, m->bar) + m->offset;
-	b->o.length = m->length;
+	b->o.address = pci_resource_start(rq->dev->pdev, m->bar) + m->offset;
 	b->o.access = m->access;
+	evt->length = b->o.length = m->length;
 	if (m->caching == SIO_CACHE_WRITE_COMBINED)
 		error = arch_io_reserve_memtype_wc(b->o.address, b->o.length);
-	if (error)
-		sio_fail(rq, error, "these pages cannot be write-combined");
-	else
+	if (!error)
 		b->caching = m->caching; /* else there is nothing to give back */
-	evt->id = b->o.id;
-	evt->length = b->o.length;
-	return sio_obj_made(rq, &b->o, error);
+	return error;
 }

@@ -21,18 +21,6 @@ struct sio_dev *sio_dev_find(u64 id)
 	return NULL;
 }
 
-int sio_dev_get(struct sio_request *rq, u64 id, struct sio_dev **ret)
-{
-	struct sio_dev *d = sio_dev_find(id);
-
-	if (!d)
-		return sio_fail(rq, -ENODEV, "no device %#llx is here", id);
-	if (!d->opened || d->stale)
-		return sio_fail(rq, -EPERM, "%s is not open; DEVICE_OPEN first", pci_name(d->pdev));
-	*ret = d;
-	return 0;
-}
-
 u32 sio_dev_iommu(struct sio_dev *d)
 {
 	struct iommu_domain *domain = iommu_get_domain_for_dev(&d->pdev->dev);
@@ -58,94 +46,54 @@ static struct sio_dev *dev_of(struct pci_dev *pdev)
 	d->id = ++sio.last_device;
 	INIT_LIST_HEAD(&d->objects);
 	init_rwsem(&d->views);
-	init_waitqueue_head(&d->wait);
 	list_add_tail(&d->node, &sio.devices); /* in the order of ids */
 	return d;
 }
 
-void sio_devices_free(void)
-{
-	struct sio_dev *d, *tmp;
-
-	list_for_each_entry_safe(d, tmp, &sio.devices, node)
-		kfree(d);
-}
-
 /* ---- coming and going ---- */
-
-static void tell_state(struct sio_dev *d, u32 op)
-{
-	union sio_news n = {.device.device = d->id, .device.generation = d->generation};
-
-	sio_tell(&n, op, sizeof(n.device));
-}
-
-static void read_msix(struct sio_dev *d)
-{
-	u32 table = 0;
-
-	d->msix_count = max(pci_msix_vec_count(d->pdev), 0);
-	if (!d->msix_count)
-		return;
-	pci_read_config_dword(d->pdev, d->pdev->msix_cap + PCI_MSIX_TABLE, &table);
-	d->msix_bar = table & PCI_MSIX_TABLE_BIR;
-	d->msix_offset = table & PCI_MSIX_TABLE_OFFSET;
-}
 
 static int enable(struct pci_dev *pdev)
 {
-	int error = pci_enable_device_mem(pdev);
+	int error = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
 
+	if (error)
+		return error;
+	dma_set_max_seg_size(&pdev->dev, UINT_MAX);
+	dma_set_seg_boundary(&pdev->dev, ULONG_MAX);
+	error = pci_enable_device_mem(pdev);
 	if (error)
 		return error;
 	error = pci_request_mem_regions(pdev, "smartio");
 	if (error)
-		goto disable;
-	error = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
-	if (error)
-		error = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(32));
-	if (error)
-		goto release;
-	dma_set_max_seg_size(&pdev->dev, UINT_MAX);
-	dma_set_seg_boundary(&pdev->dev, ULONG_MAX);
-	return 0;
-
-release:
-	pci_release_mem_regions(pdev);
-disable:
-	pci_disable_device(pdev);
+		pci_disable_device(pdev);
 	return error;
 }
 
 static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
 	struct sio_dev *d;
+	u32 table;
 	int error;
 
-	if (pdev->hdr_type != PCI_HEADER_TYPE_NORMAL) {
-		pci_err(pdev, "a bridge cannot be shared\n");
-		return -ENODEV;
-	}
-	error = enable(pdev);
+	mutex_lock(&sio.lock);
+	d = dev_of(pdev);
+	mutex_unlock(&sio.lock);
+	error = d ? enable(pdev) : -ENOMEM;
 	if (error)
 		return error;
 	pci_reset_function_locked(pdev); /* if it can: firmware may have left it at work */
 	mutex_lock(&sio.lock);
-	d = dev_of(pdev);
-	if (d) {
-		d->pdev = pdev;
-		d->going = false;
-		d->generation++;
-		read_msix(d);
-		pci_set_drvdata(pdev, d);
-		tell_state(d, SIO_EV_DEVICE_BACK);
-	}
+	d->pdev = pdev;
+	d->going = false;
+	d->generation++;
+	d->msix_count = max(pci_msix_vec_count(pdev), 0);
+	pci_read_config_dword(pdev, pdev->msix_cap + PCI_MSIX_TABLE, &table);
+	d->msix_bar = table & PCI_MSIX_TABLE_BIR;
+	d->msix_offset = table & PCI_MSIX_TABLE_OFFSET;
+	pci_set_drvdata(pdev, d);
+	sio_changed();
 	mutex_unlock(&sio.lock);
-	if (d)
-		return 0;
-	pci_release_mem_regions(pdev);
-	pci_disable_device(pdev);
-	return -ENOMEM;
+	return 0;
 }
 
 /*
@@ -160,7 +108,8 @@ static void remove(struct pci_dev *pdev)
 	d->going = true;
 	sio_bars_revoke(d);
 	mutex_unlock(&sio.lock);
-	wait_event(d->wait, !READ_ONCE(d->resetting)); /* it gives up: we have the device's lock */
+	down_write(&d->views); /* a reset gives up: we have the device's lock */
+	up_write(&d->views);
 	pci_clear_master(pdev);
 	if (pci_device_is_present(pdev) && pci_reset_function_locked(pdev) &&
 	    !pci_wait_for_pending_transaction(pdev))
@@ -169,33 +118,20 @@ static void remove(struct pci_dev *pdev)
 	mutex_lock(&sio.lock);
 	sio_vectors_free(d);
 	sio_dmamaps_lose(d);
-	d->stale = true;
+	d->open = false;
 	d->pdev = NULL;
 	d->generation++;
 	sio_fall();
-	sio_owners_bury();
-	tell_state(d, SIO_EV_DEVICE_GONE);
+	sio_changed();
 	mutex_unlock(&sio.lock);
 	pci_release_mem_regions(pdev);
 	pci_disable_device(pdev);
 }
 
-static ssize_t interrupts_show(struct device *dev, struct device_attribute *attr, char *buf)
-{
-	struct sio_dev *d = dev_get_drvdata(dev);
-
-	return sysfs_emit(buf, "%lld\n", atomic64_read(&d->interrupts));
-}
-static DEVICE_ATTR_RO(interrupts);
-
-static struct attribute *device_attrs[] = {&dev_attr_interrupts.attr, NULL};
-ATTRIBUTE_GROUPS(device);
-
 struct pci_driver sio_pci_driver = {
 	.name = "smartio",
 	.probe = probe,
 	.remove = remove,
-	.dev_groups = device_groups,
 };
 
 /* ---- DEVICE_LIST, DEVICE_OPEN, DEVICE_CLOSE ---- */
@@ -210,7 +146,7 @@ static int answer_device(struct sio_dev *d, struct sio_evt_device *evt)
 	evt->msix_bar = d->msix_bar;
 	evt->msix_offset = d->msix_offset;
 	evt->iommu_mode = sio_dev_iommu(d);
-	evt->present = 1;
+	evt->present = 1 + d->open;
 	strscpy(evt->name, pci_name(d->pdev), sizeof(evt->name));
 	return 0;
 }
@@ -223,51 +159,32 @@ int sio_op_device_list(struct sio_request *rq, const void *msg, void *answer)
 	list_for_each_entry(d, &sio.devices, node)
 		if (d->id > m->after && sio_dev_find(d->id))
 			return answer_device(d, answer);
-	return sio_fail(rq, -ENOENT, "no device is bound behind %#llx", m->after);
+	return -ENOENT;
 }
 
-/* With force an open device changes hands; what is mapped for it stays. Also if it came back. */
+/* Devices are the daemon's, which looks whether it has it open. What is made of it stays. */
 int sio_op_device_open(struct sio_request *rq, const void *msg, void *answer)
 {
 	const struct sio_req_device_open *m = msg;
-	struct sio_dev *d = sio_dev_find(m->device);
-	struct sio_obj *o;
 
-	if (!d)
-		return sio_fail(rq, -ENODEV, "no device %#llx is here", m->device);
-	if (d->opened && !d->stale && !(m->h.flags & SIO_DEVICE_FORCE))
-		return sio_fail(rq, -EBUSY, "%s is open for owner %#llx", pci_name(d->pdev),
-				d->opened->owner->o.id);
-	if (d->opened) {
-		sio_obj_move(d->opened, rq->owner);
-	} else {
-		o = sio_obj_new(rq, SIO_KIND_DEVICE, d->id);
-		if (IS_ERR(o))
-			return PTR_ERR(o);
-		o->dev = d;
-		d->opened = o;
-	}
-	d->stale = false;
-	pci_set_master(d->pdev);
-	return answer_device(d, answer);
+	if (m->h.owner)
+		return -EINVAL;
+	rq->dev->open = true;
+	pci_set_master(rq->dev->pdev);
+	return answer_device(rq->dev, answer);
 }
 
-static void opened_end(struct sio_obj *o)
+int sio_op_device_close(struct sio_request *rq, const void *msg, void *answer)
 {
-	struct sio_dev *d = o->dev;
-
-	d->opened = NULL;
-	if (!d->pdev)
-		return;
-	sio_vectors_free(d);
-	pci_clear_master(d->pdev);
+	if (!rq->dev || !rq->dev->open)
+		return -ENOENT;
+	if (!list_empty(&rq->dev->objects))
+		return -EBUSY;
+	rq->dev->open = false;
+	sio_vectors_free(rq->dev);
+	pci_clear_master(rq->dev->pdev);
+	return 0;
 }
-
-const struct sio_kind sio_kind_opened = {
-	.name = "open device",
-	.size = sizeof(struct sio_obj),
-	.end = opened_end,
-};
 
 /* ---- RESET ---- */
 
@@ -298,33 +215,27 @@ int sio_op_reset(struct sio_request *rq, const void *msg, void *answer)
 {
 	const struct sio_req_reset *m = msg;
 	struct sio_evt_reset *evt = answer;
-	struct sio_dev *d;
-	u64 epoch;
-	int error = sio_dev_get(rq, m->device, &d);
+	struct sio_dev *d = rq->dev;
+	u64 epoch, generation;
+	int error;
 
-	if (error)
-		return error;
-	if (m->kind == SIO_RESET_BUS)
-		return sio_fail(rq, -EOPNOTSUPP, "a bus is not reset");
-	error = sio_check(rq, "kind", m->kind, SIO_RESET_FUNCTION, SIO_RESET_FUNCTION);
-	if (error)
-		return error;
+	if (m->kind != SIO_RESET_FUNCTION)
+		return m->kind == SIO_RESET_BUS ? -EOPNOTSUPP : -EINVAL;
 	/* Who ends from now on may have had queues that the reset did not find. */
 	epoch = sio.epoch++;
-	sio_obj_ref(d->opened); /* it stays open */
-	sio_bars_hold(d, true);
+	generation = d->generation;
+	d->resetting = true;
+	sio_bars_hold(d);
 	mutex_unlock(&sio.lock);
 	error = try_reset(d);
+	up_write(&d->views);
 	mutex_lock(&sio.lock);
-	sio_obj_unref(d->opened);
-	if (d->going) {
-		error = sio_fail(rq, -ENODEV, "the device went away");
-	} else if (error) {
-		sio_fail(rq, error, "%s cannot be reset now (%d)", pci_name(d->pdev), error);
-	} else {
-		evt->generation = ++d->generation;
-		evt->freed = sio_dmamaps_settle(d, 0, epoch);
-	}
-	sio_bars_hold(d, false);
-	return error;
+	d->resetting = false;
+	if (d->going || d->generation != generation)
+		return -ENODEV;
+	if (error)
+		return error;
+	evt->generation = ++d->generation;
+	evt->freed = sio_dmamaps_settle(d, epoch);
+	return 0;
 }

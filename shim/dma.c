@@ -57,7 +57,7 @@ static void unmap(struct sio_dmamap *m)
 	if (m->attached) {
 		dma_buf_unmap_attachment_unlocked(m->attach, m->attached, m->dir);
 		dma_buf_detach(mem_of(m)->dmabuf, m->attach);
-	} else if (!m->single) {
+	} else if (m->sgt.sgl) {
 		dma_unmap_sgtable(dev, &m->sgt, m->dir, ATTRS);
 		sg_free_table(&m->sgt);
 	} else if (m->resource) {
@@ -69,24 +69,23 @@ static void unmap(struct sio_dmamap *m)
 }
 
 /* A range that is contiguous as it is: of a pool, or of a BAR. */
-static int map_single(struct sio_request *rq, struct sio_dmamap *m, u64 phys)
+static int map_single(struct sio_dmamap *m, u64 phys)
 {
 	struct device *dev = device_of(m);
 
-	m->single = true;
-	m->resource = m->o.target->kind == SIO_KIND_BAR || !pfn_valid(PHYS_PFN(phys));
+	m->resource = !pfn_valid(PHYS_PFN(phys));
 	if (m->resource)
 		m->o.address = dma_map_resource(dev, phys, m->o.length, m->dir, ATTRS);
 	else
 		m->o.address = dma_map_page_attrs(dev, pfn_to_page(PHYS_PFN(phys)), 0, m->o.length,
 						  m->dir, ATTRS);
 	if (dma_mapping_error(dev, m->o.address))
-		return sio_fail(rq, -ENOSPC, "the kernel cannot map %#llx bytes", m->o.length);
+		return -ENOSPC;
 	m->mapped = true;
 	return 0;
 }
 
-static int map_pages(struct sio_request *rq, struct sio_dmamap *m)
+static int map_pages(struct sio_dmamap *m)
 {
 	u64 first = mem_of(m)->first + PHYS_PFN(m->offset);
 	int error;
@@ -96,36 +95,31 @@ static int map_pages(struct sio_request *rq, struct sio_dmamap *m)
 	if (error)
 		return error;
 	if (m->sgt.orig_nents > 1 && sio_dev_iommu(m->o.dev) == SIO_IOMMU_OFF)
-		error = sio_fail(rq, -EOPNOTSUPP, "it lies in %u pieces, and no IOMMU joins them",
-				 m->sgt.orig_nents);
+		error = -EOPNOTSUPP; /* nothing makes one range of these */
 	else if (dma_map_sgtable(device_of(m), &m->sgt, m->dir, ATTRS))
-		error = sio_fail(rq, -ENOSPC, "the kernel cannot map %#llx bytes", m->o.length);
+		error = -ENOSPC;
 	if (error) {
 		sg_free_table(&m->sgt);
 		return error;
 	}
 	m->mapped = true;
-	if (one_range(&m->sgt, 0, m->o.length, &m->o.address))
-		return 0;
-	return sio_fail(rq, -EOPNOTSUPP, "the kernel made several ranges of it");
+	return one_range(&m->sgt, 0, m->o.length, &m->o.address) ? 0 : -EOPNOTSUPP;
 }
 
-static int map_dmabuf(struct sio_request *rq, struct sio_dmamap *m)
+static int map_dmabuf(struct sio_dmamap *m)
 {
 	u64 skip = PFN_PHYS(mem_of(m)->first) + m->offset;
 
 	m->attach = dma_buf_attach(mem_of(m)->dmabuf, device_of(m));
 	if (IS_ERR(m->attach))
-		return sio_fail(rq, PTR_ERR(m->attach), "the dma-buf's driver refuses this device");
+		return PTR_ERR(m->attach);
 	m->attached = dma_buf_map_attachment_unlocked(m->attach, m->dir);
 	if (IS_ERR(m->attached)) {
 		dma_buf_detach(mem_of(m)->dmabuf, m->attach);
-		return sio_fail(rq, PTR_ERR(m->attached), "the dma-buf's driver cannot map it");
+		return PTR_ERR(m->attached);
 	}
 	m->mapped = true;
-	if (one_range(m->attached, skip, m->o.length, &m->o.address))
-		return 0;
-	return sio_fail(rq, -EOPNOTSUPP, "the dma-buf is in pieces, and no IOMMU joins them");
+	return one_range(m->attached, skip, m->o.length, &m->o.address) ? 0 : -EOPNOTSUPP;
 }
 
 static u64 physical(struct sio_dmamap *m)
@@ -136,101 +130,78 @@ static u64 physical(struct sio_dmamap *m)
 }
 
 /* What the kernel gave must lead to the memory itself, and be what was wanted. */
-static int check_place(struct sio_request *rq, struct sio_dmamap *m, const struct sio_req_dmamap *q)
+static int check_place(struct sio_dmamap *m, const struct sio_req_dmamap *q)
 {
 	bool off = sio_dev_iommu(m->o.dev) == SIO_IOMMU_OFF;
-	u64 iova = m->o.address, last = iova + m->o.length - 1, leads_to = iova;
+	u64 iova = m->o.address, leads_to = iova;
 
 	if (!off)
 		leads_to = iommu_iova_to_phys(iommu_get_domain_for_dev(device_of(m)), iova);
-	if (!m->attached && leads_to != physical(m))
-		return sio_fail(rq, -ENOSPC,
-				"%#llx is out of the device's reach: the kernel would copy",
-				physical(m));
-	if (last > q->highest)
-		return sio_fail(rq, -ENOSPC,
-				"the range would end at %#llx, wanted is at most %#llx", last,
-				q->highest);
+	if ((!m->attached && leads_to != physical(m)) || iova + m->o.length - 1 > q->highest)
+		return -ENOSPC;
 	if (q->iova != SIO_PORT_ANY && q->iova != iova)
-		return sio_fail(rq, off ? -EINVAL : -EOPNOTSUPP,
-				"address %#llx wanted, the kernel chooses %#llx: ask for any",
-				q->iova, iova);
+		return off ? -EINVAL : -EOPNOTSUPP; /* the kernel chooses */
 	return 0;
 }
 
-static int map(struct sio_request *rq, struct sio_dmamap *m, const struct sio_req_dmamap *q)
+static int map(struct sio_dmamap *m, const struct sio_req_dmamap *q)
 {
 	int error;
 
 	if (m->o.target->kind == SIO_KIND_BAR)
-		error = map_single(rq, m, physical(m));
+		error = map_single(m, physical(m));
 	else if (mem_of(m)->dmabuf)
-		error = map_dmabuf(rq, m);
+		error = map_dmabuf(m);
 	else if (mem_of(m)->pages)
-		error = map_pages(rq, m);
+		error = map_pages(m);
 	else
-		error = map_single(rq, m, physical(m));
-	return error ? error : check_place(rq, m, q);
+		error = map_single(m, physical(m));
+	return error ? error : check_place(m, q);
 }
 
 /* ---- DMAMAP ---- */
 
-static int check(struct sio_request *rq, const struct sio_req_dmamap *m, struct sio_dev **ret_d,
-		 struct sio_obj **ret_target)
+/* The target, or an error. */
+static struct sio_obj *check(const struct sio_req_dmamap *m, const struct sio_dev *d)
 {
-	int error = sio_check(rq, "access", m->access, SIO_ACCESS_READ, SIO_BOTH);
 	struct sio_obj *t;
 
-	if (error)
-		return error;
-	if (m->iova != SIO_PORT_ANY && !PAGE_ALIGNED(m->iova))
-		return sio_fail(rq, -EINVAL, "address %#llx is not of a whole page", m->iova);
-	error = sio_dev_get(rq, m->device, ret_d);
-	if (error)
-		return error;
-	if (m->target_kind == SIO_KIND_APERTURE)
-		return sio_fail(rq, -EOPNOTSUPP, "apertures are not served by smartio.ko");
+	if (m->access == 0 || m->access & ~SIO_BOTH ||
+	    (m->iova != SIO_PORT_ANY && !PAGE_ALIGNED(m->iova)))
+		return ERR_PTR(-EINVAL);
 	if (m->target_kind != SIO_KIND_MEM && m->target_kind != SIO_KIND_MAP &&
 	    m->target_kind != SIO_KIND_BAR)
-		return sio_fail(rq, -EINVAL,
-				"target kind %u, %d (memory) or %d (BAR view) is right",
-				m->target_kind, SIO_KIND_MEM, SIO_KIND_BAR);
-	*ret_target = t = sio_obj_find_live(rq, m->target_kind, m->target);
+		return ERR_PTR(-EINVAL);
+	t = sio_obj_find(m->target_kind, m->target, true);
 	if (IS_ERR(t))
-		return PTR_ERR(t);
-	if (t->kind == SIO_KIND_BAR && (t->dev == *ret_d || ((struct sio_bar *)t)->revoked))
-		return sio_fail(rq, -EOPNOTSUPP, "of BARs only other devices' can be mapped");
+		return t;
+	if (t->kind == SIO_KIND_BAR && (t->dev == d || ((struct sio_bar *)t)->revoked))
+		return ERR_PTR(-EOPNOTSUPP); /* only other devices' */
 	if (m->access & ~t->access)
-		return sio_fail(rq, -EACCES, "BAR view %#llx is read-only", m->target);
-	return sio_check_range(rq, t->kind == SIO_KIND_BAR ? "BAR view" : "memory", m->offset,
-			       m->length, t->length);
+		return ERR_PTR(-EACCES);
+	return sio_in_range(m->offset, m->length, t->length) ? t : ERR_PTR(-EINVAL);
 }
 
 int sio_op_dmamap(struct sio_request *rq, const void *msg, void *answer)
 {
 	const struct sio_req_dmamap *q = msg;
 	struct sio_evt_dmamap *evt = answer;
-	struct sio_obj *target;
-	struct sio_dmamap *m;
-	struct sio_dev *d;
-	int error = check(rq, q, &d, &target);
+	struct sio_dmamap *m = (struct sio_dmamap *)rq->obj;
+	struct sio_obj *target = check(q, rq->dev);
+	int error;
 
-	if (error)
-		return error;
-	m = sio_obj_new(rq, SIO_KIND_DMAMAP, 0);
-	if (IS_ERR(m))
-		return PTR_ERR(m);
-	sio_obj_tie(&m->o, d, target);
+	if (IS_ERR(target))
+		return PTR_ERR(target);
+	sio_obj_tie(&m->o, rq->dev, target);
 	m->offset = q->offset;
 	m->o.length = q->length;
 	m->dir = q->access == SIO_BOTH		? DMA_BIDIRECTIONAL
 		 : q->access == SIO_ACCESS_READ ? DMA_TO_DEVICE
 						: DMA_FROM_DEVICE;
-	error = map(rq, m, q);
-	evt->id = m->o.id;
+	error = map(m, q);
 	evt->iova = m->o.address;
 	evt->length = m->o.length;
-	return sio_obj_made(rq, &m->o, error);
+	return error;
 }
 
 /* ---- ending ---- */
@@ -250,14 +221,14 @@ static void dmamap_end(struct sio_obj *o)
 	cut((struct sio_dmamap *)o);
 }
 
-u64 sio_dmamaps_settle(struct sio_dev *d, u64 owner, u64 epoch)
+u64 sio_dmamaps_settle(struct sio_dev *d, u64 epoch)
 {
 	struct sio_obj *o, *tmp;
 	u64 n = 0;
 
 	list_for_each_entry_safe(o, tmp, &d->objects, of_dev) {
 		if (o->kind != SIO_KIND_DMAMAP || o->state != SIO_STATE_QUARANTINED ||
-		    o->ended_at > epoch || (owner && o->owner->o.id != owner))
+		    o->ended_at > epoch)
 			continue;
 		sio_obj_end(o);
 		n++;
@@ -277,7 +248,7 @@ void sio_dmamaps_lose(struct sio_dev *d)
 			    (other == d ||
 			     (o->target->kind == SIO_KIND_BAR && o->target->dev == d)))
 				cut((struct sio_dmamap *)o);
-	sio_dmamaps_settle(d, 0, U64_MAX);
+	sio_dmamaps_settle(d, U64_MAX);
 }
 
 const struct sio_kind sio_kind_dmamap = {

@@ -8,17 +8,13 @@
 
 #include "smartio.h"
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
 MODULE_IMPORT_NS(DMA_BUF);
-#else
-MODULE_IMPORT_NS("DMA_BUF");
-#endif
 
 /* ---- pinning ---- */
 
 static int pin_release(struct inode *inode, struct file *f)
 {
-	sio_pages_put(f->private_data);
+	sio_pages_free(f->private_data);
 	return 0;
 }
 
@@ -26,7 +22,6 @@ static int pin_release(struct inode *inode, struct file *f)
 static const struct file_operations pin_fops = {
 	.owner = THIS_MODULE,
 	.release = pin_release,
-	.llseek = noop_llseek,
 };
 
 /* What the calling process has at @address. */
@@ -82,77 +77,56 @@ long sio_pin(struct sio_owner *w, const void __user *arg)
 	if (!rc)
 		rc = anon_inode_getfd("[smartio pages]", &pin_fops, p, O_RDONLY | O_CLOEXEC);
 	if (rc < 0)
-		sio_pages_put(p);
+		sio_pages_free(p);
 	return rc;
 }
 
 /* ---- IMPORT ---- */
 
-/* The part of @size bytes that is wanted, in pages. */
-static int range(struct sio_request *rq, const struct sio_req_import *q, u64 size, u64 *ret_n)
-{
-	u64 length = q->length;
-
-	if (!length && q->offset < size)
-		length = size - q->offset;
-	*ret_n = length >> PAGE_SHIFT;
-	return sio_check_range(rq, "what came along", q->offset, length, size);
-}
-
 static int import_pages(struct sio_request *rq, const struct sio_req_import *q, struct sio_mem *m)
 {
 	struct sio_pages *pages = rq->file->private_data;
-	u64 n;
-	int error;
+	u64 all, length;
 
 	if (rq->file->f_op != &pin_fops)
-		return sio_fail(rq, -EBADF, "the descriptor is none of SIO_IOC_PIN");
-	error = range(rq, q, pages->n << PAGE_SHIFT, &n);
-	if (error)
-		return error;
-	kref_get(&pages->kref);
-	sio_mem_set_pages(m, pages, q->offset >> PAGE_SHIFT, n);
+		return -EBADF;
+	all = pages->n << PAGE_SHIFT;
+	length = q->length ? q->length : all - q->offset;
+	if (!sio_in_range(q->offset, length, all))
+		return -EINVAL;
+	m->pins = get_file(rq->file);
+	sio_mem_set_pages(m, pages, PHYS_PFN(q->offset), PHYS_PFN(length));
 	return q->h.flags & SIO_IMPORT_POOL ? sio_pool_add(m) : 0;
 }
 
 static int import_dmabuf(struct sio_request *rq, const struct sio_req_import *q, struct sio_mem *m)
 {
 	struct dma_buf *buf = dma_buf_get(rq->fd);
-	int error;
-	u64 n;
 
 	if (IS_ERR(buf))
-		return sio_fail(rq, -EBADF, "the descriptor is no dma-buf");
+		return -EBADF;
 	m->dmabuf = buf;
-	m->first = q->offset >> PAGE_SHIFT;
-	error = range(rq, q, buf->size, &n);
-	m->o.length = n << PAGE_SHIFT;
-	return error;
+	m->first = PHYS_PFN(q->offset);
+	m->o.length = q->length ? q->length : buf->size - q->offset;
+	return sio_in_range(q->offset, m->o.length, buf->size) ? 0 : -EINVAL;
 }
 
 int sio_op_import(struct sio_request *rq, const void *msg, void *answer)
 {
 	const struct sio_req_import *q = msg;
-	bool pool = q->h.flags & SIO_IMPORT_POOL;
+	bool pool = q->h.flags & SIO_IMPORT_POOL, pages = q->kind == SIO_IMPORT_USER_PAGES;
+	struct sio_mem *m = (struct sio_mem *)rq->obj;
 	struct sio_evt_import *evt = answer;
-	struct sio_mem *m;
-	int error = sio_check(rq, "kind", q->kind, SIO_IMPORT_DMABUF, SIO_IMPORT_USER_PAGES);
+	int error;
 
-	if (!error)
-		error = sio_check(rq, "access", q->access, SIO_BOTH, SIO_BOTH);
-	if (error)
-		return error;
-	if (!rq->file || q->address || (pool && (q->kind == SIO_IMPORT_DMABUF || q->h.owner)))
-		return sio_fail(rq, -EINVAL,
-				"1 descriptor, address 0, and owner 0 of a pool are right");
-	m = sio_obj_new(rq, SIO_KIND_MEM, 0);
-	if (IS_ERR(m))
-		return PTR_ERR(m);
+	if ((!pages && (q->kind != SIO_IMPORT_DMABUF || pool)) || q->access != SIO_BOTH ||
+	    q->address || !rq->file || (pool && q->h.owner))
+		return -EINVAL;
+	error = pages ? import_pages(rq, q, m) : import_dmabuf(rq, q, m);
 	m->o.access = SIO_BOTH;
-	error = q->kind == SIO_IMPORT_DMABUF ? import_dmabuf(rq, q, m) : import_pages(rq, q, m);
-	evt->id = m->o.id;
 	evt->size = m->o.length;
 	evt->address = m->o.address;
 	evt->pieces = m->pieces;
-	return error || !pool ? sio_obj_made(rq, &m->o, error) : 0;
+	rq->unseen = pool;
+	return error;
 }

@@ -3,6 +3,7 @@
 #include <linux/interrupt.h>
 #include <linux/module.h>
 #include <linux/uaccess.h>
+#include <linux/uio.h>
 
 #include "smartio.h"
 
@@ -15,9 +16,8 @@ struct sio_irq {
 /* o.target: its interrupt; o.length: its number. */
 struct sio_vector {
 	struct sio_obj o;
-	int line; /* 0: the function sends no more of it */
 	bool mask;
-	struct completion *old; /* the first message is of before, and told to nobody */
+	bool cut; /* the function sends no more of it */
 };
 
 static void add(struct sio_irq *q, u64 n)
@@ -32,26 +32,24 @@ static void add(struct sio_irq *q, u64 n)
 
 /* ---- files ---- */
 
-static ssize_t irq_read(struct file *f, char __user *to, size_t size, loff_t *pos)
+static ssize_t irq_read(struct kiocb *iocb, struct iov_iter *to)
 {
-	struct sio_irq *q = f->private_data;
-	int error = 0;
+	bool wait = !(iocb->ki_flags & IOCB_NOWAIT || iocb->ki_filp->f_flags & O_NONBLOCK);
+	struct sio_irq *q = iocb->ki_filp->private_data;
+	int error = -EAGAIN;
 	u64 count;
 
-	if (size < sizeof(count))
+	if (iov_iter_count(to) < sizeof(count))
 		return -EINVAL;
 	spin_lock_irq(&q->wait.lock);
-	if (!q->count && f->f_flags & O_NONBLOCK)
-		error = -EAGAIN;
-	else if (!q->count)
+	if (wait)
 		error = wait_event_interruptible_locked_irq(q->wait, q->count);
 	count = q->count;
-	if (!error)
-		q->count = 0;
+	q->count = 0;
 	spin_unlock_irq(&q->wait.lock);
-	if (error)
+	if (!count)
 		return error;
-	return copy_to_user(to, &count, sizeof(count)) ? -EFAULT : sizeof(count);
+	return copy_to_iter(&count, sizeof(count), to) == sizeof(count) ? sizeof(count) : -EFAULT;
 }
 
 static ssize_t irq_write(struct file *f, const char __user *from, size_t size, loff_t *pos)
@@ -81,11 +79,10 @@ static __poll_t irq_poll(struct file *f, poll_table *wait)
 
 static const struct file_operations irq_fops = {
 	.owner = THIS_MODULE,
-	.read = irq_read,
+	.read_iter = irq_read,
 	.write = irq_write,
 	.poll = irq_poll,
 	.release = sio_file_release,
-	.llseek = noop_llseek,
 };
 
 const struct sio_kind sio_kind_irq = {
@@ -96,44 +93,41 @@ const struct sio_kind sio_kind_irq = {
 
 int sio_op_irq_new(struct sio_request *rq, const void *msg, void *answer)
 {
-	struct sio_irq *q = sio_obj_new(rq, SIO_KIND_IRQ, 0);
-	struct sio_evt_irq_new *evt = answer;
-
-	if (IS_ERR(q))
-		return PTR_ERR(q);
-	init_waitqueue_head(&q->wait);
-	evt->id = q->o.id;
-	return sio_obj_made(rq, &q->o, 0);
+	init_waitqueue_head(&((struct sio_irq *)rq->obj)->wait);
+	return 0;
 }
 
-/* ---- vectors ---- */
+/*
+ * ---- vectors ----
+ * Once one is wanted, all lines that the function has and the kernel can spare are ours: what is sent by
+ * one that is nobody's is swallowed, not kept for the next.
+ */
 
 static irqreturn_t on_interrupt(int line, void *arg)
 {
-	struct sio_vector *v = arg;
-	struct completion *old = xchg(&v->old, NULL);
+	struct sio_irq *q = READ_ONCE(*(struct sio_irq **)arg);
 
-	if (old) {
-		complete(old);
-		return IRQ_HANDLED;
-	}
-	atomic64_inc(&v->o.dev->interrupts);
-	add((struct sio_irq *)v->o.target, 1);
+	if (q)
+		add(q, 1);
 	return IRQ_HANDLED;
 }
 
 /* With @mask what comes is kept, and told when it is unmasked. */
 static void set(struct sio_vector *v, struct sio_obj *irq, bool mask)
 {
+	struct sio_dev *d = v->o.dev;
+	int line = pci_irq_vector(d->pdev, v->o.length);
+
 	if (!v->mask)
-		disable_irq(v->line);
-	if (irq != v->o.target) {
-		sio_obj_ref(irq);
+		disable_irq(line);
+	if (irq)
+		irq->refs++;
+	if (v->o.target)
 		sio_obj_unref(v->o.target);
-		v->o.target = irq;
-	}
+	v->o.target = irq;
+	d->told[v->o.length] = (struct sio_irq *)irq;
 	if (!mask)
-		enable_irq(v->line);
+		enable_irq(line);
 	v->mask = mask;
 }
 
@@ -141,11 +135,9 @@ static void vector_end(struct sio_obj *o)
 {
 	struct sio_vector *v = (struct sio_vector *)o;
 
-	if (!v->line)
+	if (v->cut || !o->target)
 		return;
-	free_irq(v->line, v);
-	v->line = 0;
-	o->dev->vector[o->length] = NULL;
+	set(v, NULL, false);
 }
 
 const struct sio_kind sio_kind_vector = {
@@ -154,146 +146,86 @@ const struct sio_kind sio_kind_vector = {
 	.end = vector_end,
 };
 
+static struct sio_vector *find_vector(struct sio_dev *d, u64 number)
+{
+	struct sio_obj *o;
+
+	list_for_each_entry(o, &d->objects, of_dev)
+		if (o->kind == SIO_KIND_VECTOR && o->length == number &&
+		    !((struct sio_vector *)o)->cut)
+			return (struct sio_vector *)o;
+	return NULL;
+}
+
 void sio_vectors_free(struct sio_dev *d)
 {
-	if (!d->vector)
-		return;
-	for (unsigned int i = 0; i < d->n_vectors; i++)
-		if (d->vector[i])
-			vector_end(&d->vector[i]->o);
+	struct sio_obj *o;
+
+	for (unsigned int i = 0; i < d->n_told; i++)
+		free_irq(pci_irq_vector(d->pdev, i), &d->told[i]);
+	list_for_each_entry(o, &d->objects, of_dev)
+		if (o->kind == SIO_KIND_VECTOR)
+			((struct sio_vector *)o)->cut = true;
 	pci_free_irq_vectors(d->pdev);
-	kfree(d->vector);
-	d->vector = NULL;
-	d->n_vectors = 0;
+	kfree(d->told);
+	d->told = NULL;
+	d->n_told = 0;
 }
 
-/* All that the function has and the kernel can spare, once one is wanted. */
-static int make_vectors(struct sio_request *rq, struct sio_dev *d)
+static void make_lines(struct sio_dev *d)
 {
-	int n;
+	int n = pci_alloc_irq_vectors(d->pdev, 1, d->msix_count, PCI_IRQ_MSIX);
 
-	if (d->vector)
-		return 0;
-	d->vector = kcalloc(d->msix_count, sizeof(*d->vector), GFP_KERNEL);
-	if (!d->vector)
-		return -ENOMEM;
-	n = pci_alloc_irq_vectors(d->pdev, 1, d->msix_count, PCI_IRQ_MSIX);
-	if (n < 0) {
-		kfree(d->vector);
-		d->vector = NULL;
-		return sio_fail(rq, n, "the kernel has no interrupt left");
+	d->told = n > 0 ? kcalloc(n, sizeof(*d->told), GFP_KERNEL) : NULL;
+	for (int i = 0; d->told && i < n; i++) {
+		if (request_irq(pci_irq_vector(d->pdev, i), on_interrupt, 0, "smartio",
+				&d->told[i]))
+			break;
+		d->n_told++;
 	}
-	d->n_vectors = n;
-	return 0;
+	if (!d->n_told)
+		sio_vectors_free(d);
 }
 
-static int check_vector(struct sio_request *rq, const struct sio_req_vector *m, struct sio_dev *d)
+static int check_vector(struct sio_request *rq, const struct sio_req_vector *m,
+			const struct sio_vector *old)
 {
-	const struct sio_vector *v;
-	int error;
-
-	if (m->vector >= d->msix_count)
-		return sio_fail(rq, -EINVAL, "vector %u, it has %u vectors", m->vector,
-				d->msix_count);
-	error = sio_check(rq, "mask", m->mask, 0, 1);
-	if (error)
-		return error;
-	if (m->irq && (m->address || m->data))
-		return sio_fail(rq, -EINVAL, "name an interrupt, or address and data, not both");
-	if (m->address)
-		return sio_fail(rq, -EOPNOTSUPP, "messages go to interrupts of this host");
+	if (m->vector >= rq->dev->msix_count || m->mask > 1 || (m->irq && (m->address || m->data)))
+		return -EINVAL;
+	if (m->address) /* messages go to interrupts of this host */
+		return -EOPNOTSUPP;
 	if (!m->irq && (m->data || m->mask))
-		return sio_fail(rq, -EINVAL, "data or mask without an interrupt");
-	error = make_vectors(rq, d);
-	if (error)
-		return error;
-	if (m->vector >= d->n_vectors)
-		return sio_fail(rq, -ENOSPC, "vector %u, the kernel could spare %u", m->vector,
-				d->n_vectors);
-	v = d->vector[m->vector];
-	if (v && m->h.owner && v->o.owner != rq->owner)
-		return sio_fail(rq, -EBUSY, "vector %u belongs to owner %#llx", m->vector,
-				v->o.owner->o.id);
-	return 0;
-}
-
-/* Something was sent while the vector was masked; it will come when it is not. */
-static bool is_pending(struct pci_dev *pdev, unsigned int number)
-{
-	void __iomem *bits;
-	bool pending;
-	u32 where;
-
-	pci_read_config_dword(pdev, pdev->msix_cap + PCI_MSIX_PBA, &where);
-	bits = ioremap(pci_resource_start(pdev, where & PCI_MSIX_PBA_BIR) +
-			       (where & PCI_MSIX_PBA_OFFSET) + number / 32 * 4,
-		       4);
-	if (!bits)
-		return false;
-	pending = readl(bits) >> number % 32 & 1;
-	iounmap(bits);
-	return pending;
-}
-
-/* What came while the vector was nobody's is swallowed: its interrupt is told of what comes from now on. */
-static int request_line(struct sio_vector *v, struct pci_dev *pdev, int line)
-{
-	bool pending = is_pending(pdev, v->o.length);
-	DECLARE_COMPLETION_ONSTACK(old);
-	int error;
-
-	v->old = pending ? &old : NULL;
-	error = request_irq(line, on_interrupt, 0, "smartio", v);
-	if (!error && pending && !wait_for_completion_timeout(&old, HZ / 10) &&
-	    !xchg(&v->old, NULL))
-		wait_for_completion(&old); /* the handler has it in its hands */
-	return error;
-}
-
-static int new_vector(struct sio_request *rq, const struct sio_req_vector *m, struct sio_dev *d,
-		      struct sio_obj *irq)
-{
-	struct sio_vector *v = sio_obj_new(rq, SIO_KIND_VECTOR, 0);
-	int line = pci_irq_vector(d->pdev, m->vector), error;
-
-	if (IS_ERR(v))
-		return PTR_ERR(v);
-	sio_obj_tie(&v->o, d, irq);
-	v->o.length = m->vector;
-	error = request_line(v, d->pdev, line);
-	if (error) {
-		sio_fail(rq, error, "the kernel refuses interrupt %d", line);
-		return sio_obj_made(rq, &v->o, error);
-	}
-	v->line = line;
-	d->vector[m->vector] = v;
-	if (m->mask)
-		set(v, irq, true);
-	return 0;
+		return -EINVAL;
+	return old && m->h.owner && old->o.owner != rq->owner ? -EBUSY : 0;
 }
 
 int sio_op_vector(struct sio_request *rq, const void *msg, void *answer)
 {
 	const struct sio_req_vector *m = msg;
+	struct sio_vector *v = find_vector(rq->dev, m->vector);
+	int error = check_vector(rq, m, v);
 	struct sio_obj *irq = NULL;
-	struct sio_vector *old;
-	struct sio_dev *d;
-	int error = sio_dev_get(rq, m->device, &d);
 
-	if (!error)
-		error = check_vector(rq, m, d);
 	if (error)
 		return error;
 	if (m->irq)
-		irq = sio_obj_find_live(rq, SIO_KIND_IRQ, m->irq);
+		irq = sio_obj_find(SIO_KIND_IRQ, m->irq, true);
 	if (IS_ERR(irq))
 		return PTR_ERR(irq);
-	old = d->vector[m->vector];
-	if (old && irq)
-		set(old, irq, m->mask);
-	else if (old)
-		sio_obj_end(&old->o);
-	else if (irq)
-		return new_vector(rq, m, d, irq);
+	if (irq && !rq->dev->told)
+		make_lines(rq->dev);
+	if (irq && m->vector >= rq->dev->n_told)
+		return -ENOSPC;
+	if (irq && !v) {
+		v = sio_obj_new(rq, SIO_KIND_VECTOR);
+		if (IS_ERR(v))
+			return PTR_ERR(v);
+		sio_obj_tie(&v->o, rq->dev, NULL);
+		v->o.length = m->vector;
+	}
+	if (irq)
+		set(v, irq, m->mask);
+	else if (v)
+		sio_obj_end(&v->o);
 	return 0;
 }

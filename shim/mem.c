@@ -2,35 +2,27 @@
 /*
  * Memory for segments. What the kernel gives is made of single pages, each with its own reference,
  * so that a page that somebody has pinned (RDMA, io_uring) survives its segment. Pools and imported
- * pages are mapped by number; nobody can pin those.
+ * pages are mapped by number; nobody can pin those. Pools are memory in long runs that the kernel
+ * cannot give: reserved at boot (pool=SIZE@ADDRESS), or hugetlb pages that the daemon imported.
  */
+#include <linux/bitmap.h>
 #include <linux/dma-buf.h>
-#include <linux/module.h>
+#include <linux/file.h>
+#include <linux/io.h>
+#include <linux/ioport.h>
 #include <linux/moduleparam.h>
 #include <linux/sched/mm.h>
 
 #include "smartio.h"
 
 #define HUGE_PAGE (2ULL << 20)
-#define MAX_ORDER_SIZE 10 /* of 4 MiB, in every kernel that we know */
+#define MAX_RUN (4ULL << 20) /* the kernel's longest, in every one that we know */
 
 static unsigned long memory_limit;
 module_param(memory_limit, ulong, 0644);
 MODULE_PARM_DESC(memory_limit, "bytes that ALLOC may take from the kernel (0: half of the RAM)");
 
-static atomic64_t memory_used;
-
-u64 sio_mem_limit(void)
-{
-	u64 limit = READ_ONCE(memory_limit);
-
-	return limit ? limit : (u64)totalram_pages() << (PAGE_SHIFT - 1);
-}
-
-u64 sio_mem_used(void)
-{
-	return atomic64_read(&memory_used);
-}
+static u64 memory_used; /* guarded by sio.lock */
 
 /* ---- pages ---- */
 
@@ -40,22 +32,11 @@ struct sio_pages *sio_pages_new(u64 n)
 
 	if (n > INT_MAX / sizeof(*p->page)) /* more than the kernel gives a list room for */
 		return NULL;
-	p = kzalloc(sizeof(*p), GFP_KERNEL_ACCOUNT);
-	if (!p)
-		return NULL;
-	p->page = kvcalloc(n, sizeof(*p->page), GFP_KERNEL_ACCOUNT);
-	if (!p->page) {
-		kfree(p);
-		return NULL;
-	}
-	kref_init(&p->kref);
-	return p;
+	return kvzalloc(struct_size(p, page, n), GFP_KERNEL_ACCOUNT);
 }
 
-static void pages_free(struct kref *kref)
+void sio_pages_free(struct sio_pages *p)
 {
-	struct sio_pages *p = container_of(kref, struct sio_pages, kref);
-
 	if (p->pinned)
 		unpin_user_pages_dirty_lock(p->page, p->n, true);
 	for (u64 i = 0; i < p->n && !p->pinned; i++)
@@ -64,13 +45,7 @@ static void pages_free(struct kref *kref)
 		atomic64_sub(p->charged, &p->mm->pinned_vm);
 		mmdrop(p->mm);
 	}
-	kvfree(p->page);
-	kfree(p);
-}
-
-void sio_pages_put(struct sio_pages *p)
-{
-	kref_put(&p->kref, pages_free);
+	kvfree(p);
 }
 
 /* One contiguous run, aligned to its size. */
@@ -90,39 +65,39 @@ static bool add_run(struct sio_pages *p, unsigned int order, u64 want, gfp_t gfp
 	return true;
 }
 
-/*
- * @n pages in runs as long as can be had, not shorter than 2 to the power of @least. With @one a
- * single run.
- */
-static struct sio_pages *alloc_runs(u64 n, unsigned int least, bool one, u64 highest)
+/* @n pages in huge runs, as many as can be had, and single ones. */
+static bool add_pieces(struct sio_pages *p, u64 n, gfp_t gfp)
+{
+	u64 most = PHYS_PFN(HUGE_PAGE);
+
+	while (p->n < n && !fatal_signal_pending(current)) {
+		u64 run = min(n - p->n, most);
+		gfp_t hard = run == 1 ? __GFP_RETRY_MAYFAIL : __GFP_NORETRY;
+
+		if (add_run(p, order_base_2(run), run, gfp | hard))
+			continue;
+		if (run == 1)
+			break;
+		most = 1;
+	}
+	return p->n == n;
+}
+
+/* @order: of the one run that it is to be; 0: in pieces. */
+static struct sio_pages *alloc_below(u64 n, unsigned int order, u64 highest)
 {
 	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN;
 	struct sio_pages *p = sio_pages_new(n);
-	unsigned int order = MAX_ORDER_SIZE;
 
 	if (!p)
 		return NULL;
-	if (highest <= DMA_BIT_MASK(32))
+	if (highest != SIO_PORT_ANY)
 		gfp |= GFP_DMA32;
-	while (p->n < n && !fatal_signal_pending(current)) {
-		unsigned int fits = max_t(unsigned int, order_base_2(n - p->n), least);
-		bool last = one || min(order, fits) == least;
-
-		order = min(order, fits);
-		if (add_run(p, order, min(n - p->n, 1ULL << order),
-			    gfp | (last ? __GFP_RETRY_MAYFAIL : __GFP_NORETRY)))
-			continue;
-		if (last)
-			break;
-		order--;
-	}
-	if (p->n == n)
+	if (order ? add_run(p, order, n, gfp | __GFP_RETRY_MAYFAIL) : add_pieces(p, n, gfp))
 		return p;
-	sio_pages_put(p);
+	sio_pages_free(p);
 	return NULL;
 }
-
-/* ---- memory objects ---- */
 
 u64 sio_mem_pfn(const struct sio_mem *m, u64 index)
 {
@@ -141,6 +116,184 @@ void sio_mem_set_pages(struct sio_mem *m, struct sio_pages *pages, u64 first, u6
 		m->pieces += sio_mem_pfn(m, i) != sio_mem_pfn(m, i - 1) + 1;
 }
 
+/* ---- pools: first fit, by pages ---- */
+
+#define MAX_POOLS 8
+
+struct sio_pool {
+	struct list_head node;
+	u64 phys, n, used; /* n, used: pages */
+	unsigned long *taken;
+	struct resource *held; /* reserved at boot */
+	struct sio_mem *from;  /* imported; it stays while something is used, or as long as we */
+};
+
+static char *pool[MAX_POOLS];
+static int n_pool;
+module_param_array(pool, charp, &n_pool, 0444);
+MODULE_PARM_DESC(pool, "SIZE@ADDRESS, memory kept from the kernel (memmap=SIZE$ADDRESS)");
+
+static LIST_HEAD(pools); /* guarded by sio.lock */
+
+static void free_all(struct list_head *list)
+{
+	struct sio_pool *p, *tmp;
+
+	list_for_each_entry_safe(p, tmp, list, node) {
+		if (p->held)
+			release_mem_region(p->phys, p->n << PAGE_SHIFT);
+		bitmap_free(p->taken);
+		kfree(p);
+	}
+}
+
+static struct sio_pool *new_pool(struct list_head *list, u64 phys, u64 n)
+{
+	struct sio_pool *p = kzalloc(sizeof(*p), GFP_KERNEL);
+
+	if (!p)
+		return NULL;
+	p->phys = phys;
+	p->n = n;
+	p->taken = bitmap_zalloc(n, GFP_KERNEL);
+	if (!p->taken) {
+		kfree(p);
+		return NULL;
+	}
+	list_add_tail(&p->node, list);
+	return p;
+}
+
+static int add_reserved(const char *text)
+{
+	struct sio_pool *p;
+	u64 size, phys = 0;
+	char *end;
+
+	size = memparse(text, &end);
+	if (*end == '@')
+		phys = memparse(end + 1, &end);
+	if (*end || !size || !phys || !PAGE_ALIGNED(size | phys) || phys + size < phys) {
+		pr_err("smartio: pool=%s: SIZE@ADDRESS in whole pages is right\n", text);
+		return -EINVAL;
+	}
+	p = new_pool(&pools, phys, PHYS_PFN(size));
+	if (!p)
+		return -ENOMEM;
+	p->held = request_mem_region(phys, size, "smartio pool");
+	if (p->held)
+		return 0;
+	pr_err("smartio: pool=%s is in use: boot with memmap=%lluK$%#llx\n", text, size >> 10,
+	       phys);
+	return -EBUSY;
+}
+
+int sio_pool_init(void)
+{
+	int error = 0;
+
+	for (int i = 0; i < n_pool && !error; i++)
+		error = add_reserved(pool[i]);
+	return error;
+}
+
+void sio_pool_exit(void)
+{
+	free_all(&pools);
+}
+
+/* Each contiguous run of @m becomes a pool. */
+int sio_pool_add(struct sio_mem *m)
+{
+	u64 n = PHYS_PFN(m->o.length), start = 0;
+	struct sio_pool *p;
+	LIST_HEAD(fresh);
+
+	for (u64 i = 1; i <= n; i++) {
+		if (i < n && sio_mem_pfn(m, i) == sio_mem_pfn(m, i - 1) + 1)
+			continue;
+		p = new_pool(&fresh, PFN_PHYS(sio_mem_pfn(m, start)), i - start);
+		if (!p) {
+			free_all(&fresh);
+			return -ENOMEM;
+		}
+		p->from = m;
+		start = i;
+	}
+	list_splice_tail(&fresh, &pools);
+	return 0;
+}
+
+int sio_pool_remove(struct sio_mem *m)
+{
+	struct sio_pool *p, *tmp;
+	LIST_HEAD(gone);
+	bool busy = false;
+
+	list_for_each_entry(p, &pools, node)
+		busy |= p->from == m && p->used;
+	list_for_each_entry_safe(p, tmp, &pools, node)
+		if (!busy && p->from == m)
+			list_move(&p->node, &gone);
+	free_all(&gone);
+	return busy ? -EBUSY : 0;
+}
+
+/* The first fit; *ret: pages from its start. */
+static bool take(struct sio_pool *p, u64 n, u64 align, u64 highest, u64 *ret)
+{
+	u64 base = PHYS_PFN(p->phys), end = p->n, at;
+
+	if (highest != SIO_PORT_ANY)
+		end = clamp_t(s64, PHYS_PFN(highest + 1) - base, 0, end);
+	if (n > end)
+		return false;
+	at = bitmap_find_next_zero_area_off(p->taken, end, 0, n, PHYS_PFN(align) - 1, base);
+	if (at >= end)
+		return false;
+	bitmap_set(p->taken, at, n);
+	p->used += n;
+	*ret = at;
+	return true;
+}
+
+static void pool_free(struct sio_mem *m)
+{
+	struct sio_pool *p = m->pool;
+
+	bitmap_clear(p->taken, PHYS_PFN(m->o.address - p->phys), PHYS_PFN(m->o.length));
+	p->used -= PHYS_PFN(m->o.length);
+}
+
+static bool pool_alloc(struct sio_mem *m, u64 size, u64 align, u64 highest)
+{
+	struct sio_pool *p;
+	void *zero;
+	u64 at = 0;
+
+	list_for_each_entry(p, &pools, node)
+		if (take(p, PHYS_PFN(size), align, highest, &at)) {
+			m->pool = p;
+			break;
+		}
+	if (!m->pool)
+		return false;
+	m->o.address = m->pool->phys + (at << PAGE_SHIFT);
+	m->o.length = size;
+	m->pieces = 1;
+	zero = memremap(m->o.address, size, MEMREMAP_WB);
+	if (zero) {
+		memset(zero, 0, size);
+		memunmap(zero);
+		return true;
+	}
+	pool_free(m);
+	m->pool = NULL;
+	return false;
+}
+
+/* ---- memory objects ---- */
+
 static void mem_free(struct sio_obj *o)
 {
 	struct sio_mem *m = (struct sio_mem *)o;
@@ -148,50 +301,33 @@ static void mem_free(struct sio_obj *o)
 	if (m->dmabuf)
 		dma_buf_put(m->dmabuf);
 	if (m->pool)
-		sio_pool_free(m->pool, o->address, o->length);
-	if (m->pages)
-		sio_pages_put(m->pages);
-	atomic64_sub(m->charged, &memory_used);
+		pool_free(m);
+	if (m->pins)
+		fput(m->pins);
+	else if (m->pages)
+		sio_pages_free(m->pages);
+	memory_used -= m->charged;
 }
 
-static bool from_pool(struct sio_mem *m, u64 size, u64 align, u64 highest)
-{
-	m->pool = sio_pool_alloc(size, align, highest, &m->o.address);
-	m->o.length = size;
-	return m->pool;
-}
-
-static bool too_high(const struct sio_pages *p, u64 highest)
-{
-	for (u64 i = 0; i < p->n && highest != SIO_PORT_ANY; i++)
-		if (page_to_phys(p->page[i]) + PAGE_SIZE - 1 > highest)
-			return true;
-	return false;
-}
-
+/* In one run, which is aligned to its size; or, if that needs no alignment, in pieces. */
 static bool from_kernel(struct sio_mem *m, u64 size, u64 align, u64 highest, bool one)
 {
-	unsigned int least = ilog2(align) - PAGE_SHIFT;
+	u64 run = max(size, align), limit = READ_ONCE(memory_limit);
 	struct sio_pages *p;
 
-	if (least > MAX_ORDER_SIZE || (one && size > PAGE_SIZE << MAX_ORDER_SIZE))
+	if (!limit)
+		limit = (u64)totalram_pages() << (PAGE_SHIFT - 1);
+	/* Below 4 GiB is the only bound that the kernel can keep. */
+	if ((one ? run > MAX_RUN : align > PAGE_SIZE) || highest < DMA_BIT_MASK(32) ||
+	    size > limit || memory_used > limit - size)
 		return false;
-	if (atomic64_add_return(size, &memory_used) > sio_mem_limit())
-		goto uncharge;
-	p = alloc_runs(size >> PAGE_SHIFT, least, one, highest);
+	p = alloc_below(PHYS_PFN(size), one ? order_base_2(PHYS_PFN(run)) : 0, highest);
 	if (!p)
-		goto uncharge;
-	if (too_high(p, highest)) {
-		sio_pages_put(p);
-		goto uncharge;
-	}
-	sio_mem_set_pages(m, p, 0, p->n);
+		return false;
 	m->charged = size;
+	memory_used += size;
+	sio_mem_set_pages(m, p, 0, p->n);
 	return true;
-
-uncharge:
-	atomic64_sub(size, &memory_used);
-	return false;
 }
 
 /* ---- ALLOC ---- */
@@ -207,70 +343,37 @@ static bool pieces_will_do(void)
 	return true;
 }
 
-static int check(struct sio_request *rq, const struct sio_req_alloc *m, u64 *ret_size)
+static bool find_room(struct sio_mem *m, const struct sio_req_alloc *q)
 {
-	u64 unit = m->kind == SIO_ALLOC_HUGE ? HUGE_PAGE : PAGE_SIZE, all, left;
-	int error = sio_check(rq, "kind", m->kind, 0, SIO_ALLOC_CONTIGUOUS);
+	u64 unit = q->kind == SIO_ALLOC_HUGE ? HUGE_PAGE : PAGE_SIZE;
+	u64 size = round_up(q->size, unit), align = max(q->align, unit);
 
-	if (!error)
-		error = sio_check(rq, "access", m->access, 0, SIO_BOTH);
-	if (error)
-		return error;
-	if (m->align & (m->align - 1))
-		return sio_fail(rq, -EINVAL, "align %#llx, 0 or a power of 2 is right", m->align);
-	if (m->size == 0)
-		return sio_fail(rq, -EINVAL, "size 0");
-	if (m->near_device && !sio_dev_find(m->near_device))
-		return sio_fail(rq, -ENODEV, "no device %#llx is here", m->near_device);
-	sio_pool_sizes(&all, &left);
-	all += (u64)totalram_pages() << PAGE_SHIFT;
-	if (m->size > all)
-		return sio_fail(rq, -ENOSPC, "%llu bytes wanted, this host has %llu in all",
-				m->size, all);
-	*ret_size = round_up(m->size, unit);
-	return 0;
-}
-
-static bool find_room(struct sio_mem *m, const struct sio_req_alloc *q, u64 size)
-{
-	u64 align = max(q->align, q->kind == SIO_ALLOC_HUGE ? HUGE_PAGE : PAGE_SIZE);
-
-	m->pieces = 1;
-	m->o.access = SIO_BOTH;
-	if (q->kind == SIO_ALLOC_HUGE && from_pool(m, size, align, q->highest))
+	if (q->kind == SIO_ALLOC_HUGE && pool_alloc(m, size, align, q->highest))
 		return true;
 	if (q->kind != SIO_ALLOC_POOL && from_kernel(m, size, align, q->highest, true))
 		return true;
 	if (q->kind == 0 && pieces_will_do() && from_kernel(m, size, align, q->highest, false))
 		return true;
-	return q->kind <= SIO_ALLOC_POOL && from_pool(m, size, align, q->highest);
+	return q->kind <= SIO_ALLOC_POOL && pool_alloc(m, size, align, q->highest);
 }
 
 int sio_op_alloc(struct sio_request *rq, const void *msg, void *answer)
 {
 	const struct sio_req_alloc *q = msg;
+	struct sio_mem *m = (struct sio_mem *)rq->obj;
 	struct sio_evt_alloc *evt = answer;
-	u64 size, total, left;
-	struct sio_mem *m;
-	int error = check(rq, q, &size);
 
-	if (error)
-		return error;
-	m = sio_obj_new(rq, SIO_KIND_MEM, 0);
-	if (IS_ERR(m))
-		return PTR_ERR(m);
-	if (!find_room(m, q, size)) {
-		sio_pool_sizes(&total, &left);
-		error = sio_fail(
-			rq, -ENOSPC,
-			"%llu bytes wanted; the pool has %llu, %llu free; the kernel gives %llu in one piece, of %llu %llu are free",
-			size, total, left, (u64)PAGE_SIZE << MAX_ORDER_SIZE, sio_mem_limit(),
-			sio_mem_limit() - min(sio_mem_limit(), sio_mem_used()));
-	}
-	evt->id = m->o.id;
+	if (q->kind > SIO_ALLOC_CONTIGUOUS || q->access & ~SIO_BOTH || q->align & (q->align - 1) ||
+	    q->size == 0)
+		return -EINVAL;
+	if (q->near_device && !sio_dev_find(q->near_device))
+		return -ENODEV;
+	if (q->size > S64_MAX || !find_room(m, q))
+		return -ENOSPC;
+	m->o.access = SIO_BOTH;
 	evt->size = m->o.length;
 	evt->address = m->o.address;
-	return sio_obj_made(rq, &m->o, error);
+	return 0;
 }
 
 /* ---- files ---- */
@@ -292,32 +395,22 @@ static const struct vm_operations_struct mem_vm_ops = {
 	.fault = mem_fault,
 };
 
-static int mem_mmap(struct file *f, struct vm_area_struct *vma)
+static int mem_mmap(struct sio_obj *o, struct vm_area_struct *vma)
 {
-	struct sio_mem *m = f->private_data;
+	struct sio_mem *m = (struct sio_mem *)o;
 
-	if (!sio_mmap_fits(vma, m->o.length))
-		return -EINVAL;
 	if (m->dmabuf)
 		return dma_buf_mmap(m->dmabuf, vma, vma->vm_pgoff + m->first);
-	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
 	if (!m->pages || m->pages->pinned)
 		vm_flags_set(vma, VM_PFNMAP);
-	vma->vm_private_data = m;
 	vma->vm_ops = &mem_vm_ops;
 	return 0;
 }
-
-static const struct file_operations mem_fops = {
-	.owner = THIS_MODULE,
-	.mmap = mem_mmap,
-	.release = sio_file_release,
-	.llseek = noop_llseek,
-};
 
 const struct sio_kind sio_kind_mem = {
 	.name = "memory",
 	.size = sizeof(struct sio_mem),
 	.free = mem_free,
-	.fops = &mem_fops,
+	.mmap = mem_mmap,
+	.fops = &sio_mmap_fops,
 };

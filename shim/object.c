@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Things that have ids: made, found, listed, shown, ended. Each that has files has an inode of its
- * own, so that its mappings can be taken away without touching others'. The private file system of
- * these is there while a file is, and keeps the module loaded until the last bit of it is gone.
+ * Things that have ids: made, found, listed, ended; and owners, which they hang on. Each that has
+ * files has an inode of its own, so that its mappings can be taken away without touching others'. The
+ * private file system of these is there while a file is, and keeps the module loaded until the last
+ * bit of it is gone.
  */
 #include <linux/file.h>
 #include <linux/module.h>
@@ -11,27 +12,33 @@
 
 #include "smartio.h"
 
-#define SMARTIO_FS_MAGIC 0x736d696f
-
 static const struct sio_kind elsewhere = {.name = "object"}; /* of hosts with adapters */
 
 static const struct sio_kind *kind_of(u32 kind)
 {
 	static const struct sio_kind *const kinds[] = {
-		[SIO_KIND_OWNER] = &sio_kind_owner,   [SIO_KIND_MEM] = &sio_kind_mem,
-		[SIO_KIND_DEVICE] = &sio_kind_opened, [SIO_KIND_BAR] = &sio_kind_bar,
-		[SIO_KIND_DMAMAP] = &sio_kind_dmamap, [SIO_KIND_IRQ] = &sio_kind_irq,
-		[SIO_KIND_VECTOR] = &sio_kind_vector,
+		[SIO_KIND_OWNER] = &sio_kind_owner, [SIO_KIND_MEM] = &sio_kind_mem,
+		[SIO_KIND_BAR] = &sio_kind_bar,	    [SIO_KIND_DMAMAP] = &sio_kind_dmamap,
+		[SIO_KIND_IRQ] = &sio_kind_irq,	    [SIO_KIND_VECTOR] = &sio_kind_vector,
 	};
 
 	return kind < ARRAY_SIZE(kinds) && kinds[kind] ? kinds[kind] : &elsewhere;
+}
+
+static void destroy(struct kref *kref)
+{
+	struct sio_obj *o = container_of(kref, struct sio_obj, kref);
+
+	if (kind_of(o->kind)->free)
+		kind_of(o->kind)->free(o);
+	kfree(o);
 }
 
 /* ---- files ---- */
 
 static int init_fs_context(struct fs_context *fc)
 {
-	return init_pseudo(fc, SMARTIO_FS_MAGIC) ? 0 : -ENOMEM;
+	return init_pseudo(fc, SIO_FS_MAGIC) ? 0 : -ENOMEM;
 }
 
 static struct file_system_type fs_type = {
@@ -79,72 +86,42 @@ static void inode_put(struct sio_obj *o)
 	simple_release_fs(&fs_mount, &fs_count);
 }
 
-static struct file *new_file(struct sio_obj *o, int flags)
+static int answer_file(struct sio_request *rq, struct sio_obj *o, int flags)
 {
-	int error = inode_get(o);
+	const struct sio_kind *kind = kind_of(o->kind);
+	int fd = get_unused_fd_flags(O_CLOEXEC), error;
 	struct file *f;
 	char name[32];
 
+	if (fd < 0)
+		return fd;
+	error = inode_get(o);
 	if (error)
-		return ERR_PTR(error);
-	snprintf(name, sizeof(name), "[smartio %s]", kind_of(o->kind)->name);
-	f = ERR_PTR(-ENOENT);
+		goto put_fd;
+	error = -ENOENT;
 	if (!try_module_get(THIS_MODULE))
 		goto put_inode;
 	ihold(o->inode);
-	f = alloc_file_pseudo(o->inode, fs_mount, name, flags, kind_of(o->kind)->fops);
+	snprintf(name, sizeof(name), "[smartio %s]", kind->name);
+	f = alloc_file_pseudo(o->inode, fs_mount, name, flags, kind->fops);
 	if (IS_ERR(f))
 		goto drop_inode;
 	f->private_data = o;
-	sio_obj_get(o);
-	return f;
+	f->f_mode |= kind->fops->read_iter ? FMODE_NOWAIT : 0;
+	kref_get(&o->kref);
+	rq->out_fd[rq->n_out] = fd;
+	rq->out[rq->n_out++] = f;
+	return 0;
 
 drop_inode:
+	error = PTR_ERR(f);
 	iput(o->inode);
 	module_put(THIS_MODULE);
 put_inode:
 	inode_put(o);
-	return f;
-}
-
-int sio_file_release(struct inode *inode, struct file *f)
-{
-	struct sio_obj *o = f->private_data;
-
-	mutex_lock(&sio.lock);
-	if (o->kind == SIO_KIND_OWNER && o->state == SIO_STATE_LIVE) {
-		sio_owner_end((struct sio_owner *)o);
-		sio_owners_bury();
-	}
-	inode_put(o);
-	mutex_unlock(&sio.lock);
-	sio_obj_put(o);
-	return 0;
-}
-
-bool sio_mmap_fits(struct vm_area_struct *vma, u64 length)
-{
-	u64 n = length >> PAGE_SHIFT;
-
-	return vma->vm_flags & VM_MAYSHARE && vma->vm_pgoff <= n &&
-	       vma_pages(vma) <= n - vma->vm_pgoff;
-}
-
-static int answer_file(struct sio_request *rq, struct sio_obj *o, int flags)
-{
-	int fd = get_unused_fd_flags(O_CLOEXEC);
-	struct file *f;
-
-	if (fd < 0)
-		return sio_fail(rq, fd, "no descriptor for the answer");
-	f = new_file(o, flags);
-	if (IS_ERR(f)) {
-		put_unused_fd(fd);
-		return sio_fail(rq, PTR_ERR(f), "no file for the answer");
-	}
-	rq->out_fd[rq->n_out] = fd;
-	rq->out[rq->n_out++] = f;
-	return 0;
+put_fd:
+	put_unused_fd(fd);
+	return error;
 }
 
 /* An interrupt's descriptors are one to wait for it, and one to trigger it. */
@@ -158,9 +135,42 @@ static int answer_files(struct sio_request *rq, struct sio_obj *o)
 	return error ? error : answer_file(rq, o, O_WRONLY);
 }
 
+int sio_file_release(struct inode *inode, struct file *f)
+{
+	struct sio_obj *o = f->private_data;
+
+	mutex_lock(&sio.lock);
+	if (o->kind == SIO_KIND_OWNER && o->state == SIO_STATE_LIVE)
+		sio_owner_end((struct sio_owner *)o);
+	inode_put(o);
+	kref_put(&o->kref, destroy);
+	mutex_unlock(&sio.lock);
+	return 0;
+}
+
+static int obj_mmap(struct file *f, struct vm_area_struct *vma)
+{
+	struct sio_obj *o = f->private_data;
+	u64 n = PHYS_PFN(o->length);
+
+	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_pgoff > n ||
+	    vma_pages(vma) > n - vma->vm_pgoff)
+		return -EINVAL;
+	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+	vma->vm_private_data = o;
+	return kind_of(o->kind)->mmap(o, vma);
+}
+
+/* Of what can do nothing but be mapped. */
+const struct file_operations sio_mmap_fops = {
+	.owner = THIS_MODULE,
+	.mmap = obj_mmap,
+	.release = sio_file_release,
+};
+
 /* ---- lives ---- */
 
-void *sio_obj_new(struct sio_request *rq, u32 kind, u64 id)
+void *sio_obj_new(struct sio_request *rq, u32 kind)
 {
 	struct sio_obj *o = kzalloc(kind_of(kind)->size, GFP_KERNEL_ACCOUNT);
 	int error;
@@ -173,22 +183,27 @@ void *sio_obj_new(struct sio_request *rq, u32 kind, u64 id)
 	INIT_LIST_HEAD(&o->falling);
 	o->kind = kind;
 	o->state = SIO_STATE_LIVE;
-	o->id = id ? id : ++sio.last_id;
+	o->id = ++sio.last_id;
 	error = xa_err(xa_store(&sio.objects, o->id, o, GFP_KERNEL));
 	if (error) {
 		kfree(o);
 		return ERR_PTR(error);
 	}
-	o->owner = rq->owner;
-	if (kind != SIO_KIND_OWNER)
+	if (kind != SIO_KIND_OWNER) {
+		o->owner = rq->owner;
+		o->owner->o.refs++;
 		list_add_tail(&o->of_owner, &o->owner->objects);
+	}
 	return o;
 }
 
-int sio_obj_made(struct sio_request *rq, struct sio_obj *o, int error)
+int sio_obj_made(struct sio_request *rq, int error)
 {
-	if (!error && kind_of(o->kind)->fops)
+	struct sio_obj *o = rq->obj;
+
+	if (!error && kind_of(o->kind)->fops && !rq->unseen)
 		error = answer_files(rq, o);
+	rq->a.words[sizeof(rq->a.h) / 8] = o->id; /* the first field of all that tell one */
 	if (error)
 		sio_obj_end(o);
 	return error;
@@ -198,42 +213,14 @@ void sio_obj_tie(struct sio_obj *o, struct sio_dev *d, struct sio_obj *target)
 {
 	o->dev = d;
 	list_add_tail(&o->of_dev, &d->objects);
-	sio_obj_ref(d->opened);
 	o->target = target;
 	if (target)
-		sio_obj_ref(target);
-}
-
-void sio_obj_move(struct sio_obj *o, struct sio_owner *w)
-{
-	list_move_tail(&o->of_owner, &w->objects);
-	list_del_init(&o->falling);
-	o->owner = w;
-	o->state = SIO_STATE_LIVE;
-}
-
-static void destroy(struct kref *kref)
-{
-	struct sio_obj *o = container_of(kref, struct sio_obj, kref);
-
-	if (kind_of(o->kind)->free)
-		kind_of(o->kind)->free(o);
-	kfree(o);
-}
-
-void sio_obj_get(struct sio_obj *o)
-{
-	kref_get(&o->kref);
-}
-
-void sio_obj_put(struct sio_obj *o)
-{
-	kref_put(&o->kref, destroy);
+		target->refs++;
 }
 
 /*
- * What nothing refers to falls; a DMA mapping waits for the word that its device let go of it, unless
- * it has been cut because the device is gone.
+ * What ended and nothing refers to falls; a DMA mapping waits for the word that its device let go of
+ * it, unless it has been cut because the device is gone.
  */
 static void falls(struct sio_obj *o)
 {
@@ -242,11 +229,6 @@ static void falls(struct sio_obj *o)
 	if (o->kind == SIO_KIND_DMAMAP && ((struct sio_dmamap *)o)->mapped)
 		return;
 	list_add_tail(&o->falling, &sio.falling);
-}
-
-void sio_obj_ref(struct sio_obj *o)
-{
-	o->refs++;
 }
 
 void sio_obj_unref(struct sio_obj *o)
@@ -264,53 +246,38 @@ void sio_obj_quarantine(struct sio_obj *o)
 
 void sio_obj_end(struct sio_obj *o)
 {
-	if (o->kind == SIO_KIND_MEM)
-		sio.freed.bytes += o->length;
-	sio.freed.mems += o->kind == SIO_KIND_MEM;
-	sio.freed.dmamaps += o->kind == SIO_KIND_DMAMAP;
 	if (kind_of(o->kind)->end)
 		kind_of(o->kind)->end(o);
-	if (!list_empty(&o->of_dev))
-		sio_obj_unref(o->dev->opened);
 	if (o->target)
 		sio_obj_unref(o->target);
-	o->gone = true;
+	if (o->owner)
+		sio_obj_unref(&o->owner->o);
 	xa_erase(&sio.objects, o->id);
 	list_del_init(&o->falling);
 	list_del_init(&o->of_dev);
 	list_del_init(&o->of_owner);
-	o->owner = NULL;
-	o->target = NULL;
-	sio_obj_put(o);
+	kref_put(&o->kref, destroy);
 }
 
 void sio_fall(void)
 {
 	struct sio_obj *o;
 
-	while ((o = list_first_entry_or_null(&sio.falling, struct sio_obj, falling)))
+	while ((o = list_first_entry_or_null(&sio.falling, struct sio_obj, falling))) {
 		sio_obj_end(o);
+		sio_changed();
+	}
 }
 
 /* ---- finding ---- */
 
-void *sio_obj_find(struct sio_request *rq, u32 kind, u64 id)
+void *sio_obj_find(u32 kind, u64 id, bool live)
 {
 	struct sio_obj *o = xa_load(&sio.objects, id);
 
-	if (o && o->kind == kind)
-		return o;
-	return ERR_PTR(sio_fail(rq, -ENOENT, "no %s %#llx", kind_of(kind)->name, id));
-}
-
-void *sio_obj_find_live(struct sio_request *rq, u32 kind, u64 id)
-{
-	struct sio_obj *o = sio_obj_find(rq, kind, id);
-
-	if (IS_ERR(o) || o->state == SIO_STATE_LIVE)
-		return o;
-	return ERR_PTR(sio_fail(rq, -EPERM, "owner %#llx of %s %#llx has ended", o->owner->o.id,
-				kind_of(kind)->name, id));
+	if (!o || o->kind != kind)
+		return ERR_PTR(-ENOENT);
+	return live && o->state != SIO_STATE_LIVE ? ERR_PTR(-EPERM) : o;
 }
 
 /* ---- operations on all kinds ---- */
@@ -318,27 +285,17 @@ void *sio_obj_find_live(struct sio_request *rq, u32 kind, u64 id)
 /* All that end something have its id as their only field. */
 int sio_op_end(struct sio_request *rq, const void *msg, void *answer)
 {
-	static const u32 kinds[SIO_OP_COUNT] = {
-		[SIO_OP_FREE] = SIO_KIND_MEM,	   [SIO_OP_DEVICE_CLOSE] = SIO_KIND_DEVICE,
-		[SIO_OP_BAR_CLOSE] = SIO_KIND_BAR, [SIO_OP_DMAUNMAP] = SIO_KIND_DMAMAP,
-		[SIO_OP_IRQ_FREE] = SIO_KIND_IRQ,
-	};
 	const struct sio_req_free *m = msg;
-	struct sio_obj *o = sio_obj_find(rq, kinds[m->h.op], m->id);
+	struct sio_obj *o = sio_obj_find(rq->ends, m->id, false);
 
 	if (IS_ERR(o))
 		return PTR_ERR(o);
-	if (m->h.owner && o->owner != rq->owner)
-		return sio_fail(rq, -EPERM, "%#llx belongs to owner %#llx, not to %#llx", m->id,
-				o->owner->o.id, m->h.owner);
-	if (o->kind == SIO_KIND_DMAMAP && o->state != SIO_STATE_LIVE)
-		return sio_fail(rq, -EPERM, "DMA mapping %#llx is in quarantine: SETTLE or RESET",
-				m->id);
-	if (o->refs)
-		return sio_fail(rq, -EBUSY, "%u grants, mappings, views or vectors of it are left",
-				o->refs);
-	if (o->kind == SIO_KIND_MEM && sio_pool_remove((struct sio_mem *)o))
-		return sio_fail(rq, -EBUSY, "memory that ALLOC took from the pool is in use");
+	if ((m->h.owner && o->owner != rq->owner) ||
+	    (o->kind == SIO_KIND_DMAMAP && o->state != SIO_STATE_LIVE &&
+	     !(m->h.flags & SIO_DMAUNMAP_SETTLED)))
+		return -EPERM;
+	if (o->refs || (o->kind == SIO_KIND_MEM && sio_pool_remove((struct sio_mem *)o)))
+		return -EBUSY;
 	sio_obj_end(o);
 	return 0;
 }
@@ -351,10 +308,6 @@ int sio_op_list(struct sio_request *rq, const void *msg, void *answer)
 	struct sio_list_entry *e;
 	struct sio_obj *o;
 
-	if (m->kind < SIO_KIND_OWNER || m->kind > SIO_KIND_VECTOR ||
-	    (m->kind > SIO_KIND_IRQ && m->kind < SIO_KIND_WATCH))
-		return sio_fail(rq, -EINVAL, "kind %u, %d to %d and %d to %d are right", m->kind,
-				SIO_KIND_OWNER, SIO_KIND_IRQ, SIO_KIND_WATCH, SIO_KIND_VECTOR);
 	while (!evt->more && (o = xa_find_after(&sio.objects, &id, ULONG_MAX, XA_PRESENT))) {
 		if (o->kind != m->kind)
 			continue;
@@ -363,7 +316,7 @@ int sio_op_list(struct sio_request *rq, const void *msg, void *answer)
 			break;
 		e = &evt->entry[evt->count++];
 		e->id = o->id;
-		e->owner = o->owner->o.id;
+		e->owner = o->owner ? o->owner->o.id : ((struct sio_owner *)o)->parent;
 		e->kind = o->kind;
 		e->state = o->state;
 		e->refs = o->refs;
@@ -371,28 +324,9 @@ int sio_op_list(struct sio_request *rq, const void *msg, void *answer)
 		e->length = o->length;
 		e->device = o->dev ? o->dev->id : 0;
 		e->cookie = o->target ? o->target->id : o->kind == SIO_KIND_BAR ? o->access : 0;
-		if (o->kind == SIO_KIND_OWNER) {
-			e->owner = ((struct sio_owner *)o)->parent;
+		if (o->kind == SIO_KIND_OWNER)
 			e->cookie = ((struct sio_owner *)o)->user_cookie;
-		}
 	}
-	return 0;
-}
-
-int sio_op_identify(struct sio_request *rq, const void *msg, void *answer)
-{
-	struct sio_evt_identify *evt = answer;
-	struct sio_obj *o;
-
-	if (!rq->file || rq->file->f_op->release != sio_file_release)
-		return sio_fail(rq, -EBADF, "no descriptor of a resource came along");
-	o = rq->file->private_data;
-	evt->id = o->id;
-	evt->kind = o->kind;
-	evt->state = o->gone ? 0 : o->state;
-	evt->owner = o->owner ? o->owner->o.id : 0;
-	if (o->kind == SIO_KIND_OWNER)
-		evt->user_cookie = ((struct sio_owner *)o)->user_cookie;
 	return 0;
 }
 
@@ -403,12 +337,82 @@ int sio_op_reopen(struct sio_request *rq, const void *msg, void *answer)
 	struct sio_obj *o;
 
 	if (m->kind == SIO_KIND_OWNER || !kind_of(m->kind)->fops)
-		return sio_fail(rq, -EINVAL,
-				"kind %u, %d (memory), %d (BAR view) or %d (interrupt) is right",
-				m->kind, SIO_KIND_MEM, SIO_KIND_BAR, SIO_KIND_IRQ);
-	o = sio_obj_find_live(rq, m->kind, m->id);
+		return -EINVAL;
+	o = sio_obj_find(m->kind, m->id, true);
 	if (IS_ERR(o))
 		return PTR_ERR(o);
 	evt->length = o->length;
 	return answer_files(rq, o);
 }
+
+/*
+ * ---- owners ----
+ * When one ends, at once fall memory, BAR views, interrupts and vectors that nothing refers to. DMA
+ * mappings stay, and what they refer to, until the word that the device let go of them (SETTLED,
+ * RESET), or the device itself is gone.
+ */
+
+struct sio_owner *sio_owner_find(u64 id)
+{
+	struct sio_obj *o;
+
+	if (id == 0)
+		return &sio.daemon;
+	o = xa_load(&sio.objects, id);
+	return o && o->kind == SIO_KIND_OWNER ? (struct sio_owner *)o : NULL;
+}
+
+int sio_op_owner_new(struct sio_request *rq, const void *msg, void *answer)
+{
+	const struct sio_req_owner_new *m = msg;
+	struct sio_owner *w = (struct sio_owner *)rq->obj;
+
+	INIT_LIST_HEAD(&w->objects);
+	w->parent = m->h.owner;
+	w->user_cookie = m->user_cookie;
+	rq->unseen = m->h.flags & SIO_OWNER_CHILD;
+	return m->h.owner && !rq->unseen ? -EINVAL : 0;
+}
+
+/* The daemon is an owner, too: it ends with the module. */
+void sio_owner_end(struct sio_owner *w)
+{
+	struct sio_obj *o;
+	unsigned long id;
+
+	xa_for_each(&sio.objects, id, o)
+		if (o->kind == SIO_KIND_OWNER && o->state == SIO_STATE_LIVE && o != &w->o &&
+		    ((struct sio_owner *)o)->parent == w->o.id)
+			sio_owner_end((struct sio_owner *)o);
+	sio.epoch++;
+	list_for_each_entry(o, &w->objects, of_owner)
+		sio_obj_quarantine(o);
+	sio_obj_quarantine(&w->o);
+	sio_fall();
+	sio_changed();
+}
+
+int sio_op_owner_close(struct sio_request *rq, const void *msg, void *answer)
+{
+	if (rq->owner == &sio.daemon)
+		return -EINVAL;
+	sio_owner_end(rq->owner);
+	return 0;
+}
+
+static long owner_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
+{
+	return cmd == SIO_IOC_PIN ? sio_pin(f->private_data, (const void __user *)arg) : -ENOTTY;
+}
+
+static const struct file_operations owner_fops = {
+	.owner = THIS_MODULE,
+	.release = sio_file_release, /* the last one ends it */
+	.unlocked_ioctl = owner_ioctl,
+};
+
+const struct sio_kind sio_kind_owner = {
+	.name = "owner",
+	.size = sizeof(struct sio_owner),
+	.fops = &owner_fops,
+};

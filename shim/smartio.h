@@ -4,14 +4,14 @@
  *
  * Who refers to whom (an arrow counts in refs of its target, which cannot go before it):
  *
- *   dmamap -> mem | bar of another device;  vector -> irq;  dmamap, bar, vector -> open device
+ *   dmamap -> mem | bar of another device;  vector -> irq;  all -> owner
  *
  * An object is in the table from its making until FREE and the like, or until its owner has ended
  * and nothing refers to it; a DMA mapping of an ended owner until SETTLE, RESET or the device's
  * end. Its struct, and what backs it, live as long as a file of it (kref).
  *
  * Locks, outer first: a device's lock (the driver core's), sio.lock (all tables), mmap_lock,
- * sio_dev.views, pool lock; the spinlocks are innermost. Page faults take views only, so whoever
+ * sio_dev.views; the spinlocks are innermost. Page faults take views only, so whoever
  * holds sio.lock may touch a process's memory map, but copies nothing from or to it.
  */
 #ifndef SHIM_SMARTIO_H
@@ -45,31 +45,27 @@ static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
 }
 #endif
 
-/* What the daemon reads unasked. */
-union sio_news {
-	struct sio_evt h;
-	struct sio_evt_owner_gone gone;
-	struct sio_evt_device_state device;
-};
-
 /* A request and its answer, for the time of one ioctl. */
 struct sio_request {
 	struct sio_owner *owner; /* of h.owner; NULL: none such */
+	struct sio_dev *dev;	 /* that it is about */
+	struct sio_obj *obj;	 /* that it makes */
+	bool unseen;		 /* without a descriptor */
+	u32 ends;		 /* kind of what it is to end */
 	struct file *file;	 /* that came along; NULL: none */
 	int fd;			 /* the caller's number of it */
 	u32 len, n_files;	 /* bytes and descriptors that came */
 	struct file *out[SIO_MAX_OUT];
 	int out_fd[SIO_MAX_OUT];
 	unsigned int n_out;
-	char text[SIO_PORT_TEXT]; /* of sio_fail() */
 	union {
 		struct sio_req h;
 		u64 words[16];
 	} u;
 	union {
 		struct sio_evt h;
-		struct sio_evt_error error;
 		struct sio_evt_list list; /* the longest */
+		u64 words[8];
 	} a;
 };
 
@@ -80,7 +76,6 @@ struct sio_obj {
 	struct kref kref;
 	u64 id;
 	u32 kind, state, refs, access;
-	bool gone;	     /* no longer in the table */
 	u64 address, length; /* as LIST tells them */
 	u64 ended_at;	     /* sio.epoch when its owner ended */
 	struct sio_owner *owner;
@@ -97,24 +92,23 @@ struct sio_kind {
 	void (*end)(struct sio_obj *o);	    /* undo what it stands for, made in full or not */
 	void (*free)(struct sio_obj *o);    /* the last file is closed */
 	const struct file_operations *fops; /* NULL: it has no files */
+	int (*mmap)(struct sio_obj *o, struct vm_area_struct *vma); /* with sio_mmap_fops */
 };
 
 struct sio_owner {
 	struct sio_obj o;
 	u64 user_cookie;
-	u64 parent; /* its id: a child in quarantine may be there longer than its parent */
-	struct list_head objects, children, sibling, ended;
-	wait_queue_head_t wait;
+	u64 parent; /* its id; it may be gone before */
+	struct list_head objects;
 };
 
 /* Pages that stay in place. */
 struct sio_pages {
-	struct kref kref;
-	struct page **page;
 	u64 n;
 	bool pinned;
 	struct mm_struct *mm; /* whose limit they count against; NULL: nobody's */
 	u64 charged;	      /* against that */
+	struct page *page[];
 };
 
 /* Memory: pages, or a piece of a pool, or another driver's. */
@@ -122,7 +116,8 @@ struct sio_mem {
 	struct sio_obj o; /* address: of its first byte; 0: dma-buf */
 	u32 pieces;
 	struct sio_pages *pages;
-	u64 first; /* in pages */
+	struct file *pins; /* that owns these; NULL: they are ours */
+	u64 first;	   /* in pages */
 	struct sio_pool *pool;
 	struct dma_buf *dmabuf;
 	u64 charged; /* bytes, against memory_limit */
@@ -131,7 +126,7 @@ struct sio_mem {
 struct sio_bar {
 	struct sio_obj o;
 	u32 caching;
-	bool revoked;	   /* guarded by dev->views */
+	bool revoked;
 	struct xarray own; /* pages for stores after that */
 };
 
@@ -140,8 +135,7 @@ struct sio_dmamap {
 	u64 offset;
 	enum dma_data_direction dir;
 	bool mapped;
-	bool single; /* by dma_map_page or dma_map_resource */
-	bool resource;
+	bool resource; /* mapped as such: it has no struct pages */
 	struct sg_table sgt;
 	struct dma_buf_attachment *attach;
 	struct sg_table *attached;
@@ -152,18 +146,15 @@ struct sio_dev {
 	struct list_head node;
 	u64 id, generation;
 	u32 bdf;
-	struct pci_dev *pdev;	/* NULL: not there */
-	bool going;		/* no new use */
-	struct sio_obj *opened; /* NULL: it is not */
-	bool stale;		/* it was opened before it went away */
+	struct pci_dev *pdev; /* NULL: not there */
+	bool going;	      /* no new use */
+	bool open;
 	struct list_head objects;
-	struct rw_semaphore views; /* guards resetting and bars' revoked against faults */
+	struct rw_semaphore views; /* faults read; resets, and whoever revokes a view, write */
 	bool resetting;
-	wait_queue_head_t wait;
-	struct sio_vector **vector;
-	unsigned int n_vectors;
 	u32 msix_count, msix_bar, msix_offset;
-	atomic64_t interrupts;
+	struct sio_irq **told; /* by interrupt line; NULL: what comes is swallowed */
+	unsigned int n_told;
 };
 
 struct sio_state {
@@ -171,81 +162,63 @@ struct sio_state {
 	struct xarray objects;
 	u64 last_id, last_device;
 	struct sio_owner daemon;
-	struct list_head falling, ended, devices;
+	struct list_head falling, devices;
 	u64 epoch;
-	struct sio_evt_settle freed; /* tally of what fell since it was set to 0 */
 };
 extern struct sio_state sio;
 
 /* Each where its things are made. */
-extern const struct sio_kind sio_kind_owner, sio_kind_mem, sio_kind_opened, sio_kind_bar,
-	sio_kind_dmamap, sio_kind_irq, sio_kind_vector;
+extern const struct sio_kind sio_kind_owner, sio_kind_mem, sio_kind_bar, sio_kind_dmamap,
+	sio_kind_irq, sio_kind_vector;
 
-/* port.c; with sio.lock */
-void sio_tell(union sio_news *n, u32 op, u32 size);
-/* Returns @error. */
-int sio_fail(struct sio_request *rq, int error, const char *fmt, ...) __printf(3, 4);
-/* -EINVAL unless @value is one of @low to @high. */
-int sio_check(struct sio_request *rq, const char *what, u32 value, u32 low, u32 high);
-/* Whole pages of what has @size bytes, or -EINVAL. */
-int sio_check_range(struct sio_request *rq, const char *of, u64 offset, u64 length, u64 size);
+/* port.c; with sio.lock. Something ended by itself, or a device came or went. */
+void sio_changed(void);
 
-/* object.c; all with sio.lock but sio_obj_get/put */
+/* Whole pages, at least one, of what has @size bytes. */
+static inline bool sio_in_range(u64 offset, u64 length, u64 size)
+{
+	return length && PAGE_ALIGNED(offset | length) && offset <= size && length <= size - offset;
+}
+
+/* object.c; with sio.lock */
 /* In the table, and of rq->owner; or an error. */
-void *sio_obj_new(struct sio_request *rq, u32 kind, u64 id);
-/* The last step of a making: descriptors for the answer. With @error, or if there can be none: undo it. */
-int sio_obj_made(struct sio_request *rq, struct sio_obj *o, int error);
-/* It is of the open device @d and refers to @target (may be NULL). */
+void *sio_obj_new(struct sio_request *rq, u32 kind);
+/* The last step of a making: descriptors for the answer; or, for some error, undo it. */
+int sio_obj_made(struct sio_request *rq, int error);
+/* It is of @d and refers to @target (may be NULL). */
 void sio_obj_tie(struct sio_obj *o, struct sio_dev *d, struct sio_obj *target);
-void sio_obj_get(struct sio_obj *o);
-void sio_obj_put(struct sio_obj *o);
-void sio_obj_ref(struct sio_obj *o);
+/* The opposite of refs++. */
 void sio_obj_unref(struct sio_obj *o);
 /* Its owner has ended. */
 void sio_obj_quarantine(struct sio_obj *o);
 /* Undo what it stands for and take it out of the table. */
 void sio_obj_end(struct sio_obj *o);
-/* Or an error and a text. */
-void *sio_obj_find(struct sio_request *rq, u32 kind, u64 id);
-/* The same; -EPERM if its owner has ended. */
-void *sio_obj_find_live(struct sio_request *rq, u32 kind, u64 id);
-/* @o hangs on @w from now on. */
-void sio_obj_move(struct sio_obj *o, struct sio_owner *w);
+/* Or -ENOENT; -EPERM: it is to be live, and its owner has ended. */
+void *sio_obj_find(u32 kind, u64 id, bool live);
 /* End what nothing holds any more. */
 void sio_fall(void);
-sio_handler sio_op_end, sio_op_list, sio_op_identify, sio_op_reopen;
+sio_handler sio_op_end, sio_op_list, sio_op_reopen;
 int sio_file_release(struct inode *inode, struct file *f);
-/* A shared mapping that does not reach behind @length bytes. */
-bool sio_mmap_fits(struct vm_area_struct *vma, u64 length);
+extern const struct file_operations sio_mmap_fops;
 
-/* owner.c; with sio.lock */
-void sio_owner_init(struct sio_owner *w);
 /* NULL: none such. */
 struct sio_owner *sio_owner_find(u64 id);
 void sio_owner_end(struct sio_owner *w);
-void sio_owners_bury(void);
-sio_handler sio_op_owner_new, sio_op_owner_close, sio_op_settle;
+sio_handler sio_op_owner_new, sio_op_owner_close;
 
 /* mem.c */
 sio_handler sio_op_alloc;
 u64 sio_mem_pfn(const struct sio_mem *m, u64 index);
 struct sio_pages *sio_pages_new(u64 n);
-void sio_pages_put(struct sio_pages *p);
-/* @m is @n of @pages, which it takes, from @first on. */
+void sio_pages_free(struct sio_pages *p);
+/* @m is @n of @pages from @first on. */
 void sio_mem_set_pages(struct sio_mem *m, struct sio_pages *pages, u64 first, u64 n);
-u64 sio_mem_limit(void);
-u64 sio_mem_used(void);
-
-/* pool.c */
 int sio_pool_init(void);
-void sio_pool_exit(void);
+void sio_pool_exit(void); /* also if that failed */
+/* @m becomes room for ALLOC. */
 int sio_pool_add(struct sio_mem *m);
 /* -EBUSY: something of @m is in use. */
 int sio_pool_remove(struct sio_mem *m);
-/* NULL: there is no such room; else zeroed, at *ret_phys. */
-struct sio_pool *sio_pool_alloc(u64 size, u64 align, u64 highest, u64 *ret_phys);
-void sio_pool_free(struct sio_pool *pool, u64 phys, u64 size);
-void sio_pool_sizes(u64 *ret_total, u64 *ret_free);
 
 /* import.c */
 sio_handler sio_op_import;
@@ -255,23 +228,20 @@ long sio_pin(struct sio_owner *w, const void __user *arg);
 /* device.c */
 extern struct pci_driver sio_pci_driver;
 struct sio_dev *sio_dev_find(u64 id);
-/* -ENODEV: not there; -EPERM: not open. */
-int sio_dev_get(struct sio_request *rq, u64 id, struct sio_dev **ret);
 u32 sio_dev_iommu(struct sio_dev *d);
-void sio_devices_free(void);
-sio_handler sio_op_device_list, sio_op_device_open, sio_op_reset;
+sio_handler sio_op_device_list, sio_op_device_open, sio_op_device_close, sio_op_reset;
 
 /* bar.c */
 sio_handler sio_op_bar;
 /* From now on all of the device's views read as ones. */
 void sio_bars_revoke(struct sio_dev *d);
-/* Nothing is mapped from now on, and faults wait, or no more. */
-void sio_bars_hold(struct sio_dev *d, bool hold);
+/* Nothing is mapped from now on, and faults wait until views is let go. */
+void sio_bars_hold(struct sio_dev *d);
 
 /* dma.c */
 sio_handler sio_op_dmamap;
-/* Quarantined before @epoch; of @owner, 0: of all. */
-u64 sio_dmamaps_settle(struct sio_dev *d, u64 owner, u64 epoch);
+/* End those whose owners had ended by @epoch. */
+u64 sio_dmamaps_settle(struct sio_dev *d, u64 epoch);
 /* The device is gone for good. */
 void sio_dmamaps_lose(struct sio_dev *d);
 

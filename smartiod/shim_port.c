@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "smartiod/shim_port.h"
+#include "smartiod/shim_port_news.h"
 #include "smartiod/shim_port_own.h"
 
 struct list {
@@ -27,12 +28,15 @@ struct reset {
 };
 
 struct shim_port {
-	int node, wake, poll; /* wake: an eventfd, written while there are answers */
-	pthread_mutex_t lock; /* of done */
+	int node, wake, poll; /* wake: an eventfd, not 0 while there are answers or news */
+	pthread_mutex_t lock; /* of done, and who arms wake */
+	bool armed;
 	struct list done;     /* answered */
 	struct list behind;   /* wait for a reset */
 	struct reset *resets; /* under way, or not yet read */
 	uint64_t requests, refused;
+	struct shim_news news;
+	bool look_again; /* something may have changed that the node does not tell of again */
 };
 
 static void append(struct list *l, struct shim_call *c)
@@ -127,6 +131,8 @@ void shim_call_module(struct shim_call *c)
 	}
 	c->n_answer_fds = packet.n_fds;
 	memcpy(c->answer_fd, packet.fd, sizeof(c->answer_fd));
+	if (c->answer.h.error)
+		shim_call_explain(c, c->answer.h.error);
 }
 
 /* ---- resets ---- */
@@ -163,7 +169,9 @@ static void answered(struct shim_port *p, struct shim_call *c)
 {
 	pthread_mutex_lock(&p->lock);
 	append(&p->done, c);
-	eventfd_write(p->wake, 1);
+	if (!p->armed)
+		eventfd_write(p->wake, 1);
+	p->armed = true;
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -202,12 +210,16 @@ static void run(struct shim_port *p, struct shim_call *c)
 	if (c->req.h.op == SIO_OP_RESET && start_reset(p, c))
 		return;
 	shim_call_serve(c);
+	if (c->req.h.op == SIO_OP_OWNER_NEW && !c->answer.h.error &&
+	    shim_news_owner(&p->news, c->answer.words[sizeof(struct sio_evt) / 8], true, NULL) < 0)
+		p->look_again = true;
 	answered(p, c);
 }
 
 /* If @c is a reset: it is over, and those behind it go on, in their order. */
 static void over(struct shim_port *p, struct shim_call *c)
 {
+	const struct sio_evt_reset *evt = (const void *)&c->answer;
 	struct list behind = p->behind;
 	struct reset **at = &p->resets, *r;
 
@@ -219,6 +231,9 @@ static void over(struct shim_port *p, struct shim_call *c)
 	pthread_join(r->thread, NULL);
 	*at = r->next;
 	free(r);
+	if (evt->h.error == 0)
+		shim_news_reset(&p->news, device_of(c), evt->generation);
+	p->look_again = true; /* whether its device came or went meanwhile */
 	if (!behind.first)
 		return;
 	p->behind.last = &p->behind.first;
@@ -254,27 +269,18 @@ int shim_port_send(struct shim_port *p, const void *req, size_t len, const int *
 static struct shim_call *next_answer(struct shim_port *p)
 {
 	struct shim_call *c;
-	eventfd_t n;
 
 	pthread_mutex_lock(&p->lock);
 	c = take_first(&p->done);
-	if (c && !p->done.first)
-		eventfd_read(p->wake, &n);
 	pthread_mutex_unlock(&p->lock);
 	return c;
 }
 
-long shim_port_event(struct shim_port *p, void *evt, int *fds, unsigned *ret_n_fds)
+static long answer_event(struct shim_port *p, struct shim_call *c, void *evt, int *fds,
+			 unsigned *ret_n_fds)
 {
-	struct shim_call *c = next_answer(p);
-	long size;
+	long size = c->answer.h.size;
 
-	*ret_n_fds = 0;
-	if (!c) {
-		size = read(p->node, evt, SIO_PORT_MAX_PACKET);
-		return size < 0 ? -errno : size;
-	}
-	size = c->answer.h.size;
 	p->refused += c->answer.h.error != 0;
 	memcpy(evt, &c->answer, (size_t)size);
 	memcpy(fds, c->answer_fd, sizeof(c->answer_fd));
@@ -282,6 +288,134 @@ long shim_port_event(struct shim_port *p, void *evt, int *fds, unsigned *ret_n_f
 	c->n_answer_fds = 0;
 	over(p, c);
 	call_free(c);
+	return size;
+}
+
+/* ---- news ---- */
+
+/* What stays of an owner that has ended. */
+static int look_at_rest(const struct shim_call *c, uint64_t owner, struct sio_evt_owner_gone *ret)
+{
+	static const uint32_t kind[] = {SIO_KIND_DMAMAP, SIO_KIND_MEM};
+	struct shim_call q = {.n_fds = 0};
+	struct sio_req_list *m = (void *)&q.req;
+	const struct sio_evt_list *l = (const void *)&q.answer;
+
+	*ret = (struct sio_evt_owner_gone){.dmamaps = 0};
+	for (int k = 0; k < 2; k++) {
+		m->after = 0;
+		do {
+			m->kind = kind[k];
+			if (shim_call_ask(c, &q, SIO_OP_LIST, sizeof(*m)) < 0)
+				return -EIO;
+			for (uint32_t i = 0; i < l->count; i++) {
+				bool its = l->entry[i].owner == owner;
+
+				ret->dmamaps += its && k == 0;
+				ret->mems += its && k == 1;
+				ret->bytes += its && k == 1 ? l->entry[i].length : 0;
+				m->after = l->entry[i].id;
+			}
+		} while (l->more);
+	}
+	return 0;
+}
+
+static int look_at_owners(struct shim_port *p, const struct shim_call *c)
+{
+	struct shim_call q = {.n_fds = 0};
+	struct sio_req_list *m = (void *)&q.req;
+	const struct sio_evt_list *l = (const void *)&q.answer;
+	struct sio_evt_owner_gone rest;
+
+	do {
+		m->kind = SIO_KIND_OWNER;
+		if (shim_call_ask(c, &q, SIO_OP_LIST, sizeof(*m)) < 0)
+			return -EIO;
+		for (uint32_t i = 0; i < l->count; i++) {
+			const struct sio_list_entry *e = &l->entry[i];
+			bool live = e->state == SIO_STATE_LIVE;
+			bool asks = !live && shim_news_wants(&p->news, e->id);
+
+			if (asks && look_at_rest(c, e->id, &rest) < 0)
+				return -EIO;
+			if (shim_news_owner(&p->news, e->id, live, asks ? &rest : NULL) < 0)
+				return -ENOMEM;
+			m->after = e->id;
+		}
+	} while (l->more);
+	return 0;
+}
+
+static int look_at_devices(struct shim_port *p, const struct shim_call *c)
+{
+	struct shim_call q = {.n_fds = 0};
+	struct sio_req_device_list *m = (void *)&q.req;
+	const struct sio_evt_device *d = (const void *)&q.answer;
+	int r;
+
+	while ((r = shim_call_ask(c, &q, SIO_OP_DEVICE_LIST, sizeof(*m))) == 0) {
+		if (in_reset(p, d->id))
+			shim_news_unsure(&p->news, d->id);
+		else if (shim_news_device(&p->news, d->id, d->generation) < 0)
+			return -ENOMEM;
+		m->after = d->id;
+	}
+	return r == -ENOENT ? 0 : -EIO;
+}
+
+/* If it fails, the next look sees it all. */
+static void look(struct shim_port *p)
+{
+	struct shim_call c = {.node = p->node};
+
+	shim_news_begin(&p->news);
+	p->look_again = look_at_owners(p, &c) < 0 || look_at_devices(p, &c) < 0 ||
+			shim_news_end(&p->news) < 0;
+}
+
+static long event(struct shim_port *p, void *evt, int *fds, unsigned *ret_n_fds)
+{
+	struct shim_call *c = next_answer(p);
+	uint64_t changes;
+	long size;
+
+	if (c)
+		return answer_event(p, c, evt, fds, ret_n_fds);
+	size = shim_news_next(&p->news, evt);
+	if (size > 0)
+		return size;
+	size = read(p->node, &changes, sizeof(changes));
+	if (size < 0 && errno != EAGAIN)
+		return -errno;
+	if (size > 0 || p->look_again)
+		look(p);
+	return shim_news_next(&p->news, evt);
+}
+
+/* The poll tells whether there is something to read. */
+static void arm(struct shim_port *p)
+{
+	eventfd_t n;
+	bool want;
+
+	pthread_mutex_lock(&p->lock);
+	want = p->done.first || p->news.first || p->look_again;
+	if (want && !p->armed)
+		eventfd_write(p->wake, 1);
+	if (!want && p->armed)
+		eventfd_read(p->wake, &n);
+	p->armed = want;
+	pthread_mutex_unlock(&p->lock);
+}
+
+long shim_port_event(struct shim_port *p, void *evt, int *fds, unsigned *ret_n_fds)
+{
+	long size;
+
+	*ret_n_fds = 0;
+	size = event(p, evt, fds, ret_n_fds);
+	arm(p);
 	return size;
 }
 
@@ -307,6 +441,7 @@ int shim_port_open(const char *path, struct shim_port **ret)
 	pthread_mutex_init(&p->lock, NULL);
 	p->done.last = &p->done.first;
 	p->behind.last = &p->behind.first;
+	shim_news_init(&p->news);
 	p->wake = p->poll = -1;
 	p->node = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (p->node < 0)
@@ -315,6 +450,7 @@ int shim_port_open(const char *path, struct shim_port **ret)
 	p->poll = epoll_create1(EPOLL_CLOEXEC);
 	if (p->wake < 0 || p->poll < 0 || add(p, p->wake) < 0 || add(p, p->node) < 0)
 		goto fail;
+	look(p);
 	*ret = p;
 	return 0;
 
@@ -343,6 +479,7 @@ void shim_port_close(struct shim_port *p)
 	}
 	while ((c = take_first(&p->done)) || (c = take_first(&p->behind)))
 		call_free(c);
+	shim_news_done(&p->news);
 	close_if(p->node);
 	close_if(p->wake);
 	close_if(p->poll);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What sysfs knows of a function. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,10 +23,9 @@ static int open_file(const char *name, const char *file, int flags)
 	return open(path, flags | O_CLOEXEC);
 }
 
-/* Return: bytes, a NUL behind them; 0: nothing. */
-static size_t read_file(const char *name, const char *file, char *buf, size_t size)
+/* Return: bytes, a NUL behind them; 0: nothing. Takes @fd, -1: none. */
+static size_t read_all(int fd, char *buf, size_t size)
 {
-	int fd = open_file(name, file, O_RDONLY);
 	ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
 
 	if (fd >= 0)
@@ -35,7 +35,12 @@ static size_t read_file(const char *name, const char *file, char *buf, size_t si
 	return (size_t)n;
 }
 
-uint64_t shim_device_number(const char *name, const char *file)
+static size_t read_file(const char *name, const char *file, char *buf, size_t size)
+{
+	return read_all(open_file(name, file, O_RDONLY), buf, size);
+}
+
+static uint64_t number(const char *name, const char *file)
 {
 	char text[32];
 
@@ -127,6 +132,30 @@ static uint32_t iommu_group(const char *name)
 	return slash ? (uint32_t)strtoul(slash + 1, NULL, 10) : 0;
 }
 
+uint64_t shim_device_interrupts(const char *name)
+{
+	char path[256], text[1024];
+	uint64_t sum = 0;
+	struct dirent *e;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), FOLDER "/%s/msi_irqs", name);
+	dir = opendir(path);
+	while (dir && (e = readdir(dir))) {
+		char *at = text;
+
+		snprintf(path, sizeof(path), "/sys/kernel/irq/%.20s/per_cpu_count", e->d_name);
+		if (!read_all(open(path, O_RDONLY | O_CLOEXEC), text, sizeof(text)))
+			continue;
+		do
+			sum += strtoull(at, &at, 10);
+		while (*at++ == ',');
+	}
+	if (dir)
+		closedir(dir);
+	return sum;
+}
+
 void shim_device_look(struct sio_evt_device *evt)
 {
 	char text[1024];
@@ -136,7 +165,7 @@ void shim_device_look(struct sio_evt_device *evt)
 	look_at_config(evt);
 	evt->slot = evt->bdf >> 3 & 0x1f;
 	evt->functions = count_functions(evt->name);
-	evt->dma_bits = (uint32_t)shim_device_number(evt->name, "dma_mask_bits");
+	evt->dma_bits = (uint32_t)number(evt->name, "dma_mask_bits");
 	evt->iommu_group = iommu_group(evt->name);
 	if (read_file(evt->name, "reset_method", text, sizeof(text)) > 1)
 		evt->resets = 1u << SIO_RESET_FUNCTION;

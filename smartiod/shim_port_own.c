@@ -9,55 +9,48 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "smartiod/shim_port_own.h"
 
-#define SERVED (1ULL << SIO_OP_CONFIG | 1ULL << SIO_OP_STATUS | 1ULL << SIO_OP_STATS)
+/* By the module or by us. */
+static const uint8_t served[] = {
+	SIO_OP_INFO,	    SIO_OP_OWNER_NEW,	 SIO_OP_OWNER_CLOSE, SIO_OP_LIST,
+	SIO_OP_ALLOC,	    SIO_OP_FREE,	 SIO_OP_IMPORT,	     SIO_OP_DEVICE_LIST,
+	SIO_OP_DEVICE_OPEN, SIO_OP_DEVICE_CLOSE, SIO_OP_RESET,	     SIO_OP_CONFIG,
+	SIO_OP_BAR,	    SIO_OP_BAR_CLOSE,	 SIO_OP_DMAMAP,	     SIO_OP_DMAUNMAP,
+	SIO_OP_IRQ_NEW,	    SIO_OP_IRQ_FREE,	 SIO_OP_VECTOR,	     SIO_OP_SETTLE,
+	SIO_OP_STATUS,	    SIO_OP_STATS,	 SIO_OP_IDENTIFY,    SIO_OP_REOPEN,
+};
 
-/* What a request of ours must look like. False: it was refused. */
-static bool formed(struct shim_call *c, size_t size, size_t reserved, uint32_t flags)
+/* ---- asking for ourselves ---- */
+
+int shim_call_ask(const struct shim_call *c, struct shim_call *q, uint32_t op, size_t size)
 {
-	uint32_t more = 0;
+	struct sio_ioc_packet packet = {.data = (uintptr_t)&q->req,
+					.answer = (uintptr_t)&q->answer,
+					.size = (uint32_t)size};
 
-	if (reserved && c->len >= size)
-		memcpy(&more, (const char *)&c->req + reserved, sizeof(more));
-	if (c->len != size || c->req.h.size != size)
-		shim_call_refuse(c, -EINVAL, "size %u in a packet of %zu bytes, %zu is right",
-				 c->req.h.size, c->len, size);
-	else if (c->req.h.reserved || more)
-		shim_call_refuse(c, -EINVAL, "h.reserved is %#x, reserved2 is %#x, 0 is right",
-				 c->req.h.reserved, more);
-	else if (c->req.h.flags & ~flags)
-		shim_call_refuse(c, -EINVAL, "flags %#x, allowed are %#x", c->req.h.flags, flags);
-	else if (c->n_fds)
-		shim_call_refuse(c, -EINVAL, "%u descriptors came along, 0 is right", c->n_fds);
-	else
-		return true;
-	return false;
-}
-
-/* Ask the module something for ourselves; its answer in @q. Return: 0 or -errno. */
-static int ask(const struct shim_call *c, struct shim_call *q, uint32_t op, size_t size)
-{
-	q->node = c->node;
-	q->n_fds = 0;
-	q->req.h = (struct sio_req){.size = (uint32_t)size, .op = op};
-	q->len = size;
-	shim_call_module(q);
+	q->req.h = (struct sio_req){.size = (uint32_t)size, .op = op, .flags = q->req.h.flags};
+	if (ioctl(c->node, SIO_IOC_REQUEST, &packet) < 0)
+		return -errno;
 	return q->answer.h.error;
 }
 
-/* The function that has number @id. Return: 0 or -ENODEV. */
-static int find_device(const struct shim_call *c, uint64_t id, struct sio_evt_device *ret)
+int shim_call_find_device(const struct shim_call *c, uint64_t id, struct sio_evt_device *ret)
 {
 	struct shim_call q = {.req.words[sizeof(struct sio_req) / 8] = id - 1};
 
-	if (id == 0 || ask(c, &q, SIO_OP_DEVICE_LIST, sizeof(struct sio_req_device_list)) < 0)
+	if (id == 0 ||
+	    shim_call_ask(c, &q, SIO_OP_DEVICE_LIST, sizeof(struct sio_req_device_list)) < 0)
 		return -ENODEV;
 	memcpy(ret, &q.answer, sizeof(*ret));
-	return ret->id == id ? 0 : -ENODEV;
+	if (ret->id != id)
+		return -ENODEV;
+	shim_device_look(ret);
+	return 0;
 }
 
 /* ---- CONFIG, STATUS ---- */
@@ -67,10 +60,11 @@ static void config(struct shim_call *c)
 	const struct sio_req_config *m = (const void *)&c->req;
 	struct sio_evt_device device;
 
-	if (!formed(c, sizeof(*m), offsetof(struct sio_req_config, reserved2), SIO_CONFIG_WRITE))
+	if (!shim_call_formed(c, 0))
 		return;
-	if (find_device(c, m->device, &device) < 0)
-		shim_call_refuse(c, -ENODEV, "no device %#" PRIx64 " is here", (uint64_t)m->device);
+	if (shim_call_find_device(c, m->device, &device) < 0)
+		shim_call_refuse(c, -ENODEV, "CONFIG: no device %#" PRIx64 " is here",
+				 (uint64_t)m->device);
 	else
 		shim_device_config(c, device.name, m);
 }
@@ -96,7 +90,7 @@ static void status(struct shim_call *c)
 	struct sio_evt_status *evt;
 	int fd;
 
-	if (!formed(c, sizeof(struct sio_req_status), 0, 0))
+	if (!shim_call_formed(c, 0))
 		return;
 	fd = status_page();
 	if (fd < 0) {
@@ -111,26 +105,18 @@ static void status(struct shim_call *c)
 /* ---- STATS ---- */
 
 struct tally {
+	uint64_t device; /* of which; 0: all */
 	uint64_t n, bytes;
 };
 
-static void list(const struct shim_call *c, uint32_t kind, uint64_t device, struct tally *ret)
+static void tally_one(const struct sio_list_entry *e, void *data)
 {
-	struct shim_call q = {.n_fds = 0};
-	struct sio_req_list *m = (void *)&q.req;
-	const struct sio_evt_list *l = (const void *)&q.answer;
+	struct tally *t = data;
 
-	*ret = (struct tally){0, 0};
-	do {
-		m->kind = kind;
-		if (ask(c, &q, SIO_OP_LIST, sizeof(*m)) < 0)
-			return;
-		for (uint32_t i = 0; i < l->count; i++) {
-			m->after = l->entry[i].id;
-			ret->n += !device || l->entry[i].device == device;
-			ret->bytes += l->entry[i].device == device ? l->entry[i].length : 0;
-		}
-	} while (l->more);
+	if (t->device && e->device != t->device)
+		return;
+	t->n++;
+	t->bytes += e->length;
 }
 
 static void count(struct sio_evt_stats *evt, const char *name, uint64_t value)
@@ -152,20 +138,13 @@ static void host_stats(struct shim_call *c)
 		   {SIO_KIND_DMAMAP, "dmamaps"},
 		   {SIO_KIND_IRQ, "irqs"}};
 	struct sio_evt_stats *evt = shim_call_answer(c, sizeof(*evt));
-	struct shim_call q = {.n_fds = 0};
-	struct sio_req_info *m = (void *)&q.req;
-	const struct sio_evt_info *info = (const void *)&q.answer;
-	struct tally t;
 
-	m->version_min = m->version_max = SIO_PORT_VERSION;
 	count(evt, "requests", c->requests);
 	count(evt, "requests_refused", c->refused);
-	if (ask(c, &q, SIO_OP_INFO, sizeof(*m)) == 0) {
-		count(evt, "ram_total", info->ram_total);
-		count(evt, "ram_free", info->ram_free);
-	}
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
-		list(c, row[i].kind, 0, &t);
+		struct tally t = {0, 0, 0};
+
+		shim_call_for_all(c, row[i].kind, tally_one, &t);
 		count(evt, row[i].name, t.n);
 	}
 }
@@ -173,13 +152,13 @@ static void host_stats(struct shim_call *c)
 static void device_stats(struct shim_call *c, const struct sio_evt_device *device)
 {
 	struct sio_evt_stats *evt = shim_call_answer(c, sizeof(*evt));
-	struct tally t;
+	struct tally t = {device->id, 0, 0};
 
-	list(c, SIO_KIND_DMAMAP, device->id, &t);
+	shim_call_for_all(c, SIO_KIND_DMAMAP, tally_one, &t);
 	count(evt, "generation", device->generation);
 	count(evt, "dmamaps", t.n);
 	count(evt, "dmamap_bytes", t.bytes);
-	count(evt, "interrupts", shim_device_number(device->name, "interrupts"));
+	count(evt, "interrupts", shim_device_interrupts(device->name));
 }
 
 static void stats(struct shim_call *c)
@@ -187,7 +166,7 @@ static void stats(struct shim_call *c)
 	const struct sio_req_stats *m = (const void *)&c->req;
 	struct sio_evt_device device;
 
-	if (!formed(c, sizeof(*m), offsetof(struct sio_req_stats, reserved2), 0))
+	if (!shim_call_formed(c, 0))
 		return;
 	if (m->kind == 0 && m->id)
 		shim_call_refuse(c, -EINVAL, "id %#" PRIx64 " of the host, 0 is right",
@@ -200,10 +179,36 @@ static void stats(struct shim_call *c)
 		shim_call_refuse(c, -EINVAL,
 				 "kind %u, 0 (host), %d (adapter) or %d (device) is right", m->kind,
 				 SIO_KIND_ADAPTER, SIO_KIND_DEVICE);
-	else if (find_device(c, m->id, &device) < 0)
+	else if (shim_call_find_device(c, m->id, &device) < 0)
 		shim_call_refuse(c, -ENODEV, "no device %#" PRIx64 " is here", (uint64_t)m->id);
 	else
 		device_stats(c, &device);
+}
+
+/* ---- DEVICE_OPEN ---- */
+
+static void tell_device(struct sio_evt_device *evt)
+{
+	evt->present = 1;
+	shim_device_look(evt);
+}
+
+static void device_open(struct shim_call *c)
+{
+	const struct sio_req_device_open *m = (const void *)&c->req;
+	struct sio_evt_device device;
+
+	if (!shim_call_formed(c, 0))
+		return;
+	if (!(c->req.h.flags & SIO_DEVICE_FORCE) &&
+	    shim_call_find_device(c, m->device, &device) == 0 &&
+	    device.present == SHIM_DEVICE_OPEN) {
+		shim_call_refuse(c, -EBUSY, "DEVICE_OPEN: %s is open", device.name);
+		return;
+	}
+	shim_call_module(c);
+	if (!c->answer.h.error)
+		tell_device((void *)&c->answer);
 }
 
 /* ---- IMPORT of a memfd: we map it, pin what we mapped, and import that ---- */
@@ -274,15 +279,40 @@ static void import(struct shim_call *c)
 
 /* ---- all ---- */
 
+static void info(struct sio_evt_info *evt)
+{
+	struct sysinfo ram;
+
+	for (size_t i = 0; i < sizeof(served); i++)
+		evt->served |= 1ULL << served[i];
+	if (sysinfo(&ram) < 0)
+		return;
+	evt->ram_total = (uint64_t)ram.totalram * ram.mem_unit;
+	evt->ram_free = (uint64_t)ram.freeram * ram.mem_unit;
+}
+
 static void serve_by_module(struct shim_call *c)
 {
 	shim_call_module(c);
 	if (c->answer.h.error)
 		return;
 	if (c->req.h.op == SIO_OP_INFO)
-		((struct sio_evt_info *)(void *)&c->answer)->served |= SERVED;
-	if (c->req.h.op == SIO_OP_DEVICE_LIST || c->req.h.op == SIO_OP_DEVICE_OPEN)
-		shim_device_look((void *)&c->answer);
+		info((void *)&c->answer);
+	if (c->req.h.op == SIO_OP_DEVICE_LIST)
+		tell_device((void *)&c->answer);
+}
+
+/* Forms that the module takes, but not from others than us, or does not tell from other mistakes. */
+static bool is_strange(struct shim_call *c)
+{
+	const struct sio_req_dmamap *m = (const void *)&c->req;
+
+	if (!shim_call_formed(c, 0))
+		return true;
+	if (c->req.h.op != SIO_OP_DMAMAP || m->target_kind != SIO_KIND_APERTURE)
+		return false;
+	shim_call_refuse(c, -EOPNOTSUPP, "DMAMAP: apertures are not served by smartio.ko");
+	return true;
 }
 
 void shim_call_serve(struct shim_call *c)
@@ -299,6 +329,18 @@ void shim_call_serve(struct shim_call *c)
 	case SIO_OP_STATS:
 		stats(c);
 		return;
+	case SIO_OP_SETTLE:
+		shim_call_settle(c);
+		return;
+	case SIO_OP_IDENTIFY:
+		shim_call_identify(c);
+		return;
+	case SIO_OP_LIST:
+		shim_call_list(c);
+		return;
+	case SIO_OP_DEVICE_OPEN:
+		device_open(c);
+		return;
 	case SIO_OP_ADAPTER:
 	case SIO_OP_GRANT:
 	case SIO_OP_MAP:
@@ -311,6 +353,11 @@ void shim_call_serve(struct shim_call *c)
 		shim_call_refuse(c, -ENOENT,
 				 "no adapter is here, so there is nothing of that kind");
 		return;
+	case SIO_OP_DMAMAP:
+	case SIO_OP_DMAUNMAP:
+		if (is_strange(c))
+			return;
+		break;
 	case SIO_OP_IMPORT:
 		if (c->len == sizeof(*m) && c->n_fds == 1 &&
 		    (m->kind == SIO_IMPORT_MEMFD || m->kind == SIO_IMPORT_HUGETLB)) {

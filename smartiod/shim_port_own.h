@@ -5,6 +5,8 @@
 
 #include "smartiod/shim_port.h"
 
+#define SHIM_DEVICE_OPEN 2 /* the module's "present" of an open device; else 1 */
+
 /* A request on its way, and its answer. */
 struct shim_call {
 	struct shim_call *next;
@@ -24,13 +26,31 @@ struct shim_call {
 	uint64_t requests, refused; /* until now, for STATS */
 };
 
-/* The module's answer. */
+/* The module's answer, a refusal in words. */
 void shim_call_module(struct shim_call *c);
+/* The refusal @error of the module's, in words. */
+void shim_call_explain(struct shim_call *c, int error);
+/* The size, reserved fields, flags and descriptors are as they must be; else it is refused. */
+bool shim_call_formed(struct shim_call *c, unsigned max_fds);
+/* Ask the module something for ourselves, on behalf of @c: request @q with its operation's fields. */
+int shim_call_ask(const struct shim_call *c, struct shim_call *q, uint32_t op, size_t size);
+/* The object that LIST tells of; false: none. */
+bool shim_call_find(const struct shim_call *c, uint32_t kind, uint64_t id,
+		    struct sio_list_entry *ret);
+/* Call @each for all of @kind, in the order of ids. */
+void shim_call_for_all(const struct shim_call *c, uint32_t kind,
+		       void (*each)(const struct sio_list_entry *e, void *data), void *data);
+/* The function that has number @id, as the module tells of it. Return: 0 or -ENODEV. */
+int shim_call_find_device(const struct shim_call *c, uint64_t id, struct sio_evt_device *ret);
 /* A refusal. @error: -errno. */
 void shim_call_refuse(struct shim_call *c, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Room for a successful answer of @size bytes, zeroed. */
 void *shim_call_answer(struct shim_call *c, size_t size);
+/* Answer a request of that operation. */
+void shim_call_settle(struct shim_call *c);
+void shim_call_identify(struct shim_call *c);
+void shim_call_list(struct shim_call *c);
 /* Answer the request, by the module or without it. */
 void shim_call_serve(struct shim_call *c);
 
@@ -42,7 +62,7 @@ void shim_device_bars(const char *text, struct sio_evt_device *evt);
 uint64_t shim_device_serial(const unsigned char *config, size_t len);
 /* Configuration space of the function @name: read, after a write of some bits if @m says so. */
 void shim_device_config(struct shim_call *c, const char *name, const struct sio_req_config *m);
-/* A number in the file @file of the function @name; 0: there is none. */
-uint64_t shim_device_number(const char *name, const char *file);
+/* Interrupts of the function @name since it was opened. */
+uint64_t shim_device_interrupts(const char *name);
 
 #endif

@@ -550,7 +550,11 @@ struct sio_evt_dmamap {
 	__u64 id, iova, length;
 };
 SIO_PORT_SIZE(struct sio_evt_dmamap, 56);
-/* DMAUNMAP: of a live mapping; -EPERM of a quarantined one (SETTLE ends it). */
+/*
+ * DMAUNMAP: of a live mapping; -EPERM of a quarantined one (SETTLE ends it). smartio.ko, which does not
+ * serve SETTLE, takes SIO_DMAUNMAP_SETTLED: the word of who settled it.
+ */
+#define SIO_DMAUNMAP_SETTLED 1 /* h.flags */
 struct sio_req_dmaunmap {
 	struct sio_req h;
 	__u64 id;
@@ -871,22 +875,29 @@ struct sio_evt_owner_end {
 
 /*
  * The device node of smartio.ko, /dev/smartio0. One process has it open at a time (else -EBUSY); it
- * needs CAP_SYS_RAWIO. Thread-safe. smartiod makes the port's asynchronous requests of it.
+ * needs CAP_SYS_RAWIO. Thread-safe. smartiod makes the port of it (smartiod/shim_port.h): it serves
+ * what needs no kernel, and makes the rest asynchronous.
  *
  * SIO_IOC_REQUEST: the request of @size bytes at @data, with @n_fds descriptors, which stay the
  * caller's, is done and answered into the SIO_PORT_MAX_PACKET bytes at @answer; @size becomes the
- * answer's, @n_fds and @fd tell of new descriptors (close-on-exec). Returns 0 whether it succeeded or
- * was refused. -EMSGSIZE: less than a header or more than any request; -EBADF, -EINVAL (too many
- * descriptors), -ENOMEM: nothing has happened. -EFAULT: it may have happened, and its descriptors are
- * closed. RESET takes up to seconds; requests about that device are refused meanwhile by -EAGAIN.
+ * answer's, @n_fds and @fd tell of new descriptors (close-on-exec). A refusal is a struct sio_evt with
+ * its error. Returns 0 whether it succeeded or was refused. -EMSGSIZE: less than a header or more than
+ * any request; -EBADF, -EINVAL (too many descriptors), -ENOMEM: nothing has happened. -EFAULT: it may
+ * have happened, and its descriptors are closed. RESET takes up to seconds; requests about that device
+ * are refused meanwhile by -EAGAIN.
  *
- * read() of at least 72 bytes: the next event that nobody asked for; -EAGAIN: none waits (also
- * without O_NONBLOCK); poll(): POLLIN while one does.
+ * read() of 8 bytes: a number that grows with what happens unasked (an owner or something of it
+ * ended, a device came or went), if it has grown since it was read last; else -EAGAIN, also without
+ * O_NONBLOCK. poll(): POLLIN when it has. LIST and DEVICE_LIST tell what it was.
+ *
+ * Descriptors of resources are files of a file system of type SIO_FS_MAGIC (fstatfs()); st_ino is the
+ * resource's id, st_size its length.
  *
  * SIO_IOC_PIN, on the descriptor of an owner, by the program that has the memory, or on the node: pin
  * its pages (counted against RLIMIT_MEMLOCK). Returns a new descriptor that keeps them pinned, for
  * IMPORT; it cannot be mapped. -EINVAL, -EFAULT, -ENOMEM, -EPERM: the owner has ended.
  */
+#define SIO_FS_MAGIC 0x736d696f
 struct sio_ioc_packet {
 	__u64 data, answer; /* addresses */
 	__u32 size, n_fds;

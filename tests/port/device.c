@@ -44,13 +44,17 @@ static long device_event(void *world, unsigned host, void *evt, size_t size, int
 {
 	struct device *d = world;
 	struct pollfd pfd = {.fd = shim_port_fd(d->port), .events = POLLIN};
+	long n;
 
 	(void)host;
 	(void)size; /* always a packet's */
 	*ret_fds = 0;
-	if (poll(&pfd, 1, PATIENCE_MS) != 1)
-		return -ETIMEDOUT;
-	return shim_port_event(d->port, evt, fds, ret_fds);
+	do { /* what has changed may be no news */
+		if (poll(&pfd, 1, PATIENCE_MS) != 1)
+			return -ETIMEDOUT;
+		n = shim_port_event(d->port, evt, fds, ret_fds);
+	} while (n == -EAGAIN);
+	return n;
 }
 
 /* They lie in the kernel, where /proc cannot tell: kmemleak and the module's use count do. */

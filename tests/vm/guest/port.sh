@@ -3,6 +3,7 @@
 # programs: tests/port/port_test
 # modules: smartio nvme
 # alone: memory of its own is kept back for a pool
+# limit: 900
 # append: memmap=16M$0x10000000
 . /lib.sh
 ! insmod /modules/smartio.ko pool=16M@0x8000000 || fail "memory of the kernel's as a pool"

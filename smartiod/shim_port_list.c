@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Requests about what the module's LIST tells: more of it, and all of something at once. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "smartiod/shim_port_own.h"
+
+/* ---- looking ---- */
+
+bool shim_call_find(const struct shim_call *c, uint32_t kind, uint64_t id,
+		    struct sio_list_entry *ret)
+{
+	struct shim_call q = {.n_fds = 0};
+	struct sio_req_list *m = (void *)&q.req;
+	const struct sio_evt_list *l = (const void *)&q.answer;
+
+	*ret = (struct sio_list_entry){0};
+	m->kind = kind;
+	m->after = id - 1;
+	if (id == 0 || shim_call_ask(c, &q, SIO_OP_LIST, sizeof(*m)) < 0 || l->count == 0 ||
+	    l->entry[0].id != id)
+		return false;
+	*ret = l->entry[0];
+	return true;
+}
+
+void shim_call_for_all(const struct shim_call *c, uint32_t kind,
+		       void (*each)(const struct sio_list_entry *e, void *data), void *data)
+{
+	struct shim_call q = {.n_fds = 0};
+	struct sio_req_list *m = (void *)&q.req;
+	const struct sio_evt_list *l = (const void *)&q.answer;
+
+	do {
+		m->kind = kind;
+		if (shim_call_ask(c, &q, SIO_OP_LIST, sizeof(*m)) < 0)
+			return;
+		for (uint32_t i = 0; i < l->count; i++) {
+			m->after = l->entry[i].id;
+			each(&l->entry[i], data);
+		}
+	} while (l->more);
+}
+
+/* ---- SETTLE: the mappings of ended owners, one after the other ---- */
+
+struct settle {
+	const struct shim_call *call;
+	uint64_t device, owner; /* owner 0: all */
+	uint64_t n, mems, bytes;
+};
+
+static bool is_settled(const struct settle *s, const struct sio_list_entry *e)
+{
+	return e->state == SIO_STATE_QUARANTINED && (!s->owner || e->owner == s->owner);
+}
+
+static void settle_one(const struct sio_list_entry *e, void *data)
+{
+	struct shim_call q = {.req.words[sizeof(struct sio_req) / 8] = e->id};
+	struct settle *s = data;
+
+	q.req.h.flags = SIO_DMAUNMAP_SETTLED;
+	if (e->device == s->device && is_settled(s, e) &&
+	    shim_call_ask(s->call, &q, SIO_OP_DMAUNMAP, sizeof(struct sio_req_dmaunmap)) == 0)
+		s->n++;
+}
+
+static void settle_count(const struct sio_list_entry *e, void *data)
+{
+	struct settle *s = data;
+
+	s->mems += is_settled(s, e);
+	s->bytes += is_settled(s, e) ? e->length : 0;
+}
+
+void shim_call_settle(struct shim_call *c)
+{
+	struct sio_req_settle m;
+	struct settle s = {.call = c}, after = {.call = c};
+	struct sio_evt_device device;
+	struct sio_evt_settle *evt;
+	struct sio_list_entry e;
+
+	if (!shim_call_formed(c, 0))
+		return;
+	memcpy(&m, &c->req, sizeof(m));
+	s.device = m.device;
+	s.owner = after.owner = m.h.owner;
+	if (!(m.h.flags & SIO_SETTLE_ALL) != (m.h.owner != 0)) {
+		shim_call_refuse(c, -EINVAL,
+				 "SETTLE: name an owner, or owner 0 with SIO_SETTLE_ALL");
+	} else if (shim_call_find_device(c, m.device, &device) < 0) {
+		shim_call_refuse(c, -ENODEV, "SETTLE: no device %#" PRIx64 " is here",
+				 (uint64_t)m.device);
+	} else if (m.h.owner && !shim_call_find(c, SIO_KIND_OWNER, m.h.owner, &e)) {
+		shim_call_refuse(c, -ENOENT, "SETTLE: no owner %#" PRIx64, (uint64_t)m.h.owner);
+	} else if (m.h.owner && e.state == SIO_STATE_LIVE) {
+		shim_call_refuse(c, -EPERM,
+				 "SETTLE: owner %#" PRIx64
+				 " is alive: its mappings end by DMAUNMAP",
+				 (uint64_t)m.h.owner);
+	} else {
+		shim_call_for_all(c, SIO_KIND_MEM, settle_count, &s);
+		shim_call_for_all(c, SIO_KIND_DMAMAP, settle_one, &s);
+		shim_call_for_all(c, SIO_KIND_MEM, settle_count, &after);
+		evt = shim_call_answer(c, sizeof(*evt));
+		evt->dmamaps = s.n;
+		evt->mems = s.mems - after.mems;
+		evt->bytes = s.bytes - after.bytes;
+	}
+}
+
+/* ---- IDENTIFY ---- */
+
+/* A descriptor that can do nothing (O_PATH) proves nothing. */
+static bool is_ours(int fd, uint64_t *ret_id)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (fstatfs(fd, &fs) < 0 || (unsigned long)fs.f_type != SIO_FS_MAGIC ||
+	    fcntl(fd, F_GETFL) & O_PATH || fstat(fd, &st) < 0)
+		return false;
+	*ret_id = st.st_ino;
+	return true;
+}
+
+void shim_call_identify(struct shim_call *c)
+{
+	struct sio_evt_identify *evt;
+	struct sio_list_entry e;
+	uint64_t id;
+
+	if (!shim_call_formed(c, 1))
+		return;
+	if (c->n_fds != 1 || !is_ours(c->fd[0], &id)) {
+		shim_call_refuse(c, -EBADF, "IDENTIFY: no descriptor of a resource came along");
+		return;
+	}
+	evt = shim_call_answer(c, sizeof(*evt));
+	evt->id = id;
+	for (uint32_t kind = SIO_KIND_OWNER; kind <= SIO_KIND_VECTOR; kind++) {
+		if (!shim_call_find(c, kind, id, &e))
+			continue;
+		evt->kind = kind;
+		evt->state = e.state;
+		evt->owner = e.owner;
+		evt->user_cookie = kind == SIO_KIND_OWNER ? e.cookie : 0;
+	}
+}
+
+/* ---- LIST ---- */
+
+/* Open devices: to the module they are no objects. */
+static void list_devices(struct shim_call *c)
+{
+	const struct sio_req_list *m = (const void *)&c->req;
+	uint64_t after = m->after;
+	struct sio_evt_list *evt = shim_call_answer(c, sizeof(*evt));
+	struct shim_call q = {.n_fds = 0};
+	const struct sio_evt_device *device = (const void *)&q.answer;
+
+	do {
+		q.req.words[sizeof(struct sio_req) / 8] = after;
+		if (shim_call_ask(c, &q, SIO_OP_DEVICE_LIST, sizeof(struct sio_req_device_list)) <
+		    0)
+			return;
+		after = device->id;
+		if (device->present == SHIM_DEVICE_OPEN)
+			evt->entry[evt->count++] = (struct sio_list_entry){.id = device->id,
+									   .kind = SIO_KIND_DEVICE,
+									   .state = SIO_STATE_LIVE,
+									   .device = device->id};
+	} while (evt->count < SIO_LIST_MAX);
+	evt->more = 1;
+}
+
+void shim_call_list(struct shim_call *c)
+{
+	const struct sio_req_list *m = (const void *)&c->req;
+	uint32_t kind = m->kind;
+
+	if (!shim_call_formed(c, 0))
+		return;
+	if (kind < SIO_KIND_OWNER || kind > SIO_KIND_VECTOR ||
+	    (kind > SIO_KIND_IRQ && kind < SIO_KIND_WATCH))
+		shim_call_refuse(c, -EINVAL, "LIST: kind %u, %d to %d and %d to %d are right", kind,
+				 SIO_KIND_OWNER, SIO_KIND_IRQ, SIO_KIND_WATCH, SIO_KIND_VECTOR);
+	else if (kind == SIO_KIND_DEVICE)
+		list_devices(c);
+	else
+		shim_call_module(c);
+}
