@@ -439,7 +439,8 @@ sci_segment_cb_reason_t SCIWaitForLocalSegmentEvent(sci_local_segment_t segment,
  * @timeout: not looked at.
  * @flags: USE_CALLBACK. BROADCAST: to all members of multicast group @segmentId; @nodeId is
  *   DIS_BROADCAST_NODEID_GROUP_ALL, and SCI_ERR_NO_SUCH_SEGMENT means that no member is available.
- *   What is written goes to all, the own member included; what is read is what they hold.
+ *   What is written goes to all, the own member included; what is read is what they hold, or, of a
+ *   cluster whose members have each their own memory, nothing (docs/emulation.md).
  *   ASYNCHRONOUS_CONNECT: do not wait for the exporter's answer; the handle is set
  *   before the call returns, and the first event of the segment tells what became of it:
  *   SCI_CB_OPERATIONAL, or SCI_CB_LOST with one of the errors below as its status. Until then it
@@ -488,6 +489,9 @@ unsigned int SCIGetRemoteSegmentNodeId(sci_remote_segment_t segment);
  * @flags: FIXED_MAP_ADDR, READONLY_MAP, IO_MAP_IOSPACE; accepted as hints: LOCK_OPERATION,
  *   SHARED_MAP, NO_MEMORY_LOOPBACK, WRITE_BACK_CACHE_MAP and the prefetch and gather hints.
  * Return: the address; NULL on error.
+ * A group whose members have each their own memory takes no stores: SCI_ERR_NOT_SUPPORTED but with
+ * READONLY_MAP; that map is for SCIMemCpy(), SCIMemWrite(), SCITransferBlock() and sequences, whose copies
+ * reach all members, and reads as ones.
  * Errors: SCI_ERR_OUT_OF_RANGE; SCI_ERR_SIZE_ALIGNMENT: size 0; SCI_ERR_ILLEGAL_ADDRESS;
  * SCI_ERR_NOT_CONNECTED: lost; SCI_ERR_NO_LINK_ACCESS: the link is down; SCI_ERR_HW_NOSPC: no window
  * space; SCI_ERR_ACCESS.
