@@ -78,7 +78,8 @@ static int get_queue_memory(struct smartio_nvme_queue *q,
 	q->sq_end = q->sq + (size_t)q->entries * 64;
 	q->cq = q->cqe = q->cq_mem->at;
 	q->cq_end = q->cq + (size_t)q->entries * 16;
-	q->flushes = o->cq_placement == SMARTIO_NVME_PLACE_DEVICE && q->n->d.lender != q->n->d.node;
+	/* Not what was asked for counts: hints go elsewhere when this host's memory is used up. */
+	q->flushes = SCIGetRemoteSegmentNodeId(q->cq_mem->remote) != q->n->d.node;
 	q->list = q->sq + sq;
 	q->list_ioaddr = q->sq_mem->ioaddr + sq;
 	sio_nvme_mem_clear(q->cq_mem, (size_t)q->entries * 16);

@@ -467,6 +467,13 @@ void SCIDisconnectSegment(sci_remote_segment_t segment, unsigned int flags, sci_
 		drop(c);
 }
 
+/* All memory is this host's. */
+unsigned int SCIGetRemoteSegmentNodeId(sci_remote_segment_t segment)
+{
+	(void)segment;
+	return FAKE_NODE;
+}
+
 size_t SCIGetRemoteSegmentSize(sci_remote_segment_t segment)
 {
 	return get(segment, CONNECTION)->size;
