@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define KINDS 7 /* owner, memory, BAR, interrupt, trigger, status, pages */
+#define KINDS 6 /* owner, memory, BAR, interrupt, trigger, pages */
 
 /* This process, as a member of the group: user and group id in one. */
 bool become(uid_t uid);

@@ -137,9 +137,8 @@ bool others_are_well(void)
 
 /* ---- one of each ---- */
 
-enum { OWNER, MEMORY, BAR, INTERRUPT, TRIGGER, STATUS, PAGES };
-static const char *const names[KINDS] = {"owner",   "memory", "BAR",  "interrupt",
-					 "trigger", "status", "pages"};
+enum { OWNER, MEMORY, BAR, INTERRUPT, TRIGGER, PAGES };
+static const char *const names[KINDS] = {"owner", "memory", "BAR", "interrupt", "trigger", "pages"};
 static unsigned long had[KINDS];
 
 /* The first device, opened whoever has it. */
@@ -173,7 +172,7 @@ static int new_bar(int port, uint64_t owner)
 static int pin(int port)
 {
 	static void *page;
-	struct sio_ioc_pin req = {.length = 4096, .access = SIO_ACCESS_READ};
+	struct sio_ioc_pin req = {.length = 4096, .access = SIO_ACCESS_READ | SIO_ACCESS_WRITE};
 
 	if (!page)
 		page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -184,7 +183,6 @@ static int pin(int port)
 void one_of_each(int port, int fd[KINDS])
 {
 	struct sio_req_irq_new irq = {.h = {.size = sizeof(irq), .op = SIO_OP_IRQ_NEW}};
-	struct sio_req_status status = {.h = {.size = sizeof(status), .op = SIO_OP_STATUS}};
 	uint64_t answer[SIO_PORT_MAX_PACKET / 8], owner;
 	int got[2] = {-1, -1};
 
@@ -204,8 +202,6 @@ void one_of_each(int port, int fd[KINDS])
 		fd[INTERRUPT] = got[0];
 		fd[TRIGGER] = got[1];
 	}
-	if (ask(port, &status, answer, got))
-		fd[STATUS] = got[0];
 	fd[PAGES] = pin(port);
 	for (unsigned i = 0; i < KINDS; i++)
 		had[i] += fd[i] >= 0;

@@ -18,7 +18,7 @@
 
 #define DOORBELLS 0x1000u
 #define QUEUES (PAGES * PAGE) /* where memory for queues begins, behind the scratch pages */
-#define TURN_NS 50000	      /* the drive is another thread of the machine's host */
+#define TURN_NS 100000	      /* the drive is another thread of the machine's host */
 
 const char drive_usage[] = "machine FILE DEVICE";
 struct bench bench;

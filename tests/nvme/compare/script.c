@@ -320,6 +320,9 @@ static bool do_doorbell(const struct step *s)
 
 	if (!number(s, 1, 1023, &word) || !number(s, 2, UINT32_MAX, &value))
 		return false;
+	/* What was told before is done before. */
+	for (unsigned i = 0; i < SILENT_TURNS; i++)
+		bench.drive->turn(bench.drive);
 	ring_doorbell((uint32_t)word, (uint32_t)value);
 	for (unsigned i = 0; i < SILENT_TURNS; i++)
 		bench.drive->turn(bench.drive);

@@ -4,6 +4,7 @@
 # and holds what was written.
 # modules: smartio nvme
 # programs: tests/system/verify
+# alone: the kernel's own hot-plug ends the work of its lock checker (machine.py)
 # limit: 900
 . /lib.sh
 bdf=$(drive_bdf)
