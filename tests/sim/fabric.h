@@ -103,6 +103,7 @@ struct fabric_post {
 	uint64_t due;  /* it arrives, if nothing pushes it before */
 	uint32_t len;
 	unsigned from; /* requester */
+	unsigned host; /* where it goes to */
 	int fd;	       /* an event descriptor to write to: an interrupt; -1: a write */
 	uint8_t data[FABRIC_PIECE];
 };

@@ -271,8 +271,9 @@ static bool status_says(unsigned from, unsigned to)
 {
 	const struct sio_status_page *page;
 
+	/* A host that is off has none. */
 	if (!S.status[from])
-		return true;
+		return false;
 	page = (const void *)S.status[from]->bytes;
 	for (unsigned i = 0; i < page->count && i < SIO_STATUS_PATHS; i++)
 		if (page->path[i].peer_node == S.topology->host[to].node &&
@@ -322,13 +323,15 @@ void fabric_status_gone(const struct fabric_mem *m)
 
 static void path_arrive(struct fabric_queue *q, struct fabric_post *post)
 {
-	unsigned home = S.home[post->from];
+	bool there = fabric_is_joined(S.home[post->from], post->host);
 
 	(void)q;
-	if (post->fd >= 0) {
+	if (post->fd >= 0 && there) {
 		fabric_sum.interrupts++;
 		sim_access_signal(post->fd);
-	} else if (fabric_is_joined(home, post->mem->host)) {
+	} else if (post->fd >= 0) {
+		sim_access_forget(post->fd);
+	} else if (there) {
 		fabric_store(post->mem, post->offset, post->data, post->len, post->due);
 		if (post->mem->kind == FABRIC_REGISTER)
 			sim_access_polled();
@@ -361,6 +364,7 @@ static uint64_t add_path(unsigned requester, unsigned host, struct fabric_post *
 	if (q->first && due < q->last_due + busy)
 		due = q->last_due + busy;
 	post->from = requester;
+	post->host = host;
 	fabric_queue_add(q, post, sent, due);
 	return post->due;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "fabric.h"
 #include "run.h"
 #include "sim_commit.h"
 
@@ -154,6 +155,8 @@ void sim_run_seed(void)
 	sim_plan_heal();
 	settle();
 	sim_watch(UINT64_MAX, NULL);
+	sim_trace("fabric: %" PRIu64 " stores, %" PRIu64 " interrupts, in the order %016" PRIx64,
+		  fabric_sum.stores, fabric_sum.interrupts, fabric_sum.hash);
 	sim_result.hash = sim_trace_hash();
 	sim_result.events = sim_events();
 	sim_result.virtual_ns = sim_now();
