@@ -51,30 +51,33 @@ static void put_side(struct side *side)
 	side->map = NULL;
 }
 
-/* A copy, and what became of it. *@aborted is looked at now and then; NULL: it cannot be aborted. */
+/*
+ * A copy, and what became of it: that is looked at now and then, as is *@aborted (NULL: it cannot be
+ * aborted).
+ */
 static sci_error_t make(const struct side *from, const struct side *to, size_t size,
 			const uint32_t *aborted)
 {
 	struct sio_copy_watch source, target;
+	size_t done = 0, part;
 
 	sio_copy_begin(from->map, &source);
 	sio_copy_begin(to->map, &target);
-	for (size_t done = 0, part; done < size; done += part) {
+	do {
 		if (aborted && __atomic_load_n(aborted, __ATOMIC_RELAXED))
 			return SCI_ERR_CANCELLED;
 		part = size - done < ABORT_STEP ? size - done : ABORT_STEP;
-		if (to->map->copier) {
-			if (sio_group_copy(to->map, from->at + done, to->at + done, part, NULL))
-				return SCI_ERR_TRANSFER_FAILED;
-		} else {
+		if (!to->map->copier)
 			bounce(to->at + done, from->at + done, part);
-		}
-	}
-	sio_full_barrier();
-	if (sio_copy_judge(from->map, &source) == SCI_SEQ_OK &&
-	    sio_copy_judge(to->map, &target) == SCI_SEQ_OK)
-		return SCI_ERR_OK;
-	return SCI_ERR_TRANSFER_FAILED;
+		else if (sio_group_copy(to->map, from->at + done, to->at + done, part, NULL))
+			return SCI_ERR_TRANSFER_FAILED;
+		done += part;
+		sio_full_barrier();
+		if (sio_copy_judge(from->map, &source) != SCI_SEQ_OK ||
+		    sio_copy_judge(to->map, &target) != SCI_SEQ_OK)
+			return SCI_ERR_TRANSFER_FAILED;
+	} while (done < size);
+	return SCI_ERR_OK;
 }
 
 static int transfer_block(struct sio_library *lib, sci_map_t source, size_t source_offset,

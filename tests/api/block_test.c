@@ -12,7 +12,7 @@
 
 #include "dma.h"
 
-#define MANY 500u /* of DMA_BYTES: the last is not over for longer than a test looks */
+#define MANY 3000u /* of DMA_BYTES: the last is not over for longer than a test looks */
 
 static sci_error_t start(struct dma *d, unsigned from, unsigned to, unsigned size,
 			 sci_block_transfer_t *ret)
