@@ -39,6 +39,7 @@ for p in control1 control2; do
 	eval "kill \$feeder_$p; wait \$pid_$p" || fail "$p ended with $?"
 	echo "$p: $(tail -n 1 /tmp/$p.out)"
 done
+! grep "is not back" /tmp/smartiod.log || fail "somebody came too late"
 lists >/tmp/after
 diff /tmp/before /tmp/after || fail "the lists differ after $n restarts"
 for p in verify1 verify2 verify3; do
