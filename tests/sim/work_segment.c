@@ -290,6 +290,8 @@ static void disconnect(struct other *o)
 /* ---- the program ---- */
 static void act(struct state *s)
 {
+	bool force;
+
 	switch (sim_pick(12)) {
 	case 0:
 	case 1:
@@ -303,10 +305,11 @@ static void act(struct state *s)
 		change(s);
 		break;
 	case 4:
+		force = sim_pick(3) == 0; /* drawn alone: compilers choose the order in a call */
 		if (sim_pick(2))
 			unmap_own(pick_own(s));
 		else
-			remove_own(pick_own(s), sim_pick(3) == 0);
+			remove_own(pick_own(s), force);
 		break;
 	case 5:
 	case 6:
