@@ -102,7 +102,8 @@ static struct smartiod_segment *let_go(struct smartiod *d, const struct sio_msg_
 
 	if (n && l->kind == SIO_KIND_MEM && l->fd[0] >= 0)
 		maker = smartiod_session_by_owner(d, l->owner);
-	if (!maker || maker->ending || maker->state != SMARTIOD_RESTORING) {
+	/* Before it has said all of its own, what is left may be memory that it never shared. */
+	if (!maker || maker->ending || maker->state != SMARTIOD_RESTORING || maker->step == 0) {
 		sio_fail(reterr, -ENOENT, "no segment lies in memory %" PRIu64, mem);
 		return NULL;
 	}

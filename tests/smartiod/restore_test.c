@@ -591,6 +591,43 @@ static void what_was_never_offered_stays_private(void **state)
 	assert_int_equal(say(w, p->c.c, &m), ENOENT);
 }
 
+/* Nor is it shared by who says so first, while its maker is late and has not yet said what it is. */
+static void what_is_not_yet_told_is_not_shared(void **state)
+{
+	struct sio_msg_seg_attach attach = {.h = {.size = sio_to_le32(sizeof(attach)),
+						  .type = sio_to_le32(SIO_MSG_SEG_ATTACH),
+						  .id = sio_to_le32(1)},
+					    .segment_id = sio_to_le32(77)};
+	struct sio_msg_restore_step step = {.step = sio_to_le32(1)};
+	struct sio_msg_restore m, lie = {.type = sio_to_le32(SIO_MSG_SEG_ATTACH),
+					 .handle = sio_to_le32(1000),
+					 .number = sio_to_le32(77),
+					 .prepared = sio_to_le32(1),
+					 .available = sio_to_le32(1)};
+	struct fixture *f = *state;
+	struct programs *p = &f->p;
+	struct world *w = f->w;
+	uint64_t at = 0;
+	uint32_t seg;
+
+	OK(call_seg_create(w, p->b.c, 9, 4096, 0, &seg, NULL));
+	assert_true(library_next(p->b.c, 1, &at, &m));
+	library_gone(p->b.c);
+	library_gone(p->c.c);
+	restart(w);
+	world_pass(w, SMARTIOD_GRACE_NS);
+	world_reconnect(w, p->c.c);
+	assert_int_equal(say_hello(w, p->c.c, p->c.c->owner, SIO_CLIENT_LIBRARY), 0);
+	assert_int_equal(world_call(w, p->c.c, SIO_MSG_RESTORE_STEP, &step, sizeof(step))->error,
+			 0);
+	world_reconnect(w, p->b.c);
+	assert_int_equal(say_hello(w, p->b.c, p->b.c->owner, SIO_CLIENT_LIBRARY), 0);
+	lie.key = m.key;
+	memcpy(lie.request, &attach, sizeof(attach));
+	assert_int_equal(say(w, p->c.c, &lie), ENOENT);
+	assert_int_equal(say(w, p->b.c, &m), 0);
+}
+
 /* ---- at any moment ---- */
 
 struct moment {
@@ -665,6 +702,7 @@ int main(void)
 		TEST(lies_bring_nothing),
 		TEST(random_words_do_no_harm),
 		TEST(what_was_never_offered_stays_private),
+		TEST(what_is_not_yet_told_is_not_shared),
 		cmocka_unit_test(killed_at_every_event),
 	};
 
