@@ -18,6 +18,14 @@ void sio_quick_set(struct sio_world *w, uintptr_t handle, void *at, size_t bytes
 	__atomic_store_n(&q->handle, handle, __ATOMIC_RELEASE);
 }
 
+void sio_quick_again(struct sio_world *w, uintptr_t handle, void *at, size_t bytes)
+{
+	const struct sio_quick *q = sio_quick_entry(handle);
+
+	if (!q->handle && q->at == (uint8_t *)at && q->bytes == bytes)
+		sio_quick_set(w, handle, at, bytes);
+}
+
 void sio_quick_clear(struct sio_world *w, uintptr_t handle)
 {
 	struct sio_quick *q = sio_quick_entry(handle);

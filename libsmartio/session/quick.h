@@ -32,6 +32,11 @@ extern struct sio_quick sio_quick_table[SIO_QUICK_ENTRIES] __attribute__((visibi
 
 /* Under the session's lock: @handle lives, and its memory may be written to; or no longer. */
 void sio_quick_set(struct sio_world *w, uintptr_t handle, void *at, size_t bytes);
+/*
+ * After it was cleared: once more as it was set. Who lost the entry to another handle does not get it
+ * back: a reader that slept meanwhile would find its handle as before, and take the other's memory.
+ */
+void sio_quick_again(struct sio_world *w, uintptr_t handle, void *at, size_t bytes);
 void sio_quick_clear(struct sio_world *w, uintptr_t handle);
 /* In a child of fork(), which has no handles. */
 void sio_quick_forget(void);

@@ -51,14 +51,16 @@ size_t sio_mapping_room(const struct sio_mapping *m)
 }
 
 /* Under the lock: what short copies may believe of it. */
-static void tell_quick(const struct sio_mapping *m)
+static void tell_quick(const struct sio_mapping *m, bool again)
 {
 	struct sio_world *w = m->o.lib->world;
 
-	if (m->base && !m->o.lost && !m->down && !m->read_only)
-		sio_quick_set(w, m->o.handle, m->pointer, sio_mapping_room(m));
-	else
+	if (!m->base || m->o.lost || m->down || m->read_only)
 		sio_quick_clear(w, m->o.handle);
+	else if (again)
+		sio_quick_again(w, m->o.handle, m->pointer, sio_mapping_room(m));
+	else
+		sio_quick_set(w, m->o.handle, m->pointer, sio_mapping_room(m));
 }
 
 static void drop_aside(struct sio_mapping *m)
@@ -90,7 +92,7 @@ static void mapping_lost(struct sio_object *o)
 	struct sio_mapping *m = (void *)o;
 	struct sio_world *w = o->lib->world;
 
-	tell_quick(m);
+	sio_quick_clear(w, m->o.handle);
 	sio_sequence_tell(m, SIO_MAP_LOST);
 	if (m->base && w->map_ones(w, m->base, m->bytes) < 0)
 		w->log(w, "no memory: a lost segment stays mapped");
@@ -118,7 +120,7 @@ static void mapping_path(struct sio_mapping *m, bool down)
 	else
 		m->aside = NULL;
 	__atomic_store_n(&m->down, down, __ATOMIC_SEQ_CST);
-	tell_quick(m);
+	tell_quick(m, true);
 	sio_sequence_tell(m, down ? SIO_MAP_DOWN : SIO_MAP_WAS_DOWN);
 }
 
@@ -362,7 +364,7 @@ static int map_segment(struct sio_library *lib, struct sio_object *segment, uint
 	}
 	sio_session_lock(lib->session);
 	if (!m->o.ended)
-		tell_quick(m);
+		tell_quick(m, false);
 	sio_session_unlock(lib->session);
 	*ret = sio_object_handle(&m->o);
 	*ret_pointer = m->pointer;

@@ -65,6 +65,25 @@ static void the_later_of_two_has_the_place(void **state)
 	assert_false(knows(later));
 }
 
+/* A reader may have slept since it saw the handle. */
+static void who_lost_its_place_does_not_get_it_back(void **state)
+{
+	uintptr_t first = handle_of(6, 1), later = handle_of(6 + SIO_QUICK_ENTRIES, 1);
+
+	(void)state;
+	sio_quick_set(&live, first, memory, 8);
+	sio_quick_clear(&live, first);
+	sio_quick_again(&live, first, memory, 8);
+	assert_true(finds(first, memory, 8));
+	sio_quick_clear(&live, first);
+	sio_quick_set(&live, later, memory + 8, 16);
+	sio_quick_again(&live, first, memory, 8);
+	assert_true(finds(later, memory + 8, 16));
+	sio_quick_clear(&live, later);
+	sio_quick_again(&live, first, memory, 8);
+	assert_false(knows(first));
+}
+
 static void no_handle_is_none(void **state)
 {
 	(void)state;
@@ -95,6 +114,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tells_what_was_set),
 		cmocka_unit_test(the_later_of_two_has_the_place),
+		cmocka_unit_test(who_lost_its_place_does_not_get_it_back),
 		cmocka_unit_test(no_handle_is_none),
 		cmocka_unit_test(a_world_of_many_processes_has_none),
 		cmocka_unit_test(a_child_forgets),
