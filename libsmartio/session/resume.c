@@ -306,6 +306,7 @@ void sio_session_resume(struct sio_session *s)
 	int fd, rc;
 
 	s->resuming = true;
+	s->users++; /* whoever closes the session waits: the talk needs the journal, and descriptors */
 	while (s->on_socket) /* they leave at once: the connection is over */
 		w->wait(w, s->lock, SIO_FOREVER);
 	if (s->fd >= 0)
@@ -316,6 +317,7 @@ void sio_session_resume(struct sio_session *s)
 	rc = fd < 0 ? fd : talk(s, fd);
 	sio_session_lock(s);
 	s->resuming = false;
+	s->users--;
 	if (rc == 0 && !s->dead) {
 		s->fd = fd;
 		s->reset_seen = false;
