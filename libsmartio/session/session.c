@@ -133,7 +133,11 @@ static bool take_packet(struct sio_session *s)
 	}
 	if (len < (ssize_t)sizeof(*msg) || sio_from_le32(msg->size) != (size_t)len) {
 		close_fds(s, fds, n_fds);
-		sio_session_lost(s);
+		/* Who talks nonsense is there: those at the socket would not notice, nor is there a next. */
+		if (len > 0 || len == -EMSGSIZE)
+			sio_session_die(s);
+		else
+			sio_session_lost(s);
 		return false;
 	}
 	if (sio_from_le32(msg->id) != 0)

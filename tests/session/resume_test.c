@@ -207,6 +207,72 @@ static void terminating_waits_for_nobody(void **state)
 	}
 }
 
+static void *wait_for_event(void *arg)
+{
+	unsigned node, adapter;
+	sci_error_t err;
+
+	SCIWaitForLocalSegmentEvent(arg, &node, &adapter, SCI_INFINITE_TIMEOUT, 0, &err);
+	if (err == SCI_ERR_OK)
+		abort();
+	return NULL;
+}
+
+/* Who waits for an event may be the one that talks to the next smartiod. */
+static void terminating_ends_a_talk(void **state)
+{
+	sci_local_segment_t segment;
+	pthread_t waiter;
+	sci_desc_t sd;
+
+	(void)state;
+	for (unsigned i = 0; i < 50; i++) {
+		server_start(0, 1);
+		initialize();
+		CALL(SCIOpen, &sd, 0);
+		CALL(SCICreateSegment, sd, &segment, 0, 4096, NULL, NULL, SCI_FLAG_AUTO_ID);
+		assert_int_equal(pthread_create(&waiter, NULL, wait_for_event, segment), 0);
+		server_away(true);
+		server_away(false);
+		SCITerminate();
+		pthread_join(waiter, NULL);
+		server_stop();
+	}
+}
+
+static void *wait_in_vain(void *arg)
+{
+	sci_error_t err;
+
+	SCIWaitForInterrupt(arg, SCI_INFINITE_TIMEOUT, 0, &err);
+	if (err == SCI_ERR_OK)
+		abort();
+	return NULL;
+}
+
+/* One that is there and talks nonsense: nothing tells those who wait at the socket but the end. */
+static void nonsense_ends_the_session(void **state)
+{
+	sci_local_interrupt_t interrupt;
+	unsigned number = 0;
+	pthread_t waiter;
+	sci_error_t err;
+	sci_desc_t sd;
+
+	(void)state;
+	server_start(0, 1);
+	initialize();
+	CALL(SCIOpen, &sd, 0);
+	CALL(SCICreateInterrupt, sd, &interrupt, 0, &number, NULL, NULL, 0);
+	assert_int_equal(pthread_create(&waiter, NULL, wait_in_vain, interrupt), 0);
+	server_babble();
+	pthread_join(waiter, NULL);
+	SCICreateInterrupt(sd, &interrupt, 0, &number, NULL, NULL, 0, &err);
+	assert_int_equal(err, SCI_ERR_NO_LINK_ACCESS);
+	SCITerminate();
+	server_stop();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,6 +280,8 @@ int main(void)
 		cmocka_unit_test(waits_and_memory_need_no_smartiod),
 		cmocka_unit_test(a_stranger_ends_the_session),
 		cmocka_unit_test(terminating_waits_for_nobody),
+		cmocka_unit_test(terminating_ends_a_talk),
+		cmocka_unit_test(nonsense_ends_the_session),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

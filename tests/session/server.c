@@ -409,6 +409,13 @@ void server_forget(void)
 	pthread_mutex_unlock(&me.lock);
 }
 
+void server_babble(void)
+{
+	pthread_mutex_lock(&me.lock);
+	assert(send(me.conn, "hello", 5, MSG_NOSIGNAL) == 5);
+	pthread_mutex_unlock(&me.lock);
+}
+
 void server_stop(void)
 {
 	pthread_mutex_lock(&me.lock);

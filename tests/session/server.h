@@ -16,6 +16,8 @@ void server_start(unsigned one_of, uint64_t seed);
 void server_away(bool away);
 /* It does not know any owner that is shown to it. */
 void server_forget(void);
+/* Send what is no message, and stay. */
+void server_babble(void);
 /* The end: no connection, no thread, no socket. */
 void server_stop(void);
 
