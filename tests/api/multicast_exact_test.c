@@ -403,7 +403,7 @@ static int writes_to_one(void *arg)
 	volatile char *pointer;
 	sci_map_t map, all_map;
 	struct member m;
-	sci_error_t error;
+	sci_error_t status, error;
 
 	(void)arg;
 	join(&m, sd);
@@ -430,6 +430,9 @@ static int writes_to_one(void *arg)
 	SCIMemCpy(NULL, (char[]){"two"}, all_map, BY_MEMCPY, 3, SCI_FLAG_ERROR_CHECK, &error);
 	CHECK_OK(error);
 	check_text(&m, BY_MEMCPY, "two");
+	while (SCIWaitForRemoteSegmentEvent(one, &status, SCI_INFINITE_TIMEOUT, 0, &error) ==
+	       SCI_CB_CONNECT)
+		;
 	SCIMemCpy(NULL, (char[]){"gone"}, map, 0, 4, 0, &error);
 	CHECK(error != SCI_ERR_OK);
 	SCIUnmapSegment(map, 0, &error);
