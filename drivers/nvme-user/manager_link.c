@@ -36,6 +36,16 @@ static int read_meta(struct smartio_nvme *n, const volatile uint8_t *at)
 	sio_from_fabric_barrier();
 	sio_copy_from(raw + 1, at + 4, head - 4);
 	rc = sio_nvme_meta_decode(raw, meta);
+	for (uint32_t i = 0; rc == 0 && i < meta->namespaces; i++) {
+		struct sio_nvme_wire_ns wire;
+
+		sio_copy_from(&wire, at + head + i * sizeof(wire), sizeof(wire));
+		sio_nvme_ns_decode(&wire, &meta->ns[i]);
+	}
+	/* It went meanwhile: then some of that was ones. */
+	sio_from_fabric_barrier();
+	if (sio_read32(at) != raw[0])
+		return -EAGAIN;
 	if (rc == -EPROTONOSUPPORT)
 		return sio_nvme_fail(rc, "the manager of %s speaks version %u, this client %u",
 				     n->d.name, meta->version, SIO_NVME_VERSION);
@@ -43,12 +53,6 @@ static int read_meta(struct smartio_nvme *n, const volatile uint8_t *at)
 		return sio_nvme_fail(rc, "what the manager of %s tells makes no sense", n->d.name);
 	if (rc)
 		return rc;
-	for (uint32_t i = 0; i < meta->namespaces; i++) {
-		struct sio_nvme_wire_ns wire;
-
-		sio_copy_from(&wire, at + head + i * sizeof(wire), sizeof(wire));
-		sio_nvme_ns_decode(&wire, &meta->ns[i]);
-	}
 	n->meta = *meta;
 	return 0;
 }
