@@ -413,11 +413,13 @@ int emu_op_reset(struct emu_request *rq, const void *msg)
 	if (m->kind == SIO_RESET_BUS)
 		return sio_fail(&rq->err, -EOPNOTSUPP, "RESET: %s has a function reset only",
 				d->topo->name);
-	if (m->kind != SIO_RESET_FUNCTION)
-		return sio_fail(&rq->err, -EINVAL, "RESET: kind %u, %d (function) is right",
-				m->kind, SIO_RESET_FUNCTION);
-	emu_vectors_reset(d);
-	d->model->reset(d->state, false);
+	if (m->kind != SIO_RESET_FUNCTION && m->kind != SIO_RESET_DONE)
+		return sio_fail(&rq->err, -EINVAL, "RESET: kind %u, %d (function) or %d is right",
+				m->kind, SIO_RESET_FUNCTION, SIO_RESET_DONE);
+	if (m->kind == SIO_RESET_FUNCTION) {
+		emu_vectors_reset(d);
+		d->model->reset(d->state, false);
+	}
 	d->generation++;
 	memset(&evt, 0, sizeof(evt));
 	evt.generation = d->generation;

@@ -19,12 +19,12 @@ int emu_op_info(struct emu_request *rq, const void *msg)
 				m->version_min, m->version_max, SIO_PORT_VERSION);
 	memset(&evt, 0, sizeof(evt));
 	evt.version = SIO_PORT_VERSION;
-	evt.world = SIO_WORLD_ROOM;
+	evt.world = emu_outlives(h->room) ? SIO_WORLD_SHIM : SIO_WORLD_ROOM;
 	evt.page_size = SIO_PAGE_SIZE;
-	evt.adapters = h->topo->n_adapters;
+	evt.adapters = emu_outlives(h->room) ? 0 : h->topo->n_adapters;
 	evt.boot_generation = h->boot_generation;
 	memcpy(evt.boot_id, h->boot_id, sizeof(evt.boot_id));
-	evt.served = emu_served();
+	evt.served = emu_served(h->room);
 	evt.ram_total = h->topo->ram_size;
 	evt.ram_free = sio_range_free_bytes(&h->ram);
 	emu_answer(rq, &evt, sizeof(evt), NULL, 0);

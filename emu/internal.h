@@ -394,8 +394,16 @@ static inline void emu_engines_go(struct emu_room *r)
 /* Answer with success; @evt starts with struct sio_evt. @fds stay the caller's. */
 void emu_answer(struct emu_request *rq, void *evt, size_t size, const int *fds, unsigned n_fds);
 void emu_answer_ok(struct emu_request *rq);
-uint64_t emu_served(void);
+uint64_t emu_served(const struct emu_room *r);
 typedef int emu_handler(struct emu_request *rq, const void *msg);
+
+/* again.c */
+/* Hosts go on when their daemon ends, and another one comes. */
+static inline bool emu_outlives(const struct emu_room *r)
+{
+	return r->ops->identify;
+}
+emu_handler emu_op_identify, emu_op_reopen;
 
 /* object.c */
 const char *emu_kind_name(uint32_t kind);
@@ -404,6 +412,8 @@ const char *emu_kind_name(uint32_t kind);
  * with struct emu_object. NULL: rq->err says why, here and below.
  */
 void *emu_object_new(struct emu_request *rq, uint32_t kind, size_t size, uint64_t id);
+/* It hangs on @to from now on. */
+void emu_object_give(struct emu_object *o, struct emu_owner *to);
 void emu_object_ref(struct emu_object *o);
 void emu_object_unref(struct emu_object *o);
 /* Undo what it stands for and forget it. @o has no references. */
@@ -430,7 +440,7 @@ void emu_owner_forget(struct emu_owner *w);
 emu_handler emu_op_owner_new, emu_op_owner_close, emu_op_settle;
 
 /* mem.c */
-emu_handler emu_op_alloc, emu_op_free;
+emu_handler emu_op_alloc, emu_op_free, emu_op_give;
 void emu_ram_release(struct emu_ram *m);
 
 /* mcast.c */

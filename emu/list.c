@@ -165,3 +165,15 @@ int emu_op_list(struct emu_request *rq, const void *msg)
 	emu_answer(rq, &evt, sizeof(evt), NULL, 0);
 	return 0;
 }
+
+void emu_room_each(struct emu_room *r, unsigned host,
+		   void (*fn)(void *arg, const struct sio_list_entry *e), void *arg)
+{
+	struct emu_object *o, *tmp;
+	struct sio_list_entry e;
+
+	HASH_ITER (hh, r->host[host].objects, o, tmp) {
+		fill(&e, o);
+		fn(arg, &e);
+	}
+}

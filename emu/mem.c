@@ -113,6 +113,30 @@ drop_object:
 	return rc;
 }
 
+int emu_op_give(struct emu_request *rq, const void *msg)
+{
+	const struct sio_req_give *m = msg;
+	struct emu_ram *ram = emu_object_find(rq, SIO_KIND_MEM, m->id);
+	struct emu_object *o, *next;
+	struct emu_owner *from, *to = &rq->host->daemon;
+
+	if (!ram)
+		return rq->err.code;
+	from = ram->o.owner;
+	if (from->ended)
+		return sio_fail(&rq->err, -EPERM,
+				"GIVE: owner %#" PRIx64 " of memory %#" PRIx64 " has ended",
+				from->o.id, ram->o.id);
+	DL_FOREACH_SAFE (from == to ? NULL : from->objects, o, next) {
+		const struct emu_grant *g = (const struct emu_grant *)o;
+
+		if (o == &ram->o || (o->kind == SIO_KIND_GRANT && g->source == &ram->o))
+			emu_object_give(o, to);
+	}
+	emu_answer_ok(rq);
+	return 0;
+}
+
 int emu_op_free(struct emu_request *rq, const void *msg)
 {
 	const struct sio_req_free *m = msg;

@@ -192,6 +192,15 @@ static void falls(struct emu_object *o)
 	LL_PREPEND2(o->host->falling[rank(o->kind)], o, falling_next);
 }
 
+void emu_object_give(struct emu_object *o, struct emu_owner *to)
+{
+	DL_DELETE(o->owner->objects, o);
+	o->owner->n_objects--;
+	o->owner = to;
+	DL_APPEND(to->objects, o);
+	to->n_objects++;
+}
+
 void emu_object_ref(struct emu_object *o)
 {
 	o->refs++;

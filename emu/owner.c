@@ -122,8 +122,11 @@ void emu_owner_end(struct emu_owner *w)
 	w->ended = true;
 	w->o.state = SIO_STATE_QUARANTINED;
 	let_go(w);
-	if (w->parent)
+	if (w->parent) { /* which may be forgotten before a child that the device may still write to */
 		DL_DELETE(w->parent->children, w);
+		w->parent = NULL;
+		w->o.owner = &h->daemon;
+	}
 	DL_FOREACH (w->objects, o)
 		emu_object_quarantine(o);
 	emu_objects_fall(h);
@@ -168,23 +171,20 @@ int emu_op_owner_close(struct emu_request *rq, const void *msg)
 int emu_op_settle(struct emu_request *rq, const void *msg)
 {
 	const struct sio_req_settle *m = msg;
-	bool all = m->h.flags & SIO_SETTLE_ALL;
 	struct emu_host *h = rq->host;
 	struct sio_evt_settle evt;
 	struct emu_device *d = NULL;
 	int rc;
 
-	if (all != (m->h.owner == 0))
-		return sio_fail(&rq->err, -EINVAL,
-				"SETTLE: name an owner, or owner 0 with "
-				"SIO_SETTLE_ALL");
+	if (m->h.owner == 0)
+		return sio_fail(&rq->err, -EINVAL, "SETTLE: name an owner that has ended");
 	rc = emu_device_get(rq, m->device, &d);
 	if (rc < 0)
 		return rc;
-	if (!all && !rq->owner)
+	if (!rq->owner)
 		return sio_fail(&rq->err, -ENOENT, "SETTLE: no owner %#" PRIx64,
 				(uint64_t)m->h.owner);
-	if (!all && !rq->owner->ended)
+	if (!rq->owner->ended)
 		return sio_fail(&rq->err, -EPERM,
 				"SETTLE: owner %#" PRIx64 " is alive: its "
 				"mappings end by DMAUNMAP",

@@ -50,6 +50,7 @@ static const struct operation operations[SIO_OP_COUNT] = {
 			      OWNER_ASKS, emu_op_adapter),
 	[SIO_OP_ALLOC] = OP("ALLOC", struct sio_req_alloc, 0, 0, OWNER_HOLDS, emu_op_alloc),
 	[SIO_OP_FREE] = OP("FREE", struct sio_req_free, 0, 0, OWNER_ASKS, emu_op_free),
+	[SIO_OP_GIVE] = OP("GIVE", struct sio_req_give, 0, 0, OWNER_ASKS, emu_op_give),
 	[SIO_OP_IMPORT] = OP("IMPORT", struct sio_req_import, SIO_IMPORT_POOL, 0, OWNER_HOLDS, NULL),
 	[SIO_OP_GRANT] = OP("GRANT", struct sio_req_grant, 0, RSVD(struct sio_req_grant),
 			    OWNER_HOLDS, emu_op_grant),
@@ -90,7 +91,7 @@ static const struct operation operations[SIO_OP_COUNT] = {
 			       emu_op_irq_free),
 	[SIO_OP_VECTOR] = OP("VECTOR", struct sio_req_vector, 0, RSVD(struct sio_req_vector),
 			     OWNER_HOLDS, emu_op_vector),
-	[SIO_OP_SETTLE] = OP("SETTLE", struct sio_req_settle, SIO_SETTLE_ALL,
+	[SIO_OP_SETTLE] = OP("SETTLE", struct sio_req_settle, 0,
 			     RSVD(struct sio_req_settle), OWNER_SUBJECT, emu_op_settle),
 	[SIO_OP_STATUS] = OP("STATUS", struct sio_req_status, 0, 0, OWNER_ASKS, emu_op_status),
 	[SIO_OP_MCAST] = OP("MCAST", struct sio_req_mcast, 0, RSVD(struct sio_req_mcast),
@@ -105,19 +106,36 @@ static const struct operation operations[SIO_OP_COUNT] = {
 				 emu_op_dma_detach),
 	[SIO_OP_STATS] = OP("STATS", struct sio_req_stats, 0, RSVD(struct sio_req_stats),
 			    OWNER_ASKS, emu_op_stats),
-	[SIO_OP_IDENTIFY] = OP("IDENTIFY", struct sio_req_identify, 0, 0, OWNER_ASKS, NULL),
+	[SIO_OP_IDENTIFY] = OP_FDS("IDENTIFY", struct sio_req_identify, 1, OWNER_ASKS,
+				   emu_op_identify),
 	[SIO_OP_REOPEN] = OP("REOPEN", struct sio_req_reopen, 0, RSVD(struct sio_req_reopen),
-			     OWNER_ASKS, NULL),
+			     OWNER_ASKS, emu_op_reopen),
 	[SIO_OP_SHADOW] = OP("SHADOW", struct sio_req_shadow, 0, 0, OWNER_HOLDS, NULL),
 };
 /* clang-format on */
 
-uint64_t emu_served(void)
+#define BIT(op) (1ull << SIO_OP_##op)
+
+/* What is for daemons that are started again; smartio.ko, whose daemons are, has no adapters. */
+static const uint64_t of_again = BIT(IDENTIFY) | BIT(REOPEN);
+static const uint64_t of_adapters = BIT(ADAPTER) | BIT(GRANT) | BIT(UNGRANT) | BIT(MAP) |
+				    BIT(UNMAP) | BIT(REQUESTER_ADD) | BIT(REQUESTER_DEL) |
+				    BIT(MCAST) | BIT(DMA) | BIT(DMA_FREE) | BIT(DMA_ATTACH) |
+				    BIT(DMA_DETACH) | BIT(WATCH) | BIT(UNWATCH) | BIT(GIVE);
+
+static bool serves(const struct emu_room *r, unsigned op)
+{
+	uint64_t absent = emu_outlives(r) ? of_adapters : of_again;
+
+	return operations[op].handler && !(absent >> op & 1);
+}
+
+uint64_t emu_served(const struct emu_room *r)
 {
 	uint64_t served = 0;
 
 	for (unsigned i = 0; i < SIO_OP_COUNT; i++)
-		if (operations[i].handler)
+		if (serves(r, i))
 			served |= 1ull << i;
 	return served;
 }
@@ -160,7 +178,7 @@ static void refuse(struct emu_host *h, const struct sio_req *req, int error, con
 }
 
 /* What needs no knowledge of the host's state. */
-static int check_form(const struct sio_req *h, size_t len, unsigned n_fds,
+static int check_form(const struct emu_room *r, const struct sio_req *h, size_t len, unsigned n_fds,
 		      const struct operation **ret_op, struct sio_err *err)
 {
 	const struct operation *op;
@@ -185,7 +203,7 @@ static int check_form(const struct sio_req *h, size_t len, unsigned n_fds,
 	if (h->flags & ~op->flags)
 		return sio_fail(err, -EINVAL, "%s: flags %#x, allowed are %#x", op->name, h->flags,
 				op->flags);
-	if (!op->handler)
+	if (!serves(r, h->op))
 		return sio_fail(err, -EOPNOTSUPP, "%s: not served by the machine room", op->name);
 	if (n_fds > op->fds)
 		return sio_fail(err, -EINVAL, "%s: %u descriptors came along, %u %s right",
@@ -245,7 +263,7 @@ static void serve(struct emu_room *r, unsigned host, const void *req, size_t len
 		return;
 	}
 	memcpy(&copy, req, len < sizeof(copy) ? len : sizeof(copy));
-	rc = check_form(&copy.h, len, n_fds, &op, &rq.err);
+	rc = check_form(r, &copy.h, len, n_fds, &op, &rq.err);
 	if (rc == 0)
 		rc = check_owner(&rq, op);
 	if (rc == 0)

@@ -45,6 +45,13 @@ struct emu_ops {
 	int (*dup)(void *ctx, int fd);
 	void (*close)(void *ctx, int fd);
 	/*
+	 * Which owner of @host has the descriptor @fd, ended ones too; -EBADF: none. Only of an edge
+	 * whose hosts go on when their daemon ends, as with smartio.ko: emu_room_host_down() is for
+	 * a crash alone then, INFO says SIO_WORLD_SHIM and no adapters, and what smartio.ko does not
+	 * serve is not served. NULL: a daemon's end is its host's.
+	 */
+	int (*identify)(void *ctx, int fd, unsigned host, uint64_t *ret_owner);
+	/*
 	 * A way to be woken: by what comes of @fd, which is the edge's from now on (failure: the
 	 * room's still). FAULT: a userfaultfd for the program's pages at @address, not to be
 	 * believed; EVENT: an event descriptor. -EOPNOTSUPP: the edge has no such way.
@@ -98,6 +105,9 @@ void emu_room_descriptors(struct emu_room *r, uint64_t n);
 /* One request of a host's daemon. @fds were received with it: the room takes or closes them. */
 void emu_room_request(struct emu_room *r, unsigned host, const void *req, size_t len, int *fds,
 		      unsigned n_fds);
+/* Everything of a host that has an id, as LIST tells of it; the oldest first. */
+void emu_room_each(struct emu_room *r, unsigned host,
+		   void (*fn)(void *arg, const struct sio_list_entry *e), void *arg);
 /* The last copy of an owner's descriptor was closed. */
 void emu_room_owner_hup(struct emu_room *r, unsigned host, uint64_t owner);
 /* Run the devices. Return: work done; 0: all idle. */

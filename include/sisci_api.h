@@ -402,8 +402,9 @@ void SCIAttachPhysicalMemory(sci_ioaddr_t ioaddress, void *address, unsigned int
 
 /**
  * Let other processes of this host attach to the segment. @flags: 0. Its memory is freed when the last
- * handle is removed; it ends for all, with SCI_CB_LOST to the others, when the process that made it
- * ends.
+ * handle is removed. When the process that made it ends with its handle, it ends for all, with SCI_CB_LOST
+ * to the others; when that has removed its handle before, it stays theirs (not on smartio.ko, which
+ * cannot: there it ends with the process all the same).
  */
 void SCIShareSegment(sci_local_segment_t segment, unsigned int flags, sci_error_t *error);
 /**
@@ -542,7 +543,9 @@ sci_sequence_status_t SCIStartSequence(sci_sequence_t sequence, unsigned int fla
 				       sci_error_t *error);
 /**
  * Flush, wait for the stores before, and tell what became of them since the start, which goes on
- * counting. No lock, no system call.
+ * counting. No lock, no system call. Stores to another host's memory are waited for until they have
+ * arrived there, by a read through the map, which must not be unmapped meanwhile; those to a device's
+ * BAR, where a read may do harm, and to a multicast group, until they have left this CPU.
  * @flags: NO_FLUSH, NO_STORE_BARRIER: leave that out.
  * Return: as SCIStartSequence(); SCI_SEQ_RETRIABLE: transfers were lost, but the path is there:
  * start and transfer again.
@@ -610,7 +613,11 @@ void SCIAbortBlockTransfer(sci_block_transfer_t block, unsigned int flags, sci_e
  * looked at; NULL is fine. Never fails; no system call. @flags: 0 or FLUSH_CPU_BUFFERS_ONLY.
  */
 void SCIFlush(sci_sequence_t sequence, unsigned int flags);
-/** As SCIFlush(), and later loads are done after it. @sequence: not looked at. Never fails. */
+/**
+ * As SCIFlush(), and later loads are done after it. Never fails; no system call. @flags: not looked at.
+ * @sequence: stores through its map are waited for as by SCICheckSequence(); NULL or another handle:
+ * only until they have left this CPU.
+ */
 void SCIStoreBarrier(sci_sequence_t sequence, unsigned int flags);
 /** Later loads from mapped memory are not older than this call. @sequence: not looked at. */
 void SCIFlushReadBuffers(sci_sequence_t sequence);

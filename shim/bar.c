@@ -16,13 +16,18 @@ static void zap(struct sio_obj *o)
 		unmap_mapping_range(o->inode->i_mapping, 0, 0, 1);
 }
 
-/* If a reset is under way, when it is over. */
+/* If a reset is under way, when it is over. Other drivers may have these pages next, uncached. */
 static void revoke(struct sio_obj *o)
 {
+	struct sio_bar *b = (struct sio_bar *)o;
+	bool held = b->combined && !b->revoked;
+
 	down_write(&o->dev->views);
-	((struct sio_bar *)o)->revoked = true;
+	b->revoked = true;
 	up_write(&o->dev->views);
 	zap(o);
+	if (held)
+		arch_io_free_memtype_wc(o->address, o->length);
 }
 
 void sio_bars_revoke(struct sio_dev *d)
@@ -44,13 +49,6 @@ void sio_bars_hold(struct sio_dev *d)
 			zap(o);
 }
 
-static void bar_end(struct sio_obj *o)
-{
-	revoke(o);
-	if (((struct sio_bar *)o)->caching == SIO_CACHE_WRITE_COMBINED)
-		arch_io_free_memtype_wc(o->address, o->length);
-}
-
 static void bar_free(struct sio_obj *o)
 {
 	struct sio_bar *b = (struct sio_bar *)o;
@@ -66,8 +64,7 @@ static void bar_free(struct sio_obj *o)
 
 static pgprot_t cached_as(const struct sio_bar *b, pgprot_t prot)
 {
-	return b->caching == SIO_CACHE_WRITE_COMBINED ? pgprot_writecombine(prot)
-						      : pgprot_noncached(prot);
+	return b->combined ? pgprot_writecombine(prot) : pgprot_noncached(prot);
 }
 
 /* A page of ones for this place of the view, in which stores stay. */
@@ -100,8 +97,9 @@ static vm_fault_t insert_ones(struct sio_bar *b, struct vm_fault *vmf, bool writ
 				   vm_get_page_prot(flags));
 }
 
-static vm_fault_t insert(struct sio_bar *b, struct vm_fault *vmf, bool write, bool there)
+static vm_fault_t insert(struct vm_fault *vmf, bool there)
 {
+	struct sio_bar *b = vmf->vma->vm_private_data;
 	struct sio_dev *d = b->o.dev;
 	vm_fault_t rc;
 
@@ -112,7 +110,7 @@ static vm_fault_t insert(struct sio_bar *b, struct vm_fault *vmf, bool write, bo
 	if (there)
 		zap_vma_ptes(vmf->vma, vmf->address & PAGE_MASK, PAGE_SIZE);
 	if (b->revoked)
-		rc = insert_ones(b, vmf, write);
+		rc = insert_ones(b, vmf, vmf->flags & FAULT_FLAG_WRITE);
 	else
 		rc = vmf_insert_pfn_prot(vmf->vma, vmf->address,
 					 PHYS_PFN(b->o.address) + vmf->pgoff,
@@ -123,13 +121,13 @@ static vm_fault_t insert(struct sio_bar *b, struct vm_fault *vmf, bool write, bo
 
 static vm_fault_t bar_fault(struct vm_fault *vmf)
 {
-	return insert(vmf->vma->vm_private_data, vmf, vmf->flags & FAULT_FLAG_WRITE, false);
+	return insert(vmf, false);
 }
 
 /* A store to a page that is there for reading: the ones, or after mprotect(). */
 static vm_fault_t bar_mkwrite(struct vm_fault *vmf)
 {
-	return insert(vmf->vma->vm_private_data, vmf, true, true);
+	return insert(vmf, true);
 }
 
 static const struct vm_operations_struct bar_vm_ops = {
@@ -148,7 +146,7 @@ static int bar_mmap(struct sio_obj *o, struct vm_area_struct *vma)
 const struct sio_kind sio_kind_bar = {
 	.name = "BAR view",
 	.size = sizeof(struct sio_bar),
-	.end = bar_end,
+	.end = revoke,
 	.free = bar_free,
 	.mmap = bar_mmap,
 	.fops = &sio_mmap_fops,
@@ -174,11 +172,25 @@ static int check(const struct sio_req_bar *m, const struct sio_dev *d)
 	return 0;
 }
 
+/* A page has one memory type: the kernel gives all its mappings the one that was reserved. */
+static bool mixes(const struct sio_bar *b, bool combined)
+{
+	struct sio_bar *other;
+
+	list_for_each_entry(other, &b->o.dev->objects, o.of_dev)
+		if (other->o.kind == SIO_KIND_BAR && other != b && !other->revoked &&
+		    other->combined != combined && other->o.address < b->o.address + b->o.length &&
+		    b->o.address < other->o.address + other->o.length)
+			return true;
+	return false;
+}
+
 int sio_op_bar(struct sio_request *rq, const void *msg, void *answer)
 {
 	const struct sio_req_bar *m = msg;
 	struct sio_evt_bar *evt = answer;
 	struct sio_bar *b = (struct sio_bar *)rq->obj;
+	bool combined = m->caching == SIO_CACHE_WRITE_COMBINED;
 	int error = check(m, rq->dev);
 
 	sio_obj_tie(&b->o, rq->dev, NULL);
@@ -188,9 +200,10 @@ int sio_op_bar(struct sio_request *rq, const void *msg, void *answer)
 	b->o.address = pci_resource_start(rq->dev->pdev, m->bar) + m->offset;
 	b->o.access = m->access;
 	evt->length = b->o.length = m->length;
-	if (m->caching == SIO_CACHE_WRITE_COMBINED)
+	if (mixes(b, combined))
+		return -EBUSY;
+	if (combined)
 		error = arch_io_reserve_memtype_wc(b->o.address, b->o.length);
-	if (!error)
-		b->caching = m->caching; /* else there is nothing to give back */
+	b->combined = combined && !error; /* else there is nothing to give back */
 	return error;
 }

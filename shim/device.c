@@ -219,7 +219,7 @@ int sio_op_reset(struct sio_request *rq, const void *msg, void *answer)
 	u64 epoch, generation;
 	int error;
 
-	if (m->kind != SIO_RESET_FUNCTION)
+	if (m->kind != SIO_RESET_FUNCTION && m->kind != SIO_RESET_DONE)
 		return m->kind == SIO_RESET_BUS ? -EOPNOTSUPP : -EINVAL;
 	/* Who ends from now on may have had queues that the reset did not find. */
 	epoch = sio.epoch++;
@@ -227,7 +227,7 @@ int sio_op_reset(struct sio_request *rq, const void *msg, void *answer)
 	d->resetting = true;
 	sio_bars_hold(d);
 	mutex_unlock(&sio.lock);
-	error = try_reset(d);
+	error = m->kind == SIO_RESET_DONE ? 0 : try_reset(d);
 	up_write(&d->views);
 	mutex_lock(&sio.lock);
 	d->resetting = false;

@@ -146,13 +146,12 @@ static int check_place(struct sio_dmamap *m, const struct sio_req_dmamap *q)
 
 static int map(struct sio_dmamap *m, const struct sio_req_dmamap *q)
 {
+	bool mem = m->o.target->kind == SIO_KIND_MEM;
 	int error;
 
-	if (m->o.target->kind == SIO_KIND_BAR)
-		error = map_single(m, physical(m));
-	else if (mem_of(m)->dmabuf)
+	if (mem && mem_of(m)->dmabuf)
 		error = map_dmabuf(m);
-	else if (mem_of(m)->pages)
+	else if (mem && mem_of(m)->pages)
 		error = map_pages(m);
 	else
 		error = map_single(m, physical(m));
@@ -195,9 +194,8 @@ int sio_op_dmamap(struct sio_request *rq, const void *msg, void *answer)
 	sio_obj_tie(&m->o, rq->dev, target);
 	m->offset = q->offset;
 	m->o.length = q->length;
-	m->dir = q->access == SIO_BOTH		? DMA_BIDIRECTIONAL
-		 : q->access == SIO_ACCESS_READ ? DMA_TO_DEVICE
-						: DMA_FROM_DEVICE;
+	/* Reading is 1 for the DMA API, too, and writing 2. */
+	m->dir = q->access == SIO_BOTH ? DMA_BIDIRECTIONAL : q->access;
 	error = map(m, q);
 	evt->iova = m->o.address;
 	evt->length = m->o.length;

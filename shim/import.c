@@ -46,7 +46,7 @@ long sio_pin(struct sio_owner *w, const void __user *arg)
 {
 	struct mm_struct *mm = current->mm;
 	struct sio_ioc_pin req;
-	struct sio_pages *p;
+	struct sio_pages *p = NULL;
 	u64 n, end;
 	int rc;
 
@@ -59,12 +59,9 @@ long sio_pin(struct sio_owner *w, const void __user *arg)
 		return -EINVAL;
 	if (READ_ONCE(w->o.state) != SIO_STATE_LIVE)
 		return -EPERM;
-	if (atomic64_add_return(n, &mm->pinned_vm) > rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT &&
-	    !capable(CAP_IPC_LOCK)) {
-		atomic64_sub(n, &mm->pinned_vm);
-		return -ENOMEM;
-	}
-	p = sio_pages_new(n);
+	if (atomic64_add_return(n, &mm->pinned_vm) <= rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT ||
+	    capable(CAP_IPC_LOCK))
+		p = sio_pages_new(n);
 	if (!p) {
 		atomic64_sub(n, &mm->pinned_vm);
 		return -ENOMEM;

@@ -53,28 +53,21 @@ static int fs_count;
 /* The first file of @o gives it its inode. */
 static int inode_get(struct sio_obj *o)
 {
-	int error;
+	int error = o->n_files ? 0 : simple_pin_fs(&fs_type, &fs_mount, &fs_count);
+	struct inode *inode;
 
-	if (o->n_files++)
-		return 0;
-	error = simple_pin_fs(&fs_type, &fs_mount, &fs_count);
-	if (error)
-		goto no_file;
-	o->inode = alloc_anon_inode(fs_mount->mnt_sb);
-	if (IS_ERR(o->inode)) {
-		error = PTR_ERR(o->inode);
-		goto release_fs;
+	if (error || o->n_files++)
+		return error;
+	inode = alloc_anon_inode(fs_mount->mnt_sb);
+	if (IS_ERR(inode)) {
+		o->n_files--;
+		simple_release_fs(&fs_mount, &fs_count);
+		return PTR_ERR(inode);
 	}
-	i_size_write(o->inode, o->length);
-	o->inode->i_ino = o->id;
+	i_size_write(inode, o->length);
+	inode->i_ino = o->id;
+	o->inode = inode;
 	return 0;
-
-release_fs:
-	o->inode = NULL;
-	simple_release_fs(&fs_mount, &fs_count);
-no_file:
-	o->n_files--;
-	return error;
 }
 
 static void inode_put(struct sio_obj *o)

@@ -329,15 +329,13 @@ static int __init smartio_init(void)
 	error = sio_pool_init();
 	if (!error)
 		error = pci_register_driver(&sio_pci_driver);
-	if (error) {
-		sio_pool_exit();
-		return error;
+	if (!error) {
+		error = misc_register(&port_device);
+		if (error)
+			pci_unregister_driver(&sio_pci_driver);
 	}
-	error = misc_register(&port_device);
-	if (!error)
-		return 0;
-	pci_unregister_driver(&sio_pci_driver);
-	end_everything();
+	if (error)
+		end_everything();
 	return error;
 }
 

@@ -125,7 +125,7 @@ struct sio_mem {
 
 struct sio_bar {
 	struct sio_obj o;
-	u32 caching;
+	bool combined; /* its stores: write-combined */
 	bool revoked;
 	struct xarray own; /* pages for stores after that */
 };

@@ -16,19 +16,20 @@
 
 /*
  * The cookie of a borrow's owner: the number that is the borrow's within this boot, the port's id
- * of the device, and how it was asked for. That of a session's owner has nothing above bit 31.
+ * of the device, and how it was asked for. That of a session's owner: SMARTIOD_COOKIE_SESSION and its
+ * secret, or nothing above bit 31.
  */
 #define COOKIE_EXCLUSIVE (1ULL << 63)
 
 uint64_t smartiod_adopt_cookie(const struct smartiod_loan *l, bool exclusive)
 {
-	return (exclusive ? COOKIE_EXCLUSIVE : 0) | (l->device->port.id & 0x7fffffffu) << 32 |
+	return (exclusive ? COOKIE_EXCLUSIVE : 0) | (l->device->port.id & 0x3fffffffu) << 32 |
 	       (l->id & 0xffffffffu);
 }
 
 static uint64_t cookie_device(uint64_t cookie)
 {
-	return (cookie & ~COOKIE_EXCLUSIVE) >> 32;
+	return cookie & SMARTIOD_COOKIE_SESSION ? 0 : (cookie & ~COOKIE_EXCLUSIVE) >> 32;
 }
 
 /* ---- one thing that there is ---- */
@@ -51,7 +52,8 @@ static int adopt_owner(struct smartiod *d, const struct sio_list_entry *e)
 	int rc;
 
 	if (cookie_device(e->cookie) == 0) /* a session's: its program holds it */
-		return e->state == SIO_STATE_LIVE ? smartiod_recovery_await(d, e->id) : 0;
+		return e->state == SIO_STATE_LIVE ? smartiod_recovery_await(d, e->id, e->cookie)
+						  : 0;
 	if (number > smartiod_devices(d)->last_loan)
 		smartiod_devices(d)->last_loan = number;
 	dev = smartiod_device_by_port(d, cookie_device(e->cookie));
@@ -144,6 +146,31 @@ void smartiod_adopt_vectors_end(struct smartiod_loan *l)
 		}
 		*at = v->next;
 		free(v);
+	}
+}
+
+void smartiod_device_irq_ends(struct smartiod *d, uint64_t irq)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&smartiod_devices(d)->all, key))) {
+		struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
+		struct smartiod_old_vector **at = &dev->old_vectors, *v;
+
+		key = n->key;
+		while ((v = *at)) {
+			struct sio_req_vector off = {
+				.h.op = SIO_OP_VECTOR, .device = dev->port.id, .vector = v->number};
+
+			if (v->irq != irq) {
+				at = &v->next;
+				continue;
+			}
+			smartiod_port_tell(d, &off, sizeof(off));
+			*at = v->next;
+			free(v);
+		}
 	}
 }
 

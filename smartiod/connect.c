@@ -192,6 +192,7 @@ static void connect_reply(struct smartiod *d, struct smartiod_session *s, const 
 			  const struct smartiod_connection *c)
 {
 	uint32_t path = c->adapter << 16 | c->peer_adapter;
+	uint64_t mem = c->segment ? c->segment->mem : 0;
 	struct sio_rep_seg_connect rep = {
 		.handle = sio_to_le32(smartiod_handle(&c->o)),
 		.node = sio_to_le32(c->node),
@@ -201,7 +202,9 @@ static void connect_reply(struct smartiod *d, struct smartiod_session *s, const 
 		.peer_boot = sio_to_le64(c->route == SMARTIOD_REMOTE
 						 ? smartiod_peer_find(d, c->node)->generation
 						 : 0),
-		.key = sio_to_le64(c->segment ? c->segment->mem : 0),
+		.key = sio_to_le64(mem),
+		.seal = sio_to_le64(smartiod_seal(s, SIO_MSG_SEG_CONNECT, smartiod_handle(&c->o),
+						  mem, c->adapter, 0)),
 	};
 
 	smartiod_reply(d, s, request, &rep, sizeof(rep), NULL, 0);
@@ -260,11 +263,12 @@ static int connect_local(struct smartiod *d, struct smartiod_session *s, const v
 	c->segment_id = seg->id;
 	c->uid = seg->uid;
 	c->bytes = seg->bytes;
-	if (smartiod_segment_ref(d, seg, d->node, c->adapter, c->id, reterr) < 0) {
+	if (smartiod_segment_ref(seg, d->node, c->adapter, c->id, reterr) < 0) {
 		connect_failed(d, c);
 		return reterr->code;
 	}
 	connect_reply(d, s, request, c);
+	smartiod_segment_connected(d, seg, d->node, c->adapter);
 	return 0;
 }
 

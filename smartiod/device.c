@@ -241,7 +241,7 @@ static void opened(struct smartiod *d, const struct sio_evt_device *evt)
 		return;
 	}
 	dev->port = *evt;
-	dev->generation += 2;
+	dev->generation = smartiod_generation(evt->generation);
 	dev->present = true;
 	fill_info(d, dev);
 	smartiod_device_announce(d, dev);

@@ -106,4 +106,7 @@ bool smartiod_device_row(struct smartiod *d, uint32_t kind, uint64_t after,
 /* The port's id of our device @fdid; 0: not ours. */
 uint64_t smartiod_device_port_id(struct smartiod *d, uint32_t fdid);
 
+/* An interrupt of ours is about to go: no vector that a program from before us left there may keep it. */
+void smartiod_device_irq_ends(struct smartiod *d, uint64_t irq);
+
 #endif

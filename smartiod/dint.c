@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "smartiod/device.h"
 #include "smartiod/internal.h"
 
 #define CREATE_FLAGS (SCI_FLAG_USE_CALLBACK | SCI_FLAG_FIXED_INTNO | SCI_FLAG_BROADCAST)
@@ -38,8 +39,10 @@ static void irq_free(struct smartiod *d, uint64_t irq)
 {
 	struct sio_req_irq_free req = {.h.op = SIO_OP_IRQ_FREE, .id = irq};
 
-	if (irq)
-		smartiod_port_tell(d, &req, sizeof(req));
+	if (!irq)
+		return;
+	smartiod_device_irq_ends(d, irq);
+	smartiod_port_tell(d, &req, sizeof(req));
 }
 
 static void dint_free(struct smartiod *d, struct smartiod_dint *dint)
@@ -121,11 +124,15 @@ struct create_op {
 
 static void create_reply(struct smartiod *d, struct smartiod_op *op, struct smartiod_dint *dint)
 {
+	uint64_t hub = dint->hub ? dint->hub->irq : 0;
 	struct sio_rep_dint_create rep = {
 		.handle = sio_to_le32(smartiod_handle(&dint->o)),
 		.number = sio_to_le32(dint->number),
 		.key = sio_to_le64(dint->irq),
-		.extra = sio_to_le64(dint->hub ? dint->hub->irq : 0),
+		.extra = sio_to_le64(hub),
+		.seal = sio_to_le64(smartiod_seal(
+			op->session, SIO_MSG_DINT_CREATE, smartiod_handle(&dint->o), dint->irq,
+			smartiod_dint_seal_number(dint->plain, dint->adapter, dint->number), hub)),
 	};
 
 	dint->ready = true;

@@ -147,13 +147,17 @@ static void connect_reply(struct smartiod *d, struct smartiod_op *op, struct sma
 			  uint64_t fd_offset, int ring_fd, int trigger_fd)
 {
 	int fds[2] = {ring_fd, trigger_fd};
+	uint64_t key = l->node == d->node ? smartiod_ring_key(d, l->ring_uid) : 0;
 	struct sio_rep_dint_connect rep = {
 		.handle = sio_to_le32(smartiod_handle(&l->o)),
 		.path = sio_to_le32(l->node == d->node ? SIO_PATH_NONE
 						       : l->adapter << 16 | l->peer_adapter),
 		.fd_offset = sio_to_le64(fd_offset),
 		.bytes = sio_to_le64(l->plain ? 0 : SIO_RING_TOTAL),
-		.key = sio_to_le64(l->node == d->node ? smartiod_ring_key(d, l->ring_uid) : 0),
+		.key = sio_to_le64(key),
+		.seal = sio_to_le64(smartiod_seal(
+			op->session, SIO_MSG_DINT_CONNECT, smartiod_handle(&l->o), key,
+			smartiod_dint_seal_number(l->plain, l->adapter, l->number), 0)),
 	};
 
 	l->connecting = false;

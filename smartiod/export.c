@@ -176,7 +176,7 @@ int smartiod_peer_seg_lookup(struct smartiod *d, struct smartiod_peer *p, const 
 		return reterr->code;
 	if (smartiod_segment_has_ref(seg, p->node, connection))
 		return sio_fail(reterr, -EEXIST, "this connection exists");
-	rc = smartiod_segment_ref(d, seg, p->node, adapter, connection, reterr);
+	rc = smartiod_segment_ref(seg, p->node, adapter, connection, reterr);
 	if (rc < 0)
 		return rc;
 	rep.uid = sio_to_le64(seg->uid);
@@ -184,6 +184,7 @@ int smartiod_peer_seg_lookup(struct smartiod *d, struct smartiod_peer *p, const 
 	rep.segment_id = sio_to_le32(seg->id);
 	smartiod_peer_reply(d, p->node, SIO_PEER_SEG_LOOKUP, sio_from_le32(m->h.id), &rep,
 			    sizeof(rep));
+	smartiod_segment_connected(d, seg, p->node, adapter);
 	return 0;
 }
 

@@ -106,6 +106,7 @@ struct smartiod_session {
 	enum { SMARTIOD_GREETING, SMARTIOD_GREETED, SMARTIOD_RESTORING, SMARTIOD_OPEN } state;
 	bool ending;		      /* its client is gone */
 	uint64_t owner;		      /* the port's; 0: none */
+	uint64_t secret;	      /* in that owner's cookie: of its seals; 0: it has none */
 	struct smartiod_tree objects; /* by handle */
 	uint32_t next_handle;
 	unsigned n_ops;
@@ -116,6 +117,23 @@ struct smartiod_session {
 	int request_fd; /* came with the request that is served; -1: none. Who keeps it sets -1 */
 	struct smartiod_op end; /* closes the owner; embedded, so that ending needs no memory */
 };
+
+/*
+ * What a program has of others, or by a number of its own choice, the port cannot prove. So the replies
+ * that bring it have a seal, a MAC under a secret of the session that the port keeps with its owner and no
+ * program hears: the next smartiod believes what has the right one. seal.c.
+ */
+#define SMARTIOD_COOKIE_SESSION (1ULL << 62) /* of an owner's cookie: the rest is the secret */
+uint64_t smartiod_new_secret(struct smartiod *d);
+uint64_t smartiod_seal(const struct smartiod_session *s, uint32_t type, uint32_t handle,
+		       uint64_t key, uint64_t number, uint64_t more);
+uint64_t smartiod_siphash(const uint64_t key[2], const uint64_t *words, unsigned n);
+
+/* Of an interrupt: what numbers are numbers of. */
+static inline uint64_t smartiod_dint_seal_number(bool plain, uint32_t adapter, uint32_t number)
+{
+	return (uint64_t)plain << 63 | (uint64_t)adapter << 32 | number;
+}
 
 enum smartiod_kind {
 	SMARTIOD_SEGMENT = 1,
@@ -144,6 +162,8 @@ struct smartiod_ref {
 	uint32_t node, adapter; /* adapter: ours, where its path arrives */
 	uint64_t connection;	/* the importer's number */
 	bool down;		/* no path of it through the adapter is up */
+	/* RESTORE: about to go; and the exporter knows that it came and went. */
+	bool leaving, known_gone;
 };
 
 /* What we granted to a peer: it asked, it releases (or its host is down). */
@@ -172,6 +192,7 @@ struct smartiod_segment {
 	bool broadcast;		      /* a member of group @id */
 	bool ready;		      /* memory is there */
 	bool empty;		      /* SCI_FLAG_EMPTY, and not filled yet */
+	bool filled;		      /* it was, and is no more */
 	bool filling;		      /* its memory is being allocated */
 	bool shared;		      /* others of this host may attach to it */
 	bool let_go;		      /* the handle of who made it is gone, others are not */
@@ -533,6 +554,14 @@ struct smartiod_segment *smartiod_segment_get_ready(struct smartiod_session *s, 
 bool smartiod_segment_let_go(struct smartiod_session *s, uint32_t handle);
 /* Has it more than one handle? */
 bool smartiod_segment_has_others(const struct smartiod_segment *seg);
+/*
+ * Is @handle that of the maker, while others have some, and can the port give us the memory? Then that
+ * comes first, and answers SEG_REMOVE. -ENOMEM, -EMFILE: nothing is changed.
+ */
+bool smartiod_segment_can_give(const struct smartiod *d, const struct smartiod_session *s,
+			       uint32_t handle, const struct smartiod_segment *seg);
+int smartiod_segment_give(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			  struct smartiod_segment *seg, struct sio_err *reterr);
 /* A handle that was found is not told of the end that follows. */
 void smartiod_segment_forget_handle(struct smartiod_session *s, uint32_t handle);
 /* The segment ends: its other handles stand for nothing. */
@@ -576,9 +605,15 @@ static inline void smartiod_segment_dma_get(struct smartiod_segment *seg)
 }
 void smartiod_segment_dma_put(struct smartiod *d, struct smartiod_segment *seg);
 void smartiod_segment_grant_put(struct smartiod *d, struct smartiod_segment *seg, uint32_t purpose);
-/* Tells the exporter's library of a connection that came or went. */
-int smartiod_segment_ref(struct smartiod *d, struct smartiod_segment *seg, uint32_t node,
-			 uint32_t adapter, uint64_t connection, struct sio_err *reterr);
+/*
+ * A connection comes; the exporter's library is told of it after the importer has its answer. If we are
+ * killed between the two it hears of it from the next smartiod; the other way round it would have heard
+ * of one that nobody has, which is asked for again.
+ */
+int smartiod_segment_ref(struct smartiod_segment *seg, uint32_t node, uint32_t adapter,
+			 uint64_t connection, struct sio_err *reterr);
+void smartiod_segment_connected(struct smartiod *d, struct smartiod_segment *seg, uint32_t node,
+				uint32_t adapter);
 /* @reason 0: nobody is told. */
 void smartiod_segment_unref(struct smartiod *d, struct smartiod_segment *seg, uint32_t node,
 			    uint64_t connection, uint32_t reason);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "smartiod/device.h"
 #include "smartiod/restore.h"
 
 int smartiod_leftover_add(struct smartiod *d, const struct sio_list_entry *e)
@@ -75,6 +76,7 @@ static void tell_port(struct smartiod *d, const struct smartiod_leftover *l)
 		smartiod_port_tell(d, &bar, sizeof(bar));
 		return;
 	case SIO_KIND_IRQ:
+		smartiod_device_irq_ends(d, l->by_id.key);
 		smartiod_port_tell(d, &irq, sizeof(irq));
 		return;
 	}

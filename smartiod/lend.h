@@ -32,6 +32,12 @@ struct smartiod_requester_user {
 		     const char *text);
 };
 
+/* What the cluster counts resets of a device by: even. The port counts them, and outlives us. */
+static inline uint32_t smartiod_generation(uint64_t of_port)
+{
+	return (uint32_t)of_port * 2;
+}
+
 /* Memory that belongs to a device, at the lender: where it is. */
 struct smartiod_dev_seg {
 	struct smartiod_dev_seg *next; /* of the device */
@@ -49,7 +55,7 @@ struct smartiod_device {
 	const struct sio_topo_device *topo;
 	struct sio_topo_device found; /* topo leads here if the topology does not know it */
 	bool present;		      /* its host is up and offers it */
-	uint32_t generation;	      /* even; goes up when queues are gone */
+	uint32_t generation; /* smartiod_generation() of the port's; goes up when queues are gone */
 	struct sio_rep_dev_list info; /* what DEV_LIST tells, but for adapter */
 	/* Ours only. */
 	struct sio_evt_device port;

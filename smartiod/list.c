@@ -49,7 +49,9 @@ static bool segment_row(struct smartiod *d, uint64_t after, struct sio_wire_row 
 	ret->refs = sio_to_le32(seg->n_refs + seg->n_grants + seg->dma);
 	ret->flags = sio_to_le32((seg->removed ? SIO_ROW_QUARANTINED : SIO_ROW_LIVE) |
 				 (seg->available ? SIO_ROW_AVAILABLE : 0));
-	ret->pid = sio_to_le32(seg->pid);
+	/* Of who made it; when that has let go of it, of one who attached to it. */
+	ret->pid = sio_to_le32(seg->let_go && seg->attachments ? seg->attachments->o.session->pid
+							       : seg->pid);
 	if (seg->by_uid_ok)
 		snprintf(ret->name, sizeof(ret->name), "device segment");
 	return true;
@@ -180,7 +182,7 @@ static void port_row(const struct sio_list_entry *e, struct sio_wire_row *ret)
 	ret->refs = sio_to_le32(e->refs);
 	ret->flags =
 		sio_to_le32(e->state == SIO_STATE_QUARANTINED ? SIO_ROW_QUARANTINED : SIO_ROW_LIVE);
-	if (e->cookie)
+	if (e->cookie && !(e->kind == SIO_KIND_OWNER && e->cookie & SMARTIOD_COOKIE_SESSION))
 		snprintf(ret->name, sizeof(ret->name), "%s of %" PRIu64, kind_name(e->kind),
 			 (uint64_t)e->cookie);
 	else

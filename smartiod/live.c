@@ -222,6 +222,26 @@ static int share(struct live *l, const char *path, struct sio_err *reterr)
 	return 0;
 }
 
+/*
+ * In one step from the socket of the smartiod before to ours, which members of the group may use:
+ * whoever connects meanwhile is refused by the old one, and comes again.
+ */
+static int show_socket(struct live *l, const char *path, struct sio_err *reterr)
+{
+	struct live_listener *s = &l->clients_listener;
+	char shown[LIVE_PATH];
+	int r = share(l, path, reterr);
+
+	if (r >= 0)
+		r = state_path(l, "node.%" PRIu32, shown, reterr);
+	if (r < 0)
+		return r;
+	if (rename(path, shown) < 0)
+		return sio_fail(reterr, -errno, "%s: %s", shown, strerror(errno));
+	strcpy(s->path, shown);
+	return 0;
+}
+
 static int open_files(struct live *l, struct sio_err *reterr)
 {
 	char path[LIVE_PATH];
@@ -242,15 +262,17 @@ static int open_files(struct live *l, struct sio_err *reterr)
 	r = live_listener_init(&l->peers_listener, l, path, live_peer_accepted, reterr);
 	if (r < 0)
 		return r;
-	r = state_path(l, "node.%" PRIu32, path, reterr);
+	r = state_path(l, l->options.group ? "new.%" PRIu32 : "node.%" PRIu32, path, reterr);
 	if (r < 0)
 		return r;
 	r = live_listener_init(&l->clients_listener, l, path, live_client_accepted, reterr);
-	return r < 0 || !l->options.group ? r : share(l, path, reterr);
+	return r < 0 || !l->options.group ? r : show_socket(l, path, reterr);
 }
 
 static void live_done(struct live *l)
 {
+	/* Programs that have something wait for the next smartiod; others then find a socket, and wait, too. */
+	l->clients_listener.stays = l->options.group && l->clients;
 	live_listener_done(&l->clients_listener);
 	live_listener_done(&l->peers_listener);
 	if (l->daemon)

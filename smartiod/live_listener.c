@@ -96,7 +96,8 @@ void live_listener_done(struct live_listener *s)
 {
 	s->io = sd_event_source_disable_unref(s->io);
 	if (s->fd >= 0) {
-		unlink(s->path);
+		if (!s->stays)
+			unlink(s->path);
 		close(s->fd);
 	}
 	if (s->reserve >= 0)

@@ -205,6 +205,7 @@ static size_t answer_size(uint32_t op)
 		[SIO_OP_ADAPTER] = sizeof(struct sio_evt_adapter),
 		[SIO_OP_ALLOC] = sizeof(struct sio_evt_alloc),
 		[SIO_OP_FREE] = sizeof(struct sio_evt_ok),
+		[SIO_OP_GIVE] = sizeof(struct sio_evt_ok),
 		[SIO_OP_IMPORT] = sizeof(struct sio_evt_import),
 		[SIO_OP_GRANT] = sizeof(struct sio_evt_grant),
 		[SIO_OP_UNGRANT] = sizeof(struct sio_evt_ok),

@@ -50,12 +50,12 @@ void smartiod_holder_welcome(struct smartiod *d, struct smartiod_loan *holder)
 	}
 }
 
-static void tell_reset(struct smartiod *d, struct smartiod_device *dev)
+static void tell_reset(struct smartiod *d, struct smartiod_device *dev, uint64_t generation)
 {
 	struct smartiod_loan *l;
 	uint64_t after = 0;
 
-	dev->generation += 2;
+	dev->generation = smartiod_generation(generation);
 	while ((l = smartiod_loan_after(d, after))) {
 		after = l->id;
 		if (l->device == dev)
@@ -119,7 +119,7 @@ static void word_step(struct smartiod *d, struct smartiod_op *op, const struct s
 	settle_marked(d, w->device, w->settled);
 	if (w->reset) {
 		smartiod_holds_end(d, w->device);
-		tell_reset(d, w->device);
+		tell_reset(d, w->device, ((const struct sio_evt_reset *)a->msg)->generation);
 	} else {
 		smartiod_device_announce(d, w->device);
 	}
@@ -149,6 +149,7 @@ int smartiod_lend_settled(struct smartiod *d, const struct smartiod_from *from, 
 	uint64_t settled = sio_from_le64(m->settled);
 	bool all = settled == SIO_BORROWER_ALL;
 	struct sio_req_settle req = {.h.op = SIO_OP_SETTLE, .reason = sio_from_le32(m->reason)};
+	struct sio_req_reset done = {.h.op = SIO_OP_RESET, .kind = SIO_RESET_DONE};
 	struct sio_msg ok = {.size = sio_to_le32(sizeof(ok))};
 	struct smartiod_loan *l, *gone = NULL;
 	struct word_op *w;
@@ -175,10 +176,12 @@ int smartiod_lend_settled(struct smartiod *d, const struct smartiod_from *from, 
 	w = word_new(d, from, msg, l, settled, all, reterr);
 	if (!w)
 		return reterr->code;
-	req.device = l->device->port.id;
+	done.device = req.device = l->device->port.id;
 	req.h.owner = all ? 0 : gone->owner;
-	req.h.flags = all ? SIO_SETTLE_ALL : 0;
-	smartiod_port_ask(d, &w->lend.op, &req, sizeof(req));
+	if (all)
+		smartiod_port_ask(d, &w->lend.op, &done, sizeof(done));
+	else
+		smartiod_port_ask(d, &w->lend.op, &req, sizeof(req));
 	return 0;
 }
 

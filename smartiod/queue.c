@@ -13,21 +13,6 @@
 #include "smartiod/internal.h"
 #include "smartiod/queue.h"
 
-struct smartiod_queue {
-	struct smartiod_object o;
-	struct smartiod_tree_node by_uid; /* in d->queues */
-	uint64_t channel;		  /* the port's; 0: not yet */
-	uint32_t adapter;
-	bool closed; /* the program let go of it, or is gone; freed when pins are gone */
-	unsigned pins;
-};
-
-struct smartiod_range {
-	struct smartiod_range *next; /* of the connection */
-	struct smartiod_queue *queue;
-	uint64_t id; /* the port's; 0: not yet */
-};
-
 /* ---- what connections remember ---- */
 
 static void tell_detach(struct smartiod *d, uint64_t owner, uint64_t id)

@@ -5,6 +5,23 @@
 
 #include "smartiod/internal.h"
 
+/* What QUEUE_CREATE makes. */
+struct smartiod_queue {
+	struct smartiod_object o;
+	struct smartiod_tree_node by_uid; /* in d->queues */
+	uint64_t channel;		  /* the port's; 0: not yet */
+	uint32_t adapter;
+	bool closed; /* the program let go of it, or is gone; freed when pins are gone */
+	unsigned pins;
+};
+
+/* What a queue reaches through a connection. */
+struct smartiod_range {
+	struct smartiod_range *next; /* of the connection */
+	struct smartiod_queue *queue;
+	uint64_t id; /* the port's; 0: not yet */
+};
+
 /*
  * Something that needs a connection's window, first member of it. The first one makes the window,
  * the others wait for that. Made by smartiod_op_new() with step smartiod_window_step.

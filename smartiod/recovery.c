@@ -20,13 +20,14 @@ bool smartiod_recovering(const struct smartiod *d)
 
 /* ---- who is awaited ---- */
 
-int smartiod_recovery_await(struct smartiod *d, uint64_t owner)
+int smartiod_recovery_await(struct smartiod *d, uint64_t owner, uint64_t cookie)
 {
 	struct smartiod_awaited *a = calloc(1, sizeof(*a));
 
 	if (!a)
 		return -ENOMEM;
 	a->owner = owner;
+	a->secret = cookie & SMARTIOD_COOKIE_SESSION ? cookie & ~SMARTIOD_COOKIE_SESSION : 0;
 	a->next = d->recovery.awaited;
 	d->recovery.awaited = a;
 	return 0;
@@ -226,6 +227,7 @@ static int take_owner(struct smartiod *d, struct smartiod_session *s,
 				(uint64_t)evt->id);
 	a->back = true;
 	s->owner = evt->id;
+	s->secret = a->secret;
 	return 0;
 }
 
@@ -271,6 +273,13 @@ int smartiod_hello_again(struct smartiod *d, struct smartiod_session *s, const v
 
 /* ---- requests ---- */
 
+/* It is not given to anything new. */
+static void keep_handle(struct smartiod_session *s, uint32_t handle)
+{
+	if (handle > s->next_handle)
+		s->next_handle = handle;
+}
+
 int smartiod_restore_step(struct smartiod *d, struct smartiod_session *s, const void *msg,
 			  struct sio_err *reterr)
 {
@@ -282,6 +291,7 @@ int smartiod_restore_step(struct smartiod *d, struct smartiod_session *s, const 
 	op = smartiod_op_new(d, s, msg, sizeof(*op), step_step, reterr);
 	if (!op)
 		return reterr->code;
+	keep_handle(s, sio_from_le32(((const struct sio_msg_restore_step *)msg)->last_handle));
 	s->step = step;
 	s->step_op = op;
 	smartiod_op_park(op);
@@ -373,13 +383,6 @@ static void tell_lost(struct smartiod *d, struct smartiod_session *s, uint32_t t
 		smartiod_event(d, s, SIO_EVM_DEVICE, &device, sizeof(device), NULL, 0);
 		return;
 	}
-}
-
-/* Its handle is not given to anything new. */
-static void keep_handle(struct smartiod_session *s, uint32_t handle)
-{
-	if (handle > s->next_handle)
-		s->next_handle = handle;
 }
 
 int smartiod_restore(struct smartiod *d, struct smartiod_session *s, const void *msg,

@@ -36,6 +36,7 @@ static void removal_step(struct smartiod *d, struct smartiod_op *op,
 			 const struct smartiod_answer *a)
 {
 	struct removal_op *r = (struct removal_op *)op;
+	struct sio_msg request = {.type = sio_to_le32(op->type), .id = sio_to_le32(op->id)};
 	struct smartiod_segment *seg = r->segment;
 	struct sio_err err;
 
@@ -43,6 +44,10 @@ static void removal_step(struct smartiod *d, struct smartiod_op *op,
 	if (a->error == -ETIMEDOUT) {
 		fail_busy(seg, &err);
 		smartiod_op_error(d, op, err.code, "%s", err.text);
+	} else if (!a->error && !seg->removed &&
+		   smartiod_segment_can_give(d, op->session, r->handle, seg)) {
+		if (smartiod_segment_give(d, op->session, &request, seg, &err) < 0)
+			smartiod_op_error(d, op, err.code, "%s", err.text);
 	} else if (!a->error) { /* the last user is gone, or somebody removed it by force */
 		if (!seg->removed)
 			remove_handle(d, op->session, r->handle, seg);
@@ -92,6 +97,8 @@ int smartiod_seg_remove(struct smartiod *d, struct smartiod_session *s, const vo
 	if (!(flags & SCI_FLAG_FORCE_REMOVE) && smartiod_segment_used(seg) &&
 	    !smartiod_segment_has_others(seg))
 		return wait_for_users(d, s, m, seg, reterr);
+	if (smartiod_segment_can_give(d, s, sio_from_le32(m->handle), seg))
+		return smartiod_segment_give(d, s, msg, seg, reterr);
 	remove_handle(d, s, sio_from_le32(m->handle), seg);
 	smartiod_reply_ok(d, s, msg);
 	return 0;

@@ -26,7 +26,7 @@ struct smartiod_leftover {
 /* A session's owner of before; until its program is back, or gone. */
 struct smartiod_awaited {
 	struct smartiod_awaited *next;
-	uint64_t owner;
+	uint64_t owner, secret;
 	bool back; /* a session has it */
 };
 
@@ -50,7 +50,7 @@ void smartiod_leftovers_free_all(struct smartiod *d);
 
 /* ---- recovery.c ---- */
 
-int smartiod_recovery_await(struct smartiod *d, uint64_t owner);
+int smartiod_recovery_await(struct smartiod *d, uint64_t owner, uint64_t cookie);
 /* All is listed: the time of those who were here begins. */
 void smartiod_recovery_start(struct smartiod *d);
 /* May not others be served yet? */
@@ -65,6 +65,12 @@ int smartiod_hello_later(struct smartiod *d, struct smartiod_session *s, const v
 void smartiod_recovery_gone(struct smartiod *d, uint64_t owner);
 void smartiod_recovery_free(struct smartiod *d);
 smartiod_client_fn smartiod_restore_step, smartiod_restore;
+
+/* ---- seal.c ---- */
+
+/* Was this program told what @m says, as @type? -EACCES. */
+int smartiod_seal_check(const struct smartiod_session *s, const struct sio_msg_restore *m,
+			uint32_t type, uint64_t number, uint64_t more, struct sio_err *reterr);
 
 /* ---- restore_base.c, restore_device.c: one thing of each kind ---- */
 

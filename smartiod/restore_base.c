@@ -65,6 +65,10 @@ int smartiod_restore_segment(struct smartiod *d, struct smartiod_session *s,
 
 	if (flags & SCI_FLAG_BROADCAST)
 		return sio_fail(reterr, -ENOENT, "a group is not restored");
+	rc = smartiod_seal_check(s, m, SIO_MSG_SEG_CREATE, sio_from_le32(m->number),
+				 sio_from_le64(m->extra), reterr);
+	if (rc < 0)
+		return rc;
 	if (!empty) {
 		l = smartiod_leftover_get(d, SIO_KIND_MEM, s->owner, sio_from_le64(m->key), reterr);
 		if (!l)
@@ -73,13 +77,14 @@ int smartiod_restore_segment(struct smartiod *d, struct smartiod_session *s,
 			return sio_fail(reterr, -EMFILE, "its descriptor could not be had again");
 	}
 	rc = smartiod_segment_new(d, s, s->owner, true, sio_from_le32(m->number),
-				  sio_from_le64(r->bytes), &seg, reterr);
+				  sio_from_le64(m->extra), &seg, reterr);
 	if (rc < 0)
 		return rc;
-	seg->bytes = (seg->bytes + SIO_PAGE_SIZE - 1) / SIO_PAGE_SIZE * SIO_PAGE_SIZE;
 	seg->is_private = flags & SCI_FLAG_PRIVATE;
 	seg->empty = empty;
-	seg->told = sio_from_le32(m->told);
+	seg->filled = flags & SCI_FLAG_EMPTY && !empty;
+	seg->told = sio_from_le32(m->told) < SMARTIOD_MAX_OBJECTS ? sio_from_le32(m->told)
+								  : SMARTIOD_MAX_OBJECTS;
 	take_state(d, seg, m);
 	if (l)
 		smartiod_segment_take_leftover(d, seg, l);
@@ -126,6 +131,8 @@ int smartiod_restore_attachment(struct smartiod *d, struct smartiod_session *s,
 	struct smartiod_segment *seg;
 	struct smartiod_attachment *a;
 
+	if (smartiod_seal_check(s, m, SIO_MSG_SEG_ATTACH, sio_from_le32(m->number), 0, reterr) < 0)
+		return reterr->code;
 	seg = smartiod_segment_by_mem(d, sio_from_le64(m->key), reterr);
 	if (!seg)
 		seg = let_go(d, m, reterr);
@@ -150,7 +157,7 @@ int smartiod_restore_attachment(struct smartiod *d, struct smartiod_session *s,
 /* ---- connections ---- */
 
 static int connect(struct smartiod *d, struct smartiod_session *s, struct smartiod_segment *seg,
-		   uint32_t adapter, struct sio_err *reterr)
+		   uint32_t adapter, const struct sio_msg_restore *m, struct sio_err *reterr)
 {
 	struct smartiod_connection *c = smartiod_connection_new(d, s, SMARTIOD_LOCAL, reterr);
 
@@ -162,18 +169,17 @@ static int connect(struct smartiod *d, struct smartiod_session *s, struct smarti
 	c->segment_id = seg->id;
 	c->uid = seg->uid;
 	c->bytes = seg->bytes;
-	if (smartiod_segment_ref(d, seg, d->node, adapter, c->id, reterr) < 0) {
+	if (smartiod_segment_ref(seg, d->node, adapter, c->id, reterr) < 0) {
 		c->lost = true;
 		smartiod_connection_close(d, c, SCI_CB_LOST);
 		return reterr->code;
 	}
+	seg->refs->leaving =
+		sio_from_le32(m->flags) & SIO_RESTORE_LEAVING; /* the newest is first */
+	smartiod_segment_connected(d, seg, d->node, adapter);
 	return 0;
 }
 
-/*
- * That it was connected once, when its segment was available, cannot be proved; that the segment was
- * available can. So a program gets nothing by a lie that it could not have had.
- */
 int smartiod_restore_connection(struct smartiod *d, struct smartiod_session *s,
 				const struct sio_msg_restore *m, struct sio_err *reterr)
 {
@@ -184,12 +190,14 @@ int smartiod_restore_connection(struct smartiod *d, struct smartiod_session *s,
 	if (sio_from_le32(r->node) != d->node || adapter >= d->host->n_adapters ||
 	    sio_from_le32(r->flags) & SCI_FLAG_BROADCAST)
 		return sio_fail(reterr, -ENOENT, "a connection to another host is not restored");
+	if (smartiod_seal_check(s, m, SIO_MSG_SEG_CONNECT, adapter, 0, reterr) < 0)
+		return reterr->code;
 	seg = smartiod_segment_by_mem(d, sio_from_le64(m->key), reterr);
 	if (!seg)
 		return reterr->code;
 	if (!(seg->exported & 1u << adapter) || seg->by_uid_ok)
 		return sio_fail(reterr, -EACCES, "segment %#x was never available there", seg->id);
-	return connect(d, s, seg, adapter, reterr);
+	return connect(d, s, seg, adapter, m, reterr);
 }
 
 int smartiod_restore_dev_connection(struct smartiod *d, struct smartiod_session *s,
@@ -206,6 +214,8 @@ int smartiod_restore_dev_connection(struct smartiod *d, struct smartiod_session 
 		return smartiod_connect_bar(d, s, b, sio_from_le32(r->segment_id), reterr)
 			       ? 0
 			       : reterr->code;
+	if (smartiod_seal_check(s, m, SIO_MSG_SEG_CONNECT, 0, 0, reterr) < 0)
+		return reterr->code;
 	seg = smartiod_segment_by_mem(d, sio_from_le64(m->key), reterr);
 	if (!seg)
 		return reterr->code;
@@ -215,7 +225,7 @@ int smartiod_restore_dev_connection(struct smartiod *d, struct smartiod_session 
 	if (!ds || (ds->private_to && ds->private_to != b->id))
 		return sio_fail(reterr, -EACCES,
 				"it is no device segment that this borrow can have");
-	return connect(d, s, seg, 0, reterr);
+	return connect(d, s, seg, 0, m, reterr);
 }
 
 int smartiod_restore_map(struct smartiod *d, struct smartiod_session *s,
@@ -284,10 +294,17 @@ int smartiod_restore_dint(struct smartiod *d, struct smartiod_session *s,
 	bool shared = flags & SCI_FLAG_SHARED_INT && flags & SIO_DINT_PLAIN;
 	struct smartiod_dint *dint, *hub = NULL;
 	struct smartiod_leftover *l;
-	int rc = check_dint(d, r, number, reterr);
+	int rc = smartiod_seal_check(
+		s, m, SIO_MSG_DINT_CREATE,
+		smartiod_dint_seal_number(flags & SIO_DINT_PLAIN, adapter, number),
+		sio_from_le64(m->extra), reterr);
 
+	if (rc == 0)
+		rc = check_dint(d, r, number, reterr);
 	if (rc < 0)
 		return rc;
+	if (shared != (sio_from_le64(m->extra) != 0))
+		return sio_fail(reterr, -EINVAL, "interrupt %u was not shared like that", number);
 	l = smartiod_leftover_get(d, SIO_KIND_IRQ, s->owner, sio_from_le64(m->key), reterr);
 	if (!l)
 		return reterr->code;
@@ -358,6 +375,10 @@ int smartiod_restore_dint_link(struct smartiod *d, struct smartiod_session *s,
 	struct smartiod_ring *ring = NULL;
 	struct smartiod_dint *dint = NULL;
 
+	if (smartiod_seal_check(s, m, SIO_MSG_DINT_CONNECT,
+				smartiod_dint_seal_number(plain, sio_from_le32(r->adapter), number),
+				0, reterr) < 0)
+		return reterr->code;
 	if (sio_from_le32(r->node) == d->node)
 		dint = smartiod_dint_find(d, flags, sio_from_le32(r->adapter), number);
 	if (dint && !plain)
@@ -384,18 +405,41 @@ int smartiod_restore_dint_link(struct smartiod *d, struct smartiod_session *s,
 
 /* ---- when all is said ---- */
 
-/* Connections came or went while nobody could tell. */
+/*
+ * A segment has connections that its library has not heard of, or has heard of the end of: the latter are
+ * those that are about to go. Return: how many are new to it.
+ */
+static uint32_t new_connections(struct smartiod_segment *seg)
+{
+	uint32_t n = seg->n_refs - seg->told;
+
+	for (struct smartiod_ref *r = seg->refs; r && n > 0; r = r->next) {
+		r->known_gone = r->leaving;
+		n -= r->leaving;
+	}
+	return n;
+}
+
+/*
+ * Connections came or went while nobody could tell: one word for all of a segment. Who attached has heard
+ * of others than its maker, but misses the same.
+ */
 static void tell_connections(struct smartiod *d, struct smartiod_segment *seg)
 {
 	struct sio_evm_segment evm = {.handle = sio_to_le32(smartiod_handle(&seg->o)),
 				      .node = sio_to_le32(d->node)};
 	bool more = seg->n_refs > seg->told;
-	uint32_t n = more ? seg->n_refs - seg->told : seg->told - seg->n_refs;
+	uint32_t n = more ? new_connections(seg) : seg->told - seg->n_refs;
 
 	evm.reason = sio_to_le32(more ? SCI_CB_CONNECT : SCI_CB_LOST);
-	for (uint32_t i = 0; i < n && i < SMARTIOD_MAX_OBJECTS && !seg->let_go; i++)
-		smartiod_event(d, seg->o.session, SIO_EVM_SEGMENT_LOCAL, &evm, sizeof(evm), NULL,
-			       0);
+	evm.count = sio_to_le32(n);
+	if (n == 0 || seg->let_go)
+		return;
+	smartiod_event(d, seg->o.session, SIO_EVM_SEGMENT_LOCAL, &evm, sizeof(evm), NULL, 0);
+	for (const struct smartiod_attachment *a = seg->attachments; a; a = a->next) {
+		evm.handle = sio_to_le32(smartiod_handle(&a->o));
+		smartiod_event(d, a->o.session, SIO_EVM_SEGMENT_LOCAL, &evm, sizeof(evm), NULL, 0);
+	}
 }
 
 static void end_rings(struct smartiod *d, struct smartiod_dint *dint)

@@ -42,8 +42,6 @@ int smartiod_restore_borrow(struct smartiod *d, struct smartiod_session *s,
 		return reterr->code;
 	b->id = l->id;
 	b->generation = sio_from_le32(m->number);
-	if (b->generation > dev->generation)
-		dev->generation = b->generation;
 	l->ready = true;
 	l->session = s->client;
 	l->pid = s->pid;

@@ -197,6 +197,8 @@ static void created(struct smartiod *d, struct smartiod_session *s, const void *
 		.bytes = sio_to_le64(seg->bytes),
 		.phys_addr = sio_to_le64(seg->phys),
 		.key = sio_to_le64(seg->mem),
+		.seal = sio_to_le64(smartiod_seal(s, SIO_MSG_SEG_CREATE, smartiod_handle(&seg->o),
+						  seg->mem, seg->id, seg->bytes)),
 	};
 
 	smartiod_reply(d, s, request, &rep, sizeof(rep), &seg->fd, seg->ready);
@@ -216,6 +218,7 @@ static void create_failed(struct smartiod *d, struct create_op *c, int error, co
 	seg->mem = 0;
 	seg->ready = false;
 	seg->empty = true;
+	seg->filled = false;
 }
 
 static void create_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
@@ -228,6 +231,7 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 	if (!a->error) {
 		smartiod_segment_ready(seg, a);
 		seg->empty = false;
+		seg->filled = c->fills;
 	}
 	if (seg->removed)
 		smartiod_op_error(d, op, -ECANCELED, "the segment was removed meanwhile");
@@ -371,6 +375,15 @@ int smartiod_seg_fill(struct smartiod *d, struct smartiod_session *s, const void
 		return reterr->code;
 	if (m->flags)
 		return sio_fail(reterr, -EINVAL, "SEG_FILL takes no flags");
+	/* The reply has the handle of who made it, sealed. */
+	if (seg->o.session != s || smartiod_handle(&seg->o) != sio_from_le32(m->handle))
+		return sio_fail(reterr, -EPERM, "segment %#x is another program's to fill",
+				seg->id);
+	/* Asked again: the descriptor found no room in the program. */
+	if (seg->filled) {
+		created(d, s, msg, seg);
+		return 0;
+	}
 	if (!seg->empty || seg->filling)
 		return sio_fail(reterr, -EPERM, "segment %#x has its memory", seg->id);
 	c = smartiod_op_new(d, s, msg, sizeof(*c), create_step, reterr);

@@ -31,7 +31,9 @@ static void local_event(struct smartiod *d, struct smartiod_segment *seg, uint32
 			       0);
 	for (const struct smartiod_attachment *a = seg->attachments; a; a = a->next) {
 		evm.handle = sio_to_le32(smartiod_handle(&a->o));
-		smartiod_event(d, a->o.session, SIO_EVM_SEGMENT_LOCAL, &evm, sizeof(evm), NULL, 0);
+		if (a->o.session->state != SMARTIOD_RESTORING)
+			smartiod_event(d, a->o.session, SIO_EVM_SEGMENT_LOCAL, &evm, sizeof(evm),
+				       NULL, 0);
 	}
 }
 
@@ -52,8 +54,8 @@ static void tell_importer(struct smartiod *d, const struct smartiod_ref *r, uint
 		smartiod_peer_tell(d, r->node, &msg, sizeof(msg));
 }
 
-int smartiod_segment_ref(struct smartiod *d, struct smartiod_segment *seg, uint32_t node,
-			 uint32_t adapter, uint64_t connection, struct sio_err *reterr)
+int smartiod_segment_ref(struct smartiod_segment *seg, uint32_t node, uint32_t adapter,
+			 uint64_t connection, struct sio_err *reterr)
 {
 	struct smartiod_ref *r;
 
@@ -69,8 +71,13 @@ int smartiod_segment_ref(struct smartiod *d, struct smartiod_segment *seg, uint3
 	r->next = seg->refs;
 	seg->refs = r;
 	seg->n_refs++;
-	local_event(d, seg, SCI_CB_CONNECT, node, adapter);
 	return 0;
+}
+
+void smartiod_segment_connected(struct smartiod *d, struct smartiod_segment *seg, uint32_t node,
+				uint32_t adapter)
+{
+	local_event(d, seg, SCI_CB_CONNECT, node, adapter);
 }
 
 static void ref_free(struct smartiod_segment *seg, struct smartiod_ref **link)
@@ -99,7 +106,7 @@ void smartiod_segment_unref(struct smartiod *d, struct smartiod_segment *seg, ui
 
 	if (!*link)
 		return;
-	if (reason)
+	if (reason && !(*link)->known_gone)
 		local_event(d, seg, reason, node, (*link)->adapter);
 	ref_free(seg, link);
 	refs_check(d, seg);

@@ -2,7 +2,7 @@
 /*
  * Several handles of one segment: programs of this host attach to one that is shared. State and
  * events are common to all; the memory goes with the last handle. It hangs on the owner of who made
- * it, so it ends, for all, with that program.
+ * it, so it ends, for all, with that program, unless that has let go of its handle before.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -97,6 +97,56 @@ bool smartiod_segment_let_go(struct smartiod_session *s, uint32_t handle)
 	return true;
 }
 
+/*
+ * ---- the maker lets go of it, others have it ----
+ *
+ * The memory hangs on the maker's owner, and would end with it: the port gives it to us. Where it
+ * cannot, it stays among the maker's objects.
+ */
+
+struct give_op {
+	struct smartiod_op op;
+	struct smartiod_segment *segment; /* pinned */
+};
+
+static void give_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct smartiod_segment *seg = ((struct give_op *)op)->segment;
+
+	if (!a->error) {
+		smartiod_object_remove(&seg->o);
+		seg->owner_gone = false; /* if the maker has ended meanwhile, the memory has not */
+	} else if (seg->o.session) {
+		seg->owner = seg->o.session->owner;
+	}
+	smartiod_op_ok(d, op);
+	smartiod_segment_unpin(d, seg);
+	smartiod_op_free(d, op);
+}
+
+bool smartiod_segment_can_give(const struct smartiod *d, const struct smartiod_session *s,
+			       uint32_t handle, const struct smartiod_segment *seg)
+{
+	return d->served & 1ULL << SIO_OP_GIVE && seg->attachments && !seg->let_go && seg->mem &&
+	       seg->o.session == s && smartiod_handle(&seg->o) == handle;
+}
+
+int smartiod_segment_give(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			  struct smartiod_segment *seg, struct sio_err *reterr)
+{
+	struct sio_req_give req = {.h = {.op = SIO_OP_GIVE, .owner = seg->owner}, .id = seg->mem};
+	struct give_op *g = smartiod_op_new(d, s, msg, sizeof(*g), give_step, reterr);
+
+	if (!g)
+		return reterr->code;
+	g->segment = seg;
+	smartiod_segment_pin(seg);
+	seg->let_go = true;
+	seg->owner = 0; /* of what is granted from now on */
+	smartiod_port_ask(d, &g->op, &req, sizeof(req));
+	return 0;
+}
+
 bool smartiod_segment_has_others(const struct smartiod_segment *seg)
 {
 	return seg->let_go ? seg->attachments && seg->attachments->next : seg->attachments != NULL;
@@ -172,6 +222,8 @@ int smartiod_seg_attach(struct smartiod *d, struct smartiod_session *s, const vo
 		.bytes = sio_to_le64(seg->bytes),
 		.phys_addr = sio_to_le64(seg->phys),
 		.key = sio_to_le64(seg->mem),
+		.seal = sio_to_le64(smartiod_seal(s, SIO_MSG_SEG_ATTACH, smartiod_handle(&a->o),
+						  seg->mem, seg->id, 0)),
 	};
 	smartiod_reply(d, s, msg, &rep, sizeof(rep), &seg->fd, 1);
 	return 0;

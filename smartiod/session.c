@@ -367,8 +367,7 @@ static void hello_step(struct smartiod *d, struct smartiod_op *op, const struct 
 int smartiod_hello_now(struct smartiod *d, struct smartiod_session *s, const void *request,
 		       struct sio_err *reterr)
 {
-	struct sio_req_owner_new req = {
-		.h.op = SIO_OP_OWNER_NEW, .user_cookie = s->client, .pid = s->pid};
+	struct sio_req_owner_new req = {.h.op = SIO_OP_OWNER_NEW, .pid = s->pid};
 	struct smartiod_op *op;
 
 	if (s->kind != SIO_CLIENT_LIBRARY) {
@@ -379,6 +378,8 @@ int smartiod_hello_now(struct smartiod *d, struct smartiod_session *s, const voi
 	if (!op)
 		return reterr->code;
 	s->state = SMARTIOD_GREETED;
+	s->secret = smartiod_new_secret(d);
+	req.user_cookie = s->secret ? SMARTIOD_COOKIE_SESSION | s->secret : s->client;
 	smartiod_port_ask(d, op, &req, sizeof(req));
 	return 0;
 }

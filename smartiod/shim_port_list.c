@@ -50,13 +50,13 @@ void shim_call_for_all(const struct shim_call *c, uint32_t kind,
 
 struct settle {
 	const struct shim_call *call;
-	uint64_t device, owner; /* owner 0: all */
+	uint64_t device, owner;
 	uint64_t n, mems, bytes;
 };
 
 static bool is_settled(const struct settle *s, const struct sio_list_entry *e)
 {
-	return e->state == SIO_STATE_QUARANTINED && (!s->owner || e->owner == s->owner);
+	return e->state == SIO_STATE_QUARANTINED && e->owner == s->owner;
 }
 
 static void settle_one(const struct sio_list_entry *e, void *data)
@@ -91,15 +91,14 @@ void shim_call_settle(struct shim_call *c)
 	memcpy(&m, &c->req, sizeof(m));
 	s.device = m.device;
 	s.owner = after.owner = m.h.owner;
-	if (!(m.h.flags & SIO_SETTLE_ALL) != (m.h.owner != 0)) {
-		shim_call_refuse(c, -EINVAL,
-				 "SETTLE: name an owner, or owner 0 with SIO_SETTLE_ALL");
+	if (m.h.owner == 0) {
+		shim_call_refuse(c, -EINVAL, "SETTLE: name an owner that has ended");
 	} else if (shim_call_find_device(c, m.device, &device) < 0) {
 		shim_call_refuse(c, -ENODEV, "SETTLE: no device %#" PRIx64 " is here",
 				 (uint64_t)m.device);
-	} else if (m.h.owner && !shim_call_find(c, SIO_KIND_OWNER, m.h.owner, &e)) {
+	} else if (!shim_call_find(c, SIO_KIND_OWNER, m.h.owner, &e)) {
 		shim_call_refuse(c, -ENOENT, "SETTLE: no owner %#" PRIx64, (uint64_t)m.h.owner);
-	} else if (m.h.owner && e.state == SIO_STATE_LIVE) {
+	} else if (e.state == SIO_STATE_LIVE) {
 		shim_call_refuse(c, -EPERM,
 				 "SETTLE: owner %#" PRIx64
 				 " is alive: its mappings end by DMAUNMAP",

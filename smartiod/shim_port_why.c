@@ -42,7 +42,7 @@ static const struct form forms[SIO_OP_COUNT] = {
 	FORM(IRQ_NEW, irq_new),
 	FORM(IRQ_FREE, irq_free),
 	FORM(VECTOR, vector, RESERVED(vector)),
-	FORM(SETTLE, settle, RESERVED(settle), .flags = SIO_SETTLE_ALL),
+	FORM(SETTLE, settle, RESERVED(settle)),
 	FORM(STATUS, status),
 	FORM(STATS, stats, RESERVED(stats)),
 	FORM(IDENTIFY, identify),
@@ -190,7 +190,8 @@ static void invalid(const struct shim_call *c, char *text)
 		    (uint64_t)c->req.h.owner);
 		return;
 	case SIO_OP_RESET:
-		SAY("kind %u, %d (function) is right", about->kind, SIO_RESET_FUNCTION);
+		SAY("kind %u, %d (function) or %d is right", about->kind, SIO_RESET_FUNCTION,
+		    SIO_RESET_DONE);
 		return;
 	case SIO_OP_BAR:
 		shim_call_find_device(c, about->device, &device);
@@ -299,6 +300,8 @@ static void busy(const struct shim_call *c, char *text)
 
 	if (c->req.h.op == SIO_OP_VECTOR)
 		SAY("the vector belongs to another owner");
+	else if (c->req.h.op == SIO_OP_BAR)
+		SAY("there are views of these pages with another caching");
 	else if (c->req.h.op == SIO_OP_RESET)
 		SAY("somebody else resets or unbinds it just now");
 	else if (c->req.h.op == SIO_OP_DEVICE_CLOSE)

@@ -115,7 +115,7 @@ static void check_local_daemon(struct tool_finding *f)
 	bad(f, "sudo smartiod --shim");
 }
 
-/* One of our functions: does it share its IOMMU group? Return: whether it is good. */
+/* One of our functions: is it translated, and alone in its IOMMU group? Return: whether it is good. */
 static bool examine_function(const char *bdf, char *ret, size_t size)
 {
 	char neighbour[TOOL_FUNCTION_BDF], iommu[TOOL_FUNCTION_WORD];
@@ -128,7 +128,7 @@ static bool examine_function(const char *bdf, char *ret, size_t size)
 	tool_function_iommu(&f, iommu);
 	n = (size_t)snprintf(ret, size, "%s %.40s", f.bdf, *iommu ? iommu : "without IOMMU");
 	if (!tool_function_neighbours(&f, neighbour))
-		return true;
+		return strcmp(iommu, "identity") != 0;
 	if (n < size)
 		snprintf(ret + n, size - n, ", in one IOMMU group with %s", neighbour);
 	return false;
@@ -157,7 +157,8 @@ static void check_functions(struct tool_finding *f)
 		snprintf(f->found, sizeof(f->found), "the module has none");
 		bad(f, "sudo smartio device add FUNCTION; lspci -D names them");
 	} else if (!good) {
-		bad(f, "give the neighbours to nobody, or put the device into another slot");
+		bad(f, "take the neighbours from their drivers and add the device anew; or put it "
+		       "into another slot (identity: the IOMMU does not stop it)");
 	}
 }
 

@@ -6,7 +6,7 @@ Times of our software on one machine: a store to a remote segment is one to memo
 PCIe is in them.
 
 usage: bench.py BUILD [--only ROW,...] [--rounds N] [--cpus A,B] [--quick] [--csv FILE] [--png FILE]
-rows: pingpong copy int dma seg
+rows: pingpong copy read int dma seg
 """
 import argparse
 import statistics
@@ -58,6 +58,22 @@ def show_copy(samples):
     first = next(iter(samples.values()))
     print(f"  a call of a function that does nothing: {statistics.median(first['nothing']):.2f} ns; "
           "called memcpy: in a function of\n  another library, with the fence, and no check")
+    print(f"  {verdict(('at least', 0.95), ratios)}")
+
+
+def read(b):
+    most = 1 << 16 if b.quick else 64 << 20
+    turn = 1 << 13 if b.quick else 4 << 20
+    return b.pair("read", b.rounds(31), turn, most)
+
+
+def show_read(samples):
+    print(f"  {'bytes':>9} {'SCIMemCpy ns':>13} {'memcpy':>10} {'string':>10} {'stream':>10}  best/ours")
+    ratios = []
+    for size, took in samples.items():
+        ratios.append(Ratio(took[best_of(took)], took["sisci"]))
+        cells = [f"{statistics.median(took[w]):.2f}" for w in ("sisci", "memcpy", "string", "stream")]
+        print(f"  {size:>9} {cells[0]:>13} {cells[1]:>10} {cells[2]:>10} {cells[3]:>10}  {ratios[-1]}")
     print(f"  {verdict(('at least', 0.95), ratios)}")
 
 
@@ -152,6 +168,8 @@ ROWS = {
     "pingpong": ("8 bytes to and fro through mapped segments of two hosts, and a bare memfd",
                  pingpong, show_pingpong),
     "copy": ("SCIMemCpy to a remote segment, and the best of three ways to copy", copy, show_copy),
+    "read": ("SCIMemCpy to a remote segment whose owner reads what comes, and the best of three ways",
+             read, show_read),
     "int": ("interrupts, round trips", interrupts, show_interrupts),
     "dma": ("DMA queues, and memcpy on one core", dma, show_dma),
     "seg": (f"connect, map, unmap, disconnect: {FEW} and {MANY} segments exported", segments,

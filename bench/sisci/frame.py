@@ -66,12 +66,12 @@ class Bench:
     def program(self, name):
         return os.path.join(self.build, "bench", "sisci", f"bench-sisci-{name}")
 
-    def pair(self, name, rounds, trips):
+    def pair(self, name, rounds, *numbers):
         """A program that plays both hosts, in two processes. The first round warms up."""
         with Cluster(self.build, TOPOLOGY) as c:
             return read(c.run("a", self.program(name), os.path.join(c.state, "node.4"), "4",
                               os.path.join(c.state, "node.8"), "8", *map(str, self.cpus),
-                              str(rounds + 1), str(trips), timeout=600))
+                              str(rounds + 1), *map(str, numbers), timeout=600))
 
     def served(self, name, size, *measure):
         """A program on host b that exports @size bytes, and one on host a that measures."""

@@ -89,6 +89,8 @@ static int open_client(struct smartio_nvme *n, const char *device)
 		n->reply = NULL;
 		return sio_nvme_fail_sci(err, "no data interrupt for replies");
 	}
+	/* Its number was perhaps another program's, whose replies may still come. */
+	n->sequence = smartio_random();
 	return 0;
 }
 

@@ -43,12 +43,23 @@ struct smartio_nvme_buffer {
 	struct smartio_nvme_buffer *next;
 };
 
-/* A command id. @buffer NULL: not in flight. A FLUSH has sio_nvme_no_buffer. */
+/*
+ * A command. @buffer NULL: not in flight. A FLUSH has sio_nvme_no_buffer. Its command id is its
+ * number in the lower bits and counts its uses in the others, so that a completion that comes twice
+ * is not taken for the next command's.
+ */
 struct sio_nvme_slot {
 	struct smartio_nvme_buffer *buffer;
 	void *cookie;
 	struct sio_nvme_slot *next; /* free one */
-	uint64_t first;		    /* word of its commands but for the opcode: namespace and id */
+	union {
+		uint64_t first; /* word of its command but for the opcode, as the drive reads it */
+		struct {
+			uint16_t opcode; /* 0 */
+			uint16_t cid;	 /* little-endian */
+			uint32_t nsid;
+		};
+	};
 };
 extern struct smartio_nvme_buffer sio_nvme_no_buffer;
 
@@ -66,7 +77,9 @@ struct smartio_nvme_queue {
 	volatile uint8_t *cq, *cq_end, *cqe; /* begin, end, next one to come */
 	uint64_t expected; /* SQ id and phase of the next completion, where they stand in it */
 	struct sio_nvme_slot *slot;
-	int error; /* -errno: the queue is dead */
+	uint32_t slot_mask; /* the lower bits of command ids, times the size of a slot */
+	uint16_t use;	    /* what a command id grows by with each use of its slot */
+	int error;	    /* -errno: the queue is dead */
 	volatile uint32_t *sq_doorbell, *cq_doorbell;
 	const volatile uint32_t *generation_word;
 	uint32_t generation; /* when the queues were made */

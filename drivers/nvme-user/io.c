@@ -7,6 +7,8 @@
 #include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
 
 #include "client.h"
 #include "error.h"
@@ -92,7 +94,7 @@ static inline void put_entry(struct smartio_nvme_queue *q, uint32_t op, uint64_t
 	q->free = slot->next;
 	slot->cookie = cookie;
 	__atomic_store_n(&slot->buffer, b, __ATOMIC_RELAXED);
-	sio_write64(at, htole64(slot->first | op));
+	sio_write64(at, slot->first | htole64(op));
 	sio_write64(at + 8, 0);
 	sio_write64(at + 16, 0);
 	sio_write64(at + 24, htole64(prp1));
@@ -275,51 +277,76 @@ static inline int took(struct smartio_nvme_queue *q, volatile uint8_t *at, uint6
 	return (int)n;
 }
 
+#define SLOT_SHIFT 5 /* its size: so the slot of a command id is a shift and a mask away */
+_Static_assert(sizeof(struct sio_nvme_slot) == 1u << SLOT_SHIFT, "a slot's size");
+
+/* With what is reserved, in one store. */
+static inline void put_status(struct smartio_nvme_completion *c, uint64_t status)
+{
+	_Static_assert(offsetof(struct smartio_nvme_completion, reserved) ==
+			       offsetof(struct smartio_nvme_completion, status) + 4,
+		       "the status and what is reserved are one word");
+
+	if (__BYTE_ORDER == __BIG_ENDIAN)
+		status <<= 32;
+	memcpy((char *)c + offsetof(struct smartio_nvme_completion, status), &status,
+	       sizeof(status));
+}
+
+/* How far completions can be taken in a row: @max of them, or to the end of the queue. */
+static inline volatile uint8_t *stop_at(volatile uint8_t *at, volatile uint8_t *end, unsigned max)
+{
+	return (uint64_t)(end - at) <= (uint64_t)max * 16 ? end : at + (uint64_t)max * 16;
+}
+
 int smartio_nvme_poll(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c, unsigned max)
 {
+	struct smartio_nvme_completion *const first = c, *const last = c + max;
 	struct sio_nvme_slot *const slots = q->slot, *slot, *free;
-	volatile uint8_t *at = q->cqe, *const end = q->cq_end;
-	const uint32_t depth = q->depth;
+	volatile uint8_t *at = q->cqe, *const end = q->cq_end, *stop;
+	const uint64_t mask = q->slot_mask;
+	const uint16_t use = q->use;
 	uint64_t expected = q->expected;
-	unsigned left = max;
 
 	ring(q);
 	if (unlikely(q->error))
 		return sio_nvme_queue_dead(q);
-	for (free = q->free; left > 0; free = slot) {
+	free = q->free;
+again:
+	stop = stop_at(at, end, (unsigned)(last - c));
+	for (; at != stop; at += 16, c++, free = slot) {
 		/* Its second half, once: SQ head, SQ id, command id, phase and status. */
 		uint64_t e = le64toh(sio_read64(at + 8));
-		uint64_t cid = e >> 32 & 0xffff;
+		uint16_t cid = (uint16_t)(e >> 32);
 
 		if (unlikely((e ^ expected) & (CQE_PHASE | CQE_SQ_ID))) {
 			if ((e ^ expected) & CQE_PHASE)
-				break;
+				goto out;
 			goto bad;
 		}
-		if (unlikely(cid >= depth))
-			goto bad;
-		slot = &slots[cid];
-		if (unlikely(!slot->buffer))
+		/* Of this use of its slot, and in flight? */
+		slot = (struct sio_nvme_slot *)((char *)slots + (e >> (32 - SLOT_SHIFT) & mask));
+		if (unlikely(le16toh(slot->cid) != cid || !slot->buffer))
 			goto bad;
 		c->cookie = slot->cookie;
-		c->status = (uint32_t)(e >> 49) & 0x7ff;
-		c->reserved = 0;
+		put_status(c, e >> 49 & 0x7ff);
+		slot->cid = htole16((uint16_t)(le16toh(slot->cid) + use));
 		__atomic_store_n(&slot->buffer, NULL, __ATOMIC_RELAXED);
 		slot->next = free;
-		c++;
-		left--;
-		at += 16;
-		if (unlikely(at == end)) {
-			at = q->cq;
-			expected ^= CQE_PHASE;
-		}
 	}
+	if (unlikely(at == end)) {
+		at = q->cq;
+		expected ^= CQE_PHASE;
+		if (c != last)
+			goto again;
+	}
+out:
 	q->free = free;
-	return left == max ? poll_found_nothing(q) : took(q, at, expected, max - left);
+	return c == first ? poll_found_nothing(q) : took(q, at, expected, (unsigned)(c - first));
 
 bad:
 	bad_completion(q);
-	return left == max ? sio_nvme_queue_dead(q) : took(q, at, expected, max - left);
+	return c == first ? sio_nvme_queue_dead(q) : took(q, at, expected, (unsigned)(c - first));
 }
 
 void smartio_nvme_queue_counters(const struct smartio_nvme_queue *q,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Make and end a queue pair. Its memory is placed by access hints and used again when it ends. */
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,11 +166,19 @@ static int check_options(const struct smartio_nvme_queue_options *o)
 
 static int make_slots(struct smartio_nvme_queue *q)
 {
-	q->slot = calloc(q->depth, sizeof(*q->slot));
+	uint32_t slots = 1;
+
+	/* More than the depth: so no command id is 65,535, which must not be used (section 4.2). */
+	while (slots <= q->depth)
+		slots *= 2;
+	q->slot = calloc(slots, sizeof(*q->slot));
 	if (!q->slot)
 		return sio_nvme_fail(-ENOMEM, "no memory for %u commands", q->depth);
+	q->slot_mask = (slots - 1) * (uint32_t)sizeof(*q->slot);
+	q->use = (uint16_t)slots;
 	for (uint32_t i = q->depth; i-- > 0;) {
-		q->slot[i].first = (uint64_t)q->nsid << 32 | i << 16;
+		q->slot[i].cid = htole16((uint16_t)i);
+		q->slot[i].nsid = htole32(q->nsid);
 		q->slot[i].next = q->free;
 		q->free = &q->slot[i];
 	}
@@ -283,11 +292,16 @@ static void drain(struct smartio_nvme_queue *q)
 {
 	uint64_t deadline = sio_nvme_deadline(DRAIN_MS);
 	struct smartio_nvme_completion c[16];
-	unsigned polls = 0;
+	unsigned pauses = 0;
+	int n;
 
-	while (sio_nvme_in_flight(q) > 0 && smartio_nvme_poll(q, c, 16) >= 0)
-		if (++polls % 256 == 0 && smartio_now_ns() >= deadline)
+	while (sio_nvme_in_flight(q) > 0 && (n = smartio_nvme_poll(q, c, 16)) >= 0) {
+		if (n > 0)
+			continue;
+		if (smartio_now_ns() >= deadline)
 			return;
+		sio_nvme_pause(&pauses);
+	}
 }
 
 static int ask_delete(struct smartio_nvme_queue *q)

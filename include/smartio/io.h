@@ -173,6 +173,23 @@ static inline void sio_full_barrier(void)
 #endif
 }
 
+/**
+ * Wait until what this processor wrote through a window before has arrived: all that is on its way
+ * there is pushed by a read of the window, which is answered behind it. What is read after is read
+ * after that.
+ * @window: any place of the window, aligned to 4, that may be read without harm.
+ * Return: what was read there; all ones if nobody answered.
+ */
+static inline uint32_t sio_push_stores(const volatile void *window)
+{
+	uint32_t answer;
+
+	sio_full_barrier(); /* the read leaves after the stores */
+	answer = sio_read32(window);
+	sio_from_fabric_barrier();
+	return answer;
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -50,7 +50,7 @@
 extern "C" {
 #endif
 
-#define SIO_PORT_VERSION 1
+#define SIO_PORT_VERSION 2
 #define SIO_PORT_MAX_PACKET 4096 /* bytes of the largest request or event */
 #define SIO_PORT_MAX_FDS 4	 /* descriptors beside one packet */
 #define SIO_PORT_TEXT 160	 /* bytes of an error text, NUL included */
@@ -98,7 +98,8 @@ extern "C" {
 #define SIO_OP_DMA_FREE 39
 #define SIO_OP_DMA_ATTACH 40
 #define SIO_OP_DMA_DETACH 41
-#define SIO_OP_COUNT 42
+#define SIO_OP_GIVE 42
+#define SIO_OP_COUNT 43
 
 /* Events that no request asked for. */
 #define SIO_EV_LINK 0x10001
@@ -286,6 +287,17 @@ struct sio_req_free {
 SIO_PORT_SIZE(struct sio_req_free, 40);
 
 /*
+ * GIVE: memory, and those grants of it that its owner has, hang on the daemon (owner 0) from now on:
+ * they outlive the owner, and end by FREE and UNGRANT. Nobody who reaches it notices. -EPERM: the owner
+ * has ended.
+ */
+struct sio_req_give {
+	struct sio_req h;
+	__u64 id;
+};
+SIO_PORT_SIZE(struct sio_req_give, 40);
+
+/*
  * IMPORT: descriptor 0 of the request becomes memory of this host. @offset and @length are whole
  * pages of it; @length 0: to its end. @address is 0. Descriptor 0 of the answer: to map, offset 0,
  * as of ALLOC. @pieces: runs of physical addresses; a device without an IOMMU can be given memory
@@ -406,6 +418,7 @@ SIO_PORT_SIZE(struct sio_req_device_list, 40);
 #define SIO_IOMMU_LAZY 2   /* translated; the port flushes where it matters */
 #define SIO_RESET_FUNCTION 1
 #define SIO_RESET_BUS 2
+#define SIO_RESET_DONE 3 /* in requests alone: nothing is reset, somebody has done it */
 struct sio_evt_device {
 	struct sio_evt h;
 	__u64 id, generation, serial;
@@ -432,7 +445,10 @@ struct sio_req_device_close {
 };
 SIO_PORT_SIZE(struct sio_req_device_close, 40);
 
-/* RESET: ends every quarantine on the device, as SETTLE of all; live mappings stay. */
+/*
+ * RESET: ends every quarantine on the device; live mappings stay. The device's generation goes up.
+ * SIO_RESET_DONE is the word that the device's own registers were used to stop all that it did.
+ */
 struct sio_req_reset {
 	struct sio_req h;
 	__u64 device;
@@ -468,7 +484,8 @@ SIO_PORT_SIZE(struct sio_evt_config, 40);
  * BAR: a range of pages of a BAR as descriptor 0, at @offset of the answer. The range lies within
  * one purpose (registers, doorbells, interrupt table, memory); -EINVAL if it crosses.
  * Access READ alone gives the read-only mirror of a register page. Of a register page there is one
- * writable view at a time: -EBUSY. The interrupt table is refused with -EACCES.
+ * writable view at a time: -EBUSY. The interrupt table is refused with -EACCES. A page of a real
+ * device is write-combined for all or for none: -EBUSY while there are views of the other kind.
  */
 #define SIO_BAR_POLLED 1    /* the device looks at this page: WATCH wakes it when it sleeps */
 #define SIO_BAR_MIRROR 2    /* a read-only copy */
@@ -617,10 +634,9 @@ struct sio_req_vector {
 SIO_PORT_SIZE(struct sio_req_vector, 72);
 
 /*
- * SETTLE: the word that @device no longer uses what the owner in h.owner had mapped for it (all
- * ended owners, if h.owner is 0 and SIO_SETTLE_ALL is set). Live owners are not touched.
+ * SETTLE: the word that @device no longer uses what the owner in h.owner, which has ended, had
+ * mapped for it. All at once: RESET.
  */
-#define SIO_SETTLE_ALL 1
 struct sio_req_settle {
 	struct sio_req h;
 	__u64 device;

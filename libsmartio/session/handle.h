@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#define SIO_HANDLE_WORDS 5
+#define SIO_HANDLE_WORDS 7
 #define SIO_HANDLE_INDEX_SHIFT 4 /* of the number of a handle's slot in the handle */
 
 struct sio_handles;

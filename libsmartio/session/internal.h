@@ -34,6 +34,7 @@ struct sio_session {
 	int owner_fd;		     /* the caller's */
 	bool away;		     /* the connection is over, and there is no new one */
 	bool resuming;		     /* a thread is at it */
+	bool resumed;		     /* this smartiod is not the first */
 	bool late;		     /* away for so long that calls fail */
 	bool reset_seen;	     /* of the connection: packets may still be behind that */
 	unsigned on_socket;	     /* threads in a system call at fd */

@@ -20,6 +20,7 @@ struct sio_journal_entry {
 struct sio_journal {
 	struct sio_journal_entry *first, **last;
 	uint64_t last_number;
+	uint32_t last_handle;
 };
 
 /* What makes something, and when that is told: struct sio_msg_restore. */
@@ -161,6 +162,8 @@ static void fill_object(struct sio_msg_restore *m, const struct sio_msg *req, co
 	const struct sio_rep_seg_attach *attach = reply;
 	const struct sio_rep_dint_create *dint = reply;
 	const struct sio_rep_dev_borrow *borrow = reply;
+	const struct sio_rep_seg_connect *connect = reply;
+	const struct sio_rep_dint_connect *link = reply;
 	const struct sio_rep_seg_map *map = reply;
 	unsigned n;
 
@@ -169,24 +172,30 @@ static void fill_object(struct sio_msg_restore *m, const struct sio_msg *req, co
 	case SIO_MSG_SEG_CREATE:
 		m->number = seg->segment_id;
 		m->key = seg->key;
+		m->seal = seg->seal;
+		m->extra = seg->bytes;
 		return;
 	case SIO_MSG_SEG_ATTACH:
 		m->number = ((const struct sio_msg_seg_attach *)req)->segment_id;
 		m->prepared = attach->prepared;
 		m->available = m->exported = attach->available;
 		m->key = attach->key;
+		m->seal = attach->seal;
 		return;
 	case SIO_MSG_SEG_CONNECT:
 	case SIO_MSG_DEV_SEG_CONNECT:
-		m->key = ((const struct sio_rep_seg_connect *)reply)->key;
+		m->key = connect->key;
+		m->seal = connect->seal;
 		return;
 	case SIO_MSG_DINT_CREATE:
 		m->number = dint->number;
 		m->key = dint->key;
 		m->extra = dint->extra;
+		m->seal = dint->seal;
 		return;
 	case SIO_MSG_DINT_CONNECT:
-		m->key = ((const struct sio_rep_dint_connect *)reply)->key;
+		m->key = link->key;
+		m->seal = link->seal;
 		return;
 	case SIO_MSG_DEV_BORROW:
 		m->number = borrow->generation;
@@ -227,10 +236,13 @@ static void made(struct sio_journal *j, struct sio_journal_entry *e, const struc
 	size_t len = sio_client_request_size(sio_from_le32(e->m.type));
 
 	memcpy(e->m.request, req, len < sizeof(e->m.request) ? len : sizeof(e->m.request));
-	if (is_object(e))
+	if (is_object(e)) {
 		fill_object(&e->m, req, rep);
-	else
+		if (sio_from_le32(e->m.handle) > j->last_handle)
+			j->last_handle = sio_from_le32(e->m.handle);
+	} else {
 		fill_part(&e->m, req, rep);
+	}
 	add(j, e);
 }
 
@@ -286,7 +298,7 @@ static void changed(struct sio_journal *j, const struct sio_msg *req, const stru
 		e = find(j, h->handle);
 		if (e) {
 			set_bit(&e->m.flags, SIO_RESTORE_FILLED, true);
-			e->m.key = ((const struct sio_rep_seg_create *)rep)->key;
+			fill_object(&e->m, req, rep); /* its reply is as that of SEG_CREATE */
 		}
 		return;
 	case SIO_MSG_DEV_RELEASE_EXCLUSIVE:
@@ -379,7 +391,7 @@ static void remote_lost(struct sio_journal *j, sio_le32 handle)
 static void local_event(struct sio_journal *j, const struct sio_evm_segment *evm)
 {
 	struct sio_journal_entry *e = find(j, evm->handle);
-	uint32_t adapter = sio_from_le32(evm->adapter);
+	uint32_t adapter = sio_from_le32(evm->adapter), n = sio_from_le32(evm->count);
 
 	if (sio_from_le32(evm->lost)) {
 		remove_handle(j, evm->handle);
@@ -387,13 +399,14 @@ static void local_event(struct sio_journal *j, const struct sio_evm_segment *evm
 	}
 	if (!e || adapter >= SIO_MAX_ADAPTERS)
 		return;
+	n = n ? n : 1;
 	switch (sio_from_le32(evm->reason)) {
 	case SCI_CB_CONNECT:
-		e->told[adapter]++;
+		e->told[adapter] += n;
 		return;
 	case SCI_CB_DISCONNECT:
 	case SCI_CB_LOST:
-		e->told[adapter] -= e->told[adapter] > 0;
+		e->told[adapter] -= n < e->told[adapter] ? n : e->told[adapter];
 		return;
 	}
 }
@@ -476,6 +489,11 @@ bool sio_journal_next(const struct sio_journal *j, unsigned step, uint64_t *at,
 	ret->told = sio_to_le32(told);
 	*at = e->number;
 	return true;
+}
+
+uint32_t sio_journal_last_handle(const struct sio_journal *j)
+{
+	return j->last_handle;
 }
 
 void sio_journal_gone(struct sio_journal *j, uint64_t number)

@@ -45,7 +45,18 @@ bool sio_journal_has(const struct sio_journal *j, const struct sio_msg *req, boo
  */
 bool sio_journal_next(const struct sio_journal *j, unsigned step, uint64_t *at,
 		      struct sio_msg_restore *ret);
+/* The greatest handle that was ever told; of what was lost the program may still have one. */
+uint32_t sio_journal_last_handle(const struct sio_journal *j);
 /* The one with this number is gone for good. */
 void sio_journal_gone(struct sio_journal *j, uint64_t number);
+
+/* Does the request @req end the connection that @m tells of? */
+static inline bool sio_journal_leaves(const struct sio_msg_restore *m, const struct sio_msg *req)
+{
+	return sio_from_le32(req->type) == SIO_MSG_SEG_DISCONNECT &&
+	       (sio_from_le32(m->type) == SIO_MSG_SEG_CONNECT ||
+		sio_from_le32(m->type) == SIO_MSG_DEV_SEG_CONNECT) &&
+	       ((const struct sio_msg_handle *)(const void *)req)->handle == m->handle;
+}
 
 #endif

@@ -105,7 +105,7 @@ static void close_descriptors(struct sio_session *s)
 	sio_session_forget(s);
 }
 
-int sio_session_open(struct sio_session *s)
+int sio_session_open(struct sio_session *s, uint64_t until)
 {
 	struct sio_world *w = s->world;
 	int rc;
@@ -117,8 +117,10 @@ int sio_session_open(struct sio_session *s)
 		w->thread_join(w, s->thread);
 		s->thread = NULL;
 	}
-	s->closing = s->close_late = s->poller = s->reset_seen = false;
-	s->fd = w->connect(w);
+	s->closing = s->close_late = s->poller = s->reset_seen = s->resumed = false;
+	do
+		s->fd = w->connect(w);
+	while (s->fd == -ECONNREFUSED && sio_session_try_later(s, until));
 	if (s->fd < 0) {
 		rc = s->fd;
 		s->fd = -1;

@@ -13,8 +13,7 @@
 #include "smartio/uapi.h"
 
 #define MS 1000000ull
-#define GIVE_UP_NS (30000 * MS) /* calls that wait for a new smartiod fail after that */
-#define ANSWER_NS (60000 * MS)	/* for each word of a smartiod that is there */
+#define ANSWER_NS (60000 * MS) /* for each word of a smartiod that is there */
 #define FIRST_RETRY_NS (2 * MS)
 #define LAST_RETRY_NS (200 * MS)
 
@@ -37,14 +36,18 @@ struct talk {
 int sio_session_keep(struct sio_session *s, int owner_fd, struct sio_err *err)
 {
 	struct sio_journal *j = sio_journal_new();
+	bool dead;
 
 	if (!j)
 		return sio_fail(err, -ENOMEM, "no memory");
 	sio_session_lock(s);
+	dead = s->dead; /* the one that just said who it is went before it could be outlived */
 	s->journal = j;
 	s->owner_fd = owner_fd;
+	if (!dead)
+		s->retry_ns = 0;
 	sio_session_unlock(s);
-	return 0;
+	return dead ? sio_fail(err, -ESHUTDOWN, "this host's smartiod is gone") : 0;
 }
 
 void sio_session_forget(struct sio_session *s)
@@ -185,6 +188,15 @@ static int say_hello(struct talk *t)
 		   &t->s->owner_fd);
 }
 
+/* Under the lock: is what @m tells of just being given back, so that its exporter may know already? */
+static bool is_leaving(const struct sio_session *s, const struct sio_msg_restore *m)
+{
+	for (const struct sio_call *c = s->calls; c; c = c->next)
+		if (sio_journal_leaves(m, c->req))
+			return true;
+	return false;
+}
+
 /* What is to be told before @step. What smartiod does not have any more is forgotten. */
 static int say_step(struct talk *t, unsigned step)
 {
@@ -195,9 +207,14 @@ static int say_step(struct talk *t, unsigned step)
 	bool more;
 	int rc;
 
+	sio_session_lock(s);
+	end.last_handle = sio_to_le32(sio_journal_last_handle(s->journal));
+	sio_session_unlock(s);
 	for (;;) {
 		sio_session_lock(s);
 		more = sio_journal_next(s->journal, step, &at, &m);
+		if (more && is_leaving(s, &m))
+			m.flags |= sio_to_le32(SIO_RESTORE_LEAVING);
 		sio_session_unlock(s);
 		if (!more)
 			break;
@@ -274,7 +291,7 @@ int sio_session_fail_late(struct sio_session *s, struct sio_err *err)
 	(void)s;
 	return sio_fail(err, -ESHUTDOWN,
 			"this host's smartiod is gone, and no other has come in %llu s",
-			GIVE_UP_NS / (1000 * MS));
+			SIO_SESSION_AWAY_NS / (1000 * MS));
 }
 
 /* Nobody waits any longer; we go on trying. */
@@ -290,13 +307,32 @@ static void give_up_calls(struct sio_session *s)
 	}
 }
 
+static void set_next_try(struct sio_session *s, uint64_t now)
+{
+	s->next_try = now + s->retry_ns;
+	s->retry_ns = s->retry_ns * 2 < LAST_RETRY_NS ? s->retry_ns * 2 : LAST_RETRY_NS;
+}
+
+bool sio_session_try_later(struct sio_session *s, uint64_t until)
+{
+	struct sio_world *w = s->world;
+	uint64_t now = w->now(w);
+
+	if (!w->comes_again || !w->comes_again(w) || now >= until)
+		return false;
+	if (s->retry_ns < FIRST_RETRY_NS)
+		s->retry_ns = FIRST_RETRY_NS;
+	set_next_try(s, now);
+	w->poll(w, NULL, 0, s->next_try < until ? s->next_try : until);
+	return true;
+}
+
 static void not_yet(struct sio_session *s)
 {
 	uint64_t now = s->world->now(s->world);
 
-	s->next_try = now + s->retry_ns;
-	s->retry_ns = s->retry_ns * 2 < LAST_RETRY_NS ? s->retry_ns * 2 : LAST_RETRY_NS;
-	if (now - s->away_since >= GIVE_UP_NS)
+	set_next_try(s, now);
+	if (now - s->away_since >= SIO_SESSION_AWAY_NS)
 		give_up_calls(s);
 }
 
@@ -322,6 +358,7 @@ void sio_session_resume(struct sio_session *s)
 		s->fd = fd;
 		s->reset_seen = false;
 		s->away = false;
+		s->resumed = true;
 		ask_again(s);
 	} else {
 		if (fd >= 0)

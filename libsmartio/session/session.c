@@ -50,7 +50,8 @@ void sio_session_die(struct sio_session *s)
 	sio_session_wake(s);
 }
 
-static int reply_error(struct sio_call *call, const struct sio_msg *msg, size_t len)
+static int reply_error(const struct sio_session *s, struct sio_call *call, const struct sio_msg *msg,
+		       size_t len)
 {
 	const struct sio_msg_error *e = (const void *)msg;
 	uint32_t code = sio_from_le32(msg->error);
@@ -60,6 +61,9 @@ static int reply_error(struct sio_call *call, const struct sio_msg *msg, size_t 
 				"smartiod answered request %u with error %u in %zu bytes, expected "
 				"an error below 4096 in %zu",
 				call->type, code, len, sizeof(*e));
+	/* Of what an earlier smartiod told as lost this one knows no handle. */
+	if (code == EBADF && s->resumed)
+		code = ECONNRESET;
 	return sio_fail(call->err, -(int)code, "%.*s", (int)sizeof(e->text), e->text);
 }
 
@@ -74,7 +78,7 @@ static void take_reply(struct sio_session *s, const struct sio_msg *msg, size_t 
 	if (!call)
 		return;
 	if (sio_from_le32(msg->error)) {
-		sio_session_finish(s, call, reply_error(call, msg, len));
+		sio_session_finish(s, call, reply_error(s, call, msg, len));
 	} else if (type != call->type || len != call->rep_len) {
 		sio_session_finish(
 			s, call,

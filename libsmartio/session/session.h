@@ -74,12 +74,23 @@ void sio_session_free(struct sio_session *s);
  * caller's, open as long as the session, can prove what is his. To be called before anything is asked but
  * HELLO. Then the end of a connection is no end of the session: calls wait up to 30 s for the next
  * smartiod, which is told all that the session has, and are asked again; maps and descriptors go on.
- * What is lost meanwhile is told by events. -ENOMEM.
+ * What is lost meanwhile is told by events. -ENOMEM; -ESHUTDOWN: it has ended already.
  */
 int sio_session_keep(struct sio_session *s, int owner_fd, struct sio_err *err);
 
-/* Connect and start the event thread. -errno of connecting; -EALREADY: it is open. */
-int sio_session_open(struct sio_session *s);
+/* So long calls wait for a smartiod that was there and may come again. */
+#define SIO_SESSION_AWAY_NS 30000000000ull
+
+/*
+ * Connect and start the event thread; a smartiod that was there and may come again is waited for until
+ * @until. -errno of connecting; -EALREADY: it is open.
+ */
+int sio_session_open(struct sio_session *s, uint64_t until);
+/*
+ * A session that is not open: nobody was there, or it ended before it had said who it is. May another one
+ * come before @until? If so the time of a next try is waited for.
+ */
+bool sio_session_try_later(struct sio_session *s, uint64_t until);
 /*
  * End all that is under way (calls return -ESHUTDOWN), then the thread, then the connection. From
  * the event thread itself the thread ends after the callback.

@@ -127,10 +127,29 @@ static void live_close(struct sio_world *w, int fd)
 	pthread_mutex_unlock(&live.mutex);
 }
 
+/* *ret_set: the user said so. */
+static const char *socket_path(bool *ret_set)
+{
+	const char *set = getenv("SMARTIO_SOCKET");
+
+	*ret_set = set && *set;
+	return *ret_set ? set : MACHINE_SOCKET;
+}
+
+/* A real machine's leaves its socket when it is killed, or ends while programs are connected. */
+static bool live_comes_again(struct sio_world *w)
+{
+	bool set;
+
+	(void)w;
+	return !strcmp(socket_path(&set), MACHINE_SOCKET);
+}
+
 static int live_connect(struct sio_world *w)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	const char *set = getenv("SMARTIO_SOCKET"), *path = set && *set ? set : MACHINE_SOCKET;
+	bool set;
+	const char *path = socket_path(&set);
 	int fd;
 
 	(void)w;
@@ -148,7 +167,7 @@ static int live_connect(struct sio_world *w)
 		if (rc == -EINTR)
 			continue;
 		live_close(w, fd);
-		return rc == -ENOENT && path != set ? -ENODATA : rc;
+		return rc == -ENOENT && !set ? -ENODATA : rc;
 	}
 	return fd;
 }
@@ -646,6 +665,7 @@ static void live_wake_all(struct sio_world *w, struct sio_world_lock *l)
 static struct sio_world live_world = {
 	.alone = true,
 	.connect = live_connect,
+	.comes_again = live_comes_again,
 	.send = live_send,
 	.recv = live_recv,
 	.poll = live_poll,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Barriers for programs that write through pointers. */
-#include "sisci/library.h"
+#include "sisci/sequence.h"
 #include "smartio/io.h"
 
 void SCIFlush(sci_sequence_t sequence, unsigned int flags)
@@ -12,10 +12,14 @@ void SCIFlush(sci_sequence_t sequence, unsigned int flags)
 
 void SCIStoreBarrier(sci_sequence_t sequence, unsigned int flags)
 {
-	(void)sequence;
+	struct sio_library *lib = sio_library_get();
+
 	(void)flags;
 	sio_to_fabric_barrier();
-	sio_full_barrier();
+	if (lib && __atomic_load_n(&lib->up, __ATOMIC_ACQUIRE))
+		sio_sequence_push(lib, sequence);
+	else
+		sio_full_barrier();
 }
 
 void SCIFlushReadBuffers(sci_sequence_t sequence)

@@ -9,6 +9,7 @@
 
 #include "sisci/copy.h"
 #include "sisci/group.h"
+#include "sisci/sequence.h"
 #include "smartio/io.h"
 
 #define BOUNCE 4096	       /* bytes at once */
@@ -72,7 +73,7 @@ static sci_error_t make(const struct side *from, const struct side *to, size_t s
 		else if (sio_group_copy(to->map, from->at + done, to->at + done, part, NULL))
 			return SCI_ERR_TRANSFER_FAILED;
 		done += part;
-		sio_full_barrier();
+		sio_sequence_wait_for_stores(to->map->window);
 		if (sio_copy_judge(from->map, &source) != SCI_SEQ_OK ||
 		    sio_copy_judge(to->map, &target) != SCI_SEQ_OK)
 			return SCI_ERR_TRANSFER_FAILED;

@@ -128,7 +128,7 @@ static sci_sequence_status_t try_transfer(const struct copy *c)
 
 	sio_copy_begin(c->map, &watch);
 	transfer(c);
-	sio_full_barrier();
+	sio_sequence_wait_for_stores(c->read ? NULL : c->map->window);
 	return sio_copy_judge(c->map, &watch);
 }
 

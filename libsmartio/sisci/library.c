@@ -18,6 +18,7 @@ static void object_free(void *object)
 static void segment_event(struct sio_library *lib, bool local, const struct sio_evm_segment *e)
 {
 	uint32_t id = sio_from_le32(e->handle), reason = sio_from_le32(e->reason);
+	uint32_t n = sio_from_le32(e->count);
 	struct sio_object *o;
 
 	o = sio_object_by_id(lib, local ? SIO_LOCAL_SEGMENT : SIO_REMOTE_SEGMENT, id);
@@ -27,10 +28,11 @@ static void segment_event(struct sio_library *lib, bool local, const struct sio_
 		sio_object_lose(o);
 	else if (!local && (reason == SCI_CB_NOT_OPERATIONAL || reason == SCI_CB_OPERATIONAL))
 		sio_remote_segment_path(o, reason == SCI_CB_NOT_OPERATIONAL);
-	sio_task_segment(o, reason, sio_from_le32(e->node), sio_from_le32(e->adapter),
-			 sio_from_le32(e->lost)		    ? SCI_ERR_NOT_CONNECTED
-			 : reason == SCI_CB_NOT_OPERATIONAL ? SCI_ERR_NO_LINK_ACCESS
-							    : SCI_ERR_OK);
+	for (uint32_t i = 0; i < (n ? n : 1); i++)
+		sio_task_segment(o, reason, sio_from_le32(e->node), sio_from_le32(e->adapter),
+				 sio_from_le32(e->lost)		    ? SCI_ERR_NOT_CONNECTED
+				 : reason == SCI_CB_NOT_OPERATIONAL ? SCI_ERR_NO_LINK_ACCESS
+								    : SCI_ERR_OK);
 }
 
 /* Under the lock: the receiver's end is gone; what is sent would go nowhere. */
@@ -259,10 +261,6 @@ static int hello(struct sio_library *lib, struct sio_err *err)
 				.max_fds = 2};
 	int rc = sio_session_call(lib->session, &call, err);
 
-	if (rc == -ESHUTDOWN)
-		return sio_refuse(err, SCI_ERR_NOT_INITIALIZED,
-				  "the smartiod at the path in SMARTIO_SOCKET ended the "
-				  "connection before it answered");
 	if (rc < 0)
 		return rc;
 	rc = sio_session_check_fds(&call, 2, err);
@@ -291,8 +289,15 @@ static int hello(struct sio_library *lib, struct sio_err *err)
 	return 0;
 }
 
-static int connect_error(int rc, struct sio_err *err)
+static int connect_error(const struct sio_library *lib, int rc, struct sio_err *err)
 {
+	struct sio_world *w = lib->world;
+
+	if (rc == -ECONNREFUSED && w->comes_again && w->comes_again(w))
+		return sio_refuse(err, SCI_ERR_NOT_INITIALIZED,
+				  "this machine's smartiod has ended, and no other has come in "
+				  "%llu s: start smartiod --shim",
+				  SIO_SESSION_AWAY_NS / 1000000000);
 	switch (rc) {
 	case -ENODATA:
 		return sio_refuse(
@@ -320,16 +325,25 @@ static int connect_error(int rc, struct sio_err *err)
 
 static int library_up(struct sio_library *lib, struct sio_err *err)
 {
-	int rc = sio_session_open(lib->session);
+	uint64_t until = lib->world->now(lib->world) + SIO_SESSION_AWAY_NS;
+	int rc;
 
-	if (rc == -EALREADY)
-		return sio_fail(err, -EPERM,
+	do {
+		rc = sio_session_open(lib->session, until);
+		if (rc == -EALREADY)
+			return sio_fail(
+				err, -EPERM,
 				"SCIInitialize() in the callback that called SCITerminate()");
-	if (rc < 0)
-		return connect_error(rc, err);
-	rc = hello(lib, err);
-	if (rc)
-		sio_session_close(lib->session);
+		if (rc < 0)
+			return connect_error(lib, rc, err);
+		rc = hello(lib, err);
+		if (rc)
+			sio_session_close(lib->session);
+	} while (rc == -ESHUTDOWN && sio_session_try_later(lib->session, until));
+	if (rc == -ESHUTDOWN)
+		rc = sio_refuse(err, SCI_ERR_NOT_INITIALIZED,
+				"the smartiod at the path in SMARTIO_SOCKET ended the "
+				"connection before it answered");
 	return rc;
 }
 

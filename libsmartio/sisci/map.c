@@ -286,6 +286,10 @@ static int place_remote(struct sio_mapping *m, const struct sio_rep_seg_map *rep
 		note_registers(m, rep);
 	}
 	m->placed = !rc && n == 1;
+	/* A device's registers may change when they are read. */
+	if (m->placed && m->path && !((struct sio_remote_segment *)m->o.parent)->is_bar &&
+	    sio_from_le32(rep->piece[0].access) & SIO_ACCESS_READ)
+		m->window = m->base;
 	sio_session_unlock(m->o.lib->session);
 	return rc;
 }

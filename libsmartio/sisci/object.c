@@ -186,6 +186,10 @@ void sio_object_end(struct sio_object *o)
 	struct sio_object *parent = NULL;
 
 	sio_session_lock(lib->session);
+	o->muted = true;
+	/* A callback may use the handle that it got; our caller may free what it uses once we return. */
+	while (o->in_callback && !sio_session_on_event_thread(lib->session))
+		sio_session_wait(lib->session, NULL, 0, SIO_FOREVER);
 	if (!o->ended) {
 		o->ended = o->removing = o->muted = true;
 		unlink_object(o);
@@ -196,9 +200,6 @@ void sio_object_end(struct sio_object *o)
 		sio_handle_remove(lib->handles, o->handle);
 	}
 	sio_session_wake(lib->session);
-	/* The caller may free what the callback uses as soon as we return. */
-	while (o->in_callback && !sio_session_on_event_thread(lib->session))
-		sio_session_wait(lib->session, NULL, 0, SIO_FOREVER);
 	sio_session_unlock(lib->session);
 	sio_object_put(o);
 	sio_object_put(parent);

@@ -173,6 +173,11 @@ static int refused(const struct sio_local_segment *seg, enum step step, unsigned
 				  "segment %#x is not prepared on adapter %u: SCIPrepareSegment() "
 				  "comes first",
 				  seg->segment_id, adapter);
+	/* Of one that another program made, it says that this program is gone. */
+	if (rc == -ECONNRESET && !seg->attached) /* its number was another's when we came back */
+		return sio_fail(err, -ESHUTDOWN,
+				"segment %#x was lost when this host's smartiod was started again",
+				seg->segment_id);
 	return rc;
 }
 

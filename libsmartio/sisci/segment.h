@@ -5,18 +5,32 @@
 
 #include "sisci/library.h"
 
-/* What happened to a segment without a callback, until somebody waits for it. Under the lock. */
+/*
+ * What happened to a segment without a callback, until somebody waits for it; or to one with a callback
+ * when there was no memory, until the event thread comes. Under the lock.
+ */
 #define SIO_SEGMENT_EVENTS 32u
 struct sio_segment_event {
 	uint32_t reason, node, adapter;
 	sci_error_t status;
 };
+/* Work of the event thread. */
+struct sio_task {
+	struct sio_task *next;
+	struct sio_object
+		*object; /* with a reference; of a segment's own task NULL while not queued */
+	struct sio_segment_event event; /* not of a segment's own: what was noted there */
+};
 struct sio_segment_events {
 	struct sio_segment_event event[SIO_SEGMENT_EVENTS]; /* a ring */
 	unsigned first, n;
 	bool overflow; /* the oldest were dropped, and nobody was told yet */
+	struct sio_task task;
 };
+struct sio_segment_events *sio_segment_events(struct sio_object *o);
 void sio_segment_note(struct sio_object *o, const struct sio_segment_event *event);
+/* -EAGAIN: nothing; -EOVERFLOW: some were dropped, told once. */
+int sio_segment_take(struct sio_segment_events *q, struct sio_segment_event *ret);
 
 struct sio_local_segment {
 	struct sio_object o;
@@ -28,6 +42,7 @@ struct sio_local_segment {
 	void *pages; /* of the program, in whose place the memory is; NULL: none */
 	size_t pages_bytes;
 	bool is_private;
+	bool attached;		      /* another program made it */
 	uint32_t prepared, available; /* a bit per adapter; under the lock */
 	sci_cb_local_segment_t callback;
 	void *callback_arg;
@@ -66,8 +81,10 @@ struct sio_mapping {
 	struct sio_sequence *sequences; /* under the lock */
 	/* While the path is down its pages read as ones. Written under the lock. */
 	uint32_t down;
-	uint32_t cuts;			 /* how often it went down */
-	bool placed;			 /* its pages are there; one mapping of a file */
+	uint32_t cuts; /* how often it went down */
+	bool placed;   /* its pages are there; one mapping of a file */
+	/* Where a read pushes stores to another host, while mapped; NULL: it needs or bears none. */
+	const volatile void *window;
 	void *aside;			 /* what they were before; NULL: nothing is kept */
 	struct sio_group_copier *copier; /* of an exact group: group.c; else NULL */
 	bool registers;			 /* the writable view of a device's registers is in it */

@@ -75,6 +75,8 @@ static int attach(struct sio_library *lib, sci_desc_t sd, sci_local_segment_t *r
 	if (!desc)
 		return err->code;
 	seg = sio_local_segment_new(id, callback, arg, flags, err);
+	if (seg)
+		seg->attached = true;
 	rc = seg ? sio_object_add(lib, &seg->o, desc, err) : err->code;
 	sio_object_put(desc);
 	if (rc)

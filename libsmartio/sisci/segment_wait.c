@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Waiting for what happens to segments that have no callback. */
+/* What happened to segments, and waiting for it where they have no callback. */
 #include <errno.h>
 
 #include "sisci/segment.h"
 
-static struct sio_segment_events *events_of(struct sio_object *o)
+struct sio_segment_events *sio_segment_events(struct sio_object *o)
 {
 	return o->kind == SIO_LOCAL_SEGMENT ? &((struct sio_local_segment *)o)->events
 					    : &((struct sio_remote_segment *)o)->events;
@@ -12,7 +12,7 @@ static struct sio_segment_events *events_of(struct sio_object *o)
 
 void sio_segment_note(struct sio_object *o, const struct sio_segment_event *event)
 {
-	struct sio_segment_events *q = events_of(o);
+	struct sio_segment_events *q = sio_segment_events(o);
 
 	if (q->n == SIO_SEGMENT_EVENTS) {
 		q->first = (q->first + 1) % SIO_SEGMENT_EVENTS;
@@ -22,8 +22,7 @@ void sio_segment_note(struct sio_object *o, const struct sio_segment_event *even
 	q->event[(q->first + q->n++) % SIO_SEGMENT_EVENTS] = *event;
 }
 
-/* Under the lock. -EAGAIN: nothing; -EOVERFLOW: some were dropped, told once. */
-static int take(struct sio_segment_events *q, struct sio_segment_event *ret)
+int sio_segment_take(struct sio_segment_events *q, struct sio_segment_event *ret)
 {
 	if (q->overflow) {
 		q->overflow = false;
@@ -48,7 +47,7 @@ static int wait_event(struct sio_object *o, bool has_callback, unsigned timeout,
 	if (has_callback)
 		return sio_fail(err, -EPERM, "the segment has a callback");
 	sio_session_lock(s);
-	while ((rc = take(events_of(o), ret)) == -EAGAIN && !o->ended && !o->lost && !late)
+	while ((rc = sio_segment_take(sio_segment_events(o), ret)) == -EAGAIN && !o->ended && !o->lost && !late)
 		late = sio_session_wait(s, NULL, 0, deadline) == -ETIMEDOUT || deadline == 0;
 	lost = o->lost;
 	ended = o->ended;

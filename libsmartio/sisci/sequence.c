@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Sequences. What a check compares lies beside the sequence's handle, so that it takes no reference
- * and no lock: a fence, and loads of the status page.
+ * and no lock: a fence, a read through the window, and loads of the status page.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -83,6 +83,38 @@ sci_sequence_status_t sio_sequence_judge(const struct sio_library *lib,
 	return status;
 }
 
+void sio_sequence_wait_for_stores(const volatile void *window)
+{
+	if (window)
+		sio_push_stores(window);
+	else
+		sio_full_barrier();
+}
+
+/*
+ * Where a read pushes its stores. A sequence that ends meanwhile may leave its words to another: then
+ * the handle is another, too. NULL: not needed, or the map is gone.
+ */
+static const volatile void *window_of(struct sio_library *lib, uintptr_t sequence,
+				      const volatile uint32_t *words)
+{
+	uint64_t at = (uint64_t)get_word(words, SIO_SEQUENCE_WINDOW_HIGH) << 32 |
+		      get_word(words, SIO_SEQUENCE_WINDOW_LOW);
+
+	if (get_word(words, SIO_SEQUENCE_MAP) == SIO_MAP_LOST ||
+	    sio_handle_words(lib->handles, sequence, SIO_SEQUENCE) != words)
+		return NULL;
+	return (const volatile void *)(uintptr_t)at;
+}
+
+void sio_sequence_push(struct sio_library *lib, sci_sequence_t sequence)
+{
+	const volatile uint32_t *words =
+		sio_handle_words(lib->handles, (uintptr_t)sequence, SIO_SEQUENCE);
+
+	sio_sequence_wait_for_stores(words ? window_of(lib, (uintptr_t)sequence, words) : NULL);
+}
+
 void sio_sequence_tell(struct sio_mapping *m, enum sio_map_state state)
 {
 	for (struct sio_sequence *s = m->sequences; s; s = s->next)
@@ -103,6 +135,8 @@ static void join_map(struct sio_sequence *s)
 	struct sio_mapping *m = s->map;
 
 	sio_session_lock(m->o.lib->session);
+	set_word(s->words, SIO_SEQUENCE_WINDOW_LOW, (uint32_t)(uintptr_t)m->window);
+	set_word(s->words, SIO_SEQUENCE_WINDOW_HIGH, (uint32_t)((uintptr_t)m->window >> 32));
 	s->next = m->sequences;
 	s->prev = &m->sequences;
 	if (s->next)
@@ -241,9 +275,9 @@ sci_sequence_status_t SCICheckSequence(sci_sequence_t sequence, unsigned int fla
 	if (words) {
 		if (!(flags & SCI_FLAG_NO_FLUSH))
 			sio_to_fabric_barrier();
-		/* The stores before are done before the loads that tell whether they went well. */
+		/* The stores before have arrived before the loads that tell whether they did. */
 		if (!(flags & SCI_FLAG_NO_STORE_BARRIER))
-			sio_full_barrier();
+			sio_sequence_push(lib, sequence);
 		status = sio_sequence_judge(lib, words);
 	}
 	sio_api_leave(error, rc, &err);

@@ -21,7 +21,7 @@
 
 #include "wire/wire.h"
 
-#define SIO_CLIENT_VERSION 2 /* 2: keys in replies, RESTORE */
+#define SIO_CLIENT_VERSION 3 /* 2: keys in replies, RESTORE; 3: seals */
 
 enum {
 	SIO_MSG_HELLO = 1,
@@ -111,18 +111,21 @@ SIO_WIRE_SIZE(struct sio_rep_hello, 136);
  *
  * What @key is, as told when it was made: the port's number of memory (segment, connection, ring, link),
  * interrupt, or DMA map; of a borrow @borrower; of a hold its number. @extra: of a shared interrupt the
- * number of the one that its owners share. No key gives access: nothing is handed out for it.
+ * number of the one that its owners share; of a segment its bytes. No key gives access: nothing is
+ * handed out for it. @seal, as told with the key: by it smartiod knows that it was this program to which
+ * it said that, where the port cannot tell; 0 where it can.
  */
 #define SIO_RESTORE_REQUEST 64
 #define SIO_RESTORE_SHARED 1   /* flags: SEG_SHARE */
 #define SIO_RESTORE_FILLED 2   /* SEG_FILL */
 #define SIO_RESTORE_RELEASED 4 /* a borrow that was opened to others */
 #define SIO_RESTORE_ENDED 8    /* a ring whose sender is gone */
+#define SIO_RESTORE_LEAVING 16 /* a connection that is being given back, and no answer came */
 #define SIO_RESTORE_VIEWS 16
 struct sio_msg_restore {
 	struct sio_msg h;
 	sio_le32 type, handle;
-	sio_le64 key, extra;
+	sio_le64 key, extra, seal;
 	sio_le32 prepared, available, exported; /* segment: a bit per adapter; exported: ever */
 	sio_le32 told;	 /* segment: connections that its library has heard of */
 	sio_le32 number; /* segment id; interrupt; ring; vector; of a borrow the generation */
@@ -130,10 +133,11 @@ struct sio_msg_restore {
 	sio_le32 view[SIO_RESTORE_VIEWS]; /* map of a BAR: of its pieces */
 	uint8_t request[SIO_RESTORE_REQUEST];
 };
-SIO_WIRE_SIZE(struct sio_msg_restore, 192);
+SIO_WIRE_SIZE(struct sio_msg_restore, 200);
 struct sio_msg_restore_step {
 	struct sio_msg h;
-	sio_le32 step, reserved;
+	sio_le32 step;
+	sio_le32 last_handle; /* that it was ever told: of what it lost it may still have some */
 };
 SIO_WIRE_SIZE(struct sio_msg_restore_step, 24);
 
@@ -172,12 +176,14 @@ struct sio_rep_seg_create {
 	struct sio_msg h;
 	sio_le32 handle, segment_id;
 	sio_le64 bytes, phys_addr; /* bytes: rounded up to pages */
-	sio_le64 key;		   /* for RESTORE */
+	sio_le64 key, seal;	   /* for RESTORE */
 };
-SIO_WIRE_SIZE(struct sio_rep_seg_create, 48);
+SIO_WIRE_SIZE(struct sio_rep_seg_create, 56);
 /*
  * SEG_FILL: struct sio_msg_handle; the memory of a segment that was made EMPTY. Reply: as SEG_CREATE.
- * EPERM: it has its memory. SEG_SHARE: struct sio_msg_handle; let others of this host attach.
+ * Asked again, it gives the same memory. EPERM: it was not made EMPTY, is being filled, or the handle is
+ * not that of who made it.
+ * SEG_SHARE: struct sio_msg_handle; let others of this host attach.
  */
 /* Another handle of a shared segment of this host. ENOENT; EACCES: not shared. */
 struct sio_msg_seg_attach {
@@ -190,9 +196,9 @@ struct sio_rep_seg_attach {
 	sio_le32 handle, is_private;
 	sio_le32 prepared, available; /* a bit per adapter */
 	sio_le64 bytes, phys_addr;
-	sio_le64 key; /* for RESTORE */
+	sio_le64 key, seal; /* for RESTORE */
 };
-SIO_WIRE_SIZE(struct sio_rep_seg_attach, 56);
+SIO_WIRE_SIZE(struct sio_rep_seg_attach, 64);
 /* PREPARE, AVAILABLE, UNAVAILABLE. */
 struct sio_msg_seg_adapter {
 	struct sio_msg h;
@@ -219,9 +225,9 @@ struct sio_rep_seg_connect {	   /* also DEV_SEG_CONNECT */
 	sio_le32 path; /* adapter << 16 | the other's adapter; SIO_PATH_NONE: of this host, a BAR */
 	sio_le64 bytes;
 	sio_le64 peer_boot; /* of a path: the start of the other host that it leads to */
-	sio_le64 key;	    /* for RESTORE */
+	sio_le64 key, seal; /* for RESTORE */
 };
-SIO_WIRE_SIZE(struct sio_rep_seg_connect, 56);
+SIO_WIRE_SIZE(struct sio_rep_seg_connect, 64);
 
 /*
  * Map a connected segment (or BAR). The pieces cover what may be reached, ascending; what lies
@@ -287,9 +293,9 @@ SIO_WIRE_SIZE(struct sio_msg_dint_create, 32);
 struct sio_rep_dint_create {
 	struct sio_msg h;
 	sio_le32 handle, number;
-	sio_le64 key, extra; /* for RESTORE */
+	sio_le64 key, extra, seal; /* for RESTORE */
 };
-SIO_WIRE_SIZE(struct sio_rep_dint_create, 40);
+SIO_WIRE_SIZE(struct sio_rep_dint_create, 48);
 struct sio_msg_dint_connect {
 	struct sio_msg h;
 	sio_le32 node, adapter, number, flags;
@@ -300,9 +306,9 @@ struct sio_rep_dint_connect {
 	struct sio_msg h;
 	sio_le32 handle, path; /* path: as of SEG_CONNECT */
 	sio_le64 fd_offset, bytes;
-	sio_le64 key; /* for RESTORE */
+	sio_le64 key, seal; /* for RESTORE */
 };
-SIO_WIRE_SIZE(struct sio_rep_dint_connect, 48);
+SIO_WIRE_SIZE(struct sio_rep_dint_connect, 56);
 struct sio_msg_dint_ring_free {
 	struct sio_msg h;
 	sio_le32 handle, ring;
@@ -464,7 +470,8 @@ struct sio_evm_segment {
 	struct sio_msg h;
 	sio_le32 handle, reason; /* SCI_CB_* */
 	sio_le32 node, adapter;
-	sio_le32 lost, reserved; /* lost: 1: replace the mappings by pages of ones */
+	sio_le32 lost;	/* 1: replace the mappings by pages of ones */
+	sio_le32 count; /* it happened so many times; 0: once */
 };
 SIO_WIRE_SIZE(struct sio_evm_segment, 40);
 struct sio_evm_dint_ring { /* DINT_RING and DINT_RING_END; DINT_LOST: handle and node alone */

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "../lib/cluster.h"
+#include "../lib/mapped.h"
 
 #define PAGE 4096u
 #define ADAPTERS 4u
@@ -80,7 +81,8 @@ static int serves(void *arg)
 	SCISetSegmentUnavailable(seg, 2, SCI_FLAG_FORCE_DISCONNECT, &error);
 	CHECK_OK(error);
 	step_await(3);
-	CHECK(p[0] == 100 && p[1] == 101 && p[2] == 102 && p[3] == 103);
+	for (unsigned i = 0; i < ADAPTERS; i++)
+		CHECK(get32(p + i) == 100 + i);
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
 	do {
@@ -117,22 +119,23 @@ static int comes_by_all_ways(void *arg)
 		CHECK_OK(error);
 		p[own] = SCIMapRemoteSegment(seg[own], &map[own], 0, PAGE, NULL, 0, &error);
 		CHECK_OK(error);
-		p[own][own] = 100 + own;
+		put32(p[own] + own, 100 + own);
 	}
 	step_done(1);
 	CHECK(SCIWaitForRemoteSegmentEvent(seg[1], NULL, SCI_INFINITE_TIMEOUT, 0, &error) ==
 	      SCI_CB_NOT_OPERATIONAL);
-	CHECK(p[1][0] == 0xffffffff && p[0][1] == 101 && p[2][1] == 101 && p[3][1] == 101);
+	CHECK(get32(p[1]) == 0xffffffff && get32(p[0] + 1) == 101);
+	CHECK(get32(p[2] + 1) == 101 && get32(p[3] + 1) == 101);
 	SCIConnectSegment(sd, &other, 4, 1, 1, NULL, NULL, 0, 0, &error);
 	CHECK_IS(error, SCI_ERR_NO_LINK_ACCESS);
 	CHECK(!SCIProbeNode(sd, 1, 4, 0, &error) && SCIProbeNode(sd, 0, 4, 0, &error));
 	step_done(2);
 	CHECK(SCIWaitForRemoteSegmentEvent(seg[1], NULL, SCI_INFINITE_TIMEOUT, 0, &error) ==
 	      SCI_CB_OPERATIONAL);
-	CHECK(p[1][0] == 100);
+	CHECK(get32(p[1]) == 100);
 	CHECK(SCIWaitForRemoteSegmentEvent(seg[2], NULL, SCI_INFINITE_TIMEOUT, 0, &error) ==
 	      SCI_CB_DISCONNECT);
-	CHECK(p[2][0] == 0xffffffff && p[3][0] == 100);
+	CHECK(get32(p[2]) == 0xffffffff && get32(p[3]) == 100);
 	for (unsigned i = 0; i < ADAPTERS; i++) {
 		CHECK(SCIWaitForRemoteSegmentEvent(seg[i], NULL, 0, 0, &error) == 0);
 		SCIUnmapSegment(map[i], 0, &error);

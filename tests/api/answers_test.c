@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "../lib/cluster.h"
+#include "../lib/tempdir.h"
 #include "smartio/uapi.h"
 #include "wire/client.h"
 
@@ -31,7 +32,7 @@ struct orders {
 };
 
 static struct orders *orders;
-static char socket_path[64];
+static char dir[80], socket_path[96]; /* the socket is alone in the directory */
 
 /* ---- the child ---- */
 
@@ -129,7 +130,9 @@ static int up(void **state)
 
 	orders = mmap(NULL, sizeof(*orders), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
-	snprintf(socket_path, sizeof(socket_path), "/tmp/smartio-answers.%d", (int)getpid());
+	if (test_tempdir("answers", dir, sizeof(dir)) < 0)
+		return -1;
+	snprintf(socket_path, sizeof(socket_path), "%s/socket", dir);
 	strcpy(address.sun_path, socket_path);
 	if (fd < 0 || orders == MAP_FAILED ||
 	    bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 4) < 0)
@@ -151,6 +154,7 @@ static int up(void **state)
 static int down(void **state)
 {
 	unlink(socket_path);
+	rmdir(dir);
 	if (*state && kill(*(pid_t *)*state, SIGKILL) == 0)
 		waitpid(*(pid_t *)*state, NULL, 0);
 	return 0;

@@ -51,22 +51,21 @@ static int copies(void *arg)
 
 	(void)arg;
 	dma_make(&d, sd, 8, DMA_READY);
-	for (unsigned i = 0; i < DMA_BYTES; i++)
-		d.memory[i] = (uint8_t)(i * 7 + i / 4093);
+	dma_fill(&d, 7, 4093);
 	CHECK_OK(start(&d, 3, 5, DMA_BYTES - 8, &block[0]));
 	CHECK_OK(wait_for(block[0], SCI_INFINITE_TIMEOUT));
-	CHECK(d.peer[4] == 0 && d.peer[DMA_BYTES - 3] == 0);
-	CHECK(memcmp(d.peer + 5, d.memory + 3, DMA_BYTES - 8) == 0);
+	CHECK(get8(d.peer + 4) == 0 && get8(d.peer + DMA_BYTES - 3) == 0);
+	CHECK(same_bytes(d.peer + 5, d.memory + 3, DMA_BYTES - 8));
 	CHECK_IS(wait_for(block[0], 0), SCI_ERR_ILLEGAL_PARAMETER);
 	/* Back; the flag says nothing that the maps do not. */
 	SCITransferBlockAsync(d.remote_map, 5, d.local_map, 100, 70000, &block[0], NULL, NULL,
 			      SCI_FLAG_BLOCK_READ, &error);
 	CHECK_OK(error);
 	CHECK_OK(wait_for(block[0], SCI_INFINITE_TIMEOUT));
-	CHECK(memcmp(d.memory + 100, d.peer + 5, 70000) == 0);
+	CHECK(same_bytes(d.memory + 100, d.peer + 5, 70000));
 	/* In the order of their start: each copies what the one before brought. */
-	memset(d.memory, 0, DMA_BYTES);
-	memset(d.memory, 0x5a, 100000);
+	put_all(d.memory, 0, DMA_BYTES);
+	put_all(d.memory, 0x5a, 100000);
 	for (unsigned i = 0; i < 8; i++) {
 		bool there = i % 2 == 0;
 
@@ -76,7 +75,8 @@ static int copies(void *arg)
 		CHECK_OK(error);
 	}
 	CHECK_OK(wait_for(block[7], SCI_INFINITE_TIMEOUT));
-	CHECK(d.memory[800000] == 0x5a && memcmp(d.memory + 800000, d.memory, 100000) == 0);
+	CHECK(get8(d.memory + 800000) == 0x5a);
+	CHECK(same_bytes(d.memory + 800000, d.memory, 100000));
 	/* One that is over is not given up; its result waits. Nothing is in use any more. */
 	CHECK_IS(give_up(block[0]), SCI_ERR_ILLEGAL_OPERATION);
 	for (unsigned i = 0; i < 7; i++)
@@ -118,9 +118,9 @@ static int again(void *arg, sci_block_transfer_t block, sci_error_t status)
 	CHECK(!pthread_equal(pthread_self(), r->thread));
 	CHECK_IS(wait_for(block, 0), SCI_ERR_ILLEGAL_OPERATION);
 	CHECK_IS(give_up(block), SCI_ERR_ILLEGAL_OPERATION);
-	CHECK(memcmp(r->d->peer, r->d->memory, 4096) == 0);
+	CHECK(same_bytes(r->d->peer, r->d->memory, 4096));
 	if (r->called + 1 < r->wanted) {
-		r->d->memory[r->called]++;
+		put8(r->d->memory + r->called, (uint8_t)(r->called + 1));
 		SCITransferBlockAsync(r->d->local_map, 0, r->d->remote_map, 0, 4096, &next, again,
 				      r, SCI_FLAG_USE_CALLBACK, &error);
 		CHECK_OK(error);

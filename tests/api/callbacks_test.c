@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "../lib/mapped.h"
 #include "topology.h"
 
 #define PAGE 4096u
@@ -61,8 +62,8 @@ static void a_whole_life(sci_desc_t sd, unsigned id)
 	CHECK_OK(error);
 	SCICreateMapSequence(map, &sequence, 0, &error);
 	CHECK_OK(error);
-	*p = id;
-	CHECK(SCICheckSequence(sequence, 0, &error) == SCI_SEQ_OK && *q == id);
+	put32(p, id);
+	CHECK(SCICheckSequence(sequence, 0, &error) == SCI_SEQ_OK && get32(q) == id);
 	CHECK(SCIWaitForLocalSegmentEvent(seg, NULL, NULL, SCI_INFINITE_TIMEOUT, 0, &error) ==
 	      SCI_CB_CONNECT);
 	SCIRemoveSequence(sequence, 0, &error);
@@ -408,7 +409,70 @@ static int forks_in_a_crowd(void *arg)
 
 static void fork_disturbs_nobody(void **state)
 {
+	cluster_needs_kernel(NEEDS_FORK);
 	assert_int_equal(cluster_wait(cluster_fork(*state, 4, forks_in_a_crowd, NULL)), 0);
+}
+
+/* ---- the object of a callback is removed meanwhile ---- */
+
+struct removed {
+	sci_desc_t sd;
+	unsigned over; /* atomic */
+};
+
+/* Goes on long after smartiod has removed the segment. */
+static sci_callback_action_t uses_its_handle(void *arg, sci_local_segment_t segment,
+					     sci_segment_cb_reason_t reason, unsigned node,
+					     unsigned adapter, sci_error_t status)
+{
+	sci_remote_segment_t again = NULL;
+	struct removed *r = arg;
+	sci_error_t error;
+
+	(void)reason;
+	(void)node;
+	(void)adapter;
+	(void)status;
+	step_done(0);
+	do {
+		SCIConnectSegment(r->sd, &again, SCI_LOCAL_HOST, 55, 0, NULL, NULL, 0, 0, &error);
+		if (error == SCI_ERR_OK)
+			SCIDisconnectSegment(again, 0, &error);
+	} while (error == SCI_ERR_OK);
+	CHECK_IS(error, SCI_ERR_NO_SUCH_SEGMENT);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		CHECK(SCIProbeNode(r->sd, 0, cluster_node(4), 0, &error));
+		CHECK(SCIGetLocalSegmentId(segment) == 55);
+	}
+	__atomic_store_n(&r->over, 1, __ATOMIC_SEQ_CST);
+	return SCI_CALLBACK_CONTINUE;
+}
+
+static int removes_meanwhile(void *arg)
+{
+	struct removed r = {.sd = api_begin()};
+	sci_remote_segment_t far = NULL;
+	sci_local_segment_t seg;
+	sci_error_t error;
+
+	(void)arg;
+	seg = export_segment(r.sd, 55, uses_its_handle, &r);
+	SCIConnectSegment(r.sd, &far, SCI_LOCAL_HOST, 55, 0, NULL, NULL, 0, 0, &error);
+	CHECK_OK(error);
+	step_await(0);
+	SCIRemoveSegment(seg, SCI_FLAG_FORCE_REMOVE, &error);
+	CHECK_OK(error);
+	CHECK(__atomic_load_n(&r.over, __ATOMIC_SEQ_CST));
+	SCIDisconnectSegment(far, 0, &error);
+	CHECK_OK(error);
+	api_end(r.sd);
+	return 0;
+}
+
+static void a_callback_keeps_its_handle(void **state)
+{
+	steps_reset();
+	assert_int_equal(cluster_wait(cluster_fork(*state, 4, removes_meanwhile, NULL)), 0);
 }
 
 int main(void)
@@ -418,6 +482,7 @@ int main(void)
 		API_TEST(nothing_is_held_while_a_callback_runs),
 		API_TEST(threads_share_handles),
 		API_TEST(a_waiting_removal_spoils_nothing),
+		API_TEST(a_callback_keeps_its_handle),
 		API_TEST(fork_disturbs_nobody),
 	};
 

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "../lib/mapped.h"
 #include "topology.h"
 
 #define PAGE 4096u
@@ -74,7 +75,7 @@ static int exporter(void *arg)
 	(void)arg;
 	p = SCIMapLocalSegment(seg, &map, 0, PAGE, NULL, 0, &error);
 	CHECK_OK(error);
-	strcpy(p, "here");
+	put_text(p, "here");
 	step_done(0);
 	step_await(1);
 	SCIUnmapSegment(map, 0, &error);
@@ -94,7 +95,7 @@ static void look(sci_remote_segment_t seg)
 	CHECK(SCIGetRemoteSegmentId(seg) == 1 && SCIGetRemoteSegmentNodeId(seg) == cluster_node(8));
 	p = SCIMapRemoteSegment(seg, &map, 0, PAGE, NULL, 0, &error);
 	CHECK_OK(error);
-	CHECK(!strcmp((char *)(uintptr_t)p, "here"));
+	CHECK(is_text(p, "here"));
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
 }
@@ -222,7 +223,7 @@ static sci_callback_action_t on_guest(void *arg, sci_local_segment_t segment,
 	CHECK_OK(error);
 	p = SCIMapRemoteSegment(back, &map, 0, sizeof(*p), NULL, 0, &error);
 	CHECK_OK(error);
-	*p += 1;
+	put32(p, get32(p) + 1);
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
 	disconnect(back);
@@ -249,7 +250,7 @@ static int meets(void *arg)
 		SCIConnectSegment(m.sd, &seg, m.other, 1, 0, NULL, NULL, 0, 0, &error);
 		CHECK_OK(error);
 		step_await(m.other == 4 ? 4 : 3); /* it has been here */
-		CHECK(*(volatile uint32_t *)p == i + 1);
+		CHECK(get32(p) == i + 1);
 		disconnect(seg);
 		step_await(m.other == 4 ? 6 : 5);
 	}
@@ -308,9 +309,9 @@ static int is_its_own_peer(void *arg)
 	CHECK_OK(error);
 	q = SCIMapRemoteSegment(second, &again, 4, 4, NULL, 0, &error);
 	CHECK_OK(error);
-	*p = 7;
-	*q = 8;
-	CHECK(own[0] == 7 && own[1] == 8 && p[1] == 8);
+	put32(p, 7);
+	put32(q, 8);
+	CHECK(get32(own) == 7 && get32(own + 1) == 8 && get32(p + 1) == 8);
 	SCIUnmapSegment(near, 0, &error);
 	CHECK_OK(error);
 	SCIRemoveSegment(seg, 0, &error);
@@ -324,7 +325,7 @@ static int is_its_own_peer(void *arg)
 	CHECK_OK(error);
 	CHECK(SCIWaitForRemoteSegmentEvent(second, NULL, SCI_INFINITE_TIMEOUT, 0, &error) ==
 	      SCI_CB_DISCONNECT);
-	CHECK(*q == 0xffffffff);
+	CHECK(get32(q) == 0xffffffff);
 	SCIUnmapSegment(again, 0, &error);
 	CHECK_OK(error);
 	disconnect(second);

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "smartio/ext.h"
+#include "../lib/mapped.h"
 #include "topology.h"
 
 #define BYTES (2u << 20)
@@ -67,12 +68,12 @@ static void one_size(const struct maps *m, size_t at, size_t from, size_t size)
 	CHECK(at >= edge && at + size + edge <= BYTES && from + size <= sizeof(data));
 	for (size_t i = 0; i < size; i++)
 		data[from + i] = (uint8_t)(i * 5 + size);
-	memset(m->memory + at - edge, 0xee, size + 2 * edge);
+	put_all(m->memory + at - edge, 0xee, size + 2 * edge);
 	SCIMemCpy(NULL, data + from, m->far, at, size, 0, &error);
 	CHECK_OK(error);
-	CHECK(!memcmp(m->memory + at, data + from, size));
-	for (size_t i = 0; i < edge; i++)
-		CHECK(m->memory[at - edge + i] == 0xee && m->memory[at + size + i] == 0xee);
+	CHECK(same_bytes(m->memory + at, data + from, size));
+	CHECK(all_bytes(m->memory + at - edge, 0xee, edge));
+	CHECK(all_bytes(m->memory + at + size, 0xee, edge));
 	memset(back, 0xdd, from + size + edge);
 	SCIMemCpy(NULL, back + from, m->far, at, size, SCI_FLAG_BLOCK_READ, &error);
 	CHECK_OK(error);
@@ -118,7 +119,7 @@ static int is_refused(void *arg)
 	SCICreateMapSequence(m.far, &sequence, 0, &error);
 	CHECK_OK(error);
 	SCIMemCpy(sequence, bytes, m.far, BYTES - 64, 64, 0, NULL);
-	CHECK(m.memory[BYTES - 64] == 1);
+	CHECK(get8(m.memory + BYTES - 64) == 1);
 	SCIMemCpy(sequence, bytes, m.far, BYTES - 63, 64, 0, &error);
 	CHECK_IS(error, SCI_ERR_OUT_OF_RANGE);
 	CHECK(*smartio_last_error());
@@ -180,16 +181,17 @@ static int forks(void *arg)
 		_exit(0);
 	}
 	CHECK(cluster_wait(pid) == 0);
-	CHECK(m.memory[0] == 0);
+	CHECK(get8(m.memory) == 0);
 	SCIMemCpy(NULL, &byte, m.far, 0, 1, 0, &error);
 	CHECK_OK(error);
-	CHECK(m.memory[0] == 7);
+	CHECK(get8(m.memory) == 7);
 	unmake(&m);
 	return 0;
 }
 
 static void a_child_has_no_maps(void **state)
 {
+	cluster_needs_kernel(NEEDS_FORK);
 	assert_int_equal(cluster_wait(cluster_fork(*state, 4, forks, NULL)), 0);
 }
 
@@ -230,7 +232,7 @@ static int maps_beside(void *arg)
 		CHECK_OK(error);
 		SCIMemCpy(NULL, &byte, map, i, 1, 0, &error);
 		CHECK_OK(error);
-		CHECK(m.memory[i] == byte);
+		CHECK(get8(m.memory + i) == byte);
 		SCIMemCpy(NULL, &byte, map, 4096, 1, 0, &error);
 		CHECK_IS(error, SCI_ERR_OUT_OF_RANGE);
 		SCIUnmapSegment(map, 0, &error);

@@ -12,128 +12,11 @@
 
 #include <cmocka.h>
 
-#include "smartio/io.h"
+#include "admin.h"
 #include "topology.h"
 
 #define PAGE 4096u
-#define ENTRIES 16u
 #define ROUNDS 200u
-
-/* A controller with nothing but its admin queue; NVM Express Base Specification 1.4, section 3.1.
- */
-struct admin {
-	sci_desc_t sd;
-	sci_smartio_device_t device;
-	sci_remote_segment_t bar;
-	sci_local_segment_t memory;
-	sci_map_t bar_map, memory_map;
-	volatile uint8_t *regs;
-	volatile uint32_t *sq, *cq; /* a page each */
-	uint32_t tail, head, phase;
-	uint16_t cid;
-};
-
-static void start(struct admin *a)
-{
-	sci_ioaddr_t at = 0;
-	unsigned fdid = 0;
-	volatile uint8_t *p;
-	sci_error_t error;
-
-	memset(a, 0, sizeof(*a));
-	a->sd = api_begin();
-	smartio_find_device(cluster_device(), &fdid, &error);
-	CHECK_OK(error);
-	SCIBorrowDevice(a->sd, &a->device, fdid, SCI_FLAG_EXCLUSIVE, &error);
-	CHECK_OK(error);
-	SCIConnectDeviceSegment(a->device, &a->bar, 0, SCI_MEMTYPE_BAR, NULL, NULL, 0, &error);
-	CHECK_OK(error);
-	a->regs = SCIMapRemoteSegment(a->bar, &a->bar_map, 0, 2 * PAGE, NULL, 0, &error);
-	CHECK_OK(error);
-	SCICreateSegment(a->sd, &a->memory, 0, 2 * PAGE, NULL, NULL, SCI_FLAG_AUTO_ID, &error);
-	CHECK_OK(error);
-	SCIPrepareSegment(a->memory, 0, 0, &error);
-	CHECK_OK(error);
-	SCISetSegmentAvailable(a->memory, 0, 0, &error);
-	CHECK_OK(error);
-	p = SCIMapLocalSegment(a->memory, &a->memory_map, 0, 2 * PAGE, NULL, 0, &error);
-	CHECK_OK(error);
-	SCIMapLocalSegmentForDevice(a->memory, 0, a->device, &at, 0, 2 * PAGE, 0, &error);
-	CHECK_OK(error);
-	a->sq = (volatile uint32_t *)p;
-	a->cq = (volatile uint32_t *)(p + PAGE);
-	a->phase = 1;
-	smartio_device_reset(a->device, &error);
-	CHECK_OK(error);
-	sio_write32(a->regs + 0x24, (ENTRIES - 1) << 16 | (ENTRIES - 1));
-	sio_write32(a->regs + 0x28, (uint32_t)at);
-	sio_write32(a->regs + 0x2c, (uint32_t)(at >> 32));
-	sio_write32(a->regs + 0x30, (uint32_t)(at + PAGE));
-	sio_write32(a->regs + 0x34, (uint32_t)((at + PAGE) >> 32));
-	sio_write32(a->regs + 0x14, 4u << 20 | 6u << 16 | 1);
-	while (sio_read32(a->regs + 0x1c) != 1)
-		smartio_yield();
-}
-
-/* Get Features, number of queues: a command that needs no memory. */
-static void submit(struct admin *a)
-{
-	volatile uint32_t *e = a->sq + a->tail * 16;
-
-	for (unsigned i = 0; i < 16; i++)
-		e[i] = 0;
-	e[0] = 0x0a | (uint32_t)++a->cid << 16;
-	e[10] = 7;
-	a->tail = (a->tail + 1) % ENTRIES;
-	sio_to_fabric_barrier();
-	sio_write32(a->regs + PAGE, a->tail);
-}
-
-/* It is there already: no interrupt comes before what it tells of. */
-static void take(struct admin *a)
-{
-	volatile uint32_t *e = a->cq + a->head * 4;
-	uint32_t last = sio_read32(e + 3);
-
-	CHECK((last >> 16 & 1) == a->phase);
-	CHECK((last & 0xffff) == a->cid && last >> 17 == 0);
-	a->head = (a->head + 1) % ENTRIES;
-	a->phase ^= a->head == 0;
-	sio_write32(a->regs + PAGE + 4, a->head);
-}
-
-static void await(struct admin *a)
-{
-	while ((sio_read32(a->cq + a->head * 4 + 3) >> 16 & 1) != a->phase)
-		smartio_yield();
-	take(a);
-}
-
-static void give_back(struct admin *a)
-{
-	sci_error_t error;
-
-	smartio_device_reset(a->device, &error);
-	CHECK_OK(error);
-	SCIUnmapLocalSegmentForDevice(a->memory, 0, a->device, 0, &error);
-	CHECK_OK(error);
-	SCIUnmapSegment(a->memory_map, 0, &error);
-	CHECK_OK(error);
-	SCIRemoveSegment(a->memory, 0, &error);
-	CHECK_OK(error);
-	SCIUnmapSegment(a->bar_map, 0, &error);
-	CHECK_OK(error);
-	SCIDisconnectSegment(a->bar, 0, &error);
-	CHECK_OK(error);
-	SCIReturnDevice(a->device, 0, &error);
-	CHECK_OK(error);
-}
-
-static void stop(struct admin *a)
-{
-	give_back(a);
-	api_end(a->sd);
-}
 
 static sci_local_interrupt_t listen_on(sci_desc_t sd, unsigned number)
 {
@@ -200,32 +83,32 @@ static int drives(void *arg)
 	struct admin a;
 	sci_error_t error;
 
-	start(&a);
+	admin_start(&a);
 	i = listen_on(a.sd, 5);
 	CHECK_OK(tie(&a, &vector, node, 5));
 	CHECK(vector == 0);
 	for (unsigned n = 0; n < ROUNDS; n++) {
-		submit(&a);
+		admin_submit(&a);
 		wait_for(i);
-		take(&a);
+		admin_take(&a);
 		nothing_comes(i);
 	}
 	SCIRemoveInterrupt(i, 0, &error);
 	CHECK_IS(error, SCI_ERR_BUSY);
 	/* Untied, it hears nothing; what came meanwhile is not told later. */
 	untie(&a, 0);
-	submit(&a);
-	await(&a);
+	admin_submit(&a);
+	admin_await(&a);
 	nothing_comes(i);
 	CHECK_OK(tie(&a, &vector, node, 5));
 	nothing_comes(i);
 	/* A reset leaves the tie: it is of the borrow. */
-	submit(&a);
+	admin_submit(&a);
 	wait_for(i);
-	take(&a);
+	admin_take(&a);
 	untie(&a, 0);
 	remove_int(i);
-	stop(&a);
+	admin_stop(&a);
 	return 0;
 }
 
@@ -260,21 +143,21 @@ static int drives_for_another(void *arg)
 	unsigned vector = 0, other = SMARTIO_ANY_VECTOR;
 	struct admin a;
 
-	start(&a);
+	admin_start(&a);
 	step_await(0);
 	CHECK_OK(tie(&a, &vector, *(unsigned *)arg, 6));
 	CHECK_IS(tie(&a, &vector, *(unsigned *)arg, 6), SCI_ERR_BUSY);
 	CHECK_OK(tie(&a, &other, *(unsigned *)arg, 6));
 	CHECK(other == 1);
 	for (unsigned n = 0; n < ROUNDS; n++) {
-		submit(&a);
-		await(&a);
+		admin_submit(&a);
+		admin_await(&a);
 	}
 	step_await(1);
 	untie(&a, 1);
 	untie(&a, 0);
 	step_done(2);
-	stop(&a);
+	admin_stop(&a);
 	return 0;
 }
 
@@ -305,7 +188,7 @@ static int refuses(void *arg)
 	sci_error_t error;
 
 	(void)arg;
-	start(&a);
+	admin_start(&a);
 	i = listen_on(a.sd, 7);
 	SCIConnectInterrupt(a.sd, &to, cluster_node(8), 0, 7, SCI_INFINITE_TIMEOUT, 0, &error);
 	CHECK_OK(error);
@@ -339,7 +222,7 @@ static int refuses(void *arg)
 	CHECK_IS(error, SCI_ERR_BUSY);
 	step_done(0);
 	step_await(1);
-	give_back(&a);
+	admin_give_back(&a);
 	remove_int(i);
 	api_end(a.sd);
 	return 0;
@@ -365,7 +248,7 @@ static int ties_and_waits(void *arg)
 	struct admin a;
 
 	(void)arg;
-	start(&a);
+	admin_start(&a);
 	step_await(0);
 	CHECK_OK(tie(&a, &vector, cluster_node(12), 8));
 	vector = SMARTIO_ANY_VECTOR;
@@ -373,8 +256,8 @@ static int ties_and_waits(void *arg)
 	step_done(1);
 	step_await(2);
 	/* Whoever listened is gone: the commands go on, nobody is told. */
-	submit(&a);
-	await(&a);
+	admin_submit(&a);
+	admin_await(&a);
 	step_done(3);
 	step_await(4);
 	return 1;
@@ -397,8 +280,8 @@ static int resets(void *arg)
 	struct admin a;
 
 	(void)arg;
-	start(&a);
-	stop(&a);
+	admin_start(&a);
+	admin_stop(&a);
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "smartio/io.h"
+#include "../lib/mapped.h"
 #include "topology.h"
 
 #define PAGE 4096u
@@ -243,11 +244,11 @@ static int shares_memory(void *arg)
 	p = SCIMapRemoteSegment(seg, &map, 0, 100, NULL, 0, &error);
 	CHECK_OK(error);
 	if (maker) {
-		strcpy((char *)(uintptr_t)p, "to all borrowers");
+		put_text(p, "to all borrowers");
 		SCIFlush(NULL, 0);
 		step_done(0);
 	} else {
-		CHECK(!strcmp((char *)(uintptr_t)p, "to all borrowers"));
+		CHECK(is_text(p, "to all borrowers"));
 	}
 	/* What the device reads and we write lies with the lender. */
 	SCICreateDeviceSegment(device, 1, PAGE, SCI_MEMTYPE_PRIVATE,

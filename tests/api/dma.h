@@ -5,9 +5,12 @@
 
 #include <stdint.h>
 
+#include "../lib/mapped.h"
 #include "topology.h"
 
+#ifndef DMA_BYTES
 #define DMA_BYTES (4u << 20)
+#endif
 #define DMA_SEGMENT 21u
 #define DMA_READY 0 /* steps */
 #define DMA_OVER 15
@@ -55,6 +58,18 @@ static inline void dma_make(struct dma *d, sci_desc_t sd, unsigned peer, unsigne
 	d->peer = (const uint8_t *)(uintptr_t)d->store;
 }
 
+/* Neighbours differ, and pages. */
+static inline void dma_fill(struct dma *d, unsigned factor, unsigned divisor)
+{
+	uint8_t some[4096];
+
+	for (unsigned done = 0; done < DMA_BYTES; done += sizeof(some)) {
+		for (unsigned i = 0; i < sizeof(some); i++)
+			some[i] = (uint8_t)((done + i) * factor + (done + i) / divisor);
+		put_bytes(d->memory + done, some, sizeof(some));
+	}
+}
+
 static inline void dma_end(struct dma *d)
 {
 	sci_error_t error;
@@ -72,7 +87,7 @@ static inline void dma_end(struct dma *d)
 	step_done(DMA_OVER);
 }
 
-/* A transfer of 1 GiB: it is under way for longer than a test looks. */
+/* 256 times the segment: it is under way for longer than a test looks. */
 static inline sci_error_t dma_try_long(struct dma *d, sci_cb_dma_t callback, void *arg)
 {
 	dis_dma_vec_t vec[DIS_DMA_MAX_VECLEN];

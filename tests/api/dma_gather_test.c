@@ -79,8 +79,8 @@ static int goes_round(void *arg)
 	for (unsigned round = 0; round < 3; round++) {
 		CHECK(SCIDMAQueueState(q) == SCI_DMAQUEUE_IDLE);
 		CHECK_IS(post(q), SCI_ERR_ILLEGAL_OPERATION);
-		memset(d.memory, (int)(round + 1), 2 * PIECE);
-		memset(d.memory + 2 * PIECE, 0, PIECE);
+		put_all(d.memory, (uint8_t)(round + 1), 2 * PIECE);
+		put_all(d.memory + 2 * PIECE, 0, PIECE);
 		CHECK(SCIEnqueueDMATransfer(q, d.local, d.remote, 0, 7, PIECE, 0, &error) ==
 		      SCI_DMAQUEUE_GATHER);
 		CHECK_OK(error);
@@ -93,18 +93,18 @@ static int goes_round(void *arg)
 		CHECK_IS(error, SCI_ERR_ILLEGAL_OPERATION);
 		CHECK_OK(post(q));
 		finish(q);
-		CHECK(memcmp(d.peer + 7, d.memory, 2 * PIECE) == 0);
-		CHECK(memcmp(d.memory + 2 * PIECE, d.memory, PIECE) == 0);
+		CHECK(same_bytes(d.peer + 7, d.memory, 2 * PIECE));
+		CHECK(same_bytes(d.memory + 2 * PIECE, d.memory, PIECE));
 		CHECK_IS(enqueue(&d, q, 0, 0, 0), SCI_ERR_ILLEGAL_OPERATION);
 		CHECK_OK(reset(q));
 	}
 	/* All in one call. */
-	memset(d.memory, 9, PIECE);
+	put_all(d.memory, 9, PIECE);
 	CHECK(SCIEnqueueDMATransfer(q, d.local, d.remote, 0, 1, PIECE,
 				    SCI_FLAG_DMA_POST | SCI_FLAG_DMA_WAIT | SCI_FLAG_DMA_RESET,
 				    &error) == SCI_DMAQUEUE_IDLE);
 	CHECK_OK(error);
-	CHECK(d.peer[1] == 9 && d.peer[PIECE] == 9);
+	CHECK(get8(d.peer + 1) == 9 && get8(d.peer + PIECE) == 9);
 	CHECK(SCIEnqueueDMATransfer(q, d.local, d.remote, 0, 1, PIECE,
 				    SCI_FLAG_DMA_POST | SCI_FLAG_DMA_WAIT,
 				    &error) == SCI_DMAQUEUE_DONE);

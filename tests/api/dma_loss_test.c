@@ -59,7 +59,7 @@ static int sees_it_fail(void *arg)
 	struct dma d;
 
 	dma_make(&d, sd, 8, DMA_READY);
-	memset(d.memory, 0x77, DMA_BYTES);
+	put_all(d.memory, 0x77, DMA_BYTES);
 	dma_start_long(&d, NULL, NULL);
 	step_done(POSTED);
 	/* One that is over before the loss is no test of it: again. */

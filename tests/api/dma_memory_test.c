@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sched.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -43,33 +44,33 @@ static int copies(void *arg)
 	memset(stack, 0, sizeof(stack));
 	CHECK(wait_for(&d) == SCI_DMAQUEUE_DONE);
 	for (unsigned i = 0; i < 4098; i++)
-		CHECK(d.peer[7 + i] == (uint8_t)((i + 1) * 3 + 1));
-	CHECK(d.peer[6] == 0 && d.peer[7 + 4098] == 0);
+		CHECK(get8(d.peer + 7 + i) == (uint8_t)((i + 1) * 3 + 1));
+	CHECK(get8(d.peer + 6) == 0 && get8(d.peer + 7 + 4098) == 0);
 	/* And back, the call waiting by itself. */
 	CHECK_OK(start(&d, stack + 3, 4098, 7, SCI_FLAG_DMA_READ | SCI_FLAG_DMA_WAIT));
-	CHECK(memcmp(stack + 3, d.peer + 7, 4098) == 0 && !stack[2] && !stack[3 + 4098]);
+	CHECK(same_bytes(stack + 3, d.peer + 7, 4098) && !stack[2] && !stack[3 + 4098]);
 	/* From the heap, as large as the segment: the queue's memory grows. */
 	for (unsigned i = 0; i < DMA_BYTES; i++)
 		heap[i] = (uint8_t)(i * 5 + i / 4097);
 	CHECK_OK(start(&d, heap, DMA_BYTES, 0,
 		       SCI_FLAG_DMA_GLOBAL | SCI_FLAG_DMA_SYSDMA | SCI_FLAG_DMA_ADAPTER));
 	CHECK(wait_for(&d) == SCI_DMAQUEUE_DONE);
-	CHECK(memcmp(d.peer, heap, DMA_BYTES) == 0);
+	CHECK(same_bytes(d.peer, heap, DMA_BYTES));
 	memset(heap, 0, DMA_BYTES);
 	CHECK_OK(start(&d, heap, DMA_BYTES, 0, SCI_FLAG_DMA_READ));
 	while (SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_POSTED)
-		;
-	CHECK(memcmp(d.peer, heap, DMA_BYTES) == 0);
+		sched_yield();
+	CHECK(same_bytes(d.peer, heap, DMA_BYTES));
 	/* Turns with transfers of segments, whose memory is not touched by it. */
-	memcpy(d.memory, "of the segment", sizeof(data));
+	put_bytes(d.memory, "of the segment", sizeof(data));
 	for (unsigned i = 0; i < 100; i++) {
 		CHECK_OK(start(&d, data, sizeof(data), 64, 0));
 		CHECK(wait_for(&d) == SCI_DMAQUEUE_DONE);
-		CHECK(memcmp(d.peer + 64, "of the program", sizeof(data)) == 0);
+		CHECK(same_bytes(d.peer + 64, "of the program", sizeof(data)));
 		SCIStartDmaTransfer(d.queue, d.local, d.remote, 0, sizeof(data), 64, NULL, NULL,
 				    SCI_FLAG_DMA_WAIT, &error);
 		CHECK_OK(error);
-		CHECK(memcmp(d.peer + 64, "of the segment", sizeof(data)) == 0);
+		CHECK(same_bytes(d.peer + 64, "of the segment", sizeof(data)));
 	}
 	CHECK(memcmp(data, "of the program", sizeof(data)) == 0);
 	free(heap);
@@ -109,9 +110,9 @@ static sci_callback_action_t again(void *arg, sci_dma_queue_t queue, sci_error_t
 
 	CHECK_OK(status);
 	CHECK(SCIDMAQueueState(queue) == SCI_DMAQUEUE_DONE);
-	CHECK(memcmp(r->memory, r->d->peer, sizeof(r->memory)) == 0);
+	CHECK(same_bytes(r->memory, r->d->peer, sizeof(r->memory)));
 	if (++r->rounds < 100) {
-		r->d->store[r->rounds]++;
+		put8(r->d->store + r->rounds, (uint8_t)(get8(r->d->store + r->rounds) + 1));
 		SCIStartDmaTransferMem(queue, r->memory, r->d->remote, sizeof(r->memory), 0, again,
 				       r, SCI_FLAG_USE_CALLBACK | SCI_FLAG_DMA_READ, &error);
 		CHECK_OK(error);
@@ -139,7 +140,7 @@ static void abort_reads(struct dma *d)
 	unsigned called = 0;
 	sci_error_t error;
 
-	memset((void *)(uintptr_t)d->store, 0x77, DMA_BYTES);
+	put_all(d->store, 0x77, DMA_BYTES);
 	for (unsigned i = 0; i < 20; i++) {
 		sci_dma_queue_state_t state;
 		unsigned before = __atomic_load_n(&called, __ATOMIC_SEQ_CST);

@@ -39,24 +39,23 @@ static int copies(void *arg)
 	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_IDLE);
 	CHECK(wait_for(&d, 0, &error) == SCI_DMAQUEUE_IDLE);
 	CHECK_OK(error);
-	for (unsigned i = 0; i < DMA_BYTES; i++)
-		d.memory[i] = (uint8_t)(i * 13 + i / 4099);
+	dma_fill(&d, 13, 4099);
 	/* Neither words nor pages. */
 	CHECK_OK(start(&d, 3, DMA_BYTES - 8, 5, 0));
 	CHECK(wait_for(&d, SCI_INFINITE_TIMEOUT, &error) == SCI_DMAQUEUE_DONE);
 	CHECK_OK(error);
 	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_DONE);
-	CHECK(d.peer[4] == 0 && d.peer[DMA_BYTES - 3] == 0);
-	CHECK(memcmp(d.peer + 5, d.memory + 3, DMA_BYTES - 8) == 0);
+	CHECK(get8(d.peer + 4) == 0 && get8(d.peer + DMA_BYTES - 3) == 0);
+	CHECK(same_bytes(d.peer + 5, d.memory + 3, DMA_BYTES - 8));
 	/* Back, into another place; the call waits by itself, and a wait after it returns at once.
 	 */
-	memset(d.memory, 0, DMA_BYTES);
+	put_all(d.memory, 0, DMA_BYTES);
 	CHECK_OK(start(&d, 100, 70000, 5, SCI_FLAG_DMA_READ | SCI_FLAG_DMA_WAIT));
 	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_DONE);
 	CHECK(wait_for(&d, 0, &error) == SCI_DMAQUEUE_DONE);
 	CHECK_OK(error);
-	CHECK(memcmp(d.memory + 100, d.peer + 5, 70000) == 0);
-	CHECK(d.memory[99] == 0 && d.memory[70100] == 0);
+	CHECK(same_bytes(d.memory + 100, d.peer + 5, 70000));
+	CHECK(get8(d.memory + 99) == 0 && get8(d.memory + 70100) == 0);
 	/* All ways to say which engine; a state that is polled gets there, too. */
 	CHECK_OK(start(&d, 0, 1, 1,
 		       SCI_FLAG_DMA_GLOBAL | SCI_FLAG_DMA_SYSDMA | SCI_FLAG_DMA_ADAPTER));
@@ -64,19 +63,18 @@ static int copies(void *arg)
 		sched_yield();
 	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_DONE);
 	/* The same by this CPU: large copies go another way than small ones. */
-	for (unsigned i = 0; i < DMA_BYTES; i++)
-		d.memory[i] = (uint8_t)(i * 5 + i / 777);
+	dma_fill(&d, 5, 777);
 	SCIMemCpy(NULL, d.memory + 1, d.remote_map, 3, DMA_BYTES - 5, 0, &error);
 	CHECK_OK(error);
-	CHECK(memcmp(d.peer + 3, d.memory + 1, DMA_BYTES - 5) == 0);
+	CHECK(same_bytes(d.peer + 3, d.memory + 1, DMA_BYTES - 5));
 	SCIMemWrite(d.memory, d.store, DMA_BYTES, 0, &error);
 	CHECK_OK(error);
-	CHECK(memcmp(d.peer, d.memory, DMA_BYTES) == 0);
-	memset(d.memory, 0, DMA_BYTES);
+	CHECK(same_bytes(d.peer, d.memory, DMA_BYTES));
+	put_all(d.memory, 0, DMA_BYTES);
 	SCIMemCpy(NULL, d.memory + 7, d.remote_map, 11, 600000, SCI_FLAG_BLOCK_READ, &error);
 	CHECK_OK(error);
-	CHECK(memcmp(d.memory + 7, d.peer + 11, 600000) == 0);
-	CHECK(d.memory[6] == 0 && d.memory[600007] == 0);
+	CHECK(same_bytes(d.memory + 7, d.peer + 11, 600000));
+	CHECK(get8(d.memory + 6) == 0 && get8(d.memory + 600007) == 0);
 	dma_end(&d);
 	api_end(sd);
 	return 0;
@@ -109,8 +107,7 @@ static int copies_vectors(void *arg)
 
 	(void)arg;
 	dma_make(&d, sd, 8, 0);
-	for (unsigned i = 0; i < DMA_BYTES; i++)
-		d.memory[i] = (uint8_t)(i ^ i >> 9);
+	dma_fill(&d, 1, 509);
 	for (unsigned i = 0; i <= DIS_DMA_MAX_VECLEN; i++)
 		vec[i] = (dis_dma_vec_t){.size = i,
 					 .local_offset = i * 300,
@@ -120,8 +117,8 @@ static int copies_vectors(void *arg)
 			       SCI_FLAG_DMA_WAIT, &error);
 	CHECK_OK(error);
 	for (unsigned i = 0; i < DIS_DMA_MAX_VECLEN; i++) {
-		CHECK(memcmp(d.peer + i * 511, d.memory + i * 300, i) == 0);
-		CHECK(d.peer[i * 511 + i] == 0);
+		CHECK(same_bytes(d.peer + i * 511, d.memory + i * 300, i));
+		CHECK(get8(d.peer + i * 511 + i) == 0);
 	}
 	/* The vector is not kept. */
 	SCIStartDmaTransferVec(d.queue, d.local, d.remote, 2, vec + 7, NULL, NULL,
@@ -133,12 +130,12 @@ static int copies_vectors(void *arg)
 	for (unsigned i = 0; i < 3000; i++) {
 		vec[0] = vec[1] = (dis_dma_vec_t){.size = 4, .remote_offset = 4 * (i % 64)};
 		vec[1].remote_offset += 1024;
-		memcpy(d.memory, &i, 4);
+		put_bytes(d.memory, &i, 4);
 		SCIStartDmaTransferVec(d.queue, d.local, d.remote, 2, vec, NULL, NULL,
 				       SCI_FLAG_DMA_WAIT, &error);
 		CHECK_OK(error);
-		CHECK(memcmp(d.peer + 4 * (i % 64), &i, 4) == 0);
-		CHECK(memcmp(d.peer + 1024 + 4 * (i % 64), &i, 4) == 0);
+		CHECK(same_bytes(d.peer + 4 * (i % 64), &i, 4));
+		CHECK(same_bytes(d.peer + 1024 + 4 * (i % 64), &i, 4));
 	}
 	SCIStartDmaTransferVec(d.queue, d.local, d.remote, DIS_DMA_MAX_VECLEN + 1, vec, NULL, NULL,
 			       0, &error);
@@ -180,9 +177,9 @@ static sci_callback_action_t again(void *arg, sci_dma_queue_t queue, sci_error_t
 	CHECK(queue == r->d->queue);
 	CHECK(SCIDMAQueueState(queue) == SCI_DMAQUEUE_DONE);
 	CHECK(!pthread_equal(pthread_self(), r->thread));
-	CHECK(memcmp(r->d->peer, r->d->memory, 4096) == 0);
+	CHECK(same_bytes(r->d->peer, r->d->memory, 4096));
 	if (__atomic_add_fetch(&r->done, 1, __ATOMIC_SEQ_CST) < wanted) {
-		r->d->memory[wanted]++;
+		put8(r->d->memory + wanted, (uint8_t)(get8(r->d->memory + wanted) + 1));
 		SCIStartDmaTransfer(queue, r->d->local, r->d->remote, 0, 4096, 0, again, r,
 				    SCI_FLAG_USE_CALLBACK, &error);
 		CHECK_OK(error);
@@ -228,7 +225,7 @@ static int is_called(void *arg)
 	(void)arg;
 	dma_make(&d, sd, 8, 0);
 	r.d = &d;
-	memset(d.memory, 0x3c, 4096);
+	put_all(d.memory, 0x3c, 4096);
 	start_called(&r, 200); /* restarts in the callback */
 	await_called(&r);
 	for (unsigned i = 0; i < 200;
@@ -502,7 +499,7 @@ static int uses_many_segments(void *arg)
 
 	(void)arg;
 	dma_make(&d, sd, 8, 0);
-	memset(d.memory, 0, 4096);
+	put_all(d.memory, 0, 4096);
 	for (unsigned i = 0; i < SEGMENTS; i++) {
 		SCICreateSegment(sd, &local[i], 1000 + i, 4096, NULL, NULL, 0, &error);
 		CHECK_OK(error);
@@ -514,7 +511,7 @@ static int uses_many_segments(void *arg)
 	for (unsigned round = 0; round < 2; round++)
 		for (unsigned i = 0; i < SEGMENTS; i++) {
 			/* Out, in a round later than it was fetched, and back again. */
-			d.memory[0] = (uint8_t)(i + round);
+			put8(d.memory, (uint8_t)(i + round));
 			CHECK_OK(start(&d, 0, 8, 64 * i, SCI_FLAG_DMA_WAIT));
 			SCIStartDmaTransfer(d.queue, local[i], remote[i], 0, 8, 64 * i, NULL, NULL,
 					    SCI_FLAG_DMA_READ | SCI_FLAG_DMA_WAIT, &error);
@@ -522,7 +519,7 @@ static int uses_many_segments(void *arg)
 			SCIStartDmaTransfer(d.queue, local[i], d.remote, 0, 8, 64 * i + 32, NULL,
 					    NULL, SCI_FLAG_DMA_WAIT, &error);
 			CHECK_OK(error);
-			CHECK(d.peer[64 * i + 32] == (uint8_t)(i + round));
+			CHECK(get8(d.peer + 64 * i + 32) == (uint8_t)(i + round));
 		}
 	for (unsigned i = 0; i < SEGMENTS; i++) {
 		SCIRemoveSegment(local[i], 0, &error);

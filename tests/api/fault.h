@@ -9,6 +9,10 @@
 
 /* After an error there is a text. */
 bool worked(sci_error_t error);
+/* Who still looks at it may keep it for a while. */
+void remove_segment(sci_local_segment_t seg);
+/* Trigger @interrupt of node 4, which is @number, wait for it, and remove it. */
+void trigger_to_end(sci_desc_t sd, sci_local_interrupt_t interrupt, unsigned number);
 /* Doorbells are to wake by an event descriptor, not by faults: for a world that can be told so. */
 extern bool fault_no_faults;
 

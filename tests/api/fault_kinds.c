@@ -9,7 +9,6 @@
 
 void use_shared_interrupts(sci_desc_t sd)
 {
-	sci_remote_interrupt_t remote = NULL;
 	sci_local_interrupt_t a = NULL, b = NULL;
 	unsigned number = 9;
 	sci_error_t error;
@@ -24,19 +23,7 @@ void use_shared_interrupts(sci_desc_t sd)
 		SCIRemoveInterrupt(b, 0, &error);
 		CHECK_OK(error);
 	}
-	SCIConnectInterrupt(sd, &remote, 4, 0, number, 0, 0, &error);
-	if (worked(error)) {
-		SCITriggerInterrupt(remote, 0, &error);
-		worked(error);
-		SCIWaitForInterrupt(a, 50, 0, &error);
-		worked(error);
-		SCIDisconnectInterrupt(remote, 0, &error);
-		CHECK_OK(error);
-	}
-	do {
-		SCIRemoveInterrupt(a, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
+	trigger_to_end(sd, a, number);
 }
 
 void use_messages_to_all(sci_desc_t sd)
@@ -163,10 +150,7 @@ void use_gathered_dma(sci_desc_t sd)
 			SCIDisconnectSegment(remote, 0, &error);
 			CHECK_OK(error);
 		}
-		do {
-			SCIRemoveSegment(seg, 0, &error);
-		} while (error == SCI_ERR_BUSY);
-		CHECK_OK(error);
+		remove_segment(seg);
 	}
 	SCIReturnDMAChannel(channel, &error);
 	CHECK_OK(error);

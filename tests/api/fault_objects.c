@@ -16,6 +16,36 @@ bool worked(sci_error_t error)
 	return error == SCI_ERR_OK;
 }
 
+void remove_segment(sci_local_segment_t seg)
+{
+	sci_error_t error;
+
+	do {
+		SCIRemoveSegment(seg, 0, &error);
+	} while (error == SCI_ERR_BUSY);
+	CHECK_OK(error);
+}
+
+void trigger_to_end(sci_desc_t sd, sci_local_interrupt_t interrupt, unsigned number)
+{
+	sci_remote_interrupt_t remote = NULL;
+	sci_error_t error;
+
+	SCIConnectInterrupt(sd, &remote, 4, 0, number, 0, 0, &error);
+	if (worked(error)) {
+		SCITriggerInterrupt(remote, 0, &error);
+		worked(error);
+		SCIWaitForInterrupt(interrupt, 50, 0, &error);
+		worked(error);
+		SCIDisconnectInterrupt(remote, 0, &error);
+		CHECK_OK(error);
+	}
+	do {
+		SCIRemoveInterrupt(interrupt, 0, &error);
+	} while (error == SCI_ERR_BUSY);
+	CHECK_OK(error);
+}
+
 static void use_segments(sci_desc_t sd)
 {
 	sci_remote_segment_t remote = NULL;
@@ -56,10 +86,7 @@ static void use_segments(sci_desc_t sd)
 		SCIUnmapSegment(map, 0, &error);
 		CHECK_OK(error);
 	}
-	do {
-		SCIRemoveSegment(seg, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
+	remove_segment(seg);
 }
 
 static void use_interrupts(sci_desc_t sd)
@@ -109,7 +136,6 @@ static void use_doorbells(sci_remote_segment_t bar, bool by_event)
 
 static void use_plain_interrupts(sci_desc_t sd)
 {
-	sci_remote_interrupt_t remote = NULL;
 	sci_local_interrupt_t i = NULL;
 	unsigned number = 0;
 	sci_error_t error;
@@ -117,19 +143,7 @@ static void use_plain_interrupts(sci_desc_t sd)
 	SCICreateInterrupt(sd, &i, 0, &number, NULL, NULL, 0, &error);
 	if (!worked(error))
 		return;
-	SCIConnectInterrupt(sd, &remote, 4, 0, number, 0, 0, &error);
-	if (worked(error)) {
-		SCITriggerInterrupt(remote, 0, &error);
-		worked(error);
-		SCIWaitForInterrupt(i, 50, 0, &error);
-		worked(error);
-		SCIDisconnectInterrupt(remote, 0, &error);
-		CHECK_OK(error);
-	}
-	do {
-		SCIRemoveInterrupt(i, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
+	trigger_to_end(sd, i, number);
 }
 
 static void use_device(sci_desc_t sd)
@@ -218,10 +232,7 @@ static void use_queues(sci_desc_t sd)
 		SCIDisconnectSegment(remote, 0, &error);
 		CHECK_OK(error);
 	}
-	do {
-		SCIRemoveSegment(seg, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
+	remove_segment(seg);
 }
 
 const struct fault_scenario fault_scenarios[] = {

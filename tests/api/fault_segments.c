@@ -21,16 +21,6 @@ static sci_callback_action_t on_local(void *arg, sci_local_segment_t segment,
 	return SCI_CALLBACK_CONTINUE;
 }
 
-static void remove_segment(sci_local_segment_t seg)
-{
-	sci_error_t error;
-
-	do {
-		SCIRemoveSegment(seg, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
-}
-
 static sci_local_segment_t export_segment(sci_desc_t sd, unsigned id, bool heard)
 {
 	sci_local_segment_t seg = NULL;

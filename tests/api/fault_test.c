@@ -273,6 +273,81 @@ static void each_call_fails_once_when_links_flap(void **state)
 	assert_int_equal(cluster_wait(far), 0);
 }
 
+/* ---- callbacks ---- */
+
+static unsigned connects; /* atomic */
+
+static sci_callback_action_t on_connect(void *arg, sci_local_segment_t segment,
+					sci_segment_cb_reason_t reason, unsigned node,
+					unsigned adapter, sci_error_t status)
+{
+	(void)arg;
+	(void)segment;
+	(void)node;
+	(void)adapter;
+	(void)status;
+	if (reason == SCI_CB_CONNECT) {
+		__atomic_add_fetch(&connects, 1, __ATOMIC_SEQ_CST);
+		step_done(6);
+	}
+	return SCI_CALLBACK_CONTINUE;
+}
+
+/* Of each connection the n-th call fails, the callback's own among them: those that are made are told. */
+static int connect_with_failures(void *arg)
+{
+	unsigned first = (unsigned)(uintptr_t)arg, made = 0, most = 0;
+	sci_remote_segment_t far[3] = {NULL};
+	sci_local_segment_t seg = NULL;
+	sci_desc_t sd = api_begin();
+	sci_error_t error;
+
+	SCICreateSegment(sd, &seg, 1, PAGE, on_connect, NULL, SCI_FLAG_USE_CALLBACK, &error);
+	CHECK_OK(error);
+	SCIPrepareSegment(seg, 0, 0, &error);
+	CHECK_OK(error);
+	SCISetSegmentAvailable(seg, 0, 0, &error);
+	CHECK_OK(error);
+	for (unsigned i = 0; i < 3; i++) {
+		__atomic_store_n(&calls, 0, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&failing, first, __ATOMIC_SEQ_CST);
+		SCIConnectSegment(sd, &far[i], 4, 1, 0, NULL, NULL, 0, 0, &error);
+		made += worked(error);
+		most = calls > most ? calls : most;
+	}
+	for (unsigned i = 0; i < made; i++)
+		step_await(6);
+	failing = 0;
+	CHECK(__atomic_load_n(&connects, __ATOMIC_SEQ_CST) == made);
+	for (unsigned i = 0; i < 3; i++) {
+		if (!far[i])
+			continue;
+		SCIDisconnectSegment(far[i], 0, &error);
+		CHECK_OK(error);
+	}
+	do {
+		SCIRemoveSegment(seg, 0, &error);
+	} while (error == SCI_ERR_BUSY);
+	CHECK_OK(error);
+	api_end(sd);
+	return most < first ? 2 : 0;
+}
+
+static void callbacks_come_without_memory(void **state)
+{
+	unsigned n = 0;
+	int rc;
+
+	do {
+		steps_reset();
+		rc = cluster_wait(
+			cluster_fork(*state, 4, connect_with_failures, (void *)(uintptr_t)++n));
+		if (rc != 0 && rc != 2)
+			fail_msg("with the %u-th call failing: exit status %d", n, rc);
+	} while (rc == 0);
+	assert_in_range(n, 4, 100);
+}
+
 /*
  * A failure may end the connection while memory is mapped for the device; then only a holder of the
  * registers can end its quarantine.
@@ -325,6 +400,7 @@ static void each_call_fails_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		API_TEST(callbacks_come_without_memory),
 		API_TEST(each_call_fails_once),
 		API_TEST(each_call_fails_once_when_links_flap),
 	};

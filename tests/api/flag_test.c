@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "../lib/mapped.h"
 #include "topology.h"
 
 #define PAGE 4096u
@@ -47,8 +48,8 @@ static void maps_with_hints(sci_remote_segment_t remote, sci_local_segment_t loc
 	for (unsigned i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
 		far = SCIMapRemoteSegment(remote, &map, 0, PAGE, NULL, hints[i], &error);
 		CHECK_OK(error);
-		far[i] = (unsigned char)(i + 1);
-		CHECK(near[i] == i + 1);
+		put8(far + i, (uint8_t)(i + 1));
+		CHECK(get8(near + i) == i + 1);
 		SCIUnmapSegment(map, 0, &error);
 		CHECK_OK(error);
 	}

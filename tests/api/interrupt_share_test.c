@@ -287,6 +287,7 @@ static void a_hostile_owner_stops_nobody(void **state)
 {
 	pid_t a, b, c;
 
+	cluster_needs_kernel(NEEDS_PROC);
 	steps_reset();
 	a = cluster_fork(*state, 8, hostile, NULL);
 	b = cluster_fork(*state, 8, survives, NULL);

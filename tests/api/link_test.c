@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "../lib/mapped.h"
 #include "topology.h"
 
 #define PAGE 4096u
@@ -67,14 +68,14 @@ static int is_far_away(void *arg)
 
 	(void)arg;
 	seg = export_segment(sd, &p, &map);
-	memset(p, 0x11, BYTES);
+	put_all(p, 0x11, BYTES);
 	step_done(0);
 	expect_local(seg, SCI_CB_CONNECT);
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		expect_local(seg, SCI_CB_NOT_OPERATIONAL);
 		expect_local(seg, SCI_CB_OPERATIONAL);
 		step_await(5);
-		CHECK(p[0] == 0x11 && p[1] == i && p[BYTES - 1] == 0x11);
+		CHECK(get8(p) == 0x11 && get8(p + 1) == i && get8(p + BYTES - 1) == 0x11);
 	}
 	step_done(7);
 	expect_local(seg, SCI_CB_DISCONNECT);
@@ -98,8 +99,8 @@ static void check_down(sci_desc_t sd, sci_remote_segment_t seg, sci_map_t map,
 	uint8_t byte = 0;
 
 	for (size_t i = 0; i < BYTES; i += 511)
-		CHECK(p[i] == 0xff);
-	p[0] = 0x22; /* goes nowhere */
+		CHECK(get8(p + i) == 0xff);
+	put8(p, 0x22); /* goes nowhere */
 	CHECK(SCICheckSequence(sequence, 0, &error) == SCI_SEQ_NOT_RETRIABLE);
 	CHECK_OK(error);
 	CHECK(SCIStartSequence(sequence, 0, &error) == SCI_SEQ_NOT_RETRIABLE);
@@ -142,25 +143,25 @@ static int looks_through(void *arg)
 	for (uint8_t i = 0; i < ROUNDS; i++) {
 		CHECK(SCIStartSequence(sequence, 0, &error) == SCI_SEQ_OK);
 		CHECK(SCICheckSequence(sequence, 0, &error) == SCI_SEQ_OK);
-		CHECK(p[0] == 0x11 && q[0] == 0x11);
+		CHECK(get8(p) == 0x11 && get8(q) == 0x11);
 		step_done(1);
 		expect_remote(seg, SCI_CB_NOT_OPERATIONAL, SCI_ERR_NO_LINK_ACCESS);
 		check_down(sd, seg, map, sequence,
 			   i % 2 ? SCI_ERR_NO_LINK_ACCESS : SCI_ERR_NO_REMOTE_LINK_ACCESS);
-		CHECK(q[0] == 0xff);
+		CHECK(get8(q) == 0xff);
 		SCICreateMapSequence(part, &later, 0, &error);
 		CHECK_OK(error);
 		CHECK(SCICheckSequence(later, 0, &error) == SCI_SEQ_NOT_RETRIABLE);
 		step_done(2);
 		expect_remote(seg, SCI_CB_OPERATIONAL, SCI_ERR_OK);
-		CHECK(p[0] == 0x11 && q[0] == 0x11 && p[BYTES - 1] == 0x11);
+		CHECK(get8(p) == 0x11 && get8(q) == 0x11 && get8(p + BYTES - 1) == 0x11);
 		CHECK(SCICheckSequence(sequence, 0, &error) == SCI_SEQ_RETRIABLE);
 		CHECK_OK(error);
 		CHECK(SCIStartSequence(later, 0, &error) == SCI_SEQ_OK);
 		SCIRemoveSequence(later, 0, &error);
 		CHECK_OK(error);
 		CHECK(SCIStartSequence(sequence, 0, &error) == SCI_SEQ_OK);
-		p[1] = i;
+		put8(p + 1, i);
 		SCIMemCpy(sequence, &i, map, 1, 1, SCI_FLAG_ERROR_CHECK, &error);
 		CHECK_OK(error);
 		CHECK(SCICheckSequence(sequence, 0, &error) == SCI_SEQ_OK);
@@ -284,12 +285,12 @@ static int leaves_meanwhile(void *arg)
 	CHECK(SCIWaitForRemoteSegmentEvent(other, &status, SCI_INFINITE_TIMEOUT, 0, &error) ==
 	      SCI_CB_DISCONNECT);
 	CHECK_IS(status, SCI_ERR_NOT_CONNECTED);
-	CHECK(p[0] == 0xff);
+	CHECK(get8(p) == 0xff);
 	step_done(4);
 	step_await(5);
 	CHECK(SCIWaitForRemoteSegmentEvent(other, NULL, 0, 0, &error) == 0);
 	CHECK_IS(error, SCI_ERR_NOT_CONNECTED);
-	CHECK(p[0] == 0xff);
+	CHECK(get8(p) == 0xff);
 	SCIUnmapSegment(more, 0, &error);
 	CHECK_OK(error);
 	SCIDisconnectSegment(other, 0, &error);
@@ -326,7 +327,7 @@ static int exports_for_ever(void *arg)
 
 	(void)arg;
 	export_segment(sd, &p, &map);
-	memset(p, 0x11, BYTES);
+	put_all(p, 0x11, BYTES);
 	step_done(0);
 	while (pause() < 0)
 		;
@@ -348,16 +349,16 @@ static int hears_of_the_end(void *arg)
 	CHECK_OK(error);
 	p = SCIMapRemoteSegment(seg, &map, 0, BYTES, NULL, 0, &error);
 	CHECK_OK(error);
-	CHECK(p[0] == 0x11);
+	CHECK(get8(p) == 0x11);
 	step_done(1);
 	step_await(2);
-	CHECK(heard.down == 1 && p[0] == 0xff);
+	CHECK(heard.down == 1 && get8(p) == 0xff);
 	step_done(3);
 	step_await(2);
-	CHECK(heard.lost == 1 && heard.up == 0 && heard.other == 0 && p[0] == 0xff);
+	CHECK(heard.lost == 1 && heard.up == 0 && heard.other == 0 && get8(p) == 0xff);
 	step_done(4);
 	step_await(5);
-	CHECK(p[0] == 0xff && heard.down == 1 && heard.up == 0);
+	CHECK(get8(p) == 0xff && heard.down == 1 && heard.up == 0);
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
 	SCIDisconnectSegment(seg, 0, &error);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "../lib/mapped.h"
 #include "topology.h"
 
 #define PAGE 4096u
@@ -35,7 +36,7 @@ static int exports_for_ever(void *arg)
 	CHECK_OK(error);
 	p = SCIMapLocalSegment(seg, &map, 0, 3 << 20, NULL, 0, &error);
 	CHECK_OK(error);
-	memset(p, 0x11, 3 << 20);
+	put_all(p, 0x11, 3 << 20);
 	step_done(0);
 	for (;;)
 		pause();
@@ -79,13 +80,13 @@ static int survives(void *arg)
 	CHECK_OK(error);
 	p = SCIMapRemoteSegment(seg, &map, 0, 3 << 20, NULL, 0, &error);
 	CHECK_OK(error);
-	CHECK(p[0] == 0x11 && p[(3 << 20) - 1] == 0x11);
+	CHECK(get8(p) == 0x11 && get8(p + (3 << 20) - 1) == 0x11);
 	step_done(1);
 	step_await(2);
 	CHECK(lost.count == 1 && lost.reason == SCI_CB_LOST);
 	for (size_t i = 0; i < 3 << 20; i += 1023)
-		CHECK(p[i] == 0xff);
-	p[5] = 1; /* goes nowhere, and does not crash */
+		CHECK(get8(p + i) == 0xff);
+	put8(p + 5, 1); /* goes nowhere, and does not crash */
 	SCIMapRemoteSegment(seg, &other, 0, PAGE, NULL, 0, &error);
 	CHECK_IS(error, own_host ? SCI_ERR_NO_LINK_ACCESS : SCI_ERR_NOT_CONNECTED);
 	SCIDisconnectSegment(seg, 0, &error);
@@ -187,7 +188,7 @@ static int waits_and_loses(void *arg)
 	step_done(0);
 	SCIWaitForDataInterrupt(dint, NULL, &length, SCI_INFINITE_TIMEOUT, 0, &error);
 	CHECK_IS(error, SCI_ERR_NO_LINK_ACCESS);
-	CHECK(p[0] == 0xff);
+	CHECK(get8(p) == 0xff);
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
 	SCIRemoveSegment(seg, 0, &error);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "../lib/cluster.h"
+#include "../lib/mapped.h"
 #include "topology.h"
 
 #define PAGE 4096u
@@ -42,11 +43,11 @@ static int exporter(void *arg)
 	p = SCIMapLocalSegment(seg, &map, 0, 4 * PAGE, NULL, 0, &error);
 	CHECK_OK(error);
 	for (unsigned i = 0; i < 4 * PAGE; i++)
-		CHECK(p[i] == 0);
-	strcpy(p + 100, "from the exporter");
+		CHECK(get8(p + i) == 0);
+	put_text(p + 100, "from the exporter");
 	step_done(0);
 	step_await(1);
-	CHECK(!strcmp(p + 3 * PAGE, "from the importer"));
+	CHECK(is_text(p + 3 * PAGE, "from the importer"));
 
 	SCIRemoveSegment(seg, 0, &error);
 	CHECK_IS(error, SCI_ERR_BUSY); /* mapped, connected */
@@ -90,13 +91,13 @@ static int importer(void *arg)
 	p = SCIMapRemoteSegment(seg, &map, 0, 4 * PAGE, NULL, 0, &error);
 	CHECK_OK(error);
 	CHECK(p == SCIGetMapPointer(map));
-	CHECK(!strcmp((char *)(uintptr_t)p + 100, "from the exporter"));
+	CHECK(is_text(p + 100, "from the exporter"));
 	/* An offset that is no multiple of a page, a size that is none. */
 	q = SCIMapRemoteSegment(seg, &part, 3 * PAGE - 3, 30, NULL, 0, &error);
 	CHECK_OK(error);
-	strcpy((char *)(uintptr_t)q + 3, "from the importer");
+	put_text(q + 3, "from the importer");
 	SCIFlush(NULL, 0);
-	CHECK(!strcmp((char *)(uintptr_t)p + 3 * PAGE, "from the importer"));
+	CHECK(is_text(p + 3 * PAGE, "from the importer"));
 	step_done(1);
 
 	SCIDisconnectSegment(seg, 0, &error);
@@ -107,7 +108,7 @@ static int importer(void *arg)
 	/* What is unavailable takes nobody new, and keeps who is there. */
 	SCIConnectSegment(sd, &second, *exporter_node, 77, 0, NULL, NULL, 0, 0, &error);
 	CHECK_IS(error, SCI_ERR_NO_SUCH_SEGMENT);
-	CHECK(!strcmp((char *)(uintptr_t)p + 100, "from the exporter"));
+	CHECK(is_text(p + 100, "from the exporter"));
 	SCIUnmapSegment(part, 0, &error);
 	CHECK_OK(error);
 	SCIUnmapSegment(map, 0, &error);
@@ -455,6 +456,7 @@ static int forks(void *arg)
 
 static void a_forked_child_starts_afresh(void **state)
 {
+	cluster_needs_kernel(NEEDS_FORK);
 	assert_int_equal(cluster_wait(cluster_fork(*state, 4, forks, NULL)), 0);
 }
 
@@ -473,8 +475,8 @@ static int terminates_in_a_mess(void *arg)
 		p = SCIMapLocalSegment(seg, &map, 0, PAGE, NULL, 0, &error);
 		CHECK_OK(error);
 		SCITerminate();
-		CHECK(p[17] == 0xff);
-		p[17] = 3;
+		CHECK(get8(p + 17) == 0xff);
+		put8(p + 17, 3);
 		SCIRemoveSegment(seg, 0, &error);
 		CHECK_IS(error, SCI_ERR_NOT_INITIALIZED);
 	}
@@ -574,6 +576,7 @@ static int no_daemon(void *arg)
 
 static void without_a_daemon_there_is_an_error(void **state)
 {
+	cluster_needs_kernel(NEEDS_DAEMON);
 	cluster_needs("programs that find no daemon by themselves");
 	assert_int_equal(cluster_wait(cluster_fork(*state, 4, no_daemon, NULL)), 0);
 }

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "../lib/cluster.h"
+#include "../lib/mapped.h"
 
 #define GROUP 5u
 #define BYTES (3u << 20)
@@ -108,24 +109,24 @@ static uint8_t pattern(unsigned i)
 static void check_pattern(const struct member *m, unsigned at, unsigned size)
 {
 	for (unsigned i = 0; i < size; i++)
-		CHECK(m->memory[at + i] == pattern(i));
+		CHECK(get8(m->memory + at + i) == pattern(i));
 }
 
 static void check_text(const struct member *m, unsigned at, const char *text)
 {
-	CHECK(memcmp((const void *)(uintptr_t)(m->memory + at), text, strlen(text)) == 0);
+	CHECK(same_bytes(m->memory + at, text, strlen(text)));
 }
 
 static void check_all(const struct member *m, uint8_t own)
 {
-	CHECK(m->memory[OWN] == own);
+	CHECK(get8(m->memory + OWN) == own);
 	check_pattern(m, BY_DMA, 1000);
 	check_text(m, BY_MEMCPY, "copied");
 	check_text(m, BY_MEMWRITE, "written");
 	check_pattern(m, BY_BLOCK, 512);
 	check_pattern(m, LARGE, LARGE_BYTES);
 	for (unsigned i = 0; i < THREADS; i++)
-		CHECK(m->memory[BY_THREADS + i] == COPIES);
+		CHECK(get8(m->memory + BY_THREADS + i) == COPIES);
 }
 
 static int is_member(void *arg)
@@ -135,7 +136,7 @@ static int is_member(void *arg)
 	struct member m;
 
 	join(&m, sd);
-	m.memory[OWN] = own;
+	put8(m.memory + OWN, own);
 	step_done(JOINED);
 	step_await(WRITTEN);
 	check_all(&m, own);
@@ -143,7 +144,7 @@ static int is_member(void *arg)
 	step_await(MISSED);
 	/* Host two is cut off. */
 	if (own == 8)
-		CHECK(m.memory[AFTER_LOSS] == 0);
+		CHECK(get8(m.memory + AFTER_LOSS) == 0);
 	else
 		check_text(&m, AFTER_LOSS, "first");
 	step_done(SEEN);
@@ -225,7 +226,7 @@ static void by_copies(sci_map_t local, sci_map_t map, volatile uint8_t *pointer)
 	/* Nothing can be read through the group. */
 	SCIMemCpy(NULL, &back, map, BY_MEMCPY, 1, SCI_FLAG_BLOCK_READ, &error);
 	CHECK_OK(error);
-	CHECK(back == 0xff && pointer[BY_MEMCPY] == 0xff);
+	CHECK(back == 0xff && get8(pointer + BY_MEMCPY) == 0xff);
 }
 
 static void with_a_link_down(sci_map_t map, sci_sequence_t seq)
@@ -269,7 +270,7 @@ static int sends(void *arg)
 
 	(void)arg;
 	join(&m, sd);
-	m.memory[OWN] = 12;
+	put8(m.memory + OWN, 12);
 	for (unsigned i = 0; i < MEMBERS; i++)
 		step_await(JOINED);
 	all = reach_all(sd);
@@ -281,7 +282,7 @@ static int sends(void *arg)
 	bytes = SCIMapLocalSegment(source, &local, 0, 4096, NULL, 0, &error);
 	CHECK_OK(error);
 	for (unsigned i = 0; i < 4096; i++)
-		bytes[i] = pattern(i);
+		put8(bytes + i, pattern(i));
 	CHECK(SCIMapRemoteSegment(all, &map, 0, BYTES, NULL, SCI_FLAG_BROADCAST, &error) == NULL);
 	CHECK_IS(error, SCI_ERR_NOT_SUPPORTED);
 	pointer = SCIMapRemoteSegment(all, &map, 0, BYTES, NULL,
@@ -414,16 +415,16 @@ static int writes_to_one(void *arg)
 	CHECK_OK(error);
 	pointer = SCIMapRemoteSegment(one, &map, 0, BYTES, NULL, 0, &error);
 	CHECK_OK(error);
-	memcpy((char *)(uintptr_t)pointer + BY_DMA, "alone", 5);
+	put_bytes(pointer + BY_DMA, "alone", 5);
 	SCIFlush(NULL, 0);
 	all = reach_all(sd);
 	SCIMapRemoteSegment(all, &all_map, 0, BYTES, NULL, SCI_FLAG_READONLY_MAP, &error);
 	CHECK_OK(error);
 	SCIMemCpy(NULL, (char[]){"all"}, all_map, BY_MEMCPY, 3, SCI_FLAG_ERROR_CHECK, &error);
 	CHECK_OK(error);
-	CHECK(m.memory[BY_DMA] == 0);
+	CHECK(get8(m.memory + BY_DMA) == 0);
 	check_text(&m, BY_MEMCPY, "all");
-	CHECK(memcmp((char *)(uintptr_t)pointer + BY_MEMCPY, "all", 3) == 0);
+	CHECK(same_bytes(pointer + BY_MEMCPY, "all", 3));
 	step_done(WRITTEN);
 	step_await(SEEN);
 	/* Cut off from the one, and it is not available to the group any more. */

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "../lib/mapped.h"
 #include "topology.h"
 
 #define GROUP 2u
@@ -76,10 +77,10 @@ static int reflects(void *arg)
 	write = SCIMapRemoteSegment(all, &map, 0, BYTES, NULL, me ? SCI_FLAG_BROADCAST : 0, &error);
 	CHECK_OK(error);
 	for (uint32_t round = 1; round <= 50; round++) {
-		write[16 * me] = round;
+		put32(write + 16 * me, round);
 		SCIFlush(NULL, 0);
 		for (unsigned i = 0; i < MEMBERS; i++)
-			while (m.memory[16 * i] < round)
+			while (get32(m.memory + 16 * i) < round)
 				sched_yield();
 	}
 	/* The member goes while everybody, this process too, is connected to the group. */
@@ -113,8 +114,8 @@ static int is_member(void *arg)
 	step_done(0);
 	step_await(1);
 	for (unsigned i = 0; i < 64; i++)
-		CHECK(m.memory[1024 + i] == i * 3);
-	CHECK(memcmp((const void *)(uintptr_t)(m.memory + 2048), "copied", 7) == 0);
+		CHECK(get32(m.memory + 1024 + i) == i * 3);
+	CHECK(same_bytes(m.memory + 2048, "copied", 7));
 	leave(&m);
 	api_end(sd);
 	return 0;
@@ -145,7 +146,7 @@ static int sends(void *arg)
 	words = SCIMapLocalSegment(source, &local, 0, 4096, NULL, 0, &error);
 	CHECK_OK(error);
 	for (unsigned i = 0; i < 64; i++)
-		words[i] = i * 3;
+		put32(words + i, i * 3);
 	SCICreateDMAQueue(sd, &queue, 0, 1, 0, &error);
 	CHECK_OK(error);
 	SCIStartDmaTransfer(queue, source, all, 0, 128, 4096, NULL, NULL,
@@ -275,7 +276,7 @@ static int outlives(void *arg)
 	step_done(1);
 	step_await(2);
 	CHECK_OK(reach(sd, GROUP, &all));
-	m.memory[7] = 9;
+	put32(m.memory + 7, 9);
 	leave(&m);
 	SCIDisconnectSegment(all, 0, &error);
 	CHECK_OK(error);

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "../lib/mapped.h"
 #include "topology.h"
 
 #define PAGE 4096u
@@ -65,7 +66,7 @@ static uint8_t *allocate(bool heap)
 
 	CHECK(p && (void *)p != MAP_FAILED);
 	for (unsigned i = 0; i < BYTES; i++)
-		p[i] = (uint8_t)(i / PAGE + i);
+		put8(p + i, (uint8_t)(i / PAGE + i));
 	return p;
 }
 
@@ -95,12 +96,16 @@ static void check_fork(uint8_t *p)
 	p[1] = 1;
 }
 
+struct owning {
+	bool heap, forks;
+};
+
 static int owner(void *arg)
 {
-	bool heap = arg != NULL;
+	const struct owning *how = arg;
 	sci_desc_t sd = api_begin();
 	sci_local_segment_t seg = empty_segment(sd, 1);
-	uint8_t *p = allocate(heap), *q;
+	uint8_t *p = allocate(how->heap), *q;
 	sci_error_t error;
 	sci_map_t map;
 
@@ -109,25 +114,27 @@ static int owner(void *arg)
 	q = SCIMapLocalSegment(seg, &map, 0, BYTES, NULL, 0, &error);
 	CHECK_OK(error);
 	for (unsigned i = 0; i < BYTES; i++)
-		CHECK(p[i] == (uint8_t)(i / PAGE + i) && q[i] == p[i]);
+		CHECK(get8(p + i) == (uint8_t)(i / PAGE + i) && get8(q + i) == get8(p + i));
 	step_done(0);
 	step_await(1);
-	CHECK(p[PAGE] == 0x77 && q[PAGE] == 0x77);
-	p[2 * PAGE] = 0x78;
+	CHECK(get8(p + PAGE) == 0x77 && get8(q + PAGE) == 0x77);
+	put8(p + 2 * PAGE, 0x78);
 	step_done(2);
-	check_fork(p);
+	if (how->forks)
+		check_fork(p);
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
 	step_await(3);
 	remove_segment(seg);
-	CHECK(p[PAGE] == 0x77 && p[2 * PAGE] == 0x78 && p[BYTES - 1] == (uint8_t)(4 + BYTES - 1));
+	CHECK(get8(p + PAGE) == 0x77 && get8(p + 2 * PAGE) == 0x78 &&
+	      get8(p + BYTES - 1) == (uint8_t)(4 + BYTES - 1));
 	/* The program's own again, also for another segment. */
-	p[0] = 9;
+	put8(p, 9);
 	seg = empty_segment(sd, 1);
 	CHECK_OK(add_memory(seg, p, BYTES));
-	CHECK(p[0] == 9 && p[PAGE] == 0x77);
+	CHECK(get8(p) == 9 && get8(p + PAGE) == 0x77);
 	remove_segment(seg);
-	if (heap)
+	if (how->heap)
 		free(p);
 	else
 		munmap(p, BYTES);
@@ -150,11 +157,11 @@ static int peer(void *arg)
 	p = SCIMapRemoteSegment(seg, &map, 0, BYTES, NULL, 0, &error);
 	CHECK_OK(error);
 	for (unsigned i = 0; i < BYTES; i++)
-		CHECK(p[i] == (uint8_t)(i / PAGE + i));
-	p[PAGE] = 0x77;
+		CHECK(get8(p + i) == (uint8_t)(i / PAGE + i));
+	put8(p + PAGE, 0x77);
 	step_done(1);
 	step_await(2);
-	CHECK(p[2 * PAGE] == 0x78);
+	CHECK(get8(p + 2 * PAGE) == 0x78);
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
 	SCIDisconnectSegment(seg, 0, &error);
@@ -164,17 +171,29 @@ static int peer(void *arg)
 	return 0;
 }
 
-static void own_pages_are_shared(void **state)
+static void share_pages(void **state, bool forks)
 {
 	for (unsigned heap = 0; heap < 2; heap++) {
+		struct owning how = {heap, forks};
 		pid_t a, b;
 
 		steps_reset();
-		a = cluster_fork(*state, 8, owner, heap ? *state : NULL);
+		a = cluster_fork(*state, 8, owner, &how);
 		b = cluster_fork(*state, 4, peer, NULL);
 		assert_int_equal(cluster_wait(b), 0);
 		assert_int_equal(cluster_wait(a), 0);
 	}
+}
+
+static void own_pages_are_shared(void **state)
+{
+	share_pages(state, false);
+}
+
+static void a_child_has_a_copy_of_its_own(void **state)
+{
+	cluster_needs_kernel(NEEDS_FORK);
+	share_pages(state, true);
 }
 
 /* ---- what is refused ---- */
@@ -239,6 +258,7 @@ static int wrong_memory(void *arg)
 
 static void other_memory_is_refused(void **state)
 {
+	cluster_needs_kernel(NEEDS_PAGES);
 	assert_int_equal(cluster_wait(cluster_fork(*state, 4, wrong_memory, NULL)), 0);
 }
 
@@ -316,6 +336,7 @@ static int ends_in_disorder(void *arg)
 
 static void memory_may_be_gone_before_the_segment(void **state)
 {
+	cluster_needs_kernel(NEEDS_PAGES);
 	assert_int_equal(cluster_wait(cluster_fork(*state, 4, ends_in_disorder, NULL)), 0);
 }
 
@@ -332,9 +353,9 @@ static int keeps_its_memory(void *arg)
 	step_done(0);
 	CHECK(SCIWaitForLocalSegmentEvent(seg, NULL, NULL, SCI_INFINITE_TIMEOUT, 0, &error) == 0);
 	CHECK_IS(error, SCI_ERR_NO_LINK_ACCESS);
-	CHECK(p[0] == 0 && p[PAGE] == 1);
+	CHECK(get8(p) == 0 && get8(p + PAGE) == 1);
 	remove_segment(seg);
-	CHECK(p[0] == 0 && p[PAGE] == 1);
+	CHECK(get8(p) == 0 && get8(p + PAGE) == 1);
 	free(p);
 	api_end(sd);
 	return 0;
@@ -357,6 +378,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		API_TEST(own_pages_are_shared),
+		API_TEST(a_child_has_a_copy_of_its_own),
 		API_TEST(other_memory_is_refused),
 		API_TEST(physical_memory_is_not_attached),
 		API_TEST(memory_may_be_gone_before_the_segment),

@@ -6,10 +6,12 @@
 #include <stdint.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "../lib/mapped.h"
 #include "topology.h"
 
 #define PAGE 4096u
@@ -69,11 +71,11 @@ static int is_written(void *arg)
 	step_done(0);
 	step_await(1);
 	for (unsigned i = 0; i < 1000; i++)
-		CHECK(p[PAGE + 3 + i] == (uint8_t)(i * 7));
-	CHECK(p[PAGE + 2] == 0 && p[PAGE + 1003] == 0);
-	CHECK(!memcmp(p + 9, "by address", 10));
-	CHECK(!memcmp(p + 8192, "by address", 10));
-	CHECK(!memcmp(p + 77, "as in 1.x", 9));
+		CHECK(get8(p + PAGE + 3 + i) == (uint8_t)(i * 7));
+	CHECK(get8(p + PAGE + 2) == 0 && get8(p + PAGE + 1003) == 0);
+	CHECK(same_bytes(p + 9, "by address", 10));
+	CHECK(same_bytes(p + 8192, "by address", 10));
+	CHECK(same_bytes(p + 77, "as in 1.x", 9));
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
 	do {
@@ -250,6 +252,96 @@ static void a_sequence_outlives_its_map(void **state)
 	assert_int_equal(cluster_wait(cluster_fork(*state, 4, lives, NULL)), 0);
 }
 
+/* ---- a check reads behind the stores ---- */
+
+static volatile unsigned reads;
+static void *window;
+
+static void on_read(int signal_no)
+{
+	(void)signal_no;
+	reads++;
+	mprotect(window, PAGE, PROT_READ | PROT_WRITE);
+}
+
+/* How often the window was read since. */
+static unsigned reads_since(unsigned *before)
+{
+	unsigned n = reads - *before;
+
+	*before = reads;
+	CHECK(mprotect(window, PAGE, PROT_NONE) == 0);
+	return n;
+}
+
+static int pushes(void *arg)
+{
+	sci_sequence_t sequence = NULL;
+	sci_remote_segment_t seg = NULL;
+	sci_desc_t sd = api_begin();
+	sci_map_t map = NULL;
+	sci_error_t error;
+	unsigned before = 0;
+	uint32_t word = 7;
+
+	(void)arg;
+	step_await(0);
+	seg = import_segment(sd, cluster_node(8), 3, 0, 0, &map);
+	window = (void *)(uintptr_t)SCIGetMapPointer(map);
+	CHECK(signal(SIGSEGV, on_read) != SIG_ERR);
+	SCICreateMapSequence(map, &sequence, 0, &error);
+	CHECK_OK(error);
+	reads_since(&before);
+	CHECK(SCIStartSequence(sequence, 0, &error) == SCI_SEQ_OK);
+	CHECK(reads_since(&before) == 0);
+	CHECK(SCICheckSequence(sequence, 0, &error) == SCI_SEQ_OK);
+	CHECK(reads_since(&before) == 1);
+	CHECK(SCICheckSequence(sequence, SCI_FLAG_NO_FLUSH, &error) == SCI_SEQ_OK);
+	CHECK(reads_since(&before) == 1);
+	CHECK(SCICheckSequence(sequence, SCI_FLAG_NO_STORE_BARRIER, &error) == SCI_SEQ_OK);
+	CHECK(reads_since(&before) == 0);
+	SCIStoreBarrier(sequence, 0);
+	CHECK(reads_since(&before) == 1);
+	SCIStoreBarrier(NULL, 0);
+	SCIStoreBarrier((sci_sequence_t)map, 0);
+	SCIFlush(sequence, 0);
+	CHECK(reads_since(&before) == 0);
+	/* What is copied is in another page, which may be touched. */
+	SCIMemCpy(NULL, &word, map, 2 * PAGE, sizeof(word), 0, &error);
+	CHECK_OK(error);
+	CHECK(reads_since(&before) == 0);
+	SCIMemCpy(NULL, &word, map, 2 * PAGE, sizeof(word), SCI_FLAG_ERROR_CHECK, &error);
+	CHECK_OK(error);
+	CHECK(reads_since(&before) == 1);
+	SCITransferBlock(map, PAGE, map, 2 * PAGE, 16, 0, &error);
+	CHECK_OK(error);
+	CHECK(reads_since(&before) == 1);
+	leave_segment(seg, map);
+	CHECK(SCICheckSequence(sequence, 0, &error) == SCI_SEQ_NOT_RETRIABLE);
+	SCIStoreBarrier(sequence, 0);
+	CHECK(reads == before);
+	SCIRemoveSequence(sequence, 0, &error);
+	CHECK_OK(error);
+	api_end(sd);
+	return 0;
+}
+
+static int exports_for_ever(void *arg);
+
+static void a_check_reads_behind_the_stores(void **state)
+{
+	pid_t exporter, importer;
+
+	cluster_needs_kernel(NEEDS_SIGNALS);
+	cluster_needs(NEEDS_HOSTS);
+	steps_reset();
+	exporter = cluster_fork(*state, 8, exports_for_ever, NULL);
+	importer = cluster_fork(*state, 4, pushes, NULL);
+	assert_int_equal(cluster_wait(importer), 0);
+	kill(exporter, SIGKILL);
+	cluster_wait(exporter);
+}
+
 /* ---- loss ---- */
 
 static int exports_for_ever(void *arg)
@@ -349,6 +441,7 @@ static void a_sequence_tells_of_loss(void **state)
 {
 	pid_t exporter, importer;
 
+	cluster_needs_kernel(NEEDS_DAEMON);
 	cluster_needs(NEEDS_CRASH);
 	steps_reset();
 	exporter = cluster_fork(*state, 8, exports_for_ever, NULL);
@@ -376,6 +469,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		API_TEST(copies_arrive),
 		API_TEST(a_sequence_outlives_its_map),
+		API_TEST(a_check_reads_behind_the_stores),
 		API_TEST(a_sequence_tells_of_loss),
 	};
 

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "../lib/mapped.h"
 #include "topology.h"
 
 #define PAGE 4096u
@@ -347,7 +348,7 @@ static int asks_to_leave(void *arg)
 	expect_local(seg, SCI_CB_OPERATIONAL);
 	expect_local(seg, SCI_CB_DISCONNECT);
 	expect_local(seg, SCI_CB_DISCONNECT);
-	CHECK(p[0] == 2);
+	CHECK(get32(p) == 2);
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
 	SCIRemoveSegment(seg, 0, &error);
@@ -376,17 +377,17 @@ static int takes_its_time(void *arg)
 	expect_remote(b, SCI_CB_DISCONNECT);
 	SCIConnectSegment(sd, &late, 4, 1, 0, NULL, NULL, 0, 0, &error);
 	CHECK_IS(error, SCI_ERR_NO_SUCH_SEGMENT);
-	p[0] = 1;
-	CHECK(p[0] == 1);
+	put32(p, 1);
+	CHECK(get32(p) == 1);
 	step_done(1);
 	expect_remote(a, SCI_CB_NOT_OPERATIONAL);
 	expect_remote(b, SCI_CB_NOT_OPERATIONAL);
-	CHECK(p[0] == 0xffffffff);
+	CHECK(get32(p) == 0xffffffff);
 	step_done(2);
 	expect_remote(a, SCI_CB_OPERATIONAL);
 	expect_remote(b, SCI_CB_OPERATIONAL);
-	CHECK(p[0] == 1);
-	p[0] = 2;
+	CHECK(get32(p) == 1);
+	put32(p, 2);
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
 	SCIDisconnectSegment(a, 0, &error);

@@ -515,6 +515,7 @@ static void two_rounds_leave_nothing(void **state)
 	unsigned seconds = number_of("SMARTIO_STRESS_S", DEFAULT_S);
 	long long before[HOSTS], after;
 
+	cluster_needs(NEEDS_HOSTS);
 	fprintf(stderr, "seed %u, %u s\n", seed, seconds);
 	assert_true(one_round(*state, seed, seconds));
 	assert_int_equal(cluster_audit(*state), 0);

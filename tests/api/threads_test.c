@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "../lib/mapped.h"
 #include "topology.h"
 
 #define THREADS 6u
@@ -55,9 +56,9 @@ static void one_life(sci_desc_t sd, unsigned id)
 	CHECK_OK(error);
 	p = SCIMapRemoteSegment(remote, &map, 0, PAGE, NULL, 0, &error);
 	CHECK_OK(error);
-	*p = id;
+	put32(p, id);
 	SCIStoreBarrier(NULL, 0);
-	CHECK(*q == id);
+	CHECK(get32(q) == id);
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
 	SCIDisconnectSegment(remote, 0, &error);

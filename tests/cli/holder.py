@@ -27,7 +27,7 @@ class Daemon:
         self.socket.connect(os.environ["SMARTIO_SOCKET"])
         self.id = 0
         self.kept = []
-        self.call(HELLO, struct.pack("<IIII", 2, 2, os.getpid(), 1))
+        self.call(HELLO, struct.pack("<IIII", 3, 3, os.getpid(), 1))
 
     def call(self, kind, body):
         self.id += 1

@@ -533,9 +533,7 @@ int fake_end(struct fake *f, unsigned host, uint32_t op, uint64_t id, uint64_t o
 int fake_settle(struct fake *f, unsigned host, unsigned device, uint64_t owner,
 		struct sio_evt_settle *ret)
 {
-	struct sio_req_settle req = {.h.owner = owner,
-				     .h.flags = owner ? 0 : SIO_SETTLE_ALL,
-				     .device = DEV(host, device)};
+	struct sio_req_settle req = {.h.owner = owner, .device = DEV(host, device)};
 
 	return ask(f, host, &req, SIO_OP_SETTLE, ret);
 }

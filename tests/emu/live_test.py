@@ -140,7 +140,7 @@ class Live(unittest.TestCase):
         text = self.refuse(["--topology", self.topology, "--state", self.state], 1,
                            "runs here already")
         self.assertIn(str(room.pid), text)
-        self.port(4).ask(INFO, struct.pack("=II", 1, 1))
+        self.port(4).ask(INFO, struct.pack("=II", 1, 99))
         self.end(room, signal.SIGINT)
 
     def test_sockets_are_the_users_own(self):
@@ -156,7 +156,7 @@ class Live(unittest.TestCase):
         room.wait()
         self.assertIn("port.4", os.listdir(self.state))
         room = self.start()
-        self.port(8).ask(INFO, struct.pack("=II", 1, 1))
+        self.port(8).ask(INFO, struct.pack("=II", 1, 99))
         self.end(room)
 
     def test_a_host_leaves_descriptors_to_the_others(self):
@@ -183,14 +183,14 @@ class Live(unittest.TestCase):
         one, two = self.port(4), self.port(8)
         self.assertEqual(struct.unpack_from("=IIII", one.wait(EV_LINK)[4])[3], 1)
         one.alloc(4096)
-        boot = one.ask(INFO, struct.pack("=II", 1, 1))[0]
+        boot = one.ask(INFO, struct.pack("=II", 1, 99))[0]
         second = self.port(4)
         self.assertIsNone(second.event())  # turned away
         one.sock.close()
         two.wait(EV_LINK)
         self.assertEqual(struct.unpack_from("=IIII", two.wait(EV_LINK)[4])[3], 0)
         one = self.port(4)
-        again = one.ask(INFO, struct.pack("=II", 1, 1))[0]
+        again = one.ask(INFO, struct.pack("=II", 1, 99))[0]
         self.assertEqual(struct.unpack_from("=Q", again, 16)[0],
                          struct.unpack_from("=Q", boot, 16)[0] + 1)
         self.assertNotEqual(again[24:40], boot[24:40])
@@ -238,14 +238,14 @@ class Live(unittest.TestCase):
         lazy.sock.settimeout(60)
         with self.assertRaises((BrokenPipeError, ConnectionResetError)):
             for _ in range(100000):
-                lazy.send(INFO, struct.pack("=II", 1, 1))
-        other.ask(INFO, struct.pack("=II", 1, 1))  # nobody else noticed
+                lazy.send(INFO, struct.pack("=II", 1, 99))
+        other.ask(INFO, struct.pack("=II", 1, 99))  # nobody else noticed
         self.end(room)
         self.assertIn(b"does not read its events", room.stderr.read())
 
     def test_idle_room_sleeps(self):
         room = self.start()
-        self.port(4).ask(INFO, struct.pack("=II", 1, 1))
+        self.port(4).ask(INFO, struct.pack("=II", 1, 99))
 
         def switches():
             with open(f"/proc/{room.pid}/status", encoding="ascii") as f:

@@ -174,9 +174,9 @@ static void device_memory_waits_for_settle(void **state)
 	fake_free(f);
 }
 
-static void settle_of_all_and_reset_spare_the_living(void **state)
+static void resets_spare_the_living(void **state)
 {
-	struct sio_req_reset reset = {.device = DEV(LENDER, 0), .kind = SIO_RESET_FUNCTION};
+	struct sio_req_reset reset = {.device = DEV(LENDER, 0)};
 	struct fake *f = fake_new(0);
 	struct sio_evt_settle settled;
 	struct sio_evt_reset evt;
@@ -195,14 +195,14 @@ static void settle_of_all_and_reset_spare_the_living(void **state)
 		emu_room_owner_hup(f->room, LENDER, w[1]);
 		assert_int_equal(fake_count(f, LENDER, SIO_KIND_DMAMAP), 3 + round);
 		if (round == 0) {
-			assert_int_equal(fake_settle(f, LENDER, 0, 0, &settled), 0);
-			assert_int_equal(settled.dmamaps, 2);
-			assert_int_equal(settled.mems, 2);
+			assert_int_equal(fake_settle(f, LENDER, 0, 0, &settled), -EINVAL);
+			reset.kind = SIO_RESET_DONE;
 		} else {
-			assert_int_equal(ask(f, LENDER, &reset, SIO_OP_RESET, &evt), 0);
-			assert_int_equal(evt.freed, 2);
-			assert_int_equal(evt.generation, 2); /* power-on was 1 */
+			reset.kind = SIO_RESET_FUNCTION;
 		}
+		assert_int_equal(ask(f, LENDER, &reset, SIO_OP_RESET, &evt), 0);
+		assert_int_equal(evt.freed, 2);
+		assert_int_equal(evt.generation, 2 + round); /* power-on was 1 */
 		assert_int_equal(fake_count(f, LENDER, SIO_KIND_DMAMAP), 1 + round);
 		assert_int_equal(fake_count(f, LENDER, SIO_KIND_MEM), 1 + round);
 	}
@@ -300,9 +300,73 @@ static void register_view_lives_as_long_as_its_grant(void **state)
 	fake_free(f);
 }
 
+/* Memory is given to the daemon with its grants, and the peer's window leads there as before. */
+static void what_is_given_outlives_its_owner(void **state)
+{
+	struct fake *f = fake_new(0);
+	struct sio_evt_grant g, later, others;
+	uint64_t w, other, mem, kept;
+
+	(void)state;
+	fake_up(f, LENDER);
+	fake_up(f, CLIENT);
+	w = fake_owner(f, LENDER);
+	other = fake_owner(f, LENDER);
+	mem = fake_alloc(f, LENDER, w, SIZE);
+	kept = fake_alloc(f, LENDER, w, SIZE);
+	g = fake_grant(f, LENDER, w, mem, SIZE, CLIENT);
+	others = fake_grant(f, LENDER, other, mem, SIZE, CLIENT);
+	fake_map(f, CLIENT, 0, LENDER, &g);
+	assert_int_equal(fake_end(f, LENDER, SIO_OP_GIVE, mem, other), -EPERM);
+	assert_int_equal(fake_end(f, LENDER, SIO_OP_GIVE, mem, w), 0);
+	assert_int_equal(fake_end(f, LENDER, SIO_OP_GIVE, mem, w), -EPERM);
+	assert_int_equal(fake_end(f, LENDER, SIO_OP_GIVE, mem, 0), 0); /* it is ours already */
+	fake_forget(f);
+	emu_room_owner_hup(f->room, LENDER, w);
+	assert_gone(f, LENDER, w, 0, 0, 0, 0);
+	assert_end(f, LENDER, w);
+	assert_int_equal(fake_end(f, LENDER, SIO_OP_FREE, kept, 0), -ENOENT);
+	assert_int_equal(fake_count(f, LENDER, SIO_KIND_GRANT), 2);
+	later = fake_grant(f, LENDER, 0, mem, SIZE, CLIENT);
+	fake_map(f, CLIENT, 0, LENDER, &later);
+	/* A grant that another owner has is that owner's still. */
+	emu_room_owner_hup(f->room, LENDER, other);
+	assert_gone(f, LENDER, other, 0, 1, 0, 0);
+	assert_int_equal(fake_end(f, LENDER, SIO_OP_UNGRANT, others.id, 0), 0);
+	assert_end(f, LENDER, other);
+	assert_int_equal(fake_end(f, LENDER, SIO_OP_FREE, mem, 0), -EBUSY);
+	assert_int_equal(fake_end(f, LENDER, SIO_OP_UNGRANT, g.id, 0), 0);
+	assert_int_equal(fake_end(f, LENDER, SIO_OP_UNGRANT, later.id, 0), 0);
+	assert_int_equal(fake_end(f, LENDER, SIO_OP_FREE, mem, 0), 0);
+	assert_int_equal(fake_counter(f, LENDER, 0, 0, "ram_free"), 1 << 20);
+	fake_free(f);
+}
+
+/* An owner that has ended gives nothing. */
+static void what_waits_in_quarantine_is_not_given(void **state)
+{
+	struct fake *f = fake_new(0);
+	struct sio_evt_grant g;
+	uint64_t w, mem;
+
+	(void)state;
+	fake_up(f, LENDER);
+	fake_up(f, CLIENT);
+	w = fake_owner(f, LENDER);
+	mem = fake_alloc(f, LENDER, w, SIZE);
+	g = fake_grant(f, LENDER, w, mem, SIZE, CLIENT);
+	emu_room_owner_hup(f->room, LENDER, w);
+	assert_int_equal(fake_end(f, LENDER, SIO_OP_GIVE, mem, 0), -EPERM);
+	assert_int_equal(fake_end(f, LENDER, SIO_OP_UNGRANT, g.id, 0), 0);
+	assert_int_equal(fake_end(f, LENDER, SIO_OP_GIVE, mem, 0), -ENOENT);
+	assert_int_equal(fake_counter(f, LENDER, 0, 0, "ram_free"), 1 << 20);
+	fake_free(f);
+}
+
 static void a_crash_takes_all_and_gives_new_numbers(void **state)
 {
-	struct sio_req_info info = {.version_min = 1, .version_max = 1};
+	struct sio_req_info info = {.version_min = SIO_PORT_VERSION,
+				    .version_max = SIO_PORT_VERSION};
 	struct sio_evt_info before, after;
 	struct fake *f = fake_new(7);
 	struct sio_req_map req;
@@ -376,11 +440,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_nothing_reaches_goes_with_its_owner),
 		cmocka_unit_test(device_memory_waits_for_settle),
-		cmocka_unit_test(settle_of_all_and_reset_spare_the_living),
+		cmocka_unit_test(resets_spare_the_living),
 		cmocka_unit_test(grants_wait_for_the_peers_word),
 		cmocka_unit_test(owners_refer_to_each_others_things),
 		cmocka_unit_test(children_end_with_their_parent),
 		cmocka_unit_test(register_view_lives_as_long_as_its_grant),
+		cmocka_unit_test(what_is_given_outlives_its_owner),
+		cmocka_unit_test(what_waits_in_quarantine_is_not_given),
 		cmocka_unit_test(a_crash_takes_all_and_gives_new_numbers),
 		cmocka_unit_test(status_page_tells_before_the_event),
 	};

@@ -201,9 +201,13 @@ static void make_dmamap(struct player *p, unsigned host)
 
 static void end_something(struct player *p, unsigned host)
 {
-	struct sio_evt_settle settled;
+	struct sio_req_reset reset = {.kind = SIO_RESET_DONE};
+	struct sio_evt_reset evt;
 
-	switch (pick(p, 12)) {
+	switch (pick(p, 13)) {
+	case 12:
+		fake_end(p->f, host, SIO_OP_GIVE, any(p, &p->mems[host]), 0);
+		break;
 	case 10:
 		fake_end(p->f, host, SIO_OP_DMA_DETACH, any(p, &p->ranges[host]), 0);
 		break;
@@ -237,7 +241,8 @@ static void end_something(struct player *p, unsigned host)
 		emu_room_owner_hup(p->f->room, host, any(p, &p->owners[host]));
 		break;
 	default:
-		fake_settle(p->f, host, pick(p, 3), 0, &settled);
+		reset.device = DEV(host, pick(p, 3));
+		ask(p->f, host, &reset, SIO_OP_RESET, &evt);
 	}
 }
 

@@ -3,14 +3,13 @@
  * A program of bytes plays hostile clients and a hostile peer to two daemons: requests with any
  * content, raw packets, deaths, links that come and go, at any moment between two packets; one of
  * the hosts lends a device. When all are gone and the device was reset, nothing may be left. For
- * libFuzzer (built with clang), or, with FUZZ_REPLAY, over the files and folders of a corpus named
- * on the command line.
+ * libFuzzer (built with clang), or replay_corpus.c.
  */
 #include "device_calls.h"
 #include "fake_device.h"
+#include "fuzz.h"
+#include "input.h"
 
-#include <dirent.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,37 +17,10 @@
 
 #define CLIENTS 3u
 
-struct input {
-	const uint8_t *at;
-	size_t left;
-};
-
 struct play {
 	struct world *w;
 	struct world_client *client[CLIENTS]; /* on nodes 4, 8, 4 */
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* What the input has not got is zero. */
-static void take(struct input *in, void *to, size_t len)
-{
-	size_t n = len < in->left ? len : in->left;
-
-	memset(to, 0, len);
-	if (n > 0)
-		memcpy(to, in->at, n);
-	in->at += n;
-	in->left -= n;
-}
-
-static uint8_t take8(struct input *in)
-{
-	uint8_t v;
-
-	take(in, &v, sizeof(v));
-	return v;
-}
 
 static const uint32_t requests[] = {
 	SIO_MSG_ADAPTER,
@@ -207,49 +179,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	world_free(p.w);
 	return 0;
 }
-
-#ifdef FUZZ_REPLAY
-static int replay(const char *path)
-{
-	uint8_t data[65536];
-	FILE *f = fopen(path, "rb");
-	size_t n;
-
-	if (!f) {
-		perror(path);
-		return -1;
-	}
-	n = fread(data, 1, sizeof(data), f);
-	fclose(f);
-	LLVMFuzzerTestOneInput(data, n);
-	return 0;
-}
-
-int main(int argc, char **argv)
-{
-	unsigned n = 0;
-
-	for (int i = 1; i < argc; i++) {
-		struct dirent *e;
-		DIR *d = opendir(argv[i]);
-
-		if (!d) {
-			perror(argv[i]);
-			return 1;
-		}
-		while ((e = readdir(d))) {
-			char path[4096];
-
-			if (e->d_name[0] == '.')
-				continue;
-			snprintf(path, sizeof(path), "%s/%s", argv[i], e->d_name);
-			if (replay(path) < 0)
-				return 1;
-			n++;
-		}
-		closedir(d);
-	}
-	printf("%u inputs\n", n);
-	return n > 0 ? 0 : 1;
-}
-#endif

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cluster.h"
+#include "program.h"
 #include "tempdir.h"
 
 /* No test comes near it, on a busy machine either; a virtual machine's processors are emulated. */
@@ -79,25 +80,6 @@ static int stop(pid_t pid)
 		return 0;
 	kill(pid, SIGTERM);
 	return cluster_wait(pid);
-}
-
-struct probe {
-	unsigned own, count;
-};
-
-/* There is no event to wait for: links come up as hosts do. */
-static int probe(void *arg)
-{
-	const struct timespec pause = {.tv_nsec = 2000000};
-	const struct probe *p = arg;
-	sci_desc_t sd = api_begin();
-	sci_error_t error;
-
-	for (unsigned i = 1; i <= p->count; i++)
-		while (i * 4 != p->own && !SCIProbeNode(sd, 0, i * 4, 0, &error))
-			nanosleep(&pause, NULL);
-	api_end(sd);
-	return 0;
 }
 
 static int write_topology(const struct cluster *c, const char *topology)
@@ -268,9 +250,10 @@ struct cluster *cluster_up(const char *topology)
 			break;
 	}
 	for (unsigned i = 0; i < c->n_nodes; i++) {
-		struct probe p = {4 * (i + 1), c->n_nodes};
+		struct program_probe p = {4 * (i + 1), c->n_nodes};
 
-		if (c->daemon[i] <= 0 || cluster_wait(cluster_fork(c, 4 * (i + 1), probe, &p)) != 0)
+		if (c->daemon[i] <= 0 ||
+		    cluster_wait(cluster_fork(c, 4 * (i + 1), program_probe, &p)) != 0)
 			goto fail;
 	}
 	if (audit(c, NULL, c->first) == 0)
@@ -305,13 +288,13 @@ void cluster_crash(struct cluster *c, unsigned node)
 
 int cluster_restart(struct cluster *c, unsigned node, unsigned from)
 {
-	struct probe p = {node, c->n_nodes};
+	struct program_probe p = {node, c->n_nodes};
 
 	(void)from;
 	c->daemon[node / 4 - 1] = start(c, "SMARTIO_TEST_SMARTIOD", node);
 	if (c->daemon[node / 4 - 1] < 0)
 		return -1;
-	return cluster_wait(cluster_fork(c, node, probe, &p)) ? -1 : 0;
+	return cluster_wait(cluster_fork(c, node, program_probe, &p)) ? -1 : 0;
 }
 
 int cluster_link(const struct cluster *c, unsigned node, unsigned adapter, bool up)
@@ -422,25 +405,4 @@ unsigned step_await_any(const unsigned *step, unsigned n)
 	}
 	step_await(step[n - 1]);
 	return step[n - 1];
-}
-
-sci_desc_t api_begin(void)
-{
-	sci_desc_t sd = NULL;
-	sci_error_t error;
-
-	SCIInitialize(0, &error);
-	CHECK_OK(error);
-	SCIOpen(&sd, 0, &error);
-	CHECK_OK(error);
-	return sd;
-}
-
-void api_end(sci_desc_t sd)
-{
-	sci_error_t error;
-
-	SCIClose(sd, 0, &error);
-	CHECK_OK(error);
-	SCITerminate();
 }

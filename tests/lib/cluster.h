@@ -8,6 +8,9 @@
  * smartiod runs on the kernel module already: all hosts are the same one. Programs name nodes and the
  * drive by cluster_node() and cluster_device(), so that their tests run there, too; a test that wants
  * more than one machine has begins with cluster_needs().
+ *
+ * The same tests run in the simulator, tests/sim/api_cluster.c in place of cluster.c: a program's memory
+ * is the test's, so what is static, and @arg of cluster_fork(), is shared by all.
  */
 #ifndef TESTS_LIB_CLUSTER_H
 #define TESTS_LIB_CLUSTER_H
@@ -68,7 +71,19 @@ void cluster_needs(const char *what);
 #define NEEDS_LINK "an adapter with a link to another host"
 #define NEEDS_CRASH "a host that crashes while others live on"
 #define NEEDS_ENGINE "an adapter with a DMA engine"
+#define NEEDS_GIVE "a port that takes memory from a program that ends"
 #define NEEDS_GROUPS "an adapter with multicast groups"
+/*
+ * First in a test that wants what the simulator's programs, which are coroutines, have not: there it is
+ * skipped, and says why.
+ */
+void cluster_needs_kernel(const char *what);
+#define NEEDS_FORK "a process that forks"
+#define NEEDS_PAGES "pages of the program's own"
+#define NEEDS_TWO "two clusters at once"
+#define NEEDS_SIGNALS "signals, and pages that are protected"
+#define NEEDS_PROC "descriptors of the kernel's"
+#define NEEDS_DAEMON "a smartiod that can be stopped, or is not there"
 
 /* A child on a host; its exit status is what @fn returns. */
 pid_t cluster_fork(struct cluster *c, unsigned node, int (*fn)(void *arg), void *arg);

@@ -50,3 +50,8 @@ void cluster_needs(const char *what)
 	print_message("[  NEEDS   ] %s\n", what);
 	skip();
 }
+
+void cluster_needs_kernel(const char *what)
+{
+	(void)what;
+}

@@ -3,14 +3,16 @@
 """Mistakes that a good engineer could make here, each a small patch, and who finds them.
 
 mutants.py verify BUILD        every patch applies, and what it touches compiles (make check)
-mutants.py run [NAME...]       each in turn, on all cores: the simulator alone, then all tests.
-                               Results stay in build/mutants/results.json; a second run goes on
-                               where the first stopped (make mutants)
+mutants.py run [NAME...]       each in turn, on all cores (--jobs): the simulator alone; what it does not
+                               catch, and with --both all, the other tests. Results stay in
+                               build/mutants/results.json; a second run goes on where the first
+                               stopped (make mutants)
 mutants.py report              the table, from the results
 mutants.py list
 
-A patch begins with "# " lines that tell the mistake; then a diff. A mutant is caught if a command fails
-with it that passes without: every command runs on the unpatched tree first.
+A patch begins with "# " lines that tell the mistake; then a diff. A mutant is caught by a seed or a test
+that fails with it and passes without it: what failed runs in a tree without mutant at once. Results hold
+the commit; a run at a later one goes on, too, unless --again.
 """
 import argparse
 import concurrent.futures
@@ -19,6 +21,7 @@ import json
 import os
 import pathlib
 import re
+import select
 import shlex
 import shutil
 import signal
@@ -26,27 +29,36 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
 WORK = ROOT / "build/mutants"
-BUDGET = 300  # seconds a mutant, and a side
+BUILD = "build/m"
+BUDGET = 300  # seconds of a core that a mutant has, and a side
+STUCK = 200  # that a few seeds can take, at most
 
 # Who may catch a mutant, in this order: those that take the least time first.
-SIMULATOR = [
-    ("simulator", "build/m/tests/sim/smartio-sim --check tests/sim/seeds.txt --new 400 --first 1 --jobs 1"),
-    ("simulator, more seeds",
-     "build/m/tests/sim/smartio-sim --check /dev/null --new 1000 --first 10001 --jobs 1"),
-    ("seam, litmus", "meson test -C build/m --no-rebuild -q --suite sim --no-suite long"),
+SIM_TARGET = "tests/sim/smartio-sim"
+SIM = f"{BUILD}/{SIM_TARGET}"
+FIRST_SEED, SLICE = 10001, 20  # behind the fixed seeds: the same ones for every mutant
+# Programs that go that way. Every second new seed has these, and so have a few before all others.
+WORKLOADS = [
+    (r"drivers/|devices/nvme|ledger", "manager,nvme"),
+    (r"smartiod/(loan|quarantine|lend|borrow|dev|dma|bar|vector)|core/iommu|emu/(dmamap|device)",
+     "device,manager,nvme"),
+    (r"sisci/(dma|queue)|emu/(engine|channel)|smartiod/queue", "dma"),
+    (r"dint|ring|dataint|emu/irq", "interrupt"),
+    (r"smartiod/(connect|window|segment|export|peer)|core|emu/(grant|map)", "segment,callback"),
+    (r"", "segment,device,interrupt"),
 ]
+EAGER = 40
+SEAM, SEAM_AT = "litmus fabric seam", 400  # after so many seeds
 TESTS = [
-    ("unit", "meson test -C build/m --no-rebuild -q --suite core --suite wire --suite topofile"),
-    ("fuzz", "meson test -C build/m --no-rebuild -q --suite fuzz"),
-    ("rooms", "meson test -C build/m --no-rebuild -q --suite emu --suite smartiod --suite nvme"),
-    ("port", "meson test -C build/m --no-rebuild -q --suite port"),
-    ("api", "meson test -C build/m --no-rebuild -q --suite api --suite clients"),
-    ("system", "meson test -C build/m --no-rebuild -q --suite system --suite cli"),
+    "--suite core --suite wire --suite topofile",
+    "--suite emu --suite smartiod --suite nvme",
+    "--suite port --suite session --suite clients --suite fuzz",
+    "--suite api --no-suite stress --no-suite plain-only",
+    "--suite system --suite cli --suite api",
 ]
 
 
@@ -107,7 +119,7 @@ def verify_one(name, patch, build, lines):
             if "-o" in words:
                 at = words.index("-o")
                 del words[at:at + 2]
-            for flag in ("-MD", "-Werror", "-fprofile-arcs"):
+            for flag in ("-MD", "-fprofile-arcs"):
                 words = [w for w in words if w != flag]
             while "-MQ" in words:
                 at = words.index("-MQ")
@@ -144,161 +156,258 @@ def verify(args):
 # ---- run ----
 
 class Results:
-    """build/mutants/results.json; a mutant's key holds the patch and the tree it was run on."""
+    """build/mutants/results.json: what is known of each mutant, with the patch and the commit it was run on."""
 
-    def __init__(self, commit):
-        self.path, self.commit, self.lock = WORK / "results.json", commit, threading.Lock()
+    def __init__(self):
+        self.path, self.lock = WORK / "results.json", threading.Lock()
         self.all = json.loads(self.path.read_text()) if self.path.exists() else {}
-
-    def key(self, patch):
-        return hashlib.sha256(patch.read_bytes()).hexdigest()[:12] + "@" + self.commit
 
     def get(self, name, patch):
         r = self.all.get(name)
-        return r if r and r["key"] == self.key(patch) else None
+        return r if r and r["patch"] == digest(patch) else None
 
-    def put(self, name, patch, **result):
+    def put(self, name, r):
         with self.lock:
-            self.all[name] = dict(result, key=self.key(patch), what=what(patch))
+            self.all[name] = r
             tmp = self.path.with_suffix(".new")
             tmp.write_text(json.dumps(self.all, indent=1, sort_keys=True))
             tmp.replace(self.path)
 
 
+def digest(patch):
+    return hashlib.sha256(patch.read_bytes()).hexdigest()[:12]
+
+
+def fixed_seeds():
+    """The lines of seeds.txt without what they were, ranges written out."""
+    lines = []
+    for line in (ROOT / "tests/sim/seeds.txt").read_text().splitlines():
+        line = line.partition("#")[0].strip()
+        several = re.fullmatch(r"(\d+)-(\d+)", line)
+        lines += [str(n) for n in range(int(several[1]), int(several[2]) + 1)] if several else [line] if line else []
+    return lines
+
+
+def seed_line(patch, fixed, i):
+    """What the @i-th try is: a few seeds with the programs that go that way, the fixed ones, new ones."""
+    workload = next(w for pattern, w in WORKLOADS if any(re.search(pattern, f) for f in touched(patch)))
+    if EAGER <= i < EAGER + len(fixed):
+        return fixed[i - EAGER]
+    n = i if i < EAGER else i - len(fixed)
+    return f"{FIRST_SEED + n}" + (f" --workload {workload}" if i < EAGER or n % 2 else "")
+
+
+def processor_time(pid):
+    """Seconds of a core that @pid and those of its children took that it has waited for."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(int(n) for n in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+
+
 class Tree:
     """A copy of the committed tree with a build of its own."""
 
-    def __init__(self, number, commit):
-        self.dir, self.log = WORK / f"tree{number}", WORK / f"tree{number}.log"
+    def __init__(self, name, commit):
+        self.dir, self.log, self.lock = WORK / name, WORK / f"{name}.log", threading.Lock()
         if not (self.dir / ".git").exists():
             shutil.rmtree(self.dir, ignore_errors=True)
             subprocess.run(["git", "clone", "-q", "--shared", str(ROOT), str(self.dir)], check=True)
         self.git("fetch", "-q", "origin")
         self.git("checkout", "-q", "--force", "--detach", commit)
         self.git("clean", "-q", "-fd")
-        if not (self.dir / "build/m/build.ninja").exists():
-            self.must("meson setup build/m -Dbuildtype=debugoptimized")
-        self.must("ninja -C build/m")
+        if not (self.dir / BUILD / "build.ninja").exists():
+            # As in other builds, but no time is spent on what debuggers want to know.
+            status, _ = self.run(f"meson setup {BUILD} -Ddebug=false -Doptimization=2")
+            if status:
+                sys.exit(f"mutants: meson fails; see {self.log}")
 
     def git(self, *command):
         subprocess.run(["git", "-C", str(self.dir), *command], check=True)
 
-    def run(self, command, seconds):
-        """Exit status; None: it ran out of time. It and all that it started are ended."""
+    def run(self, command, seconds=1800):
+        """(exit status, seconds of a core); status None: it took more than @seconds, and it and all that
+        it started were ended. The clock on the wall would let mutants escape on a busy machine."""
         with open(self.log, "w") as log:
             p = subprocess.Popen(shlex.split(command), cwd=self.dir, stdout=log, stderr=log,
                                  stdin=subprocess.DEVNULL, start_new_session=True)
-            try:
-                return p.wait(timeout=max(seconds, 1))
-            except subprocess.TimeoutExpired:
-                return None
-            finally:
-                try:
-                    os.killpg(p.pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
-                p.wait()
-
-    def must(self, command):
-        if self.run(command, 1800) != 0:
-            sys.exit(f"mutants: '{command}' failed without any mutant; see {self.log}")
-
-    def side(self, commands, baseline):
-        """Who of @commands catches the mutant in BUDGET seconds: (name, seconds) or (None, seconds)."""
-        start = time.monotonic()
-        for name, command in commands:
-            if not baseline.get(name):
-                continue
-            left = BUDGET - (time.monotonic() - start)
-            if left <= 0:
-                break
-            limit = min(left, baseline[name] * 10 + 60)
-            status = self.run(command, limit)
-            # What hangs ten times as long as it takes is caught; what the budget cut short is not.
-            if (status is None and limit < left) or status:
-                return name, round(time.monotonic() - start, 1)
-        return None, round(time.monotonic() - start, 1)
-
-    def mutate(self, name, patch, baseline, results):
-        done = apply(self.dir, patch)
-        if done.returncode:
-            results.put(name, patch, error="does not apply")
-            return
+        done = select.poll()
+        done.register(pidfd := os.pidfd_open(p.pid), select.POLLIN)
         try:
-            if self.run("ninja -C build/m", 1800) != 0:
-                results.put(name, patch, error="does not compile")
-                return
-            sim, sim_s = self.side(SIMULATOR, baseline)
-            tests, tests_s = self.side(TESTS, baseline)
-            results.put(name, patch, sim=sim, sim_seconds=sim_s, tests=tests, tests_seconds=tests_s)
-            print(f"{name}: simulator: {sim or 'NOT CAUGHT'} ({sim_s} s); "
-                  f"others: {tests or 'NOT CAUGHT'} ({tests_s} s)", flush=True)
+            while not done.poll(1000) and processor_time(p.pid) < seconds:
+                pass
+            took = processor_time(p.pid)
+            over = not done.poll(0)
         finally:
-            self.git("checkout", "-q", "--force", ".")
+            os.close(pidfd)
+            try:
+                os.killpg(p.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            p.wait()
+        return None if over else p.returncode, took
+
+    def build(self, target=""):
+        return self.run(f"ninja -C {BUILD} {target}")[0] == 0
+
+    def seeds(self, lines, seconds):
+        """(what failed first, as arguments for smartio-sim, or None; seconds of a core)"""
+        (self.dir / BUILD / "seeds").write_text("\n".join(lines) + "\n")
+        status, took = self.run(f"{SIM} --check {BUILD}/seeds --new 0 --jobs 1 --stop", seconds)
+        failed = re.search(r"^smartio-sim (\d.*)$", self.log.read_text(), re.M)
+        if status and not failed:
+            raise RuntimeError(f"seeds failed without a word; see {self.log}")
+        if failed:
+            self.said = self.log.read_text()[failed.end():].strip().partition("\n")[0][:200]
+        return failed and failed[1].strip(), took
+
+    def tests(self, which, seconds):
+        """(the tests that failed, seconds of a core). What they need is built; the first failure ends it."""
+        log = self.dir / BUILD / "meson-logs/testlog.json"
+        log.unlink(missing_ok=True)
+        status, took = self.run(f"meson test -C {BUILD} -q --maxfail 1 -t 5 --no-suite long {which}", seconds)
+        if not status:
+            return [], took
+        if not log.exists():
+            raise RuntimeError(f"'{which}' could not be run; see {self.log}")
+        results = [json.loads(line) for line in log.read_text().splitlines()]
+        return [r["name"].rpartition(" / ")[2] for r in results
+                if r["result"] in ("FAIL", "TIMEOUT", "ERROR")], took
 
 
-def measure_baseline(tree, commit):
-    """{name: seconds} of what passes without a mutant; what does not pass catches nothing."""
-    path = WORK / "baseline.json"
-    known = json.loads(path.read_text()) if path.exists() else {}
-    if known.get("commit") == commit:
-        return known["seconds"]
-    seconds = {}
-    for name, command in SIMULATOR + TESTS:
-        start = time.monotonic()
-        if tree.run(command, 1800) == 0:
-            seconds[name] = time.monotonic() - start
-        else:
-            print(f"'{name}' fails without a mutant: it is left out", flush=True)
-    path.write_text(json.dumps({"commit": commit, "seconds": seconds}, indent=1))
-    return seconds
+class Hunt:
+    """One mutant in its tree; @good is the tree without a mutant, which judges what failed."""
+
+    def __init__(self, tree, good, results, commit, args):
+        self.tree, self.good, self.results, self.args, self.commit = tree, good, results, args, commit
+        self.fixed = fixed_seeds()
+
+    def left(self, side):
+        return self.args.seconds - self.r[side + "_seconds"]
+
+    def passes_without(self, what, run):
+        """A mutant is caught by what passes without it."""
+        with self.good.lock:
+            fine = run(self.good)
+        if not fine:
+            print(f"{self.name}: '{what}' fails without a mutant, too", flush=True)
+        return fine
+
+    def by_seeds(self):
+        """The next few seeds."""
+        r = self.r
+        lines = [seed_line(self.patch, self.fixed, i) for i in range(r["seeds"], r["seeds"] + SLICE)]
+        failed, took = self.tree.seeds(lines, STUCK)
+        r["sim_seconds"] += took
+        r["seeds"] += len(lines)
+        if failed and self.passes_without(f"smartio-sim {failed}", lambda t: t.build(SIM_TARGET) and
+                                          not t.run(f"{SIM} {failed}")[0]):
+            r["sim"], r["said"] = "seed " + failed, self.tree.said
+
+    def by_tests(self, side, which):
+        failed, took = self.tree.tests(which, max(self.left(side), 1))
+        self.r[side + "_seconds"] += took
+        for name in failed:
+            if self.passes_without(name, lambda t: not t.tests(shlex.quote(name), 600)[0]):
+                self.r[side] = name
+                return
+
+    def simulator(self):
+        r = self.r
+        if r["sim"] or self.left("sim") <= 0:
+            return
+        if not self.tree.build(SIM_TARGET):
+            r["error"] = "does not compile"
+            return
+        while not r["sim"] and self.left("sim") > 0:
+            self.by_seeds()
+            if not r["sim"] and not r["seam"] and r["seeds"] >= SEAM_AT:
+                self.by_tests("sim", SEAM)
+                r["seam"] = True
+
+    def others(self):
+        r = self.r
+        for suites in TESTS:
+            if suites in r["suites"] or r["tests"] or self.left("tests") <= 0:
+                continue
+            self.by_tests("tests", suites)
+            r["suites"].append(suites)
+
+    def run(self, name, patch):
+        old = self.results.get(name, patch)
+        self.name, self.patch = name, patch
+        self.r = old if old and "error" not in old and not self.args.again else {
+            "patch": digest(patch), "sim": None, "sim_seconds": 0, "seeds": 0, "seam": False,
+            "tests": None, "tests_seconds": 0, "suites": []}
+        self.r["commit"] = self.commit
+        try:
+            if apply(self.tree.dir, patch).returncode:
+                self.r["error"] = "does not apply"
+            elif self.args.only != "tests":
+                self.simulator()
+            if "error" not in self.r and self.args.only != "simulator" and (self.args.both or not self.r["sim"]):
+                self.others()
+        finally:
+            self.tree.git("checkout", "-q", "--force", ".")
+        self.results.put(name, self.r)
+        print(line_of(name, self.r), flush=True)
+
+
+def wanted(r, commit, args):
+    """Is there anything left to do for a mutant with the result @r?"""
+    if not r or "error" in r or (args.again and r["commit"] != commit):
+        return True
+    if r["sim"] and (r["tests"] or not args.both):
+        return False
+    return (args.only != "tests" and not r["sim"] and r["sim_seconds"] < args.seconds) or \
+        (args.only != "simulator" and not r["tests"] and r["tests_seconds"] < args.seconds and
+         len(r["suites"]) < len(TESTS))
 
 
 def run(args):
     WORK.mkdir(parents=True, exist_ok=True)
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, check=True, capture_output=True,
                             text=True).stdout.strip()
-    results = Results(commit)
+    results = Results()
     todo = [(n, p) for n, p in patches().items()
-            if (not args.name or n in args.name) and not results.get(n, p)]
+            if (not args.name or n in args.name) and wanted(results.get(n, p), commit, args)]
     print(f"{len(todo)} of {len(patches())} mutants to run", flush=True)
-    trees = [Tree(i, commit) for i in range(args.jobs)]
-    baseline = measure_baseline(trees[0], commit)
-    queue = iter(todo)
-    lock = threading.Lock()
+    good = Tree("good", commit)
+    queue, lock = iter(todo), threading.Lock()
 
-    def worker(tree):
+    def worker(number):
+        hunt = Hunt(Tree(f"tree{number}", commit), good, results, commit, args)
         while True:
             with lock:
                 item = next(queue, None)
             if item is None:
                 return
-            tree.mutate(*item, baseline, results)
+            hunt.run(*item)
 
-    threads = [threading.Thread(target=worker, args=(t,)) for t in trees]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        for job in [pool.submit(worker, i) for i in range(args.jobs)]:
+            job.result()
     return report(args)
 
 
+def line_of(name, r):
+    if "error" in r:
+        return f"{name:36} {r['error']}"
+    sim = r["sim"] or "NOT CAUGHT"
+    tests = r["tests"] or ("NOT CAUGHT" if r["suites"] else "not needed")
+    return f"{name:36} {sim:32} {r['sim_seconds']:5.0f} s  {tests:32} {r['tests_seconds']:5.0f} s"
+
+
 def report(_args):
-    path = WORK / "results.json"
-    known = json.loads(path.read_text()) if path.exists() else {}
-    sim = both = n = 0
-    for name, patch in patches().items():
-        r = known.get(name)
-        if not r or "error" in r:
-            print(f"{name:44} {r['error'] if r else 'not run yet'}")
-            continue
-        n += 1
-        sim += r["sim"] is not None
-        both += r["sim"] is not None or r["tests"] is not None
-        print(f"{name:44} {r['sim'] or '-':24} {r['tests'] or '-':10}")
-    if n:
-        print(f"{n} run: {both} caught ({100 * both / n:.0f} %, wanted 95), "
-              f"{sim} by the simulator alone ({100 * sim / n:.0f} %, wanted 70)")
+    results = Results()
+    known = {n: results.get(n, p) for n, p in patches().items()}
+    for name, r in known.items():
+        print(line_of(name, r) if r else f"{name:36} not run yet")
+    ran = [r for r in known.values() if r and "error" not in r]
+    sim = sum(r["sim"] is not None for r in ran)
+    both = sum(r["sim"] is not None or r["tests"] is not None for r in ran)
+    if ran:
+        print(f"{len(ran)} of {len(known)} run: {both} caught ({100 * both / len(ran):.1f} %, wanted 95), "
+              f"{sim} by the simulator alone ({100 * sim / len(ran):.1f} %, wanted 70); commits: "
+              + ", ".join(sorted({r["commit"][:7] for r in ran})))
     return 0
 
 
@@ -310,6 +419,10 @@ def main():
     r = sub.add_parser("run")
     r.add_argument("name", nargs="*")
     r.add_argument("--jobs", type=int, default=os.cpu_count())
+    r.add_argument("--seconds", type=float, default=BUDGET, help="of a core, a mutant and a side")
+    r.add_argument("--only", choices=["simulator", "tests"], help="one side")
+    r.add_argument("--both", action="store_true", help="other tests also for what the simulator catches")
+    r.add_argument("--again", action="store_true", help="also what was caught at another commit")
     sub.add_parser("report")
     sub.add_parser("list")
     args = parser.parse_args()

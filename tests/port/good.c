@@ -14,6 +14,7 @@ static const uint32_t sizes[SIO_OP_COUNT] = {
 	[SIO_OP_ADAPTER] = sizeof(struct sio_req_adapter),
 	[SIO_OP_ALLOC] = sizeof(struct sio_req_alloc),
 	[SIO_OP_FREE] = sizeof(struct sio_req_free),
+	[SIO_OP_GIVE] = sizeof(struct sio_req_give),
 	[SIO_OP_IMPORT] = sizeof(struct sio_req_import),
 	[SIO_OP_GRANT] = sizeof(struct sio_req_grant),
 	[SIO_OP_UNGRANT] = sizeof(struct sio_req_ungrant),
@@ -158,6 +159,7 @@ static enum port_thing ends(uint32_t op)
 {
 	switch (op) {
 	case SIO_OP_FREE:
+	case SIO_OP_GIVE:
 		return T_MEM;
 	case SIO_OP_UNGRANT:
 		return T_GRANT;

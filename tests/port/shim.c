@@ -31,5 +31,6 @@ void port_shim(struct port_world *w)
 	shim_memory(w);
 	shim_owners(w);
 	shim_nvme(w);
+	shim_pair(w);
 	shim_devices(w);
 }

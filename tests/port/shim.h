@@ -33,9 +33,29 @@ void *shim_map(struct port_world *w, int fd, size_t size, int prot);
 /* false, and w->why, unless @ok. */
 bool shim_check(struct port_world *w, bool ok, const char *what);
 
+/* An NVMe drive at work, with the least of a driver (shim_nvme.c). */
+struct shim_drive {
+	volatile uint8_t *regs, *bells;
+	char *mem; /* one page each: submission, completion, data */
+	uint64_t iova;
+	unsigned tail;
+	int regs_fd, bells_fd, mem_fd, irq_fd, trigger_fd;
+};
+bool shim_drive_open(struct port_world *w, struct shim_drive *d, uint64_t owner, uint64_t *ret_irq);
+bool shim_drive_start(struct port_world *w, struct shim_drive *d);
+/* Identify controller, to an address of the drive's. At most 15 of them from start to stop. */
+void shim_drive_identify(struct shim_drive *d, uint64_t data);
+/* Has the @n-th command since the start ended, with success? Waits for it. */
+bool shim_drive_completed(const struct shim_drive *d, unsigned n);
+void shim_drive_stop(struct shim_drive *d);
+void shim_drive_close(struct shim_drive *d);
+/* Write to a file below /sys/bus/pci. */
+void shim_sysfs(struct port_world *w, const char *file, const char *text);
+
 void shim_memory(struct port_world *w);	 /* shim_memory.c */
 void shim_owners(struct port_world *w);	 /* shim_life.c */
 void shim_devices(struct port_world *w); /* shim_device.c */
 void shim_nvme(struct port_world *w);	 /* shim_nvme.c */
+void shim_pair(struct port_world *w);	 /* shim_pair.c */
 
 #endif

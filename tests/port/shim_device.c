@@ -13,18 +13,6 @@
 #define VS 2 /* version register, in words */
 #define ONES 0xffffffffu
 
-static void sysfs(struct port_world *w, const char *file, const char *text)
-{
-	char path[128];
-	int fd;
-
-	snprintf(path, sizeof(path), "/sys/bus/pci/drivers/smartio/%s", file);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		port_failed(w, "%s: %s", path, strerror(errno));
-	close(fd);
-}
-
 static int view(struct port_world *w, uint64_t owner, uint32_t access, uint64_t *ret_id)
 {
 	struct shim_ask a;
@@ -142,7 +130,7 @@ static void gone_device(struct port_world *w, const char *bdf)
 	shim_expect(w, &a, -1, 0, "DMAMAP");
 	close(dead_fd);
 	shim_news(w, SIO_EV_OWNER_GONE, &evt);
-	sysfs(w, "unbind", bdf);
+	shim_sysfs(w, "drivers/smartio/unbind", bdf);
 	shim_check(w, at[VS] == ONES && untouched[VS] == ONES, "it reads as ones");
 	at[VS] = 5;
 	shim_check(w, at[VS] == 5 && at[VS + 1] == ONES, "a store stays there");
@@ -156,7 +144,7 @@ static void gone_device(struct port_world *w, const char *bdf)
 	shim_good(w, &a, SIO_OP_DMAUNMAP, owner);
 	((struct sio_req_dmaunmap *)(void *)&a.req)->id = map;
 	shim_expect(w, &a, -1, 0, "DMAUNMAP of what has gone");
-	sysfs(w, "bind", bdf);
+	shim_sysfs(w, "drivers/smartio/bind", bdf);
 	shim_news(w, SIO_EV_DEVICE_BACK, &evt);
 	find_again(w);
 	shim_check(w, at[VS] == 5, "the old view stays cut off");
@@ -189,12 +177,12 @@ static void reset_races(struct port_world *w, const char *bdf)
 	if (port_await(w, 0, second, &b.answer, &b.n_fds) == 0)
 		shim_check(w, b.answer.evt.error == 0, "then the view is made");
 	w->t->send(w->ctx, 0, &a.req, a.req.req.size, NULL, 0);
-	sysfs(w, "unbind", bdf);
+	shim_sysfs(w, "drivers/smartio/unbind", bdf);
 	if (port_await(w, 0, first, &a.answer, &a.n_fds) == 0)
 		shim_check(w, a.answer.evt.error == 0 || a.answer.evt.error == -ENODEV,
 			   "the reset is answered");
 	shim_check(w, at[VS] == ONES, "it has gone");
-	sysfs(w, "bind", bdf);
+	shim_sysfs(w, "drivers/smartio/bind", bdf);
 	munmap((void *)(uintptr_t)at, SHIM_PAGE);
 	close(fd);
 	shim_good(w, &a, SIO_OP_DEVICE_OPEN, 0);

@@ -34,12 +34,11 @@ static uint64_t give_to_drive(struct port_world *w, uint64_t owner)
 	return shim_id(&a);
 }
 
-static uint64_t settled(struct port_world *w, uint64_t owner, uint32_t flags)
+static uint64_t settled(struct port_world *w, uint64_t owner)
 {
 	struct shim_ask a;
 
 	shim_good(w, &a, SIO_OP_SETTLE, owner);
-	a.req.req.flags = flags;
 	if (!shim_expect(w, &a, -1, 0, "SETTLE"))
 		return 0;
 	return ((const struct sio_evt_settle *)(const void *)&a.answer)->dmamaps;
@@ -79,7 +78,7 @@ static void death(struct port_world *w, bool by_reset)
 			shim_check(w, ((const struct sio_evt_reset *)(void *)&a.answer)->freed == 1,
 				   "a reset ends the quarantine");
 	} else {
-		shim_check(w, settled(w, owner, 0) == 1, "a word ends the quarantine");
+		shim_check(w, settled(w, owner) == 1, "a word ends the quarantine");
 	}
 	shim_news(w, SIO_EV_OWNER_END, &evt);
 	shim_check(w, shim_count(w, SIO_KIND_MEM) == mems, "nothing is left");
@@ -132,7 +131,7 @@ static void children(struct port_world *w)
 	e = listed(w, child);
 	shim_check(w, e.state == SIO_STATE_QUARANTINED && e.owner == parent,
 		   "a child in quarantine still tells whose it was");
-	shim_check(w, settled(w, child, 0) == 1, "a word ends it");
+	shim_check(w, settled(w, child) == 1, "a word ends it");
 	shim_news(w, SIO_EV_OWNER_END, &evt);
 	owner_op(w, SIO_OP_OWNER_NEW, child, SIO_OWNER_CHILD, -ENOENT);
 	close(fd);
@@ -196,7 +195,6 @@ static void restart(struct port_world *w)
 	r->kind = SIO_KIND_MEM;
 	r->id = mem;
 	shim_expect(w, &a, -1, -ENOENT, "REOPEN of what has gone");
-	settled(w, 0, SIO_SETTLE_ALL);
 	munmap(old, SHIM_PAGE);
 	close(owner_fd);
 	close(mem_fd);

@@ -21,26 +21,18 @@
 #define ACQ 0x30
 #define PATIENCE_MS 60000
 
-struct drive {
-	volatile uint8_t *regs, *bells;
-	char *mem; /* one page each: submission, completion, data */
-	uint64_t iova;
-	unsigned tail;
-	int regs_fd, bells_fd, mem_fd, irq_fd, trigger_fd;
-};
-
-static uint32_t get(const struct drive *d, unsigned reg)
+static uint32_t get(const struct shim_drive *d, unsigned reg)
 {
 	return *(volatile uint32_t *)(d->regs + reg);
 }
 
-static void put(const struct drive *d, unsigned reg, uint32_t value)
+static void put(const struct shim_drive *d, unsigned reg, uint32_t value)
 {
 	*(volatile uint32_t *)(d->regs + reg) = value;
 }
 
 /* Until the ready bit is @ready; false: it does not come. */
-static bool await_ready(const struct drive *d, uint32_t ready)
+static bool await_ready(const struct shim_drive *d, uint32_t ready)
 {
 	struct timespec nap = {.tv_nsec = 1000000};
 
@@ -58,7 +50,7 @@ static int view(struct port_world *w, uint64_t owner, uint64_t offset)
 	return shim_expect(w, &a, -1, 0, "BAR") ? a.fd[0] : -1;
 }
 
-static bool open_drive(struct port_world *w, struct drive *d, uint64_t owner, uint64_t *ret_irq)
+bool shim_drive_open(struct port_world *w, struct shim_drive *d, uint64_t owner, uint64_t *ret_irq)
 {
 	struct sio_req_dmamap *map;
 	struct shim_ask a;
@@ -91,7 +83,7 @@ static bool open_drive(struct port_world *w, struct drive *d, uint64_t owner, ui
 	return d->regs && d->bells && d->mem;
 }
 
-static bool start(struct port_world *w, struct drive *d)
+bool shim_drive_start(struct port_world *w, struct shim_drive *d)
 {
 	put(d, CC, 0);
 	if (!shim_check(w, await_ready(d, 0), "the drive stops"))
@@ -107,17 +99,20 @@ static bool start(struct port_world *w, struct drive *d)
 	return shim_check(w, await_ready(d, 1), "the drive starts");
 }
 
-/* Identify controller, into the third page. */
-static void identify(struct drive *d)
+void shim_drive_identify(struct shim_drive *d, uint64_t data)
 {
 	uint32_t command[16] = {[0] = 6 | d->tail << 16, [10] = 1};
-	uint64_t data = d->iova + 2 * SHIM_PAGE;
 
 	memcpy(&command[6], &data, sizeof(data));
 	memcpy(d->mem + 64 * d->tail, command, sizeof(command));
 	__sync_synchronize();
 	d->tail++;
 	*(volatile uint32_t *)d->bells = d->tail;
+}
+
+static void identify(struct shim_drive *d)
+{
+	shim_drive_identify(d, d->iova + 2 * SHIM_PAGE);
 }
 
 static int64_t count(int fd, int timeout_ms)
@@ -130,12 +125,12 @@ static int64_t count(int fd, int timeout_ms)
 	return read(fd, &n, sizeof(n)) == sizeof(n) ? (int64_t)n : -1;
 }
 
-static bool has_serial(const struct drive *d)
+static bool has_serial(const struct shim_drive *d)
 {
 	return memcmp(d->mem + 2 * SHIM_PAGE + 4, "SIO0", 4) == 0;
 }
 
-static bool completed(const struct drive *d, unsigned n)
+bool shim_drive_completed(const struct shim_drive *d, unsigned n)
 {
 	const volatile uint16_t *phase = (const volatile void *)(d->mem + SHIM_PAGE + 16 * n + 14);
 	struct timespec nap = {.tv_nsec = 1000000};
@@ -157,38 +152,82 @@ static void set_vector(struct port_world *w, uint64_t owner, uint64_t irq, uint3
 	shim_expect(w, &a, -1, 0, "VECTOR");
 }
 
+/*
+ * What was unmapped is out of reach at once, although the IOMMU may flush lazily: the drive has just
+ * been there, so that its translation is at hand.
+ */
+static void unmapped_is_cut(struct port_world *w, struct shim_drive *d, uint64_t owner)
+{
+	static const char zero[SHIM_PAGE];
+	const struct sio_evt_dmamap *evt;
+	struct shim_ask a;
+	uint64_t mem, map, iova;
+	char *at = NULL;
+	int fd = -1;
+
+	mem = shim_make(w, SIO_OP_ALLOC, owner, &fd);
+	at = shim_map(w, fd, SHIM_PAGE, PROT_READ | PROT_WRITE);
+	shim_good(w, &a, SIO_OP_DMAMAP, owner);
+	((struct sio_req_dmamap *)(void *)&a.req)->target = mem;
+	if (!at || !shim_expect(w, &a, -1, 0, "DMAMAP"))
+		return;
+	evt = (const void *)&a.answer;
+	iova = evt->iova;
+	map = evt->id;
+	shim_drive_identify(d, iova);
+	shim_check(w, shim_drive_completed(d, d->tail - 1) && memcmp(at + 4, "SIO0", 4) == 0,
+		   "the drive reaches what is mapped");
+	memset(at, 0, SHIM_PAGE);
+	shim_good(w, &a, SIO_OP_DMAUNMAP, owner);
+	((struct sio_req_dmaunmap *)(void *)&a.req)->id = map;
+	shim_expect(w, &a, -1, 0, "DMAUNMAP");
+	shim_good(w, &a, SIO_OP_DEVICE_LIST, 0);
+	shim_expect(w, &a, -1, 0, "DEVICE_LIST");
+	if (((const struct sio_evt_device *)(const void *)&a.answer)->iommu_mode != SIO_IOMMU_OFF) {
+		shim_drive_identify(d, iova);
+		shim_check(w, shim_drive_completed(d, d->tail - 1), "a command that is wrong ends");
+		shim_check(w, memcmp(at, zero, SHIM_PAGE) == 0,
+			   "the drive does not reach what was unmapped");
+	}
+	munmap(at, SHIM_PAGE);
+	close(fd);
+}
+
 /* Commands whose end is told by vector 0, masked and not, and after a reset. */
-static void drive_it(struct port_world *w, struct drive *d, uint64_t owner, uint64_t irq)
+static void drive_it(struct port_world *w, struct shim_drive *d, uint64_t owner, uint64_t irq)
 {
 	struct shim_ask a;
 
-	if (!start(w, d))
+	if (!shim_drive_start(w, d))
 		return;
 	set_vector(w, owner, irq, 0);
 	identify(d);
 	shim_check(w, count(d->irq_fd, PATIENCE_MS) == 1, "an interrupt comes");
-	shim_check(w, completed(d, 0) && has_serial(d), "and the completion was there before");
+	shim_check(w, shim_drive_completed(d, 0) && has_serial(d),
+		   "and the completion was there before");
 	identify(d);
-	shim_check(w, count(d->irq_fd, PATIENCE_MS) == 1 && completed(d, 1), "another one comes");
+	shim_check(w, count(d->irq_fd, PATIENCE_MS) == 1 && shim_drive_completed(d, 1),
+		   "another one comes");
 	set_vector(w, owner, irq, 1);
 	identify(d);
-	shim_check(w, completed(d, 2) && count(d->irq_fd, 100) == 0, "masked: none comes");
+	shim_check(w, shim_drive_completed(d, 2) && count(d->irq_fd, 100) == 0,
+		   "masked: none comes");
 	set_vector(w, owner, irq, 0);
 	shim_check(w, count(d->irq_fd, PATIENCE_MS) == 1, "it was kept");
 	shim_good(w, &a, SIO_OP_RESET, 0);
 	shim_expect(w, &a, -1, 0, "RESET");
 	shim_check(w, !(get(d, CC) & 1), "a reset stops the drive");
-	if (!start(w, d))
+	if (!shim_drive_start(w, d))
 		return;
 	memset(d->mem + 2 * SHIM_PAGE, 0, SHIM_PAGE);
 	identify(d);
 	shim_check(w, count(d->irq_fd, PATIENCE_MS) == 1 && has_serial(d),
 		   "mapping and vector outlive a reset");
-	put(d, CC, 0);
-	await_ready(d, 0);
+	unmapped_is_cut(w, d, owner);
+	shim_drive_stop(d);
 }
 
-static void triggers(struct port_world *w, struct drive *d)
+static void triggers(struct port_world *w, struct shim_drive *d)
 {
 	uint64_t n = 3;
 
@@ -206,25 +245,36 @@ static void triggers(struct port_world *w, struct drive *d)
 	shim_check(w, write(d->trigger_fd, &n, 4) < 0 && errno == EINVAL, "half is refused");
 }
 
+void shim_drive_stop(struct shim_drive *d)
+{
+	put(d, CC, 0);
+	await_ready(d, 0);
+}
+
+void shim_drive_close(struct shim_drive *d)
+{
+	munmap((void *)(uintptr_t)d->regs, SHIM_PAGE);
+	munmap((void *)(uintptr_t)d->bells, SHIM_PAGE);
+	munmap(d->mem, 3 * SHIM_PAGE);
+	close(d->regs_fd);
+	close(d->bells_fd);
+	close(d->mem_fd);
+	close(d->irq_fd);
+	close(d->trigger_fd);
+}
+
 void shim_nvme(struct port_world *w)
 {
-	struct drive d = {.regs_fd = -1};
+	struct shim_drive d = {.regs_fd = -1};
 	union port_packet evt;
 	uint64_t owner, irq;
 	int owner_fd = -1;
 
 	owner = shim_make(w, SIO_OP_OWNER_NEW, 0, &owner_fd);
-	if (open_drive(w, &d, owner, &irq)) {
+	if (shim_drive_open(w, &d, owner, &irq)) {
 		triggers(w, &d);
 		drive_it(w, &d, owner, irq);
-		munmap((void *)(uintptr_t)d.regs, SHIM_PAGE);
-		munmap((void *)(uintptr_t)d.bells, SHIM_PAGE);
-		munmap(d.mem, 3 * SHIM_PAGE);
-		close(d.regs_fd);
-		close(d.bells_fd);
-		close(d.mem_fd);
-		close(d.irq_fd);
-		close(d.trigger_fd);
+		shim_drive_close(&d);
 	}
 	close(owner_fd);
 	shim_news(w, SIO_EV_OWNER_GONE, &evt);

@@ -182,8 +182,8 @@ static void happen(struct round *r)
 		kill(r->pid[i], SIGKILL);
 		break;
 	case 6:
-		shim_good(r->w, &a, SIO_OP_SETTLE, 0);
-		a.req.req.flags = SIO_SETTLE_ALL;
+		shim_good(r->w, &a, SIO_OP_RESET, 0);
+		((struct sio_req_reset *)(void *)&a.req)->kind = SIO_RESET_DONE;
 		try(r, &a);
 		break;
 	case 7:

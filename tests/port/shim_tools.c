@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Asking smartio.ko, with descriptors. */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -109,6 +111,18 @@ void *shim_map(struct port_world *w, int fd, size_t size, int prot)
 		return NULL;
 	}
 	return at;
+}
+
+void shim_sysfs(struct port_world *w, const char *file, const char *text)
+{
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/%s", file);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		port_failed(w, "%s: %s", path, strerror(errno));
+	close(fd);
 }
 
 bool shim_check(struct port_world *w, bool ok, const char *what)

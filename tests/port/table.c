@@ -37,9 +37,9 @@
 /* clang-format off */
 const struct port_row port_rows[] = {
 	GOOD(INFO),
-	SET(INFO, info, version_max, 0, -EPROTO, "speaks 1"),
+	SET(INFO, info, version_max, 0, -EPROTO, "speaks 2"),
 	SET(INFO, info, version_max, 7, 0, NULL),
-	SET(INFO, info, version_min, 2, -EPROTO, "versions 2 to 1"),
+	SET(INFO, info, version_min, 3, -EPROTO, "versions 3 to 2"),
 
 	GOOD(OWNER_NEW),
 	REF(OWNER_NEW, owner_new, h.owner, T_OWNER, -EINVAL, "all but a child"),
@@ -93,6 +93,10 @@ const struct port_row port_rows[] = {
 
 	ENDS(FREE, free, T_GRANT),
 	REF(FREE, free, id, T_MEM_BUSY, -EBUSY, "are left"),
+
+	ENDS(GIVE, give, T_GRANT),
+	REF(GIVE, give, id, T_MEM_BUSY, 0, NULL),
+	REF(GIVE, give, h.owner, T_ENDED_OWNER, -EPERM, NULL),
 
 	GOOD(GRANT),
 	SET(GRANT, grant, source_kind, 0, -EINVAL, "source kind 0"),
@@ -174,7 +178,8 @@ const struct port_row port_rows[] = {
 	SET(RESET, reset, device, 0, -ENODEV, NULL),
 	SET(RESET, reset, kind, 0, -EINVAL, NULL),
 	SET(RESET, reset, kind, SIO_RESET_BUS, -EOPNOTSUPP, NULL),
-	SET(RESET, reset, kind, 3, -EINVAL, "kind 3"),
+	SET(RESET, reset, kind, SIO_RESET_DONE, 0, NULL),
+	SET(RESET, reset, kind, 4, -EINVAL, "kind 4"),
 
 	GOOD(BAR),
 	SET(BAR, bar, device, 0, -ENODEV, NULL),
@@ -313,8 +318,7 @@ const struct port_row port_rows[] = {
 
 	GOOD(SETTLE),
 	SET(SETTLE, settle, device, NO_SUCH, -ENODEV, NULL),
-	SET(SETTLE, settle, h.flags, SIO_SETTLE_ALL, -EINVAL, "name an owner"),
-	SET(SETTLE, settle, h.owner, 0, -EINVAL, NULL),
+	SET(SETTLE, settle, h.owner, 0, -EINVAL, "name an owner"),
 	SET(SETTLE, settle, h.owner, NO_SUCH, -ENOENT, NULL),
 	REF(SETTLE, settle, h.owner, T_OWNER, -EPERM, "is alive"),
 	SET(SETTLE, settle, reason, 77, 0, NULL),

@@ -374,9 +374,9 @@ int port_things_end(struct port_world *w)
 		if (port_ask(w, 0, &req, req.req.size, &answer, NULL) == 1)
 			return 1; /* -EPERM: it has ended before */
 	}
-	port_good(w, SIO_OP_SETTLE, &req);
-	req.req.flags = SIO_SETTLE_ALL;
-	if (must(w, 0, SIO_OP_SETTLE, 0, &req, &answer))
+	port_good(w, SIO_OP_RESET, &req);
+	((struct sio_req_reset *)(void *)&req)->kind = SIO_RESET_DONE;
+	if (must(w, 0, SIO_OP_RESET, 0, &req, &answer))
 		return 1;
 	if (end_vectors(w))
 		return 1;

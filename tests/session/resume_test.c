@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Programs whose smartiod goes at any moment, and another one comes (or none, or a stranger). */
 #include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -273,6 +274,53 @@ static void nonsense_ends_the_session(void **state)
 	server_stop();
 }
 
+static sci_callback_action_t count_connects(void *arg, sci_local_segment_t segment,
+					    sci_segment_cb_reason_t reason, unsigned node,
+					    unsigned adapter, sci_error_t error)
+{
+	(void)segment;
+	(void)adapter;
+	if (reason == SCI_CB_CONNECT && node == 4 && error == SCI_ERR_OK)
+		sem_post(arg);
+	return SCI_CALLBACK_CONTINUE;
+}
+
+/* One word of a smartiod may tell of many connections: programs hear of each. */
+static void each_connection_is_heard_of(void **state)
+{
+	sci_local_segment_t called, asked;
+	unsigned node, adapter;
+	sci_error_t err;
+	sci_desc_t sd;
+	sem_t calls;
+
+	(void)state;
+	sem_init(&calls, 0, 0);
+	server_start(0, 1);
+	initialize();
+	CALL(SCIOpen, &sd, 0);
+	CALL(SCICreateSegment, sd, &called, 0, 4096, count_connects, &calls,
+	     SCI_FLAG_AUTO_ID | SCI_FLAG_USE_CALLBACK);
+	CALL(SCICreateSegment, sd, &asked, 0, 4096, NULL, NULL, SCI_FLAG_AUTO_ID);
+	server_connected(5);
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(SCIWaitForLocalSegmentEvent(asked, &node, &adapter,
+							     SCI_INFINITE_TIMEOUT, 0, &err),
+				 SCI_CB_CONNECT);
+		assert_int_equal(err, SCI_ERR_OK);
+	}
+	SCIWaitForLocalSegmentEvent(asked, &node, &adapter, 0, 0, &err);
+	assert_int_equal(err, SCI_ERR_TIMEOUT);
+	for (unsigned i = 0; i < 5; i++)
+		sem_wait(&calls);
+	CALL(SCIRemoveSegment, asked, 0);
+	CALL(SCIRemoveSegment, called, 0);
+	assert_int_equal(sem_trywait(&calls), -1);
+	sem_destroy(&calls);
+	SCITerminate();
+	server_stop();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -282,6 +330,7 @@ int main(void)
 		cmocka_unit_test(terminating_waits_for_nobody),
 		cmocka_unit_test(terminating_ends_a_talk),
 		cmocka_unit_test(nonsense_ends_the_session),
+		cmocka_unit_test(each_connection_is_heard_of),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

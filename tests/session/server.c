@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../lib/tempdir.h"
 #include "server.h"
 #include "smartio/uapi.h"
 #include "wire/check.h"
@@ -33,7 +34,7 @@ struct thing {
 static struct {
 	pthread_mutex_t lock;
 	pthread_t thread;
-	char path[64];
+	char dir[80], path[96]; /* the socket is alone in the directory */
 	int listener, conn, wake, owner, status;
 	unsigned one_of;
 	uint64_t random, last_key;
@@ -210,14 +211,16 @@ static void restore_step(const struct sio_msg *req)
 	reply_ok(req);
 }
 
-static void tell_connected(struct thing *t)
+/* @n times in one word; 0: once. */
+static void tell_connected(struct thing *t, uint32_t n)
 {
 	struct sio_evm_segment evm = {.h.type = sio_to_le32(SIO_EVM_SEGMENT_LOCAL),
 				      .handle = sio_to_le32(t->handle),
 				      .reason = sio_to_le32(1), /* SCI_CB_CONNECT */
-				      .node = sio_to_le32(4)};
+				      .node = sio_to_le32(4),
+				      .count = sio_to_le32(n)};
 
-	t->told++;
+	t->told += n ? n : 1;
 	me.count.events++;
 	send_fds(&evm, sizeof(evm), NULL, 0);
 }
@@ -300,7 +303,7 @@ static void request(void)
 		struct thing *t = &me.thing[next_random() % 4]; /* those that stay, and one more */
 
 		if (t->handle && t->claimed && !t->interrupt)
-			tell_connected(t);
+			tell_connected(t, (uint32_t)(next_random() % 4));
 		hang_up();
 		return;
 	}
@@ -375,7 +378,8 @@ void server_start(unsigned one_of, uint64_t seed)
 	me.wake = eventfd(0, EFD_CLOEXEC);
 	assert(me.owner >= 0 && me.status >= 0 && me.wake >= 0);
 	assert(write(me.status, &page, sizeof(page)) == sizeof(page));
-	snprintf(me.path, sizeof(me.path), "/tmp/resume_test.%d", (int)getpid());
+	assert(test_tempdir("resume", me.dir, sizeof(me.dir)) == 0);
+	snprintf(me.path, sizeof(me.path), "%s/socket", me.dir);
 	listen_now();
 	setenv("SMARTIO_SOCKET", me.path, 1);
 	assert(pthread_create(&me.thread, NULL, server, NULL) == 0);
@@ -416,6 +420,15 @@ void server_babble(void)
 	pthread_mutex_unlock(&me.lock);
 }
 
+void server_connected(unsigned n)
+{
+	pthread_mutex_lock(&me.lock);
+	for (unsigned i = 0; i < THINGS; i++)
+		if (me.thing[i].handle && !me.thing[i].interrupt)
+			tell_connected(&me.thing[i], n);
+	pthread_mutex_unlock(&me.lock);
+}
+
 void server_stop(void)
 {
 	pthread_mutex_lock(&me.lock);
@@ -434,6 +447,7 @@ void server_stop(void)
 	close(me.owner);
 	close(me.status);
 	unlink(me.path);
+	assert(rmdir(me.dir) == 0);
 }
 
 struct server_counts server_counts(void)

@@ -18,6 +18,8 @@ void server_away(bool away);
 void server_forget(void);
 /* Send what is no message, and stay. */
 void server_babble(void);
+/* Tell of @n connections to each segment, in one word each. */
+void server_connected(unsigned n);
 /* The end: no connection, no thread, no socket. */
 void server_stop(void);
 

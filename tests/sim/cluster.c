@@ -13,7 +13,10 @@
 
 struct sim_cluster *sim_cluster;
 struct sim_host sim_host[SIM_HOSTS];
-bool sim_stopping;
+bool sim_stopping, sim_outliving;
+
+/* As systemd's RestartSec of a daemon that ended by itself. */
+#define START_AGAIN (100 * SIM_MS)
 
 uint64_t sim_latency(void)
 {
@@ -133,26 +136,49 @@ unsigned sim_host_boots(unsigned host)
 	return sim_host[host].boot;
 }
 
-void sim_host_boot(unsigned host)
+static void daemon_start(struct sim_host *h)
 {
-	struct sim_host *h = &sim_host[host];
 	struct sio_err err = {0};
 	int rc;
 
+	sim_alloc_fail_in = 0;
+	h->timer = UINT64_MAX;
+	rc = smartiod_new(sim_cluster->topology, h->node, &sim_daemon_ops, h, &h->daemon, &err);
+	assert(rc == 0);
+	smartiod_start(h->daemon);
+}
+
+/* SIGKILL: what it sent to the port and was not read, and what is on its way to it, is lost. */
+static void daemon_end(struct sim_host *h)
+{
+	struct smartiod *daemon = h->daemon;
+
+	h->daemon = NULL;
+	h->ready = false;
+	h->timer = UINT64_MAX;
+	sim_irqs_drop(h);
+	sim_peers_drop(h);
+	sim_clients_drop(h);
+	smartiod_free(daemon);
+}
+
+void sim_host_boot(unsigned host)
+{
+	struct sim_host *h = &sim_host[host];
+	int rc;
+
 	assert(!h->daemon && !h->powered);
+	h->life++;
 	if (h->boot++ > 0)
 		new_layout(&sim_cluster->topology->host[host]);
-	h->timer = UINT64_MAX;
 	h->clock = sim_below(1000 * SIM_SECOND);
 	sim_room_host = host;
 	sim_alloc_fail_in = 0;
 	rc = emu_room_host_up(sim_cluster->room, host);
 	assert(rc == 0);
 	h->powered = true;
-	rc = smartiod_new(sim_cluster->topology, h->node, &sim_daemon_ops, h, &h->daemon, &err);
-	assert(rc == 0);
 	sim_trace("host %u boots", h->node);
-	smartiod_start(h->daemon);
+	daemon_start(h);
 }
 
 /* The room finds the port's socket closed: power is off. */
@@ -165,8 +191,11 @@ static void power_off(void *arg)
 	sim_trace("host %u: power off", h->node);
 	emu_room_host_down(sim_cluster->room, h->index);
 	h->powered = false;
+	h->dying--;
 	sim_room_kick();
 }
+
+bool sim_programs_outlive_hosts;
 
 static void kill_programs(void *arg)
 {
@@ -174,38 +203,71 @@ static void kill_programs(void *arg)
 
 	SIM_EACH_PROC(p)
 	{
-		if (p->host != h->index || p->dead)
+		if (sim_programs_outlive_hosts || p->host != h->index || p->dead)
 			continue;
 		sim_trace("%s dies with its host", p->name);
 		sim_proc_kill(p);
 	}
-	h->dying = false;
+	h->dying--;
 }
 
 void sim_host_crash(unsigned host)
 {
 	struct sim_host *h = &sim_host[host];
-	struct smartiod *daemon = h->daemon;
 
 	assert(!sim_coro_current());
-	if (!daemon)
+	if (!sim_host_alive(host))
 		return;
 	sim_trace("host %u crashes", h->node);
-	h->daemon = NULL;
-	h->ready = false;
-	h->timer = UINT64_MAX;
-	h->dying = true;
-	sim_irqs_drop(h);
-	sim_peers_drop(h);
-	sim_clients_drop(h);
-	smartiod_free(daemon);
+	h->dying = 2;
+	daemon_end(h);
 	sim_after_ordered(&h->to_port, sim_latency(), power_off, h);
 	sim_after(sim_below(2 * SIM_MS), kill_programs, h);
 }
 
+void sim_daemon_kill(unsigned host)
+{
+	struct sim_host *h = &sim_host[host];
+
+	assert(!sim_coro_current() && sim_outliving);
+	if (!h->daemon)
+		return;
+	sim_trace("daemon %u is killed", h->node);
+	daemon_end(h);
+}
+
+void sim_daemon_start(unsigned host)
+{
+	struct sim_host *h = &sim_host[host];
+
+	if (h->daemon || !sim_host_alive(host))
+		return;
+	sim_trace("daemon %u is started again", h->node);
+	h->life++;
+	daemon_start(h);
+}
+
+static void start_again(void *arg)
+{
+	if (!sim_stopping)
+		sim_daemon_start((unsigned)(uintptr_t)arg);
+}
+
+void sim_daemon_lost(unsigned host)
+{
+	if (!sim_outliving) {
+		sim_host_crash(host);
+		return;
+	}
+	sim_daemon_kill(host);
+	sim_after(START_AGAIN, start_again, (void *)(uintptr_t)host);
+}
+
 bool sim_host_alive(unsigned host)
 {
-	return sim_host[host].daemon;
+	const struct sim_host *h = &sim_host[host];
+
+	return h->daemon || (sim_outliving && h->powered && !h->dying);
 }
 
 bool sim_host_off(unsigned host)
@@ -236,7 +298,9 @@ void sim_cluster_start(const char *text)
 	assert(sim_cluster->topology->n_hosts <= SIM_HOSTS);
 	sim_access_params(&params);
 	fabric_start(sim_cluster->topology, &params, sim_random());
-	give_up(emu_room_new(sim_cluster->topology, &sim_room_ops, NULL, &sim_cluster->room, &err),
+	give_up(emu_room_new(sim_cluster->topology,
+			     sim_outliving ? sim_room_outliving() : &sim_room_ops, NULL,
+			     &sim_cluster->room, &err),
 		&err);
 	memset(sim_host, 0, sizeof(sim_host));
 	for (unsigned i = 0; i < sim_hosts(); i++) {

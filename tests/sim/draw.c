@@ -112,6 +112,8 @@ const char *sim_draw_cluster(uint64_t seed, unsigned hosts)
 	switches = below(3) == 0 ? 2 : 1;
 	if (hosts == 0)
 		hosts = drawn;
+	if (sim_outliving) /* nothing leads from one to another */
+		hosts = 1;
 	put("cluster: sim\n");
 	put("payload: %u\n", power(128, 3));
 	put("read_request: %u\n", power(128, 4));
@@ -119,5 +121,7 @@ const char *sim_draw_cluster(uint64_t seed, unsigned hosts)
 	put("switches: [%s]\nhosts:\n", switches == 2 ? "sw0, sw1" : "sw0");
 	for (unsigned i = 0; i < hosts; i++)
 		draw_host(i, hosts, switches);
+	if (below(2))
+		put("multicast: exact\n");
 	return text;
 }

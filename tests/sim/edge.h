@@ -13,13 +13,16 @@ struct sim_wire;
 struct sim_host {
 	unsigned index;
 	uint32_t node;
-	struct smartiod *daemon; /* NULL: the host is down */
+	struct smartiod *daemon; /* NULL: the host is down, or (sim_outliving) it alone */
 	bool ready;
 	bool powered;	/* the room has it up */
-	bool dying;	/* crashed, and its programs still run */
-	uint64_t boot;	/* counts starts: what was sent to an earlier one is lost */
+	unsigned dying; /* crashed, and not yet: its power is off; its programs are dead */
+	uint64_t boot;	/* counts starts of the machine */
+	uint64_t life;	/* counts daemons: what was sent to or by an earlier one is lost */
 	uint64_t clock; /* how far its clock is ahead of virtual time */
 	uint64_t to_port, from_port;
+	unsigned port_busy;  /* packets to and from the port, and owners' ends, on their way */
+	uint64_t port_count; /* that arrived */
 	uint64_t timer; /* virtual; UINT64_MAX: none */
 	struct sim_wire *peer[SIM_HOSTS];
 };
@@ -31,7 +34,7 @@ extern bool sim_stopping;
 struct sim_packet {
 	struct sim_packet *next;
 	struct sim_host *host; /* whose daemon or port it goes to */
-	uint64_t boot;
+	uint64_t life;
 	struct sim_conn *conn;
 	struct sim_wire *wire;
 	size_t len;
@@ -49,6 +52,8 @@ uint64_t sim_latency(void);
 
 extern const struct smartiod_ops sim_daemon_ops;
 extern const struct emu_ops sim_room_ops;
+/* The same for hosts that outlive their daemon. */
+const struct emu_ops *sim_room_outliving(void);
 
 /* edge_daemon.c */
 struct sim_irq;

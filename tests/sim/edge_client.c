@@ -13,7 +13,7 @@
 struct sim_conn {
 	uint64_t client;
 	struct sim_host *host;
-	uint64_t boot;
+	uint64_t life;
 	struct sim_proc *proc; /* NULL: closed */
 	struct sim_object *object;
 	bool cut;	   /* the program sees the end, or the daemon does: nothing is delivered */
@@ -28,9 +28,9 @@ static struct sim_conn *conns; /* that a daemon may name */
 static struct sim_conn *all_conns;
 static uint64_t last_client;
 
-static bool same_boot(const struct sim_conn *c)
+static bool same_life(const struct sim_conn *c)
 {
-	return c->host->daemon && c->host->boot == c->boot;
+	return c->host->daemon && c->host->life == c->life;
 }
 
 static struct sim_conn *conn_of(uint64_t client)
@@ -52,7 +52,7 @@ static void client_new(void *arg)
 {
 	struct sim_conn *c = arg;
 
-	if (c->over || !same_boot(c))
+	if (c->over || !same_life(c))
 		return;
 	sim_trace("daemon %u: client %llu connects", c->host->node, (unsigned long long)c->client);
 	smartiod_client_new(c->host->daemon, c->client, c->proc ? c->proc->pid : 1);
@@ -70,7 +70,7 @@ int sim_conn_open(struct sim_proc *p)
 	assert(c);
 	c->client = ++last_client;
 	c->host = h;
-	c->boot = h->boot;
+	c->life = h->life;
 	c->proc = p;
 	c->last = &c->first;
 	HASH_ADD(hh, conns, client, sizeof(c->client), c);
@@ -89,7 +89,7 @@ static void client_deliver(void *arg)
 	struct sim_packet *k = arg;
 	struct sim_conn *c = k->conn;
 
-	if (c->over || sim_stopping || !same_boot(c)) {
+	if (c->over || sim_stopping || !same_life(c)) {
 		sim_packet_free(k);
 		return;
 	}
@@ -212,7 +212,7 @@ static void client_gone(void *arg)
 	if (c->over || sim_stopping)
 		return;
 	forget(c);
-	if (!same_boot(c))
+	if (!same_life(c))
 		return;
 	sim_trace("daemon %u: client %llu is gone", c->host->node, (unsigned long long)c->client);
 	smartiod_client_gone(c->host->daemon, c->client);

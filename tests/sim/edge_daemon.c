@@ -11,7 +11,7 @@
 /* ---- shared interrupts ---- */
 struct sim_irq {
 	struct sim_host *host;
-	uint64_t boot, irq;
+	uint64_t life, irq;
 	struct sim_object *object; /* NULL: closed, or not watched any more */
 	bool queued;
 	struct sim_irq *prev, *next;
@@ -31,7 +31,7 @@ static void irq_fires(void *arg)
 	}
 	count = q->object->count;
 	q->object->count = 0;
-	if (count == 0 || sim_stopping || !q->host->daemon || q->host->boot != q->boot)
+	if (count == 0 || sim_stopping || !q->host->daemon || q->host->life != q->life)
 		return;
 	sim_trace("daemon %u: shared interrupt %llu times", q->host->node,
 		  (unsigned long long)count);
@@ -66,7 +66,7 @@ static int irq_watch(void *ctx, int fd, uint64_t irq)
 		return -ENOMEM;
 	assert(!sim_fd(fd)->watch);
 	q->host = h;
-	q->boot = h->boot;
+	q->life = h->life;
 	q->irq = irq;
 	q->object = sim_fd(fd);
 	q->object->watch = q;
@@ -158,16 +158,16 @@ static void ready(void *ctx)
 	h->ready = true;
 }
 
-static void crash_later(void *arg)
+static void end_later(void *arg)
 {
 	struct sim_packet *k = arg;
 
-	if (!sim_stopping && k->host->boot == k->boot && k->host->daemon)
-		sim_host_crash(k->host->index);
+	if (!sim_stopping && k->host->life == k->life && k->host->daemon)
+		sim_daemon_lost(k->host->index);
 	sim_packet_free(k);
 }
 
-/* The daemon cannot go on: its edge ends it, which on the emulated cluster is the host's end. */
+/* The daemon cannot go on: its edge ends it. */
 static void fatal(void *ctx, const char *text)
 {
 	struct sim_host *h = ctx;
@@ -176,8 +176,8 @@ static void fatal(void *ctx, const char *text)
 	sim_trace("daemon %u cannot go on: %s", h->node, text);
 	sim_cluster->daemons_fatal++;
 	k->host = h;
-	k->boot = h->boot;
-	sim_after(0, crash_later, k);
+	k->life = h->life;
+	sim_after(0, end_later, k);
 }
 
 static void write_log(void *ctx, int level, const char *text)

@@ -15,7 +15,7 @@
 struct sim_wire {
 	struct sim_wire *next;
 	struct sim_host *host[2];
-	uint64_t boot[2];
+	uint64_t life[2];
 	bool told[2];	     /* that daemon knows it is up */
 	bool broken;	     /* nothing passes any more */
 	bool closed;	     /* one end hung up */
@@ -40,9 +40,9 @@ static unsigned end_of(const struct sim_wire *w, const struct sim_host *h)
 }
 
 /* The daemon that had this end is still the one that runs. */
-static bool same_boot(const struct sim_wire *w, unsigned end)
+static bool same_life(const struct sim_wire *w, unsigned end)
 {
-	return w->host[end]->daemon && w->host[end]->boot == w->boot[end];
+	return w->host[end]->daemon && w->host[end]->life == w->life[end];
 }
 
 static struct sim_wire **slot(const struct sim_wire *w, unsigned end)
@@ -62,7 +62,7 @@ static void end_down(struct sim_wire *w, unsigned end)
 
 static void hung_up(struct sim_wire *w, unsigned end)
 {
-	if (!sim_stopping && same_boot(w, end) && *slot(w, end) == w)
+	if (!sim_stopping && same_life(w, end) && *slot(w, end) == w)
 		end_down(w, end);
 }
 
@@ -94,7 +94,7 @@ static void connected(void *arg)
 {
 	struct sim_wire *w = arg;
 
-	if (sim_stopping || !same_boot(w, 0) || *slot(w, 0) != w)
+	if (sim_stopping || !same_life(w, 0) || *slot(w, 0) != w)
 		return;
 	if (w->broken)
 		end_down(w, 0);
@@ -106,7 +106,7 @@ static void first_packet(void *arg)
 {
 	struct sim_wire *w = arg, *old;
 
-	if (sim_stopping || w->broken || !same_boot(w, 1))
+	if (sim_stopping || w->broken || !same_life(w, 1))
 		return;
 	old = *slot(w, 1);
 	if (old && !old->broken && !old->closed) {
@@ -135,8 +135,8 @@ void sim_peer_connect(void *ctx, uint32_t node)
 	wires = w;
 	w->host[0] = h;
 	w->host[1] = o;
-	w->boot[0] = h->boot;
-	w->boot[1] = o->boot;
+	w->life[0] = h->life;
+	w->life[1] = o->life;
 	w->broken = !o->daemon;
 	h->peer[o->index] = w;
 	sim_after_ordered(&w->channel[0], latency(), connected, w);
@@ -149,7 +149,7 @@ static void peer_deliver(void *arg)
 	struct sim_wire *w = k->wire;
 	unsigned end = end_of(w, k->host);
 
-	if (sim_stopping || w->broken || !same_boot(w, end) || *slot(w, end) != w ||
+	if (sim_stopping || w->broken || !same_life(w, end) || *slot(w, end) != w ||
 	    !w->told[end]) {
 		sim_packet_free(k);
 		return;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <uthash.h>
+
 #include "edge.h"
 #include "fabric.h"
 #include "smartio/uapi.h"
@@ -13,7 +15,7 @@
 #define STEP_BUSY 200u	 /* ns between two looks of the devices while they find work */
 #define STEP_IDLE 20000u /* ... and when they find none, at most */
 #define STEP_LONG_IDLE 1000000u
-#define LOOKS_IDLE 200 /* so many empty looks, and they look more seldom */
+#define LOOKS_IDLE 48 /* so many empty looks, and they look more seldom; a store makes them look at once */
 #define LOOKS_ASKED 12 /* empty looks after a store where they look */
 
 unsigned sim_room_host;
@@ -65,11 +67,19 @@ static bool refused(const struct sim_packet *k)
 	return true;
 }
 
+/* One packet less, or one end of an owner. */
+static void arrived(struct sim_host *h)
+{
+	h->port_busy--;
+	h->port_count++;
+}
+
 static void port_deliver(void *arg)
 {
 	struct sim_packet *k = arg;
 
-	if (sim_stopping || !k->host->powered || k->boot != k->host->boot || refused(k)) {
+	arrived(k->host);
+	if (sim_stopping || !k->host->powered || k->life != k->host->life || refused(k)) {
 		sim_packet_free(k);
 		return;
 	}
@@ -88,8 +98,9 @@ void sim_port_request(void *ctx, const void *req, size_t len, const int *fds, un
 		return;
 	k = sim_packet_new(req, len, fds, n_fds);
 	k->host = h;
-	k->boot = h->boot;
+	k->life = h->life;
 	sim_trace("port %u <- op %u", h->node, sim_word(req, len, 4));
+	h->port_busy++;
 	sim_after_ordered(&h->to_port, sim_latency(), port_deliver, k);
 }
 
@@ -97,7 +108,8 @@ static void port_answer(void *arg)
 {
 	struct sim_packet *k = arg;
 
-	if (sim_stopping || !k->host->daemon || k->host->boot != k->boot) {
+	arrived(k->host);
+	if (sim_stopping || !k->host->daemon || k->host->life != k->life) {
 		sim_packet_free(k);
 		return;
 	}
@@ -124,7 +136,8 @@ static void room_send(void *ctx, unsigned host, const void *evt, size_t len, con
 		sim_cluster->faults++;
 	k = sim_packet_new(evt, len, fds, n_fds);
 	k->host = &sim_host[host];
-	k->boot = sim_host[host].boot;
+	k->life = sim_host[host].life;
+	k->host->port_busy++;
 	sim_after_ordered(&sim_host[host].from_port, sim_latency(), port_answer, k);
 }
 
@@ -141,10 +154,65 @@ unsigned sim_port_count(unsigned host, uint32_t kind)
 	return probe.count;
 }
 
+void sim_port_each(unsigned host, void (*fn)(void *arg, const struct sio_list_entry *e), void *arg)
+{
+	emu_room_each(sim_cluster->room, host, fn, arg);
+}
+
+uint64_t sim_port_quiet(unsigned host)
+{
+	const struct sim_host *h = &sim_host[host];
+
+	return h->powered && h->port_busy == 0 ? h->port_count : 0;
+}
+
+/* ---- whose descriptors are open ---- */
+struct held {
+	struct held_key {
+		uint64_t host, owner;
+	} key;
+	UT_hash_handle hh;
+};
+
+static struct held *held;
+
+static struct held *held_find(unsigned host, uint64_t owner)
+{
+	struct held_key key = {host, owner};
+	struct held *w;
+
+	HASH_FIND(hh, held, &key, sizeof(key), w);
+	return w;
+}
+
+bool sim_owner_held(unsigned host, uint64_t owner)
+{
+	return held_find(host, owner);
+}
+
+static void held_add(unsigned host, uint64_t owner)
+{
+	struct held *w = calloc(1, sizeof(*w));
+
+	assert(w);
+	w->key = (struct held_key){host, owner};
+	HASH_ADD(hh, held, key, sizeof(w->key), w);
+}
+
+static void held_end(unsigned host, uint64_t owner)
+{
+	struct held *w = held_find(host, owner);
+
+	assert(w);
+	HASH_DEL(held, w);
+	free(w);
+}
+
 /* ---- its table ---- */
 static int owner_new(void *ctx, unsigned host, uint64_t owner, int *ret_fd)
 {
 	(void)ctx;
+	held_add(host, owner);
 	*ret_fd = sim_fd_new(SIM_OWNER);
 	sim_fd(*ret_fd)->host = host;
 	sim_fd(*ret_fd)->id = owner;
@@ -167,6 +235,7 @@ static void owner_hup(void *arg)
 {
 	struct hup *h = arg;
 
+	arrived(&sim_host[h->host]);
 	if (!sim_stopping) {
 		sim_trace("port %u: an owner's descriptor is closed", sim_node(h->host));
 		emu_room_owner_hup(sim_cluster->room, h->host, h->owner);
@@ -181,6 +250,8 @@ void sim_owner_closed(unsigned host, uint64_t owner)
 	assert(h);
 	h->host = host;
 	h->owner = owner;
+	held_end(host, owner);
+	sim_host[host].port_busy++;
 	sim_after(sim_latency(), owner_hup, h);
 }
 
@@ -281,6 +352,27 @@ const struct emu_ops sim_room_ops = {
 	.log = room_log,
 };
 
+/* ---- hosts that outlive their daemon: smartio.ko's ---- */
+static int identify(void *ctx, int fd, unsigned host, uint64_t *ret_owner)
+{
+	const struct sim_object *o = sim_fd(fd);
+
+	(void)ctx;
+	if (o->kind != SIM_OWNER || o->host != host)
+		return -EBADF;
+	*ret_owner = o->id;
+	return 0;
+}
+
+const struct emu_ops *sim_room_outliving(void)
+{
+	static struct emu_ops ops;
+
+	ops = sim_room_ops;
+	ops.identify = identify;
+	return &ops;
+}
+
 /* ---- its devices ---- */
 static bool has_engines(void)
 {
@@ -361,6 +453,8 @@ void sim_room_look(void)
 
 void sim_room_start(void)
 {
+	while (held)
+		held_end((unsigned)held->key.host, held->key.owner);
 	memset(&room, 0, sizeof(room));
 	room.delay = STEP_BUSY;
 	step_after(room.delay);

@@ -9,12 +9,14 @@
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "emu/device.h"
 #include "fabric.h"
 #include "smartio/io.h"
+#include "trouble.h"
 
 #define CQE_BYTES 16u
 #define DATA_BYTES 512u /* what is longer is no command, completion or list */
@@ -26,7 +28,8 @@ struct drive {
 	struct emu_dev dev; /* what the model knows */
 	struct emu_dev *real;
 	void *model;
-	unsigned requester, registers;
+	struct trouble *trouble; /* NULL: none is wanted */
+	unsigned requester, registers, doorbells;
 	uint64_t busy_until; /* reads */
 	uint64_t hold;	     /* nothing is sent before */
 	uint64_t unit[UNITS];
@@ -53,10 +56,14 @@ static int dma_read(struct emu_dev *dev, uint64_t addr, void *buf, size_t len)
 	struct drive *d = (struct drive *)dev;
 	int rc;
 
+	if (d->trouble && trouble_fails(d->trouble, addr, len))
+		return -EFAULT;
 	fabric_actor.far = true;
 	fabric_actor.last = NULL;
 	rc = d->real->read(d->real, addr, buf, len);
 	fabric_actor.far = false;
+	if (rc == 0 && d->trouble)
+		trouble_saw(d->trouble, addr, buf, len);
 	if (rc == 0 && fabric_actor.last && fabric_actor.who != FABRIC_NOBODY)
 		fabric_actor.clock += fabric_read_time(fabric_actor.who, fabric_actor.last, len);
 	d->has_read |= len >= DATA_BYTES;
@@ -81,7 +88,8 @@ static int dma_write(struct emu_dev *dev, uint64_t addr, const void *buf, size_t
 		d->has_read = d->has_written = false;
 	}
 	fabric_actor.far = true;
-	rc = d->real->write(d->real, addr, buf, len);
+	rc = ends && d->trouble ? trouble_complete(d->trouble, addr, buf)
+				: d->real->write(d->real, addr, buf, len);
 	fabric_actor.far = false;
 	return rc;
 }
@@ -138,6 +146,16 @@ static volatile void *mirror(struct emu_dev *dev, unsigned index)
 }
 
 /* ---- what the room calls ---- */
+static unsigned find_pages(const struct emu_dev_config *config, enum emu_page_kind kind)
+{
+	unsigned i = 0;
+
+	while (i < config->n_pages && config->pages[i].kind != kind)
+		i++;
+	assert(i < config->n_pages);
+	return i;
+}
+
 static int create(struct emu_dev *dev, const struct sio_topo_device *topo,
 		  struct emu_dev_config *config, void **ret, struct sio_err *reterr)
 {
@@ -164,10 +182,10 @@ static int create(struct emu_dev *dev, const struct sio_topo_device *topo,
 		free(d);
 		return rc;
 	}
-	while (d->registers < config->n_pages &&
-	       config->pages[d->registers].kind != EMU_PAGE_REGISTERS)
-		d->registers++;
-	assert(d->registers < config->n_pages);
+	d->registers = find_pages(config, EMU_PAGE_REGISTERS);
+	d->doorbells = find_pages(config, EMU_PAGE_DOORBELLS);
+	if (trouble_wanted)
+		d->trouble = trouble_new(dev, topo->name, d->requester);
 	*ret = d;
 	return 0;
 }
@@ -177,6 +195,8 @@ static void destroy(void *model)
 	struct drive *d = model;
 
 	emu_nvme_model.destroy(d->model);
+	if (d->trouble)
+		trouble_free(d->trouble);
 	free(d);
 }
 
@@ -192,18 +212,37 @@ static void drop_if_disabled(struct drive *d)
 	}
 }
 
+/* Nobody may hold the registers: then what all can read counts. */
+static void look_for_trouble(struct drive *d)
+{
+	const volatile uint8_t *at;
+
+	if (!d->trouble)
+		return;
+	at = d->real->view(d->real, d->registers);
+	if (!at)
+		at = d->real->mirror(d->real, d->registers);
+	trouble_look(d->trouble, at, d->doorbells);
+}
+
 static unsigned step(void *model, unsigned budget)
 {
 	struct drive *d = model;
 	unsigned work;
 
 	drop_if_disabled(d);
+	look_for_trouble(d);
 	if (d->busy_until > sim_access_now())
 		return 0;
 	fabric_act(d->requester);
 	fabric_actor.far = false;
 	if (fabric_actor.hold < d->hold)
 		fabric_actor.hold = d->hold;
+	if (d->trouble) {
+		fabric_actor.far = true;
+		trouble_due(d->trouble);
+		fabric_actor.far = false;
+	}
 	work = emu_nvme_model.step(d->model, budget);
 	d->hold = fabric_actor.hold;
 	d->busy_until = fabric_actor.clock;
@@ -220,6 +259,8 @@ static void reset(void *model, bool power)
 	fabric_paths_cut(d->requester, sim_access_now());
 	d->hold = d->busy_until = 0;
 	memset(d->unit, 0, sizeof(d->unit));
+	if (d->trouble)
+		trouble_forget(d->trouble);
 	emu_nvme_model.reset(d->model, power);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Faults of hosts: crash and reboot with another layout, cables pulled, clocks that jump. */
+#include "cable.h"
 #include "run.h"
 #include "tables.h"
 
@@ -58,42 +59,16 @@ const struct sim_fault sim_fault_crash = {
 };
 
 /* ---- link: a cable is out for a while ---- */
-static unsigned cables_out[SIM_HOSTS][SIO_MAX_ADAPTERS];
-
-static bool no_path(unsigned host, unsigned peer)
-{
-	struct sio_path path[SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS];
-	unsigned n = sio_topology_paths(sim_cluster->topology, sim_node(host), sim_node(peer), path,
-					SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS);
-
-	for (unsigned i = 0; i < n; i++)
-		if (!cables_out[host][path[i].adapter] && !cables_out[peer][path[i].peer_adapter])
-			return false;
-	return n > 0;
-}
-
-static void link_set(unsigned host, unsigned adapter, bool up)
-{
-	sim_trace("host %u: cable of adapter %u is %s", sim_node(host), adapter, up ? "in" : "out");
-	emu_room_link(sim_cluster->room, host, adapter, up);
-	sim_room_kick();
-	for (unsigned peer = 0; !up && peer < sim_hosts(); peer++)
-		if (peer != host && no_path(host, peer))
-			sim_peer_unlinked(host, peer);
-}
-
 static void link_begin(struct sim_fault_event *e)
 {
 	e->a = draw(e, sim_hosts());
 	e->b = draw(e, sim_cluster->topology->host[e->a].n_adapters);
-	if (cables_out[e->a][e->b]++ == 0)
-		link_set(e->a, e->b, false);
+	sim_cable_out(e->a, e->b);
 }
 
 static void link_end(struct sim_fault_event *e)
 {
-	if (--cables_out[e->a][e->b] == 0)
-		link_set(e->a, e->b, true);
+	sim_cable_in(e->a, e->b);
 }
 
 const struct sim_fault sim_fault_link = {

@@ -33,6 +33,9 @@ CASES = [
      "memmove((void *)(uintptr_t)a, (const void *)(uintptr_t)b, n);"),
     ("copy_string", "volatile void *a, const volatile void *b, size_t n", "void", "sio_copy_string(a, b, n);",
      '__asm__ volatile("rep movsb" : "+D"(a), "+S"(b), "+c"(n) : : "memory");'),
+    ("push_stores", "uint32_t *a", "uint32_t", "*a = 1; return sio_push_stores(a + 8) + a[1];",
+     '*a = 1; __asm__ volatile("mfence" ::: "memory"); uint32_t r = *(const volatile uint32_t *)(a + 8);'
+     ' __asm__ volatile("" ::: "memory"); return r + a[1];'),
 ] + [(name, "uint32_t *a", "uint32_t", f"*a = 1; sio_{name}_barrier(); *a = 2; return a[1];",
       f"*a = 1; {asm}; *a = 2; return a[1];") for name, asm in BARRIER.items()]
 ACCESSOR = re.compile(r"^static inline .*?\b(sio_\w+)\(", re.M)

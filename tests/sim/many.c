@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,7 +17,7 @@
 #include "run.h"
 
 #define MAX_ARGS 32
-#define STUCK_S 300 /* real seconds: no seed takes that long, on whatever machine */
+#define STUCK_S 100 /* seconds of a core: no seed takes that long, sanitized neither */
 
 struct job {
 	pid_t pid;
@@ -28,6 +29,7 @@ struct job {
 static struct {
 	struct job *job;
 	unsigned n, max, failed, passed;
+	bool stop;
 } M;
 
 static uint64_t clock_ns(void)
@@ -42,6 +44,7 @@ static uint64_t clock_ns(void)
 static void child(const char *line)
 {
 	static char words[512], self[] = "smartio-sim", quiet[] = "--quiet";
+	const struct rlimit stuck = {STUCK_S, STUCK_S + 10};
 	char *argv[MAX_ARGS] = {self, quiet}, *save = NULL;
 	unsigned n = 2;
 
@@ -49,7 +52,7 @@ static void child(const char *line)
 	for (char *w = strtok_r(words, " \t\n", &save); w && n < MAX_ARGS - 1;
 	     w = strtok_r(NULL, " \t\n", &save))
 		argv[n++] = w;
-	alarm(STUCK_S);
+	setrlimit(RLIMIT_CPU, &stuck);
 	execv("/proc/self/exe", argv);
 	_exit(127);
 }
@@ -107,7 +110,7 @@ static bool finish(struct job *j, int status)
 		show(j->out);
 		if (WIFSIGNALED(status))
 			fprintf(stderr, "ended by signal %d%s\n", WTERMSIG(status),
-				WTERMSIG(status) == SIGALRM ? ": stuck" : "");
+				WTERMSIG(status) == SIGXCPU ? ": stuck" : "");
 	}
 	close(j->out);
 	*j = M.job[--M.n];
@@ -142,6 +145,12 @@ static void run_line(const char *line)
 	M.n++;
 }
 
+/* One failure is all that is asked for, and there it is. */
+static bool enough(void)
+{
+	return M.stop && M.failed;
+}
+
 /* All but one of @part are left out, if that is not 1. Return: how many ran. */
 static long run_range(const char *line, unsigned part)
 {
@@ -151,7 +160,7 @@ static long run_range(const char *line, unsigned part)
 
 	if (sscanf(line, "%llu-%llu", &first, &last) != 2)
 		return 0;
-	for (; first <= last; first += part, n++) {
+	for (; first <= last && !enough(); first += part, n++) {
 		snprintf(one, sizeof(one), "%llu", first);
 		run_line(one);
 	}
@@ -172,7 +181,7 @@ static long run_fixed(const char *path, unsigned part)
 		fprintf(stderr, "smartio-sim: %s: %s\n", path, strerror(errno));
 		return -1;
 	}
-	while (fgets(line, sizeof(line), f)) {
+	while (!enough() && fgets(line, sizeof(line), f)) {
 		line[strcspn(line, "#\n")] = '\0';
 		if (line[strspn(line, " \t")] == '\0')
 			continue;
@@ -189,37 +198,47 @@ static long run_fixed(const char *path, unsigned part)
 
 static void run_new(uint64_t seed)
 {
-	char line[128];
+	char line[512];
+	size_t n;
 
-	snprintf(line, sizeof(line), "%" PRIu64 " --seconds %g", seed, sim_options.seconds);
+	n = (size_t)snprintf(line, sizeof(line), "%" PRIu64 " --seconds %g", seed,
+			     sim_options.seconds);
 	if (sim_options.hosts)
-		snprintf(line + strlen(line), sizeof(line) - strlen(line), " --hosts %u",
-			 sim_options.hosts);
+		n += (size_t)snprintf(line + n, sizeof(line) - n, " --hosts %u", sim_options.hosts);
+	if (sim_options.workload && n < sizeof(line))
+		n += (size_t)snprintf(line + n, sizeof(line) - n, " --workload %s",
+				      sim_options.workload);
+	if (sim_options.faults && n < sizeof(line))
+		n += (size_t)snprintf(line + n, sizeof(line) - n, " --faults %s",
+				      sim_options.faults);
+	if (n >= sizeof(line)) {
+		fprintf(stderr, "smartio-sim: options too long\n");
+		M.failed++;
+		return;
+	}
 	run_line(line);
 }
 
-int sim_check_many(const char *fixed, long new_seeds, unsigned jobs, unsigned part,
-		   double soak_seconds)
+int sim_check_many(const struct sim_many *many)
 {
 	uint64_t begin = clock_ns(),
 		 first = sim_options.seed ? sim_options.seed : (uint64_t)time(NULL) * 100000;
+	long n_fixed = 0, new_seeds = many->soak > 0 ? 0 : many->new_seeds;
 	uint64_t seed = first;
-	long n_fixed = 0;
 
-	M.max = jobs;
-	M.job = calloc(jobs, sizeof(*M.job));
+	M.max = many->jobs;
+	M.stop = many->stop;
+	M.job = calloc(M.max, sizeof(*M.job));
 	if (!M.job)
 		return 2;
-	if (fixed)
-		n_fixed = run_fixed(fixed, part);
+	if (many->fixed)
+		n_fixed = run_fixed(many->fixed, many->part);
 	if (n_fixed < 0)
 		return 2;
 	if (new_seeds < 0)
 		new_seeds = n_fixed;
-	if (soak_seconds > 0)
-		new_seeds = 0;
-	while (new_seeds-- > 0 ||
-	       (soak_seconds > 0 && (double)(clock_ns() - begin) / 1e9 < soak_seconds))
+	while (!enough() &&
+	       (new_seeds-- > 0 || (double)(clock_ns() - begin) / 1e9 < many->soak))
 		run_new(seed++);
 	while (M.n > 0)
 		wait_one();

@@ -8,6 +8,8 @@
 #include <time.h>
 
 #include "run.h"
+#include "tables.h"
+#include "trouble.h"
 #include "sim_commit.h"
 
 static const char usage[] =
@@ -28,17 +30,15 @@ static const char usage[] =
 	"  --new N            new seeds beside those of --check (as many as there are)\n"
 	"  --part N           of ranges in --check's file run one seed in N (1)\n"
 	"  --jobs N           seeds run side by side (2)\n"
-	"  --first SEED       the first new seed (from the clock)\n";
+	"  --first SEED       the first new seed (from the clock)\n"
+	"  --stop             of many, end at the first that fails\n";
 
 enum { SEED_MODE, CHECK, SOAK, SHRINK, LIST };
 
 static struct {
 	int mode;
-	const char *file;
-	double soak;
-	unsigned jobs, part;
-	long new_seeds;
-} cmd = {.jobs = 2, .part = 1, .new_seeds = -1};
+	struct sim_many many;
+} cmd = {.many = {.jobs = 2, .part = 1, .new_seeds = -1}};
 
 static int list(void)
 {
@@ -77,11 +77,23 @@ static int one(void)
 	       SIM_COMMIT);
 	if (!sim_options.quiet)
 		printf("%u hosts, %" PRIu64 " programs (%" PRIu64 " killed), %" PRIu64
-		       " calls, %u fault events, %" PRIu64 " events, %.3f s virtual, %.3f s of a core: "
+		       " calls, %u fault events, %" PRIu64 " looks at the books, %" PRIu64
+		       " events, %.3f s virtual, %.3f s of a core: "
 		       "%.0f events a second, %.1f virtual seconds a second\n",
-		       r->hosts, r->programs, r->killed, r->calls, r->plan, r->events,
+		       r->hosts, r->programs, r->killed, r->calls, r->plan, r->books, r->events,
 		       (double)r->virtual_ns / 1e9, took, (double)r->events / took,
 		       (double)r->virtual_ns / 1e9 / took);
+	if (!sim_options.quiet && trouble_wanted)
+		printf("drives: %" PRIu64 " completions lost, %" PRIu64 " late, %" PRIu64
+		       " doubled, %" PRIu64 " in the wrong phase; %" PRIu64 " times fatal\n",
+		       trouble_count[TROUBLE_LOST], trouble_count[TROUBLE_LATE],
+		       trouble_count[TROUBLE_DOUBLED], trouble_count[TROUBLE_PHASE],
+		       trouble_count[TROUBLE_FETCH]);
+	if (!sim_options.quiet && sim_wild.commands + sim_wild.queues > 0)
+		printf("wild addresses: %" PRIu64 " commands, %" PRIu64 " failed; %" PRIu64
+		       " queues, %" PRIu64 " refused; %" PRIu64 " faults of devices told\n",
+		       sim_wild.commands, sim_wild.refused, sim_wild.queues,
+		       sim_wild.queues_refused, sim_result.device_faults);
 	return 0;
 }
 
@@ -126,24 +138,27 @@ static int option(int c)
 		return 0;
 	case 'c':
 		cmd.mode = CHECK;
-		cmd.file = optarg;
+		cmd.many.fixed = optarg;
 		return 0;
 	case 'k':
 		cmd.mode = SOAK;
-		cmd.soak = strtod(optarg, &end);
-		return *end || cmd.soak <= 0 ? bad("--soak is a time, not", optarg) : 0;
+		cmd.many.soak = strtod(optarg, &end);
+		return *end || cmd.many.soak <= 0 ? bad("--soak is a time, not", optarg) : 0;
 	case 'n':
-		cmd.new_seeds = strtol(optarg, &end, 10);
-		return *end || cmd.new_seeds < 0 ? bad("--new is a number, not", optarg) : 0;
+		cmd.many.new_seeds = strtol(optarg, &end, 10);
+		return *end || cmd.many.new_seeds < 0 ? bad("--new is a number, not", optarg) : 0;
 	case 'j':
-		cmd.jobs = (unsigned)strtoul(optarg, &end, 10);
-		return *end || cmd.jobs < 1 ? bad("--jobs is a number, not", optarg) : 0;
+		cmd.many.jobs = (unsigned)strtoul(optarg, &end, 10);
+		return *end || cmd.many.jobs < 1 ? bad("--jobs is a number, not", optarg) : 0;
 	case 'P':
-		cmd.part = (unsigned)strtoul(optarg, &end, 10);
-		return *end || cmd.part < 1 ? bad("--part is a number, not", optarg) : 0;
+		cmd.many.part = (unsigned)strtoul(optarg, &end, 10);
+		return *end || cmd.many.part < 1 ? bad("--part is a number, not", optarg) : 0;
 	case 'F':
 		o->seed = strtoull(optarg, &end, 10);
 		return *end ? bad("--first is a seed, not", optarg) : 0;
+	case 'x':
+		cmd.many.stop = true;
+		return 0;
 	case 'q':
 		o->quiet = true;
 		return 0;
@@ -164,7 +179,7 @@ int main(int argc, char **argv)
 		{"perfetto", 1, NULL, 'p'}, {"shrink", 0, NULL, 'S'},	{"check", 1, NULL, 'c'},
 		{"soak", 1, NULL, 'k'},	    {"new", 1, NULL, 'n'},	{"jobs", 1, NULL, 'j'},
 		{"quiet", 0, NULL, 'q'},    {"first", 1, NULL, 'F'},	{"part", 1, NULL, 'P'},
-		{"list", 0, NULL, 'l'},	    {NULL, 0, NULL, 0}};
+		{"list", 0, NULL, 'l'},	    {"stop", 0, NULL, 'x'},	{NULL, 0, NULL, 0}};
 	char *end;
 	int c, rc;
 
@@ -176,7 +191,7 @@ int main(int argc, char **argv)
 	if (cmd.mode == LIST)
 		return list();
 	if (cmd.mode == CHECK || cmd.mode == SOAK)
-		return sim_check_many(cmd.file, cmd.new_seeds, cmd.jobs, cmd.part, cmd.soak);
+		return sim_check_many(&cmd.many);
 	if (optind != argc - 1)
 		return bad("one seed is wanted",
 			   optind < argc ? argv[optind + 1] : "none is there");

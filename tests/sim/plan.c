@@ -77,6 +77,9 @@ void sim_plan_choose(void)
 		uint64_t rng = stream(f->name);
 		bool drawn = sim_draw(&rng) % 4 < part;
 
+		if (f->seldom)
+			drawn &= sim_draw(&rng) % f->seldom == 0;
+
 		assert(i < MAX_FAULTS);
 		/* Those that are named are there whatever the seed says. */
 		if (sim_options.faults && !strstr(sim_options.faults, "all"))
@@ -95,6 +98,14 @@ bool sim_has_fault(const char *name)
 		if (strcmp(sim_faults[i]->name, name) == 0)
 			return chosen[i];
 	return false;
+}
+
+bool sim_only_fault(const char *name)
+{
+	for (unsigned i = 0; sim_faults[i]; i++)
+		if (chosen[i] != (strcmp(sim_faults[i]->name, name) == 0))
+			return false;
+	return true;
 }
 
 static int by_time(const void *a, const void *b)

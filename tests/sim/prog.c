@@ -84,6 +84,10 @@ void sim_call(const char *name, unsigned limit_ms)
 /* What any call may give when hosts crash, links break and tables are full. */
 static bool common(sci_error_t e)
 {
+	/* Whose smartiod alone is killed and started again just waits. */
+	if (sim_only_fault("restart"))
+		return e == SCI_ERR_OK || e == SCI_ERR_NOSPC || e == SCI_ERR_HW_NOSPC ||
+		       e == SCI_ERR_NO_SUCH_NODEID;
 	return e == SCI_ERR_OK || e == SCI_ERR_NO_LINK_ACCESS ||
 	       e == SCI_ERR_NO_REMOTE_LINK_ACCESS || e == SCI_ERR_NODE_NOT_RESPONDING ||
 	       e == SCI_ERR_NOSPC || e == SCI_ERR_HW_NOSPC || e == SCI_ERR_NO_SUCH_NODEID;
@@ -107,6 +111,12 @@ sci_error_t sim_called(sci_error_t error, ...)
 		sim_fail("states", "%s: %s gives %s: %s", c->proc->name, name,
 			 SCIGetErrorString(error), smartio_last_error());
 	return error;
+}
+
+bool sim_adapters(unsigned host)
+{
+	(void)host;
+	return !sim_outliving;
 }
 
 /* ---- coming and going ---- */
@@ -188,7 +198,7 @@ static void choose_workloads(uint64_t *rng)
 void sim_programs_start(void)
 {
 	uint64_t rng = sim_options.seed ^ 0x70726f6772616d73ull;
-	unsigned most = sim_hosts() > 12 ? 1 : sim_hosts() > 5 ? 2 : 4;
+	unsigned most = sim_hosts() > 12 ? 1 : sim_hosts() > 5 ? 2 : sim_hosts() > 1 ? 4 : 8;
 
 	stopping = false;
 	running = 0;

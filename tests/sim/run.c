@@ -161,6 +161,7 @@ void sim_run_seed(void)
 	sim_result.events = sim_events();
 	sim_result.virtual_ns = sim_now();
 	sim_result.hosts = sim_hosts();
+	sim_result.device_faults = sim_cluster->faults;
 	sim_result.plan = sim_plan_events();
 	sim_cluster_stop();
 	sim_end();

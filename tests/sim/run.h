@@ -10,6 +10,7 @@
  *   draw.c     the cluster, from the seed
  *   plan.c     which faults happen when; switching them off
  *   prog.c     programs: they come and go; the calls they make
+ *   life.c     what programs have in common
  *   run.c      the run
  *   probe.c    liveness: the programs that must succeed in the end
  *   options.c  the command line
@@ -48,6 +49,7 @@ struct sim_fault {
 	const char *name;
 	unsigned most;	  /* most events in ten seconds of virtual time */
 	uint64_t longest; /* ns that one lasts at most; 0: an instant */
+	unsigned seldom;  /* in one of so many seeds that would have it; 0: in all */
 	void (*begin)(struct sim_fault_event *e);
 	void (*end)(struct sim_fault_event *e); /* NULL: it is an instant */
 	/* Before the cluster starts, if the seed has this fault: change what is drawn; NULL. */
@@ -86,7 +88,8 @@ struct sim_options {
 };
 
 struct sim_result {
-	uint64_t hash, events, virtual_ns, programs, calls, killed;
+	uint64_t hash, events, virtual_ns, programs, calls, killed, books;
+	uint64_t device_faults; /* accesses of devices that were refused, as the room told */
 	unsigned hosts, plan; /* events of the plan */
 };
 
@@ -101,6 +104,8 @@ void sim_fail(const char *oracle, const char *fmt, ...)
 bool sim_calm(void);
 /* Whether this seed has faults of that name. */
 bool sim_has_fault(const char *name);
+/* It has this one and no other. */
+bool sim_only_fault(const char *name);
 
 /* fault_program.c: a living program, by the event's stream; NULL: none lives. */
 struct sim_proc *sim_draw_program(struct sim_fault_event *e);
@@ -140,6 +145,8 @@ sci_error_t sim_called(sci_error_t error, ...);
 /* Any other host; the own one only if it is alone. An adapter with a path there, or 0. */
 unsigned sim_pick_host(void);
 unsigned sim_pick_adapter(unsigned host);
+/* For workloads that need adapters: hosts have some. */
+bool sim_adapters(unsigned host);
 
 /* oracle_exclusive.c: what a program knows of its borrows. It borrowed; it is about to share; to return. */
 void sim_borrowed(uint32_t fdid, bool exclusive);
@@ -150,8 +157,14 @@ void sim_returned(uint32_t fdid);
 bool sim_probe(uint64_t limit); /* return: all is well; else it has failed the run */
 
 /* ---- many.c ---- */
-int sim_check_many(const char *fixed, long new_seeds, unsigned jobs, unsigned part,
-		   double soak_seconds);
+struct sim_many {
+	const char *fixed; /* a file of seeds, or NULL */
+	long new_seeds;	   /* beside them; < 0: as many */
+	double soak;	   /* new seeds for so many seconds, if that is not 0 */
+	unsigned jobs, part;
+	bool stop; /* at the first that fails */
+};
+int sim_check_many(const struct sim_many *many);
 int sim_shrink(void);
 
 #endif

@@ -219,6 +219,9 @@ int sim_world_pages_adopt(struct sio_world *w, void *at, size_t len, int fd);
 int sim_world_pages_release(struct sio_world *w, void *at, size_t len);
 void sim_world_unmap(struct sio_world *w, void *at, size_t len);
 void sim_space_free(struct sim_proc *p);
+/* Zeroed memory of the running program's own, which it may register; reached by io.h alone. */
+void *sim_pages_new(size_t len);
+void sim_pages_free(void *at, size_t len);
 /* The room's memory: operations of struct emu_ops. */
 int sim_mem_new(void *ctx, const char *name, uint64_t size, struct emu_mem *ret);
 int sim_mem_seal(void *ctx, struct emu_mem *m);
@@ -233,6 +236,9 @@ struct sim_cluster {
 };
 extern struct sim_cluster *sim_cluster;
 
+/* Hosts outlive their daemon, as with smartio.ko: before sim_cluster_start(). They have no adapters. */
+extern bool sim_outliving;
+
 void sim_cluster_start(const char *topology_text);
 void sim_cluster_stop(void);
 unsigned sim_hosts(void);
@@ -240,9 +246,16 @@ uint32_t sim_node(unsigned host);
 unsigned sim_host_of(uint32_t node);
 /* The host's daemon serves clients. */
 bool sim_host_ready(unsigned host);
-/* SIGKILL of the daemon: the host crashes, its programs die. Not from a coroutine. */
+/* The host crashes, its programs die. Not from a coroutine. */
 void sim_host_crash(unsigned host);
-/* Its daemon runs, or starts. */
+/* SIGKILL of the daemon alone, where hosts outlive that; and another one. */
+void sim_daemon_kill(unsigned host);
+void sim_daemon_start(unsigned host);
+/* It ended by itself: the host crashes, or the daemon is started again. */
+void sim_daemon_lost(unsigned host);
+/* As programs of the live cluster that were not started by "smartio run": a crash does not kill them. */
+extern bool sim_programs_outlive_hosts;
+/* It did not crash. */
 bool sim_host_alive(unsigned host);
 /* All that was on it is gone: it can be booted, with another layout of its addresses. */
 bool sim_host_off(unsigned host);
@@ -253,6 +266,13 @@ unsigned sim_host_boots(unsigned host);
 uint64_t sim_host_clock(unsigned host);
 uint64_t sim_from_clock(unsigned host, uint64_t when);
 void sim_clock_jump(unsigned host, uint64_t ns);
+struct sio_list_entry;
+/* Everything that a host's port holds. */
+void sim_port_each(unsigned host, void (*fn)(void *arg, const struct sio_list_entry *e), void *arg);
+/* Nothing is on its way to or from the port: how much was so far. 0: something is, or it is down. */
+uint64_t sim_port_quiet(unsigned host);
+/* Somebody has the owner's descriptor, or it is on its way. */
+bool sim_owner_held(unsigned host, uint64_t owner);
 /* How many objects of one SIO_KIND_* a host's port holds. */
 unsigned sim_port_count(unsigned host, uint32_t kind);
 

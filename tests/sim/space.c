@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "fabric.h"
 #include "sim.h"
@@ -85,21 +86,77 @@ int sim_world_map_back(struct sio_world *w, void *aside, void *at, size_t len)
 	return 0;
 }
 
-/* What runs in the simulator has no pages of its own. */
+/* ---- pages of the program's own: memory of its host that nobody else knows ---- */
+static void map_private(struct sim_proc *p, void *at, size_t len, const void *contents)
+{
+	void *view;
+	struct fabric_mem *m = fabric_mem_new(p->host, "pages", len, &view);
+
+	if (contents)
+		memcpy(m->bytes, contents, len);
+	fabric_map(at, len, m, 0, true);
+	fabric_mem_close(view);
+	fabric_mem_unref(m); /* the map has it */
+}
+
+void *sim_pages_new(size_t len)
+{
+	struct sim_proc *p = sim_self();
+	void *at = fabric_reserve(p, len);
+
+	remember(p, at, len);
+	map_private(p, at, len, NULL);
+	return at;
+}
+
+void sim_pages_free(void *at, size_t len)
+{
+	forget(sim_self(), at, len);
+	sim_sync();
+	fabric_unmap(at, len);
+}
+
+/* All of @len, as this processor sees it. NULL: these are no pages. */
+static struct fabric_mem *memory_at(void *at, size_t len)
+{
+	struct fabric_view v;
+
+	if (!fabric_is_ours(at))
+		return NULL;
+	if (sim_coro_current()->core)
+		fabric_core_barrier(sim_coro_current()->core, FABRIC_FULL);
+	v = fabric_look(at, 1, true);
+	assert(!v.mem || (v.offset == 0 && len <= v.mem->size));
+	return v.mem;
+}
+
 int sim_world_pages_adopt(struct sio_world *w, void *at, size_t len, int fd)
 {
-	(void)at;
-	(void)len;
-	(void)fd;
-	sim_step(w);
-	return -EOPNOTSUPP;
+	struct sim_proc *p = sim_step(w);
+	struct fabric_mem *from, *to = sim_fd(fd)->mem;
+
+	sim_sync();
+	from = memory_at(at, len);
+	if (!from)
+		return -EOPNOTSUPP;
+	if (sim_fails(p))
+		return -ENOMEM;
+	memcpy(to->bytes, from->bytes, len);
+	fabric_map(at, len, to, 0, true);
+	return 0;
 }
 
 int sim_world_pages_release(struct sio_world *w, void *at, size_t len)
 {
-	(void)at;
-	(void)len;
-	sim_step(w);
+	struct sim_proc *p = sim_step(w);
+	struct fabric_mem *m;
+
+	sim_sync();
+	m = memory_at(at, len);
+	if (sim_fails(p))
+		return -ENOMEM;
+	if (m)
+		map_private(p, at, len, m->bytes);
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 /* clang-format off */
 const struct sim_workload *const sim_workloads[] = {
 	&sim_work_segment,
+	&sim_work_share,
 	&sim_work_interrupt,
 	&sim_work_dma,
 	&sim_work_device,
@@ -13,6 +14,11 @@ const struct sim_workload *const sim_workloads[] = {
 	&sim_work_callback,
 	&sim_work_manager,
 	&sim_work_nvme,
+	&sim_work_exact,
+	&sim_work_gather,
+	&sim_work_block,
+	&sim_work_kinds,
+	&sim_work_wild,
 	NULL,
 };
 
@@ -27,12 +33,19 @@ const struct sim_fault *const sim_faults[] = {
 	&sim_fault_port,
 	&sim_fault_memory,
 	&sim_fault_tables,
+	&sim_fault_restart,
+	&sim_fault_lost,
+	&sim_fault_late,
+	&sim_fault_doubled,
+	&sim_fault_phase,
+	&sim_fault_fatal,
 	NULL,
 };
 
 const struct sim_oracle *const sim_oracles[] = {
 	&sim_oracle_calls,
 	&sim_oracle_hardware,
+	&sim_oracle_books,
 	&sim_oracle_exclusive,
 	NULL,
 };

@@ -6,14 +6,20 @@
 #include "run.h"
 
 extern const struct sim_workload sim_work_segment;
+extern const struct sim_workload sim_work_share;
 extern const struct sim_workload sim_work_interrupt;
 extern const struct sim_workload sim_work_dma;
 extern const struct sim_workload sim_work_device;
 extern const struct sim_workload sim_work_hostile;
 extern const struct sim_workload sim_work_group;
+extern const struct sim_workload sim_work_exact;
 extern const struct sim_workload sim_work_callback;
 extern const struct sim_workload sim_work_manager;
 extern const struct sim_workload sim_work_nvme;
+extern const struct sim_workload sim_work_gather;
+extern const struct sim_workload sim_work_block;
+extern const struct sim_workload sim_work_kinds;
+extern const struct sim_workload sim_work_wild;
 extern const struct sim_fault sim_fault_death;
 extern const struct sim_fault sim_fault_crash;
 extern const struct sim_fault sim_fault_link;
@@ -24,14 +30,26 @@ extern const struct sim_fault sim_fault_lack;
 extern const struct sim_fault sim_fault_port;
 extern const struct sim_fault sim_fault_memory;
 extern const struct sim_fault sim_fault_tables;
+extern const struct sim_fault sim_fault_restart;
+extern const struct sim_fault sim_fault_lost;
+extern const struct sim_fault sim_fault_late;
+extern const struct sim_fault sim_fault_doubled;
+extern const struct sim_fault sim_fault_phase;
+extern const struct sim_fault sim_fault_fatal;
 extern const struct sim_oracle sim_oracle_calls;
 extern const struct sim_oracle sim_oracle_hardware;
+extern const struct sim_oracle sim_oracle_books;
 extern const struct sim_oracle sim_oracle_exclusive;
 
+/* work_exact.c: groups of this cluster are exact. */
+bool sim_exact_groups(unsigned host);
+/* work_wild.c: what was tried at addresses that are not theirs, and refused. */
+struct sim_wild {
+	uint64_t commands, refused, queues, queues_refused;
+};
+extern struct sim_wild sim_wild;
+
 /* work_manager.c: for workloads of drives. */
-/* Any drive of the cluster. False: there is none. */
-bool sim_draw_drive(char name[16], unsigned *ret_host, unsigned *ret_device);
-bool sim_drives(unsigned host);
 /* Ends a call that gives 0 or -errno, as sim_called(); @also: one that may be, too. */
 int sim_nvme_called(int rc, int also);
 

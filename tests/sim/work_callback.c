@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 
+#include "life.h"
 #include "run.h"
 #include "smartio/ext.h"
 #include "tables.h"
@@ -284,8 +285,9 @@ static void disconnect(struct other **at)
 }
 
 /* ---- the program ---- */
-static void act(struct state *s)
+static void act(void *state)
 {
+	struct state *s = state;
 	struct other **o = &s->other[sim_pick(OTHERS)];
 
 	switch (sim_pick(12)) {
@@ -323,26 +325,13 @@ static void act(struct state *s)
 static void callback_main(struct sim_proc *p)
 {
 	struct state *s = calloc(1, sizeof(*s)); /* callbacks outlive this frame */
-	uint64_t acts = 10 + sim_pick(200);
-	sci_error_t e;
+	static const struct sim_life life = {.acts = 200, .act = act};
 
 	if (!s)
 		abort();
 	s->proc = p;
-	SIM_CALL(SCIInitialize, (0, &e), &e, SCI_ERR_NOT_INITIALIZED);
-	if (e != SCI_ERR_OK)
-		return;
-	SIM_CALL(SCIOpen, (&s->sd, 0, &e), &e);
-	for (; e == SCI_ERR_OK && acts > 0 && !sim_stopping_programs(); acts--) {
-		act(s);
-		sim_sleep(sim_pick(4) ? sim_pick(100000) : sim_pick(100 * SIM_MS));
-	}
-	if (sim_pick(8) == 0)
-		return;
-	sim_call("SCITerminate", 0);
-	SCITerminate();
-	sim_called(SCI_ERR_OK, SCI_ERR_OK);
-	p->result = 0;
+	if (sim_live(&life, s, &s->sd))
+		sim_exit(p);
 }
 
 const struct sim_workload sim_work_callback = {

@@ -4,6 +4,7 @@
  * and memory for them, and whoever has a device alone resets it. Registers are only read: what drives
  * do is another workload's.
  */
+#include "life.h"
 #include "run.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
@@ -32,41 +33,13 @@ struct state {
 	bool own_mapped;
 };
 
-/* Of the cluster; 0: none. */
-static uint32_t pick_device(void)
-{
-	const struct sio_topology *t = sim_cluster->topology;
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < t->n_hosts; i++)
-		n += t->host[i].n_devices;
-	if (n == 0)
-		return 0;
-	n = (unsigned)sim_pick(n);
-	for (unsigned i = 0; i < t->n_hosts; i++) {
-		if (n < t->host[i].n_devices)
-			return t->host[i].device[n].fdid;
-		n -= t->host[i].n_devices;
-	}
-	return 0;
-}
-
-static bool fits(unsigned host)
-{
-	(void)host;
-	for (unsigned i = 0; i < sim_hosts(); i++)
-		if (sim_cluster->topology->host[i].n_devices)
-			return true;
-	return false;
-}
-
 static void borrow(struct state *s)
 {
 	sci_error_t e;
 
 	if (s->device)
 		return;
-	s->fdid = pick_device();
+	s->fdid = sim_pick_drive(NULL, NULL)->fdid;
 	s->exclusive = sim_pick(3) == 0;
 	SIM_CALL(SCIBorrowDevice,
 		 (s->sd, &s->device, s->fdid, s->exclusive ? SCI_FLAG_EXCLUSIVE : 0, &e), &e,
@@ -222,8 +195,9 @@ static void drop_segment(struct state *s, struct segment *g)
 	g->segment = NULL;
 }
 
-static void give_back(struct state *s)
+static void give_back(void *state)
 {
+	struct state *s = state;
 	sci_error_t e;
 
 	if (!s->device)
@@ -269,8 +243,10 @@ static void wait_event(struct state *s)
 	sim_called(e, SCI_ERR_TIMEOUT, SCI_ERR_CANCELLED, SCI_ERR_OK);
 }
 
-static void act(struct state *s)
+static void act(void *state)
 {
+	struct state *s = state;
+
 	switch (sim_pick(16)) {
 	case 0:
 	case 1:
@@ -318,33 +294,14 @@ static void act(struct state *s)
 static void device_main(struct sim_proc *p)
 {
 	struct state s = {0};
-	uint64_t acts = 10 + sim_pick(200);
-	sci_error_t e;
+	static const struct sim_life life = {.acts = 200, .act = act, .tear_down = give_back};
 
-	SIM_CALL(SCIInitialize, (0, &e), &e, SCI_ERR_NOT_INITIALIZED);
-	if (e != SCI_ERR_OK)
+	if (!sim_live(&life, &s, &s.sd))
 		return;
-	SIM_CALL(SCIOpen, (&s.sd, 0, &e), &e);
-	if (e != SCI_ERR_OK)
-		goto terminate;
-	for (; acts > 0 && !sim_stopping_programs(); acts--) {
-		act(&s);
-		sim_sleep(sim_pick(4) ? sim_pick(100000) : sim_pick(100 * SIM_MS));
-	}
-	if (sim_pick(4) > 0) {
-		give_back(&s);
-		SIM_CALL(SCIClose, (s.sd, 0, &e), &e);
-	}
-terminate:
 	if (s.device)
 		sim_returned(s.fdid);
-	if (sim_pick(8) == 0)
-		return;
-	sim_call("SCITerminate", 0);
-	SCITerminate();
-	sim_called(SCI_ERR_OK, SCI_ERR_OK);
-	p->result = 0;
+	sim_exit(p);
 }
 
 const struct sim_workload sim_work_device = {
-	.name = "device", .weight = 2, .fits = fits, .main = device_main};
+	.name = "device", .weight = 2, .fits = sim_has_drives, .main = device_main};

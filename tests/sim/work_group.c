@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that join multicast groups with a segment, and reach whole groups: what one writes is seen
+ * Programs that join fused multicast groups with a segment, and reach whole groups: what one writes is seen
  * by the members as one of the words that anybody writes.
  */
+#include "life.h"
 #include "run.h"
 #include "smartio/io.h"
 #include "tables.h"
@@ -101,8 +102,9 @@ static void look(volatile uint32_t *at, unsigned g)
 		sim_fail("memory", "%s: %#x in group %u", sim_self()->name, v, g);
 }
 
-static void act(struct state *s)
+static void act(void *state)
 {
+	struct state *s = state;
 	unsigned g = (unsigned)sim_pick(GROUPS);
 
 	switch (sim_pick(10)) {
@@ -134,36 +136,26 @@ static void act(struct state *s)
 	}
 }
 
+static void tear_down(void *state)
+{
+	for (unsigned g = 0; g < GROUPS; g++) {
+		drop(state, g);
+		leave(state, g);
+	}
+}
+
 static void group_main(struct sim_proc *p)
 {
 	struct state s = {0};
-	uint64_t acts = 10 + sim_pick(200);
-	sci_error_t e;
+	static const struct sim_life life = {.acts = 200, .act = act, .tear_down = tear_down};
 
-	SIM_CALL(SCIInitialize, (0, &e), &e, SCI_ERR_NOT_INITIALIZED);
-	if (e != SCI_ERR_OK)
-		return;
-	SIM_CALL(SCIOpen, (&s.sd, 0, &e), &e);
-	if (e != SCI_ERR_OK)
-		goto terminate;
-	for (; acts > 0 && !sim_stopping_programs(); acts--) {
-		act(&s);
-		sim_sleep(sim_pick(4) ? sim_pick(100000) : sim_pick(100 * SIM_MS));
-	}
-	if (sim_pick(4) == 0)
-		goto terminate;
-	for (unsigned g = 0; g < GROUPS; g++) {
-		drop(&s, g);
-		leave(&s, g);
-	}
-	SIM_CALL(SCIClose, (s.sd, 0, &e), &e);
-terminate:
-	if (sim_pick(8) == 0)
-		return;
-	sim_call("SCITerminate", 0);
-	SCITerminate();
-	sim_called(SCI_ERR_OK, SCI_ERR_OK);
-	p->result = 0;
+	if (sim_live(&life, &s, &s.sd))
+		sim_exit(p);
 }
 
-const struct sim_workload sim_work_group = {.name = "group", .weight = 1, .main = group_main};
+static bool fits(unsigned host)
+{
+	return sim_adapters(host) && !sim_exact_groups(host);
+}
+
+const struct sim_workload sim_work_group = {.name = "group", .weight = 1, .fits = fits, .main = group_main};

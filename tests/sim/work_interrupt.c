@@ -4,6 +4,7 @@
  * Each message says which connection it came through and its number there: they arrive in order, none
  * twice, and where nothing breaks, all of them.
  */
+#include "life.h"
 #include "run.h"
 #include "smartio/ext.h"
 #include "tables.h"
@@ -235,8 +236,9 @@ static void disconnect(struct other *o, bool data)
 }
 
 /* ---- the program ---- */
-static void act(struct state *s)
+static void act(void *state)
 {
+	struct state *s = state;
 	struct own *own = &s->own[sim_pick(OWN)];
 	struct other *other = &s->other[sim_pick(OTHERS)];
 
@@ -281,8 +283,10 @@ static void act(struct state *s)
 	}
 }
 
-static void tear_down(struct state *s)
+static void tear_down(void *state)
 {
+	struct state *s = state;
+
 	for (unsigned i = 0; i < OTHERS; i++) {
 		disconnect(&s->other[i], true);
 		disconnect(&s->other[i], false);
@@ -297,30 +301,11 @@ static void tear_down(struct state *s)
 static void interrupt_main(struct sim_proc *p)
 {
 	struct state s = {0};
-	uint64_t acts = 10 + sim_pick(300);
-	sci_error_t e;
+	static const struct sim_life life = {
+		.acts = 300, .act = act, .tear_down = tear_down, .close_may = SCI_ERR_BUSY};
 
-	SIM_CALL(SCIInitialize, (0, &e), &e, SCI_ERR_NOT_INITIALIZED);
-	if (e != SCI_ERR_OK)
-		return;
-	SIM_CALL(SCIOpen, (&s.sd, 0, &e), &e);
-	if (e != SCI_ERR_OK)
-		goto terminate;
-	for (; acts > 0 && !sim_stopping_programs(); acts--) {
-		act(&s);
-		sim_sleep(sim_pick(4) ? sim_pick(100000) : sim_pick(100 * SIM_MS));
-	}
-	if (sim_pick(4) == 0)
-		goto terminate;
-	tear_down(&s);
-	SIM_CALL(SCIClose, (s.sd, 0, &e), &e, SCI_ERR_BUSY);
-terminate:
-	if (sim_pick(8) == 0)
-		return;
-	sim_call("SCITerminate", 0);
-	SCITerminate();
-	sim_called(SCI_ERR_OK, SCI_ERR_OK);
-	p->result = 0;
+	if (sim_live(&life, &s, &s.sd))
+		sim_exit(p);
 }
 
 const struct sim_workload sim_work_interrupt = {

@@ -1,43 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Managers of drives: they come, serve for a while, go or die; two may want the same drive. */
 #include <errno.h>
-#include <stdio.h>
 
+#include "life.h"
 #include "run.h"
 #include "smartio/nvme.h"
 #include "tables.h"
-
-bool sim_draw_drive(char name[16], unsigned *ret_host, unsigned *ret_device)
-{
-	unsigned n = 0, wanted;
-
-	for (unsigned h = 0; h < sim_hosts(); h++)
-		n += sim_cluster->topology->host[h].n_devices;
-	if (n == 0)
-		return false;
-	wanted = (unsigned)sim_pick(n);
-	for (unsigned h = 0; h < sim_hosts(); h++) {
-		const struct sio_topo_host *host = &sim_cluster->topology->host[h];
-
-		if (wanted < host->n_devices) {
-			snprintf(name, 16, "%.15s", host->device[wanted].name);
-			*ret_host = h;
-			*ret_device = wanted;
-			return true;
-		}
-		wanted -= host->n_devices;
-	}
-	return false;
-}
-
-bool sim_drives(unsigned host)
-{
-	(void)host;
-	for (unsigned h = 0; h < sim_hosts(); h++)
-		if (sim_cluster->topology->host[h].n_devices)
-			return true;
-	return false;
-}
 
 int sim_nvme_called(int rc, int also)
 {
@@ -67,18 +35,13 @@ static void serve(struct smartio_nvme_manager *m, uint64_t until)
 static void manager_main(struct sim_proc *p)
 {
 	struct smartio_nvme_manager *m;
-	unsigned host, device;
-	char name[16];
-	sci_error_t e;
 	uint64_t until = sim_now() + sim_pick(8 * SIM_SECOND);
 	unsigned tries =
 		1 + (unsigned)sim_pick(3); /* each asks for a second, if another one serves */
+	const char *name = sim_pick_drive(NULL, NULL)->name;
 	int rc;
 
-	if (!sim_draw_drive(name, &host, &device))
-		return;
-	SIM_CALL(SCIInitialize, (0, &e), &e, SCI_ERR_NOT_INITIALIZED);
-	if (e != SCI_ERR_OK)
+	if (!sim_initialize())
 		return;
 	for (; tries > 0 && sim_now() < until && !sim_stopping_programs(); tries--) {
 		sim_call("smartio_nvme_manager_open", 0);
@@ -91,11 +54,8 @@ static void manager_main(struct sim_proc *p)
 		}
 		sim_sleep(sim_pick(500 * SIM_MS));
 	}
-	sim_call("SCITerminate", 0);
-	SCITerminate();
-	sim_called(SCI_ERR_OK, SCI_ERR_OK);
-	p->result = 0;
+	sim_terminate(p);
 }
 
 const struct sim_workload sim_work_manager = {
-	.name = "manager", .weight = 2, .fits = sim_drives, .main = manager_main};
+	.name = "manager", .weight = 2, .fits = sim_has_drives, .main = manager_main};

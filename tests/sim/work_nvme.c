@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "blocks.h"
+#include "life.h"
 #include "run.h"
 #include "smartio/io.h"
 #include "smartio/nvme.h"
@@ -15,7 +16,7 @@
 #define DEPTH 6u
 #define MOST 8u /* blocks of a command */
 #define SLOT 32768u
-#define SILENCE (31 * SIM_SECOND)
+#define SILENCE (31 * SIM_SECOND) /* longer than the driver's own */
 
 struct command {
 	enum smartio_nvme_op op; /* of one in flight */
@@ -32,7 +33,8 @@ struct client {
 	struct blocks_drive *drive;
 	uint32_t block, blocks, depth, in_flight;
 	bool interrupts;
-	uint64_t heard; /* last completion, or the first command since none was in flight */
+	uint64_t patience; /* how long it waits for an answer */
+	uint64_t heard;	   /* last completion, or the first command since none was in flight */
 	struct command command[DEPTH];
 };
 
@@ -40,6 +42,13 @@ struct client {
 static bool lossy(void)
 {
 	return sim_has_fault("link") || sim_has_fault("crash");
+}
+
+/* A drive that answers what nobody asked ends the queue. */
+static bool may_be_dead(int rc)
+{
+	return rc == -ECONNRESET || rc == -ENODEV ||
+	       (rc == -EPROTO && (lossy() || sim_has_fault("doubled")));
 }
 
 static volatile uint8_t *data_of(const struct client *c, const struct command *cmd)
@@ -96,7 +105,7 @@ static bool submit(struct client *c)
 		cmd->used = true;
 		if (c->in_flight++ == 0)
 			c->heard = sim_now();
-	} else if (rc != -ECONNRESET && rc != -ENODEV && !(rc == -EPROTO && lossy())) {
+	} else if (!may_be_dead(rc)) {
 		sim_fail("states", "%s: submit of a free command gives %d: %s", sim_self()->name,
 			 rc, smartio_nvme_error());
 	}
@@ -140,10 +149,11 @@ static void completed(struct client *c, const struct smartio_nvme_completion *do
 static bool poll(struct client *c)
 {
 	struct smartio_nvme_completion done[DEPTH];
+	uint64_t silent;
 	int n = smartio_nvme_poll(c->q, done, 1 + (unsigned)sim_pick(DEPTH));
 
 	if (n < 0) {
-		if (n != -ECONNRESET && n != -ENODEV && !(n == -EPROTO && lossy()))
+		if (!may_be_dead(n))
 			sim_fail("states", "%s: poll gives %d: %s", sim_self()->name, n,
 				 smartio_nvme_error());
 		return false;
@@ -157,8 +167,10 @@ static bool poll(struct client *c)
 		n = sim_nvme_called(smartio_nvme_wait(c->q, (uint32_t)sim_pick(20)), 0);
 		return n >= 0;
 	}
-	sim_sleep(1 + sim_pick(c->in_flight ? 20000 : 2 * SIM_MS));
-	return c->in_flight == 0 || sim_now() - c->heard < SILENCE;
+	silent = c->in_flight ? sim_now() - c->heard : 0;
+	/* Who has waited for long looks more seldom. */
+	sim_sleep(1 + sim_pick(c->in_flight ? 20000 + silent / 16 : 2 * SIM_MS));
+	return silent < c->patience;
 }
 
 static void use_queue(struct client *c)
@@ -193,6 +205,7 @@ static int open_queue(struct client *c)
 	o.depth = c->depth = 1 + (uint32_t)sim_pick(DEPTH);
 	o.sq_placement = (uint32_t)sim_pick(3);
 	o.cq_placement = (uint32_t)sim_pick(3);
+	c->patience = sim_pick(2) ? SILENCE : SIM_MS << sim_pick(12);
 	c->interrupts = sim_pick(4) == 0;
 	o.flags = c->interrupts ? SMARTIO_NVME_INTERRUPT : 0;
 	sim_call("smartio_nvme_queue_open", 0);
@@ -233,14 +246,10 @@ static void nvme_main(struct sim_proc *p)
 {
 	struct client c = {0};
 	unsigned tries = 1 + (unsigned)sim_pick(20), host, device;
-	char name[16];
-	sci_error_t e;
+	const char *name = sim_pick_drive(&host, &device)->name;
 
-	if (!sim_draw_drive(name, &host, &device))
-		return;
 	c.drive = blocks_drive(host, device);
-	SIM_CALL(SCIInitialize, (0, &e), &e, SCI_ERR_NOT_INITIALIZED);
-	if (e != SCI_ERR_OK)
+	if (!sim_initialize())
 		return;
 	for (; tries > 0 && !sim_stopping_programs(); tries--) {
 		sim_call("smartio_nvme_open", 0);
@@ -252,11 +261,8 @@ static void nvme_main(struct sim_proc *p)
 		}
 		sim_sleep(sim_pick(300 * SIM_MS));
 	}
-	sim_call("SCITerminate", 0);
-	SCITerminate();
-	sim_called(SCI_ERR_OK, SCI_ERR_OK);
-	p->result = 0;
+	sim_terminate(p);
 }
 
 const struct sim_workload sim_work_nvme = {
-	.name = "nvme", .weight = 8, .fits = sim_drives, .main = nvme_main};
+	.name = "nvme", .weight = 8, .fits = sim_has_drives, .main = nvme_main};

@@ -3,11 +3,15 @@
  * Programs that make segments, connect to those of others, map, write, read, copy and check them, in
  * any order, and check that each call gives what the state of its object allows (the tables of
  * docs/library.md). Every segment has a tag in its first word, which says whose it is and which one:
- * a map that shows another one than at first leads into memory that was freed.
+ * a map that shows another one than at first leads into memory that was freed. The second word of each
+ * page is its number: a map begins anywhere, and each of its pages has to be the right one.
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "fabric.h"
+#include "life.h"
 #include "run.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
@@ -15,8 +19,10 @@
 
 #define OWN 4
 #define OTHERS 4
-#define IDS 6 /* of a host's segments: programs fight for them */
+#define IDS 6	/* of a host's segments: programs fight for them */
+#define ALONE 3 /* the others are those of work_share.c, too */
 #define PAGE 4096u
+#define PAGES 8
 #define ONES 0xffffffffu
 
 struct own {
@@ -24,6 +30,7 @@ struct own {
 	sci_map_t map;
 	volatile uint32_t *at;
 	uint32_t tag, id;
+	unsigned pages;
 	unsigned prepared, available; /* adapters, a bit each */
 };
 
@@ -33,7 +40,16 @@ struct other {
 	sci_sequence_t sequence;
 	volatile uint32_t *at;
 	uint32_t tag; /* seen first; 0: none yet */
-	unsigned host, id;
+	unsigned host, id, pages;
+	unsigned first, mapped; /* pages */
+};
+
+/* What all know of a host's segment with an id; who died leaves it behind: then more is allowed. */
+struct shown {
+	bool on[SIO_MAX_ADAPTERS];	  /* it is, or may be, available there */
+	uint64_t until[SIO_MAX_ADAPTERS]; /* else since when not */
+	unsigned pages, changes;
+	uint32_t tag;
 };
 
 struct state {
@@ -43,6 +59,30 @@ struct state {
 };
 
 static uint32_t last_tag; /* of the whole cluster: tags are told apart by all */
+
+static struct shown shown[SIM_HOSTS][IDS + 1];
+
+static void hide(struct shown *w, unsigned adapter)
+{
+	if (w->on[adapter])
+		w->until[adapter] = sim_now();
+	w->on[adapter] = false;
+}
+
+static void show_none(struct shown *w)
+{
+	for (unsigned a = 0; a < SIO_MAX_ADAPTERS; a++)
+		hide(w, a);
+	w->changes++;
+}
+
+/* NULL: another program has made the next one since. */
+static struct shown *shown_of(const struct own *o)
+{
+	struct shown *w = &shown[sim_self()->host][o->id];
+
+	return w->tag == o->tag ? w : NULL;
+}
 
 static struct own *pick_own(struct state *s)
 {
@@ -58,21 +98,27 @@ static struct other *pick_other(struct state *s)
 static void create(struct state *s)
 {
 	struct own *o = pick_own(s);
-	size_t size = PAGE * (1 + sim_pick(8));
+	unsigned pages = 1 + (unsigned)sim_pick(PAGES);
+	struct shown *w;
 	sci_error_t e;
 
 	if (o->segment)
 		return;
 	o->id = 1 + (unsigned)sim_pick(IDS);
-	SIM_CALL(SCICreateSegment, (s->sd, &o->segment, o->id, size, NULL, NULL, 0, &e), &e,
+	SIM_CALL(SCICreateSegment, (s->sd, &o->segment, o->id, pages * PAGE, NULL, NULL, 0, &e), &e,
 		 SCI_ERR_SEGMENTID_USED);
 	if (e != SCI_ERR_OK) {
 		o->segment = NULL;
 		return;
 	}
+	o->pages = pages;
 	o->prepared = o->available = 0;
 	o->map = NULL;
 	o->tag = 0xa0000000u | sim_node(sim_self()->host) << 20 | (++last_tag & 0xfffff);
+	w = &shown[sim_self()->host][o->id];
+	show_none(w);
+	w->pages = pages;
+	w->tag = o->tag;
 }
 
 static void map_own(struct state *s)
@@ -83,7 +129,7 @@ static void map_own(struct state *s)
 	if (!o->segment || o->map)
 		return;
 	sim_call("SCIMapLocalSegment", 0);
-	o->at = SCIMapLocalSegment(o->segment, &o->map, 0, PAGE, NULL, 0, &e);
+	o->at = SCIMapLocalSegment(o->segment, &o->map, 0, o->pages * PAGE, NULL, 0, &e);
 	if (sim_called(e, SCI_ERR_OK) != SCI_ERR_OK) {
 		o->map = NULL;
 		return;
@@ -92,7 +138,11 @@ static void map_own(struct state *s)
 	    sio_read32(o->at) != ONES)
 		sim_fail("memory", "%s: a segment begins with %#x", sim_self()->name,
 			 sio_read32(o->at));
-	sio_write32(o->at, o->tag);
+	/* Stores of a processor to its own memory come in order: who sees the tag sees the number. */
+	for (unsigned i = 0; i < o->pages; i++) {
+		sio_write32(o->at + i * PAGE / 4 + 1, i);
+		sio_write32(o->at + i * PAGE / 4, o->tag);
+	}
 }
 
 static void unmap_own(struct own *o)
@@ -111,10 +161,12 @@ static void change(struct state *s)
 	struct own *o = pick_own(s);
 	unsigned n = sim_cluster->topology->host[sim_self()->host].n_adapters;
 	unsigned a = (unsigned)sim_pick(n), bit = 1u << a;
+	struct shown *w;
 	sci_error_t e;
 
 	if (!o->segment)
 		return;
+	w = shown_of(o);
 	switch (sim_pick(4)) {
 	case 0:
 		SIM_CALL(SCIPrepareSegment, (o->segment, a, 0, &e), &e);
@@ -123,6 +175,8 @@ static void change(struct state *s)
 		break;
 	case 1:
 	case 2:
+		if (w)
+			w->on[a] = true; /* before anybody can know */
 		SIM_CALL(SCISetSegmentAvailable, (o->segment, a, 0, &e), &e,
 			 SCI_ERR_SEGMENT_NOT_PREPARED);
 		if ((e == SCI_ERR_OK && !(o->prepared & bit)) ||
@@ -132,6 +186,8 @@ static void change(struct state *s)
 				 o->prepared & bit ? "" : "not ");
 		if (e == SCI_ERR_OK)
 			o->available |= bit;
+		else if (e == SCI_ERR_SEGMENT_NOT_PREPARED && w)
+			hide(w, a);
 		break;
 	default:
 		SIM_CALL(SCISetSegmentUnavailable,
@@ -142,8 +198,11 @@ static void change(struct state *s)
 				 "%s: unavailable gives %s where the segment is %savailable",
 				 sim_self()->name, SCIGetErrorString(e),
 				 o->available & bit ? "" : "not ");
-		if (e == SCI_ERR_OK)
+		if (e == SCI_ERR_OK) {
 			o->available &= ~bit;
+			if (w)
+				hide(w, a);
+		}
 	}
 }
 
@@ -160,6 +219,8 @@ static void remove_own(struct own *o, bool force)
 			sim_fail("states", "%s: a mapped segment is removed", sim_self()->name);
 		if (o->map)
 			unmap_own(o);
+		if (shown_of(o))
+			show_none(shown_of(o));
 		o->segment = NULL;
 	} else if (force) {
 		sim_fail("states", "%s: forced removal gives %s", sim_self()->name,
@@ -168,10 +229,33 @@ static void remove_own(struct own *o, bool force)
 }
 
 /* ---- others' ---- */
+/* It was connected to by a call that began at @begin, when there had been @changes. */
+static void check_connected(const struct other *o, unsigned adapter, uint64_t begin,
+			    unsigned changes)
+{
+	const struct shown *w = &shown[o->host][o->id];
+	unsigned self = sim_node(sim_self()->host), there = adapter;
+	struct sio_path path;
+
+	if (o->host != sim_self()->host &&
+	    sio_topology_path(sim_cluster->topology, self, adapter, sim_node(o->host), &path) == 0)
+		there = path.peer_adapter;
+	if (o->id > ALONE)
+		return;
+	if (!w->on[there] && w->until[there] < begin)
+		sim_fail("states",
+			 "%s: connected to segment %u of node %u, not available on its adapter %u",
+			 sim_self()->name, o->id, sim_node(o->host), there);
+	if (changes == w->changes && o->pages != w->pages)
+		sim_fail("states", "%s: segment %u of node %u has %u pages, not %u",
+			 sim_self()->name, o->id, sim_node(o->host), o->pages, w->pages);
+}
+
 static void connect_other(struct state *s)
 {
 	struct other *o = pick_other(s);
-	unsigned adapter;
+	uint64_t begin = sim_now();
+	unsigned adapter, changes;
 	sci_error_t e;
 
 	if (o->segment)
@@ -179,15 +263,20 @@ static void connect_other(struct state *s)
 	o->host = sim_pick_host();
 	o->id = 1 + (unsigned)sim_pick(IDS);
 	adapter = sim_pick_adapter(o->host);
+	changes = shown[o->host][o->id].changes;
 	SIM_CALL(SCIConnectSegment,
 		 (s->sd, &o->segment, sim_node(o->host), o->id, adapter, NULL, NULL,
 		  SCI_INFINITE_TIMEOUT, 0, &e),
 		 &e, SCI_ERR_NO_SUCH_SEGMENT, SCI_ERR_CONNECTION_REFUSED);
-	if (e != SCI_ERR_OK)
-		o->segment = NULL;
 	o->map = NULL;
 	o->sequence = NULL;
 	o->tag = 0;
+	if (e != SCI_ERR_OK) {
+		o->segment = NULL;
+		return;
+	}
+	o->pages = (unsigned)(SCIGetRemoteSegmentSize(o->segment) / PAGE);
+	check_connected(o, adapter, begin, changes);
 }
 
 static void map_other(struct state *s)
@@ -197,8 +286,11 @@ static void map_other(struct state *s)
 
 	if (!o->segment || o->map)
 		return;
+	o->first = (unsigned)sim_pick(o->pages);
+	o->mapped = 1 + (unsigned)sim_pick(o->pages - o->first);
 	sim_call("SCIMapRemoteSegment", 0);
-	o->at = SCIMapRemoteSegment(o->segment, &o->map, 0, PAGE, NULL, 0, &e);
+	o->at = SCIMapRemoteSegment(o->segment, &o->map, o->first * PAGE, o->mapped * PAGE, NULL, 0,
+				    &e);
 	if (sim_called(e, SCI_ERR_NOT_CONNECTED, SCI_ERR_OK) != SCI_ERR_OK)
 		o->map = NULL;
 	if (!o->map)
@@ -210,7 +302,9 @@ static void map_other(struct state *s)
 
 static void look(struct other *o)
 {
-	uint32_t tag = sio_read32(o->at);
+	unsigned page = (unsigned)sim_pick(o->mapped);
+	volatile uint32_t *at = o->at + page * PAGE / 4;
+	uint32_t tag = sio_read32(at), number;
 
 	if (tag == 0 || tag == ONES)
 		return;
@@ -219,13 +313,24 @@ static void look(struct other *o)
 	if (tag != o->tag || (tag >> 20 & 0xff) != sim_node(o->host))
 		sim_fail("memory", "%s: segment %u of node %u begins with %#x, was %#x",
 			 sim_self()->name, o->id, sim_node(o->host), tag, o->tag);
+	sio_from_fabric_barrier();
+	number = sio_read32(at + 1);
+	if (number != ONES && number != o->first + page)
+		sim_fail("memory", "%s: page %u of segment %u of node %u is page %u",
+			 sim_self()->name, o->first + page, o->id, sim_node(o->host), number);
+}
+
+/* All that is stored in second halves is different, so what was there before a store is gone after. */
+static uint32_t new_word(void)
+{
+	return 0xb0000000u | (++last_tag & 0xfffffff);
 }
 
 /* Everyone writes in the second half only, and only tags. */
 static void use(struct state *s)
 {
 	struct other *o = pick_other(s);
-	uint32_t mine = 0xb0000000u | sim_node(sim_self()->host), back[4];
+	uint32_t mine = new_word(), back[4];
 	unsigned at = PAGE / 2 + 16 * (unsigned)sim_pick(64);
 	sci_error_t e;
 
@@ -241,17 +346,38 @@ static void use(struct state *s)
 			 mine);
 }
 
+/* What @at holds in the memory that it leads to, whoever still has something on the way there. */
+static uint32_t arrived(const volatile void *at)
+{
+	struct fabric_view v = fabric_look(at, sizeof(uint32_t), false);
+	uint32_t word = ONES;
+
+	if (v.mem)
+		memcpy(&word, v.mem->bytes + v.offset, sizeof(word));
+	return word;
+}
+
+/* What was stored before a check that finds nothing wrong has arrived. */
 static void check_sequence(struct state *s)
 {
 	struct other *o = pick_other(s);
+	unsigned at = PAGE / 2 + 16 * (unsigned)sim_pick(64);
+	uint32_t word = new_word(), before;
+	volatile char *place;
 	sci_sequence_status_t status;
 	sci_error_t e;
 
 	if (!o->sequence)
 		return;
+	place = (volatile char *)o->at + at;
+	before = arrived(place);
+	sio_write32(place, word);
 	sim_call("SCICheckSequence", 0);
 	status = SCICheckSequence(o->sequence, 0, &e);
 	sim_called(e, SCI_ERR_OK);
+	if (status == SCI_SEQ_OK && before != ONES && arrived(place) == before)
+		sim_fail("memory", "%s: %#x was checked and has not arrived: there is still %#x",
+			 sim_self()->name, word, before);
 	if (status == SCI_SEQ_OK)
 		return;
 	sim_call("SCIStartSequence", 0);
@@ -288,8 +414,9 @@ static void disconnect(struct other *o)
 }
 
 /* ---- the program ---- */
-static void act(struct state *s)
+static void act(void *state)
 {
+	struct state *s = state;
 	bool force;
 
 	switch (sim_pick(12)) {
@@ -332,8 +459,10 @@ static void act(struct state *s)
 	}
 }
 
-static void tear_down(struct state *s)
+static void tear_down(void *state)
 {
+	struct state *s = state;
+
 	for (unsigned i = 0; i < OTHERS; i++) {
 		unmap_other(&s->other[i]);
 		disconnect(&s->other[i]);
@@ -347,30 +476,10 @@ static void tear_down(struct state *s)
 static void segment_main(struct sim_proc *p)
 {
 	struct state s = {0};
-	uint64_t acts = 10 + sim_pick(300);
-	sci_error_t e;
+	static const struct sim_life life = {.acts = 300, .act = act, .tear_down = tear_down};
 
-	SIM_CALL(SCIInitialize, (0, &e), &e, SCI_ERR_NOT_INITIALIZED);
-	if (e != SCI_ERR_OK)
-		return;
-	SIM_CALL(SCIOpen, (&s.sd, 0, &e), &e);
-	if (e != SCI_ERR_OK)
-		goto terminate;
-	for (; acts > 0 && !sim_stopping_programs(); acts--) {
-		act(&s);
-		sim_sleep(sim_pick(4) ? sim_pick(100000) : sim_pick(100 * SIM_MS));
-	}
-	if (sim_pick(4) == 0)
-		goto terminate;
-	tear_down(&s);
-	SIM_CALL(SCIClose, (s.sd, 0, &e), &e);
-terminate:
-	if (sim_pick(8) == 0)
-		return; /* exit without a word */
-	sim_call("SCITerminate", 0);
-	SCITerminate();
-	sim_called(SCI_ERR_OK, SCI_ERR_OK);
-	p->result = 0;
+	if (sim_live(&life, &s, &s.sd))
+		sim_exit(p);
 }
 
 const struct sim_workload sim_work_segment = {.name = "segment", .weight = 4, .main = segment_main};

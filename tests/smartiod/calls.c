@@ -100,6 +100,30 @@ int call_seg_map(struct world *w, struct world_client *c, uint32_t handle, uint6
 	return result(m);
 }
 
+int call_seg_attach(struct world *w, struct world_client *c, uint32_t id, uint32_t *ret_handle)
+{
+	struct sio_msg_seg_attach msg = {.segment_id = sio_to_le32(id)};
+	const struct world_message *m = world_call(w, c, SIO_MSG_SEG_ATTACH, &msg, sizeof(msg));
+
+	*ret_handle = 0;
+	if (m && !m->error) {
+		*ret_handle = sio_from_le32(((const struct sio_rep_seg_attach *)m->data)->handle);
+		assert_int_equal(m->n_fds, 1);
+	}
+	return m ? (int)m->error : -1;
+}
+
+void expect_event(struct world_client *c, uint32_t type, unsigned nth, uint32_t handle,
+		  uint32_t reason, uint32_t lost)
+{
+	const struct sio_evm_segment *evm = world_event(c, type, nth);
+
+	assert_non_null(evm);
+	assert_int_equal(sio_from_le32(evm->handle), handle);
+	assert_int_equal(sio_from_le32(evm->reason), reason);
+	assert_int_equal(sio_from_le32(evm->lost), lost);
+}
+
 int call_seg_remove(struct world *w, struct world_client *c, uint32_t handle)
 {
 	struct sio_msg_handle msg = {.handle = sio_to_le32(handle)};

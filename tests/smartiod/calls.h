@@ -20,6 +20,10 @@ int call_seg_connect_at(struct world *w, struct world_client *c, uint32_t node, 
 			uint32_t adapter, uint32_t *ret_handle);
 int call_seg_map(struct world *w, struct world_client *c, uint32_t handle, uint64_t offset,
 		 uint64_t bytes, uint32_t *ret_map);
+int call_seg_attach(struct world *w, struct world_client *c, uint32_t id, uint32_t *ret_handle);
+/* The @nth event of a type tells this of a segment. */
+void expect_event(struct world_client *c, uint32_t type, unsigned nth, uint32_t handle,
+		  uint32_t reason, uint32_t lost);
 /* SEG_REMOVE without flags, and time for those that leave. */
 int call_seg_remove(struct world *w, struct world_client *c, uint32_t handle);
 /* Any request that is a handle and flags. */

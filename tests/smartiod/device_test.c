@@ -279,7 +279,7 @@ static void reset_tells_every_borrower(void **state)
 			assert_int_equal(sio_from_le32(e->event), SIO_DEVICE_EV_RESET);
 			assert_int_equal(sio_from_le32(e->generation), bm.generation + 2 * (k + 1));
 		}
-	assert_int_equal(fake.generation, 2);
+	assert_int_equal(fake.generation, 3);
 	finish(w);
 }
 

@@ -131,7 +131,7 @@ static uint64_t settle_owner(struct world *w, unsigned host, uint64_t owner)
 	for (struct world_res *r = w->res, *next; r; r = next) {
 		next = r->next;
 		if (r->host != host || r->kind != SIO_KIND_DMAMAP || !r->quarantined ||
-		    (owner && r->owner != owner))
+		    (owner && r->owner != owner)) /* 0: all */
 			continue;
 		world_res_free(w, r);
 		n++;
@@ -143,11 +143,10 @@ static uint64_t settle_owner(struct world *w, unsigned host, uint64_t owner)
 static void settle(struct world *w, unsigned host, const struct sio_req_settle *req)
 {
 	struct sio_evt_settle evt = {.dmamaps = 0};
-	bool all = req->h.flags & SIO_SETTLE_ALL;
 
-	if (all != (req->h.owner == 0) || req->device != FAKE_PORT_ID) {
+	if (req->h.owner == 0 || req->device != FAKE_PORT_ID) {
 		fake->bad++;
-		world_answer_error(w, host, &req->h, -EINVAL, "owner or all");
+		world_answer_error(w, host, &req->h, -EINVAL, "no owner");
 		return;
 	}
 	if (live_owner(w, host, req->h.owner)) {

@@ -17,15 +17,17 @@ struct library {
 	unsigned step;
 	uint64_t at;
 	uint32_t talk_id; /* of the word that is to be answered */
+	uint32_t saying;  /* the type of what it says that it has */
 	/* The one request of the test that is under way. */
 	struct sio_journal_entry *entry;
 	uint32_t pending; /* its id; 0: none */
+	bool deaf;	  /* its answer is lost */
 	size_t len;
 	_Alignas(8) unsigned char request[REQUEST_MAX];
 };
 
 static struct library libraries[WORLD_CLIENTS];
-static unsigned n_libraries, n_lost;
+static unsigned n_libraries, n_lost, n_lost_own;
 
 static struct library *of(const struct world_client *c)
 {
@@ -66,6 +68,8 @@ static void on_message(struct world *w, struct world_client *c, const struct wor
 		return;
 	if (m->id == 0) {
 		sio_journal_event(l->journal, (const struct sio_msg *)m->data);
+	} else if (m->id == l->pending && m->type != SIO_MSG_HELLO && l->deaf) {
+		l->deaf = false;
 	} else if (m->id == l->pending && m->type != SIO_MSG_HELLO) {
 		if (m->error)
 			sio_journal_drop(l->entry);
@@ -121,13 +125,18 @@ static void ask_again(struct world *w, struct library *l)
 
 static void say(struct world *w, struct library *l)
 {
-	struct sio_msg_restore_step end = {.step = sio_to_le32(l->step)};
+	struct sio_msg_restore_step end = {.step = sio_to_le32(l->step),
+					   .last_handle = sio_to_le32(
+						   sio_journal_last_handle(l->journal))};
 	struct sio_msg_restore m;
 
 	if (l->step > 2) {
 		ask_again(w, l);
 	} else if (sio_journal_next(l->journal, l->step, &l->at, &m)) {
 		l->state = SAYING;
+		l->saying = sio_from_le32(m.type);
+		if (l->pending && sio_journal_leaves(&m, (const struct sio_msg *)l->request))
+			m.flags |= sio_to_le32(SIO_RESTORE_LEAVING);
 		l->talk_id = world_send_with(w, l->c, SIO_MSG_RESTORE, &m, sizeof(m), 0);
 	} else {
 		l->state = STEP;
@@ -153,6 +162,7 @@ static bool go_on(struct world *w, struct library *l)
 		return false;
 	if (l->state == SAYING && m->error) {
 		n_lost++;
+		n_lost_own += l->saying == SIO_MSG_SEG_CREATE || l->saying == SIO_MSG_DINT_CREATE;
 		sio_journal_gone(l->journal, l->at);
 	} else {
 		assert(m->error == 0);
@@ -192,7 +202,7 @@ void library_begin(struct world *w)
 {
 	w->on_request = on_request;
 	w->on_message = on_message;
-	n_libraries = n_lost = 0;
+	n_libraries = n_lost = n_lost_own = 0;
 }
 
 void library_gone(struct world_client *c)
@@ -213,9 +223,26 @@ void library_end(void)
 	n_libraries = 0;
 }
 
+void library_lose_answer(struct world_client *c)
+{
+	of(c)->deaf = true;
+}
+
+bool library_busy(const struct world_client *c)
+{
+	const struct library *l = of(c);
+
+	return l && (l->pending || l->state != OPEN);
+}
+
 unsigned library_lost(void)
 {
 	return n_lost;
+}
+
+unsigned library_lost_own(void)
+{
+	return n_lost_own;
 }
 
 bool library_next(struct world_client *c, unsigned step, uint64_t *at, struct sio_msg_restore *ret)

@@ -18,8 +18,14 @@ void library_pump(struct world *w);
 void library_gone(struct world_client *c);
 /* Are all connected, and have said what they had? */
 bool library_settled(const struct world *w);
+/* The next answer to it does not arrive: the daemon dies first. */
+void library_lose_answer(struct world_client *c);
+/* Does it wait for an answer, or for the next daemon? */
+bool library_busy(const struct world_client *c);
 /* Things that could not be restored, of all. */
 unsigned library_lost(void);
+/* Of those segments and interrupts of the program's own. */
+unsigned library_lost_own(void);
 /* What @c would say now, in place of what it has; NULL: the first. false: no more. */
 bool library_next(struct world_client *c, unsigned step, uint64_t *at, struct sio_msg_restore *ret);
 

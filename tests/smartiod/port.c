@@ -246,6 +246,22 @@ static void end_id(struct world *w, unsigned host, const struct sio_req *req, ui
 	}
 }
 
+static void give(struct world *w, unsigned host, const struct sio_req_give *req)
+{
+	struct world_res *mem = world_res_find(w, host, SIO_KIND_MEM, req->id);
+	uint64_t from = mem ? mem->owner : 0;
+
+	if (!mem || mem->quarantined || (req->h.owner && req->h.owner != from)) {
+		world_answer_error(w, host, &req->h, -ENOENT, "no such memory");
+		return;
+	}
+	for (struct world_res *r = w->res; r; r = r->next)
+		if (r->host == host && r->owner == from &&
+		    (r == mem || (r->kind == SIO_KIND_GRANT && r->target == mem->id)))
+			r->owner = 0;
+	world_answer_ok(w, host, &req->h);
+}
+
 static void grant(struct world *w, unsigned host, const struct sio_req_grant *req)
 {
 	struct world_res *r, *source = world_res_find(w, host, req->source_kind, req->source);
@@ -438,7 +454,7 @@ static void info(struct world *w, unsigned host, const struct sio_req *req)
 		.page_size = 4096,
 		.adapters = w->n_adapters,
 		.boot_generation = w->host[host].boot_generation,
-		.served = ~0ULL,
+		.served = w->real ? ~(1ULL << SIO_OP_GIVE) : ~0ULL, /* as smartio.ko */
 		.ram_total = w->topology->host[host].ram_size,
 	};
 
@@ -576,6 +592,9 @@ void world_port_request(struct world *w, unsigned host, const void *msg, size_t 
 		return;
 	case SIO_OP_FREE:
 		end_id(w, host, req, SIO_KIND_MEM, ((const struct sio_req_free *)msg)->id);
+		return;
+	case SIO_OP_GIVE:
+		give(w, host, msg);
 		return;
 	case SIO_OP_GRANT:
 		grant(w, host, msg);

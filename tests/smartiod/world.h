@@ -97,7 +97,7 @@ struct world {
 	struct world_client client[WORLD_CLIENTS];
 	unsigned n_clients;
 	bool fd_open[WORLD_FDS];
-	uint64_t now, next_id, next_epoch, random, steps;
+	uint64_t now, next_id, next_epoch, random, randoms, steps;
 	uint64_t bad_ends; /* grants ended under a live map while the link was up */
 	uint64_t fail_at;  /* the port request with this number fails; 0: none */
 	uint64_t requests;

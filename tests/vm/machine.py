@@ -37,8 +37,9 @@ OWN_LOCKS = re.compile(
 
 IOMMU = {
     "none": (),
-    # interrupt remapping wants an irqchip that is split where the kernel emulates one
-    "intel": ("-device", "intel-iommu,intremap=on,caching-mode=on"),
+    # Interrupt remapping wants an irqchip that is split where the kernel emulates one. In caching mode,
+    # which no hardware has, kernels flush strictly whatever they are told.
+    "intel": ("-device", "intel-iommu,intremap=on"),
     "amd": ("-device", "amd-iommu,intremap=on"),
 }
 # Behind a root port the drive can be taken out; but QEMU's AMD IOMMU drops the interrupts of what is
@@ -93,11 +94,12 @@ class Channel:
 class Machine:
     """A machine with one NVMe drive behind a root port of its own. Use as a context."""
 
-    def __init__(self, kernel, iommu, initrd, drive, nvme, memory, append):
+    def __init__(self, kernel, iommu, initrd, drive, nvme, memory, append, more):
         self.channels = {n: Channel(n) for n in ("console", "control", "qmp")}
         self.limit(60)
         self.live = False  # print what the script says as it comes
         self.talk = []
+        self.drive = drive
         self.nvme_bus = NVME_BUS[iommu]
         self.qmp_answers = []
         self.qmp_events = []
@@ -119,7 +121,7 @@ class Machine:
                   # A timer that is late because this machine is busy is not a broken one.
                   "-append", f"console=ttyS0 panic=-1 oops=panic no_timer_check "
                   # The firmware gives hot-plug away only for power saving, which the debug kernel lacks.
-                  f"pcie_ports=native {append}"]
+                  f"pcie_ports=native {append}", *more]
         fds = [c.theirs.fileno() for c in self.channels.values()]
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.PIPE, pass_fds=fds,
@@ -142,12 +144,14 @@ class Machine:
         for channel in self.channels.values():
             channel.ours.close()
 
-    def _wait(self):
-        """Until something comes: (channel, its lines)."""
+    def _wait(self, until=None):
+        """Until something comes: (channel, its lines); or, if a time is given, until then: None."""
         while True:
-            left = self.deadline - time.monotonic()
+            left = min(self.deadline, until or self.deadline) - time.monotonic()
             by_fd = {c.ours: c for c in self.channels.values()}
             ready = select.select(list(by_fd), [], [], max(left, 0))[0]
+            if not ready and time.monotonic() < self.deadline:
+                return None
             if not ready:
                 raise Failed(f"no end after {self.time_limit} s")
             for sock in ready:
@@ -192,14 +196,19 @@ class Machine:
         """A line to the script."""
         self.channels["control"].send(text.encode() + b"\n")
 
-    def _qmp_wait(self, there):
+    def _qmp_wait(self, there, until=None):
+        """Whether it came in time."""
         while not there():
-            channel, lines = self._wait()
+            came = self._wait(until)
+            if not came:
+                return False
+            channel, lines = came
             for line in lines:
                 if channel.name == "qmp":
                     self._qmp_line(line)
                 elif channel.name == "control":
                     self._say(line.decode(errors="replace"))
+        return True
 
     def qmp(self, command, **arguments):
         """A command to QEMU."""
@@ -215,16 +224,34 @@ class Machine:
         return self.qmp_answers[-1]["return"]
 
     def pull_out(self):
-        """The drive, as a hand would; over when the machine has let go of it."""
+        """The drive, as a hand would that presses the slot's button: what follows the machine does."""
+        self.qmp_events.clear()
         self.qmp("device_del", id="nvme0")
-        self._qmp_wait(lambda: any(e["event"] == "DEVICE_DELETED" and
-                                   e["data"].get("device") == "nvme0" for e in self.qmp_events))
+
+    def _on_bus(self, name):
+        buses = [b["devices"] for b in self.qmp("query-pci")]
+        for devices in buses:
+            buses += [d["pci_bridge"]["devices"] for d in devices
+                      if "devices" in d.get("pci_bridge", ())]
+        return any(d["qdev_id"] == name for devices in buses for d in devices)
 
     def put_in(self):
-        """The drive again, with what it holds."""
-        self.qmp_events.clear()
-        self.qmp("device_add", driver="nvme", id="nvme0", drive="disk0", serial="SIO0",
+        """The drive again, with what it holds. Returns "kept" if QEMU has kept the one pulled out: the
+        machine has switched the slot off, the drive is on no bus, but the object never ends. QEMU 7.2
+        forgets a reference for each command whose completion waits to be written when the drive is reset
+        or goes. It has the first block node for ever; a second one shows the same file."""
+        node = "disk0"
+        if not self._qmp_wait(lambda: any(e["event"] == "DEVICE_DELETED" and
+                                          e["data"].get("device") == "nvme0"
+                                          for e in self.qmp_events), time.monotonic() + 20):
+            if self._on_bus("nvme0"):
+                raise Failed("the machine has not switched off the slot of the drive")
+            node = "disk1"
+            self.qmp("blockdev-add", **{"node-name": node, "driver": "raw", "file": {
+                "driver": "file", "filename": self.drive, "locking": "off"}})
+        self.qmp("device_add", driver="nvme", id="nvme0", drive=node, serial="SIO0",
                  bus=self.nvme_bus)
+        return "" if node == "disk0" else "kept"
 
     def console(self):
         return self.channels["console"].all.decode(errors="replace")

@@ -11,7 +11,9 @@ those that want to be alone, a new one is started; "all" are all that make sense
 makes long tests of short ones, --record lets tests write what they compare with.
 Exit status 77, and a line that says why, if there is no QEMU or no kernel to be had.
 A script's head may ask for:
-  # programs: PATH...   of the build, besides smartio, smartiod and smartio-nvme; or of the system
+  # as: TEST            what another test asks for, and more
+  # programs: PATH...   of the build, besides smartio, smartiod and smartio-nvme (* is any of a folder); or
+                        of the system
   # modules: NAME...    kernel modules to come along; load_modules loads them
   # files: PATH...      of the source tree, to come along in /files
   # limit: SECONDS      of the whole test; 300; five times that with --soak
@@ -21,7 +23,9 @@ A script's head may ask for:
   # nvme: OPTIONS       of QEMU's drive; it is empty then
   # memory: MB          of the machine; 768, the debug kernel 1024
   # append: WORDS       to the kernel's command line
+  # qemu: WORDS...      to QEMU's
 """
+import glob
 import hashlib
 import os
 import re
@@ -43,7 +47,7 @@ PROGRAMS = ("tools/smartio", "smartiod/smartiod", "drivers/nvme-user/smartio-nvm
 SKIP = 77
 
 
-HEAD = r"^# (programs|modules|files|limit|not|alone|drive|nvme|memory|append): (.*)$"
+HEAD = r"^# (programs|modules|files|limit|not|alone|drive|nvme|memory|append|qemu): (.*)$"
 
 
 def all_tests():
@@ -62,6 +66,9 @@ class Script:
         with open(path, encoding="utf-8") as f:
             self.text = f.read()
         self.asks = {}
+        like = re.search(r"^# as: (.*)$", self.text, re.M)
+        if like:
+            self.asks = dict(Script(like[1]).asks)
         for what, words in re.findall(HEAD, self.text, re.M):
             self.asks[what] = f"{self.asks[what]} {words}" if what in self.asks else words
 
@@ -100,6 +107,17 @@ def find_program(build, word):
     return path
 
 
+def find_programs(build, words):
+    """Their paths; what is meant by "*" must be there."""
+    paths = []
+    for word in words:
+        found = sorted(glob.glob(os.path.join(build, word))) if "*" in word else [find_program(build, word)]
+        if not found:
+            raise cache.Unavailable(f"{build} has no {word}")
+        paths += found
+    return paths
+
+
 def find_modules(kernel, build, names):
     order = []
     for name in names:
@@ -112,16 +130,17 @@ def find_modules(kernel, build, names):
 
 def add_script(image, kernel, iommu, build, script, soak):
     """The script in /tests, and what it asks for."""
-    for word in script.words("programs"):
-        image.add_program(find_program(build, word))
+    programs = find_programs(build, script.words("programs"))
+    for path in programs:
+        image.add_program(path)
     for path in script.words("files"):
         image.add_file("/files/" + os.path.basename(path), os.path.join(shim.ROOT, path))
     modules = find_modules(kernel, build, script.words("modules"))
     for path in modules:
         image.add_file("/modules/" + os.path.basename(path), path)
-    programs = " ".join(os.path.basename(w) for w in script.words("programs"))
+    names = " ".join(map(os.path.basename, programs))
     image.add_data(f"/tests/{script.name}.sh",
-                   f"KERNEL={kernel.name}\nIOMMU={iommu}\nSOAK={soak}\nPROGRAMS='{programs}'\n"
+                   f"KERNEL={kernel.name}\nIOMMU={iommu}\nSOAK={soak}\nPROGRAMS='{names}'\n"
                    f"MODULES='{' '.join(os.path.basename(p) for p in modules)}'\n{script.text}")
 
 
@@ -163,8 +182,7 @@ def serve_host(machine, drive, words):
         machine.pull_out()
         return ""
     if what == "put_in":
-        machine.put_in()
-        return ""
+        return machine.put_in()
     raise Failed(f"the script asks for {what}, which the host does not know")
 
 
@@ -254,7 +272,7 @@ class Run:
                     scripts = [*(s for s in scripts if s.name != "leaks"), Script("leaks")]
                 build_initrd(self.build, self.kernel, self.iommu, scripts, soak, initrd)
                 with Machine(self.kernel, self.iommu, initrd, drive, nvme or "serial=SIO0", memory,
-                             append) as m:
+                             append, first.words("qemu")) as m:
                     m.live = "--console" in self.options
                     scripts = scripts[self.one_after_the_other(m, drive, scripts):]
 

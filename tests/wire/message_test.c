@@ -99,7 +99,6 @@ static void reserved_fields_are_zero(void **state)
 		size_t size, at;
 	} fields[] = {
 		RESERVED(ADAPTER, struct sio_msg_adapter),
-		RESERVED(RESTORE_STEP, struct sio_msg_restore_step),
 		RESERVED(SEG_PREPARE, struct sio_msg_seg_adapter),
 		RESERVED(SEG_AVAILABLE, struct sio_msg_seg_adapter),
 		RESERVED(SEG_UNAVAILABLE, struct sio_msg_seg_adapter),

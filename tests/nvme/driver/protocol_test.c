@@ -316,6 +316,27 @@ static void stale_and_foreign_replies_are_dropped(void **state)
 	smartio_nvme_close(n);
 }
 
+/* A program that ended had the same interrupt, and asks the same: its answer comes late. */
+static void replies_to_who_was_there_before_are_dropped(void **state)
+{
+	struct smartio_nvme *n = client();
+	struct sio_nvme_rep rep = {.h = {.magic = SIO_NVME_REP_MAGIC,
+					 .version = SIO_NVME_VERSION,
+					 .op = SIO_NVME_OP_CREATE,
+					 .instance = n->meta.instance,
+					 .sequence = n->sequence + 1},
+				   .create.qid = 3};
+	uint8_t message[sizeof(rep)];
+
+	(void)state;
+	smartio_nvme_close(n);
+	n = client();
+	sio_nvme_rep_encode(&rep, message);
+	assert_true(fake_inject(n->reply_number, message, 48));
+	assert_int_equal(smartio_nvme_queue_id(queue(n, 4)), 1);
+	smartio_nvme_close(n);
+}
+
 static void metadata_is_checked(void **state)
 {
 	struct sio_nvme_meta *shared = fake_shared(), good = *shared;
@@ -420,6 +441,7 @@ int main(void)
 		TEST(liars_that_die_leave_nothing),
 		TEST(garbage_does_not_stop_the_manager),
 		TEST(stale_and_foreign_replies_are_dropped),
+		TEST(replies_to_who_was_there_before_are_dropped),
 		TEST(metadata_is_checked),
 		cmocka_unit_test(messages_survive_the_trip),
 		cmocka_unit_test(ledger_remembers_the_last_that_ended),

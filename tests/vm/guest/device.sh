@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # smartio device add, remove and list, and what doctor says of this machine, step by step.
-# modules: smartio nvme ext4
+# modules: smartio nvme crc32c_generic ext4
 . /lib.sh
 bdf=$(drive_bdf)
 group=/sys/kernel/iommu_groups/$(basename "$(readlink "/sys/bus/pci/devices/$bdf/iommu_group" || echo none)")
@@ -33,11 +33,16 @@ bridge=$(for d in /sys/bus/pci/devices/*; do grep -q ^0x0604 "$d/class" && basen
 refused "is a bridge" smartio device add "$bridge"
 before=$(kind)
 
-if mke2fs /dev/nvme0n1 >/dev/null && mkdir /tmp/disk && mount -t ext4 /dev/nvme0n1 /tmp/disk 2>/dev/null; then
+if [ "$KERNEL" != debug ]; then # which has no file system for disks
+	mke2fs /dev/nvme0n1 >/dev/null
+	mkdir /tmp/disk
+	mount -t ext4 -o ro /dev/nvme0n1 /tmp/disk
 	refused "is in use: disk nvme0n1 is mounted at /tmp/disk" smartio device add "$bdf"
+	[ -e "/sys/bus/pci/drivers/nvme/$bdf" ] || fail "nvme.ko has lost it all the same"
+	smartio device add --force "$bdf"
+	[ ! -e /dev/nvme0n1 ] || fail "the disk is still there"
 	umount /tmp/disk
-else
-	echo "this kernel has no file system for disks: mounted disks are not tried here"
+	take_drive "$bdf"
 fi
 mkswap /dev/nvme0n1 >/dev/null && swapon /dev/nvme0n1 2>/dev/null && {
 	refused "this machine swaps to disk nvme0n1" smartio device add "$bdf"

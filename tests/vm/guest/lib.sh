@@ -3,7 +3,7 @@
 set -eu
 
 fail() {
-	echo "FAILED: $*"
+	echo "FAILED: $*" >&2
 	exit 1
 }
 
@@ -25,6 +25,15 @@ drive_bdf() {
 		[ "$(cat "$d/class")" = 0x010802 ] && basename "$d" && return
 	done
 	fail "no NVMe drive on the PCI bus"
+}
+
+# The other NVMe controller of a machine that has two.
+other_bdf() { # BDF
+	for d in /sys/bus/pci/devices/*; do
+		[ "$(cat "$d/class")" = 0x010802 ] && [ "$(basename "$d")" != "$1" ] &&
+			basename "$d" && return
+	done
+	fail "no second NVMe controller on the PCI bus"
 }
 
 # The machine is what its name says: IOMMU and interrupt remapping, or none; the debug kernel's checks.

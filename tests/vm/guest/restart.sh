@@ -59,20 +59,31 @@ cat <&7 >/dev/null
 wait $polls || fail "a client ended with $?"
 wait $sleeps || fail "a client ended with $?"
 exec 6<&- 7<&-
-echo "without a daemon nobody can begin, and who is about to end waits for one"
+echo "without a daemon who begins and who is about to end waits for one"
 mkfifo /tmp/last
 bench 2>/tmp/last &
 polls=$!
 exec 6</tmp/last
 head -c 20 <&6 >/dev/null
 kill_daemon
-! as_user smartio-nvme identify "$bdf" || fail "a program began without a daemon"
+spawn smartio-nvme identify "$bdf" >/tmp/identify &
+begins=$!
 cat <&6 >/dev/null &
 start_daemon
 wait $polls || fail "a client ended with $?"
+wait $begins || fail "a program that began without a daemon ended with $?"
 exec 6<&-
+echo "it ends in order, while programs are connected: for who begins it is the same"
+kill "$daemon"
+wait "$daemon" || fail "smartiod ended with $?"
+spawn smartio-nvme identify "$bdf" >/tmp/identify &
+begins=$!
+start_daemon
+wait $begins || fail "a program that began without a daemon ended with $?"
 copy_both_ways "$bdf"
 stop_manager
 stop_daemon
+! as_user smartio-nvme identify "$bdf" 2>/tmp/err || fail "a program began, but nobody was there"
+grep "no smartiod runs" /tmp/err || fail "$(cat /tmp/err)"
 take_drive "$bdf"
 rmmod smartio

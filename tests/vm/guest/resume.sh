@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # smartiod is killed and started again under everything at once: a manager, clients that verify every
-# byte, by polling and by interrupts, and programs that make control calls without a pause. No I/O and
-# no call fails, no byte is wrong, and in the end the lists say what they said at the beginning.
+# byte, by polling and by interrupts, programs that make control calls without a pause, and one after the
+# other that begin just then. No I/O and no call fails, no byte is wrong, and in the end the lists say what they said at the beginning.
 # modules: smartio nvme
 # programs: tests/system/verify tests/vm/control tests/vm/lists
 # limit: 900
@@ -22,6 +22,18 @@ echo "$(wc -l </tmp/before) things"
 start_watched control1 control 1000
 start_watched control2 control 2000
 
+# Programs begin at any moment, also when there is no daemon.
+begin_and_end() {
+	begun=0
+	until [ -e /tmp/enough ]; do
+		as_user smartio-nvme identify "$bdf" >/tmp/identify || fail "a program ended with $?"
+		begun=$((begun + 1))
+	done
+	echo "$begun programs began and ended"
+}
+begin_and_end &
+beginner=$!
+
 random() { # LIMIT
 	echo $(($(od -An -N2 -tu2 /dev/urandom) % $1))
 }
@@ -35,6 +47,8 @@ while [ $n -lt "$restarts" ]; do
 	start_daemon
 	n=$((n + 1))
 done
+touch /tmp/enough
+wait $beginner || fail "not each program could begin"
 for p in control1 control2; do
 	eval "kill \$feeder_$p; wait \$pid_$p" || fail "$p ended with $?"
 	echo "$p: $(tail -n 1 /tmp/$p.out)"

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A borrowed drive that is driven by its registers. */
+#ifndef TESTS_API_ADMIN_H
+#define TESTS_API_ADMIN_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "../lib/mapped.h"
+#include "../lib/cluster.h"
+#include "smartio/io.h"
+
+#define ADMIN_PAGE 4096u
+#define ADMIN_ENTRIES 16u
+
+/* A controller with nothing but its admin queue; NVM Express Base Specification 1.4, section 3.1.
+ */
+struct admin {
+	sci_desc_t sd;
+	sci_smartio_device_t device;
+	sci_remote_segment_t bar;
+	sci_local_segment_t memory;
+	sci_map_t bar_map, memory_map;
+	volatile uint8_t *regs;
+	volatile uint32_t *sq, *cq; /* a page each */
+	uint32_t tail, head, phase;
+	uint16_t cid;
+};
+
+static inline void admin_start(struct admin *a)
+{
+	sci_ioaddr_t at = 0;
+	unsigned fdid = 0;
+	volatile uint8_t *p;
+	sci_error_t error;
+
+	memset(a, 0, sizeof(*a));
+	a->sd = api_begin();
+	smartio_find_device(cluster_device(), &fdid, &error);
+	CHECK_OK(error);
+	SCIBorrowDevice(a->sd, &a->device, fdid, SCI_FLAG_EXCLUSIVE, &error);
+	CHECK_OK(error);
+	SCIConnectDeviceSegment(a->device, &a->bar, 0, SCI_MEMTYPE_BAR, NULL, NULL, 0, &error);
+	CHECK_OK(error);
+	a->regs = SCIMapRemoteSegment(a->bar, &a->bar_map, 0, 2 * ADMIN_PAGE, NULL, 0, &error);
+	CHECK_OK(error);
+	SCICreateSegment(a->sd, &a->memory, 0, 2 * ADMIN_PAGE, NULL, NULL, SCI_FLAG_AUTO_ID,
+			 &error);
+	CHECK_OK(error);
+	SCIPrepareSegment(a->memory, 0, 0, &error);
+	CHECK_OK(error);
+	SCISetSegmentAvailable(a->memory, 0, 0, &error);
+	CHECK_OK(error);
+	p = SCIMapLocalSegment(a->memory, &a->memory_map, 0, 2 * ADMIN_PAGE, NULL, 0, &error);
+	CHECK_OK(error);
+	SCIMapLocalSegmentForDevice(a->memory, 0, a->device, &at, 0, 2 * ADMIN_PAGE, 0, &error);
+	CHECK_OK(error);
+	a->sq = (volatile uint32_t *)p;
+	a->cq = (volatile uint32_t *)(p + ADMIN_PAGE);
+	a->phase = 1;
+	smartio_device_reset(a->device, &error);
+	CHECK_OK(error);
+	sio_write32(a->regs + 0x24, (ADMIN_ENTRIES - 1) << 16 | (ADMIN_ENTRIES - 1));
+	sio_write32(a->regs + 0x28, (uint32_t)at);
+	sio_write32(a->regs + 0x2c, (uint32_t)(at >> 32));
+	sio_write32(a->regs + 0x30, (uint32_t)(at + ADMIN_PAGE));
+	sio_write32(a->regs + 0x34, (uint32_t)((at + ADMIN_PAGE) >> 32));
+	sio_write32(a->regs + 0x14, 4u << 20 | 6u << 16 | 1);
+	while (sio_read32(a->regs + 0x1c) != 1)
+		smartio_yield();
+}
+
+/* @word10: the command's own; @at: its data, as the drive addresses it; 0: it has none. */
+static inline void admin_command(struct admin *a, uint8_t opcode, uint32_t nsid, uint64_t at,
+				 uint32_t word10)
+{
+	volatile uint32_t *e = a->sq + a->tail * 16;
+
+	for (unsigned i = 0; i < 16; i++)
+		put32(e + i, 0);
+	put32(e, opcode | (uint32_t)++a->cid << 16);
+	put32(e + 1, nsid);
+	put32(e + 6, (uint32_t)at);
+	put32(e + 7, (uint32_t)(at >> 32));
+	put32(e + 10, word10);
+	a->tail = (a->tail + 1) % ADMIN_ENTRIES;
+	sio_to_fabric_barrier();
+	sio_write32(a->regs + ADMIN_PAGE, a->tail);
+}
+
+/* Get Features, number of queues: a command that needs no memory. */
+static inline void admin_submit(struct admin *a)
+{
+	admin_command(a, 0x0a, 0, 0, 7);
+}
+
+/* It is there already: no interrupt comes before what it tells of. */
+static inline void admin_take(struct admin *a)
+{
+	volatile uint32_t *e = a->cq + a->head * 4;
+	uint32_t last = sio_read32(e + 3);
+
+	CHECK((last >> 16 & 1) == a->phase);
+	CHECK((last & 0xffff) == a->cid && last >> 17 == 0);
+	a->head = (a->head + 1) % ADMIN_ENTRIES;
+	a->phase ^= a->head == 0;
+	sio_write32(a->regs + ADMIN_PAGE + 4, a->head);
+}
+
+static inline void admin_await(struct admin *a)
+{
+	while ((sio_read32(a->cq + a->head * 4 + 3) >> 16 & 1) != a->phase)
+		smartio_yield();
+	admin_take(a);
+}
+
+static inline void admin_give_back(struct admin *a)
+{
+	sci_error_t error;
+
+	smartio_device_reset(a->device, &error);
+	CHECK_OK(error);
+	SCIUnmapLocalSegmentForDevice(a->memory, 0, a->device, 0, &error);
+	CHECK_OK(error);
+	SCIUnmapSegment(a->memory_map, 0, &error);
+	CHECK_OK(error);
+	SCIRemoveSegment(a->memory, 0, &error);
+	CHECK_OK(error);
+	SCIUnmapSegment(a->bar_map, 0, &error);
+	CHECK_OK(error);
+	SCIDisconnectSegment(a->bar, 0, &error);
+	CHECK_OK(error);
+	SCIReturnDevice(a->device, 0, &error);
+	CHECK_OK(error);
+}
+
+static inline void admin_stop(struct admin *a)
+{
+	admin_give_back(a);
+	api_end(a->sd);
+}
+
+#endif

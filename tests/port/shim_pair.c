@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Two functions. The second, whose place is in $PORT_PEER, is an NVMe controller with a memory buffer:
+ * the processor writes to it combined, the first function reaches it from device to device.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "shim.h"
+
+#define CMB_BAR 2
+#define CMBMSC 0x50 /* NVMe 1.4, 3.1.13 */
+#define CMB_ON 3    /* CRE, CMSE */
+#define VS 8	    /* the version register */
+#define ONES 0xffffffffu
+
+struct peer {
+	const char *bdf;
+	uint64_t id, owner, cmb; /* cmb: where it lies on the bus */
+	uint32_t iommu_mode;
+	int owner_fd;
+};
+
+struct view {
+	uint64_t id;
+	int fd;
+	volatile uint32_t *at; /* NULL: none */
+	size_t length;
+};
+
+/* ---- the second function ---- */
+
+/* What DEVICE_LIST tells of @bdf. */
+static bool find(struct port_world *w, const char *bdf, struct sio_evt_device *ret)
+{
+	struct sio_req_device_list *m;
+	struct shim_ask a;
+
+	shim_good(w, &a, SIO_OP_DEVICE_LIST, 0);
+	m = (void *)&a.req;
+	m->after = 0;
+	while (shim_ask(w, &a, -1) == 0) {
+		memcpy(ret, &a.answer, sizeof(*ret));
+		if (strcmp(ret->name, bdf) == 0)
+			return true;
+		m->after = ret->id;
+	}
+	return shim_check(w, false, "the second function is listed");
+}
+
+static void try_view(struct port_world *w, const struct peer *p, uint32_t bar, uint32_t caching,
+		     uint64_t offset, uint64_t length, int error, struct view *ret)
+{
+	struct sio_req_bar *m;
+	struct shim_ask a;
+
+	*ret = (struct view){.fd = -1, .length = length};
+	shim_good(w, &a, SIO_OP_BAR, p->owner);
+	m = (void *)&a.req;
+	m->device = p->id;
+	m->bar = bar;
+	m->caching = caching;
+	m->offset = offset;
+	m->length = length;
+	if (!shim_expect(w, &a, -1, error, "BAR") || error)
+		return;
+	ret->id = shim_id(&a);
+	ret->fd = a.fd[0];
+	ret->at = shim_map(w, ret->fd, length, PROT_READ | PROT_WRITE);
+}
+
+static void close_view(struct port_world *w, struct view *v, int error)
+{
+	struct shim_ask a;
+
+	shim_good(w, &a, SIO_OP_BAR_CLOSE, 0);
+	((struct sio_req_bar_close *)(void *)&a.req)->id = v->id;
+	shim_expect(w, &a, -1, error, "BAR_CLOSE");
+	if (error)
+		return;
+	if (v->at)
+		munmap((void *)(uintptr_t)v->at, v->length);
+	close(v->fd);
+}
+
+/* Bound, open, its buffer switched on. */
+static bool begin(struct port_world *w, struct peer *p)
+{
+	struct sio_evt_device device;
+	union port_packet evt;
+	struct view regs;
+	struct shim_ask a;
+	char file[64];
+
+	snprintf(file, sizeof(file), "devices/%s/driver_override", p->bdf);
+	shim_sysfs(w, file, "smartio");
+	shim_sysfs(w, "drivers/smartio/bind", p->bdf);
+	shim_news(w, SIO_EV_DEVICE_BACK, &evt); /* else it came and went before we looked */
+	if (!find(w, p->bdf, &device))
+		return false;
+	p->id = device.id;
+	p->cmb = device.bar_addr[CMB_BAR];
+	p->iommu_mode = device.iommu_mode;
+	shim_good(w, &a, SIO_OP_DEVICE_OPEN, 0);
+	((struct sio_req_device_open *)(void *)&a.req)->device = p->id;
+	if (!shim_expect(w, &a, -1, 0, "DEVICE_OPEN"))
+		return false;
+	try_view(w, p, 0, SIO_CACHE_UNCACHED, 0, SHIM_PAGE, 0, &regs);
+	if (!regs.at)
+		return false;
+	regs.at[CMBMSC / 4] = CMB_ON | (uint32_t)p->cmb;
+	regs.at[CMBMSC / 4 + 1] = (uint32_t)(p->cmb >> 32);
+	shim_check(w, regs.at[VS / 4] != ONES, "it has registers");
+	close_view(w, &regs, 0);
+	return true;
+}
+
+static void leave(struct port_world *w, const struct peer *p)
+{
+	union port_packet evt;
+	char file[64];
+
+	shim_sysfs(w, "drivers/smartio/unbind", p->bdf);
+	shim_news(w, SIO_EV_DEVICE_GONE, &evt);
+	snprintf(file, sizeof(file), "devices/%s/driver_override", p->bdf);
+	shim_sysfs(w, file, "\n");
+}
+
+/* ---- write-combined views ---- */
+
+/* How often the kernel has reserved the page at @address as write-combined; -1: it does not tell. */
+static int combined(uint64_t address)
+{
+	FILE *f = fopen("/sys/kernel/debug/x86/pat_memtype_list", "re");
+	unsigned long long from, to;
+	char line[200], type[40];
+	int n = 0;
+
+	if (!f)
+		return -1;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "PAT: [mem %llx-%llx] %39s", &from, &to, type) == 3)
+			n += from <= address && address < to && strstr(type, "write-combining");
+	fclose(f);
+	return n;
+}
+
+static void expect_combined(struct port_world *w, const struct peer *p, int n)
+{
+	int got = combined(p->cmb + 4 * SHIM_PAGE);
+
+	if (got >= 0 && got != n)
+		port_failed(w, "%d reservations of write-combined memory, %d are right", got, n);
+}
+
+/* A page is combined for all or for none, as long as somebody has it. */
+static void caching(struct port_world *w, struct peer *p)
+{
+	struct view plain, first, second, none;
+
+	try_view(w, p, CMB_BAR, SIO_CACHE_DEFAULT, 0, 2 * SHIM_PAGE, 0, &plain);
+	try_view(w, p, CMB_BAR, SIO_CACHE_WRITE_COMBINED, SHIM_PAGE, SHIM_PAGE, -EBUSY, &none);
+	try_view(w, p, CMB_BAR, SIO_CACHE_WRITE_COMBINED, 4 * SHIM_PAGE, 2 * SHIM_PAGE, 0, &first);
+	try_view(w, p, CMB_BAR, SIO_CACHE_WRITE_COMBINED, 4 * SHIM_PAGE, SHIM_PAGE, 0, &second);
+	try_view(w, p, CMB_BAR, SIO_CACHE_UNCACHED, 5 * SHIM_PAGE, SHIM_PAGE, -EBUSY, &none);
+	expect_combined(w, p, 2);
+	if (!plain.at || !first.at || !second.at)
+		return;
+	for (uint32_t i = 0; i < SHIM_PAGE / 4; i++)
+		first.at[i] = i * 0x01010101u;
+	__sync_synchronize(); /* and what was combined is on its way */
+	for (uint32_t i = 0; i < SHIM_PAGE / 4; i++)
+		if (second.at[i] != i * 0x01010101u) {
+			port_failed(w, "word %u of the buffer is %#x", i, second.at[i]);
+			break;
+		}
+	close_view(w, &first, 0);
+	expect_combined(w, p, 1);
+	close_view(w, &second, 0);
+	close_view(w, &plain, 0);
+	expect_combined(w, p, 0);
+	try_view(w, p, CMB_BAR, SIO_CACHE_UNCACHED, 4 * SHIM_PAGE, SHIM_PAGE, 0, &plain);
+	if (plain.at) {
+		shim_check(w, plain.at[77] == 77 * 0x01010101u, "it is in the buffer");
+		close_view(w, &plain, 0);
+	}
+	port_report(w, "views that combine writes");
+}
+
+/* Who still has a view does not decide how the next driver finds the pages. */
+static void gone_with_view(struct port_world *w, struct peer *p)
+{
+	struct view v;
+
+	try_view(w, p, CMB_BAR, SIO_CACHE_WRITE_COMBINED, 4 * SHIM_PAGE, SHIM_PAGE, 0, &v);
+	expect_combined(w, p, 1);
+	leave(w, p);
+	expect_combined(w, p, 0);
+	shim_check(w, v.at && v.at[77] == ONES, "it reads as ones");
+	if (begin(w, p))
+		shim_check(w, v.at && v.at[77] == ONES, "for ever");
+	close_view(w, &v, 0);
+	port_report(w, "a view that combines writes, of a function that goes");
+}
+
+/* ---- from function to function ---- */
+
+static uint64_t map_for(struct port_world *w, uint64_t device, const struct peer *p,
+			const struct view *v, uint32_t access, int error, uint64_t *ret_iova)
+{
+	struct sio_req_dmamap *m;
+	struct shim_ask a;
+
+	shim_good(w, &a, SIO_OP_DMAMAP, p->owner);
+	m = (void *)&a.req;
+	m->device = device;
+	m->target_kind = SIO_KIND_BAR;
+	m->target = v->id;
+	m->length = v->length;
+	m->access = access;
+	if (!shim_expect(w, &a, -1, error, "DMAMAP of a view") || error)
+		return 0;
+	*ret_iova = ((const struct sio_evt_dmamap *)(const void *)&a.answer)->iova;
+	return shim_id(&a);
+}
+
+/* The drive answers into the buffer; and no more when the mapping, or the second function, is gone. */
+static void reach(struct port_world *w, struct shim_drive *d, struct peer *p)
+{
+	uint64_t drive = w->thing[T_DEVICE], map, iova = 0;
+	const volatile char *text;
+	struct shim_ask a;
+	struct view v;
+
+	try_view(w, p, CMB_BAR, SIO_CACHE_UNCACHED, SHIM_PAGE, SHIM_PAGE, 0, &v);
+	map_for(w, p->id, p, &v, SIO_ACCESS_WRITE, -EOPNOTSUPP, &iova); /* its own */
+	map = map_for(w, drive, p, &v, SIO_ACCESS_READ | SIO_ACCESS_WRITE, 0, &iova);
+	if (!v.at || !map)
+		return;
+	v.at[1] = v.at[2] = 0;
+	text = (const volatile char *)v.at;
+	shim_drive_identify(d, iova);
+	shim_check(w, shim_drive_completed(d, d->tail - 1), "the drive has answered");
+	shim_check(w, text[4] == 'S' && text[5] == 'I' && text[6] == 'O' && text[7] == '0',
+		   "its answer lies in the other one's buffer");
+	close_view(w, &v, -EBUSY);
+	v.at[1] = 0;
+	leave(w, p);
+	shim_check(w, v.at[1] == ONES, "the buffer is gone for the processor");
+	if (p->iommu_mode != SIO_IOMMU_OFF) {
+		shim_drive_identify(d, iova);
+		shim_check(w, shim_drive_completed(d, d->tail - 1), "the drive is there still");
+	}
+	shim_good(w, &a, SIO_OP_DMAUNMAP, p->owner);
+	((struct sio_req_dmaunmap *)(void *)&a.req)->id = map;
+	shim_expect(w, &a, -1, 0, "DMAUNMAP of what is cut");
+	close_view(w, &v, 0);
+	if (!begin(w, p))
+		return;
+	try_view(w, p, CMB_BAR, SIO_CACHE_UNCACHED, SHIM_PAGE, SHIM_PAGE, 0, &v);
+	shim_check(w, v.at && v.at[1] == 0, "nor did the drive reach it");
+	close_view(w, &v, 0);
+}
+
+static void peer_to_peer(struct port_world *w, struct peer *p)
+{
+	struct shim_drive d = {.regs_fd = -1};
+	uint64_t irq;
+
+	if (shim_drive_open(w, &d, p->owner, &irq) && shim_drive_start(w, &d)) {
+		reach(w, &d, p);
+		shim_drive_stop(&d);
+		shim_drive_close(&d);
+	}
+	port_report(w, "a function reaches another one's memory");
+}
+
+void shim_pair(struct port_world *w)
+{
+	struct peer p = {.bdf = getenv("PORT_PEER"), .owner_fd = -1};
+	union port_packet evt;
+
+	if (!p.bdf) {
+		port_report(w, "two functions # SKIP here is one");
+		return;
+	}
+	p.owner = shim_make(w, SIO_OP_OWNER_NEW, 0, &p.owner_fd);
+	if (begin(w, &p)) {
+		caching(w, &p);
+		gone_with_view(w, &p);
+		peer_to_peer(w, &p);
+		leave(w, &p);
+	}
+	close(p.owner_fd);
+	shim_news(w, SIO_EV_OWNER_GONE, &evt);
+	port_things_end(w);
+	port_report(w, "two functions come and go");
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Inside a daemon: what it believes its port to hold. For oracle_books.c. */
+#ifndef SIM_BOOKS_H
+#define SIM_BOOKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Its daemon runs, and works on nothing that is not yet in its books. */
+bool books_quiet(unsigned host);
+/* Tells of each thing by books_note(). */
+void books_read(unsigned host);
+/* @sure: it must be there; else its owner has ended, and the port may have let go of it. */
+void books_note(uint32_t kind, uint64_t id, bool sure);
+
+/* What a vector is known by. */
+static inline uint64_t books_vector(uint64_t device, uint64_t number)
+{
+	return device << 32 | number;
+}
+
+#endif

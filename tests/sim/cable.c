@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The cables of the simulated cluster's adapters. */
+#include "cable.h"
+#include "sim.h"
+
+static unsigned cables_out[SIM_HOSTS][SIO_MAX_ADAPTERS];
+
+static bool no_path(unsigned host, unsigned peer)
+{
+	struct sio_path path[SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS];
+	unsigned n = sio_topology_paths(sim_cluster->topology, sim_node(host), sim_node(peer), path,
+					SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS);
+
+	for (unsigned i = 0; i < n; i++)
+		if (!cables_out[host][path[i].adapter] && !cables_out[peer][path[i].peer_adapter])
+			return false;
+	return n > 0;
+}
+
+static void link_set(unsigned host, unsigned adapter, bool up)
+{
+	sim_trace("host %u: cable of adapter %u is %s", sim_node(host), adapter, up ? "in" : "out");
+	emu_room_link(sim_cluster->room, host, adapter, up);
+	sim_room_kick();
+	for (unsigned peer = 0; !up && peer < sim_hosts(); peer++)
+		if (peer != host && no_path(host, peer))
+			sim_peer_unlinked(host, peer);
+}
+
+void sim_cable_out(unsigned host, unsigned adapter)
+{
+	if (cables_out[host][adapter]++ == 0)
+		link_set(host, adapter, false);
+}
+
+void sim_cable_in(unsigned host, unsigned adapter)
+{
+	if (--cables_out[host][adapter] == 0)
+		link_set(host, adapter, true);
+}

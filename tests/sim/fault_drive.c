@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Faults of drives: completions that are lost, late, doubled, or in the wrong phase, of clients' queues
+ * and of the manager's; fatal status.
+ */
+#include "fabric.h"
+#include "run.h"
+#include "tables.h"
+#include "trouble.h"
+
+static void want(uint64_t *rng)
+{
+	(void)rng;
+	trouble_wanted = true;
+}
+
+/* Any drive of the cluster; NULL: there is none. */
+static const struct sio_topo_device *draw_drive(struct sim_fault_event *e)
+{
+	const struct sio_topology *t = sim_cluster->topology;
+	uint64_t drawn = sim_draw(&e->rng);
+	unsigned n = 0, wanted;
+
+	for (unsigned h = 0; h < t->n_hosts; h++)
+		n += t->host[h].n_devices;
+	if (n == 0)
+		return NULL;
+	wanted = (unsigned)(drawn % n);
+	for (const struct sio_topo_host *h = t->host;; h++) {
+		if (wanted < h->n_devices)
+			return &h->device[wanted];
+		wanted -= h->n_devices;
+	}
+}
+
+/* One of the next few. */
+static void plan(struct sim_fault_event *e, enum trouble_kind kind, uint64_t ns)
+{
+	const struct sio_topo_device *d = draw_drive(e);
+	uint64_t in = sim_draw(&e->rng), gap = sim_draw(&e->rng);
+
+	if (d)
+		trouble_plan(fabric_device_requester(d), kind, 1 + (unsigned)(in % 50), ns,
+			     gap & 1);
+}
+
+static void lost_begin(struct sim_fault_event *e)
+{
+	plan(e, TROUBLE_LOST, 0);
+}
+
+/* From a few commands to longer than anybody waits. */
+static void late_begin(struct sim_fault_event *e)
+{
+	static const uint64_t how[] = {20000, SIM_MS, 50 * SIM_MS, 2 * SIM_SECOND, 35 * SIM_SECOND};
+
+	plan(e, TROUBLE_LATE, how[sim_draw(&e->rng) % 5]);
+}
+
+/* At once, or when another command may have its number. */
+static void doubled_begin(struct sim_fault_event *e)
+{
+	static const uint64_t how[] = {0, 2000, 20000, SIM_MS, 50 * SIM_MS};
+
+	plan(e, TROUBLE_DOUBLED, how[sim_draw(&e->rng) % 5]);
+}
+
+static void phase_begin(struct sim_fault_event *e)
+{
+	plan(e, TROUBLE_PHASE, 0);
+}
+
+static void fatal_begin(struct sim_fault_event *e)
+{
+	plan(e, TROUBLE_FETCH, 0);
+}
+
+const struct sim_fault sim_fault_lost = {
+	.name = "lost", .most = 6, .prepare = want, .begin = lost_begin, .heal = trouble_heal};
+const struct sim_fault sim_fault_late = {
+	.name = "late", .most = 12, .prepare = want, .begin = late_begin, .heal = trouble_heal};
+const struct sim_fault sim_fault_doubled = {.name = "doubled",
+					    .most = 6,
+					    .prepare = want,
+					    .begin = doubled_begin,
+					    .heal = trouble_heal};
+const struct sim_fault sim_fault_phase = {
+	.name = "phase", .most = 6, .prepare = want, .begin = phase_begin, .heal = trouble_heal};
+const struct sim_fault sim_fault_fatal = {
+	.name = "fatal", .most = 6, .prepare = want, .begin = fatal_begin, .heal = trouble_heal};

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "places.h"
+#include "smartio/ext.h"
+#include "smartio/io.h"
+
+#define BYTES SIM_PLACE_BYTES
+#define STRIDE 64 /* words from one to the next */
+#define ONES 0xffffffffu
+
+void sim_place_own(struct sim_places *p)
+{
+	uint32_t word = p->mark | sim_node(sim_self()->host);
+	sci_error_t e;
+
+	if (p->own)
+		return;
+	SIM_CALL(SCICreateSegment,
+		 (p->sd, &p->own, p->first_id + (unsigned)sim_pick(p->ids), BYTES, NULL, NULL, 0,
+		  &e),
+		 &e, SCI_ERR_SEGMENTID_USED);
+	if (e != SCI_ERR_OK) {
+		p->own = NULL;
+		return;
+	}
+	p->own_map = NULL;
+	SIM_CALL(SCIPrepareSegment, (p->own, 0, 0, &e), &e);
+	if (e == SCI_ERR_OK) {
+		sim_call("SCIMapLocalSegment", 0);
+		p->at = SCIMapLocalSegment(p->own, &p->own_map, 0, BYTES, NULL, 0, &e);
+		if (sim_called(e, SCI_ERR_OK) != SCI_ERR_OK)
+			p->own_map = NULL;
+	}
+	if (!p->own_map)
+		return;
+	for (unsigned i = 0; i < BYTES / 8; i += STRIDE)
+		sio_write32(p->at + i, word);
+	SIM_CALL(SCISetSegmentAvailable, (p->own, 0, 0, &e), &e, SCI_ERR_SEGMENT_NOT_PREPARED);
+}
+
+void sim_place_remote(struct sim_places *p)
+{
+	unsigned host = sim_pick_host();
+	sci_error_t e;
+
+	if (p->remote)
+		return;
+	SIM_CALL(SCIConnectSegment,
+		 (p->sd, &p->remote, sim_node(host), p->first_id + (unsigned)sim_pick(p->ids), 0,
+		  NULL, NULL, SCI_INFINITE_TIMEOUT, 0, &e),
+		 &e, SCI_ERR_NO_SUCH_SEGMENT, SCI_ERR_CONNECTION_REFUSED);
+	if (e != SCI_ERR_OK) {
+		p->remote = NULL;
+		return;
+	}
+	sim_call("SCIMapRemoteSegment", 0);
+	p->remote_at = SCIMapRemoteSegment(p->remote, &p->remote_map, 0, BYTES, NULL, 0, &e);
+	if (sim_called(e, SCI_ERR_NOT_CONNECTED, SCI_ERR_OK) != SCI_ERR_OK)
+		p->remote_map = NULL;
+}
+
+static void look(const struct sim_places *p, const volatile uint32_t *at, const char *whose)
+{
+	for (unsigned i = BYTES / 8; i < BYTES / 4; i += 8 * STRIDE) {
+		uint32_t v = sio_read32(at + i);
+
+		if (v != 0 && v != ONES && (v & 0xf0000000) != p->mark)
+			sim_fail("memory", "%s: a copy left %#x in %s segment", sim_self()->name, v,
+				 whose);
+	}
+}
+
+void sim_look_own(const struct sim_places *p)
+{
+	if (p->own_map)
+		look(p, p->at, "its own");
+}
+
+void sim_look_remote(const struct sim_places *p)
+{
+	if (p->remote_map)
+		look(p, p->remote_at, "another's");
+}
+
+uint32_t sim_pick_from(void)
+{
+	return (uint32_t)sim_pick(BYTES / 512) * 256;
+}
+
+uint32_t sim_pick_to(void)
+{
+	return BYTES / 2 + sim_pick_from();
+}
+
+static bool unmap(const struct sim_places *p, sci_map_t *map)
+{
+	sci_error_t e;
+
+	if (!*map)
+		return true;
+	SIM_CALL(SCIUnmapSegment, (*map, 0, &e), &e, p->maps_busy ? SCI_ERR_BUSY : SCI_ERR_OK);
+	if (e == SCI_ERR_BUSY)
+		return false;
+	*map = NULL;
+	return true;
+}
+
+bool sim_unmap_own(struct sim_places *p)
+{
+	sim_look_own(p);
+	return unmap(p, &p->own_map);
+}
+
+bool sim_unmap_remote(struct sim_places *p)
+{
+	sim_look_remote(p);
+	return unmap(p, &p->remote_map);
+}
+
+bool sim_remove_own(struct sim_places *p, bool force)
+{
+	sci_error_t e;
+
+	if (!p->own)
+		return true;
+	SIM_CALL(SCIRemoveSegment, (p->own, force ? SCI_FLAG_FORCE_REMOVE : 0, &e), &e,
+		 force ? SCI_ERR_OK : SCI_ERR_BUSY);
+	if (e == SCI_ERR_BUSY)
+		return false;
+	p->own = NULL;
+	return true;
+}
+
+bool sim_disconnect_remote(struct sim_places *p)
+{
+	sci_error_t e;
+
+	if (!p->remote)
+		return true;
+	SIM_CALL(SCIDisconnectSegment, (p->remote, 0, &e), &e, SCI_ERR_BUSY);
+	if (e == SCI_ERR_BUSY)
+		return false;
+	p->remote = NULL;
+	return true;
+}

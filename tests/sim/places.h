@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What programs that copy have: a segment of their own and another's, both mapped. In the first half of
+ * each are words that say whose it is, zeros between them; the second half is where copies end. Nothing
+ * else may ever be seen there.
+ */
+#ifndef SIM_PLACES_H
+#define SIM_PLACES_H
+
+#include "run.h"
+
+#define SIM_PLACE_BYTES (64u << 10)
+
+struct sim_places {
+	sci_desc_t sd;
+	unsigned first_id, ids; /* of segments: of each such workload */
+	uint32_t mark;		/* in the upper four bits of its words */
+	bool maps_busy;		/* copies use maps: SCIUnmapSegment() may be refused */
+	sci_local_segment_t own;
+	sci_map_t own_map;
+	volatile uint32_t *at;
+	sci_remote_segment_t remote;
+	sci_map_t remote_map;
+	volatile uint32_t *remote_at;
+};
+
+/* If there is none yet. */
+void sim_place_own(struct sim_places *p);
+void sim_place_remote(struct sim_places *p);
+/* What copies left there: marked words, zeros, or, of what is lost, ones. */
+void sim_look_own(const struct sim_places *p);
+void sim_look_remote(const struct sim_places *p);
+/* A multiple of 256 in the first half; in the second one. */
+uint32_t sim_pick_from(void);
+uint32_t sim_pick_to(void);
+/* Looks, then unmaps. False: a copy is under way. */
+bool sim_unmap_own(struct sim_places *p);
+bool sim_unmap_remote(struct sim_places *p);
+/* Unmapped it is. False: SCI_ERR_BUSY. */
+bool sim_remove_own(struct sim_places *p, bool force);
+bool sim_disconnect_remote(struct sim_places *p);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Programs that lie to the next smartiod of what they had. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "restore_world.h"
+#include "smartiod/restore.h"
+#include "wire/check.h"
+
+/* ---- liars ---- */
+
+static void owners_are_proved(void **state)
+{
+	struct fixture *f = *state;
+	struct programs *p = &f->p;
+	struct world_client *c = world_client(f->w, 0, 0);
+
+	make_all(f->w, p);
+	/* To the daemon that made it: nobody of before is awaited. */
+	assert_int_equal(say_hello(f->w, c, p->a.c->owner, SIO_CLIENT_LIBRARY), ENOENT);
+	f->w->before_step = NULL;
+	restart(f->w);
+	c = world_client(f->w, 0, 0);
+	assert_int_equal(say_hello(f->w, c, p->a.c->owner, SIO_CLIENT_TOOL), EINVAL);
+	assert_int_equal(say_hello(f->w, c, 999999, SIO_CLIENT_LIBRARY), ENOENT);
+	/* A borrow's owner is nobody's session. */
+	assert_int_equal(say_hello(f->w, c, smartiod_loan_after(f->w->host[0].daemon, 0)->owner,
+				   SIO_CLIENT_LIBRARY),
+			 ENOENT);
+	assert_int_equal(say_hello(f->w, c, p->a.c->owner, SIO_CLIENT_LIBRARY), 0);
+	c = world_client(f->w, 0, 0);
+	assert_int_equal(say_hello(f->w, c, p->a.c->owner, SIO_CLIENT_LIBRARY), EBUSY);
+}
+
+/* A reset that was none: only who says that it had heard of it is told what is true. */
+static void a_reset_that_was_none_is_told_to_nobody(void **state)
+{
+	struct sio_msg_restore_step step = {.step = sio_to_le32(1)};
+	struct fixture *f = *state;
+	struct programs *p = &f->p;
+	struct sio_msg_restore m;
+	unsigned lies = 0;
+	uint64_t at;
+
+	make_all(f->w, p);
+	world_stop(f->w, 0);
+	f->w->before_step = NULL;
+	restart(f->w);
+	world_reconnect(f->w, p->c.c);
+	assert_int_equal(say_hello(f->w, p->c.c, p->c.c->owner, SIO_CLIENT_LIBRARY), 0);
+	for (at = 0; library_next(p->c.c, 1, &at, &m);) {
+		if (sio_from_le32(m.type) == SIO_MSG_DEV_BORROW) {
+			m.number = sio_to_le32(1000);
+			lies++;
+		}
+		assert_int_equal(say(f->w, p->c.c, &m), 0);
+	}
+	assert_int_equal(lies, 1);
+	world_send(f->w, p->c.c, SIO_MSG_RESTORE_STEP, &step, sizeof(step));
+	f->w->before_step = pump;
+	world_run(f->w);
+	step.step = sio_to_le32(2);
+	world_send(f->w, p->c.c, SIO_MSG_RESTORE_STEP, &step, sizeof(step));
+	world_run(f->w);
+	assert_int_equal(resets_told(f, p->b.c), 0);
+	assert_int_equal(resets_told(f, p->c.c), 1);
+}
+
+/* What one had, said by another; twice; with other numbers: nothing comes of it. */
+static void lies_bring_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct programs *p = &f->p;
+	struct world *w = f->w;
+	struct world_client *thief;
+	struct sio_msg_restore m;
+	unsigned n = 0, resources;
+	uint64_t at;
+
+	make_all(w, p);
+	thief = world_client(w, 0, SIO_CLIENT_LIBRARY);
+	world_stop(w, 0);
+	library_gone(thief);
+	w->before_step = NULL;
+	restart(w);
+	world_reconnect(w, thief);
+	assert_int_equal(say_hello(w, thief, thief->owner, SIO_CLIENT_LIBRARY), 0);
+	resources = world_resources(w, 0);
+	for (unsigned step = 1; step <= 2; step++) {
+		struct world_client *const victims[] = {p->a.c, p->b.c, p->c.c};
+
+		for (unsigned i = 0; i < 3; i++)
+			for (at = 0; library_next(victims[i], step, &at, &m); n++) {
+				assert_int_equal(say(w, thief, &m), step == 1 ? ENOENT : EINVAL);
+				m.key = sio_to_le64(sio_from_le64(m.key) + 1);
+				assert_int_not_equal(say(w, thief, &m), 0);
+				m.type = sio_to_le32(SIO_MSG_SEG_WATCH);
+				assert_int_equal(say(w, thief, &m), EINVAL);
+			}
+	}
+	assert_true(n > 30);
+	assert_int_equal(world_resources(w, 0), resources);
+	/* Then who had them comes, and finds them. */
+	w->before_step = pump;
+	world_kill(w, thief);
+	world_run(w);
+	assert_true(library_settled(w));
+	assert_int_equal(library_lost(), 0);
+	give_all_back(w, p);
+}
+
+/* Whatever it says, in whatever order: it hurts itself at most. */
+static void random_words_do_no_harm(void **state)
+{
+	static const uint32_t types[] = {
+		SIO_MSG_SEG_CREATE,  SIO_MSG_DINT_CREATE, SIO_EVM_DINT_RING,
+		SIO_MSG_DEV_BORROW,  SIO_MSG_SEG_ATTACH,  SIO_MSG_DEV_SEG_CREATE,
+		SIO_MSG_SEG_CONNECT, SIO_MSG_SEG_MAP,	  SIO_MSG_DEV_SEG_CONNECT,
+		SIO_MSG_DMA_MAP,     SIO_MSG_DEV_HOLD,	  SIO_MSG_DINT_CONNECT,
+		SIO_MSG_DEV_VECTOR,  SIO_MSG_HELLO};
+	struct fixture *f = *state;
+	struct programs *p = &f->p;
+	struct world *w = f->w;
+	struct sio_msg_restore m;
+	struct sio_msg *inner = (struct sio_msg *)m.request;
+	uint64_t x = 99;
+
+	make_all(w, p);
+	world_stop(w, 0);
+	w->before_step = NULL;
+	restart(w);
+	library_gone(p->c.c);
+	world_reconnect(w, p->c.c);
+	assert_int_equal(say_hello(w, p->c.c, p->c.c->owner, SIO_CLIENT_LIBRARY), 0);
+	w->before_step = pump; /* the others first: numbers of segments are theirs who come first */
+	world_run(w);
+	for (unsigned i = 0; i < 40000; i++) {
+		struct sio_msg_restore_step step = {.step = sio_to_le32(1)};
+		unsigned char *bytes = (unsigned char *)&m;
+		uint32_t type = types[i % (sizeof(types) / sizeof(types[0]))];
+
+		for (size_t j = sizeof(m.h); j < sizeof(m); j++) {
+			x = x * 6364136223846793005ULL + 1442695040888963407ULL;
+			bytes[j] = j % 4 && x >> 62 ? 0 : (unsigned char)(x >> 33) % 64;
+		}
+		memset(&m.h, 0, sizeof(m.h));
+		m.type = sio_to_le32(type);
+		if (x >> 63) /* something that there is */
+			m.key = sio_to_le64(x % (w->next_id + 2));
+		*inner = (struct sio_msg){.type = m.type, .id = sio_to_le32(1)};
+		inner->size = sio_to_le32((uint32_t)sio_client_request_size(type));
+		world_call(w, p->c.c, SIO_MSG_RESTORE, &m, sizeof(m));
+		world_forget(p->c.c);
+		if (i == 20000)
+			world_send(w, p->c.c, SIO_MSG_RESTORE_STEP, &step, sizeof(step));
+		assert_false(p->c.c->cut);
+	}
+	/* What the others had is untouched. */
+	assert_true(w->host[0].ready);
+	world_kill(w, p->c.c);
+	world_run(w);
+	assert_true(library_settled(w));
+	OK(call_seg_remove(w, p->a.c, p->empty));
+	OK(call_handle(w, p->b.c, SIO_MSG_DMA_UNMAP, p->b.dma, 0));
+}
+
+/* Who attached to what is filled cannot say after a restart that it made it, and was to fill it. */
+static void what_others_fill_is_theirs(void **state)
+{
+	struct sio_msg_seg_attach attach = {.segment_id = sio_to_le32(5)};
+	struct sio_msg_handle fill = {.flags = 0};
+	struct fixture *f = *state;
+	struct programs *p = &f->p;
+	struct world *w = f->w;
+	const struct world_message *r;
+	struct sio_msg_restore lie;
+	uint32_t handle, error;
+
+	OK(call_seg_create(w, p->a.c, 1, 4096, 0, &handle, NULL));
+	OK(call_seg_create(w, p->a.c, 5, 4096, SCI_FLAG_EMPTY, &p->empty, NULL));
+	OK(call_handle(w, p->a.c, SIO_MSG_SEG_FILL, p->empty, 0));
+	OK(call_handle(w, p->a.c, SIO_MSG_SEG_SHARE, p->empty, 0));
+	OK(call_seg_create(w, p->c.c, 6, 4096, SCI_FLAG_EMPTY, &handle, NULL));
+	lie = entry_of(p->c.c, SIO_MSG_SEG_CREATE);
+	r = world_call(w, p->c.c, SIO_MSG_SEG_ATTACH, &attach, sizeof(attach));
+	fill.handle = ((const struct sio_rep_seg_attach *)r->data)->handle;
+	r = world_call(w, p->c.c, SIO_MSG_SEG_FILL, &fill, sizeof(fill));
+	error = r->error;
+	if (error == 0) {
+		const struct sio_rep_seg_create *has = (const void *)r->data;
+
+		lie.handle = has->handle;
+		lie.number = has->segment_id;
+		lie.key = has->key;
+		lie.extra = has->bytes;
+		lie.seal = has->seal;
+	}
+	library_gone(p->c.c);
+	w->before_step = NULL;
+	restart(w);
+	world_reconnect(w, p->c.c);
+	assert_int_equal(say_hello(w, p->c.c, p->c.c->owner, SIO_CLIENT_LIBRARY), 0);
+	lie.number = sio_to_le32(5);
+	assert_int_equal(say(w, p->c.c, &lie), ENOENT);
+	assert_int_equal(error, EPERM);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(owners_are_proved),	  TEST(a_reset_that_was_none_is_told_to_nobody),
+		TEST(lies_bring_nothing),	  TEST(random_words_do_no_harm),
+		TEST(what_others_fill_is_theirs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
