@@ -177,6 +177,12 @@ struct drive *drive_open(const char *kind, const char *more)
 		machine_close(&machine.d);
 		return NULL;
 	}
+	if (machine.memory.ioaddr % (2 * PAGE) != 0) { /* sequences say p1 for an odd page */
+		fprintf(stderr, "the memory begins at an odd page, %#llx\n",
+			(unsigned long long)machine.memory.ioaddr);
+		machine_close(&machine.d);
+		return NULL;
+	}
 	machine.d.memory = (uint8_t *)(uintptr_t)machine.memory.at;
 	return &machine.d;
 }
