@@ -420,26 +420,39 @@ static uint32_t new_connections(struct smartiod_segment *seg)
 	return n;
 }
 
+/* To one handle of a segment, in as few words as can be. */
+static void tell_times(struct smartiod *d, const struct smartiod_object *handle, uint32_t reason,
+		       uint32_t n)
+{
+	struct sio_evm_segment evm = {.handle = sio_to_le32(smartiod_handle(handle)),
+				      .reason = sio_to_le32(reason),
+				      .node = sio_to_le32(d->node)};
+
+	while (n > 0) {
+		uint32_t times = n < SIO_EVM_TIMES ? n : SIO_EVM_TIMES;
+
+		evm.count = sio_to_le32(times);
+		smartiod_event(d, handle->session, SIO_EVM_SEGMENT_LOCAL, &evm, sizeof(evm), NULL,
+			       0);
+		n -= times;
+	}
+}
+
 /*
- * Connections came or went while nobody could tell: one word for all of a segment. Who attached has heard
+ * Connections came or went while nobody could tell: all of a segment at once. Who attached has heard
  * of others than its maker, but misses the same.
  */
 static void tell_connections(struct smartiod *d, struct smartiod_segment *seg)
 {
-	struct sio_evm_segment evm = {.handle = sio_to_le32(smartiod_handle(&seg->o)),
-				      .node = sio_to_le32(d->node)};
 	bool more = seg->n_refs > seg->told;
 	uint32_t n = more ? new_connections(seg) : seg->told - seg->n_refs;
+	uint32_t reason = more ? SCI_CB_CONNECT : SCI_CB_LOST;
 
-	evm.reason = sio_to_le32(more ? SCI_CB_CONNECT : SCI_CB_LOST);
-	evm.count = sio_to_le32(n);
-	if (n == 0 || seg->let_go)
+	if (seg->let_go)
 		return;
-	smartiod_event(d, seg->o.session, SIO_EVM_SEGMENT_LOCAL, &evm, sizeof(evm), NULL, 0);
-	for (const struct smartiod_attachment *a = seg->attachments; a; a = a->next) {
-		evm.handle = sio_to_le32(smartiod_handle(&a->o));
-		smartiod_event(d, a->o.session, SIO_EVM_SEGMENT_LOCAL, &evm, sizeof(evm), NULL, 0);
-	}
+	tell_times(d, &seg->o, reason, n);
+	for (struct smartiod_attachment *a = seg->attachments; a; a = a->next)
+		tell_times(d, &a->o, reason, n);
 }
 
 static void end_rings(struct smartiod *d, struct smartiod_dint *dint)

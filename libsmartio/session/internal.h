@@ -62,7 +62,7 @@ static inline bool sio_session_connected(const struct sio_session *s)
 }
 /* Under the lock: take what is there. */
 void sio_session_receive(struct sio_session *s);
-/* Under the lock: an event came. */
+/* Under the lock: an event came; one that is malformed ends the session. */
 void sio_session_event(struct sio_session *s, const struct sio_msg *msg, size_t len, int *fds,
 		       unsigned n_fds);
 /* Under the lock: end @call. */

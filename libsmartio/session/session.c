@@ -50,8 +50,8 @@ void sio_session_die(struct sio_session *s)
 	sio_session_wake(s);
 }
 
-static int reply_error(const struct sio_session *s, struct sio_call *call, const struct sio_msg *msg,
-		       size_t len)
+static int reply_error(const struct sio_session *s, struct sio_call *call,
+		       const struct sio_msg *msg, size_t len)
 {
 	const struct sio_msg_error *e = (const void *)msg;
 	uint32_t code = sio_from_le32(msg->error);
@@ -107,9 +107,19 @@ static void take_reply(struct sio_session *s, const struct sio_msg *msg, size_t 
 void sio_session_event(struct sio_session *s, const struct sio_msg *msg, size_t len, int *fds,
 		       unsigned n_fds)
 {
-	if (s->journal && len == sio_client_event_size(sio_from_le32(msg->type)))
+	struct sio_wire_header h;
+	struct sio_err err;
+
+	if (sio_client_event_size(sio_from_le32(msg->type)) == 0) /* a newer smartiod tells more */
+		return;
+	if (sio_client_check_event(msg, len, &h, &err) < 0) {
+		s->world->log(s->world, err.text);
+		sio_session_die(s);
+		return;
+	}
+	if (s->journal)
 		sio_journal_event(s->journal, msg);
-	s->ops->event(s->ctx, msg, len, fds, n_fds);
+	s->ops->event(s->ctx, msg, fds, n_fds);
 }
 
 void sio_session_taken(struct sio_session *s, const struct sio_msg *req)

@@ -23,7 +23,7 @@ struct sio_session;
 
 struct sio_session_ops {
 	/* Under the lock: an event came. What is left in @fds is closed after. Must not fail. */
-	void (*event)(void *ctx, const struct sio_msg *msg, size_t len, int *fds, unsigned n_fds);
+	void (*event)(void *ctx, const struct sio_msg *msg, int *fds, unsigned n_fds);
 	/* Under the lock: smartiod is gone, or the session is being closed. Once per open. */
 	void (*dead)(void *ctx);
 	/* Under the lock: is there something for work()? */

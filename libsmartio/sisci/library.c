@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/types.h"
 #include "sisci/sequence.h"
 #include "smartio/uapi.h"
 
@@ -47,32 +48,26 @@ static void dint_lost(struct sio_library *lib, const struct sio_evm_dint_ring *e
 		sio_object_lose(o);
 }
 
-static void session_event(void *ctx, const struct sio_msg *msg, size_t len, int *fds,
-			  unsigned n_fds)
+/* The session has checked it: its size, and how many times it happened. */
+static void session_event(void *ctx, const struct sio_msg *msg, int *fds, unsigned n_fds)
 {
 	struct sio_library *lib = ctx;
 
 	switch (sio_from_le32(msg->type)) {
 	case SIO_EVM_SEGMENT_LOCAL:
 	case SIO_EVM_SEGMENT_REMOTE:
-		if (len == sizeof(struct sio_evm_segment))
-			segment_event(lib, sio_from_le32(msg->type) == SIO_EVM_SEGMENT_LOCAL,
-				      (const void *)msg);
+		segment_event(lib, sio_from_le32(msg->type) == SIO_EVM_SEGMENT_LOCAL,
+			      (const void *)msg);
 		break;
 	case SIO_EVM_DINT_RING:
 	case SIO_EVM_DINT_RING_END:
-		if (len == sizeof(struct sio_evm_dint_ring))
-			sio_dint_ring_event(lib, (const void *)msg, fds, n_fds);
+		sio_dint_ring_event(lib, (const void *)msg, fds, n_fds);
 		break;
 	case SIO_EVM_DINT_LOST:
-		if (len == sizeof(struct sio_evm_dint_ring))
-			dint_lost(lib, (const void *)msg);
+		dint_lost(lib, (const void *)msg);
 		break;
 	case SIO_EVM_DEVICE:
-		if (len == sizeof(struct sio_evm_device))
-			sio_device_event(lib, (const void *)msg);
-		break;
-	default: /* a newer smartiod may tell more than we know */
+		sio_device_event(lib, (const void *)msg);
 		break;
 	}
 }
@@ -271,6 +266,9 @@ static int hello(struct sio_library *lib, struct sio_err *err)
 	if (!rc && sio_from_le32(rep.version) != SIO_CLIENT_VERSION)
 		rc = sio_fail(err, -EPROTO, "smartiod speaks version %u, this library %u",
 			      sio_from_le32(rep.version), SIO_CLIENT_VERSION);
+	if (!rc && sio_from_le32(rep.n_adapters) > SIO_MAX_ADAPTERS)
+		rc = sio_fail(err, -EPROTO, "smartiod gave its host %u adapters, at most %u are",
+			      sio_from_le32(rep.n_adapters), SIO_MAX_ADAPTERS);
 	/* Elsewhere the end of a smartiod is its host's. */
 	if (!rc && sio_from_le32(rep.world) == SIO_WORLD_SHIM)
 		rc = sio_session_keep(lib->session, fds[0], err);

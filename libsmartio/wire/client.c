@@ -150,6 +150,19 @@ int sio_client_check_reply(uint32_t type, const void *msg, size_t len, struct si
 	return 0;
 }
 
+/* So often does its receiver do something. */
+static int check_times(const void *msg, struct sio_err *reterr)
+{
+	struct sio_evm_segment evm;
+
+	memcpy(&evm, msg, sizeof(evm));
+	if (sio_from_le32(evm.count) > SIO_EVM_TIMES)
+		return sio_fail(reterr, -EPROTO,
+				"event %u happened %u times, a word tells of %u at most",
+				sio_from_le32(evm.h.type), sio_from_le32(evm.count), SIO_EVM_TIMES);
+	return 0;
+}
+
 int sio_client_check_event(const void *msg, size_t len, struct sio_wire_header *ret,
 			   struct sio_err *reterr)
 {
@@ -160,5 +173,7 @@ int sio_client_check_event(const void *msg, size_t len, struct sio_wire_header *
 	if (len != sio_client_event_size(ret->type) || ret->id != 0 || ret->error != 0)
 		return sio_fail(reterr, -EPROTO, "event %u of %zu bytes, id %u", ret->type, len,
 				ret->id);
+	if (ret->type == SIO_EVM_SEGMENT_LOCAL || ret->type == SIO_EVM_SEGMENT_REMOTE)
+		return check_times(msg, reterr);
 	return 0;
 }

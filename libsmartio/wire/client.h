@@ -466,12 +466,13 @@ struct sio_msg_queue_detach {
 SIO_WIRE_SIZE(struct sio_msg_queue_detach, 24);
 
 /* Events. */
+#define SIO_EVM_TIMES 256u /* one word tells at most of so many; more are told in several */
 struct sio_evm_segment {
 	struct sio_msg h;
 	sio_le32 handle, reason; /* SCI_CB_* */
 	sio_le32 node, adapter;
 	sio_le32 lost;	/* 1: replace the mappings by pages of ones */
-	sio_le32 count; /* it happened so many times; 0: once */
+	sio_le32 count; /* it happened so many times, SIO_EVM_TIMES at most; 0: once */
 };
 SIO_WIRE_SIZE(struct sio_evm_segment, 40);
 struct sio_evm_dint_ring { /* DINT_RING and DINT_RING_END; DINT_LOST: handle and node alone */

@@ -10,9 +10,11 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "core/types.h"
 #include "server.h"
 #include "sisci_api.h"
 #include "smartio/ext.h"
+#include "wire/client.h"
 
 #define THREADS 4
 #define ROUNDS 300
@@ -321,6 +323,53 @@ static void each_connection_is_heard_of(void **state)
 	server_stop();
 }
 
+/* Nor is one believed that says so of more than a word can tell of. */
+static void a_count_that_cannot_be_ends_the_session(void **state)
+{
+	static const unsigned counts[] = {SIO_EVM_TIMES, SIO_EVM_TIMES + 1};
+	sci_local_segment_t called;
+	sci_error_t err;
+	sci_desc_t sd;
+	int n = -1;
+	sem_t calls;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		sem_init(&calls, 0, 0);
+		server_start(0, 1);
+		initialize();
+		CALL(SCIOpen, &sd, 0);
+		CALL(SCICreateSegment, sd, &called, 0, 4096, count_connects, &calls,
+		     SCI_FLAG_AUTO_ID | SCI_FLAG_USE_CALLBACK);
+		server_connected(counts[i]);
+		for (unsigned j = 0; i == 0 && j < counts[i]; j++)
+			sem_wait(&calls);
+		SCIPrepareSegment(called, 0, 0, &err); /* the event comes first */
+		assert_int_equal(err, i ? SCI_ERR_NO_LINK_ACCESS : SCI_ERR_OK);
+		SCITerminate();
+		assert_int_equal(sem_getvalue(&calls, &n), 0);
+		assert_int_equal(n, 0);
+		sem_destroy(&calls);
+		server_stop();
+	}
+}
+
+static void no_host_has_that_many_adapters(void **state)
+{
+	sci_error_t err;
+
+	(void)state;
+	server_start(0, 1);
+	server_adapters(SIO_MAX_ADAPTERS + 1);
+	SCIInitialize(0, &err);
+	assert_int_equal(err, SCI_ERR_INCONSISTENT_VERSIONS);
+	assert_non_null(strstr(smartio_last_error(), "5 adapters"));
+	server_adapters(SIO_MAX_ADAPTERS);
+	initialize();
+	SCITerminate();
+	server_stop();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -331,6 +380,8 @@ int main(void)
 		cmocka_unit_test(terminating_ends_a_talk),
 		cmocka_unit_test(nonsense_ends_the_session),
 		cmocka_unit_test(each_connection_is_heard_of),
+		cmocka_unit_test(a_count_that_cannot_be_ends_the_session),
+		cmocka_unit_test(no_host_has_that_many_adapters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

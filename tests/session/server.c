@@ -36,7 +36,7 @@ static struct {
 	pthread_t thread;
 	char dir[80], path[96]; /* the socket is alone in the directory */
 	int listener, conn, wake, owner, status;
-	unsigned one_of;
+	unsigned one_of, adapters;
 	uint64_t random, last_key;
 	uint32_t last_handle;
 	bool stop, forget;
@@ -165,7 +165,7 @@ static void hello(const struct sio_msg *req, int fd)
 {
 	struct sio_rep_hello rep = {.version = sio_to_le32(SIO_CLIENT_VERSION),
 				    .node = sio_to_le32(4),
-				    .n_adapters = sio_to_le32(1),
+				    .n_adapters = sio_to_le32(me.adapters),
 				    .world = sio_to_le32(SIO_WORLD_SHIM)};
 	int fds[2] = {me.owner, me.status};
 
@@ -369,6 +369,7 @@ void server_start(unsigned one_of, uint64_t seed)
 	struct sio_status_page page = {.magic = SIO_STATUS_MAGIC};
 
 	me.one_of = one_of;
+	me.adapters = 1;
 	me.random = seed;
 	me.stop = me.forget = false;
 	me.conn = -1;
@@ -401,6 +402,13 @@ void server_away(bool away)
 		listen_now();
 	}
 	wake();
+	pthread_mutex_unlock(&me.lock);
+}
+
+void server_adapters(unsigned n)
+{
+	pthread_mutex_lock(&me.lock);
+	me.adapters = n;
 	pthread_mutex_unlock(&me.lock);
 }
 

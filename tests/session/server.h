@@ -14,6 +14,8 @@
 void server_start(unsigned one_of, uint64_t seed);
 /* Hang up and listen no more; true: a program that connects is refused. */
 void server_away(bool away);
+/* Its host has @n adapters; otherwise 1. */
+void server_adapters(unsigned n);
 /* It does not know any owner that is shown to it. */
 void server_forget(void);
 /* Send what is no message, and stay. */

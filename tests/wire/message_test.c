@@ -183,6 +183,25 @@ static void events_of_clients(void **state)
 	assert_int_equal(known, 6);
 }
 
+/* So often does a library do something. */
+static void how_often_a_segment_event_happened(void **state)
+{
+	const uint32_t types[] = {SIO_EVM_SEGMENT_LOCAL, SIO_EVM_SEGMENT_REMOTE};
+	struct sio_evm_segment *evm = (void *)packet;
+	struct sio_wire_header h;
+	struct sio_err err;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		fill(types[i], sizeof(*evm), 0, 0);
+		evm->count = sio_to_le32(SIO_EVM_TIMES);
+		assert_int_equal(sio_client_check_event(packet, sizeof(*evm), &h, &err), 0);
+		evm->count = sio_to_le32(SIO_EVM_TIMES + 1);
+		assert_int_equal(sio_client_check_event(packet, sizeof(*evm), &h, &err), -EPROTO);
+		assert_non_null(strstr(err.text, "257 times"));
+	}
+}
+
 static void a_reply_to_a_request_that_nobody_knows(void **state)
 {
 	struct sio_wire_header h;
@@ -245,6 +264,7 @@ int main(void)
 		cmocka_unit_test(replies_to_clients),
 		cmocka_unit_test(a_reply_to_a_request_that_nobody_knows),
 		cmocka_unit_test(events_of_clients),
+		cmocka_unit_test(how_often_a_segment_event_happened),
 		cmocka_unit_test(messages_of_peers),
 	};
 
