@@ -113,6 +113,44 @@ static void children_end_with_their_parent(void **state)
 	fake_free(f);
 }
 
+/* The parent has nothing that the device may reach, and is forgotten; the child waits, and is listed. */
+static void a_child_may_stay_longer_than_its_parent(void **state)
+{
+	struct sio_req_owner_close close = {0};
+	struct sio_req_list list = {.kind = SIO_KIND_OWNER};
+	struct sio_evt_settle settled;
+	struct sio_evt_list owners;
+	uint64_t parent, child;
+	struct fake *f;
+
+	(void)state;
+	for (unsigned child_first = 0; child_first < 2; child_first++) {
+		f = fake_new(0);
+		fake_up(f, LENDER);
+		fake_open(f, LENDER, 0);
+		parent = fake_owner(f, LENDER);
+		child = close.h.owner = child_of(f, parent);
+		fake_dmamap(f, LENDER, child, 0, SIO_KIND_MEM, fake_alloc(f, LENDER, child, SIZE),
+			    SIZE, 3);
+		if (child_first)
+			assert_int_equal(ask_only(f, LENDER, &close, SIO_OP_OWNER_CLOSE), 0);
+		fake_forget(f);
+		emu_room_owner_hup(f->room, LENDER, parent);
+		assert_end(f, LENDER, parent);
+		assert_null(fake_take(f, LENDER, SIO_EV_OWNER_END));
+		assert_int_equal(ask(f, LENDER, &list, SIO_OP_LIST, &owners), 0);
+		assert_int_equal(owners.count, 1);
+		assert_int_equal(owners.entry[0].id, child);
+		assert_int_equal(owners.entry[0].owner, 0);
+		assert_int_equal(owners.entry[0].state, SIO_STATE_QUARANTINED);
+		assert_int_equal(fake_settle(f, LENDER, 0, child, &settled), 0);
+		assert_int_equal(settled.mems, 1);
+		assert_end(f, LENDER, child);
+		assert_int_equal(fake_count(f, LENDER, SIO_KIND_OWNER), 0);
+		fake_free(f);
+	}
+}
+
 static void device_memory_waits_for_settle(void **state)
 {
 	struct fake *f = fake_new(7);
@@ -444,6 +482,7 @@ int main(void)
 		cmocka_unit_test(grants_wait_for_the_peers_word),
 		cmocka_unit_test(owners_refer_to_each_others_things),
 		cmocka_unit_test(children_end_with_their_parent),
+		cmocka_unit_test(a_child_may_stay_longer_than_its_parent),
 		cmocka_unit_test(register_view_lives_as_long_as_its_grant),
 		cmocka_unit_test(what_is_given_outlives_its_owner),
 		cmocka_unit_test(what_waits_in_quarantine_is_not_given),
