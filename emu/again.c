@@ -48,7 +48,7 @@ int emu_op_reopen(struct emu_request *rq, const void *msg)
 				"descriptors",
 				m->kind);
 	o = emu_object_find(rq, m->kind, m->id);
-	if (!o)
+	if (!o || emu_bar_check(rq, "REOPEN", o) < 0)
 		return rq->err.code;
 	memset(&evt, 0, sizeof(evt));
 	if (m->kind == SIO_KIND_MEM) {

@@ -195,13 +195,23 @@ int emu_op_bar_close(struct emu_request *rq, const void *msg)
 	return 0;
 }
 
-void emu_bar_release(struct emu_bar *b)
+int emu_bar_check(struct emu_request *rq, const char *what, const struct emu_object *o)
+{
+	const struct emu_bar *b = (const struct emu_bar *)o;
+
+	if (o->kind != SIO_KIND_BAR || !b->cut)
+		return 0;
+	return sio_fail(&rq->err, -ENODEV, "%s: %s, which BAR view %#" PRIx64 " was of, is gone",
+			what, b->device->topo->name, o->id);
+}
+
+/* Give back what it has of its device. */
+static void let_go(struct emu_bar *b)
 {
 	struct emu_room *r = b->o.host->room;
 	struct emu_device *d = b->device;
 	struct emu_run *run = b->run;
 
-	emu_watches_end(&b->watches);
 	if (b->access & SIO_ACCESS_WRITE) {
 		d->writable_views--;
 		r->writable_views--;
@@ -210,7 +220,23 @@ void emu_bar_release(struct emu_bar *b)
 		run->writer = NULL;
 		r->ops->mem_free(r->ctx, &run->view);
 		memset(&run->view, 0, sizeof(run->view));
-		d->model->view_changed(d->state, (unsigned)(run - d->run));
+		if (!d->gone)
+			d->model->view_changed(d->state, (unsigned)(run - d->run));
 	}
 	emu_object_unref(&d->opened->o);
+}
+
+void emu_bar_release(struct emu_bar *b)
+{
+	emu_watches_end(&b->watches);
+	if (!b->cut)
+		let_go(b);
+}
+
+void emu_bar_cut(struct emu_bar *b)
+{
+	if (b->cut)
+		return;
+	let_go(b);
+	b->cut = true;
 }

@@ -219,7 +219,7 @@ static const uint8_t *naive(const struct emu_device *d, uint64_t addr, uint64_t 
 	uint64_t physical = addr;
 	const struct line *l;
 
-	if (d->topo->dma_bits < 64 && addr >> d->topo->dma_bits)
+	if (d->gone || (d->topo->dma_bits < 64 && addr >> d->topo->dma_bits))
 		return NULL;
 	if (h->topo->iommu) {
 		l = find(h, LINE_DMAMAP, d, addr, len, 0);

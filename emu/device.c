@@ -207,6 +207,12 @@ static int add_regions(struct emu_device *d, struct emu_run *run, struct sio_err
 	return rc;
 }
 
+static void remove_regions(struct emu_device *d, struct emu_run *run)
+{
+	emu_check_forget(d->host, SIO_KIND_MEM, emu_run_key(run));
+	sio_addrmap_remove(&d->host->map, emu_run_physical(run));
+}
+
 /* The device's own address space; each host's begins elsewhere, so that mixing them up faults. */
 static int new_domain(struct emu_device *d, struct sio_err *reterr)
 {
@@ -224,7 +230,7 @@ static int new_domain(struct emu_device *d, struct sio_err *reterr)
 	return rc;
 }
 
-int emu_device_power_on(struct emu_device *d, struct sio_err *reterr)
+int emu_device_plug(struct emu_device *d, bool power, struct sio_err *reterr)
 {
 	int rc = 0;
 
@@ -241,8 +247,29 @@ int emu_device_power_on(struct emu_device *d, struct sio_err *reterr)
 		return sio_fail_prefix(reterr, "device %s", d->topo->name);
 	d->generation++;
 	emu_vectors_reset(d);
-	d->model->reset(d->state, true);
+	d->model->reset(d->state, power);
 	return 0;
+}
+
+void emu_device_unplug(struct emu_device *d)
+{
+	for (unsigned i = 0; i < d->config.n_pages; i++) {
+		remove_regions(d, &d->run[i]);
+		free_pages(d, &d->run[i]);
+	}
+	if (d->host->topo->iommu) {
+		sio_iommu_done(&d->iommu);
+		sio_range_done(&d->iova);
+		memset(&d->iommu, 0, sizeof(d->iommu));
+		memset(&d->iova, 0, sizeof(d->iova));
+	}
+	memset(d->xlat, 0, sizeof(d->xlat));
+	emu_invalidate(d->room);
+}
+
+int emu_device_power_on(struct emu_device *d, struct sio_err *reterr)
+{
+	return d->gone ? 0 : emu_device_plug(d, true, reterr);
 }
 
 void emu_device_power_off(struct emu_device *d)
@@ -253,23 +280,16 @@ void emu_device_power_off(struct emu_device *d)
 		r->ops->mem_free(r->ctx, &d->doze);
 	memset(&d->doze, 0, sizeof(d->doze));
 	d->n_dozing = 0;
-	for (unsigned i = 0; i < d->config.n_pages; i++) {
-		emu_check_forget(d->host, SIO_KIND_MEM, emu_run_key(&d->run[i]));
-		free_pages(d, &d->run[i]);
-	}
-	if (d->host->topo->iommu) {
-		sio_iommu_done(&d->iommu);
-		sio_range_done(&d->iova);
-		memset(&d->iommu, 0, sizeof(d->iommu));
-		memset(&d->iova, 0, sizeof(d->iova));
-	}
-	memset(d->xlat, 0, sizeof(d->xlat));
+	if (d->gone)
+		d->unpowered = true;
+	else
+		emu_device_unplug(d);
 }
 
 struct emu_device *emu_device_find(struct emu_host *h, uint64_t id)
 {
 	for (unsigned i = 0; i < h->n_devices; i++)
-		if (h->device[i].topo->fdid == id)
+		if (h->device[i].topo->fdid == id && !h->device[i].gone)
 			return &h->device[i];
 	return NULL;
 }
@@ -331,7 +351,8 @@ int emu_op_device_list(struct emu_request *rq, const void *msg)
 	for (unsigned i = 0; i < rq->host->n_devices; i++) {
 		struct emu_device *d = &rq->host->device[i];
 
-		if (d->topo->fdid > m->after && (!best || d->topo->fdid < best->topo->fdid))
+		if (!d->gone && d->topo->fdid > m->after &&
+		    (!best || d->topo->fdid < best->topo->fdid))
 			best = d;
 	}
 	if (!best)

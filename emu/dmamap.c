@@ -31,6 +31,8 @@ static int check_target(struct emu_request *rq, const struct sio_req_dmamap *m,
 	if (m->target_kind == SIO_KIND_MAP && ((struct emu_map *)*ret)->trigger)
 		return sio_fail(&rq->err, -EINVAL, "DMAMAP: map %#" PRIx64 " is of an interrupt",
 				(*ret)->id);
+	if (emu_bar_check(rq, "DMAMAP", *ret) < 0)
+		return rq->err.code;
 	b = (const struct emu_bar *)*ret;
 	if (m->target_kind == SIO_KIND_BAR &&
 	    (b->device == d || b->run->pages->kind == EMU_PAGE_REGISTERS))
@@ -222,9 +224,9 @@ int emu_op_dmaunmap(struct emu_request *rq, const void *msg)
 	return 0;
 }
 
-void emu_dmamap_release(struct emu_dmamap *m)
+/* Give back what it has of device and target. */
+static void let_go(struct emu_dmamap *m)
 {
-	m->o.host->freed.dmamaps++;
 	emu_dmamap_unplace(m);
 	DL_DELETE2(m->device->dmamaps, m, dev_prev, dev_next);
 	emu_invalidate(m->o.host->room);
@@ -232,6 +234,24 @@ void emu_dmamap_release(struct emu_dmamap *m)
 		emu_object_unref(&m->requester->o);
 	emu_object_unref(m->target);
 	emu_object_unref(&m->device->opened->o);
+	m->target = NULL;
+}
+
+void emu_dmamap_release(struct emu_dmamap *m)
+{
+	m->o.host->freed.dmamaps++;
+	if (m->target)
+		let_go(m);
+}
+
+void emu_dmamap_cut(struct emu_dmamap *m)
+{
+	if (m->o.state == SIO_STATE_QUARANTINED && m->device->gone) {
+		emu_object_free(&m->o);
+		return;
+	}
+	let_go(m);
+	emu_check_forget(m->o.host, m->o.kind, m->o.id);
 }
 
 uint64_t emu_dmamaps_settle(struct emu_device *d, uint64_t owner)

@@ -95,6 +95,8 @@ static int check(struct emu_request *rq, const struct sio_req_grant *m, struct e
 					(uint64_t)m->offset, (uint64_t)m->length, SIO_MSI_BYTES);
 		return 0;
 	}
+	if (emu_bar_check(rq, "GRANT", *ret) < 0)
+		return rq->err.code;
 	if (m->source_kind == SIO_KIND_BAR && m->access & SIO_ACCESS_WRITE &&
 	    !(((struct emu_bar *)*ret)->access & SIO_ACCESS_WRITE))
 		return sio_fail(&rq->err, -EACCES, "GRANT: BAR view %#" PRIx64 " is read-only",
@@ -269,11 +271,21 @@ void emu_grant_release(struct emu_grant *g)
 	HASH_DELETE(by_token, h->grants, g);
 	if (g->source->kind == SIO_KIND_IRQ)
 		HASH_DELETE(by_irq, h->irq_grants, g);
-	unplace(g);
+	if (!g->cut)
+		unplace(g);
 	emu_invalidate(h->room);
 	if (g->source->kind == SIO_KIND_BAR)
 		((struct emu_bar *)g->source)->n_grants--;
 	emu_object_unref(g->source);
+}
+
+void emu_grant_cut(struct emu_grant *g)
+{
+	if (g->cut)
+		return;
+	unplace(g);
+	emu_check_forget(g->o.host, g->o.kind, g->o.id);
+	g->cut = true;
 }
 
 /* Takes as long for a wrong byte at the end as for one at the start. */

@@ -118,6 +118,7 @@ struct emu_grant {
 	unsigned adapter, peer_host, peer_adapter;
 	uint32_t access;
 	uint64_t offset, length; /* in the source */
+	bool cut;		 /* a BAR's, whose device was pulled out */
 	uint64_t bus_addr;
 	uint8_t token[SIO_TOKEN];
 	uint64_t token_start; /* its first bytes: the key */
@@ -145,7 +146,7 @@ struct emu_map {
 struct emu_requester {
 	struct emu_object o;
 	struct emu_requester *prev, *next; /* of the device, through this adapter */
-	struct emu_device *device;	   /* NULL: known by its bdf only */
+	struct emu_device *device;	   /* NULL: known by its bdf only, or pulled out */
 	unsigned adapter, entry;
 };
 
@@ -156,6 +157,7 @@ struct emu_bar {
 	uint64_t offset, length; /* in the run */
 	uint32_t access;
 	bool mirror;
+	bool cut; /* the device was pulled out: it is a view of nothing */
 	unsigned n_grants;
 	struct emu_watch *watches;
 };
@@ -176,7 +178,7 @@ struct emu_dmamap {
 	struct emu_object o;
 	struct emu_dmamap *dev_prev, *dev_next; /* of its device */
 	struct emu_device *device;
-	struct emu_object *target;
+	struct emu_object *target;	 /* NULL: cut off, its device or target was pulled out */
 	struct emu_requester *requester; /* NULL: not through a window */
 	uint64_t offset, length;
 	uint64_t iova, physical;
@@ -270,6 +272,8 @@ struct emu_device {
 	struct sio_iommu iommu;
 	struct sio_range iova;
 	uint64_t generation; /* counts resets */
+	bool gone;	     /* pulled out: it does nothing and has no pages */
+	bool unpowered;	     /* and its host has lost its power since */
 	unsigned writable_views;
 	struct emu_mem doze;		     /* its first word: asleep, for EVENT watches */
 	unsigned n_dozing;		     /* those that look at it */
@@ -450,6 +454,7 @@ void emu_group_leave(struct emu_ram *ram);
 /* grant.c */
 emu_handler emu_op_grant, emu_op_ungrant;
 void emu_grant_release(struct emu_grant *g);
+void emu_grant_cut(struct emu_grant *g);
 struct emu_grant *emu_grant_find(struct emu_host *exporter, const struct sio_req_map *m,
 				 unsigned importer, unsigned adapter);
 /* Was @q granted to @peer through adapter @adapter? */
@@ -470,6 +475,7 @@ void emu_map_release(struct emu_map *m);
 /* requester.c */
 emu_handler emu_op_requester_add, emu_op_requester_del;
 void emu_requester_release(struct emu_requester *q);
+void emu_requester_cut(struct emu_requester *q);
 /* The entry that lets @d out through @a; NULL: none. */
 struct emu_requester_entry *emu_requester_lookup(struct emu_adapter *a, uint32_t bdf);
 /* What holds that entry for @d; NULL: nothing does. */
@@ -481,9 +487,13 @@ extern const struct emu_dev_model *const emu_models[]; /* ends with NULL */
 int emu_device_init(struct emu_device *d, struct emu_host *h, const struct sio_topo_device *topo,
 		    struct sio_err *reterr);
 void emu_device_done(struct emu_device *d);
-/* Fresh pages and regions for a host that starts; power-on reset of the model. */
+/* Its host starts: fresh pages and regions, power-on reset of the model, if it is in its slot. */
 int emu_device_power_on(struct emu_device *d, struct sio_err *reterr);
 void emu_device_power_off(struct emu_device *d);
+/* The same of one that is put into its slot and taken out; @power: it begins without media. */
+int emu_device_plug(struct emu_device *d, bool power, struct sio_err *reterr);
+void emu_device_unplug(struct emu_device *d);
+/* One that is there; NULL. */
 struct emu_device *emu_device_find(struct emu_host *h, uint64_t id);
 /* -ENODEV none; -EPERM not open. */
 int emu_device_get(struct emu_request *rq, uint64_t id, struct emu_device **ret);
@@ -493,6 +503,9 @@ void emu_opened_release(struct emu_opened *o);
 /* bar.c */
 emu_handler emu_op_bar, emu_op_bar_close;
 void emu_bar_release(struct emu_bar *b);
+void emu_bar_cut(struct emu_bar *b);
+/* -ENODEV if @o is a BAR view of a device that was pulled out. */
+int emu_bar_check(struct emu_request *rq, const char *what, const struct emu_object *o);
 struct emu_mem *emu_bar_mem(const struct emu_bar *b);
 uint64_t emu_run_physical(const struct emu_run *run);
 uint64_t emu_run_key(const struct emu_run *run); /* for emu_check_*: below all object ids */
@@ -514,6 +527,8 @@ void emu_watches_end(struct emu_watch **watches);
 /* dmamap.c */
 emu_handler emu_op_dmamap, emu_op_dmaunmap;
 void emu_dmamap_release(struct emu_dmamap *m);
+/* Its device or target was pulled out: it leads nowhere, and holds nothing. */
+void emu_dmamap_cut(struct emu_dmamap *m);
 /* What leads to a multicast group can be written to alone. */
 int emu_group_access(struct emu_request *rq, const char *what, const struct emu_object *target,
 		     uint32_t access);

@@ -9,7 +9,7 @@ static void fill_device_side(struct sio_list_entry *e, const struct emu_object *
 	case SIO_KIND_DMAMAP: {
 		const struct emu_dmamap *m = (const struct emu_dmamap *)o;
 
-		e->cookie = m->target->id;
+		e->cookie = m->target ? m->target->id : 0;
 		e->address = m->iova;
 		e->length = m->length;
 		e->device = m->device->topo->fdid;

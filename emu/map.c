@@ -48,6 +48,8 @@ static int check(struct emu_request *rq, const struct sio_req_map *m, struct emu
 				"MAP: node %u granted us nothing with this token at "
 				"%#" PRIx64 " + %#" PRIx64,
 				m->peer_node, (uint64_t)m->bus_addr, (uint64_t)m->length);
+	if (emu_bar_check(rq, "MAP", (*ret)->source) < 0)
+		return rq->err.code;
 	if ((*ret)->source->kind != SIO_KIND_IRQ &&
 	    (m->bus_addr % EMU_PAGE || m->length % EMU_PAGE))
 		return sio_fail(&rq->err, -EINVAL,

@@ -166,8 +166,14 @@ void emu_requester_release(struct emu_requester *q)
 
 	let_go(a, &a->requester[q->entry]);
 	emu_invalidate(q->o.host->room);
-	if (q->device) {
-		DL_DELETE(q->device->requesters[q->adapter], q);
-		emu_object_unref(&q->device->opened->o);
-	}
+	if (q->device)
+		emu_requester_cut(q);
+}
+
+/* The entry stays its holder's. */
+void emu_requester_cut(struct emu_requester *q)
+{
+	DL_DELETE(q->device->requesters[q->adapter], q);
+	emu_object_unref(&q->device->opened->o);
+	q->device = NULL;
 }

@@ -286,7 +286,7 @@ unsigned emu_room_step(struct emu_room *r, unsigned budget)
 	for (unsigned i = 0; i < r->n_devices; i++) {
 		struct emu_device *d = r->device[i];
 
-		if (d->host->up)
+		if (d->host->up && !d->gone)
 			work += d->model->step(d->state, budget);
 	}
 	return work + (r->ops->engine_start ? 0 : step_engines(r));
@@ -302,7 +302,7 @@ bool emu_room_busy(const struct emu_room *r)
 	for (unsigned i = 0; i < r->n_devices; i++) {
 		struct emu_device *d = r->device[i];
 
-		if (d->host->up && !d->model->idle(d->state))
+		if (d->host->up && !d->gone && !d->model->idle(d->state))
 			return true;
 	}
 	return false;

@@ -139,5 +139,10 @@ void emu_room_engine_doze(struct emu_room *r, unsigned host, bool asleep);
 void emu_room_engines_collect(struct emu_room *r);
 /* Cut or mend the link of an adapter (fault injection). */
 int emu_room_link(struct emu_room *r, unsigned host, unsigned adapter, bool up);
+/*
+ * Pull a device out of its slot, whatever it does, or put it (@in) back. -ENODEV: no such device of the
+ * topology; -EALREADY: it is so; -ENOMEM, -EMFILE: no pages for it, it stays out.
+ */
+int emu_room_device(struct emu_room *r, unsigned host, unsigned device, bool in);
 
 #endif

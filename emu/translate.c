@@ -187,6 +187,8 @@ static int find_end(struct emu_device *d, uint64_t addr, uint32_t access, struct
 	memset(t->hop, 0, sizeof(t->hop));
 	if (!h->up)
 		return fail(t, "%s is off", h->topo->name);
+	if (d->gone)
+		return fail(t, "%s is not in its slot", d->topo->name);
 	if (d->topo->dma_bits < 64 && addr >> d->topo->dma_bits)
 		return fail(t, "%s has %u address bits", d->topo->name, d->topo->dma_bits);
 	*ret = (struct end){.host = h, .physical = addr};

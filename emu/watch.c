@@ -22,6 +22,8 @@ static struct emu_run *polled_run(const struct emu_object *o)
 
 	if (o->kind == SIO_KIND_MAP)
 		return ((const struct emu_map *)o)->polled;
+	if (b->cut)
+		return NULL;
 	return b->access & SIO_ACCESS_WRITE && emu_run_polled(b->run) ? b->run : NULL;
 }
 
@@ -45,6 +47,8 @@ static int check_target(struct emu_request *rq, const struct sio_req_watch *m,
 		return sio_fail(&rq->err, -EPERM,
 				"WATCH: owner %#" PRIx64 " of %s %#" PRIx64 " has ended",
 				(*ret)->owner->o.id, emu_kind_name((*ret)->kind), (*ret)->id);
+	if (emu_bar_check(rq, "WATCH", *ret) < 0)
+		return rq->err.code;
 	*ret_run = polled_run(*ret);
 	if (!*ret_run)
 		return sio_fail(&rq->err, -EACCES,
@@ -239,7 +243,7 @@ static bool needs_naps(const struct emu_object *o)
 	case SIO_KIND_MAP:
 		return m->polled && !m->watches && leads_somewhere(m);
 	case SIO_KIND_WATCH:
-		return w->kind == SIO_WATCH_TIMER &&
+		return w->kind == SIO_WATCH_TIMER && polled_run(w->target) &&
 		       (w->target->kind != SIO_KIND_MAP ||
 			leads_somewhere((const struct emu_map *)w->target));
 	default:

@@ -874,6 +874,12 @@ struct sio_evt_fault {
 	char reason[SIO_PORT_TEXT];
 };
 SIO_PORT_SIZE(struct sio_evt_fault, 232);
+/*
+ * DEVICE_GONE: pulled out, or taken from the port. Whoever has its BARs mapped reads ones from now on,
+ * and stores to nothing; it writes to nothing any more, and what waited for that is free. Requests that
+ * name it are -ENODEV. What living owners have of it stays, cut off, until they end it; its vectors and
+ * DEVICE_OPEN have ended. DEVICE_BACK: it, or another one in its place, with a greater generation.
+ */
 struct sio_evt_device_state {
 	struct sio_evt h;
 	__u64 device, generation;

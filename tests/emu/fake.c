@@ -125,7 +125,14 @@ static int mem_seal(void *ctx, struct emu_mem *m)
 
 static void mem_free(void *ctx, struct emu_mem *m)
 {
-	((struct fake *)ctx)->open_mems--;
+	struct fake *f = ctx;
+	const uint64_t *word = m->data;
+	uint64_t ones = UINT64_MAX;
+
+	for (uint64_t i = 0; i < m->size / sizeof(*word); i++)
+		ones &= word[i];
+	f->ones_freed += ones == UINT64_MAX;
+	f->open_mems--;
 	free(m->data);
 }
 

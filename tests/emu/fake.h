@@ -45,6 +45,7 @@ struct fake_event {
 		struct sio_evt_link link;
 		struct sio_evt_fault fault;
 		struct sio_evt_owner_gone gone;
+		struct sio_evt_device_state device;
 		uint64_t words[SIO_PORT_MAX_PACKET / 8];
 	} u;
 };
@@ -58,6 +59,7 @@ struct fake {
 	struct fake_event event[256];
 	unsigned n_events, events_lost;
 	struct fake_event answer, taken; /* the last of each */
+	unsigned ones_freed;		 /* memories that held nothing but ones then */
 	unsigned open_fds, open_mems, open_owners, open_watches, signals, seals;
 	int signalled; /* the last descriptor that an interrupt went to */
 	int with[2];   /* descriptors beside the next request */

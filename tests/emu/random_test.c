@@ -173,15 +173,19 @@ static void make_map(struct player *p)
 
 static void make_dmamap(struct player *p, unsigned host)
 {
-	bool map = pick(p, 2);
+	bool map = pick(p, 2), bar = !map && pick(p, 4) == 0;
 	struct sio_req_requester_add requester = {.direction = SIO_REQUESTER_OUT,
 						  .device = DEV(host, pick(p, 3))};
 	struct sio_req_dmamap req = {
 		.h.owner = any_owner(p, host),
 		.device = DEV(host, pick(p, 3)),
-		.target_kind = map ? SIO_KIND_MAP : SIO_KIND_MEM,
+		.target_kind = map   ? SIO_KIND_MAP
+			       : bar ? SIO_KIND_BAR
+				     : SIO_KIND_MEM,
 		.access = 1 + pick(p, 3),
-		.target = any(p, map ? &p->maps[host] : &p->mems[host]),
+		.target = any(p, map   ? &p->maps[host]
+				 : bar ? &p->bars[host]
+				       : &p->mems[host]),
 		.length = 0x1000ull * (1 + pick(p, 4)),
 		.iova = SIO_PORT_ANY,
 		.highest = SIO_PORT_ANY,
@@ -365,6 +369,14 @@ static void crash_something(struct player *p)
 	}
 }
 
+/* Or it is so already. */
+static void move_device(struct player *p, unsigned host)
+{
+	unsigned device = pick(p, 3);
+
+	emu_room_device(p->f->room, host, device, pick(p, 2));
+}
+
 static void mismatch(void *arg, const char *text)
 {
 	struct player *p = arg;
@@ -388,6 +400,8 @@ static void play(uint64_t seed, unsigned *ret_accesses, unsigned *ret_arrived,
 		fake_forget(p.f);
 		if (what == 0 && pick(&p, 4) == 0)
 			crash_something(&p);
+		else if (what == 1 && pick(&p, 2) == 0)
+			move_device(&p, host);
 		else if (!p.f->room->host[host].up || what < 30)
 			access_something(&p);
 		else if (what < 33)
