@@ -10,9 +10,6 @@
  */
 #include <stdbool.h>
 #include <string.h>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 #include "called.h"
 #include "common.h"
@@ -57,31 +54,10 @@ static void by_string(const struct bench *b, size_t size, size_t times)
 	}
 }
 
-/* Sizes are multiples of 64 here. */
-static void stream(void *to, const void *from, size_t size)
-{
-#if defined(__x86_64__)
-	const __m128i *in = from;
-	__m128i *out = to;
-
-	for (size_t i = 0; i < size / 16; i += 4) {
-		__m128i a = _mm_loadu_si128(in + i), b = _mm_loadu_si128(in + i + 1);
-		__m128i c = _mm_loadu_si128(in + i + 2), d = _mm_loadu_si128(in + i + 3);
-
-		_mm_stream_si128(out + i, a);
-		_mm_stream_si128(out + i + 1, b);
-		_mm_stream_si128(out + i + 2, c);
-		_mm_stream_si128(out + i + 3, d);
-	}
-#else
-	memcpy(to, from, size);
-#endif
-}
-
 static void by_stream(const struct bench *b, size_t size, size_t times)
 {
 	for (size_t i = 0; i < times; i++) {
-		stream(b->to, b->from, size);
+		sio_copy_stream(b->to, b->from, size);
 		sio_to_fabric_barrier();
 	}
 }

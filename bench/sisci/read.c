@@ -16,9 +16,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 #include "common.h"
 #include "smartio/io.h"
@@ -71,19 +68,6 @@ static inline size_t room(const struct side *s, size_t size, size_t n)
 	return s->offset + n % s->slots * size;
 }
 
-static inline void stream(void *to, const void *from, size_t size)
-{
-#if defined(__x86_64__)
-	const __m128i *in = from;
-	__m128i *out = to;
-
-	for (size_t i = 0; i < size / 16; i++)
-		_mm_stream_si128(out + i, _mm_loadu_si128(in + i));
-#else
-	memcpy(to, from, size);
-#endif
-}
-
 #define WAY(name, copy)                                                                            \
 	static void by_##name(const struct side *s, size_t size, size_t times)                     \
 	{                                                                                          \
@@ -98,7 +82,7 @@ static inline void stream(void *to, const void *from, size_t size)
 WAY(sisci, SCIMemCpy(NULL, s->from, s->far, PAGE + at, size, 0, &(sci_error_t){SCI_ERR_OK}))
 WAY(memcpy, memcpy(s->ring + at, s->from, size); sio_to_fabric_barrier())
 WAY(string, sio_copy_string(s->ring + at, s->from, size); sio_to_fabric_barrier())
-WAY(stream, stream(s->ring + at, s->from, size); sio_to_fabric_barrier())
+WAY(stream, sio_copy_stream(s->ring + at, s->from, size); sio_to_fabric_barrier())
 
 static const struct way {
 	const char *who;

@@ -128,6 +128,41 @@ static inline void sio_copy_string(volatile void *dst, const volatile void *src,
 }
 
 /**
+ * Copy @len bytes to fabric memory past this processor's caches, where it has such stores: best for
+ * what another processor reads soon, and bad for what this one writes again before that. Whole lines
+ * of 64 bytes go that way, what is before the first and behind the last as by sio_copy_to(). They are
+ * ordered by sio_to_fabric_barrier() alone.
+ */
+static inline void sio_copy_stream(volatile void *dst, const void *src, size_t len)
+{
+#if defined(__x86_64__) && !defined(SIO_IO_HOOKS)
+	typedef uint64_t part __attribute__((vector_size(16), aligned(1), may_alias));
+	typedef uint64_t aligned_part __attribute__((vector_size(16), may_alias));
+	uint8_t *to = (uint8_t *)(uintptr_t)dst;
+	const uint8_t *from = (const uint8_t *)src;
+	size_t head = (0 - (uintptr_t)to) & 63;
+
+	if (head > len)
+		head = len;
+	memcpy(to, from, head);
+	to += head;
+	from += head;
+	for (len -= head; len >= 64; len -= 64, to += 64, from += 64) {
+		part a = *(const part *)from, b = *(const part *)(from + 16);
+		part c = *(const part *)(from + 32), d = *(const part *)(from + 48);
+
+		__asm__ volatile("movntdq %1, %0" : "=m"(*(aligned_part *)to) : "x"(a));
+		__asm__ volatile("movntdq %1, %0" : "=m"(*(aligned_part *)(to + 16)) : "x"(b));
+		__asm__ volatile("movntdq %1, %0" : "=m"(*(aligned_part *)(to + 32)) : "x"(c));
+		__asm__ volatile("movntdq %1, %0" : "=m"(*(aligned_part *)(to + 48)) : "x"(d));
+	}
+	memcpy(to, from, len);
+#else
+	sio_copy_to(dst, src, len);
+#endif
+}
+
+/**
  * What was written to the fabric before is seen there before what is written after: data, then the
  * doorbell or tail that announces it. Orders write-combined stores too (a C11 release does not).
  * Pairs with sio_from_fabric_barrier() at the reader, or with a device's own ordering.

@@ -88,18 +88,10 @@ void sio_copy_large(volatile void *to, const volatile void *from, size_t size)
 		sio_copy_to(to, (const void *)(uintptr_t)from, size);
 }
 
-/* What is copied is there before what is written after. */
-static void write_out(volatile void *to, const void *from, size_t size)
-{
-	if (!move_string(to, from, size))
-		sio_copy_to(to, from, size);
-	sio_to_fabric_barrier();
-}
-
 static void transfer(const struct copy *c)
 {
 	if (!c->read)
-		write_out(c->in_map, c->memory, c->size);
+		sio_copy_out(c->in_map, c->memory, c->size);
 	else if (!move_string(c->memory, c->in_map, c->size))
 		sio_copy_from(c->memory, c->in_map, c->size);
 }
@@ -199,7 +191,7 @@ static int write_to(struct sio_library *lib, volatile void *to, const void *from
 		rc = sio_group_copy(m, from, (const uint8_t *)(uintptr_t)to, size, err);
 		sio_object_put(&m->o);
 	} else {
-		write_out(to, from, size);
+		sio_copy_out(to, from, size);
 	}
 	return rc == SCI_ERR_TRANSFER_FAILED ? 0 : rc;
 }

@@ -3,6 +3,7 @@
 #ifndef SISCI_COPY_H
 #define SISCI_COPY_H
 
+#include "core/choice.h"
 #include "sisci/segment.h"
 
 /*
@@ -28,5 +29,28 @@ void sio_copy_slowly(sci_sequence_t sequence, void *memory, sci_map_t map, size_
 		     size_t size, unsigned flags, sci_error_t *error);
 /* SIO_COPY_LARGE bytes and more, in the way that is best for so many. */
 void sio_copy_large(volatile void *to, const volatile void *from, size_t size);
+/* ---- copy_out.c: to a map, with the fence behind, so that all is there before what is written after ---- */
+
+#define SIO_COPY_CHOSEN 1024u /* bytes; from here on there is a choice of ways */
+#define SIO_COPY_PLACES 64u   /* that are told apart, if none meet by their hash */
+#define SIO_COPY_SIZES 16u    /* powers of two from SIO_COPY_CHOSEN on */
+
+extern struct sio_choice sio_copy_choices[SIO_COPY_PLACES][SIO_COPY_SIZES]
+	__attribute__((visibility("hidden")));
+
+/* By which way @size bytes are best written at @to: 2 MiB of addresses and a power of two share one. */
+static inline struct sio_choice *sio_copy_choice(const volatile void *to, size_t size)
+{
+	uint64_t place = ((uintptr_t)to >> 21) * 0x9e3779b97f4a7c15u >> 58;
+	unsigned kind = 63u - (unsigned)__builtin_clzll(size / SIO_COPY_CHOSEN);
+
+	_Static_assert(SIO_COPY_PLACES == 1u << (64 - 58), "a hash of six bits");
+	return &sio_copy_choices[place][kind < SIO_COPY_SIZES ? kind : SIO_COPY_SIZES - 1];
+}
+
+void sio_copy_out(volatile void *to, const void *from, size_t size);
+/* When it is not the plain way that is due. @due: a trial's call, if nobody else is at it. */
+void sio_copy_out_chosen(struct sio_choice *c, bool due, volatile void *to, const void *from,
+			 size_t size);
 
 #endif

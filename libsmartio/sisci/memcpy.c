@@ -76,6 +76,21 @@ static inline void copy_small(uint8_t *to, const uint8_t *from, size_t size)
 		*to = *from;
 }
 
+static __attribute__((noinline)) void copy_more_out(uint8_t *to, const uint8_t *from, size_t size)
+{
+	if (size >= SIO_COPY_CHOSEN) {
+		struct sio_choice *c = sio_copy_choice(to, size);
+		bool due = !sio_choice_pausing(c);
+
+		if (due || sio_choice_way(c) || size >= SIO_COPY_LARGE) {
+			sio_copy_out_chosen(c, due, to, from, size);
+			return;
+		}
+	}
+	memcpy(to, from, size);
+	sio_to_fabric_barrier();
+}
+
 static __attribute__((noinline)) void copy_more(uint8_t *to, const uint8_t *from, size_t size)
 {
 	if (size < SIO_COPY_LARGE)
@@ -112,7 +127,10 @@ static inline __attribute__((always_inline)) bool copy_plainly(void *memory, sci
 	to = flags ? memory : at + offset;
 	from = flags ? at + offset : memory;
 	if (size > SMALL) {
-		copy_more(to, from, size);
+		if (flags)
+			copy_more(to, from, size);
+		else
+			copy_more_out(to, from, size);
 		return true;
 	}
 	copy_small(to, from, size);

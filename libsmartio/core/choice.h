@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which of two ways to do the same is faster, where that hangs on what others do and can change: the
+ * way in use and the other are timed now and then, in a trial. Between two trials there is a pause, as
+ * long as keeps what trials cost beyond the way in use to a SIO_CHOICE_SHARE of the time.
+ *
+ * Owns no clock: who uses it tells how long a call took, in ticks of any kind. One thread at a time
+ * is in a trial; sio_choice_pausing() alone may be called by many.
+ */
+#ifndef CORE_CHOICE_H
+#define CORE_CHOICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SIO_CHOICE_SHARE 64u /* at most one part in so many of the time goes to trials */
+
+/* How a trial is made; the same in all calls. */
+struct sio_choice_trial {
+	unsigned timed; /* calls of each way that are compared, the slowest left out; at least 2 */
+	unsigned warm;	/* calls of the other way before that, until it is as if it were in use */
+};
+
+/* All zeros: way 0 is in use, and the first trial begins after a few calls. */
+struct sio_choice {
+	uint32_t
+		left; /* calls until the next trial. Relaxed: a call that is not counted is no harm */
+	uint8_t way;  /* in use: 0 or 1. Relaxed, as it is read by those who are not in the trial */
+	uint8_t busy; /* somebody is in the trial */
+	uint8_t begun; /* a first pause was set */
+	uint8_t spare;
+	uint32_t call;		     /* of the trial */
+	uint64_t sum[2], slowest[2]; /* of the timed calls */
+	uint64_t warming;	     /* of the other way's calls that are not compared */
+};
+
+static inline unsigned sio_choice_way(const struct sio_choice *c)
+{
+	return __atomic_load_n(&c->way, __ATOMIC_RELAXED);
+}
+
+/* Take sio_choice_way(), untimed; false: try to be in the trial. */
+static inline bool sio_choice_pausing(struct sio_choice *c)
+{
+	uint32_t left = __atomic_load_n(&c->left, __ATOMIC_RELAXED);
+
+	if (__builtin_expect(left == 0, 0))
+		return false;
+	__atomic_store_n(&c->left, left - 1, __ATOMIC_RELAXED);
+	return true;
+}
+
+/* Be in the trial; false: somebody is, or it is not time yet, so take sio_choice_way(). */
+bool sio_choice_enter(struct sio_choice *c, const struct sio_choice_trial *t);
+void sio_choice_leave(struct sio_choice *c);
+
+/* In the trial: the way of this call, to be timed. */
+unsigned sio_choice_next(const struct sio_choice *c, const struct sio_choice_trial *t);
+/* In the trial: it took @ticks. */
+void sio_choice_took(struct sio_choice *c, const struct sio_choice_trial *t, uint64_t ticks);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Copies to a map. Lines that stay in this processor's cache are best written there; lines that
+ * another processor reads in between are best sent past it: either may be many times faster than the
+ * other (docs/sisci-performance.md), and nobody but the clock knows who reads. So it is tried now and
+ * then, apart for each place and size.
+ */
+#include "sisci/copy.h"
+#include "smartio/io.h"
+
+#define WARM_BYTES (256u << 10) /* as much is copied before a way is compared: a ring went round */
+#define LONG (1u << 20)
+#define MOST_WARM 64u
+
+struct sio_choice sio_copy_choices[SIO_COPY_PLACES][SIO_COPY_SIZES];
+
+static void plainly(volatile void *to, const void *from, size_t size)
+{
+	if (size < SIO_COPY_LARGE)
+		sio_copy_to(to, from, size);
+	else
+		sio_copy_large(to, from, size);
+	sio_to_fabric_barrier();
+}
+
+#if defined(__x86_64__) && !defined(SIO_IO_HOOKS)
+
+static void by_way(unsigned way, volatile void *to, const void *from, size_t size)
+{
+	if (way == 0) {
+		plainly(to, from, size);
+	} else {
+		sio_copy_stream(to, from, size);
+		sio_to_fabric_barrier();
+	}
+}
+
+static struct sio_choice_trial trial_of(size_t size)
+{
+	size_t warm = WARM_BYTES / size;
+
+	if (size >= LONG) /* one call tells more, and is dear */
+		return (struct sio_choice_trial){.timed = 3, .warm = 1};
+	return (struct sio_choice_trial){.timed = 8,
+					 .warm = warm < MOST_WARM ? (unsigned)warm : MOST_WARM};
+}
+
+void sio_copy_out_chosen(struct sio_choice *c, bool due, volatile void *to, const void *from,
+			 size_t size)
+{
+	struct sio_choice_trial t;
+	uint64_t begin;
+
+	if (due)
+		t = trial_of(size);
+	if (!due || !sio_choice_enter(c, &t)) {
+		by_way(sio_choice_way(c), to, from, size);
+		return;
+	}
+	sio_full_barrier(); /* only what this copy's own stores take */
+	begin = __builtin_ia32_rdtsc();
+	by_way(sio_choice_next(c, &t), to, from, size);
+	sio_full_barrier();
+	sio_choice_took(c, &t, __builtin_ia32_rdtsc() - begin);
+	sio_choice_leave(c);
+}
+
+void sio_copy_out(volatile void *to, const void *from, size_t size)
+{
+	struct sio_choice *c;
+
+	if (size < SIO_COPY_CHOSEN) {
+		plainly(to, from, size);
+		return;
+	}
+	c = sio_copy_choice(to, size);
+	sio_copy_out_chosen(c, !sio_choice_pausing(c), to, from, size);
+}
+
+#else
+
+/* No such stores; or the simulator's time, which knows no caches. */
+void sio_copy_out_chosen(struct sio_choice *c, bool due, volatile void *to, const void *from,
+			 size_t size)
+{
+	(void)c;
+	(void)due;
+	plainly(to, from, size);
+}
+
+void sio_copy_out(volatile void *to, const void *from, size_t size)
+{
+	plainly(to, from, size);
+}
+
+#endif
