@@ -48,6 +48,12 @@ void sim_exit(struct sim_proc *p)
 		sim_terminate(p);
 }
 
+void sim_live_and_exit(struct sim_proc *p, const struct sim_life *life, void *state, sci_desc_t *sd)
+{
+	if (sim_live(life, state, sd))
+		sim_exit(p);
+}
+
 static unsigned count_drives(void)
 {
 	unsigned n = 0;

@@ -24,6 +24,9 @@ bool sim_live(const struct sim_life *life, void *state, sci_desc_t *sd);
 void sim_terminate(struct sim_proc *p);
 /* The same, but one in eight exits without a word. */
 void sim_exit(struct sim_proc *p);
+/* A program that is nothing but such a life. */
+void sim_live_and_exit(struct sim_proc *p, const struct sim_life *life, void *state,
+		       sci_desc_t *sd);
 
 /* For .fits: does the cluster have drives? */
 bool sim_has_drives(unsigned host);

@@ -142,3 +142,51 @@ bool sim_disconnect_remote(struct sim_places *p)
 	p->remote = NULL;
 	return true;
 }
+
+void sim_must_disconnect_remote(struct sim_places *p, const char *why)
+{
+	if (!sim_disconnect_remote(p))
+		sim_fail("states", "%s: %s, and a segment is busy", sim_self()->name, why);
+}
+
+bool sim_place_by(struct sim_places *p, uint64_t what)
+{
+	if (what == 0)
+		sim_place_own(p);
+	else if (what <= 2)
+		sim_place_remote(p);
+	return what <= 2;
+}
+
+bool sim_wait_queue(sci_dma_queue_t queue, sci_error_t may, sci_dma_queue_state_t *ret_before,
+		    sci_error_t *ret)
+{
+	unsigned timeout = (unsigned)sim_pick(20);
+	sci_dma_queue_state_t state;
+
+	if (!queue)
+		return false;
+	if (ret_before)
+		*ret_before = SCIDMAQueueState(queue);
+	sim_call("SCIWaitForDMAQueue", timeout + 1000);
+	state = SCIWaitForDMAQueue(queue, timeout, 0, ret);
+	sim_called(*ret, SCI_ERR_TIMEOUT, may, SCI_ERR_OK);
+	if (*ret == SCI_ERR_OK && (state == SCI_DMAQUEUE_POSTED || state == SCI_DMAQUEUE_GATHER))
+		sim_fail("states", "%s: a DMA queue that was waited for has state %d",
+			 sim_self()->name, state);
+	return true;
+}
+
+void sim_remove_queue(sci_dma_queue_t *queue, void (*abort)(void *state), void *state)
+{
+	sci_error_t e;
+
+	if (!*queue)
+		return;
+	SIM_CALL(SCIRemoveDMAQueue, (*queue, 0, &e), &e, SCI_ERR_ILLEGAL_OPERATION);
+	if (e == SCI_ERR_ILLEGAL_OPERATION) {
+		abort(state);
+		SIM_CALL(SCIRemoveDMAQueue, (*queue, 0, &e), &e);
+	}
+	*queue = NULL;
+}

@@ -39,5 +39,18 @@ bool sim_unmap_remote(struct sim_places *p);
 /* Unmapped it is. False: SCI_ERR_BUSY. */
 bool sim_remove_own(struct sim_places *p, bool force);
 bool sim_disconnect_remote(struct sim_places *p);
+/* Nothing needs it any more, as @why tells: it is not busy. */
+void sim_must_disconnect_remote(struct sim_places *p, const char *why);
+/* The most usual acts: with @what 0 the own place, with 1 and 2 another's. False: another @what. */
+bool sim_place_by(struct sim_places *p, uint64_t what);
+
+/*
+ * Wait for a DMA queue, which may give @may, too. *ret_before: its state until then; NULL. False: @queue
+ * is NULL.
+ */
+bool sim_wait_queue(sci_dma_queue_t queue, sci_error_t may, sci_dma_queue_state_t *ret_before,
+		    sci_error_t *ret);
+/* Remove one, if there is one; @abort comes first if it must. */
+void sim_remove_queue(sci_dma_queue_t *queue, void (*abort)(void *state), void *state);
 
 #endif

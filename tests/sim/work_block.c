@@ -138,8 +138,7 @@ static void drop_remote(struct state *s)
 	if (!s->p.remote)
 		return;
 	drop(s, sim_unmap_remote);
-	if (!sim_disconnect_remote(&s->p))
-		sim_fail("states", "%s: a segment without a map is busy", sim_self()->name);
+	sim_must_disconnect_remote(&s->p, "it has no map");
 }
 
 static void drop_own(struct state *s)
@@ -151,15 +150,11 @@ static void drop_own(struct state *s)
 static void act(void *state)
 {
 	struct state *s = state;
+	uint64_t what = sim_pick(16);
 
-	switch (sim_pick(16)) {
-	case 0:
-		sim_place_own(&s->p);
-		break;
-	case 1:
-	case 2:
-		sim_place_remote(&s->p);
-		break;
+	if (sim_place_by(&s->p, what))
+		return;
+	switch (what) {
 	case 3:
 		if (sim_pick(8) == 0)
 			drop_own(s);
@@ -198,8 +193,7 @@ static void block_main(struct sim_proc *p)
 	struct state s = {.p = {.first_id = 28, .ids = 3, .mark = 0xc0000000u, .maps_busy = true}};
 	static const struct sim_life life = {.acts = 200, .act = act, .tear_down = tear_down};
 
-	if (sim_live(&life, &s, &s.p.sd))
-		sim_exit(p);
+	sim_live_and_exit(p, &life, &s, &s.p.sd);
 }
 
 const struct sim_workload sim_work_block = {.name = "block", .weight = 2, .main = block_main};

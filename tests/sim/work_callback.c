@@ -330,8 +330,7 @@ static void callback_main(struct sim_proc *p)
 	if (!s)
 		abort();
 	s->proc = p;
-	if (sim_live(&life, s, &s->sd))
-		sim_exit(p);
+	sim_live_and_exit(p, &life, s, &s->sd);
 }
 
 const struct sim_workload sim_work_callback = {

@@ -59,22 +59,14 @@ static void transfer(struct state *s)
 
 static void wait_queue(struct state *s)
 {
-	unsigned timeout = (unsigned)sim_pick(20);
-	sci_dma_queue_state_t state;
 	sci_error_t e;
 
-	if (!s->queue)
-		return;
-	sim_call("SCIWaitForDMAQueue", timeout + 1000);
-	state = SCIWaitForDMAQueue(s->queue, timeout, 0, &e);
-	sim_called(e, SCI_ERR_TIMEOUT, SCI_ERR_CANCELLED, SCI_ERR_OK);
-	if (e == SCI_ERR_OK && (state == SCI_DMAQUEUE_POSTED || state == SCI_DMAQUEUE_GATHER))
-		sim_fail("states", "%s: a DMA queue that was waited for has state %d",
-			 sim_self()->name, state);
+	sim_wait_queue(s->queue, SCI_ERR_CANCELLED, NULL, &e);
 }
 
-static void abort_queue(struct state *s)
+static void abort_queue(void *state)
 {
+	struct state *s = state;
 	sci_error_t e;
 
 	if (!s->queue)
@@ -86,16 +78,7 @@ static void abort_queue(struct state *s)
 
 static void drop_queue(struct state *s)
 {
-	sci_error_t e;
-
-	if (!s->queue)
-		return;
-	SIM_CALL(SCIRemoveDMAQueue, (s->queue, 0, &e), &e, SCI_ERR_ILLEGAL_OPERATION);
-	if (e == SCI_ERR_ILLEGAL_OPERATION) {
-		abort_queue(s);
-		SIM_CALL(SCIRemoveDMAQueue, (s->queue, 0, &e), &e);
-	}
-	s->queue = NULL;
+	sim_remove_queue(&s->queue, abort_queue, s);
 }
 
 static void drop_remote(struct state *s)
@@ -104,9 +87,7 @@ static void drop_remote(struct state *s)
 	if (sim_disconnect_remote(&s->p))
 		return;
 	drop_queue(s);
-	if (!sim_disconnect_remote(&s->p))
-		sim_fail("states", "%s: a segment is busy when the queue is gone",
-			 sim_self()->name);
+	sim_must_disconnect_remote(&s->p, "the queue is gone");
 }
 
 static void drop_own(struct state *s)
@@ -121,14 +102,11 @@ static void drop_own(struct state *s)
 static void act(void *state)
 {
 	struct state *s = state;
-	switch (sim_pick(16)) {
-	case 0:
-		sim_place_own(&s->p);
-		break;
-	case 1:
-	case 2:
-		sim_place_remote(&s->p);
-		break;
+	uint64_t what = sim_pick(16);
+
+	if (sim_place_by(&s->p, what))
+		return;
+	switch (what) {
 	case 3:
 		make_queue(s);
 		break;
@@ -169,8 +147,8 @@ static void dma_main(struct sim_proc *p)
 	struct state s = {.p = {.first_id = 20, .ids = 3, .mark = 0xd0000000u}};
 	static const struct sim_life life = {.acts = 200, .act = act, .tear_down = tear_down};
 
-	if (sim_live(&life, &s, &s.p.sd))
-		sim_exit(p);
+	sim_live_and_exit(p, &life, &s, &s.p.sd);
 }
 
-const struct sim_workload sim_work_dma = {.name = "dma", .weight = 2, .fits = sim_adapters, .main = dma_main};
+const struct sim_workload sim_work_dma = {
+	.name = "dma", .weight = 2, .fits = sim_adapters, .main = dma_main};

@@ -9,11 +9,11 @@
 #include <assert.h>
 #include <string.h>
 
+#include "groups.h"
 #include "life.h"
 #include "run.h"
 #include "smartio/io.h"
 #include "tables.h"
-#include "dis/dis_types.h"
 
 #define GROUPS 3u
 #define SLOTS 64u
@@ -28,7 +28,7 @@ static struct slot {
 	uint32_t sent;	/* the last number that was tried */
 	uint32_t there; /* the last one that was told as copied */
 	uint64_t begun; /* that copy */
-	unsigned host; /* of who copied it */
+	unsigned host;	/* of who copied it */
 } slots[GROUPS][SLOTS];
 
 struct member {
@@ -66,44 +66,30 @@ static uint32_t word(unsigned g, uint32_t number)
 static void join(struct state *s, unsigned g)
 {
 	struct member *m = &s->member[g];
-	sci_error_t e;
 
 	if (m->segment)
 		return;
 	memset(m, 0, sizeof(*m));
-	SIM_CALL(SCICreateSegment,
-		 (s->sd, &m->segment, g, BYTES, NULL, NULL, SCI_FLAG_BROADCAST, &e), &e,
-		 SCI_ERR_SEGMENTID_USED);
-	if (e != SCI_ERR_OK) {
-		m->segment = NULL;
+	m->segment = sim_join(s->sd, g, BYTES);
+	if (!m->segment)
 		return;
-	}
-	sim_call("SCIMapLocalSegment", 0);
-	m->at = SCIMapLocalSegment(m->segment, &m->map, 0, BYTES, NULL, 0, &e);
-	if (sim_called(e, SCI_ERR_OK) != SCI_ERR_OK) {
-		m->map = NULL;
+	m->at = sim_map_member(m->segment, BYTES, &m->map);
+	if (!m->map)
 		return;
-	}
 	m->own = 0xf0000000u | (uint32_t)sim_pick(1u << 28);
 	for (unsigned i = 0; i < SLOTS; i++)
 		sio_write32(m->at + i * SLOT_BYTES / 4 + OWN, m->own);
-	SIM_CALL(SCIPrepareSegment, (m->segment, 0, SCI_FLAG_BROADCAST, &e), &e);
-	if (e == SCI_ERR_OK)
-		SIM_CALL(SCISetSegmentAvailable, (m->segment, 0, 0, &e), &e);
-	m->available = e == SCI_ERR_OK;
+	m->available = sim_show_member(m->segment);
 	m->since = sim_now();
 }
 
 static void leave(struct state *s, unsigned g)
 {
 	struct member *m = &s->member[g];
-	sci_error_t e;
 
 	if (!m->segment)
 		return;
-	if (m->map)
-		SIM_CALL(SCIUnmapSegment, (m->map, 0, &e), &e);
-	SIM_CALL(SCIRemoveSegment, (m->segment, 0, &e), &e);
+	sim_leave(m->segment, m->map);
 	memset(m, 0, sizeof(*m));
 }
 
@@ -136,8 +122,9 @@ static bool must_be_here(const struct member *m, const struct slot *slot)
 	       !sim_has_fault("link") && !sim_has_fault("crash");
 }
 
-static void look(struct member *m, unsigned g)
+static void look(struct state *s, unsigned g)
 {
+	struct member *m = &s->member[g];
 	unsigned i = (unsigned)sim_pick(SLOTS);
 	struct slot *slot = &slots[g][i];
 	bool must = must_be_here(m, slot);
@@ -183,36 +170,22 @@ static unsigned take_slot(unsigned g)
 static void reach(struct state *s, unsigned g)
 {
 	struct sender *o = &s->sender[g];
-	sci_error_t e;
+	volatile uint32_t *at;
 
 	if (o->all)
 		return;
-	SIM_CALL(SCIConnectSegment,
-		 (s->sd, &o->all, DIS_BROADCAST_NODEID_GROUP_ALL, g, 0, NULL, NULL,
-		  SCI_INFINITE_TIMEOUT, SCI_FLAG_BROADCAST, &e),
-		 &e, SCI_ERR_NO_SUCH_SEGMENT);
-	if (e != SCI_ERR_OK) {
-		o->all = NULL;
-		return;
-	}
-	sim_call("SCIMapRemoteSegment", 0);
-	SCIMapRemoteSegment(o->all, &o->map, 0, BYTES, NULL,
-			    SCI_FLAG_BROADCAST | SCI_FLAG_READONLY_MAP, &e);
-	if (sim_called(e, SCI_ERR_NOT_CONNECTED, SCI_ERR_OK) != SCI_ERR_OK)
-		o->map = NULL;
-	o->slot = take_slot(g);
+	o->all = sim_reach(s->sd, g, BYTES, SCI_FLAG_READONLY_MAP, &o->map, &at);
+	if (o->all)
+		o->slot = take_slot(g);
 }
 
 static void drop(struct state *s, unsigned g)
 {
 	struct sender *o = &s->sender[g];
-	sci_error_t e;
 
 	if (!o->all)
 		return;
-	if (o->map)
-		SIM_CALL(SCIUnmapSegment, (o->map, 0, &e), &e);
-	SIM_CALL(SCIDisconnectSegment, (o->all, 0, &e), &e);
+	sim_drop_group(o->all, o->map);
 	if (o->slot < SLOTS)
 		slots[g][o->slot].user = 0;
 	memset(o, 0, sizeof(*o));
@@ -246,38 +219,29 @@ static void send(struct state *s, unsigned g)
 }
 
 /* ---- the program ---- */
+static void perhaps_leave(struct state *s, unsigned g)
+{
+	if (sim_pick(3) == 0)
+		leave(s, g);
+	else if (sim_pick(4) == 0)
+		hide(s, g);
+}
+
+static void perhaps_drop(struct state *s, unsigned g)
+{
+	if (sim_pick(3) == 0)
+		drop(s, g);
+}
+
 static void act(void *state)
 {
-	struct state *s = state;
+	static void (*const acts[])(struct state * s, unsigned g) = {
+		join, join, perhaps_leave, reach, reach, perhaps_drop,
+		send, send, send,	   look,  look,	 look,
+	};
 	unsigned g = (unsigned)sim_pick(GROUPS);
 
-	switch (sim_pick(12)) {
-	case 0:
-	case 1:
-		join(s, g);
-		break;
-	case 2:
-		if (sim_pick(3) == 0)
-			leave(s, g);
-		else if (sim_pick(4) == 0)
-			hide(s, g);
-		break;
-	case 3:
-	case 4:
-		reach(s, g);
-		break;
-	case 5:
-		if (sim_pick(3) == 0)
-			drop(s, g);
-		break;
-	case 6:
-	case 7:
-	case 8:
-		send(s, g);
-		break;
-	default:
-		look(&s->member[g], g);
-	}
+	acts[sim_pick(sizeof(acts) / sizeof(acts[0]))](state, g);
 }
 
 static void tear_down(void *state)
@@ -293,8 +257,7 @@ static void exact_main(struct sim_proc *p)
 	struct state s = {0};
 	static const struct sim_life life = {.acts = 200, .act = act, .tear_down = tear_down};
 
-	if (sim_live(&life, &s, &s.sd))
-		sim_exit(p);
+	sim_live_and_exit(p, &life, &s, &s.sd);
 }
 
 const struct sim_workload sim_work_exact = {

@@ -146,18 +146,11 @@ static void post(struct state *s)
 
 static void wait_queue(struct state *s)
 {
-	unsigned timeout = (unsigned)sim_pick(20);
-	sci_dma_queue_state_t before, after;
+	sci_dma_queue_state_t before;
 	sci_error_t e;
 
-	if (!s->queue)
+	if (!sim_wait_queue(s->queue, SCI_ERR_ILLEGAL_OPERATION, &before, &e))
 		return;
-	before = SCIDMAQueueState(s->queue);
-	sim_call("SCIWaitForDMAQueue", timeout + 1000);
-	after = SCIWaitForDMAQueue(s->queue, timeout, 0, &e);
-	sim_called(e, SCI_ERR_TIMEOUT, SCI_ERR_ILLEGAL_OPERATION, SCI_ERR_OK);
-	if (e == SCI_ERR_OK && (after == SCI_DMAQUEUE_POSTED || after == SCI_DMAQUEUE_GATHER))
-		wrong("SCIWaitForDMAQueue", after, e, s);
 	if (e == SCI_ERR_ILLEGAL_OPERATION && before != SCI_DMAQUEUE_GATHER &&
 	    (before != SCI_DMAQUEUE_POSTED || s->posted == 0))
 		wrong("SCIWaitForDMAQueue", before, e, s);
@@ -234,18 +227,16 @@ static void with_memory(struct state *s)
 			sim_fail("memory", "%s: DMA brought %#x", sim_self()->name, s->words[i]);
 }
 
+static void abort_first(void *state)
+{
+	abort_queue(state);
+}
+
 static void drop_queue(struct state *s)
 {
-	sci_error_t e;
-
 	if (!s->queue)
 		return;
-	SIM_CALL(SCIRemoveDMAQueue, (s->queue, 0, &e), &e, SCI_ERR_ILLEGAL_OPERATION);
-	if (e == SCI_ERR_ILLEGAL_OPERATION) {
-		abort_queue(s);
-		SIM_CALL(SCIRemoveDMAQueue, (s->queue, 0, &e), &e);
-	}
-	s->queue = NULL;
+	sim_remove_queue(&s->queue, abort_first, s);
 	s->n = 0;
 	s->unknown = false;
 }
@@ -269,9 +260,7 @@ static void drop_remote(struct state *s)
 		sim_fail("states", "%s: no copy needs the segment, and it is busy",
 			 sim_self()->name);
 	drop_queue(s);
-	if (!sim_disconnect_remote(&s->p))
-		sim_fail("states", "%s: a segment is busy when the queue is gone",
-			 sim_self()->name);
+	sim_must_disconnect_remote(&s->p, "the queue is gone");
 }
 
 static void drop_own(struct state *s)
@@ -321,8 +310,7 @@ static void gather_main(struct sim_proc *p)
 	struct state s = {.p = {.first_id = 24, .ids = 3, .mark = 0xe0000000u}};
 	static const struct sim_life life = {.acts = 200, .act = act, .tear_down = tear_down};
 
-	if (sim_live(&life, &s, &s.p.sd))
-		sim_exit(p);
+	sim_live_and_exit(p, &life, &s, &s.p.sd);
 }
 
 const struct sim_workload sim_work_gather = {.name = "gather", .weight = 2, .main = gather_main};

@@ -3,11 +3,11 @@
  * Programs that join fused multicast groups with a segment, and reach whole groups: what one writes is seen
  * by the members as one of the words that anybody writes.
  */
+#include "groups.h"
 #include "life.h"
 #include "run.h"
 #include "smartio/io.h"
 #include "tables.h"
-#include "dis/dis_types.h"
 
 #define GROUPS 3
 #define BYTES 4096u
@@ -25,72 +25,34 @@ struct state {
 
 static void join(struct state *s, unsigned g)
 {
-	sci_error_t e;
-
 	if (s->member[g])
 		return;
-	SIM_CALL(SCICreateSegment,
-		 (s->sd, &s->member[g], g, BYTES, NULL, NULL, SCI_FLAG_BROADCAST, &e), &e,
-		 SCI_ERR_SEGMENTID_USED);
-	if (e != SCI_ERR_OK) {
-		s->member[g] = NULL;
+	s->member[g] = sim_join(s->sd, g, BYTES);
+	if (!s->member[g])
 		return;
-	}
-	s->member_map[g] = NULL;
-	SIM_CALL(SCIPrepareSegment, (s->member[g], 0, SCI_FLAG_BROADCAST, &e), &e);
-	if (e == SCI_ERR_OK)
-		SIM_CALL(SCISetSegmentAvailable, (s->member[g], 0, 0, &e), &e);
-	sim_call("SCIMapLocalSegment", 0);
-	s->member_at[g] =
-		SCIMapLocalSegment(s->member[g], &s->member_map[g], 0, BYTES, NULL, 0, &e);
-	if (sim_called(e, SCI_ERR_OK) != SCI_ERR_OK)
-		s->member_map[g] = NULL;
+	sim_show_member(s->member[g]);
+	s->member_at[g] = sim_map_member(s->member[g], BYTES, &s->member_map[g]);
 }
 
 static void leave(struct state *s, unsigned g)
 {
-	sci_error_t e;
-
-	if (!s->member[g])
-		return;
-	if (s->member_map[g])
-		SIM_CALL(SCIUnmapSegment, (s->member_map[g], 0, &e), &e);
+	if (s->member[g])
+		sim_leave(s->member[g], s->member_map[g]);
 	s->member_map[g] = NULL;
-	SIM_CALL(SCIRemoveSegment, (s->member[g], 0, &e), &e);
 	s->member[g] = NULL;
 }
 
 static void reach(struct state *s, unsigned g)
 {
-	sci_error_t e;
-
-	if (s->all[g])
-		return;
-	SIM_CALL(SCIConnectSegment,
-		 (s->sd, &s->all[g], DIS_BROADCAST_NODEID_GROUP_ALL, g, 0, NULL, NULL,
-		  SCI_INFINITE_TIMEOUT, SCI_FLAG_BROADCAST, &e),
-		 &e, SCI_ERR_NO_SUCH_SEGMENT);
-	if (e != SCI_ERR_OK) {
-		s->all[g] = NULL;
-		return;
-	}
-	sim_call("SCIMapRemoteSegment", 0);
-	s->all_at[g] = SCIMapRemoteSegment(s->all[g], &s->all_map[g], 0, BYTES, NULL,
-					   SCI_FLAG_BROADCAST, &e);
-	if (sim_called(e, SCI_ERR_NOT_CONNECTED, SCI_ERR_OK) != SCI_ERR_OK)
-		s->all_map[g] = NULL;
+	if (!s->all[g])
+		s->all[g] = sim_reach(s->sd, g, BYTES, 0, &s->all_map[g], &s->all_at[g]);
 }
 
 static void drop(struct state *s, unsigned g)
 {
-	sci_error_t e;
-
-	if (!s->all[g])
-		return;
-	if (s->all_map[g])
-		SIM_CALL(SCIUnmapSegment, (s->all_map[g], 0, &e), &e);
+	if (s->all[g])
+		sim_drop_group(s->all[g], s->all_map[g]);
 	s->all_map[g] = NULL;
-	SIM_CALL(SCIDisconnectSegment, (s->all[g], 0, &e), &e);
 	s->all[g] = NULL;
 }
 
@@ -149,8 +111,7 @@ static void group_main(struct sim_proc *p)
 	struct state s = {0};
 	static const struct sim_life life = {.acts = 200, .act = act, .tear_down = tear_down};
 
-	if (sim_live(&life, &s, &s.sd))
-		sim_exit(p);
+	sim_live_and_exit(p, &life, &s, &s.sd);
 }
 
 static bool fits(unsigned host)
@@ -158,4 +119,5 @@ static bool fits(unsigned host)
 	return sim_adapters(host) && !sim_exact_groups(host);
 }
 
-const struct sim_workload sim_work_group = {.name = "group", .weight = 1, .fits = fits, .main = group_main};
+const struct sim_workload sim_work_group = {
+	.name = "group", .weight = 1, .fits = fits, .main = group_main};

@@ -304,8 +304,7 @@ static void interrupt_main(struct sim_proc *p)
 	static const struct sim_life life = {
 		.acts = 300, .act = act, .tear_down = tear_down, .close_may = SCI_ERR_BUSY};
 
-	if (sim_live(&life, &s, &s.sd))
-		sim_exit(p);
+	sim_live_and_exit(p, &life, &s, &s.sd);
 }
 
 const struct sim_workload sim_work_interrupt = {

@@ -348,8 +348,7 @@ static void kinds_main(struct sim_proc *p)
 	struct state s = {0};
 	static const struct sim_life life = {.acts = 200, .act = act, .tear_down = tear_down};
 
-	if (sim_live(&life, &s, &s.sd))
-		sim_exit(p);
+	sim_live_and_exit(p, &life, &s, &s.sd);
 }
 
 const struct sim_workload sim_work_kinds = {.name = "kinds", .weight = 2, .main = kinds_main};

@@ -478,8 +478,7 @@ static void segment_main(struct sim_proc *p)
 	struct state s = {0};
 	static const struct sim_life life = {.acts = 300, .act = act, .tear_down = tear_down};
 
-	if (sim_live(&life, &s, &s.sd))
-		sim_exit(p);
+	sim_live_and_exit(p, &life, &s, &s.sd);
 }
 
 const struct sim_workload sim_work_segment = {.name = "segment", .weight = 4, .main = segment_main};

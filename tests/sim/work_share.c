@@ -198,8 +198,7 @@ static void share_main(struct sim_proc *p)
 	static const struct sim_life life = {.acts = 200, .act = act, .tear_down = tear_down};
 	struct state s = {0};
 
-	if (sim_live(&life, &s, &s.sd))
-		sim_exit(p);
+	sim_live_and_exit(p, &life, &s, &s.sd);
 }
 
 const struct sim_workload sim_work_share = {.name = "share", .weight = 1, .main = share_main};
