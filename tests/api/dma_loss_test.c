@@ -102,7 +102,7 @@ static void the_program_is_killed(void **state)
 		peer = cluster_fork(*state, 8, serves_for_ever, NULL);
 		copier = cluster_fork(*state, 4, copies_for_ever, NULL);
 		step_await(POSTED);
-		usleep(1000 * i);
+		usleep(1000 * i); /* nothing is awaited: another moment of the copying each time */
 		kill(copier, SIGKILL);
 		assert_int_equal(cluster_wait(copier), 128 + SIGKILL);
 		kill(peer, SIGKILL);

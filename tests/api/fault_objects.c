@@ -202,6 +202,7 @@ static void use_transfers(sci_dma_queue_t queue, sci_local_segment_t local,
 	worked(error);
 	SCIStartDmaTransfer(queue, local, remote, 0, 64, 128, on_dma, NULL,
 			    SCI_FLAG_USE_CALLBACK | SCI_FLAG_DMA_READ, &error);
+	/* It cannot be waited for; its callback may be what fails, so the state alone tells. */
 	if (worked(error))
 		while (SCIDMAQueueState(queue) == SCI_DMAQUEUE_POSTED)
 			usleep(1000);

@@ -141,19 +141,6 @@ static void act(struct play *p, struct input *in)
 	}
 }
 
-/* What is in quarantine ends with the device's reset. */
-static void reset_device(struct world *w)
-{
-	struct world_client *c = world_client(w, 0, SIO_CLIENT_LIBRARY);
-	struct call_borrow b;
-
-	if (call_borrow(w, c, sio_topology_fdid(4, 0), 0, &b) ||
-	    call_handle(w, c, SIO_MSG_DEV_RESET, b.handle, 0))
-		abort();
-	world_kill(w, c);
-	world_run(w);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = {data, size};
@@ -173,7 +160,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (unsigned i = 0; i < CLIENTS; i++)
 		world_kill(p.w, p.client[i]);
 	world_run(p.w);
-	reset_device(p.w);
+	call_last_reset(p.w, sio_topology_fdid(4, 0));
 	world_pass(p.w, 6000000000ULL);
 	assert_nothing_left(p.w);
 	world_free(p.w);

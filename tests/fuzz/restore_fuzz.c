@@ -293,28 +293,15 @@ static void act(struct play *p, struct input *in)
 static void end(struct play *p)
 {
 	struct world *w = p->w;
-	struct world_client *c;
-	struct call_borrow b;
 
 	p->restart_in = 0;
 	world_run(w);
 	world_pass(w, SMARTIOD_GRACE_NS);
 	if (!w->host[0].ready || library_lost_own())
 		abort();
-	library_end();
-	w->before_step = NULL;
-	w->on_request = NULL;
-	w->on_message = NULL;
-	for (unsigned i = 0; i < w->n_clients; i++)
-		world_kill(w, &w->client[i]);
-	world_run(w);
+	library_end(w);
 	world_pass(w, SMARTIOD_GRACE_NS);
-	c = world_client(w, 0, SIO_CLIENT_LIBRARY);
-	if (call_borrow(w, c, sio_topology_fdid(4, 0), 0, &b) ||
-	    call_handle(w, c, SIO_MSG_DEV_RESET, b.handle, 0))
-		abort();
-	world_kill(w, c);
-	world_run(w);
+	call_last_reset(w, sio_topology_fdid(4, 0));
 	world_pass(w, 6000000000ULL);
 	assert_nothing_left(w);
 }

@@ -12,22 +12,22 @@
 
 #include "smartio/io.h"
 
+#ifdef SIO_IO_HOOKS
+#define MAPPED_READ8(at) ((uint8_t)sio_hook_read(at, 1))
+#define MAPPED_WRITE8(at, value) sio_hook_write(at, value, 1)
+#else
+#define MAPPED_READ8(at) (*(const volatile uint8_t *)(at))
+#define MAPPED_WRITE8(at, value) (*(volatile uint8_t *)(at) = (value))
+#endif
+
 static inline uint8_t get8(const volatile void *at)
 {
-#ifdef SIO_IO_HOOKS
-	return (uint8_t)sio_hook_read(at, 1);
-#else
-	return *(const volatile uint8_t *)at;
-#endif
+	return MAPPED_READ8(at);
 }
 
 static inline void put8(volatile void *at, uint8_t value)
 {
-#ifdef SIO_IO_HOOKS
-	sio_hook_write(at, value, 1);
-#else
-	*(volatile uint8_t *)at = value;
-#endif
+	MAPPED_WRITE8(at, value);
 }
 
 static inline uint32_t get32(const volatile void *at)

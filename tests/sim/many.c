@@ -4,11 +4,11 @@
  * which a seed still fails. This is the one file of the simulator that lives in real time.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -57,20 +57,10 @@ static void child(const char *line)
 	_exit(127);
 }
 
-static int out_file(void)
-{
-	char name[] = "/tmp/smartio-sim-XXXXXX";
-	int fd = mkostemp(name, O_CLOEXEC);
-
-	if (fd >= 0)
-		unlink(name);
-	return fd;
-}
-
 static int start(struct job *j, const char *line)
 {
 	snprintf(j->what, sizeof(j->what), "%s", line);
-	j->out = out_file();
+	j->out = memfd_create("output", MFD_CLOEXEC);
 	if (j->out < 0)
 		return -errno;
 	fflush(NULL);
@@ -237,8 +227,7 @@ int sim_check_many(const struct sim_many *many)
 		return 2;
 	if (new_seeds < 0)
 		new_seeds = n_fixed;
-	while (!enough() &&
-	       (new_seeds-- > 0 || (double)(clock_ns() - begin) / 1e9 < many->soak))
+	while (!enough() && (new_seeds-- > 0 || (double)(clock_ns() - begin) / 1e9 < many->soak))
 		run_new(seed++);
 	while (M.n > 0)
 		wait_one();

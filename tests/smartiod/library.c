@@ -125,9 +125,9 @@ static void ask_again(struct world *w, struct library *l)
 
 static void say(struct world *w, struct library *l)
 {
-	struct sio_msg_restore_step end = {.step = sio_to_le32(l->step),
-					   .last_handle = sio_to_le32(
-						   sio_journal_last_handle(l->journal))};
+	struct sio_msg_restore_step end = {
+		.step = sio_to_le32(l->step),
+		.last_handle = sio_to_le32(sio_journal_last_handle(l->journal))};
 	struct sio_msg_restore m;
 
 	if (l->step > 2) {
@@ -215,12 +215,18 @@ void library_gone(struct world_client *c)
 	l->state = GONE;
 }
 
-void library_end(void)
+void library_end(struct world *w)
 {
 	for (unsigned i = 0; i < n_libraries; i++)
 		if (libraries[i].state != GONE)
 			library_gone(libraries[i].c);
 	n_libraries = 0;
+	w->before_step = NULL;
+	w->on_request = NULL;
+	w->on_message = NULL;
+	for (unsigned i = 0; i < w->n_clients; i++)
+		world_kill(w, &w->client[i]);
+	world_run(w);
 }
 
 void library_lose_answer(struct world_client *c)

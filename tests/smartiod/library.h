@@ -10,8 +10,8 @@
 
 /* All clients of kind SIO_CLIENT_LIBRARY made after this are such. One world at a time. */
 void library_begin(struct world *w);
-/* The world is about to go. */
-void library_end(void);
+/* The world is about to go: all clients are killed. */
+void library_end(struct world *w);
 /* Let them go on as far as they can; to be called by the world's before_step. */
 void library_pump(struct world *w);
 /* It is killed by world_kill(), or does not come back. */

@@ -204,22 +204,9 @@ int setup(void **state)
 
 void check_all_gone(struct world *w)
 {
-	struct world_client *c;
-	struct call_borrow b;
-
-	library_end();
-	w->before_step = NULL;
-	w->on_request = NULL;
-	w->on_message = NULL;
-	for (unsigned i = 0; i < w->n_clients; i++)
-		world_kill(w, &w->client[i]);
-	world_run(w);
+	library_end(w);
 	world_pass(w, SMARTIOD_GRACE_NS);
-	c = world_client(w, 0, SIO_CLIENT_LIBRARY);
-	assert_int_equal(call_borrow(w, c, FDID, SCI_FLAG_EXCLUSIVE, &b), 0);
-	assert_int_equal(call_handle(w, c, SIO_MSG_DEV_RESET, b.handle, 0), 0);
-	world_kill(w, c);
-	world_run(w);
+	call_last_reset(w, FDID);
 	assert_nothing_left(w);
 }
 
