@@ -139,6 +139,7 @@ struct emu_map {
 	bool trigger;
 	uint32_t message;	/* of the interrupt that it triggers */
 	struct emu_run *polled; /* pages that it may write to and a device looks at; NULL: none */
+	bool cut;		/* they were, and the device has been pulled out */
 	struct emu_watch *watches;
 	struct emu_dma_range *ranges;
 };

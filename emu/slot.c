@@ -64,8 +64,10 @@ static void cut_maps(const struct emu_device *d, struct emu_host *h)
 	HASH_ITER (hh, h->objects, o, tmp) {
 		struct emu_map *m = (struct emu_map *)o;
 
-		if (o->kind == SIO_KIND_MAP && m->polled && m->polled->device == d)
+		if (o->kind == SIO_KIND_MAP && m->polled && m->polled->device == d) {
 			m->polled = NULL;
+			m->cut = true;
+		}
 	}
 }
 

@@ -49,6 +49,9 @@ static int check_target(struct emu_request *rq, const struct sio_req_watch *m,
 				(*ret)->owner->o.id, emu_kind_name((*ret)->kind), (*ret)->id);
 	if (emu_bar_check(rq, "WATCH", *ret) < 0)
 		return rq->err.code;
+	if ((*ret)->kind == SIO_KIND_MAP && ((const struct emu_map *)*ret)->cut)
+		return sio_fail(&rq->err, -ENODEV,
+				"WATCH: the device behind map %#" PRIx64 " is gone", (*ret)->id);
 	*ret_run = polled_run(*ret);
 	if (!*ret_run)
 		return sio_fail(&rq->err, -EACCES,

@@ -57,8 +57,8 @@ static int adopt_owner(struct smartiod *d, const struct sio_list_entry *e)
 	if (number > smartiod_devices(d)->last_loan)
 		smartiod_devices(d)->last_loan = number;
 	dev = smartiod_device_by_port(d, cookie_device(e->cookie));
-	if (!dev) {
-		end_owner(d, e, "its device is not there");
+	if (!dev || !dev->present || dev->fresh) {
+		end_owner(d, e, "its device is gone");
 		return 0;
 	}
 	l = calloc(1, sizeof(*l));

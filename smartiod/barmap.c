@@ -154,6 +154,12 @@ static void take_pieces(struct map_op *m, const struct sio_prep_bar_grant *rep)
 		};
 }
 
+/* Our port knows the grant no more: the lender took it back with the device, and its word is on its way. */
+static int grant_gone(const struct map_op *m, int error)
+{
+	return m->asked && (error == -EACCES || error == -ENODEV) ? -ENOTCONN : error;
+}
+
 static void map_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct map_op *m = (struct map_op *)op;
@@ -162,7 +168,7 @@ static void map_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 	bool gone;
 
 	if (a->error) {
-		map_fail(d, m, a->error, a->text);
+		map_fail(d, m, grant_gone(m, a->error), a->text);
 		return;
 	}
 	if (!m->asked) {

@@ -74,7 +74,7 @@ static void watch_step(struct smartiod *d, struct smartiod_op *op, const struct 
 	struct smartiod_bar_map *bar = NULL;
 
 	if (a->error) {
-		smartiod_op_error(d, op, a->error, "%s", a->text);
+		smartiod_op_error(d, op, a->error == -ENODEV ? -ENOTCONN : a->error, "%s", a->text);
 		smartiod_op_free(d, op);
 		return;
 	}

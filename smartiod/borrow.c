@@ -128,7 +128,7 @@ struct smartiod_borrow *smartiod_borrow_get(struct smartiod_session *s, uint32_t
 	}
 	if (b && b->lost) {
 		sio_fail(reterr, -ECONNRESET,
-			 "device %s is lost: its host, or the link to it, went down",
+			 "device %s is lost: it is gone, or its host or the link to it went down",
 			 b->device->topo->name);
 		return NULL;
 	}
@@ -206,8 +206,15 @@ void smartiod_borrow_path_down(struct smartiod *d, uint32_t node, uint32_t adapt
 void smartiod_borrow_device_gone(struct smartiod *d, struct smartiod_device *dev)
 {
 	for (struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)
-		if (b->device == dev && b->id && !b->lost)
-			tell_client(d, b, SIO_DEVICE_EV_LOST, 0);
+		if (b->device == dev)
+			lose(d, b);
+}
+
+void smartiod_borrow_lost(struct smartiod *d, uint32_t node, uint64_t id)
+{
+	for (struct smartiod_borrow *b = smartiod_devices(d)->borrows; id && b; b = b->next)
+		if (b->node == node && b->id == id)
+			lose(d, b);
 }
 
 void smartiod_borrow_event(struct smartiod *d, struct smartiod_device *dev, uint64_t id,
@@ -240,12 +247,9 @@ int smartiod_peer_borrow_lost(struct smartiod *d, struct smartiod_peer *p, const
 			      struct sio_err *reterr)
 {
 	const struct sio_peer_borrower *m = msg;
-	uint64_t id = sio_from_le64(m->borrower);
 
 	(void)reterr;
-	for (struct smartiod_borrow *b = smartiod_devices(d)->borrows; id && b; b = b->next)
-		if (b->node == p->node && b->id == id)
-			lose(d, b);
+	smartiod_borrow_lost(d, p->node, sio_from_le64(m->borrower));
 	return 0;
 }
 

@@ -65,7 +65,7 @@ void smartiod_device_free(struct smartiod *d)
 	d->devices = NULL;
 }
 
-static struct smartiod_device *find(struct smartiod *d, uint32_t fdid)
+struct smartiod_device *smartiod_device_known(struct smartiod *d, uint32_t fdid)
 {
 	return SMARTIOD_OF(smartiod_tree_find(&smartiod_devices(d)->all, fdid),
 			   struct smartiod_device, by_fdid);
@@ -74,7 +74,7 @@ static struct smartiod_device *find(struct smartiod *d, uint32_t fdid)
 struct smartiod_device *smartiod_device_find(struct smartiod *d, uint32_t fdid,
 					     struct sio_err *reterr)
 {
-	struct smartiod_device *dev = find(d, fdid);
+	struct smartiod_device *dev = smartiod_device_known(d, fdid);
 
 	if (!dev) {
 		sio_fail(reterr, -ENODEV, "no device of the cluster has id %#" PRIx32, fdid);
@@ -172,8 +172,9 @@ void smartiod_device_info(struct smartiod *d, struct smartiod_device *dev,
 struct start_op {
 	struct smartiod_op op;
 	uint64_t after;
-	uint64_t only; /* this one; 0: all */
-	bool opening;
+	uint64_t only;	     /* this one; 0: all */
+	uint64_t generation; /* of @after, when it was listed */
+	bool opening, force;
 };
 
 static void ask_next(struct smartiod *d, struct start_op *s)
@@ -189,7 +190,7 @@ static struct smartiod_device *match(struct smartiod *d, const struct sio_evt_de
 {
 	for (unsigned i = 0; i < d->host->n_devices; i++)
 		if (d->host->device[i].bdf == evt->bdf)
-			return find(d, sio_topology_fdid(d->node, i));
+			return smartiod_device_known(d, sio_topology_fdid(d->node, i));
 	return NULL;
 }
 
@@ -225,7 +226,8 @@ static struct smartiod_device *found(struct smartiod *d, const struct sio_evt_de
 	return dev;
 }
 
-static void opened(struct smartiod *d, const struct sio_evt_device *evt)
+/* @fresh: it was open for nobody, also not for a daemon before us since it came. */
+static void opened(struct smartiod *d, const struct sio_evt_device *evt, bool fresh)
 {
 	struct smartiod_device *dev = smartiod_device_by_port(d, evt->id);
 
@@ -243,18 +245,33 @@ static void opened(struct smartiod *d, const struct sio_evt_device *evt)
 	dev->port = *evt;
 	dev->generation = smartiod_generation(evt->generation);
 	dev->present = true;
+	dev->fresh |= fresh;
 	fill_info(d, dev);
 	smartiod_device_announce(d, dev);
+}
+
+/* Nobody had it open, or it is another one than the one that somebody had. */
+static bool is_fresh(const struct start_op *s, const struct sio_evt_device *evt)
+{
+	return !s->force || evt->generation != s->generation;
+}
+
+/* @force: a daemon before us left it open. On a real host it is ours by right. */
+static void ask_open(struct smartiod *d, struct start_op *s, bool force)
+{
+	struct sio_req_device_open req = {.h.op = SIO_OP_DEVICE_OPEN, .device = s->after};
+
+	if (force)
+		req.h.flags = SIO_DEVICE_FORCE;
+	s->opening = true;
+	s->force = force;
+	smartiod_port_ask(d, &s->op, &req, sizeof(req));
 }
 
 static void start_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct start_op *s = (struct start_op *)op;
-	struct sio_req_device_open req = {.h.op = SIO_OP_DEVICE_OPEN};
 
-	/* A daemon before us may have left it open: on a real host it is ours by right. */
-	if (d->world == SIO_WORLD_SHIM)
-		req.h.flags = SIO_DEVICE_FORCE;
 	if (a->error == -ENOENT && !s->opening) {
 		bool all = !s->only;
 
@@ -268,12 +285,16 @@ static void start_step(struct smartiod *d, struct smartiod_op *op, const struct 
 		smartiod_op_free(d, op);
 		return;
 	}
+	if (s->opening && a->error == -EBUSY && !s->force && d->world == SIO_WORLD_SHIM) {
+		ask_open(d, s, true);
+		return;
+	}
 	if (s->opening) {
 		if (a->error)
 			smartiod_log(d, SMARTIOD_ERROR, "device %#" PRIx64 " cannot be lent: %s",
 				     s->after, a->text);
 		else
-			opened(d, a->msg);
+			opened(d, a->msg, is_fresh(s, a->msg));
 		if (s->only)
 			smartiod_op_free(d, op);
 		else
@@ -281,13 +302,12 @@ static void start_step(struct smartiod *d, struct smartiod_op *op, const struct 
 		return;
 	}
 	s->after = ((const struct sio_evt_device *)a->msg)->id;
+	s->generation = ((const struct sio_evt_device *)a->msg)->generation;
 	if (s->only && s->only != s->after) { /* it has gone again */
 		smartiod_op_free(d, op);
 		return;
 	}
-	s->opening = true;
-	req.device = s->after;
-	smartiod_port_ask(d, op, &req, sizeof(req));
+	ask_open(d, s, false);
 }
 
 void smartiod_device_start(struct smartiod *d)
@@ -337,7 +357,8 @@ void smartiod_device_announce(struct smartiod *d, struct smartiod_device *dev)
 void smartiod_device_peer_ready(struct smartiod *d, struct smartiod_peer *p)
 {
 	for (unsigned i = 0; i < d->host->n_devices; i++) {
-		struct smartiod_device *dev = find(d, sio_topology_fdid(d->node, i));
+		struct smartiod_device *dev =
+			smartiod_device_known(d, sio_topology_fdid(d->node, i));
 
 		if (dev && dev->present)
 			announce_to(d, dev, p->node);
@@ -349,7 +370,7 @@ int smartiod_peer_devices(struct smartiod *d, struct smartiod_peer *p, const voi
 {
 	const struct sio_peer_devices *m = msg;
 	uint32_t fdid = sio_from_le32(m->info.fdid);
-	struct smartiod_device *dev = find(d, fdid);
+	struct smartiod_device *dev = smartiod_device_known(d, fdid);
 
 	if (!dev || dev->node != p->node)
 		return sio_fail(reterr, -EPROTO,
@@ -414,27 +435,37 @@ void smartiod_device_path_down(struct smartiod *d, uint32_t node, uint32_t adapt
 	smartiod_borrow_path_down(d, node, adapter, peer_adapter);
 }
 
+/* Nobody has anything of it any more; its entries in requester tables are no entries of the next one. */
+static void let_go(struct smartiod *d, struct smartiod_device *dev)
+{
+	struct smartiod_loan *l;
+	uint64_t after = 0;
+
+	dev->present = false;
+	while ((l = smartiod_loan_after(d, after))) {
+		after = l->id;
+		if (l->device == dev)
+			smartiod_loan_device_gone(d, l);
+	}
+	for (unsigned i = 0; i < SIO_MAX_ADAPTERS; i++)
+		smartiod_requester_drop(d, &dev->requester[i]);
+	smartiod_device_announce(d, dev);
+}
+
 void smartiod_device_event(struct smartiod *d, const struct sio_evt_device_state *evt)
 {
 	struct smartiod_device *dev = smartiod_device_by_port(d, evt->device);
 
-	if (d->world == SIO_WORLD_SHIM && evt->h.op == SIO_EV_DEVICE_BACK) {
+	if (evt->h.op == SIO_EV_DEVICE_BACK) {
 		/* New here, or another one in its place: it is opened before it can be used. */
 		look_again(d, evt->device);
 		return;
 	}
 	if (!dev)
 		return;
-	dev->present = evt->h.op == SIO_EV_DEVICE_BACK;
-	dev->generation += 2;
-	smartiod_log(d, SMARTIOD_WARNING, "device %s is %s", dev->topo->name,
-		     dev->present ? "back" : "gone");
-	if (!dev->present)
-		for (struct smartiod_loan *l = smartiod_loan_after(d, 0); l;
-		     l = smartiod_loan_after(d, l->id))
-			if (l->device == dev)
-				smartiod_loan_notify(d, l, SIO_DEVICE_EV_LOST, 0);
-	smartiod_device_announce(d, dev);
+	smartiod_log(d, SMARTIOD_WARNING, "device %s is gone", dev->topo->name);
+	dev->generation = smartiod_generation(evt->generation);
+	let_go(d, dev);
 }
 
 void smartiod_device_fault(struct smartiod *d, const struct sio_evt_fault *evt)
@@ -485,7 +516,7 @@ int smartiod_dev_list(struct smartiod *d, struct smartiod_session *s, const void
 
 uint64_t smartiod_device_port_id(struct smartiod *d, uint32_t fdid)
 {
-	struct smartiod_device *dev = find(d, fdid);
+	struct smartiod_device *dev = smartiod_device_known(d, fdid);
 
 	return dev && dev->node == d->node ? dev->port.id : 0;
 }

@@ -55,6 +55,7 @@ struct smartiod_device {
 	const struct sio_topo_device *topo;
 	struct sio_topo_device found; /* topo leads here if the topology does not know it */
 	bool present;		      /* its host is up and offers it */
+	bool fresh; /* ours: since it came nobody had it before us; borrows of before are of another */
 	uint32_t generation; /* smartiod_generation() of the port's; goes up when queues are gone */
 	struct sio_rep_dev_list info; /* what DEV_LIST tells, but for adapter */
 	/* Ours only. */
@@ -130,6 +131,7 @@ struct smartiod_loan {
 	bool ended;    /* the borrower is gone; the owner is or will be closed */
 	bool closed;   /* the port said what stays */
 	bool settling; /* the port was asked to settle it */
+	bool lost;     /* the device is gone: nothing of it waits for a word */
 	bool gone;     /* adopt.c: its owner has ended */
 	bool distant;  /* adopt.c: of another host's program, which has lost it */
 	struct smartiod_view *views;
@@ -254,6 +256,8 @@ void smartiod_from_reply(struct smartiod *d, const struct smartiod_from *from, c
 
 struct smartiod_device *smartiod_device_find(struct smartiod *d, uint32_t fdid,
 					     struct sio_err *reterr);
+/* The same, also if it is not there now; NULL: no device of the cluster has that id. */
+struct smartiod_device *smartiod_device_known(struct smartiod *d, uint32_t fdid);
 /* A device of this host, for a request to the lender. */
 struct smartiod_device *smartiod_device_ours(struct smartiod *d, uint32_t fdid,
 					     struct sio_err *reterr);
@@ -273,6 +277,8 @@ struct smartiod_loan *smartiod_loan_find(struct smartiod *d, uint64_t id);
 /* The one whose port owner is @owner. */
 struct smartiod_loan *smartiod_loan_by_owner(struct smartiod *d, uint64_t owner);
 void smartiod_loan_end(struct smartiod *d, struct smartiod_loan *loan);
+/* Its device is gone: it ends, and so does its quarantine; the borrower is told. */
+void smartiod_loan_device_gone(struct smartiod *d, struct smartiod_loan *loan);
 /* Its owner has ended, and not by our word. */
 void smartiod_loan_owner_gone(struct smartiod *d, struct smartiod_loan *loan);
 /* The first loan with an id greater than @after; of all devices. */
@@ -337,6 +343,8 @@ void smartiod_requester_answer(struct smartiod *d, struct smartiod_requester *r,
 			       const struct smartiod_answer *a,
 			       struct smartiod_requester_user *user);
 void smartiod_requester_put(struct smartiod *d, struct smartiod_requester *r);
+/* The device is gone: who has the entry has nothing by it any more, and who comes needs another one. */
+void smartiod_requester_drop(struct smartiod *d, struct smartiod_requester *r);
 
 /* ---- vector.c ---- */
 
@@ -397,6 +405,8 @@ void smartiod_borrow_link_lost(struct smartiod *d, uint32_t node);
 void smartiod_borrow_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			       uint32_t peer_adapter);
 void smartiod_borrow_device_gone(struct smartiod *d, struct smartiod_device *dev);
+/* The lender, @node, says that it has ended borrow @id. */
+void smartiod_borrow_lost(struct smartiod *d, uint32_t node, uint64_t id);
 /* An event of the lender for borrow @id of @dev. */
 void smartiod_borrow_event(struct smartiod *d, struct smartiod_device *dev, uint64_t id,
 			   uint32_t event, uint64_t gone);

@@ -18,19 +18,28 @@ struct smartiod_loan *smartiod_loan_after(struct smartiod *d, uint64_t after)
 			   struct smartiod_loan, by_id);
 }
 
+/* It was a borrow of this device, which may not have heard yet that it has ended. */
+static bool known_once(struct smartiod *d, uint32_t fdid, uint64_t id)
+{
+	struct smartiod_device *dev = smartiod_device_known(d, fdid);
+
+	return dev && id && id <= dev->ledger.last_id;
+}
+
 struct smartiod_loan *smartiod_loan_get(struct smartiod *d, const struct smartiod_from *from,
 					uint32_t fdid, uint64_t id, struct sio_err *reterr)
 {
 	struct smartiod_loan *l = smartiod_loan_find(d, id);
 
+	if (known_once(d, fdid, id) && (!l || l->ended)) {
+		sio_fail(reterr, -ENOTCONN, "borrow %" PRIu64 " of node %" PRIu32 " has ended", id,
+			 from->node);
+		return NULL;
+	}
 	if (!l || l->ended || !l->ready || l->node != from->node || l->device->fdid != fdid) {
 		sio_fail(reterr, -EBADF,
 			 "%s knows no borrow %" PRIu64 " of device %#" PRIx32 " by node %" PRIu32,
 			 d->host->name, id, fdid, from->node);
-		return NULL;
-	}
-	if (!l->device->present) {
-		sio_fail(reterr, -ENODEV, "device %s is gone", l->device->topo->name);
 		return NULL;
 	}
 	return l;
@@ -60,10 +69,13 @@ void smartiod_loan_unpin(struct smartiod *d, struct smartiod_loan *l)
 /* The port ended the owner: what the device can still reach is known. The caller has it pinned. */
 static void loan_closed(struct smartiod *d, struct smartiod_loan *l)
 {
-	bool quarantined = l->dmas;
+	bool quarantined;
 
 	if (l->closed)
 		return;
+	while (l->lost && l->dmas)
+		smartiod_dma_release(d, l->dmas);
+	quarantined = l->dmas;
 	l->closed = true;
 	sio_ledger_closed(&l->device->ledger, l->id, quarantined);
 	if (quarantined) {
@@ -142,20 +154,41 @@ void smartiod_loan_node_down(struct smartiod *d, uint32_t node)
 	}
 }
 
+/* Its borrower is told that it has ended. */
+static void take_away(struct smartiod *d, struct smartiod_loan *l)
+{
+	struct sio_peer_borrower msg = {.h.type = sio_to_le32(SIO_PEER_BORROW_LOST),
+					.borrower = sio_to_le64(l->id),
+					.fdid = sio_to_le32(l->device->fdid)};
+
+	if (l->ended)
+		return;
+	smartiod_loan_end(d, l);
+	if (l->node == d->node)
+		smartiod_borrow_lost(d, l->node, l->id);
+	else
+		smartiod_peer_tell(d, l->node, &msg, sizeof(msg));
+}
+
+void smartiod_loan_device_gone(struct smartiod *d, struct smartiod_loan *l)
+{
+	l->pins++;
+	l->lost = true;
+	take_away(d, l);
+	if (l->closed)
+		smartiod_loan_settled(d, l);
+	smartiod_loan_unpin(d, l);
+}
+
 void smartiod_loan_link_lost(struct smartiod *d, uint32_t node)
 {
-	struct sio_peer_borrower msg = {.h.type = sio_to_le32(SIO_PEER_BORROW_LOST)};
 	struct smartiod_loan *l;
 	uint64_t after = 0;
 
 	while ((l = smartiod_loan_after(d, after))) {
 		after = l->id;
-		if (l->node != node || l->ended)
-			continue;
-		msg.borrower = sio_to_le64(l->id);
-		msg.fdid = sio_to_le32(l->device->fdid);
-		smartiod_loan_end(d, l);
-		smartiod_peer_tell(d, node, &msg, sizeof(msg));
+		if (l->node == node)
+			take_away(d, l);
 	}
 }
 
@@ -222,8 +255,8 @@ static void borrow_step(struct smartiod *d, struct smartiod_op *op, const struct
 	if (l->ended) { /* the borrower's host went down meanwhile; OWNER_GONE follows */
 		smartiod_port_owner_close(d, l->owner);
 		smartiod_close_fd(d, &l->owner_fd);
-		smartiod_lend_fail(d, lend, -ECONNRESET, "%s: the borrower is gone",
-				   l->device->topo->name);
+		smartiod_lend_fail(d, lend, -ECONNRESET, "%s: %s", l->device->topo->name,
+				   l->lost ? "the device is gone" : "the borrower is gone");
 		return;
 	}
 	if (l->owner_fd < 0 && d->world != SIO_WORLD_SHIM) {

@@ -297,6 +297,7 @@ static void who_had_opened_it_may_be_gone(void **state)
 /* The neighbour's device wrote to the doorbells; not to those of the one that came in its place. */
 static void peers_lose_it_too(void **state)
 {
+	struct sio_req_watch watch = {.target_kind = SIO_KIND_MAP, .kind = 1, .length = 0x1000};
 	struct sio_evt_dmamap map, inside;
 	uint32_t word = 7;
 	struct emu_dev *dev;
@@ -314,6 +315,8 @@ static void peers_lose_it_too(void **state)
 	inside = fake_dmamap(h.f, LENDER, 0, 1, SIO_KIND_BAR, h.bar, 0x1000, 3);
 	pull(&h);
 	assert_false(emu_room_naps(h.f->room));
+	watch.target = h.window;
+	assert_int_equal(ask_only(h.f, CLIENT, &watch, SIO_OP_WATCH), -ENODEV);
 	put(&h);
 	assert_int_equal(dev->write(dev, map.iova, &word, sizeof(word)), -EFAULT);
 	dev = fake_dev(h.f, LENDER, 1); /* nor does another device of the same host */

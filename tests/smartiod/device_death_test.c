@@ -17,7 +17,17 @@
 #define SQ (SCI_MEMACCESS_DEVICE_READ | SCI_MEMACCESS_HOST_WRITE)
 #define CQ (SCI_MEMACCESS_DEVICE_WRITE | SCI_MEMACCESS_HOST_READ)
 
-enum cut { KILL_CLIENT, KILL_MANAGER, CRASH_CLIENT, CRASH_MANAGER, CRASH_LENDER, LINK_DOWN, CUTS };
+enum cut {
+	KILL_CLIENT,
+	KILL_MANAGER,
+	CRASH_CLIENT,
+	CRASH_MANAGER,
+	CRASH_LENDER,
+	LINK_DOWN,
+	PULL_OUT,
+	PULL_AND_PUT,
+	CUTS
+};
 
 struct death {
 	struct fake_device fake;
@@ -52,6 +62,13 @@ static void maybe_cut(struct world *w, void *arg)
 		break;
 	case LINK_DOWN:
 		world_link(w, 0, 2, false);
+		break;
+	case PULL_AND_PUT:
+		fake_device_move(w, false);
+		fake_device_move(w, true);
+		break;
+	case PULL_OUT:
+		fake_device_move(w, false);
 		break;
 	case CUTS:
 		break;
@@ -143,6 +160,18 @@ static void play(struct world *w, struct death *t)
 				     sio_from_le64(call_device_event(t->manager, i)->borrower));
 }
 
+/* Nobody uses it any more: with the device goes all that waited for its word. */
+static void pulled_out(struct world *w)
+{
+	fake_device_move(w, true);
+	world_run(w);
+	fake_device_move(w, false);
+	world_run(w);
+	assert_nothing_left(w);
+	fake_device_move(w, true);
+	world_run(w);
+}
+
 /* Everybody comes back; a new manager resets; then all must be gone. */
 static void check_all_gone(struct world *w, struct death *t)
 {
@@ -157,6 +186,8 @@ static void check_all_gone(struct world *w, struct death *t)
 			world_boot(w, i);
 	world_link(w, 0, 2, true);
 	world_pass(w, 100000000);
+	if (t->cut == PULL_OUT || t->cut == PULL_AND_PUT)
+		pulled_out(w);
 	c = world_client(w, 1, SIO_CLIENT_LIBRARY);
 	assert_int_equal(call_borrow(w, c, FDID, SCI_FLAG_EXCLUSIVE, &b), 0);
 	assert_int_equal(call_handle(w, c, SIO_MSG_DEV_RESET, b.handle, 0), 0);
@@ -224,6 +255,8 @@ CUT_TEST(clients_host_down_at_every_event, CRASH_CLIENT)
 CUT_TEST(managers_host_down_at_every_event, CRASH_MANAGER)
 CUT_TEST(lender_down_at_every_event, CRASH_LENDER)
 CUT_TEST(link_down_at_every_event, LINK_DOWN)
+CUT_TEST(device_pulled_out_at_every_event, PULL_OUT)
+CUT_TEST(device_pulled_out_and_put_back_at_every_event, PULL_AND_PUT)
 
 /* Each request of any port fails once. */
 static void port_refuses_every_request(void **state)
@@ -258,6 +291,8 @@ int main(void)
 		cmocka_unit_test(managers_host_down_at_every_event),
 		cmocka_unit_test(lender_down_at_every_event),
 		cmocka_unit_test(link_down_at_every_event),
+		cmocka_unit_test(device_pulled_out_at_every_event),
+		cmocka_unit_test(device_pulled_out_and_put_back_at_every_event),
 		cmocka_unit_test(port_refuses_every_request),
 	};
 

@@ -28,6 +28,20 @@ static void device(struct world *w, unsigned host, const struct sio_req *req)
 	world_answer(w, host, req, &evt, sizeof(evt), NULL, 0);
 }
 
+/* What the port says to requests for a device that is not there, or not open; else 0. */
+static int absent(const struct world *w, unsigned host)
+{
+	if (fake->gone)
+		return -ENODEV;
+	return fake->opened == w->host[host].boot_generation ? 0 : -EPERM;
+}
+
+/* An object of one that has been pulled out. */
+static bool is_cut(const struct world_res *r)
+{
+	return r->cut;
+}
+
 static bool live_owner(struct world *w, unsigned host, uint64_t owner)
 {
 	return owner && world_res_find(w, host, SIO_KIND_OWNER, owner);
@@ -47,7 +61,7 @@ static void bar(struct world *w, unsigned host, const struct sio_req_bar *req)
 		return;
 	}
 	for (r = w->res; r; r = r->next)
-		if (r->kind == SIO_KIND_BAR && r->size && registers && write) {
+		if (r->kind == SIO_KIND_BAR && r->size && !is_cut(r) && registers && write) {
 			world_answer_error(w, host, &req->h, -EBUSY, "one writable view");
 			return;
 		}
@@ -94,7 +108,7 @@ static void requester_add(struct world *w, unsigned host, const struct sio_req_r
 	struct sio_evt_requester_add evt = {.entry = 2};
 
 	for (const struct world_res *r = w->res; r; r = r->next)
-		if (r->kind == SIO_KIND_REQUESTER && r->adapter == req->adapter)
+		if (r->kind == SIO_KIND_REQUESTER && r->adapter == req->adapter && !is_cut(r))
 			fake->bad++; /* one per device and adapter */
 	evt.id = world_res_new(w, host, SIO_KIND_REQUESTER, req->h.owner)->id;
 	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
@@ -107,7 +121,7 @@ static void dmamap(struct world *w, unsigned host, const struct sio_req_dmamap *
 	bool requester = false;
 
 	for (r = w->res; r; r = r->next)
-		requester |= r->host == host && r->kind == SIO_KIND_REQUESTER;
+		requester |= r->host == host && r->kind == SIO_KIND_REQUESTER && !is_cut(r);
 	if (req->target_kind == SIO_KIND_MAP && !requester)
 		fake->bad++;
 	if (!target || !live_owner(w, host, req->h.owner)) {
@@ -222,7 +236,7 @@ static void vector(struct world *w, unsigned host, const struct sio_req_vector *
 	if (!target)
 		target = world_res_find(w, host, SIO_KIND_MAP, req->irq);
 	for (const struct world_res *q = w->res; q; q = q->next)
-		requester |= q->host == host && q->kind == SIO_KIND_REQUESTER;
+		requester |= q->host == host && q->kind == SIO_KIND_REQUESTER && !is_cut(q);
 	if (req->vector >= FAKE_VECTORS || req->device != FAKE_PORT_ID || req->address ||
 	    req->data || req->mask || (req->irq && r) || (req->irq == 0 && req->h.owner) ||
 	    (target && target->kind == SIO_KIND_MAP && !requester))
@@ -244,18 +258,34 @@ static void vector(struct world *w, unsigned host, const struct sio_req_vector *
 	world_answer_ok(w, host, &req->h);
 }
 
+/* It names the device, which must be there and open for that. */
+static bool needs_device(uint32_t op)
+{
+	return op == SIO_OP_BAR || op == SIO_OP_REQUESTER_ADD || op == SIO_OP_DMAMAP ||
+	       op == SIO_OP_VECTOR || op == SIO_OP_SETTLE || op == SIO_OP_RESET;
+}
+
 static bool port_other(struct world *w, unsigned host, const struct sio_req *req, size_t len)
 {
 	const void *msg = req;
 
 	(void)len;
+	if (needs_device(req->op) && absent(w, host)) {
+		world_answer_error(w, host, req, absent(w, host), "not there, or not open");
+		return true;
+	}
 	switch (req->op) {
 	case SIO_OP_DEVICE_LIST:
-		if (host != 0 || ((const struct sio_req_device_list *)msg)->after >= FAKE_PORT_ID)
+		if (host != 0 || fake->gone ||
+		    ((const struct sio_req_device_list *)msg)->after >= FAKE_PORT_ID)
 			return false;
 		device(w, host, req);
 		return true;
 	case SIO_OP_DEVICE_OPEN:
+		if (fake->gone) {
+			world_answer_error(w, host, req, -ENODEV, "gone");
+			return true;
+		}
 		if (fake->opened == w->host[host].boot_generation &&
 		    !(req->flags & SIO_DEVICE_FORCE)) {
 			world_answer_error(w, host, req, -EBUSY, "open");
@@ -314,6 +344,40 @@ void fake_device_add(struct world *w, struct fake_device *f)
 	w->topology->host[0].device = &f->topo;
 	w->topology->host[0].n_devices = 1;
 	w->port_other = port_other;
+}
+
+/* What the living have of it stays, cut off. */
+static void cut(struct world *w)
+{
+	for (struct world_res *r = w->res, *next; r; r = next) {
+		next = r->next;
+		if (r->host != 0 || is_cut(r))
+			continue;
+		if (r->kind == SIO_KIND_VECTOR || (r->kind == SIO_KIND_DMAMAP && r->quarantined)) {
+			world_res_free(w, r);
+			continue;
+		}
+		r->cut = r->kind == SIO_KIND_BAR || r->kind == SIO_KIND_REQUESTER ||
+			 r->kind == SIO_KIND_DMAMAP;
+		if (r->kind == SIO_KIND_DMAMAP)
+			r->target = r->target_kind = 0;
+	}
+	world_settle_memory(w, 0);
+}
+
+bool fake_device_move(struct world *w, bool in)
+{
+	struct sio_evt_device_state evt = {.device = FAKE_PORT_ID};
+
+	if (fake->gone != in)
+		return false;
+	fake->gone = !in;
+	fake->opened = 0;
+	evt.generation = ++fake->generation;
+	world_port_event(w, 0, in ? SIO_EV_DEVICE_BACK : SIO_EV_DEVICE_GONE, 0, &evt, sizeof(evt));
+	if (!in)
+		cut(w);
+	return true;
 }
 
 unsigned fake_count(const struct world *w, uint32_t kind, bool quarantined)

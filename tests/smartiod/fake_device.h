@@ -14,11 +14,14 @@ struct fake_device {
 	struct sio_topo_device topo;
 	uint64_t generation;
 	uint64_t opened; /* in this boot */
+	bool gone;
 	unsigned bad;	 /* requests that no correct daemon makes */
 };
 
 /* Before world_start(): host 0 has the device. */
 void fake_device_add(struct world *w, struct fake_device *f);
+/* It is pulled out, or put back. Return: false: it was so already. */
+bool fake_device_move(struct world *w, bool in);
 /* Resources of a kind that are (not) in quarantine, on all hosts. */
 /* What vector @number hits: 0 nothing, else the port's id of an interrupt or a map. */
 uint64_t fake_vector(const struct world *w, uint32_t number);

@@ -129,7 +129,7 @@ void world_settle_memory(struct world *w, unsigned host)
 		for (struct world_res *r = w->res, *next; r; r = next) {
 			next = r->next;
 			if (r->host != host || !r->quarantined || r->kind == SIO_KIND_GRANT ||
-			    r->kind == SIO_KIND_DMAMAP || in_use(w, r) ||
+			    (r->kind == SIO_KIND_DMAMAP && !r->cut) || in_use(w, r) ||
 			    (r->kind == WORLD_GRAVE && owns(w, host, r->id)))
 				continue;
 			world_res_free(w, r);
@@ -299,11 +299,13 @@ static void ungrant(struct world *w, unsigned host, const struct sio_req_ungrant
 	struct world_res *r = world_res_find(w, host, SIO_KIND_GRANT, req->id);
 
 	if (r) {
+		const struct world_res *bar = world_res_find(w, host, SIO_KIND_BAR, r->target);
 		unsigned peer = other_host(w, r->node);
+		bool cut = bar && bar->cut; /* there is nothing left that it could lead to */
 
 		for (const struct world_res *m = w->res; m; m = m->next)
 			if (m->host == peer && m->kind == SIO_KIND_MAP && m->target == r->id &&
-			    w->link[host][peer] && !w->lossy)
+			    w->link[host][peer] && !w->lossy && !cut)
 				w->bad_ends++;
 	}
 	end_id(w, host, &req->h, SIO_KIND_GRANT, req->id);

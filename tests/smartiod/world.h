@@ -43,6 +43,7 @@ struct world_res {
 	uint64_t length;  /* view of a BAR */
 	uint32_t access;
 	bool quarantined;
+	bool cut; /* of a device that has been pulled out */
 };
 
 struct world_message {
