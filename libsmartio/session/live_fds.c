@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Descriptors of a live process's library: whose they are, the socket of smartiod, events.
+ *
+ * Those that are ours are known, for a child of fork() closes them.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "session/live.h"
+#include "wire/wire.h"
+
+/* Of the smartiod that runs with the kernel module, on its first node. */
+#define MACHINE_SOCKET "/run/smartiod/node.4"
+#define POLL_ON_STACK 16
+
+/* Descriptors that are the library's own, to be closed in a child. */
+static struct {
+	pthread_mutex_t mutex;
+	unsigned char *open; /* a flag per descriptor */
+	int size;
+} live = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+void sio_live_fds_lock(void)
+{
+	pthread_mutex_lock(&live.mutex);
+}
+
+void sio_live_fds_unlock(void)
+{
+	pthread_mutex_unlock(&live.mutex);
+}
+
+int sio_live_own(int fd)
+{
+	unsigned char *p;
+	int size = fd + 256;
+
+	if (fd < 0)
+		return -errno;
+	if (fd >= live.size) {
+		p = realloc(live.open, (size_t)size);
+		if (!p) {
+			close(fd);
+			return -ENOMEM;
+		}
+		memset(p + live.size, 0, (size_t)(size - live.size));
+		live.open = p;
+		live.size = size;
+	}
+	live.open[fd] = 1;
+	return fd;
+}
+
+void sio_live_disown(int fd)
+{
+	if (fd >= 0 && fd < live.size)
+		live.open[fd] = 0;
+	close(fd);
+}
+
+void sio_live_close(struct sio_world *w, int fd)
+{
+	(void)w;
+	pthread_mutex_lock(&live.mutex);
+	sio_live_disown(fd);
+	pthread_mutex_unlock(&live.mutex);
+}
+
+void sio_live_fds_close_all(void)
+{
+	for (int fd = 0; fd < live.size; fd++)
+		if (live.open[fd])
+			close(fd);
+	if (live.size)
+		memset(live.open, 0, (size_t)live.size);
+}
+
+/* *ret_set: the user said so. */
+static const char *socket_path(bool *ret_set)
+{
+	const char *set = getenv("SMARTIO_SOCKET");
+
+	*ret_set = set && *set;
+	return *ret_set ? set : MACHINE_SOCKET;
+}
+
+/* A real machine's leaves its socket when it is killed, or ends while programs are connected. */
+bool sio_live_comes_again(struct sio_world *w)
+{
+	bool set;
+
+	(void)w;
+	return !strcmp(socket_path(&set), MACHINE_SOCKET);
+}
+
+int sio_live_connect(struct sio_world *w)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	bool set;
+	const char *path = socket_path(&set);
+	int fd;
+
+	(void)w;
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(address.sun_path, path);
+	pthread_mutex_lock(&live.mutex);
+	fd = sio_live_own(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+	pthread_mutex_unlock(&live.mutex);
+	if (fd < 0)
+		return fd;
+	while (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+		int rc = -errno;
+
+		if (rc == -EINTR)
+			continue;
+		sio_live_close(w, fd);
+		return rc == -ENOENT && !set ? -ENODATA : rc;
+	}
+	return fd;
+}
+
+ssize_t sio_live_send(struct sio_world *w, int fd, const void *buf, size_t len, const int *fds,
+		      unsigned n_fds)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(SIO_WIRE_MAX_FDS * sizeof(int))];
+	} control;
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = len};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t n;
+
+	(void)w;
+	if (n_fds > SIO_WIRE_MAX_FDS)
+		return -EINVAL;
+	if (n_fds > 0) {
+		struct cmsghdr *c;
+
+		memset(&control, 0, sizeof(control));
+		msg.msg_control = control.space;
+		msg.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, n_fds * sizeof(int));
+	}
+	do {
+		n = sendmsg(fd, &msg, MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+/* Return: as poll(); -errno. */
+static int poll_until(struct pollfd *p, unsigned n, uint64_t deadline)
+{
+	for (;;) {
+		uint64_t now = deadline == 0 || deadline == SIO_FOREVER ? 0 : sio_live_now(NULL);
+		uint64_t left = deadline > now ? deadline - now : 0;
+		struct timespec t = {.tv_sec = (time_t)(left / SIO_NS_PER_S),
+				     .tv_nsec = (long)(left % SIO_NS_PER_S)};
+		int rc = ppoll(p, n, deadline == SIO_FOREVER ? NULL : &t, NULL);
+
+		if (rc >= 0 || errno != EINTR)
+			return rc < 0 ? -errno : rc;
+	}
+}
+
+/*
+ * Takes the descriptors out of a control message; those beyond @max are closed. A packet is taken
+ * also without them: the session must not end because this process's table of descriptors is full.
+ */
+static unsigned take_fds(struct msghdr *msg, int *fds, unsigned max)
+{
+	int rc = msg->msg_flags & MSG_CTRUNC ? -EMFILE : 0;
+	unsigned n = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < count; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+			if (n == max) {
+				close(fd);
+				continue;
+			}
+			fd = sio_live_own(fd);
+			if (fd < 0)
+				rc = fd;
+			else
+				fds[n++] = fd;
+		}
+	}
+	if (rc < 0 && n < max)
+		fds[n++] = rc;
+	return n;
+}
+
+ssize_t sio_live_recv(struct sio_world *w, int fd, void *buf, size_t len, int *fds,
+		      unsigned max_fds, unsigned *ret_fds, uint64_t deadline)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(SIO_WIRE_MAX_FDS * sizeof(int))];
+	} control;
+	struct iovec iov = {.iov_base = buf, .iov_len = len};
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	(void)w;
+	*ret_fds = 0;
+	for (;;) {
+		struct msghdr msg = {.msg_iov = &iov,
+				     .msg_iovlen = 1,
+				     .msg_control = control.space,
+				     .msg_controllen = sizeof(control.space)};
+		ssize_t n;
+		int rc;
+
+		pthread_mutex_lock(&live.mutex);
+		n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		rc = n < 0 ? -errno : 0;
+		if (n >= 0)
+			*ret_fds = take_fds(&msg, fds, max_fds);
+		pthread_mutex_unlock(&live.mutex);
+		if (n >= 0)
+			return msg.msg_flags & MSG_TRUNC ? -EMSGSIZE : n;
+		if (rc == -EINTR)
+			continue;
+		if (rc != -EAGAIN)
+			return rc;
+		if (deadline == 0)
+			return -ETIMEDOUT;
+		if (poll_until(&p, 1, deadline) == 0)
+			return -ETIMEDOUT;
+	}
+}
+
+int sio_live_poll(struct sio_world *w, struct sio_poll *p, unsigned n, uint64_t deadline)
+{
+	struct pollfd few[POLL_ON_STACK], *fds = few;
+	int rc;
+
+	(void)w;
+	if (n > POLL_ON_STACK) {
+		fds = malloc(n * sizeof(*fds));
+		if (!fds)
+			return -ENOMEM;
+	}
+	for (unsigned i = 0; i < n; i++)
+		fds[i] = (struct pollfd){.fd = p[i].fd, .events = POLLIN};
+	rc = poll_until(fds, n, deadline);
+	for (unsigned i = 0; i < n; i++)
+		p[i].readable = rc > 0 && fds[i].revents;
+	if (fds != few)
+		free(fds);
+	return rc;
+}
+
+int sio_live_event_new(struct sio_world *w)
+{
+	int fd;
+
+	(void)w;
+	pthread_mutex_lock(&live.mutex);
+	fd = sio_live_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	pthread_mutex_unlock(&live.mutex);
+	return fd;
+}
+
+int sio_live_event_write(struct sio_world *w, int fd)
+{
+	uint64_t one = 1;
+	int saved = errno, rc = 0;
+
+	(void)w;
+	/* A full counter (EAGAIN) says what another one would. */
+	if (write(fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
+		rc = -errno;
+	errno = saved;
+	return rc;
+}
+
+/* The descriptor may be a blocking one: it came from the room. */
+int sio_live_event_read(struct sio_world *w, int fd, uint64_t *ret_count)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	ssize_t n;
+
+	(void)w;
+	if (poll(&p, 1, 0) <= 0)
+		return -EAGAIN;
+	n = read(fd, ret_count, sizeof(*ret_count));
+	return n == sizeof(*ret_count) ? 0 : n < 0 ? -errno : -EAGAIN;
+}
