@@ -135,9 +135,8 @@ static void vector_end(struct sio_obj *o)
 {
 	struct sio_vector *v = (struct sio_vector *)o;
 
-	if (v->cut || !o->target)
-		return;
-	set(v, NULL, false);
+	if (!v->cut && o->target)
+		set(v, NULL, false);
 }
 
 const struct sio_kind sio_kind_vector = {

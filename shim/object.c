@@ -163,6 +163,13 @@ const struct file_operations sio_mmap_fops = {
 
 /* ---- lives ---- */
 
+static void hangs_on(struct sio_obj *o, struct sio_owner *w)
+{
+	o->owner = w;
+	w->o.refs++;
+	list_move_tail(&o->of_owner, &w->objects);
+}
+
 void *sio_obj_new(struct sio_request *rq, u32 kind)
 {
 	struct sio_obj *o = kzalloc(kind_of(kind)->size, GFP_KERNEL_ACCOUNT);
@@ -182,11 +189,8 @@ void *sio_obj_new(struct sio_request *rq, u32 kind)
 		kfree(o);
 		return ERR_PTR(error);
 	}
-	if (kind != SIO_KIND_OWNER) {
-		o->owner = rq->owner;
-		o->owner->o.refs++;
-		list_add_tail(&o->of_owner, &o->owner->objects);
-	}
+	if (kind != SIO_KIND_OWNER)
+		hangs_on(o, rq->owner);
 	return o;
 }
 
@@ -217,11 +221,9 @@ void sio_obj_tie(struct sio_obj *o, struct sio_dev *d, struct sio_obj *target)
  */
 static void falls(struct sio_obj *o)
 {
-	if (o->refs || o->state != SIO_STATE_QUARANTINED || !list_empty(&o->falling))
-		return;
-	if (o->kind == SIO_KIND_DMAMAP && ((struct sio_dmamap *)o)->mapped)
-		return;
-	list_add_tail(&o->falling, &sio.falling);
+	if (!o->refs && o->state == SIO_STATE_QUARANTINED && list_empty(&o->falling) &&
+	    !(o->kind == SIO_KIND_DMAMAP && ((struct sio_dmamap *)o)->mapped))
+		list_add_tail(&o->falling, &sio.falling);
 }
 
 void sio_obj_unref(struct sio_obj *o)
@@ -290,6 +292,20 @@ int sio_op_end(struct sio_request *rq, const void *msg, void *answer)
 	if (o->refs || (o->kind == SIO_KIND_MEM && sio_pool_remove((struct sio_mem *)o)))
 		return -EBUSY;
 	sio_obj_end(o);
+	return 0;
+}
+
+int sio_op_give(struct sio_request *rq, const void *msg, void *answer)
+{
+	const struct sio_req_give *m = msg;
+	struct sio_obj *o = sio_obj_find(SIO_KIND_MEM, m->id, true);
+
+	if (IS_ERR(o))
+		return PTR_ERR(o);
+	if (m->h.owner && o->owner != rq->owner)
+		return -EPERM;
+	sio_obj_unref(&o->owner->o);
+	hangs_on(o, &sio.daemon);
 	return 0;
 }
 

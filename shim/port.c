@@ -40,16 +40,11 @@ void sio_changed(void)
 
 static ssize_t port_read(struct file *f, char __user *to, size_t size, loff_t *pos)
 {
-	u64 now, before;
+	u64 now = READ_ONCE(changes);
 
 	if (size < sizeof(now))
 		return -EINVAL;
-	mutex_lock(&sio.lock);
-	before = told;
-	now = changes;
-	WRITE_ONCE(told, now);
-	mutex_unlock(&sio.lock);
-	if (now == before)
+	if (xchg(&told, now) == now)
 		return -EAGAIN;
 	return copy_to_user(to, &now, sizeof(now)) ? -EFAULT : sizeof(now);
 }
@@ -99,6 +94,7 @@ static const struct operation operations[SIO_OP_COUNT] = {
 	OP(LIST, sio_op_list, list, list, RESERVED(list)),
 	OP(ALLOC, sio_op_alloc, alloc, alloc, .holds = true, .makes = SIO_KIND_MEM),
 	OP(FREE, sio_op_end, free, ok, .ends = SIO_KIND_MEM),
+	OP(GIVE, sio_op_give, give, ok),
 	OP(IMPORT, sio_op_import, import, import, .flags = SIO_IMPORT_POOL, .holds = true,
 	   .makes = SIO_KIND_MEM, .files = 1),
 	OP(DEVICE_LIST, sio_op_device_list, device_list, device),
@@ -260,23 +256,14 @@ free:
 
 static int port_open(struct inode *inode, struct file *f)
 {
-	int error = 0;
-
 	if (!capable(CAP_SYS_RAWIO))
 		return -EPERM;
-	mutex_lock(&sio.lock);
-	if (is_open)
-		error = -EBUSY;
-	is_open = true;
-	mutex_unlock(&sio.lock);
-	return error ? error : nonseekable_open(inode, f);
+	return xchg(&is_open, true) ? -EBUSY : nonseekable_open(inode, f);
 }
 
 static int port_release(struct inode *inode, struct file *f)
 {
-	mutex_lock(&sio.lock);
-	is_open = false;
-	mutex_unlock(&sio.lock);
+	xchg(&is_open, false);
 	return 0;
 }
 

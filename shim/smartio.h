@@ -197,7 +197,7 @@ void sio_obj_end(struct sio_obj *o);
 void *sio_obj_find(u32 kind, u64 id, bool live);
 /* End what nothing holds any more. */
 void sio_fall(void);
-sio_handler sio_op_end, sio_op_list, sio_op_reopen;
+sio_handler sio_op_end, sio_op_give, sio_op_list, sio_op_reopen;
 int sio_file_release(struct inode *inode, struct file *f);
 extern const struct file_operations sio_mmap_fops;
 

@@ -100,8 +100,8 @@ bool smartiod_segment_let_go(struct smartiod_session *s, uint32_t handle)
 /*
  * ---- the maker lets go of it, others have it ----
  *
- * The memory hangs on the maker's owner, and would end with it: the port gives it to us. Where it
- * cannot, it stays among the maker's objects.
+ * The memory hangs on the maker's owner, and would end with it: the port gives it to us. If it
+ * refuses, it stays among the maker's objects.
  */
 
 struct give_op {

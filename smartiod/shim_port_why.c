@@ -29,6 +29,7 @@ static const struct form forms[SIO_OP_COUNT] = {
 	FORM(LIST, list, RESERVED(list)),
 	FORM(ALLOC, alloc),
 	FORM(FREE, free),
+	FORM(GIVE, give),
 	FORM(IMPORT, import, .flags = SIO_IMPORT_POOL),
 	FORM(DEVICE_LIST, device_list),
 	FORM(DEVICE_OPEN, device_open, .flags = SIO_DEVICE_FORCE),
@@ -222,7 +223,7 @@ static uint64_t named(const struct shim_call *c, uint32_t *ret_kind)
 	static const uint32_t kind[SIO_OP_COUNT] = {
 		[SIO_OP_FREE] = SIO_KIND_MEM,	     [SIO_OP_BAR_CLOSE] = SIO_KIND_BAR,
 		[SIO_OP_DMAUNMAP] = SIO_KIND_DMAMAP, [SIO_OP_IRQ_FREE] = SIO_KIND_IRQ,
-		[SIO_OP_VECTOR] = SIO_KIND_IRQ,
+		[SIO_OP_VECTOR] = SIO_KIND_IRQ,	     [SIO_OP_GIVE] = SIO_KIND_MEM,
 	};
 	const struct sio_req_dmamap *map = (const void *)&c->req;
 	const struct sio_req_reopen *reopen = (const void *)&c->req;

@@ -290,7 +290,6 @@ static int stays_connected(void *arg)
 
 static void what_the_maker_let_go_of_stays(void **state)
 {
-	cluster_needs(NEEDS_GIVE);
 	for (unsigned killed = 0; killed < 2; killed++) {
 		pid_t a, b, c;
 
@@ -320,10 +319,6 @@ static int makes_and_dies(void *arg)
 	CHECK_OK(error);
 	step_done(0);
 	step_await(1);
-	if (arg) { /* its handle goes before it does */
-		SCIRemoveSegment(seg, 0, &error);
-		CHECK_OK(error);
-	}
 	step_done(2);
 	while (pause() < 0)
 		;
@@ -396,18 +391,15 @@ static int is_left_behind(void *arg)
 
 static void a_segment_ends_with_its_maker(void **state)
 {
-	/* What smartio.ko does not give away ends with its maker in any case. */
-	for (unsigned removed = 0; removed < (cluster_is_machine() ? 2 : 1); removed++) {
-		pid_t a, b;
+	pid_t a, b;
 
-		steps_reset();
-		a = cluster_fork(*state, 4, makes_and_dies, removed ? *state : NULL);
-		b = cluster_fork(*state, 4, is_left_behind, NULL);
-		step_await(2);
-		kill(a, SIGKILL);
-		assert_int_equal(cluster_wait(a), 128 + SIGKILL);
-		assert_int_equal(cluster_wait(b), 0);
-	}
+	steps_reset();
+	a = cluster_fork(*state, 4, makes_and_dies, NULL);
+	b = cluster_fork(*state, 4, is_left_behind, NULL);
+	step_await(2);
+	kill(a, SIGKILL);
+	assert_int_equal(cluster_wait(a), 128 + SIGKILL);
+	assert_int_equal(cluster_wait(b), 0);
 }
 
 int main(void)

@@ -71,7 +71,6 @@ void cluster_needs(const char *what);
 #define NEEDS_LINK "an adapter with a link to another host"
 #define NEEDS_CRASH "a host that crashes while others live on"
 #define NEEDS_ENGINE "an adapter with a DMA engine"
-#define NEEDS_GIVE "a port that takes memory from a program that ends"
 #define NEEDS_GROUPS "an adapter with multicast groups"
 /*
  * First in a test that wants what the simulator's programs, which are coroutines, have not: there it is

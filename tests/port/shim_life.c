@@ -86,6 +86,46 @@ static void death(struct port_world *w, bool by_reset)
 	port_report(w, by_reset ? "a death, and a reset" : "a death, and a word");
 }
 
+/* Memory that was given to the daemon outlives who had it. */
+static void given(struct port_world *w)
+{
+	uint32_t mems = shim_count(w, SIO_KIND_MEM);
+	union port_packet evt;
+	struct shim_ask a;
+	uint64_t owner, mem;
+	char *at;
+	int fd = -1, mem_fd = -1;
+
+	owner = shim_make(w, SIO_OP_OWNER_NEW, 0, &fd);
+	mem = shim_make(w, SIO_OP_ALLOC, owner, &mem_fd);
+	shim_make(w, SIO_OP_ALLOC, owner, NULL);
+	at = shim_map(w, mem_fd, SHIM_PAGE, PROT_READ | PROT_WRITE);
+	shim_good(w, &a, SIO_OP_GIVE, owner);
+	((struct sio_req_give *)(void *)&a.req)->id = mem;
+	shim_expect(w, &a, -1, 0, "GIVE");
+	shim_expect(w, &a, -1, -EPERM, "GIVE once more");
+	if (at)
+		*at = 0x77;
+	close(fd);
+	shim_news(w, SIO_EV_OWNER_GONE, &evt);
+	shim_news(w, SIO_EV_OWNER_END, &evt);
+	shim_check(w, shim_count(w, SIO_KIND_MEM) == mems + 1, "what was given stays, and no more");
+	shim_check(w, at && *at == 0x77, "nobody who has it mapped notices");
+	shim_good(w, &a, SIO_OP_REOPEN, 0);
+	((struct sio_req_reopen *)(void *)&a.req)->kind = SIO_KIND_MEM;
+	((struct sio_req_reopen *)(void *)&a.req)->id = mem;
+	shim_expect(w, &a, -1, 0, "REOPEN");
+	shim_close(&a);
+	shim_good(w, &a, SIO_OP_FREE, 0);
+	((struct sio_req_free *)(void *)&a.req)->id = mem;
+	shim_expect(w, &a, -1, 0, "FREE by the daemon");
+	shim_check(w, shim_count(w, SIO_KIND_MEM) == mems, "nothing is left");
+	if (at)
+		munmap(at, SHIM_PAGE);
+	close(mem_fd);
+	port_report(w, "memory that is given");
+}
+
 /* An owner in the list; kind 0: it is not there. */
 static struct sio_list_entry listed(struct port_world *w, uint64_t owner)
 {
@@ -247,6 +287,7 @@ void shim_owners(struct port_world *w)
 {
 	death(w, false);
 	death(w, true);
+	given(w);
 	children(w);
 	restart(w);
 	unread(w);
