@@ -438,15 +438,8 @@ void smartiod_device_path_down(struct smartiod *d, uint32_t node, uint32_t adapt
 /* Nobody has anything of it any more; its entries in requester tables are no entries of the next one. */
 static void let_go(struct smartiod *d, struct smartiod_device *dev)
 {
-	struct smartiod_loan *l;
-	uint64_t after = 0;
-
 	dev->present = false;
-	while ((l = smartiod_loan_after(d, after))) {
-		after = l->id;
-		if (l->device == dev)
-			smartiod_loan_device_gone(d, l);
-	}
+	smartiod_loans_device_gone(d, dev);
 	for (unsigned i = 0; i < SIO_MAX_ADAPTERS; i++)
 		smartiod_requester_drop(d, &dev->requester[i]);
 	smartiod_device_announce(d, dev);

@@ -277,8 +277,8 @@ struct smartiod_loan *smartiod_loan_find(struct smartiod *d, uint64_t id);
 /* The one whose port owner is @owner. */
 struct smartiod_loan *smartiod_loan_by_owner(struct smartiod *d, uint64_t owner);
 void smartiod_loan_end(struct smartiod *d, struct smartiod_loan *loan);
-/* Its device is gone: it ends, and so does its quarantine; the borrower is told. */
-void smartiod_loan_device_gone(struct smartiod *d, struct smartiod_loan *loan);
+/* Those of a device that is gone end, and so do their quarantines; the borrowers are told. */
+void smartiod_loans_device_gone(struct smartiod *d, struct smartiod_device *dev);
 /* Its owner has ended, and not by our word. */
 void smartiod_loan_owner_gone(struct smartiod *d, struct smartiod_loan *loan);
 /* The first loan with an id greater than @after; of all devices. */

@@ -154,8 +154,8 @@ void smartiod_loan_node_down(struct smartiod *d, uint32_t node)
 	}
 }
 
-/* Its borrower is told that it has ended. */
-static void take_away(struct smartiod *d, struct smartiod_loan *l)
+/* Before what hangs on it is lost: the borrower's library is to know why. */
+static void tell_lost(struct smartiod *d, struct smartiod_loan *l)
 {
 	struct sio_peer_borrower msg = {.h.type = sio_to_le32(SIO_PEER_BORROW_LOST),
 					.borrower = sio_to_le64(l->id),
@@ -163,21 +163,36 @@ static void take_away(struct smartiod *d, struct smartiod_loan *l)
 
 	if (l->ended)
 		return;
-	smartiod_loan_end(d, l);
 	if (l->node == d->node)
 		smartiod_borrow_lost(d, l->node, l->id);
 	else
 		smartiod_peer_tell(d, l->node, &msg, sizeof(msg));
 }
 
-void smartiod_loan_device_gone(struct smartiod *d, struct smartiod_loan *l)
+void smartiod_loans_device_gone(struct smartiod *d, struct smartiod_device *dev)
 {
-	l->pins++;
-	l->lost = true;
-	take_away(d, l);
-	if (l->closed)
-		smartiod_loan_settled(d, l);
-	smartiod_loan_unpin(d, l);
+	struct smartiod_loan *l;
+	uint64_t after = 0;
+
+	/* All of them first: one may use memory that is another one's. */
+	while ((l = smartiod_loan_after(d, after))) {
+		after = l->id;
+		if (l->device != dev)
+			continue;
+		l->lost = true;
+		tell_lost(d, l);
+	}
+	after = 0;
+	while ((l = smartiod_loan_after(d, after))) {
+		after = l->id;
+		if (l->device != dev)
+			continue;
+		l->pins++;
+		smartiod_loan_end(d, l);
+		if (l->closed)
+			smartiod_loan_settled(d, l);
+		smartiod_loan_unpin(d, l);
+	}
 }
 
 void smartiod_loan_link_lost(struct smartiod *d, uint32_t node)
@@ -187,8 +202,10 @@ void smartiod_loan_link_lost(struct smartiod *d, uint32_t node)
 
 	while ((l = smartiod_loan_after(d, after))) {
 		after = l->id;
-		if (l->node == node)
-			take_away(d, l);
+		if (l->node != node)
+			continue;
+		tell_lost(d, l);
+		smartiod_loan_end(d, l);
 	}
 }
 

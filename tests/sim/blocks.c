@@ -12,8 +12,7 @@
 #define POISON UINT64_C(0xdead0bad0000ffff)
 #define ONES UINT64_MAX
 #define NEVER UINT64_MAX
-#define KEPT 64	 /* writes of a block that are remembered */
-#define DRIVES 4 /* of a host */
+#define KEPT 64 /* writes of a block that are remembered */
 /* What takes longer is not judged, so that older writes may be forgotten. */
 #define LONGEST_READ (100 * SIM_MS)
 
@@ -33,14 +32,14 @@ struct blocks_drive {
 	struct block block[BLOCKS_USED];
 };
 
-static struct blocks_drive *drives[SIM_HOSTS][DRIVES];
+static struct blocks_drive *drives[SIM_HOSTS][SIM_DRIVES];
 static uint64_t last_stamp;
 
 struct blocks_drive *blocks_drive(unsigned host, unsigned device)
 {
 	struct blocks_drive **d = &drives[host][device];
 
-	assert(host < SIM_HOSTS && device < DRIVES);
+	assert(host < SIM_HOSTS && device < SIM_DRIVES);
 	if (!*d) {
 		*d = calloc(1, sizeof(**d));
 		assert(*d);

@@ -17,7 +17,8 @@ bool books_quiet(unsigned host)
 
 	if (!d || !d->ready)
 		return false;
-	EACH (n, d->ops_all) {
+	EACH(n, d->ops_all)
+	{
 		const struct smartiod_op *op = SMARTIOD_OF(n, struct smartiod_op, by_id);
 
 		if (op->wait != SMARTIOD_PARKED && op->wait != SMARTIOD_DOZING)
@@ -28,7 +29,8 @@ bool books_quiet(unsigned host)
 
 static void sessions(const struct smartiod *d)
 {
-	EACH (n, d->sessions) {
+	EACH(n, d->sessions)
+	{
 		const struct smartiod_session *s =
 			SMARTIOD_OF(n, struct smartiod_session, by_client);
 
@@ -36,7 +38,8 @@ static void sessions(const struct smartiod *d)
 	}
 	for (const struct smartiod_awaited *a = d->recovery.awaited; a; a = a->next)
 		books_note(SIO_KIND_OWNER, a->owner, false);
-	EACH (n, d->recovery.leftovers) {
+	EACH(n, d->recovery.leftovers)
+	{
 		const struct smartiod_leftover *l = SMARTIOD_OF(n, struct smartiod_leftover, by_id);
 
 		books_note(l->kind, l->by_id.key, false);
@@ -45,19 +48,22 @@ static void sessions(const struct smartiod *d)
 
 static void memory(const struct smartiod *d)
 {
-	EACH (n, d->segments) {
+	EACH(n, d->segments)
+	{
 		const struct smartiod_segment *s = SMARTIOD_OF(n, struct smartiod_segment, by_uid);
 
 		books_note(SIO_KIND_MEM, s->mem, !s->owner_gone);
 	}
-	EACH (n, d->rings) {
+	EACH(n, d->rings)
+	{
 		const struct smartiod_ring *r = SMARTIOD_OF(n, struct smartiod_ring, by_uid);
 
 		books_note(SIO_KIND_MEM, r->mem, !r->dint->owner_gone);
 	}
-	EACH (n, d->grants)
-		books_note(SIO_KIND_GRANT, n->key, true);
-	EACH (n, d->dints) {
+	EACH(n, d->grants)
+	books_note(SIO_KIND_GRANT, n->key, true);
+	EACH(n, d->dints)
+	{
 		const struct smartiod_dint *i = SMARTIOD_OF(n, struct smartiod_dint, by_uid);
 
 		books_note(SIO_KIND_IRQ, i->irq, !i->owner_gone);
@@ -66,14 +72,16 @@ static void memory(const struct smartiod *d)
 
 static void windows(const struct smartiod *d)
 {
-	EACH (n, d->connections) {
+	EACH(n, d->connections)
+	{
 		const struct smartiod_connection *c =
 			SMARTIOD_OF(n, struct smartiod_connection, by_id);
 
 		books_note(c->route == SMARTIOD_GROUP ? SIO_KIND_MEM : SIO_KIND_MAP, c->map,
 			   !c->closed);
 	}
-	EACH (n, d->dint_links) {
+	EACH(n, d->dint_links)
+	{
 		const struct smartiod_dint_link *l =
 			SMARTIOD_OF(n, struct smartiod_dint_link, by_id);
 
@@ -97,11 +105,11 @@ static void lent(const struct smartiod_loan *l)
 
 static void devices(struct smartiod *d)
 {
-	EACH (n, smartiod_devices(d)->loans)
-		lent(SMARTIOD_OF(n, struct smartiod_loan, by_id));
-	EACH (n, smartiod_devices(d)->all) {
-		const struct smartiod_device *dev =
-			SMARTIOD_OF(n, struct smartiod_device, by_fdid);
+	EACH(n, smartiod_devices(d)->loans)
+	lent(SMARTIOD_OF(n, struct smartiod_loan, by_id));
+	EACH(n, smartiod_devices(d)->all)
+	{
+		const struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
 
 		for (unsigned a = 0; a < SIO_MAX_ADAPTERS; a++)
 			books_note(SIO_KIND_REQUESTER, dev->requester[a].id, true);
@@ -130,7 +138,8 @@ void books_read(unsigned host)
 	windows(d);
 	devices(d);
 	borrowed(d);
-	EACH (n, d->queues) {
+	EACH(n, d->queues)
+	{
 		const struct smartiod_queue *q = SMARTIOD_OF(n, struct smartiod_queue, by_uid);
 
 		books_note(SIO_KIND_DMA, q->channel, !q->closed);

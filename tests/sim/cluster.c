@@ -2,6 +2,7 @@
 /* Hosts and machine room of the simulated cluster: start, crash, boot, stop. */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -277,6 +278,33 @@ bool sim_host_off(unsigned host)
 	return !h->daemon && !h->powered && !h->dying;
 }
 
+/* ---- drives ---- */
+static uint64_t pulled[SIM_HOSTS][SIM_DRIVES]; /* when each was last; 0: never */
+
+uint64_t sim_drive_pulled(uint32_t fdid)
+{
+	return pulled[sim_host_of(fdid >> 8)][(fdid & 0xff) - 1];
+}
+
+bool sim_drive_move(unsigned host, unsigned device, bool in)
+{
+	int rc;
+
+	assert(device < SIM_DRIVES);
+	sim_room_host = host;
+	sim_alloc_fail_in = 0;
+	rc = emu_room_device(sim_cluster->room, host, device, in);
+	assert(rc == 0 || rc == -EALREADY);
+	if (rc < 0)
+		return false;
+	sim_trace("node %u: drive %u is %s", sim_node(host), device,
+		  in ? "put back" : "pulled out");
+	if (!in)
+		pulled[host][device] = sim_now();
+	sim_room_kick();
+	return true;
+}
+
 /* ---- the cluster's ---- */
 static void give_up(int rc, const struct sio_err *err)
 {
@@ -292,6 +320,7 @@ void sim_cluster_start(const char *text)
 	struct sio_err err = {0};
 
 	sim_stopping = false;
+	memset(pulled, 0, sizeof(pulled));
 	sim_cluster = calloc(1, sizeof(*sim_cluster));
 	assert(sim_cluster);
 	give_up(sio_topofile_parse("sim", text, strlen(text), &sim_cluster->topology, &err), &err);

@@ -23,7 +23,7 @@ struct sim_host {
 	uint64_t to_port, from_port;
 	unsigned port_busy;  /* packets to and from the port, and owners' ends, on their way */
 	uint64_t port_count; /* that arrived */
-	uint64_t timer; /* virtual; UINT64_MAX: none */
+	uint64_t timer;	     /* virtual; UINT64_MAX: none */
 	struct sim_wire *peer[SIM_HOSTS];
 };
 

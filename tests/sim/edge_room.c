@@ -15,7 +15,8 @@
 #define STEP_BUSY 200u	 /* ns between two looks of the devices while they find work */
 #define STEP_IDLE 20000u /* ... and when they find none, at most */
 #define STEP_LONG_IDLE 1000000u
-#define LOOKS_IDLE 48 /* so many empty looks, and they look more seldom; a store makes them look at once */
+#define LOOKS_IDLE                                                                                 \
+	48 /* so many empty looks, and they look more seldom; a store makes them look at once */
 #define LOOKS_ASKED 12 /* empty looks after a store where they look */
 
 unsigned sim_room_host;

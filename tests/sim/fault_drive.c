@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Faults of drives: completions that are lost, late, doubled, or in the wrong phase, of clients' queues
- * and of the manager's; fatal status.
+ * and of the manager's; fatal status; one that is pulled out, and put back.
  */
 #include "fabric.h"
 #include "run.h"
@@ -14,8 +14,8 @@ static void want(uint64_t *rng)
 	trouble_wanted = true;
 }
 
-/* Any drive of the cluster; NULL: there is none. */
-static const struct sio_topo_device *draw_drive(struct sim_fault_event *e)
+/* Any drive of the cluster, and whose; NULL: there is none. */
+static const struct sio_topo_device *draw_drive(struct sim_fault_event *e, unsigned *ret_host)
 {
 	const struct sio_topology *t = sim_cluster->topology;
 	uint64_t drawn = sim_draw(&e->rng);
@@ -27,8 +27,10 @@ static const struct sio_topo_device *draw_drive(struct sim_fault_event *e)
 		return NULL;
 	wanted = (unsigned)(drawn % n);
 	for (const struct sio_topo_host *h = t->host;; h++) {
-		if (wanted < h->n_devices)
+		if (wanted < h->n_devices) {
+			*ret_host = (unsigned)(h - t->host);
 			return &h->device[wanted];
+		}
 		wanted -= h->n_devices;
 	}
 }
@@ -36,7 +38,8 @@ static const struct sio_topo_device *draw_drive(struct sim_fault_event *e)
 /* One of the next few. */
 static void plan(struct sim_fault_event *e, enum trouble_kind kind, uint64_t ns)
 {
-	const struct sio_topo_device *d = draw_drive(e);
+	unsigned host;
+	const struct sio_topo_device *d = draw_drive(e, &host);
 	uint64_t in = sim_draw(&e->rng), gap = sim_draw(&e->rng);
 
 	if (d)
@@ -75,6 +78,33 @@ static void fatal_begin(struct sim_fault_event *e)
 	plan(e, TROUBLE_FETCH, 0);
 }
 
+/* ---- removal: whatever it does just then; another event may have pulled it out already ---- */
+#define NOTHING UINT32_MAX
+
+static void removal_begin(struct sim_fault_event *e)
+{
+	const struct sio_topo_device *d = draw_drive(e, &e->a);
+
+	e->b = NOTHING;
+	if (!d)
+		return;
+	e->b = (unsigned)(d - sim_cluster->topology->host[e->a].device);
+	if (!sim_drive_move(e->a, e->b, false))
+		e->b = NOTHING;
+}
+
+/* At once, sometimes: before anybody has heard that it was away. */
+static void removal_end(struct sim_fault_event *e)
+{
+	if (e->b != NOTHING)
+		sim_drive_move(e->a, e->b, true);
+}
+
+const struct sim_fault sim_fault_removal = {.name = "removal",
+					    .most = 30,
+					    .longest = SIM_SECOND,
+					    .begin = removal_begin,
+					    .end = removal_end};
 const struct sim_fault sim_fault_lost = {
 	.name = "lost", .most = 6, .prepare = want, .begin = lost_begin, .heal = trouble_heal};
 const struct sim_fault sim_fault_late = {

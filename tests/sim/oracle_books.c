@@ -42,7 +42,7 @@ static const char *const name[] = {
 #define KINDS (sizeof(name) / sizeof(name[0]))
 
 static struct entry *book;
-static unsigned host_now; /* that is looked at */
+static unsigned host_now;	   /* that is looked at */
 static uint64_t looked[SIM_HOSTS]; /* sim_port_quiet() as of the last look */
 
 void books_note(uint32_t kind, uint64_t id, bool sure)
@@ -76,8 +76,9 @@ static void forget(void)
 static void check_quarantine(const struct sio_list_entry *l)
 {
 	if (l->kind != SIO_KIND_OWNER && l->refs == 0)
-		sim_fail("books", "node %u: %s %" PRIu64 " of ended owner %" PRIu64
-				  " stays, and nothing refers to it",
+		sim_fail("books",
+			 "node %u: %s %" PRIu64 " of ended owner %" PRIu64
+			 " stays, and nothing refers to it",
 			 sim_node(host_now), name[l->kind], (uint64_t)l->id, (uint64_t)l->owner);
 }
 
@@ -95,8 +96,9 @@ static void check_one(void *arg, const struct sio_list_entry *l)
 		e->seen = true;
 	else if (l->state == SIO_STATE_LIVE || l->kind == SIO_KIND_DMAMAP ||
 		 l->kind == SIO_KIND_GRANT)
-		sim_fail("books", "node %u: the port has %s %" PRIu64 " of owner %" PRIu64
-				  ", the daemon knows of none",
+		sim_fail("books",
+			 "node %u: the port has %s %" PRIu64 " of owner %" PRIu64
+			 ", the daemon knows of none",
 			 sim_node(host_now), name[l->kind], (uint64_t)l->id, (uint64_t)l->owner);
 	else
 		check_quarantine(l);
@@ -115,8 +117,8 @@ static void check_host(unsigned host)
 	sim_port_each(host, check_one, NULL);
 	HASH_ITER (hh, book, e, next)
 		if (e->sure && !e->seen)
-			sim_fail("books", "node %u: the daemon knows of %s %" PRIu64
-					  ", the port has none",
+			sim_fail("books",
+				 "node %u: the daemon knows of %s %" PRIu64 ", the port has none",
 				 sim_node(host_now), name[e->key.kind], e->key.id);
 	forget();
 	sim_result.books++;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Exclusive means exclusive: when a program is told that it has a device, nobody else has it, unless
- * both share it. Who died, or whose host and the lender's have lost each other since, has it no more.
+ * both share it. Who died, whose host and the lender's have lost each other since, or whose device was
+ * pulled out since it asked for it, has it no more.
  */
 #include <stdlib.h>
 
@@ -15,6 +16,7 @@ struct borrow {
 	uint32_t fdid;
 	unsigned host, lender;
 	uint64_t breaks; /* of the two hosts' daemons, so far */
+	uint64_t since;	 /* when it was asked for */
 	bool exclusive;
 	struct borrow *prev, *next;
 };
@@ -36,10 +38,13 @@ static struct sim_proc *living(uint32_t pid)
 
 static bool valid(const struct borrow *b)
 {
-	return living(b->pid) && sim_peer_breaks(b->host, b->lender) == b->breaks;
+	uint64_t pulled = sim_drive_pulled(b->fdid);
+
+	return living(b->pid) && sim_peer_breaks(b->host, b->lender) == b->breaks &&
+	       (pulled == 0 || pulled < b->since);
 }
 
-void sim_borrowed(uint32_t fdid, bool exclusive)
+void sim_borrowed(uint32_t fdid, bool exclusive, uint64_t since)
 {
 	struct borrow *b, *next, *mine = calloc(1, sizeof(*mine));
 
@@ -62,6 +67,7 @@ void sim_borrowed(uint32_t fdid, bool exclusive)
 	mine->breaks = sim_peer_breaks(mine->host, mine->lender);
 	mine->fdid = fdid;
 	mine->exclusive = exclusive;
+	mine->since = since;
 	DL_APPEND(borrows, mine);
 }
 

@@ -90,7 +90,7 @@ struct sim_options {
 struct sim_result {
 	uint64_t hash, events, virtual_ns, programs, calls, killed, books;
 	uint64_t device_faults; /* accesses of devices that were refused, as the room told */
-	unsigned hosts, plan; /* events of the plan */
+	unsigned hosts, plan;	/* events of the plan */
 };
 
 extern struct sim_options sim_options;
@@ -148,8 +148,11 @@ unsigned sim_pick_adapter(unsigned host);
 /* For workloads that need adapters: hosts have some. */
 bool sim_adapters(unsigned host);
 
-/* oracle_exclusive.c: what a program knows of its borrows. It borrowed; it is about to share; to return. */
-void sim_borrowed(uint32_t fdid, bool exclusive);
+/*
+ * oracle_exclusive.c: what a program knows of its borrows. It borrowed, and asked at @since; it is about
+ * to share; to return.
+ */
+void sim_borrowed(uint32_t fdid, bool exclusive, uint64_t since);
 void sim_shares(uint32_t fdid);
 void sim_returned(uint32_t fdid);
 

@@ -31,6 +31,7 @@
 #define SIM_MS UINT64_C(1000000)
 #define SIM_SECOND UINT64_C(1000000000)
 #define SIM_HOSTS 60
+#define SIM_DRIVES 4 /* of a host, at most */
 
 typedef void (*sim_fn)(void *arg);
 struct sim_proc;
@@ -251,6 +252,10 @@ void sim_host_crash(unsigned host);
 /* SIGKILL of the daemon alone, where hosts outlive that; and another one. */
 void sim_daemon_kill(unsigned host);
 void sim_daemon_start(unsigned host);
+/* Pull a drive out of its slot, or put it back. Return: false: it is so already. */
+bool sim_drive_move(unsigned host, unsigned device, bool in);
+/* When it was pulled out last; 0: never. */
+uint64_t sim_drive_pulled(uint32_t fdid);
 /* It ended by itself: the host crashes, or the daemon is started again. */
 void sim_daemon_lost(unsigned host);
 /* As programs of the live cluster that were not started by "smartio run": a crash does not kill them. */

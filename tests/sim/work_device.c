@@ -35,10 +35,12 @@ struct state {
 
 static void borrow(struct state *s)
 {
+	uint64_t since;
 	sci_error_t e;
 
 	if (s->device)
 		return;
+	since = sim_now();
 	s->fdid = sim_pick_drive(NULL, NULL)->fdid;
 	s->exclusive = sim_pick(3) == 0;
 	SIM_CALL(SCIBorrowDevice,
@@ -48,7 +50,7 @@ static void borrow(struct state *s)
 		s->device = NULL;
 		return;
 	}
-	sim_borrowed(s->fdid, s->exclusive);
+	sim_borrowed(s->fdid, s->exclusive, since);
 }
 
 static void connect_segment(struct state *s)
