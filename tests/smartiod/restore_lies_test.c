@@ -115,8 +115,20 @@ static void lies_bring_nothing(void **state)
 	give_all_back(w, p);
 }
 
-/* Whatever it says, in whatever order: it hurts itself at most. */
-static void random_words_do_no_harm(void **state)
+struct words {
+	uint64_t x;
+	struct sio_msg_restore own[64]; /* what it truly had */
+	unsigned n_own;
+};
+
+static uint64_t next(struct words *r)
+{
+	r->x = r->x * 6364136223846793005ULL + 1442695040888963407ULL;
+	return r->x >> 33;
+}
+
+/* Nothing but chance, with the number of something that there is. */
+static void any_word(struct words *r, uint64_t numbers, struct sio_msg_restore *m)
 {
 	static const uint32_t types[] = {
 		SIO_MSG_SEG_CREATE,  SIO_MSG_DINT_CREATE, SIO_EVM_DINT_RING,
@@ -124,14 +136,44 @@ static void random_words_do_no_harm(void **state)
 		SIO_MSG_SEG_CONNECT, SIO_MSG_SEG_MAP,	  SIO_MSG_DEV_SEG_CONNECT,
 		SIO_MSG_DMA_MAP,     SIO_MSG_DEV_HOLD,	  SIO_MSG_DINT_CONNECT,
 		SIO_MSG_DEV_VECTOR,  SIO_MSG_HELLO};
+	uint32_t type = types[next(r) % (sizeof(types) / sizeof(types[0]))];
+	struct sio_msg *inner = (struct sio_msg *)m->request;
+	unsigned char *bytes = (unsigned char *)m;
+
+	for (size_t j = sizeof(m->h); j < sizeof(*m); j++)
+		bytes[j] = j % 4 && next(r) % 4 ? 0 : (unsigned char)(next(r) % 64);
+	m->type = sio_to_le32(type);
+	if (next(r) % 2)
+		m->key = sio_to_le64(next(r) % numbers);
+	*inner = (struct sio_msg){.type = m->type, .id = sio_to_le32(1)};
+	inner->size = sio_to_le32((uint32_t)sio_client_request_size(type));
+}
+
+/* Something true, once more, or with some bytes that are not. */
+static void changed_word(struct words *r, struct sio_msg_restore *m)
+{
+	unsigned char *bytes = (unsigned char *)m;
+
+	*m = r->own[next(r) % r->n_own];
+	for (uint64_t n = next(r) % 3; n > 0; n--)
+		bytes[sizeof(m->h) + next(r) % (sizeof(*m) - sizeof(m->h))] =
+			(unsigned char)(next(r) % 64);
+}
+
+/* Whatever it says, in whatever order: it hurts itself at most. */
+static void random_words_do_no_harm(void **state)
+{
 	struct fixture *f = *state;
 	struct programs *p = &f->p;
+	struct words r = {.x = 99};
 	struct world *w = f->w;
 	struct sio_msg_restore m;
-	struct sio_msg *inner = (struct sio_msg *)m.request;
-	uint64_t x = 99;
+	uint64_t at;
 
 	make_all(w, p);
+	for (unsigned step = 1; step <= 2; step++)
+		for (at = 0; library_next(p->c.c, step, &at, &r.own[r.n_own]); r.n_own++)
+			assert_true(r.n_own < 63);
 	world_stop(w, 0);
 	w->before_step = NULL;
 	restart(w);
@@ -142,19 +184,12 @@ static void random_words_do_no_harm(void **state)
 	world_run(w);
 	for (unsigned i = 0; i < 40000; i++) {
 		struct sio_msg_restore_step step = {.step = sio_to_le32(1)};
-		unsigned char *bytes = (unsigned char *)&m;
-		uint32_t type = types[i % (sizeof(types) / sizeof(types[0]))];
 
-		for (size_t j = sizeof(m.h); j < sizeof(m); j++) {
-			x = x * 6364136223846793005ULL + 1442695040888963407ULL;
-			bytes[j] = j % 4 && x >> 62 ? 0 : (unsigned char)(x >> 33) % 64;
-		}
+		if (i % 2)
+			any_word(&r, w->next_id + 2, &m);
+		else
+			changed_word(&r, &m);
 		memset(&m.h, 0, sizeof(m.h));
-		m.type = sio_to_le32(type);
-		if (x >> 63) /* something that there is */
-			m.key = sio_to_le64(x % (w->next_id + 2));
-		*inner = (struct sio_msg){.type = m.type, .id = sio_to_le32(1)};
-		inner->size = sio_to_le32((uint32_t)sio_client_request_size(type));
 		world_call(w, p->c.c, SIO_MSG_RESTORE, &m, sizeof(m));
 		world_forget(p->c.c);
 		if (i == 20000)

@@ -12,6 +12,7 @@
 #include "restore_world.h"
 #include "smartiod/restore.h"
 #include "wire/check.h"
+#include "wire/ring.h"
 
 static uint32_t step_later(struct world *w, struct world_client *c, uint32_t step)
 {
@@ -168,6 +169,8 @@ static void what_was_never_offered_stays_private(void **state)
 	}
 	m.key = sio_to_le64(mem);
 	assert_int_equal(say(w, p->c.c, &m), ENOENT);
+	forge(w, p->c.c, &m, SIO_MSG_SEG_CONNECT, 0);
+	assert_int_equal(say(w, p->c.c, &m), ENOENT);
 }
 
 /* All that a program would tell. */
@@ -244,10 +247,14 @@ static void half_truths_bring_nothing(void **state)
 	of_b = told_of(&b, SIO_MSG_SEG_CREATE, 0);
 	m.key = of_b.key;
 	assert_int_equal(say(w, p->c.c, &m), ENOENT);
+	forge(w, p->c.c, &m, SIO_MSG_SEG_ATTACH, sio_from_le32(m.number));
+	assert_int_equal(say(w, p->c.c, &m), ENOENT);
 	/* Connected to another borrower's private memory. */
 	m = told_of(&c, SIO_MSG_DEV_SEG_CONNECT, 1);
 	of_b = told_of(&b, SIO_MSG_DEV_SEG_CREATE, 1);
 	m.key = of_b.key;
+	assert_int_equal(say(w, p->c.c, &m), ENOENT);
+	forge(w, p->c.c, &m, SIO_MSG_SEG_CONNECT, 0);
 	assert_int_equal(say(w, p->c.c, &m), ENOENT);
 	/* What the other has mapped for the device, of what both have; one's own map, of other memory. */
 	m = told_of(&c, SIO_MSG_SEG_CONNECT, 0);
@@ -263,6 +270,40 @@ static void half_truths_bring_nothing(void **state)
 	w->before_step = pump;
 	end_step(w, p->c.c, 2);
 	assert_true(library_settled(w));
+}
+
+/* A ring of one's own data interrupt, in memory of somebody who is not back yet. */
+static void rings_lie_in_ones_own_memory(void **state)
+{
+	struct fixture *f = *state;
+	struct programs *p = &f->p;
+	struct sio_msg_restore ring = {.type = sio_to_le32(SIO_EVM_DINT_RING)};
+	struct world *w = f->w;
+	struct memory b, c;
+	uint32_t seg, dint, number;
+
+	OK(call_seg_create(w, p->b.c, 9, SIO_RING_TOTAL, 0, &seg, NULL));
+	OK(call_seg_create(w, p->c.c, 10, SIO_RING_TOTAL, 0, &seg, NULL));
+	OK(call_dint_create(w, p->c.c, 3, SCI_FLAG_FIXED_INTNO, &dint, &number));
+	remember(p->b.c, &b);
+	remember(p->c.c, &c);
+	w->before_step = NULL;
+	library_gone(p->c.c);
+	restart(w);
+	world_reconnect(w, p->c.c);
+	assert_int_equal(say_hello(w, p->c.c, p->c.c->owner, SIO_CLIENT_LIBRARY), 0);
+	ring.handle = told_of(&c, SIO_MSG_DINT_CREATE, 0).handle;
+	ring.number = sio_to_le32(1);
+	assert_int_equal(say(w, p->c.c, &c.m[1]), 0);
+	ring.key = told_of(&b, SIO_MSG_SEG_CREATE, 0).key;
+	assert_int_equal(say(w, p->c.c, &ring), ENOENT);
+	ring.key = told_of(&c, SIO_MSG_SEG_CREATE, 0).key; /* the port cannot know what is in it */
+	assert_int_equal(say(w, p->c.c, &ring), 0);
+	w->before_step = pump;
+	end_step(w, p->c.c, 1);
+	end_step(w, p->c.c, 2);
+	assert_true(library_settled(w));
+	OK(call_seg_remove(w, p->b.c, told_of(&b, SIO_MSG_SEG_CREATE, 0).handle));
 }
 
 /* Memory that its owner does not tell of goes, though the owner lives on. */
@@ -322,6 +363,8 @@ static void what_is_not_yet_told_is_not_shared(void **state)
 	lie.key = m.key;
 	memcpy(lie.request, &attach, sizeof(attach));
 	assert_int_equal(say(w, p->c.c, &lie), ENOENT);
+	forge(w, p->c.c, &lie, SIO_MSG_SEG_ATTACH, 77);
+	assert_int_equal(say(w, p->c.c, &lie), ENOENT);
 	assert_int_equal(say(w, p->b.c, &m), 0);
 }
 
@@ -334,6 +377,7 @@ int main(void)
 		TEST(what_was_never_offered_stays_private),
 		TEST(what_is_not_yet_told_is_not_shared),
 		TEST(half_truths_bring_nothing),
+		TEST(rings_lie_in_ones_own_memory),
 		TEST(what_nobody_claims_goes),
 	};
 

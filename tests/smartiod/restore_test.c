@@ -145,12 +145,18 @@ static void what_the_dead_had_is_lost(void **state)
 	struct fixture *f = *state;
 	const struct sio_evm_segment *seg;
 	struct programs *p = &f->p;
+	uint32_t unmapped;
 
 	make_all(f->w, p);
+	OK(call_seg_connect(f->w, p->b.c, NODE, 5, &unmapped));
 	world_stop(f->w, 0);
 	library_gone(p->a.c);
 	world_kill(f->w, p->a.c);
 	restart(f->w);
+	for (unsigned i = 0; (seg = world_event(p->b.c, SIO_EVM_SEGMENT_REMOTE, i)); i++)
+		if (sio_from_le32(seg->handle) == unmapped)
+			break;
+	assert_non_null(seg);
 	seg = world_event(p->c.c, SIO_EVM_SEGMENT_REMOTE, 0);
 	assert_non_null(seg);
 	assert_int_equal(sio_from_le32(seg->handle), p->c.connection);

@@ -291,3 +291,13 @@ unsigned resets_told(const struct fixture *f, struct world_client *c)
 	}
 	return n;
 }
+
+void forge(struct world *w, const struct world_client *c, struct sio_msg_restore *m, uint32_t type,
+	   uint64_t number)
+{
+	const struct smartiod_session *s = smartiod_session_find(w->host[0].daemon, c->number);
+
+	assert_non_null(s);
+	m->seal = sio_to_le64(
+		smartiod_seal(s, type, sio_from_le32(m->handle), sio_from_le64(m->key), number, 0));
+}
