@@ -20,7 +20,8 @@
 #define LIMIT_MS (cluster_is_machine() ? 300000 : 60000)
 #define TOP_DIR 128
 #define STATE_DIR (TOP_DIR + 16)
-#define SETTLE_S "60"		      /* what the dead held is taken back within so many seconds */
+#define SETTLE_S "60" /* what the dead held is taken back within so many seconds */
+#define PROGRAMS 64
 #define MACHINE_STATE "/run/smartiod" /* of the smartiod of a machine: docs/hardware.md */
 
 struct cluster {
@@ -33,6 +34,7 @@ struct cluster {
 };
 
 static int steps[STEPS];
+static pid_t programs[PROGRAMS]; /* forked and not waited for; 0: none */
 
 /* Run a program of the cluster and wait until it says that it is ready. */
 static pid_t start(const struct cluster *c, const char *variable, unsigned node)
@@ -197,10 +199,25 @@ long long cluster_counter(const struct cluster *c, unsigned node, const char *na
 	return found;
 }
 
+/* Of a test that failed: what they hold would never be given back. */
+static void end_programs(void)
+{
+	for (unsigned i = 0; i < PROGRAMS; i++) {
+		if (programs[i] &&
+		    waitpid(programs[i], NULL, WNOHANG) == 0) { /* it is ours still */
+			kill(programs[i], SIGKILL);
+			waitpid(programs[i], NULL, 0);
+		}
+		programs[i] = 0;
+	}
+}
+
 int cluster_audit(const struct cluster *c)
 {
-	int rc = audit(c, c->first, "/dev/null");
+	int rc;
 
+	end_programs();
+	rc = audit(c, c->first, "/dev/null");
 	if (rc < 0)
 		fprintf(stderr, "the cluster does not hold what it held when it came up\n");
 	return rc;
@@ -344,6 +361,11 @@ pid_t cluster_fork(struct cluster *c, unsigned node, int (*fn)(void *arg), void 
 		cluster_enter(c, node);
 		exit(fn(arg));
 	}
+	for (unsigned i = 0; pid > 0 && i < PROGRAMS; i++)
+		if (programs[i] == 0) {
+			programs[i] = pid;
+			break;
+		}
 	return pid;
 }
 
@@ -357,6 +379,9 @@ int cluster_wait(pid_t pid)
 		kill(pid, SIGKILL);
 	}
 	close(p.fd);
+	for (unsigned i = 0; i < PROGRAMS; i++)
+		if (programs[i] == pid)
+			programs[i] = 0;
 	if (waitpid(pid, &status, 0) < 0)
 		return 1;
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
