@@ -159,8 +159,9 @@ static int link_manager(struct smartio_nvme *n)
 				 n->meta.node);
 }
 
-static int send_request(struct smartio_nvme *n, struct sio_nvme_req *req, uint64_t deadline)
+static int send_request(struct smartio_nvme *n, struct sio_nvme_req *req)
 {
+	uint64_t deadline = sio_nvme_deadline(REPLY_MS);
 	unsigned tries = 0;
 	sci_error_t err;
 
@@ -226,14 +227,14 @@ static int still_there(struct smartio_nvme *n)
 int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nvme_rep *rep,
 		 bool *ret_sent)
 {
-	uint64_t deadline = sio_nvme_deadline(REPLY_MS);
+	unsigned left_ms = REPLY_MS, took_ms;
 	int rc;
 
 	if (ret_sent)
 		*ret_sent = false;
 	rc = link_manager(n);
 	if (rc == 0)
-		rc = send_request(n, req, deadline);
+		rc = send_request(n, req);
 	if (rc)
 		return rc;
 	if (ret_sent)
@@ -242,12 +243,16 @@ int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nv
 		rc = take_reply(n, req, rep);
 		if (rc != -EAGAIN && rc != -EALREADY)
 			break;
-		if (rc == -EAGAIN) {
-			rc = still_there(n);
-			if (rc)
-				break;
-		}
-		if (smartio_now_ns() >= deadline) {
+		took_ms = rc == -EAGAIN ? SLICE_MS : 1;
+		/*
+		 * While no smartiod is there this waits, like any call, and so does the manager if it
+		 * has to make one: only the time in which it could have answered is counted.
+		 */
+		rc = rc == -EAGAIN ? still_there(n) : 0;
+		if (rc)
+			break;
+		left_ms -= took_ms < left_ms ? took_ms : left_ms;
+		if (left_ms == 0) {
 			rc = sio_nvme_fail(-ETIMEDOUT,
 					   "the manager of %s on node %u has not answered for %u "
 					   "s: it hangs or was stopped (SIGSTOP); let it go on, or "

@@ -445,6 +445,10 @@ void SCIConnectDeviceSegment(sci_smartio_device_t device, sci_remote_segment_t *
 		*error = SCI_ERR_NOT_CONNECTED;
 		return;
 	}
+	if (fake.away_at && --fake.away_at == 0) {
+		fake.now += fake.away_ns;
+		fake.manager = fake.back;
+	}
 	if (memtype != SCI_MEMTYPE_BAR && !(s = find_segment(b, segmentId, memtype))) {
 		*error = SCI_ERR_NO_SUCH_SEGMENT;
 		return;

@@ -262,6 +262,23 @@ static void stopped_manager_is_reported(void **state)
 	fake_bury(mine);
 }
 
+/* Calls wait for the next smartiod, the manager's, too: that does not count as its silence. */
+static void manager_that_waits_for_a_smartiod_is_waited_for(void **state)
+{
+	struct smartio_nvme_manager *m = fake.manager;
+	struct smartio_nvme *n = client();
+	uint8_t page[4096];
+
+	(void)state;
+	fake.manager = NULL;
+	fake.back = m;
+	fake.away_ns = 20000000000u;
+	fake.away_at = 3; /* it was asked, and then looked for once */
+	assert_ok(smartio_nvme_identify(n, 1, 0, page));
+	assert_int_equal(fake.away_at, 0);
+	smartio_nvme_close(n);
+}
+
 static void queues_are_kept_when_nobody_can_delete_them(void **state)
 {
 	struct smartio_nvme_manager *dead = fake.manager;
@@ -424,6 +441,7 @@ int main(void)
 		TEST(request_of_a_dead_borrower_is_not_executed),
 		TEST(manager_dies_and_another_comes),
 		TEST(stopped_manager_is_reported),
+		TEST(manager_that_waits_for_a_smartiod_is_waited_for),
 		TEST(queues_are_kept_when_nobody_can_delete_them),
 		TEST(reset_by_others_ends_manager_and_queues),
 		TEST(stale_queue_does_not_ring),
