@@ -206,10 +206,10 @@ static void end_round(struct round *r)
 {
 	struct shim_ask a;
 
-	for (int i = 0; i < PROGRAMS; i++) {
+	for (int i = 0; i < PROGRAMS; i++)
 		kill(r->pid[i], SIGKILL);
-		waitpid(r->pid[i], NULL, 0);
-	}
+	while (wait(NULL) > 0) /* their children, too, which may outlive them for a moment */
+		;
 	for (int i = 0; i < VIEWS; i++)
 		if (r->fd[i] >= 0)
 			close(r->fd[i]);
@@ -259,6 +259,7 @@ int main(int argc, char **argv)
 	}
 	r.seed = (unsigned)strtoul(argv[3], NULL, 0);
 	signal(SIGPIPE, SIG_IGN);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	w.served &= ~(1ULL << SIO_OP_ADAPTER);
 	shim_good(&w, &a, SIO_OP_DEVICE_LIST, 0);
 	if (shim_expect(&w, &a, -1, 0, "DEVICE_LIST")) {
