@@ -42,6 +42,10 @@ IOMMU = {
     "intel": ("-device", "intel-iommu,intremap=on"),
     "amd": ("-device", "amd-iommu,intremap=on"),
 }
+# Where both processors are threads of QEMU 7.2, one may translate code just while the other patches it,
+# and keep the breakpoint that marks this: "Oops: int3", now and then. Debian's kernels patch themselves at
+# any time (jump labels), so their processors take turns in one thread, which costs no more time.
+THREADS = {"debug": "multi", "6.1": "single", "6.12": "single"}
 # Behind a root port the drive can be taken out; but QEMU's AMD IOMMU drops the interrupts of what is
 # behind one.
 NVME_BUS = {"none": "rp0", "intel": "rp0", "amd": "pcie.0,addr=9"}
@@ -97,6 +101,7 @@ class Machine:
     def __init__(self, kernel, iommu, initrd, drive, nvme, memory, append, more):
         self.channels = {n: Channel(n) for n in ("console", "control", "qmp")}
         self.limit(60)
+        self.since = time.monotonic()
         self.live = False  # print what the script says as it comes
         self.talk = []
         self.drive = drive
@@ -104,8 +109,8 @@ class Machine:
         self.qmp_answers = []
         self.qmp_events = []
         self.ended = False
-        words = [QEMU, "-accel", "tcg,thread=multi", "-M", "q35", "-smp", "2", "-m", str(memory),
-                 "-display", "none", "-vga", "none", "-nic", "none", "-no-reboot", "-nodefaults",
+        words = [QEMU, "-accel", f"tcg,thread={THREADS[kernel.name]}", "-M", "q35", "-smp", "2",
+                 "-m", str(memory), "-display", "none", "-vga", "none", "-nic", "none", "-no-reboot", "-nodefaults",
                  *IOMMU[iommu]]
         for channel in self.channels.values():
             words += channel.chardev()
@@ -118,8 +123,10 @@ class Machine:
                   "-device", "pcie-root-port,id=rp0,chassis=1,slot=1,bus=pcie.0,addr=8",
                   "-device", f"nvme,{nvme},drive=disk0,id=nvme0,bus={NVME_BUS[iommu]}",
                   "-kernel", kernel.image, "-initrd", initrd,
-                  # A timer that is late because this machine is busy is not a broken one.
+                  # A timer that is late because this machine is busy is not a broken one, nor is a
+                  # processor that does nothing for half a minute.
                   "-append", f"console=ttyS0 panic=-1 oops=panic no_timer_check "
+                  "watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=150 "
                   # The firmware gives hot-plug away only for power saving, which the debug kernel lacks.
                   f"pcie_ports=native {append}", *more]
         fds = [c.theirs.fileno() for c in self.channels.values()]
@@ -173,7 +180,15 @@ class Machine:
         elif "event" in message:
             self.qmp_events.append(message)
 
+    def seconds(self):
+        """How long it has been on, and how much of our processors' time that took."""
+        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as f:
+            user, system = f.read().rpartition(")")[2].split()[11:13]
+        return (time.monotonic() - self.since,
+                (int(user) + int(system)) / os.sysconf("SC_CLK_TCK"))
+
     def _say(self, text):
+        text = f"[{time.monotonic() - self.since:8.3f}] {text}"
         self.talk.append(text)
         if self.live:
             print(text, flush=True)

@@ -33,7 +33,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 
 import cache
 import kernel as kernels
@@ -204,6 +203,8 @@ class Run:
         kernel_name, self.iommu = parse_machine(machine_name)
         check_qemu()
         self.kernel = kernels.get(kernel_name)
+        self.tsc_khz = subprocess.run([find_program(self.build, "tests/vm/tsc_khz")], check=True,
+                                      capture_output=True, text=True).stdout.strip()
         self.failed = []
 
     def converse(self, machine, drive, script):
@@ -226,23 +227,25 @@ class Run:
         if line != "END 0":
             raise Failed(f"the script failed ({line[4:]})")
 
-    def tell(self, script, machine, seen, failure, seconds):
-        """What became of one test. @seen: how much had been said before it began."""
+    def tell(self, script, machine, seen, failure, took):
+        """What became of one test. @seen: how much had been said before it began; @took: seconds, and of
+        processors."""
         console, talk = seen
         if failure or "--console" in self.options:
             print(f"--- console of {self.name}\n{machine.console()[console:]}\n--- the script")
             print("as above" if machine.live else "\n".join(machine.talk[talk:]))
         verdict = f"FAILED: {failure}" if failure else "passed"
-        print(f"{script.name} on {self.name}: {verdict} ({seconds:.0f} s)", flush=True)
+        print(f"{script.name} on {self.name}: {verdict} ({took[0]:.0f} s, {took[1]:.0f} s of processors)",
+              flush=True)
         if failure:
-            self.failed.append(script.name)
+            self.failed.append(f"{script.name} ({failure})")
 
     def one_after_the_other(self, machine, drive, scripts):
         """How many of them were run: the machine is not used any more after one that failed."""
-        known = 0
+        known, before = 0, (0, 0)
         for n, script in enumerate(scripts, 1):
             seen = len(machine.console()) if n > 1 else 0, len(machine.talk)
-            start, failure = time.monotonic(), None
+            failure = None
             machine.limit(script.number("limit", 300) * (5 if "--soak" in self.options else 1))
             try:
                 self.converse(machine, drive, script)
@@ -252,7 +255,9 @@ class Run:
             reports = machine.reports()
             if len(reports) > known and not failure:
                 failure = f"the kernel reports: {reports[known]}"
-            self.tell(script, machine, seen, failure, time.monotonic() - start)
+            now = machine.seconds()
+            self.tell(script, machine, seen, failure, [a - b for a, b in zip(now, before)])
+            before = now
             if failure:
                 return n
         return len(scripts)
@@ -266,7 +271,7 @@ class Run:
             make_drive(drive, first.number("drive", 64 << 20), bool(nvme))
             memory = first.number("memory", 1024 if self.kernel.name == "debug" else 768)
             append = "ignore_loglevel" if self.kernel.name == "debug" else "loglevel=5"
-            append += " " + " ".join(first.words("append"))
+            append += " ".join(["", f"tsc_early_khz={self.tsc_khz}", *first.words("append")])
             while any(s.name != "leaks" for s in scripts):
                 if self.kernel.name == "debug":
                     scripts = [*(s for s in scripts if s.name != "leaks"), Script("leaks")]
@@ -304,8 +309,8 @@ def main():
     except cache.Unavailable as e:
         print(f"{' '.join(tests)} on {machine}: skipped: {e}")
         return SKIP
-    if len(run.failed) > 1:
-        print(f"FAILED: {' '.join(run.failed)}")
+    if run.failed:
+        print(f"FAILED: {'; '.join(run.failed)}")
     return 1 if run.failed else 0
 
 
