@@ -47,7 +47,7 @@ struct live_listener {
 	struct live *live;
 	char path[LIVE_PATH];
 	int fd, reserve;
-	bool stays; /* its file, when it is done */
+	bool stays;		/* its file, when it is done */
 	uint64_t complained_at; /* monotonic, in microseconds; 0: never */
 	sd_event_source *io;
 	void (*accepted)(struct live *l, int fd);

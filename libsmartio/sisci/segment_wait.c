@@ -47,7 +47,8 @@ static int wait_event(struct sio_object *o, bool has_callback, unsigned timeout,
 	if (has_callback)
 		return sio_fail(err, -EPERM, "the segment has a callback");
 	sio_session_lock(s);
-	while ((rc = sio_segment_take(sio_segment_events(o), ret)) == -EAGAIN && !o->ended && !o->lost && !late)
+	while ((rc = sio_segment_take(sio_segment_events(o), ret)) == -EAGAIN && !o->ended &&
+	       !o->lost && !late)
 		late = sio_session_wait(s, NULL, 0, deadline) == -ETIMEDOUT || deadline == 0;
 	lost = o->lost;
 	ended = o->ended;

@@ -15,7 +15,7 @@ struct fake_device {
 	uint64_t generation;
 	uint64_t opened; /* in this boot */
 	bool gone;
-	unsigned bad;	 /* requests that no correct daemon makes */
+	unsigned bad; /* requests that no correct daemon makes */
 };
 
 /* Before world_start(): host 0 has the device. */
