@@ -8,37 +8,16 @@
 #include <cmocka.h>
 
 #include "calls.h"
+#include "segment_world.h"
 #include "smartiod/internal.h"
-
-struct fixture {
-	struct world *w;
-	struct world_client *exporter, *other, *importer; /* on nodes 4, 4 and 8 */
-};
 
 static int setup(void **state)
 {
-	static struct fixture f;
+	struct fixture *f;
 
-	f.w = world_new(2, 0);
-	world_start(f.w);
-	f.exporter = world_client(f.w, 0, SIO_CLIENT_LIBRARY);
-	f.other = world_client(f.w, 0, SIO_CLIENT_LIBRARY);
-	f.importer = world_client(f.w, 1, SIO_CLIENT_LIBRARY);
-	*state = &f;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	world_kill(f->w, f->exporter);
-	world_kill(f->w, f->other);
-	world_kill(f->w, f->importer);
-	world_run(f->w);
-	assert_nothing_left(f->w);
-	assert_int_equal(f->w->bad_ends, 0);
-	world_free(f->w);
+	segment_setup(state);
+	f = *state;
+	f->other = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
 	return 0;
 }
 
@@ -279,7 +258,7 @@ static void much_happens_while_it_is_given(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, segment_teardown)
 	const struct CMUnitTest tests[] = {
 		CASE(handles_share_a_segment),
 		CASE(a_handle_comes_while_the_last_waits),

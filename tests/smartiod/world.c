@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Time, queue, connections and clients of the tests' world. The ports are in port.c. */
+/* Hosts of the tests' world, and what their daemons may do. The ports are in port.c. */
 #undef NDEBUG /* what fakes assert is part of the test */
 #include <assert.h>
 #include <errno.h>
@@ -8,168 +8,7 @@
 #include <string.h>
 
 #include "port.h"
-#include "world.h"
-
-enum packet_kind { TO_PORT_EVENT, TO_PEER_UP, TO_PEER_DOWN, TO_PEER_MESSAGE };
-
-struct world_packet {
-	struct world_packet *next;
-	enum packet_kind kind;
-	unsigned host, from;
-	uint64_t epoch, boot;
-	int fds[4];
-	unsigned n_fds;
-	size_t len;
-	_Alignas(8) unsigned char data[];
-};
-
-__attribute__((weak)) void *world_calloc(size_t n, size_t size)
-{
-	return calloc(n, size);
-}
-
-/* ---- the queue ---- */
-
-static struct world_packet *push(struct world *w, enum packet_kind kind, unsigned host,
-				 unsigned from, const void *data, size_t len)
-{
-	struct world_packet *p = world_calloc(1, sizeof(*p) + len);
-
-	assert(p);
-	p->kind = kind;
-	p->host = host;
-	p->from = from;
-	p->boot = w->host[host].starts;
-	p->len = len;
-	if (len)
-		memcpy(p->data, data, len);
-	if (w->tail)
-		w->tail->next = p;
-	else
-		w->head = p;
-	w->tail = p;
-	return p;
-}
-
-static uint64_t next_random(struct world *w)
-{
-	w->random ^= w->random << 13;
-	w->random ^= w->random >> 7;
-	w->random ^= w->random << 17;
-	return w->random;
-}
-
-/* Answers of a port come in any order; what one daemon says to another stays in order. */
-static bool same_channel(const struct world_packet *a, const struct world_packet *b)
-{
-	return a->host == b->host && (a->kind == TO_PORT_EVENT) == (b->kind == TO_PORT_EVENT) &&
-	       a->from == b->from;
-}
-
-static struct world_packet *pop(struct world *w)
-{
-	struct world_packet **at = &w->head, **pick = &w->head, *p;
-	unsigned n = 0;
-
-	if (!w->head)
-		return NULL;
-	for (; w->random && *at; at = &(*at)->next) {
-		struct world_packet *q = w->head;
-
-		while (q != *at && !same_channel(q, *at))
-			q = q->next;
-		if (q == *at && next_random(w) % ++n == 0)
-			pick = at;
-	}
-	p = *pick;
-	*pick = p->next;
-	w->tail = NULL;
-	for (struct world_packet *q = w->head; q; q = q->next)
-		w->tail = q;
-	return p;
-}
-
-static void deliver(struct world *w, struct world_packet *p)
-{
-	struct world_host *h = &w->host[p->host];
-	bool current = h->daemon && p->boot == h->starts;
-	uint32_t node = w->host[p->from].node;
-
-	if (!current || h->fatal) {
-		for (unsigned i = 0; i < p->n_fds; i++)
-			w->fd_open[p->fds[i]] = false;
-		return;
-	}
-	switch (p->kind) {
-	case TO_PORT_EVENT:
-		if (w->no_fds_for && ((const struct sio_evt *)p->data)->op == w->no_fds_for)
-			for (unsigned i = 0; i < p->n_fds; i++) {
-				w->fd_open[p->fds[i]] = false;
-				p->fds[i] = -1; /* the place stays, as in port_emu.c */
-			}
-		smartiod_port_event(h->daemon, p->data, p->len, p->fds, p->n_fds);
-		for (unsigned i = 0; i < p->n_fds; i++)
-			assert(p->fds[i] == -1); /* taken or closed */
-		return;
-	case TO_PEER_UP:
-		if (p->epoch == w->epoch[p->host][p->from] && w->open[p->host][p->from])
-			smartiod_peer_up(h->daemon, node);
-		return;
-	case TO_PEER_DOWN:
-		if (p->epoch == 0 || p->epoch == w->epoch[p->host][p->from]) {
-			w->open[p->host][p->from] = false;
-			smartiod_peer_down(h->daemon, node);
-		}
-		return;
-	case TO_PEER_MESSAGE:
-		if (p->epoch == w->epoch[p->host][p->from] && w->open[p->host][p->from])
-			smartiod_peer_message(h->daemon, node, p->data, p->len);
-		return;
-	}
-}
-
-bool world_step(struct world *w)
-{
-	struct world_packet *p;
-
-	if (w->before_step)
-		w->before_step(w, w->before_arg);
-	p = pop(w);
-	if (!p)
-		return false;
-	w->steps++;
-	deliver(w, p);
-	free(p);
-	return true;
-}
-
-void world_run(struct world *w)
-{
-	while (world_step(w))
-		;
-}
-
-void world_pass(struct world *w, uint64_t ns)
-{
-	uint64_t end = w->now + ns;
-
-	for (;;) {
-		struct world_host *next = NULL;
-
-		world_run(w);
-		for (unsigned i = 0; i < w->n_hosts; i++)
-			if (w->host[i].daemon && w->host[i].timer_at <= end &&
-			    (!next || w->host[i].timer_at < next->timer_at))
-				next = &w->host[i];
-		if (!next)
-			break;
-		if (next->timer_at > w->now)
-			w->now = next->timer_at;
-		next->timer_at = UINT64_MAX;
-		smartiod_timer(next->daemon);
-	}
-	w->now = end;
-}
+#include "world_queue.h"
 
 /* ---- the daemons' operations ---- */
 
@@ -245,13 +84,13 @@ static void op_peer_connect(void *ctx, uint32_t node)
 
 	assert(node < h->node);
 	if (!w->host[other].daemon || !w->host[other].ready) {
-		push(w, TO_PEER_DOWN, h->index, other, NULL, 0);
+		world_push(w, TO_PEER_DOWN, h->index, other, NULL, 0);
 		return;
 	}
 	w->epoch[h->index][other] = w->epoch[other][h->index] = ++w->next_epoch;
 	w->open[h->index][other] = w->open[other][h->index] = true;
-	push(w, TO_PEER_UP, h->index, other, NULL, 0)->epoch = w->next_epoch;
-	push(w, TO_PEER_UP, other, h->index, NULL, 0)->epoch = w->next_epoch;
+	world_push(w, TO_PEER_UP, h->index, other, NULL, 0)->epoch = w->next_epoch;
+	world_push(w, TO_PEER_UP, other, h->index, NULL, 0)->epoch = w->next_epoch;
 }
 
 static void op_peer_send(void *ctx, uint32_t node, const void *msg, size_t len)
@@ -262,7 +101,7 @@ static void op_peer_send(void *ctx, uint32_t node, const void *msg, size_t len)
 
 	assert(len >= sizeof(struct sio_msg) && len <= SIO_WIRE_MAX);
 	if (w->open[h->index][other] && !w->drop_peer_messages)
-		push(w, TO_PEER_MESSAGE, other, h->index, msg, len)->epoch =
+		world_push(w, TO_PEER_MESSAGE, other, h->index, msg, len)->epoch =
 			w->epoch[h->index][other];
 }
 
@@ -275,7 +114,7 @@ static void op_peer_close(void *ctx, uint32_t node)
 	if (!w->open[h->index][other])
 		return;
 	w->open[h->index][other] = false;
-	push(w, TO_PEER_DOWN, other, h->index, NULL, 0)->epoch = w->epoch[h->index][other];
+	world_push(w, TO_PEER_DOWN, other, h->index, NULL, 0)->epoch = w->epoch[h->index][other];
 }
 
 static void op_close(void *ctx, int fd)
@@ -398,16 +237,6 @@ static const struct smartiod_ops ops = {
 	.log = op_log,
 };
 
-void world_port_push(struct world *w, unsigned host, const void *evt, size_t len, const int *fds,
-		     unsigned n_fds)
-{
-	struct world_packet *p = push(w, TO_PORT_EVENT, host, host, evt, len);
-
-	p->n_fds = n_fds;
-	for (unsigned i = 0; i < n_fds; i++)
-		p->fds[i] = fds[i];
-}
-
 /* ---- hosts ---- */
 
 static struct sio_topology *make_topology(unsigned n_hosts)
@@ -503,7 +332,7 @@ static void hang_up(struct world *w, unsigned host)
 {
 	for (unsigned i = 0; i < w->n_hosts; i++) {
 		if (w->open[i][host])
-			push(w, TO_PEER_DOWN, i, host, NULL, 0)->epoch = w->epoch[i][host];
+			world_push(w, TO_PEER_DOWN, i, host, NULL, 0)->epoch = w->epoch[i][host];
 		w->open[host][i] = false;
 	}
 }
@@ -615,148 +444,4 @@ void world_free(struct world *w)
 	free(w->topology->sw);
 	free(w->topology);
 	free(w);
-}
-
-/* ---- clients ---- */
-
-struct world_client *world_client(struct world *w, unsigned host, uint32_t kind)
-{
-	struct sio_msg_hello m = {
-		.version_min = sio_to_le32(SIO_CLIENT_VERSION),
-		.version_max = sio_to_le32(SIO_CLIENT_VERSION),
-		.kind = sio_to_le32(kind),
-	};
-	struct world_client *c = &w->client[w->n_clients];
-
-	assert(w->n_clients < WORLD_CLIENTS);
-	c->host = host;
-	c->number = ++w->n_clients;
-	c->connected = w->host[host].daemon != NULL;
-	if (!c->connected)
-		return c;
-	smartiod_client_new(w->host[host].daemon, c->number, 1000 + (uint32_t)c->number);
-	if (kind)
-		world_call(w, c, SIO_MSG_HELLO, &m, sizeof(m));
-	return c;
-}
-
-void world_reconnect(struct world *w, struct world_client *c)
-{
-	static uint64_t number = 1000000;
-
-	assert(!c->connected && w->host[c->host].ready);
-	c->number = ++number;
-	c->connected = true;
-	smartiod_client_new(w->host[c->host].daemon, c->number, 1000);
-}
-
-void world_kill(struct world *w, struct world_client *c)
-{
-	struct smartiod *d = w->host[c->host].daemon;
-
-	if (!c->connected) {
-		/* Its daemon went before it. */
-		if (w->real && c->owner && world_res_find(w, c->host, SIO_KIND_OWNER, c->owner))
-			world_owner_end(w, c->host, c->owner, true);
-		return;
-	}
-	if (w->style != WORLD_HANG_UP && c->owner &&
-	    world_res_find(w, c->host, SIO_KIND_OWNER, c->owner)) {
-		world_owner_end(w, c->host, c->owner, true);
-		if (w->style == WORLD_OWNER_FIRST)
-			return; /* the daemon cuts the client off */
-	}
-	c->connected = false;
-	smartiod_client_gone(d, c->number);
-}
-
-void world_forget(struct world_client *c)
-{
-	while (c->n_messages > 0)
-		free(c->message[--c->n_messages]);
-}
-
-void world_send_raw(struct world *w, struct world_client *c, const void *msg, size_t len)
-{
-	if (c->connected && w->host[c->host].daemon)
-		smartiod_client_message(w->host[c->host].daemon, c->number, msg, len, NULL, 0);
-}
-
-uint32_t world_send_with(struct world *w, struct world_client *c, uint32_t type, void *msg,
-			 size_t len, unsigned n_fds)
-{
-	struct sio_msg *h = msg;
-	int fds[4];
-
-	assert(n_fds <= 4);
-	h->size = sio_to_le32((uint32_t)len);
-	h->type = sio_to_le32(type);
-	h->id = sio_to_le32(++c->next_id);
-	if (!c->connected || !w->host[c->host].daemon)
-		return c->next_id;
-	for (unsigned i = 0; i < n_fds; i++)
-		fds[i] = world_fd(w);
-	smartiod_client_message(w->host[c->host].daemon, c->number, msg, len, fds, n_fds);
-	for (unsigned i = 0; i < n_fds; i++)
-		assert(fds[i] == -1); /* taken or closed */
-	return c->next_id;
-}
-
-uint32_t world_send(struct world *w, struct world_client *c, uint32_t type, void *msg, size_t len)
-{
-	struct sio_msg *h = msg;
-
-	h->size = sio_to_le32((uint32_t)len);
-	h->type = sio_to_le32(type);
-	h->id = sio_to_le32(++c->next_id);
-	if (w->on_request)
-		w->on_request(w, c, msg, len);
-	world_send_raw(w, c, msg, len);
-	return sio_from_le32(h->id);
-}
-
-const struct world_message *world_reply(struct world_client *c, uint32_t id)
-{
-	for (unsigned i = 0; i < c->n_messages; i++)
-		if (c->message[i]->id == id)
-			return c->message[i];
-	return NULL;
-}
-
-const struct world_message *world_call(struct world *w, struct world_client *c, uint32_t type,
-				       void *msg, size_t len)
-{
-	uint32_t id = world_send(w, c, type, msg, len);
-
-	world_run(w);
-	return world_reply(c, id);
-}
-
-const void *world_event(struct world_client *c, uint32_t type, unsigned nth)
-{
-	for (unsigned i = 0; i < c->n_messages; i++)
-		if (c->message[i]->id == 0 && c->message[i]->type == type && nth-- == 0)
-			return c->message[i]->data;
-	return NULL;
-}
-
-unsigned world_open_fds(const struct world *w)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < WORLD_FDS; i++)
-		n += w->fd_open[i];
-	return n;
-}
-
-int world_fd(struct world *w)
-{
-	for (int i = 3; i < WORLD_FDS; i++) {
-		if (!w->fd_open[i]) {
-			w->fd_open[i] = true;
-			return i;
-		}
-	}
-	assert(!"descriptors run away");
-	return -1;
 }
