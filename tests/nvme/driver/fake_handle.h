@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Handles, as the files of the fake's API half share them. */
+#ifndef TESTS_NVME_DRIVER_FAKE_HANDLE_H
+#define TESTS_NVME_DRIVER_FAKE_HANDLE_H
+
+#include "fake_internal.h"
+
+enum fake_kind { SD = 1, SEGMENT, CONNECTION, MAP, DINT, SENDER };
+
+/* One struct for every kind of handle; the address is the handle. */
+struct fake_handle {
+	enum fake_kind kind;
+	bool dead;
+	unsigned users;
+	struct fake_borrower *b;
+	struct fake_handle
+		*of; /* connection: segment; map: connection or segment; sender: interrupt */
+	unsigned id, memtype;
+	bool bar, available, reachable, registers;
+	size_t size;
+	uint8_t *at;
+	unsigned n_messages;
+	struct {
+		unsigned len;
+		uint8_t data[8192];
+	} * message;
+	struct fake_handle *next;
+};
+
+/* All but device segments. */
+extern struct fake_handle *fake_handles;
+struct fake_handle *fake_make(enum fake_kind kind);
+/* It must be one of this kind. */
+struct fake_handle *fake_get(const void *p, enum fake_kind kind);
+void fake_drop(struct fake_handle *h);
+
+/* Device segments are nobody's handle: they live in a list of their own kind. */
+extern struct fake_handle *fake_segments;
+void fake_segment_free(struct fake_handle *s);
+
+/* It must be borrowed. */
+struct fake_borrower *fake_borrower_of(sci_smartio_device_t device);
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The fake's API half: borrowed devices. */
+#undef NDEBUG /* what fakes assert is part of the test */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_handle.h"
+
+struct fake_borrower *fake_borrower_of(sci_smartio_device_t device)
+{
+	for (struct fake_borrower *b = W.borrowers; b; b = b->next)
+		if ((void *)b == (void *)device)
+			return b;
+	assert(!"not a borrowed device");
+	return NULL;
+}
+
+void SCIBorrowDevice(sci_desc_t sd, sci_smartio_device_t *device, unsigned int fdid,
+		     unsigned int flags, sci_error_t *error)
+{
+	struct fake_borrower *b;
+	bool any = false;
+
+	fake_get(sd, SD);
+	assert(fdid == FAKE_FDID);
+	if (fake_injected(error))
+		return;
+	for (b = W.borrowers; b; b = b->next)
+		any |= !b->ended;
+	if (W.exclusive || (flags & SCI_FLAG_EXCLUSIVE && any)) {
+		*error = SCI_ERR_NOT_AVAILABLE;
+		return;
+	}
+	b = calloc(1, sizeof(*b));
+	assert(b);
+	b->id = ++W.last_borrower;
+	b->generation = W.generation;
+	b->next = W.borrowers;
+	W.borrowers = b;
+	if (flags & SCI_FLAG_EXCLUSIVE)
+		W.exclusive = b;
+	fake.objects++;
+	*device = (sci_smartio_device_t)b;
+}
+
+void SCIReturnDevice(sci_smartio_device_t device, unsigned int flags, sci_error_t *error)
+{
+	struct fake_borrower *b = fake_borrower_of(device);
+
+	assert(flags == 0);
+	*error = SCI_ERR_OK;
+	if (!b->ended) {
+		for (struct fake_handle *h = fake_handles; h; h = h->next)
+			if (h->b == b && (h->kind == CONNECTION || h->reachable))
+				*error = SCI_ERR_BUSY;
+		if (*error != SCI_ERR_OK)
+			return;
+		for (struct fake_handle *s = fake_segments, *next; s; s = next) {
+			next = s->next;
+			if (s->b == b)
+				fake_segment_free(s);
+		}
+		fake_borrower_end(b);
+	}
+	b->returned = true;
+	fake.objects--;
+}
+
+void SCIReleaseExclusiveBorrow(sci_smartio_device_t device, unsigned int flags, sci_error_t *error)
+{
+	assert(flags == 0);
+	if (fake_injected(error))
+		return;
+	if (W.exclusive != fake_borrower_of(device))
+		*error = SCI_ERR_ILLEGAL_OPERATION;
+	else
+		W.exclusive = NULL;
+}
+
+uint64_t smartio_borrower_id(sci_smartio_device_t device)
+{
+	return fake_borrower_of(device)->id;
+}
+
+uint32_t smartio_device_generation(sci_smartio_device_t device)
+{
+	return fake_borrower_of(device)->generation;
+}
+
+const volatile uint32_t *smartio_device_generation_word(sci_smartio_device_t device)
+{
+	return &fake_borrower_of(device)->generation;
+}
+
+const volatile uint32_t *smartio_map_sleep_word(sci_map_t map)
+{
+	assert(map);
+	return fake.sleeps;
+}
+
+void smartio_map_wake(sci_map_t map)
+{
+	assert(map);
+	fake_wake();
+}
+
+int smartio_device_lost(sci_smartio_device_t device)
+{
+	fake_borrower_of(device);
+	return 0;
+}
+
+int smartio_holds_registers(sci_smartio_device_t device)
+{
+	return W.holder == fake_borrower_of(device);
+}
+
+void smartio_device_settled(sci_smartio_device_t device, uint64_t id, sci_error_t *error)
+{
+	if (fake_injected(error))
+		return;
+	if (W.holder != fake_borrower_of(device)) {
+		*error = SCI_ERR_ACCESS;
+		return;
+	}
+	if (id != SMARTIO_ALL_BORROWERS) {
+		if (fake_borrower(id))
+			*error = SCI_ERR_ILLEGAL_PARAMETER;
+		else
+			fake_region_drop(id, NULL, true);
+		return;
+	}
+	for (struct fake_borrower *b = W.borrowers; b; b = b->next)
+		if (b->ended)
+			fake_region_drop(b->id, NULL, true);
+	fake_generation_up();
+}
+
+void smartio_device_hold(sci_smartio_device_t device, uint64_t id, sci_ioaddr_t ioaddr,
+			 size_t bytes, uint64_t *hold, sci_error_t *error)
+{
+	struct fake_region *r;
+
+	if (fake_injected(error))
+		return;
+	r = fake_region_find(id, ioaddr, bytes);
+	if (W.holder != fake_borrower_of(device))
+		*error = SCI_ERR_ACCESS;
+	else if (bytes == 0 || !fake_borrower(id))
+		*error = SCI_ERR_ILLEGAL_PARAMETER;
+	else if (!r)
+		*error = SCI_ERR_OUT_OF_RANGE;
+	if (*error != SCI_ERR_OK)
+		return;
+	r->holds++;
+	*hold = r->number;
+}
+
+void smartio_device_unhold(sci_smartio_device_t device, uint64_t hold, sci_error_t *error)
+{
+	struct fake_region *r = W.regions;
+
+	if (fake_injected(error))
+		return;
+	while (r && r->number != hold)
+		r = r->next;
+	if (W.holder != fake_borrower_of(device))
+		*error = SCI_ERR_ACCESS;
+	else if (!r || !r->holds)
+		*error = SCI_ERR_ILLEGAL_PARAMETER;
+	else
+		r->holds--;
+}
+
+void smartio_wait_device_event(sci_smartio_device_t device, struct smartio_device_event *event,
+			       unsigned int timeout_ms, sci_error_t *error)
+{
+	struct fake_borrower *b = fake_borrower_of(device);
+
+	assert(timeout_ms == 0);
+	*error = b->ended ? SCI_ERR_CANCELLED : b->n_events ? SCI_ERR_OK : SCI_ERR_TIMEOUT;
+	if (*error != SCI_ERR_OK)
+		return;
+	*event = b->events[0];
+	b->n_events--;
+	memmove(b->events, b->events + 1, b->n_events * sizeof(b->events[0]));
+}
+
+static unsigned ready(struct fake_borrower *b, struct fake_handle *dint)
+{
+	unsigned set = 0;
+
+	if (b && b->n_events)
+		set |= SMARTIO_READY_DEVICE;
+	if (dint && dint->n_messages)
+		set |= SMARTIO_READY_INTERRUPT;
+	if (b && b->woken) {
+		b->woken = false;
+		set |= SMARTIO_READY_WAKE;
+	}
+	return set;
+}
+
+unsigned int smartio_wait_events(sci_smartio_device_t device, sci_local_data_interrupt_t interrupt,
+				 unsigned int timeout_ms, sci_error_t *error)
+{
+	struct fake_borrower *b = device ? fake_borrower_of(device) : NULL;
+	struct fake_handle *dint = interrupt ? fake_get(interrupt, DINT) : NULL;
+	unsigned set = ready(b, dint);
+
+	for (unsigned i = 0; !set && i < timeout_ms && i < 20; i++) {
+		fake_step();
+		set = ready(b, dint);
+	}
+	*error = set ? SCI_ERR_OK : SCI_ERR_TIMEOUT;
+	if (!set)
+		fake.now += timeout_ms * 1000000ull;
+	return set;
+}
+
+void smartio_wake(sci_smartio_device_t device)
+{
+	fake_borrower_of(device)->woken = true;
+}
