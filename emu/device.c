@@ -286,12 +286,19 @@ void emu_device_power_off(struct emu_device *d)
 		emu_device_unplug(d);
 }
 
-struct emu_device *emu_device_find(struct emu_host *h, uint64_t id)
+struct emu_device *emu_device_known(struct emu_host *h, uint64_t id)
 {
 	for (unsigned i = 0; i < h->n_devices; i++)
-		if (h->device[i].topo->fdid == id && !h->device[i].gone)
+		if (h->device[i].topo->fdid == id)
 			return &h->device[i];
 	return NULL;
+}
+
+struct emu_device *emu_device_find(struct emu_host *h, uint64_t id)
+{
+	struct emu_device *d = emu_device_known(h, id);
+
+	return d && !d->gone ? d : NULL;
 }
 
 int emu_device_get(struct emu_request *rq, uint64_t id, struct emu_device **ret)

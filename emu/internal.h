@@ -128,7 +128,8 @@ void emu_device_power_off(struct emu_device *d);
 /* The same of one that is put into its slot and taken out; @power: it begins without media. */
 int emu_device_plug(struct emu_device *d, bool power, struct sio_err *reterr);
 void emu_device_unplug(struct emu_device *d);
-/* One that is there; NULL. */
+/* One of the topology; one that is there, too; NULL. */
+struct emu_device *emu_device_known(struct emu_host *h, uint64_t id);
 struct emu_device *emu_device_find(struct emu_host *h, uint64_t id);
 /* -ENODEV none; -EPERM not open. */
 int emu_device_get(struct emu_request *rq, uint64_t id, struct emu_device **ret);

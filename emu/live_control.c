@@ -4,8 +4,10 @@
  * one packet of words and gets one back, "ok" or why not.
  *
  *   link NODE ADAPTER down|up   pull the cable out of an adapter, or put it back
+ *   device ID out|in            pull a device out of its slot, or put it back
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,17 +121,43 @@ static int set_link(struct live *l, unsigned node, unsigned adapter, const char 
 	return emu_room_link(l->room, (unsigned)(host - l->topo->host), adapter, up);
 }
 
+static int move_device(struct live *l, uint32_t id, const char *state, struct sio_err *err)
+{
+	const struct sio_topo_host *host = sio_topology_host(l->topo, id >> 8);
+	unsigned index = (id & 0xff) - 1;
+	bool in = strcmp(state, "in") == 0;
+	int rc;
+
+	if (!in && strcmp(state, "out") != 0)
+		return sio_fail(err, -EINVAL, "a device is 'out' or 'in', not '%s'", state);
+	if (!host || index >= host->n_devices)
+		return sio_fail(err, -ENODEV, "no device of cluster %s has id %#" PRIx32,
+				l->topo->name, id);
+	live_log("%s: %s is %s", host->name, host->device[index].name,
+		 in ? "put into its slot" : "pulled out of its slot");
+	rc = emu_room_device(l->room, (unsigned)(host - l->topo->host), index, in);
+	if (rc == 0 || rc == -EALREADY)
+		return 0;
+	return sio_fail(err, rc, "%s cannot be put back: %s", host->device[index].name,
+			strerror(-rc));
+}
+
 static int serve(struct live *l, const char *request, struct sio_err *err)
 {
-	unsigned node, adapter;
+	unsigned node, adapter, id;
 	char state[8];
 	int end = 0;
 
 	if (sscanf(request, "link %u %u %7s%n", &node, &adapter, state, &end) == 3 &&
 	    request[end] == '\0')
 		return set_link(l, node, adapter, state, err);
+	end = 0;
+	if (sscanf(request, "device %u %7s%n", &id, state, &end) == 2 && request[end] == '\0')
+		return move_device(l, id, state, err);
 	return sio_fail(err, -EINVAL,
-			"'%s' is not understood; right is 'link NODE ADAPTER down|up'", request);
+			"'%s' is not understood; right is 'link NODE ADAPTER down|up' or "
+			"'device ID out|in'",
+			request);
 }
 
 void live_control_event(struct live *l, const struct live_source *s)

@@ -131,7 +131,7 @@ int emu_op_stats(struct emu_request *rq, const void *msg)
 		engine_stats(a, &evt);
 		break;
 	case SIO_KIND_DEVICE:
-		d = emu_device_find(rq->host, m->id);
+		d = emu_device_known(rq->host, m->id);
 		if (!d)
 			return sio_fail(&rq->err, -ENODEV, "STATS: %s has no device %#" PRIx64,
 					rq->host->topo->name, (uint64_t)m->id);

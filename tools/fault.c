@@ -81,30 +81,83 @@ static int parse_adapter(const struct sio_topology *t, const char *word,
 	return r;
 }
 
-static int fault_link(const struct tool_command *self, int argc, char **argv)
+/* A name of the topology file, or an id such as 0x401. */
+static int parse_device(const struct sio_topology *t, const char *word, uint32_t *ret_fdid,
+			struct sio_err *reterr)
+{
+	char *end;
+	unsigned long id = strtoul(word, &end, 0);
+
+	for (unsigned i = 0; i < t->n_hosts; i++)
+		for (unsigned k = 0; k < t->host[i].n_devices; k++) {
+			const struct sio_topo_device *d = &t->host[i].device[k];
+
+			if (strcmp(d->name, word) != 0 && (!*word || *end || id != d->fdid))
+				continue;
+			*ret_fdid = d->fdid;
+			return 0;
+		}
+	return sio_fail(reterr, -ENODEV, "cluster '%s' has no device '%s'", t->name, word);
+}
+
+/* What the room is asked for, of @words: the thing, and what is done to it. */
+typedef int fill_request(const struct sio_topology *t, char **words, char *ret, size_t size,
+			 struct sio_err *reterr);
+
+static int fill_link(const struct sio_topology *t, char **words, char *ret, size_t size,
+		     struct sio_err *reterr)
 {
 	const struct sio_topo_host *host = NULL;
+	unsigned adapter = 0;
+	int r = parse_adapter(t, words[0], &host, &adapter, reterr);
+
+	if (r == 0)
+		snprintf(ret, size, "link %u %u %s", host->node, adapter, words[1]);
+	return r;
+}
+
+static int fill_device(const struct sio_topology *t, char **words, char *ret, size_t size,
+		       struct sio_err *reterr)
+{
+	uint32_t fdid = 0;
+	int r = parse_device(t, words[0], &fdid, reterr);
+
+	if (r == 0)
+		snprintf(ret, size, "device %u %s", fdid, words[1]);
+	return r;
+}
+
+static int do_fault(const struct tool_command *self, int argc, char **argv, const char *bad,
+		    const char *good, fill_request *fill)
+{
 	struct sio_topology *t = NULL;
 	char dir[PATH_MAX], request[64];
-	unsigned adapter = 0;
 	struct sio_err err;
 	int r, first, status = 0;
 
 	first = tool_options_words(self, argc, argv, NULL, 2, &status);
 	if (first < 0)
 		return status;
-	if (strcmp(argv[first + 1], "down") != 0 && strcmp(argv[first + 1], "up") != 0)
-		return tool_usage(self->name, "'%s': 'down' or 'up' is right", argv[first + 1]);
+	if (strcmp(argv[first + 1], bad) != 0 && strcmp(argv[first + 1], good) != 0)
+		return tool_usage(self->name, "'%s': '%s' or '%s' is right", argv[first + 1], bad,
+				  good);
 	r = tool_find_cluster(dir, sizeof(dir), &t, &err);
 	if (r == 0)
-		r = parse_adapter(t, argv[first], &host, &adapter, &err);
-	if (r == 0) {
-		snprintf(request, sizeof(request), "link %u %u %s", host->node, adapter,
-			 argv[first + 1]);
+		r = fill(t, argv + first, request, sizeof(request), &err);
+	if (r == 0)
 		r = room_ask(dir, request, &err);
-	}
 	sio_topology_free(t);
 	return r < 0 ? tool_fail(&err) : 0;
+}
+
+static int fault_link(const struct tool_command *self, int argc, char **argv)
+{
+	return do_fault(self, argc, argv, "down", "up", fill_link);
+}
+
+static int fault_device(const struct tool_command *self, int argc, char **argv)
+{
+	return do_fault(self, argc, argv, "out", "in", fill_device);
 }
 
 const struct tool_command tool_fault_link_command = {
@@ -113,3 +166,9 @@ const struct tool_command tool_fault_link_command = {
 	"SCI_CB_NOT_OPERATIONAL, and SCI_CB_OPERATIONAL when it is back. Hosts that lend each other\n"
 	"devices take the end of their last link for the other's end.\n",
 	fault_link};
+
+const struct tool_command tool_fault_device_command = {
+	"fault device", "DEVICE out|in", "Pull a device out of its slot, or put it back",
+	"DEVICE is a name of the topology file, or an id such as 0x401. Who uses it gets an error and\n"
+	"reads ones; it comes back with what its media hold.\n",
+	fault_device};

@@ -14,7 +14,7 @@
 struct device {
 	const struct sio_topo_device *topo;
 	const struct sio_topo_host *host;
-	bool up;
+	bool up, gone;		      /* gone: its host is up, and it is not in its slot */
 	struct sio_rep_dev_list info; /* valid if up */
 };
 
@@ -31,9 +31,9 @@ static int collect(struct tool_hosts *h, struct device **ret, size_t *ret_n, str
 					   .up = h->host[i].up};
 
 			r = d.up ? tool_host_device(&h->host[i], d.topo->fdid, &d.info, reterr) : 0;
-			if (r == -ENODEV)
-				d.up = false;
-			else if (r < 0)
+			d.gone = r == -ENODEV;
+			d.up &= !d.gone;
+			if (r < 0 && !d.gone)
 				goto fail;
 			list = tool_grow(list, n + 1, sizeof(*list));
 			list[n++] = d;
@@ -49,6 +49,8 @@ fail:
 
 static const char *state_of(const struct device *d)
 {
+	if (d->gone)
+		return "gone";
 	if (!d->up)
 		return "down";
 	if (sio_from_le32(d->info.borrowers) == 0)

@@ -27,6 +27,7 @@ static const struct tool_command *const commands[] = {
 	&tool_stats_command,
 	&tool_doctor_command,
 	&tool_fault_link_command,
+	&tool_fault_device_command,
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

@@ -53,6 +53,23 @@ class Listing(base.CommandTest):
             self.smartio("fault", "link", "8.0", "up")
             self.assertTrue(up("client1")["link_up"])
 
+    def test_device_pulled_out(self):
+        def until(wanted):
+            for _ in range(200):
+                if (self.json("device", "list")[0]["state"] == "gone") == wanted:
+                    return
+            self.fail(self.smartio("device", "list").stdout)
+        name = self.json("device", "list")[0]["name"]
+        self.fails("fault", "device", "nobody", "out", say="has no device 'nobody'")
+        for word in (name, "0x401", "1025"):
+            self.smartio("fault", "device", word, "out")
+            self.smartio("fault", "device", word, "out")
+            until(True)
+            self.smartio("stats")
+            self.smartio("topology")
+            self.smartio("fault", "device", word, "in")
+            until(False)
+
     def test_nodes(self):
         nodes = self.json("node", "list")
         self.assertEqual([(n["name"], n["node"], n["up"], n["ram"], n["iommu"], n["devices"])

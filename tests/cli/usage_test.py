@@ -7,7 +7,8 @@ import base
 
 COMMANDS = ["cluster up", "cluster down", "cluster status", "cluster validate",
             "cluster restart-node", "cluster run", "run", "node list", "topology", "device list",
-            "device info", "device add", "device remove", "segment list", "stats", "doctor", "fault link"]
+            "device info", "device add", "device remove", "segment list", "stats", "doctor", "fault link",
+            "fault device"]
 
 
 class Usage(base.CommandTest):
@@ -55,7 +56,9 @@ class Usage(base.CommandTest):
                 (("doctor", "--audit", "--clean"), "not both"),
                 (("fault",), "a subcommand is missing"),
                 (("fault", "link", "x"), "missing"),
-                (("fault", "link", "x", "sideways"), "'down' or 'up' is right")]:
+                (("fault", "link", "x", "sideways"), "'down' or 'up' is right"),
+                (("fault", "device", "x"), "missing"),
+                (("fault", "device", "x", "up"), "'out' or 'in' is right")]:
             with self.subTest(args=args):
                 self.fails(*args, say=say, status=2)
 

@@ -194,11 +194,14 @@ static void a_gone_device_does_nothing(void **state)
 	have(&h, 1);
 	dev = fake_dev(h.f, LENDER, 0);
 	m = fake_model(h.f, LENDER, 0);
+	emu_room_step(h.f->room, 1);
 	assert_int_equal(dev->write(dev, h.map.iova, &word, sizeof(word)), 0);
 	pull(&h);
 	steps = m->steps;
 	emu_room_step(h.f->room, 1);
 	assert_int_equal(m->steps, steps);
+	assert_int_equal(fake_counter(h.f, LENDER, SIO_KIND_DEVICE, DEV(LENDER, 0), "steps"),
+			 steps);
 	assert_int_equal(dev->write(dev, h.map.iova, &word, sizeof(word)), -EFAULT);
 	h.f->signals = 0;
 	dev->interrupt(dev, 0);

@@ -10,6 +10,7 @@ error. SOAK=1 in the environment: every system call, 100 instants, 30 crashes; e
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import unittest
@@ -184,6 +185,39 @@ class Death(unittest.TestCase):
         self.c.audit_until(before)
         self.c.manager()
         self.c.finish(self.bystander())
+
+    def test_drive_pulled_out(self):
+        """Under I/O of all hosts: all end with an error; it comes back with what was written."""
+        written = os.path.join(self.c.dir, "written")
+        with open(written, "wb") as f:
+            f.write(self.random.randbytes(1 << 20))
+        before = self.c.audit()
+        for state in ("out", "in"):
+            manager = self.c.manager()
+            self.c.run("client2", self.c.nvme, "copy-in", "nvme0", written, "--offset", "128M")
+            users = [self.c.start(node, self.verify, "nvme0", str(100000 + 2048 * i), "1024",
+                                  stdin=subprocess.PIPE)
+                     for i, node in enumerate(("lender", "client1", "client3"))]
+            for child in users:
+                self.assertIn("running", child.stdout.readline())
+            self.c.smartio("fault", "device", "nvme0", "out")
+            if state == "in":  # before anybody has ended
+                self.c.smartio("fault", "device", "nvme0", "in")
+            for child in (*users, manager):
+                code, _, err = self.c.end_by_itself(child)
+                self.assertEqual(code, 1, err)
+                self.assertIn("nvme0", err)
+            self.c.smartio("fault", "device", "nvme0", "in")
+            self.c.audit_until(before)
+            manager = self.c.manager()
+            read = self.c.dir + "/read"
+            self.c.run("client1", self.c.nvme, "copy-out", "nvme0", read, "--offset", "128M",
+                       "--length", "1M")
+            with open(read, "rb") as f, open(written, "rb") as g:
+                self.assertEqual(f.read(), g.read())
+            self.c.finish(self.bystander())
+            manager.send_signal(signal.SIGTERM)
+            self.c.finish(manager)
 
     def test_room_is_gone(self):
         """Power cut: everybody ends, down cleans up."""
