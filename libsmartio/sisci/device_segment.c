@@ -115,13 +115,16 @@ void SCICreateDeviceSegment(sci_smartio_device_t device, unsigned int segmentId,
 /* A segment mapped for a device. */
 struct device_map {
 	struct sio_object o;	   /* parent: the segment */
-	struct sio_object *device; /* with a reference, and a child of it */
+	struct sio_object *device; /* with a reference, and a child of it; NULL: not yet */
 	unsigned adapter;
 };
 
 static void device_map_free(struct sio_object *o)
 {
-	free(o);
+	struct device_map *map = (void *)o;
+
+	sio_object_put(map->device);
+	free(map);
 }
 
 /* Under the lock: the device is not returned while a segment is mapped for it. */
@@ -151,7 +154,6 @@ static void end_map(struct device_map *map)
 		sio_session_unlock(device->lib->session);
 	}
 	sio_object_end(&map->o);
-	sio_object_put(device);
 }
 
 static int ask_map(struct device_map *map, struct sio_msg_dma_map *req, sci_ioaddr_t *ret,
