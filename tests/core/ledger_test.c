@@ -151,6 +151,9 @@ static void only_the_holder_settles(void **state)
 	assert_int_equal(sio_ledger_may_settle(&ledger, 3, NULL), -ENOENT);
 	assert_int_equal(sio_ledger_end(&ledger, 1), 0);
 	assert_int_equal(sio_ledger_may_settle(&ledger, 1, NULL), -ENOENT);
+	/* Nobody holds the registers now: what is in quarantine does not. */
+	assert_int_equal(sio_ledger_may_reset(&ledger, 2, NULL), 0);
+	assert_int_equal(take(2), 0);
 }
 
 static void who_may_reset(void **state)

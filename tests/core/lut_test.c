@@ -127,6 +127,10 @@ static void translates_what_is_mapped_alone(void **state)
 	assert_int_equal(sio_lut_translate(lut, 4 * PAGE - 1, &found, &length), -ENOENT);
 	assert_int_equal(sio_lut_translate(lut, 4 * PAGE, &found, &length), -ENOENT);
 	assert_int_equal(sio_lut_translate(lut, UINT64_MAX, &found, &length), -ENOENT);
+	/* A smaller window ends where its entries end, whatever lies behind. */
+	lut->n_entries = (unsigned)(offset / PAGE) + 1;
+	assert_int_equal(sio_lut_translate(lut, offset + PAGE, &found, &length), -ENOENT);
+	lut->n_entries = 4;
 	/* The byte before, in the same page, is seen; the page behind is not. */
 	assert_int_equal(sio_lut_lookup(lut, &low, &offset), 0);
 	low = at(8, 0x12000);

@@ -23,6 +23,7 @@
 #define MS 1000000ull
 #define EVENTS 8
 #define REPLIES 4
+#define FIRST_FD 1000 /* the numbers of connections follow it */
 #define FIRST_EVENT (1 << 20)
 #define OWNER 50
 #define STATUS 51
@@ -31,6 +32,7 @@ static struct {
 	uint64_t now, up_from; /* SIO_FOREVER: never again */
 	bool machine, open;
 	int fd, fds[2];
+	unsigned connections; /* open */
 	/* cut: so many HELLOs end the connection; cut_after: before, or after the answer. */
 	unsigned connects, hellos, resumed, cut;
 	bool cut_after;
@@ -101,6 +103,7 @@ static int fake_connect(struct sio_world *w)
 		return -ECONNREFUSED;
 	me.open = true;
 	me.n_replies = 0;
+	me.connections++;
 	return ++me.fd;
 }
 
@@ -194,7 +197,10 @@ static uint64_t fake_now(struct sio_world *w)
 static void fake_close(struct sio_world *w, int fd)
 {
 	(void)w;
-	(void)fd;
+	if (fd <= FIRST_FD || fd >= FIRST_EVENT)
+		return;
+	assert_true(me.connections > 0);
+	me.connections--;
 }
 
 static int fake_event_new(struct sio_world *w)
@@ -335,9 +341,17 @@ static int setup(void **state)
 	memset(&me, 0, sizeof(me));
 	me.library = library;
 	me.page.magic = SIO_STATUS_MAGIC;
-	me.fd = 1000;
+	me.fd = FIRST_FD;
 	me.now = 1000 * S;
 	me.machine = true;
+	return 0;
+}
+
+/* Whatever became of it, no connection stays open. */
+static int teardown(void **state)
+{
+	(void)state;
+	assert_int_equal(me.connections, 0);
 	return 0;
 }
 
@@ -423,6 +437,24 @@ static void a_new_session_has_lost_nothing(void **state)
 	}
 }
 
+/* It hangs up when it is told what the program had; the program lets go of that connection, too. */
+static void a_talk_that_is_broken_off_is_left(void **state)
+{
+	sci_error_t err;
+	sci_desc_t sd;
+
+	(void)state;
+	assert_int_equal(initialize(), SCI_ERR_OK);
+	SCIOpen(&sd, 0, &err);
+	assert_int_equal(err, SCI_ERR_OK);
+	goes(0);
+	me.cut = 3;
+	assert_int_equal(probe(sd), SCI_ERR_OK);
+	assert_int_equal(me.hellos, 5);
+	assert_int_equal(me.connections, 1);
+	SCITerminate();
+}
+
 static void beginning_waits_30_s_at_most(void **state)
 {
 	(void)state;
@@ -479,16 +511,19 @@ static void calls_wait_30_s_then_none_does(void **state)
 	SCITerminate();
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(beginning_waits_for_the_next_smartiod, setup),
-		cmocka_unit_test_setup(beginning_outlives_a_smartiod_that_says_nothing, setup),
-		cmocka_unit_test_setup(beginning_outlives_a_smartiod_that_answers_and_goes, setup),
-		cmocka_unit_test_setup(beginning_waits_30_s_at_most, setup),
-		cmocka_unit_test_setup(elsewhere_nobody_waits, setup),
-		cmocka_unit_test_setup(calls_wait_30_s_then_none_does, setup),
-		cmocka_unit_test_setup(a_new_session_has_lost_nothing, setup),
+		TEST(beginning_waits_for_the_next_smartiod),
+		TEST(beginning_outlives_a_smartiod_that_says_nothing),
+		TEST(beginning_outlives_a_smartiod_that_answers_and_goes),
+		TEST(beginning_waits_30_s_at_most),
+		TEST(a_talk_that_is_broken_off_is_left),
+		TEST(elsewhere_nobody_waits),
+		TEST(calls_wait_30_s_then_none_does),
+		TEST(a_new_session_has_lost_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

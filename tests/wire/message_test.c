@@ -150,6 +150,11 @@ static void replies_to_clients(void **state)
 				 0);
 		assert_int_equal(h.error, EBUSY);
 		assert_int_equal(sio_client_check_reply(type, packet, 24, &h, &err), -EPROTO);
+		fill(type, sizeof(struct sio_msg_error) + 8, 1, EBUSY);
+		assert_int_equal(sio_client_check_reply(type, packet,
+							sizeof(struct sio_msg_error) + 8, &h, &err),
+				 -EPROTO);
+		fill(type, sizeof(struct sio_msg_error), 1, EBUSY);
 		memset(packet + sizeof(struct sio_msg), 'x', SIO_WIRE_TEXT);
 		assert_int_equal(sio_client_check_reply(type, packet, sizeof(struct sio_msg_error),
 							&h, &err),
