@@ -41,24 +41,31 @@ STUCK = 200  # that a few seeds can take, at most
 SIM_TARGET = "tests/sim/smartio-sim"
 SIM = f"{BUILD}/{SIM_TARGET}"
 FIRST_SEED, SLICE = 10001, 20  # behind the fixed seeds: the same ones for every mutant
-# Programs that go that way. Every second new seed has these, and so have a few before all others.
-WORKLOADS = [
-    (r"drivers/|devices/nvme|ledger", "manager,nvme"),
-    (r"smartiod/(loan|quarantine|lend|borrow|dev|dma|bar|vector)|core/iommu|emu/(dmamap|device)",
-     "device,manager,nvme"),
-    (r"sisci/(dma|queue)|emu/(engine|channel)|smartiod/queue", "dma"),
-    (r"dint|ring|dataint|emu/irq", "interrupt"),
-    (r"smartiod/(connect|window|segment|export|peer)|core|emu/(grant|map)", "segment,callback"),
-    (r"", "segment,device,interrupt"),
+# Programs, and faults, that go that way. Every second new seed has these, and so have a few before all others.
+EAGER_SEEDS = [
+    (r"restore|recovery|session/", "--faults restart --workload share,segment,device,keep,interrupt,dma"),
+    (r"smartiod/(loan|quarantine|lend|borrow|dev|dma|bar|vector|hold)|core/(iommu|ledger|placement)|"
+     r"emu/(dmamap|device|vector|owner)", "--workload device,keep,manager,nvme"),
+    (r"drivers/|devices/nvme", "--workload manager,nvme"),
+    (r"sisci/(dma|queue)|emu/(engine|channel)|smartiod/queue", "--workload dma,gather,block"),
+    (r"fanout|mcast", "--workload exact,group"),
+    (r"segment_memory", "--workload kinds"),
+    (r"dint|ring|dataint|emu/irq", "--workload interrupt"),
+    (r"smartiod/(connect|window|segment|export|peer)|core|emu/(grant|map)", "--workload segment,callback"),
+    (r"", "--workload segment,device,interrupt"),
 ]
 EAGER = 40
 SEAM, SEAM_AT = "litmus fabric seam", 400  # after so many seeds
+# A layer's own tests come first, then the others in this order.
 TESTS = [
-    "--suite core --suite wire --suite topofile",
-    "--suite emu --suite smartiod --suite nvme",
-    "--suite port --suite session --suite clients --suite fuzz",
-    "--suite api --no-suite stress --no-suite plain-only",
-    "--suite system --suite cli --suite api",
+    (r"libsmartio/(core|wire)/", "--suite core --suite wire --suite topofile"),
+    (r"libsmartio/session/", "--suite session"),
+    (r"smartiod/", "--suite smartiod"),
+    (r"emu/", "--suite emu"),
+    (r"drivers/|devices/nvme", "--suite nvme"),
+    (r"smartiod/port", "--suite port --suite clients --suite fuzz"),
+    (r"libsmartio/sisci/", "--suite api --no-suite stress --no-suite plain-only"),
+    (r"tools/", "--suite system --suite cli --suite api"),
 ]
 
 
@@ -190,11 +197,11 @@ def fixed_seeds():
 
 def seed_line(patch, fixed, i):
     """What the @i-th try is: a few seeds with the programs that go that way, the fixed ones, new ones."""
-    workload = next(w for pattern, w in WORKLOADS if any(re.search(pattern, f) for f in touched(patch)))
+    options = next(o for pattern, o in EAGER_SEEDS if any(re.search(pattern, f) for f in touched(patch)))
     if EAGER <= i < EAGER + len(fixed):
         return fixed[i - EAGER]
     n = i if i < EAGER else i - len(fixed)
-    return f"{FIRST_SEED + n}" + (f" --workload {workload}" if i < EAGER or n % 2 else "")
+    return f"{FIRST_SEED + n}" + (f" {options}" if i < EAGER or n % 2 else "")
 
 
 def processor_time(pid):
@@ -263,7 +270,7 @@ class Tree:
         """(the tests that failed, seconds of a core). What they need is built; the first failure ends it."""
         log = self.dir / BUILD / "meson-logs/testlog.json"
         log.unlink(missing_ok=True)
-        status, took = self.run(f"meson test -C {BUILD} -q --maxfail 1 -t 5 --no-suite long {which}", seconds)
+        status, took = self.run(f"meson test -C {BUILD} -q --maxfail 1 --no-suite long {which}", seconds)
         if not status:
             return [], took
         if not log.exists():
@@ -325,7 +332,8 @@ class Hunt:
 
     def others(self):
         r = self.r
-        for suites in TESTS:
+        own = [t for t in TESTS if any(re.search(t[0], f) for f in touched(self.patch))]
+        for _, suites in own + [t for t in TESTS if t not in own]:
             if suites in r["suites"] or r["tests"] or self.left("tests") <= 0:
                 continue
             self.by_tests("tests", suites)
