@@ -27,6 +27,25 @@ bool books_quiet(unsigned host)
 	return true;
 }
 
+/* Who waits for a time that is over since @slack is forgotten. */
+bool books_late(unsigned host, uint64_t slack, uint32_t *ret_type)
+{
+	const struct smartiod *d = sim_host[host].daemon;
+
+	if (!d || !d->ready)
+		return false;
+	EACH (n, d->ops_all) {
+		const struct smartiod_op *op = SMARTIOD_OF(n, struct smartiod_op, by_id);
+
+		*ret_type = op->type;
+		if ((op->wait == SMARTIOD_WAIT_PEER || op->wait == SMARTIOD_DOZING) &&
+		    op->deadline < UINT64_MAX - slack &&
+		    sim_from_clock(host, op->deadline) + slack < sim_now())
+			return true;
+	}
+	return false;
+}
+
 static void sessions(const struct smartiod *d)
 {
 	EACH(n, d->sessions)

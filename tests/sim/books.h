@@ -8,6 +8,8 @@
 
 /* Its daemon runs, and works on nothing that is not yet in its books. */
 bool books_quiet(unsigned host);
+/* An operation of type *@ret_type waits, and its time was over @slack ago. */
+bool books_late(unsigned host, uint64_t slack, uint32_t *ret_type);
 /* Tells of each thing by books_note(). */
 void books_read(unsigned host);
 /* @sure: it must be there; else its owner has ended, and the port may have let go of it. */

@@ -33,11 +33,14 @@ static struct {
 static struct {
 	uint32_t kind;
 	unsigned count;
+	uint64_t ram_free;
 } probe;
 
 uint64_t sim_port_fail_in;
 
 /* ---- the port ---- */
+void (*sim_on_refusal)(unsigned host, const struct sio_evt_fault *fault);
+
 static void room_send(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
 		      unsigned n_fds);
 
@@ -133,8 +136,15 @@ static void room_send(void *ctx, unsigned host, const void *evt, size_t len, con
 		probe.count = l->count;
 		return;
 	}
-	if (sim_word(evt, len, 4) == SIO_EV_FAULT)
+	if (probe.kind && sim_word(evt, len, 4) == SIO_OP_INFO) {
+		probe.ram_free = ((const struct sio_evt_info *)evt)->ram_free;
+		return;
+	}
+	if (sim_word(evt, len, 4) == SIO_EV_FAULT) {
 		sim_cluster->faults++;
+		if (sim_on_refusal)
+			sim_on_refusal(host, evt);
+	}
 	k = sim_packet_new(evt, len, fds, n_fds);
 	k->host = &sim_host[host];
 	k->life = sim_host[host].life;
@@ -153,6 +163,20 @@ unsigned sim_port_count(unsigned host, uint32_t kind)
 	emu_room_request(sim_cluster->room, host, &req, sizeof(req), NULL, 0);
 	probe.kind = 0;
 	return probe.count;
+}
+
+uint64_t sim_port_ram_free(unsigned host)
+{
+	struct sio_req_info req = {.h = {.size = sizeof(req), .op = SIO_OP_INFO},
+				   .version_min = SIO_PORT_VERSION,
+				   .version_max = SIO_PORT_VERSION};
+
+	if (!sim_host[host].powered)
+		return 0;
+	probe.kind = SIO_KIND_MEM;
+	emu_room_request(sim_cluster->room, host, &req, sizeof(req), NULL, 0);
+	probe.kind = 0;
+	return probe.ram_free;
 }
 
 void sim_port_each(unsigned host, void (*fn)(void *arg, const struct sio_list_entry *e), void *arg)

@@ -44,6 +44,8 @@ struct fabric_mem {
 	unsigned refs, host;
 	enum fabric_kind kind;
 	bool sealed;
+	bool freed;   /* by the room: it is nobody's any more */
+	bool crashed; /* with its host */
 	const char *name;
 	uint64_t number; /* counts all */
 	uint64_t size;
@@ -139,6 +141,11 @@ void fabric_path_answer(unsigned from, unsigned to, uint64_t when);
 void fabric_path_all(unsigned host, uint64_t when);
 /* @requester forgets what it would send after @when. */
 void fabric_paths_cut(unsigned requester, uint64_t when);
+/* What a device sent arrives in memory that was freed meanwhile; NULL. */
+extern void (*fabric_on_freed)(const struct fabric_post *post);
+/* A drive reads or writes, in its own addresses; NULL. */
+extern void (*fabric_on_dma)(const struct sio_topo_device *device, uint64_t at, size_t len,
+			     bool write);
 /* The bytes are in memory. @at: since when. */
 void fabric_store(struct fabric_mem *m, uint64_t offset, const void *data, size_t len, uint64_t at);
 /* @m goes: it is no host's status page any more. */

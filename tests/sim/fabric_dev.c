@@ -18,6 +18,8 @@
 #include "smartio/io.h"
 #include "trouble.h"
 
+void (*fabric_on_dma)(const struct sio_topo_device *device, uint64_t at, size_t len, bool write);
+
 #define CQE_BYTES 16u
 #define DATA_BYTES 512u /* what is longer is no command, completion or list */
 #define CC 0x14u
@@ -29,6 +31,7 @@ struct drive {
 	struct emu_dev *real;
 	void *model;
 	struct trouble *trouble; /* NULL: none is wanted */
+	const struct sio_topo_device *topo;
 	unsigned requester, registers, doorbells;
 	uint64_t busy_until; /* reads */
 	uint64_t hold;	     /* nothing is sent before */
@@ -58,6 +61,8 @@ static int dma_read(struct emu_dev *dev, uint64_t addr, void *buf, size_t len)
 
 	if (d->trouble && trouble_fails(d->trouble, addr, len))
 		return -EFAULT;
+	if (fabric_on_dma)
+		fabric_on_dma(d->topo, addr, len, false);
 	fabric_actor.far = true;
 	fabric_actor.last = NULL;
 	rc = d->real->read(d->real, addr, buf, len);
@@ -76,6 +81,8 @@ static int dma_write(struct emu_dev *dev, uint64_t addr, const void *buf, size_t
 	bool ends = len == CQE_BYTES;
 	int rc;
 
+	if (fabric_on_dma)
+		fabric_on_dma(d->topo, addr, len, true);
 	if (len >= DATA_BYTES && !d->has_written)
 		media(d, fabric_params.media_read_ns);
 	else if (ends && d->has_read && !d->has_written)
@@ -164,6 +171,7 @@ static int create(struct emu_dev *dev, const struct sio_topo_device *topo,
 
 	assert(d);
 	d->real = dev;
+	d->topo = topo;
 	d->dev = (struct emu_dev){
 		.room = dev->room,
 		.read = dma_read,

@@ -321,6 +321,8 @@ void fabric_status_gone(const struct fabric_mem *m)
 	}
 }
 
+void (*fabric_on_freed)(const struct fabric_post *post);
+
 static void path_arrive(struct fabric_queue *q, struct fabric_post *post)
 {
 	bool there = fabric_is_joined(S.home[post->from], post->host);
@@ -332,6 +334,8 @@ static void path_arrive(struct fabric_queue *q, struct fabric_post *post)
 	} else if (post->fd >= 0) {
 		sim_access_forget(post->fd);
 	} else if (there) {
+		if (post->mem->freed && post->from >= S.n_hosts && fabric_on_freed)
+			fabric_on_freed(post);
 		fabric_store(post->mem, post->offset, post->data, post->len, post->due);
 		if (post->mem->kind == FABRIC_REGISTER)
 			sim_access_polled();

@@ -313,6 +313,7 @@ void fabric_mem_close(void *at)
 	struct fabric_view v = find((uintptr_t)at, &r);
 
 	assert(r && v.mem && v.offset == 0);
+	v.mem->freed = true;
 	fabric_unmap(at, v.mem->size);
 }
 

@@ -39,6 +39,9 @@ void sim_terminate(struct sim_proc *p)
 	sim_call("SCITerminate", 0);
 	SCITerminate();
 	sim_called(SCI_ERR_OK, SCI_ERR_OK);
+	if (p->n_fds)
+		sim_fail("hardware", "%s: %u descriptors are open after SCITerminate()", p->name,
+			 p->n_fds);
 	p->result = 0;
 }
 
@@ -52,6 +55,15 @@ void sim_live_and_exit(struct sim_proc *p, const struct sim_life *life, void *st
 {
 	if (sim_live(life, state, sd))
 		sim_exit(p);
+}
+
+bool sim_later(sci_error_t e)
+{
+	if (e != SCI_ERR_NODE_NOT_RESPONDING && e != SCI_ERR_NO_LINK_ACCESS && e != SCI_ERR_BUSY &&
+	    e != SCI_ERR_NOSPC)
+		return false;
+	sim_sleep(SIM_MS);
+	return sim_host_alive(sim_self()->host);
 }
 
 static unsigned count_drives(void)

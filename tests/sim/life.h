@@ -28,6 +28,12 @@ void sim_exit(struct sim_proc *p);
 void sim_live_and_exit(struct sim_proc *p, const struct sim_life *life, void *state,
 		       sci_desc_t *sd);
 
+/*
+ * To be asked for again, after a pause: now there is no memory, or a lender does not answer; it will, or
+ * the device is lost.
+ */
+bool sim_later(sci_error_t e);
+
 /* For .fits: does the cluster have drives? */
 bool sim_has_drives(unsigned host);
 /* Any of the cluster's, and where it is; NULL where that does not matter. There must be one. */

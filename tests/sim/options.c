@@ -89,6 +89,9 @@ static int one(void)
 		       trouble_count[TROUBLE_LOST], trouble_count[TROUBLE_LATE],
 		       trouble_count[TROUBLE_DOUBLED], trouble_count[TROUBLE_PHASE],
 		       trouble_count[TROUBLE_FETCH]);
+	if (!sim_options.quiet && r->dma > 0)
+		printf("%" PRIu64 " accesses of drives were held against what programs asked for\n",
+		       r->dma);
 	if (!sim_options.quiet && sim_wild.commands + sim_wild.queues > 0)
 		printf("wild addresses: %" PRIu64 " commands, %" PRIu64 " failed; %" PRIu64
 		       " queues, %" PRIu64 " refused; %" PRIu64 " faults of devices told\n",

@@ -28,7 +28,7 @@ static void start(void)
 	borrows = NULL;
 }
 
-static struct sim_proc *living(uint32_t pid)
+struct sim_proc *sim_living(uint32_t pid)
 {
 	SIM_EACH_PROC(p)
 	if (p->pid == pid)
@@ -40,7 +40,7 @@ static bool valid(const struct borrow *b)
 {
 	uint64_t pulled = sim_drive_pulled(b->fdid);
 
-	return living(b->pid) && sim_peer_breaks(b->host, b->lender) == b->breaks &&
+	return sim_living(b->pid) && sim_peer_breaks(b->host, b->lender) == b->breaks &&
 	       (pulled == 0 || pulled < b->since);
 }
 
@@ -59,7 +59,7 @@ void sim_borrowed(uint32_t fdid, bool exclusive, uint64_t since)
 		if (b->fdid == fdid && (b->exclusive || exclusive))
 			sim_fail("exclusive", "%s has device %#x%s, and so has %s%s",
 				 sim_self()->name, fdid, exclusive ? " exclusively" : "",
-				 living(b->pid)->name, b->exclusive ? " exclusively" : "");
+				 sim_living(b->pid)->name, b->exclusive ? " exclusively" : "");
 	}
 	mine->pid = sim_self()->pid;
 	mine->host = sim_self()->host;

@@ -3,6 +3,7 @@
  * What the hardware holds: when all programs have ended and quarantines are settled, every port has
  * what it had when the cluster was up, nothing more; and no descriptor is left open.
  */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "tables.h"
@@ -23,22 +24,28 @@ static const struct {
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
 static unsigned before[SIM_HOSTS][KINDS];
+static uint64_t ram[SIM_HOSTS];
 static unsigned fds;
 
 static void start(void)
 {
-	for (unsigned h = 0; h < sim_hosts(); h++)
+	for (unsigned h = 0; h < sim_hosts(); h++) {
+		ram[h] = sim_port_ram_free(h);
 		for (unsigned k = 0; k < KINDS; k++)
 			before[h][k] = sim_port_count(h, kinds[k].kind);
+	}
 	fds = sim_fd_count();
 }
 
 static bool back(void)
 {
-	for (unsigned h = 0; h < sim_hosts(); h++)
+	for (unsigned h = 0; h < sim_hosts(); h++) {
+		if (sim_port_ram_free(h) != ram[h])
+			return false;
 		for (unsigned k = 0; k < KINDS; k++)
 			if (sim_port_count(h, kinds[k].kind) != before[h][k])
 				return false;
+	}
 	return sim_fd_count() == fds;
 }
 
@@ -53,6 +60,12 @@ static void explain(char *text, size_t size)
 						      "node %u has %u %s, had %u; ", sim_node(h),
 						      sim_port_count(h, kinds[k].kind),
 						      kinds[k].name, before[h][k]);
+	for (unsigned h = 0; h < sim_hosts() && n < size; h++)
+		if (sim_port_ram_free(h) != ram[h])
+			n += (size_t)snprintf(text + n, size - n,
+					      "node %u has %" PRIu64 " bytes free, had %" PRIu64
+					      "; ",
+					      sim_node(h), sim_port_ram_free(h), ram[h]);
 	if (n < size && sim_fd_count() != fds)
 		snprintf(text + n, size - n, "%u descriptors are open, %u were", sim_fd_count(),
 			 fds);

@@ -88,7 +88,7 @@ struct sim_options {
 };
 
 struct sim_result {
-	uint64_t hash, events, virtual_ns, programs, calls, killed, books;
+	uint64_t hash, events, virtual_ns, programs, calls, killed, books, dma;
 	uint64_t device_faults; /* accesses of devices that were refused, as the room told */
 	unsigned hosts, plan;	/* events of the plan */
 };
@@ -155,6 +155,8 @@ bool sim_adapters(unsigned host);
 void sim_borrowed(uint32_t fdid, bool exclusive, uint64_t since);
 void sim_shares(uint32_t fdid);
 void sim_returned(uint32_t fdid);
+/* NULL: it died. */
+struct sim_proc *sim_living(uint32_t pid);
 
 /* probe.c */
 bool sim_probe(uint64_t limit); /* return: all is well; else it has failed the run */

@@ -278,6 +278,11 @@ void sim_port_each(unsigned host, void (*fn)(void *arg, const struct sio_list_en
 uint64_t sim_port_quiet(unsigned host);
 /* Somebody has the owner's descriptor, or it is on its way. */
 bool sim_owner_held(unsigned host, uint64_t owner);
+/* The room tells of an access of a device or engine that it refused; NULL. */
+struct sio_evt_fault;
+extern void (*sim_on_refusal)(unsigned host, const struct sio_evt_fault *fault);
+/* Bytes of its memory that are free, as its port says. */
+uint64_t sim_port_ram_free(unsigned host);
 /* How many objects of one SIO_KIND_* a host's port holds. */
 unsigned sim_port_count(unsigned host, uint32_t kind);
 

@@ -197,6 +197,7 @@ int sim_mem_seal(void *ctx, struct emu_mem *m)
 void sim_mem_free(void *ctx, struct emu_mem *m)
 {
 	(void)ctx;
+	sim_fd(m->fd)->mem->crashed = !sim_host_alive(sim_fd(m->fd)->mem->host);
 	fabric_mem_close(m->data);
 	sim_fd_close(m->fd);
 }

@@ -19,6 +19,7 @@ const struct sim_workload *const sim_workloads[] = {
 	&sim_work_block,
 	&sim_work_kinds,
 	&sim_work_wild,
+	&sim_work_keep,
 	NULL,
 };
 
@@ -48,5 +49,6 @@ const struct sim_oracle *const sim_oracles[] = {
 	&sim_oracle_hardware,
 	&sim_oracle_books,
 	&sim_oracle_exclusive,
+	&sim_oracle_dma,
 	NULL,
 };

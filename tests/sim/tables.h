@@ -20,6 +20,7 @@ extern const struct sim_workload sim_work_gather;
 extern const struct sim_workload sim_work_block;
 extern const struct sim_workload sim_work_kinds;
 extern const struct sim_workload sim_work_wild;
+extern const struct sim_workload sim_work_keep;
 extern const struct sim_fault sim_fault_death;
 extern const struct sim_fault sim_fault_crash;
 extern const struct sim_fault sim_fault_link;
@@ -41,6 +42,7 @@ extern const struct sim_oracle sim_oracle_calls;
 extern const struct sim_oracle sim_oracle_hardware;
 extern const struct sim_oracle sim_oracle_books;
 extern const struct sim_oracle sim_oracle_exclusive;
+extern const struct sim_oracle sim_oracle_dma;
 
 /* work_exact.c: groups of this cluster are exact. */
 bool sim_exact_groups(unsigned host);
@@ -49,6 +51,9 @@ struct sim_wild {
 	uint64_t commands, refused, queues, queues_refused;
 };
 extern struct sim_wild sim_wild;
+
+/* work_keep.c: somebody is about to end the quarantine of @borrower, or of all. */
+void sim_keep_settled(uint32_t fdid, uint64_t borrower);
 
 /* work_manager.c: for workloads of drives. */
 /* Ends a call that gives 0 or -errno, as sim_called(); @also: one that may be, too. */

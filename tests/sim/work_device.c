@@ -4,6 +4,8 @@
  * and memory for them, and whoever has a device alone resets it. Registers are only read: what drives
  * do is another workload's.
  */
+#include <string.h>
+
 #include "life.h"
 #include "run.h"
 #include "smartio/ext.h"
@@ -29,6 +31,7 @@ struct state {
 	uint32_t fdid;
 	bool exclusive;
 	struct segment segment[SEGMENTS];
+	unsigned placed[IDS + 1]; /* flags of private segments: where they may lie */
 	sci_local_segment_t own;
 	bool own_mapped;
 };
@@ -50,7 +53,17 @@ static void borrow(struct state *s)
 		s->device = NULL;
 		return;
 	}
+	memset(s->placed, 0, sizeof(s->placed));
 	sim_borrowed(s->fdid, s->exclusive, since);
+}
+
+/* Memory of its own that a program wanted here, or at the device, is there. */
+static void check_place(const struct state *s, unsigned id, unsigned node)
+{
+	if ((s->placed[id] == SCI_FLAG_LOCAL_ONLY && node != sim_node(sim_self()->host)) ||
+	    (s->placed[id] == SCI_FLAG_DEVICE_SIDE_ONLY && node != s->fdid >> 8))
+		sim_fail("states", "%s: device segment %u of flags %#x lies at node %u",
+			 sim_self()->name, id, s->placed[id], node);
 }
 
 static void connect_segment(struct state *s)
@@ -67,6 +80,8 @@ static void connect_segment(struct state *s)
 		 SCI_ERR_NO_SUCH_SEGMENT, SCI_ERR_NOT_CONNECTED);
 	if (e != SCI_ERR_OK)
 		g->segment = NULL;
+	else if (type == SCI_MEMTYPE_PRIVATE)
+		check_place(s, id, SCIGetRemoteSegmentNodeId(g->segment));
 	g->map = NULL;
 	g->mapped = false;
 }
@@ -74,13 +89,18 @@ static void connect_segment(struct state *s)
 static void make_segment(struct state *s)
 {
 	unsigned type = sim_pick(2) ? SCI_MEMTYPE_PRIVATE : SCI_MEMTYPE_SHARED;
+	static const unsigned places[] = {0, SCI_FLAG_LOCAL_ONLY, SCI_FLAG_DEVICE_SIDE_ONLY};
 	unsigned hints = (unsigned)sim_pick(16), id = 1 + (unsigned)sim_pick(IDS);
+	unsigned flags = places[sim_pick(3)];
 	sci_error_t e;
 
 	if (!s->device)
 		return;
-	SIM_CALL(SCICreateDeviceSegment, (s->device, id, PAGE, type, hints, 0, &e), &e,
+	SIM_CALL(SCICreateDeviceSegment, (s->device, id, PAGE, type, hints, flags, &e), &e,
 		 SCI_ERR_SEGMENTID_USED, SCI_ERR_NOT_CONNECTED);
+	/* What failed late may have been made. */
+	if (type == SCI_MEMTYPE_PRIVATE && e != SCI_ERR_SEGMENTID_USED)
+		s->placed[id] = e == SCI_ERR_OK ? flags : 0;
 }
 
 /* Registers, writable, are for whoever is alone. */
@@ -150,16 +170,6 @@ static void own_for_device(struct state *s)
 	s->own_mapped = e == SCI_ERR_OK;
 }
 
-/* Now there is no memory, or the lender does not answer: it will, or the device is lost. */
-static bool later(sci_error_t e)
-{
-	if (e != SCI_ERR_NODE_NOT_RESPONDING && e != SCI_ERR_NO_LINK_ACCESS && e != SCI_ERR_BUSY &&
-	    e != SCI_ERR_NOSPC)
-		return false;
-	sim_sleep(SIM_MS);
-	return sim_host_alive(sim_self()->host);
-}
-
 static void drop_own(struct state *s)
 {
 	sci_error_t e;
@@ -174,7 +184,7 @@ static void drop_own(struct state *s)
 	}
 	do {
 		SIM_CALL(SCIRemoveSegment, (s->own, SCI_FLAG_FORCE_REMOVE, &e), &e, SCI_ERR_BUSY);
-	} while (later(e));
+	} while (sim_later(e));
 	s->own = NULL;
 }
 
@@ -191,7 +201,7 @@ static void drop_segment(struct state *s, struct segment *g)
 	while (g->mapped) {
 		SIM_CALL(SCIUnmapRemoteSegmentForDevice, (g->segment, s->device, 0, &e), &e,
 			 SCI_ERR_BUSY);
-		g->mapped = later(e);
+		g->mapped = sim_later(e);
 	}
 	SIM_CALL(SCIDisconnectSegment, (g->segment, 0, &e), &e);
 	g->segment = NULL;
@@ -210,7 +220,7 @@ static void give_back(void *state)
 	sim_returned(s->fdid);
 	do {
 		SIM_CALL(SCIReturnDevice, (s->device, 0, &e), &e);
-	} while (later(e));
+	} while (sim_later(e));
 	s->device = NULL;
 }
 

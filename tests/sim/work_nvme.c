@@ -32,6 +32,7 @@ struct client {
 	struct smartio_nvme_buffer *b;
 	struct blocks_drive *drive;
 	uint32_t block, blocks, depth, in_flight;
+	uint64_t size; /* blocks of the namespace; those above are what is used */
 	bool interrupts;
 	uint64_t patience; /* how long it waits for an answer */
 	uint64_t heard;	   /* last completion, or the first command since none was in flight */
@@ -80,6 +81,20 @@ static void prepare(struct client *c, struct command *cmd)
 	}
 }
 
+/* Nothing is read or written behind the last block: the drive is not even asked. */
+static void submit_behind(struct client *c)
+{
+	uint32_t n = 1 + (uint32_t)sim_pick(MOST);
+	uint64_t lba = c->size - sim_pick(n);
+	int rc = smartio_nvme_submit(c->q, sim_pick(2) ? SMARTIO_NVME_READ : SMARTIO_NVME_WRITE,
+				     lba, n, c->b, 0, NULL);
+
+	if (rc != -ERANGE && !may_be_dead(rc))
+		sim_fail("states", "%s: %u blocks at %llu of %llu are asked for: %d",
+			 sim_self()->name, n, (unsigned long long)lba, (unsigned long long)c->size,
+			 rc);
+}
+
 /* Return: whether the queue lives. */
 static bool submit(struct client *c)
 {
@@ -89,6 +104,8 @@ static bool submit(struct client *c)
 
 	if (!cmd)
 		return true;
+	if (sim_pick(16) == 0)
+		submit_behind(c);
 	cmd->op = kind == 0  ? SMARTIO_NVME_FLUSH
 		  : kind < 8 ? SMARTIO_NVME_READ
 			     : SMARTIO_NVME_WRITE;
@@ -201,6 +218,7 @@ static int open_queue(struct client *c)
 	if (rc)
 		return rc;
 	c->block = ns.block_size;
+	c->size = ns.blocks;
 	c->blocks = ns.blocks < BLOCKS_USED ? (uint32_t)ns.blocks : BLOCKS_USED;
 	o.depth = c->depth = 1 + (uint32_t)sim_pick(DEPTH);
 	o.sq_placement = (uint32_t)sim_pick(3);

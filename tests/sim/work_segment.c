@@ -279,6 +279,20 @@ static void connect_other(struct state *s)
 	check_connected(o, adapter, begin, changes);
 }
 
+/* Nothing behind a segment's end can be mapped. */
+static void map_behind(const struct other *o)
+{
+	size_t first = sim_pick(o->pages + 2) * PAGE, bytes = (o->pages + 1) * PAGE;
+	sci_map_t map;
+	sci_error_t e;
+
+	sim_call("SCIMapRemoteSegment", 0);
+	(void)SCIMapRemoteSegment(o->segment, &map, first, bytes, NULL, 0, &e);
+	if (sim_called(e, SCI_ERR_OUT_OF_RANGE, SCI_ERR_NOT_CONNECTED, SCI_ERR_OK) == SCI_ERR_OK)
+		sim_fail("states", "%s: %zu bytes at %#zx are mapped of a segment of %u pages",
+			 sim_self()->name, bytes, first, o->pages);
+}
+
 static void map_other(struct state *s)
 {
 	struct other *o = pick_other(s);
@@ -286,6 +300,8 @@ static void map_other(struct state *s)
 
 	if (!o->segment || o->map)
 		return;
+	if (sim_pick(8) == 0)
+		map_behind(o);
 	o->first = (unsigned)sim_pick(o->pages);
 	o->mapped = 1 + (unsigned)sim_pick(o->pages - o->first);
 	sim_call("SCIMapRemoteSegment", 0);

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What devices do to memory, against what programs asked for; no daemon and no table of the room is
+ * believed. Whatever a drive reads and writes lies where a call of a program said that something is
+ * mapped for it, and none said since that it is not any more. Nothing that a device sent arrives in
+ * memory that was freed meanwhile. And as long as nobody lies about addresses, nothing is refused but
+ * what goes to hosts that cannot be reached.
+ *
+ * The calls are seen where they leave programs and driver for the library (--wrap).
+ */
+#undef NDEBUG /* what the simulator asserts is part of the test */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <utlist.h>
+
+#include "fabric.h"
+#include "run.h"
+#include "smartio/ext.h"
+#include "smartio/uapi.h"
+#include "tables.h"
+
+/* A program was told that the device has @size bytes of @segment at @from. */
+struct told {
+	uint32_t pid, fdid;
+	const void *segment, *device; /* the program's handles */
+	uint64_t from, size;
+	struct told *prev, *next;
+};
+
+/* A program's handle of a device. */
+struct handle {
+	uint32_t pid, fdid;
+	const void *device;
+	struct handle *prev, *next;
+};
+
+static struct told *all;
+static struct handle *handles;
+
+/* ---- what programs are told ---- */
+void __real_SCIBorrowDevice(sci_desc_t sd, sci_smartio_device_t *device, unsigned int fdid,
+			    unsigned int flags, sci_error_t *error);
+void __wrap_SCIBorrowDevice(sci_desc_t sd, sci_smartio_device_t *device, unsigned int fdid,
+			    unsigned int flags, sci_error_t *error);
+
+void __wrap_SCIBorrowDevice(sci_desc_t sd, sci_smartio_device_t *device, unsigned int fdid,
+			    unsigned int flags, sci_error_t *error)
+{
+	struct handle *h;
+
+	__real_SCIBorrowDevice(sd, device, fdid, flags, error);
+	if (*error != SCI_ERR_OK)
+		return;
+	h = calloc(1, sizeof(*h));
+	assert(h);
+	*h = (struct handle){.pid = sim_self()->pid, .fdid = fdid, .device = *device};
+	DL_PREPEND(handles, h);
+}
+
+static uint32_t fdid_of(const void *device)
+{
+	const struct handle *h;
+
+	DL_FOREACH (handles, h)
+		if (h->pid == sim_self()->pid && h->device == device)
+			return h->fdid;
+	return 0;
+}
+
+static void note(const void *segment, const void *device, uint64_t from, uint64_t size)
+{
+	struct told *t = calloc(1, sizeof(*t));
+
+	assert(t);
+	*t = (struct told){.pid = sim_self()->pid,
+			   .fdid = fdid_of(device),
+			   .segment = segment,
+			   .device = device,
+			   .from = from,
+			   .size = size};
+	DL_PREPEND(all, t);
+}
+
+/* @device NULL: of all devices. */
+static void forget(const void *segment, const void *device)
+{
+	struct told *t, *next;
+
+	DL_FOREACH_SAFE (all, t, next) {
+		if (t->pid != sim_self()->pid || t->segment != segment ||
+		    (device && t->device != device))
+			continue;
+		DL_DELETE(all, t);
+		free(t);
+	}
+}
+
+/* The drive was reset: it has no address any more that it was given before. */
+static void forget_dead(uint32_t fdid)
+{
+	struct told *t, *next;
+
+	DL_FOREACH_SAFE (all, t, next) {
+		if (t->fdid != fdid || sim_living(t->pid))
+			continue;
+		DL_DELETE(all, t);
+		free(t);
+	}
+}
+
+#define WRAP(name, params)                                                                         \
+	void __real_##name params;                                                                 \
+	void __wrap_##name params;                                                                 \
+	void __wrap_##name params
+
+WRAP(SCIMapLocalSegmentForDevice,
+     (sci_local_segment_t segment, unsigned int adapter, sci_smartio_device_t device,
+      sci_ioaddr_t *ioaddr, size_t offset, size_t size, unsigned int flags, sci_error_t *error))
+{
+	__real_SCIMapLocalSegmentForDevice(segment, adapter, device, ioaddr, offset, size, flags,
+					   error);
+	if (*error == SCI_ERR_OK)
+		note(segment, device, *ioaddr, size);
+}
+
+WRAP(SCIMapRemoteSegmentForDevice,
+     (sci_remote_segment_t segment, sci_smartio_device_t device, sci_ioaddr_t *ioaddr,
+      size_t offset, size_t size, unsigned int flags, sci_error_t *error))
+{
+	__real_SCIMapRemoteSegmentForDevice(segment, device, ioaddr, offset, size, flags, error);
+	if (*error == SCI_ERR_OK)
+		note(segment, device, *ioaddr, size);
+}
+
+WRAP(SCIUnmapLocalSegmentForDevice,
+     (sci_local_segment_t segment, unsigned int adapter, sci_smartio_device_t device,
+      unsigned int flags, sci_error_t *error))
+{
+	__real_SCIUnmapLocalSegmentForDevice(segment, adapter, device, flags, error);
+	if (*error == SCI_ERR_OK)
+		forget(segment, device);
+}
+
+WRAP(SCIUnmapRemoteSegmentForDevice, (sci_remote_segment_t segment, sci_smartio_device_t device,
+				      unsigned int flags, sci_error_t *error))
+{
+	__real_SCIUnmapRemoteSegmentForDevice(segment, device, flags, error);
+	if (*error == SCI_ERR_OK)
+		forget(segment, device);
+}
+
+WRAP(smartio_device_reset, (sci_smartio_device_t device, sci_error_t *error))
+{
+	sim_keep_settled(fdid_of(device), SMARTIO_ALL_BORROWERS);
+	__real_smartio_device_reset(device, error);
+	if (*error == SCI_ERR_OK)
+		forget_dead(fdid_of(device));
+}
+
+WRAP(smartio_device_settled, (sci_smartio_device_t device, uint64_t borrower, sci_error_t *error))
+{
+	sim_keep_settled(fdid_of(device), borrower);
+	__real_smartio_device_settled(device, borrower, error);
+}
+
+/* ---- what devices do ---- */
+/* On purpose: the workload that lies sees to the rest. */
+static bool somebody_lies(void)
+{
+	return sim_wild.commands + sim_wild.queues > 0;
+}
+
+static void accessed(const struct sio_topo_device *device, uint64_t at, size_t len, bool write)
+{
+	const struct told *t;
+
+	sim_result.dma++;
+	DL_FOREACH (all, t)
+		if (t->fdid == device->fdid && at >= t->from && len <= t->size &&
+		    at - t->from <= t->size - len)
+			return;
+	if (!somebody_lies())
+		sim_fail("dma", "%s %s %zu bytes at %#llx: no program asked for that to be mapped",
+			 device->name, write ? "writes" : "reads", len, (unsigned long long)at);
+}
+
+/* Memory of a host that crashed is gone with all that is under way there. */
+static void freed(const struct fabric_post *post)
+{
+	struct fabric_view v = {post->mem, post->offset};
+
+	if (!post->mem->crashed)
+		sim_fail("dma", "what a device sent arrives at %s, which was freed",
+			 fabric_where(&v));
+}
+
+static void refused(unsigned host, const struct sio_evt_fault *f)
+{
+	bool crash = sim_has_fault("crash"), breaks = crash || sim_has_fault("link");
+
+	if (somebody_lies() ||
+	    (breaks && strstr(f->reason, "the path ") && strstr(f->reason, " is down")) ||
+	    (crash && strstr(f->reason, "the look-up entry is of start ")))
+		return;
+	sim_fail("dma", "node %u: an access of %llu bytes at %#llx is refused: %s", sim_node(host),
+		 (unsigned long long)f->length, (unsigned long long)f->address, f->reason);
+}
+
+static void start(void)
+{
+	all = NULL;
+	handles = NULL;
+	sim_on_refusal = refused;
+	fabric_on_freed = freed;
+	fabric_on_dma = accessed;
+}
+
+const struct sim_oracle sim_oracle_dma = {.name = "dma", .start = start};
