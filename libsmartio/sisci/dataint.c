@@ -21,7 +21,6 @@ static void sender_free(struct sio_library *lib, struct sio_sender *sender)
 static void local_dint_free(struct sio_object *o)
 {
 	struct sio_local_dint *d = (void *)o;
-	struct sio_world *w = o->lib->world;
 
 	while (d->senders) {
 		struct sio_sender *sender = d->senders;
@@ -29,10 +28,7 @@ static void local_dint_free(struct sio_object *o)
 		d->senders = sender->next;
 		sender_free(o->lib, sender);
 	}
-	if (d->fd >= 0)
-		w->close(w, d->fd);
-	if (d->lock)
-		w->lock_free(w, d->lock);
+	sio_receiver_done(&d->r);
 	free(d);
 }
 
@@ -42,11 +38,11 @@ static void local_dint_lost(struct sio_object *o)
 	struct sio_local_dint *d = (void *)o;
 	struct sio_world *w = o->lib->world;
 
-	if (d->fd >= 0)
-		w->event_write(w, d->fd);
-	w->lock(w, d->lock);
-	w->wake_all(w, d->lock);
-	w->unlock(w, d->lock);
+	if (d->r.fd >= 0)
+		w->event_write(w, d->r.fd);
+	w->lock(w, d->r.lock);
+	w->wake_all(w, d->r.lock);
+	w->unlock(w, d->r.lock);
 }
 
 /* The session's lock is held. */
@@ -80,31 +76,31 @@ static struct sio_sender *sender_new(struct sio_library *lib, const struct sio_e
 /* Under the session's lock; without waiting for the answer. The ring is in no list any more. */
 static void give_ring_back(struct sio_local_dint *d, uint32_t ring)
 {
-	struct sio_msg_dint_ring_free req = {.handle = sio_to_le32(d->o.id),
+	struct sio_msg_dint_ring_free req = {.handle = sio_to_le32(d->r.o.id),
 					     .ring = sio_to_le32(ring)};
 
-	sio_session_post(d->o.lib->session, SIO_MSG_DINT_RING_FREE, &req.h, sizeof(req));
+	sio_session_post(d->r.o.lib->session, SIO_MSG_DINT_RING_FREE, &req.h, sizeof(req));
 }
 
 /* A sender connected. */
 static void sender_begins(struct sio_local_dint *d, const struct sio_evm_dint_ring *e, int fd)
 {
-	struct sio_world *w = d->o.lib->world;
-	struct sio_sender *sender = fd >= 0 ? sender_new(d->o.lib, e, fd) : NULL, **p;
+	struct sio_world *w = d->r.o.lib->world;
+	struct sio_sender *sender = fd >= 0 ? sender_new(d->r.o.lib, e, fd) : NULL, **p;
 
 	if (!sender) {
 		w->log(w, "a sender's ring cannot be mapped: the sender is cut off");
 		give_ring_back(d, sio_from_le32(e->ring));
 		return;
 	}
-	w->lock(w, d->lock);
+	w->lock(w, d->r.lock);
 	for (p = &d->senders; *p; p = &(*p)->next)
 		;
 	*p = sender;
-	w->wake_all(w, d->lock);
-	w->unlock(w, d->lock);
+	w->wake_all(w, d->r.lock);
+	w->unlock(w, d->r.lock);
 	/* Messages may have come before we knew the ring. */
-	w->event_write(w, d->fd);
+	w->event_write(w, d->r.fd);
 }
 
 /*
@@ -113,10 +109,10 @@ static void sender_begins(struct sio_local_dint *d, const struct sio_evm_dint_ri
  */
 static void sender_ends(struct sio_local_dint *d, uint32_t id)
 {
-	struct sio_world *w = d->o.lib->world;
+	struct sio_world *w = d->r.o.lib->world;
 	struct sio_sender **p, *empty = NULL;
 
-	w->lock(w, d->lock);
+	w->lock(w, d->r.lock);
 	p = &d->senders;
 	while (*p && (*p)->id != id)
 		p = &(*p)->next;
@@ -125,13 +121,13 @@ static void sender_ends(struct sio_local_dint *d, uint32_t id)
 		*p = empty->next;
 	} else if (*p) {
 		(*p)->ended = true;
-		w->event_write(w, d->fd);
-		w->wake_all(w, d->lock);
+		w->event_write(w, d->r.fd);
+		w->wake_all(w, d->r.lock);
 	}
-	w->unlock(w, d->lock);
+	w->unlock(w, d->r.lock);
 	if (!empty)
 		return;
-	sender_free(d->o.lib, empty);
+	sender_free(d->r.o.lib, empty);
 	give_ring_back(d, id);
 }
 
@@ -193,7 +189,7 @@ static int pop_round(struct sio_local_dint *d, bool ended, void *data, uint32_t 
 /* Give rings back to smartiod, without waiting for its answer. */
 static void retire(struct sio_local_dint *d, struct sio_sender *retired)
 {
-	struct sio_library *lib = d->o.lib;
+	struct sio_library *lib = d->r.o.lib;
 
 	while (retired) {
 		struct sio_sender *sender = retired;
@@ -216,15 +212,15 @@ static void retire(struct sio_local_dint *d, struct sio_sender *retired)
  */
 static int pop(struct sio_local_dint *d, void *data, uint32_t max, uint32_t *ret_len)
 {
-	struct sio_world *w = d->o.lib->world;
+	struct sio_world *w = d->r.o.lib->world;
 	struct sio_sender *retired = NULL;
 	int rc;
 
-	w->lock(w, d->lock);
+	w->lock(w, d->r.lock);
 	rc = pop_round(d, true, data, max, ret_len, &retired);
 	if (rc == -EAGAIN)
 		rc = pop_round(d, false, data, max, ret_len, &retired);
-	w->unlock(w, d->lock);
+	w->unlock(w, d->r.lock);
 	if (retired)
 		retire(d, retired);
 	return rc;
@@ -233,20 +229,20 @@ static int pop(struct sio_local_dint *d, void *data, uint32_t max, uint32_t *ret
 /* As pop(), for the one thread whose turn it is: reads the descriptor if there is nothing. */
 static int look(struct sio_local_dint *d, void *data, uint32_t max, uint32_t *ret_len)
 {
-	struct sio_world *w = d->o.lib->world;
+	struct sio_world *w = d->r.o.lib->world;
 	uint64_t count;
 	int rc = pop(d, data, max, ret_len);
 
-	if (rc != -EAGAIN || w->event_read(w, d->fd, &count) < 0)
+	if (rc != -EAGAIN || w->event_read(w, d->r.fd, &count) < 0)
 		return rc;
 	rc = pop(d, data, max, ret_len);
 	if (rc == -EAGAIN) {
 		/* A trigger, but no message: its ring is announced in a packet not taken yet. */
-		sio_session_pump(d->o.lib->session);
+		sio_session_pump(d->r.o.lib->session);
 		rc = pop(d, data, max, ret_len);
 	}
 	if (rc != -EAGAIN)
-		w->event_write(w, d->fd);
+		w->event_write(w, d->r.fd);
 	return rc;
 }
 
@@ -254,7 +250,7 @@ static int why_not_wait(struct sio_local_dint *d)
 {
 	if (__atomic_load_n(&d->gone, __ATOMIC_ACQUIRE))
 		return -ECANCELED;
-	if (__atomic_load_n(&d->o.lost, __ATOMIC_ACQUIRE))
+	if (__atomic_load_n(&d->r.o.lost, __ATOMIC_ACQUIRE))
 		return -ESHUTDOWN;
 	return 0;
 }
@@ -263,8 +259,8 @@ static int why_not_wait(struct sio_local_dint *d)
 static int wait_with_turn(struct sio_local_dint *d, void *data, uint32_t max, uint32_t *ret_len,
 			  uint64_t deadline)
 {
-	struct sio_world *w = d->o.lib->world;
-	struct sio_poll p = {.fd = d->fd};
+	struct sio_world *w = d->r.o.lib->world;
+	struct sio_poll p = {.fd = d->r.fd};
 	int rc = look(d, data, max, ret_len);
 
 	if (rc != -EAGAIN)
@@ -278,7 +274,7 @@ static int wait_with_turn(struct sio_local_dint *d, void *data, uint32_t max, ui
 static int wait_message(struct sio_local_dint *d, void *data, uint32_t max, uint32_t *ret_len,
 			uint64_t deadline)
 {
-	struct sio_world *w = d->o.lib->world;
+	struct sio_world *w = d->r.o.lib->world;
 	bool mine;
 	int rc;
 
@@ -287,13 +283,13 @@ static int wait_message(struct sio_local_dint *d, void *data, uint32_t max, uint
 		if (rc != -EAGAIN)
 			return rc;
 		rc = 0;
-		w->lock(w, d->lock);
+		w->lock(w, d->r.lock);
 		mine = !d->turn;
 		if (mine)
 			d->turn = true;
 		else if (!why_not_wait(d))
-			rc = w->wait(w, d->lock, deadline);
-		w->unlock(w, d->lock);
+			rc = w->wait(w, d->r.lock, deadline);
+		w->unlock(w, d->r.lock);
 		if (!mine) {
 			if (rc == -ETIMEDOUT)
 				return rc;
@@ -303,10 +299,10 @@ static int wait_message(struct sio_local_dint *d, void *data, uint32_t max, uint
 			continue;
 		}
 		rc = wait_with_turn(d, data, max, ret_len, deadline);
-		w->lock(w, d->lock);
+		w->lock(w, d->r.lock);
 		d->turn = false;
-		w->wake_all(w, d->lock);
-		w->unlock(w, d->lock);
+		w->wake_all(w, d->r.lock);
+		w->unlock(w, d->r.lock);
 		if (rc != -EAGAIN)
 			return rc;
 	}
@@ -329,7 +325,7 @@ static int wait_dint(struct sio_library *lib, sci_local_data_interrupt_t interru
 	if (!d)
 		return err->code;
 	if (d->callback)
-		rc = sio_fail(err, -EPERM, "data interrupt %u has a callback", d->number);
+		rc = sio_fail(err, -EPERM, "data interrupt %u has a callback", d->r.number);
 	else
 		rc = wait_message(d, data, *length, &len,
 				  sio_session_deadline(lib->world, timeout));
@@ -347,7 +343,7 @@ static int wait_dint(struct sio_library *lib, sci_local_data_interrupt_t interru
 	} else if (rc == -ESHUTDOWN) {
 		sio_fail(err, rc, "this host's smartiod is gone");
 	}
-	sio_object_put(&d->o);
+	sio_object_put(&d->r.o);
 	return rc;
 }
 
@@ -374,18 +370,6 @@ static sci_callback_action_t run_callback(struct sio_object *o, void *arg)
 	return d->callback(d->callback_arg, sio_object_handle(o), m->data, m->len, SCI_ERR_OK);
 }
 
-static bool is_muted(struct sio_object *o)
-{
-	bool muted;
-
-	sio_session_lock(o->lib->session);
-	muted = o->muted;
-	if (muted)
-		sio_session_unwatch(o->lib->session, o->handle);
-	sio_session_unlock(o->lib->session);
-	return muted;
-}
-
 void sio_dint_ready(struct sio_library *lib, uintptr_t handle)
 {
 	struct sio_local_dint *d = sio_handle_get(lib->handles, handle, SIO_LOCAL_DINT);
@@ -393,108 +377,41 @@ void sio_dint_ready(struct sio_library *lib, uintptr_t handle)
 
 	if (!d)
 		return;
-	for (unsigned i = 0; i < MESSAGES_AT_ONCE && !is_muted(&d->o); i++) {
+	for (unsigned i = 0; i < MESSAGES_AT_ONCE && !sio_receiver_is_muted(&d->r, false); i++) {
 		struct message m = {.data = data};
 
 		if (look(d, data, sizeof(data), &m.len) < 0)
 			break;
-		sio_object_callback(&d->o, run_callback, &m);
+		sio_object_callback(&d->r.o, run_callback, &m);
 	}
-	sio_object_put(&d->o);
-}
-
-static int ask_create(struct sio_local_dint *d, unsigned adapter, unsigned number, unsigned flags,
-		      struct sio_err *err)
-{
-	bool fixed = flags & SCI_FLAG_FIXED_INTNO;
-	struct sio_msg_dint_create req = {
-		.adapter = sio_to_le32(adapter),
-		.number = sio_to_le32(fixed ? number : 0),
-		.flags = sio_to_le32(flags & (SCI_FLAG_FIXED_INTNO | SCI_FLAG_BROADCAST))};
-	struct sio_session *s = d->o.lib->session;
-	struct sio_rep_dint_create rep;
-	struct sio_call call = {.req = &req.h,
-				.req_len = sizeof(req),
-				.type = SIO_MSG_DINT_CREATE,
-				.rep = &rep,
-				.rep_len = sizeof(rep),
-				.fds = &d->fd,
-				.max_fds = 1,
-				.done = sio_object_adopt,
-				.arg = &d->o};
-	int rc = sio_session_call(s, &call, err);
-
-	if (rc < 0)
-		return sio_error_as(rc, -EEXIST, SCI_ERR_INTNO_USED);
-	d->number = sio_from_le32(rep.number);
-	rc = sio_session_check_fds(&call, 1, err);
-	if (!rc && d->callback) {
-		sio_session_lock(s);
-		rc = sio_session_watch(s, d->fd, d->o.handle);
-		sio_session_unlock(s);
-		if (rc < 0)
-			sio_fail(err, rc, "no memory");
-	}
-	if (rc < 0)
-		sio_object_dismiss(&d->o, SIO_MSG_DINT_REMOVE, 0, NULL);
-	return rc;
-}
-
-/* What can be said before smartiod is asked. */
-static int check_create(struct sio_library *lib, const void *ret, const unsigned *number,
-			unsigned adapter, sci_cb_data_interrupt_t callback, unsigned flags,
-			struct sio_err *err)
-{
-	int rc = sio_check_pointer(ret, "interrupt", err);
-
-	if (!rc)
-		rc = sio_check_pointer(number, "interruptNo", err);
-	if (!rc)
-		rc = sio_check_flags(
-			flags, SCI_FLAG_USE_CALLBACK | SCI_FLAG_FIXED_INTNO | SCI_FLAG_BROADCAST, 0,
-			err);
-	if (!rc && flags & SCI_FLAG_USE_CALLBACK)
-		rc = sio_check_pointer((const void *)(uintptr_t)callback, "callback", err);
-	return rc ? rc : sio_check_adapter(lib, adapter, err);
+	sio_object_put(&d->r.o);
 }
 
 static int create(struct sio_library *lib, sci_desc_t sd, sci_local_data_interrupt_t *ret,
 		  unsigned adapter, unsigned *number, sci_cb_data_interrupt_t callback, void *arg,
 		  unsigned flags, struct sio_err *err)
 {
+	const unsigned told = SCI_FLAG_FIXED_INTNO | SCI_FLAG_BROADCAST;
 	struct sio_local_dint *d;
-	struct sio_object *desc;
-	int rc = check_create(lib, ret, number, adapter, callback, flags, err);
+	int rc = sio_receiver_check(lib, ret, number, adapter, callback != NULL, flags,
+				    told | SCI_FLAG_USE_CALLBACK, err);
 
 	if (rc)
 		return rc;
-	desc = sio_object_get(lib, sd, SIO_DESC, err);
-	if (!desc)
-		return err->code;
 	d = calloc(1, sizeof(*d));
-	if (!d || lib->world->lock_new(lib->world, &d->lock) < 0) {
-		free(d);
-		sio_object_put(desc);
-		return sio_fail(err, -ENOMEM, "no memory");
+	if (d) {
+		d->r.o.kind = SIO_LOCAL_DINT;
+		d->r.o.free = local_dint_free;
+		d->r.o.on_lost = local_dint_lost;
+		d->r.calls = flags & SCI_FLAG_USE_CALLBACK;
+		d->callback = d->r.calls ? callback : NULL;
+		d->callback_arg = arg;
 	}
-	d->o.kind = SIO_LOCAL_DINT;
-	d->o.free = local_dint_free;
-	d->o.on_lost = local_dint_lost;
-	d->fd = -1;
-	d->callback = flags & SCI_FLAG_USE_CALLBACK ? callback : NULL;
-	d->callback_arg = arg;
-	rc = sio_object_add(lib, &d->o, desc, err);
-	sio_object_put(desc);
+	rc = sio_receiver_begin(lib, sd, d ? &d->r : NULL, adapter, number, flags & told, err);
 	if (rc)
 		return rc;
-	rc = ask_create(d, adapter, *number, flags, err);
-	if (rc) {
-		sio_object_end(&d->o);
-		return rc;
-	}
-	*number = d->number;
-	*ret = sio_object_handle(&d->o);
-	sio_object_put(&d->o);
+	*ret = sio_object_handle(&d->r.o);
+	sio_object_put(&d->r.o);
 	return 0;
 }
 
@@ -515,42 +432,25 @@ void SCICreateDataInterrupt(sci_desc_t sd, sci_local_data_interrupt_t *interrupt
 /* Nobody waits for it any more; the descriptor stays readable until the last user is away. */
 static void cancel(struct sio_local_dint *d)
 {
-	struct sio_world *w = d->o.lib->world;
+	struct sio_world *w = d->r.o.lib->world;
 
-	sio_session_lock(d->o.lib->session);
-	if (d->callback)
-		sio_session_unwatch(d->o.lib->session, d->o.handle);
-	sio_session_unlock(d->o.lib->session);
 	__atomic_store_n(&d->gone, true, __ATOMIC_RELEASE);
-	w->event_write(w, d->fd);
-	w->lock(w, d->lock);
-	w->wake_all(w, d->lock);
-	w->unlock(w, d->lock);
+	w->event_write(w, d->r.fd);
+	w->lock(w, d->r.lock);
+	w->wake_all(w, d->r.lock);
+	w->unlock(w, d->r.lock);
 }
 
 static int remove_dint(struct sio_library *lib, sci_local_data_interrupt_t interrupt,
 		       unsigned flags, struct sio_err *err)
 {
-	struct sio_local_dint *d;
-	int rc = sio_check_flags(flags, 0, 0, err);
+	struct sio_receiver *r;
+	int rc = sio_receiver_remove(lib, interrupt, SIO_LOCAL_DINT, flags, &r, err);
 
 	if (rc)
 		return rc;
-	d = sio_object_get(lib, interrupt, SIO_LOCAL_DINT, err);
-	if (!d)
-		return err->code;
-	rc = sio_object_claim(&d->o, false, err);
-	if (!rc) {
-		rc = sio_object_dismiss(&d->o, SIO_MSG_DINT_REMOVE, 0, err);
-		if (rc)
-			sio_object_unclaim(&d->o);
-	}
-	if (rc) {
-		sio_object_put(&d->o);
-		return rc;
-	}
-	cancel(d);
-	sio_object_end(&d->o);
+	cancel((void *)r);
+	sio_object_end(&r->o);
 	return 0;
 }
 

@@ -3,7 +3,7 @@
 #ifndef SISCI_DATAINT_H
 #define SISCI_DATAINT_H
 
-#include "sisci/library.h"
+#include "sisci/receiver.h"
 #include "wire/ring.h"
 
 /* One connected sender. */
@@ -22,13 +22,10 @@ struct sio_sender {
  * read it looks into all rings and makes it readable again if it takes one.
  */
 struct sio_local_dint {
-	struct sio_object o;
-	uint32_t number;
-	int fd;
-	struct sio_world_lock *lock; /* for what follows */
-	struct sio_sender *senders;  /* those that were served last come last */
-	bool turn;		     /* a thread waits at the descriptor for all others */
-	bool gone;		     /* removed */
+	struct sio_receiver r;	    /* its lock is for what follows */
+	struct sio_sender *senders; /* those that were served last come last */
+	bool turn;		    /* a thread waits at the descriptor for all others */
+	bool gone;		    /* removed */
 	sci_cb_data_interrupt_t callback;
 	void *callback_arg;
 };

@@ -166,10 +166,10 @@ int smartio_data_interrupt_fd(sci_local_data_interrupt_t interrupt)
 	struct sio_library *lib = sio_api_enter(&err);
 	struct sio_local_dint *d =
 		lib ? sio_object_get(lib, interrupt, SIO_LOCAL_DINT, &err) : NULL;
-	int fd = d && !d->callback ? d->fd : -1;
+	int fd = d && !d->callback ? d->r.fd : -1;
 
 	if (d)
-		sio_object_put(&d->o);
+		sio_object_put(&d->r.o);
 	return fd;
 }
 

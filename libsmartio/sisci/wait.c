@@ -105,7 +105,7 @@ static int ready_now(struct sio_library *lib, struct sio_device *device,
 	if (ready || dint_readable)
 		return (int)(ready | (dint_readable ? SMARTIO_READY_INTERRUPT : 0));
 	if (sio_session_is_dead(lib->session) ||
-	    (device && (device->o.removing || device->o.lost)) || (dint && dint->o.removing))
+	    (device && (device->o.removing || device->o.lost)) || (dint && dint->r.o.removing))
 		return -ECANCELED;
 	return 0;
 }
@@ -122,7 +122,7 @@ static int wait_ready(struct sio_library *lib, struct sio_device *device,
 		p[n++] = (struct sio_poll){.fd = device->event_fd};
 	if (dint) {
 		at = n;
-		p[n++] = (struct sio_poll){.fd = dint->fd};
+		p[n++] = (struct sio_poll){.fd = dint->r.fd};
 		/* A look first, so that what is there is told together. */
 		lib->world->poll(lib->world, &p[at], 1, 0);
 		readable = p[at].readable;
@@ -155,7 +155,7 @@ unsigned int smartio_wait_events(sci_smartio_device_t device, sci_local_data_int
 		rc = err.code;
 		if (dint && dint->callback)
 			rc = sio_fail(&err, -EINVAL, "data interrupt %u has a callback",
-				      dint->number);
+				      dint->r.number);
 	}
 	if (!rc)
 		ready = wait_ready(lib, d, dint, sio_session_deadline(lib->world, timeout_ms));
@@ -167,7 +167,7 @@ unsigned int smartio_wait_events(sci_smartio_device_t device, sci_local_data_int
 	if (d)
 		sio_object_put(&d->o);
 	if (dint)
-		sio_object_put(&dint->o);
+		sio_object_put(&dint->r.o);
 	sio_api_leave(error, rc, &err);
 	return rc ? 0 : (unsigned)ready;
 }
