@@ -82,6 +82,6 @@ void sio_choice_took(struct sio_choice *c, const struct sio_choice_trial *t, uin
 		if (ticks > c->slowest[way])
 			c->slowest[way] = ticks;
 	}
-	if (++c->call == 2 * t->timed + t->warm)
+	if (++c->call >= 2 * t->timed + t->warm)
 		decide(c, t);
 }

@@ -15,7 +15,7 @@
 
 #define SIO_CHOICE_SHARE 64u /* at most one part in so many of the time goes to trials */
 
-/* How a trial is made; the same in all calls. */
+/* How a trial is made; the same for all calls of one choice. */
 struct sio_choice_trial {
 	unsigned timed; /* calls of each way that are compared, the slowest left out; at least 2 */
 	unsigned warm;	/* calls of the other way before that, until it is as if it were in use */
@@ -32,21 +32,25 @@ struct sio_choice {
 	uint32_t call;		     /* of the trial */
 	uint64_t sum[2], slowest[2]; /* of the timed calls */
 	uint64_t warming;	     /* of the other way's calls that are not compared */
-};
+} __attribute__((aligned(64)));	     /* who uses one does not slow down who uses the next */
 
 static inline unsigned sio_choice_way(const struct sio_choice *c)
 {
 	return __atomic_load_n(&c->way, __ATOMIC_RELAXED);
 }
 
-/* Take sio_choice_way(), untimed; false: try to be in the trial. */
-static inline bool sio_choice_pausing(struct sio_choice *c)
+/*
+ * Take sio_choice_way(), untimed; false: try to be in the trial. @calls: to be counted: a thread that
+ * counts many at once, and tells 0 in between, does not take the line from the others each time.
+ */
+static inline bool sio_choice_pausing(struct sio_choice *c, uint32_t calls)
 {
 	uint32_t left = __atomic_load_n(&c->left, __ATOMIC_RELAXED);
 
 	if (__builtin_expect(left == 0, 0))
 		return false;
-	__atomic_store_n(&c->left, left - 1, __ATOMIC_RELAXED);
+	if (calls)
+		__atomic_store_n(&c->left, left > calls ? left - calls : 0, __ATOMIC_RELAXED);
 	return true;
 }
 

@@ -38,14 +38,33 @@ void sio_copy_large(volatile void *to, const volatile void *from, size_t size);
 extern struct sio_choice sio_copy_choices[SIO_COPY_PLACES][SIO_COPY_SIZES]
 	__attribute__((visibility("hidden")));
 
+/* Of a copy of @size bytes: its power of two, from SIO_COPY_CHOSEN on. */
+static inline unsigned sio_copy_kind(size_t size)
+{
+	unsigned kind = 63u - (unsigned)__builtin_clzll(size / SIO_COPY_CHOSEN);
+
+	return kind < SIO_COPY_SIZES ? kind : SIO_COPY_SIZES - 1;
+}
+
+/* Of this thread; a word of its own, as the error's in error.h. */
+extern __thread uint8_t sio_copy_count
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
 /* By which way @size bytes are best written at @to: 2 MiB of addresses and a power of two share one. */
 static inline struct sio_choice *sio_copy_choice(const volatile void *to, size_t size)
 {
 	uint64_t place = ((uintptr_t)to >> 21) * 0x9e3779b97f4a7c15u >> 58;
-	unsigned kind = 63u - (unsigned)__builtin_clzll(size / SIO_COPY_CHOSEN);
 
 	_Static_assert(SIO_COPY_PLACES == 1u << (64 - 58), "a hash of six bits");
-	return &sio_copy_choices[place][kind < SIO_COPY_SIZES ? kind : SIO_COPY_SIZES - 1];
+	return &sio_copy_choices[place][sio_copy_kind(size)];
+}
+
+/* How many copies are to be counted with this one: short ones all at once, now and then. */
+static inline uint32_t sio_copy_counted(size_t size)
+{
+	if (size >= SIO_COPY_LARGE)
+		return 1;
+	return ++sio_copy_count % 16 ? 0 : 16;
 }
 
 void sio_copy_out(volatile void *to, const void *from, size_t size);

@@ -11,7 +11,9 @@
 #define WARM_BYTES (256u << 10) /* as much is copied before a way is compared: a ring went round */
 #define LONG (1u << 20)
 #define MOST_WARM 64u
+#define MOST_TICKS (1ull << 36) /* a minute's part; times a size it is still a number */
 
+__thread uint8_t sio_copy_count;
 struct sio_choice sio_copy_choices[SIO_COPY_PLACES][SIO_COPY_SIZES];
 
 static void plainly(volatile void *to, const void *from, size_t size)
@@ -35,6 +37,7 @@ static void by_way(unsigned way, volatile void *to, const void *from, size_t siz
 	}
 }
 
+/* @size: the least that shares the choice. */
 static struct sio_choice_trial trial_of(size_t size)
 {
 	size_t warm = WARM_BYTES / size;
@@ -45,23 +48,31 @@ static struct sio_choice_trial trial_of(size_t size)
 					 .warm = warm < MOST_WARM ? (unsigned)warm : MOST_WARM};
 }
 
+/* Copies of different sizes share a choice: they are compared by what the least of these would take. */
+static void in_trial(struct sio_choice *c, const struct sio_choice_trial *t, size_t least,
+		     volatile void *to, const void *from, size_t size)
+{
+	uint64_t begin, ticks;
+
+	sio_full_barrier(); /* only what this copy's own stores take */
+	begin = __builtin_ia32_rdtsc();
+	by_way(sio_choice_next(c, t), to, from, size);
+	sio_full_barrier();
+	ticks = __builtin_ia32_rdtsc() - begin;
+	sio_choice_took(c, t, ticks < MOST_TICKS ? ticks * least / size : MOST_TICKS);
+}
+
 void sio_copy_out_chosen(struct sio_choice *c, bool due, volatile void *to, const void *from,
 			 size_t size)
 {
-	struct sio_choice_trial t;
-	uint64_t begin;
+	size_t least = (size_t)SIO_COPY_CHOSEN << sio_copy_kind(size);
+	struct sio_choice_trial t = trial_of(least);
 
-	if (due)
-		t = trial_of(size);
 	if (!due || !sio_choice_enter(c, &t)) {
 		by_way(sio_choice_way(c), to, from, size);
 		return;
 	}
-	sio_full_barrier(); /* only what this copy's own stores take */
-	begin = __builtin_ia32_rdtsc();
-	by_way(sio_choice_next(c, &t), to, from, size);
-	sio_full_barrier();
-	sio_choice_took(c, &t, __builtin_ia32_rdtsc() - begin);
+	in_trial(c, &t, least, to, from, size);
 	sio_choice_leave(c);
 }
 
@@ -74,7 +85,7 @@ void sio_copy_out(volatile void *to, const void *from, size_t size)
 		return;
 	}
 	c = sio_copy_choice(to, size);
-	sio_copy_out_chosen(c, !sio_choice_pausing(c), to, from, size);
+	sio_copy_out_chosen(c, !sio_choice_pausing(c, sio_copy_counted(size)), to, from, size);
 }
 
 #else

@@ -21,7 +21,7 @@ struct world {
 /* Return: it was timed. */
 static bool call(struct world *w)
 {
-	bool timed = !sio_choice_pausing(&w->c) && sio_choice_enter(&w->c, &w->trial);
+	bool timed = !sio_choice_pausing(&w->c, 1) && sio_choice_enter(&w->c, &w->trial);
 	unsigned way = timed ? sio_choice_next(&w->c, &w->trial) : sio_choice_way(&w->c);
 	uint64_t ticks = w->cost[way];
 
@@ -156,6 +156,38 @@ static void test_stays_where_both_are_alike(void **state)
 	assert_true(w.calls[1] < 100000 / 16);
 }
 
+/* Who gets the trial's length wrong ends it late or early, but ends it. */
+static void test_a_trial_ends_whoever_counts(void **state)
+{
+	unsigned rounds = prng_start(6, 100);
+
+	(void)state;
+	for (unsigned r = 0; r < rounds; r++) {
+		struct world w = {.cost = {100, 3000}, .strange = 64};
+
+		for (unsigned i = 0; i < 100000; i++) {
+			w.trial = draw_trial();
+			call(&w);
+		}
+		assert_true(w.calls[1] < 100000 / 4);
+	}
+}
+
+/* Calls that are told many at once, and none in between, make the pause no longer. */
+static void test_calls_counted_at_once(void **state)
+{
+	struct sio_choice c = {.left = 100};
+
+	(void)state;
+	for (unsigned i = 0; i < 6; i++) {
+		assert_true(sio_choice_pausing(&c, 0));
+		assert_true(sio_choice_pausing(&c, 16));
+	}
+	assert_int_equal(c.left, 4);
+	assert_true(sio_choice_pausing(&c, 16));
+	assert_false(sio_choice_pausing(&c, 0));
+}
+
 static void test_one_is_in_a_trial(void **state)
 {
 	struct sio_choice_trial t = {.timed = 4};
@@ -163,10 +195,10 @@ static void test_one_is_in_a_trial(void **state)
 	unsigned n = 0;
 
 	(void)state;
-	while (sio_choice_pausing(&c) || !sio_choice_enter(&c, &t))
+	while (sio_choice_pausing(&c, 1) || !sio_choice_enter(&c, &t))
 		assert_true(++n < 100);
 	assert_true(n > 0); /* the first calls pay for pages and caches */
-	assert_false(sio_choice_pausing(&c));
+	assert_false(sio_choice_pausing(&c, 1));
 	assert_false(sio_choice_enter(&c, &t));
 	sio_choice_leave(&c);
 	assert_true(sio_choice_enter(&c, &t));
@@ -181,6 +213,8 @@ int main(void)
 		cmocka_unit_test(test_follows_a_change),
 		cmocka_unit_test(test_survives_what_disturbs),
 		cmocka_unit_test(test_stays_where_both_are_alike),
+		cmocka_unit_test(test_a_trial_ends_whoever_counts),
+		cmocka_unit_test(test_calls_counted_at_once),
 		cmocka_unit_test(test_one_is_in_a_trial),
 	};
 
