@@ -16,7 +16,7 @@ A script's head may ask for:
                         of the system
   # modules: NAME...    kernel modules to come along; load_modules loads them
   # files: PATH...      of the source tree, to come along in /files
-  # limit: SECONDS      of the whole test; 300; five times that with --soak
+  # limit: SECONDS      of the whole test; 900; five times that with --soak
   # not: IOMMU...       machines where there is nothing to be seen
   # alone: REASON       a machine of its own; only then also
   # drive: SIZE         bytes of the drive; 64M
@@ -246,7 +246,7 @@ class Run:
         for n, script in enumerate(scripts, 1):
             seen = len(machine.console()) if n > 1 else 0, len(machine.talk)
             failure = None
-            machine.limit(script.number("limit", 300) * (5 if "--soak" in self.options else 1))
+            machine.limit(script.number("limit", 900) * (5 if "--soak" in self.options else 1))
             try:
                 self.converse(machine, drive, script)
                 machine.answer("next")

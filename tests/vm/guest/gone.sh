@@ -5,7 +5,6 @@
 # modules: smartio nvme
 # programs: tests/system/verify
 # alone: the kernel's own hot-plug ends the work of its lock checker (machine.py)
-# limit: 400
 . /lib.sh
 bdf=$(drive_bdf)
 device=/sys/bus/pci/devices/$bdf

@@ -71,12 +71,12 @@ record() { # NAME
 	sed "s/^/RECORD $1 /"
 }
 
-# Run a command until it succeeds; each try takes its time by itself.
+# Run a command until it succeeds, for two minutes and a half at least: this machine may get little time.
 until_ok() {
 	tries=0
 	until "$@"; do
 		tries=$((tries + 1))
-		[ $tries -lt 600 ] || fail "$*: not after $tries tries"
+		[ $tries -lt 3000 ] || fail "$*: not after $tries tries"
 		usleep 50000
 	done
 }
