@@ -46,6 +46,7 @@ struct sio_object {
 	struct sio_object *id_next;
 	unsigned children;
 	bool removing;	  /* a thread is at it */
+	bool ending;	  /* and cannot fail any more */
 	bool ended;	  /* out of all lists */
 	bool in_callback; /* the event thread is in its callback */
 	bool muted;	  /* no more callbacks */

@@ -475,6 +475,72 @@ static void a_callback_keeps_its_handle(void **state)
 	assert_int_equal(cluster_wait(cluster_fork(*state, 4, removes_meanwhile, NULL)), 0);
 }
 
+struct waits {
+	sci_local_segment_t segment;
+	pthread_t thread;
+};
+
+static void *maps_while_it_can(void *arg)
+{
+	const struct waits *w = arg;
+	sci_error_t error;
+	sci_map_t map;
+
+	do {
+		SCIMapLocalSegment(w->segment, &map, 0, 4096, NULL, 0, &error);
+		if (error == SCI_ERR_OK)
+			SCIUnmapSegment(map, 0, &error);
+	} while (error == SCI_ERR_OK);
+	return NULL;
+}
+
+static sci_callback_action_t waits_for_a_thread(void *arg, sci_local_segment_t segment,
+						sci_segment_cb_reason_t reason, unsigned node,
+						unsigned adapter, sci_error_t status)
+{
+	struct waits *w = arg;
+
+	(void)segment;
+	(void)reason;
+	(void)node;
+	(void)adapter;
+	(void)status;
+	step_done(0);
+	CHECK(pthread_join(w->thread, NULL) == 0);
+	return SCI_CALLBACK_CANCEL;
+}
+
+static int removes_what_others_wait_for(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	sci_remote_segment_t far = NULL;
+	sci_error_t error;
+	struct waits w;
+
+	(void)arg;
+	w.segment = export_segment(sd, 56, waits_for_a_thread, &w);
+	CHECK(pthread_create(&w.thread, NULL, maps_while_it_can, &w) == 0);
+	SCIConnectSegment(sd, &far, SCI_LOCAL_HOST, 56, 0, NULL, NULL, 0, 0, &error);
+	CHECK_OK(error);
+	step_await(0);
+	do
+		SCIRemoveSegment(w.segment, SCI_FLAG_FORCE_REMOVE, &error);
+	while (error == SCI_ERR_BUSY); /* it is mapped just now */
+	CHECK_OK(error);
+	SCIDisconnectSegment(far, 0, &error);
+	CHECK_OK(error);
+	api_end(sd);
+	return 0;
+}
+
+/* The callback waits for a thread, that for the removal, that for the callback: somebody must give in. */
+static void a_callback_may_wait_for_a_thread(void **state)
+{
+	steps_reset();
+	assert_int_equal(cluster_wait(cluster_fork(*state, 4, removes_what_others_wait_for, NULL)),
+			 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -483,6 +549,7 @@ int main(void)
 		API_TEST(threads_share_handles),
 		API_TEST(a_waiting_removal_spoils_nothing),
 		API_TEST(a_callback_keeps_its_handle),
+		API_TEST(a_callback_may_wait_for_a_thread),
 		API_TEST(fork_disturbs_nobody),
 	};
 
