@@ -69,15 +69,20 @@ static void finish(const struct bench *b, unsigned queue)
 static double by_queue(const struct bench *b)
 {
 	uint64_t begun = now_ns();
-	unsigned i;
+	unsigned at = 0; /* the queue whose turn it is */
 
-	for (i = 0; i < b->transfers; i++) {
+	for (unsigned i = 0; i < b->transfers; i++) {
 		if (i >= b->n_queues)
-			finish(b, i % b->n_queues);
-		start(b, i % b->n_queues);
+			finish(b, at);
+		start(b, at);
+		at = at + 1 < b->n_queues ? at + 1 : 0;
 	}
-	for (unsigned k = 0; k < b->n_queues && k < b->transfers; k++, i++)
-		finish(b, i % b->n_queues);
+	if (b->transfers < b->n_queues)
+		at = 0;
+	for (unsigned k = 0; k < b->n_queues && k < b->transfers; k++) {
+		finish(b, at);
+		at = at + 1 < b->n_queues ? at + 1 : 0;
+	}
 	return (double)(now_ns() - begun) / b->transfers;
 }
 
