@@ -255,14 +255,9 @@ int smartiod_peer_borrow_lost(struct smartiod *d, struct smartiod_peer *p, const
 
 /* ---- BORROW ---- */
 
-struct borrow_op {
-	struct smartiod_op op;
-	struct smartiod_borrow *borrow; /* pinned */
-};
-
 static void borrow_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
-	struct smartiod_borrow *b = ((struct borrow_op *)op)->borrow;
+	struct smartiod_borrow *b = ((struct smartiod_borrow_op *)op)->borrow;
 	const struct sio_prep_borrow *rep = a->msg;
 	struct sio_rep_dev_borrow reply;
 
@@ -323,7 +318,7 @@ int smartiod_dev_borrow(struct smartiod *d, struct smartiod_session *s, const vo
 		.pid = sio_to_le32(s->pid),
 	};
 	struct smartiod_device *dev;
-	struct borrow_op *op;
+	struct smartiod_borrow_op *op;
 
 	if (flags & ~SCI_FLAG_EXCLUSIVE)
 		return sio_fail(reterr, -EINVAL,
@@ -349,7 +344,7 @@ int smartiod_dev_borrow(struct smartiod *d, struct smartiod_session *s, const vo
 
 static void bare_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
-	struct smartiod_borrow *b = ((struct borrow_op *)op)->borrow;
+	struct smartiod_borrow *b = ((struct smartiod_borrow_op *)op)->borrow;
 
 	if (a->error)
 		smartiod_op_error(d, op, a->error, "%s", a->text);
@@ -359,10 +354,12 @@ static void bare_step(struct smartiod *d, struct smartiod_op *op, const struct s
 	smartiod_borrow_unpin(d, b);
 }
 
-static int ask_bare(struct smartiod *d, struct smartiod_session *s, const void *request,
-		    struct smartiod_borrow *b, void *msg, size_t len, struct sio_err *reterr)
+int smartiod_borrow_ask(struct smartiod *d, struct smartiod_session *s, const void *request,
+			struct smartiod_borrow *b, smartiod_step *step, void *msg, size_t len,
+			struct sio_err *reterr)
 {
-	struct borrow_op *op = smartiod_op_new(d, s, request, sizeof(*op), bare_step, reterr);
+	struct smartiod_borrow_op *op =
+		smartiod_op_new(d, s, request, sizeof(*op), step ? step : bare_step, reterr);
 
 	if (!op)
 		return reterr->code;
@@ -386,7 +383,7 @@ static int ask_borrower(struct smartiod *d, struct smartiod_session *s, const vo
 				sio_from_le32(m->flags));
 	ask.borrower = sio_to_le64(b->id);
 	ask.fdid = sio_to_le32(b->device->fdid);
-	return ask_bare(d, s, request, b, &ask, sizeof(ask), reterr);
+	return smartiod_borrow_ask(d, s, request, b, NULL, &ask, sizeof(ask), reterr);
 }
 
 int smartiod_dev_release_exclusive(struct smartiod *d, struct smartiod_session *s, const void *msg,
@@ -414,14 +411,14 @@ int smartiod_dev_settled(struct smartiod *d, struct smartiod_session *s, const v
 		return reterr->code;
 	ask.borrower = sio_to_le64(b->id);
 	ask.fdid = sio_to_le32(b->device->fdid);
-	return ask_bare(d, s, msg, b, &ask, sizeof(ask), reterr);
+	return smartiod_borrow_ask(d, s, msg, b, NULL, &ask, sizeof(ask), reterr);
 }
 
 /* ---- RETURN ---- */
 
 static void return_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
-	struct smartiod_borrow *b = ((struct borrow_op *)op)->borrow;
+	struct smartiod_borrow *b = ((struct smartiod_borrow_op *)op)->borrow;
 
 	/* Whatever the lender says: it is gone, or the borrow ended by a time-out's news. */
 	if (a->error)
@@ -437,7 +434,7 @@ int smartiod_dev_return(struct smartiod *d, struct smartiod_session *s, const vo
 	const struct sio_msg_handle *m = msg;
 	struct sio_peer_borrower ask = {.h.type = sio_to_le32(SIO_PEER_RETURN)};
 	struct smartiod_borrow *b;
-	struct borrow_op *op;
+	struct smartiod_borrow_op *op;
 
 	b = smartiod_object_get(s, sio_from_le32(m->handle), SMARTIOD_BORROW, reterr);
 	if (!b)

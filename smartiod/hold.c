@@ -48,14 +48,11 @@ int smartiod_lend_hold(struct smartiod *d, const struct smartiod_from *from, con
 	struct sio_prep_hold rep = {.borrower = m->borrower, .fdid = m->fdid};
 	struct smartiod_dma *dma;
 	struct smartiod_loan *l;
-	int rc;
 
-	l = smartiod_loan_get(d, from, sio_from_le32(m->fdid), sio_from_le64(m->borrower), reterr);
+	l = smartiod_loan_get_holder(d, from, sio_from_le32(m->fdid), sio_from_le64(m->borrower),
+				     reterr);
 	if (!l)
 		return reterr->code;
-	rc = sio_ledger_may_settle(&l->device->ledger, l->id, reterr);
-	if (rc < 0)
-		return rc;
 	if (m->bytes == 0)
 		return sio_fail(reterr, -EINVAL, "%s: a queue has at least 1 byte",
 				l->device->topo->name);
@@ -83,14 +80,11 @@ int smartiod_lend_unhold(struct smartiod *d, const struct smartiod_from *from, c
 	uint64_t hold = sio_from_le64(m->hold);
 	struct smartiod_dma *dma;
 	struct smartiod_loan *l;
-	int rc;
 
-	l = smartiod_loan_get(d, from, sio_from_le32(m->fdid), sio_from_le64(m->borrower), reterr);
+	l = smartiod_loan_get_holder(d, from, sio_from_le32(m->fdid), sio_from_le64(m->borrower),
+				     reterr);
 	if (!l)
 		return reterr->code;
-	rc = sio_ledger_may_settle(&l->device->ledger, l->id, reterr);
-	if (rc < 0)
-		return rc;
 	dma = SMARTIOD_OF(smartiod_tree_find(&smartiod_devices(d)->dmas, hold), struct smartiod_dma,
 			  by_id);
 	if (!dma || dma->loan->device != l->device || dma->holds == 0)
@@ -117,11 +111,6 @@ void smartiod_holds_end(struct smartiod *d, struct smartiod_device *dev)
 
 /* ---- the borrower's side ---- */
 
-struct hold_op {
-	struct smartiod_op op;
-	struct smartiod_borrow *borrow;
-};
-
 static void late_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	(void)a; /* if it failed, the hold ends with the device's queues */
@@ -143,7 +132,7 @@ void smartiod_hold_late(struct smartiod *d, uint32_t node, const struct sio_prep
 
 static void hold_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
-	struct smartiod_borrow *b = ((struct hold_op *)op)->borrow;
+	struct smartiod_borrow *b = ((struct smartiod_borrow_op *)op)->borrow;
 	struct sio_rep_dev_hold rep = {.hold = 0};
 
 	if (a->error) {
@@ -154,32 +143,6 @@ static void hold_step(struct smartiod *d, struct smartiod_op *op, const struct s
 	}
 	smartiod_op_free(d, op);
 	smartiod_borrow_unpin(d, b);
-}
-
-static void unhold_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
-{
-	struct smartiod_borrow *b = ((struct hold_op *)op)->borrow;
-
-	if (a->error)
-		smartiod_op_error(d, op, a->error, "%s", a->text);
-	else
-		smartiod_op_ok(d, op);
-	smartiod_op_free(d, op);
-	smartiod_borrow_unpin(d, b);
-}
-
-static int ask(struct smartiod *d, struct smartiod_session *s, const void *request,
-	       struct smartiod_borrow *b, smartiod_step *step, void *msg, size_t len,
-	       struct sio_err *reterr)
-{
-	struct hold_op *op = smartiod_op_new(d, s, request, sizeof(*op), step, reterr);
-
-	if (!op)
-		return reterr->code;
-	op->borrow = b;
-	b->pins++;
-	smartiod_lender_ask(d, &op->op, b->node, msg, len);
-	return 0;
 }
 
 int smartiod_dev_hold(struct smartiod *d, struct smartiod_session *s, const void *msg,
@@ -196,7 +159,7 @@ int smartiod_dev_hold(struct smartiod *d, struct smartiod_session *s, const void
 		return reterr->code;
 	request.borrower = sio_to_le64(b->id);
 	request.fdid = sio_to_le32(b->device->fdid);
-	return ask(d, s, msg, b, hold_step, &request, sizeof(request), reterr);
+	return smartiod_borrow_ask(d, s, msg, b, hold_step, &request, sizeof(request), reterr);
 }
 
 int smartiod_dev_unhold(struct smartiod *d, struct smartiod_session *s, const void *msg,
@@ -210,5 +173,5 @@ int smartiod_dev_unhold(struct smartiod *d, struct smartiod_session *s, const vo
 		return reterr->code;
 	request.borrower = sio_to_le64(b->id);
 	request.fdid = sio_to_le32(b->device->fdid);
-	return ask(d, s, msg, b, unhold_step, &request, sizeof(request), reterr);
+	return smartiod_borrow_ask(d, s, msg, b, NULL, &request, sizeof(request), reterr);
 }

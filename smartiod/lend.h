@@ -273,6 +273,9 @@ void smartiod_device_info(struct smartiod *d, struct smartiod_device *dev,
 /* The live borrow @id of @node; NULL with a text. */
 struct smartiod_loan *smartiod_loan_get(struct smartiod *d, const struct smartiod_from *from,
 					uint32_t fdid, uint64_t id, struct sio_err *reterr);
+/* The same, if it holds the registers of its device. */
+struct smartiod_loan *smartiod_loan_get_holder(struct smartiod *d, const struct smartiod_from *from,
+					       uint32_t fdid, uint64_t id, struct sio_err *reterr);
 struct smartiod_loan *smartiod_loan_find(struct smartiod *d, uint64_t id);
 /* The one whose port owner is @owner. */
 struct smartiod_loan *smartiod_loan_by_owner(struct smartiod *d, uint64_t owner);
@@ -391,6 +394,15 @@ void smartiod_hold_late(struct smartiod *d, uint32_t node, const struct sio_prep
 struct smartiod_borrow *smartiod_borrow_get(struct smartiod_session *s, uint32_t handle,
 					    struct sio_err *reterr);
 void smartiod_borrow_unpin(struct smartiod *d, struct smartiod_borrow *b);
+/* A request of a client that its lender answers. */
+struct smartiod_borrow_op {
+	struct smartiod_op op;
+	struct smartiod_borrow *borrow; /* pinned */
+};
+/* Ask the lender; @step gets the answer, ends the operation and unpins. NULL: it is yes or no alone. */
+int smartiod_borrow_ask(struct smartiod *d, struct smartiod_session *s, const void *request,
+			struct smartiod_borrow *b, smartiod_step *step, void *msg, size_t len,
+			struct sio_err *reterr);
 /* With a handle of @s, pinned. NULL with *reterr. */
 struct smartiod_borrow *smartiod_borrow_new(struct smartiod *d, struct smartiod_session *s,
 					    struct smartiod_device *dev, struct sio_err *reterr);

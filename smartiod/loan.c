@@ -45,6 +45,14 @@ struct smartiod_loan *smartiod_loan_get(struct smartiod *d, const struct smartio
 	return l;
 }
 
+struct smartiod_loan *smartiod_loan_get_holder(struct smartiod *d, const struct smartiod_from *from,
+					       uint32_t fdid, uint64_t id, struct sio_err *reterr)
+{
+	struct smartiod_loan *l = smartiod_loan_get(d, from, fdid, id, reterr);
+
+	return l && sio_ledger_may_settle(&l->device->ledger, l->id, reterr) == 0 ? l : NULL;
+}
+
 static void loan_free(struct smartiod *d, struct smartiod_loan *l)
 {
 	smartiod_close_fd(d, &l->owner_fd);

@@ -153,14 +153,11 @@ int smartiod_lend_settled(struct smartiod *d, const struct smartiod_from *from, 
 	struct sio_msg ok = {.size = sio_to_le32(sizeof(ok))};
 	struct smartiod_loan *l, *gone = NULL;
 	struct word_op *w;
-	int rc;
 
-	l = smartiod_loan_get(d, from, sio_from_le32(m->fdid), sio_from_le64(m->borrower), reterr);
+	l = smartiod_loan_get_holder(d, from, sio_from_le32(m->fdid), sio_from_le64(m->borrower),
+				     reterr);
 	if (!l)
 		return reterr->code;
-	rc = sio_ledger_may_settle(&l->device->ledger, l->id, reterr);
-	if (rc < 0)
-		return rc;
 	if (!all) {
 		gone = smartiod_loan_find(d, settled);
 		if (settled == 0 || settled > l->device->ledger.last_id ||

@@ -435,11 +435,6 @@ int smartiod_lend_unvector(struct smartiod *d, const struct smartiod_from *from,
 
 /* ---- the borrower's side ---- */
 
-struct ask_op {
-	struct smartiod_op op;
-	struct smartiod_borrow *borrow;
-};
-
 static void late_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	(void)a; /* if it failed, the vector ends with the borrow */
@@ -461,7 +456,7 @@ void smartiod_vector_late(struct smartiod *d, uint32_t node, const struct sio_pr
 
 static void ask_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
-	struct smartiod_borrow *b = ((struct ask_op *)op)->borrow;
+	struct smartiod_borrow *b = ((struct smartiod_borrow_op *)op)->borrow;
 	struct sio_rep_dev_vector rep = {.vector = sio_to_le32(0)};
 
 	if (a->error) {
@@ -480,16 +475,9 @@ static int ask_lender(struct smartiod *d, struct smartiod_session *s, const void
 		      struct smartiod_borrow *b, struct sio_peer_vector *msg,
 		      struct sio_err *reterr)
 {
-	struct ask_op *op = smartiod_op_new(d, s, request, sizeof(*op), ask_step, reterr);
-
-	if (!op)
-		return reterr->code;
-	op->borrow = b;
-	b->pins++;
 	msg->borrower = sio_to_le64(b->id);
 	msg->fdid = sio_to_le32(b->device->fdid);
-	smartiod_lender_ask(d, &op->op, b->node, msg, sizeof(*msg));
-	return 0;
+	return smartiod_borrow_ask(d, s, request, b, ask_step, msg, sizeof(*msg), reterr);
 }
 
 int smartiod_dev_vector(struct smartiod *d, struct smartiod_session *s, const void *msg,
