@@ -19,7 +19,8 @@
 #define PAGES 4
 #define NO_VECTOR (~0u)
 #define WAITS 8
-#define HEARD_OF (500 * SIM_MS) /* an end, by all daemons, if nothing breaks */
+#define HEARD_OF (200 * SIM_MS) /* an end, by all daemons, if nothing breaks */
+#define TOLD (50 * SIM_MS)	/* a keeper, of who is in quarantine */
 
 /* What all know of one who has a device. */
 struct keeper {
@@ -319,7 +320,7 @@ static void listen_to(struct state *s)
 
 		DL_FOREACH (keepers, k)
 			if (k->fdid == s->me->fdid && k->borrower == s->wait[i] && !k->settled &&
-			    !pulled_since(k) && sim_now() > s->since + SIM_SECOND && !breaks())
+			    !pulled_since(k) && sim_now() > s->since + TOLD && !breaks())
 				sim_fail("states",
 					 "%s: nobody told that borrow %llu is in quarantine",
 					 sim_self()->name, (unsigned long long)k->borrower);
@@ -397,10 +398,13 @@ static void keep(struct state *s)
 {
 	static void (*const acts[])(struct state * s) = {hold, hold, settle, settle, reset};
 
-	if (s->device && s->registers && smartio_holds_registers(s->device))
-		acts[sim_pick(5)](s);
-	else
+	if (s->device && s->registers && smartio_holds_registers(s->device)) {
+		/* It hears first who is in quarantine. */
+		if (!s->waits || sim_now() > s->since + 2 * TOLD)
+			acts[sim_pick(5)](s);
+	} else {
 		take_registers(s);
+	}
 }
 
 static void act(void *state)
