@@ -40,8 +40,11 @@ static int parse_fd(const char *text, int *ret)
 
 	errno = 0;
 	value = strtol(text, &end, 10);
-	if (errno || *end || end == text || value < 0 || value > 1 << 20)
+	if (errno || *end || end == text || value < 0 || value > 1 << 20) {
+		fprintf(stderr, "smartio-emu: --ready-fd '%s': a descriptor's number is right\n",
+			text);
 		return -EINVAL;
+	}
 	*ret = (int)value;
 	return 0;
 }
@@ -81,13 +84,8 @@ static int parse(int argc, char **argv, struct options *o)
 			o->state = optarg;
 			break;
 		case 'r':
-			if (parse_fd(optarg, &o->ready_fd) < 0) {
-				fprintf(stderr,
-					"smartio-emu: --ready-fd '%s': a descriptor's "
-					"number is right\n",
-					optarg);
+			if (parse_fd(optarg, &o->ready_fd) < 0)
 				return 2;
-			}
 			break;
 		case 'S':
 			if (parse_pace(&o->pace, "--spin-us", optarg) < 0)
