@@ -211,14 +211,45 @@ static void registers_have_one_holder(void **state)
 
 /* ---- device memory, and memory mapped for the device ---- */
 
+/* A segment of the program's own for the device, elsewhere than @other. */
+static void map_own_memory(sci_desc_t sd, sci_smartio_device_t device, sci_ioaddr_t other)
+{
+	sci_local_segment_t local = NULL;
+	sci_ioaddr_t second = 0, third = 0;
+	sci_error_t error;
+
+	SCICreateSegment(sd, &local, 0, 4 * PAGE, NULL, NULL, SCI_FLAG_AUTO_ID, &error);
+	CHECK_OK(error);
+	SCIMapLocalSegmentForDevice(local, 0, device, &second, 0, 4 * PAGE, 0, &error);
+	CHECK_IS(error, SCI_ERR_SEGMENT_NOT_PREPARED);
+	SCIPrepareSegment(local, 0, 0, &error);
+	CHECK_OK(error);
+	SCISetSegmentAvailable(local, 0, 0, &error);
+	CHECK_OK(error);
+	SCIMapLocalSegmentForDevice(local, 0, device, &second, 0, 5 * PAGE, 0, &error);
+	CHECK_IS(error, SCI_ERR_OUT_OF_RANGE);
+	SCIMapLocalSegmentForDevice(local, 0, device, &second, 0, 4 * PAGE, 0, &error);
+	CHECK_OK(error);
+	SCIMapLocalSegmentForDevice(local, 0, device, &third, PAGE, PAGE, 0, &error);
+	CHECK_OK(error);
+	CHECK(second != 0 && second != other);
+	SCIRemoveSegment(local, 0, &error);
+	CHECK_IS(error, SCI_ERR_BUSY);
+	SCIUnmapLocalSegmentForDevice(local, 0, device, 0, &error);
+	CHECK_OK(error);
+	SCIUnmapLocalSegmentForDevice(local, 0, device, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_OPERATION);
+	SCIRemoveSegment(local, 0, &error);
+	CHECK_OK(error);
+}
+
 static int shares_memory(void *arg)
 {
 	bool maker = arg != NULL;
 	sci_desc_t sd = api_begin();
 	sci_smartio_device_t device = borrow(sd, 0);
 	sci_remote_segment_t seg = NULL, near = NULL;
-	sci_local_segment_t local = NULL;
-	sci_ioaddr_t address = 0, second = 0, third = 0;
+	sci_ioaddr_t address = 0;
 	sci_error_t error;
 	volatile char *p;
 	sci_map_t map;
@@ -259,32 +290,9 @@ static int shares_memory(void *arg)
 	SCIMapRemoteSegmentForDevice(near, device, &address, 0, PAGE, 0, &error);
 	CHECK_OK(error);
 	CHECK(address != 0);
-
-	SCICreateSegment(sd, &local, 0, 4 * PAGE, NULL, NULL, SCI_FLAG_AUTO_ID, &error);
-	CHECK_OK(error);
-	SCIMapLocalSegmentForDevice(local, 0, device, &second, 0, 4 * PAGE, 0, &error);
-	CHECK_IS(error, SCI_ERR_SEGMENT_NOT_PREPARED);
-	SCIPrepareSegment(local, 0, 0, &error);
-	CHECK_OK(error);
-	SCISetSegmentAvailable(local, 0, 0, &error);
-	CHECK_OK(error);
-	SCIMapLocalSegmentForDevice(local, 0, device, &second, 0, 5 * PAGE, 0, &error);
-	CHECK_IS(error, SCI_ERR_OUT_OF_RANGE);
-	SCIMapLocalSegmentForDevice(local, 0, device, &second, 0, 4 * PAGE, 0, &error);
-	CHECK_OK(error);
-	SCIMapLocalSegmentForDevice(local, 0, device, &third, PAGE, PAGE, 0, &error);
-	CHECK_OK(error);
-	CHECK(second != 0 && second != address);
-	SCIRemoveSegment(local, 0, &error);
-	CHECK_IS(error, SCI_ERR_BUSY);
 	SCIDisconnectSegment(near, 0, &error);
 	CHECK_IS(error, SCI_ERR_BUSY);
-	SCIUnmapLocalSegmentForDevice(local, 0, device, 0, &error);
-	CHECK_OK(error);
-	SCIUnmapLocalSegmentForDevice(local, 0, device, 0, &error);
-	CHECK_IS(error, SCI_ERR_ILLEGAL_OPERATION);
-	SCIRemoveSegment(local, 0, &error);
-	CHECK_OK(error);
+	map_own_memory(sd, device, address);
 	SCIUnmapRemoteSegmentForDevice(near, device, 0, &error);
 	CHECK_OK(error);
 	drop(near, NULL);
