@@ -202,12 +202,20 @@ static bool start_reset(struct shim_port *p, struct shim_call *c)
 	return true;
 }
 
+/* The word that it has been reset takes no time. */
+static bool takes_long(const struct shim_call *c)
+{
+	const struct sio_req_reset *m = (const void *)&c->req;
+
+	return m->h.op == SIO_OP_RESET && m->kind != SIO_RESET_DONE;
+}
+
 static void run(struct shim_port *p, struct shim_call *c)
 {
 	c->requests = ++p->requests;
 	c->refused = p->refused;
 	/* Without a thread all have to wait for it. */
-	if (c->req.h.op == SIO_OP_RESET && start_reset(p, c))
+	if (takes_long(c) && start_reset(p, c))
 		return;
 	shim_call_serve(c);
 	if (c->req.h.op == SIO_OP_OWNER_NEW && !c->answer.h.error &&
@@ -216,7 +224,7 @@ static void run(struct shim_port *p, struct shim_call *c)
 	answered(p, c);
 }
 
-/* If @c is a reset: it is over, and those behind it go on, in their order. */
+/* If @c is a reset: it is no news, and those behind it go on, in their order. */
 static void over(struct shim_port *p, struct shim_call *c)
 {
 	const struct sio_evt_reset *evt = (const void *)&c->answer;
@@ -226,13 +234,13 @@ static void over(struct shim_port *p, struct shim_call *c)
 	while (*at && (*at)->call != c)
 		at = &(*at)->next;
 	r = *at;
+	if (c->req.h.op == SIO_OP_RESET && evt->h.error == 0)
+		shim_news_reset(&p->news, device_of(c), evt->generation);
 	if (!r)
 		return;
 	pthread_join(r->thread, NULL);
 	*at = r->next;
 	free(r);
-	if (evt->h.error == 0)
-		shim_news_reset(&p->news, device_of(c), evt->generation);
 	p->look_again = true; /* whether its device came or went meanwhile */
 	if (!behind.first)
 		return;
