@@ -138,6 +138,11 @@ void smartiod_reply_ok(struct smartiod *d, struct smartiod_session *s, const voi
 /* An event (SIO_EVM_*) to a client; @s NULL or ending: nothing. The header is filled here. */
 void smartiod_event(struct smartiod *d, struct smartiod_session *s, uint32_t type, void *msg,
 		    size_t len, const int *fds, unsigned n_fds);
+/*
+ * From here on: handles of segments whose maker has let go of them, by the numbers of their memory. A session
+ * counts up to here, and has told no program of others.
+ */
+#define SMARTIOD_LET_GO_HANDLES 0xff000000u
 /* Give @o a handle. -EMFILE: too many, with a text. */
 int smartiod_object_add(struct smartiod_session *s, struct smartiod_object *o,
 			enum smartiod_kind kind, struct sio_err *reterr);

@@ -273,25 +273,32 @@ int smartiod_hello_again(struct smartiod *d, struct smartiod_session *s, const v
 
 /* ---- requests ---- */
 
-/* It is not given to anything new. */
-static void keep_handle(struct smartiod_session *s, uint32_t handle)
+/* It is not given to anything new. -EINVAL: it cannot have been given to anything. */
+static int keep_handle(struct smartiod_session *s, uint32_t handle, struct sio_err *reterr)
 {
+	if (handle >= SMARTIOD_LET_GO_HANDLES)
+		return sio_fail(reterr, -EINVAL,
+				"no program was told handle %#x; all are below %#x", handle,
+				SMARTIOD_LET_GO_HANDLES);
 	if (handle > s->next_handle)
 		s->next_handle = handle;
+	return 0;
 }
 
 int smartiod_restore_step(struct smartiod *d, struct smartiod_session *s, const void *msg,
 			  struct sio_err *reterr)
 {
-	unsigned step = sio_from_le32(((const struct sio_msg_restore_step *)msg)->step);
+	const struct sio_msg_restore_step *m = msg;
+	unsigned step = sio_from_le32(m->step);
 	struct smartiod_op *op;
 
 	if (s->step_op || step != s->step + 1 || step > STEP_ALL)
 		return sio_fail(reterr, -EINVAL, "step %u after step %u", step, s->step);
+	if (keep_handle(s, sio_from_le32(m->last_handle), reterr) < 0)
+		return reterr->code;
 	op = smartiod_op_new(d, s, msg, sizeof(*op), step_step, reterr);
 	if (!op)
 		return reterr->code;
-	keep_handle(s, sio_from_le32(((const struct sio_msg_restore_step *)msg)->last_handle));
 	s->step = step;
 	s->step_op = op;
 	smartiod_op_park(op);
@@ -403,7 +410,9 @@ int smartiod_restore(struct smartiod *d, struct smartiod_session *s, const void 
 	if (s->step_op || kinds[i].step != s->step + 1)
 		return sio_fail(reterr, -EINVAL, "what request %" PRIu32 " made is told in step %u",
 				type, kinds[i].step);
-	keep_handle(s, handle);
+	rc = keep_handle(s, handle, reterr);
+	if (rc < 0)
+		return rc;
 	s->forced = handle;
 	rc = kinds[i].fn(d, s, m, reterr);
 	s->forced = 0;

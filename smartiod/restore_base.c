@@ -7,9 +7,6 @@
 #include "smartiod/restore.h"
 #include "wire/ring.h"
 
-/* Handles of segments whose maker has let go of them: above all that sessions count. */
-#define LET_GO_HANDLES 0xff000000u
-
 /* ---- segments ---- */
 
 struct smartiod_segment *smartiod_segment_by_mem(struct smartiod *d, uint64_t mem,
@@ -112,7 +109,7 @@ static struct smartiod_segment *let_go(struct smartiod *d, const struct sio_msg_
 		sio_fail(reterr, -ENOENT, "no segment lies in memory %" PRIu64, mem);
 		return NULL;
 	}
-	maker->forced = LET_GO_HANDLES + (uint32_t)(mem & 0xffffff);
+	maker->forced = SMARTIOD_LET_GO_HANDLES + (uint32_t)(mem & 0xffffff);
 	rc = smartiod_segment_new(d, maker, l->owner, true, sio_from_le32(m->number), l->length,
 				  &seg, reterr);
 	maker->forced = 0;

@@ -127,10 +127,13 @@ void smartiod_event(struct smartiod *d, struct smartiod_session *s, uint32_t typ
 int smartiod_object_add(struct smartiod_session *s, struct smartiod_object *o,
 			enum smartiod_kind kind, struct sio_err *reterr)
 {
-	if (s->objects.count >= SMARTIOD_MAX_OBJECTS || s->next_handle == UINT32_MAX)
+	if (s->objects.count >= SMARTIOD_MAX_OBJECTS)
 		return sio_fail(reterr, -EMFILE,
 				"this program holds %u objects; one program can hold %u",
 				s->objects.count, SMARTIOD_MAX_OBJECTS);
+	if (!s->forced && s->next_handle >= SMARTIOD_LET_GO_HANDLES - 1)
+		return sio_fail(reterr, -EMFILE, "this program has had all %u handles",
+				s->next_handle);
 	if (s->forced && smartiod_tree_find(&s->objects, s->forced))
 		return sio_fail(reterr, -EEXIST, "this program has said twice what %u is",
 				s->forced);

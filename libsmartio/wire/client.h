@@ -137,7 +137,8 @@ SIO_WIRE_SIZE(struct sio_msg_restore, 200);
 struct sio_msg_restore_step {
 	struct sio_msg h;
 	sio_le32 step;
-	sio_le32 last_handle; /* that it was ever told: of what it lost it may still have some */
+	sio_le32 last_handle; /* that it was ever told: of what it lost it may still have some.
+				 EINVAL: smartiod has told nobody of that */
 };
 SIO_WIRE_SIZE(struct sio_msg_restore_step, 24);
 

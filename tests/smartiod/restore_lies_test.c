@@ -246,12 +246,47 @@ static void what_others_fill_is_theirs(void **state)
 	assert_int_equal(error, EPERM);
 }
 
+/* Handles that no program was told are smartiod's own: nothing new gets one either. */
+static void handles_of_its_own_are_kept(void **state)
+{
+	struct sio_msg_restore_step step = {.step = sio_to_le32(1)};
+	struct fixture *f = *state;
+	struct programs *p = &f->p;
+	struct world *w = f->w;
+	struct sio_msg_restore m;
+	uint32_t handle;
+
+	OK(call_seg_create(w, p->c.c, 1, 4096, 0, &handle, NULL));
+	m = entry_of(p->c.c, SIO_MSG_SEG_CREATE);
+	library_gone(p->c.c);
+	restart(w);
+	world_reconnect(w, p->c.c);
+	assert_int_equal(say_hello(w, p->c.c, p->c.c->owner, SIO_CLIENT_LIBRARY), 0);
+	m.handle = sio_to_le32(SMARTIOD_LET_GO_HANDLES);
+	assert_int_equal(say(w, p->c.c, &m), EINVAL);
+	m.handle = sio_to_le32(handle);
+	assert_int_equal(say(w, p->c.c, &m), 0);
+	step.last_handle = sio_to_le32(SMARTIOD_LET_GO_HANDLES);
+	assert_int_equal(world_call(w, p->c.c, SIO_MSG_RESTORE_STEP, &step, sizeof(step))->error,
+			 EINVAL);
+	for (uint32_t i = 1; i <= 2; i++) {
+		step = (struct sio_msg_restore_step){
+			.step = sio_to_le32(i),
+			.last_handle = sio_to_le32(SMARTIOD_LET_GO_HANDLES - 2)};
+		assert_int_equal(
+			world_call(w, p->c.c, SIO_MSG_RESTORE_STEP, &step, sizeof(step))->error, 0);
+	}
+	OK(call_seg_create(w, p->c.c, 2, 4096, 0, &handle, NULL));
+	assert_int_equal(handle, SMARTIOD_LET_GO_HANDLES - 1);
+	assert_int_equal(call_seg_create(w, p->c.c, 3, 4096, 0, &handle, NULL), EMFILE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(owners_are_proved),	  TEST(a_reset_that_was_none_is_told_to_nobody),
 		TEST(lies_bring_nothing),	  TEST(random_words_do_no_harm),
-		TEST(what_others_fill_is_theirs),
+		TEST(what_others_fill_is_theirs), TEST(handles_of_its_own_are_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
