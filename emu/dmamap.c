@@ -100,12 +100,22 @@ int emu_dmamap_place(struct emu_request *rq, struct emu_dmamap *map, const struc
 	return rq->host->topo->iommu ? place_virtual(rq, map, m) : place_physical(rq, map, m);
 }
 
+static void unmap(struct emu_dmamap *map)
+{
+	if (map->o.host->topo->iommu)
+		sio_iommu_unmap(&map->device->iommu, map->iova);
+}
+
+static void free_address(struct emu_dmamap *map)
+{
+	if (map->o.host->topo->iommu)
+		sio_range_free(&map->device->iova, map->iova);
+}
+
 void emu_dmamap_unplace(struct emu_dmamap *map)
 {
-	if (!map->o.host->topo->iommu)
-		return;
-	sio_iommu_unmap(&map->device->iommu, map->iova);
-	sio_range_free(&map->device->iova, map->iova);
+	unmap(map);
+	free_address(map);
 }
 
 /* Through which adapter? */
@@ -189,6 +199,7 @@ int emu_op_dmamap(struct emu_request *rq, const void *msg)
 	if (rc < 0)
 		goto unplace;
 	DL_APPEND2(d->dmamaps, map, dev_prev, dev_next);
+	map->placed = true;
 	emu_object_ref(target);
 	emu_object_ref(&d->opened->o);
 	if (requester)
@@ -224,24 +235,33 @@ int emu_op_dmaunmap(struct emu_request *rq, const void *msg)
 	return 0;
 }
 
-/* Give back what it has of device and target. */
-static void let_go(struct emu_dmamap *m)
+static void leave_target(struct emu_dmamap *m)
 {
-	emu_dmamap_unplace(m);
-	DL_DELETE2(m->device->dmamaps, m, dev_prev, dev_next);
+	if (!m->target)
+		return;
+	unmap(m);
 	emu_invalidate(m->o.host->room);
+	emu_object_unref(m->target);
+	m->target = NULL;
+}
+
+static void leave_device(struct emu_dmamap *m)
+{
+	if (!m->placed)
+		return;
+	free_address(m);
+	DL_DELETE2(m->device->dmamaps, m, dev_prev, dev_next);
 	if (m->requester)
 		emu_object_unref(&m->requester->o);
-	emu_object_unref(m->target);
 	emu_object_unref(&m->device->opened->o);
-	m->target = NULL;
+	m->placed = false;
 }
 
 void emu_dmamap_release(struct emu_dmamap *m)
 {
 	m->o.host->freed.dmamaps++;
-	if (m->target)
-		let_go(m);
+	leave_target(m);
+	leave_device(m);
 }
 
 void emu_dmamap_cut(struct emu_dmamap *m)
@@ -250,7 +270,9 @@ void emu_dmamap_cut(struct emu_dmamap *m)
 		emu_object_free(&m->o);
 		return;
 	}
-	let_go(m);
+	leave_target(m);
+	if (m->device->gone)
+		leave_device(m);
 	emu_check_forget(m->o.host, m->o.kind, m->o.id);
 }
 

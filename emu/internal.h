@@ -163,7 +163,10 @@ void emu_watches_end(struct emu_watch **watches);
 /* dmamap.c */
 emu_handler emu_op_dmamap, emu_op_dmaunmap;
 void emu_dmamap_release(struct emu_dmamap *m);
-/* Its device or target was pulled out: it leads nowhere, and holds nothing. */
+/*
+ * Its device or target was pulled out: it leads nowhere. A device that is there may still send to its address, so
+ * nothing else gets that before the mapping ends.
+ */
 void emu_dmamap_cut(struct emu_dmamap *m);
 /* What leads to a multicast group can be written to alone. */
 int emu_group_access(struct emu_request *rq, const char *what, const struct emu_object *target,

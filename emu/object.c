@@ -187,7 +187,7 @@ static void falls(struct emu_object *o)
 	if (o->falling || o->refs != 0 || o->state != SIO_STATE_QUARANTINED)
 		return;
 	if (o->kind == SIO_KIND_GRANT ||
-	    (o->kind == SIO_KIND_DMAMAP && ((const struct emu_dmamap *)o)->target))
+	    (o->kind == SIO_KIND_DMAMAP && ((const struct emu_dmamap *)o)->placed))
 		return;
 	o->falling = true;
 	LL_PREPEND2(o->host->falling[rank(o->kind)], o, falling_next);

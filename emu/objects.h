@@ -184,6 +184,7 @@ struct emu_dmamap {
 	uint64_t offset, length;
 	uint64_t iova, physical;
 	uint32_t access;
+	bool placed; /* in the list of its device, which may use its address */
 };
 
 struct emu_irq {

@@ -44,7 +44,7 @@ static void cut(struct emu_device *d, struct emu_object *o)
 			emu_requester_cut((struct emu_requester *)o);
 		break;
 	case SIO_KIND_DMAMAP:
-		if (m->target && (m->device == d || is_bar_of(m->target, d)))
+		if ((m->placed && m->device == d) || (m->target && is_bar_of(m->target, d)))
 			emu_dmamap_cut(m);
 		break;
 	case SIO_KIND_GRANT:

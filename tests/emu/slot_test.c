@@ -327,6 +327,73 @@ static void peers_lose_it_too(void **state)
 	fake_free(h.f);
 }
 
+/* Another device of the host, which has the doorbells mapped, by the same owner or by the daemon. */
+static struct sio_evt_dmamap neighbour(struct had *h, bool same_owner)
+{
+	struct sio_evt_dmamap map;
+
+	have(h, 1);
+	fake_open(h->f, LENDER, 1);
+	map = fake_dmamap(h->f, LENDER, same_owner ? h->owner : 0, 1, SIO_KIND_BAR, h->bar, 0x1000,
+			  3);
+	assert_int_equal(fake_end(h->f, LENDER, SIO_OP_UNGRANT, h->grant.id, 0), 0);
+	return map;
+}
+
+static void a_neighbours_quarantine_ends_as_ever(void **state)
+{
+	struct sio_req_reset reset = {.device = DEV(LENDER, 1), .kind = SIO_RESET_FUNCTION};
+	struct sio_evt_settle settled;
+	struct had h;
+
+	(void)state;
+	for (unsigned i = 0; i < 6; i++) {
+		neighbour(&h, true);
+		if (i % 2) /* its owner ends before, or behind it */
+			emu_room_owner_hup(h.f->room, LENDER, h.owner);
+		pull(&h);
+		if (i % 2 == 0)
+			emu_room_owner_hup(h.f->room, LENDER, h.owner);
+		assert_null(fake_take(h.f, LENDER, SIO_EV_OWNER_END));
+		assert_int_equal(fake_count(h.f, LENDER, SIO_KIND_DMAMAP), 1);
+		if (i / 2 == 0) {
+			assert_int_equal(fake_settle(h.f, LENDER, 1, h.owner, &settled), 0);
+			assert_int_equal(settled.dmamaps, 1);
+		} else if (i / 2 == 1) {
+			assert_int_equal(ask_only(h.f, LENDER, &reset, SIO_OP_RESET), 0);
+		} else {
+			assert_int_equal(emu_room_device(h.f->room, LENDER, 1, false), 0);
+		}
+		assert_non_null(fake_take(h.f, LENDER, SIO_EV_OWNER_END));
+		assert_int_equal(fake_count(h.f, LENDER, SIO_KIND_DMAMAP), 0);
+		assert_int_equal(fake_count(h.f, LENDER, SIO_KIND_OWNER), 0);
+		fake_free(h.f);
+	}
+}
+
+/* It may have commands that name the address: nothing else is there before the mapping has ended. */
+static void a_neighbour_reaches_nothing_else_by_it(void **state)
+{
+	struct sio_evt_dmamap map, next;
+	struct emu_dev *dev;
+	uint32_t word = 7;
+	struct had h;
+
+	(void)state;
+	map = neighbour(&h, false);
+	pull(&h);
+	dev = fake_dev(h.f, LENDER, 1);
+	next = fake_dmamap(h.f, LENDER, h.owner, 1, SIO_KIND_MEM, h.mem, 0x1000, 3);
+	assert_int_not_equal(next.iova, map.iova);
+	assert_int_equal(dev->write(dev, map.iova, &word, sizeof(word)), -EFAULT);
+	assert_int_equal(fake_end(h.f, LENDER, SIO_OP_BAR_CLOSE, h.bar, h.owner), 0);
+	assert_int_equal(fake_end(h.f, LENDER, SIO_OP_DMAUNMAP, map.id, 0), 0);
+	next = fake_dmamap(h.f, LENDER, h.owner, 1, SIO_KIND_MEM, h.mem, 0x1000, 3);
+	assert_int_equal(next.iova, map.iova);
+	assert_int_equal(dev->write(dev, map.iova, &word, sizeof(word)), 0);
+	fake_free(h.f);
+}
+
 static void it_stays_out_until_it_can_be_put_back(void **state)
 {
 	struct had h;
@@ -386,6 +453,8 @@ int main(void)
 		cmocka_unit_test(quarantines_end),
 		cmocka_unit_test(who_had_opened_it_may_be_gone),
 		cmocka_unit_test(peers_lose_it_too),
+		cmocka_unit_test(a_neighbours_quarantine_ends_as_ever),
+		cmocka_unit_test(a_neighbour_reaches_nothing_else_by_it),
 		cmocka_unit_test(it_stays_out_until_it_can_be_put_back),
 		cmocka_unit_test(hosts_crash_meanwhile),
 	};
