@@ -155,14 +155,17 @@ free_iova:
 	return rc;
 }
 
+static void unmap(struct emu_grant *g)
+{
+	if (translated(g) && !g->cut)
+		sio_iommu_unmap(&g->o.host->adapter[g->adapter].iommu, g->bus_addr);
+}
+
 static void unplace(struct emu_grant *g)
 {
-	struct emu_adapter *a = &g->o.host->adapter[g->adapter];
-
-	if (translated(g)) {
-		sio_iommu_unmap(&a->iommu, g->bus_addr);
-		sio_range_free(&a->iova, g->bus_addr);
-	}
+	unmap(g);
+	if (translated(g))
+		sio_range_free(&g->o.host->adapter[g->adapter].iova, g->bus_addr);
 }
 
 /* Where MAP and messages find it. */
@@ -271,19 +274,19 @@ void emu_grant_release(struct emu_grant *g)
 	HASH_DELETE(by_token, h->grants, g);
 	if (g->source->kind == SIO_KIND_IRQ)
 		HASH_DELETE(by_irq, h->irq_grants, g);
-	if (!g->cut)
-		unplace(g);
+	unplace(g);
 	emu_invalidate(h->room);
 	if (g->source->kind == SIO_KIND_BAR)
 		((struct emu_bar *)g->source)->n_grants--;
 	emu_object_unref(g->source);
 }
 
+/* Windows of the peer still lead to its address, so nothing else gets that before the peer's word. */
 void emu_grant_cut(struct emu_grant *g)
 {
 	if (g->cut)
 		return;
-	unplace(g);
+	unmap(g);
 	emu_check_forget(g->o.host, g->o.kind, g->o.id);
 	g->cut = true;
 }

@@ -394,6 +394,31 @@ static void a_neighbour_reaches_nothing_else_by_it(void **state)
 	fake_free(h.f);
 }
 
+/* Nor does it write to what is granted to it next, until it has given back its window. */
+static void peers_reach_nothing_else_by_it(void **state)
+{
+	struct sio_evt_grant next;
+	struct sio_evt_dmamap map;
+	uint32_t word = 7;
+	struct emu_dev *dev;
+	struct had h;
+
+	(void)state;
+	have(&h, 1 << LENDER | 1 << CLIENT);
+	fake_open(h.f, CLIENT, 0);
+	fake_requester(h.f, CLIENT, 0, 0);
+	dev = fake_dev(h.f, CLIENT, 0);
+	map = fake_dmamap(h.f, CLIENT, 0, 0, SIO_KIND_MAP, h.window, 0x1000, 3);
+	pull(&h);
+	next = fake_grant(h.f, LENDER, h.owner, h.mem, 0x1000, CLIENT);
+	assert_int_not_equal(next.bus_addr, h.grant.bus_addr);
+	assert_int_equal(dev->write(dev, map.iova, &word, sizeof(word)), -EFAULT);
+	assert_int_equal(fake_end(h.f, LENDER, SIO_OP_UNGRANT, h.grant.id, 0), 0);
+	next = fake_grant(h.f, LENDER, h.owner, h.mem, 0x1000, CLIENT);
+	assert_int_equal(next.bus_addr, h.grant.bus_addr);
+	fake_free(h.f);
+}
+
 static void it_stays_out_until_it_can_be_put_back(void **state)
 {
 	struct had h;
@@ -455,6 +480,7 @@ int main(void)
 		cmocka_unit_test(peers_lose_it_too),
 		cmocka_unit_test(a_neighbours_quarantine_ends_as_ever),
 		cmocka_unit_test(a_neighbour_reaches_nothing_else_by_it),
+		cmocka_unit_test(peers_reach_nothing_else_by_it),
 		cmocka_unit_test(it_stays_out_until_it_can_be_put_back),
 		cmocka_unit_test(hosts_crash_meanwhile),
 	};
