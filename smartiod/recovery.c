@@ -347,8 +347,8 @@ static int check_request(const struct sio_msg_restore *m, uint32_t type, struct 
 	return rc;
 }
 
-static void tell_segment(struct smartiod *d, struct smartiod_session *s, uint32_t type,
-			 sio_le32 handle)
+void smartiod_restore_tell_lost(struct smartiod *d, struct smartiod_session *s, uint32_t type,
+				sio_le32 handle)
 {
 	struct sio_evm_segment evm = {.handle = handle,
 				      .reason = sio_to_le32(SCI_CB_LOST),
@@ -371,14 +371,14 @@ static void tell_lost(struct smartiod *d, struct smartiod_session *s, uint32_t t
 	switch (type) {
 	case SIO_MSG_SEG_CREATE:
 	case SIO_MSG_SEG_ATTACH:
-		tell_segment(d, s, SIO_EVM_SEGMENT_LOCAL, m->handle);
+		smartiod_restore_tell_lost(d, s, SIO_EVM_SEGMENT_LOCAL, m->handle);
 		return;
 	case SIO_MSG_SEG_CONNECT:
 	case SIO_MSG_DEV_SEG_CONNECT:
-		tell_segment(d, s, SIO_EVM_SEGMENT_REMOTE, m->handle);
+		smartiod_restore_tell_lost(d, s, SIO_EVM_SEGMENT_REMOTE, m->handle);
 		return;
 	case SIO_MSG_SEG_MAP:
-		tell_segment(d, s, SIO_EVM_SEGMENT_REMOTE, map->handle);
+		smartiod_restore_tell_lost(d, s, SIO_EVM_SEGMENT_REMOTE, map->handle);
 		return;
 	case SIO_MSG_DINT_CONNECT:
 		smartiod_event(d, s, SIO_EVM_DINT_LOST, &ring, sizeof(ring), NULL, 0);

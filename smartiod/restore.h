@@ -65,6 +65,9 @@ int smartiod_hello_later(struct smartiod *d, struct smartiod_session *s, const v
 void smartiod_recovery_gone(struct smartiod *d, uint64_t owner);
 void smartiod_recovery_free(struct smartiod *d);
 smartiod_client_fn smartiod_restore_step, smartiod_restore;
+/* A segment or connection that it had is lost: the event @type. */
+void smartiod_restore_tell_lost(struct smartiod *d, struct smartiod_session *s, uint32_t type,
+				sio_le32 handle);
 
 /* ---- seal.c ---- */
 

@@ -50,6 +50,23 @@ static void take_state(struct smartiod *d, struct smartiod_segment *seg,
 		seg->available = seg->exported = 0;
 }
 
+/*
+ * What has memory at the port has its number, too. That an empty segment had it, only a seal says, which may
+ * be of one that was removed before another program took the number.
+ */
+static void take_number(struct smartiod *d, uint32_t number)
+{
+	struct smartiod_segment *seg = smartiod_segment_by_id(d, number);
+	struct smartiod_session *s = seg && seg->empty ? seg->o.session : NULL;
+
+	if (!s || s->state != SMARTIOD_RESTORING)
+		return;
+	smartiod_log(d, SMARTIOD_INFO, "pid %u: empty segment %#x is another's", s->pid, number);
+	smartiod_restore_tell_lost(d, s, SIO_EVM_SEGMENT_LOCAL,
+				   sio_to_le32(smartiod_handle(&seg->o)));
+	smartiod_segment_end(d, seg, SCI_CB_LOST, false);
+}
+
 int smartiod_restore_segment(struct smartiod *d, struct smartiod_session *s,
 			     const struct sio_msg_restore *m, struct sio_err *reterr)
 {
@@ -72,6 +89,7 @@ int smartiod_restore_segment(struct smartiod *d, struct smartiod_session *s,
 			return reterr->code;
 		if (l->fd[0] < 0)
 			return sio_fail(reterr, -EMFILE, "its descriptor could not be had again");
+		take_number(d, sio_from_le32(m->number));
 	}
 	rc = smartiod_segment_new(d, s, s->owner, true, sio_from_le32(m->number),
 				  sio_from_le64(m->extra), &seg, reterr);
@@ -109,6 +127,7 @@ static struct smartiod_segment *let_go(struct smartiod *d, const struct sio_msg_
 		sio_fail(reterr, -ENOENT, "no segment lies in memory %" PRIu64, mem);
 		return NULL;
 	}
+	take_number(d, sio_from_le32(m->number));
 	maker->forced = SMARTIOD_LET_GO_HANDLES + (uint32_t)(mem & 0xffffff);
 	rc = smartiod_segment_new(d, maker, l->owner, true, sio_from_le32(m->number), l->length,
 				  &seg, reterr);

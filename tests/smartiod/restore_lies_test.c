@@ -246,6 +246,50 @@ static void what_others_fill_is_theirs(void **state)
 	assert_int_equal(error, EPERM);
 }
 
+/* An empty segment of long ago, whose number another program has by now, and says so later. */
+static void numbers_are_theirs_who_have_memory(void **state)
+{
+	struct sio_msg_seg_attach attach = {.segment_id = sio_to_le32(5)};
+	struct fixture *f = *state;
+	struct programs *p = &f->p;
+	struct world *w = f->w;
+	const struct world_message *r;
+	struct sio_msg_restore lie;
+	uint32_t handle, maker;
+
+	OK(call_seg_create(w, p->c.c, 5, 4096, SCI_FLAG_EMPTY, &handle, NULL));
+	lie = entry_of(p->c.c, SIO_MSG_SEG_CREATE);
+	OK(call_seg_remove(w, p->c.c, handle));
+	OK(call_seg_create(w, p->a.c, 5, 4096, 0, &maker, NULL));
+	OK(call_handle(w, p->a.c, SIO_MSG_SEG_SHARE, maker, 0));
+	r = world_call(w, p->b.c, SIO_MSG_SEG_ATTACH, &attach, sizeof(attach));
+	OK((int)r->error);
+	handle = ((const struct sio_rep_seg_attach *)r->data)->handle;
+	library_gone(p->c.c);
+	for (unsigned round = 0; round < 2; round++) {
+		w->before_step = NULL;
+		restart(w);
+		world_reconnect(w, p->c.c);
+		world_forget(p->c.c);
+		assert_int_equal(say_hello(w, p->c.c, p->c.c->owner, SIO_CLIENT_LIBRARY), 0);
+		assert_int_equal(say(w, p->c.c, &lie), 0);
+		w->before_step = pump;
+		for (uint32_t i = 1; i <= 2; i++) {
+			struct sio_msg_restore_step step = {.step = sio_to_le32(i)};
+
+			world_send(w, p->c.c, SIO_MSG_RESTORE_STEP, &step, sizeof(step));
+			world_run(w);
+		}
+		assert_true(library_settled(w));
+		assert_int_equal(n_told(p->c.c, SCI_CB_LOST), 1);
+		assert_int_equal(n_told(p->a.c, SCI_CB_LOST) + n_told(p->b.c, SCI_CB_LOST), 0);
+		if (round == 0) /* then it is said by who attached */
+			OK(call_seg_remove(w, p->a.c, maker));
+	}
+	OK(call_seg_remove(w, p->b.c, handle));
+	OK(call_seg_create(w, p->a.c, 5, 4096, 0, &maker, NULL));
+}
+
 /* Handles that no program was told are smartiod's own: nothing new gets one either. */
 static void handles_of_its_own_are_kept(void **state)
 {
@@ -284,9 +328,13 @@ static void handles_of_its_own_are_kept(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(owners_are_proved),	  TEST(a_reset_that_was_none_is_told_to_nobody),
-		TEST(lies_bring_nothing),	  TEST(random_words_do_no_harm),
-		TEST(what_others_fill_is_theirs), TEST(handles_of_its_own_are_kept),
+		TEST(owners_are_proved),
+		TEST(a_reset_that_was_none_is_told_to_nobody),
+		TEST(lies_bring_nothing),
+		TEST(random_words_do_no_harm),
+		TEST(what_others_fill_is_theirs),
+		TEST(handles_of_its_own_are_kept),
+		TEST(numbers_are_theirs_who_have_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
