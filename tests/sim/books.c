@@ -34,7 +34,8 @@ bool books_late(unsigned host, uint64_t slack, uint32_t *ret_type)
 
 	if (!d || !d->ready)
 		return false;
-	EACH (n, d->ops_all) {
+	EACH(n, d->ops_all)
+	{
 		const struct smartiod_op *op = SMARTIOD_OF(n, struct smartiod_op, by_id);
 
 		*ret_type = op->type;
