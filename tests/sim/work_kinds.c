@@ -128,6 +128,20 @@ static void map(struct state *s)
 	o->tagged = true;
 }
 
+/* A segment has no room for more pages than it was made for. */
+static void give_too_much(struct own *o)
+{
+	size_t size = o->size + PAGE * (1 + sim_pick(2));
+	void *pages = sim_pages_new(size);
+	sci_error_t e;
+
+	SIM_CALL(SCIRegisterSegmentMemory, (pages, size, o->segment, SCI_FLAG_LOCK_USER_MEM, &e),
+		 &e, SCI_ERR_OUT_OF_RANGE, MAY(!o->empty, SCI_ERR_ILLEGAL_OPERATION));
+	if (e == SCI_ERR_OK)
+		wrong(o, "SCIRegisterSegmentMemory of too much", e);
+	sim_pages_free(pages, size);
+}
+
 /* Pages that have contents already. They are the program's, whatever becomes of its host. */
 static void give_memory(struct state *s)
 {
@@ -137,6 +151,8 @@ static void give_memory(struct state *s)
 
 	if (!o->segment || o->pages || o->attached)
 		return;
+	if (sim_pick(4) == 0)
+		give_too_much(o);
 	pages = sim_pages_new(o->size);
 	sio_write32(pages, o->tag);
 	SIM_CALL(SCIRegisterSegmentMemory,
