@@ -435,13 +435,14 @@ void smartiod_device_path_down(struct smartiod *d, uint32_t node, uint32_t adapt
 	smartiod_borrow_path_down(d, node, adapter, peer_adapter);
 }
 
-/* Nobody has anything of it any more; its entries in requester tables are no entries of the next one. */
+/*
+ * The port answers in order: all that is left of the borrows is given back, entries in requester tables
+ * among it, before the device can be open again.
+ */
 static void let_go(struct smartiod *d, struct smartiod_device *dev)
 {
 	dev->present = false;
 	smartiod_loans_device_gone(d, dev);
-	for (unsigned i = 0; i < SIO_MAX_ADAPTERS; i++)
-		smartiod_requester_drop(d, &dev->requester[i]);
 	smartiod_device_announce(d, dev);
 }
 

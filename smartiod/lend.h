@@ -346,8 +346,6 @@ void smartiod_requester_answer(struct smartiod *d, struct smartiod_requester *r,
 			       const struct smartiod_answer *a,
 			       struct smartiod_requester_user *user);
 void smartiod_requester_put(struct smartiod *d, struct smartiod_requester *r);
-/* The device is gone: who has the entry has nothing by it any more, and who comes needs another one. */
-void smartiod_requester_drop(struct smartiod *d, struct smartiod_requester *r);
 
 /* ---- vector.c ---- */
 

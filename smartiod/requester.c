@@ -45,18 +45,12 @@ void smartiod_requester_answer(struct smartiod *d, struct smartiod_requester *r,
 	}
 }
 
-void smartiod_requester_drop(struct smartiod *d, struct smartiod_requester *r)
+void smartiod_requester_put(struct smartiod *d, struct smartiod_requester *r)
 {
 	struct sio_req_requester_del req = {.h.op = SIO_OP_REQUESTER_DEL, .id = r->id};
 
-	if (!r->id)
+	if (--r->users || !r->id)
 		return;
 	smartiod_port_tell(d, &req, sizeof(req));
 	r->id = 0;
-}
-
-void smartiod_requester_put(struct smartiod *d, struct smartiod_requester *r)
-{
-	if (--r->users == 0)
-		smartiod_requester_drop(d, r);
 }
