@@ -121,7 +121,7 @@ static const uint64_t of_again = BIT(IDENTIFY) | BIT(REOPEN);
 static const uint64_t of_adapters = BIT(ADAPTER) | BIT(GRANT) | BIT(UNGRANT) | BIT(MAP) |
 				    BIT(UNMAP) | BIT(REQUESTER_ADD) | BIT(REQUESTER_DEL) |
 				    BIT(MCAST) | BIT(DMA) | BIT(DMA_FREE) | BIT(DMA_ATTACH) |
-				    BIT(DMA_DETACH) | BIT(WATCH) | BIT(UNWATCH) | BIT(GIVE);
+				    BIT(DMA_DETACH) | BIT(WATCH) | BIT(UNWATCH);
 
 static bool serves(const struct emu_room *r, unsigned op)
 {

@@ -403,8 +403,7 @@ void SCIAttachPhysicalMemory(sci_ioaddr_t ioaddress, void *address, unsigned int
 /**
  * Let other processes of this host attach to the segment. @flags: 0. Its memory is freed when the last
  * handle is removed. When the process that made it ends with its handle, it ends for all, with SCI_CB_LOST
- * to the others; when that has removed its handle before, it stays theirs (not on smartio.ko, which
- * cannot: there it ends with the process all the same).
+ * to the others; when that has removed its handle before, it stays theirs.
  */
 void SCIShareSegment(sci_local_segment_t segment, unsigned int flags, sci_error_t *error);
 /**

@@ -114,14 +114,18 @@ static int adopt_vector(struct smartiod *d, const struct sio_list_entry *e)
 	return 0;
 }
 
-/* Of programs, and of their borrows; owner 0's is memory that others are taken from. */
-static int adopt_held(struct smartiod *d, const struct sio_list_entry *e)
+/* Of programs, and of their borrows. */
+static int adopt_bar(struct smartiod *d, const struct sio_list_entry *e)
 {
 	return e->owner ? smartiod_leftover_add(d, e) : 0;
 }
 
-/* Owner 0's are shared interrupts', which only a daemon passes on. */
-static int adopt_irq(struct smartiod *d, const struct sio_list_entry *e)
+/*
+ * Owner 0's are shared interrupts', which only a daemon passes on, and memory of segments whose makers let
+ * go of them (GIVE). A pool would be owner 0's memory, too, but nothing here imports one; that would have to
+ * be told apart by its number.
+ */
+static int adopt_held(struct smartiod *d, const struct sio_list_entry *e)
 {
 	return smartiod_leftover_add(d, e);
 }
@@ -181,8 +185,9 @@ static const struct {
 	int (*adopt)(struct smartiod *d, const struct sio_list_entry *e);
 } kinds[] = {
 	{SIO_KIND_OWNER, adopt_owner}, /* first: the others are theirs */
-	{SIO_KIND_DMAMAP, adopt_dmamap}, {SIO_KIND_VECTOR, adopt_vector}, {SIO_KIND_IRQ, adopt_irq},
-	{SIO_KIND_MEM, adopt_held},	 {SIO_KIND_BAR, adopt_held},
+	{SIO_KIND_DMAMAP, adopt_dmamap}, {SIO_KIND_VECTOR, adopt_vector},
+	{SIO_KIND_IRQ, adopt_held},	 {SIO_KIND_MEM, adopt_held},
+	{SIO_KIND_BAR, adopt_bar},
 };
 
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))

@@ -11,7 +11,8 @@
 #include "smartiod/restore.h"
 #include "wire/check.h"
 
-enum { STEP_OWN = 1, STEP_ALL };
+enum { STEP_OWN = 1, STEP_ATTACHED, STEP_ALL };
+_Static_assert(STEP_ALL == SIO_RESTORE_STEPS, "the last step");
 
 bool smartiod_recovering(const struct smartiod *d)
 {
@@ -98,6 +99,12 @@ static void resume_sessions(struct smartiod *d, unsigned step)
 	}
 }
 
+static void resume_all(struct smartiod *d)
+{
+	for (unsigned step = STEP_OWN; step <= STEP_ALL; step++)
+		resume_sessions(d, step);
+}
+
 static void later_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct sio_msg request = {.type = sio_to_le32(op->type), .id = sio_to_le32(op->id)};
@@ -134,9 +141,8 @@ static void over(struct smartiod *d)
 				     ", of before we were started, is not back: what others had "
 				     "of it is lost",
 				     a->owner);
-	resume_sessions(d, STEP_OWN);
-	resume_sessions(d, STEP_ALL);
-	smartiod_leftovers_give_back(d, 0); /* interrupts that nobody shares any more */
+	resume_all(d);
+	smartiod_leftovers_give_back(d, 0); /* what nobody shares any more */
 	resume_others(d);
 }
 
@@ -146,13 +152,12 @@ static void check(struct smartiod *d)
 	struct smartiod_op *grace = d->recovery.grace;
 
 	if (!grace) { /* who comes late waits for nobody */
-		resume_sessions(d, STEP_OWN);
-		resume_sessions(d, STEP_ALL);
+		resume_all(d);
 		return;
 	}
-	if (!all_at(d, STEP_OWN))
-		return;
-	resume_sessions(d, STEP_OWN);
+	for (unsigned step = STEP_OWN; step < STEP_ALL; step++)
+		if (all_at(d, step))
+			resume_sessions(d, step);
 	if (all_at(d, STEP_ALL))
 		smartiod_op_resume(d, grace);
 }
@@ -316,7 +321,7 @@ static const struct {
 	{SIO_EVM_DINT_RING, STEP_OWN, smartiod_restore_ring},
 	{SIO_MSG_DEV_BORROW, STEP_OWN, smartiod_restore_borrow},
 	{SIO_MSG_DEV_SEG_CREATE, STEP_OWN, smartiod_restore_dev_seg},
-	{SIO_MSG_SEG_ATTACH, STEP_ALL, smartiod_restore_attachment},
+	{SIO_MSG_SEG_ATTACH, STEP_ATTACHED, smartiod_restore_attachment},
 	{SIO_MSG_SEG_CONNECT, STEP_ALL, smartiod_restore_connection},
 	{SIO_MSG_DEV_SEG_CONNECT, STEP_ALL, smartiod_restore_dev_connection},
 	{SIO_MSG_SEG_MAP, STEP_ALL, smartiod_restore_map},

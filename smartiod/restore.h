@@ -75,7 +75,7 @@ void smartiod_restore_tell_lost(struct smartiod *d, struct smartiod_session *s, 
 int smartiod_seal_check(const struct smartiod_session *s, const struct sio_msg_restore *m,
 			uint32_t type, uint64_t number, uint64_t more, struct sio_err *reterr);
 
-/* ---- restore_base.c, restore_device.c: one thing of each kind ---- */
+/* ---- restore_base.c, restore_share.c, restore_device.c: one thing of each kind ---- */
 
 typedef int smartiod_restore_fn(struct smartiod *d, struct smartiod_session *s,
 				const struct sio_msg_restore *m, struct sio_err *reterr);
@@ -90,6 +90,18 @@ void smartiod_restore_finish_devices(struct smartiod *d, struct smartiod_session
 /* The segment that lies in the port's memory @mem; NULL with *reterr ENOENT. */
 struct smartiod_segment *smartiod_segment_by_mem(struct smartiod *d, uint64_t mem,
 						 struct sio_err *reterr);
+/* Mappings of before that no library has claimed: @seg, a segment again, is not freed under them. */
+void smartiod_restore_mapped(struct smartiod *d, struct smartiod_segment *seg);
+/*
+ * Nobody claimed this memory, which hangs on the daemon: it ends when no device reaches it any more, as
+ * no owner's end frees it. Takes @l. false: no memory for that.
+ */
+bool smartiod_restore_end_given(struct smartiod *d, struct smartiod_leftover *l);
+/* @number is that of a segment with memory: an empty one of somebody who says that he had it gives way. */
+void smartiod_restore_take_number(struct smartiod *d, uint32_t number);
+/* What @m says of a segment's state. */
+void smartiod_restore_state(struct smartiod *d, struct smartiod_segment *seg,
+			    const struct sio_msg_restore *m);
 /* A leftover becomes the memory of a segment. */
 void smartiod_segment_take_leftover(struct smartiod *d, struct smartiod_segment *seg,
 				    struct smartiod_leftover *l);

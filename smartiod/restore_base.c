@@ -37,8 +37,8 @@ void smartiod_segment_take_leftover(struct smartiod *d, struct smartiod_segment 
 	smartiod_leftover_done(d, l);
 }
 
-static void take_state(struct smartiod *d, struct smartiod_segment *seg,
-		       const struct sio_msg_restore *m)
+void smartiod_restore_state(struct smartiod *d, struct smartiod_segment *seg,
+			    const struct sio_msg_restore *m)
 {
 	uint32_t adapters = (1u << d->host->n_adapters) - 1;
 
@@ -54,7 +54,7 @@ static void take_state(struct smartiod *d, struct smartiod_segment *seg,
  * What has memory at the port has its number, too. That an empty segment had it, only a seal says, which may
  * be of one that was removed before another program took the number.
  */
-static void take_number(struct smartiod *d, uint32_t number)
+void smartiod_restore_take_number(struct smartiod *d, uint32_t number)
 {
 	struct smartiod_segment *seg = smartiod_segment_by_id(d, number);
 	struct smartiod_session *s = seg && seg->empty ? seg->o.session : NULL;
@@ -67,6 +67,18 @@ static void take_number(struct smartiod *d, uint32_t number)
 	smartiod_segment_end(d, seg, SCI_CB_LOST, false);
 }
 
+/*
+ * What @s has made, as its seal says. It may hang on the daemon: the port was given it, and the program had
+ * no answer to its removal, for which it asks again.
+ */
+static struct smartiod_leftover *own_memory(struct smartiod *d, const struct smartiod_session *s,
+					    uint64_t mem, struct sio_err *reterr)
+{
+	struct smartiod_leftover *l = smartiod_leftover_get(d, SIO_KIND_MEM, 0, mem, reterr);
+
+	return l ? l : smartiod_leftover_get(d, SIO_KIND_MEM, s->owner, mem, reterr);
+}
+
 int smartiod_restore_segment(struct smartiod *d, struct smartiod_session *s,
 			     const struct sio_msg_restore *m, struct sio_err *reterr)
 {
@@ -74,6 +86,7 @@ int smartiod_restore_segment(struct smartiod *d, struct smartiod_session *s,
 	uint32_t flags = sio_from_le32(r->flags);
 	bool empty = flags & SCI_FLAG_EMPTY && !(sio_from_le32(m->flags) & SIO_RESTORE_FILLED);
 	struct smartiod_leftover *l = NULL;
+	uint64_t owner = s->owner;
 	struct smartiod_segment *seg;
 	int rc;
 
@@ -84,14 +97,15 @@ int smartiod_restore_segment(struct smartiod *d, struct smartiod_session *s,
 	if (rc < 0)
 		return rc;
 	if (!empty) {
-		l = smartiod_leftover_get(d, SIO_KIND_MEM, s->owner, sio_from_le64(m->key), reterr);
+		l = own_memory(d, s, sio_from_le64(m->key), reterr);
 		if (!l)
 			return reterr->code;
 		if (l->fd[0] < 0)
 			return sio_fail(reterr, -EMFILE, "its descriptor could not be had again");
-		take_number(d, sio_from_le32(m->number));
+		smartiod_restore_take_number(d, sio_from_le32(m->number));
+		owner = l->owner;
 	}
-	rc = smartiod_segment_new(d, s, s->owner, true, sio_from_le32(m->number),
+	rc = smartiod_segment_new(d, s, owner, true, sio_from_le32(m->number),
 				  sio_from_le64(m->extra), &seg, reterr);
 	if (rc < 0)
 		return rc;
@@ -100,73 +114,11 @@ int smartiod_restore_segment(struct smartiod *d, struct smartiod_session *s,
 	seg->filled = flags & SCI_FLAG_EMPTY && !empty;
 	seg->told = sio_from_le32(m->told) < SMARTIOD_MAX_OBJECTS ? sio_from_le32(m->told)
 								  : SMARTIOD_MAX_OBJECTS;
-	take_state(d, seg, m);
+	smartiod_restore_state(d, seg, m);
 	if (l)
 		smartiod_segment_take_leftover(d, seg, l);
-	return 0;
-}
-
-/*
- * Who made it has let go of its handle before: it has nothing to say of it, but its memory is there,
- * and others have handles.
- */
-static struct smartiod_segment *let_go(struct smartiod *d, const struct sio_msg_restore *m,
-				       struct sio_err *reterr)
-{
-	uint64_t mem = sio_from_le64(m->key);
-	struct smartiod_tree_node *n = smartiod_tree_find(&d->recovery.leftovers, mem);
-	struct smartiod_leftover *l = SMARTIOD_OF(n, struct smartiod_leftover, by_id);
-	struct smartiod_session *maker = NULL;
-	struct smartiod_segment *seg;
-	int rc;
-
-	if (n && l->kind == SIO_KIND_MEM && l->fd[0] >= 0)
-		maker = smartiod_session_by_owner(d, l->owner);
-	/* Before it has said all of its own, what is left may be memory that it never shared. */
-	if (!maker || maker->ending || maker->state != SMARTIOD_RESTORING || maker->step == 0) {
-		sio_fail(reterr, -ENOENT, "no segment lies in memory %" PRIu64, mem);
-		return NULL;
-	}
-	take_number(d, sio_from_le32(m->number));
-	maker->forced = SMARTIOD_LET_GO_HANDLES + (uint32_t)(mem & 0xffffff);
-	rc = smartiod_segment_new(d, maker, l->owner, true, sio_from_le32(m->number), l->length,
-				  &seg, reterr);
-	maker->forced = 0;
-	if (rc < 0)
-		return NULL;
-	take_state(d, seg, m);
-	seg->let_go = seg->shared = true;
-	smartiod_segment_take_leftover(d, seg, l);
-	return seg;
-}
-
-int smartiod_restore_attachment(struct smartiod *d, struct smartiod_session *s,
-				const struct sio_msg_restore *m, struct sio_err *reterr)
-{
-	uint32_t handle = s->forced; /* the maker may be this very session */
-	struct smartiod_segment *seg;
-	struct smartiod_attachment *a;
-
-	if (smartiod_seal_check(s, m, SIO_MSG_SEG_ATTACH, sio_from_le32(m->number), 0, reterr) < 0)
-		return reterr->code;
-	seg = smartiod_segment_by_mem(d, sio_from_le64(m->key), reterr);
-	if (!seg)
-		seg = let_go(d, m, reterr);
-	if (!seg)
-		return reterr->code;
-	if (!seg->shared)
-		return sio_fail(reterr, -EACCES, "segment %#x is not shared", seg->id);
-	a = calloc(1, sizeof(*a));
-	if (!a)
-		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
-	s->forced = handle;
-	if (smartiod_object_add(s, &a->o, SMARTIOD_ATTACHMENT, reterr) < 0) {
-		free(a);
-		return reterr->code;
-	}
-	a->segment = seg;
-	a->next = seg->attachments;
-	seg->attachments = a;
+	if (owner == 0)
+		smartiod_restore_mapped(d, seg);
 	return 0;
 }
 
@@ -211,7 +163,8 @@ int smartiod_restore_connection(struct smartiod *d, struct smartiod_session *s,
 	seg = smartiod_segment_by_mem(d, sio_from_le64(m->key), reterr);
 	if (!seg)
 		return reterr->code;
-	if (!(seg->exported & 1u << adapter) || seg->by_uid_ok)
+	/* Who attached may not know whether its maker ever made it available; the seal does. */
+	if ((!(seg->exported & 1u << adapter) && !seg->let_go) || seg->by_uid_ok)
 		return sio_fail(reterr, -EACCES, "segment %#x was never available there", seg->id);
 	return connect(d, s, seg, adapter, m, reterr);
 }

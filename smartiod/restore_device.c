@@ -136,6 +136,22 @@ static uint64_t memory_of(struct smartiod_session *s, const struct sio_msg_dma_m
 	return seg ? seg->mem : 0;
 }
 
+void smartiod_restore_mapped(struct smartiod *d, struct smartiod_segment *seg)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&smartiod_devices(d)->dmas, key))) {
+		struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
+
+		key = n->key;
+		if (dma->target == seg->mem && !dma->segment) {
+			dma->segment = seg;
+			smartiod_segment_dma_get(seg);
+		}
+	}
+}
+
 int smartiod_restore_dma_map(struct smartiod *d, struct smartiod_session *s,
 			     const struct sio_msg_restore *m, struct sio_err *reterr)
 {
@@ -166,8 +182,9 @@ int smartiod_restore_dma_map(struct smartiod *d, struct smartiod_session *s,
 	h->busy = false;
 	h->map = dma->by_id.key;
 	dma->uid = seg->uid;
+	if (!dma->segment)
+		smartiod_segment_dma_get(seg);
 	dma->segment = seg;
-	smartiod_segment_dma_get(seg);
 	return 0;
 }
 

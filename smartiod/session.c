@@ -187,6 +187,12 @@ struct smartiod_session *smartiod_session_by_owner(struct smartiod *d, uint64_t 
 
 /* ---- the end ---- */
 
+/* One that hangs on the daemon already, and has a maker again who asked for that, does not end with him. */
+static void drop_segment(struct smartiod *d, struct smartiod_segment *seg)
+{
+	smartiod_segment_end(d, seg, SCI_CB_LOST, seg->owner != 0 || seg->let_go);
+}
+
 static void drop_object(struct smartiod *d, struct smartiod_object *o)
 {
 	switch (o->kind) {
@@ -200,7 +206,7 @@ static void drop_object(struct smartiod *d, struct smartiod_object *o)
 		smartiod_dint_link_close(d, (struct smartiod_dint_link *)o);
 		return;
 	case SMARTIOD_SEGMENT:
-		smartiod_segment_end(d, (struct smartiod_segment *)o, SCI_CB_LOST, true);
+		drop_segment(d, (struct smartiod_segment *)o);
 		return;
 	case SMARTIOD_ATTACHMENT:
 		smartiod_attachment_drop(d, o);

@@ -32,10 +32,10 @@ static const struct {
 	{SIO_MSG_SEG_CREATE, 1, true},	    {SIO_MSG_DINT_CREATE, 1, true},
 	{SIO_EVM_DINT_RING, 1, false},	    {SIO_MSG_DEV_BORROW, 1, true},
 	{SIO_MSG_DEV_SEG_CREATE, 1, false}, {SIO_MSG_SEG_ATTACH, 2, true},
-	{SIO_MSG_SEG_CONNECT, 2, true},	    {SIO_MSG_DEV_SEG_CONNECT, 2, true},
-	{SIO_MSG_SEG_MAP, 2, true},	    {SIO_MSG_DINT_CONNECT, 2, true},
-	{SIO_MSG_DMA_MAP, 2, true},	    {SIO_MSG_DEV_VECTOR, 2, false},
-	{SIO_MSG_DEV_HOLD, 2, false},
+	{SIO_MSG_SEG_CONNECT, 3, true},	    {SIO_MSG_DEV_SEG_CONNECT, 3, true},
+	{SIO_MSG_SEG_MAP, 3, true},	    {SIO_MSG_DINT_CONNECT, 3, true},
+	{SIO_MSG_DMA_MAP, 3, true},	    {SIO_MSG_DEV_VECTOR, 3, false},
+	{SIO_MSG_DEV_HOLD, 3, false},
 };
 
 #define N_MAKERS (sizeof(makers) / sizeof(makers[0]))

@@ -243,7 +243,7 @@ static int talk(struct sio_session *s, int fd)
 	/* It knows us not, or speaks another language: no later one will do better. */
 	if (rc == -ENOENT || rc == -EBADF || rc == -EPROTO || rc == -EOPNOTSUPP)
 		rc = -EPERM;
-	for (unsigned step = 1; rc == 0 && step <= 2; step++)
+	for (unsigned step = 1; rc == 0 && step <= SIO_RESTORE_STEPS; step++)
 		rc = say_step(t, step);
 	free(t);
 	return rc;

@@ -21,7 +21,7 @@
 
 #include "wire/wire.h"
 
-#define SIO_CLIENT_VERSION 3 /* 2: keys in replies, RESTORE; 3: seals */
+#define SIO_CLIENT_VERSION 4 /* 2: keys in replies, RESTORE; 3: seals; 4: attachments' own step */
 
 enum {
 	SIO_MSG_HELLO = 1,
@@ -105,8 +105,9 @@ SIO_WIRE_SIZE(struct sio_rep_hello, 136);
  * Only after a HELLO with an owner: one thing that the library had from the smartiod before. @request is
  * how it was asked for, without descriptors; @type the type of that, or SIO_EVM_DINT_RING, the event that
  * brought it. First whatever needs nobody else (a segment, an interrupt, its rings, a borrow, a device
- * segment), each after what it was made from; then RESTORE_STEP 1; then the rest, and RESTORE_STEP 2: its
- * reply begins the normal life. Success: smartiod has it again, by the handle it had. ENOENT: it is gone,
+ * segment), each after what it was made from; then RESTORE_STEP 1; then what it attached to, which may be
+ * all that tells of a segment whose maker let go of it, and RESTORE_STEP 2; then the rest, and RESTORE_STEP 3:
+ * its reply begins the normal life. Success: smartiod has it again, by the handle it had. ENOENT: it is gone,
  * and an event that says so, if there is one for its kind, came before the reply.
  *
  * What @key is, as told when it was made: the port's number of memory (segment, connection, ring, link),
@@ -115,6 +116,7 @@ SIO_WIRE_SIZE(struct sio_rep_hello, 136);
  * handed out for it. @seal, as told with the key: by it smartiod knows that it was this program to which
  * it said that, where the port cannot tell; 0 where it can.
  */
+#define SIO_RESTORE_STEPS 3
 #define SIO_RESTORE_REQUEST 64
 #define SIO_RESTORE_SHARED 1   /* flags: SEG_SHARE */
 #define SIO_RESTORE_FILLED 2   /* SEG_FILL */

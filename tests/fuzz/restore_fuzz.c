@@ -68,7 +68,7 @@ static void request(struct play *p, struct input *in)
 	size_t size = fill_request(in, msg, type);
 
 	/* Out of turn the liar would be cut off at once. */
-	if (who == HONEST && p->liar_speaks && p->liar_step < 2)
+	if (who == HONEST && p->liar_speaks && p->liar_step < SIO_RESTORE_STEPS)
 		return;
 	if (c->connected && !library_busy(c))
 		world_send(p->w, c, type, msg, size);
@@ -131,7 +131,7 @@ static void liar_begins(struct play *p)
 	if (p->liar_speaks || library_busy(p->liar))
 		return;
 	p->n_own = 0;
-	for (unsigned step = 1; step <= 2; step++, at = 0)
+	for (unsigned step = 1; step <= SIO_RESTORE_STEPS; step++, at = 0)
 		while (p->n_own < OWN && library_next(p->liar, step, &at, &p->own[p->n_own]))
 			p->n_own++;
 	library_gone(p->liar);
@@ -145,11 +145,11 @@ static void liar_begins(struct play *p)
 static bool entry_of_others(struct play *p, struct input *in, struct sio_msg_restore *m)
 {
 	struct world_client *c = p->honest[take8(in) % HONEST];
-	unsigned n = take8(in) % 16, step = 1 + n % 2;
+	unsigned n = take8(in) % 16, step = 1 + n % SIO_RESTORE_STEPS;
 	uint64_t at = 0;
 	bool any = false;
 
-	for (n /= 2; library_next(c, step, &at, m); n--) {
+	for (n /= SIO_RESTORE_STEPS; library_next(c, step, &at, m); n--) {
 		any = true;
 		if (n == 0)
 			break;
@@ -233,7 +233,7 @@ static void journal_word(struct play *p, struct input *in)
 			abort();
 		sio_journal_done(p->journal, e, (struct sio_msg *)req, (struct sio_msg *)rep);
 	}
-	for (unsigned step = 1; step <= 2; step++, at = 0)
+	for (unsigned step = 1; step <= SIO_RESTORE_STEPS; step++, at = 0)
 		for (before = 0; sio_journal_next(p->journal, step, &at, &m); before = at)
 			assert(at > before && sio_from_le32(m.type));
 }

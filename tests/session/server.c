@@ -205,7 +205,7 @@ static void restore_step(const struct sio_msg *req)
 {
 	const struct sio_msg_restore_step *m = (const void *)req;
 
-	for (unsigned i = 0; i < THINGS && sio_from_le32(m->step) == 2; i++)
+	for (unsigned i = 0; i < THINGS && sio_from_le32(m->step) == SIO_RESTORE_STEPS; i++)
 		if (me.thing[i].handle && !me.thing[i].claimed)
 			thing_end(&me.thing[i]);
 	reply_ok(req);

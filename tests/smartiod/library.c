@@ -130,7 +130,7 @@ static void say(struct world *w, struct library *l)
 		.last_handle = sio_to_le32(sio_journal_last_handle(l->journal))};
 	struct sio_msg_restore m;
 
-	if (l->step > 2) {
+	if (l->step > SIO_RESTORE_STEPS) {
 		ask_again(w, l);
 	} else if (sio_journal_next(l->journal, l->step, &l->at, &m)) {
 		l->state = SAYING;

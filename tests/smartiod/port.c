@@ -456,7 +456,7 @@ static void info(struct world *w, unsigned host, const struct sio_req *req)
 		.page_size = 4096,
 		.adapters = w->n_adapters,
 		.boot_generation = w->host[host].boot_generation,
-		.served = w->real ? ~(1ULL << SIO_OP_GIVE) : ~0ULL, /* as smartio.ko */
+		.served = ~0ULL,
 		.ram_total = w->topology->host[host].ram_size,
 	};
 

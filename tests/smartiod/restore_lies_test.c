@@ -65,9 +65,11 @@ static void a_reset_that_was_none_is_told_to_nobody(void **state)
 	world_send(f->w, p->c.c, SIO_MSG_RESTORE_STEP, &step, sizeof(step));
 	f->w->before_step = pump;
 	world_run(f->w);
-	step.step = sio_to_le32(2);
-	world_send(f->w, p->c.c, SIO_MSG_RESTORE_STEP, &step, sizeof(step));
-	world_run(f->w);
+	for (unsigned i = 2; i <= SIO_RESTORE_STEPS; i++) {
+		step.step = sio_to_le32(i);
+		world_send(f->w, p->c.c, SIO_MSG_RESTORE_STEP, &step, sizeof(step));
+		world_run(f->w);
+	}
 	assert_int_equal(resets_told(f, p->b.c), 0);
 	assert_int_equal(resets_told(f, p->c.c), 1);
 }
@@ -92,7 +94,7 @@ static void lies_bring_nothing(void **state)
 	world_reconnect(w, thief);
 	assert_int_equal(say_hello(w, thief, thief->owner, SIO_CLIENT_LIBRARY), 0);
 	resources = world_resources(w, 0);
-	for (unsigned step = 1; step <= 2; step++) {
+	for (unsigned step = 1; step <= SIO_RESTORE_STEPS; step++) {
 		struct world_client *const victims[] = {p->a.c, p->b.c, p->c.c};
 
 		for (unsigned i = 0; i < 3; i++)
@@ -171,7 +173,7 @@ static void random_words_do_no_harm(void **state)
 	uint64_t at;
 
 	make_all(w, p);
-	for (unsigned step = 1; step <= 2; step++)
+	for (unsigned step = 1; step <= SIO_RESTORE_STEPS; step++)
 		for (at = 0; library_next(p->c.c, step, &at, &r.own[r.n_own]); r.n_own++)
 			assert_true(r.n_own < 63);
 	world_stop(w, 0);
@@ -274,7 +276,7 @@ static void numbers_are_theirs_who_have_memory(void **state)
 		assert_int_equal(say_hello(w, p->c.c, p->c.c->owner, SIO_CLIENT_LIBRARY), 0);
 		assert_int_equal(say(w, p->c.c, &lie), 0);
 		w->before_step = pump;
-		for (uint32_t i = 1; i <= 2; i++) {
+		for (uint32_t i = 1; i <= SIO_RESTORE_STEPS; i++) {
 			struct sio_msg_restore_step step = {.step = sio_to_le32(i)};
 
 			world_send(w, p->c.c, SIO_MSG_RESTORE_STEP, &step, sizeof(step));
@@ -313,7 +315,7 @@ static void handles_of_its_own_are_kept(void **state)
 	step.last_handle = sio_to_le32(SMARTIOD_LET_GO_HANDLES);
 	assert_int_equal(world_call(w, p->c.c, SIO_MSG_RESTORE_STEP, &step, sizeof(step))->error,
 			 EINVAL);
-	for (uint32_t i = 1; i <= 2; i++) {
+	for (uint32_t i = 1; i <= SIO_RESTORE_STEPS; i++) {
 		step = (struct sio_msg_restore_step){
 			.step = sio_to_le32(i),
 			.last_handle = sio_to_le32(SMARTIOD_LET_GO_HANDLES - 2)};

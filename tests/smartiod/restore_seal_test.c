@@ -87,8 +87,9 @@ static void what_others_have_is_sealed(void **state)
 	for (at = 0; library_next(p->a.c, 1, &at, &m);)
 		assert_int_equal(say(w, p->a.c, &m), 0);
 	for (unsigned i = 0; i < 5; i++) {
-		for (unsigned j = 0; i == 2 && j < 3; j++) /* the rest is of the second step */
-			id = step_later(w, all[j], 1);
+		/* Attachments are of the second step, the rest of the third. */
+		for (unsigned j = 0; (i == 2 || i == 3) && j < 3; j++)
+			id = step_later(w, all[j], i - 1);
 		world_run(w);
 		assert_int_equal(say(w, thief, &has[0][i]), ENOENT);
 		only_the_truth(w, thief, has[1][i]);
@@ -127,7 +128,7 @@ static void what_was_told_is_bounded(void **state)
 	assert_int_equal(say_hello(w, p->b.c, p->b.c->owner, SIO_CLIENT_LIBRARY), 0);
 	m.told = sio_to_le32(UINT32_MAX);
 	assert_int_equal(say(w, p->b.c, &m), 0);
-	for (unsigned step = 1; step <= 2; step++) {
+	for (unsigned step = 1; step <= SIO_RESTORE_STEPS; step++) {
 		struct sio_msg_restore_step end = {.step = sio_to_le32(step)};
 
 		assert_int_equal(
@@ -156,13 +157,13 @@ static void what_was_never_offered_stays_private(void **state)
 	while (library_next(p->b.c, 1, &at, &m))
 		mem = sio_from_le64(m.key);
 	at = 0;
-	assert_true(library_next(p->c.c, 2, &at, &m));
+	assert_true(library_next(p->c.c, 3, &at, &m));
 	library_gone(p->c.c);
 	restart(w);
 	world_reconnect(w, p->c.c);
 	assert_int_equal(say_hello(w, p->c.c, p->c.c->owner, SIO_CLIENT_LIBRARY), 0);
-	{
-		struct sio_msg_restore_step step = {.step = sio_to_le32(1)};
+	for (unsigned i = 1; i < SIO_RESTORE_STEPS; i++) {
+		struct sio_msg_restore_step step = {.step = sio_to_le32(i)};
 
 		assert_int_equal(
 			world_call(w, p->c.c, SIO_MSG_RESTORE_STEP, &step, sizeof(step))->error, 0);
@@ -176,13 +177,13 @@ static void what_was_never_offered_stays_private(void **state)
 /* All that a program would tell. */
 struct memory {
 	struct sio_msg_restore m[64];
-	unsigned n[3]; /* up to which a step is told */
+	unsigned n[SIO_RESTORE_STEPS + 1]; /* up to which a step is told */
 };
 
 static void remember(struct world_client *c, struct memory *mem)
 {
 	memset(mem, 0, sizeof(*mem));
-	for (unsigned step = 1; step <= 2; step++) {
+	for (unsigned step = 1; step <= SIO_RESTORE_STEPS; step++) {
 		uint64_t at = 0;
 
 		mem->n[step] = mem->n[step - 1];
@@ -195,7 +196,7 @@ static void remember(struct world_client *c, struct memory *mem)
 
 static struct sio_msg_restore told_of(const struct memory *mem, uint32_t type, unsigned nth)
 {
-	for (unsigned i = 0; i < mem->n[2]; i++)
+	for (unsigned i = 0; i < mem->n[SIO_RESTORE_STEPS]; i++)
 		if (sio_from_le32(mem->m[i].type) == type && nth-- == 0)
 			return mem->m[i];
 	fail_msg("nothing was made by %u", type);
@@ -249,6 +250,8 @@ static void half_truths_bring_nothing(void **state)
 	assert_int_equal(say(w, p->c.c, &m), ENOENT);
 	forge(w, p->c.c, &m, SIO_MSG_SEG_ATTACH, sio_from_le32(m.number));
 	assert_int_equal(say(w, p->c.c, &m), ENOENT);
+	w->before_step = pump;
+	end_step(w, p->c.c, 2);
 	/* Connected to another borrower's private memory. */
 	m = told_of(&c, SIO_MSG_DEV_SEG_CONNECT, 1);
 	of_b = told_of(&b, SIO_MSG_DEV_SEG_CREATE, 1);
@@ -267,8 +270,7 @@ static void half_truths_bring_nothing(void **state)
 	of_b = told_of(&c, SIO_MSG_DMA_MAP, 0);
 	of_b.key = m.key;
 	assert_int_equal(say(w, p->c.c, &of_b), ENOENT);
-	w->before_step = pump;
-	end_step(w, p->c.c, 2);
+	end_step(w, p->c.c, 3);
 	assert_true(library_settled(w));
 }
 
@@ -300,8 +302,8 @@ static void rings_lie_in_ones_own_memory(void **state)
 	ring.key = told_of(&c, SIO_MSG_SEG_CREATE, 0).key; /* the port cannot know what is in it */
 	assert_int_equal(say(w, p->c.c, &ring), 0);
 	w->before_step = pump;
-	end_step(w, p->c.c, 1);
-	end_step(w, p->c.c, 2);
+	for (unsigned step = 1; step <= SIO_RESTORE_STEPS; step++)
+		end_step(w, p->c.c, step);
 	assert_true(library_settled(w));
 	OK(call_seg_remove(w, p->b.c, told_of(&b, SIO_MSG_SEG_CREATE, 0).handle));
 }
@@ -326,6 +328,7 @@ static void what_nobody_claims_goes(void **state)
 	come_back(w, p->c.c, &c, 10);
 	w->before_step = pump;
 	end_step(w, p->c.c, 2);
+	end_step(w, p->c.c, 3);
 	assert_int_equal(world_resources(w, 0), before);
 }
 

@@ -64,6 +64,20 @@ static void use_device(struct world *w, struct programs *p, struct handles *h, u
 	h->link = 0;
 }
 
+/* A segment of @b, who lets go of it while @c has it. */
+static void given(struct world *w, struct programs *p)
+{
+	struct sio_msg_seg_attach attach = {.segment_id = sio_to_le32(8)};
+	const struct world_message *m;
+
+	OK(call_seg_create(w, p->b.c, 8, 4096, 0, &p->let_go, NULL));
+	OK(call_handle(w, p->b.c, SIO_MSG_SEG_SHARE, p->let_go, 0));
+	m = world_call(w, p->c.c, SIO_MSG_SEG_ATTACH, &attach, sizeof(attach));
+	OK(m ? (int)m->error : -1);
+	p->given = sio_from_le32(((const struct sio_rep_seg_attach *)m->data)->handle);
+	OK(call_seg_remove(w, p->b.c, p->let_go));
+}
+
 static void tie_together(struct world *w, struct programs *p)
 {
 	struct sio_msg_seg_attach attach = {.segment_id = sio_to_le32(5)};
@@ -77,6 +91,7 @@ static void tie_together(struct world *w, struct programs *p)
 	OK(call_dev_seg_connect(w, p->c.c, p->c.b.handle, 1, SCI_MEMTYPE_SHARED, &p->c.dev_segment,
 				&node));
 	OK(call_hold(w, p->b.c, p->b.b.handle, p->c.b.id, p->c.ioaddr, 4096, &p->b.hold));
+	given(w, p);
 	m = world_call(w, p->c.c, SIO_MSG_SEG_ATTACH, &attach, sizeof(attach));
 	OK(m ? (int)m->error : -1);
 	p->attached = sio_from_le32(((const struct sio_rep_seg_attach *)m->data)->handle);
@@ -116,6 +131,7 @@ void give_all_back(struct world *w, struct programs *p)
 	leave_device(w, p, &p->c);
 	leave_device(w, p, &p->b);
 	OK(call_handle(w, p->c.c, SIO_MSG_SEG_REMOVE, p->attached, 0));
+	OK(call_handle(w, p->c.c, SIO_MSG_SEG_REMOVE, p->given, 0));
 	OK(call_seg_remove(w, p->a.c, p->a.segment));
 	OK(call_seg_remove(w, p->a.c, p->empty));
 	OK(call_handle(w, p->a.c, SIO_MSG_DINT_REMOVE, p->data, 0));
@@ -258,7 +274,7 @@ struct sio_msg_restore entry_of(struct world_client *c, uint32_t type)
 	struct sio_msg_restore m = {.type = 0};
 	uint64_t at = 0;
 
-	for (unsigned step = 1; step <= 2; step++, at = 0)
+	for (unsigned step = 1; step <= SIO_RESTORE_STEPS; step++, at = 0)
 		while (library_next(c, step, &at, &m))
 			if (sio_from_le32(m.type) == type)
 				return m;

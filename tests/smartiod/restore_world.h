@@ -24,7 +24,8 @@ struct handles {
 /* @b manages the device, @c uses it; @a has what both connect to. */
 struct programs {
 	struct handles a, b, c;
-	uint32_t data, data_number, data_link, shared[2], shared_link, attached, empty;
+	uint32_t data, data_number, data_link, shared[2], shared_link, attached, empty, let_go,
+		given;
 	unsigned ok; /* calls that succeeded */
 };
 
