@@ -162,6 +162,26 @@ static inline void sio_copy_stream(volatile void *dst, const void *src, size_t l
 #endif
 }
 
+/** Whether sio_ticks() tells anything: some processors have no such clock, and simulated ones no caches. */
+static inline int sio_has_ticks(void)
+{
+#if defined(__x86_64__) && !defined(SIO_IO_HOOKS)
+	return 1;
+#else
+	return 0;
+#endif
+}
+
+/** A clock of this processor, in ticks of any length, to compare what ways to copy take; or 0. */
+static inline uint64_t sio_ticks(void)
+{
+#if defined(__x86_64__) && !defined(SIO_IO_HOOKS)
+	return __builtin_ia32_rdtsc();
+#else
+	return 0;
+#endif
+}
+
 /**
  * What was written to the fabric before is seen there before what is written after: data, then the
  * doorbell or tail that announces it. Orders write-combined stores too (a C11 release does not).

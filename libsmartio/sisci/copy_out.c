@@ -25,8 +25,6 @@ static void plainly(volatile void *to, const void *from, size_t size)
 	sio_to_fabric_barrier();
 }
 
-#if defined(__x86_64__) && !defined(SIO_IO_HOOKS)
-
 static void by_way(unsigned way, volatile void *to, const void *from, size_t size)
 {
 	if (way == 0) {
@@ -55,10 +53,10 @@ static void in_trial(struct sio_choice *c, const struct sio_choice_trial *t, siz
 	uint64_t begin, ticks;
 
 	sio_full_barrier(); /* only what this copy's own stores take */
-	begin = __builtin_ia32_rdtsc();
+	begin = sio_ticks();
 	by_way(sio_choice_next(c, t), to, from, size);
 	sio_full_barrier();
-	ticks = __builtin_ia32_rdtsc() - begin;
+	ticks = sio_ticks() - begin;
 	sio_choice_took(c, t, ticks < MOST_TICKS ? ticks * least / size : MOST_TICKS);
 }
 
@@ -68,7 +66,7 @@ void sio_copy_out_chosen(struct sio_choice *c, bool due, volatile void *to, cons
 	size_t least = (size_t)SIO_COPY_CHOSEN << sio_copy_kind(size);
 	struct sio_choice_trial t = trial_of(least);
 
-	if (!due || !sio_choice_enter(c, &t)) {
+	if (!due || !sio_has_ticks() || !sio_choice_enter(c, &t)) {
 		by_way(sio_choice_way(c), to, from, size);
 		return;
 	}
@@ -80,28 +78,10 @@ void sio_copy_out(volatile void *to, const void *from, size_t size)
 {
 	struct sio_choice *c;
 
-	if (size < SIO_COPY_CHOSEN) {
+	if (size < SIO_COPY_CHOSEN || !sio_has_ticks()) {
 		plainly(to, from, size);
 		return;
 	}
 	c = sio_copy_choice(to, size);
 	sio_copy_out_chosen(c, !sio_choice_pausing(c, sio_copy_counted(size)), to, from, size);
 }
-
-#else
-
-/* No such stores; or the simulator's time, which knows no caches. */
-void sio_copy_out_chosen(struct sio_choice *c, bool due, volatile void *to, const void *from,
-			 size_t size)
-{
-	(void)c;
-	(void)due;
-	plainly(to, from, size);
-}
-
-void sio_copy_out(volatile void *to, const void *from, size_t size)
-{
-	plainly(to, from, size);
-}
-
-#endif

@@ -56,6 +56,8 @@ CASES = [
     ("copy_string", "volatile void *a, const volatile void *b, size_t n", "void", "sio_copy_string(a, b, n);",
      '__asm__ volatile("rep movsb" : "+D"(a), "+S"(b), "+c"(n) : : "memory");'),
     ("copy_stream", "volatile void *a, const void *b, size_t n", "void", "sio_copy_stream(a, b, n);", STREAM),
+    ("has_ticks", "void", "int", "return sio_has_ticks();", "return 1;"),
+    ("ticks", "void", "uint64_t", "return sio_ticks();", "return __builtin_ia32_rdtsc();"),
     ("push_stores", "uint32_t *a", "uint32_t", "*a = 1; return sio_push_stores(a + 8) + a[1];",
      '*a = 1; __asm__ volatile("mfence" ::: "memory"); uint32_t r = *(const volatile uint32_t *)(a + 8);'
      ' __asm__ volatile("" ::: "memory"); return r + a[1];'),
