@@ -13,12 +13,19 @@ no library. Prints "ready".
 """
 import array
 import os
+import re
 import socket
 import struct
 import sys
 
 HELLO, SEG_CREATE, SEG_PREPARE, SEG_AVAILABLE, SEG_CONNECT, SEG_MAP = 1, 16, 17, 18, 21, 23
 DINT_CREATE, DINT_CONNECT, DEV_BORROW, DMA_MAP = 32, 34, 49, 54
+HEADER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../libsmartio/wire/client.h")
+
+
+def version():
+    with open(HEADER, encoding="utf-8") as f:
+        return int(re.search(r"^#define SIO_CLIENT_VERSION (\d+)", f.read(), re.M)[1])
 
 
 class Daemon:
@@ -27,7 +34,7 @@ class Daemon:
         self.socket.connect(os.environ["SMARTIO_SOCKET"])
         self.id = 0
         self.kept = []
-        self.call(HELLO, struct.pack("<IIII", 3, 3, os.getpid(), 1))
+        self.call(HELLO, struct.pack("<IIII", version(), version(), os.getpid(), 1))
 
     def call(self, kind, body):
         self.id += 1
