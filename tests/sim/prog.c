@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "run.h"
 #include "smartio/ext.h"
@@ -182,13 +183,16 @@ static void slot_start(void *arg)
 static void choose_workloads(uint64_t *rng)
 {
 	uint64_t drawn = sim_draw(rng), usable = 0;
+	bool named;
 
 	for (unsigned i = 0; sim_workloads[i]; i++) {
 		assert(i < 64);
 		if (sim_list_has(sim_options.workload, sim_workloads[i]->name))
 			usable |= 1ull << i;
 	}
-	chosen_workloads = sim_options.workload || !(usable & drawn) ? usable : usable & drawn;
+	/* "all" but some: a draw from those, as without a list. */
+	named = sim_options.workload && !strstr(sim_options.workload, "all");
+	chosen_workloads = named || !(usable & drawn) ? usable : usable & drawn;
 	total_weight = 0;
 	for (unsigned i = 0; sim_workloads[i]; i++)
 		if (chosen_workloads >> i & 1)
