@@ -267,9 +267,12 @@ void emu_device_unplug(struct emu_device *d)
 	emu_invalidate(d->room);
 }
 
+/* Firmware places the BARs of a slot's device anew at each start, also of one that comes later. */
 int emu_device_power_on(struct emu_device *d, struct sio_err *reterr)
 {
-	return d->gone ? 0 : emu_device_plug(d, true, reterr);
+	int rc = place_bars(d, reterr);
+
+	return rc < 0 || d->gone ? rc : emu_device_plug(d, true, reterr);
 }
 
 void emu_device_power_off(struct emu_device *d)

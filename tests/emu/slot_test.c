@@ -297,6 +297,16 @@ static void who_had_opened_it_may_be_gone(void **state)
 	fake_free(h.f);
 }
 
+/* A device of the neighbour's, which has the doorbells mapped. */
+static struct sio_evt_dmamap peers(struct had *h, struct emu_dev **ret_dev)
+{
+	have(h, 1 << LENDER | 1 << CLIENT);
+	fake_open(h->f, CLIENT, 0);
+	fake_requester(h->f, CLIENT, 0, 0);
+	*ret_dev = fake_dev(h->f, CLIENT, 0);
+	return fake_dmamap(h->f, CLIENT, 0, 0, SIO_KIND_MAP, h->window, 0x1000, 3);
+}
+
 /* The neighbour's device wrote to the doorbells; not to those of the one that came in its place. */
 static void peers_lose_it_too(void **state)
 {
@@ -307,12 +317,8 @@ static void peers_lose_it_too(void **state)
 	struct had h;
 
 	(void)state;
-	have(&h, 1 << LENDER | 1 << CLIENT);
-	fake_open(h.f, CLIENT, 0);
+	map = peers(&h, &dev);
 	fake_open(h.f, LENDER, 1);
-	fake_requester(h.f, CLIENT, 0, 0);
-	dev = fake_dev(h.f, CLIENT, 0);
-	map = fake_dmamap(h.f, CLIENT, 0, 0, SIO_KIND_MAP, h.window, 0x1000, 3);
 	assert_int_equal(dev->write(dev, map.iova, &word, sizeof(word)), 0);
 	assert_true(emu_room_naps(h.f->room));
 	inside = fake_dmamap(h.f, LENDER, 0, 1, SIO_KIND_BAR, h.bar, 0x1000, 3);
@@ -404,11 +410,7 @@ static void peers_reach_nothing_else_by_it(void **state)
 	struct had h;
 
 	(void)state;
-	have(&h, 1 << LENDER | 1 << CLIENT);
-	fake_open(h.f, CLIENT, 0);
-	fake_requester(h.f, CLIENT, 0, 0);
-	dev = fake_dev(h.f, CLIENT, 0);
-	map = fake_dmamap(h.f, CLIENT, 0, 0, SIO_KIND_MAP, h.window, 0x1000, 3);
+	map = peers(&h, &dev);
 	pull(&h);
 	next = fake_grant(h.f, LENDER, h.owner, h.mem, 0x1000, CLIENT);
 	assert_int_not_equal(next.bus_addr, h.grant.bus_addr);
@@ -466,6 +468,37 @@ static void hosts_crash_meanwhile(void **state)
 	fake_free(h.f);
 }
 
+/* The windows lie where its BARs were; in the slot or not, it has another place now. */
+static void its_host_comes_back_with_another_layout(void **state)
+{
+	struct sio_req_device_list req = {.after = DEV(LENDER, 0) - 1};
+	struct sio_topo_adapter *adapter;
+	struct sio_topo_device *slot;
+	struct sio_evt_device evt;
+	struct had h;
+
+	(void)state;
+	for (unsigned gone = 0; gone < 2; gone++) {
+		have(&h, 1);
+		slot = &h.f->host[LENDER].device[0];
+		adapter = &h.f->host[LENDER].adapter[0];
+		if (gone)
+			pull(&h);
+		emu_room_host_down(h.f->room, LENDER);
+		adapter->window_base = slot->bar_base;
+		slot->bar_base = adapter->window_base + adapter->window_size;
+		h.f->host[LENDER].device[1].bar_base = slot->bar_base + 0x100000;
+		h.f->host[LENDER].device[2].bar_base = slot->bar_base + 0x200000;
+		fake_up(h.f, LENDER);
+		if (gone)
+			put(&h);
+		assert_int_equal(ask(h.f, LENDER, &req, SIO_OP_DEVICE_LIST, &evt), 0);
+		assert_int_equal(evt.id, DEV(LENDER, 0));
+		assert_int_equal(evt.bar_addr[0], slot->bar_base);
+		fake_free(h.f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -483,6 +516,7 @@ int main(void)
 		cmocka_unit_test(peers_reach_nothing_else_by_it),
 		cmocka_unit_test(it_stays_out_until_it_can_be_put_back),
 		cmocka_unit_test(hosts_crash_meanwhile),
+		cmocka_unit_test(its_host_comes_back_with_another_layout),
 	};
 
 	return cmocka_run_group_tests_name("slots", tests, NULL, NULL);
