@@ -2,7 +2,8 @@
 /*
  * Exclusive means exclusive: when a program is told that it has a device, nobody else has it, unless
  * both share it. Who died, whose host and the lender's have lost each other since, or whose device was
- * pulled out since it asked for it, has it no more.
+ * pulled out since it asked for it, has it no more; nor has who is told so late that it was pulled out
+ * between the asking and the answer.
  */
 #include <stdlib.h>
 
@@ -36,12 +37,17 @@ struct sim_proc *sim_living(uint32_t pid)
 	return NULL;
 }
 
+static bool pulled_since(uint32_t fdid, uint64_t asked)
+{
+	uint64_t pulled = sim_drive_pulled(fdid);
+
+	return pulled != 0 && pulled >= asked;
+}
+
 static bool valid(const struct borrow *b)
 {
-	uint64_t pulled = sim_drive_pulled(b->fdid);
-
 	return sim_living(b->pid) && sim_peer_breaks(b->host, b->lender) == b->breaks &&
-	       (pulled == 0 || pulled < b->since);
+	       !pulled_since(b->fdid, b->since);
 }
 
 void sim_borrowed(uint32_t fdid, bool exclusive, uint64_t since)
@@ -56,7 +62,7 @@ void sim_borrowed(uint32_t fdid, bool exclusive, uint64_t since)
 			free(b);
 			continue;
 		}
-		if (b->fdid == fdid && (b->exclusive || exclusive))
+		if (b->fdid == fdid && (b->exclusive || exclusive) && !pulled_since(fdid, since))
 			sim_fail("exclusive", "%s has device %#x%s, and so has %s%s",
 				 sim_self()->name, fdid, exclusive ? " exclusively" : "",
 				 sim_living(b->pid)->name, b->exclusive ? " exclusively" : "");
