@@ -100,6 +100,30 @@ int call_seg_map(struct world *w, struct world_client *c, uint32_t handle, uint6
 	return result(m);
 }
 
+bool call_seg_join(struct world *w, struct world_client *c, uint32_t node, unsigned steps,
+		   uint32_t *ret_request, uint32_t *ret_handle)
+{
+	struct sio_msg_seg_connect con = {.node = sio_to_le32(node), .segment_id = sio_to_le32(1)};
+	struct sio_msg_seg_map map = {.bytes = sio_to_le64(4096)};
+	uint32_t id = world_send(w, c, SIO_MSG_SEG_CONNECT, &con, sizeof(con));
+	bool done = false;
+
+	for (unsigned i = 0; i < steps; i++) {
+		const struct world_message *m;
+
+		done = !world_step(w);
+		m = world_reply(c, id);
+		if (m && !m->error && !map.handle) {
+			map.handle = ((const struct sio_rep_seg_connect *)m->data)->handle;
+			id = world_send(w, c, SIO_MSG_SEG_MAP, &map, sizeof(map));
+			done = false;
+		}
+	}
+	*ret_request = id;
+	*ret_handle = sio_from_le32(map.handle);
+	return done;
+}
+
 int call_seg_attach(struct world *w, struct world_client *c, uint32_t id, uint32_t *ret_handle)
 {
 	struct sio_msg_seg_attach msg = {.segment_id = sio_to_le32(id)};

@@ -62,26 +62,14 @@ static void the_link_goes_meanwhile(void **state)
 	bool done = false;
 
 	for (unsigned n = 0; !done; n++) {
-		struct sio_msg_seg_connect con = {.node = sio_to_le32(4),
-						  .segment_id = sio_to_le32(1)};
 		struct sio_msg_seg_map map = {.bytes = sio_to_le64(4096)};
 		const struct world_message *m;
-		uint32_t h, id;
+		uint32_t h, c, id;
 
 		assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, &h), 0);
 		world_forget(f->importer);
 		world_forget(f->exporter);
-		id = world_send(f->w, f->importer, SIO_MSG_SEG_CONNECT, &con, sizeof(con));
-		for (unsigned i = 0; i < n; i++) {
-			done = !world_step(f->w);
-			m = world_reply(f->importer, id);
-			if (m && !m->error && !map.handle) {
-				map.handle = ((const struct sio_rep_seg_connect *)m->data)->handle;
-				id = world_send(f->w, f->importer, SIO_MSG_SEG_MAP, &map,
-						sizeof(map));
-				done = false;
-			}
-		}
+		done = call_seg_join(f->w, f->importer, 4, n, &id, &c);
 		world_link(f->w, 0, 1, false);
 		world_run(f->w);
 		m = world_reply(f->importer, id);
@@ -89,11 +77,12 @@ static void the_link_goes_meanwhile(void **state)
 		world_link(f->w, 0, 1, true);
 		world_run(f->w);
 		/* A connection that was made has come back, one that was not left nothing. */
-		if (map.handle) {
-			expect_event(f->importer, SIO_EVM_SEGMENT_REMOTE, 0,
-				     sio_from_le32(map.handle), SCI_CB_NOT_OPERATIONAL, 0);
-			expect_event(f->importer, SIO_EVM_SEGMENT_REMOTE, 1,
-				     sio_from_le32(map.handle), SCI_CB_OPERATIONAL, 0);
+		if (c) {
+			expect_event(f->importer, SIO_EVM_SEGMENT_REMOTE, 0, c,
+				     SCI_CB_NOT_OPERATIONAL, 0);
+			expect_event(f->importer, SIO_EVM_SEGMENT_REMOTE, 1, c, SCI_CB_OPERATIONAL,
+				     0);
+			map.handle = sio_to_le32(c);
 			id = world_send(f->w, f->importer, SIO_MSG_SEG_MAP, &map, sizeof(map));
 			world_run(f->w);
 			assert_int_equal(world_reply(f->importer, id)->error, 0);

@@ -268,38 +268,22 @@ static void removal_overtakes_a_connection(void **state)
 	bool done = false;
 
 	for (unsigned n = 0; !done; n++) {
-		struct sio_msg_seg_connect con = {.node = sio_to_le32(4),
-						  .segment_id = sio_to_le32(1)};
-		struct sio_msg_seg_map map = {.bytes = sio_to_le64(4096)};
 		const struct world_message *m;
-		uint32_t h, id;
+		uint32_t h, c, id;
 
 		assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, &h), 0);
 		world_forget(f->importer);
-		id = world_send(f->w, f->importer, SIO_MSG_SEG_CONNECT, &con, sizeof(con));
-		for (unsigned i = 0; i < n; i++) {
-			done = !world_step(f->w);
-			m = world_reply(f->importer, id);
-			if (m && !m->error && !map.handle) {
-				map.handle = ((const struct sio_rep_seg_connect *)m->data)->handle;
-				id = world_send(f->w, f->importer, SIO_MSG_SEG_MAP, &map,
-						sizeof(map));
-				done = false;
-			}
-		}
+		done = call_seg_join(f->w, f->importer, 4, n, &id, &c);
 		assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, h,
 					     SCI_FLAG_FORCE_REMOVE),
 				 0);
 		m = world_reply(f->importer, id);
 		assert_non_null(m);
+		if (!m->error && !c)
+			c = sio_from_le32(((const struct sio_rep_seg_connect *)m->data)->handle);
 		if (!m->error)
-			expect_event(f->importer, SIO_EVM_SEGMENT_REMOTE, 0,
-				     map.handle
-					     ? sio_from_le32(map.handle)
-					     : sio_from_le32(
-						       ((const struct sio_rep_seg_connect *)m->data)
-							       ->handle),
-				     SCI_CB_DISCONNECT, 1);
+			expect_event(f->importer, SIO_EVM_SEGMENT_REMOTE, 0, c, SCI_CB_DISCONNECT,
+				     1);
 		assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
 		assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
 		assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 0);
