@@ -33,7 +33,8 @@ void sio_copy_large(volatile void *to, const volatile void *from, size_t size);
 
 #define SIO_COPY_CHOSEN 1024u /* bytes; from here on there is a choice of ways */
 #define SIO_COPY_PLACES 64u   /* that are told apart, if none meet by their hash */
-#define SIO_COPY_SIZES 16u    /* powers of two from SIO_COPY_CHOSEN on */
+#define SIO_COPY_SIZES 11u    /* powers of two from SIO_COPY_CHOSEN on, to SIO_COPY_PIECE */
+#define SIO_COPY_PIECE ((size_t)SIO_COPY_CHOSEN << (SIO_COPY_SIZES - 1)) /* of a longer copy */
 
 extern struct sio_choice sio_copy_choices[SIO_COPY_PLACES][SIO_COPY_SIZES]
 	__attribute__((visibility("hidden")));
@@ -68,7 +69,10 @@ static inline uint32_t sio_copy_counted(size_t size)
 }
 
 void sio_copy_out(volatile void *to, const void *from, size_t size);
-/* When it is not the plain way that is due. @due: a trial's call, if nobody else is at it. */
+/*
+ * Of less than two pieces, when it is not the plain way that is due. @due: a trial's call, if nobody
+ * else is at it.
+ */
 void sio_copy_out_chosen(struct sio_choice *c, bool due, volatile void *to, const void *from,
 			 size_t size);
 

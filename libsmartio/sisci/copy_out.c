@@ -9,7 +9,6 @@
 #include "smartio/io.h"
 
 #define WARM_BYTES (256u << 10) /* as much is copied before a way is compared: a ring went round */
-#define LONG (1u << 20)
 #define MOST_WARM 64u
 #define MOST_TICKS (1ull << 36) /* a minute's part; times a size it is still a number */
 
@@ -40,7 +39,7 @@ static struct sio_choice_trial trial_of(size_t size)
 {
 	size_t warm = WARM_BYTES / size;
 
-	if (size >= LONG) /* one call tells more, and is dear */
+	if (size >= SIO_COPY_PIECE) /* one tells more, and is dear */
 		return (struct sio_choice_trial){.timed = 3, .warm = 1};
 	return (struct sio_choice_trial){.timed = 8,
 					 .warm = warm < MOST_WARM ? (unsigned)warm : MOST_WARM};
@@ -74,8 +73,14 @@ void sio_copy_out_chosen(struct sio_choice *c, bool due, volatile void *to, cons
 	sio_choice_leave(c);
 }
 
+/*
+ * A long copy goes in pieces that share the choice of its start: the first ones of the first copy tell how
+ * the rest is best written.
+ */
 void sio_copy_out(volatile void *to, const void *from, size_t size)
 {
+	volatile uint8_t *at = to;
+	const uint8_t *rest = from;
 	struct sio_choice *c;
 
 	if (size < SIO_COPY_CHOSEN || !sio_has_ticks()) {
@@ -83,5 +88,13 @@ void sio_copy_out(volatile void *to, const void *from, size_t size)
 		return;
 	}
 	c = sio_copy_choice(to, size);
-	sio_copy_out_chosen(c, !sio_choice_pausing(c, sio_copy_counted(size)), to, from, size);
+	while (size > 0) {
+		size_t piece = size < 2 * SIO_COPY_PIECE ? size : SIO_COPY_PIECE;
+
+		sio_copy_out_chosen(c, !sio_choice_pausing(c, sio_copy_counted(piece)), at, rest,
+				    piece);
+		at += piece;
+		rest += piece;
+		size -= piece;
+	}
 }

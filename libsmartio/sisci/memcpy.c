@@ -78,11 +78,15 @@ static inline void copy_small(uint8_t *to, const uint8_t *from, size_t size)
 
 static __attribute__((noinline)) void copy_more_out(uint8_t *to, const uint8_t *from, size_t size)
 {
+	if (size >= SIO_COPY_LARGE) {
+		sio_copy_out(to, from, size);
+		return;
+	}
 	if (size >= SIO_COPY_CHOSEN) {
 		struct sio_choice *c = sio_copy_choice(to, size);
 		bool due = !sio_choice_pausing(c, sio_copy_counted(size));
 
-		if (due || sio_choice_way(c) || size >= SIO_COPY_LARGE) {
+		if (due || sio_choice_way(c)) {
 			sio_copy_out_chosen(c, due, to, from, size);
 			return;
 		}

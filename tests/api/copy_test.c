@@ -14,7 +14,7 @@
 #include "../lib/mapped.h"
 #include "topology.h"
 
-#define BYTES (2u << 20)
+#define BYTES (4u << 20)
 #define MOST 300 /* each size up to here */
 
 struct maps {
@@ -86,7 +86,8 @@ static void one_size(const struct maps *m, size_t at, size_t from, size_t size)
 
 static int copies(void *arg)
 {
-	static const size_t large[] = {4096, 65537, (512u << 10) - 1, 512u << 10, BYTES - 4096};
+	static const size_t large[] = {4096,	   65537,    (512u << 10) - 1,
+				       512u << 10, 2u << 20, BYTES - 4096};
 	struct maps m;
 
 	(void)arg;
@@ -106,7 +107,7 @@ static int copies(void *arg)
 
 static int repeats(void *arg)
 {
-	static const size_t size[] = {1024, 1500, 4097, 65536, (1u << 20) + 3};
+	static const size_t size[] = {1024, 1500, 4097, 65536, (1u << 20) + 3, (3u << 20) + 5};
 	struct maps m;
 
 	(void)arg;
