@@ -89,8 +89,9 @@ static void the_link_goes_meanwhile(void **state)
 		} else if (!m->error) {
 			assert_non_null(world_event(f->importer, SIO_EVM_SEGMENT_REMOTE, 1));
 		}
+		/* Of one that could not be made the exporter knows nothing any more. */
 		assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, h,
-					     SCI_FLAG_FORCE_REMOVE),
+					     c || !m->error ? SCI_FLAG_FORCE_REMOVE : 0),
 				 0);
 		assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
 		assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
@@ -194,6 +195,24 @@ static void a_host_that_starts_anew_is_another(void **state)
 	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
 }
 
+/* Its connections are told of as lost, once, and then are none of the segment's. */
+static void a_host_that_went_down_holds_nothing(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t h, c, m;
+
+	assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, &h), 0);
+	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
+	assert_int_equal(call_seg_map(f->w, f->importer, c, 0, 4096, &m), 0);
+	world_crash(f->w, 1);
+	world_run(f->w);
+	expect_event(f->exporter, SIO_EVM_SEGMENT_LOCAL, 1, h, SCI_CB_LOST, 0);
+	assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, h, 0), 0);
+	assert_null(world_event(f->exporter, SIO_EVM_SEGMENT_LOCAL, 2));
+	world_boot(f->w, 1);
+	world_pass(f->w, 100000000);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, segment_setup, segment_teardown)
@@ -201,7 +220,7 @@ int main(void)
 		CASE(link_loss_keeps_connections),	  CASE(the_link_goes_meanwhile),
 		CASE(nodes_that_are_not_there),		  CASE(a_silent_peer_times_out),
 		CASE(a_peer_that_starts_is_waited_for),	  CASE(a_late_reply_is_given_back),
-		CASE(a_host_that_starts_anew_is_another),
+		CASE(a_host_that_starts_anew_is_another), CASE(a_host_that_went_down_holds_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
