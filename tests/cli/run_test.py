@@ -24,12 +24,18 @@ if os.fork() == 0:
 os.wait()
 """
 
+# A signal that comes just before it waits for input must not wait for that, as a handler of Python's would.
 TERMINAL = """
-import os, signal, sys
+import os, select, signal, sys
 def interrupted(*_):
     print("interrupt", flush=True)
 signal.signal(signal.SIGINT, interrupted)
+told, tell = os.pipe()
+os.set_blocking(tell, False)
+signal.set_wakeup_fd(tell)
 print("tty", sys.stdin.isatty(), "foreground", os.tcgetpgrp(0) == os.getpgrp(), "ready", flush=True)
+while 0 not in (ready := select.select([0, told], [], [])[0]):
+    os.read(told, 1)
 print("read", sys.stdin.readline(), "end", flush=True)
 sys.exit(3)
 """
