@@ -417,12 +417,10 @@ int smartiod_lend_unvector(struct smartiod *d, const struct smartiod_from *from,
 	if (!l)
 		return reterr->code;
 	v = find(l->device, number);
-	if (!v || v->loan != l)
+	/* One that is being connected is nobody's yet: a borrower that gave up on it has its undone. */
+	if (!v || v->loan != l || v->operation)
 		return sio_fail(reterr, -EBADF, "%s: borrow %" PRIu64 " has no vector %" PRIu32,
 				l->device->topo->name, l->id, number);
-	if (v->operation)
-		return sio_fail(reterr, -EBUSY, "%s: vector %" PRIu32 " is being connected",
-				l->device->topo->name, number);
 	lend = smartiod_lend_new(d, from, msg, sizeof(*lend), l, off_step, reterr);
 	if (!lend)
 		return reterr->code;

@@ -178,7 +178,9 @@ void smartio_connect_device_interrupt(sci_smartio_device_t device, unsigned int 
 
 /**
  * End a tie of this borrow. When it returns, no message of the device for @vector is on its way.
- * Errors: SCI_ERR_ILLEGAL_PARAMETER wrong handle, or this borrow has no such vector (any more).
+ * Errors: SCI_ERR_ILLEGAL_PARAMETER wrong handle, or this borrow has no such vector (any more): also
+ * while smartio_connect_device_interrupt() has not told it, and when that failed for want of an
+ * answer, for what such an answer brings is undone.
  */
 void smartio_disconnect_device_interrupt(sci_smartio_device_t device, unsigned int vector,
 					 sci_error_t *error);

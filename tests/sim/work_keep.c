@@ -363,6 +363,18 @@ static void drop_interrupt(struct state *s)
 	}
 }
 
+/* Until that is done the interrupt is the device's, too. */
+static void untie(struct state *s)
+{
+	sci_error_t e;
+
+	do {
+		SIM_CALL(smartio_disconnect_device_interrupt, (s->device, s->me->vector, &e), &e,
+			 SCI_ERR_ILLEGAL_PARAMETER, SCI_ERR_NOT_CONNECTED);
+	} while (sim_later(e));
+	drop_interrupt(s);
+}
+
 static void give_back(void *state)
 {
 	struct state *s = state;
@@ -372,10 +384,8 @@ static void give_back(void *state)
 		return;
 	s->me->leaves = true;
 	drop_registers(s);
-	if (s->me->vector != NO_VECTOR)
-		SIM_CALL(smartio_disconnect_device_interrupt, (s->device, s->me->vector, &e), &e,
-			 SCI_ERR_ILLEGAL_PARAMETER, SCI_ERR_NOT_CONNECTED);
-	drop_interrupt(s);
+	if (s->me->vector != NO_VECTOR && sim_pick(2))
+		untie(s);
 	while (s->own) {
 		SIM_CALL(SCIRemoveSegment, (s->own, SCI_FLAG_FORCE_REMOVE, &e), &e, SCI_ERR_BUSY);
 		if (!sim_later(e))
@@ -389,6 +399,7 @@ static void give_back(void *state)
 		SIM_CALL(SCIReturnDevice, (s->device, 0, &e), &e);
 	} while (sim_later(e));
 	s->device = NULL;
+	drop_interrupt(s); /* its tie ended with the borrow */
 	DL_DELETE(keepers, s->me);
 	free(s->me);
 	s->me = NULL;

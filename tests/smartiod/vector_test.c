@@ -130,6 +130,35 @@ static void numbers_are_given_and_taken(void **state)
 	assert_int_equal(connect(f, 2, 2, 2), 0);
 }
 
+static uint32_t ask(struct fixture *f, uint32_t type, uint32_t vector, uint32_t link)
+{
+	struct sio_msg_dev_vector msg = {.device = sio_to_le32(f->b[1].handle),
+					 .vector = sio_to_le32(vector),
+					 .link = sio_to_le32(link)};
+
+	return world_send(f->w, f->c[1], type, &msg, sizeof(msg));
+}
+
+/* Who does not wait for the answer, or never had it, has no vector: that is not a matter of time. */
+static void a_vector_that_is_being_connected_is_nobodys(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t on = ask(f, SIO_MSG_DEV_VECTOR, 1, f->link[1][2]);
+	uint32_t off = ask(f, SIO_MSG_DEV_UNVECTOR, 1, 0);
+	const struct world_message *reply;
+
+	while (!world_reply(f->c[1], off))
+		assert_true(world_step(f->w));
+	assert_null(world_reply(f->c[1], on));
+	assert_int_equal(world_reply(f->c[1], off)->error, EBADF);
+	world_run(f->w);
+	reply = world_reply(f->c[1], on);
+	assert_non_null(reply);
+	assert_int_equal(reply->error, 0);
+	assert_int_equal(kind_hit(f, 1), SIO_KIND_MAP);
+	assert_int_equal(disconnect(f, 1, 1), 0);
+}
+
 static void only_plain_connections_will_do(void **state)
 {
 	struct fixture *f = *state;
@@ -261,6 +290,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(vectors_hit_interrupts_of_every_host),
 		TEST(numbers_are_given_and_taken),
+		TEST(a_vector_that_is_being_connected_is_nobodys),
 		TEST(only_plain_connections_will_do),
 		TEST(an_interrupt_stays_while_a_vector_hits_it),
 		TEST(returning_the_device_ends_its_vectors),
