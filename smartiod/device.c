@@ -551,7 +551,7 @@ static void dma_row(const struct smartiod_dma *dma, struct sio_wire_row *ret)
 		.address = sio_to_le64(dma->iova),
 		.id = sio_to_le32(dma->loan->device->fdid),
 		.node = sio_to_le32(dma->exporter),
-		.refs = sio_to_le32(dma->holds),
+		.refs = sio_to_le32(smartiod_hold_count(dma)),
 		.flags = sio_to_le32(dma->loan->ended ? SIO_ROW_QUARANTINED : SIO_ROW_LIVE),
 		.pid = sio_to_le32(dma->loan->pid),
 	};

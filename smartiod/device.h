@@ -44,7 +44,8 @@ smartiod_peer_fn smartiod_peer_devices, smartiod_peer_borrow, smartiod_peer_retu
 	smartiod_peer_dev_seg_lookup, smartiod_peer_bar_grant, smartiod_peer_bar_release,
 	smartiod_peer_dma_map, smartiod_peer_dma_unmap, smartiod_peer_settled, smartiod_peer_reset,
 	smartiod_peer_device_event, smartiod_peer_borrow_lost, smartiod_peer_dev_seg_end,
-	smartiod_peer_hold, smartiod_peer_unhold, smartiod_peer_vector, smartiod_peer_unvector;
+	smartiod_peer_hold, smartiod_peer_unhold, smartiod_peer_hold_release, smartiod_peer_vector,
+	smartiod_peer_unvector;
 /*
  * A reply of type SIO_PEER_BORROW.._DEVICE_EVENT that nobody waits for any more (time-out): give
  * back what it brought. Its size is checked.

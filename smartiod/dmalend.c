@@ -45,6 +45,7 @@ static void take_loose(struct smartiod *d, struct smartiod_dma *dma)
 static void forget(struct smartiod *d, struct smartiod_dma *dma)
 {
 	take_loose(d, dma);
+	smartiod_holds_drop(dma);
 	free(dma);
 }
 
@@ -83,6 +84,7 @@ void smartiod_dma_release(struct smartiod *d, struct smartiod_dma *dma)
 	unlink_dma(d, dma);
 	give_back(d, dma);
 	if (!dma->unmapping) {
+		smartiod_holds_drop(dma);
 		free(dma);
 		return;
 	}

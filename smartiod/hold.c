@@ -8,10 +8,70 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "smartiod/lend.h"
 
 /* ---- the lender's side ---- */
+
+int smartiod_hold_add(struct smartiod_dma *dma, uint32_t node, struct sio_err *reterr)
+{
+	struct smartiod_hold *h = dma->holds;
+
+	if (smartiod_hold_count(dma) == UINT32_MAX)
+		return sio_fail(reterr, -ENOSPC, "%s: %" PRIu32 " queues lie in one mapping",
+				dma->loan->device->topo->name, UINT32_MAX);
+	while (h && h->node != node)
+		h = h->next;
+	if (!h) {
+		h = calloc(1, sizeof(*h));
+		if (!h)
+			return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
+		h->node = node;
+		h->next = dma->holds;
+		dma->holds = h;
+	}
+	h->count++;
+	return 0;
+}
+
+uint32_t smartiod_hold_count(const struct smartiod_dma *dma)
+{
+	uint32_t count = 0;
+
+	for (const struct smartiod_hold *h = dma->holds; h; h = h->next)
+		count += h->count;
+	return count;
+}
+
+void smartiod_holds_drop(struct smartiod_dma *dma)
+{
+	struct smartiod_hold *h;
+
+	while ((h = dma->holds)) {
+		dma->holds = h->next;
+		free(h);
+	}
+}
+
+/* One of @node's; @any: else of another's. False: there is none. */
+static bool let_go(struct smartiod_dma *dma, uint32_t node, bool any)
+{
+	struct smartiod_hold **at = &dma->holds, *h;
+
+	while (*at && (*at)->node != node)
+		at = &(*at)->next;
+	if (!*at && any)
+		at = &dma->holds;
+	h = *at;
+	if (!h)
+		return false;
+	if (--h->count == 0) {
+		*at = h->next;
+		free(h);
+	}
+	return true;
+}
 
 static bool covers(const struct smartiod_dma *dma, uint64_t ioaddr, uint64_t bytes)
 {
@@ -48,6 +108,7 @@ int smartiod_lend_hold(struct smartiod *d, const struct smartiod_from *from, con
 	struct sio_prep_hold rep = {.borrower = m->borrower, .fdid = m->fdid};
 	struct smartiod_dma *dma;
 	struct smartiod_loan *l;
+	int rc;
 
 	l = smartiod_loan_get_holder(d, from, sio_from_le32(m->fdid), sio_from_le64(m->borrower),
 				     reterr);
@@ -62,14 +123,24 @@ int smartiod_lend_hold(struct smartiod *d, const struct smartiod_from *from, con
 		   sio_from_le64(m->bytes), reterr);
 	if (!dma)
 		return reterr->code;
-	if (dma->holds == UINT32_MAX)
-		return sio_fail(reterr, -ENOSPC, "%s: %" PRIu32 " queues lie in one mapping",
-				l->device->topo->name, dma->holds);
-	dma->holds++;
+	rc = smartiod_hold_add(dma, from->node, reterr);
+	if (rc < 0)
+		return rc;
 	rep.hold = sio_to_le64(dma->by_id.key);
+	rep.generation = sio_to_le32(l->device->generation);
 	rep.h.size = sio_to_le32(sizeof(rep));
 	smartiod_from_reply(d, from, msg, &rep, sizeof(rep));
 	return 0;
+}
+
+/* The mapping for @dev that hold @number is of; NULL. */
+static struct smartiod_dma *held(struct smartiod *d, const struct smartiod_device *dev,
+				 uint64_t number)
+{
+	struct smartiod_tree_node *n = smartiod_tree_find(&smartiod_devices(d)->dmas, number);
+	struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
+
+	return dma && dma->loan->device == dev ? dma : NULL;
 }
 
 int smartiod_lend_unhold(struct smartiod *d, const struct smartiod_from *from, const void *msg,
@@ -85,13 +156,28 @@ int smartiod_lend_unhold(struct smartiod *d, const struct smartiod_from *from, c
 				     reterr);
 	if (!l)
 		return reterr->code;
-	dma = SMARTIOD_OF(smartiod_tree_find(&smartiod_devices(d)->dmas, hold), struct smartiod_dma,
-			  by_id);
-	if (!dma || dma->loan->device != l->device || dma->holds == 0)
+	dma = held(d, l->device, hold);
+	if (!dma || !let_go(dma, from->node, true))
 		return sio_fail(reterr, -EINVAL, "%s: no memory is held by number %" PRIu64,
 				l->device->topo->name, hold);
-	dma->holds--;
 	smartiod_from_reply(d, from, msg, &ok, sizeof(ok));
+	return 0;
+}
+
+/*
+ * A hold that no program heard of. Who asked for it may have ended, or let go of the registers; what
+ * counts is that its node has one, and that the device's queues have not been ended since.
+ */
+int smartiod_peer_hold_release(struct smartiod *d, struct smartiod_peer *p, const void *msg,
+			       struct sio_err *reterr)
+{
+	const struct sio_peer_hold_release *m = msg;
+	struct smartiod_device *dev = smartiod_device_known(d, sio_from_le32(m->fdid));
+	struct smartiod_dma *dma = dev ? held(d, dev, sio_from_le64(m->hold)) : NULL;
+
+	(void)reterr;
+	if (dma && dev->generation == sio_from_le32(m->generation))
+		let_go(dma, p->node, false);
 	return 0;
 }
 
@@ -105,29 +191,20 @@ void smartiod_holds_end(struct smartiod *d, struct smartiod_device *dev)
 
 		key = n->key;
 		if (dma->loan->device == dev)
-			dma->holds = 0;
+			smartiod_holds_drop(dma);
 	}
 }
 
 /* ---- the borrower's side ---- */
 
-static void late_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
-{
-	(void)a; /* if it failed, the hold ends with the device's queues */
-	smartiod_op_free(d, op);
-}
-
 void smartiod_hold_late(struct smartiod *d, uint32_t node, const struct sio_prep_hold *rep)
 {
-	struct sio_peer_unhold ask = {.h.type = sio_to_le32(SIO_PEER_UNHOLD),
-				      .borrower = rep->borrower,
-				      .hold = rep->hold,
-				      .fdid = rep->fdid};
-	struct sio_err err;
-	struct smartiod_op *op = smartiod_op_new(d, NULL, NULL, sizeof(*op), late_step, &err);
+	struct sio_peer_hold_release msg = {.h.type = sio_to_le32(SIO_PEER_HOLD_RELEASE),
+					    .hold = rep->hold,
+					    .fdid = rep->fdid,
+					    .generation = rep->generation};
 
-	if (op)
-		smartiod_lender_ask(d, op, node, &ask, sizeof(ask));
+	smartiod_peer_tell(d, node, &msg, sizeof(msg));
 }
 
 static void hold_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)

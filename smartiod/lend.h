@@ -82,6 +82,12 @@ struct smartiod_view_grant {
 	uint64_t view, grant;		  /* grant: the port's */
 };
 
+/* Lender: queues of the device lie in a DMA map; those that a node's daemon asked for. */
+struct smartiod_hold {
+	struct smartiod_hold *next;
+	uint32_t node, count; /* count: at least 1 */
+};
+
 /* Lender: a range that the device can reach for a borrower. */
 struct smartiod_dma {
 	struct smartiod_tree_node by_id; /* in devices->dmas; key: the port's DMA map */
@@ -96,7 +102,7 @@ struct smartiod_dma {
 	bool unmapping;
 	bool adopted;	 /* of before we were started, and nobody has said that it is his */
 	uint64_t target; /* adopted: the port's memory */
-	uint32_t holds;	 /* queues of the device lie in it: not to be unmapped */
+	struct smartiod_hold *holds; /* not to be unmapped */
 };
 
 /* Lender: an interrupt vector of the device, the sender to a plain interrupt of any host. */
@@ -382,6 +388,11 @@ void smartiod_holder_welcome(struct smartiod *d, struct smartiod_loan *holder);
 
 /* ---- hold.c ---- */
 
+/* One more queue lies in @dma. -ENOMEM, -ENOSPC. */
+int smartiod_hold_add(struct smartiod_dma *dma, uint32_t node, struct sio_err *reterr);
+uint32_t smartiod_hold_count(const struct smartiod_dma *dma);
+/* None does any more. */
+void smartiod_holds_drop(struct smartiod_dma *dma);
 /* The device has no queue any more. */
 void smartiod_holds_end(struct smartiod *d, struct smartiod_device *dev);
 /* A hold that was waited for too long. */

@@ -240,6 +240,7 @@ void smartiod_loan_free_all(struct smartiod *d)
 
 			l->dmas = dma->next;
 			smartiod_tree_remove(&smartiod_devices(d)->dmas, &dma->by_id);
+			smartiod_holds_drop(dma);
 			free(dma);
 		}
 		loan_free(d, l);

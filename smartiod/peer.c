@@ -45,6 +45,7 @@ static const struct {
 	{SIO_PEER_BORROW_LOST, smartiod_peer_borrow_lost},
 	{SIO_PEER_HOLD, smartiod_peer_hold},
 	{SIO_PEER_UNHOLD, smartiod_peer_unhold},
+	{SIO_PEER_HOLD_RELEASE, smartiod_peer_hold_release},
 	{SIO_PEER_VECTOR, smartiod_peer_vector},
 	{SIO_PEER_UNVECTOR, smartiod_peer_unvector},
 };

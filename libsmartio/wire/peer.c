@@ -49,6 +49,7 @@ static const struct peer_type types[] = {
 	NEWS(DEV_SEG_END, struct sio_peer_dev_seg_end),
 	ASK(HOLD, struct sio_peer_hold, struct sio_prep_hold),
 	ASK(UNHOLD, struct sio_peer_unhold, struct sio_msg),
+	NEWS(HOLD_RELEASE, struct sio_peer_hold_release),
 	ASK(VECTOR, struct sio_peer_vector, struct sio_prep_vector),
 	ASK(UNVECTOR, struct sio_peer_vector, struct sio_msg),
 };

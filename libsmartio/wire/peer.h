@@ -51,7 +51,8 @@ enum {
 	SIO_PEER_UNHOLD,
 	SIO_PEER_VECTOR,
 	SIO_PEER_UNVECTOR,
-	SIO_PEER_BORROW_LOST, /* news */
+	SIO_PEER_BORROW_LOST,  /* news */
+	SIO_PEER_HOLD_RELEASE, /* news */
 };
 
 /* News. Version and boot of the sender; who cannot agree closes the connection. */
@@ -321,7 +322,7 @@ SIO_WIRE_SIZE(struct sio_peer_hold, 56);
 struct sio_prep_hold {
 	struct sio_msg h;
 	sio_le64 borrower, hold;
-	sio_le32 fdid, reserved;
+	sio_le32 fdid, generation; /* of the device when it was held */
 };
 SIO_WIRE_SIZE(struct sio_prep_hold, 40);
 struct sio_peer_unhold {
@@ -330,6 +331,13 @@ struct sio_peer_unhold {
 	sio_le32 fdid, reserved;
 };
 SIO_WIRE_SIZE(struct sio_peer_unhold, 40);
+/* News: nobody waited for the reply to HOLD any more, and no queue was made. */
+struct sio_peer_hold_release {
+	struct sio_msg h;
+	sio_le64 hold;
+	sio_le32 fdid, generation;
+};
+SIO_WIRE_SIZE(struct sio_peer_hold_release, 32);
 
 /*
  * Vector @vector of the device triggers plain interrupt @number at @adapter of node @node (the

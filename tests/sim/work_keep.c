@@ -67,10 +67,21 @@ static bool pulled_since(const struct keeper *k)
 	return when && when >= k->since;
 }
 
+/* Others' entries are freed during any call: they are found anew after it. NULL: it was. */
+static const struct keeper *find(uint32_t fdid, uint64_t borrower)
+{
+	const struct keeper *k;
+
+	DL_FOREACH (keepers, k)
+		if (k->fdid == fdid && k->borrower == borrower)
+			return k;
+	return NULL;
+}
+
 /* It has the device for sure: it lives, gives nothing back, and nobody can believe that it is gone. */
 static bool lives(const struct keeper *k)
 {
-	return sim_living(k->pid) && !k->leaves && !pulled_since(k) &&
+	return k && sim_living(k->pid) && !k->leaves && !pulled_since(k) &&
 	       sim_peer_breaks(k->host, k->lender) == k->breaks;
 }
 
@@ -245,26 +256,30 @@ static void drop_registers(struct state *s)
 static void hold(struct state *s)
 {
 	const struct keeper *k = pick(s->me->fdid);
-	uint64_t at, bytes, hold;
+	uint64_t borrower, at, left, bytes, hold;
 	bool behind = sim_pick(2);
 	sci_error_t e;
 
 	if (!k || !k->bytes)
 		return;
-	at = sim_pick(k->bytes / PAGE) * PAGE;
-	bytes = k->bytes - at + (behind ? PAGE : 0);
-	SIM_CALL(smartio_device_hold, (s->device, k->borrower, k->from + at, bytes, &hold, &e), &e,
+	borrower = k->borrower;
+	left = sim_pick(k->bytes / PAGE) * PAGE;
+	at = k->from + left;
+	left = k->bytes - left;
+	bytes = left + (behind ? PAGE : 0);
+	SIM_CALL(smartio_device_hold, (s->device, borrower, at, bytes, &hold, &e), &e,
 		 SCI_ERR_OUT_OF_RANGE, SCI_ERR_ILLEGAL_PARAMETER, SCI_ERR_ACCESS, SCI_ERR_BUSY,
 		 SCI_ERR_NOT_CONNECTED);
 	if (e != SCI_ERR_OK)
 		return;
 	if (behind)
 		sim_fail("states", "%s: %#llx bytes at %#llx are held, borrow %llu mapped %#llx",
-			 sim_self()->name, (unsigned long long)bytes,
-			 (unsigned long long)(k->from + at), (unsigned long long)k->borrower,
-			 (unsigned long long)(k->bytes - at));
-	SIM_CALL(smartio_device_unhold, (s->device, hold, &e), &e, SCI_ERR_ILLEGAL_PARAMETER,
-		 SCI_ERR_ACCESS, SCI_ERR_NOT_CONNECTED);
+			 sim_self()->name, (unsigned long long)bytes, (unsigned long long)at,
+			 (unsigned long long)borrower, (unsigned long long)left);
+	do {
+		SIM_CALL(smartio_device_unhold, (s->device, hold, &e), &e,
+			 SCI_ERR_ILLEGAL_PARAMETER, SCI_ERR_ACCESS, SCI_ERR_NOT_CONNECTED);
+	} while (sim_later(e));
 }
 
 static void settle(struct state *s)
@@ -280,9 +295,9 @@ static void settle(struct state *s)
 	lived = lives(k);
 	SIM_CALL(smartio_device_settled, (s->device, borrower, &e), &e, SCI_ERR_ACCESS,
 		 SCI_ERR_ILLEGAL_PARAMETER, SCI_ERR_NOT_CONNECTED, SCI_ERR_BUSY);
-	if (e == SCI_ERR_OK && lived && lives(k))
+	if (e == SCI_ERR_OK && lived && lives(find(s->me->fdid, borrower)))
 		sim_fail("states", "%s: borrow %llu is settled, and %s has it", sim_self()->name,
-			 (unsigned long long)borrower, k->name);
+			 (unsigned long long)borrower, find(s->me->fdid, borrower)->name);
 }
 
 static void reset(struct state *s)
@@ -331,6 +346,7 @@ static void listen_to(struct state *s)
 static void steal(struct state *s)
 {
 	const struct keeper *k;
+	uint64_t borrower;
 	unsigned vector;
 	bool lived;
 	sci_error_t e;
@@ -339,13 +355,15 @@ static void steal(struct state *s)
 	if (!k || k == s->me || k->vector == NO_VECTOR || k->vector == s->me->vector)
 		return;
 	vector = k->vector;
+	borrower = k->borrower;
 	lived = lives(k);
 	SIM_CALL(smartio_disconnect_device_interrupt, (s->device, vector, &e), &e,
 		 SCI_ERR_ILLEGAL_PARAMETER, SCI_ERR_NOT_CONNECTED);
 	/* Asked as a smartiod goes, it is taken for what was done already: nothing ends. */
-	if (e == SCI_ERR_OK && lived && lives(k) && !sim_has_fault("restart"))
+	if (e == SCI_ERR_OK && lived && lives(find(s->me->fdid, borrower)) &&
+	    !sim_has_fault("restart"))
 		sim_fail("states", "%s ends the tie of vector %u, which is %s's", sim_self()->name,
-			 vector, k->name);
+			 vector, find(s->me->fdid, borrower)->name);
 }
 
 /* ---- the program ---- */
@@ -375,6 +393,27 @@ static void untie(struct state *s)
 	drop_interrupt(s);
 }
 
+/* A keeper that died, or lost the lender, may have left a hold: whoever may resets the device then. */
+static bool holds_stay(void)
+{
+	return sim_has_fault("death") || sim_has_fault("link") || sim_has_fault("crash") ||
+	       sim_has_fault("cut") || sim_has_fault("restart");
+}
+
+static void drop_own(struct state *s)
+{
+	sci_error_t e, reset;
+
+	while (s->own) {
+		SIM_CALL(SCIRemoveSegment, (s->own, SCI_FLAG_FORCE_REMOVE, &e), &e, SCI_ERR_BUSY);
+		if (e == SCI_ERR_BUSY && holds_stay())
+			SIM_CALL(smartio_device_reset, (s->device, &reset), &reset,
+				 SCI_ERR_NOT_CONNECTED, SCI_ERR_ACCESS, SCI_ERR_TIMEOUT);
+		if (!sim_later(e))
+			s->own = NULL;
+	}
+}
+
 static void give_back(void *state)
 {
 	struct state *s = state;
@@ -386,11 +425,7 @@ static void give_back(void *state)
 	drop_registers(s);
 	if (s->me->vector != NO_VECTOR && sim_pick(2))
 		untie(s);
-	while (s->own) {
-		SIM_CALL(SCIRemoveSegment, (s->own, SCI_FLAG_FORCE_REMOVE, &e), &e, SCI_ERR_BUSY);
-		if (!sim_later(e))
-			s->own = NULL;
-	}
+	drop_own(s);
 	/* Its host is about to be gone, and it with it. */
 	if (!sim_host_alive(sim_self()->host))
 		return;

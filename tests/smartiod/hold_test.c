@@ -291,20 +291,73 @@ static void what_cannot_be_reached_is_not_held(void **state)
 	world_pass(f->w, 100000000);
 }
 
-static void a_late_hold_is_let_go_of(void **state)
+/* The request is on its way while the asker's clock runs out. */
+static void hold_late(struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct sio_msg_dev_hold ask = {.device = sio_to_le32(f->m.handle),
 				       .borrower = sio_to_le64(f->c.id),
 				       .ioaddr = sio_to_le64(f->c_at),
 				       .bytes = sio_to_le64(4096)};
 	uint32_t id = world_send(f->w, f->manager, SIO_MSG_DEV_HOLD, &ask, sizeof(ask));
 
-	/* The request is on its way while the asker's clock runs out. */
 	f->w->now += 6000000000ULL;
 	smartiod_timer(f->w->host[1].daemon);
 	assert_int_equal(world_reply(f->manager, id)->error, ETIMEDOUT);
+}
+
+static void a_late_hold_is_let_go_of(void **state)
+{
+	struct fixture *f = *state;
+
+	hold_late(f);
 	world_run(f->w);
+	assert_int_equal(unmap(f, f->client, f->c_map), 0);
+}
+
+/* Whoever asked: it may have let go of the registers, or be dead. */
+static void a_late_hold_of_a_former_holder_is_let_go_of(void **state)
+{
+	struct fixture *f = *state;
+	struct sio_msg_handle drop = {.handle = sio_to_le32(f->map)};
+
+	hold_late(f);
+	world_send(f->w, f->manager, SIO_MSG_SEG_UNMAP, &drop, sizeof(drop));
+	world_run(f->w);
+	assert_int_equal(unmap(f, f->client, f->c_map), 0);
+}
+
+static void a_late_hold_of_the_dead_is_let_go_of(void **state)
+{
+	struct fixture *f = *state;
+
+	hold_late(f);
+	world_kill(f->w, f->manager);
+	world_run(f->w);
+	assert_int_equal(unmap(f, f->client, f->c_map), 0);
+}
+
+/* No hold but the late one: neither those of other nodes, nor of after a reset. */
+static void a_late_hold_takes_no_other_with_it(void **state)
+{
+	struct fixture *f = *state;
+	struct sio_peer_hold_release end = {.h.type = sio_to_le32(SIO_PEER_HOLD_RELEASE),
+					    .h.size = sio_to_le32(sizeof(end)),
+					    .fdid = sio_to_le32(FDID)};
+	uint64_t number;
+
+	assert_int_equal(call_hold(f->w, f->manager, f->m.handle, f->c.id, f->c_at, 4096, &number),
+			 0);
+	end.hold = sio_to_le64(number);
+	end.generation = sio_to_le32(f->m.generation);
+	smartiod_peer_message(f->w->host[0].daemon, 12, &end, sizeof(end));
+	assert_int_equal(unmap(f, f->client, f->c_map), EBUSY);
+	assert_int_equal(call_handle(f->w, f->manager, SIO_MSG_DEV_RESET, f->m.handle, 0), 0);
+	assert_int_equal(call_hold(f->w, f->manager, f->m.handle, f->c.id, f->c_at, 4096, &number),
+			 0);
+	smartiod_peer_message(f->w->host[0].daemon, 8, &end, sizeof(end));
+	assert_int_equal(unmap(f, f->client, f->c_map), EBUSY);
+	end.generation = sio_to_le32(f->m.generation + 2);
+	smartiod_peer_message(f->w->host[0].daemon, 8, &end, sizeof(end));
 	assert_int_equal(unmap(f, f->client, f->c_map), 0);
 }
 
@@ -339,6 +392,9 @@ int main(void)
 		CASE(the_dead_have_no_queues),
 		CASE(what_cannot_be_reached_is_not_held),
 		CASE(a_late_hold_is_let_go_of),
+		CASE(a_late_hold_of_a_former_holder_is_let_go_of),
+		CASE(a_late_hold_of_the_dead_is_let_go_of),
+		CASE(a_late_hold_takes_no_other_with_it),
 		CASE(listings_count_holds),
 	};
 

@@ -180,8 +180,8 @@ void take_picture(struct world *w, char *text)
 	     key = n->key) {
 		const struct smartiod_dma *m = SMARTIOD_OF(n, struct smartiod_dma, by_id);
 
-		PUT("dma %llu: %u holds, segment %u\n", (unsigned long long)key, m->holds,
-		    m->segment->id);
+		PUT("dma %llu: %u holds, segment %u\n", (unsigned long long)key,
+		    smartiod_hold_count(m), m->segment->id);
 	}
 	PUT("%u connections, %u links, %u rings, %u sessions\n", d->connections.count,
 	    d->dint_links.count, d->rings.count, d->sessions.count);
