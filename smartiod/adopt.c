@@ -194,7 +194,8 @@ static const struct {
 
 struct adopt_op {
 	struct smartiod_op op;
-	unsigned kind; /* of kinds[]; N_KINDS: all is listed, and being opened */
+	enum { LIST, COUNT, CLOSE, REOPEN } state;
+	unsigned kind; /* LIST: of kinds[] */
 	uint64_t after;
 };
 
@@ -254,14 +255,52 @@ static void reopened(struct smartiod *d, struct adopt_op *o, const struct smarti
 	reopen_next(d, o);
 }
 
+/*
+ * Borrows of before that have ended left no trace, and their numbers must not come again. But the port
+ * never gives an id twice, each borrow had one for its owner, and their numbers began as we begin: a
+ * new id is as great as they can be.
+ */
+static void count(struct smartiod *d, struct adopt_op *o)
+{
+	struct sio_req_owner_new req = {.h.op = SIO_OP_OWNER_NEW};
+
+	o->state = COUNT;
+	smartiod_port_ask(d, &o->op, &req, sizeof(req));
+}
+
+static void counted(struct smartiod *d, struct adopt_op *o, const struct smartiod_answer *a)
+{
+	struct sio_req_owner_close end = {.h.op = SIO_OP_OWNER_CLOSE};
+
+	if (o->state == CLOSE) { /* perhaps it had ended with its descriptor */
+		o->state = REOPEN;
+		reopen_next(d, o);
+		return;
+	}
+	if (a->error) {
+		smartiod_fatal(d, "the port's ids cannot be told: %s", a->text);
+		smartiod_op_free(d, &o->op);
+		return;
+	}
+	end.h.owner = ((const struct sio_evt_owner_new *)a->msg)->id;
+	if ((uint32_t)end.h.owner > smartiod_devices(d)->last_loan)
+		smartiod_devices(d)->last_loan = (uint32_t)end.h.owner;
+	o->state = CLOSE;
+	smartiod_port_ask(d, &o->op, &end, sizeof(end));
+}
+
 static void adopt_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct adopt_op *o = (struct adopt_op *)op;
 	const struct sio_evt_list *evt = a->msg;
 	int rc = 0;
 
-	if (o->kind == N_KINDS) {
+	if (o->state == REOPEN) {
 		reopened(d, o, a);
+		return;
+	}
+	if (o->state != LIST) {
+		counted(d, o, a);
 		return;
 	}
 	if (a->error) {
@@ -285,7 +324,7 @@ static void adopt_step(struct smartiod *d, struct smartiod_op *op, const struct 
 	if (o->kind < N_KINDS)
 		ask(d, o);
 	else
-		reopen_next(d, o);
+		count(d, o);
 }
 
 void smartiod_adopt_start(struct smartiod *d)

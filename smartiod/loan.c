@@ -351,6 +351,7 @@ int smartiod_lend_borrow(struct smartiod *d, const struct smartiod_from *from, c
 	rc = sio_ledger_borrow(&dev->ledger, l->id, l->node, l->session,
 			       sio_from_le32(m->exclusive) != 0, reterr);
 	if (rc < 0) {
+		smartiod_devices(d)->last_loan--; /* it costs the port no id: adopt.c */
 		smartiod_op_free(d, &lend->op);
 		free(l);
 		return rc;

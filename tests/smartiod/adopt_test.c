@@ -312,6 +312,32 @@ static void many_borrows(void **state)
 	check_row(f->w, next.c, b.id, SIO_ROW_LIVE, 0);
 }
 
+/* Who ended before the restart has left no trace, but somebody may still know its number. */
+static void numbers_of_the_dead_do_not_come_again(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *c = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
+	struct world_client *late;
+	struct call_borrow b, last;
+
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(call_borrow(f->w, c, FDID, 0, &last), 0);
+		assert_int_equal(call_handle(f->w, c, SIO_MSG_DEV_RETURN, last.handle, 0), 0);
+	}
+	/* Nor do those that nobody had use up the port's. */
+	assert_int_equal(call_borrow(f->w, c, FDID, SCI_FLAG_EXCLUSIVE, &last), 0);
+	late = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(call_borrow(f->w, late, FDID, SCI_FLAG_EXCLUSIVE, &b), EACCES);
+	assert_int_equal(call_handle(f->w, c, SIO_MSG_DEV_RETURN, last.handle, 0), 0);
+	assert_int_equal(call_borrow(f->w, late, FDID, 0, &last), 0);
+	assert_int_equal(call_handle(f->w, late, SIO_MSG_DEV_RETURN, last.handle, 0), 0);
+	restart(f->w);
+	c = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
+	assert_int_equal(call_borrow(f->w, c, FDID, 0, &b), 0);
+	assert_true(b.id > last.id);
+}
+
 /* What only the daemon passed on is of no use any more. */
 static void shared_interrupts_go(void **state)
 {
@@ -417,6 +443,7 @@ int main(void)
 		TEST(distant_borrowers_end),
 		TEST(borrows_of_no_device_end),
 		TEST(many_borrows),
+		TEST(numbers_of_the_dead_do_not_come_again),
 		TEST(shared_interrupts_go),
 		cmocka_unit_test(killed_at_every_event),
 	};
