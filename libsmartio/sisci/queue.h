@@ -129,6 +129,10 @@ struct sio_dma_queue *sio_dma_get(struct sio_library *lib, sci_dma_queue_t handl
 sci_dma_queue_state_t sio_dma_settle(struct sio_dma_queue *q);
 /* Under the lock: wait until no transfer is under way. -ETIMEDOUT. */
 int sio_dma_await(struct sio_dma_queue *q, uint64_t deadline);
+/* Under the lock: smartiod is gone, and the engine with it: what is under way has failed. */
+void sio_dma_cut_off(struct sio_dma_queue *q);
+/* Under the lock, of one that nobody has any more: its segments and calls are free. */
+void sio_dma_forget(struct sio_dma_queue *q);
 /* Under the lock: forget what was enqueued. */
 void sio_dma_gather_drop(struct sio_dma_queue *q);
 /* The doorbell, if the engine sleeps. */
