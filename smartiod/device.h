@@ -62,13 +62,11 @@ void smartiod_device_peer_ready(struct smartiod *d, struct smartiod_peer *p);
  * its connections are lost already.
  */
 void smartiod_device_node_down(struct smartiod *d, uint32_t node);
-/*
- * A path to a peer is down. What devices reach through it is cut off.
- */
 /* Does one of us and @node borrow a device of the other? */
 bool smartiod_device_lent(struct smartiod *d, uint32_t node);
 /* The last path to it is down, both hosts are up: such borrows end. */
 void smartiod_device_link_lost(struct smartiod *d, uint32_t node);
+/* A path to a peer is down. What devices reach through it is cut off. */
 void smartiod_device_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			       uint32_t peer_adapter);
 /*

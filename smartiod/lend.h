@@ -269,6 +269,10 @@ struct smartiod_device *smartiod_device_ours(struct smartiod *d, uint32_t fdid,
 					     struct sio_err *reterr);
 /* The device of ours that the port calls @id and has opened; NULL. */
 struct smartiod_device *smartiod_device_by_port(struct smartiod *d, uint64_t id);
+/* What others are told of it, from what the port said. */
+void smartiod_device_describe(struct smartiod *d, struct smartiod_device *dev);
+/* Open a device that came to the port. */
+void smartiod_device_look(struct smartiod *d, uint64_t id);
 /* Tell all peers how it is now. */
 void smartiod_device_announce(struct smartiod *d, struct smartiod_device *dev);
 void smartiod_device_info(struct smartiod *d, struct smartiod_device *dev,
