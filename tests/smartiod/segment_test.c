@@ -290,6 +290,24 @@ static void removal_overtakes_a_connection(void **state)
 	}
 }
 
+/* A handle can be guessed: what is taken away by force before it was made is not answered as if it were there. */
+static void removed_before_it_was_made(void **state)
+{
+	struct fixture *f = *state;
+	struct sio_msg_seg_create create = {.segment_id = sio_to_le32(1),
+					    .bytes = sio_to_le64(4096)};
+	struct sio_msg_handle remove = {.handle = sio_to_le32(1),
+					.flags = sio_to_le32(SCI_FLAG_FORCE_REMOVE)};
+	uint32_t made, gone;
+
+	made = world_send(f->w, f->exporter, SIO_MSG_SEG_CREATE, &create, sizeof(create));
+	gone = world_send(f->w, f->exporter, SIO_MSG_SEG_REMOVE, &remove, sizeof(remove));
+	world_run(f->w);
+	assert_int_equal(world_reply(f->exporter, gone)->error, 0);
+	assert_int_equal(world_reply(f->exporter, made)->error, ECANCELED);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 0);
+}
+
 static void unavailable_tells_or_cuts_importers(void **state)
 {
 	struct fixture *f = *state;
@@ -392,6 +410,7 @@ int main(void)
 		CASE(removal_waits_for_those_that_leave),
 		CASE(force_remove_takes_it_from_importers),
 		CASE(removal_overtakes_a_connection),
+		CASE(removed_before_it_was_made),
 		CASE(unavailable_tells_or_cuts_importers),
 		CASE(death_of_a_side_is_told_to_the_other),
 		CASE(an_empty_segment_is_filled),
