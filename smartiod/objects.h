@@ -327,6 +327,7 @@ struct smartiod_recovery {
 	struct smartiod_tree leftovers;	  /* by the port's id */
 	struct smartiod_awaited *awaited; /* programs that are not back */
 	struct smartiod_op *grace;	  /* nobody else is served; NULL: that is over */
+	uint64_t latest;		  /* when it is over, whoever comes further */
 };
 
 struct smartiod {

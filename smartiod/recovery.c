@@ -146,11 +146,21 @@ static void over(struct smartiod *d)
 	resume_others(d);
 }
 
+/* One who is awaited came further: where processors are short all others may still be on their way. */
+static void further(struct smartiod *d)
+{
+	uint64_t end = d->ops->now(d->ctx) + SMARTIOD_GRACE_NS;
+
+	if (d->recovery.grace)
+		d->recovery.grace->deadline = end < d->recovery.latest ? end : d->recovery.latest;
+}
+
 /* Somebody said a step, or is not awaited any more. */
 static void check(struct smartiod *d)
 {
 	struct smartiod_op *grace = d->recovery.grace;
 
+	further(d);
 	if (!grace) { /* who comes late waits for nobody */
 		resume_all(d);
 		return;
@@ -184,6 +194,7 @@ void smartiod_recovery_start(struct smartiod *d)
 		return;
 	}
 	d->recovery.grace = op;
+	d->recovery.latest = d->ops->now(d->ctx) + SMARTIOD_GRACE_MAX_NS;
 	smartiod_op_doze(d, op, SMARTIOD_GRACE_NS);
 }
 
@@ -233,6 +244,7 @@ static int take_owner(struct smartiod *d, struct smartiod_session *s,
 	a->back = true;
 	s->owner = evt->id;
 	s->secret = a->secret;
+	further(d);
 	return 0;
 }
 
@@ -427,6 +439,7 @@ int smartiod_restore(struct smartiod *d, struct smartiod_session *s, const void 
 		tell_lost(d, s, type, m);
 		return sio_fail(reterr, -ENOENT, "it is gone");
 	}
+	further(d);
 	smartiod_reply_ok(d, s, msg);
 	return 0;
 }

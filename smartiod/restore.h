@@ -5,7 +5,7 @@
  * What the port has of those who were here before is kept as leftovers, each with its descriptors.
  * A library that shows its owner's descriptor says, thing by thing, what it had (RESTORE): of the
  * leftovers, and of what is only in daemons' books. What it says is checked against the port's list;
- * nothing is handed out for it. Nobody else is served until all who live are back, or a time is over:
+ * nothing is handed out for it. Nobody else is served until all who live are back, or none came further for a time:
  * names would be free that are not, and what others are connected to would be missing.
  */
 #ifndef SMARTIOD_RESTORE_H
@@ -13,7 +13,9 @@
 
 #include "smartiod/lend.h"
 
-#define SMARTIOD_GRACE_NS 5000000000ULL /* for those who were here before */
+/* For those who were here before, since one of them last came further; and at most. */
+#define SMARTIOD_GRACE_NS 5000000000ULL
+#define SMARTIOD_GRACE_MAX_NS 20000000000ULL
 
 /* Something that the port has since before we were started. */
 struct smartiod_leftover {

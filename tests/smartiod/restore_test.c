@@ -212,6 +212,76 @@ static void who_is_late_waits_for_nobody(void **state)
 	assert_int_equal(sio_from_le64(call_device_event(p->b.c, 0)->borrower), late.b.id);
 }
 
+/* Nobody comes back by himself after this; *id is the number of what another asks, who has to wait. */
+static struct world_client *restart_alone(struct world *w, uint32_t *id)
+{
+	struct sio_msg_hello hello = {.version_min = sio_to_le32(SIO_CLIENT_VERSION),
+				      .version_max = sio_to_le32(SIO_CLIENT_VERSION),
+				      .kind = sio_to_le32(SIO_CLIENT_TOOL)};
+	struct world_client *other;
+
+	w->before_step = NULL;
+	restart(w);
+	other = world_client(w, 0, 0);
+	*id = world_send(w, other, SIO_MSG_HELLO, &hello, sizeof(hello));
+	return other;
+}
+
+/* Each comes as fast as it can: as long as one comes further the rest is waited for, but not for ever. */
+static void who_comes_further_is_waited_for(void **state)
+{
+	struct fixture *f = *state;
+	struct programs *p = &f->p;
+	struct world_client *other;
+	struct sio_msg_restore m;
+	uint64_t at = 0, left = SMARTIOD_GRACE_MAX_NS;
+	uint32_t id;
+
+	make_all(f->w, p);
+	other = restart_alone(f->w, &id);
+	for (unsigned i = 0; left >= SMARTIOD_GRACE_NS; i++) {
+		world_pass(f->w, SMARTIOD_GRACE_NS - 1);
+		left -= SMARTIOD_GRACE_NS - 1;
+		assert_null(world_reply(other, id));
+		if (i == 0) {
+			world_reconnect(f->w, p->b.c);
+			assert_int_equal(say_hello(f->w, p->b.c, p->b.c->owner, SIO_CLIENT_LIBRARY),
+					 0);
+		} else {
+			assert_true(library_next(p->b.c, 1, &at, &m));
+			assert_int_equal(say(f->w, p->b.c, &m), 0);
+		}
+	}
+	world_pass(f->w, left - 1);
+	assert_null(world_reply(other, id));
+	world_pass(f->w, 1);
+	assert_non_null(world_reply(other, id));
+}
+
+/* A lie, or a word of somebody who is not awaited, is not coming further. */
+static void who_only_talks_is_not_waited_for(void **state)
+{
+	struct fixture *f = *state;
+	struct programs *p = &f->p;
+	struct world_client *other, *c;
+	struct sio_msg_restore m;
+	uint64_t at = 0;
+	uint32_t id;
+
+	make_all(f->w, p);
+	other = restart_alone(f->w, &id);
+	world_reconnect(f->w, p->b.c);
+	assert_int_equal(say_hello(f->w, p->b.c, p->b.c->owner, SIO_CLIENT_LIBRARY), 0);
+	world_pass(f->w, SMARTIOD_GRACE_NS - 1);
+	assert_true(library_next(p->a.c, 1, &at, &m));
+	assert_int_equal(say(f->w, p->b.c, &m), ENOENT);
+	c = world_client(f->w, 0, 0);
+	assert_int_equal(say_hello(f->w, c, 999999, SIO_CLIENT_LIBRARY), ENOENT);
+	assert_null(world_reply(other, id));
+	world_pass(f->w, 1);
+	assert_non_null(world_reply(other, id));
+}
+
 /* The port did it, and the daemon died before it could say so. */
 static void a_reset_that_nobody_told_of_is_told(void **state)
 {
@@ -356,6 +426,8 @@ int main(void)
 		TEST(what_the_dead_had_is_lost),
 		TEST(handles_of_the_lost_are_not_given_anew),
 		TEST(who_is_late_waits_for_nobody),
+		TEST(who_comes_further_is_waited_for),
+		TEST(who_only_talks_is_not_waited_for),
 		TEST(a_reset_that_nobody_told_of_is_told),
 		cmocka_unit_test(killed_at_every_event),
 		TEST(who_went_is_told_of_once),
