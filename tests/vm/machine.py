@@ -109,7 +109,9 @@ class Machine:
         self.qmp_answers = []
         self.qmp_events = []
         self.ended = False
+        # Without an instruction for random numbers kernels measure jitter for a second or more of each start.
         words = [QEMU, "-accel", f"tcg,thread={THREADS[kernel.name]}", "-M", "q35", "-smp", "2",
+                 "-cpu", "qemu64,+rdrand",
                  "-m", str(memory), "-display", "none", "-vga", "none", "-nic", "none", "-no-reboot", "-nodefaults",
                  *IOMMU[iommu]]
         for channel in self.channels.values():
@@ -126,6 +128,7 @@ class Machine:
                   # A timer that is late because this machine is busy is not a broken one, nor is a
                   # processor that does nothing for half a minute.
                   "-append", f"console=ttyS0 panic=-1 oops=panic no_timer_check "
+                  "random.trust_cpu=on "
                   "watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=150 "
                   # The firmware gives hot-plug away only for power saving, which the debug kernel lacks.
                   f"pcie_ports=native {append}", *more]

@@ -271,6 +271,7 @@ class Run:
             make_drive(drive, first.number("drive", 64 << 20), bool(nvme))
             memory = first.number("memory", 1024 if self.kernel.name == "debug" else 768)
             append = "ignore_loglevel" if self.kernel.name == "debug" else "loglevel=5"
+            append += " slub_debug=FZPU" if self.kernel.name == "debug" and soak else ""
             append += " ".join(["", f"tsc_early_khz={self.tsc_khz}", *first.words("append")])
             while any(s.name != "leaks" for s in scripts):
                 if self.kernel.name == "debug":
