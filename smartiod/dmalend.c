@@ -119,21 +119,6 @@ void smartiod_dma_drop(struct smartiod *d, struct smartiod_dma *dma)
 	smartiod_dma_release(d, dma);
 }
 
-/* The host whose memory it was is down: there is nobody to give the grant back to. */
-void smartiod_dma_node_down(struct smartiod *d, uint32_t node)
-{
-	struct smartiod_tree_node *n;
-	uint64_t key = 0;
-
-	while ((n = smartiod_tree_after(&smartiod_devices(d)->dmas, key))) {
-		struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
-
-		key = n->key;
-		if (dma->exporter == node)
-			dma->grant = 0;
-	}
-}
-
 /* ---- DMA_MAP ---- */
 
 static void dma_fail(struct smartiod *d, struct smartiod_dma_lend *m, int error, const char *text)

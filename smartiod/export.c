@@ -43,7 +43,7 @@ static void grant_free(struct smartiod *d, struct smartiod_grant *g)
 	smartiod_tree_remove(&d->grants, &g->by_id);
 	smartiod_port_ungrant(d, id);
 	if (g->segment)
-		smartiod_segment_grant_put(d, g->segment, g->purpose);
+		smartiod_segment_grant_put(d, g->segment, g);
 	if (g->ring)
 		smartiod_ring_grant_gone(d, g->ring, id);
 	free(g);
@@ -57,46 +57,20 @@ void smartiod_grant_end(struct smartiod *d, uint64_t id)
 		grant_free(d, g);
 }
 
-static void drop_grants(struct smartiod *d, uint32_t node, uint32_t adapter, uint32_t peer_adapter)
-{
-	struct smartiod_tree_node *n;
-	uint64_t key = 0;
-
-	while ((n = smartiod_tree_after(&d->grants, key))) {
-		struct smartiod_grant *g = SMARTIOD_OF(n, struct smartiod_grant, by_id);
-
-		key = n->key;
-		if (g->node == node && (adapter == SIO_ADAPTER_ANY ||
-					(!g->segment && !g->ring && g->adapter == adapter &&
-					 g->peer_adapter == peer_adapter)))
-			grant_free(d, g);
-	}
-}
-
-void smartiod_grant_node_down(struct smartiod *d, uint32_t node)
-{
-	drop_grants(d, node, SIO_ADAPTER_ANY, 0);
-}
-
-/* What we borrow of it has ended: its device reaches none of our memory for it any more. */
-void smartiod_grant_link_lost(struct smartiod *d, uint32_t node)
-{
-	struct smartiod_tree_node *n;
-	uint64_t key = 0;
-
-	while ((n = smartiod_tree_after(&d->grants, key))) {
-		struct smartiod_grant *g = SMARTIOD_OF(n, struct smartiod_grant, by_id);
-
-		key = n->key;
-		if (g->node == node && g->own_borrow)
-			grant_free(d, g);
-	}
-}
-
 void smartiod_grant_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			      uint32_t peer_adapter)
 {
-	drop_grants(d, node, adapter, peer_adapter);
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->grants, key))) {
+		struct smartiod_grant *g = SMARTIOD_OF(n, struct smartiod_grant, by_id);
+
+		key = n->key;
+		if (g->node == node && !g->segment && !g->ring && g->adapter == adapter &&
+		    g->peer_adapter == peer_adapter)
+			grant_free(d, g);
+	}
 }
 
 int smartiod_peer_grant_release(struct smartiod *d, struct smartiod_peer *p, const void *msg,

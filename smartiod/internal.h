@@ -238,17 +238,18 @@ static inline void smartiod_segment_pin(struct smartiod_segment *seg)
 void smartiod_segment_unpin(struct smartiod *d, struct smartiod_segment *seg);
 /* Users may have gone: a removal that waits for that goes on, a removed segment ends. */
 void smartiod_segment_check(struct smartiod *d, struct smartiod_segment *seg);
-/* Somebody could still reach it, or is about to. */
+/* Somebody has it, or is about to. What is adrift (adrift.c) is the memory's affair alone. */
 static inline bool smartiod_segment_used(const struct smartiod_segment *seg)
 {
-	return seg->n_refs || seg->n_grants || seg->dma || seg->pins;
+	return seg->n_refs || seg->n_grants > seg->n_adrift || seg->dma || seg->pins;
 }
 static inline void smartiod_segment_dma_get(struct smartiod_segment *seg)
 {
 	seg->dma++;
 }
 void smartiod_segment_dma_put(struct smartiod *d, struct smartiod_segment *seg);
-void smartiod_segment_grant_put(struct smartiod *d, struct smartiod_segment *seg, uint32_t purpose);
+void smartiod_segment_grant_put(struct smartiod *d, struct smartiod_segment *seg,
+				const struct smartiod_grant *grant);
 /*
  * A connection comes; the exporter's library is told of it after the importer has its answer. If we are
  * killed between the two it hears of it from the next smartiod; the other way round it would have heard
@@ -290,7 +291,7 @@ smartiod_peer_fn smartiod_peer_seg_lookup, smartiod_peer_seg_release, smartiod_p
 	smartiod_peer_grant_release;
 /*
  * Keep books of a grant that the port gave to @node: it is ungranted at GRANT_RELEASE, or when the
- * node is down. @segment or @ring: told when it ends; both NULL: nobody is. -ENOMEM: nothing kept;
+ * node is down, unless it goes adrift. @segment or @ring: told when it ends; both NULL: nobody is. -ENOMEM: nothing kept;
  * the caller ungrants.
  */
 int smartiod_grant_keep(struct smartiod *d, uint64_t id, uint32_t node, uint32_t adapter,
@@ -308,12 +309,22 @@ bool smartiod_grant_holds(const struct sio_wire_grant *g, uint64_t bytes);
 void smartiod_grant_release(struct smartiod *d, uint32_t node, uint64_t grant);
 /* UNGRANT and forget; 0 or unknown: nothing. */
 void smartiod_grant_end(struct smartiod *d, uint64_t id);
-void smartiod_grant_node_down(struct smartiod *d, uint32_t node);
-/* The last path to it is down: those for devices of it that this host borrows. */
-void smartiod_grant_link_lost(struct smartiod *d, uint32_t node);
 /* Grants of BARs end; those of segments and rings stay, for their importers stay, too. */
 void smartiod_grant_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			      uint32_t peer_adapter);
+
+/* ---- adrift.c: grants that outlast the connection to their lender ---- */
+
+smartiod_peer_fn smartiod_peer_grant_query;
+/* All of @node end, or go adrift. */
+void smartiod_grant_node_down(struct smartiod *d, uint32_t node);
+/* The last path to it is down: those for devices of it that this host borrows. */
+void smartiod_grant_link_lost(struct smartiod *d, uint32_t node);
+bool smartiod_grant_adrift(struct smartiod *d, uint64_t id);
+/* The daemons are connected again: which of them has it still? */
+void smartiod_adrift_ask(struct smartiod *d, uint32_t node);
+/* The host has started anew: nothing that was before is left of windows, devices and grants. */
+void smartiod_adrift_new_start(struct smartiod *d, uint32_t node);
 
 /* ---- connect.c, window.c ---- */
 

@@ -99,6 +99,7 @@ struct smartiod_dma {
 	uint64_t group;	     /* the port's way to a multicast group; 0: it is none */
 	struct smartiod_segment *segment; /* on this host */
 	bool window;			  /* it uses the requester entry of adapter */
+	bool lost;			  /* its exporter was, since it was granted */
 	bool unmapping;
 	bool adopted;	 /* of before we were started, and nobody has said that it is his */
 	uint64_t target; /* adopted: the port's memory */
@@ -337,6 +338,7 @@ int smartiod_dma_adopt(struct smartiod *d, struct smartiod_loan *loan,
 void smartiod_dma_drop(struct smartiod *d, struct smartiod_dma *dma);
 /* The device has let go of it (or never could reach it): give all back. */
 void smartiod_dma_release(struct smartiod *d, struct smartiod_dma *dma);
+/* adrift.c: the host whose memory they reach is lost. */
 void smartiod_dma_node_down(struct smartiod *d, uint32_t node);
 void smartiod_dma_free_all(struct smartiod *d);
 

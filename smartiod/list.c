@@ -171,8 +171,11 @@ static const char *kind_name(uint32_t kind)
 	return kind < sizeof(name) / sizeof(name[0]) && name[kind] ? name[kind] : "";
 }
 
-static void port_row(const struct sio_list_entry *e, struct sio_wire_row *ret)
+static void port_row(struct smartiod *d, const struct sio_list_entry *e, struct sio_wire_row *ret)
 {
+	bool quarantined = e->state == SIO_STATE_QUARANTINED ||
+			   (e->kind == SIO_KIND_GRANT && smartiod_grant_adrift(d, e->id));
+
 	ret->key = sio_to_le64(e->id);
 	ret->owner = sio_to_le64(e->owner);
 	ret->bytes = sio_to_le64(e->length);
@@ -180,8 +183,7 @@ static void port_row(const struct sio_list_entry *e, struct sio_wire_row *ret)
 	ret->id = sio_to_le32((uint32_t)e->device);
 	ret->node = sio_to_le32(e->node);
 	ret->refs = sio_to_le32(e->refs);
-	ret->flags =
-		sio_to_le32(e->state == SIO_STATE_QUARANTINED ? SIO_ROW_QUARANTINED : SIO_ROW_LIVE);
+	ret->flags = sio_to_le32(quarantined ? SIO_ROW_QUARANTINED : SIO_ROW_LIVE);
 	if (e->cookie && !(e->kind == SIO_KIND_OWNER && e->cookie & SMARTIOD_COOKIE_SESSION))
 		snprintf(ret->name, sizeof(ret->name), "%s of %" PRIu64, kind_name(e->kind),
 			 (uint64_t)e->cookie);
@@ -201,7 +203,7 @@ static void list_step(struct smartiod *d, struct smartiod_op *op, const struct s
 		uint32_t n = evt->count < SIO_LIST_MAX ? evt->count : SIO_LIST_MAX;
 
 		for (uint32_t i = 0; i < n; i++)
-			port_row(&evt->entry[i], &rep.row[i]);
+			port_row(d, &evt->entry[i], &rep.row[i]);
 		rep.count = sio_to_le32(n);
 		rep.more = sio_to_le32(evt->more != 0);
 		smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);

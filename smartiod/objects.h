@@ -137,12 +137,13 @@ struct smartiod_ref {
 	bool leaving, known_gone;
 };
 
-/* What we granted to a peer: it asked, it releases (or its host is down). */
+/* What we granted to a peer: it asked, it releases (or its host is lost). */
 struct smartiod_grant {
 	struct smartiod_tree_node by_id; /* in d->grants; key: the port's id */
 	uint32_t node, adapter, peer_adapter;
 	uint32_t purpose; /* SIO_GRANT_CPU or _DEVICE */
 	bool own_borrow;  /* DEVICE: for a device that a program of this host borrows of @node */
+	bool adrift;	  /* DEVICE: @node was lost, and its device may still write: adrift.c */
 	struct smartiod_segment *segment; /* one of these two; neither: a grant of a BAR */
 	struct smartiod_ring *ring;
 };
@@ -181,7 +182,8 @@ struct smartiod_segment {
 	struct smartiod_attachment *attachments;
 	struct smartiod_ref *refs;
 	unsigned n_refs, n_grants;
-	unsigned n_device_grants;    /* of n_grants: for devices */
+	unsigned n_device_grants;    /* of n_grants: for devices, */
+	unsigned n_adrift;	     /* and those that are adrift, which are not among them */
 	unsigned dma;		     /* DMA maps of local devices that reach it */
 	unsigned pins;		     /* operations in progress */
 	struct smartiod_op *removal; /* SEG_REMOVE that waits for its last user; NULL: none */
@@ -312,6 +314,7 @@ struct smartiod_peer {
 	const struct sio_topo_host *host;
 	enum smartiod_peer_state state;
 	uint64_t generation; /* its boot, as it says; 0: not connected */
+	uint64_t last_start; /* the same, when it said HELLO last; 0: never */
 	uint64_t retry_at;   /* UINT64_MAX: not */
 	unsigned n_paths;
 	struct smartiod_path_state path[SMARTIOD_MAX_PATHS];

@@ -21,6 +21,7 @@ static const struct {
 	{SIO_PEER_SEG_RELEASE, smartiod_peer_seg_release},
 	{SIO_PEER_SEG_GRANT, smartiod_peer_seg_grant},
 	{SIO_PEER_GRANT_RELEASE, smartiod_peer_grant_release},
+	{SIO_PEER_GRANT_QUERY, smartiod_peer_grant_query},
 	{SIO_PEER_SEG_EVENT, smartiod_peer_seg_event},
 	{SIO_PEER_DINT_LOOKUP, smartiod_peer_dint_lookup},
 	{SIO_PEER_DINT_RELEASE, smartiod_peer_dint_release},
@@ -163,6 +164,7 @@ static void peer_ready(struct smartiod *d, struct smartiod_peer *p)
 {
 	p->state = SMARTIOD_PEER_READY;
 	smartiod_log(d, SMARTIOD_INFO, "%s is up", p->host->name);
+	smartiod_adrift_ask(d, p->node);
 	smartiod_op_peer_ready(d, p->node);
 	smartiod_device_peer_ready(d, p);
 }
@@ -320,6 +322,9 @@ static int hello(struct smartiod *d, struct smartiod_peer *p, const void *msg,
 				sio_from_le32(m->version_min), sio_from_le32(m->version_max),
 				SIO_PEER_VERSION);
 	p->generation = sio_from_le64(m->boot_generation);
+	if (p->last_start && p->last_start != p->generation)
+		smartiod_adrift_new_start(d, p->node);
+	p->last_start = p->generation;
 	if (d->ready)
 		peer_ready(d, p);
 	return 0;

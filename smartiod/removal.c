@@ -18,7 +18,7 @@ static int fail_busy(const struct smartiod_segment *seg, struct sio_err *reterr)
 {
 	return sio_fail(reterr, -EBUSY,
 			"segment %#x has %u connections, %u windows and %u device maps", seg->id,
-			seg->n_refs, seg->n_grants - seg->n_device_grants,
+			seg->n_refs, seg->n_grants - seg->n_adrift - seg->n_device_grants,
 			seg->dma + seg->n_device_grants);
 }
 

@@ -92,7 +92,7 @@ void smartiod_segment_check(struct smartiod *d, struct smartiod_segment *seg)
 		smartiod_op_resume(d, seg->removal);
 		return;
 	}
-	if (!seg->removed)
+	if (!seg->removed || seg->n_adrift)
 		return;
 	if (!seg->owner_gone)
 		smartiod_port_free(d, seg->mem);
@@ -111,10 +111,14 @@ void smartiod_segment_dma_put(struct smartiod *d, struct smartiod_segment *seg)
 	smartiod_segment_check(d, seg);
 }
 
-void smartiod_segment_grant_put(struct smartiod *d, struct smartiod_segment *seg, uint32_t purpose)
+void smartiod_segment_grant_put(struct smartiod *d, struct smartiod_segment *seg,
+				const struct smartiod_grant *grant)
 {
 	seg->n_grants--;
-	seg->n_device_grants -= purpose == SIO_GRANT_DEVICE;
+	if (grant->adrift)
+		seg->n_adrift--;
+	else
+		seg->n_device_grants -= grant->purpose == SIO_GRANT_DEVICE;
 	smartiod_segment_check(d, seg);
 }
 

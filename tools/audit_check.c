@@ -268,27 +268,32 @@ static void check_borrowers(const struct audit *a, const struct audit_host *h,
 	}
 }
 
-static void count_rows(const struct audit_list *l, uint32_t node, size_t *n, uint64_t *bytes)
+/* @all: those in quarantine, too. */
+static void count_rows(const struct audit_list *l, uint32_t node, bool all, size_t *n,
+		       uint64_t *bytes)
 {
 	*n = 0;
 	*bytes = 0;
 	for (size_t i = 0; i < l->n; i++) {
-		if (l->row[i].node != node)
+		if (l->row[i].node != node || (!all && quarantined(&l->row[i])))
 			continue;
 		(*n)++;
 		*bytes += l->row[i].bytes;
 	}
 }
 
-/* What @from granted to @to is what @to has mapped of it. */
+/*
+ * What @from granted to @to is what @to has mapped of it. What waits for a host that is down to start
+ * anew is mapped by nobody whom we could ask.
+ */
 static void check_windows(const struct audit_host *from, const struct audit_host *to,
 			  struct audit_report *r)
 {
 	uint64_t granted_bytes, mapped_bytes;
 	size_t granted, mapped;
 
-	count_rows(&from->port[SIO_KIND_GRANT], to->node, &granted, &granted_bytes);
-	count_rows(&to->port[SIO_KIND_MAP], from->node, &mapped, &mapped_bytes);
+	count_rows(&from->port[SIO_KIND_GRANT], to->node, to->up, &granted, &granted_bytes);
+	count_rows(&to->port[SIO_KIND_MAP], from->node, true, &mapped, &mapped_bytes);
 	if (!from->up)
 		granted = 0;
 	if (!to->up)

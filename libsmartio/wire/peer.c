@@ -27,6 +27,7 @@ static const struct peer_type types[] = {
 	ASK(SEG_GRANT, struct sio_peer_seg_grant, struct sio_prep_seg_grant),
 	NEWS(GRANT_RELEASE, struct sio_peer_grant_release),
 	NEWS(SEG_EVENT, struct sio_peer_seg_event),
+	NEWS(GRANT_QUERY, struct sio_peer_grant_query),
 	ASK(DINT_LOOKUP, struct sio_peer_dint_lookup, struct sio_prep_dint_lookup),
 	NEWS(DINT_RELEASE, struct sio_peer_dint_release),
 	NEWS(DINT_EVENT, struct sio_peer_dint_event),

@@ -7,7 +7,8 @@
  * have stopped waiting.
  *
  * First message in both directions: HELLO. When the connection ends, each side takes the other's
- * host for down: nothing that was asked, granted or borrowed before is known afterwards.
+ * host for down: nothing that was asked, granted or borrowed before is known afterwards, but for
+ * memory that a device of the other may still reach (GRANT_QUERY).
  */
 #ifndef WIRE_PEER_H
 #define WIRE_PEER_H
@@ -15,7 +16,7 @@
 #include "wire/client.h"
 #include "wire/wire.h"
 
-#define SIO_PEER_VERSION 1
+#define SIO_PEER_VERSION 2
 #define SIO_PEER_REPLY 0x8000u
 #define SIO_TOKEN_BYTES 32
 
@@ -27,6 +28,7 @@ enum {
 	SIO_PEER_SEG_GRANT,
 	SIO_PEER_GRANT_RELEASE, /* news */
 	SIO_PEER_SEG_EVENT,	/* news */
+	SIO_PEER_GRANT_QUERY,	/* news */
 	SIO_PEER_DINT_LOOKUP = 544,
 	SIO_PEER_DINT_RELEASE, /* news */
 	SIO_PEER_DINT_EVENT,   /* news */
@@ -129,6 +131,17 @@ struct sio_peer_grant_release {
 	sio_le64 grant;
 };
 SIO_WIRE_SIZE(struct sio_peer_grant_release, 24);
+
+/*
+ * News to a lender, at the start of a connection: this host has granted that before, and will not take
+ * it back by itself. GRANT_RELEASE tells when the lender's devices cannot reach it any more, at once
+ * if the lender knows nothing of it.
+ */
+struct sio_peer_grant_query {
+	struct sio_msg h;
+	sio_le64 grant;
+};
+SIO_WIRE_SIZE(struct sio_peer_grant_query, 24);
 
 /* News to an importer. @lost: the exporter has already dropped the reference. */
 struct sio_peer_seg_event {

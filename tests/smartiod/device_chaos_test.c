@@ -195,7 +195,7 @@ static void disturb(struct world *w, struct world_client **c, unsigned n)
 {
 	unsigned host = pick(3);
 
-	switch (pick(5)) {
+	switch (pick(6)) {
 	case 0:
 	case 1:
 		world_kill(w, c[pick(n)]);
@@ -209,6 +209,10 @@ static void disturb(struct world *w, struct world_client **c, unsigned n)
 		break;
 	case 4:
 		w->fail_at = w->requests + 1 + pick(10);
+		break;
+	case 5:
+		world_cut(w, 0, 1 + pick(2));
+		world_tick(w, pick(2) * 30000000);
 		break;
 	}
 }
@@ -231,6 +235,7 @@ static void run(uint64_t seed)
 
 	state = seed * 0x9e3779b97f4a7c15ULL + 1;
 	fake_device_add(w, &fake);
+	w->iommu = seed % 4 == 0;
 	world_start(w);
 	for (unsigned i = 0; i < 6; i++)
 		c[i] = world_client(w, i % 3, SIO_CLIENT_LIBRARY);
@@ -264,6 +269,7 @@ static void run(uint64_t seed)
 	world_run(w);
 	assert_nothing_left(w);
 	assert_int_equal(fake.bad, 0);
+	assert_int_equal(w->wild, 0);
 	world_free(w);
 }
 

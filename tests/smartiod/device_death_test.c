@@ -24,6 +24,10 @@ enum cut {
 	CRASH_MANAGER,
 	CRASH_LENDER,
 	LINK_DOWN,
+	CUT_CLIENT,
+	CUT_MANAGER,
+	CUT_TWICE,
+	LINK_AND_CUT,
 	PULL_OUT,
 	PULL_AND_PUT,
 	CUTS
@@ -34,16 +38,29 @@ struct death {
 	struct world_client *manager, *client, *neighbour; /* on hosts 1, 2, 0 */
 	enum cut cut;
 	uint64_t left;		  /* events until it happens */
+	unsigned later;		  /* events since then, if daemons were cut */
 	uint32_t managers_borrow; /* handle; 0: none */
 	unsigned held, vectors;	  /* how many holds and vectors were given */
 };
+
+/* Daemons that lost each other find each other again, while the rest goes on. */
+static void after_cut(struct world *w, struct death *t)
+{
+	if (t->later == 0)
+		return;
+	world_tick(w, 5000000);
+	if (++t->later == 12 && t->cut == CUT_TWICE)
+		world_cut(w, 0, 2);
+}
 
 static void maybe_cut(struct world *w, void *arg)
 {
 	struct death *t = arg;
 
+	after_cut(w, t);
 	if (t->left == 0 || --t->left)
 		return;
+	t->later = t->cut >= CUT_CLIENT && t->cut <= LINK_AND_CUT;
 	switch (t->cut) {
 	case KILL_CLIENT:
 		world_kill(w, t->client);
@@ -62,6 +79,17 @@ static void maybe_cut(struct world *w, void *arg)
 		break;
 	case LINK_DOWN:
 		world_link(w, 0, 2, false);
+		break;
+	case CUT_MANAGER:
+		world_cut(w, 0, 1);
+		break;
+	case LINK_AND_CUT:
+		world_link(w, 0, 2, false);
+		world_cut(w, 0, 2);
+		break;
+	case CUT_CLIENT:
+	case CUT_TWICE:
+		world_cut(w, 0, 2);
 		break;
 	case PULL_AND_PUT:
 		fake_device_move(w, false);
@@ -196,6 +224,7 @@ static void check_all_gone(struct world *w, struct death *t)
 	world_run(w);
 	assert_nothing_left(w);
 	assert_int_equal(t->fake.bad, 0);
+	assert_int_equal(w->wild, 0);
 }
 
 static struct world *start(struct death *t, uint64_t seed)
@@ -203,6 +232,7 @@ static struct world *start(struct death *t, uint64_t seed)
 	struct world *w = world_new(3, seed);
 
 	fake_device_add(w, &t->fake);
+	w->iommu = seed == 7;
 	world_start(w);
 	t->manager = world_client(w, 1, SIO_CLIENT_LIBRARY);
 	t->client = world_client(w, 2, SIO_CLIENT_LIBRARY);
@@ -247,6 +277,7 @@ static void cut_everywhere(enum cut cut, uint64_t seed)
 		(void)state;                                                                       \
 		cut_everywhere(cut, 0);                                                            \
 		cut_everywhere(cut, 7);                                                            \
+		cut_everywhere(cut, 9);                                                            \
 	}
 
 CUT_TEST(client_killed_at_every_event, KILL_CLIENT)
@@ -255,6 +286,10 @@ CUT_TEST(clients_host_down_at_every_event, CRASH_CLIENT)
 CUT_TEST(managers_host_down_at_every_event, CRASH_MANAGER)
 CUT_TEST(lender_down_at_every_event, CRASH_LENDER)
 CUT_TEST(link_down_at_every_event, LINK_DOWN)
+CUT_TEST(daemons_of_client_and_lender_cut_at_every_event, CUT_CLIENT)
+CUT_TEST(daemons_of_manager_and_lender_cut_at_every_event, CUT_MANAGER)
+CUT_TEST(daemons_cut_twice_at_every_event, CUT_TWICE)
+CUT_TEST(link_down_and_daemons_cut_at_every_event, LINK_AND_CUT)
 CUT_TEST(device_pulled_out_at_every_event, PULL_OUT)
 CUT_TEST(device_pulled_out_and_put_back_at_every_event, PULL_AND_PUT)
 
@@ -291,6 +326,10 @@ int main(void)
 		cmocka_unit_test(managers_host_down_at_every_event),
 		cmocka_unit_test(lender_down_at_every_event),
 		cmocka_unit_test(link_down_at_every_event),
+		cmocka_unit_test(daemons_of_client_and_lender_cut_at_every_event),
+		cmocka_unit_test(daemons_of_manager_and_lender_cut_at_every_event),
+		cmocka_unit_test(daemons_cut_twice_at_every_event),
+		cmocka_unit_test(link_down_and_daemons_cut_at_every_event),
 		cmocka_unit_test(device_pulled_out_at_every_event),
 		cmocka_unit_test(device_pulled_out_and_put_back_at_every_event),
 		cmocka_unit_test(port_refuses_every_request),

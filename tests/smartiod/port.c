@@ -294,6 +294,16 @@ static unsigned other_host(struct world *w, uint32_t node)
 	return i;
 }
 
+/* Somebody's device has @map of @host. */
+static bool for_device(const struct world *w, const struct world_res *map)
+{
+	for (const struct world_res *u = w->res; u; u = u->next)
+		if (u->host == map->host && u->kind == SIO_KIND_DMAMAP &&
+		    u->target_kind == SIO_KIND_MAP && u->target == map->id)
+			return true;
+	return false;
+}
+
 static void ungrant(struct world *w, unsigned host, const struct sio_req_ungrant *req)
 {
 	struct world_res *r = world_res_find(w, host, SIO_KIND_GRANT, req->id);
@@ -303,10 +313,12 @@ static void ungrant(struct world *w, unsigned host, const struct sio_req_ungrant
 		unsigned peer = other_host(w, r->node);
 		bool cut = bar && bar->cut; /* there is nothing left that it could lead to */
 
-		for (const struct world_res *m = w->res; m; m = m->next)
-			if (m->host == peer && m->kind == SIO_KIND_MAP && m->target == r->id &&
-			    w->link[host][peer] && !w->lossy && !cut)
-				w->bad_ends++;
+		for (const struct world_res *m = w->res; m; m = m->next) {
+			if (m->host != peer || m->kind != SIO_KIND_MAP || m->target != r->id)
+				continue;
+			w->bad_ends += w->link[host][peer] && !w->lossy && !cut;
+			w->wild += r->target_kind == SIO_KIND_MEM && !w->iommu && for_device(w, m);
+		}
 	}
 	end_id(w, host, &req->h, SIO_KIND_GRANT, req->id);
 }
@@ -468,6 +480,7 @@ static void adapter(struct world *w, unsigned host, const struct sio_req_adapter
 	struct sio_evt_adapter evt = {.index = req->index,
 				      .node = w->host[host].node,
 				      .link_up = 1,
+				      .iommu = w->iommu,
 				      .entries_total = 256,
 				      .requesters_total = 32,
 				      .window_size = 1ull << 30,

@@ -410,6 +410,19 @@ void world_link(struct world *w, unsigned a, unsigned b, bool up)
 	send_link(w, b, a, up);
 }
 
+void world_cut(struct world *w, unsigned a, unsigned b)
+{
+	const unsigned end[] = {a, b};
+
+	w->lossy = true;
+	for (unsigned i = 0; i < 2; i++) {
+		if (w->open[end[i]][end[!i]])
+			world_push(w, TO_PEER_DOWN, end[i], end[!i], NULL, 0)->epoch =
+				w->epoch[a][b];
+	}
+	w->open[a][b] = w->open[b][a] = false;
+}
+
 void world_path(struct world *w, unsigned a, unsigned b, unsigned adapter, bool up)
 {
 	w->lossy = true;

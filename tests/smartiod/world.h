@@ -89,6 +89,7 @@ struct world {
 	unsigned n_hosts, n_adapters;
 	bool real;  /* ports of real hosts: they outlive the daemon */
 	bool lossy; /* a path was down: grants may end before maps */
+	bool iommu; /* of all hosts; set before world_start() */
 	bool link[WORLD_HOSTS][WORLD_HOSTS];
 	/* The connection of daemons: epoch, and whether each end still has it. */
 	uint64_t epoch[WORLD_HOSTS][WORLD_HOSTS];
@@ -100,6 +101,7 @@ struct world {
 	bool fd_open[WORLD_FDS];
 	uint64_t now, next_id, next_epoch, random, randoms, steps;
 	uint64_t bad_ends; /* grants ended under a live map while the link was up */
+	uint64_t wild;	   /* grants ended that a device had mapped, and no IOMMU holds it off */
 	uint64_t fail_at;  /* the port request with this number fails; 0: none */
 	uint64_t requests;
 	uint32_t
@@ -137,11 +139,15 @@ void world_start(struct world *w);
 bool world_step(struct world *w);
 /* Until nothing is queued. */
 void world_run(struct world *w);
+/* The time passes, and timers run that are due; nothing is delivered. */
+void world_tick(struct world *w, uint64_t ns);
 /* Let the time pass and timers run. */
 void world_pass(struct world *w, uint64_t ns);
 void world_link(struct world *w, unsigned a, unsigned b, bool up);
 /* One of several paths: through adapter @adapter of both. */
 void world_path(struct world *w, unsigned a, unsigned b, unsigned adapter, bool up);
+/* The connection of two daemons breaks, and nothing else: both lose each other. */
+void world_cut(struct world *w, unsigned a, unsigned b);
 /* The host's daemon is killed: its port forgets all. */
 void world_crash(struct world *w, unsigned host);
 void world_boot(struct world *w, unsigned host);

@@ -132,6 +132,19 @@ void world_run(struct world *w)
 		;
 }
 
+void world_tick(struct world *w, uint64_t ns)
+{
+	w->now += ns;
+	for (unsigned i = 0; i < w->n_hosts; i++) {
+		struct world_host *h = &w->host[i];
+
+		if (!h->daemon || h->timer_at > w->now)
+			continue;
+		h->timer_at = UINT64_MAX;
+		smartiod_timer(h->daemon);
+	}
+}
+
 void world_pass(struct world *w, uint64_t ns)
 {
 	uint64_t end = w->now + ns;

@@ -256,7 +256,7 @@ static void messages_of_peers(void **state)
 		assert_int_equal(sio_peer_check(packet, size, &h, &err), -EPROTO);
 		assert_int_equal(sio_peer_check(packet, size - 1, &h, &err), -EPROTO);
 	}
-	assert_int_equal(known, 32);
+	assert_int_equal(known, 33);
 }
 
 int main(void)

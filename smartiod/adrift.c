@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory that the device of a lost lender may still write to. When the last path to a host goes, or
+ * the connection of the daemons, the lender cannot be asked any more; its device goes on, and so do
+ * its windows. An IOMMU of ours ends that. Without one a grant for a device goes *adrift*: it stays
+ * at the port, and with it the memory, and nobody but the lender ends it: by GRANT_RELEASE, or by
+ * having started anew. The program does not notice: what is adrift keeps it from nothing.
+ *
+ * Each time that the two daemons find each other again the exporter asks for every grant that is
+ * adrift whether the lender has it still (GRANT_QUERY). One that it knows nothing of it releases at
+ * once, the others when they are settled. So it need not remember what it could not say.
+ */
+#include <inttypes.h>
+
+#include "smartiod/lend.h"
+
+/* ---- the exporter's side ---- */
+
+/* May a device of the peer reach the memory although the port took the grant back? */
+static bool stays(const struct smartiod *d, const struct smartiod_grant *g)
+{
+	return g->segment && g->purpose == SIO_GRANT_DEVICE && !d->adapter[g->adapter].iommu;
+}
+
+static void set_adrift(struct smartiod *d, struct smartiod_grant *g)
+{
+	g->adrift = true;
+	g->segment->n_adrift++;
+	g->segment->n_device_grants--;
+	smartiod_segment_check(d, g->segment); /* its removal may wait for no other */
+}
+
+/* The next one to @node after *key, of a kind; NULL. */
+static struct smartiod_grant *next_grant(struct smartiod *d, uint32_t node, bool adrift,
+					 uint64_t *key)
+{
+	struct smartiod_tree_node *n;
+
+	while ((n = smartiod_tree_after(&d->grants, *key))) {
+		struct smartiod_grant *g = SMARTIOD_OF(n, struct smartiod_grant, by_id);
+
+		*key = n->key;
+		if (g->node == node && g->adrift == adrift)
+			return g;
+	}
+	return NULL;
+}
+
+/* All that @node has of us, or what devices have that this host borrows of it. */
+static void lose(struct smartiod *d, uint32_t node, bool own_borrows)
+{
+	struct smartiod_grant *g;
+	uint64_t key = 0;
+	unsigned n = 0;
+
+	while ((g = next_grant(d, node, false, &key))) {
+		if (own_borrows && !g->own_borrow)
+			continue;
+		if (stays(d, g)) {
+			set_adrift(d, g);
+			n++;
+		} else {
+			smartiod_grant_end(d, key);
+		}
+	}
+	if (n)
+		smartiod_log(d, SMARTIOD_INFO,
+			     "%u ranges of memory are in quarantine: a device of node %" PRIu32
+			     ", which was lost, may still write to them",
+			     n, node);
+}
+
+void smartiod_grant_node_down(struct smartiod *d, uint32_t node)
+{
+	lose(d, node, false);
+}
+
+void smartiod_grant_link_lost(struct smartiod *d, uint32_t node)
+{
+	lose(d, node, true);
+}
+
+bool smartiod_grant_adrift(struct smartiod *d, uint64_t id)
+{
+	const struct smartiod_grant *g =
+		SMARTIOD_OF(smartiod_tree_find(&d->grants, id), struct smartiod_grant, by_id);
+
+	return g && g->adrift;
+}
+
+void smartiod_adrift_ask(struct smartiod *d, uint32_t node)
+{
+	uint64_t key = 0;
+
+	while (next_grant(d, node, true, &key)) {
+		struct sio_peer_grant_query msg = {.h.type = sio_to_le32(SIO_PEER_GRANT_QUERY),
+						   .grant = sio_to_le64(key)};
+
+		smartiod_peer_tell(d, node, &msg, sizeof(msg));
+	}
+}
+
+/* ---- the lender's side ---- */
+
+/* Calls @fn for all that maps memory of @node, what an operation is still making included. */
+static void each_dma(struct smartiod *d, uint32_t node, void (*fn)(struct smartiod_dma *dma))
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&smartiod_devices(d)->dmas, key))) {
+		struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
+
+		key = n->key;
+		if (dma->exporter == node)
+			fn(dma);
+	}
+	for (struct smartiod_dma *dma = smartiod_devices(d)->loose; dma; dma = dma->next)
+		if (dma->exporter == node)
+			fn(dma);
+}
+
+static void set_lost(struct smartiod_dma *dma)
+{
+	dma->lost = true;
+}
+
+/* The grant is still ours to give back, as soon as its exporter can be talked to. */
+void smartiod_dma_node_down(struct smartiod *d, uint32_t node)
+{
+	each_dma(d, node, set_lost);
+}
+
+static void forget_grant(struct smartiod_dma *dma)
+{
+	dma->grant = 0;
+}
+
+static bool has_grant(struct smartiod *d, uint32_t node, uint64_t grant)
+{
+	struct smartiod_devices *s = smartiod_devices(d);
+
+	for (struct smartiod_tree_node *n = smartiod_tree_after(&s->dmas, 0); n;
+	     n = smartiod_tree_after(&s->dmas, n->key)) {
+		const struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
+
+		if (dma->exporter == node && dma->grant == grant)
+			return true;
+	}
+	for (const struct smartiod_dma *dma = s->loose; dma; dma = dma->next)
+		if (dma->exporter == node && dma->grant == grant)
+			return true;
+	return false;
+}
+
+int smartiod_peer_grant_query(struct smartiod *d, struct smartiod_peer *p, const void *msg,
+			      struct sio_err *reterr)
+{
+	const struct sio_peer_grant_query *m = msg;
+	uint64_t grant = sio_from_le64(m->grant);
+
+	(void)reterr;
+	if (!has_grant(d, p->node, grant))
+		smartiod_grant_release(d, p->node, grant);
+	return 0;
+}
+
+/* ---- both ---- */
+
+void smartiod_adrift_new_start(struct smartiod *d, uint32_t node)
+{
+	uint64_t key = 0;
+
+	while (next_grant(d, node, true, &key))
+		smartiod_grant_end(d, key);
+	each_dma(d, node, forget_grant);
+}

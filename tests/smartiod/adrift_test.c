@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory of a host without an IOMMU that a device has mapped, when the host loses the device's lender:
+ * it stays until the lender has settled it or started anew, and no program notices.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "device_calls.h"
+#include "fake_device.h"
+#include "smartiod/lend.h"
+
+#define FDID 0x401
+#define LENDER 0
+#define EXPORTER 1
+#define THIRD 2
+#define NODE(host) (4 * ((host) + 1))
+#define AGAIN 100000000 /* daemons that lost each other have found each other */
+
+struct fixture {
+	struct fake_device fake;
+	struct world *w;
+	struct world_client *owner;    /* of the memory */
+	struct world_client *borrower; /* often the same */
+	struct call_borrow b;
+	uint32_t segment, connection, dma;
+};
+
+/* The device has the first page of segment 1 of the exporter mapped, for a program of @borrower. */
+static struct fixture *start(bool iommu, unsigned borrower)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct world *w = world_new(3, 0);
+
+	assert_non_null(f);
+	f->w = w;
+	fake_device_add(w, &f->fake);
+	w->iommu = iommu;
+	world_start(w);
+	f->owner = f->borrower = world_client(w, EXPORTER, SIO_CLIENT_LIBRARY);
+	if (borrower != EXPORTER)
+		f->borrower = world_client(w, borrower, SIO_CLIENT_LIBRARY);
+	assert_int_equal(call_seg_export(w, f->owner, 1, 8192, &f->segment), 0);
+	assert_int_equal(call_borrow(w, f->borrower, FDID, 0, &f->b), 0);
+	if (borrower != EXPORTER)
+		assert_int_equal(
+			call_seg_connect(w, f->borrower, NODE(EXPORTER), 1, &f->connection), 0);
+	assert_int_equal(call_dma_map(w, f->borrower, f->b.handle,
+				      f->connection ? f->connection : f->segment,
+				      f->connection != 0, 0, 4096, &f->dma),
+			 0);
+	return f;
+}
+
+static unsigned of_exporter(const struct fixture *f, uint32_t kind)
+{
+	unsigned n = 0;
+
+	for (const struct world_res *r = f->w->res; r; r = r->next)
+		n += r->host == EXPORTER && r->kind == kind;
+	return n;
+}
+
+static void expect_kept(const struct fixture *f, unsigned grants, unsigned mems)
+{
+	assert_int_equal(of_exporter(f, SIO_KIND_GRANT), grants);
+	assert_int_equal(of_exporter(f, SIO_KIND_MEM), mems);
+	assert_int_equal(f->w->wild, 0);
+}
+
+static void settle(struct fixture *f)
+{
+	struct world_client *c = world_client(f->w, LENDER, SIO_CLIENT_LIBRARY);
+	struct call_borrow b = {.handle = 0};
+
+	assert_int_equal(call_borrow(f->w, c, FDID, 0, &b), 0);
+	assert_int_equal(call_handle(f->w, c, SIO_MSG_DEV_RESET, b.handle, 0), 0);
+	world_kill(f->w, c);
+	world_run(f->w);
+}
+
+static void finish(struct fixture *f)
+{
+	for (unsigned i = 0; i < f->w->n_clients; i++)
+		world_kill(f->w, &f->w->client[i]);
+	world_run(f->w);
+	assert_nothing_left(f->w);
+	assert_int_equal(f->fake.bad, 0);
+	assert_int_equal(f->w->wild, 0);
+	world_free(f->w);
+	free(f);
+}
+
+static void an_iommu_ends_it_at_once(void **state)
+{
+	struct fixture *f = start(true, EXPORTER);
+
+	(void)state;
+	world_cut(f->w, LENDER, EXPORTER);
+	world_run(f->w);
+	expect_kept(f, 0, 1);
+	assert_int_equal(call_handle(f->w, f->owner, SIO_MSG_SEG_REMOVE, f->segment, 0), 0);
+	expect_kept(f, 0, 0);
+	world_pass(f->w, AGAIN);
+	settle(f);
+	finish(f);
+}
+
+/* The segment can be removed, its number is free, its program may end; the memory stays. */
+static void a_program_notices_nothing(void **state)
+{
+	struct fixture *f = start(false, EXPORTER);
+	uint32_t again;
+
+	(void)state;
+	assert_int_equal(call_handle(f->w, f->owner, SIO_MSG_SEG_REMOVE, f->segment, 0), EBUSY);
+	world_cut(f->w, LENDER, EXPORTER);
+	world_run(f->w);
+	expect_kept(f, 1, 1);
+	assert_int_equal(call_handle(f->w, f->owner, SIO_MSG_SEG_REMOVE, f->segment, 0), 0);
+	assert_int_equal(call_seg_export(f->w, f->owner, 1, 4096, &again), 0);
+	expect_kept(f, 1, 2);
+	assert_int_equal(call_handle(f->w, f->owner, SIO_MSG_SEG_REMOVE, again, 0), 0);
+	expect_kept(f, 1, 1);
+	world_kill(f->w, f->owner);
+	world_run(f->w);
+	expect_kept(f, 1, 1);
+	world_pass(f->w, AGAIN);
+	expect_kept(f, 1, 1);
+	settle(f);
+	expect_kept(f, 0, 0);
+	finish(f);
+}
+
+/* Who waits to remove it does not wait for what went adrift meanwhile. */
+static void a_removal_that_waits_goes_on(void **state)
+{
+	struct fixture *f = start(false, LENDER);
+	struct sio_msg_handle remove = {.handle = sio_to_le32(f->segment)};
+	uint32_t id;
+
+	(void)state;
+	assert_int_equal(call_handle(f->w, f->borrower, SIO_MSG_DMA_UNMAP, f->dma, 0), 0);
+	id = world_send(f->w, f->owner, SIO_MSG_SEG_REMOVE, &remove, sizeof(remove));
+	world_run(f->w);
+	assert_null(world_reply(f->owner, id)); /* a connection is left */
+	assert_int_equal(
+		call_dma_map(f->w, f->borrower, f->b.handle, f->connection, 1, 0, 4096, &f->dma),
+		0);
+	world_cut(f->w, LENDER, EXPORTER);
+	world_run(f->w);
+	assert_non_null(world_reply(f->owner, id));
+	assert_int_equal(world_reply(f->owner, id)->error, 0);
+	expect_kept(f, 1, 1);
+	world_pass(f->w, AGAIN);
+	assert_int_equal(call_handle(f->w, f->borrower, SIO_MSG_DMA_UNMAP, f->dma, 0), 0);
+	expect_kept(f, 0, 0);
+	finish(f);
+}
+
+static void settled_while_apart(void **state)
+{
+	struct fixture *f = start(false, EXPORTER);
+
+	(void)state;
+	world_link(f->w, LENDER, EXPORTER, false);
+	world_cut(f->w, LENDER, EXPORTER);
+	world_pass(f->w, AGAIN);
+	settle(f);
+	expect_kept(f, 1, 1); /* nobody could tell */
+	world_link(f->w, LENDER, EXPORTER, true);
+	world_pass(f->w, AGAIN);
+	expect_kept(f, 0, 1);
+	finish(f);
+}
+
+/* Cut again and again, and with the question or its answer on the way. */
+static void cut_many_times(void **state)
+{
+	(void)state;
+	for (unsigned steps = 0; steps < 30; steps++) {
+		struct fixture *f = start(false, EXPORTER);
+
+		for (unsigned i = 0; i < 3; i++) {
+			world_cut(f->w, LENDER, EXPORTER);
+			world_run(f->w);
+			if (i == 1)
+				settle(f);
+			world_tick(f->w, 30000000);
+			for (unsigned k = 0; k < steps && world_step(f->w); k++)
+				;
+			assert_int_equal(f->w->wild, 0);
+		}
+		world_pass(f->w, AGAIN);
+		expect_kept(f, 0, 1);
+		finish(f);
+	}
+}
+
+/* The link alone: the daemons go on talking. */
+static void link_down_and_up(void **state)
+{
+	struct fixture *f = start(false, EXPORTER);
+
+	(void)state;
+	world_link(f->w, LENDER, EXPORTER, false);
+	world_run(f->w);
+	assert_int_equal(call_handle(f->w, f->owner, SIO_MSG_SEG_REMOVE, f->segment, 0), 0);
+	expect_kept(f, 1, 1);
+	world_link(f->w, LENDER, EXPORTER, true);
+	world_pass(f->w, AGAIN);
+	expect_kept(f, 1, 1);
+	settle(f);
+	expect_kept(f, 0, 0);
+	finish(f);
+}
+
+static void the_lender_starts_anew(void **state)
+{
+	struct fixture *f = start(false, EXPORTER);
+
+	(void)state;
+	world_crash(f->w, LENDER);
+	world_pass(f->w, 10000000000);
+	expect_kept(f, 1, 1);
+	world_boot(f->w, LENDER);
+	world_pass(f->w, AGAIN);
+	expect_kept(f, 0, 1);
+	finish(f);
+}
+
+static const struct smartiod_dma *lenders_map(const struct fixture *f)
+{
+	const struct smartiod_devices *s = smartiod_devices(f->w->host[LENDER].daemon);
+	struct smartiod_tree_node *n = smartiod_tree_after(&s->dmas, 0);
+
+	return n ? SMARTIOD_OF(n, struct smartiod_dma, by_id) : NULL;
+}
+
+/* By then its number may be that of another grant. */
+static void the_exporter_starts_anew(void **state)
+{
+	struct fixture *f = start(false, EXPORTER);
+
+	(void)state;
+	world_crash(f->w, EXPORTER);
+	world_pass(f->w, AGAIN);
+	assert_non_null(lenders_map(f));
+	assert_int_not_equal(lenders_map(f)->grant, 0);
+	world_boot(f->w, EXPORTER);
+	world_pass(f->w, AGAIN);
+	assert_int_equal(lenders_map(f)->grant, 0);
+	settle(f);
+	finish(f);
+}
+
+/* Memory of a third host: the borrow goes on. What was lost is no place for a queue of the device. */
+static void the_borrower_is_another_host(void **state)
+{
+	struct fixture *f = start(false, THIRD);
+	struct world_client *m = world_client(f->w, LENDER, SIO_CLIENT_LIBRARY);
+	struct call_borrow b = {.handle = 0};
+	uint32_t bar, map, access[4];
+	uint64_t hold;
+
+	(void)state;
+	assert_int_equal(call_borrow(f->w, m, FDID, 0, &b), 0);
+	assert_int_equal(call_dev_seg_connect(f->w, m, b.handle, 0, SCI_MEMTYPE_BAR, &bar, NULL),
+			 0);
+	assert_int_equal(call_bar_map(f->w, m, bar, 0, &map, access), 0);
+	assert_int_equal(call_hold(f->w, m, b.handle, f->b.id, lenders_map(f)->iova, 4096, &hold),
+			 0);
+	assert_int_equal(call_unhold(f->w, m, b.handle, hold), 0);
+	world_cut(f->w, LENDER, EXPORTER);
+	world_pass(f->w, AGAIN);
+	expect_kept(f, 1, 1);
+	assert_int_not_equal(
+		call_hold(f->w, m, b.handle, f->b.id, lenders_map(f)->iova, 4096, &hold), 0);
+	world_kill(f->w, f->owner);
+	world_run(f->w);
+	expect_kept(f, 1, 1);
+	assert_int_equal(call_handle(f->w, f->borrower, SIO_MSG_DMA_UNMAP, f->dma, 0), 0);
+	expect_kept(f, 0, 0);
+	finish(f);
+}
+
+/* Two handles: who made it lets go, and the port gives us memory and grant. */
+static void a_shared_segment_is_let_go(void **state)
+{
+	struct fixture *f = start(false, EXPORTER);
+	struct world_client *other = world_client(f->w, EXPORTER, SIO_CLIENT_LIBRARY);
+	uint32_t second;
+
+	(void)state;
+	assert_int_equal(call_handle(f->w, f->owner, SIO_MSG_SEG_SHARE, f->segment, 0), 0);
+	assert_int_equal(call_seg_attach(f->w, other, 1, &second), 0);
+	world_cut(f->w, LENDER, EXPORTER);
+	world_run(f->w);
+	assert_int_equal(call_handle(f->w, f->owner, SIO_MSG_SEG_REMOVE, f->segment, 0), 0);
+	world_kill(f->w, f->owner);
+	world_run(f->w);
+	expect_kept(f, 1, 1);
+	assert_int_equal(call_handle(f->w, other, SIO_MSG_SEG_REMOVE, second, 0), 0);
+	expect_kept(f, 1, 1);
+	world_pass(f->w, AGAIN);
+	settle(f);
+	expect_kept(f, 0, 0);
+	finish(f);
+}
+
+static void say(struct fixture *f, unsigned to, unsigned from, uint32_t type, uint64_t grant)
+{
+	struct sio_peer_grant_query msg = {
+		.h = {.size = sio_to_le32(sizeof(msg)), .type = sio_to_le32(type)},
+		.grant = sio_to_le64(grant)};
+
+	smartiod_peer_message(f->w->host[to].daemon, NODE(from), &msg, sizeof(msg));
+	world_run(f->w);
+}
+
+/* A lender that is silent keeps the memory; a third host, or a question about nothing, ends nothing. */
+static void those_who_lie_or_say_nothing(void **state)
+{
+	struct fixture *f = start(false, EXPORTER);
+	uint64_t grant = lenders_map(f)->grant;
+
+	(void)state;
+	world_cut(f->w, LENDER, EXPORTER);
+	world_run(f->w);
+	world_kill(f->w, f->owner);
+	world_run(f->w);
+	f->w->drop_peer_messages = true;
+	world_pass(f->w, 60000000000);
+	f->w->drop_peer_messages = false;
+	expect_kept(f, 1, 1);
+	world_cut(f->w, LENDER, EXPORTER);
+	world_pass(f->w, AGAIN);
+	say(f, EXPORTER, THIRD, SIO_PEER_GRANT_RELEASE, grant);
+	expect_kept(f, 1, 1);
+	say(f, LENDER, THIRD, SIO_PEER_GRANT_QUERY, grant);
+	say(f, LENDER, EXPORTER, SIO_PEER_GRANT_QUERY, grant + 1);
+	say(f, LENDER, EXPORTER, SIO_PEER_GRANT_QUERY, 0);
+	say(f, EXPORTER, LENDER, SIO_PEER_GRANT_QUERY, grant);
+	expect_kept(f, 1, 1);
+	settle(f);
+	expect_kept(f, 0, 0);
+	finish(f);
+}
+
+static uint32_t flags_of(struct fixture *f, struct world_client *c, uint32_t kind)
+{
+	struct sio_msg_list msg = {.kind = sio_to_le32(kind)};
+	const struct world_message *m = world_call(f->w, c, SIO_MSG_LIST, &msg, sizeof(msg));
+	const struct sio_rep_list *rep;
+
+	assert_non_null(m);
+	assert_int_equal(m->error, 0);
+	rep = (const void *)m->data;
+	assert_int_equal(sio_from_le32(rep->count), 1);
+	return sio_from_le32(rep->row[0].flags);
+}
+
+static void it_is_listed_as_quarantine(void **state)
+{
+	struct fixture *f = start(false, EXPORTER);
+	struct world_client *tool = world_client(f->w, EXPORTER, SIO_CLIENT_TOOL);
+	const uint32_t grants = SIO_LIST_PORT + SIO_KIND_GRANT;
+
+	(void)state;
+	assert_int_equal(flags_of(f, tool, grants), SIO_ROW_LIVE);
+	world_cut(f->w, LENDER, EXPORTER);
+	world_run(f->w);
+	assert_int_equal(flags_of(f, tool, grants), SIO_ROW_QUARANTINED);
+	assert_int_equal(call_handle(f->w, f->owner, SIO_MSG_SEG_REMOVE, f->segment, 0), 0);
+	assert_int_equal(flags_of(f, tool, SIO_LIST_SEGMENTS), SIO_ROW_QUARANTINED);
+	world_pass(f->w, AGAIN);
+	settle(f);
+	finish(f);
+}
+
+/* At every moment of a mapping's making: the grant under way, its answer, the map; two orders of packets. */
+static bool cut_while_it_is_made(unsigned borrower, unsigned steps, uint64_t seed, bool link)
+{
+	struct fixture *f = start(false, borrower);
+	uint32_t segment = f->connection ? f->connection : f->segment;
+	struct sio_msg_dma_map map = {.device = sio_to_le32(f->b.handle),
+				      .segment = sio_to_le32(segment),
+				      .remote = sio_to_le32(f->connection != 0),
+				      .offset = sio_to_le64(4096),
+				      .bytes = sio_to_le64(4096)};
+	bool done = false;
+
+	f->w->random = seed;
+	world_send(f->w, f->borrower, SIO_MSG_DMA_MAP, &map, sizeof(map));
+	for (unsigned i = 0; i < steps; i++)
+		done = !world_step(f->w);
+	if (link)
+		world_link(f->w, LENDER, EXPORTER, false);
+	world_cut(f->w, LENDER, EXPORTER);
+	for (unsigned i = 0; i < steps % 7; i++)
+		world_step(f->w);
+	world_link(f->w, LENDER, EXPORTER, true);
+	world_pass(f->w, AGAIN);
+	assert_int_equal(f->w->wild, 0);
+	for (unsigned i = 0; i < f->w->n_clients; i++)
+		world_kill(f->w, &f->w->client[i]);
+	world_run(f->w);
+	settle(f);
+	expect_kept(f, 0, 0);
+	finish(f);
+	return done;
+}
+
+static void cut_while_a_mapping_is_made(void **state)
+{
+	(void)state;
+	for (unsigned host = 0; host < 3; host++)
+		for (uint64_t seed = 0; seed < 8; seed++) {
+			unsigned steps = 0;
+
+			while (!cut_while_it_is_made(host, steps, seed, seed % 2))
+				steps++;
+			assert_true(steps > 4);
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_iommu_ends_it_at_once),
+		cmocka_unit_test(a_program_notices_nothing),
+		cmocka_unit_test(a_removal_that_waits_goes_on),
+		cmocka_unit_test(settled_while_apart),
+		cmocka_unit_test(cut_many_times),
+		cmocka_unit_test(link_down_and_up),
+		cmocka_unit_test(the_lender_starts_anew),
+		cmocka_unit_test(the_exporter_starts_anew),
+		cmocka_unit_test(the_borrower_is_another_host),
+		cmocka_unit_test(a_shared_segment_is_let_go),
+		cmocka_unit_test(those_who_lie_or_say_nothing),
+		cmocka_unit_test(it_is_listed_as_quarantine),
+		cmocka_unit_test(cut_while_a_mapping_is_made),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
