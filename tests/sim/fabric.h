@@ -146,6 +146,9 @@ extern void (*fabric_on_freed)(const struct fabric_post *post);
 /* A drive reads or writes, in its own addresses; NULL. */
 extern void (*fabric_on_dma)(const struct sio_topo_device *device, uint64_t at, size_t len,
 			     bool write);
+/* And got to @mem; NULL. */
+extern void (*fabric_on_reached)(const struct sio_topo_device *device, uint64_t at, size_t len,
+				 const struct fabric_mem *mem);
 /* The bytes are in memory. @at: since when. */
 void fabric_store(struct fabric_mem *m, uint64_t offset, const void *data, size_t len, uint64_t at);
 /* @m goes: it is no host's status page any more. */
@@ -197,6 +200,7 @@ struct fabric_actor {
 	uint64_t clock; /* its own: ahead of all others' while it waits for what it reads */
 	uint64_t hold;	/* it sends nothing before */
 	struct fabric_mem *last; /* that it read */
+	struct fabric_mem *sent; /* where its last write goes to */
 	bool looks; /* it made a full barrier: its next read is of whether somebody waits */
 };
 extern struct fabric_actor fabric_actor;
@@ -210,6 +214,10 @@ void fabric_act_copied(size_t len);
 
 /* ---- fabric_dev.c: a model of drives, in place of the room's ---- */
 unsigned fabric_device_requester(const struct sio_topo_device *d); /* fabric_path.c */
+struct emu_dev;
+/* A write of it, through what the room gave it. */
+int fabric_dev_write(struct emu_dev *real, const struct sio_topo_device *topo, uint64_t addr,
+		     const void *buf, size_t len);
 
 /* ---- fabric_hook.c ---- */
 /* The running program's processor; NULL: no program runs. The simulator gives it. */

@@ -47,6 +47,7 @@ void fabric_act_store(const struct fabric_view *v, const void *buf, size_t len)
 	}
 	if (fabric_actor.hold < fabric_actor.clock)
 		fabric_actor.hold = fabric_actor.clock;
+	fabric_actor.sent = v->mem;
 	fabric_path_post(fabric_actor.who, fabric_post_new(v->mem, v->offset, buf, len),
 			 fabric_actor.hold);
 }

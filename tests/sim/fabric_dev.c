@@ -19,6 +19,8 @@
 #include "trouble.h"
 
 void (*fabric_on_dma)(const struct sio_topo_device *device, uint64_t at, size_t len, bool write);
+void (*fabric_on_reached)(const struct sio_topo_device *device, uint64_t at, size_t len,
+			  const struct fabric_mem *mem);
 
 #define CQE_BYTES 16u
 #define DATA_BYTES 512u /* what is longer is no command, completion or list */
@@ -67,11 +69,25 @@ static int dma_read(struct emu_dev *dev, uint64_t addr, void *buf, size_t len)
 	fabric_actor.last = NULL;
 	rc = d->real->read(d->real, addr, buf, len);
 	fabric_actor.far = false;
+	if (rc == 0 && fabric_actor.last && fabric_on_reached)
+		fabric_on_reached(d->topo, addr, len, fabric_actor.last);
 	if (rc == 0 && d->trouble)
 		trouble_saw(d->trouble, addr, buf, len);
 	if (rc == 0 && fabric_actor.last && fabric_actor.who != FABRIC_NOBODY)
 		fabric_actor.clock += fabric_read_time(fabric_actor.who, fabric_actor.last, len);
 	d->has_read |= len >= DATA_BYTES;
+	return rc;
+}
+
+int fabric_dev_write(struct emu_dev *real, const struct sio_topo_device *topo, uint64_t addr,
+		     const void *buf, size_t len)
+{
+	int rc;
+
+	fabric_actor.sent = NULL;
+	rc = real->write(real, addr, buf, len);
+	if (rc == 0 && fabric_actor.sent && fabric_on_reached)
+		fabric_on_reached(topo, addr, len, fabric_actor.sent);
 	return rc;
 }
 
@@ -96,7 +112,7 @@ static int dma_write(struct emu_dev *dev, uint64_t addr, const void *buf, size_t
 	}
 	fabric_actor.far = true;
 	rc = ends && d->trouble ? trouble_complete(d->trouble, addr, buf)
-				: d->real->write(d->real, addr, buf, len);
+				: fabric_dev_write(d->real, d->topo, addr, buf, len);
 	fabric_actor.far = false;
 	return rc;
 }
@@ -193,7 +209,7 @@ static int create(struct emu_dev *dev, const struct sio_topo_device *topo,
 	d->registers = find_pages(config, EMU_PAGE_REGISTERS);
 	d->doorbells = find_pages(config, EMU_PAGE_DOORBELLS);
 	if (trouble_wanted)
-		d->trouble = trouble_new(dev, topo->name, d->requester);
+		d->trouble = trouble_new(dev, topo, d->requester);
 	*ret = d;
 	return 0;
 }

@@ -3,14 +3,15 @@
  * What devices do to memory, against what programs asked for; no daemon and no table of the room is
  * believed. Whatever a drive reads and writes lies where a call of a program said that something is
  * mapped for it, and none said since that it is not any more. Nothing that a device sent arrives in
- * memory that was freed meanwhile. And as long as nobody lies about addresses, and no host loses
- * another, nothing is refused.
+ * memory that was freed meanwhile, hosts that lose each other or not. And as long as nobody lies about
+ * addresses, and no host loses another, nothing is refused.
  *
  * The calls are seen where they leave programs and driver for the library (--wrap).
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <utlist.h>
 
@@ -25,6 +26,7 @@ struct told {
 	uint32_t pid, fdid;
 	const void *segment, *device; /* the program's handles */
 	uint64_t from, size;
+	uint64_t mem; /* which memory the device found there first; 0: it did not look */
 	struct told *prev, *next;
 };
 
@@ -171,23 +173,44 @@ static bool somebody_lies(void)
 	return sim_wild.commands + sim_wild.queues > 0;
 }
 
-static void accessed(const struct sio_topo_device *device, uint64_t at, size_t len, bool write)
+/* The last that was told of these addresses. */
+static struct told *find(const struct sio_topo_device *device, uint64_t at, size_t len)
 {
-	const struct told *t;
+	struct told *t;
 
-	sim_result.dma++;
 	DL_FOREACH (all, t)
 		if (t->fdid == device->fdid && at >= t->from && len <= t->size &&
 		    at - t->from <= t->size - len)
-			return;
-	if (!somebody_lies())
+			return t;
+	return NULL;
+}
+
+static void accessed(const struct sio_topo_device *device, uint64_t at, size_t len, bool write)
+{
+	sim_result.dma++;
+	if (!find(device, at, len) && !somebody_lies())
 		sim_fail("dma", "%s %s %zu bytes at %#llx: no program asked for that to be mapped",
 			 device->name, write ? "writes" : "reads", len, (unsigned long long)at);
 }
 
+/* What is mapped does not become another's while the device has the address. */
+static void reached(const struct sio_topo_device *device, uint64_t at, size_t len,
+		    const struct fabric_mem *mem)
+{
+	struct told *t = find(device, at, len);
+	struct fabric_view v = {(struct fabric_mem *)mem, 0};
+
+	if (!t || somebody_lies())
+		return;
+	if (t->mem && t->mem != mem->number)
+		sim_fail("dma", "%s: at %#llx was memory %llu, and is %s", device->name,
+			 (unsigned long long)at, (unsigned long long)t->mem, fabric_where(&v));
+	t->mem = mem->number;
+}
+
 /*
- * A borrower's host that lost the lender takes its memory back at once. Where it has an IOMMU, what the
- * device still does when they are joined again is refused; without one nothing holds it off.
+ * A borrower's host that lost the lender takes its memory back at once if it has an IOMMU, and what the
+ * device still does is refused. Without one it keeps the memory until the device cannot reach it.
  */
 static bool may_lose_borrowers(void)
 {
@@ -195,19 +218,37 @@ static bool may_lose_borrowers(void)
 	       sim_has_fault("delay");
 }
 
+/* Seen where it arrives; the room translates it when the drive's model writes, which is earlier. */
+static bool refused_at_the_end(const struct fabric_post *post)
+{
+	return may_lose_borrowers() && sim_cluster->topology->host[post->host].iommu;
+}
+
 /* Memory of a host that crashed is gone with all that is under way there. */
 static void freed(const struct fabric_post *post)
 {
 	struct fabric_view v = {post->mem, post->offset};
 
-	if (!post->mem->crashed && !may_lose_borrowers())
+	if (!post->mem->crashed && !refused_at_the_end(post))
 		sim_fail("dma", "what a device sent arrives at %s, which was freed",
 			 fabric_where(&v));
 }
 
+/* The way is gone, or the IOMMU at its other end does not know the device any more. */
+static bool refused_for_a_loss(const struct sio_evt_fault *f)
+{
+	static const char *const reason[] = {"in the IOMMU domain of adapter", "the path ",
+					     "the look-up entry is of start ", " is off"};
+
+	for (unsigned i = 0; i < sizeof(reason) / sizeof(reason[0]); i++)
+		if (strstr(f->reason, reason[i]))
+			return may_lose_borrowers();
+	return false;
+}
+
 static void refused(unsigned host, const struct sio_evt_fault *f)
 {
-	if (!somebody_lies() && !may_lose_borrowers())
+	if (!somebody_lies() && !refused_for_a_loss(f))
 		sim_fail("dma", "node %u: an access of %llu bytes at %#llx is refused: %s",
 			 sim_node(host), (unsigned long long)f->length,
 			 (unsigned long long)f->address, f->reason);
@@ -220,6 +261,7 @@ static void start(void)
 	sim_on_refusal = refused;
 	fabric_on_freed = freed;
 	fabric_on_dma = accessed;
+	fabric_on_reached = reached;
 }
 
 const struct sim_oracle sim_oracle_dma = {.name = "dma", .start = start};

@@ -50,5 +50,6 @@ const struct sim_oracle *const sim_oracles[] = {
 	&sim_oracle_books,
 	&sim_oracle_exclusive,
 	&sim_oracle_dma,
+	&sim_oracle_reach,
 	NULL,
 };

@@ -43,6 +43,7 @@ extern const struct sim_oracle sim_oracle_hardware;
 extern const struct sim_oracle sim_oracle_books;
 extern const struct sim_oracle sim_oracle_exclusive;
 extern const struct sim_oracle sim_oracle_dma;
+extern const struct sim_oracle sim_oracle_reach;
 
 /* work_exact.c: groups of this cluster are exact. */
 bool sim_exact_groups(unsigned host);

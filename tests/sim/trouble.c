@@ -46,7 +46,7 @@ struct late {
 
 struct trouble {
 	struct emu_dev *real;
-	const char *name;
+	const struct sio_topo_device *topo;
 	bool enabled;
 	unsigned doorbells; /* index of their run of pages */
 	struct queue sq[QUEUES];
@@ -83,13 +83,13 @@ void trouble_heal(void)
 			memset(drives[i]->plan, 0, sizeof(drives[i]->plan));
 }
 
-struct trouble *trouble_new(struct emu_dev *real, const char *name, unsigned n)
+struct trouble *trouble_new(struct emu_dev *real, const struct sio_topo_device *topo, unsigned n)
 {
 	struct trouble *t = calloc(1, sizeof(*t));
 
 	assert(t && n < DRIVES);
 	t->real = real;
-	t->name = name;
+	t->topo = topo;
 	drives[n] = t;
 	return t;
 }
@@ -184,7 +184,7 @@ bool trouble_fails(struct trouble *t, uint64_t addr, size_t len)
 		if (t->plan[TROUBLE_FETCH].in == 0 || --t->plan[TROUBLE_FETCH].in > 0)
 			return false;
 		trouble_count[TROUBLE_FETCH]++;
-		sim_trace("trouble: submission queue %u of %s is not fetched", i, t->name);
+		sim_trace("trouble: submission queue %u of %s is not fetched", i, t->topo->name);
 		return true;
 	}
 	return false;
@@ -244,7 +244,7 @@ static int put(struct trouble *t, unsigned id, const struct emu_nvme_cqe *cqe, b
 	struct emu_nvme_cqe e __attribute__((aligned(16))) = *cqe;
 
 	e.status = htole16((uint16_t)((le16toh(e.status) & ~1u) | (q->phase ^ wrong)));
-	return t->real->write(t->real, q->q.base + q->tail * sizeof(e), &e, sizeof(e));
+	return fabric_dev_write(t->real, t->topo, q->q.base + q->tail * sizeof(e), &e, sizeof(e));
 }
 
 static int post(struct trouble *t, unsigned id, const struct emu_nvme_cqe *cqe)
@@ -285,7 +285,7 @@ static int go_wrong(struct trouble *t, unsigned id, const struct emu_nvme_cqe *c
 
 	trouble_count[k]++;
 	sim_trace("trouble: completion of command %u of queue %u of %s is %s", le16toh(cqe->cid),
-		  le16toh(cqe->sq_id), t->name, kinds[k]);
+		  le16toh(cqe->sq_id), t->topo->name, kinds[k]);
 	switch (k) {
 	case TROUBLE_LATE:
 		hold(t, id, cqe, t->plan[k].ns);
@@ -314,7 +314,7 @@ int trouble_complete(struct trouble *t, uint64_t addr, const void *cqe)
 	while (id < QUEUES && !lies_in(&t->cq[id].q, addr, sizeof(struct emu_nvme_cqe)))
 		id++;
 	if (id == QUEUES)
-		return t->real->write(t->real, addr, cqe, sizeof(struct emu_nvme_cqe));
+		return fabric_dev_write(t->real, t->topo, addr, cqe, sizeof(struct emu_nvme_cqe));
 	k = choose(t);
 	return k == TROUBLES ? post(t, id, cqe) : go_wrong(t, id, cqe, k);
 }

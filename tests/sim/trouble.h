@@ -31,7 +31,7 @@ void trouble_heal(void);
 
 /* ---- for fabric_dev.c, of one drive, the @n-th of the cluster ---- */
 /* @real: what the model would send to and read from. */
-struct trouble *trouble_new(struct emu_dev *real, const char *name, unsigned n);
+struct trouble *trouble_new(struct emu_dev *real, const struct sio_topo_device *topo, unsigned n);
 void trouble_free(struct trouble *t);
 /* It has no queues any more. */
 void trouble_forget(struct trouble *t);
