@@ -188,9 +188,10 @@ static void tear_down(void *state)
 {
 	struct state *s = state;
 
-	for (unsigned i = 0; i < HANDLES; i++)
-		if (s->handle[i].segment)
-			let_go(&s->handle[i], true);
+	/* Again, where the daemon had no memory the first time. */
+	for (unsigned i = 0; i < 2 * HANDLES; i++)
+		if (s->handle[i % HANDLES].segment)
+			let_go(&s->handle[i % HANDLES], true);
 }
 
 static void share_main(struct sim_proc *p)
