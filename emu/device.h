@@ -37,6 +37,8 @@ struct emu_dev_config {
 	unsigned n_pages;
 	struct emu_dev_pages pages[EMU_DEV_PAGES];
 	uint32_t msix_count; /* 0: none */
+	/* So many steps that find nothing, and each word of the pages was looked at. */
+	unsigned full_look;
 };
 
 /*
@@ -89,6 +91,11 @@ struct emu_dev_model {
 	 * this very call (the room steps once more before it sleeps, and trusts the answer).
 	 */
 	unsigned (*step)(void *model, unsigned budget);
+	/*
+	 * As @n steps that find nothing: for who knows of every store, and saw none since full_look steps
+	 * found nothing and the model was idle().
+	 */
+	void (*skip_steps)(void *model, uint64_t n);
 	/* Power-on or function reset: registers to their defaults, queues gone; media stay unless @power. */
 	void (*reset)(void *model, bool power);
 	/* A new writable view of a register page was handed out (or taken back: view() is NULL). */

@@ -62,3 +62,13 @@ void emu_nvme_doorbells_scan(struct emu_nvme *m)
 		emu_nvme_doorbell_invalid(m, word, value, NVME_AER_ERROR_INVALID_DB_REG);
 	}
 }
+
+unsigned emu_nvme_doorbells_slices(const struct emu_nvme *m)
+{
+	return (m->doorbell_words + SLICE - 1) / SLICE;
+}
+
+void emu_nvme_doorbells_skip(struct emu_nvme *m, uint64_t n)
+{
+	m->doorbell_next = (unsigned)((m->doorbell_next + n * SLICE) % m->doorbell_words);
+}

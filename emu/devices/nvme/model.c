@@ -81,6 +81,14 @@ static int check(const struct sio_topo_device *t, struct sio_err *reterr)
 	return 0;
 }
 
+/* Registers and doorbells, a slice of each at a time. */
+static unsigned full_look(const struct emu_nvme *m)
+{
+	unsigned registers = emu_nvme_regs_slices(), doorbells = emu_nvme_doorbells_slices(m);
+
+	return LOOK_IDLE * (1 + (registers > doorbells ? registers : doorbells));
+}
+
 /* A serial number for PCI's capability, out of the drive's (FNV-1a). */
 static uint64_t hash(const char *text, size_t len)
 {
@@ -110,6 +118,7 @@ static void describe(const struct emu_nvme *m, struct emu_dev_config *config)
 		.bar_size = {bar},
 		.n_pages = m->vectors ? 3 : 2,
 		.msix_count = m->vectors,
+		.full_look = full_look(m),
 	};
 	config->pages[EMU_NVME_RUN_REGISTERS] = (struct emu_dev_pages){
 		.kind = EMU_PAGE_REGISTERS, .offset = 0, .length = EMU_NVME_PAGE};
@@ -225,6 +234,17 @@ static unsigned step(void *model, unsigned budget)
 	return done;
 }
 
+static void skip_steps(void *model, uint64_t n)
+{
+	struct emu_nvme *m = model;
+	uint64_t looks = (m->steps % LOOK_IDLE + n) / LOOK_IDLE;
+
+	m->steps += (unsigned)n;
+	emu_nvme_regs_skip(m, looks);
+	if (m->running)
+		emu_nvme_doorbells_skip(m, looks);
+}
+
 /* New media where memory allows: the old pages need not be touched to be zero again. */
 static void media_forget(struct emu_nvme *m)
 {
@@ -313,6 +333,7 @@ const struct emu_dev_model emu_nvme_model = {
 	.create = create,
 	.destroy = destroy,
 	.step = step,
+	.skip_steps = skip_steps,
 	.reset = reset,
 	.view_changed = view_changed,
 	.idle = idle,

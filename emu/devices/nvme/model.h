@@ -172,6 +172,9 @@ void emu_nvme_regs_publish(struct emu_nvme *m);
 bool emu_nvme_regs_poll(struct emu_nvme *m);
 /* Put right what the holder wrote to read-only registers, a slice of the page at a time. */
 void emu_nvme_regs_scrub(struct emu_nvme *m);
+/* So many slices are the page; @n of them are not looked at. */
+unsigned emu_nvme_regs_slices(void);
+void emu_nvme_regs_skip(struct emu_nvme *m, uint64_t n);
 /* CSTS.CFS: the controller does nothing more until it is reset. */
 void emu_nvme_fatal(struct emu_nvme *m);
 bool emu_nvme_is_enabled(const struct emu_nvme *m);
@@ -216,6 +219,9 @@ void emu_nvme_doorbell_zero(struct emu_nvme *m, unsigned word);
 void emu_nvme_doorbell_invalid(struct emu_nvme *m, unsigned word, uint32_t value, unsigned info);
 /* Look at a slice of the doorbells that the data path does not read. */
 void emu_nvme_doorbells_scan(struct emu_nvme *m);
+/* So many slices are all of them; @n are not looked at. */
+unsigned emu_nvme_doorbells_slices(const struct emu_nvme *m);
+void emu_nvme_doorbells_skip(struct emu_nvme *m, uint64_t n);
 
 /* io.c: a status */
 unsigned emu_nvme_io(struct emu_nvme *m, const struct emu_nvme_sqe *sqe);

@@ -215,3 +215,17 @@ void emu_nvme_regs_scrub(struct emu_nvme *m)
 		scrub_word(m, m->register_next++);
 	}
 }
+
+unsigned emu_nvme_regs_slices(void)
+{
+	return (WORDS - SCRUB_FIRST + SCRUB_SLICE - 1) / SCRUB_SLICE;
+}
+
+void emu_nvme_regs_skip(struct emu_nvme *m, uint64_t n)
+{
+	unsigned rest = m->register_next < SCRUB_FIRST ? 0 : m->register_next - SCRUB_FIRST;
+
+	if (m->view)
+		m->register_next =
+			SCRUB_FIRST + (unsigned)((rest + n * SCRUB_SLICE) % (WORDS - SCRUB_FIRST));
+}
