@@ -54,11 +54,6 @@ uint32_t sim_word(const void *data, size_t len, size_t at)
 	return v;
 }
 
-unsigned sim_hosts(void)
-{
-	return sim_cluster->topology->n_hosts;
-}
-
 uint32_t sim_node(unsigned host)
 {
 	return sim_host[host].node;

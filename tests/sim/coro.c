@@ -30,9 +30,9 @@ struct stack {
 	struct stack *next; /* of the free ones; lies in the stack itself */
 };
 
+struct sim_coro *sim_coro_running;
 static struct {
 	void *sp; /* of the loop, while a coroutine runs */
-	struct sim_coro *current;
 	struct stack *stacks;
 	void *fake_stack;
 	const void *main_stack;
@@ -137,7 +137,7 @@ static void stack_free(void *at)
 
 static void to_coro(struct sim_coro *c)
 {
-	C.current = c;
+	sim_coro_running = c;
 #ifdef SANITIZED
 	__sanitizer_start_switch_fiber(&C.fake_stack, c->stack, STACK_BYTES);
 #endif
@@ -145,7 +145,7 @@ static void to_coro(struct sim_coro *c)
 #ifdef SANITIZED
 	__sanitizer_finish_switch_fiber(C.fake_stack, NULL, NULL);
 #endif
-	C.current = NULL;
+	sim_coro_running = NULL;
 }
 
 static void to_main(struct sim_coro *c)
@@ -162,7 +162,7 @@ static void to_main(struct sim_coro *c)
 
 static void coro_entry(void)
 {
-	struct sim_coro *c = C.current;
+	struct sim_coro *c = sim_coro_running;
 
 #ifdef SANITIZED
 	__sanitizer_finish_switch_fiber(NULL, &C.main_stack, &C.main_stack_size);
@@ -229,14 +229,9 @@ struct sim_coro *sim_coro_new(struct sim_proc *p, sim_fn fn, void *arg)
 	return c;
 }
 
-struct sim_coro *sim_coro_current(void)
-{
-	return C.current;
-}
-
 void sim_coro_block(uint64_t when)
 {
-	struct sim_coro *c = C.current;
+	struct sim_coro *c = sim_coro_running;
 
 	c->blocked = true;
 	c->wake = NULL;
@@ -247,7 +242,7 @@ void sim_coro_block(uint64_t when)
 
 void sim_coro_pause(uint64_t delay)
 {
-	struct sim_coro *c = C.current;
+	struct sim_coro *c = sim_coro_running;
 
 	c->queued = true;
 	schedule(c, sim_now() + delay);
@@ -256,7 +251,7 @@ void sim_coro_pause(uint64_t delay)
 
 void sim_coro_exit(void)
 {
-	struct sim_coro *c = C.current;
+	struct sim_coro *c = sim_coro_running;
 
 	c->finished = true;
 	if (!c->proc->dead)
@@ -270,7 +265,7 @@ void sim_coros_free(struct sim_proc *p)
 	while (p->coros) {
 		struct sim_coro *c = p->coros;
 
-		assert(c != C.current);
+		assert(c != sim_coro_running);
 		p->coros = c->next;
 		c->finished = true;
 		stack_free(c->stack);

@@ -73,6 +73,11 @@ void sim_peer_send(void *ctx, uint32_t node, const void *msg, size_t len);
 void sim_peer_close(void *ctx, uint32_t node);
 void sim_peers_drop(struct sim_host *h);
 void sim_peers_free(void);
+/* edge_engine.c */
+int sim_engine_start(void *ctx, unsigned host);
+bool sim_has_engines(void);
+unsigned sim_engines_step(void);
+void sim_engines_forget(void);
 /* edge_room.c */
 void sim_room_start(void);
 void sim_port_request(void *ctx, const void *req, size_t len, const int *fds, unsigned n_fds);

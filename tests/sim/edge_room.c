@@ -26,8 +26,7 @@ static struct {
 	unsigned empty;
 	uint64_t step_at; /* 0: none is scheduled */
 	uintptr_t steps;
-	bool engines;			  /* somebody has a DMA channel; as of the last look */
-	uint64_t engine_until[SIM_HOSTS]; /* they copy; 0: the host has none */
+	bool engines; /* somebody has a DMA channel; as of the last look */
 } room;
 
 static struct {
@@ -308,14 +307,6 @@ static void room_close(void *ctx, int fd)
 	sim_fd_close(fd);
 }
 
-/* Their host's processors, but for that they act by themselves: the simulator says when. */
-static int engine_start(void *ctx, unsigned host)
-{
-	(void)ctx;
-	room.engine_until[host] = 1;
-	return 0;
-}
-
 /* Devices of the simulator are stepped by its clock: they never sleep. */
 static int watch_new(void *ctx, unsigned host, uint64_t watch, uint32_t kind, int fd,
 		     uint64_t address, uint64_t length)
@@ -371,7 +362,7 @@ const struct emu_ops sim_room_ops = {
 	.watch_new = watch_new,
 	.watch_free = watch_free,
 	.send = room_send,
-	.engine_start = engine_start,
+	.engine_start = sim_engine_start,
 	.now = room_now,
 	.random = room_random,
 	.log = room_log,
@@ -399,31 +390,6 @@ const struct emu_ops *sim_room_outliving(void)
 }
 
 /* ---- its devices ---- */
-static bool has_engines(void)
-{
-	for (unsigned i = 0; i < sim_hosts(); i++)
-		if (sim_port_count(i, SIO_KIND_DMA) > 0)
-			return true;
-	return false;
-}
-
-static unsigned engines_step(void)
-{
-	unsigned work = 0;
-
-	for (unsigned i = 0; i < sim_hosts(); i++) {
-		if (!room.engine_until[i] || room.engine_until[i] > sim_now() ||
-		    !sim_host[i].powered)
-			continue;
-		fabric_act(i);
-		work += emu_room_engine_step(sim_cluster->room, i);
-		room.engine_until[i] = fabric_actor.clock;
-		fabric_act(FABRIC_NOBODY);
-	}
-	emu_room_engines_collect(sim_cluster->room);
-	return work;
-}
-
 static void room_step(void *arg);
 
 /* The step that was scheduled last counts, unless it would come later than the one before. */
@@ -443,13 +409,13 @@ static void room_step(void *arg)
 	if (sim_stopping || (uintptr_t)arg != room.steps)
 		return;
 	room.step_at = 0;
-	work = emu_room_step(sim_cluster->room, 4) + engines_step();
+	work = emu_room_step(sim_cluster->room, 4) + sim_engines_step();
 	if (work) {
 		sim_trace("room: devices did %u", work);
 		room.empty = 0;
 		room.delay = STEP_BUSY;
 	} else if (++room.empty == LOOKS_IDLE) {
-		room.engines = has_engines();
+		room.engines = sim_has_engines();
 	} else if (room.delay < STEP_IDLE) {
 		room.delay *= 2;
 	}
@@ -481,6 +447,7 @@ void sim_room_start(void)
 	while (held)
 		held_end((unsigned)held->key.host, held->key.owner);
 	memset(&room, 0, sizeof(room));
+	sim_engines_forget();
 	room.delay = STEP_BUSY;
 	step_after(room.delay);
 }

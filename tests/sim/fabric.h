@@ -20,11 +20,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "chance.h"
 #include "core/topology.h"
 #include "fabric_time.h"
 
 #define FABRIC_LINE 64u
 #define FABRIC_PAGE 4096u
+#define FABRIC_HOSTS 64u
 #define FABRIC_PIECE 256u /* most bytes of one posted write */
 
 struct sim_proc;
@@ -50,7 +52,15 @@ struct fabric_mem {
 	uint64_t number; /* counts all */
 	uint64_t size;
 	uint8_t *bytes;
+	uint64_t stores; /* done so far */
 };
+
+/* Rings of each host's DMA engines. */
+struct fabric_rings {
+	unsigned open;	 /* that the room has */
+	uint64_t stores; /* into all of them so far */
+};
+extern struct fabric_rings fabric_rings[FABRIC_HOSTS];
 
 /* What an address means. */
 struct fabric_view {
@@ -80,7 +90,12 @@ void fabric_map_ones(void *at, size_t len);
 /* What @from means, @to means from now on; @from means nothing. */
 void fabric_move(void *from, void *to, size_t len);
 void fabric_unmap(void *at, size_t len);
-bool fabric_is_ours(const volatile void *at);
+#define FABRIC_ARENA (1ull << 44) /* bytes of addresses */
+extern uint8_t *fabric_arena;	  /* fabric_space.c's own; NULL before the first start */
+static inline bool fabric_is_ours(const volatile void *at)
+{
+	return fabric_arena && (uintptr_t)at - (uintptr_t)fabric_arena < FABRIC_ARENA;
+}
 /* @len bytes at @at, within a page. Ends the run if that means nothing or may not be written. */
 struct fabric_view fabric_look(const volatile void *at, size_t len, bool write);
 /* "segment 12 of host 1 + 0x40", in a buffer of its own. */
@@ -126,8 +141,14 @@ void fabric_queue_take(struct fabric_queue *q);
 void fabric_queue_push(struct fabric_queue *q, uint64_t when);
 /* What would be sent after @when never is. */
 void fabric_queue_cut(struct fabric_queue *q, uint64_t when);
+void fabric_arrive(uint64_t now);
+extern uint64_t fabric_next_due; /* fabric_path.c's own */
 /* All that is due until @now arrives, in order of time. */
-void fabric_settle(uint64_t now);
+static inline void fabric_settle(uint64_t now)
+{
+	if (fabric_next_due <= now)
+		fabric_arrive(now);
+}
 struct fabric_queue *fabric_path(unsigned requester, unsigned host);
 /* Put @post on its path: it leaves at @sent or later. Return: when it arrives. */
 uint64_t fabric_path_post(unsigned requester, struct fabric_post *post, uint64_t sent);
@@ -163,8 +184,14 @@ struct fabric_sum {
 	uint64_t stores, interrupts, hash;
 };
 extern struct fabric_sum fabric_sum;
+/* Stores into registers so far, of all runs. */
+extern uint64_t fabric_register_stores;
+extern uint64_t fabric_rng; /* fabric_path.c's own */
 /* Chance of the model's own stream: 0 to n - 1. */
-uint64_t fabric_below(uint64_t n);
+static inline uint64_t fabric_below(uint64_t n)
+{
+	return sim_draw(&fabric_rng) % n;
+}
 
 /* ---- fabric_past.c ---- */
 void fabric_past_start(void);

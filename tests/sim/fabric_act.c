@@ -24,7 +24,10 @@ void fabric_act_load(const struct fabric_view *v, void *buf, size_t len)
 	if (fabric_actor.far && fabric_actor.who != FABRIC_NOBODY)
 		fabric_path_read(fabric_actor.who, v->mem->host, fabric_actor.clock);
 	fabric_actor.last = v->mem;
-	memcpy(buf, v->mem->bytes + v->offset, len);
+	if (len == 4) /* as most are: registers and doorbells */
+		memcpy(buf, v->mem->bytes + v->offset, 4);
+	else
+		memcpy(buf, v->mem->bytes + v->offset, len);
 	/*
 	 * "I am done; does anybody wait?" That read happens when its clock says, which may be ahead: who
 	 * begins to wait until then would be missed, so it finds somebody. Nobody minds a wake-up more.

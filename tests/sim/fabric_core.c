@@ -87,11 +87,13 @@ static void line_part(struct fabric_core *c, const struct fabric_post *post, uns
 /* Where a run of written bytes begins, at @from or behind it; *ret_to: its end. */
 static unsigned line_run(uint64_t mask, unsigned from, unsigned *ret_to)
 {
-	while (from < FABRIC_LINE && !(mask >> from & 1))
-		from++;
-	*ret_to = from;
-	while (*ret_to < FABRIC_LINE && mask >> *ret_to & 1)
-		++*ret_to;
+	uint64_t left = from < FABRIC_LINE ? mask >> from << from : 0, behind;
+
+	if (!left)
+		return *ret_to = FABRIC_LINE;
+	from = (unsigned)__builtin_ctzll(left);
+	behind = ~(left >> from);
+	*ret_to = behind ? from + (unsigned)__builtin_ctzll(behind) : FABRIC_LINE;
 	return from;
 }
 

@@ -6,6 +6,9 @@
  * The model does a command at once, in no time. What it writes for it is held until the command
  * would be over: reads take a round trip, one after the other; then one of a few units of the media
  * is busy. Completions come in the order in which commands began.
+ *
+ * Drives look at their doorbells for ever. One that would find nothing is not asked: its looks are
+ * counted, and made up for when somebody has stored into its pages.
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
@@ -34,11 +37,19 @@ struct drive {
 	void *model;
 	struct trouble *trouble; /* NULL: none is wanted */
 	const struct sio_topo_device *topo;
-	unsigned requester, registers, doorbells;
+	unsigned requester, registers, doorbells, full_look;
 	uint64_t busy_until; /* reads */
 	uint64_t hold;	     /* nothing is sent before */
 	uint64_t unit[UNITS];
 	bool has_read, has_written; /* data, for the command under way */
+
+	/* Its pages; NULL: there are none, or nobody holds the registers. */
+	const struct fabric_mem *view, *bells;
+	uint64_t stores;     /* to both, as of the last look */
+	uint64_t all_stores; /* to registers anywhere: none since, none to these */
+	unsigned nothing;    /* so many looks since have found nothing */
+	bool reads;	     /* a look reads something: what is due arrives before */
+	uint64_t skipped;    /* looks that the model was not asked for */
 };
 
 /* ---- what the drive's model calls ---- */
@@ -208,6 +219,7 @@ static int create(struct emu_dev *dev, const struct sio_topo_device *topo,
 	}
 	d->registers = find_pages(config, EMU_PAGE_REGISTERS);
 	d->doorbells = find_pages(config, EMU_PAGE_DOORBELLS);
+	d->full_look = config->full_look;
 	if (trouble_wanted)
 		d->trouble = trouble_new(dev, topo, d->requester);
 	*ret = d;
@@ -222,6 +234,60 @@ static void destroy(void *model)
 	if (d->trouble)
 		trouble_free(d->trouble);
 	free(d);
+}
+
+/* ---- looks that find nothing ---- */
+static const struct fabric_mem *pages(const volatile void *at)
+{
+	return at ? fabric_look(at, 1, false).mem : NULL;
+}
+
+static void attach(struct drive *d)
+{
+	d->view = pages(d->real->view(d->real, d->registers));
+	d->bells = pages(d->real->view(d->real, d->doorbells));
+	d->nothing = 0;
+}
+
+static uint64_t stores(const struct drive *d)
+{
+	return (d->view ? d->view->stores : 0) + (d->bells ? d->bells->stores : 0);
+}
+
+/* Nothing but a store makes the next look find something. */
+static bool can_rest(const struct drive *d)
+{
+	return emu_nvme_model.idle(d->model) && !(d->trouble && trouble_is_late(d->trouble));
+}
+
+static void looked(struct drive *d, unsigned work)
+{
+	if (work || d->stores != stores(d))
+		d->nothing = 0;
+	else if (d->nothing + 1 < d->full_look || can_rest(d))
+		d->nothing++;
+	d->reads = d->trouble || fabric_actor.last;
+	d->stores = stores(d);
+	d->all_stores = fabric_register_stores;
+}
+
+static bool rests(struct drive *d)
+{
+	if (d->nothing < d->full_look)
+		return false;
+	if (d->reads)
+		fabric_settle(sim_access_now());
+	if (d->all_stores == fabric_register_stores)
+		return true;
+	d->all_stores = fabric_register_stores;
+	return d->stores == stores(d);
+}
+
+static void catch_up(struct drive *d)
+{
+	if (d->skipped)
+		emu_nvme_model.skip_steps(d->model, d->skipped);
+	d->skipped = 0;
 }
 
 /* The controller is being disabled: what its commands would have written is forgotten. */
@@ -249,11 +315,11 @@ static void look_for_trouble(struct drive *d)
 	trouble_look(d->trouble, at, d->doorbells);
 }
 
-static unsigned step(void *model, unsigned budget)
+static unsigned look(struct drive *d, unsigned budget)
 {
-	struct drive *d = model;
 	unsigned work;
 
+	catch_up(d);
 	drop_if_disabled(d);
 	look_for_trouble(d);
 	if (d->busy_until > sim_access_now())
@@ -270,10 +336,21 @@ static unsigned step(void *model, unsigned budget)
 	work = emu_nvme_model.step(d->model, budget);
 	d->hold = fabric_actor.hold;
 	d->busy_until = fabric_actor.clock;
+	looked(d, work);
 	fabric_act(FABRIC_NOBODY);
 	if (d->busy_until > sim_access_now())
 		sim_access_look(d->busy_until);
 	return work;
+}
+
+static unsigned step(void *model, unsigned budget)
+{
+	struct drive *d = model;
+
+	if (!rests(d))
+		return look(d, budget);
+	d->skipped++;
+	return 0;
 }
 
 static void reset(void *model, bool power)
@@ -285,12 +362,18 @@ static void reset(void *model, bool power)
 	memset(d->unit, 0, sizeof(d->unit));
 	if (d->trouble)
 		trouble_forget(d->trouble);
+	catch_up(d);
 	emu_nvme_model.reset(d->model, power);
+	attach(d);
 }
 
 static void view_changed(void *model, unsigned index)
 {
-	emu_nvme_model.view_changed(((struct drive *)model)->model, index);
+	struct drive *d = model;
+
+	catch_up(d);
+	emu_nvme_model.view_changed(d->model, index);
+	attach(d);
 }
 
 static bool idle(void *model)

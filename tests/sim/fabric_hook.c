@@ -8,10 +8,9 @@
 #include "fabric.h"
 #include "smartio/io.h"
 
-static void load(const volatile void *at, void *buf, size_t len)
+static void load(struct fabric_core *c, const volatile void *at, void *buf, size_t len)
 {
 	struct fabric_view v = fabric_look(at, len, false);
-	struct fabric_core *c = sim_core();
 
 	if (c)
 		fabric_core_load(c, &v, buf, len);
@@ -19,10 +18,10 @@ static void load(const volatile void *at, void *buf, size_t len)
 		fabric_act_load(&v, buf, len);
 }
 
-static void store(volatile void *at, const void *buf, size_t len, bool streaming)
+static void store(struct fabric_core *c, volatile void *at, const void *buf, size_t len,
+		  bool streaming)
 {
 	struct fabric_view v = fabric_look(at, len, true);
-	struct fabric_core *c = sim_core();
 
 	if (c)
 		fabric_core_store(c, &v, buf, len, streaming);
@@ -31,9 +30,9 @@ static void store(volatile void *at, const void *buf, size_t len, bool streaming
 }
 
 /* How much of @len bytes at @at is done at once: programs go by lines, devices by packets. */
-static size_t piece(const volatile void *at, size_t len)
+static size_t piece(const struct fabric_core *c, const volatile void *at, size_t len)
 {
-	size_t most = sim_core() ? FABRIC_LINE : FABRIC_PIECE, room = most - (uintptr_t)at % most;
+	size_t most = c ? FABRIC_LINE : FABRIC_PIECE, room = most - (uintptr_t)at % most;
 
 	return len < room ? len : room;
 }
@@ -41,25 +40,31 @@ static size_t piece(const volatile void *at, size_t len)
 /* Memory of a process alone is its own: a copy may have it at either end. */
 static void get(const volatile void *at, void *buf, size_t len)
 {
+	struct fabric_core *c;
+
 	if (!fabric_is_ours(at)) {
 		memcpy(buf, (const void *)(uintptr_t)at, len);
 		return;
 	}
+	c = sim_core();
 	for (size_t done = 0, n; done < len; done += n) {
-		n = piece((const volatile uint8_t *)at + done, len - done);
-		load((const volatile uint8_t *)at + done, (uint8_t *)buf + done, n);
+		n = piece(c, (const volatile uint8_t *)at + done, len - done);
+		load(c, (const volatile uint8_t *)at + done, (uint8_t *)buf + done, n);
 	}
 }
 
 static void set(volatile void *at, const void *buf, size_t len)
 {
+	struct fabric_core *c;
+
 	if (!fabric_is_ours(at)) {
 		memcpy((void *)(uintptr_t)at, buf, len);
 		return;
 	}
+	c = sim_core();
 	for (size_t done = 0, n; done < len; done += n) {
-		n = piece((volatile uint8_t *)at + done, len - done);
-		store((volatile uint8_t *)at + done, (const uint8_t *)buf + done, n, true);
+		n = piece(c, (volatile uint8_t *)at + done, len - done);
+		store(c, (volatile uint8_t *)at + done, (const uint8_t *)buf + done, n, true);
 	}
 }
 
@@ -69,7 +74,7 @@ static uint64_t read_word(const volatile void *addr, unsigned width)
 
 	assert((uintptr_t)addr % width == 0);
 	if (fabric_is_ours(addr))
-		load(addr, &value, width);
+		load(sim_core(), addr, &value, width);
 	else
 		memcpy(&value, (const void *)(uintptr_t)addr, width);
 	return value;
@@ -89,7 +94,7 @@ void sio_hook_write(volatile void *addr, uint64_t value, unsigned width)
 {
 	assert((uintptr_t)addr % width == 0);
 	if (fabric_is_ours(addr))
-		store(addr, &value, width, false);
+		store(sim_core(), addr, &value, width, false);
 	else
 		memcpy((void *)(uintptr_t)addr, &value, width);
 }

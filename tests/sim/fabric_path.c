@@ -19,6 +19,7 @@
 
 struct fabric_params fabric_params;
 struct fabric_sum fabric_sum;
+uint64_t fabric_register_stores;
 
 static struct {
 	const struct sio_topology *topology;
@@ -30,19 +31,10 @@ static struct {
 	uint8_t *joined;	    /* by host, then host: 0 not known, 1 no, 2 yes */
 	struct fabric_queue **heap;
 	size_t n_heap, max_heap;
-	uint64_t n_queues, next_due;
+	uint64_t n_queues;
 	struct fabric_post *spare;
-	uint64_t rng;
 } S;
-
-uint64_t fabric_below(uint64_t n)
-{
-	uint64_t z = (S.rng += 0x9e3779b97f4a7c15ull);
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return (z ^ (z >> 31)) % n;
-}
+uint64_t fabric_rng, fabric_next_due;
 
 /* ---- the heap of queues, by the time of what is first in each ---- */
 static bool before(const struct fabric_queue *a, const struct fabric_queue *b)
@@ -94,7 +86,7 @@ static void reorder(struct fabric_queue *q)
 	} else if (q->first) {
 		sift(q->heap - 1, q);
 	}
-	S.next_due = S.n_heap ? S.heap[0]->first->due : UINT64_MAX;
+	fabric_next_due = S.n_heap ? S.heap[0]->first->due : UINT64_MAX;
 }
 
 /* ---- queues ---- */
@@ -164,9 +156,9 @@ static void arrive_first(struct fabric_queue *q)
 	q->arrive(q, post);
 }
 
-void fabric_settle(uint64_t now)
+void fabric_arrive(uint64_t now)
 {
-	while (S.next_due <= now)
+	while (fabric_next_due <= now)
 		arrive_first(S.heap[0]);
 }
 
@@ -191,10 +183,12 @@ void fabric_queue_push(struct fabric_queue *q, uint64_t when)
 /* What is not sent yet, but will be until @when, arrives at @when at the latest. */
 static void hasten(struct fabric_queue *q, uint64_t when)
 {
+	bool sooner = q->first && q->first->sent <= when && q->first->due > when;
+
 	for (struct fabric_post *p = q->first; p && p->sent <= when; p = p->next)
 		if (p->due > when)
 			p->due = when;
-	if (q->first)
+	if (sooner)
 		reorder(q);
 }
 
@@ -305,6 +299,11 @@ void fabric_store(struct fabric_mem *m, uint64_t offset, const void *data, size_
 		memcpy(m->bytes + offset + done, (const uint8_t *)data + done, n);
 	}
 	fabric_sum.stores++;
+	m->stores++;
+	if (m->kind == FABRIC_REGISTER)
+		fabric_register_stores++;
+	else if (m->kind == FABRIC_RING)
+		fabric_rings[m->host].stores++;
 	fabric_sum.hash = (fabric_sum.hash ^ m->number << 32 ^ offset) * FNV_PRIME;
 	fabric_sum.hash = (fabric_sum.hash ^ at ^ len << 48) * FNV_PRIME;
 	if (m->kind == FABRIC_STATUS && m->host < S.n_hosts) {
@@ -454,8 +453,8 @@ void fabric_paths_start(const struct sio_topology *t)
 	S.topology = t;
 	S.n_hosts = n_hosts;
 	S.n_requesters = n;
-	S.rng = fabric_sum.hash;
-	S.next_due = UINT64_MAX;
+	fabric_rng = fabric_sum.hash;
+	fabric_next_due = UINT64_MAX;
 	S.path = calloc((size_t)n * n_hosts, sizeof(*S.path));
 	S.way = calloc((size_t)n * n_hosts, sizeof(*S.way));
 	S.home = calloc(n, sizeof(*S.home));

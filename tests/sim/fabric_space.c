@@ -16,9 +16,8 @@
 
 #include "fabric.h"
 
-#define ARENA_BYTES (1ull << 44)
 #define LEAF_PAGES (1u << 12)
-#define LEAVES (ARENA_BYTES / FABRIC_PAGE / LEAF_PAGES)
+#define LEAVES (FABRIC_ARENA / FABRIC_PAGE / LEAF_PAGES)
 #define FRAMES 32
 
 /* What was mapped at once, or the part of it that was moved. */
@@ -29,8 +28,9 @@ struct region {
 	bool write;
 };
 
+uint8_t *fabric_arena;
+struct fabric_rings fabric_rings[FABRIC_HOSTS];
 static struct {
-	uint8_t *arena;
 	uint32_t **leaf; /* page -> region + 1 */
 	uint64_t next;	 /* page never given out */
 	struct region *region;
@@ -106,7 +106,7 @@ struct fabric_mem *fabric_mem_new(unsigned host, const char *name, uint64_t size
 {
 	struct fabric_mem *m = calloc(1, sizeof(*m));
 
-	assert(m);
+	assert(m && host < FABRIC_HOSTS);
 	m->refs = 1;
 	m->host = host;
 	m->kind = kind_of(name);
@@ -119,6 +119,7 @@ struct fabric_mem *fabric_mem_new(unsigned host, const char *name, uint64_t size
 	if (m->next)
 		m->next->prev = m;
 	S.mems = m;
+	fabric_rings[host].open += m->kind == FABRIC_RING;
 	*ret_at = fabric_reserve(NULL, m->size);
 	fabric_map(*ret_at, m->size, m, 0, true);
 	return m;
@@ -163,28 +164,21 @@ static uint32_t *slot_of(uint64_t page)
 
 static uint64_t page_of(const volatile void *at)
 {
-	return ((uintptr_t)at - (uintptr_t)S.arena) / FABRIC_PAGE;
-}
-
-bool fabric_is_ours(const volatile void *at)
-{
-	return S.arena && (uintptr_t)at - (uintptr_t)S.arena < ARENA_BYTES;
+	return ((uintptr_t)at - (uintptr_t)fabric_arena) / FABRIC_PAGE;
 }
 
 /* @ret: NULL: it means nothing. */
 static struct fabric_view find(uintptr_t at, const struct region **ret)
 {
-	uint64_t page = (at - (uintptr_t)S.arena) / FABRIC_PAGE;
+	uint64_t in = at - (uintptr_t)fabric_arena, page = in / FABRIC_PAGE;
 	const uint32_t *leaf = S.leaf[page / LEAF_PAGES];
 	uint32_t index = leaf ? leaf[page % LEAF_PAGES] : 0;
-	struct fabric_view v = {0};
+	const struct region *r = index ? &S.region[index - 1] : NULL;
 
-	*ret = index ? &S.region[index - 1] : NULL;
-	if (index && (*ret)->mem) {
-		v.mem = (*ret)->mem;
-		v.offset = (*ret)->offset + (page - (*ret)->page) * FABRIC_PAGE + at % FABRIC_PAGE;
-	}
-	return v;
+	*ret = r;
+	if (!r || !r->mem)
+		return (struct fabric_view){0};
+	return (struct fabric_view){r->mem, r->offset + in - r->page * FABRIC_PAGE};
 }
 
 struct fabric_view fabric_look(const volatile void *at, size_t len, bool write)
@@ -193,9 +187,9 @@ struct fabric_view fabric_look(const volatile void *at, size_t len, bool write)
 	struct fabric_view v = find((uintptr_t)at, &r);
 
 	assert(len > 0 && (uintptr_t)at % FABRIC_PAGE + len <= FABRIC_PAGE);
-	if (!r)
+	if (__builtin_expect(!r, 0))
 		die(at, write ? "a store" : "a load");
-	if (write && !r->write)
+	if (__builtin_expect(write && !r->write, 0))
 		die(at, "a store into a read-only mapping");
 	return v;
 }
@@ -259,12 +253,12 @@ static uint64_t pages_of(size_t len)
 
 void *fabric_reserve(const struct sim_proc *p, size_t len)
 {
-	void *at = S.arena + S.next * FABRIC_PAGE;
+	void *at = fabric_arena + S.next * FABRIC_PAGE;
 
 	(void)p;
 	/* A page between two, which never means anything. */
 	S.next += pages_of(len) + 1;
-	assert(S.next * FABRIC_PAGE < ARENA_BYTES);
+	assert(S.next * FABRIC_PAGE < FABRIC_ARENA);
 	return at;
 }
 
@@ -314,6 +308,7 @@ void fabric_mem_close(void *at)
 
 	assert(r && v.mem && v.offset == 0);
 	v.mem->freed = true;
+	fabric_rings[v.mem->host].open -= v.mem->kind == FABRIC_RING;
 	fabric_unmap(at, v.mem->size);
 }
 
@@ -340,9 +335,9 @@ void fabric_guard(void)
 
 static void arena_new(void)
 {
-	S.arena = mmap(NULL, ARENA_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-		       -1, 0);
-	assert(S.arena != MAP_FAILED);
+	fabric_arena = mmap(NULL, FABRIC_ARENA, PROT_NONE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	assert(fabric_arena != MAP_FAILED);
 	S.leaf = calloc(LEAVES, sizeof(*S.leaf));
 	assert(S.leaf);
 	fabric_guard();
@@ -350,7 +345,7 @@ static void arena_new(void)
 
 void fabric_start(const struct sio_topology *t, const struct fabric_params *p, uint64_t seed)
 {
-	if (!S.arena)
+	if (!fabric_arena)
 		arena_new();
 	S.model++;
 	S.next = 1;
@@ -367,6 +362,7 @@ void fabric_start(const struct sio_topology *t, const struct fabric_params *p, u
 	}
 	assert(!fabric_params_wrong(&fabric_params));
 	memset(&fabric_sum, 0, sizeof(fabric_sum));
+	memset(fabric_rings, 0, sizeof(fabric_rings));
 	fabric_sum.hash = seed;
 	fabric_past_start();
 	fabric_paths_start(t);

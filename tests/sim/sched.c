@@ -7,16 +7,25 @@
 
 #include "sim.h"
 
+#define SPAN 50000u /* ns that the heap of what comes soon reaches ahead */
+
 struct event {
 	uint64_t when, tie, number;
 	sim_fn fn;
 	void *arg;
 };
 
-static struct {
-	uint64_t now, rng, number, done;
-	struct event *heap;
+struct heap {
+	struct event *event;
 	size_t n, room;
+};
+
+uint64_t sim_time, sim_rng;
+static struct {
+	uint64_t number, done;
+	/* Most events come soon. Wake-ups that nobody needs any more wait for their time beside them. */
+	struct heap soon, later;
+	uint64_t horizon; /* of both: later's are not before, soon's are */
 	uint64_t watch_at;
 	void (*watch)(void);
 } S;
@@ -24,57 +33,22 @@ static struct {
 void sim_start(uint64_t seed)
 {
 	memset(&S, 0, sizeof(S));
-	S.rng = seed ^ 0x9e3779b97f4a7c15ull;
-	S.now = 1000000;
+	sim_rng = seed ^ 0x9e3779b97f4a7c15ull;
+	sim_time = 1000000;
 	S.watch_at = UINT64_MAX;
 	sim_trace_start();
 }
 
 void sim_end(void)
 {
-	free(S.heap);
-	S.heap = NULL;
-	S.n = S.room = 0;
-}
-
-uint64_t sim_now(void)
-{
-	return S.now;
-}
-
-void sim_advance(uint64_t ns)
-{
-	S.now += ns;
+	free(S.soon.event);
+	free(S.later.event);
+	S.soon = S.later = (struct heap){0};
 }
 
 uint64_t sim_events(void)
 {
 	return S.done;
-}
-
-/* splitmix64 */
-uint64_t sim_draw(uint64_t *rng)
-{
-	uint64_t z = (*rng += 0x9e3779b97f4a7c15ull);
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return z ^ (z >> 31);
-}
-
-uint64_t sim_random(void)
-{
-	return sim_draw(&S.rng);
-}
-
-uint64_t sim_below(uint64_t n)
-{
-	return n ? sim_random() % n : 0;
-}
-
-bool sim_chance(uint64_t part, uint64_t whole)
-{
-	return sim_random() % whole < part;
 }
 
 static bool before(const struct event *a, const struct event *b)
@@ -86,58 +60,72 @@ static bool before(const struct event *a, const struct event *b)
 	return a->number < b->number;
 }
 
-static void push(const struct event *e)
+static void push(struct heap *h, const struct event *e)
 {
 	size_t i;
 
-	if (S.n == S.room) {
-		S.room = S.room ? S.room * 2 : 256;
-		S.heap = realloc(S.heap, S.room * sizeof(*S.heap));
-		assert(S.heap);
+	if (h->n == h->room) {
+		h->room = h->room ? h->room * 2 : 256;
+		h->event = realloc(h->event, h->room * sizeof(*h->event));
+		assert(h->event);
 	}
-	for (i = S.n++; i > 0 && before(e, &S.heap[(i - 1) / 2]); i = (i - 1) / 2)
-		S.heap[i] = S.heap[(i - 1) / 2];
-	S.heap[i] = *e;
+	for (i = h->n++; i > 0 && before(e, &h->event[(i - 1) / 2]); i = (i - 1) / 2)
+		h->event[i] = h->event[(i - 1) / 2];
+	h->event[i] = *e;
 }
 
-static struct event pop(void)
+static struct event pop(struct heap *h)
 {
-	struct event top = S.heap[0], last = S.heap[--S.n];
+	struct event top = h->event[0], *last = &h->event[--h->n];
 	size_t i = 0;
 
 	for (;;) {
 		size_t c = 2 * i + 1;
 
-		if (c >= S.n)
+		if (c >= h->n)
 			break;
-		if (c + 1 < S.n && before(&S.heap[c + 1], &S.heap[c]))
+		if (c + 1 < h->n && before(&h->event[c + 1], &h->event[c]))
 			c++;
-		if (!before(&S.heap[c], &last))
+		if (!before(&h->event[c], last))
 			break;
-		S.heap[i] = S.heap[c];
+		h->event[i] = h->event[c];
 		i = c;
 	}
-	S.heap[i] = last;
+	h->event[i] = *last;
 	return top;
+}
+
+/* The first event; NULL: there is none. */
+static const struct event *first(void)
+{
+	if (S.soon.n == 0 && S.later.n > 0) {
+		S.horizon = S.later.event[0].when + SPAN;
+		while (S.later.n > 0 && S.later.event[0].when < S.horizon) {
+			struct event e = pop(&S.later);
+
+			push(&S.soon, &e);
+		}
+	}
+	return S.soon.n ? &S.soon.event[0] : NULL;
 }
 
 static void push_at(uint64_t when, uint64_t tie, sim_fn fn, void *arg)
 {
 	struct event e = {when, tie, ++S.number, fn, arg};
 
-	push(&e);
+	push(when < S.horizon ? &S.soon : &S.later, &e);
 }
 
 void sim_after(uint64_t delay, sim_fn fn, void *arg)
 {
 	uint64_t tie = sim_random();
 
-	push_at(S.now + delay, tie, fn, arg);
+	push_at(sim_time + delay, tie, fn, arg);
 }
 
 void sim_after_ordered(uint64_t *channel, uint64_t delay, sim_fn fn, void *arg)
 {
-	uint64_t when = S.now + delay;
+	uint64_t when = sim_time + delay;
 
 	/* Strictly later than the one before: no tie decides. */
 	if (when <= *channel)
@@ -154,24 +142,25 @@ void sim_watch(uint64_t when, void (*fn)(void))
 
 bool sim_run(bool (*done)(void *arg), void *arg, uint64_t limit)
 {
-	uint64_t end = S.now + limit;
+	uint64_t end = sim_time + limit;
 
 	assert(!sim_coro_current());
 	while (!done(arg)) {
+		const struct event *next = first();
 		struct event e;
 
-		if (S.n == 0 || S.heap[0].when > end) {
+		if (!next || next->when > end) {
 			/* Nothing more happens until then: time passes at once. */
-			if (limit != UINT64_MAX && S.now < end)
-				S.now = end;
+			if (limit != UINT64_MAX && sim_time < end)
+				sim_time = end;
 			return done(arg);
 		}
-		e = pop();
-		if (e.when > S.now)
-			S.now = e.when;
+		e = pop(&S.soon);
+		if (e.when > sim_time)
+			sim_time = e.when;
 		S.done++;
 		e.fn(e.arg);
-		if (S.now >= S.watch_at)
+		if (sim_time >= S.watch_at)
 			S.watch();
 	}
 	return true;

@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "chance.h"
 #include "core/topology.h"
 #include "emu/room.h"
 #include "session/world.h"
@@ -43,18 +44,34 @@ struct fabric_mem;
 /* ---- sched.c ---- */
 void sim_start(uint64_t seed);
 void sim_end(void);
-uint64_t sim_now(void);
+extern uint64_t sim_time, sim_rng; /* sched.c's own: others take the functions */
+static inline uint64_t sim_now(void)
+{
+	return sim_time;
+}
+/* Work that the running code does takes time. */
+static inline void sim_advance(uint64_t ns)
+{
+	sim_time += ns;
+}
 uint64_t sim_events(void);
 /*
- * Chance. No expression may draw twice: compilers choose the order. sim_draw() draws from a stream
- * of its own, so that what others draw does not change it.
+ * Chance. No expression may draw twice: compilers choose the order. sim_draw() (chance.h) draws from a
+ * stream of its own, so that what others draw does not change it.
  */
-uint64_t sim_draw(uint64_t *rng);
-uint64_t sim_random(void);
-uint64_t sim_below(uint64_t n); /* 0 to n - 1 */
-bool sim_chance(uint64_t part, uint64_t whole);
-/* Work that the running code does takes time. */
-void sim_advance(uint64_t ns);
+static inline uint64_t sim_random(void)
+{
+	return sim_draw(&sim_rng);
+}
+/* 0 to n - 1 */
+static inline uint64_t sim_below(uint64_t n)
+{
+	return n ? sim_random() % n : 0;
+}
+static inline bool sim_chance(uint64_t part, uint64_t whole)
+{
+	return sim_random() % whole < part;
+}
 /* Run @fn(@arg) @delay nanoseconds from now; those of one instant run in an order of the seed's. */
 void sim_after(uint64_t delay, sim_fn fn, void *arg);
 /* As sim_after, but behind what was sent on the same channel before: queues keep their order. */
@@ -104,7 +121,12 @@ struct sim_coro {
 };
 
 struct sim_coro *sim_coro_new(struct sim_proc *p, sim_fn fn, void *arg);
-struct sim_coro *sim_coro_current(void); /* NULL: the event loop itself */
+extern struct sim_coro *sim_coro_running; /* coro.c's own */
+/* NULL: the event loop itself. */
+static inline struct sim_coro *sim_coro_current(void)
+{
+	return sim_coro_running;
+}
 /* Sleep until it is notified, or virtual time @when. */
 void sim_coro_block(uint64_t when);
 /* Give up the processor for @delay. */
@@ -242,7 +264,10 @@ extern bool sim_outliving;
 
 void sim_cluster_start(const char *topology_text);
 void sim_cluster_stop(void);
-unsigned sim_hosts(void);
+static inline unsigned sim_hosts(void)
+{
+	return sim_cluster->topology->n_hosts;
+}
 uint32_t sim_node(unsigned host);
 unsigned sim_host_of(uint32_t node);
 /* The host's daemon serves clients. */

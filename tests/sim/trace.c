@@ -31,41 +31,49 @@ void sim_trace_start(void)
 	hash = FNV_START;
 }
 
-static void mix(uint64_t v)
+/* Each takes the hash so far, for a variable that characters may not alias, and returns the new one. */
+static uint64_t mix(uint64_t h, uint64_t v)
 {
-	hash = (hash ^ v) * FNV_PRIME;
-	hash ^= hash >> 29;
+	h = (h ^ v) * FNV_PRIME;
+	return h ^ h >> 29;
 }
 
-static void mix_text(const char *s)
+static uint64_t mix_text(uint64_t h, const char *s)
 {
 	for (; *s; s++)
-		hash = (hash ^ (unsigned char)*s) * FNV_PRIME;
+		h = (h ^ (unsigned char)*s) * FNV_PRIME;
+	return h;
+}
+
+static bool is_flag(char c)
+{
+	return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == ' ' || c == '#' || c == '.' ||
+	       c == 'h' || c == 'l' || c == 'z';
 }
 
 /* Format and arguments, as vsnprintf() would take them: %d %u %x %c with h, l, ll, z; %s; %%. */
-static void mix_format(const char *fmt, va_list ap)
+static uint64_t mix_format(uint64_t h, const char *fmt, va_list ap)
 {
 	for (; *fmt; fmt++) {
 		bool wide = false;
 
 		if (*fmt != '%') {
-			hash = (hash ^ (unsigned char)*fmt) * FNV_PRIME;
+			h = (h ^ (unsigned char)*fmt) * FNV_PRIME;
 			continue;
 		}
-		for (fmt++; strchr("0123456789-+ #.hlz", *fmt); fmt++) {
-			assert(*fmt);
+		for (fmt++; is_flag(*fmt); fmt++)
 			wide |= *fmt == 'l' || *fmt == 'z';
-		}
+		assert(*fmt);
 		if (*fmt == 's')
-			mix_text(va_arg(ap, const char *));
+			h = mix_text(h, va_arg(ap, const char *));
 		else if (*fmt == '%')
-			mix('%');
+			h = mix(h, '%');
 		else if (strchr("diuxXc", *fmt))
-			mix(wide ? va_arg(ap, uint64_t) : va_arg(ap, unsigned));
+			h = mix(h, wide ? va_arg(ap, uint64_t) : va_arg(ap, unsigned));
 		else
 			assert(!"a conversion that the trace does not know");
 	}
+	return h;
 }
 
 static unsigned track_of(const char *name, size_t len)
@@ -113,9 +121,8 @@ static void trace(char phase, const char *fmt, va_list ap)
 	char text[600];
 	va_list again;
 
-	mix(sim_now());
 	va_copy(again, ap);
-	mix_format(fmt, again);
+	hash = mix_format(mix(hash, sim_now()), fmt, again);
 	va_end(again);
 	if (!lines && !perfetto)
 		return;

@@ -331,6 +331,11 @@ void trouble_look(struct trouble *t, const volatile uint8_t *registers, unsigned
 	t->enabled = enabled;
 }
 
+bool trouble_is_late(const struct trouble *t)
+{
+	return t->late;
+}
+
 void trouble_due(struct trouble *t)
 {
 	struct late *l;

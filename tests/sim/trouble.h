@@ -39,6 +39,7 @@ void trouble_forget(struct trouble *t);
 void trouble_look(struct trouble *t, const volatile uint8_t *registers, unsigned doorbells);
 /* What is late comes, if it is time. */
 void trouble_due(struct trouble *t);
+bool trouble_is_late(const struct trouble *t);
 /* Is this read to fail? */
 bool trouble_fails(struct trouble *t, uint64_t addr, size_t len);
 /* The model read that. */
