@@ -235,6 +235,20 @@ static void a_ring_without_sense_is_not_served(void **state)
 	fake_free(d.f);
 }
 
+static void a_full_ring_is_served(void **state)
+{
+	struct dma d;
+
+	(void)state;
+	dma_init(&d, 0);
+	for (unsigned i = 0; i < SIO_DMA_ENTRIES; i++)
+		put(&d, d.local, i * 8, d.remote, i * 8, 8, i + 1 == SIO_DMA_ENTRIES);
+	work(&d);
+	assert_int_equal(result(&d, 0), 0);
+	assert_memory_equal(d.there, d.here, SIO_DMA_ENTRIES * 8);
+	fake_free(d.f);
+}
+
 static void who_waits_is_told(void **state)
 {
 	struct dma d;
@@ -530,6 +544,7 @@ int main(void)
 		cmocka_unit_test(transactions_are_counted),
 		cmocka_unit_test(bad_entries_fail_their_transfer_alone),
 		cmocka_unit_test(a_ring_without_sense_is_not_served),
+		cmocka_unit_test(a_full_ring_is_served),
 		cmocka_unit_test(who_waits_is_told),
 		cmocka_unit_test(aborts_end_what_is_named),
 		cmocka_unit_test(channels_take_turns),

@@ -217,7 +217,7 @@ const struct sio_evm_device *call_device_event(struct world_client *c, unsigned 
 void call_last_reset(struct world *w, uint32_t fdid)
 {
 	struct world_client *c = world_client(w, 0, SIO_CLIENT_LIBRARY);
-	struct call_borrow b;
+	struct call_borrow b = {.id = 0};
 
 	assert_int_equal(call_borrow(w, c, fdid, SCI_FLAG_EXCLUSIVE, &b), 0);
 	assert_int_equal(call_handle(w, c, SIO_MSG_DEV_RESET, b.handle, 0), 0);

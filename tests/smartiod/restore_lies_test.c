@@ -292,6 +292,62 @@ static void numbers_are_theirs_who_have_memory(void **state)
 	OK(call_seg_create(w, p->a.c, 5, 4096, 0, &maker, NULL));
 }
 
+/* Two programs borrow a device: after a restart neither can claim what the other has mapped for it. */
+static void mappings_are_theirs_whose_borrow_they_are_of(void **state)
+{
+	struct fixture *f = *state;
+	struct programs *p = &f->p;
+	struct handles *both[] = {&p->b, &p->c};
+	struct sio_msg_restore said[16], lie, truth = {.key = 0};
+	unsigned step_of[16], n = 0;
+	struct world *w = f->w;
+	uint64_t at = 0;
+
+	for (unsigned i = 0; i < 2; i++) {
+		OK(call_borrow(w, both[i]->c, FDID, 0, &both[i]->b));
+		OK(call_seg_create(w, both[i]->c, 1 + i, 4096, 0, &both[i]->segment, NULL));
+		OK(call_dma_map(w, both[i]->c, both[i]->b.handle, both[i]->segment, 0, 0, 4096,
+				&both[i]->dma));
+	}
+	lie = entry_of(p->b.c, SIO_MSG_DMA_MAP);
+	for (unsigned step = 1; step <= SIO_RESTORE_STEPS; step++, at = 0)
+		while (n < 16 && library_next(p->c.c, step, &at, &said[n]))
+			step_of[n++] = step;
+	library_gone(p->c.c);
+	w->before_step = NULL; /* in each step the other one speaks later */
+	restart(w);
+	world_reconnect(w, p->c.c);
+	assert_int_equal(say_hello(w, p->c.c, p->c.c->owner, SIO_CLIENT_LIBRARY), 0);
+	for (uint32_t i = 1; i <= SIO_RESTORE_STEPS; i++) {
+		struct sio_msg_restore_step step = {.step = sio_to_le32(i)};
+
+		for (unsigned k = 0; k < n; k++) {
+			if (step_of[k] != i)
+				continue;
+			if (sio_from_le32(said[k].type) == SIO_MSG_DMA_MAP) {
+				truth = said[k];
+				said[k].key = lie.key;
+				assert_int_equal(say(w, p->c.c, &said[k]), ENOENT);
+				said[k] = truth;
+			}
+			assert_int_equal(say(w, p->c.c, &said[k]), 0);
+		}
+		w->before_step = pump;
+		pump(w, NULL);
+		world_run(w);
+		w->before_step = NULL;
+		world_call(w, p->c.c, SIO_MSG_RESTORE_STEP, &step, sizeof(step));
+	}
+	w->before_step = pump;
+	pump(w, NULL);
+	world_run(w);
+	assert_true(truth.key && truth.key != lie.key);
+	assert_true(library_settled(w));
+	assert_int_equal(library_lost(), 0);
+	OK(call_handle(w, p->b.c, SIO_MSG_DMA_UNMAP, p->b.dma, 0));
+	OK(call_handle(w, p->c.c, SIO_MSG_DMA_UNMAP, p->c.dma, 0));
+}
+
 /* Handles that no program was told are smartiod's own: nothing new gets one either. */
 static void handles_of_its_own_are_kept(void **state)
 {
@@ -336,6 +392,7 @@ int main(void)
 		TEST(random_words_do_no_harm),
 		TEST(what_others_fill_is_theirs),
 		TEST(handles_of_its_own_are_kept),
+		TEST(mappings_are_theirs_whose_borrow_they_are_of),
 		TEST(numbers_are_theirs_who_have_memory),
 	};
 
