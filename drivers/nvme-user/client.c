@@ -24,7 +24,7 @@ void sio_nvme_unlock(struct smartio_nvme *n)
 
 static int map_doorbells(struct smartio_nvme *n)
 {
-	size_t size = (2 * (size_t)n->meta.queue_pairs + 2) * n->meta.doorbell_stride, bar;
+	size_t size = (2 * (size_t)n->n_pairs + 2) * n->stride, bar;
 	sci_error_t err;
 
 	size = (size + SIO_NVME_PAGE - 1) & ~(size_t)(SIO_NVME_PAGE - 1);
@@ -38,7 +38,7 @@ static int map_doorbells(struct smartio_nvme *n)
 		return sio_nvme_fail(-EPROTO,
 				     "%s: BAR 0 has %zu bytes, too few for the doorbells "
 				     "of %u queue pairs",
-				     n->d.name, bar, n->meta.queue_pairs);
+				     n->d.name, bar, n->n_pairs);
 	n->doorbells = SCIMapRemoteSegment(n->bar, &n->db_map, DOORBELLS, size, NULL,
 					   SCI_FLAG_IO_MAP_IOSPACE, &err);
 	if (err != SCI_ERR_OK) {
@@ -61,6 +61,7 @@ static int copy_namespaces(struct smartio_nvme *n)
 	}
 	n->n_ns = n->meta.namespaces;
 	n->n_pairs = n->meta.queue_pairs;
+	n->stride = n->meta.doorbell_stride;
 	return 0;
 }
 

@@ -18,8 +18,8 @@ struct smartio_nvme {
 	const volatile uint32_t *sleeps; /* smartio_map_sleep_word() of db_map; NULL: never mind */
 	const volatile uint32_t *generation; /* of the device, a word of the library's */
 	struct sio_nvme_meta meta, scratch;  /* what the manager tells; what is being read of it */
-	struct smartio_nvme_namespace *ns;   /* as it was at the open, like the two below */
-	uint32_t n_ns, n_pairs;
+	struct smartio_nvme_namespace *ns;   /* as it was at the open, like the three below */
+	uint32_t n_ns, n_pairs, stride;
 	/* The way to the manager; under @lock. */
 	sci_local_data_interrupt_t reply;
 	unsigned reply_number;

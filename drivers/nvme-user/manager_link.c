@@ -208,7 +208,7 @@ static int take_reply(struct smartio_nvme *n, const struct sio_nvme_req *req,
 	return 0;
 }
 
-/* Whether the manager that was asked still serves. */
+/* Whether the manager that was asked still serves. One that says nothing just now may be another's. */
 static int still_there(struct smartio_nvme *n)
 {
 	uint64_t instance = n->meta.instance;
@@ -216,9 +216,9 @@ static int still_there(struct smartio_nvme *n)
 
 	if (smartio_device_lost(n->d.handle))
 		return sio_nvme_fail(-ENODEV, "%s or its host is gone", n->d.name);
-	rc = sio_nvme_find_manager(n);
+	rc = look(n);
 	if (rc)
-		return rc;
+		return rc == -EAGAIN ? 0 : rc;
 	if (n->meta.instance == instance)
 		return 0;
 	return sio_nvme_fail(-ENOTCONN, "the manager of %s ended before it answered", n->d.name);

@@ -185,9 +185,9 @@ int sio_nvme_meta_decode(const void *data, struct sio_nvme_meta *ret)
 		return -EPROTONOSUPPORT;
 	if (ret->queue_pairs == 0 || ret->queue_pairs > 65535 || ret->max_entries < 2 ||
 	    ret->max_entries > 65536 || ret->max_transfer < 4096 || ret->max_transfer % 4096 != 0 ||
-	    ret->doorbell_stride < 4 || !power_of_2(ret->doorbell_stride) ||
-	    ret->doorbell_stride > 4u << 15 || ret->namespaces > SIO_NVME_NAMESPACES ||
-	    ret->node == 0)
+	    ret->max_transfer > SIO_NVME_LARGEST || ret->doorbell_stride < 4 ||
+	    !power_of_2(ret->doorbell_stride) || ret->doorbell_stride > 4u << 15 ||
+	    ret->namespaces > SIO_NVME_NAMESPACES || ret->node == 0)
 		return -EPROTO;
 	return 0;
 }

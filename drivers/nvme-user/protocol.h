@@ -21,6 +21,7 @@
 #define SIO_NVME_NAMESPACES 1024u /* as many as one active-namespace list has */
 #define SIO_NVME_IDENTIFY 4096u
 #define SIO_NVME_TEXT 192u
+#define SIO_NVME_LARGEST (2u << 20) /* transfer: what one page of PRP entries reaches */
 
 #define SIO_NVME_SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type " has a hole")
 

@@ -15,8 +15,7 @@
 #define CNS_NAMESPACE 0
 #define CNS_CONTROLLER 1
 #define CNS_ACTIVE 2
-#define LARGEST_TRANSFER (2u << 20) /* what one page of PRP entries reaches */
-#define TAKEN_MS 5000u		    /* for the segment of a manager that died just now */
+#define TAKEN_MS 5000u /* for the segment of a manager that died just now */
 
 static void describe_controller(struct sio_nvme_meta *meta, const struct nvme_id_ctrl *id)
 {
@@ -24,7 +23,7 @@ static void describe_controller(struct sio_nvme_meta *meta, const struct nvme_id
 	memcpy(meta->serial, id->sn, sizeof(meta->serial));
 	memcpy(meta->model, id->mn, sizeof(meta->model));
 	memcpy(meta->firmware, id->fr, sizeof(meta->firmware));
-	meta->max_transfer = LARGEST_TRANSFER;
+	meta->max_transfer = SIO_NVME_LARGEST;
 	if (id->mdts && id->mdts < 9)
 		meta->max_transfer = SIO_NVME_PAGE << id->mdts;
 }

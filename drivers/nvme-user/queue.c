@@ -216,10 +216,9 @@ static int ask_create(struct smartio_nvme_queue *q, bool *ret_unsure)
 		q->generation = n->meta.generation;
 		/* Generations are even. So rings of those that must look, and only they, take the long way. */
 		q->plain = q->generation | (n->sleeps != NULL);
-		q->sq_doorbell =
-			(volatile uint32_t *)(n->doorbells + 2 * q->id * n->meta.doorbell_stride);
-		q->cq_doorbell = (volatile uint32_t *)(n->doorbells +
-						       (2 * q->id + 1) * n->meta.doorbell_stride);
+		/* Of what is mapped, whatever this manager says. */
+		q->sq_doorbell = (volatile uint32_t *)(n->doorbells + 2 * q->id * n->stride);
+		q->cq_doorbell = (volatile uint32_t *)(n->doorbells + (2 * q->id + 1) * n->stride);
 	}
 	free(rep);
 	return rc;

@@ -34,9 +34,10 @@ extern struct fake {
 	unsigned wakes;			 /* by the programs */
 	unsigned raised;		 /* interrupts that reached a host */
 	struct smartio_nvme_manager *manager; /* served whenever somebody waits */
-	int served;	  /* what its last serve returned, if that was an error */
-	unsigned away_at; /* the n-th look for a manager finds no smartiod; 0: none */
-	uint64_t away_ns; /* for so long, in which the manager waits, too: then it is */
+	int served;	    /* what its last serve returned, if that was an error */
+	unsigned hidden_at; /* before the n-th look the manager takes its magic number away; 0 */
+	unsigned away_at;   /* the n-th look for a manager finds no smartiod; 0: none */
+	uint64_t away_ns;   /* for so long, in which the manager waits, too: then it is */
 	struct smartio_nvme_manager *back; /* this one */
 } fake;
 

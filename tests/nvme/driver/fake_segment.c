@@ -70,6 +70,8 @@ void SCIConnectDeviceSegment(sci_smartio_device_t device, sci_remote_segment_t *
 		*error = SCI_ERR_NOT_CONNECTED;
 		return;
 	}
+	if (fake.hidden_at && --fake.hidden_at == 0)
+		*(uint32_t *)fake_shared() = 0;
 	if (fake.away_at && --fake.away_at == 0) {
 		fake.now += fake.away_ns;
 		fake.manager = fake.back;

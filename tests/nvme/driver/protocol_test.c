@@ -374,6 +374,47 @@ static void metadata_is_checked(void **state)
 	*shared = good;
 }
 
+/* Another manager, which the client never saw, with other doorbells than those that are mapped. */
+static void doorbells_stay_where_they_are_mapped(void **state)
+{
+	struct sio_nvme_meta *shared = fake_shared();
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q;
+	uint8_t data[512];
+
+	(void)state;
+	shared->doorbell_stride = 4u << 15;
+	q = queue(n, 4);
+	assert_int_equal(n->meta.doorbell_stride, 4u << 15);
+	assert_ptr_equal(q->sq_doorbell, n->doorbells + 2 * (size_t)q->id * 4);
+	assert_ptr_equal(q->cq_doorbell, n->doorbells + (2 * (size_t)q->id + 1) * 4);
+	assert_ok(smartio_nvme_read(q, data, 0, 512));
+	smartio_nvme_close(n);
+}
+
+/* Asked, and not only silent: it takes away the word by which it is found. The time is the same. */
+static void a_manager_that_hides_is_not_waited_for_twice(void **state)
+{
+	struct smartio_nvme_manager *m = fake.manager;
+	struct sio_nvme_meta *shared = fake_shared();
+	struct smartio_nvme *n = client();
+	uint64_t start;
+	uint8_t page[4096];
+
+	(void)state;
+	assert_ok(smartio_nvme_identify(n, 1, 0, page));
+	fake.manager = NULL;
+	fake.hidden_at = 2; /* the first look is before it is asked */
+	start = fake.now;
+	assert_int_equal(smartio_nvme_identify(n, 1, 0, page), -ETIMEDOUT);
+	assert_in_range(fake.now - start, 5000000000u, 5500000000u);
+	assert_int_equal(shared->magic, 0);
+	shared->magic = SIO_NVME_META_MAGIC;
+	fake.manager = m;
+	assert_ok(smartio_nvme_identify(n, 1, 0, page));
+	smartio_nvme_close(n);
+}
+
 static void messages_survive_the_trip(void **state)
 {
 	struct sio_nvme_req req, back;
@@ -443,6 +484,8 @@ int main(void)
 		TEST(stale_and_foreign_replies_are_dropped),
 		TEST(replies_to_who_was_there_before_are_dropped),
 		TEST(metadata_is_checked),
+		TEST(doorbells_stay_where_they_are_mapped),
+		TEST(a_manager_that_hides_is_not_waited_for_twice),
 		cmocka_unit_test(messages_survive_the_trip),
 		cmocka_unit_test(ledger_remembers_the_last_that_ended),
 	};
