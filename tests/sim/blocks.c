@@ -29,6 +29,7 @@ struct block {
 
 struct blocks_drive {
 	unsigned host, epoch;
+	bool distrusted;
 	struct block block[BLOCKS_USED];
 };
 
@@ -47,6 +48,16 @@ struct blocks_drive *blocks_drive(unsigned host, unsigned device)
 		(*d)->epoch = sim_host_boots(host);
 	}
 	return *d;
+}
+
+void blocks_distrust(struct blocks_drive *d)
+{
+	d->distrusted = true;
+}
+
+bool blocks_distrusted(const struct blocks_drive *d)
+{
+	return d->distrusted;
 }
 
 unsigned blocks_epoch(struct blocks_drive *d)
@@ -187,7 +198,7 @@ void blocks_judge(struct blocks_drive *d, unsigned epoch, uint32_t number, const
 	uint64_t stamp = 0;
 	bool any;
 
-	if (blocks_epoch(d) != epoch)
+	if (blocks_epoch(d) != epoch || d->distrusted)
 		return;
 	b = block_of(d, number);
 	if (!find_stamp(words, len / 8, number, lossy, &stamp, &any))

@@ -21,6 +21,9 @@ struct blocks_drive;
 
 /* The drive of that number of that host. */
 struct blocks_drive *blocks_drive(unsigned host, unsigned device);
+/* Its manager lies: whatever they hold from now on is no mistake. */
+void blocks_distrust(struct blocks_drive *d);
+bool blocks_distrusted(const struct blocks_drive *d);
 /* Counts the starts of its host: what began in another one says nothing. */
 unsigned blocks_epoch(struct blocks_drive *d);
 

@@ -20,6 +20,7 @@ extern const struct sim_workload sim_work_gather;
 extern const struct sim_workload sim_work_block;
 extern const struct sim_workload sim_work_kinds;
 extern const struct sim_workload sim_work_wild;
+extern const struct sim_workload sim_work_usurper;
 extern const struct sim_workload sim_work_keep;
 extern const struct sim_fault sim_fault_death;
 extern const struct sim_fault sim_fault_crash;
@@ -50,8 +51,11 @@ bool sim_exact_groups(unsigned host);
 /* work_wild.c: what was tried at addresses that are not theirs, and refused. */
 struct sim_wild {
 	uint64_t commands, refused, queues, queues_refused;
+	uint64_t lies; /* work_usurper.c: a manager lies to its clients */
 };
 extern struct sim_wild sim_wild;
+/* Where nothing is mapped for a drive of @lender: @kind 0 to 4. */
+uint64_t sim_wild_address(const struct sio_topo_host *lender, uint64_t kind);
 
 /* work_keep.c: somebody is about to end the quarantine of @borrower, or of all. */
 void sim_keep_settled(uint32_t fdid, uint64_t borrower);

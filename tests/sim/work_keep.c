@@ -53,10 +53,10 @@ struct state {
 
 static struct keeper *keepers;
 
-static bool breaks(void)
+static bool parts(void)
 {
 	return sim_has_fault("link") || sim_has_fault("crash") || sim_has_fault("cut") ||
-	       sim_has_fault("delay") || sim_has_fault("restart");
+	       sim_has_fault("restart");
 }
 
 /* The device was pulled out of its slot: nobody has it since, and nothing is in quarantine. */
@@ -335,7 +335,8 @@ static void listen_to(struct state *s)
 
 		DL_FOREACH (keepers, k)
 			if (k->fdid == s->me->fdid && k->borrower == s->wait[i] && !k->settled &&
-			    !pulled_since(k) && sim_now() > s->since + TOLD && !breaks())
+			    !pulled_since(k) && sim_now() > s->since + TOLD && !parts() &&
+			    !sim_has_fault("delay"))
 				sim_fail("states",
 					 "%s: nobody told that borrow %llu is in quarantine",
 					 sim_self()->name, (unsigned long long)k->borrower);
@@ -394,19 +395,13 @@ static void untie(struct state *s)
 }
 
 /* A keeper that died, or lost the lender, may have left a hold: whoever may resets the device then. */
-static bool holds_stay(void)
-{
-	return sim_has_fault("death") || sim_has_fault("link") || sim_has_fault("crash") ||
-	       sim_has_fault("cut") || sim_has_fault("restart");
-}
-
 static void drop_own(struct state *s)
 {
 	sci_error_t e, reset;
 
 	while (s->own) {
 		SIM_CALL(SCIRemoveSegment, (s->own, SCI_FLAG_FORCE_REMOVE, &e), &e, SCI_ERR_BUSY);
-		if (e == SCI_ERR_BUSY && holds_stay())
+		if (e == SCI_ERR_BUSY && (parts() || sim_has_fault("death")))
 			SIM_CALL(smartio_device_reset, (s->device, &reset), &reset,
 				 SCI_ERR_NOT_CONNECTED, SCI_ERR_ACCESS, SCI_ERR_TIMEOUT);
 		if (!sim_later(e))

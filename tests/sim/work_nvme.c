@@ -14,7 +14,8 @@
 #include "tables.h"
 
 #define DEPTH 6u
-#define MOST 8u /* blocks of a command */
+#define MOST 8u		  /* blocks of a command */
+#define BLOCK_BYTES 4096u /* most */
 #define SLOT 32768u
 #define SILENCE (31 * SIM_SECOND) /* longer than the driver's own */
 
@@ -46,9 +47,9 @@ static bool lossy(void)
 }
 
 /* A drive that answers what nobody asked ends the queue. */
-static bool may_be_dead(int rc)
+static bool may_be_dead(const struct client *c, int rc)
 {
-	return rc == -ECONNRESET || rc == -ENODEV ||
+	return blocks_distrusted(c->drive) || rc == -ECONNRESET || rc == -ENODEV ||
 	       (rc == -EPROTO && (lossy() || sim_has_fault("doubled")));
 }
 
@@ -68,7 +69,7 @@ static struct command *free_command(struct client *c)
 
 static void prepare(struct client *c, struct command *cmd)
 {
-	uint64_t data[4096 / 8];
+	uint64_t data[BLOCK_BYTES / 8];
 
 	for (uint32_t i = 0; i < cmd->n; i++) {
 		if (cmd->op == SMARTIO_NVME_WRITE) {
@@ -89,7 +90,7 @@ static void submit_behind(struct client *c)
 	int rc = smartio_nvme_submit(c->q, sim_pick(2) ? SMARTIO_NVME_READ : SMARTIO_NVME_WRITE,
 				     lba, n, c->b, 0, NULL);
 
-	if (rc != -ERANGE && !may_be_dead(rc))
+	if (rc != -ERANGE && !may_be_dead(c, rc))
 		sim_fail("states", "%s: %u blocks at %llu of %llu are asked for: %d",
 			 sim_self()->name, n, (unsigned long long)lba, (unsigned long long)c->size,
 			 rc);
@@ -122,7 +123,7 @@ static bool submit(struct client *c)
 		cmd->used = true;
 		if (c->in_flight++ == 0)
 			c->heard = sim_now();
-	} else if (!may_be_dead(rc)) {
+	} else if (!may_be_dead(c, rc)) {
 		sim_fail("states", "%s: submit of a free command gives %d: %s", sim_self()->name,
 			 rc, smartio_nvme_error());
 	}
@@ -131,7 +132,7 @@ static bool submit(struct client *c)
 
 static void judge(struct client *c, const struct command *cmd)
 {
-	uint64_t data[4096 / 8];
+	uint64_t data[BLOCK_BYTES / 8];
 
 	for (uint32_t i = 0; i < cmd->n; i++) {
 		sio_copy_from(data, data_of(c, cmd) + (size_t)i * c->block, c->block);
@@ -150,7 +151,7 @@ static void completed(struct client *c, const struct smartio_nvme_completion *do
 	c->in_flight--;
 	c->heard = sim_now();
 	if (done->status) {
-		if (!lossy())
+		if (!lossy() && !blocks_distrusted(c->drive))
 			sim_fail("states", "%s: the drive's status is %s", sim_self()->name,
 				 smartio_nvme_status_string(done->status));
 		return;
@@ -170,7 +171,7 @@ static bool poll(struct client *c)
 	int n = smartio_nvme_poll(c->q, done, 1 + (unsigned)sim_pick(DEPTH));
 
 	if (n < 0) {
-		if (!may_be_dead(n))
+		if (!may_be_dead(c, n))
 			sim_fail("states", "%s: poll gives %d: %s", sim_self()->name, n,
 				 smartio_nvme_error());
 		return false;
@@ -217,6 +218,8 @@ static int open_queue(struct client *c)
 
 	if (rc)
 		return rc;
+	if (ns.block_size > BLOCK_BYTES || ns.blocks < MOST) /* says a manager that lies */
+		return -EINVAL;
 	c->block = ns.block_size;
 	c->size = ns.blocks;
 	c->blocks = ns.blocks < BLOCKS_USED ? (uint32_t)ns.blocks : BLOCKS_USED;

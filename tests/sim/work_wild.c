@@ -76,27 +76,33 @@ static uint64_t page_in(uint64_t base, uint64_t size)
 	return base + sim_pick(size / PAGE) * PAGE;
 }
 
-/* Of the lender, as its processors see it, or of any other host; or just behind our own. */
-static uint64_t wild_address(const struct state *s)
+/* Of the lender, as its processors see it, or of any other host; or of nobody. */
+uint64_t sim_wild_address(const struct sio_topo_host *lender, uint64_t kind)
 {
 	const struct sio_topo_host *other = &sim_cluster->topology->host[sim_pick(sim_hosts())];
 
-	switch (sim_pick(7)) {
+	switch (kind) {
 	case 0:
+		return page_in(lender->ram_base, lender->ram_size);
 	case 1:
-		return page_in(s->lender->ram_base, s->lender->ram_size);
+		return page_in(lender->adapter[0].window_base, lender->adapter[0].window_size);
 	case 2:
-		return page_in(s->lender->adapter[0].window_base,
-			       s->lender->adapter[0].window_size);
+		return lender->device[0].bar_base + sim_pick(4) * PAGE;
 	case 3:
-		return s->lender->device[0].bar_base + sim_pick(4) * PAGE;
-	case 4:
 		return page_in(other->ram_base, other->ram_size);
-	case 5:
-		return s->b->ioaddr + s->b->size;
 	default:
 		return (sim_pick(2) ? 0 : ~UINT64_C(0)) & ~(uint64_t)(PAGE - 1);
 	}
+}
+
+/* The same, or just behind our own. */
+static uint64_t wild_address(const struct state *s)
+{
+	uint64_t kind = sim_pick(7);
+
+	if (kind == 6)
+		return s->b->ioaddr + s->b->size;
+	return sim_wild_address(s->lender, kind % 5);
 }
 
 /* ---- data ---- */
@@ -139,17 +145,19 @@ static bool wild_data(struct state *s)
 
 	if (!s->lender->iommu || smartio_nvme_get_namespace(s->n, 0, &ns))
 		return true;
+	if (ns.block_size < 512 || ns.block_size > 4096) /* says a manager that lies */
+		return false;
 	blocks = 1 + (uint32_t)sim_pick(BYTES / ns.block_size);
 	/* Who shares a drive reaches what all have mapped for it; behind ours is one page that nobody has. */
 	if (at == s->b->ioaddr + s->b->size)
 		blocks = 1;
 	/* Behind what honest clients use. */
-	first = ns.blocks > 512 ? 512 : 0;
+	first = ns.blocks > 1024 ? 512 : 0;
 	write = first && sim_pick(2);
 	sim_wild.commands++;
 	status = command(s, write ? SMARTIO_NVME_WRITE : SMARTIO_NVME_READ, at,
 			 first + (first ? sim_pick(ns.blocks - first - blocks) : 0), blocks);
-	if (status == 0 && write)
+	if (status == 0 && write && !sim_wild.lies)
 		sim_fail("wild", "%s: the drive read %#llx, where nothing is mapped for it",
 			 sim_self()->name, (unsigned long long)at);
 	sim_wild.refused += status > 0;
@@ -211,8 +219,8 @@ static void wild_queue(struct state *s)
 	/* It may have taken new memory instead, even one that was mapped right there. */
 	sq_lies = rc == 0 && is_one_of(mem, n, q->sq_mem) && q->sq_mem->ioaddr == at;
 	cq_lies = rc == 0 && is_one_of(mem, n, q->cq_mem) && q->cq_mem->ioaddr == at;
-	if ((sq_lies && (cq_lies || q->cq_mem->ioaddr != at)) ||
-	    (cq_lies && q->sq_mem->ioaddr != at))
+	if (!sim_wild.lies && ((sq_lies && (cq_lies || q->cq_mem->ioaddr != at)) ||
+			       (cq_lies && q->sq_mem->ioaddr != at)))
 		sim_fail("wild", "%s: a queue was made at %#llx", sim_self()->name,
 			 (unsigned long long)at);
 	for (unsigned i = 0; i < n; i++)
