@@ -201,6 +201,9 @@ static int take_reply(struct smartio_nvme *n, const struct sio_nvme_req *req,
 		rep->h.error = 0; /* the answer to another question */
 		return -EALREADY;
 	}
+	/* The lender may tell the manager of our end before it, or our own daemon, tells us. */
+	if (rep->h.error && smartio_device_lost(n->d.handle))
+		return sio_nvme_fail(-ENODEV, "%s or its host is gone", n->d.name);
 	if (rep->h.error)
 		return sio_nvme_fail(rep->h.error < 4096 ? -(int)rep->h.error : -EPROTO,
 				     "manager of %s on node %u: %s", n->d.name, n->meta.node,

@@ -144,7 +144,8 @@ struct smartio_nvme_queue_options {
  * -ENOSPC: the drive has no queue pair left; -ENOTCONN: the manager is gone; -ETIMEDOUT: it does not
  * answer; -EINVAL: depth, transfer size, namespace or placement that the drive does not have;
  * -ENOTSUP: a namespace format with metadata, or interrupts of a drive that has none; -EBUSY: all
- * interrupt vectors are taken; -ENOMEM.
+ * interrupt vectors are taken; -ENODEV: the drive, or its host, is gone; -EFAULT: the lender has lost this
+ * host, and this host does not know yet; -ENOMEM.
  */
 int smartio_nvme_queue_open(struct smartio_nvme *n, const struct smartio_nvme_queue_options *o,
 			    struct smartio_nvme_queue **ret);

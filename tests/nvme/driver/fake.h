@@ -35,6 +35,7 @@ extern struct fake {
 	unsigned raised;		 /* interrupts that reached a host */
 	struct smartio_nvme_manager *manager; /* served whenever somebody waits */
 	int served;	    /* what its last serve returned, if that was an error */
+	uint64_t lost;	    /* this borrow has lost the device, and nobody else; 0 */
 	unsigned hidden_at; /* before the n-th look the manager takes its magic number away; 0 */
 	unsigned away_at;   /* the n-th look for a manager finds no smartiod; 0: none */
 	uint64_t away_ns;   /* for so long, in which the manager waits, too: then it is */

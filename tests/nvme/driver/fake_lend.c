@@ -107,8 +107,7 @@ void smartio_map_wake(sci_map_t map)
 
 int smartio_device_lost(sci_smartio_device_t device)
 {
-	fake_borrower_of(device);
-	return 0;
+	return fake_borrower_of(device)->id == fake.lost;
 }
 
 int smartio_holds_registers(sci_smartio_device_t device)

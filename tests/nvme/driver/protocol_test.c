@@ -415,6 +415,22 @@ static void a_manager_that_hides_is_not_waited_for_twice(void **state)
 	smartio_nvme_close(n);
 }
 
+/* Who has lost the drive hears that, and not what the manager then finds wrong with its request. */
+static void a_lost_drive_is_no_wrong_request(void **state)
+{
+	struct smartio_nvme *n = client();
+	uint8_t page[4096];
+
+	(void)state;
+	assert_int_equal(smartio_nvme_identify(n, 0x77, 0, page), -EIO);
+	assert_text("refused Identify");
+	fake.lost = smartio_borrower_id(n->d.handle);
+	assert_int_equal(smartio_nvme_identify(n, 0x77, 0, page), -ENODEV);
+	assert_text("is gone");
+	fake.lost = 0;
+	smartio_nvme_close(n);
+}
+
 static void messages_survive_the_trip(void **state)
 {
 	struct sio_nvme_req req, back;
@@ -485,6 +501,7 @@ int main(void)
 		TEST(replies_to_who_was_there_before_are_dropped),
 		TEST(metadata_is_checked),
 		TEST(doorbells_stay_where_they_are_mapped),
+		TEST(a_lost_drive_is_no_wrong_request),
 		TEST(a_manager_that_hides_is_not_waited_for_twice),
 		cmocka_unit_test(messages_survive_the_trip),
 		cmocka_unit_test(ledger_remembers_the_last_that_ended),
