@@ -184,20 +184,25 @@ static void request_of_a_dead_borrower_is_not_executed(void **state)
 		.reply_interrupt = n->reply_number,
 		.create = {.sq = 0x1000, .cq = 0x2000, .sq_entries = 4, .cq_entries = 4}};
 	struct smartio_nvme_buffer *b = buffer(n, 4096);
-	uint8_t message[sizeof(req)];
+	uint8_t message[sizeof(struct sio_nvme_rep)];
+	unsigned length = sizeof(message);
+	sci_error_t error;
 
 	(void)state;
 	(void)b;
 	sio_nvme_req_encode(&req, message);
 	/* It waits in the ring when the death is told. */
-	assert_true(fake_inject(meta->interrupt, message, sizeof(message)));
+	assert_true(fake_inject(meta->interrupt, message, sizeof(req)));
 	fake_kill(id);
 	fake_step();
 	assert_int_equal(smartio_nvme_manager_queue_pairs(fake.manager, NULL), 0);
-	assert_true(fake_inject(meta->interrupt, message, sizeof(message)));
+	assert_true(fake_inject(meta->interrupt, message, sizeof(req)));
 	fake_step();
 	assert_int_equal(smartio_nvme_manager_queue_pairs(fake.manager, NULL), 0);
 	assert_int_equal(fake_quarantined(), 0);
+	/* Nor answered: the interrupt may be another client's by now. */
+	SCIWaitForDataInterrupt(n->reply, message, &length, 0, 0, &error);
+	assert_int_equal(error, SCI_ERR_TIMEOUT);
 	smartio_nvme_close(n);
 }
 
@@ -347,6 +352,44 @@ static void stale_queue_does_not_ring(void **state)
 	smartio_nvme_close(n);
 }
 
+/* What was completed before a reset is not acknowledged to the drive that there is now. */
+static void stale_completions_are_not_acknowledged(void **state)
+{
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q = queue(n, 8);
+	struct smartio_nvme_buffer *b = buffer(n, 4096);
+	struct smartio_nvme_completion c[4];
+
+	(void)state;
+	assert_ok(smartio_nvme_submit(q, SMARTIO_NVME_READ, 0, 8, b, 0, NULL));
+	smartio_nvme_ring(q);
+	fake_step();
+	fake_reset_device();
+	*q->cq_doorbell = 77;
+	smartio_nvme_poll(q, c, 4);
+	assert_int_equal(*q->cq_doorbell, 77);
+	smartio_nvme_close(n);
+}
+
+/* A queue with commands that never end: it is closed all the same, and its memory is kept. */
+static void closing_ends_without_an_answer(void **state)
+{
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q = queue(n, 8);
+	struct smartio_nvme_buffer *b = buffer(n, 4096);
+	uint64_t began = fake.now;
+
+	(void)state;
+	fake.stopped = true;
+	assert_ok(smartio_nvme_submit(q, SMARTIO_NVME_READ, 0, 8, b, 0, NULL));
+	smartio_nvme_ring(q);
+	smartio_nvme_queue_close(q);
+	assert_true(fake.now - began < 120000000000u);
+	fake_reset_device();
+	fake.stopped = false;
+	smartio_nvme_close(n);
+}
+
 static void generation_told_late_is_waited_for(void **state)
 {
 	struct smartio_nvme *n;
@@ -445,6 +488,8 @@ int main(void)
 		TEST(queues_are_kept_when_nobody_can_delete_them),
 		TEST(reset_by_others_ends_manager_and_queues),
 		TEST(stale_queue_does_not_ring),
+		TEST(stale_completions_are_not_acknowledged),
+		TEST(closing_ends_without_an_answer),
 		TEST(generation_told_late_is_waited_for),
 		TEST(serve_stops_when_told),
 		cmocka_unit_test_teardown(every_failure_is_survived, teardown),
