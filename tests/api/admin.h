@@ -23,6 +23,8 @@ struct admin {
 	sci_map_t bar_map, memory_map;
 	volatile uint8_t *regs;
 	volatile uint32_t *sq, *cq; /* a page each */
+	volatile uint8_t *data;	    /* one more, for commands */
+	sci_ioaddr_t data_at;	    /* as the drive addresses it */
 	uint32_t tail, head, phase;
 	uint16_t cid;
 };
@@ -44,19 +46,21 @@ static inline void admin_start(struct admin *a)
 	CHECK_OK(error);
 	a->regs = SCIMapRemoteSegment(a->bar, &a->bar_map, 0, 2 * ADMIN_PAGE, NULL, 0, &error);
 	CHECK_OK(error);
-	SCICreateSegment(a->sd, &a->memory, 0, 2 * ADMIN_PAGE, NULL, NULL, SCI_FLAG_AUTO_ID,
+	SCICreateSegment(a->sd, &a->memory, 0, 3 * ADMIN_PAGE, NULL, NULL, SCI_FLAG_AUTO_ID,
 			 &error);
 	CHECK_OK(error);
 	SCIPrepareSegment(a->memory, 0, 0, &error);
 	CHECK_OK(error);
 	SCISetSegmentAvailable(a->memory, 0, 0, &error);
 	CHECK_OK(error);
-	p = SCIMapLocalSegment(a->memory, &a->memory_map, 0, 2 * ADMIN_PAGE, NULL, 0, &error);
+	p = SCIMapLocalSegment(a->memory, &a->memory_map, 0, 3 * ADMIN_PAGE, NULL, 0, &error);
 	CHECK_OK(error);
-	SCIMapLocalSegmentForDevice(a->memory, 0, a->device, &at, 0, 2 * ADMIN_PAGE, 0, &error);
+	SCIMapLocalSegmentForDevice(a->memory, 0, a->device, &at, 0, 3 * ADMIN_PAGE, 0, &error);
 	CHECK_OK(error);
 	a->sq = (volatile uint32_t *)p;
 	a->cq = (volatile uint32_t *)(p + ADMIN_PAGE);
+	a->data = p + 2 * ADMIN_PAGE;
+	a->data_at = at + 2 * ADMIN_PAGE;
 	a->phase = 1;
 	smartio_device_reset(a->device, &error);
 	CHECK_OK(error);
@@ -100,6 +104,7 @@ static inline void admin_take(struct admin *a)
 	volatile uint32_t *e = a->cq + a->head * 4;
 	uint32_t last = sio_read32(e + 3);
 
+	sio_from_fabric_barrier(); /* what is read next is at least as new */
 	CHECK((last >> 16 & 1) == a->phase);
 	CHECK((last & 0xffff) == a->cid && last >> 17 == 0);
 	a->head = (a->head + 1) % ADMIN_ENTRIES;

@@ -19,7 +19,7 @@
 
 enum { JOINED, WRITTEN, SEEN, OVER }; /* steps */
 
-static uint8_t *written; /* shared: what the drive wrote, as one of the members has it */
+static uint8_t *written; /* shared: what the drive writes */
 
 static volatile uint8_t *join(sci_desc_t sd, sci_local_segment_t *ret, sci_map_t *map)
 {
@@ -69,13 +69,18 @@ static int is_member(void *arg)
 	return 0;
 }
 
-/* Identify of the controller, then of the namespace, into the second page of the group. */
+/*
+ * Identify of the controller, then of the namespace: into the queue's own memory, whose completion comes
+ * behind it, then into the second page of the group, to which another way may lead. Steps come last.
+ */
 static void identify(struct admin *a, uint64_t at, const volatile uint8_t *member, unsigned round)
 {
-	admin_command(a, IDENTIFY, round, at, round ? 0 : 1);
+	admin_command(a, IDENTIFY, round, a->data_at, round ? 0 : 1);
 	admin_await(a);
 	for (unsigned i = 0; i < PAGE; i++)
-		written[i] = get8(member + PAGE + i);
+		written[i] = get8(a->data + i);
+	admin_command(a, IDENTIFY, round, at, round ? 0 : 1);
+	admin_await(a);
 	if (round == 0) /* the serial number is text */
 		CHECK(written[4] >= ' ' && written[4] <= '~');
 	else /* the namespace's size is that of the drive, in blocks */
@@ -84,6 +89,8 @@ static void identify(struct admin *a, uint64_t at, const volatile uint8_t *membe
 		step_done(WRITTEN);
 	for (unsigned i = 0; i < HOSTS - 1; i++)
 		step_await(SEEN);
+	for (unsigned i = 0; i < PAGE; i++)
+		CHECK(get8(member + PAGE + i) == written[i]);
 }
 
 static int drives(void *arg)
