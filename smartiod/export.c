@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "smartiod/device.h"
 #include "smartiod/internal.h"
 
 /* ---- the book of grants ---- */
@@ -19,6 +20,7 @@ int smartiod_grant_keep(struct smartiod *d, uint64_t id, uint32_t node, uint32_t
 			struct smartiod_ring *ring)
 {
 	struct smartiod_grant *g = calloc(1, sizeof(*g));
+	struct smartiod_peer *p;
 
 	if (!g)
 		return -ENOMEM;
@@ -33,12 +35,19 @@ int smartiod_grant_keep(struct smartiod *d, uint64_t id, uint32_t node, uint32_t
 		segment->n_device_grants += purpose == SIO_GRANT_DEVICE;
 	}
 	smartiod_tree_add(&d->grants, &g->by_id, id);
+	p = smartiod_peer_find(d, node);
+	if (p)
+		p->n_grants++;
 	return 0;
 }
 
 static void grant_free(struct smartiod *d, struct smartiod_grant *g)
 {
+	struct smartiod_peer *p = smartiod_peer_find(d, g->node);
 	uint64_t id = g->by_id.key;
+
+	if (p)
+		p->n_grants--;
 
 	smartiod_tree_remove(&d->grants, &g->by_id);
 	smartiod_port_ungrant(d, id);
@@ -241,9 +250,15 @@ static int grant_allowed(struct smartiod *d, struct smartiod_peer *p,
 	if (purpose != SIO_GRANT_DEVICE && (purpose != SIO_GRANT_CPU || ref_node != p->node))
 		return sio_fail(reterr, -EACCES, "a grant to node %u for a program of node %u",
 				p->node, ref_node);
+	if (own && !smartiod_device_lent(d, p->node))
+		return sio_fail(reterr, -EACCES, "node %u lends no device to %s", p->node,
+				d->host->name);
 	if (!own && !smartiod_segment_has_ref(seg, ref_node, connection))
 		return sio_fail(reterr, -ENOTCONN, "node %u is not connected to segment %#x",
 				ref_node, seg->id);
+	if (p->n_grants >= SMARTIOD_MAX_GRANTS)
+		return sio_fail(reterr, -ENOSPC, "node %u has %u grants of %s already", p->node,
+				p->n_grants, d->host->name);
 	if (bytes == 0 || __builtin_add_overflow(offset, bytes, &end) || end > seg->bytes)
 		return sio_fail(reterr, -ERANGE,
 				"%" PRIu64 " bytes at %" PRIu64 " of a segment of %" PRIu64, bytes,

@@ -264,11 +264,59 @@ static void borrow_reply(struct smartiod *d, struct smartiod_lend *lend)
 	smartiod_lend_done(d, lend, &rep, sizeof(rep), NULL, 0);
 }
 
+struct borrow_op {
+	struct smartiod_lend lend;
+	bool paying;
+};
+
+/*
+ * A smartiod that starts again begins behind the port's ids (adopt.c): so no number is told that is
+ * greater than the last of them. It would be if owners could not be made for others before it.
+ */
+static void pay_or_reply(struct smartiod *d, struct borrow_op *b, uint64_t id)
+{
+	struct sio_req_owner_new req = {.h.op = SIO_OP_OWNER_NEW};
+	struct smartiod_loan *l = b->lend.loan;
+
+	if (d->world == SIO_WORLD_SHIM && (uint32_t)id < (uint32_t)l->id) {
+		b->paying = true;
+		smartiod_port_ask(d, &b->lend.op, &req, sizeof(req));
+		return;
+	}
+	l->ready = true;
+	borrow_reply(d, &b->lend);
+}
+
+/* An id more was used up. */
+static void paid(struct smartiod *d, struct borrow_op *b, const struct smartiod_answer *a)
+{
+	struct smartiod_loan *l = b->lend.loan;
+	uint64_t id;
+
+	if (a->error) {
+		smartiod_loan_end(d, l);
+		smartiod_lend_fail(d, &b->lend, a->error, "%s: %s", l->device->topo->name, a->text);
+		return;
+	}
+	id = ((const struct sio_evt_owner_new *)a->msg)->id;
+	smartiod_port_owner_close(d, id);
+	if (l->ended)
+		smartiod_lend_fail(d, &b->lend, -ECONNRESET, "%s: %s", l->device->topo->name,
+				   l->lost ? "the device is gone" : "the borrower is gone");
+	else
+		pay_or_reply(d, b, id);
+}
+
 static void borrow_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct smartiod_lend *lend = (struct smartiod_lend *)op;
+	struct borrow_op *b = (struct borrow_op *)op;
 	struct smartiod_loan *l = lend->loan;
 
+	if (b->paying) {
+		paid(d, b, a);
+		return;
+	}
 	if (a->error) {
 		smartiod_loan_end(d, l);
 		loan_closed(d, l);
@@ -292,8 +340,7 @@ static void borrow_step(struct smartiod *d, struct smartiod_op *op, const struct
 				   l->device->topo->name);
 		return;
 	}
-	l->ready = true;
-	borrow_reply(d, lend);
+	pay_or_reply(d, b, l->owner);
 }
 
 /*
@@ -337,7 +384,7 @@ int smartiod_lend_borrow(struct smartiod *d, const struct smartiod_from *from, c
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
-	lend = smartiod_lend_new(d, from, msg, sizeof(*lend), NULL, borrow_step, reterr);
+	lend = smartiod_lend_new(d, from, msg, sizeof(struct borrow_op), NULL, borrow_step, reterr);
 	if (!lend) {
 		free(l);
 		return reterr->code;

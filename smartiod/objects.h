@@ -23,6 +23,7 @@
 #define SMARTIOD_MAX_PENDING 1024	       /* requests of one session that wait for answers */
 #define SMARTIOD_OP_FDS 4		       /* descriptors that an operation can hold */
 #define SMARTIOD_GROUPS 8		       /* multicast groups: 0 to 7 */
+#define SMARTIOD_MAX_GRANTS 65536	       /* that one host has of this one */
 #define SMARTIOD_MAX_PATHS 16		       /* between two hosts */
 #define SMARTIOD_CONNECT_WAIT_NS 2000000000ULL /* for a peer whose link is up */
 #define SMARTIOD_PEER_TIMEOUT_NS 5000000000ULL
@@ -316,6 +317,7 @@ struct smartiod_peer {
 	uint64_t generation; /* its boot, as it says; 0: not connected */
 	uint64_t last_start; /* the same, when it said HELLO last; 0: never */
 	uint64_t retry_at;   /* UINT64_MAX: not */
+	unsigned n_grants;   /* that it has of us, adrift ones among them */
 	unsigned n_paths;
 	struct smartiod_path_state path[SMARTIOD_MAX_PATHS];
 };

@@ -312,6 +312,28 @@ static void many_borrows(void **state)
 	check_row(f->w, next.c, b.id, SIO_ROW_LIVE, 0);
 }
 
+/* Numbers were used up for borrows whose owners could not be made: the port has no ids for those. */
+static void nor_do_they_after_borrows_that_failed(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *c = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
+	struct call_borrow b, last;
+
+	for (unsigned i = 0; i < 100; i++) {
+		f->w->fail_at = f->w->requests + 1;
+		assert_int_not_equal(call_borrow(f->w, c, FDID, 0, &b), 0);
+	}
+	f->w->fail_at = f->w->requests + 2; /* while it catches up */
+	assert_int_not_equal(call_borrow(f->w, c, FDID, 0, &b), 0);
+	f->w->fail_at = 0;
+	assert_int_equal(call_borrow(f->w, c, FDID, 0, &last), 0);
+	assert_int_equal(call_handle(f->w, c, SIO_MSG_DEV_RETURN, last.handle, 0), 0);
+	restart(f->w);
+	c = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
+	assert_int_equal(call_borrow(f->w, c, FDID, 0, &b), 0);
+	assert_true(b.id > last.id);
+}
+
 /* Who ended before the restart has left no trace, but somebody may still know its number. */
 static void numbers_of_the_dead_do_not_come_again(void **state)
 {
@@ -444,6 +466,7 @@ int main(void)
 		TEST(borrows_of_no_device_end),
 		TEST(many_borrows),
 		TEST(numbers_of_the_dead_do_not_come_again),
+		TEST(nor_do_they_after_borrows_that_failed),
 		TEST(shared_interrupts_go),
 		cmocka_unit_test(killed_at_every_event),
 	};
