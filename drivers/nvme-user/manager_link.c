@@ -184,6 +184,12 @@ static int send_request(struct smartio_nvme *n, struct sio_nvme_req *req)
 	}
 }
 
+/* An errno that a manager may tell. The two that take_reply() has for itself are none of them. */
+static int told_error(uint32_t error)
+{
+	return error < 4096 && error != EAGAIN && error != EALREADY ? -(int)error : -EPROTO;
+}
+
 /* -EAGAIN: nothing yet. Replies to requests that were given up are dropped. */
 static int take_reply(struct smartio_nvme *n, const struct sio_nvme_req *req,
 		      struct sio_nvme_rep *rep)
@@ -205,9 +211,8 @@ static int take_reply(struct smartio_nvme *n, const struct sio_nvme_req *req,
 	if (rep->h.error && smartio_device_lost(n->d.handle))
 		return sio_nvme_fail(-ENODEV, "%s or its host is gone", n->d.name);
 	if (rep->h.error)
-		return sio_nvme_fail(rep->h.error < 4096 ? -(int)rep->h.error : -EPROTO,
-				     "manager of %s on node %u: %s", n->d.name, n->meta.node,
-				     rep->text);
+		return sio_nvme_fail(told_error(rep->h.error), "manager of %s on node %u: %s",
+				     n->d.name, n->meta.node, rep->text);
 	return 0;
 }
 

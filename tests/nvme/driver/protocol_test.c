@@ -337,6 +337,33 @@ static void replies_to_who_was_there_before_are_dropped(void **state)
 	smartio_nvme_close(n);
 }
 
+/* Errors by which the driver tells itself "nothing yet" and "another question": from a manager they are an end. */
+static void no_error_of_a_manager_is_no_answer(void **state)
+{
+	static const uint32_t errors[] = {EAGAIN, EALREADY, 4096, EBUSY};
+	struct smartio_nvme_manager *m = fake.manager;
+	struct smartio_nvme *n = client();
+	uint8_t message[sizeof(struct sio_nvme_rep)], page[4096];
+
+	(void)state;
+	fake.manager = NULL;
+	for (unsigned i = 0; i < 4; i++) {
+		struct sio_nvme_rep rep = {.h = {.magic = SIO_NVME_REP_MAGIC,
+						 .version = SIO_NVME_VERSION,
+						 .op = SIO_NVME_OP_IDENTIFY,
+						 .instance = n->meta.instance,
+						 .sequence = n->sequence + 1,
+						 .error = errors[i]}};
+
+		sio_nvme_rep_encode(&rep, message);
+		assert_true(fake_inject(n->reply_number, message,
+					sio_nvme_rep_size(rep.h.op, rep.h.error)));
+		assert_int_equal(smartio_nvme_identify(n, 1, 0, page), i < 3 ? -EPROTO : -EBUSY);
+	}
+	fake.manager = m;
+	smartio_nvme_close(n);
+}
+
 static void metadata_is_checked(void **state)
 {
 	struct sio_nvme_meta *shared = fake_shared(), good = *shared;
@@ -499,6 +526,7 @@ int main(void)
 		TEST(garbage_does_not_stop_the_manager),
 		TEST(stale_and_foreign_replies_are_dropped),
 		TEST(replies_to_who_was_there_before_are_dropped),
+		TEST(no_error_of_a_manager_is_no_answer),
 		TEST(metadata_is_checked),
 		TEST(doorbells_stay_where_they_are_mapped),
 		TEST(a_lost_drive_is_no_wrong_request),
