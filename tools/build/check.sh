@@ -92,8 +92,10 @@ else
 	failed=$((failed + 1))
 fi
 
-# Last: the first run builds a debug kernel, which takes longer than all of the above.
-[ ! -f build/plain/build.ninja ] || stage 'virtual machines' tests plain --suite vm
+# Last: the first run builds a debug kernel, which takes longer than all of the above. Machines wait much: one more
+# of them than there are processors.
+[ ! -f build/plain/build.ninja ] || stage 'virtual machines' tests plain --suite vm \
+	--num-processes $(($(nproc) + 1))
 
 printf '== all stages: %d s\n' $((SECONDS - begin))
 printf '%d passed, %d failed, %d skipped\n' $passed $failed $skipped
