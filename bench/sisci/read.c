@@ -72,15 +72,18 @@ static inline size_t room(const struct side *s, size_t size, size_t n)
 #define WAY(name, copy)                                                                            \
 	static void by_##name(const struct side *s, size_t size, size_t times)                     \
 	{                                                                                          \
+		sci_error_t error = SCI_ERR_OK;                                                    \
+                                                                                                   \
 		for (size_t n = 0; n < times; n++) {                                               \
 			size_t at = room(s, size, n);                                              \
                                                                                                    \
 			copy;                                                                      \
 			sio_write64(&s->orders->tail, s->sent + n + 1);                            \
 		}                                                                                  \
+		check(error, #name);                                                               \
 	}
 
-WAY(sisci, SCIMemCpy(NULL, s->from, s->far, PAGE + at, size, 0, &(sci_error_t){SCI_ERR_OK}))
+WAY(sisci, SCIMemCpy(NULL, s->from, s->far, PAGE + at, size, 0, &error))
 WAY(memcpy, memcpy(s->ring + at, s->from, size); sio_to_fabric_barrier())
 WAY(string, sio_copy_string(s->ring + at, s->from, size); sio_to_fabric_barrier())
 WAY(stream, sio_copy_stream(s->ring + at, s->from, size); sio_to_fabric_barrier())

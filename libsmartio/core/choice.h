@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SIO_CHOICE_SHARE 64u /* at most one part in so many of the time goes to trials */
+#define SIO_CHOICE_SHARE 256u /* at most one part in so many of the time goes to trials */
 
 /* How a trial is made; the same for all calls of one choice. */
 struct sio_choice_trial {

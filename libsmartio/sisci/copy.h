@@ -29,11 +29,20 @@ void sio_copy_slowly(sci_sequence_t sequence, void *memory, sci_map_t map, size_
 		     size_t size, unsigned flags, sci_error_t *error);
 /* SIO_COPY_LARGE bytes and more, in the way that is best for so many. */
 void sio_copy_large(volatile void *to, const volatile void *from, size_t size);
+
+/* ---- copy_middle.c: any number of bytes, with the fence behind ---- */
+
+typedef void sio_copy_fn(uint8_t *to, const uint8_t *from, size_t size);
+/* By the widest registers that are well used here. */
+extern sio_copy_fn *sio_copy_middle __attribute__((visibility("hidden")));
+/* By registers of 16, 32 or 64 bytes; NULL: this processor has none. */
+sio_copy_fn *sio_copy_by(unsigned bytes);
+
 /* ---- copy_out.c: to a map, with the fence behind, so that all is there before what is written after ---- */
 
-#define SIO_COPY_CHOSEN 1024u /* bytes; from here on there is a choice of ways */
-#define SIO_COPY_PLACES 64u   /* that are told apart, if none meet by their hash */
-#define SIO_COPY_SIZES 11u    /* powers of two from SIO_COPY_CHOSEN on, to SIO_COPY_PIECE */
+#define SIO_COPY_CHOSEN 512u /* bytes; from here on there is a choice of ways */
+#define SIO_COPY_PLACES 64u  /* that are told apart, if none meet by their hash */
+#define SIO_COPY_SIZES 12u   /* powers of two from SIO_COPY_CHOSEN on, to SIO_COPY_PIECE */
 #define SIO_COPY_PIECE ((size_t)SIO_COPY_CHOSEN << (SIO_COPY_SIZES - 1)) /* of a longer copy */
 
 extern struct sio_choice sio_copy_choices[SIO_COPY_PLACES][SIO_COPY_SIZES]

@@ -15,8 +15,13 @@
 __thread uint8_t sio_copy_count;
 struct sio_choice sio_copy_choices[SIO_COPY_PLACES][SIO_COPY_SIZES];
 
+/* Who has no ticks may have no plain memory behind a map, either: io.h. */
 static void plainly(volatile void *to, const void *from, size_t size)
 {
+	if (size < SIO_COPY_LARGE && sio_has_ticks()) {
+		sio_copy_middle((uint8_t *)(uintptr_t)to, from, size);
+		return;
+	}
 	if (size < SIO_COPY_LARGE)
 		sio_copy_to(to, from, size);
 	else
