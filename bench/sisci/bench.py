@@ -16,6 +16,7 @@ from frame import Bench, Cluster, Ratio, TOPOLOGY, verdict, write_csv, write_png
 
 FEW, MANY = 10, 10000  # segments exported
 PER_PROGRAM = 2500     # a program may hold 4096 objects
+QUEUES = 1, 2, 4       # that a program keeps going
 
 
 def us(values):
@@ -93,8 +94,8 @@ def show_interrupts(samples):
 
 def dma(b):
     size, transfers = (1 << 16, 10) if b.quick else (1 << 20, 200)
-    out = b.served("dma", size, *([b.rounds(41), transfers, size, n] for n in (1, 2)))
-    return {f"queues {n}": one["dma"] for n, one in zip((1, 2), out)}
+    out = b.served("dma", size, *([b.rounds(41), transfers, size, n] for n in QUEUES))
+    return {f"queues {n}": one["dma"] for n, one in zip(QUEUES, out)}
 
 
 def show_dma(samples):
