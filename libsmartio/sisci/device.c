@@ -203,15 +203,9 @@ static int return_device(struct sio_library *lib, sci_smartio_device_t device, u
 	if (!d)
 		return err->code;
 	rc = sio_object_claim(&d->o, false, err);
-	if (!rc) {
-		rc = sio_object_dismiss(&d->o, SIO_MSG_DEV_RETURN, 0, err);
-		if (rc)
-			sio_object_unclaim(&d->o);
-	}
-	if (rc) {
-		sio_object_put(&d->o);
+	rc = sio_object_close(&d->o, rc, SIO_MSG_DEV_RETURN, 0, err);
+	if (rc)
 		return rc;
-	}
 	/* Who waits for its events finds it gone. */
 	w->event_write(w, d->event_fd);
 	sio_object_end(&d->o);

@@ -243,13 +243,9 @@ static int end_maps(struct sio_library *lib, const struct sio_object *segment,
 		sio_session_unlock(lib->session);
 		if (!map)
 			break;
-		rc = sio_object_dismiss(&map->o, SIO_MSG_DMA_UNMAP, 0, err);
-		if (rc) {
-			sio_object_unclaim(&map->o);
-			sio_object_put(&map->o);
-		} else {
+		rc = sio_object_close(&map->o, 0, SIO_MSG_DMA_UNMAP, 0, err);
+		if (!rc)
 			end_map(map);
-		}
 	}
 	return rc;
 }

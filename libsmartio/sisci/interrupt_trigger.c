@@ -119,14 +119,8 @@ static int disconnect(struct sio_library *lib, sci_remote_interrupt_t interrupt,
 	if (!o)
 		return err->code;
 	rc = sio_object_claim(o, false, err);
-	if (!rc) {
-		rc = sio_object_dismiss(o, SIO_MSG_DINT_DISCONNECT, 0, err);
-		if (rc)
-			sio_object_unclaim(o);
-	}
-	if (rc)
-		sio_object_put(o);
-	else
+	rc = sio_object_close(o, rc, SIO_MSG_DINT_DISCONNECT, 0, err);
+	if (!rc)
 		sio_object_end(o);
 	return rc;
 }

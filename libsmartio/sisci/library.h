@@ -148,6 +148,12 @@ int sio_object_fail_lost(struct sio_object *o, struct sio_err *err);
 
 /* Ask smartiod to end @o, which is claimed. Success also if there is nothing left to be ended. */
 int sio_object_dismiss(struct sio_object *o, uint32_t type, unsigned flags, struct sio_err *err);
+/*
+ * The same when @claimed, what sio_object_claim() said, is 0; else that. On an error @o stays, no longer
+ * claimed, and the caller's reference is dropped; else the caller owes sio_object_end().
+ */
+int sio_object_close(struct sio_object *o, int claimed, uint32_t type, unsigned flags,
+		     struct sio_err *err);
 
 /* SCI_LOCAL_HOST becomes this node's id; SCI_ERR_ILLEGAL_NODEID for 0. */
 int sio_check_node(const struct sio_library *lib, unsigned *node, struct sio_err *err);

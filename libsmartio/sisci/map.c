@@ -376,28 +376,38 @@ static int map_segment(struct sio_library *lib, struct sio_object *segment, uint
 	return 0;
 }
 
+/* The segment to be mapped, with a reference, if @want and @map can be right; NULL: err->code. */
+static void *segment_to_map(struct sio_library *lib, void *segment, enum sio_kind kind,
+			    const struct want *want, const sci_map_t *map, struct sio_err *err)
+{
+	if (!lib || sio_check_pointer(map, "map", err) ||
+	    sio_check_flags(want->flags, MAP_SERVED, MAP_KNOWN, err))
+		return NULL;
+	return sio_object_get(lib, segment, kind, err);
+}
+
+static int check_mappable(struct sio_remote_segment *seg, unsigned flags, struct sio_err *err)
+{
+	int rc = sio_remote_segment_check(seg, err);
+
+	if (!rc && seg->exact && !(flags & SCI_FLAG_READONLY_MAP))
+		rc = sio_fail(err, -EOPNOTSUPP,
+			      "stores do not reach the members of an exact multicast group: map it "
+			      "with SCI_FLAG_READONLY_MAP for SCIMemCpy(), or use a DMA queue");
+	return rc;
+}
+
 volatile void *SCIMapRemoteSegment(sci_remote_segment_t segment, sci_map_t *map, size_t offset,
 				   size_t size, void *addr, unsigned int flags, sci_error_t *error)
 {
 	struct want want = {offset, size, addr, flags};
-	struct sio_remote_segment *seg = NULL;
 	struct sio_err err;
 	struct sio_library *lib = sio_api_enter(&err);
+	struct sio_remote_segment *seg =
+		segment_to_map(lib, segment, SIO_REMOTE_SEGMENT, &want, map, &err);
 	void *pointer = NULL;
-	int rc = err.code;
+	int rc = seg ? check_mappable(seg, flags, &err) : err.code;
 
-	if (lib)
-		rc = sio_check_pointer(map, "map", &err);
-	if (!rc)
-		rc = sio_check_flags(flags, MAP_SERVED, MAP_KNOWN, &err);
-	if (!rc) {
-		seg = sio_object_get(lib, segment, SIO_REMOTE_SEGMENT, &err);
-		rc = seg ? sio_remote_segment_check(seg, &err) : err.code;
-	}
-	if (!rc && seg->exact && !(flags & SCI_FLAG_READONLY_MAP))
-		rc = sio_fail(&err, -EOPNOTSUPP,
-			      "stores do not reach the members of an exact multicast group: map it "
-			      "with SCI_FLAG_READONLY_MAP for SCIMemCpy(), or use a DMA queue");
 	if (!rc)
 		rc = map_segment(lib, &seg->o, seg->bytes, &want, map, &pointer, &err);
 	if (seg)
@@ -410,21 +420,13 @@ void *SCIMapLocalSegment(sci_local_segment_t segment, sci_map_t *map, size_t off
 			 void *addr, unsigned int flags, sci_error_t *error)
 {
 	struct want want = {offset, size, addr, flags};
-	struct sio_local_segment *seg = NULL;
 	struct sio_err err;
 	struct sio_library *lib = sio_api_enter(&err);
+	struct sio_local_segment *seg =
+		segment_to_map(lib, segment, SIO_LOCAL_SEGMENT, &want, map, &err);
 	void *pointer = NULL;
-	int rc = err.code;
+	int rc = seg ? map_segment(lib, &seg->o, seg->bytes, &want, map, &pointer, &err) : err.code;
 
-	if (lib)
-		rc = sio_check_pointer(map, "map", &err);
-	if (!rc)
-		rc = sio_check_flags(flags, MAP_SERVED, MAP_KNOWN, &err);
-	if (!rc) {
-		seg = sio_object_get(lib, segment, SIO_LOCAL_SEGMENT, &err);
-		rc = seg ? map_segment(lib, &seg->o, seg->bytes, &want, map, &pointer, &err)
-			 : err.code;
-	}
 	if (seg)
 		sio_object_put(&seg->o);
 	sio_api_leave(error, rc, &err);

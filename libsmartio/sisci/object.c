@@ -240,6 +240,21 @@ int sio_object_dismiss(struct sio_object *o, uint32_t type, unsigned flags, stru
 	return rc;
 }
 
+int sio_object_close(struct sio_object *o, int claimed, uint32_t type, unsigned flags,
+		     struct sio_err *err)
+{
+	int rc = claimed;
+
+	if (!rc) {
+		rc = sio_object_dismiss(o, type, flags, err);
+		if (rc)
+			sio_object_unclaim(o);
+	}
+	if (rc)
+		sio_object_put(o);
+	return rc;
+}
+
 void sio_object_callback(struct sio_object *o,
 			 sci_callback_action_t (*run)(struct sio_object *o, void *arg), void *arg)
 {

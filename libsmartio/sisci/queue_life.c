@@ -204,17 +204,10 @@ static int remove_queue(struct sio_library *lib, sci_dma_queue_t dq, unsigned fl
 	if (!q)
 		return err->code;
 	rc = claim(q, err);
-	if (!rc) {
-		rc = sio_object_dismiss(&q->o, SIO_MSG_QUEUE_REMOVE, 0, err);
-		if (rc)
-			sio_object_unclaim(&q->o);
-	}
-	if (rc) {
-		sio_object_put(&q->o);
-		return rc;
-	}
-	give_back(q);
-	return 0;
+	rc = sio_object_close(&q->o, rc, SIO_MSG_QUEUE_REMOVE, 0, err);
+	if (!rc)
+		give_back(q);
+	return rc;
 }
 
 void SCIRemoveDMAQueue(sci_dma_queue_t dq, unsigned int flags, sci_error_t *error)

@@ -95,15 +95,9 @@ int sio_receiver_remove(struct sio_library *lib, const void *handle, enum sio_ki
 	if (!r)
 		return err->code;
 	rc = sio_object_claim(&r->o, false, err);
-	if (!rc) {
-		rc = sio_object_dismiss(&r->o, SIO_MSG_DINT_REMOVE, 0, err);
-		if (rc)
-			sio_object_unclaim(&r->o);
-	}
-	if (rc) {
-		sio_object_put(&r->o);
+	rc = sio_object_close(&r->o, rc, SIO_MSG_DINT_REMOVE, 0, err);
+	if (rc)
 		return rc;
-	}
 	sio_session_lock(lib->session);
 	if (r->calls)
 		sio_session_unwatch(lib->session, r->o.handle);

@@ -161,14 +161,8 @@ static int disconnect(struct sio_library *lib, sci_remote_segment_t segment, uns
 	if (!seg)
 		return err->code;
 	rc = sio_object_claim(&seg->o, false, err);
-	if (!rc) {
-		rc = sio_object_dismiss(&seg->o, SIO_MSG_SEG_DISCONNECT, 0, err);
-		if (rc)
-			sio_object_unclaim(&seg->o);
-	}
-	if (rc)
-		sio_object_put(&seg->o);
-	else
+	rc = sio_object_close(&seg->o, rc, SIO_MSG_SEG_DISCONNECT, 0, err);
+	if (!rc)
 		sio_object_end(&seg->o);
 	return rc;
 }

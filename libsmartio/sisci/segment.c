@@ -283,15 +283,9 @@ static int remove_segment(struct sio_library *lib, sci_local_segment_t segment, 
 		rc = sio_device_maps_end(&seg->o, err);
 	if (!rc)
 		rc = sio_object_claim(&seg->o, flags & SCI_FLAG_FORCE_REMOVE, err);
-	if (!rc) {
-		rc = sio_object_dismiss(&seg->o, SIO_MSG_SEG_REMOVE, flags, err);
-		if (rc)
-			sio_object_unclaim(&seg->o);
-	}
-	if (rc) {
-		sio_object_put(&seg->o);
+	rc = sio_object_close(&seg->o, rc, SIO_MSG_SEG_REMOVE, flags, err);
+	if (rc)
 		return rc;
-	}
 	sio_local_segment_return_pages(seg);
 	sio_object_end(&seg->o);
 	return 0;

@@ -66,26 +66,40 @@ static int wait_event(struct sio_object *o, bool has_callback, unsigned timeout,
 	return sio_refuse(err, SCI_ERR_TIMEOUT, "no event in %u ms", timeout);
 }
 
+/* Of a segment of kind @kind, for the call of this thread; *@ret is zeros on error. */
+static int wait_at(struct sio_library *lib, void *segment, enum sio_kind kind,
+		   bool (*has_callback)(const struct sio_object *o), unsigned timeout,
+		   unsigned flags, struct sio_segment_event *ret, struct sio_err *err)
+{
+	struct sio_object *o;
+	int rc;
+
+	*ret = (struct sio_segment_event){.reason = 0};
+	if (!lib)
+		return err->code;
+	rc = sio_check_flags(flags, 0, 0, err);
+	if (rc)
+		return rc;
+	o = sio_object_get(lib, segment, kind, err);
+	if (!o)
+		return err->code;
+	rc = wait_event(o, has_callback(o), timeout, ret, err);
+	sio_object_put(o);
+	return rc;
+}
+
 sci_segment_cb_reason_t SCIWaitForLocalSegmentEvent(sci_local_segment_t segment,
 						    unsigned int *sourcenodeId,
 						    unsigned int *localAdapterNo,
 						    unsigned int timeout, unsigned int flags,
 						    sci_error_t *error)
 {
-	struct sio_segment_event event = {.reason = 0};
-	struct sio_object *o = NULL;
+	struct sio_segment_event event;
 	struct sio_err err;
 	struct sio_library *lib = sio_api_enter(&err);
-	int rc = lib ? sio_check_flags(flags, 0, 0, &err) : err.code;
+	int rc = wait_at(lib, segment, SIO_LOCAL_SEGMENT, sio_local_segment_has_callback, timeout,
+			 flags, &event, &err);
 
-	if (!rc) {
-		o = sio_object_get(lib, segment, SIO_LOCAL_SEGMENT, &err);
-		rc = err.code;
-	}
-	if (o) {
-		rc = wait_event(o, sio_local_segment_has_callback(o), timeout, &event, &err);
-		sio_object_put(o);
-	}
 	if (!rc && sourcenodeId)
 		*sourcenodeId = event.node;
 	if (!rc && localAdapterNo)
@@ -98,20 +112,12 @@ sci_segment_cb_reason_t SCIWaitForRemoteSegmentEvent(sci_remote_segment_t segmen
 						     sci_error_t *status, unsigned int timeout,
 						     unsigned int flags, sci_error_t *error)
 {
-	struct sio_segment_event event = {.reason = 0};
-	struct sio_object *o = NULL;
+	struct sio_segment_event event;
 	struct sio_err err;
 	struct sio_library *lib = sio_api_enter(&err);
-	int rc = lib ? sio_check_flags(flags, 0, 0, &err) : err.code;
+	int rc = wait_at(lib, segment, SIO_REMOTE_SEGMENT, sio_remote_segment_has_callback, timeout,
+			 flags, &event, &err);
 
-	if (!rc) {
-		o = sio_object_get(lib, segment, SIO_REMOTE_SEGMENT, &err);
-		rc = err.code;
-	}
-	if (o) {
-		rc = wait_event(o, sio_remote_segment_has_callback(o), timeout, &event, &err);
-		sio_object_put(o);
-	}
 	if (!rc && status)
 		*status = event.status;
 	sio_api_leave(error, rc, &err);

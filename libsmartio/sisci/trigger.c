@@ -184,15 +184,10 @@ static int disconnect(struct sio_library *lib, sci_remote_data_interrupt_t inter
 	if (!o)
 		return err->code;
 	rc = sio_object_claim(o, true, err);
-	if (!rc) {
+	if (!rc)
 		sio_remote_dint_group_drop((void *)o);
-		rc = sio_object_dismiss(o, SIO_MSG_DINT_DISCONNECT, 0, err);
-		if (rc)
-			sio_object_unclaim(o);
-	}
-	if (rc)
-		sio_object_put(o);
-	else
+	rc = sio_object_close(o, rc, SIO_MSG_DINT_DISCONNECT, 0, err);
+	if (!rc)
 		sio_object_end(o);
 	return rc;
 }

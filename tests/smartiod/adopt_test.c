@@ -312,6 +312,18 @@ static void many_borrows(void **state)
 	check_row(f->w, next.c, b.id, SIO_ROW_LIVE, 0);
 }
 
+/* A smartiod that starts again gives what comes next another number than all before. */
+static void expect_later_number(struct world *w, const struct call_borrow *last)
+{
+	struct world_client *c;
+	struct call_borrow b;
+
+	restart(w);
+	c = world_client(w, 0, SIO_CLIENT_LIBRARY);
+	assert_int_equal(call_borrow(w, c, FDID, 0, &b), 0);
+	assert_true(b.id > last->id);
+}
+
 /* Numbers were used up for borrows whose owners could not be made: the port has no ids for those. */
 static void nor_do_they_after_borrows_that_failed(void **state)
 {
@@ -328,10 +340,7 @@ static void nor_do_they_after_borrows_that_failed(void **state)
 	f->w->fail_at = 0;
 	assert_int_equal(call_borrow(f->w, c, FDID, 0, &last), 0);
 	assert_int_equal(call_handle(f->w, c, SIO_MSG_DEV_RETURN, last.handle, 0), 0);
-	restart(f->w);
-	c = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
-	assert_int_equal(call_borrow(f->w, c, FDID, 0, &b), 0);
-	assert_true(b.id > last.id);
+	expect_later_number(f->w, &last);
 }
 
 /* Who ended before the restart has left no trace, but somebody may still know its number. */
@@ -354,10 +363,7 @@ static void numbers_of_the_dead_do_not_come_again(void **state)
 	assert_int_equal(call_handle(f->w, c, SIO_MSG_DEV_RETURN, last.handle, 0), 0);
 	assert_int_equal(call_borrow(f->w, late, FDID, 0, &last), 0);
 	assert_int_equal(call_handle(f->w, late, SIO_MSG_DEV_RETURN, last.handle, 0), 0);
-	restart(f->w);
-	c = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
-	assert_int_equal(call_borrow(f->w, c, FDID, 0, &b), 0);
-	assert_true(b.id > last.id);
+	expect_later_number(f->w, &last);
 }
 
 /* What only the daemon passed on is of no use any more. */

@@ -11,15 +11,22 @@
 #include "segment_world.h"
 #include "smartiod/internal.h"
 
+/* A page of the exporter, with handles of the segment, the connection and the map. */
+static void exported_and_mapped(struct fixture *f, uint32_t *ret_h, uint32_t *ret_c,
+				uint32_t *ret_m)
+{
+	assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, ret_h), 0);
+	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, ret_c), 0);
+	assert_int_equal(call_seg_map(f->w, f->importer, *ret_c, 0, 4096, ret_m), 0);
+}
+
 /* The link goes and comes: both sides are told, and all is as it was. */
 static void link_loss_keeps_connections(void **state)
 {
 	struct fixture *f = *state;
 	uint32_t h, c, m, more;
 
-	assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, &h), 0);
-	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
-	assert_int_equal(call_seg_map(f->w, f->importer, c, 0, 4096, &m), 0);
+	exported_and_mapped(f, &h, &c, &m);
 	for (unsigned i = 0; i < 3; i++) {
 		world_link(f->w, 0, 1, false);
 		world_run(f->w);
@@ -181,9 +188,7 @@ static void a_host_that_starts_anew_is_another(void **state)
 	struct fixture *f = *state;
 	uint32_t h, c, m;
 
-	assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, &h), 0);
-	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
-	assert_int_equal(call_seg_map(f->w, f->importer, c, 0, 4096, &m), 0);
+	exported_and_mapped(f, &h, &c, &m);
 	world_crash(f->w, 0);
 	world_boot(f->w, 0);
 	world_pass(f->w, 100000000);
@@ -201,9 +206,7 @@ static void a_host_that_went_down_holds_nothing(void **state)
 	struct fixture *f = *state;
 	uint32_t h, c, m;
 
-	assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, &h), 0);
-	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
-	assert_int_equal(call_seg_map(f->w, f->importer, c, 0, 4096, &m), 0);
+	exported_and_mapped(f, &h, &c, &m);
 	world_crash(f->w, 1);
 	world_run(f->w);
 	expect_event(f->exporter, SIO_EVM_SEGMENT_LOCAL, 1, h, SCI_CB_LOST, 0);
