@@ -335,7 +335,13 @@ static void granted(struct smartiod *d, struct bar_op *b, const struct smartiod_
 	const struct sio_evt_grant *evt = a->msg;
 	struct smartiod_loan *l = b->lend.loan;
 	struct part *p = &b->part[b->at];
+	const struct smartiod_grant what = {.node = l->node,
+					    .adapter = b->adapter,
+					    .peer_adapter = b->peer_adapter,
+					    .purpose = SIO_GRANT_CPU};
 	struct sio_wire_grant g;
+	struct sio_err err;
+	int rc;
 
 	if (smartiod_op_orphan(&b->lend.op) ||
 	    !smartiod_path_up(d, l->node, b->adapter, b->peer_adapter)) {
@@ -344,11 +350,11 @@ static void granted(struct smartiod *d, struct bar_op *b, const struct smartiod_
 		bar_fail(d, b, -ENETDOWN, "the link to the borrower went down");
 		return;
 	}
-	if (smartiod_grant_keep(d, evt->id, l->node, b->adapter, b->peer_adapter, SIO_GRANT_CPU,
-				NULL, NULL) < 0) {
+	rc = smartiod_grant_keep(d, evt->id, &what, &err);
+	if (rc < 0) {
 		smartiod_port_ungrant(d, evt->id);
 		view_put(d, l, p->view);
-		bar_fail(d, b, -ENOMEM, "the lender's daemon is out of memory");
+		bar_fail(d, b, rc, err.text);
 		return;
 	}
 	if (grant_add(l, p->view, evt->id) < 0) {

@@ -237,16 +237,21 @@ void smartiod_device_node_down(struct smartiod *d, uint32_t node)
 	smartiod_borrow_node_down(d, node);
 }
 
+bool smartiod_device_borrowed(struct smartiod *d, uint32_t node)
+{
+	for (const struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)
+		if (b->node == node && !b->ended)
+			return true;
+	return false;
+}
+
 bool smartiod_device_lent(struct smartiod *d, uint32_t node)
 {
 	for (struct smartiod_loan *l = smartiod_loan_after(d, 0); l;
 	     l = smartiod_loan_after(d, l->id))
 		if (l->node == node && !l->ended)
 			return true;
-	for (const struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)
-		if (b->node == node && !b->ended)
-			return true;
-	return false;
+	return smartiod_device_borrowed(d, node);
 }
 
 /*

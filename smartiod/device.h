@@ -62,6 +62,8 @@ void smartiod_device_peer_ready(struct smartiod *d, struct smartiod_peer *p);
  * its connections are lost already.
  */
 void smartiod_device_node_down(struct smartiod *d, uint32_t node);
+/* Does a program of this host borrow a device of @node? */
+bool smartiod_device_borrowed(struct smartiod *d, uint32_t node);
 /* Does one of us and @node borrow a device of the other? */
 bool smartiod_device_lent(struct smartiod *d, uint32_t node);
 /* The last path to it is down, both hosts are up: such borrows end. */

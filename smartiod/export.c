@@ -15,27 +15,25 @@ static struct smartiod_grant *grant_find(struct smartiod *d, uint64_t id)
 	return SMARTIOD_OF(smartiod_tree_find(&d->grants, id), struct smartiod_grant, by_id);
 }
 
-int smartiod_grant_keep(struct smartiod *d, uint64_t id, uint32_t node, uint32_t adapter,
-			uint32_t peer_adapter, uint32_t purpose, struct smartiod_segment *segment,
-			struct smartiod_ring *ring)
+int smartiod_grant_keep(struct smartiod *d, uint64_t id, const struct smartiod_grant *what,
+			struct sio_err *reterr)
 {
-	struct smartiod_grant *g = calloc(1, sizeof(*g));
-	struct smartiod_peer *p;
+	struct smartiod_peer *p = smartiod_peer_find(d, what->node);
+	struct smartiod_grant *g;
 
+	if (p && p->n_grants >= SMARTIOD_MAX_GRANTS)
+		return sio_fail(reterr, -ENOSPC, "node %u has %u grants of %s already", p->node,
+				p->n_grants, d->host->name);
+	g = malloc(sizeof(*g));
 	if (!g)
-		return -ENOMEM;
-	g->node = node;
-	g->adapter = adapter;
-	g->peer_adapter = peer_adapter;
-	g->purpose = purpose;
-	g->segment = segment;
-	g->ring = ring;
-	if (segment) {
-		segment->n_grants++;
-		segment->n_device_grants += purpose == SIO_GRANT_DEVICE;
+		return sio_fail(reterr, -ENOMEM, "the daemon of %s is out of memory",
+				d->host->name);
+	*g = *what;
+	if (g->segment) {
+		g->segment->n_grants++;
+		g->segment->n_device_grants += g->purpose == SIO_GRANT_DEVICE;
 	}
 	smartiod_tree_add(&d->grants, &g->by_id, id);
-	p = smartiod_peer_find(d, node);
 	if (p)
 		p->n_grants++;
 	return 0;
@@ -187,9 +185,7 @@ int smartiod_peer_seg_release(struct smartiod *d, struct smartiod_peer *p, const
 
 struct grant_op {
 	struct smartiod_op op;
-	struct smartiod_segment *segment; /* pinned */
-	uint32_t adapter, peer_adapter, purpose;
-	bool own_borrow;
+	struct smartiod_grant grant; /* as it will be kept; its segment is pinned */
 };
 
 /* Why a grant that the port made cannot be given out; 0: it can. */
@@ -197,11 +193,12 @@ static int grant_check(struct smartiod *d, const struct grant_op *g, struct sio_
 {
 	if (smartiod_op_orphan(&g->op))
 		return -ECANCELED;
-	if (g->segment->removed)
+	if (g->grant.segment->removed)
 		return sio_fail(reterr, -ENOENT, "segment %#x was removed meanwhile",
-				g->segment->id);
-	if (!smartiod_path_up(d, g->op.asker, g->adapter, g->peer_adapter))
-		return sio_fail(reterr, -ENETDOWN, "the link of adapter %u is down", g->adapter);
+				g->grant.segment->id);
+	if (!smartiod_path_up(d, g->op.asker, g->grant.adapter, g->grant.peer_adapter))
+		return sio_fail(reterr, -ENETDOWN, "the link of adapter %u is down",
+				g->grant.adapter);
 	return 0;
 }
 
@@ -217,20 +214,18 @@ static void grant_step(struct smartiod *d, struct smartiod_op *op, const struct 
 	} else {
 		rc = grant_check(d, g, &err);
 		if (rc == 0)
-			rc = smartiod_grant_keep(d, evt->id, op->asker, g->adapter, g->peer_adapter,
-						 g->purpose, g->segment, NULL);
+			rc = smartiod_grant_keep(d, evt->id, &g->grant, &err);
 		if (rc < 0) {
 			smartiod_port_ungrant(d, evt->id);
 			smartiod_op_error(d, op, rc, "%s", err.text);
 		} else {
 			struct sio_prep_seg_grant rep = {0};
 
-			grant_find(d, evt->id)->own_borrow = g->own_borrow;
 			smartiod_wire_grant(evt, &rep.g);
 			smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
 		}
 	}
-	smartiod_segment_unpin(d, g->segment);
+	smartiod_segment_unpin(d, g->grant.segment);
 	smartiod_op_free(d, op);
 }
 
@@ -250,15 +245,12 @@ static int grant_allowed(struct smartiod *d, struct smartiod_peer *p,
 	if (purpose != SIO_GRANT_DEVICE && (purpose != SIO_GRANT_CPU || ref_node != p->node))
 		return sio_fail(reterr, -EACCES, "a grant to node %u for a program of node %u",
 				p->node, ref_node);
-	if (own && !smartiod_device_lent(d, p->node))
+	if (own && !smartiod_device_borrowed(d, p->node))
 		return sio_fail(reterr, -EACCES, "node %u lends no device to %s", p->node,
 				d->host->name);
 	if (!own && !smartiod_segment_has_ref(seg, ref_node, connection))
 		return sio_fail(reterr, -ENOTCONN, "node %u is not connected to segment %#x",
 				ref_node, seg->id);
-	if (p->n_grants >= SMARTIOD_MAX_GRANTS)
-		return sio_fail(reterr, -ENOSPC, "node %u has %u grants of %s already", p->node,
-				p->n_grants, d->host->name);
 	if (bytes == 0 || __builtin_add_overflow(offset, bytes, &end) || end > seg->bytes)
 		return sio_fail(reterr, -ERANGE,
 				"%" PRIu64 " bytes at %" PRIu64 " of a segment of %" PRIu64, bytes,
@@ -287,11 +279,15 @@ int smartiod_peer_seg_grant(struct smartiod *d, struct smartiod_peer *p, const v
 	g = smartiod_op_new_peer(d, p->node, msg, sizeof(*g), grant_step, reterr);
 	if (!g)
 		return reterr->code;
-	g->segment = seg;
-	g->adapter = sio_from_le32(m->adapter);
-	g->peer_adapter = sio_from_le32(m->peer_adapter);
-	g->purpose = sio_from_le32(m->purpose);
-	g->own_borrow = g->purpose == SIO_GRANT_DEVICE && sio_from_le32(m->ref_node) == d->node;
+	g->grant = (struct smartiod_grant){
+		.node = p->node,
+		.adapter = sio_from_le32(m->adapter),
+		.peer_adapter = sio_from_le32(m->peer_adapter),
+		.purpose = sio_from_le32(m->purpose),
+		.segment = seg,
+	};
+	g->grant.own_borrow =
+		g->grant.purpose == SIO_GRANT_DEVICE && sio_from_le32(m->ref_node) == d->node;
 	smartiod_segment_pin(seg);
 	req = (struct sio_req_grant){
 		.h = {.op = SIO_OP_GRANT, .owner = seg->owner},
@@ -300,9 +296,9 @@ int smartiod_peer_seg_grant(struct smartiod *d, struct smartiod_peer *p, const v
 		.source = seg->mem,
 		.offset = sio_from_le64(m->offset),
 		.length = sio_from_le64(m->bytes),
-		.adapter = g->adapter,
+		.adapter = g->grant.adapter,
 		.peer_node = p->node,
-		.peer_adapter = g->peer_adapter,
+		.peer_adapter = g->grant.peer_adapter,
 	};
 	smartiod_port_ask(d, &g->op, &req, sizeof(req));
 	return 0;

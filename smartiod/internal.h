@@ -290,13 +290,12 @@ typedef int smartiod_peer_fn(struct smartiod *d, struct smartiod_peer *p, const 
 smartiod_peer_fn smartiod_peer_seg_lookup, smartiod_peer_seg_release, smartiod_peer_seg_grant,
 	smartiod_peer_grant_release;
 /*
- * Keep books of a grant that the port gave to @node: it is ungranted at GRANT_RELEASE, or when the
- * node is down, unless it goes adrift. @segment or @ring: told when it ends; both NULL: nobody is. -ENOMEM: nothing kept;
- * the caller ungrants.
+ * Keep books of a grant that the port gave to a node: it is ungranted at GRANT_RELEASE, or when the
+ * node is down, unless it goes adrift. @what: node, adapters and purpose; segment or ring: told when
+ * it ends; both NULL: nobody is. -ENOMEM, -ENOSPC: nothing kept; the caller ungrants.
  */
-int smartiod_grant_keep(struct smartiod *d, uint64_t id, uint32_t node, uint32_t adapter,
-			uint32_t peer_adapter, uint32_t purpose, struct smartiod_segment *segment,
-			struct smartiod_ring *ring);
+int smartiod_grant_keep(struct smartiod *d, uint64_t id, const struct smartiod_grant *what,
+			struct sio_err *reterr);
 /* The answer to a GRANT, as peers tell it. */
 void smartiod_wire_grant(const struct sio_evt_grant *evt, struct sio_wire_grant *ret);
 /* The importer's half of a window: MAP of what the exporter granted, hanging on @owner. */

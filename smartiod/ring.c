@@ -266,10 +266,14 @@ static const char *unwanted(struct smartiod *d, const struct smartiod_ring_op *r
 
 /* Book the grant that came; -errno: it is ungranted. */
 static int take_grant(struct smartiod *d, struct smartiod_ring_op *r,
-		      const struct sio_evt_grant *evt, uint64_t *ret_id)
+		      const struct sio_evt_grant *evt, uint64_t *ret_id, struct sio_err *reterr)
 {
-	int rc = smartiod_grant_keep(d, evt->id, r->ring->node, r->adapter, r->peer_adapter,
-				     SIO_GRANT_CPU, NULL, r->ring);
+	const struct smartiod_grant what = {.node = r->ring->node,
+					    .adapter = r->adapter,
+					    .peer_adapter = r->peer_adapter,
+					    .purpose = SIO_GRANT_CPU,
+					    .ring = r->ring};
+	int rc = smartiod_grant_keep(d, evt->id, &what, reterr);
 
 	if (rc < 0)
 		smartiod_port_ungrant(d, evt->id);
@@ -280,7 +284,7 @@ static int take_grant(struct smartiod *d, struct smartiod_ring_op *r,
 
 /* Keep what the answer brought, so that one way gives all back. */
 static int take_answer(struct smartiod *d, struct smartiod_ring_op *r,
-		       const struct smartiod_answer *a)
+		       const struct smartiod_answer *a, struct sio_err *reterr)
 {
 	switch (r->state) {
 	case RING_ALLOC:
@@ -290,29 +294,30 @@ static int take_answer(struct smartiod *d, struct smartiod_ring_op *r,
 	case RING_GRANT_MEMORY:
 		smartiod_wire_grant(a->msg, &r->memory);
 		if (!r->ring->ended)
-			return take_grant(d, r, a->msg, &r->ring->memory_grant);
+			return take_grant(d, r, a->msg, &r->ring->memory_grant, reterr);
 		break;
 	default:
 		smartiod_wire_grant(a->msg, &r->trigger);
 		if (!r->ring->ended)
-			return take_grant(d, r, a->msg, &r->ring->irq_grant);
+			return take_grant(d, r, a->msg, &r->ring->irq_grant, reterr);
 		break;
 	}
 	smartiod_port_ungrant(d, ((const struct sio_evt_grant *)a->msg)->id);
-	return -ECONNRESET;
+	return sio_fail(reterr, -ECONNRESET, "the sender is gone");
 }
 
 void smartiod_ring_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct smartiod_ring_op *r = (struct smartiod_ring_op *)op;
+	struct sio_err err = {.text = ""};
 	const char *why;
 	int rc = smartiod_gone(a->error);
 
 	if (rc == 0)
-		rc = take_answer(d, r, a);
+		rc = take_answer(d, r, a, &err);
 	why = unwanted(d, r);
 	if (rc || why)
-		build_failed(d, r, rc ? rc : -ENOENT, why ? why : a->text);
+		build_failed(d, r, rc ? rc : -ENOENT, why ? why : a->error ? a->text : err.text);
 	else if (r->state == RING_ALLOC && !r->link)
 		ask_grant(d, r, SIO_KIND_MEM, r->ring->mem, SIO_RING_TOTAL);
 	else if (r->state == RING_GRANT_MEMORY)

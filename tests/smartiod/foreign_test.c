@@ -13,6 +13,7 @@
 
 #include "device_calls.h"
 #include "fake_device.h"
+#include "smartiod/internal.h"
 #include "wire/check.h"
 
 #define FDID 0x401
@@ -131,6 +132,94 @@ static void lies_about_segments(struct scene *s, uint64_t n)
 	}
 }
 
+/*
+ * Memory for a device of its own, which it lends nobody: nobody is connected to such memory, so that
+ * nothing but this is asked. Counted at once, for its lies about grants' numbers would give them back.
+ */
+static void lies_of_no_lender(struct scene *s)
+{
+	unsigned before = world_resources(s->w, SIO_KIND_GRANT);
+
+	for (unsigned host = 0; host < 2; host++)
+		for (uint64_t uid = 0; uid < NUMBERS; uid++) {
+			struct sio_peer_seg_grant grant = {
+				.uid = sio_to_le64(uid),
+				.bytes = sio_to_le64(4096),
+				.ref_node = sio_to_le32(s->w->host[host].node),
+				.purpose = sio_to_le32(SIO_GRANT_DEVICE),
+				.access = sio_to_le32(SIO_ACCESS_WRITE)};
+
+			lie(s, host, SIO_PEER_SEG_GRANT, &grant, sizeof(grant));
+		}
+	assert_int_equal(world_resources(s->w, SIO_KIND_GRANT), before);
+}
+
+/* That it borrows of node 4 gives it no memory of node 4's as a lender. */
+static void a_borrower_is_no_lender(void **state)
+{
+	struct world *w = world_new(3, 0);
+	struct scene s = {.w = w};
+	struct call_borrow b;
+	uint32_t seg;
+
+	(void)state;
+	fake_device_add(w, &fake);
+	world_start(w);
+	s.owner = world_client(w, 0, SIO_CLIENT_LIBRARY);
+	s.user = world_client(w, 2, SIO_CLIENT_LIBRARY);
+	assert_int_equal(call_seg_export(w, s.owner, 1, 65536, &seg), 0);
+	assert_int_equal(call_borrow(w, s.user, FDID, 0, &b), 0);
+	lies_of_no_lender(&s);
+	world_free(w);
+}
+
+/* Each way in which host 0, or to a device host 1, grants something to the other; all fail by @error, or none. */
+static void ask_for_grants(struct scene *s, uint32_t con, uint32_t bars, int error)
+{
+	uint32_t map, link, dma, views, access[4];
+	struct world *w = s->w;
+
+	assert_int_equal(call_seg_map(w, s->user, con, 0, 4096, &map), error);
+	assert_int_equal(call_dint_connect(w, s->user, 4, 7, &link), error);
+	assert_int_equal(call_bar_map(w, s->user, bars, 0, &views, access), error);
+	assert_int_equal(call_dma_map(w, s->user, s->borrow.handle, s->own, 0, 0, 4096, &dma),
+			 error);
+}
+
+/* Whatever is granted to it counts, and what was made for a grant that it may not have is undone. */
+static void a_host_has_so_many_grants_and_no_more(void **state)
+{
+	struct smartiod_peer *of[2];
+	unsigned before, grants[2];
+	uint32_t con, bars, link;
+	struct scene s;
+
+	(void)state;
+	make(&s);
+	assert_int_equal(call_seg_connect(s.w, s.user, 4, 1, &con), 0);
+	assert_int_equal(
+		call_dev_seg_connect(s.w, s.user, s.borrow.handle, 0, SCI_MEMTYPE_BAR, &bars, NULL),
+		0);
+	of[0] = smartiod_peer_find(s.w->host[0].daemon, 8);
+	of[1] = smartiod_peer_find(s.w->host[1].daemon, 4);
+	before = world_resources(s.w, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		grants[i] = of[i]->n_grants;
+		assert_int_not_equal(grants[i], 0);
+		of[i]->n_grants = SMARTIOD_MAX_GRANTS;
+	}
+	ask_for_grants(&s, con, bars, ENOSPC);
+	assert_int_equal(world_resources(s.w, 0), before);
+	of[0]->n_grants--; /* a ring needs two */
+	assert_int_equal(call_dint_connect(s.w, s.user, 4, 7, &link), ENOSPC);
+	assert_int_equal(world_resources(s.w, 0), before);
+	assert_int_equal(of[0]->n_grants, SMARTIOD_MAX_GRANTS - 1);
+	for (unsigned i = 0; i < 2; i++)
+		of[i]->n_grants = grants[i];
+	ask_for_grants(&s, con, bars, 0);
+	world_free(s.w);
+}
+
 /* To the lender, of another host's borrow. */
 static void lies_of_a_borrower(struct scene *s)
 {
@@ -241,6 +330,7 @@ static void a_third_host_ends_nothing_of_two_others(void **state)
 	(void)state;
 	make(&s);
 	before = world_resources(s.w, 0);
+	lies_of_no_lender(&s);
 	for (unsigned i = 0; i < 2 * NUMBERS; i++) {
 		lies_about_segments(&s, number_at(&s, i));
 		lies_about_what_is_borrowed(&s, number_at(&s, i));
@@ -268,6 +358,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_third_host_ends_nothing_of_two_others),
+		cmocka_unit_test(a_borrower_is_no_lender),
+		cmocka_unit_test(a_host_has_so_many_grants_and_no_more),
 	};
 
 	return cmocka_run_group_tests_name("foreign", tests, NULL, NULL);
