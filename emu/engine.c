@@ -97,9 +97,18 @@ static int look(struct emu_engine *e, uint64_t addr, size_t len, uint32_t access
 	return 0;
 }
 
+/* Is @s, which was just found, more of @k? */
+static bool continues(const struct emu_stretch *k, const struct emu_stretch *s)
+{
+	return k->data && s->addr >= k->addr && s->addr - k->addr <= k->len &&
+	       s->data == k->data + (s->addr - k->addr) && s->n_hops == k->n_hops &&
+	       memcmp(s->hop, k->hop, sizeof(s->hop)) == 0;
+}
+
 /*
  * The same, from what is known of range @g: a large one is looked through once, not for each piece.
- * Builds that compare every access with the list look each time.
+ * Builds that compare every access with the list look each time; so what is known in part does not
+ * count, or pieces would be cut there, in other builds than those.
  */
 static int find(struct emu_engine *e, struct emu_dma_range *g, uint64_t addr, size_t len,
 		uint32_t access, struct emu_stretch *ret)
@@ -112,22 +121,20 @@ static int find(struct emu_engine *e, struct emu_dma_range *g, uint64_t addr, si
 		*k = (struct emu_stretch){.addr = addr};
 	*gen = e->d.room->gen;
 	if (k->data && addr >= k->addr && addr - k->addr < k->len &&
-	    !(EMU_CHECK && e->d.room->check_mask == 0)) {
-		uint64_t left = k->len - (addr - k->addr);
-
+	    len <= k->len - (addr - k->addr) && !(EMU_CHECK && e->d.room->check_mask == 0)) {
 		*ret = *k;
 		ret->addr = addr;
 		ret->data += addr - k->addr;
-		ret->len = left < len ? left : len;
+		ret->len = len;
 		return 0;
 	}
 	rc = look(e, addr, len, access, ret);
 	if (rc < 0)
 		return rc;
-	if (k->data && follows(k, addr, ret->data, ret->n_hops, ret->hop))
-		k->len += ret->len;
-	else
+	if (!continues(k, ret))
 		*k = *ret;
+	else if (addr - k->addr + ret->len > k->len)
+		k->len = addr - k->addr + ret->len;
 	return 0;
 }
 

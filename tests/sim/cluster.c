@@ -14,7 +14,7 @@
 
 struct sim_cluster *sim_cluster;
 struct sim_host sim_host[SIM_HOSTS];
-bool sim_stopping, sim_outliving;
+bool sim_stopping, sim_outliving, sim_unchecked;
 
 /* As systemd's RestartSec of a daemon that ended by itself. */
 #define START_AGAIN (100 * SIM_MS)
@@ -326,6 +326,8 @@ void sim_cluster_start(const char *text)
 			     sim_outliving ? sim_room_outliving() : &sim_room_ops, NULL,
 			     &sim_cluster->room, &err),
 		&err);
+	if (sim_unchecked)
+		emu_room_check_every(sim_cluster->room, 1u << 31);
 	memset(sim_host, 0, sizeof(sim_host));
 	for (unsigned i = 0; i < sim_hosts(); i++) {
 		sim_host[i].index = i;

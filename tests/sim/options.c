@@ -31,6 +31,7 @@ static const char usage[] =
 	"  --part N           of ranges in --check's file run one seed in N (1)\n"
 	"  --jobs N           seeds run side by side (2)\n"
 	"  --first SEED       the first new seed (from the clock)\n"
+	"  --unchecked        the room trusts its tables, as in a release build\n"
 	"  --stop             of many, end at the first that fails\n";
 
 enum { SEED_MODE, CHECK, SOAK, SHRINK, LIST };
@@ -162,6 +163,9 @@ static int option(int c)
 	case 'x':
 		cmd.many.stop = true;
 		return 0;
+	case 'u':
+		sim_unchecked = true;
+		return 0;
 	case 'q':
 		o->quiet = true;
 		return 0;
@@ -177,12 +181,13 @@ static int option(int c)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"hosts", 1, NULL, 'h'},    {"seconds", 1, NULL, 's'},	{"faults", 1, NULL, 'f'},
-		{"events", 1, NULL, 'e'},   {"workload", 1, NULL, 'w'}, {"trace", 1, NULL, 't'},
-		{"perfetto", 1, NULL, 'p'}, {"shrink", 0, NULL, 'S'},	{"check", 1, NULL, 'c'},
-		{"soak", 1, NULL, 'k'},	    {"new", 1, NULL, 'n'},	{"jobs", 1, NULL, 'j'},
-		{"quiet", 0, NULL, 'q'},    {"first", 1, NULL, 'F'},	{"part", 1, NULL, 'P'},
-		{"list", 0, NULL, 'l'},	    {"stop", 0, NULL, 'x'},	{NULL, 0, NULL, 0}};
+		{"hosts", 1, NULL, 'h'},    {"seconds", 1, NULL, 's'},	 {"faults", 1, NULL, 'f'},
+		{"events", 1, NULL, 'e'},   {"workload", 1, NULL, 'w'},	 {"trace", 1, NULL, 't'},
+		{"perfetto", 1, NULL, 'p'}, {"shrink", 0, NULL, 'S'},	 {"check", 1, NULL, 'c'},
+		{"soak", 1, NULL, 'k'},	    {"new", 1, NULL, 'n'},	 {"jobs", 1, NULL, 'j'},
+		{"quiet", 0, NULL, 'q'},    {"first", 1, NULL, 'F'},	 {"part", 1, NULL, 'P'},
+		{"list", 0, NULL, 'l'},	    {"unchecked", 0, NULL, 'u'}, {"stop", 0, NULL, 'x'},
+		{NULL, 0, NULL, 0}};
 	char *end;
 	int c, rc;
 
