@@ -46,7 +46,8 @@ def best_of(took):
     return min(("memcpy", "string", "stream"), key=lambda who: statistics.median(took[who]))
 
 
-def show_copy(samples):
+def show_copies(samples):
+    """A line for each size. Return: the ratios to the best of the ways."""
     print(f"  {'bytes':>9} {'SCIMemCpy ns':>13} {'memcpy':>10} {'string':>10} {'stream':>10}  "
           f"{'best/ours':<24}  called memcpy/ours")
     ratios = []
@@ -56,6 +57,11 @@ def show_copy(samples):
         cells = [f"{statistics.median(took[w]):.2f}" for w in ("sisci", "memcpy", "string", "stream")]
         print(f"  {size:>9} {cells[0]:>13} {cells[1]:>10} {cells[2]:>10} {cells[3]:>10}  "
               f"{str(ratios[-1]):<24}  {Ratio(took['called'], ours)}")
+    return ratios
+
+
+def show_copy(samples):
+    ratios = show_copies(samples)
     first = next(iter(samples.values()))
     print(f"  a call of a function that does nothing: {statistics.median(first['nothing']):.2f} ns; "
           "called memcpy: in a function of\n  another library, with the fence, and no check")
@@ -69,13 +75,7 @@ def read(b):
 
 
 def show_read(samples):
-    print(f"  {'bytes':>9} {'SCIMemCpy ns':>13} {'memcpy':>10} {'string':>10} {'stream':>10}  best/ours")
-    ratios = []
-    for size, took in samples.items():
-        ratios.append(Ratio(took[best_of(took)], took["sisci"]))
-        cells = [f"{statistics.median(took[w]):.2f}" for w in ("sisci", "memcpy", "string", "stream")]
-        print(f"  {size:>9} {cells[0]:>13} {cells[1]:>10} {cells[2]:>10} {cells[3]:>10}  {ratios[-1]}")
-    print(f"  {verdict(('at least', 0.95), ratios)}")
+    print(f"  {verdict(('at least', 0.95), show_copies(samples))}")
 
 
 def interrupts(b):

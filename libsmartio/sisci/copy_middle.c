@@ -84,9 +84,9 @@ static __attribute__((noinline)) void copy_small(uint8_t *to, const uint8_t *fro
 		if (size <= 2 * (bytes)) {                                                         \
 			name##_part a = GET(name, from), b = GET(name, from_end - (bytes));        \
                                                                                                    \
-			PUT(name, to, a);                                                          \
 			if (size > (bytes))                                                        \
 				PUT(name, to_end - (bytes), b);                                    \
+			PUT(name, to, a);                                                          \
 		} else if (size <= FOUR(bytes)) {                                                  \
 			name##_part a = GET(name, from), b = GET(name, from + (bytes));            \
 			name##_part c = GET(name, from_end - 2 * (bytes));                         \
