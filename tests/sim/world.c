@@ -12,6 +12,7 @@
 
 struct sio_world_lock {
 	struct sim_coro *holder;
+	uint64_t wakes; /* so far */
 };
 
 struct sio_world_thread {
@@ -312,22 +313,28 @@ static void world_unlock(struct sio_world *w, struct sio_world_lock *l)
 static int world_wait(struct sio_world *w, struct sio_world_lock *l, uint64_t deadline)
 {
 	struct sim_proc *p = enter(w);
+	uint64_t wakes = l->wakes;
+	bool early = sim_chance(1, 16);
 
 	assert(l->holder == sim_coro_current());
 	if (now_of(p) >= deadline)
 		return -ETIMEDOUT;
 	l->holder = NULL;
 	sim_notify(p);
-	/* Wakes for other reasons too: callers look again, as they must. */
-	block(p, deadline);
+	/* Now and then it wakes for other reasons too: callers look again, as they must. */
+	do
+		block(p, deadline);
+	while (!early && l->wakes == wakes && now_of(p) < deadline);
 	take(l);
 	return now_of(p) >= deadline ? -ETIMEDOUT : 0;
 }
 
 static void world_wake_all(struct sio_world *w, struct sio_world_lock *l)
 {
-	(void)l;
-	sim_notify(enter(w));
+	struct sim_proc *p = enter(w);
+
+	l->wakes++;
+	sim_notify(p);
 }
 
 const struct sio_world sim_world = {
