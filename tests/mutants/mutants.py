@@ -38,24 +38,28 @@ BUDGET = 300  # seconds of a core that a mutant has, and a side
 STUCK = 200  # that a few seeds can take, at most
 
 # Who may catch a mutant, in this order: those that take the least time first.
-SIM_TARGET = "tests/sim/smartio-sim"
-SIM = f"{BUILD}/{SIM_TARGET}"
+SIM_DIR = "tests/sim"
+SIM, SIM_API = f"{SIM_DIR}/smartio-sim", f"{SIM_DIR}/smartio-sim-api"
 FIRST_SEED, SLICE = 10001, 20  # behind the fixed seeds: the same ones for every mutant
-# Programs, and faults, that go that way. Every second new seed has these, and so have a few before all others.
+# Programs, and faults, that go that way, taken in turns. Every second new seed has these, and so have a
+# few before all others.
 EAGER_SEEDS = [
-    (r"restore|recovery|session/", "--faults restart --workload share,segment,device,keep,interrupt,dma"),
+    (r"restore|recovery|session/", ["--faults restart --workload share,segment,device,keep,interrupt,dma"]),
     (r"smartiod/(loan|quarantine|lend|borrow|dev|dma|bar|vector|hold)|core/(iommu|ledger|placement)|"
-     r"emu/(dmamap|device|vector|owner)", "--workload device,keep,manager,nvme"),
-    (r"drivers/|devices/nvme", "--workload manager,nvme"),
-    (r"sisci/(dma|queue)|emu/(engine|channel)|smartiod/queue", "--workload dma,gather,block"),
-    (r"fanout|mcast", "--workload exact,group"),
-    (r"segment_memory", "--workload kinds"),
-    (r"dint|ring|dataint|emu/irq", "--workload interrupt"),
-    (r"smartiod/(connect|window|segment|export|peer)|core|emu/(grant|map)", "--workload segment,callback"),
-    (r"", "--workload segment,device,interrupt"),
+     r"emu/(dmamap|device|vector|owner)", ["--workload device,keep,manager,nvme"]),
+    (r"drivers/|devices/nvme", ["--workload manager,nvme"]),
+    (r"sisci/(dma|queue)|emu/(engine|channel)|smartiod/queue", ["--workload dma,gather,block"]),
+    (r"fanout|mcast", ["--workload exact,group"]),
+    (r"segment_memory", ["--workload kinds"]),
+    (r"dint|ring|dataint|emu/irq", ["--workload interrupt"]),
+    (r"smartiod/(connect|window|segment|export|peer)|core|emu/(grant|map)", ["--workload segment,callback"]),
+    (r"", ["--workload segment,device,interrupt"]),
 ]
 EAGER = 40
-SEAM, SEAM_AT = "litmus fabric seam", 400  # after so many seeds
+# The simulator's other programs, and after how many seeds each runs. A seed of the API's tests is seconds.
+OTHERS = [(0, "api 1"), (20, "litmus_test"), (20, "fabric_test"), (20, "api 2"), (40, "api 3"), (240, "seam_test")]
+OTHERS += [(300 + 100 * i, f"api {i}") for i in range(4, 20)]
+SIM_TARGETS = f"{SIM} {SIM_API} " + " ".join(f"{SIM_DIR}/{name}" for _, name in OTHERS if not name.startswith("api"))
 # A layer's own tests come first, then the others in this order.
 TESTS = [
     (r"libsmartio/(core|wire)/", "--suite core --suite wire --suite topofile"),
@@ -64,7 +68,7 @@ TESTS = [
     (r"emu/", "--suite emu"),
     (r"drivers/|devices/nvme", "--suite nvme"),
     (r"smartiod/port", "--suite port --suite clients --suite fuzz"),
-    (r"libsmartio/sisci/", "--suite api --no-suite stress --no-suite plain-only"),
+    (r"libsmartio/sisci/", "--suite api --no-suite sim --no-suite stress --no-suite plain-only"),
     (r"tools/", "--suite system --suite cli --suite api"),
 ]
 
@@ -201,7 +205,7 @@ def seed_line(patch, fixed, i):
     if EAGER <= i < EAGER + len(fixed):
         return fixed[i - EAGER]
     n = i if i < EAGER else i - len(fixed)
-    return f"{FIRST_SEED + n}" + (f" {options}" if i < EAGER or n % 2 else "")
+    return f"{FIRST_SEED + n}" + (f" {options[n // 2 % len(options)]}" if i < EAGER or n % 2 else "")
 
 
 def processor_time(pid):
@@ -252,19 +256,27 @@ class Tree:
             p.wait()
         return None if over else p.returncode, took
 
-    def build(self, target=""):
-        return self.run(f"ninja -C {BUILD} {target}")[0] == 0
+    def build(self):
+        """What the simulator's side runs, alone."""
+        return self.run(f"ninja -C {BUILD} {SIM_TARGETS}")[0] == 0
 
     def seeds(self, lines, seconds):
         """(what failed first, as arguments for smartio-sim, or None; seconds of a core)"""
         (self.dir / BUILD / "seeds").write_text("\n".join(lines) + "\n")
-        status, took = self.run(f"{SIM} --check {BUILD}/seeds --new 0 --jobs 1 --stop", seconds)
+        status, took = self.run(f"{BUILD}/{SIM} --check {BUILD}/seeds --new 0 --jobs 1 --stop", seconds)
         failed = re.search(r"^smartio-sim (\d.*)$", self.log.read_text(), re.M)
         if status and not failed:
             raise RuntimeError(f"seeds failed without a word; see {self.log}")
         if failed:
             self.said = self.log.read_text()[failed.end():].strip().partition("\n")[0][:200]
         return failed and failed[1].strip(), took
+
+    def program(self, command):
+        """(has it failed?, seconds of a core)"""
+        status, took = self.run(f"{BUILD}/{command}", STUCK)
+        words = [line for line in self.log.read_text(errors="replace").splitlines() if "rror" in line or "ail" in line]
+        self.said = (words or [""])[0].strip()[:200]
+        return status != 0, took
 
     def tests(self, which, seconds):
         """(the tests that failed, seconds of a core). What they need is built; the first failure ends it."""
@@ -305,9 +317,27 @@ class Hunt:
         failed, took = self.tree.seeds(lines, STUCK)
         r["sim_seconds"] += took
         r["seeds"] += len(lines)
-        if failed and self.passes_without(f"smartio-sim {failed}", lambda t: t.build(SIM_TARGET) and
-                                          not t.run(f"{SIM} {failed}")[0]):
-            r["sim"], r["said"] = "seed " + failed, self.tree.said
+        if failed:
+            self.caught(f"{SIM} {failed}", "seed " + failed)
+
+    def caught(self, command, name):
+        """@command has failed."""
+        if self.passes_without(name, lambda t: not t.program(command)[0]):
+            self.r["sim"], self.r["said"] = name, self.tree.said
+
+    def by_programs(self, name):
+        """One of OTHERS."""
+        commands = {name: f"{SIM_DIR}/{name}"}
+        if name.startswith("api"):
+            tests = subprocess.run([self.tree.dir / BUILD / SIM_API, "--list"], check=True, capture_output=True, text=True)
+            seed = name.split()[1]
+            commands = {f"api {t} {seed}": f"{SIM_API} {t} {seed}" for t in tests.stdout.split()}
+        for what, command in commands.items():
+            failed, took = self.tree.program(command)
+            self.r["sim_seconds"] += took
+            if failed:
+                self.caught(command, what)
+                break
 
     def by_tests(self, side, which):
         failed, took = self.tree.tests(which, max(self.left(side), 1))
@@ -321,14 +351,16 @@ class Hunt:
         r = self.r
         if r["sim"] or self.left("sim") <= 0:
             return
-        if not self.tree.build(SIM_TARGET):
+        if not self.tree.build():
             r["error"] = "does not compile"
             return
         while not r["sim"] and self.left("sim") > 0:
-            self.by_seeds()
-            if not r["sim"] and not r["seam"] and r["seeds"] >= SEAM_AT:
-                self.by_tests("sim", SEAM)
-                r["seam"] = True
+            other = next((name for at, name in OTHERS if at <= r["seeds"] and name not in r["programs"]), None)
+            if other:
+                self.by_programs(other)
+                r["programs"].append(other)
+            else:
+                self.by_seeds()
 
     def others(self):
         r = self.r
@@ -342,9 +374,16 @@ class Hunt:
     def run(self, name, patch):
         old = self.results.get(name, patch)
         self.name, self.patch = name, patch
-        self.r = old if old and "error" not in old and not self.args.again else {
-            "patch": digest(patch), "sim": None, "sim_seconds": 0, "seeds": 0, "seam": False,
-            "tests": None, "tests_seconds": 0, "suites": []}
+        sides = {"sim": {"sim": None, "sim_seconds": 0, "seeds": 0, "programs": []},
+                 "tests": {"tests": None, "tests_seconds": 0, "suites": []}}
+        self.r = {"patch": digest(patch)}
+        for side, fresh in sides.items():
+            # What the other side found is not forgotten.
+            again = self.args.again and self.args.only != {"sim": "tests", "tests": "simulator"}[side]
+            known = old and "error" not in old and not (again and old["commit"] != self.commit)
+            self.r |= {k: old[k] if known and k in old else v for k, v in fresh.items()}
+        if self.r["sim"]:
+            self.r["said"] = old["said"] if "said" in old else ""
         self.r["commit"] = self.commit
         try:
             if apply(self.tree.dir, patch).returncode:
@@ -379,6 +418,8 @@ def run(args):
             if (not args.name or n in args.name) and wanted(results.get(n, p), commit, args)]
     print(f"{len(todo)} of {len(patches())} mutants to run", flush=True)
     good = Tree("good", commit)
+    if args.only != "tests" and not good.build():
+        sys.exit(f"mutants: what is without a mutant does not compile; see {good.log}")
     queue, lock = iter(todo), threading.Lock()
 
     def worker(number):
