@@ -419,6 +419,54 @@ static void threads_share_handles(void **state)
 	assert_int_equal(cluster_wait(cluster_fork(*state, 4, threads, NULL)), 0);
 }
 
+/* Who has its message waits no more: another one has the next. */
+
+static void *wait_for_one(void *arg)
+{
+	struct waiters *w = arg;
+	unsigned value, length = sizeof(value);
+	sci_error_t error;
+
+	step_done(0);
+	SCIWaitForDataInterrupt(w->dint, &value, &length, 60000, 0, &error);
+	CHECK_OK(error);
+	step_done(1);
+	return NULL;
+}
+
+static int hands_over(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	struct waiters w = {.dint = listen_on(sd, NUMBER), .remote = reach(sd, 4, NUMBER)};
+	pthread_t wait[5];
+	sci_error_t error;
+
+	(void)arg;
+	for (unsigned i = 0; i < 5; i++)
+		CHECK(!pthread_create(&wait[i], NULL, wait_for_one, &w));
+	for (unsigned i = 0; i < 5; i++)
+		step_await(0);
+	for (unsigned i = 0; i < 5; i++) {
+		SCITriggerDataInterrupt(w.remote, &i, sizeof(i), 0, &error);
+		CHECK_OK(error);
+		step_await(1);
+	}
+	for (unsigned i = 0; i < 5; i++)
+		pthread_join(wait[i], NULL);
+	SCIRemoveDataInterrupt(w.dint, 0, &error);
+	CHECK_OK(error);
+	SCIDisconnectDataInterrupt(w.remote, 0, &error);
+	CHECK_OK(error);
+	api_end(sd);
+	return 0;
+}
+
+static void each_thread_takes_one(void **state)
+{
+	steps_reset();
+	assert_int_equal(cluster_wait(cluster_fork(*state, 4, hands_over, NULL)), 0);
+}
+
 /* ---- senders that come and go, and nobody waits ---- */
 
 #define CYCLES 2000u
@@ -496,11 +544,9 @@ static void idle_receivers_keep_no_empty_rings(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		API_TEST(messages_arrive_in_order),
-		API_TEST(many_senders_lose_nothing_by_dying),
-		API_TEST(callbacks_make_any_call),
-		API_TEST(threads_share_handles),
-		API_TEST(idle_receivers_keep_no_empty_rings),
+		API_TEST(messages_arrive_in_order), API_TEST(many_senders_lose_nothing_by_dying),
+		API_TEST(callbacks_make_any_call),  API_TEST(threads_share_handles),
+		API_TEST(each_thread_takes_one),    API_TEST(idle_receivers_keep_no_empty_rings),
 	};
 
 	return cmocka_run_group_tests(tests, topology_up, topology_down);

@@ -194,6 +194,107 @@ static void what_is_enqueued_stays(void **state)
 	dma_pair(state, holds);
 }
 
+/* ---- many segments in one transfer ---- */
+
+#define MANY 256u /* copies, of which none is over when the test looks */
+
+static sci_remote_segment_t another(sci_desc_t sd)
+{
+	sci_remote_segment_t remote = NULL;
+	sci_error_t error;
+
+	SCIConnectSegment(sd, &remote, 8, DMA_SEGMENT, 0, NULL, NULL, 0, 0, &error);
+	CHECK_OK(error);
+	return remote;
+}
+
+static int keeps_each(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	sci_dma_queue_t q = NULL;
+	sci_remote_segment_t last;
+	sci_error_t error;
+	struct dma d;
+
+	(void)arg;
+	dma_make(&d, sd, 8, DMA_READY);
+	last = another(sd);
+	SCICreateDMAQueue(sd, &q, 0, MANY, 0, &error);
+	CHECK_OK(error);
+	for (unsigned i = 0; i < MANY; i++) {
+		SCIEnqueueDMATransfer(q, d.local, i < MANY - 1 ? d.remote : last, 0, 0, DMA_BYTES,
+				      0, &error);
+		CHECK_OK(error);
+	}
+	CHECK_OK(post(q));
+	SCIDisconnectSegment(last, 0, &error);
+	CHECK_IS(error, SCI_ERR_BUSY);
+	SCIAbortDMAQueue(q, 0, &error);
+	CHECK_OK(error);
+	SCIDisconnectSegment(last, 0, &error);
+	CHECK_OK(error);
+	remove_queue(q);
+	dma_end(&d);
+	api_end(sd);
+	return 0;
+}
+
+static void each_segment_of_a_transfer_is_kept(void **state)
+{
+	dma_pair(state, keeps_each);
+}
+
+/* One more than the engine has slots for; what is used first must not make room for the last. */
+static int has_too_many(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	sci_remote_segment_t remote[MANY];
+	sci_local_segment_t once = NULL;
+	sci_dma_queue_t q = NULL;
+	sci_error_t error;
+	struct dma d;
+
+	(void)arg;
+	dma_make(&d, sd, 8, DMA_READY);
+	SCICreateSegment(sd, &once, 5, PIECE, NULL, NULL, 0, &error);
+	CHECK_OK(error);
+	SCIPrepareSegment(once, 0, 0, &error);
+	CHECK_OK(error);
+	SCICreateDMAQueue(sd, &q, 0, MANY, 0, &error);
+	CHECK_OK(error);
+	for (unsigned i = 0; i < MANY; i++)
+		remote[i] = another(sd);
+	/* Both local segments and all remote ones but the last fit. */
+	for (unsigned last = MANY - 2; last < MANY; last++) {
+		put8(d.store, 7);
+		for (unsigned i = 0; i < last; i++) {
+			SCIEnqueueDMATransfer(q, i ? d.local : once, remote[i], 0, i * 8, 8, 0,
+					      &error);
+			CHECK_OK(error);
+		}
+		CHECK_IS(post(q), last == MANY - 2 ? SCI_ERR_OK : SCI_ERR_HW_NOSPC);
+		if (last == MANY - 2)
+			finish(q);
+		CHECK(get8(d.peer) == (last == MANY - 2 ? 0 : 7));
+		CHECK_OK(reset(q));
+	}
+	remove_queue(q);
+	for (unsigned i = 0; i < MANY; i++) {
+		SCIDisconnectSegment(remote[i], 0, &error);
+		CHECK_OK(error);
+	}
+	SCIRemoveSegment(once, 0, &error);
+	CHECK_OK(error);
+	dma_end(&d);
+	api_end(sd);
+	return 0;
+}
+
+static void a_transfer_has_its_slots_at_once(void **state)
+{
+	dma_pair(state, has_too_many);
+}
+
 /* ---- callbacks ---- */
 
 static sci_callback_action_t told(void *arg, sci_dma_queue_t queue, sci_error_t status)
@@ -242,6 +343,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		API_TEST(enqueue_post_wait_reset),
 		API_TEST(what_is_enqueued_stays),
+		API_TEST(each_segment_of_a_transfer_is_kept),
+		API_TEST(a_transfer_has_its_slots_at_once),
 		API_TEST(a_posted_queue_calls_back),
 	};
 

@@ -4,8 +4,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -188,6 +190,52 @@ static void callbacks_find_it_in_place(void **state)
 
 /* ---- errors ---- */
 
+/* Its other end goes away under it: what it brought until then is nobody's. */
+static int pulls(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	uint8_t *heap = malloc(DMA_BYTES);
+	sci_dma_queue_state_t last;
+	sci_error_t error;
+	struct dma d;
+
+	(void)arg;
+	dma_make(&d, sd, 8, DMA_READY);
+	put_all(d.store, 0x77, DMA_BYTES);
+	step_done(1);
+	do {
+		memset(heap, 0x11, DMA_BYTES);
+		error = start(&d, heap, DMA_BYTES, 0, SCI_FLAG_DMA_READ);
+		if (error == SCI_ERR_SEGMENT_NOT_CONNECTED)
+			break;
+		CHECK_OK(error);
+		last = wait_for(&d);
+		for (unsigned k = 0; k < DMA_BYTES; k++)
+			CHECK(heap[k] == (last == SCI_DMAQUEUE_DONE ? 0x77 : 0x11));
+	} while (last == SCI_DMAQUEUE_DONE);
+	free(heap);
+	dma_end(&d);
+	api_end(sd);
+	return 0;
+}
+
+static void a_pull_that_fails_brings_nothing(void **state)
+{
+	pid_t peer, puller;
+
+	cluster_needs(NEEDS_ENGINE);
+	for (unsigned i = 0; i < 4; i++) {
+		steps_reset();
+		peer = cluster_fork(*state, 8, dma_serves, NULL);
+		puller = cluster_fork(*state, 4, pulls, NULL);
+		step_await(1);
+		usleep(100 * i); /* nothing is awaited: another moment of the pulling each time */
+		kill(peer, SIGKILL);
+		assert_int_equal(cluster_wait(peer), 128 + SIGKILL);
+		assert_int_equal(cluster_wait(puller), 0);
+	}
+}
+
 static int errs(void *arg)
 {
 	sci_remote_segment_t gone;
@@ -243,6 +291,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		API_TEST(memory_of_any_kind),
 		API_TEST(callbacks_find_it_in_place),
+		API_TEST(a_pull_that_fails_brings_nothing),
 		API_TEST(errors_are_told),
 	};
 

@@ -67,6 +67,7 @@ static int survives(void *arg)
 	bool own_host = arg != NULL;
 	sci_remote_data_interrupt_t dint = NULL;
 	sci_remote_segment_t seg = NULL;
+	sci_sequence_t sequence = NULL;
 	sci_desc_t sd = api_begin();
 	struct lost lost = {0};
 	volatile uint8_t *p;
@@ -87,6 +88,12 @@ static int survives(void *arg)
 	for (size_t i = 0; i < 3 << 20; i += 1023)
 		CHECK(get8(p + i) == 0xff);
 	put8(p + 5, 1); /* goes nowhere, and does not crash */
+	SCICreateMapSequence(map, &sequence, 0, &error);
+	CHECK_OK(error);
+	CHECK(SCIStartSequence(sequence, 0, &error) == SCI_SEQ_NOT_RETRIABLE);
+	CHECK(SCICheckSequence(sequence, 0, &error) == SCI_SEQ_NOT_RETRIABLE);
+	SCIRemoveSequence(sequence, 0, &error);
+	CHECK_OK(error);
 	SCIMapRemoteSegment(seg, &other, 0, PAGE, NULL, 0, &error);
 	CHECK_IS(error, own_host ? SCI_ERR_NO_LINK_ACCESS : SCI_ERR_NOT_CONNECTED);
 	SCIDisconnectSegment(seg, 0, &error);
