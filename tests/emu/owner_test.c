@@ -251,6 +251,8 @@ static void resets_spare_the_living(void **state)
 
 static void grants_wait_for_the_peers_word(void **state)
 {
+	struct sio_req_grant late = {
+		.source_kind = SIO_KIND_MEM, .access = 3, .length = SIZE, .peer_node = NODE(OTHER)};
 	struct fake *f = fake_new(1);
 	struct sio_evt_grant g1, g2;
 	uint64_t w, mem;
@@ -266,6 +268,8 @@ static void grants_wait_for_the_peers_word(void **state)
 	fake_forget(f);
 	emu_room_owner_hup(f->room, LENDER, w);
 	assert_gone(f, LENDER, w, 0, 1, 0, 1);
+	late.source = mem; /* it goes when nobody has a grant of it: nobody gets one any more */
+	assert_int_equal(ask_only(f, LENDER, &late, SIO_OP_GRANT), -EPERM);
 	assert_int_equal(fake_end(f, LENDER, SIO_OP_UNGRANT, g1.id, 0), 0);
 	assert_null(fake_take(f, LENDER, SIO_EV_OWNER_END));
 	assert_int_equal(fake_count(f, LENDER, SIO_KIND_MEM), 1);
