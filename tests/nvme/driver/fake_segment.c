@@ -72,6 +72,8 @@ void SCIConnectDeviceSegment(sci_smartio_device_t device, sci_remote_segment_t *
 	}
 	if (fake.hidden_at && --fake.hidden_at == 0)
 		*(uint32_t *)fake_shared() = 0;
+	if (fake.dies_at && --fake.dies_at == 0)
+		fake_kill(fake.dies);
 	if (fake.away_at && --fake.away_at == 0) {
 		fake.now += fake.away_ns;
 		fake.manager = fake.back;

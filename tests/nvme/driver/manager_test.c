@@ -239,6 +239,26 @@ static void manager_dies_and_another_comes(void **state)
 	assert_int_equal(fake_quarantined(), 0);
 }
 
+/* What the one before told of the drive is not what its successor tells: that asks the drive itself. */
+static void manager_that_waits_for_another_tells_its_own(void **state)
+{
+	struct smartio_nvme_manager *before = fake.manager;
+	struct smartio_nvme_info info;
+	struct smartio_nvme *n;
+
+	(void)state;
+	fake.manager = NULL;
+	fake.dies = fake_last_borrower();
+	fake.dies_at = 2; /* it was found, and is waited for */
+	start_manager();
+	assert_int_equal(fake.dies_at, 0);
+	smartio_nvme_manager_close(before);
+	n = client();
+	smartio_nvme_get_info(n, &info);
+	assert_int_equal(info.namespaces, 1);
+	smartio_nvme_close(n);
+}
+
 /* It lives, but does nothing: said soon, and nothing is lost when it goes on. */
 static void stopped_manager_is_reported(void **state)
 {
@@ -483,6 +503,7 @@ int main(void)
 		TEST(killed_client_leaves_nothing),
 		TEST(request_of_a_dead_borrower_is_not_executed),
 		TEST(manager_dies_and_another_comes),
+		TEST(manager_that_waits_for_another_tells_its_own),
 		TEST(stopped_manager_is_reported),
 		TEST(manager_that_waits_for_a_smartiod_is_waited_for),
 		TEST(queues_are_kept_when_nobody_can_delete_them),

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What strangers may send: to the manager, to a client, and into the shared segment. */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
 #include "client.h"
 #include "common.h"
@@ -401,6 +403,38 @@ static void metadata_is_checked(void **state)
 	*shared = good;
 }
 
+/* Its host goes while its namespaces are read: all is ones from then on. */
+static uint8_t *told; /* pages of it cannot be read, until somebody does */
+
+static void goes(int sig)
+{
+	(void)sig;
+	mprotect(told, sizeof(struct sio_nvme_meta), PROT_READ | PROT_WRITE);
+	memset(told, 0xff, sizeof(struct sio_nvme_meta));
+}
+
+static void a_manager_that_goes_while_it_is_read_is_not_believed(void **state)
+{
+	const size_t page = offsetof(struct sio_nvme_meta, ns);
+	const struct sigaction act = {.sa_handler = goes};
+	struct sio_nvme_meta *shared = fake_shared(), good = *shared;
+	struct smartio_nvme *n = client();
+	struct sigaction old;
+	uint8_t data[512];
+
+	(void)state;
+	assert_int_equal(page, 4096);
+	told = (uint8_t *)shared;
+	assert_int_equal((uintptr_t)told % page, 0);
+	assert_int_equal(sigaction(SIGSEGV, &act, &old), 0);
+	assert_int_equal(mprotect(told + page, page, PROT_NONE), 0);
+	assert_int_equal(smartio_nvme_identify(n, 1, 0, data), -ENOTCONN);
+	assert_int_equal(sigaction(SIGSEGV, &old, NULL), 0);
+	assert_int_equal(shared->magic, 0xffffffff);
+	*shared = good;
+	smartio_nvme_close(n);
+}
+
 /* Another manager, which the client never saw, with other doorbells than those that are mapped. */
 static void doorbells_stay_where_they_are_mapped(void **state)
 {
@@ -528,6 +562,7 @@ int main(void)
 		TEST(replies_to_who_was_there_before_are_dropped),
 		TEST(no_error_of_a_manager_is_no_answer),
 		TEST(metadata_is_checked),
+		TEST(a_manager_that_goes_while_it_is_read_is_not_believed),
 		TEST(doorbells_stay_where_they_are_mapped),
 		TEST(a_lost_drive_is_no_wrong_request),
 		TEST(a_manager_that_hides_is_not_waited_for_twice),
