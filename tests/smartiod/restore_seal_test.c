@@ -274,6 +274,54 @@ static void half_truths_bring_nothing(void **state)
 	assert_true(library_settled(w));
 }
 
+/* As if the borrower of what @m holds had mapped it for another device than all have. */
+static void is_of_another_device(struct world *w, struct world_client *c,
+				 const struct sio_msg_restore *m)
+{
+	struct smartiod_tree_node *n = smartiod_tree_find(
+		&smartiod_devices(w->host[0].daemon)->dmas, sio_from_le64(m->key));
+	struct smartiod_device elsewhere, *own;
+	struct smartiod_loan *l;
+
+	assert_non_null(n);
+	l = SMARTIOD_OF(n, struct smartiod_dma, by_id)->loan;
+	own = l->device;
+	elsewhere = *own;
+	l->device = &elsewhere;
+	assert_int_equal(say(w, c, m), ENOENT);
+	l->device = own;
+}
+
+/* A manager holds memory of its own drive's borrowers. */
+static void holds_are_of_the_own_device(void **state)
+{
+	struct fixture *f = *state;
+	struct programs *p = &f->p;
+	struct world *w = f->w;
+	unsigned holds = 0;
+	struct memory b;
+
+	make_all(w, p);
+	remember(p->b.c, &b);
+	world_stop(w, 0);
+	library_gone(p->b.c);
+	restart(w);
+	come_back(w, p->b.c, &b, 0);
+	w->before_step = pump;
+	for (unsigned i = b.n[1]; i < b.n[SIO_RESTORE_STEPS]; i++) {
+		if (i == b.n[2])
+			end_step(w, p->b.c, 2);
+		if (sio_from_le32(b.m[i].type) == SIO_MSG_DEV_HOLD) {
+			is_of_another_device(w, p->b.c, &b.m[i]);
+			holds++;
+		}
+		assert_int_equal(say(w, p->b.c, &b.m[i]), 0);
+	}
+	end_step(w, p->b.c, 3);
+	assert_int_equal(holds, 1);
+	assert_true(library_settled(w));
+}
+
 /* A ring of one's own data interrupt, in memory of somebody who is not back yet. */
 static void rings_lie_in_ones_own_memory(void **state)
 {
@@ -380,6 +428,7 @@ int main(void)
 		TEST(what_was_never_offered_stays_private),
 		TEST(what_is_not_yet_told_is_not_shared),
 		TEST(half_truths_bring_nothing),
+		TEST(holds_are_of_the_own_device),
 		TEST(rings_lie_in_ones_own_memory),
 		TEST(what_nobody_claims_goes),
 	};
