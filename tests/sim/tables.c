@@ -42,6 +42,7 @@ const struct sim_fault *const sim_faults[] = {
 	&sim_fault_phase,
 	&sim_fault_fatal,
 	&sim_fault_removal,
+	&sim_fault_forge,
 	NULL,
 };
 
