@@ -165,7 +165,8 @@ void sim_host_boot(unsigned host)
 
 	assert(!h->daemon && !h->powered);
 	h->life++;
-	if (h->boot++ > 0)
+	/* Most machines find the same layout again: then what others kept of it leads to something else. */
+	if (h->boot++ > 0 && sim_chance(1, 2))
 		new_layout(&sim_cluster->topology->host[host]);
 	h->clock = sim_below(1000 * SIM_SECOND);
 	sim_room_host = host;

@@ -83,29 +83,67 @@ static bool retries(sci_error_t e)
 	       e == SCI_ERR_NO_LINK_ACCESS || e == SCI_ERR_NO_SUCH_FDID;
 }
 
-/* Exclusively, with its registers; its reset ends what dead borrowers left in quarantine. */
-static void use_device(sci_desc_t sd, uint32_t fdid)
+static sci_smartio_device_t borrow(sci_desc_t sd, uint32_t fdid, unsigned flags)
 {
 	sci_smartio_device_t device;
 	sci_error_t e;
 
 	do {
 		sim_sleep(SIM_MS);
-		SCIBorrowDevice(sd, &device, fdid, SCI_FLAG_EXCLUSIVE, &e);
+		SCIBorrowDevice(sd, &device, fdid, flags, &e);
 	} while (retries(e));
 	must("SCIBorrowDevice", e);
-	smartio_device_reset(device, &e);
-	must("smartio_device_reset", e);
+	return device;
+}
+
+static void give_back(sci_smartio_device_t device)
+{
+	sci_error_t e;
+
 	SCIReturnDevice(device, 0, &e);
 	must("SCIReturnDevice", e);
+}
+
+/* What the dead had, registers too, does not keep others from it, though they are in quarantine. */
+static void take_registers(sci_smartio_device_t device)
+{
+	sci_remote_segment_t bar;
+	bool holds = false;
+	sci_error_t e;
+	sci_map_t map;
+
+	while (!holds) {
+		SCIConnectDeviceSegment(device, &bar, 0, SCI_MEMTYPE_BAR, NULL, NULL, 0, &e);
+		must("SCIConnectDeviceSegment", e);
+		(void)SCIMapRemoteSegment(bar, &map, 0, 4096, NULL, 0, &e);
+		must("SCIMapRemoteSegment", e);
+		holds = smartio_holds_registers(device);
+		SCIUnmapSegment(map, 0, &e);
+		must("SCIUnmapSegment", e);
+		SCIDisconnectSegment(bar, 0, &e);
+		must("SCIDisconnectSegment", e);
+		sim_sleep(SIM_MS);
+	}
+}
+
+/* Beside others, then alone: its reset ends what dead borrowers left in quarantine. */
+static void use_device(sci_desc_t sd, uint32_t fdid)
+{
+	sci_smartio_device_t device = borrow(sd, fdid, 0);
+	sci_error_t e;
+
+	take_registers(device);
+	give_back(device);
+	device = borrow(sd, fdid, SCI_FLAG_EXCLUSIVE);
+	smartio_device_reset(device, &e);
+	must("smartio_device_reset", e);
+	give_back(device);
 }
 
 /* The first device of the next host that has one and can be reached. */
 static void borrow_elsewhere(sci_desc_t sd, unsigned host)
 {
-	sci_smartio_device_t device;
 	struct sio_path path;
-	sci_error_t e;
 
 	for (unsigned i = 1; i < sim_hosts(); i++) {
 		const struct sio_topo_host *t = topo((host + i) % sim_hosts());
@@ -113,13 +151,7 @@ static void borrow_elsewhere(sci_desc_t sd, unsigned host)
 		if (!t->n_devices || sio_topology_paths(sim_cluster->topology, sim_node(host),
 							t->node, &path, 1) == 0)
 			continue;
-		do {
-			sim_sleep(SIM_MS);
-			SCIBorrowDevice(sd, &device, t->device[0].fdid, 0, &e);
-		} while (retries(e));
-		must("SCIBorrowDevice", e);
-		SCIReturnDevice(device, 0, &e);
-		must("SCIReturnDevice", e);
+		give_back(borrow(sd, t->device[0].fdid, 0));
 		return;
 	}
 }
