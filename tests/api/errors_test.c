@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <pthread.h>
 
 #include <cmocka.h>
 
@@ -158,6 +159,40 @@ static int maps(void *arg)
 static void windows_are_full(void **state)
 {
 	beside_exporter(state, maps);
+}
+
+static void *maps_again(void *arg)
+{
+	sci_map_t map = NULL;
+	sci_error_t error;
+
+	for (unsigned i = 0; i < 50; i++) {
+		CHECK(!SCIMapRemoteSegment(arg, &map, 0, LARGE, NULL, 0, &error));
+		CHECK_IS(error, SCI_ERR_HW_NOSPC);
+	}
+	return NULL;
+}
+
+/* Each has its answer, who asked for the window and who waited for it. */
+static int maps_by_threads(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	sci_remote_segment_t large = import_segment(sd, 12, LARGE_ID);
+	pthread_t thread[3];
+
+	(void)arg;
+	for (unsigned i = 0; i < 3; i++)
+		CHECK(pthread_create(&thread[i], NULL, maps_again, large) == 0);
+	for (unsigned i = 0; i < 3; i++)
+		CHECK(pthread_join(thread[i], NULL) == 0);
+	leave_segment(large);
+	api_end(sd);
+	return 0;
+}
+
+static void threads_are_told_of_full_windows(void **state)
+{
+	beside_exporter(state, maps_by_threads);
 }
 
 /* ---- DMA ---- */
@@ -485,6 +520,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(windows_are_full, audit),
+		cmocka_unit_test_teardown(threads_are_told_of_full_windows, audit),
 		cmocka_unit_test_teardown(transfers_are_refused, audit),
 		cmocka_unit_test_teardown(devices_reach_no_further, audit),
 		cmocka_unit_test_teardown(a_lost_device_is_not_connected, audit),
