@@ -41,23 +41,44 @@ STUCK = 200  # that a few seeds can take, at most
 SIM_DIR = "tests/sim"
 SIM, SIM_API = f"{SIM_DIR}/smartio-sim", f"{SIM_DIR}/smartio-sim-api"
 FIRST_SEED, SLICE = 10001, 20  # behind the fixed seeds: the same ones for every mutant
-# Programs, and faults, that go that way, taken in turns. Every second new seed has these, and so have a
-# few before all others.
+# Programs, and faults, that go that way, taken in turns. Every second new seed has these, and so have some
+# before all others. Few hosts, of which each meets all.
 EAGER_SEEDS = [
-    (r"restore|recovery|session/", ["--faults restart --workload share,segment,device,keep,interrupt,dma"]),
-    (r"smartiod/(loan|quarantine|lend|borrow|dev|dma|bar|vector|hold)|core/(iommu|ledger|placement)|"
-     r"emu/(dmamap|device|vector|owner)", ["--workload device,keep,manager,nvme"]),
-    (r"drivers/|devices/nvme", ["--workload manager,nvme"]),
-    (r"sisci/(dma|queue)|emu/(engine|channel)|smartiod/queue", ["--workload dma,gather,block"]),
+    (r"restore|recovery|session/", [
+        "--faults restart --workload share,segment,device,keep,interrupt,dma",
+        "--faults restart --workload manager,nvme,device,segment",
+        "--faults restart,death --workload share,segment,interrupt,kinds,callback",
+        "--faults restart,lack,memory --workload segment,device,keep,share"]),
+    (r"smartiod/(loan|quarantine|lend|borrow|dev|dma|bar|vector|hold|adopt|adrift|peer|disown)|core/(iommu|ledger|"
+     r"placement)|emu/(dmamap|device|vector|owner)", [
+        "--workload device,keep,manager,nvme",
+        "--hosts 3 --workload device,keep,segment --faults death,crash",
+        "--hosts 3 --workload device,keep --faults cut,link,delay",
+        "--hosts 4 --workload device,keep,segment --faults forge",
+        "--hosts 2 --workload device,keep,manager,nvme --faults death,port,memory"]),
+    (r"drivers/|devices/nvme", [
+        "--workload manager,nvme",
+        "--hosts 3 --workload manager,nvme --faults doubled,late,death",
+        "--hosts 3 --workload manager,nvme --faults lost,phase,fatal",
+        "--hosts 3 --workload manager,nvme,device --faults crash,cut,removal"]),
+    (r"sisci/(dma|queue)|emu/(engine|channel)|smartiod/queue", [
+        "--workload dma,gather,block",
+        "--hosts 3 --workload dma,gather,block --faults link,death,crash"]),
     (r"fanout|mcast", ["--workload exact,group"]),
-    (r"segment_memory", ["--workload kinds"]),
-    (r"dint|ring|dataint|emu/irq", ["--workload interrupt"]),
-    (r"smartiod/(connect|window|segment|export|peer)|core|emu/(grant|map)", ["--workload segment,callback"]),
+    (r"segment_memory", ["--workload kinds", "--hosts 2 --workload kinds --faults memory,port,lack"]),
+    (r"dint|ring|dataint|emu/irq", [
+        "--workload interrupt", "--hosts 3 --workload interrupt --faults death,link,crash"]),
+    (r"smartiod/(connect|window|segment|export)|core|emu/(grant|map)", [
+        "--workload segment,callback",
+        "--hosts 3 --workload segment,callback,share --faults link,cut,delay",
+        "--hosts 4 --workload segment,callback,device --faults forge",
+        "--hosts 3 --workload segment,kinds,share --faults death,crash,port",
+        "--hosts 3 --workload segment,device,dma --faults tables,death"]),
     (r"", ["--workload segment,device,interrupt"]),
 ]
-EAGER = 40
+EAGER = 60
 # The simulator's other programs, and after how many seeds each runs. A seed of the API's tests is seconds.
-OTHERS = [(0, "api 1"), (20, "litmus_test"), (20, "fabric_test"), (20, "api 2"), (40, "api 3"), (240, "seam_test")]
+OTHERS = [(0, "api 1"), (20, "litmus_test"), (20, "fabric_test"), (20, "api 2"), (60, "api 3"), (240, "seam_test")]
 OTHERS += [(300 + 100 * i, f"api {i}") for i in range(4, 20)]
 SIM_TARGETS = f"{SIM} {SIM_API} " + " ".join(f"{SIM_DIR}/{name}" for _, name in OTHERS if not name.startswith("api"))
 # A layer's own tests come first, then the others in this order.
@@ -205,7 +226,7 @@ def seed_line(patch, fixed, i):
     if EAGER <= i < EAGER + len(fixed):
         return fixed[i - EAGER]
     n = i if i < EAGER else i - len(fixed)
-    return f"{FIRST_SEED + n}" + (f" {options[n // 2 % len(options)]}" if i < EAGER or n % 2 else "")
+    return f"{FIRST_SEED + n}" + (f" {options[n % 7 % len(options)]}" if i < EAGER or n % 2 else "")
 
 
 def processor_time(pid):
