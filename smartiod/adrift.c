@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory that the device of a lost lender may still write to. When the last path to a host goes, or
- * the connection of the daemons, the lender cannot be asked any more; its device goes on, and so do
- * its windows. An IOMMU of ours ends that. Without one a grant for a device goes *adrift*: it stays
- * at the port, and with it the memory, and nobody but the lender ends it: by GRANT_RELEASE, or by
- * having started anew. The program does not notice: what is adrift keeps it from nothing.
+ * Memory that a lost host may still write to. When the connection of the daemons goes, the importer
+ * cannot be asked any more. It may be well and have unmapped all at once; but its daemon may as well be
+ * dead, with its programs, their engines and its devices going on, and so do their windows. When only
+ * the last path to a host goes, that is true of devices that we borrow of it. An IOMMU of ours ends
+ * that. Without one a grant goes *adrift*: it stays at the port, and with it the memory, and nobody but
+ * the importer ends it: by GRANT_RELEASE, or by having started anew. The program that owns the memory
+ * does not notice: what is adrift keeps it from nothing.
  *
  * Each time that the two daemons find each other again the exporter asks for every grant that is
- * adrift whether the lender has it still (GRANT_QUERY). One that it knows nothing of it releases at
- * once, the others when they are settled. So it need not remember what it could not say.
+ * adrift whether the importer has it still (GRANT_QUERY). One that it knows nothing of it releases at
+ * once, the others when they are unmapped or settled. So it need not remember what it could not say.
  */
 #include <inttypes.h>
 
@@ -16,18 +18,23 @@
 
 /* ---- the exporter's side ---- */
 
-/* May a device of the peer reach the memory although the port took the grant back? */
-static bool stays(const struct smartiod *d, const struct smartiod_grant *g)
+/*
+ * May the peer reach the memory although the port took the grant back? Then it goes adrift; else
+ * false: registers of devices and interrupts are no memory that could become somebody else's.
+ */
+static bool set_adrift(struct smartiod *d, struct smartiod_grant *g)
 {
-	return g->segment && g->purpose == SIO_GRANT_DEVICE && !d->adapter[g->adapter].iommu;
-}
-
-static void set_adrift(struct smartiod *d, struct smartiod_grant *g)
-{
+	if (d->adapter[g->adapter].iommu)
+		return false;
 	g->adrift = true;
+	if (g->ring)
+		return g->adrift = smartiod_ring_adrift(d, g->ring, g->by_id.key);
+	if (!g->segment)
+		return g->adrift = false;
 	g->segment->n_adrift++;
-	g->segment->n_device_grants--;
+	g->segment->n_device_grants -= g->purpose == SIO_GRANT_DEVICE;
 	smartiod_segment_check(d, g->segment); /* its removal may wait for no other */
+	return true;
 }
 
 /* The next one to @node after *key, of a kind; NULL. */
@@ -56,16 +63,14 @@ static void lose(struct smartiod *d, uint32_t node, bool own_borrows)
 	while ((g = next_grant(d, node, false, &key))) {
 		if (own_borrows && !g->own_borrow)
 			continue;
-		if (stays(d, g)) {
-			set_adrift(d, g);
+		if (set_adrift(d, g))
 			n++;
-		} else {
+		else
 			smartiod_grant_end(d, key);
-		}
 	}
 	if (n)
 		smartiod_log(d, SMARTIOD_INFO,
-			     "%u ranges of memory are in quarantine: a device of node %" PRIu32
+			     "%u ranges of memory are in quarantine: node %" PRIu32
 			     ", which was lost, may still write to them",
 			     n, node);
 }
@@ -100,7 +105,7 @@ void smartiod_adrift_ask(struct smartiod *d, uint32_t node)
 	}
 }
 
-/* ---- the lender's side ---- */
+/* ---- the importer's side ---- */
 
 /* Calls @fn for all that maps memory of @node, what an operation is still making included. */
 static void each_dma(struct smartiod *d, uint32_t node, void (*fn)(struct smartiod_dma *dma))
@@ -150,7 +155,7 @@ static bool has_grant(struct smartiod *d, uint32_t node, uint64_t grant)
 	for (const struct smartiod_dma *dma = s->loose; dma; dma = dma->next)
 		if (dma->exporter == node && dma->grant == grant)
 			return true;
-	return false;
+	return smartiod_window_has(d, node, grant) || smartiod_dint_link_has(d, node, grant);
 }
 
 int smartiod_peer_grant_query(struct smartiod *d, struct smartiod_peer *p, const void *msg,

@@ -41,11 +41,16 @@ static void connection_free(struct smartiod *d, struct smartiod_connection *c)
 	free(c);
 }
 
+void smartiod_connection_check(struct smartiod *d, struct smartiod_connection *c)
+{
+	if (c->closed && c->pins == 0 && !c->old_grant)
+		connection_free(d, c);
+}
+
 void smartiod_connection_unpin(struct smartiod *d, struct smartiod_connection *c)
 {
 	c->pins--;
-	if (c->closed && c->pins == 0)
-		connection_free(d, c);
+	smartiod_connection_check(d, c);
 }
 
 static void seg_release(struct smartiod *d, uint32_t node, sio_le64 uid, sio_le64 connection,
@@ -76,8 +81,7 @@ void smartiod_connection_close(struct smartiod *d, struct smartiod_connection *c
 		seg_release(d, c->node, sio_to_le64(c->uid), sio_to_le64(c->id), reason);
 	c->segment = NULL;
 	c->closed = true;
-	if (c->pins == 0)
-		connection_free(d, c);
+	smartiod_connection_check(d, c);
 }
 
 static void remote_event(struct smartiod *d, struct smartiod_connection *c, uint32_t reason,
@@ -113,7 +117,7 @@ void smartiod_connection_event(struct smartiod *d, uint32_t node, uint64_t conne
 
 	c = SMARTIOD_OF(smartiod_tree_find(&d->connections, connection), struct smartiod_connection,
 			by_id);
-	if (!c || c->node != node)
+	if (!c || c->node != node || c->closed)
 		return; /* released meanwhile */
 	if (lost)
 		smartiod_connection_lost(d, c, reason);

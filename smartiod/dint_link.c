@@ -45,6 +45,13 @@ static void link_free(struct smartiod *d, struct smartiod_dint_link *l)
 	free(l);
 }
 
+/* Its last user may have gone: then it ends, if it is closed. */
+static void link_check(struct smartiod *d, struct smartiod_dint_link *l)
+{
+	if (l->closed && l->pins == 0 && !l->unmapping)
+		link_free(d, l);
+}
+
 void smartiod_dint_release(struct smartiod *d, uint32_t node, uint64_t ring)
 {
 	struct sio_peer_dint_release msg = {.h.type = sio_to_le32(SIO_PEER_DINT_RELEASE),
@@ -57,22 +64,70 @@ void smartiod_dint_release(struct smartiod *d, uint32_t node, uint64_t ring)
 }
 
 /*
- * Give back what the link has, in this order: nothing of ours reaches the ring any more. While it
- * is being made, the port may have mapped what we do not know yet: then its operation does this.
+ * Nothing of ours reaches the ring any more. A receiver that was lost meanwhile knows it no more, but
+ * perhaps the grant of its memory; one that has started anew neither.
+ */
+static void ring_release(struct smartiod *d, struct smartiod_dint_link *l)
+{
+	uint64_t ring = l->ring_uid, grant = l->memory_grant;
+
+	l->ring_uid = 0;
+	l->memory_grant = 0;
+	if (!ring || (l->node != d->node && smartiod_peer_find(d, l->node)->generation != l->start))
+		return;
+	smartiod_dint_release(d, l->node, ring);
+	if (l->lost)
+		smartiod_grant_release(d, l->node, grant);
+}
+
+/* Whatever the port says: its owner may have ended before, and the window with it. */
+static void unmapped(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct smartiod_dint_link *l = SMARTIOD_OF((void *)op, struct smartiod_dint_link, unmap);
+
+	(void)a;
+	l->unmapping = false;
+	ring_release(d, l);
+	link_check(d, l);
+}
+
+/*
+ * Give back what the link has, in this order: as long as the port has the window, stores may be on
+ * their way to the ring. While it is being made, the port may have mapped what we do not know yet:
+ * then its operation does this.
  */
 static void link_release(struct smartiod *d, struct smartiod_dint_link *l)
 {
-	uint64_t ring = l->ring_uid;
+	struct sio_req_unmap req = {.h.op = SIO_OP_UNMAP, .id = l->ring_map};
 
-	if (l->pins > 0)
+	if (l->pins > 0 || l->unmapping)
 		return;
 	smartiod_port_unmap(d, l->irq_map);
-	smartiod_port_unmap(d, l->ring_map);
 	l->irq_map = 0;
+	if (!l->ring_map) {
+		ring_release(d, l);
+		return;
+	}
 	l->ring_map = 0;
-	l->ring_uid = 0;
-	if (ring)
-		smartiod_dint_release(d, l->node, ring);
+	l->unmapping = true;
+	l->unmap.step = unmapped;
+	smartiod_port_ask(d, &l->unmap, &req, sizeof(req));
+}
+
+bool smartiod_dint_link_has(struct smartiod *d, uint32_t node, uint64_t grant)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->dint_links, key))) {
+		const struct smartiod_dint_link *l =
+			SMARTIOD_OF(n, struct smartiod_dint_link, by_id);
+
+		key = n->key;
+		if (l->node == node && l->memory_grant == grant)
+			return true;
+	}
+	return false;
 }
 
 void smartiod_dint_link_close(struct smartiod *d, struct smartiod_dint_link *l)
@@ -80,8 +135,7 @@ void smartiod_dint_link_close(struct smartiod *d, struct smartiod_dint_link *l)
 	smartiod_object_remove(&l->o);
 	link_release(d, l);
 	l->closed = true;
-	if (l->pins == 0)
-		link_free(d, l);
+	link_check(d, l);
 }
 
 static void link_lost(struct smartiod *d, struct smartiod_dint_link *l)
@@ -173,7 +227,7 @@ static void connect_failed(struct smartiod *d, struct smartiod_op *op, struct sm
 	l->pins--;
 	if (l->closed) {
 		link_release(d, l);
-		link_free(d, l);
+		link_check(d, l);
 	} else {
 		smartiod_dint_link_close(d, l);
 	}
@@ -181,7 +235,7 @@ static void connect_failed(struct smartiod *d, struct smartiod_op *op, struct sm
 }
 
 /* Keep what the answer brought, so that one way gives all back. */
-static void take_answer(struct link_op *o, const struct smartiod_answer *a)
+static void take_answer(struct smartiod *d, struct link_op *o, const struct smartiod_answer *a)
 {
 	const struct sio_evt_map *map = a->msg;
 
@@ -189,6 +243,9 @@ static void take_answer(struct link_op *o, const struct smartiod_answer *a)
 	case LOOKUP:
 		o->found = *(const struct sio_prep_dint_lookup *)a->msg;
 		o->link->ring_uid = sio_from_le64(o->found.ring);
+		o->link->start = smartiod_peer_find(d, o->link->node)->generation;
+		if (!o->link->plain)
+			o->link->memory_grant = sio_from_le64(o->found.memory.grant);
 		return;
 	case MAP_RING:
 		o->link->ring_map = map->id;
@@ -208,7 +265,7 @@ static void link_step(struct smartiod *d, struct smartiod_op *op, const struct s
 	struct smartiod_dint_link *l = o->link;
 
 	if (!a->error)
-		take_answer(o, a);
+		take_answer(d, o, a);
 	if (a->error || l->lost || l->closed || !op->session) {
 		connect_failed(d, op, l, a->error ? a->error : -ECONNRESET,
 			       a->error ? a->text : "the connection is lost");

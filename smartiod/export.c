@@ -53,6 +53,7 @@ static void grant_free(struct smartiod *d, struct smartiod_grant *g)
 		smartiod_segment_grant_put(d, g->segment, g);
 	if (g->ring)
 		smartiod_ring_grant_gone(d, g->ring, id);
+	smartiod_port_free(d, g->mem);
 	free(g);
 }
 
@@ -62,6 +63,17 @@ void smartiod_grant_end(struct smartiod *d, uint64_t id)
 
 	if (g)
 		grant_free(d, g);
+}
+
+bool smartiod_grant_take(struct smartiod *d, uint64_t id, uint64_t mem)
+{
+	struct smartiod_grant *g = id ? grant_find(d, id) : NULL;
+
+	if (!g)
+		return false;
+	g->ring = NULL;
+	g->mem = mem;
+	return true;
 }
 
 void smartiod_grant_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,

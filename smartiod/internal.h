@@ -308,11 +308,13 @@ bool smartiod_grant_holds(const struct sio_wire_grant *g, uint64_t bytes);
 void smartiod_grant_release(struct smartiod *d, uint32_t node, uint64_t grant);
 /* UNGRANT and forget; 0 or unknown: nothing. */
 void smartiod_grant_end(struct smartiod *d, uint64_t id);
+/* The ring that grant @id is of is no more: @mem, its memory, goes with the grant. False: there is none. */
+bool smartiod_grant_take(struct smartiod *d, uint64_t id, uint64_t mem);
 /* Grants of BARs end; those of segments and rings stay, for their importers stay, too. */
 void smartiod_grant_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			      uint32_t peer_adapter);
 
-/* ---- adrift.c: grants that outlast the connection to their lender ---- */
+/* ---- adrift.c: grants that outlast the connection to their importer ---- */
 
 smartiod_peer_fn smartiod_peer_grant_query;
 /* All of @node end, or go adrift. */
@@ -346,9 +348,13 @@ struct smartiod_connection *smartiod_connection_new(struct smartiod *d, struct s
  * Gives back all; the object stays while pinned.
  */
 void smartiod_connection_close(struct smartiod *d, struct smartiod_connection *c, uint32_t reason);
-/* Give its window back, if it has one. */
+/* Give its window back, if it has one; its grant when the port has unmapped it. */
 void smartiod_window_release(struct smartiod *d, struct smartiod_connection *c);
+/* Is a window to this grant of @node being made or unmapped, although its connection is lost? */
+bool smartiod_window_has(struct smartiod *d, uint32_t node, uint64_t grant);
 void smartiod_connection_unpin(struct smartiod *d, struct smartiod_connection *c);
+/* Its last user may have gone: then it ends, if it is closed. */
+void smartiod_connection_check(struct smartiod *d, struct smartiod_connection *c);
 /* It was taken away: tell the library (lost = 1), give back window and grant. */
 void smartiod_connection_lost(struct smartiod *d, struct smartiod_connection *c, uint32_t reason);
 /* The exporter (@node) says something of the connection with this number. */
@@ -437,6 +443,8 @@ void smartiod_ring_free(struct smartiod *d, struct smartiod_ring *ring);
 void smartiod_ring_release(struct smartiod *d, uint32_t node, uint64_t uid);
 /* Its memory, as the port calls it: what a library tells it by after a restart. */
 uint64_t smartiod_ring_key(struct smartiod *d, uint64_t uid);
+/* Its sender is lost, and may still write to it if @grant is the memory's. Else false: nothing was done. */
+bool smartiod_ring_adrift(struct smartiod *d, struct smartiod_ring *ring, uint64_t grant);
 /* A grant of it is gone. */
 void smartiod_ring_grant_gone(struct smartiod *d, struct smartiod_ring *ring, uint64_t grant);
 /* A ring on this host for a sender on this host is there (or not): ends @r. */
@@ -451,6 +459,8 @@ void smartiod_dint_link_lost(struct smartiod *d, uint32_t node, uint64_t link);
 void smartiod_dint_link_node_down(struct smartiod *d, uint32_t node);
 void smartiod_dint_link_free_all(struct smartiod *d);
 void smartiod_dint_release(struct smartiod *d, uint32_t node, uint64_t ring);
+/* Is a window to this grant of @node, a ring's memory, being made or unmapped, although it is lost? */
+bool smartiod_dint_link_has(struct smartiod *d, uint32_t node, uint64_t grant);
 
 /* ---- peer.c ---- */
 

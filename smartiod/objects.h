@@ -144,9 +144,10 @@ struct smartiod_grant {
 	uint32_t node, adapter, peer_adapter;
 	uint32_t purpose; /* SIO_GRANT_CPU or _DEVICE */
 	bool own_borrow;  /* DEVICE: for a device that a program of this host borrows of @node */
-	bool adrift;	  /* DEVICE: @node was lost, and its device may still write: adrift.c */
+	bool adrift;	  /* @node was lost, and may still write to it: adrift.c */
 	struct smartiod_segment *segment; /* one of these two; neither: a grant of a BAR */
 	struct smartiod_ring *ring;
+	uint64_t mem; /* of a ring that is no more: it goes with the grant; 0: none */
 };
 
 /*
@@ -224,10 +225,15 @@ struct smartiod_connection {
 	enum { SMARTIOD_UNMAPPED, SMARTIOD_MAPPING, SMARTIOD_MAPPED } window;
 	uint64_t map, map_offset, map_bus_addr; /* the port's */
 	uint64_t grant;				/* the exporter's */
+	uint64_t start;				/* of the exporter that gave it */
 	int map_fd;				/* -1 */
-	unsigned n_maps;			/* live SMARTIOD_MAP objects */
-	unsigned dma;				/* DMA maps through it: SEG_DISCONNECT is EBUSY */
-	struct smartiod_range *ranges;		/* of DMA queues; they keep the window */
+	/* The window before: its grant goes back when the port has unmapped it. 0: there is none. */
+	uint64_t old_grant, old_start;
+	struct smartiod_connection *next_unmapping; /* of d->unmapping, while old_grant is set */
+	struct smartiod_op unmap;      /* embedded, so that giving back needs no memory */
+	unsigned n_maps;	       /* live SMARTIOD_MAP objects */
+	unsigned dma;		       /* DMA maps through it: SEG_DISCONNECT is EBUSY */
+	struct smartiod_range *ranges; /* of DMA queues; they keep the window */
 	bool exact; /* GROUP: of members with memory of their own; map is the way to them */
 	unsigned pins;
 	void *device; /* BAR: barmap.c's */
@@ -251,6 +257,7 @@ struct smartiod_ring {
 	uint32_t node;
 	uint64_t link;			  /* the sender's number */
 	uint64_t memory_grant, irq_grant; /* to the sender's host; 0: none */
+	uint64_t adrift;		  /* was memory_grant, before that host was lost */
 	bool building;			  /* an operation uses it */
 	bool told;			  /* the library knows of it */
 	bool ended;			  /* the sender is gone */
@@ -292,6 +299,10 @@ struct smartiod_dint_link {
 	bool connecting, lost, closed;
 	bool plain;		    /* no ring */
 	uint64_t ring_map, irq_map; /* the port's; 0: none */
+	uint64_t memory_grant;	    /* the receiver's, of the ring; 0: none */
+	uint64_t start;		    /* of the receiver that gave it */
+	bool unmapping;		    /* the ring: then @unmap gives back the rest */
+	struct smartiod_op unmap;   /* embedded, so that giving back needs no memory */
 	bool of_device;		    /* the first member of a struct smartiod_vector: vector.c */
 	unsigned pins;
 };
@@ -355,13 +366,14 @@ struct smartiod {
 	uint32_t next_cookie;
 	uint64_t timer_at;
 
-	struct smartiod_tree sessions;	   /* by client */
-	struct smartiod_tree ops_all;	   /* by id */
-	struct smartiod_tree waiting;	   /* by cookie */
-	struct smartiod_tree segments;	   /* by uid */
-	struct smartiod_tree segment_ids;  /* by id + 1 */
-	struct smartiod_tree grants;	   /* by id */
-	struct smartiod_tree connections;  /* by id */
+	struct smartiod_tree sessions;	  /* by client */
+	struct smartiod_tree ops_all;	  /* by id */
+	struct smartiod_tree waiting;	  /* by cookie */
+	struct smartiod_tree segments;	  /* by uid */
+	struct smartiod_tree segment_ids; /* by id + 1 */
+	struct smartiod_tree grants;	  /* by id */
+	struct smartiod_tree connections; /* by id */
+	struct smartiod_connection *unmapping;
 	struct smartiod_tree dints;	   /* by uid */
 	struct smartiod_tree dint_numbers; /* by adapter and number */
 	struct smartiod_tree rings;	   /* by uid */

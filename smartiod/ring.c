@@ -20,7 +20,7 @@ static void ring_check(struct smartiod *d, struct smartiod_ring *ring)
 
 	if (!ring->ended || !ring->freed || ring->building)
 		return;
-	if (!dint->owner_gone)
+	if (!smartiod_grant_take(d, ring->adrift, ring->mem) && !dint->owner_gone)
 		smartiod_port_free(d, ring->mem);
 	while (*link != ring)
 		link = &(*link)->next;
@@ -59,6 +59,16 @@ void smartiod_ring_end(struct smartiod *d, struct smartiod_ring *ring)
 	else if (!ring->freed)
 		tell_library(d, ring, SIO_EVM_DINT_RING_END, NULL);
 	ring_check(d, ring);
+}
+
+bool smartiod_ring_adrift(struct smartiod *d, struct smartiod_ring *ring, uint64_t grant)
+{
+	if (ring->memory_grant != grant)
+		return false;
+	ring->adrift = grant;
+	ring->memory_grant = 0;
+	smartiod_ring_end(d, ring);
+	return true;
 }
 
 void smartiod_ring_free(struct smartiod *d, struct smartiod_ring *ring)

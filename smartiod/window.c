@@ -14,16 +14,75 @@ struct map_op {
 	uint32_t flags;
 };
 
+/* An exporter that has started anew has no such grant, but perhaps another with that number. */
+static void give_grant(struct smartiod *d, const struct smartiod_connection *c, uint64_t grant,
+		       uint64_t start)
+{
+	if (smartiod_peer_find(d, c->node)->generation == start)
+		smartiod_grant_release(d, c->node, grant);
+}
+
+static void resume_parked(struct smartiod *d, struct smartiod_connection *c);
+
+/* Whatever the port says: its owner may have ended before, and the window with it. */
+static void unmapped(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct smartiod_connection *c = SMARTIOD_OF((void *)op, struct smartiod_connection, unmap);
+	struct smartiod_connection **at = &d->unmapping;
+
+	(void)a;
+	while (*at != c)
+		at = &(*at)->next_unmapping;
+	*at = c->next_unmapping;
+	give_grant(d, c, c->old_grant, c->old_start);
+	c->old_grant = 0;
+	c->pins++;
+	resume_parked(d, c);
+	smartiod_connection_unpin(d, c);
+}
+
+/* As long as the port has the window, stores and transfers may be on their way through it. */
+static void unmap(struct smartiod *d, struct smartiod_connection *c, uint64_t map, uint64_t grant)
+{
+	struct sio_req_unmap req = {.h.op = SIO_OP_UNMAP, .id = map};
+
+	c->old_grant = grant;
+	c->old_start = c->start;
+	c->next_unmapping = d->unmapping;
+	d->unmapping = c;
+	c->unmap.step = unmapped;
+	smartiod_port_ask(d, &c->unmap, &req, sizeof(req));
+}
+
 void smartiod_window_release(struct smartiod *d, struct smartiod_connection *c)
 {
 	if (c->window != SMARTIOD_MAPPED)
 		return;
 	c->window = SMARTIOD_UNMAPPED;
 	smartiod_close_fd(d, &c->map_fd);
-	smartiod_port_unmap(d, c->map);
-	smartiod_grant_release(d, c->node, c->grant);
+	unmap(d, c, c->map, c->grant);
 	c->map = 0;
 	c->grant = 0;
+}
+
+bool smartiod_window_has(struct smartiod *d, uint32_t node, uint64_t grant)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	for (const struct smartiod_connection *c = d->unmapping; c; c = c->next_unmapping)
+		if (c->node == node && c->old_grant == grant)
+			return true;
+	while ((n = smartiod_tree_after(&d->ops_all, key))) {
+		const struct smartiod_op *op = SMARTIOD_OF(n, struct smartiod_op, by_id);
+		const struct smartiod_window_op *w = (const struct smartiod_window_op *)op;
+
+		key = n->key;
+		if (op->step == smartiod_window_step && w->connection->node == node &&
+		    sio_from_le64(w->grant.grant) == grant)
+			return true;
+	}
+	return false;
 }
 
 struct smartiod_map *smartiod_map_new(struct smartiod_session *s, struct smartiod_connection *c,
@@ -171,6 +230,10 @@ void smartiod_window_go(struct smartiod *d, struct smartiod_window_op *w)
 		smartiod_op_park(&w->op);
 		return;
 	case SMARTIOD_UNMAPPED:
+		if (c->old_grant) { /* one after the other */
+			smartiod_op_park(&w->op);
+			return;
+		}
 		rc = ask_grant(d, w);
 		if (rc < 0)
 			no_window(d, w, rc, "its host cannot be reached");
@@ -184,7 +247,8 @@ static void window_failed(struct smartiod *d, struct smartiod_window_op *w, int 
 {
 	struct smartiod_connection *c = w->connection;
 
-	smartiod_grant_release(d, c->node, sio_from_le64(w->grant.grant));
+	if (w->grant.grant)
+		give_grant(d, c, sio_from_le64(w->grant.grant), c->start);
 	c->window = SMARTIOD_UNMAPPED;
 	c->pins++;
 	no_window(d, w, error, text);
@@ -201,7 +265,8 @@ static void window_made(struct smartiod *d, struct smartiod_window_op *w,
 	int fd = lost ? -1 : smartiod_take_fd(a, 0);
 
 	if (fd < 0) {
-		smartiod_port_unmap(d, evt->id);
+		unmap(d, c, evt->id, sio_from_le64(w->grant.grant));
+		w->grant.grant = sio_to_le64(0);
 		if (lost)
 			window_failed(d, w, -ECONNRESET, "the connection is lost");
 		else
@@ -234,6 +299,7 @@ void smartiod_window_step(struct smartiod *d, struct smartiod_op *op,
 		window_made(d, w, a);
 	} else {
 		w->grant = ((const struct sio_prep_seg_grant *)a->msg)->g;
+		c->start = smartiod_peer_find(d, c->node)->generation;
 		if (!smartiod_grant_holds(&w->grant, c->bytes))
 			window_failed(d, w, -EPROTO, "its host granted less than was asked for");
 		else if (c->lost || c->closed || !op->session)

@@ -103,6 +103,7 @@ static int list(const struct tool_command *self, int argc, char **argv)
 const struct tool_command tool_segment_list_command = {
 	"segment list", "", "List memory segments, and what is quarantined",
 	"  -q, --quarantined  only those in quarantine: their program is gone, and a device may still\n"
-	"                     use them until whoever owns its queues says that it does not\n\n"
+	"                     use them until whoever owns its queues says that it does not, or a\n"
+	"                     host that was lost until it is there again\n\n"
 	"States: private (not offered to other hosts), available, quarantined.\n",
 	list};

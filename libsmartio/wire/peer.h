@@ -8,7 +8,7 @@
  *
  * First message in both directions: HELLO. When the connection ends, each side takes the other's
  * host for down: nothing that was asked, granted or borrowed before is known afterwards, but for
- * memory that a device of the other may still reach (GRANT_QUERY).
+ * memory that the other may still reach (GRANT_QUERY).
  */
 #ifndef WIRE_PEER_H
 #define WIRE_PEER_H
@@ -133,9 +133,9 @@ struct sio_peer_grant_release {
 SIO_WIRE_SIZE(struct sio_peer_grant_release, 24);
 
 /*
- * News to a lender, at the start of a connection: this host has granted that before, and will not take
- * it back by itself. GRANT_RELEASE tells when the lender's devices cannot reach it any more, at once
- * if the lender knows nothing of it.
+ * News to an importer, at the start of a connection: this host has granted that before, and will not
+ * take it back by itself. GRANT_RELEASE tells when nothing of the importer's can reach it any more, at
+ * once if it knows nothing of it.
  */
 struct sio_peer_grant_query {
 	struct sio_msg h;

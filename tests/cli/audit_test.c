@@ -220,6 +220,39 @@ static void quarantine_is_no_problem(void **state)
 	EXPECT(x);
 }
 
+/* Its lender was lost, and is there again: grants wait for its word. */
+static void so_is_what_is_adrift(void **state)
+{
+	struct audit *x = agreeing();
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		port_row(x, 1, SIO_KIND_GRANT, i)->flags = QUARANTINED;
+	EXPECT(x);
+	x = agreeing();
+	port_row(x, 1, SIO_KIND_GRANT, 0)->flags = QUARANTINED;
+	drop(&x->host[0].port[SIO_KIND_MAP]);
+	daemon_row(x, 0, SIO_LIST_CONNECTIONS, 0)->address = 0;
+	EXPECT(x);
+	x = agreeing();
+	port_row(x, 1, SIO_KIND_GRANT, 0)->flags = QUARANTINED;
+	PORT(&x->host[0], SIO_KIND_MAP, .key = 18, .owner = 11, .bytes = 4096, .node = 8);
+	EXPECT(x, "b granted 1 ranges to a, which mapped 3 of it");
+	/* A ring of an interrupt that is no more, of a program that is gone. */
+	x = agreeing();
+	PORT(&x->host[1], SIO_KIND_OWNER, .key = 40, .flags = QUARANTINED);
+	PORT(&x->host[1], SIO_KIND_MEM, .key = 41, .owner = 40, .bytes = 65536, .address = 0x30000,
+	     .flags = QUARANTINED);
+	PORT(&x->host[1], SIO_KIND_GRANT, .key = 42, .owner = 40, .bytes = 65536,
+	     .address = 0x30000, .node = 4, .flags = QUARANTINED);
+	EXPECT(x);
+	x = agreeing();
+	PORT(&x->host[1], SIO_KIND_MEM, .key = 41, .owner = 21, .bytes = 65536, .address = 0x30000);
+	PORT(&x->host[1], SIO_KIND_GRANT, .key = 42, .owner = 21, .bytes = 65536,
+	     .address = 0x40000, .node = 4, .flags = QUARANTINED);
+	EXPECT(x, "b: 1 pieces of memory of owner 21 at the port are neither segment nor ring");
+}
+
 static void windows(void **state)
 {
 	struct audit *x = agreeing();
@@ -341,6 +374,7 @@ int main(void)
 		cmocka_unit_test(dma),
 		cmocka_unit_test(queues),
 		cmocka_unit_test(quarantine_is_no_problem),
+		cmocka_unit_test(so_is_what_is_adrift),
 		cmocka_unit_test(windows),
 		cmocka_unit_test(host_down),
 		cmocka_unit_test(nodes_and_borrowers),

@@ -81,7 +81,12 @@ static void memory(const struct smartiod *d)
 		books_note(SIO_KIND_MEM, r->mem, !r->dint->owner_gone);
 	}
 	EACH(n, d->grants)
-	books_note(SIO_KIND_GRANT, n->key, true);
+	{
+		const struct smartiod_grant *g = SMARTIOD_OF(n, struct smartiod_grant, by_id);
+
+		books_note(SIO_KIND_GRANT, n->key, true);
+		books_note(SIO_KIND_MEM, g->mem, false);
+	}
 	EACH(n, d->dints)
 	{
 		const struct smartiod_dint *i = SMARTIOD_OF(n, struct smartiod_dint, by_uid);

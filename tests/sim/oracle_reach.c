@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where devices could write to, whether they do or not. Behind a window to a host without an IOMMU lies
- * whatever is at that address there. So as long as a device's mapping goes through a window, a grant of
- * the host that it leads to, in the same start, keeps that memory: whoever has lost whom meanwhile, and
- * whatever has ended. The room's lists are believed; no daemon is.
+ * Where devices, processors and DMA engines could write to, whether they do or not. Behind a window to a
+ * host without an IOMMU lies whatever is at that address there. So as long as a device's mapping goes
+ * through a window, or a program's window is there at all, which it and its engine's transfers may store
+ * into, a grant of the host that it leads to, in the same start, keeps that memory: whoever has lost whom
+ * meanwhile, and whatever has ended. The room's lists are believed; no daemon is.
  */
 #include <inttypes.h>
 #include <utlist.h>
@@ -27,6 +28,16 @@ static bool is_granted(const struct emu_host *peer, const struct emu_map *m)
 	return false;
 }
 
+/* NULL: nothing has to keep what @m leads to. */
+static const struct emu_host *keeper(const struct emu_map *m)
+{
+	const struct emu_host *peer = &m->o.host->room->host[m->peer_host];
+
+	if (!peer->up || peer->topo->iommu || peer->boot_generation != m->peer_generation)
+		return NULL;
+	return peer;
+}
+
 static void check_device(const struct emu_device *d)
 {
 	const struct emu_dmamap *dma;
@@ -38,16 +49,41 @@ static void check_device(const struct emu_device *d)
 
 		if (!dma->target || dma->target->kind != SIO_KIND_MAP)
 			continue;
-		peer = &d->room->host[m->peer_host];
-		if (!peer->up || peer->topo->iommu || peer->boot_generation != m->peer_generation)
-			continue;
-		if (!is_granted(peer, m))
+		peer = keeper(m);
+		if (peer && !is_granted(peer, m))
 			sim_fail("reach",
 				 "%s of node %u has %" PRIu64 " bytes of %s mapped at %#" PRIx64
 				 ", which %s took back",
 				 d->topo->name, d->host->topo->node, dma->length, peer->topo->name,
 				 dma->iova, peer->topo->name);
 	}
+}
+
+/* A program's window to memory: a lender's own have no process, registers and interrupts lie elsewhere. */
+static void check_window(const struct emu_map *m)
+{
+	const struct emu_host *peer = keeper(m);
+
+	if (!peer || m->trigger || !m->o.owner->pid || m->bus_addr < peer->topo->ram_base ||
+	    m->bus_addr - peer->topo->ram_base >= peer->topo->ram_size)
+		return;
+	if (!is_granted(peer, m))
+		sim_fail("reach",
+			 "process %u of node %u has a window to %" PRIu64 " bytes at %#" PRIx64
+			 " of %s, which took them back",
+			 m->o.owner->pid, m->o.host->topo->node, m->length, m->bus_addr,
+			 peer->topo->name);
+}
+
+static void check_host(const struct emu_host *h)
+{
+	const struct emu_object *o, *next;
+
+	for (unsigned k = 0; k < h->n_devices; k++)
+		check_device(&h->device[k]);
+	HASH_ITER (hh, h->objects, o, next)
+		if (o->kind == SIO_KIND_MAP)
+			check_window((const struct emu_map *)o);
 }
 
 static void check(void)
@@ -61,8 +97,8 @@ static void check(void)
 		return;
 	looked = changes;
 	for (unsigned i = 0; i < r->n_hosts; i++)
-		for (unsigned k = 0; r->host[i].up && k < r->host[i].n_devices; k++)
-			check_device(&r->host[i].device[k]);
+		if (r->host[i].up)
+			check_host(&r->host[i]);
 }
 
 static void start(void)

@@ -22,6 +22,7 @@ enum harm {
 	KILL_EXPORTER,
 	KILL_BYSTANDER,
 	CUT_LINK,
+	CUT_DAEMONS, /* from each other, and nothing else */
 	CRASH_EXPORTER,
 	CRASH_IMPORTER,
 	REFUSE,	   /* a request to the port fails */
@@ -77,6 +78,9 @@ static void harm(struct world *w, void *arg)
 		return;
 	case CUT_LINK:
 		world_link(w, 0, 1, false);
+		return;
+	case CUT_DAEMONS:
+		world_cut(w, 0, 1);
 		return;
 	case CRASH_EXPORTER:
 		world_crash(w, 0);
@@ -274,6 +278,7 @@ static uint64_t run_once(enum harm what, uint64_t at, uint64_t seed, enum harm u
 	world_pass(w, 6000000000ULL);
 	assert_nothing_left(w);
 	assert_int_equal(w->bad_ends, 0);
+	assert_int_equal(w->wild, 0);
 	world_free(w);
 	return count;
 }
@@ -317,6 +322,12 @@ static void link_cut(void **state)
 	everywhere(CUT_LINK);
 }
 
+static void daemons_cut(void **state)
+{
+	(void)state;
+	everywhere(CUT_DAEMONS);
+}
+
 static void exporters_host_crashed(void **state)
 {
 	(void)state;
@@ -344,10 +355,15 @@ static void memory_runs_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(importer_killed),	  cmocka_unit_test(exporter_killed),
-		cmocka_unit_test(bystander_killed),	  cmocka_unit_test(link_cut),
-		cmocka_unit_test(exporters_host_crashed), cmocka_unit_test(importers_host_crashed),
-		cmocka_unit_test(port_refuses),		  cmocka_unit_test(memory_runs_out),
+		cmocka_unit_test(importer_killed),
+		cmocka_unit_test(exporter_killed),
+		cmocka_unit_test(bystander_killed),
+		cmocka_unit_test(link_cut),
+		cmocka_unit_test(daemons_cut),
+		cmocka_unit_test(exporters_host_crashed),
+		cmocka_unit_test(importers_host_crashed),
+		cmocka_unit_test(port_refuses),
+		cmocka_unit_test(memory_runs_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -294,9 +294,12 @@ static unsigned other_host(struct world *w, uint32_t node)
 	return i;
 }
 
-/* Somebody's device has @map of @host. */
-static bool for_device(const struct world *w, const struct world_res *map)
+/* Somebody's device has @map of @host, or a program, with the transfers of its engine. */
+static bool is_used(const struct world *w, const struct world_res *map)
 {
+	for (unsigned i = 0; i < w->n_clients; i++)
+		if (w->client[i].host == map->host && w->client[i].owner == map->owner)
+			return true;
 	for (const struct world_res *u = w->res; u; u = u->next)
 		if (u->host == map->host && u->kind == SIO_KIND_DMAMAP &&
 		    u->target_kind == SIO_KIND_MAP && u->target == map->id)
@@ -317,7 +320,7 @@ static void ungrant(struct world *w, unsigned host, const struct sio_req_ungrant
 			if (m->host != peer || m->kind != SIO_KIND_MAP || m->target != r->id)
 				continue;
 			w->bad_ends += w->link[host][peer] && !w->lossy && !cut;
-			w->wild += r->target_kind == SIO_KIND_MEM && !w->iommu && for_device(w, m);
+			w->wild += r->target_kind == SIO_KIND_MEM && !w->iommu && is_used(w, m);
 		}
 	}
 	end_id(w, host, &req->h, SIO_KIND_GRANT, req->id);
@@ -582,7 +585,8 @@ void world_port_request(struct world *w, unsigned host, const void *msg, size_t 
 	const struct sio_req *req = msg;
 
 	assert(len >= sizeof(*req) && req->size == len && req->reserved == 0);
-	if (++w->requests == w->fail_at && req->cookie) {
+	/* What gives something back is not refused. */
+	if (++w->requests == w->fail_at && req->cookie && req->op != SIO_OP_UNMAP) {
 		world_answer_error(w, host, req, -ENOSPC, "the test says so");
 		return;
 	}

@@ -49,21 +49,32 @@ static bool same_channel(const struct world_packet *a, const struct world_packet
 	       a->from == b->from;
 }
 
+static bool is_late(const struct world *w, const struct world_packet *p)
+{
+	return w->late && p->kind == TO_PORT_EVENT &&
+	       ((const struct sio_evt *)p->data)->op == w->late;
+}
+
 static struct world_packet *pop(struct world *w)
 {
-	struct world_packet **at = &w->head, **pick = &w->head, *p;
+	struct world_packet **pick = NULL, *p;
 	unsigned n = 0;
 
-	if (!w->head)
-		return NULL;
-	for (; w->random && *at; at = &(*at)->next) {
+	for (struct world_packet **at = &w->head; *at; at = &(*at)->next) {
 		struct world_packet *q = w->head;
 
-		while (q != *at && !same_channel(q, *at))
+		while (q != *at && (is_late(w, q) || !same_channel(q, *at)))
 			q = q->next;
-		if (q == *at && next_random(w) % ++n == 0)
+		if (q != *at || is_late(w, q))
+			continue;
+		if (!pick || (w->random && next_random(w) % (n + 1) == 0))
 			pick = at;
+		n++;
+		if (!w->random)
+			break;
 	}
+	if (!pick)
+		return NULL;
 	p = *pick;
 	*pick = p->next;
 	w->tail = NULL;

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory of a host without an IOMMU that programs of another host have windows to, when the two lose
+ * each other: it stays until the importer has unmapped it or started anew, and its owner does not
+ * notice. Node 4 has the memory, node 8 the windows.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "calls.h"
+#include "smartiod/internal.h"
+
+#define EXPORTER 0
+#define IMPORTER 1
+#define AGAIN 100000000 /* daemons that lost each other have found each other */
+
+struct fixture {
+	struct world *w;
+	struct world_client *owner, *user;
+	uint32_t segment, connection, map; /* with a window */
+	uint32_t dint, link;		   /* with a ring */
+};
+
+static void start(struct fixture *f, bool iommu, bool ring)
+{
+	uint32_t number;
+
+	memset(f, 0, sizeof(*f));
+	f->w = world_new(2, 0);
+	f->w->iommu = iommu;
+	world_start(f->w);
+	f->owner = world_client(f->w, EXPORTER, SIO_CLIENT_LIBRARY);
+	f->user = world_client(f->w, IMPORTER, SIO_CLIENT_LIBRARY);
+	if (ring) {
+		assert_int_equal(call_dint_create(f->w, f->owner, 0, 0, &f->dint, &number), 0);
+		assert_int_equal(call_dint_connect(f->w, f->user, 4, number, &f->link), 0);
+		return;
+	}
+	assert_int_equal(call_seg_export(f->w, f->owner, 1, 8192, &f->segment), 0);
+	assert_int_equal(call_seg_connect(f->w, f->user, 4, 1, &f->connection), 0);
+	assert_int_equal(call_seg_map(f->w, f->user, f->connection, 0, 8192, &f->map), 0);
+}
+
+static unsigned of_exporter(const struct fixture *f, uint32_t kind)
+{
+	unsigned n = 0;
+
+	for (const struct world_res *r = f->w->res; r; r = r->next)
+		n += r->host == EXPORTER && r->kind == kind;
+	return n;
+}
+
+static void expect_kept(const struct fixture *f, unsigned grants, unsigned mems)
+{
+	assert_int_equal(of_exporter(f, SIO_KIND_GRANT), grants);
+	assert_int_equal(of_exporter(f, SIO_KIND_MEM), mems);
+	assert_int_equal(f->w->wild, 0);
+}
+
+/* The daemons lose each other, and the link keeps them from finding each other. */
+static void part(struct fixture *f)
+{
+	world_link(f->w, EXPORTER, IMPORTER, false);
+	world_cut(f->w, EXPORTER, IMPORTER);
+	world_run(f->w);
+}
+
+static void meet(struct fixture *f)
+{
+	world_link(f->w, EXPORTER, IMPORTER, true);
+	world_pass(f->w, AGAIN);
+}
+
+static void finish(struct fixture *f)
+{
+	for (unsigned i = 0; i < f->w->n_clients; i++)
+		world_kill(f->w, &f->w->client[i]);
+	world_run(f->w);
+	assert_nothing_left(f->w);
+	assert_int_equal(f->w->wild, 0);
+	world_free(f->w);
+}
+
+static void an_iommu_ends_it_at_once(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	for (unsigned ring = 0; ring < 2; ring++) {
+		start(&f, true, ring);
+		part(&f);
+		expect_kept(&f, 0, 1);
+		meet(&f);
+		finish(&f);
+	}
+}
+
+/* The segment can be removed, its number is free, its program may end; the memory stays. */
+static void a_segment_stays(void **state)
+{
+	uint32_t again;
+	struct fixture f;
+
+	(void)state;
+	start(&f, false, false);
+	part(&f);
+	assert_int_equal(call_handle(f.w, f.owner, SIO_MSG_SEG_REMOVE, f.segment, 0), 0);
+	expect_kept(&f, 1, 1);
+	assert_int_equal(call_seg_export(f.w, f.owner, 1, 4096, &again), 0);
+	expect_kept(&f, 1, 2);
+	world_kill(f.w, f.owner);
+	world_pass(f.w, 10 * (uint64_t)AGAIN);
+	expect_kept(&f, 1, 1);
+	meet(&f);
+	expect_kept(&f, 0, 0);
+	finish(&f);
+}
+
+/* The library has read what was left, and the number is free. */
+static void a_ring_stays(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	for (unsigned killed = 0; killed < 2; killed++) {
+		start(&f, false, true);
+		part(&f);
+		expect_kept(&f, 1, 1); /* the trigger's grant is no memory */
+		assert_non_null(world_event(f.owner, SIO_EVM_DINT_RING_END, 0));
+		assert_int_equal(call_ring_free(f.w, f.owner, f.dint, 1), 0);
+		assert_int_equal(call_handle(f.w, f.owner, SIO_MSG_DINT_REMOVE, f.dint, 0), 0);
+		expect_kept(&f, 1, 1);
+		if (killed) {
+			world_kill(f.w, f.owner);
+			world_run(f.w);
+			expect_kept(&f, 1, 1);
+		}
+		meet(&f);
+		expect_kept(&f, 0, 0);
+		finish(&f);
+	}
+}
+
+/* What is left in it is read when the grant is gone, or with its program's end nobody reads it. */
+static void a_ring_outlasts_its_grant(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	for (unsigned killed = 0; killed < 3; killed++) {
+		start(&f, false, true);
+		part(&f);
+		if (killed == 1)
+			world_kill(f.w, f.owner);
+		meet(&f);
+		expect_kept(&f, 0, killed != 1);
+		if (killed == 2)
+			world_kill(f.w, f.owner);
+		else if (killed == 0)
+			assert_int_equal(call_ring_free(f.w, f.owner, f.dint, 1), 0);
+		world_run(f.w);
+		expect_kept(&f, 0, 0);
+		finish(&f);
+	}
+}
+
+static void the_importer_starts_anew(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	for (unsigned ring = 0; ring < 2; ring++) {
+		start(&f, false, ring);
+		world_crash(f.w, IMPORTER);
+		world_kill(f.w, f.owner);
+		world_pass(f.w, 100 * (uint64_t)AGAIN);
+		expect_kept(&f, 1, 1);
+		world_boot(f.w, IMPORTER);
+		world_pass(f.w, AGAIN);
+		expect_kept(&f, 0, 0);
+		finish(&f);
+	}
+}
+
+/* Its port takes its time: the answer to the question waits for that, lost or not. */
+static void as_long_as_the_port_has_the_window(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	for (unsigned ring = 0; ring < 2; ring++)
+		for (unsigned lost = 0; lost < 2; lost++) {
+			start(&f, false, ring);
+			f.w->late = SIO_OP_UNMAP;
+			if (lost)
+				world_cut(f.w, EXPORTER, IMPORTER);
+			else if (ring)
+				assert_int_equal(call_handle(f.w, f.user, SIO_MSG_DINT_DISCONNECT,
+							     f.link, 0),
+						 0);
+			else
+				assert_int_equal(
+					call_handle(f.w, f.user, SIO_MSG_SEG_UNMAP, f.map, 0), 0);
+			world_pass(f.w, AGAIN);
+			expect_kept(&f, ring && !lost ? 2 : 1, 1);
+			f.w->late = 0;
+			world_run(f.w);
+			expect_kept(&f, 0, 1);
+			finish(&f);
+		}
+}
+
+/* A window that is still being made is one, too. */
+static void lost_while_it_is_made(void **state)
+{
+	struct sio_msg_seg_map msg = {.bytes = sio_to_le64(8192)};
+	struct fixture f;
+	uint32_t id;
+
+	(void)state;
+	start(&f, false, false);
+	assert_int_equal(call_handle(f.w, f.user, SIO_MSG_SEG_UNMAP, f.map, 0), 0);
+	expect_kept(&f, 0, 1);
+	f.w->late = SIO_OP_MAP;
+	msg.handle = sio_to_le32(f.connection);
+	id = world_send(f.w, f.user, SIO_MSG_SEG_MAP, &msg, sizeof(msg));
+	world_run(f.w);
+	world_cut(f.w, EXPORTER, IMPORTER);
+	world_pass(f.w, AGAIN);
+	expect_kept(&f, 1, 1);
+	f.w->late = 0;
+	world_run(f.w);
+	assert_int_equal(world_reply(f.user, id)->error, ECONNRESET);
+	expect_kept(&f, 0, 1);
+	finish(&f);
+}
+
+/* One window after the other; the connection may be closed meanwhile. */
+static void mapped_again_before_it_is_unmapped(void **state)
+{
+	struct sio_msg_seg_map msg = {.bytes = sio_to_le64(8192)};
+	struct fixture f;
+	uint32_t id;
+
+	(void)state;
+	for (unsigned closed = 0; closed < 2; closed++) {
+		start(&f, false, false);
+		f.w->late = SIO_OP_UNMAP;
+		assert_int_equal(call_handle(f.w, f.user, SIO_MSG_SEG_UNMAP, f.map, 0), 0);
+		if (closed) {
+			assert_int_equal(
+				call_handle(f.w, f.user, SIO_MSG_SEG_DISCONNECT, f.connection, 0),
+				0);
+			expect_kept(&f, 1, 1);
+			f.w->late = 0;
+			world_run(f.w);
+			expect_kept(&f, 0, 1);
+			finish(&f);
+			continue;
+		}
+		msg.handle = sio_to_le32(f.connection);
+		id = world_send(f.w, f.user, SIO_MSG_SEG_MAP, &msg, sizeof(msg));
+		world_run(f.w);
+		assert_null(world_reply(f.user, id));
+		expect_kept(&f, 1, 1);
+		f.w->late = 0;
+		world_run(f.w);
+		assert_int_equal(world_reply(f.user, id)->error, 0);
+		expect_kept(&f, 1, 1);
+		finish(&f);
+	}
+}
+
+/* The exporter's next start has numbers of its own: what the one before gave is not given back to it. */
+static void the_exporter_starts_anew_meanwhile(void **state)
+{
+	struct fixture f;
+	uint64_t sent;
+
+	(void)state;
+	for (unsigned ring = 0; ring < 2; ring++) {
+		start(&f, false, ring);
+		f.w->late = SIO_OP_UNMAP;
+		world_crash(f.w, EXPORTER);
+		world_pass(f.w, AGAIN);
+		world_boot(f.w, EXPORTER);
+		world_pass(f.w, AGAIN);
+		sent = f.w->host[IMPORTER].daemon->count.peer_sent;
+		f.w->late = 0;
+		world_run(f.w);
+		assert_int_equal(f.w->host[IMPORTER].daemon->count.peer_sent, sent);
+		finish(&f);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_iommu_ends_it_at_once),
+		cmocka_unit_test(a_segment_stays),
+		cmocka_unit_test(a_ring_stays),
+		cmocka_unit_test(a_ring_outlasts_its_grant),
+		cmocka_unit_test(the_importer_starts_anew),
+		cmocka_unit_test(as_long_as_the_port_has_the_window),
+		cmocka_unit_test(lost_while_it_is_made),
+		cmocka_unit_test(mapped_again_before_it_is_unmapped),
+		cmocka_unit_test(the_exporter_starts_anew_meanwhile),
+	};
+
+	return cmocka_run_group_tests_name("lost", tests, NULL, NULL);
+}
