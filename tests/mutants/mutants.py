@@ -54,7 +54,7 @@ EAGER_SEEDS = [
         "--workload device,keep,manager,nvme",
         "--hosts 3 --workload device,keep,segment --faults death,crash",
         "--hosts 3 --workload device,keep --faults cut,link,delay",
-        "--hosts 4 --workload device,keep,segment --faults forge",
+        "--hosts 4 --workload device,keep,segment,raw --faults forge",
         "--hosts 2 --workload device,keep,manager,nvme --faults death,port,memory"]),
     (r"drivers/|devices/nvme", [
         "--workload manager,nvme",
@@ -71,7 +71,7 @@ EAGER_SEEDS = [
     (r"smartiod/(connect|window|segment|export)|core|emu/(grant|map)", [
         "--workload segment,callback",
         "--hosts 3 --workload segment,callback,share --faults link,cut,delay",
-        "--hosts 4 --workload segment,callback,device --faults forge",
+        "--hosts 4 --workload segment,callback,device,raw --faults forge",
         "--hosts 3 --workload segment,kinds,share --faults death,crash,port",
         "--hosts 3 --workload segment,device,dma --faults tables,death"]),
     (r"", ["--workload segment,device,interrupt"]),

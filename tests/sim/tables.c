@@ -21,6 +21,7 @@ const struct sim_workload *const sim_workloads[] = {
 	&sim_work_wild,
 	&sim_work_keep,
 	&sim_work_usurper,
+	&sim_work_raw,
 	NULL,
 };
 

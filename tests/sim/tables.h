@@ -21,6 +21,7 @@ extern const struct sim_workload sim_work_block;
 extern const struct sim_workload sim_work_kinds;
 extern const struct sim_workload sim_work_wild;
 extern const struct sim_workload sim_work_usurper;
+extern const struct sim_workload sim_work_raw;
 extern const struct sim_workload sim_work_keep;
 extern const struct sim_fault sim_fault_death;
 extern const struct sim_fault sim_fault_crash;
