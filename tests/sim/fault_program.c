@@ -18,14 +18,18 @@ struct sim_proc *sim_draw_program(struct sim_fault_event *e)
 	return NULL;
 }
 
-/* In one of its next steps: while it does something, more often than while it sleeps. */
+/*
+ * In one of its next steps: while it does something, more often than while it sleeps. Or a moment later:
+ * then it mostly waits for an answer, which finds nobody.
+ */
 static void death_begin(struct sim_fault_event *e)
 {
 	struct sim_proc *p = sim_draw_program(e);
-	uint64_t steps = sim_draw(&e->rng) % 300;
+	uint64_t steps = sim_draw(&e->rng) % 300, later = sim_draw(&e->rng);
 
 	if (!p)
 		return;
+	p->kill_later = later % 2 ? 1 + (later >> 1) % 64000 : 0;
 	sim_trace("fault death: %s in %llu steps", p->name, (unsigned long long)steps);
 	if (steps == 0)
 		sim_proc_kill(p);

@@ -26,6 +26,16 @@ static struct sim_proc *proc_of(struct sio_world *w)
 
 bool sim_steady;
 
+static void die_later(void *arg)
+{
+	SIM_EACH_PROC(p)
+	if (p->pid == (uintptr_t)arg && !p->dead) {
+		sim_trace("%s killed", p->name);
+		sim_proc_kill(p);
+		return;
+	}
+}
+
 struct sim_proc *sim_step(struct sio_world *w)
 {
 	struct sim_proc *p = proc_of(w);
@@ -33,7 +43,9 @@ struct sim_proc *sim_step(struct sio_world *w)
 	assert(sim_self() == p);
 	sim_advance(20);
 	p->steps++;
-	if (p->kill_at && p->steps == p->kill_at) {
+	if (p->kill_at && p->steps == p->kill_at && p->kill_later) {
+		sim_after(p->kill_later, die_later, (void *)(uintptr_t)p->pid);
+	} else if (p->kill_at && p->steps == p->kill_at) {
 		sim_trace("%s killed in step %llu", p->name, (unsigned long long)p->steps);
 		sim_proc_kill(p);
 		sim_coro_exit();
