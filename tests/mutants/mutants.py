@@ -59,8 +59,8 @@ EAGER_SEEDS = [
     (r"drivers/|devices/nvme", [
         "--workload manager,nvme",
         "--hosts 3 --workload manager,nvme --faults doubled,late,death",
-        "--hosts 3 --workload manager,nvme --faults lost,phase,fatal",
-        "--hosts 3 --workload manager,nvme,device --faults crash,cut,removal"]),
+        "--hosts 3 --workload manager,nvme,device --faults lost,late,doubled,phase,fatal,death",
+        "--hosts 3 --workload manager,nvme,device --faults crash,cut,delay,removal"]),
     (r"sisci/(dma|queue)|emu/(engine|channel)|smartiod/queue", [
         "--workload dma,gather,block",
         "--hosts 3 --workload dma,gather,block --faults link,death,crash"]),

@@ -213,11 +213,14 @@ static void use_queue(struct client *c)
 static int open_queue(struct client *c)
 {
 	struct smartio_nvme_queue_options o = {.size = sizeof(o)};
-	struct smartio_nvme_namespace ns;
+	struct smartio_nvme_namespace ns, other;
 	int rc = smartio_nvme_get_namespace(c->n, 0, &ns);
 
 	if (rc)
 		return rc;
+	if (smartio_nvme_get_namespace(c->n, 1, &other) != -ENOENT && !blocks_distrusted(c->drive))
+		sim_fail("states", "%s: a manager tells of more namespaces than its drive has",
+			 sim_self()->name);
 	if (ns.block_size > BLOCK_BYTES || ns.blocks < MOST) /* says a manager that lies */
 		return -EINVAL;
 	c->block = ns.block_size;
