@@ -122,7 +122,8 @@ void emu_owner_end(struct emu_owner *w)
 	w->ended = true;
 	w->o.state = SIO_STATE_QUARANTINED;
 	let_go(w);
-	if (w->parent) { /* which may be forgotten before a child that the device may still write to */
+	/* The parent may be forgotten before a child that the device may still write to. */
+	if (w->parent) {
 		DL_DELETE(w->parent->children, w);
 		w->parent = NULL;
 		w->o.owner = &h->daemon;

@@ -55,7 +55,7 @@ struct smartiod_device {
 	const struct sio_topo_device *topo;
 	struct sio_topo_device found; /* topo leads here if the topology does not know it */
 	bool present;		      /* its host is up and offers it */
-	bool fresh; /* ours: since it came nobody had it before us; borrows of before are of another */
+	bool fresh; /* ours: nobody had it since it came; borrows of before are of another */
 	uint32_t generation; /* smartiod_generation() of the port's; goes up when queues are gone */
 	struct sio_rep_dev_list info; /* what DEV_LIST tells, but for adapter */
 	/* Ours only. */

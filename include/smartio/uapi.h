@@ -220,7 +220,7 @@ struct sio_req_owner_close {
 #define SIO_LIST_MAX 32
 struct sio_list_entry {
 	__u64 id, owner; /* owner: of an owner its parent */
-	__u64 cookie; /* owner: user_cookie; bar: SIO_ACCESS_*; what refers to another thing: its id */
+	__u64 cookie;  /* owner: user_cookie; bar: SIO_ACCESS_*; what refers to something: its id */
 	__u64 address; /* mem: physical; grant, map: bus address; dmamap, DMA range: IOVA; watch:
 			    SIO_WATCH_*; vector: of its message */
 	__u64 length;  /* vector: its number */

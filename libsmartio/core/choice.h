@@ -23,8 +23,7 @@ struct sio_choice_trial {
 
 /* All zeros: way 0 is in use, and the first trial begins after a few calls. */
 struct sio_choice {
-	uint32_t
-		left; /* calls until the next trial. Relaxed: a call that is not counted is no harm */
+	uint32_t left; /* calls until the next trial. Relaxed: one that is not counted is no harm */
 	uint8_t way;  /* in use: 0 or 1. Relaxed, as it is read by those who are not in the trial */
 	uint8_t busy; /* somebody is in the trial */
 	uint8_t begun; /* a first pause was set */

@@ -342,7 +342,7 @@ void sio_session_resume(struct sio_session *s)
 	int fd, rc;
 
 	s->resuming = true;
-	s->users++; /* whoever closes the session waits: the talk needs the journal, and descriptors */
+	s->users++; /* whoever closes the session waits: the talk needs journal and descriptors */
 	while (s->on_socket) /* they leave at once: the connection is over */
 		w->wait(w, s->lock, SIO_FOREVER);
 	if (s->fd >= 0)

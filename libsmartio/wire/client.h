@@ -254,8 +254,7 @@ SIO_WIRE_SIZE(struct sio_wire_piece, 40);
 struct sio_rep_seg_map {
 	struct sio_msg h;
 	sio_le32 map, n_pieces;
-	sio_le64
-		address; /* of @offset in this host's physical map, while it is mapped; 0: of a BAR */
+	sio_le64 address; /* of @offset in this host's physical map, while mapped; 0: of a BAR */
 	struct sio_wire_piece piece[SIO_MAP_PIECES];
 };
 SIO_WIRE_SIZE(struct sio_rep_seg_map, 672);

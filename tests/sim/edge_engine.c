@@ -10,8 +10,8 @@
 #include "smartio/uapi.h"
 
 static struct engines {
-	uint64_t until; /* they copy; 0: the host has none */
-	bool nothing; /* is what the last look found: so will the next, until a ring is written to */
+	uint64_t until;	 /* they copy; 0: the host has none */
+	bool nothing;	 /* is what the last look found, and the next, until a ring is written to */
 	uint64_t stores; /* into rings of the host, as of then */
 } engines[SIM_HOSTS];
 

@@ -9,11 +9,11 @@
 #include "emu/device.h"
 
 enum trouble_kind {
-	TROUBLE_LOST, /* a completion never comes; the next one takes its place, or leaves it empty */
-	TROUBLE_LATE,	 /* it comes after others, with its interrupt */
+	TROUBLE_LOST, /* a completion never comes; the next takes its place, or leaves it empty */
+	TROUBLE_LATE, /* it comes after others, with its interrupt */
 	TROUBLE_DOUBLED, /* it comes again */
-	TROUBLE_PHASE, /* it comes with the other phase; the next one takes its place, or the place behind */
-	TROUBLE_FETCH, /* a submission queue cannot be read: fatal status */
+	TROUBLE_PHASE,	 /* it has the other phase; the next takes its place, or the one behind */
+	TROUBLE_FETCH,	 /* a submission queue cannot be read: fatal status */
 	TROUBLES,
 };
 

@@ -78,7 +78,7 @@ int __wrap_ioctl(int fd, unsigned long request, struct sio_ioc_packet *packet)
 
 struct fixture {
 	char dir[256], path[300];
-	int node; /* the other end: what is written there is the module's word that something changed */
+	int node; /* the other end: what is written there says that something changed */
 	struct shim_port *port;
 };
 
