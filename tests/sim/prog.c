@@ -70,6 +70,21 @@ unsigned sim_pick_adapter(unsigned host)
 	return first;
 }
 
+unsigned sim_adapters_behind(unsigned adapter, unsigned host)
+{
+	struct sio_path path[SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS];
+	unsigned n, adapters = 0;
+
+	if (host == sim_self()->host)
+		return 1u << adapter;
+	n = sio_topology_paths(sim_cluster->topology, sim_node(sim_self()->host), sim_node(host),
+			       path, SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS);
+	for (unsigned i = 0; i < n; i++)
+		if (path[i].adapter == adapter)
+			adapters |= 1u << path[i].peer_adapter;
+	return adapters;
+}
+
 /* ---- calls ---- */
 void sim_call(const char *name, unsigned limit_ms)
 {

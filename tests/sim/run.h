@@ -145,6 +145,11 @@ sci_error_t sim_called(sci_error_t error, ...);
 /* Any other host; the own one only if it is alone. An adapter with a path there, or 0. */
 unsigned sim_pick_host(void);
 unsigned sim_pick_adapter(unsigned host);
+/*
+ * Those of @host that this host's @adapter leads to, as bits: where a switch joins several, daemons take
+ * one whose cable is not out.
+ */
+unsigned sim_adapters_behind(unsigned adapter, unsigned host);
 /* For workloads that need adapters: hosts have some. */
 bool sim_adapters(unsigned host);
 

@@ -234,18 +234,17 @@ static void check_connected(const struct other *o, unsigned adapter, uint64_t be
 			    unsigned changes)
 {
 	const struct shown *w = &shown[o->host][o->id];
-	unsigned self = sim_node(sim_self()->host), there = adapter;
-	struct sio_path path;
+	unsigned there = sim_adapters_behind(adapter, o->host);
+	bool was = false;
 
-	if (o->host != sim_self()->host &&
-	    sio_topology_path(sim_cluster->topology, self, adapter, sim_node(o->host), &path) == 0)
-		there = path.peer_adapter;
 	if (o->id > ALONE)
 		return;
-	if (!w->on[there] && w->until[there] < begin)
+	for (unsigned a = 0; a < SIO_MAX_ADAPTERS; a++)
+		was |= there >> a & 1 && (w->on[a] || w->until[a] >= begin);
+	if (!was)
 		sim_fail("states",
-			 "%s: connected to segment %u of node %u, not available on its adapter %u",
-			 sim_self()->name, o->id, sim_node(o->host), there);
+			 "%s: connected to segment %u of node %u, not available behind adapter %u",
+			 sim_self()->name, o->id, sim_node(o->host), adapter);
 	if (changes == w->changes && o->pages != w->pages)
 		sim_fail("states", "%s: segment %u of node %u has %u pages, not %u",
 			 sim_self()->name, o->id, sim_node(o->host), o->pages, w->pages);
