@@ -78,7 +78,7 @@ EAGER_SEEDS = [
 ]
 EAGER = 60
 # The simulator's other programs, and after how many seeds each runs. A seed of the API's tests is seconds.
-OTHERS = [(0, "api 1"), (20, "litmus_test"), (20, "fabric_test"), (20, "api 2"), (60, "api 3"), (240, "seam_test")]
+OTHERS = [(0, "api 1"), (60, "litmus_test"), (60, "fabric_test"), (60, "api 2"), (100, "api 3"), (240, "seam_test")]
 OTHERS += [(300 + 100 * i, f"api {i}") for i in range(4, 20)]
 SIM_TARGETS = f"{SIM} {SIM_API} " + " ".join(f"{SIM_DIR}/{name}" for _, name in OTHERS if not name.startswith("api"))
 # A layer's own tests come first, then the others in this order.
