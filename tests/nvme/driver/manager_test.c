@@ -249,7 +249,8 @@ static void manager_that_waits_for_another_tells_its_own(void **state)
 	(void)state;
 	fake.manager = NULL;
 	fake.dies = fake_last_borrower();
-	fake.dies_at = 2; /* it was found, and is waited for */
+	fake.dies_at =
+		3; /* its registers were asked for, what it tells was read, and it is waited for */
 	start_manager();
 	assert_int_equal(fake.dies_at, 0);
 	smartio_nvme_manager_close(before);
