@@ -194,6 +194,44 @@ static void what_is_enqueued_stays(void **state)
 	dma_pair(state, holds);
 }
 
+/* As many as the engine's ring has room for, at once. */
+static int fills_the_ring(void *arg)
+{
+	const unsigned most = 1024;
+	sci_desc_t sd = api_begin();
+	sci_dma_queue_t q = NULL;
+	sci_error_t error;
+	struct dma d;
+
+	(void)arg;
+	dma_make(&d, sd, 8, DMA_READY);
+	SCICreateDMAQueue(sd, &q, 0, 2 * most, 0, &error);
+	CHECK_OK(error);
+	for (unsigned round = 1; round < 4; round++) {
+		put_all(d.memory, (uint8_t)round, most);
+		for (unsigned i = 0; i < most; i++) {
+			SCIEnqueueDMATransfer(q, d.local, d.remote, i, 2 * i, 1, 0, &error);
+			CHECK_OK(error);
+		}
+		SCIEnqueueDMATransfer(q, d.local, d.remote, 0, 0, 1, 0, &error);
+		CHECK_IS(error, SCI_ERR_MAX_ENTRIES);
+		CHECK_OK(post(q));
+		finish(q);
+		for (unsigned i = 0; i < most; i++)
+			CHECK(get8(d.peer + 2 * i) == round && get8(d.peer + 2 * i + 1) == 0);
+		CHECK_OK(reset(q));
+	}
+	remove_queue(q);
+	dma_end(&d);
+	api_end(sd);
+	return 0;
+}
+
+static void a_full_ring_is_one_transfer(void **state)
+{
+	dma_pair(state, fills_the_ring);
+}
+
 /* ---- many segments in one transfer ---- */
 
 #define MANY 256u /* copies, of which none is over when the test looks */
@@ -343,6 +381,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		API_TEST(enqueue_post_wait_reset),
 		API_TEST(what_is_enqueued_stays),
+		API_TEST(a_full_ring_is_one_transfer),
 		API_TEST(each_segment_of_a_transfer_is_kept),
 		API_TEST(a_transfer_has_its_slots_at_once),
 		API_TEST(a_posted_queue_calls_back),
