@@ -36,6 +36,7 @@ WORK = ROOT / "build/mutants"
 BUILD = "build/m"
 BUDGET = 300  # seconds of a core that a mutant has, and a side
 STUCK = 200  # that a few seeds can take, at most
+PROGRAM_STUCK = 60  # that one of the simulator's other programs can
 
 # Who may catch a mutant, in this order: those that take the least time first.
 SIM_DIR = "tests/sim"
@@ -55,7 +56,8 @@ EAGER_SEEDS = [
         "--hosts 3 --workload device,keep,segment --faults death,crash",
         "--hosts 3 --workload device,keep --faults cut,link,delay",
         "--hosts 4 --workload device,keep,segment,raw --faults forge",
-        "--hosts 2 --workload device,keep,manager,nvme --faults death,port,memory"]),
+        "--hosts 2 --workload device,keep,manager,nvme --faults death,port,memory",
+        "--workload device,keep,segment --faults restart,death"]),
     (r"drivers/|devices/nvme", [
         "--workload manager,nvme",
         "--hosts 3 --workload manager,nvme --faults doubled,late,death",
@@ -294,7 +296,7 @@ class Tree:
 
     def program(self, command):
         """(has it failed?, seconds of a core)"""
-        status, took = self.run(f"{BUILD}/{command}", STUCK)
+        status, took = self.run(f"{BUILD}/{command}", PROGRAM_STUCK)
         words = [line for line in self.log.read_text(errors="replace").splitlines() if "rror" in line or "ail" in line]
         self.said = (words or [""])[0].strip()[:200]
         return status != 0, took
