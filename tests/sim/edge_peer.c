@@ -26,6 +26,8 @@ static struct sim_wire *wires;
 #define LONGEST_NEWS (20 * SIM_MS) /* of a link to programs on both sides */
 static uint64_t breaks[SIM_HOSTS][SIM_HOSTS];
 uint64_t sim_peer_delay;
+void (*sim_peer_says)(unsigned host, void *data, size_t len);
+bool (*sim_peer_hears)(unsigned host, const void *data, size_t len);
 
 static uint64_t latency(void)
 {
@@ -154,6 +156,10 @@ static void peer_deliver(void *arg)
 		sim_packet_free(k);
 		return;
 	}
+	if (sim_peer_hears && sim_peer_hears(k->host->index, k->data, k->len)) {
+		sim_packet_free(k);
+		return;
+	}
 	sim_trace("daemon %u <- daemon %u type %u error %u", k->host->node, w->host[!end]->node,
 		  sim_word(k->data, k->len, 4), sim_word(k->data, k->len, 12));
 	smartiod_peer_message(k->host->daemon, w->host[!end]->node, k->data, k->len);
@@ -173,6 +179,8 @@ void sim_peer_send(void *ctx, uint32_t node, const void *msg, size_t len)
 	k = sim_packet_new(msg, len, NULL, 0);
 	k->host = w->host[to];
 	k->wire = w;
+	if (sim_peer_says)
+		sim_peer_says(h->index, k->data, k->len);
 	sim_after_ordered(&w->channel[to], latency(), peer_deliver, k);
 }
 

@@ -70,7 +70,7 @@ static unsigned count_drives(void)
 {
 	unsigned n = 0;
 
-	for (unsigned h = 0; h < sim_hosts(); h++)
+	for (unsigned h = 0; h < sim_hosts() && h != sim_liar(); h++)
 		n += sim_cluster->topology->host[h].n_devices;
 	return n;
 }

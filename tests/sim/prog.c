@@ -51,7 +51,7 @@ unsigned sim_pick_host(void)
 	/* Others are more interesting, but the own node is a node like any other. */
 	if (h == sim_self()->host && sim_pick(4) > 0)
 		h = (h + 1) % n;
-	return h;
+	return h == sim_liar() ? sim_self()->host : h;
 }
 
 unsigned sim_pick_adapter(unsigned host)
@@ -227,7 +227,7 @@ void sim_programs_start(void)
 	for (unsigned i = 0; i < sim_hosts(); i++) {
 		unsigned n = 1 + (unsigned)(sim_draw(&rng) % most);
 
-		for (; n > 0; n--) {
+		for (; n > 0 && i != sim_liar(); n--) {
 			struct slot *s = calloc(1, sizeof(*s));
 
 			assert(s);

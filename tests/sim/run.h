@@ -113,6 +113,8 @@ struct sim_proc *sim_draw_program(struct sim_fault_event *e);
 /* draw.c: a topology file's text; static storage. */
 const char *sim_draw_cluster(uint64_t seed, unsigned hosts);
 /* Few entries in tables: 0: as drawn; else look-up entries and requester entries at most. */
+/* fault_liar.c: the host whose daemon lies, or one that is not there. No program is run or sent there. */
+unsigned sim_liar(void);
 extern unsigned sim_few_entries, sim_few_requesters;
 
 /* plan.c */

@@ -44,6 +44,7 @@ const struct sim_fault *const sim_faults[] = {
 	&sim_fault_fatal,
 	&sim_fault_removal,
 	&sim_fault_forge,
+	&sim_fault_liar,
 	NULL,
 };
 

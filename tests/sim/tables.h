@@ -41,6 +41,7 @@ extern const struct sim_fault sim_fault_phase;
 extern const struct sim_fault sim_fault_fatal;
 extern const struct sim_fault sim_fault_removal;
 extern const struct sim_fault sim_fault_forge;
+extern const struct sim_fault sim_fault_liar;
 extern const struct sim_oracle sim_oracle_calls;
 extern const struct sim_oracle sim_oracle_hardware;
 extern const struct sim_oracle sim_oracle_books;
