@@ -184,10 +184,10 @@ struct sim_proc {
 	unsigned host;
 	uint32_t pid;
 	bool dead, finished, reaped;
-	uint64_t steps;	  /* calls of the table so far */
+	uint64_t steps;	     /* calls of the table so far */
 	uint64_t kill_at;    /* die in this one; 0: live */
 	uint64_t kill_later; /* not then, but so many ns after it */
-	uint64_t fail_at; /* this one fails, if it can; 0: none */
+	uint64_t fail_at;    /* this one fails, if it can; 0: none */
 	int *fds;
 	unsigned n_fds, max_fds;
 	struct sim_map *maps;
