@@ -206,7 +206,7 @@ static int remove_device(const struct tool_command *self, int argc, char **argv)
 
 const struct tool_command tool_device_add_command = {
 	"device add", "FUNCTION [--force]", "Give a PCI function of this machine to smartio.ko",
-	"  --force   although it is a mounted disk or a network interface that is up\n\n"
+	"  --force   although its disk or network interface is in use\n\n"
 	"FUNCTION is its place as lspci -D prints it, 0000:05:00.0. Its driver lets go of it, its\n"
 	"IOMMU group becomes strict, and programs can borrow it from smartiod --shim by that name.\n",
 	add};

@@ -9,6 +9,7 @@
 
 #include <pci/pci.h>
 
+#include "disk.h"
 #include "function.h"
 
 #define DEVICES "/sys/bus/pci/devices/"
@@ -132,145 +133,6 @@ int tool_function_find(const char *word, struct tool_function *ret, struct sio_e
 
 /* ---- who uses it ---- */
 
-static bool below(const struct tool_function *f, const char *path)
-{
-	char real[PATH_MAX], part[TOOL_FUNCTION_BDF + 2];
-
-	snprintf(part, sizeof(part), "/%s/", f->bdf);
-	return realpath(path, real) && strstr(real, part);
-}
-
-/* A disk behind several controllers hangs on none of them: look at those it has. */
-static bool below_subsystem(const struct tool_function *f, const char *block)
-{
-	char path[PATH_MAX];
-	struct dirent *entry;
-	bool found = false;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/sys/block/%s/device", block);
-	dir = opendir(path);
-	while (dir && !found && (entry = readdir(dir))) {
-		char controller[PATH_MAX];
-
-		if (strncmp(entry->d_name, "nvme", 4) != 0)
-			continue;
-		snprintf(controller, sizeof(controller), "/sys/block/%s/device/%s/device", block,
-			 entry->d_name);
-		found = realpath(controller, path) && strstr(path, f->bdf);
-	}
-	if (dir)
-		closedir(dir);
-	return found;
-}
-
-/* The word at @column of the lines of @file: is it a device number of @block or a part of it? */
-static bool mounted(const char *block, char *ret, size_t size)
-{
-	char line[4096], path[PATH_MAX], real[PATH_MAX], where[1024];
-	FILE *file = fopen("/proc/self/mountinfo", "re");
-	unsigned major, minor;
-	bool found = false;
-
-	while (file && !found && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "%*u %*u %u:%u %*s %1023s", &major, &minor, where) != 3)
-			continue;
-		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major, minor);
-		snprintf(line, sizeof(line), "/%s", block);
-		if (!realpath(path, real))
-			continue;
-		/* the disk itself, or a partition below it */
-		char *at = strstr(real, line);
-
-		found = at && (at[strlen(line)] == '\0' || at[strlen(line)] == '/');
-		if (found)
-			snprintf(ret, size, "disk %.60s is mounted at %.100s", block, where);
-	}
-	if (file)
-		fclose(file);
-	return found;
-}
-
-static bool swapped(const char *block, char *ret, size_t size)
-{
-	char line[4096], want[300];
-	FILE *file = fopen("/proc/swaps", "re");
-	bool found = false;
-
-	snprintf(want, sizeof(want), "/dev/%s", block);
-	while (file && !found && fgets(line, sizeof(line), file))
-		found = strncmp(line, want, strlen(want)) == 0;
-	if (file)
-		fclose(file);
-	if (found)
-		snprintf(ret, size, "this machine swaps to disk %.60s", block);
-	return found;
-}
-
-static bool any_entry(const char *path, char *ret, size_t size)
-{
-	struct dirent *entry;
-	DIR *dir = opendir(path);
-	bool found = false;
-
-	while (dir && !found && (entry = readdir(dir)))
-		if (entry->d_name[0] != '.') {
-			found = true;
-			snprintf(ret, size, "%.*s", (int)size - 1, entry->d_name);
-		}
-	if (dir)
-		closedir(dir);
-	return found;
-}
-
-/* RAID, volume manager, encryption: another block device upon the disk or one of its partitions. */
-static bool held(const char *block, char *ret, size_t size)
-{
-	char path[PATH_MAX], holder[TOOL_FUNCTION_WORD];
-	struct dirent *entry;
-	bool found;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/sys/block/%s/holders", block);
-	found = any_entry(path, holder, sizeof(holder));
-	snprintf(path, sizeof(path), "/sys/block/%s", block);
-	dir = opendir(path);
-	while (dir && !found && (entry = readdir(dir))) {
-		if (strncmp(entry->d_name, block, strlen(block)) != 0)
-			continue;
-		snprintf(path, sizeof(path), "/sys/block/%s/%s/holders", block, entry->d_name);
-		found = any_entry(path, holder, sizeof(holder));
-	}
-	if (dir)
-		closedir(dir);
-	if (found)
-		snprintf(ret, size, "%s lies upon disk %.60s", holder, block);
-	return found;
-}
-
-static bool disk_in_use(const struct tool_function *f, char *ret, size_t size)
-{
-	struct dirent *entry;
-	char path[PATH_MAX];
-	bool found = false;
-	DIR *dir = opendir("/sys/block");
-
-	while (dir && !found && (entry = readdir(dir))) {
-		const char *block = entry->d_name;
-
-		if (block[0] == '.')
-			continue;
-		snprintf(path, sizeof(path), "/sys/block/%s", block);
-		if (!below(f, path) && !below_subsystem(f, block))
-			continue;
-		found = mounted(block, ret, size) || swapped(block, ret, size) ||
-			held(block, ret, size);
-	}
-	if (dir)
-		closedir(dir);
-	return found;
-}
-
 static bool interface_up(const struct tool_function *f, char *ret, size_t size)
 {
 	char path[PATH_MAX], flags[32];
@@ -298,7 +160,7 @@ int tool_function_unused(const struct tool_function *f, struct sio_err *reterr)
 {
 	char what[300];
 
-	if (disk_in_use(f, what, sizeof(what)) || interface_up(f, what, sizeof(what)))
+	if (tool_disk_in_use("", f->bdf, what, sizeof(what)) || interface_up(f, what, sizeof(what)))
 		return sio_fail(reterr, -EBUSY, "%s is in use: %s", f->bdf, what);
 	return 0;
 }

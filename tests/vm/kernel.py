@@ -30,7 +30,7 @@ STOCK = {
 # What machines load: the driver that gets the drive back, and what that needs.
 WANTED = (r"/boot/vmlinuz"
           r"|/(drivers/nvme/(host/nvme|host/nvme-core|common/[^/]+)|block/t10-pi|crypto/[^/]+"
-          r"|lib/[^/]+|drivers/dma-buf/[^/]+|fs/(ext4|jbd2)/[^/]+|fs/mbcache"
+          r"|lib/[^/]+|drivers/dma-buf/[^/]+|fs/(ext4|jbd2)/[^/]+|fs/mbcache|drivers/md/dm-mod"
           r"|arch/x86/crypto/crc[^/]+|drivers/(ptp/ptp|pps/pps_core|net/ethernet/intel/e1000e/e1000e)"
           r")\.ko(\.xz)?$")
 

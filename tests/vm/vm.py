@@ -100,7 +100,7 @@ def find_program(build, word):
     """Of the build, if the word is a path; else of this system."""
     if "/" in word:
         return os.path.join(build, word)
-    path = shutil.which(word)
+    path = shutil.which(word) or shutil.which(word, path="/usr/sbin:/sbin")
     if not path:
         raise cache.Unavailable(f"{word} is not installed")
     return path

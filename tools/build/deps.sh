@@ -10,7 +10,7 @@ build='gcc g++ libc6-dev make pkg-config meson ninja-build python3 libyaml-dev l
  libjson-c-dev libpci-dev uthash-dev libnvme-dev libcmocka-dev'
 check='clang clang-format valgrind strace scdoc git'
 # For tests/vm; where they cannot be installed, those tests are skipped and say so.
-vm='qemu-system-x86 busybox-static bc bison flex libelf-dev xz-utils perl'
+vm='qemu-system-x86 busybox-static dmsetup bc bison flex libelf-dev xz-utils perl sparse'
 
 case ${1-} in
 demo) want=$build ;;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # smartio device add, remove and list, and what doctor says of this machine, step by step.
-# modules: smartio nvme crc32c_generic ext4
+# modules: smartio nvme crc32c_generic ext4 dm-mod
+# programs: dmsetup
 . /lib.sh
 bdf=$(drive_bdf)
 group=/sys/kernel/iommu_groups/$(basename "$(readlink "/sys/bus/pci/devices/$bdf/iommu_group" || echo none)")
@@ -43,6 +44,19 @@ if [ "$KERNEL" != debug ]; then # which has no file system for disks
 	[ ! -e /dev/nvme0n1 ] || fail "the disk is still there"
 	umount /tmp/disk
 	take_drive "$bdf"
+	# As in a container: our /proc/self/mountinfo knows nothing of it.
+	mkfifo /tmp/inside
+	unshare -m sh -c 'mount -t ext4 -o ro /dev/nvme0n1 /tmp/disk && echo mounted && read -r _ </tmp/inside' >/tmp/container &
+	container=$!
+	until_ok grep -q mounted /tmp/container
+	! grep nvme0n1 /proc/self/mountinfo || fail "the mount is no secret"
+	refused "disk nvme0n1 is claimed" smartio device add "$bdf"
+	echo end >/tmp/inside
+	wait $container || fail "the container ended with $?"
+	# As LVM and encryption do.
+	dmsetup --noudevsync create vg0-data --table "0 2048 linear /dev/nvme0n1 0"
+	refused "dm-0 (vg0-data) lies upon disk nvme0n1" smartio device add "$bdf"
+	dmsetup --noudevsync remove vg0-data
 fi
 mkswap /dev/nvme0n1 >/dev/null && swapon /dev/nvme0n1 2>/dev/null && {
 	refused "this machine swaps to disk nvme0n1" smartio device add "$bdf"

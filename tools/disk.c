@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "disk.h"
+
+/* A disk, by its name in /sys/block, on the machine below @root. */
+struct disk {
+	const char *root, *name;
+};
+
+/* ---- whose it is ---- */
+
+/* Does @path lead to something below function @bdf? */
+static bool leads_to(const char *path, const char *bdf)
+{
+	char real[PATH_MAX], part[64];
+	const char *at;
+
+	snprintf(part, sizeof(part), "/%.60s", bdf);
+	at = realpath(path, real) ? strstr(real, part) : NULL;
+	return at && (at[strlen(part)] == '/' || at[strlen(part)] == '\0');
+}
+
+/* A disk behind several controllers hangs on none of them: look at those it has. */
+static bool below_subsystem(const struct disk *d, const char *bdf)
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	bool found = false;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/sys/block/%s/device", d->root, d->name);
+	dir = opendir(path);
+	while (dir && !found && (entry = readdir(dir))) {
+		if (strncmp(entry->d_name, "nvme", 4) != 0)
+			continue;
+		snprintf(path, sizeof(path), "%s/sys/block/%s/device/%s/device", d->root, d->name,
+			 entry->d_name);
+		found = leads_to(path, bdf);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+static bool belongs_to(const struct disk *d, const char *bdf)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/sys/block/%s", d->root, d->name);
+	return leads_to(path, bdf) || below_subsystem(d, bdf);
+}
+
+/* ---- what is done with it ---- */
+
+/* Is @name the disk or a partition of it? */
+static bool is_part(const struct disk *d, const char *name)
+{
+	char path[PATH_MAX];
+
+	if (strcmp(name, d->name) == 0)
+		return true;
+	if (strncmp(name, d->name, strlen(d->name)) != 0)
+		return false;
+	snprintf(path, sizeof(path), "%s/sys/block/%s/%s", d->root, d->name, name);
+	return access(path, F_OK) == 0;
+}
+
+static bool mounted(const struct disk *d, char *ret, size_t size)
+{
+	char line[4096], path[PATH_MAX], real[PATH_MAX], where[1024];
+	unsigned major, minor;
+	bool found = false;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/proc/self/mountinfo", d->root);
+	file = fopen(path, "re");
+	while (file && !found && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%*u %*u %u:%u %*s %1023s", &major, &minor, where) != 3)
+			continue;
+		snprintf(path, sizeof(path), "%s/sys/dev/block/%u:%u", d->root, major, minor);
+		if (!realpath(path, real))
+			continue;
+		found = is_part(d, strrchr(real, '/') + 1);
+		if (found)
+			snprintf(ret, size, "disk %.60s is mounted at %.100s", d->name, where);
+	}
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static bool swapped(const struct disk *d, char *ret, size_t size)
+{
+	char line[4096], path[PATH_MAX], name[256];
+	bool found = false;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/proc/swaps", d->root);
+	file = fopen(path, "re");
+	while (file && !found && fgets(line, sizeof(line), file))
+		found = sscanf(line, "/dev/%255s", name) == 1 && is_part(d, name);
+	if (file)
+		fclose(file);
+	if (found)
+		snprintf(ret, size, "this machine swaps to disk %.60s", d->name);
+	return found;
+}
+
+/* Does anything hold what @path is? Then what, in words. */
+static bool held_at(const struct disk *d, const char *path, char *ret, size_t size)
+{
+	char holders[PATH_MAX], label[PATH_MAX], volume[128] = "";
+	struct dirent *entry;
+	bool found = false;
+	FILE *file;
+	DIR *dir;
+
+	snprintf(holders, sizeof(holders), "%s/holders", path);
+	dir = opendir(holders);
+	while (dir && !found && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		found = true;
+		/* a volume of LVM or encryption has a name that people know */
+		snprintf(label, sizeof(label), "%s/sys/block/%s/dm/name", d->root, entry->d_name);
+		file = fopen(label, "re");
+		if (file && fscanf(file, "%127s", volume) != 1)
+			volume[0] = '\0';
+		if (file)
+			fclose(file);
+		snprintf(ret, size, "%.60s%s%.60s%s lies upon disk %.60s", entry->d_name,
+			 *volume ? " (" : "", volume, *volume ? ")" : "", d->name);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/* RAID, volume manager, encryption: another block device upon the disk or one of its partitions. */
+static bool held(const struct disk *d, char *ret, size_t size)
+{
+	char path[PATH_MAX], part[PATH_MAX];
+	struct dirent *entry;
+	bool found;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/sys/block/%s", d->root, d->name);
+	found = held_at(d, path, ret, size);
+	dir = opendir(path);
+	while (dir && !found && (entry = readdir(dir))) {
+		if (strncmp(entry->d_name, d->name, strlen(d->name)) != 0)
+			continue;
+		if (snprintf(part, sizeof(part), "%s/%s", path, entry->d_name) < (int)sizeof(part))
+			found = held_at(d, part, ret, size);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/*
+ * Whatever the kernel does with a disk or a part of it, it claims the disk for: also what is mounted
+ * where we cannot see it (another mount namespace), or under a device number of its own (btrfs).
+ */
+static bool claimed(const struct disk *d, char *ret, size_t size)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int fd;
+
+	if (snprintf(path, sizeof(path), "%s/dev/%s", d->root, d->name) >= (int)sizeof(path))
+		return false;
+	for (char *c = path; *c; c++)
+		if (*c == '!') /* which stands in sysfs for a slash */
+			*c = '/';
+	if (stat(path, &st) < 0 || !S_ISBLK(st.st_mode))
+		return false;
+	fd = open(path, O_RDONLY | O_EXCL | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0) {
+		close(fd);
+		return false;
+	}
+	if (errno != EBUSY)
+		return false;
+	snprintf(
+		ret, size,
+		"disk %.60s is claimed: a file system (of a container?), a volume or a program has it",
+		d->name);
+	return true;
+}
+
+bool tool_disk_in_use(const char *root, const char *bdf, char *ret, size_t size)
+{
+	struct dirent *entry;
+	char path[PATH_MAX];
+	bool found = false;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/sys/block", root);
+	dir = opendir(path);
+	while (dir && !found && (entry = readdir(dir))) {
+		const struct disk d = {root, entry->d_name};
+
+		if (entry->d_name[0] == '.' || !belongs_to(&d, bdf))
+			continue;
+		found = mounted(&d, ret, size) || swapped(&d, ret, size) || held(&d, ret, size) ||
+			claimed(&d, ret, size);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
