@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""smartio.ko, built for a kernel of the cache."""
+"""smartio.ko, built for a kernel of the cache; alone: is it thin?"""
 import fcntl
+import glob
 import os
+import re
 import shutil
 import subprocess
+import sys
 
+LINES = 2500  # under so many
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -32,11 +36,26 @@ def module(kernel, build):
                 copy_if_new(os.path.join(sources, name), os.path.join(work, "shim", name))
         copy_if_new(os.path.join(ROOT, "include/smartio/uapi.h"),
                     os.path.join(work, "include/smartio/uapi.h"))
-        # Debian's kernels carry BTF, for which pahole would be wanted.
+        # Debian's kernels carry BTF, for which pahole would be wanted. C=1: sparse looks at what is compiled.
+        sparse = ["C=1"] if shutil.which("sparse") else []
         done = subprocess.run(["make", "-C", kernel.build, f"M={os.path.join(work, 'shim')}",
-                               "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"],
+                               "CONFIG_DEBUG_INFO_BTF_MODULES=", *sparse, "modules"],
                               capture_output=True, text=True)
-        if done.returncode != 0 or "warning:" in done.stderr:
+        if done.returncode != 0 or re.search("(warning|error):", done.stderr):
+            shutil.rmtree(os.path.join(work, "shim"))  # the next one must not find it done
             raise RuntimeError(f"smartio.ko for {kernel.release} does not build:\n"
                                f"{done.stdout[-2000:]}{done.stderr[-4000:]}")
     return os.path.join(work, "shim", "smartio.ko")
+
+
+def main():
+    lines = 0
+    for path in glob.glob(os.path.join(ROOT, "shim", "*.[ch]")):
+        with open(path, encoding="utf-8") as f:
+            lines += len(f.readlines())
+    print(f"smartio.ko has {lines} lines")
+    return 0 if 0 < lines < LINES else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
