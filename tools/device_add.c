@@ -67,7 +67,9 @@ static int check_root(struct sio_err *reterr)
 
 /* ---- add ---- */
 
-static int check_add(const struct tool_function *f, bool force, struct sio_err *reterr)
+/* *ret_used: it is in use, and all the same to be added. */
+static int check_add(const struct tool_function *f, bool force, bool *ret_used,
+		     struct sio_err *reterr)
 {
 	char neighbour[TOOL_FUNCTION_BDF];
 	unsigned n;
@@ -82,6 +84,7 @@ static int check_add(const struct tool_function *f, bool force, struct sio_err *
 	r = tool_function_unused(f, reterr);
 	if (r < 0 && !force)
 		return sio_fail_prefix(reterr, "refused (--force does it all the same)");
+	*ret_used = r < 0;
 	n = tool_function_neighbours(f, neighbour);
 	if (n)
 		tool_note("note: %s shares IOMMU group %d with %s%s: they can reach each other",
@@ -89,8 +92,12 @@ static int check_add(const struct tool_function *f, bool force, struct sio_err *
 	return 0;
 }
 
-/* Strict: what was unmapped cannot be written to any more, without waiting for a flush. */
-static void make_strict(const struct tool_function *f)
+/*
+ * Strict: what was unmapped cannot be written to any more, without waiting for a flush. A driver whose
+ * device is used beyond its end (a file system is mounted) keeps some memory for it, and takes that out
+ * of the group's addresses at last: they must still be the same ones then.
+ */
+static void make_strict(const struct tool_function *f, bool used)
 {
 	char was[TOOL_FUNCTION_WORD];
 	struct sio_err err;
@@ -99,7 +106,9 @@ static void make_strict(const struct tool_function *f)
 	if (!*was || strcmp(was, "DMA") == 0)
 		return;
 	keep_note(f, was); /* first: we may be killed in between */
-	if (tool_function_set_iommu(f, "DMA", &err) == 0)
+	if (used)
+		sio_fail(&err, -EBUSY, "%s was in use", f->bdf);
+	else if (tool_function_set_iommu(f, "DMA", &err) == 0)
 		return;
 	take_note(f, was);
 	tool_note("note: IOMMU group %d stays %s (%s): %s", f->group, was, err.text,
@@ -121,13 +130,13 @@ static void undo(struct tool_function *f)
 	tool_function_reread(f);
 }
 
-static int give(struct tool_function *f, struct sio_err *reterr)
+static int give(struct tool_function *f, bool used, struct sio_err *reterr)
 {
 	int r = tool_function_unbind(f, reterr);
 
 	if (r < 0)
 		return r;
-	make_strict(f);
+	make_strict(f, used);
 	r = tool_function_override(f, TOOL_FUNCTION_DRIVER, reterr);
 	if (r == 0)
 		r = tool_function_probe(f, reterr);
@@ -141,7 +150,7 @@ static int give(struct tool_function *f, struct sio_err *reterr)
 
 static int add(const struct tool_command *self, int argc, char **argv)
 {
-	bool force = false;
+	bool force = false, used = false;
 	const struct tool_option options[] = {{"force", 0, &force, NULL}, {NULL, 0, NULL, NULL}};
 	struct tool_function f;
 	struct sio_err err;
@@ -155,7 +164,8 @@ static int add(const struct tool_command *self, int argc, char **argv)
 		tool_note("%s has been added already", f.bdf);
 		return 0;
 	}
-	if (check_root(&err) < 0 || check_add(&f, force, &err) < 0 || give(&f, &err) < 0)
+	if (check_root(&err) < 0 || check_add(&f, force, &used, &err) < 0 ||
+	    give(&f, used, &err) < 0)
 		return tool_fail(&err);
 	tool_note("%s (%s) can be borrowed%s", f.bdf, f.name,
 		  tool_local_runs() ? "" : "; start smartiod --shim");
