@@ -31,6 +31,7 @@ void port_shim(struct port_world *w)
 	shim_memory(w);
 	shim_owners(w);
 	shim_nvme(w);
+	shim_dmabuf(w);
 	shim_pair(w);
 	shim_devices(w);
 }

@@ -2,7 +2,6 @@
 /* Memory of smartio.ko: mappings, imports, pools, configuration space. */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/udmabuf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -273,49 +272,6 @@ static void user_pages(struct port_world *w)
 	port_report(w, "a program's pages");
 }
 
-static void dmabuf(struct port_world *w)
-{
-	int dev = open("/dev/udmabuf", O_RDWR), mem, fd;
-	struct udmabuf_create create = {.size = SIZE};
-	struct sio_req_dmamap *map;
-	struct shim_ask a;
-	uint64_t id;
-	char *at;
-
-	if (dev < 0) {
-		port_report(w, "a dma-buf # SKIP this kernel has no udmabuf");
-		return;
-	}
-	mem = memfd_create("dmabuf", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (ftruncate(mem, SIZE) < 0 || fcntl(mem, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
-		port_failed(w, "no memory: %s", strerror(errno));
-	at = shim_map(w, mem, SIZE, PROT_READ | PROT_WRITE);
-	memset(at, 0x33, SIZE);
-	create.memfd = (uint32_t)mem;
-	fd = ioctl(dev, UDMABUF_CREATE, &create);
-	import_of(w, &a, SIO_IMPORT_DMABUF);
-	if (fd < 0 || !shim_expect(w, &a, fd, 0, "IMPORT of a dma-buf"))
-		goto out;
-	id = shim_id(&a);
-	check_shared(w, a.fd[0], at, SIZE);
-	shim_close(&a);
-	shim_good(w, &a, SIO_OP_DMAMAP, 0);
-	map = (void *)&a.req;
-	map->target = id;
-	map->offset = SHIM_PAGE;
-	if (shim_expect(w, &a, -1, 0, "DMAMAP of a page of a dma-buf")) {
-		end(w, SIO_OP_FREE, id, -EBUSY);
-		end(w, SIO_OP_DMAUNMAP, shim_id(&a), 0);
-	}
-	end(w, SIO_OP_FREE, id, 0);
-out:
-	close(fd);
-	close(mem);
-	close(dev);
-	munmap(at, SIZE);
-	port_report(w, "a dma-buf");
-}
-
 static void config(struct port_world *w)
 {
 	struct shim_ask a;
@@ -365,6 +321,5 @@ void shim_memory(struct port_world *w)
 	reserved_pool(w);
 	hugetlb_pool(w);
 	user_pages(w);
-	dmabuf(w);
 	config(w);
 }
