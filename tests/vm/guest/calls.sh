@@ -10,19 +10,19 @@ bdf=$(drive_bdf)
 load_modules
 give_drive "$bdf"
 
-# Pairs of what a trace shows: for each name as many as one thread made. How often threads meet in a
-# lock or a poller yields is chance: the first few of those.
+# Pairs of what a trace shows, from where the program has come to us: its connection, or the daemon's
+# device node; before that it has nothing that could be lost. For each name as many as one thread made.
+# How often threads meet in a lock or a poller yields is chance: the first few of those.
 pairs() { # TRACE
 	awk '
 		match($2, /^[a-z0-9_]+\(/) {
 			name = substr($2, 1, RLENGTH - 1)
-			if (++seen[$1 " " name] > most[name]) most[name]++
+			if (++seen[$1 " " name] > most[name]) {
+				n = ++most[name]
+				if (come && (n <= 5 || name !~ /^(sched_yield|futex)$/)) print name, n
+			}
 		}
-		END {
-			for (name in most)
-				for (n = 1; n <= most[name]; n++)
-					if (n <= 5 || name !~ /^(sched_yield|futex)$/) print name, n
-		}
+		/connect\(.*smartiod|open.*smartio0/ { come = 1 }
 	' "$1"
 }
 
@@ -33,13 +33,6 @@ some_of() { # HOW-MANY
 	debug) shuf -n $(($1 / 3)) ;;
 	*) shuf -n "$1" ;;
 	esac
-}
-
-# `strace_kill NAME NUMBER COMMAND...`: it dies at that call, if it comes to it.
-strace_kill() {
-	what="inject=$1:signal=KILL:when=$2"
-	shift 2
-	exec strace -f -qq -o /dev/null -e "$what" "$@"
 }
 
 settled() {
@@ -53,11 +46,25 @@ client() { # COMMAND... that is put before it
 # Wait for a process that may have been killed, or have met one that was; not for 139 and the like.
 ended() { # PID
 	status=0
-	wait "$1" || status=$?
+	wait "$1" 2>/dev/null || status=$?
 	case $status in
 	0 | 1 | 137) ;;
 	*) fail "at $name $number a program ended with $status" ;;
 	esac
+}
+
+# What became of one.
+count_death() {
+	tried=$((tried + 1))
+	[ "$status" != 137 ] || died=$((died + 1))
+	[ $((tried % 50)) != 0 ] || echo "killed at $died of $tried system calls until now"
+}
+
+told() {
+	echo "killed at $died of $tried system calls"
+	[ $tried -gt 0 ] || fail "the trace shows no call"
+	# A call may come once more or less often; of a few, chance may pick those.
+	[ $tried -lt 6 ] || [ "$died" -gt $((tried / 20)) ] || fail "too few were killed"
 }
 
 deaths() { # TRACE HOW-MANY COMMAND...
@@ -66,12 +73,9 @@ deaths() { # TRACE HOW-MANY COMMAND...
 	shift 2
 	while read -r name number <&8; do
 		"$@"
-		tried=$((tried + 1))
-		[ "$status" != 137 ] || died=$((died + 1))
+		count_death
 	done 8</tmp/pairs
-	echo "killed at $died of $tried system calls"
-	# A call may come once more or less often; of a few, chance may pick those.
-	[ $tried -lt 6 ] || [ "$died" -gt $((tried / 20)) ] || fail "too few were killed"
+	told
 }
 
 echo "a client"
@@ -80,13 +84,29 @@ start_manager "$bdf"
 start_watched verify verify "$bdf" 65536 256
 client strace -f -qq -o /tmp/trace >/dev/null &
 wait $! || fail "the client does not work under strace"
-one_client() {
-	(strace_kill "$name" "$number" /bin/setpriv --reuid 1000 --regid 1000 --groups 900 \
-		smartio-nvme bench "$bdf" --write --count 20 --depth 4 --length 1M) >/dev/null 2>&1 &
-	ended $!
+# Several at once: who dies disturbs neither them nor who verifies.
+clients=
+all_end() {
+	for pid in $clients; do
+		ended "$pid"
+		count_death
+	done
+	clients=
 	until_ok settled
 }
-deaths /tmp/trace 8 one_client
+client_deaths() { # HOW-MANY
+	tried=0 died=0
+	pairs /tmp/trace | some_of "$1" >/tmp/pairs
+	while read -r name number <&8; do
+		spawn strace -f -qq -o /dev/null -e "inject=$name:signal=KILL:when=$number" \
+			smartio-nvme bench "$bdf" --write --count 20 --depth 4 --length 1M >/dev/null 2>&1 &
+		clients="$clients $!"
+		[ "$(echo $clients | wc -w)" -lt 8 ] || all_end
+	done 8</tmp/pairs
+	all_end
+	told
+}
+client_deaths 8
 end_watched verify
 copy_both_ways "$bdf"
 stop_manager
@@ -95,8 +115,7 @@ echo "the manager"
 # Ready, or dead: whichever comes first. Then a client, and the end.
 manager_life() { # COMMAND... that is put before it
 	: >/tmp/manager
-	"$@" /bin/setpriv --reuid 1000 --regid 1000 --groups 900 smartio-nvme manager "$bdf" \
-		>/tmp/manager 2>/dev/null &
+	spawn "$@" smartio-nvme manager "$bdf" >/tmp/manager 2>/dev/null &
 	manager=$!
 	ready_or_dead() {
 		[ -s /tmp/manager ] || ! kill -0 "$manager" 2>/dev/null
@@ -111,7 +130,7 @@ manager_life() { # COMMAND... that is put before it
 manager_life strace -f -qq -o /tmp/trace
 wait "$manager" || fail "the manager does not work under strace"
 one_manager() {
-	manager_life strace_kill "$name" "$number"
+	manager_life strace -f -qq -o /dev/null -e "inject=$name:signal=KILL:when=$number"
 	ended "$manager"
 	died_so=$status
 	start_manager "$bdf" >/dev/null
@@ -165,7 +184,7 @@ name=none number=0
 daemon_life strace -f -qq -o /tmp/trace
 wait "$first" || fail "the daemon does not work under strace"
 one_daemon() {
-	daemon_life strace_kill "$name" "$number"
+	daemon_life strace -f -qq -o /dev/null -e "inject=$name:signal=KILL:when=$number"
 	ended "$first"
 	died_so=$status
 	start_daemon
