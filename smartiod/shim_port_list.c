@@ -11,39 +11,48 @@
 
 /* ---- looking ---- */
 
-bool shim_call_find(const struct shim_call *c, uint32_t kind, uint64_t id,
-		    struct sio_list_entry *ret)
+int shim_call_find(const struct shim_call *c, uint32_t kind, uint64_t id,
+		   struct sio_list_entry *ret)
 {
 	struct shim_call q = {.n_fds = 0};
 	struct sio_req_list *m = (void *)&q.req;
 	const struct sio_evt_list *l = (const void *)&q.answer;
+	int r;
 
 	*ret = (struct sio_list_entry){0};
+	if (id == 0)
+		return -ENOENT;
 	m->kind = kind;
 	m->after = id - 1;
-	if (id == 0 || shim_call_ask(c, &q, SIO_OP_LIST, sizeof(*m)) < 0 || l->count == 0 ||
-	    l->entry[0].id != id)
-		return false;
+	r = shim_call_ask(c, &q, SIO_OP_LIST, sizeof(*m));
+	if (r < 0)
+		return r;
+	if (l->count == 0 || l->entry[0].id != id)
+		return -ENOENT;
 	*ret = l->entry[0];
-	return true;
+	return 0;
 }
 
-void shim_call_for_all(const struct shim_call *c, uint32_t kind,
-		       void (*each)(const struct sio_list_entry *e, void *data), void *data)
+int shim_call_for_all(const struct shim_call *c, uint32_t kind,
+		      void (*each)(const struct sio_list_entry *e, void *data), void *data)
 {
 	struct shim_call q = {.n_fds = 0};
 	struct sio_req_list *m = (void *)&q.req;
 	const struct sio_evt_list *l = (const void *)&q.answer;
 
 	do {
+		int r;
+
 		m->kind = kind;
-		if (shim_call_ask(c, &q, SIO_OP_LIST, sizeof(*m)) < 0)
-			return;
+		r = shim_call_ask(c, &q, SIO_OP_LIST, sizeof(*m));
+		if (r < 0)
+			return r;
 		for (uint32_t i = 0; i < l->count; i++) {
 			m->after = l->entry[i].id;
 			each(&l->entry[i], data);
 		}
 	} while (l->more);
+	return 0;
 }
 
 /* ---- SETTLE: the mappings of ended owners, one after the other ---- */
@@ -52,6 +61,7 @@ struct settle {
 	const struct shim_call *call;
 	uint64_t device, owner;
 	uint64_t n, mems, bytes;
+	int error; /* of the first that could not be ended */
 };
 
 static bool is_settled(const struct settle *s, const struct sio_list_entry *e)
@@ -64,10 +74,15 @@ static void settle_one(const struct sio_list_entry *e, void *data)
 	struct shim_call q = {.req.words[sizeof(struct sio_req) / 8] = e->id};
 	struct settle *s = data;
 
+	int r;
+
+	if (e->device != s->device || !is_settled(s, e))
+		return;
 	q.req.h.flags = SIO_DMAUNMAP_SETTLED;
-	if (e->device == s->device && is_settled(s, e) &&
-	    shim_call_ask(s->call, &q, SIO_OP_DMAUNMAP, sizeof(struct sio_req_dmaunmap)) == 0)
-		s->n++;
+	r = shim_call_ask(s->call, &q, SIO_OP_DMAUNMAP, sizeof(struct sio_req_dmaunmap));
+	s->n += r == 0;
+	if (r < 0 && r != -ENOENT && !s->error)
+		s->error = r;
 }
 
 static void settle_count(const struct sio_list_entry *e, void *data)
@@ -78,13 +93,46 @@ static void settle_count(const struct sio_list_entry *e, void *data)
 	s->bytes += is_settled(s, e) ? e->length : 0;
 }
 
+/* Who asks again settles the rest. What was freed by it may stay untold. */
+static int settle_all(struct shim_call *c, struct settle *s, struct settle *after)
+{
+	int r = shim_call_for_all(c, SIO_KIND_MEM, settle_count, s);
+
+	if (r == 0)
+		r = shim_call_for_all(c, SIO_KIND_DMAMAP, settle_one, s);
+	if (r == 0)
+		r = s->error;
+	if (r == 0 && shim_call_for_all(c, SIO_KIND_MEM, settle_count, after) < 0)
+		*after = *s;
+	return r;
+}
+
+/* An owner that has ended; else it is refused. */
+static bool needs_ended(struct shim_call *c, uint64_t owner)
+{
+	struct sio_list_entry e;
+	int r = shim_call_find(c, SIO_KIND_OWNER, owner, &e);
+
+	if (r == -ENOENT)
+		shim_call_refuse(c, r, "SETTLE: no owner %#" PRIx64, owner);
+	else if (r < 0)
+		shim_call_refuse(
+			c, r, "SETTLE: the kernel module does not tell of owner %#" PRIx64 ": %s",
+			owner, strerror(-r));
+	else if (e.state == SIO_STATE_LIVE)
+		shim_call_refuse(
+			c, -EPERM,
+			"SETTLE: owner %#" PRIx64 " is alive: its mappings end by DMAUNMAP", owner);
+	return r == 0 && e.state != SIO_STATE_LIVE;
+}
+
 void shim_call_settle(struct shim_call *c)
 {
 	struct sio_req_settle m;
 	struct settle s = {.call = c}, after = {.call = c};
 	struct sio_evt_device device;
 	struct sio_evt_settle *evt;
-	struct sio_list_entry e;
+	int r;
 
 	if (!shim_call_formed(c, 0))
 		return;
@@ -93,25 +141,19 @@ void shim_call_settle(struct shim_call *c)
 	s.owner = after.owner = m.h.owner;
 	if (m.h.owner == 0) {
 		shim_call_refuse(c, -EINVAL, "SETTLE: name an owner that has ended");
-	} else if (shim_call_find_device(c, m.device, &device) < 0) {
-		shim_call_refuse(c, -ENODEV, "SETTLE: no device %#" PRIx64 " is here",
-				 (uint64_t)m.device);
-	} else if (!shim_call_find(c, SIO_KIND_OWNER, m.h.owner, &e)) {
-		shim_call_refuse(c, -ENOENT, "SETTLE: no owner %#" PRIx64, (uint64_t)m.h.owner);
-	} else if (e.state == SIO_STATE_LIVE) {
-		shim_call_refuse(c, -EPERM,
-				 "SETTLE: owner %#" PRIx64
-				 " is alive: its mappings end by DMAUNMAP",
-				 (uint64_t)m.h.owner);
-	} else {
-		shim_call_for_all(c, SIO_KIND_MEM, settle_count, &s);
-		shim_call_for_all(c, SIO_KIND_DMAMAP, settle_one, &s);
-		shim_call_for_all(c, SIO_KIND_MEM, settle_count, &after);
-		evt = shim_call_answer(c, sizeof(*evt));
-		evt->dmamaps = s.n;
-		evt->mems = s.mems - after.mems;
-		evt->bytes = s.bytes - after.bytes;
+		return;
 	}
+	if (!shim_call_needs_device(c, "SETTLE: ", m.device, &device) || !needs_ended(c, m.h.owner))
+		return;
+	r = settle_all(c, &s, &after);
+	if (r < 0) {
+		shim_call_refuse(c, r, "SETTLE: not all could be settled: %s", strerror(-r));
+		return;
+	}
+	evt = shim_call_answer(c, sizeof(*evt));
+	evt->dmamaps = s.n;
+	evt->mems = s.mems - after.mems;
+	evt->bytes = s.bytes - after.bytes;
 }
 
 /* ---- IDENTIFY ---- */
@@ -144,7 +186,14 @@ void shim_call_identify(struct shim_call *c)
 	evt = shim_call_answer(c, sizeof(*evt));
 	evt->id = id;
 	for (uint32_t kind = SIO_KIND_OWNER; kind <= SIO_KIND_VECTOR; kind++) {
-		if (!shim_call_find(c, kind, id, &e))
+		int r = shim_call_find(c, kind, id, &e);
+
+		if (r < 0 && r != -ENOENT && r != -EINVAL) {
+			shim_call_refuse(c, r, "IDENTIFY: the kernel module does not tell: %s",
+					 strerror(-r));
+			return;
+		}
+		if (r < 0)
 			continue;
 		evt->kind = kind;
 		evt->state = e.state;
@@ -163,11 +212,16 @@ static void list_devices(struct shim_call *c)
 	struct sio_evt_list *evt = shim_call_answer(c, sizeof(*evt));
 	struct shim_call q = {.n_fds = 0};
 	const struct sio_evt_device *device = (const void *)&q.answer;
+	int r;
 
 	do {
 		q.req.words[sizeof(struct sio_req) / 8] = after;
-		if (shim_call_ask(c, &q, SIO_OP_DEVICE_LIST, sizeof(struct sio_req_device_list)) <
-		    0)
+		r = shim_call_ask(c, &q, SIO_OP_DEVICE_LIST, sizeof(struct sio_req_device_list));
+		if (r < 0 && r != -ENOENT)
+			shim_call_refuse(c, r,
+					 "LIST: the kernel module does not tell of devices: %s",
+					 strerror(-r));
+		if (r < 0)
 			return;
 		after = device->id;
 		if (device->present == SHIM_DEVICE_OPEN)

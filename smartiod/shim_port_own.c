@@ -43,15 +43,31 @@ int shim_call_ask(const struct shim_call *c, struct shim_call *q, uint32_t op, s
 int shim_call_find_device(const struct shim_call *c, uint64_t id, struct sio_evt_device *ret)
 {
 	struct shim_call q = {.req.words[sizeof(struct sio_req) / 8] = id - 1};
+	int r = -ENOENT;
 
-	if (id == 0 ||
-	    shim_call_ask(c, &q, SIO_OP_DEVICE_LIST, sizeof(struct sio_req_device_list)) < 0)
-		return -ENODEV;
+	if (id)
+		r = shim_call_ask(c, &q, SIO_OP_DEVICE_LIST, sizeof(struct sio_req_device_list));
+	if (r < 0)
+		return r == -ENOENT ? -ENODEV : r;
 	memcpy(ret, &q.answer, sizeof(*ret));
 	if (ret->id != id)
 		return -ENODEV;
 	shim_device_look(ret);
 	return 0;
+}
+
+bool shim_call_needs_device(struct shim_call *c, const char *who, uint64_t id,
+			    struct sio_evt_device *ret)
+{
+	int r = shim_call_find_device(c, id, ret);
+
+	if (r == -ENODEV)
+		shim_call_refuse(c, r, "%sno device %#" PRIx64 " is here", who, id);
+	else if (r < 0)
+		shim_call_refuse(c, r,
+				 "%sthe kernel module does not tell of device %#" PRIx64 ": %s",
+				 who, id, strerror(-r));
+	return r == 0;
 }
 
 /* ---- CONFIG, STATUS ---- */
@@ -63,10 +79,7 @@ static void config(struct shim_call *c)
 
 	if (!shim_call_formed(c, 0))
 		return;
-	if (shim_call_find_device(c, m->device, &device) < 0)
-		shim_call_refuse(c, -ENODEV, "CONFIG: no device %#" PRIx64 " is here",
-				 (uint64_t)m->device);
-	else
+	if (shim_call_needs_device(c, "CONFIG: ", m->device, &device))
 		shim_device_config(c, device.name, m);
 }
 
@@ -128,6 +141,11 @@ static void count(struct sio_evt_stats *evt, const char *name, uint64_t value)
 	counter->value = value;
 }
 
+static void cannot_count(struct shim_call *c, int error)
+{
+	shim_call_refuse(c, error, "the kernel module does not tell of all: %s", strerror(-error));
+}
+
 static void host_stats(struct shim_call *c)
 {
 	static const struct {
@@ -144,8 +162,12 @@ static void host_stats(struct shim_call *c)
 	count(evt, "requests_refused", c->refused);
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		struct tally t = {0, 0, 0};
+		int r = shim_call_for_all(c, row[i].kind, tally_one, &t);
 
-		shim_call_for_all(c, row[i].kind, tally_one, &t);
+		if (r < 0) {
+			cannot_count(c, r);
+			return;
+		}
 		count(evt, row[i].name, t.n);
 	}
 }
@@ -154,8 +176,12 @@ static void device_stats(struct shim_call *c, const struct sio_evt_device *devic
 {
 	struct sio_evt_stats *evt = shim_call_answer(c, sizeof(*evt));
 	struct tally t = {device->id, 0, 0};
+	int r = shim_call_for_all(c, SIO_KIND_DMAMAP, tally_one, &t);
 
-	shim_call_for_all(c, SIO_KIND_DMAMAP, tally_one, &t);
+	if (r < 0) {
+		cannot_count(c, r);
+		return;
+	}
 	count(evt, "generation", device->generation);
 	count(evt, "dmamaps", t.n);
 	count(evt, "dmamap_bytes", t.bytes);
@@ -180,9 +206,7 @@ static void stats(struct shim_call *c)
 		shim_call_refuse(c, -EINVAL,
 				 "kind %u, 0 (host), %d (adapter) or %d (device) is right", m->kind,
 				 SIO_KIND_ADAPTER, SIO_KIND_DEVICE);
-	else if (shim_call_find_device(c, m->id, &device) < 0)
-		shim_call_refuse(c, -ENODEV, "no device %#" PRIx64 " is here", (uint64_t)m->id);
-	else
+	else if (shim_call_needs_device(c, "", m->id, &device))
 		device_stats(c, &device);
 }
 
@@ -201,11 +225,13 @@ static void device_open(struct shim_call *c)
 
 	if (!shim_call_formed(c, 0))
 		return;
-	if (!(c->req.h.flags & SIO_DEVICE_FORCE) &&
-	    shim_call_find_device(c, m->device, &device) == 0 &&
-	    device.present == SHIM_DEVICE_OPEN) {
-		shim_call_refuse(c, -EBUSY, "DEVICE_OPEN: %s is open", device.name);
-		return;
+	if (!(c->req.h.flags & SIO_DEVICE_FORCE)) {
+		if (!shim_call_needs_device(c, "DEVICE_OPEN: ", m->device, &device))
+			return;
+		if (device.present == SHIM_DEVICE_OPEN) {
+			shim_call_refuse(c, -EBUSY, "DEVICE_OPEN: %s is open", device.name);
+			return;
+		}
 	}
 	shim_call_module(c);
 	if (!c->answer.h.error)

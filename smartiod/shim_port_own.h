@@ -34,14 +34,21 @@ void shim_call_explain(struct shim_call *c, int error);
 bool shim_call_formed(struct shim_call *c, unsigned max_fds);
 /* Ask the module something for ourselves, on behalf of @c: request @q with its operation's fields. */
 int shim_call_ask(const struct shim_call *c, struct shim_call *q, uint32_t op, size_t size);
-/* The object that LIST tells of; false: none. */
-bool shim_call_find(const struct shim_call *c, uint32_t kind, uint64_t id,
-		    struct sio_list_entry *ret);
-/* Call @each for all of @kind, in the order of ids. */
-void shim_call_for_all(const struct shim_call *c, uint32_t kind,
-		       void (*each)(const struct sio_list_entry *e, void *data), void *data);
-/* The function that has number @id, as the module tells of it. Return: 0 or -ENODEV. */
+/*
+ * What the module tells: an error is its own word, or that it could not say (-ENOMEM): who takes that for
+ * "nothing there" acts on what is not so.
+ */
+/* The object that LIST tells of. Return: 0; -ENOENT: none; -errno. */
+int shim_call_find(const struct shim_call *c, uint32_t kind, uint64_t id,
+		   struct sio_list_entry *ret);
+/* Call @each for all of @kind, in the order of ids. Return: 0 or -errno, after some or none. */
+int shim_call_for_all(const struct shim_call *c, uint32_t kind,
+		      void (*each)(const struct sio_list_entry *e, void *data), void *data);
+/* The function that has number @id, as the module tells of it. Return: 0; -ENODEV: none; -errno. */
 int shim_call_find_device(const struct shim_call *c, uint64_t id, struct sio_evt_device *ret);
+/* The same for a request that needs it; false: it was refused, with @who before the words. */
+bool shim_call_needs_device(struct shim_call *c, const char *who, uint64_t id,
+			    struct sio_evt_device *ret);
 /* A refusal. @error: -errno. */
 void shim_call_refuse(struct shim_call *c, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

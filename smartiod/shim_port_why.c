@@ -263,7 +263,7 @@ static void missing(const struct shim_call *c, char *text)
 	uint64_t id = named(c, &kind);
 	struct sio_list_entry e;
 
-	if (c->req.h.owner && !shim_call_find(c, SIO_KIND_OWNER, c->req.h.owner, &e))
+	if (c->req.h.owner && shim_call_find(c, SIO_KIND_OWNER, c->req.h.owner, &e) < 0)
 		SAY("no owner %#" PRIx64, (uint64_t)c->req.h.owner);
 	else if (c->req.h.op == SIO_OP_DEVICE_LIST)
 		SAY("no device is bound behind %#" PRIx64, id);
@@ -279,9 +279,9 @@ static void not_permitted(const struct shim_call *c, char *text)
 	uint64_t id = named(c, &kind), owner = c->req.h.owner;
 	struct sio_list_entry e;
 
-	if (owner && shim_call_find(c, SIO_KIND_OWNER, owner, &e) && e.state != SIO_STATE_LIVE)
+	if (owner && shim_call_find(c, SIO_KIND_OWNER, owner, &e) == 0 && e.state != SIO_STATE_LIVE)
 		SAY("owner %#" PRIx64 " has ended", owner);
-	else if (!shim_call_find(c, kind, id, &e))
+	else if (shim_call_find(c, kind, id, &e) < 0)
 		SAY("the device is not open; DEVICE_OPEN first");
 	else if (owner && e.owner != owner)
 		SAY("%s %#" PRIx64 " belongs to owner %#" PRIx64 ", not to %#" PRIx64,
@@ -307,7 +307,7 @@ static void busy(const struct shim_call *c, char *text)
 		SAY("somebody else resets or unbinds it just now");
 	else if (c->req.h.op == SIO_OP_DEVICE_CLOSE)
 		SAY("mappings, views or vectors of it are left");
-	else if (shim_call_find(c, kind, id, &e) && e.refs == 0)
+	else if (shim_call_find(c, kind, id, &e) == 0 && e.refs == 0)
 		SAY("memory that ALLOC took from the pool is in use");
 	else
 		SAY("%u grants, mappings, views or vectors of it are left", e.refs);

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Requests that the port of a real host answers by asking the module several times. Each of these may
+ * fail: then nothing is told that the module did not say.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "smartiod/shim_port.h"
+#include "../lib/tempdir.h"
+
+#define DEVICE 3
+#define OWNER 0x100001
+#define MEM 0x100002
+#define MAPPING 0x100003
+#define MOST 20 /* more than any request asks */
+
+/* Links with -Wl,--wrap=ioctl. */
+int __wrap_ioctl(int fd, unsigned long request, struct sio_ioc_packet *packet);
+
+static unsigned calls, failing; /* the failing-th call fails; 0: none */
+static bool settled;
+
+union answer {
+	struct sio_evt h;
+	struct sio_evt_error error;
+	struct sio_evt_list list;
+	struct sio_evt_device device;
+	struct sio_evt_settle settle;
+	struct sio_evt_stats stats;
+	char room[SIO_PORT_MAX_PACKET];
+};
+
+/* An owner that has ended, and a mapping of its memory, until that is settled. */
+static void list(const struct sio_req_list *m, struct sio_evt_list *evt)
+{
+	static const struct sio_list_entry all[] = {
+		{.id = OWNER, .kind = SIO_KIND_OWNER},
+		{.id = MEM, .kind = SIO_KIND_MEM, .owner = OWNER, .length = 4096},
+		{.id = MAPPING, .kind = SIO_KIND_DMAMAP, .owner = OWNER, .device = DEVICE},
+	};
+
+	evt->h.size = sizeof(*evt);
+	for (unsigned i = 0; i < 3; i++)
+		if (all[i].kind == m->kind && all[i].id > m->after && (i == 0 || !settled)) {
+			evt->entry[evt->count] = all[i];
+			evt->entry[evt->count++].state = SIO_STATE_QUARANTINED;
+		}
+}
+
+int __wrap_ioctl(int fd, unsigned long request, struct sio_ioc_packet *packet)
+{
+	const struct sio_req *req = (const void *)(uintptr_t)packet->data;
+	union answer evt = {.h = {.op = req->op, .cookie = req->cookie}};
+
+	(void)fd;
+	assert_int_equal(request, SIO_IOC_REQUEST);
+	packet->n_fds = 0;
+	if (++calls == failing) {
+		errno = ENOMEM;
+		return -1;
+	}
+	if (req->op == SIO_OP_LIST) {
+		list((const void *)req, &evt.list);
+	} else if (req->op == SIO_OP_DMAUNMAP) {
+		assert_int_equal(((const struct sio_req_dmaunmap *)req)->id, MAPPING);
+		settled = true;
+		evt.h.size = sizeof(evt.h);
+	} else if (((const struct sio_req_device_list *)req)->after < DEVICE) {
+		assert_int_equal(req->op, SIO_OP_DEVICE_LIST);
+		evt.h.size = sizeof(evt.device);
+		evt.device.id = DEVICE;
+		evt.device.present = 2; /* open */
+	} else {
+		evt.h.size = sizeof(evt.error);
+		evt.h.error = -ENOENT;
+	}
+	memcpy((void *)(uintptr_t)packet->answer, &evt, evt.h.size);
+	return 0;
+}
+
+/* The answer to @req, while call @nth of those it makes fails. */
+static void ask(const void *req, unsigned nth, union answer *ret)
+{
+	char dir[256], path[300];
+	struct shim_port *port;
+	int fds[SIO_PORT_MAX_FDS], node;
+	unsigned n_fds;
+
+	assert_int_equal(test_tempdir("shim-fail", dir, sizeof(dir)), 0);
+	snprintf(path, sizeof(path), "%s/node", dir);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	node = open(path, O_RDWR | O_CLOEXEC);
+	failing = 0;
+	assert_int_equal(shim_port_open(path, &port), 0);
+	calls = 0;
+	failing = nth;
+	settled = false;
+	assert_int_equal(shim_port_send(port, req, ((const struct sio_req *)req)->size, NULL, 0),
+			 0);
+	failing = 0;
+	assert_true(shim_port_event(port, ret, fds, &n_fds) > 0);
+	shim_port_close(port);
+	close(node);
+	unlink(path);
+	rmdir(dir);
+}
+
+/* Answered as without a failure, or with that failure. Return: did it come to call @nth? */
+static bool same_or_failed(const void *req, unsigned nth, union answer *ret)
+{
+	unsigned made;
+
+	ask(req, nth, ret);
+	made = calls;
+	if (ret->h.error)
+		assert_int_equal(ret->h.error, -ENOMEM);
+	return made >= nth;
+}
+
+static void a_mapping_is_settled_or_not(void **state)
+{
+	struct sio_req_settle req = {
+		.h = {.size = sizeof(req), .op = SIO_OP_SETTLE, .owner = OWNER}, .device = DEVICE};
+	union answer a;
+	unsigned nth = 1;
+
+	(void)state;
+	while (same_or_failed(&req, nth, &a)) {
+		if (a.h.error == 0)
+			assert_true(settled && a.settle.dmamaps == 1);
+		else
+			assert_false(settled);
+		assert_true(++nth < MOST);
+	}
+	assert_true(nth > 4);
+	assert_true(a.h.error == 0 && a.settle.dmamaps == 1 && a.settle.bytes == 4096);
+}
+
+static void open_devices_are_listed_or_not(void **state)
+{
+	struct sio_req_list req = {.h = {.size = sizeof(req), .op = SIO_OP_LIST},
+				   .kind = SIO_KIND_DEVICE};
+	union answer a;
+	unsigned nth = 1;
+
+	(void)state;
+	while (same_or_failed(&req, nth, &a)) {
+		if (a.h.error == 0)
+			assert_int_equal(a.list.count, 1);
+		assert_true(++nth < MOST);
+	}
+	assert_true(nth > 2 && a.h.error == 0);
+}
+
+static void things_are_counted_or_not(void **state)
+{
+	struct sio_req_stats req = {.h = {.size = sizeof(req), .op = SIO_OP_STATS}};
+	union answer a, all;
+	unsigned nth = 1;
+
+	(void)state;
+	ask(&req, 0, &all);
+	assert_int_equal(all.h.error, 0);
+	while (same_or_failed(&req, nth, &a)) {
+		if (a.h.error == 0)
+			assert_memory_equal(a.stats.counter + 2, all.stats.counter + 2,
+					    5 * sizeof(a.stats.counter[0]));
+		assert_true(++nth < MOST);
+	}
+	assert_int_equal(nth, 6); /* five kinds */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_mapping_is_settled_or_not),
+		cmocka_unit_test(open_devices_are_listed_or_not),
+		cmocka_unit_test(things_are_counted_or_not),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
