@@ -137,6 +137,8 @@ void port_watch(struct port_world *w);
 void port_events(struct port_world *w);
 /* shim.c: what only smartio.ko serves. */
 void port_shim(struct port_world *w);
+/* shim_fault.c: each request while the kernel fails on demand. */
+void port_failures(struct port_world *w);
 /* One line of the protocol; forgets why the row failed. */
 void port_report(struct port_world *w, const char *what);
 int port_failed(struct port_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

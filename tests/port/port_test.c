@@ -4,6 +4,7 @@
  * usage: port_test room PATH-OF-SMARTIO-EMU
  *        port_test shim DEVICE-NODE   (a drive is bound to smartio.ko, loaded with
  *                                      memory_limit=16777216)
+ *        port_test failures DEVICE-NODE   (each request while the kernel fails on demand)
  */
 #include <errno.h>
 #include <stdio.h>
@@ -227,18 +228,38 @@ static int find_device(struct port_world *w)
 	return port_ask(w, 0, &req, req.req.size, &answer, NULL);
 }
 
+static void run_all(struct port_world *w)
+{
+	for (unsigned i = 0; i < port_n_rows; i++)
+		run_row(w, &port_rows[i]);
+	for (uint32_t op = SIO_OP_INFO; op < SIO_OP_COUNT; op++)
+		run_form(w, op);
+	run_reserved(w);
+	run_unknown(w);
+	run_descriptors(w);
+	if (port_served(w, SIO_OP_WATCH))
+		port_watch(w);
+	if (port_served(w, SIO_OP_DMA))
+		port_events(w);
+	run_short(w);
+	if (w->t->one_host)
+		port_shim(w);
+}
+
 int main(int argc, char **argv)
 {
 	struct port_world w = {.thing[T_NODE0] = 4, .thing[T_NODE1] = 8};
+	bool failures = argc == 3 && strcmp(argv[1], "failures") == 0;
 	int rc;
 
 	if (argc == 3 && strcmp(argv[1], "room") == 0)
 		w.t = &port_socket;
-	else if (argc == 3 && strcmp(argv[1], "shim") == 0)
+	else if (failures || (argc == 3 && strcmp(argv[1], "shim") == 0))
 		w.t = &port_device;
 	if (!w.t) {
 		fprintf(stderr, "usage: port_test room PATH-OF-SMARTIO-EMU\n"
-				"       port_test shim DEVICE-NODE\n");
+				"       port_test shim DEVICE-NODE\n"
+				"       port_test failures DEVICE-NODE\n");
 		return 2;
 	}
 	rc = w.t->open(argv[2], &w.ctx);
@@ -252,20 +273,10 @@ int main(int argc, char **argv)
 	if (find_device(&w))
 		port_failed(&w, "host 0 has no device that opens");
 	port_report(&w, "a device");
-	for (unsigned i = 0; i < port_n_rows; i++)
-		run_row(&w, &port_rows[i]);
-	for (uint32_t op = SIO_OP_INFO; op < SIO_OP_COUNT; op++)
-		run_form(&w, op);
-	run_reserved(&w);
-	run_unknown(&w);
-	run_descriptors(&w);
-	if (port_served(&w, SIO_OP_WATCH))
-		port_watch(&w);
-	if (port_served(&w, SIO_OP_DMA))
-		port_events(&w);
-	run_short(&w);
-	if (w.t->one_host)
-		port_shim(&w);
+	if (failures)
+		port_failures(&w);
+	else
+		run_all(&w);
 	if (w.t->close(w.ctx) != 0)
 		port_failed(&w, "it did not end in order, or left something behind");
 	port_report(&w, "ends in order");
