@@ -181,8 +181,10 @@ class Run(base.CommandTest):
     def family(self, node="client1"):
         """A program, its child, and a daemon: the command, and the three process numbers."""
         child = self.start("run", "-n", node, "--", "sh", "-c",
-                           f"echo $$; sleep 1000 & echo $!; python3 -c '{DAEMON}'; wait")
-        return child, [int(child.stdout.readline()) for _ in range(3)]
+                           f"echo $$; sleep 1000 & echo $!; python3 -c '{DAEMON}'; echo; wait")
+        # The empty one, before or after the daemon's, is said when who started that has ended.
+        lines = [child.stdout.readline().strip() for _ in range(4)]
+        return child, [int(line) for line in lines if line]
 
     def test_host_crashes(self):
         child, pids = self.family()
