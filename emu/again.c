@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * For daemons that are started again on a host that goes on without them, as smartio.ko's do: what a
- * descriptor is that a program shows, and descriptors once more. Served where the edge knows its
+ * For daemons that are started again on a host that goes on without them, as smartio.ko's do: what
+ * a descriptor is that a program shows, and descriptors once more. Served where the edge knows its
  * owners' descriptors (struct emu_ops: identify); the live edge ends a host with its daemon.
  */
 #include "emu/internal.h"

@@ -50,11 +50,14 @@ struct emu_dev {
 
 	/* Non-posted. 0; -EFAULT: Unsupported Request, nothing was read. */
 	int (*read)(struct emu_dev *d, uint64_t addr, void *buf, size_t len);
-	/* Posted: what cannot arrive vanishes, stands in the fault log, and -EFAULT is for counters only. */
+	/*
+	 * Posted: what cannot arrive vanishes, stands in the fault log, and -EFAULT is for counters
+	 * only.
+	 */
 	int (*write)(struct emu_dev *d, uint64_t addr, const void *buf, size_t len);
 	/*
-	 * Raise interrupt vector @vector, below msix_count: its message goes out behind all that was
-	 * written before. One that is masked is kept, and goes out once when it no longer is.
+	 * Raise interrupt vector @vector, below msix_count: its message goes out behind all that
+	 * was written before. One that is masked is kept, and goes out once when it no longer is.
 	 */
 	void (*interrupt)(struct emu_dev *d, unsigned vector);
 	/* Nanoseconds, monotonic. */
@@ -72,7 +75,8 @@ struct emu_dev {
 	 * the holder of the registers writes to (NULL while nobody does), @mirror what the others
 	 * read; the model keeps both up to date.
 	 * Pages are made at power-on, before reset(power), and go at power-off without a word: a
-	 * pointer kept across reset() or view_changed() is wrong. None exist in create() and destroy().
+	 * pointer kept across reset() or view_changed() is wrong. None exist in create() and
+	 * destroy().
 	 */
 	volatile void *(*view)(struct emu_dev *d, unsigned index);
 	volatile void *(*mirror)(struct emu_dev *d, unsigned index);
@@ -92,11 +96,14 @@ struct emu_dev_model {
 	 */
 	unsigned (*step)(void *model, unsigned budget);
 	/*
-	 * As @n steps that find nothing: for who knows of every store, and saw none since full_look steps
-	 * found nothing and the model was idle().
+	 * As @n steps that find nothing: for who knows of every store, and saw none since full_look
+	 * steps found nothing and the model was idle().
 	 */
 	void (*skip_steps)(void *model, uint64_t n);
-	/* Power-on or function reset: registers to their defaults, queues gone; media stay unless @power. */
+	/*
+	 * Power-on or function reset: registers to their defaults, queues gone; media stay unless
+	 * @power.
+	 */
 	void (*reset)(void *model, bool power);
 	/* A new writable view of a register page was handed out (or taken back: view() is NULL). */
 	void (*view_changed)(void *model, unsigned index);

@@ -281,7 +281,9 @@ void emu_grant_release(struct emu_grant *g)
 	emu_object_unref(g->source);
 }
 
-/* Windows of the peer still lead to its address, so nothing else gets that before the peer's word. */
+/*
+ * Windows of the peer still lead to its address, so nothing else gets that before the peer's word.
+ */
 void emu_grant_cut(struct emu_grant *g)
 {
 	if (g->cut)

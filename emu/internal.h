@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the files of the machine room do for each other; what there is: objects.h. Nothing outside emu/
- * and its tests includes this.
+ * What the files of the machine room do for each other; what there is: objects.h. Nothing outside
+ * emu/ and its tests includes this.
  */
 #ifndef EMU_INTERNAL_H
 #define EMU_INTERNAL_H
@@ -164,8 +164,8 @@ void emu_watches_end(struct emu_watch **watches);
 emu_handler emu_op_dmamap, emu_op_dmaunmap;
 void emu_dmamap_release(struct emu_dmamap *m);
 /*
- * Its device or target was pulled out: it leads nowhere. A device that is there may still send to its address, so
- * nothing else gets that before the mapping ends.
+ * Its device or target was pulled out: it leads nowhere. A device that is there may still send to
+ * its address, so nothing else gets that before the mapping ends.
  */
 void emu_dmamap_cut(struct emu_dmamap *m);
 /* What leads to a multicast group can be written to alone. */

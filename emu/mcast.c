@@ -3,8 +3,9 @@
  * Multicast groups: who is in. The topology says of which kind those of the cluster are.
  *
  * Fused: the members of a group, and those who send to it, have one memory. So a store through
- * whatever map is at all members at once and in order; and a member's local stores show at the others,
- * which hardware does not do. The memory is made by the first member, and goes with the last who has it.
+ * whatever map is at all members at once and in order; and a member's local stores show at the
+ * others, which hardware does not do. The memory is made by the first member, and goes with the
+ * last who has it.
  *
  * Exact: each member has its own, and a sender has addresses alone: see fanout.c.
  */

@@ -45,10 +45,10 @@ struct emu_ops {
 	int (*dup)(void *ctx, int fd);
 	void (*close)(void *ctx, int fd);
 	/*
-	 * Which owner of @host has the descriptor @fd, ended ones too; -EBADF: none. Only of an edge
-	 * whose hosts go on when their daemon ends, as with smartio.ko: emu_room_host_down() is for
-	 * a crash alone then, INFO says SIO_WORLD_SHIM and no adapters, and what smartio.ko does not
-	 * serve is not served. NULL: a daemon's end is its host's.
+	 * Which owner of @host has the descriptor @fd, ended ones too; -EBADF: none. Only of an
+	 * edge whose hosts go on when their daemon ends, as with smartio.ko: emu_room_host_down()
+	 * is for a crash alone then, INFO says SIO_WORLD_SHIM and no adapters, and what smartio.ko
+	 * does not serve is not served. NULL: a daemon's end is its host's.
 	 */
 	int (*identify)(void *ctx, int fd, unsigned host, uint64_t *ret_owner);
 	/*
@@ -140,8 +140,8 @@ void emu_room_engines_collect(struct emu_room *r);
 /* Cut or mend the link of an adapter (fault injection). */
 int emu_room_link(struct emu_room *r, unsigned host, unsigned adapter, bool up);
 /*
- * Pull a device out of its slot, whatever it does, or put it (@in) back. -ENODEV: no such device of the
- * topology; -EALREADY: it is so; -ENOMEM, -EMFILE: no pages for it, it stays out.
+ * Pull a device out of its slot, whatever it does, or put it (@in) back. -ENODEV: no such device of
+ * the topology; -EALREADY: it is so; -ENOMEM, -EMFILE: no pages for it, it stays out.
  */
 int emu_room_device(struct emu_room *r, unsigned host, unsigned device, bool in);
 

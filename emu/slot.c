@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A device is pulled out of its slot, without a word before, and put back. What hosts have of it is cut
- * off at once: it stays as objects, which refer to nothing any more, until who has them ends them.
+ * A device is pulled out of its slot, without a word before, and put back. What hosts have of it is
+ * cut off at once: it stays as objects, which refer to nothing any more, until who has them ends
+ * them.
  */
 #include "emu/internal.h"
 #include "smartio/io.h"

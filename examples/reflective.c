@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reflective memory: what one host writes, all have in their own memory. Each of @HOSTS programs puts
- * its line into the table of all, and prints the table when it is complete; nobody asks anybody.
+ * Reflective memory: what one host writes, all have in their own memory. Each of @HOSTS programs
+ * puts its line into the table of all, and prints the table when it is complete; nobody asks
+ * anybody.
  *
  * usage: reflective MY-NUMBER HOSTS
  */

@@ -2,8 +2,8 @@
 /*
  * A stream of messages one way. The receiver has a ring in its memory; the sender writes a message
  * into the next slot and then that slot's sequence number, so a slot is whole when its number is
- * right. Where the receiver is, it writes into the sender's memory, now and then: so neither side ever
- * loads across the link.
+ * right. Where the receiver is, it writes into the sender's memory, now and then: so neither side
+ * ever loads across the link.
  *
  * usage: ring receive SENDER-NODE MESSAGES | ring send RECEIVER-NODE MESSAGES
  */

@@ -9,7 +9,8 @@
  *  - Every function may be called from any thread, and from any callback; two threads may use one
  *    handle. What is said under "Errors" is what the function adds to these, which any may give:
  *    SCI_ERR_NOT_INITIALIZED before SCIInitialize(), after SCITerminate(), and in a child after
- *    fork() until it calls SCIInitialize() itself; SCI_ERR_ILLEGAL_PARAMETER for a handle or pointer
+ *    fork() until it calls SCIInitialize() itself; SCI_ERR_ILLEGAL_PARAMETER for a handle or
+ *    pointer
  *    that is NULL, removed or of another kind; SCI_ERR_ILLEGAL_FLAG for a flag that the function
  *    does not know, SCI_ERR_FLAG_NOT_IMPLEMENTED for one that it does not serve;
  *    SCI_ERR_NOSPC when memory or descriptors run out; SCI_ERR_NO_LINK_ACCESS when this host's
@@ -245,7 +246,9 @@ void SCIOpen(sci_desc_t *sd, unsigned int flags, sci_error_t *error);
 /** Errors: SCI_ERR_BUSY: something made through @sd still exists; @sd stays valid. @flags: 0. */
 void SCIClose(sci_desc_t sd, unsigned int flags, sci_error_t *error);
 
-/** Text of a code. Static, never NULL, also for numbers that are no code. Needs no initialisation. */
+/**
+ * Text of a code. Static, never NULL, also for numbers that are no code. Needs no initialisation.
+ */
 const char *SCIGetErrorString(sci_error_t code);
 
 /* ---- Nodes and adapters ---- */
@@ -260,8 +263,8 @@ void SCIGetLocalNodeId(unsigned int adapterNo, unsigned int *nodeId, unsigned in
 /**
  * Whether node @nodeId can be reached through the adapter now. @flags: 0.
  * Return: 1, and SCI_ERR_OK; else 0 and SCI_ERR_NO_SUCH_NODEID (no such node, or no path to it),
- * SCI_ERR_NO_LINK_ACCESS (the link is down at this end), SCI_ERR_NO_REMOTE_LINK_ACCESS (at another),
- * SCI_ERR_NODE_NOT_RESPONDING, SCI_ERR_ILLEGAL_NODEID.
+ * SCI_ERR_NO_LINK_ACCESS (the link is down at this end), SCI_ERR_NO_REMOTE_LINK_ACCESS (at
+ * another), SCI_ERR_NODE_NOT_RESPONDING, SCI_ERR_ILLEGAL_NODEID.
  */
 int SCIProbeNode(sci_desc_t sd, unsigned int localAdapterNo, unsigned int nodeId,
 		 unsigned int flags, sci_error_t *error);
@@ -298,7 +301,8 @@ const char *SCIGetAdapterFamilyString(unsigned int family);
  * SCI_Q_SYSTEM: sci_query_system_t; _CPU_CACHE_LINE_SIZE.
  * SCI_Q_LOCAL_SEGMENT: sci_query_local_segment_t; _PHYS_ADDR and _IOADDR: where the memory lies in
  *   this host's physical address map.
- * SCI_Q_REMOTE_SEGMENT: sci_query_remote_segment_t; _IOADDR: where its beginning lies in this host's
+ * SCI_Q_REMOTE_SEGMENT: sci_query_remote_segment_t; _IOADDR: where its beginning lies in this
+ * host's
  *   physical address map while it is mapped (SCI_ERR_ILLEGAL_OPERATION: it is not); not of a BAR.
  * SCI_Q_MAP: sci_query_map_t; _MAPPED_TO_LOCAL_TARGET: 1 if the memory is this host's own;
  *   _PHYS_ADDR, _IOADDR: where the map's beginning lies in this host's physical address map: in its
@@ -322,9 +326,9 @@ void SCIQuery(unsigned int command, void *data, unsigned int flags, sci_error_t 
  * @callback, @callbackArg: with SCI_FLAG_USE_CALLBACK, told of connections.
  * @flags: USE_CALLBACK; AUTO_ID: take the first free id from @segmentId on; PRIVATE: never
  *   available to others; EMPTY: without memory, see SCIRegisterSegmentMemory(); DMA_GLOBAL:
- * accepted. BROADCAST: a member of multicast group @segmentId, 0 to 7, one on each host; not with
- * AUTO_ID, PRIVATE, EMPTY. The first member's size is the group's. Whether the members have one memory
- * or each its own is told by the topology (docs/emulation.md).
+ *   accepted. BROADCAST: a member of multicast group @segmentId, 0 to 7, one on each host; not with
+ *   AUTO_ID, PRIVATE, EMPTY. The first member's size is the group's. Whether the members have one
+ *   memory or each its own is told by the topology (docs/emulation.md).
  * Connections to the group do not keep SCIRemoveSegment() from removing a member, and are not told
  * of. ALLOW_UNICAST, with BROADCAST: the member can also be connected to alone, as the segment
  * @segmentId of its node, which no other segment can be then; such connections are as any other's.
@@ -335,7 +339,9 @@ void SCICreateSegment(sci_desc_t sd, sci_local_segment_t *segment, unsigned int 
 		      size_t size, sci_cb_local_segment_t callback, void *callbackArg,
 		      unsigned int flags, sci_error_t *error);
 
-/** Id of a local segment, also one that AUTO_ID chose; 0 for a wrong handle. No call to smartiod. */
+/**
+ * Id of a local segment, also one that AUTO_ID chose; 0 for a wrong handle. No call to smartiod.
+ */
 unsigned int SCIGetLocalSegmentId(sci_local_segment_t segment);
 /** Its size in bytes, rounded up to pages; 0 for a wrong handle. No call to smartiod. */
 size_t SCIGetLocalSegmentSize(sci_local_segment_t segment);
@@ -371,28 +377,30 @@ void SCISetSegmentUnavailable(sci_local_segment_t segment, unsigned int localAda
  * @flags: FORCE_REMOVE: although others are connected; they get SCI_CB_DISCONNECT, what they have
  * mapped reads as ones. Maps in this process stay until unmapped, maps for devices end first; where
  * that fails, nothing else happens.
- * Errors: SCI_ERR_BUSY: mapped here, connected, or mapped for a device (forced: and held by the owner
- * of its queues); SCI_ERR_NODE_NOT_RESPONDING: forced, and a device's lender does not answer. The
- * handle stays valid, try again.
+ * Errors: SCI_ERR_BUSY: mapped here, connected, or mapped for a device (forced: and held by the
+ * owner of its queues); SCI_ERR_NODE_NOT_RESPONDING: forced, and a device's lender does not answer.
+ * The handle stays valid, try again.
  */
 void SCIRemoveSegment(sci_local_segment_t segment, unsigned int flags, sci_error_t *error);
 
 /**
  * Give a segment that was made EMPTY whole pages of the program as its memory, before
- * SCIPrepareSegment(). They keep their contents, and the program goes on using them at their address;
- * SCIRemoveSegment() makes them private again, with what is then in them. Meanwhile the memory counts
- * as this host's, as of any segment; a child of fork() gets a private copy, made before the fork.
+ * SCIPrepareSegment(). They keep their contents, and the program goes on using them at their
+ * address; SCIRemoveSegment() makes them private again, with what is then in them. Meanwhile the
+ * memory counts as this host's, as of any segment; a child of fork() gets a private copy, made
+ * before the fork.
  * @address, @size: multiples of a page; memory of malloc() or private anonymous pages, to which no
  *   other thread writes during the call. @flags: LOCK_USER_MEM: accepted.
- * Errors: SCI_ERR_SIZE_ALIGNMENT; SCI_ERR_ILLEGAL_ADDRESS: not of a page, or nothing that can be written
- * is there; SCI_ERR_OUT_OF_RANGE: more than the segment was made for; SCI_ERR_NOT_SUPPORTED: pages of a
- * file, shared ones, or of a stack; SCI_ERR_ILLEGAL_OPERATION: it has memory; SCI_ERR_NOSPC.
+ * Errors: SCI_ERR_SIZE_ALIGNMENT; SCI_ERR_ILLEGAL_ADDRESS: not of a page, or nothing that can be
+ * written is there; SCI_ERR_OUT_OF_RANGE: more than the segment was made for;
+ * SCI_ERR_NOT_SUPPORTED: pages of a file, shared ones, or of a stack; SCI_ERR_ILLEGAL_OPERATION: it
+ * has memory; SCI_ERR_NOSPC.
  */
 void SCIRegisterSegmentMemory(void *address, size_t size, sci_local_segment_t segment,
 			      unsigned int flags, sci_error_t *error);
 /**
- * Give an empty segment what lies at a physical address, or a graphics card's memory. No program may do
- * the former here, and no card of an emulated host can share its memory: always an error.
+ * Give an empty segment what lies at a physical address, or a graphics card's memory. No program
+ * may do the former here, and no card of an emulated host can share its memory: always an error.
  * @flags: CUDA_BUFFER, SCIF_BUFFER.
  * Errors: SCI_ERR_HW_NOSPC: with CUDA_BUFFER; SCI_ERR_NOT_SUPPORTED: else;
  * SCI_ERR_ILLEGAL_OPERATION: the segment was not made EMPTY, or has memory; SCI_ERR_SIZE_ALIGNMENT.
@@ -401,14 +409,15 @@ void SCIAttachPhysicalMemory(sci_ioaddr_t ioaddress, void *address, unsigned int
 			     sci_local_segment_t segment, unsigned int flags, sci_error_t *error);
 
 /**
- * Let other processes of this host attach to the segment. @flags: 0. Its memory is freed when the last
- * handle is removed. When the process that made it ends with its handle, it ends for all, with SCI_CB_LOST
- * to the others; when that has removed its handle before, it stays theirs.
+ * Let other processes of this host attach to the segment. @flags: 0. Its memory is freed when the
+ * last handle is removed. When the process that made it ends with its handle, it ends for all, with
+ * SCI_CB_LOST to the others; when that has removed its handle before, it stays theirs.
  */
 void SCIShareSegment(sci_local_segment_t segment, unsigned int flags, sci_error_t *error);
 /**
- * Another handle of a shared segment of this host, by its id. Its state is common to all handles, and
- * each is told what happens. SCIRemoveSegment() ends this handle alone, unless it is the last one.
+ * Another handle of a shared segment of this host, by its id. Its state is common to all handles,
+ * and each is told what happens. SCIRemoveSegment() ends this handle alone, unless it is the last
+ * one.
  * @size: set to the segment's size; may be NULL. @flags: USE_CALLBACK.
  * Errors: SCI_ERR_NO_SUCH_SEGMENT; SCI_ERR_ACCESS: it is not shared.
  */
@@ -421,8 +430,8 @@ void SCIAttachLocalSegment(sci_desc_t sd, sci_local_segment_t *segment, unsigned
  * in order. The last 32 events are kept for who did not wait. @flags: 0.
  * @sourcenodeId, @localAdapterNo: set to who it was, and through which adapter; may be NULL.
  * Return: the reason; 0 on error. Errors: SCI_ERR_TIMEOUT; SCI_ERR_CANCELLED: the segment was
- * removed; SCI_ERR_ILLEGAL_OPERATION: it has a callback; SCI_ERR_OVERFLOW: events were dropped, call
- * again for those that were not.
+ * removed; SCI_ERR_ILLEGAL_OPERATION: it has a callback; SCI_ERR_OVERFLOW: events were dropped,
+ * call again for those that were not.
  */
 sci_segment_cb_reason_t SCIWaitForLocalSegmentEvent(sci_local_segment_t segment,
 						    unsigned int *sourcenodeId,
@@ -490,14 +499,14 @@ unsigned int SCIGetRemoteSegmentNodeId(sci_remote_segment_t segment);
  *   SHARED_MAP, NO_MEMORY_LOOPBACK, WRITE_BACK_CACHE_MAP and the prefetch and gather hints.
  * Return: the address; NULL on error.
  * A group whose members have each their own memory takes no stores: SCI_ERR_NOT_SUPPORTED but with
- * READONLY_MAP; that map is for SCIMemCpy(), SCIMemWrite(), SCITransferBlock() and sequences, whose copies
- * reach all members, and reads as ones.
+ * READONLY_MAP; that map is for SCIMemCpy(), SCIMemWrite(), SCITransferBlock() and sequences, whose
+ * copies reach all members, and reads as ones.
  * Errors: SCI_ERR_OUT_OF_RANGE; SCI_ERR_SIZE_ALIGNMENT: size 0; SCI_ERR_ILLEGAL_ADDRESS;
- * SCI_ERR_NOT_CONNECTED: lost; SCI_ERR_NO_LINK_ACCESS: the link is down; SCI_ERR_HW_NOSPC: no window
- * space; SCI_ERR_ACCESS.
+ * SCI_ERR_NOT_CONNECTED: lost; SCI_ERR_NO_LINK_ACCESS: the link is down; SCI_ERR_HW_NOSPC: no
+ * window space; SCI_ERR_ACCESS.
  *
- * While the link is down (SCI_CB_NOT_OPERATIONAL) all of it reads as ones and stores go nowhere; when
- * it is up again (SCI_CB_OPERATIONAL) the map is as it was.
+ * While the link is down (SCI_CB_NOT_OPERATIONAL) all of it reads as ones and stores go nowhere;
+ * when it is up again (SCI_CB_OPERATIONAL) the map is as it was.
  */
 volatile void *SCIMapRemoteSegment(sci_remote_segment_t segment, sci_map_t *map, size_t offset,
 				   size_t size, void *addr, unsigned int flags, sci_error_t *error);
@@ -513,8 +522,9 @@ void SCIUnmapSegment(sci_map_t map, unsigned int flags, sci_error_t *error);
 volatile void *SCIGetMapPointer(sci_map_t map);
 
 /**
- * Where a map begins in this host's physical address map, as local devices address it: in its memory
- * or in an adapter's window. 0 for a wrong handle, a lost map, and a BAR. No call to smartiod.
+ * Where a map begins in this host's physical address map, as local devices address it: in its
+ * memory or in an adapter's window. 0 for a wrong handle, a lost map, and a BAR. No call to
+ * smartiod.
  */
 sci_ioaddr_t SCIGetMapPhysAddr(sci_map_t map);
 
@@ -543,8 +553,8 @@ sci_sequence_status_t SCIStartSequence(sci_sequence_t sequence, unsigned int fla
 /**
  * Flush, wait for the stores before, and tell what became of them since the start, which goes on
  * counting. No lock, no system call. Stores to another host's memory are waited for until they have
- * arrived there, by a read through the map, which must not be unmapped meanwhile; those to a device's
- * BAR, where a read may do harm, and to a multicast group, until they have left this CPU.
+ * arrived there, by a read through the map, which must not be unmapped meanwhile; those to a
+ * device's BAR, where a read may do harm, and to a multicast group, until they have left this CPU.
  * @flags: NO_FLUSH, NO_STORE_BARRIER: leave that out.
  * Return: as SCIStartSequence(); SCI_SEQ_RETRIABLE: transfers were lost, but the path is there:
  * start and transfer again.
@@ -578,9 +588,9 @@ void SCITransferBlock(sci_map_t sourceMap, size_t sourceOffset, sci_map_t destin
 		      size_t destinationOffset, size_t size, unsigned int flags,
 		      sci_error_t *error);
 /**
- * The same without waiting, by a thread of the library; transfers of a program are made one after the
- * other, in the order of their start. Until it is over, unmapping either map is SCI_ERR_BUSY. @block:
- * set on success; ends when SCIWaitForBlockTransfer() has returned the result, by
+ * The same without waiting, by a thread of the library; transfers of a program are made one after
+ * the other, in the order of their start. Until it is over, unmapping either map is SCI_ERR_BUSY.
+ * @block: set on success; ends when SCIWaitForBlockTransfer() has returned the result, by
  * SCIAbortBlockTransfer(), or after the callback.
  * @callback: with SCI_FLAG_USE_CALLBACK, called once, on the event thread, with SCI_ERR_OK or
  *   SCI_ERR_TRANSFER_FAILED: a path failed, or a segment was lost. Its result is of no effect.
@@ -600,8 +610,8 @@ void SCITransferBlockAsync(sci_map_t sourceMap, unsigned int sourceOffset, sci_m
 void SCIWaitForBlockTransfer(sci_block_transfer_t block, unsigned int timeout, unsigned int flags,
 			     sci_error_t *error);
 /**
- * Give a transfer up: what it did not copy yet, it will not, and no callback comes. @block ends. @flags:
- * 0. Errors: SCI_ERR_ILLEGAL_OPERATION: it is over.
+ * Give a transfer up: what it did not copy yet, it will not, and no callback comes. @block ends.
+ * @flags: 0. Errors: SCI_ERR_ILLEGAL_OPERATION: it is over.
  */
 void SCIAbortBlockTransfer(sci_block_transfer_t block, unsigned int flags, sci_error_t *error);
 
@@ -613,9 +623,10 @@ void SCIAbortBlockTransfer(sci_block_transfer_t block, unsigned int flags, sci_e
  */
 void SCIFlush(sci_sequence_t sequence, unsigned int flags);
 /**
- * As SCIFlush(), and later loads are done after it. Never fails; no system call. @flags: not looked at.
- * @sequence: stores through its map are waited for as by SCICheckSequence(); NULL or another handle:
- * only until they have left this CPU.
+ * As SCIFlush(), and later loads are done after it. Never fails; no system call. @flags: not looked
+ * at.
+ * @sequence: stores through its map are waited for as by SCICheckSequence(); NULL or another
+ * handle: only until they have left this CPU.
  */
 void SCIStoreBarrier(sci_sequence_t sequence, unsigned int flags);
 /** Later loads from mapped memory are not older than this call. @sequence: not looked at. */
@@ -651,8 +662,8 @@ void SCICreateInterrupt(sci_desc_t sd, sci_local_interrupt_t *interrupt,
 /**
  * Remove it; who waits gets SCI_ERR_CANCELLED. When it returns, the callback does not run and will
  * not (unless it is called from that callback). @flags: 0.
- * Errors: SCI_ERR_BUSY: somebody is connected, and nobody shares the number; the handle stays valid,
- * try again.
+ * Errors: SCI_ERR_BUSY: somebody is connected, and nobody shares the number; the handle stays
+ * valid, try again.
  */
 void SCIRemoveInterrupt(sci_local_interrupt_t interrupt, unsigned int flags, sci_error_t *error);
 
@@ -744,10 +755,10 @@ void SCIStartDmaTransferVec(sci_dma_queue_t dq, sci_local_segment_t localSegment
 			    unsigned int flags, sci_error_t *error);
 
 /**
- * The same with @size bytes of the program's memory as the local side, of any kind and alignment. They
- * pass through memory of the queue, as large as its largest such transfer: what is sent is taken at
- * once and may be changed when the call returns; what is read is in place when the queue has left
- * POSTED, and nothing is after an abort.
+ * The same with @size bytes of the program's memory as the local side, of any kind and alignment.
+ * They pass through memory of the queue, as large as its largest such transfer: what is sent is
+ * taken at once and may be changed when the call returns; what is read is in place when the queue
+ * has left POSTED, and nothing is after an abort.
  * @localAddress: with DMA_READ it must stay writable until the transfer is over.
  * Errors: as SCIStartDmaTransfer(); SCI_ERR_NOSPC: the host has not that much memory left.
  */
@@ -766,8 +777,9 @@ sci_dma_queue_state_t SCIWaitForDMAQueue(sci_dma_queue_t dq, unsigned int timeou
 
 /**
  * Give up the transfer under way: the queue becomes SCI_DMAQUEUE_ABORTED; what was copied stays
- * copied. What is enqueued is forgotten, with the same state. Else nothing changes. When it returns, no byte moves, no callback of this queue runs and
- * none will before the next start (unless it is called from that callback). @flags: 0.
+ * copied. What is enqueued is forgotten, with the same state. Else nothing changes. When it
+ * returns, no byte moves, no callback of this queue runs and none will before the next start
+ * (unless it is called from that callback). @flags: 0.
  */
 void SCIAbortDMAQueue(sci_dma_queue_t dq, unsigned int flags, sci_error_t *error);
 
@@ -775,12 +787,12 @@ void SCIAbortDMAQueue(sci_dma_queue_t dq, unsigned int flags, sci_error_t *error
 
 /**
  * Add a copy to a queue that is SCI_DMAQUEUE_IDLE or GATHER, which makes it GATHER. Mind the order:
- * both offsets come before the size. The segments, any of them, are SCI_ERR_BUSY until the copy is done
- * or forgotten.
+ * both offsets come before the size. The segments, any of them, are SCI_ERR_BUSY until the copy is
+ * done or forgotten.
  * @flags: DMA_READ: this copy goes from remote to local; DMA_POST: SCIPostDMAQueue() then; with it
  *   DMA_WAIT: and wait until it is over; with both DMA_RESET: and SCIResetDMAQueue().
- * Return: the state. Errors: as SCIStartDmaTransfer(); SCI_ERR_ILLEGAL_OPERATION: POSTED, or not reset
- * since; SCI_ERR_MAX_ENTRIES: more than the queue was made for, or than 1,024.
+ * Return: the state. Errors: as SCIStartDmaTransfer(); SCI_ERR_ILLEGAL_OPERATION: POSTED, or not
+ * reset since; SCI_ERR_MAX_ENTRIES: more than the queue was made for, or than 1,024.
  */
 sci_dma_queue_state_t SCIEnqueueDMATransfer(sci_dma_queue_t dq, sci_local_segment_t localSegment,
 					    sci_remote_segment_t remoteSegment,
@@ -810,8 +822,9 @@ void SCIResetDMAQueue(sci_dma_queue_t dq, unsigned int flags, sci_error_t *error
  * @channel: set to the caller's new handle; end it with SCIReturnDMAChannel().
  * @type: what kind of engine; all are served by the adapter's, but SCI_DMA_TYPE_TRANSPARENT:
  *   SCI_ERR_DMA_NOT_AVAILABLE. @channelId: a number, or SCI_DMA_CHANNEL_ID_DONTCARE.
- * @flags: DMA_CHANNEL_SHARED: others of this program may have the number, too, if they say the same.
- * Errors: SCI_ERR_BUSY: the number is in use; SCI_ERR_DMA_NOT_AVAILABLE; those of adapter numbers.
+ * @flags: DMA_CHANNEL_SHARED: others of this program may have the number, too, if they say the
+ * same. Errors: SCI_ERR_BUSY: the number is in use; SCI_ERR_DMA_NOT_AVAILABLE; those of adapter
+ * numbers.
  */
 void SCIRequestDMAChannel(sci_desc_t sd, sci_dma_channel_t *channel, unsigned int adapterNo,
 			  sci_dma_type_t type, unsigned int channelId, unsigned int flags,
@@ -891,11 +904,11 @@ void SCIDisconnectDataInterrupt(sci_remote_data_interrupt_t interrupt, unsigned 
 
 /**
  * Send a message. One write to a descriptor, no smartiod. Threads that use one handle take turns.
- * Needs nobody who waits. @length: up to 8,192 bytes; 0 is a message. To all nodes: each gets it, or
- * none; a write for each. @flags: 0; BROADCAST: accepted for a connection made with it.
- * Errors: SCI_ERR_NOSPC: the receiver's queue of this handle is full (about 64 KiB), nothing was
- * sent; SCI_ERR_OUT_OF_RANGE: too long; SCI_ERR_NOT_CONNECTED: the receiver removed the interrupt or
- * is gone. Messages sent before that was known went nowhere; SCI_ERR_NO_LINK_ACCESS: the link is down
+ * Needs nobody who waits. @length: up to 8,192 bytes; 0 is a message. To all nodes: each gets it,
+ * or none; a write for each. @flags: 0; BROADCAST: accepted for a connection made with it. Errors:
+ * SCI_ERR_NOSPC: the receiver's queue of this handle is full (about 64 KiB), nothing was sent;
+ * SCI_ERR_OUT_OF_RANGE: too long; SCI_ERR_NOT_CONNECTED: the receiver removed the interrupt or is
+ * gone. Messages sent before that was known went nowhere; SCI_ERR_NO_LINK_ACCESS: the link is down
  * now, nothing was sent.
  */
 void SCITriggerDataInterrupt(sci_remote_data_interrupt_t interrupt, void *data, unsigned int length,
@@ -916,8 +929,8 @@ unsigned int SCIGetFabricDeviceId(sci_smartio_device_t device);
 
 /**
  * Borrow a device. Many may, on many hosts, unless one holds it exclusively.
- * @device: set to the caller's new handle; end it with SCIReturnDevice(). @flags: SCI_FLAG_EXCLUSIVE;
- * SCI_FLAG_PCIE_REQUESTER_GLOBAL: accepted.
+ * @device: set to the caller's new handle; end it with SCIReturnDevice(). @flags:
+ * SCI_FLAG_EXCLUSIVE; SCI_FLAG_PCIE_REQUESTER_GLOBAL: accepted.
  * Errors: SCI_ERR_NO_SUCH_FDID; SCI_ERR_NOT_AVAILABLE: somebody holds it exclusively, or exclusive
  * was asked for and somebody holds it; SCI_ERR_NO_LINK_ACCESS, SCI_ERR_NODE_NOT_RESPONDING.
  */
@@ -969,7 +982,9 @@ void SCICreateDeviceSegment(sci_smartio_device_t device, unsigned int segmentId,
 void SCIMapLocalSegmentForDevice(sci_local_segment_t segment, unsigned int localAdapterNo,
 				 sci_smartio_device_t device, sci_ioaddr_t *ioaddr, size_t offset,
 				 size_t size, unsigned int flags, sci_error_t *error);
-/** Errors: SCI_ERR_ILLEGAL_OPERATION: not mapped for that device through that adapter. @flags: 0. */
+/**
+ * Errors: SCI_ERR_ILLEGAL_OPERATION: not mapped for that device through that adapter. @flags: 0.
+ */
 void SCIUnmapLocalSegmentForDevice(sci_local_segment_t segment, unsigned int localAdapterNo,
 				   sci_smartio_device_t device, unsigned int flags,
 				   sci_error_t *error);
@@ -989,8 +1004,8 @@ void SCIUnmapRemoteSegmentForDevice(sci_remote_segment_t segment, sci_smartio_de
 
 /**
  * Connect to memory of a device, as SCIConnectDeviceSegment() does today.
- * @flags: one of BAR (@segmentNo: its number), PRIVATE and SHARED. @size: of PRIVATE and SHARED, if it
- * does not exist yet; 0: it must. Errors: those of SCICreateDeviceSegment() but
+ * @flags: one of BAR (@segmentNo: its number), PRIVATE and SHARED. @size: of PRIVATE and SHARED, if
+ * it does not exist yet; 0: it must. Errors: those of SCICreateDeviceSegment() but
  * SCI_ERR_SEGMENTID_USED, and of SCIConnectDeviceSegment().
  */
 void SCIConnectDeviceMemory(sci_desc_t sd, sci_remote_segment_t *segment,

@@ -93,8 +93,8 @@ typedef enum {
 
 /**
  * What a callback returns: CANCEL ends further calls for its resource. Callbacks run one at a time,
- * on a thread of the library, and no lock is held meanwhile: any SISCI call may be made in one, also
- * the removal of the resource that it is about.
+ * on a thread of the library, and no lock is held meanwhile: any SISCI call may be made in one,
+ * also the removal of the resource that it is about.
  */
 typedef enum { SCI_CALLBACK_CANCEL = 1, SCI_CALLBACK_CONTINUE = 2 } sci_callback_action_t;
 

@@ -99,8 +99,8 @@ int sio_op_irq_new(struct sio_request *rq, const void *msg, void *answer)
 
 /*
  * ---- vectors ----
- * Once one is wanted, all lines that the function has and the kernel can spare are ours: what is sent by
- * one that is nobody's is swallowed, not kept for the next.
+ * Once one is wanted, all lines that the function has and the kernel can spare are ours: what is
+ * sent by one that is nobody's is swallowed, not kept for the next.
  */
 
 static irqreturn_t on_interrupt(int line, void *arg)

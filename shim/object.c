@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Things that have ids: made, found, listed, ended; and owners, which they hang on. Each that has
- * files has an inode of its own, so that its mappings can be taken away without touching others'. The
- * private file system of these is there while a file is, and keeps the module loaded until the last
- * bit of it is gone.
+ * files has an inode of its own, so that its mappings can be taken away without touching others'.
+ * The private file system of these is there while a file is, and keeps the module loaded until the
+ * last bit of it is gone.
  */
 #include <linux/file.h>
 #include <linux/module.h>
@@ -216,8 +216,8 @@ void sio_obj_tie(struct sio_obj *o, struct sio_dev *d, struct sio_obj *target)
 }
 
 /*
- * What ended and nothing refers to falls; a DMA mapping waits for the word that its device let go of
- * it, unless it has been cut because the device is gone.
+ * What ended and nothing refers to falls; a DMA mapping waits for the word that its device let go
+ * of it, unless it has been cut because the device is gone.
  */
 static void falls(struct sio_obj *o)
 {

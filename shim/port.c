@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * /dev/smartio0: requests and their answers. All are checked here for what the table of operations
- * says before a handler sees them. A refusal is a number; smartiod says in words what was wrong. And
- * the module's beginning and end.
+ * says before a handler sees them. A refusal is a number; smartiod says in words what was wrong.
+ * And the module's beginning and end.
  */
 #include <linux/file.h>
 #include <linux/miscdevice.h>

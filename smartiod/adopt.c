@@ -16,8 +16,8 @@
 
 /*
  * The cookie of a borrow's owner: the number that is the borrow's within this boot, the port's id
- * of the device, and how it was asked for. That of a session's owner: SMARTIOD_COOKIE_SESSION and its
- * secret, or nothing above bit 31.
+ * of the device, and how it was asked for. That of a session's owner: SMARTIOD_COOKIE_SESSION and
+ * its secret, or nothing above bit 31.
  */
 #define COOKIE_EXCLUSIVE (1ULL << 63)
 
@@ -121,9 +121,9 @@ static int adopt_bar(struct smartiod *d, const struct sio_list_entry *e)
 }
 
 /*
- * Owner 0's are shared interrupts', which only a daemon passes on, and memory of segments whose makers let
- * go of them (GIVE). A pool would be owner 0's memory, too, but nothing here imports one; that would have to
- * be told apart by its number.
+ * Owner 0's are shared interrupts', which only a daemon passes on, and memory of segments whose
+ * makers let go of them (GIVE). A pool would be owner 0's memory, too, but nothing here imports
+ * one; that would have to be told apart by its number.
  */
 static int adopt_held(struct smartiod *d, const struct sio_list_entry *e)
 {
@@ -256,9 +256,9 @@ static void reopened(struct smartiod *d, struct adopt_op *o, const struct smarti
 }
 
 /*
- * Borrows of before that have ended left no trace, and their numbers must not come again. But the port
- * never gives an id twice, each borrow had one for its owner, and their numbers began as we begin: a
- * new id is as great as they can be.
+ * Borrows of before that have ended left no trace, and their numbers must not come again. But the
+ * port never gives an id twice, each borrow had one for its owner, and their numbers began as we
+ * begin: a new id is as great as they can be.
  */
 static void count(struct smartiod *d, struct adopt_op *o)
 {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Memory that a lost host may still write to. When the connection of the daemons goes, the importer
- * cannot be asked any more. It may be well and have unmapped all at once; but its daemon may as well be
- * dead, with its programs, their engines and its devices going on, and so do their windows. When only
- * the last path to a host goes, that is true of devices that we borrow of it. An IOMMU of ours ends
- * that. Without one a grant goes *adrift*: it stays at the port, and with it the memory, and nobody but
- * the importer ends it: by GRANT_RELEASE, or by having started anew. The program that owns the memory
- * does not notice: what is adrift keeps it from nothing.
+ * cannot be asked any more. It may be well and have unmapped all at once; but its daemon may as
+ * well be dead, with its programs, their engines and its devices going on, and so do their windows.
+ * When only the last path to a host goes, that is true of devices that we borrow of it. An IOMMU of
+ * ours ends that. Without one a grant goes *adrift*: it stays at the port, and with it the memory,
+ * and nobody but the importer ends it: by GRANT_RELEASE, or by having started anew. The program
+ * that owns the memory does not notice: what is adrift keeps it from nothing.
  *
  * Each time that the two daemons find each other again the exporter asks for every grant that is
- * adrift whether the importer has it still (GRANT_QUERY). One that it knows nothing of it releases at
- * once, the others when they are unmapped or settled. So it need not remember what it could not say.
+ * adrift whether the importer has it still (GRANT_QUERY). One that it knows nothing of it releases
+ * at once, the others when they are unmapped or settled. So it need not remember what it could not
+ * say.
  */
 #include <inttypes.h>
 

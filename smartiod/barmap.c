@@ -154,7 +154,10 @@ static void take_pieces(struct map_op *m, const struct sio_prep_bar_grant *rep)
 		};
 }
 
-/* Our port knows the grant no more: the lender took it back with the device, and its word is on its way. */
+/*
+ * Our port knows the grant no more: the lender took it back with the device, and its word is on its
+ * way.
+ */
 static int grant_gone(const struct map_op *m, int error)
 {
 	return m->asked && (error == -EACCES || error == -ENODEV) ? -ENOTCONN : error;

@@ -3,8 +3,8 @@
  * smartiod as a step machine: every function below is one event; the daemon answers through its
  * operations table. It owns no thread, clock, socket or random number, never waits, and sees
  * descriptors as numbers to pass on or close. smartiod/main.c gives it the live world (sd-event),
- * the simulator another one. One thread at a time: no operation calls back into the daemon before it
- * has returned. Messages and events lie at addresses that are multiples of 8.
+ * the simulator another one. One thread at a time: no operation calls back into the daemon before
+ * it has returned. Messages and events lie at addresses that are multiples of 8.
  */
 #ifndef SMARTIOD_DAEMON_H
 #define SMARTIOD_DAEMON_H
@@ -18,23 +18,31 @@
 struct smartiod;
 
 struct smartiod_ops {
-	/* A request to the port (smartio/uapi.h); @fds stay the daemon's. Answered by smartiod_port_event(). */
+	/*
+	 * A request to the port (smartio/uapi.h); @fds stay the daemon's. Answered by
+	 * smartiod_port_event().
+	 */
 	void (*port)(void *ctx, const void *req, size_t len, const int *fds, unsigned n_fds);
-	/* A message to a client. @fds stay the daemon's. A client that does not read is cut off by the edge. */
+	/*
+	 * A message to a client. @fds stay the daemon's. A client that does not read is cut off by
+	 * the edge.
+	 */
 	void (*client_send)(void *ctx, uint64_t client, const void *msg, size_t len, const int *fds,
 			    unsigned n_fds);
 	/* Cut a client off; smartiod_client_gone() does not follow. */
 	void (*client_close)(void *ctx, uint64_t client);
-	/* Open a connection to a peer's daemon: smartiod_peer_up() or smartiod_peer_down() follows. */
+	/*
+	 * Open a connection to a peer's daemon: smartiod_peer_up() or smartiod_peer_down() follows.
+	 */
 	void (*peer_connect)(void *ctx, uint32_t node);
 	void (*peer_send)(void *ctx, uint32_t node, const void *msg, size_t len);
 	/* Cut a peer off; smartiod_peer_down() does not follow. */
 	void (*peer_close)(void *ctx, uint32_t node);
 	void (*close)(void *ctx, int fd);
 	/*
-	 * Interrupts that several programs own (SCI_FLAG_SHARED_INT). irq_watch: call smartiod_irq()
-	 * for what @fd counts, until irq_unwatch; -errno. irq_signal: one write of @count to a trigger;
-	 * a count that has no room left is dropped.
+	 * Interrupts that several programs own (SCI_FLAG_SHARED_INT). irq_watch: call
+	 * smartiod_irq() for what @fd counts, until irq_unwatch; -errno. irq_signal: one write of
+	 * @count to a trigger; a count that has no room left is dropped.
 	 */
 	int (*irq_watch)(void *ctx, int fd, uint64_t irq);
 	void (*irq_unwatch)(void *ctx, uint64_t irq);
@@ -43,7 +51,9 @@ struct smartiod_ops {
 	/* Call smartiod_timer() at @when; one timer, the last call counts; UINT64_MAX: none. */
 	void (*timer)(void *ctx, uint64_t when);
 	uint64_t (*random)(void *ctx);
-	/* Bytes of memory that the daemon has now, for the counters; NULL: the world cannot tell. */
+	/*
+	 * Bytes of memory that the daemon has now, for the counters; NULL: the world cannot tell.
+	 */
 	uint64_t (*heap)(void *ctx);
 	/* The daemon is ready for clients. */
 	void (*ready)(void *ctx);

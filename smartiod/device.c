@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The registry: devices of the cluster; of others what their lenders tell. device_start.c opens ours at the
- * port.
+ * The registry: devices of the cluster; of others what their lenders tell. device_start.c opens
+ * ours at the port.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -271,8 +271,8 @@ void smartiod_device_path_down(struct smartiod *d, uint32_t node, uint32_t adapt
 }
 
 /*
- * The port answers in order: all that is left of the borrows is given back, entries in requester tables
- * among it, before the device can be open again.
+ * The port answers in order: all that is left of the borrows is given back, entries in requester
+ * tables among it, before the device can be open again.
  */
 static void let_go(struct smartiod *d, struct smartiod_device *dev)
 {

@@ -14,8 +14,8 @@
 int smartiod_device_init(struct smartiod *d, struct sio_err *reterr);
 void smartiod_device_free(struct smartiod *d);
 /*
- * The port was greeted (INFO, ADAPTERs, STATUS): list and open the devices, adopt borrows, then call
- * smartiod_start_done(), or smartiod_fatal(). May do so before it returns.
+ * The port was greeted (INFO, ADAPTERs, STATUS): list and open the devices, adopt borrows, then
+ * call smartiod_start_done(), or smartiod_fatal(). May do so before it returns.
  */
 void smartiod_device_start(struct smartiod *d);
 
@@ -91,8 +91,8 @@ void smartiod_device_fault(struct smartiod *d, const struct sio_evt_fault *evt);
 void smartiod_device_segment_idle(struct smartiod *d, struct smartiod_segment *seg);
 
 /*
- * The plain interrupt that a vector of a device of ours triggers is gone, or the way to it. @link is
- * freed, perhaps later.
+ * The plain interrupt that a vector of a device of ours triggers is gone, or the way to it. @link
+ * is freed, perhaps later.
  */
 void smartiod_vector_lost(struct smartiod *d, struct smartiod_dint_link *link);
 
@@ -107,7 +107,10 @@ bool smartiod_device_row(struct smartiod *d, uint32_t kind, uint64_t after,
 /* The port's id of our device @fdid; 0: not ours. */
 uint64_t smartiod_device_port_id(struct smartiod *d, uint32_t fdid);
 
-/* An interrupt of ours is about to go: no vector that a program from before us left there may keep it. */
+/*
+ * An interrupt of ours is about to go: no vector that a program from before us left there may keep
+ * it.
+ */
 void smartiod_device_irq_ends(struct smartiod *d, uint64_t irq);
 
 #endif

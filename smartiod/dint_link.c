@@ -64,8 +64,8 @@ void smartiod_dint_release(struct smartiod *d, uint32_t node, uint64_t ring)
 }
 
 /*
- * Nothing of ours reaches the ring any more. A receiver that was lost meanwhile knows it no more, but
- * perhaps the grant of its memory; one that has started anew neither.
+ * Nothing of ours reaches the ring any more. A receiver that was lost meanwhile knows it no more,
+ * but perhaps the grant of its memory; one that has started anew neither.
  */
 static void ring_release(struct smartiod *d, struct smartiod_dint_link *l)
 {

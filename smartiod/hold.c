@@ -165,8 +165,8 @@ int smartiod_lend_unhold(struct smartiod *d, const struct smartiod_from *from, c
 }
 
 /*
- * A hold that no program heard of. Who asked for it may have ended, or let go of the registers; what
- * counts is that its node has one, and that the device's queues have not been ended since.
+ * A hold that no program heard of. Who asked for it may have ended, or let go of the registers;
+ * what counts is that its node has one, and that the device's queues have not been ended since.
  */
 int smartiod_peer_hold_release(struct smartiod *d, struct smartiod_peer *p, const void *msg,
 			       struct sio_err *reterr)

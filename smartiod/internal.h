@@ -139,8 +139,8 @@ void smartiod_reply_ok(struct smartiod *d, struct smartiod_session *s, const voi
 void smartiod_event(struct smartiod *d, struct smartiod_session *s, uint32_t type, void *msg,
 		    size_t len, const int *fds, unsigned n_fds);
 /*
- * From here on: handles of segments whose maker has let go of them, by the numbers of their memory. A session
- * counts up to here, and has told no program of others.
+ * From here on: handles of segments whose maker has let go of them, by the numbers of their memory.
+ * A session counts up to here, and has told no program of others.
  */
 #define SMARTIOD_LET_GO_HANDLES 0xff000000u
 /* Give @o a handle. -EMFILE: too many, with a text. */
@@ -165,9 +165,9 @@ static inline uint32_t smartiod_handle(const struct smartiod_object *o)
 /* ---- seal.c ---- */
 
 /*
- * What a program has of others, or by a number of its own choice, the port cannot prove. So the replies
- * that bring it have a seal, a MAC under a secret of the session that the port keeps with its owner and no
- * program hears: the next smartiod believes what has the right one. seal.c.
+ * What a program has of others, or by a number of its own choice, the port cannot prove. So the
+ * replies that bring it have a seal, a MAC under a secret of the session that the port keeps with
+ * its owner and no program hears: the next smartiod believes what has the right one. seal.c.
  */
 #define SMARTIOD_COOKIE_SESSION (1ULL << 62) /* of an owner's cookie: the rest is the secret */
 uint64_t smartiod_new_secret(struct smartiod *d);
@@ -199,8 +199,8 @@ bool smartiod_segment_let_go(struct smartiod_session *s, uint32_t handle);
 /* Has it more than one handle? */
 bool smartiod_segment_has_others(const struct smartiod_segment *seg);
 /*
- * Is @handle that of the maker, while others have some, and can the port give us the memory? Then that
- * comes first, and answers SEG_REMOVE. -ENOMEM, -EMFILE: nothing is changed.
+ * Is @handle that of the maker, while others have some, and can the port give us the memory? Then
+ * that comes first, and answers SEG_REMOVE. -ENOMEM, -EMFILE: nothing is changed.
  */
 bool smartiod_segment_can_give(const struct smartiod *d, const struct smartiod_session *s,
 			       uint32_t handle, const struct smartiod_segment *seg);
@@ -251,9 +251,9 @@ void smartiod_segment_dma_put(struct smartiod *d, struct smartiod_segment *seg);
 void smartiod_segment_grant_put(struct smartiod *d, struct smartiod_segment *seg,
 				const struct smartiod_grant *grant);
 /*
- * A connection comes; the exporter's library is told of it after the importer has its answer. If we are
- * killed between the two it hears of it from the next smartiod; the other way round it would have heard
- * of one that nobody has, which is asked for again.
+ * A connection comes; the exporter's library is told of it after the importer has its answer. If we
+ * are killed between the two it hears of it from the next smartiod; the other way round it would
+ * have heard of one that nobody has, which is asked for again.
  */
 int smartiod_segment_ref(struct smartiod_segment *seg, uint32_t node, uint32_t adapter,
 			 uint64_t connection, struct sio_err *reterr);
@@ -291,8 +291,8 @@ smartiod_peer_fn smartiod_peer_seg_lookup, smartiod_peer_seg_release, smartiod_p
 	smartiod_peer_grant_release;
 /*
  * Keep books of a grant that the port gave to a node: it is ungranted at GRANT_RELEASE, or when the
- * node is down, unless it goes adrift. @what: node, adapters and purpose; segment or ring: told when
- * it ends; both NULL: nobody is. -ENOMEM, -ENOSPC: nothing kept; the caller ungrants.
+ * node is down, unless it goes adrift. @what: node, adapters and purpose; segment or ring: told
+ * when it ends; both NULL: nobody is. -ENOMEM, -ENOSPC: nothing kept; the caller ungrants.
  */
 int smartiod_grant_keep(struct smartiod *d, uint64_t id, const struct smartiod_grant *what,
 			struct sio_err *reterr);
@@ -308,7 +308,10 @@ bool smartiod_grant_holds(const struct sio_wire_grant *g, uint64_t bytes);
 void smartiod_grant_release(struct smartiod *d, uint32_t node, uint64_t grant);
 /* UNGRANT and forget; 0 or unknown: nothing. */
 void smartiod_grant_end(struct smartiod *d, uint64_t id);
-/* The ring that grant @id is of is no more: @mem, its memory, goes with the grant. False: there is none. */
+/*
+ * The ring that grant @id is of is no more: @mem, its memory, goes with the grant. False: there is
+ * none.
+ */
 bool smartiod_grant_take(struct smartiod *d, uint64_t id, uint64_t mem);
 /* Grants of BARs end; those of segments and rings stay, for their importers stay, too. */
 void smartiod_grant_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
@@ -443,7 +446,10 @@ void smartiod_ring_free(struct smartiod *d, struct smartiod_ring *ring);
 void smartiod_ring_release(struct smartiod *d, uint32_t node, uint64_t uid);
 /* Its memory, as the port calls it: what a library tells it by after a restart. */
 uint64_t smartiod_ring_key(struct smartiod *d, uint64_t uid);
-/* Its sender is lost, and may still write to it if @grant is the memory's. Else false: nothing was done. */
+/*
+ * Its sender is lost, and may still write to it if @grant is the memory's. Else false: nothing was
+ * done.
+ */
 bool smartiod_ring_adrift(struct smartiod *d, struct smartiod_ring *ring, uint64_t grant);
 /* A grant of it is gone. */
 void smartiod_ring_grant_gone(struct smartiod *d, struct smartiod_ring *ring, uint64_t grant);
@@ -459,7 +465,9 @@ void smartiod_dint_link_lost(struct smartiod *d, uint32_t node, uint64_t link);
 void smartiod_dint_link_node_down(struct smartiod *d, uint32_t node);
 void smartiod_dint_link_free_all(struct smartiod *d);
 void smartiod_dint_release(struct smartiod *d, uint32_t node, uint64_t ring);
-/* Is a window to this grant of @node, a ring's memory, being made or unmapped, although it is lost? */
+/*
+ * Is a window to this grant of @node, a ring's memory, being made or unmapped, although it is lost?
+ */
 bool smartiod_dint_link_has(struct smartiod *d, uint32_t node, uint64_t grant);
 
 /* ---- peer.c ---- */

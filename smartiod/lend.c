@@ -129,7 +129,10 @@ void smartiod_lend_fail(struct smartiod *d, struct smartiod_lend *lend, int erro
 	struct smartiod_answer a = {.error = error, .text = text};
 	va_list ap;
 
-	/* It went while we were at it: the program hears that it has lost it, whatever failed first. */
+	/*
+	 * It went while we were at it: the program hears that it has lost it, whatever failed
+	 * first.
+	 */
 	if (error == -ENODEV || (lend->loan && lend->loan->lost))
 		a.error = error = -ENOTCONN;
 	va_start(ap, fmt);

@@ -27,7 +27,10 @@ struct smartiod_requester {
 /* Who wants an entry: part of an operation. */
 struct smartiod_requester_user {
 	struct smartiod_requester_user *next;
-	/* It is there, or will not be (@error). It counts until smartiod_requester_put(), either way. */
+	/*
+	 * It is there, or will not be (@error). It counts until smartiod_requester_put(), either
+	 * way.
+	 */
 	void (*have)(struct smartiod *d, struct smartiod_requester_user *user, int error,
 		     const char *text);
 };
@@ -342,7 +345,9 @@ void smartiod_dma_release(struct smartiod *d, struct smartiod_dma *dma);
 void smartiod_dma_node_down(struct smartiod *d, uint32_t node);
 void smartiod_dma_free_all(struct smartiod *d);
 
-/* The way from here to @node; @adapter: the other's where it must arrive, or SIO_PEER_ANY_ADAPTER. */
+/*
+ * The way from here to @node; @adapter: the other's where it must arrive, or SIO_PEER_ANY_ADAPTER.
+ */
 int smartiod_lend_path(struct smartiod *d, uint32_t node, uint32_t adapter, struct sio_path *ret,
 		       struct sio_err *reterr);
 
@@ -414,7 +419,10 @@ struct smartiod_borrow_op {
 	struct smartiod_op op;
 	struct smartiod_borrow *borrow; /* pinned */
 };
-/* Ask the lender; @step gets the answer, ends the operation and unpins. NULL: it is yes or no alone. */
+/*
+ * Ask the lender; @step gets the answer, ends the operation and unpins. NULL: it is yes or no
+ * alone.
+ */
 int smartiod_borrow_ask(struct smartiod *d, struct smartiod_session *s, const void *request,
 			struct smartiod_borrow *b, smartiod_step *step, void *msg, size_t len,
 			struct sio_err *reterr);

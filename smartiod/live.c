@@ -271,7 +271,10 @@ static int open_files(struct live *l, struct sio_err *reterr)
 
 static void live_done(struct live *l)
 {
-	/* Programs that have something wait for the next smartiod; others then find a socket, and wait, too. */
+	/*
+	 * Programs that have something wait for the next smartiod; others then find a socket, and
+	 * wait, too.
+	 */
 	l->clients_listener.stays = l->options.group && l->clients;
 	live_listener_done(&l->clients_listener);
 	live_listener_done(&l->peers_listener);

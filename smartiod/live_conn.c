@@ -11,8 +11,8 @@
 
 #define LIVE_BATCH 16 /* packets of one connection before the others have their turn */
 /*
- * Copies of descriptors that one queue may hold. Senders make a receiver's queue grow, a ring each, and
- * must not get it cut off by being faster than it is: a data interrupt has at most 1,024 rings.
+ * Copies of descriptors that one queue may hold. Senders make a receiver's queue grow, a ring each,
+ * and must not get it cut off by being faster than it is: a data interrupt has at most 1,024 rings.
  */
 #define LIVE_QUEUED_FDS 2048
 

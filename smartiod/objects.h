@@ -173,7 +173,9 @@ struct smartiod_segment {
 	bool removed;		      /* no new users; freed when the last one is gone */
 	bool owner_gone;	      /* the port frees the memory by itself */
 	uint32_t prepared, available; /* bit per adapter */
-	/* Of one that was here before us: adapters it was ever available on, connections told of. */
+	/*
+	 * Of one that was here before us: adapters it was ever available on, connections told of.
+	 */
 	uint32_t exported, told;
 	/* Of a group: available as the port confirmed it, and by which request of which number. */
 	uint32_t published, publish_turn, published_turn[SIO_MAX_ADAPTERS];
@@ -227,7 +229,9 @@ struct smartiod_connection {
 	uint64_t grant;				/* the exporter's */
 	uint64_t start;				/* of the exporter that gave it */
 	int map_fd;				/* -1 */
-	/* The window before: its grant goes back when the port has unmapped it. 0: there is none. */
+	/*
+	 * The window before: its grant goes back when the port has unmapped it. 0: there is none.
+	 */
 	uint64_t old_grant, old_start;
 	struct smartiod_connection *next_unmapping; /* of d->unmapping, while old_grant is set */
 	struct smartiod_op unmap;      /* embedded, so that giving back needs no memory */

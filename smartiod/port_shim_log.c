@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * DMA faults out of the kernel's log: the IOMMU drivers print them, at most a few lines a second, so
- * what comes here is at least one fault of each burst.
+ * DMA faults out of the kernel's log: the IOMMU drivers print them, at most a few lines a second,
+ * so what comes here is at least one fault of each burst.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that come back to a daemon that was started again: who is awaited, who has said what, and
- * when normal life begins.
+ * Programs that come back to a daemon that was started again: who is awaited, who has said what,
+ * and when normal life begins.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -146,7 +146,9 @@ static void over(struct smartiod *d)
 	resume_others(d);
 }
 
-/* One who is awaited came further: where processors are short all others may still be on their way. */
+/*
+ * One who is awaited came further: where processors are short all others may still be on their way.
+ */
 static void further(struct smartiod *d)
 {
 	uint64_t end = d->ops->now(d->ctx) + SMARTIOD_GRACE_NS;

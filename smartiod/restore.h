@@ -4,9 +4,10 @@
  *
  * What the port has of those who were here before is kept as leftovers, each with its descriptors.
  * A library that shows its owner's descriptor says, thing by thing, what it had (RESTORE): of the
- * leftovers, and of what is only in daemons' books. What it says is checked against the port's list;
- * nothing is handed out for it. Nobody else is served until all who live are back, or none came further for a time:
- * names would be free that are not, and what others are connected to would be missing.
+ * leftovers, and of what is only in daemons' books. What it says is checked against the port's
+ * list; nothing is handed out for it. Nobody else is served until all who live are back, or none
+ * came further for a time: names would be free that are not, and what others are connected to would
+ * be missing.
  */
 #ifndef SMARTIOD_RESTORE_H
 #define SMARTIOD_RESTORE_H
@@ -92,14 +93,19 @@ void smartiod_restore_finish_devices(struct smartiod *d, struct smartiod_session
 /* The segment that lies in the port's memory @mem; NULL with *reterr ENOENT. */
 struct smartiod_segment *smartiod_segment_by_mem(struct smartiod *d, uint64_t mem,
 						 struct sio_err *reterr);
-/* Mappings of before that no library has claimed: @seg, a segment again, is not freed under them. */
+/*
+ * Mappings of before that no library has claimed: @seg, a segment again, is not freed under them.
+ */
 void smartiod_restore_mapped(struct smartiod *d, struct smartiod_segment *seg);
 /*
- * Nobody claimed this memory, which hangs on the daemon: it ends when no device reaches it any more, as
- * no owner's end frees it. Takes @l. false: no memory for that.
+ * Nobody claimed this memory, which hangs on the daemon: it ends when no device reaches it any
+ * more, as no owner's end frees it. Takes @l. false: no memory for that.
  */
 bool smartiod_restore_end_given(struct smartiod *d, struct smartiod_leftover *l);
-/* @number is that of a segment with memory: an empty one of somebody who says that he had it gives way. */
+/*
+ * @number is that of a segment with memory: an empty one of somebody who says that he had it gives
+ * way.
+ */
 void smartiod_restore_take_number(struct smartiod *d, uint32_t number);
 /* What @m says of a segment's state. */
 void smartiod_restore_state(struct smartiod *d, struct smartiod_segment *seg,

@@ -51,8 +51,8 @@ void smartiod_restore_state(struct smartiod *d, struct smartiod_segment *seg,
 }
 
 /*
- * What has memory at the port has its number, too. That an empty segment had it, only a seal says, which may
- * be of one that was removed before another program took the number.
+ * What has memory at the port has its number, too. That an empty segment had it, only a seal says,
+ * which may be of one that was removed before another program took the number.
  */
 void smartiod_restore_take_number(struct smartiod *d, uint32_t number)
 {
@@ -68,8 +68,8 @@ void smartiod_restore_take_number(struct smartiod *d, uint32_t number)
 }
 
 /*
- * What @s has made, as its seal says. It may hang on the daemon: the port was given it, and the program had
- * no answer to its removal, for which it asks again.
+ * What @s has made, as its seal says. It may hang on the daemon: the port was given it, and the
+ * program had no answer to its removal, for which it asks again.
  */
 static struct smartiod_leftover *own_memory(struct smartiod *d, const struct smartiod_session *s,
 					    uint64_t mem, struct sio_err *reterr)
@@ -375,8 +375,8 @@ int smartiod_restore_dint_link(struct smartiod *d, struct smartiod_session *s,
 /* ---- when all is said ---- */
 
 /*
- * A segment has connections that its library has not heard of, or has heard of the end of: the latter are
- * those that are about to go. Return: how many are new to it.
+ * A segment has connections that its library has not heard of, or has heard of the end of: the
+ * latter are those that are about to go. Return: how many are new to it.
  */
 static uint32_t new_connections(struct smartiod_segment *seg)
 {
@@ -408,8 +408,8 @@ static void tell_times(struct smartiod *d, const struct smartiod_object *handle,
 }
 
 /*
- * Connections came or went while nobody could tell: all of a segment at once. Who attached has heard
- * of others than its maker, but misses the same.
+ * Connections came or went while nobody could tell: all of a segment at once. Who attached has
+ * heard of others than its maker, but misses the same.
  */
 static void tell_connections(struct smartiod *d, struct smartiod_segment *seg)
 {

@@ -10,9 +10,9 @@
 #include "smartiod/restore.h"
 
 /*
- * May who attached to it restore it? *ret_maker: who is to have it. If the port was given it, nobody. If the
- * port had refused, its maker; and before that has said all of its own, what is left may be memory that it
- * never shared.
+ * May who attached to it restore it? *ret_maker: who is to have it. If the port was given it,
+ * nobody. If the port had refused, its maker; and before that has said all of its own, what is left
+ * may be memory that it never shared.
  */
 static bool was_let_go(struct smartiod *d, const struct smartiod_leftover *l,
 		       struct smartiod_session **ret_maker)
@@ -29,8 +29,8 @@ static bool was_let_go(struct smartiod *d, const struct smartiod_leftover *l,
 }
 
 /*
- * Who made it has let go of its handle before: it has nothing to say of it, but its memory is there,
- * and others have handles, which the seals prove.
+ * Who made it has let go of its handle before: it has nothing to say of it, but its memory is
+ * there, and others have handles, which the seals prove.
  */
 static struct smartiod_segment *let_go(struct smartiod *d, const struct sio_msg_restore *m,
 				       struct sio_err *reterr)

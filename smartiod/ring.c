@@ -139,8 +139,8 @@ static void ask_grant(struct smartiod *d, struct smartiod_ring_op *r, uint32_t k
 static void build_done(struct smartiod *d, struct smartiod_ring_op *r);
 
 /*
- * Rings of senders that are gone stay until the receiver has read them, so one that is stopped could
- * have any number: they are bounded by a part of the host's memory, too.
+ * Rings of senders that are gone stay until the receiver has read them, so one that is stopped
+ * could have any number: they are bounded by a part of the host's memory, too.
  */
 static int check_room(struct smartiod *d, const struct smartiod_dint *dint, struct sio_err *reterr)
 {

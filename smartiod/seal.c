@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Seals: what a program shows to the next smartiod of what it had of others, which the port does not know.
- * SipHash-2-4 (J.-P. Aumasson, D. J. Bernstein: "SipHash: a fast short-input PRF", 2012).
+ * Seals: what a program shows to the next smartiod of what it had of others, which the port does
+ * not know. SipHash-2-4 (J.-P. Aumasson, D. J. Bernstein: "SipHash: a fast short-input PRF", 2012).
  */
 #include <errno.h>
 

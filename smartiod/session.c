@@ -187,7 +187,10 @@ struct smartiod_session *smartiod_session_by_owner(struct smartiod *d, uint64_t 
 
 /* ---- the end ---- */
 
-/* One that hangs on the daemon already, and has a maker again who asked for that, does not end with him. */
+/*
+ * One that hangs on the daemon already, and has a maker again who asked for that, does not end with
+ * him.
+ */
 static void drop_segment(struct smartiod *d, struct smartiod_segment *seg)
 {
 	smartiod_segment_end(d, seg, SCI_CB_LOST, seg->owner != 0 || seg->let_go);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Events that nobody asked for. The module only says that something has changed; what it was, is the
- * difference between what LIST and DEVICE_LIST told last and tell now. So none can be lost: who looks
- * late sees all of it.
+ * Events that nobody asked for. The module only says that something has changed; what it was, is
+ * the difference between what LIST and DEVICE_LIST told last and tell now. So none can be lost: who
+ * looks late sees all of it.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -39,9 +39,9 @@ void shim_news_init(struct shim_news *n);
 void shim_news_done(struct shim_news *n);
 
 /*
- * A look: begin, each owner and each device that there is, end. All return 0 or -ENOMEM; then the next
- * look tells what is missing. @left: what stays of an owner that has ended, as OWNER_GONE tells it; may
- * be NULL. Outside of a look: an owner that was made.
+ * A look: begin, each owner and each device that there is, end. All return 0 or -ENOMEM; then the
+ * next look tells what is missing. @left: what stays of an owner that has ended, as OWNER_GONE
+ * tells it; may be NULL. Outside of a look: an owner that was made.
  */
 void shim_news_begin(struct shim_news *n);
 int shim_news_owner(struct shim_news *n, uint64_t id, bool live,

@@ -329,7 +329,9 @@ static void serve_by_module(struct shim_call *c)
 		tell_device((void *)&c->answer);
 }
 
-/* Forms that the module takes, but not from others than us, or does not tell from other mistakes. */
+/*
+ * Forms that the module takes, but not from others than us, or does not tell from other mistakes.
+ */
 static bool is_strange(struct shim_call *c)
 {
 	const struct sio_req_dmamap *m = (const void *)&c->req;

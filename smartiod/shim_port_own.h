@@ -32,11 +32,13 @@ void shim_call_module(struct shim_call *c);
 void shim_call_explain(struct shim_call *c, int error);
 /* The size, reserved fields, flags and descriptors are as they must be; else it is refused. */
 bool shim_call_formed(struct shim_call *c, unsigned max_fds);
-/* Ask the module something for ourselves, on behalf of @c: request @q with its operation's fields. */
+/*
+ * Ask the module something for ourselves, on behalf of @c: request @q with its operation's fields.
+ */
 int shim_call_ask(const struct shim_call *c, struct shim_call *q, uint32_t op, size_t size);
 /*
- * What the module tells: an error is its own word, or that it could not say (-ENOMEM): who takes that for
- * "nothing there" acts on what is not so.
+ * What the module tells: an error is its own word, or that it could not say (-ENOMEM): who takes
+ * that for "nothing there" acts on what is not so.
  */
 /* The object that LIST tells of. Return: 0; -ENOENT: none; -errno. */
 int shim_call_find(const struct shim_call *c, uint32_t kind, uint64_t id,

@@ -135,8 +135,8 @@ struct smartiod_tree_node *smartiod_tree_after(const struct smartiod_tree *t, ui
 }
 
 /*
- * Of n keys from @key on, the last of which is k, none is missing exactly if k is @key + n - 1; and if
- * none is missing up to one, then none is up to those before it.
+ * Of n keys from @key on, the last of which is k, none is missing exactly if k is @key + n - 1; and
+ * if none is missing up to one, then none is up to those before it.
  */
 uint64_t smartiod_tree_gap(const struct smartiod_tree *t, uint64_t key)
 {

@@ -417,7 +417,10 @@ int smartiod_lend_unvector(struct smartiod *d, const struct smartiod_from *from,
 	if (!l)
 		return reterr->code;
 	v = find(l->device, number);
-	/* One that is being connected is nobody's yet: a borrower that gave up on it has its undone. */
+	/*
+	 * One that is being connected is nobody's yet: a borrower that gave up on it has its
+	 * undone.
+	 */
 	if (!v || v->loan != l || v->operation)
 		return sio_fail(reterr, -EBADF, "%s: borrow %" PRIu64 " has no vector %" PRIu32,
 				l->device->topo->name, l->id, number);

@@ -59,7 +59,10 @@ static bool quarantined(const struct audit_row *row)
 	return row->flags & SIO_ROW_QUARANTINED;
 }
 
-/* Kept for a host that was lost, which may still write there: of whose end it waits for nobody else knows. */
+/*
+ * Kept for a host that was lost, which may still write there: of whose end it waits for nobody else
+ * knows.
+ */
 static const struct audit_row *adrift(const struct audit_host *h, uint64_t owner, uint64_t address)
 {
 	const struct audit_list *l = &h->port[SIO_KIND_GRANT];
@@ -129,8 +132,8 @@ static void check_hangs(const struct audit_host *h, struct audit_report *r)
 }
 
 /*
- * Memory that is no segment must be rings of data interrupts: the owner's have that many senders, or
- * had, and those were lost.
+ * Memory that is no segment must be rings of data interrupts: the owner's have that many senders,
+ * or had, and those were lost.
  */
 static void check_rings(const struct audit_host *h, uint64_t owner, struct audit_report *r)
 {
@@ -299,8 +302,8 @@ static void count_rows(const struct audit_list *l, uint32_t node, bool all, size
 }
 
 /*
- * What @from granted to @to is what @to has mapped of it. What waits in quarantine for a host that was
- * lost to say that it is not, or to start anew, may be mapped or not.
+ * What @from granted to @to is what @to has mapped of it. What waits in quarantine for a host that
+ * was lost to say that it is not, or to start anew, may be mapped or not.
  */
 static void check_windows(const struct audit_host *from, const struct audit_host *to,
 			  struct audit_report *r)

@@ -93,9 +93,9 @@ static int check_add(const struct tool_function *f, bool force, bool *ret_used,
 }
 
 /*
- * Strict: what was unmapped cannot be written to any more, without waiting for a flush. A driver whose
- * device is used beyond its end (a file system is mounted) keeps some memory for it, and takes that out
- * of the group's addresses at last: they must still be the same ones then.
+ * Strict: what was unmapped cannot be written to any more, without waiting for a flush. A driver
+ * whose device is used beyond its end (a file system is mounted) keeps some memory for it, and
+ * takes that out of the group's addresses at last: they must still be the same ones then.
  */
 static void make_strict(const struct tool_function *f, bool used)
 {

@@ -168,8 +168,9 @@ static bool held(const struct disk *d, char *ret, size_t size)
 }
 
 /*
- * Whatever the kernel does with a disk or a part of it, it claims the disk for: also what is mounted
- * where we cannot see it (another mount namespace), or under a device number of its own (btrfs).
+ * Whatever the kernel does with a disk or a part of it, it claims the disk for: also what is
+ * mounted where we cannot see it (another mount namespace), or under a device number of its own
+ * (btrfs).
  */
 static bool claimed(const struct disk *d, char *ret, size_t size)
 {

@@ -115,7 +115,9 @@ static void check_local_daemon(struct tool_finding *f)
 	bad(f, "sudo smartiod --shim");
 }
 
-/* One of our functions: is it translated, and alone in its IOMMU group? Return: whether it is good. */
+/*
+ * One of our functions: is it translated, and alone in its IOMMU group? Return: whether it is good.
+ */
 static bool examine_function(const char *bdf, char *ret, size_t size)
 {
 	char neighbour[TOOL_FUNCTION_BDF], iommu[TOOL_FUNCTION_WORD];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * SCIMemCpy() to a remote segment beside the best that a CPU can do with the same memory: memcpy(),
- * a string move, streaming stores; each followed by the fence that SCIMemCpy() ends with. For what a
- * call costs: memcpy() in a function of another library, and a function there that does nothing. All
- * take turns within each round; each round has other places within a page, for it matters which.
+ * a string move, streaming stores; each followed by the fence that SCIMemCpy() ends with. For what
+ * a call costs: memcpy() in a function of another library, and a function there that does nothing.
+ * All take turns within each round; each round has other places within a page, for it matters
+ * which.
  *
  * usage: bench-sisci-copy serve BYTES | measure NODE CPU ROUNDS BYTES-PER-TURN MOST
  * prints: "SIZE who ns", a line per size, way and round

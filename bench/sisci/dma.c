@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Transfers by a DMA queue beside memcpy() of the same bytes to the same place on one core, in turns;
- * and how much of its own core the caller needed.
+ * Transfers by a DMA queue beside memcpy() of the same bytes to the same place on one core, in
+ * turns; and how much of its own core the caller needed.
  *
  * usage: bench-sisci-dma serve BYTES | measure NODE CPU ROUNDS TRANSFERS BYTES QUEUES
- * prints a line per round: "dma queue ns", "dma memcpy ns" of one; "dma core PART" that the caller used
+ * prints a line per round: "dma queue ns", "dma memcpy ns" of one; "dma core PART" that the caller
+ * used
  */
 #include <string.h>
 

@@ -216,7 +216,9 @@ static int take_reply(struct smartio_nvme *n, const struct sio_nvme_req *req,
 	return 0;
 }
 
-/* Whether the manager that was asked still serves. One that says nothing just now may be another's. */
+/*
+ * Whether the manager that was asked still serves. One that says nothing just now may be another's.
+ */
 static int still_there(struct smartio_nvme *n)
 {
 	uint64_t instance = n->meta.instance;
@@ -253,8 +255,8 @@ int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nv
 			break;
 		took_ms = rc == -EAGAIN ? SLICE_MS : 1;
 		/*
-		 * While no smartiod is there this waits, like any call, and so does the manager if it
-		 * has to make one: only the time in which it could have answered is counted.
+		 * While no smartiod is there this waits, like any call, and so does the manager if
+		 * it has to make one: only the time in which it could have answered is counted.
 		 */
 		rc = rc == -EAGAIN ? still_there(n) : 0;
 		if (rc)

@@ -214,7 +214,10 @@ static int ask_create(struct smartio_nvme_queue *q, bool *ret_unsure)
 		q->expected = sio_nvme_expected(q->id, true);
 		/* Those of the manager's time; another number now means that they are gone. */
 		q->generation = n->meta.generation;
-		/* Generations are even. So rings of those that must look, and only they, take the long way. */
+		/*
+		 * Generations are even. So rings of those that must look, and only they, take the
+		 * long way.
+		 */
 		q->plain = q->generation | (n->sleeps != NULL);
 		/* Of what is mapped, whatever this manager says. */
 		q->sq_doorbell = (volatile uint32_t *)(n->doorbells + 2 * q->id * n->stride);

@@ -76,7 +76,8 @@ struct smartio_device_event {
  * Wait for the next event of a borrowed device. BORROWER_GONE goes to the holder of the device's
  * registers only; those that came before it held them are told at once when it takes them.
  * @timeout_ms: 0 looks, SCI_INFINITE_TIMEOUT waits for ever.
- * Errors: SCI_ERR_TIMEOUT, SCI_ERR_CANCELLED (handle returned meanwhile), SCI_ERR_ILLEGAL_PARAMETER.
+ * Errors: SCI_ERR_TIMEOUT, SCI_ERR_CANCELLED (handle returned meanwhile),
+ * SCI_ERR_ILLEGAL_PARAMETER.
  */
 void smartio_wait_device_event(sci_smartio_device_t device, struct smartio_device_event *event,
 			       unsigned int timeout_ms, sci_error_t *error);
@@ -106,8 +107,8 @@ void smartio_device_settled(sci_smartio_device_t device, uint64_t borrower, sci_
  * Only the holder of the registers may ask; the hold outlives it, as queues do. It ends by
  * smartio_device_unhold(), smartio_device_settled() for @borrower or for all, or a reset. A mapping
  * may be held several times.
- * Errors: SCI_ERR_OUT_OF_RANGE not mapped by that borrower, SCI_ERR_ILLEGAL_PARAMETER no live borrow
- * has this number, SCI_ERR_ACCESS not the holder of the registers, SCI_ERR_BUSY being reset.
+ * Errors: SCI_ERR_OUT_OF_RANGE not mapped by that borrower, SCI_ERR_ILLEGAL_PARAMETER no live
+ * borrow has this number, SCI_ERR_ACCESS not the holder of the registers, SCI_ERR_BUSY being reset.
  */
 void smartio_device_hold(sci_smartio_device_t device, uint64_t borrower, sci_ioaddr_t ioaddr,
 			 size_t bytes, uint64_t *hold, sci_error_t *error);
@@ -123,8 +124,8 @@ void smartio_device_unhold(sci_smartio_device_t device, uint64_t hold, sci_error
 int smartio_holds_registers(sci_smartio_device_t device);
 
 /**
- * Function reset by the lender. Needs the registers, or an exclusive borrow, or a device that nobody
- * holds the registers of. Settles all borrowers; the generation goes up.
+ * Function reset by the lender. Needs the registers, or an exclusive borrow, or a device that
+ * nobody holds the registers of. Settles all borrowers; the generation goes up.
  * Errors: SCI_ERR_ACCESS, SCI_ERR_NOT_SUPPORTED, SCI_ERR_TIMEOUT.
  */
 void smartio_device_reset(sci_smartio_device_t device, sci_error_t *error);
@@ -138,14 +139,14 @@ int smartio_data_interrupt_fd(sci_local_data_interrupt_t interrupt);
 
 /**
  * A device of an emulated cluster sleeps when nobody uses it. A plain store to its doorbells or
- * registers wakes it, where the system lets it (docs/waking.md). Where not, it looks by itself again
- * and again, unless the program that stores promises to do so itself. This call is the promise, for
- * all stores through @map. NULL: nothing is to be done; this is so on hardware, too. Else the word
- * that says whether the device sleeps; after each store that it must see:
+ * registers wakes it, where the system lets it (docs/waking.md). Where not, it looks by itself
+ * again and again, unless the program that stores promises to do so itself. This call is the
+ * promise, for all stores through @map. NULL: nothing is to be done; this is so on hardware, too.
+ * Else the word that says whether the device sleeps; after each store that it must see:
  *
- *	sio_full_barrier();
- *	if (sio_read32(word))
- *		smartio_map_wake(map);
+ * 	sio_full_barrier();
+ * 	if (sio_read32(word))
+ * 		smartio_map_wake(map);
  *
  * The word is valid until SCIUnmapSegment(); after a loss it may say anything. @map: of a BAR, else
  * NULL is returned. Ask again: the same answer.
@@ -157,11 +158,12 @@ void smartio_map_wake(sci_map_t map);
 #define SMARTIO_ANY_VECTOR (~0u)
 
 /**
- * Tie an interrupt vector of a borrowed device to an interrupt without data, of any host: each message
- * that the device sends for the vector triggers it, without a call or a daemon in between. The device
- * becomes one more sender: SCIRemoveInterrupt() of it is SCI_ERR_BUSY until the tie ends.
- * @vector: of the device, as PCI numbers those of MSI-X; SMARTIO_ANY_VECTOR: the lowest free one but
- * 0 is taken, and stored there. A vector belongs to the borrower that tied it.
+ * Tie an interrupt vector of a borrowed device to an interrupt without data, of any host: each
+ * message that the device sends for the vector triggers it, without a call or a daemon in between.
+ * The device becomes one more sender: SCIRemoveInterrupt() of it is SCI_ERR_BUSY until the tie
+ * ends.
+ * @vector: of the device, as PCI numbers those of MSI-X; SMARTIO_ANY_VECTOR: the lowest free one
+ * but 0 is taken, and stored there. A vector belongs to the borrower that tied it.
  * @interrupt: a connection to it (SCIConnectInterrupt()), as the right to trigger it; it may be of
  * this very process. It may be disconnected afterwards.
  * What the device sent before, while the vector was nobody's, is not told. The tie ends by
@@ -178,9 +180,9 @@ void smartio_connect_device_interrupt(sci_smartio_device_t device, unsigned int 
 
 /**
  * End a tie of this borrow. When it returns, no message of the device for @vector is on its way.
- * Errors: SCI_ERR_ILLEGAL_PARAMETER wrong handle, or this borrow has no such vector (any more): also
- * while smartio_connect_device_interrupt() has not told it, and when that failed for want of an
- * answer, for what such an answer brings is undone.
+ * Errors: SCI_ERR_ILLEGAL_PARAMETER wrong handle, or this borrow has no such vector (any more):
+ * also while smartio_connect_device_interrupt() has not told it, and when that failed for want of
+ * an answer, for what such an answer brings is undone.
  */
 void smartio_disconnect_device_interrupt(sci_smartio_device_t device, unsigned int vector,
 					 sci_error_t *error);

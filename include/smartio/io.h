@@ -102,7 +102,9 @@ static inline void sio_copy_from(void *dst, const volatile void *src, size_t len
 #endif
 }
 
-/** Copy @len bytes, where both sides may be fabric memory and may overlap; else as the two above. */
+/**
+ * Copy @len bytes, where both sides may be fabric memory and may overlap; else as the two above.
+ */
 static inline void sio_copy_across(volatile void *dst, const volatile void *src, size_t len)
 {
 #ifdef SIO_IO_HOOKS
@@ -129,9 +131,9 @@ static inline void sio_copy_string(volatile void *dst, const volatile void *src,
 
 /**
  * Copy @len bytes to fabric memory past this processor's caches, where it has such stores: best for
- * what another processor reads soon, and bad for what this one writes again before that. Whole lines
- * of 64 bytes go that way, what is before the first and behind the last as by sio_copy_to(). They are
- * ordered by sio_to_fabric_barrier() alone.
+ * what another processor reads soon, and bad for what this one writes again before that. Whole
+ * lines of 64 bytes go that way, what is before the first and behind the last as by sio_copy_to().
+ * They are ordered by sio_to_fabric_barrier() alone.
  */
 static inline void sio_copy_stream(volatile void *dst, const void *src, size_t len)
 {
@@ -162,7 +164,10 @@ static inline void sio_copy_stream(volatile void *dst, const void *src, size_t l
 #endif
 }
 
-/** Whether sio_ticks() tells anything: some processors have no such clock, and simulated ones no caches. */
+/**
+ * Whether sio_ticks() tells anything: some processors have no such clock, and simulated ones no
+ * caches.
+ */
 static inline int sio_has_ticks(void)
 {
 #if defined(__x86_64__) && !defined(SIO_IO_HOOKS)

@@ -88,9 +88,9 @@ struct smartio_nvme_namespace {
  */
 int smartio_nvme_open(const char *device, struct smartio_nvme **ret);
 /**
- * Closes what is open under it, too. NULL is fine. Queues that could not be deleted because no manager
- * lives stay with the drive until SCITerminate() or the end of the process; then they are kept in
- * quarantine until the next manager has reset the drive.
+ * Closes what is open under it, too. NULL is fine. Queues that could not be deleted because no
+ * manager lives stay with the drive until SCITerminate() or the end of the process; then they are
+ * kept in quarantine until the next manager has reset the drive.
  */
 void smartio_nvme_close(struct smartio_nvme *n);
 void smartio_nvme_get_info(const struct smartio_nvme *n, struct smartio_nvme_info *info);
@@ -101,8 +101,9 @@ int smartio_nvme_get_namespace(const struct smartio_nvme *n, uint32_t index,
 int smartio_nvme_identify(struct smartio_nvme *n, uint8_t cns, uint32_t nsid, void *data);
 
 /*
- * Memory for data: of this host, mapped for the drive, page-aligned, zeroed, rounded up to pages. All
- * queues of the same smartio_nvme_open() may use it. -ENOMEM, -ENOSPC: no window or requester entry.
+ * Memory for data: of this host, mapped for the drive, page-aligned, zeroed, rounded up to pages.
+ * All queues of the same smartio_nvme_open() may use it. -ENOMEM, -ENOSPC: no window or requester
+ * entry.
  */
 struct smartio_nvme_buffer;
 int smartio_nvme_buffer_alloc(struct smartio_nvme *n, size_t bytes,
@@ -117,8 +118,9 @@ struct smartio_nvme_queue;
 enum smartio_nvme_placement {
 	SMARTIO_NVME_PLACE_AUTO = 0, /* by access hints: SQ with the lender, CQ here */
 	/*
-	 * With the lender. Of a completion queue that costs a client elsewhere a read across the fabric
-	 * for each poll that finds something, and one from the drive, behind which its data has come.
+	 * With the lender. Of a completion queue that costs a client elsewhere a read across the
+	 * fabric for each poll that finds something, and one from the drive, behind which its data
+	 * has come.
 	 */
 	SMARTIO_NVME_PLACE_DEVICE = 1,
 	SMARTIO_NVME_PLACE_LOCAL = 2 /* here */
@@ -140,11 +142,11 @@ struct smartio_nvme_queue_options {
 #define SMARTIO_NVME_INTERRUPT 1u
 
 /**
- * Ask the manager for a queue pair, with memory placed as @o says (NULL: all by default).
- * -ENOSPC: the drive has no queue pair left; -ENOTCONN: the manager is gone; -ETIMEDOUT: it does not
- * answer; -EINVAL: depth, transfer size, namespace or placement that the drive does not have;
- * -ENOTSUP: a namespace format with metadata, or interrupts of a drive that has none; -EBUSY: all
- * interrupt vectors are taken; -ENODEV: the drive, or its host, is gone; -EFAULT: the lender has lost this
+ * Ask the manager for a queue pair, with memory placed as @o says (NULL: all by default). -ENOSPC:
+ * the drive has no queue pair left; -ENOTCONN: the manager is gone; -ETIMEDOUT: it does not answer;
+ * -EINVAL: depth, transfer size, namespace or placement that the drive does not have; -ENOTSUP: a
+ * namespace format with metadata, or interrupts of a drive that has none; -EBUSY: all interrupt
+ * vectors are taken; -ENODEV: the drive, or its host, is gone; -EFAULT: the lender has lost this
  * host, and this host does not know yet; -ENOMEM.
  */
 int smartio_nvme_queue_open(struct smartio_nvme *n, const struct smartio_nvme_queue_options *o,
@@ -190,8 +192,8 @@ int smartio_nvme_poll(struct smartio_nvme_queue *q, struct smartio_nvme_completi
 		      unsigned max);
 /**
  * Sleep until the queue has a completion for smartio_nvme_poll(), for @timeout_ms at most (0 looks,
- * UINT32_MAX: for ever); rings first. For queues opened with SMARTIO_NVME_INTERRUPT; polling them as
- * well is fine. One system call, or a few, if it sleeps; none if a completion is there.
+ * UINT32_MAX: for ever); rings first. For queues opened with SMARTIO_NVME_INTERRUPT; polling them
+ * as well is fine. One system call, or a few, if it sleeps; none if a completion is there.
  * Return: 1: there is one; 0: none came in time; -EINVAL: the queue has no interrupt; -ECONNRESET,
  * -EPROTO as smartio_nvme_poll(); -EIO: the interrupt is lost.
  * Source: NVM Express Base Specification 1.4, section 7.5.
@@ -204,8 +206,8 @@ const char *smartio_nvme_status_string(uint32_t status);
  * Blocking helpers: any length and offset, in bytes, that are multiples of the block size. The data
  * passes through memory of the queue's own, which the first call allocates.
  * -EINVAL: not a multiple; -ERANGE: past the namespace; -EIO: the drive's status, told by
- * smartio_nvme_error(); -EBUSY: commands of smartio_nvme_submit() are in flight; -ETIMEDOUT: the drive
- * was silent for 30 s; -ECONNRESET as smartio_nvme_poll(); -ENOMEM.
+ * smartio_nvme_error(); -EBUSY: commands of smartio_nvme_submit() are in flight; -ETIMEDOUT: the
+ * drive was silent for 30 s; -ECONNRESET as smartio_nvme_poll(); -ENOMEM.
  */
 int smartio_nvme_read(struct smartio_nvme_queue *q, void *data, uint64_t offset, size_t bytes);
 int smartio_nvme_write(struct smartio_nvme_queue *q, const void *data, uint64_t offset,

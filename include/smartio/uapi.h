@@ -287,9 +287,9 @@ struct sio_req_free {
 SIO_PORT_SIZE(struct sio_req_free, 40);
 
 /*
- * GIVE: memory, and those grants of it that its owner has, hang on the daemon (owner 0) from now on:
- * they outlive the owner, and end by FREE and UNGRANT. Nobody who reaches it notices. -EPERM: the owner
- * has ended.
+ * GIVE: memory, and those grants of it that its owner has, hang on the daemon (owner 0) from now
+ * on: they outlive the owner, and end by FREE and UNGRANT. Nobody who reaches it notices. -EPERM:
+ * the owner has ended.
  */
 struct sio_req_give {
 	struct sio_req h;
@@ -568,8 +568,8 @@ struct sio_evt_dmamap {
 };
 SIO_PORT_SIZE(struct sio_evt_dmamap, 56);
 /*
- * DMAUNMAP: of a live mapping; -EPERM of a quarantined one (SETTLE ends it). smartio.ko, which does not
- * serve SETTLE, takes SIO_DMAUNMAP_SETTLED: the word of who settled it.
+ * DMAUNMAP: of a live mapping; -EPERM of a quarantined one (SETTLE ends it). smartio.ko, which does
+ * not serve SETTLE, takes SIO_DMAUNMAP_SETTLED: the word of who settled it.
  */
 #define SIO_DMAUNMAP_SETTLED 1 /* h.flags */
 struct sio_req_dmaunmap {
@@ -595,9 +595,9 @@ struct sio_req_iova_release {
 SIO_PORT_SIZE(struct sio_req_iova_release, 40);
 
 /*
- * IRQ_NEW: an interrupt of this host. Descriptor 0: poll, read and, to put back what was read, write
- * it (eventfd semantics). Descriptor 1: trigger it from this host by writing 8 bytes. Peers: GRANT it
- * and MAP the grant.
+ * IRQ_NEW: an interrupt of this host. Descriptor 0: poll, read and, to put back what was read,
+ * write it (eventfd semantics). Descriptor 1: trigger it from this host by writing 8 bytes. Peers:
+ * GRANT it and MAP the grant.
  */
 struct sio_req_irq_new {
 	struct sio_req h;
@@ -686,11 +686,11 @@ SIO_PORT_SIZE(struct sio_evt_status, 40);
  * The first member's size is the group's: a longer one is -ERANGE.
  * FUSED: members and senders have one memory; what one stores, all see, also a member's stores into
  * its own.
- * EXACT: each member has its own. What CONNECT names has no descriptor: it is addresses that devices
- * and DMA engines of this host write to (DMAMAP, DMA_ATTACH with SIO_ACCESS_WRITE alone, else -EINVAL);
- * it reaches the published members of this host, and through @adapter, whose requester table must let
- * a device out, those of peers, each on the adapter that it joined with. Nothing can be read there, and
- * it cannot be granted.
+ * EXACT: each member has its own. What CONNECT names has no descriptor: it is addresses that
+ * devices and DMA engines of this host write to (DMAMAP, DMA_ATTACH with SIO_ACCESS_WRITE alone,
+ * else -EINVAL); it reaches the published members of this host, and through @adapter, whose
+ * requester table must let a device out, those of peers, each on the adapter that it joined with.
+ * Nothing can be read there, and it cannot be granted.
  */
 #define SIO_MCAST_JOIN 1
 #define SIO_MCAST_CONNECT 2
@@ -714,14 +714,15 @@ SIO_PORT_SIZE(struct sio_evt_mcast, 64);
 
 /*
  * DMA: a channel of the engine in @adapter. Descriptor 0 of the answer is its ring (struct
- * sio_dma_ring, @size bytes, to be mapped for reading and writing), 1 the doorbell (write 8 bytes), 2
- * the completion event (poll and read; eventfd semantics). From then on nobody is asked: a program
- * writes entries and moves the tail; the engine copies and counts what is done.
+ * sio_dma_ring, @size bytes, to be mapped for reading and writing), 1 the doorbell (write 8 bytes),
+ * 2 the completion event (poll and read; eventfd semantics). From then on nobody is asked: a
+ * program writes entries and moves the tail; the engine copies and counts what is done.
  *
- * What a channel may reach was attached to it before; entries name it by slot. The engine goes through
- * the host's IOMMU, windows and the peer's IOMMU as any device; its requester id is the adapter's own.
- * A channel ends with its owner or by DMA_FREE, at any instant: when that is answered, or
- * SIO_EV_OWNER_GONE was told, no byte moves any more. Errors: -ENODEV, -ENOSPC too many channels.
+ * What a channel may reach was attached to it before; entries name it by slot. The engine goes
+ * through the host's IOMMU, windows and the peer's IOMMU as any device; its requester id is the
+ * adapter's own. A channel ends with its owner or by DMA_FREE, at any instant: when that is
+ * answered, or SIO_EV_OWNER_GONE was told, no byte moves any more. Errors: -ENODEV, -ENOSPC too
+ * many channels.
  */
 #define SIO_DMA_ENTRIES 1024 /* of a ring */
 #define SIO_DMA_RESULTS 32   /* of a ring: more transfers than this are not looked back at */
@@ -767,8 +768,8 @@ SIO_PORT_SIZE(struct sio_req_dma_detach, 40);
 
 /*
  * The ring. Numbers count up and wrap. The entries up to one with SIO_DMA_LAST are a transfer;
- * transfers are done one after the other, those of different channels in turns. The first error of a
- * transfer ends it. The engine believes nothing that it reads here.
+ * transfers are done one after the other, those of different channels in turns. The first error of
+ * a transfer ends it. The engine believes nothing that it reads here.
  */
 #define SIO_DMA_LAST 1
 struct sio_dma_entry {
@@ -875,10 +876,11 @@ struct sio_evt_fault {
 };
 SIO_PORT_SIZE(struct sio_evt_fault, 232);
 /*
- * DEVICE_GONE: pulled out, or taken from the port. Whoever has its BARs mapped reads ones from now on,
- * and stores to nothing; it writes to nothing any more, and what waited for that is free. Requests that
- * name it are -ENODEV. What living owners have of it stays, cut off, until they end it; its vectors and
- * DEVICE_OPEN have ended. DEVICE_BACK: it, or another one in its place, with a greater generation.
+ * DEVICE_GONE: pulled out, or taken from the port. Whoever has its BARs mapped reads ones from now
+ * on, and stores to nothing; it writes to nothing any more, and what waited for that is free.
+ * Requests that name it are -ENODEV. What living owners have of it stays, cut off, until they end
+ * it; its vectors and DEVICE_OPEN have ended. DEVICE_BACK: it, or another one in its place, with a
+ * greater generation.
  */
 struct sio_evt_device_state {
 	struct sio_evt h;
@@ -902,22 +904,22 @@ struct sio_evt_owner_end {
  *
  * SIO_IOC_REQUEST: the request of @size bytes at @data, with @n_fds descriptors, which stay the
  * caller's, is done and answered into the SIO_PORT_MAX_PACKET bytes at @answer; @size becomes the
- * answer's, @n_fds and @fd tell of new descriptors (close-on-exec). A refusal is a struct sio_evt with
- * its error. Returns 0 whether it succeeded or was refused. -EMSGSIZE: less than a header or more than
- * any request; -EBADF, -EINVAL (too many descriptors), -ENOMEM: nothing has happened. -EFAULT: it may
- * have happened, and its descriptors are closed. RESET takes up to seconds; requests about that device
- * are refused meanwhile by -EAGAIN.
+ * answer's, @n_fds and @fd tell of new descriptors (close-on-exec). A refusal is a struct sio_evt
+ * with its error. Returns 0 whether it succeeded or was refused. -EMSGSIZE: less than a header or
+ * more than any request; -EBADF, -EINVAL (too many descriptors), -ENOMEM: nothing has happened.
+ * -EFAULT: it may have happened, and its descriptors are closed. RESET takes up to seconds;
+ * requests about that device are refused meanwhile by -EAGAIN.
  *
  * read() of 8 bytes: a number that grows with what happens unasked (an owner or something of it
  * ended, a device came or went), if it has grown since it was read last; else -EAGAIN, also without
  * O_NONBLOCK. poll(): POLLIN when it has. LIST and DEVICE_LIST tell what it was.
  *
- * Descriptors of resources are files of a file system of type SIO_FS_MAGIC (fstatfs()); st_ino is the
- * resource's id, st_size its length.
+ * Descriptors of resources are files of a file system of type SIO_FS_MAGIC (fstatfs()); st_ino is
+ * the resource's id, st_size its length.
  *
- * SIO_IOC_PIN, on the descriptor of an owner, by the program that has the memory, or on the node: pin
- * its pages (counted against RLIMIT_MEMLOCK). Returns a new descriptor that keeps them pinned, for
- * IMPORT; it cannot be mapped. -EINVAL, -EFAULT, -ENOMEM, -EPERM: the owner has ended.
+ * SIO_IOC_PIN, on the descriptor of an owner, by the program that has the memory, or on the node:
+ * pin its pages (counted against RLIMIT_MEMLOCK). Returns a new descriptor that keeps them pinned,
+ * for IMPORT; it cannot be mapped. -EINVAL, -EFAULT, -ENOMEM, -EPERM: the owner has ended.
  */
 #define SIO_FS_MAGIC 0x736d696f
 struct sio_ioc_packet {

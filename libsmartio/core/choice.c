@@ -39,8 +39,8 @@ static uint64_t compared(const struct sio_choice *c, unsigned way)
 }
 
 /*
- * The share of the time that the trial took more than the same calls by the way now in use decides on the
- * pause. Who changed looks again soon: it may have been misled.
+ * The share of the time that the trial took more than the same calls by the way now in use decides
+ * on the pause. Who changed looks again soon: it may have been misled.
  */
 static uint32_t pause_after(const struct sio_choice *c, const struct sio_choice_trial *t,
 			    uint64_t used, bool changed)

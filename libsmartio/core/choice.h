@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which of two ways to do the same is faster, where that hangs on what others do and can change: the
- * way in use and the other are timed now and then, in a trial. Between two trials there is a pause, as
- * long as keeps what trials cost beyond the way in use to a SIO_CHOICE_SHARE of the time.
+ * Which of two ways to do the same is faster, where that hangs on what others do and can change:
+ * the way in use and the other are timed now and then, in a trial. Between two trials there is a
+ * pause, as long as keeps what trials cost beyond the way in use to a SIO_CHOICE_SHARE of the time.
  *
  * Owns no clock: who uses it tells how long a call took, in ticks of any kind. One thread at a time
  * is in a trial; sio_choice_pausing() alone may be called by many.
@@ -39,8 +39,9 @@ static inline unsigned sio_choice_way(const struct sio_choice *c)
 }
 
 /*
- * Take sio_choice_way(), untimed; false: try to be in the trial. @calls: to be counted: a thread that
- * counts many at once, and tells 0 in between, does not take the line from the others each time.
+ * Take sio_choice_way(), untimed; false: try to be in the trial. @calls: to be counted: a thread
+ * that counts many at once, and tells 0 in between, does not take the line from the others each
+ * time.
  */
 static inline bool sio_choice_pausing(struct sio_choice *c, uint32_t calls)
 {

@@ -62,9 +62,9 @@ int sio_ledger_borrow(struct sio_ledger *l, uint64_t id, uint32_t node, uint64_t
 int sio_ledger_adopt(struct sio_ledger *l, uint64_t id, uint32_t node, bool exclusive,
 		     struct sio_err *reterr);
 /*
- * Who made an adopted entry is back: it is session @session, and says whether it opened the device to
- * others. If it holds the registers it says so by sio_ledger_hold_again(), for the port knows: false
- * if another does.
+ * Who made an adopted entry is back: it is session @session, and says whether it opened the device
+ * to others. If it holds the registers it says so by sio_ledger_hold_again(), for the port knows:
+ * false if another does.
  */
 void sio_ledger_restore(struct sio_ledger *l, uint64_t id, uint64_t session, bool released);
 bool sio_ledger_hold_again(struct sio_ledger *l, uint64_t id);

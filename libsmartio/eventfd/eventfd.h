@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Adding to eventfds that programs hold, too. Such a descriptor shares its flags with them: one that
- * takes O_NONBLOCK away and fills the counter would block a plain write() for as long as it likes.
- * So the kernel is asked to add: a read of nothing by Linux AIO is over at once, and what it tells
- * (IOCB_FLAG_RESFD) never blocks; a full counter stays full.
+ * Adding to eventfds that programs hold, too. Such a descriptor shares its flags with them: one
+ * that takes O_NONBLOCK away and fills the counter would block a plain write() for as long as it
+ * likes. So the kernel is asked to add: a read of nothing by Linux AIO is over at once, and what it
+ * tells (IOCB_FLAG_RESFD) never blocks; a full counter stays full.
  */
 #ifndef EVENTFD_EVENTFD_H
 #define EVENTFD_EVENTFD_H
@@ -22,8 +22,8 @@ struct sio_eventfd {
 int sio_eventfd_open(struct sio_eventfd *e);
 /*
  * Take what it needs of the kernel; again is no error. Not in open(), because a process that has it
- * takes some 30 ms to end. Return: 0; -errno: the kernel has no AIO for us (-ENOSYS, -EPERM, -EAGAIN:
- * fs.aio-max-nr). Then @e works all the same, but by write(), which can be blocked.
+ * takes some 30 ms to end. Return: 0; -errno: the kernel has no AIO for us (-ENOSYS, -EPERM,
+ * -EAGAIN: fs.aio-max-nr). Then @e works all the same, but by write(), which can be blocked.
  */
 int sio_eventfd_start(struct sio_eventfd *e);
 void sio_eventfd_close(struct sio_eventfd *e);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a session has from its smartiod, as messages that say so to the next one (SIO_MSG_RESTORE).
- * Pure logic: fed with requests and their replies, with events, and with nothing else. Kept under the
- * session's lock.
+ * Pure logic: fed with requests and their replies, with events, and with nothing else. Kept under
+ * the session's lock.
  */
 #ifndef SESSION_JOURNAL_H
 #define SESSION_JOURNAL_H
@@ -27,21 +27,24 @@ void sio_journal_free(struct sio_journal *j);
  */
 int sio_journal_prepare(uint32_t type, struct sio_journal_entry **ret);
 void sio_journal_drop(struct sio_journal_entry *e);
-/* @req succeeded, with reply @rep (bare success where the type has none). Takes @e, which may be NULL. */
+/*
+ * @req succeeded, with reply @rep (bare success where the type has none). Takes @e, which may be
+ * NULL.
+ */
 void sio_journal_done(struct sio_journal *j, struct sio_journal_entry *e, const struct sio_msg *req,
 		      const struct sio_msg *rep);
 /* An event, whose size was checked. */
 void sio_journal_event(struct sio_journal *j, const struct sio_msg *msg);
 
 /*
- * Does @req take away something that is kept here? An answer to what took it away may have got lost.
- * false also if it takes nothing away: then *ret_takes is false.
+ * Does @req take away something that is kept here? An answer to what took it away may have got
+ * lost. false also if it takes nothing away: then *ret_takes is false.
  */
 bool sio_journal_has(const struct sio_journal *j, const struct sio_msg *req, bool *ret_takes);
 
 /*
- * The first message of @step (SIO_MSG_RESTORE_STEP) with a number greater than *@at, which becomes its
- * number. false: none. The header is the caller's to fill.
+ * The first message of @step (SIO_MSG_RESTORE_STEP) with a number greater than *@at, which becomes
+ * its number. false: none. The header is the caller's to fill.
  */
 bool sio_journal_next(const struct sio_journal *j, unsigned step, uint64_t *at,
 		      struct sio_msg_restore *ret);

@@ -8,7 +8,9 @@ void sio_quick_set(struct sio_world *w, uintptr_t handle, void *at, size_t bytes
 {
 	struct sio_quick *q = sio_quick_entry(handle);
 
-	/* The first entry is that of the handle NULL, which an empty one holds: it has no memory. */
+	/*
+	 * The first entry is that of the handle NULL, which an empty one holds: it has no memory.
+	 */
 	if (!w->alone || q == sio_quick_table)
 		return;
 	/* Pairs with sio_quick_get(): who sees the new place no longer sees the old handle. */

@@ -3,8 +3,9 @@
  * What a copy of a few bytes has no time to find by the library and its table of handles: which
  * handles live, and where their memory is. One load and one comparison tell.
  *
- * An entry is found by the low bits of a handle's place, so two handles may want the same: the later
- * one has it. Who finds another handle than its own, or none, takes the long way, which knows all.
+ * An entry is found by the low bits of a handle's place, so two handles may want the same: the
+ * later one has it. Who finds another handle than its own, or none, takes the long way, which knows
+ * all.
  */
 #ifndef SESSION_QUICK_H
 #define SESSION_QUICK_H
@@ -33,8 +34,9 @@ extern struct sio_quick sio_quick_table[SIO_QUICK_ENTRIES] __attribute__((visibi
 /* Under the session's lock: @handle lives, and its memory may be written to; or no longer. */
 void sio_quick_set(struct sio_world *w, uintptr_t handle, void *at, size_t bytes);
 /*
- * After it was cleared: once more as it was set. Who lost the entry to another handle does not get it
- * back: a reader that slept meanwhile would find its handle as before, and take the other's memory.
+ * After it was cleared: once more as it was set. Who lost the entry to another handle does not get
+ * it back: a reader that slept meanwhile would find its handle as before, and take the other's
+ * memory.
  */
 void sio_quick_again(struct sio_world *w, uintptr_t handle, void *at, size_t bytes);
 void sio_quick_clear(struct sio_world *w, uintptr_t handle);

@@ -188,7 +188,9 @@ static int say_hello(struct talk *t)
 		   &t->s->owner_fd);
 }
 
-/* Under the lock: is what @m tells of just being given back, so that its exporter may know already? */
+/*
+ * Under the lock: is what @m tells of just being given back, so that its exporter may know already?
+ */
 static bool is_leaving(const struct sio_session *s, const struct sio_msg_restore *m)
 {
 	for (const struct sio_call *c = s->calls; c; c = c->next)

@@ -147,7 +147,10 @@ static bool take_packet(struct sio_session *s)
 	}
 	if (len < (ssize_t)sizeof(*msg) || sio_from_le32(msg->size) != (size_t)len) {
 		close_fds(s, fds, n_fds);
-		/* Who talks nonsense is there: those at the socket would not notice, nor is there a next. */
+		/*
+		 * Who talks nonsense is there: those at the socket would not notice, nor is there a
+		 * next.
+		 */
 		if (len > 0 || len == -EMSGSIZE)
 			sio_session_die(s);
 		else
@@ -257,8 +260,8 @@ static int wait_at(struct sio_session *s, struct sio_poll *polls, unsigned n, ui
 }
 
 /*
- * As sio_session_wait(), without a connection. Who waits at own descriptors looks every moment whether
- * there is one, for nobody could tell; that lasts until a new smartiod is there.
+ * As sio_session_wait(), without a connection. Who waits at own descriptors looks every moment
+ * whether there is one, for nobody could tell; that lasts until a new smartiod is there.
  */
 static int wait_away(struct sio_session *s, struct sio_poll *polls, unsigned n, uint64_t deadline)
 {

@@ -49,8 +49,8 @@ struct sio_call {
 	/* Under the lock, as soon as a successful reply is there and before any event behind it. */
 	void (*done)(struct sio_call *call);
 	/*
-	 * Of sio_session_start(): under the lock, last, when the answer was taken or there will be none:
-	 * result and *err say which. May free the call.
+	 * Of sio_session_start(): under the lock, last, when the answer was taken or there will be
+	 * none: result and *err say which. May free the call.
 	 */
 	void (*ended)(struct sio_call *call);
 	struct sio_err *err;
@@ -70,11 +70,12 @@ int sio_session_new(struct sio_world *w, const struct sio_session_ops *ops, void
 void sio_session_free(struct sio_session *s);
 
 /*
- * This session can go on with another smartiod, if its own ends: whoever has @owner_fd, which stays the
- * caller's, open as long as the session, can prove what is his. To be called before anything is asked but
- * HELLO. Then the end of a connection is no end of the session: calls wait up to 30 s for the next
- * smartiod, which is told all that the session has, and are asked again; maps and descriptors go on.
- * What is lost meanwhile is told by events. -ENOMEM; -ESHUTDOWN: it has ended already.
+ * This session can go on with another smartiod, if its own ends: whoever has @owner_fd, which stays
+ * the caller's, open as long as the session, can prove what is his. To be called before anything is
+ * asked but HELLO. Then the end of a connection is no end of the session: calls wait up to 30 s for
+ * the next smartiod, which is told all that the session has, and are asked again; maps and
+ * descriptors go on. What is lost meanwhile is told by events. -ENOMEM; -ESHUTDOWN: it has ended
+ * already.
  */
 int sio_session_keep(struct sio_session *s, int owner_fd, struct sio_err *err);
 
@@ -82,13 +83,13 @@ int sio_session_keep(struct sio_session *s, int owner_fd, struct sio_err *err);
 #define SIO_SESSION_AWAY_NS 30000000000ull
 
 /*
- * Connect and start the event thread; a smartiod that was there and may come again is waited for until
- * @until. -errno of connecting; -EALREADY: it is open.
+ * Connect and start the event thread; a smartiod that was there and may come again is waited for
+ * until @until. -errno of connecting; -EALREADY: it is open.
  */
 int sio_session_open(struct sio_session *s, uint64_t until);
 /*
- * A session that is not open: nobody was there, or it ended before it had said who it is. May another one
- * come before @until? If so the time of a next try is waited for.
+ * A session that is not open: nobody was there, or it ended before it had said who it is. May
+ * another one come before @until? If so the time of a next try is waited for.
  */
 bool sio_session_try_later(struct sio_session *s, uint64_t until);
 /*
@@ -110,14 +111,14 @@ bool sio_session_on_event_thread(struct sio_session *s);
 int sio_session_call(struct sio_session *s, struct sio_call *call, struct sio_err *err);
 
 /*
- * Ask, and do not wait: @call and what it points to stay until its ended(), whoever takes the answer.
- * Without the lock. Return: 0; -ESHUTDOWN: smartiod is gone, nothing was asked.
+ * Ask, and do not wait: @call and what it points to stay until its ended(), whoever takes the
+ * answer. Without the lock. Return: 0; -ESHUTDOWN: smartiod is gone, nothing was asked.
  */
 int sio_session_start(struct sio_session *s, struct sio_call *call, struct sio_err *err);
 
 /*
- * Whether a call that succeeded brought its descriptors. Return: 0; -EMFILE or -ENOMEM: this process
- * has no room for them all; -EPROTO: smartiod gave less than @want.
+ * Whether a call that succeeded brought its descriptors. Return: 0; -EMFILE or -ENOMEM: this
+ * process has no room for them all; -EPROTO: smartiod gave less than @want.
  */
 int sio_session_check_fds(const struct sio_call *call, unsigned want, struct sio_err *err);
 

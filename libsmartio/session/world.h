@@ -40,8 +40,8 @@ struct sio_world {
 	/* Connect to this process's smartiod: -ENOENT none set up, -ECONNREFUSED not running. */
 	int (*connect)(struct sio_world *w);
 	/*
-	 * Where nobody listens, was there a smartiod that is perhaps being started again? NULL: never
-	 * (the emulated cluster, where its end is its host's).
+	 * Where nobody listens, was there a smartiod that is perhaps being started again? NULL:
+	 * never (the emulated cluster, where its end is its host's).
 	 */
 	bool (*comes_again)(struct sio_world *w);
 	/* One packet with descriptors. send never blocks on a peer that reads. */

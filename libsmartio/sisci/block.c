@@ -53,8 +53,8 @@ static void put_side(struct side *side)
 }
 
 /*
- * A copy, and what became of it: that is looked at now and then, as is *@aborted (NULL: it cannot be
- * aborted).
+ * A copy, and what became of it: that is looked at now and then, as is *@aborted (NULL: it cannot
+ * be aborted).
  */
 static sci_error_t make(const struct side *from, const struct side *to, size_t size,
 			const uint32_t *aborted)

@@ -38,7 +38,7 @@ extern sio_copy_fn *sio_copy_middle __attribute__((visibility("hidden")));
 /* By registers of 16, 32 or 64 bytes; NULL: this processor has none. */
 sio_copy_fn *sio_copy_by(unsigned bytes);
 
-/* ---- copy_out.c: to a map, with the fence behind, so that all is there before what is written after ---- */
+/* ---- copy_out.c: to a map; all is there before what is written after ---- */
 
 #define SIO_COPY_CHOSEN 512u /* bytes; from here on there is a choice of ways */
 #define SIO_COPY_PLACES 64u  /* that are told apart, if none meet by their hash */
@@ -60,7 +60,10 @@ static inline unsigned sio_copy_kind(size_t size)
 extern __thread uint8_t sio_copy_count
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* By which way @size bytes are best written at @to: 2 MiB of addresses and a power of two share one. */
+/*
+ * By which way @size bytes are best written at @to: 2 MiB of addresses and a power of two share
+ * one.
+ */
 static inline struct sio_choice *sio_copy_choice(const volatile void *to, size_t size)
 {
 	uint64_t place = ((uintptr_t)to >> 21) * 0x9e3779b97f4a7c15u >> 58;
@@ -79,8 +82,8 @@ static inline uint32_t sio_copy_counted(size_t size)
 
 void sio_copy_out(volatile void *to, const void *from, size_t size);
 /*
- * Of less than two pieces, when it is not the plain way that is due. @due: a trial's call, if nobody
- * else is at it.
+ * Of less than two pieces, when it is not the plain way that is due. @due: a trial's call, if
+ * nobody else is at it.
  */
 void sio_copy_out_chosen(struct sio_choice *c, bool due, volatile void *to, const void *from,
 			 size_t size);

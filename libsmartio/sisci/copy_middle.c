@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Copies of a few lines of a cache, by as few stores as the processor can do it with. While a line that
- * somebody else reads is on its way, stores wait in a queue of some dozens, and when that is full the
- * processor waits, too: it is the number of stores that decides how many messages can be under way.
+ * Copies of a few lines of a cache, by as few stores as the processor can do it with. While a line
+ * that somebody else reads is on its way, stores wait in a queue of some dozens, and when that is
+ * full the processor waits, too: it is the number of stores that decides how many messages can be
+ * under way.
  */
 #include <string.h>
 
@@ -55,8 +56,8 @@ static __attribute__((noinline)) void copy_small(uint8_t *to, const uint8_t *fro
 #define LOOP_MOST(bytes) (64 * (size_t)(bytes)) /* from here on memcpy() does as well */
 
 /*
- * Up to eight parts all is read before anything is written, from both ends to the middle. Behind that it is
- * four parts at once, the last four where the end wants them.
+ * Up to eight parts all is read before anything is written, from both ends to the middle. Behind
+ * that it is four parts at once, the last four where the end wants them.
  */
 #define DEFINE_COPY(name, bytes, attributes, less, fence)                                          \
 	typedef uint8_t name##_part __attribute__((vector_size(bytes), aligned(1), may_alias));    \

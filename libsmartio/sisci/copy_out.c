@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Copies to a map. Lines that stay in this processor's cache are best written there; lines that
- * another processor reads in between are best sent past it: either may be many times faster than the
- * other (docs/sisci-performance.md), and nobody but the clock knows who reads. So it is tried now and
- * then, apart for each place and size.
+ * another processor reads in between are best sent past it: either may be many times faster than
+ * the other (docs/sisci-performance.md), and nobody but the clock knows who reads. So it is tried
+ * now and then, apart for each place and size.
  */
 #include "sisci/copy.h"
 #include "smartio/io.h"
@@ -50,7 +50,10 @@ static struct sio_choice_trial trial_of(size_t size)
 					 .warm = warm < MOST_WARM ? (unsigned)warm : MOST_WARM};
 }
 
-/* Copies of different sizes share a choice: they are compared by what the least of these would take. */
+/*
+ * Copies of different sizes share a choice: they are compared by what the least of these would
+ * take.
+ */
 static void in_trial(struct sio_choice *c, const struct sio_choice_trial *t, size_t least,
 		     volatile void *to, const void *from, size_t size)
 {
@@ -79,8 +82,8 @@ void sio_copy_out_chosen(struct sio_choice *c, bool due, volatile void *to, cons
 }
 
 /*
- * A long copy goes in pieces that share the choice of its start: the first ones of the first copy tell how
- * the rest is best written.
+ * A long copy goes in pieces that share the choice of its start: the first ones of the first copy
+ * tell how the rest is best written.
  */
 void sio_copy_out(volatile void *to, const void *from, size_t size)
 {

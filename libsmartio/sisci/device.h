@@ -29,7 +29,9 @@ struct sio_device_call {
 	int rc;
 };
 void sio_device_enter(struct sio_device_call *c, sci_smartio_device_t device);
-/* Unless something failed before: ask smartiod; the device's handle goes to @field of the request. */
+/*
+ * Unless something failed before: ask smartiod; the device's handle goes to @field of the request.
+ */
 void sio_device_ask(struct sio_device_call *c, uint32_t type, void *req, size_t req_len,
 		    sio_le32 *field, void *rep, size_t rep_len);
 /* What went wrong goes to @error (NULL: nowhere), and to smartio_last_error(). */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * DMA channels as programs name them. The engine of an adapter gives each queue a channel of its own
- * (queue.c), so there is nothing to run out of: what is kept here is which numbers this program uses.
+ * DMA channels as programs name them. The engine of an adapter gives each queue a channel of its
+ * own (queue.c), so there is nothing to run out of: what is kept here is which numbers this program
+ * uses.
  */
 #include <errno.h>
 #include <stdlib.h>

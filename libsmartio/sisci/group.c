@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * In an exact multicast group each member has memory of its own. What writes to all of them is the
- * engine in an adapter, so a copy call is a transfer by a DMA queue of the map's own, which it waits
- * for. The map's pages read as ones: a store would have to be trapped.
+ * engine in an adapter, so a copy call is a transfer by a DMA queue of the map's own, which it
+ * waits for. The map's pages read as ones: a store would have to be trapped.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -12,8 +12,8 @@ void sio_group_close(struct sio_mapping *m);
 /* What is left of it with the map itself. */
 void sio_group_free(struct sio_mapping *m);
 /*
- * Write @size bytes to each member, @at being their place in the map's pages, and wait until they are
- * there. Threads take turns. Return: 0; SCI_ERR_TRANSFER_FAILED: not every member has them, and
+ * Write @size bytes to each member, @at being their place in the map's pages, and wait until they
+ * are there. Threads take turns. Return: 0; SCI_ERR_TRANSFER_FAILED: not every member has them, and
  * sequences of the map are told; other errors: nobody has.
  */
 int sio_group_copy(struct sio_mapping *m, const void *from, const uint8_t *at, size_t size,

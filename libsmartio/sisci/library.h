@@ -128,8 +128,8 @@ void sio_object_adopt(struct sio_call *call);
 /* Under the lock: smartiod's handle of @o, which is not ended, is @id. */
 void sio_object_take_id(struct sio_object *o, sio_le32 id);
 /*
- * Claim the right to remove it; waits for another thread that has it, but not in a callback. -EBUSY: it
- * has children; -EINVAL: it is removed, or being removed.
+ * Claim the right to remove it; waits for another thread that has it, but not in a callback.
+ * -EBUSY: it has children; -EINVAL: it is removed, or being removed.
  */
 int sio_object_claim(struct sio_object *o, bool force, struct sio_err *err);
 void sio_object_unclaim(struct sio_object *o);
@@ -149,8 +149,8 @@ int sio_object_fail_lost(struct sio_object *o, struct sio_err *err);
 /* Ask smartiod to end @o, which is claimed. Success also if there is nothing left to be ended. */
 int sio_object_dismiss(struct sio_object *o, uint32_t type, unsigned flags, struct sio_err *err);
 /*
- * The same when @claimed, what sio_object_claim() said, is 0; else that. On an error @o stays, no longer
- * claimed, and the caller's reference is dropped; else the caller owes sio_object_end().
+ * The same when @claimed, what sio_object_claim() said, is 0; else that. On an error @o stays, no
+ * longer claimed, and the caller's reference is dropped; else the caller owes sio_object_end().
  */
 int sio_object_close(struct sio_object *o, int claimed, uint32_t type, unsigned flags,
 		     struct sio_err *err);
@@ -166,8 +166,8 @@ int sio_ask_handle(struct sio_library *lib, uint32_t type, uint32_t handle, unsi
 		   struct sio_err *err);
 
 /*
- * Under the lock: something happened to segment @o. Queue its callback for the event thread; without
- * one, keep it for who waits.
+ * Under the lock: something happened to segment @o. Queue its callback for the event thread;
+ * without one, keep it for who waits.
  */
 void sio_task_segment(struct sio_object *o, unsigned reason, unsigned node, unsigned adapter,
 		      sci_error_t status);
@@ -183,8 +183,8 @@ void sio_dint_ring_event(struct sio_library *lib, const struct sio_evm_dint_ring
 int sio_status_check(const struct sio_library *lib, uint32_t place, uint32_t node,
 		     struct sio_err *err);
 /*
- * What -ENETDOWN of a connect or a probe through @adapter means: SCI_ERR_NO_REMOTE_LINK_ACCESS when a
- * path of the adapter is up, so that it is not the link at this end. Other @rc stay as they are.
+ * What -ENETDOWN of a connect or a probe through @adapter means: SCI_ERR_NO_REMOTE_LINK_ACCESS when
+ * a path of the adapter is up, so that it is not the link at this end. Other @rc stay as they are.
  */
 int sio_status_link(const struct sio_library *lib, unsigned adapter, int rc);
 /* The place in the page of a path (of a reply to a connect) to @node, from 1; 0: there is none. */

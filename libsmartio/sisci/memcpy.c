@@ -47,8 +47,9 @@ static bool is_sequence(sci_sequence_t sequence)
 }
 
 /*
- * Return: it is done. No bytes are no case of ours: size - 1 is huge then. On the way to a short copy
- * out no jump is taken, and nothing is stored but the error: copy_middle.c tells what a store may cost.
+ * Return: it is done. No bytes are no case of ours: size - 1 is huge then. On the way to a short
+ * copy out no jump is taken, and nothing is stored but the error: copy_middle.c tells what a store
+ * may cost.
  */
 static inline __attribute__((always_inline)) bool copy_plainly(void *memory, sci_map_t map,
 							       size_t offset, size_t size,

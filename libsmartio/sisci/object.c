@@ -66,8 +66,8 @@ static struct sio_object **bucket(struct sio_library *lib, uint32_t id)
 
 /*
  * Under the lock: a thread that tries to remove it may find that it cannot. A callback does not
- * wait for that: the other thread may be waiting for the callback. Nor does anybody once it is sure:
- * the callback may wait for who is here.
+ * wait for that: the other thread may be waiting for the callback. Nor does anybody once it is
+ * sure: the callback may wait for who is here.
  */
 static void settle(struct sio_object *o)
 {
@@ -189,7 +189,10 @@ void sio_object_end(struct sio_object *o)
 	sio_session_lock(lib->session);
 	o->removing = o->ending = o->muted = true;
 	sio_session_wake(lib->session);
-	/* A callback may use the handle that it got; our caller may free what it uses once we return. */
+	/*
+	 * A callback may use the handle that it got; our caller may free what it uses once we
+	 * return.
+	 */
 	while (o->in_callback && !sio_session_on_event_thread(lib->session))
 		sio_session_wait(lib->session, NULL, 0, SIO_FOREVER);
 	if (!o->ended) {

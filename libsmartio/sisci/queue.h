@@ -49,7 +49,9 @@ struct sio_dma_queue {
 	struct sio_dma_call *calls, **calls_end; /* of transfers that are over */
 	struct sio_dma_queue *next_called;	 /* in lib->called, while it is listed */
 	bool listed;
-	/* API 1.x: what was enqueued; the segments are referred to, and counted as their children. */
+	/*
+	 * API 1.x: what was enqueued; the segments are referred to, and counted as their children.
+	 */
 	struct sio_dma_copy *gathered;
 	unsigned n_gathered, room_gathered;
 	/* What a thread has taken out, to post it; NULL: nothing, or the engine has it. */
@@ -101,8 +103,8 @@ void sio_dma_unbegin(struct sio_dma_queue *q);
 int sio_dma_post_begun(struct sio_dma_queue *q, const struct sio_dma_copy *copy, unsigned n,
 		       const struct sio_dma_how *how, struct sio_err *err);
 /*
- * A queue, with a reference; @parent: NULL: none. And its end, by who has it alone: no transfer is under
- * way, and the reference is gone.
+ * A queue, with a reference; @parent: NULL: none. And its end, by who has it alone: no transfer is
+ * under way, and the reference is gone.
  */
 int sio_dma_queue_new(struct sio_library *lib, struct sio_object *parent, unsigned adapter,
 		      unsigned max_entries, struct sio_dma_queue **ret, struct sio_err *err);

@@ -20,14 +20,14 @@ int sio_receiver_check(struct sio_library *lib, const void *ret, const unsigned 
 		       struct sio_err *err);
 /*
  * Begin the life of @r, zeroed but for o.kind, o.free, o.on_lost and calls; NULL: no memory. @told:
- * the flags that smartiod gets; *number is wanted if SCI_FLAG_FIXED_INTNO is among them. Success sets
- * *number and leaves the caller a reference; on failure it was freed.
+ * the flags that smartiod gets; *number is wanted if SCI_FLAG_FIXED_INTNO is among them. Success
+ * sets *number and leaves the caller a reference; on failure it was freed.
  */
 int sio_receiver_begin(struct sio_library *lib, sci_desc_t sd, struct sio_receiver *r,
 		       unsigned adapter, unsigned *number, unsigned told, struct sio_err *err);
 /*
- * End it at smartiod; no callback is called for it from now on. The caller ends its waits, and then it by
- * sio_object_end().
+ * End it at smartiod; no callback is called for it from now on. The caller ends its waits, and then
+ * it by sio_object_end().
  */
 int sio_receiver_remove(struct sio_library *lib, const void *handle, enum sio_kind kind,
 			unsigned flags, struct sio_receiver **ret, struct sio_err *err);

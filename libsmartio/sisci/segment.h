@@ -6,8 +6,8 @@
 #include "sisci/library.h"
 
 /*
- * What happened to a segment without a callback, until somebody waits for it; or to one with a callback
- * when there was no memory, until the event thread comes. Under the lock.
+ * What happened to a segment without a callback, until somebody waits for it; or to one with a
+ * callback when there was no memory, until the event thread comes. Under the lock.
  */
 #define SIO_SEGMENT_EVENTS 32u
 struct sio_segment_event {
@@ -83,7 +83,9 @@ struct sio_mapping {
 	uint32_t down;
 	uint32_t cuts; /* how often it went down */
 	bool placed;   /* its pages are there; one mapping of a file */
-	/* Where a read pushes stores to another host, while mapped; NULL: it needs or bears none. */
+	/*
+	 * Where a read pushes stores to another host, while mapped; NULL: it needs or bears none.
+	 */
 	const volatile void *window;
 	void *aside;			 /* what they were before; NULL: nothing is kept */
 	struct sio_group_copier *copier; /* of an exact group: group.c; else NULL */
@@ -111,8 +113,8 @@ void sio_mapping_watch_free(struct sio_mapping *m);
 struct sio_local_segment *sio_local_segment_new(uint32_t id, sci_cb_local_segment_t callback,
 						void *arg, unsigned flags, struct sio_err *err);
 /*
- * Begin its life, as SCICreateSegment() does, with @size bytes; @parent: NULL: none. Success leaves the
- * caller a reference; on failure it was freed.
+ * Begin its life, as SCICreateSegment() does, with @size bytes; @parent: NULL: none. Success leaves
+ * the caller a reference; on failure it was freed.
  */
 int sio_local_segment_create(struct sio_library *lib, struct sio_local_segment *seg,
 			     struct sio_object *parent, size_t size, unsigned flags,

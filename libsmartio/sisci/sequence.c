@@ -92,8 +92,8 @@ void sio_sequence_wait_for_stores(const volatile void *window)
 }
 
 /*
- * Where a read pushes its stores. A sequence that ends meanwhile may leave its words to another: then
- * the handle is another, too. NULL: not needed, or the map is gone.
+ * Where a read pushes its stores. A sequence that ends meanwhile may leave its words to another:
+ * then the handle is another, too. NULL: not needed, or the map is gone.
  */
 static const volatile void *window_of(struct sio_library *lib, uintptr_t sequence,
 				      const volatile uint32_t *words)

@@ -26,8 +26,8 @@ enum sio_map_state { SIO_MAP_FINE, SIO_MAP_WAS_DOWN, SIO_MAP_DOWN, SIO_MAP_LOST 
 /* Put the page in place, at the first time and whenever the library is initialised again. */
 int sio_status_open(struct sio_library *lib, int fd, struct sio_err *err);
 /*
- * Wait for the stores of this processor before; with a window (NULL: none) until they have arrived at
- * its other end.
+ * Wait for the stores of this processor before; with a window (NULL: none) until they have arrived
+ * at its other end.
  */
 void sio_sequence_wait_for_stores(const volatile void *window);
 /* The same for the window of a sequence, if @sequence is one. */

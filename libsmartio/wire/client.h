@@ -81,9 +81,10 @@ enum {
 /*
  * First message. Reply: descriptor 0 the owner (keep it open), 1 the status page.
  *
- * With the owner's descriptor beside it: a library whose smartiod was started again. The reply brings
- * no descriptor; RESTORE follows. Others are answered when all that were here before are back (or too
- * late). ENOENT: that owner has ended, or is not this host's; EBUSY: another connection has it.
+ * With the owner's descriptor beside it: a library whose smartiod was started again. The reply
+ * brings no descriptor; RESTORE follows. Others are answered when all that were here before are
+ * back (or too late). ENOENT: that owner has ended, or is not this host's; EBUSY: another
+ * connection has it.
  */
 enum { SIO_CLIENT_LIBRARY = 1, SIO_CLIENT_TOOL, SIO_CLIENT_KEEPER };
 struct sio_msg_hello {
@@ -102,19 +103,20 @@ struct sio_rep_hello {
 SIO_WIRE_SIZE(struct sio_rep_hello, 136);
 
 /*
- * Only after a HELLO with an owner: one thing that the library had from the smartiod before. @request is
- * how it was asked for, without descriptors; @type the type of that, or SIO_EVM_DINT_RING, the event that
- * brought it. First whatever needs nobody else (a segment, an interrupt, its rings, a borrow, a device
- * segment), each after what it was made from; then RESTORE_STEP 1; then what it attached to, which may be
- * all that tells of a segment whose maker let go of it, and RESTORE_STEP 2; then the rest, and RESTORE_STEP 3:
- * its reply begins the normal life. Success: smartiod has it again, by the handle it had. ENOENT: it is gone,
- * and an event that says so, if there is one for its kind, came before the reply.
+ * Only after a HELLO with an owner: one thing that the library had from the smartiod before.
+ * @request is how it was asked for, without descriptors; @type the type of that, or
+ * SIO_EVM_DINT_RING, the event that brought it. First whatever needs nobody else (a segment, an
+ * interrupt, its rings, a borrow, a device segment), each after what it was made from; then
+ * RESTORE_STEP 1; then what it attached to, which may be all that tells of a segment whose maker
+ * let go of it, and RESTORE_STEP 2; then the rest, and RESTORE_STEP 3: its reply begins the normal
+ * life. Success: smartiod has it again, by the handle it had. ENOENT: it is gone, and an event that
+ * says so, if there is one for its kind, came before the reply.
  *
- * What @key is, as told when it was made: the port's number of memory (segment, connection, ring, link),
- * interrupt, or DMA map; of a borrow @borrower; of a hold its number. @extra: of a shared interrupt the
- * number of the one that its owners share; of a segment its bytes. No key gives access: nothing is
- * handed out for it. @seal, as told with the key: by it smartiod knows that it was this program to which
- * it said that, where the port cannot tell; 0 where it can.
+ * What @key is, as told when it was made: the port's number of memory (segment, connection, ring,
+ * link), interrupt, or DMA map; of a borrow @borrower; of a hold its number. @extra: of a shared
+ * interrupt the number of the one that its owners share; of a segment its bytes. No key gives
+ * access: nothing is handed out for it. @seal, as told with the key: by it smartiod knows that it
+ * was this program to which it said that, where the port cannot tell; 0 where it can.
  */
 #define SIO_RESTORE_STEPS 3
 #define SIO_RESTORE_REQUEST 64
@@ -183,9 +185,9 @@ struct sio_rep_seg_create {
 };
 SIO_WIRE_SIZE(struct sio_rep_seg_create, 56);
 /*
- * SEG_FILL: struct sio_msg_handle; the memory of a segment that was made EMPTY. Reply: as SEG_CREATE.
- * Asked again, it gives the same memory. EPERM: it was not made EMPTY, is being filled, or the handle is
- * not that of who made it.
+ * SEG_FILL: struct sio_msg_handle; the memory of a segment that was made EMPTY. Reply: as
+ * SEG_CREATE. Asked again, it gives the same memory. EPERM: it was not made EMPTY, is being filled,
+ * or the handle is not that of who made it.
  * SEG_SHARE: struct sio_msg_handle; let others of this host attach.
  */
 /* Another handle of a shared segment of this host. ENOENT; EACCES: not shared. */
@@ -234,8 +236,8 @@ SIO_WIRE_SIZE(struct sio_rep_seg_connect, 64);
 
 /*
  * Map a connected segment (or BAR). The pieces cover what may be reached, ascending; what lies
- * between them, and pieces without access, read as all ones. Piece i uses descriptor fd_index. Of an
- * exact multicast group nothing can be reached, and SCI_FLAG_READONLY_MAP must be given.
+ * between them, and pieces without access, read as all ones. Piece i uses descriptor fd_index. Of
+ * an exact multicast group nothing can be reached, and SCI_FLAG_READONLY_MAP must be given.
  */
 #define SIO_MAP_PIECES 16
 struct sio_msg_seg_map {
@@ -259,10 +261,10 @@ struct sio_rep_seg_map {
 };
 SIO_WIRE_SIZE(struct sio_rep_seg_map, 672);
 /*
- * How stores through [@offset, @offset + @bytes) of a map wake a sleeping device: for each piece that
- * is SIO_BAR_POLLED and writable, before the program gets the map; again, to choose another way. It
- * is the port's WATCH: FAULT comes with a descriptor; the reply to EVENT brings the page (the word at
- * @flag_offset) and the event descriptor.
+ * How stores through [@offset, @offset + @bytes) of a map wake a sleeping device: for each piece
+ * that is SIO_BAR_POLLED and writable, before the program gets the map; again, to choose another
+ * way. It is the port's WATCH: FAULT comes with a descriptor; the reply to EVENT brings the page
+ * (the word at @flag_offset) and the event descriptor.
  */
 struct sio_msg_seg_watch {
 	struct sio_msg h;
@@ -282,8 +284,8 @@ SIO_WIRE_SIZE(struct sio_rep_seg_watch, 24);
  * Data interrupts. The receiver's reply: descriptor 0 to poll and read (eventfd semantics). Each
  * sender has a ring in the receiver's memory (libsmartio/wire/ring.h).
  *
- * Interrupts without data use the same messages with SIO_DINT_PLAIN among the flags: numbers of their
- * own, no rings, no DINT_RING; DINT_REMOVE is EBUSY while somebody is connected. With
+ * Interrupts without data use the same messages with SIO_DINT_PLAIN among the flags: numbers of
+ * their own, no rings, no DINT_RING; DINT_REMOVE is EBUSY while somebody is connected. With
  * SCI_FLAG_SHARED_INT several of them have one number.
  */
 #define SIO_DINT_PLAIN 0x80000000u
@@ -303,7 +305,9 @@ struct sio_msg_dint_connect {
 	sio_le32 node, adapter, number, flags;
 };
 SIO_WIRE_SIZE(struct sio_msg_dint_connect, 32);
-/* Reply: descriptor 0 the ring at fd_offset, 1 the trigger (write 8 bytes). Plain: 0 the trigger. */
+/*
+ * Reply: descriptor 0 the ring at fd_offset, 1 the trigger (write 8 bytes). Plain: 0 the trigger.
+ */
 struct sio_rep_dint_connect {
 	struct sio_msg h;
 	sio_le32 handle, path; /* path: as of SEG_CONNECT */
@@ -496,7 +500,9 @@ struct sio_evm_device {
 };
 SIO_WIRE_SIZE(struct sio_evm_device, 40);
 
-/* LIST: rows for listings and the audit; kinds with SIO_LIST_PORT + SIO_KIND_* come from the port. */
+/*
+ * LIST: rows for listings and the audit; kinds with SIO_LIST_PORT + SIO_KIND_* come from the port.
+ */
 enum {
 	SIO_LIST_NODES = 1,
 	SIO_LIST_SEGMENTS,
@@ -522,20 +528,26 @@ SIO_WIRE_SIZE(struct sio_msg_list, 32);
 /*
  * What a row's fields say; what is not named is 0. Flags: LIVE, or QUARANTINED, and what applies.
  *   NODES        key, node: node; name; UP: its daemon answers (always for the asked one)
- *   SEGMENTS     key: uid; owner: the port's; bytes; address: physical, as the port's MEM row; id; refs:
- *                connections, grants and DMA maps; pid; QUARANTINED: removed, or its program is gone,
+ *   SEGMENTS key: uid; owner: the port's; bytes; address: physical, as the port's MEM row; id;
+ *   refs:
+ *                connections, grants and DMA maps; pid; QUARANTINED: removed, or its program is
+ *                gone,
  *                and others still reach it
- *   CLIENTS      key: the connection; owner: the port's (tools and keepers: 0); id: SIO_CLIENT_*; refs:
+ *   CLIENTS key: the connection; owner: the port's (tools and keepers: 0); id: SIO_CLIENT_*; refs:
  *                objects; pid
- *   CONNECTIONS  key; node, id: the segment's; bytes; address: of the window, as the port's MAP row (0:
- *                not mapped, or local); refs: maps; pid; name: "local", "remote", "bar"; LIVE: not lost
- *   BORROWS      at the lender. key: the borrower; owner: the port's; id: device; node, pid: who; refs:
+ *   CONNECTIONS key; node, id: the segment's; bytes; address: of the window, as the port's MAP row
+ *   (0:
+ *                not mapped, or local); refs: maps; pid; name: "local", "remote", "bar"; LIVE: not
+ *                lost
+ *   BORROWS at the lender. key: the borrower; owner: the port's; id: device; node, pid: who; refs:
  *                DMA maps; EXCLUSIVE, REGISTERS
- *   DMA_MAPS     at the lender. key, bytes, address (IOVA), id (device): as the port's DMAMAP row; owner:
+ *   DMA_MAPS at the lender. key, bytes, address (IOVA), id (device): as the port's DMAMAP row;
+ *   owner:
  *                the borrow's; node: where the memory is; refs: holds by queues of the device
- *   DINTS        key: uid; owner: the port's; id: number; refs: senders, whose rings are memory beside
+ *   DINTS key: uid; owner: the port's; id: number; refs: senders, whose rings are memory beside
  *                the segments (of plain interrupts 0); pid; name: adapter, "plain"
- *   PORT + kind  key, owner, bytes (length), address, id (device), refs, node: as struct sio_list_entry
+ *   PORT + kind key, owner, bytes (length), address, id (device), refs, node: as struct
+ *   sio_list_entry
  *                (a WATCH's address: SIO_WATCH_*; a VECTOR's bytes: its number)
  */
 struct sio_wire_row {

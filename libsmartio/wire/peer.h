@@ -133,9 +133,9 @@ struct sio_peer_grant_release {
 SIO_WIRE_SIZE(struct sio_peer_grant_release, 24);
 
 /*
- * News to an importer, at the start of a connection: this host has granted that before, and will not
- * take it back by itself. GRANT_RELEASE tells when nothing of the importer's can reach it any more, at
- * once if it knows nothing of it.
+ * News to an importer, at the start of a connection: this host has granted that before, and will
+ * not take it back by itself. GRANT_RELEASE tells when nothing of the importer's can reach it any
+ * more, at once if it knows nothing of it.
  */
 struct sio_peer_grant_query {
 	struct sio_msg h;
@@ -218,8 +218,8 @@ struct sio_prep_borrow {
 SIO_WIRE_SIZE(struct sio_prep_borrow, 224);
 
 /*
- * RETURN, RELEASE_EXCLUSIVE, RESET; and BORROW_END (news: the borrower died), BORROW_LOST (news, of the
- * lender: no path was left between the two hosts, so it has ended the borrow).
+ * RETURN, RELEASE_EXCLUSIVE, RESET; and BORROW_END (news: the borrower died), BORROW_LOST (news, of
+ * the lender: no path was left between the two hosts, so it has ended the borrow).
  */
 struct sio_peer_borrower {
 	struct sio_msg h;
@@ -370,7 +370,9 @@ struct sio_prep_vector {
 };
 SIO_WIRE_SIZE(struct sio_prep_vector, 32);
 
-/* News to a borrower's host. @borrower: whom to tell; @gone: who is gone; @event: SIO_DEVICE_EV_*. */
+/*
+ * News to a borrower's host. @borrower: whom to tell; @gone: who is gone; @event: SIO_DEVICE_EV_*.
+ */
 struct sio_peer_device_event {
 	struct sio_msg h;
 	sio_le64 borrower, gone;

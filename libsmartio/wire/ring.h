@@ -32,13 +32,22 @@ struct sio_ring {
 };
 
 void sio_ring_init(struct sio_ring *r, volatile void *memory);
-/* Return: 0; -ENOSPC: full, nothing was written; -EMSGSIZE; -EPROTO: the other end's word is not possible. */
+/*
+ * Return: 0; -ENOSPC: full, nothing was written; -EMSGSIZE; -EPROTO: the other end's word is not
+ * possible.
+ */
 int sio_ring_push(struct sio_ring *r, const void *data, uint32_t len);
-/* Whether a push of @len bytes would succeed now; it then will until then. Return: as sio_ring_push(). */
+/*
+ * Whether a push of @len bytes would succeed now; it then will until then. Return: as
+ * sio_ring_push().
+ */
 int sio_ring_room(struct sio_ring *r, uint32_t len);
 /* The receiver's: nothing is left to be popped. Of a sender that is gone: for good. */
 int sio_ring_is_empty(const struct sio_ring *r);
-/* Return: length; -EAGAIN: empty; -EMSGSIZE: longer than @max, and *ret_len tells (message stays); -EPROTO. */
+/*
+ * Return: length; -EAGAIN: empty; -EMSGSIZE: longer than @max, and *ret_len tells (message stays);
+ * -EPROTO.
+ */
 int sio_ring_pop(struct sio_ring *r, void *data, uint32_t max, uint32_t *ret_len);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the library makes of answers that a live smartiod rarely gives: another version, and each error
- * of the wire. A child plays smartiod: it greets, and refuses all else with an error that it is told.
+ * What the library makes of answers that a live smartiod rarely gives: another version, and each
+ * error of the wire. A child plays smartiod: it greets, and refuses all else with an error that it
+ * is told.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -533,7 +533,10 @@ static int removes_what_others_wait_for(void *arg)
 	return 0;
 }
 
-/* The callback waits for a thread, that for the removal, that for the callback: somebody must give in. */
+/*
+ * The callback waits for a thread, that for the removal, that for the callback: somebody must give
+ * in.
+ */
 static void a_callback_may_wait_for_a_thread(void **state)
 {
 	steps_reset();

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Copies by registers of each width that this processor has: each size, at many places of a line. */
+/*
+ * Copies by registers of each width that this processor has: each size, at many places of a line.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

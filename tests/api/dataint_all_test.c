@@ -82,7 +82,9 @@ static int receiver(void *arg)
 	step_done(1);
 	while (!stays)
 		pause();
-	/* Who connects to this node alone is welcome, too; that is another sender: in either order. */
+	/*
+	 * Who connects to this node alone is welcome, too; that is another sender: in either order.
+	 */
 	last = take(all);
 	CHECK(last == MESSAGES || last == MESSAGES + 1);
 	CHECK(last + take(all) == 2 * MESSAGES + 1);

@@ -70,8 +70,9 @@ static int is_member(void *arg)
 }
 
 /*
- * Identify of the controller, then of the namespace: into the queue's own memory, whose completion comes
- * behind it, then into the second page of the group, to which another way may lead. Steps come last.
+ * Identify of the controller, then of the namespace: into the queue's own memory, whose completion
+ * comes behind it, then into the second page of the group, to which another way may lead. Steps
+ * come last.
  */
 static void identify(struct admin *a, uint64_t at, const volatile uint8_t *member, unsigned round)
 {

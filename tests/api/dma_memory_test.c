@@ -133,8 +133,8 @@ static sci_callback_action_t counts(void *arg, sci_dma_queue_t queue, sci_error_
 }
 
 /*
- * An abort that comes in time leaves the program's memory alone, and nobody is called; a late one finds
- * it all there.
+ * An abort that comes in time leaves the program's memory alone, and nobody is called; a late one
+ * finds it all there.
  */
 static void abort_reads(struct dma *d)
 {

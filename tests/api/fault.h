@@ -24,8 +24,8 @@ struct fault_scenario {
 extern const struct fault_scenario fault_scenarios[];
 
 /*
- * fault_far.c: a segment and interrupts of node 8, if it has them. What puts the link to it down and
- * up meanwhile; NULL: nothing.
+ * fault_far.c: a segment and interrupts of node 8, if it has them. What puts the link to it down
+ * and up meanwhile; NULL: nothing.
  */
 void use_far(sci_desc_t sd);
 extern void (*fault_link)(bool up);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A scenario in a program of its own, for fault_calls_test.py, which makes one system call of it fail.
- * usage: fault-calls SCENARIO, or library: no object at all; serve: what the scenario "far" looks for
- * The scenario's own calls stand between two calls of getppid(). Then the same once more: strace counts
- * anew for each thread, so that something may fail then, too. Prints "begun" and "done".
+ * A scenario in a program of its own, for fault_calls_test.py, which makes one system call of it
+ * fail.
+ * usage: fault-calls SCENARIO, or library: no object at all; serve: what the scenario "far" looks
+ * for The scenario's own calls stand between two calls of getppid(). Then the same once more:
+ * strace counts anew for each thread, so that something may fail then, too. Prints "begun" and
+ * "done".
  */
 #include <dirent.h>
 #include <string.h>

@@ -293,7 +293,10 @@ static sci_callback_action_t on_connect(void *arg, sci_local_segment_t segment,
 	return SCI_CALLBACK_CONTINUE;
 }
 
-/* Of each connection the n-th call fails, the callback's own among them: those that are made are told. */
+/*
+ * Of each connection the n-th call fails, the callback's own among them: those that are made are
+ * told.
+ */
 static int connect_with_failures(void *arg)
 {
 	unsigned first = (unsigned)(uintptr_t)arg, made = 0, most = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rules of delivery, and surprises that programs rely on, which belong to no one kind of object: what a
- * callback without its flag is, what cancelling one leaves, that connecting never waits, how much
- * one descriptor holds, who is told of what while a link is down.
+ * Rules of delivery, and surprises that programs rely on, which belong to no one kind of object:
+ * what a callback without its flag is, what cancelling one leaves, that connecting never waits, how
+ * much one descriptor holds, who is told of what while a link is down.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -109,7 +109,9 @@ static void make(struct all *a, unsigned flag)
 	CHECK_OK(error);
 }
 
-/* Something happens to each of the four that may have callbacks; to the first it did by connecting. */
+/*
+ * Something happens to each of the four that may have callbacks; to the first it did by connecting.
+ */
 static void stir(struct all *a)
 {
 	sci_error_t error;

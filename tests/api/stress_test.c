@@ -4,8 +4,8 @@
  * from a seed, while one after the other is killed at a random instant and replaced. Two equal
  * rounds; after each, nothing is left, and the second leaves every daemon as big as it found it.
  *
- * SMARTIO_STRESS_S: seconds of one round; SMARTIO_STRESS_SEED. SMARTIO_EXACT_HEAP: the library that lets
- * daemons count to the byte (tests/lib/exact_heap.c).
+ * SMARTIO_STRESS_S: seconds of one round; SMARTIO_STRESS_SEED. SMARTIO_EXACT_HEAP: the library that
+ * lets daemons count to the byte (tests/lib/exact_heap.c).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -544,8 +544,8 @@ static int hold(void *arg)
 }
 
 /*
- * The event loop has room for as many sources as there ever were at once, and that hangs on how long the
- * killed linger: so each daemon once has more than a round will bring.
+ * The event loop has room for as many sources as there ever were at once, and that hangs on how
+ * long the killed linger: so each daemon once has more than a round will bring.
  */
 static bool have_many(struct cluster *c, unsigned node)
 {

@@ -54,7 +54,9 @@ static void add_disk(const char *bdf, const char *disk, unsigned minor)
 	shell(command);
 }
 
-/* One with a disk of the drive, "nvme0n1" (259:0, its part 259:1); and "nvme0n10" of another one. */
+/*
+ * One with a disk of the drive, "nvme0n1" (259:0, its part 259:1); and "nvme0n10" of another one.
+ */
 static int setup(void **state)
 {
 	(void)state;

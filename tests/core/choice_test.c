@@ -94,7 +94,9 @@ static void test_finds_the_faster_way_and_stays(void **state)
 	}
 }
 
-/* What is lost on looking at the other way: a share of the time, and what the warming costs here. */
+/*
+ * What is lost on looking at the other way: a share of the time, and what the warming costs here.
+ */
 static void test_trials_cost_their_share(void **state)
 {
 	unsigned rounds = prng_start(2, 50);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lets the n-th allocation fail. Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray. */
+/*
+ * Lets the n-th allocation fail. Link with
+ * -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray.
+ */
 #ifndef TESTS_CORE_FAIL_ALLOC_H
 #define TESTS_CORE_FAIL_ALLOC_H
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the copies of smartio/io.h leave, at every place in a line and of every length around some. */
+/*
+ * What the copies of smartio/io.h leave, at every place in a line and of every length around some.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

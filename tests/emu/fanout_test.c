@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Exact multicast groups against the obvious: a copy of each member's memory, and counters kept by
- * walking through the members for each write. Random members, links, writes of a device and of a DMA
- * engine; and what may not be asked of such a group.
+ * walking through the members for each write. Random members, links, writes of a device and of a
+ * DMA engine; and what may not be asked of such a group.
  */
 #include "fake.h"
 

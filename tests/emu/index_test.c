@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is looked up by a key, against a walk through everything: random requests, always the same. */
+/*
+ * What is looked up by a key, against a walk through everything: random requests, always the same.
+ */
 #include "fake.h"
 
 #define ENTRIES 19u /* for devices; two more are the CPUs' */

@@ -113,7 +113,10 @@ static void children_end_with_their_parent(void **state)
 	fake_free(f);
 }
 
-/* The parent has nothing that the device may reach, and is forgotten; the child waits, and is listed. */
+/*
+ * The parent has nothing that the device may reach, and is forgotten; the child waits, and is
+ * listed.
+ */
 static void a_child_may_stay_longer_than_its_parent(void **state)
 {
 	struct sio_req_owner_close close = {0};

@@ -4,7 +4,10 @@
 
 #define SIZE 0x2000
 
-/* The lender's first device, all that can be had of it by an owner, and a neighbour that has it mapped. */
+/*
+ * The lender's first device, all that can be had of it by an owner, and a neighbour that has it
+ * mapped.
+ */
 struct had {
 	struct fake *f;
 	uint64_t owner, mem, irq, bar, registers, requester;
@@ -333,7 +336,9 @@ static void peers_lose_it_too(void **state)
 	fake_free(h.f);
 }
 
-/* Another device of the host, which has the doorbells mapped, by the same owner or by the daemon. */
+/*
+ * Another device of the host, which has the doorbells mapped, by the same owner or by the daemon.
+ */
 static struct sio_evt_dmamap neighbour(struct had *h, bool same_owner)
 {
 	struct sio_evt_dmamap map;
@@ -377,7 +382,9 @@ static void a_neighbours_quarantine_ends_as_ever(void **state)
 	}
 }
 
-/* It may have commands that name the address: nothing else is there before the mapping has ended. */
+/*
+ * It may have commands that name the address: nothing else is there before the mapping has ended.
+ */
 static void a_neighbour_reaches_nothing_else_by_it(void **state)
 {
 	struct sio_evt_dmamap map, next;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program of bytes plays libraries on a real host whose smartiod is killed at any moment, with a liar
- * among them: what it says to the next smartiod are its own words and those of others, changed at random.
- * Nobody else may lose a segment or an interrupt of his own over that, and when all are gone nothing may
- * be left. Beside it a journal takes replies and events with any content. For libFuzzer (built with
- * clang), or replay_corpus.c.
+ * A program of bytes plays libraries on a real host whose smartiod is killed at any moment, with a
+ * liar among them: what it says to the next smartiod are its own words and those of others, changed
+ * at random. Nobody else may lose a segment or an interrupt of his own over that, and when all are
+ * gone nothing may be left. Beside it a journal takes replies and events with any content. For
+ * libFuzzer (built with clang), or replay_corpus.c.
  */
 #include "device_calls.h"
 #include "fake_device.h"

@@ -5,12 +5,12 @@
  * SMARTIO_TEST_EMU, SMARTIO_TEST_SMARTIOD and SMARTIO_TEST_TOOL.
  *
  * With SMARTIO_TEST_MACHINE set, to the name of an NVMe drive, the cluster is this machine, whose
- * smartiod runs on the kernel module already: all hosts are the same one. Programs name nodes and the
- * drive by cluster_node() and cluster_device(), so that their tests run there, too; a test that wants
- * more than one machine has begins with cluster_needs().
+ * smartiod runs on the kernel module already: all hosts are the same one. Programs name nodes and
+ * the drive by cluster_node() and cluster_device(), so that their tests run there, too; a test that
+ * wants more than one machine has begins with cluster_needs().
  *
- * The same tests run in the simulator, tests/sim/api_cluster.c in place of cluster.c: a program's memory
- * is the test's, so what is static, and @arg of cluster_fork(), is shared by all.
+ * The same tests run in the simulator, tests/sim/api_cluster.c in place of cluster.c: a program's
+ * memory is the test's, so what is static, and @arg of cluster_fork(), is shared by all.
  */
 #ifndef TESTS_LIB_CLUSTER_H
 #define TESTS_LIB_CLUSTER_H
@@ -65,7 +65,9 @@ bool cluster_is_machine(void);
 unsigned cluster_node(unsigned node);
 /* What programs call the drive of the topology. */
 const char *cluster_device(void);
-/* First in a test that wants something that one machine lacks: there it is skipped, and says why. */
+/*
+ * First in a test that wants something that one machine lacks: there it is skipped, and says why.
+ */
 void cluster_needs(const char *what);
 #define NEEDS_HOSTS "another host"
 #define NEEDS_LINK "an adapter with a link to another host"
@@ -73,8 +75,8 @@ void cluster_needs(const char *what);
 #define NEEDS_ENGINE "an adapter with a DMA engine"
 #define NEEDS_GROUPS "an adapter with multicast groups"
 /*
- * First in a test that wants what the simulator's programs, which are coroutines, have not: there it is
- * skipped, and says why.
+ * First in a test that wants what the simulator's programs, which are coroutines, have not: there
+ * it is skipped, and says why.
  */
 void cluster_needs_kernel(const char *what);
 #define NEEDS_FORK "a process that forks"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * To be loaded before the C library (LD_PRELOAD): mallinfo2() tells how many bytes the program has asked
- * for and not given back, to the byte. The C library's own counts what it gave, which is a few bytes more
- * or less for the same wish, as its free memory happens to lie, and what lies in its caches.
+ * To be loaded before the C library (LD_PRELOAD): mallinfo2() tells how many bytes the program has
+ * asked for and not given back, to the byte. The C library's own counts what it gave, which is a
+ * few bytes more or less for the same wish, as its free memory happens to lie, and what lies in its
+ * caches.
  */
 #include <errno.h>
 #include <malloc.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How tests reach mapped memory: segments, windows, BARs. On a live cluster these are plain accesses;
- * in the simulator they are what a processor does to PCIe, and a bare dereference ends the run.
+ * How tests reach mapped memory: segments, windows, BARs. On a live cluster these are plain
+ * accesses; in the simulator they are what a processor does to PCIe, and a bare dereference ends
+ * the run.
  */
 #ifndef TESTS_LIB_MAPPED_H
 #define TESTS_LIB_MAPPED_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Event descriptors as a hostile program leaves them: it has taken O_NONBLOCK away, which the world's
- * copy shares, and filled the counter. A transfer that ends then must stop nobody.
+ * Event descriptors as a hostile program leaves them: it has taken O_NONBLOCK away, which the
+ * world's copy shares, and filled the counter. A transfer that ends then must stop nobody.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory of other drivers, by dma-buf: programs see it through an import, and the drive writes to it. */
+/*
+ * Memory of other drivers, by dma-buf: programs see it through an import, and the drive writes to
+ * it.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/dma-heap.h>
@@ -125,7 +128,9 @@ static void check_maps(struct port_world *w, struct shim_drive *d, uint64_t id, 
 		   shim_drive_completed(d, d->tail - 1) &&
 			   memcmp(at + SHIM_PAGE + 4, "SIO0", 4) == 0,
 		   "the drive writes to the page");
-	/* Several pages are one range where an IOMMU makes one of them; else if they happen to be. */
+	/*
+	 * Several pages are one range where an IOMMU makes one of them; else if they happen to be.
+	 */
 	error = map(w, id, 0, SIZE, &all);
 	if (iommu_mode(w) == SIO_IOMMU_OFF && error == -EOPNOTSUPP)
 		goto out;

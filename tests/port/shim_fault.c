@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Each request again and again, while the kernel fails its first allocation or copy, the second, and so
- * on (fail-nth of /proc; the debug kernel): it is refused and has changed nothing, or it has succeeded
- * without; and nothing is left of it.
+ * Each request again and again, while the kernel fails its first allocation or copy, the second,
+ * and so on (fail-nth of /proc; the debug kernel): it is refused and has changed nothing, or it has
+ * succeeded without; and nothing is left of it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -61,8 +61,8 @@ static bool disarm(int fd)
 }
 
 /*
- * Ask while the @nth of what can fail does; *ret_hit: did it come to that many? Return: 0 or -errno of
- * the answer; 1: a check failed.
+ * Ask while the @nth of what can fail does; *ret_hit: did it come to that many? Return: 0 or -errno
+ * of the answer; 1: a check failed.
  */
 static int ask_failing(struct port_world *w, union port_packet *req, unsigned nth, bool *ret_hit)
 {
@@ -132,7 +132,10 @@ static unsigned run_op(struct port_world *w, uint32_t op)
 	char line[64];
 	int rc;
 
-	/* What is refused anyhow, for want of a descriptor or since things are in use, shows nothing. */
+	/*
+	 * What is refused anyhow, for want of a descriptor or since things are in use, shows
+	 * nothing.
+	 */
 	rc = port_things_make(w);
 	port_good(w, op, &req);
 	rc = rc ? rc : port_ask(w, 0, &req, req.req.size, &answer, NULL);

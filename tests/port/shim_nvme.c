@@ -153,8 +153,8 @@ static void set_vector(struct port_world *w, uint64_t owner, uint64_t irq, uint3
 }
 
 /*
- * What was unmapped is out of reach at once, although the IOMMU may flush lazily: the drive has just
- * been there, so that its translation is at hand.
+ * What was unmapped is out of reach at once, although the IOMMU may flush lazily: the drive has
+ * just been there, so that its translation is at hand.
  */
 static void unmapped_is_cut(struct port_world *w, struct shim_drive *d, uint64_t owner)
 {

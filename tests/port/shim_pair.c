@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two functions. The second, whose place is in $PORT_PEER, is an NVMe controller with a memory buffer:
- * the processor writes to it combined, the first function reaches it from device to device.
+ * Two functions. The second, whose place is in $PORT_PEER, is an NVMe controller with a memory
+ * buffer: the processor writes to it combined, the first function reaches it from device to device.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -132,7 +132,9 @@ static void leave(struct port_world *w, const struct peer *p)
 
 /* ---- write-combined views ---- */
 
-/* How often the kernel has reserved the page at @address as write-combined; -1: it does not tell. */
+/*
+ * How often the kernel has reserved the page at @address as write-combined; -1: it does not tell.
+ */
 static int combined(uint64_t address)
 {
 	FILE *f = fopen("/sys/kernel/debug/x86/pat_memtype_list", "re");
@@ -228,7 +230,9 @@ static uint64_t map_for(struct port_world *w, uint64_t device, const struct peer
 	return shim_id(&a);
 }
 
-/* The drive answers into the buffer; and no more when the mapping, or the second function, is gone. */
+/*
+ * The drive answers into the buffer; and no more when the mapping, or the second function, is gone.
+ */
 static void reach(struct port_world *w, struct shim_drive *d, struct peer *p)
 {
 	uint64_t drive = w->thing[T_DEVICE], map, iova = 0;

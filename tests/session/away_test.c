@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How long the library waits for a smartiod, with a clock that only waiting moves: one thread, and a
- * smartiod that is there at the times that the test says.
+ * How long the library waits for a smartiod, with a clock that only waiting moves: one thread, and
+ * a smartiod that is there at the times that the test says.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -415,7 +415,10 @@ static void beginning_outlives_a_smartiod_that_answers_and_goes(void **state)
 	SCITerminate();
 }
 
-/* After a restart a handle that nobody knows is something lost; in the next session it is a mistake. */
+/*
+ * After a restart a handle that nobody knows is something lost; in the next session it is a
+ * mistake.
+ */
 static void a_new_session_has_lost_nothing(void **state)
 {
 	sci_error_t err;

@@ -165,7 +165,9 @@ static void waits_and_memory_need_no_smartiod(void **state)
 	server_stop();
 }
 
-/* Whoever comes in its place and knows nothing of us: then it is over, as on the emulated cluster. */
+/*
+ * Whoever comes in its place and knows nothing of us: then it is over, as on the emulated cluster.
+ */
 static void a_stranger_ends_the_session(void **state)
 {
 	sci_local_segment_t segment;

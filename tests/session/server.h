@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A smartiod of a real host, as far as one program can see: segments and plain interrupts, whose memory
- * and descriptors outlive each connection. It hangs up when it likes: with a request unread, with one done
- * and not answered, or after an answer. What the program says next time must be what it has.
+ * A smartiod of a real host, as far as one program can see: segments and plain interrupts, whose
+ * memory and descriptors outlive each connection. It hangs up when it likes: with a request unread,
+ * with one done and not answered, or after an answer. What the program says next time must be what
+ * it has.
  */
 #ifndef TESTS_SESSION_SERVER_H
 #define TESTS_SESSION_SERVER_H
@@ -10,7 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sets SMARTIO_SOCKET. @one_of: it hangs up at one of so many requests; 0: only if it is told to. */
+/*
+ * Sets SMARTIO_SOCKET. @one_of: it hangs up at one of so many requests; 0: only if it is told to.
+ */
 void server_start(unsigned one_of, uint64_t seed);
 /* Hang up and listen no more; true: a program that connects is refused. */
 void server_away(bool away);

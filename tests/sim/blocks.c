@@ -87,7 +87,9 @@ static struct block *block_of(struct blocks_drive *d, uint32_t number)
 	return b;
 }
 
-/* Whether nobody who begins to read at @since can see @w any more: one that came after it is there. */
+/*
+ * Whether nobody who begins to read at @since can see @w any more: one that came after it is there.
+ */
 static bool is_over(const struct block *b, const struct write *w, uint64_t since)
 {
 	for (unsigned i = 0; w->acked != NEVER && i < b->n; i++)
@@ -175,7 +177,9 @@ static bool find_stamp(const uint64_t *words, uint32_t n, uint32_t block, bool l
 	if (first == n)
 		return true;
 	*ret_any = true;
-	/* Of one that came in part the first word may be missing: any stamp that fits the others. */
+	/*
+	 * Of one that came in part the first word may be missing: any stamp that fits the others.
+	 */
 	if (first > 0 && words[first] != 0) {
 		*ret_any = false;
 		return true;

@@ -36,8 +36,8 @@ void blocks_written(struct blocks_drive *d, unsigned epoch, uint32_t block, uint
 /* Before a read: what does not arrive is seen. */
 void blocks_poison(void *data, uint32_t len);
 /*
- * A read that was sent at @since brought @data. @lossy: what the drive sends may be lost on its way,
- * and nobody is told. Fails the run if that cannot be.
+ * A read that was sent at @since brought @data. @lossy: what the drive sends may be lost on its
+ * way, and nobody is told. Fails the run if that cannot be.
  */
 void blocks_judge(struct blocks_drive *d, unsigned epoch, uint32_t block, const void *data,
 		  uint32_t len, uint64_t since, bool lossy, const char *who);

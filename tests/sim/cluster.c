@@ -106,7 +106,10 @@ static uint64_t round_up(uint64_t v, uint64_t to)
 	return (v + to - 1) / to * to;
 }
 
-/* RAM, windows and BARs elsewhere, in an order of their own: whoever kept an address finds nothing there. */
+/*
+ * RAM, windows and BARs elsewhere, in an order of their own: whoever kept an address finds nothing
+ * there.
+ */
 static void new_layout(struct sio_topo_host *t)
 {
 	const uint64_t g = 1ull << 30;
@@ -165,7 +168,10 @@ void sim_host_boot(unsigned host)
 
 	assert(!h->daemon && !h->powered);
 	h->life++;
-	/* Most machines find the same layout again: then what others kept of it leads to something else. */
+	/*
+	 * Most machines find the same layout again: then what others kept of it leads to something
+	 * else.
+	 */
 	if (h->boot++ > 0 && sim_chance(1, 2))
 		new_layout(&sim_cluster->topology->host[host]);
 	h->clock = sim_below(1000 * SIM_SECOND);

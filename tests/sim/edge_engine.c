@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The DMA engines of the room: their host's processors, but for that they act by themselves, and the
- * simulator says when. Those of a host that would find nothing are not asked.
+ * The DMA engines of the room: their host's processors, but for that they act by themselves, and
+ * the simulator says when. Those of a host that would find nothing are not asked.
  */
 #include <string.h>
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the machine room reaches the world through, and its port: packets to and from the daemons. */
+/*
+ * What the machine room reaches the world through, and its port: packets to and from the daemons.
+ */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * PCIe as it is: what programs, devices and DMA engines of the simulator do to memory, registers and
- * doorbells, and when others see it. docs/simulation.md tells the rules.
+ * PCIe as it is: what programs, devices and DMA engines of the simulator do to memory, registers
+ * and doorbells, and when others see it. docs/simulation.md tells the rules.
  *
  *   fabric_space.c  memory, and the addresses by which programs and room know it: none can be
  *                   dereferenced
@@ -73,9 +73,15 @@ void fabric_start(const struct sio_topology *t, const struct fabric_params *p, u
 void fabric_end(void);
 /* Counts starts; another number after the end. */
 uint64_t fabric_model(void);
-/* Signals of bare dereferences are the model's, from the first start on; if others took them: again. */
+/*
+ * Signals of bare dereferences are the model's, from the first start on; if others took them:
+ * again.
+ */
 void fabric_guard(void);
-/* Memory in @host, zeroed, with one reference; @name as the room calls it. *ret_at: the room's view. */
+/*
+ * Memory in @host, zeroed, with one reference; @name as the room calls it. *ret_at: the room's
+ * view.
+ */
 struct fabric_mem *fabric_mem_new(unsigned host, const char *name, uint64_t size, void **ret_at);
 /* The room's view ends. */
 void fabric_mem_close(void *at);
@@ -211,8 +217,10 @@ void fabric_core_load(struct fabric_core *c, const struct fabric_view *v, void *
 void fabric_core_store(struct fabric_core *c, const struct fabric_view *v, const void *buf,
 		       size_t len, bool streaming);
 void fabric_core_barrier(struct fabric_core *c, int which);
-/* A call that has a locked instruction or more: of a lock, a descriptor, another thread. It orders loads
- * and stores, but not what is combined: that takes a barrier of io.h. */
+/*
+ * A call that has a locked instruction or more: of a lock, a descriptor, another thread. It orders
+ * loads and stores, but not what is combined: that takes a barrier of io.h.
+ */
 void fabric_core_sync(struct fabric_core *c);
 /* It writes to an interrupt of @host by descriptor @fd. */
 void fabric_core_signal(struct fabric_core *c, unsigned host, int fd);

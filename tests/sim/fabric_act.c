@@ -29,8 +29,9 @@ void fabric_act_load(const struct fabric_view *v, void *buf, size_t len)
 	else
 		memcpy(buf, v->mem->bytes + v->offset, len);
 	/*
-	 * "I am done; does anybody wait?" That read happens when its clock says, which may be ahead: who
-	 * begins to wait until then would be missed, so it finds somebody. Nobody minds a wake-up more.
+	 * "I am done; does anybody wait?" That read happens when its clock says, which may be
+	 * ahead: who begins to wait until then would be missed, so it finds somebody. Nobody minds
+	 * a wake-up more.
 	 */
 	if (fabric_actor.looks && fabric_actor.clock > sim_access_now() && len == 4)
 		memcpy(buf, &(uint32_t){1}, 4);

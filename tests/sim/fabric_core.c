@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A processor as the contract of smartio/io.h has it, weaker than x86 in one point: without a barrier
- * a load may have been done early.
+ * A processor as the contract of smartio/io.h has it, weaker than x86 in one point: without a
+ * barrier a load may have been done early.
  *
  *   own host's memory   stores leave a buffer in order, later loads pass them; copies leave in none
  *   another's memory    write-combined: a few lines, evicted in any order, at any time

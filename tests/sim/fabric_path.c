@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Posted writes on their way. A path leads from a requester (a host's processors and DMA engines, or
- * one device) to a host; what is on one path keeps its order, paths overtake each other. What is due
- * is done when somebody looks, in order of time: there is no event per store.
+ * Posted writes on their way. A path leads from a requester (a host's processors and DMA engines,
+ * or one device) to a host; what is on one path keeps its order, paths overtake each other. What is
+ * due is done when somebody looks, in order of time: there is no event per store.
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>

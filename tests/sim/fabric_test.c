@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Addresses of the simulator: whoever dereferences one, or uses one that means nothing, ends the run
- * and is named; memory goes when nobody has it any more.
+ * Addresses of the simulator: whoever dereferences one, or uses one that means nothing, ends the
+ * run and is named; memory goes when nobody has it any more.
  */
 #include <setjmp.h>
 #include <stdarg.h>

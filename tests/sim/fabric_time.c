@@ -51,8 +51,10 @@ const char *fabric_params_wrong(const struct fabric_params *p)
 
 uint64_t fabric_byte_fs(const struct fabric_link *l)
 {
-	/* Of one lane: 2.5 and 5 GT/s with 10 bits for 8; 8, 16, 32 with 130 for 128; 64 with 256 for
-	 * 242. */
+	/*
+	 * Of one lane: 2.5 and 5 GT/s with 10 bits for 8; 8, 16, 32 with 130 for 128; 64 with 256
+	 * for 242.
+	 */
 	static const uint64_t lane[] = {0, 4000000, 2000000, 1015625, 507813, 253906, 132231};
 
 	return (lane[l->generation] + l->width - 1) / l->width;
@@ -112,7 +114,9 @@ uint64_t fabric_read_ns(const struct fabric_params *p, const struct fabric_way *
 	uint64_t trip, data, by_tags;
 
 	sio_pcie_read(&p->limits, addr, len, &c);
-	/* The request's own bytes, there and back through every place, and what the memory takes. */
+	/*
+	 * The request's own bytes, there and back through every place, and what the memory takes.
+	 */
 	trip = wire_ps(w, p->tlp_overhead) + 2 * one_way_ps(p, w) +
 	       (uint64_t)w->iommus * p->iommu_ps +
 	       (w->to_register ? p->register_ps : p->root_read_ps);

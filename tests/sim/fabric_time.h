@@ -5,8 +5,8 @@
  * modelled, never measured: docs/simulation.md lists the parameters and where they come from.
  *
  * A transaction's time is the sum of what each place on its way adds, and its bytes once at the
- * slowest link (switches cut through: they do not wait for a packet's end). Links carry both ways at
- * once and nothing else at the same time, but for what the caller adds.
+ * slowest link (switches cut through: they do not wait for a packet's end). Links carry both ways
+ * at once and nothing else at the same time, but for what the caller adds.
  */
 #ifndef SIM_FABRIC_TIME_H
 #define SIM_FABRIC_TIME_H
@@ -56,7 +56,9 @@ struct fabric_way {
 void fabric_params_default(struct fabric_params *p);
 /* NULL: all make sense; else the name of one that does not. */
 const char *fabric_params_wrong(const struct fabric_params *p);
-/* Picoseconds for one byte; generations 1 and 2 code 8 bits in 10, 3 to 5 128 in 130, 6 242 in 256. */
+/*
+ * Picoseconds for one byte; generations 1 and 2 code 8 bits in 10, 3 to 5 128 in 130, 6 242 in 256.
+ */
 uint64_t fabric_byte_fs(const struct fabric_link *l); /* femtoseconds */
 /* @ret: the slower of two. */
 struct fabric_link fabric_slower(struct fabric_link a, struct fabric_link b);
@@ -68,8 +70,8 @@ uint64_t fabric_write_ns(const struct fabric_params *p, const struct fabric_way 
 uint64_t fabric_write_busy_ns(const struct fabric_params *p, const struct fabric_way *w,
 			      uint64_t addr, uint64_t len);
 /*
- * A read, from the requester until its last byte is back: a round trip, then the data at the rate of
- * the slowest link, or of a tag's worth each round trip where that is slower.
+ * A read, from the requester until its last byte is back: a round trip, then the data at the rate
+ * of the slowest link, or of a tag's worth each round trip where that is slower.
  */
 uint64_t fabric_read_ns(const struct fabric_params *p, const struct fabric_way *w, uint64_t addr,
 			uint64_t len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Faults of drives: completions that are lost, late, doubled, or in the wrong phase, of clients' queues
- * and of the manager's; fatal status; one that is pulled out, and put back.
+ * Faults of drives: completions that are lost, late, doubled, or in the wrong phase, of clients'
+ * queues and of the manager's; fatal status; one that is pulled out, and put back.
  */
 #include "fabric.h"
 #include "run.h"

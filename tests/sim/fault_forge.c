@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A daemon that lies: it tells another one the end of what a third one has there. It guesses numbers
- * well: they are looked up. Nothing comes of it.
+ * A daemon that lies: it tells another one the end of what a third one has there. It guesses
+ * numbers well: they are looked up. Nothing comes of it.
  */
 #include "books.h"
 #include "edge.h"

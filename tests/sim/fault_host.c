@@ -9,7 +9,7 @@ static unsigned draw(struct sim_fault_event *e, unsigned n)
 	return (unsigned)(sim_draw(&e->rng) % n);
 }
 
-/* ---- crash: the host goes, with all that runs on it, and comes back elsewhere in its address map ---- */
+/* ---- crash: the host goes, with all on it, and comes back elsewhere in its address map ---- */
 static bool held_down[SIM_HOSTS]; /* an event will boot it */
 
 static void crash_begin(struct sim_fault_event *e)

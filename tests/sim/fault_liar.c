@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A host whose daemon lies: the last one of the cluster. Beside what it says in truth, of which bytes
- * are changed on the way now and then, it says whatever a daemon could: requests for segments,
- * interrupts and devices, news, replies that nobody asked for. It remembers the numbers that it is
- * answered, so that it comes to have things of others indeed: connections, grants, borrows, mappings
- * for devices. What it has it uses as it likes; what others have stays theirs. No program runs there
- * and none is sent there, so all oracles hold as if it were not.
+ * A host whose daemon lies: the last one of the cluster. Beside what it says in truth, of which
+ * bytes are changed on the way now and then, it says whatever a daemon could: requests for
+ * segments, interrupts and devices, news, replies that nobody asked for. It remembers the numbers
+ * that it is answered, so that it comes to have things of others indeed: connections, grants,
+ * borrows, mappings for devices. What it has it uses as it likes; what others have stays theirs. No
+ * program runs there and none is sent there, so all oracles hold as if it were not.
  *
- * It takes no registers and resets no device: who may do that is trusted by all borrowers of the device.
+ * It takes no registers and resets no device: who may do that is trusted by all borrowers of the
+ * device.
  */
 #include <string.h>
 
@@ -25,10 +26,10 @@
 #define NOBODY (~0u)
 
 /*
- * Behind the header. Numbers of 64 bits: C a connection or link, U a segment, G a grant, B a borrow,
- * M a mapping for a device, R a ring, I an address of a device, N any of these, z 0; L bytes or an
- * offset; ? anything. Of 32: n a node; f a device; i a segment's id; a an adapter; s small; r a reason;
- * b 0 or 1; x what may be done (read, write); e an event of a device; 0.
+ * Behind the header. Numbers of 64 bits: C a connection or link, U a segment, G a grant, B a
+ * borrow, M a mapping for a device, R a ring, I an address of a device, N any of these, z 0; L
+ * bytes or an offset; ? anything. Of 32: n a node; f a device; i a segment's id; a an adapter; s
+ * small; r a reason; b 0 or 1; x what may be done (read, write); e an event of a device; 0.
  */
 static const struct form {
 	uint32_t type;

@@ -19,8 +19,8 @@ struct sim_proc *sim_draw_program(struct sim_fault_event *e)
 }
 
 /*
- * In one of its next steps: while it does something, more often than while it sleeps. Or a moment later:
- * then it mostly waits for an answer, which finds nobody.
+ * In one of its next steps: while it does something, more often than while it sleeps. Or a moment
+ * later: then it mostly waits for an answer, which finds nobody.
  */
 static void death_begin(struct sim_fault_event *e)
 {

@@ -13,7 +13,10 @@ bool sim_show_member(sci_local_segment_t member);
 volatile uint32_t *sim_map_member(sci_local_segment_t member, size_t bytes, sci_map_t *ret_map);
 /* @map may be NULL. */
 void sim_leave(sci_local_segment_t member, sci_map_t map);
-/* Connect to group @g and map it, for writing but for @flags; NULL: not connected; *ret_map NULL: not mapped. */
+/*
+ * Connect to group @g and map it, for writing but for @flags; NULL: not connected; *ret_map NULL:
+ * not mapped.
+ */
 sci_remote_segment_t sim_reach(sci_desc_t sd, unsigned g, size_t bytes, unsigned flags,
 			       sci_map_t *ret_map, volatile uint32_t **ret_at);
 /* @map may be NULL. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a remote drive costs, modelled: single commands of 4 KiB, on the drive's own host, from another
- * host over a cable, and through one to four switches. The comparison is the paper's (Markussen et
- * al., "SmartIO", ACM TOCS 38, 2021); the times are the model's (docs/simulation.md), of the real
- * driver and device model over modelled PCIe. Nothing here was measured.
+ * What a remote drive costs, modelled: single commands of 4 KiB, on the drive's own host, from
+ * another host over a cable, and through one to four switches. The comparison is the paper's
+ * (Markussen et al., "SmartIO", ACM TOCS 38, 2021); the times are the model's (docs/simulation.md),
+ * of the real driver and device model over modelled PCIe. Nothing here was measured.
  *
  *   sim_latency [COMMANDS]
  */

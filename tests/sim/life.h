@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What programs of the workloads have in common: how they begin, act and end, and which drive they want. */
+/*
+ * What programs of the workloads have in common: how they begin, act and end, and which drive they
+ * want.
+ */
 #ifndef SIM_LIFE_H
 #define SIM_LIFE_H
 
@@ -29,8 +32,8 @@ void sim_live_and_exit(struct sim_proc *p, const struct sim_life *life, void *st
 		       sci_desc_t *sd);
 
 /*
- * To be asked for again, after a pause: now there is no memory, or a lender does not answer; it will, or
- * the device is lost.
+ * To be asked for again, after a pause: now there is no memory, or a lender does not answer; it
+ * will, or the device is lost.
  */
 bool sim_later(sci_error_t e);
 

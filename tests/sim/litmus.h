@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Litmus tests: a few agents with a few steps each, run in an order and at times of the seed's. Each
- * test asks whether an outcome was seen, in any of many seeds, and knows whether it may be.
+ * Litmus tests: a few agents with a few steps each, run in an order and at times of the seed's.
+ * Each test asks whether an outcome was seen, in any of many seeds, and knows whether it may be.
  */
 #ifndef SIM_LITMUS_H
 #define SIM_LITMUS_H

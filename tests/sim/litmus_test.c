@@ -2,7 +2,8 @@
 /*
  * What PCIe and processors may do to our protocols, and what not. Outcomes that are forbidden must
  * never be seen, those that are allowed at least once: else the model would not find the mistake.
- * Source: PCI Express Base Specification 4.0, 2.4.1 (ordering), 2.2.9; Intel SDM volume 3, 8.2, 11.3.
+ * Source: PCI Express Base Specification 4.0, 2.4.1 (ordering), 2.2.9; Intel SDM volume 3, 8.2,
+ * 11.3.
  *
  *   litmus_test [SEEDS]
  */

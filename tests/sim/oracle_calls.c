@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every call ends by its time-out, and by a limit if it has none; and no daemon sleeps while something
- * that it works on has come to its time.
+ * Every call ends by its time-out, and by a limit if it has none; and no daemon sleeps while
+ * something that it works on has come to its time.
  */
 #include "books.h"
 #include "tables.h"

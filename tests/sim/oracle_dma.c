@@ -3,8 +3,8 @@
  * What devices do to memory, against what programs asked for; no daemon and no table of the room is
  * believed. Whatever a drive reads and writes lies where a call of a program said that something is
  * mapped for it, and none said since that it is not any more. Nothing that a device sent arrives in
- * memory that was freed meanwhile, hosts that lose each other or not. And as long as nobody lies about
- * addresses, and no host loses another, nothing is refused.
+ * memory that was freed meanwhile, hosts that lose each other or not. And as long as nobody lies
+ * about addresses, and no host loses another, nothing is refused.
  *
  * The calls are seen where they leave programs and driver for the library (--wrap).
  */
@@ -209,8 +209,9 @@ static void reached(const struct sio_topo_device *device, uint64_t at, size_t le
 }
 
 /*
- * A borrower's host that lost the lender takes its memory back at once if it has an IOMMU, and what the
- * device still does is refused. Without one it keeps the memory until the device cannot reach it.
+ * A borrower's host that lost the lender takes its memory back at once if it has an IOMMU, and what
+ * the device still does is refused. Without one it keeps the memory until the device cannot reach
+ * it.
  */
 static bool may_lose_borrowers(void)
 {

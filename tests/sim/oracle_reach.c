@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where devices, processors and DMA engines could write to, whether they do or not. Behind a window to a
- * host without an IOMMU lies whatever is at that address there. So as long as a device's mapping goes
- * through a window, or a program's window is there at all, which it and its engine's transfers may store
- * into, a grant of the host that it leads to, in the same start, keeps that memory: whoever has lost whom
- * meanwhile, and whatever has ended. The room's lists are believed; no daemon is.
+ * Where devices, processors and DMA engines could write to, whether they do or not. Behind a window
+ * to a host without an IOMMU lies whatever is at that address there. So as long as a device's
+ * mapping goes through a window, or a program's window is there at all, which it and its engine's
+ * transfers may store into, a grant of the host that it leads to, in the same start, keeps that
+ * memory: whoever has lost whom meanwhile, and whatever has ended. The room's lists are believed;
+ * no daemon is.
  */
 #include <inttypes.h>
 #include <utlist.h>
@@ -59,7 +60,10 @@ static void check_device(const struct emu_device *d)
 	}
 }
 
-/* A program's window to memory: a lender's own have no process, registers and interrupts lie elsewhere. */
+/*
+ * A program's window to memory: a lender's own have no process, registers and interrupts lie
+ * elsewhere.
+ */
 static void check_window(const struct emu_map *m)
 {
 	const struct emu_host *peer = keeper(m);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What programs that copy have: a segment of their own and another's, both mapped. In the first half of
- * each are words that say whose it is, zeros between them; the second half is where copies end. Nothing
- * else may ever be seen there.
+ * What programs that copy have: a segment of their own and another's, both mapped. In the first
+ * half of each are words that say whose it is, zeros between them; the second half is where copies
+ * end. Nothing else may ever be seen there.
  */
 #ifndef SIM_PLACES_H
 #define SIM_PLACES_H
@@ -45,8 +45,8 @@ void sim_must_disconnect_remote(struct sim_places *p, const char *why);
 bool sim_place_by(struct sim_places *p, uint64_t what);
 
 /*
- * Wait for a DMA queue, which may give @may, too. *ret_before: its state until then; NULL. False: @queue
- * is NULL.
+ * Wait for a DMA queue, which may give @may, too. *ret_before: its state until then; NULL. False:
+ * @queue is NULL.
  */
 bool sim_wait_queue(sci_dma_queue_t queue, sci_error_t may, sci_dma_queue_state_t *ret_before,
 		    sci_error_t *ret);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Programs of the workloads: they come and go on every host; and what each of their calls goes by. */
+/*
+ * Programs of the workloads: they come and go on every host; and what each of their calls goes by.
+ */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
 #include <stdarg.h>

@@ -29,8 +29,8 @@ struct sim_workload {
 	/* Whether it makes sense on this host of this cluster; NULL: always. */
 	bool (*fits)(unsigned host);
 	/*
-	 * The program: runs as a coroutine, may be killed in every call. It ends by itself, and soon
-	 * when sim_stopping_programs(). What it finds wrong it tells by sim_fail().
+	 * The program: runs as a coroutine, may be killed in every call. It ends by itself, and
+	 * soon when sim_stopping_programs(). What it finds wrong it tells by sim_fail().
 	 */
 	void (*main)(struct sim_proc *p);
 };
@@ -113,7 +113,10 @@ struct sim_proc *sim_draw_program(struct sim_fault_event *e);
 /* draw.c: a topology file's text; static storage. */
 const char *sim_draw_cluster(uint64_t seed, unsigned hosts);
 /* Few entries in tables: 0: as drawn; else look-up entries and requester entries at most. */
-/* fault_liar.c: the host whose daemon lies, or one that is not there. No program is run or sent there. */
+/*
+ * fault_liar.c: the host whose daemon lies, or one that is not there. No program is run or sent
+ * there.
+ */
 unsigned sim_liar(void);
 extern unsigned sim_few_entries, sim_few_requesters;
 
@@ -138,8 +141,10 @@ uint64_t sim_pick(uint64_t n);
  * @limit_ms: of virtual time; 0: the default for a question to a daemon.
  */
 void sim_call(const char *name, unsigned limit_ms);
-/* Ends the call. Return: @error; one that is neither in the common ones (program.c) nor in the list,
- * which ends with SCI_ERR_OK, fails the run. */
+/*
+ * Ends the call. Return: @error; one that is neither in the common ones (program.c) nor in the
+ * list, which ends with SCI_ERR_OK, fails the run.
+ */
 sci_error_t sim_called(sci_error_t error, ...);
 /* SIM_CALL(SCIOpen, (&sd, 0, &e), &e, SCI_ERR_BUSY): the call @fn@args; then sim_called(). */
 #define SIM_CALL(fn, args, e, ...)                                                                 \
@@ -148,16 +153,16 @@ sci_error_t sim_called(sci_error_t error, ...);
 unsigned sim_pick_host(void);
 unsigned sim_pick_adapter(unsigned host);
 /*
- * Those of @host that this host's @adapter leads to, as bits: where a switch joins several, daemons take
- * one whose cable is not out.
+ * Those of @host that this host's @adapter leads to, as bits: where a switch joins several, daemons
+ * take one whose cable is not out.
  */
 unsigned sim_adapters_behind(unsigned adapter, unsigned host);
 /* For workloads that need adapters: hosts have some. */
 bool sim_adapters(unsigned host);
 
 /*
- * oracle_exclusive.c: what a program knows of its borrows. It borrowed, and asked at @since; it is about
- * to share; to return.
+ * oracle_exclusive.c: what a program knows of its borrows. It borrowed, and asked at @since; it is
+ * about to share; to return.
  */
 void sim_borrowed(uint32_t fdid, bool exclusive, uint64_t since);
 void sim_shares(uint32_t fdid);

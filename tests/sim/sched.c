@@ -23,7 +23,10 @@ struct heap {
 uint64_t sim_time, sim_rng;
 static struct {
 	uint64_t number, done;
-	/* Most events come soon. Wake-ups that nobody needs any more wait for their time beside them. */
+	/*
+	 * Most events come soon. Wake-ups that nobody needs any more wait for their time beside
+	 * them.
+	 */
 	struct heap soon, later;
 	uint64_t horizon; /* of both: later's are not before, soon's are */
 	uint64_t watch_at;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The seam's test: two daemons, machine room, drive, manager and two clients in one thread with a
- * clock of its own. Kills a client in its step n, for every n until it ends unharmed, and asks after
- * each death: is everything back, did the drive stay well, did the other client notice nothing, can
- * the queue pairs be had again? The same seed writes the same trace.
+ * clock of its own. Kills a client in its step n, for every n until it ends unharmed, and asks
+ * after each death: is everything back, did the drive stay well, did the other client notice
+ * nothing, can the queue pairs be had again? The same seed writes the same trace.
  *
  *   seam_test                    every n for a few seeds
  *   seam_test SEED N [TRACE]     one run; N = 0: nobody dies

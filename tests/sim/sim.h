@@ -56,8 +56,8 @@ static inline void sim_advance(uint64_t ns)
 }
 uint64_t sim_events(void);
 /*
- * Chance. No expression may draw twice: compilers choose the order. sim_draw() (chance.h) draws from a
- * stream of its own, so that what others draw does not change it.
+ * Chance. No expression may draw twice: compilers choose the order. sim_draw() (chance.h) draws
+ * from a stream of its own, so that what others draw does not change it.
  */
 static inline uint64_t sim_random(void)
 {
@@ -260,7 +260,10 @@ struct sim_cluster {
 };
 extern struct sim_cluster *sim_cluster;
 
-/* Hosts outlive their daemon, as with smartio.ko: before sim_cluster_start(). They have no adapters. */
+/*
+ * Hosts outlive their daemon, as with smartio.ko: before sim_cluster_start(). They have no
+ * adapters.
+ */
 extern bool sim_outliving;
 /* The room trusts its tables, as in a release build. */
 extern bool sim_unchecked;
@@ -286,7 +289,10 @@ bool sim_drive_move(unsigned host, unsigned device, bool in);
 uint64_t sim_drive_pulled(uint32_t fdid);
 /* It ended by itself: the host crashes, or the daemon is started again. */
 void sim_daemon_lost(unsigned host);
-/* As programs of the live cluster that were not started by "smartio run": a crash does not kill them. */
+/*
+ * As programs of the live cluster that were not started by "smartio run": a crash does not kill
+ * them.
+ */
 extern bool sim_programs_outlive_hosts;
 /* It did not crash. */
 bool sim_host_alive(unsigned host);
@@ -302,7 +308,9 @@ void sim_clock_jump(unsigned host, uint64_t ns);
 struct sio_list_entry;
 /* Everything that a host's port holds. */
 void sim_port_each(unsigned host, void (*fn)(void *arg, const struct sio_list_entry *e), void *arg);
-/* Nothing is on its way to or from the port: how much was so far. 0: something is, or it is down. */
+/*
+ * Nothing is on its way to or from the port: how much was so far. 0: something is, or it is down.
+ */
 uint64_t sim_port_quiet(unsigned host);
 /* Somebody has the owner's descriptor, or it is on its way. */
 bool sim_owner_held(unsigned host, uint64_t owner);
@@ -328,7 +336,10 @@ void sim_conn_close(struct sim_conn *c);
 /* ---- edge_peer.c ---- */
 /* The connection of two daemons breaks, as by a reset. */
 void sim_peer_cut(unsigned a, unsigned b);
-/* No path is left between the hosts: what they borrow of each other ends, though daemons still talk. */
+/*
+ * No path is left between the hosts: what they borrow of each other ends, though daemons still
+ * talk.
+ */
 void sim_peer_unlinked(unsigned a, unsigned b);
 /* How often those two lost each other, or all paths; of one host: how often it booted. */
 uint64_t sim_peer_breaks(unsigned a, unsigned b);

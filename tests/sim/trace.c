@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What happened, one line an event: hashed always, written to a file where one is asked for. A line
- * holds no address, no descriptor and nothing that depends on the order of a hash table, so that the
- * same seed gives the same hash. Texts are only made for a file; the hash takes format and arguments.
+ * holds no address, no descriptor and nothing that depends on the order of a hash table, so that
+ * the same seed gives the same hash. Texts are only made for a file; the hash takes format and
+ * arguments.
  *
- * The second file is for Perfetto's viewer (ui.perfetto.dev): a track for each first word of a line,
- * spans from sim_span_begin() to sim_span_end(), all else instants.
+ * The second file is for Perfetto's viewer (ui.perfetto.dev): a track for each first word of a
+ * line, spans from sim_span_begin() to sim_span_end(), all else instants.
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
@@ -31,7 +32,10 @@ void sim_trace_start(void)
 	hash = FNV_START;
 }
 
-/* Each takes the hash so far, for a variable that characters may not alias, and returns the new one. */
+/*
+ * Each takes the hash so far, for a variable that characters may not alias, and returns the new
+ * one.
+ */
 static uint64_t mix(uint64_t h, uint64_t v)
 {
 	h = (h ^ v) * FNV_PRIME;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What drives do wrong, between their model and everybody else (fabric_dev.c). The model goes on as if
- * all were well; what it sends and reads passes here. fault_drive.c says when.
+ * What drives do wrong, between their model and everybody else (fabric_dev.c). The model goes on as
+ * if all were well; what it sends and reads passes here. fault_drive.c says when.
  */
 #ifndef SIM_TROUBLE_H
 #define SIM_TROUBLE_H
@@ -19,12 +19,17 @@ enum trouble_kind {
 
 struct trouble;
 
-/* Some drive of this run may have some; set before the cluster starts. Else queues are not followed. */
+/*
+ * Some drive of this run may have some; set before the cluster starts. Else queues are not
+ * followed.
+ */
 extern bool trouble_wanted;
 /* How often each kind happened in this run. */
 extern uint64_t trouble_count[TROUBLES];
 
-/* The @in-th completion (or fetch) from now on of the @n-th drive. @ns: how late; @gap: see above. */
+/*
+ * The @in-th completion (or fetch) from now on of the @n-th drive. @ns: how late; @gap: see above.
+ */
 void trouble_plan(unsigned drive, enum trouble_kind kind, unsigned in, uint64_t ns, bool gap);
 /* None from now on, but for what is late already. */
 void trouble_heal(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that copy from map to map without waiting: SCITransferBlockAsync(). Transfers of a program
- * are over in the order of their start; while one is under way its maps stay.
+ * Programs that copy from map to map without waiting: SCITransferBlockAsync(). Transfers of a
+ * program are over in the order of their start; while one is under way its maps stay.
  */
 #include "life.h"
 #include "places.h"

@@ -2,8 +2,8 @@
 /*
  * Programs that live by callbacks: of their segments, of connections made asynchronously, of
  * interrupts, data interrupts and DMA queues; and by waiting for events of segments. What is told
- * follows the tables of states: an importer hears OPERATIONAL only after NOT_OPERATIONAL or first of
- * all, nothing after LOST, and nothing at all once the handle was given back.
+ * follows the tables of states: an importer hears OPERATIONAL only after NOT_OPERATIONAL or first
+ * of all, nothing after LOST, and nothing at all once the handle was given back.
  */
 #include <stdlib.h>
 

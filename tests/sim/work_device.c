@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Programs that borrow devices, alone or with others, make and connect segments of theirs, map BARs
- * and memory for them, and whoever has a device alone resets it. Registers are only read: what drives
- * do is another workload's.
+ * and memory for them, and whoever has a device alone resets it. Registers are only read: what
+ * drives do is another workload's.
  */
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs in exact multicast groups: each member has memory of its own, and copy calls write to all.
- * Each sender has a slot of its own in a group, and counts what it copies there. So members see the
- * numbers of a slot go up, none that was not sent, at least what was said to be there, where nothing
- * breaks; and nobody writes what a member keeps to itself.
+ * Programs in exact multicast groups: each member has memory of its own, and copy calls write to
+ * all. Each sender has a slot of its own in a group, and counts what it copies there. So members
+ * see the numbers of a slot go up, none that was not sent, at least what was said to be there,
+ * where nothing breaks; and nobody writes what a member keeps to itself.
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>

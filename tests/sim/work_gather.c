@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that use DMA queues as API 1.x has them: copies are enqueued, posted as one transfer, waited
- * for and reset, in any order, between segments and with memory of the program. A model of the queue
- * says what each call must give; what is enqueued keeps its segments.
+ * Programs that use DMA queues as API 1.x has them: copies are enqueued, posted as one transfer,
+ * waited for and reset, in any order, between segments and with memory of the program. A model of
+ * the queue says what each call must give; what is enqueued keeps its segments.
  */
 #include <string.h>
 

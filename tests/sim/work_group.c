@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that join fused multicast groups with a segment, and reach whole groups: what one writes is seen
- * by the members as one of the words that anybody writes.
+ * Programs that join fused multicast groups with a segment, and reach whole groups: what one writes
+ * is seen by the members as one of the words that anybody writes.
  */
 #include "groups.h"
 #include "life.h"

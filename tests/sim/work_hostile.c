@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Programs that speak to their daemon without the library: requests of any type and content, true
- * sizes and wrong ones, with descriptors that nobody asked for, packets of noise, answers that are not
- * read, and a hang-up in between. Whatever they do, only they may have the harm.
+ * sizes and wrong ones, with descriptors that nobody asked for, packets of noise, answers that are
+ * not read, and a hang-up in between. Whatever they do, only they may have the harm.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Programs that make interrupts and data interrupts, connect to those of others, trigger and wait.
- * Each message says which connection it came through and its number there: they arrive in order, none
- * twice, and where nothing breaks, all of them.
+ * Each message says which connection it came through and its number there: they arrive in order,
+ * none twice, and where nothing breaks, all of them.
  */
 #include "life.h"
 #include "run.h"

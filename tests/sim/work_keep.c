@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Programs that borrow a device together, map memory for it, tie its interrupts, and take turns in
- * keeping its registers; who keeps them asks for what the keeper may have, and for what nobody may: memory
- * behind what a borrower mapped, the end of the quarantine of somebody who lives, interrupts that are
- * another's. What all know of all borrowers says what is right; no daemon is believed.
+ * keeping its registers; who keeps them asks for what the keeper may have, and for what nobody may:
+ * memory behind what a borrower mapped, the end of the quarantine of somebody who lives, interrupts
+ * that are another's. What all know of all borrowers says what is right; no daemon is believed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +78,9 @@ static const struct keeper *find(uint32_t fdid, uint64_t borrower)
 	return NULL;
 }
 
-/* It has the device for sure: it lives, gives nothing back, and nobody can believe that it is gone. */
+/*
+ * It has the device for sure: it lives, gives nothing back, and nobody can believe that it is gone.
+ */
 static bool lives(const struct keeper *k)
 {
 	return k && sim_living(k->pid) && !k->leaves && !pulled_since(k) &&
@@ -394,7 +396,9 @@ static void untie(struct state *s)
 	drop_interrupt(s);
 }
 
-/* A keeper that died, or lost the lender, may have left a hold: whoever may resets the device then. */
+/*
+ * A keeper that died, or lost the lender, may have left a hold: whoever may resets the device then.
+ */
 static void drop_own(struct state *s)
 {
 	sci_error_t e, reset;

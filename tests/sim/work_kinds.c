@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs with segments of all kinds: private ones, empty ones that get pages of the program, ids that
- * smartiod chooses, and shared ones, which other programs of the host attach to. Each segment has a tag
- * in its first word; who attached or connected to it never sees another one.
+ * Programs with segments of all kinds: private ones, empty ones that get pages of the program, ids
+ * that smartiod chooses, and shared ones, which other programs of the host attach to. Each segment
+ * has a tag in its first word; who attached or connected to it never sees another one.
  */
 #include "life.h"
 #include "smartio/ext.h"

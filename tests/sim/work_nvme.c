@@ -234,7 +234,10 @@ static int open_queue(struct client *c)
 	o.flags = c->interrupts ? SMARTIO_NVME_INTERRUPT : 0;
 	sim_call("smartio_nvme_queue_open", 0);
 	rc = smartio_nvme_queue_open(c->n, &o, &c->q);
-	/* The manager asked a lender that has lost this host, and will be told so later than we are. */
+	/*
+	 * The manager asked a lender that has lost this host, and will be told so later than we
+	 * are.
+	 */
 	if (rc == -EFAULT && (lossy() || sim_has_fault("cut") || sim_has_fault("delay")))
 		return sim_nvme_called(rc, rc);
 	/* A drive without interrupts; or of short queues. */

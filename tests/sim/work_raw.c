@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that know the daemon's protocol and have no library that would stop them: they make, connect
- * and map segments, borrow devices, and ask for what must be refused: a map that ends behind its
- * segment, to disconnect what is mapped, to return a device whose BAR they are connected to.
+ * Programs that know the daemon's protocol and have no library that would stop them: they make,
+ * connect and map segments, borrow devices, and ask for what must be refused: a map that ends
+ * behind its segment, to disconnect what is mapped, to return a device whose BAR they are connected
+ * to.
  */
 #include <errno.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that make segments, connect to those of others, map, write, read, copy and check them, in
- * any order, and check that each call gives what the state of its object allows (the tables of
- * docs/library.md). Every segment has a tag in its first word, which says whose it is and which one:
- * a map that shows another one than at first leads into memory that was freed. The second word of each
- * page is its number: a map begins anywhere, and each of its pages has to be the right one.
+ * Programs that make segments, connect to those of others, map, write, read, copy and check them,
+ * in any order, and check that each call gives what the state of its object allows (the tables of
+ * docs/library.md). Every segment has a tag in its first word, which says whose it is and which
+ * one: a map that shows another one than at first leads into memory that was freed. The second word
+ * of each page is its number: a map begins anywhere, and each of its pages has to be the right one.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,7 +138,9 @@ static void map_own(struct state *s)
 	    sio_read32(o->at) != ONES)
 		sim_fail("memory", "%s: a segment begins with %#x", sim_self()->name,
 			 sio_read32(o->at));
-	/* Stores of a processor to its own memory come in order: who sees the tag sees the number. */
+	/*
+	 * Stores of a processor to its own memory come in order: who sees the tag sees the number.
+	 */
 	for (unsigned i = 0; i < o->pages; i++) {
 		sio_write32(o->at + i * PAGE / 4 + 1, i);
 		sio_write32(o->at + i * PAGE / 4, o->tag);
@@ -335,7 +337,9 @@ static void look(struct other *o)
 			 sim_self()->name, o->first + page, o->id, sim_node(o->host), number);
 }
 
-/* All that is stored in second halves is different, so what was there before a store is gone after. */
+/*
+ * All that is stored in second halves is different, so what was there before a store is gone after.
+ */
 static uint32_t new_word(void)
 {
 	return 0xb0000000u | (++last_tag & 0xfffffff);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Programs that make segments for others of their host to attach to, attach to such, and let go of
- * them in any order. The ids are among those of work_segment.c, whose programs connect to them. A handle
- * always shows the same segment; it is lost only if who made the segment has died with its own.
+ * them in any order. The ids are among those of work_segment.c, whose programs connect to them. A
+ * handle always shows the same segment; it is lost only if who made the segment has died with its
+ * own.
  */
 #include "life.h"
 #include "run.h"
@@ -87,8 +88,8 @@ static void attach(struct state *s)
 }
 
 /*
- * It reads as ones: who made it has died, unless our smartiod has. Where that is started again the port
- * takes no memory over, and who made it may have left in order.
+ * It reads as ones: who made it has died, unless our smartiod has. Where that is started again the
+ * port takes no memory over, and who made it may have left in order.
  */
 static void expect_lost(struct handle *h)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Managers of drives that lie to their clients. Each takes a drive as any manager does, then tells what
- * it likes: metadata that changes under its readers' eyes, replies that nobody asked for, of queues that
- * are not there or another's, errors of any number, texts without an end; it makes queues at addresses
- * where nothing is mapped. It has the drive, so what the drive's blocks hold is not judged any more, and
- * a client's calls may fail as they like. But each ends in its time, no program touches what is not its
- * own, the lender's IOMMU lets nothing through, and when it has gone the drive serves as before.
+ * Managers of drives that lie to their clients. Each takes a drive as any manager does, then tells
+ * what it likes: metadata that changes under its readers' eyes, replies that nobody asked for, of
+ * queues that are not there or another's, errors of any number, texts without an end; it makes
+ * queues at addresses where nothing is mapped. It has the drive, so what the drive's blocks hold is
+ * not judged any more, and a client's calls may fail as they like. But each ends in its time, no
+ * program touches what is not its own, the lender's IOMMU lets nothing through, and when it has
+ * gone the drive serves as before.
  */
 #include <errno.h>
 #include <stdlib.h>

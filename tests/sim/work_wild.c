@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Clients of drives that lie about addresses: they have the drive read and write where nothing is mapped
- * for it (memory of hosts, windows, registers, behind what is theirs), and want queues there. The IOMMU
- * refuses the one, the manager the other; what nobody mapped stays as it is, and the drive goes on. A
- * hostile program may write where its library keeps things, so this one includes what is inside.
+ * Clients of drives that lie about addresses: they have the drive read and write where nothing is
+ * mapped for it (memory of hosts, windows, registers, behind what is theirs), and want queues
+ * there. The IOMMU refuses the one, the manager the other; what nobody mapped stays as it is, and
+ * the drive goes on. A hostile program may write where its library keeps things, so this one
+ * includes what is inside.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -132,8 +133,8 @@ static int command(struct state *s, enum smartio_nvme_op op, uint64_t at, uint64
 }
 
 /*
- * What the drive cannot write vanishes, and it does not know; what it cannot read fails its command, and
- * nothing of it gets to the media.
+ * What the drive cannot write vanishes, and it does not know; what it cannot read fails its
+ * command, and nothing of it gets to the media.
  */
 static bool wild_data(struct state *s)
 {
@@ -148,7 +149,10 @@ static bool wild_data(struct state *s)
 	if (ns.block_size < 512 || ns.block_size > 4096) /* says a manager that lies */
 		return false;
 	blocks = 1 + (uint32_t)sim_pick(BYTES / ns.block_size);
-	/* Who shares a drive reaches what all have mapped for it; behind ours is one page that nobody has. */
+	/*
+	 * Who shares a drive reaches what all have mapped for it; behind ours is one page that
+	 * nobody has.
+	 */
 	if (at == s->b->ioaddr + s->b->size)
 		blocks = 1;
 	/* Behind what honest clients use. */

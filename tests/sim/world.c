@@ -55,7 +55,9 @@ struct sim_proc *sim_step(struct sio_world *w)
 	return p;
 }
 
-/* The same for a call that, live, is or has a locked instruction: it orders the program's accesses. */
+/*
+ * The same for a call that, live, is or has a locked instruction: it orders the program's accesses.
+ */
 static struct sim_proc *enter(struct sio_world *w)
 {
 	struct sim_proc *p = sim_step(w);

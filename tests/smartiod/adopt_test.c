@@ -324,7 +324,9 @@ static void expect_later_number(struct world *w, const struct call_borrow *last)
 	assert_true(b.id > last->id);
 }
 
-/* Numbers were used up for borrows whose owners could not be made: the port has no ids for those. */
+/*
+ * Numbers were used up for borrows whose owners could not be made: the port has no ids for those.
+ */
 static void nor_do_they_after_borrows_that_failed(void **state)
 {
 	struct fixture *f = *state;

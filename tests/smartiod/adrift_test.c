@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory of a host without an IOMMU that a device has mapped, when the host loses the device's lender:
- * it stays until the lender has settled it or started anew, and no program notices.
+ * Memory of a host without an IOMMU that a device has mapped, when the host loses the device's
+ * lender: it stays until the lender has settled it or started anew, and no program notices.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -259,7 +259,9 @@ static void the_exporter_starts_anew(void **state)
 	finish(f);
 }
 
-/* Memory of a third host: the borrow goes on. What was lost is no place for a queue of the device. */
+/*
+ * Memory of a third host: the borrow goes on. What was lost is no place for a queue of the device.
+ */
 static void the_borrower_is_another_host(void **state)
 {
 	struct fixture *f = start(false, THIRD);
@@ -323,7 +325,10 @@ static void say(struct fixture *f, unsigned to, unsigned from, uint32_t type, ui
 	world_run(f->w);
 }
 
-/* A lender that is silent keeps the memory; a third host, or a question about nothing, ends nothing. */
+/*
+ * A lender that is silent keeps the memory; a third host, or a question about nothing, ends
+ * nothing.
+ */
 static void those_who_lie_or_say_nothing(void **state)
 {
 	struct fixture *f = start(false, EXPORTER);
@@ -383,7 +388,10 @@ static void it_is_listed_as_quarantine(void **state)
 	finish(f);
 }
 
-/* At every moment of a mapping's making: the grant under way, its answer, the map; two orders of packets. */
+/*
+ * At every moment of a mapping's making: the grant under way, its answer, the map; two orders of
+ * packets.
+ */
 static bool cut_while_it_is_made(unsigned borrower, unsigned steps, uint64_t seed, bool link)
 {
 	struct fixture *f = start(false, borrower);

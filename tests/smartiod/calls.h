@@ -21,8 +21,9 @@ int call_seg_connect_at(struct world *w, struct world_client *c, uint32_t node, 
 int call_seg_map(struct world *w, struct world_client *c, uint32_t handle, uint64_t offset,
 		 uint64_t bytes, uint32_t *ret_map);
 /*
- * Connects to segment 1 of @node and maps it, as far as @steps steps of the world lead. @ret_request: the last
- * that was asked; @ret_handle: of the connection, 0 if there is none. Return: nothing is left to be done.
+ * Connects to segment 1 of @node and maps it, as far as @steps steps of the world lead.
+ * @ret_request: the last that was asked; @ret_handle: of the connection, 0 if there is none.
+ * Return: nothing is left to be done.
  */
 bool call_seg_join(struct world *w, struct world_client *c, uint32_t node, unsigned steps,
 		   uint32_t *ret_request, uint32_t *ret_handle);

@@ -39,7 +39,9 @@ int call_plain_connect(struct world *w, struct world_client *c, uint32_t node, u
 int call_vector(struct world *w, struct world_client *c, uint32_t device, uint32_t *vector,
 		uint32_t link);
 int call_unvector(struct world *w, struct world_client *c, uint32_t device, uint32_t vector);
-/* All have been killed: what they left in quarantine ends with a reset of the first host's device. */
+/*
+ * All have been killed: what they left in quarantine ends with a reset of the first host's device.
+ */
 void call_last_reset(struct world *w, uint32_t fdid);
 int call_settled(struct world *w, struct world_client *c, uint32_t device, uint64_t borrower);
 /* The @nth device event of a client; NULL. */

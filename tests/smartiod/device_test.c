@@ -407,7 +407,9 @@ static unsigned segment_events(struct world_client *c, uint32_t reason)
 	return n;
 }
 
-/* The last link goes: borrows end, what is not a device's stays, and all is well when it is back. */
+/*
+ * The last link goes: borrows end, what is not a device's stays, and all is well when it is back.
+ */
 static void segments_outlive_the_link_of_a_borrow(void **state)
 {
 	struct world *w = start();

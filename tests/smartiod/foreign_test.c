@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Three hosts: what two of them have together, the third one does not end, settle or take, whichever numbers
- * its daemon may name. Node 4 has a segment, a data interrupt and a device; a program of node 8 uses all of
- * them; node 12 lies.
+ * Three hosts: what two of them have together, the third one does not end, settle or take,
+ * whichever numbers its daemon may name. Node 4 has a segment, a data interrupt and a device; a
+ * program of node 8 uses all of them; node 12 lies.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -133,8 +133,9 @@ static void lies_about_segments(struct scene *s, uint64_t n)
 }
 
 /*
- * Memory for a device of its own, which it lends nobody: nobody is connected to such memory, so that
- * nothing but this is asked. Counted at once, for its lies about grants' numbers would give them back.
+ * Memory for a device of its own, which it lends nobody: nobody is connected to such memory, so
+ * that nothing but this is asked. Counted at once, for its lies about grants' numbers would give
+ * them back.
  */
 static void lies_of_no_lender(struct scene *s)
 {
@@ -173,7 +174,10 @@ static void a_borrower_is_no_lender(void **state)
 	world_free(w);
 }
 
-/* Each way in which host 0, or to a device host 1, grants something to the other; all fail by @error, or none. */
+/*
+ * Each way in which host 0, or to a device host 1, grants something to the other; all fail by
+ * @error, or none.
+ */
 static void ask_for_grants(struct scene *s, uint32_t con, uint32_t bars, int error)
 {
 	uint32_t map, link, dma, views, access[4];
@@ -186,7 +190,9 @@ static void ask_for_grants(struct scene *s, uint32_t con, uint32_t bars, int err
 			 error);
 }
 
-/* Whatever is granted to it counts, and what was made for a grant that it may not have is undone. */
+/*
+ * Whatever is granted to it counts, and what was made for a grant that it may not have is undone.
+ */
 static void a_host_has_so_many_grants_and_no_more(void **state)
 {
 	struct smartiod_peer *of[2];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The device is pulled out and put back: its borrows end and are told so, what waited for its word is
- * over, and whoever asks for something of it hears that he has lost it.
+ * The device is pulled out and put back: its borrows end and are told so, what waited for its word
+ * is over, and whoever asks for something of it hears that he has lost it.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -253,7 +253,7 @@ static void whatever_is_under_way_ends_as_not_connected(void **state)
 		}
 }
 
-/* ---- real hosts: smartiod was killed, and the device goes and comes before the next one knows ---- */
+/* ---- real hosts: smartiod was killed, and the device goes and comes meanwhile ---- */
 
 static bool restarted_at(uint64_t n, bool put)
 {

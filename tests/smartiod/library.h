@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Clients that do what libraries do when their daemon is killed: connect to the next one, show their
- * owner, say what they have (the library's own journal), and ask again what was not answered.
+ * Clients that do what libraries do when their daemon is killed: connect to the next one, show
+ * their owner, say what they have (the library's own journal), and ask again what was not answered.
  */
 #ifndef TESTS_SMARTIOD_LIBRARY_H
 #define TESTS_SMARTIOD_LIBRARY_H

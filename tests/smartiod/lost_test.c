@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory of a host without an IOMMU that programs of another host have windows to, when the two lose
- * each other: it stays until the importer has unmapped it or started anew, and its owner does not
- * notice. Node 4 has the memory, node 8 the windows.
+ * Memory of a host without an IOMMU that programs of another host have windows to, when the two
+ * lose each other: it stays until the importer has unmapped it or started anew, and its owner does
+ * not notice. Node 4 has the memory, node 8 the windows.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -275,7 +275,10 @@ static void mapped_again_before_it_is_unmapped(void **state)
 	}
 }
 
-/* The exporter's next start has numbers of its own: what the one before gave is not given back to it. */
+/*
+ * The exporter's next start has numbers of its own: what the one before gave is not given back to
+ * it.
+ */
 static void the_exporter_starts_anew_meanwhile(void **state)
 {
 	struct fixture f;

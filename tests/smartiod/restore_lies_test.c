@@ -292,7 +292,9 @@ static void numbers_are_theirs_who_have_memory(void **state)
 	OK(call_seg_create(w, p->a.c, 5, 4096, 0, &maker, NULL));
 }
 
-/* Two programs borrow a device: after a restart neither can claim what the other has mapped for it. */
+/*
+ * Two programs borrow a device: after a restart neither can claim what the other has mapped for it.
+ */
 static void mappings_are_theirs_whose_borrow_they_are_of(void **state)
 {
 	struct fixture *f = *state;

@@ -46,7 +46,10 @@ static void only_the_truth(struct world *w, struct world_client *c, struct sio_m
 	assert_int_equal(say(w, c, &m), 0);
 }
 
-/* A thief that has things of its own says that it has those of another, who is here, too, but later. */
+/*
+ * A thief that has things of its own says that it has those of another, who is here, too, but
+ * later.
+ */
 static void what_others_have_is_sealed(void **state)
 {
 	static const uint32_t types[] = {SIO_MSG_SEG_CREATE, SIO_MSG_DINT_CREATE,
@@ -98,7 +101,9 @@ static void what_others_have_is_sealed(void **state)
 	assert_int_equal(world_reply(thief, id)->error, 0);
 }
 
-/* The numbers that its authors give: 15 bytes would not be whole words, so those of none, and of 8. */
+/*
+ * The numbers that its authors give: 15 bytes would not be whole words, so those of none, and of 8.
+ */
 static void seals_are_siphash(void **state)
 {
 	const uint64_t key[2] = {0x0706050403020100, 0x0f0e0d0c0b0a0908};
@@ -259,7 +264,10 @@ static void half_truths_bring_nothing(void **state)
 	assert_int_equal(say(w, p->c.c, &m), ENOENT);
 	forge(w, p->c.c, &m, SIO_MSG_SEG_CONNECT, 0);
 	assert_int_equal(say(w, p->c.c, &m), ENOENT);
-	/* What the other has mapped for the device, of what both have; one's own map, of other memory. */
+	/*
+	 * What the other has mapped for the device, of what both have; one's own map, of other
+	 * memory.
+	 */
 	m = told_of(&c, SIO_MSG_SEG_CONNECT, 0);
 	assert_int_equal(say(w, p->c.c, &m), 0);
 	m = told_of(&c, SIO_MSG_DMA_MAP, 1);
@@ -380,7 +388,9 @@ static void what_nobody_claims_goes(void **state)
 	assert_int_equal(world_resources(w, 0), before);
 }
 
-/* Nor is it shared by who says so first, while its maker is late and has not yet said what it is. */
+/*
+ * Nor is it shared by who says so first, while its maker is late and has not yet said what it is.
+ */
 static void what_is_not_yet_told_is_not_shared(void **state)
 {
 	struct sio_msg_seg_attach attach = {.h = {.size = sio_to_le32(sizeof(attach)),

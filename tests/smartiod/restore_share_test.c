@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared segments whose makers let go of them, and a smartiod that is killed then: the memory is the port's
- * own, and who attached is all that tells of it.
+ * Shared segments whose makers let go of them, and a smartiod that is killed then: the memory is
+ * the port's own, and who attached is all that tells of it.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -80,7 +80,10 @@ static void let_go_of_without_an_answer(void **state)
 	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), mems);
 }
 
-/* As before, but the maker, who has it again, dies before it can ask: no owner's end frees the memory. */
+/*
+ * As before, but the maker, who has it again, dies before it can ask: no owner's end frees the
+ * memory.
+ */
 static void let_go_of_and_dead(void **state)
 {
 	struct fixture *f = *state;
@@ -122,8 +125,9 @@ static void what_the_port_refused_is_the_makers(void **state)
 }
 
 /*
- * Importers of what only who attached can tell of: each is connected to what another attached to, and says so
- * in the order in which it made that. The segment was made available after both attached.
+ * Importers of what only who attached can tell of: each is connected to what another attached to,
+ * and says so in the order in which it made that. The segment was made available after both
+ * attached.
  */
 static void importers_wait_for_who_attached(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A daemon of a real host that is killed and started again, and libraries that come back to it: all is
- * as it was, no call fails, and who lies gets nothing. The library's half is its own journal.
+ * A daemon of a real host that is killed and started again, and libraries that come back to it: all
+ * is as it was, no call fails, and who lies gets nothing. The library's half is its own journal.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -99,8 +99,9 @@ static void death_without_a_daemon_is_told(void **state)
 }
 
 /*
- * Who connects is answered before who is connected to is told: whenever the daemon dies in between, the
- * exporter hears of each connection once (here both are one program, so that the order is seen).
+ * Who connects is answered before who is connected to is told: whenever the daemon dies in between,
+ * the exporter hears of each connection once (here both are one program, so that the order is
+ * seen).
  */
 static void who_connects_hears_first(void **state)
 {
@@ -212,7 +213,9 @@ static void who_is_late_waits_for_nobody(void **state)
 	assert_int_equal(sio_from_le64(call_device_event(p->b.c, 0)->borrower), late.b.id);
 }
 
-/* Nobody comes back by himself after this; *id is the number of what another asks, who has to wait. */
+/*
+ * Nobody comes back by himself after this; *id is the number of what another asks, who has to wait.
+ */
 static struct world_client *restart_alone(struct world *w, uint32_t *id)
 {
 	struct sio_msg_hello hello = {.version_min = sio_to_le32(SIO_CLIENT_VERSION),
@@ -227,7 +230,10 @@ static struct world_client *restart_alone(struct world *w, uint32_t *id)
 	return other;
 }
 
-/* Each comes as fast as it can: as long as one comes further the rest is waited for, but not for ever. */
+/*
+ * Each comes as fast as it can: as long as one comes further the rest is waited for, but not for
+ * ever.
+ */
 static void who_comes_further_is_waited_for(void **state)
 {
 	struct fixture *f = *state;
@@ -381,7 +387,10 @@ static void who_went_is_told_of_once(void **state)
 	OK(call_seg_remove(f->w, p->a.c, p->a.segment));
 }
 
-/* Who attached hears what the maker hears: nothing of what is as it was, and once of what went meanwhile. */
+/*
+ * Who attached hears what the maker hears: nothing of what is as it was, and once of what went
+ * meanwhile.
+ */
 static void who_attached_hears_as_the_maker(void **state)
 {
 	struct sio_msg_seg_attach attach = {.segment_id = sio_to_le32(5)};

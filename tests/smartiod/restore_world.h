@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Programs that hold all there is, a smartiod that is killed and started again, what they say to it. */
+/*
+ * Programs that hold all there is, a smartiod that is killed and started again, what they say to
+ * it.
+ */
 #ifndef SMARTIO_TESTS_RESTORE_WORLD_H
 #define SMARTIO_TESTS_RESTORE_WORLD_H
 
@@ -62,7 +65,10 @@ uint32_t say_hello(struct world *w, struct world_client *c, uint64_t owner, uint
 int say(struct world *w, struct world_client *c, const struct sio_msg_restore *m);
 /* What @c has of @type; by the test's own mouth. */
 struct sio_msg_restore entry_of(struct world_client *c, uint32_t type);
-/* Seal @m by the program's own secret, which it does not know: what is behind the seal must hold, too. */
+/*
+ * Seal @m by the program's own secret, which it does not know: what is behind the seal must hold,
+ * too.
+ */
 void forge(struct world *w, const struct world_client *c, struct sio_msg_restore *m, uint32_t type,
 	   uint64_t number);
 /* Events of @reason that came to @c for a local segment. */

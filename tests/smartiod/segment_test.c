@@ -290,7 +290,10 @@ static void removal_overtakes_a_connection(void **state)
 	}
 }
 
-/* A handle can be guessed: what is taken away by force before it was made is not answered as if it were there. */
+/*
+ * A handle can be guessed: what is taken away by force before it was made is not answered as if it
+ * were there.
+ */
 static void removed_before_it_was_made(void **state)
 {
 	struct fixture *f = *state;

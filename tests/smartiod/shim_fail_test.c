@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests that the port of a real host answers by asking the module several times. Each of these may
- * fail: then nothing is told that the module did not say.
+ * Requests that the port of a real host answers by asking the module several times. Each of these
+ * may fail: then nothing is told that the module did not say.
  */
 #include <errno.h>
 #include <fcntl.h>

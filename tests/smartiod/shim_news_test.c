@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the shim's port tells unasked, out of what there was and what there is; and what sysfs says. */
+/*
+ * What the shim's port tells unasked, out of what there was and what there is; and what sysfs says.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

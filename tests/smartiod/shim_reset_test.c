@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Resets at the port of a real host, with and without a thread for them: the device did not come or go. */
+/*
+ * Resets at the port of a real host, with and without a thread for them: the device did not come or
+ * go.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

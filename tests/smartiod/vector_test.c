@@ -139,7 +139,9 @@ static uint32_t ask(struct fixture *f, uint32_t type, uint32_t vector, uint32_t 
 	return world_send(f->w, f->c[1], type, &msg, sizeof(msg));
 }
 
-/* Who does not wait for the answer, or never had it, has no vector: that is not a matter of time. */
+/*
+ * Who does not wait for the answer, or never had it, has no vector: that is not a matter of time.
+ */
 static void a_vector_that_is_being_connected_is_nobodys(void **state)
 {
 	struct fixture *f = *state;

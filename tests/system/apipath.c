@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The SISCI API's data path, in phases between calls of getppid(), for a test that looks which system
- * calls are made in each.
- * usage: apipath serve        exports a segment and interrupts until its input ends; prints "serving"
+ * The SISCI API's data path, in phases between calls of getppid(), for a test that looks which
+ * system calls are made in each.
+ * usage: apipath serve exports a segment and interrupts until its input ends; prints "serving"
  *        apipath NODE         uses those of NODE; prints the names of its phases
  */
 #include <stdint.h>

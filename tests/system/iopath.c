@@ -2,10 +2,10 @@
 /*
  * Random 4 KiB reads, and nothing else between two marks, for tests that count what they cost.
  * usage: iopath DEVICE COUNT DEPTH [calm|near]
- * Prints "open", waits for a line of input, reads COUNT blocks between two calls of getppid(), prints
- * "done", waits for a line again. calm: polls only when all completions of a batch are there, and
- * callgrind collects between the marks only, after 1,000 reads of warm-up. near: the submission
- * queue lies with this host, not with the lender.
+ * Prints "open", waits for a line of input, reads COUNT blocks between two calls of getppid(),
+ * prints "done", waits for a line again. calm: polls only when all completions of a batch are
+ * there, and callgrind collects between the marks only, after 1,000 reads of warm-up. near: the
+ * submission queue lies with this host, not with the lender.
  */
 #include <stdbool.h>
 #include <stdint.h>

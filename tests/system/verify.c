@@ -3,7 +3,8 @@
  * The client that must notice nothing: writes stamped blocks to its own range of a drive and reads
  * them back until its input ends.
  * usage: verify DEVICE FIRST-BLOCK BLOCKS [interrupt]
- * Prints "running" after the first round, and at the end "N rounds" and the longest I/O; exit 1 on any error or wrong byte.
+ * Prints "running" after the first round, and at the end "N rounds" and the longest I/O; exit 1 on
+ * any error or wrong byte.
  */
 #include <poll.h>
 #include <stdbool.h>

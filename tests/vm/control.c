@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Control calls without a pause: creates, connects, maps, borrows, sends, and gives all back, until its
- * input ends. Each call must succeed, whatever smartiod goes through meanwhile.
+ * Control calls without a pause: creates, connects, maps, borrows, sends, and gives all back, until
+ * its input ends. Each call must succeed, whatever smartiod goes through meanwhile.
  * usage: control SEGMENT-ID
- * Prints "running" after the first round; at the end the rounds, the calls and the longest of these.
+ * Prints "running" after the first round; at the end the rounds, the calls and the longest of
+ * these.
  */
 #include <poll.h>
 #include <stdbool.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests that make no sense, and some that nearly do, at smartio.ko's device node; and whatever an
- * unprivileged holder of its descriptors can try with them. Nothing is judged here but that each request
- * has exactly one answer, that a descriptor of each kind was tried, and that memory of other owners, which
- * somebody else holds, is what it was: the kernel's checks and the drive's bytes are looked at by others.
+ * Requests that make no sense, and some that nearly do, at smartio.ko's device node; and whatever
+ * an unprivileged holder of its descriptors can try with them. Nothing is judged here but that each
+ * request has exactly one answer, that a descriptor of each kind was tried, and that memory of
+ * other owners, which somebody else holds, is what it was: the kernel's checks and the drive's
+ * bytes are looked at by others.
  * usage: mutate DEVICE SECONDS SEED USER-ID MEGABYTES-OF-OTHERS
  */
 #include <errno.h>

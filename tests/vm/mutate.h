@@ -18,7 +18,8 @@ bool start_others(int port, size_t megabytes, uid_t uid);
 /* It has looked, found all as it was, and has ended. */
 bool others_are_well(void);
 /*
- * A fresh descriptor of each kind, as far as the state that wrong requests left allows it; -1: none.
+ * A fresh descriptor of each kind, as far as the state that wrong requests left allows it; -1:
+ * none.
  * @fd: the former ones, which are closed; at first -1 all.
  */
 void one_of_each(int port, int fd[KINDS]);

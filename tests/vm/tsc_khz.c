@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How fast the time stamp counter of an emulated processor runs, in kHz: QEMU's is this machine's. Kernels
- * measure it when they start, and where this machine is busy they are wrong by factors: their clock
- * runs too fast then, and every time limit is too short.
+ * How fast the time stamp counter of an emulated processor runs, in kHz: QEMU's is this machine's.
+ * Kernels measure it when they start, and where this machine is busy they are wrong by factors:
+ * their clock runs too fast then, and every time limit is too short.
  */
 #include <inttypes.h>
 #include <stdint.h>

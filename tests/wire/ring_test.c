@@ -49,7 +49,9 @@ static void pattern(unsigned char *data, uint32_t len, uint32_t number)
 		data[i] = (unsigned char)(number * 31 + i);
 }
 
-/* What may be in the ring is known from the messages alone: lengths, in order, from one position. */
+/*
+ * What may be in the ring is known from the messages alone: lengths, in order, from one position.
+ */
 struct model {
 	uint32_t len[QUEUE], first, n, next;
 	uint32_t head, tail;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A drive that sequences of commands are run on: our model in this process, or QEMU's NVMe device,
- * which nobody here wrote, registers by hand or on a real kernel through smartio.ko. Memory lies at the
- * same bus addresses for the first two, so that results are equal to the byte.
+ * which nobody here wrote, registers by hand or on a real kernel through smartio.ko. Memory lies at
+ * the same bus addresses for the first two, so that results are equal to the byte.
  */
 #ifndef TESTS_NVME_COMPARE_DRIVE_H
 #define TESTS_NVME_COMPARE_DRIVE_H

@@ -52,7 +52,10 @@ static uint32_t submitted_id(struct smartio_nvme_queue *q, struct smartio_nvme_b
 	return *entry >> 16;
 }
 
-/* Whenever: as long as its id's uses can be told apart, the command that has its place now is not done. */
+/*
+ * Whenever: as long as its id's uses can be told apart, the command that has its place now is not
+ * done.
+ */
 static void a_completion_that_comes_twice_is_not_the_next_commands(void **state)
 {
 	static const unsigned uses[] = {0, 1, 7, 8, 8190, 8191, 8192};

@@ -259,7 +259,9 @@ static void empty_polls_yield(void **state)
 	smartio_nvme_close(n);
 }
 
-/* Empty polls until a command is done; the drive steps when a poll yields, or after @steps_after. */
+/*
+ * Empty polls until a command is done; the drive steps when a poll yields, or after @steps_after.
+ */
 static uint64_t wait_of_one(struct smartio_nvme_queue *q, struct smartio_nvme_buffer *b,
 			    unsigned steps_after)
 {

@@ -376,7 +376,9 @@ static int visitor(void *arg)
 
 	(void)arg;
 	for (unsigned i = 0; i < VISITS; i++) {
-		/* Rings of those that left take room until the idle one's library has read of it. */
+		/*
+		 * Rings of those that left take room until the idle one's library has read of it.
+		 */
 		do {
 			SCIConnectDataInterrupt(sd, &dint, CLIENT1, 0, 1, 0, 0, &error);
 			if (error == SCI_ERR_HW_NOSPC)

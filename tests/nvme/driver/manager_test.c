@@ -239,7 +239,10 @@ static void manager_dies_and_another_comes(void **state)
 	assert_int_equal(fake_quarantined(), 0);
 }
 
-/* What the one before told of the drive is not what its successor tells: that asks the drive itself. */
+/*
+ * What the one before told of the drive is not what its successor tells: that asks the drive
+ * itself.
+ */
 static void manager_that_waits_for_another_tells_its_own(void **state)
 {
 	struct smartio_nvme_manager *before = fake.manager;

@@ -339,7 +339,10 @@ static void replies_to_who_was_there_before_are_dropped(void **state)
 	smartio_nvme_close(n);
 }
 
-/* Errors by which the driver tells itself "nothing yet" and "another question": from a manager they are an end. */
+/*
+ * Errors by which the driver tells itself "nothing yet" and "another question": from a manager they
+ * are an end.
+ */
 static void no_error_of_a_manager_is_no_answer(void **state)
 {
 	static const uint32_t errors[] = {EAGAIN, EALREADY, 4096, EBUSY};
