@@ -64,8 +64,9 @@ void smartiod_dint_release(struct smartiod *d, uint32_t node, uint64_t ring)
 }
 
 /*
- * Nothing of ours reaches the ring any more. A receiver that was lost meanwhile knows it no more,
- * but perhaps the grant of its memory; one that has started anew neither.
+ * Nothing of ours reaches the ring any more. A receiver that was lost meanwhile, whether this link
+ * was told of it or had been closed before, knows it no more, but perhaps the grant of its memory,
+ * which it has ended with the ring if not; one that has started anew knows neither.
  */
 static void ring_release(struct smartiod *d, struct smartiod_dint_link *l)
 {
@@ -76,7 +77,7 @@ static void ring_release(struct smartiod *d, struct smartiod_dint_link *l)
 	if (!ring || (l->node != d->node && smartiod_peer_find(d, l->node)->generation != l->start))
 		return;
 	smartiod_dint_release(d, l->node, ring);
-	if (l->lost)
+	if (l->node != d->node)
 		smartiod_grant_release(d, l->node, grant);
 }
 

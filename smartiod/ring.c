@@ -83,6 +83,8 @@ void smartiod_ring_grant_gone(struct smartiod *d, struct smartiod_ring *ring, ui
 		ring->memory_grant = 0;
 	if (ring->irq_grant == grant)
 		ring->irq_grant = 0;
+	if (ring->adrift == grant)
+		ring->adrift = 0;
 	smartiod_ring_end(d, ring);
 }
 

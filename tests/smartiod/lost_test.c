@@ -186,27 +186,36 @@ static void the_importer_starts_anew(void **state)
 	}
 }
 
-/* Its port takes its time: the answer to the question waits for that, lost or not. */
+static void let_go(struct fixture *f, bool ring)
+{
+	int rc = ring ? call_handle(f->w, f->user, SIO_MSG_DINT_DISCONNECT, f->link, 0)
+		      : call_handle(f->w, f->user, SIO_MSG_SEG_UNMAP, f->map, 0);
+
+	assert_int_equal(rc, 0);
+}
+
+/*
+ * Its port takes its time: the answer to the question waits for that, whether the window was lost,
+ * given back by the program, or given back and then lost.
+ */
 static void as_long_as_the_port_has_the_window(void **state)
 {
+	static const struct {
+		bool given_back, lost;
+	} how[] = {{true, false}, {false, true}, {true, true}};
 	struct fixture f;
 
 	(void)state;
 	for (unsigned ring = 0; ring < 2; ring++)
-		for (unsigned lost = 0; lost < 2; lost++) {
+		for (unsigned i = 0; i < sizeof(how) / sizeof(how[0]); i++) {
 			start(&f, false, ring);
 			f.w->late = SIO_OP_UNMAP;
-			if (lost)
+			if (how[i].given_back)
+				let_go(&f, ring);
+			if (how[i].lost)
 				world_cut(f.w, EXPORTER, IMPORTER);
-			else if (ring)
-				assert_int_equal(call_handle(f.w, f.user, SIO_MSG_DINT_DISCONNECT,
-							     f.link, 0),
-						 0);
-			else
-				assert_int_equal(
-					call_handle(f.w, f.user, SIO_MSG_SEG_UNMAP, f.map, 0), 0);
 			world_pass(f.w, AGAIN);
-			expect_kept(&f, ring && !lost ? 2 : 1, 1);
+			expect_kept(&f, ring && !how[i].lost ? 2 : 1, 1);
 			f.w->late = 0;
 			world_run(f.w);
 			expect_kept(&f, 0, 1);
