@@ -99,16 +99,20 @@ static uint32_t map(struct raw *r, uint32_t connection, uint64_t offset, uint64_
 
 static void visit(struct raw *r)
 {
-	struct sio_msg_seg_connect m = {
-		.node = sio_to_le32(sim_node((unsigned)sim_pick(sim_hosts()))),
-		.segment_id = sio_to_le32(FIRST_ID + (uint32_t)sim_pick(IDS))};
+	struct sio_msg_seg_connect m = {.node = sio_to_le32(0)};
 	uint32_t connection, at;
+	uint64_t offset, bytes;
 
+	/* One after the other: compilers choose the order within an expression. */
+	m.node = sio_to_le32(sim_node((unsigned)sim_pick(sim_hosts())));
+	m.segment_id = sio_to_le32(FIRST_ID + (uint32_t)sim_pick(IDS));
 	if (ask(r, &m.h, sizeof(m), SIO_MSG_SEG_CONNECT) != 0)
 		return;
 	connection = sio_from_le32(((const struct sio_rep_seg_connect *)&r->reply)->handle);
 	for (unsigned i = 0; i < 4; i++) {
-		at = map(r, connection, 0x1000 * sim_pick(5), 0x1000 * (1 + sim_pick(3)));
+		offset = 0x1000 * sim_pick(5);
+		bytes = 0x1000 * (1 + sim_pick(3));
+		at = map(r, connection, offset, bytes);
 		if (!at)
 			continue;
 		must_refuse("a mapped segment is disconnected",
