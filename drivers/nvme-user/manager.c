@@ -239,13 +239,46 @@ static int take_requests(struct smartio_nvme_manager *m)
 }
 
 /*
+ * Nothing of the drive points to what @borrower had mapped. Return: 0; -EAGAIN: the lender could
+ * not take the word (it has no memory, or does not answer): it is to be told again; -errno.
+ */
+static int settle(struct smartio_nvme_manager *m, uint64_t borrower)
+{
+	sci_error_t err;
+
+	smartio_device_settled(m->d.handle, borrower, &err);
+	if (err == SCI_ERR_OK || err == SCI_ERR_ILLEGAL_PARAMETER) /* nothing was left of it */
+		return 0;
+	if (err == SCI_ERR_ACCESS || err == SCI_ERR_NOT_CONNECTED ||
+	    m->n_unsettled == SIO_NVME_UNSETTLED)
+		return sio_nvme_fail_sci(err, "%s: cannot settle borrower %" PRIu64, m->d.name,
+					 borrower);
+	return -EAGAIN;
+}
+
+static int settle_again(struct smartio_nvme_manager *m)
+{
+	unsigned n = m->n_unsettled;
+	int rc = 0;
+
+	m->n_unsettled = 0;
+	for (unsigned i = 0; i < n && rc == 0; i++) {
+		rc = settle(m, m->unsettled[i]);
+		if (rc == -EAGAIN) {
+			m->unsettled[m->n_unsettled++] = m->unsettled[i];
+			rc = 0;
+		}
+	}
+	return rc;
+}
+
+/*
  * A borrower ended. What it still asks for in the ring is refused from now on; its queues go, all
  * submission queues first; then its windows and memory may.
  */
 static int borrower_gone(struct smartio_nvme_manager *m, uint64_t borrower)
 {
 	struct sio_nvme_ledger *l = &m->ledger;
-	sci_error_t err;
 	uint32_t qid;
 	int rc;
 
@@ -264,10 +297,10 @@ static int borrower_gone(struct smartio_nvme_manager *m, uint64_t borrower)
 			return rc;
 		sio_nvme_ledger_release(l, qid);
 	}
-	smartio_device_settled(m->d.handle, borrower, &err);
-	if (err == SCI_ERR_ACCESS || err == SCI_ERR_NOT_CONNECTED)
-		return sio_nvme_fail_sci(err, "%s: cannot settle borrower %" PRIu64, m->d.name,
-					 borrower);
+	rc = settle(m, borrower);
+	if (rc != -EAGAIN)
+		return rc;
+	m->unsettled[m->n_unsettled++] = borrower;
 	return 0;
 }
 
@@ -311,8 +344,12 @@ static int take_events(struct smartio_nvme_manager *m)
 /* Deaths first: what the dead asked for is then refused. */
 static int serve_once(struct smartio_nvme_manager *m)
 {
-	int events = take_events(m), requests, rc;
+	int events, requests, rc;
 
+	rc = settle_again(m);
+	if (rc)
+		return rc;
+	events = take_events(m);
 	if (events < 0)
 		return events;
 	requests = take_requests(m);

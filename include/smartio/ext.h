@@ -93,7 +93,8 @@ int smartio_device_event_fd(sci_smartio_device_t device);
  * for it (SMARTIO_ALL_BORROWERS: of all that ended, after a reset; then the generation goes up and
  * every borrower is told). Only the holder of the registers may say it. Source: the teardown order
  * submission queues, completion queues, DMA windows, memory (docs/control-path.md).
- * Errors: SCI_ERR_ACCESS not the holder, SCI_ERR_ILLEGAL_PARAMETER.
+ * Errors: SCI_ERR_ACCESS not the holder, SCI_ERR_ILLEGAL_PARAMETER that borrow has not ended; of
+ * others, as SCI_ERR_NOSPC, something may be left in quarantine: say it again.
  */
 void smartio_device_settled(sci_smartio_device_t device, uint64_t borrower, sci_error_t *error);
 

@@ -39,6 +39,7 @@ extern struct fake {
 	unsigned hidden_at; /* before the n-th look the manager takes its magic number away; 0 */
 	uint64_t dies;	    /* this borrower ends before */
 	unsigned dies_at;   /* the n-th connection to a segment or a BAR of the device; 0: not */
+	unsigned unsettled; /* so many words of what is settled the lender cannot take */
 	unsigned away_at;   /* the n-th look for a manager finds no smartiod; 0: none */
 	uint64_t away_ns;   /* for so long, in which the manager waits, too: then it is */
 	struct smartio_nvme_manager *back; /* this one */

@@ -123,6 +123,11 @@ void smartio_device_settled(sci_smartio_device_t device, uint64_t id, sci_error_
 		*error = SCI_ERR_ACCESS;
 		return;
 	}
+	if (fake.unsettled > 0) {
+		fake.unsettled--;
+		*error = SCI_ERR_NOSPC;
+		return;
+	}
 	if (id != SMARTIO_ALL_BORROWERS) {
 		if (fake_borrower(id))
 			*error = SCI_ERR_ILLEGAL_PARAMETER;

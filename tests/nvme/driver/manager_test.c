@@ -169,6 +169,59 @@ static void killed_client_leaves_nothing(void **state)
 	smartio_nvme_close(other);
 }
 
+/* The lender cannot take the manager's word at once: it is told again, of each of the dead. */
+static void what_could_not_be_settled_is_settled_later(void **state)
+{
+	struct smartio_nvme *n[2];
+	uint64_t id[2];
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		n[i] = client();
+		id[i] = fake_last_borrower();
+		(void)queue(n[i], 4);
+	}
+	fake.unsettled = 3;
+	fake_kill(id[0]);
+	fake_kill(id[1]);
+	fake_step();
+	assert_true(fake_quarantined() > 0);
+	assert_int_equal(smartio_nvme_manager_queue_pairs(fake.manager, NULL), 0);
+	for (unsigned i = 0; i < 100; i++)
+		fake_step();
+	assert_int_equal(fake.unsettled, 0);
+	assert_int_equal(fake_quarantined(), 0);
+	assert_int_equal(fake.served, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		smartio_nvme_close(n[i]);
+		fake_bury(id[i]);
+	}
+}
+
+/* More than it remembers: the next manager resets the drive, which settles all. */
+static void manager_ends_that_could_settle_nobody(void **state)
+{
+	(void)state;
+	fake.unsettled = 1000;
+	for (unsigned i = 0; i <= SIO_NVME_UNSETTLED; i++) {
+		struct smartio_nvme *n = client();
+		uint64_t id = fake_last_borrower();
+
+		(void)buffer(n, 4096);
+		fake_kill(id);
+		fake_step();
+		assert_int_equal(fake.served, i < SIO_NVME_UNSETTLED ? 0 : -EIO);
+		smartio_nvme_close(n);
+		fake_bury(id);
+	}
+	assert_true(fake_quarantined() > 0);
+	fake.unsettled = 0;
+	fake.served = 0;
+	stop_manager();
+	start_manager();
+	assert_int_equal(fake_quarantined(), 0);
+}
+
 static void request_of_a_dead_borrower_is_not_executed(void **state)
 {
 	struct smartio_nvme *n = client();
@@ -505,6 +558,8 @@ int main(void)
 		TEST(queue_pairs_run_out_and_come_back),
 		TEST(bad_options_are_refused),
 		TEST(killed_client_leaves_nothing),
+		TEST(what_could_not_be_settled_is_settled_later),
+		TEST(manager_ends_that_could_settle_nobody),
 		TEST(request_of_a_dead_borrower_is_not_executed),
 		TEST(manager_dies_and_another_comes),
 		TEST(manager_that_waits_for_another_tells_its_own),
