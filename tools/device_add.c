@@ -99,18 +99,20 @@ static int check_add(const struct tool_function *f, bool force, bool *ret_used,
  */
 static void make_strict(const struct tool_function *f, bool used)
 {
-	char was[TOOL_FUNCTION_WORD];
+	char was[TOOL_FUNCTION_WORD], noted[TOOL_FUNCTION_WORD];
 	struct sio_err err;
 
 	tool_function_iommu(f, was);
 	if (!*was || strcmp(was, "DMA") == 0)
 		return;
-	keep_note(f, was); /* first: we may be killed in between */
-	if (used)
+	if (used) {
 		sio_fail(&err, -EBUSY, "%s was in use", f->bdf);
-	else if (tool_function_set_iommu(f, "DMA", &err) == 0)
-		return;
-	take_note(f, was);
+	} else {
+		keep_note(f, was); /* first: we may be killed in between */
+		if (tool_function_set_iommu(f, "DMA", &err) == 0)
+			return;
+		take_note(f, noted);
+	}
 	tool_note("note: IOMMU group %d stays %s (%s): %s", f->group, was, err.text,
 		  strcmp(was, "identity") == 0 ? "the device reaches all memory"
 					       : "the module flushes by itself");

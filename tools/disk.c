@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,20 @@
 struct disk {
 	const char *root, *name;
 };
+
+/*
+ * Each look tells: 1: yes; 0: no; -errno: nobody knows, with @ret saying why. What is not there at
+ * all is nothing that could be in use.
+ */
+static int unseen(const char *path, char *ret, size_t size)
+{
+	int error = errno;
+
+	if (error == ENOENT || error == ENOTDIR)
+		return 0;
+	snprintf(ret, size, "%.200s cannot be looked at: %s", path, strerror(error));
+	return -error;
+}
 
 /* ---- whose it is ---- */
 
@@ -74,7 +89,7 @@ static bool is_part(const struct disk *d, const char *name)
 	return access(path, F_OK) == 0;
 }
 
-static bool mounted(const struct disk *d, char *ret, size_t size)
+static int mounted(const struct disk *d, char *ret, size_t size)
 {
 	char line[4096], path[PATH_MAX], real[PATH_MAX], where[1024];
 	unsigned major, minor;
@@ -83,7 +98,11 @@ static bool mounted(const struct disk *d, char *ret, size_t size)
 
 	snprintf(path, sizeof(path), "%s/proc/self/mountinfo", d->root);
 	file = fopen(path, "re");
-	while (file && !found && fgets(line, sizeof(line), file)) {
+	if (!file) { /* there always is one, where there is a /proc */
+		snprintf(ret, size, "%.200s cannot be looked at: %s", path, strerror(errno));
+		return -EIO;
+	}
+	while (!found && fgets(line, sizeof(line), file)) {
 		if (sscanf(line, "%*u %*u %u:%u %*s %1023s", &major, &minor, where) != 3)
 			continue;
 		snprintf(path, sizeof(path), "%s/sys/dev/block/%u:%u", d->root, major, minor);
@@ -93,12 +112,11 @@ static bool mounted(const struct disk *d, char *ret, size_t size)
 		if (found)
 			snprintf(ret, size, "disk %.60s is mounted at %.100s", d->name, where);
 	}
-	if (file)
-		fclose(file);
+	fclose(file);
 	return found;
 }
 
-static bool swapped(const struct disk *d, char *ret, size_t size)
+static int swapped(const struct disk *d, char *ret, size_t size)
 {
 	char line[4096], path[PATH_MAX], name[256];
 	bool found = false;
@@ -106,64 +124,74 @@ static bool swapped(const struct disk *d, char *ret, size_t size)
 
 	snprintf(path, sizeof(path), "%s/proc/swaps", d->root);
 	file = fopen(path, "re");
-	while (file && !found && fgets(line, sizeof(line), file))
+	if (!file)
+		return unseen(path, ret, size);
+	while (!found && fgets(line, sizeof(line), file))
 		found = sscanf(line, "/dev/%255s", name) == 1 && is_part(d, name);
-	if (file)
-		fclose(file);
+	fclose(file);
 	if (found)
 		snprintf(ret, size, "this machine swaps to disk %.60s", d->name);
 	return found;
 }
 
-/* Does anything hold what @path is? Then what, in words. */
-static bool held_at(const struct disk *d, const char *path, char *ret, size_t size)
+/* In words: @holder lies upon the disk. Volumes of LVM or encryption have names people know. */
+static void tell_holder(const struct disk *d, const char *holder, char *ret, size_t size)
 {
-	char holders[PATH_MAX], label[PATH_MAX], volume[128] = "";
+	char path[PATH_MAX], volume[128] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/sys/block/%s/dm/name", d->root, holder);
+	file = fopen(path, "re");
+	if (file && fscanf(file, "%127s", volume) != 1)
+		volume[0] = '\0';
+	if (file)
+		fclose(file);
+	snprintf(ret, size, "%.60s%s%.60s%s lies upon disk %.60s", holder, *volume ? " (" : "",
+		 volume, *volume ? ")" : "", d->name);
+}
+
+/* Does anything hold what @path is? */
+static int held_at(const struct disk *d, const char *path, char *ret, size_t size)
+{
+	char holders[PATH_MAX];
 	struct dirent *entry;
 	bool found = false;
-	FILE *file;
 	DIR *dir;
 
-	snprintf(holders, sizeof(holders), "%s/holders", path);
+	if (snprintf(holders, sizeof(holders), "%s/holders", path) >= (int)sizeof(holders))
+		return 0;
 	dir = opendir(holders);
-	while (dir && !found && (entry = readdir(dir))) {
-		if (entry->d_name[0] == '.')
-			continue;
-		found = true;
-		/* a volume of LVM or encryption has a name that people know */
-		snprintf(label, sizeof(label), "%s/sys/block/%s/dm/name", d->root, entry->d_name);
-		file = fopen(label, "re");
-		if (file && fscanf(file, "%127s", volume) != 1)
-			volume[0] = '\0';
-		if (file)
-			fclose(file);
-		snprintf(ret, size, "%.60s%s%.60s%s lies upon disk %.60s", entry->d_name,
-			 *volume ? " (" : "", volume, *volume ? ")" : "", d->name);
+	if (!dir)
+		return unseen(holders, ret, size);
+	while (!found && (entry = readdir(dir))) {
+		found = entry->d_name[0] != '.';
+		if (found)
+			tell_holder(d, entry->d_name, ret, size);
 	}
-	if (dir)
-		closedir(dir);
+	closedir(dir);
 	return found;
 }
 
 /* RAID, volume manager, encryption: another block device upon the disk or one of its partitions. */
-static bool held(const struct disk *d, char *ret, size_t size)
+static int held(const struct disk *d, char *ret, size_t size)
 {
 	char path[PATH_MAX], part[PATH_MAX];
 	struct dirent *entry;
-	bool found;
+	int found;
 	DIR *dir;
 
 	snprintf(path, sizeof(path), "%s/sys/block/%s", d->root, d->name);
-	found = held_at(d, path, ret, size);
 	dir = opendir(path);
-	while (dir && !found && (entry = readdir(dir))) {
+	if (!dir)
+		return unseen(path, ret, size);
+	found = held_at(d, path, ret, size);
+	while (!found && (entry = readdir(dir))) {
 		if (strncmp(entry->d_name, d->name, strlen(d->name)) != 0)
 			continue;
 		if (snprintf(part, sizeof(part), "%s/%s", path, entry->d_name) < (int)sizeof(part))
 			found = held_at(d, part, ret, size);
 	}
-	if (dir)
-		closedir(dir);
+	closedir(dir);
 	return found;
 }
 
@@ -172,51 +200,65 @@ static bool held(const struct disk *d, char *ret, size_t size)
  * mounted where we cannot see it (another mount namespace), or under a device number of its own
  * (btrfs).
  */
-static bool claimed(const struct disk *d, char *ret, size_t size)
+static int claimed(const struct disk *d, char *ret, size_t size)
 {
 	char path[PATH_MAX];
 	struct stat st;
 	int fd;
 
 	if (snprintf(path, sizeof(path), "%s/dev/%s", d->root, d->name) >= (int)sizeof(path))
-		return false;
-	for (char *c = path; *c; c++)
+		return 0;
+	for (char *c = path + strlen(d->root); *c; c++)
 		if (*c == '!') /* which stands in sysfs for a slash */
 			*c = '/';
-	if (stat(path, &st) < 0 || !S_ISBLK(st.st_mode))
-		return false;
+	if (stat(path, &st) < 0)
+		return unseen(path, ret, size);
+	if (!S_ISBLK(st.st_mode))
+		return 0;
 	fd = open(path, O_RDONLY | O_EXCL | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0) {
 		close(fd);
-		return false;
+		return 0;
 	}
+	if (errno == ENXIO || errno == ENOMEDIUM) /* no disk is behind it */
+		return 0;
 	if (errno != EBUSY)
-		return false;
+		return unseen(path, ret, size);
 	snprintf(
 		ret, size,
 		"disk %.60s is claimed: a file system (of a container?), a volume or a program has it",
 		d->name);
-	return true;
+	return 1;
 }
 
-bool tool_disk_in_use(const char *root, const char *bdf, char *ret, size_t size)
+static int in_use(const struct disk *d, char *ret, size_t size)
+{
+	static int (*const looks[])(const struct disk *, char *, size_t) = {mounted, swapped, held,
+									    claimed};
+	int rc = 0;
+
+	for (unsigned i = 0; i < sizeof(looks) / sizeof(looks[0]) && rc == 0; i++)
+		rc = looks[i](d, ret, size);
+	return rc;
+}
+
+int tool_disk_in_use(const char *root, const char *bdf, char *ret, size_t size)
 {
 	struct dirent *entry;
 	char path[PATH_MAX];
-	bool found = false;
 	DIR *dir;
+	int rc = 0;
 
 	snprintf(path, sizeof(path), "%s/sys/block", root);
 	dir = opendir(path);
-	while (dir && !found && (entry = readdir(dir))) {
+	if (!dir)
+		return unseen(path, ret, size);
+	while (rc == 0 && (entry = readdir(dir))) {
 		const struct disk d = {root, entry->d_name};
 
-		if (entry->d_name[0] == '.' || !belongs_to(&d, bdf))
-			continue;
-		found = mounted(&d, ret, size) || swapped(&d, ret, size) || held(&d, ret, size) ||
-			claimed(&d, ret, size);
+		if (entry->d_name[0] != '.' && belongs_to(&d, bdf))
+			rc = in_use(&d, ret, size);
 	}
-	if (dir)
-		closedir(dir);
-	return found;
+	closedir(dir);
+	return rc;
 }

@@ -3,14 +3,13 @@
 #ifndef TOOLS_DISK_H
 #define TOOLS_DISK_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 /*
  * Is a disk of function @bdf in use: mounted, swapped to, below another block device, or claimed by
- * the kernel for something else? If so @ret says by what. @root: "", or a folder with another
- * machine's /sys, /proc and /dev.
+ * the kernel for something else? @root: "", or a folder with another machine's /sys, /proc and
+ * /dev. Return: 1: yes, @ret says by what; 0: no; -errno: it cannot be told, @ret says why.
  */
-bool tool_disk_in_use(const char *root, const char *bdf, char *ret, size_t size);
+int tool_disk_in_use(const char *root, const char *bdf, char *ret, size_t size);
 
 #endif

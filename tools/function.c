@@ -159,8 +159,11 @@ static bool interface_up(const struct tool_function *f, char *ret, size_t size)
 int tool_function_unused(const struct tool_function *f, struct sio_err *reterr)
 {
 	char what[300];
+	int disk = tool_disk_in_use("", f->bdf, what, sizeof(what));
 
-	if (tool_disk_in_use("", f->bdf, what, sizeof(what)) || interface_up(f, what, sizeof(what)))
+	if (disk < 0)
+		return sio_fail(reterr, -EBUSY, "%s may be in use: %s", f->bdf, what);
+	if (disk || interface_up(f, what, sizeof(what)))
 		return sio_fail(reterr, -EBUSY, "%s is in use: %s", f->bdf, what);
 	return 0;
 }

@@ -79,13 +79,13 @@ static int teardown(void **state)
 
 static void is_free(const char *bdf)
 {
-	if (tool_disk_in_use(root, bdf, said, sizeof(said)))
+	if (tool_disk_in_use(root, bdf, said, sizeof(said)) != 0)
 		fail_msg("%s is in use: %s", bdf, said);
 }
 
 static void is_used(const char *bdf, const char *what)
 {
-	assert_true(tool_disk_in_use(root, bdf, said, sizeof(said)));
+	assert_int_equal(tool_disk_in_use(root, bdf, said, sizeof(said)), 1);
 	assert_string_equal(said, what);
 }
 
@@ -148,6 +148,34 @@ static void a_disk_of_several_functions(void **state)
 	is_free(DRIVE);
 }
 
+/* What cannot be opened, for whatever reason, is not taken for free. */
+static void who_cannot_look_does_not_know(void **state)
+{
+	static const struct {
+		const char *hide, *show, *path;
+	} looks[] = {
+		{"mv proc/self/mountinfo kept", "mv kept proc/self/mountinfo",
+		 "proc/self/mountinfo"},
+		{"rm proc/swaps; ln -s swaps proc/swaps", "rm proc/swaps", "proc/swaps"},
+		{"rmdir sys/block/nvme0n1/holders; ln -s holders sys/block/nvme0n1/holders",
+		 "rm sys/block/nvme0n1/holders", "sys/block/nvme0n1/holders"},
+		{"ln -s nvme0n1 dev/nvme0n1", "rm dev/nvme0n1", "dev/nvme0n1"},
+		{"mv sys/block kept; ln -s block sys/block", "rm sys/block; mv kept sys/block",
+		 "sys/block"},
+	};
+	char want[200];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
+		shell(looks[i].hide);
+		assert_true(tool_disk_in_use(root, DRIVE, said, sizeof(said)) < 0);
+		snprintf(want, sizeof(want), "%s/%s cannot be looked at: ", root, looks[i].path);
+		assert_memory_equal(said, want, strlen(want));
+		shell(looks[i].show);
+		is_free(DRIVE);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -156,6 +184,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(it_is_swapped_to, setup, teardown),
 		cmocka_unit_test_setup_teardown(something_lies_upon_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_disk_of_several_functions, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_cannot_look_does_not_know, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
