@@ -54,21 +54,23 @@ static struct smartiod_grant *next_grant(struct smartiod *d, uint32_t node, bool
 	return NULL;
 }
 
-/* All that @node has of us, or what devices have that this host borrows of it. */
+/*
+ * All that @node has of us, or what devices have that this host borrows of it. What ends does so
+ * when all memory is adrift: with a ring's trigger its memory would end, too.
+ */
 static void lose(struct smartiod *d, uint32_t node, bool own_borrows)
 {
 	struct smartiod_grant *g;
 	uint64_t key = 0;
 	unsigned n = 0;
 
-	while ((g = next_grant(d, node, false, &key))) {
-		if (own_borrows && !g->own_borrow)
-			continue;
-		if (set_adrift(d, g))
-			n++;
-		else
+	while ((g = next_grant(d, node, false, &key)))
+		if (!own_borrows || g->own_borrow)
+			n += set_adrift(d, g);
+	key = 0;
+	while ((g = next_grant(d, node, false, &key)))
+		if (!own_borrows || g->own_borrow)
 			smartiod_grant_end(d, key);
-	}
 	if (n)
 		smartiod_log(d, SMARTIOD_INFO,
 			     "%u ranges of memory are in quarantine: node %" PRIu32

@@ -44,9 +44,10 @@ static void grant_free(struct smartiod *d, struct smartiod_grant *g)
 	struct smartiod_peer *p = smartiod_peer_find(d, g->node);
 	uint64_t id = g->by_id.key;
 
-	if (p)
+	if (p) {
 		p->n_grants--;
-
+		p->n_lost_rings -= g->mem != 0;
+	}
 	smartiod_tree_remove(&d->grants, &g->by_id);
 	smartiod_port_ungrant(d, id);
 	if (g->segment)
@@ -68,9 +69,13 @@ void smartiod_grant_end(struct smartiod *d, uint64_t id)
 bool smartiod_grant_take(struct smartiod *d, uint64_t id, uint64_t mem)
 {
 	struct smartiod_grant *g = id ? grant_find(d, id) : NULL;
+	struct smartiod_peer *p;
 
 	if (!g)
 		return false;
+	p = smartiod_peer_find(d, g->node);
+	if (p)
+		p->n_lost_rings += mem != 0;
 	g->ring = NULL;
 	g->mem = mem;
 	return true;
@@ -86,8 +91,8 @@ void smartiod_grant_path_down(struct smartiod *d, uint32_t node, uint32_t adapte
 		struct smartiod_grant *g = SMARTIOD_OF(n, struct smartiod_grant, by_id);
 
 		key = n->key;
-		if (g->node == node && !g->segment && !g->ring && g->adapter == adapter &&
-		    g->peer_adapter == peer_adapter)
+		if (g->node == node && !g->segment && !g->ring && !g->adrift &&
+		    g->adapter == adapter && g->peer_adapter == peer_adapter)
 			grant_free(d, g);
 	}
 }

@@ -329,10 +329,11 @@ struct smartiod_peer {
 	uint32_t node;
 	const struct sio_topo_host *host;
 	enum smartiod_peer_state state;
-	uint64_t generation; /* its boot, as it says; 0: not connected */
-	uint64_t last_start; /* the same, when it said HELLO last; 0: never */
-	uint64_t retry_at;   /* UINT64_MAX: not */
-	unsigned n_grants;   /* that it has of us, adrift ones among them */
+	uint64_t generation;   /* its boot, as it says; 0: not connected */
+	uint64_t last_start;   /* the same, when it said HELLO last; 0: never */
+	uint64_t retry_at;     /* UINT64_MAX: not */
+	unsigned n_grants;     /* that it has of us, adrift ones among them */
+	unsigned n_lost_rings; /* of these: rings that only it can end */
 	unsigned n_paths;
 	struct smartiod_path_state path[SMARTIOD_MAX_PATHS];
 };

@@ -57,22 +57,6 @@ static struct fixture *start(bool iommu, unsigned borrower)
 	return f;
 }
 
-static unsigned of_exporter(const struct fixture *f, uint32_t kind)
-{
-	unsigned n = 0;
-
-	for (const struct world_res *r = f->w->res; r; r = r->next)
-		n += r->host == EXPORTER && r->kind == kind;
-	return n;
-}
-
-static void expect_kept(const struct fixture *f, unsigned grants, unsigned mems)
-{
-	assert_int_equal(of_exporter(f, SIO_KIND_GRANT), grants);
-	assert_int_equal(of_exporter(f, SIO_KIND_MEM), mems);
-	assert_int_equal(f->w->wild, 0);
-}
-
 static void settle(struct fixture *f)
 {
 	struct world_client *c = world_client(f->w, LENDER, SIO_CLIENT_LIBRARY);
@@ -103,9 +87,9 @@ static void an_iommu_ends_it_at_once(void **state)
 	(void)state;
 	world_cut(f->w, LENDER, EXPORTER);
 	world_run(f->w);
-	expect_kept(f, 0, 1);
+	expect_kept(f->w, EXPORTER, 0, 1);
 	assert_int_equal(call_handle(f->w, f->owner, SIO_MSG_SEG_REMOVE, f->segment, 0), 0);
-	expect_kept(f, 0, 0);
+	expect_kept(f->w, EXPORTER, 0, 0);
 	world_pass(f->w, AGAIN);
 	settle(f);
 	finish(f);
@@ -121,19 +105,19 @@ static void a_program_notices_nothing(void **state)
 	assert_int_equal(call_handle(f->w, f->owner, SIO_MSG_SEG_REMOVE, f->segment, 0), EBUSY);
 	world_cut(f->w, LENDER, EXPORTER);
 	world_run(f->w);
-	expect_kept(f, 1, 1);
+	expect_kept(f->w, EXPORTER, 1, 1);
 	assert_int_equal(call_handle(f->w, f->owner, SIO_MSG_SEG_REMOVE, f->segment, 0), 0);
 	assert_int_equal(call_seg_export(f->w, f->owner, 1, 4096, &again), 0);
-	expect_kept(f, 1, 2);
+	expect_kept(f->w, EXPORTER, 1, 2);
 	assert_int_equal(call_handle(f->w, f->owner, SIO_MSG_SEG_REMOVE, again, 0), 0);
-	expect_kept(f, 1, 1);
+	expect_kept(f->w, EXPORTER, 1, 1);
 	world_kill(f->w, f->owner);
 	world_run(f->w);
-	expect_kept(f, 1, 1);
+	expect_kept(f->w, EXPORTER, 1, 1);
 	world_pass(f->w, AGAIN);
-	expect_kept(f, 1, 1);
+	expect_kept(f->w, EXPORTER, 1, 1);
 	settle(f);
-	expect_kept(f, 0, 0);
+	expect_kept(f->w, EXPORTER, 0, 0);
 	finish(f);
 }
 
@@ -156,10 +140,10 @@ static void a_removal_that_waits_goes_on(void **state)
 	world_run(f->w);
 	assert_non_null(world_reply(f->owner, id));
 	assert_int_equal(world_reply(f->owner, id)->error, 0);
-	expect_kept(f, 1, 1);
+	expect_kept(f->w, EXPORTER, 1, 1);
 	world_pass(f->w, AGAIN);
 	assert_int_equal(call_handle(f->w, f->borrower, SIO_MSG_DMA_UNMAP, f->dma, 0), 0);
-	expect_kept(f, 0, 0);
+	expect_kept(f->w, EXPORTER, 0, 0);
 	finish(f);
 }
 
@@ -172,10 +156,10 @@ static void settled_while_apart(void **state)
 	world_cut(f->w, LENDER, EXPORTER);
 	world_pass(f->w, AGAIN);
 	settle(f);
-	expect_kept(f, 1, 1); /* nobody could tell */
+	expect_kept(f->w, EXPORTER, 1, 1); /* nobody could tell */
 	world_link(f->w, LENDER, EXPORTER, true);
 	world_pass(f->w, AGAIN);
-	expect_kept(f, 0, 1);
+	expect_kept(f->w, EXPORTER, 0, 1);
 	finish(f);
 }
 
@@ -197,7 +181,7 @@ static void cut_many_times(void **state)
 			assert_int_equal(f->w->wild, 0);
 		}
 		world_pass(f->w, AGAIN);
-		expect_kept(f, 0, 1);
+		expect_kept(f->w, EXPORTER, 0, 1);
 		finish(f);
 	}
 }
@@ -211,12 +195,12 @@ static void link_down_and_up(void **state)
 	world_link(f->w, LENDER, EXPORTER, false);
 	world_run(f->w);
 	assert_int_equal(call_handle(f->w, f->owner, SIO_MSG_SEG_REMOVE, f->segment, 0), 0);
-	expect_kept(f, 1, 1);
+	expect_kept(f->w, EXPORTER, 1, 1);
 	world_link(f->w, LENDER, EXPORTER, true);
 	world_pass(f->w, AGAIN);
-	expect_kept(f, 1, 1);
+	expect_kept(f->w, EXPORTER, 1, 1);
 	settle(f);
-	expect_kept(f, 0, 0);
+	expect_kept(f->w, EXPORTER, 0, 0);
 	finish(f);
 }
 
@@ -227,10 +211,10 @@ static void the_lender_starts_anew(void **state)
 	(void)state;
 	world_crash(f->w, LENDER);
 	world_pass(f->w, 10000000000);
-	expect_kept(f, 1, 1);
+	expect_kept(f->w, EXPORTER, 1, 1);
 	world_boot(f->w, LENDER);
 	world_pass(f->w, AGAIN);
-	expect_kept(f, 0, 1);
+	expect_kept(f->w, EXPORTER, 0, 1);
 	finish(f);
 }
 
@@ -280,14 +264,14 @@ static void the_borrower_is_another_host(void **state)
 	assert_int_equal(call_unhold(f->w, m, b.handle, hold), 0);
 	world_cut(f->w, LENDER, EXPORTER);
 	world_pass(f->w, AGAIN);
-	expect_kept(f, 1, 1);
+	expect_kept(f->w, EXPORTER, 1, 1);
 	assert_int_not_equal(
 		call_hold(f->w, m, b.handle, f->b.id, lenders_map(f)->iova, 4096, &hold), 0);
 	world_kill(f->w, f->owner);
 	world_run(f->w);
-	expect_kept(f, 1, 1);
+	expect_kept(f->w, EXPORTER, 1, 1);
 	assert_int_equal(call_handle(f->w, f->borrower, SIO_MSG_DMA_UNMAP, f->dma, 0), 0);
-	expect_kept(f, 0, 0);
+	expect_kept(f->w, EXPORTER, 0, 0);
 	finish(f);
 }
 
@@ -306,12 +290,12 @@ static void a_shared_segment_is_let_go(void **state)
 	assert_int_equal(call_handle(f->w, f->owner, SIO_MSG_SEG_REMOVE, f->segment, 0), 0);
 	world_kill(f->w, f->owner);
 	world_run(f->w);
-	expect_kept(f, 1, 1);
+	expect_kept(f->w, EXPORTER, 1, 1);
 	assert_int_equal(call_handle(f->w, other, SIO_MSG_SEG_REMOVE, second, 0), 0);
-	expect_kept(f, 1, 1);
+	expect_kept(f->w, EXPORTER, 1, 1);
 	world_pass(f->w, AGAIN);
 	settle(f);
-	expect_kept(f, 0, 0);
+	expect_kept(f->w, EXPORTER, 0, 0);
 	finish(f);
 }
 
@@ -342,18 +326,18 @@ static void those_who_lie_or_say_nothing(void **state)
 	f->w->drop_peer_messages = true;
 	world_pass(f->w, 60000000000);
 	f->w->drop_peer_messages = false;
-	expect_kept(f, 1, 1);
+	expect_kept(f->w, EXPORTER, 1, 1);
 	world_cut(f->w, LENDER, EXPORTER);
 	world_pass(f->w, AGAIN);
 	say(f, EXPORTER, THIRD, SIO_PEER_GRANT_RELEASE, grant);
-	expect_kept(f, 1, 1);
+	expect_kept(f->w, EXPORTER, 1, 1);
 	say(f, LENDER, THIRD, SIO_PEER_GRANT_QUERY, grant);
 	say(f, LENDER, EXPORTER, SIO_PEER_GRANT_QUERY, grant + 1);
 	say(f, LENDER, EXPORTER, SIO_PEER_GRANT_QUERY, 0);
 	say(f, EXPORTER, LENDER, SIO_PEER_GRANT_QUERY, grant);
-	expect_kept(f, 1, 1);
+	expect_kept(f->w, EXPORTER, 1, 1);
 	settle(f);
-	expect_kept(f, 0, 0);
+	expect_kept(f->w, EXPORTER, 0, 0);
 	finish(f);
 }
 
@@ -419,7 +403,7 @@ static bool cut_while_it_is_made(unsigned borrower, unsigned steps, uint64_t see
 		world_kill(f->w, &f->w->client[i]);
 	world_run(f->w);
 	settle(f);
-	expect_kept(f, 0, 0);
+	expect_kept(f->w, EXPORTER, 0, 0);
 	finish(f);
 	return done;
 }

@@ -148,6 +148,13 @@ void expect_event(struct world_client *c, uint32_t type, unsigned nth, uint32_t 
 	assert_int_equal(sio_from_le32(evm->lost), lost);
 }
 
+void expect_kept(const struct world *w, unsigned host, unsigned grants, unsigned mems)
+{
+	assert_int_equal(world_count(w, host, SIO_KIND_GRANT), grants);
+	assert_int_equal(world_count(w, host, SIO_KIND_MEM), mems);
+	assert_int_equal(w->wild, 0);
+}
+
 int call_seg_remove(struct world *w, struct world_client *c, uint32_t handle)
 {
 	struct sio_msg_handle msg = {.handle = sio_to_le32(handle)};

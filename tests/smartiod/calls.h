@@ -31,6 +31,8 @@ int call_seg_attach(struct world *w, struct world_client *c, uint32_t id, uint32
 /* The @nth event of a type tells this of a segment. */
 void expect_event(struct world_client *c, uint32_t type, unsigned nth, uint32_t handle,
 		  uint32_t reason, uint32_t lost);
+/* These are there on @host; nobody reaches memory that was freed. */
+void expect_kept(const struct world *w, unsigned host, unsigned grants, unsigned mems);
 /* SEG_REMOVE without flags, and time for those that leave. */
 int call_seg_remove(struct world *w, struct world_client *c, uint32_t handle);
 /* Any request that is a handle and flags. */

@@ -32,6 +32,8 @@ struct world_res *world_res_new(struct world *w, unsigned host, uint32_t kind, u
 	r->kind = kind;
 	r->owner = owner;
 	r->id = ++w->next_id;
+	if (w->falling)
+		r->id = UINT32_MAX - r->id;
 	r->next = w->res;
 	w->res = r;
 	return r;
@@ -57,6 +59,15 @@ unsigned world_resources(const struct world *w, uint32_t kind)
 
 	for (const struct world_res *r = w->res; r; r = r->next)
 		n += !kind || r->kind == kind;
+	return n;
+}
+
+unsigned world_count(const struct world *w, unsigned host, uint32_t kind)
+{
+	unsigned n = 0;
+
+	for (const struct world_res *r = w->res; r; r = r->next)
+		n += r->host == host && r->kind == kind;
 	return n;
 }
 

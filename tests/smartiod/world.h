@@ -99,6 +99,7 @@ struct world {
 	struct world_client client[WORLD_CLIENTS];
 	unsigned n_clients;
 	bool fd_open[WORLD_FDS];
+	bool falling; /* the ports' numbers, as if they were drawn */
 	uint64_t now, next_id, next_epoch, random, randoms, steps;
 	uint64_t bad_ends; /* grants ended under a live map while the link was up */
 	uint64_t wild;	   /* grants ended that somebody had mapped, and no IOMMU holds him off */
@@ -184,6 +185,7 @@ const void *world_event(struct world_client *c, uint32_t type, unsigned nth);
 /* Books. */
 unsigned world_open_fds(const struct world *w);
 unsigned world_resources(const struct world *w, uint32_t kind); /* 0: of all kinds */
+unsigned world_count(const struct world *w, unsigned host, uint32_t kind);
 struct world_res *world_res_find(struct world *w, unsigned host, uint32_t kind, uint64_t id);
 struct world_res *world_res_new(struct world *w, unsigned host, uint32_t kind, uint64_t owner);
 void world_res_free(struct world *w, struct world_res *r);
