@@ -74,7 +74,7 @@ size_t sio_nvme_rep_size(uint32_t op, uint32_t error)
 	if (error)
 		return head + SIO_NVME_TEXT;
 	if (op == SIO_NVME_OP_CREATE)
-		return head + 16;
+		return head + sizeof(struct sio_nvme_rep_pair);
 	if (op == SIO_NVME_OP_IDENTIFY)
 		return head + SIO_NVME_IDENTIFY;
 	return head;
@@ -99,15 +99,10 @@ void sio_nvme_rep_encode(const struct sio_nvme_rep *rep, void *data)
 {
 	struct sio_nvme_rep_head h = rep->h;
 	size_t body = sio_nvme_rep_size(h.op, h.error) - sizeof(h);
+	struct sio_nvme_rep_pair pair = {.qid = htole32(rep->create.qid),
+					 .key = htole64(rep->create.key)};
 
-	memcpy((char *)data + sizeof(h), rep->data, body);
-	if (has_pair(&h)) {
-		struct sio_nvme_rep *out = data;
-
-		out->create.qid = htole32(rep->create.qid);
-		out->create.reserved = 0;
-		out->create.key = htole64(rep->create.key);
-	}
+	memcpy((char *)data + sizeof(h), has_pair(&h) ? (const void *)&pair : rep->data, body);
 	rep_head_swap(&h);
 	memcpy(data, &h, sizeof(h));
 }

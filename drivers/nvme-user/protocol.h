@@ -82,13 +82,16 @@ struct sio_nvme_rep_head {
 };
 SIO_NVME_SIZE(struct sio_nvme_rep_head, 32);
 
+struct sio_nvme_rep_pair {
+	uint32_t qid, reserved;
+	uint64_t key;
+};
+SIO_NVME_SIZE(struct sio_nvme_rep_pair, 16);
+
 struct sio_nvme_rep {
 	struct sio_nvme_rep_head h;
 	union {
-		struct {
-			uint32_t qid, reserved;
-			uint64_t key;
-		} create;
+		struct sio_nvme_rep_pair create;
 		char text[SIO_NVME_TEXT];	 /* of an error */
 		uint8_t data[SIO_NVME_IDENTIFY]; /* of identify */
 	};

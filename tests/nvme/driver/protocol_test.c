@@ -2,6 +2,7 @@
 /* What strangers may send: to the manager, to a client, and into the shared segment. */
 #include <inttypes.h>
 #include <signal.h>
+#include <stdalign.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
@@ -298,7 +299,8 @@ static void stale_and_foreign_replies_are_dropped(void **state)
 					 .op = SIO_NVME_OP_CREATE,
 					 .instance = n->meta.instance,
 					 .sequence = n->sequence}};
-	uint8_t message[sizeof(rep)];
+	alignas(8) uint8_t room[sizeof(rep) + 1];
+	uint8_t *message = room + 1; /* encoded for any place */
 	struct smartio_nvme_queue *q;
 	uint8_t data[512];
 
