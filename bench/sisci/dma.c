@@ -3,7 +3,8 @@
  * Transfers by a DMA queue beside memcpy() of the same bytes to the same place on one core, in
  * turns; and how much of its own core the caller needed.
  *
- * usage: bench-sisci-dma serve BYTES | measure NODE CPU ROUNDS TRANSFERS BYTES QUEUES
+ * usage: bench-sisci-dma serve BYTES | measure NODE CPU ROUNDS TRANSFERS BYTES QUEUES VECTOR
+ * VECTOR: what a queue is told at once is so many of the transfers; 1: SCIStartDmaTransfer()
  * prints a line per round: "dma queue ns", "dma memcpy ns" of one; "dma core PART" that the caller
  * used
  */
@@ -18,7 +19,8 @@ struct bench {
 	sci_local_segment_t local;
 	sci_remote_segment_t remote;
 	sci_dma_queue_t queue[MAX_QUEUES];
-	unsigned n_queues, transfers;
+	unsigned n_queues, transfers, vector;
+	dis_dma_vec_t vec[DIS_DMA_MAX_VECLEN]; /* all the same transfer */
 	void *from, *to;
 	size_t bytes;
 };
@@ -42,18 +44,24 @@ static void make(struct bench *b, sci_desc_t sd, unsigned node)
 	memset(b->from, 1, b->bytes);
 	memset(b->to, 2, b->bytes);
 	for (unsigned i = 0; i < b->n_queues; i++) {
-		SCICreateDMAQueue(sd, &b->queue[i], 0, 1, 0, &error);
+		SCICreateDMAQueue(sd, &b->queue[i], 0, b->vector, 0, &error);
 		check(error, "SCICreateDMAQueue");
 	}
+	for (unsigned i = 0; i < b->vector; i++)
+		b->vec[i].size = (unsigned)b->bytes;
 }
 
-static void start(const struct bench *b, unsigned queue)
+static void start(struct bench *b, unsigned queue)
 {
 	sci_error_t error;
 
-	SCIStartDmaTransfer(b->queue[queue], b->local, b->remote, 0, b->bytes, 0, NULL, NULL, 0,
-			    &error);
-	check(error, "SCIStartDmaTransfer");
+	if (b->vector == 1)
+		SCIStartDmaTransfer(b->queue[queue], b->local, b->remote, 0, b->bytes, 0, NULL,
+				    NULL, 0, &error);
+	else
+		SCIStartDmaTransferVec(b->queue[queue], b->local, b->remote, b->vector, b->vec,
+				       NULL, NULL, 0, &error);
+	check(error, "starting a transfer");
 }
 
 static void finish(const struct bench *b, unsigned queue)
@@ -67,20 +75,21 @@ static void finish(const struct bench *b, unsigned queue)
 }
 
 /* As many at once as there are queues. */
-static double by_queue(const struct bench *b)
+static double by_queue(struct bench *b)
 {
 	uint64_t begun = now_ns();
 	unsigned at = 0; /* the queue whose turn it is */
+	unsigned starts = b->transfers / b->vector;
 
-	for (unsigned i = 0; i < b->transfers; i++) {
+	for (unsigned i = 0; i < starts; i++) {
 		if (i >= b->n_queues)
 			finish(b, at);
 		start(b, at);
 		at = at + 1 < b->n_queues ? at + 1 : 0;
 	}
-	if (b->transfers < b->n_queues)
+	if (starts < b->n_queues)
 		at = 0;
-	for (unsigned k = 0; k < b->n_queues && k < b->transfers; k++) {
+	for (unsigned k = 0; k < b->n_queues && k < starts; k++) {
 		finish(b, at);
 		at = at + 1 < b->n_queues ? at + 1 : 0;
 	}
@@ -133,18 +142,22 @@ int main(int argc, char **argv)
 
 	if (argc == 3) {
 		serve(begin(), SEGMENT, (size_t)atoll(argv[2]));
-	} else if (argc == 8) {
+	} else if (argc == 9) {
 		pin(argv[3]);
 		rounds = (unsigned)atoi(argv[4]);
 		b.transfers = (unsigned)atoi(argv[5]);
 		b.bytes = (size_t)atoll(argv[6]);
 		b.n_queues = (unsigned)atoi(argv[7]);
-		if (b.n_queues < 1 || b.n_queues > MAX_QUEUES || b.transfers < 1)
-			fail("transfers: at least 1, queues: 1 to 8");
+		b.vector = (unsigned)atoi(argv[8]);
+		if (b.n_queues < 1 || b.n_queues > MAX_QUEUES)
+			fail("queues: 1 to 8");
+		if (b.vector < 1 || b.vector > DIS_DMA_MAX_VECLEN || b.transfers < b.vector ||
+		    b.transfers % b.vector)
+			fail("transfers: 1 to 256 vectors of them");
 		make(&b, begin(), (unsigned)atoi(argv[2]));
 		measure(&b, rounds);
 	}
 	fprintf(stderr, "usage: bench-sisci-dma serve BYTES | measure NODE CPU ROUNDS TRANSFERS "
-			"BYTES QUEUES\n");
+			"BYTES QUEUES VECTOR\n");
 	return 2;
 }
