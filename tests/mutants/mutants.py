@@ -57,7 +57,8 @@ EAGER_SEEDS = [
         "--hosts 3 --workload device,keep --faults cut,link,delay",
         "--hosts 4 --workload device,keep,segment,raw --faults forge",
         "--hosts 2 --workload device,keep,manager,nvme --faults death,port,memory",
-        "--workload device,keep,segment --faults restart,death"]),
+        "--workload device,keep,segment --faults restart,death",
+        "--hosts 3 --faults stranger,crash,link"]),
     (r"drivers/|devices/nvme", [
         "--workload manager,nvme",
         "--hosts 3 --workload manager,nvme --faults doubled,late,death",
@@ -65,8 +66,9 @@ EAGER_SEEDS = [
         "--hosts 3 --workload manager,nvme,device --faults crash,cut,delay,removal"]),
     (r"sisci/(dma|queue)|emu/(engine|channel)|smartiod/queue", [
         "--workload dma,gather,block",
-        "--hosts 3 --workload dma,gather,block --faults link,death,crash"]),
-    (r"fanout|mcast", ["--workload exact,group"]),
+        "--hosts 3 --workload dma,gather,block --faults link,death,crash",
+        "--hosts 3 --faults stranger"]),
+    (r"fanout|mcast", ["--workload exact,group", "--hosts 4 --workload segment --faults stranger"]),
     (r"segment_memory", ["--workload kinds", "--hosts 2 --workload kinds --faults memory,port,lack"]),
     (r"dint|ring|dataint|emu/irq", [
         "--workload interrupt", "--hosts 3 --workload interrupt --faults death,link,crash"]),
@@ -75,7 +77,8 @@ EAGER_SEEDS = [
         "--hosts 3 --workload segment,callback,share --faults link,cut,delay",
         "--hosts 4 --workload segment,callback,device,raw --faults forge",
         "--hosts 3 --workload segment,kinds,share --faults death,crash,port",
-        "--hosts 3 --workload segment,device,dma --faults tables,death"]),
+        "--hosts 3 --workload segment,device,dma --faults tables,death",
+        "--hosts 3 --faults stranger,crash,link", "--hosts 3 --workload segment --faults stranger"]),
     (r"", ["--workload segment,device,interrupt"]),
 ]
 EAGER = 60

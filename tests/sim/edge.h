@@ -84,5 +84,8 @@ void sim_engines_forget(void);
 /* edge_room.c */
 void sim_room_start(void);
 void sim_port_request(void *ctx, const void *req, size_t len, const int *fds, unsigned n_fds);
+/* What a port says is for somebody else than its daemon; NULL: nothing is. */
+extern bool (*sim_port_hears)(unsigned host, const void *evt, size_t len, const int *fds,
+			      unsigned n_fds);
 
 #endif

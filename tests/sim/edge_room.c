@@ -41,6 +41,7 @@ uint64_t sim_port_fail_in;
 
 /* ---- the port ---- */
 void (*sim_on_refusal)(unsigned host, const struct sio_evt_fault *fault);
+bool (*sim_port_hears)(unsigned host, const void *evt, size_t len, const int *fds, unsigned n_fds);
 
 static void room_send(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
 		      unsigned n_fds);
@@ -130,6 +131,8 @@ static void room_send(void *ctx, unsigned host, const void *evt, size_t len, con
 	struct sim_packet *k;
 
 	(void)ctx;
+	if (sim_port_hears && sim_port_hears(host, evt, len, fds, n_fds))
+		return;
 	if (probe.kind && sim_word(evt, len, 4) == SIO_OP_LIST) {
 		const struct sio_evt_list *l = evt;
 

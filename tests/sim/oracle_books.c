@@ -89,7 +89,8 @@ static void check_one(void *arg, const struct sio_list_entry *l)
 	struct entry *e;
 
 	(void)arg;
-	if (l->kind >= KINDS || !name[l->kind])
+	if (l->kind >= KINDS || !name[l->kind] ||
+	    sim_stranger_has(host_now, l->kind == SIO_KIND_OWNER ? l->id : l->owner))
 		return;
 	HASH_FIND(hh, book, &key, sizeof(key), e);
 	if (e)

@@ -250,7 +250,7 @@ static bool refused_for_a_loss(const struct sio_evt_fault *f)
 
 static void refused(unsigned host, const struct sio_evt_fault *f)
 {
-	if (!somebody_lies() && !refused_for_a_loss(f))
+	if (!somebody_lies() && !refused_for_a_loss(f) && !sim_stranger_acts())
 		sim_fail("dma", "node %u: an access of %llu bytes at %#llx is refused: %s",
 			 sim_node(host), (unsigned long long)f->length,
 			 (unsigned long long)f->address, f->reason);

@@ -45,6 +45,7 @@ const struct sim_fault *const sim_faults[] = {
 	&sim_fault_removal,
 	&sim_fault_forge,
 	&sim_fault_liar,
+	&sim_fault_stranger,
 	NULL,
 };
 
@@ -55,5 +56,6 @@ const struct sim_oracle *const sim_oracles[] = {
 	&sim_oracle_exclusive,
 	&sim_oracle_dma,
 	&sim_oracle_reach,
+	&sim_oracle_tables,
 	NULL,
 };

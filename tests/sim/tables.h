@@ -42,12 +42,14 @@ extern const struct sim_fault sim_fault_fatal;
 extern const struct sim_fault sim_fault_removal;
 extern const struct sim_fault sim_fault_forge;
 extern const struct sim_fault sim_fault_liar;
+extern const struct sim_fault sim_fault_stranger;
 extern const struct sim_oracle sim_oracle_calls;
 extern const struct sim_oracle sim_oracle_hardware;
 extern const struct sim_oracle sim_oracle_books;
 extern const struct sim_oracle sim_oracle_exclusive;
 extern const struct sim_oracle sim_oracle_dma;
 extern const struct sim_oracle sim_oracle_reach;
+extern const struct sim_oracle sim_oracle_tables;
 
 /* work_exact.c: groups of this cluster are exact. */
 bool sim_exact_groups(unsigned host);
@@ -59,6 +61,10 @@ struct sim_wild {
 extern struct sim_wild sim_wild;
 /* Where nothing is mapped for a drive of @lender: @kind 0 to 4. */
 uint64_t sim_wild_address(const struct sio_topo_host *lender, uint64_t kind);
+
+/* fault_stranger.c: is this owner the stranger's? And now it does something. */
+bool sim_stranger_has(unsigned host, uint64_t owner);
+bool sim_stranger_acts(void);
 
 /* work_keep.c: somebody is about to end the quarantine of @borrower, or of all. */
 void sim_keep_settled(uint32_t fdid, uint64_t borrower);
