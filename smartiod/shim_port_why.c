@@ -81,6 +81,12 @@ bool shim_call_formed(struct shim_call *c, unsigned max_fds)
 
 #define SAY(...) snprintf(text, SIO_PORT_TEXT, __VA_ARGS__)
 
+/* A number alone, and the module was asked in vain what it looked at. */
+static void untold(char *text, int refused, int error)
+{
+	SAY("%s; the kernel module does not tell more: %s", strerror(-refused), strerror(-error));
+}
+
 static void bad_range(char *text, const char *of, uint64_t offset, uint64_t length)
 {
 	if (!length || (offset | length) % PAGE)
@@ -166,11 +172,24 @@ static void bad_vector(char *text, const struct sio_req_vector *m,
 		SAY("data %#x and mask %u without an interrupt, 0 is right", m->data, m->mask);
 }
 
+/* What is wrong with a request that is judged by what its device has. */
+static void bad_for_device(const struct shim_call *c, char *text)
+{
+	const void *m = &c->req;
+	struct sio_evt_device device;
+	int r = shim_call_find_device(c, ((const struct sio_req_bar *)m)->device, &device);
+
+	if (r < 0)
+		untold(text, -EINVAL, r);
+	else if (c->req.h.op == SIO_OP_BAR)
+		bad_bar(text, m, &device);
+	else
+		bad_vector(text, m, &device);
+}
+
 static void invalid(const struct shim_call *c, char *text)
 {
 	const void *m = &c->req;
-	struct sio_evt_device device = {.name = "the device"};
-	const struct sio_req_reset *about = m;
 
 	switch (c->req.h.op) {
 	case SIO_OP_OWNER_NEW:
@@ -191,19 +210,15 @@ static void invalid(const struct shim_call *c, char *text)
 		    (uint64_t)c->req.h.owner);
 		return;
 	case SIO_OP_RESET:
-		SAY("kind %u, %d (function) or %d is right", about->kind, SIO_RESET_FUNCTION,
-		    SIO_RESET_DONE);
+		SAY("kind %u, %d (function) or %d is right",
+		    ((const struct sio_req_reset *)m)->kind, SIO_RESET_FUNCTION, SIO_RESET_DONE);
 		return;
 	case SIO_OP_BAR:
-		shim_call_find_device(c, about->device, &device);
-		bad_bar(text, m, &device);
+	case SIO_OP_VECTOR:
+		bad_for_device(c, text);
 		return;
 	case SIO_OP_DMAMAP:
 		bad_dmamap(text, m);
-		return;
-	case SIO_OP_VECTOR:
-		shim_call_find_device(c, about->device, &device);
-		bad_vector(text, m, &device);
 		return;
 	case SIO_OP_REOPEN:
 		SAY("kind %u, %d (memory), %d (BAR view) or %d (interrupt) is right",
@@ -262,9 +277,12 @@ static void missing(const struct shim_call *c, char *text)
 	uint32_t kind;
 	uint64_t id = named(c, &kind);
 	struct sio_list_entry e;
+	int r = c->req.h.owner ? shim_call_find(c, SIO_KIND_OWNER, c->req.h.owner, &e) : 0;
 
-	if (c->req.h.owner && shim_call_find(c, SIO_KIND_OWNER, c->req.h.owner, &e) < 0)
+	if (r == -ENOENT)
 		SAY("no owner %#" PRIx64, (uint64_t)c->req.h.owner);
+	else if (r < 0)
+		untold(text, -ENOENT, r);
 	else if (c->req.h.op == SIO_OP_DEVICE_LIST)
 		SAY("no device is bound behind %#" PRIx64, id);
 	else if (c->req.h.op == SIO_OP_DEVICE_CLOSE)
@@ -277,12 +295,18 @@ static void not_permitted(const struct shim_call *c, char *text)
 {
 	uint32_t kind;
 	uint64_t id = named(c, &kind), owner = c->req.h.owner;
-	struct sio_list_entry e;
+	struct sio_list_entry e = {.state = SIO_STATE_LIVE};
+	int r = owner ? shim_call_find(c, SIO_KIND_OWNER, owner, &e) : 0;
+	bool ended = r == 0 && e.state != SIO_STATE_LIVE;
 
-	if (owner && shim_call_find(c, SIO_KIND_OWNER, owner, &e) == 0 && e.state != SIO_STATE_LIVE)
+	if (!ended && (r == 0 || r == -ENOENT))
+		r = kind ? shim_call_find(c, kind, id, &e) : -ENOENT;
+	if (ended)
 		SAY("owner %#" PRIx64 " has ended", owner);
-	else if (shim_call_find(c, kind, id, &e) < 0)
+	else if (r == -ENOENT)
 		SAY("the device is not open; DEVICE_OPEN first");
+	else if (r < 0)
+		untold(text, -EPERM, r);
 	else if (owner && e.owner != owner)
 		SAY("%s %#" PRIx64 " belongs to owner %#" PRIx64 ", not to %#" PRIx64,
 		    kind_name(kind), id, (uint64_t)e.owner, owner);
@@ -298,6 +322,7 @@ static void busy(const struct shim_call *c, char *text)
 	uint32_t kind;
 	uint64_t id = named(c, &kind);
 	struct sio_list_entry e;
+	int r;
 
 	if (c->req.h.op == SIO_OP_VECTOR)
 		SAY("the vector belongs to another owner");
@@ -307,7 +332,11 @@ static void busy(const struct shim_call *c, char *text)
 		SAY("somebody else resets or unbinds it just now");
 	else if (c->req.h.op == SIO_OP_DEVICE_CLOSE)
 		SAY("mappings, views or vectors of it are left");
-	else if (shim_call_find(c, kind, id, &e) == 0 && e.refs == 0)
+	else if (kind == 0)
+		SAY("it is in use");
+	else if ((r = shim_call_find(c, kind, id, &e)) < 0)
+		untold(text, -EBUSY, r);
+	else if (e.refs == 0)
 		SAY("memory that ALLOC took from the pool is in use");
 	else
 		SAY("%u grants, mappings, views or vectors of it are left", e.refs);

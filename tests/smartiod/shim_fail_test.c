@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -25,11 +26,15 @@
 #define MAPPING 0x100003
 #define MOST 20 /* more than any request asks */
 
-/* Links with -Wl,--wrap=ioctl. */
+/* Links with -Wl,--wrap=ioctl and fstatfs64, as it is called where files may be large. */
 int __wrap_ioctl(int fd, unsigned long request, struct sio_ioc_packet *packet);
+int __wrap_fstatfs64(int fd, struct statfs *ret);
 
 static unsigned calls, failing; /* the failing-th call fails; 0: none */
-static bool settled;
+static bool settled, closed;	/* closed: the device is not open */
+static uint64_t mem = MEM;	/* its id, which is its inode's number, too */
+static uint32_t refused;	/* the operation that the module refuses */
+static int refusal;
 
 union answer {
 	struct sio_evt h;
@@ -38,15 +43,16 @@ union answer {
 	struct sio_evt_device device;
 	struct sio_evt_settle settle;
 	struct sio_evt_stats stats;
+	struct sio_evt_identify identify;
 	char room[SIO_PORT_MAX_PACKET];
 };
 
 /* An owner that has ended, and a mapping of its memory, until that is settled. */
 static void list(const struct sio_req_list *m, struct sio_evt_list *evt)
 {
-	static const struct sio_list_entry all[] = {
+	const struct sio_list_entry all[] = {
 		{.id = OWNER, .kind = SIO_KIND_OWNER},
-		{.id = MEM, .kind = SIO_KIND_MEM, .owner = OWNER, .length = 4096},
+		{.id = mem, .kind = SIO_KIND_MEM, .owner = OWNER, .length = 4096},
 		{.id = MAPPING, .kind = SIO_KIND_DMAMAP, .owner = OWNER, .device = DEVICE},
 	};
 
@@ -70,22 +76,33 @@ int __wrap_ioctl(int fd, unsigned long request, struct sio_ioc_packet *packet)
 		errno = ENOMEM;
 		return -1;
 	}
-	if (req->op == SIO_OP_LIST) {
+	if (req->op == refused) {
+		evt.h.size = sizeof(evt.error);
+		evt.h.error = refusal;
+	} else if (req->op == SIO_OP_LIST) {
 		list((const void *)req, &evt.list);
 	} else if (req->op == SIO_OP_DMAUNMAP) {
 		assert_int_equal(((const struct sio_req_dmaunmap *)req)->id, MAPPING);
 		settled = true;
 		evt.h.size = sizeof(evt.h);
-	} else if (((const struct sio_req_device_list *)req)->after < DEVICE) {
-		assert_int_equal(req->op, SIO_OP_DEVICE_LIST);
+	} else if (req->op == SIO_OP_DEVICE_OPEN ||
+		   ((const struct sio_req_device_list *)req)->after < DEVICE) {
+		assert_true(req->op == SIO_OP_DEVICE_LIST || req->op == SIO_OP_DEVICE_OPEN);
 		evt.h.size = sizeof(evt.device);
 		evt.device.id = DEVICE;
-		evt.device.present = 2; /* open */
+		evt.device.present = closed ? 1 : 2;
 	} else {
 		evt.h.size = sizeof(evt.error);
 		evt.h.error = -ENOENT;
 	}
 	memcpy((void *)(uintptr_t)packet->answer, &evt, evt.h.size);
+	return 0;
+}
+
+int __wrap_fstatfs64(int fd, struct statfs *ret)
+{
+	(void)fd;
+	*ret = (struct statfs){.f_type = SIO_FS_MAGIC};
 	return 0;
 }
 
@@ -95,6 +112,8 @@ static void ask(const void *req, unsigned nth, union answer *ret)
 	char dir[256], path[300];
 	struct shim_port *port;
 	int fds[SIO_PORT_MAX_FDS], node;
+	bool by_fd = ((const struct sio_req *)req)->op == SIO_OP_IDENTIFY;
+	struct stat st;
 	unsigned n_fds;
 
 	assert_int_equal(test_tempdir("shim-fail", dir, sizeof(dir)), 0);
@@ -102,12 +121,14 @@ static void ask(const void *req, unsigned nth, union answer *ret)
 	assert_int_equal(mkfifo(path, 0600), 0);
 	node = open(path, O_RDWR | O_CLOEXEC);
 	failing = 0;
+	assert_int_equal(fstat(node, &st), 0);
+	mem = by_fd ? st.st_ino : MEM;
 	assert_int_equal(shim_port_open(path, &port), 0);
 	calls = 0;
 	failing = nth;
 	settled = false;
-	assert_int_equal(shim_port_send(port, req, ((const struct sio_req *)req)->size, NULL, 0),
-			 0);
+	assert_int_equal(
+		shim_port_send(port, req, ((const struct sio_req *)req)->size, &node, by_fd), 0);
 	failing = 0;
 	assert_true(shim_port_event(port, ret, fds, &n_fds) > 0);
 	shim_port_close(port);
@@ -181,12 +202,137 @@ static void things_are_counted_or_not(void **state)
 	assert_int_equal(nth, 6); /* five kinds */
 }
 
+static void a_descriptor_is_known_or_not(void **state)
+{
+	struct sio_req_identify req = {.h = {.size = sizeof(req), .op = SIO_OP_IDENTIFY}};
+	union answer a;
+	unsigned nth = 1;
+
+	(void)state;
+	while (same_or_failed(&req, nth, &a)) {
+		if (a.h.error == 0)
+			assert_int_equal(a.identify.kind, SIO_KIND_MEM);
+		assert_true(++nth < MOST);
+	}
+	assert_true(nth > 2 && a.h.error == 0);
+	assert_int_equal(a.identify.kind, SIO_KIND_MEM);
+	assert_int_equal(a.identify.owner, OWNER);
+}
+
+static void things_of_a_device_are_counted_or_not(void **state)
+{
+	struct sio_req_stats req = {.h = {.size = sizeof(req), .op = SIO_OP_STATS},
+				    .kind = SIO_KIND_DEVICE,
+				    .id = DEVICE};
+	union answer a;
+	unsigned nth = 1;
+
+	(void)state;
+	while (same_or_failed(&req, nth, &a)) {
+		assert_int_equal(a.h.error, -ENOMEM);
+		assert_true(++nth < MOST);
+	}
+	assert_int_equal(nth, 3); /* the device, its mappings */
+	assert_int_equal(a.stats.count, 4);
+	assert_string_equal(a.stats.counter[1].name, "dmamaps");
+	assert_int_equal(a.stats.counter[1].value, 1);
+}
+
+static void a_device_is_opened_or_not(void **state)
+{
+	struct sio_req_device_open req = {.h = {.size = sizeof(req), .op = SIO_OP_DEVICE_OPEN},
+					  .device = DEVICE};
+	union answer a;
+	unsigned nth = 1;
+
+	(void)state;
+	ask(&req, 0, &a);
+	assert_int_equal(a.h.error, -EBUSY); /* it is open */
+	ask(&req, 1, &a);
+	assert_int_equal(a.h.error, -ENOMEM); /* and who cannot see that does not say so */
+	closed = true;
+	while (same_or_failed(&req, nth, &a)) {
+		assert_int_equal(a.h.error, -ENOMEM);
+		assert_true(++nth < MOST);
+	}
+	closed = false;
+	assert_int_equal(nth, 3); /* a look, the request itself */
+	assert_int_equal(a.device.id, DEVICE);
+}
+
+static void config_space_is_of_a_device_that_is_there(void **state)
+{
+	struct sio_req_config req = {
+		.h = {.size = sizeof(req), .op = SIO_OP_CONFIG}, .device = DEVICE, .width = 4};
+	union answer a;
+
+	(void)state;
+	ask(&req, 0, &a);
+	assert_int_equal(calls, 1);
+	assert_int_equal(a.h.error, -ENODEV); /* not in this machine's sysfs */
+	ask(&req, 1, &a);
+	assert_int_equal(a.h.error, -ENOMEM);
+	assert_non_null(strstr(a.error.text, "does not tell of device"));
+}
+
+/*
+ * The module refuses a request, by a number; what it looked at we ask for. If that fails the refusal stands,
+ * and says nothing of what nobody knows.
+ */
+static void check_words(const void *req, int error, const char *words)
+{
+	union answer a;
+	unsigned nth = 2;
+
+	refused = ((const struct sio_req *)req)->op;
+	refusal = error;
+	ask(req, 0, &a);
+	assert_int_equal(a.h.error, error);
+	assert_non_null(strstr(a.error.text, words));
+	for (unsigned made = calls; nth <= made; nth++) {
+		ask(req, nth, &a);
+		assert_int_equal(a.h.error, error);
+		assert_non_null(strstr(a.error.text, "does not tell more"));
+		assert_null(strstr(a.error.text, words));
+	}
+	refused = 0;
+	assert_true(nth > 2); /* it asked */
+}
+
+static void a_refusal_tells_what_is_known(void **state)
+{
+	struct sio_req_free end = {.h = {.size = sizeof(end), .op = SIO_OP_FREE}, .id = MEM};
+	struct sio_req_irq_free irq = {
+		.h = {.size = sizeof(irq), .op = SIO_OP_IRQ_FREE, .owner = 77}, .id = 5};
+	struct sio_req_bar bar = {.h = {.size = sizeof(bar), .op = SIO_OP_BAR, .owner = OWNER},
+				  .device = DEVICE,
+				  .access = SIO_ACCESS_READ,
+				  .length = 4096};
+	struct sio_req_vector vector = {.h = {.size = sizeof(vector), .op = SIO_OP_VECTOR},
+					.device = DEVICE};
+
+	(void)state;
+	check_words(&end, -EBUSY, "in use");
+	check_words(&irq, -ENOENT, "no owner 0x4d");
+	irq.h.owner = OWNER;
+	check_words(&irq, -EPERM, "owner 0x100001 has ended");
+	end.h.owner = 0;
+	check_words(&end, -EPERM, "owner 0x100001 of memory 0x100002 has ended");
+	check_words(&bar, -EINVAL, "no BAR 0 of whole pages");
+	check_words(&vector, -EINVAL, "has 0 vectors");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_mapping_is_settled_or_not),
 		cmocka_unit_test(open_devices_are_listed_or_not),
 		cmocka_unit_test(things_are_counted_or_not),
+		cmocka_unit_test(a_descriptor_is_known_or_not),
+		cmocka_unit_test(things_of_a_device_are_counted_or_not),
+		cmocka_unit_test(a_device_is_opened_or_not),
+		cmocka_unit_test(config_space_is_of_a_device_that_is_there),
+		cmocka_unit_test(a_refusal_tells_what_is_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
