@@ -26,7 +26,9 @@ def copy_if_new(source, target):
 
 def module(kernel, build):
     """Path of the module, built in @build if it is not yet."""
-    work = os.path.join(build, "shim", kernel.name + "-" + kernel.release)
+    # C=1: sparse looks at what is compiled. What was built without it, sparse has yet to see.
+    sparse = ["C=1"] if shutil.which("sparse") else []
+    work = os.path.join(build, "shim", os.path.basename(kernel.path) + ("-sparse" if sparse else ""))
     os.makedirs(work, exist_ok=True)
     with open(os.path.join(work, ".lock"), "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -36,8 +38,7 @@ def module(kernel, build):
                 copy_if_new(os.path.join(sources, name), os.path.join(work, "shim", name))
         copy_if_new(os.path.join(ROOT, "include/smartio/uapi.h"),
                     os.path.join(work, "include/smartio/uapi.h"))
-        # Debian's kernels carry BTF, for which pahole would be wanted. C=1: sparse looks at what is compiled.
-        sparse = ["C=1"] if shutil.which("sparse") else []
+        # Debian's kernels carry BTF, for which pahole would be wanted.
         done = subprocess.run(["make", "-C", kernel.build, f"M={os.path.join(work, 'shim')}",
                                "CONFIG_DEBUG_INFO_BTF_MODULES=", *sparse, "modules"],
                               capture_output=True, text=True)
