@@ -1,202 +1,269 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# SIGKILL at every system call that a client, the manager and the daemon make (a few of them, but for
-# --soak), while another client must notice nothing as long as manager and daemon live. strace counts
-# the calls of one name, so name and number are tried, pair by pair.
+# SIGKILL at system calls that a client, the manager and the daemon make: a few of them; with --soak all.
+# A call is its name and how many of that name there were before it, in all threads (killat.c), from
+# where the program has come to us: its connection, or the daemon's first request to the device node.
+# Before that it has nothing that could be lost.
 # modules: smartio nvme
-# programs: strace tests/system/verify
+# programs: tests/vm/killat tests/vm/lists tests/system/verify
 # limit: 1500
 . /lib.sh
 bdf=$(drive_bdf)
 load_modules
 give_drive "$bdf"
 
-# Pairs of what a trace shows, from where the program has come to us: its connection, or the daemon's
-# device node; before that it has nothing that could be lost. For each name as many as one thread made.
-# How often threads meet in a lock or a poller yields is chance: the first few of those.
-pairs() { # TRACE
+# How often threads meet in a lock, and how often one that polls yields, is chance, and has no end: the first
+# 20 of those.
+pairs() {
+	until_ok test -e /tmp/calls
 	awk '
-		match($2, /^[a-z0-9_]+\(/) {
-			name = substr($2, 1, RLENGTH - 1)
-			if (++seen[$1 " " name] > most[name]) {
-				n = ++most[name]
-				if (come && (n <= 5 || name !~ /^(sched_yield|futex)$/)) print name, n
-			}
-		}
-		/connect\(.*smartiod|open.*smartio0/ { come = 1 }
-	' "$1"
+		$1 ~ /^(futex|sched_yield)$/ && $2 > 20 { $2 = 20 }
+		{ for (n = 1; n <= $2; n++) print $1, n }
+	' /tmp/calls
+	rm /tmp/calls
 }
 
 # The debug kernel is slow: fewer there.
 some_of() { # HOW-MANY
 	case $SOAK$KERNEL in
-	1*) cat ;;
+	1*) shuf ;;
 	debug) shuf -n $(($1 / 3)) ;;
 	*) shuf -n "$1" ;;
 	esac
+}
+
+# Each in turn; the script goes on with what they have left behind.
+deaths() { # HOW-MANY FUNCTION
+	tried=0 died=0 killed=
+	pairs >/tmp/all
+	some_of "$1" </tmp/all >/tmp/pairs
+	echo "$(wc -l </tmp/pairs) of $(wc -l </tmp/all) system calls"
+	while read -r name number <&8; do
+		"$2"
+	done 8</tmp/pairs
+}
+
+# Wait for a process that may have been killed; not for 139 and the like.
+ended() { # PID MAY-END-WITH...
+	status=0 pid=$1
+	shift
+	wait "$pid" 2>/dev/null || status=$?
+	for may; do
+		[ "$status" != "$may" ] || return 0
+	done
+	fail "at $name $number (of late: $killed) one ended with $status: $(tail -n 5 /tmp/said)"
+}
+
+count_death() { # STATUS
+	tried=$((tried + 1))
+	killed="$killed $name/$number"
+	[ "$1" != 137 ] || died=$((died + 1))
+	[ $((tried % 50)) != 0 ] || echo "killed at $died of $tried"
+}
+
+told() {
+	echo "killed at $died of $tried system calls"
+	[ $tried -gt 0 ] || fail "no call was counted"
+	# How often some are made is chance, too; of a few, it may pick those.
+	[ $tried -lt 6 ] || [ "$died" -gt $((tried / 2)) ] || fail "too few were killed"
 }
 
 settled() {
 	[ "$(smartio device list --json | sed -n 's/.*"quarantined": *\([0-9]*\).*/\1/p')" = 0 ]
 }
 
+as_before() {
+	lists >/tmp/now && cmp -s /tmp/before /tmp/now
+}
+
+# Nothing is left of them.
+audit() {
+	until_ok settled
+	until_ok as_before
+	killed=
+}
+
 client() { # COMMAND... that is put before it
-	spawn "$@" smartio-nvme bench "$bdf" --write --count 20 --depth 4 --length 1M
-}
-
-# Wait for a process that may have been killed, or have met one that was; not for 139 and the like.
-ended() { # PID
-	status=0
-	wait "$1" 2>/dev/null || status=$?
-	case $status in
-	0 | 1 | 137) ;;
-	*) fail "at $name $number a program ended with $status" ;;
-	esac
-}
-
-# What became of one.
-count_death() {
-	tried=$((tried + 1))
-	[ "$status" != 137 ] || died=$((died + 1))
-	[ $((tried % 50)) != 0 ] || echo "killed at $died of $tried system calls until now"
-}
-
-told() {
-	echo "killed at $died of $tried system calls"
-	[ $tried -gt 0 ] || fail "the trace shows no call"
-	# A call may come once more or less often; of a few, chance may pick those.
-	[ $tried -lt 6 ] || [ "$died" -gt $((tried / 20)) ] || fail "too few were killed"
-}
-
-deaths() { # TRACE HOW-MANY COMMAND...
-	tried=0 died=0
-	pairs "$1" | some_of "$2" >/tmp/pairs
-	shift 2
-	while read -r name number <&8; do
-		"$@"
-		count_death
-	done 8</tmp/pairs
-	told
+	spawn "$@" smartio-nvme bench "$bdf" --write --count 20 --depth 4 --length 1M >/dev/null 2>>/tmp/said
 }
 
 echo "a client"
 start_daemon
 start_manager "$bdf"
-start_watched verify verify "$bdf" 65536 256
-client strace -f -qq -o /tmp/trace >/dev/null &
-wait $! || fail "the client does not work under strace"
+start_watched verify verify "$bdf" 65536 256 interrupt
+lists >/tmp/before
+name=none number=0
+client killat connect list /tmp/calls &
+ended $! 0
+until_ok as_before
 # Several at once: who dies disturbs neither them nor who verifies.
 clients=
 all_end() {
 	for pid in $clients; do
-		ended "$pid"
-		count_death
+		ended "$pid" 0 137
+		count_death $status
 	done
 	clients=
-	until_ok settled
+	audit
 }
-client_deaths() { # HOW-MANY
-	tried=0 died=0
-	pairs /tmp/trace | some_of "$1" >/tmp/pairs
-	while read -r name number <&8; do
-		spawn strace -f -qq -o /dev/null -e "inject=$name:signal=KILL:when=$number" \
-			smartio-nvme bench "$bdf" --write --count 20 --depth 4 --length 1M >/dev/null 2>&1 &
-		clients="$clients $!"
-		[ "$(echo $clients | wc -w)" -lt 8 ] || all_end
-	done 8</tmp/pairs
-	all_end
-	told
+a_client() {
+	client killat connect "$name" "$number" &
+	clients="$clients $!"
+	[ "$(echo $clients | wc -w)" -lt 8 ] || all_end
 }
-client_deaths 8
+deaths 8 a_client
+all_end
+told
 end_watched verify
 copy_both_ways "$bdf"
 stop_manager
 
 echo "the manager"
-# Ready, or dead: whichever comes first. Then a client, and the end.
+lists >/tmp/before
+ready_or_dead() { # FILE PID
+	[ -s "$1" ] || ! kill -0 "$2" 2>/dev/null
+}
+settled_or_dead() { # PID
+	! kill -0 "$1" 2>/dev/null || settled
+}
+# Each settles what the one before it has left, or leaves it to the next. @manager_status: how it ended
 manager_life() { # COMMAND... that is put before it
 	: >/tmp/manager
-	spawn "$@" smartio-nvme manager "$bdf" >/tmp/manager 2>/dev/null &
+	spawn "$@" smartio-nvme manager "$bdf" >/tmp/manager 2>>/tmp/said &
 	manager=$!
-	ready_or_dead() {
-		[ -s /tmp/manager ] || ! kill -0 "$manager" 2>/dev/null
-	}
-	until_ok ready_or_dead
-	client >/dev/null 2>&1 &
-	client=$!
-	wait "$client" || :
-	pid=$(pidof smartio-nvme) || :
-	[ -z "$pid" ] || kill $pid
+	until_ok ready_or_dead /tmp/manager "$manager"
+	until_ok settled_or_dead "$manager"
+	if kill -0 "$manager" 2>/dev/null; then
+		client &
+		ended $! 0 1
+		kill "$manager" 2>/dev/null || :
+	fi
+	ended "$manager" 0 137
 }
-manager_life strace -f -qq -o /tmp/trace
-wait "$manager" || fail "the manager does not work under strace"
-one_manager() {
-	manager_life strace -f -qq -o /dev/null -e "inject=$name:signal=KILL:when=$number"
-	ended "$manager"
-	died_so=$status
+sound_manager() {
 	start_manager "$bdf" >/dev/null
 	until_ok settled
+	copy_both_ways "$bdf"
 	stop_manager
-	status=$died_so
+	audit
 }
-deaths /tmp/trace 6 one_manager
-start_manager "$bdf"
-copy_both_ways "$bdf"
-stop_manager
+name=none number=0
+manager_life killat connect list /tmp/calls
+a_manager() {
+	manager_life killat connect "$name" "$number"
+	count_death $status
+	[ $((tried % 20)) != 0 ] || sound_manager
+}
+deaths 6 a_manager
+sound_manager
+told
 stop_daemon
 
-echo "the daemon"
-# One that died is followed by another; programs at work find it.
-nurse() {
-	kill -0 "$daemon" 2>/dev/null || start_daemon
-}
-over() { # PID
-	nurse
-	! kill -0 "$1" 2>/dev/null
-}
-manager_is_up() {
-	[ -s /tmp/manager ] || over "$manager"
-}
-daemon_life() { # COMMAND... that is put before it
+# A daemon that is killed at $name $number. It may have ended, in order or not, before it is ready.
+traced_daemon() { # COMMAND... that is put before it
 	: >/tmp/ready
 	"$@" smartiod --shim --ready-fd 4 4>/tmp/ready 2>>/tmp/smartiod.log &
 	daemon=$!
+	until_ok ready_or_dead /tmp/ready "$daemon"
+}
+daemon_ends() {
+	kill "$daemon" 2>/dev/null || :
+	ended "$daemon" 0 137
+}
+# One that died is followed by another; programs at work find it.
+over() { # PID
+	kill -0 "$daemon" 2>/dev/null || start_daemon
+	! kill -0 "$1" 2>/dev/null
+}
+# In the end nothing is left.
+sound_daemon() {
+	start_daemon
+	sound_manager
+	stop_daemon
+}
+
+echo "the daemon, alone"
+name=none number=0
+traced_daemon killat ioctl list /tmp/calls
+daemon_ends
+a_daemon() {
+	traced_daemon killat ioctl "$name" "$number"
+	daemon_ends
+	count_death $status
+	[ $((tried % 50)) != 0 ] || sound_daemon
+}
+deaths 6 a_daemon
+sound_daemon
+told
+
+echo "the daemon, while it serves a manager and a client"
+serving_daemon() { # COMMAND... that is put before it
+	traced_daemon "$@"
 	first=$daemon
-	daemon_is_up() {
-		[ -s /tmp/ready ] || ! kill -0 "$daemon" 2>/dev/null
-	}
-	until_ok daemon_is_up
 	: >/tmp/manager
-	spawn smartio-nvme manager "$bdf" >/tmp/manager 2>/dev/null &
+	spawn smartio-nvme manager "$bdf" >/tmp/manager 2>>/tmp/said &
 	manager=$!
+	manager_is_up() {
+		[ -s /tmp/manager ] || over "$manager"
+	}
 	until_ok manager_is_up
-	client >/dev/null 2>&1 &
+	client &
 	client=$!
 	until_ok over "$client"
-	ended "$client"
+	ended "$client" 0 1
 	kill "$manager" 2>/dev/null || :
 	until_ok over "$manager"
-	ended "$manager"
-	pid=$(pidof smartiod) || :
-	[ -z "$pid" ] || kill $pid
-	[ "$daemon" = "$first" ] || wait "$daemon" || fail "smartiod ended with $?"
+	ended "$manager" 0 1
+	daemon_ends
+	[ "$daemon" = "$first" ] || ended "$first" 0 137
 }
 name=none number=0
-daemon_life strace -f -qq -o /tmp/trace
-wait "$first" || fail "the daemon does not work under strace"
-one_daemon() {
-	daemon_life strace -f -qq -o /dev/null -e "inject=$name:signal=KILL:when=$number"
-	ended "$first"
-	died_so=$status
-	start_daemon
-	start_manager "$bdf" >/dev/null
-	until_ok settled
-	stop_manager
-	stop_daemon
-	status=$died_so
+serving_daemon killat accept4 list /tmp/calls
+a_serving_daemon() {
+	serving_daemon killat accept4 "$name" "$number"
+	count_death $status
+	[ $((tried % 20)) != 0 ] || sound_daemon
 }
-deaths /tmp/trace 6 one_daemon
+deaths 6 a_serving_daemon
+sound_daemon
+told
+
+echo "the daemon, that finds programs at work: they notice nothing, and who begins neither"
 start_daemon
 start_manager "$bdf"
+start_watched verify verify "$bdf" 65536 256 interrupt
+lists >/tmp/before
+kill -9 "$daemon"
+ended "$daemon" 137
+finding_daemon() { # COMMAND... that is put before it
+	traced_daemon "$@"
+	first=$daemon dead=0
+	if kill -0 "$first" 2>/dev/null; then
+		client &
+		client=$!
+		until_ok over "$client"
+		ended "$client" 0
+	fi
+	kill -0 "$first" 2>/dev/null || dead=137
+	kill -9 "$daemon" 2>/dev/null || :
+	ended "$daemon" 137
+	[ "$daemon" = "$first" ] || ended "$first" 137
+}
+finding_daemon killat ioctl list /tmp/calls
+a_finding_daemon() {
+	finding_daemon killat ioctl "$name" "$number"
+	count_death $dead
+	[ $((tried % 20)) != 0 ] || {
+		start_daemon
+		audit
+		kill -9 "$daemon"
+		ended "$daemon" 137
+	}
+}
+deaths 6 a_finding_daemon
+start_daemon
+audit
+told
+end_watched verify
 copy_both_ways "$bdf"
 stop_manager
 stop_daemon
