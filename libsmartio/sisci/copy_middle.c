@@ -53,8 +53,9 @@ static __attribute__((noinline)) void copy_small(uint8_t *to, const uint8_t *fro
 #define GET(name, at) (*(const name##_part *)(at))
 #define PUT(name, at, part) (*(name##_part *)(at) = (part))
 #define FOUR(bytes) (4 * (size_t)(bytes))
-#define LOOP_MOST(bytes) (64 * (size_t)(bytes)) /* from here on memcpy() does as well */
+#define LOOP_MOST(bytes) (256 * (size_t)(bytes)) /* from here on memcpy() does as well */
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): attributes and types do not go in them */
 /*
  * Up to eight parts all is read before anything is written, from both ends to the middle. Behind
  * that it is four parts at once, the last four where the end wants them.
@@ -108,6 +109,8 @@ static __attribute__((noinline)) void copy_small(uint8_t *to, const uint8_t *fro
 		}                                                                                  \
 		fence();                                                                           \
 	}
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 DEFINE_COPY(by_16, 16, , copy_small, sio_to_fabric_barrier)
 
