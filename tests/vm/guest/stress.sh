@@ -6,5 +6,5 @@
 . /lib.sh
 load_module smartio.ko
 give_drive "$(drive_bdf)"
-shim_stress /dev/smartio0 "$((SOAK ? 300 : 15))" "${SEED:-$(tr -d - </proc/sys/kernel/random/uuid | head -c 8 | sed 's/^/0x/')}"
+shim_stress /dev/smartio0 "$((SOAK ? 100 : 15))" "${SEED:-$(tr -d - </proc/sys/kernel/random/uuid | head -c 8 | sed 's/^/0x/')}"
 rmmod smartio
