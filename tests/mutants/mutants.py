@@ -49,6 +49,9 @@ EAGER_SEEDS = [
         "--faults restart --workload share,segment,device,keep,interrupt,dma",
         "--faults restart --workload manager,nvme,device,segment",
         "--faults restart,death --workload share,segment,interrupt,kinds,callback",
+        "--faults restart --workload perjurer,share,segment,device,keep",
+        "--faults restart,unheard --workload share,segment,device,keep,interrupt,callback,kinds",
+        "--faults absent --workload segment,share",
         "--faults restart,lack,memory --workload segment,device,keep,share"]),
     (r"smartiod/(loan|quarantine|lend|borrow|dev|dma|bar|vector|hold|adopt|adrift|peer|disown)|core/(iommu|ledger|"
      r"placement)|emu/(dmamap|device|vector|owner)", [
@@ -62,6 +65,9 @@ EAGER_SEEDS = [
     (r"drivers/|devices/nvme", [
         "--workload manager,nvme",
         "--hosts 3 --workload manager,nvme --faults doubled,late,death",
+        "--hosts 3 --workload manager,nvme,asker --faults stop,death,stray",
+        "--hosts 3 --workload manager,nvme,asker --faults stop,memory",
+        "--hosts 3 --workload nvme,steward --faults lost,late,phase",
         "--hosts 3 --workload manager,nvme,device --faults lost,late,doubled,phase,fatal,death",
         "--hosts 3 --workload manager,nvme,device --faults crash,cut,delay,removal"]),
     (r"sisci/(dma|queue)|emu/(engine|channel)|smartiod/queue", [

@@ -64,7 +64,9 @@ uint64_t sim_access_now(void)
 
 void sim_access_wait(uint64_t ns)
 {
+	sim_coro_running->accessing = true;
 	sim_coro_pause(ns);
+	sim_coro_running->accessing = false;
 }
 
 void sim_access_polled(void)

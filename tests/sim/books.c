@@ -47,6 +47,33 @@ bool books_late(unsigned host, uint64_t slack, uint32_t *ret_type)
 	return false;
 }
 
+const char *books_unclaimed(unsigned host, uint64_t *ret_owner)
+{
+	struct smartiod *d = sim_host[host].daemon;
+
+	EACH(n, d->sessions)
+	{
+		const struct smartiod_session *s =
+			SMARTIOD_OF(n, struct smartiod_session, by_client);
+
+		if (s->state != SMARTIOD_OPEN || s->ending || s->owner == 0)
+			continue;
+		*ret_owner = s->owner;
+		EACH(k, d->recovery.leftovers)
+		if (SMARTIOD_OF(k, struct smartiod_leftover, by_id)->owner == s->owner)
+			return "something at the port";
+		EACH(k, smartiod_devices(d)->loans)
+		{
+			const struct smartiod_loan *l = SMARTIOD_OF(k, struct smartiod_loan, by_id);
+
+			if (l->parent == s->owner && !l->ready && !l->ended && !l->gone &&
+			    !l->distant)
+				return "a borrow";
+		}
+	}
+	return NULL;
+}
+
 static void sessions(const struct smartiod *d)
 {
 	EACH(n, d->sessions)

@@ -10,6 +10,11 @@
 bool books_quiet(unsigned host);
 /* An operation of type *@ret_type waits, and its time was over @slack ago. */
 bool books_late(unsigned host, uint64_t slack, uint32_t *ret_type);
+/*
+ * A program that has said what it had of before the daemon was started, and something that is its
+ * own and that it did not tell of. NULL: there is none.
+ */
+const char *books_unclaimed(unsigned host, uint64_t *ret_owner);
 /* Tells of each thing by books_note(). */
 void books_read(unsigned host);
 /* @sure: it must be there; else its owner has ended, and the port may have let go of it. */

@@ -187,6 +187,11 @@ static void coro_wake(void *arg)
 	struct sim_wake *w = arg;
 	struct sim_coro *c = w->coro;
 
+	if (w == c->wake && !c->finished && !c->proc->dead && !c->accessing &&
+	    c->proc->stopped > sim_now()) {
+		sim_after(c->proc->stopped - sim_now(), coro_wake, w);
+		return;
+	}
 	if (w == c->wake && !c->finished && !c->proc->dead) {
 		c->wake = NULL;
 		c->blocked = c->queued = false;

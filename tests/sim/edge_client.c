@@ -27,6 +27,7 @@ struct sim_conn {
 static struct sim_conn *conns; /* that a daemon may name */
 static struct sim_conn *all_conns;
 static uint64_t last_client;
+const struct sim_ears *sim_ears;
 
 static bool same_life(const struct sim_conn *c)
 {
@@ -108,6 +109,8 @@ ssize_t sim_conn_send(struct sim_conn *c, const void *buf, size_t len, const int
 		return -EPIPE;
 	k = sim_packet_new(buf, len, fds, n_fds);
 	k->conn = c;
+	if (sim_ears)
+		sim_ears->said(c->proc, c->client, k->data, len);
 	sim_after_ordered(&c->up, sim_latency(), client_deliver, k);
 	return (ssize_t)len;
 }
@@ -138,6 +141,8 @@ void sim_client_send(void *ctx, uint64_t client, const void *msg, size_t len, co
 	(void)ctx;
 	if (!c || !c->proc)
 		return;
+	if (sim_ears)
+		sim_ears->answered(c->proc, client, msg);
 	k = sim_packet_new(msg, len, fds, n_fds);
 	k->conn = c;
 	sim_after_ordered(&c->down, sim_latency(), client_receive, k);
@@ -195,9 +200,18 @@ ssize_t sim_conn_recv(struct sim_proc *p, struct sim_conn *c, void *buf, size_t 
 	}
 	if (ret_fds)
 		*ret_fds = k->n_fds;
+	if (sim_ears)
+		sim_ears->heard(p, buf, k->len);
 	n = (ssize_t)k->len;
 	free(k);
 	return n;
+}
+
+bool sim_client_lives(unsigned host, uint64_t client)
+{
+	const struct sim_conn *c = conn_of(client);
+
+	return c && c->host == &sim_host[host] && same_life(c);
 }
 
 bool sim_conn_readable(const struct sim_conn *c)

@@ -110,11 +110,16 @@ void sim_port_request(void *ctx, const void *req, size_t len, const int *fds, un
 	sim_after_ordered(&h->to_port, sim_latency(), port_deliver, k);
 }
 
+uint64_t sim_unheard_in;
+void (*sim_on_unheard)(void);
+
 static void port_answer(void *arg)
 {
 	struct sim_packet *k = arg;
 
 	arrived(k->host);
+	if (sim_unheard_in && k->host->ready && --sim_unheard_in == 0)
+		sim_on_unheard();
 	if (sim_stopping || !k->host->daemon || k->host->life != k->life) {
 		sim_packet_free(k);
 		return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Faults of drives: completions that are lost, late, doubled, or in the wrong phase, of clients'
- * queues and of the manager's; fatal status; one that is pulled out, and put back.
+ * Faults of drives: completions that are lost, late, doubled, in the wrong phase, or of nothing, of
+ * clients' queues and of the manager's; fatal status; one that is pulled out, and put back.
  */
 #include "fabric.h"
 #include "run.h"
@@ -73,6 +73,11 @@ static void phase_begin(struct sim_fault_event *e)
 	plan(e, TROUBLE_PHASE, 0);
 }
 
+static void stray_begin(struct sim_fault_event *e)
+{
+	plan(e, TROUBLE_STRAY, 0);
+}
+
 static void fatal_begin(struct sim_fault_event *e)
 {
 	plan(e, TROUBLE_FETCH, 0);
@@ -116,5 +121,7 @@ const struct sim_fault sim_fault_doubled = {.name = "doubled",
 					    .heal = trouble_heal};
 const struct sim_fault sim_fault_phase = {
 	.name = "phase", .most = 6, .prepare = want, .begin = phase_begin, .heal = trouble_heal};
+const struct sim_fault sim_fault_stray = {
+	.name = "stray", .most = 12, .prepare = want, .begin = stray_begin, .heal = trouble_heal};
 const struct sim_fault sim_fault_fatal = {
 	.name = "fatal", .most = 6, .prepare = want, .begin = fatal_begin, .heal = trouble_heal};

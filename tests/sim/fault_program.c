@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Faults of programs: death between any two steps. */
+/* Faults of programs: death between any two steps; and that they are stopped for a while. */
 #include "run.h"
 #include "tables.h"
+
+#define STOPS 14 /* the shortest are 2^STOPS times shorter than the longest */
 
 struct sim_proc *sim_draw_program(struct sim_fault_event *e)
 {
@@ -38,3 +40,39 @@ static void death_begin(struct sim_fault_event *e)
 }
 
 const struct sim_fault sim_fault_death = {.name = "death", .most = 100, .begin = death_begin};
+
+/*
+ * SIGSTOP, or a machine that swaps: its memory, descriptors and what devices do there go on, and
+ * others wait for it in vain. Half the time for longer than they do, else as often for microseconds
+ * as for seconds. Not between two accesses to the fabric: who is stopped between the look at the
+ * drive's generation and the doorbell rings, when it goes on, that of whoever has its queue's number
+ * after a reset, and nobody can help that.
+ */
+static void stop_begin(struct sim_fault_event *e)
+{
+	struct sim_proc *p = sim_draw_program(e);
+	uint64_t shift = sim_draw(&e->rng);
+
+	e->length >>= shift % 2 ? (shift >> 1) % STOPS : (shift >> 1) % 2;
+	if (!p)
+		return;
+	sim_trace("fault stop: %s", p->name);
+	p->stopped = sim_now() + e->length;
+	/* It cannot do better than its time-outs, but for the time in which it does nothing. */
+	for (struct sim_coro *c = p->coros; c; c = c->next)
+		if (c->call)
+			c->call_limit += e->length;
+}
+
+static void stop_end(struct sim_fault_event *e)
+{
+	(void)e; /* it wakes by itself: plan.c waits for the end of all */
+}
+
+const struct sim_fault sim_fault_stop = {
+	.name = "stop",
+	.most = 24,
+	.longest = 12 * SIM_SECOND,
+	.begin = stop_begin,
+	.end = stop_end,
+};

@@ -86,10 +86,11 @@ static int one(void)
 		       (double)r->virtual_ns / 1e9 / took);
 	if (!sim_options.quiet && trouble_wanted)
 		printf("drives: %" PRIu64 " completions lost, %" PRIu64 " late, %" PRIu64
-		       " doubled, %" PRIu64 " in the wrong phase; %" PRIu64 " times fatal\n",
+		       " doubled, %" PRIu64 " in the wrong phase, %" PRIu64 " of nothing; %" PRIu64
+		       " times fatal\n",
 		       trouble_count[TROUBLE_LOST], trouble_count[TROUBLE_LATE],
 		       trouble_count[TROUBLE_DOUBLED], trouble_count[TROUBLE_PHASE],
-		       trouble_count[TROUBLE_FETCH]);
+		       trouble_count[TROUBLE_STRAY], trouble_count[TROUBLE_FETCH]);
 	if (!sim_options.quiet && r->dma > 0)
 		printf("%" PRIu64 " accesses of drives were held against what programs asked for\n",
 		       r->dma);

@@ -21,6 +21,8 @@
 #include "smartio/uapi.h"
 #include "tables.h"
 
+#define NOBODY 0u /* no process */
+
 /* A program was told that the device has @size bytes of @segment at @from. */
 struct told {
 	uint32_t pid, fdid;
@@ -60,7 +62,7 @@ void __wrap_SCIBorrowDevice(sci_desc_t sd, sci_smartio_device_t *device, unsigne
 	DL_PREPEND(handles, h);
 }
 
-static uint32_t fdid_of(const void *device)
+uint32_t sim_device_fdid(const void *device)
 {
 	const struct handle *h;
 
@@ -76,7 +78,7 @@ static void note(const void *segment, const void *device, uint64_t from, uint64_
 
 	assert(t);
 	*t = (struct told){.pid = sim_self()->pid,
-			   .fdid = fdid_of(device),
+			   .fdid = sim_device_fdid(device),
 			   .segment = segment,
 			   .device = device,
 			   .from = from,
@@ -84,15 +86,24 @@ static void note(const void *segment, const void *device, uint64_t from, uint64_
 	DL_PREPEND(all, t);
 }
 
-/* @device NULL: of all devices. */
-static void forget(const void *segment, const void *device)
+/*
+ * @device NULL: of all devices. Of one that is lost the program alone says so: until its lender ends
+ * the quarantine, the device has it, as that of a dead one.
+ */
+static void forget(const void *segment, sci_smartio_device_t device)
 {
 	struct told *t, *next;
+	/* Where managers are stopped that takes long. */
+	bool lost = device && sim_has_fault("stop") && smartio_device_lost(device);
 
 	DL_FOREACH_SAFE (all, t, next) {
 		if (t->pid != sim_self()->pid || t->segment != segment ||
 		    (device && t->device != device))
 			continue;
+		if (lost) {
+			t->pid = NOBODY;
+			continue;
+		}
 		DL_DELETE(all, t);
 		free(t);
 	}
@@ -154,15 +165,17 @@ WRAP(SCIUnmapRemoteSegmentForDevice, (sci_remote_segment_t segment, sci_smartio_
 
 WRAP(smartio_device_reset, (sci_smartio_device_t device, sci_error_t *error))
 {
-	sim_keep_settled(fdid_of(device), SMARTIO_ALL_BORROWERS);
+	sim_keep_settled(sim_device_fdid(device), SMARTIO_ALL_BORROWERS);
+	sim_queues_settled(sim_device_fdid(device), SMARTIO_ALL_BORROWERS, true);
 	__real_smartio_device_reset(device, error);
 	if (*error == SCI_ERR_OK)
-		forget_dead(fdid_of(device));
+		forget_dead(sim_device_fdid(device));
 }
 
 WRAP(smartio_device_settled, (sci_smartio_device_t device, uint64_t borrower, sci_error_t *error))
 {
-	sim_keep_settled(fdid_of(device), borrower);
+	sim_keep_settled(sim_device_fdid(device), borrower);
+	sim_queues_settled(sim_device_fdid(device), borrower, false);
 	__real_smartio_device_settled(device, borrower, error);
 }
 
@@ -202,7 +215,7 @@ static void reached(const struct sio_topo_device *device, uint64_t at, size_t le
 
 	if (!t || somebody_lies())
 		return;
-	if (t->mem && t->mem != mem->number)
+	if (t->mem && t->mem != mem->number && !(sim_has_fault("stop") && sim_may_lose_borrowers()))
 		sim_fail("dma", "%s: at %#llx was memory %llu, and is %s", device->name,
 			 (unsigned long long)at, (unsigned long long)t->mem, fabric_where(&v));
 	t->mem = mem->number;
@@ -213,7 +226,7 @@ static void reached(const struct sio_topo_device *device, uint64_t at, size_t le
  * the device still does is refused. Without one it keeps the memory until the device cannot reach
  * it.
  */
-static bool may_lose_borrowers(void)
+bool sim_may_lose_borrowers(void)
 {
 	return sim_has_fault("link") || sim_has_fault("crash") || sim_has_fault("cut") ||
 	       sim_has_fault("delay") || sim_has_fault("liar");
@@ -222,7 +235,7 @@ static bool may_lose_borrowers(void)
 /* Seen where it arrives; the room translates it when the drive's model writes, which is earlier. */
 static bool refused_at_the_end(const struct fabric_post *post)
 {
-	return may_lose_borrowers() && sim_cluster->topology->host[post->host].iommu;
+	return sim_may_lose_borrowers() && sim_cluster->topology->host[post->host].iommu;
 }
 
 /* Memory of a host that crashed is gone with all that is under way there. */
@@ -244,7 +257,7 @@ static bool refused_for_a_loss(const struct sio_evt_fault *f)
 
 	for (unsigned i = 0; i < sizeof(reason) / sizeof(reason[0]); i++)
 		if (strstr(f->reason, reason[i]))
-			return may_lose_borrowers();
+			return sim_may_lose_borrowers();
 	return false;
 }
 

@@ -100,12 +100,19 @@ bool sim_has_fault(const char *name)
 	return false;
 }
 
-bool sim_only_fault(const char *name)
+bool sim_only_restarts(void)
 {
-	for (unsigned i = 0; sim_faults[i]; i++)
-		if (chosen[i] != (strcmp(sim_faults[i]->name, name) == 0))
+	bool some = false;
+
+	for (unsigned i = 0; sim_faults[i]; i++) {
+		if (!chosen[i])
+			continue;
+		some = strcmp(sim_faults[i]->name, "restart") == 0 ||
+		       strcmp(sim_faults[i]->name, "unheard") == 0;
+		if (!some)
 			return false;
-	return true;
+	}
+	return some;
 }
 
 static int by_time(const void *a, const void *b)

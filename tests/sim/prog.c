@@ -103,7 +103,7 @@ void sim_call(const char *name, unsigned limit_ms)
 static bool common(sci_error_t e)
 {
 	/* Whose smartiod alone is killed and started again just waits. */
-	if (sim_only_fault("restart"))
+	if (sim_only_restarts())
 		return e == SCI_ERR_OK || e == SCI_ERR_NOSPC || e == SCI_ERR_HW_NOSPC ||
 		       e == SCI_ERR_NO_SUCH_NODEID;
 	return e == SCI_ERR_OK || e == SCI_ERR_NO_LINK_ACCESS ||

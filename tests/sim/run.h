@@ -104,8 +104,8 @@ void sim_fail(const char *oracle, const char *fmt, ...)
 bool sim_calm(void);
 /* Whether this seed has faults of that name. */
 bool sim_has_fault(const char *name);
-/* It has this one and no other. */
-bool sim_only_fault(const char *name);
+/* It has some by which smartiod is away for a moment, and no other. */
+bool sim_only_restarts(void);
 
 /* fault_program.c: a living program, by the event's stream; NULL: none lives. */
 struct sim_proc *sim_draw_program(struct sim_fault_event *e);

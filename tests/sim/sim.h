@@ -110,6 +110,7 @@ struct sim_coro {
 	sim_fn fn;
 	void *arg;
 	bool blocked, finished, queued;
+	bool accessing; /* it waits for an access to the fabric: not to be stopped there */
 	unsigned refs;
 	struct sim_wake *wake; /* the scheduled wake-up that counts */
 	void *fake_stack;
@@ -188,6 +189,9 @@ struct sim_proc {
 	uint64_t kill_at;    /* die in this one; 0: live */
 	uint64_t kill_later; /* not then, but so many ns after it */
 	uint64_t fail_at;    /* this one fails, if it can; 0: none */
+	uint64_t stopped;    /* until then nothing of it runs (SIGSTOP) */
+	uint64_t triggered;  /* data interrupts that it sent (oracle_queues.c) */
+	bool perjurer;	     /* it lies to the next smartiod (work_perjurer.c) */
 	int *fds;
 	unsigned n_fds, max_fds;
 	struct sim_map *maps;
@@ -330,6 +334,19 @@ ssize_t sim_conn_send(struct sim_conn *c, const void *buf, size_t len, const int
 /* -EAGAIN: nothing there; 0: the daemon cut it. */
 ssize_t sim_conn_recv(struct sim_proc *p, struct sim_conn *c, void *buf, size_t len, int *fds,
 		      unsigned max_fds, unsigned *ret_fds);
+/* A connection of such a client is open, to the daemon that runs now. */
+bool sim_client_lives(unsigned host, uint64_t client);
+/*
+ * Who listens to what programs and their daemon say to each other; NULL: nobody. What a program
+ * says, and may be made to say instead; answers as they are sent; packets as it takes them.
+ */
+struct sio_msg;
+struct sim_ears {
+	void (*said)(struct sim_proc *p, uint64_t client, void *msg, size_t len);
+	void (*answered)(struct sim_proc *p, uint64_t client, const struct sio_msg *rep);
+	void (*heard)(struct sim_proc *p, const void *msg, size_t len);
+};
+extern const struct sim_ears *sim_ears;
 bool sim_conn_readable(const struct sim_conn *c);
 void sim_conn_close(struct sim_conn *c);
 
@@ -349,6 +366,9 @@ extern uint64_t sim_peer_delay;
 /* ---- edge_room.c ---- */
 /* The so-manieth request from now to any port for something new fails; 0: none does. */
 extern uint64_t sim_port_fail_in;
+/* As the so-manieth answer of a port is about to be heard, that is called first; 0: never. */
+extern uint64_t sim_unheard_in;
+extern void (*sim_on_unheard)(void);
 void sim_owner_closed(unsigned host, uint64_t owner);
 /* Something happened: devices look, often at first. */
 void sim_room_kick(void);

@@ -22,6 +22,9 @@ const struct sim_workload *const sim_workloads[] = {
 	&sim_work_keep,
 	&sim_work_usurper,
 	&sim_work_raw,
+	&sim_work_steward,
+	&sim_work_asker,
+	&sim_work_perjurer,
 	NULL,
 };
 
@@ -46,6 +49,10 @@ const struct sim_fault *const sim_faults[] = {
 	&sim_fault_forge,
 	&sim_fault_liar,
 	&sim_fault_stranger,
+	&sim_fault_stop,
+	&sim_fault_stray,
+	&sim_fault_absent,
+	&sim_fault_unheard,
 	NULL,
 };
 
@@ -57,5 +64,7 @@ const struct sim_oracle *const sim_oracles[] = {
 	&sim_oracle_dma,
 	&sim_oracle_reach,
 	&sim_oracle_tables,
+	&sim_oracle_queues,
+	&sim_oracle_restore,
 	NULL,
 };

@@ -5,6 +5,7 @@
 
 #include "run.h"
 
+extern const struct sim_workload sim_work_perjurer;
 extern const struct sim_workload sim_work_segment;
 extern const struct sim_workload sim_work_share;
 extern const struct sim_workload sim_work_interrupt;
@@ -23,6 +24,8 @@ extern const struct sim_workload sim_work_wild;
 extern const struct sim_workload sim_work_usurper;
 extern const struct sim_workload sim_work_raw;
 extern const struct sim_workload sim_work_keep;
+extern const struct sim_workload sim_work_steward;
+extern const struct sim_workload sim_work_asker;
 extern const struct sim_fault sim_fault_death;
 extern const struct sim_fault sim_fault_crash;
 extern const struct sim_fault sim_fault_link;
@@ -43,6 +46,10 @@ extern const struct sim_fault sim_fault_removal;
 extern const struct sim_fault sim_fault_forge;
 extern const struct sim_fault sim_fault_liar;
 extern const struct sim_fault sim_fault_stranger;
+extern const struct sim_fault sim_fault_stop;
+extern const struct sim_fault sim_fault_stray;
+extern const struct sim_fault sim_fault_absent;
+extern const struct sim_fault sim_fault_unheard;
 extern const struct sim_oracle sim_oracle_calls;
 extern const struct sim_oracle sim_oracle_hardware;
 extern const struct sim_oracle sim_oracle_books;
@@ -50,6 +57,8 @@ extern const struct sim_oracle sim_oracle_exclusive;
 extern const struct sim_oracle sim_oracle_dma;
 extern const struct sim_oracle sim_oracle_reach;
 extern const struct sim_oracle sim_oracle_tables;
+extern const struct sim_oracle sim_oracle_queues;
+extern const struct sim_oracle sim_oracle_restore;
 
 /* work_exact.c: groups of this cluster are exact. */
 bool sim_exact_groups(unsigned host);
@@ -69,8 +78,34 @@ bool sim_stranger_acts(void);
 /* work_keep.c: somebody is about to end the quarantine of @borrower, or of all. */
 void sim_keep_settled(uint32_t fdid, uint64_t borrower);
 
+/* oracle_dma.c: the device of a handle of the running program's; 0: none that it borrowed. */
+uint32_t sim_device_fdid(const void *device);
+
+/* ... hosts may lose each other, and what they borrow. */
+bool sim_may_lose_borrowers(void);
+
+/* oracle_queues.c: the end of a quarantine is about to be told, or a reset. */
+void sim_queues_settled(uint32_t fdid, uint64_t borrower, bool reset);
+/* How often the drive lost all its queues; since @resets, a client was given @q. */
+struct smartio_nvme_queue;
+uint64_t sim_queues_resets(uint32_t fdid);
+void sim_queues_given(uint32_t fdid, const struct smartio_nvme_queue *q, uint64_t resets);
+
 /* work_manager.c: for workloads of drives. */
 /* Ends a call that gives 0 or -errno, as sim_called(); @also: one that may be, too. */
 int sim_nvme_called(int rc, int also);
+/* Commands of drives may be lost, or be late. */
+bool sim_drives_fail(void);
+/* Nothing else goes wrong but what drives do, and programs that end. */
+bool sim_drives_alone(void);
+
+/* work_perjurer.c: what a perjurer is about to say, which may become a lie. */
+struct sio_msg_restore;
+void sim_perjure(struct sio_msg_restore *m);
+extern uint64_t sim_perjuries; /* lies so far */
+
+/* work_asker.c: the client @n, which has the queue pair @q, asks its manager for something. */
+struct smartio_nvme;
+void sim_ask(struct smartio_nvme *n, const struct smartio_nvme_queue *q);
 
 #endif

@@ -26,6 +26,7 @@
 struct queue {
 	uint64_t base;
 	uint32_t size; /* entries; 0: there is none */
+	uint16_t last; /* command id that was completed last */
 };
 
 struct cq {
@@ -63,8 +64,9 @@ bool trouble_wanted;
 uint64_t trouble_count[TROUBLES];
 static struct trouble *drives[DRIVES];
 
-static const char *const kinds[TROUBLES] = {"lost", "late", "doubled", "in the wrong phase",
-					    "not fetched"};
+static const char *const kinds[TROUBLES] = {"lost",	   "late",
+					    "doubled",	   "in the wrong phase",
+					    "not fetched", "of nothing that was asked for"};
 
 void trouble_plan(unsigned drive, enum trouble_kind kind, unsigned in, uint64_t ns, bool gap)
 {
@@ -132,14 +134,14 @@ static void cq_begins(struct trouble *t, unsigned id, uint64_t base, uint32_t si
 	assert(id < QUEUES);
 	late_drop(t, id, -1);
 	t->cq[id] = (struct cq){
-		.q = {base, size}, .phase = 1, .vector = cdw11 >> 16, .interrupts = cdw11 & IEN};
+		.q = {base, size, 0}, .phase = 1, .vector = cdw11 >> 16, .interrupts = cdw11 & IEN};
 }
 
 static void admin_queues_begin(struct trouble *t, const volatile uint8_t *registers)
 {
 	uint32_t aqa = sio_read32(registers + NVME_REG_AQA);
 
-	t->sq[0] = (struct queue){sio_read64(registers + NVME_REG_ASQ), (aqa & 0xfff) + 1};
+	t->sq[0] = (struct queue){sio_read64(registers + NVME_REG_ASQ), (aqa & 0xfff) + 1, 0};
 	cq_begins(t, 0, sio_read64(registers + NVME_REG_ACQ), (aqa >> 16 & 0xfff) + 1, 0);
 }
 
@@ -155,7 +157,7 @@ static void admin_command(struct trouble *t, const struct emu_nvme_sqe *e)
 		cq_begins(t, id, le64toh(e->prp1), size, le32toh(e->cdw11));
 		break;
 	case nvme_admin_create_sq:
-		t->sq[id] = (struct queue){le64toh(e->prp1), size};
+		t->sq[id] = (struct queue){le64toh(e->prp1), size, 0};
 		break;
 	case nvme_admin_delete_sq:
 		/* What it did not complete so far, it does not complete any more. */
@@ -315,8 +317,32 @@ int trouble_complete(struct trouble *t, uint64_t addr, const void *cqe)
 		id++;
 	if (id == QUEUES)
 		return fabric_dev_write(t->real, t->topo, addr, cqe, sizeof(struct emu_nvme_cqe));
+	t->sq[le16toh(((const struct emu_nvme_cqe *)cqe)->sq_id) % QUEUES].last =
+		le16toh(((const struct emu_nvme_cqe *)cqe)->cid);
 	k = choose(t);
 	return k == TROUBLES ? post(t, id, cqe) : go_wrong(t, id, cqe, k);
+}
+
+bool trouble_stray(unsigned drive, unsigned id, uint16_t which)
+{
+	struct trouble *t = drives[drive];
+	struct emu_nvme_cqe e = {.sq_id = htole16((uint16_t)id)};
+	uint32_t slots = 1;
+
+	if (!t || id >= QUEUES || !t->cq[id].q.size || !t->sq[id].size ||
+	    t->plan[TROUBLE_STRAY].in == 0)
+		return false;
+	t->plan[TROUBLE_STRAY].in = 0;
+	while (slots < t->sq[id].size)
+		slots *= 2;
+	e.cid = htole16((uint16_t)(which ? which : t->sq[id].last + slots));
+	e.sq_head = 0;
+	trouble_count[TROUBLE_STRAY]++;
+	sim_trace("trouble: completion of command %u of queue %u of %s is %s", le16toh(e.cid), id,
+		  t->topo->name, kinds[TROUBLE_STRAY]);
+	hold(t, id, &e, 0);
+	t->cq[id].crowded = true;
+	return true;
 }
 
 void trouble_look(struct trouble *t, const volatile uint8_t *registers, unsigned doorbells)

@@ -14,6 +14,7 @@ enum trouble_kind {
 	TROUBLE_DOUBLED, /* it comes again */
 	TROUBLE_PHASE,	 /* it has the other phase; the next takes its place, or the one behind */
 	TROUBLE_FETCH,	 /* a submission queue cannot be read: fatal status */
+	TROUBLE_STRAY,	 /* one of what nobody asked for, while its client waits for nothing */
 	TROUBLES,
 };
 
@@ -33,6 +34,12 @@ extern uint64_t trouble_count[TROUBLES];
 void trouble_plan(unsigned drive, enum trouble_kind kind, unsigned in, uint64_t ns, bool gap);
 /* None from now on, but for what is late already. */
 void trouble_heal(void);
+/*
+ * A client of queue @id of the @n-th drive has nothing in flight, and can tell what is not its own:
+ * if a stray one is planned, it comes. @which: of what command; 0: the next use of the slot that
+ * the drive completed last, which is what a client may expect soonest. Return: whether it comes.
+ */
+bool trouble_stray(unsigned drive, unsigned id, uint16_t which);
 
 /* ---- for fabric_dev.c, of one drive, the @n-th of the cluster ---- */
 /* @real: what the model would send to and read from. */

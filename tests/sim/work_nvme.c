@@ -2,21 +2,27 @@
 /*
  * Clients of drives: each opens a queue pair, has up to its depth of commands in flight, and judges
  * every block that it reads by the model of all blocks (blocks.h). Clients write where they like.
+ * Askers are the same, and ask their manager for this and that meanwhile (work_asker.c).
  */
 #include <errno.h>
 #include <string.h>
 
 #include "blocks.h"
+#include "client.h"
+#include "fabric.h"
 #include "life.h"
 #include "run.h"
 #include "smartio/io.h"
 #include "smartio/nvme.h"
 #include "tables.h"
+#include "trouble.h"
 
 #define DEPTH 6u
 #define MOST 8u		  /* blocks of a command */
 #define BLOCK_BYTES 4096u /* most */
 #define SLOT 32768u
+#define STRAY_COMES (20 * SIM_MS)
+#define DRAINED (37 * SIM_SECOND) /* a queue that is closed, where its manager answers */
 #define SILENCE (31 * SIM_SECOND) /* longer than the driver's own */
 
 struct command {
@@ -35,6 +41,8 @@ struct client {
 	uint32_t block, blocks, depth, in_flight;
 	uint64_t size; /* blocks of the namespace; those above are what is used */
 	bool interrupts;
+	bool asks, strays; /* strays: the drive may complete what nobody asked for */
+	unsigned number;   /* of the drive */
 	uint64_t patience; /* how long it waits for an answer */
 	uint64_t heard;	   /* last completion, or the first command since none was in flight */
 	struct command command[DEPTH];
@@ -46,11 +54,15 @@ static bool lossy(void)
 	return sim_has_fault("link") || sim_has_fault("crash");
 }
 
-/* A drive that answers what nobody asked ends the queue. */
+/*
+ * A drive that answers what nobody asked ends the queue. So does memory that became ones, when the
+ * program did not run and so has not heard why.
+ */
 static bool may_be_dead(const struct client *c, int rc)
 {
 	return blocks_distrusted(c->drive) || rc == -ECONNRESET || rc == -ENODEV ||
-	       (rc == -EPROTO && (lossy() || sim_has_fault("doubled")));
+	       (rc == -EPROTO && (lossy() || sim_has_fault("doubled") || sim_has_fault("stray") ||
+				  sim_has_fault("stop")));
 }
 
 static volatile uint8_t *data_of(const struct client *c, const struct command *cmd)
@@ -163,12 +175,53 @@ static void completed(struct client *c, const struct smartio_nvme_completion *do
 			blocks_written(c->drive, cmd->epoch, cmd->lba + i, cmd->stamp[i]);
 }
 
+/* Who knows that the drive was reset does not write to its doorbells: they may be another's. */
+static int look(struct client *c, struct smartio_nvme_completion *done, unsigned max)
+{
+	const struct smartio_nvme_queue *q = c->q;
+	bool knew = *(const volatile uint32_t *)q->generation_word != q->generation;
+	struct smartio_nvme_counters before, after;
+	int n;
+
+	smartio_nvme_queue_counters(q, &before);
+	n = smartio_nvme_poll(c->q, done, max);
+	smartio_nvme_queue_counters(q, &after);
+	if (knew && (after.doorbells_sq != before.doorbells_sq ||
+		     after.doorbells_cq != before.doorbells_cq))
+		sim_fail("states", "%s: rings doorbells of a drive that it knows was reset",
+			 sim_self()->name);
+	return n;
+}
+
+/*
+ * The drive completes what this client did not ask for, which has nothing in flight and sends
+ * nothing before it came. Return: whether the queue lives: not if it came.
+ */
+static bool stray(struct client *c)
+{
+	uint64_t until = sim_now() + STRAY_COMES;
+	struct smartio_nvme_completion done;
+	int n = 0;
+
+	if (!trouble_stray(c->number, smartio_nvme_queue_id(c->q),
+			   (uint16_t)(sim_pick(2) ? sim_pick(65536) : 0)))
+		return true;
+	while ((n = look(c, &done, 1)) == 0 && sim_now() < until)
+		sim_sleep(1 + sim_pick(20000));
+	if (n > 0)
+		completed(c, &done);
+	if (n < 0 && !may_be_dead(c, n))
+		sim_fail("states", "%s: poll gives %d: %s", sim_self()->name, n,
+			 smartio_nvme_error());
+	return false;
+}
+
 /* Return: whether the queue lives. */
 static bool poll(struct client *c)
 {
 	struct smartio_nvme_completion done[DEPTH];
 	uint64_t silent;
-	int n = smartio_nvme_poll(c->q, done, 1 + (unsigned)sim_pick(DEPTH));
+	int n = look(c, done, 1 + (unsigned)sim_pick(DEPTH));
 
 	if (n < 0) {
 		if (!may_be_dead(c, n))
@@ -197,6 +250,12 @@ static void use_queue(struct client *c)
 	bool lives = true;
 
 	while (lives && commands > 0 && !sim_stopping_programs()) {
+		if (c->strays && c->in_flight == 0)
+			lives = stray(c);
+		if (lives && c->asks && sim_pick(8) == 0)
+			sim_ask(c->n, c->q);
+		if (!lives)
+			break;
 		if (sim_pick(3)) {
 			lives = submit(c);
 			commands--;
@@ -214,6 +273,7 @@ static int open_queue(struct client *c)
 {
 	struct smartio_nvme_queue_options o = {.size = sizeof(o)};
 	struct smartio_nvme_namespace ns, other;
+	uint64_t resets;
 	int rc = smartio_nvme_get_namespace(c->n, 0, &ns);
 
 	if (rc)
@@ -232,8 +292,11 @@ static int open_queue(struct client *c)
 	c->patience = sim_pick(2) ? SILENCE : SIM_MS << sim_pick(12);
 	c->interrupts = sim_pick(4) == 0;
 	o.flags = c->interrupts ? SMARTIO_NVME_INTERRUPT : 0;
+	resets = sim_queues_resets(c->n->d.fdid);
 	sim_call("smartio_nvme_queue_open", 0);
 	rc = smartio_nvme_queue_open(c->n, &o, &c->q);
+	if (rc == 0)
+		sim_queues_given(c->n->d.fdid, c->q, resets);
 	/*
 	 * The manager asked a lender that has lost this host, and will be told so later than we
 	 * are.
@@ -242,6 +305,19 @@ static int open_queue(struct client *c)
 		return sim_nvme_called(rc, rc);
 	/* A drive without interrupts; or of short queues. */
 	return sim_nvme_called(rc, rc == -ENOTSUP && c->interrupts ? rc : -EINVAL);
+}
+
+/* Waits for what is in flight; but not for ever, though its manager lives. */
+static void close_queue(struct client *c)
+{
+	uint64_t began = sim_now();
+
+	sim_call("smartio_nvme_queue_close", 120000);
+	smartio_nvme_queue_close(c->q);
+	sim_called(SCI_ERR_OK, SCI_ERR_OK);
+	if (sim_now() - began > DRAINED && sim_drives_alone())
+		sim_fail("calls", "%s: a queue was closed in %llu ms", sim_self()->name,
+			 (unsigned long long)((sim_now() - began) / SIM_MS));
 }
 
 static void use_drive(struct client *c)
@@ -253,16 +329,17 @@ static void use_drive(struct client *c)
 		memset(c->command, 0, sizeof(c->command));
 		c->in_flight = 0;
 		c->b = NULL;
-		if (open_queue(c) != 0)
+		if (open_queue(c) != 0) {
+			/* Once more, with the memory that it had, unless the drive may use that. */
+			if (c->asks && sim_pick(4))
+				continue;
 			return;
+		}
 		sim_call("smartio_nvme_buffer_alloc", 0);
 		rc = sim_nvme_called(smartio_nvme_buffer_alloc(c->n, DEPTH * SLOT, &c->b), 0);
 		if (rc == 0)
 			use_queue(c);
-		/* Waits for what is in flight. */
-		sim_call("smartio_nvme_queue_close", 120000);
-		smartio_nvme_queue_close(c->q);
-		sim_called(SCI_ERR_OK, SCI_ERR_OK);
+		close_queue(c);
 		if (!c->b)
 			return;
 		sim_call("smartio_nvme_buffer_free", 0);
@@ -272,12 +349,14 @@ static void use_drive(struct client *c)
 	}
 }
 
-static void nvme_main(struct sim_proc *p)
+static void live(struct sim_proc *p, bool asks)
 {
-	struct client c = {0};
+	struct client c = {.asks = asks, .strays = sim_has_fault("stray")};
 	unsigned tries = 1 + (unsigned)sim_pick(20), host, device;
-	const char *name = sim_pick_drive(&host, &device)->name;
+	const struct sio_topo_device *topo = sim_pick_drive(&host, &device);
+	const char *name = topo->name;
 
+	c.number = fabric_device_requester(topo);
 	c.drive = blocks_drive(host, device);
 	if (!sim_initialize())
 		return;
@@ -294,5 +373,17 @@ static void nvme_main(struct sim_proc *p)
 	sim_terminate(p);
 }
 
+static void nvme_main(struct sim_proc *p)
+{
+	live(p, false);
+}
+
+static void asker_main(struct sim_proc *p)
+{
+	live(p, true);
+}
+
+const struct sim_workload sim_work_asker = {
+	.name = "asker", .weight = 4, .fits = sim_has_drives, .main = asker_main};
 const struct sim_workload sim_work_nvme = {
 	.name = "nvme", .weight = 8, .fits = sim_has_drives, .main = nvme_main};
