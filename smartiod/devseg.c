@@ -264,6 +264,7 @@ int smartiod_dev_seg_again(struct smartiod *d, struct smartiod_loan *l, uint32_t
 	s->uid = s->segment->uid;
 	s->next = l->device->segs;
 	l->device->segs = s;
+	smartiod_restore_mapped(d, s->segment); /* for those, too, who are dead and in quarantine */
 	return 0;
 }
 
