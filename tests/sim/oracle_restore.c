@@ -4,7 +4,8 @@
  * connections, so neither a journal nor a daemon's books are taken for true.
  *
  * Honest ones say of a borrow the generation that they were told last, and of nothing that hangs on
- * something else before they have told of that. Of perjurers (work_perjurer.c) it is known what
+ * something else before they have told of that; and what is gone they do not ask to be taken away
+ * once more, when the answer got lost. Of perjurers (work_perjurer.c) it is known what
  * they would have said: what they say instead is not believed where it makes something another's,
  * or other than its makers say. And of a program that has said all, nothing is left that it did not
  * tell of.
@@ -42,11 +43,19 @@ struct told {
 	UT_hash_handle hh;
 };
 
+/* That something be taken away; by whom and where it was asked first. */
+struct asked {
+	struct told_key key; /* .handle: the request's number */
+	uint64_t client;
+	UT_hash_handle hh;
+};
+
 /* A connection that says what it has. */
 struct talk {
 	uint64_t client;
 	struct sio_msg_restore said; /* without an answer so far */
 	bool told[HANDLES];	     /* in this talk */
+	bool had[HANDLES];	     /* and was believed */
 	UT_hash_handle hh;
 };
 
@@ -60,6 +69,7 @@ static struct known *all;
 static struct told *generations;
 static struct talk *talks;
 static struct gone *refused;
+static struct asked *asked;
 
 static uint32_t type_of(const struct sio_msg_restore *m)
 {
@@ -153,11 +163,43 @@ static void check_honest(const struct sim_proc *p, struct talk *t, const struct 
 			 g->generation, sio_from_le32(m->number));
 }
 
+static bool takes_away(uint32_t type)
+{
+	return type == SIO_MSG_SEG_REMOVE || type == SIO_MSG_SEG_DISCONNECT ||
+	       type == SIO_MSG_SEG_UNMAP || type == SIO_MSG_DINT_REMOVE ||
+	       type == SIO_MSG_DINT_DISCONNECT || type == SIO_MSG_DEV_RETURN ||
+	       type == SIO_MSG_DMA_UNMAP;
+}
+
+/* What a request is for is there, as this smartiod believes, if it was asked of another before. */
+static void check_twice(const struct sim_proc *p, uint64_t client, const struct sio_msg_handle *m)
+{
+	struct told_key k = {p->pid, sio_from_le32(m->h.id)};
+	uint32_t handle = sio_from_le32(m->handle);
+	struct asked *a;
+
+	if (k.handle == 0 || !takes_away(sio_from_le32(m->h.type)))
+		return;
+	HASH_FIND(hh, asked, &k, sizeof(k), a);
+	if (!a) {
+		a = calloc(1, sizeof(*a));
+		assert(a);
+		a->key = k;
+		a->client = client;
+		HASH_ADD(hh, asked, key, sizeof(a->key), a);
+	}
+	if (a->client != client && handle < HANDLES && !talk_of(client)->had[handle])
+		sim_fail("restore", "%s asks again for handle %u to be taken away, which is gone",
+			 p->name, handle);
+}
+
 static void said(struct sim_proc *p, uint64_t client, void *msg, size_t len)
 {
 	struct sio_msg_restore *m = msg;
 	struct talk *t;
 
+	if (!p->perjurer && len >= sizeof(struct sio_msg_handle))
+		check_twice(p, client, msg);
 	if (len != sizeof(*m) || sio_from_le32(m->h.type) != SIO_MSG_RESTORE)
 		return;
 	t = talk_of(client);
@@ -256,7 +298,9 @@ static const char *wrong_device_segment(unsigned host, uint64_t pid, uint64_t cl
 	const struct sio_msg_dev_seg_create *made =
 		maker ? (const void *)maker->believed.request : NULL;
 
-	return made && sio_from_le32(made->memtype) == SCI_MEMTYPE_PRIVATE &&
+	/* Of a BAR, the key says nothing. */
+	return made && sio_from_le32(r->memtype) != SCI_MEMTYPE_BAR &&
+			       sio_from_le32(made->memtype) == SCI_MEMTYPE_PRIVATE &&
 			       borrow_of(pid, client, r->device) !=
 				       borrow_of(maker->key.pid, maker->client, made->device)
 		       ? "private to another borrow"
@@ -334,6 +378,8 @@ static void answered(struct sim_proc *p, uint64_t client, const struct sio_msg *
 	t = talk_of(client);
 	if (!rep->error) {
 		believed(p, t);
+		if (!is_part(type_of(&t->said)) && sio_from_le32(t->said.handle) < HANDLES)
+			t->had[sio_from_le32(t->said.handle)] = true;
 	} else if (!is_part(type_of(&t->said)) &&
 		   !was_refused(p->pid, sio_from_le32(t->said.handle))) {
 		g = calloc(1, sizeof(*g));

@@ -102,7 +102,6 @@ bool sim_drives_alone(void);
 /* work_perjurer.c: what a perjurer is about to say, which may become a lie. */
 struct sio_msg_restore;
 void sim_perjure(struct sio_msg_restore *m);
-extern uint64_t sim_perjuries; /* lies so far */
 
 /* work_asker.c: the client @n, which has the queue pair @q, asks its manager for something. */
 struct smartio_nvme;

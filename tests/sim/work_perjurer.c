@@ -38,7 +38,6 @@ struct state {
 /* What was told last, by anybody, honestly or not. */
 static struct sio_msg_restore known[KNOWN];
 static unsigned n_known;
-uint64_t sim_perjuries;
 
 /* ---- lies ---- */
 /* One that was told before, of the same type if there is one soon. */
