@@ -193,6 +193,42 @@ static void nothing_is_left_of_what_nobody_attached_to(void **state)
 	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), mems);
 }
 
+/*
+ * A device segment lies under the mapping of a borrower that died before: it is not given back with
+ * its last connection, but when the quarantine ends.
+ */
+static void mappings_of_the_dead_are_counted(void **state)
+{
+	struct fixture *f = *state;
+	struct programs *p = &f->p;
+	struct smartiod_tree_node *n;
+	uint32_t own, of_c, map;
+	unsigned mapped = 0;
+
+	make_all(f->w, p);
+	OK(call_dev_seg_create(f->w, p->b.c, p->b.b.handle, 9, 4096, SCI_MEMTYPE_SHARED,
+			       SCI_MEMACCESS_DEVICE_READ, 0));
+	OK(call_dev_seg_connect(f->w, p->b.c, p->b.b.handle, 9, SCI_MEMTYPE_SHARED, &own, NULL));
+	OK(call_dev_seg_connect(f->w, p->c.c, p->c.b.handle, 9, SCI_MEMTYPE_SHARED, &of_c, NULL));
+	OK(call_dma_map(f->w, p->c.c, p->c.b.handle, of_c, 1, 0, 4096, &map));
+	library_gone(p->c.c);
+	world_kill(f->w, p->c.c);
+	world_run(f->w);
+	restart(f->w);
+	assert_true(library_settled(f->w));
+	for (n = smartiod_tree_after(&f->w->host[0].daemon->segments, 0); n;
+	     n = smartiod_tree_after(&f->w->host[0].daemon->segments, n->key)) {
+		const struct smartiod_segment *s = SMARTIOD_OF(n, struct smartiod_segment, by_uid);
+
+		mapped += s->id == 9 && s->by_uid_ok ? s->dma : 0;
+	}
+	assert_int_equal(mapped, 1);
+	OK(call_handle(f->w, p->b.c, SIO_MSG_SEG_DISCONNECT, own, 0));
+	world_run(f->w);
+	OK(call_settled(f->w, p->b.c, p->b.b.handle, p->c.b.id));
+	assert_true(library_settled(f->w));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -201,6 +237,7 @@ int main(void)
 		TEST(let_go_of_and_dead),
 		TEST(what_the_port_refused_is_the_makers),
 		TEST(importers_wait_for_who_attached),
+		TEST(mappings_of_the_dead_are_counted),
 		TEST(nothing_is_left_of_what_nobody_attached_to),
 	};
 
