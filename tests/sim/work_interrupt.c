@@ -13,6 +13,7 @@
 #define OTHERS 3
 #define NUMBERS 4 /* of a host's interrupts, of either kind: programs fight for them */
 #define SENDERS 64
+#define NVME_REPLY 0x504e4953u
 #define MAGIC 0x6d657373u
 
 struct message {
@@ -107,6 +108,9 @@ static void check_message(struct own *o, const struct message *m, unsigned lengt
 	const char *name = sim_self()->name;
 	unsigned i;
 
+	/* A manager was slow, and whom it answers is gone: the number is ours now. */
+	if (m->magic == NVME_REPLY && sim_has_fault("stop"))
+		return;
 	if (length < 24 || m->magic != MAGIC || m->node != sim_node(sim_self()->host))
 		sim_fail("messages", "%s: a message of %u bytes begins with %#x, to node %u", name,
 			 length, m->magic, m->node);
