@@ -64,6 +64,7 @@ EAGER_SEEDS = [
         "--hosts 3 --faults stranger,crash,link"]),
     (r"drivers/|devices/nvme", [
         "--workload manager,nvme",
+        "--workload manager,nvme --faults flood --seconds 3",
         "--hosts 3 --workload manager,nvme --faults doubled,late,death",
         "--hosts 3 --workload manager,nvme,asker --faults stop,death,stray",
         "--hosts 3 --workload manager,nvme,asker --faults stop,memory",
@@ -73,11 +74,12 @@ EAGER_SEEDS = [
     (r"sisci/(dma|queue)|emu/(engine|channel)|smartiod/queue", [
         "--workload dma,gather,block",
         "--hosts 3 --workload dma,gather,block --faults link,death,crash",
-        "--hosts 3 --faults stranger"]),
+        "--hosts 3 --faults stranger", "--workload dma,gather,block --faults doze"]),
     (r"fanout|mcast", ["--workload exact,group", "--hosts 4 --workload segment --faults stranger"]),
     (r"segment_memory", ["--workload kinds", "--hosts 2 --workload kinds --faults memory,port,lack"]),
     (r"dint|ring|dataint|emu/irq", [
-        "--workload interrupt", "--hosts 3 --workload interrupt --faults death,link,crash"]),
+        "--workload interrupt", "--hosts 3 --workload interrupt --faults death,link,crash",
+        "--workload interrupt --faults flood"]),
     (r"smartiod/(connect|window|segment|export)|core|emu/(grant|map)", [
         "--workload segment,callback",
         "--hosts 3 --workload segment,callback,share --faults link,cut,delay",

@@ -78,6 +78,11 @@ void sim_peers_drop(struct sim_host *h);
 void sim_peers_free(void);
 /* edge_engine.c */
 int sim_engine_start(void *ctx, unsigned host);
+int sim_engine_watch(void *ctx, unsigned host, int fd);
+void sim_engine_unwatch(void *ctx, unsigned host, int fd);
+/* By what chance engines fall asleep; 0: they never do. And one that has work sleeps on. */
+extern uint64_t sim_engine_naps;
+extern void (*sim_engine_forgotten)(unsigned host);
 bool sim_has_engines(void);
 unsigned sim_engines_step(void);
 void sim_engines_forget(void);

@@ -137,6 +137,8 @@ static void check_held(const struct emu_nvme *m, const struct drive *d, const st
 {
 	const struct hold *h;
 
+	if (sim_manager_tried(d->fdid))
+		return;
 	DL_FOREACH (holds, h)
 		if (h->fdid == d->fdid && new->at >= h->memory.at &&new->at + new->bytes <=
 						  h->memory.at + h->memory.bytes)

@@ -230,6 +230,8 @@ struct sim_proc *sim_step(struct sio_world *w);
 bool sim_fails(struct sim_proc *p);
 /* The running program sleeps. */
 void sim_sleep(uint64_t ns);
+/* The running program's library logs something; NULL. */
+extern void (*sim_on_log)(const char *text);
 
 /* ---- access.c ---- */
 /* The running program made a system call that orders its accesses. */

@@ -53,6 +53,8 @@ const struct sim_fault *const sim_faults[] = {
 	&sim_fault_stray,
 	&sim_fault_absent,
 	&sim_fault_unheard,
+	&sim_fault_doze,
+	&sim_fault_flood,
 	NULL,
 };
 

@@ -50,6 +50,8 @@ extern const struct sim_fault sim_fault_stop;
 extern const struct sim_fault sim_fault_stray;
 extern const struct sim_fault sim_fault_absent;
 extern const struct sim_fault sim_fault_unheard;
+extern const struct sim_fault sim_fault_doze;
+extern const struct sim_fault sim_fault_flood;
 extern const struct sim_oracle sim_oracle_calls;
 extern const struct sim_oracle sim_oracle_hardware;
 extern const struct sim_oracle sim_oracle_books;
@@ -90,6 +92,12 @@ void sim_queues_settled(uint32_t fdid, uint64_t borrower, bool reset);
 struct smartio_nvme_queue;
 uint64_t sim_queues_resets(uint32_t fdid);
 void sim_queues_given(uint32_t fdid, const struct smartio_nvme_queue *q, uint64_t resets);
+
+/* work_trial.c: what a new manager does with its drive first, with the fault "flood". */
+struct smartio_nvme_manager;
+void sim_manager_tries(struct smartio_nvme_manager *m);
+/* It does, or died at it: queues of its own, which nobody has to hold. */
+bool sim_manager_tried(uint32_t fdid);
 
 /* work_manager.c: for workloads of drives. */
 /* Ends a call that gives 0 or -errno, as sim_called(); @also: one that may be, too. */

@@ -4,6 +4,8 @@
  * Each message says which connection it came through and its number there: they arrive in order,
  * none twice, and where nothing breaks, all of them.
  */
+#include <string.h>
+
 #include "life.h"
 #include "run.h"
 #include "smartio/ext.h"
@@ -15,6 +17,7 @@
 #define SENDERS 64
 #define NVME_REPLY 0x504e4953u
 #define MAGIC 0x6d657373u
+#define FLOOD 1000u /* messages: a ring holds about half as many */
 
 struct message {
 	uint32_t magic, node; /* the receiver's */
@@ -200,21 +203,49 @@ static void connect_data(struct state *s, struct other *o)
 	o->count = 0;
 }
 
+static sci_error_t send_message(struct other *o, unsigned length)
+{
+	struct message m = {MAGIC, sim_node(o->host), o->connection, o->count + 1, {0}};
+	sci_error_t e;
+
+	for (unsigned k = 24; k < length; k++)
+		m.more[k - 24] = (uint8_t)(m.count + k);
+	SIM_CALL(SCITriggerDataInterrupt, (o->data, &m, length, 0, &e), &e, SCI_ERR_NOT_CONNECTED);
+	if (e == SCI_ERR_OK)
+		o->count++;
+	return e;
+}
+
+/* As much as its ring holds, of any lengths, until none goes in any more. */
+static void flood(struct other *o)
+{
+	sci_error_t e = SCI_ERR_OK;
+	unsigned refused = 0;
+
+	for (unsigned n = 0; n < FLOOD && refused < 8; n++) {
+		e = send_message(o, 24 + (unsigned)sim_pick(200));
+		if (e != SCI_ERR_OK && e != SCI_ERR_NOSPC)
+			break;
+		refused += e == SCI_ERR_NOSPC;
+	}
+}
+
 static void trigger_data(struct other *o)
 {
-	struct message m = {MAGIC, sim_node(o->host), o->connection, 0, {0}};
-	unsigned length = 24 + (unsigned)sim_pick(sizeof(m.more)), n = 1 + (unsigned)sim_pick(8);
-	sci_error_t e = SCI_ERR_OK;
+	unsigned length = 24 + (unsigned)sim_pick(200), n = 1 + (unsigned)sim_pick(8);
 
-	for (; o->data && n > 0 && e == SCI_ERR_OK; n--) {
-		m.count = o->count + 1;
-		for (unsigned k = 24; k < length; k++)
-			m.more[k - 24] = (uint8_t)(m.count + k);
-		SIM_CALL(SCITriggerDataInterrupt, (o->data, &m, length, 0, &e), &e,
-			 SCI_ERR_NOT_CONNECTED);
-		if (e == SCI_ERR_OK)
-			o->count++;
-	}
+	if (o->data && sim_has_fault("flood") && sim_pick(4) == 0)
+		flood(o);
+	while (o->data && n-- > 0)
+		if (send_message(o, length) != SCI_ERR_OK)
+			break;
+}
+
+/* No program here writes into rings but by the library: what one holds makes sense. */
+static void on_log(const char *text)
+{
+	if (strstr(text, "nonsense into its ring") && lossless() && !sim_has_fault("liar"))
+		sim_fail("messages", "%s: %s", sim_self()->name, text);
 }
 
 static void trigger_plain(struct other *o)
@@ -308,6 +339,7 @@ static void interrupt_main(struct sim_proc *p)
 	static const struct sim_life life = {
 		.acts = 300, .act = act, .tear_down = tear_down, .close_may = SCI_ERR_BUSY};
 
+	sim_on_log = on_log;
 	sim_live_and_exit(p, &life, &s, &s.sd);
 }
 

@@ -100,6 +100,7 @@ static void manage(struct sim_proc *p, bool stays)
 		sim_call("smartio_nvme_manager_open", 0);
 		rc = sim_nvme_called(smartio_nvme_manager_open(name, NULL, &m), 0);
 		if (rc == 0) {
+			sim_manager_tries(m);
 			if (stays)
 				serve_to_the_end(m);
 			else

@@ -250,9 +250,13 @@ static uint32_t world_pid(struct sio_world *w)
 	return sim_step(w)->pid;
 }
 
+void (*sim_on_log)(const char *text);
+
 static void world_log(struct sio_world *w, const char *text)
 {
 	sim_trace("%s: %s", sim_step(w)->name, text);
+	if (sim_on_log)
+		sim_on_log(text);
 }
 
 /* ---- threads and locks ---- */

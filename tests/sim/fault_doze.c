@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * No faults, but what happens seldom on its own: DMA engines fall asleep whenever they find nothing,
+ * and have to be woken; programs trigger data interrupts until there is no room for more.
+ */
+#include "edge.h"
+#include "run.h"
+#include "tables.h"
+
+static void forgotten(unsigned host)
+{
+	sim_fail("engines", "those of node %u sleep, and have had work for a second",
+		 sim_node(host));
+}
+
+static void prepare(uint64_t *rng)
+{
+	sim_engine_naps = sim_draw(rng) | 1;
+	sim_engine_forgotten = forgotten;
+}
+
+const struct sim_fault sim_fault_doze = {.name = "doze", .prepare = prepare};
+const struct sim_fault sim_fault_flood = {.name = "flood"};
