@@ -34,8 +34,10 @@ int smartiod_grant_keep(struct smartiod *d, uint64_t id, const struct smartiod_g
 		g->segment->n_device_grants += g->purpose == SIO_GRANT_DEVICE;
 	}
 	smartiod_tree_add(&d->grants, &g->by_id, id);
-	if (p)
+	if (p) {
 		p->n_grants++;
+		p->n_rings += g->ring_memory;
+	}
 	return 0;
 }
 
@@ -46,7 +48,7 @@ static void grant_free(struct smartiod *d, struct smartiod_grant *g)
 
 	if (p) {
 		p->n_grants--;
-		p->n_lost_rings -= g->mem != 0;
+		p->n_rings -= g->ring_memory;
 	}
 	smartiod_tree_remove(&d->grants, &g->by_id);
 	smartiod_port_ungrant(d, id);
@@ -69,13 +71,9 @@ void smartiod_grant_end(struct smartiod *d, uint64_t id)
 bool smartiod_grant_take(struct smartiod *d, uint64_t id, uint64_t mem)
 {
 	struct smartiod_grant *g = id ? grant_find(d, id) : NULL;
-	struct smartiod_peer *p;
 
 	if (!g)
 		return false;
-	p = smartiod_peer_find(d, g->node);
-	if (p)
-		p->n_lost_rings += mem != 0;
 	g->ring = NULL;
 	g->mem = mem;
 	return true;

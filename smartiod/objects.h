@@ -147,7 +147,8 @@ struct smartiod_grant {
 	bool adrift;	  /* @node was lost, and may still write to it: adrift.c */
 	struct smartiod_segment *segment; /* one of these two; neither: a grant of a BAR */
 	struct smartiod_ring *ring;
-	uint64_t mem; /* of a ring that is no more: it goes with the grant; 0: none */
+	bool ring_memory; /* not its trigger */
+	uint64_t mem;	  /* of a ring that is no more: it goes with the grant; 0: none */
 };
 
 /*
@@ -329,11 +330,11 @@ struct smartiod_peer {
 	uint32_t node;
 	const struct sio_topo_host *host;
 	enum smartiod_peer_state state;
-	uint64_t generation;   /* its boot, as it says; 0: not connected */
-	uint64_t last_start;   /* the same, when it said HELLO last; 0: never */
-	uint64_t retry_at;     /* UINT64_MAX: not */
-	unsigned n_grants;     /* that it has of us, adrift ones among them */
-	unsigned n_lost_rings; /* of these: rings that only it can end */
+	uint64_t generation; /* its boot, as it says; 0: not connected */
+	uint64_t last_start; /* the same, when it said HELLO last; 0: never */
+	uint64_t retry_at;   /* UINT64_MAX: not */
+	unsigned n_grants;   /* that it has of us, adrift ones among them */
+	unsigned n_rings;    /* of these: memory of rings */
 	unsigned n_paths;
 	struct smartiod_path_state path[SMARTIOD_MAX_PATHS];
 };

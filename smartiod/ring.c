@@ -7,7 +7,7 @@
 #include "wire/ring.h"
 
 #define MAX_RINGS 1024 /* of one interrupt, those that the library drains included */
-#define RAM_PART 4u    /* of a program's interrupts together: this part of the host's memory */
+#define RAM_PART 4u    /* of a program's interrupts, of a peer's: this part of the host's memory */
 
 enum { RING_ALLOC, RING_GRANT_MEMORY, RING_GRANT_IRQ };
 
@@ -142,31 +142,21 @@ static void build_done(struct smartiod *d, struct smartiod_ring_op *r);
 
 /*
  * Rings of senders that are gone stay until the receiver has read them, so one that is stopped
- * could have any number: they are bounded by a part of the host's memory, too. So are those that a
- * host holds that was lost: it could be lost again and again.
+ * could have any number: they are bounded by a part of the host's memory, too.
  */
-static int check_room(struct smartiod *d, const struct smartiod_dint *dint, uint32_t node,
-		      struct sio_err *reterr)
+static int check_room(struct smartiod *d, const struct smartiod_dint *dint, struct sio_err *reterr)
 {
 	const struct smartiod_session *s = dint->plain ? NULL : dint->o.session;
-	const struct smartiod_peer *p = dint->plain ? NULL : smartiod_peer_find(d, node);
-	uint64_t part = d->host->ram_size / RAM_PART;
 
 	if (dint->n_rings >= MAX_RINGS)
 		return sio_fail(reterr, -ENOSPC, "%s %u of %s has %u senders already",
 				smartiod_dint_word(dint->plain), dint->number, d->host->name,
 				dint->n_rings);
-	if (s && (uint64_t)(s->n_rings + 1) * SIO_RING_TOTAL > part)
+	if (s && (uint64_t)(s->n_rings + 1) * SIO_RING_TOTAL > d->host->ram_size / RAM_PART)
 		return sio_fail(reterr, -ENOSPC,
 				"the receivers of program %u of %s have %u senders, those included "
 				"that left something to read: 1/%u of the host's memory",
 				s->pid, d->host->name, s->n_rings, RAM_PART);
-	if (p && (uint64_t)(p->n_lost_rings + 1) * SIO_RING_TOTAL > part)
-		return sio_fail(
-			reterr, -ENOSPC,
-			"node %u was lost while it could write to %u rings of %s, and has not "
-			"let go of them: 1/%u of the host's memory",
-			node, p->n_lost_rings, d->host->name, RAM_PART);
 	return 0;
 }
 
@@ -175,7 +165,7 @@ static struct smartiod_ring *ring_new(struct smartiod *d, struct smartiod_dint *
 {
 	struct smartiod_ring *ring = NULL;
 
-	if (check_room(d, dint, node, reterr) < 0)
+	if (check_room(d, dint, reterr) < 0)
 		return NULL;
 	ring = calloc(1, sizeof(*ring));
 	if (!ring) {
@@ -286,6 +276,23 @@ static const char *unwanted(struct smartiod *d, const struct smartiod_ring_op *r
 	return NULL;
 }
 
+/*
+ * A host that does not let go, of rings whose receivers are gone or when it is lost itself, could
+ * have any number: those are no receiver's any more. Asked when the memory's grant is there, for
+ * many may be asked for at once.
+ */
+static int check_host(struct smartiod *d, uint32_t node, struct sio_err *reterr)
+{
+	const struct smartiod_peer *p = smartiod_peer_find(d, node);
+
+	if (p && (uint64_t)(p->n_rings + 1) * SIO_RING_TOTAL > d->host->ram_size / RAM_PART)
+		return sio_fail(reterr, -ENOSPC,
+				"node %u can write to %u rings of %s and has not let go of them: "
+				"1/%u of the host's memory",
+				node, p->n_rings, d->host->name, RAM_PART);
+	return 0;
+}
+
 /* Book the grant that came; -errno: it is ungranted. */
 static int take_grant(struct smartiod *d, struct smartiod_ring_op *r,
 		      const struct sio_evt_grant *evt, uint64_t *ret_id, struct sio_err *reterr)
@@ -294,9 +301,12 @@ static int take_grant(struct smartiod *d, struct smartiod_ring_op *r,
 					    .adapter = r->adapter,
 					    .peer_adapter = r->peer_adapter,
 					    .purpose = SIO_GRANT_CPU,
-					    .ring = r->ring};
-	int rc = smartiod_grant_keep(d, evt->id, &what, reterr);
+					    .ring = r->ring,
+					    .ring_memory = r->state == RING_GRANT_MEMORY};
+	int rc = what.ring_memory ? check_host(d, what.node, reterr) : 0;
 
+	if (rc == 0)
+		rc = smartiod_grant_keep(d, evt->id, &what, reterr);
 	if (rc < 0)
 		smartiod_port_ungrant(d, evt->id);
 	else

@@ -211,6 +211,7 @@ void smartio_nvme_manager_close(struct smartio_nvme_manager *m)
 		SCIRemoveDataInterrupt(m->interrupt, 0, &err);
 	sio_nvme_device_done(&m->d);
 	sio_nvme_ledger_done(&m->ledger);
+	free(m->unsettled);
 	free(m);
 	sio_nvme_fail(0, "%s", why);
 }
@@ -249,27 +250,50 @@ static int settle(struct smartio_nvme_manager *m, uint64_t borrower)
 	smartio_device_settled(m->d.handle, borrower, &err);
 	if (err == SCI_ERR_OK || err == SCI_ERR_ILLEGAL_PARAMETER) /* nothing was left of it */
 		return 0;
-	if (err == SCI_ERR_ACCESS || err == SCI_ERR_NOT_CONNECTED ||
-	    m->n_unsettled == SIO_NVME_UNSETTLED)
+	if (err == SCI_ERR_ACCESS || err == SCI_ERR_NOT_CONNECTED)
 		return sio_nvme_fail_sci(err, "%s: cannot settle borrower %" PRIu64, m->d.name,
 					 borrower);
+	m->settle_at = smartio_now_ns() + CHECK_MS * 1000000ull;
 	return -EAGAIN;
 }
 
+/* Without memory for a longer list what it had mapped stays until the drive is next reset. */
+static void settle_later(struct smartio_nvme_manager *m, uint64_t borrower)
+{
+	for (unsigned i = 0; i < m->n_unsettled; i++)
+		if (m->unsettled[i] == borrower)
+			return;
+	if (m->n_unsettled == m->max_unsettled) {
+		unsigned n = m->max_unsettled ? 2 * m->max_unsettled : 16;
+		uint64_t *list = realloc(m->unsettled, n * sizeof(*list));
+
+		if (!list)
+			return;
+		m->unsettled = list;
+		m->max_unsettled = n;
+	}
+	m->unsettled[m->n_unsettled++] = borrower;
+}
+
+/* A lender that does not answer takes seconds each time, so the first that it cannot take ends it. */
 static int settle_again(struct smartio_nvme_manager *m)
 {
-	unsigned n = m->n_unsettled;
 	int rc = 0;
 
-	m->n_unsettled = 0;
-	for (unsigned i = 0; i < n && rc == 0; i++) {
-		rc = settle(m, m->unsettled[i]);
-		if (rc == -EAGAIN) {
-			m->unsettled[m->n_unsettled++] = m->unsettled[i];
-			rc = 0;
+	if (m->n_unsettled == 0 || smartio_now_ns() < m->settle_at)
+		return 0;
+	while (m->n_unsettled > 0 && rc == 0) {
+		uint64_t last = m->unsettled[m->n_unsettled - 1];
+
+		rc = settle(m, last);
+		if (rc != -EAGAIN) {
+			m->n_unsettled--;
+			continue;
 		}
+		m->unsettled[m->n_unsettled - 1] = m->unsettled[0]; /* another's turn */
+		m->unsettled[0] = last;
 	}
-	return rc;
+	return rc == -EAGAIN ? 0 : rc;
 }
 
 /*
@@ -297,10 +321,10 @@ static int borrower_gone(struct smartio_nvme_manager *m, uint64_t borrower)
 			return rc;
 		sio_nvme_ledger_release(l, qid);
 	}
-	rc = settle(m, borrower);
+	rc = m->n_unsettled ? -EAGAIN : settle(m, borrower);
 	if (rc != -EAGAIN)
 		return rc;
-	m->unsettled[m->n_unsettled++] = borrower;
+	settle_later(m, borrower);
 	return 0;
 }
 
@@ -346,16 +370,15 @@ static int serve_once(struct smartio_nvme_manager *m)
 {
 	int events, requests, rc;
 
-	rc = settle_again(m);
-	if (rc)
-		return rc;
 	events = take_events(m);
 	if (events < 0)
 		return events;
 	requests = take_requests(m);
 	if (requests < 0)
 		return requests;
-	rc = sio_nvme_ctrl_check(&m->ctrl);
+	rc = settle_again(m);
+	if (rc == 0)
+		rc = sio_nvme_ctrl_check(&m->ctrl);
 	return rc ? rc : events + requests;
 }
 

@@ -6,8 +6,6 @@
 #include "ledger.h"
 #include "protocol.h"
 
-#define SIO_NVME_UNSETTLED 16u
-
 struct smartio_nvme_manager {
 	struct sio_nvme_device d;
 	struct sio_nvme_ctrl ctrl;
@@ -19,8 +17,9 @@ struct smartio_nvme_manager {
 	struct sio_nvme_meta meta; /* what stands there */
 	struct sio_nvme_meta wire; /* ... in the fabric's byte order */
 	/* Borrowers whose queues are gone, but the lender could not take the word of it. */
-	uint64_t unsettled[SIO_NVME_UNSETTLED];
-	unsigned n_unsettled;
+	uint64_t *unsettled;
+	unsigned n_unsettled, max_unsettled;
+	uint64_t settle_at; /* when it is told again */
 	volatile int stop;
 	int failed; /* -errno: the drive is lost to us */
 	char why[256];
