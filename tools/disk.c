@@ -34,44 +34,49 @@ static int unseen(const char *path, char *ret, size_t size)
 /* ---- whose it is ---- */
 
 /* Does @path lead to something below function @bdf? */
-static bool leads_to(const char *path, const char *bdf)
+static int leads_to(const char *path, const char *bdf, char *ret, size_t size)
 {
 	char real[PATH_MAX], part[64];
 	const char *at;
 
+	if (!realpath(path, real))
+		return unseen(path, ret, size);
 	snprintf(part, sizeof(part), "/%.60s", bdf);
-	at = realpath(path, real) ? strstr(real, part) : NULL;
+	at = strstr(real, part);
 	return at && (at[strlen(part)] == '/' || at[strlen(part)] == '\0');
 }
 
 /* A disk behind several controllers hangs on none of them: look at those it has. */
-static bool below_subsystem(const struct disk *d, const char *bdf)
+static int below_subsystem(const struct disk *d, const char *bdf, char *ret, size_t size)
 {
 	char path[PATH_MAX];
 	struct dirent *entry;
-	bool found = false;
+	int found = 0;
 	DIR *dir;
 
 	snprintf(path, sizeof(path), "%s/sys/block/%s/device", d->root, d->name);
 	dir = opendir(path);
-	while (dir && !found && (entry = readdir(dir))) {
+	if (!dir)
+		return unseen(path, ret, size);
+	while (!found && (entry = readdir(dir))) {
 		if (strncmp(entry->d_name, "nvme", 4) != 0)
 			continue;
 		snprintf(path, sizeof(path), "%s/sys/block/%s/device/%s/device", d->root, d->name,
 			 entry->d_name);
-		found = leads_to(path, bdf);
+		found = leads_to(path, bdf, ret, size);
 	}
-	if (dir)
-		closedir(dir);
+	closedir(dir);
 	return found;
 }
 
-static bool belongs_to(const struct disk *d, const char *bdf)
+static int belongs_to(const struct disk *d, const char *bdf, char *ret, size_t size)
 {
 	char path[PATH_MAX];
+	int rc;
 
 	snprintf(path, sizeof(path), "%s/sys/block/%s", d->root, d->name);
-	return leads_to(path, bdf) || below_subsystem(d, bdf);
+	rc = leads_to(path, bdf, ret, size);
+	return rc ? rc : below_subsystem(d, bdf, ret, size);
 }
 
 /* ---- what is done with it ---- */
@@ -256,7 +261,10 @@ int tool_disk_in_use(const char *root, const char *bdf, char *ret, size_t size)
 	while (rc == 0 && (entry = readdir(dir))) {
 		const struct disk d = {root, entry->d_name};
 
-		if (entry->d_name[0] != '.' && belongs_to(&d, bdf))
+		if (entry->d_name[0] == '.')
+			continue;
+		rc = belongs_to(&d, bdf, ret, size);
+		if (rc > 0)
 			rc = in_use(&d, ret, size);
 	}
 	closedir(dir);

@@ -133,23 +133,32 @@ int tool_function_find(const char *word, struct tool_function *ret, struct sio_e
 
 /* ---- who uses it ---- */
 
-static bool interface_up(const struct tool_function *f, char *ret, size_t size)
+/* 1: yes; 0: no; -errno: nobody knows, with @ret saying why. */
+static int interface_up(const struct tool_function *f, char *ret, size_t size)
 {
 	char path[PATH_MAX], flags[32];
-	struct dirent *entry;
-	bool found = false;
+	struct dirent *entry = NULL;
+	int found = 0;
 	DIR *dir;
 
 	file_of(f, "net", path, sizeof(path));
 	dir = opendir(path);
+	if (!dir && errno == ENOENT)
+		return 0;
 	while (dir && !found && (entry = readdir(dir))) {
 		if (entry->d_name[0] == '.')
 			continue;
 		snprintf(path, sizeof(path), DEVICES "%s/net/%s/flags", f->bdf, entry->d_name);
 		read_line(path, flags, sizeof(flags));
+		if (!*flags)
+			break;
 		found = strtoul(flags, NULL, 16) & 1; /* IFF_UP */
 		if (found)
 			snprintf(ret, size, "network interface %s is up", entry->d_name);
+	}
+	if (!dir || (!found && entry)) {
+		found = -EIO;
+		snprintf(ret, size, "%.200s cannot be looked at", path);
 	}
 	if (dir)
 		closedir(dir);
@@ -159,12 +168,13 @@ static bool interface_up(const struct tool_function *f, char *ret, size_t size)
 int tool_function_unused(const struct tool_function *f, struct sio_err *reterr)
 {
 	char what[300];
-	int disk = tool_disk_in_use("", f->bdf, what, sizeof(what));
+	int used = tool_disk_in_use("", f->bdf, what, sizeof(what));
 
-	if (disk < 0)
-		return sio_fail(reterr, -EBUSY, "%s may be in use: %s", f->bdf, what);
-	if (disk || interface_up(f, what, sizeof(what)))
-		return sio_fail(reterr, -EBUSY, "%s is in use: %s", f->bdf, what);
+	if (used == 0)
+		used = interface_up(f, what, sizeof(what));
+	if (used)
+		return sio_fail(reterr, -EBUSY, "%s %s in use: %s", f->bdf,
+				used < 0 ? "may be" : "is", what);
 	return 0;
 }
 

@@ -160,6 +160,9 @@ static void who_cannot_look_does_not_know(void **state)
 		{"rmdir sys/block/nvme0n1/holders; ln -s holders sys/block/nvme0n1/holders",
 		 "rm sys/block/nvme0n1/holders", "sys/block/nvme0n1/holders"},
 		{"ln -s nvme0n1 dev/nvme0n1", "rm dev/nvme0n1", "dev/nvme0n1"},
+		{"ln -s nvme9n1 sys/block/nvme9n1", "rm sys/block/nvme9n1", "sys/block/nvme9n1"},
+		{"mkdir sys/block/nvme9n1; ln -s device sys/block/nvme9n1/device",
+		 "rm -r sys/block/nvme9n1", "sys/block/nvme9n1/device"},
 		{"mv sys/block kept; ln -s block sys/block", "rm sys/block; mv kept sys/block",
 		 "sys/block"},
 	};
