@@ -275,7 +275,7 @@ static void settle_later(struct smartio_nvme_manager *m, uint64_t borrower)
 	m->unsettled[m->n_unsettled++] = borrower;
 }
 
-/* A lender that does not answer takes seconds each time, so the first that it cannot take ends it. */
+/* Up to the first that the lender cannot take: one that does not answer takes seconds each time. */
 static int settle_again(struct smartio_nvme_manager *m)
 {
 	int rc = 0;

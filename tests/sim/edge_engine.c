@@ -3,8 +3,8 @@
  * The DMA engines of the room: their host's processors, but for that they act by themselves, and
  * the simulator says when. Those of a host that would find nothing are not asked.
  *
- * With the fault "doze" they sleep as those of the live cluster do: say so in their rings, look once
- * more, and do nothing until a doorbell.
+ * With the fault "doze" they sleep as those of the live cluster do: say so in their rings, look
+ * once more, and do nothing until a doorbell.
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * No faults, but what happens seldom on its own: DMA engines fall asleep whenever they find nothing,
- * and have to be woken; programs trigger data interrupts until there is no room for more.
+ * No faults, but what happens seldom on its own: DMA engines fall asleep whenever they find
+ * nothing, and have to be woken; programs trigger data interrupts until there is no room for more.
  */
 #include "edge.h"
 #include "run.h"

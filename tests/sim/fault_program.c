@@ -45,8 +45,8 @@ const struct sim_fault sim_fault_death = {.name = "death", .most = 100, .begin =
  * SIGSTOP, or a machine that swaps: its memory, descriptors and what devices do there go on, and
  * others wait for it in vain. Half the time for longer than they do, else as often for microseconds
  * as for seconds. Not between two accesses to the fabric, and news is taken first when it goes on
- * (coro.c): who is stopped between the look at the drive's generation and the doorbell rings, when it
- * goes on, that of whoever has its queue's number after a reset.
+ * (coro.c): who is stopped between the look at the drive's generation and the doorbell rings, when
+ * it goes on, that of whoever has its queue's number after a reset.
  */
 static void stop_begin(struct sim_fault_event *e)
 {

@@ -2,8 +2,8 @@
 /*
  * smartiod is killed and started again, on a host that goes on without it: programs, what they have
  * mapped and the port stay. A seed that has such a fault is one real host, without adapters. Soon
- * (restart), after up to more than a minute (absent), or with an answer of the port on its way to it
- * (unheard).
+ * (restart), after up to more than a minute (absent), or with an answer of the port on its way to
+ * it (unheard).
  */
 #include "edge.h"
 #include "run.h"

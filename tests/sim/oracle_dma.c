@@ -87,8 +87,8 @@ static void note(const void *segment, const void *device, uint64_t from, uint64_
 }
 
 /*
- * @device NULL: of all devices. Of one that is lost the program alone says so: until its lender ends
- * the quarantine, the device has it, as that of a dead one.
+ * @device NULL: of all devices. Of one that is lost the program alone says so: until its lender
+ * ends the quarantine, the device has it, as that of a dead one.
  */
 static void forget(const void *segment, sci_smartio_device_t device)
 {

@@ -132,7 +132,9 @@ static void check_alone(const struct emu_nvme *m, const struct drive *d, const s
 				 m->name, (unsigned long long)new->at, i);
 }
 
-/* A reset ends all holds; so does the death of the lender's daemon, where it takes the port along. */
+/*
+ * A reset ends all holds; so does the death of the lender's daemon, where it takes the port along.
+ */
 static void check_held(const struct emu_nvme *m, const struct drive *d, const struct memory *new)
 {
 	const struct hold *h;

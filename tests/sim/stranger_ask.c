@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the stranger asks of ports: owners, memory, grants, windows, vectors; what must be refused. */
+/*
+ * What the stranger asks of ports: owners, memory, grants, windows, vectors; what must be refused.
+ */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
 #include <errno.h>

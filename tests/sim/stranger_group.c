@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The stranger in exact multicast groups that nobody else is in: members of many sizes, published
- * or not. What is sent reaches those that are, as far as they are long, and is counted once where it
- * leaves and once at each adapter where it comes in.
+ * or not. What is sent reaches those that are, as far as they are long, and is counted once where
+ * it leaves and once at each adapter where it comes in.
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>

@@ -2,9 +2,9 @@
 /*
  * What askers ask the manager of their drive for, between their reads and writes: who the drive is,
  * which each of them compares with what it heard at first; what they may not have, as queue pairs
- * with keys that are wrong; and nothing, for a while, as a program that has other things to do, with
- * commands in flight. So managers have work at any time, and clients read again and again what they
- * tell of themselves.
+ * with keys that are wrong; and nothing, for a while, as a program that has other things to do,
+ * with commands in flight. So managers have work at any time, and clients read again and again what
+ * they tell of themselves.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Managers of drives: they come, serve for a while, go or die; two may want the same drive. A steward
- * stays until all others have ended, so that clients whose drive lost something wait for it in vain.
+ * Managers of drives: they come, serve for a while, go or die; two may want the same drive. A
+ * steward stays until all others have ended, so that clients whose drive lost something wait for it
+ * in vain.
  */
 #include <errno.h>
 

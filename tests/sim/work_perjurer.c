@@ -3,9 +3,10 @@
  * Programs that lie to the next smartiod about what they had of the last one: that they have what
  * is another's, or another of their own; that a segment was shared or available that was not, or
  * the other way round; or they say nothing of it. Each has much to tell of: segments shared,
- * available and not, handles of others', connections; two borrows of one device, and one of another;
- * private segments and mappings of each; registers, and holds. What their own calls give is not
- * judged; oracle_restore.c judges what is believed, and the others' oracles that they suffer nothing.
+ * available and not, handles of others', connections; two borrows of one device, and one of
+ * another; private segments and mappings of each; registers, and holds. What their own calls give
+ * is not judged; oracle_restore.c judges what is believed, and the others' oracles that they suffer
+ * nothing.
  */
 #include <string.h>
 

@@ -276,8 +276,8 @@ static void config_space_is_of_a_device_that_is_there(void **state)
 }
 
 /*
- * The module refuses a request, by a number; what it looked at we ask for. If that fails the refusal stands,
- * and says nothing of what nobody knows.
+ * The module refuses a request, by a number; what it looked at we ask for. If that fails the
+ * refusal stands, and says nothing of what nobody knows.
  */
 static void check_words(const void *req, int error, const char *words)
 {

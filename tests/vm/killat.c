@@ -3,9 +3,9 @@
  * Runs a program, and kills it at a system call.
  * usage: killat FIRST NAME NUMBER COMMAND...   SIGKILL at the entry of call NUMBER of that name
  *        killat FIRST list FILE COMMAND...     FILE gets "NAME HOW-MANY" for each name
- * Counted is from the first call of the name FIRST on, in all threads together. The program stops at
- * these calls alone (seccomp), so that all others cost nothing; strace stops at each. Who waits for us
- * waits for the program itself: who traces is a process beside it.
+ * Counted is from the first call of the name FIRST on, in all threads together. The program stops
+ * at these calls alone (seccomp), so that all others cost nothing; strace stops at each. Who waits
+ * for us waits for the program itself: who traces is a process beside it.
  */
 #include <errno.h>
 #include <linux/audit.h>
