@@ -185,7 +185,9 @@ static void coro_put(struct sim_coro *c)
 /* Those that wait for news go on first: what the others believe is as old as the stop was long. */
 static bool is_stopped(const struct sim_coro *c, uint64_t *ret_until)
 {
-	if (c->proc->stopped == 0 || c->accessing || c->finished || c->proc->dead)
+	if (c->finished) /* its program may be gone */
+		return false;
+	if (c->proc->stopped == 0 || c->accessing || c->proc->dead)
 		return false;
 	*ret_until = c->proc->stopped + (c->n_waiters ? 0 : SIM_MS);
 	return *ret_until > sim_now();

@@ -252,7 +252,10 @@ static void start_tracer(struct trace *t)
 	char word = 0;
 
 	t->pid = getpid();
-	if (pipe(ready) < 0 || (pid = fork()) < 0)
+	if (pipe(ready) < 0)
+		die("a pipe");
+	pid = fork();
+	if (pid < 0)
 		die("a tracer");
 	if (pid == 0 && fork() == 0) {
 		/* Whoever waits for the end of what the program writes does not wait for us. */
