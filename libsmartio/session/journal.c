@@ -348,9 +348,19 @@ static struct sio_journal_entry *taken(const struct sio_journal *j, const struct
 	return NULL;
 }
 
-bool sio_journal_has(const struct sio_journal *j, const struct sio_msg *req, bool *ret_takes)
+bool sio_journal_has(const struct sio_journal *j, const struct sio_msg *req)
 {
-	return taken(j, req, ret_takes);
+	bool takes;
+
+	return taken(j, req, &takes);
+}
+
+bool sio_journal_takes_own(const struct sio_journal *j, const struct sio_msg *req)
+{
+	uint32_t type = sio_from_le32(req->type);
+	bool takes, has = taken(j, req, &takes);
+
+	return has || (takes && type != SIO_MSG_DEV_UNHOLD && type != SIO_MSG_DEV_UNVECTOR);
 }
 
 void sio_journal_done(struct sio_journal *j, struct sio_journal_entry *e, const struct sio_msg *req,

@@ -36,11 +36,14 @@ void sio_journal_done(struct sio_journal *j, struct sio_journal_entry *e, const 
 /* An event, whose size was checked. */
 void sio_journal_event(struct sio_journal *j, const struct sio_msg *msg);
 
+/* Does @req take away something that is kept here? */
+bool sio_journal_has(const struct sio_journal *j, const struct sio_msg *req);
 /*
- * Does @req take away something that is kept here? An answer to what took it away may have got
- * lost. false also if it takes nothing away: then *ret_takes is false.
+ * Does it take away something of this session, which may be lost already? Each handle is one's own.
+ * But any holder of a device's registers can name any hold of the device, so its parts are one's
+ * own if they are kept here.
  */
-bool sio_journal_has(const struct sio_journal *j, const struct sio_msg *req, bool *ret_takes);
+bool sio_journal_takes_own(const struct sio_journal *j, const struct sio_msg *req);
 
 /*
  * The first message of @step (SIO_MSG_RESTORE_STEP) with a number greater than *@at, which becomes

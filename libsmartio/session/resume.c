@@ -253,12 +253,13 @@ static int talk(struct sio_session *s, int fd)
 
 /* ---- what comes of it; under the lock ---- */
 
-/* What @call was to take away is not there: it was done, and the answer got lost. */
+/*
+ * What @call was to take away is not there any more: it was done, and the answer got lost. What was
+ * never ours is somebody else's, as a hold that any holder of the registers may end.
+ */
 static bool was_done(struct sio_session *s, struct sio_call *call)
 {
-	bool takes, has = sio_journal_has(s->journal, call->req, &takes);
-
-	return takes && !has;
+	return call->takes_own && !sio_journal_has(s->journal, call->req);
 }
 
 static void ask_again(struct sio_session *s)

@@ -124,9 +124,7 @@ void sio_session_event(struct sio_session *s, const struct sio_msg *msg, size_t 
 
 void sio_session_taken(struct sio_session *s, const struct sio_msg *req)
 {
-	bool takes;
-
-	if (s->journal && sio_journal_has(s->journal, req, &takes))
+	if (s->journal && sio_journal_has(s->journal, req))
 		sio_journal_done(s->journal, NULL, req, req);
 }
 
@@ -355,6 +353,7 @@ static int enlist(struct sio_session *s, struct sio_call *call, struct sio_err *
 		return sio_fail(err, -ENOMEM, "no memory");
 	call->id = fresh_id(s);
 	fill_header(call->req, call->req_len, call->type, call->id);
+	call->takes_own = s->journal && sio_journal_takes_own(s->journal, call->req);
 	call->next = s->calls;
 	s->calls = call;
 	return 0;

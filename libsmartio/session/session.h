@@ -59,6 +59,7 @@ struct sio_call {
 	/* private */
 	uint32_t id;
 	bool finished, asked;
+	bool takes_own;			 /* what it takes away was the session's when it was made */
 	struct sio_journal_entry *entry; /* for what it makes */
 	struct sio_call *next;
 };

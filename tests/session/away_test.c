@@ -33,6 +33,7 @@ static struct {
 	bool machine, open;
 	int fd, fds[2];
 	unsigned connections; /* open */
+	unsigned unholds;     /* it was asked for */
 	/* cut: so many HELLOs end the connection; cut_after: before, or after the answer. */
 	unsigned connects, hellos, resumed, cut;
 	bool cut_after;
@@ -87,6 +88,13 @@ static void hello(const struct sio_msg *req, unsigned n_fds)
 	answer(req, &rep, sizeof(rep));
 }
 
+static void lend(const struct sio_msg *req)
+{
+	struct sio_rep_dev_borrow rep = {.handle = sio_to_le32(1)};
+
+	answer(req, &rep, sizeof(rep));
+}
+
 static void refuse(const struct sio_msg *req)
 {
 	struct sio_msg_error rep = {.text = "no handle"};
@@ -117,16 +125,19 @@ static ssize_t fake_send(struct sio_world *w, int fd, const void *buf, size_t le
 			 unsigned n_fds)
 {
 	const struct sio_msg *req = buf;
-	struct sio_msg ok;
+	struct sio_msg ok = {0};
 
 	(void)w;
 	(void)fds;
 	if (!me.open || fd != me.fd)
 		return -EPIPE;
+	me.unholds += sio_from_le32(req->type) == SIO_MSG_DEV_UNHOLD;
 	if (sio_from_le32(req->type) == SIO_MSG_HELLO)
 		hello(req, n_fds);
 	else if (me.error)
 		refuse(req);
+	else if (sio_from_le32(req->type) == SIO_MSG_DEV_BORROW)
+		lend(req);
 	else
 		answer(req, &ok, sizeof(ok));
 	return (ssize_t)len;
@@ -440,6 +451,28 @@ static void a_new_session_has_lost_nothing(void **state)
 	}
 }
 
+/*
+ * What another program has is not in the journal, and may be there all the same: any holder of the
+ * registers ends any hold.
+ */
+static void what_was_never_ours_is_not_taken_for_gone(void **state)
+{
+	sci_smartio_device_t device;
+	sci_error_t err;
+	sci_desc_t sd;
+
+	(void)state;
+	assert_int_equal(initialize(), SCI_ERR_OK);
+	SCIOpen(&sd, 0, &err);
+	SCIBorrowDevice(sd, &device, 0x400, 0, &err);
+	assert_int_equal(err, SCI_ERR_OK);
+	goes(me.now + 1 * S);
+	smartio_device_unhold(device, 4711, &err);
+	assert_int_equal(err, SCI_ERR_OK);
+	assert_int_equal(me.unholds, 1);
+	SCITerminate();
+}
+
 /* It hangs up when it is told what the program had; the program lets go of that connection, too. */
 static void a_talk_that_is_broken_off_is_left(void **state)
 {
@@ -527,6 +560,7 @@ int main(void)
 		TEST(elsewhere_nobody_waits),
 		TEST(calls_wait_30_s_then_none_does),
 		TEST(a_new_session_has_lost_nothing),
+		TEST(what_was_never_ours_is_not_taken_for_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -362,9 +362,7 @@ static void steal(struct state *s)
 	lived = lives(k);
 	SIM_CALL(smartio_disconnect_device_interrupt, (s->device, vector, &e), &e,
 		 SCI_ERR_ILLEGAL_PARAMETER, SCI_ERR_NOT_CONNECTED);
-	/* Asked as a smartiod goes, it is taken for what was done already: nothing ends. */
-	if (e == SCI_ERR_OK && lived && lives(find(s->me->fdid, borrower)) &&
-	    !sim_has_fault("restart"))
+	if (e == SCI_ERR_OK && lived && lives(find(s->me->fdid, borrower)))
 		sim_fail("states", "%s ends the tie of vector %u, which is %s's", sim_self()->name,
 			 vector, find(s->me->fdid, borrower)->name);
 }

@@ -22,6 +22,7 @@ struct library {
 	struct sio_journal_entry *entry;
 	uint32_t pending; /* its id; 0: none */
 	bool deaf;	  /* its answer is lost */
+	bool takes_own;	  /* what it takes away was its own when it was made */
 	size_t len;
 	_Alignas(8) unsigned char request[REQUEST_MAX];
 };
@@ -57,6 +58,7 @@ static void on_request(struct world *w, struct world_client *c, const void *msg,
 	l->pending = sio_from_le32(h->id);
 	l->len = len;
 	memcpy(l->request, msg, len);
+	l->takes_own = sio_journal_takes_own(l->journal, h);
 }
 
 static void on_message(struct world *w, struct world_client *c, const struct world_message *m)
@@ -97,7 +99,7 @@ static void hello(struct world *w, struct library *l)
 	l->talk_id = world_send_with(w, l->c, SIO_MSG_HELLO, &m, sizeof(m), 1);
 }
 
-/* As if smartiod had answered: what it was to take away is not there. */
+/* As if smartiod had answered: what it was to take away is not there any more. */
 static void pretend(struct library *l)
 {
 	struct world_message *m = world_calloc(1, sizeof(*m));
@@ -112,12 +114,10 @@ static void pretend(struct library *l)
 
 static void ask_again(struct world *w, struct library *l)
 {
-	bool takes;
-
 	l->state = OPEN;
 	if (!l->pending)
 		return;
-	if (sio_journal_has(l->journal, (const struct sio_msg *)l->request, &takes) || !takes)
+	if (!l->takes_own || sio_journal_has(l->journal, (const struct sio_msg *)l->request))
 		world_send_raw(w, l->c, l->request, l->len);
 	else
 		pretend(l);
