@@ -195,25 +195,25 @@ static int place(struct sio_mapping *m, uint64_t offset, uint64_t bytes, int pro
 		      : 0;
 }
 
-static int place_local(struct sio_mapping *m, const struct sio_local_segment *seg, unsigned flags,
+static int place_local(struct sio_mapping *m, struct sio_local_segment *seg, unsigned flags,
 		       struct sio_err *err)
 {
 	int prot = SIO_PROT_READ | (flags & SCI_FLAG_READONLY_MAP ? 0 : SIO_PROT_WRITE);
-	int rc;
+	int rc = 0;
+	bool lost;
 
 	sio_session_lock(m->o.lib->session);
-	if (seg->o.lost)
-		rc = sio_fail(err, -ECONNRESET, "segment %#x is lost", seg->segment_id);
-	else if (seg->memory != SIO_HAS_MEMORY)
+	lost = seg->o.lost;
+	if (!lost && seg->memory != SIO_HAS_MEMORY)
 		rc = sio_fail(
 			err, -EPERM,
 			"segment %#x has no memory yet: SCIRegisterSegmentMemory() comes first",
 			seg->segment_id);
-	else
+	else if (!lost)
 		rc = place(m, m->offset, m->bytes, prot, seg->fd, m->offset, err);
 	m->address = seg->phys_addr ? seg->phys_addr + m->offset : 0;
 	sio_session_unlock(m->o.lib->session);
-	return rc;
+	return lost ? sio_object_fail_lost(&seg->o, err) : rc;
 }
 
 /* One piece of smartiod's answer, checked against what was asked and against the one before. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "session/quick.h"
-#include "sisci/library.h"
+#include "sisci/segment.h"
 
 /* A switch: the compiler tells of a kind that is forgotten here. */
 static const char *kind_name(enum sio_kind kind)
@@ -228,6 +228,10 @@ int sio_object_fail_lost(struct sio_object *o, struct sio_err *err)
 	sio_session_unlock(o->lib->session);
 	if (dead)
 		return sio_fail(err, -ESHUTDOWN, "this host's smartiod is gone");
+	/* A program's own one nobody else can lose. */
+	if (o->kind == SIO_LOCAL_SEGMENT && !((const struct sio_local_segment *)o)->attached)
+		return sio_fail(err, -ESHUTDOWN,
+				"the segment was lost when this host's smartiod was started again");
 	return sio_fail(err, -ECONNRESET, "what it was connected to is gone for good");
 }
 

@@ -194,6 +194,44 @@ static void a_stranger_ends_the_session(void **state)
 	server_stop();
 }
 
+/*
+ * What is the program's own is lost with this host's smartiod alone: each call says the same of it.
+ */
+static void what_the_next_one_cannot_take_over_is_lost(void **state)
+{
+	sci_local_segment_t segment, other;
+	unsigned *p, node, adapter;
+	sci_map_t map, again;
+	sci_error_t err;
+	sci_desc_t sd;
+
+	(void)state;
+	server_start(0, 1);
+	initialize();
+	CALL(SCIOpen, &sd, 0);
+	CALL(SCICreateSegment, sd, &segment, 0, 4096, NULL, NULL, SCI_FLAG_AUTO_ID);
+	p = SCIMapLocalSegment(segment, &map, 0, 4096, NULL, 0, &err);
+	good("SCIMapLocalSegment", err);
+	*p = 1;
+	server_lose_all();
+	CALL(SCICreateSegment, sd, &other, 0, 4096, NULL, NULL, SCI_FLAG_AUTO_ID);
+	assert_int_equal(*(volatile unsigned *)p, ~0u);
+	assert_int_equal(SCIWaitForLocalSegmentEvent(segment, &node, &adapter, SCI_INFINITE_TIMEOUT,
+						     0, &err),
+			 SCI_CB_LOST);
+	assert_null(SCIMapLocalSegment(segment, &again, 0, 4096, NULL, 0, &err));
+	assert_int_equal(err, SCI_ERR_NO_LINK_ACCESS);
+	SCIWaitForLocalSegmentEvent(segment, &node, &adapter, SCI_INFINITE_TIMEOUT, 0, &err);
+	assert_int_equal(err, SCI_ERR_NO_LINK_ACCESS);
+	SCIPrepareSegment(segment, 0, 0, &err);
+	assert_int_equal(err, SCI_ERR_NO_LINK_ACCESS);
+	CALL(SCIUnmapSegment, map, 0);
+	CALL(SCIRemoveSegment, segment, 0);
+	CALL(SCIRemoveSegment, other, 0);
+	SCITerminate();
+	server_stop();
+}
+
 /* Terminating needs no smartiod, and does not wait for one. */
 static void terminating_waits_for_nobody(void **state)
 {
@@ -378,6 +416,7 @@ int main(void)
 		cmocka_unit_test(no_call_fails_and_none_is_done_twice),
 		cmocka_unit_test(waits_and_memory_need_no_smartiod),
 		cmocka_unit_test(a_stranger_ends_the_session),
+		cmocka_unit_test(what_the_next_one_cannot_take_over_is_lost),
 		cmocka_unit_test(terminating_waits_for_nobody),
 		cmocka_unit_test(terminating_ends_a_talk),
 		cmocka_unit_test(nonsense_ends_the_session),

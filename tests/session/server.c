@@ -16,6 +16,7 @@
 
 #include "../lib/tempdir.h"
 #include "server.h"
+#include "sisci_api.h"
 #include "smartio/uapi.h"
 #include "wire/check.h"
 #include "wire/client.h"
@@ -182,6 +183,17 @@ static void hello(const struct sio_msg *req, int fd)
 		reply(req, &rep, sizeof(rep), NULL, 0);
 }
 
+static void tell_lost(uint32_t handle)
+{
+	struct sio_evm_segment evm = {.h.type = sio_to_le32(SIO_EVM_SEGMENT_LOCAL),
+				      .handle = sio_to_le32(handle),
+				      .reason = sio_to_le32(SCI_CB_LOST),
+				      .node = sio_to_le32(4),
+				      .lost = sio_to_le32(1)};
+
+	send_fds(&evm, sizeof(evm), NULL, 0);
+}
+
 static void restore(const struct sio_msg *req)
 {
 	const struct sio_msg_restore *m = (const void *)req;
@@ -190,6 +202,8 @@ static void restore(const struct sio_msg *req)
 
 	me.count.restored++;
 	if (!t) {
+		if (!interrupt)
+			tell_lost(sio_from_le32(m->handle));
 		reply_error(req, ENOENT);
 		return;
 	}
@@ -416,6 +430,17 @@ void server_forget(void)
 {
 	pthread_mutex_lock(&me.lock);
 	me.forget = true;
+	hang_up();
+	wake();
+	pthread_mutex_unlock(&me.lock);
+}
+
+void server_lose_all(void)
+{
+	pthread_mutex_lock(&me.lock);
+	for (unsigned i = 0; i < THINGS; i++)
+		if (me.thing[i].handle)
+			thing_end(&me.thing[i]);
 	hang_up();
 	wake();
 	pthread_mutex_unlock(&me.lock);

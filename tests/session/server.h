@@ -21,6 +21,8 @@ void server_away(bool away);
 void server_adapters(unsigned n);
 /* It does not know any owner that is shown to it. */
 void server_forget(void);
+/* Hang up; the next one knows the owner, and cannot take over what it had. */
+void server_lose_all(void);
 /* Send what is no message, and stay. */
 void server_babble(void);
 /* Tell of @n connections to each segment, in one word each. */
