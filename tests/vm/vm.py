@@ -304,6 +304,10 @@ def main():
         iommu = parse_machine(machine)[1]
         names = all_tests() if tests == ["all"] else tests
         scripts = [s for s in map(Script, names) if iommu not in s.words("not")]
+        if not scripts:
+            raise cache.Unavailable("there is nothing to be seen on such a machine")
+        for name in sorted(set(names) - {s.name for s in scripts}):
+            print(f"{name} on {machine}: left out: there is nothing to be seen on such a machine")
         run = Run(os.path.abspath(build), machine, options)
         for group in together(scripts):
             run.run(group)
