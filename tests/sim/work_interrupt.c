@@ -106,13 +106,20 @@ static bool lossless(void)
 	       !sim_has_fault("delay");
 }
 
+/* They are stopped, or wait for a drive that does not answer. */
+static bool managers_may_be_slow(void)
+{
+	return sim_has_fault("stop") || sim_has_fault("lost") || sim_has_fault("late") ||
+	       sim_has_fault("fatal");
+}
+
 static void check_message(struct own *o, const struct message *m, unsigned length)
 {
 	const char *name = sim_self()->name;
 	unsigned i;
 
-	/* A manager was slow, and whom it answers is gone: the number is ours now. */
-	if (m->magic == NVME_REPLY && sim_has_fault("stop"))
+	/* Whom it answers is gone, and the number is ours now. */
+	if (m->magic == NVME_REPLY && managers_may_be_slow())
 		return;
 	if (length < 24 || m->magic != MAGIC || m->node != sim_node(sim_self()->host))
 		sim_fail("messages", "%s: a message of %u bytes begins with %#x, to node %u", name,
