@@ -250,14 +250,9 @@ bool stranger_lives(unsigned host, uint64_t owner)
 	return t && !t->ended;
 }
 
-static bool is_on(const struct thing *t, const void *arg)
-{
-	return t->host == *(const unsigned *)arg;
-}
-
 uint64_t stranger_asker(const struct thing *t, bool *ret_foreign)
 {
-	const struct thing *other = stranger_any(SIO_KIND_OWNER, is_on, &t->host);
+	const struct thing *other = stranger_any(SIO_KIND_OWNER, stranger_is_on, &t->host);
 
 	*ret_foreign = false;
 	switch (stranger_draw(4)) {
@@ -269,6 +264,21 @@ uint64_t stranger_asker(const struct thing *t, bool *ret_foreign)
 	default:
 		return t->owner;
 	}
+}
+
+void stranger_end_any(unsigned host, uint32_t kind, uint32_t op)
+{
+	struct thing *t = stranger_any(kind, stranger_is_on, &host);
+	struct errors want = {0};
+	bool foreign;
+	uint64_t who;
+
+	if (!t)
+		return;
+	who = stranger_asker(t, &foreign);
+	errors_add(&want, foreign, -EPERM);
+	if (stranger_end(host, op, t->id, who, want.e) == 0)
+		stranger_gone(t);
 }
 
 struct emu_path *stranger_path(const struct thing *map)

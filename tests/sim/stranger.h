@@ -83,6 +83,10 @@ uint64_t stranger_draw(uint64_t n);
 /* One of @kind that @fits (NULL: any); NULL: there is none. */
 struct thing *stranger_any(uint32_t kind, bool (*fits)(const struct thing *t, const void *arg),
 			   const void *arg);
+static inline bool stranger_is_on(const struct thing *t, const void *host)
+{
+	return t->host == *(const unsigned *)host;
+}
 struct thing *stranger_find(unsigned host, uint64_t id);
 struct thing *stranger_new(uint32_t kind, unsigned host, uint64_t id, uint64_t owner);
 /* It is no more, and what cannot be without it. */
@@ -113,6 +117,8 @@ bool stranger_lives(unsigned host, uint64_t owner);
 uint64_t stranger_asker(const struct thing *t, bool *ret_foreign);
 /* An object of the port must end by @op. */
 int stranger_end(unsigned host, uint32_t op, uint64_t id, uint64_t owner, const int *errors);
+/* End one of @kind on @host, if there is one: its owner asks, or somebody who may not. */
+void stranger_end_any(unsigned host, uint32_t kind, uint32_t op);
 struct emu_path *stranger_path(const struct thing *map);
 
 /* ---- stranger_ask.c, stranger_dma.c, stranger_group.c ---- */

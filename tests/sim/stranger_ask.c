@@ -26,16 +26,11 @@ static unsigned count(uint32_t kind)
 	return n;
 }
 
-static bool is_on(const struct thing *t, const void *arg)
-{
-	return t->host == *(const unsigned *)arg;
-}
-
 /* ---- owners ---- */
 static void new_owner(unsigned host)
 {
 	struct sio_req_owner_new req = {.user_cookie = 0x73747261};
-	const struct thing *parent = stranger_any(SIO_KIND_OWNER, is_on, &host);
+	const struct thing *parent = stranger_any(SIO_KIND_OWNER, stranger_is_on, &host);
 	bool child = parent && stranger_draw(2);
 	struct errors want = {0};
 	struct thing *w;
@@ -56,7 +51,7 @@ static void new_owner(unsigned host)
 
 static void end_owner(unsigned host)
 {
-	struct thing *w = stranger_any(SIO_KIND_OWNER, is_on, &host);
+	struct thing *w = stranger_any(SIO_KIND_OWNER, stranger_is_on, &host);
 	struct sio_req_owner_close req = {0};
 	struct errors want = {0};
 
@@ -92,7 +87,7 @@ static void new_memory(unsigned host)
 
 static void end_memory(unsigned host)
 {
-	struct thing *m = stranger_any(SIO_KIND_MEM, is_on, &host);
+	struct thing *m = stranger_any(SIO_KIND_MEM, stranger_is_on, &host);
 	struct errors want = {0};
 	bool foreign;
 	uint64_t who;
@@ -146,7 +141,7 @@ static void a_way(unsigned host, struct sio_req_grant *req, unsigned *ret_peer)
 
 static void new_grant(unsigned host)
 {
-	struct thing *m = stranger_any(SIO_KIND_MEM, is_on, &host), *g;
+	struct thing *m = stranger_any(SIO_KIND_MEM, stranger_is_on, &host), *g;
 	struct sio_req_grant req = {.h.owner = stranger_owner(host), .source_kind = SIO_KIND_MEM};
 	struct errors want = {0};
 	unsigned peer;
@@ -179,21 +174,6 @@ static void new_grant(unsigned host)
 	g->bus = stranger.answer.grant.bus_addr;
 	g->generation = stranger.answer.grant.generation;
 	memcpy(g->token, stranger.answer.grant.token, sizeof(g->token));
-}
-
-static void end_grant(unsigned host)
-{
-	struct thing *g = stranger_any(SIO_KIND_GRANT, is_on, &host);
-	struct errors want = {0};
-	bool foreign;
-	uint64_t who;
-
-	if (!g)
-		return;
-	who = stranger_asker(g, &foreign);
-	errors_add(&want, foreign, -EPERM);
-	if (stranger_end(host, SIO_OP_UNGRANT, g->id, who, want.e) == 0)
-		stranger_gone(g);
 }
 
 /* ---- windows ---- */
@@ -336,21 +316,6 @@ static void map_old(void)
 	(void)ask_map(o->peer, &req, o->host);
 }
 
-static void end_map(unsigned host)
-{
-	struct thing *m = stranger_any(SIO_KIND_MAP, is_on, &host);
-	struct errors want = {0};
-	bool foreign;
-	uint64_t who;
-
-	if (!m)
-		return;
-	who = stranger_asker(m, &foreign);
-	errors_add(&want, foreign, -EPERM);
-	if (stranger_end(host, SIO_OP_UNMAP, m->id, who, want.e) == 0)
-		stranger_gone(m);
-}
-
 /* ---- what is tried and taken back at once: devices are others' ---- */
 static struct emu_device *a_device(unsigned host)
 {
@@ -366,7 +331,7 @@ static struct emu_device *a_device(unsigned host)
 /* A window that a device goes through stays. */
 static void hold_map(unsigned host)
 {
-	const struct thing *m = stranger_any(SIO_KIND_MAP, is_on, &host);
+	const struct thing *m = stranger_any(SIO_KIND_MAP, stranger_is_on, &host);
 	struct emu_device *d = a_device(host);
 	struct sio_req_requester_add add = {.h.owner = stranger_owner(host)};
 	struct sio_req_dmamap req = {.h.owner = add.h.owner};
@@ -465,7 +430,7 @@ void stranger_act(unsigned host)
 		new_grant(host);
 		break;
 	case 11:
-		end_grant(host);
+		stranger_end_any(host, SIO_KIND_GRANT, SIO_OP_UNGRANT);
 		break;
 	case 12:
 	case 13:
@@ -478,7 +443,7 @@ void stranger_act(unsigned host)
 		break;
 	case 17:
 		if (stranger_draw(2))
-			end_map(host);
+			stranger_end_any(host, SIO_KIND_MAP, SIO_OP_UNMAP);
 		break;
 	case 18:
 		hold_map(host);

@@ -22,11 +22,6 @@
 #define RANGES 12u
 #define STEPS 10000u
 
-static bool is_on(const struct thing *t, const void *arg)
-{
-	return t->host == *(const unsigned *)arg;
-}
-
 static bool is_of(const struct thing *t, const void *arg)
 {
 	return t->channel == arg;
@@ -108,7 +103,7 @@ struct thing *stranger_attach(struct thing *c, struct thing *target, uint64_t ow
 
 static void attach(unsigned host)
 {
-	struct thing *c = stranger_any(SIO_KIND_DMA, is_on, &host), *target;
+	struct thing *c = stranger_any(SIO_KIND_DMA, stranger_is_on, &host), *target;
 	uint32_t kind = stranger_draw(3) ? SIO_KIND_MAP : SIO_KIND_MEM;
 	struct sio_req_dma_attach req = {0};
 	uint64_t pages, owner;
@@ -116,7 +111,7 @@ static void attach(unsigned host)
 	if (c && stranger_draw(8))
 		target = stranger_any(kind, can_be_reached, c);
 	else
-		target = c ? stranger_any(kind, is_on, &host) : NULL;
+		target = c ? stranger_any(kind, stranger_is_on, &host) : NULL;
 	if (!target)
 		return;
 	pages = target->length / PAGE;
@@ -129,21 +124,6 @@ static void attach(unsigned host)
 		req.length = target->length;
 	}
 	stranger_attach(c, target, owner, &req);
-}
-
-static void end_one(unsigned host, uint32_t kind, uint32_t op)
-{
-	struct thing *t = stranger_any(kind, is_on, &host);
-	struct errors want = {0};
-	bool foreign;
-	uint64_t who;
-
-	if (!t)
-		return;
-	who = stranger_asker(t, &foreign);
-	errors_add(&want, foreign, -EPERM);
-	if (stranger_end(host, op, t->id, who, want.e) == 0)
-		stranger_gone(t);
 }
 
 /* ---- memory ---- */
@@ -179,7 +159,7 @@ static void learn(struct thing *m)
 /* Somebody stores anything into it. */
 static void fill(unsigned host)
 {
-	struct thing *m = stranger_any(SIO_KIND_MEM, is_on, &host);
+	struct thing *m = stranger_any(SIO_KIND_MEM, stranger_is_on, &host);
 
 	if (!m || m->sender)
 		return;
@@ -433,7 +413,7 @@ static void copy_again(struct thing *c, const struct thing *from, const struct t
 
 static void transfer(unsigned host)
 {
-	struct thing *c = stranger_any(SIO_KIND_DMA, is_on, &host), *from, *to;
+	struct thing *c = stranger_any(SIO_KIND_DMA, stranger_is_on, &host), *from, *to;
 	struct sio_dma_entry e = {.flags = SIO_DMA_LAST};
 
 	if (!c)
@@ -469,9 +449,9 @@ void stranger_act_dma(unsigned host)
 		break;
 	case 3:
 		if (stranger_draw(3) == 0)
-			end_one(host, SIO_KIND_DMA_RANGE, SIO_OP_DMA_DETACH);
+			stranger_end_any(host, SIO_KIND_DMA_RANGE, SIO_OP_DMA_DETACH);
 		if (stranger_draw(16) == 0)
-			end_one(host, SIO_KIND_DMA, SIO_OP_DMA_FREE);
+			stranger_end_any(host, SIO_KIND_DMA, SIO_OP_DMA_FREE);
 		break;
 	case 4:
 		fill(host);

@@ -24,11 +24,6 @@ static bool in_group(const struct thing *t, const void *arg)
 	return (t->member || t->sender) && t->group == *(const unsigned *)arg;
 }
 
-static bool is_on(const struct thing *t, const void *arg)
-{
-	return t->host == *(const unsigned *)arg;
-}
-
 static struct sio_req_mcast request(unsigned host, unsigned group, uint32_t what)
 {
 	const struct sio_topo_host *h = &sim_cluster->topology->host[host];
@@ -225,7 +220,7 @@ static void compare(const struct count *c, unsigned host, uint64_t length)
 
 static void send(unsigned host)
 {
-	struct thing *c = stranger_any(SIO_KIND_DMA, is_on, &host);
+	struct thing *c = stranger_any(SIO_KIND_DMA, stranger_is_on, &host);
 	const struct thing *to = NULL, *from = NULL;
 	struct sio_dma_entry e = {.flags = SIO_DMA_LAST};
 	static struct count n;
