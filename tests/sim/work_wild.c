@@ -32,6 +32,7 @@ struct state {
 	sci_local_segment_t segment; /* of ours, and not for the drive */
 	sci_map_t map;
 	volatile uint32_t *canary;
+	uint64_t boots; /* of our host, when it was put there */
 };
 
 static uint32_t word(uint32_t i)
@@ -44,6 +45,7 @@ static void canary_put(struct state *s)
 	sci_error_t e;
 
 	s->map = NULL;
+	s->boots = sim_host_boots(sim_self()->host);
 	SIM_CALL(SCIOpen, (&s->sd, 0, &e), &e);
 	if (e != SCI_ERR_OK)
 		return;
@@ -60,17 +62,29 @@ static void canary_put(struct state *s)
 		sio_write32(s->canary + i, word(i));
 }
 
+static bool crashed(const struct state *s)
+{
+	unsigned host = sim_self()->host;
+
+	return !sim_host_alive(host) || sim_host_boots(host) != s->boots;
+}
+
+static bool was_forgotten(void)
+{
+	return sim_outliving && (sim_has_fault("stop") || sim_has_fault("clock"));
+}
+
 static void canary_look(const struct state *s)
 {
 	for (uint32_t i = 0; s->map && i < CANARY / 4; i++) {
 		uint32_t v = sio_read32(s->canary + i);
 
 		/*
-		 * Ones: the host crashed, and this program does not know it yet; or it was stopped
-		 * for longer than a smartiod that was started again waits for who comes back.
+		 * Ones: the host crashed, be it up again, and this program does not know it yet; or
+		 * it was stopped, or the clock jumped, for longer than a smartiod that was started
+		 * again waits for who comes back.
 		 */
-		if (v != word(i) && (v != ~0u || (sim_host_alive(sim_self()->host) &&
-						  !(sim_outliving && sim_has_fault("stop")))))
+		if (v != word(i) && (v != ~0u || !(crashed(s) || was_forgotten())))
 			sim_fail("wild", "%s: %#x where nobody was to write", sim_self()->name, v);
 	}
 }
