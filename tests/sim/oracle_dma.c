@@ -93,8 +93,7 @@ static void note(const void *segment, const void *device, uint64_t from, uint64_
 static void forget(const void *segment, sci_smartio_device_t device)
 {
 	struct told *t, *next;
-	/* Where managers are stopped that takes long. */
-	bool lost = device && sim_has_fault("stop") && smartio_device_lost(device);
+	bool lost = device && smartio_device_lost(device);
 
 	DL_FOREACH_SAFE (all, t, next) {
 		if (t->pid != sim_self()->pid || t->segment != segment ||
