@@ -99,17 +99,17 @@ int sio_nvme_ctrl_open(struct sio_nvme_ctrl *c, struct sio_nvme_device *d, uint3
 	if (rc == 0)
 		rc = map_doorbells(c);
 	if (rc)
-		sio_nvme_ctrl_done(c);
+		sio_nvme_ctrl_done(c, true);
 	return rc;
 }
 
-void sio_nvme_ctrl_done(struct sio_nvme_ctrl *c)
+void sio_nvme_ctrl_done(struct sio_nvme_ctrl *c, bool stopped)
 {
 	struct sio_nvme_mem *mem[] = {&c->sq, &c->cq, &c->data};
 	sci_error_t err;
 
 	for (unsigned i = 0; i < 3; i++)
-		if (mem[i]->d)
+		if (mem[i]->d && stopped)
 			sio_nvme_mem_done(mem[i]);
 	if (c->db_map)
 		SCIUnmapSegment(c->db_map, 0, &err);

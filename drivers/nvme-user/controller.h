@@ -35,8 +35,8 @@ struct sio_nvme_command {
 
 /* Map registers and doorbells. -EBUSY: another has the registers. @timeout_ms 0: as CAP.TO says. */
 int sio_nvme_ctrl_open(struct sio_nvme_ctrl *c, struct sio_nvme_device *d, uint32_t timeout_ms);
-/* Half-built is fine. The controller must be disabled, or gone, or be left to the next manager. */
-void sio_nvme_ctrl_done(struct sio_nvme_ctrl *c);
+/* Half-built is fine. @stopped: the controller is disabled, or gone; else it keeps its memory. */
+void sio_nvme_ctrl_done(struct sio_nvme_ctrl *c, bool stopped);
 /* Reset: afterwards the controller has no queue and uses no memory. */
 int sio_nvme_ctrl_disable(struct sio_nvme_ctrl *c);
 /* With an admin queue of @entries. */

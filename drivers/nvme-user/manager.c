@@ -183,15 +183,27 @@ int smartio_nvme_manager_open(const char *device, const struct smartio_nvme_mana
 	return 0;
 }
 
-/* Leave the drive without queues, so that nothing of ours or of clients is used any more. */
-static void stop_controller(struct smartio_nvme_manager *m)
+/*
+ * Leave the drive without queues, so that nothing of ours or of clients is used any more. One that
+ * does not answer may still use them: behind a cable that is out, or it hangs. Its lender can reset
+ * it. Return: false: nobody could, and it keeps its memory until this program ends.
+ */
+static bool stop_controller(struct smartio_nvme_manager *m)
 {
+	sci_error_t err;
+
 	if (!m->ctrl.reg_map || !smartio_holds_registers(m->d.handle))
-		return;
+		return true;
 	if (m->ctrl.enabled && !m->failed)
 		sio_nvme_ctrl_shutdown(&m->ctrl);
-	if (sio_nvme_ctrl_disable(&m->ctrl) == 0)
+	if (sio_nvme_ctrl_disable(&m->ctrl) == 0) {
 		settle_all(m);
+		return true;
+	}
+	if (!m->ctrl.sq.d || smartio_device_lost(m->d.handle))
+		return true;
+	smartio_device_reset(m->d.handle, &err);
+	return err == SCI_ERR_OK || smartio_device_lost(m->d.handle);
 }
 
 void smartio_nvme_manager_close(struct smartio_nvme_manager *m)
@@ -205,8 +217,7 @@ void smartio_nvme_manager_close(struct smartio_nvme_manager *m)
 	strncpy(why, smartio_nvme_error(), sizeof(why) - 1);
 	why[sizeof(why) - 1] = '\0';
 	sio_nvme_manager_withdraw(m);
-	stop_controller(m);
-	sio_nvme_ctrl_done(&m->ctrl);
+	sio_nvme_ctrl_done(&m->ctrl, stop_controller(m));
 	if (m->interrupt)
 		SCIRemoveDataInterrupt(m->interrupt, 0, &err);
 	sio_nvme_device_done(&m->d);

@@ -250,6 +250,6 @@ void bench_end(void)
 {
 	if (bench.open)
 		sio_nvme_ctrl_disable(&bench.ctrl);
-	sio_nvme_ctrl_done(&bench.ctrl);
+	sio_nvme_ctrl_done(&bench.ctrl, true);
 	bench.open = false;
 }

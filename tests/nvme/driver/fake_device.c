@@ -95,6 +95,18 @@ uint64_t fake_region_add(struct fake_borrower *b, void *owner, void *at, size_t 
 	return r->ioaddr;
 }
 
+/* The drive's queues, the admin queue too, are not where nothing is mapped for it. */
+static bool has_queue(const struct fake_region *r)
+{
+	const struct emu_nvme *m = W.model;
+
+	for (uint32_t i = 0; i <= m->queue_pairs; i++)
+		if ((m->sq[i].size && m->sq[i].addr - r->ioaddr < r->size) ||
+		    (m->cq[i].size && m->cq[i].addr - r->ioaddr < r->size))
+			return true;
+	return false;
+}
+
 void fake_region_drop(uint64_t borrower, void *owner, bool all)
 {
 	struct fake_region **at = &W.regions, *r;
@@ -104,6 +116,7 @@ void fake_region_drop(uint64_t borrower, void *owner, bool all)
 			at = &r->next;
 			continue;
 		}
+		fake.faults += !all && has_queue(r);
 		*at = r->next;
 		free(r);
 	}

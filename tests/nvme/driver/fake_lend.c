@@ -115,6 +115,13 @@ int smartio_holds_registers(sci_smartio_device_t device)
 	return W.holder == fake_borrower_of(device);
 }
 
+static void settle_ended(void)
+{
+	for (struct fake_borrower *b = W.borrowers; b; b = b->next)
+		if (b->ended)
+			fake_region_drop(b->id, NULL, true);
+}
+
 void smartio_device_settled(sci_smartio_device_t device, uint64_t id, sci_error_t *error)
 {
 	if (fake_injected(error))
@@ -135,10 +142,22 @@ void smartio_device_settled(sci_smartio_device_t device, uint64_t id, sci_error_
 			fake_region_drop(id, NULL, true);
 		return;
 	}
-	for (struct fake_borrower *b = W.borrowers; b; b = b->next)
-		if (b->ended)
-			fake_region_drop(b->id, NULL, true);
+	settle_ended();
 	fake_generation_up();
+}
+
+void smartio_device_reset(sci_smartio_device_t device, sci_error_t *error)
+{
+	if (fake_injected(error))
+		return;
+	if (fake.unresettable)
+		*error = SCI_ERR_TIMEOUT;
+	else if (W.holder != fake_borrower_of(device))
+		*error = SCI_ERR_ACCESS;
+	if (*error != SCI_ERR_OK)
+		return;
+	fake_reset_device();
+	settle_ended();
 }
 
 void smartio_device_hold(sci_smartio_device_t device, uint64_t id, sci_ioaddr_t ioaddr,

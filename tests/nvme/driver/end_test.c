@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A manager ends while its drive does not answer: what the drive uses stays mapped for it. */
+#include "common.h"
+
+static int clean(void **state)
+{
+	(void)state;
+	assert_int_equal(fake.faults, 0);
+	fake_stop();
+	return 0;
+}
+
+static void drive_that_hangs_is_reset_by_its_lender(void **state)
+{
+	(void)state;
+	fake.stopped = true;
+	stop_manager();
+	assert_int_equal(fake.faults, 0);
+	assert_int_equal(fake.objects, 0);
+	fake.stopped = false;
+	fake_step();
+	assert_int_equal(fake_csts(), 0);
+	start_manager();
+	stop_manager();
+	assert_int_equal(fake.objects, 0);
+}
+
+static void drive_that_nobody_can_stop_keeps_its_memory(void **state)
+{
+	uint64_t borrower = fake_last_borrower();
+
+	(void)state;
+	fake.stopped = fake.unresettable = true;
+	stop_manager();
+	assert_int_equal(fake.faults, 0);
+	assert_true(fake.objects > 0);
+	fake.stopped = fake.unresettable = false;
+	/* The program ends: what it had is in quarantine until the next manager has reset it. */
+	fake_kill(borrower);
+	assert_int_equal(fake_quarantined(), 3);
+	start_manager();
+	assert_int_equal(fake_quarantined(), 0);
+	stop_manager();
+}
+
+static void drive_that_is_lost_is_its_lenders(void **state)
+{
+	(void)state;
+	fake.stopped = fake.unresettable = true;
+	fake.lost = fake_last_borrower();
+	fake_reset_device();
+	stop_manager();
+	assert_int_equal(fake.objects, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, clean)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(drive_that_hangs_is_reset_by_its_lender),
+		TEST(drive_that_nobody_can_stop_keeps_its_memory),
+		TEST(drive_that_is_lost_is_its_lenders),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
