@@ -570,6 +570,10 @@ SIO_PORT_SIZE(struct sio_evt_dmamap, 56);
 /*
  * DMAUNMAP: of a live mapping; -EPERM of a quarantined one (SETTLE ends it). smartio.ko, which does
  * not serve SETTLE, takes SIO_DMAUNMAP_SETTLED: the word of who settled it.
+ * When this, SETTLE or RESET is answered, what the device had sent has arrived, or never will: its
+ * completions go another way and may be there first, and what is unmapped is freed next. A port to
+ * hardware reads through the window, and from the device, so that posted writes are pushed; an IOMMU
+ * drains what is under way inside the host.
  */
 #define SIO_DMAUNMAP_SETTLED 1 /* h.flags */
 struct sio_req_dmaunmap {

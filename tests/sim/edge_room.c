@@ -80,6 +80,17 @@ static void arrived(struct sim_host *h)
 	h->port_count++;
 }
 
+/* A port answers when what its devices had sent has arrived (include/smartio/uapi.h). */
+static void push_devices(const struct sim_packet *k)
+{
+	uint32_t op = sim_word(k->data, k->len, 4);
+
+	if (op != SIO_OP_DMAUNMAP && op != SIO_OP_SETTLE && op != SIO_OP_RESET)
+		return;
+	for (unsigned to = 0; to < sim_hosts(); to++)
+		fabric_path_answer(k->host->index, to, sim_now());
+}
+
 static void port_deliver(void *arg)
 {
 	struct sim_packet *k = arg;
@@ -90,6 +101,7 @@ static void port_deliver(void *arg)
 		return;
 	}
 	sim_room_host = k->host->index;
+	push_devices(k);
 	emu_room_request(sim_cluster->room, k->host->index, k->data, k->len, k->fds, k->n_fds);
 	free(k);
 	sim_room_kick();
