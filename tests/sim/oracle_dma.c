@@ -214,7 +214,9 @@ static void reached(const struct sio_topo_device *device, uint64_t at, size_t le
 
 	if (!t || somebody_lies())
 		return;
-	if (t->mem && t->mem != mem->number && !(sim_has_fault("stop") && sim_may_lose_borrowers()))
+	/* NOBODY's may have been settled since, and be somebody's who does not know it yet. */
+	if (t->mem && t->mem != mem->number && t->pid != NOBODY &&
+	    !(sim_has_fault("stop") && sim_may_lose_borrowers()))
 		sim_fail("dma", "%s: at %#llx was memory %llu, and is %s", device->name,
 			 (unsigned long long)at, (unsigned long long)t->mem, fabric_where(&v));
 	t->mem = mem->number;
