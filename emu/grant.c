@@ -119,9 +119,10 @@ static int find_peer(struct emu_request *rq, const struct sio_req_grant *m, unsi
 	return 0;
 }
 
+/* One without a source had been: nothing else is retired. */
 static bool translated(const struct emu_grant *g)
 {
-	return g->o.host->topo->iommu && g->source->kind != SIO_KIND_IRQ;
+	return g->o.host->topo->iommu && (!g->source || g->source->kind != SIO_KIND_IRQ);
 }
 
 static int place(struct emu_request *rq, struct emu_grant *g)
@@ -254,16 +255,20 @@ int emu_op_grant(struct emu_request *rq, const void *msg)
 	return 0;
 }
 
-int emu_op_ungrant(struct emu_request *rq, const void *msg)
+/* Nobody maps it any more, and what was granted may end. */
+static void let_go(struct emu_grant *g)
 {
-	const struct sio_req_ungrant *m = msg;
-	struct emu_grant *g = emu_object_find(rq, SIO_KIND_GRANT, m->id);
+	struct emu_host *h = g->o.host;
 
-	if (!g)
-		return rq->err.code;
-	emu_answer_ok(rq);
-	emu_object_free(&g->o);
-	return 0;
+	if (!g->source)
+		return;
+	HASH_DELETE(by_token, h->grants, g);
+	if (g->source->kind == SIO_KIND_IRQ)
+		HASH_DELETE(by_irq, h->irq_grants, g);
+	if (g->source->kind == SIO_KIND_BAR)
+		((struct emu_bar *)g->source)->n_grants--;
+	emu_object_unref(g->source);
+	g->source = NULL;
 }
 
 void emu_grant_release(struct emu_grant *g)
@@ -271,14 +276,9 @@ void emu_grant_release(struct emu_grant *g)
 	struct emu_host *h = g->o.host;
 
 	h->freed.grants++;
-	HASH_DELETE(by_token, h->grants, g);
-	if (g->source->kind == SIO_KIND_IRQ)
-		HASH_DELETE(by_irq, h->irq_grants, g);
 	unplace(g);
 	emu_invalidate(h->room);
-	if (g->source->kind == SIO_KIND_BAR)
-		((struct emu_bar *)g->source)->n_grants--;
-	emu_object_unref(g->source);
+	let_go(g);
 }
 
 /*
@@ -291,6 +291,39 @@ void emu_grant_cut(struct emu_grant *g)
 	unmap(g);
 	emu_check_forget(g->o.host, g->o.kind, g->o.id);
 	g->cut = true;
+}
+
+/* The address alone stays, and is the daemon's, whoever's what it led to was. */
+static void retire(struct emu_grant *g)
+{
+	struct emu_host *h = g->o.host;
+
+	emu_grant_cut(g);
+	emu_invalidate(h->room);
+	let_go(g);
+	emu_object_give(&g->o, &h->daemon);
+	g->o.state = SIO_STATE_QUARANTINED;
+}
+
+int emu_op_ungrant(struct emu_request *rq, const void *msg)
+{
+	const struct sio_req_ungrant *m = msg;
+	struct emu_grant *g = emu_object_find(rq, SIO_KIND_GRANT, m->id);
+	bool keep = m->h.flags & SIO_UNGRANT_KEEP_ADDRESS;
+
+	if (!g)
+		return rq->err.code;
+	if (keep && !translated(g))
+		return sio_fail(&rq->err, -EOPNOTSUPP,
+				"UNGRANT: the address of grant %#" PRIx64
+				" is that of the %s itself: it cannot be kept without it",
+				g->o.id, emu_kind_name(g->source->kind));
+	emu_answer_ok(rq);
+	if (keep)
+		retire(g);
+	else
+		emu_object_free(&g->o);
+	return 0;
 }
 
 /* Takes as long for a wrong byte at the end as for one at the start. */

@@ -63,7 +63,7 @@ static void fill_target(struct sio_list_entry *e, const struct emu_object *o)
 	case SIO_KIND_GRANT: {
 		const struct emu_grant *g = (const struct emu_grant *)o;
 
-		e->cookie = g->source->id;
+		e->cookie = g->source ? g->source->id : 0;
 		e->address = g->bus_addr;
 		e->length = g->length;
 		e->node = r->host[g->peer_host].topo->node;

@@ -13,7 +13,8 @@
  * States of an object: LIVE until its owner ends, then QUARANTINED. A quarantined object falls
  * (is freed without being asked) as soon as nothing refers to it, except
  *   dmamap: the device may still use it until SETTLE or RESET, or the host's end,
- *   grant:  the peer may still use it until UNGRANT, or the host's end.
+ *   grant:  the peer may still use it until UNGRANT, or the host's end. One whose address alone
+ *           is kept (UNGRANT with a flag) refers to nothing, and is the daemon's.
  * An owner ends once; SIO_EV_OWNER_END follows when its last object fell.
  */
 #ifndef EMU_OBJECTS_H
@@ -114,11 +115,11 @@ struct emu_group {
 
 struct emu_grant {
 	struct emu_object o;
-	struct emu_object *source;
+	struct emu_object *source; /* NULL: its address alone is left */
 	unsigned adapter, peer_host, peer_adapter;
 	uint32_t access;
 	uint64_t offset, length; /* in the source */
-	bool cut;		 /* a BAR's, whose device was pulled out */
+	bool cut;		 /* its address leads nowhere: no source, or a gone device */
 	uint64_t bus_addr;
 	uint8_t token[SIO_TOKEN];
 	uint64_t token_start; /* its first bytes: the key */

@@ -25,9 +25,10 @@ static void fill_pages(const struct emu_device *d)
 	}
 }
 
+/* @o may be NULL. */
 static bool is_bar_of(const struct emu_object *o, const struct emu_device *d)
 {
-	return o->kind == SIO_KIND_BAR && ((const struct emu_bar *)o)->device == d;
+	return o && o->kind == SIO_KIND_BAR && ((const struct emu_bar *)o)->device == d;
 }
 
 /* An object of the device's own host. */

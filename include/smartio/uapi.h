@@ -24,7 +24,8 @@
  *    SIO_EV_OWNER_GONE tells how much. Quarantined DMA mappings end by SETTLE or RESET only (or
  *    when the device is gone);
  *    quarantined grants by UNGRANT (the peer's word); maps and memory fall when nothing refers to
- *    them any more. SIO_EV_OWNER_END says that nothing is left.
+ *    them any more. SIO_EV_OWNER_END says that nothing is left. Where an IOMMU holds off a peer that
+ *    was lost, the daemon need not keep memory for it, but only the address (UNGRANT).
  *  - Ids are 64-bit, never 0, and never used again while the host is up.
  *
  * Integers are native and of fixed width; no pointers, no enums, no hidden padding.
@@ -50,7 +51,7 @@
 extern "C" {
 #endif
 
-#define SIO_PORT_VERSION 2
+#define SIO_PORT_VERSION 3
 #define SIO_PORT_MAX_PACKET 4096 /* bytes of the largest request or event */
 #define SIO_PORT_MAX_FDS 4	 /* descriptors beside one packet */
 #define SIO_PORT_TEXT 160	 /* bytes of an error text, NUL included */
@@ -349,6 +350,13 @@ struct sio_evt_grant {
 	__u8 token[SIO_TOKEN];
 };
 SIO_PORT_SIZE(struct sio_evt_grant, 96);
+/*
+ * UNGRANT. With SIO_UNGRANT_KEEP_ADDRESS what was granted is let go of, and whoever still asks for
+ * it meets a fault, but nobody is given its bus address: the peer may have look-up entries of it.
+ * The grant is the daemon's (owner 0) from then on, in quarantine and in LIST, of nothing (cookie
+ * 0); a second UNGRANT, without the flag, ends it. -EOPNOTSUPP: its address is no IOMMU's.
+ */
+#define SIO_UNGRANT_KEEP_ADDRESS 1 /* h.flags */
 struct sio_req_ungrant {
 	struct sio_req h;
 	__u64 id;

@@ -206,11 +206,16 @@ static void make_dmamap(struct player *p, unsigned host)
 static void end_something(struct player *p, unsigned host)
 {
 	struct sio_req_reset reset = {.kind = SIO_RESET_DONE};
+	struct sio_req_ungrant retire = {.h.flags = SIO_UNGRANT_KEEP_ADDRESS};
 	struct sio_evt_reset evt;
 
-	switch (pick(p, 13)) {
+	switch (pick(p, 14)) {
 	case 12:
 		fake_end(p->f, host, SIO_OP_GIVE, any(p, &p->mems[host]), 0);
+		break;
+	case 13: /* its number is drawn again, perhaps */
+		retire.id = any(p, &p->grants[host]);
+		ask_only(p->f, host, &retire, SIO_OP_UNGRANT);
 		break;
 	case 10:
 		fake_end(p->f, host, SIO_OP_DMA_DETACH, any(p, &p->ranges[host]), 0);

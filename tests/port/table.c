@@ -37,9 +37,9 @@
 /* clang-format off */
 const struct port_row port_rows[] = {
 	GOOD(INFO),
-	SET(INFO, info, version_max, 0, -EPROTO, "speaks 2"),
+	SET(INFO, info, version_max, 0, -EPROTO, "speaks 3"),
 	SET(INFO, info, version_max, 7, 0, NULL),
-	SET(INFO, info, version_min, 3, -EPROTO, "versions 3 to 2"),
+	SET(INFO, info, version_min, 4, -EPROTO, "versions 4 to 3"),
 
 	GOOD(OWNER_NEW),
 	REF(OWNER_NEW, owner_new, h.owner, T_OWNER, -EINVAL, "all but a child"),
@@ -125,6 +125,8 @@ const struct port_row port_rows[] = {
 
 	ENDS(UNGRANT, ungrant, T_MEM),
 	REF(UNGRANT, ungrant, id, T_GRANT_ENDED, 0, NULL),
+	SET(UNGRANT, ungrant, h.flags, SIO_UNGRANT_KEEP_ADDRESS, 0, NULL),
+	SET(UNGRANT, ungrant, h.flags, 2, -EINVAL, "flags 0x2"),
 
 	GOOD(MAP),
 	SET(MAP, map, adapter, 1, -ENODEV, NULL),
