@@ -3,9 +3,10 @@
  * Memory that a lost host may still write to. When the connection of the daemons goes, the importer
  * cannot be asked any more. It may be well and have unmapped all at once; but its daemon may as
  * well be dead, with its programs, their engines and its devices going on, and so do their windows.
- * When only the last path to a host goes, that is true of devices that we borrow of it. An IOMMU of
- * ours ends that. Without one a grant goes *adrift*: it stays at the port, and with it the memory,
- * and nobody but the importer ends it: by GRANT_RELEASE, or by having started anew. The program
+ * When only the last path to a host goes, that is true of devices that we borrow of it. So a grant
+ * goes *adrift*: it stays at the port, and nobody but the importer ends it: by GRANT_RELEASE, or by
+ * having started anew. With it stays the memory; where an IOMMU of ours holds off what still comes,
+ * only the address, which would else lead to what is granted to somebody else next. The program
  * that owns the memory does not notice: what is adrift keeps it from nothing.
  *
  * Each time that the two daemons find each other again the exporter asks for every grant that is
@@ -19,14 +20,40 @@
 
 /* ---- the exporter's side ---- */
 
-/*
- * May the peer reach the memory although the port took the grant back? Then it goes adrift; else
- * false: registers of devices and interrupts are no memory that could become somebody else's.
- */
-static bool set_adrift(struct smartiod *d, struct smartiod_grant *g)
+static bool is_translated(const struct smartiod *d, const struct smartiod_grant *g)
 {
-	if (d->adapter[g->adapter].iommu)
-		return false;
+	return d->adapter[g->adapter].iommu && (!g->ring || g->ring_memory);
+}
+
+/* Its address goes adrift: the port takes it back, and whoever waits for its end is told of that. */
+static void set_address_adrift(struct smartiod *d, struct smartiod_grant *g)
+{
+	struct sio_req_ungrant req = {
+		.h = {.op = SIO_OP_UNGRANT, .flags = SIO_UNGRANT_KEEP_ADDRESS},
+		.id = g->by_id.key,
+	};
+	struct smartiod_peer *p = smartiod_peer_find(d, g->node);
+	struct smartiod_grant was = *g;
+
+	if (p)
+		p->n_rings -= g->ring_memory;
+	g->adrift = true;
+	g->ring_memory = false;
+	g->segment = NULL;
+	g->ring = NULL;
+	smartiod_port_tell(d, &req, sizeof(req));
+	if (was.segment)
+		smartiod_segment_grant_put(d, was.segment, &was);
+	if (was.ring)
+		smartiod_ring_grant_gone(d, was.ring, req.id);
+}
+
+/*
+ * The memory goes adrift, which the peer may reach as long as it is where it was. False: registers
+ * of devices and interrupts are no memory that could become somebody else's.
+ */
+static bool set_memory_adrift(struct smartiod *d, struct smartiod_grant *g)
+{
 	g->adrift = true;
 	if (g->ring)
 		return g->adrift = smartiod_ring_adrift(d, g->ring, g->by_id.key);
@@ -36,6 +63,26 @@ static bool set_adrift(struct smartiod *d, struct smartiod_grant *g)
 	g->segment->n_device_grants -= g->purpose == SIO_GRANT_DEVICE;
 	smartiod_segment_check(d, g->segment); /* its removal may wait for no other */
 	return true;
+}
+
+/* Does that keep memory? */
+static bool set_adrift(struct smartiod *d, struct smartiod_grant *g)
+{
+	if (!is_translated(d, g))
+		return set_memory_adrift(d, g);
+	set_address_adrift(d, g);
+	return false;
+}
+
+void smartiod_grant_cut(struct smartiod *d, uint64_t id)
+{
+	struct smartiod_grant *g =
+		SMARTIOD_OF(smartiod_tree_find(&d->grants, id), struct smartiod_grant, by_id);
+
+	if (g && !g->adrift && is_translated(d, g))
+		set_address_adrift(d, g);
+	else if (g && !g->adrift)
+		smartiod_grant_end(d, id);
 }
 
 /* The next one to @node after *key, of a kind; NULL. */
@@ -158,7 +205,8 @@ static bool has_grant(struct smartiod *d, uint32_t node, uint64_t grant)
 	for (const struct smartiod_dma *dma = s->loose; dma; dma = dma->next)
 		if (dma->exporter == node && dma->grant == grant)
 			return true;
-	return smartiod_window_has(d, node, grant) || smartiod_dint_link_has(d, node, grant);
+	return smartiod_window_has(d, node, grant) || smartiod_dint_link_has(d, node, grant) ||
+	       smartiod_bar_has_grant(d, node, grant);
 }
 
 int smartiod_peer_grant_query(struct smartiod *d, struct smartiod_peer *p, const void *msg,

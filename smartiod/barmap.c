@@ -16,9 +16,81 @@ struct map_op {
 	unsigned at;
 };
 
-static void release_piece(struct smartiod *d, const struct smartiod_borrow *b,
+/*
+ * The lender takes its grants back by itself, but may keep their addresses for us (adrift.c). One
+ * that has started anew has perhaps another grant with that number.
+ */
+static void release_address(struct smartiod *d, const struct smartiod_bar_map *bar,
+			    struct smartiod_bar_piece *p)
+{
+	const struct smartiod_peer *lender = smartiod_peer_find(d, bar->borrow->node);
+
+	if (lender && !p->released && lender->generation == bar->start)
+		smartiod_grant_release(d, lender->node, p->grant);
+	p->released = true;
+}
+
+bool smartiod_bar_has_grant(struct smartiod *d, uint32_t node, uint64_t grant)
+{
+	uint64_t start = smartiod_peer_find(d, node)->generation;
+	const struct smartiod_bar_map *m;
+
+	for (const struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)
+		for (m = b->maps; b->node == node && m; m = m->next)
+			for (unsigned i = 0; m->start == start && i < m->n; i++)
+				if (m->piece[i].grant == grant && !m->piece[i].released)
+					return true;
+	return false;
+}
+
+/* When it is closed and the port has answered all that it was asked for it. */
+static void bar_map_check(struct smartiod *d, struct smartiod_bar_map *bar)
+{
+	struct smartiod_borrow *b = bar->borrow;
+	struct smartiod_bar_map **at = &b->maps;
+
+	if (!bar->closed || bar->unmapping)
+		return;
+	while (*at != bar)
+		at = &(*at)->next;
+	b->pins++;
+	*at = bar->next;
+	free(bar);
+	smartiod_borrow_unpin(d, b);
+}
+
+/* Whatever the port says: its owner may have ended before, and the window with it. */
+static void unmapped(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct smartiod_bar_piece *p = SMARTIOD_OF((void *)op, struct smartiod_bar_piece, unmap);
+	struct smartiod_bar_map *bar = p->of;
+
+	(void)a;
+	release_address(d, bar, p);
+	bar->unmapping--;
+	bar_map_check(d, bar);
+}
+
+static void unmap_piece(struct smartiod *d, struct smartiod_bar_map *bar,
+			struct smartiod_bar_piece *p)
+{
+	struct sio_req_unmap req = {.h.op = SIO_OP_UNMAP, .id = p->map};
+
+	smartiod_bar_unwatch(d, p);
+	smartiod_close_fd(d, &p->fd);
+	if (!p->map)
+		return;
+	p->map = 0;
+	p->of = bar;
+	p->unmap.step = unmapped;
+	bar->unmapping++;
+	smartiod_port_ask(d, &p->unmap, &req, sizeof(req));
+}
+
+static void release_piece(struct smartiod *d, struct smartiod_bar_map *bar,
 			  struct smartiod_bar_piece *p)
 {
+	const struct smartiod_borrow *b = bar->borrow;
 	struct sio_peer_bar_release msg = {
 		.h.type = sio_to_le32(SIO_PEER_BAR_RELEASE),
 		.borrower = sio_to_le64(b->id),
@@ -27,36 +99,32 @@ static void release_piece(struct smartiod *d, const struct smartiod_borrow *b,
 		.fdid = sio_to_le32(b->device->fdid),
 	};
 
-	smartiod_bar_unwatch(d, p);
-	smartiod_close_fd(d, &p->fd);
-	smartiod_port_unmap(d, p->map);
+	unmap_piece(d, bar, p);
 	if (!b->lost)
 		smartiod_lender_tell(d, b->node, &msg, sizeof(msg));
+	if (!p->of) /* it never was mapped */
+		release_address(d, bar, p);
 }
 
-static void bar_map_free(struct smartiod *d, struct smartiod_bar_map *bar)
+/* Nobody waits for the port: the device can be returned. */
+static void bar_map_close(struct smartiod *d, struct smartiod_bar_map *bar)
 {
 	struct smartiod_borrow *b = bar->borrow;
-	struct smartiod_bar_map **at = &b->maps;
 
 	for (unsigned i = 0; i < bar->n; i++)
-		release_piece(d, b, &bar->piece[i]);
-	while (*at != bar)
-		at = &(*at)->next;
-	*at = bar->next;
-	free(bar);
+		release_piece(d, bar, &bar->piece[i]);
+	bar->connection = NULL;
+	bar->closed = true;
+	bar_map_check(d, bar);
 	smartiod_borrow_unpin(d, b);
 }
 
 void smartiod_bar_map_lost(struct smartiod *d, struct smartiod_bar_map *bar)
 {
-	for (unsigned i = 0; i < bar->n; i++) {
-		smartiod_bar_unwatch(d, &bar->piece[i]);
-		smartiod_close_fd(d, &bar->piece[i].fd);
-		smartiod_port_unmap(d, bar->piece[i].map);
-		bar->piece[i].map = 0;
-	}
-	smartiod_connection_lost(d, bar->connection, SCI_CB_LOST);
+	for (unsigned i = 0; i < bar->n; i++)
+		unmap_piece(d, bar, &bar->piece[i]);
+	if (bar->connection)
+		smartiod_connection_lost(d, bar->connection, SCI_CB_LOST);
 }
 
 void smartiod_bar_unmap(struct smartiod *d, struct smartiod_map *m)
@@ -65,7 +133,7 @@ void smartiod_bar_unmap(struct smartiod *d, struct smartiod_map *m)
 
 	m->bar = NULL;
 	if (bar)
-		bar_map_free(d, bar);
+		bar_map_close(d, bar);
 }
 
 static void map_end(struct smartiod *d, struct map_op *m)
@@ -73,7 +141,7 @@ static void map_end(struct smartiod *d, struct map_op *m)
 	struct smartiod_connection *c = m->connection;
 
 	if (m->bar)
-		bar_map_free(d, m->bar);
+		bar_map_close(d, m->bar);
 	smartiod_op_free(d, &m->op);
 	smartiod_connection_unpin(d, c);
 }
@@ -136,12 +204,14 @@ static void map_next(struct smartiod *d, struct map_op *m)
 	map_reply(d, m, fds);
 }
 
-static void take_pieces(struct map_op *m, const struct sio_prep_bar_grant *rep)
+static void take_pieces(struct smartiod *d, struct map_op *m, const struct sio_prep_bar_grant *rep)
 {
+	const struct smartiod_peer *p = smartiod_peer_find(d, m->bar->borrow->node);
 	uint32_t n = sio_from_le32(rep->n_pieces);
 
 	m->asked = true;
 	m->granted = *rep;
+	m->bar->start = p ? p->generation : 0;
 	m->bar->n = n < SIO_MAP_PIECES ? n : SIO_MAP_PIECES;
 	for (unsigned i = 0; i < m->bar->n; i++)
 		m->bar->piece[i] = (struct smartiod_bar_piece){
@@ -175,7 +245,7 @@ static void map_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 		return;
 	}
 	if (!m->asked) {
-		take_pieces(m, a->msg);
+		take_pieces(d, m, a->msg);
 	} else {
 		const struct sio_evt_map *evt = a->msg;
 

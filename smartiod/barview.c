@@ -115,8 +115,7 @@ static void grant_put(struct smartiod *d, struct smartiod_loan *l, uint64_t view
 	if (!g)
 		return;
 	*at = g->next;
-	if (grant)
-		smartiod_grant_end(d, grant);
+	smartiod_grant_cut(d, grant); /* its importer may be unmapping it still */
 	free(g);
 	while (v && v->id != view)
 		v = v->next;
@@ -144,8 +143,7 @@ void smartiod_views_end(struct smartiod *d, struct smartiod_loan *l)
 		struct smartiod_view_grant *g = l->grants;
 
 		l->grants = g->next;
-		if (g->grant)
-			smartiod_grant_end(d, g->grant);
+		smartiod_grant_cut(d, g->grant);
 		free(g);
 	}
 	while (l->views) {
@@ -228,8 +226,11 @@ static void bar_fail(struct smartiod *d, struct bar_op *b, int error, const char
 {
 	struct smartiod_loan *l = b->lend.loan;
 
-	for (unsigned i = 0; i < b->at && !l->ended; i++)
-		grant_put(d, l, b->part[i].view->id, b->part[i].grant);
+	for (unsigned i = 0; i < b->at; i++) {
+		smartiod_grant_end(d, b->part[i].grant); /* the asker was told of none */
+		if (!l->ended)
+			grant_put(d, l, b->part[i].view->id, b->part[i].grant);
+	}
 	if (b->fresh && !l->ended)
 		drop_registers(l);
 	smartiod_lend_fail(d, &b->lend, error, "BAR %" PRIu32 " of %s: %s", b->bar,

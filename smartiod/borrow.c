@@ -13,7 +13,7 @@ static void borrow_check(struct smartiod *d, struct smartiod_borrow *b)
 {
 	struct smartiod_borrow **at = &smartiod_devices(d)->borrows;
 
-	if (!b->ended || b->users || b->pins)
+	if (!b->ended || b->users || b->pins || b->maps)
 		return;
 	while (*at != b)
 		at = &(*at)->next;

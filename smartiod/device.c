@@ -439,6 +439,7 @@ void smartiod_device_late(struct smartiod *d, uint32_t node, const struct sio_ms
 			release.view = bar->piece[i].view;
 			release.grant = bar->piece[i].g.grant;
 			smartiod_peer_tell(d, node, &release, sizeof(release));
+			smartiod_grant_release(d, node, sio_from_le64(bar->piece[i].g.grant));
 		}
 		return;
 	case SIO_PEER_DMA_MAP:

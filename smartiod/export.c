@@ -89,9 +89,9 @@ void smartiod_grant_path_down(struct smartiod *d, uint32_t node, uint32_t adapte
 		struct smartiod_grant *g = SMARTIOD_OF(n, struct smartiod_grant, by_id);
 
 		key = n->key;
-		if (g->node == node && !g->segment && !g->ring && !g->adrift &&
-		    g->adapter == adapter && g->peer_adapter == peer_adapter)
-			grant_free(d, g);
+		if (g->node == node && !g->segment && !g->ring && g->adapter == adapter &&
+		    g->peer_adapter == peer_adapter)
+			smartiod_grant_cut(d, key);
 	}
 }
 

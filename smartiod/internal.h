@@ -325,6 +325,10 @@ void smartiod_grant_node_down(struct smartiod *d, uint32_t node);
 /* The last path to it is down: those for devices of it that this host borrows. */
 void smartiod_grant_link_lost(struct smartiod *d, uint32_t node);
 bool smartiod_grant_adrift(struct smartiod *d, uint64_t id);
+/*
+ * End it without its importer's word: with an IOMMU its address goes adrift. Not what is memory.
+ */
+void smartiod_grant_cut(struct smartiod *d, uint64_t id);
 /* The daemons are connected again: which of them has it still? */
 void smartiod_adrift_ask(struct smartiod *d, uint32_t node);
 /* The host has started anew: nothing that was before is left of windows, devices and grants. */

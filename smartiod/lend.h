@@ -174,18 +174,24 @@ struct smartiod_placed {
 
 /* Borrower: what a struct smartiod_map of a BAR has at port and lender. */
 struct smartiod_bar_piece {
-	uint64_t view, grant; /* the lender's */
-	uint64_t map;	      /* our port's; 0: none */
-	uint64_t watch;	      /* our port's; 0: none */
-	int fd;		      /* of map; -1 */
+	uint64_t view, grant;	     /* the lender's */
+	uint64_t map;		     /* our port's; 0: none */
+	bool released;		     /* the lender was told that its address is nobody's */
+	struct smartiod_op unmap;    /* embedded, so that giving back needs no memory; */
+	struct smartiod_bar_map *of; /* whose it is; NULL: never asked for */
+	uint64_t watch;		     /* our port's; 0: none */
+	int fd;			     /* of map; -1 */
 	uint64_t fd_offset;
 	uint64_t offset, bytes; /* in the segment */
 };
 struct smartiod_bar_map {
 	struct smartiod_bar_map *next; /* of the borrow */
 	struct smartiod_borrow *borrow;
-	struct smartiod_connection *connection;
-	uint32_t adapter, peer_adapter; /* the way to the lender */
+	struct smartiod_connection *connection; /* NULL: closed */
+	uint32_t adapter, peer_adapter;		/* the way to the lender */
+	uint64_t start;				/* of the lender, when it granted; 0: we are */
+	bool closed; /* kept by @unmapping, pieces that the port unmaps */
+	unsigned unmapping;
 	unsigned n;
 	struct smartiod_bar_piece piece[SIO_MAP_PIECES];
 };
@@ -452,6 +458,8 @@ bool smartiod_borrow_segment_idle(struct smartiod *d, struct smartiod_segment *s
 
 /* The way to the lender is gone: so are its windows; the library is told. */
 void smartiod_bar_map_lost(struct smartiod *d, struct smartiod_bar_map *bar);
+/* Is @grant of @node, a lender, mapped, or about to be? */
+bool smartiod_bar_has_grant(struct smartiod *d, uint32_t node, uint64_t grant);
 
 /* ---- barwatch.c ---- */
 

@@ -145,7 +145,8 @@ struct smartiod_grant {
 	uint32_t purpose; /* SIO_GRANT_CPU or _DEVICE */
 	bool own_borrow;  /* DEVICE: for a device that a program of this host borrows of @node */
 	bool adrift;	  /* @node was lost, and may still write to it: adrift.c */
-	struct smartiod_segment *segment; /* one of these two; neither: a grant of a BAR */
+	/* One of these two; neither: of a BAR, or adrift and without @mem: the address alone. */
+	struct smartiod_segment *segment;
 	struct smartiod_ring *ring;
 	bool ring_memory; /* not its trigger */
 	uint64_t mem;	  /* of a ring that is no more: it goes with the grant; 0: none */

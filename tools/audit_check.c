@@ -59,17 +59,23 @@ static bool quarantined(const struct audit_row *row)
 	return row->flags & SIO_ROW_QUARANTINED;
 }
 
+/* A grant of nothing: an IOMMU's address, kept for a host that was lost. */
+static bool is_address(const struct audit_row *grant)
+{
+	return strcmp(grant->name, "grant") == 0;
+}
+
 /*
- * Kept for a host that was lost, which may still write there: of whose end it waits for nobody else
- * knows.
+ * Memory kept for a host that was lost, which may still write there: of whose end it waits for
+ * nobody else knows.
  */
 static const struct audit_row *adrift(const struct audit_host *h, uint64_t owner, uint64_t address)
 {
 	const struct audit_list *l = &h->port[SIO_KIND_GRANT];
 
 	for (size_t i = 0; i < l->n; i++)
-		if (quarantined(&l->row[i]) && l->row[i].owner == owner &&
-		    (!address || l->row[i].address == address))
+		if (quarantined(&l->row[i]) && !is_address(&l->row[i]) &&
+		    l->row[i].owner == owner && (!address || l->row[i].address == address))
 			return &l->row[i];
 	return NULL;
 }
@@ -115,9 +121,15 @@ static void check_owners(const struct audit_host *h, struct audit_report *r)
 				h->name, borrows->row[i].key, borrows->row[i].owner);
 }
 
-/* Whatever the port holds hangs on an owner that is there. */
+/* Whatever the port holds hangs on an owner that is there, a mere address on the daemon. */
 static void check_hangs(const struct audit_host *h, struct audit_report *r)
 {
+	const struct audit_list *grants = &h->port[SIO_KIND_GRANT];
+
+	for (size_t i = 0; i < grants->n; i++)
+		if (is_address(&grants->row[i]) && grants->row[i].owner)
+			problem(r, "%s: grant %" PRIu64 " is of nothing, and owner %" PRIu64 "'s",
+				h->name, grants->row[i].key, grants->row[i].owner);
 	for (unsigned kind = SIO_KIND_MEM; kind < AUDIT_PORT_KINDS; kind++) {
 		for (size_t i = 0; i < h->port[kind].n; i++) {
 			const struct audit_row *row = &h->port[kind].row[i];

@@ -251,6 +251,20 @@ static void so_is_what_is_adrift(void **state)
 	PORT(&x->host[1], SIO_KIND_GRANT, .key = 42, .owner = 21, .bytes = 65536,
 	     .address = 0x40000, .node = 4, .flags = QUARANTINED);
 	EXPECT(x, "b: 1 pieces of memory of owner 21 at the port are neither segment nor ring");
+	/* With an IOMMU the address alone: it explains no memory that happens to lie there. */
+	x = agreeing();
+	PORT(&x->host[1], SIO_KIND_GRANT, .key = 42, .bytes = 65536, .address = 0x30000, .node = 4,
+	     .flags = QUARANTINED, .name = "grant");
+	EXPECT(x);
+	x = agreeing();
+	PORT(&x->host[1], SIO_KIND_MEM, .key = 41, .bytes = 65536, .address = 0x30000);
+	PORT(&x->host[1], SIO_KIND_GRANT, .key = 42, .bytes = 65536, .address = 0x30000, .node = 4,
+	     .flags = QUARANTINED, .name = "grant");
+	EXPECT(x, "b: 1 pieces of memory of owner 0 at the port are neither segment nor ring");
+	x = agreeing();
+	PORT(&x->host[1], SIO_KIND_GRANT, .key = 42, .owner = 21, .bytes = 65536, .node = 4,
+	     .flags = QUARANTINED, .name = "grant");
+	EXPECT(x, "b: grant 42 is of nothing, and owner 21's");
 }
 
 static void windows(void **state)

@@ -111,7 +111,9 @@ static void memory(const struct smartiod *d)
 	{
 		const struct smartiod_grant *g = SMARTIOD_OF(n, struct smartiod_grant, by_id);
 
-		books_note(SIO_KIND_GRANT, n->key, true);
+		bool address = g->adrift && !g->segment && !g->ring && !g->mem;
+
+		books_note(address ? BOOKS_ADDRESS : SIO_KIND_GRANT, n->key, true);
 		books_note(SIO_KIND_MEM, g->mem, false);
 	}
 	EACH(n, d->dints)

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "smartio/uapi.h"
+
 /* Its daemon runs, and works on nothing that is not yet in its books. */
 bool books_quiet(unsigned host);
 /* An operation of type *@ret_type waits, and its time was over @slack ago. */
@@ -20,6 +22,8 @@ void books_read(unsigned host);
 /* @sure: it must be there; else its owner has ended, and the port may have let go of it. */
 void books_note(uint32_t kind, uint64_t id, bool sure);
 
+/* Of a grant whose address alone is kept; the port has no such kind. */
+#define BOOKS_ADDRESS SIO_KIND_IOVA
 /* What a vector is known by. */
 static inline uint64_t books_vector(uint64_t device, uint64_t number)
 {

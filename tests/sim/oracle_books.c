@@ -36,6 +36,7 @@ static const char *const name[] = {
 	[SIO_KIND_BAR] = "BAR view",
 	[SIO_KIND_DMAMAP] = "DMA map",
 	[SIO_KIND_IRQ] = "interrupt",
+	[BOOKS_ADDRESS] = "address of a grant",
 	[SIO_KIND_DMA] = "DMA channel",
 	[SIO_KIND_VECTOR] = "vector",
 };
@@ -93,8 +94,9 @@ static bool untold(const struct sio_list_entry *l)
 
 static void check_one(void *arg, const struct sio_list_entry *l)
 {
-	bool vector = l->kind == SIO_KIND_VECTOR;
-	struct entry_key key = {l->kind, vector ? books_vector(l->device, l->length) : l->id};
+	bool vector = l->kind == SIO_KIND_VECTOR, address = l->kind == SIO_KIND_GRANT && !l->cookie;
+	struct entry_key key = {address ? BOOKS_ADDRESS : l->kind,
+				vector ? books_vector(l->device, l->length) : l->id};
 	struct entry *e;
 
 	(void)arg;

@@ -215,8 +215,7 @@ static void reached(const struct sio_topo_device *device, uint64_t at, size_t le
 	if (!t || somebody_lies())
 		return;
 	/* NOBODY's may have been settled since, and be somebody's who does not know it yet. */
-	if (t->mem && t->mem != mem->number && t->pid != NOBODY &&
-	    !(sim_has_fault("stop") && sim_may_lose_borrowers()))
+	if (t->mem && t->mem != mem->number && t->pid != NOBODY)
 		sim_fail("dma", "%s: at %#llx was memory %llu, and is %s", device->name,
 			 (unsigned long long)at, (unsigned long long)t->mem, fabric_where(&v));
 	t->mem = mem->number;
@@ -224,8 +223,8 @@ static void reached(const struct sio_topo_device *device, uint64_t at, size_t le
 
 /*
  * A borrower's host that lost the lender takes its memory back at once if it has an IOMMU, and what
- * the device still does is refused. Without one it keeps the memory until the device cannot reach
- * it.
+ * the device still does is refused, for the address is nobody else's. Without one it keeps the
+ * memory until the device cannot reach it.
  */
 bool sim_may_lose_borrowers(void)
 {

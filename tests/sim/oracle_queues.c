@@ -113,15 +113,6 @@ static struct drive *drive_of(const struct emu_nvme *m)
 	return d;
 }
 
-/*
- * A host with an IOMMU that lost the lender takes back what it granted, and its IOMMU may give the
- * address to another one, while a drive whose manager is stopped has the dead queue still.
- */
-static bool addresses_may_be_used_again(void)
-{
-	return sim_has_fault("stop") && sim_may_lose_borrowers();
-}
-
 /* Nothing else that the drive has lies there. */
 static void check_alone(const struct emu_nvme *m, const struct drive *d, const struct memory *new)
 {
@@ -154,7 +145,7 @@ static void made(struct emu_nvme *m, struct memory *queue, const struct emu_nvme
 {
 	struct memory new = {le64toh(sqe->prp1), ((le32toh(sqe->cdw10) >> 16) + 1) * entry};
 
-	if (!somebody_lies() && !addresses_may_be_used_again()) {
+	if (!somebody_lies()) {
 		check_alone(m, drive_of(m), &new);
 		check_held(m, drive_of(m), &new);
 	}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Where devices, processors and DMA engines could write to, whether they do or not. Behind a window
- * to a host without an IOMMU lies whatever is at that address there. So as long as a device's
- * mapping goes through a window, or a program's window is there at all, which it and its engine's
- * transfers may store into, a grant of the host that it leads to, in the same start, keeps that
- * memory: whoever has lost whom meanwhile, and whatever has ended. The room's lists are believed;
- * no daemon is.
+ * lies whatever is at that address of the other host, or what its IOMMU leads to from there. So as
+ * long as a device's mapping goes through a window, or a program's window is there at all, which it
+ * and its engine's transfers may store into, a grant of the host that it leads to, in the same
+ * start, keeps that memory, or with an IOMMU at least the address: whoever has lost whom meanwhile,
+ * and whatever has ended. The room's lists are believed; no daemon is.
  */
 #include <inttypes.h>
 #include <utlist.h>
@@ -16,15 +16,26 @@
 
 static uint64_t looked; /* how much had come and gone, as of the last look */
 
+static bool covers(const struct emu_grant *g, const struct emu_map *m)
+{
+	return g->adapter == m->peer_adapter && g->peer_host == m->o.host->index &&
+	       m->bus_addr >= g->bus_addr && m->length <= g->length &&
+	       m->bus_addr - g->bus_addr <= g->length - m->length;
+}
+
 /* Does @peer keep what @m leads to? */
 static bool is_granted(const struct emu_host *peer, const struct emu_map *m)
 {
 	const struct emu_grant *g, *next;
+	const struct emu_object *o, *more;
 
 	HASH_ITER (by_token, peer->grants, g, next)
-		if (g->adapter == m->peer_adapter && g->peer_host == m->o.host->index &&
-		    m->bus_addr >= g->bus_addr && m->length <= g->length &&
-		    m->bus_addr - g->bus_addr <= g->length - m->length)
+		if (covers(g, m))
+			return true;
+	if (!peer->topo->iommu)
+		return false;
+	HASH_ITER (hh, peer->objects, o, more)
+		if (o->kind == SIO_KIND_GRANT && covers((const struct emu_grant *)o, m))
 			return true;
 	return false;
 }
@@ -34,7 +45,7 @@ static const struct emu_host *keeper(const struct emu_map *m)
 {
 	const struct emu_host *peer = &m->o.host->room->host[m->peer_host];
 
-	if (!peer->up || peer->topo->iommu || peer->boot_generation != m->peer_generation)
+	if (!peer->up || peer->boot_generation != m->peer_generation)
 		return NULL;
 	return peer;
 }
@@ -60,16 +71,19 @@ static void check_device(const struct emu_device *d)
 	}
 }
 
-/*
- * A program's window to memory: a lender's own have no process, registers and interrupts lie
- * elsewhere.
- */
+/* Without an IOMMU registers are where they are, for ever. */
+static bool may_become_anothers(const struct emu_host *peer, const struct emu_map *m)
+{
+	return peer->topo->iommu || (m->bus_addr >= peer->topo->ram_base &&
+				     m->bus_addr - peer->topo->ram_base < peer->topo->ram_size);
+}
+
+/* A program's window: a lender's own have no process, and interrupts are no memory. */
 static void check_window(const struct emu_map *m)
 {
 	const struct emu_host *peer = keeper(m);
 
-	if (!peer || m->trigger || !m->o.owner->pid || m->bus_addr < peer->topo->ram_base ||
-	    m->bus_addr - peer->topo->ram_base >= peer->topo->ram_size)
+	if (!peer || m->trigger || !m->o.owner->pid || !may_become_anothers(peer, m))
 		return;
 	if (!is_granted(peer, m))
 		sim_fail("reach",

@@ -318,22 +318,48 @@ static bool is_used(const struct world *w, const struct world_res *map)
 	return false;
 }
 
+/* Its address may become another's. Without an IOMMU that is one of memory only. */
+static void address_ends(struct world *w, unsigned host, const struct world_res *r)
+{
+	const struct world_res *bar = world_res_find(w, host, SIO_KIND_BAR, r->target);
+	unsigned peer = other_host(w, r->node);
+	bool cut = bar && bar->cut; /* there is nothing left that it could lead to */
+	bool memory = r->target_kind == SIO_KIND_MEM;
+
+	for (const struct world_res *m = w->res; m; m = m->next) {
+		if (m->host != peer || m->kind != SIO_KIND_MAP || m->target != r->id)
+			continue;
+		w->bad_ends += w->link[host][peer] && !w->lossy && !cut;
+		w->wild +=
+			(memory || (w->iommu && r->target_kind != SIO_KIND_IRQ)) && is_used(w, m);
+	}
+}
+
+/* The address alone stays. */
+static void retire(struct world *w, unsigned host, const struct sio_req_ungrant *req,
+		   struct world_res *r)
+{
+	if (!w->iommu || r->target_kind == SIO_KIND_IRQ) {
+		world_answer_error(w, host, &req->h, -EOPNOTSUPP, "a physical address");
+		return;
+	}
+	r->target = r->owner = 0;
+	r->target_kind = 0;
+	r->quarantined = true;
+	world_settle_memory(w, host);
+	world_answer_ok(w, host, &req->h);
+}
+
 static void ungrant(struct world *w, unsigned host, const struct sio_req_ungrant *req)
 {
 	struct world_res *r = world_res_find(w, host, SIO_KIND_GRANT, req->id);
 
-	if (r) {
-		const struct world_res *bar = world_res_find(w, host, SIO_KIND_BAR, r->target);
-		unsigned peer = other_host(w, r->node);
-		bool cut = bar && bar->cut; /* there is nothing left that it could lead to */
-
-		for (const struct world_res *m = w->res; m; m = m->next) {
-			if (m->host != peer || m->kind != SIO_KIND_MAP || m->target != r->id)
-				continue;
-			w->bad_ends += w->link[host][peer] && !w->lossy && !cut;
-			w->wild += r->target_kind == SIO_KIND_MEM && !w->iommu && is_used(w, m);
-		}
+	if (r && req->h.flags & SIO_UNGRANT_KEEP_ADDRESS) {
+		retire(w, host, req, r);
+		return;
 	}
+	if (r)
+		address_ends(w, host, r);
 	end_id(w, host, &req->h, SIO_KIND_GRANT, req->id);
 }
 
@@ -351,7 +377,7 @@ static void map(struct world *w, unsigned host, const struct sio_req_map *req)
 		world_answer_error(w, host, &req->h, -ENETDOWN, "link down");
 		return;
 	}
-	if (!g || g->node != w->host[host].node ||
+	if (!g || !g->target || g->node != w->host[host].node ||
 	    req->generation != w->host[peer].boot_generation ||
 	    !owner_lives(w, host, req->h.owner)) {
 		world_answer_error(w, host, &req->h, -EACCES, "no such grant");
