@@ -16,6 +16,7 @@
 #define NUMBERS 4 /* of a host's interrupts, of either kind: programs fight for them */
 #define SENDERS 64
 #define NVME_REPLY 0x504e4953u
+#define NVME_REQUEST 0x514e4953u
 #define MAGIC 0x6d657373u
 #define FLOOD 1000u /* messages: a ring holds about half as many */
 
@@ -120,6 +121,10 @@ static void check_message(struct own *o, const struct message *m, unsigned lengt
 
 	/* Whom it answers is gone, and the number is ours now. */
 	if (m->magic == NVME_REPLY && managers_may_be_slow())
+		return;
+	/* It is that of a manager, too, at another adapter than the one its client comes through. */
+	if (m->magic == NVME_REQUEST &&
+	    sim_cluster->topology->host[sim_self()->host].n_adapters > 1)
 		return;
 	if (length < 24 || m->magic != MAGIC || m->node != sim_node(sim_self()->host))
 		sim_fail("messages", "%s: a message of %u bytes begins with %#x, to node %u", name,
