@@ -245,7 +245,7 @@ static bool remove_own(struct own *o, bool force)
 		 MAY(!force, SCI_ERR_BUSY));
 	if (e == SCI_ERR_OK && o->map && !force)
 		wrong(o, "SCIRemoveSegment", e);
-	if (e == SCI_ERR_BUSY)
+	if (e == SCI_ERR_BUSY || e == SCI_ERR_NOSPC) /* to wait takes memory */
 		return false;
 	if (o->map)
 		unmap(o);
