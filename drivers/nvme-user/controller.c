@@ -187,6 +187,10 @@ static int admin_memory(struct sio_nvme_ctrl *c)
 		rc = sio_nvme_mem_device(c->d, SIO_NVME_PAGE,
 					 SCI_MEMACCESS_DEVICE_WRITE | SCI_MEMACCESS_HOST_READ, 0,
 					 &c->data);
+	/* Not what was asked for counts: hints go elsewhere when a host's memory is used up. */
+	if (rc == 0)
+		c->apart = SCIGetRemoteSegmentNodeId(c->cq.remote) !=
+			   SCIGetRemoteSegmentNodeId(c->data.remote);
 	return rc;
 }
 

@@ -25,6 +25,7 @@ struct sio_nvme_ctrl {
 	uint32_t entries, tail, head, phase;
 	uint16_t cid;
 	bool enabled;
+	bool apart; /* completions may come before their data: sio_nvme_ctrl_identify() */
 };
 
 struct sio_nvme_command {
