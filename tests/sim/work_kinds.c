@@ -234,7 +234,10 @@ static void unmap(struct own *o)
 	o->map = NULL;
 }
 
-/* The last handle is busy while others are connected, a mapped one always. */
+/*
+ * The last handle is busy while others are connected, a mapped one always. Where its daemon has no
+ * memory for what it must ask the port, nothing is changed.
+ */
 static bool remove_own(struct own *o, bool force)
 {
 	sci_error_t e;
@@ -245,7 +248,7 @@ static bool remove_own(struct own *o, bool force)
 		 MAY(!force, SCI_ERR_BUSY));
 	if (e == SCI_ERR_OK && o->map && !force)
 		wrong(o, "SCIRemoveSegment", e);
-	if (e == SCI_ERR_BUSY || e == SCI_ERR_NOSPC) /* to wait takes memory */
+	if (e == SCI_ERR_BUSY || e == SCI_ERR_NOSPC)
 		return false;
 	if (o->map)
 		unmap(o);
@@ -355,7 +358,8 @@ static void tear_down(void *state)
 	leave(&s->other);
 	for (unsigned i = 0; i < OWN; i++) {
 		unmap(&s->own[i]);
-		remove_own(&s->own[i], true);
+		while (!remove_own(&s->own[i], true))
+			sim_sleep(SIM_MS);
 	}
 }
 
