@@ -18,7 +18,7 @@ import time
 
 import cache
 
-QEMU = "qemu-system-x86_64"
+QEMU = os.environ.get("SMARTIO_VM_QEMU", "qemu-system-x86_64")
 # What a kernel says when something is wrong with it, or with our module.
 REPORT = re.compile(
     rb"BUG:|KASAN:|UBSAN:|WARNING:|Oops|general protection|Kernel panic|DMA-API:|INFO: task|"
@@ -58,6 +58,23 @@ class Failed(Exception):
 def check_qemu():
     if not shutil.which(QEMU):
         raise cache.Unavailable(f"{QEMU} is not installed: apt-get install qemu-system-x86")
+
+
+def amd_tells():
+    """Newer models of AMD's IOMMU tell the kernel of an access that they stop, and are asked to remap."""
+    said = subprocess.run([QEMU, "-device", "amd-iommu,help"], capture_output=True, text=True).stdout
+    return "dma-remap=" in said
+
+
+def tells_of_faults(iommu):
+    return iommu == "intel" or (iommu == "amd" and amd_tells())
+
+
+def iommu_options(iommu):
+    options = [*IOMMU[iommu]]
+    if iommu == "amd" and amd_tells():
+        options[1] += ",dma-remap=on"
+    return options
 
 
 def die_with_parent():
@@ -113,7 +130,7 @@ class Machine:
         words = [QEMU, "-accel", f"tcg,thread={THREADS[kernel.name]}", "-M", "q35", "-smp", "2",
                  "-cpu", "qemu64,+rdrand",
                  "-m", str(memory), "-display", "none", "-vga", "none", "-nic", "none", "-no-reboot", "-nodefaults",
-                 *IOMMU[iommu]]
+                 *iommu_options(iommu)]
         for channel in self.channels.values():
             words += channel.chardev()
         words += ["-serial", "chardev:console", "-serial", "chardev:control",

@@ -38,7 +38,7 @@ import cache
 import kernel as kernels
 import shim
 from initrd import Initrd
-from machine import IOMMU, Failed, Machine, check_qemu
+from machine import IOMMU, Failed, Machine, check_qemu, tells_of_faults
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 GUEST = os.path.join(HERE, "guest")
@@ -139,7 +139,8 @@ def add_script(image, kernel, iommu, build, script, soak):
         image.add_file("/modules/" + os.path.basename(path), path)
     names = " ".join(map(os.path.basename, programs))
     image.add_data(f"/tests/{script.name}.sh",
-                   f"KERNEL={kernel.name}\nIOMMU={iommu}\nSOAK={soak}\nPROGRAMS='{names}'\n"
+                   f"KERNEL={kernel.name}\nIOMMU={iommu}\n"
+                   f"TELLS={'1' if tells_of_faults(iommu) else ''}\nSOAK={soak}\nPROGRAMS='{names}'\n"
                    f"MODULES='{' '.join(os.path.basename(p) for p in modules)}'\n{script.text}")
 
 
