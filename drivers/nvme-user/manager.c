@@ -210,6 +210,7 @@ void smartio_nvme_manager_close(struct smartio_nvme_manager *m)
 {
 	char why[SIO_NVME_TEXT];
 	sci_error_t err;
+	bool stopped;
 
 	if (!m)
 		return;
@@ -217,7 +218,11 @@ void smartio_nvme_manager_close(struct smartio_nvme_manager *m)
 	strncpy(why, smartio_nvme_error(), sizeof(why) - 1);
 	why[sizeof(why) - 1] = '\0';
 	sio_nvme_manager_withdraw(m);
-	sio_nvme_ctrl_done(&m->ctrl, stop_controller(m));
+	stopped = stop_controller(m);
+	/* What keeps its memory stays borrowed: not from all others. */
+	if (!stopped)
+		SCIReleaseExclusiveBorrow(m->d.handle, 0, &err);
+	sio_nvme_ctrl_done(&m->ctrl, stopped);
 	if (m->interrupt)
 		SCIRemoveDataInterrupt(m->interrupt, 0, &err);
 	sio_nvme_device_done(&m->d);

@@ -25,7 +25,7 @@ static void segment_event(struct sio_library *lib, bool local, const struct sio_
 	o = sio_object_by_id(lib, local ? SIO_LOCAL_SEGMENT : SIO_REMOTE_SEGMENT, id);
 	if (!o)
 		return;
-	if (sio_from_le32(e->lost)) /* a local one: attached, and its maker is gone */
+	if (sio_from_le32(e->lost)) /* a local one: its maker, or smartiod's memory of it */
 		sio_object_lose(o);
 	else if (!local && (reason == SCI_CB_NOT_OPERATIONAL || reason == SCI_CB_OPERATIONAL))
 		sio_remote_segment_path(o, reason == SCI_CB_NOT_OPERATIONAL);

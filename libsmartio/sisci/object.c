@@ -229,6 +229,8 @@ int sio_object_fail_lost(struct sio_object *o, struct sio_err *err)
 	if (dead)
 		return sio_fail(err, -ESHUTDOWN, "this host's smartiod is gone");
 	/* A program's own one nobody else can lose. */
+	if (o->kind == SIO_MAPPING)
+		o = o->parent;
 	if (o->kind == SIO_LOCAL_SEGMENT && !((const struct sio_local_segment *)o)->attached)
 		return sio_fail(err, -ESHUTDOWN,
 				"the segment was lost when this host's smartiod was started again");

@@ -342,6 +342,8 @@ static void a_posted_queue_keeps_what_it_uses(void **state)
 	dma_pair(state, is_busy);
 }
 
+#define TOO_LATE 8 /* once in some hundred runs, on a machine that does much else */
+
 struct waiter {
 	struct dma *d;
 	sci_dma_queue_state_t state;
@@ -395,16 +397,17 @@ static int is_forced(void *arg)
 {
 	sci_desc_t sd = api_begin();
 	sci_dma_queue_state_t state;
+	unsigned late = 0;
 	struct dma d;
 
 	(void)arg;
 	dma_make(&d, sd, 8, 0);
 	/* An abort ends the waits of others. One that came too late is no test of it: again. */
 	while ((state = abort_and_wait(&d)) != SCI_DMAQUEUE_ABORTED)
-		CHECK(state == SCI_DMAQUEUE_DONE);
+		CHECK(state == SCI_DMAQUEUE_DONE && ++late < TOO_LATE);
 	/* The segment goes although it is used: the transfer fails. */
 	while ((state = force_and_wait(&d)) != SCI_DMAQUEUE_ERROR) {
-		CHECK(state == SCI_DMAQUEUE_DONE);
+		CHECK(state == SCI_DMAQUEUE_DONE && ++late < TOO_LATE);
 		dma_make_local(&d, sd);
 	}
 	/* A queue that failed can be used again. */

@@ -225,6 +225,8 @@ static void what_the_next_one_cannot_take_over_is_lost(void **state)
 	assert_int_equal(err, SCI_ERR_NO_LINK_ACCESS);
 	SCIPrepareSegment(segment, 0, 0, &err);
 	assert_int_equal(err, SCI_ERR_NO_LINK_ACCESS);
+	SCIMemCpy(NULL, &node, map, 0, sizeof(node), 0, &err);
+	assert_int_equal(err, SCI_ERR_NO_LINK_ACCESS);
 	CALL(SCIUnmapSegment, map, 0);
 	CALL(SCIRemoveSegment, segment, 0);
 	CALL(SCIRemoveSegment, other, 0);

@@ -110,8 +110,7 @@ static bool lossless(void)
 /* They are stopped, or wait for a drive that does not answer. */
 static bool managers_may_be_slow(void)
 {
-	return sim_has_fault("stop") || sim_has_fault("lost") || sim_has_fault("late") ||
-	       sim_has_fault("fatal");
+	return sim_has_fault("stop") || sim_has_fault("fatal") || sim_drives_fail();
 }
 
 /*

@@ -9,7 +9,8 @@ MACHINE is none-6.1, intel-6.12, amd-6.1 and so on: IOMMU and kernel ("debug" al
 kernel with Intel's IOMMU). Tests follow each other in one machine; after one that fails, and for
 those that want to be alone, a new one is started; "all" are all that make sense there. --console shows what is said in any case, as it comes, --soak
 makes long tests of short ones, --record lets tests write what they compare with.
-Exit status 77, and a line that says why, if there is no QEMU or no kernel to be had.
+Exit status 77, and a line that says why, if there is no QEMU or no kernel to be had, or nothing that the
+tests could see on such a machine. SMARTIO_VM_QEMU is another QEMU than qemu-system-x86_64.
 A script's head may ask for:
   # as: TEST            what another test asks for, and more
   # programs: PATH...   of the build, besides smartio, smartiod and smartio-nvme (* is any of a folder); or

@@ -43,6 +43,21 @@ static void drive_that_nobody_can_stop_keeps_its_memory(void **state)
 	stop_manager();
 }
 
+static void drive_that_keeps_its_memory_is_not_kept_from_others(void **state)
+{
+	struct smartio_nvme_manager *m;
+
+	stop_manager();
+	fake.hangs = fake.unresettable = true;
+	assert_int_equal(smartio_nvme_manager_open("nvme0", NULL, &m), -ETIMEDOUT);
+	assert_int_equal(fake.faults, 0);
+	assert_true(fake.objects > 0);
+	fake.hangs = fake.stopped = fake.unresettable = false;
+	(void)state;
+	start_manager();
+	stop_manager();
+}
+
 static void drive_that_is_lost_is_its_lenders(void **state)
 {
 	(void)state;
@@ -60,6 +75,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(drive_that_hangs_is_reset_by_its_lender),
 		TEST(drive_that_nobody_can_stop_keeps_its_memory),
+		TEST(drive_that_keeps_its_memory_is_not_kept_from_others),
 		TEST(drive_that_is_lost_is_its_lenders),
 	};
 

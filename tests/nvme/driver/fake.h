@@ -28,6 +28,7 @@ extern struct fake {
 	unsigned long calls;		 /* that can fail, so far */
 	unsigned long fail_at;		 /* the n-th of them fails; 0: none */
 	bool stopped;			 /* the drive does nothing */
+	bool hangs;			 /* the drive, as soon as it is ready */
 	bool unresettable;		 /* the lender cannot reset it */
 	bool late_generation;		 /* borrowers hear of a reset one step late */
 	unsigned sq_reads, cq_writes;	 /* DMA by size: of 64 bytes, of 16 bytes */

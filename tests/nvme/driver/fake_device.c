@@ -279,6 +279,7 @@ void fake_wake(void)
 void fake_step(void)
 {
 	fake.now += 1000;
+	fake.stopped |= fake.hangs && fake_csts() & 1;
 	fake_tell_generation();
 	if (!fake.stopped && !(fake.sleeps && *fake.sleeps))
 		emu_nvme_model.step(W.model, 64);

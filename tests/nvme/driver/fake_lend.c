@@ -112,7 +112,7 @@ int smartio_device_lost(sci_smartio_device_t device)
 
 int smartio_holds_registers(sci_smartio_device_t device)
 {
-	return W.holder == fake_borrower_of(device);
+	return W.holder == fake_borrower_of(device) && !smartio_device_lost(device);
 }
 
 static void settle_ended(void)
