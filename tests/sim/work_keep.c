@@ -281,7 +281,7 @@ static void hold(struct state *s)
 	do {
 		SIM_CALL(smartio_device_unhold, (s->device, hold, &e), &e,
 			 SCI_ERR_ILLEGAL_PARAMETER, SCI_ERR_ACCESS, SCI_ERR_NOT_CONNECTED);
-	} while (sim_later(e));
+	} while (!smartio_device_lost(s->device) && sim_later(e));
 }
 
 static void settle(struct state *s)
@@ -382,7 +382,7 @@ static void drop_interrupt(struct state *s)
 	}
 }
 
-/* Until that is done the interrupt is the device's, too. */
+/* Until that is done, or the device is lost, the interrupt is the device's, too. */
 static void untie(struct state *s)
 {
 	sci_error_t e;
@@ -390,7 +390,7 @@ static void untie(struct state *s)
 	do {
 		SIM_CALL(smartio_disconnect_device_interrupt, (s->device, s->me->vector, &e), &e,
 			 SCI_ERR_ILLEGAL_PARAMETER, SCI_ERR_NOT_CONNECTED);
-	} while (sim_later(e));
+	} while (!smartio_device_lost(s->device) && sim_later(e));
 	drop_interrupt(s);
 }
 
