@@ -12,15 +12,22 @@ random() { # LIMIT
 	echo $(($(od -An -N2 -tu2 /dev/urandom) % $1))
 }
 
-# The daemons are children of this function's shell.
+now_ms() {
+	read -r up _ </proc/uptime
+	echo "$(echo "$up" | tr -d .)0"
+}
+# The daemons are children of this function's shell. One that took long to start, on a busy machine,
+# lives as much longer: who talks to it takes as long, and must get somewhere.
 kill_and_start() {
-	restarts=0
+	restarts=0 took=0
 	start_daemon
 	until [ -e /tmp/enough ]; do
-		usleep $((1000 * $(random 1500)))
+		usleep $((1000 * $(random $((1500 + 8 * took)))))
 		kill -9 "$daemon"
 		wait "$daemon" || :
+		took=$(now_ms)
 		start_daemon
+		took=$(($(now_ms) - took))
 		restarts=$((restarts + 1))
 	done
 	echo "$restarts restarts"
