@@ -93,6 +93,7 @@ void sio_session_unwatch(struct sio_session *s, uintptr_t cookie)
 	}
 }
 
+/* Under the lock, once there are other threads. */
 static void close_descriptors(struct sio_session *s)
 {
 	int *fd[] = {&s->fd, &s->wake_fd, &s->poke_fd, &s->dead_fd};
@@ -162,7 +163,10 @@ void sio_session_close(struct sio_session *s)
 		return;
 	w->thread_join(w, s->thread);
 	s->thread = NULL;
+	/* A thread that copies blocks may still want to wake us. */
+	sio_session_lock(s);
 	close_descriptors(s);
+	sio_session_unlock(s);
 }
 
 bool sio_session_on_event_thread(struct sio_session *s)
