@@ -25,7 +25,9 @@ static bool is_translated(const struct smartiod *d, const struct smartiod_grant 
 	return d->adapter[g->adapter].iommu && (!g->ring || g->ring_memory);
 }
 
-/* Its address goes adrift: the port takes it back, and whoever waits for its end is told of that. */
+/*
+ * Its address goes adrift: the port takes it back, and whoever waits for its end is told of that.
+ */
 static void set_address_adrift(struct smartiod *d, struct smartiod_grant *g)
 {
 	struct sio_req_ungrant req = {

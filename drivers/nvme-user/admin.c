@@ -112,7 +112,10 @@ int sio_nvme_ctrl_identify(struct sio_nvme_ctrl *c, uint8_t cns, uint32_t nsid, 
 		.opcode = nvme_admin_identify, .nsid = nsid, .cdw10 = cns, .prp1 = c->data.ioaddr};
 	int rc = sio_nvme_ctrl_admin(c, &cmd, ret_status, NULL);
 
-	/* On their ways to two hosts none waits for the other; the drive's answer comes behind both. */
+	/*
+	 * On their ways to two hosts none waits for the other; the drive's answer comes behind
+	 * both.
+	 */
 	if (rc == 0 && c->apart) {
 		rc = sio_nvme_ctrl_check(c);
 		sio_from_fabric_barrier();

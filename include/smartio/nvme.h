@@ -56,9 +56,10 @@ int smartio_nvme_manager_serve(struct smartio_nvme_manager *m, uint32_t timeout_
  */
 void smartio_nvme_manager_stop(struct smartio_nvme_manager *m);
 /**
- * Shut the drive down and give it back; clients that still have queues get -ECONNRESET. One that does
- * not answer is reset by its host; where that fails, too, the memory of its admin queues stays, and
- * the drive is given back when this program ends. The text of an earlier failure stays. NULL is fine.
+ * Shut the drive down and give it back; clients that still have queues get -ECONNRESET. One that
+ * does not answer is reset by its host; where that fails, too, the memory of its admin queues
+ * stays, and the drive is given back when this program ends. The text of an earlier failure stays.
+ * NULL is fine.
  */
 void smartio_nvme_manager_close(struct smartio_nvme_manager *m);
 /** Queue pairs that clients have now, and that the drive has in all. */

@@ -24,8 +24,8 @@
  *    SIO_EV_OWNER_GONE tells how much. Quarantined DMA mappings end by SETTLE or RESET only (or
  *    when the device is gone);
  *    quarantined grants by UNGRANT (the peer's word); maps and memory fall when nothing refers to
- *    them any more. SIO_EV_OWNER_END says that nothing is left. Where an IOMMU holds off a peer that
- *    was lost, the daemon need not keep memory for it, but only the address (UNGRANT).
+ *    them any more. SIO_EV_OWNER_END says that nothing is left. Where an IOMMU holds off a peer
+ *    that was lost, the daemon need not keep memory for it, but only the address (UNGRANT).
  *  - Ids are 64-bit, never 0, and never used again while the host is up.
  *
  * Integers are native and of fixed width; no pointers, no enums, no hidden padding.
@@ -580,8 +580,8 @@ SIO_PORT_SIZE(struct sio_evt_dmamap, 56);
  * not serve SETTLE, takes SIO_DMAUNMAP_SETTLED: the word of who settled it.
  * When this, SETTLE or RESET is answered, what the device had sent has arrived, or never will: its
  * completions go another way and may be there first, and what is unmapped is freed next. A port to
- * hardware reads through the window, and from the device, so that posted writes are pushed; an IOMMU
- * drains what is under way inside the host.
+ * hardware reads through the window, and from the device, so that posted writes are pushed; an
+ * IOMMU drains what is under way inside the host.
  */
 #define SIO_DMAUNMAP_SETTLED 1 /* h.flags */
 struct sio_req_dmaunmap {

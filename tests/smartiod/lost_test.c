@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Memory that programs of another host have windows to, when the two hosts lose each other: it
- * stays until the importer has unmapped it or started anew, and its owner does not notice. Where the
- * memory's host has an IOMMU only the address stays. Node 4 has the memory, node 8 the windows.
+ * stays until the importer has unmapped it or started anew, and its owner does not notice. Where
+ * the memory's host has an IOMMU only the address stays. Node 4 has the memory, node 8 the windows.
  * Each test is run with and without an IOMMU.
  */
 #include <errno.h>
