@@ -382,13 +382,17 @@ static void bar_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 		bar_fail(d, b, -ECONNRESET, "the borrow ended");
 		return;
 	}
-	if (b->granting && a->error) {
-		view_put(d, l, p->view);
-		bar_fail(d, b, a->error, a->text);
+	if (a->error) {
+		if (b->granting)
+			view_put(d, l, p->view);
+		/* Another request of this borrow has just got the only writable view there is. */
+		p->view = b->granting ? NULL : find_view(l, b->bar, p);
+		if (p->view)
+			part_view(d, b);
+		else
+			bar_fail(d, b, a->error, a->text);
 	} else if (b->granting) {
 		granted(d, b, a);
-	} else if (a->error) {
-		bar_fail(d, b, a->error, a->text);
 	} else {
 		struct sio_req_bar_close req = {.h.op = SIO_OP_BAR_CLOSE};
 

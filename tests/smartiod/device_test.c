@@ -117,6 +117,32 @@ static void registers_have_one_writer(void **state)
 	finish(w);
 }
 
+/* Two threads, or one that asks again before its first request is answered. */
+static void asked_for_twice_at_once_they_are_one_writers(void **state)
+{
+	struct world *w = start();
+	struct world_client *c = world_client(w, 1, SIO_CLIENT_LIBRARY);
+	struct sio_msg_seg_map one = {.bytes = sio_to_le64(0x4000)}, two = one;
+	uint32_t segment, ids[2];
+	struct call_borrow b;
+
+	(void)state;
+	assert_int_equal(call_borrow(w, c, FDID, 0, &b), 0);
+	assert_int_equal(call_dev_seg_connect(w, c, b.handle, 0, SCI_MEMTYPE_BAR, &segment, NULL),
+			 0);
+	one.handle = two.handle = sio_to_le32(segment);
+	ids[0] = world_send(w, c, SIO_MSG_SEG_MAP, &one, sizeof(one));
+	ids[1] = world_send(w, c, SIO_MSG_SEG_MAP, &two, sizeof(two));
+	world_run(w);
+	for (unsigned i = 0; i < 2; i++) {
+		const struct sio_rep_seg_map *rep = (const void *)world_reply(c, ids[i])->data;
+
+		assert_int_equal(world_reply(c, ids[i])->error, 0);
+		assert_int_equal(sio_from_le32(rep->piece[0].access), RW);
+	}
+	finish(w);
+}
+
 static void last_unmap_lets_the_registers_go(void **state)
 {
 	struct world *w = start();
@@ -482,6 +508,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exclusive_then_open),
 		cmocka_unit_test(registers_have_one_writer),
+		cmocka_unit_test(asked_for_twice_at_once_they_are_one_writers),
 		cmocka_unit_test(last_unmap_lets_the_registers_go),
 		cmocka_unit_test(dma_maps_hold_memory_and_table_entries),
 		cmocka_unit_test(third_host_memory_stays_while_mapped),
