@@ -16,7 +16,8 @@ from frame import Bench, Cluster, Ratio, TOPOLOGY, verdict, write_csv, write_png
 
 FEW, MANY = 10, 10000  # segments exported
 PER_PROGRAM = 2500     # a program may hold 4096 objects
-QUEUES = (1, 1), (1, 8), (1, 25), (1, 100), (2, 1), (4, 1)  # that a program keeps going; transfers at once
+# Queues that a program keeps going, and transfers that each is told of at once.
+QUEUES = (1, 1), (1, 8), (1, 25), (1, 100), (2, 1), (4, 1)
 
 
 def us(values):

@@ -122,6 +122,18 @@ static void *wait_for_it(void *arg)
 	return NULL;
 }
 
+/* A new segment, and its memory. */
+static unsigned *mapped_segment(sci_desc_t sd, sci_local_segment_t *segment, sci_map_t *map)
+{
+	sci_error_t err;
+	unsigned *p;
+
+	CALL(SCICreateSegment, sd, segment, 0, 4096, NULL, NULL, SCI_FLAG_AUTO_ID);
+	p = SCIMapLocalSegment(*segment, map, 0, 4096, NULL, 0, &err);
+	good("SCIMapLocalSegment", err);
+	return p;
+}
+
 static void *create_one(void *arg)
 {
 	CALL(SCICreateSegment, arg, &(sci_local_segment_t){0}, 0, 4096, NULL, NULL,
@@ -136,7 +148,6 @@ static void waits_and_memory_need_no_smartiod(void **state)
 	sci_local_segment_t segment;
 	unsigned number = 0, *p;
 	pthread_t waiter, maker;
-	sci_error_t err;
 	sci_map_t map;
 	sci_desc_t sd;
 
@@ -145,9 +156,7 @@ static void waits_and_memory_need_no_smartiod(void **state)
 	initialize();
 	CALL(SCIOpen, &sd, 0);
 	CALL(SCICreateInterrupt, sd, &interrupt, 0, &number, NULL, NULL, 0);
-	CALL(SCICreateSegment, sd, &segment, 0, 4096, NULL, NULL, SCI_FLAG_AUTO_ID);
-	p = SCIMapLocalSegment(segment, &map, 0, 4096, NULL, 0, &err);
-	good("SCIMapLocalSegment", err);
+	p = mapped_segment(sd, &segment, &map);
 	assert_int_equal(pthread_create(&waiter, NULL, wait_for_it, interrupt), 0);
 	server_away(true);
 	assert_int_equal(pthread_create(&maker, NULL, create_one, sd), 0);
@@ -180,9 +189,7 @@ static void a_stranger_ends_the_session(void **state)
 	server_start(0, 1);
 	initialize();
 	CALL(SCIOpen, &sd, 0);
-	CALL(SCICreateSegment, sd, &segment, 0, 4096, NULL, NULL, SCI_FLAG_AUTO_ID);
-	p = SCIMapLocalSegment(segment, &map, 0, 4096, NULL, 0, &err);
-	good("SCIMapLocalSegment", err);
+	p = mapped_segment(sd, &segment, &map);
 	*p = 1;
 	server_forget();
 	SCIPrepareSegment(segment, 0, 0, &err);
@@ -209,9 +216,7 @@ static void what_the_next_one_cannot_take_over_is_lost(void **state)
 	server_start(0, 1);
 	initialize();
 	CALL(SCIOpen, &sd, 0);
-	CALL(SCICreateSegment, sd, &segment, 0, 4096, NULL, NULL, SCI_FLAG_AUTO_ID);
-	p = SCIMapLocalSegment(segment, &map, 0, 4096, NULL, 0, &err);
-	good("SCIMapLocalSegment", err);
+	p = mapped_segment(sd, &segment, &map);
 	*p = 1;
 	server_lose_all();
 	CALL(SCICreateSegment, sd, &other, 0, 4096, NULL, NULL, SCI_FLAG_AUTO_ID);

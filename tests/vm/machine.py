@@ -6,6 +6,7 @@ the machine and us (guest/init, guest/lib.sh). Nothing here waits for time to pa
 a line, the machine's end, or the test's time limit.
 """
 import ctypes
+import functools
 import json
 import os
 import re
@@ -60,10 +61,11 @@ def check_qemu():
         raise cache.Unavailable(f"{QEMU} is not installed: apt-get install qemu-system-x86")
 
 
+@functools.cache
 def amd_tells():
-    """Newer models of AMD's IOMMU tell the kernel of an access that they stop, and are asked to remap."""
-    said = subprocess.run([QEMU, "-device", "amd-iommu,help"], capture_output=True, text=True).stdout
-    return "dma-remap=" in said
+    """Newer models of AMD's IOMMU tell the kernel of an access that they stop; they are asked to remap."""
+    asked = [QEMU, "-device", "amd-iommu,help"]
+    return "dma-remap=" in subprocess.run(asked, capture_output=True, text=True).stdout
 
 
 def tells_of_faults(iommu):

@@ -23,13 +23,14 @@ struct fake_options {
 
 extern struct fake {
 	uint64_t now;
-	unsigned faults;		 /* of the device's DMA */
+	unsigned faults;		 /* of its DMA, and queues whose memory was taken */
 	unsigned objects;		 /* that the driver has not given back */
 	unsigned long calls;		 /* that can fail, so far */
 	unsigned long fail_at;		 /* the n-th of them fails; 0: none */
 	bool stopped;			 /* the drive does nothing */
 	bool hangs;			 /* the drive, as soon as it is ready */
 	bool unresettable;		 /* the lender cannot reset it */
+	bool goes;			 /* lost, while its lender is to reset it */
 	bool late_generation;		 /* borrowers hear of a reset one step late */
 	unsigned sq_reads, cq_writes;	 /* DMA by size: of 64 bytes, of 16 bytes */
 	const volatile uint32_t *sleeps; /* says whether the drive sleeps; NULL: stores wake it */

@@ -150,6 +150,8 @@ void smartio_device_reset(sci_smartio_device_t device, sci_error_t *error)
 {
 	if (fake_injected(error))
 		return;
+	if (fake.goes)
+		fake.lost = fake_borrower_of(device)->id;
 	if (fake.unresettable)
 		*error = SCI_ERR_TIMEOUT;
 	else if (W.holder != fake_borrower_of(device))
