@@ -12,7 +12,6 @@
 #include "input.h"
 #include "library.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -235,7 +234,8 @@ static void journal_word(struct play *p, struct input *in)
 	}
 	for (unsigned step = 1; step <= SIO_RESTORE_STEPS; step++, at = 0)
 		for (before = 0; sio_journal_next(p->journal, step, &at, &m); before = at)
-			assert(at > before && sio_from_le32(m.type));
+			if (at <= before || !sio_from_le32(m.type))
+				abort();
 }
 
 /* ---- the play ---- */
