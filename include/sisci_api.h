@@ -26,8 +26,8 @@
  * nowhere. The handles stay valid, to be unmapped, disconnected, removed, which always succeeds;
  * using them otherwise gives SCI_ERR_NOT_CONNECTED. When this host's own smartiod is gone, that
  * holds for everything this process has, and calls give SCI_ERR_NO_LINK_ACCESS; no call hangs. So
- * do calls for a local segment that this process made, and that a smartiod which was started again
- * could not take over, for want of memory or since another has its number.
+ * do calls for a local segment or interrupt that this process made, and that a smartiod which was
+ * started again could not take over, for want of memory or since another has its number.
  *
  * Sources: the SISCI API documentation, public SISCI programs, and Markussen et al., "SmartIO",
  * ACM TOCS 38 (2021).

@@ -399,6 +399,7 @@ static void tell_lost(struct smartiod *d, struct smartiod_session *s, uint32_t t
 	case SIO_MSG_SEG_MAP:
 		smartiod_restore_tell_lost(d, s, SIO_EVM_SEGMENT_REMOTE, map->handle);
 		return;
+	case SIO_MSG_DINT_CREATE:
 	case SIO_MSG_DINT_CONNECT:
 		smartiod_event(d, s, SIO_EVM_DINT_LOST, &ring, sizeof(ring), NULL, 0);
 		return;

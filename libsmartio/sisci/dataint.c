@@ -341,7 +341,7 @@ static int wait_dint(struct sio_library *lib, sci_local_data_interrupt_t interru
 	} else if (rc == -ECANCELED) {
 		sio_fail(err, rc, "the data interrupt was removed");
 	} else if (rc == -ESHUTDOWN) {
-		sio_fail(err, rc, "this host's smartiod is gone");
+		sio_object_fail_lost(&d->r.o, err);
 	}
 	sio_object_put(&d->r.o);
 	return rc;

@@ -129,7 +129,7 @@ static int wait_int(struct sio_library *lib, sci_local_interrupt_t interrupt, un
 	else if (rc == -ECANCELED)
 		sio_fail(err, rc, "the interrupt was removed");
 	else if (rc == -ESHUTDOWN)
-		sio_fail(err, rc, "this host's smartiod is gone");
+		sio_object_fail_lost(&i->r.o, err);
 	sio_object_put(&i->r.o);
 	return rc;
 }

@@ -36,14 +36,18 @@ static void segment_event(struct sio_library *lib, bool local, const struct sio_
 								    : SCI_ERR_OK);
 }
 
-/* Under the lock: the receiver's end is gone; what is sent would go nowhere. */
+/*
+ * Under the lock. The receiver's end is gone: what is sent would go nowhere. Or it is that end,
+ * which a smartiod that was started again could not take over: nothing comes there any more.
+ */
 static void dint_lost(struct sio_library *lib, const struct sio_evm_dint_ring *e)
 {
-	uint32_t id = sio_from_le32(e->handle);
-	struct sio_object *o = sio_object_by_id(lib, SIO_REMOTE_DINT, id);
+	static const enum sio_kind kinds[] = {SIO_REMOTE_DINT, SIO_REMOTE_INT, SIO_LOCAL_DINT,
+					      SIO_LOCAL_INT};
+	struct sio_object *o = NULL;
 
-	if (!o)
-		o = sio_object_by_id(lib, SIO_REMOTE_INT, id);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && !o; i++)
+		o = sio_object_by_id(lib, kinds[i], sio_from_le32(e->handle));
 	if (o)
 		sio_object_lose(o);
 }

@@ -231,9 +231,11 @@ int sio_object_fail_lost(struct sio_object *o, struct sio_err *err)
 	/* A program's own one nobody else can lose. */
 	if (o->kind == SIO_MAPPING)
 		o = o->parent;
-	if (o->kind == SIO_LOCAL_SEGMENT && !((const struct sio_local_segment *)o)->attached)
+	if ((o->kind == SIO_LOCAL_SEGMENT && !((const struct sio_local_segment *)o)->attached) ||
+	    o->kind == SIO_LOCAL_INT || o->kind == SIO_LOCAL_DINT)
 		return sio_fail(err, -ESHUTDOWN,
-				"the segment was lost when this host's smartiod was started again");
+				"the %s was lost when this host's smartiod was started again",
+				kind_name(o->kind));
 	return sio_fail(err, -ECONNRESET, "what it was connected to is gone for good");
 }
 

@@ -105,7 +105,8 @@ static int ready_now(struct sio_library *lib, struct sio_device *device,
 	if (ready || dint_readable)
 		return (int)(ready | (dint_readable ? SMARTIO_READY_INTERRUPT : 0));
 	if (sio_session_is_dead(lib->session) ||
-	    (device && (device->o.removing || device->o.lost)) || (dint && dint->r.o.removing))
+	    (device && (device->o.removing || device->o.lost)) ||
+	    (dint && (dint->r.o.removing || dint->r.o.lost)))
 		return -ECANCELED;
 	return 0;
 }

@@ -75,7 +75,7 @@ enum {
 	SIO_EVM_DINT_RING,	     /* a sender connected: descriptor 0 is its ring */
 	SIO_EVM_DINT_RING_END,	     /* a sender is gone: drain its ring, then DINT_RING_FREE */
 	SIO_EVM_DEVICE,		     /* something happened to a borrowed device */
-	SIO_EVM_DINT_LOST,	     /* an interrupt that we are connected to is gone */
+	SIO_EVM_DINT_LOST,	     /* an interrupt of ours, or one connected to, is gone */
 };
 
 /*

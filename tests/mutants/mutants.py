@@ -52,6 +52,7 @@ EAGER_SEEDS = [
         "--faults restart --workload perjurer,share,segment,device,keep",
         "--faults restart,unheard --workload share,segment,device,keep,interrupt,callback,kinds",
         "--faults absent --workload segment,share",
+        "--faults absent,stop,restart --workload interrupt",
         "--faults restart,lack,memory --workload segment,device,keep,share"]),
     (r"smartiod/(loan|quarantine|lend|borrow|dev|dma|bar|vector|hold|adopt|adrift|peer|disown)|core/(iommu|ledger|"
      r"placement)|emu/(dmamap|device|vector|owner)", [

@@ -239,6 +239,64 @@ static void what_the_next_one_cannot_take_over_is_lost(void **state)
 	server_stop();
 }
 
+static void *wait_that_ends(void *arg)
+{
+	sci_error_t err;
+
+	SCIWaitForInterrupt(arg, SCI_INFINITE_TIMEOUT, 0, &err);
+	return (void *)(uintptr_t)err;
+}
+
+static void *wait_for_data_that_ends(void *arg)
+{
+	unsigned char data[64];
+	unsigned length = sizeof(data);
+	sci_error_t err;
+
+	SCIWaitForDataInterrupt(arg, data, &length, SCI_INFINITE_TIMEOUT, 0, &err);
+	return (void *)(uintptr_t)err;
+}
+
+/* Interrupts, too, with data and without: who waits, and who will. */
+static void waits_for_a_lost_interrupt_end(void **state)
+{
+	sci_local_data_interrupt_t data;
+	sci_local_interrupt_t plain;
+	unsigned number = 0, other = 0;
+	pthread_t waiter[4];
+	sci_error_t err;
+	sci_desc_t sd;
+	void *said;
+
+	(void)state;
+	server_start(0, 1);
+	initialize();
+	CALL(SCIOpen, &sd, 0);
+	CALL(SCICreateInterrupt, sd, &plain, 0, &number, NULL, NULL, 0);
+	CALL(SCICreateDataInterrupt, sd, &data, 0, &other, NULL, NULL, 0);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&waiter[i], NULL,
+						i % 2 ? wait_for_data_that_ends : wait_that_ends,
+						i % 2 ? (void *)data : (void *)plain),
+				 0);
+	server_lose_all();
+	for (unsigned i = 0; i < 4; i++) {
+		pthread_join(waiter[i], &said);
+		assert_int_equal((uintptr_t)said, SCI_ERR_NO_LINK_ACCESS);
+	}
+	assert_int_equal((uintptr_t)wait_that_ends(plain), SCI_ERR_NO_LINK_ACCESS);
+	assert_non_null(strstr(smartio_last_error(), "local interrupt was lost"));
+	assert_int_equal((uintptr_t)wait_for_data_that_ends(data), SCI_ERR_NO_LINK_ACCESS);
+	assert_non_null(strstr(smartio_last_error(), "local data interrupt was lost"));
+	smartio_wait_events(NULL, data, SCI_INFINITE_TIMEOUT, &err);
+	assert_int_equal(err, SCI_ERR_CANCELLED);
+	CALL(SCIRemoveInterrupt, plain, 0);
+	CALL(SCIRemoveDataInterrupt, data, 0);
+	assert_int_equal(server_counts().restored, 2);
+	SCITerminate();
+	server_stop();
+}
+
 /* Terminating needs no smartiod, and does not wait for one. */
 static void terminating_waits_for_nobody(void **state)
 {
@@ -424,6 +482,7 @@ int main(void)
 		cmocka_unit_test(waits_and_memory_need_no_smartiod),
 		cmocka_unit_test(a_stranger_ends_the_session),
 		cmocka_unit_test(what_the_next_one_cannot_take_over_is_lost),
+		cmocka_unit_test(waits_for_a_lost_interrupt_end),
 		cmocka_unit_test(terminating_waits_for_nobody),
 		cmocka_unit_test(terminating_ends_a_talk),
 		cmocka_unit_test(nonsense_ends_the_session),

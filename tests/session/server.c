@@ -183,15 +183,21 @@ static void hello(const struct sio_msg *req, int fd)
 		reply(req, &rep, sizeof(rep), NULL, 0);
 }
 
-static void tell_lost(uint32_t handle)
+static void tell_lost(bool interrupt, uint32_t handle)
 {
+	struct sio_evm_dint_ring dint = {.h.type = sio_to_le32(SIO_EVM_DINT_LOST),
+					 .handle = sio_to_le32(handle),
+					 .node = sio_to_le32(4)};
 	struct sio_evm_segment evm = {.h.type = sio_to_le32(SIO_EVM_SEGMENT_LOCAL),
 				      .handle = sio_to_le32(handle),
 				      .reason = sio_to_le32(SCI_CB_LOST),
 				      .node = sio_to_le32(4),
 				      .lost = sio_to_le32(1)};
 
-	send_fds(&evm, sizeof(evm), NULL, 0);
+	if (interrupt)
+		send_fds(&dint, sizeof(dint), NULL, 0);
+	else
+		send_fds(&evm, sizeof(evm), NULL, 0);
 }
 
 static void restore(const struct sio_msg *req)
@@ -202,8 +208,7 @@ static void restore(const struct sio_msg *req)
 
 	me.count.restored++;
 	if (!t) {
-		if (!interrupt)
-			tell_lost(sio_from_le32(m->handle));
+		tell_lost(interrupt, sio_from_le32(m->handle));
 		reply_error(req, ENOENT);
 		return;
 	}

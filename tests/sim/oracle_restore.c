@@ -8,7 +8,8 @@
  * once more, when the answer got lost. Of perjurers (work_perjurer.c) it is known what
  * they would have said: what they say instead is not believed where it makes something another's,
  * or other than its makers say. And of a program that has said all, nothing is left that it did not
- * tell of.
+ * tell of. Who is told that something of his is not there any more hears before of its loss, as he
+ * would have without a restart.
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
@@ -56,6 +57,7 @@ struct talk {
 	struct sio_msg_restore said; /* without an answer so far */
 	bool told[HANDLES];	     /* in this talk */
 	bool had[HANDLES];	     /* and was believed */
+	bool lost[HANDLES];	     /* an event told so */
 	UT_hash_handle hh;
 };
 
@@ -368,14 +370,56 @@ static void believed(const struct sim_proc *p, const struct talk *t)
 	k->client = t->client;
 }
 
+/* The handle that an event says is lost; 0: none. */
+static uint32_t lost_by(const struct sio_msg *msg)
+{
+	const struct sio_evm_segment *seg = (const void *)msg;
+	const struct sio_evm_dint_ring *dint = (const void *)msg;
+	const struct sio_evm_device *device = (const void *)msg;
+
+	switch (sio_from_le32(msg->type)) {
+	case SIO_EVM_SEGMENT_LOCAL:
+	case SIO_EVM_SEGMENT_REMOTE:
+		return sio_from_le32(seg->lost) ? sio_from_le32(seg->handle) : 0;
+	case SIO_EVM_DINT_LOST:
+		return sio_from_le32(dint->handle);
+	case SIO_EVM_DEVICE:
+		return sio_from_le32(device->event) == SIO_DEVICE_EV_LOST
+			       ? sio_from_le32(device->handle)
+			       : 0;
+	}
+	return 0;
+}
+
+/* What nobody would miss until he uses it: its end is no event. */
+static bool ends_silently(uint32_t type)
+{
+	return is_part(type) || type == SIO_MSG_DMA_MAP || type == SIO_MSG_SEG_MAP;
+}
+
+static void check_told(const struct sim_proc *p, const struct talk *t)
+{
+	uint32_t handle = sio_from_le32(t->said.handle);
+
+	if (handle < HANDLES && !t->lost[handle] && !ends_silently(type_of(&t->said)))
+		sim_fail("restore",
+			 "%s is refused what request %u made, handle %u, and not told of the loss",
+			 p->name, type_of(&t->said), handle);
+}
+
 static void answered(struct sim_proc *p, uint64_t client, const struct sio_msg *rep)
 {
+	uint32_t lost = lost_by(rep);
 	struct talk *t;
 	struct gone *g;
 
+	if (lost && lost < HANDLES)
+		talk_of(client)->lost[lost] = true;
 	if (sio_from_le32(rep->type) != SIO_MSG_RESTORE)
 		return;
 	t = talk_of(client);
+	if (rep->error && !p->perjurer)
+		check_told(p, t);
 	if (!rep->error) {
 		believed(p, t);
 		if (!is_part(type_of(&t->said)) && sio_from_le32(t->said.handle) < HANDLES)

@@ -213,6 +213,35 @@ static void who_is_late_waits_for_nobody(void **state)
 	assert_int_equal(sio_from_le64(call_device_event(p->b.c, 0)->borrower), late.b.id);
 }
 
+/* Who is so late that another has the numbers of his interrupts hears that they are lost. */
+static void an_interrupt_whose_number_is_taken_is_lost(void **state)
+{
+	struct fixture *f = *state;
+	struct programs *p = &f->p;
+	const struct sio_evm_dint_ring *evm;
+	struct world_client *c;
+	uint32_t handle[2], other, number;
+
+	OK(call_dint_create(f->w, p->a.c, 3, SCI_FLAG_FIXED_INTNO, &handle[0], &number));
+	OK(call_dint_create(f->w, p->a.c, 3, SCI_FLAG_FIXED_INTNO | SIO_DINT_PLAIN, &handle[1],
+			    &number));
+	f->w->before_step = NULL;
+	restart(f->w);
+	world_pass(f->w, SMARTIOD_GRACE_NS);
+	c = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
+	OK(call_dint_create(f->w, c, 3, SCI_FLAG_FIXED_INTNO, &other, &number));
+	OK(call_dint_create(f->w, c, 3, SCI_FLAG_FIXED_INTNO | SIO_DINT_PLAIN, &other, &number));
+	f->w->before_step = pump;
+	world_run(f->w);
+	assert_true(library_settled(f->w));
+	assert_int_equal(library_lost_own(), 2);
+	for (unsigned i = 0; i < 2; i++) {
+		evm = world_event(p->a.c, SIO_EVM_DINT_LOST, i);
+		assert_non_null(evm);
+		assert_int_equal(sio_from_le32(evm->handle), handle[i]);
+	}
+}
+
 /*
  * Nobody comes back by himself after this; *id is the number of what another asks, who has to wait.
  */
@@ -435,6 +464,7 @@ int main(void)
 		TEST(what_the_dead_had_is_lost),
 		TEST(handles_of_the_lost_are_not_given_anew),
 		TEST(who_is_late_waits_for_nobody),
+		TEST(an_interrupt_whose_number_is_taken_is_lost),
 		TEST(who_comes_further_is_waited_for),
 		TEST(who_only_talks_is_not_waited_for),
 		TEST(a_reset_that_nobody_told_of_is_told),
