@@ -30,6 +30,7 @@
 #define RING (64u << 10) /* bytes of messages on their way, if more than one fits */
 #define SLOTS 64u	 /* most */
 #define MOST_TIMES 65536u
+#define LEAST_TIMES 4u /* a program that sends one message sends more */
 #define LOOKS 4096u
 
 /* At the start of the reader's segment; the ring begins a page behind it. */
@@ -117,7 +118,7 @@ static void order(struct side *s, size_t size, size_t times)
 
 static double turn(struct side *s, const struct way *w, size_t size)
 {
-	size_t times = s->per_turn / size ? s->per_turn / size : 1;
+	size_t times = s->per_turn / size > LEAST_TIMES ? s->per_turn / size : LEAST_TIMES;
 	uint64_t start = 0;
 
 	if (times > MOST_TIMES)

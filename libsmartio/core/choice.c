@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <stddef.h>
+
 #include "core/choice.h"
 
 #define FIRST_PAUSE 2u	   /* timed calls: the first pay for pages and caches */
@@ -67,6 +69,7 @@ static void decide(struct sio_choice *c, const struct sio_choice_trial *t)
 	if (changed)
 		__atomic_store_n(&c->way, !c->way, __ATOMIC_RELAXED);
 	__atomic_store_n(&c->left, pause_after(c, t, used, changed), __ATOMIC_RELAXED);
+	__atomic_store_n(&c->decided, 1, __ATOMIC_RELAXED);
 	c->call = 0;
 	c->sum[0] = c->sum[1] = c->slowest[0] = c->slowest[1] = c->warming = 0;
 }
@@ -84,4 +87,28 @@ void sio_choice_took(struct sio_choice *c, const struct sio_choice_trial *t, uin
 	}
 	if (++c->call >= 2 * t->timed + t->warm)
 		decide(c, t);
+}
+
+void sio_choice_span_begin(struct sio_choice_span *s, struct sio_choice *c, uint64_t began,
+			   uint64_t now, uint32_t units)
+{
+	*s = (struct sio_choice_span){
+		.c = c, .began = began, .own = now - began, .units = units, .call = c->call};
+}
+
+void sio_choice_span_end(struct sio_choice_span *s, const struct sio_choice_trial *t, uint64_t now)
+{
+	struct sio_choice *c = s->c;
+	uint64_t ticks = now - s->began;
+
+	s->c = NULL;
+	if (!c || !sio_choice_enter(c, t))
+		return;
+	/* Another thread's call may have been told in its place. */
+	if (c->call == s->call) {
+		if (ticks / SIO_CHOICE_SPAN > s->own)
+			ticks = s->own * SIO_CHOICE_SPAN;
+		sio_choice_took(c, t, ticks / s->units);
+	}
+	sio_choice_leave(c);
 }

@@ -26,8 +26,8 @@ struct sio_choice {
 	uint32_t left; /* calls until the next trial. Relaxed: one that is not counted is no harm */
 	uint8_t way;  /* in use: 0 or 1. Relaxed, as it is read by those who are not in the trial */
 	uint8_t busy; /* somebody is in the trial */
-	uint8_t begun; /* a first pause was set */
-	uint8_t spare;
+	uint8_t begun;		     /* a first pause was set */
+	uint8_t decided;	     /* a trial has ended. Relaxed, as way */
 	uint32_t call;		     /* of the trial */
 	uint64_t sum[2], slowest[2]; /* of the timed calls */
 	uint64_t warming;	     /* of the other way's calls that are not compared */
@@ -36,6 +36,11 @@ struct sio_choice {
 static inline unsigned sio_choice_way(const struct sio_choice *c)
 {
 	return __atomic_load_n(&c->way, __ATOMIC_RELAXED);
+}
+
+static inline bool sio_choice_decided(const struct sio_choice *c)
+{
+	return __atomic_load_n(&c->decided, __ATOMIC_RELAXED);
 }
 
 /*
@@ -62,5 +67,26 @@ void sio_choice_leave(struct sio_choice *c);
 unsigned sio_choice_next(const struct sio_choice *c, const struct sio_choice_trial *t);
 /* In the trial: it took @ticks. */
 void sio_choice_took(struct sio_choice *c, const struct sio_choice_trial *t, uint64_t ticks);
+
+/*
+ * A call of a trial whose way matters to who waits for what it made: it is timed from its begin to
+ * the begin of its caller's next call, whatever choice that has. Where that is many times as long
+ * as the call itself, it is something else that the caller does: SIO_CHOICE_SPAN times count. One
+ * for each thread; all zeros: none.
+ */
+struct sio_choice_span {
+	struct sio_choice *c; /* NULL: none */
+	uint64_t began, own;  /* ticks; of the call itself */
+	uint32_t units;	      /* of work: what is compared is ticks for each of them; not 0 */
+	uint32_t call;
+};
+
+#define SIO_CHOICE_SPAN 4u /* times a call's own time that counts, at most */
+
+/* In the trial: a call that began at @began has just returned, at @now. */
+void sio_choice_span_begin(struct sio_choice_span *s, struct sio_choice *c, uint64_t began,
+			   uint64_t now, uint32_t units);
+/* Not in the trial: the next call begins. */
+void sio_choice_span_end(struct sio_choice_span *s, const struct sio_choice_trial *t, uint64_t now);
 
 #endif

@@ -44,14 +44,22 @@ sio_copy_fn *sio_copy_by(unsigned bytes);
 #define SIO_COPY_PLACES 64u  /* that are told apart, if none meet by their hash */
 #define SIO_COPY_SIZES 12u   /* powers of two from SIO_COPY_CHOSEN on, to SIO_COPY_PIECE */
 #define SIO_COPY_PIECE ((size_t)SIO_COPY_CHOSEN << (SIO_COPY_SIZES - 1)) /* of a longer copy */
+#define SIO_COPY_WHOLE (2 * SIO_COPY_PIECE) /* from here on copies are compared as a whole */
+#define SIO_COPY_WHOLE_SIZES 3u		    /* powers of two */
 
 extern struct sio_choice sio_copy_choices[SIO_COPY_PLACES][SIO_COPY_SIZES]
 	__attribute__((visibility("hidden")));
 
+/* @n: not 0. */
+static inline unsigned sio_copy_log2(size_t n)
+{
+	return 63u - (unsigned)__builtin_clzll(n);
+}
+
 /* Of a copy of @size bytes: its power of two, from SIO_COPY_CHOSEN on. */
 static inline unsigned sio_copy_kind(size_t size)
 {
-	unsigned kind = 63u - (unsigned)__builtin_clzll(size / SIO_COPY_CHOSEN);
+	unsigned kind = sio_copy_log2(size / SIO_COPY_CHOSEN);
 
 	return kind < SIO_COPY_SIZES ? kind : SIO_COPY_SIZES - 1;
 }
@@ -60,16 +68,17 @@ static inline unsigned sio_copy_kind(size_t size)
 extern __thread uint8_t sio_copy_count
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/*
- * By which way @size bytes are best written at @to: 2 MiB of addresses and a power of two share
- * one.
- */
+/* 2 MiB of addresses share one. */
+static inline unsigned sio_copy_place(const volatile void *to)
+{
+	_Static_assert(SIO_COPY_PLACES == 1u << (64 - 58), "a hash of six bits");
+	return (unsigned)(((uintptr_t)to >> 21) * 0x9e3779b97f4a7c15u >> 58);
+}
+
+/* By which way @size bytes are best written at @to: a place and a power of two share one. */
 static inline struct sio_choice *sio_copy_choice(const volatile void *to, size_t size)
 {
-	uint64_t place = ((uintptr_t)to >> 21) * 0x9e3779b97f4a7c15u >> 58;
-
-	_Static_assert(SIO_COPY_PLACES == 1u << (64 - 58), "a hash of six bits");
-	return &sio_copy_choices[place][sio_copy_kind(size)];
+	return &sio_copy_choices[sio_copy_place(to)][sio_copy_kind(size)];
 }
 
 /* How many copies are to be counted with this one: short ones all at once, now and then. */

@@ -10,6 +10,7 @@
 
 #define WARM_BYTES (256u << 10) /* as much is copied before a way is compared: a ring went round */
 #define MOST_WARM 64u
+#define WHOLE_UNIT (64u << 10)	/* bytes; of which a copy has some dozens */
 #define MOST_TICKS (1ull << 36) /* a minute's part; times a size it is still a number */
 
 __thread uint8_t sio_copy_count;
@@ -82,6 +83,48 @@ void sio_copy_out_chosen(struct sio_choice *c, bool due, volatile void *to, cons
 }
 
 /*
+ * Copies of some MiB: whose time counts is also the reader's, who finds the bytes in this
+ * processor's cache, or in memory. So they are timed to the begin of the thread's next one, each as
+ * a whole. Longer ones fit into no cache.
+ */
+static const struct sio_choice_trial whole_trial = {.timed = 3, .warm = 1};
+static struct sio_choice whole_choices[SIO_COPY_PLACES][SIO_COPY_WHOLE_SIZES];
+static __thread struct sio_choice_span whole_span;
+
+static struct sio_choice *whole_choice(const volatile void *to, size_t size)
+{
+	return &whole_choices[sio_copy_place(to)][sio_copy_log2(size / SIO_COPY_WHOLE)];
+}
+
+static void whole_in_trial(struct sio_choice *c, volatile void *to, const void *from, size_t size)
+{
+	uint64_t began;
+
+	sio_full_barrier();
+	began = sio_ticks();
+	by_way(sio_choice_next(c, &whole_trial), to, from, size);
+	sio_full_barrier();
+	sio_choice_span_begin(&whole_span, c, began, sio_ticks(), (uint32_t)(size / WHOLE_UNIT));
+}
+
+/* Return: it is done; false: nobody knows yet how. */
+static bool copy_whole(volatile void *to, const void *from, size_t size)
+{
+	struct sio_choice *c = whole_choice(to, size);
+
+	sio_choice_span_end(&whole_span, &whole_trial, whole_span.c ? sio_ticks() : 0);
+	if (!sio_choice_pausing(c, 1) && sio_choice_enter(c, &whole_trial)) {
+		whole_in_trial(c, to, from, size);
+		sio_choice_leave(c);
+		return true;
+	}
+	if (!sio_choice_decided(c))
+		return false;
+	by_way(sio_choice_way(c), to, from, size);
+	return true;
+}
+
+/*
  * A long copy goes in pieces that share the choice of its start: the first ones of the first copy
  * tell how the rest is best written.
  */
@@ -95,6 +138,9 @@ void sio_copy_out(volatile void *to, const void *from, size_t size)
 		plainly(to, from, size);
 		return;
 	}
+	if (size >= SIO_COPY_WHOLE && size < SIO_COPY_WHOLE << SIO_COPY_WHOLE_SIZES &&
+	    copy_whole(to, from, size))
+		return;
 	c = sio_copy_choice(to, size);
 	while (size > 0) {
 		size_t piece = size < 2 * SIO_COPY_PIECE ? size : SIO_COPY_PIECE;

@@ -190,6 +190,17 @@ static void test_calls_counted_at_once(void **state)
 	assert_false(sio_choice_pausing(&c, 0));
 }
 
+/* However dear the other way is, it is looked at again. */
+static void test_a_pause_has_an_end(void **state)
+{
+	struct world w = {.cost = {1, 1000000}, .trial = {2, 0}};
+
+	(void)state;
+	while (!sio_choice_decided(&w.c))
+		call(&w);
+	assert_int_equal(w.c.left, 1u << 24);
+}
+
 static void test_one_is_in_a_trial(void **state)
 {
 	struct sio_choice_trial t = {.timed = 4};
@@ -207,6 +218,141 @@ static void test_one_is_in_a_trial(void **state)
 	sio_choice_leave(&c);
 }
 
+/* ---- spans: what a call takes its caller until the next one ---- */
+
+struct caller {
+	struct sio_choice c;
+	struct sio_choice_span span;
+	uint64_t now, own[2], after[2]; /* ticks of a call, and of what is done until the next */
+	uint64_t calls[2];
+};
+
+static const struct sio_choice_trial span_trial = {.timed = 3, .warm = 1};
+
+static void span_call(struct caller *w, struct sio_choice *c)
+{
+	bool timed;
+	unsigned way;
+
+	if (w->span.c)
+		sio_choice_span_end(&w->span, &span_trial, w->now);
+	assert_null(w->span.c);
+	timed = !sio_choice_pausing(c, 1) && sio_choice_enter(c, &span_trial);
+	way = timed ? sio_choice_next(c, &span_trial) : sio_choice_way(c);
+	w->now += w->own[way];
+	if (timed) {
+		sio_choice_span_begin(&w->span, c, w->now - w->own[way], w->now, 1);
+		sio_choice_leave(c);
+	}
+	w->now += w->after[way];
+	w->calls[way]++;
+}
+
+/* The way whose caller goes on sooner is taken, though its calls may take longer. */
+static void test_a_span_counts_who_waits(void **state)
+{
+	unsigned rounds = prng_start(7, 1000);
+
+	(void)state;
+	for (unsigned r = 0; r < rounds; r++) {
+		unsigned better = (unsigned)prng_below(2), n = 0;
+		struct caller w = {0};
+
+		for (unsigned way = 0; way < 2; way++) {
+			w.own[way] = 1000 + prng_below(1000);
+			w.after[way] = prng_below(SIO_CHOICE_SPAN * 250);
+		}
+		w.after[!better] = w.own[better] + w.after[better] - w.own[!better] + 2000;
+		w.own[!better] += (w.own[better] + w.after[better]) / 4;
+		while (!sio_choice_decided(&w.c) && n++ < 100)
+			span_call(&w, &w.c);
+		assert_true(n >= 2 * span_trial.timed + span_trial.warm && n < 100);
+		for (unsigned i = 0; i < 10000; i++)
+			span_call(&w, &w.c);
+		assert_int_equal(sio_choice_way(&w.c), better);
+		assert_true(w.calls[!better] * 32 < w.calls[better]);
+	}
+}
+
+/* What a program does between two calls, if it is long, is not taken for what they cost. */
+static void test_a_long_pause_counts_for_neither(void **state)
+{
+	unsigned rounds = prng_start(8, 1000);
+
+	(void)state;
+	for (unsigned r = 0; r < rounds; r++) {
+		unsigned better = (unsigned)prng_below(2);
+		struct caller w = {0};
+
+		w.own[better] = 1000 + prng_below(1000);
+		w.own[!better] = w.own[better] + w.own[better] / 5;
+		for (unsigned i = 0; i < 10000; i++) {
+			w.after[0] = w.after[1] = 100000 + prng_below(1000000);
+			span_call(&w, &w.c);
+		}
+		assert_int_equal(sio_choice_way(&w.c), better);
+		assert_true(w.calls[!better] * 32 < w.calls[better]);
+	}
+}
+
+/* A ring whose places have a choice each: the next place's call ends the span of this one's. */
+static void test_a_span_ends_with_a_call_of_any_choice(void **state)
+{
+	struct caller w = {.own = {100, 110}, .after = {100, 20}};
+	struct sio_choice places[3] = {{0}};
+
+	(void)state;
+	for (unsigned i = 0; i < 30000; i++)
+		span_call(&w, &places[i % 3]);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(sio_choice_way(&places[i]), 1);
+	assert_true(w.calls[0] * 64 < w.calls[1]);
+}
+
+/* Two threads, one choice: who was overtaken tells nothing, and the trial ends. */
+static void test_spans_of_two_threads(void **state)
+{
+	struct caller a = {.own = {300, 100}}, b = {.own = {300, 100}, .after = {5, 5}};
+	uint32_t call;
+
+	(void)state;
+	while (!a.span.c)
+		span_call(&a, &a.c);
+	span_call(&b, &a.c);
+	assert_non_null(b.span.c);
+	call = a.c.call;
+	sio_choice_span_end(&a.span, &span_trial, a.now);
+	assert_int_equal(a.c.call, call + 1);
+	sio_choice_span_end(&b.span, &span_trial, b.now);
+	assert_int_equal(a.c.call, call + 1);
+	for (unsigned i = 0; i < 1000; i++) {
+		span_call(&a, &a.c);
+		span_call(&b, &a.c);
+	}
+	assert_int_equal(sio_choice_way(&a.c), 1);
+	/* Nothing to end, and a trial that is over, are no harm. */
+	sio_choice_span_end(&a.span, &span_trial, a.now);
+	sio_choice_span_end(&a.span, &span_trial, a.now);
+	a.c.left = 100;
+	sio_choice_span_begin(&a.span, &a.c, 0, 1, 1);
+	sio_choice_span_end(&a.span, &span_trial, 2);
+	assert_int_equal(a.c.call, 0);
+	assert_null(a.span.c);
+}
+
+/* More work takes longer, and is no slower for that. */
+static void test_a_span_is_of_units(void **state)
+{
+	struct caller w = {.own = {100, 100}};
+
+	(void)state;
+	while (!w.span.c)
+		span_call(&w, &w.c);
+	w.span.units = 4;
+	sio_choice_span_end(&w.span, &span_trial, w.span.began + 400);
+	assert_int_equal(w.c.sum[0], 100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -217,7 +363,13 @@ int main(void)
 		cmocka_unit_test(test_stays_where_both_are_alike),
 		cmocka_unit_test(test_a_trial_ends_whoever_counts),
 		cmocka_unit_test(test_calls_counted_at_once),
+		cmocka_unit_test(test_a_pause_has_an_end),
 		cmocka_unit_test(test_one_is_in_a_trial),
+		cmocka_unit_test(test_a_span_counts_who_waits),
+		cmocka_unit_test(test_a_long_pause_counts_for_neither),
+		cmocka_unit_test(test_a_span_ends_with_a_call_of_any_choice),
+		cmocka_unit_test(test_spans_of_two_threads),
+		cmocka_unit_test(test_a_span_is_of_units),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
