@@ -15,6 +15,8 @@ struct sio_journal_entry {
 	uint64_t number; /* ascending */
 	struct sio_msg_restore m;
 	uint32_t told[SIO_MAX_ADAPTERS]; /* segment: connections told of, by adapter */
+	bool known;			 /* to the smartiod of now, if that did not refuse it */
+	bool lost;			 /* it keeps the handle until that is given back */
 };
 
 struct sio_journal {
@@ -97,6 +99,7 @@ void sio_journal_drop(struct sio_journal_entry *e)
 static void add(struct sio_journal *j, struct sio_journal_entry *e)
 {
 	e->number = ++j->last_number;
+	e->known = true;
 	e->prev = j->last;
 	*j->last = e;
 	j->last = &e->next;
@@ -384,7 +387,11 @@ void sio_journal_done(struct sio_journal *j, struct sio_journal_entry *e, const 
 
 /* ---- events ---- */
 
-static void remote_lost(struct sio_journal *j, sio_le32 handle)
+/*
+ * @handle is lost, with its parts, and maps of it. What smartiod knows of keeps its handle until
+ * that is given back.
+ */
+static void lose(struct sio_journal *j, sio_le32 handle)
 {
 	struct sio_journal_entry *e, *next;
 
@@ -392,8 +399,12 @@ static void remote_lost(struct sio_journal *j, sio_le32 handle)
 		const struct sio_msg_seg_map *map = (const void *)e->m.request;
 
 		next = e->next;
-		if ((is_object(e) && e->m.handle == handle) ||
-		    (sio_from_le32(e->m.type) == SIO_MSG_SEG_MAP && map->handle == handle))
+		if (e->m.handle != handle &&
+		    (sio_from_le32(e->m.type) != SIO_MSG_SEG_MAP || map->handle != handle))
+			continue;
+		if (e->known && is_object(e))
+			e->lost = true;
+		else
 			entry_free(j, e);
 	}
 }
@@ -404,7 +415,7 @@ static void local_event(struct sio_journal *j, const struct sio_evm_segment *evm
 	uint32_t adapter = sio_from_le32(evm->adapter), n = sio_from_le32(evm->count);
 
 	if (sio_from_le32(evm->lost)) {
-		remove_handle(j, evm->handle);
+		lose(j, evm->handle);
 		return;
 	}
 	if (!e || adapter >= SIO_MAX_ADAPTERS)
@@ -451,7 +462,7 @@ static void device_event(struct sio_journal *j, const struct sio_evm_device *evm
 		remove_holds(j, evm->handle);
 		return;
 	case SIO_DEVICE_EV_LOST:
-		remove_handle(j, evm->handle);
+		lose(j, evm->handle);
 		return;
 	}
 }
@@ -466,14 +477,14 @@ void sio_journal_event(struct sio_journal *j, const struct sio_msg *msg)
 		return;
 	case SIO_EVM_SEGMENT_REMOTE:
 		if (sio_from_le32(segment->lost))
-			remote_lost(j, segment->handle);
+			lose(j, segment->handle);
 		return;
 	case SIO_EVM_DINT_RING:
 	case SIO_EVM_DINT_RING_END:
 		ring_event(j, (const void *)msg);
 		return;
 	case SIO_EVM_DINT_LOST:
-		remove_handle(j, ((const struct sio_evm_dint_ring *)msg)->handle);
+		lose(j, ((const struct sio_evm_dint_ring *)msg)->handle);
 		return;
 	case SIO_EVM_DEVICE:
 		device_event(j, (const void *)msg);
@@ -483,16 +494,30 @@ void sio_journal_event(struct sio_journal *j, const struct sio_msg *msg)
 
 /* ---- saying it again ---- */
 
-bool sio_journal_next(const struct sio_journal *j, unsigned step, uint64_t *at,
+void sio_journal_begin(struct sio_journal *j)
+{
+	struct sio_journal_entry *e, *next;
+
+	for (e = j->first; e; e = next) {
+		next = e->next;
+		e->known = false;
+		if (e->lost)
+			entry_free(j, e);
+	}
+}
+
+bool sio_journal_next(struct sio_journal *j, unsigned step, uint64_t *at,
 		      struct sio_msg_restore *ret)
 {
-	const struct sio_journal_entry *e = j->first;
+	struct sio_journal_entry *e = j->first;
 	uint32_t told = 0;
 
-	while (e && (e->number <= *at || makers[maker(sio_from_le32(e->m.type))].step != step))
+	while (e && (e->number <= *at || e->lost ||
+		     makers[maker(sio_from_le32(e->m.type))].step != step))
 		e = e->next;
 	if (!e)
 		return false;
+	e->known = true;
 	for (unsigned i = 0; i < SIO_MAX_ADAPTERS; i++)
 		told += e->told[i];
 	*ret = e->m;

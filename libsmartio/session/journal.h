@@ -36,7 +36,10 @@ void sio_journal_done(struct sio_journal *j, struct sio_journal_entry *e, const 
 /* An event, whose size was checked. */
 void sio_journal_event(struct sio_journal *j, const struct sio_msg *msg);
 
-/* Does @req take away something that is kept here? */
+/*
+ * Does @req take away something that is kept here? What is lost is, as long as smartiod has to hear
+ * that its handle is given back.
+ */
 bool sio_journal_has(const struct sio_journal *j, const struct sio_msg *req);
 /*
  * Does it take away something of this session, which may be lost already? Each handle is one's own.
@@ -46,10 +49,16 @@ bool sio_journal_has(const struct sio_journal *j, const struct sio_msg *req);
 bool sio_journal_takes_own(const struct sio_journal *j, const struct sio_msg *req);
 
 /*
- * The first message of @step (SIO_MSG_RESTORE_STEP) with a number greater than *@at, which becomes
- * its number. false: none. The header is the caller's to fill.
+ * Another smartiod is there: it knows nothing of what is here before sio_journal_next() tells it,
+ * and nothing ever of what was lost before.
  */
-bool sio_journal_next(const struct sio_journal *j, unsigned step, uint64_t *at,
+void sio_journal_begin(struct sio_journal *j);
+/*
+ * The first message of @step (SIO_MSG_RESTORE_STEP) with a number greater than *@at, which becomes
+ * its number. false: none. The header is the caller's to fill. If smartiod refuses it,
+ * sio_journal_gone() is to be called.
+ */
+bool sio_journal_next(struct sio_journal *j, unsigned step, uint64_t *at,
 		      struct sio_msg_restore *ret);
 /* The greatest handle that was ever told; of what was lost the program may still have one. */
 uint32_t sio_journal_last_handle(const struct sio_journal *j);

@@ -351,6 +351,7 @@ void sio_session_resume(struct sio_session *s)
 	if (s->fd >= 0)
 		w->close(w, s->fd);
 	s->fd = -1;
+	sio_journal_begin(s->journal);
 	sio_session_unlock(s);
 	fd = w->connect(w);
 	rc = fd < 0 ? fd : talk(s, fd);

@@ -239,6 +239,29 @@ static void what_the_next_one_cannot_take_over_is_lost(void **state)
 	server_stop();
 }
 
+/*
+ * Something is lost while we tell the next one that we have it: who was giving it back does so, for
+ * that one has its handle.
+ */
+static void what_is_lost_in_the_talk_is_given_back(void **state)
+{
+	sci_local_segment_t segment;
+	sci_desc_t sd;
+
+	(void)state;
+	server_start(0, 1);
+	initialize();
+	CALL(SCIOpen, &sd, 0);
+	CALL(SCICreateSegment, sd, &segment, 0, 4096, NULL, NULL, SCI_FLAG_AUTO_ID);
+	server_lose_at_removal();
+	CALL(SCIRemoveSegment, segment, 0);
+	assert_int_equal(server_counts().restored, 1);
+	assert_int_equal(server_counts().segments, 0);
+	assert_int_equal(server_counts().wrong, 0);
+	SCITerminate();
+	server_stop();
+}
+
 static void *wait_that_ends(void *arg)
 {
 	sci_error_t err;
@@ -482,6 +505,7 @@ int main(void)
 		cmocka_unit_test(waits_and_memory_need_no_smartiod),
 		cmocka_unit_test(a_stranger_ends_the_session),
 		cmocka_unit_test(what_the_next_one_cannot_take_over_is_lost),
+		cmocka_unit_test(what_is_lost_in_the_talk_is_given_back),
 		cmocka_unit_test(waits_for_a_lost_interrupt_end),
 		cmocka_unit_test(terminating_waits_for_nobody),
 		cmocka_unit_test(terminating_ends_a_talk),

@@ -41,6 +41,7 @@ static struct {
 	uint64_t random, last_key;
 	uint32_t last_handle;
 	bool stop, forget;
+	bool lose_at_removal, lose_next;
 	struct thing thing[THINGS];
 	struct server_counts count;
 } me = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -227,6 +228,8 @@ static void restore_step(const struct sio_msg *req)
 	for (unsigned i = 0; i < THINGS && sio_from_le32(m->step) == SIO_RESTORE_STEPS; i++)
 		if (me.thing[i].handle && !me.thing[i].claimed)
 			thing_end(&me.thing[i]);
+		else if (me.thing[i].handle && me.lose_next)
+			tell_lost(me.thing[i].interrupt, me.thing[i].handle);
 	reply_ok(req);
 }
 
@@ -284,6 +287,12 @@ static void serve(const struct sio_msg *req, int fd, bool answer)
 	case SIO_MSG_SEG_CREATE:
 	case SIO_MSG_DINT_CREATE:
 		create(req, answer);
+		return;
+	}
+	if (me.lose_at_removal && type == SIO_MSG_SEG_REMOVE) {
+		me.lose_at_removal = false;
+		me.lose_next = true;
+		hang_up();
 		return;
 	}
 	t = find(sio_from_le32(h->handle)); /* the handle is the first field of all of these */
@@ -390,7 +399,7 @@ void server_start(unsigned one_of, uint64_t seed)
 	me.one_of = one_of;
 	me.adapters = 1;
 	me.random = seed;
-	me.stop = me.forget = false;
+	me.stop = me.forget = me.lose_at_removal = me.lose_next = false;
 	me.conn = -1;
 	memset(&me.count, 0, sizeof(me.count));
 	me.owner = memfd_create("owner", MFD_CLOEXEC);
@@ -448,6 +457,13 @@ void server_lose_all(void)
 			thing_end(&me.thing[i]);
 	hang_up();
 	wake();
+	pthread_mutex_unlock(&me.lock);
+}
+
+void server_lose_at_removal(void)
+{
+	pthread_mutex_lock(&me.lock);
+	me.lose_at_removal = true;
 	pthread_mutex_unlock(&me.lock);
 }
 

@@ -23,6 +23,11 @@ void server_adapters(unsigned n);
 void server_forget(void);
 /* Hang up; the next one knows the owner, and cannot take over what it had. */
 void server_lose_all(void);
+/*
+ * Hang up when asked to remove a segment, which is not done; the next one takes over what there is,
+ * and then tells that it is lost: the handles are still to be given back.
+ */
+void server_lose_at_removal(void);
 /* Send what is no message, and stay. */
 void server_babble(void);
 /* Tell of @n connections to each segment, in one word each. */

@@ -92,6 +92,7 @@ static void hello(struct world *w, struct library *l)
 				  .kind = sio_to_le32(SIO_CLIENT_LIBRARY)};
 
 	world_reconnect(w, l->c);
+	sio_journal_begin(l->journal);
 	l->state = HELLO;
 	l->step = 1;
 	l->at = 0;
