@@ -353,6 +353,27 @@ static void test_a_span_is_of_units(void **state)
 	assert_int_equal(w.c.sum[0], 100);
 }
 
+/* Two see that a pause is over: who comes when the other's trial has just ended is in the next. */
+static void test_enters_when_a_trial_has_just_ended(void **state)
+{
+	struct sio_choice_trial t = {.timed = 4};
+	struct sio_choice c = {0};
+
+	(void)state;
+	while (sio_choice_pausing(&c, 1) || !sio_choice_enter(&c, &t))
+		;
+	assert_false(sio_choice_pausing(&c, 1)); /* the second one */
+	for (unsigned i = 0; i < 2 * t.timed; i++)
+		sio_choice_took(&c, &t, 100);
+	sio_choice_leave(&c);
+	assert_true(c.left > 0);
+	for (uint32_t left = c.left, i = 0; i < 2; i++) {
+		assert_false(sio_choice_enter(&c, &t));
+		assert_int_equal(c.left, left); /* the pause is no other's, and nobody is in it */
+		assert_false(c.busy);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -365,6 +386,7 @@ int main(void)
 		cmocka_unit_test(test_calls_counted_at_once),
 		cmocka_unit_test(test_a_pause_has_an_end),
 		cmocka_unit_test(test_one_is_in_a_trial),
+		cmocka_unit_test(test_enters_when_a_trial_has_just_ended),
 		cmocka_unit_test(test_a_span_counts_who_waits),
 		cmocka_unit_test(test_a_long_pause_counts_for_neither),
 		cmocka_unit_test(test_a_span_ends_with_a_call_of_any_choice),

@@ -279,6 +279,93 @@ static void adopted_one_holds_what_it_had(void **state)
 	assert_int_equal(sio_ledger_count(&ledger).live, 2);
 }
 
+/* Who made an adopted entry is back: what it has is known, and it keeps nobody out any more. */
+static void restored_one_is_as_it_was(void **state)
+{
+	(void)state;
+	assert_int_equal(adopt(5, true), 0);
+	sio_ledger_restore(&ledger, 4, 104, true); /* nobody's: nothing changes */
+	sio_ledger_restore(&ledger, 6, 106, true);
+	assert_true(sio_ledger_count(&ledger).exclusive);
+	sio_ledger_restore(&ledger, 5, 105, false);
+	assert_int_equal(sio_ledger_find(&ledger, 5)->session, 105);
+	assert_int_equal(borrow(6, false), -EACCES);
+	assert_int_equal(sio_ledger_release_exclusive(&ledger, 5, NULL), 0);
+	assert_int_equal(sio_ledger_release_exclusive(&ledger, 5, NULL), -EPERM);
+	assert_int_equal(borrow(6, false), 0);
+	assert_int_equal(sio_ledger_end(&ledger, 5), 0);
+	sio_ledger_restore(&ledger, 5, 205, false); /* too late: it has ended */
+	assert_int_equal(sio_ledger_find(&ledger, 5)->session, 105);
+	assert_int_equal(take(6), 0);
+}
+
+static void restored_one_has_opened_the_device(void **state)
+{
+	(void)state;
+	assert_int_equal(adopt(5, true), 0);
+	sio_ledger_restore(&ledger, 5, 105, true);
+	assert_false(sio_ledger_count(&ledger).exclusive);
+	assert_int_equal(sio_ledger_release_exclusive(&ledger, 5, NULL), -EPERM);
+	assert_int_equal(borrow(6, false), 0);
+	assert_int_equal(take(6), -EACCES); /* they are the first one's */
+	assert_int_equal(take(5), 0);
+}
+
+/* A later one proves that it is open. Who does not know may say so once more, and no other. */
+static void restored_one_may_not_have_heard(void **state)
+{
+	(void)state;
+	assert_int_equal(adopt(5, true), 0);
+	assert_int_equal(adopt(7, false), 0);
+	sio_ledger_restore(&ledger, 5, 105, false);
+	sio_ledger_restore(&ledger, 7, 107, false);
+	assert_false(sio_ledger_count(&ledger).exclusive);
+	assert_int_equal(sio_ledger_release_exclusive(&ledger, 7, NULL), -EPERM);
+	assert_int_equal(sio_ledger_release_exclusive(&ledger, 5, NULL), 0);
+	assert_int_equal(sio_ledger_release_exclusive(&ledger, 5, NULL), -EPERM);
+	assert_int_equal(sio_ledger_may_hold(&ledger, 5, NULL), 0);
+}
+
+static void restored_one_that_knows_has_nothing_to_open(void **state)
+{
+	(void)state;
+	assert_int_equal(adopt(5, true), 0);
+	assert_int_equal(adopt(7, false), 0);
+	sio_ledger_restore(&ledger, 5, 105, true);
+	assert_int_equal(sio_ledger_release_exclusive(&ledger, 5, NULL), -EPERM);
+	assert_int_equal(sio_ledger_may_hold(&ledger, 5, NULL), -EACCES); /* may be 7's */
+	sio_ledger_restore(&ledger, 7, 107, false);
+	assert_int_equal(sio_ledger_may_hold(&ledger, 5, NULL), 0);
+}
+
+static void who_holds_again(void **state)
+{
+	(void)state;
+	assert_int_equal(adopt(3, false), 0);
+	assert_int_equal(adopt(4, false), 0);
+	assert_false(sio_ledger_hold_again(&ledger, 2)); /* nobody */
+	assert_true(sio_ledger_hold_again(&ledger, 4));
+	assert_true(sio_ledger_hold_again(&ledger, 4));	 /* it says so twice */
+	assert_false(sio_ledger_hold_again(&ledger, 3)); /* they are another's */
+	assert_int_equal(ledger.holder, 4);
+	assert_int_equal(sio_ledger_end(&ledger, 4), 0);
+	assert_false(sio_ledger_hold_again(&ledger, 4)); /* it has ended */
+	assert_true(sio_ledger_hold_again(&ledger, 3));
+	assert_int_equal(ledger.holder, 3);
+}
+
+/* Nobody else has them while the one that borrowed exclusively lives, whatever he says. */
+static void only_the_first_holds_again(void **state)
+{
+	(void)state;
+	assert_int_equal(adopt(3, true), 0);
+	assert_int_equal(adopt(4, false), 0);
+	assert_false(sio_ledger_hold_again(&ledger, 4));
+	assert_int_equal(ledger.holder, 0);
+	assert_true(sio_ledger_hold_again(&ledger, 3));
+	assert_int_equal(ledger.holder, 3);
+}
+
 static void failure_to_allocate_changes_nothing(void **state)
 {
 	(void)state;
@@ -313,6 +400,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(adopted_registers_are_nobody_elses, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(adopted_one_holds_what_it_had, setup, teardown),
+		cmocka_unit_test_setup_teardown(restored_one_is_as_it_was, setup, teardown),
+		cmocka_unit_test_setup_teardown(restored_one_has_opened_the_device, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(restored_one_may_not_have_heard, setup, teardown),
+		cmocka_unit_test_setup_teardown(restored_one_that_knows_has_nothing_to_open, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(who_holds_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(only_the_first_holds_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(failure_to_allocate_changes_nothing, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(walk_goes_in_order_of_ids, setup, teardown),
