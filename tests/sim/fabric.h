@@ -78,6 +78,8 @@ uint64_t fabric_model(void);
  * again.
  */
 void fabric_guard(void);
+/* Has the crashes of addresses that are not the arena's; NULL: nobody. */
+extern void (*fabric_on_crash)(int sig);
 /*
  * Memory in @host, zeroed, with one reference; @name as the room calls it. *ret_at: the room's
  * view.

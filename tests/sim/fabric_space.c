@@ -79,11 +79,17 @@ static void die(const volatile void *at, const char *what)
 	abort();
 }
 
+void (*fabric_on_crash)(int sig);
+
 static void on_fault(int sig, siginfo_t *info, void *context)
 {
+	struct sigaction a = {.sa_handler = fabric_on_crash, .sa_flags = SA_ONSTACK};
+
 	(void)context;
 	/* A second fault, or one of somebody else's address, is an ordinary crash. */
-	signal(sig, SIG_DFL);
+	if (!fabric_on_crash)
+		a.sa_handler = SIG_DFL;
+	sigaction(sig, &a, NULL);
 	if (fabric_is_ours(info->si_addr))
 		die(info->si_addr, "a pointer into fabric memory was dereferenced; accessors of "
 				   "smartio/io.h are right");
@@ -324,7 +330,8 @@ const char *fabric_where(const struct fabric_view *v)
 /* ---- start and end ---- */
 void fabric_guard(void)
 {
-	struct sigaction a = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER};
+	struct sigaction a = {.sa_sigaction = on_fault,
+			      .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
 	void *warm[1];
 
 	/* The first call loads a library: not in a handler. */

@@ -3,9 +3,11 @@
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "fabric.h"
@@ -15,6 +17,7 @@
 #define BOOT_LIMIT (30 * SIM_SECOND)
 /* After the faults' end all daemons agree, and everything can be had again. */
 #define LIVE_LIMIT (60 * SIM_SECOND)
+#define CRASH_STACK 65536u
 
 struct sim_options sim_options = {.seconds = 10};
 struct sim_result sim_result;
@@ -40,6 +43,45 @@ void sim_fail(const char *oracle, const char *fmt, ...)
 		(unsigned)(sim_now() % SIM_SECOND / 1000), oracle, text);
 	sim_trace_end();
 	_exit(1);
+}
+
+/* ---- crashes: of an assertion, of what a check of the room's found, of a bare dereference ---- */
+static const int crashes[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGXCPU};
+#define N_CRASHES (sizeof(crashes) / sizeof(crashes[0]))
+
+/* They fail as an oracle does, and die of what they would have died of. */
+static void on_crash(int sig)
+{
+	const char *name = sigabbrev_np(sig);
+	char line[200];
+	ssize_t n;
+
+	for (unsigned i = 0; i < N_CRASHES; i++)
+		signal(crashes[i], SIG_DFL);
+	/* The line first: what follows is not made for a handler, and the heap may be broken. */
+	alarm(10);
+	snprintf(line, sizeof(line),
+		 "FAILED seed %" PRIu64 " commit %s at %" PRIu64 ".%06u s: crash: SIG%s\n",
+		 sim_options.seed, SIM_COMMIT, sim_now() / SIM_SECOND,
+		 (unsigned)(sim_now() % SIM_SECOND / 1000), name);
+	n = write(STDERR_FILENO, line, strlen(line));
+	(void)n;
+	sim_trace("FAILED: crash: SIG%s", name);
+	sim_trace_end();
+	raise(sig);
+}
+
+/* On a stack of their own: a program's may have come to its end. */
+static void crashes_start(void)
+{
+	static char stack[CRASH_STACK];
+	const stack_t alternative = {.ss_sp = stack, .ss_size = sizeof(stack)};
+	struct sigaction a = {.sa_handler = on_crash, .sa_flags = SA_ONSTACK};
+
+	sigaltstack(&alternative, NULL);
+	for (unsigned i = 0; i < N_CRASHES; i++)
+		sigaction(crashes[i], &a, NULL);
+	fabric_on_crash = on_crash;
 }
 
 /* ---- oracles ---- */
@@ -141,6 +183,7 @@ void sim_run_seed(void)
 {
 	uint64_t length = (uint64_t)(sim_options.seconds * SIM_SECOND);
 
+	crashes_start();
 	sim_start(sim_options.seed);
 	calm = false;
 	sim_plan_choose();
