@@ -34,6 +34,7 @@ struct area {
 /* /proc/self/maps, line by line and without malloc(): it is also read in a child of a fork. */
 struct reader {
 	int fd;
+	int error; /* -errno: it could not be read to its end */
 	size_t used;
 	char buf[1024];
 };
@@ -51,6 +52,8 @@ static bool next_area(struct reader *r, struct area *a)
 		if (r->used == sizeof(r->buf)) /* only the name can be that long */
 			r->used = sizeof(r->buf) - 1;
 		n = read(r->fd, r->buf + r->used, sizeof(r->buf) - r->used);
+		if (n < 0)
+			r->error = -errno;
 		if (n <= 0)
 			return false;
 		r->used += (size_t)n;
@@ -87,7 +90,7 @@ static int check_range(char *at, size_t len)
 	int rc = 0;
 
 	if (r.fd < 0)
-		return -EOPNOTSUPP;
+		return errno == ENOENT ? -EOPNOTSUPP : -errno;
 	while (rc == 0 && at < end && next_area(&r, &a)) {
 		if (a.end <= at)
 			continue;
@@ -95,7 +98,9 @@ static int check_range(char *at, size_t len)
 		at = a.end;
 	}
 	close(r.fd);
-	return rc == 0 && at < end ? -EFAULT : rc;
+	if (rc == 0 && at < end)
+		rc = r.error ? r.error : -EFAULT;
+	return rc;
 }
 
 /*
@@ -121,7 +126,7 @@ static int each_part(struct pages *p, int (*fn)(struct pages *p, char *at, size_
 			rc = fn(p, a.begin, (size_t)(a.end - a.begin));
 	}
 	close(r.fd);
-	return rc;
+	return rc ? rc : r.error;
 }
 
 /* ---- adopt and release ---- */

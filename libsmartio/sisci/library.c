@@ -318,7 +318,9 @@ static int connect_error(const struct sio_library *lib, int rc, struct sio_err *
 	case -EMFILE:
 	case -ENFILE:
 	case -ENOMEM:
-		return sio_fail(err, rc, "no memory or descriptors to connect to smartiod");
+	case -EAGAIN: /* no thread */
+		return sio_refuse(err, SCI_ERR_NOSPC,
+				  "no memory, descriptors or thread to connect to smartiod");
 	default:
 		return sio_refuse(err, SCI_ERR_NOT_INITIALIZED,
 				  "smartiod cannot be reached: error %d", -rc);
