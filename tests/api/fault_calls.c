@@ -2,10 +2,11 @@
 /*
  * A scenario in a program of its own, for fault_calls_test.py, which makes one system call of it
  * fail.
- * usage: fault-calls SCENARIO, or library: no object at all; serve: what the scenario "far" looks
- * for The scenario's own calls stand between two calls of getppid(). Then the same once more:
- * strace counts anew for each thread, so that something may fail then, too. Prints "begun" and
- * "done".
+ * usage: fault-calls SCENARIO [KIND], or library: no object at all; serve: what the scenario "far"
+ * looks for. KIND: what will fail, a request or system call, or the link to the other host;
+ * without it nothing may. The scenario's own calls stand between two calls of getppid(). Then the
+ * same once more: strace counts anew for each thread, so that something may fail then, too. Prints
+ * "begun" and "done".
  */
 #include <dirent.h>
 #include <string.h>
@@ -36,7 +37,7 @@ static void use(void (*scenario)(sci_desc_t sd))
 	if (!scenario)
 		getppid();
 	SCIInitialize(0, &error);
-	if (worked(error)) {
+	if (worked_as(FAULT_BEGINS, error)) {
 		SCIOpen(&sd, 0, &error);
 		if (worked(error)) {
 			if (scenario) {
@@ -75,6 +76,12 @@ int main(int argc, char **argv)
 		while (getchar() != EOF)
 			;
 		return 0;
+	}
+	if (argc == 3) {
+		fault_failed = !strcmp(argv[2], "request") ? FAULT_REQUEST
+			       : !strcmp(argv[2], "link")  ? FAULT_LINK
+							   : FAULT_SYSTEM;
+		argc--;
 	}
 	if (argc == 2 && !strcmp(argv[1], "library")) {
 		run(NULL);

@@ -25,14 +25,14 @@ static void touch(sci_map_t map, sci_sequence_t sequence)
 	p[0] = 7;
 	CHECK(p[0] == 7 || p[0] == 0 || p[0] == 0xffffffff);
 	SCIMemCpy(sequence, &word, map, 0, sizeof(word), SCI_FLAG_ERROR_CHECK, &error);
-	worked(error);
+	used(error);
 	SCITransferBlock(map, 0, map, 64, 16, 0, &error);
-	worked(error);
+	used(error);
 	if (sequence) {
 		SCIStartSequence(sequence, 0, &error);
-		worked(error);
+		used(error);
 		SCICheckSequence(sequence, 0, &error);
-		worked(error);
+		used(error);
 	}
 }
 
@@ -43,18 +43,18 @@ static void look_through(sci_remote_segment_t far)
 	sci_map_t map;
 
 	SCIMapRemoteSegment(far, &map, 0, PAGE, NULL, 0, &error);
-	if (!worked(error))
+	if (!used(error))
 		return;
 	SCICreateMapSequence(map, &sequence, 0, &error);
-	worked(error);
+	used(error);
 	touch(map, sequence);
 	move_link(false);
 	SCIWaitForRemoteSegmentEvent(far, NULL, fault_link ? WAIT_MS : 0, 0, &error);
-	worked(error);
+	waited(error);
 	touch(map, sequence);
 	move_link(true);
 	SCIWaitForRemoteSegmentEvent(far, NULL, fault_link ? WAIT_MS : 0, 0, &error);
-	worked(error);
+	waited(error);
 	touch(map, sequence);
 	if (sequence) {
 		SCIRemoveSequence(sequence, 0, &error);
@@ -74,7 +74,7 @@ static void copy(sci_desc_t sd, sci_remote_segment_t far)
 	if (!worked(error))
 		return;
 	SCIStartDmaTransferMem(queue, words, far, 4, 0, NULL, NULL, SCI_FLAG_DMA_WAIT, &error);
-	worked(error);
+	used(error);
 	SCIRemoveDMAQueue(queue, 0, &error);
 	CHECK_OK(error);
 }
@@ -86,16 +86,16 @@ static void trigger(sci_desc_t sd)
 	sci_error_t error;
 
 	SCIConnectInterrupt(sd, &plain, NODE, 0, NUMBER, 0, 0, &error);
-	if (worked(error)) {
+	if (found(error)) {
 		SCITriggerInterrupt(plain, 0, &error);
-		worked(error);
+		used(error);
 		SCIDisconnectInterrupt(plain, 0, &error);
 		CHECK_OK(error);
 	}
 	SCIConnectDataInterrupt(sd, &data, NODE, 0, NUMBER, 0, 0, &error);
-	if (worked(error)) {
+	if (found(error)) {
 		SCITriggerDataInterrupt(data, NULL, 0, 0, &error);
-		worked(error);
+		used(error);
 		SCIDisconnectDataInterrupt(data, 0, &error);
 		CHECK_OK(error);
 	}
@@ -107,9 +107,9 @@ void use_far(sci_desc_t sd)
 	sci_error_t error;
 
 	SCIProbeNode(sd, 0, NODE, 0, &error);
-	worked(error);
+	found(error);
 	SCIConnectSegment(sd, &far, NODE, SEGMENT, 0, NULL, NULL, 0, 0, &error);
-	if (worked(error)) {
+	if (found(error)) {
 		look_through(far);
 		copy(sd, far);
 		SCIDisconnectSegment(far, 0, &error);

@@ -39,11 +39,11 @@ void use_messages_to_all(sci_desc_t sd)
 		return;
 	SCIConnectDataInterrupt(sd, &all, DIS_BROADCAST_NODEID_GROUP_ALL, 0, number, 0,
 				SCI_FLAG_BROADCAST, &error);
-	if (worked(error)) {
+	if (found(error)) {
 		SCITriggerDataInterrupt(all, NULL, 0, SCI_FLAG_BROADCAST, &error);
-		worked(error);
+		used(error);
 		SCIWaitForDataInterrupt(dint, NULL, &length, 50, 0, &error);
-		worked(error);
+		waited(error);
 		SCIDisconnectDataInterrupt(all, 0, &error);
 		CHECK_OK(error);
 	}
@@ -55,29 +55,31 @@ static void gather(sci_dma_queue_t queue, sci_local_segment_t local, sci_remote_
 {
 	sci_error_t error;
 
+	SCIResetDMAQueue(queue, 0, &error); /* of the transfers before */
+	worked_as(FAULT_QUEUES, error);
 	for (unsigned i = 0; i < 20; i++) {
 		SCIEnqueueDMATransfer(queue, local, remote, 0, 64, 32, 0, &error);
-		worked(error);
+		worked_as(FAULT_QUEUES, error);
 	}
 	SCIPostDMAQueue(queue, NULL, NULL, 0, &error);
-	if (worked(error)) {
+	if (worked_as(FAULT_QUEUES, error)) {
 		SCIWaitForDMAQueue(queue, SCI_INFINITE_TIMEOUT, 0, &error);
-		worked(error);
+		waited(error);
 	}
 	SCIAbortDMAQueue(queue, 0, &error);
 	CHECK_OK(error);
 	SCIResetDMAQueue(queue, 0, &error);
-	worked(error);
+	worked_as(FAULT_QUEUES, error);
 	/* Left behind for the queue's end. */
 	SCIEnqueueDMATransfer(queue, local, remote, 0, 64, 32, 0, &error);
-	worked(error);
+	worked_as(FAULT_QUEUES, error);
 }
 
 static int on_block(void *arg, sci_block_transfer_t block, sci_error_t status)
 {
 	(void)arg;
 	(void)block;
-	worked(status);
+	told(status);
 	return 0;
 }
 
@@ -88,15 +90,15 @@ static void use_blocks(sci_remote_segment_t remote)
 	sci_map_t map;
 
 	SCIMapRemoteSegment(remote, &map, 0, PAGE, NULL, 0, &error);
-	if (!worked(error))
+	if (!used(error))
 		return;
 	SCITransferBlockAsync(map, 0, map, 64, 64, &block, on_block, NULL, SCI_FLAG_USE_CALLBACK,
 			      &error);
-	worked(error);
+	used(error);
 	SCITransferBlockAsync(map, 0, map, 64, 64, &block, NULL, NULL, 0, &error);
-	if (worked(error)) {
+	if (used(error)) {
 		SCIWaitForBlockTransfer(block, SCI_INFINITE_TIMEOUT, 0, &error);
-		worked(error);
+		waited(error);
 	}
 	do {
 		SCIUnmapSegment(map, 0, &error);
@@ -115,7 +117,7 @@ static void use_memory(sci_dma_queue_t queue, sci_remote_segment_t remote)
 	for (unsigned i = 0; i < 2; i++) {
 		SCIStartDmaTransferMem(queue, memory, remote, (i + 1) * 64, 0, NULL, NULL,
 				       SCI_FLAG_DMA_WAIT | (i ? SCI_FLAG_DMA_READ : 0), &error);
-		worked(error);
+		used(error);
 	}
 	free(memory);
 }
@@ -136,9 +138,9 @@ void use_gathered_dma(sci_desc_t sd)
 		SCIPrepareLocalSegmentForDMA(channel, seg, 0, &error);
 		worked(error);
 		SCISetSegmentAvailable(seg, 0, 0, &error);
-		worked(error);
+		worked_as(FAULT_PUBLISHES, error);
 		SCIConnectSegment(sd, &remote, 4, 15, 0, NULL, NULL, 0, 0, &error);
-		if (worked(error)) {
+		if (found(error)) {
 			SCICreateDMAQueue(sd, &queue, 0, 64, 0, &error);
 			if (worked(error)) {
 				use_memory(queue, remote);

@@ -9,13 +9,6 @@
 
 bool fault_no_faults;
 
-/* After an error there is a text; a failure may end the connection, and then that is the error. */
-bool worked(sci_error_t error)
-{
-	CHECK(error == SCI_ERR_OK || smartio_last_error()[0]);
-	return error == SCI_ERR_OK;
-}
-
 void remove_segment(sci_local_segment_t seg)
 {
 	sci_error_t error;
@@ -32,11 +25,11 @@ void trigger_to_end(sci_desc_t sd, sci_local_interrupt_t interrupt, unsigned num
 	sci_error_t error;
 
 	SCIConnectInterrupt(sd, &remote, 4, 0, number, 0, 0, &error);
-	if (worked(error)) {
+	if (found(error)) {
 		SCITriggerInterrupt(remote, 0, &error);
-		worked(error);
+		used(error);
 		SCIWaitForInterrupt(interrupt, 50, 0, &error);
-		worked(error);
+		waited(error);
 		SCIDisconnectInterrupt(remote, 0, &error);
 		CHECK_OK(error);
 	}
@@ -64,13 +57,13 @@ static void use_segments(sci_desc_t sd)
 	SCIPrepareSegment(seg, 0, 0, &error);
 	worked(error);
 	SCISetSegmentAvailable(seg, 0, 0, &error);
-	worked(error);
+	worked_as(FAULT_PUBLISHES, error);
 	SCIConnectSegment(sd, &remote, 4, 1, 0, NULL, NULL, 0, 0, &error);
-	if (worked(error)) {
+	if (found(error)) {
 		SCIMapRemoteSegment(remote, &far, 0, PAGE, NULL, 0, &error);
-		if (worked(error)) {
+		if (used(error)) {
 			SCICreateMapSequence(far, &sequence, 0, &error);
-			if (worked(error)) {
+			if (used(error)) {
 				SCICheckSequence(sequence, 0, &error);
 				CHECK_OK(error);
 				SCIRemoveSequence(sequence, 0, &error);
@@ -100,15 +93,15 @@ static void use_interrupts(sci_desc_t sd)
 	if (!worked(error))
 		return;
 	SCIConnectDataInterrupt(sd, &remote, 4, 0, number, 0, 0, &error);
-	if (worked(error)) {
+	if (found(error)) {
 		SCITriggerDataInterrupt(remote, NULL, 0, 0, &error);
-		worked(error);
+		used(error);
 		SCIWaitForDataInterrupt(dint, NULL, &length, 50, 0, &error);
-		worked(error);
+		waited(error);
 		SCIDisconnectDataInterrupt(remote, 0, &error);
 		CHECK_OK(error);
 		SCIWaitForDataInterrupt(dint, NULL, &length, 0, 0, &error);
-		worked(error);
+		waited(error);
 	}
 	SCIRemoveDataInterrupt(dint, 0, &error);
 	CHECK_OK(error);
@@ -124,7 +117,7 @@ static void use_doorbells(sci_remote_segment_t bar, bool by_event)
 	fault_no_faults = by_event;
 	SCIMapRemoteSegment(bar, &map, 0, 2 * PAGE, NULL, 0, &error);
 	fault_no_faults = false;
-	if (!worked(error))
+	if (!used(error))
 		return;
 	word = smartio_map_sleep_word(map);
 	CHECK(word == smartio_map_sleep_word(map) || by_event); /* a failure may pass */
@@ -161,7 +154,7 @@ static void use_device(sci_desc_t sd)
 	if (!worked(error))
 		return;
 	SCIConnectDeviceSegment(device, &bar, 0, SCI_MEMTYPE_BAR, NULL, NULL, 0, &error);
-	if (worked(error)) {
+	if (found(error)) {
 		use_doorbells(bar, false);
 		use_doorbells(bar, true);
 		SCIDisconnectSegment(bar, 0, &error);
@@ -171,9 +164,9 @@ static void use_device(sci_desc_t sd)
 			       &error);
 	worked(error);
 	SCIConnectDeviceSegment(device, &seg, 1, SCI_MEMTYPE_PRIVATE, NULL, NULL, 0, &error);
-	if (worked(error)) {
+	if (found(error)) {
 		SCIMapRemoteSegmentForDevice(seg, device, &address, 0, PAGE, 0, &error);
-		if (worked(error)) {
+		if (used(error)) {
 			SCIUnmapRemoteSegmentForDevice(seg, device, 0, &error);
 			CHECK_OK(error);
 		}
@@ -199,11 +192,11 @@ static void use_transfers(sci_dma_queue_t queue, sci_local_segment_t local,
 
 	SCIStartDmaTransfer(queue, local, remote, 0, 64, 128, NULL, NULL, SCI_FLAG_DMA_WAIT,
 			    &error);
-	worked(error);
+	used(error);
 	SCIStartDmaTransfer(queue, local, remote, 0, 64, 128, on_dma, NULL,
 			    SCI_FLAG_USE_CALLBACK | SCI_FLAG_DMA_READ, &error);
 	/* It cannot be waited for; its callback may be what fails, so the state alone tells. */
-	if (worked(error))
+	if (used(error))
 		while (SCIDMAQueueState(queue) == SCI_DMAQUEUE_POSTED)
 			usleep(1000);
 }
@@ -221,9 +214,9 @@ static void use_queues(sci_desc_t sd)
 	SCIPrepareSegment(seg, 0, 0, &error);
 	worked(error);
 	SCISetSegmentAvailable(seg, 0, 0, &error);
-	worked(error);
+	worked_as(FAULT_PUBLISHES, error);
 	SCIConnectSegment(sd, &remote, 4, 5, 0, NULL, NULL, 0, 0, &error);
-	if (worked(error)) {
+	if (found(error)) {
 		SCICreateDMAQueue(sd, &queue, 0, 1, 0, &error);
 		if (worked(error)) {
 			use_transfers(queue, seg, remote);
@@ -237,18 +230,25 @@ static void use_queues(sci_desc_t sd)
 }
 
 const struct fault_scenario fault_scenarios[] = {
-	{"segments", use_segments},
-	{"connections", use_connections},
-	{"memory", use_own_memory},
-	{"shares", use_shares},
-	{"data_interrupts", use_interrupts},
-	{"messages_to_all", use_messages_to_all},
-	{"interrupts", use_plain_interrupts},
-	{"shared_interrupts", use_shared_interrupts},
-	{"queues", use_queues},
-	{"gathered", use_gathered_dma},
-	{"queries", use_queries},
-	{"far", use_far},
-	{"device", use_device},
-	{NULL, NULL},
+	{.name = "segments", .use = use_segments},
+	{.name = "connections", .use = use_connections},
+	{.name = "memory", .use = use_own_memory},
+	{.name = "shares", .use = use_shares},
+	{.name = "data_interrupts", .use = use_interrupts},
+	{.name = "messages_to_all", .use = use_messages_to_all},
+	{.name = "interrupts", .use = use_plain_interrupts},
+	{.name = "shared_interrupts", .use = use_shared_interrupts},
+	{.name = "queues", .use = use_queues},
+	{.name = "gathered", .use = use_gathered_dma},
+	{.name = "queries", .use = use_queries},
+	{.name = "far", .use = use_far},
+	{.name = "device", .use = use_device},
+	{.name = "multicast", .use = use_multicast},
+	{.name = "callbacks", .use = use_callbacks},
+	{.name = "data_callbacks", .use = use_data_callbacks},
+	{.name = "vectors", .use = use_vectors},
+	{.name = "memory_for_device", .use = use_memory_for_device},
+	{.name = "device_interrupts", .use = use_device_interrupts},
+	{.name = "multicast_exact", .use = use_exact_multicast, .exact = true},
+	{.name = NULL},
 };

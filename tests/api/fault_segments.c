@@ -21,7 +21,7 @@ static sci_callback_action_t on_local(void *arg, sci_local_segment_t segment,
 	return SCI_CALLBACK_CONTINUE;
 }
 
-static sci_local_segment_t export_segment(sci_desc_t sd, unsigned id, bool heard)
+sci_local_segment_t export_segment(sci_desc_t sd, unsigned id, bool heard)
 {
 	sci_local_segment_t seg = NULL;
 	sci_error_t error;
@@ -33,7 +33,7 @@ static sci_local_segment_t export_segment(sci_desc_t sd, unsigned id, bool heard
 	SCIPrepareSegment(seg, 0, 0, &error);
 	worked(error);
 	SCISetSegmentAvailable(seg, 0, 0, &error);
-	worked(error);
+	worked_as(FAULT_PUBLISHES, error);
 	return seg;
 }
 
@@ -44,12 +44,12 @@ static void copy(sci_remote_segment_t far)
 	sci_map_t map;
 
 	SCIMapRemoteSegment(far, &map, 0, PAGE, NULL, 0, &error);
-	if (!worked(error))
+	if (!used(error))
 		return;
 	SCITransferBlock(map, 0, map, 64, 16, 0, &error);
-	worked(error);
+	used(error);
 	SCIMemCpy(NULL, bytes, map, 0, sizeof(bytes), SCI_FLAG_ERROR_CHECK, &error);
-	worked(error);
+	used(error);
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
 }
@@ -65,18 +65,18 @@ void use_connections(sci_desc_t sd)
 	for (unsigned i = 0; i < 3; i++) {
 		SCIConnectSegment(sd, &far[i], 4, 11 + i, 0, NULL, NULL, 0,
 				  SCI_FLAG_ASYNCHRONOUS_CONNECT, &error);
-		CHECK(worked(error) || !far[i]);
+		CHECK(found(error) || !far[i]);
 	}
 	for (unsigned i = 0; i < 3; i++) {
 		if (!far[i])
 			continue;
 		SCIWaitForRemoteSegmentEvent(far[i], NULL, WAIT_MS, 0, &error);
-		if (worked(error) && i < 2)
+		if (waited(error) && i < 2)
 			copy(far[i]);
 	}
 	if (seg) {
 		SCIWaitForLocalSegmentEvent(seg, NULL, NULL, WAIT_MS, 0, &error);
-		worked(error);
+		waited(error);
 	}
 	for (unsigned i = 0; i < 3; i++) {
 		if (!far[i])
@@ -127,7 +127,7 @@ void use_shares(sci_desc_t sd)
 	SCIShareSegment(seg, 0, &error);
 	if (worked(error)) {
 		SCIAttachLocalSegment(sd, &other, 14, NULL, NULL, NULL, 0, &error);
-		CHECK(worked(error) || !other);
+		CHECK(found(error) || !other);
 	}
 	remove_segment(seg);
 	if (other) {
