@@ -296,10 +296,14 @@ const char *SCIGetAdapterFamilyString(unsigned int family);
  *   unsigned short (bus << 8 | device << 3 | function): one known program passes no more room.
  *   Served: _NODEID, _CONFIGURED, _BDF, _MCAST_MAX_GROUPS, _NUMBER_OF_LINKS (1), _CARD_TYPE
  *   (SCIGetAdapterTypeString()), and for port 0 _LINK_OPERATIONAL, _LINK_WIDTH (lanes), _LINK_SPEED
- *   (PCIe generation), _LINK_ENABLED, _LINK_CABLE_INSERTED; of API 1.x _NUMBER, _INSTANCE_NUMBER,
+ *   (PCIe generation), _LINK_ENABLED, _LINK_CABLE_INSERTED (0 when it is out); where there is a
+ *   DMA engine (else SCI_ERR_DMA_NOT_AVAILABLE) _DMA_MTU (bytes of one transfer at most) and of
+ *   API 1.x _SUGGESTED_MIN_DMA_SIZE (smaller, and a transfer costs its caller more time than the
+ *   copy); of API 1.x _NUMBER, _INSTANCE_NUMBER,
  *   _HW_LINK_STATUS_IS_OK, _CONNECTED_TO_SWITCH, _ATT_PAGE_SIZE, _ATT_NUMBER_OF_ENTRIES,
  *   _ATT_AVAILABLE_ENTRIES (entries of the window's look-up table), _DMA_SIZE_ALIGNMENT and
- *   _DMA_OFFSET_ALIGNMENT (1), _SUGGESTED_MIN_BLOCK_SIZE. The others are not known here.
+ *   _DMA_OFFSET_ALIGNMENT (1), _SUGGESTED_MIN_BLOCK_SIZE. The others are not known here:
+ *   SCI_ERR_NOT_SUPPORTED.
  * SCI_Q_SYSTEM: sci_query_system_t; _CPU_CACHE_LINE_SIZE.
  * SCI_Q_LOCAL_SEGMENT: sci_query_local_segment_t; _PHYS_ADDR and _IOADDR: where the memory lies in
  *   this host's physical address map.
@@ -1064,7 +1068,8 @@ sci_dma_queue_state_t SCIphDmaStart(sci_dma_queue_t dmaqueue, sci_cb_dma_t callb
 /**
  * Let a device of this host send through an adapter's windows. Nothing needs to be done: smartiod
  * adds a device when it first maps something for it. Checked, and otherwise without effect.
- * @bus, @devfn: 8 bits each. @flags: PCIE_REQUESTER_GLOBAL. Errors: those of adapter numbers.
+ * @bus, @devfn: 8 bits each. @flags: PCIE_REQUESTER_GLOBAL; 0 to unregister. Errors: those of
+ * adapter numbers.
  */
 void SCIRegisterPCIeRequester(sci_desc_t sd, unsigned int localAdapterNo, unsigned int bus,
 			      unsigned int devfn, unsigned int flags, sci_error_t *error);

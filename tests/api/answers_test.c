@@ -29,7 +29,8 @@
 struct orders {
 	uint32_t version; /* that it says it speaks */
 	int greeting;	  /* errno that refuses HELLO; 0: none */
-	int answer;	  /* errno that refuses the rest; 0: borrowing succeeds */
+	int answer;	  /* errno that refuses the rest; 0: borrowing succeeds, and
+			   * there is an adapter with nothing */
 };
 
 static struct orders *orders;
@@ -105,6 +106,14 @@ static void lend(int fd, const struct sio_msg *request)
 	send_with(fd, &rep, sizeof(rep), NULL, 0);
 }
 
+static void describe_adapter(int fd, const struct sio_msg *request)
+{
+	struct sio_rep_adapter rep = {.h = *request, .node = sio_to_le32(4)};
+
+	rep.h.size = sio_to_le32(sizeof(rep));
+	send_with(fd, &rep, sizeof(rep), NULL, 0);
+}
+
 static void serve(int fd)
 {
 	_Alignas(8) char buf[SIO_WIRE_MAX];
@@ -115,6 +124,8 @@ static void serve(int fd)
 			greet(fd, request);
 		else if (sio_from_le32(request->type) == SIO_MSG_DEV_BORROW && !orders->answer)
 			lend(fd, request);
+		else if (sio_from_le32(request->type) == SIO_MSG_ADAPTER && !orders->answer)
+			describe_adapter(fd, request);
 		else
 			refuse(fd, request,
 			       sio_from_le32(request->type) == SIO_MSG_HELLO ? orders->greeting
@@ -350,11 +361,49 @@ static void errors_by_their_names(void **state)
 	SCITerminate(); /* with a device and a descriptor left */
 }
 
+static sci_error_t ask_adapter(unsigned subcommand, unsigned *value)
+{
+	sci_query_adapter_t q = {.subcommand = subcommand, .data = value};
+	sci_error_t error;
+
+	SCIQuery(SCI_Q_ADAPTER, &q, 0, &error);
+	return error;
+}
+
+static void an_adapter_may_have_no_engine_and_no_cable(void **state)
+{
+	sci_dma_capabilities_t can = {.num_channels = 77};
+	sci_query_dma_t q = {0, SCI_Q_DMA_CAPABILITIES, &can};
+	unsigned value = 77;
+	sci_error_t error;
+
+	(void)state;
+	greets(SIO_CLIENT_VERSION, 0);
+	SCIInitialize(0, &error);
+	assert_int_equal(error, SCI_ERR_OK);
+	assert_int_equal(ask_adapter(SCI_Q_ADAPTER_DMA_MTU, &value), SCI_ERR_DMA_NOT_AVAILABLE);
+	assert_int_equal(ask_adapter(SCI_Q_ADAPTER_SUGGESTED_MIN_DMA_SIZE, &value),
+			 SCI_ERR_DMA_NOT_AVAILABLE);
+	assert_int_equal(value, 77);
+	SCIQuery(SCI_Q_DMA, &q, 0, &error);
+	assert_int_equal(error, SCI_ERR_DMA_NOT_AVAILABLE);
+	assert_int_equal(can.num_channels, 77);
+	q = (sci_query_dma_t){0, SCI_Q_DMA_AVAILABLE, &value};
+	SCIQuery(SCI_Q_DMA, &q, 0, &error);
+	assert_int_equal(error, SCI_ERR_OK);
+	assert_int_equal(value, 0);
+	value = 77;
+	assert_int_equal(ask_adapter(SCI_Q_ADAPTER_LINK_CABLE_INSERTED, &value), SCI_ERR_OK);
+	assert_int_equal(value, 0);
+	SCITerminate();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(versions_that_differ),
 		cmocka_unit_test(errors_by_their_names),
+		cmocka_unit_test(an_adapter_may_have_no_engine_and_no_cable),
 	};
 
 	return cmocka_run_group_tests(tests, up, down);

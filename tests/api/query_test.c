@@ -68,6 +68,8 @@ static void adapters_that_exist(void)
 	CHECK(adapter_says(SCI_Q_ADAPTER_DMA_SIZE_ALIGNMENT) == 1);
 	CHECK(adapter_says(SCI_Q_ADAPTER_DMA_OFFSET_ALIGNMENT) == 1);
 	CHECK(adapter_says(SCI_Q_ADAPTER_SUGGESTED_MIN_BLOCK_SIZE) == 64);
+	CHECK(adapter_says(SCI_Q_ADAPTER_DMA_MTU) == UINT32_MAX);
+	CHECK(adapter_says(SCI_Q_ADAPTER_SUGGESTED_MIN_DMA_SIZE) == 256 << 10);
 	CHECK(adapter_says(SCI_Q_ADAPTER_ATT_NUMBER_OF_ENTRIES) >=
 	      adapter_says(SCI_Q_ADAPTER_ATT_AVAILABLE_ENTRIES));
 	CHECK(adapter_says(SCI_Q_ADAPTER_ATT_PAGE_SIZE) % 4096 == 0);
@@ -153,6 +155,7 @@ static int asks_about_dma(void *arg)
 		CHECK(can.num_channels >= 1 && can.max_vector_length == DIS_DMA_MAX_VECLEN);
 		CHECK(can.support_mem2io == 1 && can.support_io2mem == 1 && can.support_io2io == 0);
 		CHECK(can.min_align_bytes == 1);
+		CHECK(can.max_transfer_size == adapter_says(SCI_Q_ADAPTER_DMA_MTU));
 	}
 	SCIQuery(SCI_Q_DMA, &q, 0x400000, &error);
 	CHECK_IS(error, SCI_ERR_ILLEGAL_FLAG);
@@ -179,6 +182,32 @@ static void adapters_are_described(void **state)
 {
 	cluster_needs(NEEDS_LINK);
 	assert_int_equal(cluster_wait(cluster_fork(*state, 8, asks_about_adapters, NULL)), 0);
+}
+
+static int cable_says(void *arg)
+{
+	const unsigned *in = arg;
+	sci_desc_t sd = api_begin();
+
+	CHECK(adapter_says(SCI_Q_ADAPTER_LINK_CABLE_INSERTED) == *in);
+	CHECK(adapter_says(SCI_Q_ADAPTER_LINK_OPERATIONAL) == *in);
+	CHECK(adapter_says(SCI_Q_ADAPTER_HW_LINK_STATUS_IS_OK) == *in);
+	CHECK(adapter_says(SCI_Q_ADAPTER_LINK_ENABLED) == 1);
+	api_end(sd);
+	return 0;
+}
+
+static void a_cable_is_in_or_out(void **state)
+{
+	static unsigned in;
+
+	cluster_needs(NEEDS_LINK);
+	for (unsigned i = 0; i < 3; i++) {
+		in = i != 1;
+		if (i)
+			assert_int_equal(cluster_link(*state, 8, 0, in), 0);
+		assert_int_equal(cluster_wait(cluster_fork(*state, 8, cable_says, &in)), 0);
+	}
 }
 
 static int asks_for_names(void *arg)
@@ -340,6 +369,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		API_TEST(adapters_are_described),
 		API_TEST(dma_is_described),
+		API_TEST(a_cable_is_in_or_out),
 		API_TEST(hosts_are_found_by_name),
 		API_TEST(addresses_are_of_the_asking_host),
 	};
