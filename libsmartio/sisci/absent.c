@@ -179,6 +179,5 @@ void SCIRegisterPCIeRequester(sci_desc_t sd, unsigned int localAdapterNo, unsign
 void SCIUnregisterPCIeRequester(sci_desc_t sd, unsigned int localAdapterNo, unsigned int bus,
 				unsigned int devfn, unsigned int flags, sci_error_t *error)
 {
-	check_requester(sd, localAdapterNo, bus, devfn, flags, SCI_FLAG_PCIE_REQUESTER_GLOBAL,
-			error);
+	check_requester(sd, localAdapterNo, bus, devfn, flags, 0, error);
 }
