@@ -65,7 +65,6 @@ static int segments(void *arg)
 	sci_remote_segment_t remote = NULL;
 	sci_local_segment_t local = NULL;
 	sci_desc_t sd = NULL;
-	size_t size = 0;
 	sci_error_t error;
 
 	(void)arg;
@@ -75,11 +74,9 @@ static int segments(void *arg)
 	CHECK_OK(error);
 	/* Whether the ids of segments mean a group is said by another flag. */
 	SCICreateSegment(sd, &local, 1, PAGE, NULL, NULL, SCI_FLAG_ALLOW_UNICAST, &error);
-	CHECK(error != SCI_ERR_OK);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_FLAG);
 	SCICreateSegment(sd, &local, 1, PAGE, NULL, NULL, SCI_FLAG_PHYSICAL, &error);
 	CHECK_IS(error, SCI_ERR_FLAG_NOT_IMPLEMENTED);
-	SCIAttachLocalSegment(sd, &local, 1, &size, NULL, NULL, SCI_FLAG_BROADCAST, &error);
-	CHECK(error != SCI_ERR_OK);
 	SCICreateSegment(sd, &local, 1, PAGE, NULL, NULL, SCI_FLAG_DMA_GLOBAL, &error);
 	CHECK_OK(error);
 	SCIPrepareSegment(local, 0, SCI_FLAG_DMA_SOURCE_ONLY, &error);
@@ -94,6 +91,42 @@ static int segments(void *arg)
 	remove_segment(local);
 	api_end(sd);
 	return 0;
+}
+
+/* A segment that could be attached to, and a group that could not: the flag is what is wrong. */
+static int attaches(void *arg)
+{
+	sci_local_segment_t own = NULL, other = NULL;
+	sci_desc_t sd = api_begin();
+	const unsigned *kind = arg;
+	size_t size = 77;
+	sci_error_t error;
+
+	SCICreateSegment(sd, &own, 1, PAGE, NULL, NULL, *kind, &error);
+	CHECK_OK(error);
+	SCIShareSegment(own, 0, &error);
+	CHECK(error == SCI_ERR_OK || *kind);
+	SCIAttachLocalSegment(sd, &other, 1, &size, NULL, NULL, SCI_FLAG_BROADCAST, &error);
+	CHECK_IS(error, SCI_ERR_FLAG_NOT_IMPLEMENTED);
+	CHECK(other == NULL && size == 77);
+	if (*kind == 0) {
+		SCIAttachLocalSegment(sd, &other, 1, &size, NULL, NULL, 0, &error);
+		CHECK_OK(error);
+		CHECK(size >= PAGE && size != 77);
+		remove_segment(other);
+	}
+	remove_segment(own);
+	api_end(sd);
+	return 0;
+}
+
+static void nobody_attaches_to_a_member(void **state)
+{
+	static unsigned kinds[] = {0, SCI_FLAG_BROADCAST};
+
+	assert_int_equal(cluster_wait(cluster_fork(*state, 4, attaches, &kinds[0])), 0);
+	if (!cluster_is_machine())
+		assert_int_equal(cluster_wait(cluster_fork(*state, 4, attaches, &kinds[1])), 0);
 }
 
 static void hints_change_nothing(void **state)
@@ -156,6 +189,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		API_TEST(hints_change_nothing),
+		API_TEST(nobody_attaches_to_a_member),
 		API_TEST(flags_say_where_device_memory_lies),
 	};
 

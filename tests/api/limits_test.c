@@ -79,6 +79,8 @@ static int flags_of_absent_features(void *arg)
 	for (unsigned i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
 		CHECK(!SCIMapRemoteSegment(remote, &map, 0, 4096, NULL, flags[i], &error));
 		CHECK_IS(error, SCI_ERR_FLAG_NOT_IMPLEMENTED);
+		CHECK(!SCIMapLocalSegment(local, &map, 0, 4096, NULL, flags[i], &error));
+		CHECK_IS(error, SCI_ERR_FLAG_NOT_IMPLEMENTED);
 	}
 	CHECK(map == NULL);
 	SCIDisconnectSegment(remote, 0, &error);
@@ -125,12 +127,134 @@ static void requesters_are_registered_by_themselves(void **state)
 	assert_int_equal(cluster_wait(cluster_fork(*state, 4, requesters, NULL)), 0);
 }
 
+/* ---- a device's registers ---- */
+
+static sci_remote_segment_t connect_registers(sci_desc_t sd, sci_smartio_device_t *device)
+{
+	sci_remote_segment_t bar = NULL;
+	unsigned fdid = 0;
+	sci_error_t error;
+
+	smartio_find_device(cluster_device(), &fdid, &error);
+	CHECK_OK(error);
+	SCIBorrowDevice(sd, device, fdid, 0, &error);
+	CHECK_OK(error);
+	SCIConnectDeviceSegment(*device, &bar, 0, SCI_MEMTYPE_BAR, NULL, NULL, 0, &error);
+	CHECK_OK(error);
+	return bar;
+}
+
+static void drop_registers(sci_remote_segment_t bar, sci_smartio_device_t device)
+{
+	sci_error_t error;
+
+	SCIDisconnectSegment(bar, 0, &error);
+	CHECK_OK(error);
+	SCIReturnDevice(device, 0, &error);
+	CHECK_OK(error);
+}
+
+static int asks_where_registers_lie(void *arg)
+{
+	sci_query_remote_segment_t of_segment = {.subcommand = SCI_Q_REMOTE_SEGMENT_IOADDR};
+	sci_query_map_t of_map = {.subcommand = SCI_Q_MAP_IOADDR, .data = 77};
+	sci_smartio_device_t device = NULL;
+	sci_desc_t sd = api_begin();
+	sci_map_t map = NULL;
+	sci_error_t error;
+
+	(void)arg;
+	of_segment.segment = connect_registers(sd, &device);
+	of_segment.data.ioaddr = 77;
+	SCIQuery(SCI_Q_REMOTE_SEGMENT, &of_segment, 0, &error);
+	CHECK_IS(error, SCI_ERR_NOT_SUPPORTED);
+	SCIMapRemoteSegment(of_segment.segment, &map, 0, 4096, NULL, 0, &error);
+	CHECK_OK(error);
+	SCIQuery(SCI_Q_REMOTE_SEGMENT, &of_segment, 0, &error);
+	CHECK_IS(error, SCI_ERR_NOT_SUPPORTED);
+	of_map.map = map;
+	SCIQuery(SCI_Q_MAP, &of_map, 0, &error);
+	CHECK_IS(error, SCI_ERR_NOT_SUPPORTED);
+	of_map.subcommand = SCI_Q_MAP_PHYS_ADDR;
+	SCIQuery(SCI_Q_MAP, &of_map, 0, &error);
+	CHECK_IS(error, SCI_ERR_NOT_SUPPORTED);
+	CHECK(of_segment.data.ioaddr == 77 && of_map.data == 77);
+	CHECK(SCIGetMapPhysAddr(map) == 0);
+	SCIUnmapSegment(map, 0, &error);
+	CHECK_OK(error);
+	drop_registers(of_segment.segment, device);
+	api_end(sd);
+	return 0;
+}
+
+static void registers_have_no_address(void **state)
+{
+	assert_int_equal(cluster_wait(cluster_fork(*state, 4, asks_where_registers_lie, NULL)), 0);
+}
+
+/* Each way to hand a copy to the engine; nothing is under way after any of them. */
+static void copies_to(sci_dma_queue_t queue, sci_local_segment_t local, sci_remote_segment_t bar,
+		      unsigned flags)
+{
+	dis_dma_vec_t vec = {.size = 64};
+	uint8_t memory[64] = {0};
+	sci_error_t error;
+
+	SCIStartDmaTransfer(queue, local, bar, 0, 64, 0, NULL, NULL, flags, &error);
+	CHECK_IS(error, SCI_ERR_NOT_SUPPORTED);
+	SCIStartDmaTransferVec(queue, local, bar, 1, &vec, NULL, NULL, flags, &error);
+	CHECK_IS(error, SCI_ERR_NOT_SUPPORTED);
+	SCIStartDmaTransferMem(queue, memory, bar, 64, 0, NULL, NULL, flags, &error);
+	CHECK_IS(error, SCI_ERR_NOT_SUPPORTED);
+	SCIEnqueueDMATransfer(queue, local, bar, 0, 0, 64, flags, &error);
+	CHECK_IS(error, SCI_ERR_NOT_SUPPORTED);
+	CHECK(SCIDMAQueueState(queue) == SCI_DMAQUEUE_IDLE);
+}
+
+static int copies_to_registers(void *arg)
+{
+	sci_smartio_device_t device = NULL;
+	sci_local_segment_t local = NULL;
+	sci_dma_queue_t queue = NULL;
+	sci_desc_t sd = api_begin();
+	sci_remote_segment_t bar = connect_registers(sd, &device);
+	sci_error_t error;
+
+	(void)arg;
+	SCICreateSegment(sd, &local, 1, 4096, NULL, NULL, 0, &error);
+	CHECK_OK(error);
+	SCIPrepareSegment(local, 0, 0, &error);
+	CHECK_OK(error);
+	SCICreateDMAQueue(sd, &queue, 0, 1, 0, &error);
+	CHECK_OK(error);
+	copies_to(queue, local, bar, 0);
+	copies_to(queue, local, bar, SCI_FLAG_DMA_READ);
+	SCIRemoveDMAQueue(queue, 0, &error);
+	CHECK_OK(error);
+	SCIRemoveSegment(local, 0, &error);
+	CHECK_OK(error);
+	drop_registers(bar, device);
+	api_end(sd);
+	return 0;
+}
+
+/* Of a drive that is far away, and of one's own. */
+static void engines_do_not_reach_registers(void **state)
+{
+	cluster_needs(NEEDS_ENGINE);
+	for (unsigned node = 4; node <= 8; node += 4)
+		assert_int_equal(
+			cluster_wait(cluster_fork(*state, node, copies_to_registers, NULL)), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		API_TEST(what_cannot_be_is_not_supported),
 		API_TEST(flags_of_what_cannot_be_are_not_implemented),
 		API_TEST(requesters_are_registered_by_themselves),
+		API_TEST(registers_have_no_address),
+		API_TEST(engines_do_not_reach_registers),
 	};
 
 	return cmocka_run_group_tests(tests, topology_up, topology_down);

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Connections to what a device has, with callbacks. Nobody goes on with a device that could not be
+ * reached for a while, so they end with the link as they do with the lender.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "../lib/mapped.h"
+#include "topology.h"
+
+#define PAGE 4096u
+
+/* Steps: 0 connected; then one for each reason, of the registers and of the memory. */
+#define STEP_OF(what, reason) ((what)*5 + (reason))
+
+struct seen {
+	sci_remote_segment_t segment;
+	unsigned step;
+	unsigned calls; /* with the last word */
+};
+
+static sci_callback_action_t note(void *arg, sci_remote_segment_t segment,
+				  sci_segment_cb_reason_t reason, sci_error_t status)
+{
+	struct seen *s = arg;
+
+	CHECK(segment == s->segment);
+	CHECK(s->calls == 0);
+	/* That the path is down may be known before what comes of it. */
+	if (reason == SCI_CB_NOT_OPERATIONAL) {
+		CHECK_IS(status, SCI_ERR_NO_LINK_ACCESS);
+		return SCI_CALLBACK_CONTINUE;
+	}
+	CHECK(reason == SCI_CB_LOST);
+	CHECK_IS(status, SCI_ERR_NOT_CONNECTED);
+	s->calls++;
+	step_done(s->step);
+	return SCI_CALLBACK_CONTINUE;
+}
+
+static void connect_to(sci_smartio_device_t device, unsigned id, unsigned type, struct seen *s)
+{
+	sci_error_t error, status;
+
+	SCIConnectDeviceSegment(device, &s->segment, id, type, NULL, s, SCI_FLAG_USE_CALLBACK,
+				&error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	CHECK(s->segment == NULL);
+	SCIConnectDeviceSegment(device, &s->segment, id, type, note, s, SCI_FLAG_USE_CALLBACK,
+				&error);
+	CHECK_OK(error);
+	/* What has a callback is not waited for. */
+	CHECK(SCIWaitForRemoteSegmentEvent(s->segment, &status, 0, 0, &error) == 0);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_OPERATION);
+}
+
+static int borrows(void *arg)
+{
+	struct seen registers = {.step = 1}, memory = {.step = 2};
+	sci_smartio_device_t device = NULL;
+	sci_desc_t sd = api_begin();
+	unsigned fdid = 0;
+	sci_error_t error;
+
+	(void)arg;
+	smartio_find_device(cluster_device(), &fdid, &error);
+	CHECK_OK(error);
+	SCIBorrowDevice(sd, &device, fdid, 0, &error);
+	CHECK_OK(error);
+	SCICreateDeviceSegment(device, 1, PAGE, SCI_MEMTYPE_PRIVATE, SCI_MEMACCESS_HOST_WRITE,
+			       SCI_FLAG_DEVICE_SIDE_ONLY, &error);
+	CHECK_OK(error);
+	connect_to(device, 0, SCI_MEMTYPE_BAR, &registers);
+	connect_to(device, 1, SCI_MEMTYPE_PRIVATE, &memory);
+	CHECK(registers.calls == 0 && memory.calls == 0);
+	step_done(0);
+	step_await(1);
+	step_await(2);
+	SCIDisconnectSegment(registers.segment, 0, &error);
+	CHECK_OK(error);
+	SCIDisconnectSegment(memory.segment, 0, &error);
+	CHECK_OK(error);
+	CHECK(registers.calls == 1 && memory.calls == 1);
+	SCIReturnDevice(device, 0, &error);
+	CHECK_OK(error);
+	api_end(sd);
+	return 0;
+}
+
+static void a_callback_tells_that_the_link_went(void **state)
+{
+	pid_t a;
+
+	cluster_needs(NEEDS_LINK);
+	steps_reset();
+	a = cluster_fork(*state, 8, borrows, NULL);
+	step_await(0);
+	assert_int_equal(cluster_link(*state, 8, 0, false), 0);
+	assert_int_equal(cluster_wait(a), 0);
+	assert_int_equal(cluster_link(*state, 8, 0, true), 0);
+}
+
+static void a_callback_tells_that_the_lender_died(void **state)
+{
+	pid_t a;
+
+	cluster_needs(NEEDS_CRASH);
+	steps_reset();
+	a = cluster_fork(*state, 8, borrows, NULL);
+	step_await(0);
+	cluster_crash(*state, 4);
+	assert_int_equal(cluster_wait(a), 0);
+	assert_int_equal(cluster_restart(*state, 4, 8), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		API_TEST(a_callback_tells_that_the_link_went),
+		API_TEST(a_callback_tells_that_the_lender_died),
+	};
+
+	return cmocka_run_group_tests(tests, topology_up, topology_down);
+}
