@@ -206,7 +206,7 @@ _Static_assert(SCI_LOCAL_HOST > 255, "SCI_LOCAL_HOST is a node's id");
 /* Programs divide sizes by it, and put as many elements on their stack. */
 _Static_assert((DIS_DMA_MAX_VECLEN & (DIS_DMA_MAX_VECLEN - 1)) == 0, "not a power of two");
 _Static_assert(DIS_DMA_MAX_VECLEN >= 64 && DIS_DMA_MAX_VECLEN <= 4096, "not for a stack");
-_Static_assert(DIS_MAX_NSCIS >= 1 && sizeof(char[DIS_MAX_NSCIS]), "no dimension");
+_Static_assert(DIS_MAX_NSCIS >= 1, "no dimension");
 _Static_assert(sizeof(dis_nodeId_list_t) == DIS_MAX_NSCIS * sizeof(unsigned), "list of nodes");
 
 IS(SCI_CALLBACK_CANCEL, 1);
