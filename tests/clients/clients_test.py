@@ -54,6 +54,15 @@ class Clients(unittest.TestCase):
         for _ in range(3):
             self.pair("throws", server="two", client="one", node="8")
 
+    def test_a_plugin_of_a_collective_library(self):
+        for server, client in (("one", "two"), ("two", "one"), ("two", "two")):
+            with tempfile.TemporaryDirectory() as folder:
+                handle = os.path.join(folder, "handle")
+                os.mkfifo(handle)
+                serving = self.c.start(server, self.program("plugin"), "server", handle)
+                self.c.run(client, self.program("plugin"), "client", handle)
+                self.c.finish(serving)
+
     def test_a_program_that_looks_names_up(self):
         with tempfile.TemporaryDirectory() as folder:
             os.symlink(os.path.join(BUILD, "libsmartio", "libsmartio.so"),
