@@ -252,6 +252,10 @@ static void map_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 		bar->piece[m->at].map = evt->id;
 		bar->piece[m->at].fd_offset = evt->offset;
 		bar->piece[m->at].fd = smartiod_take_fd(a, 0);
+		if (!smartiod_map_is_memory(a, sio_from_le32(m->granted.piece[m->at].access))) {
+			map_fail(d, m, -EPROTO, "the lender granted something else than the BAR");
+			return;
+		}
 		if (bar->piece[m->at].fd < 0) {
 			map_fail(d, m, -EMFILE, "the daemon has no descriptor left");
 			return;

@@ -251,9 +251,9 @@ static void connect_step(struct smartiod *d, struct smartiod_op *op,
 }
 
 static int connect_local(struct smartiod *d, struct smartiod_session *s, const void *request,
-			 uint32_t id, uint64_t uid, uint32_t adapter, struct sio_err *reterr)
+			 const struct smartiod_wanted *w, uint32_t adapter, struct sio_err *reterr)
 {
-	struct smartiod_segment *seg = smartiod_segment_lookup(d, id, uid, adapter, reterr);
+	struct smartiod_segment *seg = smartiod_segment_lookup(d, w, adapter, reterr);
 	struct smartiod_connection *c;
 
 	if (!seg)
@@ -277,14 +277,15 @@ static int connect_local(struct smartiod *d, struct smartiod_session *s, const v
 }
 
 static int connect_remote(struct smartiod *d, struct smartiod_session *s, const void *request,
-			  uint32_t node, uint32_t id, uint64_t uid, const struct sio_path *path,
-			  struct sio_err *reterr)
+			  uint32_t node, const struct smartiod_wanted *w,
+			  const struct sio_path *path, struct sio_err *reterr)
 {
 	struct sio_peer_seg_lookup msg = {
 		.h.type = sio_to_le32(SIO_PEER_SEG_LOOKUP),
-		.uid = sio_to_le64(uid),
-		.segment_id = sio_to_le32(id),
+		.uid = sio_to_le64(w->uid),
+		.segment_id = sio_to_le32(w->id),
 		.adapter = sio_to_le32(path->peer_adapter),
+		.fdid = sio_to_le32(w->device),
 	};
 	struct smartiod_connection *c;
 	struct connect_op *o;
@@ -299,7 +300,7 @@ static int connect_remote(struct smartiod *d, struct smartiod_session *s, const 
 		return reterr->code;
 	}
 	c->node = node;
-	c->segment_id = id;
+	c->segment_id = w->id;
 	c->adapter = path->adapter;
 	c->peer_adapter = path->peer_adapter;
 	c->connecting = true;
@@ -316,7 +317,7 @@ static int connect_remote(struct smartiod *d, struct smartiod_session *s, const 
 }
 
 int smartiod_connect_open(struct smartiod *d, struct smartiod_session *s, const void *request,
-			  uint32_t node, uint32_t segment_id, uint64_t uid, uint32_t adapter,
+			  uint32_t node, const struct smartiod_wanted *w, uint32_t adapter,
 			  struct sio_err *reterr)
 {
 	struct sio_path path;
@@ -326,11 +327,11 @@ int smartiod_connect_open(struct smartiod *d, struct smartiod_session *s, const 
 		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
 				d->host->name, adapter, d->host->n_adapters);
 	if (node == d->node)
-		return connect_local(d, s, request, segment_id, uid, adapter, reterr);
+		return connect_local(d, s, request, w, adapter, reterr);
 	rc = smartiod_path(d, node, adapter, &path, reterr);
 	if (rc < 0)
 		return rc;
-	return connect_remote(d, s, request, node, segment_id, uid, &path, reterr);
+	return connect_remote(d, s, request, node, w, &path, reterr);
 }
 
 int smartiod_seg_connect(struct smartiod *d, struct smartiod_session *s, const void *msg,
@@ -338,6 +339,7 @@ int smartiod_seg_connect(struct smartiod *d, struct smartiod_session *s, const v
 {
 	const struct sio_msg_seg_connect *m = msg;
 	uint32_t flags = sio_from_le32(m->flags);
+	struct smartiod_wanted wanted = {.id = sio_from_le32(m->segment_id)};
 
 	if (flags & SCI_FLAG_ASYNCHRONOUS_CONNECT)
 		return sio_fail(reterr, -EOPNOTSUPP,
@@ -347,9 +349,8 @@ int smartiod_seg_connect(struct smartiod *d, struct smartiod_session *s, const v
 				flags);
 	if (flags & SCI_FLAG_BROADCAST)
 		return smartiod_group_connect(d, s, msg, reterr);
-	return smartiod_connect_open(d, s, msg, sio_from_le32(m->node),
-				     sio_from_le32(m->segment_id), 0, sio_from_le32(m->adapter),
-				     reterr);
+	return smartiod_connect_open(d, s, msg, sio_from_le32(m->node), &wanted,
+				     sio_from_le32(m->adapter), reterr);
 }
 
 /* A connection that is made. */

@@ -211,6 +211,9 @@ int smartiod_peer_devices(struct smartiod *d, struct smartiod_peer *p, const voi
 		return sio_fail(reterr, -EPROTO, "device %#" PRIx32 " has a name without end",
 				fdid);
 	dev->info = m->info;
+	/* Whose it is, and its name, all hosts know: by no word of its own can it be another's. */
+	dev->info.node = sio_to_le32(dev->node);
+	snprintf(dev->info.name, sizeof(dev->info.name), "%s", dev->topo->name);
 	dev->generation = sio_from_le32(m->info.generation);
 	dev->present = sio_from_le32(m->present) != 0;
 	if (!dev->present)

@@ -85,7 +85,7 @@ void smartiod_device_event(struct smartiod *d, const struct sio_evt_device_state
 void smartiod_device_fault(struct smartiod *d, const struct sio_evt_fault *evt);
 
 /*
- * The last connection to a segment that SEG_CONNECT cannot name (by_uid_ok) is gone: a device
+ * The last connection to a segment that SEG_CONNECT cannot name (of a device) is gone: a device
  * segment ends with it. Called by smartiod_segment_unref() and what else drops references.
  */
 void smartiod_device_segment_idle(struct smartiod *d, struct smartiod_segment *seg);

@@ -137,7 +137,7 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 				   a->error ? a->text : "the daemon has no descriptor left");
 		return;
 	}
-	seg->by_uid_ok = true;
+	seg->device = l->device->fdid;
 	s->bytes = seg->bytes;
 	fill_reply(l, s, &rep);
 	smartiod_segment_unpin(d, seg);
@@ -255,7 +255,7 @@ int smartiod_dev_seg_again(struct smartiod *d, struct smartiod_loan *l, uint32_t
 		return rc;
 	}
 	smartiod_segment_take_leftover(d, s->segment, left);
-	s->segment->by_uid_ok = true;
+	s->segment->device = l->device->fdid;
 	s->private_to = private_to;
 	s->creator = l->id;
 	s->id = id;

@@ -260,16 +260,31 @@ static void take_answer(struct smartiod *d, struct link_op *o, const struct smar
 	}
 }
 
+/* What the other host granted is what the program is to have: memory, or an interrupt. */
+static const char *wrong_kind(const struct link_op *o, const struct smartiod_answer *a)
+{
+	if (o->state == MAP_RING && !smartiod_map_is_memory(a, SIO_ACCESS_READ | SIO_ACCESS_WRITE))
+		return "its host granted something else than a ring";
+	if (o->state == MAP_TRIGGER && !smartiod_map_triggers(a))
+		return "its host granted memory, not an interrupt";
+	return NULL;
+}
+
 static void link_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct link_op *o = (struct link_op *)op;
 	struct smartiod_dint_link *l = o->link;
+	const char *wrong = a->error ? NULL : wrong_kind(o, a);
 
 	if (!a->error)
 		take_answer(d, o, a);
 	if (a->error || l->lost || l->closed || !op->session) {
 		connect_failed(d, op, l, a->error ? a->error : -ECONNRESET,
 			       a->error ? a->text : "the connection is lost");
+		return;
+	}
+	if (wrong) {
+		connect_failed(d, op, l, -EPROTO, wrong);
 		return;
 	}
 	switch (o->state) {

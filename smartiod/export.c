@@ -137,6 +137,18 @@ void smartiod_port_ask_map(struct smartiod *d, struct smartiod_op *op, uint64_t 
 	smartiod_port_ask(d, op, &req, sizeof(req));
 }
 
+bool smartiod_map_triggers(const struct smartiod_answer *a)
+{
+	return ((const struct sio_evt_map *)a->msg)->map_flags & SIO_MAP_TRIGGER;
+}
+
+bool smartiod_map_is_memory(const struct smartiod_answer *a, uint32_t access)
+{
+	return !smartiod_map_triggers(a) &&
+	       !(access & SIO_ACCESS_WRITE &&
+		 ((const struct sio_evt_map *)a->msg)->map_flags & SIO_MAP_READ_ONLY);
+}
+
 bool smartiod_grant_holds(const struct sio_wire_grant *g, uint64_t bytes)
 {
 	return g->grant && sio_from_le64(g->length) >= bytes;
@@ -159,6 +171,9 @@ int smartiod_peer_seg_lookup(struct smartiod *d, struct smartiod_peer *p, const 
 	const struct sio_peer_seg_lookup *m = msg;
 	uint32_t adapter = sio_from_le32(m->adapter);
 	uint64_t connection = sio_from_le64(m->connection);
+	const struct smartiod_wanted wanted = {.uid = sio_from_le64(m->uid),
+					       .id = sio_from_le32(m->segment_id),
+					       .device = sio_from_le32(m->fdid)};
 	struct smartiod_segment *seg;
 	struct sio_prep_seg_lookup rep = {.connection = m->connection};
 	struct sio_path path;
@@ -166,8 +181,7 @@ int smartiod_peer_seg_lookup(struct smartiod *d, struct smartiod_peer *p, const 
 
 	if (rc < 0)
 		return rc;
-	seg = smartiod_segment_lookup(d, sio_from_le32(m->segment_id), sio_from_le64(m->uid),
-				      adapter, reterr);
+	seg = smartiod_segment_lookup(d, &wanted, adapter, reterr);
 	if (!seg)
 		return reterr->code;
 	if (smartiod_segment_has_ref(seg, p->node, connection))

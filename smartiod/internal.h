@@ -265,12 +265,19 @@ void smartiod_segment_unref(struct smartiod *d, struct smartiod_segment *seg, ui
 void smartiod_segment_free_all(struct smartiod *d); /* and grants */
 bool smartiod_segment_has_ref(const struct smartiod_segment *seg, uint32_t node,
 			      uint64_t connection);
+/* A segment that somebody wants to connect to: by its id, or a device's by its uid. */
+struct smartiod_wanted {
+	uint64_t uid; /* 0: by @id */
+	uint32_t id;
+	uint32_t device; /* fdid, with a uid */
+};
 /*
- * May @node connect? By @uid (if not 0), else by @id, arriving at @adapter (SIO_ADAPTER_ANY: from
- * this host itself: available anywhere). NULL with *reterr.
+ * May somebody connect, arriving at @adapter (SIO_ADAPTER_ANY: from this host itself: available
+ * anywhere)? NULL with *reterr.
  */
-struct smartiod_segment *smartiod_segment_lookup(struct smartiod *d, uint32_t id, uint64_t uid,
-						 uint32_t adapter, struct sio_err *reterr);
+struct smartiod_segment *smartiod_segment_lookup(struct smartiod *d,
+						 const struct smartiod_wanted *w, uint32_t adapter,
+						 struct sio_err *reterr);
 /* Drop the references of a node; the exporter's library gets SCI_CB_LOST. */
 void smartiod_segment_node_down(struct smartiod *d, uint32_t node);
 /* A path of a node to @adapter changed: SCI_CB_NOT_OPERATIONAL or _OPERATIONAL. */
@@ -302,6 +309,12 @@ void smartiod_wire_grant(const struct sio_evt_grant *evt, struct sio_wire_grant 
 void smartiod_port_ask_map(struct smartiod *d, struct smartiod_op *op, uint64_t owner,
 			   uint32_t node, uint32_t adapter, uint32_t peer_adapter,
 			   const struct sio_wire_grant *g);
+/*
+ * What its answer says that it is. An exporter that lies names another grant that it gave us, of an
+ * interrupt, or of memory to be read.
+ */
+bool smartiod_map_triggers(const struct smartiod_answer *a);
+bool smartiod_map_is_memory(const struct smartiod_answer *a, uint32_t access);
 /* Is there a grant in the peer's answer, and of at least @bytes? */
 bool smartiod_grant_holds(const struct sio_wire_grant *g, uint64_t bytes);
 /* News to the exporter that a grant of it is no longer mapped. */
@@ -340,11 +353,11 @@ smartiod_client_fn smartiod_seg_connect, smartiod_seg_disconnect, smartiod_seg_m
 	smartiod_seg_unmap;
 smartiod_peer_fn smartiod_peer_seg_event;
 /*
- * Connect for @request of a client: replies struct sio_rep_seg_connect. @uid not 0: a device
- * segment. @adapter SIO_ADAPTER_ANY: whatever path is up.
+ * Connect for @request of a client: replies struct sio_rep_seg_connect. @adapter SIO_ADAPTER_ANY:
+ * whatever path is up.
  */
 int smartiod_connect_open(struct smartiod *d, struct smartiod_session *s, const void *request,
-			  uint32_t node, uint32_t segment_id, uint64_t uid, uint32_t adapter,
+			  uint32_t node, const struct smartiod_wanted *w, uint32_t adapter,
 			  struct sio_err *reterr);
 /* A new connection object with a handle. */
 struct smartiod_connection *smartiod_connection_new(struct smartiod *d, struct smartiod_session *s,

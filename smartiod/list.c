@@ -52,7 +52,7 @@ static bool segment_row(struct smartiod *d, uint64_t after, struct sio_wire_row 
 	/* Of who made it; when that has let go of it, of one who attached to it. */
 	ret->pid = sio_to_le32(seg->let_go && seg->attachments ? seg->attachments->o.session->pid
 							       : seg->pid);
-	if (seg->by_uid_ok)
+	if (seg->device)
 		snprintf(ret->name, sizeof(ret->name), "device segment");
 	return true;
 }

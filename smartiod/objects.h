@@ -163,7 +163,7 @@ struct smartiod_segment {
 	uint64_t uid;			  /* never used again */
 	uint32_t id;
 	bool named;		      /* SEG_CONNECT finds it by id */
-	bool by_uid_ok;		      /* SEG_LOOKUP by uid is allowed (device segments) */
+	uint32_t device;	      /* whose segment it is: SEG_LOOKUP by uid; 0: of none */
 	bool is_private;	      /* SCI_FLAG_PRIVATE */
 	bool broadcast;		      /* a member of group @id */
 	bool ready;		      /* memory is there */

@@ -112,7 +112,7 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 			create_end(d, c);
 			return;
 		}
-		seg->by_uid_ok = true;
+		seg->device = c->borrow->device->fdid;
 		c->registering = true;
 		c->bytes = seg->bytes;
 		ask_lender(d, c, seg->uid);
@@ -254,20 +254,32 @@ struct connect_op {
 	struct smartiod_borrow *borrow; /* pinned */
 };
 
+/* Where its lender says that it is: whatever is there by this number must be the device's. */
+static int connect_there(struct smartiod *d, struct smartiod_session *s, const void *request,
+			 const struct smartiod_borrow *b, const struct sio_prep_dev_seg *rep,
+			 struct sio_err *reterr)
+{
+	const struct smartiod_wanted wanted = {.uid = sio_from_le64(rep->uid),
+					       .id = sio_from_le32(rep->segment_id),
+					       .device = b->device->fdid};
+
+	if (!wanted.uid)
+		return sio_fail(reterr, -EPROTO, "the lender of %s names no segment",
+				b->device->topo->name);
+	return smartiod_connect_open(d, s, request, sio_from_le32(rep->node), &wanted,
+				     SIO_ADAPTER_ANY, reterr);
+}
+
 static void connect_step(struct smartiod *d, struct smartiod_op *op,
 			 const struct smartiod_answer *a)
 {
 	struct smartiod_borrow *b = ((struct connect_op *)op)->borrow;
-	const struct sio_prep_dev_seg *rep = a->msg;
 	struct sio_msg request = {.type = sio_to_le32(op->type), .id = sio_to_le32(op->id)};
 	struct sio_err err = {.text = ""};
 
 	if (a->error)
 		smartiod_op_error(d, op, a->error, "%s", a->text);
-	else if (op->session &&
-		 smartiod_connect_open(d, op->session, &request, sio_from_le32(rep->node),
-				       sio_from_le32(rep->segment_id), sio_from_le64(rep->uid),
-				       SIO_ADAPTER_ANY, &err) < 0)
+	else if (op->session && connect_there(d, op->session, &request, b, a->msg, &err) < 0)
 		smartiod_op_error(d, op, err.code, "%s", err.text);
 	smartiod_op_free(d, op);
 	smartiod_borrow_unpin(d, b);

@@ -164,7 +164,7 @@ int smartiod_restore_connection(struct smartiod *d, struct smartiod_session *s,
 	if (!seg)
 		return reterr->code;
 	/* Who attached may not know whether its maker ever made it available; the seal does. */
-	if ((!(seg->exported & 1u << adapter) && !seg->let_go) || seg->by_uid_ok)
+	if ((!(seg->exported & 1u << adapter) && !seg->let_go) || seg->device)
 		return sio_fail(reterr, -EACCES, "segment %#x was never available there", seg->id);
 	return connect(d, s, seg, adapter, m, reterr);
 }

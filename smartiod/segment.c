@@ -164,22 +164,32 @@ void smartiod_segment_end(struct smartiod *d, struct smartiod_segment *seg, uint
 	smartiod_segment_unpin(d, seg);
 }
 
-struct smartiod_segment *smartiod_segment_lookup(struct smartiod *d, uint32_t id, uint64_t uid,
-						 uint32_t adapter, struct sio_err *reterr)
+/* Numbers of segments can be guessed: by one of a device's no other device's can be had. */
+static bool may_connect(const struct smartiod_segment *seg, const struct smartiod_wanted *w,
+			uint32_t adapter)
+{
+	uint32_t there = adapter == SIO_ADAPTER_ANY ? UINT32_MAX : 1u << adapter;
+
+	if (!seg->ready || seg->removed)
+		return false;
+	return w->uid ? seg->device && seg->device == w->device : (seg->available & there) != 0;
+}
+
+struct smartiod_segment *smartiod_segment_lookup(struct smartiod *d,
+						 const struct smartiod_wanted *w, uint32_t adapter,
+						 struct sio_err *reterr)
 {
 	struct smartiod_segment *seg =
-		uid ? smartiod_segment_by_uid(d, uid) : smartiod_segment_by_id(d, id);
-	uint32_t wanted = adapter == SIO_ADAPTER_ANY ? UINT32_MAX : 1u << adapter;
+		w->uid ? smartiod_segment_by_uid(d, w->uid) : smartiod_segment_by_id(d, w->id);
 
-	if (seg && seg->ready && !seg->removed &&
-	    (uid ? seg->by_uid_ok : (seg->available & wanted) != 0))
+	if (seg && may_connect(seg, w, adapter))
 		return seg;
 	if (seg && seg->ready && !seg->removed && adapter != SIO_ADAPTER_ANY)
 		sio_fail(reterr, -ENOENT, "segment %#x of %s is not available on its adapter %u",
-			 id, d->host->name, adapter);
+			 w->id, d->host->name, adapter);
 	else
 		sio_fail(reterr, -ENOENT, "%s has no segment %#x that is available", d->host->name,
-			 id);
+			 w->id);
 	return NULL;
 }
 

@@ -10,7 +10,7 @@
 static void refs_check(struct smartiod *d, struct smartiod_segment *seg)
 {
 	seg->pins++;
-	if (seg->by_uid_ok && !seg->removed && seg->n_refs == 0)
+	if (seg->device && !seg->removed && seg->n_refs == 0)
 		smartiod_device_segment_idle(d, seg);
 	smartiod_segment_unpin(d, seg);
 }

@@ -262,13 +262,16 @@ static void window_made(struct smartiod *d, struct smartiod_window_op *w,
 	const struct sio_evt_map *evt = a->msg;
 	struct smartiod_connection *c = w->connection;
 	bool lost = c->lost || c->closed || !w->op.session;
-	int fd = lost ? -1 : smartiod_take_fd(a, 0);
+	bool wrong = !smartiod_map_is_memory(a, SIO_ACCESS_READ | SIO_ACCESS_WRITE);
+	int fd = lost || wrong ? -1 : smartiod_take_fd(a, 0);
 
 	if (fd < 0) {
 		unmap(d, c, evt->id, sio_from_le64(w->grant.grant));
 		w->grant.grant = sio_to_le64(0);
 		if (lost)
 			window_failed(d, w, -ECONNRESET, "the connection is lost");
+		else if (wrong)
+			window_failed(d, w, -EPROTO, "its host granted something else");
 		else
 			window_failed(d, w, -EMFILE, "smartiod has no file descriptor left");
 		return;

@@ -16,7 +16,7 @@
 #include "wire/client.h"
 #include "wire/wire.h"
 
-#define SIO_PEER_VERSION 2
+#define SIO_PEER_VERSION 3
 #define SIO_PEER_REPLY 0x8000u
 #define SIO_TOKEN_BYTES 32
 
@@ -80,8 +80,9 @@ struct sio_peer_seg_lookup {
 	struct sio_msg h;
 	sio_le64 connection, uid; /* uid 0: by segment_id */
 	sio_le32 segment_id, adapter;
+	sio_le32 fdid, reserved; /* fdid: whose segment the uid must be; 0 without one */
 };
-SIO_WIRE_SIZE(struct sio_peer_seg_lookup, 40);
+SIO_WIRE_SIZE(struct sio_peer_seg_lookup, 48);
 struct sio_prep_seg_lookup {
 	struct sio_msg h;
 	sio_le64 connection, uid, bytes;

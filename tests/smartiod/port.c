@@ -288,6 +288,7 @@ static void grant(struct world *w, unsigned host, const struct sio_req_grant *re
 	r->node = req->peer_node;
 	r->adapter = req->adapter;
 	r->peer_adapter = req->peer_adapter;
+	r->access = req->access;
 	evt.id = r->id;
 	evt.bus_addr = 0x8000000000ULL + r->id * 0x10000000;
 	evt.generation = w->host[host].boot_generation;
@@ -388,7 +389,10 @@ static void map(struct world *w, unsigned host, const struct sio_req_map *req)
 	r->node = req->peer_node;
 	evt.id = r->id;
 	evt.bus_addr = 0x4000000000ULL + r->id * 0x10000000;
-	evt.map_flags = g->target_kind == SIO_KIND_IRQ ? SIO_MAP_TRIGGER : 0;
+	if (g->target_kind == SIO_KIND_IRQ)
+		evt.map_flags = SIO_MAP_TRIGGER;
+	else if (g->target_kind == SIO_KIND_BAR && !(g->access & SIO_ACCESS_WRITE))
+		evt.map_flags = SIO_MAP_READ_ONLY;
 	fd = world_fd(w);
 	world_answer(w, host, &req->h, &evt, sizeof(evt), &fd, 1);
 }

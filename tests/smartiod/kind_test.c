@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Answers that are another thing than what was asked for. An exporter that lies names another grant
+ * that it has given the same host: of an interrupt where memory is asked for, of memory to be read
+ * only, of memory where it is an interrupt. The port maps each of them, and says what it is. A
+ * lender names a segment of another device. The program is given none.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "device_calls.h"
+#include "fake_device.h"
+#include "smartiod/internal.h"
+
+#define FDID 0x401
+#define ANSWERS 1000u /* more than were asked for */
+
+struct scene {
+	struct world *w;
+	struct world_client *owner, *user; /* of nodes 4 and 8 */
+	uint32_t con, bars, device;
+	struct sio_wire_grant memory, interrupt, registers;
+};
+
+static struct fake_device fake;
+
+/* One of @kind that node 4 has given to node 8. */
+static struct sio_wire_grant a_grant(struct world *w, uint32_t kind, uint32_t access)
+{
+	struct sio_wire_grant g = {.length = sio_to_le64(1 << 20),
+				   .generation = sio_to_le64(w->host[0].boot_generation)};
+	struct world_res *r = w->res;
+
+	while (r && (r->host != 0 || r->kind != SIO_KIND_GRANT || r->node != 8 ||
+		     r->target_kind != kind || (access && r->access != access)))
+		r = r->next;
+	assert_non_null(r);
+	g.grant = sio_to_le64(r->id);
+	memcpy(g.token, &r->id, sizeof(r->id));
+	return g;
+}
+
+static void make(struct scene *s)
+{
+	struct world *w = world_new(2, 0);
+	uint32_t seg, dint, number, access[4], link;
+	struct call_borrow borrow;
+
+	fake_device_add(w, &fake);
+	world_start(w);
+	*s = (struct scene){.w = w,
+			    .owner = world_client(w, 0, SIO_CLIENT_LIBRARY),
+			    .user = world_client(w, 1, SIO_CLIENT_LIBRARY)};
+	assert_int_equal(call_seg_export(w, s->owner, 1, 65536, &seg), 0);
+	assert_int_equal(call_dint_create(w, s->owner, 7, SCI_FLAG_FIXED_INTNO, &dint, &number), 0);
+	assert_int_equal(call_dint_connect(w, s->user, 4, 7, &link), 0);
+	assert_int_equal(call_seg_connect(w, s->user, 4, 1, &s->con), 0);
+	assert_int_equal(call_borrow(w, s->user, FDID, 0, &borrow), 0);
+	assert_int_equal(
+		call_dev_seg_connect(w, s->user, borrow.handle, 0, SCI_MEMTYPE_BAR, &s->bars, NULL),
+		0);
+	assert_int_equal(call_bar_map(w, s->user, s->bars, SCI_FLAG_READONLY_MAP, &number, access),
+			 0);
+	s->device = borrow.handle;
+	s->interrupt = a_grant(w, SIO_KIND_IRQ, 0);
+	s->memory = a_grant(w, SIO_KIND_MEM, 0);
+	s->registers = a_grant(w, SIO_KIND_BAR, SIO_ACCESS_READ);
+	world_forget(s->user);
+}
+
+/* The user asks, node 4 is not heard, and @lie is said in its place. Return: what the user hears. */
+static uint32_t ask(struct scene *s, uint32_t type, void *msg, size_t len, uint32_t reply,
+		    void *lie, size_t size)
+{
+	unsigned maps = world_count(s->w, 1, SIO_KIND_MAP), fds = world_open_fds(s->w);
+	struct sio_msg *h = lie;
+	uint32_t id, error;
+
+	h->size = sio_to_le32((uint32_t)size);
+	h->type = sio_to_le32(reply | SIO_PEER_REPLY);
+	s->w->drop_peer_messages = true;
+	id = world_send(s->w, s->user, type, msg, len);
+	world_run(s->w);
+	for (uint32_t k = 1; k < ANSWERS; k++) {
+		h->id = sio_to_le32(k);
+		smartiod_peer_message(s->w->host[1].daemon, 4, lie, size);
+	}
+	world_run(s->w);
+	s->w->drop_peer_messages = false;
+	assert_non_null(world_reply(s->user, id));
+	error = world_reply(s->user, id)->error;
+	assert_int_equal(world_count(s->w, 1, SIO_KIND_MAP), maps);
+	world_forget(s->user);
+	assert_int_equal(world_open_fds(s->w), fds);
+	return error;
+}
+
+static uint32_t ask_window(struct scene *s, const struct sio_wire_grant *g)
+{
+	struct sio_msg_seg_map msg = {.handle = sio_to_le32(s->con), .bytes = sio_to_le64(65536)};
+	struct sio_prep_seg_grant lie = {.g = *g};
+
+	return ask(s, SIO_MSG_SEG_MAP, &msg, sizeof(msg), SIO_PEER_SEG_GRANT, &lie, sizeof(lie));
+}
+
+static uint32_t ask_link(struct scene *s, uint32_t flags, const struct sio_wire_grant *memory,
+			 const struct sio_wire_grant *trigger)
+{
+	struct sio_msg_dint_connect msg = {
+		.node = sio_to_le32(4), .number = sio_to_le32(7), .flags = sio_to_le32(flags)};
+	struct sio_prep_dint_lookup lie = {
+		.ring = sio_to_le64(99), .memory = *memory, .trigger = *trigger};
+
+	return ask(s, SIO_MSG_DINT_CONNECT, &msg, sizeof(msg), SIO_PEER_DINT_LOOKUP, &lie,
+		   sizeof(lie));
+}
+
+static uint32_t ask_bar(struct scene *s, const struct sio_wire_grant *g)
+{
+	struct sio_msg_seg_map msg = {.handle = sio_to_le32(s->bars), .bytes = sio_to_le64(0x4000)};
+	struct sio_prep_bar_grant lie = {.n_pieces = sio_to_le32(1)};
+
+	lie.piece[0].bytes = sio_to_le64(4096);
+	lie.piece[0].access = sio_to_le32(SIO_ACCESS_READ | SIO_ACCESS_WRITE);
+	lie.piece[0].g = *g;
+	return ask(s, SIO_MSG_SEG_MAP, &msg, sizeof(msg), SIO_PEER_BAR_GRANT, &lie, sizeof(lie));
+}
+
+static uint32_t ask_segment(struct scene *s, uint64_t uid, uint32_t id)
+{
+	struct sio_msg_dev_seg_connect msg = {.device = sio_to_le32(s->device),
+					      .segment_id = sio_to_le32(5),
+					      .memtype = sio_to_le32(SCI_MEMTYPE_SHARED)};
+	struct sio_prep_dev_seg lie = {
+		.uid = sio_to_le64(uid), .node = sio_to_le32(8), .segment_id = sio_to_le32(id)};
+
+	return ask(s, SIO_MSG_DEV_SEG_CONNECT, &msg, sizeof(msg), SIO_PEER_DEV_SEG_LOOKUP, &lie,
+		   sizeof(lie));
+}
+
+static void finish(struct scene *s)
+{
+	for (unsigned i = 0; i < s->w->n_clients; i++)
+		world_kill(s->w, &s->w->client[i]);
+	world_run(s->w);
+	assert_nothing_left(s->w);
+	world_free(s->w);
+}
+
+/* The one segment of a device that node 8 has. */
+static struct smartiod_segment *of_device(struct scene *s)
+{
+	struct smartiod *d = s->w->host[1].daemon;
+	struct smartiod_tree_node *n = smartiod_tree_after(&d->segments, 0);
+	struct smartiod_segment *seg = NULL;
+
+	for (; n && (!seg || !seg->device); n = smartiod_tree_after(&d->segments, n->key))
+		seg = SMARTIOD_OF(n, struct smartiod_segment, by_uid);
+	assert_true(seg && seg->device == FDID);
+	return seg;
+}
+
+/*
+ * A lender says where a segment of its device is. Whichever it names, a borrower is connected to
+ * what is of that device, or to nothing.
+ */
+static void another_devices_segment_is_not_given(void **state)
+{
+	struct smartiod_segment *seg;
+	struct call_borrow borrow;
+	struct scene s;
+	uint32_t mine, con;
+
+	(void)state;
+	make(&s);
+	assert_int_equal(call_seg_export(s.w, s.user, 6, 4096, &mine), 0);
+	assert_int_equal(call_borrow(s.w, s.owner, FDID, 0, &borrow), 0);
+	assert_int_equal(call_dev_seg_create(s.w, s.user, s.device, 5, 4096, SCI_MEMTYPE_SHARED, 0,
+					     SCI_FLAG_LOCAL_ONLY),
+			 0);
+	seg = of_device(&s);
+	assert_int_equal(ask_segment(&s, 0, 6), EPROTO); /* which anybody may connect to */
+	seg->device = FDID + 1;
+	assert_int_equal(ask_segment(&s, seg->uid, 5), ENOENT);
+	assert_int_equal(call_dev_seg_connect(s.w, s.owner, borrow.handle, 5, SCI_MEMTYPE_SHARED,
+					      &con, NULL),
+			 ENOENT);
+	seg->device = FDID;
+	assert_int_equal(call_dev_seg_connect(s.w, s.owner, borrow.handle, 5, SCI_MEMTYPE_SHARED,
+					      &con, NULL),
+			 0);
+	assert_int_equal(ask_segment(&s, seg->uid, 5), 0);
+	finish(&s);
+}
+
+/* What a lender tells of its device: not that it has another's name, or is of another host. */
+static void a_device_keeps_its_name(void **state)
+{
+	struct sio_msg_dev_list list = {.after = sio_to_le32(0)};
+	const struct sio_rep_dev_list *rep;
+	const struct world_message *m;
+	struct sio_peer_devices lie = {
+		.h = {.size = sio_to_le32(sizeof(lie)), .type = sio_to_le32(SIO_PEER_DEVICES)},
+		.present = sio_to_le32(1)};
+	struct scene s;
+	char name[64];
+
+	(void)state;
+	make(&s);
+	m = world_call(s.w, s.user, SIO_MSG_DEV_LIST, &list, sizeof(list));
+	rep = (const void *)m->data;
+	memcpy(name, rep->name, sizeof(name));
+	lie.info = *rep;
+	lie.info.node = sio_to_le32(8);
+	lie.info.serial = sio_to_le64(4711);
+	memcpy(lie.info.name, "another", 8);
+	smartiod_peer_message(s.w->host[1].daemon, 4, &lie, sizeof(lie));
+	m = world_call(s.w, s.user, SIO_MSG_DEV_LIST, &list, sizeof(list));
+	rep = (const void *)m->data;
+	assert_int_equal(sio_from_le64(rep->serial), 4711);
+	assert_string_equal(rep->name, name);
+	assert_int_equal(sio_from_le32(rep->node), 4);
+	finish(&s);
+}
+
+static void another_kind_is_not_given(void **state)
+{
+	struct scene s;
+	uint32_t map;
+
+	(void)state;
+	make(&s);
+	assert_int_equal(ask_window(&s, &s.interrupt), EPROTO);
+	assert_int_equal(ask_window(&s, &s.registers), EPROTO);
+	assert_int_equal(ask_link(&s, 0, &s.interrupt, &s.interrupt), EPROTO);
+	assert_int_equal(ask_link(&s, 0, &s.registers, &s.interrupt), EPROTO);
+	assert_int_equal(ask_link(&s, 0, &s.memory, &s.memory), EPROTO);
+	assert_int_equal(ask_link(&s, SIO_DINT_PLAIN, &s.memory, &s.memory), EPROTO);
+	assert_int_equal(ask_bar(&s, &s.interrupt), EPROTO);
+	assert_int_equal(ask_bar(&s, &s.registers), EPROTO);
+	/* The truth is taken as before. */
+	assert_int_equal(call_seg_map(s.w, s.user, s.con, 0, 65536, &map), 0);
+	finish(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(another_kind_is_not_given),
+		cmocka_unit_test(another_devices_segment_is_not_given),
+		cmocka_unit_test(a_device_keeps_its_name),
+	};
+
+	return cmocka_run_group_tests_name("kind", tests, NULL, NULL);
+}
