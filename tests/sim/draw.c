@@ -83,6 +83,10 @@ static void draw_host(unsigned i, unsigned hosts, unsigned switches)
 	unsigned devices = below(3) == 0 || (i == 0 && below(4) > 0) ? 1 + below(2) : 0;
 	unsigned adapters = switches > 1 && below(2) ? 2 : 1;
 
+	/* Guests are there to borrow, too. */
+	if (i + 1 == hosts && devices == 0 && sim_has_workload("guest"))
+		devices = 1;
+
 	/* Sixty hosts' memory is not to be this machine's. */
 	if (hosts > 12)
 		ram = 4;
@@ -114,6 +118,7 @@ const char *sim_draw_cluster(uint64_t seed, unsigned hosts)
 		hosts = drawn;
 	if (sim_outliving) /* nothing leads from one to another */
 		hosts = 1;
+	sim_programs_choose(hosts);
 	put("cluster: sim\n");
 	put("payload: %u\n", power(128, 3));
 	put("read_request: %u\n", power(128, 4));

@@ -72,7 +72,7 @@ void sim_peer_connect(void *ctx, uint32_t node);
 void sim_peer_send(void *ctx, uint32_t node, const void *msg, size_t len);
 /* Change what a daemon says; keep from it what it is told. NULL: nobody does. */
 extern void (*sim_peer_says)(unsigned host, void *data, size_t len);
-extern bool (*sim_peer_hears)(unsigned host, const void *data, size_t len);
+extern bool (*sim_peer_hears)(unsigned host, uint32_t node, const void *data, size_t len);
 void sim_peer_close(void *ctx, uint32_t node);
 void sim_peers_drop(struct sim_host *h);
 void sim_peers_free(void);

@@ -27,7 +27,7 @@ static struct sim_wire *wires;
 static uint64_t breaks[SIM_HOSTS][SIM_HOSTS];
 uint64_t sim_peer_delay;
 void (*sim_peer_says)(unsigned host, void *data, size_t len);
-bool (*sim_peer_hears)(unsigned host, const void *data, size_t len);
+bool (*sim_peer_hears)(unsigned host, uint32_t node, const void *data, size_t len);
 
 static uint64_t latency(void)
 {
@@ -156,7 +156,8 @@ static void peer_deliver(void *arg)
 		sim_packet_free(k);
 		return;
 	}
-	if (sim_peer_hears && sim_peer_hears(k->host->index, k->data, k->len)) {
+	if (sim_peer_hears &&
+	    sim_peer_hears(k->host->index, w->host[!end]->node, k->data, k->len)) {
 		sim_packet_free(k);
 		return;
 	}

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "edge.h"
+#include "liar.h"
 #include "run.h"
 #include "smartiod/lend.h"
 #include "tables.h"
@@ -28,8 +29,9 @@
 /*
  * Behind the header. Numbers of 64 bits: C a connection or link, U a segment, G a grant, B a
  * borrow, M a mapping for a device, R a ring, I an address of a device, N any of these, z 0; L
- * bytes or an offset; ? anything. Of 32: n a node; f a device; i a segment's id; a an adapter; s
- * small; r a reason; b 0 or 1; x what may be done (read, write); e an event of a device; 0.
+ * bytes or an offset; ? anything. Of 32: n a node; f a device, d the one that it knows; i a segment's
+ * id; a an adapter; s small; r a reason; b 0 or 1; x what may be done (read, write); e an event of a
+ * device; 0.
  */
 static const struct form {
 	uint32_t type;
@@ -37,8 +39,8 @@ static const struct form {
 	const char *words;
 } forms[] = {
 	{SIO_PEER_PING, 0, ""},
-	{SIO_PEER_SEG_LOOKUP, 0, "Czia"},
-	{SIO_PEER_SEG_LOOKUP, 0, "CUia"},
+	{SIO_PEER_SEG_LOOKUP, 0, "Czia00"},
+	{SIO_PEER_SEG_LOOKUP, 0, "CUiad0"},
 	{SIO_PEER_SEG_RELEASE, 0, "UCr0"},
 	{SIO_PEER_SEG_GRANT, 0, "UCzLnxaax0"},
 	{SIO_PEER_SEG_GRANT, 0, "UCLLnxaax0"},
@@ -76,20 +78,14 @@ static const struct form {
 	{SIO_PEER_HOLD | SIO_PEER_REPLY, 0, "BNfs"},
 };
 
-/* What it was given by a host, or tries to get there. */
-struct standing {
-	unsigned host;
-	uint32_t fdid, id;
-	uint64_t number[128]; /* by their letters */
-};
-
 static struct {
 	bool wanted;
 	unsigned lying; /* events */
 	uint64_t rng;
 	uint32_t next_id;
-	struct standing has[STANDINGS], *now;
+	struct liar_standing has[STANDINGS]; /* what it was given, or tries to get */
 } S;
+struct liar_standing *liar_now;
 
 unsigned sim_liar(void)
 {
@@ -99,6 +95,16 @@ unsigned sim_liar(void)
 static uint64_t draw(uint64_t n)
 {
 	return sim_draw(&S.rng) % n;
+}
+
+uint64_t liar_draw(uint64_t n)
+{
+	return draw(n);
+}
+
+bool liar_lies(void)
+{
+	return S.lying > 0;
 }
 
 /* ---- what is said ---- */
@@ -144,9 +150,9 @@ static uint64_t a_number(char what)
 	case 5:
 	case 6:
 	case 7:
-		return look_up(what, sim_host[S.now->host].daemon);
+		return look_up(what, sim_host[liar_now->host].daemon);
 	default:
-		return S.now->number[(unsigned)what];
+		return liar_now->number[(unsigned)what];
 	}
 }
 
@@ -170,14 +176,14 @@ static uint32_t a_node(void)
 	case 1:
 		return sim_node((unsigned)draw(sim_hosts()));
 	case 2:
-		return sim_node(S.now->host);
+		return sim_node(liar_now->host);
 	default:
 		return sim_node(sim_liar());
 	}
 }
 
 /* A segment that is there, most times. */
-static void find_segment(struct standing *s, const struct smartiod *d)
+static void find_segment(struct liar_standing *s, const struct smartiod *d)
 {
 	struct smartiod_tree_node *n = NULL;
 
@@ -190,7 +196,7 @@ static void find_segment(struct standing *s, const struct smartiod *d)
 }
 
 /* Something new, of another host. */
-static void try_anew(struct standing *s)
+static void try_anew(struct liar_standing *s)
 {
 	const struct sio_topo_host *h;
 
@@ -210,9 +216,11 @@ static uint64_t word(char what)
 	case 'n':
 		return a_node();
 	case 'f':
-		return draw(32) ? S.now->fdid : (uint32_t)draw(0x2000);
+		return draw(32) ? liar_now->fdid : (uint32_t)draw(0x2000);
+	case 'd':
+		return liar_now->fdid;
 	case 'i':
-		return draw(4) ? S.now->id : draw(64);
+		return draw(4) ? liar_now->id : draw(64);
 	case 'a':
 		return draw(8) == 0;
 	case 'b':
@@ -235,14 +243,19 @@ static uint64_t word(char what)
 	}
 }
 
-static size_t fill(const struct form *f, uint8_t *msg)
+unsigned liar_word_bytes(char letter)
+{
+	return strchr("nfdiasrbxe0", letter) ? 4 : 8;
+}
+
+size_t liar_fill(const char *words, uint8_t *msg)
 {
 	size_t len = sizeof(struct sio_msg);
 
-	for (const char *w = f->words; *w; w++) {
+	for (const char *w = words; *w; w++) {
 		uint64_t v = word(*w);
 
-		for (unsigned i = 0; i < (strchr("nfiasrbxe0", *w) ? 4 : 8); i++)
+		for (unsigned i = 0; i < liar_word_bytes(*w); i++)
 			msg[len++] = (uint8_t)(v >> 8 * i);
 	}
 	return len;
@@ -258,17 +271,17 @@ static void say(void)
 
 	if (f->seldom && draw(f->seldom) > 0)
 		return;
-	S.now = &S.has[slot];
-	if (!S.now->fdid || draw(32) == 0)
-		try_anew(S.now);
-	len = fill(f, msg);
+	liar_now = &S.has[slot];
+	if (!liar_now->fdid || draw(32) == 0)
+		try_anew(liar_now);
+	len = liar_fill(f->words, msg);
 	h->size = sio_to_le32((uint32_t)len);
 	h->type = sio_to_le32(f->type);
 	if (f->type & SIO_PEER_REPLY)
 		h->id = sio_to_le32(1 + (uint32_t)draw(4096));
 	else if (!sio_peer_is_news(f->type))
 		h->id = sio_to_le32(FORGED | slot << 24 | (S.next_id++ & 0xffffff));
-	sim_peer_send(&sim_host[sim_liar()], sim_node(S.now->host), msg, len);
+	sim_peer_send(&sim_host[sim_liar()], sim_node(liar_now->host), msg, len);
 }
 
 static void go_on(void *arg)
@@ -308,14 +321,18 @@ static const char *brought(uint32_t type)
 	}
 }
 
-static bool hears(unsigned host, const void *data, size_t len)
+static bool hears(unsigned host, uint32_t node, const void *data, size_t len)
 {
 	const struct sio_msg *h = data;
 	const uint8_t *at = (const uint8_t *)data + sizeof(*h);
 	uint32_t id = sio_from_le32(h->id), type = SIO_PEER_TYPE(sio_from_le32(h->type));
-	struct standing *s = &S.has[id >> 24 & (STANDINGS - 1)];
+	struct liar_standing *s = &S.has[id >> 24 & (STANDINGS - 1)];
 
-	if (host != sim_liar() || !(sio_from_le32(h->type) & SIO_PEER_REPLY) || !(id & FORGED))
+	if (host != sim_liar())
+		return false;
+	if (!(sio_from_le32(h->type) & SIO_PEER_REPLY))
+		return S.lying && sim_has_workload("guest") && liar_answers(node, data, len);
+	if (!(id & FORGED))
 		return false;
 	sim_trace("a lie of type %u is answered: %u", type, sio_from_le32(h->error));
 	for (const char *w = brought(type); *w && !h->error && len >= sizeof(*h) + 24; w++) {
@@ -330,7 +347,11 @@ static void says(unsigned host, void *data, size_t len)
 	uint8_t *msg = data;
 	uint64_t where;
 
-	if (host != sim_liar() || !S.lying || draw(MUTATED) > 0)
+	if (host != sim_liar() || !S.lying)
+		return;
+	if (sim_has_workload("guest"))
+		liar_alters(msg, len);
+	if (draw(MUTATED) > 0)
 		return;
 	where = draw(len);
 	msg[where] ^= (uint8_t)(1 + draw(255));

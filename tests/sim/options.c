@@ -99,6 +99,13 @@ static int one(void)
 		       " queues, %" PRIu64 " refused; %" PRIu64 " faults of devices told\n",
 		       sim_wild.commands, sim_wild.refused, sim_wild.queues,
 		       sim_wild.queues_refused, sim_result.device_faults);
+	if (!sim_options.quiet && sim_wild.hasty > 0)
+		printf("%" PRIu64 " quarantines were ended too early; %" PRIu64
+		       " faults of devices told\n",
+		       sim_wild.hasty, sim_result.device_faults);
+	if (!sim_options.quiet && sim_wild.answers > 0)
+		printf("the host that lies gave %" PRIu64 " answers that were not true\n",
+		       sim_wild.answers);
 	return 0;
 }
 

@@ -244,7 +244,7 @@ static void freed(const struct fabric_post *post)
 	struct fabric_view v = {post->mem, post->offset};
 
 	/* A manager that lies has drives use queues again that their clients have closed. */
-	if (!post->mem->crashed && !refused_at_the_end(post) && !sim_wild.lies)
+	if (!post->mem->crashed && !refused_at_the_end(post) && sim_wild.lies == sim_wild.guarded)
 		sim_fail("dma", "what a device sent arrives at %s, which was freed",
 			 fabric_where(&v));
 }
@@ -261,9 +261,16 @@ static bool refused_for_a_loss(const struct sio_evt_fault *f)
 	return false;
 }
 
+/* What is at a place of a host that lies is not what it said. */
+static bool ends_at_the_liar(const struct sio_evt_fault *f)
+{
+	return sim_liar() < sim_hosts() && f->node == sim_node(sim_liar());
+}
+
 static void refused(unsigned host, const struct sio_evt_fault *f)
 {
-	if (!somebody_lies() && !refused_for_a_loss(f) && !sim_stranger_acts())
+	if (!somebody_lies() && !ends_at_the_liar(f) && !refused_for_a_loss(f) &&
+	    !sim_stranger_acts())
 		sim_fail("dma", "node %u: an access of %llu bytes at %#llx is refused: %s",
 			 sim_node(host), (unsigned long long)f->length,
 			 (unsigned long long)f->address, f->reason);

@@ -40,11 +40,16 @@ static bool is_granted(const struct emu_host *peer, const struct emu_map *m)
 	return false;
 }
 
-/* NULL: nothing has to keep what @m leads to. */
+/*
+ * NULL: nothing has to keep what @m leads to. Of a host that lies the windows are where it likes,
+ * and so is what it says that others' lead to.
+ */
 static const struct emu_host *keeper(const struct emu_map *m)
 {
 	const struct emu_host *peer = &m->o.host->room->host[m->peer_host];
 
+	if (m->o.host->index == sim_liar() || m->peer_host == sim_liar())
+		return NULL;
 	if (!peer->up || peer->boot_generation != m->peer_generation)
 		return NULL;
 	return peer;

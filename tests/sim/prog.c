@@ -11,6 +11,7 @@
 
 #include "run.h"
 #include "smartio/ext.h"
+#include "tables.h"
 
 #define CALL_LIMIT_MS 60000u
 
@@ -163,6 +164,8 @@ static const struct sim_workload *choose(struct slot *s)
 {
 	unsigned weight = (unsigned)(sim_draw(&s->rng) % total_weight);
 
+	if (s->host == sim_liar())
+		return &sim_work_guest;
 	for (unsigned i = 0; sim_workloads[i]; i++) {
 		const struct sim_workload *w = sim_workloads[i];
 
@@ -196,40 +199,81 @@ static void slot_start(void *arg)
 	s->proc->gone = program_gone;
 }
 
+/* Those that cannot be beside another one that is chosen. */
+static void leave_out(void)
+{
+	for (unsigned i = 0; sim_workloads[i]; i++) {
+		const struct sim_workload *w = sim_workloads[i];
+		const char *list = chosen_workloads >> i & 1 && w->beside ? w->beside() : NULL;
+
+		for (unsigned k = 0; list && sim_workloads[k]; k++)
+			if (!sim_list_has(list, sim_workloads[k]->name))
+				chosen_workloads &= ~(1ull << k);
+	}
+}
+
 /* At least one workload; each with even chances. */
-static void choose_workloads(uint64_t *rng)
+static void choose_workloads(uint64_t *rng, unsigned hosts)
 {
 	uint64_t drawn = sim_draw(rng), usable = 0;
 	bool named;
 
 	for (unsigned i = 0; sim_workloads[i]; i++) {
 		assert(i < 64);
-		if (sim_list_has(sim_options.workload, sim_workloads[i]->name))
+		if (sim_list_has(sim_options.workload, sim_workloads[i]->name) &&
+		    (!sim_workloads[i]->seen || sim_workloads[i]->seen(hosts)))
 			usable |= 1ull << i;
 	}
 	/* "all" but some: a draw from those, as without a list. */
 	named = sim_options.workload && !strstr(sim_options.workload, "all");
 	chosen_workloads = named || !(usable & drawn) ? usable : usable & drawn;
+	leave_out();
 	total_weight = 0;
 	for (unsigned i = 0; sim_workloads[i]; i++)
 		if (chosen_workloads >> i & 1)
 			total_weight += sim_workloads[i]->weight;
 }
 
+static uint64_t stream(void)
+{
+	return sim_options.seed ^ 0x70726f6772616d73ull;
+}
+
+void sim_programs_choose(unsigned hosts)
+{
+	uint64_t rng = stream();
+
+	choose_workloads(&rng, hosts);
+}
+
+bool sim_has_workload(const char *name)
+{
+	for (unsigned i = 0; sim_workloads[i]; i++)
+		if (strcmp(sim_workloads[i]->name, name) == 0)
+			return chosen_workloads >> i & 1;
+	return false;
+}
+
+/* On the host that lies run those alone that have what others are to use. */
+static bool has_programs(unsigned host)
+{
+	return host != sim_liar() || sim_has_workload("guest");
+}
+
 void sim_programs_start(void)
 {
-	uint64_t rng = sim_options.seed ^ 0x70726f6772616d73ull;
+	uint64_t rng = stream();
 	unsigned most = sim_hosts() > 12 ? 1 : sim_hosts() > 5 ? 2 : sim_hosts() > 1 ? 4 : 8;
 
 	stopping = false;
 	running = 0;
-	choose_workloads(&rng);
+	choose_workloads(&rng, sim_hosts());
 	if (total_weight == 0) /* --workload none */
 		return;
 	for (unsigned i = 0; i < sim_hosts(); i++) {
 		unsigned n = 1 + (unsigned)(sim_draw(&rng) % most);
 
-		for (; n > 0 && i != sim_liar(); n--) {
+		for (; n > 0 && has_programs(i); n--) {
 			struct slot *s = calloc(1, sizeof(*s));
 
 			assert(s);

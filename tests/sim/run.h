@@ -29,6 +29,13 @@ struct sim_workload {
 	/* Whether it makes sense on this host of this cluster; NULL: always. */
 	bool (*fits)(unsigned host);
 	/*
+	 * Whether a seed of so many hosts may choose it; NULL: it may. For those that came later:
+	 * seeds that cannot have them do what they did. The cluster is not drawn yet.
+	 */
+	bool (*seen)(unsigned hosts);
+	/* A list of those that alone may be chosen beside it in this seed; NULL: all may. */
+	const char *(*beside)(void);
+	/*
 	 * The program: runs as a coroutine, may be killed in every call. It ends by itself, and
 	 * soon when sim_stopping_programs(). What it finds wrong it tells by sim_fail().
 	 */
@@ -130,7 +137,10 @@ unsigned sim_plan_events(void);
 bool sim_list_has(const char *list, const char *name);
 
 /* ---- prog.c: for workloads ---- */
+void sim_programs_choose(unsigned hosts); /* which workloads; as the cluster is drawn */
 void sim_programs_start(void);
+/* Whether programs of this kind are run. */
+bool sim_has_workload(const char *name);
 void sim_programs_stop(void); /* no new ones; those that run end soon */
 bool sim_programs_ended(void *arg);
 bool sim_stopping_programs(void);

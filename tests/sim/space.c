@@ -9,6 +9,8 @@
 #include "fabric.h"
 #include "sim.h"
 
+#define MOST (1ull << 32) /* bytes of one map: others lie about a segment's length */
+
 /* ---- of a process ---- */
 static void remember(struct sim_proc *p, void *at, size_t len)
 {
@@ -26,7 +28,7 @@ int sim_world_reserve(struct sio_world *w, void *hint, bool fixed, size_t len, v
 	(void)hint;
 	if (fixed)
 		return -EEXIST;
-	if (sim_fails(p))
+	if (sim_fails(p) || len > MOST)
 		return -ENOMEM;
 	*ret = fabric_reserve(p, len);
 	remember(p, *ret, len);

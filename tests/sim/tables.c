@@ -25,6 +25,8 @@ const struct sim_workload *const sim_workloads[] = {
 	&sim_work_steward,
 	&sim_work_asker,
 	&sim_work_perjurer,
+	&sim_work_guest,
+	&sim_work_hasty,
 	NULL,
 };
 

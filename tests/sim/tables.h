@@ -26,6 +26,8 @@ extern const struct sim_workload sim_work_raw;
 extern const struct sim_workload sim_work_keep;
 extern const struct sim_workload sim_work_steward;
 extern const struct sim_workload sim_work_asker;
+extern const struct sim_workload sim_work_guest;
+extern const struct sim_workload sim_work_hasty;
 extern const struct sim_fault sim_fault_death;
 extern const struct sim_fault sim_fault_crash;
 extern const struct sim_fault sim_fault_link;
@@ -67,7 +69,10 @@ bool sim_exact_groups(unsigned host);
 /* work_wild.c: what was tried at addresses that are not theirs, and refused. */
 struct sim_wild {
 	uint64_t commands, refused, queues, queues_refused;
-	uint64_t lies; /* work_usurper.c: a manager lies to its clients */
+	uint64_t lies;	  /* work_usurper.c: a manager lies to its clients */
+	uint64_t guarded; /* ... one that settles too early alone, with an IOMMU before its drive */
+	uint64_t hasty;	  /* work_hasty.c: quarantines that were ended too early */
+	uint64_t answers; /* liar_answer.c: of a daemon, that are not the truth */
 };
 extern struct sim_wild sim_wild;
 /* Where nothing is mapped for a drive of @lender: @kind 0 to 4. */

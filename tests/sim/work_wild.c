@@ -9,13 +9,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "canary.h"
 #include "client.h"
 #include "life.h"
 #include "smartio/io.h"
 #include "tables.h"
 
 #define BYTES 16384u
-#define CANARY 4096u
 #define DEPTH 2u
 #define PAGE 4096u
 #define MEMS 8
@@ -28,66 +28,8 @@ struct state {
 	struct smartio_nvme_queue *q;
 	struct smartio_nvme_buffer *b;
 	const struct sio_topo_host *lender;
-	sci_desc_t sd;
-	sci_local_segment_t segment; /* of ours, and not for the drive */
-	sci_map_t map;
-	volatile uint32_t *canary;
-	uint64_t boots; /* of our host, when it was put there */
+	struct sim_canary canary; /* of ours, and not for the drive */
 };
-
-static uint32_t word(uint32_t i)
-{
-	return 0xcafe0000u + i * 2654435761u;
-}
-
-static void canary_put(struct state *s)
-{
-	sci_error_t e;
-
-	s->map = NULL;
-	s->boots = sim_host_boots(sim_self()->host);
-	SIM_CALL(SCIOpen, (&s->sd, 0, &e), &e);
-	if (e != SCI_ERR_OK)
-		return;
-	SIM_CALL(SCICreateSegment,
-		 (s->sd, &s->segment, 200, CANARY, NULL, NULL, SCI_FLAG_AUTO_ID, &e), &e,
-		 SCI_ERR_SEGMENTID_USED);
-	if (e != SCI_ERR_OK)
-		return;
-	sim_call("SCIMapLocalSegment", 0);
-	s->canary = SCIMapLocalSegment(s->segment, &s->map, 0, CANARY, NULL, 0, &e);
-	if (sim_called(e, SCI_ERR_OK) != SCI_ERR_OK)
-		s->map = NULL;
-	for (uint32_t i = 0; s->map && i < CANARY / 4; i++)
-		sio_write32(s->canary + i, word(i));
-}
-
-static bool crashed(const struct state *s)
-{
-	unsigned host = sim_self()->host;
-
-	return !sim_host_alive(host) || sim_host_boots(host) != s->boots;
-}
-
-static bool was_forgotten(void)
-{
-	return sim_outliving && (sim_has_fault("stop") || sim_has_fault("clock"));
-}
-
-static void canary_look(const struct state *s)
-{
-	for (uint32_t i = 0; s->map && i < CANARY / 4; i++) {
-		uint32_t v = sio_read32(s->canary + i);
-
-		/*
-		 * Ones: the host crashed, be it up again, and this program does not know it yet; or
-		 * it was stopped, or the clock jumped, for longer than a smartiod that was started
-		 * again waits for who comes back.
-		 */
-		if (v != word(i) && (v != ~0u || !(crashed(s) || was_forgotten())))
-			sim_fail("wild", "%s: %#x where nobody was to write", sim_self()->name, v);
-	}
-}
 
 /* ---- addresses ---- */
 static uint64_t page_in(uint64_t base, uint64_t size)
@@ -283,7 +225,7 @@ static void use_drive(struct state *s)
 			return;
 		for (acts = (unsigned)sim_pick(20); lives && acts > 0; acts--) {
 			lives = wild_data(s);
-			canary_look(s);
+			sim_canary_look(&s->canary, "wild");
 			/* The drive goes on: an honest command after each. */
 			if (lives)
 				lives = command(s, SMARTIO_NVME_READ, s->b->ioaddr, 0, 1) == 0;
@@ -301,7 +243,7 @@ static void wild_main(struct sim_proc *p)
 
 	if (!sim_initialize())
 		return;
-	canary_put(&s);
+	sim_canary_put(&s.canary);
 	for (; tries > 0 && !sim_stopping_programs(); tries--) {
 		sim_call("smartio_nvme_open", 0);
 		if (sim_nvme_called(smartio_nvme_open(name, &s.n), 0) == 0) {
@@ -310,7 +252,7 @@ static void wild_main(struct sim_proc *p)
 			smartio_nvme_close(s.n);
 			sim_called(SCI_ERR_OK, SCI_ERR_OK);
 		}
-		canary_look(&s);
+		sim_canary_look(&s.canary, "wild");
 		sim_sleep(sim_pick(300 * SIM_MS));
 	}
 	sim_exit(p);
