@@ -510,28 +510,43 @@ static bool one_round(struct cluster *c, unsigned seed, unsigned seconds)
 	return good && count->good > WORKERS && count->events;
 }
 
+/* What a daemon holds for programs, and its bytes. */
+static const char *const live[] = {"clients", "operations",	      "segments",
+				   "grants",  "connections",	      "data_interrupts",
+				   "rings",   "data_interrupt_links", "heap_bytes"};
+#define LIVE (sizeof(live) / sizeof(live[0]))
+#define BYTES (LIVE - 1)
+
+static void count_live(const struct cluster *c, long long counts[HOSTS][LIVE])
+{
+	for (unsigned i = 0; i < HOSTS; i++)
+		assert_int_equal(cluster_counters(c, node_of(i), live, LIVE, counts[i]), 0);
+}
+
 static void two_rounds_leave_nothing(void **state)
 {
 	unsigned seed = number_of("SMARTIO_STRESS_SEED", (unsigned)time(NULL));
 	unsigned seconds = number_of("SMARTIO_STRESS_S", DEFAULT_S);
-	long long before[HOSTS], after;
+	long long before[HOSTS][LIVE], after[HOSTS][LIVE];
 
 	cluster_needs(NEEDS_HOSTS);
 	fprintf(stderr, "seed %u, %u s\n", seed, seconds);
 	assert_true(one_round(*state, seed, seconds));
 	assert_int_equal(cluster_audit(*state), 0);
-	for (unsigned i = 0; i < HOSTS; i++) {
-		before[i] = cluster_counter(*state, node_of(i), "heap_bytes");
-#ifndef __SANITIZE_ADDRESS__ /* whose malloc() counts nothing; it tells of leaks by itself */
-		assert_true(before[i] > 0);
-#endif
-	}
+	count_live(*state, before);
 	assert_true(one_round(*state, seed, seconds));
 	assert_int_equal(cluster_audit(*state), 0);
+	count_live(*state, after);
 	for (unsigned i = 0; i < HOSTS; i++) {
-		after = cluster_counter(*state, node_of(i), "heap_bytes");
-		fprintf(stderr, "node %u: %lld bytes, then %lld\n", node_of(i), before[i], after);
-		assert_int_equal(after, before[i]);
+#ifndef __SANITIZE_ADDRESS__ /* whose malloc() counts nothing; it tells of leaks by itself */
+		assert_true(before[i][BYTES] > 0);
+#endif
+		for (unsigned k = 0; k < LIVE; k++) {
+			if (k == BYTES || after[i][k] != before[i][k])
+				fprintf(stderr, "node %u: %s: %lld, then %lld\n", node_of(i),
+					live[k], before[i][k], after[i][k]);
+			assert_int_equal(after[i][k], before[i][k]);
+		}
 	}
 }
 

@@ -181,22 +181,38 @@ long cluster_count(const struct cluster *c, const char *what)
 	return n;
 }
 
-long long cluster_counter(const struct cluster *c, unsigned node, const char *name)
+int cluster_counters(const struct cluster *c, unsigned node, const char *const *names, unsigned n,
+		     long long *ret)
 {
 	char command[2 * STATE_DIR + 64], line[200], kind[32], host[64], counter[64];
-	long long value, found = -1;
+	unsigned found = 0;
+	long long value;
 	FILE *f;
 
 	snprintf(command, sizeof(command), "%s --state %s stats -n %u", getenv("SMARTIO_TEST_TOOL"),
 		 c->dir, node);
 	f = popen(command, "r");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%31s %63s %63s %lld", kind, host, counter, &value) == 4 &&
-		    !strcmp(kind, "daemon") && !strcmp(counter, name))
-			found = value;
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%31s %63s %63s %lld", kind, host, counter, &value) != 4 ||
+		    strcmp(kind, "daemon") != 0)
+			continue;
+		for (unsigned i = 0; i < n; i++) {
+			if (strcmp(counter, names[i]) == 0) {
+				ret[i] = value;
+				found++;
+			}
+		}
+	}
 	if (f)
 		pclose(f);
-	return found;
+	return found == n ? 0 : -1;
+}
+
+long long cluster_counter(const struct cluster *c, unsigned node, const char *name)
+{
+	long long value;
+
+	return cluster_counters(c, node, &name, 1, &value) < 0 ? -1 : value;
 }
 
 /* Of a test that failed: what they hold would never be given back. */

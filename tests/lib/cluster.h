@@ -43,6 +43,9 @@ int cluster_audit(const struct cluster *c);
 long cluster_count(const struct cluster *c, const char *what);
 /* A counter of a host's daemon (smartio stats). Return: -1: there is no such counter. */
 long long cluster_counter(const struct cluster *c, unsigned node, const char *name);
+/* Several of them, of one instant. Return: 0; -1: there is no counter of one of these names. */
+int cluster_counters(const struct cluster *c, unsigned node, const char *const *names, unsigned n,
+		     long long *ret);
 /* The host crashes: its smartiod is killed. */
 void cluster_crash(struct cluster *c, unsigned node);
 /* Start a crashed host again and wait until @from reaches it. */
