@@ -25,10 +25,11 @@ check:
 	@sh tools/build/deps.sh check
 	@bash tools/build/check.sh
 
-# Long runs of what `make check` does briefly; with SECONDS=N the simulator alone, for so long.
+# Long runs of what `make check` does briefly; with SECONDS=N the simulator alone, for so long; with
+# STRESS=N the stress test of the API; with FAIL=N the API's tests while calls of the library fail.
 soak:
 	@sh tools/build/deps.sh check
-	@bash tools/build/soak.sh $(SECONDS)
+	@STRESS=$(STRESS) FAIL=$(FAIL) bash tools/build/soak.sh $(SECONDS)
 
 # What clang-tidy and clang-format find: for those who change the code.
 tidy:

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,7 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cmocka.h>
+
 #include "cluster.h"
+#include "failure.h"
 #include "program.h"
 #include "tempdir.h"
 
@@ -25,6 +32,7 @@
 #define MACHINE_STATE "/run/smartiod" /* of the smartiod of a machine: docs/hardware.md */
 
 struct cluster {
+	struct cluster *next;  /* of all there are: a test that fails may forget its own */
 	char top[TOP_DIR];     /* holds dir, and the first audit */
 	char dir[STATE_DIR];   /* the cluster's state */
 	char first[STATE_DIR]; /* the audit of the cluster when it came up */
@@ -33,6 +41,7 @@ struct cluster {
 	pid_t daemon[CLUSTER_NODES]; /* of node 4 * (index + 1); 0: crashed */
 };
 
+static struct cluster *clusters;
 static int steps[STEPS];
 static pid_t programs[PROGRAMS]; /* forked and not waited for; 0: none */
 
@@ -112,9 +121,13 @@ static unsigned count_hosts(const char *topology)
 
 static int cluster_free(struct cluster *c)
 {
+	struct cluster **at = &clusters;
 	char command[TOP_DIR + 16];
 	int rc;
 
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
 	snprintf(command, sizeof(command), "rm -rf '%s'", c->top);
 	rc = system(command) ? -1 : 0;
 	free(c);
@@ -226,6 +239,19 @@ static void end_programs(void)
 		}
 		programs[i] = 0;
 	}
+	failure_over();
+}
+
+/* As poll(). Of a program that gave up after a failure, the test's end is the answer. */
+static int await(struct pollfd *p, unsigned n)
+{
+	int rc = failure_poll(p, n, LIMIT_MS);
+
+	if (rc == FAILURE_GIVEN_UP) {
+		end_programs();
+		fail_msg("a program has given up");
+	}
+	return rc;
 }
 
 int cluster_audit(const struct cluster *c)
@@ -247,6 +273,8 @@ static struct cluster *cluster_new(const char *topology)
 		free(c);
 		return NULL;
 	}
+	c->next = clusters;
+	clusters = c;
 	snprintf(c->dir, sizeof(c->dir), "%s/state", c->top);
 	snprintf(c->first, sizeof(c->first), "%s/audit", c->top);
 	if (mkdir(c->dir, 0700) < 0 || write_topology(c, topology) < 0) {
@@ -275,6 +303,7 @@ struct cluster *cluster_up(const char *topology)
 		return NULL;
 	if (cluster_is_machine())
 		return machine_up(c);
+	failure_up();
 	c->n_nodes = count_hosts(topology);
 	c->room = start(c, "SMARTIO_TEST_EMU", 0);
 	for (unsigned i = 0; c->room > 0 && i < c->n_nodes; i++) {
@@ -367,6 +396,7 @@ void cluster_enter(const struct cluster *c, unsigned node)
 pid_t cluster_fork(struct cluster *c, unsigned node, int (*fn)(void *arg), void *arg)
 {
 	pid_t pid;
+	int rc;
 
 	fflush(NULL);
 	pid = fork();
@@ -375,7 +405,12 @@ pid_t cluster_fork(struct cluster *c, unsigned node, int (*fn)(void *arg), void 
 			_exit(127);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		cluster_enter(c, node);
-		exit(fn(arg));
+		if (fn != program_probe)
+			failure_begin();
+		rc = fn(arg);
+		if (rc == 0 || fn == program_probe)
+			failure_fine();
+		exit(rc);
 	}
 	for (unsigned i = 0; pid > 0 && i < PROGRAMS; i++)
 		if (programs[i] == 0) {
@@ -390,7 +425,7 @@ int cluster_wait(pid_t pid)
 	struct pollfd p = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
 	int status;
 
-	if (poll(&p, 1, LIMIT_MS) <= 0) {
+	if (await(&p, 1) <= 0) {
 		fprintf(stderr, "process %d does not end\n", (int)pid);
 		kill(pid, SIGKILL);
 	}
@@ -400,6 +435,8 @@ int cluster_wait(pid_t pid)
 			programs[i] = 0;
 	if (waitpid(pid, &status, 0) < 0)
 		return 1;
+	if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
+		fprintf(stderr, "process %d was killed by signal %d\n", (int)pid, WTERMSIG(status));
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -425,7 +462,7 @@ void step_await(unsigned step)
 	struct pollfd p = {.fd = steps[step], .events = POLLIN};
 	uint64_t one;
 
-	if (poll(&p, 1, LIMIT_MS) <= 0 || read(steps[step], &one, sizeof(one)) != sizeof(one)) {
+	if (await(&p, 1) <= 0 || read(steps[step], &one, sizeof(one)) != sizeof(one)) {
 		fprintf(stderr, "step %u does not come\n", step);
 		exit(1);
 	}
@@ -437,7 +474,7 @@ unsigned step_await_any(const unsigned *step, unsigned n)
 
 	for (unsigned i = 0; i < n; i++)
 		p[i] = (struct pollfd){.fd = steps[step[i]], .events = POLLIN};
-	poll(p, n, LIMIT_MS);
+	await(p, n);
 	for (unsigned i = 0; i + 1 < n; i++) {
 		if (p[i].revents) {
 			step_await(step[i]);

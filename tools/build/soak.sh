@@ -1,6 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Long runs of what `make check` does briefly. Stops at the first failure.
+# usage: soak.sh [SECONDS], as make soak SECONDS=N: the simulator alone, for so long
+# STRESS=N: the stress test alone, for so long; FAIL=N: the suite with failing calls alone
 set -eu
 cd "$(dirname "$0")/../.."
 [ -f build/plain/build.ninja ] || meson setup build/plain
@@ -10,6 +12,19 @@ vm() { # MACHINE TEST...; 77: not to be had, and it has said why
 	python3 tests/vm/vm.py build/plain "$@" || [ $? = 77 ]
 }
 
+stress() { # SECONDS, of both rounds
+	SMARTIO_STRESS_S=$((($1 + 1) / 2)) meson test -C build/plain --no-rebuild -t $(($1 / 90 + 1)) 'api stress'
+}
+
+fail_calls() { # SECONDS
+	local asan=build/asan
+	[ -f $asan/build.ninja ] || meson setup $asan -Db_sanitize=address,undefined -Db_lundef=false
+	ninja -C $asan
+	python3 tests/api/fault_suite.py $asan --seconds "$1"
+}
+
+[ -z "${STRESS:-}" ] || { stress "$STRESS"; exit; }
+[ -z "${FAIL:-}" ] || { fail_calls "$FAIL"; exit; }
 if [ $# = 1 ]; then # make soak SECONDS=...: the simulator alone, new seeds on all cores
 	exec build/plain/tests/sim/smartio-sim --soak "$1" --jobs "$(nproc)"
 fi
@@ -22,7 +37,9 @@ build/plain/tests/sim/seam_test 40
 echo '== a client killed at every system call, at 100 instants; hosts crashed at 30'
 SOAK=1 python3 tests/system/death_test.py build/plain
 echo '== 16 programs on 8 hosts, used by each other and killed, for ten minutes'
-SMARTIO_STRESS_S=300 meson test -C build/plain --no-rebuild -t 6 'api stress'
+stress 600
+echo '== the tests of the API while calls of the library fail, under ASan, for half an hour'
+fail_calls 1800
 echo '== every test of virtual machines in every machine; then the long ones on the debug kernel'
 for machine in none-6.1 none-6.12 intel-6.1 intel-6.12 amd-6.1 amd-6.12 none-debug amd-debug; do
 	vm "$machine" all
