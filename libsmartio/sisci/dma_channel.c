@@ -53,6 +53,16 @@ static int check_request(struct sio_library *lib, const void *ret, unsigned adap
 	return 0;
 }
 
+static int check_engine(struct sio_library *lib, unsigned adapter, struct sio_err *err)
+{
+	struct sio_rep_adapter rep;
+	int rc = sio_ask_adapter(lib, adapter, &rep, err);
+
+	if (rc || sio_from_le32(rep.flags) & SIO_ADAPTER_DMA)
+		return rc;
+	return sio_refuse(err, SCI_ERR_DMA_NOT_AVAILABLE, "adapter %u has no DMA engine", adapter);
+}
+
 static int request(struct sio_library *lib, sci_desc_t sd, sci_dma_channel_t *ret, unsigned adapter,
 		   unsigned id, unsigned flags, struct sio_err *err)
 {
@@ -63,10 +73,11 @@ static int request(struct sio_library *lib, sci_desc_t sd, sci_dma_channel_t *re
 
 	if (!desc)
 		return err->code;
-	c = calloc(1, sizeof(*c));
+	rc = check_engine(lib, adapter, err);
+	c = rc ? NULL : calloc(1, sizeof(*c));
 	if (!c) {
 		sio_object_put(desc);
-		return sio_fail(err, -ENOMEM, "no memory");
+		return rc ? rc : sio_fail(err, -ENOMEM, "no memory");
 	}
 	c->o.kind = SIO_DMA_CHANNEL;
 	c->o.free = channel_free;
@@ -94,16 +105,10 @@ void SCIRequestDMAChannel(sci_desc_t sd, sci_dma_channel_t *channel, unsigned in
 			  sci_dma_type_t type, unsigned int channelId, unsigned int flags,
 			  sci_error_t *error)
 {
-	struct sio_rep_adapter rep;
 	struct sio_err err;
 	struct sio_library *lib = sio_api_enter(&err);
 	int rc = lib ? check_request(lib, channel, adapterNo, type, flags, &err) : err.code;
 
-	if (!rc)
-		rc = sio_ask_adapter(lib, adapterNo, &rep, &err);
-	if (!rc && !(sio_from_le32(rep.flags) & SIO_ADAPTER_DMA))
-		rc = sio_refuse(&err, SCI_ERR_DMA_NOT_AVAILABLE, "adapter %u has no DMA engine",
-				adapterNo);
 	if (!rc)
 		rc = request(lib, sd, channel, adapterNo, channelId, flags, &err);
 	sio_api_leave(error, rc, &err);

@@ -373,6 +373,7 @@ static sci_error_t ask_adapter(unsigned subcommand, unsigned *value)
 static void an_adapter_may_have_no_engine_and_no_cable(void **state)
 {
 	sci_dma_capabilities_t can = {.num_channels = 77};
+	sci_dma_channel_t channel = NULL;
 	sci_query_dma_t q = {0, SCI_Q_DMA_CAPABILITIES, &can};
 	unsigned value = 77;
 	sci_error_t error;
@@ -381,6 +382,16 @@ static void an_adapter_may_have_no_engine_and_no_cable(void **state)
 	greets(SIO_CLIENT_VERSION, 0);
 	SCIInitialize(0, &error);
 	assert_int_equal(error, SCI_ERR_OK);
+	SCIOpen(&sd, 0, &error);
+	assert_int_equal(error, SCI_ERR_OK);
+	SCIRequestDMAChannel(sd, &channel, 0, SCI_DMA_TYPE_ADAPTER, SCI_DMA_CHANNEL_ID_DONTCARE, 0,
+			     &error);
+	assert_int_equal(error, SCI_ERR_DMA_NOT_AVAILABLE);
+	/* What the program does wrong comes before what the machine lacks. */
+	SCIRequestDMAChannel(NULL, &channel, 0, SCI_DMA_TYPE_ADAPTER, SCI_DMA_CHANNEL_ID_DONTCARE,
+			     0, &error);
+	assert_int_equal(error, SCI_ERR_ILLEGAL_PARAMETER);
+	assert_null(channel);
 	assert_int_equal(ask_adapter(SCI_Q_ADAPTER_DMA_MTU, &value), SCI_ERR_DMA_NOT_AVAILABLE);
 	assert_int_equal(ask_adapter(SCI_Q_ADAPTER_SUGGESTED_MIN_DMA_SIZE, &value),
 			 SCI_ERR_DMA_NOT_AVAILABLE);
