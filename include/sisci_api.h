@@ -861,7 +861,8 @@ void SCIUnprepareRemoteSegmentForDMA(sci_dma_channel_t channel, sci_remote_segme
 /* ---- Data interrupts: messages, kept in order per sender, taken one at a time ---- */
 
 /**
- * Make an interrupt that others can connect to and send messages to, through one adapter.
+ * Make an interrupt that others can connect to and send messages to, through one adapter, or all of
+ * them (SMARTIO_ALL_ADAPTERS of smartio/ext.h).
  * @interrupt: set to the caller's new handle; end it with SCIRemoveDataInterrupt().
  * @interruptNo: set to its number; with FIXED_INTNO it holds the number wanted.
  * @callback: with SCI_FLAG_USE_CALLBACK, called once per message; the interrupt then cannot be

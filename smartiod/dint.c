@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Interrupts with data and without, the receiver's side. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "smartiod/device.h"
@@ -15,11 +16,49 @@ static uint64_t number_key(bool plain, uint32_t adapter, uint32_t number)
 	return ((uint64_t)plain << 63) | ((uint64_t)(adapter + 1) << 32) | number;
 }
 
+/* SIO_DINT_ALL_ADAPTERS: all; else @adapter alone: from *@ret_first on, before *@ret_end. */
+static void adapters_of(const struct smartiod *d, uint32_t adapter, uint32_t *ret_first,
+			uint32_t *ret_end)
+{
+	bool all = adapter == SIO_DINT_ALL_ADAPTERS;
+
+	*ret_first = all ? 0 : adapter;
+	*ret_end = all ? d->host->n_adapters : adapter + 1;
+}
+
 struct smartiod_dint *smartiod_dint_at(struct smartiod *d, bool plain, uint32_t adapter,
 				       uint32_t number)
 {
-	return SMARTIOD_OF(smartiod_tree_find(&d->dint_numbers, number_key(plain, adapter, number)),
-			   struct smartiod_dint, by_number);
+	struct smartiod_dint_number *n = NULL;
+	uint32_t a, end;
+
+	for (adapters_of(d, adapter, &a, &end); a < end && !n; a++)
+		n = SMARTIOD_OF(smartiod_tree_find(&d->dint_numbers, number_key(plain, a, number)),
+				struct smartiod_dint_number, node);
+	return n ? n->dint : NULL;
+}
+
+const char *smartiod_dint_adapter(const struct smartiod_dint *dint, char *text, size_t size)
+{
+	if (dint->adapter == SIO_DINT_ALL_ADAPTERS)
+		snprintf(text, size, "all adapters");
+	else
+		snprintf(text, size, "adapter %u", dint->adapter);
+	return text;
+}
+
+/* The first number from 1 on that is free at all of them. */
+static uint32_t free_number(struct smartiod *d, bool plain, uint32_t adapter)
+{
+	uint32_t number = 1, first, a, end;
+
+	do {
+		first = number;
+		for (adapters_of(d, adapter, &a, &end); a < end; a++)
+			number = (uint32_t)smartiod_tree_gap(&d->dint_numbers,
+							     number_key(plain, a, number));
+	} while (number != first);
+	return number;
 }
 
 struct smartiod_dint *smartiod_dint_find(struct smartiod *d, uint32_t flags, uint32_t adapter,
@@ -75,6 +114,29 @@ void smartiod_ring_tell_sender(struct smartiod *d, struct smartiod_ring *ring)
 		smartiod_peer_tell(d, ring->node, &msg, sizeof(msg));
 }
 
+void smartiod_dint_publish(struct smartiod *d, struct smartiod_dint *dint)
+{
+	uint32_t a, end;
+
+	for (adapters_of(d, dint->adapter, &a, &end); a < end; a++) {
+		dint->at[a].dint = dint;
+		smartiod_tree_add(&d->dint_numbers, &dint->at[a].node,
+				  number_key(dint->plain, a, dint->number));
+	}
+	dint->published = true;
+}
+
+static void unpublish(struct smartiod *d, struct smartiod_dint *dint)
+{
+	uint32_t a, end;
+
+	if (!dint->published)
+		return;
+	for (adapters_of(d, dint->adapter, &a, &end); a < end; a++)
+		smartiod_tree_remove(&d->dint_numbers, &dint->at[a].node);
+	dint->published = false;
+}
+
 void smartiod_dint_end(struct smartiod *d, struct smartiod_dint *dint, bool owner_gone)
 {
 	struct smartiod_ring *ring, *next;
@@ -85,9 +147,7 @@ void smartiod_dint_end(struct smartiod *d, struct smartiod_dint *dint, bool owne
 	dint->removed = true;
 	dint->owner_gone = owner_gone;
 	dint->pins++;
-	if (dint->published)
-		smartiod_tree_remove(&d->dint_numbers, &dint->by_number);
-	dint->published = false;
+	unpublish(d, dint);
 	smartiod_hub_leave(d, dint);
 	smartiod_hub_unwatch(d, dint);
 	for (ring = dint->rings; ring; ring = next) {
@@ -175,15 +235,23 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 	smartiod_op_free(d, op);
 }
 
+int smartiod_dint_check_adapter(const struct smartiod *d, bool plain, uint32_t adapter,
+				struct sio_err *reterr)
+{
+	if (adapter < d->host->n_adapters || (adapter == SIO_DINT_ALL_ADAPTERS && !plain))
+		return 0;
+	return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on", d->host->name,
+			adapter, d->host->n_adapters);
+}
+
 static int check_create(struct smartiod *d, const struct sio_msg_dint_create *m,
 			struct sio_err *reterr)
 {
 	uint32_t flags = sio_from_le32(m->flags);
 	bool plain = flags & SIO_DINT_PLAIN;
 
-	if (sio_from_le32(m->adapter) >= d->host->n_adapters)
-		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
-				d->host->name, sio_from_le32(m->adapter), d->host->n_adapters);
+	if (smartiod_dint_check_adapter(d, plain, sio_from_le32(m->adapter), reterr) < 0)
+		return reterr->code;
 	if (plain && flags & SCI_FLAG_BROADCAST)
 		return sio_fail(reterr, -EOPNOTSUPP, "SCI_FLAG_BROADCAST is not supported for %ss",
 				smartiod_dint_word(plain));
@@ -202,17 +270,19 @@ static int choose_number(struct smartiod *d, const struct sio_msg_dint_create *m
 	uint32_t flags = sio_from_le32(m->flags);
 	bool plain = flags & SIO_DINT_PLAIN;
 	struct smartiod_dint *there;
+	char text[24];
 
 	if (flags & SCI_FLAG_FIXED_INTNO) {
 		there = smartiod_dint_at(d, plain, adapter, number);
 		if (there && !(there->is_hub && flags & SCI_FLAG_SHARED_INT))
-			return sio_fail(reterr, -EEXIST, "%s %u is taken on adapter %u of %s%s",
-					smartiod_dint_word(plain), number, adapter, d->host->name,
+			return sio_fail(reterr, -EEXIST, "%s %u is taken on %s of %s%s",
+					smartiod_dint_word(plain), number,
+					smartiod_dint_adapter(there, text, sizeof(text)),
+					d->host->name,
 					there->is_hub ? " by those who share it" : "");
 		*ret_hub = there;
 	} else {
-		number = (uint32_t)smartiod_tree_gap(&d->dint_numbers,
-						     number_key(plain, adapter, 1));
+		number = free_number(d, plain, adapter);
 	}
 	*ret_number = number;
 	return 0;
@@ -235,13 +305,6 @@ struct smartiod_dint *smartiod_dint_alloc(struct smartiod *d, bool plain, uint32
 	dint->uid = smartiod_uid(d);
 	smartiod_tree_add(&d->dints, &dint->by_uid, dint->uid);
 	return dint;
-}
-
-void smartiod_dint_publish(struct smartiod *d, struct smartiod_dint *dint)
-{
-	smartiod_tree_add(&d->dint_numbers, &dint->by_number,
-			  number_key(dint->plain, dint->adapter, dint->number));
-	dint->published = true;
 }
 
 struct smartiod_dint *smartiod_dint_new(struct smartiod *d, struct smartiod_session *s,

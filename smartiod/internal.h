@@ -408,7 +408,12 @@ static inline const char *smartiod_dint_word(bool plain)
 	return plain ? "interrupt" : "data interrupt";
 }
 void smartiod_dint_unpin(struct smartiod *d, struct smartiod_dint *dint);
-/* Whatever has the number, a hub, too; NULL: nothing has. */
+/* "adapter 1", or "all adapters". */
+const char *smartiod_dint_adapter(const struct smartiod_dint *dint, char *text, size_t size);
+/* May an interrupt be of @adapter? SIO_DINT_ALL_ADAPTERS, of all of them: one with data may. */
+int smartiod_dint_check_adapter(const struct smartiod *d, bool plain, uint32_t adapter,
+				struct sio_err *reterr);
+/* Whatever has the number at @adapter, or at any; a hub, too. NULL: nothing has. */
 struct smartiod_dint *smartiod_dint_at(struct smartiod *d, bool plain, uint32_t adapter,
 				       uint32_t number);
 /* One that only d->dints has yet; NULL with *reterr. */

@@ -103,6 +103,7 @@ static bool connection_row(struct smartiod *d, uint64_t after, struct sio_wire_r
 static bool dint_row(struct smartiod *d, uint64_t after, struct sio_wire_row *ret)
 {
 	const struct smartiod_dint *i;
+	char at[24];
 
 	i = SMARTIOD_OF(smartiod_tree_after(&d->dints, after), struct smartiod_dint, by_uid);
 	if (!i)
@@ -114,7 +115,7 @@ static bool dint_row(struct smartiod *d, uint64_t after, struct sio_wire_row *re
 	ret->refs = sio_to_le32(i->plain ? 0 : i->n_rings);
 	ret->flags = sio_to_le32(i->removed ? SIO_ROW_QUARANTINED : SIO_ROW_LIVE);
 	ret->pid = sio_to_le32(i->pid);
-	snprintf(ret->name, sizeof(ret->name), "adapter %u%s%s", i->adapter,
+	snprintf(ret->name, sizeof(ret->name), "%s%s%s", smartiod_dint_adapter(i, at, sizeof(at)),
 		 i->plain ? ", plain" : "", i->is_hub ? ", shared" : "");
 	return true;
 }

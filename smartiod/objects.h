@@ -270,12 +270,19 @@ struct smartiod_ring {
 	bool freed;			  /* the library let go of it, or is gone */
 };
 
+/* One adapter's number. */
+struct smartiod_dint_number {
+	struct smartiod_tree_node node; /* in d->dint_numbers, while the interrupt is published */
+	struct smartiod_dint *dint;
+};
+
 struct smartiod_dint {
 	struct smartiod_object o;
-	struct smartiod_tree_node by_uid;    /* in d->dints */
-	struct smartiod_tree_node by_number; /* in d->dint_numbers, while it is published */
-	uint64_t uid, owner, irq;	     /* owner, irq: the port's */
-	uint32_t adapter, number, pid;
+	struct smartiod_tree_node by_uid; /* in d->dints */
+	struct smartiod_dint_number at[SIO_MAX_ADAPTERS];
+	uint64_t uid, owner, irq; /* owner, irq: the port's */
+	uint32_t adapter;	  /* SIO_DINT_ALL_ADAPTERS: it has its number at all of them */
+	uint32_t number, pid;
 	bool published; /* in d->dint_numbers */
 	bool ready, removed, owner_gone;
 	bool plain; /* an interrupt without data: its rings have no memory, the library has none */

@@ -245,11 +245,11 @@ static int check_dint(struct smartiod *d, const struct sio_msg_dint_create *r, u
 		      struct sio_err *reterr)
 {
 	uint32_t flags = sio_from_le32(r->flags), adapter = sio_from_le32(r->adapter);
+	bool plain = flags & SIO_DINT_PLAIN;
 
-	if (adapter >= d->host->n_adapters)
-		return sio_fail(reterr, -ENXIO, "%s has no adapter %u", d->host->name, adapter);
-	if (!(flags & SCI_FLAG_SHARED_INT) &&
-	    smartiod_dint_at(d, flags & SIO_DINT_PLAIN, adapter, number))
+	if (smartiod_dint_check_adapter(d, plain, adapter, reterr) < 0)
+		return reterr->code;
+	if (!(flags & SCI_FLAG_SHARED_INT) && smartiod_dint_at(d, plain, adapter, number))
 		return sio_fail(reterr, -EEXIST, "number %u is taken", number);
 	return 0;
 }

@@ -84,8 +84,9 @@ static int open_client(struct smartio_nvme *n, const char *device)
 		rc = map_doorbells(n);
 	if (rc)
 		return rc;
-	SCICreateDataInterrupt(n->d.sd, &n->reply, n->d.adapter, &n->reply_number, NULL, NULL, 0,
-			       &err);
+	/* The manager may reach us by another adapter than that to the lender. */
+	SCICreateDataInterrupt(n->d.sd, &n->reply, SMARTIO_ALL_ADAPTERS, &n->reply_number, NULL,
+			       NULL, 0, &err);
 	if (err != SCI_ERR_OK) {
 		n->reply = NULL;
 		return sio_nvme_fail_sci(err, "no data interrupt for replies");

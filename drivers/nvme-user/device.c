@@ -127,6 +127,31 @@ bool sio_nvme_device_done(struct sio_nvme_device *d)
 	return all;
 }
 
+static bool leads_nowhere(sci_error_t err)
+{
+	return err == SCI_ERR_NO_SUCH_NODEID || err == SCI_ERR_NO_LINK_ACCESS ||
+	       err == SCI_ERR_NO_REMOTE_LINK_ACCESS;
+}
+
+sci_error_t sio_nvme_connect(struct sio_nvme_device *d, unsigned node, unsigned number,
+			     sci_remote_data_interrupt_t *ret)
+{
+	sci_error_t first, err;
+
+	SCIConnectDataInterrupt(d->sd, ret, node, d->adapter, number, SCI_INFINITE_TIMEOUT, 0,
+				&first);
+	for (unsigned i = 0; i < DIS_MAX_NSCIS && leads_nowhere(first); i++) {
+		if (i == d->adapter)
+			continue;
+		SCIConnectDataInterrupt(d->sd, ret, node, i, number, SCI_INFINITE_TIMEOUT, 0, &err);
+		if (err == SCI_ERR_NO_SUCH_ADAPTERNO)
+			break;
+		if (!leads_nowhere(err))
+			return err;
+	}
+	return first;
+}
+
 /* Free by @call until nobody else uses it any more. */
 #define UNTIL_FREE(call)                                                                           \
 	do {                                                                                       \

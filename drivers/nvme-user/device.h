@@ -29,6 +29,13 @@ void sio_nvme_device_return(struct sio_nvme_device *d);
  * process. */
 bool sio_nvme_device_done(struct sio_nvme_device *d);
 
+/*
+ * Connect to data interrupt @number of @node, which is at all adapters there: by the adapter that
+ * leads to the drive, or where that leads elsewhere, or its link is down, by another.
+ */
+sci_error_t sio_nvme_connect(struct sio_nvme_device *d, unsigned node, unsigned number,
+			     sci_remote_data_interrupt_t *ret);
+
 /* Memory for the CPU at @at, for the drive at @ioaddr, contiguous, zeroed by its maker. */
 struct sio_nvme_mem {
 	volatile uint8_t *at;

@@ -137,8 +137,9 @@ static int start_serving(struct smartio_nvme_manager *m, bool exclusive)
 	sci_error_t err;
 	int rc;
 
-	SCICreateDataInterrupt(m->d.sd, &m->interrupt, m->d.adapter, &m->meta.interrupt, NULL, NULL,
-			       0, &err);
+	/* Clients come by whatever adapter of this host: they know a node and a number. */
+	SCICreateDataInterrupt(m->d.sd, &m->interrupt, SMARTIO_ALL_ADAPTERS, &m->meta.interrupt,
+			       NULL, NULL, 0, &err);
 	if (err != SCI_ERR_OK) {
 		m->interrupt = NULL;
 		return sio_nvme_fail_sci(err, "%s: no data interrupt for requests", m->d.name);

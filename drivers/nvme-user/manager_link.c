@@ -148,8 +148,7 @@ static int link_manager(struct smartio_nvme *n)
 	rc = wait_generation(n);
 	if (rc)
 		return rc;
-	SCIConnectDataInterrupt(n->d.sd, &n->manager, n->meta.node, n->d.adapter, n->meta.interrupt,
-				SCI_INFINITE_TIMEOUT, 0, &err);
+	err = sio_nvme_connect(&n->d, n->meta.node, n->meta.interrupt, &n->manager);
 	if (err == SCI_ERR_OK)
 		return 0;
 	n->manager = NULL;

@@ -212,8 +212,7 @@ static bool send_reply(struct smartio_nvme_manager *m, const struct sio_nvme_req
 	sci_remote_data_interrupt_t to;
 	sci_error_t err, ignored;
 
-	SCIConnectDataInterrupt(m->d.sd, &to, req->reply_node, m->d.adapter, req->reply_interrupt,
-				SCI_INFINITE_TIMEOUT, 0, &err);
+	err = sio_nvme_connect(&m->d, req->reply_node, req->reply_interrupt, &to);
 	if (err != SCI_ERR_OK)
 		return false;
 	sio_nvme_rep_encode(rep, m->reply);

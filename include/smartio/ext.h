@@ -41,6 +41,13 @@ uint64_t smartio_random(void);
  */
 void smartio_find_device(const char *name, unsigned int *fdid, sci_error_t *error);
 
+/**
+ * localAdapterNo of SCICreateDataInterrupt(): the interrupt has its number at each adapter of this
+ * host, where that must be free, and is reached by whatever way a message comes. For who tells
+ * others of the number without knowing how they come.
+ */
+#define SMARTIO_ALL_ADAPTERS 0xffffffffu
+
 /** This borrow's number at the lender; unique for ever at that lender. 0 for a NULL handle. */
 uint64_t smartio_borrower_id(sci_smartio_device_t device);
 

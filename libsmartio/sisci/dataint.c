@@ -9,6 +9,9 @@
 
 #include "core/types.h"
 #include "sisci/dataint.h"
+#include "smartio/ext.h"
+
+_Static_assert(SMARTIO_ALL_ADAPTERS == SIO_DINT_ALL_ADAPTERS, "the wire's");
 
 #define MESSAGES_AT_ONCE 64 /* per interrupt, before the event thread looks at others */
 
@@ -393,7 +396,8 @@ static int create(struct sio_library *lib, sci_desc_t sd, sci_local_data_interru
 {
 	const unsigned told = SCI_FLAG_FIXED_INTNO | SCI_FLAG_BROADCAST;
 	struct sio_local_dint *d;
-	int rc = sio_receiver_check(lib, ret, number, adapter, callback != NULL, flags,
+	unsigned checked = adapter == SMARTIO_ALL_ADAPTERS ? 0 : adapter;
+	int rc = sio_receiver_check(lib, ret, number, checked, callback != NULL, flags,
 				    told | SCI_FLAG_USE_CALLBACK, err);
 
 	if (rc)

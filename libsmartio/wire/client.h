@@ -287,8 +287,11 @@ SIO_WIRE_SIZE(struct sio_rep_seg_watch, 24);
  * Interrupts without data use the same messages with SIO_DINT_PLAIN among the flags: numbers of
  * their own, no rings, no DINT_RING; DINT_REMOVE is EBUSY while somebody is connected. With
  * SCI_FLAG_SHARED_INT several of them have one number.
+ *
+ * @adapter SIO_DINT_ALL_ADAPTERS, one with data: it has its number at each adapter of the host.
  */
 #define SIO_DINT_PLAIN 0x80000000u
+#define SIO_DINT_ALL_ADAPTERS 0xffffffffu
 struct sio_msg_dint_create {
 	struct sio_msg h;
 	sio_le32 adapter, number, flags, reserved;

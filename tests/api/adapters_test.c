@@ -10,6 +10,7 @@
 
 #include "../lib/cluster.h"
 #include "../lib/mapped.h"
+#include "smartio/ext.h"
 
 #define PAGE 4096u
 #define ADAPTERS 4u
@@ -164,10 +165,84 @@ static void each_adapter_is_a_way_of_its_own(void **state)
 	assert_int_equal(cluster_wait(a), 0);
 }
 
+static int hears_at_all(void *arg)
+{
+	sci_local_data_interrupt_t all = NULL, other = NULL;
+	unsigned number = 7, plain = 7, heard = 0, length, by;
+	sci_local_interrupt_t none = NULL;
+	sci_desc_t sd = api_begin();
+	sci_error_t error;
+
+	(void)arg;
+	SCICreateDataInterrupt(sd, &all, SMARTIO_ALL_ADAPTERS, &number, NULL, NULL,
+			       SCI_FLAG_FIXED_INTNO, &error);
+	CHECK_OK(error);
+	for (unsigned i = 0; i < ADAPTERS; i++) {
+		SCICreateDataInterrupt(sd, &other, i, &number, NULL, NULL, SCI_FLAG_FIXED_INTNO,
+				       &error);
+		CHECK_IS(error, SCI_ERR_INTNO_USED);
+	}
+	SCICreateInterrupt(sd, &none, SMARTIO_ALL_ADAPTERS, &plain, NULL, NULL,
+			   SCI_FLAG_FIXED_INTNO, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_ADAPTERNO);
+	step_done(0);
+	for (unsigned i = 0; i < ADAPTERS; i++) {
+		length = sizeof(by);
+		SCIWaitForDataInterrupt(all, &by, &length, SCI_INFINITE_TIMEOUT, 0, &error);
+		CHECK_OK(error);
+		heard |= 1u << by;
+	}
+	CHECK(heard == (1u << ADAPTERS) - 1);
+	SCIRemoveDataInterrupt(all, 0, &error);
+	CHECK_OK(error);
+	for (unsigned i = 0; i < ADAPTERS; i++) {
+		SCICreateDataInterrupt(sd, &other, i, &number, NULL, NULL, SCI_FLAG_FIXED_INTNO,
+				       &error);
+		CHECK_OK(error);
+		SCIRemoveDataInterrupt(other, 0, &error);
+		CHECK_OK(error);
+	}
+	api_end(sd);
+	return 0;
+}
+
+static int tells_by_each(void *arg)
+{
+	sci_remote_data_interrupt_t to = NULL;
+	sci_desc_t sd = api_begin();
+	sci_error_t error;
+
+	(void)arg;
+	step_await(0);
+	for (unsigned i = 0; i < ADAPTERS; i++) {
+		SCIConnectDataInterrupt(sd, &to, 4, i, 7, SCI_INFINITE_TIMEOUT, 0, &error);
+		CHECK_OK(error);
+		SCITriggerDataInterrupt(to, &i, sizeof(i), 0, &error);
+		CHECK_OK(error);
+		SCIDisconnectDataInterrupt(to, 0, &error);
+		CHECK_OK(error);
+	}
+	api_end(sd);
+	return 0;
+}
+
+static void an_interrupt_may_be_at_all_of_them(void **state)
+{
+	pid_t a, b;
+
+	cluster_needs(NEEDS_LINK);
+	steps_reset();
+	a = cluster_fork(*state, 4, hears_at_all, NULL);
+	b = cluster_fork(*state, 8, tells_by_each, NULL);
+	assert_int_equal(cluster_wait(b), 0);
+	assert_int_equal(cluster_wait(a), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(each_adapter_is_a_way_of_its_own, audit),
+		cmocka_unit_test_teardown(an_interrupt_may_be_at_all_of_them, audit),
 	};
 
 	return cmocka_run_group_tests(tests, up, down);

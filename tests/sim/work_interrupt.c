@@ -113,20 +113,14 @@ static bool managers_may_be_slow(void)
 	return sim_has_fault("stop") || sim_has_fault("fatal") || sim_drives_fail();
 }
 
-/*
- * A manager and its clients, which mean others. Numbers are an adapter's, and they look for each
- * other's through their own adapters to the lender: on a host with two of these a number may be
- * somebody else's on the adapter where such a way ends (found here, and not mended yet).
- */
+/* A manager and its clients, which mean others. */
 static bool is_a_drives(const struct message *m)
 {
-	bool two = sim_cluster->topology->host[sim_self()->host].n_adapters > 1;
-
 	/* Whom it answers is gone, and the number is ours now. */
 	if (m->magic == NVME_REPLY)
-		return two || managers_may_be_slow();
+		return managers_may_be_slow();
 	/* Its manager lied about the number. */
-	return m->magic == NVME_REQUEST && (two || sim_wild.lies);
+	return m->magic == NVME_REQUEST && sim_wild.lies;
 }
 
 static void check_message(struct own *o, const struct message *m, unsigned length)

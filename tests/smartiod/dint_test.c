@@ -14,16 +14,27 @@ struct fixture {
 	struct world_client *receiver, *sender; /* on nodes 4 and 8 */
 };
 
-static int setup(void **state)
+static int begin(void **state, unsigned adapters)
 {
 	static struct fixture f;
 
 	f.w = world_new(2, 0);
+	world_adapters(f.w, adapters);
 	world_start(f.w);
 	f.receiver = world_client(f.w, 0, SIO_CLIENT_LIBRARY);
 	f.sender = world_client(f.w, 1, SIO_CLIENT_LIBRARY);
 	*state = &f;
 	return 0;
+}
+
+static int setup(void **state)
+{
+	return begin(state, 1);
+}
+
+static int setup_two(void **state)
+{
+	return begin(state, 2);
 }
 
 static int teardown(void **state)
@@ -77,6 +88,63 @@ static void numbers_are_per_host(void **state)
 		call_dint_create(f->w, f->receiver, 0, SCI_FLAG_BROADCAST | SIO_DINT_PLAIN, &h, &n),
 		EOPNOTSUPP);
 	assert_int_equal(call_dint_create(f->w, f->receiver, 0, 0x40000000, &h, &n), EINVAL);
+}
+
+static uint32_t create_at(struct fixture *f, uint32_t adapter, uint32_t number, uint32_t flags,
+			  uint32_t *ret_handle, uint32_t *ret_number)
+{
+	struct sio_msg_dint_create msg = {.adapter = sio_to_le32(adapter),
+					  .number = sio_to_le32(number),
+					  .flags = sio_to_le32(flags)};
+	const struct world_message *m =
+		world_call(f->w, f->receiver, SIO_MSG_DINT_CREATE, &msg, sizeof(msg));
+	const struct sio_rep_dint_create *rep = (const void *)m->data;
+
+	if (m->error)
+		return m->error;
+	*ret_handle = sio_from_le32(rep->handle);
+	*ret_number = sio_from_le32(rep->number);
+	return 0;
+}
+
+static uint32_t connect_by(struct fixture *f, struct world_client *c, uint32_t adapter,
+			   uint32_t number)
+{
+	struct sio_msg_dint_connect msg = {.node = sio_to_le32(4),
+					   .adapter = sio_to_le32(adapter),
+					   .number = sio_to_le32(number)};
+
+	return world_call(f->w, c, SIO_MSG_DINT_CONNECT, &msg, sizeof(msg))->error;
+}
+
+/* One number at each adapter of the host: found by whatever way, and nobody else's at any. */
+static void one_may_be_of_all_adapters(void **state)
+{
+	const uint32_t all = SIO_DINT_ALL_ADAPTERS, fixed = SCI_FLAG_FIXED_INTNO;
+	struct fixture *f = *state;
+	uint32_t one = 0, h, n;
+
+	assert_int_equal(create_at(f, 0, 1, fixed, &h, &n), 0);
+	assert_int_equal(create_at(f, 1, 2, fixed, &h, &n), 0);
+	assert_int_equal(create_at(f, 0, 3, fixed, &h, &n), 0);
+	assert_int_equal(create_at(f, all, 1, fixed, &one, &n), EEXIST);
+	assert_int_equal(create_at(f, all, 2, fixed, &one, &n), EEXIST);
+	assert_int_equal(create_at(f, all, 0, 0, &one, &n), 0);
+	assert_int_equal(n, 4);
+	for (uint32_t adapter = 0; adapter < 2; adapter++) {
+		assert_int_equal(create_at(f, adapter, 4, fixed, &h, &n), EEXIST);
+		assert_int_equal(connect_by(f, f->sender, adapter, 4), 0);
+		assert_int_equal(connect_by(f, f->receiver, adapter, 4), 0);
+	}
+	assert_int_equal(create_at(f, all, 0, 0, &h, &n), 0);
+	assert_int_equal(n, 5);
+	assert_int_equal(call_handle(f->w, f->receiver, SIO_MSG_DINT_REMOVE, one, 0), 0);
+	for (uint32_t adapter = 0; adapter < 2; adapter++) {
+		assert_int_equal(connect_by(f, f->sender, adapter, 4), ENOENT);
+		assert_int_equal(create_at(f, adapter, 4, fixed, &h, &n), 0);
+	}
+	assert_int_equal(create_at(f, all, 9, fixed | SIO_DINT_PLAIN, &h, &n), ENXIO);
+	assert_int_equal(create_at(f, 2, 9, fixed, &h, &n), ENXIO);
 }
 
 /* Interrupts without data: numbers of their own, no ring, no end while somebody is connected. */
@@ -427,6 +495,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		CASE(numbers_are_per_host),
+		cmocka_unit_test_setup_teardown(one_may_be_of_all_adapters, setup_two, teardown),
 		CASE(plain_interrupts_have_no_rings),
 		CASE(a_ring_lives_as_long_as_either_needs_it),
 		CASE(a_receiver_cuts_senders_off),

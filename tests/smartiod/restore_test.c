@@ -213,6 +213,34 @@ static void who_is_late_waits_for_nobody(void **state)
 	assert_int_equal(sio_from_le64(call_device_event(p->b.c, 0)->borrower), late.b.id);
 }
 
+/* One of all adapters is that of the next daemon, too; and a plain one cannot say that it is. */
+static void an_interrupt_of_all_adapters_comes_back(void **state)
+{
+	struct sio_msg_dint_create all = {.adapter = sio_to_le32(SIO_DINT_ALL_ADAPTERS),
+					  .number = sio_to_le32(3),
+					  .flags = sio_to_le32(SCI_FLAG_FIXED_INTNO)};
+	struct fixture *f = *state;
+	struct programs *p = &f->p;
+	struct sio_msg_restore m, lie;
+	uint32_t link, handle, number;
+
+	OK((int)world_call(f->w, p->a.c, SIO_MSG_DINT_CREATE, &all, sizeof(all))->error);
+	restart(f->w);
+	assert_true(library_settled(f->w));
+	assert_int_equal(library_lost(), 0);
+	OK(call_dint_connect(f->w, p->b.c, NODE, 3, &link));
+	assert_int_equal(call_dint_create(f->w, p->b.c, 3, SCI_FLAG_FIXED_INTNO, &handle, &number),
+			 EEXIST);
+	f->w->before_step = NULL;
+	restart(f->w);
+	world_reconnect(f->w, p->a.c);
+	assert_int_equal(say_hello(f->w, p->a.c, p->a.c->owner, SIO_CLIENT_LIBRARY), 0);
+	m = lie = entry_of(p->a.c, SIO_MSG_DINT_CREATE);
+	((struct sio_msg_dint_create *)(void *)lie.request)->flags |= sio_to_le32(SIO_DINT_PLAIN);
+	assert_int_equal(say(f->w, p->a.c, &lie), ENOENT);
+	assert_int_equal(say(f->w, p->a.c, &m), 0);
+}
+
 /* Who is so late that another has the numbers of his interrupts hears that they are lost. */
 static void an_interrupt_whose_number_is_taken_is_lost(void **state)
 {
@@ -464,6 +492,7 @@ int main(void)
 		TEST(what_the_dead_had_is_lost),
 		TEST(handles_of_the_lost_are_not_given_anew),
 		TEST(who_is_late_waits_for_nobody),
+		TEST(an_interrupt_of_all_adapters_comes_back),
 		TEST(an_interrupt_whose_number_is_taken_is_lost),
 		TEST(who_comes_further_is_waited_for),
 		TEST(who_only_talks_is_not_waited_for),

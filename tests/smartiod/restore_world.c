@@ -161,7 +161,8 @@ void take_picture(struct world *w, char *text)
 		    s->n_refs, s->dma, s->prepared, s->available, (unsigned long long)s->mem);
 	}
 	for (key = 0; (n = smartiod_tree_after(&d->dint_numbers, key)); key = n->key) {
-		const struct smartiod_dint *i = SMARTIOD_OF(n, struct smartiod_dint, by_number);
+		const struct smartiod_dint *i =
+			SMARTIOD_OF(n, struct smartiod_dint_number, node)->dint;
 
 		PUT("interrupt %u: %u rings, hub %d, irq %llu\n", i->number, i->n_rings, i->is_hub,
 		    (unsigned long long)i->irq);

@@ -15,6 +15,7 @@
 #include "smartio/nvme.h"
 
 #define FAKE_NODE 8u
+#define FAKE_ADAPTERS 2u
 #define FAKE_BLOCKS 8192u /* of 512 bytes */
 
 struct fake_options {
@@ -44,6 +45,7 @@ extern struct fake {
 	unsigned dies_at;   /* the n-th connection to a segment or a BAR of the device; 0: not */
 	unsigned unsettled; /* so many words of what is settled the lender cannot take */
 	unsigned away_at;   /* the n-th look for a manager finds no smartiod; 0: none */
+	unsigned way;	    /* the adapter, of FAKE_ADAPTERS, by which interrupts are reached */
 	uint64_t away_ns;   /* for so long, in which the manager waits, too: then it is */
 	struct smartio_nvme_manager *back; /* this one */
 } fake;

@@ -154,7 +154,7 @@ void SCICreateDataInterrupt(sci_desc_t sd, sci_local_data_interrupt_t *interrupt
 	struct fake_handle *h;
 
 	fake_get(sd, SD);
-	assert(localAdapterNo == 0 && !callback && !callbackArg && flags == 0);
+	assert(localAdapterNo == SMARTIO_ALL_ADAPTERS && !callback && !callbackArg && flags == 0);
 	if (fake_injected(error))
 		return;
 	h = fake_make(DINT);
@@ -220,8 +220,13 @@ void SCIConnectDataInterrupt(sci_desc_t sd, sci_remote_data_interrupt_t *interru
 	struct fake_handle *h = dint_of(interruptNo), *s;
 
 	fake_get(sd, SD);
-	assert(localAdapterNo == 0 && flags == 0);
+	assert(flags == 0);
 	(void)timeout;
+	if (localAdapterNo != fake.way || localAdapterNo >= FAKE_ADAPTERS) {
+		*error = localAdapterNo < FAKE_ADAPTERS ? SCI_ERR_NO_SUCH_NODEID
+							: SCI_ERR_NO_SUCH_ADAPTERNO;
+		return;
+	}
 	if (fake_injected(error))
 		return;
 	if (!h || nodeId != FAKE_NODE) {

@@ -72,6 +72,25 @@ static void client_learns_what_the_drive_is(void **state)
 	smartio_nvme_close(n);
 }
 
+/* The adapter that leads to the drive leads to the manager only by chance. */
+static void a_manager_is_reached_by_whatever_adapter_leads_there(void **state)
+{
+	struct smartio_nvme *n = client();
+	uint8_t *data = malloc(4096);
+
+	(void)state;
+	fake.way = FAKE_ADAPTERS - 1;
+	assert_ok(smartio_nvme_identify(n, 1, 0, data));
+	fake.way = FAKE_ADAPTERS; /* the reply finds no way, and the request was sent before */
+	assert_int_equal(smartio_nvme_identify(n, 1, 0, data), -ETIMEDOUT);
+	assert_int_not_equal(smartio_nvme_identify(n, 1, 0, data), 0);
+	assert_text("cannot reach its manager on node 8");
+	fake.way = 0;
+	assert_ok(smartio_nvme_identify(n, 1, 0, data));
+	free(data);
+	smartio_nvme_close(n);
+}
+
 static void identify_goes_through_the_manager(void **state)
 {
 	struct smartio_nvme *n = client();
@@ -569,6 +588,7 @@ int main(void)
 		TEST(second_manager_is_refused),
 		BARE(client_needs_device_and_manager),
 		TEST(client_learns_what_the_drive_is),
+		TEST(a_manager_is_reached_by_whatever_adapter_leads_there),
 		TEST(identify_goes_through_the_manager),
 		TEST(queue_pairs_run_out_and_come_back),
 		TEST(bad_options_are_refused),
