@@ -110,13 +110,40 @@ int smartiod_dma_adopt(struct smartiod *d, struct smartiod_loan *l, const struct
 	return 0;
 }
 
+/* DMAUNMAP was answered. */
+static void unmapped(struct smartiod *d, struct smartiod_dma *dma, int error)
+{
+	dma->unmapping = false;
+	if (!dma->loan) /* settled meanwhile: all but the object itself went */
+		forget(d, dma);
+	else if (!error)
+		smartiod_dma_release(d, dma);
+	/* Else it stays: SETTLE ends what is in quarantine. */
+}
+
+struct drop_op {
+	struct smartiod_op op;
+	struct smartiod_dma *dma;
+};
+
+static void drop_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	unmapped(d, ((struct drop_op *)op)->dma, a->error);
+	smartiod_op_free(d, op);
+}
+
 void smartiod_dma_drop(struct smartiod *d, struct smartiod_dma *dma)
 {
 	struct sio_req_dmaunmap req = {.h = {.op = SIO_OP_DMAUNMAP, .owner = dma->loan->owner},
 				       .id = dma->by_id.key};
+	struct sio_err err;
+	struct drop_op *o = smartiod_op_new(d, NULL, NULL, sizeof(*o), drop_step, &err);
 
-	smartiod_port_tell(d, &req, sizeof(req));
-	smartiod_dma_release(d, dma);
+	if (!o) /* no memory: it stays as long as its loan */
+		return;
+	o->dma = dma;
+	dma->unmapping = true;
+	smartiod_port_ask(d, &o->op, &req, sizeof(req));
 }
 
 /* ---- DMA_MAP ---- */
@@ -410,14 +437,8 @@ struct unmap_op {
 static void unmap_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct unmap_op *u = (struct unmap_op *)op;
-	struct smartiod_dma *dma = u->dma;
 
-	dma->unmapping = false;
-	if (!dma->loan) /* settled meanwhile: all but the object itself went */
-		forget(d, dma);
-	else if (!a->error)
-		smartiod_dma_release(d, dma);
-	/* Else it stays: SETTLE ends what is in quarantine. */
+	unmapped(d, u->dma, a->error);
 	if (a->error)
 		smartiod_lend_fail(d, &u->lend, a->error, "%s", a->text);
 	else

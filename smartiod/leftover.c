@@ -90,8 +90,7 @@ static void drop(struct smartiod *d, uint64_t owner, bool give_back)
 		next = smartiod_leftover_after(d, l->by_id.key);
 		if (l->owner != owner)
 			continue;
-		if (give_back && !l->owner && l->kind == SIO_KIND_MEM &&
-		    smartiod_restore_end_given(d, l))
+		if (give_back && l->kind == SIO_KIND_MEM && smartiod_restore_end_mapped(d, l))
 			continue;
 		if (give_back)
 			tell_port(d, l);

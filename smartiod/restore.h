@@ -94,14 +94,15 @@ void smartiod_restore_finish_devices(struct smartiod *d, struct smartiod_session
 struct smartiod_segment *smartiod_segment_by_mem(struct smartiod *d, uint64_t mem,
 						 struct sio_err *reterr);
 /*
- * Mappings of before that no library has claimed: @seg, a segment again, is not freed under them.
+ * Mappings of before that no library has claimed: @seg, a segment again, or one that ends, is not
+ * freed under them.
  */
 void smartiod_restore_mapped(struct smartiod *d, struct smartiod_segment *seg);
 /*
- * Nobody claimed this memory, which hangs on the daemon: it ends when no device reaches it any
- * more, as no owner's end frees it. Takes @l. false: no memory for that.
+ * Nobody claimed this memory, and devices reach it: it ends when none does any more, as its owner's
+ * end is far, or there is no owner. Takes @l. false: none does, or no memory for that.
  */
-bool smartiod_restore_end_given(struct smartiod *d, struct smartiod_leftover *l);
+bool smartiod_restore_end_mapped(struct smartiod *d, struct smartiod_leftover *l);
 /*
  * @number is that of a segment with memory: an empty one of somebody who says that he had it gives
  * way.

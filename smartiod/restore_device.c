@@ -141,6 +141,8 @@ void smartiod_restore_mapped(struct smartiod *d, struct smartiod_segment *seg)
 	struct smartiod_tree_node *n;
 	uint64_t key = 0;
 
+	if (d->world != SIO_WORLD_SHIM || !seg->mem)
+		return;
 	while ((n = smartiod_tree_after(&smartiod_devices(d)->dmas, key))) {
 		struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
 

@@ -92,15 +92,28 @@ int smartiod_restore_attachment(struct smartiod *d, struct smartiod_session *s,
 	return 0;
 }
 
-bool smartiod_restore_end_given(struct smartiod *d, struct smartiod_leftover *l)
+static bool is_mapped(struct smartiod *d, uint64_t mem)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&smartiod_devices(d)->dmas, key))) {
+		key = n->key;
+		if (SMARTIOD_OF(n, struct smartiod_dma, by_id)->target == mem)
+			return true;
+	}
+	return false;
+}
+
+bool smartiod_restore_end_mapped(struct smartiod *d, struct smartiod_leftover *l)
 {
 	struct smartiod_segment *seg;
 	struct sio_err err;
 
-	if (smartiod_segment_new(d, NULL, 0, false, 0, l->length, &seg, &err) < 0)
+	if (!is_mapped(d, l->by_id.key) ||
+	    smartiod_segment_new(d, NULL, l->owner, false, 0, l->length, &seg, &err) < 0)
 		return false;
 	smartiod_segment_take_leftover(d, seg, l);
-	smartiod_restore_mapped(d, seg);
 	smartiod_segment_end(d, seg, SCI_CB_LOST, false);
 	return true;
 }

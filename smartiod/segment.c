@@ -7,6 +7,7 @@
 #include "smartiod/device.h"
 #include "smartiod/group.h"
 #include "smartiod/internal.h"
+#include "smartiod/restore.h"
 
 #define CREATE_FLAGS                                                                               \
 	(SCI_FLAG_USE_CALLBACK | SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_DMA_GLOBAL |       \
@@ -158,6 +159,8 @@ void smartiod_segment_end(struct smartiod *d, struct smartiod_segment *seg, uint
 	seg->removed = true;
 	seg->owner_gone |= owner_gone;
 	seg->pins++; /* it stays while importers of this host let go */
+	if (!seg->owner_gone)
+		smartiod_restore_mapped(d, seg);
 	if (seg->removal)
 		smartiod_op_resume(d, seg->removal);
 	smartiod_segment_cut(d, seg, SIO_ADAPTER_ANY, reason);

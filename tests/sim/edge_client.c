@@ -28,7 +28,6 @@ static struct sim_conn *conns; /* that a daemon may name */
 static struct sim_conn *all_conns;
 static uint64_t last_client;
 const struct sim_ears *sim_ears;
-uint64_t sim_perjuries;
 
 static bool same_life(const struct sim_conn *c)
 {

@@ -83,15 +83,6 @@ static void check_quarantine(const struct sio_list_entry *l)
 			 sim_node(host_now), name[l->kind], (uint64_t)l->id, (uint64_t)l->owner);
 }
 
-/*
- * Memory that a perjurer told nothing of stays while a device may reach it, or until it ends: it is
- * its own.
- */
-static bool untold(const struct sio_list_entry *l)
-{
-	return sim_perjuries && l->kind == SIO_KIND_MEM && l->state == SIO_STATE_LIVE;
-}
-
 static void check_one(void *arg, const struct sio_list_entry *l)
 {
 	bool vector = l->kind == SIO_KIND_VECTOR, address = l->kind == SIO_KIND_GRANT && !l->cookie;
@@ -106,8 +97,6 @@ static void check_one(void *arg, const struct sio_list_entry *l)
 	HASH_FIND(hh, book, &key, sizeof(key), e);
 	if (e)
 		e->seen = true;
-	else if (untold(l))
-		return;
 	else if (l->state == SIO_STATE_LIVE || l->kind == SIO_KIND_DMAMAP ||
 		 l->kind == SIO_KIND_GRANT)
 		sim_fail("books",

@@ -37,26 +37,16 @@ static void start(void)
 	fds = sim_fd_count();
 }
 
-/*
- * What a perjurer leaves is not all given back yet: memory that the port was given for it, and its
- * descriptor, can stay until smartiod ends.
- */
-static bool may_stay(uint32_t kind)
-{
-	return sim_perjuries && kind == SIO_KIND_MEM;
-}
-
 static bool back(void)
 {
 	for (unsigned h = 0; h < sim_hosts(); h++) {
-		if (sim_port_ram_free(h) != ram[h] && !may_stay(SIO_KIND_MEM))
+		if (sim_port_ram_free(h) != ram[h])
 			return false;
 		for (unsigned k = 0; k < KINDS; k++)
-			if (sim_port_count(h, kinds[k].kind) != before[h][k] &&
-			    !may_stay(kinds[k].kind))
+			if (sim_port_count(h, kinds[k].kind) != before[h][k])
 				return false;
 	}
-	return sim_fd_count() == fds || may_stay(SIO_KIND_MEM);
+	return sim_fd_count() == fds;
 }
 
 static void explain(char *text, size_t size)

@@ -349,7 +349,6 @@ struct sim_ears {
 	void (*heard)(struct sim_proc *p, const void *msg, size_t len);
 };
 extern const struct sim_ears *sim_ears;
-extern uint64_t sim_perjuries; /* lies of such programs so far */
 bool sim_conn_readable(const struct sim_conn *c);
 void sim_conn_close(struct sim_conn *c);
 

@@ -108,10 +108,8 @@ void sim_perjure(struct sio_msg_restore *m)
 	if (rng == 0)
 		rng = sim_options.seed ^ 0x7065726a757279ull;
 	known[n_known++ % KNOWN] = *m;
-	if (sim_draw(&rng) % 3 == 0) {
-		sim_perjuries++;
+	if (sim_draw(&rng) % 3 == 0)
 		lie(&rng, m);
-	}
 }
 
 /* ---- what it has ---- */

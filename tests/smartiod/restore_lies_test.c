@@ -74,6 +74,59 @@ static void a_reset_that_was_none_is_told_to_nobody(void **state)
 	assert_int_equal(resets_told(f, p->c.c), 1);
 }
 
+/* Says all that it had, step by step, but of its mappings for devices that they are of nothing. */
+static void say_no_mappings(struct fixture *f, struct world_client *c)
+{
+	struct sio_msg_restore_step step = {0};
+	struct sio_msg_restore m;
+
+	world_reconnect(f->w, c);
+	assert_int_equal(say_hello(f->w, c, c->owner, SIO_CLIENT_LIBRARY), 0);
+	for (unsigned i = 1; i <= SIO_RESTORE_STEPS; i++) {
+		for (uint64_t at = 0; library_next(c, i, &at, &m);) {
+			bool lie = sio_from_le32(m.type) == SIO_MSG_DMA_MAP;
+
+			if (lie)
+				((struct sio_msg_dma_map *)(void *)m.request)->segment =
+					sio_to_le32(0xffff);
+			assert_int_equal(say(f->w, c, &m), lie ? ENOENT : 0);
+		}
+		step.step = sio_to_le32(i);
+		world_send(f->w, c, SIO_MSG_RESTORE_STEP, &step, sizeof(step));
+		f->w->before_step = pump;
+		world_run(f->w);
+	}
+}
+
+/*
+ * The device reaches the memory all the same, so it stays, and in the books, when its program lets
+ * go of it: until the device has let go, too, and no longer.
+ */
+static void memory_stays_as_long_as_a_device_reaches_it(void **state)
+{
+	struct fixture *f = *state;
+	struct programs *p = &f->p;
+	uint64_t mem;
+
+	make_all(f->w, p);
+	OK(call_unhold(f->w, p->b.c, p->b.b.handle, p->b.hold));
+	mem = sio_from_le64(entry_of(p->c.c, SIO_MSG_SEG_CREATE).key);
+	f->w->before_step = NULL;
+	restart(f->w);
+	say_no_mappings(f, p->c.c);
+	assert_int_equal(call_handle(f->w, p->c.c, SIO_MSG_DMA_UNMAP, p->c.dma, 0), EBADF);
+	OK(call_seg_remove(f->w, p->c.c, p->c.segment));
+	assert_non_null(world_res_find(f->w, 0, SIO_KIND_MEM, mem));
+	OK(call_handle(f->w, p->c.c, SIO_MSG_SEG_DISCONNECT, p->c.dev_segment, 0));
+	OK(call_unvector(f->w, p->c.c, p->c.b.handle, p->c.vector));
+	OK(call_handle(f->w, p->c.c, SIO_MSG_SEG_UNMAP, p->c.bar_map, 0));
+	OK(call_handle(f->w, p->c.c, SIO_MSG_SEG_DISCONNECT, p->c.bar, 0));
+	OK(call_handle(f->w, p->c.c, SIO_MSG_DEV_RETURN, p->c.b.handle, 0));
+	assert_non_null(world_res_find(f->w, 0, SIO_KIND_MEM, mem));
+	OK(call_settled(f->w, p->b.c, p->b.b.handle, p->c.b.id));
+	assert_null(world_res_find(f->w, 0, SIO_KIND_MEM, mem));
+}
+
 /* What one had, said by another; twice; with other numbers: nothing comes of it. */
 static void lies_bring_nothing(void **state)
 {
@@ -390,6 +443,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(owners_are_proved),
 		TEST(a_reset_that_was_none_is_told_to_nobody),
+		TEST(memory_stays_as_long_as_a_device_reaches_it),
 		TEST(lies_bring_nothing),
 		TEST(random_words_do_no_harm),
 		TEST(what_others_fill_is_theirs),
