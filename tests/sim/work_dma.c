@@ -54,6 +54,7 @@ static void transfer(struct state *s)
 		 (s->queue, s->p.own, s->p.remote, n, vec, NULL, NULL, flags, &e), &e,
 		 SCI_ERR_ILLEGAL_OPERATION, SCI_ERR_SEGMENT_NOT_PREPARED,
 		 SCI_ERR_SEGMENT_NOT_CONNECTED, SCI_ERR_NOT_CONNECTED);
+	sim_queue_judge("SCIStartDmaTransferVec", before, e);
 	if (before == SCI_DMAQUEUE_POSTED && e == SCI_ERR_OK &&
 	    SCIDMAQueueState(s->queue) == SCI_DMAQUEUE_IDLE)
 		sim_fail("states", "%s: a started DMA queue is idle", sim_self()->name);

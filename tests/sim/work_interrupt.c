@@ -18,7 +18,9 @@
 #define NVME_REPLY 0x504e4953u
 #define NVME_REQUEST 0x514e4953u
 #define MAGIC 0x6d657373u
-#define FLOOD 1000u /* messages: a ring holds about half as many */
+#define PLAINS 512u
+#define ARRIVES (10 * SIM_MS) /* by then a trigger that was sent is there */
+#define FLOOD 1000u	      /* messages: a ring holds about half as many */
 
 struct message {
 	uint32_t magic, node; /* the receiver's */
@@ -26,8 +28,21 @@ struct message {
 	uint8_t more[200];
 };
 
+/* What is known of a plain interrupt: how many triggers it was sent, and how many waits had one. */
+struct plain {
+	uint64_t id; /* in the order of creation */
+	unsigned host, number;
+	bool shared, counting, removed;
+	uint64_t sent_before; /* triggers to that number that had begun when it was created */
+	uint64_t waits;	      /* that had a trigger */
+	uint64_t last_wait;   /* the time when the last of them was over */
+	/* Through connections that are its own: triggers that are done, and when the last was. */
+	uint64_t done, done_at, begun_at;
+};
+
 struct own {
 	sci_local_interrupt_t plain;
+	uint64_t known; /* its struct plain */
 	sci_local_data_interrupt_t data;
 	uint64_t connection[SENDERS], count[SENDERS];
 	unsigned n;
@@ -35,6 +50,8 @@ struct own {
 
 struct other {
 	sci_remote_interrupt_t plain;
+	uint64_t known; /* the struct plain of whom it leads to; 0: of somebody else */
+	unsigned plain_host, number;
 	sci_remote_data_interrupt_t data;
 	uint64_t connection, count;
 	unsigned host;
@@ -48,11 +65,69 @@ struct state {
 
 static uint64_t last_connection; /* of the cluster */
 
+/* Where nothing can break on the way, nothing may be missing either. */
+static bool lossless(void)
+{
+	return !sim_has_fault("link") && !sim_has_fault("crash") && !sim_has_fault("cut") &&
+	       !sim_has_fault("delay");
+}
+
+/* ---- what is known of plain interrupts ---- */
+static struct plain plains[PLAINS]; /* the last ones */
+static uint64_t n_plains;
+static uint64_t sent[SIM_HOSTS][NUMBERS + 1]; /* triggers that have begun */
+
+/* NULL: too long ago. */
+static struct plain *known(uint64_t id)
+{
+	return id && n_plains - id < PLAINS ? &plains[id % PLAINS] : NULL;
+}
+
+/* The number is one program's alone as long as this one lives: then it is the latest. */
+static uint64_t latest(unsigned host, unsigned number)
+{
+	for (uint64_t id = n_plains; known(id); id--) {
+		const struct plain *k = known(id);
+
+		if (k->host == host && k->number == number)
+			return k->shared || k->removed ? 0 : id;
+	}
+	return 0;
+}
+
+/* Each trigger is for one wait at most; a latched one may be for none, as one before it was. */
+static void had_trigger(struct own *o)
+{
+	struct plain *k = known(o->known);
+
+	if (!k)
+		return;
+	k->last_wait = sim_now();
+	if (++k->waits > sent[k->host][k->number] - k->sent_before && !sim_has_fault("liar"))
+		sim_fail("states", "%s: %llu waits for interrupt %u had a trigger, %llu were sent",
+			 sim_self()->name, (unsigned long long)k->waits, k->number,
+			 (unsigned long long)(sent[k->host][k->number] - k->sent_before));
+}
+
+/* It waited since @since, and none came. */
+static void had_none(const struct own *o, uint64_t since)
+{
+	const struct plain *k = known(o->known);
+
+	if (!k || k->shared || k->done == 0 || k->done_at + ARRIVES > since || !lossless())
+		return;
+	if (k->counting ? k->done > k->waits : k->begun_at > k->last_wait)
+		sim_fail("states",
+			 "%s: interrupt %u was triggered (%llu times), and a wait is late",
+			 sim_self()->name, k->number, (unsigned long long)k->done);
+}
+
 /* ---- receiving ---- */
 static void create_plain(struct state *s, struct own *o)
 {
 	unsigned number = 1 + (unsigned)sim_pick(NUMBERS);
-	unsigned flags = SCI_FLAG_FIXED_INTNO;
+	unsigned flags = SCI_FLAG_FIXED_INTNO, host = sim_self()->host;
+	uint64_t before = sent[host][number];
 	sci_error_t e;
 
 	if (o->plain)
@@ -61,8 +136,17 @@ static void create_plain(struct state *s, struct own *o)
 	flags |= sim_pick(4) == 0 ? SCI_FLAG_SHARED_INT : 0;
 	SIM_CALL(SCICreateInterrupt, (s->sd, &o->plain, 0, &number, NULL, NULL, flags, &e), &e,
 		 SCI_ERR_INTNO_USED);
-	if (e != SCI_ERR_OK)
+	if (e != SCI_ERR_OK) {
 		o->plain = NULL;
+		return;
+	}
+	o->known = ++n_plains;
+	plains[o->known % PLAINS] = (struct plain){.id = o->known,
+						   .host = host,
+						   .number = number,
+						   .shared = flags & SCI_FLAG_SHARED_INT,
+						   .counting = flags & SCI_FLAG_COUNTING_INT,
+						   .sent_before = before};
 }
 
 static void remove_plain(struct own *o)
@@ -71,6 +155,8 @@ static void remove_plain(struct own *o)
 
 	if (!o->plain)
 		return;
+	if (known(o->known))
+		known(o->known)->removed = true;
 	SIM_CALL(SCIRemoveInterrupt, (o->plain, 0, &e), &e, SCI_ERR_BUSY);
 	if (e != SCI_ERR_BUSY)
 		o->plain = NULL;
@@ -98,13 +184,6 @@ static void remove_data(struct own *o)
 	if (o->data)
 		SIM_CALL(SCIRemoveDataInterrupt, (o->data, 0, &e), &e);
 	o->data = NULL;
-}
-
-/* Where nothing can break on the way, nothing may be missing either. */
-static bool lossless(void)
-{
-	return !sim_has_fault("link") && !sim_has_fault("crash") && !sim_has_fault("cut") &&
-	       !sim_has_fault("delay");
 }
 
 /* They are stopped, or wait for a drive that does not answer. */
@@ -177,6 +256,7 @@ static void wait_data(struct own *o)
 static void wait_plain(struct own *o)
 {
 	unsigned timeout = sim_pick(2) ? 0 : (unsigned)sim_pick(50);
+	uint64_t since = sim_now();
 	sci_error_t e;
 
 	if (!o->plain)
@@ -184,6 +264,10 @@ static void wait_plain(struct own *o)
 	sim_call("SCIWaitForInterrupt", timeout + 1000);
 	SCIWaitForInterrupt(o->plain, timeout, 0, &e);
 	sim_called(e, SCI_ERR_TIMEOUT, SCI_ERR_CANCELLED, SCI_ERR_OK);
+	if (e == SCI_ERR_OK)
+		had_trigger(o);
+	else if (e == SCI_ERR_TIMEOUT)
+		had_none(o, since);
 }
 
 /* ---- sending ---- */
@@ -191,6 +275,7 @@ static void connect_plain(struct state *s, struct other *o)
 {
 	unsigned host = sim_pick_host(), number = 1 + (unsigned)sim_pick(NUMBERS);
 	unsigned adapter = sim_pick_adapter(host);
+	uint64_t who = latest(host, number);
 	sci_error_t e;
 
 	if (o->plain)
@@ -199,6 +284,9 @@ static void connect_plain(struct state *s, struct other *o)
 		 &e, SCI_ERR_NO_SUCH_INTNO, SCI_ERR_CONNECTION_REFUSED);
 	if (e != SCI_ERR_OK)
 		o->plain = NULL;
+	o->plain_host = host;
+	o->number = number;
+	o->known = latest(host, number) == who ? who : 0;
 }
 
 static void connect_data(struct state *s, struct other *o)
@@ -266,10 +354,20 @@ static void on_log(const char *text)
 
 static void trigger_plain(struct other *o)
 {
+	struct plain *k = known(o->known);
+	uint64_t begin = sim_now();
 	sci_error_t e;
 
-	if (o->plain)
-		SIM_CALL(SCITriggerInterrupt, (o->plain, 0, &e), &e, SCI_ERR_NOT_CONNECTED);
+	if (!o->plain)
+		return;
+	sent[o->plain_host][o->number]++;
+	SIM_CALL(SCITriggerInterrupt, (o->plain, 0, &e), &e, SCI_ERR_NOT_CONNECTED);
+	if (e != SCI_ERR_OK || !k || k->id != o->known)
+		return;
+	k->done++;
+	k->done_at = sim_now();
+	if (begin > k->begun_at)
+		k->begun_at = begin;
 }
 
 static void disconnect(struct other *o, bool data)
