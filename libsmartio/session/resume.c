@@ -155,14 +155,17 @@ static int ask(struct talk *t, uint32_t type, struct sio_msg *req, size_t len, s
 	uint64_t deadline = w->now(w) + ANSWER_NS;
 	const struct sio_msg *rep = (const void *)t->packet;
 	size_t got = 0;
+	ssize_t sent;
 	int rc;
 
 	req->size = sio_to_le32((uint32_t)len);
 	req->type = sio_to_le32(type);
 	req->id = sio_to_le32(++t->id);
 	req->error = sio_to_le32(0);
-	/* If it is gone already its last words are still to be taken. */
-	w->send(w, t->fd, req, len, fd, fd ? 1 : 0);
+	sent = w->send(w, t->fd, req, len, fd, fd ? 1 : 0);
+	/* No answer comes to what was not said; if it is gone its last words are to be taken. */
+	if (sent < 0 && sent != -EPIPE && sent != -ECONNRESET)
+		return -ETIMEDOUT;
 	do {
 		rc = wait_packet(t, deadline);
 		if (rc == 0)
@@ -270,7 +273,10 @@ static void ask_again(struct sio_session *s)
 		struct sio_session_post *p = s->posts;
 
 		s->posts = p->next;
-		s->world->send(s->world, s->fd, p->msg, p->len, NULL, 0);
+		/* The next smartiod is not told of what they say is gone. */
+		if (sio_session_connected(s) &&
+		    s->world->send(s->world, s->fd, p->msg, p->len, NULL, 0) < 0)
+			sio_session_cannot_send(s);
 		free(p);
 	}
 	for (c = s->calls; c && sio_session_connected(s); c = next) {

@@ -37,7 +37,9 @@ static struct {
 	/* cut: so many HELLOs end the connection; cut_after: before, or after the answer. */
 	unsigned connects, hellos, resumed, cut;
 	bool cut_after;
-	uint32_t error; /* answer to all but HELLO */
+	unsigned room, no_room; /* behind so many packets so many cannot be sent */
+	unsigned restores;	/* it was told what the program has */
+	uint32_t error;		/* answer to all but HELLO */
 	unsigned n_fds, n_replies, n_events;
 	uint64_t event[EVENTS];
 	struct {
@@ -131,6 +133,13 @@ static ssize_t fake_send(struct sio_world *w, int fd, const void *buf, size_t le
 	(void)fds;
 	if (!me.open || fd != me.fd)
 		return -EPIPE;
+	if (me.room)
+		me.room--;
+	else if (me.no_room) {
+		me.no_room--;
+		return -ENOBUFS;
+	}
+	me.restores += sio_from_le32(req->type) == SIO_MSG_RESTORE;
 	me.unholds += sio_from_le32(req->type) == SIO_MSG_DEV_UNHOLD;
 	if (sio_from_le32(req->type) == SIO_MSG_HELLO)
 		hello(req, n_fds);
@@ -491,6 +500,48 @@ static void a_talk_that_is_broken_off_is_left(void **state)
 	SCITerminate();
 }
 
+/* The kernel had no memory for what was to be said: nobody waits for an answer to it. */
+static void a_talk_that_cannot_be_sent_is_tried_again(void **state)
+{
+	sci_error_t err;
+	sci_desc_t sd;
+
+	(void)state;
+	assert_int_equal(initialize(), SCI_ERR_OK);
+	SCIOpen(&sd, 0, &err);
+	assert_int_equal(err, SCI_ERR_OK);
+	goes(0);
+	me.no_room = 2;
+	assert_int_equal(probe(sd), SCI_ERR_OK);
+	assert_int_equal(me.no_room, 0);
+	assert_int_equal(me.resumed, 1);
+	assert_true(since(1000 * S) < 1 * S);
+	assert_int_equal(me.connections, 1);
+	SCITerminate();
+}
+
+/* What was not said was not refused: it is said to the next one. */
+static void what_cannot_be_told_is_told_again(void **state)
+{
+	sci_smartio_device_t device;
+	sci_error_t err;
+	sci_desc_t sd;
+
+	(void)state;
+	assert_int_equal(initialize(), SCI_ERR_OK);
+	SCIOpen(&sd, 0, &err);
+	SCIBorrowDevice(sd, &device, 0x400, 0, &err);
+	assert_int_equal(err, SCI_ERR_OK);
+	goes(0);
+	me.room = 1; /* HELLO */
+	me.no_room = 1;
+	assert_int_equal(probe(sd), SCI_ERR_OK);
+	assert_int_equal(me.no_room, 0);
+	assert_int_equal(me.restores, 1);
+	assert_true(since(1000 * S) < 1 * S);
+	SCITerminate();
+}
+
 static void beginning_waits_30_s_at_most(void **state)
 {
 	(void)state;
@@ -555,6 +606,8 @@ int main(void)
 		TEST(beginning_waits_for_the_next_smartiod),
 		TEST(beginning_outlives_a_smartiod_that_says_nothing),
 		TEST(beginning_outlives_a_smartiod_that_answers_and_goes),
+		TEST(a_talk_that_cannot_be_sent_is_tried_again),
+		TEST(what_cannot_be_told_is_told_again),
 		TEST(beginning_waits_30_s_at_most),
 		TEST(a_talk_that_is_broken_off_is_left),
 		TEST(elsewhere_nobody_waits),

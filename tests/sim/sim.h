@@ -178,6 +178,9 @@ struct sim_map {
 	size_t len;
 };
 
+/* Calls that fail seldom, each counted by itself. */
+enum sim_scarce { SIM_SEND, SIM_MAP_FD, SIM_MAP_ASIDE, SIM_MAP_BACK, SIM_SCARCE };
+
 struct sim_proc {
 	struct sio_world world; /* first: a world is its process */
 	void *library;
@@ -185,13 +188,14 @@ struct sim_proc {
 	unsigned host;
 	uint32_t pid;
 	bool dead, finished, reaped;
-	uint64_t steps;	     /* calls of the table so far */
-	uint64_t kill_at;    /* die in this one; 0: live */
-	uint64_t kill_later; /* not then, but so many ns after it */
-	uint64_t fail_at;    /* this one fails, if it can; 0: none */
-	uint64_t stopped;    /* until then nothing of it runs (SIGSTOP) */
-	uint64_t triggered;  /* data interrupts that it sent (oracle_queues.c) */
-	bool perjurer;	     /* it lies to the next smartiod (work_perjurer.c) */
+	uint64_t steps;			/* calls of the table so far */
+	uint64_t kill_at;		/* die in this one; 0: live */
+	uint64_t kill_later;		/* not then, but so many ns after it */
+	uint64_t fail_at;		/* this one fails, if it can; 0: none */
+	uint64_t scarce_in[SIM_SCARCE]; /* the so-manieth from now of a kind fails; 0: none */
+	uint64_t stopped;		/* until then nothing of it runs (SIGSTOP) */
+	uint64_t triggered;		/* data interrupts that it sent (oracle_queues.c) */
+	bool perjurer;			/* it lies to the next smartiod (work_perjurer.c) */
 	int *fds;
 	unsigned n_fds, max_fds;
 	struct sim_map *maps;
@@ -228,6 +232,8 @@ extern bool sim_steady;
 struct sim_proc *sim_step(struct sio_world *w);
 /* Whether the call that sim_step() began is to fail for lack of something. */
 bool sim_fails(struct sim_proc *p);
+/* The same for one that the fault "scarce" counts. */
+bool sim_is_scarce(struct sim_proc *p, enum sim_scarce what);
 /* The running program sleeps. */
 void sim_sleep(uint64_t ns);
 /* The running program's library logs something; NULL. */

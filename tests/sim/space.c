@@ -37,10 +37,12 @@ int sim_world_reserve(struct sio_world *w, void *hint, bool fixed, size_t len, v
 
 int sim_world_map(struct sio_world *w, void *at, size_t len, int prot, int fd, uint64_t offset)
 {
+	struct sim_proc *p = sim_step(w);
 	struct sim_object *o;
 
-	sim_step(w);
 	sim_sync();
+	if (sim_is_scarce(p, SIM_MAP_FD))
+		return -ENOMEM;
 	o = sim_fd(fd);
 	assert(o->kind == SIM_MEM);
 	fabric_map(at, len, o->mem, offset, prot & SIO_PROT_WRITE);
@@ -60,6 +62,8 @@ int sim_world_map_aside(struct sio_world *w, void *at, size_t len, void **ret)
 	struct sim_proc *p = sim_step(w);
 
 	sim_sync();
+	if (sim_is_scarce(p, SIM_MAP_ASIDE))
+		return -ENOMEM;
 	*ret = fabric_reserve(p, len);
 	remember(p, *ret, len);
 	fabric_move(at, *ret, len);
@@ -83,6 +87,8 @@ int sim_world_map_back(struct sio_world *w, void *aside, void *at, size_t len)
 	struct sim_proc *p = sim_step(w);
 
 	sim_sync();
+	if (sim_is_scarce(p, SIM_MAP_BACK))
+		return -ENOMEM;
 	fabric_move(aside, at, len);
 	forget(p, aside, len);
 	return 0;

@@ -79,12 +79,13 @@ static const struct keeper *find(uint32_t fdid, uint64_t borrower)
 }
 
 /*
- * It has the device for sure: it lives, gives nothing back, and nobody can believe that it is gone.
+ * It has the device for sure: it lives, gives nothing back, and nobody can believe that it is gone,
+ * as of one that could not send.
  */
 static bool lives(const struct keeper *k)
 {
 	return k && sim_living(k->pid) && !k->leaves && !pulled_since(k) &&
-	       sim_peer_breaks(k->host, k->lender) == k->breaks;
+	       !sim_has_fault("scarce") && sim_peer_breaks(k->host, k->lender) == k->breaks;
 }
 
 void sim_keep_settled(uint32_t fdid, uint64_t borrower)

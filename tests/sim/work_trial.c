@@ -153,7 +153,7 @@ static bool fits(const struct smartio_nvme_manager *m)
 {
 	static const char *const other[] = {"crash", "link",   "cut",	"delay",   "removal",
 					    "liar",  "lack",   "port",	"restart", "memory",
-					    "stop",  "absent", "stray", "unheard"};
+					    "stop",  "absent", "stray", "unheard", "scarce"};
 	uint64_t bytes = m->meta.ns[0].blocks * m->meta.ns[0].block_size;
 
 	for (unsigned i = 0; i < sizeof(other) / sizeof(other[0]); i++)

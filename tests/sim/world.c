@@ -75,6 +75,16 @@ bool sim_fails(struct sim_proc *p)
 	return true;
 }
 
+bool sim_is_scarce(struct sim_proc *p, enum sim_scarce what)
+{
+	static const char *const name[SIM_SCARCE] = {"send", "map", "map_aside", "map_back"};
+
+	if (p->scarce_in[what] == 0 || --p->scarce_in[what] > 0)
+		return false;
+	sim_trace("%s: %s fails", p->name, name[what]);
+	return true;
+}
+
 void sim_sleep(uint64_t ns)
 {
 	sim_step(&sim_self()->world);
@@ -104,7 +114,8 @@ static int world_connect(struct sio_world *w)
 static ssize_t world_send(struct sio_world *w, int fd, const void *buf, size_t len, const int *fds,
 			  unsigned n_fds)
 {
-	enter(w);
+	if (sim_is_scarce(enter(w), SIM_SEND))
+		return -ENOBUFS;
 	return sim_conn_send(sim_fd(fd)->conn, buf, len, fds, n_fds);
 }
 
