@@ -114,8 +114,12 @@ static int world_connect(struct sio_world *w)
 static ssize_t world_send(struct sio_world *w, int fd, const void *buf, size_t len, const int *fds,
 			  unsigned n_fds)
 {
-	if (sim_is_scarce(enter(w), SIM_SEND))
+	struct sim_proc *p = enter(w);
+
+	if (sim_is_scarce(p, SIM_SEND)) {
+		p->unsent = true;
 		return -ENOBUFS;
+	}
 	return sim_conn_send(sim_fd(fd)->conn, buf, len, fds, n_fds);
 }
 
