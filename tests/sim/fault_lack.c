@@ -32,8 +32,8 @@ static void scarce_begin(struct sim_fault_event *e)
 	uint64_t nth = 1 + sim_draw(&e->rng) % some[which].within;
 
 	/*
-	 * Elsewhere a session that cannot send has ended for its program alone: smartiod is not told
-	 * before SCITerminate() (found here, not mended yet).
+	 * Elsewhere a session that cannot send has ended for its program alone: smartiod is not
+	 * told before SCITerminate() (found here, not mended yet).
 	 */
 	if (p && (sim_outliving || some[which].what != SIM_SEND))
 		p->scarce_in[some[which].what] = nth;

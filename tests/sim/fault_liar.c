@@ -29,9 +29,9 @@
 /*
  * Behind the header. Numbers of 64 bits: C a connection or link, U a segment, G a grant, B a
  * borrow, M a mapping for a device, R a ring, I an address of a device, N any of these, z 0; L
- * bytes or an offset; ? anything. Of 32: n a node; f a device, d the one that it knows; i a segment's
- * id; a an adapter; s small; r a reason; b 0 or 1; x what may be done (read, write); e an event of a
- * device; 0.
+ * bytes or an offset; ? anything. Of 32: n a node; f a device, d the one that it knows; i a
+ * segment's id; a an adapter; s small; r a reason; b 0 or 1; x what may be done (read, write); e an
+ * event of a device; 0.
  */
 static const struct form {
 	uint32_t type;

@@ -23,7 +23,9 @@ unsigned liar_word_bytes(char letter);
 /* The words of a message, behind its header. Return: its length. */
 size_t liar_fill(const char *words, uint8_t *msg);
 
-/* liar_answer.c: programs ask for what it has. It does not hear a request that has been answered. */
+/*
+ * liar_answer.c: programs ask for what it has. It does not hear a request that has been answered.
+ */
 bool liar_answers(uint32_t node, const void *msg, size_t len);
 /* A reply of its daemon: one of its words may become another one. */
 void liar_alters(uint8_t *msg, size_t len);

@@ -72,7 +72,9 @@ static void make(struct scene *s)
 	world_forget(s->user);
 }
 
-/* The user asks, node 4 is not heard, and @lie is said in its place. Return: what the user hears. */
+/*
+ * The user asks, node 4 is not heard, and @lie is said in its place. Return: what the user hears.
+ */
 static uint32_t ask(struct scene *s, uint32_t type, void *msg, size_t len, uint32_t reply,
 		    void *lie, size_t size)
 {
