@@ -38,6 +38,7 @@ void sio_nvme_ledger_take(struct sio_nvme_ledger *l, uint32_t qid, const struct 
 {
 	l->pair[qid] = *pair;
 	l->used++;
+	l->given++;
 }
 
 void sio_nvme_ledger_release(struct sio_nvme_ledger *l, uint32_t qid)

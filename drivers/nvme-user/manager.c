@@ -461,3 +461,8 @@ uint32_t smartio_nvme_manager_queue_pairs(const struct smartio_nvme_manager *m, 
 		*ret_all = m->ledger.pairs;
 	return m->ledger.used;
 }
+
+uint64_t smartio_nvme_manager_given(const struct smartio_nvme_manager *m)
+{
+	return m->ledger.given;
+}

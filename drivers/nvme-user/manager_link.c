@@ -244,6 +244,15 @@ int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nv
 	rc = link_manager(n);
 	if (rc == 0)
 		rc = send_request(n, req);
+	if (rc && n->manager) {
+		/* The way to it may be gone, and another one there. */
+		sio_nvme_unlink_manager(n);
+		if (rc != -ENOSPC) {
+			rc = link_manager(n);
+			if (rc == 0)
+				rc = send_request(n, req);
+		}
+	}
 	if (rc)
 		return rc;
 	if (ret_sent)

@@ -64,6 +64,11 @@ void smartio_nvme_manager_stop(struct smartio_nvme_manager *m);
 void smartio_nvme_manager_close(struct smartio_nvme_manager *m);
 /** Queue pairs that clients have now, and that the drive has in all. */
 uint32_t smartio_nvme_manager_queue_pairs(const struct smartio_nvme_manager *m, uint32_t *ret_all);
+/**
+ * Queue pairs that clients were given so far. A client that is quick comes and goes between two
+ * looks at smartio_nvme_manager_queue_pairs(), in one smartio_nvme_manager_serve().
+ */
+uint64_t smartio_nvme_manager_given(const struct smartio_nvme_manager *m);
 
 /* ---- client ---- */
 struct smartio_nvme;

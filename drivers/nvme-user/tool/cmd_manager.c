@@ -14,14 +14,11 @@ static void stop(void)
 
 static int serve(const struct options *o)
 {
-	bool came = false;
-
 	while (!interrupted) {
 		if (smartio_nvme_manager_serve(manager, UINT32_MAX) < 0)
 			return failed_nvme();
-		if (smartio_nvme_manager_queue_pairs(manager, NULL))
-			came = true;
-		else if (o->once && came)
+		if (o->once && smartio_nvme_manager_given(manager) &&
+		    !smartio_nvme_manager_queue_pairs(manager, NULL))
 			break;
 	}
 	return EXIT_OK;

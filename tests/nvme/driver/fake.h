@@ -46,6 +46,7 @@ extern struct fake {
 	unsigned unsettled; /* so many words of what is settled the lender cannot take */
 	unsigned away_at;   /* the n-th look for a manager finds no smartiod; 0: none */
 	unsigned way;	    /* the adapter, of FAKE_ADAPTERS, by which interrupts are reached */
+	bool severed;	    /* what was connected by another one leads nowhere now */
 	uint64_t away_ns;   /* for so long, in which the manager waits, too: then it is */
 	struct smartio_nvme_manager *back; /* this one */
 } fake;

@@ -15,7 +15,7 @@ struct fake_handle {
 	struct fake_borrower *b;
 	struct fake_handle
 		*of; /* connection: segment; map: connection or segment; sender: interrupt */
-	unsigned id, memtype;
+	unsigned id, memtype, way; /* sender: its adapter */
 	bool bar, available, reachable, registers;
 	size_t size;
 	uint8_t *at;

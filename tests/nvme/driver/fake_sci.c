@@ -235,6 +235,7 @@ void SCIConnectDataInterrupt(sci_desc_t sd, sci_remote_data_interrupt_t *interru
 	}
 	s = fake_make(SENDER);
 	s->of = h;
+	s->way = localAdapterNo;
 	*interrupt = (sci_remote_data_interrupt_t)s;
 }
 
@@ -254,6 +255,10 @@ void SCITriggerDataInterrupt(sci_remote_data_interrupt_t interrupt, void *data, 
 	assert(flags == 0 && length <= 8192);
 	if (fake_injected(error))
 		return;
+	if (fake.severed && s->way != fake.way) {
+		*error = SCI_ERR_NO_LINK_ACCESS;
+		return;
+	}
 	if (s->of && !push(s->of, data, length))
 		*error = SCI_ERR_NOSPC;
 }

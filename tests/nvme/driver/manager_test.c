@@ -87,6 +87,10 @@ static void a_manager_is_reached_by_whatever_adapter_leads_there(void **state)
 	assert_text("cannot reach its manager on node 8");
 	fake.way = 0;
 	assert_ok(smartio_nvme_identify(n, 1, 0, data));
+	fake.way = FAKE_ADAPTERS - 1; /* a link goes down: the ring behind it is not lost */
+	fake.severed = true;
+	assert_ok(smartio_nvme_identify(n, 1, 0, data));
+	fake.severed = false;
 	free(data);
 	smartio_nvme_close(n);
 }
@@ -121,6 +125,7 @@ static void queue_pairs_run_out_and_come_back(void **state)
 	smartio_nvme_close(n);
 	smartio_nvme_close(other);
 	assert_int_equal(smartio_nvme_manager_queue_pairs(fake.manager, NULL), 0);
+	assert_int_equal(smartio_nvme_manager_given(fake.manager), 5);
 }
 
 static void bad_options_are_refused(void **state)
