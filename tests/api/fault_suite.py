@@ -18,8 +18,9 @@ import sys
 import time
 
 KINDS = ("memory", "request", "system")
-# Their library is linked in, or is not asked through the cluster; or they are made to go on for long.
-NOT_THESE = {"answers", "fault", "stress", "wait"}
+# Their library is linked in, or is not asked through the cluster; or they are made to go on for long; or they
+# try again for as long as a host does not answer, their own among them.
+NOT_THESE = {"answers", "fault", "loss", "stress", "wait"}
 LIMIT_S = 600
 # What nobody may say, whatever fails.
 WRONG = re.compile(r"Sanitizer|runtime error:|killed by signal|does not end|does not come|"
@@ -47,7 +48,7 @@ def wrong_told(kind, err):
         code = CODE.match(m.group("what"))
         if code and code.group("got") not in RIGHT[kind] | FOLLOWS:
             return m.group(0)
-        if not code and not m.group("text"):
+        if not code and not m.group("text") and kind != "request":  # waits that succeed: all is lost
             return m.group(0)
     return None
 

@@ -38,7 +38,7 @@ int cluster_down(struct cluster *c);
  * Between two tests, when no program of theirs runs: smartio doctor --audit finds all in order, and
  * the same as when the cluster came up. Return: 0; -1: stderr says what it found and had expected.
  */
-int cluster_audit(const struct cluster *c);
+int cluster_audit(struct cluster *c);
 /* A line of the audit now: "two: port memory". Return: its count; -1: there is no such line. */
 long cluster_count(const struct cluster *c, const char *what);
 /* A counter of a host's daemon (smartio stats). Return: -1: there is no such counter. */

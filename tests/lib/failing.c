@@ -204,7 +204,7 @@ int open(const char *path, int flags, ...)
 
 	REAL(open);
 	va_start(ap, flags);
-	if (flags & (O_CREAT | O_TMPFILE))
+	if ((flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE) /* O_DIRECTORY is in it */
 		mode = va_arg(ap, unsigned);
 	va_end(ap);
 	return FAILS(SYSTEM, "open", EMFILE) ? -1 : real(path, flags, mode);

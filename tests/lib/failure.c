@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,10 +63,9 @@ int failure_poll(struct pollfd *p, unsigned n, int limit_ms)
 	return FAILURE_GIVEN_UP;
 }
 
-void failure_over(void)
+bool failure_over(void)
 {
 	uint64_t count;
 
-	if (given_up >= 0 && read(given_up, &count, sizeof(count)) < 0)
-		return;
+	return given_up >= 0 && read(given_up, &count, sizeof(count)) == sizeof(count);
 }

@@ -8,6 +8,7 @@
 #define TESTS_LIB_FAILURE_H
 
 #include <poll.h>
+#include <stdbool.h>
 
 #define FAILURE_GIVEN_UP (-2)
 
@@ -21,7 +22,7 @@ void failure_begin(void);
 void failure_fine(void);
 /* As poll(); FAILURE_GIVEN_UP: a program has ended before its time. Other programs end then. */
 int failure_poll(struct pollfd *p, unsigned n, int limit_ms);
-/* The programs of that test have ended. */
-void failure_over(void);
+/* The programs of that test have ended. Return: whether one did before its time. */
+bool failure_over(void);
 
 #endif

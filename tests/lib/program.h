@@ -10,4 +10,7 @@ struct program_probe {
 /* Ends when node @own reaches all others. @arg: struct program_probe. */
 int program_probe(void *arg);
 
+/* Whoever had the drive of the cluster, if it has one, is dead: says that it writes nowhere. */
+int program_settle(void *arg);
+
 #endif

@@ -90,7 +90,7 @@ static bool all_back(void *arg)
 	return sim_oracle_hardware.back();
 }
 
-int cluster_audit(const struct cluster *c)
+int cluster_audit(struct cluster *c)
 {
 	char text[512] = "";
 
