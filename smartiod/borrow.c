@@ -261,8 +261,11 @@ static void borrow_step(struct smartiod *d, struct smartiod_op *op, const struct
 	const struct sio_prep_borrow *rep = a->msg;
 	struct sio_rep_dev_borrow reply;
 
-	if (a->error) {
-		smartiod_op_error(d, op, a->error, "%s", a->text);
+	if (a->error || !sio_from_le64(rep->borrower)) {
+		if (a->error)
+			smartiod_op_error(d, op, a->error, "%s", a->text);
+		else /* none is called so: it would seem to be without an answer */
+			smartiod_op_error(d, op, -EPROTO, "the lender gives the borrow no number");
 		b->ended = true;
 		smartiod_object_remove(&b->o);
 	} else if (!op->session) {

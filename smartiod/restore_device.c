@@ -220,7 +220,7 @@ int smartiod_restore_hold(struct smartiod *d, struct smartiod_session *s,
 		return rc;
 	dma = SMARTIOD_OF(smartiod_tree_find(&smartiod_devices(d)->dmas, sio_from_le64(m->key)),
 			  struct smartiod_dma, by_id);
-	if (!dma || dma->loan->device != l->device)
+	if (!dma || dma->loan->device != l->device || dma->unmapping)
 		return sio_fail(reterr, -ENOENT, "no memory is held by number %" PRIu64,
 				sio_from_le64(m->key));
 	return smartiod_hold_add(dma, d->node, reterr);

@@ -228,8 +228,9 @@ unsigned int smartio_device_counters(unsigned int fdid, struct smartio_counter *
  * Return: set of SMARTIO_READY_*; 0 on error. SMARTIO_READY_WAKE is told once per smartio_wake(),
  * several wakes may be told as one.
  * Errors: SCI_ERR_TIMEOUT, SCI_ERR_CANCELLED (a handle was removed meanwhile or is lost, or the
- * connection to smartiod is), SCI_ERR_ILLEGAL_PARAMETER (wrong handle, or the interrupt has a
- * callback).
+ * connection to smartiod is; a lost interrupt may be "ready" before, until
+ * SCIWaitForDataInterrupt() has told of the loss), SCI_ERR_ILLEGAL_PARAMETER (wrong handle, or the
+ * interrupt has a callback).
  */
 unsigned int smartio_wait_events(sci_smartio_device_t device, sci_local_data_interrupt_t interrupt,
 				 unsigned int timeout_ms, sci_error_t *error);

@@ -85,15 +85,23 @@ void sio_choice_took(struct sio_choice *c, const struct sio_choice_trial *t, uin
 		if (ticks > c->slowest[way])
 			c->slowest[way] = ticks;
 	}
+	c->open = 0;
 	if (++c->call >= 2 * t->timed + t->warm)
 		decide(c, t);
 }
 
-void sio_choice_span_begin(struct sio_choice_span *s, struct sio_choice *c, uint64_t began,
-			   uint64_t now, uint32_t units)
+void sio_choice_span_begin(struct sio_choice_span *s, struct sio_choice *c,
+			   const struct sio_choice_trial *t, uint64_t began, uint64_t now,
+			   uint32_t units)
 {
-	*s = (struct sio_choice_span){
-		.c = c, .began = began, .own = now - began, .units = units, .call = c->call};
+	uint64_t own = now - began < SIO_CHOICE_TICKS ? now - began : SIO_CHOICE_TICKS;
+
+	s->c = NULL;
+	if (c->open++ < SIO_CHOICE_OPEN)
+		*s = (struct sio_choice_span){
+			.c = c, .began = began, .own = own, .units = units, .call = c->call};
+	else
+		sio_choice_took(c, t, own / units);
 }
 
 void sio_choice_span_end(struct sio_choice_span *s, const struct sio_choice_trial *t, uint64_t now)

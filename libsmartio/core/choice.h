@@ -29,6 +29,7 @@ struct sio_choice {
 	uint8_t begun;		     /* a first pause was set */
 	uint8_t decided;	     /* a trial has ended. Relaxed, as way */
 	uint32_t call;		     /* of the trial */
+	uint32_t open;		     /* spans that began with this call */
 	uint64_t sum[2], slowest[2]; /* of the timed calls */
 	uint64_t warming;	     /* of the other way's calls that are not compared */
 } __attribute__((aligned(64)));	     /* who uses one does not slow down who uses the next */
@@ -70,9 +71,10 @@ void sio_choice_took(struct sio_choice *c, const struct sio_choice_trial *t, uin
 
 /*
  * A call of a trial whose way matters to who waits for what it made: it is timed from its begin to
- * the begin of its caller's next call, whatever choice that has. Where that is many times as long
- * as the call itself, it is something else that the caller does: SIO_CHOICE_SPAN times count. One
- * for each thread; all zeros: none.
+ * the begin of its caller's next call that is timed so, whatever choice that has. Where that is
+ * many times as long as the call itself, it is something else that the caller does: SIO_CHOICE_SPAN
+ * times count. And where many begin and none ends, as where each thread makes one call, the call's
+ * own time counts. One for each thread; all zeros: none.
  */
 struct sio_choice_span {
 	struct sio_choice *c; /* NULL: none */
@@ -83,9 +85,13 @@ struct sio_choice_span {
 
 #define SIO_CHOICE_SPAN 4u /* times a call's own time that counts, at most */
 
+#define SIO_CHOICE_OPEN 16u /* spans of one call that begin, at most, until its own time counts */
+#define SIO_CHOICE_TICKS (1ull << 36) /* that a call takes, at most: clocks were seen to jump */
+
 /* In the trial: a call that began at @began has just returned, at @now. */
-void sio_choice_span_begin(struct sio_choice_span *s, struct sio_choice *c, uint64_t began,
-			   uint64_t now, uint32_t units);
+void sio_choice_span_begin(struct sio_choice_span *s, struct sio_choice *c,
+			   const struct sio_choice_trial *t, uint64_t began, uint64_t now,
+			   uint32_t units);
 /* Not in the trial: the next call begins. */
 void sio_choice_span_end(struct sio_choice_span *s, const struct sio_choice_trial *t, uint64_t now);
 

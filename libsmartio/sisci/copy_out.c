@@ -10,8 +10,7 @@
 
 #define WARM_BYTES (256u << 10) /* as much is copied before a way is compared: a ring went round */
 #define MOST_WARM 64u
-#define WHOLE_UNIT (64u << 10)	/* bytes; of which a copy has some dozens */
-#define MOST_TICKS (1ull << 36) /* a minute's part; times a size it is still a number */
+#define WHOLE_UNIT (64u << 10) /* bytes; of which a copy has some dozens */
 
 __thread uint8_t sio_copy_count;
 struct sio_choice sio_copy_choices[SIO_COPY_PLACES][SIO_COPY_SIZES];
@@ -65,7 +64,7 @@ static void in_trial(struct sio_choice *c, const struct sio_choice_trial *t, siz
 	by_way(sio_choice_next(c, t), to, from, size);
 	sio_full_barrier();
 	ticks = sio_ticks() - begin;
-	sio_choice_took(c, t, ticks < MOST_TICKS ? ticks * least / size : MOST_TICKS);
+	sio_choice_took(c, t, ticks < SIO_CHOICE_TICKS ? ticks * least / size : SIO_CHOICE_TICKS);
 }
 
 void sio_copy_out_chosen(struct sio_choice *c, bool due, volatile void *to, const void *from,
@@ -89,7 +88,8 @@ void sio_copy_out_chosen(struct sio_choice *c, bool due, volatile void *to, cons
  */
 static const struct sio_choice_trial whole_trial = {.timed = 3, .warm = 1};
 static struct sio_choice whole_choices[SIO_COPY_PLACES][SIO_COPY_WHOLE_SIZES];
-static __thread struct sio_choice_span whole_span;
+static __thread struct sio_choice_span whole_span
+	__attribute__((tls_model("initial-exec"))); /* as sio_copy_count */
 
 static struct sio_choice *whole_choice(const volatile void *to, size_t size)
 {
@@ -104,7 +104,8 @@ static void whole_in_trial(struct sio_choice *c, volatile void *to, const void *
 	began = sio_ticks();
 	by_way(sio_choice_next(c, &whole_trial), to, from, size);
 	sio_full_barrier();
-	sio_choice_span_begin(&whole_span, c, began, sio_ticks(), (uint32_t)(size / WHOLE_UNIT));
+	sio_choice_span_begin(&whole_span, c, &whole_trial, began, sio_ticks(),
+			      (uint32_t)(size / WHOLE_UNIT));
 }
 
 /* Return: it is done; false: nobody knows yet how. */

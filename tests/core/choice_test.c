@@ -241,7 +241,7 @@ static void span_call(struct caller *w, struct sio_choice *c)
 	way = timed ? sio_choice_next(c, &span_trial) : sio_choice_way(c);
 	w->now += w->own[way];
 	if (timed) {
-		sio_choice_span_begin(&w->span, c, w->now - w->own[way], w->now, 1);
+		sio_choice_span_begin(&w->span, c, &span_trial, w->now - w->own[way], w->now, 1);
 		sio_choice_leave(c);
 	}
 	w->now += w->after[way];
@@ -334,10 +334,42 @@ static void test_spans_of_two_threads(void **state)
 	sio_choice_span_end(&a.span, &span_trial, a.now);
 	sio_choice_span_end(&a.span, &span_trial, a.now);
 	a.c.left = 100;
-	sio_choice_span_begin(&a.span, &a.c, 0, 1, 1);
+	sio_choice_span_begin(&a.span, &a.c, &span_trial, 0, 1, 1);
 	sio_choice_span_end(&a.span, &span_trial, 2);
 	assert_int_equal(a.c.call, 0);
 	assert_null(a.span.c);
+}
+
+/* Each thread makes one call: nobody comes back to end a span. */
+static void test_spans_that_nobody_ends(void **state)
+{
+	struct caller w = {.own = {1100, 1000}, .after = {5, 5}};
+	unsigned n = 0;
+
+	(void)state;
+	while (!sio_choice_decided(&w.c)) {
+		span_call(&w, &w.c);
+		w.span.c = NULL;
+		assert_true(++n < 1000);
+	}
+	assert_int_equal(sio_choice_way(&w.c), 1);
+}
+
+/* A clock that goes back is one slow call. */
+static void test_a_span_of_a_clock_that_jumps(void **state)
+{
+	struct caller w = {.own = {1100, 1000}, .after = {5, 5}};
+
+	(void)state;
+	while (!w.span.c)
+		span_call(&w, &w.c);
+	sio_choice_span_begin(&w.span, &w.c, &span_trial, 1000, 0, 1);
+	assert_true(w.span.own == SIO_CHOICE_TICKS);
+	sio_choice_span_end(&w.span, &span_trial, 0);
+	assert_true(w.c.sum[0] == SIO_CHOICE_TICKS * SIO_CHOICE_SPAN);
+	while (!sio_choice_decided(&w.c))
+		span_call(&w, &w.c);
+	assert_int_equal(sio_choice_way(&w.c), 1);
 }
 
 /* More work takes longer, and is no slower for that. */
@@ -391,6 +423,8 @@ int main(void)
 		cmocka_unit_test(test_a_long_pause_counts_for_neither),
 		cmocka_unit_test(test_a_span_ends_with_a_call_of_any_choice),
 		cmocka_unit_test(test_spans_of_two_threads),
+		cmocka_unit_test(test_spans_that_nobody_ends),
+		cmocka_unit_test(test_a_span_of_a_clock_that_jumps),
 		cmocka_unit_test(test_a_span_is_of_units),
 	};
 
