@@ -20,7 +20,7 @@ struct sio_nvme_pair {
 
 struct sio_nvme_ledger {
 	uint32_t pairs, used;
-	uint64_t given; /* so far */
+	uint64_t given;		    /* so far */
 	struct sio_nvme_pair *pair; /* index: queue id, from 1 to pairs */
 	uint64_t *ended;	    /* a ring */
 	uint32_t n_ended, next_ended;
