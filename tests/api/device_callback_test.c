@@ -20,17 +20,24 @@
 
 struct seen {
 	sci_remote_segment_t segment;
+	/* Of the callback's thread, which may run before the connect has returned. */
+	sci_remote_segment_t told;
 	unsigned step;
 	unsigned calls; /* with the last word */
 };
+
+static unsigned calls_of(const struct seen *s)
+{
+	return __atomic_load_n(&s->calls, __ATOMIC_SEQ_CST);
+}
 
 static sci_callback_action_t note(void *arg, sci_remote_segment_t segment,
 				  sci_segment_cb_reason_t reason, sci_error_t status)
 {
 	struct seen *s = arg;
 
-	CHECK(segment == s->segment);
-	CHECK(s->calls == 0);
+	__atomic_store_n(&s->told, segment, __ATOMIC_SEQ_CST);
+	CHECK(calls_of(s) == 0);
 	/* That the path is down may be known before what comes of it. */
 	if (reason == SCI_CB_NOT_OPERATIONAL) {
 		CHECK_IS(status, SCI_ERR_NO_LINK_ACCESS);
@@ -38,7 +45,7 @@ static sci_callback_action_t note(void *arg, sci_remote_segment_t segment,
 	}
 	CHECK(reason == SCI_CB_LOST);
 	CHECK_IS(status, SCI_ERR_NOT_CONNECTED);
-	s->calls++;
+	__atomic_add_fetch(&s->calls, 1, __ATOMIC_SEQ_CST);
 	step_done(s->step);
 	return SCI_CALLBACK_CONTINUE;
 }
@@ -77,15 +84,17 @@ static int borrows(void *arg)
 	CHECK_OK(error);
 	connect_to(device, 0, SCI_MEMTYPE_BAR, &registers);
 	connect_to(device, 1, SCI_MEMTYPE_PRIVATE, &memory);
-	CHECK(registers.calls == 0 && memory.calls == 0);
+	CHECK(calls_of(&registers) == 0 && calls_of(&memory) == 0);
 	step_done(0);
 	step_await(1);
 	step_await(2);
+	CHECK(__atomic_load_n(&registers.told, __ATOMIC_SEQ_CST) == registers.segment);
+	CHECK(__atomic_load_n(&memory.told, __ATOMIC_SEQ_CST) == memory.segment);
 	SCIDisconnectSegment(registers.segment, 0, &error);
 	CHECK_OK(error);
 	SCIDisconnectSegment(memory.segment, 0, &error);
 	CHECK_OK(error);
-	CHECK(registers.calls == 1 && memory.calls == 1);
+	CHECK(calls_of(&registers) == 1 && calls_of(&memory) == 1);
 	SCIReturnDevice(device, 0, &error);
 	CHECK_OK(error);
 	api_end(sd);
