@@ -183,6 +183,14 @@ static int send_request(struct smartio_nvme *n, struct sio_nvme_req *req)
 	}
 }
 
+/* To the manager that serves now. */
+static int say(struct smartio_nvme *n, struct sio_nvme_req *req)
+{
+	int rc = link_manager(n);
+
+	return rc ? rc : send_request(n, req);
+}
+
 /* An errno that a manager may tell. The two that take_reply() has for itself are none of them. */
 static int told_error(uint32_t error)
 {
@@ -241,17 +249,11 @@ int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nv
 
 	if (ret_sent)
 		*ret_sent = false;
-	rc = link_manager(n);
-	if (rc == 0)
-		rc = send_request(n, req);
-	if (rc && n->manager) {
+	rc = say(n, req);
+	if (rc && rc != -ENOSPC && n->manager) {
 		/* The way to it may be gone, and another one there. */
 		sio_nvme_unlink_manager(n);
-		if (rc != -ENOSPC) {
-			rc = link_manager(n);
-			if (rc == 0)
-				rc = send_request(n, req);
-		}
+		rc = say(n, req);
 	}
 	if (rc)
 		return rc;

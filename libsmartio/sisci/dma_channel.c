@@ -53,27 +53,20 @@ static int check_request(struct sio_library *lib, const void *ret, unsigned adap
 	return 0;
 }
 
-static int check_engine(struct sio_library *lib, unsigned adapter, struct sio_err *err)
-{
-	struct sio_rep_adapter rep;
-	int rc = sio_ask_adapter(lib, adapter, &rep, err);
-
-	if (rc || sio_from_le32(rep.flags) & SIO_ADAPTER_DMA)
-		return rc;
-	return sio_refuse(err, SCI_ERR_DMA_NOT_AVAILABLE, "adapter %u has no DMA engine", adapter);
-}
-
 static int request(struct sio_library *lib, sci_desc_t sd, sci_dma_channel_t *ret, unsigned adapter,
 		   unsigned id, unsigned flags, struct sio_err *err)
 {
 	struct sio_object *desc = sio_object_get(lib, sd, SIO_DESC, err);
+	struct sio_rep_adapter rep;
 	struct channel *c;
 	bool taken;
 	int rc;
 
 	if (!desc)
 		return err->code;
-	rc = check_engine(lib, adapter, err);
+	rc = sio_ask_adapter(lib, adapter, &rep, err);
+	if (!rc)
+		rc = sio_need_engine(&rep, adapter, err);
 	c = rc ? NULL : calloc(1, sizeof(*c));
 	if (!c) {
 		sio_object_put(desc);

@@ -89,7 +89,7 @@ static bool fixed(unsigned subcommand, unsigned adapter, unsigned *ret)
 	}
 }
 
-static int need_engine(const struct sio_rep_adapter *rep, unsigned adapter, struct sio_err *err)
+int sio_need_engine(const struct sio_rep_adapter *rep, unsigned adapter, struct sio_err *err)
 {
 	if (sio_from_le32(rep->flags) & SIO_ADAPTER_DMA)
 		return 0;
@@ -104,7 +104,7 @@ static int adapter_value(const sci_query_adapter_t *q, const struct sio_rep_adap
 	if (q->subcommand == SCI_Q_ADAPTER_DMA_MTU ||
 	    q->subcommand == SCI_Q_ADAPTER_SUGGESTED_MIN_DMA_SIZE) {
 		*ret = q->subcommand == SCI_Q_ADAPTER_DMA_MTU ? MAX_TRANSFER : MIN_TRANSFER;
-		return need_engine(rep, q->localAdapterNo, err);
+		return sio_need_engine(rep, q->localAdapterNo, err);
 	}
 	if ((q->subcommand >= SCI_Q_ADAPTER_NODEID &&
 	     q->subcommand <= SCI_Q_ADAPTER_IO_BUS_FREQUENCY) ||
@@ -169,7 +169,7 @@ int sio_query_dma(struct sio_library *lib, const sci_query_dma_t *q, struct sio_
 		memcpy(q->data, &available, sizeof(available));
 		return 0;
 	case SCI_Q_DMA_CAPABILITIES:
-		rc = need_engine(&rep, q->localAdapterNo, err);
+		rc = sio_need_engine(&rep, q->localAdapterNo, err);
 		if (!rc)
 			memcpy(q->data, &capabilities, sizeof(capabilities));
 		return rc;
