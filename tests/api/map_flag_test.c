@@ -15,7 +15,8 @@
 
 #define PAGE 4096u
 #define BYTES (4 * PAGE)
-#define ROOM (16u << 20)
+#define ROOM (1u << 30)
+#define ABOVE_ITS_END (1u << 20)
 
 /* A segment with both kinds of maps of it by this process. */
 struct both {
@@ -67,14 +68,17 @@ static volatile uint8_t *map_one(struct both *b, bool remote, size_t offset, voi
 
 /* ---- at an address ---- */
 
-/* Address space that is free, and that nobody else is likely to take meanwhile. */
+/*
+ * Address space that is free, and stays so: the kernel gives the highest first, and the first
+ * allocation of a thread, the library's one too, takes 128 MiB.
+ */
 static uint8_t *free_address(void)
 {
 	uint8_t *p = mmap(NULL, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	CHECK(p != MAP_FAILED);
 	CHECK(munmap(p, ROOM) == 0);
-	return p + ROOM / 2;
+	return p + ABOVE_ITS_END;
 }
 
 static void maps_there(struct both *b, bool remote)
