@@ -13,6 +13,7 @@
 
 #include "../lib/cluster.h"
 #include "../lib/mapped.h"
+#include "../lib/program.h"
 
 #define GROUP 5u
 #define BYTES (3u << 20)
@@ -504,37 +505,6 @@ static int maps_for_a_device(void *arg)
 	return 0;
 }
 
-/* As a manager does, who holds the registers. */
-static int settles(void *arg)
-{
-	sci_desc_t sd = api_begin();
-	sci_smartio_device_t device = NULL;
-	sci_remote_segment_t bar = NULL;
-	unsigned fdid = 0;
-	sci_map_t map;
-	sci_error_t error;
-
-	(void)arg;
-	smartio_find_device("nvme0", &fdid, &error);
-	CHECK_OK(error);
-	SCIBorrowDevice(sd, &device, fdid, 0, &error);
-	CHECK_OK(error);
-	SCIConnectDeviceSegment(device, &bar, 0, SCI_MEMTYPE_BAR, NULL, NULL, 0, &error);
-	CHECK_OK(error);
-	SCIMapRemoteSegment(bar, &map, 0, 4096, NULL, 0, &error);
-	CHECK_OK(error);
-	smartio_device_settled(device, SMARTIO_ALL_BORROWERS, &error);
-	CHECK_OK(error);
-	SCIUnmapSegment(map, 0, &error);
-	CHECK_OK(error);
-	SCIDisconnectSegment(bar, 0, &error);
-	CHECK_OK(error);
-	SCIReturnDevice(device, 0, &error);
-	CHECK_OK(error);
-	api_end(sd);
-	return 0;
-}
-
 static void a_group_is_mapped_for_a_device(void **state)
 {
 	cluster_needs(NEEDS_GROUPS);
@@ -542,7 +512,7 @@ static void a_group_is_mapped_for_a_device(void **state)
 	assert_int_equal(cluster_wait(cluster_fork(*state, 12, maps_for_a_device, NULL)), 0);
 	/* What one that dies leaves is in quarantine until the device is reset. */
 	assert_int_equal(cluster_wait(cluster_fork(*state, 12, maps_for_a_device, *state)), 0);
-	assert_int_equal(cluster_wait(cluster_fork(*state, 4, settles, NULL)), 0);
+	assert_int_equal(cluster_wait(cluster_fork(*state, 4, program_settle, NULL)), 0);
 }
 
 int main(void)

@@ -261,7 +261,7 @@ static int settle(struct cluster *c)
 	for (unsigned i = 0; i < c->n_nodes; i++)
 		if (c->daemon[i] == 0 && cluster_restart(c, 4 * (i + 1), 0) < 0)
 			return -1;
-	return cluster_wait(cluster_fork(c, 4, program_settle, NULL)) ? -1 : 0;
+	return cluster_wait(cluster_fork(c, 4, program_settle_any, NULL)) ? -1 : 0;
 }
 
 int cluster_audit(struct cluster *c)
@@ -418,7 +418,7 @@ pid_t cluster_fork(struct cluster *c, unsigned node, int (*fn)(void *arg), void 
 			_exit(127);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		cluster_enter(c, node);
-		if (fn != program_probe && fn != program_settle)
+		if (fn != program_probe && fn != program_settle_any)
 			failure_begin();
 		rc = fn(arg);
 		if (rc == 0)

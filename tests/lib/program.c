@@ -20,34 +20,54 @@ int program_probe(void *arg)
 	return 0;
 }
 
-int program_settle(void *arg)
+/* Only who holds the registers can know. */
+static void settle(sci_desc_t sd, unsigned fdid)
 {
 	sci_smartio_device_t device = NULL;
 	sci_remote_segment_t bar = NULL;
-	sci_desc_t sd = api_begin();
-	unsigned fdid = 0;
 	sci_error_t error;
 	sci_map_t map;
 
+	SCIBorrowDevice(sd, &device, fdid, 0, &error);
+	CHECK_OK(error);
+	SCIConnectDeviceSegment(device, &bar, 0, SCI_MEMTYPE_BAR, NULL, NULL, 0, &error);
+	CHECK_OK(error);
+	SCIMapRemoteSegment(bar, &map, 0, 4096, NULL, SCI_FLAG_IO_MAP_IOSPACE, &error);
+	CHECK_OK(error);
+	smartio_device_settled(device, SMARTIO_ALL_BORROWERS, &error);
+	CHECK_OK(error);
+	SCIUnmapSegment(map, 0, &error);
+	CHECK_OK(error);
+	SCIDisconnectSegment(bar, 0, &error);
+	CHECK_OK(error);
+	SCIReturnDevice(device, 0, &error);
+	CHECK_OK(error);
+}
+
+int program_settle(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	unsigned fdid = 0;
+	sci_error_t error;
+
 	(void)arg;
 	smartio_find_device(cluster_device(), &fdid, &error);
-	if (error == SCI_ERR_OK) {
-		SCIBorrowDevice(sd, &device, fdid, 0, &error);
-		CHECK_OK(error);
-		/* Only who holds the registers can know. */
-		SCIConnectDeviceSegment(device, &bar, 0, SCI_MEMTYPE_BAR, NULL, NULL, 0, &error);
-		CHECK_OK(error);
-		SCIMapRemoteSegment(bar, &map, 0, 4096, NULL, SCI_FLAG_IO_MAP_IOSPACE, &error);
-		CHECK_OK(error);
-		smartio_device_settled(device, SMARTIO_ALL_BORROWERS, &error);
-		CHECK_OK(error);
-		SCIUnmapSegment(map, 0, &error);
-		CHECK_OK(error);
-		SCIDisconnectSegment(bar, 0, &error);
-		CHECK_OK(error);
-		SCIReturnDevice(device, 0, &error);
-		CHECK_OK(error);
-	}
+	CHECK_OK(error);
+	settle(sd, fdid);
+	api_end(sd);
+	return 0;
+}
+
+int program_settle_any(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	unsigned fdid = 0;
+	sci_error_t error;
+
+	(void)arg;
+	smartio_find_device(cluster_device(), &fdid, &error);
+	if (error == SCI_ERR_OK)
+		settle(sd, fdid);
 	api_end(sd);
 	return 0;
 }
