@@ -44,6 +44,9 @@ bool fault_judge_status(sci_error_t status, const char *file, int line);
 
 /* Who still looks at it may keep it for a while. */
 void remove_segment(sci_local_segment_t seg);
+void remove_interrupt(sci_local_interrupt_t interrupt);
+/* A few words of the program's own, by an engine, to @far. */
+void push_words(sci_desc_t sd, sci_remote_segment_t far, size_t size, unsigned flags);
 /* Trigger @interrupt of node 4, which is @number, wait for it, and remove it. */
 void trigger_to_end(sci_desc_t sd, sci_local_interrupt_t interrupt, unsigned number);
 /* Doorbells are to wake by an event descriptor, not by faults: for a world that can be told so. */

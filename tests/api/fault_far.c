@@ -64,21 +64,6 @@ static void look_through(sci_remote_segment_t far)
 	CHECK_OK(error);
 }
 
-static void copy(sci_desc_t sd, sci_remote_segment_t far)
-{
-	uint32_t words[16] = {7};
-	sci_dma_queue_t queue;
-	sci_error_t error;
-
-	SCICreateDMAQueue(sd, &queue, 0, 1, 0, &error);
-	if (!worked(error))
-		return;
-	SCIStartDmaTransferMem(queue, words, far, 4, 0, NULL, NULL, SCI_FLAG_DMA_WAIT, &error);
-	used(error);
-	SCIRemoveDMAQueue(queue, 0, &error);
-	CHECK_OK(error);
-}
-
 static void trigger(sci_desc_t sd)
 {
 	sci_remote_data_interrupt_t data = NULL;
@@ -111,7 +96,7 @@ void use_far(sci_desc_t sd)
 	SCIConnectSegment(sd, &far, NODE, SEGMENT, 0, NULL, NULL, 0, 0, &error);
 	if (found(error)) {
 		look_through(far);
-		copy(sd, far);
+		push_words(sd, far, 4, 0);
 		SCIDisconnectSegment(far, 0, &error);
 		CHECK_OK(error);
 	}

@@ -26,22 +26,6 @@ static void write_to_group(sci_remote_segment_t all, unsigned flags)
 	CHECK_OK(error);
 }
 
-static void push_to_group(sci_desc_t sd, sci_remote_segment_t all)
-{
-	uint32_t words[16] = {7};
-	sci_dma_queue_t queue;
-	sci_error_t error;
-
-	SCICreateDMAQueue(sd, &queue, 0, 1, 0, &error);
-	if (!worked(error))
-		return;
-	SCIStartDmaTransferMem(queue, words, all, sizeof(words), 0, NULL, NULL,
-			       SCI_FLAG_DMA_WAIT | SCI_FLAG_BROADCAST, &error);
-	used(error);
-	SCIRemoveDMAQueue(queue, 0, &error);
-	CHECK_OK(error);
-}
-
 static void use_group(sci_desc_t sd, unsigned flags)
 {
 	sci_remote_segment_t all = NULL;
@@ -65,7 +49,7 @@ static void use_group(sci_desc_t sd, unsigned flags)
 			  SCI_FLAG_BROADCAST, &error);
 	if (found(error)) {
 		write_to_group(all, flags);
-		push_to_group(sd, all);
+		push_words(sd, all, 64, SCI_FLAG_BROADCAST);
 		SCIDisconnectSegment(all, 0, &error);
 		CHECK_OK(error);
 	}
@@ -146,10 +130,7 @@ void use_callbacks(sci_desc_t sd)
 		SCIDisconnectInterrupt(remote, 0, &error);
 		CHECK_OK(error);
 	}
-	do {
-		SCIRemoveInterrupt(i, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
+	remove_interrupt(i);
 }
 
 void use_data_callbacks(sci_desc_t sd)
@@ -293,10 +274,7 @@ void use_device_interrupts(sci_desc_t sd)
 	SCICreateInterrupt(sd, &i, 0, &number, NULL, NULL, 0, &error);
 	if (worked(error)) {
 		tie(sd, device, number);
-		do {
-			SCIRemoveInterrupt(i, 0, &error);
-		} while (error == SCI_ERR_BUSY);
-		CHECK_OK(error);
+		remove_interrupt(i);
 	}
 	give_back(device);
 }

@@ -19,6 +19,33 @@ void remove_segment(sci_local_segment_t seg)
 	CHECK_OK(error);
 }
 
+void remove_interrupt(sci_local_interrupt_t interrupt)
+{
+	sci_error_t error;
+
+	do {
+		SCIRemoveInterrupt(interrupt, 0, &error);
+	} while (error == SCI_ERR_BUSY);
+	CHECK_OK(error);
+}
+
+void push_words(sci_desc_t sd, sci_remote_segment_t far, size_t size, unsigned flags)
+{
+	uint32_t words[16] = {7};
+	sci_dma_queue_t queue;
+	sci_error_t error;
+
+	CHECK(size <= sizeof(words));
+	SCICreateDMAQueue(sd, &queue, 0, 1, 0, &error);
+	if (!worked(error))
+		return;
+	SCIStartDmaTransferMem(queue, words, far, size, 0, NULL, NULL, SCI_FLAG_DMA_WAIT | flags,
+			       &error);
+	used(error);
+	SCIRemoveDMAQueue(queue, 0, &error);
+	CHECK_OK(error);
+}
+
 void trigger_to_end(sci_desc_t sd, sci_local_interrupt_t interrupt, unsigned number)
 {
 	sci_remote_interrupt_t remote = NULL;
@@ -33,10 +60,7 @@ void trigger_to_end(sci_desc_t sd, sci_local_interrupt_t interrupt, unsigned num
 		SCIDisconnectInterrupt(remote, 0, &error);
 		CHECK_OK(error);
 	}
-	do {
-		SCIRemoveInterrupt(interrupt, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
+	remove_interrupt(interrupt);
 }
 
 static void use_segments(sci_desc_t sd)
