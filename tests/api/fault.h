@@ -80,6 +80,7 @@ void use_messages_to_all(sci_desc_t sd);
 void use_gathered_dma(sci_desc_t sd); /* and block transfers, channels, memory of the program */
 void use_queries(sci_desc_t sd);
 /* fault_more.c */
+void use_queues(sci_desc_t sd);
 void use_multicast(sci_desc_t sd);
 void use_exact_multicast(sci_desc_t sd);
 void use_callbacks(sci_desc_t sd);

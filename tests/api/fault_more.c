@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Multicast groups, callbacks, vectors of transfers, memory and interrupts of a device. */
-#include <unistd.h>
+/* Multicast groups, callbacks, transfers, memory and interrupts of a device. */
+#include <errno.h>
+#include <semaphore.h>
+#include <time.h>
 
 #include "fault.h"
 
 #define PAGE 4096u
 #define GROUP 3u
-#define PAUSE_US 1000
-#define PATIENCE 100 /* pauses, for what a failure may have swallowed */
+#define PATIENCE_MS 100 /* for what a failure may have swallowed */
 
 /* ---- multicast ---- */
 
@@ -69,7 +70,59 @@ void use_exact_multicast(sci_desc_t sd)
 
 /* ---- callbacks ---- */
 
-static unsigned heard; /* atomic: callbacks that came */
+static sem_t heard; /* counts callbacks that came */
+
+static void expect_callbacks(void)
+{
+	CHECK(sem_init(&heard, 0, 0) == 0);
+}
+
+static void callback_came(void)
+{
+	CHECK(sem_post(&heard) == 0);
+}
+
+static bool comes_in_time(void)
+{
+	struct timespec until;
+
+	CHECK(clock_gettime(CLOCK_REALTIME, &until) == 0);
+	until.tv_nsec += PATIENCE_MS * 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	while (sem_timedwait(&heard, &until) < 0) {
+		if (errno == ETIMEDOUT)
+			return false;
+		CHECK(errno == EINTR);
+	}
+	return true;
+}
+
+/*
+ * It comes, however long that takes: a failure swallows it only with the session, or with the
+ * connection that @by is, whose receiver had no room for it. What @by says meanwhile comes, too.
+ */
+static bool await_callback(sci_desc_t sd, sci_remote_data_interrupt_t by)
+{
+	sci_error_t error;
+
+	for (unsigned missing = 1; missing > 0;) {
+		if (comes_in_time()) {
+			missing--;
+			continue;
+		}
+		SCIProbeNode(sd, 0, 4, 0, &error);
+		if (!used(error))
+			return false;
+		if (!by || !__atomic_load_n(&fault_failed, __ATOMIC_SEQ_CST))
+			continue;
+		SCITriggerDataInterrupt(by, (char[]){"x"}, 1, 0, &error);
+		if (!used(error))
+			return false;
+		missing++;
+	}
+	return true;
+}
 
 static sci_callback_action_t on_interrupt(void *arg, sci_local_interrupt_t interrupt,
 					  sci_error_t status)
@@ -77,7 +130,7 @@ static sci_callback_action_t on_interrupt(void *arg, sci_local_interrupt_t inter
 	(void)arg;
 	(void)interrupt;
 	told(status);
-	__atomic_add_fetch(&heard, 1, __ATOMIC_SEQ_CST);
+	callback_came();
 	return SCI_CALLBACK_CONTINUE;
 }
 
@@ -88,7 +141,7 @@ static sci_callback_action_t on_message(void *arg, sci_local_data_interrupt_t in
 	(void)interrupt;
 	if (told(status))
 		CHECK(length == 1 && *(char *)data == 'x');
-	__atomic_add_fetch(&heard, 1, __ATOMIC_SEQ_CST);
+	callback_came();
 	return SCI_CALLBACK_CONTINUE;
 }
 
@@ -97,18 +150,8 @@ static sci_callback_action_t on_dma(void *arg, sci_dma_queue_t queue, sci_error_
 	(void)arg;
 	(void)queue;
 	told(status);
-	__atomic_add_fetch(&heard, 1, __ATOMIC_SEQ_CST);
+	callback_came();
 	return SCI_CALLBACK_CONTINUE;
-}
-
-/* Where nothing has failed it comes, however long that takes. */
-static void await_callback(void)
-{
-	for (unsigned i = 0; __atomic_load_n(&heard, __ATOMIC_SEQ_CST) == 0; i++) {
-		if (__atomic_load_n(&fault_failed, __ATOMIC_SEQ_CST) && i >= PATIENCE)
-			break;
-		usleep(PAUSE_US);
-	}
 }
 
 void use_callbacks(sci_desc_t sd)
@@ -118,7 +161,7 @@ void use_callbacks(sci_desc_t sd)
 	unsigned number = 0;
 	sci_error_t error;
 
-	__atomic_store_n(&heard, 0, __ATOMIC_SEQ_CST);
+	expect_callbacks();
 	SCICreateInterrupt(sd, &i, 0, &number, on_interrupt, NULL, SCI_FLAG_USE_CALLBACK, &error);
 	if (!worked(error))
 		return;
@@ -126,7 +169,7 @@ void use_callbacks(sci_desc_t sd)
 	if (found(error)) {
 		SCITriggerInterrupt(remote, 0, &error);
 		if (used(error))
-			await_callback();
+			await_callback(sd, NULL);
 		SCIDisconnectInterrupt(remote, 0, &error);
 		CHECK_OK(error);
 	}
@@ -140,7 +183,7 @@ void use_data_callbacks(sci_desc_t sd)
 	unsigned number = 0;
 	sci_error_t error;
 
-	__atomic_store_n(&heard, 0, __ATOMIC_SEQ_CST);
+	expect_callbacks();
 	SCICreateDataInterrupt(sd, &dint, 0, &number, on_message, NULL, SCI_FLAG_USE_CALLBACK,
 			       &error);
 	if (!worked(error))
@@ -149,7 +192,7 @@ void use_data_callbacks(sci_desc_t sd)
 	if (found(error)) {
 		SCITriggerDataInterrupt(remote, (char[]){"x"}, 1, 0, &error);
 		if (used(error))
-			await_callback();
+			await_callback(sd, remote);
 		SCIDisconnectDataInterrupt(remote, 0, &error);
 		CHECK_OK(error);
 	}
@@ -157,9 +200,36 @@ void use_data_callbacks(sci_desc_t sd)
 	CHECK_OK(error);
 }
 
-/* ---- vectors ---- */
+/* ---- transfers ---- */
 
-static void transfer(sci_dma_queue_t queue, sci_local_segment_t local, sci_remote_segment_t remote)
+/* Its end is told by a callback, or comes with the session's. */
+static void await_transfer(sci_desc_t sd, sci_dma_queue_t queue)
+{
+	bool came = await_callback(sd, NULL);
+
+	while (SCIDMAQueueState(queue) == SCI_DMAQUEUE_POSTED) {
+		CHECK(!came);
+		smartio_yield();
+	}
+}
+
+static void copy(sci_desc_t sd, sci_dma_queue_t queue, sci_local_segment_t local,
+		 sci_remote_segment_t remote)
+{
+	sci_error_t error;
+
+	SCIStartDmaTransfer(queue, local, remote, 0, 64, 128, NULL, NULL, SCI_FLAG_DMA_WAIT,
+			    &error);
+	used(error);
+	expect_callbacks();
+	SCIStartDmaTransfer(queue, local, remote, 0, 64, 128, on_dma, NULL,
+			    SCI_FLAG_USE_CALLBACK | SCI_FLAG_DMA_READ, &error);
+	if (used(error))
+		await_transfer(sd, queue);
+}
+
+static void copy_vectors(sci_desc_t sd, sci_dma_queue_t queue, sci_local_segment_t local,
+			 sci_remote_segment_t remote)
 {
 	dis_dma_vec_t vec[3] = {{.size = 64, .remote_offset = 2048},
 				{.size = 64, .local_offset = 64, .remote_offset = 1024},
@@ -168,29 +238,30 @@ static void transfer(sci_dma_queue_t queue, sci_local_segment_t local, sci_remot
 
 	SCIStartDmaTransferVec(queue, local, remote, 3, vec, NULL, NULL, SCI_FLAG_DMA_WAIT, &error);
 	used(error);
-	__atomic_store_n(&heard, 0, __ATOMIC_SEQ_CST);
+	expect_callbacks();
 	SCIStartDmaTransferVec(queue, local, remote, 3, vec, on_dma, NULL,
 			       SCI_FLAG_USE_CALLBACK | SCI_FLAG_DMA_READ, &error);
 	if (used(error))
-		await_callback();
-	while (SCIDMAQueueState(queue) == SCI_DMAQUEUE_POSTED)
-		usleep(PAUSE_US);
+		await_transfer(sd, queue);
 }
 
-void use_vectors(sci_desc_t sd)
+/* A segment @id of node 4 that is connected, and a queue of @entries between them. */
+static void with_queue(sci_desc_t sd, unsigned id, unsigned entries,
+		       void (*use)(sci_desc_t sd, sci_dma_queue_t queue, sci_local_segment_t local,
+				   sci_remote_segment_t remote))
 {
-	sci_local_segment_t seg = export_segment(sd, 16, false);
+	sci_local_segment_t seg = export_segment(sd, id, false);
 	sci_remote_segment_t remote = NULL;
 	sci_dma_queue_t queue = NULL;
 	sci_error_t error;
 
 	if (!seg)
 		return;
-	SCIConnectSegment(sd, &remote, 4, 16, 0, NULL, NULL, 0, 0, &error);
+	SCIConnectSegment(sd, &remote, 4, id, 0, NULL, NULL, 0, 0, &error);
 	if (found(error)) {
-		SCICreateDMAQueue(sd, &queue, 0, 3, 0, &error);
+		SCICreateDMAQueue(sd, &queue, 0, entries, 0, &error);
 		if (worked(error)) {
-			transfer(queue, seg, remote);
+			use(sd, queue, seg, remote);
 			SCIRemoveDMAQueue(queue, 0, &error);
 			CHECK_OK(error);
 		}
@@ -198,6 +269,16 @@ void use_vectors(sci_desc_t sd)
 		CHECK_OK(error);
 	}
 	remove_segment(seg);
+}
+
+void use_queues(sci_desc_t sd)
+{
+	with_queue(sd, 5, 1, copy);
+}
+
+void use_vectors(sci_desc_t sd)
+{
+	with_queue(sd, 16, 3, copy_vectors);
 }
 
 /* ---- a device ---- */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Each kind of object, from its making to its end, whatever fails on the way. */
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "fault.h"
 
@@ -199,58 +198,6 @@ static void use_device(sci_desc_t sd)
 	}
 	SCIReturnDevice(device, 0, &error);
 	CHECK_OK(error);
-}
-
-static sci_callback_action_t on_dma(void *arg, sci_dma_queue_t queue, sci_error_t status)
-{
-	(void)arg;
-	(void)queue;
-	(void)status;
-	return SCI_CALLBACK_CONTINUE;
-}
-
-static void use_transfers(sci_dma_queue_t queue, sci_local_segment_t local,
-			  sci_remote_segment_t remote)
-{
-	sci_error_t error;
-
-	SCIStartDmaTransfer(queue, local, remote, 0, 64, 128, NULL, NULL, SCI_FLAG_DMA_WAIT,
-			    &error);
-	used(error);
-	SCIStartDmaTransfer(queue, local, remote, 0, 64, 128, on_dma, NULL,
-			    SCI_FLAG_USE_CALLBACK | SCI_FLAG_DMA_READ, &error);
-	/* It cannot be waited for; its callback may be what fails, so the state alone tells. */
-	if (used(error))
-		while (SCIDMAQueueState(queue) == SCI_DMAQUEUE_POSTED)
-			usleep(1000);
-}
-
-static void use_queues(sci_desc_t sd)
-{
-	sci_remote_segment_t remote = NULL;
-	sci_local_segment_t seg = NULL;
-	sci_dma_queue_t queue = NULL;
-	sci_error_t error;
-
-	SCICreateSegment(sd, &seg, 5, PAGE, NULL, NULL, 0, &error);
-	if (!worked(error))
-		return;
-	SCIPrepareSegment(seg, 0, 0, &error);
-	worked(error);
-	SCISetSegmentAvailable(seg, 0, 0, &error);
-	worked_as(FAULT_PUBLISHES, error);
-	SCIConnectSegment(sd, &remote, 4, 5, 0, NULL, NULL, 0, 0, &error);
-	if (found(error)) {
-		SCICreateDMAQueue(sd, &queue, 0, 1, 0, &error);
-		if (worked(error)) {
-			use_transfers(queue, seg, remote);
-			SCIRemoveDMAQueue(queue, 0, &error);
-			CHECK_OK(error);
-		}
-		SCIDisconnectSegment(remote, 0, &error);
-		CHECK_OK(error);
-	}
-	remove_segment(seg);
 }
 
 const struct fault_scenario fault_scenarios[] = {
