@@ -280,6 +280,8 @@ static void dma_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 		dma->map = ((const struct sio_evt_map *)a->msg)->id;
 		if (m->lend.loan->ended)
 			dma_fail(d, m, -ECONNRESET, "the borrow ended");
+		else if (!smartiod_map_is_memory(a, SIO_ACCESS_READ | SIO_ACCESS_WRITE))
+			dma_fail(d, m, -EPROTO, "its host granted something else than its memory");
 		else
 			get_requester(d, m);
 		return;

@@ -192,6 +192,10 @@ static void vector_step(struct smartiod *d, struct smartiod_op *op, const struct
 			    a->error ? a->text : why);
 		return;
 	}
+	if (o->state == MAP && !smartiod_map_triggers(a)) {
+		vector_fail(d, o, -EPROTO, "its host granted memory, not an interrupt");
+		return;
+	}
 	switch (o->state) {
 	case LOOKUP:
 		o->state = MAP;

@@ -3,7 +3,8 @@
  * Answers that are another thing than what was asked for. An exporter that lies names another grant
  * that it has given the same host: of an interrupt where memory is asked for, of memory to be read
  * only, of memory where it is an interrupt. The port maps each of them, and says what it is. A
- * lender names a segment of another device. The program is given none.
+ * lender names a segment of another device, or gives a borrow no number. Neither program nor device
+ * is given any.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -28,15 +29,15 @@ struct scene {
 
 static struct fake_device fake;
 
-/* One of @kind that node 4 has given to node 8. */
-static struct sio_wire_grant a_grant(struct world *w, uint32_t kind, uint32_t access)
+/* One of @kind that host @host, node 4 or 8, has given to the other. */
+static struct sio_wire_grant a_grant(struct world *w, unsigned host, uint32_t kind, uint32_t access)
 {
 	struct sio_wire_grant g = {.length = sio_to_le64(1 << 20),
-				   .generation = sio_to_le64(w->host[0].boot_generation)};
+				   .generation = sio_to_le64(w->host[host].boot_generation)};
 	struct world_res *r = w->res;
 
-	while (r && (r->host != 0 || r->kind != SIO_KIND_GRANT || r->node != 8 ||
-		     r->target_kind != kind || (access && r->access != access)))
+	while (r && (r->host != host || r->kind != SIO_KIND_GRANT ||
+		     r->node != w->host[!host].node || r->target_kind != kind || (access && r->access != access)))
 		r = r->next;
 	assert_non_null(r);
 	g.grant = sio_to_le64(r->id);
@@ -66,10 +67,25 @@ static void make(struct scene *s)
 	assert_int_equal(call_bar_map(w, s->user, s->bars, SCI_FLAG_READONLY_MAP, &number, access),
 			 0);
 	s->device = borrow.handle;
-	s->interrupt = a_grant(w, SIO_KIND_IRQ, 0);
-	s->memory = a_grant(w, SIO_KIND_MEM, 0);
-	s->registers = a_grant(w, SIO_KIND_BAR, SIO_ACCESS_READ);
+	s->interrupt = a_grant(w, 0, SIO_KIND_IRQ, 0);
+	s->memory = a_grant(w, 0, SIO_KIND_MEM, 0);
+	s->registers = a_grant(w, 0, SIO_KIND_BAR, SIO_ACCESS_READ);
 	world_forget(s->user);
+}
+
+/* Daemon @host hears @lie as the answer to all that it can have asked node @node. */
+static void say(struct scene *s, unsigned host, uint32_t node, uint32_t reply, void *lie,
+		size_t size)
+{
+	struct sio_msg *h = lie;
+
+	h->size = sio_to_le32((uint32_t)size);
+	h->type = sio_to_le32(reply | SIO_PEER_REPLY);
+	for (uint32_t k = 1; k < ANSWERS; k++) {
+		h->id = sio_to_le32(k);
+		smartiod_peer_message(s->w->host[host].daemon, node, lie, size);
+	}
+	world_run(s->w);
 }
 
 /*
@@ -79,23 +95,39 @@ static uint32_t ask(struct scene *s, uint32_t type, void *msg, size_t len, uint3
 		    void *lie, size_t size)
 {
 	unsigned maps = world_count(s->w, 1, SIO_KIND_MAP), fds = world_open_fds(s->w);
-	struct sio_msg *h = lie;
 	uint32_t id, error;
 
-	h->size = sio_to_le32((uint32_t)size);
-	h->type = sio_to_le32(reply | SIO_PEER_REPLY);
 	s->w->drop_peer_messages = true;
 	id = world_send(s->w, s->user, type, msg, len);
 	world_run(s->w);
-	for (uint32_t k = 1; k < ANSWERS; k++) {
-		h->id = sio_to_le32(k);
-		smartiod_peer_message(s->w->host[1].daemon, 4, lie, size);
-	}
-	world_run(s->w);
+	say(s, 1, 4, reply, lie, size);
 	s->w->drop_peer_messages = false;
 	assert_non_null(world_reply(s->user, id));
 	error = world_reply(s->user, id)->error;
 	assert_int_equal(world_count(s->w, 1, SIO_KIND_MAP), maps);
+	world_forget(s->user);
+	assert_int_equal(world_open_fds(s->w), fds);
+	return error;
+}
+
+/*
+ * The user asks the lender, node 4, who asks node 8: that is not heard, and @lie is said in its
+ * place. Return: what the user hears.
+ */
+static uint32_t ask_lender(struct scene *s, uint32_t type, void *msg, size_t len, uint32_t reply,
+			   void *lie, size_t size)
+{
+	unsigned maps = world_count(s->w, 0, SIO_KIND_MAP), fds = world_open_fds(s->w);
+	uint32_t id = world_send(s->w, s->user, type, msg, len), error;
+
+	s->w->drop_peer_messages = true; /* what the user's daemon says to the lender is on its way */
+	world_run(s->w);
+	s->w->drop_peer_messages = false;
+	assert_null(world_reply(s->user, id));
+	say(s, 0, 8, reply, lie, size);
+	assert_non_null(world_reply(s->user, id));
+	error = world_reply(s->user, id)->error;
+	assert_int_equal(world_count(s->w, 0, SIO_KIND_MAP), maps);
 	world_forget(s->user);
 	assert_int_equal(world_open_fds(s->w), fds);
 	return error;
@@ -142,6 +174,36 @@ static uint32_t ask_segment(struct scene *s, uint64_t uid, uint32_t id)
 
 	return ask(s, SIO_MSG_DEV_SEG_CONNECT, &msg, sizeof(msg), SIO_PEER_DEV_SEG_LOOKUP, &lie,
 		   sizeof(lie));
+}
+
+static uint32_t ask_borrow(struct scene *s, uint64_t borrower)
+{
+	struct sio_msg_dev_borrow msg = {.fdid = sio_to_le32(FDID)};
+	struct sio_prep_borrow lie = {.borrower = sio_to_le64(borrower)};
+
+	return ask(s, SIO_MSG_DEV_BORROW, &msg, sizeof(msg), SIO_PEER_BORROW, &lie, sizeof(lie));
+}
+
+static uint32_t ask_vector(struct scene *s, uint32_t link, const struct sio_wire_grant *g)
+{
+	struct sio_msg_dev_vector msg = {.device = sio_to_le32(s->device),
+					 .vector = sio_to_le32(1),
+					 .link = sio_to_le32(link)};
+	struct sio_prep_dint_lookup lie = {.ring = sio_to_le64(99), .trigger = *g};
+
+	return ask_lender(s, SIO_MSG_DEV_VECTOR, &msg, sizeof(msg), SIO_PEER_DINT_LOOKUP, &lie,
+			  sizeof(lie));
+}
+
+static uint32_t ask_dma(struct scene *s, uint32_t segment, const struct sio_wire_grant *g)
+{
+	struct sio_msg_dma_map msg = {.device = sio_to_le32(s->device),
+				      .segment = sio_to_le32(segment),
+				      .bytes = sio_to_le64(4096)};
+	struct sio_prep_seg_grant lie = {.g = *g};
+
+	return ask_lender(s, SIO_MSG_DMA_MAP, &msg, sizeof(msg), SIO_PEER_SEG_GRANT, &lie,
+			  sizeof(lie));
 }
 
 static void finish(struct scene *s)
@@ -249,12 +311,58 @@ static void another_kind_is_not_given(void **state)
 	finish(&s);
 }
 
+/* A borrow without a number could be neither used nor given back. */
+static void a_borrow_has_a_number(void **state)
+{
+	struct call_borrow borrow;
+	struct scene s;
+
+	(void)state;
+	make(&s);
+	assert_int_equal(ask_borrow(&s, 0), EPROTO);
+	assert_int_equal(call_borrow(s.w, s.user, FDID, 0, &borrow), 0);
+	assert_int_not_equal(borrow.id, 0);
+	finish(&s);
+}
+
+/* The device writes to what it is given, as a program does: to memory here, to an interrupt there. */
+static void devices_are_given_no_other_kind(void **state)
+{
+	uint32_t con, own, dint, plain, number, link, map, vector = 1, dma;
+	struct sio_wire_grant memory, interrupt;
+	struct scene s;
+
+	(void)state;
+	make(&s);
+	assert_int_equal(call_seg_export(s.w, s.user, 6, 65536, &own), 0);
+	assert_int_equal(call_seg_connect(s.w, s.owner, 8, 6, &con), 0);
+	assert_int_equal(call_seg_map(s.w, s.owner, con, 0, 65536, &map), 0);
+	assert_int_equal(call_dint_create(s.w, s.user, 7, SCI_FLAG_FIXED_INTNO, &dint, &number), 0);
+	assert_int_equal(call_dint_connect(s.w, s.owner, 8, 7, &link), 0);
+	assert_int_equal(call_plain_create(s.w, s.user, &plain, &number), 0);
+	assert_int_equal(call_plain_connect(s.w, s.user, 8, number, &link), 0);
+	memory = a_grant(s.w, 1, SIO_KIND_MEM, 0);
+	interrupt = a_grant(s.w, 1, SIO_KIND_IRQ, 0);
+	world_forget(s.user);
+	assert_int_equal(ask_vector(&s, link, &memory), EPROTO);
+	assert_int_equal(fake_vector(s.w, 1), 0);
+	assert_int_equal(ask_dma(&s, own, &interrupt), EPROTO);
+	assert_int_equal(fake_count(s.w, SIO_KIND_DMAMAP, false), 0);
+	/* The truth is taken as before. */
+	assert_int_equal(call_vector(s.w, s.user, s.device, &vector, link), 0);
+	assert_int_equal(call_dma_map(s.w, s.user, s.device, own, 0, 0, 4096, &dma), 0);
+	assert_int_equal(call_handle(s.w, s.user, SIO_MSG_DMA_UNMAP, dma, 0), 0);
+	finish(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(another_kind_is_not_given),
 		cmocka_unit_test(another_devices_segment_is_not_given),
 		cmocka_unit_test(a_device_keeps_its_name),
+		cmocka_unit_test(a_borrow_has_a_number),
+		cmocka_unit_test(devices_are_given_no_other_kind),
 	};
 
 	return cmocka_run_group_tests_name("kind", tests, NULL, NULL);
