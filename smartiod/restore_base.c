@@ -339,6 +339,7 @@ int smartiod_restore_dint_link(struct smartiod *d, struct smartiod_session *s,
 {
 	const struct sio_msg_dint_connect *r = (const void *)m->request;
 	uint32_t flags = sio_from_le32(r->flags), number = sio_from_le32(r->number);
+	uint64_t key = sio_from_le64(m->key);
 	bool plain = flags & SIO_DINT_PLAIN;
 	struct smartiod_dint_link *link;
 	struct smartiod_ring *ring = NULL;
@@ -350,8 +351,11 @@ int smartiod_restore_dint_link(struct smartiod *d, struct smartiod_session *s,
 		return reterr->code;
 	if (sio_from_le32(r->node) == d->node)
 		dint = smartiod_dint_find(d, flags, sio_from_le32(r->adapter), number);
+	/* Another has the number now? The program triggers what was there. 0: of a smartiod of old. */
+	if (dint && plain && key && dint->irq != key)
+		dint = NULL;
 	if (dint && !plain)
-		ring = find_ring(dint, sio_from_le64(m->key));
+		ring = find_ring(dint, key);
 	if (!dint || (!plain && !ring))
 		return sio_fail(reterr, -ENOENT, "%s %u is gone", smartiod_dint_word(plain),
 				number);

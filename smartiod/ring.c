@@ -93,7 +93,9 @@ uint64_t smartiod_ring_key(struct smartiod *d, uint64_t uid)
 	const struct smartiod_ring *ring =
 		SMARTIOD_OF(smartiod_tree_find(&d->rings, uid), struct smartiod_ring, by_uid);
 
-	return ring ? ring->mem : 0;
+	if (!ring)
+		return 0;
+	return ring->dint->plain ? ring->dint->irq : ring->mem;
 }
 
 void smartiod_ring_release(struct smartiod *d, uint32_t node, uint64_t uid)

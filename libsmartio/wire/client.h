@@ -113,10 +113,11 @@ SIO_WIRE_SIZE(struct sio_rep_hello, 136);
  * says so, if there is one for its kind, came before the reply.
  *
  * What @key is, as told when it was made: the port's number of memory (segment, connection, ring,
- * link), interrupt, or DMA map; of a borrow @borrower; of a hold its number. @extra: of a shared
- * interrupt the number of the one that its owners share; of a segment its bytes. No key gives
- * access: nothing is handed out for it. @seal, as told with the key: by it smartiod knows that it
- * was this program to which it said that, where the port cannot tell; 0 where it can.
+ * link to one), interrupt (and link to a plain one), or DMA map; of a borrow @borrower; of a hold
+ * its number. @extra: of a shared interrupt the number of the one that its owners share; of a
+ * segment its bytes. No key gives access: nothing is handed out for it. @seal, as told with the
+ * key: by it smartiod knows that it was this program to which it said that, where the port cannot
+ * tell; 0 where it can.
  */
 #define SIO_RESTORE_STEPS 3
 #define SIO_RESTORE_REQUEST 64

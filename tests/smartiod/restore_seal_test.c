@@ -429,6 +429,54 @@ static void what_is_not_yet_told_is_not_shared(void **state)
 	assert_int_equal(say(w, p->b.c, &m), 0);
 }
 
+/*
+ * Late, and another has the number by now: the descriptor that the program has triggers what was
+ * there. One that an older smartiod told no key, and all of whose interrupts are there, loses none.
+ */
+static void a_connection_is_to_what_was_there(void **state)
+{
+	struct fixture *f = *state;
+	struct programs *p = &f->p;
+	uint32_t handle, number, own, link[2];
+	const struct sio_evm_dint_ring *evm;
+	struct sio_msg_restore m;
+	struct memory c;
+
+	OK(call_dint_create(f->w, p->a.c, 3, SCI_FLAG_FIXED_INTNO | SIO_DINT_PLAIN, &handle,
+			    &number));
+	OK(call_plain_create(f->w, p->c.c, &handle, &own));
+	OK(call_plain_connect(f->w, p->c.c, NODE, own, &link[0]));
+	OK(call_plain_connect(f->w, p->c.c, NODE, 3, &link[1]));
+	f->w->before_step = NULL;
+	restart(f->w);
+	world_pass(f->w, SMARTIOD_GRACE_NS);
+	OK(call_dint_create(f->w, world_client(f->w, 0, SIO_CLIENT_LIBRARY), 3,
+			    SCI_FLAG_FIXED_INTNO | SIO_DINT_PLAIN, &handle, &number));
+	f->w->before_step = pump;
+	world_run(f->w);
+	assert_true(library_settled(f->w));
+	assert_int_equal(library_lost(), 2);
+	evm = world_event(p->c.c, SIO_EVM_DINT_LOST, 0);
+	assert_non_null(evm);
+	assert_int_equal(sio_from_le32(evm->handle), link[1]);
+	assert_null(world_event(p->c.c, SIO_EVM_DINT_LOST, 1));
+
+	remember(p->c.c, &c);
+	world_stop(f->w, 0);
+	library_gone(p->c.c);
+	restart(f->w);
+	come_back(f->w, p->c.c, &c, 0);
+	f->w->before_step = pump;
+	end_step(f->w, p->c.c, 2);
+	m = told_of(&c, SIO_MSG_DINT_CONNECT, 0);
+	m.key = sio_to_le64(0);
+	assert_int_equal(say(f->w, p->c.c, &m), ENOENT);
+	forge(f->w, p->c.c, &m, SIO_MSG_DINT_CONNECT, smartiod_dint_seal_number(true, 0, own));
+	assert_int_equal(say(f->w, p->c.c, &m), 0);
+	end_step(f->w, p->c.c, 3);
+	OK(call_handle(f->w, p->c.c, SIO_MSG_DINT_DISCONNECT, link[0], 0));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -441,6 +489,7 @@ int main(void)
 		TEST(holds_are_of_the_own_device),
 		TEST(rings_lie_in_ones_own_memory),
 		TEST(what_nobody_claims_goes),
+		TEST(a_connection_is_to_what_was_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
