@@ -15,6 +15,11 @@ struct link_op {
 	uint64_t fd_offset;
 };
 
+struct leave_op {
+	struct smartiod_op op;
+	struct smartiod_dint_link *link; /* it outlives the wait: it is being unmapped */
+};
+
 /* ---- life ---- */
 
 struct smartiod_dint_link *smartiod_dint_link_new(struct smartiod *d, struct smartiod_session *s,
@@ -81,6 +86,17 @@ static void ring_release(struct smartiod *d, struct smartiod_dint_link *l)
 		smartiod_grant_release(d, l->node, grant);
 }
 
+/* The program is told that it left, or has gone itself. */
+static void left(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct leave_op *o = (struct leave_op *)op;
+
+	o->link->leaving = NULL;
+	if (!a->error)
+		smartiod_op_ok(d, op);
+	smartiod_op_free(d, op);
+}
+
 /* Whatever the port says: its owner may have ended before, and the window with it. */
 static void unmapped(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
@@ -89,6 +105,8 @@ static void unmapped(struct smartiod *d, struct smartiod_op *op, const struct sm
 	(void)a;
 	l->unmapping = false;
 	ring_release(d, l);
+	if (l->leaving)
+		smartiod_op_resume(d, l->leaving);
 	link_check(d, l);
 }
 
@@ -131,11 +149,16 @@ bool smartiod_dint_link_has(struct smartiod *d, uint32_t node, uint64_t grant)
 	return false;
 }
 
-void smartiod_dint_link_close(struct smartiod *d, struct smartiod_dint_link *l)
+static void link_close(struct smartiod *d, struct smartiod_dint_link *l)
 {
 	smartiod_object_remove(&l->o);
 	link_release(d, l);
 	l->closed = true;
+}
+
+void smartiod_dint_link_close(struct smartiod *d, struct smartiod_dint_link *l)
+{
+	link_close(d, l);
 	link_check(d, l);
 }
 
@@ -424,11 +447,17 @@ int smartiod_dint_connect(struct smartiod *d, struct smartiod_session *s, const 
 	return connect_remote(d, s, msg, node, flags, number, &path, reterr);
 }
 
+/*
+ * The answer comes when the receiver has been told, so that what the program sends by a connection
+ * that it makes then is younger there, too. Short of memory it comes at once.
+ */
 int smartiod_dint_disconnect(struct smartiod *d, struct smartiod_session *s, const void *msg,
 			     struct sio_err *reterr)
 {
+	struct sio_err unheard = {.text = ""};
 	const struct sio_msg_handle *m = msg;
 	struct smartiod_dint_link *l;
+	struct leave_op *o = NULL;
 
 	l = smartiod_object_get(s, sio_from_le32(m->handle), SMARTIOD_DINT_LINK, reterr);
 	if (!l)
@@ -437,7 +466,16 @@ int smartiod_dint_disconnect(struct smartiod *d, struct smartiod_session *s, con
 		return sio_fail(reterr, -EBADF, "this connection is not made yet");
 	if (m->flags)
 		return sio_fail(reterr, -EINVAL, "the end of a connection takes no flags");
-	smartiod_dint_link_close(d, l);
+	link_close(d, l);
+	if (l->unmapping)
+		o = smartiod_op_new(d, s, msg, sizeof(*o), left, &unheard);
+	if (o) {
+		o->link = l;
+		l->leaving = &o->op;
+		smartiod_op_park(&o->op);
+		return 0;
+	}
+	link_check(d, l);
 	smartiod_reply_ok(d, s, msg);
 	return 0;
 }

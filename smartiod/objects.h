@@ -310,13 +310,14 @@ struct smartiod_dint_link {
 	uint64_t id, ring_uid;		 /* ring_uid: the receiver's; 0: none yet */
 	uint32_t node, adapter, peer_adapter, number, pid;
 	bool connecting, lost, closed;
-	bool plain;		    /* no ring */
-	uint64_t ring_map, irq_map; /* the port's; 0: none */
-	uint64_t memory_grant;	    /* the receiver's, of the ring; 0: none */
-	uint64_t start;		    /* of the receiver that gave it */
-	bool unmapping;		    /* the ring: then @unmap gives back the rest */
-	struct smartiod_op unmap;   /* embedded, so that giving back needs no memory */
-	bool of_device;		    /* the first member of a struct smartiod_vector: vector.c */
+	bool plain;		     /* no ring */
+	uint64_t ring_map, irq_map;  /* the port's; 0: none */
+	uint64_t memory_grant;	     /* the receiver's, of the ring; 0: none */
+	uint64_t start;		     /* of the receiver that gave it */
+	bool unmapping;		     /* the ring: then @unmap gives back the rest */
+	struct smartiod_op unmap;    /* embedded, so that giving back needs no memory */
+	struct smartiod_op *leaving; /* the request that waits for that; NULL: none */
+	bool of_device;		     /* the first member of a struct smartiod_vector: vector.c */
 	unsigned pins;
 };
 

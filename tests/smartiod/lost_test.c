@@ -212,40 +212,90 @@ static void the_importer_starts_anew(void **state)
 	}
 }
 
-static void let_go(struct fixture *f, bool ring)
+/* Return: the request, which may have to wait for its answer. */
+static uint32_t let_go(struct fixture *f, bool ring)
 {
-	int rc = ring ? call_handle(f->w, f->user, SIO_MSG_DINT_DISCONNECT, f->link, 0)
-		      : call_handle(f->w, f->user, SIO_MSG_SEG_UNMAP, f->map, 0);
+	struct sio_msg_handle msg = {.handle = sio_to_le32(ring ? f->link : f->map)};
+	uint32_t id = world_send(f->w, f->user, ring ? SIO_MSG_DINT_DISCONNECT : SIO_MSG_SEG_UNMAP,
+				 &msg, sizeof(msg));
 
-	assert_int_equal(rc, 0);
+	world_run(f->w);
+	return id;
 }
 
 /*
  * Its port takes its time: the answer to the question waits for that, whether the window was lost,
- * given back by the program, or given back and then lost.
+ * given back by the program, or given back and then lost, or left behind by it. So does the answer
+ * to who disconnects from an interrupt, for what he connects to next must not be told before that.
  */
 static void as_long_as_the_port_has_the_window(void **state)
 {
 	static const struct {
-		bool given_back, lost;
-	} how[] = {{true, false}, {false, true}, {true, true}};
+		bool given_back, lost, killed;
+	} how[] = {{.given_back = true},
+		   {.lost = true},
+		   {.given_back = true, .lost = true},
+		   {.given_back = true, .killed = true}};
 	struct fixture f;
 
 	for (unsigned ring = 0; ring < 2; ring++)
 		for (unsigned i = 0; i < sizeof(how) / sizeof(how[0]); i++) {
+			uint32_t id = 0;
+
 			start(&f, state, ring);
 			f.w->late = SIO_OP_UNMAP;
-			if (how[i].given_back)
-				let_go(&f, ring);
+			if (how[i].given_back) {
+				id = let_go(&f, ring);
+				assert_int_equal(world_reply(f.user, id) == NULL, ring);
+			}
 			if (how[i].lost)
 				world_cut(f.w, EXPORTER, IMPORTER);
+			if (how[i].killed)
+				world_kill(f.w, f.user);
 			world_pass(f.w, AGAIN);
 			expect_kept(f.w, EXPORTER, ring && !how[i].lost ? 2 : 1, 1);
 			f.w->late = 0;
 			world_run(f.w);
 			expect_kept(f.w, EXPORTER, 0, 1);
+			if (how[i].given_back && !how[i].killed)
+				assert_int_equal(world_reply(f.user, id)->error, 0);
 			finish(&f);
 		}
+}
+
+/* Where the nth event of an interrupt's rings is among all that the client received. */
+static unsigned place(struct world_client *c, uint32_t type, unsigned nth)
+{
+	const void *event = world_event(c, type, nth);
+	unsigned i = 0;
+
+	assert_non_null(event);
+	while (c->message[i]->data != event)
+		i++;
+	return i;
+}
+
+/* However long things take: the receiver hears of it in the order in which the sender did it. */
+static void who_left_and_came_back_is_told_in_that_order(void **state)
+{
+	struct sio_msg_handle msg = {.h.size = 0};
+	struct fixture f;
+	uint32_t id, link;
+
+	for (uint64_t seed = 1; seed < 200; seed++) {
+		start(&f, state, RING);
+		f.w->random =
+			seed *
+			0x9e3779b97f4a7c15; /* from now on packets of different channels overtake */
+		msg.handle = sio_to_le32(f.link);
+		id = world_send(f.w, f.user, SIO_MSG_DINT_DISCONNECT, &msg, sizeof(msg));
+		while (!world_reply(f.user, id))
+			assert_true(world_step(f.w));
+		assert_int_equal(call_dint_connect(f.w, f.user, 4, 1, &link), 0);
+		assert_true(place(f.owner, SIO_EVM_DINT_RING_END, 0) <
+			    place(f.owner, SIO_EVM_DINT_RING, 1));
+		finish(&f);
+	}
 }
 
 /* A window that is still being made is one, too. */
@@ -348,6 +398,7 @@ int main(void)
 		BOTH(one_host_takes_a_part_of_the_memory),
 		BOTH(the_importer_starts_anew),
 		BOTH(as_long_as_the_port_has_the_window),
+		BOTH(who_left_and_came_back_is_told_in_that_order),
 		BOTH(lost_while_it_is_made),
 		BOTH(mapped_again_before_it_is_unmapped),
 		BOTH(the_exporter_starts_anew_meanwhile),
