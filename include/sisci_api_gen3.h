@@ -4,7 +4,8 @@
  * sisci_api.h.
  *
  * Two functions had fewer arguments then. The macros below tell by their number which is meant; the
- * names without a call behind them are the current functions.
+ * names without a call behind them are the current functions. __inline__, for programs of the oldest
+ * API are compiled as C90.
  */
 #ifndef SISCI_API_GEN3_H
 #define SISCI_API_GEN3_H
@@ -16,9 +17,10 @@ extern "C" {
 #endif
 
 /** As SCIMapLocalSegmentForDevice(), from @offset to the segment's end. */
-static inline void sisci_gen3_map_local(sci_local_segment_t segment, unsigned int localAdapterNo,
-					sci_smartio_device_t device, sci_ioaddr_t *ioaddr,
-					size_t offset, unsigned int flags, sci_error_t *error)
+static __inline__ void sisci_gen3_map_local(sci_local_segment_t segment,
+					    unsigned int localAdapterNo,
+					    sci_smartio_device_t device, sci_ioaddr_t *ioaddr,
+					    size_t offset, unsigned int flags, sci_error_t *error)
 {
 	size_t size = SCIGetLocalSegmentSize(segment);
 
@@ -27,9 +29,9 @@ static inline void sisci_gen3_map_local(sci_local_segment_t segment, unsigned in
 }
 
 /** As SCIMapRemoteSegmentForDevice(), from @offset to the segment's end. */
-static inline void sisci_gen3_map_remote(sci_remote_segment_t segment, sci_smartio_device_t device,
-					 sci_ioaddr_t *ioaddr, size_t offset, unsigned int flags,
-					 sci_error_t *error)
+static __inline__ void sisci_gen3_map_remote(sci_remote_segment_t segment,
+					     sci_smartio_device_t device, sci_ioaddr_t *ioaddr,
+					     size_t offset, unsigned int flags, sci_error_t *error)
 {
 	size_t size = SCIGetRemoteSegmentSize(segment);
 

@@ -123,7 +123,7 @@ typedef struct {
 	unsigned int length; /* bytes of it */
 } sci_query_string_t;
 
-typedef struct {
+typedef struct sci_query_adapter { /* the oldest programs say struct */
 	unsigned int localAdapterNo;
 	unsigned int portNo; /* link, for SCI_Q_ADAPTER_LINK_*; else not looked at */
 	unsigned int subcommand;

@@ -80,6 +80,19 @@ class Install(unittest.TestCase):
                 with self.subTest(header=name, command=command):
                     self.compile(text, *command, *STRICT, f"-I{self.include}", "-c")
 
+    def test_programs_of_the_oldest_api_compile(self):
+        """As C90, by names of that time."""
+        text = """#include <sisci_api.h>
+int main(void)
+{
+	struct sci_query_adapter query;
+	query.localAdapterNo = 0;
+	return (int)query.localAdapterNo;
+}
+"""
+        self.compile(text, CC, "-ansi", "-xc", "-Wall", "-Wextra", "-Werror", f"-I{self.include}",
+                     "-c")
+
     def test_headers_leave_names_alone(self):
         text = "".join(f"#include <{h}>\n" for h in self.headers())
         macros = run(CC, "-xc", "-dM", "-E", f"-I{self.include}", "-", input=text)
