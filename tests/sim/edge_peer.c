@@ -20,6 +20,7 @@ struct sim_wire {
 	bool broken;	     /* nothing passes any more */
 	bool closed;	     /* one end hung up */
 	uint64_t channel[2]; /* to that end */
+	unsigned flying;     /* packets on their way */
 };
 
 static struct sim_wire *wires;
@@ -151,6 +152,7 @@ static void peer_deliver(void *arg)
 	struct sim_wire *w = k->wire;
 	unsigned end = end_of(w, k->host);
 
+	w->flying--;
 	if (sim_stopping || w->broken || !same_life(w, end) || *slot(w, end) != w ||
 	    !w->told[end]) {
 		sim_packet_free(k);
@@ -182,7 +184,16 @@ void sim_peer_send(void *ctx, uint32_t node, const void *msg, size_t len)
 	k->wire = w;
 	if (sim_peer_says)
 		sim_peer_says(h->index, k->data, k->len);
+	w->flying++;
 	sim_after_ordered(&w->channel[to], latency(), peer_deliver, k);
+}
+
+bool sim_peer_settled(unsigned a, unsigned b)
+{
+	const struct sim_wire *w = sim_host[a].peer[b];
+
+	return w && w == sim_host[b].peer[a] && w->told[0] && w->told[1] && !w->broken &&
+	       !w->closed && w->flying == 0;
 }
 
 static void count_break(const struct sim_wire *w)

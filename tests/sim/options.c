@@ -79,10 +79,10 @@ static int one(void)
 	if (!sim_options.quiet)
 		printf("%u hosts, %" PRIu64 " programs (%" PRIu64 " killed), %" PRIu64
 		       " calls, %u fault events, %" PRIu64 " looks at the books, %" PRIu64
-		       " events, %.3f s virtual, %.3f s of a core: "
+		       " at those of two, %" PRIu64 " events, %.3f s virtual, %.3f s of a core: "
 		       "%.0f events a second, %.1f virtual seconds a second\n",
-		       r->hosts, r->programs, r->killed, r->calls, r->plan, r->books, r->events,
-		       (double)r->virtual_ns / 1e9, took, (double)r->events / took,
+		       r->hosts, r->programs, r->killed, r->calls, r->plan, r->books, r->pairs,
+		       r->events, (double)r->virtual_ns / 1e9, took, (double)r->events / took,
 		       (double)r->virtual_ns / 1e9 / took);
 	if (!sim_options.quiet && trouble_wanted)
 		printf("drives: %" PRIu64 " completions lost, %" PRIu64 " late, %" PRIu64

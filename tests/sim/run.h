@@ -95,7 +95,7 @@ struct sim_options {
 };
 
 struct sim_result {
-	uint64_t hash, events, virtual_ns, programs, calls, killed, books, dma;
+	uint64_t hash, events, virtual_ns, programs, calls, killed, books, dma, pairs;
 	uint64_t device_faults; /* accesses of devices that were refused, as the room told */
 	unsigned hosts, plan;	/* events of the plan */
 };

@@ -367,6 +367,8 @@ void sim_peer_cut(unsigned a, unsigned b);
  * talk.
  */
 void sim_peer_unlinked(unsigned a, unsigned b);
+/* Their daemons are connected, as both know, and nothing is on its way between them. */
+bool sim_peer_settled(unsigned a, unsigned b);
 /* How often those two lost each other, or all paths; of one host: how often it booted. */
 uint64_t sim_peer_breaks(unsigned a, unsigned b);
 /* Messages between daemons take up to this long; 0: as usual. */

@@ -64,6 +64,7 @@ extern const struct sim_oracle sim_oracle_reach;
 extern const struct sim_oracle sim_oracle_tables;
 extern const struct sim_oracle sim_oracle_queues;
 extern const struct sim_oracle sim_oracle_restore;
+extern const struct sim_oracle sim_oracle_agree;
 
 /* work_exact.c: groups of this cluster are exact. */
 bool sim_exact_groups(unsigned host);
