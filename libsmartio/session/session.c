@@ -344,7 +344,8 @@ static int enlist(struct sio_session *s, struct sio_call *call, struct sio_err *
 	call->missing = 0;
 	if (s->dead)
 		return sio_fail(err, -ESHUTDOWN, "the connection to this host's smartiod is gone");
-	if (s->away && s->late) {
+	/* During a talk it waits as others do: what it takes away may have been told already. */
+	if (s->away && s->late && !s->resuming) {
 		call->req->type = sio_to_le32(call->type);
 		sio_session_taken(s, call->req);
 		return sio_session_fail_late(s, err);
