@@ -194,6 +194,14 @@ static const uint8_t *in_memory(const struct emu_host *h, uint64_t physical, uin
 	return l ? l->data + (physical - l->from) : NULL;
 }
 
+static bool same_start(const struct emu_host *h, const struct line *map)
+{
+	struct emu_host *from = &h->room->host[h->index];
+	const struct emu_path *p = emu_path_find(from, map->adapter, map->peer, map->peer_adapter);
+
+	return p && emu_path_start(h, p) == map->generation;
+}
+
 static const uint8_t *at_peer(const struct emu_host *h, const struct line *map, uint64_t physical,
 			      uint64_t len, uint32_t access)
 {
@@ -202,7 +210,7 @@ static const uint8_t *at_peer(const struct emu_host *h, const struct line *map, 
 	const struct line *l;
 
 	if (!peer->up || !h->adapter[map->adapter].link || !peer->adapter[map->peer_adapter].link ||
-	    peer->boot_generation != map->generation)
+	    !same_start(h, map))
 		return NULL;
 	if (!peer->topo->iommu)
 		return in_memory(peer, bus, len);

@@ -105,17 +105,22 @@ static int check(struct emu_request *rq, const struct sio_req_grant *m, struct e
 }
 
 /* The peer must be there in the topology, not up: a grant may be prepared. */
-static int find_peer(struct emu_request *rq, const struct sio_req_grant *m, unsigned *ret)
+static int find_peer(struct emu_request *rq, const struct sio_req_grant *m, unsigned *ret,
+		     uint64_t *ret_turn)
 {
+	const struct emu_path *p = NULL;
 	const struct sio_topo_host *peer = sio_topology_host(rq->host->room->topo, m->peer_node);
 
 	if (peer)
 		*ret = (unsigned)(peer - rq->host->room->topo->host);
-	if (!peer || !emu_path_find(rq->host, m->adapter, *ret, m->peer_adapter))
+	if (peer)
+		p = emu_path_find(rq->host, m->adapter, *ret, m->peer_adapter);
+	if (!p)
 		return sio_fail(&rq->err, -EHOSTUNREACH,
 				"GRANT: no path from adapter %u of node %u to "
 				"adapter %u of node %u",
 				m->adapter, rq->host->topo->node, m->peer_adapter, m->peer_node);
+	*ret_turn = p->turn;
 	return 0;
 }
 
@@ -206,11 +211,12 @@ int emu_op_grant(struct emu_request *rq, const void *msg)
 	struct emu_adapter *a = NULL;
 	struct emu_grant *g = NULL;
 	unsigned peer = 0;
+	uint64_t turn = 0;
 	int rc;
 
 	rc = emu_adapter_get(rq, m->adapter, &a);
 	if (rc == 0)
-		rc = find_peer(rq, m, &peer);
+		rc = find_peer(rq, m, &peer, &turn);
 	if (rc == 0)
 		rc = check(rq, m, &source);
 	if (rc < 0)
@@ -223,6 +229,7 @@ int emu_op_grant(struct emu_request *rq, const void *msg)
 	g->peer_host = peer;
 	g->peer_adapter = m->peer_adapter;
 	g->access = m->access;
+	g->start = SIO_LINK_START(rq->host->boot_generation, turn);
 	g->offset = m->offset;
 	g->length = source->kind == SIO_KIND_IRQ ? SIO_MSI_BYTES : m->length;
 	for (unsigned i = 0; i < SIO_TOKEN; i += 8) {
@@ -249,7 +256,7 @@ int emu_op_grant(struct emu_request *rq, const void *msg)
 	evt.id = g->o.id;
 	evt.bus_addr = g->bus_addr;
 	evt.length = g->length;
-	evt.generation = rq->host->boot_generation;
+	evt.generation = g->start;
 	memcpy(evt.token, g->token, sizeof(evt.token));
 	emu_answer(rq, &evt, sizeof(evt), NULL, 0);
 	return 0;
@@ -351,8 +358,8 @@ struct emu_grant *emu_grant_find(struct emu_host *exporter, const struct sio_req
 	memcpy(&start, m->token, sizeof(start));
 	HASH_FIND(by_token, exporter->grants, &start, sizeof(start), g);
 	if (g && g->peer_host == importer && g->peer_adapter == adapter &&
-	    g->adapter == m->peer_adapter && covers(g, m->bus_addr, m->length) &&
-	    same_token(g->token, m->token))
+	    g->adapter == m->peer_adapter && g->start == m->generation &&
+	    covers(g, m->bus_addr, m->length) && same_token(g->token, m->token))
 		return g;
 	return NULL;
 }

@@ -219,6 +219,10 @@ int emu_status_new(struct emu_host *h);
 void emu_status_free(struct emu_host *h);
 /* Bring every path's state up to date: first the pages, then the word to the daemons. */
 void emu_paths_update(struct emu_room *r);
+/* Those over @adapter, and their other ends', have other addresses. */
+void emu_paths_turn(struct emu_host *h, unsigned adapter);
+/* The start of the peer, and of the way to it, that @p leads to now. */
+uint64_t emu_path_start(const struct emu_host *h, const struct emu_path *p);
 struct emu_path *emu_path_find(struct emu_host *h, unsigned adapter, unsigned peer_host,
 			       unsigned peer_adapter);
 

@@ -5,9 +5,10 @@
  */
 #include "emu/engine.h"
 
-/* The peer as it is now: joined, up, and in the same start as when it granted. */
+/* The peer as it is now: joined, up, and in the same start, as the link is, as when it granted. */
 static int find_peer(struct emu_request *rq, const struct sio_req_map *m, struct emu_host **ret)
 {
+	uint64_t start;
 	struct emu_room *r = rq->host->room;
 	const struct sio_topo_host *peer = sio_topology_host(r->topo, m->peer_node);
 	struct emu_path *p = NULL;
@@ -26,11 +27,12 @@ static int find_peer(struct emu_request *rq, const struct sio_req_map *m, struct
 				"node %u is down",
 				m->adapter, m->peer_adapter, m->peer_node);
 	*ret = &r->host[p->peer_host];
-	if (m->generation != (*ret)->boot_generation)
+	start = emu_path_start(rq->host, p);
+	if (m->generation != start)
 		return sio_fail(&rq->err, -ESTALE,
 				"MAP: granted in start %" PRIu64 " of node %u, it is "
 				"in start %" PRIu64,
-				(uint64_t)m->generation, m->peer_node, (*ret)->boot_generation);
+				(uint64_t)m->generation, m->peer_node, start);
 	return 0;
 }
 
@@ -119,7 +121,7 @@ int emu_op_map(struct emu_request *rq, const void *msg)
 	map->adapter = a->index;
 	map->peer_host = peer->index;
 	map->peer_adapter = m->peer_adapter;
-	map->peer_generation = peer->boot_generation;
+	map->peer_generation = m->generation;
 	map->bus_addr = m->bus_addr;
 	map->length = m->length;
 	map->trigger = g->source->kind == SIO_KIND_IRQ;

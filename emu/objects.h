@@ -121,6 +121,7 @@ struct emu_grant {
 	uint64_t offset, length; /* in the source */
 	bool cut;		 /* its address leads nowhere: no source, or a gone device */
 	uint64_t bus_addr;
+	uint64_t start; /* emu_path_start() of the peer's way to us */
 	uint8_t token[SIO_TOKEN];
 	uint64_t token_start; /* its first bytes: the key */
 	UT_hash_handle by_token;
@@ -292,6 +293,7 @@ struct emu_device {
 struct emu_path {
 	unsigned adapter, peer_host, peer_adapter;
 	uint32_t state, generation, errors;
+	uint64_t turn; /* how often it came back with other addresses; as of its other end */
 	bool changed;
 };
 

@@ -267,6 +267,19 @@ int emu_room_link(struct emu_room *r, unsigned host, unsigned adapter, bool up)
 	return 0;
 }
 
+int emu_room_link_turn(struct emu_room *r, unsigned host, unsigned adapter)
+{
+	if (host >= r->n_hosts || adapter >= r->host[host].topo->n_adapters)
+		return -ENODEV;
+	if (r->host[host].adapter[adapter].link)
+		return -EBUSY;
+	emu_engines_stop(r);
+	emu_paths_turn(&r->host[host], adapter);
+	emu_invalidate(r);
+	emu_engines_go(r);
+	return 0;
+}
+
 /* The edge has no threads for them. */
 static unsigned step_engines(struct emu_room *r)
 {

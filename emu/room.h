@@ -140,6 +140,11 @@ void emu_room_engines_collect(struct emu_room *r);
 /* Cut or mend the link of an adapter (fault injection). */
 int emu_room_link(struct emu_room *r, unsigned host, unsigned adapter, bool up);
 /*
+ * A cut one will have other addresses when it is mended: windows of before through it, in both
+ * directions, lead nowhere for ever.
+ */
+int emu_room_link_turn(struct emu_room *r, unsigned host, unsigned adapter);
+/*
  * Pull a device out of its slot, whatever it does, or put it (@in) back. -ENODEV: no such device of
  * the topology; -EALREADY: it is so; -ENOMEM, -EMFILE: no pages for it, it stays out.
  */

@@ -53,8 +53,7 @@ static void publish(struct emu_host *h, unsigned index)
 	if (!page)
 		return;
 	if (p->state == SIO_LINK_UP)
-		sio_write64(&page->path[index].peer_boot,
-			    h->room->host[p->peer_host].boot_generation);
+		sio_write64(&page->path[index].peer_boot, emu_path_start(h, p));
 	sio_write32(&page->path[index].state, p->state);
 	sio_to_fabric_barrier();
 	sio_write32(&page->path[index].errors, __atomic_load_n(&p->errors, __ATOMIC_RELAXED));
@@ -129,6 +128,7 @@ static void tell(struct emu_host *h, const struct emu_path *p)
 	evt.peer_adapter = p->peer_adapter;
 	evt.state = p->state;
 	evt.generation = p->state == SIO_LINK_UP ? peer->boot_generation : 0;
+	evt.turn = p->turn;
 	emu_event(h, &evt, sizeof(evt), SIO_EV_LINK);
 }
 
@@ -157,6 +157,24 @@ void emu_paths_update(struct emu_room *r)
 			if (h->path[k].changed)
 				tell(h, &h->path[k]);
 	}
+}
+
+void emu_paths_turn(struct emu_host *h, unsigned adapter)
+{
+	for (unsigned k = 0; k < h->n_paths; k++) {
+		struct emu_path *p = &h->path[k];
+
+		if (p->adapter != adapter)
+			continue;
+		p->turn++;
+		emu_path_find(&h->room->host[p->peer_host], p->peer_adapter, h->index, adapter)
+			->turn++;
+	}
+}
+
+uint64_t emu_path_start(const struct emu_host *h, const struct emu_path *p)
+{
+	return SIO_LINK_START(h->room->host[p->peer_host].boot_generation, p->turn);
 }
 
 struct emu_path *emu_path_find(struct emu_host *h, unsigned adapter, unsigned peer_host,

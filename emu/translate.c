@@ -160,11 +160,11 @@ static int outbound(struct emu_device *d, struct emu_adapter *a, uint64_t offset
 		emu_path_lost(a->host, p);
 		return fail(t, "the path to %s is down", peer->name);
 	}
-	if (r->host[p->peer_host].boot_generation != target.generation)
+	if (emu_path_start(a->host, p) != target.generation)
 		return fail(t,
 			    "the look-up entry is of start %" PRIu64
 			    " of %s, which is in start %" PRIu64,
-			    target.generation, peer->name, r->host[p->peer_host].boot_generation);
+			    target.generation, peer->name, emu_path_start(a->host, p));
 	return inbound(a->host, &r->host[p->peer_host].adapter[target.adapter], target.bus.addr,
 		       access, ret, t);
 }

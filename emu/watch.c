@@ -7,12 +7,14 @@
 #include "emu/internal.h"
 #include "smartio/io.h"
 
-/* A map of a host that was started again leads nowhere. */
+/* A map of a host that was started again, or over a link with other addresses, leads nowhere. */
 static bool leads_somewhere(const struct emu_map *m)
 {
-	const struct emu_host *peer = &m->o.host->room->host[m->peer_host];
+	const struct emu_path *p =
+		emu_path_find(m->o.host, m->adapter, m->peer_host, m->peer_adapter);
 
-	return peer->up && peer->boot_generation == m->peer_generation;
+	return m->o.host->room->host[m->peer_host].up && p &&
+	       emu_path_start(m->o.host, p) == m->peer_generation;
 }
 
 /* The polled pages that a program may write to through @o; NULL: none. */

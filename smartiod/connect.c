@@ -203,9 +203,10 @@ static void connect_reply(struct smartiod *d, struct smartiod_session *s, const 
 		.segment_id = sio_to_le32(c->segment_id),
 		.path = sio_to_le32(c->route == SMARTIOD_REMOTE ? path : SIO_PATH_NONE),
 		.bytes = sio_to_le64(c->bytes),
-		.peer_boot = sio_to_le64(c->route == SMARTIOD_REMOTE
-						 ? smartiod_peer_find(d, c->node)->generation
-						 : 0),
+		.peer_boot = sio_to_le64(
+			c->route == SMARTIOD_REMOTE
+				? smartiod_path_start(d, c->node, c->adapter, c->peer_adapter)
+				: 0),
 		.key = sio_to_le64(mem),
 		.seal = sio_to_le64(smartiod_seal(s, SIO_MSG_SEG_CONNECT, smartiod_handle(&c->o),
 						  mem, c->adapter, 0)),

@@ -506,6 +506,9 @@ int smartiod_path(struct smartiod *d, uint32_t node, uint32_t adapter, struct si
 		  struct sio_err *reterr);
 /* Is this very pair of adapters up? */
 bool smartiod_path_up(struct smartiod *d, uint32_t node, uint32_t adapter, uint32_t peer_adapter);
+/* As the status page says of it: which start of the peer, and of the way to it. */
+uint64_t smartiod_path_start(struct smartiod *d, uint32_t node, uint32_t adapter,
+			     uint32_t peer_adapter);
 void smartiod_peer_reply(struct smartiod *d, uint32_t node, uint32_t type, uint32_t id, void *msg,
 			 size_t len);
 void smartiod_peer_reply_error(struct smartiod *d, uint32_t node, uint32_t type, uint32_t id,

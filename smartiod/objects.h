@@ -326,6 +326,7 @@ struct smartiod_dint_link {
 struct smartiod_path_state {
 	uint32_t adapter, peer_adapter;
 	bool up;
+	uint64_t turn; /* how often it came back with other addresses; as of when it was up last */
 };
 
 enum smartiod_peer_state {

@@ -79,6 +79,17 @@ bool smartiod_path_up(struct smartiod *d, uint32_t node, uint32_t adapter, uint3
 	return false;
 }
 
+uint64_t smartiod_path_start(struct smartiod *d, uint32_t node, uint32_t adapter,
+			     uint32_t peer_adapter)
+{
+	const struct smartiod_peer *p = smartiod_peer_find(d, node);
+
+	for (unsigned i = 0; p && i < p->n_paths; i++)
+		if (p->path[i].adapter == adapter && p->path[i].peer_adapter == peer_adapter)
+			return SIO_LINK_START(p->generation, p->path[i].turn);
+	return 0;
+}
+
 int smartiod_path(struct smartiod *d, uint32_t node, uint32_t adapter, struct sio_path *ret,
 		  struct sio_err *reterr)
 {
@@ -248,8 +259,8 @@ static struct smartiod_path_state *path_state(struct smartiod_peer *p,
 			return &p->path[i];
 	if (p->n_paths == SMARTIOD_MAX_PATHS)
 		return NULL;
-	p->path[p->n_paths] = (struct smartiod_path_state){.adapter = evt->adapter,
-							   .peer_adapter = evt->peer_adapter};
+	p->path[p->n_paths] = (struct smartiod_path_state){
+		.adapter = evt->adapter, .peer_adapter = evt->peer_adapter, .turn = evt->turn};
 	return &p->path[p->n_paths++];
 }
 
@@ -266,8 +277,14 @@ void smartiod_peer_link_event(struct smartiod *d, const struct sio_evt_link *evt
 		return;
 	}
 	if (evt->state == SIO_LINK_UP) {
-		if (p->generation && p->generation != evt->generation)
-			cut(d, p); /* it has started anew, and we see the old one's connection */
+		/*
+		 * It has started anew, and we see the old one's connection; or the link has other
+		 * addresses now, and no window of before leads anywhere. The connection of the
+		 * daemons is well then, but its end is what all that hangs on windows ends by.
+		 */
+		if (p->generation && (p->generation != evt->generation || s->turn != evt->turn))
+			cut(d, p);
+		s->turn = evt->turn;
 		s->up = true;
 		path_up(d, p, evt->adapter, evt->peer_adapter);
 	} else if (s->up) {

@@ -674,7 +674,7 @@ struct sio_status_path {
 	__u32 state;	  /* SIO_LINK_* */
 	__u32 generation; /* counts every change of state */
 	__u32 errors;	  /* transfers lost */
-	__u64 peer_boot;  /* the peer's boot_generation when the path was up last; 0: never */
+	__u64 peer_boot;  /* SIO_LINK_START() when the path was up last; 0: never */
 };
 SIO_PORT_SIZE(struct sio_status_path, 32);
 struct sio_status_page {
@@ -870,12 +870,20 @@ struct sio_evt_reopen {
 SIO_PORT_SIZE(struct sio_evt_reopen, 40);
 
 /* Events nobody asked for. */
+/*
+ * A link may come back with other addresses, without a restart of either host: what was granted
+ * and mapped for the way that leads over it is dead then, as after the peer's restart. MAP gives
+ * -ESTALE for a grant of before, and look-up entries of before lead nowhere.
+ */
 struct sio_evt_link {
 	struct sio_evt h;
 	__u32 adapter, peer_node, peer_adapter, state; /* state: SIO_LINK_* */
 	__u64 generation;			       /* the peer's boot_generation; 0 when down */
+	__u64 turn; /* counts how often it came back with other addresses; the same at both ends */
 };
-SIO_PORT_SIZE(struct sio_evt_link, 56);
+SIO_PORT_SIZE(struct sio_evt_link, 64);
+/* Which start of the peer, and of the way to it: in the status page, and of grants. */
+#define SIO_LINK_START(boot, turn) ((boot) + ((__u64)(turn) << 24))
 #define SIO_FAULT_READ 1
 #define SIO_FAULT_WRITE 2
 #define SIO_FAULT_MSI 3

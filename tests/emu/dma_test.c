@@ -260,6 +260,39 @@ static void lost_paths_and_reboots_fault(void **state)
 	fake_free(r.f);
 }
 
+/* What was granted and mapped before leads nowhere, and neither half can be used again. */
+static void links_with_other_addresses_fault(void **state)
+{
+	struct sio_evt_grant fresh;
+	struct sio_req_map req;
+	struct sio_evt_map map;
+	struct fake_event *e;
+	struct reach r;
+
+	(void)state;
+	reach_init(&r, 7);
+	assert_int_equal(emu_room_link_turn(r.f->room, CLIENT, 0), -EBUSY);
+	assert_int_equal(emu_room_link_turn(r.f->room, CLIENT, 1), -ENODEV);
+	assert_int_equal(emu_room_link(r.f->room, CLIENT, 0, false), 0);
+	assert_int_equal(emu_room_link_turn(r.f->room, CLIENT, 0), 0);
+	fake_forget(r.f);
+	assert_int_equal(emu_room_link(r.f->room, CLIENT, 0, true), 0);
+	for (unsigned host = 0; host < 2; host++) {
+		e = fake_take(r.f, host ? CLIENT : LENDER, SIO_EV_LINK);
+		assert_int_equal(e->u.link.generation, 1);
+		assert_int_equal(e->u.link.turn, 1);
+	}
+	assert_fault(&r, SIO_FAULT_WRITE, r.remote.iova, 64, "is of start 1 of host1");
+	req = fake_map_request(CLIENT, &r.grant);
+	assert_int_equal(ask(r.f, LENDER, &req, SIO_OP_MAP, &map), -ESTALE);
+	fresh = fake_grant(r.f, CLIENT, 0, r.remote_mem, SIZE, LENDER);
+	assert_int_equal(fresh.generation, SIO_LINK_START(1, 1));
+	req.generation = fresh.generation;
+	assert_int_equal(ask(r.f, LENDER, &req, SIO_OP_MAP, &map), -EACCES);
+	fake_map(r.f, LENDER, 0, CLIENT, &fresh);
+	fake_free(r.f);
+}
+
 static void narrow_devices_reach_low_addresses_only(void **state)
 {
 	struct sio_req_dmamap req = {.device = DEV(LENDER, 2),
@@ -386,6 +419,7 @@ int main(void)
 		cmocka_unit_test(what_is_taken_away_faults_at_once),
 		cmocka_unit_test(reads_fail_whole_writes_page_by_page),
 		cmocka_unit_test(lost_paths_and_reboots_fault),
+		cmocka_unit_test(links_with_other_addresses_fault),
 		cmocka_unit_test(narrow_devices_reach_low_addresses_only),
 		cmocka_unit_test(windows_do_not_chain),
 		cmocka_unit_test(fault_storm_is_bounded),

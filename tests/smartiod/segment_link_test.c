@@ -62,6 +62,36 @@ static void link_loss_keeps_connections(void **state)
 	world_run(f->w);
 }
 
+/* It comes back with other addresses: no window of before leads anywhere, so all is made anew. */
+static void other_addresses_end_connections(void **state)
+{
+	struct sio_msg_seg_connect again = {.node = sio_to_le32(4), .segment_id = sio_to_le32(1)};
+	struct fixture *f = *state;
+	const struct sio_rep_seg_connect *rep;
+	uint64_t boot = f->w->host[0].boot_generation;
+	uint32_t h, c, m;
+
+	exported_and_mapped(f, &h, &c, &m);
+	world_link(f->w, 0, 1, false);
+	world_run(f->w);
+	f->w->turn++;
+	world_link(f->w, 0, 1, true);
+	world_run(f->w);
+	world_pass(f->w, 100000000);
+	expect_event(f->importer, SIO_EVM_SEGMENT_REMOTE, 0, c, SCI_CB_NOT_OPERATIONAL, 0);
+	expect_event(f->importer, SIO_EVM_SEGMENT_REMOTE, 1, c, SCI_CB_LOST, 1);
+	expect_event(f->exporter, SIO_EVM_SEGMENT_LOCAL, 2, h, SCI_CB_LOST, 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
+	/* As the status page says: what is compared in sequences. */
+	rep = (const void *)world_call(f->w, f->importer, SIO_MSG_SEG_CONNECT, &again,
+				       sizeof(again))
+		      ->data;
+	assert_int_equal(sio_from_le64(rep->peer_boot), SIO_LINK_START(boot, 1));
+	assert_int_equal(call_seg_map(f->w, f->importer, sio_from_le32(rep->handle), 0, 4096, &m),
+			 0);
+}
+
 /* The link goes at any moment of connect and map: an error, or a connection that comes back. */
 static void the_link_goes_meanwhile(void **state)
 {
@@ -220,10 +250,15 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, segment_setup, segment_teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(link_loss_keeps_connections),	  CASE(the_link_goes_meanwhile),
-		CASE(nodes_that_are_not_there),		  CASE(a_silent_peer_times_out),
-		CASE(a_peer_that_starts_is_waited_for),	  CASE(a_late_reply_is_given_back),
-		CASE(a_host_that_starts_anew_is_another), CASE(a_host_that_went_down_holds_nothing),
+		CASE(link_loss_keeps_connections),
+		CASE(the_link_goes_meanwhile),
+		CASE(other_addresses_end_connections),
+		CASE(nodes_that_are_not_there),
+		CASE(a_silent_peer_times_out),
+		CASE(a_peer_that_starts_is_waited_for),
+		CASE(a_late_reply_is_given_back),
+		CASE(a_host_that_starts_anew_is_another),
+		CASE(a_host_that_went_down_holds_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -149,6 +149,7 @@ static void send_path(struct world *w, unsigned host, unsigned peer, unsigned ad
 		.peer_node = w->host[peer].node,
 		.state = up ? SIO_LINK_UP : SIO_LINK_DOWN,
 		.generation = up ? w->host[peer].boot_generation : 0,
+		.turn = w->turn,
 	};
 
 	world_port_event(w, host, SIO_EV_LINK, 0, &evt, sizeof(evt));

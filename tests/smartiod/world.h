@@ -91,6 +91,7 @@ struct world {
 	bool lossy; /* a path was down: grants may end before maps */
 	bool iommu; /* of all hosts; set before world_start() */
 	bool link[WORLD_HOSTS][WORLD_HOSTS];
+	uint64_t turn; /* how often links came back with other addresses */
 	/* The connection of daemons: epoch, and whether each end still has it. */
 	uint64_t epoch[WORLD_HOSTS][WORLD_HOSTS];
 	bool open[WORLD_HOSTS][WORLD_HOSTS];
