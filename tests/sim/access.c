@@ -51,7 +51,11 @@ void sim_event_write(int fd)
 {
 	const struct sim_object *o = sim_fd(fd);
 
-	if (o->hardware && o->host != sim_self()->host)
+	bool far = o->hardware && o->host != sim_self()->host;
+
+	if (far && sim_window_ended(fd, sim_self()->host, o->host))
+		return;
+	if (far)
 		fabric_core_signal(sim_core(), o->host, fd);
 	else
 		sim_event_add(fd, 1);

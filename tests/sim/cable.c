@@ -33,6 +33,16 @@ void sim_cable_out(unsigned host, unsigned adapter)
 		link_set(host, adapter, false);
 }
 
+void sim_cables_anew(unsigned host)
+{
+	const struct sio_topo_host *t = &sim_cluster->topology->host[host];
+
+	sim_trace("host %u: its links have other addresses", sim_node(host));
+	for (unsigned i = 0; i < t->n_adapters; i++)
+		emu_room_link_turn(sim_cluster->room, host, i);
+	sim_windows_end(host);
+}
+
 void sim_cable_in(unsigned host, unsigned adapter)
 {
 	if (--cables_out[host][adapter] == 0)

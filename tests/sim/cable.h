@@ -5,5 +5,10 @@
 /* The cable of a host's adapter is pulled out, and put in as often. Not from a coroutine. */
 void sim_cable_out(unsigned host, unsigned adapter);
 void sim_cable_in(unsigned host, unsigned adapter);
+/*
+ * All cables of a host are out: they come back with other addresses. Windows between it and others
+ * are dead from now on, programs' too.
+ */
+void sim_cables_anew(unsigned host);
 
 #endif

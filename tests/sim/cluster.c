@@ -323,6 +323,7 @@ void sim_cluster_start(const char *text)
 
 	sim_stopping = false;
 	memset(pulled, 0, sizeof(pulled));
+	sim_windows_start();
 	sim_cluster = calloc(1, sizeof(*sim_cluster));
 	assert(sim_cluster);
 	give_up(sio_topofile_parse("sim", text, strlen(text), &sim_cluster->topology, &err), &err);

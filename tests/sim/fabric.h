@@ -106,6 +106,8 @@ static inline bool fabric_is_ours(const volatile void *at)
 }
 /* @len bytes at @at, within a page. Ends the run if that means nothing or may not be written. */
 struct fabric_view fabric_look(const volatile void *at, size_t len, bool write);
+/* What is mapped at @at; NULL: nothing, or ones. */
+const struct fabric_mem *fabric_mem_at(const void *at);
 /* "segment 12 of host 1 + 0x40", in a buffer of its own. */
 const char *fabric_where(const struct fabric_view *v);
 

@@ -318,6 +318,14 @@ void fabric_mem_close(void *at)
 	fabric_unmap(at, v.mem->size);
 }
 
+const struct fabric_mem *fabric_mem_at(const void *at)
+{
+	const struct region *r;
+	struct fabric_view v = find((uintptr_t)at, &r);
+
+	return r ? v.mem : NULL;
+}
+
 const char *fabric_where(const struct fabric_view *v)
 {
 	static char text[96];

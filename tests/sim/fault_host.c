@@ -79,6 +79,32 @@ const struct sim_fault sim_fault_link = {
 	.end = link_end,
 };
 
+/*
+ * ---- anew: all cables of a host are out, and it comes back with other addresses: other bases of
+ * its windows, which all hosts have to make anew, though none of them has started again
+ */
+static void anew_begin(struct sim_fault_event *e)
+{
+	e->a = draw(e, sim_hosts());
+	for (unsigned i = 0; i < sim_cluster->topology->host[e->a].n_adapters; i++)
+		sim_cable_out(e->a, i);
+}
+
+static void anew_end(struct sim_fault_event *e)
+{
+	sim_cables_anew(e->a);
+	for (unsigned i = 0; i < sim_cluster->topology->host[e->a].n_adapters; i++)
+		sim_cable_in(e->a, i);
+}
+
+const struct sim_fault sim_fault_anew = {
+	.name = "anew",
+	.most = 8,
+	.longest = SIM_SECOND,
+	.begin = anew_begin,
+	.end = anew_end,
+};
+
 /* ---- clock: a host's clock jumps ahead, as after its machine was suspended ---- */
 static void clock_begin(struct sim_fault_event *e)
 {

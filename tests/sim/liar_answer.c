@@ -107,7 +107,7 @@ static void put_grant(const struct emu_grant *g, uint8_t *at)
 		.grant = sio_to_le64(g->o.id),
 		.bus_addr = sio_to_le64(g->bus_addr),
 		.length = sio_to_le64(g->length),
-		.generation = sio_to_le64(g->o.host->boot_generation),
+		.generation = sio_to_le64(g->start),
 	};
 
 	memcpy(w.token, g->token, sizeof(w.token));

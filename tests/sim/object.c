@@ -24,6 +24,11 @@ static int slot_for(struct sim_object *o)
 	return FIRST_FD + (int)n_table++;
 }
 
+int sim_fd_last(void)
+{
+	return FIRST_FD + (int)n_table - 1;
+}
+
 int sim_fd_new(enum sim_kind kind)
 {
 	struct sim_object *o = calloc(1, sizeof(*o));

@@ -47,10 +47,12 @@ static bool is_granted(const struct emu_host *peer, const struct emu_map *m)
 static const struct emu_host *keeper(const struct emu_map *m)
 {
 	const struct emu_host *peer = &m->o.host->room->host[m->peer_host];
+	const struct emu_path *p;
 
 	if (m->o.host->index == sim_liar() || m->peer_host == sim_liar())
 		return NULL;
-	if (!peer->up || peer->boot_generation != m->peer_generation)
+	p = emu_path_find(m->o.host, m->adapter, m->peer_host, m->peer_adapter);
+	if (!peer->up || emu_path_start(m->o.host, p) != m->peer_generation)
 		return NULL;
 	return peer;
 }

@@ -82,8 +82,8 @@ static void peers(const struct smartiod *d)
 
 			if (!s->up)
 				continue;
-			note(giving, p->node, PAIR_LINK, s->adapter, s->peer_adapter, 0);
-			note(having, p->node, PAIR_LINK, s->peer_adapter, s->adapter, 0);
+			note(giving, p->node, PAIR_LINK, s->adapter, s->peer_adapter, s->turn);
+			note(having, p->node, PAIR_LINK, s->peer_adapter, s->adapter, s->turn);
 		}
 	}
 }
@@ -116,6 +116,23 @@ static void gives_segments(const struct smartiod *d)
 	}
 }
 
+/* A window that leads nowhere any more, though its way is up: it is of before the peer's start, or
+ * of when the link had other addresses. */
+static bool is_dead(const struct smartiod *d, uint64_t id)
+{
+	struct emu_host *h = &sim_cluster->room->host[sim_host_of(d->node)];
+	const struct emu_map *m;
+	const struct emu_path *p;
+	struct emu_object *o;
+
+	HASH_FIND(hh, h->objects, &id, sizeof(id), o);
+	if (!o || o->kind != SIO_KIND_MAP)
+		return false;
+	m = (const struct emu_map *)o;
+	p = emu_path_find(h, m->adapter, m->peer_host, m->peer_adapter);
+	return p->state == SIO_LINK_UP && m->peer_generation != emu_path_start(h, p);
+}
+
 static void has_segments(const struct smartiod *d)
 {
 	EACH(n, d->connections)
@@ -130,7 +147,7 @@ static void has_segments(const struct smartiod *d)
 			note(having, c->node, PAIR_REF, c->uid, c->id,
 			     remote ? c->peer_adapter : c->adapter);
 		if (c->window == SMARTIOD_MAPPED)
-			note(having, c->node, PAIR_GRANT, c->grant, 0, 0);
+			note(having, c->node, PAIR_GRANT, c->grant, is_dead(d, c->map), 0);
 	}
 	EACH(n, d->dint_links)
 	{
@@ -141,7 +158,8 @@ static void has_segments(const struct smartiod *d)
 		if (l->ring_uid && !l->lost && !l->closed)
 			note(having, l->node, PAIR_RING, l->ring_uid, l->id, what);
 		if (l->memory_grant)
-			note(having, l->node, PAIR_GRANT, l->memory_grant, 0, 0);
+			note(having, l->node, PAIR_GRANT, l->memory_grant, is_dead(d, l->ring_map),
+			     0);
 	}
 }
 

@@ -162,6 +162,8 @@ struct sim_object *sim_fd(int fd);
 bool sim_fd_open(int fd);
 int sim_fd_dup(int fd);
 void sim_fd_close(int fd);
+/* All that will ever be made are greater. */
+int sim_fd_last(void);
 /* Descriptors open now; a test compares. */
 unsigned sim_fd_count(void);
 /* An event descriptor is written to. */
@@ -247,6 +249,14 @@ void sim_sync(void);
 void sim_event_write(int fd);
 
 /* ---- space.c ---- */
+/*
+ * Windows that programs of @host have to others, and others to it, and descriptors of such: what is
+ * stored there vanishes, what is read is ones, for ever.
+ */
+void sim_windows_end(unsigned host);
+void sim_windows_start(void);
+/* Descriptor @fd, of something of host @to, that a program of @from has. */
+bool sim_window_ended(int fd, unsigned from, unsigned to);
 int sim_world_reserve(struct sio_world *w, void *hint, bool fixed, size_t len, void **ret);
 int sim_world_map(struct sio_world *w, void *at, size_t len, int prot, int fd, uint64_t offset);
 int sim_world_map_ones(struct sio_world *w, void *at, size_t len);

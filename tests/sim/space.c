@@ -35,6 +35,45 @@ int sim_world_reserve(struct sio_world *w, void *hint, bool fixed, size_t len, v
 	return 0;
 }
 
+/* ---- windows to other hosts ---- */
+static int last_ended[SIM_HOSTS][SIM_HOSTS]; /* descriptors up to it */
+
+/* A fused group's memory is everybody's. */
+static bool leads_away(const struct sim_proc *p, const struct fabric_mem *m)
+{
+	return m->host != p->host && strcmp(m->name, "group") != 0;
+}
+
+bool sim_window_ended(int fd, unsigned from, unsigned to)
+{
+	return fd <= last_ended[from][to];
+}
+
+void sim_windows_start(void)
+{
+	memset(last_ended, 0, sizeof(last_ended));
+}
+
+static void end_map(const struct sim_proc *p, const struct sim_map *m, unsigned host)
+{
+	for (size_t done = 0; done < m->len; done += FABRIC_PAGE) {
+		uint8_t *at = (uint8_t *)m->at + done;
+		const struct fabric_mem *to = fabric_mem_at(at);
+
+		if (to && leads_away(p, to) && (p->host == host || to->host == host))
+			fabric_map_ones(at, FABRIC_PAGE);
+	}
+}
+
+void sim_windows_end(unsigned host)
+{
+	for (unsigned i = 0; i < SIM_HOSTS; i++)
+		last_ended[host][i] = last_ended[i][host] = sim_fd_last();
+	SIM_EACH_PROC(p)
+	for (unsigned i = 0; !p->dead && i < p->n_maps; i++)
+		end_map(p, &p->maps[i], host);
+}
+
 int sim_world_map(struct sio_world *w, void *at, size_t len, int prot, int fd, uint64_t offset)
 {
 	struct sim_proc *p = sim_step(w);
@@ -45,7 +84,10 @@ int sim_world_map(struct sio_world *w, void *at, size_t len, int prot, int fd, u
 		return -ENOMEM;
 	o = sim_fd(fd);
 	assert(o->kind == SIM_MEM);
-	fabric_map(at, len, o->mem, offset, prot & SIO_PROT_WRITE);
+	if (leads_away(p, o->mem) && sim_window_ended(fd, p->host, o->mem->host))
+		fabric_map_ones(at, len);
+	else
+		fabric_map(at, len, o->mem, offset, prot & SIO_PROT_WRITE);
 	return 0;
 }
 

@@ -229,6 +229,7 @@ static bool is_granted(unsigned host, const struct sio_req_map *req, unsigned ex
 		    g->adapter == req->peer_adapter && g->peer_adapter == req->adapter &&
 		    req->bus_addr >= g->bus && req->bus_addr - g->bus <= g->length &&
 		    req->length <= g->length - (req->bus_addr - g->bus) &&
+		    g->generation == req->generation &&
 		    memcmp(g->token, req->token, SIO_TOKEN) == 0)
 			return true;
 	return false;
@@ -248,8 +249,7 @@ static int ask_map(unsigned host, struct sio_req_map *req, unsigned exporter)
 	errors_add(&want, req->adapter >= h->topo->n_adapters, -ENODEV);
 	errors_add(&want, !p, -EHOSTUNREACH);
 	errors_add(&want, p && p->state != SIO_LINK_UP, -ENETDOWN);
-	errors_add(&want, req->generation != sim_cluster->room->host[exporter].boot_generation,
-		   -ESTALE);
+	errors_add(&want, p && req->generation != emu_path_start(h, p), -ESTALE);
 	errors_add(&want, req->caching > SIO_CACHE_WRITE_COMBINED, -EINVAL);
 	errors_add(&want, req->length == 0 || req->length % PAGE || req->bus_addr % PAGE, -EINVAL);
 	errors_add(&want, !is_granted(host, req, exporter), -EACCES);
@@ -291,6 +291,14 @@ static void new_map(void)
 	m->access = g->access;
 }
 
+/* As a grant of now would have it. */
+static uint64_t start_now(const struct sio_req_map *req, const struct old_grant *o)
+{
+	struct emu_host *h = &sim_cluster->room->host[o->peer];
+
+	return emu_path_start(h, emu_path_find(h, req->adapter, o->host, req->peer_adapter));
+}
+
 /* By a grant that was taken back, or is of an earlier start of its host. */
 static void map_old(void)
 {
@@ -310,8 +318,7 @@ static void map_old(void)
 	req.peer_adapter = o->adapter;
 	req.bus_addr = o->bus;
 	req.length = o->length;
-	req.generation =
-		stranger_draw(2) ? o->generation : sim_cluster->room->host[o->host].boot_generation;
+	req.generation = stranger_draw(2) ? o->generation : start_now(&req, o);
 	memcpy(req.token, o->token, SIO_TOKEN);
 	(void)ask_map(o->peer, &req, o->host);
 }

@@ -208,9 +208,11 @@ static enum where at_bus(const struct thing *m, uint64_t at, uint32_t access, st
 			 uint64_t *ret_offset)
 {
 	const struct emu_host *peer = &sim_cluster->room->host[m->peer];
+	const struct emu_path *path = stranger_path(m);
 	const struct thing *g;
 
-	if (stranger_path(m)->state != SIO_LINK_UP || peer->boot_generation != m->generation)
+	if (path->state != SIO_LINK_UP ||
+	    emu_path_start(&sim_cluster->room->host[m->host], path) != m->generation)
 		return NOWHERE;
 	if (!peer->topo->iommu)
 		return at_physical(m->peer, at, ret, ret_offset);

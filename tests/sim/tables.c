@@ -58,6 +58,7 @@ const struct sim_fault *const sim_faults[] = {
 	&sim_fault_doze,
 	&sim_fault_flood,
 	&sim_fault_scarce,
+	&sim_fault_anew,
 	NULL,
 };
 

@@ -55,8 +55,8 @@ static struct keeper *keepers;
 
 static bool parts(void)
 {
-	return sim_has_fault("link") || sim_has_fault("crash") || sim_has_fault("cut") ||
-	       sim_has_fault("restart");
+	return sim_has_fault("link") || sim_has_fault("anew") || sim_has_fault("crash") ||
+	       sim_has_fault("cut") || sim_has_fault("restart");
 }
 
 /* The device was pulled out of its slot: nobody has it since, and nothing is in quarantine. */

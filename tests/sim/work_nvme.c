@@ -51,7 +51,7 @@ struct client {
 /* What a drive sends can vanish on its way while a cable is out, and nobody hears of it. */
 static bool lossy(void)
 {
-	return sim_has_fault("link") || sim_has_fault("crash");
+	return sim_has_fault("link") || sim_has_fault("anew") || sim_has_fault("crash");
 }
 
 /*
