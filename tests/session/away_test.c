@@ -7,8 +7,6 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -45,6 +43,27 @@ static sci_error_t initialize(void)
 
 	SCIInitialize(0, &err);
 	return err;
+}
+
+static sci_desc_t begin(void)
+{
+	sci_error_t err;
+	sci_desc_t sd;
+
+	assert_int_equal(initialize(), SCI_ERR_OK);
+	SCIOpen(&sd, 0, &err);
+	assert_int_equal(err, SCI_ERR_OK);
+	return sd;
+}
+
+static sci_smartio_device_t borrow(sci_desc_t sd)
+{
+	sci_smartio_device_t device;
+	sci_error_t err;
+
+	SCIBorrowDevice(sd, &device, 0x400, 0, &err);
+	assert_int_equal(err, SCI_ERR_OK);
+	return device;
 }
 
 static sci_error_t probe(sci_desc_t sd)
@@ -85,16 +104,13 @@ static void beginning_outlives_a_smartiod_that_says_nothing(void **state)
 /* The first one answers, and goes before it is known that its end is no end. */
 static void beginning_outlives_a_smartiod_that_answers_and_goes(void **state)
 {
-	sci_error_t err;
 	sci_desc_t sd;
 
 	(void)state;
 	me.cut = 1;
 	me.cut_after = true;
-	assert_int_equal(initialize(), SCI_ERR_OK);
+	sd = begin();
 	assert_int_equal(me.hellos, 2);
-	SCIOpen(&sd, 0, &err);
-	assert_int_equal(err, SCI_ERR_OK);
 	assert_int_equal(probe(sd), SCI_ERR_OK);
 	SCITerminate();
 }
@@ -105,13 +121,11 @@ static void beginning_outlives_a_smartiod_that_answers_and_goes(void **state)
  */
 static void a_new_session_has_lost_nothing(void **state)
 {
-	sci_error_t err;
 	sci_desc_t sd;
 
 	(void)state;
 	for (unsigned again = 0; again < 2; again++) {
-		assert_int_equal(initialize(), SCI_ERR_OK);
-		SCIOpen(&sd, 0, &err);
+		sd = begin();
 		me.error = EBADF;
 		assert_int_equal(probe(sd), SCI_ERR_ILLEGAL_PARAMETER);
 		me.error = 0;
@@ -130,15 +144,10 @@ static void a_new_session_has_lost_nothing(void **state)
  */
 static void what_was_never_ours_is_not_taken_for_gone(void **state)
 {
-	sci_smartio_device_t device;
+	sci_smartio_device_t device = borrow(begin());
 	sci_error_t err;
-	sci_desc_t sd;
 
 	(void)state;
-	assert_int_equal(initialize(), SCI_ERR_OK);
-	SCIOpen(&sd, 0, &err);
-	SCIBorrowDevice(sd, &device, 0x400, 0, &err);
-	assert_int_equal(err, SCI_ERR_OK);
 	goes(me.now + 1 * S);
 	smartio_device_unhold(device, 4711, &err);
 	assert_int_equal(err, SCI_ERR_OK);
@@ -149,13 +158,9 @@ static void what_was_never_ours_is_not_taken_for_gone(void **state)
 /* It hangs up when it is told what the program had; the program lets go of that connection, too. */
 static void a_talk_that_is_broken_off_is_left(void **state)
 {
-	sci_error_t err;
-	sci_desc_t sd;
+	sci_desc_t sd = begin();
 
 	(void)state;
-	assert_int_equal(initialize(), SCI_ERR_OK);
-	SCIOpen(&sd, 0, &err);
-	assert_int_equal(err, SCI_ERR_OK);
 	goes(0);
 	me.cut = 3;
 	assert_int_equal(probe(sd), SCI_ERR_OK);
@@ -167,13 +172,9 @@ static void a_talk_that_is_broken_off_is_left(void **state)
 /* The kernel had no memory for what was to be said: nobody waits for an answer to it. */
 static void a_talk_that_cannot_be_sent_is_tried_again(void **state)
 {
-	sci_error_t err;
-	sci_desc_t sd;
+	sci_desc_t sd = begin();
 
 	(void)state;
-	assert_int_equal(initialize(), SCI_ERR_OK);
-	SCIOpen(&sd, 0, &err);
-	assert_int_equal(err, SCI_ERR_OK);
 	goes(0);
 	me.no_room = 2;
 	assert_int_equal(probe(sd), SCI_ERR_OK);
@@ -187,15 +188,10 @@ static void a_talk_that_cannot_be_sent_is_tried_again(void **state)
 /* What was not said was not refused: it is said to the next one. */
 static void what_cannot_be_told_is_told_again(void **state)
 {
-	sci_smartio_device_t device;
-	sci_error_t err;
-	sci_desc_t sd;
+	sci_desc_t sd = begin();
 
 	(void)state;
-	assert_int_equal(initialize(), SCI_ERR_OK);
-	SCIOpen(&sd, 0, &err);
-	SCIBorrowDevice(sd, &device, 0x400, 0, &err);
-	assert_int_equal(err, SCI_ERR_OK);
+	borrow(sd);
 	goes(0);
 	me.room = 1; /* HELLO */
 	me.no_room = 1;
@@ -238,13 +234,9 @@ static void elsewhere_nobody_waits(void **state)
 
 static void calls_wait_30_s_then_none_does(void **state)
 {
-	sci_error_t err;
-	sci_desc_t sd;
+	sci_desc_t sd = begin();
 
 	(void)state;
-	assert_int_equal(initialize(), SCI_ERR_OK);
-	SCIOpen(&sd, 0, &err);
-	assert_int_equal(err, SCI_ERR_OK);
 	goes(me.now + 29 * S);
 	assert_int_equal(probe(sd), SCI_ERR_OK); /* in time */
 	assert_int_equal(me.resumed, 1);
@@ -279,27 +271,14 @@ static void talk_begins(void)
 	assert_int_equal(me.stop_at, 0);
 }
 
-static sci_smartio_device_t borrow(sci_desc_t *sd)
-{
-	sci_smartio_device_t device;
-	sci_error_t err;
-
-	assert_int_equal(initialize(), SCI_ERR_OK);
-	SCIOpen(sd, 0, &err);
-	SCIBorrowDevice(*sd, &device, 0x400, 0, &err);
-	assert_int_equal(err, SCI_ERR_OK);
-	return device;
-}
-
 /* It has been told of what is given back: so it is told of that, too. */
 static void what_is_given_back_during_a_late_talk_is_told(void **state)
 {
-	sci_smartio_device_t device;
+	sci_desc_t sd = begin();
+	sci_smartio_device_t device = borrow(sd);
 	sci_error_t err;
-	sci_desc_t sd;
 
 	(void)state;
-	device = borrow(&sd);
 	late(sd);
 	talk_begins();
 	assert_int_equal(me.restores, 1);
@@ -313,13 +292,12 @@ static void what_is_given_back_during_a_late_talk_is_told(void **state)
 /* Who asks meanwhile waits for the talk, and no longer: it was late before. */
 static void nobody_waits_when_a_late_talk_is_broken_off(void **state)
 {
-	sci_smartio_device_t device;
+	sci_desc_t sd = begin();
+	sci_smartio_device_t device = borrow(sd);
 	uint64_t before;
 	sci_error_t err;
-	sci_desc_t sd;
 
 	(void)state;
-	device = borrow(&sd);
 	late(sd);
 	talk_begins();
 	before = me.now;
