@@ -87,6 +87,21 @@ static inline void dma_end(struct dma *d)
 	step_done(DMA_OVER);
 }
 
+static inline sci_error_t dma_start(struct dma *d, size_t from, size_t size, size_t to,
+				    unsigned flags)
+{
+	sci_error_t error;
+
+	SCIStartDmaTransfer(d->queue, d->local, d->remote, from, size, to, NULL, NULL, flags,
+			    &error);
+	return error;
+}
+
+static inline sci_dma_queue_state_t dma_wait(struct dma *d, unsigned timeout, sci_error_t *ret)
+{
+	return SCIWaitForDMAQueue(d->queue, timeout, 0, ret);
+}
+
 /* 256 times the segment: it is under way for longer than a test looks. */
 static inline sci_error_t dma_try_long(struct dma *d, sci_cb_dma_t callback, void *arg)
 {

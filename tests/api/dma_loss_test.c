@@ -73,14 +73,12 @@ static int sees_it_fail(void *arg)
 	if (arg) {
 		step_await(UP_AGAIN);
 		do {
-			SCIStartDmaTransfer(d.queue, d.local, d.remote, 0, DMA_BYTES, 0, NULL, NULL,
-					    SCI_FLAG_DMA_WAIT, &error);
+			error = dma_start(&d, 0, DMA_BYTES, 0, SCI_FLAG_DMA_WAIT);
 		} while (error == SCI_ERR_TRANSFER_FAILED);
 		CHECK_OK(error);
 	} else {
 		do { /* until we are told of the loss */
-			SCIStartDmaTransfer(d.queue, d.local, d.remote, 0, 1, 0, NULL, NULL,
-					    SCI_FLAG_DMA_WAIT, &error);
+			error = dma_start(&d, 0, 1, 0, SCI_FLAG_DMA_WAIT);
 		} while (error == SCI_ERR_TRANSFER_FAILED || error == SCI_ERR_NO_LINK_ACCESS ||
 			 error == SCI_ERR_ILLEGAL_PARAMETER);
 		CHECK_IS(error, SCI_ERR_SEGMENT_NOT_CONNECTED);
@@ -186,8 +184,7 @@ static int loses_its_host(void *arg)
 	CHECK(SCIWaitForDMAQueue(d.queue, SCI_INFINITE_TIMEOUT, 0, &error) == SCI_DMAQUEUE_ERROR);
 	CHECK_IS(error, SCI_ERR_NO_LINK_ACCESS);
 	step_await(FAILED);
-	SCIStartDmaTransfer(d.queue, d.local, d.remote, 0, 1, 0, NULL, NULL, 0, &error);
-	CHECK_IS(error, SCI_ERR_NO_LINK_ACCESS);
+	CHECK_IS(dma_start(&d, 0, 1, 0, 0), SCI_ERR_NO_LINK_ACCESS);
 	SCIAbortDMAQueue(other, 0, &error);
 	CHECK_OK(error);
 	SCIRemoveDMAQueue(other, 0, &error);

@@ -35,7 +35,6 @@ static int copies(void *arg)
 	const struct dma_place *place = arg;
 	sci_desc_t sd = api_begin();
 	uint8_t *heap = malloc(DMA_BYTES), stack[5000], data[] = "of the program";
-	sci_error_t error;
 	struct dma d;
 
 	dma_make(&d, sd, place->peer, DMA_READY);
@@ -69,9 +68,7 @@ static int copies(void *arg)
 		CHECK_OK(start(&d, data, sizeof(data), 64, 0));
 		CHECK(wait_for(&d) == SCI_DMAQUEUE_DONE);
 		CHECK(same_bytes(d.peer + 64, "of the program", sizeof(data)));
-		SCIStartDmaTransfer(d.queue, d.local, d.remote, 0, sizeof(data), 64, NULL, NULL,
-				    SCI_FLAG_DMA_WAIT, &error);
-		CHECK_OK(error);
+		CHECK_OK(dma_start(&d, 0, sizeof(data), 64, SCI_FLAG_DMA_WAIT));
 		CHECK(same_bytes(d.peer + 64, "of the segment", sizeof(data)));
 	}
 	CHECK(memcmp(data, "of the program", sizeof(data)) == 0);

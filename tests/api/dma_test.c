@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* DMA queues between hosts: push, pull, vectors, states, waiting, callbacks, aborts, errors. */
+/* DMA queues between hosts: push, pull, states, callbacks, errors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,20 +12,6 @@
 
 #include "dma.h"
 
-static sci_error_t start(struct dma *d, size_t from, size_t size, size_t to, unsigned flags)
-{
-	sci_error_t error;
-
-	SCIStartDmaTransfer(d->queue, d->local, d->remote, from, size, to, NULL, NULL, flags,
-			    &error);
-	return error;
-}
-
-static sci_dma_queue_state_t wait_for(struct dma *d, unsigned timeout, sci_error_t *ret)
-{
-	return SCIWaitForDMAQueue(d->queue, timeout, 0, ret);
-}
-
 /* ---- push and pull, with and without the link between ---- */
 
 static int copies(void *arg)
@@ -37,12 +23,12 @@ static int copies(void *arg)
 
 	dma_make(&d, sd, place->peer, 0);
 	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_IDLE);
-	CHECK(wait_for(&d, 0, &error) == SCI_DMAQUEUE_IDLE);
+	CHECK(dma_wait(&d, 0, &error) == SCI_DMAQUEUE_IDLE);
 	CHECK_OK(error);
 	dma_fill(&d, 13, 4099);
 	/* Neither words nor pages. */
-	CHECK_OK(start(&d, 3, DMA_BYTES - 8, 5, 0));
-	CHECK(wait_for(&d, SCI_INFINITE_TIMEOUT, &error) == SCI_DMAQUEUE_DONE);
+	CHECK_OK(dma_start(&d, 3, DMA_BYTES - 8, 5, 0));
+	CHECK(dma_wait(&d, SCI_INFINITE_TIMEOUT, &error) == SCI_DMAQUEUE_DONE);
 	CHECK_OK(error);
 	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_DONE);
 	CHECK(get8(d.peer + 4) == 0 && get8(d.peer + DMA_BYTES - 3) == 0);
@@ -50,15 +36,15 @@ static int copies(void *arg)
 	/* Back, into another place; the call waits by itself, and a wait after it returns at once.
 	 */
 	put_all(d.memory, 0, DMA_BYTES);
-	CHECK_OK(start(&d, 100, 70000, 5, SCI_FLAG_DMA_READ | SCI_FLAG_DMA_WAIT));
+	CHECK_OK(dma_start(&d, 100, 70000, 5, SCI_FLAG_DMA_READ | SCI_FLAG_DMA_WAIT));
 	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_DONE);
-	CHECK(wait_for(&d, 0, &error) == SCI_DMAQUEUE_DONE);
+	CHECK(dma_wait(&d, 0, &error) == SCI_DMAQUEUE_DONE);
 	CHECK_OK(error);
 	CHECK(same_bytes(d.memory + 100, d.peer + 5, 70000));
 	CHECK(get8(d.memory + 99) == 0 && get8(d.memory + 70100) == 0);
 	/* All ways to say which engine; a state that is polled gets there, too. */
-	CHECK_OK(start(&d, 0, 1, 1,
-		       SCI_FLAG_DMA_GLOBAL | SCI_FLAG_DMA_SYSDMA | SCI_FLAG_DMA_ADAPTER));
+	CHECK_OK(dma_start(&d, 0, 1, 1,
+			   SCI_FLAG_DMA_GLOBAL | SCI_FLAG_DMA_SYSDMA | SCI_FLAG_DMA_ADAPTER));
 	while (SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_POSTED)
 		sched_yield();
 	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_DONE);
@@ -94,68 +80,6 @@ static void data_arrives_either_way(void **state)
 			cluster_wait(cluster_fork(*state, places[i].own, copies, &places[i])), 0);
 		assert_int_equal(cluster_wait(peer), 0);
 	}
-}
-
-/* ---- vectors ---- */
-
-static int copies_vectors(void *arg)
-{
-	sci_desc_t sd = api_begin();
-	dis_dma_vec_t vec[DIS_DMA_MAX_VECLEN + 1];
-	sci_error_t error;
-	struct dma d;
-
-	(void)arg;
-	dma_make(&d, sd, 8, 0);
-	dma_fill(&d, 1, 509);
-	for (unsigned i = 0; i <= DIS_DMA_MAX_VECLEN; i++)
-		vec[i] = (dis_dma_vec_t){.size = i,
-					 .local_offset = i * 300,
-					 .remote_offset = i * 511,
-					 .flags = 0xdeadbeef};
-	SCIStartDmaTransferVec(d.queue, d.local, d.remote, DIS_DMA_MAX_VECLEN, vec, NULL, NULL,
-			       SCI_FLAG_DMA_WAIT, &error);
-	CHECK_OK(error);
-	for (unsigned i = 0; i < DIS_DMA_MAX_VECLEN; i++) {
-		CHECK(same_bytes(d.peer + i * 511, d.memory + i * 300, i));
-		CHECK(get8(d.peer + i * 511 + i) == 0);
-	}
-	/* The vector is not kept. */
-	SCIStartDmaTransferVec(d.queue, d.local, d.remote, 2, vec + 7, NULL, NULL,
-			       SCI_FLAG_DMA_READ, &error);
-	CHECK_OK(error);
-	memset(vec, 0xff, sizeof(vec));
-	CHECK(wait_for(&d, SCI_INFINITE_TIMEOUT, &error) == SCI_DMAQUEUE_DONE);
-	/* Many starts, so that ring and numbers wrap. */
-	for (unsigned i = 0; i < 3000; i++) {
-		vec[0] = vec[1] = (dis_dma_vec_t){.size = 4, .remote_offset = 4 * (i % 64)};
-		vec[1].remote_offset += 1024;
-		put_bytes(d.memory, &i, 4);
-		SCIStartDmaTransferVec(d.queue, d.local, d.remote, 2, vec, NULL, NULL,
-				       SCI_FLAG_DMA_WAIT, &error);
-		CHECK_OK(error);
-		CHECK(same_bytes(d.peer + 4 * (i % 64), &i, 4));
-		CHECK(same_bytes(d.peer + 1024 + 4 * (i % 64), &i, 4));
-	}
-	SCIStartDmaTransferVec(d.queue, d.local, d.remote, DIS_DMA_MAX_VECLEN + 1, vec, NULL, NULL,
-			       0, &error);
-	CHECK_IS(error, SCI_ERR_MAX_ENTRIES);
-	SCIStartDmaTransferVec(d.queue, d.local, d.remote, 0, vec, NULL, NULL, 0, &error);
-	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
-	SCIStartDmaTransferVec(d.queue, d.local, d.remote, 1, NULL, NULL, NULL, 0, &error);
-	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
-	vec[1] = (dis_dma_vec_t){.size = 8, .remote_offset = DMA_BYTES - 7};
-	SCIStartDmaTransferVec(d.queue, d.local, d.remote, 2, vec, NULL, NULL, 0, &error);
-	CHECK_IS(error, SCI_ERR_OUT_OF_RANGE);
-	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_DONE);
-	dma_end(&d);
-	api_end(sd);
-	return 0;
-}
-
-static void vectors_are_one_transfer(void **state)
-{
-	dma_pair(state, copies_vectors);
 }
 
 /* ---- callbacks ---- */
@@ -235,15 +159,15 @@ static int is_called(void *arg)
 	}
 	/* Turns of transfers with and without a callback, with somebody who waits for both. */
 	for (unsigned i = 0; i < 200; i++) {
-		CHECK_OK(start(&d, 0, 4096, 0, 0));
-		CHECK(wait_for(&d, SCI_INFINITE_TIMEOUT, &error) == SCI_DMAQUEUE_DONE);
+		CHECK_OK(dma_start(&d, 0, 4096, 0, 0));
+		CHECK(dma_wait(&d, SCI_INFINITE_TIMEOUT, &error) == SCI_DMAQUEUE_DONE);
 		CHECK_OK(error);
 		r.done = 0;
 		r.wanted = 1;
 		SCIStartDmaTransfer(d.queue, d.local, d.remote, 0, 4096, 0, counts, &r,
 				    SCI_FLAG_USE_CALLBACK | SCI_FLAG_DMA_WAIT, &error);
 		CHECK_OK(error);
-		CHECK_OK(start(&d, 0, 4096, 0, SCI_FLAG_DMA_WAIT));
+		CHECK_OK(dma_start(&d, 0, 4096, 0, SCI_FLAG_DMA_WAIT));
 		await_called(&r);
 	}
 	/* A callback without the flag is nobody's. */
@@ -262,203 +186,6 @@ static int is_called(void *arg)
 static void callbacks_may_do_anything(void **state)
 {
 	dma_pair(state, is_called);
-}
-
-/* ---- what is POSTED, and aborted ---- */
-
-static sci_callback_action_t never(void *arg, sci_dma_queue_t queue, sci_error_t status)
-{
-	(void)queue;
-	(void)status;
-	__atomic_store_n((unsigned *)arg, 1, __ATOMIC_SEQ_CST);
-	return SCI_CALLBACK_CONTINUE;
-}
-
-/* What is asked next finds a transfer that has just begun, however slow this machine was before. */
-static void post_anew(struct dma *d)
-{
-	sci_error_t error;
-
-	SCIAbortDMAQueue(d->queue, 0, &error);
-	CHECK_OK(error);
-	dma_start_long(d, NULL, NULL);
-}
-
-static int is_busy(void *arg)
-{
-	sci_desc_t sd = api_begin();
-	unsigned called = 0;
-	sci_error_t error;
-	struct dma d;
-
-	(void)arg;
-	dma_make(&d, sd, 8, 0);
-	SCIAbortDMAQueue(d.queue, 0, &error);
-	CHECK_OK(error);
-	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_IDLE);
-	dma_start_long(&d, NULL, NULL);
-	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_POSTED);
-	CHECK_IS(start(&d, 0, 1, 0, 0), SCI_ERR_ILLEGAL_OPERATION);
-	post_anew(&d);
-	CHECK(wait_for(&d, 0, &error) == SCI_DMAQUEUE_POSTED);
-	CHECK_IS(error, SCI_ERR_TIMEOUT);
-	post_anew(&d);
-	CHECK(wait_for(&d, 5, &error) == SCI_DMAQUEUE_POSTED);
-	CHECK_IS(error, SCI_ERR_TIMEOUT);
-	post_anew(&d);
-	SCIRemoveDMAQueue(d.queue, 0, &error);
-	CHECK_IS(error, SCI_ERR_ILLEGAL_OPERATION);
-	post_anew(&d);
-	SCIClose(sd, 0, &error);
-	CHECK_IS(error, SCI_ERR_BUSY);
-	SCIUnmapSegment(d.local_map, 0, &error);
-	CHECK_OK(error);
-	SCIUnmapSegment(d.remote_map, 0, &error);
-	CHECK_OK(error);
-	post_anew(&d);
-	SCIRemoveSegment(d.local, 0, &error);
-	CHECK_IS(error, SCI_ERR_BUSY);
-	post_anew(&d);
-	SCIDisconnectSegment(d.remote, 0, &error);
-	CHECK_IS(error, SCI_ERR_BUSY);
-	post_anew(&d);
-	SCIAbortDMAQueue(d.queue, 0, &error);
-	CHECK_OK(error);
-	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_ABORTED);
-	CHECK(wait_for(&d, 0, &error) == SCI_DMAQUEUE_ABORTED);
-	CHECK_OK(error);
-	/* With a callback nobody else waits, and after the abort nobody is called. */
-	dma_start_long(&d, never, &called);
-	CHECK(wait_for(&d, 0, &error) == SCI_DMAQUEUE_POSTED);
-	CHECK_IS(error, SCI_ERR_ILLEGAL_OPERATION);
-	SCIAbortDMAQueue(d.queue, 0, &error);
-	CHECK_OK(error);
-	CHECK_OK(start(&d, 0, 4096, 0, SCI_FLAG_DMA_WAIT));
-	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_DONE);
-	CHECK(called == 0);
-	SCIAbortDMAQueue(d.queue, 0, &error);
-	CHECK_OK(error);
-	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_DONE);
-	/* What was posted and is over keeps nothing, although nobody looked. */
-	CHECK_OK(start(&d, 0, 4096, 0, 0));
-	do {
-		SCIDisconnectSegment(d.remote, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
-	SCIRemoveSegment(d.local, 0, &error);
-	CHECK_OK(error);
-	SCIRemoveDMAQueue(d.queue, 0, &error);
-	CHECK_OK(error);
-	step_done(DMA_OVER);
-	api_end(sd);
-	return 0;
-}
-
-static void a_posted_queue_keeps_what_it_uses(void **state)
-{
-	dma_pair(state, is_busy);
-}
-
-#define TOO_LATE 8 /* once in some hundred runs, on a machine that does much else */
-
-struct waiter {
-	struct dma *d;
-	sci_dma_queue_state_t state;
-};
-
-static void *waits_long(void *arg)
-{
-	struct waiter *w = arg;
-	sci_error_t error;
-
-	step_done(5);
-	w->state = wait_for(w->d, SCI_INFINITE_TIMEOUT, &error);
-	CHECK_OK(error);
-	return NULL;
-}
-
-/* How a transfer ended that was aborted while another thread waited for it. */
-static sci_dma_queue_state_t abort_and_wait(struct dma *d)
-{
-	struct waiter w = {.d = d};
-	pthread_t waiter;
-	sci_error_t error;
-
-	dma_start_long(d, NULL, NULL);
-	CHECK(pthread_create(&waiter, NULL, waits_long, &w) == 0);
-	step_await(5);
-	SCIAbortDMAQueue(d->queue, 0, &error);
-	CHECK_OK(error);
-	CHECK(pthread_join(waiter, NULL) == 0);
-	CHECK(SCIDMAQueueState(d->queue) == w.state);
-	return w.state;
-}
-
-/* How a transfer ended whose segment was removed by force. */
-static sci_dma_queue_state_t force_and_wait(struct dma *d)
-{
-	sci_dma_queue_state_t state;
-	sci_error_t error;
-
-	SCIUnmapSegment(d->local_map, 0, &error);
-	CHECK_OK(error);
-	dma_start_long(d, NULL, NULL);
-	SCIRemoveSegment(d->local, SCI_FLAG_FORCE_REMOVE, &error);
-	CHECK_OK(error);
-	state = wait_for(d, SCI_INFINITE_TIMEOUT, &error);
-	CHECK_OK(error);
-	return state;
-}
-
-static int is_forced(void *arg)
-{
-	sci_desc_t sd = api_begin();
-	sci_dma_queue_state_t state;
-	unsigned late = 0;
-	struct dma d;
-
-	(void)arg;
-	dma_make(&d, sd, 8, 0);
-	/* An abort ends the waits of others. One that came too late is no test of it: again. */
-	while ((state = abort_and_wait(&d)) != SCI_DMAQUEUE_ABORTED)
-		CHECK(state == SCI_DMAQUEUE_DONE && ++late < TOO_LATE);
-	/* The segment goes although it is used: the transfer fails. */
-	while ((state = force_and_wait(&d)) != SCI_DMAQUEUE_ERROR) {
-		CHECK(state == SCI_DMAQUEUE_DONE && ++late < TOO_LATE);
-		dma_make_local(&d, sd);
-	}
-	/* A queue that failed can be used again. */
-	dma_make_local(&d, sd);
-	CHECK_OK(start(&d, 0, 4096, 0, SCI_FLAG_DMA_WAIT));
-	dma_end(&d);
-	api_end(sd);
-	return 0;
-}
-
-static void waits_end_and_force_wins(void **state)
-{
-	dma_pair(state, is_forced);
-}
-
-/* Ends with everything open and a callback to come. */
-static int terminates(void *arg)
-{
-	sci_desc_t sd = api_begin();
-	unsigned called = 0;
-	struct dma d;
-
-	(void)arg;
-	dma_make(&d, sd, 8, 0);
-	dma_start_long(&d, never, &called);
-	SCITerminate();
-	CHECK(called == 0);
-	step_done(DMA_OVER);
-	return 0;
-}
-
-static void terminating_ends_transfers(void **state)
-{
-	dma_pair(state, terminates);
 }
 
 /* ---- errors ---- */
@@ -507,11 +234,11 @@ static int makes_mistakes(void *arg)
 	CHECK_IS(error, SCI_ERR_ILLEGAL_FLAG);
 	SCIWaitForDMAQueue(d.queue, 0, SCI_FLAG_DMA_READ | SCI_FLAG_DMA_GLOBAL, &error);
 	CHECK_OK(error);
-	CHECK_IS(start(&d, 0, 0, 0, 0), SCI_ERR_SIZE_ALIGNMENT);
-	CHECK_IS(start(&d, 1, DMA_BYTES, 0, 0), SCI_ERR_OUT_OF_RANGE);
-	CHECK_IS(start(&d, 0, DMA_BYTES, 1, 0), SCI_ERR_OUT_OF_RANGE);
-	CHECK_IS(start(&d, SIZE_MAX, 2, 0, 0), SCI_ERR_OUT_OF_RANGE);
-	CHECK_IS(start(&d, 0, 1, 0, SCI_FLAG_DMA_POST), SCI_ERR_ILLEGAL_FLAG);
+	CHECK_IS(dma_start(&d, 0, 0, 0, 0), SCI_ERR_SIZE_ALIGNMENT);
+	CHECK_IS(dma_start(&d, 1, DMA_BYTES, 0, 0), SCI_ERR_OUT_OF_RANGE);
+	CHECK_IS(dma_start(&d, 0, DMA_BYTES, 1, 0), SCI_ERR_OUT_OF_RANGE);
+	CHECK_IS(dma_start(&d, SIZE_MAX, 2, 0, 0), SCI_ERR_OUT_OF_RANGE);
+	CHECK_IS(dma_start(&d, 0, 1, 0, SCI_FLAG_DMA_POST), SCI_ERR_ILLEGAL_FLAG);
 	SCIStartDmaTransfer(gone, d.local, d.remote, 0, 1, 0, NULL, NULL, 0, &error);
 	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
 	SCIStartDmaTransfer(d.queue, NULL, d.remote, 0, 1, 0, NULL, NULL, 0, &error);
@@ -562,7 +289,7 @@ static int uses_many_segments(void *arg)
 		for (unsigned i = 0; i < SEGMENTS; i++) {
 			/* Out, in a round later than it was fetched, and back again. */
 			put8(d.memory, (uint8_t)(i + round));
-			CHECK_OK(start(&d, 0, 8, 64 * i, SCI_FLAG_DMA_WAIT));
+			CHECK_OK(dma_start(&d, 0, 8, 64 * i, SCI_FLAG_DMA_WAIT));
 			SCIStartDmaTransfer(d.queue, local[i], remote[i], 0, 8, 64 * i, NULL, NULL,
 					    SCI_FLAG_DMA_READ | SCI_FLAG_DMA_WAIT, &error);
 			CHECK_OK(error);
@@ -590,10 +317,10 @@ static void slots_are_used_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		API_TEST(data_arrives_either_way),   API_TEST(vectors_are_one_transfer),
-		API_TEST(callbacks_may_do_anything), API_TEST(a_posted_queue_keeps_what_it_uses),
-		API_TEST(waits_end_and_force_wins),  API_TEST(terminating_ends_transfers),
-		API_TEST(mistakes_get_their_errors), API_TEST(slots_are_used_again),
+		API_TEST(data_arrives_either_way),
+		API_TEST(callbacks_may_do_anything),
+		API_TEST(mistakes_get_their_errors),
+		API_TEST(slots_are_used_again),
 	};
 
 	return cmocka_run_group_tests(tests, topology_up, topology_down);

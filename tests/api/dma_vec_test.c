@@ -1,13 +1,78 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Vectors of a DMA queue with a callback: one completion, after all of it. */
+/* Vectors of a DMA queue: one transfer, one completion after all of it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "dma.h"
+
+static int copies_vectors(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	dis_dma_vec_t vec[DIS_DMA_MAX_VECLEN + 1];
+	sci_error_t error;
+	struct dma d;
+
+	(void)arg;
+	dma_make(&d, sd, 8, 0);
+	dma_fill(&d, 1, 509);
+	for (unsigned i = 0; i <= DIS_DMA_MAX_VECLEN; i++)
+		vec[i] = (dis_dma_vec_t){.size = i,
+					 .local_offset = i * 300,
+					 .remote_offset = i * 511,
+					 .flags = 0xdeadbeef};
+	SCIStartDmaTransferVec(d.queue, d.local, d.remote, DIS_DMA_MAX_VECLEN, vec, NULL, NULL,
+			       SCI_FLAG_DMA_WAIT, &error);
+	CHECK_OK(error);
+	for (unsigned i = 0; i < DIS_DMA_MAX_VECLEN; i++) {
+		CHECK(same_bytes(d.peer + i * 511, d.memory + i * 300, i));
+		CHECK(get8(d.peer + i * 511 + i) == 0);
+	}
+	/* The vector is not kept; all ways to say which engine. */
+	SCIStartDmaTransferVec(d.queue, d.local, d.remote, 2, vec + 7, NULL, NULL,
+			       SCI_FLAG_DMA_READ | SCI_FLAG_DMA_GLOBAL | SCI_FLAG_DMA_SYSDMA |
+				       SCI_FLAG_DMA_ADAPTER,
+			       &error);
+	CHECK_OK(error);
+	memset(vec, 0xff, sizeof(vec));
+	CHECK(dma_wait(&d, SCI_INFINITE_TIMEOUT, &error) == SCI_DMAQUEUE_DONE);
+	/* Many starts, so that ring and numbers wrap. */
+	for (unsigned i = 0; i < 3000; i++) {
+		vec[0] = vec[1] = (dis_dma_vec_t){.size = 4, .remote_offset = 4 * (i % 64)};
+		vec[1].remote_offset += 1024;
+		put_bytes(d.memory, &i, 4);
+		SCIStartDmaTransferVec(d.queue, d.local, d.remote, 2, vec, NULL, NULL,
+				       SCI_FLAG_DMA_WAIT, &error);
+		CHECK_OK(error);
+		CHECK(same_bytes(d.peer + 4 * (i % 64), &i, 4));
+		CHECK(same_bytes(d.peer + 1024 + 4 * (i % 64), &i, 4));
+	}
+	SCIStartDmaTransferVec(d.queue, d.local, d.remote, DIS_DMA_MAX_VECLEN + 1, vec, NULL, NULL,
+			       0, &error);
+	CHECK_IS(error, SCI_ERR_MAX_ENTRIES);
+	SCIStartDmaTransferVec(d.queue, d.local, d.remote, 0, vec, NULL, NULL, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	SCIStartDmaTransferVec(d.queue, d.local, d.remote, 1, NULL, NULL, NULL, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	vec[1] = (dis_dma_vec_t){.size = 8, .remote_offset = DMA_BYTES - 7};
+	SCIStartDmaTransferVec(d.queue, d.local, d.remote, 2, vec, NULL, NULL, 0, &error);
+	CHECK_IS(error, SCI_ERR_OUT_OF_RANGE);
+	CHECK(SCIDMAQueueState(d.queue) == SCI_DMAQUEUE_DONE);
+	dma_end(&d);
+	api_end(sd);
+	return 0;
+}
+
+static void vectors_are_one_transfer(void **state)
+{
+	dma_pair(state, copies_vectors);
+}
+
+/* ---- callbacks ---- */
 
 #define ELEMENTS 3u
 #define ROUNDS 5u
@@ -89,6 +154,7 @@ static void a_vector_calls_back_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		API_TEST(vectors_are_one_transfer),
 		API_TEST(a_vector_calls_back_once),
 	};
 
