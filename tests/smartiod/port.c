@@ -1,190 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A fake port: keeps books of resources by the contract of smartio/uapi.h (owners, quarantine), and
- * checks what a port can check: a MAP needs the grant it names, a grant must not end under a map.
+ * A fake port: does what it is told by the contract of smartio/uapi.h (port_books.c: owners,
+ * quarantine), and checks what a port can check: a MAP needs the grant it names, a grant must not
+ * end under a map.
  */
 #undef NDEBUG /* what fakes assert is part of the test */
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "port.h"
 
-/* ---- resources ---- */
-
-struct world_res *world_res_find(struct world *w, unsigned host, uint32_t kind, uint64_t id)
-{
-	struct world_res *r = w->res;
-
-	while (r && (r->host != host || r->kind != kind || r->id != id))
-		r = r->next;
-	return r;
-}
-
-struct world_res *world_res_new(struct world *w, unsigned host, uint32_t kind, uint64_t owner)
-{
-	struct world_res *r = world_calloc(1, sizeof(*r));
-
-	assert(r);
-	r->host = host;
-	r->kind = kind;
-	r->owner = owner;
-	r->id = ++w->next_id;
-	if (w->falling)
-		r->id = UINT32_MAX - r->id;
-	r->next = w->res;
-	w->res = r;
-	return r;
-}
-
-void world_res_free(struct world *w, struct world_res *r)
-{
-	struct world_res **link = &w->res;
-
-	while (*link != r)
-		link = &(*link)->next;
-	*link = r->next;
-	/* What ends with its target does so at the next world_settle_memory(). */
-	for (struct world_res *u = w->res; u; u = u->next)
-		if (u->host == r->host && (u->watched == r->id || u->channel == r->id))
-			u->quarantined = true;
-	free(r);
-}
-
-unsigned world_resources(const struct world *w, uint32_t kind)
-{
-	unsigned n = 0;
-
-	for (const struct world_res *r = w->res; r; r = r->next)
-		n += !kind || r->kind == kind;
-	return n;
-}
-
-unsigned world_count(const struct world *w, unsigned host, uint32_t kind)
-{
-	unsigned n = 0;
-
-	for (const struct world_res *r = w->res; r; r = r->next)
-		n += r->host == host && r->kind == kind;
-	return n;
-}
-
-/* Something of this host refers to @r. */
-static bool in_use(const struct world *w, const struct world_res *r)
-{
-	for (const struct world_res *u = w->res; u; u = u->next)
-		if (u->host == r->host && u->target == r->id && u->target_kind == r->kind)
-			return true;
-	return false;
-}
-
-/* ---- events ---- */
-
-void world_answer(struct world *w, unsigned host, const struct sio_req *req, void *evt, size_t len,
-		  const int *fds, unsigned n_fds)
-{
-	struct sio_evt *h = evt;
-
-	h->size = (uint32_t)len;
-	h->op = req->op;
-	h->cookie = req->cookie;
-	h->owner = req->owner;
-	world_port_push(w, host, evt, len, fds, n_fds);
-}
-
-void world_answer_error(struct world *w, unsigned host, const struct sio_req *req, int error,
-			const char *text)
-{
-	struct sio_evt_error evt = {.h.error = error};
-
-	snprintf(evt.text, sizeof(evt.text), "%s", text);
-	world_answer(w, host, req, &evt, sizeof(evt), NULL, 0);
-}
-
-void world_answer_ok(struct world *w, unsigned host, const struct sio_req *req)
-{
-	struct sio_evt_ok evt = {.h.error = 0};
-
-	world_answer(w, host, req, &evt, sizeof(evt), NULL, 0);
-}
-
-void world_port_event(struct world *w, unsigned host, uint32_t op, uint64_t owner, void *evt,
-		      size_t len)
-{
-	struct sio_evt *h = evt;
-
-	h->size = (uint32_t)len;
-	h->op = op;
-	h->owner = owner;
-	world_port_push(w, host, evt, len, NULL, 0);
-}
-
 /* ---- owners ---- */
-
-static bool owns(const struct world *w, unsigned host, uint64_t owner)
-{
-	for (const struct world_res *r = w->res; r; r = r->next)
-		if (r->host == host && r->owner == owner)
-			return true;
-	return false;
-}
-
-void world_settle_memory(struct world *w, unsigned host)
-{
-	bool again = true;
-
-	while (again) {
-		again = false;
-		for (struct world_res *r = w->res, *next; r; r = next) {
-			next = r->next;
-			if (r->host != host || !r->quarantined || r->kind == SIO_KIND_GRANT ||
-			    (r->kind == SIO_KIND_DMAMAP && !r->cut) || in_use(w, r) ||
-			    (r->kind == WORLD_GRAVE && owns(w, host, r->id)))
-				continue;
-			world_res_free(w, r);
-			again = true;
-			break;
-		}
-	}
-}
-
-static const struct world_res *child_of(const struct world *w, unsigned host, uint64_t owner)
-{
-	const struct world_res *r = w->res;
-
-	while (r && (r->host != host || r->kind != SIO_KIND_OWNER || r->owner != owner))
-		r = r->next;
-	return r;
-}
-
-void world_owner_end(struct world *w, unsigned host, uint64_t owner, bool tell)
-{
-	struct sio_evt_owner_gone evt = {.bytes = 0};
-	const struct world_res *child;
-
-	while ((child = child_of(w, host, owner)))
-		world_owner_end(w, host, child->id, true);
-	for (struct world_res *r = w->res, *next; r; r = next) {
-		next = r->next;
-		if (r->host != host)
-			continue;
-		if (r->kind == SIO_KIND_OWNER && r->id == owner) {
-			r->kind = WORLD_GRAVE;
-			r->quarantined = true;
-		} else if (r->owner == owner) {
-			r->quarantined = true;
-			evt.dmamaps += r->kind == SIO_KIND_DMAMAP;
-			evt.grants += r->kind == SIO_KIND_GRANT;
-		}
-	}
-	if (w->owner_other)
-		w->owner_other(w, host, owner);
-	world_settle_memory(w, host);
-	if (tell)
-		world_port_event(w, host, SIO_EV_OWNER_GONE, owner, &evt, sizeof(evt));
-}
 
 static void owner_new(struct world *w, unsigned host, const struct sio_req_owner_new *req)
 {
@@ -248,7 +75,7 @@ static void end_id(struct world *w, unsigned host, const struct sio_req *req, ui
 
 	if (!r) {
 		world_answer_error(w, host, req, -ENOENT, "no such id");
-	} else if (kind != SIO_KIND_GRANT && in_use(w, r)) {
+	} else if (kind != SIO_KIND_GRANT && world_port_in_use(w, r)) {
 		world_answer_error(w, host, req, -EBUSY, "in use");
 	} else {
 		world_res_free(w, r);
@@ -502,125 +329,6 @@ static bool dma_request(struct world *w, unsigned host, const struct sio_req *re
 	}
 }
 
-/* ---- what it is asked ---- */
-
-static void info(struct world *w, unsigned host, const struct sio_req *req)
-{
-	struct sio_evt_info evt = {
-		.version = SIO_PORT_VERSION,
-		.world = w->real ? SIO_WORLD_SHIM : SIO_WORLD_SIM,
-		.page_size = 4096,
-		.adapters = w->n_adapters,
-		.boot_generation = w->host[host].boot_generation,
-		.served = ~0ULL,
-		.ram_total = w->topology->host[host].ram_size,
-	};
-
-	world_answer(w, host, req, &evt, sizeof(evt), NULL, 0);
-}
-
-static void adapter(struct world *w, unsigned host, const struct sio_req_adapter *req)
-{
-	struct sio_evt_adapter evt = {.index = req->index,
-				      .node = w->host[host].node,
-				      .link_up = 1,
-				      .iommu = w->iommu,
-				      .entries_total = 256,
-				      .requesters_total = 32,
-				      .window_size = 1ull << 30,
-				      .entry_size = 4 << 20};
-
-	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
-}
-
-static uint32_t listed_as(const struct world_res *r)
-{
-	return r->kind == WORLD_GRAVE ? SIO_KIND_OWNER : r->kind;
-}
-
-static void list(struct world *w, unsigned host, const struct sio_req_list *req)
-{
-	struct sio_evt_list evt = {.count = 0};
-	uint64_t after = req->after;
-
-	for (;;) {
-		const struct world_res *best = NULL;
-
-		for (const struct world_res *r = w->res; r; r = r->next)
-			if (r->host == host && listed_as(r) == req->kind && r->id > after &&
-			    (!best || r->id < best->id))
-				best = r;
-		if (!best)
-			break;
-		if (evt.count == SIO_LIST_MAX) {
-			evt.more = 1;
-			break;
-		}
-		evt.entry[evt.count++] = (struct sio_list_entry){
-			.id = best->id,
-			.owner = best->owner,
-			.cookie = best->kind == SIO_KIND_BAR ? best->access
-				  : best->cookie	     ? best->cookie
-							     : best->target,
-			.address = best->address,
-			.length = best->kind == SIO_KIND_BAR ? best->length : best->size,
-			.device = best->device,
-			.kind = req->kind,
-			.state = best->quarantined ? SIO_STATE_QUARANTINED : SIO_STATE_LIVE};
-		after = best->id;
-	}
-	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
-}
-
-static void identify(struct world *w, unsigned host, const struct sio_req *req)
-{
-	const struct world_res *r = world_res_find(w, host, SIO_KIND_OWNER, w->shown);
-	struct sio_evt_identify evt = {.id = w->shown, .kind = SIO_KIND_OWNER};
-
-	assert(w->port_fds == 1);
-	if (r) {
-		evt.state = SIO_STATE_LIVE;
-		evt.owner = r->owner;
-		evt.user_cookie = r->cookie;
-	}
-	world_answer(w, host, req, &evt, sizeof(evt), NULL, 0);
-}
-
-static void reopen(struct world *w, unsigned host, const struct sio_req_reopen *req)
-{
-	const struct world_res *r = world_res_find(w, host, req->kind, req->id);
-	struct sio_evt_reopen evt = {.length = 0};
-	int fds[2];
-
-	assert(req->kind == SIO_KIND_MEM || req->kind == SIO_KIND_BAR || req->kind == SIO_KIND_IRQ);
-	if (!r || r->quarantined) {
-		world_answer_error(w, host, &req->h, -ENOENT, "no such thing that lives");
-		return;
-	}
-	evt.length = r->size;
-	fds[0] = world_fd(w);
-	if (req->kind == SIO_KIND_IRQ)
-		fds[1] = world_fd(w);
-	world_answer(w, host, &req->h, &evt, sizeof(evt), fds, req->kind == SIO_KIND_IRQ ? 2 : 1);
-}
-
-static void stats(struct world *w, unsigned host, const struct sio_req_stats *req)
-{
-	struct sio_evt_stats evt = {.count = 1};
-
-	snprintf(evt.counter[0].name, sizeof(evt.counter[0].name), "kind_%u", req->kind);
-	evt.counter[0].value = req->id;
-	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
-}
-
-static void status(struct world *w, unsigned host, const struct sio_req *req)
-{
-	struct sio_evt_status evt = {.size = 4096};
-	int fd = world_fd(w);
-
-	world_answer(w, host, req, &evt, sizeof(evt), &fd, 1);
-}
-
 void world_port_request(struct world *w, unsigned host, const void *msg, size_t len)
 {
 	const struct sio_req *req = msg;
@@ -632,15 +340,6 @@ void world_port_request(struct world *w, unsigned host, const void *msg, size_t 
 		return;
 	}
 	switch (req->op) {
-	case SIO_OP_INFO:
-		info(w, host, req);
-		return;
-	case SIO_OP_ADAPTER:
-		adapter(w, host, msg);
-		return;
-	case SIO_OP_STATUS:
-		status(w, host, req);
-		return;
 	case SIO_OP_OWNER_NEW:
 		owner_new(w, host, msg);
 		return;
@@ -674,20 +373,8 @@ void world_port_request(struct world *w, unsigned host, const void *msg, size_t 
 	case SIO_OP_IRQ_FREE:
 		end_id(w, host, req, SIO_KIND_IRQ, ((const struct sio_req_irq_free *)msg)->id);
 		return;
-	case SIO_OP_LIST:
-		list(w, host, msg);
-		return;
-	case SIO_OP_IDENTIFY:
-		identify(w, host, req);
-		return;
-	case SIO_OP_REOPEN:
-		reopen(w, host, msg);
-		return;
-	case SIO_OP_STATS:
-		stats(w, host, msg);
-		return;
 	}
-	if (dma_request(w, host, req))
+	if (world_port_asked(w, host, req) || dma_request(w, host, req))
 		return;
 	if (!w->port_other || !w->port_other(w, host, req, len))
 		world_answer_error(w, host, req,
