@@ -6,6 +6,7 @@
 
 #include "core/types.h"
 #include "session/journal.h"
+#include "session/journal_fill.h"
 #include "sisci_api.h"
 #include "smartio/uapi.h"
 #include "wire/check.h"
@@ -158,81 +159,6 @@ static void remove_holds(struct sio_journal *j, sio_le32 device)
 
 /* ---- what was made ---- */
 
-/* Objects: what their replies told. */
-static void fill_object(struct sio_msg_restore *m, const struct sio_msg *req, const void *reply)
-{
-	const struct sio_rep_seg_create *seg = reply;
-	const struct sio_rep_seg_attach *attach = reply;
-	const struct sio_rep_dint_create *dint = reply;
-	const struct sio_rep_dev_borrow *borrow = reply;
-	const struct sio_rep_seg_connect *connect = reply;
-	const struct sio_rep_dint_connect *link = reply;
-	const struct sio_rep_seg_map *map = reply;
-	unsigned n;
-
-	m->handle = dint->handle; /* every such reply begins so */
-	switch (sio_from_le32(m->type)) {
-	case SIO_MSG_SEG_CREATE:
-		m->number = seg->segment_id;
-		m->key = seg->key;
-		m->seal = seg->seal;
-		m->extra = seg->bytes;
-		return;
-	case SIO_MSG_SEG_ATTACH:
-		m->number = ((const struct sio_msg_seg_attach *)req)->segment_id;
-		m->prepared = attach->prepared;
-		m->available = m->exported = attach->available;
-		m->key = attach->key;
-		m->seal = attach->seal;
-		return;
-	case SIO_MSG_SEG_CONNECT:
-	case SIO_MSG_DEV_SEG_CONNECT:
-		m->key = connect->key;
-		m->seal = connect->seal;
-		return;
-	case SIO_MSG_DINT_CREATE:
-		m->number = dint->number;
-		m->key = dint->key;
-		m->extra = dint->extra;
-		m->seal = dint->seal;
-		return;
-	case SIO_MSG_DINT_CONNECT:
-		m->key = link->key;
-		m->seal = link->seal;
-		return;
-	case SIO_MSG_DEV_BORROW:
-		m->number = borrow->generation;
-		m->key = borrow->borrower;
-		return;
-	case SIO_MSG_DMA_MAP:
-		m->key = ((const struct sio_rep_dma_map *)reply)->key;
-		return;
-	case SIO_MSG_SEG_MAP:
-		n = sio_from_le32(map->n_pieces);
-		for (unsigned i = 0; i < n && i < SIO_RESTORE_VIEWS && i < SIO_MAP_PIECES; i++)
-			m->view[i] = map->piece[i].bar_id_lo;
-		return;
-	}
-}
-
-static void fill_part(struct sio_msg_restore *m, const struct sio_msg *req, const void *reply)
-{
-	switch (sio_from_le32(m->type)) {
-	case SIO_MSG_DEV_SEG_CREATE:
-		m->handle = ((const struct sio_msg_dev_seg_create *)req)->device;
-		m->key = ((const struct sio_rep_dev_seg_create *)reply)->key;
-		return;
-	case SIO_MSG_DEV_VECTOR:
-		m->handle = ((const struct sio_msg_dev_vector *)req)->device;
-		m->number = ((const struct sio_rep_dev_vector *)reply)->vector;
-		return;
-	case SIO_MSG_DEV_HOLD:
-		m->handle = ((const struct sio_msg_dev_hold *)req)->device;
-		m->key = ((const struct sio_rep_dev_hold *)reply)->hold;
-		return;
-	}
-}
-
 static void made(struct sio_journal *j, struct sio_journal_entry *e, const struct sio_msg *req,
 		 const struct sio_msg *rep)
 {
@@ -240,11 +166,11 @@ static void made(struct sio_journal *j, struct sio_journal_entry *e, const struc
 
 	memcpy(e->m.request, req, len < sizeof(e->m.request) ? len : sizeof(e->m.request));
 	if (is_object(e)) {
-		fill_object(&e->m, req, rep);
+		sio_journal_fill_object(&e->m, req, rep);
 		if (sio_from_le32(e->m.handle) > j->last_handle)
 			j->last_handle = sio_from_le32(e->m.handle);
 	} else {
-		fill_part(&e->m, req, rep);
+		sio_journal_fill_part(&e->m, req, rep);
 	}
 	add(j, e);
 }
@@ -301,7 +227,8 @@ static void changed(struct sio_journal *j, const struct sio_msg *req, const stru
 		e = find(j, h->handle);
 		if (e) {
 			set_bit(&e->m.flags, SIO_RESTORE_FILLED, true);
-			fill_object(&e->m, req, rep); /* its reply is as that of SEG_CREATE */
+			/* Its reply is as that of SEG_CREATE. */
+			sio_journal_fill_object(&e->m, req, rep);
 		}
 		return;
 	case SIO_MSG_DEV_RELEASE_EXCLUSIVE:
