@@ -199,6 +199,17 @@ static void versions_that_differ(void **state)
 }
 
 static sci_desc_t sd;
+
+static void begin(void)
+{
+	sci_error_t error;
+
+	greets(SIO_CLIENT_VERSION, 0);
+	SCIInitialize(0, &error);
+	assert_int_equal(error, SCI_ERR_OK);
+	SCIOpen(&sd, 0, &error);
+	assert_int_equal(error, SCI_ERR_OK);
+}
 static sci_smartio_device_t device;
 
 static sci_error_t connect_segment(void)
@@ -340,11 +351,7 @@ static void errors_by_their_names(void **state)
 	sci_error_t error;
 
 	(void)state;
-	greets(SIO_CLIENT_VERSION, 0);
-	SCIInitialize(0, &error);
-	assert_int_equal(error, SCI_ERR_OK);
-	SCIOpen(&sd, 0, &error);
-	assert_int_equal(error, SCI_ERR_OK);
+	begin();
 	SCIBorrowDevice(sd, &device, 1, 0, &error);
 	assert_int_equal(error, SCI_ERR_OK);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -379,11 +386,7 @@ static void an_adapter_may_have_no_engine_and_no_cable(void **state)
 	sci_error_t error;
 
 	(void)state;
-	greets(SIO_CLIENT_VERSION, 0);
-	SCIInitialize(0, &error);
-	assert_int_equal(error, SCI_ERR_OK);
-	SCIOpen(&sd, 0, &error);
-	assert_int_equal(error, SCI_ERR_OK);
+	begin();
 	SCIRequestDMAChannel(sd, &channel, 0, SCI_DMA_TYPE_ADAPTER, SCI_DMA_CHANNEL_ID_DONTCARE, 0,
 			     &error);
 	assert_int_equal(error, SCI_ERR_DMA_NOT_AVAILABLE);
