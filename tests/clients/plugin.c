@@ -127,14 +127,21 @@ static void register_memory(memory_t *m, size_t size)
 }
 
 /* The peer may be connected still: nobody is told, removal is asked for until it left. */
-static void deregister_memory(memory_t *m)
+static void remove_segment(sci_local_segment_t segment)
 {
 	sci_error_t error;
 
-	CHECKED(SCISetSegmentUnavailable, m->segment, adapter, NO_FLAGS);
 	do {
-		SCIRemoveSegment(m->segment, NO_FLAGS, &error);
-	} while (error != SCI_ERR_OK);
+		SCIRemoveSegment(segment, NO_FLAGS, &error);
+	} while (error == SCI_ERR_BUSY);
+	if (error != SCI_ERR_OK)
+		fail(__LINE__, "SCIRemoveSegment", error);
+}
+
+static void deregister_memory(memory_t *m)
+{
+	CHECKED(SCISetSegmentUnavailable, m->segment, adapter, NO_FLAGS);
+	remove_segment(m->segment);
 	free(m->data);
 }
 
@@ -164,7 +171,9 @@ static sci_remote_segment_t reach(unsigned int peer, unsigned int id)
 	do {
 		SCIConnectSegment(sd, &segment, peer, id, adapter, NO_CALLBACK, NO_ARG,
 				  SCI_INFINITE_TIMEOUT, NO_FLAGS, &error);
-	} while (error != SCI_ERR_OK);
+	} while (error == SCI_ERR_NO_SUCH_SEGMENT);
+	if (error != SCI_ERR_OK)
+		fail(__LINE__, "SCIConnectSegment", error);
 	return segment;
 }
 
@@ -189,7 +198,9 @@ static void say(unsigned int peer, unsigned int interrupt, greeting_t g)
 	do {
 		SCIConnectDataInterrupt(sd, &to, peer, adapter, interrupt, SCI_INFINITE_TIMEOUT,
 					NO_FLAGS, &error);
-	} while (error != SCI_ERR_OK);
+	} while (error == SCI_ERR_NO_SUCH_INTNO);
+	if (error != SCI_ERR_OK)
+		fail(__LINE__, "SCIConnectDataInterrupt", error);
 	CHECKED(SCITriggerDataInterrupt, to, &g, sizeof(g), NO_FLAGS);
 	CHECKED(SCIDisconnectDataInterrupt, to, NO_FLAGS);
 }
@@ -234,17 +245,11 @@ static void connect_one(connection_t *c, const handle_t *to)
  */
 static void close_connection(connection_t *c)
 {
-	sci_error_t error;
-
 	CHECKED(SCIUnmapSegment, c->remote_map, NO_FLAGS);
 	CHECKED(SCIDisconnectSegment, c->remote, NO_FLAGS);
 	CHECKED(SCIRemoveDMAQueue, c->queue, NO_FLAGS);
 	CHECKED(SCIUnmapSegment, c->own_map, NO_FLAGS);
-	do {
-		SCIRemoveSegment(c->own, NO_FLAGS, &error);
-	} while (error == SCI_ERR_BUSY);
-	if (error != SCI_ERR_OK)
-		fail(__LINE__, "SCIRemoveSegment", error);
+	remove_segment(c->own);
 }
 
 /* ---- messages ---- */
