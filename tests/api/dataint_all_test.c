@@ -10,23 +10,12 @@
 
 #include <cmocka.h>
 
-#include "topology.h"
+#include "dataint.h"
 
 #define NUMBER 31u
 #define UNICAST 32u
 #define MESSAGES 300u
 #define LONG 15000u /* ms */
-
-static sci_local_data_interrupt_t listen_on(sci_desc_t sd, unsigned number, unsigned flags)
-{
-	sci_local_data_interrupt_t d = NULL;
-	sci_error_t error;
-
-	SCICreateDataInterrupt(sd, &d, 0, &number, NULL, NULL, SCI_FLAG_FIXED_INTNO | flags,
-			       &error);
-	CHECK_OK(error);
-	return d;
-}
 
 static sci_error_t reach_all(sci_desc_t sd, unsigned number, sci_remote_data_interrupt_t *ret)
 {

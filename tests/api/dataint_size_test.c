@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "topology.h"
+#include "dataint.h"
 
 #define NUMBER 19u
 #define MOST 8192u /* programs are promised 4 KiB at least */
@@ -41,14 +41,12 @@ static void fill(uint8_t *data, unsigned length)
 static int receives(void *arg)
 {
 	sci_desc_t sd = api_begin();
-	sci_local_data_interrupt_t dint = NULL;
+	sci_local_data_interrupt_t dint = listen_on(sd, NUMBER, 0);
 	static uint8_t data[MOST + 1], expected[MOST];
-	unsigned number = NUMBER, length;
+	unsigned length;
 	sci_error_t error;
 
 	(void)arg;
-	SCICreateDataInterrupt(sd, &dint, 0, &number, NULL, NULL, SCI_FLAG_FIXED_INTNO, &error);
-	CHECK_OK(error);
 	step_done(0);
 	for (unsigned n = 1; n; n = next_length(n)) {
 		memset(data, 0xee, sizeof(data));
@@ -62,11 +60,7 @@ static int receives(void *arg)
 	}
 	/* What is longer was refused, and is not there in part. */
 	step_await(1);
-	length = sizeof(data);
-	SCIWaitForDataInterrupt(dint, data, &length, 0, 0, &error);
-	CHECK_IS(error, SCI_ERR_TIMEOUT);
-	SCIRemoveDataInterrupt(dint, 0, &error);
-	CHECK_OK(error);
+	remove_empty(dint);
 	api_end(sd);
 	return 0;
 }
@@ -74,15 +68,14 @@ static int receives(void *arg)
 static int sends(void *arg)
 {
 	sci_desc_t sd = api_begin();
-	sci_remote_data_interrupt_t dint = NULL;
+	sci_remote_data_interrupt_t dint;
 	uint8_t data[MOST + 1];
 	unsigned sent = 0, last = 0;
 	sci_error_t error;
 
 	(void)arg;
 	step_await(0);
-	SCIConnectDataInterrupt(sd, &dint, cluster_node(4), 0, NUMBER, 0, 0, &error);
-	CHECK_OK(error);
+	dint = reach(sd, cluster_node(4), NUMBER);
 	for (unsigned n = 1; n; n = next_length(n)) {
 		fill(data, n);
 		do {
