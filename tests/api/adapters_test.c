@@ -86,10 +86,7 @@ static int serves(void *arg)
 		CHECK(get32(p + i) == 100 + i);
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
-	do {
-		SCIRemoveSegment(seg, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
+	api_remove_segment(seg);
 	api_end(sd);
 	return 0;
 }

@@ -32,16 +32,12 @@ struct admin {
 static inline void admin_start(struct admin *a)
 {
 	sci_ioaddr_t at = 0;
-	unsigned fdid = 0;
 	volatile uint8_t *p;
 	sci_error_t error;
 
 	memset(a, 0, sizeof(*a));
 	a->sd = api_begin();
-	smartio_find_device(cluster_device(), &fdid, &error);
-	CHECK_OK(error);
-	SCIBorrowDevice(a->sd, &a->device, fdid, SCI_FLAG_EXCLUSIVE, &error);
-	CHECK_OK(error);
+	a->device = api_borrow(a->sd, SCI_FLAG_EXCLUSIVE);
 	SCIConnectDeviceSegment(a->device, &a->bar, 0, SCI_MEMTYPE_BAR, NULL, NULL, 0, &error);
 	CHECK_OK(error);
 	a->regs = SCIMapRemoteSegment(a->bar, &a->bar_map, 0, 2 * ADMIN_PAGE, NULL, 0, &error);

@@ -92,10 +92,7 @@ static void a_whole_life(sci_desc_t sd, unsigned id)
 	CHECK_OK(error);
 	SCIRemoveDataInterrupt(dint, 0, &error);
 	CHECK_OK(error);
-	do {
-		SCIRemoveSegment(seg, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
+	api_remove_segment(seg);
 	SCIClose(own, 0, &error);
 	CHECK_OK(error);
 }

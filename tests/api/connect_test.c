@@ -30,16 +30,6 @@ static sci_local_segment_t export_segment(sci_desc_t sd, unsigned id,
 	return seg;
 }
 
-static void remove_segment(sci_local_segment_t seg)
-{
-	sci_error_t error;
-
-	do {
-		SCIRemoveSegment(seg, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
-}
-
 static sci_remote_segment_t start(sci_desc_t sd, unsigned node, unsigned id,
 				  sci_cb_remote_segment_t callback, void *arg)
 {
@@ -80,7 +70,7 @@ static int exporter(void *arg)
 	step_await(1);
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
-	remove_segment(seg);
+	api_remove_segment(seg);
 	api_end(sd);
 	return 0;
 }
@@ -259,8 +249,8 @@ static int meets(void *arg)
 	step_await(8 - mine);
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
-	remove_segment(first);
-	remove_segment(second);
+	api_remove_segment(first);
+	api_remove_segment(second);
 	CHECK(m.connects == ROUNDS && m.disconnects == ROUNDS);
 	api_end(m.sd);
 	return 0;

@@ -69,16 +69,11 @@ static void connect_to(sci_smartio_device_t device, unsigned id, unsigned type, 
 static int borrows(void *arg)
 {
 	struct seen registers = {.step = 1}, memory = {.step = 2};
-	sci_smartio_device_t device = NULL;
 	sci_desc_t sd = api_begin();
-	unsigned fdid = 0;
+	sci_smartio_device_t device = api_borrow(sd, 0);
 	sci_error_t error;
 
 	(void)arg;
-	smartio_find_device(cluster_device(), &fdid, &error);
-	CHECK_OK(error);
-	SCIBorrowDevice(sd, &device, fdid, 0, &error);
-	CHECK_OK(error);
 	SCICreateDeviceSegment(device, 1, PAGE, SCI_MEMTYPE_PRIVATE, SCI_MEMACCESS_HOST_WRITE,
 			       SCI_FLAG_DEVICE_SIDE_ONLY, &error);
 	CHECK_OK(error);

@@ -30,16 +30,6 @@ static unsigned drive(void)
 	return fdid;
 }
 
-static sci_smartio_device_t borrow(sci_desc_t sd, unsigned flags)
-{
-	sci_smartio_device_t device = NULL;
-	sci_error_t error;
-
-	SCIBorrowDevice(sd, &device, drive(), flags, &error);
-	CHECK_OK(error);
-	return device;
-}
-
 static sci_remote_segment_t connect_to(sci_smartio_device_t device, unsigned id, unsigned type)
 {
 	sci_remote_segment_t seg = NULL;
@@ -130,7 +120,7 @@ static int first_borrower(void *arg)
 	SCIBorrowDevice(sd, &device, drive() + 1, 0, &error);
 	CHECK_IS(error, SCI_ERR_NO_SUCH_FDID);
 	CHECK(device == NULL);
-	device = borrow(sd, SCI_FLAG_EXCLUSIVE);
+	device = api_borrow(sd, SCI_FLAG_EXCLUSIVE);
 	CHECK(SCIGetFabricDeviceId(device) == drive());
 	CHECK(smartio_borrower_id(device) != 0);
 	CHECK(!smartio_device_lost(device));
@@ -180,7 +170,7 @@ static int second_borrower(void *arg)
 	step_await(2);
 	SCIBorrowDevice(sd, &device, drive(), SCI_FLAG_EXCLUSIVE, &error);
 	CHECK_IS(error, SCI_ERR_NOT_AVAILABLE);
-	device = borrow(sd, 0);
+	device = api_borrow(sd, 0);
 	bar = connect_to(device, 0, SCI_MEMTYPE_BAR);
 	p = SCIMapRemoteSegment(bar, &map, 0, 2 * PAGE, NULL, SCI_FLAG_IO_MAP_IOSPACE, &error);
 	CHECK_OK(error);
@@ -247,7 +237,7 @@ static int shares_memory(void *arg)
 {
 	bool maker = arg != NULL;
 	sci_desc_t sd = api_begin();
-	sci_smartio_device_t device = borrow(sd, 0);
+	sci_smartio_device_t device = api_borrow(sd, 0);
 	sci_remote_segment_t seg = NULL, near = NULL;
 	sci_ioaddr_t address = 0;
 	sci_error_t error;
@@ -335,7 +325,7 @@ static void *wake_soon(void *arg)
 static int holder(void *arg)
 {
 	sci_desc_t sd = api_begin();
-	sci_smartio_device_t device = borrow(sd, 0);
+	sci_smartio_device_t device = api_borrow(sd, 0);
 	sci_remote_segment_t bar = connect_to(device, 0, SCI_MEMTYPE_BAR);
 	struct pollfd p = {.fd = smartio_device_event_fd(device), .events = POLLIN};
 	sci_local_data_interrupt_t dint = NULL;
@@ -400,7 +390,7 @@ static int holder(void *arg)
 static int victim(void *arg)
 {
 	sci_desc_t sd = api_begin();
-	sci_smartio_device_t device = borrow(sd, 0);
+	sci_smartio_device_t device = api_borrow(sd, 0);
 	sci_local_segment_t local = NULL;
 	sci_ioaddr_t address;
 	sci_error_t error;
@@ -435,7 +425,7 @@ static void the_holder_is_told_of_deaths(void **state)
 static int loses_the_lender(void *arg)
 {
 	sci_desc_t sd = api_begin();
-	sci_smartio_device_t device = borrow(sd, 0);
+	sci_smartio_device_t device = api_borrow(sd, 0);
 	sci_remote_segment_t bar = connect_to(device, 0, SCI_MEMTYPE_BAR);
 	uint32_t generation = smartio_device_generation(device);
 	struct smartio_device_event event;

@@ -136,10 +136,7 @@ static inline int dma_serves(void *arg)
 	CHECK_OK(error);
 	step_done(DMA_READY);
 	step_await(DMA_OVER);
-	do {
-		SCIRemoveSegment(seg, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
+	api_remove_segment(seg);
 	api_end(sd);
 	return 0;
 }

@@ -105,10 +105,7 @@ static int uses(void *arg)
 	give_back(c);
 	SCIPrepareLocalSegmentForDMA(c, seg, 0, &error);
 	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
-	do {
-		SCIRemoveSegment(seg, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
+	api_remove_segment(seg);
 	dma_end(&d);
 	api_end(sd);
 	return 0;

@@ -62,16 +62,6 @@ static sci_local_segment_t export_segment(sci_desc_t sd, unsigned id, size_t siz
 	return seg;
 }
 
-static void remove_segment(sci_local_segment_t seg)
-{
-	sci_error_t error;
-
-	do {
-		SCIRemoveSegment(seg, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
-}
-
 static sci_remote_segment_t import_segment(sci_desc_t sd, unsigned node, unsigned id)
 {
 	sci_remote_segment_t seg = NULL;
@@ -100,8 +90,8 @@ static int exports(void *arg)
 	(void)arg;
 	step_done(0);
 	step_await(1);
-	remove_segment(small);
-	remove_segment(large);
+	api_remove_segment(small);
+	api_remove_segment(large);
 	api_end(sd);
 	return 0;
 }
@@ -270,8 +260,8 @@ static int copies(void *arg)
 	leave_segment(small);
 	leave_segment(large);
 	leave_segment(own);
-	remove_segment(loop);
-	remove_segment(local);
+	api_remove_segment(loop);
+	api_remove_segment(local);
 	api_end(sd);
 	return 0;
 }
@@ -325,7 +315,7 @@ static void map_local(sci_desc_t sd, sci_smartio_device_t device)
 	SCIUnmapSegmentForDevice(seg, device, 0, 0, &error);
 	CHECK_IS(error, SCI_ERR_ILLEGAL_OPERATION);
 	CHECK(address == 77);
-	remove_segment(seg);
+	api_remove_segment(seg);
 }
 
 static void map_remote(sci_desc_t sd, sci_smartio_device_t device)
@@ -411,7 +401,7 @@ static int loses_device(void *arg)
 	SCIConnectDeviceMemory(sd, &seg, 0, device, 0, 0, SCI_FLAG_BAR, &error);
 	CHECK_IS(error, SCI_ERR_NOT_CONNECTED);
 	leave_segment(far);
-	remove_segment(own);
+	api_remove_segment(own);
 	SCIReturnDevice(device, 0, &error);
 	CHECK_OK(error);
 	api_end(sd);
@@ -454,7 +444,7 @@ static int notifies(void *arg)
 	}
 	step_done(4);
 	step_await(1);
-	remove_segment(seg);
+	api_remove_segment(seg);
 	api_end(sd);
 	return 0;
 }

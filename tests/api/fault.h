@@ -42,8 +42,7 @@ bool fault_judge(enum fault_call call, sci_error_t error, const char *file, int 
 bool fault_judge_status(sci_error_t status, const char *file, int line);
 #define told(status) fault_judge_status((status), __FILE__, __LINE__)
 
-/* Who still looks at it may keep it for a while. */
-void remove_segment(sci_local_segment_t seg);
+/* As api_remove_segment(). */
 void remove_interrupt(sci_local_interrupt_t interrupt);
 /* A few words of the program's own, by an engine, to @far. */
 void push_words(sci_desc_t sd, sci_remote_segment_t far, size_t size, unsigned flags);

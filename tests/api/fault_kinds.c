@@ -152,7 +152,7 @@ void use_gathered_dma(sci_desc_t sd)
 			SCIDisconnectSegment(remote, 0, &error);
 			CHECK_OK(error);
 		}
-		remove_segment(seg);
+		api_remove_segment(seg);
 	}
 	SCIReturnDMAChannel(channel, &error);
 	CHECK_OK(error);

@@ -54,7 +54,7 @@ static void use_group(sci_desc_t sd, unsigned flags)
 		SCIDisconnectSegment(all, 0, &error);
 		CHECK_OK(error);
 	}
-	remove_segment(seg);
+	api_remove_segment(seg);
 }
 
 void use_multicast(sci_desc_t sd)
@@ -268,7 +268,7 @@ static void with_queue(sci_desc_t sd, unsigned id, unsigned entries,
 		SCIDisconnectSegment(remote, 0, &error);
 		CHECK_OK(error);
 	}
-	remove_segment(seg);
+	api_remove_segment(seg);
 }
 
 void use_queues(sci_desc_t sd)
@@ -320,7 +320,7 @@ void use_memory_for_device(sci_desc_t sd)
 			SCIUnmapLocalSegmentForDevice(seg, 0, device, 0, &error);
 			CHECK_OK(error);
 		}
-		remove_segment(seg);
+		api_remove_segment(seg);
 	}
 	give_back(device);
 }

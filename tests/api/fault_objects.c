@@ -8,16 +8,6 @@
 
 bool fault_no_faults;
 
-void remove_segment(sci_local_segment_t seg)
-{
-	sci_error_t error;
-
-	do {
-		SCIRemoveSegment(seg, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
-}
-
 void remove_interrupt(sci_local_interrupt_t interrupt)
 {
 	sci_error_t error;
@@ -102,7 +92,7 @@ static void use_segments(sci_desc_t sd)
 		SCIUnmapSegment(map, 0, &error);
 		CHECK_OK(error);
 	}
-	remove_segment(seg);
+	api_remove_segment(seg);
 }
 
 static void use_interrupts(sci_desc_t sd)

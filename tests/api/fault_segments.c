@@ -85,9 +85,9 @@ void use_connections(sci_desc_t sd)
 		CHECK_OK(error);
 	}
 	if (heard)
-		remove_segment(heard);
+		api_remove_segment(heard);
 	if (seg)
-		remove_segment(seg);
+		api_remove_segment(seg);
 }
 
 /* Contents are kept, whatever fails. */
@@ -110,7 +110,7 @@ void use_own_memory(sci_desc_t sd)
 				break;
 			CHECK(p[0] == 1 && p[PAGE / 2 - 1] == 2);
 		}
-		remove_segment(seg);
+		api_remove_segment(seg);
 	}
 	CHECK(p[0] == 1 && p[PAGE / 2 - 1] == 2);
 	munmap(p, 2 * PAGE);
@@ -129,13 +129,13 @@ void use_shares(sci_desc_t sd)
 		SCIAttachLocalSegment(sd, &other, 14, NULL, NULL, NULL, 0, &error);
 		CHECK(found(error) || !other);
 	}
-	remove_segment(seg);
+	api_remove_segment(seg);
 	if (other) {
 		SCIMapLocalSegment(other, &map, 0, PAGE, NULL, 0, &error);
 		if (worked(error)) {
 			SCIUnmapSegment(map, 0, &error);
 			CHECK_OK(error);
 		}
-		remove_segment(other);
+		api_remove_segment(other);
 	}
 }

@@ -363,10 +363,7 @@ static int connect_with_failures(void *arg)
 		SCIDisconnectSegment(far[i], 0, &error);
 		CHECK_OK(error);
 	}
-	do {
-		SCIRemoveSegment(seg, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
+	api_remove_segment(seg);
 	api_end(sd);
 	return most < first ? 2 : 0;
 }

@@ -14,16 +14,6 @@
 
 #define PAGE 4096u
 
-static void remove_segment(sci_local_segment_t seg)
-{
-	sci_error_t error;
-
-	do {
-		SCIRemoveSegment(seg, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
-}
-
 static void maps_with_hints(sci_remote_segment_t remote, sci_local_segment_t local)
 {
 	static const unsigned hints[] = {
@@ -88,7 +78,7 @@ static int segments(void *arg)
 	maps_with_hints(remote, local);
 	SCIDisconnectSegment(remote, 0, &error);
 	CHECK_OK(error);
-	remove_segment(local);
+	api_remove_segment(local);
 	api_end(sd);
 	return 0;
 }
@@ -113,9 +103,9 @@ static int attaches(void *arg)
 		SCIAttachLocalSegment(sd, &other, 1, &size, NULL, NULL, 0, &error);
 		CHECK_OK(error);
 		CHECK(size >= PAGE && size != 77);
-		remove_segment(other);
+		api_remove_segment(other);
 	}
-	remove_segment(own);
+	api_remove_segment(own);
 	api_end(sd);
 	return 0;
 }

@@ -118,10 +118,7 @@ static void own_memory(sci_desc_t sd, sci_device_t device)
 	CHECK_IS(error, SCI_ERR_ILLEGAL_OPERATION);
 	SCIMapSegmentForDevice(NULL, device, 0, &ioaddr, 0, &error);
 	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
-	do {
-		SCIRemoveSegment(seg, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
+	api_remove_segment(seg);
 }
 
 static int old_program(void *arg)

@@ -85,10 +85,7 @@ static int flags_of_absent_features(void *arg)
 	CHECK(map == NULL);
 	SCIDisconnectSegment(remote, 0, &error);
 	CHECK_OK(error);
-	do {
-		SCIRemoveSegment(local, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
+	api_remove_segment(local);
 	api_end(sd);
 	return 0;
 }
@@ -132,13 +129,9 @@ static void requesters_are_registered_by_themselves(void **state)
 static sci_remote_segment_t connect_registers(sci_desc_t sd, sci_smartio_device_t *device)
 {
 	sci_remote_segment_t bar = NULL;
-	unsigned fdid = 0;
 	sci_error_t error;
 
-	smartio_find_device(cluster_device(), &fdid, &error);
-	CHECK_OK(error);
-	SCIBorrowDevice(sd, device, fdid, 0, &error);
-	CHECK_OK(error);
+	*device = api_borrow(sd, 0);
 	SCIConnectDeviceSegment(*device, &bar, 0, SCI_MEMTYPE_BAR, NULL, NULL, 0, &error);
 	CHECK_OK(error);
 	return bar;

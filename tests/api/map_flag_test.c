@@ -52,10 +52,7 @@ static void both_end(struct both *b)
 	CHECK_OK(error);
 	SCIUnmapSegment(b->whole, 0, &error);
 	CHECK_OK(error);
-	do {
-		SCIRemoveSegment(b->local, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
+	api_remove_segment(b->local);
 	api_end(b->sd);
 }
 

@@ -59,10 +59,7 @@ static int exporter(void *arg)
 	CHECK_OK(error);
 	step_done(2);
 	step_await(3);
-	do {
-		SCIRemoveSegment(seg, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
+	api_remove_segment(seg);
 	SCIRemoveSegment(seg, 0, &error);
 	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
 	api_end(sd);
@@ -344,10 +341,7 @@ static int callback_exporter(void *arg)
 	SCISetSegmentUnavailable(seg, 0, SCI_FLAG_NOTIFY, &error);
 	CHECK_OK(error);
 	step_await(4);
-	do {
-		SCIRemoveSegment(seg, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
+	api_remove_segment(seg);
 	CHECK(h.connects == 2 && h.disconnects >= 1 && h.other == 0);
 	SCIRemoveSegment(ignored, 0, &error);
 	CHECK_OK(error);

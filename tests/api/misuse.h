@@ -62,7 +62,7 @@ static inline void objects_make(struct objects *o, unsigned id)
 	sci_remote_interrupt_t rint = NULL;
 	sci_remote_segment_t remote = NULL;
 	sci_local_segment_t local = NULL;
-	unsigned node = cluster_node(4), number = 0, fdid = 0;
+	unsigned node = cluster_node(4), number = 0;
 	sci_sequence_t sequence = NULL;
 	sci_desc_t sd = NULL;
 	sci_map_t map = NULL;
@@ -90,10 +90,7 @@ static inline void objects_make(struct objects *o, unsigned id)
 	CHECK_OK(error);
 	SCIConnectDataInterrupt(sd, &rdint, node, 0, number, 0, 0, &error);
 	CHECK_OK(error);
-	smartio_find_device(cluster_device(), &fdid, &error);
-	CHECK_OK(error);
-	SCIBorrowDevice(sd, &device, fdid, 0, &error);
-	CHECK_OK(error);
+	device = api_borrow(sd, 0);
 	*o = (struct objects){{[DESC] = sd,
 			       [LOCAL_SEGMENT] = local,
 			       [REMOTE_SEGMENT] = remote,
@@ -157,10 +154,7 @@ static inline void objects_remove(struct objects *o)
 	CHECK_OK(error);
 	SCIDisconnectSegment(o->of[REMOTE_SEGMENT], 0, &error);
 	CHECK_OK(error);
-	do {
-		SCIRemoveSegment(o->of[LOCAL_SEGMENT], 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
+	api_remove_segment(o->of[LOCAL_SEGMENT]);
 	SCIClose(o->of[DESC], 0, &error);
 	CHECK_OK(error);
 }

@@ -46,16 +46,6 @@ static sci_error_t add_memory(sci_local_segment_t seg, void *address, size_t siz
 	return error;
 }
 
-static void remove_segment(sci_local_segment_t seg)
-{
-	sci_error_t error;
-
-	do {
-		SCIRemoveSegment(seg, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
-}
-
 /* ---- others reach it, contents are kept ---- */
 
 static uint8_t *allocate(bool heap)
@@ -125,7 +115,7 @@ static int owner(void *arg)
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
 	step_await(3);
-	remove_segment(seg);
+	api_remove_segment(seg);
 	CHECK(get8(p + PAGE) == 0x77 && get8(p + 2 * PAGE) == 0x78 &&
 	      get8(p + BYTES - 1) == (uint8_t)(4 + BYTES - 1));
 	/* The program's own again, also for another segment. */
@@ -133,7 +123,7 @@ static int owner(void *arg)
 	seg = empty_segment(sd, 1);
 	CHECK_OK(add_memory(seg, p, BYTES));
 	CHECK(get8(p) == 9 && get8(p + PAGE) == 0x77);
-	remove_segment(seg);
+	api_remove_segment(seg);
 	if (how->heap)
 		free(p);
 	else
@@ -245,13 +235,13 @@ static int wrong_memory(void *arg)
 	CHECK_IS(add_memory(seg, p, PAGE), SCI_ERR_ILLEGAL_OPERATION);
 	CHECK(p[0] == 0 && p[PAGE] == 1 && p[PAGE + 1] == 2);
 	publish(seg);
-	remove_segment(seg);
+	api_remove_segment(seg);
 	SCICreateSegment(sd, &full, 2, PAGE, NULL, NULL, 0, &error);
 	CHECK_OK(error);
 	CHECK_IS(add_memory(full, p, PAGE), SCI_ERR_ILLEGAL_OPERATION);
-	remove_segment(full);
+	api_remove_segment(full);
 	/* Removed as it is. */
-	remove_segment(empty_segment(sd, 3));
+	api_remove_segment(empty_segment(sd, 3));
 	api_end(sd);
 	return 0;
 }
@@ -282,12 +272,12 @@ static int no_devices_memory(void *arg)
 	CHECK_IS(error, SCI_ERR_ILLEGAL_FLAG);
 	SCIAttachPhysicalMemory(0x1000, NULL, 0, PAGE, NULL, 0, &error);
 	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
-	remove_segment(seg);
+	api_remove_segment(seg);
 	SCICreateSegment(sd, &full, 2, PAGE, NULL, NULL, 0, &error);
 	CHECK_OK(error);
 	SCIAttachPhysicalMemory(0x1000, NULL, 0, PAGE, full, 0, &error);
 	CHECK_IS(error, SCI_ERR_ILLEGAL_OPERATION);
-	remove_segment(full);
+	api_remove_segment(full);
 	api_end(sd);
 	return 0;
 }
@@ -354,7 +344,7 @@ static int keeps_its_memory(void *arg)
 	CHECK(SCIWaitForLocalSegmentEvent(seg, NULL, NULL, SCI_INFINITE_TIMEOUT, 0, &error) == 0);
 	CHECK_IS(error, SCI_ERR_NO_LINK_ACCESS);
 	CHECK(get8(p) == 0 && get8(p + PAGE) == 1);
-	remove_segment(seg);
+	api_remove_segment(seg);
 	CHECK(get8(p) == 0 && get8(p + PAGE) == 1);
 	free(p);
 	api_end(sd);

@@ -78,10 +78,7 @@ static int is_written(void *arg)
 	CHECK(same_bytes(p + 77, "as in 1.x", 9));
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
-	do {
-		SCIRemoveSegment(seg, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
+	api_remove_segment(seg);
 	api_end(sd);
 	return 0;
 }

@@ -293,10 +293,7 @@ static int exporter(void *arg)
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
 	CHECK(SCIGetMapPhysAddr(map) == 0);
-	do {
-		SCIRemoveSegment(seg, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
+	api_remove_segment(seg);
 	api_end(sd);
 	return 0;
 }

@@ -123,10 +123,7 @@ static int attaches(void *arg)
 	CHECK_IS(error, SCI_ERR_BUSY); /* the last one: now connections count */
 	step_done(4);
 	expect_local(seg, SCI_CB_DISCONNECT);
-	do {
-		SCIRemoveSegment(seg, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
+	api_remove_segment(seg);
 	CHECK_IS(attach(sd, 1, &seg), SCI_ERR_NO_SUCH_SEGMENT);
 	step_done(5);
 	api_end(sd);

@@ -65,10 +65,7 @@ static void one_life(sci_desc_t sd, unsigned id)
 	CHECK_OK(error);
 	SCIUnmapSegment(near, 0, &error);
 	CHECK_OK(error);
-	do {
-		SCIRemoveSegment(seg, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
+	api_remove_segment(seg);
 	CHECK(events <= 2);
 }
 

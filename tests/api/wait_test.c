@@ -57,19 +57,6 @@ struct sio_world *sio_world_current(void)
 	return &world;
 }
 
-static sci_smartio_device_t borrow(sci_desc_t sd)
-{
-	sci_smartio_device_t device = NULL;
-	unsigned fdid = 0;
-	sci_error_t error;
-
-	smartio_find_device(cluster_device(), &fdid, &error);
-	CHECK_OK(error);
-	SCIBorrowDevice(sd, &device, fdid, 0, &error);
-	CHECK_OK(error);
-	return device;
-}
-
 static void give_back(sci_smartio_device_t device)
 {
 	sci_error_t error;
@@ -105,7 +92,7 @@ static void wake_between(sci_smartio_device_t device)
 static int is_woken_late(void *arg)
 {
 	sci_desc_t sd = api_begin();
-	sci_smartio_device_t device = borrow(sd);
+	sci_smartio_device_t device = api_borrow(sd, 0);
 	struct pollfd p = {.fd = smartio_device_event_fd(device), .events = POLLIN};
 	struct smartio_device_event event;
 	sci_error_t error;
@@ -205,7 +192,7 @@ static void *wait_for_device(void *arg)
 static int three_threads_wait(void *arg)
 {
 	sci_desc_t sd = api_begin();
-	sci_smartio_device_t device = borrow(sd);
+	sci_smartio_device_t device = api_borrow(sd, 0);
 	sci_local_segment_t called = export_segment(sd, 1, stay);
 	sci_local_segment_t seg = export_segment(sd, 2, NULL);
 	pthread_t first, second;
@@ -236,7 +223,7 @@ static int three_threads_wait(void *arg)
 static int calls_and_resets(void *arg)
 {
 	sci_desc_t sd = api_begin();
-	sci_smartio_device_t device = borrow(sd);
+	sci_smartio_device_t device = api_borrow(sd, 0);
 	sci_remote_segment_t seg = NULL, bar = NULL;
 	sci_error_t error;
 	sci_map_t map;

@@ -126,5 +126,9 @@ unsigned step_await_any(const unsigned *step, unsigned n);
 /* SCIInitialize and SCIOpen, checked; and their end, which finds nothing left. */
 sci_desc_t api_begin(void);
 void api_end(sci_desc_t sd);
+/* The drive of the cluster. */
+sci_smartio_device_t api_borrow(sci_desc_t sd, unsigned flags);
+/* Who still looks at it may keep it for a while: it is removed then. */
+void api_remove_segment(sci_local_segment_t segment);
 
 #endif

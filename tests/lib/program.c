@@ -92,3 +92,26 @@ void api_end(sci_desc_t sd)
 	CHECK_OK(error);
 	SCITerminate();
 }
+
+sci_smartio_device_t api_borrow(sci_desc_t sd, unsigned flags)
+{
+	sci_smartio_device_t device = NULL;
+	unsigned fdid = 0;
+	sci_error_t error;
+
+	smartio_find_device(cluster_device(), &fdid, &error);
+	CHECK_OK(error);
+	SCIBorrowDevice(sd, &device, fdid, flags, &error);
+	CHECK_OK(error);
+	return device;
+}
+
+void api_remove_segment(sci_local_segment_t segment)
+{
+	sci_error_t error;
+
+	do {
+		SCIRemoveSegment(segment, 0, &error);
+	} while (error == SCI_ERR_BUSY);
+	CHECK_OK(error);
+}
