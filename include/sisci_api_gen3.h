@@ -4,8 +4,8 @@
  * sisci_api.h.
  *
  * Two functions had fewer arguments then. The macros below tell by their number which is meant; the
- * names without a call behind them are the current functions. __inline__, for programs of the oldest
- * API are compiled as C90.
+ * names without a call behind them are the current functions. __inline__, for programs of the
+ * oldest API are compiled as C90.
  */
 #ifndef SISCI_API_GEN3_H
 #define SISCI_API_GEN3_H

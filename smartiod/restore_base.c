@@ -351,7 +351,7 @@ int smartiod_restore_dint_link(struct smartiod *d, struct smartiod_session *s,
 		return reterr->code;
 	if (sio_from_le32(r->node) == d->node)
 		dint = smartiod_dint_find(d, flags, sio_from_le32(r->adapter), number);
-	/* Another has the number now? The program triggers what was there. 0: of a smartiod of old. */
+	/* Another may have the number: it triggers what was there. 0: of a smartiod of old. */
 	if (dint && plain && key && dint->irq != key)
 		dint = NULL;
 	if (dint && !plain)

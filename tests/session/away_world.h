@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A world of the test's own for one program: a clock that only waiting moves, and a smartiod that
- * is there at the times that the test says. The program's event thread runs when it is given a turn,
- * or where the test would wait for ever; what runs then is a real thread, but one at a time.
+ * is there at the times that the test says. The program's event thread runs when it is given a
+ * turn, or where the test would wait for ever; what runs then is a real thread, but one at a time.
  */
 #ifndef TESTS_SESSION_AWAY_WORLD_H
 #define TESTS_SESSION_AWAY_WORLD_H
@@ -26,7 +26,7 @@ struct away_world {
 	uint64_t now, up_from; /* SIO_FOREVER: never again */
 	bool machine, open;
 	int fd, fds[2];
-	unsigned connections; /* open */
+	unsigned connections;	   /* open */
 	unsigned unholds, returns; /* it was asked for */
 	/* cut: so many HELLOs end the connection; cut_after: before, or after the answer. */
 	unsigned connects, hellos, resumed, cut;

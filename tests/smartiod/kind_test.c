@@ -36,8 +36,9 @@ static struct sio_wire_grant a_grant(struct world *w, unsigned host, uint32_t ki
 				   .generation = sio_to_le64(w->host[host].boot_generation)};
 	struct world_res *r = w->res;
 
-	while (r && (r->host != host || r->kind != SIO_KIND_GRANT ||
-		     r->node != w->host[!host].node || r->target_kind != kind || (access && r->access != access)))
+	while (r &&
+	       (r->host != host || r->kind != SIO_KIND_GRANT || r->node != w->host[!host].node ||
+		r->target_kind != kind || (access && r->access != access)))
 		r = r->next;
 	assert_non_null(r);
 	g.grant = sio_to_le64(r->id);
@@ -120,7 +121,8 @@ static uint32_t ask_lender(struct scene *s, uint32_t type, void *msg, size_t len
 	unsigned maps = world_count(s->w, 0, SIO_KIND_MAP), fds = world_open_fds(s->w);
 	uint32_t id = world_send(s->w, s->user, type, msg, len), error;
 
-	s->w->drop_peer_messages = true; /* what the user's daemon says to the lender is on its way */
+	s->w->drop_peer_messages =
+		true; /* what the user's daemon says to the lender is on its way */
 	world_run(s->w);
 	s->w->drop_peer_messages = false;
 	assert_null(world_reply(s->user, id));
@@ -325,7 +327,7 @@ static void a_borrow_has_a_number(void **state)
 	finish(&s);
 }
 
-/* The device writes to what it is given, as a program does: to memory here, to an interrupt there. */
+/* The device writes to what it is given, as a program does: to memory here, an interrupt there. */
 static void devices_are_given_no_other_kind(void **state)
 {
 	uint32_t con, own, dint, plain, number, link, map, vector = 1, dma;
