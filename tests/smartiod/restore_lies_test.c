@@ -74,8 +74,12 @@ static void a_reset_that_was_none_is_told_to_nobody(void **state)
 	assert_int_equal(resets_told(f, p->c.c), 1);
 }
 
-/* Says all that it had, step by step, but of its mappings for devices that they are of nothing. */
-static void say_no_mappings(struct fixture *f, struct world_client *c)
+/*
+ * Says all that it had, step by step, but of its mappings for devices that they are of nothing, and
+ * nothing of what @but made. After each step @then is the world's before_step.
+ */
+static void say_no_mappings(struct fixture *f, struct world_client *c, uint32_t but,
+			    void (*then)(struct world *w, void *arg))
 {
 	struct sio_msg_restore_step step = {0};
 	struct sio_msg_restore m;
@@ -86,6 +90,8 @@ static void say_no_mappings(struct fixture *f, struct world_client *c)
 		for (uint64_t at = 0; library_next(c, i, &at, &m);) {
 			bool lie = sio_from_le32(m.type) == SIO_MSG_DMA_MAP;
 
+			if (sio_from_le32(m.type) == but)
+				continue;
 			if (lie)
 				((struct sio_msg_dma_map *)(void *)m.request)->segment =
 					sio_to_le32(0xffff);
@@ -93,9 +99,21 @@ static void say_no_mappings(struct fixture *f, struct world_client *c)
 		}
 		step.step = sio_to_le32(i);
 		world_send(f->w, c, SIO_MSG_RESTORE_STEP, &step, sizeof(step));
-		f->w->before_step = pump;
+		f->w->before_step = then;
 		world_run(f->w);
 	}
+}
+
+/* All that keeps the device from being given back. */
+static void leave_device(struct fixture *f)
+{
+	struct programs *p = &f->p;
+
+	OK(call_handle(f->w, p->c.c, SIO_MSG_SEG_DISCONNECT, p->c.dev_segment, 0));
+	OK(call_unvector(f->w, p->c.c, p->c.b.handle, p->c.vector));
+	OK(call_handle(f->w, p->c.c, SIO_MSG_SEG_UNMAP, p->c.bar_map, 0));
+	OK(call_handle(f->w, p->c.c, SIO_MSG_SEG_DISCONNECT, p->c.bar, 0));
+	OK(call_handle(f->w, p->c.c, SIO_MSG_DEV_RETURN, p->c.b.handle, 0));
 }
 
 /*
@@ -113,18 +131,106 @@ static void memory_stays_as_long_as_a_device_reaches_it(void **state)
 	mem = sio_from_le64(entry_of(p->c.c, SIO_MSG_SEG_CREATE).key);
 	f->w->before_step = NULL;
 	restart(f->w);
-	say_no_mappings(f, p->c.c);
+	say_no_mappings(f, p->c.c, 0, pump);
 	assert_int_equal(call_handle(f->w, p->c.c, SIO_MSG_DMA_UNMAP, p->c.dma, 0), EBADF);
 	OK(call_seg_remove(f->w, p->c.c, p->c.segment));
 	assert_non_null(world_res_find(f->w, 0, SIO_KIND_MEM, mem));
-	OK(call_handle(f->w, p->c.c, SIO_MSG_SEG_DISCONNECT, p->c.dev_segment, 0));
-	OK(call_unvector(f->w, p->c.c, p->c.b.handle, p->c.vector));
-	OK(call_handle(f->w, p->c.c, SIO_MSG_SEG_UNMAP, p->c.bar_map, 0));
-	OK(call_handle(f->w, p->c.c, SIO_MSG_SEG_DISCONNECT, p->c.bar, 0));
-	OK(call_handle(f->w, p->c.c, SIO_MSG_DEV_RETURN, p->c.b.handle, 0));
+	leave_device(f);
 	assert_non_null(world_res_find(f->w, 0, SIO_KIND_MEM, mem));
 	OK(call_settled(f->w, p->b.c, p->b.b.handle, p->c.b.id));
 	assert_null(world_res_find(f->w, 0, SIO_KIND_MEM, mem));
+}
+
+/* One that ends, too. */
+static struct smartiod_segment *of_memory(struct world *w, uint64_t mem)
+{
+	struct smartiod_segment *seg;
+	struct smartiod_tree_node *n;
+
+	for (uint64_t key = 0; (n = smartiod_tree_after(&w->host[0].daemon->segments, key));
+	     key = n->key) {
+		seg = SMARTIOD_OF(n, struct smartiod_segment, by_uid);
+		if (seg->mem == mem)
+			return seg;
+	}
+	return NULL;
+}
+
+/* As that, and its program says nothing of the memory either: the books have it all the same. */
+static void memory_that_nobody_tells_of_stays_as_long(void **state)
+{
+	struct fixture *f = *state;
+	struct smartiod_segment *seg;
+	struct programs *p = &f->p;
+	uint64_t mem;
+
+	make_all(f->w, p);
+	OK(call_unhold(f->w, p->b.c, p->b.b.handle, p->b.hold));
+	mem = sio_from_le64(entry_of(p->c.c, SIO_MSG_SEG_CREATE).key);
+	f->w->before_step = NULL;
+	restart(f->w);
+	f->w->late = SIO_OP_DMAUNMAP;
+	say_no_mappings(f, p->c.c, SIO_MSG_SEG_CREATE, pump);
+	seg = of_memory(f->w, mem);
+	assert_non_null(seg);
+	assert_int_equal(seg->owner, p->c.c->owner);
+	f->w->late = 0;
+	world_run(f->w);
+	leave_device(f);
+	OK(call_settled(f->w, p->b.c, p->b.b.handle, p->c.b.id));
+	assert_null(world_res_find(f->w, 0, SIO_KIND_MEM, mem));
+}
+
+/* @h borrows the device, and has mapped memory for it; @flags: and is its manager. */
+static void use_memory(struct fixture *f, struct handles *h, uint32_t flags)
+{
+	struct programs *p = &f->p;
+
+	OK(call_borrow(f->w, h->c, FDID, flags, &h->b));
+	if (flags) {
+		OK(call_dev_seg_connect(f->w, h->c, h->b.handle, 0, SCI_MEMTYPE_BAR, &h->bar,
+					NULL));
+		OK(call_bar_map(f->w, h->c, h->bar, 0, &h->bar_map, h->access));
+		OK(call_handle(f->w, h->c, SIO_MSG_DEV_RELEASE_EXCLUSIVE, h->b.handle, 0));
+	}
+	OK(call_seg_create(f->w, h->c, 100 + flags, 65536, SCI_FLAG_AUTO_ID, &h->segment, NULL));
+	OK(call_dma_map_at(f->w, h->c, h->b.handle, h->segment, 0, 0, 65536, &h->dma, &h->ioaddr));
+}
+
+/* The holder is late, and its hold is of a mapping that nobody told of: that is about to end. */
+static void what_ends_is_not_held_again(void **state)
+{
+	struct fixture *f = *state;
+	struct programs *p = &f->p;
+	struct sio_msg_restore_step step = {0};
+	struct sio_msg_restore m;
+	unsigned holds = 0;
+
+	use_memory(f, &p->b, SCI_FLAG_EXCLUSIVE);
+	use_memory(f, &p->c, 0);
+	OK(call_hold(f->w, p->b.c, p->b.b.handle, p->c.b.id, p->c.ioaddr, 4096, &p->b.hold));
+	f->w->before_step = NULL;
+	restart(f->w);
+	world_pass(f->w, SMARTIOD_GRACE_NS);
+	f->w->late = SIO_OP_DMAUNMAP;
+	say_no_mappings(f, p->c.c, SIO_MSG_DMA_MAP, NULL);
+	world_reconnect(f->w, p->b.c);
+	assert_int_equal(say_hello(f->w, p->b.c, p->b.c->owner, SIO_CLIENT_LIBRARY), 0);
+	for (uint32_t i = 1; i <= SIO_RESTORE_STEPS; i++) {
+		for (uint64_t at = 0; library_next(p->b.c, i, &at, &m);) {
+			bool hold = sio_from_le32(m.type) == SIO_MSG_DEV_HOLD;
+
+			assert_int_equal(say(f->w, p->b.c, &m), hold ? ENOENT : 0);
+			holds += hold;
+		}
+		step.step = sio_to_le32(i);
+		world_send(f->w, p->b.c, SIO_MSG_RESTORE_STEP, &step, sizeof(step));
+		world_run(f->w);
+	}
+	assert_int_equal(holds, 1);
+	f->w->late = 0;
+	world_run(f->w);
+	assert_int_equal(fake_count(f->w, SIO_KIND_DMAMAP, false), 1); /* the holder's own */
 }
 
 /* What one had, said by another; twice; with other numbers: nothing comes of it. */
@@ -444,6 +550,8 @@ int main(void)
 		TEST(owners_are_proved),
 		TEST(a_reset_that_was_none_is_told_to_nobody),
 		TEST(memory_stays_as_long_as_a_device_reaches_it),
+		TEST(memory_that_nobody_tells_of_stays_as_long),
+		TEST(what_ends_is_not_held_again),
 		TEST(lies_bring_nothing),
 		TEST(random_words_do_no_harm),
 		TEST(what_others_fill_is_theirs),
