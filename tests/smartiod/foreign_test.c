@@ -155,6 +155,30 @@ static void lies_of_no_lender(struct scene *s)
 	assert_int_equal(world_resources(s->w, SIO_KIND_GRANT), before);
 }
 
+/* A segment that is not available is had by its number as little as by its id. */
+static void a_number_alone_connects_to_nothing(void **state)
+{
+	struct world *w = world_new(3, 0);
+	struct scene s = {.w = w};
+	struct smartiod_tree_node *n;
+	uint32_t handle;
+
+	(void)state;
+	world_start(w);
+	s.owner = world_client(w, 0, SIO_CLIENT_LIBRARY);
+	assert_int_equal(call_seg_create(w, s.owner, 1, 4096, 0, &handle, NULL), 0);
+	n = smartiod_tree_after(&w->host[0].daemon->segments, 0);
+	for (unsigned i = 0; i < 2 * NUMBERS; i++) {
+		struct sio_peer_seg_lookup look = {.connection = sio_to_le64(1),
+						   .uid = sio_to_le64(number_at(&s, i)),
+						   .segment_id = sio_to_le32(1)};
+
+		lie(&s, 0, SIO_PEER_SEG_LOOKUP, &look, sizeof(look));
+	}
+	assert_int_equal(SMARTIOD_OF(n, struct smartiod_segment, by_uid)->n_refs, 0);
+	world_free(w);
+}
+
 /* That it borrows of node 4 gives it no memory of node 4's as a lender. */
 static void a_borrower_is_no_lender(void **state)
 {
@@ -365,6 +389,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_third_host_ends_nothing_of_two_others),
 		cmocka_unit_test(a_borrower_is_no_lender),
+		cmocka_unit_test(a_number_alone_connects_to_nothing),
 		cmocka_unit_test(a_host_has_so_many_grants_and_no_more),
 	};
 
