@@ -31,6 +31,8 @@ struct smartiod_ops {
 			    unsigned n_fds);
 	/* Cut a client off; smartiod_client_gone() does not follow. */
 	void (*client_close)(void *ctx, uint64_t client);
+	/* Hand over what a client has sent up to now; NULL: nothing overtakes that. */
+	void (*client_take)(void *ctx, uint64_t client);
 	/*
 	 * Open a connection to a peer's daemon: smartiod_peer_up() or smartiod_peer_down() follows.
 	 */

@@ -145,6 +145,7 @@ static uint64_t op_heap(void *ctx)
 static const struct smartiod_ops ops = {
 	.port = op_port,
 	.client_send = live_client_send,
+	.client_take = live_client_take,
 	.client_close = live_client_close,
 	.peer_connect = live_peer_connect,
 	.peer_send = live_peer_send,

@@ -100,6 +100,7 @@ void live_clients_free(struct live *l);
 void live_client_send(void *ctx, uint64_t client, const void *msg, size_t len, const int *fds,
 		      unsigned n_fds);
 void live_client_close(void *ctx, uint64_t client);
+void live_client_take(void *ctx, uint64_t client);
 
 int live_irqs_open(struct live *l);
 int live_irq_watch(void *ctx, int fd, uint64_t irq);

@@ -116,6 +116,14 @@ void live_client_send(void *ctx, uint64_t client, const void *msg, size_t len, c
 		live_conn_send(&c->conn, msg, len, fds, n_fds);
 }
 
+void live_client_take(void *ctx, uint64_t client)
+{
+	struct live_client *c = find(ctx, client);
+
+	if (c)
+		live_conn_take(&c->conn);
+}
+
 void live_client_close(void *ctx, uint64_t client)
 {
 	struct live_client *c = find(ctx, client);

@@ -15,6 +15,7 @@
  * and must not get it cut off by being faster than it is: a data interrupt has at most 1,024 rings.
  */
 #define LIVE_QUEUED_FDS 2048
+#define LIVE_LAST 1024 /* packets at most of one that has ended: more than a socket holds */
 
 struct live_packet {
 	struct live_packet *next;
@@ -196,7 +197,7 @@ static unsigned take_fds(struct msghdr *m, int *fds)
 }
 
 /*
- * Return: 1 a packet was handled; 0 none waits; the connection is over when c->over says so.
+ * Return: 1 a packet was handled, or may be there; 0 none waits; the connection is over when c->over says so.
  * Descriptors that did not fit into our table are missing from the packet; who needs one says so.
  */
 static int receive(struct live_conn *c)
@@ -217,6 +218,11 @@ static int receive(struct live_conn *c)
 
 	n = recvmsg(c->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0) {
+		/* The other end left words of ours unread; its own last words are behind that. */
+		if (errno == ECONNRESET && !c->reset) {
+			c->reset = true;
+			return 1;
+		}
 		if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
 			fail(c, -errno);
 		return 0;
@@ -224,13 +230,20 @@ static int receive(struct live_conn *c)
 	n_fds = take_fds(&m, fds);
 	if (n == 0 || (m.msg_flags & MSG_TRUNC)) {
 		close_fds(fds, n_fds);
-		fail(c, n == 0 ? 0 : -EMSGSIZE);
+		fail(c, n > 0 ? -EMSGSIZE : c->reset ? -ECONNRESET : 0);
 		return 0;
 	}
 	c->fds_lost = m.msg_flags & MSG_CTRUNC;
 	c->handler->packet(c, buf, (size_t)n, fds, n_fds);
 	close_fds(fds, n_fds);
 	return 1;
+}
+
+void live_conn_take(struct live_conn *c)
+{
+	for (int i = 0; i < LIVE_LAST && !c->over; i++)
+		if (receive(c) == 0)
+			break;
 }
 
 static int on_io(sd_event_source *s, int fd, uint32_t events, void *data)

@@ -38,6 +38,7 @@ struct live_conn {
 	unsigned queued_fds;
 	int error;     /* why it is over */
 	bool over;     /* nothing is sent or received any more */
+	bool reset;    /* the other end closed with words of ours unread */
 	bool quiet;    /* over by our own will */
 	bool fds_lost; /* descriptors of this packet did not fit into our table */
 };
@@ -53,6 +54,8 @@ void live_conn_send(struct live_conn *c, const void *buf, size_t len, const int 
 		    unsigned n_fds);
 /* No more packets in or out; handler->over() follows, with c->quiet set. */
 void live_conn_stop(struct live_conn *c);
+/* Handle the packets that have come. Not from inside a handler of this connection. */
+void live_conn_take(struct live_conn *c);
 /* Frees what @c holds and closes its descriptor. Not from inside handler->packet(). */
 void live_conn_done(struct live_conn *c);
 

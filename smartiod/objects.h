@@ -94,6 +94,8 @@ struct smartiod_session {
 	uint32_t pid, kind;
 	enum { SMARTIOD_GREETING, SMARTIOD_GREETED, SMARTIOD_RESTORING, SMARTIOD_OPEN } state;
 	bool ending;		      /* its client is gone */
+	bool owner_gone;	      /* it is, and what is still read of it is its last words */
+	bool bye;		      /* it said that it would end */
 	uint64_t owner;		      /* the port's; 0: none */
 	uint64_t secret;	      /* in that owner's cookie: of its seals; 0: it has none */
 	struct smartiod_tree objects; /* by handle */

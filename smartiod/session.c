@@ -14,7 +14,7 @@
 #include "smartiod/restore.h"
 #include "wire/check.h"
 
-static smartiod_client_fn hello;
+static smartiod_client_fn hello, bye;
 
 static const struct {
 	uint32_t type;
@@ -26,6 +26,7 @@ static const struct {
 	{SIO_MSG_NODE_PROBE, false, smartiod_node_probe},
 	{SIO_MSG_RESTORE, true, smartiod_restore},
 	{SIO_MSG_RESTORE_STEP, true, smartiod_restore_step},
+	{SIO_MSG_BYE, false, bye},
 	{SIO_MSG_SEG_CREATE, true, smartiod_seg_create},
 	{SIO_MSG_SEG_PREPARE, true, smartiod_seg_prepare},
 	{SIO_MSG_SEG_AVAILABLE, true, smartiod_seg_available},
@@ -203,7 +204,8 @@ static void drop_object(struct smartiod *d, struct smartiod_object *o)
 		smartiod_map_drop(d, (struct smartiod_map *)o);
 		return;
 	case SMARTIOD_CONNECTION:
-		smartiod_connection_close(d, (struct smartiod_connection *)o, SCI_CB_LOST);
+		smartiod_connection_close(d, (struct smartiod_connection *)o,
+					  o->session->bye ? SCI_CB_DISCONNECT : SCI_CB_LOST);
 		return;
 	case SMARTIOD_DINT_LINK:
 		smartiod_dint_link_close(d, (struct smartiod_dint_link *)o);
@@ -307,6 +309,9 @@ void smartiod_session_owner_gone(struct smartiod *d, struct smartiod_session *s)
 {
 	if (s->ending)
 		return; /* the answer to OWNER_CLOSE comes */
+	s->owner_gone = true;
+	if (d->ops->client_take)
+		d->ops->client_take(d->ctx, s->client);
 	smartiod_log(d, SMARTIOD_DEBUG, "owner %" PRIu64 " of pid %u is gone", s->owner, s->pid);
 	d->ops->client_close(d->ctx, s->client);
 	session_end(d, s, true);
@@ -417,6 +422,15 @@ static int hello(struct smartiod *d, struct smartiod_session *s, const void *msg
 	return smartiod_hello_now(d, s, msg, reterr);
 }
 
+static int bye(struct smartiod *d, struct smartiod_session *s, const void *msg,
+	       struct sio_err *reterr)
+{
+	(void)reterr;
+	s->bye = true;
+	smartiod_reply_ok(d, s, msg);
+	return 0;
+}
+
 /* ---- events of the edge ---- */
 
 void smartiod_client_new(struct smartiod *d, uint64_t client, uint32_t pid)
@@ -489,7 +503,9 @@ void smartiod_client_message(struct smartiod *d, uint64_t client, const void *ms
 	}
 	d->count.client_messages++;
 	rc = sio_client_check_request(msg, len, &h, &err);
-	if (rc == -EPROTO)
+	if (s->owner_gone)
+		s->bye |= rc == 0 && h.type == SIO_MSG_BYE;
+	else if (rc == -EPROTO)
 		smartiod_session_cut(d, s, "%s", err.text);
 	else if (n_fds > (h.type == SIO_MSG_SEG_WATCH || h.type == SIO_MSG_HELLO))
 		smartiod_session_cut(d, s, "request %u came with %u descriptors", h.type, n_fds);

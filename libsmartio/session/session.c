@@ -335,6 +335,17 @@ void sio_session_post(struct sio_session *s, uint32_t type, struct sio_msg *req,
 		sio_session_cannot_send(s);
 }
 
+void sio_session_bye(struct sio_session *s)
+{
+	bool away = __atomic_load_n(&s->dead, __ATOMIC_RELAXED) ||
+		    __atomic_load_n(&s->away, __ATOMIC_RELAXED);
+	struct sio_msg_bye bye;
+
+	fill_header(&bye.h, sizeof(bye), SIO_MSG_BYE, UINT32_MAX);
+	if (!away)
+		s->world->send(s->world, s->fd, &bye, sizeof(bye), NULL, 0);
+}
+
 /* Under the lock: among those that wait for replies. */
 static int enlist(struct sio_session *s, struct sio_call *call, struct sio_err *err)
 {

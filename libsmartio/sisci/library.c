@@ -429,6 +429,7 @@ void SCITerminate(void)
 	}
 	lib->changing = true;
 	__atomic_store_n(&lib->up, 0, __ATOMIC_RELEASE);
+	sio_session_bye(lib->session);
 	sio_session_unlock(lib->session);
 	sio_session_close(lib->session);
 	sio_block_end_all(lib);

@@ -21,7 +21,8 @@
 
 #include "wire/wire.h"
 
-#define SIO_CLIENT_VERSION 4 /* 2: keys in replies, RESTORE; 3: seals; 4: attachments' own step */
+/* 2: keys in replies, RESTORE; 3: seals; 4: attachments' own step; 5: BYE */
+#define SIO_CLIENT_VERSION 5
 
 enum {
 	SIO_MSG_HELLO = 1,
@@ -29,6 +30,7 @@ enum {
 	SIO_MSG_NODE_PROBE,
 	SIO_MSG_RESTORE,
 	SIO_MSG_RESTORE_STEP,
+	SIO_MSG_BYE,
 	SIO_MSG_SEG_CREATE = 16,
 	SIO_MSG_SEG_PREPARE,
 	SIO_MSG_SEG_AVAILABLE,
@@ -146,6 +148,15 @@ struct sio_msg_restore_step {
 				 EINVAL: smartiod has told nobody of that */
 };
 SIO_WIRE_SIZE(struct sio_msg_restore_step, 24);
+
+/*
+ * The program is about to end by itself: exporters of what it is still connected to then are told
+ * SCI_CB_DISCONNECT, not SCI_CB_LOST.
+ */
+struct sio_msg_bye {
+	struct sio_msg h;
+};
+SIO_WIRE_SIZE(struct sio_msg_bye, 16);
 
 /* Adapter @adapter of this host: for SCIGetLocalNodeId and SCI_Q_ADAPTER. ENXIO. */
 struct sio_msg_adapter {

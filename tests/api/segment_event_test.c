@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -180,6 +181,84 @@ static void events_come_in_order(void **state)
 	assert_int_equal(cluster_wait(a), 0);
 }
 
+/* ---- who ends by himself has left ---- */
+
+struct end {
+	int (*of)(void *arg); /* an importer */
+	sci_segment_cb_reason_t reason;
+};
+
+/* @arg: ends, until one without a function. */
+static int hears_who_leaves(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	sci_local_segment_t seg = export_segment(sd);
+	sci_error_t error;
+
+	step_done(0);
+	for (const struct end *end = arg; end->of; end++) {
+		expect_local(seg, SCI_CB_CONNECT, cluster_node(4));
+		expect_local(seg, end->reason, cluster_node(4));
+	}
+	SCIRemoveSegment(seg, 0, &error);
+	CHECK_OK(error);
+	api_end(sd);
+	return 0;
+}
+
+static int terminates(void *arg)
+{
+	(void)arg;
+	import_segment(api_begin());
+	SCITerminate();
+	return 0;
+}
+
+static int exits(void *arg)
+{
+	(void)arg;
+	import_segment(api_begin());
+	exit(0);
+}
+
+static int ends_at_once(void *arg)
+{
+	(void)arg;
+	import_segment(api_begin());
+	_exit(0);
+}
+
+static void leave(void **state, struct end *ends)
+{
+	pid_t a;
+
+	steps_reset();
+	a = cluster_fork(*state, 8, hears_who_leaves, ends);
+	step_await(0);
+	for (struct end *end = ends; end->of; end++)
+		assert_int_equal(cluster_wait(cluster_fork(*state, 4, end->of, NULL)), 0);
+	assert_int_equal(cluster_wait(a), 0);
+}
+
+static void terminating_is_leaving(void **state)
+{
+	static struct end ends[] = {
+		{terminates, SCI_CB_DISCONNECT}, {terminates, SCI_CB_DISCONNECT}, {NULL, 0}};
+
+	leave(state, ends);
+}
+
+static void exit_is_leaving(void **state)
+{
+	static struct end ends[] = {{exits, SCI_CB_DISCONNECT},
+				    {ends_at_once, SCI_CB_LOST},
+				    {exits, SCI_CB_DISCONNECT},
+				    {NULL, 0}};
+
+	cluster_needs_kernel(NEEDS_EXIT);
+	leave(state, ends);
+}
+
 /* ---- waits that end ---- */
 
 static void *wait_until_cancelled(void *arg)
@@ -267,6 +346,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		API_TEST(events_come_in_order),
+		API_TEST(terminating_is_leaving),
+		API_TEST(exit_is_leaving),
 		API_TEST(removal_ends_waits),
 		API_TEST(a_wait_ends_when_the_own_host_crashes),
 	};

@@ -24,6 +24,7 @@ struct play {
 
 static const uint32_t requests[] = {
 	SIO_MSG_ADAPTER,
+	SIO_MSG_BYE,
 	SIO_MSG_NODE_PROBE,
 	SIO_MSG_SEG_CREATE,
 	SIO_MSG_SEG_PREPARE,

@@ -83,6 +83,7 @@ void cluster_needs(const char *what);
  */
 void cluster_needs_kernel(const char *what);
 #define NEEDS_FORK "a process that forks"
+#define NEEDS_EXIT "a process that ends by exit()"
 #define NEEDS_PAGES "pages of the program's own"
 #define NEEDS_TWO "two clusters at once"
 #define NEEDS_SIGNALS "signals, and pages that are protected"

@@ -65,6 +65,7 @@ void sim_timer_arm(struct sim_host *h);
 void sim_client_send(void *ctx, uint64_t client, const void *msg, size_t len, const int *fds,
 		     unsigned n_fds);
 void sim_client_close(void *ctx, uint64_t client);
+void sim_client_take(void *ctx, uint64_t client);
 void sim_clients_drop(struct sim_host *h);
 void sim_clients_free(void);
 /* edge_peer.c */

@@ -20,6 +20,7 @@ struct sim_conn {
 	bool over;	   /* the daemon does not know it any more */
 	uint64_t up, down; /* channels: keep the order */
 	struct sim_packet *first, **last;
+	struct sim_packet *sent, **sent_last; /* on their way to the daemon */
 	UT_hash_handle hh;
 	struct sim_conn *next_all;
 };
@@ -74,6 +75,7 @@ int sim_conn_open(struct sim_proc *p)
 	c->life = h->life;
 	c->proc = p;
 	c->last = &c->first;
+	c->sent_last = &c->sent;
 	HASH_ADD(hh, conns, client, sizeof(c->client), c);
 	c->next_all = all_conns;
 	all_conns = c;
@@ -85,19 +87,52 @@ int sim_conn_open(struct sim_proc *p)
 	return fd;
 }
 
+/* The packet that was sent first is on its way no more. */
+static void client_sent(struct sim_conn *c, struct sim_packet *k)
+{
+	assert(k == c->sent);
+	c->sent = k->next;
+	if (!c->sent)
+		c->sent_last = &c->sent;
+	k->conn = NULL;
+}
+
+static void client_hears(struct sim_conn *c, struct sim_packet *k)
+{
+	sim_trace("daemon %u <- client %llu type %u", c->host->node, (unsigned long long)c->client,
+		  sim_word(k->data, k->len, 4));
+	smartiod_client_message(c->host->daemon, c->client, k->data, k->len, k->fds, k->n_fds);
+}
+
 static void client_deliver(void *arg)
 {
 	struct sim_packet *k = arg;
 	struct sim_conn *c = k->conn;
 
+	if (!c) { /* taken before */
+		free(k);
+		return;
+	}
+	client_sent(c, k);
 	if (c->over || sim_stopping || !same_life(c)) {
 		sim_packet_free(k);
 		return;
 	}
-	sim_trace("daemon %u <- client %llu type %u", c->host->node, (unsigned long long)c->client,
-		  sim_word(k->data, k->len, 4));
-	smartiod_client_message(c->host->daemon, c->client, k->data, k->len, k->fds, k->n_fds);
+	client_hears(c, k);
 	free(k);
+}
+
+void sim_client_take(void *ctx, uint64_t client)
+{
+	struct sim_conn *c = conn_of(client);
+
+	(void)ctx;
+	while (c && !c->over && c->sent) {
+		struct sim_packet *k = c->sent;
+
+		client_sent(c, k);
+		client_hears(c, k);
+	}
 }
 
 ssize_t sim_conn_send(struct sim_conn *c, const void *buf, size_t len, const int *fds,
@@ -109,6 +144,8 @@ ssize_t sim_conn_send(struct sim_conn *c, const void *buf, size_t len, const int
 		return -EPIPE;
 	k = sim_packet_new(buf, len, fds, n_fds);
 	k->conn = c;
+	*c->sent_last = k;
+	c->sent_last = &k->next;
 	if (sim_ears)
 		sim_ears->said(c->proc, c->client, k->data, len);
 	sim_after_ordered(&c->up, sim_latency(), client_deliver, k);

@@ -190,6 +190,7 @@ static void write_log(void *ctx, int level, const char *text)
 const struct smartiod_ops sim_daemon_ops = {
 	.port = sim_port_request,
 	.client_send = sim_client_send,
+	.client_take = sim_client_take,
 	.client_close = sim_client_close,
 	.peer_connect = sim_peer_connect,
 	.peer_send = sim_peer_send,

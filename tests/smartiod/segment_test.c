@@ -341,6 +341,21 @@ static void death_of_a_side_is_told_to_the_other(void **state)
 	world_kill(f->w, f->importer);
 	world_run(f->w);
 	expect_event(f->exporter, SIO_EVM_SEGMENT_LOCAL, 1, h, SCI_CB_LOST, 0);
+	/* One that says that it ends by itself leaves, whichever of its ends is seen first. */
+	for (unsigned i = 0; i < 2; i++) {
+		struct sio_msg_bye bye = {.h.size = 0};
+
+		f->w->style = i ? WORLD_OWNER_FIRST : WORLD_KILL;
+		f->importer = world_client(f->w, 1, SIO_CLIENT_LIBRARY);
+		assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
+		assert_int_equal(call_seg_map(f->w, f->importer, c, 0, 4096, &m), 0);
+		assert_int_equal(
+			world_call(f->w, f->importer, SIO_MSG_BYE, &bye, sizeof(bye))->error, 0);
+		world_kill(f->w, f->importer);
+		world_run(f->w);
+		expect_event(f->exporter, SIO_EVM_SEGMENT_LOCAL, 3 + 2 * i, h, SCI_CB_DISCONNECT,
+			     0);
+	}
 	f->importer = world_client(f->w, 1, SIO_CLIENT_LIBRARY);
 	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
 	assert_int_equal(call_seg_map(f->w, f->importer, c, 0, 4096, &m), 0);
