@@ -201,6 +201,8 @@ static void run_new(uint64_t seed)
 	if (sim_options.faults && n < sizeof(line))
 		n += (size_t)snprintf(line + n, sizeof(line) - n, " --faults %s",
 				      sim_options.faults);
+	if (sim_unchecked && n < sizeof(line))
+		n += (size_t)snprintf(line + n, sizeof(line) - n, " --unchecked");
 	if (n >= sizeof(line)) {
 		fprintf(stderr, "smartio-sim: options too long\n");
 		M.failed++;
@@ -254,6 +256,8 @@ static bool fails(const char *faults, const char *events)
 	if (sim_options.workload)
 		snprintf(line + strlen(line), sizeof(line) - strlen(line), " --workload %s",
 			 sim_options.workload);
+	if (sim_unchecked)
+		snprintf(line + strlen(line), sizeof(line) - strlen(line), " --unchecked");
 	if (events)
 		snprintf(line + strlen(line), sizeof(line) - strlen(line), " --events %s", events);
 	if (start(&j, line) < 0)

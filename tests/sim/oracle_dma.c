@@ -17,6 +17,7 @@
 
 #include "fabric.h"
 #include "run.h"
+#include "sisci/queue.h"
 #include "smartio/ext.h"
 #include "smartio/uapi.h"
 #include "tables.h"
@@ -162,20 +163,52 @@ WRAP(SCIUnmapRemoteSegmentForDevice, (sci_remote_segment_t segment, sci_smartio_
 		forget(segment, device);
 }
 
+/* A word that ends quarantines: who may not say it changed nothing; with other errors who knows. */
+static void answered(uint32_t fdid, sci_error_t e)
+{
+	sim_keep_answered(fdid, e == SCI_ERR_ACCESS);
+	sim_queues_answered(fdid, e == SCI_ERR_ACCESS);
+}
+
 WRAP(smartio_device_reset, (sci_smartio_device_t device, sci_error_t *error))
 {
-	sim_keep_settled(sim_device_fdid(device), SMARTIO_ALL_BORROWERS);
-	sim_queues_settled(sim_device_fdid(device), SMARTIO_ALL_BORROWERS, true);
+	uint32_t fdid = sim_device_fdid(device);
+
+	sim_keep_settled(fdid, SMARTIO_ALL_BORROWERS);
+	sim_queues_settled(fdid, SMARTIO_ALL_BORROWERS, true);
 	__real_smartio_device_reset(device, error);
+	answered(fdid, *error);
 	if (*error == SCI_ERR_OK)
-		forget_dead(sim_device_fdid(device));
+		forget_dead(fdid);
 }
 
 WRAP(smartio_device_settled, (sci_smartio_device_t device, uint64_t borrower, sci_error_t *error))
 {
-	sim_keep_settled(sim_device_fdid(device), borrower);
-	sim_queues_settled(sim_device_fdid(device), borrower, false);
+	uint32_t fdid = sim_device_fdid(device);
+
+	sim_keep_settled(fdid, borrower);
+	sim_queues_settled(fdid, borrower, false);
 	__real_smartio_device_settled(device, borrower, error);
+	answered(fdid, *error);
+}
+
+/* ---- what programs have engines do ---- */
+/*
+ * The library rings for a transfer that it has just handed to the engine, or gives up. All that were
+ * handed to it before on that queue are over, as the ring's memory says.
+ */
+WRAP(sio_dma_ring, (struct sio_dma_queue * q))
+{
+	struct fabric_view v = fabric_look(&q->ring->done, sizeof(q->ring->done), false);
+	uint32_t done;
+
+	if (v.mem) {
+		memcpy(&done, v.mem->bytes + v.offset, sizeof(done));
+		if ((int32_t)(q->number - done) > 1)
+			sim_fail("dma", "%s: a DMA queue that is posted took another transfer",
+				 sim_self()->name);
+	}
+	__real_sio_dma_ring(q);
 }
 
 /* ---- what devices do ---- */

@@ -44,6 +44,7 @@ struct drive {
 struct hold {
 	uint32_t fdid;
 	uint64_t number, borrower;
+	uint32_t ending; /* whose word is on its way that ends it; 0: nobody's */
 	struct memory memory;
 	struct hold *prev, *next;
 };
@@ -133,8 +134,9 @@ static void check_held(const struct emu_nvme *m, const struct drive *d, const st
 	if (sim_manager_tried(d->fdid))
 		return;
 	DL_FOREACH (holds, h)
-		if (h->fdid == d->fdid && new->at >= h->memory.at &&new->at + new->bytes <=
-						  h->memory.at + h->memory.bytes)
+		if (h->fdid == d->fdid && !h->ending &&
+		    new->at >= h->memory.at &&new->at + new->bytes <=
+			    h->memory.at + h->memory.bytes)
 			return;
 	sim_fail("queues", "%s: a queue is made at %#llx, which nobody asked to be held", m->name,
 		 (unsigned long long)new->at);
@@ -254,15 +256,28 @@ static void check_unused(const struct hold *h, const char *what)
 
 void sim_queues_settled(uint32_t fdid, uint64_t borrower, bool reset)
 {
-	struct hold *h, *next;
+	struct hold *h;
 
-	DL_FOREACH_SAFE (holds, h, next) {
+	DL_FOREACH (holds, h) {
 		if (h->fdid != fdid ||
 		    (borrower != SMARTIO_ALL_BORROWERS && h->borrower != borrower))
 			continue;
 		if (!reset)
 			check_unused(h, "settles");
-		drop(h);
+		h->ending = h->ending ? h->ending : sim_self()->pid;
+	}
+}
+
+void sim_queues_answered(uint32_t fdid, bool refused)
+{
+	struct hold *h, *next;
+
+	DL_FOREACH_SAFE (holds, h, next) {
+		if (h->fdid != fdid || h->ending != sim_self()->pid)
+			continue;
+		h->ending = 0;
+		if (!refused)
+			drop(h);
 	}
 }
 

@@ -203,8 +203,9 @@ void sim_remove_queue(sci_dma_queue_t *queue, void (*abort)(void *state), void *
 /* Where no way breaks a sequence is fine, or its segment is gone. */
 static bool ways_hold(void)
 {
-	static const char *const breaks[] = {"crash", "link",	 "cut",	   "delay",   "liar",
-					     "forge", "restart", "absent", "unheard", "stranger"};
+	static const char *const breaks[] = {"crash",  "link",	  "anew",    "cut",
+					     "delay",  "liar",	  "forge",   "restart",
+					     "absent", "unheard", "stranger"};
 
 	for (unsigned i = 0; i < sizeof(breaks) / sizeof(breaks[0]); i++)
 		if (sim_has_fault(breaks[i]))

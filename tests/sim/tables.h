@@ -87,6 +87,8 @@ bool sim_stranger_acts(void);
 
 /* work_keep.c: somebody is about to end the quarantine of @borrower, or of all. */
 void sim_keep_settled(uint32_t fdid, uint64_t borrower);
+/* That was answered; @refused: nothing of it was done. */
+void sim_keep_answered(uint32_t fdid, bool refused);
 
 /* oracle_dma.c: the device of a handle of the running program's; 0: none that it borrowed. */
 uint32_t sim_device_fdid(const void *device);
@@ -96,6 +98,8 @@ bool sim_may_lose_borrowers(void);
 
 /* oracle_queues.c: the end of a quarantine is about to be told, or a reset. */
 void sim_queues_settled(uint32_t fdid, uint64_t borrower, bool reset);
+/* That was answered; @refused: nothing of it was done. */
+void sim_queues_answered(uint32_t fdid, bool refused);
 /* How often the drive lost all its queues; since @resets, a client was given @q. */
 struct smartio_nvme_queue;
 uint64_t sim_queues_resets(uint32_t fdid);

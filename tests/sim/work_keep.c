@@ -23,6 +23,7 @@
 #define TOLD (50 * SIM_MS)	/* a keeper, of who is in quarantine */
 
 /* What all know of one who has a device. */
+#define SETTLED UINT32_MAX
 struct keeper {
 	char name[32];
 	uint32_t pid, fdid;
@@ -30,9 +31,9 @@ struct keeper {
 	unsigned host, lender;
 	uint64_t from, bytes; /* mapped for the device; 0 bytes: nothing */
 	unsigned vector;
-	bool leaves;  /* it returns the device, or has done so */
-	uint64_t end; /* when it was seen to be dead; 0: it was not */
-	bool settled;
+	bool leaves;	  /* it returns the device, or has done so */
+	uint64_t end;	  /* when it was seen to be dead; 0: it was not */
+	uint32_t settled; /* by whom, whose call is not answered; SETTLED; 0: it is not */
 	struct keeper *prev, *next;
 };
 
@@ -95,7 +96,16 @@ void sim_keep_settled(uint32_t fdid, uint64_t borrower)
 	DL_FOREACH (keepers, k)
 		if (k->fdid == fdid && !sim_living(k->pid) &&
 		    (borrower == SMARTIO_ALL_BORROWERS || k->borrower == borrower))
-			k->settled = true;
+			k->settled = k->settled ? k->settled : sim_self()->pid;
+}
+
+void sim_keep_answered(uint32_t fdid, bool refused)
+{
+	struct keeper *k;
+
+	DL_FOREACH (keepers, k)
+		if (k->fdid == fdid && k->settled == sim_self()->pid)
+			k->settled = refused ? 0 : SETTLED;
 }
 
 static void notice_deaths(void)
