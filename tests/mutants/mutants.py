@@ -60,6 +60,7 @@ EAGER_SEEDS = [
         "--hosts 3 --workload device,keep,segment --faults death,crash",
         "--hosts 3 --workload device,keep --faults cut,link,delay",
         "--hosts 3 --faults anew",
+        "--hosts 3 --faults liar --workload lured",
         "--hosts 4 --workload device,keep,segment,raw --faults forge",
         "--hosts 2 --workload device,keep,manager,nvme --faults death,port,memory",
         "--workload device,keep,segment --faults restart,death",

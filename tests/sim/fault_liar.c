@@ -321,6 +321,12 @@ static const char *brought(uint32_t type)
 	}
 }
 
+/* Programs of others that use what is there. */
+static bool has_guests(void)
+{
+	return sim_has_workload("guest") || sim_has_workload("lured");
+}
+
 static bool hears(unsigned host, uint32_t node, const void *data, size_t len)
 {
 	const struct sio_msg *h = data;
@@ -331,7 +337,7 @@ static bool hears(unsigned host, uint32_t node, const void *data, size_t len)
 	if (host != sim_liar())
 		return false;
 	if (!(sio_from_le32(h->type) & SIO_PEER_REPLY))
-		return S.lying && sim_has_workload("guest") && liar_answers(node, data, len);
+		return S.lying && has_guests() && liar_answers(node, data, len);
 	if (!(id & FORGED))
 		return false;
 	sim_trace("a lie of type %u is answered: %u", type, sio_from_le32(h->error));
@@ -349,7 +355,7 @@ static void says(unsigned host, void *data, size_t len)
 
 	if (host != sim_liar() || !S.lying)
 		return;
-	if (sim_has_workload("guest"))
+	if (has_guests())
 		liar_alters(msg, len);
 	if (draw(MUTATED) > 0)
 		return;

@@ -45,6 +45,9 @@ static const struct answer {
 	{SIO_PEER_DMA_MAP, "BUCLLfna0", "BMILf0"},
 	{SIO_PEER_DMA_UNMAP, "BMf0", ""},
 	{SIO_PEER_RESET, "Bf0", ""},
+	{SIO_PEER_SETTLED, "BNfs", ""},
+	{SIO_PEER_HOLD, "BNILf0", "BNfs"},
+	{SIO_PEER_UNHOLD, "BNf0", ""},
 	{SIO_PEER_VECTOR, "Bfsnas0", "Bfs"},
 	{SIO_PEER_UNVECTOR, "Bfsnas0", ""},
 };
@@ -148,6 +151,26 @@ static void put_device_segment(struct sio_prep_dev_seg *rep)
 	}
 }
 
+/* Most times one that fits what was asked for, so that it is believed as far as it can be. */
+static void put_pieces(struct sio_prep_bar_grant *rep)
+{
+	uint64_t at = 0;
+	uint32_t n = 1 + (uint32_t)liar_draw(3);
+
+	if (liar_draw(4) == 0)
+		return;
+	rep->n_pieces = sio_to_le32(n);
+	for (uint32_t i = 0; i < n; i++) {
+		struct sio_wire_bar_piece *p = &rep->piece[i];
+		uint64_t pages = 1 + liar_draw(2);
+
+		p->offset = sio_to_le64(at);
+		p->bytes = sio_to_le64(pages * 4096);
+		p->access = sio_to_le32(liar_draw(4) ? 3 : 1);
+		at += pages * 4096;
+	}
+}
+
 static size_t make_reply(const struct answer *a, uint8_t *msg, size_t size)
 {
 	size_t len = sio_peer_size(a->type | SIO_PEER_REPLY);
@@ -155,6 +178,8 @@ static size_t make_reply(const struct answer *a, uint8_t *msg, size_t size)
 
 	assert(len <= size && filled <= len);
 	put_grants(a->said, msg);
+	if (a->type == SIO_PEER_BAR_GRANT && sim_has_workload("lured"))
+		put_pieces((struct sio_prep_bar_grant *)msg);
 	if (a->type == SIO_PEER_DEV_SEG_LOOKUP && liar_draw(2))
 		put_device_segment((struct sio_prep_dev_seg *)msg);
 	if (a->type == SIO_PEER_BORROW)
@@ -218,6 +243,11 @@ bool liar_answers(uint32_t node, const void *msg, size_t len)
 		answer(a, node, h, false, 0);
 		return true;
 	}
+	/* What clients of its drives cannot do without. */
+	if (a->type == SIO_PEER_BAR_GRANT && sim_has_workload("lured") && liar_draw(4) == 0) {
+		answer(a, node, h, false, 0);
+		return true;
+	}
 	switch (liar_draw(16)) {
 	case 0: /* it does not answer */
 		return true;
@@ -242,6 +272,35 @@ bool liar_answers(uint32_t node, const void *msg, size_t len)
 	}
 }
 
+/* Of the way to registers, so that the rest of it is believed: what one piece is, or where. */
+static void alter_piece(struct sio_prep_bar_grant *rep)
+{
+	const struct emu_grant *g = a_grant(liar_now->host);
+	uint32_t n = sio_from_le32(rep->n_pieces);
+	struct sio_wire_bar_piece *p = &rep->piece[n ? liar_draw(n) % SIO_MAP_PIECES : 0];
+	uint64_t bytes = sio_from_le64(p->bytes);
+
+	switch (liar_draw(6)) {
+	case 0:
+	case 1:
+		if (g)
+			put_grant(g, (uint8_t *)&p->g);
+		break;
+	case 2:
+		p->bytes = sio_to_le64(liar_draw(2) ? 2 * bytes : bytes / 2);
+		break;
+	case 3:
+		p->offset = sio_to_le64(sio_from_le64(p->offset) + 4096);
+		break;
+	case 4:
+		p->access = sio_to_le32(sio_from_le32(p->access) ^ 2);
+		break;
+	default:
+		rep->n_pieces = sio_to_le32(n ^ 1);
+	}
+	sim_wild.answers++;
+}
+
 void liar_alters(uint8_t *msg, size_t len)
 {
 	const struct sio_msg *h = (const struct sio_msg *)msg;
@@ -251,10 +310,15 @@ void liar_alters(uint8_t *msg, size_t len)
 	uint8_t other[LONGEST];
 	const char *w;
 
-	if (!(type & SIO_PEER_REPLY) || !a || h->error || !*a->said || len != sio_peer_size(type) ||
-	    liar_draw(ALTERED))
+	if (!(type & SIO_PEER_REPLY) || !a || h->error || !*a->said || len != sio_peer_size(type))
 		return;
 	liar_now = &asker;
+	if (a->type == SIO_PEER_BAR_GRANT && sim_has_workload("lured") && liar_draw(2)) {
+		alter_piece((struct sio_prep_bar_grant *)msg);
+		return;
+	}
+	if (liar_draw(ALTERED))
+		return;
 	liar_fill(a->said, other);
 	w = a->said + liar_draw(strlen(a->said));
 	for (const char *before = a->said; before < w; before++)

@@ -147,7 +147,7 @@ static void made(struct emu_nvme *m, struct memory *queue, const struct emu_nvme
 {
 	struct memory new = {le64toh(sqe->prp1), ((le32toh(sqe->cdw10) >> 16) + 1) * entry};
 
-	if (!somebody_lies()) {
+	if (!somebody_lies() && !sim_liars_device(drive_of(m)->fdid)) {
 		check_alone(m, drive_of(m), &new);
 		check_held(m, drive_of(m), &new);
 	}
@@ -165,7 +165,7 @@ static unsigned id_of(const struct emu_nvme_sqe *sqe)
 static void refused(const struct emu_nvme *m, const char *what, const struct emu_nvme_sqe *sqe,
 		    unsigned status)
 {
-	if (status && !somebody_lies())
+	if (status && !somebody_lies() && !sim_liars_device(drive_of(m)->fdid))
 		sim_fail("queues", "%s is asked to delete %s queue %u, and refuses: %#x", m->name,
 			 what, le32toh(sqe->cdw10) & 0xffff, status);
 }

@@ -160,12 +160,22 @@ static void program_gone(struct sim_proc *p)
 	sim_after(0, slot_free_program, p->arg);
 }
 
+/* What is offered there. */
+static const struct sim_workload *at_liar(unsigned weight)
+{
+	bool drives = sim_has_workload("lured") && sim_work_lured.fits(sim_liar());
+
+	if (drives && (weight % 2 || !sim_has_workload("guest")))
+		return &sim_work_lured;
+	return sim_has_workload("guest") ? &sim_work_guest : NULL;
+}
+
 static const struct sim_workload *choose(struct slot *s)
 {
 	unsigned weight = (unsigned)(sim_draw(&s->rng) % total_weight);
 
 	if (s->host == sim_liar())
-		return &sim_work_guest;
+		return at_liar(weight);
 	for (unsigned i = 0; sim_workloads[i]; i++) {
 		const struct sim_workload *w = sim_workloads[i];
 
@@ -257,7 +267,7 @@ bool sim_has_workload(const char *name)
 /* On the host that lies run those alone that have what others are to use. */
 static bool has_programs(unsigned host)
 {
-	return host != sim_liar() || sim_has_workload("guest");
+	return host != sim_liar() || sim_has_workload("guest") || sim_has_workload("lured");
 }
 
 void sim_programs_start(void)

@@ -27,6 +27,7 @@ const struct sim_workload *const sim_workloads[] = {
 	&sim_work_perjurer,
 	&sim_work_guest,
 	&sim_work_hasty,
+	&sim_work_lured,
 	NULL,
 };
 

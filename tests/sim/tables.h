@@ -28,6 +28,7 @@ extern const struct sim_workload sim_work_steward;
 extern const struct sim_workload sim_work_asker;
 extern const struct sim_workload sim_work_guest;
 extern const struct sim_workload sim_work_hasty;
+extern const struct sim_workload sim_work_lured;
 extern const struct sim_fault sim_fault_death;
 extern const struct sim_fault sim_fault_crash;
 extern const struct sim_fault sim_fault_link;
@@ -89,6 +90,9 @@ bool sim_stranger_acts(void);
 void sim_keep_settled(uint32_t fdid, uint64_t borrower);
 /* That was answered; @refused: nothing of it was done. */
 void sim_keep_answered(uint32_t fdid, bool refused);
+
+/* The device is one of the host that lies. */
+bool sim_liars_device(uint32_t fdid);
 
 /* oracle_dma.c: the device of a handle of the running program's; 0: none that it borrowed. */
 uint32_t sim_device_fdid(const void *device);
