@@ -32,6 +32,19 @@ static void create_end(struct smartiod *d, struct create_op *c)
 	smartiod_borrow_unpin(d, b);
 }
 
+/* The lender's directory has it, or will have it, if it was only too late with its answer. */
+static void tell_end(struct smartiod *d, const struct smartiod_borrow *b,
+		     const struct smartiod_segment *seg)
+{
+	struct sio_peer_dev_seg_end msg = {
+		.h.type = sio_to_le32(SIO_PEER_DEV_SEG_END),
+		.uid = sio_to_le64(seg->uid),
+		.fdid = sio_to_le32(b->device->fdid),
+	};
+
+	smartiod_lender_tell(d, b->node, &msg, sizeof(msg));
+}
+
 /* The segment in our memory is not to be. */
 static void unplace(struct smartiod *d, struct create_op *c)
 {
@@ -101,6 +114,8 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 		c->at++;
 		create_next(d, c);
 	} else if (a->error) {
+		if (seg && c->registering)
+			tell_end(d, c->borrow, seg);
 		unplace(d, c);
 		smartiod_op_error(d, op, a->error, "%s", a->text);
 		create_end(d, c);
@@ -228,9 +243,6 @@ int smartiod_dev_seg_create(struct smartiod *d, struct smartiod_session *s, cons
 /* The last connection to a segment in our memory is gone. Return: it is one of those. */
 bool smartiod_borrow_segment_idle(struct smartiod *d, struct smartiod_segment *seg)
 {
-	struct sio_peer_dev_seg_end msg = {.h.type = sio_to_le32(SIO_PEER_DEV_SEG_END),
-					   .uid = sio_to_le64(seg->uid)};
-
 	for (struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)
 		for (struct smartiod_placed **at = &b->placed; *at; at = &(*at)->next) {
 			struct smartiod_placed *p = *at;
@@ -239,8 +251,7 @@ bool smartiod_borrow_segment_idle(struct smartiod *d, struct smartiod_segment *s
 				continue;
 			*at = p->next;
 			free(p);
-			msg.fdid = sio_to_le32(b->device->fdid);
-			smartiod_lender_tell(d, b->node, &msg, sizeof(msg));
+			tell_end(d, b, seg);
 			smartiod_segment_end(d, seg, SCI_CB_DISCONNECT, false);
 			return true;
 		}

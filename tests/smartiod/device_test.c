@@ -391,6 +391,46 @@ static void device_segments_fall_back(void **state)
 	finish(w);
 }
 
+/*
+ * The clock of the borrower's host runs out at any moment of a creation. Where its program is told
+ * that it failed, the lender's directory has nothing by that id.
+ */
+static void late_device_segments_are_not_known(void **state)
+{
+	unsigned late = 0, n = 0;
+	bool done = false;
+
+	(void)state;
+	for (; !done; n++) {
+		struct sio_msg_dev_seg_create msg = {.segment_id = sio_to_le32(1),
+						     .memtype = sio_to_le32(SCI_MEMTYPE_SHARED),
+						     .bytes = sio_to_le64(4096),
+						     .hints = sio_to_le32(CQ)};
+		struct world *w = start();
+		struct world_client *c = world_client(w, 2, SIO_CLIENT_LIBRARY);
+		struct world_client *m = world_client(w, 1, SIO_CLIENT_LIBRARY);
+		struct call_borrow bc, bm;
+		int other;
+		uint32_t id;
+
+		assert_int_equal(call_borrow(w, c, FDID, 0, &bc), 0);
+		assert_int_equal(call_borrow(w, m, FDID, 0, &bm), 0);
+		msg.device = sio_to_le32(bc.handle);
+		id = world_send(w, c, SIO_MSG_DEV_SEG_CREATE, &msg, sizeof(msg));
+		for (unsigned i = 0; i < n; i++)
+			world_step(w);
+		done = world_reply(c, id);
+		w->now += 6000000000ULL;
+		smartiod_timer(w->host[2].daemon);
+		world_run(w);
+		other = call_dev_seg_create(w, m, bm.handle, 1, 4096, SCI_MEMTYPE_SHARED, SQ, 0);
+		late += world_reply(c, id)->error == ETIMEDOUT;
+		assert_int_equal(other, world_reply(c, id)->error ? 0 : EEXIST);
+		finish(w);
+	}
+	assert_true(late > 0);
+}
+
 static void lender_down_is_told(void **state)
 {
 	struct world *w = start();
@@ -516,6 +556,7 @@ int main(void)
 		cmocka_unit_test(reset_tells_every_borrower),
 		cmocka_unit_test(device_segments_go_where_hints_say),
 		cmocka_unit_test(device_segments_fall_back),
+		cmocka_unit_test(late_device_segments_are_not_known),
 		cmocka_unit_test(lender_down_is_told),
 		cmocka_unit_test(segments_outlive_the_link_of_a_borrow),
 		cmocka_unit_test(a_link_that_flaps_leaves_both_agreed),
