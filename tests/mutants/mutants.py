@@ -176,7 +176,9 @@ def verify_one(name, patch, build, lines):
                 at = words.index("-MF")
                 del words[at:at + 2]
             # Includes beside the source are found there; all else as ever.
-            words += ["-fsyntax-only", "-iquote", str((ROOT / f).parent), str(pathlib.Path(tmp) / f)]
+            # To the end, for some warnings come late; not optimized, for that takes the time.
+            words += ["-O0", "-S", "-o", os.devnull, "-iquote", str((ROOT / f).parent),
+                      str(pathlib.Path(tmp) / f)]
             made = subprocess.run(words, cwd=directory, capture_output=True, text=True)
             if made.returncode:
                 return f"{f} does not compile:\n{made.stderr.strip()[:2000]}"
