@@ -24,6 +24,7 @@
 #include "wire/client.h"
 
 #define HANDLES 1024u
+#define BORROW_HANDLES 256u /* of those that are looked at */
 
 /* What a program told of honestly, or would have; and what it was believed instead. */
 struct known {
@@ -31,7 +32,8 @@ struct known {
 		uint64_t pid, type, key;
 	} key;
 	struct sio_msg_restore truth, believed;
-	uint64_t client; /* of the talk in which it was believed */
+	uint64_t client;	     /* of the talk in which it was believed */
+	uint64_t as[BORROW_HANDLES]; /* a borrow: the first talk in which it got this handle */
 	UT_hash_handle hh;
 };
 
@@ -254,13 +256,28 @@ static uint64_t borrow_of(uint64_t pid, uint64_t client, sio_le32 handle)
 	return 0;
 }
 
+/*
+ * Before @client's talk already @borrow had the place of another one of its program's: what was
+ * mapped for that handle then is @borrow's.
+ */
+static bool stood_for(uint64_t pid, uint64_t borrow, sio_le32 handle, uint64_t client)
+{
+	const struct known *b = find(pid, SIO_MSG_DEV_BORROW, borrow);
+	uint32_t h = sio_from_le32(handle);
+
+	return b && h < BORROW_HANDLES && b->as[h] && b->as[h] != client;
+}
+
 static const char *wrong_map(const struct known *k, uint64_t client,
 			     const struct sio_msg_restore *m)
 {
 	const struct sio_msg_dma_map *r = (const void *)m->request,
 				     *t = (const void *)k->truth.request;
 
-	if (borrow_of(k->key.pid, client, r->device) != borrow_of(k->key.pid, 0, t->device))
+	uint64_t borrow = borrow_of(k->key.pid, client, r->device);
+
+	if (borrow != borrow_of(k->key.pid, 0, t->device) &&
+	    !stood_for(k->key.pid, borrow, t->device, client))
 		return "for another borrow";
 	if (r->segment != t->segment || r->remote != t->remote)
 		return "of other memory";
@@ -368,6 +385,9 @@ static void believed(const struct sim_proc *p, const struct talk *t)
 		return;
 	k->believed = *m;
 	k->client = t->client;
+	if (type_of(m) == SIO_MSG_DEV_BORROW && sio_from_le32(m->handle) < BORROW_HANDLES &&
+	    !k->as[sio_from_le32(m->handle)])
+		k->as[sio_from_le32(m->handle)] = t->client;
 }
 
 /* The handle that an event says is lost; 0: none. */
