@@ -194,8 +194,8 @@ WRAP(smartio_device_settled, (sci_smartio_device_t device, uint64_t borrower, sc
 
 /* ---- what programs have engines do ---- */
 /*
- * The library rings for a transfer that it has just handed to the engine, or gives up. All that were
- * handed to it before on that queue are over, as the ring's memory says.
+ * The library rings for a transfer that it has just handed to the engine, or gives up. All that
+ * were handed to it before on that queue are over, as the ring's memory says.
  */
 WRAP(sio_dma_ring, (struct sio_dma_queue * q))
 {
@@ -238,7 +238,7 @@ static struct told *find(const struct sio_topo_device *device, uint64_t at, size
 static void accessed(const struct sio_topo_device *device, uint64_t at, size_t len, bool write)
 {
 	sim_result.dma++;
-	/* What its lender says that it reaches where is a lie; what memory that is the room judges. */
+	/* Its lender says, and lies, where it reaches what; the room judges whose that is. */
 	if (!find(device, at, len) && !somebody_lies() && !sim_liars_device(device->fdid))
 		sim_fail("dma", "%s %s %zu bytes at %#llx: no program asked for that to be mapped",
 			 device->name, write ? "writes" : "reads", len, (unsigned long long)at);

@@ -9,10 +9,10 @@
 #include "sim.h"
 
 enum pair_kind {
-	PAIR_START, /* of a host: the generation of its boot */
-	PAIR_LINK,  /* one that is up, from adapter to adapter, its turn */
-	PAIR_REF,   /* a connection to a segment: its uid, the importer's number, the adapter */
-	PAIR_GRANT, /* of memory, or of a BAR: its number; whether its window is dead, which it must not be */
+	PAIR_START,  /* of a host: the generation of its boot */
+	PAIR_LINK,   /* one that is up, from adapter to adapter, its turn */
+	PAIR_REF,    /* a connection to a segment: its uid, the importer's number, the adapter */
+	PAIR_GRANT,  /* of memory, or of a BAR: its number; its window is dead: it must not be */
 	PAIR_RING,   /* a connection to an interrupt: its uid, the sender's number, what it has */
 	PAIR_DEVICE, /* its id, its generation, what else is told of it */
 	PAIR_BORROW, /* its number, the device's */

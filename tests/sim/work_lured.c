@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Clients, and now and then managers, of drives of the host whose daemon lies (fault_liar.c,
- * liar_answer.c): where the drive's registers are, where a queue lies as the drive sees it, what was
- * reset, all that is the liar's to say. Any error may come of it, and any data. But each call ends
- * in time; what completes was sent; memory that is shown to nobody stays as it is; nothing is left
- * when they have ended.
+ * liar_answer.c): where the drive's registers are, where a queue lies as the drive sees it, what
+ * was reset, all that is the liar's to say. Any error may come of it, and any data. But each call
+ * ends in time; what completes was sent; memory that is shown to nobody stays as it is; nothing is
+ * left when they have ended.
  *
  * On the liar's own host the same workload is an honest manager of its drives.
  */
