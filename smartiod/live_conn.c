@@ -197,8 +197,9 @@ static unsigned take_fds(struct msghdr *m, int *fds)
 }
 
 /*
- * Return: 1 a packet was handled, or may be there; 0 none waits; the connection is over when c->over says so.
- * Descriptors that did not fit into our table are missing from the packet; who needs one says so.
+ * Return: 1 a packet was handled, or may be there; 0 none waits; the connection is over when c->over
+ * says so. Descriptors that did not fit into our table are missing from the packet; who needs one
+ * says so.
  */
 static int receive(struct live_conn *c)
 {

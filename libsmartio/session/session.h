@@ -124,8 +124,8 @@ int sio_session_start(struct sio_session *s, struct sio_call *call, struct sio_e
 int sio_session_check_fds(const struct sio_call *call, unsigned want, struct sio_err *err);
 
 /*
- * Tell smartiod that the program ends by itself. The lock need not be held: exit() may be called in a
- * signal handler that interrupted who holds it.
+ * Tell smartiod that the program ends by itself. The lock need not be held: exit() may be called in
+ * a signal handler that interrupted who holds it.
  */
 void sio_session_bye(struct sio_session *s);
 
