@@ -43,6 +43,7 @@ void sio_live_ones_forget(void);
 int sio_live_reserve(struct sio_world *w, void *hint, bool fixed, size_t len, void **ret);
 int sio_live_map(struct sio_world *w, void *at, size_t len, int prot, int fd, uint64_t offset);
 int sio_live_map_ones(struct sio_world *w, void *at, size_t len);
+int sio_live_map_none(struct sio_world *w, void *at, size_t len);
 int sio_live_map_aside(struct sio_world *w, void *at, size_t len, void **ret);
 int sio_live_map_back(struct sio_world *w, void *aside, void *at, size_t len);
 void sio_live_unmap(struct sio_world *w, void *at, size_t len);

@@ -109,6 +109,17 @@ int sio_live_map_ones(struct sio_world *w, void *at, size_t len)
 	return rc;
 }
 
+int sio_live_map_none(struct sio_world *w, void *at, size_t len)
+{
+	int rc;
+
+	(void)w;
+	UNDER_READERS_BEGIN;
+	rc = mprotect(at, len, PROT_NONE) < 0 ? -errno : 0;
+	UNDER_READERS_END;
+	return rc;
+}
+
 /* Length 0 asks for a second mapping of the same pages. */
 int sio_live_map_aside(struct sio_world *w, void *at, size_t len, void **ret)
 {

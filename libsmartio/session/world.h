@@ -67,6 +67,11 @@ struct sio_world {
 	/* Pages that read as all ones; a store goes to a private page. */
 	int (*map_ones)(struct sio_world *w, void *at, size_t len);
 	/*
+	 * No access at all, for what must not stay and cannot read as ones: takes neither memory
+	 * nor a descriptor. NULL: map_ones never fails.
+	 */
+	int (*map_none)(struct sio_world *w, void *at, size_t len);
+	/*
 	 * The same, but what was there, one mapping of a file, is kept elsewhere at *ret; and put
 	 * it back in place. On failure of map_back it is where it was.
 	 */

@@ -219,6 +219,7 @@ static struct sio_world live_world = {
 	.reserve = sio_live_reserve,
 	.map = sio_live_map,
 	.map_ones = sio_live_map_ones,
+	.map_none = sio_live_map_none,
 	.map_aside = sio_live_map_aside,
 	.map_back = sio_live_map_back,
 	.pages_adopt = sio_pages_adopt,

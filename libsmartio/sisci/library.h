@@ -142,6 +142,8 @@ void sio_object_end(struct sio_object *o);
 struct sio_object *sio_object_by_id(struct sio_library *lib, enum sio_kind kind, uint32_t id);
 /* Under the lock: what @o stands for is gone. */
 void sio_object_lose(struct sio_object *o);
+/* For on_lost: what is @at may be another's by now. It reads as ones; without memory it faults. */
+void sio_object_cut(struct sio_object *o, void *at, size_t len);
 
 /* Why a lost object cannot be used: -ESHUTDOWN or -ECONNRESET, with a text. Not under the lock. */
 int sio_object_fail_lost(struct sio_object *o, struct sio_err *err);

@@ -94,8 +94,8 @@ static void mapping_lost(struct sio_object *o)
 
 	sio_quick_clear(w, m->o.handle);
 	sio_sequence_tell(m, SIO_MAP_LOST);
-	if (m->base && w->map_ones(w, m->base, m->bytes) < 0)
-		w->log(w, "no memory: a lost segment stays mapped");
+	if (m->base)
+		sio_object_cut(o, m->base, m->bytes);
 	drop_aside(m);
 }
 

@@ -219,6 +219,14 @@ void sio_object_lose(struct sio_object *o)
 		o->on_lost(o);
 }
 
+void sio_object_cut(struct sio_object *o, void *at, size_t len)
+{
+	struct sio_world *w = o->lib->world;
+
+	if (w->map_ones(w, at, len) < 0 && w->map_none(w, at, len) < 0)
+		w->log(w, "no memory: what is lost stays mapped");
+}
+
 int sio_object_fail_lost(struct sio_object *o, struct sio_err *err)
 {
 	bool dead;

@@ -26,10 +26,9 @@ static void remote_dint_free(struct sio_object *o)
 static void remote_dint_lost(struct sio_object *o)
 {
 	struct sio_remote_dint *d = (void *)o;
-	struct sio_world *w = o->lib->world;
 
-	if (d->base && w->map_ones(w, d->base, d->bytes) < 0)
-		w->log(w, "no memory: a lost data interrupt's ring stays mapped");
+	if (d->base)
+		sio_object_cut(o, d->base, d->bytes);
 }
 
 static int map_ring(struct sio_remote_dint *d, const struct sio_rep_dint_connect *rep, int fd,

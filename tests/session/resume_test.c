@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Programs whose smartiod goes at any moment, and another one comes (or none, or a stranger). */
+#include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <setjmp.h>
@@ -8,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "core/types.h"
@@ -415,6 +418,43 @@ static sci_callback_action_t count_connects(void *arg, sci_local_segment_t segme
 	return SCI_CALLBACK_CONTINUE;
 }
 
+/*
+ * No descriptor is left for pages of ones: what may be another's memory by now is not there at all.
+ * The first test, for the library makes that descriptor once.
+ */
+static void what_cannot_read_as_ones_cannot_be_read(void **state)
+{
+	struct rlimit limit, none;
+	sci_local_segment_t segment;
+	sci_error_t err = SCI_ERR_OK;
+	sci_desc_t sd;
+	sci_map_t map;
+	unsigned *p;
+	int fd[2];
+
+	(void)state;
+	server_start(0, 1);
+	initialize();
+	CALL(SCIOpen, &sd, 0);
+	p = mapped_segment(sd, &segment, &map);
+	assert_int_equal(pipe(fd), 0);
+	assert_int_equal(write(fd[1], p, 1), 1);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = limit;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	server_babble();
+	while (err == SCI_ERR_OK)
+		SCIProbeNode(sd, 0, 4, 0, &err);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(write(fd[1], p, 1), -1);
+	assert_int_equal(errno, EFAULT);
+	close(fd[0]);
+	close(fd[1]);
+	SCITerminate();
+	server_stop();
+}
+
 /* One word of a smartiod may tell of many connections: programs hear of each. */
 static void each_connection_is_heard_of(void **state)
 {
@@ -501,6 +541,7 @@ static void no_host_has_that_many_adapters(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_cannot_read_as_ones_cannot_be_read),
 		cmocka_unit_test(no_call_fails_and_none_is_done_twice),
 		cmocka_unit_test(waits_and_memory_need_no_smartiod),
 		cmocka_unit_test(a_stranger_ends_the_session),
