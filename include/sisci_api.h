@@ -652,7 +652,7 @@ void SCICacheSync(sci_map_t map, void *addr, size_t length, unsigned int flags, 
  * @interrupt: set to the caller's new handle; end it with SCIRemoveInterrupt().
  * @interruptNo: set to its number; with FIXED_INTNO it holds the number wanted.
  * @callback: with SCI_FLAG_USE_CALLBACK, called for triggers; the interrupt then cannot be waited
- *   for.
+ *   for. Called a last time with SCI_ERR_NO_LINK_ACCESS if the interrupt is lost with its smartiod.
  * @flags: USE_CALLBACK; FIXED_INTNO; COUNTING_INT: every trigger counts, n of them serve n waits or
  *   calls of the callback (the count saturates, far away). Without it an interrupt is latched: any
  *   number of triggers since the last wait or call serve one. SHARED_INT: the number may have
@@ -867,7 +867,8 @@ void SCIUnprepareRemoteSegmentForDMA(sci_dma_channel_t channel, sci_remote_segme
  * @interrupt: set to the caller's new handle; end it with SCIRemoveDataInterrupt().
  * @interruptNo: set to its number; with FIXED_INTNO it holds the number wanted.
  * @callback: with SCI_FLAG_USE_CALLBACK, called once per message; the interrupt then cannot be
- *   waited for.
+ *   waited for. Called a last time with no message and SCI_ERR_NO_LINK_ACCESS if the interrupt is
+ *   lost with its smartiod.
  * @flags: USE_CALLBACK; FIXED_INTNO; BROADCAST: messages to all nodes come here, too.
  * Errors: SCI_ERR_INTNO_USED: the fixed number is in use; those of adapter numbers.
  */

@@ -363,6 +363,7 @@ void SCIWaitForDataInterrupt(sci_local_data_interrupt_t interrupt, void *data, u
 struct message {
 	void *data;
 	uint32_t len;
+	sci_error_t status;
 };
 
 static sci_callback_action_t run_callback(struct sio_object *o, void *arg)
@@ -370,7 +371,16 @@ static sci_callback_action_t run_callback(struct sio_object *o, void *arg)
 	struct sio_local_dint *d = (void *)o;
 	const struct message *m = arg;
 
-	return d->callback(d->callback_arg, sio_object_handle(o), m->data, m->len, SCI_ERR_OK);
+	return d->callback(d->callback_arg, sio_object_handle(o), m->data, m->len, m->status);
+}
+
+/* If it is lost, for the last time: it is not watched any more. */
+static void tell_loss(struct sio_local_dint *d)
+{
+	struct message none = {.status = SCI_ERR_NO_LINK_ACCESS};
+
+	if (sio_receiver_is_muted(&d->r, true))
+		sio_object_callback(&d->r.o, run_callback, &none);
 }
 
 void sio_dint_ready(struct sio_library *lib, uintptr_t handle)
@@ -381,10 +391,12 @@ void sio_dint_ready(struct sio_library *lib, uintptr_t handle)
 	if (!d)
 		return;
 	for (unsigned i = 0; i < MESSAGES_AT_ONCE && !sio_receiver_is_muted(&d->r, false); i++) {
-		struct message m = {.data = data};
+		struct message m = {.data = data, .status = SCI_ERR_OK};
 
-		if (look(d, data, sizeof(data), &m.len) < 0)
+		if (look(d, data, sizeof(data), &m.len) < 0) {
+			tell_loss(d); /* all that came before it has been told */
 			break;
+		}
 		sio_object_callback(&d->r.o, run_callback, &m);
 	}
 	sio_object_put(&d->r.o);

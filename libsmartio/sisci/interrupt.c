@@ -148,19 +148,22 @@ static sci_callback_action_t run_callback(struct sio_object *o, void *arg)
 {
 	struct sio_local_int *i = (void *)o;
 
-	(void)arg;
-	return i->callback(i->callback_arg, sio_object_handle(o), SCI_ERR_OK);
+	return i->callback(i->callback_arg, sio_object_handle(o), *(const sci_error_t *)arg);
 }
 
 void sio_int_ready(struct sio_library *lib, uintptr_t handle)
 {
 	struct sio_local_int *i = sio_handle_get(lib->handles, handle, SIO_LOCAL_INT);
+	sci_error_t ok = SCI_ERR_OK, lost = SCI_ERR_NO_LINK_ACCESS;
 
 	if (!i)
 		return;
 	for (unsigned n = 0;
 	     n < CALLS_AT_ONCE && !sio_receiver_is_muted(&i->r, true) && take(i) == 0; n++)
-		sio_object_callback(&i->r.o, run_callback, NULL);
+		sio_object_callback(&i->r.o, run_callback, &ok);
+	/* The last time, then: it is not watched any more. */
+	if (sio_receiver_is_muted(&i->r, true))
+		sio_object_callback(&i->r.o, run_callback, &lost);
 	sio_object_put(&i->r.o);
 }
 

@@ -418,6 +418,72 @@ static sci_callback_action_t count_connects(void *arg, sci_local_segment_t segme
 	return SCI_CALLBACK_CONTINUE;
 }
 
+struct told {
+	sem_t lost;
+	unsigned others;
+};
+
+static sci_callback_action_t on_trigger(void *arg, sci_local_interrupt_t interrupt,
+					sci_error_t status)
+{
+	struct told *t = arg;
+
+	(void)interrupt;
+	if (status == SCI_ERR_NO_LINK_ACCESS)
+		sem_post(&t->lost);
+	else
+		t->others++;
+	return SCI_CALLBACK_CONTINUE;
+}
+
+static sci_callback_action_t on_message(void *arg, sci_local_data_interrupt_t interrupt, void *data,
+					unsigned length, sci_error_t status)
+{
+	struct told *t = arg;
+
+	(void)interrupt;
+	if (status == SCI_ERR_NO_LINK_ACCESS && !data && !length)
+		sem_post(&t->lost);
+	else
+		t->others++;
+	return SCI_CALLBACK_CONTINUE;
+}
+
+/* Nobody waits, so a callback hears of it: once, and not when the program itself ends all. */
+static void callbacks_hear_that_an_interrupt_is_lost(void **state)
+{
+	sci_local_data_interrupt_t data;
+	sci_local_interrupt_t plain;
+	unsigned number = 0;
+	struct told told = {.others = 0};
+	sci_desc_t sd;
+	int left;
+
+	(void)state;
+	assert_int_equal(sem_init(&told.lost, 0, 0), 0);
+	server_start(0, 1);
+	for (unsigned ends = 0; ends < 3; ends++) { /* of interrupts, of the session, of neither */
+		initialize();
+		CALL(SCIOpen, &sd, 0);
+		CALL(SCICreateInterrupt, sd, &plain, 0, &number, on_trigger, &told,
+		     SCI_FLAG_USE_CALLBACK);
+		CALL(SCICreateDataInterrupt, sd, &data, 0, &number, on_message, &told,
+		     SCI_FLAG_USE_CALLBACK);
+		if (ends == 0)
+			server_lose_all();
+		else if (ends == 1)
+			server_babble();
+		for (unsigned i = 0; i < 2 && ends < 2; i++)
+			sem_wait(&told.lost);
+		SCITerminate();
+	}
+	sem_getvalue(&told.lost, &left);
+	assert_int_equal(left, 0);
+	assert_int_equal(told.others, 0);
+	server_stop();
+	sem_destroy(&told.lost);
+}
+
 /*
  * No descriptor is left for pages of ones: what may be another's memory by now is not there at all.
  * The first test, for the library makes that descriptor once.
@@ -548,6 +614,7 @@ int main(void)
 		cmocka_unit_test(what_the_next_one_cannot_take_over_is_lost),
 		cmocka_unit_test(what_is_lost_in_the_talk_is_given_back),
 		cmocka_unit_test(waits_for_a_lost_interrupt_end),
+		cmocka_unit_test(callbacks_hear_that_an_interrupt_is_lost),
 		cmocka_unit_test(terminating_waits_for_nobody),
 		cmocka_unit_test(terminating_ends_a_talk),
 		cmocka_unit_test(nonsense_ends_the_session),
