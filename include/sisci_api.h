@@ -233,8 +233,9 @@ void SCIInitialize(unsigned int flags, sci_error_t *error);
 
 /**
  * Undo SCIInitialize(). With the last one everything still open ends, as if the process had called
- * exit(): exporters of what it is connected to get SCI_CB_DISCONNECT (of one that is killed,
- * SCI_CB_LOST); mappings left behind read as all ones. Handles from before are dead. Never fails.
+ * exit(): exporters of what it is connected to get SCI_CB_DISCONNECT (of one that is killed or ends
+ * in another way, SCI_CB_LOST); mappings left behind read as all ones. Handles from before are
+ * dead. Never fails.
  */
 void SCITerminate(void);
 

@@ -132,6 +132,20 @@ static int enqueue(struct live_conn *c, const void *buf, size_t len, const int *
 	return sd_event_source_set_io_events(c->io, EPOLLIN | EPOLLOUT);
 }
 
+/*
+ * Nothing more can be sent, which is no end yet: the last words of who has closed are still to be
+ * read, and behind them the end.
+ */
+static bool is_unheard(struct live_conn *c, int error)
+{
+	if (error != -EPIPE && error != -ECONNRESET)
+		return false;
+	c->reset |= error == -ECONNRESET; /* told once: not to who reads, too */
+	drop_queue(c);
+	sd_event_source_set_io_events(c->io, EPOLLIN);
+	return true;
+}
+
 void live_conn_send(struct live_conn *c, const void *buf, size_t len, const int *fds,
 		    unsigned n_fds)
 {
@@ -147,7 +161,7 @@ void live_conn_send(struct live_conn *c, const void *buf, size_t len, const int 
 		r = send_now(c, buf, len, fds, n_fds);
 	if (r == -EAGAIN)
 		r = enqueue(c, buf, len, fds, n_fds);
-	if (r < 0)
+	if (r < 0 && !is_unheard(c, r))
 		fail(c, r);
 }
 
@@ -160,7 +174,8 @@ static void flush(struct live_conn *c)
 		if (r == -EAGAIN)
 			return;
 		if (r < 0) {
-			fail(c, r);
+			if (!is_unheard(c, r))
+				fail(c, r);
 			return;
 		}
 		c->first = p->next;
@@ -197,9 +212,9 @@ static unsigned take_fds(struct msghdr *m, int *fds)
 }
 
 /*
- * Return: 1 a packet was handled, or may be there; 0 none waits; the connection is over when c->over
- * says so. Descriptors that did not fit into our table are missing from the packet; who needs one
- * says so.
+ * Return: 1 a packet was handled, or may be there; 0 none waits; the connection is over when
+ * c->over says so. Descriptors that did not fit into our table are missing from the packet; who
+ * needs one says so.
  */
 static int receive(struct live_conn *c)
 {

@@ -28,6 +28,7 @@ int sio_live_connect(struct sio_world *w);
 bool sio_live_comes_again(struct sio_world *w);
 ssize_t sio_live_send(struct sio_world *w, int fd, const void *buf, size_t len, const int *fds,
 		      unsigned n_fds);
+ssize_t sio_live_try_send(struct sio_world *w, int fd, const void *buf, size_t len);
 ssize_t sio_live_recv(struct sio_world *w, int fd, void *buf, size_t len, int *fds,
 		      unsigned max_fds, unsigned *ret_fds, uint64_t deadline);
 int sio_live_poll(struct sio_world *w, struct sio_poll *p, unsigned n, uint64_t deadline);

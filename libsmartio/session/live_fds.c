@@ -160,6 +160,14 @@ ssize_t sio_live_send(struct sio_world *w, int fd, const void *buf, size_t len, 
 	return n < 0 ? -errno : n;
 }
 
+ssize_t sio_live_try_send(struct sio_world *w, int fd, const void *buf, size_t len)
+{
+	ssize_t n = send(fd, buf, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	(void)w;
+	return n < 0 ? -errno : n;
+}
+
 /* Return: as poll(); -errno. */
 static int poll_until(struct pollfd *p, unsigned n, uint64_t deadline)
 {

@@ -339,11 +339,17 @@ void sio_session_bye(struct sio_session *s)
 {
 	bool away = __atomic_load_n(&s->dead, __ATOMIC_RELAXED) ||
 		    __atomic_load_n(&s->away, __ATOMIC_RELAXED);
+	struct sio_world *w = s->world;
 	struct sio_msg_bye bye;
 
 	fill_header(&bye.h, sizeof(bye), SIO_MSG_BYE, UINT32_MAX);
-	if (!away)
-		s->world->send(s->world, s->fd, &bye, sizeof(bye), NULL, 0);
+	if (away)
+		return;
+	/* Where there is no room for it, nobody reads: exit() must not wait for that. */
+	if (w->try_send)
+		w->try_send(w, s->fd, &bye, sizeof(bye));
+	else
+		w->send(w, s->fd, &bye, sizeof(bye), NULL, 0);
 }
 
 /* Under the lock: among those that wait for replies. */

@@ -47,6 +47,8 @@ struct sio_world {
 	/* One packet with descriptors. send never blocks on a peer that reads. */
 	ssize_t (*send)(struct sio_world *w, int fd, const void *buf, size_t len, const int *fds,
 			unsigned n_fds);
+	/* No descriptors, and no wait for room: -EAGAIN. NULL: send never waits. */
+	ssize_t (*try_send)(struct sio_world *w, int fd, const void *buf, size_t len);
 	/*
 	 * Waits until @deadline: -ETIMEDOUT; 0: the other end is gone. Descriptors: CLOEXEC. When
 	 * this process has no room for all that came, the last entry of @fds is -EMFILE or -ENOMEM.

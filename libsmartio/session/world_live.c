@@ -210,6 +210,7 @@ static struct sio_world live_world = {
 	.connect = sio_live_connect,
 	.comes_again = sio_live_comes_again,
 	.send = sio_live_send,
+	.try_send = sio_live_try_send,
 	.recv = sio_live_recv,
 	.poll = sio_live_poll,
 	.close = sio_live_close,

@@ -241,7 +241,7 @@ struct sio_rep_seg_connect {	   /* also DEV_SEG_CONNECT */
 	sio_le32 handle, node, segment_id;
 	sio_le32 path; /* adapter << 16 | the other's adapter; SIO_PATH_NONE: of this host, a BAR */
 	sio_le64 bytes;
-	sio_le64 peer_boot; /* of a path: the start of the other host that it leads to */
+	sio_le64 peer_boot; /* of a path: SIO_LINK_START of the host that it leads to */
 	sio_le64 key, seal; /* for RESTORE */
 };
 SIO_WIRE_SIZE(struct sio_rep_seg_connect, 64);

@@ -27,7 +27,7 @@ struct end {
 	unsigned packets, overs, fds;
 	size_t last_len;
 	int error, kept;
-	bool stop, keep;
+	bool stop, keep, answer;
 };
 
 static void on_packet(struct live_conn *c, const void *buf, size_t len, int *fds, unsigned n_fds)
@@ -42,6 +42,8 @@ static void on_packet(struct live_conn *c, const void *buf, size_t len, int *fds
 		e->kept = fds[0];
 		fds[0] = -1;
 	}
+	if (e->answer)
+		live_conn_send(c, "a", 1, NULL, 0);
 	if (e->stop)
 		live_conn_stop(c);
 }
@@ -172,6 +174,42 @@ static void what_came_before_the_end_is_read(void **state)
 	assert_int_equal(e->packets, 40);
 	assert_int_equal(e->overs, 1);
 	assert_int_equal(e->error, 0);
+}
+
+/*
+ * Who closes has not read all that we said, or is answered when he has gone, at once or from the
+ * queue: his last words are behind that.
+ */
+static void last_words_are_read(void **state)
+{
+	struct end *e = *state;
+	int fd[2];
+
+	for (unsigned how = 0; how < 8; how++) {
+		bool unread = how & 1, queued = how & 4;
+
+		if (how > 0) {
+			e->packets = e->overs = 0;
+			assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, fd),
+					 0);
+			e->peer = fd[1];
+			assert_int_equal(
+				live_conn_init(&e->conn, e->event, fd[0], QUEUE, &handler, e), 0);
+		}
+		e->answer = how & 2;
+		if (unread || queued)
+			live_conn_send(&e->conn, "early", 5, NULL, 0);
+		while (queued && !e->conn.first)
+			live_conn_send(&e->conn, "early", 5, NULL, 0);
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(send(e->peer, "x", 1, 0), 1);
+		close(e->peer);
+		e->peer = -1;
+		run(e);
+		assert_int_equal(e->packets, 3);
+		assert_int_equal(e->overs, 1);
+		assert_int_equal(e->error, unread || queued ? -ECONNRESET : 0);
+	}
 }
 
 static void queue_keeps_order_and_copies(void **state)
@@ -315,6 +353,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_not_taken_is_closed, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_long_a_packet_ends_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_came_before_the_end_is_read, setup, teardown),
+		cmocka_unit_test_setup_teardown(last_words_are_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(queue_keeps_order_and_copies, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_does_not_read_is_cut_off, setup, teardown),
 		cmocka_unit_test_setup_teardown(stop_inside_a_packet_ends_reading, setup, teardown),
