@@ -37,9 +37,9 @@
 /* clang-format off */
 const struct port_row port_rows[] = {
 	GOOD(INFO),
-	SET(INFO, info, version_max, 0, -EPROTO, "speaks 3"),
+	SET(INFO, info, version_max, 0, -EPROTO, "speaks 4"),
 	SET(INFO, info, version_max, 7, 0, NULL),
-	SET(INFO, info, version_min, 4, -EPROTO, "versions 4 to 3"),
+	SET(INFO, info, version_min, 5, -EPROTO, "versions 5 to 4"),
 
 	GOOD(OWNER_NEW),
 	REF(OWNER_NEW, owner_new, h.owner, T_OWNER, -EINVAL, "all but a child"),
