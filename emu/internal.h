@@ -219,6 +219,8 @@ int emu_status_new(struct emu_host *h);
 void emu_status_free(struct emu_host *h);
 /* Bring every path's state up to date: first the pages, then the word to the daemons. */
 void emu_paths_update(struct emu_room *r);
+/* Its host hears of its cable, whoever is behind it. */
+void emu_link_tell(struct emu_adapter *a);
 /* Those over @adapter, and their other ends', have other addresses. */
 void emu_paths_turn(struct emu_host *h, unsigned adapter);
 /* The start of the peer, and of the way to it, that @p leads to now. */

@@ -258,11 +258,18 @@ void emu_room_host_down(struct emu_room *r, unsigned host)
 
 int emu_room_link(struct emu_room *r, unsigned host, unsigned adapter, bool up)
 {
+	struct emu_adapter *a;
+	bool changed;
+
 	if (host >= r->n_hosts || adapter >= r->host[host].topo->n_adapters)
 		return -ENODEV;
+	a = &r->host[host].adapter[adapter];
 	emu_engines_stop(r);
-	r->host[host].adapter[adapter].link = up;
+	changed = a->link != up;
+	a->link = up;
 	emu_paths_update(r);
+	if (changed && a->host->up)
+		emu_link_tell(a);
 	emu_engines_go(r);
 	return 0;
 }

@@ -132,6 +132,19 @@ static void tell(struct emu_host *h, const struct emu_path *p)
 	emu_event(h, &evt, sizeof(evt), SIO_EV_LINK);
 }
 
+void emu_link_tell(struct emu_adapter *a)
+{
+	struct sio_evt_link evt;
+
+	memset(&evt, 0, sizeof(evt));
+	evt.adapter = a->index;
+	evt.peer_node = a->host->topo->node;
+	evt.peer_adapter = a->index;
+	evt.state = a->link ? SIO_LINK_UP : SIO_LINK_DOWN;
+	evt.generation = a->link ? a->host->boot_generation : 0;
+	emu_event(a->host, &evt, sizeof(evt), SIO_EV_LINK);
+}
+
 void emu_paths_update(struct emu_room *r)
 {
 	for (unsigned i = 0; i < r->n_hosts; i++) {

@@ -298,9 +298,11 @@ const char *SCIGetAdapterFamilyString(unsigned int family);
  *   unsigned short (bus << 8 | device << 3 | function): one known program passes no more room.
  *   Served: _NODEID, _CONFIGURED, _BDF, _MCAST_MAX_GROUPS, _NUMBER_OF_LINKS (1), _CARD_TYPE
  *   (SCIGetAdapterTypeString()), and for port 0 _LINK_OPERATIONAL, _LINK_WIDTH (lanes), _LINK_SPEED
- *   (PCIe generation), _LINK_ENABLED, _LINK_CABLE_INSERTED (0 when it is out); where there is a
- *   DMA engine (else SCI_ERR_DMA_NOT_AVAILABLE) _DMA_MTU (bytes of one transfer at most) and of
- *   API 1.x _SUGGESTED_MIN_DMA_SIZE (smaller, and a transfer costs its caller more time than the
+ *   (PCIe generation), _LINK_ENABLED, _LINK_CABLE_INSERTED (0 when it is out), _LINK_UPTIME and
+ *   _LINK_DOWNTIME (whole seconds that it has been in, or out; 0 while it is not: at least so long,
+ *   as this host's smartiod counts from when it heard so, or found it so at its start); where there
+ *   is a DMA engine (else SCI_ERR_DMA_NOT_AVAILABLE) _DMA_MTU (bytes of one transfer at most) and
+ *   of API 1.x _SUGGESTED_MIN_DMA_SIZE (smaller, and a transfer costs its caller more time than the
  *   copy); of API 1.x _NUMBER, _INSTANCE_NUMBER,
  *   _HW_LINK_STATUS_IS_OK, _CONNECTED_TO_SWITCH, _ATT_PAGE_SIZE, _ATT_NUMBER_OF_ENTRIES,
  *   _ATT_AVAILABLE_ENTRIES (entries of the window's look-up table), _DMA_SIZE_ALIGNMENT and

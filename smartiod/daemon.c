@@ -121,7 +121,9 @@ static void start_step(struct smartiod *d, struct smartiod_op *op, const struct 
 		}
 		break;
 	case ASK_ADAPTER:
-		d->adapter[s->adapter++] = *(const struct sio_evt_adapter *)a->msg;
+		d->adapter[s->adapter] = *(const struct sio_evt_adapter *)a->msg;
+		d->link[s->adapter].up = d->adapter[s->adapter].link_up;
+		s->adapter++;
 		break;
 	case ASK_STATUS:
 		d->status_fd = smartiod_take_fd(a, 0);
@@ -142,6 +144,7 @@ void smartiod_start(struct smartiod *d)
 		smartiod_fatal(d, "%s", err.text);
 		return;
 	}
+	smartiod_link_start(d);
 	start_ask(d, s);
 }
 
@@ -180,9 +183,14 @@ static const struct {
 
 static void port_news(struct smartiod *d, const struct sio_evt *evt)
 {
+	const struct sio_evt_link *link = (const struct sio_evt_link *)evt;
+
 	switch (evt->op) {
 	case SIO_EV_LINK:
-		smartiod_peer_link_event(d, (const struct sio_evt_link *)evt);
+		if (link->peer_node == d->node)
+			smartiod_link_event(d, link);
+		else
+			smartiod_peer_link_event(d, link);
 		return;
 	case SIO_EV_FAULT:
 		d->count.faults++;

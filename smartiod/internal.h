@@ -519,6 +519,14 @@ uint64_t smartiod_peer_retry(struct smartiod *d, uint64_t now);
 /* A peer's reply that nobody waits for any more (time-out): give back what it brought. */
 void smartiod_peer_late(struct smartiod *d, uint32_t node, const struct sio_msg *msg);
 
+/* ---- link.c: the adapters' own ---- */
+
+smartiod_client_fn smartiod_link_query;
+/* What is found is so from now on. */
+void smartiod_link_start(struct smartiod *d);
+/* Of the event whose peer is this host. */
+void smartiod_link_event(struct smartiod *d, const struct sio_evt_link *evt);
+
 /* ---- query.c, list.c ---- */
 
 smartiod_client_fn smartiod_adapter_query, smartiod_node_probe, smartiod_list, smartiod_stats;

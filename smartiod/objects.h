@@ -325,6 +325,12 @@ struct smartiod_dint_link {
 
 /* ---- peers ---- */
 
+/* An adapter's own, whoever is behind it. */
+struct smartiod_link {
+	bool up;
+	uint64_t since; /* when we heard so */
+};
+
 struct smartiod_path_state {
 	uint32_t adapter, peer_adapter;
 	bool up;
@@ -379,6 +385,7 @@ struct smartiod {
 	uint64_t served;
 	int status_fd;
 	struct sio_evt_adapter adapter[SIO_MAX_ADAPTERS];
+	struct smartiod_link link[SIO_MAX_ADAPTERS]; /* down: those that the port has not */
 
 	uint64_t next_uid; /* segments, connections, dints, rings, links: one space */
 	uint32_t next_cookie;

@@ -27,6 +27,7 @@ static const struct {
 	{SIO_MSG_RESTORE, true, smartiod_restore},
 	{SIO_MSG_RESTORE_STEP, true, smartiod_restore_step},
 	{SIO_MSG_BYE, false, bye},
+	{SIO_MSG_LINK, false, smartiod_link_query},
 	{SIO_MSG_SEG_CREATE, true, smartiod_seg_create},
 	{SIO_MSG_SEG_PREPARE, true, smartiod_seg_prepare},
 	{SIO_MSG_SEG_AVAILABLE, true, smartiod_seg_available},

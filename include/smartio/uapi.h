@@ -874,6 +874,8 @@ SIO_PORT_SIZE(struct sio_evt_reopen, 40);
  * A link may come back with other addresses, without a restart of either host: what was granted
  * and mapped for the way that leads over it is dead then, as after the peer's restart. MAP gives
  * -ESTALE for a grant of before, and look-up entries of before lead nowhere.
+ * @peer_node this host: the adapter's own link, whoever is behind it, as ADAPTER tells it
+ * (@peer_adapter: @adapter, @turn: 0).
  */
 struct sio_evt_link {
 	struct sio_evt h;

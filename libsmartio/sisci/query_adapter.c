@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* SCI_Q_ADAPTER and SCI_Q_DMA. */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "sisci/query.h"
@@ -114,17 +115,46 @@ static int adapter_value(const sci_query_adapter_t *q, const struct sio_rep_adap
 	return sio_query_no_such(SCI_Q_ADAPTER, q->subcommand, err);
 }
 
-int sio_query_adapter(struct sio_library *lib, const sci_query_adapter_t *q, struct sio_err *err)
+/* For how long the link has been up, or down: 0 if it is not. */
+static int link_time(struct sio_library *lib, const sci_query_adapter_t *q, unsigned *ret,
+		     struct sio_err *err)
+{
+	struct sio_msg_adapter req = {.adapter = sio_to_le32(q->localAdapterNo)};
+	struct sio_rep_link rep;
+	uint64_t seconds = 0;
+	int rc = sio_check_adapter(lib, q->localAdapterNo, err);
+
+	if (!rc)
+		rc = sio_ask(lib, SIO_MSG_LINK, &req, sizeof(req), &rep, sizeof(rep), err);
+	if (rc)
+		return rc;
+	if (!sio_from_le32(rep.up) == (q->subcommand == SCI_Q_ADAPTER_LINK_DOWNTIME))
+		seconds = sio_from_le64(rep.seconds);
+	*ret = seconds < UINT_MAX ? (unsigned)seconds : UINT_MAX;
+	return 0;
+}
+
+static int ask_value(struct sio_library *lib, const sci_query_adapter_t *q, unsigned *ret,
+		     struct sio_err *err)
 {
 	struct sio_rep_adapter rep;
+	int rc;
+
+	if (q->subcommand == SCI_Q_ADAPTER_LINK_UPTIME ||
+	    q->subcommand == SCI_Q_ADAPTER_LINK_DOWNTIME)
+		return link_time(lib, q, ret, err);
+	rc = sio_ask_adapter(lib, q->localAdapterNo, &rep, err);
+	return rc ? rc : adapter_value(q, &rep, ret, err);
+}
+
+int sio_query_adapter(struct sio_library *lib, const sci_query_adapter_t *q, struct sio_err *err)
+{
 	unsigned value = 0;
 	unsigned short bdf;
 	int rc = sio_check_pointer(q->data, "data", err);
 
 	if (!rc)
-		rc = sio_ask_adapter(lib, q->localAdapterNo, &rep, err);
-	if (!rc)
-		rc = adapter_value(q, &rep, &value, err);
+		rc = ask_value(lib, q, &value, err);
 	/* portNo is only set, and only looked at, for the queries about one link. */
 	if (!rc && q->subcommand >= SCI_Q_ADAPTER_LINK_OPERATIONAL &&
 	    q->subcommand <= SCI_Q_ADAPTER_LINK_PARTNER_PORT_NO && q->portNo != 0)

@@ -25,6 +25,7 @@ static const struct client_type types[] = {
 	TYPE(RESTORE, struct sio_msg_restore, struct sio_msg),
 	TYPE(RESTORE_STEP, struct sio_msg_restore_step, struct sio_msg),
 	TYPE(BYE, struct sio_msg_bye, struct sio_msg),
+	TYPE_RESERVED(LINK, struct sio_msg_adapter, struct sio_rep_link),
 	TYPE(SEG_CREATE, struct sio_msg_seg_create, struct sio_rep_seg_create),
 	TYPE_RESERVED(SEG_PREPARE, struct sio_msg_seg_adapter, struct sio_msg),
 	TYPE_RESERVED(SEG_AVAILABLE, struct sio_msg_seg_adapter, struct sio_msg),

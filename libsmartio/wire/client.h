@@ -21,8 +21,8 @@
 
 #include "wire/wire.h"
 
-/* 2: keys in replies, RESTORE; 3: seals; 4: attachments' own step; 5: BYE */
-#define SIO_CLIENT_VERSION 5
+/* 2: keys in replies, RESTORE; 3: seals; 4: attachments' own step; 5: BYE; 6: LINK */
+#define SIO_CLIENT_VERSION 6
 
 enum {
 	SIO_MSG_HELLO = 1,
@@ -31,6 +31,7 @@ enum {
 	SIO_MSG_RESTORE,
 	SIO_MSG_RESTORE_STEP,
 	SIO_MSG_BYE,
+	SIO_MSG_LINK,
 	SIO_MSG_SEG_CREATE = 16,
 	SIO_MSG_SEG_PREPARE,
 	SIO_MSG_SEG_AVAILABLE,
@@ -174,6 +175,17 @@ struct sio_rep_adapter {
 	sio_le64 window_size, entry_size;
 };
 SIO_WIRE_SIZE(struct sio_rep_adapter, 80);
+
+/*
+ * LINK: struct sio_msg_adapter; its link, the adapter's own whoever is behind it, and for how long
+ * it has been so, as smartiod heard: since its start, of what it found. ENXIO.
+ */
+struct sio_rep_link {
+	struct sio_msg h;
+	sio_le32 up, reserved;
+	sio_le64 seconds;
+};
+SIO_WIRE_SIZE(struct sio_rep_link, 32);
 
 /* Success: the node answers. EHOSTUNREACH, ENETDOWN, ETIMEDOUT. */
 struct sio_msg_node_probe {

@@ -169,6 +169,9 @@ void use_queries(sci_desc_t sd)
 	(void)sd;
 	SCIQuery(SCI_Q_ADAPTER, &adapter, 0, &error);
 	worked(error);
+	adapter.subcommand = SCI_Q_ADAPTER_LINK_UPTIME;
+	SCIQuery(SCI_Q_ADAPTER, &adapter, 0, &error);
+	worked(error);
 	SCIQuery(SCI_Q_DMA, &dma, 0, &error);
 	worked(error);
 	SCIGetNodeInfoByAdapterName((char[]){"one"}, adapters, &nodes, NULL, 0, &error);

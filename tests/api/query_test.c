@@ -5,12 +5,17 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "topology.h"
 
 #define ID 0x71u
+#define SECOND 1000000000ull
+
+static uint64_t begun; /* before the cluster came up */
 
 static sci_error_t ask_adapter(unsigned adapter, unsigned port, unsigned subcommand,
 			       unsigned *value)
@@ -35,8 +40,6 @@ static void adapters_that_exist(void)
 {
 	static const unsigned unknown[] = {
 		SCI_Q_ADAPTER_SERIAL_NUMBER,
-		SCI_Q_ADAPTER_LINK_UPTIME,
-		SCI_Q_ADAPTER_LINK_DOWNTIME,
 		SCI_Q_ADAPTER_LINK_PARTNER_PORT_NO,
 		SCI_Q_ADAPTER_NUMBER_OF_STREAMS,
 		SCI_Q_ADAPTER_STREAM_BUFFER_SIZE,
@@ -97,6 +100,8 @@ static int asks_about_adapters(void *arg)
 	CHECK_IS(ask_adapter(DIS_MAX_NSCIS, 0, SCI_Q_ADAPTER_NODEID, &value),
 		 SCI_ERR_ILLEGAL_ADAPTERNO);
 	CHECK_IS(ask_adapter(0, 1, SCI_Q_ADAPTER_LINK_WIDTH, &value), SCI_ERR_ILLEGAL_PARAMETER);
+	CHECK_IS(ask_adapter(0, 1, SCI_Q_ADAPTER_LINK_UPTIME, &value), SCI_ERR_ILLEGAL_PARAMETER);
+	CHECK_IS(ask_adapter(1, 0, SCI_Q_ADAPTER_LINK_DOWNTIME, &value), SCI_ERR_NO_SUCH_ADAPTERNO);
 	/* Programs leave the port alone where no link is meant. */
 	CHECK_OK(ask_adapter(0, 0xa5a5a5a5, SCI_Q_ADAPTER_NODEID, &value));
 	CHECK_IS(ask_adapter(0, 0, 15, &value), SCI_ERR_ILLEGAL_QUERY);
@@ -207,6 +212,57 @@ static void a_cable_is_in_or_out(void **state)
 		if (i)
 			assert_int_equal(cluster_link(*state, 8, 0, in), 0);
 		assert_int_equal(cluster_wait(cluster_fork(*state, 8, cable_says, &in)), 0);
+	}
+}
+
+static uint64_t clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+struct link_state {
+	bool up;
+	uint64_t since; /* not before that */
+};
+
+/* Until the number has grown, which it does once a second. */
+static int link_tells_time(void *arg)
+{
+	const struct link_state *l = arg;
+	unsigned is = l->up ? SCI_Q_ADAPTER_LINK_UPTIME : SCI_Q_ADAPTER_LINK_DOWNTIME;
+	unsigned is_not = l->up ? SCI_Q_ADAPTER_LINK_DOWNTIME : SCI_Q_ADAPTER_LINK_UPTIME;
+	sci_desc_t sd = api_begin();
+	uint64_t heard, asked;
+	unsigned first, value;
+
+	CHECK(adapter_says(SCI_Q_ADAPTER_LINK_OPERATIONAL) == l->up);
+	heard = clock_ns();
+	first = value = adapter_says(is);
+	while (value == first) {
+		usleep(10000);
+		asked = clock_ns();
+		value = adapter_says(is);
+		CHECK(value >= first && value >= (asked - heard) / SECOND);
+		CHECK(value <= (clock_ns() - l->since) / SECOND);
+		CHECK(adapter_says(is_not) == 0);
+	}
+	api_end(sd);
+	return 0;
+}
+
+static void a_link_tells_since_when(void **state)
+{
+	static struct link_state l;
+
+	cluster_needs(NEEDS_LINK);
+	for (unsigned i = 0; i < 3; i++) {
+		l = (struct link_state){.up = i != 1, .since = i ? clock_ns() : begun};
+		if (i)
+			assert_int_equal(cluster_link(*state, 8, 0, l.up), 0);
+		assert_int_equal(cluster_wait(cluster_fork(*state, 8, link_tells_time, &l)), 0);
 	}
 }
 
@@ -364,12 +420,11 @@ static void addresses_are_of_the_asking_host(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		API_TEST(adapters_are_described),
-		API_TEST(dma_is_described),
-		API_TEST(a_cable_is_in_or_out),
-		API_TEST(hosts_are_found_by_name),
-		API_TEST(addresses_are_of_the_asking_host),
+		API_TEST(adapters_are_described),  API_TEST(dma_is_described),
+		API_TEST(a_cable_is_in_or_out),	   API_TEST(a_link_tells_since_when),
+		API_TEST(hosts_are_found_by_name), API_TEST(addresses_are_of_the_asking_host),
 	};
 
+	begun = clock_ns();
 	return cmocka_run_group_tests(tests, topology_up, topology_down);
 }

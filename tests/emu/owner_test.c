@@ -480,6 +480,30 @@ static void status_page_tells_before_the_event(void **state)
 	fake_free(f);
 }
 
+/* Its own link, though no path goes up or down with it. */
+static void a_cable_tells_its_own_host(void **state)
+{
+	struct fake *f = fake_new(0);
+
+	(void)state;
+	fake_up(f, LENDER);
+	fake_forget(f);
+	for (unsigned up = 0; up < 2; up++) {
+		struct fake_event *e;
+
+		assert_int_equal(emu_room_link(f->room, CLIENT, 0, up), 0); /* it is off */
+		for (unsigned again = 0; again < 2; again++)
+			assert_int_equal(emu_room_link(f->room, LENDER, 0, up), 0);
+		e = fake_take(f, LENDER, SIO_EV_LINK);
+		assert_non_null(e);
+		assert_int_equal(e->u.link.peer_node, NODE(LENDER));
+		assert_int_equal(e->u.link.state, up ? SIO_LINK_UP : SIO_LINK_DOWN);
+		assert_int_equal(e->u.link.adapter, 0);
+		assert_int_equal(f->n_events, 0);
+	}
+	fake_free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -495,6 +519,7 @@ int main(void)
 		cmocka_unit_test(what_waits_in_quarantine_is_not_given),
 		cmocka_unit_test(a_crash_takes_all_and_gives_new_numbers),
 		cmocka_unit_test(status_page_tells_before_the_event),
+		cmocka_unit_test(a_cable_tells_its_own_host),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,6 +61,7 @@ static const uint32_t requests[] = {
 	SIO_MSG_SEG_FILL,
 	SIO_MSG_SEG_SHARE,
 	SIO_MSG_SEG_ATTACH,
+	SIO_MSG_LINK,
 };
 
 static void request(struct play *p, struct input *in)

@@ -22,6 +22,7 @@ void api_exit(int status) __attribute__((noreturn));
 pid_t api_getpid(void);
 int api_usleep(useconds_t us);
 int api_nanosleep(const struct timespec *time, struct timespec *left);
+int api_clock_gettime(clockid_t clock, struct timespec *time);
 int api_poll(struct pollfd *p, nfds_t n, int timeout_ms);
 void *api_mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset);
 int api_munmap(void *at, size_t len);
@@ -48,6 +49,7 @@ int api_barrier_destroy(pthread_barrier_t *b);
 #define getpid api_getpid
 #define usleep api_usleep
 #define nanosleep api_nanosleep
+#define clock_gettime api_clock_gettime
 #define poll api_poll
 #define mmap api_mmap
 #define munmap api_munmap

@@ -181,6 +181,46 @@ static void adapters(void **state)
 			 ENXIO);
 }
 
+/* -1: there is no such adapter, or it says both. */
+static long long link_seconds(struct fixture *f, uint32_t adapter, bool up)
+{
+	struct sio_msg_adapter msg = {.adapter = sio_to_le32(adapter)};
+	const struct world_message *m = world_call(f->w, f->tool, SIO_MSG_LINK, &msg, sizeof(msg));
+	const struct sio_rep_link *rep = (const void *)m->data;
+
+	if (m->error)
+		return -1;
+	return sio_from_le32(rep->up) == up ? (long long)sio_from_le64(rep->seconds) : -2;
+}
+
+#define SECOND 1000000000ull
+
+static void links_tell_since_when(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(link_seconds(f, 0, true), 0);
+	world_pass(f->w, 3 * SECOND);
+	assert_int_equal(link_seconds(f, 0, true), 3);
+	world_cable(f->w, 0, 0, true); /* told again: nothing has changed */
+	world_crash(f->w, 1);	       /* nor by who is behind it */
+	world_run(f->w);
+	world_pass(f->w, SECOND / 2);
+	assert_int_equal(link_seconds(f, 0, true), 3);
+	world_cable(f->w, 0, 0, false);
+	world_run(f->w);
+	assert_int_equal(link_seconds(f, 0, false), 0);
+	world_pass(f->w, SECOND);
+	assert_int_equal(link_seconds(f, 0, false), 1);
+	world_cable(f->w, 0, 0, true);
+	world_run(f->w);
+	assert_int_equal(link_seconds(f, 0, true), 0);
+	assert_int_equal(link_seconds(f, 1, true), -1);
+	world_cable(f->w, 0, 1, true); /* of none that there is */
+	world_run(f->w);
+	assert_int_equal(link_seconds(f, 1, true), -1);
+}
+
 static uint32_t stats_error(struct fixture *f, uint32_t kind, uint32_t id)
 {
 	struct sio_msg_stats msg = {.kind = sio_to_le32(kind), .id = sio_to_le32(id)};
@@ -212,9 +252,9 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(nodes_up_and_down), CASE(pages_cover_everything),	CASE(quarantine_shows),
-		CASE(lists_of_the_port), CASE(clients_and_connections), CASE(adapters),
-		CASE(counters_count),
+		CASE(nodes_up_and_down),     CASE(pages_cover_everything),  CASE(quarantine_shows),
+		CASE(lists_of_the_port),     CASE(clients_and_connections), CASE(adapters),
+		CASE(links_tell_since_when), CASE(counters_count),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

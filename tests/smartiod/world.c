@@ -155,6 +155,19 @@ static void send_path(struct world *w, unsigned host, unsigned peer, unsigned ad
 	world_port_event(w, host, SIO_EV_LINK, 0, &evt, sizeof(evt));
 }
 
+void world_cable(struct world *w, unsigned host, unsigned adapter, bool up)
+{
+	struct sio_evt_link evt = {
+		.adapter = adapter,
+		.peer_adapter = adapter,
+		.peer_node = w->host[host].node,
+		.state = up ? SIO_LINK_UP : SIO_LINK_DOWN,
+		.generation = up ? w->host[host].boot_generation : 0,
+	};
+
+	world_port_event(w, host, SIO_EV_LINK, 0, &evt, sizeof(evt));
+}
+
 static void send_link(struct world *w, unsigned host, unsigned peer, bool up)
 {
 	for (unsigned i = 0; i < w->n_adapters; i++)

@@ -148,6 +148,8 @@ void world_pass(struct world *w, uint64_t ns);
 void world_link(struct world *w, unsigned a, unsigned b, bool up);
 /* One of several paths: through adapter @adapter of both. */
 void world_path(struct world *w, unsigned a, unsigned b, unsigned adapter, bool up);
+/* The port tells of an adapter's own link; paths are as they were. */
+void world_cable(struct world *w, unsigned host, unsigned adapter, bool up);
 /* The connection of two daemons breaks, and nothing else: both lose each other. */
 void world_cut(struct world *w, unsigned a, unsigned b);
 /* The host's daemon is killed: its port forgets all. */

@@ -84,7 +84,7 @@ static void requests_of_clients(void **state)
 		fill(type, size, 1, 1);
 		assert_int_equal(sio_client_check_request(packet, size, &h, &err), -EPROTO);
 	}
-	assert_int_equal(known, 44);
+	assert_int_equal(known, 45);
 }
 
 /* Every request field that is named reserved, by its place. */
@@ -99,6 +99,7 @@ static void reserved_fields_are_zero(void **state)
 		size_t size, at;
 	} fields[] = {
 		RESERVED(ADAPTER, struct sio_msg_adapter),
+		RESERVED(LINK, struct sio_msg_adapter),
 		RESERVED(SEG_PREPARE, struct sio_msg_seg_adapter),
 		RESERVED(SEG_AVAILABLE, struct sio_msg_seg_adapter),
 		RESERVED(SEG_UNAVAILABLE, struct sio_msg_seg_adapter),
