@@ -91,7 +91,7 @@ struct smartiod_op {
 struct smartiod_session {
 	struct smartiod_tree_node by_client; /* in d->sessions */
 	uint64_t client;
-	uint32_t pid, kind;
+	uint32_t pid, kind, version;
 	enum { SMARTIOD_GREETING, SMARTIOD_GREETED, SMARTIOD_RESTORING, SMARTIOD_OPEN } state;
 	bool ending;		      /* its client is gone */
 	bool owner_gone;	      /* it is, and what is still read of it is its last words */

@@ -345,7 +345,7 @@ void smartiod_hello_reply(struct smartiod *d, struct smartiod_session *s, const 
 			  const int *fds, unsigned n_fds)
 {
 	struct sio_rep_hello rep = {
-		.version = sio_to_le32(SIO_CLIENT_VERSION),
+		.version = sio_to_le32(s->version),
 		.node = sio_to_le32(d->node),
 		.n_adapters = sio_to_le32(d->host->n_adapters),
 		.world = sio_to_le32(d->world),
@@ -406,13 +406,13 @@ static int hello(struct smartiod *d, struct smartiod_session *s, const void *msg
 		 struct sio_err *reterr)
 {
 	const struct sio_msg_hello *m = msg;
+	uint32_t least = sio_from_le32(m->version_min), most = sio_from_le32(m->version_max);
 
-	if (sio_from_le32(m->version_min) > SIO_CLIENT_VERSION ||
-	    sio_from_le32(m->version_max) < SIO_CLIENT_VERSION)
+	if (least > most || least > SIO_CLIENT_VERSION || most < SIO_CLIENT_VERSION_MIN)
 		return sio_fail(reterr, -EPROTO,
-				"the program speaks versions %u to %u, smartiod version %u",
-				sio_from_le32(m->version_min), sio_from_le32(m->version_max),
-				SIO_CLIENT_VERSION);
+				"the program speaks versions %u to %u, smartiod %u to %u", least,
+				most, SIO_CLIENT_VERSION_MIN, SIO_CLIENT_VERSION);
+	s->version = most < SIO_CLIENT_VERSION ? most : SIO_CLIENT_VERSION;
 	s->kind = sio_from_le32(m->kind);
 	if (s->kind < SIO_CLIENT_LIBRARY || s->kind > SIO_CLIENT_KEEPER)
 		return sio_fail(reterr, -EINVAL, "client kind %u is not known", s->kind);

@@ -21,8 +21,12 @@
 
 #include "wire/wire.h"
 
-/* 2: keys in replies, RESTORE; 3: seals; 4: attachments' own step; 5: BYE; 6: LINK */
+/*
+ * 2: keys in replies, RESTORE; 3: seals; 4: attachments' own step; 5: BYE; 6: LINK. 5 and 6 only
+ * added requests, so smartiod serves programs from 4 on.
+ */
 #define SIO_CLIENT_VERSION 6
+#define SIO_CLIENT_VERSION_MIN 4
 
 enum {
 	SIO_MSG_HELLO = 1,
@@ -98,7 +102,8 @@ struct sio_msg_hello {
 SIO_WIRE_SIZE(struct sio_msg_hello, 32);
 struct sio_rep_hello {
 	struct sio_msg h;
-	sio_le32 version, node, n_adapters, world;
+	sio_le32 version; /* the greatest that both speak */
+	sio_le32 node, n_adapters, world;
 	sio_le64 client, owner, boot_generation;
 	uint8_t boot_id[16];
 	char host[32], cluster[32];

@@ -129,20 +129,47 @@ static void hello_is_said_once(void **state)
 	assert_true(d->cut);
 }
 
+static const struct world_message *greet(struct fixture *f, uint32_t least, uint32_t most)
+{
+	struct sio_msg_hello m = {.version_min = sio_to_le32(least),
+				  .version_max = sio_to_le32(most),
+				  .kind = sio_to_le32(SIO_CLIENT_LIBRARY)};
+
+	return world_call(f->w, world_client(f->w, 0, 0), SIO_MSG_HELLO, &m, sizeof(m));
+}
+
 static void versions_must_meet(void **state)
 {
+	static const uint32_t apart[][2] = {
+		{SIO_CLIENT_VERSION + 1, 99},
+		{1, SIO_CLIENT_VERSION_MIN - 1},
+		{SIO_CLIENT_VERSION, SIO_CLIENT_VERSION_MIN},
+	};
+	static const uint32_t agree[][3] = {
+		{SIO_CLIENT_VERSION, SIO_CLIENT_VERSION, SIO_CLIENT_VERSION},
+		{1, 99, SIO_CLIENT_VERSION},
+		{4, 4, 4}, /* what a program of that release says */
+		{5, 5, 5},
+		{1, SIO_CLIENT_VERSION_MIN, SIO_CLIENT_VERSION_MIN},
+	};
 	struct fixture *f = *state;
-	struct world_client *c = world_client(f->w, 0, 0);
-	struct sio_msg_hello m = {.version_min = sio_to_le32(SIO_CLIENT_VERSION + 1),
-				  .version_max = sio_to_le32(99),
-				  .kind = sio_to_le32(SIO_CLIENT_LIBRARY)};
-	const struct world_message *rep = world_call(f->w, c, SIO_MSG_HELLO, &m, sizeof(m));
+	const struct world_message *rep;
 	char text[80];
 
-	snprintf(text, sizeof(text), "the program speaks versions %d to 99, smartiod version %d",
-		 SIO_CLIENT_VERSION + 1, SIO_CLIENT_VERSION);
-	assert_int_equal(rep->error, EPROTO);
-	assert_string_equal(((const struct sio_msg_error *)rep->data)->text, text);
+	for (unsigned i = 0; i < 3; i++) {
+		rep = greet(f, apart[i][0], apart[i][1]);
+		snprintf(text, sizeof(text),
+			 "the program speaks versions %u to %u, smartiod %d to %d", apart[i][0],
+			 apart[i][1], SIO_CLIENT_VERSION_MIN, SIO_CLIENT_VERSION);
+		assert_int_equal(rep->error, EPROTO);
+		assert_string_equal(((const struct sio_msg_error *)rep->data)->text, text);
+	}
+	for (unsigned i = 0; i < 5; i++) {
+		rep = greet(f, agree[i][0], agree[i][1]);
+		assert_int_equal(rep->error, 0);
+		assert_int_equal(sio_from_le32(((const struct sio_rep_hello *)rep->data)->version),
+				 agree[i][2]);
+	}
 }
 
 static void descriptors_are_not_wanted(void **state)
