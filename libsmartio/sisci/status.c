@@ -13,6 +13,7 @@ int sio_status_open(struct sio_library *lib, int fd, struct sio_err *err)
 {
 	struct sio_world *w = lib->world;
 	const volatile struct sio_status_page *page;
+	uint32_t magic, count;
 
 	/* The place is kept for good: a check may race with SCITerminate(). */
 	if (!lib->status && w->reserve(w, NULL, false, SIO_PAGE_SIZE, &lib->status) < 0)
@@ -20,11 +21,12 @@ int sio_status_open(struct sio_library *lib, int fd, struct sio_err *err)
 	if (w->map(w, lib->status, SIO_PAGE_SIZE, SIO_PROT_READ, fd, 0) < 0)
 		return sio_fail(err, -ENOMEM, "the status page cannot be mapped");
 	page = lib->status;
-	if (sio_read32(&page->magic) != SIO_STATUS_MAGIC ||
-	    sio_read32(&page->count) > SIO_STATUS_PATHS)
+	magic = sio_read32(&page->magic);
+	count = sio_read32(&page->count);
+	if (magic != SIO_STATUS_MAGIC || count > SIO_STATUS_PATHS)
 		return sio_fail(err, -EPROTO,
-				"smartiod gave a status page of %u paths with mark %#x",
-				sio_read32(&page->count), sio_read32(&page->magic));
+				"smartiod gave a status page of %u paths with mark %#x", count,
+				magic);
 	return 0;
 }
 

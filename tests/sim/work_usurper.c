@@ -102,8 +102,11 @@ static size_t make_reply(struct state *s, const struct sio_nvme_req *req)
 	fill(&rep);
 	sio_nvme_rep_encode(&rep, data);
 	len = sio_nvme_rep_size(rep.h.op, rep.h.error);
-	if (sim_pick(8) == 0)
-		data[sim_pick(len)] = (uint8_t)sim_pick(256);
+	if (sim_pick(8) == 0) {
+		uint8_t byte = (uint8_t)sim_pick(256);
+
+		data[sim_pick(len)] = byte;
+	}
 	return sim_pick(8) ? len : 1 + sim_pick(sizeof(s->m->reply));
 }
 
