@@ -51,6 +51,13 @@ def traced(folder, program, seed, *more, **env):
     want(sum(e["ph"] != "M" for e in events) == len(lines), "events differ in number")
     want({e["tid"] for e in events if "tid" in e} ==
          {e["tid"] for e in events if e["name"] == "thread_name"}, "tracks without a name")
+    begun = {}
+    for e in events:
+        if e["ph"] == "B":
+            begun.setdefault(e["tid"], []).append(e["name"])
+        elif e["ph"] == "E":
+            want(e["name"] in begun.get(e["tid"], []), "a span ends that never began:", e)
+            begun[e["tid"]].remove(e["name"])
     return out, lines, events
 
 

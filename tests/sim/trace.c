@@ -99,25 +99,34 @@ static unsigned track_of(const char *name, size_t len)
 	return n_tracks;
 }
 
-static void perfetto_event(char phase, const char *text)
+static void clean(char *text)
+{
+	for (; *text; text++)
+		if (*text == '"' || *text == '\\' || *text < ' ')
+			*text = '\'';
+}
+
+static void perfetto_event(char phase, char *text)
 {
 	size_t word = strcspn(text, " :");
 	size_t number = text[word] == ' ' ? strspn(text + word + 1, "0123456789") : 0;
-	char clean[256];
+	char *result = phase == 'E' ? strstr(text, ": ") : NULL;
 	unsigned tid;
-	size_t n = 0;
 
 	/* "daemon 4" is a track, too. */
 	if (number)
 		word += 1 + number;
 	tid = track_of(text, word);
-	for (; *text && n < sizeof(clean) - 1; text++)
-		clean[n++] = *text == '"' || *text == '\\' || *text < ' ' ? '\'' : *text;
-	clean[n] = '\0';
+	clean(text);
+	/* The viewer ends a span by the name that it began with. */
+	if (result)
+		*result = '\0';
 	fprintf(perfetto,
-		",\n{\"ph\":\"%c\",\"pid\":1,\"tid\":%u,\"ts\":%" PRIu64 ".%03u,\"name\":\"%s\"%s}",
-		phase, tid, sim_now() / 1000, (unsigned)(sim_now() % 1000), clean,
-		phase == 'i' ? ",\"s\":\"t\"" : "");
+		",\n{\"ph\":\"%c\",\"pid\":1,\"tid\":%u,\"ts\":%" PRIu64 ".%03u,\"name\":\"%s\"",
+		phase, tid, sim_now() / 1000, (unsigned)(sim_now() % 1000), text);
+	if (result)
+		fprintf(perfetto, ",\"args\":{\"result\":\"%s\"}", result + 2);
+	fprintf(perfetto, "%s}", phase == 'i' ? ",\"s\":\"t\"" : "");
 }
 
 static void trace(char phase, const char *fmt, va_list ap)
