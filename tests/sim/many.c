@@ -17,6 +17,7 @@
 #include "run.h"
 
 #define MAX_ARGS 32
+#define LINE 16384  /* of arguments; hundreds of numbers of events may be among them */
 #define STUCK_S 100 /* seconds of a core: no seed takes that long, sanitized neither */
 
 struct job {
@@ -43,7 +44,7 @@ static uint64_t clock_ns(void)
 /* Run ourselves with the words of @line. */
 static void child(const char *line)
 {
-	static char words[512], self[] = "smartio-sim", quiet[] = "--quiet";
+	static char words[LINE], self[] = "smartio-sim", quiet[] = "--quiet";
 	const struct rlimit stuck = {STUCK_S, STUCK_S + 10};
 	char *argv[MAX_ARGS] = {self, quiet}, *save = NULL;
 	unsigned n = 2;
@@ -244,7 +245,7 @@ int sim_check_many(const struct sim_many *many)
 /* ---- shrinking ---- */
 static bool fails(const char *faults, const char *events)
 {
-	char line[2048];
+	char line[LINE];
 	struct job j;
 	int status;
 
@@ -305,7 +306,7 @@ static void join_events(const bool *keep, unsigned n, char *list, size_t size)
 static void shrink_events(const char *faults, bool *keep, unsigned n)
 {
 	bool *less = malloc(n);
-	char list[1024];
+	char list[LINE / 2];
 
 	for (unsigned piece = (n + 1) / 2; less && n > 0; piece = (piece + 1) / 2) {
 		for (unsigned from = 0; from < n; from += piece) {
@@ -329,7 +330,7 @@ static void shrink_events(const char *faults, bool *keep, unsigned n)
 int sim_shrink(void)
 {
 	bool keep[64] = {false}, *events;
-	char faults[512], list[1024];
+	char faults[512], list[LINE / 2];
 	unsigned n;
 
 	sim_plan_choose();
