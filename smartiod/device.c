@@ -223,6 +223,14 @@ int smartiod_peer_devices(struct smartiod *d, struct smartiod_peer *p, const voi
 
 /* ---- comings and goings ---- */
 
+void smartiod_device_borrows_lost(struct smartiod *d, uint32_t node, bool link)
+{
+	if (link)
+		smartiod_borrow_link_lost(d, node);
+	else
+		smartiod_borrow_node_down(d, node);
+}
+
 void smartiod_device_node_down(struct smartiod *d, uint32_t node)
 {
 	struct smartiod_tree_node *n;
@@ -237,7 +245,6 @@ void smartiod_device_node_down(struct smartiod *d, uint32_t node)
 		if (dev->node == node)
 			dev->present = false;
 	}
-	smartiod_borrow_node_down(d, node);
 }
 
 bool smartiod_device_borrowed(struct smartiod *d, uint32_t node)
@@ -264,7 +271,6 @@ bool smartiod_device_lent(struct smartiod *d, uint32_t node)
 void smartiod_device_link_lost(struct smartiod *d, uint32_t node)
 {
 	smartiod_loan_link_lost(d, node);
-	smartiod_borrow_link_lost(d, node);
 }
 
 void smartiod_device_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,

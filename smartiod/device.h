@@ -57,16 +57,22 @@ void smartiod_device_late(struct smartiod *d, uint32_t node, const struct sio_ms
 /* The peer's HELLO came: announce our devices to it. */
 void smartiod_device_peer_ready(struct smartiod *d, struct smartiod_peer *p);
 /*
- * The peer's host is down. Its devices are lost, its borrows end, quarantine of what it borrowed
- * begins, grants that we imported from it are void. Operations that waited for it have failed, and
- * its connections are lost already.
+ * Programs of this host lose what they borrowed of @node: with the host, or with the last path to
+ * it, when both hosts are up. They hear of it before they hear of other memory of that host: who
+ * finds ones where a device wrote must know already that the device is lost.
+ */
+void smartiod_device_borrows_lost(struct smartiod *d, uint32_t node, bool link);
+/*
+ * The peer's host is down. Its devices are not there, its borrows end, quarantine of what it
+ * borrowed begins, grants that we imported from it are void. Operations that waited for it have
+ * failed, and its connections and our borrows of its devices are lost already.
  */
 void smartiod_device_node_down(struct smartiod *d, uint32_t node);
 /* Does a program of this host borrow a device of @node? */
 bool smartiod_device_borrowed(struct smartiod *d, uint32_t node);
 /* Does one of us and @node borrow a device of the other? */
 bool smartiod_device_lent(struct smartiod *d, uint32_t node);
-/* The last path to it is down, both hosts are up: such borrows end. */
+/* The last path to it is down, both hosts are up: what it borrowed here ends. */
 void smartiod_device_link_lost(struct smartiod *d, uint32_t node);
 /* A path to a peer is down. What devices reach through it is cut off. */
 void smartiod_device_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,

@@ -202,6 +202,7 @@ static void node_down(struct smartiod *d, struct smartiod_peer *p)
 	p->state = SMARTIOD_PEER_IDLE;
 	p->generation = 0;
 	smartiod_op_peer_down(d, p->node, -ENETDOWN);
+	smartiod_device_borrows_lost(d, p->node, false);
 	smartiod_connection_node_down(d, p->node);
 	smartiod_dint_link_node_down(d, p->node);
 	smartiod_segment_node_down(d, p->node);
@@ -224,19 +225,22 @@ static void cut(struct smartiod *d, struct smartiod_peer *p)
 static void path_down(struct smartiod *d, struct smartiod_peer *p, uint32_t adapter,
 		      uint32_t peer_adapter)
 {
-	bool last = !smartiod_peer_link_up(p);
+	bool last = !smartiod_peer_link_up(p), lent = last && smartiod_device_lent(d, p->node);
 
 	if (last && p->state != SMARTIOD_PEER_READY) {
 		cut(d, p);
 		return;
 	}
+	if (lent) {
+		/* What it is still asked for them comes too late, and is given back then. */
+		smartiod_op_peer_fail(d, p->node, -ENETDOWN, "the link to the other host is down");
+		smartiod_device_borrows_lost(d, p->node, true);
+	}
 	smartiod_connection_path(d, p->node, adapter, peer_adapter, false);
 	smartiod_segment_path(d, p->node, adapter);
 	smartiod_grant_path_down(d, p->node, adapter, peer_adapter);
 	smartiod_device_path_down(d, p->node, adapter, peer_adapter);
-	if (last && smartiod_device_lent(d, p->node)) {
-		/* What it is still asked for them comes too late, and is given back then. */
-		smartiod_op_peer_fail(d, p->node, -ENETDOWN, "the link to the other host is down");
+	if (lent) {
 		smartiod_grant_link_lost(d, p->node);
 		smartiod_device_link_lost(d, p->node);
 	}

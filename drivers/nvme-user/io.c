@@ -236,6 +236,8 @@ static int poll_found_nothing(struct smartio_nvme_queue *q)
 /* A completion that cannot be: memory that reads as ones after a loss, or a drive gone mad. */
 COLD static void bad_completion(struct smartio_nvme_queue *q)
 {
+	/* Of a loss we were told before the memory changed. */
+	sio_from_fabric_barrier();
 	if (!sio_nvme_queue_stale(q))
 		end_queue(q, smartio_device_lost(q->n->d.handle) ? -ECONNRESET : -EPROTO);
 }

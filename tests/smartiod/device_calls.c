@@ -214,6 +214,15 @@ const struct sio_evm_device *call_device_event(struct world_client *c, unsigned 
 	return world_event(c, SIO_EVM_DEVICE, nth);
 }
 
+void call_take(struct world *w, struct world_client *c, uint32_t fdid, uint32_t flags,
+	       struct call_borrow *b, uint32_t *segment, uint32_t *map, uint32_t access[4])
+{
+	assert_int_equal(call_borrow(w, c, fdid, flags, b), 0);
+	assert_int_equal(call_dev_seg_connect(w, c, b->handle, 0, SCI_MEMTYPE_BAR, segment, NULL),
+			 0);
+	assert_int_equal(call_bar_map(w, c, *segment, 0, map, access), 0);
+}
+
 void call_last_reset(struct world *w, uint32_t fdid)
 {
 	struct world_client *c = world_client(w, 0, SIO_CLIENT_LIBRARY);

@@ -39,6 +39,9 @@ int call_plain_connect(struct world *w, struct world_client *c, uint32_t node, u
 int call_vector(struct world *w, struct world_client *c, uint32_t device, uint32_t *vector,
 		uint32_t link);
 int call_unvector(struct world *w, struct world_client *c, uint32_t device, uint32_t vector);
+/* Borrow, connect and map BAR 0. */
+void call_take(struct world *w, struct world_client *c, uint32_t fdid, uint32_t flags,
+	       struct call_borrow *b, uint32_t *segment, uint32_t *map, uint32_t access[4]);
 /*
  * All have been killed: what they left in quarantine ends with a reset of the first host's device.
  */

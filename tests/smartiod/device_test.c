@@ -51,10 +51,7 @@ static void finish(struct world *w)
 static void take(struct world *w, struct world_client *c, uint32_t flags, struct call_borrow *b,
 		 uint32_t *segment, uint32_t *map, uint32_t access[4])
 {
-	assert_int_equal(call_borrow(w, c, FDID, flags, b), 0);
-	assert_int_equal(call_dev_seg_connect(w, c, b->handle, 0, SCI_MEMTYPE_BAR, segment, NULL),
-			 0);
-	assert_int_equal(call_bar_map(w, c, *segment, 0, map, access), 0);
+	call_take(w, c, FDID, flags, b, segment, map, access);
 }
 
 static void exclusive_then_open(void **state)
@@ -431,91 +428,6 @@ static void late_device_segments_are_not_known(void **state)
 	assert_true(late > 0);
 }
 
-static void lender_down_is_told(void **state)
-{
-	struct world *w = start();
-	struct world_client *c = world_client(w, 2, SIO_CLIENT_LIBRARY);
-	struct call_borrow bc;
-	const struct sio_evm_device *e;
-	uint32_t sc, mc, seg, map, access[4];
-
-	(void)state;
-	take(w, c, 0, &bc, &sc, &mc, access);
-	assert_int_equal(call_seg_export(w, c, 1, 4096, &seg), 0);
-	assert_int_equal(call_dma_map(w, c, bc.handle, seg, 0, 0, 4096, &map), 0);
-	world_crash(w, 0);
-	world_run(w);
-	e = call_device_event(c, 0);
-	assert_non_null(e);
-	assert_int_equal(sio_from_le32(e->event), SIO_DEVICE_EV_LOST);
-	assert_non_null(world_event(c, SIO_EVM_SEGMENT_REMOTE, 0));
-	assert_int_equal(call_borrow(w, c, FDID, 0, &bc), ENODEV);
-	assert_int_equal(call_settled(w, c, bc.handle, 1), ECONNRESET);
-	assert_int_equal(call_handle(w, c, SIO_MSG_DMA_UNMAP, map, 0), 0);
-	assert_int_equal(call_handle(w, c, SIO_MSG_SEG_UNMAP, mc, 0), 0);
-	assert_int_equal(call_handle(w, c, SIO_MSG_SEG_DISCONNECT, sc, 0), 0);
-	assert_int_equal(call_handle(w, c, SIO_MSG_DEV_RETURN, bc.handle, 0), 0);
-	assert_int_equal(call_handle(w, c, SIO_MSG_SEG_REMOVE, seg, 0), 0);
-	world_boot(w, 0);
-	world_pass(w, 100000000);
-	assert_int_equal(call_borrow(w, c, FDID, SCI_FLAG_EXCLUSIVE, &bc), 0);
-	finish(w);
-}
-
-/* Segment events of a client with this reason. */
-static unsigned segment_events(struct world_client *c, uint32_t reason)
-{
-	const struct sio_evm_segment *e;
-	unsigned n = 0;
-
-	for (unsigned i = 0; (e = world_event(c, SIO_EVM_SEGMENT_REMOTE, i)); i++)
-		n += sio_from_le32(e->reason) == reason;
-	return n;
-}
-
-/*
- * The last link goes: borrows end, what is not a device's stays, and all is well when it is back.
- */
-static void segments_outlive_the_link_of_a_borrow(void **state)
-{
-	struct world *w = start();
-	struct world_client *borrower = world_client(w, 1, SIO_CLIENT_LIBRARY);
-	struct world_client *lender = world_client(w, 0, SIO_CLIENT_LIBRARY);
-	struct call_borrow b, again;
-	uint32_t there, here, to, from, number, ring, dma, bar, map, access[4];
-
-	(void)state;
-	assert_int_equal(call_seg_export(w, lender, 1, 8192, &there), 0);
-	assert_int_equal(call_seg_export(w, borrower, 2, 8192, &here), 0);
-	assert_int_equal(call_seg_connect(w, borrower, 4, 1, &to), 0);
-	assert_int_equal(call_seg_connect(w, lender, 8, 2, &from), 0);
-	assert_int_equal(call_seg_map(w, borrower, to, 0, 4096, &map), 0);
-	assert_int_equal(call_dint_create(w, lender, 0, 0, &ring, &number), 0);
-	assert_int_equal(call_dint_connect(w, borrower, 4, number, &ring), 0);
-	take(w, borrower, SCI_FLAG_EXCLUSIVE, &b, &bar, &map, access);
-	assert_int_equal(call_dma_map(w, borrower, b.handle, here, 0, 0, 4096, &dma), 0);
-	world_link(w, 0, 1, false);
-	world_run(w);
-	assert_int_equal(sio_from_le32(call_device_event(borrower, 0)->event), SIO_DEVICE_EV_LOST);
-	assert_int_equal(segment_events(borrower, SCI_CB_NOT_OPERATIONAL), 1);
-	assert_int_equal(segment_events(borrower, SCI_CB_LOST), 1); /* the BAR */
-	assert_int_equal(segment_events(lender, SCI_CB_NOT_OPERATIONAL), 1);
-	assert_int_equal(segment_events(lender, SCI_CB_LOST), 0);
-	assert_null(world_event(borrower, SIO_EVM_DINT_LOST, 0));
-	assert_int_equal(call_borrow(w, borrower, FDID, 0, &again), ENETDOWN);
-	world_link(w, 0, 1, true);
-	world_run(w);
-	assert_int_equal(segment_events(borrower, SCI_CB_OPERATIONAL), 1);
-	assert_int_equal(segment_events(lender, SCI_CB_OPERATIONAL), 1);
-	assert_int_equal(call_seg_map(w, borrower, to, 4096, 4096, &map), 0);
-	/* The exclusive borrow has ended. */
-	assert_int_equal(call_borrow(w, lender, FDID, 0, &again), 0);
-	/* One of the segment, two of the data interrupt; and its device is not settled. */
-	assert_int_equal(world_resources(w, SIO_KIND_GRANT), 4);
-	assert_int_equal(call_borrow(w, borrower, FDID, 0, &b), 0);
-	finish(w);
-}
-
 /* Each daemon hears of the link in its own time, and requests are on their way between them. */
 static void a_link_that_flaps_leaves_both_agreed(void **state)
 {
@@ -557,8 +469,6 @@ int main(void)
 		cmocka_unit_test(device_segments_go_where_hints_say),
 		cmocka_unit_test(device_segments_fall_back),
 		cmocka_unit_test(late_device_segments_are_not_known),
-		cmocka_unit_test(lender_down_is_told),
-		cmocka_unit_test(segments_outlive_the_link_of_a_borrow),
 		cmocka_unit_test(a_link_that_flaps_leaves_both_agreed),
 	};
 
