@@ -27,10 +27,12 @@ static void link_set(unsigned host, unsigned adapter, bool up)
 			sim_peer_unlinked(host, peer);
 }
 
-void sim_cable_out(unsigned host, unsigned adapter)
+bool sim_cable_out(unsigned host, unsigned adapter)
 {
-	if (cables_out[host][adapter]++ == 0)
-		link_set(host, adapter, false);
+	if (cables_out[host][adapter]++ > 0)
+		return false;
+	link_set(host, adapter, false);
+	return true;
 }
 
 void sim_cables_anew(unsigned host)

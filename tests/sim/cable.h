@@ -2,8 +2,10 @@
 #ifndef SIM_CABLE_H
 #define SIM_CABLE_H
 
+#include <stdbool.h>
+
 /* The cable of a host's adapter is pulled out, and put in as often. Not from a coroutine. */
-void sim_cable_out(unsigned host, unsigned adapter);
+bool sim_cable_out(unsigned host, unsigned adapter);
 void sim_cable_in(unsigned host, unsigned adapter);
 /*
  * All cables of a host are out: they come back with other addresses. Windows between it and others

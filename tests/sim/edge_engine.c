@@ -171,6 +171,7 @@ static unsigned fall_asleep(struct engines *e, unsigned host)
 		doze(host, false);
 	else
 		e->asleep = true;
+	sim_did.doze += e->asleep;
 	return work;
 }
 

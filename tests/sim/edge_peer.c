@@ -34,6 +34,7 @@ static uint64_t latency(void)
 {
 	uint64_t extra = sim_peer_delay ? sim_below(sim_peer_delay) : 0;
 
+	sim_did.delay += extra > 0;
 	return extra + sim_latency();
 }
 
@@ -258,6 +259,7 @@ void sim_peer_cut(unsigned a, unsigned b)
 		return;
 	sim_trace("room: connection of daemons %u and %u breaks", w->host[0]->node,
 		  w->host[1]->node);
+	sim_did.cut++;
 	w->broken = true;
 	count_break(w);
 	hang_up(w, 0);

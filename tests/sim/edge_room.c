@@ -64,6 +64,8 @@ static bool refused(const struct sim_packet *k)
 	if (!sim_port_fail_in || !can_fail(sim_word(k->data, k->len, 4)) || --sim_port_fail_in > 0)
 		return false;
 	memcpy(&req, k->data, sizeof(req));
+	sim_trace("port %u: fault port: op %u fails", k->host->node, req.op);
+	sim_did.port++;
 	evt.h = (struct sio_evt){.size = sizeof(evt),
 				 .op = req.op,
 				 .error = sim_chance(1, 2) ? -ENOMEM : -ENOSPC,

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """What the simulator says when a seed fails: one line with seed and commit, whatever ended it; a trace that
-ends there; fewer faults with which it still fails.
+ends there; fewer faults with which it still fails; what the faults did.
 
 usage: failures.py crash SMARTIO-SIM-THAT-CRASHES
-       failures.py oracle SMARTIO-SIM-THAT-FAILS
+       failures.py oracle SMARTIO-SIM-THAT-FAILS SMARTIO-SIM
 """
 import json
 import os
@@ -131,6 +131,46 @@ def hashes(folder, program):
         want(any(e["ph"] == "B" for e in events), "no spans")
 
 
+# Seeds in which most faults do something, some of them nothing.
+COUNTED = {"3": [], "20": ["--faults", "port,memory,death,cut"]}
+FAULT = re.compile(r"(\w+) (\d+)(?:/(\d+))?(?: in (\d+) of (\d+))?(?:, |$)")
+# What the trace has of them, a line for each time.
+TRACED = {"port": r"port \d+: fault port: op \d+ fails$", "memory": r"fault memory: an allocation fails",
+          "cut": r"room: connection of daemons \d+ and \d+ breaks$", "crash": r"host \d+ crashes$",
+          "death": r"\S+ killed( in step \d+)?$"}
+
+
+def counts(line):
+    return {name: [int(n or 0) for n in numbers] for name, *numbers in FAULT.findall(line.split(": ", 1)[1])}
+
+
+def counted(folder, program):
+    """What faults did: as the trace has it, summed of many seeds; one that did nothing is told."""
+    total, lines = {}, []
+    for seed, options in COUNTED.items():
+        out, trace, _ = traced(folder, program, seed, "--seconds", "4", *options)
+        line, = re.findall(r"^faults, counted: .*$", out.stdout, re.M)
+        lines.append(f"{seed} --seconds 4 {' '.join(options)}\n")
+        for name, (did, planned, *_) in counts(line).items():
+            found = sum(bool(re.search(r"^\S+ " + TRACED[name], t)) for t in trace) if name in TRACED else did
+            want(found == did, "seed", seed, name, "did", did, "and the trace has", found)
+            total[name] = [a + b for a, b in zip(total.get(name, [0] * 4), (did, planned, did > 0, 1))]
+    want(all(total[name][0] > 0 for name in TRACED), "some did nothing:", total)
+    fixed = os.path.join(folder, "seeds")
+    with open(fixed, "w", encoding="utf-8") as f:
+        f.writelines(lines)
+    for more, code in (((), 0), (("--all-faults",), 1)):
+        out = subprocess.run([program, "--check", fixed, "--new", "0", *more], capture_output=True, text=True,
+                             check=False)
+        line, = re.findall(r"^faults, counted .*$", out.stdout, re.M)
+        want(counts(line) == total, line, "is not the sum", total)
+        want(out.returncode == code, *more, "it ends with", out.returncode, out.stderr)
+    missing = set(re.findall(r"the fault (\w+) did nothing", out.stderr))
+    every = re.findall(r"^fault (\w+)$", subprocess.run([program, "--list"], capture_output=True, text=True,
+                                                        check=True).stdout, re.M)
+    want(missing == {name for name in every if not total.get(name, [0])[0]}, "told are", missing)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         if sys.argv[1] == "crash":
@@ -138,6 +178,7 @@ def main():
         else:
             oracle(folder, sys.argv[2])
             hashes(folder, sys.argv[3])
+            counted(folder, sys.argv[3])
 
 
 if len(sys.argv) < 3:

@@ -19,5 +19,5 @@ static void prepare(uint64_t *rng)
 	sim_engine_forgotten = forgotten;
 }
 
-const struct sim_fault sim_fault_doze = {.name = "doze", .prepare = prepare};
-const struct sim_fault sim_fault_flood = {.name = "flood"};
+const struct sim_fault sim_fault_doze = {.name = "doze", .did = &sim_did.doze, .prepare = prepare};
+const struct sim_fault sim_fault_flood = {.name = "flood", .did = &sim_did.flood};

@@ -94,7 +94,9 @@ static void removal_begin(struct sim_fault_event *e)
 	if (!d)
 		return;
 	e->b = (unsigned)(d - sim_cluster->topology->host[e->a].device);
-	if (!sim_drive_move(e->a, e->b, false))
+	if (sim_drive_move(e->a, e->b, false))
+		sim_did.removal++;
+	else
 		e->b = NOTHING;
 }
 
@@ -106,22 +108,24 @@ static void removal_end(struct sim_fault_event *e)
 }
 
 const struct sim_fault sim_fault_removal = {.name = "removal",
+					    .did = &sim_did.removal,
 					    .most = 30,
 					    .longest = SIM_SECOND,
 					    .begin = removal_begin,
 					    .end = removal_end};
 const struct sim_fault sim_fault_lost = {
-	.name = "lost", .most = 6, .prepare = want, .begin = lost_begin, .heal = trouble_heal};
+	.name = "lost", .did = &trouble_count[TROUBLE_LOST], .most = 6, .prepare = want, .begin = lost_begin, .heal = trouble_heal};
 const struct sim_fault sim_fault_late = {
-	.name = "late", .most = 12, .prepare = want, .begin = late_begin, .heal = trouble_heal};
+	.name = "late", .did = &trouble_count[TROUBLE_LATE], .most = 12, .prepare = want, .begin = late_begin, .heal = trouble_heal};
 const struct sim_fault sim_fault_doubled = {.name = "doubled",
+					    .did = &trouble_count[TROUBLE_DOUBLED],
 					    .most = 6,
 					    .prepare = want,
 					    .begin = doubled_begin,
 					    .heal = trouble_heal};
 const struct sim_fault sim_fault_phase = {
-	.name = "phase", .most = 6, .prepare = want, .begin = phase_begin, .heal = trouble_heal};
+	.name = "phase", .did = &trouble_count[TROUBLE_PHASE], .most = 6, .prepare = want, .begin = phase_begin, .heal = trouble_heal};
 const struct sim_fault sim_fault_stray = {
-	.name = "stray", .most = 12, .prepare = want, .begin = stray_begin, .heal = trouble_heal};
+	.name = "stray", .did = &trouble_count[TROUBLE_STRAY], .most = 12, .prepare = want, .begin = stray_begin, .heal = trouble_heal};
 const struct sim_fault sim_fault_fatal = {
-	.name = "fatal", .most = 6, .prepare = want, .begin = fatal_begin, .heal = trouble_heal};
+	.name = "fatal", .did = &trouble_count[TROUBLE_FETCH], .most = 6, .prepare = want, .begin = fatal_begin, .heal = trouble_heal};

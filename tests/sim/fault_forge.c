@@ -51,6 +51,7 @@ static void say(struct smartiod *d, uint32_t node, struct sio_msg *msg, size_t l
 	msg->size = sio_to_le32((uint32_t)len);
 	msg->type = sio_to_le32(type);
 	sim_trace("daemon %u <- daemon %u type %u, a lie", d->node, node, type);
+	sim_did.forge++;
 	smartiod_peer_message(d, node, msg, len);
 }
 
@@ -95,4 +96,4 @@ static void forge_begin(struct sim_fault_event *e)
 	}
 }
 
-const struct sim_fault sim_fault_forge = {.name = "forge", .most = 300, .begin = forge_begin};
+const struct sim_fault sim_fault_forge = {.name = "forge", .did = &sim_did.forge, .most = 300, .begin = forge_begin};

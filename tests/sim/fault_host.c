@@ -20,6 +20,7 @@ static void crash_begin(struct sim_fault_event *e)
 	if (!e->b)
 		return;
 	held_down[e->a] = true;
+	sim_did.crash += sim_host_alive(e->a);
 	sim_host_crash(e->a);
 }
 
@@ -51,6 +52,7 @@ static void crash_heal(void)
 
 const struct sim_fault sim_fault_crash = {
 	.name = "crash",
+	.did = &sim_did.crash,
 	.most = 6,
 	.longest = 2 * SIM_SECOND,
 	.begin = crash_begin,
@@ -63,7 +65,7 @@ static void link_begin(struct sim_fault_event *e)
 {
 	e->a = draw(e, sim_hosts());
 	e->b = draw(e, sim_cluster->topology->host[e->a].n_adapters);
-	sim_cable_out(e->a, e->b);
+	sim_did.link += sim_cable_out(e->a, e->b);
 }
 
 static void link_end(struct sim_fault_event *e)
@@ -73,6 +75,7 @@ static void link_end(struct sim_fault_event *e)
 
 const struct sim_fault sim_fault_link = {
 	.name = "link",
+	.did = &sim_did.link,
 	.most = 20,
 	.longest = SIM_SECOND,
 	.begin = link_begin,
@@ -92,6 +95,7 @@ static void anew_begin(struct sim_fault_event *e)
 
 static void anew_end(struct sim_fault_event *e)
 {
+	sim_did.anew += sim_cluster->topology->host[e->a].n_adapters > 0;
 	sim_cables_anew(e->a);
 	for (unsigned i = 0; i < sim_cluster->topology->host[e->a].n_adapters; i++)
 		sim_cable_in(e->a, i);
@@ -99,6 +103,7 @@ static void anew_end(struct sim_fault_event *e)
 
 const struct sim_fault sim_fault_anew = {
 	.name = "anew",
+	.did = &sim_did.anew,
 	.most = 8,
 	.longest = SIM_SECOND,
 	.begin = anew_begin,
@@ -112,7 +117,8 @@ static void clock_begin(struct sim_fault_event *e)
 
 	e->a = draw(e, sim_hosts());
 	e->b = draw(e, 4);
+	sim_did.clock++;
 	sim_clock_jump(e->a, far[e->b]);
 }
 
-const struct sim_fault sim_fault_clock = {.name = "clock", .most = 5, .begin = clock_begin};
+const struct sim_fault sim_fault_clock = {.name = "clock", .did = &sim_did.clock, .most = 5, .begin = clock_begin};

@@ -17,7 +17,7 @@ static void lack_begin(struct sim_fault_event *e)
 		p->fail_at = p->steps + 1 + steps;
 }
 
-const struct sim_fault sim_fault_lack = {.name = "lack", .most = 100, .begin = lack_begin};
+const struct sim_fault sim_fault_lack = {.name = "lack", .did = &sim_did.lack, .most = 100, .begin = lack_begin};
 
 /* ---- a program's calls that fail seldom: most that are made are not these ---- */
 static void scarce_begin(struct sim_fault_event *e)
@@ -39,7 +39,7 @@ static void scarce_begin(struct sim_fault_event *e)
 		p->scarce_in[some[which].what] = nth;
 }
 
-const struct sim_fault sim_fault_scarce = {.name = "scarce", .most = 200, .begin = scarce_begin};
+const struct sim_fault sim_fault_scarce = {.name = "scarce", .did = &sim_did.scarce, .most = 200, .begin = scarce_begin};
 
 /* ---- requests to a port ---- */
 static void port_begin(struct sim_fault_event *e)
@@ -53,7 +53,7 @@ static void port_heal(void)
 }
 
 const struct sim_fault sim_fault_port = {
-	.name = "port", .most = 100, .begin = port_begin, .heal = port_heal};
+	.name = "port", .did = &sim_did.port, .most = 100, .begin = port_begin, .heal = port_heal};
 
 /* ---- memory ---- */
 static void tell(void)
@@ -61,6 +61,7 @@ static void tell(void)
 	struct sim_proc *p = sim_self();
 
 	sim_trace("fault memory: an allocation fails%s%s", p ? " in " : "", p ? p->name : "");
+	sim_did.memory++;
 }
 
 static void memory_begin(struct sim_fault_event *e)
@@ -75,4 +76,4 @@ static void memory_heal(void)
 }
 
 const struct sim_fault sim_fault_memory = {
-	.name = "memory", .most = 50, .begin = memory_begin, .heal = memory_heal};
+	.name = "memory", .did = &sim_did.memory, .most = 50, .begin = memory_begin, .heal = memory_heal};

@@ -281,6 +281,7 @@ static void say(void)
 		h->id = sio_to_le32(1 + (uint32_t)draw(4096));
 	else if (!sio_peer_is_news(f->type))
 		h->id = sio_to_le32(FORGED | slot << 24 | (S.next_id++ & 0xffffff));
+	sim_did.liar++;
 	sim_peer_send(&sim_host[sim_liar()], sim_node(liar_now->host), msg, len);
 }
 
@@ -359,6 +360,7 @@ static void says(unsigned host, void *data, size_t len)
 		liar_alters(msg, len);
 	if (draw(MUTATED) > 0)
 		return;
+	sim_did.liar++;
 	where = draw(len);
 	msg[where] ^= (uint8_t)(1 + draw(255));
 }
@@ -405,6 +407,7 @@ static void liar_heal(void)
 
 const struct sim_fault sim_fault_liar = {
 	.name = "liar",
+	.did = &sim_did.liar,
 	.most = 6,
 	.longest = 2 * SIM_SECOND,
 	.seldom = 2,

@@ -33,13 +33,15 @@ static void death_begin(struct sim_fault_event *e)
 		return;
 	p->kill_later = later % 2 ? 1 + (later >> 1) % 64000 : 0;
 	sim_trace("fault death: %s in %llu steps", p->name, (unsigned long long)steps);
-	if (steps == 0)
+	if (steps == 0) {
+		sim_did.death++;
 		sim_proc_kill(p);
-	else
+	} else {
 		p->kill_at = p->steps + steps;
+	}
 }
 
-const struct sim_fault sim_fault_death = {.name = "death", .most = 100, .begin = death_begin};
+const struct sim_fault sim_fault_death = {.name = "death", .did = &sim_did.death, .most = 100, .begin = death_begin};
 
 /*
  * SIGSTOP, or a machine that swaps: its memory, descriptors and what devices do there go on, and
@@ -57,6 +59,7 @@ static void stop_begin(struct sim_fault_event *e)
 	if (!p)
 		return;
 	sim_trace("fault stop: %s", p->name);
+	sim_did.stop++;
 	p->stopped = sim_now() + e->length;
 	/* It cannot do better than its time-outs, but for the time in which it does nothing. */
 	for (struct sim_coro *c = p->coros; c; c = c->next)
@@ -71,6 +74,7 @@ static void stop_end(struct sim_fault_event *e)
 
 const struct sim_fault sim_fault_stop = {
 	.name = "stop",
+	.did = &sim_did.stop,
 	.most = 24,
 	.longest = 12 * SIM_SECOND,
 	.seldom = 8,

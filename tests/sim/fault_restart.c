@@ -30,6 +30,7 @@ static void start(void)
 /* Some at once: the next one is killed while it learns what there was before. */
 static void restart_begin(struct sim_fault_event *e)
 {
+	sim_did.restart += sim_host[0].daemon != NULL;
 	sim_daemon_kill(0);
 	e->a = sim_draw(&e->rng) % 4 > 0;
 	if (e->a)
@@ -40,6 +41,7 @@ static void restart_begin(struct sim_fault_event *e)
 
 static void restart_end(struct sim_fault_event *e)
 {
+	sim_did.restart += e->a && sim_host[0].daemon;
 	if (e->a)
 		sim_daemon_kill(0);
 	else
@@ -53,6 +55,7 @@ static void absent_begin(struct sim_fault_event *e)
 {
 	(void)e;
 	away++;
+	sim_did.absent += sim_host[0].daemon != NULL;
 	sim_daemon_kill(0);
 }
 
@@ -74,6 +77,7 @@ static void back(void *arg)
 
 static void unheard(void)
 {
+	sim_did.unheard += sim_host[0].daemon != NULL;
 	sim_daemon_kill(0);
 	sim_after(BACK, back, NULL);
 }
@@ -93,6 +97,7 @@ static void restart_heal(void)
 
 const struct sim_fault sim_fault_restart = {
 	.name = "restart",
+	.did = &sim_did.restart,
 	.most = 20,
 	.longest = 200 * SIM_MS,
 	.seldom = 8,
@@ -104,6 +109,7 @@ const struct sim_fault sim_fault_restart = {
 
 const struct sim_fault sim_fault_absent = {
 	.name = "absent",
+	.did = &sim_did.absent,
 	.most = 3,
 	.longest = 75 * SIM_SECOND,
 	.seldom = 32,
@@ -115,6 +121,7 @@ const struct sim_fault sim_fault_absent = {
 
 const struct sim_fault sim_fault_unheard = {
 	.name = "unheard",
+	.did = &sim_did.unheard,
 	.most = 60,
 	.seldom = 8,
 	.prepare = restart_prepare,

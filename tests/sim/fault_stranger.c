@@ -150,4 +150,4 @@ static void prepare(uint64_t *rng)
 }
 
 const struct sim_fault sim_fault_stranger = {
-	.name = "stranger", .most = 30, .begin = visit, .prepare = prepare, .heal = heal};
+	.name = "stranger", .did = &sim_did.stranger, .most = 30, .begin = visit, .prepare = prepare, .heal = heal};

@@ -22,9 +22,9 @@
 
 struct job {
 	pid_t pid;
-	char what[256]; /* its arguments, as one line */
+	char *what; /* its arguments, as one line */
 	int out;	/* what it says */
-	uint64_t seed;
+	bool fixed; /* of the file */
 };
 
 static struct {
@@ -60,14 +60,15 @@ static void child(const char *line)
 
 static int start(struct job *j, const char *line)
 {
-	snprintf(j->what, sizeof(j->what), "%s", line);
 	j->out = memfd_create("output", MFD_CLOEXEC);
 	if (j->out < 0)
 		return -errno;
+	j->what = strdup(line);
 	fflush(NULL);
 	j->pid = fork();
 	if (j->pid < 0) {
 		close(j->out);
+		free(j->what);
 		return -errno;
 	}
 	if (j->pid == 0) {
@@ -95,15 +96,17 @@ static bool finish(struct job *j, int status)
 
 	if (good) {
 		M.passed++;
+		sim_tally_add(j->fixed, j->out);
 	} else {
 		M.failed++;
-		fprintf(stderr, "smartio-sim %s\n", j->what);
+		fprintf(stderr, "smartio-sim %s\n", j->what ? j->what : "");
 		show(j->out);
 		if (WIFSIGNALED(status))
 			fprintf(stderr, "ended by signal %d%s\n", WTERMSIG(status),
 				WTERMSIG(status) == SIGXCPU ? ": stuck" : "");
 	}
 	close(j->out);
+	free(j->what);
 	*j = M.job[--M.n];
 	return good;
 }
@@ -121,12 +124,13 @@ static void wait_one(void)
 	}
 }
 
-static void run_line(const char *line)
+static void run_line(const char *line, bool fixed)
 {
 	int rc;
 
 	while (M.n == M.max)
 		wait_one();
+	M.job[M.n].fixed = fixed;
 	rc = start(&M.job[M.n], line);
 	if (rc < 0) {
 		fprintf(stderr, "smartio-sim: %s: cannot run: %s\n", line, strerror(-rc));
@@ -153,7 +157,7 @@ static long run_range(const char *line, unsigned part)
 		return 0;
 	for (; first <= last && !enough(); first += part, n++) {
 		snprintf(one, sizeof(one), "%llu", first);
-		run_line(one);
+		run_line(one, true);
 	}
 	return n;
 }
@@ -180,7 +184,7 @@ static long run_fixed(const char *path, unsigned part)
 			n += run_range(line, part);
 			continue;
 		}
-		run_line(line);
+		run_line(line, true);
 		n++;
 	}
 	fclose(f);
@@ -209,7 +213,7 @@ static void run_new(uint64_t seed)
 		M.failed++;
 		return;
 	}
-	run_line(line);
+	run_line(line, false);
 }
 
 int sim_check_many(const struct sim_many *many)
@@ -239,6 +243,9 @@ int sim_check_many(const struct sim_many *many)
 	if (seed > first)
 		printf(", new ones %" PRIu64 " to %" PRIu64, first, seed - 1);
 	printf("; %.1f s\n", (double)(clock_ns() - begin) / 1e9);
+	sim_tally_tell();
+	if (many->all && sim_tally_missing())
+		return 1;
 	return M.failed ? 1 : 0;
 }
 
@@ -265,6 +272,7 @@ static bool fails(const char *faults, const char *events)
 		return false;
 	waitpid(j.pid, &status, 0);
 	close(j.out);
+	free(j.what);
 	if (status == 0)
 		return false;
 	printf("fails: smartio-sim %s\n", line);

@@ -32,6 +32,7 @@ static const char usage[] =
 	"  --jobs N           seeds run side by side (2)\n"
 	"  --first SEED       the first new seed (from the clock)\n"
 	"  --unchecked        the room trusts its tables, as in a release build\n"
+	"  --all-faults       with --check: each fault must do something in the seeds of FILE\n"
 	"  --stop             of many, end at the first that fails\n";
 
 enum { SEED_MODE, CHECK, SOAK, SHRINK, LIST };
@@ -76,6 +77,7 @@ static int one(void)
 	took = core_time() - begin;
 	printf("seed %" PRIu64 " hash %016" PRIx64 " commit %s\n", sim_options.seed, r->hash,
 	       SIM_COMMIT);
+	sim_plan_tell();
 	if (!sim_options.quiet)
 		printf("%u hosts, %" PRIu64 " programs (%" PRIu64 " killed), %" PRIu64
 		       " calls, %u fault events, %" PRIu64 " looks at the books, %" PRIu64
@@ -171,6 +173,9 @@ static int option(int c)
 	case 'x':
 		cmd.many.stop = true;
 		return 0;
+	case 'a':
+		cmd.many.all = true;
+		return 0;
 	case 'u':
 		sim_unchecked = true;
 		return 0;
@@ -195,6 +200,7 @@ int main(int argc, char **argv)
 		{"soak", 1, NULL, 'k'},	    {"new", 1, NULL, 'n'},	 {"jobs", 1, NULL, 'j'},
 		{"quiet", 0, NULL, 'q'},    {"first", 1, NULL, 'F'},	 {"part", 1, NULL, 'P'},
 		{"list", 0, NULL, 'l'},	    {"unchecked", 0, NULL, 'u'}, {"stop", 0, NULL, 'x'},
+		{"all-faults", 0, NULL, 'a'},
 		{NULL, 0, NULL, 0}};
 	char *end;
 	int c, rc;

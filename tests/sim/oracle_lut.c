@@ -234,6 +234,7 @@ int __wrap_sio_lut_map(struct sio_lut *lut, const struct sio_lut_target *target,
 		sim_fail("tables", "%s: %#llx + %#llx of node %u is mapped: %d, not %d, at %#llx",
 			 lut->name, (unsigned long long)target->bus.addr, (unsigned long long)len,
 			 target->bus.node, rc, want, rc ? 0 : (unsigned long long)*ret_offset);
+	sim_did.tables += rc == -ENOSPC && sim_few_entries;
 	if (rc < 0)
 		return rc;
 	m->used += best;

@@ -6,6 +6,7 @@
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 static struct sim_fault_event *plan;
 static unsigned n_plan, max_plan;
 static bool chosen[MAX_FAULTS];
+static uint64_t begun[MAX_FAULTS]; /* events of each */
 static unsigned running; /* that have begun and not ended */
 
 bool sim_list_has(const char *list, const char *name)
@@ -161,6 +163,24 @@ void sim_plan_make(void)
 		plan[i].number = i;
 }
 
+void sim_plan_tell(void)
+{
+	const char *before = SIM_COUNTED;
+
+	for (unsigned i = 0; sim_faults[i]; i++) {
+		const struct sim_fault *f = sim_faults[i];
+
+		if (!chosen[i])
+			continue;
+		printf("%s%s %" PRIu64, before, f->name, *f->did);
+		if (f->begin)
+			printf("/%" PRIu64, begun[i]);
+		before = ", ";
+	}
+	if (*before == ',')
+		printf("\n");
+}
+
 unsigned sim_plan_events(void)
 {
 	return n_plan;
@@ -175,11 +195,18 @@ static void event_end(void *arg)
 	e->fault->end(e);
 }
 
+static void count(const struct sim_fault *f)
+{
+	for (unsigned i = 0; sim_faults[i]; i++)
+		begun[i] += sim_faults[i] == f;
+}
+
 static void event_begin(void *arg)
 {
 	struct sim_fault_event *e = arg;
 
 	sim_trace("fault %s number %u", e->fault->name, e->number);
+	count(e->fault);
 	e->fault->begin(e);
 	if (!e->fault->end)
 		return;

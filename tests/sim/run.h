@@ -15,6 +15,7 @@
  *   probe.c    liveness: the programs that must succeed in the end
  *   options.c  the command line
  *   many.c     many seeds, each in a process of its own; shrinking
+ *   tally.c    what faults did in them
  */
 #ifndef SIM_RUN_H
 #define SIM_RUN_H
@@ -54,6 +55,7 @@ struct sim_fault_event {
 
 struct sim_fault {
 	const char *name;
+	const uint64_t *did; /* how often it did something in this run */
 	unsigned most;	  /* most events in ten seconds of virtual time */
 	uint64_t longest; /* ns that one lasts at most; 0: an instant */
 	unsigned seldom;  /* in one of so many seeds that would have it; 0: in all */
@@ -133,6 +135,11 @@ void sim_plan_make(void);   /* ... and when */
 void sim_plan_begin(void);  /* they happen from now on */
 void sim_plan_heal(void);   /* they are over */
 unsigned sim_plan_events(void);
+/*
+ * One line: what each fault of this seed did, of how many events that began; nothing if it has none.
+ */
+#define SIM_COUNTED "faults, counted: "
+void sim_plan_tell(void);
 /* "a,b" or "all,-b" or "none"; NULL is all. */
 bool sim_list_has(const char *list, const char *name);
 
@@ -190,8 +197,14 @@ struct sim_many {
 	double soak;	   /* new seeds for so many seconds, if that is not 0 */
 	unsigned jobs, part;
 	bool stop; /* at the first that fails */
+	bool all;  /* each fault has to do something in the fixed seeds */
 };
 int sim_check_many(const struct sim_many *many);
 int sim_shrink(void);
+
+/* ---- tally.c: what faults did in many seeds ---- */
+void sim_tally_add(bool fixed, int fd); /* what a run said */
+void sim_tally_tell(void);
+unsigned sim_tally_missing(void); /* how many did nothing in the fixed seeds; says which */
 
 #endif

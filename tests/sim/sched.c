@@ -7,6 +7,8 @@
 
 #include "sim.h"
 
+struct sim_did sim_did;
+
 #define SPAN 50000u /* ns that the heap of what comes soon reaches ahead */
 
 struct event {

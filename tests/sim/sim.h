@@ -25,6 +25,7 @@
 
 #include "chance.h"
 #include "core/topology.h"
+#include "did.h"
 #include "emu/room.h"
 #include "session/world.h"
 #include "smartiod/daemon.h"

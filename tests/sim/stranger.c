@@ -215,6 +215,7 @@ int stranger_ask(unsigned host, void *req, size_t size, uint32_t op, const int *
 	stranger.acting = false;
 	assert(stranger.answer.h.op == op);
 	stranger.error = stranger.answer.h.error;
+	sim_did.stranger++;
 	sim_trace("stranger: port %u op %u error %d", sim_node(host), op, stranger.error);
 	if (!is_one_of(stranger.error, errors))
 		sim_fail("stranger", "port of node %u: op %u gives %d, not %d: %s", sim_node(host),

@@ -332,6 +332,7 @@ static void flood(struct other *o)
 			break;
 		refused += e == SCI_ERR_NOSPC;
 	}
+	sim_did.flood += refused > 0;
 }
 
 static void trigger_data(struct other *o)

@@ -225,6 +225,7 @@ void sim_manager_tries(struct smartio_nvme_manager *m)
 		note(0, m->d.fdid);
 		try_queue(&t);
 		note(m->d.fdid, 0);
+		sim_did.flood++;
 	}
 	sim_call("sio_nvme_mem_done", 0);
 	sio_nvme_mem_done(&t.mem);

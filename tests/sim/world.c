@@ -31,6 +31,7 @@ static void die_later(void *arg)
 	SIM_EACH_PROC(p)
 	if (p->pid == (uintptr_t)arg && !p->dead) {
 		sim_trace("%s killed", p->name);
+		sim_did.death++;
 		sim_proc_kill(p);
 		return;
 	}
@@ -47,6 +48,7 @@ struct sim_proc *sim_step(struct sio_world *w)
 		sim_after(p->kill_later, die_later, (void *)(uintptr_t)p->pid);
 	} else if (p->kill_at && p->steps == p->kill_at) {
 		sim_trace("%s killed in step %llu", p->name, (unsigned long long)p->steps);
+		sim_did.death++;
 		sim_proc_kill(p);
 		sim_coro_exit();
 	}
@@ -71,6 +73,7 @@ bool sim_fails(struct sim_proc *p)
 	if (!p->fail_at || p->steps < p->fail_at)
 		return false;
 	sim_trace("%s: step %llu fails", p->name, (unsigned long long)p->steps);
+	sim_did.lack++;
 	p->fail_at = 0;
 	return true;
 }
@@ -82,6 +85,7 @@ bool sim_is_scarce(struct sim_proc *p, enum sim_scarce what)
 	if (p->scarce_in[what] == 0 || --p->scarce_in[what] > 0)
 		return false;
 	sim_trace("%s: %s fails", p->name, name[what]);
+	sim_did.scarce++;
 	return true;
 }
 
