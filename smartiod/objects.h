@@ -334,6 +334,7 @@ struct smartiod_link {
 struct smartiod_path_state {
 	uint32_t adapter, peer_adapter;
 	bool up;
+	bool anew;     /* all that we had with the host has ended while it was down */
 	uint64_t turn; /* how often it came back with other addresses; as of when it was up last */
 };
 

@@ -201,6 +201,8 @@ static void node_down(struct smartiod *d, struct smartiod_peer *p)
 		smartiod_log(d, SMARTIOD_NOTICE, "%s is down", p->host->name);
 	p->state = SMARTIOD_PEER_IDLE;
 	p->generation = 0;
+	for (unsigned i = 0; i < p->n_paths; i++)
+		p->path[i].anew |= !p->path[i].up;
 	smartiod_op_peer_down(d, p->node, -ENETDOWN);
 	smartiod_device_borrows_lost(d, p->node, false);
 	smartiod_connection_node_down(d, p->node);
@@ -285,10 +287,14 @@ void smartiod_peer_link_event(struct smartiod *d, const struct sio_evt_link *evt
 		 * It has started anew, and we see the old one's connection; or the link has other
 		 * addresses now, and no window of before leads anywhere. The connection of the
 		 * daemons is well then, but its end is what all that hangs on windows ends by.
+		 * Once: if the other host heard of it first, and ended all, what we have had since
+		 * then is of the new addresses.
 		 */
-		if (p->generation && (p->generation != evt->generation || s->turn != evt->turn))
+		if (p->generation &&
+		    (p->generation != evt->generation || (s->turn != evt->turn && !s->anew)))
 			cut(d, p);
 		s->turn = evt->turn;
+		s->anew = false;
 		s->up = true;
 		path_up(d, p, evt->adapter, evt->peer_adapter);
 	} else if (s->up) {

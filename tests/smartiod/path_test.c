@@ -102,6 +102,43 @@ static void one_path_of_two_goes(void **state)
 	finish(w);
 }
 
+/*
+ * A path comes back with other addresses. Who hears of it first ends all, and has connected anew
+ * before the other one hears of it: what they have since then stays. The next time it does not.
+ */
+static void other_addresses_are_news_once(void **state)
+{
+	struct world_client *exporter, *importer;
+	struct world *w = two_paths(&exporter, &importer);
+	const struct sio_evm_segment *evm;
+	uint32_t h, c, m, lost = 0;
+
+	(void)state;
+	assert_int_equal(call_seg_export(w, exporter, 1, 4096, &h), 0);
+	assert_int_equal(call_seg_adapter(w, exporter, SIO_MSG_SEG_PREPARE, h, 1, 0), 0);
+	assert_int_equal(call_seg_adapter(w, exporter, SIO_MSG_SEG_AVAILABLE, h, 1, 0), 0);
+	assert_int_equal(call_seg_connect_at(w, importer, 4, 1, 1, &c), 0);
+	for (unsigned first = 0; first < 2; first++) {
+		assert_int_equal(call_seg_map(w, importer, c, 0, 4096, &m), 0);
+		world_path(w, 0, 1, 0, false);
+		world_run(w);
+		w->turn++;
+		world_hear(w, first, !first, 0, true);
+		world_pass(w, 100000000);
+		evm = world_event(importer, SIO_EVM_SEGMENT_REMOTE, lost++);
+		assert_non_null(evm);
+		assert_int_equal(sio_from_le32(evm->handle), c);
+		assert_int_equal(sio_from_le32(evm->reason), SCI_CB_LOST);
+		assert_int_equal(call_seg_connect_at(w, importer, 4, 1, 1, &c), 0);
+		assert_int_equal(call_seg_map(w, importer, c, 0, 4096, &m), 0);
+		world_hear(w, !first, first, 0, true);
+		world_pass(w, 100000000);
+		assert_null(world_event(importer, SIO_EVM_SEGMENT_REMOTE, lost));
+		assert_int_equal(probe(w, importer, 0), 0);
+	}
+	finish(w);
+}
+
 /* At any moment of a map through the path that goes. */
 static void a_path_goes_while_it_is_mapped(void **state)
 {
@@ -138,6 +175,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(availability_is_per_adapter),
 		cmocka_unit_test(one_path_of_two_goes),
+		cmocka_unit_test(other_addresses_are_news_once),
 		cmocka_unit_test(a_path_goes_while_it_is_mapped),
 	};
 

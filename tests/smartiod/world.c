@@ -437,6 +437,12 @@ void world_cut(struct world *w, unsigned a, unsigned b)
 	w->open[a][b] = w->open[b][a] = false;
 }
 
+void world_hear(struct world *w, unsigned host, unsigned peer, unsigned adapter, bool up)
+{
+	w->lossy = true;
+	send_path(w, host, peer, adapter, up);
+}
+
 void world_path(struct world *w, unsigned a, unsigned b, unsigned adapter, bool up)
 {
 	w->lossy = true;

@@ -148,6 +148,8 @@ void world_pass(struct world *w, uint64_t ns);
 void world_link(struct world *w, unsigned a, unsigned b, bool up);
 /* One of several paths: through adapter @adapter of both. */
 void world_path(struct world *w, unsigned a, unsigned b, unsigned adapter, bool up);
+/* The same, but @host alone hears of it: the other one is told by another such call. */
+void world_hear(struct world *w, unsigned host, unsigned peer, unsigned adapter, bool up);
 /* The port tells of an adapter's own link; paths are as they were. */
 void world_cable(struct world *w, unsigned host, unsigned adapter, bool up);
 /* The connection of two daemons breaks, and nothing else: both lose each other. */
