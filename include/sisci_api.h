@@ -389,7 +389,9 @@ void SCISetSegmentUnavailable(sci_local_segment_t segment, unsigned int localAda
  * that fails, nothing else happens.
  * Errors: SCI_ERR_BUSY: mapped here, connected, or mapped for a device (forced: and held by the
  * owner of its queues); SCI_ERR_NODE_NOT_RESPONDING: forced, and a device's lender does not answer.
- * The handle stays valid, try again.
+ * The handle stays valid, try again. SCI_ERR_NOSPC: it is removed, but there is no memory to make
+ * pages that it was given (SCIRegisterSegmentMemory()) private again: they are as before, still in
+ * one with what others have mapped or a child of a fork inherits; the handle is good for this call.
  */
 void SCIRemoveSegment(sci_local_segment_t segment, unsigned int flags, sci_error_t *error);
 

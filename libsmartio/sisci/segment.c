@@ -16,10 +16,13 @@
 static void local_segment_free(struct sio_object *o)
 {
 	struct sio_local_segment *seg = (void *)o;
+	struct sio_world *w = o->lib->world;
+	struct sio_err err;
 
-	sio_local_segment_return_pages(seg);
+	if (sio_local_segment_return_pages(seg, &err))
+		w->log(w, "no memory: pages of a removed segment stay shared with its memory");
 	if (seg->fd >= 0)
-		o->lib->world->close(o->lib->world, seg->fd);
+		w->close(w, seg->fd);
 	free(seg);
 }
 
@@ -286,7 +289,13 @@ static int remove_segment(struct sio_library *lib, sci_local_segment_t segment, 
 	rc = sio_object_close(&seg->o, rc, SIO_MSG_SEG_REMOVE, flags, err);
 	if (rc)
 		return rc;
-	sio_local_segment_return_pages(seg);
+	/* The handle stays for the pages alone: smartiod will say that it knows it no more. */
+	rc = sio_local_segment_return_pages(seg, err);
+	if (rc) {
+		sio_object_unclaim(&seg->o);
+		sio_object_put(&seg->o);
+		return rc;
+	}
 	sio_object_end(&seg->o);
 	return 0;
 }

@@ -119,8 +119,8 @@ struct sio_local_segment *sio_local_segment_new(uint32_t id, sci_cb_local_segmen
 int sio_local_segment_create(struct sio_library *lib, struct sio_local_segment *seg,
 			     struct sio_object *parent, size_t size, unsigned flags,
 			     struct sio_err *err);
-/* segment_memory.c: the program's pages are private again. */
-void sio_local_segment_return_pages(struct sio_local_segment *seg);
+/* segment_memory.c: the program's pages are private again. -ENOMEM: not all; try again. */
+int sio_local_segment_return_pages(struct sio_local_segment *seg, struct sio_err *err);
 
 /* Under the lock: lose the maps of a segment. For on_lost. */
 void sio_segment_lose_maps(struct sio_object *segment);

@@ -8,13 +8,19 @@
 #include "core/types.h"
 #include "sisci/segment.h"
 
-void sio_local_segment_return_pages(struct sio_local_segment *seg)
+int sio_local_segment_return_pages(struct sio_local_segment *seg, struct sio_err *err)
 {
 	struct sio_world *w = seg->o.lib->world;
+	int rc = seg->pages ? w->pages_release(w, seg->pages, seg->pages_bytes) : 0;
 
-	if (seg->pages && w->pages_release(w, seg->pages, seg->pages_bytes) < 0)
-		w->log(w, "no memory: pages of a removed segment stay shared with its memory");
+	if (rc < 0)
+		return sio_fail(
+			err, -ENOMEM,
+			"segment %#x is removed, but there is no memory to give %#zx bytes at "
+			"%p back: error %d; remove it again",
+			seg->segment_id, seg->pages_bytes, seg->pages, -rc);
 	seg->pages = NULL;
+	return 0;
 }
 
 static int check_pages(const struct sio_local_segment *seg, const void *address, size_t size,

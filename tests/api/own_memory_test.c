@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -364,6 +365,64 @@ static void own_memory_outlives_the_host(void **state)
 	assert_int_equal(cluster_restart(*state, 12, 4), 0);
 }
 
+static void limit_memory(rlim_t bytes)
+{
+	struct rlimit limit;
+
+	CHECK(getrlimit(RLIMIT_AS, &limit) == 0);
+	limit.rlim_cur = bytes ? bytes : limit.rlim_max;
+	CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+}
+
+/* The segment is removed, its pages are as they were, and the handle is there to try again. */
+static int removes_without_memory(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	uint8_t *p = allocate(false);
+	sci_local_segment_t seg = empty_segment(sd, 1), other;
+	sci_remote_segment_t far = NULL;
+	sci_error_t error;
+	pid_t pid;
+
+	(void)arg;
+	CHECK_OK(add_memory(seg, p, BYTES));
+	publish(seg);
+	limit_memory(PAGE);
+	for (unsigned i = 0; i < 2; i++) {
+		SCIRemoveSegment(seg, 0, &error);
+		CHECK_IS(error, SCI_ERR_NOSPC);
+		CHECK(p[0] == 0 && p[PAGE] == 1 && p[BYTES - 1] == (uint8_t)(4 + BYTES - 1));
+		p[1] = 7;
+	}
+	limit_memory(0);
+	SCIConnectSegment(sd, &far, cluster_node(4), 1, 0, NULL, NULL, 0, 0, &error);
+	CHECK_IS(error, SCI_ERR_NO_SUCH_SEGMENT);
+	SCIPrepareSegment(seg, 0, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	other = empty_segment(sd, 1); /* the number is free */
+	api_remove_segment(seg);
+	SCIRemoveSegment(seg, 0, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	pid = fork();
+	if (pid == 0) {
+		p[1] = 8;
+		_exit(0);
+	}
+	CHECK(cluster_wait(pid) == 0);
+	CHECK(p[0] == 0 && p[1] == 7 && p[PAGE] == 1);
+	CHECK_OK(add_memory(other, p, BYTES)); /* the program's own again */
+	api_remove_segment(other);
+	munmap(p, BYTES);
+	api_end(sd);
+	return 0;
+}
+
+static void pages_come_back_when_there_is_memory(void **state)
+{
+	cluster_needs_kernel(NEEDS_PAGES);
+	assert_int_equal(cluster_wait(cluster_fork(*state, 4, removes_without_memory, NULL)), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -372,6 +431,7 @@ int main(void)
 		API_TEST(other_memory_is_refused),
 		API_TEST(physical_memory_is_not_attached),
 		API_TEST(memory_may_be_gone_before_the_segment),
+		API_TEST(pages_come_back_when_there_is_memory),
 		API_TEST(own_memory_outlives_the_host),
 	};
 

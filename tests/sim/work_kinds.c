@@ -27,6 +27,7 @@ struct own {
 	unsigned id;
 	uint32_t tag; /* attached: what was seen first, 0: nothing yet */
 	bool attached, is_private, empty, tagged;
+	bool leaving; /* removed, and its pages not yet given back */
 };
 
 struct other {
@@ -46,8 +47,14 @@ struct state {
 static uint32_t last_tag;		/* of the whole cluster */
 static bool was_shared[SIM_HOSTS][IDS]; /* ever */
 
+static bool remove_own(struct own *o, bool force);
+
+/* What is removed but for its pages is of no other use. */
 static struct own *pick_own(struct state *s)
 {
+	for (unsigned i = 0; i < OWN; i++)
+		while (s->own[i].leaving && !remove_own(&s->own[i], true))
+			;
 	return &s->own[sim_pick(OWN)];
 }
 
@@ -248,8 +255,11 @@ static bool remove_own(struct own *o, bool force)
 		 MAY(!force, SCI_ERR_BUSY));
 	if (e == SCI_ERR_OK && o->map && !force)
 		wrong(o, "SCIRemoveSegment", e);
-	if (e == SCI_ERR_BUSY || e == SCI_ERR_NOSPC)
+	if (e == SCI_ERR_BUSY || e == SCI_ERR_NOSPC) {
+		o->leaving = e == SCI_ERR_NOSPC && o->pages;
 		return false;
+	}
+	o->leaving = false;
 	if (o->map)
 		unmap(o);
 	o->segment = NULL;
