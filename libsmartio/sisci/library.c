@@ -25,9 +25,11 @@ static void segment_event(struct sio_library *lib, bool local, const struct sio_
 	o = sio_object_by_id(lib, local ? SIO_LOCAL_SEGMENT : SIO_REMOTE_SEGMENT, id);
 	if (!o)
 		return;
-	if (sio_from_le32(e->lost)) /* a local one: its maker, or smartiod's memory of it */
+	if (sio_from_le32(e->lost)) { /* a local one: its maker, or smartiod's memory of it */
 		sio_object_lose(o);
-	else if (!local && (reason == SCI_CB_NOT_OPERATIONAL || reason == SCI_CB_OPERATIONAL))
+		if (!local)
+			((struct sio_remote_segment *)o)->told_lost = true;
+	} else if (!local && (reason == SCI_CB_NOT_OPERATIONAL || reason == SCI_CB_OPERATIONAL))
 		sio_remote_segment_path(o, reason == SCI_CB_NOT_OPERATIONAL);
 	for (uint32_t i = 0; i < (n ? n : 1); i++)
 		sio_task_segment(o, reason, sio_from_le32(e->node), sio_from_le32(e->adapter),
@@ -77,6 +79,7 @@ static void session_event(void *ctx, const struct sio_msg *msg, int *fds, unsign
 }
 
 /*
+ * Of a segment that was lost with its device the word may still be on its way, and comes no more.
  * Devices come first: who finds ones in memory that a device wrote to must already see that the
  * device is lost.
  */
@@ -85,7 +88,8 @@ static void session_dead(void *ctx)
 	struct sio_library *lib = ctx;
 
 	for (struct sio_object *o = lib->objects; o; o = o->next)
-		if (o->kind == SIO_REMOTE_SEGMENT && !o->lost && lib->up)
+		if (o->kind == SIO_REMOTE_SEGMENT && lib->up &&
+		    !((const struct sio_remote_segment *)o)->told_lost)
 			sio_task_segment(o, SCI_CB_LOST, 0, 0, SCI_ERR_NO_LINK_ACCESS);
 	for (struct sio_object *o = lib->objects; o; o = o->next)
 		if (o->kind == SIO_DEVICE)

@@ -49,6 +49,7 @@ static void finished(struct sio_call *call)
 	if (!o->removing && !o->ended) {
 		if (rc)
 			sio_object_lose(o);
+		a->segment->told_lost = rc != 0;
 		sio_task_segment(o, rc ? SCI_CB_LOST : SCI_CB_OPERATIONAL, a->segment->node, 0,
 				 sio_error_code(rc));
 		sio_session_wake(o->lib->session);

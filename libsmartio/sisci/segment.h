@@ -57,6 +57,7 @@ struct sio_remote_segment {
 		path; /* place in the status page, from 1; 0: reached without a path we could see */
 	uint32_t peer_boot;  /* of the host that it is on; low half */
 	bool down;	     /* its path is, and may come back. Under the lock */
+	bool told_lost;	     /* its events say so. Under the lock */
 	uint32_t connecting; /* asynchronously; read without the lock, too */
 	bool is_bar;
 	bool exact;	  /* a multicast group whose members have each their own memory */

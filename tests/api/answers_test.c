@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <errno.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +32,8 @@ struct orders {
 	int greeting;	  /* errno that refuses HELLO; 0: none */
 	int answer;	  /* errno that refuses the rest; 0: borrowing succeeds, and
 			   * there is an adapter with nothing */
+	/* Instead of the answer to a probe: the device's loss, its segment's, and the end. */
+	enum { STAYS, ENDS, TELLS_DEVICE, TELLS_BOTH } farewell;
 };
 
 static struct orders *orders;
@@ -106,6 +109,36 @@ static void lend(int fd, const struct sio_msg *request)
 	send_with(fd, &rep, sizeof(rep), NULL, 0);
 }
 
+static void connect_to_device(int fd, const struct sio_msg *request)
+{
+	struct sio_rep_seg_connect rep = {.h = *request,
+					  .handle = sio_to_le32(2),
+					  .node = sio_to_le32(4),
+					  .path = sio_to_le32(SIO_PATH_NONE),
+					  .bytes = sio_to_le64(4096)};
+
+	rep.h.size = sio_to_le32(sizeof(rep));
+	send_with(fd, &rep, sizeof(rep), NULL, 0);
+}
+
+static void say_farewell(int fd)
+{
+	struct sio_evm_device device = {
+		.h = {.size = sio_to_le32(sizeof(device)), .type = sio_to_le32(SIO_EVM_DEVICE)},
+		.handle = sio_to_le32(1),
+		.event = sio_to_le32(SIO_DEVICE_EV_LOST)};
+	struct sio_evm_segment segment = {.h = {.size = sio_to_le32(sizeof(segment)),
+						.type = sio_to_le32(SIO_EVM_SEGMENT_REMOTE)},
+					  .handle = sio_to_le32(2),
+					  .reason = sio_to_le32(SCI_CB_LOST),
+					  .lost = sio_to_le32(1)};
+
+	if (orders->farewell >= TELLS_DEVICE)
+		send_with(fd, &device, sizeof(device), NULL, 0);
+	if (orders->farewell >= TELLS_BOTH)
+		send_with(fd, &segment, sizeof(segment), NULL, 0);
+}
+
 static void describe_adapter(int fd, const struct sio_msg *request)
 {
 	struct sio_rep_adapter rep = {.h = *request, .node = sio_to_le32(4)};
@@ -124,13 +157,19 @@ static void serve(int fd)
 			greet(fd, request);
 		else if (sio_from_le32(request->type) == SIO_MSG_DEV_BORROW && !orders->answer)
 			lend(fd, request);
+		else if (sio_from_le32(request->type) == SIO_MSG_DEV_SEG_CONNECT && !orders->answer)
+			connect_to_device(fd, request);
 		else if (sio_from_le32(request->type) == SIO_MSG_ADAPTER && !orders->answer)
 			describe_adapter(fd, request);
+		else if (sio_from_le32(request->type) == SIO_MSG_NODE_PROBE && orders->farewell)
+			break;
 		else
 			refuse(fd, request,
 			       sio_from_le32(request->type) == SIO_MSG_HELLO ? orders->greeting
 									     : orders->answer);
 	}
+	if (orders->farewell)
+		say_farewell(fd);
 	close(fd);
 }
 
@@ -412,12 +451,60 @@ static void an_adapter_may_have_no_engine_and_no_cable(void **state)
 	SCITerminate();
 }
 
+static sem_t told;
+static unsigned calls;
+static sci_error_t told_status;
+
+static sci_callback_action_t hears(void *arg, sci_remote_segment_t segment,
+				   sci_segment_cb_reason_t reason, sci_error_t status)
+{
+	(void)arg;
+	(void)segment;
+	if (reason == SCI_CB_LOST) {
+		calls++;
+		told_status = status;
+		sem_post(&told);
+	}
+	return SCI_CALLBACK_CONTINUE;
+}
+
+/* However much of it smartiod could say before its end, a callback hears of the loss once. */
+static void the_end_comes_at_any_word(void **state)
+{
+	sci_remote_segment_t segment = NULL;
+	sci_error_t error;
+
+	(void)state;
+	assert_int_equal(sem_init(&told, 0, 0), 0);
+	for (unsigned farewell = ENDS; farewell <= TELLS_BOTH; farewell++) {
+		begin();
+		calls = 0;
+		SCIBorrowDevice(sd, &device, 1, 0, &error);
+		assert_int_equal(error, SCI_ERR_OK);
+		SCIConnectDeviceSegment(device, &segment, 0, SCI_MEMTYPE_BAR, hears, NULL,
+					SCI_FLAG_USE_CALLBACK, &error);
+		assert_int_equal(error, SCI_ERR_OK);
+		orders->farewell = farewell;
+		assert_int_equal(probe(), SCI_ERR_NO_LINK_ACCESS);
+		while (sem_wait(&told) < 0)
+			assert_int_equal(errno, EINTR);
+		SCIDisconnectSegment(segment, 0, &error);
+		assert_int_equal(error, SCI_ERR_OK);
+		SCITerminate();
+		assert_int_equal(calls, 1);
+		assert_int_equal(told_status, farewell == TELLS_BOTH ? SCI_ERR_NOT_CONNECTED
+								     : SCI_ERR_NO_LINK_ACCESS);
+	}
+	sem_destroy(&told);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(versions_that_differ),
 		cmocka_unit_test(errors_by_their_names),
 		cmocka_unit_test(an_adapter_may_have_no_engine_and_no_cable),
+		cmocka_unit_test(the_end_comes_at_any_word),
 	};
 
 	return cmocka_run_group_tests(tests, up, down);

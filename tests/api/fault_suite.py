@@ -21,7 +21,7 @@ KINDS = ("memory", "request", "system")
 # Their library is linked in, or is not asked through the cluster; or they are made to go on for long; or they
 # try again for as long as a host does not answer, their own among them.
 NOT_THESE = {"answers", "fault", "loss", "stress", "wait"}
-LIMIT_S = 600
+LIMIT_S = 120
 # What nobody may say, whatever fails.
 WRONG = re.compile(r"Sanitizer|runtime error:|killed by signal|does not end|does not come|"
                    r"does not hold what it held|did not become ready|Test failed with exception")
