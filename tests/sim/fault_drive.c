@@ -113,19 +113,39 @@ const struct sim_fault sim_fault_removal = {.name = "removal",
 					    .longest = SIM_SECOND,
 					    .begin = removal_begin,
 					    .end = removal_end};
-const struct sim_fault sim_fault_lost = {
-	.name = "lost", .did = &trouble_count[TROUBLE_LOST], .most = 6, .prepare = want, .begin = lost_begin, .heal = trouble_heal};
-const struct sim_fault sim_fault_late = {
-	.name = "late", .did = &trouble_count[TROUBLE_LATE], .most = 12, .prepare = want, .begin = late_begin, .heal = trouble_heal};
+const struct sim_fault sim_fault_lost = {.name = "lost",
+					 .did = &trouble_count[TROUBLE_LOST],
+					 .most = 6,
+					 .prepare = want,
+					 .begin = lost_begin,
+					 .heal = trouble_heal};
+const struct sim_fault sim_fault_late = {.name = "late",
+					 .did = &trouble_count[TROUBLE_LATE],
+					 .most = 12,
+					 .prepare = want,
+					 .begin = late_begin,
+					 .heal = trouble_heal};
 const struct sim_fault sim_fault_doubled = {.name = "doubled",
 					    .did = &trouble_count[TROUBLE_DOUBLED],
 					    .most = 6,
 					    .prepare = want,
 					    .begin = doubled_begin,
 					    .heal = trouble_heal};
-const struct sim_fault sim_fault_phase = {
-	.name = "phase", .did = &trouble_count[TROUBLE_PHASE], .most = 6, .prepare = want, .begin = phase_begin, .heal = trouble_heal};
-const struct sim_fault sim_fault_stray = {
-	.name = "stray", .did = &trouble_count[TROUBLE_STRAY], .most = 12, .prepare = want, .begin = stray_begin, .heal = trouble_heal};
-const struct sim_fault sim_fault_fatal = {
-	.name = "fatal", .did = &trouble_count[TROUBLE_FETCH], .most = 6, .prepare = want, .begin = fatal_begin, .heal = trouble_heal};
+const struct sim_fault sim_fault_phase = {.name = "phase",
+					  .did = &trouble_count[TROUBLE_PHASE],
+					  .most = 6,
+					  .prepare = want,
+					  .begin = phase_begin,
+					  .heal = trouble_heal};
+const struct sim_fault sim_fault_stray = {.name = "stray",
+					  .did = &trouble_count[TROUBLE_STRAY],
+					  .most = 12,
+					  .prepare = want,
+					  .begin = stray_begin,
+					  .heal = trouble_heal};
+const struct sim_fault sim_fault_fatal = {.name = "fatal",
+					  .did = &trouble_count[TROUBLE_FETCH],
+					  .most = 6,
+					  .prepare = want,
+					  .begin = fatal_begin,
+					  .heal = trouble_heal};

@@ -96,4 +96,5 @@ static void forge_begin(struct sim_fault_event *e)
 	}
 }
 
-const struct sim_fault sim_fault_forge = {.name = "forge", .did = &sim_did.forge, .most = 300, .begin = forge_begin};
+const struct sim_fault sim_fault_forge = {
+	.name = "forge", .did = &sim_did.forge, .most = 300, .begin = forge_begin};

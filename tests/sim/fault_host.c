@@ -121,4 +121,5 @@ static void clock_begin(struct sim_fault_event *e)
 	sim_clock_jump(e->a, far[e->b]);
 }
 
-const struct sim_fault sim_fault_clock = {.name = "clock", .did = &sim_did.clock, .most = 5, .begin = clock_begin};
+const struct sim_fault sim_fault_clock = {
+	.name = "clock", .did = &sim_did.clock, .most = 5, .begin = clock_begin};

@@ -17,7 +17,8 @@ static void lack_begin(struct sim_fault_event *e)
 		p->fail_at = p->steps + 1 + steps;
 }
 
-const struct sim_fault sim_fault_lack = {.name = "lack", .did = &sim_did.lack, .most = 100, .begin = lack_begin};
+const struct sim_fault sim_fault_lack = {
+	.name = "lack", .did = &sim_did.lack, .most = 100, .begin = lack_begin};
 
 /* ---- a program's calls that fail seldom: most that are made are not these ---- */
 static void scarce_begin(struct sim_fault_event *e)
@@ -39,7 +40,8 @@ static void scarce_begin(struct sim_fault_event *e)
 		p->scarce_in[some[which].what] = nth;
 }
 
-const struct sim_fault sim_fault_scarce = {.name = "scarce", .did = &sim_did.scarce, .most = 200, .begin = scarce_begin};
+const struct sim_fault sim_fault_scarce = {
+	.name = "scarce", .did = &sim_did.scarce, .most = 200, .begin = scarce_begin};
 
 /* ---- requests to a port ---- */
 static void port_begin(struct sim_fault_event *e)
@@ -75,5 +77,8 @@ static void memory_heal(void)
 	sim_alloc_fail_in = 0;
 }
 
-const struct sim_fault sim_fault_memory = {
-	.name = "memory", .did = &sim_did.memory, .most = 50, .begin = memory_begin, .heal = memory_heal};
+const struct sim_fault sim_fault_memory = {.name = "memory",
+					   .did = &sim_did.memory,
+					   .most = 50,
+					   .begin = memory_begin,
+					   .heal = memory_heal};

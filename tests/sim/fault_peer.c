@@ -11,7 +11,8 @@ static void cut_begin(struct sim_fault_event *e)
 		sim_peer_cut(e->a, e->b);
 }
 
-const struct sim_fault sim_fault_cut = {.name = "cut", .did = &sim_did.cut, .most = 20, .begin = cut_begin};
+const struct sim_fault sim_fault_cut = {
+	.name = "cut", .did = &sim_did.cut, .most = 20, .begin = cut_begin};
 
 /* Up to 8 s: some answers come when nobody waits any more. */
 static void delay_begin(struct sim_fault_event *e)
@@ -43,4 +44,5 @@ static void tables_prepare(uint64_t *rng)
 	sim_few_requesters = 3 + (unsigned)(sim_draw(rng) % 3);
 }
 
-const struct sim_fault sim_fault_tables = {.name = "tables", .did = &sim_did.tables, .prepare = tables_prepare};
+const struct sim_fault sim_fault_tables = {
+	.name = "tables", .did = &sim_did.tables, .prepare = tables_prepare};

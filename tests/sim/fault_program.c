@@ -41,7 +41,8 @@ static void death_begin(struct sim_fault_event *e)
 	}
 }
 
-const struct sim_fault sim_fault_death = {.name = "death", .did = &sim_did.death, .most = 100, .begin = death_begin};
+const struct sim_fault sim_fault_death = {
+	.name = "death", .did = &sim_did.death, .most = 100, .begin = death_begin};
 
 /*
  * SIGSTOP, or a machine that swaps: its memory, descriptors and what devices do there go on, and

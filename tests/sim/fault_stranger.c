@@ -149,5 +149,9 @@ static void prepare(uint64_t *rng)
 	sim_unchecked |= sim_draw(rng) % 2;
 }
 
-const struct sim_fault sim_fault_stranger = {
-	.name = "stranger", .did = &sim_did.stranger, .most = 30, .begin = visit, .prepare = prepare, .heal = heal};
+const struct sim_fault sim_fault_stranger = {.name = "stranger",
+					     .did = &sim_did.stranger,
+					     .most = 30,
+					     .begin = visit,
+					     .prepare = prepare,
+					     .heal = heal};

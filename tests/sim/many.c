@@ -23,7 +23,7 @@
 struct job {
 	pid_t pid;
 	char *what; /* its arguments, as one line */
-	int out;	/* what it says */
+	int out;    /* what it says */
 	bool fixed; /* of the file */
 };
 

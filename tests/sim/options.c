@@ -194,14 +194,13 @@ static int option(int c)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"hosts", 1, NULL, 'h'},    {"seconds", 1, NULL, 's'},	 {"faults", 1, NULL, 'f'},
-		{"events", 1, NULL, 'e'},   {"workload", 1, NULL, 'w'},	 {"trace", 1, NULL, 't'},
-		{"perfetto", 1, NULL, 'p'}, {"shrink", 0, NULL, 'S'},	 {"check", 1, NULL, 'c'},
-		{"soak", 1, NULL, 'k'},	    {"new", 1, NULL, 'n'},	 {"jobs", 1, NULL, 'j'},
-		{"quiet", 0, NULL, 'q'},    {"first", 1, NULL, 'F'},	 {"part", 1, NULL, 'P'},
-		{"list", 0, NULL, 'l'},	    {"unchecked", 0, NULL, 'u'}, {"stop", 0, NULL, 'x'},
-		{"all-faults", 0, NULL, 'a'},
-		{NULL, 0, NULL, 0}};
+		{"hosts", 1, NULL, 'h'},      {"seconds", 1, NULL, 's'},   {"faults", 1, NULL, 'f'},
+		{"events", 1, NULL, 'e'},     {"workload", 1, NULL, 'w'},  {"trace", 1, NULL, 't'},
+		{"perfetto", 1, NULL, 'p'},   {"shrink", 0, NULL, 'S'},	   {"check", 1, NULL, 'c'},
+		{"soak", 1, NULL, 'k'},	      {"new", 1, NULL, 'n'},	   {"jobs", 1, NULL, 'j'},
+		{"quiet", 0, NULL, 'q'},      {"first", 1, NULL, 'F'},	   {"part", 1, NULL, 'P'},
+		{"list", 0, NULL, 'l'},	      {"unchecked", 0, NULL, 'u'}, {"stop", 0, NULL, 'x'},
+		{"all-faults", 0, NULL, 'a'}, {NULL, 0, NULL, 0}};
 	char *end;
 	int c, rc;
 

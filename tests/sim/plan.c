@@ -19,7 +19,7 @@ static struct sim_fault_event *plan;
 static unsigned n_plan, max_plan;
 static bool chosen[MAX_FAULTS];
 static uint64_t begun[MAX_FAULTS]; /* events of each */
-static unsigned running; /* that have begun and not ended */
+static unsigned running;	   /* that have begun and not ended */
 
 bool sim_list_has(const char *list, const char *name)
 {

@@ -56,9 +56,9 @@ struct sim_fault_event {
 struct sim_fault {
 	const char *name;
 	const uint64_t *did; /* how often it did something in this run */
-	unsigned most;	  /* most events in ten seconds of virtual time */
-	uint64_t longest; /* ns that one lasts at most; 0: an instant */
-	unsigned seldom;  /* in one of so many seeds that would have it; 0: in all */
+	unsigned most;	     /* most events in ten seconds of virtual time */
+	uint64_t longest;    /* ns that one lasts at most; 0: an instant */
+	unsigned seldom;     /* in one of so many seeds that would have it; 0: in all */
 	void (*begin)(struct sim_fault_event *e);
 	void (*end)(struct sim_fault_event *e); /* NULL: it is an instant */
 	/* Before the cluster starts, if the seed has this fault: change what is drawn; NULL. */

@@ -67,7 +67,8 @@ void sim_tally_add(bool fixed, int fd)
 
 void sim_tally_tell(void)
 {
-	const char *before = "faults, counted (what they did/events, in seeds of those that have it): ";
+	const char *before =
+		"faults, counted (what they did/events, in seeds of those that have it): ";
 
 	for (unsigned i = 0; sim_faults[i] && i < MOST; i++) {
 		const struct tally *a = &tally[0][i], *b = &tally[1][i];
