@@ -30,6 +30,7 @@ struct sim_did {
 	uint64_t stranger; /* requests */
 	uint64_t stop;	   /* programs stopped */
 	uint64_t doze;	   /* engines that fell asleep */
+	uint64_t busy;	   /* managers and clients of drives that were added to what was drawn */
 	uint64_t flood;	   /* rings that were full, and drives that were tried */
 };
 extern struct sim_did sim_did;

@@ -35,16 +35,12 @@ static const struct sio_topo_device *draw_drive(struct sim_fault_event *e, unsig
 	}
 }
 
-/* One of the next few. */
+/* One of the next few, of whichever drives are in use then. */
 static void plan(struct sim_fault_event *e, enum trouble_kind kind, uint64_t ns)
 {
-	unsigned host;
-	const struct sio_topo_device *d = draw_drive(e, &host);
 	uint64_t in = sim_draw(&e->rng), gap = sim_draw(&e->rng);
 
-	if (d)
-		trouble_plan(fabric_device_requester(d), kind, 1 + (unsigned)(in % 50), ns,
-			     gap & 1);
+	trouble_plan(kind, 1 + (unsigned)(in % 50), ns, gap & 1);
 }
 
 static void lost_begin(struct sim_fault_event *e)

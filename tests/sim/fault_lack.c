@@ -3,6 +3,8 @@
  * Things run out: the n-th call of a program for a descriptor, thread or pages, the n-th request to
  * a port for something new, the n-th allocation of whoever comes.
  */
+#include <string.h>
+
 #include "alloc.h"
 #include "run.h"
 #include "tables.h"
@@ -36,17 +38,30 @@ static void scarce_begin(struct sim_fault_event *e)
 	 * Elsewhere a session that cannot send has ended for its program alone: smartiod is not
 	 * told before SCITerminate() (found here, not mended yet).
 	 */
-	if (p && (sim_outliving || some[which].what != SIM_SEND))
+	if (some[which].what == SIM_MAP_ASIDE || some[which].what == SIM_MAP_BACK)
+		sim_scarce_in[some[which].what] = nth; /* of whoever is the next to need it */
+	else if (p && (sim_outliving || some[which].what != SIM_SEND))
 		p->scarce_in[some[which].what] = nth;
 }
 
-const struct sim_fault sim_fault_scarce = {
-	.name = "scarce", .did = &sim_did.scarce, .most = 200, .begin = scarce_begin};
+static void scarce_heal(void)
+{
+	memset(sim_scarce_in, 0, sizeof(sim_scarce_in));
+}
+
+const struct sim_fault sim_fault_scarce = {.name = "scarce",
+					   .did = &sim_did.scarce,
+					   .most = 200,
+					   .begin = scarce_begin,
+					   .heal = scarce_heal};
 
 /* ---- requests to a port ---- */
 static void port_begin(struct sim_fault_event *e)
 {
-	sim_port_fail_in = 1 + sim_draw(&e->rng) % 50;
+	static const unsigned within[] = {4, 50};
+	uint64_t which = sim_draw(&e->rng) % 2;
+
+	sim_port_fail_in = 1 + sim_draw(&e->rng) % within[which];
 }
 
 static void port_heal(void)
@@ -68,8 +83,11 @@ static void tell(void)
 
 static void memory_begin(struct sim_fault_event *e)
 {
+	static const unsigned within[] = {20, 200, 2000};
+	uint64_t which = sim_draw(&e->rng) % 3;
+
 	sim_alloc_failed = tell;
-	sim_alloc_fail_in = 1 + sim_draw(&e->rng) % 2000;
+	sim_alloc_fail_in = 1 + sim_draw(&e->rng) % within[which];
 }
 
 static void memory_heal(void)

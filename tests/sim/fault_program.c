@@ -78,7 +78,7 @@ const struct sim_fault sim_fault_stop = {
 	.did = &sim_did.stop,
 	.most = 24,
 	.longest = 12 * SIM_SECOND,
-	.seldom = 8,
+	.seldom = 4,
 	.begin = stop_begin,
 	.end = stop_end,
 };

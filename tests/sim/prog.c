@@ -12,6 +12,7 @@
 #include "run.h"
 #include "smartio/ext.h"
 #include "tables.h"
+#include "trouble.h"
 
 #define CALL_LIMIT_MS 60000u
 
@@ -222,6 +223,18 @@ static void leave_out(void)
 	}
 }
 
+/* Of drives that do wrong others see nothing. */
+static uint64_t for_drives(uint64_t usable)
+{
+	uint64_t added = 0;
+
+	for (unsigned i = 0; sim_busy && trouble_wanted && sim_workloads[i]; i++)
+		if (sim_list_has("manager,nvme", sim_workloads[i]->name))
+			added |= usable & 1ull << i;
+	sim_did.busy = (added & ~chosen_workloads) != 0;
+	return added;
+}
+
 /* At least one workload; each with even chances. */
 static void choose_workloads(uint64_t *rng, unsigned hosts)
 {
@@ -237,6 +250,8 @@ static void choose_workloads(uint64_t *rng, unsigned hosts)
 	/* "all" but some: a draw from those, as without a list. */
 	named = sim_options.workload && !strstr(sim_options.workload, "all");
 	chosen_workloads = named || !(usable & drawn) ? usable : usable & drawn;
+	if (!named)
+		chosen_workloads |= for_drives(usable);
 	leave_out();
 	total_weight = 0;
 	for (unsigned i = 0; sim_workloads[i]; i++)

@@ -146,6 +146,8 @@ bool sim_list_has(const char *list, const char *name);
 /* ---- prog.c: for workloads ---- */
 void sim_programs_choose(unsigned hosts); /* which workloads; as the cluster is drawn */
 void sim_programs_start(void);
+/* fault_doze.c: drives that do wrong have managers and clients. */
+extern bool sim_busy;
 /* Whether programs of this kind are run. */
 bool sim_has_workload(const char *name);
 void sim_programs_stop(void); /* no new ones; those that run end soon */

@@ -236,6 +236,8 @@ extern bool sim_steady;
 struct sim_proc *sim_step(struct sio_world *w);
 /* Whether the call that sim_step() began is to fail for lack of something. */
 bool sim_fails(struct sim_proc *p);
+/* The so-manieth call of a kind, of whatever program, fails; 0: none. */
+extern uint64_t sim_scarce_in[SIM_SCARCE];
 /* The same for one that the fault "scarce" counts. */
 bool sim_is_scarce(struct sim_proc *p, enum sim_scarce what);
 /* The running program sleeps. */

@@ -60,6 +60,7 @@ const struct sim_fault *const sim_faults[] = {
 	&sim_fault_flood,
 	&sim_fault_scarce,
 	&sim_fault_anew,
+	&sim_fault_busy,
 	NULL,
 };
 

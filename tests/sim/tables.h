@@ -57,6 +57,7 @@ extern const struct sim_fault sim_fault_doze;
 extern const struct sim_fault sim_fault_flood;
 extern const struct sim_fault sim_fault_scarce;
 extern const struct sim_fault sim_fault_anew;
+extern const struct sim_fault sim_fault_busy;
 extern const struct sim_oracle sim_oracle_calls;
 extern const struct sim_oracle sim_oracle_hardware;
 extern const struct sim_oracle sim_oracle_books;

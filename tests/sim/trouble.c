@@ -22,6 +22,7 @@
 #define DRIVES 256u
 #define QUEUES 64u
 #define IEN 2u
+#define PLANS 64u /* more of a kind than that are forgotten */
 
 struct queue {
 	uint64_t base;
@@ -53,12 +54,19 @@ struct trouble {
 	struct queue sq[QUEUES];
 	struct cq cq[QUEUES];
 	struct late *late;
-	struct {
-		unsigned in; /* 0: none is planned */
-		uint64_t ns;
-		bool gap;
-	} plan[TROUBLES];
 };
+
+/* What waits for something to hit, of each kind one after the other. */
+struct plan {
+	unsigned in;
+	uint64_t ns;
+	bool gap;
+};
+
+static struct {
+	struct plan plan[PLANS];
+	unsigned n;
+} waiting[TROUBLES];
 
 bool trouble_wanted;
 uint64_t trouble_count[TROUBLES];
@@ -68,21 +76,38 @@ static const char *const kinds[TROUBLES] = {"lost",	   "late",
 					    "doubled",	   "in the wrong phase",
 					    "not fetched", "of nothing that was asked for"};
 
-void trouble_plan(unsigned drive, enum trouble_kind kind, unsigned in, uint64_t ns, bool gap)
+void trouble_plan(enum trouble_kind kind, unsigned in, uint64_t ns, bool gap)
 {
-	struct trouble *t = drives[drive];
-
-	assert(t);
-	t->plan[kind].in = in;
-	t->plan[kind].ns = ns;
-	t->plan[kind].gap = gap;
+	if (waiting[kind].n < PLANS)
+		waiting[kind].plan[waiting[kind].n++] = (struct plan){in, ns, gap};
 }
 
 void trouble_heal(void)
 {
-	for (unsigned i = 0; i < DRIVES; i++)
-		if (drives[i])
-			memset(drives[i]->plan, 0, sizeof(drives[i]->plan));
+	memset(waiting, 0, sizeof(waiting));
+}
+
+/* The first that waits happens now. */
+static struct plan take(enum trouble_kind kind)
+{
+	struct plan p = waiting[kind].plan[0];
+
+	memmove(waiting[kind].plan, waiting[kind].plan + 1, --waiting[kind].n * sizeof(p));
+	return p;
+}
+
+/* Something came by that it could befall. Return: it is its turn. */
+static bool is_due(enum trouble_kind kind)
+{
+	struct plan *p = &waiting[kind].plan[0];
+
+	if (waiting[kind].n == 0)
+		return false;
+	if (p->in > 1)
+		p->in--;
+	else
+		return true;
+	return false;
 }
 
 struct trouble *trouble_new(struct emu_dev *real, const struct sio_topo_device *topo, unsigned n)
@@ -183,8 +208,9 @@ bool trouble_fails(struct trouble *t, uint64_t addr, size_t len)
 	for (unsigned i = 0; len % 64 == 0 && i < QUEUES; i++) {
 		if (!lies_in(&t->sq[i], addr, 64))
 			continue;
-		if (t->plan[TROUBLE_FETCH].in == 0 || --t->plan[TROUBLE_FETCH].in > 0)
+		if (!is_due(TROUBLE_FETCH))
 			return false;
+		take(TROUBLE_FETCH);
 		trouble_count[TROUBLE_FETCH]++;
 		sim_trace("trouble: submission queue %u of %s is not fetched", i, t->topo->name);
 		return true;
@@ -263,26 +289,20 @@ static int post(struct trouble *t, unsigned id, const struct emu_nvme_cqe *cqe)
 }
 
 /* Which one befalls this completion; TROUBLES: none. Others that are due befall the next. */
-static enum trouble_kind choose(struct trouble *t)
+static enum trouble_kind choose(void)
 {
 	enum trouble_kind found = TROUBLES;
 
-	for (enum trouble_kind k = TROUBLE_LOST; k <= TROUBLE_PHASE; k++) {
-		if (t->plan[k].in == 0)
-			continue;
-		if (t->plan[k].in > 1)
-			t->plan[k].in--;
-		else if (found == TROUBLES)
+	for (enum trouble_kind k = TROUBLE_LOST; k <= TROUBLE_PHASE; k++)
+		if (is_due(k) && found == TROUBLES)
 			found = k;
-	}
-	if (found != TROUBLES)
-		t->plan[found].in = 0;
 	return found;
 }
 
 static int go_wrong(struct trouble *t, unsigned id, const struct emu_nvme_cqe *cqe,
 		    enum trouble_kind k)
 {
+	struct plan p = take(k);
 	int rc = 0;
 
 	trouble_count[k]++;
@@ -290,12 +310,12 @@ static int go_wrong(struct trouble *t, unsigned id, const struct emu_nvme_cqe *c
 		  le16toh(cqe->sq_id), t->topo->name, kinds[k]);
 	switch (k) {
 	case TROUBLE_LATE:
-		hold(t, id, cqe, t->plan[k].ns);
+		hold(t, id, cqe, p.ns);
 		return 0;
 	case TROUBLE_DOUBLED:
 		rc = post(t, id, cqe);
 		t->cq[id].crowded = true;
-		hold(t, id, cqe, t->plan[k].ns);
+		hold(t, id, cqe, p.ns);
 		return rc;
 	case TROUBLE_PHASE:
 		rc = put(t, id, cqe, true);
@@ -303,7 +323,7 @@ static int go_wrong(struct trouble *t, unsigned id, const struct emu_nvme_cqe *c
 	default:
 		break;
 	}
-	if (t->plan[k].gap)
+	if (p.gap)
 		advance(&t->cq[id]);
 	return rc;
 }
@@ -319,7 +339,7 @@ int trouble_complete(struct trouble *t, uint64_t addr, const void *cqe)
 		return fabric_dev_write(t->real, t->topo, addr, cqe, sizeof(struct emu_nvme_cqe));
 	t->sq[le16toh(((const struct emu_nvme_cqe *)cqe)->sq_id) % QUEUES].last =
 		le16toh(((const struct emu_nvme_cqe *)cqe)->cid);
-	k = choose(t);
+	k = choose();
 	return k == TROUBLES ? post(t, id, cqe) : go_wrong(t, id, cqe, k);
 }
 
@@ -330,9 +350,9 @@ bool trouble_stray(unsigned drive, unsigned id, uint16_t which)
 	uint32_t slots = 1;
 
 	if (!t || id >= QUEUES || !t->cq[id].q.size || !t->sq[id].size ||
-	    t->plan[TROUBLE_STRAY].in == 0)
+	    waiting[TROUBLE_STRAY].n == 0)
 		return false;
-	t->plan[TROUBLE_STRAY].in = 0;
+	take(TROUBLE_STRAY);
 	while (slots < t->sq[id].size)
 		slots *= 2;
 	e.cid = htole16((uint16_t)(which ? which : t->sq[id].last + slots));

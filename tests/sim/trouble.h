@@ -29,9 +29,10 @@ extern bool trouble_wanted;
 extern uint64_t trouble_count[TROUBLES];
 
 /*
- * The @in-th completion (or fetch) from now on of the @n-th drive. @ns: how late; @gap: see above.
+ * The @in-th completion (or fetch) from now on, or from when the one before it of its kind
+ * happened, of whichever drives are in use. @ns: how late; @gap: see above.
  */
-void trouble_plan(unsigned drive, enum trouble_kind kind, unsigned in, uint64_t ns, bool gap);
+void trouble_plan(enum trouble_kind kind, unsigned in, uint64_t ns, bool gap);
 /* None from now on, but for what is late already. */
 void trouble_heal(void);
 /*

@@ -78,11 +78,15 @@ bool sim_fails(struct sim_proc *p)
 	return true;
 }
 
+uint64_t sim_scarce_in[SIM_SCARCE];
+
 bool sim_is_scarce(struct sim_proc *p, enum sim_scarce what)
 {
 	static const char *const name[SIM_SCARCE] = {"send", "map", "map_aside", "map_back"};
 
-	if (p->scarce_in[what] == 0 || --p->scarce_in[what] > 0)
+	bool of_all = sim_scarce_in[what] > 0 && --sim_scarce_in[what] == 0;
+
+	if (!of_all && (p->scarce_in[what] == 0 || --p->scarce_in[what] > 0))
 		return false;
 	sim_trace("%s: %s fails", p->name, name[what]);
 	sim_did.scarce++;
