@@ -16,6 +16,7 @@
  */
 #include <inttypes.h>
 
+#include "smartiod/dint.h"
 #include "smartiod/lend.h"
 
 /* ---- the exporter's side ---- */

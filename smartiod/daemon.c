@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "smartiod/device.h"
+#include "smartiod/dint.h"
 #include "smartiod/internal.h"
 #include "smartiod/queue.h"
 #include "smartiod/restore.h"

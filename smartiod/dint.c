@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "smartiod/device.h"
+#include "smartiod/dint.h"
 #include "smartiod/internal.h"
 
 #define CREATE_FLAGS (SCI_FLAG_USE_CALLBACK | SCI_FLAG_FIXED_INTNO | SCI_FLAG_BROADCAST)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "smartiod/dint.h"
 #include "smartiod/internal.h"
 
 struct hub_op {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "smartiod/device.h"
+#include "smartiod/dint.h"
 #include "smartiod/internal.h"
 #include "wire/ring.h"
 

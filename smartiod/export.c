@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "smartiod/device.h"
+#include "smartiod/dint.h"
 #include "smartiod/internal.h"
 
 /* ---- the book of grants ---- */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "smartiod/device.h"
+#include "smartiod/dint.h"
 #include "smartiod/internal.h"
 
 /* The row with the smallest key greater than @after; false: none. */

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "smartiod/dint.h"
 #include "smartiod/restore.h"
 #include "wire/ring.h"
 

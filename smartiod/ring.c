@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "smartiod/dint.h"
 #include "smartiod/internal.h"
 #include "wire/ring.h"
 
