@@ -7,8 +7,6 @@
 #include "error.h"
 #include "smartio/ext.h"
 
-#define DOORBELLS 0x1000u
-
 void sio_nvme_lock(struct smartio_nvme *n)
 {
 	unsigned tries = 0;
@@ -20,33 +18,6 @@ void sio_nvme_lock(struct smartio_nvme *n)
 void sio_nvme_unlock(struct smartio_nvme *n)
 {
 	__atomic_store_n(&n->lock, 0, __ATOMIC_RELEASE);
-}
-
-static int map_doorbells(struct smartio_nvme *n)
-{
-	size_t size = (2 * (size_t)n->n_pairs + 2) * n->stride, bar;
-	sci_error_t err;
-
-	size = (size + SIO_NVME_PAGE - 1) & ~(size_t)(SIO_NVME_PAGE - 1);
-	SCIConnectDeviceSegment(n->d.handle, &n->bar, 0, SCI_MEMTYPE_BAR, NULL, NULL, 0, &err);
-	if (err != SCI_ERR_OK) {
-		n->bar = NULL;
-		return sio_nvme_fail_sci(err, "%s: cannot connect BAR 0", n->d.name);
-	}
-	bar = SCIGetRemoteSegmentSize(n->bar);
-	if (bar < DOORBELLS || bar - DOORBELLS < size)
-		return sio_nvme_fail(-EPROTO,
-				     "%s: BAR 0 has %zu bytes, too few for the doorbells "
-				     "of %u queue pairs",
-				     n->d.name, bar, n->n_pairs);
-	n->doorbells = SCIMapRemoteSegment(n->bar, &n->db_map, DOORBELLS, size, NULL,
-					   SCI_FLAG_IO_MAP_IOSPACE, &err);
-	if (err != SCI_ERR_OK) {
-		n->db_map = NULL;
-		return sio_nvme_fail_sci(err, "%s: cannot map its doorbells", n->d.name);
-	}
-	n->sleeps = smartio_map_sleep_word(n->db_map);
-	return 0;
 }
 
 static int copy_namespaces(struct smartio_nvme *n)
@@ -81,7 +52,7 @@ static int open_client(struct smartio_nvme *n, const char *device)
 	if (rc == 0)
 		rc = copy_namespaces(n);
 	if (rc == 0)
-		rc = map_doorbells(n);
+		rc = sio_nvme_doorbells_open(n);
 	if (rc)
 		return rc;
 	/* The manager may reach us by another adapter than that to the lender. */
@@ -109,10 +80,7 @@ static void close_client(struct smartio_nvme *n)
 	sio_nvme_unlink_manager(n);
 	if (n->reply)
 		SCIRemoveDataInterrupt(n->reply, 0, &err);
-	if (n->db_map)
-		SCIUnmapSegment(n->db_map, 0, &err);
-	if (n->bar)
-		SCIDisconnectSegment(n->bar, 0, &err);
+	sio_nvme_doorbells_close(n);
 	sio_nvme_device_done(&n->d);
 	free(n->ns);
 	free(n);

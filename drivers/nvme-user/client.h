@@ -10,15 +10,25 @@
 #include "protocol.h"
 #include "smartio/nvme.h"
 
+/*
+ * The doorbells, as mapped since a reset: the next one takes them away. Then they lead nowhere, and
+ * are kept for the queues of that time, which may be about to ring.
+ */
+struct sio_nvme_doorbells {
+	sci_map_t map;
+	volatile uint8_t *at;
+	const volatile uint32_t *sleeps; /* smartio_map_sleep_word(); NULL: never mind */
+	uint32_t generation;
+	unsigned users; /* queues; and the client, of the last ones */
+};
+
 struct smartio_nvme {
 	struct sio_nvme_device d;
 	sci_remote_segment_t bar;
-	sci_map_t db_map;
-	volatile uint8_t *doorbells;
-	const volatile uint32_t *sleeps; /* smartio_map_sleep_word() of db_map; NULL: never mind */
-	const volatile uint32_t *generation; /* of the device, a word of the library's */
-	struct sio_nvme_meta meta, scratch;  /* what the manager tells; what is being read of it */
-	struct smartio_nvme_namespace *ns;   /* as it was at the open, like the three below */
+	struct sio_nvme_doorbells *doorbells; /* the last ones; under @lock */
+	const volatile uint32_t *generation;  /* of the device, a word of the library's */
+	struct sio_nvme_meta meta, scratch;   /* what the manager tells; what is being read of it */
+	struct smartio_nvme_namespace *ns;    /* as it was at the open, like the three below */
 	uint32_t n_ns, n_pairs, stride;
 	/* The way to the manager; under @lock. */
 	sci_local_data_interrupt_t reply;
@@ -82,8 +92,8 @@ struct smartio_nvme_queue {
 	int error;	    /* -errno: the queue is dead */
 	volatile uint32_t *sq_doorbell, *cq_doorbell;
 	const volatile uint32_t *generation_word;
-	uint32_t generation; /* when the queues were made */
-	uint32_t plain;	     /* the same; no generation at all if rings must look at n->sleeps */
+	uint32_t generation;	  /* when the queues were made */
+	uint32_t plain;		  /* the same; no generation at all if rings must look at @sleeps */
 	uint32_t empty, patience; /* empty polls in a row; so many before each that yields */
 	uint32_t probes;	  /* waits that were longer than the patience */
 	bool flushes;		  /* completions may come before their data: took() */
@@ -95,15 +105,29 @@ struct smartio_nvme_queue {
 	uint64_t key;
 	uint32_t id, nsid, entries, block_shift, max_transfer;
 	struct sio_nvme_mem *sq_mem, *cq_mem;
-	sci_local_interrupt_t interrupt;    /* NULL: none */
-	unsigned vector;		    /* of the drive, that triggers it; 0: none */
-	struct smartio_nvme_buffer *bounce; /* of the blocking helpers; NULL until used */
+	struct sio_nvme_doorbells *doorbells; /* NULL: none yet */
+	sci_local_interrupt_t interrupt;      /* NULL: none */
+	unsigned vector;		      /* of the drive, that triggers it; 0: none */
+	struct smartio_nvme_buffer *bounce;   /* of the blocking helpers; NULL until used */
 	struct smartio_nvme_queue *next;
 };
 
 /* The library has no mutex of its own: taken for control calls, never on the data path. */
 void sio_nvme_lock(struct smartio_nvme *n);
 void sio_nvme_unlock(struct smartio_nvme *n);
+
+/* doorbell.c */
+/* Connect BAR 0 and map the doorbells of as many queue pairs as there are. */
+int sio_nvme_doorbells_open(struct smartio_nvme *n);
+/* No queue is left. Half-built is fine. */
+void sio_nvme_doorbells_close(struct smartio_nvme *n);
+/*
+ * Under the lock. Those of @q, which has its number and generation. The queue is dead if it is of
+ * before a reset.
+ */
+int sio_nvme_doorbells_take(struct smartio_nvme_queue *q);
+/* @b may be NULL. */
+void sio_nvme_doorbells_put(struct sio_nvme_doorbells *b);
 
 /* manager_link.c */
 /* Read what the manager tells of itself into n->meta. -ENOTCONN: none serves; nothing changed. */

@@ -70,8 +70,7 @@ static int read_capabilities(struct sio_nvme_ctrl *c, uint32_t timeout_ms)
 	return 0;
 }
 
-/* The admin queue's alone: clients map those of theirs. */
-static int map_doorbells(struct sio_nvme_ctrl *c)
+int sio_nvme_ctrl_doorbells(struct sio_nvme_ctrl *c)
 {
 	size_t size = 2 * c->stride;
 	sci_error_t err;
@@ -96,8 +95,6 @@ int sio_nvme_ctrl_open(struct sio_nvme_ctrl *c, struct sio_nvme_device *d, uint3
 	rc = map_registers(c);
 	if (rc == 0)
 		rc = read_capabilities(c, timeout_ms);
-	if (rc == 0)
-		rc = map_doorbells(c);
 	if (rc)
 		sio_nvme_ctrl_done(c, true);
 	return rc;

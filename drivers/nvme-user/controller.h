@@ -34,12 +34,17 @@ struct sio_nvme_command {
 	uint64_t prp1;
 };
 
-/* Map registers and doorbells. -EBUSY: another has the registers. @timeout_ms 0: as CAP.TO says. */
+/* Map registers. -EBUSY: another has the registers. @timeout_ms 0: as CAP.TO says. */
 int sio_nvme_ctrl_open(struct sio_nvme_ctrl *c, struct sio_nvme_device *d, uint32_t timeout_ms);
 /* Half-built is fine. @stopped: the controller is disabled, or gone; else it keeps its memory. */
 void sio_nvme_ctrl_done(struct sio_nvme_ctrl *c, bool stopped);
 /* Reset: afterwards the controller has no queue and uses no memory. */
 int sio_nvme_ctrl_disable(struct sio_nvme_ctrl *c);
+/*
+ * Map the doorbells of the admin queue alone: clients map those of theirs. After the word that the
+ * device was reset, which takes away those of before.
+ */
+int sio_nvme_ctrl_doorbells(struct sio_nvme_ctrl *c);
 /* With an admin queue of @entries. */
 int sio_nvme_ctrl_enable(struct sio_nvme_ctrl *c, uint32_t entries);
 /* Normal shutdown, as far as the controller answers. */

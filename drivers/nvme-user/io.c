@@ -184,7 +184,7 @@ COLD static void ring_and_wake(struct smartio_nvme_queue *q)
 	if (sio_nvme_queue_stale(q))
 		return;
 	announce(q);
-	sio_nvme_wake(q->n->db_map, q->n->sleeps);
+	sio_nvme_wake(q->doorbells->map, q->doorbells->sleeps);
 }
 
 static inline void ring(struct smartio_nvme_queue *q)
@@ -192,8 +192,8 @@ static inline void ring(struct smartio_nvme_queue *q)
 	if (q->sqe == q->rung)
 		return;
 	/*
-	 * After a reset the doorbell may be another client's. What is between this load and the
-	 * store stays open: hardware has no doorbell that asks who rings.
+	 * After a reset the queue is gone, and who knows that says so. A doorbell that is rung all
+	 * the same leads nowhere: it was taken away before anybody had the queue's number again.
 	 */
 	if (likely(is_plain(q)))
 		announce(q);

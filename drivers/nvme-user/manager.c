@@ -123,6 +123,8 @@ static int start_controller(struct smartio_nvme_manager *m,
 	if (rc == 0)
 		rc = settle_all(m);
 	if (rc == 0)
+		rc = sio_nvme_ctrl_doorbells(&m->ctrl);
+	if (rc == 0)
 		rc = sio_nvme_ctrl_enable(&m->ctrl,
 					  o->admin_entries ? o->admin_entries : ADMIN_ENTRIES);
 	if (rc == 0)

@@ -95,6 +95,7 @@ static void free_queue(struct smartio_nvme_queue *q)
 		put_spare(q->n, q->sq_mem);
 	if (q->cq_mem)
 		put_spare(q->n, q->cq_mem);
+	sio_nvme_doorbells_put(q->doorbells);
 	sio_nvme_interrupt_close(q);
 	free(q->slot);
 	free(q);
@@ -214,17 +215,35 @@ static int ask_create(struct smartio_nvme_queue *q, bool *ret_unsure)
 		q->expected = sio_nvme_expected(q->id, true);
 		/* Those of the manager's time; another number now means that they are gone. */
 		q->generation = n->meta.generation;
-		/*
-		 * Generations are even. So rings of those that must look, and only they, take the
-		 * long way.
-		 */
-		q->plain = q->generation | (n->sleeps != NULL);
-		/* Of what is mapped, whatever this manager says. */
-		q->sq_doorbell = (volatile uint32_t *)(n->doorbells + 2 * q->id * n->stride);
-		q->cq_doorbell = (volatile uint32_t *)(n->doorbells + (2 * q->id + 1) * n->stride);
 	}
 	free(rep);
 	return rc;
+}
+
+static int ask_delete(struct smartio_nvme_queue *q)
+{
+	struct sio_nvme_req req = {.op = SIO_NVME_OP_DELETE, .del = {.qid = q->id, .key = q->key}};
+	struct sio_nvme_rep *rep = malloc(sizeof(*rep));
+	int rc = -ENOMEM;
+
+	if (rep)
+		rc = sio_nvme_ask(q->n, &req, rep, NULL);
+	free(rep);
+	return rc;
+}
+
+/* The drive has the queues; without doorbells they are of no use. */
+static int take_doorbells(struct smartio_nvme_queue *q, bool *ret_unsure)
+{
+	int rc = sio_nvme_doorbells_take(q);
+	char why[SIO_NVME_TEXT];
+
+	if (rc == 0)
+		return 0;
+	strncpy(why, smartio_nvme_error(), sizeof(why) - 1);
+	why[sizeof(why) - 1] = '\0';
+	*ret_unsure = ask_delete(q) != 0;
+	return sio_nvme_fail(rc, "%s", why);
 }
 
 static int open_queue(struct smartio_nvme_queue *q, const struct smartio_nvme_queue_options *o,
@@ -242,6 +261,8 @@ static int open_queue(struct smartio_nvme_queue *q, const struct smartio_nvme_qu
 		rc = sio_nvme_interrupt_open(q);
 	if (rc == 0)
 		rc = ask_create(q, ret_unsure);
+	if (rc == 0)
+		rc = take_doorbells(q, ret_unsure);
 	return rc;
 }
 
@@ -304,18 +325,6 @@ static void drain(struct smartio_nvme_queue *q)
 			return;
 		sio_nvme_pause(&pauses);
 	}
-}
-
-static int ask_delete(struct smartio_nvme_queue *q)
-{
-	struct sio_nvme_req req = {.op = SIO_NVME_OP_DELETE, .del = {.qid = q->id, .key = q->key}};
-	struct sio_nvme_rep *rep = malloc(sizeof(*rep));
-	int rc = -ENOMEM;
-
-	if (rep)
-		rc = sio_nvme_ask(q->n, &req, rep, NULL);
-	free(rep);
-	return rc;
 }
 
 void smartio_nvme_queue_close(struct smartio_nvme_queue *q)

@@ -20,18 +20,50 @@ struct admin {
 	sci_smartio_device_t device;
 	sci_remote_segment_t bar;
 	sci_local_segment_t memory;
-	sci_map_t bar_map, memory_map;
-	volatile uint8_t *regs;
+	sci_map_t regs_map, bells_map, memory_map;
+	volatile uint8_t *regs, *bells;
 	volatile uint32_t *sq, *cq; /* a page each */
 	volatile uint8_t *data;	    /* one more, for commands */
-	sci_ioaddr_t data_at;	    /* as the drive addresses it */
+	sci_ioaddr_t at, data_at;   /* of all, and of that, as the drive addresses it */
 	uint32_t tail, head, phase;
 	uint16_t cid;
 };
 
+/*
+ * After a reset, which has taken doorbells away: those from now on, and the drive at work.
+ */
+static inline void admin_enable(struct admin *a)
+{
+	sci_error_t error;
+
+	a->bells =
+		SCIMapRemoteSegment(a->bar, &a->bells_map, ADMIN_PAGE, ADMIN_PAGE, NULL, 0, &error);
+	CHECK_OK(error);
+	for (unsigned i = 0; i < 2 * ADMIN_PAGE / 4; i++)
+		put32(a->sq + i, 0);
+	a->tail = a->head = 0;
+	a->phase = 1;
+	sio_write32(a->regs + 0x24, (ADMIN_ENTRIES - 1) << 16 | (ADMIN_ENTRIES - 1));
+	sio_write32(a->regs + 0x28, (uint32_t)a->at);
+	sio_write32(a->regs + 0x2c, (uint32_t)(a->at >> 32));
+	sio_write32(a->regs + 0x30, (uint32_t)(a->at + ADMIN_PAGE));
+	sio_write32(a->regs + 0x34, (uint32_t)((a->at + ADMIN_PAGE) >> 32));
+	sio_to_fabric_barrier();
+	sio_write32(a->regs + 0x14, 4u << 20 | 6u << 16 | 1);
+	while (sio_read32(a->regs + 0x1c) != 1)
+		smartio_yield();
+}
+
+/* No queue is left. The doorbells of before are the caller's to unmap: a->bells_map. */
+static inline void admin_disable(struct admin *a)
+{
+	sio_write32(a->regs + 0x14, 0);
+	while (sio_read32(a->regs + 0x1c) & 1)
+		smartio_yield();
+}
+
 static inline void admin_start(struct admin *a)
 {
-	sci_ioaddr_t at = 0;
 	volatile uint8_t *p;
 	sci_error_t error;
 
@@ -40,7 +72,7 @@ static inline void admin_start(struct admin *a)
 	a->device = api_borrow(a->sd, SCI_FLAG_EXCLUSIVE);
 	SCIConnectDeviceSegment(a->device, &a->bar, 0, SCI_MEMTYPE_BAR, NULL, NULL, 0, &error);
 	CHECK_OK(error);
-	a->regs = SCIMapRemoteSegment(a->bar, &a->bar_map, 0, 2 * ADMIN_PAGE, NULL, 0, &error);
+	a->regs = SCIMapRemoteSegment(a->bar, &a->regs_map, 0, ADMIN_PAGE, NULL, 0, &error);
 	CHECK_OK(error);
 	SCICreateSegment(a->sd, &a->memory, 0, 3 * ADMIN_PAGE, NULL, NULL, SCI_FLAG_AUTO_ID,
 			 &error);
@@ -51,23 +83,15 @@ static inline void admin_start(struct admin *a)
 	CHECK_OK(error);
 	p = SCIMapLocalSegment(a->memory, &a->memory_map, 0, 3 * ADMIN_PAGE, NULL, 0, &error);
 	CHECK_OK(error);
-	SCIMapLocalSegmentForDevice(a->memory, 0, a->device, &at, 0, 3 * ADMIN_PAGE, 0, &error);
+	SCIMapLocalSegmentForDevice(a->memory, 0, a->device, &a->at, 0, 3 * ADMIN_PAGE, 0, &error);
 	CHECK_OK(error);
 	a->sq = (volatile uint32_t *)p;
 	a->cq = (volatile uint32_t *)(p + ADMIN_PAGE);
 	a->data = p + 2 * ADMIN_PAGE;
-	a->data_at = at + 2 * ADMIN_PAGE;
-	a->phase = 1;
+	a->data_at = a->at + 2 * ADMIN_PAGE;
 	smartio_device_reset(a->device, &error);
 	CHECK_OK(error);
-	sio_write32(a->regs + 0x24, (ADMIN_ENTRIES - 1) << 16 | (ADMIN_ENTRIES - 1));
-	sio_write32(a->regs + 0x28, (uint32_t)at);
-	sio_write32(a->regs + 0x2c, (uint32_t)(at >> 32));
-	sio_write32(a->regs + 0x30, (uint32_t)(at + ADMIN_PAGE));
-	sio_write32(a->regs + 0x34, (uint32_t)((at + ADMIN_PAGE) >> 32));
-	sio_write32(a->regs + 0x14, 4u << 20 | 6u << 16 | 1);
-	while (sio_read32(a->regs + 0x1c) != 1)
-		smartio_yield();
+	admin_enable(a);
 }
 
 /* @word10: the command's own; @at: its data, as the drive addresses it; 0: it has none. */
@@ -85,7 +109,7 @@ static inline void admin_command(struct admin *a, uint8_t opcode, uint32_t nsid,
 	put32(e + 10, word10);
 	a->tail = (a->tail + 1) % ADMIN_ENTRIES;
 	sio_to_fabric_barrier();
-	sio_write32(a->regs + ADMIN_PAGE, a->tail);
+	sio_write32(a->bells, a->tail);
 }
 
 /* Get Features, number of queues: a command that needs no memory. */
@@ -105,7 +129,7 @@ static inline void admin_take(struct admin *a)
 	CHECK((last & 0xffff) == a->cid && last >> 17 == 0);
 	a->head = (a->head + 1) % ADMIN_ENTRIES;
 	a->phase ^= a->head == 0;
-	sio_write32(a->regs + ADMIN_PAGE + 4, a->head);
+	sio_write32(a->bells + 4, a->head);
 }
 
 static inline void admin_await(struct admin *a)
@@ -127,7 +151,9 @@ static inline void admin_give_back(struct admin *a)
 	CHECK_OK(error);
 	SCIRemoveSegment(a->memory, 0, &error);
 	CHECK_OK(error);
-	SCIUnmapSegment(a->bar_map, 0, &error);
+	SCIUnmapSegment(a->bells_map, 0, &error);
+	CHECK_OK(error);
+	SCIUnmapSegment(a->regs_map, 0, &error);
 	CHECK_OK(error);
 	SCIDisconnectSegment(a->bar, 0, &error);
 	CHECK_OK(error);

@@ -246,6 +246,8 @@ int bench_begin(void)
 	if (rc == 0)
 		rc = sio_nvme_ctrl_disable(&bench.ctrl);
 	if (rc == 0)
+		rc = sio_nvme_ctrl_doorbells(&bench.ctrl);
+	if (rc == 0)
 		rc = sio_nvme_ctrl_enable(&bench.ctrl, ADMIN_ENTRIES);
 	bench.drive->interrupts(bench.drive);
 	bench.open = rc == 0;

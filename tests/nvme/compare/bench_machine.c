@@ -202,6 +202,8 @@ int bench_begin(void)
 	if (rc == 0)
 		rc = sio_nvme_ctrl_disable(&bench.ctrl);
 	if (rc == 0)
+		rc = sio_nvme_ctrl_doorbells(&bench.ctrl);
+	if (rc == 0)
 		rc = sio_nvme_ctrl_enable(&bench.ctrl, ADMIN_ENTRIES);
 	machine_interrupts(&machine.d);
 	bench.open = rc == 0;

@@ -74,6 +74,8 @@ bool fake_inject(unsigned number, const void *data, size_t len);
 uint8_t *fake_media(void);
 /* CSTS of the drive. */
 uint32_t fake_csts(void);
+/* Of the drive's model, by its name. */
+uint64_t fake_counter(const char *name);
 /* The drive's own memory of a mapped address; NULL: none. */
 void *fake_dma(uint64_t addr, size_t len);
 /* The manager's metadata as it stands in its segment; NULL: none. */

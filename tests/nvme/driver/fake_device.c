@@ -187,8 +187,20 @@ void fake_event(struct fake_borrower *b, uint32_t kind, uint64_t borrower)
 		.kind = kind, .generation = W.generation, .borrower = borrower};
 }
 
+/* Whoever has them mapped reads ones, and what he stores there nobody sees. */
+static void take_doorbells(void)
+{
+	void *old = W.doorbells;
+
+	W.doorbells = fake_memory(W.doorbells_size);
+	memcpy(W.doorbells, old, W.doorbells_size);
+	memset(old, 0xff, W.doorbells_size);
+	emu_nvme_model.view_changed(W.model, EMU_NVME_RUN_DOORBELLS);
+}
+
 void fake_generation_up(void)
 {
+	take_doorbells();
 	W.generation++;
 	W.generation_told = false;
 	/* The device has no queue any more. */
@@ -268,6 +280,18 @@ uint8_t *fake_media(void)
 uint32_t fake_csts(void)
 {
 	return W.mirror[0x1c / 4];
+}
+
+uint64_t fake_counter(const char *name)
+{
+	uint64_t value[32];
+	char names[32][32];
+	unsigned n = emu_nvme_model.counters(W.model, names, value, 32);
+
+	while (n > 0 && strcmp(names[n - 1], name) != 0)
+		n--;
+	assert(n > 0);
+	return value[n - 1];
 }
 
 void fake_wake(void)

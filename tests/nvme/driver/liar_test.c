@@ -194,8 +194,9 @@ static void refused(struct smartio_nvme *n, uint64_t borrower, uint64_t sq, uint
 static void ring_all_but_the_bystanders(struct smartio_nvme *n)
 {
 	for (uint32_t qid = 2; qid <= PAIRS; qid++)
-		sio_write32((volatile uint32_t *)(n->doorbells + 2 * qid * n->meta.doorbell_stride),
-			    1);
+		sio_write32(
+			(volatile uint32_t *)(n->doorbells->at + 2 * qid * n->meta.doorbell_stride),
+			1);
 }
 
 /* Says all that is not true, then dies with what it has mapped. */

@@ -176,8 +176,8 @@ static void live_queue_memory_stays_mapped(void **state)
 	SCIUnmapLocalSegmentForDevice(b->mem.local, n->d.adapter, n->d.handle, 0, &err);
 	assert_int_equal(err, SCI_ERR_BUSY);
 	/* Whoever rings it now: the drive finds an entry there, if a senseless one. */
-	doorbell =
-		(volatile uint32_t *)(n->doorbells + 2 * rep.create.qid * n->meta.doorbell_stride);
+	doorbell = (volatile uint32_t *)(n->doorbells->at +
+					 2 * rep.create.qid * n->meta.doorbell_stride);
 	*doorbell = 1;
 	fake_step();
 	assert_int_equal(fake_csts(), 1);
@@ -237,7 +237,7 @@ static void liars_that_die_leave_nothing(void **state)
 		fake_kill(id);
 		for (unsigned qid = 1; qid <= 4; qid++)
 			if (qid != q->id)
-				*(volatile uint32_t *)(n->doorbells +
+				*(volatile uint32_t *)(n->doorbells->at +
 						       2 * qid * n->meta.doorbell_stride) =
 					1 + i % 2;
 		for (unsigned k = 0; k < 10; k++)
@@ -452,8 +452,8 @@ static void doorbells_stay_where_they_are_mapped(void **state)
 	shared->doorbell_stride = 4u << 15;
 	q = queue(n, 4);
 	assert_int_equal(n->meta.doorbell_stride, 4u << 15);
-	assert_ptr_equal(q->sq_doorbell, n->doorbells + 2 * (size_t)q->id * 4);
-	assert_ptr_equal(q->cq_doorbell, n->doorbells + (2 * (size_t)q->id + 1) * 4);
+	assert_ptr_equal(q->sq_doorbell, n->doorbells->at + 2 * (size_t)q->id * 4);
+	assert_ptr_equal(q->cq_doorbell, n->doorbells->at + (2 * (size_t)q->id + 1) * 4);
 	assert_ok(smartio_nvme_read(q, data, 0, 512));
 	smartio_nvme_close(n);
 }
