@@ -6,14 +6,17 @@
 
 #include "smartiod/lend.h"
 
+#define AGAIN 8u /* times that a lender is asked for what it takes back */
+
 struct map_op {
 	struct smartiod_op op;
 	struct smartiod_connection *connection; /* pinned */
 	struct smartiod_bar_map *bar;
+	struct sio_peer_bar_grant ask;
 	struct sio_prep_bar_grant granted;
 	struct sio_path path;
 	bool asked; /* the lender has answered: pieces are being mapped */
-	unsigned at;
+	unsigned at, again;
 };
 
 /*
@@ -104,6 +107,20 @@ static void release_piece(struct smartiod *d, struct smartiod_bar_map *bar,
 		smartiod_lender_tell(d, b->node, &msg, sizeof(msg));
 	if (!p->of) /* it never was mapped */
 		release_address(d, bar, p);
+}
+
+/*
+ * The lender has closed the views, so what programs have mapped leads nowhere; we take our windows
+ * away, too.
+ */
+void smartiod_bar_map_doorbells_gone(struct smartiod *d, struct smartiod_bar_map *bar)
+{
+	for (unsigned i = 0; i < bar->n; i++) {
+		if (!bar->piece[i].doorbells)
+			continue;
+		bar->piece[i].gone = true;
+		unmap_piece(d, bar, &bar->piece[i]);
+	}
 }
 
 /* Nobody waits for the port: the device can be returned. */
@@ -210,6 +227,7 @@ static void take_pieces(struct smartiod *d, struct map_op *m, const struct sio_p
 	uint32_t n = sio_from_le32(rep->n_pieces);
 
 	m->asked = true;
+	m->at = 0;
 	m->granted = *rep;
 	m->bar->start = p ? p->generation : 0;
 	m->bar->n = n < SIO_MAP_PIECES ? n : SIO_MAP_PIECES;
@@ -220,8 +238,61 @@ static void take_pieces(struct smartiod *d, struct map_op *m, const struct sio_p
 			.fd_offset = sio_from_le64(rep->piece[i].fd_offset),
 			.offset = sio_from_le64(rep->piece[i].offset),
 			.bytes = sio_from_le64(rep->piece[i].bytes),
+			.doorbells = sio_from_le32(rep->piece[i].access) & SIO_ACCESS_WRITE &&
+				     !(sio_from_le32(rep->piece[i].flags) & SIO_BAR_REGISTERS),
 			.fd = -1,
 		};
+}
+
+/* A map of @c, which is about to be asked for. */
+static struct smartiod_bar_map *bar_map_new(struct smartiod_connection *c,
+					    const struct sio_path *path)
+{
+	struct smartiod_bar_map *bar = calloc(1, sizeof(*bar));
+	struct smartiod_borrow *b = c->device;
+
+	if (!bar)
+		return NULL;
+	bar->borrow = b;
+	bar->connection = c;
+	bar->adapter = path->adapter;
+	bar->peer_adapter = path->peer_adapter;
+	bar->next = b->maps;
+	b->maps = bar;
+	b->pins++;
+	return bar;
+}
+
+/*
+ * Were the doorbells that the lender gave us taken away by a reset, before all of it was mapped?
+ * Our port may know before we do.
+ */
+static bool was_reset(const struct map_op *m, int error)
+{
+	const struct smartiod_bar_map *bar = m->bar;
+
+	for (unsigned i = 0; m->asked && i < bar->n; i++)
+		if (bar->piece[i].gone)
+			return true;
+	return m->asked && (error == -EACCES || error == -ENODEV) && bar->piece[m->at].doorbells &&
+	       m->again < AGAIN;
+}
+
+/* The lender tells of the reset before it answers. */
+static void ask_again(struct smartiod *d, struct map_op *m)
+{
+	struct smartiod_bar_map *before = m->bar;
+	uint32_t node = before->borrow->node;
+
+	m->bar = bar_map_new(m->connection, &m->path);
+	bar_map_close(d, before);
+	if (!m->bar) {
+		map_fail(d, m, -ENOMEM, "the daemon is out of memory");
+		return;
+	}
+	m->again++;
+	m->asked = false;
+	smartiod_lender_ask(d, &m->op, node, &m->ask, sizeof(m->ask));
 }
 
 /*
@@ -233,39 +304,48 @@ static int grant_gone(const struct map_op *m, int error)
 	return m->asked && (error == -EACCES || error == -ENODEV) ? -ENOTCONN : error;
 }
 
+/* Our port has a window for the next piece. 0, or what is wrong with it. */
+static int take_window(struct map_op *m, const struct smartiod_answer *a, const char **ret_why)
+{
+	const struct sio_evt_map *evt = a->msg;
+	struct smartiod_bar_piece *p = &m->bar->piece[m->at];
+
+	p->map = evt->id;
+	p->fd_offset = evt->offset;
+	p->fd = smartiod_take_fd(a, 0);
+	*ret_why = "the lender granted something else than the BAR";
+	if (!smartiod_map_is_memory(a, sio_from_le32(m->granted.piece[m->at].access)))
+		return -EPROTO;
+	*ret_why = "the daemon has no descriptor left";
+	if (p->fd < 0)
+		return -EMFILE;
+	m->at++;
+	return 0;
+}
+
 static void map_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct map_op *m = (struct map_op *)op;
 	struct smartiod_connection *c = m->connection;
-	struct smartiod_bar_map *bar = m->bar;
-	bool gone;
+	struct smartiod_borrow *b = m->bar->borrow;
+	const char *why;
+	int rc = 0;
 
-	if (a->error) {
+	if (a->error && !was_reset(m, a->error)) {
 		map_fail(d, m, grant_gone(m, a->error), a->text);
 		return;
 	}
-	if (!m->asked) {
+	if (!m->asked)
 		take_pieces(d, m, a->msg);
-	} else {
-		const struct sio_evt_map *evt = a->msg;
-
-		bar->piece[m->at].map = evt->id;
-		bar->piece[m->at].fd_offset = evt->offset;
-		bar->piece[m->at].fd = smartiod_take_fd(a, 0);
-		if (!smartiod_map_is_memory(a, sio_from_le32(m->granted.piece[m->at].access))) {
-			map_fail(d, m, -EPROTO, "the lender granted something else than the BAR");
-			return;
-		}
-		if (bar->piece[m->at].fd < 0) {
-			map_fail(d, m, -EMFILE, "the daemon has no descriptor left");
-			return;
-		}
-		m->at++;
-	}
-	gone = !op->session || c->closed || c->lost || bar->borrow->ended;
-	if (gone)
+	else if (!a->error)
+		rc = take_window(m, a, &why);
+	if (rc < 0)
+		map_fail(d, m, rc, why);
+	else if (!op->session || c->closed || c->lost || b->ended)
 		map_fail(d, m, -ECONNRESET, "the connection is gone");
-	else if (bar->borrow->node == d->node)
+	else if (was_reset(m, a->error))
+		ask_again(d, m);
+	else if (b->node == d->node)
 		map_reply(d, m, a->fds);
 	else
 		map_next(d, m);
@@ -275,8 +355,6 @@ int smartiod_bar_map(struct smartiod *d, struct smartiod_session *s, const void 
 		     struct sio_err *reterr)
 {
 	const struct sio_msg_seg_map *r = msg;
-	struct sio_peer_bar_grant ask = {
-		.h.type = sio_to_le32(SIO_PEER_BAR_GRANT), .offset = r->offset, .bytes = r->bytes};
 	uint32_t access = SIO_ACCESS_READ;
 	struct smartiod_connection *c;
 	struct smartiod_borrow *b;
@@ -296,28 +374,26 @@ int smartiod_bar_map(struct smartiod *d, struct smartiod_session *s, const void 
 		smartiod_op_free(d, &m->op);
 		return reterr->code;
 	}
-	m->bar = calloc(1, sizeof(*m->bar));
+	m->bar = bar_map_new(c, &m->path);
 	if (!m->bar) {
 		smartiod_op_free(d, &m->op);
 		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
 	}
-	m->bar->borrow = b;
-	m->bar->connection = c;
-	m->bar->adapter = m->path.adapter;
-	m->bar->peer_adapter = m->path.peer_adapter;
-	m->bar->next = b->maps;
-	b->maps = m->bar;
-	b->pins++;
 	m->connection = c;
 	c->pins++;
 	if (!(sio_from_le32(r->flags) & SCI_FLAG_READONLY_MAP))
 		access |= SIO_ACCESS_WRITE;
-	ask.borrower = sio_to_le64(b->id);
-	ask.fdid = sio_to_le32(b->device->fdid);
-	ask.bar = sio_to_le32(c->segment_id);
-	ask.access = sio_to_le32(access);
-	ask.adapter = sio_to_le32(m->path.peer_adapter);
-	ask.peer_adapter = sio_to_le32(m->path.adapter);
-	smartiod_lender_ask(d, &m->op, b->node, &ask, sizeof(ask));
+	m->ask = (struct sio_peer_bar_grant){
+		.h.type = sio_to_le32(SIO_PEER_BAR_GRANT),
+		.borrower = sio_to_le64(b->id),
+		.fdid = sio_to_le32(b->device->fdid),
+		.offset = r->offset,
+		.bytes = r->bytes,
+		.bar = sio_to_le32(c->segment_id),
+		.access = sio_to_le32(access),
+		.adapter = sio_to_le32(m->path.peer_adapter),
+		.peer_adapter = sio_to_le32(m->path.adapter),
+	};
+	smartiod_lender_ask(d, &m->op, b->node, &m->ask, sizeof(m->ask));
 	return 0;
 }

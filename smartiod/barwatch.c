@@ -13,6 +13,7 @@ struct watch_op {
 	struct smartiod_op op; /* fd[0]: the program's */
 	uint32_t map, kind;
 	unsigned piece;
+	bool doorbells;
 };
 
 static void unwatch(struct smartiod *d, uint64_t watch)
@@ -65,6 +66,12 @@ static int find_piece(const struct smartiod_bar_map *bar, const struct sio_msg_s
 			offset, bytes);
 }
 
+/* Of what a reset has taken away there is nothing to see, and nobody sleeps behind it. */
+static bool sees_nothing(uint32_t kind)
+{
+	return kind != SIO_WATCH_EVENT; /* which would need a word */
+}
+
 static void watch_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct watch_op *w = (struct watch_op *)op;
@@ -73,6 +80,11 @@ static void watch_step(struct smartiod *d, struct smartiod_op *op, const struct 
 	struct sio_err err = {.text = "the program is gone", .code = -ECONNRESET};
 	struct smartiod_bar_map *bar = NULL;
 
+	if (a->error == -ENODEV && w->doorbells && sees_nothing(w->kind)) {
+		smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
+		smartiod_op_free(d, op);
+		return;
+	}
 	if (a->error) {
 		smartiod_op_error(d, op, a->error == -ENODEV ? -ENOTCONN : a->error, "%s", a->text);
 		smartiod_op_free(d, op);
@@ -100,6 +112,7 @@ int smartiod_seg_watch(struct smartiod *d, struct smartiod_session *s, const voi
 	const struct sio_msg_seg_watch *m = msg;
 	struct smartiod_bar_map *bar = find(s, sio_from_le32(m->map), reterr);
 	struct sio_req_watch req = {.h = {.op = SIO_OP_WATCH, .owner = s->owner}};
+	struct sio_rep_seg_watch rep = {.flag_offset = sio_to_le32(0)};
 	const struct smartiod_bar_piece *p;
 	struct watch_op *w;
 	unsigned piece = 0;
@@ -108,6 +121,12 @@ int smartiod_seg_watch(struct smartiod *d, struct smartiod_session *s, const voi
 		return reterr->code;
 	p = &bar->piece[piece];
 	req.kind = sio_from_le32(m->kind);
+	if (p->gone && sees_nothing(req.kind)) {
+		smartiod_reply(d, s, msg, &rep, sizeof(rep), NULL, 0);
+		return 0;
+	}
+	if (p->gone)
+		return sio_fail(reterr, -ERANGE, "a reset took these doorbells away");
 	if (req.kind == SIO_WATCH_FAULT && s->request_fd < 0)
 		return sio_fail(reterr, -EMFILE, "no descriptor came with the request");
 	w = smartiod_op_new(d, s, msg, sizeof(*w), watch_step, reterr);
@@ -116,6 +135,7 @@ int smartiod_seg_watch(struct smartiod *d, struct smartiod_session *s, const voi
 	w->map = sio_from_le32(m->map);
 	w->kind = req.kind;
 	w->piece = piece;
+	w->doorbells = p->doorbells;
 	w->op.fd[0] = s->request_fd;
 	s->request_fd = -1;
 	req.target_kind = p->map ? SIO_KIND_MAP : SIO_KIND_BAR;

@@ -217,9 +217,19 @@ void smartiod_borrow_lost(struct smartiod *d, uint32_t node, uint64_t id)
 			lose(d, b);
 }
 
+void smartiod_borrow_doorbells_gone(struct smartiod *d, struct smartiod_device *dev, uint64_t id)
+{
+	for (struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)
+		for (struct smartiod_bar_map *m = b->maps; m; m = m->next)
+			if (b->device == dev && b->id == id)
+				smartiod_bar_map_doorbells_gone(d, m);
+}
+
 void smartiod_borrow_event(struct smartiod *d, struct smartiod_device *dev, uint64_t id,
 			   uint32_t event, uint64_t gone)
 {
+	if (event == SIO_DEVICE_EV_RESET)
+		smartiod_borrow_doorbells_gone(d, dev, id);
 	for (struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)
 		if (b->device == dev && b->id == id && !b->lost)
 			tell_client(d, b, event, gone);

@@ -2,7 +2,8 @@
 /*
  * Inside the device half of smartiod. Each request about a device goes to its lender's daemon; the
  * borrower's daemon asks it by the same messages (wire/peer.h), whether that is another host's or
- * itself. So there is one lender's side (loan.c, barview.c, dmalend.c, devseg.c, quarantine.c)
+ * itself. So there is one lender's side (loan.c, bargrant.c, barview.c, dmalend.c, devseg.c,
+ * quarantine.c)
  * and one borrower's side (borrow.c, barmap.c, dmamap.c), and lend.c between them; hold.c has both
  * sides of its two requests.
  */
@@ -79,6 +80,8 @@ struct smartiod_view {
 	uint64_t offset, length, fd_offset;
 	int fd;
 	unsigned users;
+	bool doorbells;
+	bool closed; /* by a reset, which took the doorbells away: in these books alone */
 };
 struct smartiod_view_grant {
 	struct smartiod_view_grant *next; /* of the loan */
@@ -174,9 +177,11 @@ struct smartiod_placed {
 
 /* Borrower: what a struct smartiod_map of a BAR has at port and lender. */
 struct smartiod_bar_piece {
-	uint64_t view, grant;	     /* the lender's */
-	uint64_t map;		     /* our port's; 0: none */
-	bool released;		     /* the lender was told that its address is nobody's */
+	uint64_t view, grant; /* the lender's */
+	uint64_t map;	      /* our port's; 0: none */
+	bool released;	      /* the lender was told that its address is nobody's */
+	bool doorbells;
+	bool gone;		     /* they are: a reset took them away */
 	struct smartiod_op unmap;    /* embedded, so that giving back needs no memory; */
 	struct smartiod_bar_map *of; /* whose it is; NULL: never asked for */
 	uint64_t watch;		     /* our port's; 0: none */
@@ -333,10 +338,22 @@ void smartiod_adopt_vectors_end(struct smartiod_loan *loan);
 void smartiod_views_end(struct smartiod *d, struct smartiod_loan *loan);
 /*
  * One more map uses view @id of BAR @bar, which the port has since before we were started. *ret:
- * the view.
+ * the view; NULL: it leads nowhere, which is what a reset makes of doorbells (@reset: there was one
+ * that the program has not heard of).
  */
 int smartiod_view_again(struct smartiod *d, struct smartiod_loan *loan, uint32_t bar, uint64_t id,
-			struct smartiod_view **ret, struct sio_err *reterr);
+			bool reset, struct smartiod_view **ret, struct sio_err *reterr);
+/*
+ * @dev was reset: take its doorbells away. True: the port was asked to close a view, and @op's step
+ * asks again; false: all are.
+ */
+bool smartiod_doorbells_close(struct smartiod *d, struct smartiod_device *dev,
+			      struct smartiod_op *op);
+
+/* ---- bargrant.c ---- */
+
+/* A reset of @dev is over: those who ask for its doorbells have waited for that. */
+void smartiod_bars_go_on(struct smartiod *d, const struct smartiod_device *dev);
 
 /* ---- dmalend.c ---- */
 
@@ -451,6 +468,8 @@ void smartiod_borrow_lost(struct smartiod *d, uint32_t node, uint64_t id);
 /* An event of the lender for borrow @id of @dev. */
 void smartiod_borrow_event(struct smartiod *d, struct smartiod_device *dev, uint64_t id,
 			   uint32_t event, uint64_t gone);
+/* A reset of @dev took its doorbells away: from borrow @id. */
+void smartiod_borrow_doorbells_gone(struct smartiod *d, struct smartiod_device *dev, uint64_t id);
 void smartiod_borrow_free_all(struct smartiod *d);
 bool smartiod_borrow_segment_idle(struct smartiod *d, struct smartiod_segment *seg);
 
@@ -458,6 +477,8 @@ bool smartiod_borrow_segment_idle(struct smartiod *d, struct smartiod_segment *s
 
 /* The way to the lender is gone: so are its windows; the library is told. */
 void smartiod_bar_map_lost(struct smartiod *d, struct smartiod_bar_map *bar);
+/* The device was reset: the doorbells among its pieces lead nowhere. */
+void smartiod_bar_map_doorbells_gone(struct smartiod *d, struct smartiod_bar_map *bar);
 /* Is @grant of @node, a lender, mapped, or about to be? */
 bool smartiod_bar_has_grant(struct smartiod *d, uint32_t node, uint64_t grant);
 

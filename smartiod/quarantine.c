@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Quarantine and its end: who is told of a death, and the two words that end it, SETTLED of the
- * holder of the registers and RESET by the lender.
+ * holder of the registers and RESET by the lender. When the device has no queue any more its
+ * doorbells are taken from all who have them: first the port is told of the reset, which may fail,
+ * then that their views are closed; and only then do the borrowers, and who asked, hear of it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -55,6 +57,8 @@ static void tell_reset(struct smartiod *d, struct smartiod_device *dev, uint64_t
 	struct smartiod_loan *l;
 	uint64_t after = 0;
 
+	if (smartiod_generation(generation) < dev->generation)
+		return; /* it was pulled out meanwhile, and is another one */
 	dev->generation = smartiod_generation(generation);
 	while ((l = smartiod_loan_after(d, after))) {
 		after = l->id;
@@ -78,8 +82,10 @@ void smartiod_loan_settled(struct smartiod *d, struct smartiod_loan *l)
 struct word_op {
 	struct smartiod_lend lend;
 	struct smartiod_device *device;
-	uint64_t settled; /* a borrow, or SIO_LEDGER_ALL */
-	bool reset;	  /* queues of all are gone: the generation goes up */
+	uint64_t settled;    /* a borrow, or SIO_LEDGER_ALL */
+	bool reset;	     /* queues of all are gone: the generation goes up */
+	bool closing;	     /* it has, and the doorbells are taken away */
+	uint64_t generation; /* of the port's */
 };
 
 /* What had ended when the port was asked is settled by its answer; who ends later is not. */
@@ -104,25 +110,52 @@ static void settle_marked(struct smartiod *d, struct smartiod_device *dev, uint6
 	}
 }
 
+/* One view after the other; whatever the port says, it has it no more. */
+static void take_doorbells(struct smartiod *d, struct word_op *w)
+{
+	struct smartiod_device *dev = w->device;
+
+	w->closing = true;
+	if (smartiod_doorbells_close(d, dev, &w->lend.op))
+		return;
+	dev->clearing--;
+	tell_reset(d, dev, w->generation);
+	smartiod_lend_ok(d, &w->lend);
+	smartiod_bars_go_on(d, dev);
+}
+
+static void word_failed(struct smartiod *d, struct word_op *w, const struct smartiod_answer *a)
+{
+	struct smartiod_device *dev = w->device;
+
+	if (w->reset)
+		dev->clearing--;
+	smartiod_lend_fail(d, &w->lend, a->error, "%s: %s", dev->topo->name, a->text);
+	smartiod_bars_go_on(d, dev);
+}
+
 static void word_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct word_op *w = (struct word_op *)op;
 
-	if (w->reset)
-		w->device->clearing--;
+	if (w->closing) {
+		take_doorbells(d, w);
+		return;
+	}
 	/* An owner that has nothing left is not known to the port any more: that is settled, too.
 	 */
 	if (a->error && (w->reset || a->error != -ENOENT)) {
-		smartiod_lend_fail(d, &w->lend, a->error, "%s: %s", w->device->topo->name, a->text);
+		word_failed(d, w, a);
 		return;
 	}
 	settle_marked(d, w->device, w->settled);
 	if (w->reset) {
 		smartiod_holds_end(d, w->device);
-		tell_reset(d, w->device, ((const struct sio_evt_reset *)a->msg)->generation);
-	} else {
-		smartiod_device_announce(d, w->device);
+		w->generation = ((const struct sio_evt_reset *)a->msg)->generation;
+		take_doorbells(d, w);
+		return;
 	}
+	smartiod_device_announce(d, w->device);
 	smartiod_lend_ok(d, &w->lend);
 }
 

@@ -72,6 +72,19 @@ int smartiod_restore_dev_seg(struct smartiod *d, struct smartiod_session *s,
 
 /* ---- maps ---- */
 
+/* @v NULL: a reset took its pages away. */
+static struct smartiod_bar_piece piece_again(const struct smartiod_view *v, uint64_t id)
+{
+	if (!v)
+		return (struct smartiod_bar_piece){.view = id, .gone = true, .fd = -1};
+	return (struct smartiod_bar_piece){.view = v->id,
+					   .doorbells = v->doorbells,
+					   .offset = v->offset,
+					   .bytes = v->length,
+					   .fd_offset = v->fd_offset,
+					   .fd = -1};
+}
+
 int smartiod_restore_bar_map(struct smartiod *d, struct smartiod_session *s,
 			     const struct sio_msg_restore *m, struct sio_err *reterr)
 {
@@ -82,6 +95,7 @@ int smartiod_restore_bar_map(struct smartiod *d, struct smartiod_session *s,
 	struct smartiod_loan *l = b ? loan_of(d, b, reterr) : NULL;
 	struct smartiod_bar_map *bar;
 	struct smartiod_map *map;
+	bool reset = l && b->generation != l->device->generation;
 	struct smartiod_view *v;
 
 	if (!l)
@@ -101,16 +115,12 @@ int smartiod_restore_bar_map(struct smartiod *d, struct smartiod_session *s,
 	b->pins++;
 	map->bar = bar;
 	for (unsigned i = 0; i < SIO_RESTORE_VIEWS && i < SIO_MAP_PIECES && m->view[i]; i++) {
-		if (smartiod_view_again(d, l, c->segment_id, sio_from_le32(m->view[i]), &v,
+		if (smartiod_view_again(d, l, c->segment_id, sio_from_le32(m->view[i]), reset, &v,
 					reterr)) {
 			smartiod_map_drop(d, map);
 			return reterr->code;
 		}
-		bar->piece[bar->n++] = (struct smartiod_bar_piece){.view = v->id,
-								   .offset = v->offset,
-								   .bytes = v->length,
-								   .fd_offset = v->fd_offset,
-								   .fd = -1};
+		bar->piece[bar->n++] = piece_again(v, sio_from_le32(m->view[i]));
 	}
 	return 0;
 }

@@ -100,6 +100,8 @@ int smartio_device_event_fd(sci_smartio_device_t device);
  * for it (SMARTIO_ALL_BORROWERS: of all that ended, after a reset; then the generation goes up and
  * every borrower is told). Only the holder of the registers may say it. Source: the teardown order
  * submission queues, completion queues, DMA windows, memory (docs/control-path.md).
+ * After the word about all, maps of the device's doorbells lead nowhere, the caller's own too: they
+ * read as ones, and stores to them are lost. Map them again. Those of its registers stay.
  * Errors: SCI_ERR_ACCESS not the holder, SCI_ERR_ILLEGAL_PARAMETER that borrow has not ended; of
  * others, as SCI_ERR_NOSPC, something may be left in quarantine: say it again.
  */
@@ -133,7 +135,8 @@ int smartio_holds_registers(sci_smartio_device_t device);
 
 /**
  * Function reset by the lender. Needs the registers, or an exclusive borrow, or a device that
- * nobody holds the registers of. Settles all borrowers; the generation goes up.
+ * nobody holds the registers of. Settles all borrowers; the generation goes up. Maps of its doorbells
+ * lead nowhere afterwards, as after smartio_device_settled() of all.
  * Errors: SCI_ERR_ACCESS, SCI_ERR_NOT_SUPPORTED, SCI_ERR_TIMEOUT.
  */
 void smartio_device_reset(sci_smartio_device_t device, sci_error_t *error);

@@ -148,7 +148,8 @@ static void lent(const struct smartiod_loan *l)
 {
 	books_note(SIO_KIND_OWNER, l->owner, !l->ended);
 	for (const struct smartiod_view *v = l->views; v; v = v->next)
-		books_note(SIO_KIND_BAR, v->id, !l->ended);
+		if (!v->closed)
+			books_note(SIO_KIND_BAR, v->id, !l->ended);
 	for (const struct smartiod_dma *m = l->dmas; m; m = m->next) {
 		/* A reset may have settled it that was said before the end was told. */
 		books_note(SIO_KIND_DMAMAP, m->by_id.key, !l->ended);

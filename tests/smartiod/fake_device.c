@@ -172,10 +172,27 @@ static void settle(struct world *w, unsigned host, const struct sio_req_settle *
 	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
 }
 
+/* Views of them lead nowhere any more, and are there until they are closed. */
+static void take_doorbells(struct world *w, unsigned host)
+{
+	for (struct world_res *r = w->res; r; r = r->next)
+		if (r->host == host && r->kind == SIO_KIND_BAR &&
+		    r->address >= FAKE_BAR_ADDRESS + 0x1000)
+			r->cut = true;
+}
+
 static void reset(struct world *w, unsigned host, const struct sio_req_reset *req)
 {
-	struct sio_evt_reset evt = {.generation = ++fake->generation};
+	struct sio_evt_reset evt;
 
+	if (fake->reset_error) {
+		world_answer_error(w, host, &req->h, fake->reset_error, "no reset");
+		return;
+	}
+	memset(&evt, 0, sizeof(evt));
+	evt.generation = ++fake->generation;
+	if (!fake->ignorant)
+		take_doorbells(w, host);
 	evt.freed = settle_owner(w, host, 0);
 	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
 }
@@ -192,6 +209,10 @@ static void watch(struct world *w, unsigned host, const struct sio_req_watch *re
 	if (!live_owner(w, host, req->h.owner) ||
 	    !world_res_find(w, host, req->target_kind, req->target)) {
 		world_answer_error(w, host, &req->h, -ENOENT, "no such target or owner");
+		return;
+	}
+	if (world_leads_nowhere(w, world_res_find(w, host, req->target_kind, req->target))) {
+		world_answer_error(w, host, &req->h, -ENODEV, "the pages are gone");
 		return;
 	}
 	if (req->kind == SIO_WATCH_FAULT && req->address == FAKE_BAD_ADDRESS) {

@@ -100,6 +100,27 @@ static void give(struct world *w, unsigned host, const struct sio_req_give *req)
 	world_answer_ok(w, host, &req->h);
 }
 
+static unsigned other_host(struct world *w, uint32_t node)
+{
+	unsigned i = 0;
+
+	while (i < w->n_hosts && w->host[i].node != node)
+		i++;
+	assert(i < w->n_hosts);
+	return i;
+}
+
+bool world_leads_nowhere(struct world *w, const struct world_res *r)
+{
+	const struct world_res *g = r;
+
+	if (r->kind == SIO_KIND_MAP)
+		g = world_res_find(w, other_host(w, r->node), SIO_KIND_GRANT, r->target);
+	if (g && g->kind == SIO_KIND_GRANT && g->target_kind == SIO_KIND_BAR)
+		g = world_res_find(w, g->host, SIO_KIND_BAR, g->target);
+	return !g || g->cut;
+}
+
 static void grant(struct world *w, unsigned host, const struct sio_req_grant *req)
 {
 	struct world_res *r, *source = world_res_find(w, host, req->source_kind, req->source);
@@ -107,6 +128,10 @@ static void grant(struct world *w, unsigned host, const struct sio_req_grant *re
 
 	if (!source || source->quarantined || !owner_lives(w, host, req->h.owner)) {
 		world_answer_error(w, host, &req->h, -ENOENT, "no such source or owner");
+		return;
+	}
+	if (source->cut) {
+		world_answer_error(w, host, &req->h, -ENODEV, "the pages are gone");
 		return;
 	}
 	r = world_res_new(w, host, SIO_KIND_GRANT, req->h.owner);
@@ -121,16 +146,6 @@ static void grant(struct world *w, unsigned host, const struct sio_req_grant *re
 	evt.generation = w->host[host].boot_generation;
 	memcpy(evt.token, &r->id, sizeof(r->id));
 	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
-}
-
-static unsigned other_host(struct world *w, uint32_t node)
-{
-	unsigned i = 0;
-
-	while (i < w->n_hosts && w->host[i].node != node)
-		i++;
-	assert(i < w->n_hosts);
-	return i;
 }
 
 /* Somebody's device has @map of @host, or a program, with the transfers of its engine. */
@@ -209,6 +224,10 @@ static void map(struct world *w, unsigned host, const struct sio_req_map *req)
 	    req->generation != w->host[peer].boot_generation ||
 	    !owner_lives(w, host, req->h.owner)) {
 		world_answer_error(w, host, &req->h, -EACCES, "no such grant");
+		return;
+	}
+	if (world_leads_nowhere(w, g)) {
+		world_answer_error(w, host, &req->h, -ENODEV, "the pages are gone");
 		return;
 	}
 	r = world_res_new(w, host, SIO_KIND_MAP, req->h.owner);

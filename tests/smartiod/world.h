@@ -192,6 +192,8 @@ unsigned world_open_fds(const struct world *w);
 unsigned world_resources(const struct world *w, uint32_t kind); /* 0: of all kinds */
 unsigned world_count(const struct world *w, unsigned host, uint32_t kind);
 struct world_res *world_res_find(struct world *w, unsigned host, uint32_t kind, uint64_t id);
+/* Of a BAR whose pages are gone: a view, a grant of it, or a window to that. */
+bool world_leads_nowhere(struct world *w, const struct world_res *r);
 struct world_res *world_res_new(struct world *w, unsigned host, uint32_t kind, uint64_t owner);
 void world_res_free(struct world *w, struct world_res *r);
 int world_fd(struct world *w);
