@@ -2,7 +2,8 @@
 /*
  * Pages of a device's BARs. Each run of pages with one purpose is a memory of its own, because who
  * has a descriptor can map all of it. A register page is made afresh for each writer, so that the
- * mapping of the one before is cut off from the device; the others see a sealed mirror.
+ * mapping of the one before is cut off from the device; the others see a sealed mirror. Doorbells
+ * are made afresh at each reset (cut.c).
  */
 #include "emu/internal.h"
 
@@ -201,8 +202,9 @@ int emu_bar_check(struct emu_request *rq, const char *what, const struct emu_obj
 
 	if (o->kind != SIO_KIND_BAR || !b->cut)
 		return 0;
-	return sio_fail(&rq->err, -ENODEV, "%s: %s, which BAR view %#" PRIx64 " was of, is gone",
-			what, b->device->topo->name, o->id);
+	return sio_fail(&rq->err, -ENODEV,
+			"%s: the pages of %s that BAR view %#" PRIx64 " was of are gone", what,
+			b->device->topo->name, o->id);
 }
 
 /* Give back what it has of its device. */

@@ -159,6 +159,15 @@ void emu_check_forget(struct emu_host *h, uint32_t kind, uint64_t key)
 		}
 }
 
+void emu_check_moved(struct emu_host *h, uint64_t key, uint8_t *data)
+{
+	struct list *l = &h->room->check->list[LINE_MEM];
+
+	for (size_t k = 0; k < l->n; k++)
+		if (l->line[k].host == h && l->line[k].key == key)
+			l->line[k].data = data;
+}
+
 static bool holds(const struct line *l, uint64_t addr, uint64_t len)
 {
 	return addr >= l->from && len <= l->length && addr - l->from <= l->length - len;

@@ -447,6 +447,10 @@ int emu_op_reset(struct emu_request *rq, const void *msg)
 	if (m->kind != SIO_RESET_FUNCTION && m->kind != SIO_RESET_DONE)
 		return sio_fail(&rq->err, -EINVAL, "RESET: kind %u, %d (function) or %d is right",
 				m->kind, SIO_RESET_FUNCTION, SIO_RESET_DONE);
+	rc = emu_doorbells_renew(d);
+	if (rc < 0)
+		return sio_fail(&rq->err, rc, "RESET: no memory for the doorbells of %s",
+				d->topo->name);
 	if (m->kind == SIO_RESET_FUNCTION) {
 		emu_vectors_reset(d);
 		d->model->reset(d->state, false);

@@ -105,7 +105,10 @@ struct emu_dev_model {
 	 * @power.
 	 */
 	void (*reset)(void *model, bool power);
-	/* A new writable view of a register page was handed out (or taken back: view() is NULL). */
+	/*
+	 * A new writable view of a register page was handed out (or taken back: view() is NULL), or
+	 * the doorbells are elsewhere.
+	 */
 	void (*view_changed)(void *model, unsigned index);
 	/* True: the model waits for nothing but registers and doorbells (the room may nap). */
 	bool (*idle)(void *model);

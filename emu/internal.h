@@ -140,13 +140,24 @@ void emu_opened_release(struct emu_opened *o);
 emu_handler emu_op_bar, emu_op_bar_close;
 void emu_bar_release(struct emu_bar *b);
 void emu_bar_cut(struct emu_bar *b);
-/* -ENODEV if @o is a BAR view of a device that was pulled out. */
+/* -ENODEV if @o is a BAR view that leads nowhere: of a device that was pulled out, or reset. */
 int emu_bar_check(struct emu_request *rq, const char *what, const struct emu_object *o);
 struct emu_mem *emu_bar_mem(const struct emu_bar *b);
 uint64_t emu_run_physical(const struct emu_run *run);
 uint64_t emu_run_key(const struct emu_run *run); /* for emu_check_*: below all object ids */
 volatile void *emu_bar_view(struct emu_dev *dev, unsigned index);
 volatile void *emu_bar_mirror(struct emu_dev *dev, unsigned index);
+
+/* cut.c */
+/* What hosts have of @run of @d (NULL: of all its pages) leads nowhere any more. */
+void emu_pages_cut(struct emu_device *d, const struct emu_run *run);
+/*
+ * A reset takes the doorbells from all who have them: the device has new pages, and the old ones
+ * read as ones. -errno: nothing was done.
+ */
+int emu_doorbells_renew(struct emu_device *d);
+/* Whoever has it mapped reads ones from now on. */
+void emu_fill_ones(const struct emu_mem *m);
 
 /* Does the device look at these pages? */
 static inline bool emu_run_polled(const struct emu_run *run)
@@ -164,8 +175,8 @@ void emu_watches_end(struct emu_watch **watches);
 emu_handler emu_op_dmamap, emu_op_dmaunmap;
 void emu_dmamap_release(struct emu_dmamap *m);
 /*
- * Its device or target was pulled out: it leads nowhere. A device that is there may still send to
- * its address, so nothing else gets that before the mapping ends.
+ * Its device or target is gone: it leads nowhere. A device that is there may still send to its
+ * address, so nothing else gets that before the mapping ends.
  */
 void emu_dmamap_cut(struct emu_dmamap *m);
 /* What leads to a multicast group can be written to alone. */
@@ -289,6 +300,8 @@ int emu_check_grant(struct emu_grant *g, uint64_t physical);
 int emu_check_map(struct emu_map *m);
 int emu_check_requester(struct emu_requester *q, uint32_t bdf);
 int emu_check_dmamap(struct emu_dmamap *m);
+/* The memory of emu_check_mem() is elsewhere now. */
+void emu_check_moved(struct emu_host *h, uint64_t key, uint8_t *data);
 /* Forget the line of object @key of @h. */
 void emu_check_forget(struct emu_host *h, uint32_t kind, uint64_t key);
 /* Within one page; @data: where the tables led, NULL: to a fault. */

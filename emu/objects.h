@@ -141,7 +141,7 @@ struct emu_map {
 	bool trigger;
 	uint32_t message;	/* of the interrupt that it triggers */
 	struct emu_run *polled; /* pages that it may write to and a device looks at; NULL: none */
-	bool cut;		/* they were, and the device has been pulled out */
+	bool cut;		/* they were, and are gone */
 	struct emu_watch *watches;
 	struct emu_dma_range *ranges;
 };
@@ -160,7 +160,7 @@ struct emu_bar {
 	uint64_t offset, length; /* in the run */
 	uint32_t access;
 	bool mirror;
-	bool cut; /* the device was pulled out: it is a view of nothing */
+	bool cut; /* the device was pulled out, or reset: it is a view of nothing */
 	unsigned n_grants;
 	struct emu_watch *watches;
 };

@@ -5,30 +5,15 @@
  * them.
  */
 #include "emu/internal.h"
-#include "smartio/io.h"
-
-#define ONES UINT64_MAX
-
-static void fill_ones(const struct emu_mem *m)
-{
-	for (uint64_t at = 0; m->data && at < m->size; at += sizeof(uint64_t))
-		sio_write64((uint8_t *)m->data + at, ONES);
-}
 
 /* Whoever has its pages mapped reads ones from now on; what he stores stays with them. */
 static void fill_pages(const struct emu_device *d)
 {
 	for (unsigned i = 0; i < d->config.n_pages; i++) {
-		fill_ones(&d->run[i].mem);
-		fill_ones(&d->run[i].mirror);
-		fill_ones(&d->run[i].view);
+		emu_fill_ones(&d->run[i].mem);
+		emu_fill_ones(&d->run[i].mirror);
+		emu_fill_ones(&d->run[i].view);
 	}
-}
-
-/* @o may be NULL. */
-static bool is_bar_of(const struct emu_object *o, const struct emu_device *d)
-{
-	return o && o->kind == SIO_KIND_BAR && ((const struct emu_bar *)o)->device == d;
 }
 
 /* An object of the device's own host. */
@@ -46,46 +31,22 @@ static void cut(struct emu_device *d, struct emu_object *o)
 			emu_requester_cut((struct emu_requester *)o);
 		break;
 	case SIO_KIND_DMAMAP:
-		if ((m->placed && m->device == d) || (m->target && is_bar_of(m->target, d)))
+		if (m->placed && m->device == d)
 			emu_dmamap_cut(m);
-		break;
-	case SIO_KIND_GRANT:
-		if (is_bar_of(((struct emu_grant *)o)->source, d))
-			emu_grant_cut((struct emu_grant *)o);
 		break;
 	default:
 		break;
 	}
 }
 
-/* Windows of all hosts to its pages lead nowhere. */
-static void cut_maps(const struct emu_device *d, struct emu_host *h)
-{
-	struct emu_object *o, *tmp;
-
-	HASH_ITER (hh, h->objects, o, tmp) {
-		struct emu_map *m = (struct emu_map *)o;
-
-		if (o->kind == SIO_KIND_MAP && m->polled && m->polled->device == d) {
-			m->polled = NULL;
-			m->cut = true;
-		}
-	}
-}
-
-/* Who refers to a BAR view, or to the open device, goes first. */
+/* Who refers to the open device goes first. */
 static void cut_all(struct emu_device *d)
 {
-	struct emu_host *h = d->host;
 	struct emu_object *o, *tmp;
 
-	HASH_ITER (hh, h->objects, o, tmp)
+	HASH_ITER (hh, d->host->objects, o, tmp)
 		cut(d, o);
-	HASH_ITER (hh, h->objects, o, tmp)
-		if (is_bar_of(o, d))
-			emu_bar_cut((struct emu_bar *)o);
-	for (unsigned i = 0; i < d->room->n_hosts; i++)
-		cut_maps(d, &d->room->host[i]);
+	emu_pages_cut(d, NULL);
 	if (d->opened && !d->opened->o.falling)
 		emu_object_free(&d->opened->o);
 }
@@ -112,7 +73,6 @@ static void pull(struct emu_device *d)
 	d->generation++;
 	cut_all(d);
 	emu_device_unplug(d);
-	d->room->watch_dirty = true;
 	tell(d, SIO_EV_DEVICE_GONE);
 	emu_objects_fall(h);
 	emu_owners_bury(h);

@@ -456,6 +456,14 @@ SIO_PORT_SIZE(struct sio_req_device_close, 40);
 /*
  * RESET: ends every quarantine on the device; live mappings stay. The device's generation goes up.
  * SIO_RESET_DONE is the word that the device's own registers were used to stop all that it did.
+ * Its doorbells are taken from all who have them: views of them lead nowhere from then on, and so
+ * do grants of these views, windows to those, and DMA mappings. What is mapped of them reads as
+ * ones, and stores to it stay there; -ENODEV to whoever asks for more of them. They are there until
+ * they are ended. A port that does not know what pages are for, as smartio.ko, leaves them as they
+ * are: who asked closes them (BAR_CLOSE) before he tells anybody that it is done. What a program
+ * has mapped of another host's memory or pages leads nowhere either, as soon as this host's port
+ * has answered UNMAP of the window: where no IOMMU keeps strangers out, that is what does.
+ * -ENOMEM: nothing was done.
  */
 struct sio_req_reset {
 	struct sio_req h;

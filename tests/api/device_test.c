@@ -15,6 +15,7 @@
 
 #include "smartio/io.h"
 #include "../lib/mapped.h"
+#include "admin.h"
 #include "topology.h"
 
 #define PAGE 4096u
@@ -387,6 +388,129 @@ static int holder(void *arg)
 	return 0;
 }
 
+/* ---- doorbells ---- */
+
+/* Where the drive counts those; else 0. */
+static uint64_t wrong_doorbells(void)
+{
+	struct smartio_counter all[64];
+	sci_error_t error;
+	unsigned n = smartio_device_counters(drive(), all, 64, &error);
+
+	for (unsigned i = 0; i < n; i++)
+		if (!strcmp(all[i].name, "invalid_doorbells"))
+			return all[i].value;
+	return 0;
+}
+
+static void reset_by(struct admin *a, bool own_word)
+{
+	sci_error_t error;
+
+	if (own_word) {
+		admin_disable(a);
+		smartio_device_settled(a->device, SMARTIO_ALL_BORROWERS, &error);
+	} else {
+		smartio_device_reset(a->device, &error);
+	}
+	CHECK_OK(error);
+}
+
+/* Resets the drive, twice, while somebody else has its doorbells mapped. */
+static int resets_twice(void *arg)
+{
+	static struct admin a;
+	volatile uint8_t *before;
+	sci_map_t before_map;
+	sci_error_t error;
+	uint64_t wrong;
+
+	(void)arg;
+	admin_start(&a);
+	SCIReleaseExclusiveBorrow(a.device, 0, &error);
+	CHECK_OK(error);
+	wrong = wrong_doorbells();
+	for (unsigned i = 0; i < 2; i++) {
+		admin_submit(&a);
+		admin_await(&a);
+		step_done(4 * i);
+		step_await(4 * i + 1);
+		before = a.bells;
+		before_map = a.bells_map;
+		reset_by(&a, i == 0);
+		admin_enable(&a);
+		CHECK(sio_read32(before) == 0xffffffff);
+		step_done(4 * i + 2);
+		step_await(4 * i + 3);
+		sio_write32(before, 9); /* ours leads nowhere, too */
+		for (unsigned k = 0; k < 4; k++) {
+			admin_submit(&a);
+			admin_await(&a);
+		}
+		SCIUnmapSegment(before_map, 0, &error);
+		CHECK_OK(error);
+	}
+	CHECK(wrong_doorbells() == wrong);
+	admin_stop(&a);
+	return 0;
+}
+
+static int rings_late(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	sci_smartio_device_t device;
+	sci_remote_segment_t bar;
+	volatile uint8_t *p, *next;
+	sci_map_t map, next_map;
+	uint32_t generation;
+	sci_error_t error;
+
+	(void)arg;
+	step_await(0);
+	device = api_borrow(sd, 0);
+	bar = connect_to(device, 0, SCI_MEMTYPE_BAR);
+	p = SCIMapRemoteSegment(bar, &map, 0, 2 * PAGE, NULL, SCI_FLAG_IO_MAP_IOSPACE, &error);
+	CHECK_OK(error);
+	for (unsigned i = 0; i < 2; i++) {
+		generation = smartio_device_generation(device);
+		if (i > 0)
+			step_await(4 * i);
+		step_done(4 * i + 1);
+		step_await(4 * i + 2);
+		CHECK(sio_read32(p + PAGE) == 0xffffffff);
+		for (unsigned k = 0; k < 8; k++) /* the admin queue's, and those of no queue */
+			sio_write32(p + PAGE + 4 * k, 5);
+		CHECK(sio_read32(p + NVME_VS) >> 16 == 1); /* registers stay */
+		next = SCIMapRemoteSegment(bar, &next_map, 0, 2 * PAGE, NULL,
+					   SCI_FLAG_IO_MAP_IOSPACE, &error);
+		CHECK_OK(error);
+		CHECK(smartio_device_generation(device) > generation);
+		sio_write32(p + PAGE, 6);
+		SCIUnmapSegment(map, 0, &error);
+		CHECK_OK(error);
+		p = next;
+		map = next_map;
+		step_done(4 * i + 3);
+	}
+	drop(bar, map);
+	give_back(device);
+	api_end(sd);
+	return 0;
+}
+
+static void a_reset_takes_doorbells_away(void **state)
+{
+	for (unsigned node = 4; node <= 12; node += 4) {
+		pid_t a, b;
+
+		steps_reset();
+		a = cluster_fork(*state, 8, resets_twice, NULL);
+		b = cluster_fork(*state, node, rings_late, NULL);
+		assert_int_equal(cluster_wait(b), 0);
+		assert_int_equal(cluster_wait(a), 0);
+	}
+}
+
 static int victim(void *arg)
 {
 	sci_desc_t sd = api_begin();
@@ -474,6 +598,7 @@ int main(void)
 		API_TEST(registers_have_one_holder),
 		API_TEST(device_memory_is_shared_and_mapped),
 		API_TEST(the_holder_is_told_of_deaths),
+		API_TEST(a_reset_takes_doorbells_away),
 		API_TEST(a_lost_lender_reads_as_ones),
 	};
 
