@@ -25,6 +25,8 @@
 
 /* No test comes near it, on a busy machine either; a virtual machine's processors are emulated. */
 #define LIMIT_MS (cluster_is_machine() ? 300000 : 60000)
+/* Where calls fail a program that a step does not come to ends before it counts as hanging. */
+#define STEP_MS (sio_failing_begin ? LIMIT_MS / 2 : LIMIT_MS)
 #define TOP_DIR 128
 #define STATE_DIR (TOP_DIR + 16)
 #define SETTLE_S "60" /* what the dead held is taken back within so many seconds */
@@ -244,9 +246,9 @@ static void end_programs(void)
 }
 
 /* As poll(). Of a program that gave up after a failure, the test's end is the answer. */
-static int await(struct pollfd *p, unsigned n)
+static int await(struct pollfd *p, unsigned n, int limit_ms)
 {
-	int rc = failure_poll(p, n, LIMIT_MS);
+	int rc = failure_poll(p, n, limit_ms);
 
 	if (rc == FAILURE_GIVEN_UP) {
 		end_programs();
@@ -438,7 +440,7 @@ int cluster_wait(pid_t pid)
 	struct pollfd p = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
 	int status;
 
-	if (await(&p, 1) <= 0) {
+	if (await(&p, 1, LIMIT_MS) <= 0) {
 		fprintf(stderr, "process %d does not end\n", (int)pid);
 		kill(pid, SIGKILL);
 	}
@@ -475,7 +477,7 @@ void step_await(unsigned step)
 	struct pollfd p = {.fd = steps[step], .events = POLLIN};
 	uint64_t one;
 
-	if (await(&p, 1) <= 0 || read(steps[step], &one, sizeof(one)) != sizeof(one)) {
+	if (await(&p, 1, STEP_MS) <= 0 || read(steps[step], &one, sizeof(one)) != sizeof(one)) {
 		fprintf(stderr, "step %u does not come\n", step);
 		exit(1);
 	}
@@ -487,7 +489,7 @@ unsigned step_await_any(const unsigned *step, unsigned n)
 
 	for (unsigned i = 0; i < n; i++)
 		p[i] = (struct pollfd){.fd = steps[step[i]], .events = POLLIN};
-	await(p, n);
+	await(p, n, STEP_MS);
 	for (unsigned i = 0; i + 1 < n; i++) {
 		if (p[i].revents) {
 			step_await(step[i]);

@@ -4,12 +4,17 @@
  * asks of the C library, the n-th call of a kind fails. SMARTIO_FAIL=KIND:N; KIND: memory
  * (allocations), request (messages to smartiod) or system (what makes other system calls). The
  * counting begins in each program of a test by itself (failure.c). What fails is told to stderr.
+ *
+ * Two things may follow from a failure that are no mistakes, and look as if they were: what is lost
+ * faults where there was no memory to have it read as ones, and a program waits without end for
+ * what the failure ended. Both are told as such, and the program gives up.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,9 +24,11 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "failure.h"
+#include "sisci_api.h"
 
 enum kind { MEMORY, REQUEST, SYSTEM, KINDS };
 
@@ -53,8 +60,56 @@ static int find_library(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-void sio_failing_begin(void)
+static void say(const char *text)
 {
+	if (write(2, text, strlen(text)) != (ssize_t)strlen(text))
+		abort();
+}
+
+/* ---- what is lost faults ---- */
+
+/* The library's own, a range each: no access at all, until something else lies there. */
+#define TAKEN 64u
+static struct {
+	uintptr_t at, end;
+} taken[TAKEN];
+static unsigned n_taken; /* atomic */
+
+int mprotect(void *at, size_t len, int prot)
+{
+	uintptr_t caller = (uintptr_t)__builtin_return_address(0);
+	unsigned n;
+
+	REAL(mprotect);
+	if (prot == PROT_NONE && caller >= begin && caller < end) {
+		n = __atomic_fetch_add(&n_taken, 1, __ATOMIC_SEQ_CST) % TAKEN;
+		taken[n].at = (uintptr_t)at;
+		taken[n].end = (uintptr_t)at + len;
+	}
+	return real(at, len, prot);
+}
+
+/* Any other fault happens once more, with the handler that there was. */
+static struct sigaction before;
+static void (*give_up)(void);
+
+static void on_fault(int sig, siginfo_t *info, void *context)
+{
+	uintptr_t at = (uintptr_t)info->si_addr;
+
+	(void)context;
+	for (unsigned i = 0; i < TAKEN && info->si_code == SEGV_ACCERR; i++)
+		if (at >= taken[i].at && at < taken[i].end) {
+			say("failure: a program touched what is lost and cannot read as ones\n");
+			give_up();
+			_exit(1);
+		}
+	sigaction(sig, &before, NULL);
+}
+
+void sio_failing_begin(void (*ends)(void))
+{
+	struct sigaction handler = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
 	const char *what = getenv("SMARTIO_FAIL");
 	const char *number = what ? strchr(what, ':') : NULL;
 
@@ -66,6 +121,8 @@ void sio_failing_begin(void)
 		    !strncmp(what, names[i], (size_t)(number - what)))
 			failing_kind = i;
 	counted = 0;
+	give_up = ends;
+	sigaction(SIGSEGV, &handler, &before);
 	failing = (unsigned)strtoul(number + 1, NULL, 10);
 }
 
@@ -220,4 +277,100 @@ int pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(void 
 {
 	REAL(pthread_create);
 	return FAILS(SYSTEM, "pthread_create", EAGAIN) ? EAGAIN : real(ret, attr, fn, arg);
+}
+
+/* ---- waits without end ---- */
+
+#define BOUND_MS 20000u
+#define SECOND 1000000000ull
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+struct wait {
+	const char *name;
+	sci_error_t *asked, error;
+	unsigned timeout;
+	bool endless;
+	uint64_t since;
+};
+
+static struct wait wait_begin(const char *name, unsigned timeout, sci_error_t *error)
+{
+	struct wait w = {.name = name, .asked = error, .timeout = timeout, .since = now()};
+
+	w.endless = timeout == SCI_INFINITE_TIMEOUT && __atomic_load_n(&failing, __ATOMIC_RELAXED);
+	if (w.endless)
+		w.timeout = BOUND_MS;
+	return w;
+}
+
+/* Who finds something when the time is over has not been woken by it. */
+static void wait_end(const struct wait *w)
+{
+	char text[160];
+
+	if (w->asked)
+		*w->asked = w->error;
+	if (!w->endless || now() - w->since < BOUND_MS * 1000000ull)
+		return;
+	snprintf(text, sizeof(text),
+		 w->error == SCI_ERR_TIMEOUT ? "failure: program %d waits in vain: %s\n"
+					     : "failure: nobody woke program %d: %s\n",
+		 (int)getpid(), w->name);
+	say(text);
+	exit(1);
+}
+
+sci_segment_cb_reason_t SCIWaitForLocalSegmentEvent(sci_local_segment_t segment,
+						    unsigned int *sourceNodeId,
+						    unsigned int *localAdapterNo,
+						    unsigned int timeout, unsigned int flags,
+						    sci_error_t *error)
+{
+	struct wait w = wait_begin(__func__, timeout, error);
+	sci_segment_cb_reason_t reason;
+
+	REAL(SCIWaitForLocalSegmentEvent);
+	reason = real(segment, sourceNodeId, localAdapterNo, w.timeout, flags, &w.error);
+	wait_end(&w);
+	return reason;
+}
+
+sci_segment_cb_reason_t SCIWaitForRemoteSegmentEvent(sci_remote_segment_t segment,
+						     sci_error_t *status, unsigned int timeout,
+						     unsigned int flags, sci_error_t *error)
+{
+	struct wait w = wait_begin(__func__, timeout, error);
+	sci_segment_cb_reason_t reason;
+
+	REAL(SCIWaitForRemoteSegmentEvent);
+	reason = real(segment, status, w.timeout, flags, &w.error);
+	wait_end(&w);
+	return reason;
+}
+
+void SCIWaitForInterrupt(sci_local_interrupt_t interrupt, unsigned int timeout, unsigned int flags,
+			 sci_error_t *error)
+{
+	struct wait w = wait_begin(__func__, timeout, error);
+
+	REAL(SCIWaitForInterrupt);
+	real(interrupt, w.timeout, flags, &w.error);
+	wait_end(&w);
+}
+
+void SCIWaitForDataInterrupt(sci_local_data_interrupt_t interrupt, void *data, unsigned int *length,
+			     unsigned int timeout, unsigned int flags, sci_error_t *error)
+{
+	struct wait w = wait_begin(__func__, timeout, error);
+
+	REAL(SCIWaitForDataInterrupt);
+	real(interrupt, data, length, w.timeout, flags, &w.error);
+	wait_end(&w);
 }

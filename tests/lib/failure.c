@@ -34,7 +34,7 @@ void failure_begin(void)
 	if (given_up < 0)
 		return;
 	atexit(give_up);
-	sio_failing_begin();
+	sio_failing_begin(give_up);
 }
 
 void failure_fine(void)

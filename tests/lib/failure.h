@@ -12,8 +12,8 @@
 
 #define FAILURE_GIVEN_UP (-2)
 
-/* failing.c: from now on calls are counted. */
-void sio_failing_begin(void) __attribute__((weak));
+/* failing.c: from now on calls are counted. @ends: called when the program ends, but by exit(). */
+void sio_failing_begin(void (*ends)(void)) __attribute__((weak));
 
 /* The test's own process: before the first program. */
 void failure_up(void);
