@@ -28,6 +28,9 @@ const struct sim_workload *const sim_workloads[] = {
 	&sim_work_guest,
 	&sim_work_hasty,
 	&sim_work_lured,
+	&sim_work_query,
+	&sim_work_tool,
+	&sim_work_herald,
 	NULL,
 };
 

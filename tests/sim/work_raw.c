@@ -8,28 +8,15 @@
 #include <errno.h>
 
 #include "life.h"
-#include "run.h"
+#include "raw.h"
 #include "smartio/ext.h"
 #include "tables.h"
-#include "wire/check.h"
-#include "wire/client.h"
 
 #define FIRST_ID 0x70u
 #define IDS 3u
 #define BYTES 0x3000u
 
-struct raw {
-	struct sio_world *w;
-	int fd;
-	uint32_t id; /* of the last request */
-	union {
-		struct sio_msg h;
-		unsigned char byte[SIO_WIRE_MAX];
-	} reply;
-};
-
-/* The answer's error; ~0: nobody is there any more. */
-static uint32_t ask(struct raw *r, struct sio_msg *m, size_t len, uint32_t type)
+uint32_t sim_raw_ask(struct sim_raw *r, struct sio_msg *m, size_t len, uint32_t type)
 {
 	int fds[SIO_WIRE_MAX_FDS];
 	ssize_t got = 1;
@@ -56,11 +43,11 @@ static uint32_t ask(struct raw *r, struct sio_msg *m, size_t len, uint32_t type)
 	return got > 0 ? sio_from_le32(r->reply.h.error) : ~0u;
 }
 
-static uint32_t handle_call(struct raw *r, uint32_t type, uint32_t handle)
+static uint32_t handle_call(struct sim_raw *r, uint32_t type, uint32_t handle)
 {
 	struct sio_msg_handle m = {.handle = sio_to_le32(handle)};
 
-	return ask(r, &m.h, sizeof(m), type);
+	return sim_raw_ask(r, &m.h, sizeof(m), type);
 }
 
 static void must_refuse(const char *what, uint32_t error)
@@ -69,35 +56,35 @@ static void must_refuse(const char *what, uint32_t error)
 		sim_fail("states", "%s: %s", sim_self()->name, what);
 }
 
-static void offer(struct raw *r)
+static void offer(struct sim_raw *r)
 {
 	struct sio_msg_seg_create make = {.segment_id =
 						  sio_to_le32(FIRST_ID + (uint32_t)sim_pick(IDS)),
 					  .bytes = sio_to_le64(BYTES)};
 	struct sio_msg_seg_adapter m = {.adapter = sio_to_le32(0)};
 
-	if (ask(r, &make.h, sizeof(make), SIO_MSG_SEG_CREATE) != 0)
+	if (sim_raw_ask(r, &make.h, sizeof(make), SIO_MSG_SEG_CREATE) != 0)
 		return;
 	m.handle = ((const struct sio_rep_seg_create *)&r->reply)->handle;
-	if (ask(r, &m.h, sizeof(m), SIO_MSG_SEG_PREPARE) == 0)
-		(void)ask(r, &m.h, sizeof(m), SIO_MSG_SEG_AVAILABLE);
+	if (sim_raw_ask(r, &m.h, sizeof(m), SIO_MSG_SEG_PREPARE) == 0)
+		(void)sim_raw_ask(r, &m.h, sizeof(m), SIO_MSG_SEG_AVAILABLE);
 }
 
 /* Return: the map's handle; 0: none. */
-static uint32_t map(struct raw *r, uint32_t connection, uint64_t offset, uint64_t bytes)
+static uint32_t map(struct sim_raw *r, uint32_t connection, uint64_t offset, uint64_t bytes)
 {
 	struct sio_msg_seg_map m = {.handle = sio_to_le32(connection),
 				    .offset = sio_to_le64(offset),
 				    .bytes = sio_to_le64(bytes)};
 
-	if (ask(r, &m.h, sizeof(m), SIO_MSG_SEG_MAP) != 0)
+	if (sim_raw_ask(r, &m.h, sizeof(m), SIO_MSG_SEG_MAP) != 0)
 		return 0;
 	if (offset + bytes > BYTES)
 		must_refuse("a map ends behind its segment", 0);
 	return sio_from_le32(((const struct sio_rep_seg_map *)&r->reply)->map);
 }
 
-static void visit(struct raw *r)
+static void visit(struct sim_raw *r)
 {
 	struct sio_msg_seg_connect m = {.node = sio_to_le32(0)};
 	uint32_t connection, at;
@@ -106,7 +93,7 @@ static void visit(struct raw *r)
 	/* One after the other: compilers choose the order within an expression. */
 	m.node = sio_to_le32(sim_node((unsigned)sim_pick(sim_hosts())));
 	m.segment_id = sio_to_le32(FIRST_ID + (uint32_t)sim_pick(IDS));
-	if (ask(r, &m.h, sizeof(m), SIO_MSG_SEG_CONNECT) != 0)
+	if (sim_raw_ask(r, &m.h, sizeof(m), SIO_MSG_SEG_CONNECT) != 0)
 		return;
 	connection = sio_from_le32(((const struct sio_rep_seg_connect *)&r->reply)->handle);
 	for (unsigned i = 0; i < 4; i++) {
@@ -122,7 +109,7 @@ static void visit(struct raw *r)
 	(void)handle_call(r, SIO_MSG_SEG_DISCONNECT, connection);
 }
 
-static void borrow(struct raw *r)
+static void borrow(struct sim_raw *r)
 {
 	struct sio_msg_dev_seg_connect bar = {.memtype = sio_to_le32(SCI_MEMTYPE_BAR)};
 	struct sio_msg_dev_borrow m = {.flags = sio_to_le32(0)};
@@ -132,11 +119,11 @@ static void borrow(struct raw *r)
 	if (!sim_has_drives(sim_self()->host))
 		return;
 	m.fdid = sio_to_le32(sim_pick_drive(&host, &i)->fdid);
-	if (ask(r, &m.h, sizeof(m), SIO_MSG_DEV_BORROW) != 0)
+	if (sim_raw_ask(r, &m.h, sizeof(m), SIO_MSG_DEV_BORROW) != 0)
 		return;
 	bar.device = ((const struct sio_rep_dev_borrow *)&r->reply)->handle;
 	device = sio_from_le32(bar.device);
-	if (ask(r, &bar.h, sizeof(bar), SIO_MSG_DEV_SEG_CONNECT) == 0) {
+	if (sim_raw_ask(r, &bar.h, sizeof(bar), SIO_MSG_DEV_SEG_CONNECT) == 0) {
 		connection = sio_from_le32(((const struct sio_rep_seg_connect *)&r->reply)->handle);
 		must_refuse("a device is returned, and a connection to its BAR stays",
 			    handle_call(r, SIO_MSG_DEV_RETURN, device));
@@ -145,24 +132,24 @@ static void borrow(struct raw *r)
 	(void)handle_call(r, SIO_MSG_DEV_RETURN, device);
 }
 
-static bool greet(struct raw *r)
+bool sim_raw_greet(struct sim_raw *r, uint32_t kind)
 {
 	struct sio_msg_hello m = {.version_min = sio_to_le32(SIO_CLIENT_VERSION),
 				  .version_max = sio_to_le32(SIO_CLIENT_VERSION),
 				  .pid = sio_to_le32(sim_self()->pid),
-				  .kind = sio_to_le32(SIO_CLIENT_LIBRARY)};
+				  .kind = sio_to_le32(kind)};
 
-	return ask(r, &m.h, sizeof(m), SIO_MSG_HELLO) == 0;
+	return sim_raw_ask(r, &m.h, sizeof(m), SIO_MSG_HELLO) == 0;
 }
 
 static void raw_main(struct sim_proc *p)
 {
-	struct raw r = {.w = &p->world, .fd = p->world.connect(&p->world)};
+	struct sim_raw r = {.w = &p->world, .fd = p->world.connect(&p->world)};
 	uint64_t acts = 4 + sim_pick(60);
 
 	if (r.fd < 0)
 		return;
-	if (greet(&r)) {
+	if (sim_raw_greet(&r, SIO_CLIENT_LIBRARY)) {
 		offer(&r);
 		for (; acts > 0 && !sim_stopping_programs(); acts--) {
 			if (sim_pick(4))
