@@ -136,7 +136,8 @@ void sim_plan_begin(void);  /* they happen from now on */
 void sim_plan_heal(void);   /* they are over */
 unsigned sim_plan_events(void);
 /*
- * One line: what each fault of this seed did, of how many events that began; nothing if it has none.
+ * One line: what each fault of this seed did, of how many events that began; nothing if it has
+ * none.
  */
 #define SIM_COUNTED "faults, counted: "
 void sim_plan_tell(void);

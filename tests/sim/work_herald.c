@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Programs that send messages to all: data interrupts made with SCI_FLAG_BROADCAST, and connections
- * to every node that has one of a number. What a sender sent comes in its order; each message is whole.
+ * to every node that has one of a number. What a sender sent comes in its order; each message is
+ * whole.
  */
 #include <string.h>
 

@@ -39,8 +39,8 @@ static uint32_t number(void)
 }
 
 /*
- * For most that is wrong with a packet's form its sender is cut off: one in @odd has such a fault, so
- * that daemons have to look at what the others ask for.
+ * For most that is wrong with a packet's form its sender is cut off: one in @odd has such a fault,
+ * so that daemons have to look at what the others ask for.
  */
 static bool is_odd(uint32_t type)
 {

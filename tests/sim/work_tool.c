@@ -58,7 +58,10 @@ static bool is_right(uint32_t kind, const struct sio_wire_row *row)
 	}
 }
 
-/* Return: whether it was answered to its end; *ret_rows: of how many, *ret_me: this program is in it. */
+/*
+ * Return: whether it was answered to its end; *ret_rows: of how many, *ret_me: this program is in
+ * it.
+ */
 static bool list(struct tool *t, uint32_t kind, unsigned *ret_rows, bool *ret_me)
 {
 	const struct sio_rep_list *rep = (const struct sio_rep_list *)&t->r.reply;
