@@ -80,6 +80,9 @@ EAGER_SEEDS = [
         "--hosts 3 --faults stranger", "--workload dma,gather,block --faults doze"]),
     (r"fanout|mcast", ["--workload exact,group", "--hosts 4 --workload segment --faults stranger"]),
     (r"segment_memory", ["--workload kinds", "--hosts 2 --workload kinds --faults memory,port,lack"]),
+    (r"smartiod/(query|list)|sisci/(query|trigger_group)", [
+        "--workload query,segment --faults none", "--workload herald,segment --faults flood",
+        "--workload query,tool,herald,segment,device"]),
     (r"dint|ring|dataint|emu/irq", [
         "--workload interrupt", "--hosts 3 --workload interrupt --faults death,link,crash",
         "--workload interrupt --faults flood"]),
