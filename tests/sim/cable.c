@@ -4,6 +4,7 @@
 #include "sim.h"
 
 static unsigned cables_out[SIM_HOSTS][SIO_MAX_ADAPTERS];
+static uint64_t changed[SIM_HOSTS][SIO_MAX_ADAPTERS], pulled[SIM_HOSTS][SIO_MAX_ADAPTERS];
 
 static bool no_path(unsigned host, unsigned peer)
 {
@@ -20,6 +21,9 @@ static bool no_path(unsigned host, unsigned peer)
 static void link_set(unsigned host, unsigned adapter, bool up)
 {
 	sim_trace("host %u: cable of adapter %u is %s", sim_node(host), adapter, up ? "in" : "out");
+	changed[host][adapter] = sim_now();
+	if (!up)
+		pulled[host][adapter] = sim_now();
 	emu_room_link(sim_cluster->room, host, adapter, up);
 	sim_room_kick();
 	for (unsigned peer = 0; !up && peer < sim_hosts(); peer++)
@@ -49,4 +53,19 @@ void sim_cable_in(unsigned host, unsigned adapter)
 {
 	if (--cables_out[host][adapter] == 0)
 		link_set(host, adapter, true);
+}
+
+bool sim_cable_is_out(unsigned host, unsigned adapter)
+{
+	return cables_out[host][adapter] > 0;
+}
+
+uint64_t sim_cable_changed(unsigned host, unsigned adapter)
+{
+	return changed[host][adapter];
+}
+
+uint64_t sim_cable_pulled(unsigned host, unsigned adapter)
+{
+	return pulled[host][adapter];
 }

@@ -3,6 +3,7 @@
 #define SIM_CABLE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* The cable of a host's adapter is pulled out, and put in as often. Not from a coroutine. */
 bool sim_cable_out(unsigned host, unsigned adapter);
@@ -12,5 +13,9 @@ void sim_cable_in(unsigned host, unsigned adapter);
  * are dead from now on, programs' too.
  */
 void sim_cables_anew(unsigned host);
+/* Whether it is out; and since when it is as it is, and when it was pulled out last (0: never). */
+bool sim_cable_is_out(unsigned host, unsigned adapter);
+uint64_t sim_cable_changed(unsigned host, unsigned adapter);
+uint64_t sim_cable_pulled(unsigned host, unsigned adapter);
 
 #endif

@@ -62,6 +62,8 @@ static void stop_begin(struct sim_fault_event *e)
 	sim_trace("fault stop: %s", p->name);
 	sim_did.stop++;
 	p->stopped = sim_now() + e->length;
+	if (p->stopped > p->stopped_last)
+		p->stopped_last = p->stopped;
 	/* It cannot do better than its time-outs, but for the time in which it does nothing. */
 	for (struct sim_coro *c = p->coros; c; c = c->next)
 		if (c->call)

@@ -199,29 +199,3 @@ void sim_remove_queue(sci_dma_queue_t *queue, void (*abort)(void *state), void *
 	}
 	*queue = NULL;
 }
-
-/* Where no way breaks a sequence is fine, or its segment is gone. */
-static bool ways_hold(void)
-{
-	static const char *const breaks[] = {"crash",  "link",	  "anew",    "cut",
-					     "delay",  "liar",	  "forge",   "restart",
-					     "absent", "unheard", "stranger"};
-
-	for (unsigned i = 0; i < sizeof(breaks) / sizeof(breaks[0]); i++)
-		if (sim_has_fault(breaks[i]))
-			return false;
-	return true;
-}
-
-void sim_start_sequence(sci_sequence_t sequence)
-{
-	sci_sequence_status_t status;
-	sci_error_t e;
-
-	sim_call("SCIStartSequence", 0);
-	status = SCIStartSequence(sequence, 0, &e);
-	sim_called(e, SCI_ERR_OK);
-	if (ways_hold() && status != SCI_SEQ_OK && status != SCI_SEQ_NOT_RETRIABLE)
-		sim_fail("states", "%s: a sequence whose way is fine begins with status %d",
-			 sim_self()->name, status);
-}

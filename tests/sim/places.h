@@ -50,13 +50,11 @@ bool sim_place_by(struct sim_places *p, uint64_t what);
  */
 bool sim_wait_queue(sci_dma_queue_t queue, sci_error_t may, sci_dma_queue_state_t *ret_before,
 		    sci_error_t *ret);
-/* Remove one, if there is one; @abort comes first if it must. */
-/* Start it again, and hear how it begins. */
-void sim_start_sequence(sci_sequence_t sequence);
 /*
  * Only a queue that was POSTED refuses for its state (sheet, 9.7): nobody else begins a transfer.
  */
 void sim_queue_judge(const char *call, sci_dma_queue_state_t before, sci_error_t e);
+/* Remove one, if there is one; @abort comes first if it must. */
 void sim_remove_queue(sci_dma_queue_t *queue, void (*abort)(void *state), void *state);
 
 #endif

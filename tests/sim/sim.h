@@ -198,6 +198,7 @@ struct sim_proc {
 	uint64_t scarce_in[SIM_SCARCE]; /* the so-manieth from now of a kind fails; 0: none */
 	bool unsent;	    /* a packet could not be sent: it may have lost its session */
 	uint64_t stopped;   /* until then nothing of it runs (SIGSTOP) */
+	uint64_t stopped_last; /* ... by the longest of its stops */
 	uint64_t triggered; /* data interrupts that it sent (oracle_queues.c) */
 	bool perjurer;	    /* it lies to the next smartiod (work_perjurer.c) */
 	int *fds;

@@ -78,5 +78,6 @@ const struct sim_oracle *const sim_oracles[] = {
 	&sim_oracle_queues,
 	&sim_oracle_restore,
 	&sim_oracle_agree,
+	&sim_oracle_told,
 	NULL,
 };

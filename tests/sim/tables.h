@@ -71,6 +71,7 @@ extern const struct sim_oracle sim_oracle_tables;
 extern const struct sim_oracle sim_oracle_queues;
 extern const struct sim_oracle sim_oracle_restore;
 extern const struct sim_oracle sim_oracle_agree;
+extern const struct sim_oracle sim_oracle_told;
 
 /* work_exact.c: groups of this cluster are exact. */
 bool sim_exact_groups(unsigned host);

@@ -2,8 +2,7 @@
 /*
  * Programs that live by callbacks: of their segments, of connections made asynchronously, of
  * interrupts, data interrupts and DMA queues; and by waiting for events of segments. What is told
- * follows the tables of states: an importer hears OPERATIONAL only after NOT_OPERATIONAL or first
- * of all, nothing after LOST, and nothing at all once the handle was given back.
+ * of segments oracle_told.c judges; of what was given back nothing is told.
  */
 #include <stdlib.h>
 
@@ -11,25 +10,21 @@
 #include "run.h"
 #include "smartio/ext.h"
 #include "tables.h"
+#include "told.h"
 
 #define IDS 4 /* 40 to 43 */
 #define OTHERS 3
 
-enum { NONE, CONNECTING, OPERATIONAL, NOT_OPERATIONAL, LOST };
-
 struct other {
 	sci_remote_segment_t segment;
-	int state;  /* as it was told */
-	bool asked; /* told DISCONNECT: by force, it is over with that */
-	bool gone;
 	bool callback; /* else its events are waited for */
-	struct sim_proc *proc;
+	struct sim_import *told;
 };
 
 struct state {
 	sci_desc_t sd;
 	sci_local_segment_t own;
-	int connections; /* as told */
+	struct sim_export *told;
 	bool own_gone;
 	struct other *other[OTHERS];
 	sci_local_interrupt_t interrupt;
@@ -39,73 +34,29 @@ struct state {
 };
 
 /* ---- what is told ---- */
-/* Without memory for it an event is lost. */
-static bool all_is_told(void)
-{
-	return !sim_has_fault("memory");
-}
-
 static sci_callback_action_t own_event(void *arg, sci_local_segment_t segment,
 				       sci_segment_cb_reason_t reason, unsigned int node,
 				       unsigned int adapter, sci_error_t error)
 {
 	struct state *s = arg;
 
-	(void)segment;
 	(void)adapter;
 	(void)error;
-	if (s->own_gone)
+	if (s->own_gone || segment != s->own)
 		sim_fail("callbacks", "%s: a removed segment's callback runs, reason %d",
 			 s->proc->name, reason);
-	if (reason == SCI_CB_CONNECT)
-		s->connections++;
-	/* Of the host's other programs there may be some from before: not of this segment. */
-	if ((reason == SCI_CB_DISCONNECT || reason == SCI_CB_LOST) && --s->connections < 0 &&
-	    all_is_told())
-		sim_fail("callbacks", "%s: node %u left a segment that nobody was connected to",
-			 s->proc->name, node);
+	sim_export_told(s->told, reason, node);
 	return SCI_CALLBACK_CONTINUE;
-}
-
-static void told(struct other *o, sci_segment_cb_reason_t reason)
-{
-	static const char *const state[] = {"new", "connecting", "operational", "not operational",
-					    "lost"};
-	bool right;
-
-	switch (reason) {
-	case SCI_CB_OPERATIONAL:
-		right = o->state == CONNECTING || o->state == NOT_OPERATIONAL;
-		break;
-	case SCI_CB_NOT_OPERATIONAL:
-		right = o->state == OPERATIONAL;
-		break;
-	case SCI_CB_DISCONNECT:
-		right = o->state == OPERATIONAL || o->state == NOT_OPERATIONAL;
-		break;
-	case SCI_CB_LOST:
-		right = o->state != LOST;
-		break;
-	default:
-		right = false;
-	}
-	if ((!right && all_is_told()) || o->gone)
-		sim_fail("callbacks", "%s: a connection that was %s%s is told reason %d",
-			 o->proc->name, state[o->state], o->gone ? " and given back" : "", reason);
-	if (reason == SCI_CB_DISCONNECT)
-		o->asked = true;
-	else
-		o->state = reason == SCI_CB_OPERATIONAL	      ? OPERATIONAL
-			   : reason == SCI_CB_NOT_OPERATIONAL ? NOT_OPERATIONAL
-							      : LOST;
 }
 
 static sci_callback_action_t other_event(void *arg, sci_remote_segment_t segment,
 					 sci_segment_cb_reason_t reason, sci_error_t status)
 {
+	const struct other *o = arg;
+
 	(void)segment;
 	(void)status;
-	told(arg, reason);
+	sim_import_told(o->told, reason);
 	return SCI_CALLBACK_CONTINUE;
 }
 
@@ -139,20 +90,21 @@ static sci_callback_action_t on_data(void *arg, sci_local_data_interrupt_t inter
 /* ---- own ---- */
 static void create(struct state *s)
 {
+	unsigned id;
 	sci_error_t e;
 
 	if (s->own)
 		return;
-	s->connections = 0;
 	s->own_gone = false;
+	id = 40 + (unsigned)sim_pick(IDS);
 	SIM_CALL(SCICreateSegment,
-		 (s->sd, &s->own, 40 + (unsigned)sim_pick(IDS), 4096, own_event, s,
-		  SCI_FLAG_USE_CALLBACK, &e),
-		 &e, SCI_ERR_SEGMENTID_USED);
+		 (s->sd, &s->own, id, 4096, own_event, s, SCI_FLAG_USE_CALLBACK, &e), &e,
+		 SCI_ERR_SEGMENTID_USED);
 	if (e != SCI_ERR_OK) {
 		s->own = NULL;
 		return;
 	}
+	s->told = sim_export_new(id);
 	SIM_CALL(SCIPrepareSegment, (s->own, 0, 0, &e), &e);
 	if (e == SCI_ERR_OK)
 		SIM_CALL(SCISetSegmentAvailable, (s->own, 0, 0, &e), &e);
@@ -160,15 +112,19 @@ static void create(struct state *s)
 
 static void remove_own(struct state *s)
 {
+	unsigned flags;
 	sci_error_t e;
 
 	if (!s->own)
 		return;
-	SIM_CALL(SCIRemoveSegment, (s->own, sim_pick(2) ? SCI_FLAG_FORCE_REMOVE : 0, &e), &e,
-		 SCI_ERR_BUSY);
+	flags = sim_pick(2) ? SCI_FLAG_FORCE_REMOVE : 0;
+	if (flags)
+		sim_export_asks(s->told);
+	SIM_CALL(SCIRemoveSegment, (s->own, flags, &e), &e, SCI_ERR_BUSY);
 	/* Or its daemon had no memory to wait for those who are connected. */
 	if (e == SCI_ERR_BUSY || e == SCI_ERR_NOSPC)
 		return;
+	sim_export_removed(s->told, flags, e);
 	s->own = NULL;
 	s->own_gone = true;
 }
@@ -179,9 +135,12 @@ static void hide(struct state *s)
 
 	if (!s->own)
 		return;
+	sim_export_asks(s->told);
 	SIM_CALL(SCISetSegmentUnavailable,
 		 (s->own, 0, sim_pick(2) ? SCI_FLAG_FORCE_DISCONNECT : SCI_FLAG_NOTIFY, &e), &e,
 		 SCI_ERR_ILLEGAL_OPERATION);
+	if (e == SCI_ERR_OK)
+		sim_export_asked(s->told);
 	SIM_CALL(SCISetSegmentAvailable, (s->own, 0, 0, &e), &e, SCI_ERR_SEGMENT_NOT_PREPARED);
 }
 
@@ -241,15 +200,15 @@ static void connect_other(struct state *s, struct other **at)
 	o = calloc(1, sizeof(*o));
 	if (!o)
 		abort();
-	o->proc = s->proc;
 	o->callback = sim_pick(2);
-	o->state = later ? CONNECTING : OPERATIONAL;
+	o->told = sim_import_new(host, id, adapter, later, o->callback);
 	flags = (o->callback ? SCI_FLAG_USE_CALLBACK : 0) |
 		(later ? SCI_FLAG_ASYNCHRONOUS_CONNECT : 0);
 	SIM_CALL(SCIConnectSegment,
 		 (s->sd, &o->segment, sim_node(host), id, adapter, other_event, o,
 		  SCI_INFINITE_TIMEOUT, flags, &e),
 		 &e, SCI_ERR_NO_SUCH_SEGMENT, SCI_ERR_CONNECTION_REFUSED);
+	sim_import_begun(o->told, e);
 	if (e == SCI_ERR_OK)
 		*at = o;
 }
@@ -267,10 +226,9 @@ static void wait_other(struct other *o)
 	sim_called(e, SCI_ERR_TIMEOUT, SCI_ERR_CANCELLED, SCI_ERR_NOT_CONNECTED, SCI_ERR_OVERFLOW,
 		   SCI_ERR_OK);
 	if (e == SCI_ERR_OK)
-		told(o, reason);
-	else if (e == SCI_ERR_NOT_CONNECTED && o->state != LOST && !o->asked && all_is_told())
-		sim_fail("callbacks", "%s: a connection is lost and that was not told",
-			 o->proc->name);
+		sim_import_told(o->told, reason);
+	else
+		sim_import_waited(o->told, e);
 }
 
 static void disconnect(struct other **at)
@@ -280,8 +238,9 @@ static void disconnect(struct other **at)
 
 	if (!o)
 		return;
+	sim_import_leaves(o->told);
 	SIM_CALL(SCIDisconnectSegment, (o->segment, 0, &e), &e);
-	o->gone = true;
+	sim_import_left(o->told);
 	*at = NULL;
 }
 
@@ -331,7 +290,11 @@ static void callback_main(struct sim_proc *p)
 	if (!s)
 		abort();
 	s->proc = p;
-	sim_live_and_exit(p, &life, s, &s->sd);
+	if (!sim_live(&life, s, &s->sd) || sim_pick(8) == 0)
+		return;
+	sim_told_ends();
+	sim_terminate(p);
+	sim_told_ended();
 }
 
 const struct sim_workload sim_work_callback = {

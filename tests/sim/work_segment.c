@@ -8,12 +8,10 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "fabric.h"
 #include "life.h"
-#include "places.h"
 #include "run.h"
+#include "sequence.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
 #include "tables.h"
@@ -38,10 +36,10 @@ struct own {
 struct other {
 	sci_remote_segment_t segment;
 	sci_map_t map;
-	sci_sequence_t sequence;
+	struct sim_sequence sequence;
 	volatile uint32_t *at;
 	uint32_t tag; /* seen first; 0: none yet */
-	unsigned host, id, pages;
+	unsigned host, id, adapter, pages;
 	unsigned first, mapped; /* pages */
 };
 
@@ -233,11 +231,10 @@ static void remove_own(struct own *o, bool force)
 
 /* ---- others' ---- */
 /* It was connected to by a call that began at @begin, when there had been @changes. */
-static void check_connected(const struct other *o, unsigned adapter, uint64_t begin,
-			    unsigned changes)
+static void check_connected(const struct other *o, uint64_t begin, unsigned changes)
 {
 	const struct shown *w = &shown[o->host][o->id];
-	unsigned there = sim_adapters_behind(adapter, o->host);
+	unsigned there = sim_adapters_behind(o->adapter, o->host);
 	bool was = false;
 
 	if (o->id > ALONE)
@@ -247,7 +244,7 @@ static void check_connected(const struct other *o, unsigned adapter, uint64_t be
 	if (!was)
 		sim_fail("states",
 			 "%s: connected to segment %u of node %u, not available behind adapter %u",
-			 sim_self()->name, o->id, sim_node(o->host), adapter);
+			 sim_self()->name, o->id, sim_node(o->host), o->adapter);
 	if (changes == w->changes && o->pages != w->pages)
 		sim_fail("states", "%s: segment %u of node %u has %u pages, not %u",
 			 sim_self()->name, o->id, sim_node(o->host), o->pages, w->pages);
@@ -257,28 +254,28 @@ static void connect_other(struct state *s)
 {
 	struct other *o = pick_other(s);
 	uint64_t begin = sim_now();
-	unsigned adapter, changes;
+	unsigned changes;
 	sci_error_t e;
 
 	if (o->segment)
 		return;
 	o->host = sim_pick_host();
 	o->id = 1 + (unsigned)sim_pick(IDS);
-	adapter = sim_pick_adapter(o->host);
+	o->adapter = sim_pick_adapter(o->host);
 	changes = shown[o->host][o->id].changes;
 	SIM_CALL(SCIConnectSegment,
-		 (s->sd, &o->segment, sim_node(o->host), o->id, adapter, NULL, NULL,
+		 (s->sd, &o->segment, sim_node(o->host), o->id, o->adapter, NULL, NULL,
 		  SCI_INFINITE_TIMEOUT, 0, &e),
 		 &e, SCI_ERR_NO_SUCH_SEGMENT, SCI_ERR_CONNECTION_REFUSED);
 	o->map = NULL;
-	o->sequence = NULL;
+	o->sequence.handle = NULL;
 	o->tag = 0;
 	if (e != SCI_ERR_OK) {
 		o->segment = NULL;
 		return;
 	}
 	o->pages = (unsigned)(SCIGetRemoteSegmentSize(o->segment) / PAGE);
-	check_connected(o, adapter, begin, changes);
+	check_connected(o, begin, changes);
 }
 
 /* Nothing behind a segment's end can be mapped. */
@@ -313,9 +310,7 @@ static void map_other(struct state *s)
 		o->map = NULL;
 	if (!o->map)
 		return;
-	SIM_CALL(SCICreateMapSequence, (o->map, &o->sequence, 0, &e), &e, SCI_ERR_NOT_CONNECTED);
-	if (e != SCI_ERR_OK)
-		o->sequence = NULL;
+	sim_sequence_new(&o->sequence, o->map, o->host, o->adapter);
 }
 
 static void look(struct other *o)
@@ -366,49 +361,25 @@ static void use(struct state *s)
 			 mine);
 }
 
-/* What @at holds in the memory that it leads to, whoever still has something on the way there. */
-static uint32_t arrived(const volatile void *at)
-{
-	struct fabric_view v = fabric_look(at, sizeof(uint32_t), false);
-	uint32_t word = ONES;
-
-	if (v.mem)
-		memcpy(&word, v.mem->bytes + v.offset, sizeof(word));
-	return word;
-}
-
-/* What was stored before a check that finds nothing wrong has arrived. */
 static void check_sequence(struct state *s)
 {
 	struct other *o = pick_other(s);
 	unsigned at = PAGE / 2 + 16 * (unsigned)sim_pick(64);
-	uint32_t word = new_word(), before;
-	volatile char *place;
+	uint32_t word = new_word();
 	sci_sequence_status_t status;
-	sci_error_t e;
 
-	if (!o->sequence)
+	if (!o->sequence.handle)
 		return;
-	place = (volatile char *)o->at + at;
-	before = arrived(place);
-	sio_write32(place, word);
-	sim_call("SCICheckSequence", 0);
-	status = SCICheckSequence(o->sequence, 0, &e);
-	sim_called(e, SCI_ERR_OK);
-	if (status == SCI_SEQ_OK && before != ONES && arrived(place) == before)
-		sim_fail("memory", "%s: %#x was checked and has not arrived: there is still %#x",
-			 sim_self()->name, word, before);
+	status = sim_sequence_store(&o->sequence, (volatile char *)o->at + at, word);
 	if (status != SCI_SEQ_OK || word % 8 == 0)
-		sim_start_sequence(o->sequence);
+		sim_sequence_start(&o->sequence);
 }
 
 static void unmap_other(struct other *o)
 {
 	sci_error_t e;
 
-	if (o->sequence)
-		SIM_CALL(SCIRemoveSequence, (o->sequence, 0, &e), &e);
-	o->sequence = NULL;
+	sim_sequence_remove(&o->sequence);
 	if (!o->map)
 		return;
 	look(o);
