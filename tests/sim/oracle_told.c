@@ -104,6 +104,14 @@ void sim_import_waited(struct sim_import *m, sci_error_t e)
 	}
 }
 
+static bool pulled_since(unsigned host, unsigned peer, uint64_t since)
+{
+	for (unsigned a = 0; a < SIO_MAX_ADAPTERS; a++)
+		if (sim_cable_pulled(host, a) > since || sim_cable_pulled(peer, a) > since)
+			return true;
+	return false;
+}
+
 /* Somebody is connected whose way was told to be down, and is not; or the other way round. */
 static void check_export_link(const struct sim_import *m)
 {
@@ -111,17 +119,27 @@ static void check_export_link(const struct sim_import *m)
 	unsigned peer = m->by->host;
 	bool down;
 
-	if (!x || x->gone || peer == m->host || !hears(x->by) || !sim_import_lives(m) ||
-	    !quiet(m) || m->made + SIM_TOLD_IN > sim_now())
+	if (!x || x->gone || m->asks != x->asks || peer == m->host || !hears(x->by) ||
+	    !sim_import_lives(m) || !quiet(m) || m->made + SIM_TOLD_IN > sim_now())
 		return;
 	down = x->down[peer] > x->up[peer];
-	if (down && x->down[peer] > m->made && all_in(m->host) && all_in(peer))
+	/* Who waits, or was stopped, may have heard late of one who has left. */
+	if (down && x->callback && x->down[peer] > m->made &&
+	    x->by->stopped + SIM_TOLD_IN < m->made && pulled_since(x->by->host, peer, m->made) &&
+	    all_in(m->host) && all_in(peer))
 		sim_fail("callbacks", "%s: not told that the link to node %u is up again",
 			 x->by->name, sim_node(peer));
 	if (!down && steady(m->host, 0) && sim_cable_is_out(m->host, 0) &&
 	    sim_cable_changed(m->host, 0) > m->made)
 		sim_fail("callbacks", "%s: not told that the link to node %u is down", x->by->name,
 			 sim_node(peer));
+}
+
+static void check_connects(const struct sim_export *x)
+{
+	if (x->connects < x->made_before)
+		sim_fail("callbacks", "%s: %u connected to segment %u, and it was told of %u",
+			 x->by->name, x->made_before, x->id, x->connects);
 }
 
 static void check_export(struct sim_export *x)
@@ -132,10 +150,22 @@ static void check_export(struct sim_export *x)
 	}
 	if (x->gone || !hears(x->by))
 		return;
-	if (x->connects < x->made_before)
-		sim_fail("callbacks", "%s: %u connected to segment %u, and it was told of %u",
-			 x->by->name, x->made_before, x->id, x->connects);
+	if (x->callback)
+		check_connects(x);
 	x->made_before = x->made;
+}
+
+void sim_export_waited(struct sim_export *x, sci_error_t e)
+{
+	struct sim_import *m;
+
+	x->overflow |= e == SCI_ERR_OVERFLOW;
+	if (e != SCI_ERR_TIMEOUT || x->overflow || !sim_all_is_told())
+		return;
+	check_connects(x);
+	DL_FOREACH (sim_imports, m)
+		if (m->of == x)
+			check_export_link(m);
 }
 
 static void forget(void)
@@ -165,7 +195,8 @@ static void check(void)
 	DL_FOREACH (sim_imports, m) {
 		if (m->callback)
 			sim_import_check(m);
-		check_export_link(m);
+		if (m->of && m->of->callback)
+			check_export_link(m);
 	}
 }
 

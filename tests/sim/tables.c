@@ -31,6 +31,7 @@ const struct sim_workload *const sim_workloads[] = {
 	&sim_work_query,
 	&sim_work_tool,
 	&sim_work_herald,
+	&sim_work_listen,
 	NULL,
 };
 

@@ -32,6 +32,7 @@ extern const struct sim_workload sim_work_lured;
 extern const struct sim_workload sim_work_query;
 extern const struct sim_workload sim_work_tool;
 extern const struct sim_workload sim_work_herald;
+extern const struct sim_workload sim_work_listen;
 extern const struct sim_fault sim_fault_death;
 extern const struct sim_fault sim_fault_crash;
 extern const struct sim_fault sim_fault_link;

@@ -85,12 +85,13 @@ static bool pulled_since(unsigned host, uint64_t since)
 }
 
 /* ---- those who make segments ---- */
-struct sim_export *sim_export_new(unsigned id)
+struct sim_export *sim_export_new(unsigned id, bool callback)
 {
 	struct sim_export *x = new_zeroed(sizeof(*x));
 
 	x->by = me();
 	x->id = id;
+	x->callback = callback;
 	x->since = sim_now();
 	DL_APPEND(sim_exports, x);
 	current[x->by->host][id] = x;
@@ -187,7 +188,7 @@ void sim_export_told(struct sim_export *x, sci_segment_cb_reason_t reason, unsig
 	} else {
 		x->connections--;
 	}
-	if (sim_has_fault("memory"))
+	if (sim_has_fault("memory") || x->overflow)
 		return;
 	/* Of the host's other programs there may be some from before: not of this segment. */
 	if (x->connections < 0)

@@ -31,7 +31,7 @@ struct sim_export {
 	uint64_t since;
 	unsigned asks; /* how often it began to ask */
 	uint64_t cut;  /* whoever was connected before was told then */
-	bool gone;
+	bool callback, overflow, gone;
 	unsigned made, made_before, connects; /* connections; as of the last check; as told */
 	int connections;		      /* as told */
 	uint64_t down[SIM_HOSTS], up[SIM_HOSTS];
@@ -52,14 +52,16 @@ struct sim_import {
 	struct sim_import *prev, *next;
 };
 
-/* The running program has made one with a callback; it is not available yet. */
-struct sim_export *sim_export_new(unsigned id);
+/* The running program has made one, not available yet; without @callback it waits for events. */
+struct sim_export *sim_export_new(unsigned id, bool callback);
 /* All who are connected are about to be asked to leave; that was done. */
 void sim_export_asks(struct sim_export *x);
 void sim_export_asked(struct sim_export *x);
 /* It was removed, if not by @force because nobody is connected; or is lost. */
 void sim_export_removed(struct sim_export *x, bool force, sci_error_t e);
 void sim_export_told(struct sim_export *x, sci_segment_cb_reason_t reason, unsigned node);
+/* It asked what there is, and that gave @e: nothing, or no more. */
+void sim_export_waited(struct sim_export *x, sci_error_t e);
 
 /* The running program is about to connect; @later: and does not wait for that. */
 struct sim_import *sim_import_new(unsigned host, unsigned id, unsigned adapter, bool later,
