@@ -89,10 +89,14 @@ EAGER_SEEDS = [
     (r"smartiod/(connect|window|segment|export)|core|emu/(grant|map)", [
         "--workload segment,callback",
         "--hosts 3 --workload segment,callback,share --faults link,cut,delay",
+        "--hosts 3 --workload listen,callback --faults link,crash,death",
         "--hosts 4 --workload segment,callback,device,raw --faults forge",
         "--hosts 3 --workload segment,kinds,share --faults death,crash,port",
         "--hosts 3 --workload segment,device,dma --faults tables,death",
         "--hosts 3 --faults stranger,crash,link", "--hosts 3 --workload segment --faults stranger"]),
+    (r"sisci/(sequence|segment|remote|task|library|object)|smartiod/(session|removal)", [
+        "--hosts 3 --workload segment --faults link", "--hosts 3 --workload listen,callback",
+        "--hosts 3 --workload listen,callback --faults link,crash,death"]),
     (r"", ["--workload segment,device,interrupt"]),
 ]
 EAGER = 60

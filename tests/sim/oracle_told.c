@@ -63,7 +63,7 @@ static void check_import_over(const struct sim_import *m)
 {
 	const struct sim_export *x = m->of;
 
-	if (!x || m->asked || !m->made || m->made > x->cut || x->cut + SIM_TOLD_IN > sim_now())
+	if (!x || m->asked || !m->made || m->made > x->cut || x->cut >= m->was_quiet)
 		return;
 	sim_fail("callbacks", "%s: segment %u of node %u was taken away, and nobody told it",
 		 name_of(m), m->id, sim_node(m->host));
@@ -81,8 +81,7 @@ void sim_import_check(struct sim_import *m)
 	if (m->left || m->leaving || m->overflow || m->state == SIM_LOST || !hears(m->by) ||
 	    !quiet(m))
 		return;
-	if (!m->asked && m->made && m->made + SIM_TOLD_IN < sim_now() &&
-	    sim_host_boots(m->host) != m->boots)
+	if (!m->asked && m->made && m->made < m->was_quiet && m->boots_was_quiet != m->boots)
 		sim_fail("callbacks",
 			 "%s: node %u has started again, and its segment %u is not lost",
 			 name_of(m), sim_node(m->host), m->id);
@@ -168,6 +167,17 @@ void sim_export_waited(struct sim_export *x, sci_error_t e)
 			check_export_link(m);
 }
 
+/* What was under way at one look has arrived by the next. */
+static void note_quiet(struct sim_import *m)
+{
+	m->was_quiet = m->quiet;
+	m->boots_was_quiet = m->boots_quiet;
+	if (m->by->died || !quiet(m))
+		return;
+	m->quiet = sim_now();
+	m->boots_quiet = sim_host_boots(m->host);
+}
+
 static void forget(void)
 {
 	struct sim_import *m, *next;
@@ -193,6 +203,7 @@ static void check(void)
 	DL_FOREACH (sim_exports, x)
 		check_export(x);
 	DL_FOREACH (sim_imports, m) {
+		note_quiet(m);
 		if (m->callback)
 			sim_import_check(m);
 		if (m->of && m->of->callback)

@@ -196,11 +196,11 @@ struct sim_proc {
 	uint64_t kill_later;		/* not then, but so many ns after it */
 	uint64_t fail_at;		/* this one fails, if it can; 0: none */
 	uint64_t scarce_in[SIM_SCARCE]; /* the so-manieth from now of a kind fails; 0: none */
-	bool unsent;	    /* a packet could not be sent: it may have lost its session */
-	uint64_t stopped;   /* until then nothing of it runs (SIGSTOP) */
+	bool unsent;	       /* a packet could not be sent: it may have lost its session */
+	uint64_t stopped;      /* until then nothing of it runs (SIGSTOP) */
 	uint64_t stopped_last; /* ... by the longest of its stops */
-	uint64_t triggered; /* data interrupts that it sent (oracle_queues.c) */
-	bool perjurer;	    /* it lies to the next smartiod (work_perjurer.c) */
+	uint64_t triggered;    /* data interrupts that it sent (oracle_queues.c) */
+	bool perjurer;	       /* it lies to the next smartiod (work_perjurer.c) */
 	int *fds;
 	unsigned n_fds, max_fds;
 	struct sim_map *maps;

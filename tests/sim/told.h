@@ -49,6 +49,9 @@ struct sim_import {
 	uint64_t since, made; /* asked for; known to be made, 0: not */
 	uint64_t breaks;
 	unsigned boots; /* of its host, then */
+	/* When nothing was on the way between the hosts, at the last look; and a while before. */
+	uint64_t quiet, was_quiet;
+	unsigned boots_quiet, boots_was_quiet;
 	struct sim_import *prev, *next;
 };
 
