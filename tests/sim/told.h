@@ -89,7 +89,7 @@ extern struct sim_import *sim_imports;
 extern const char *const sim_link_states[];
 void sim_told_start(void);
 void sim_party_look(struct sim_party *y);
-/* Nothing is lost on purpose: for lack of memory, or with a smartiod, whose next one tells in sum. */
+/* Nothing is lost: for lack of memory, or with a smartiod, whose next one tells in sum. */
 bool sim_all_is_told(void);
 /* As it knows, and as its daemon does. */
 bool sim_import_lives(const struct sim_import *m);
