@@ -21,7 +21,7 @@ REASONS = os.path.join(HERE, "differences.txt")
 
 
 def run(*argv):
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=140)
     if done.returncode:
         sys.exit(f"{' '.join(argv)}: {done.returncode}\n{done.stderr}")
     return done.stdout.splitlines()

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -212,6 +213,7 @@ static void run(const char *program, int line, int ram, int rom, int disk)
 		 "nvme,drive=d,serial=" DRIVE_SERIAL
 		 ",addr=%u,max_ioqpairs=%u,msix_qsize=%u,mdts=8",
 		 SLOT, DRIVE_PAIRS, DRIVE_VECTORS);
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* it stays when its line is closed */
 	dup2(line, 0);
 	dup2(line, 1);
 	execvp(program, argv);
