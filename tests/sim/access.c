@@ -68,9 +68,20 @@ uint64_t sim_access_now(void)
 
 void sim_access_wait(uint64_t ns)
 {
-	sim_coro_running->accessing = true;
 	sim_coro_pause(ns);
-	sim_coro_running->accessing = false;
+}
+
+/* What it knew when it decided to is old then. */
+void sim_access_ring(void)
+{
+	struct sim_proc *p = sim_self();
+
+	p->rung++;
+	if (p->stop_ring == 0 || --p->stop_ring > 0 || p->stop_until <= sim_now())
+		return;
+	sim_trace("fault stop: %s is about to ring", p->name);
+	sim_proc_stop(p, p->stop_until);
+	sim_coro_pause(p->stopped - sim_now());
 }
 
 void sim_access_polled(void)

@@ -182,25 +182,19 @@ static void coro_put(struct sim_coro *c)
 	free(c);
 }
 
-/* Those that wait for news go on first: what the others believe is as old as the stop was long. */
-static bool is_stopped(const struct sim_coro *c, uint64_t *ret_until)
+static bool is_stopped(const struct sim_coro *c)
 {
-	if (c->finished) /* its program may be gone */
-		return false;
-	if (c->proc->stopped == 0 || c->accessing || c->proc->dead)
-		return false;
-	*ret_until = c->proc->stopped + (c->n_waiters ? 0 : SIM_MS);
-	return *ret_until > sim_now();
+	/* Of one that has finished the program may be gone. */
+	return !c->finished && !c->proc->dead && c->proc->stopped > sim_now();
 }
 
 static void coro_wake(void *arg)
 {
 	struct sim_wake *w = arg;
 	struct sim_coro *c = w->coro;
-	uint64_t until;
 
-	if (w == c->wake && is_stopped(c, &until)) {
-		sim_after(until - sim_now(), coro_wake, w);
+	if (w == c->wake && is_stopped(c)) {
+		sim_after(c->proc->stopped - sim_now(), coro_wake, w);
 		return;
 	}
 	if (w == c->wake && !c->finished && !c->proc->dead) {

@@ -266,6 +266,10 @@ extern const struct fabric_params *sim_hardware;
 void sim_access_params(struct fabric_params *p);
 /* A program's access takes so long; others may run meanwhile. */
 void sim_access_wait(uint64_t ns);
+/* A program is about to store to a register or a doorbell. */
+void sim_access_ring(void);
+/* It does, there; NULL. */
+extern void (*fabric_on_ring)(const struct fabric_view *v);
 /* Something was stored where a device or an engine looks. */
 void sim_access_polled(void);
 /* fabric_settle() at @when; a look of the devices then. */

@@ -8,6 +8,8 @@
 #include "fabric.h"
 #include "smartio/io.h"
 
+void (*fabric_on_ring)(const struct fabric_view *v);
+
 static void load(struct fabric_core *c, const volatile void *at, void *buf, size_t len)
 {
 	struct fabric_view v = fabric_look(at, len, false);
@@ -90,13 +92,28 @@ uint64_t sio_hook_read64(const volatile void *addr)
 	return read_word(addr, 8);
 }
 
+/* A store to a register or a doorbell by a program. */
+static void ring(const volatile void *addr)
+{
+	struct fabric_view v = fabric_look(addr, 1, true);
+
+	if (!sim_core() || !v.mem || v.mem->kind != FABRIC_REGISTER)
+		return;
+	sim_access_ring();
+	v = fabric_look(addr, 1, true); /* while it was stopped it may have become another */
+	if (fabric_on_ring && v.mem)
+		fabric_on_ring(&v);
+}
+
 void sio_hook_write(volatile void *addr, uint64_t value, unsigned width)
 {
 	assert((uintptr_t)addr % width == 0);
-	if (fabric_is_ours(addr))
+	if (fabric_is_ours(addr)) {
+		ring(addr);
 		store(sim_core(), addr, &value, width, false);
-	else
+	} else {
 		memcpy((void *)(uintptr_t)addr, &value, width);
+	}
 }
 
 void sio_hook_copy_across(volatile void *dst, const volatile void *src, size_t len)

@@ -44,30 +44,59 @@ static void death_begin(struct sim_fault_event *e)
 const struct sim_fault sim_fault_death = {
 	.name = "death", .did = &sim_did.death, .most = 100, .begin = death_begin};
 
-/*
- * SIGSTOP, or a machine that swaps: its memory, descriptors and what devices do there go on, and
- * others wait for it in vain. Half the time for longer than they do, else as often for microseconds
- * as for seconds. Not between two accesses to the fabric, and news is taken first when it goes on
- * (coro.c): who is stopped between the look at the drive's generation and the doorbell rings, when
- * it goes on, that of whoever has its queue's number after a reset.
- */
-static void stop_begin(struct sim_fault_event *e)
+static struct sim_proc *draw_ringer(struct sim_fault_event *e)
+{
+	unsigned n = 0;
+
+	SIM_EACH_PROC(p)
+	n += !p->dead && p->rung > 0;
+	if (n == 0)
+		return NULL;
+	n = (unsigned)(sim_draw(&e->rng) % n);
+	SIM_EACH_PROC(p)
+	if (!p->dead && p->rung > 0 && n-- == 0)
+		return p;
+	return NULL;
+}
+
+/* Between the look that tells that a queue lives and the store to its doorbell. */
+static void stop_at_ring(struct sim_fault_event *e, uint64_t rings)
+{
+	struct sim_proc *p = draw_ringer(e);
+
+	if (!p)
+		return;
+	p->stop_ring = 1 + rings;
+	p->stop_until = sim_now() + e->length;
+	sim_trace("fault stop: %s, at a doorbell", p->name);
+}
+
+static void stop_now(struct sim_fault_event *e)
 {
 	struct sim_proc *p = sim_draw_program(e);
-	uint64_t shift = sim_draw(&e->rng);
 
-	e->length >>= shift % 2 ? (shift >> 1) % STOPS : (shift >> 1) % 2;
 	if (!p)
 		return;
 	sim_trace("fault stop: %s", p->name);
-	sim_did.stop++;
-	p->stopped = sim_now() + e->length;
-	if (p->stopped > p->stopped_last)
-		p->stopped_last = p->stopped;
-	/* It cannot do better than its time-outs, but for the time in which it does nothing. */
-	for (struct sim_coro *c = p->coros; c; c = c->next)
-		if (c->call)
-			c->call_limit += e->length;
+	sim_proc_stop(p, sim_now() + e->length);
+}
+
+/*
+ * SIGSTOP, or a machine that swaps: its memory, descriptors and what devices do there go on, and
+ * others wait for it in vain. Half the time for longer than they do, else as often for microseconds
+ * as for seconds. One time in four where it rings a doorbell next.
+ */
+static void stop_begin(struct sim_fault_event *e)
+{
+	uint64_t shift = sim_draw(&e->rng), where = sim_draw(&e->rng);
+
+	if (where % 4 == 0) {
+		e->length >>= (shift >> 1) % 4;
+		stop_at_ring(e, (where >> 2) % 16);
+	} else {
+		e->length >>= shift % 2 ? (shift >> 1) % STOPS : (shift >> 1) % 2;
+		stop_now(e);
+	}
 }
 
 static void stop_end(struct sim_fault_event *e)

@@ -32,6 +32,10 @@ void sim_access_wait(uint64_t ns)
 	now += ns;
 }
 
+void sim_access_ring(void)
+{
+}
+
 void sim_access_polled(void)
 {
 }

@@ -5,7 +5,8 @@
  * memory, whatever became of those who asked for them; a submission queue goes before its
  * completion queue; a queue lies in memory that the lender holds, and is held, and in quarantine,
  * for as long as the drive has it; nothing is held for a borrower whose end its asker has heard of;
- * and the queue that a client is given is the one that was made of its memory.
+ * and the queue that a client is given is the one that was made of its memory, and nobody else rings
+ * its doorbells.
  *
  * Calls are seen where the driver enters the library, commands in the drive's model (--wrap).
  */
@@ -21,6 +22,8 @@
 
 #include "client.h"
 #include "emu/devices/nvme/model.h"
+#include "emu/internal.h"
+#include "fabric.h"
 #include "run.h"
 #include "smartio/ext.h"
 #include "tables.h"
@@ -38,6 +41,7 @@ struct drive {
 	uint64_t born; /* its model: each start of its host makes one */
 	uint64_t resets;
 	struct memory sq[QUEUES], cq[QUEUES];
+	uint32_t given[QUEUES]; /* to the client with this pid; 0: nobody was told yet */
 	struct drive *prev, *next;
 };
 
@@ -109,6 +113,7 @@ static struct drive *drive_of(const struct emu_nvme *m)
 		d->resets++;
 		memset(d->sq, 0, sizeof(d->sq));
 		memset(d->cq, 0, sizeof(d->cq));
+		memset(d->given, 0, sizeof(d->given));
 	}
 	d->born = m->born;
 	return d;
@@ -198,8 +203,10 @@ WRAP(unsigned, emu_nvme_delete_sq, (struct emu_nvme * m, const struct emu_nvme_s
 	unsigned status = __real_emu_nvme_delete_sq(m, sqe);
 
 	refused(m, "submission", sqe, status);
-	if (status == 0)
+	if (status == 0) {
 		drive_of(m)->sq[id_of(sqe)].bytes = 0;
+		drive_of(m)->given[id_of(sqe)] = 0;
+	}
 	return status;
 }
 
@@ -223,6 +230,7 @@ WRAP(void, emu_nvme_queues_gone, (struct emu_nvme * m))
 	d->resets++;
 	memset(d->sq, 0, sizeof(d->sq));
 	memset(d->cq, 0, sizeof(d->cq));
+	memset(d->given, 0, sizeof(d->given));
 }
 
 /* ---- what managers ask for ---- */
@@ -359,7 +367,7 @@ uint64_t sim_queues_resets(uint32_t fdid)
 
 void sim_queues_given(uint32_t fdid, const struct smartio_nvme_queue *q, uint64_t resets)
 {
-	const struct drive *d = find_drive(fdid);
+	struct drive *d = find_drive(fdid);
 
 	if (somebody_lies() || !d || d->resets != resets)
 		return;
@@ -367,10 +375,44 @@ void sim_queues_given(uint32_t fdid, const struct smartio_nvme_queue *q, uint64_
 	    d->cq[q->id].at != q->cq_mem->ioaddr || !d->sq[q->id].bytes)
 		sim_fail("queues", "%s: was given queue %u, which is not of its memory",
 			 sim_self()->name, q->id);
+	d->given[q->id] = sim_self()->pid;
+}
+
+/* ---- doorbells ---- */
+/* The drive that looks at @mem; NULL. */
+static struct drive *looks_at(const struct fabric_mem *mem)
+{
+	const struct emu_room *r = sim_cluster->room;
+
+	for (unsigned i = 0; i < r->n_devices; i++) {
+		const struct emu_run *run = &r->device[i]->run[EMU_NVME_RUN_DOORBELLS];
+
+		if (run->mem.data && fabric_mem_at(run->mem.data) == mem)
+			return find_drive(r->device[i]->topo->fdid);
+	}
+	return NULL;
+}
+
+static bool is_client(const struct sim_proc *p)
+{
+	return !somebody_lies() &&
+	       (strncmp(p->name, "nvme@", 5) == 0 || strncmp(p->name, "asker@", 6) == 0);
+}
+
+static void rings(const struct fabric_view *v)
+{
+	const struct sim_proc *p = sim_self();
+	const struct drive *d = is_client(p) ? looks_at(v->mem) : NULL;
+	uint64_t id = v->offset / 8; /* as far apart as our drives have them */
+
+	if (d && id < QUEUES && d->given[id] && d->given[id] != p->pid)
+		sim_fail("queues", "%s rings for queue %llu, which process %u was given", p->name,
+			 (unsigned long long)id, d->given[id]);
 }
 
 static void start(void)
 {
+	fabric_on_ring = rings;
 	holds = NULL;
 	ends = NULL;
 }

@@ -7,6 +7,7 @@
 
 #include <utlist.h>
 
+#include "did.h"
 #include "sim.h"
 
 struct sim_proc *sim_procs;
@@ -65,6 +66,20 @@ struct sim_proc *sim_proc_new(const char *name, unsigned host, void (*main)(stru
 	p->arg = arg;
 	sim_coro_new(p, proc_main, p);
 	return p;
+}
+
+void sim_proc_stop(struct sim_proc *p, uint64_t when)
+{
+	uint64_t length = when - sim_now();
+
+	sim_did.stop++;
+	p->stopped = when;
+	if (p->stopped > p->stopped_last)
+		p->stopped_last = p->stopped;
+	/* It cannot do better than its time-outs, but for the time in which it does nothing. */
+	for (struct sim_coro *c = p->coros; c; c = c->next)
+		if (c->call)
+			c->call_limit += length;
 }
 
 void sim_proc_kill(struct sim_proc *p)

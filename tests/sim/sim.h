@@ -111,7 +111,6 @@ struct sim_coro {
 	sim_fn fn;
 	void *arg;
 	bool blocked, finished, queued;
-	bool accessing; /* it waits for an access to the fabric: not to be stopped there */
 	unsigned refs;
 	struct sim_wake *wake; /* the scheduled wake-up that counts */
 	void *fake_stack;
@@ -199,6 +198,9 @@ struct sim_proc {
 	bool unsent;	       /* a packet could not be sent: it may have lost its session */
 	uint64_t stopped;      /* until then nothing of it runs (SIGSTOP) */
 	uint64_t stopped_last; /* ... by the longest of its stops */
+	uint64_t stop_ring;    /* to be stopped at the so-manieth of its next doorbells; 0: not */
+	uint64_t stop_until;   /* ... if it comes there before, until then */
+	uint64_t rung;	       /* stores to registers and doorbells */
 	uint64_t triggered;    /* data interrupts that it sent (oracle_queues.c) */
 	bool perjurer;	       /* it lies to the next smartiod (work_perjurer.c) */
 	int *fds;
@@ -220,6 +222,8 @@ struct sim_proc *sim_proc_new(const char *name, unsigned host, void (*main)(stru
 			      void *arg);
 /* SIGKILL: nothing of it runs again, its descriptors close in an order of the seed's. */
 void sim_proc_kill(struct sim_proc *p);
+/* SIGSTOP: nothing of it runs until @when. */
+void sim_proc_stop(struct sim_proc *p, uint64_t when);
 /* Frees the record, killing it if need be; NULL is fine. Not from its own coroutines. */
 void sim_proc_free(struct sim_proc *p);
 void sim_proc_hold(struct sim_proc *p, int fd);
