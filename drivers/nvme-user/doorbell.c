@@ -139,7 +139,7 @@ int sio_nvme_doorbells_take(struct smartio_nvme_queue *q)
 		q->error = -ECONNRESET;
 		q->free = NULL;
 	}
-	/* Generations are even. So rings of those that must look, and only they, take the long way. */
+	/* Generations are even. So rings that must look, and only they, take the long way. */
 	q->plain = q->generation | (b->sleeps != NULL);
 	/* Of what is mapped, whatever this manager says. */
 	q->sq_doorbell = (volatile uint32_t *)(b->at + 2 * q->id * n->stride);

@@ -135,8 +135,8 @@ int smartio_holds_registers(sci_smartio_device_t device);
 
 /**
  * Function reset by the lender. Needs the registers, or an exclusive borrow, or a device that
- * nobody holds the registers of. Settles all borrowers; the generation goes up. Maps of its doorbells
- * lead nowhere afterwards, as after smartio_device_settled() of all.
+ * nobody holds the registers of. Settles all borrowers; the generation goes up. Maps of its
+ * doorbells lead nowhere afterwards, as after smartio_device_settled() of all.
  * Errors: SCI_ERR_ACCESS, SCI_ERR_NOT_SUPPORTED, SCI_ERR_TIMEOUT.
  */
 void smartio_device_reset(sci_smartio_device_t device, sci_error_t *error);

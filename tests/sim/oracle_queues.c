@@ -5,8 +5,8 @@
  * memory, whatever became of those who asked for them; a submission queue goes before its
  * completion queue; a queue lies in memory that the lender holds, and is held, and in quarantine,
  * for as long as the drive has it; nothing is held for a borrower whose end its asker has heard of;
- * and the queue that a client is given is the one that was made of its memory, and nobody else rings
- * its doorbells.
+ * and the queue that a client is given is the one that was made of its memory, and nobody else
+ * rings its doorbells.
  *
  * Calls are seen where the driver enters the library, commands in the drive's model (--wrap).
  */
