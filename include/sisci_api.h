@@ -13,8 +13,9 @@
  *    pointer
  *    that is NULL, removed or of another kind; SCI_ERR_ILLEGAL_FLAG for a flag that the function
  *    does not know, SCI_ERR_FLAG_NOT_IMPLEMENTED for one that it does not serve;
- *    SCI_ERR_NOSPC when memory or descriptors run out; SCI_ERR_NO_LINK_ACCESS when this host's
- *    smartiod is gone (the host crashed).
+ *    SCI_ERR_NOSPC when memory or descriptors run out, also for a message to this host's smartiod:
+ *    then nothing has changed, and what was to be removed can be removed later;
+ *    SCI_ERR_NO_LINK_ACCESS when this host's smartiod is gone (the host crashed).
  *  - A wrong adapter number gives SCI_ERR_ILLEGAL_ADAPTERNO (not below DIS_MAX_NSCIS) or
  *    SCI_ERR_NO_SUCH_ADAPTERNO (this host has no such adapter).
  *  - Timeouts are milliseconds: 0 looks, SCI_INFINITE_TIMEOUT waits for ever. The connect functions

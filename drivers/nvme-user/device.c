@@ -10,8 +10,8 @@
 #include "smartio/io.h"
 
 #define CLASS_NVME 0x010802u /* mass storage, non-volatile memory, NVM Express */
-#define BUSY_TRIES 200	     /* milliseconds that others may still be using what we free */
 #define FIRST_SEGMENT 0x4e000000u
+#define TRIES_TO_FREE 200 /* milliseconds that others may still be using what we free */
 
 uint64_t sio_nvme_deadline(uint64_t ms)
 {
@@ -107,7 +107,7 @@ void sio_nvme_device_return(struct sio_nvme_device *d)
 	sci_error_t err;
 
 	if (d->handle)
-		SCIReturnDevice(d->handle, 0, &err);
+		SIO_NVME_UNTIL_FREE(err, SCIReturnDevice(d->handle, 0, &err));
 	d->handle = NULL;
 }
 
@@ -117,7 +117,7 @@ bool sio_nvme_device_done(struct sio_nvme_device *d)
 	sci_error_t err;
 
 	if (d->handle) {
-		SCIReturnDevice(d->handle, 0, &err);
+		SIO_NVME_UNTIL_FREE(err, SCIReturnDevice(d->handle, 0, &err));
 		all = err != SCI_ERR_BUSY;
 	}
 	d->handle = NULL;
@@ -152,18 +152,15 @@ sci_error_t sio_nvme_connect(struct sio_nvme_device *d, unsigned node, unsigned 
 	return first;
 }
 
-/* Free by @call until nobody else uses it any more. */
-#define UNTIL_FREE(call)                                                                           \
-	do {                                                                                       \
-		sci_error_t err_;                                                                  \
-		sci_error_t *error = &err_;                                                        \
-		for (unsigned try_ = 0; try_ < BUSY_TRIES; try_++) {                               \
-			call;                                                                      \
-			if (err_ != SCI_ERR_BUSY)                                                  \
-				break;                                                             \
-			smartio_wait_events(NULL, NULL, 1, &err_);                                 \
-		}                                                                                  \
-	} while (0)
+bool sio_nvme_not_yet_free(sci_error_t err, unsigned tries)
+{
+	sci_error_t ignored;
+
+	if ((err != SCI_ERR_BUSY && err != SCI_ERR_NOSPC) || tries == TRIES_TO_FREE)
+		return false;
+	smartio_wait_events(NULL, NULL, 1, &ignored);
+	return true;
+}
 
 void sio_nvme_mem_done(struct sio_nvme_mem *mem)
 {
@@ -171,17 +168,19 @@ void sio_nvme_mem_done(struct sio_nvme_mem *mem)
 	sci_error_t err;
 
 	if (mem->reachable && mem->remote)
-		SCIUnmapRemoteSegmentForDevice(mem->remote, d->handle, 0, &err);
+		SIO_NVME_UNTIL_FREE(
+			err, SCIUnmapRemoteSegmentForDevice(mem->remote, d->handle, 0, &err));
 	if (mem->reachable && mem->local)
-		SCIUnmapLocalSegmentForDevice(mem->local, d->adapter, d->handle, 0, &err);
+		SIO_NVME_UNTIL_FREE(err, SCIUnmapLocalSegmentForDevice(mem->local, d->adapter,
+								       d->handle, 0, &err));
 	if (mem->map)
 		SCIUnmapSegment(mem->map, 0, &err);
 	if (mem->remote)
-		UNTIL_FREE(SCIDisconnectSegment(mem->remote, 0, error));
+		SIO_NVME_UNTIL_FREE(err, SCIDisconnectSegment(mem->remote, 0, &err));
 	if (mem->local && mem->available)
-		SCISetSegmentUnavailable(mem->local, d->adapter, 0, &err);
+		SIO_NVME_UNTIL_FREE(err, SCISetSegmentUnavailable(mem->local, d->adapter, 0, &err));
 	if (mem->local)
-		UNTIL_FREE(SCIRemoveSegment(mem->local, 0, error));
+		SIO_NVME_UNTIL_FREE(err, SCIRemoveSegment(mem->local, 0, &err));
 	memset(mem, 0, sizeof(*mem));
 }
 

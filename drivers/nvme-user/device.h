@@ -54,6 +54,17 @@ struct sio_nvme_mem {
 int sio_nvme_mem_device(struct sio_nvme_device *d, size_t size, unsigned hints, unsigned flags,
 			struct sio_nvme_mem *mem);
 int sio_nvme_mem_local(struct sio_nvme_device *d, size_t size, struct sio_nvme_mem *mem);
+/*
+ * Free by @call, with its error in @err, until nobody else uses it any more, and the lender can be
+ * asked for it.
+ */
+#define SIO_NVME_UNTIL_FREE(err, call)                                                             \
+	do                                                                                         \
+		for (unsigned tries_ = 0; call, sio_nvme_not_yet_free(err, tries_); tries_++)      \
+			;                                                                          \
+	while (0)
+/* After a while of waiting: whether it may be tried once more. */
+bool sio_nvme_not_yet_free(sci_error_t err, unsigned tries);
 /* The drive must not use it any more. Half-built is fine. */
 void sio_nvme_mem_done(struct sio_nvme_mem *mem);
 /* Zero it by stores that the fabric carries. */

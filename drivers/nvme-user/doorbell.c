@@ -103,7 +103,7 @@ void sio_nvme_doorbells_close(struct smartio_nvme *n)
 	sio_nvme_doorbells_put(n->doorbells);
 	n->doorbells = NULL;
 	if (n->bar)
-		SCIDisconnectSegment(n->bar, 0, &err);
+		SIO_NVME_UNTIL_FREE(err, SCIDisconnectSegment(n->bar, 0, &err));
 	n->bar = NULL;
 }
 

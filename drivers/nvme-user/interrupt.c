@@ -51,9 +51,10 @@ void sio_nvme_interrupt_close(struct smartio_nvme_queue *q)
 	sci_error_t err;
 
 	if (q->vector)
-		smartio_disconnect_device_interrupt(q->n->d.handle, q->vector, &err);
+		SIO_NVME_UNTIL_FREE(
+			err, smartio_disconnect_device_interrupt(q->n->d.handle, q->vector, &err));
 	if (q->interrupt)
-		SCIRemoveInterrupt(q->interrupt, 0, &err);
+		SIO_NVME_UNTIL_FREE(err, SCIRemoveInterrupt(q->interrupt, 0, &err));
 	q->vector = 0;
 	q->interrupt = NULL;
 }

@@ -45,7 +45,7 @@ static int busy(struct smartio_nvme_manager *m, bool *ret_known)
 				node = other->node;
 			SCIUnmapSegment(map, 0, &err);
 		}
-		SCIDisconnectSegment(segment, 0, &err);
+		SIO_NVME_UNTIL_FREE(err, SCIDisconnectSegment(segment, 0, &err));
 	}
 	*ret_known = node != 0;
 	if (node)

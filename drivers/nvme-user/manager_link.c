@@ -88,7 +88,7 @@ static int look(struct smartio_nvme *n)
 	rc = read_meta(n, at);
 	SCIUnmapSegment(map, 0, &err);
 disconnect:
-	SCIDisconnectSegment(segment, 0, &err);
+	SIO_NVME_UNTIL_FREE(err, SCIDisconnectSegment(segment, 0, &err));
 	return rc;
 }
 

@@ -148,7 +148,7 @@ void sio_nvme_manager_withdraw(struct smartio_nvme_manager *m)
 		SCIUnmapSegment(m->meta_map, 0, &err);
 	}
 	if (m->meta_segment)
-		SCIDisconnectSegment(m->meta_segment, 0, &err);
+		SIO_NVME_UNTIL_FREE(err, SCIDisconnectSegment(m->meta_segment, 0, &err));
 	m->meta_map = NULL;
 	m->meta_segment = NULL;
 }

@@ -71,7 +71,7 @@ static int unhold(struct smartio_nvme_manager *m, uint64_t number)
 {
 	sci_error_t err;
 
-	smartio_device_unhold(m->d.handle, number, &err);
+	SIO_NVME_UNTIL_FREE(err, smartio_device_unhold(m->d.handle, number, &err));
 	return err == SCI_ERR_OK || err == SCI_ERR_ILLEGAL_PARAMETER ? 0 : lost_lender(m, err);
 }
 

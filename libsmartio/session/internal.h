@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What session.c and loop.c share. */
+/* What session.c, send.c, loop.c and resume.c share. */
 #ifndef SESSION_INTERNAL_H
 #define SESSION_INTERNAL_H
 
@@ -39,7 +39,10 @@ struct sio_session {
 	bool reset_seen;	     /* of the connection: packets may still be behind that */
 	unsigned on_socket;	     /* threads in a system call at fd */
 	uint64_t away_since, next_try, retry_ns;
-	struct sio_session_post *posts; /* to be told when resuming is over */
+
+	/* send.c. */
+	struct sio_post *posts; /* could not be said yet; during a talk they wait for its end */
+	uint64_t post_at;	/* when that is tried again, with a connection */
 
 	struct sio_world_thread *thread;
 
@@ -70,6 +73,23 @@ void sio_session_finish(struct sio_session *s, struct sio_call *call, int result
 /* Under the lock: @req succeeded, and has nothing to tell. */
 void sio_session_taken(struct sio_session *s, const struct sio_msg *req);
 
+/* Send, if need be a few times. -ENOMEM: nothing was sent, and @fd is as good as before. */
+ssize_t sio_session_send(struct sio_session *s, int fd, const struct sio_msg *msg, size_t len,
+			 const int *fds, unsigned n_fds);
+void sio_session_fill_header(struct sio_msg *req, size_t len, uint32_t type, uint32_t id);
+/* Under the lock: a number that no waiting call has; 0 is for events. */
+uint32_t sio_session_fresh_id(struct sio_session *s);
+/* Under the lock: those that wait, in order; -ENOMEM: not all. May lose the connection. */
+int sio_session_send_posts(struct sio_session *s);
+void sio_session_drop_posts(struct sio_session *s);
+/*
+ * Under the lock, with a connection: ask @call, which is in the list. Return: 0: it has an end, now
+ * or later; -ENOMEM: it cannot be sent, which is the caller's to tell.
+ */
+int sio_session_send_call(struct sio_session *s, struct sio_call *call);
+/* The same, with the lock let go meanwhile: a system call does not need it. Has the call end. */
+void sio_session_send_unlocked(struct sio_session *s, struct sio_call *call);
+
 /* Under the lock: the connection is over; the session, too, if it cannot go on. */
 void sio_session_lost(struct sio_session *s);
 /* Under the lock: the other end takes nothing any more. What it said before is taken first. */
@@ -81,8 +101,6 @@ static inline bool sio_session_may_resume(const struct sio_session *s)
 {
 	return s->away && !s->dead && !s->resuming && s->world->now(s->world) >= s->next_try;
 }
-/* Under the lock: send a copy of @msg when resuming is over. */
-void sio_session_post_later(struct sio_session *s, const struct sio_msg *msg, size_t len);
 int sio_session_fail_late(struct sio_session *s, struct sio_err *err);
 /* Nobody uses the session any more: the opposite of sio_session_keep(). */
 void sio_session_forget(struct sio_session *s);

@@ -12,6 +12,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "session/live.h"
@@ -20,6 +21,7 @@
 /* Of the smartiod that runs with the kernel module, on its first node. */
 #define MACHINE_SOCKET "/run/smartiod/node.4"
 #define POLL_ON_STACK 16
+#define LOOK_NS 20000000ull
 
 /* Descriptors that are the library's own, to be closed in a child. */
 static struct {
@@ -168,7 +170,25 @@ ssize_t sio_live_try_send(struct sio_world *w, int fd, const void *buf, size_t l
 	return n < 0 ? -errno : n;
 }
 
-/* Return: as poll(); -errno. */
+/*
+ * poll() fails where there is no memory, or may be fewer descriptors than it is given (ulimit -n).
+ * What it would have told is then looked at every moment. Return: @error; 0: it is the deadline.
+ */
+static int pause_for(int error, uint64_t deadline)
+{
+	uint64_t until = sio_live_now(NULL) + LOOK_NS;
+	struct timespec t;
+
+	if (until > deadline)
+		until = deadline;
+	t = (struct timespec){.tv_sec = (time_t)(until / SIO_NS_PER_S),
+			      .tv_nsec = (long)(until % SIO_NS_PER_S)};
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+		;
+	return deadline && until == deadline ? 0 : error;
+}
+
+/* Return: as poll(); -errno, after a moment: it may be that all is to be looked at. */
 static int poll_until(struct pollfd *p, unsigned n, uint64_t deadline)
 {
 	for (;;) {
@@ -178,8 +198,12 @@ static int poll_until(struct pollfd *p, unsigned n, uint64_t deadline)
 				     .tv_nsec = (long)(left % SIO_NS_PER_S)};
 		int rc = ppoll(p, n, deadline == SIO_FOREVER ? NULL : &t, NULL);
 
-		if (rc >= 0 || errno != EINTR)
-			return rc < 0 ? -errno : rc;
+		if (rc >= 0)
+			return rc;
+		rc = -errno;
+		if (rc == -EINTR)
+			continue;
+		return pause_for(rc, deadline);
 	}
 }
 
@@ -264,17 +288,15 @@ int sio_live_poll(struct sio_world *w, struct sio_poll *p, unsigned n, uint64_t 
 	(void)w;
 	if (n > POLL_ON_STACK) {
 		fds = malloc(n * sizeof(*fds));
-		if (!fds)
-			return -ENOMEM;
 	}
-	for (unsigned i = 0; i < n; i++)
+	for (unsigned i = 0; fds && i < n; i++)
 		fds[i] = (struct pollfd){.fd = p[i].fd, .events = POLLIN};
-	rc = poll_until(fds, n, deadline);
+	rc = fds ? poll_until(fds, n, deadline) : pause_for(-ENOMEM, deadline);
 	for (unsigned i = 0; i < n; i++)
-		p[i].readable = rc > 0 && fds[i].revents;
+		p[i].readable = rc < 0 || (rc > 0 && fds[i].revents);
 	if (fds != few)
 		free(fds);
-	return rc;
+	return rc < 0 ? (int)n : rc;
 }
 
 int sio_live_event_new(struct sio_world *w)

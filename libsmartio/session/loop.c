@@ -194,6 +194,16 @@ static unsigned collect(struct sio_session *s)
 	return s->n_watches + 2;
 }
 
+/* Under the lock: when there is something to be tried again. */
+static uint64_t next_look(const struct sio_session *s)
+{
+	if (s->dead)
+		return SIO_FOREVER;
+	if (s->away)
+		return s->resuming ? SIO_FOREVER : s->next_try;
+	return s->posts ? s->post_at : SIO_FOREVER;
+}
+
 void sio_session_loop(void *arg)
 {
 	struct sio_session *s = arg;
@@ -215,9 +225,11 @@ void sio_session_loop(void *arg)
 			sio_session_unlock(s);
 			continue;
 		}
+		if (s->posts && s->world->now(s->world) >= s->post_at)
+			sio_session_send_posts(s);
 		n = collect(s);
 		connected = sio_session_connected(s);
-		until = s->away && !s->dead && !s->resuming ? s->next_try : SIO_FOREVER;
+		until = next_look(s);
 		s->on_socket += connected;
 		sio_session_unlock(s);
 		s->world->poll(s->world, s->polls, n, until);

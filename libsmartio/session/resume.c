@@ -17,13 +17,6 @@
 #define FIRST_RETRY_NS (2 * MS)
 #define LAST_RETRY_NS (200 * MS)
 
-/* What was to be told while another thread said what the session has. */
-struct sio_session_post {
-	struct sio_session_post *next;
-	size_t len;
-	_Alignas(8) unsigned char msg[];
-};
-
 /* The talk with a new smartiod; nobody else knows its connection yet. */
 struct talk {
 	struct sio_session *s;
@@ -52,12 +45,7 @@ int sio_session_keep(struct sio_session *s, int owner_fd, struct sio_err *err)
 
 void sio_session_forget(struct sio_session *s)
 {
-	while (s->posts) {
-		struct sio_session_post *p = s->posts;
-
-		s->posts = p->next;
-		free(p);
-	}
+	sio_session_drop_posts(s);
 	sio_journal_free(s->journal);
 	s->journal = NULL;
 	s->owner_fd = -1;
@@ -74,6 +62,7 @@ void sio_session_lost(struct sio_session *s)
 		return;
 	s->away = true;
 	s->late = false;
+	sio_session_drop_posts(s); /* the next smartiod is not told of what they say is gone */
 	s->away_since = s->next_try = s->world->now(s->world);
 	s->retry_ns = FIRST_RETRY_NS;
 	for (struct sio_call *c = s->calls; c; c = c->next)
@@ -82,21 +71,18 @@ void sio_session_lost(struct sio_session *s)
 	sio_session_wake(s);
 }
 
-void sio_session_post_later(struct sio_session *s, const struct sio_msg *msg, size_t len)
-{
-	struct sio_session_post *p = malloc(sizeof(*p) + len), **at = &s->posts;
-
-	if (!p) /* what is not told stays with smartiod until we end */
-		return;
-	p->next = NULL;
-	p->len = len;
-	memcpy(p->msg, msg, len);
-	while (*at)
-		at = &(*at)->next;
-	*at = p;
-}
-
 /* ---- the talk; without the lock but where it says so ---- */
+
+/* dead_fd says so; where nothing can be waited for it may seem to. */
+static bool is_over(struct sio_session *s)
+{
+	bool dead;
+
+	sio_session_lock(s);
+	dead = s->dead;
+	sio_session_unlock(s);
+	return dead;
+}
 
 /* Wait for a packet; dead_fd tells that the session is being closed. -ETIMEDOUT, -ESHUTDOWN. */
 static int wait_packet(struct talk *t, uint64_t deadline)
@@ -106,7 +92,34 @@ static int wait_packet(struct talk *t, uint64_t deadline)
 
 	if (w->poll(w, p, 2, deadline) == 0)
 		return -ETIMEDOUT;
-	return p[1].readable ? -ESHUTDOWN : 0;
+	return p[1].readable && is_over(t->s) ? -ESHUTDOWN : 0;
+}
+
+/*
+ * Who breaks off the talk is taken for one that ended, so what cannot be sent is sent when there is
+ * memory for it. -ETIMEDOUT, -ESHUTDOWN: nothing was sent.
+ */
+static int say(struct talk *t, const struct sio_msg *req, size_t len, const int *fd,
+	       uint64_t deadline)
+{
+	struct sio_world *w = t->s->world;
+	uint64_t pause = FIRST_RETRY_NS, now;
+
+	for (;;) {
+		struct sio_poll p = {.fd = t->s->dead_fd};
+		ssize_t sent = sio_session_send(t->s, t->fd, req, len, fd, fd ? 1 : 0);
+
+		/* If it is gone its last words are to be taken. */
+		if (sent >= 0 || sent == -EPIPE || sent == -ECONNRESET)
+			return 0;
+		now = w->now(w);
+		if (sent != -ENOMEM || now >= deadline)
+			return -ETIMEDOUT;
+		if (w->poll(w, &p, 1, now + pause < deadline ? now + pause : deadline) &&
+		    is_over(t->s))
+			return -ESHUTDOWN;
+		pause = pause * 2 < LAST_RETRY_NS ? pause * 2 : LAST_RETRY_NS;
+	}
 }
 
 /*
@@ -155,17 +168,12 @@ static int ask(struct talk *t, uint32_t type, struct sio_msg *req, size_t len, s
 	uint64_t deadline = w->now(w) + ANSWER_NS;
 	const struct sio_msg *rep = (const void *)t->packet;
 	size_t got = 0;
-	ssize_t sent;
 	int rc;
 
-	req->size = sio_to_le32((uint32_t)len);
-	req->type = sio_to_le32(type);
-	req->id = sio_to_le32(++t->id);
-	req->error = sio_to_le32(0);
-	sent = w->send(w, t->fd, req, len, fd, fd ? 1 : 0);
-	/* No answer comes to what was not said; if it is gone its last words are to be taken. */
-	if (sent < 0 && sent != -EPIPE && sent != -ECONNRESET)
-		return -ETIMEDOUT;
+	sio_session_fill_header(req, len, type, ++t->id);
+	rc = say(t, req, len, fd, deadline);
+	if (rc)
+		return rc;
 	do {
 		rc = wait_packet(t, deadline);
 		if (rc == 0)
@@ -269,16 +277,7 @@ static void ask_again(struct sio_session *s)
 {
 	struct sio_call *c, *next;
 
-	while (s->posts) {
-		struct sio_session_post *p = s->posts;
-
-		s->posts = p->next;
-		/* The next smartiod is not told of what they say is gone. */
-		if (sio_session_connected(s) &&
-		    s->world->send(s->world, s->fd, p->msg, p->len, NULL, 0) < 0)
-			sio_session_cannot_send(s);
-		free(p);
-	}
+	sio_session_send_posts(s);
 	for (c = s->calls; c && sio_session_connected(s); c = next) {
 		next = c->next;
 		if (c->asked)
@@ -288,10 +287,8 @@ static void ask_again(struct sio_session *s)
 			sio_session_finish(s, c, 0);
 			continue;
 		}
-		c->asked = true;
-		if (s->world->send(s->world, s->fd, c->req, c->req_len, c->req_fds, c->n_req_fds) <
-		    0)
-			sio_session_cannot_send(s); /* gone again; it may have said things */
+		if (sio_session_send_call(s, c) < 0)
+			sio_session_finish(s, c, -ENOMEM);
 	}
 }
 
@@ -357,6 +354,7 @@ void sio_session_resume(struct sio_session *s)
 	if (s->fd >= 0)
 		w->close(w, s->fd);
 	s->fd = -1;
+	sio_session_drop_posts(s);
 	sio_journal_begin(s->journal);
 	sio_session_unlock(s);
 	fd = w->connect(w);

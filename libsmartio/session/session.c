@@ -19,7 +19,7 @@ static void close_fds(struct sio_session *s, int *fds, unsigned n)
 	}
 }
 
-void sio_session_finish(struct sio_session *s, struct sio_call *call, int result)
+static void unlist(struct sio_session *s, struct sio_call *call)
 {
 	struct sio_call **p = &s->calls;
 
@@ -28,6 +28,11 @@ void sio_session_finish(struct sio_session *s, struct sio_call *call, int result
 	*p = call->next;
 	sio_journal_drop(call->entry);
 	call->entry = NULL;
+}
+
+void sio_session_finish(struct sio_session *s, struct sio_call *call, int result)
+{
+	unlist(s, call);
 	call->result = result;
 	call->finished = true;
 	if (call->ended)
@@ -299,63 +304,10 @@ int sio_session_wait(struct sio_session *s, struct sio_poll *polls, unsigned n, 
 	return s->world->wait(s->world, s->lock, deadline);
 }
 
-/* Under the lock: a number that no waiting call has; 0 is for events. */
-static uint32_t fresh_id(struct sio_session *s)
-{
-	const struct sio_call *c;
-
-	do {
-		if (++s->next_id == 0)
-			s->next_id = 1;
-		for (c = s->calls; c && c->id != s->next_id; c = c->next)
-			;
-	} while (c);
-	return s->next_id;
-}
-
-static void fill_header(struct sio_msg *req, size_t len, uint32_t type, uint32_t id)
-{
-	req->size = sio_to_le32((uint32_t)len);
-	req->type = sio_to_le32(type);
-	req->id = sio_to_le32(id);
-	req->error = sio_to_le32(0);
-}
-
-void sio_session_post(struct sio_session *s, uint32_t type, struct sio_msg *req, size_t len)
-{
-	if (s->dead)
-		return;
-	fill_header(req, len, type, fresh_id(s));
-	sio_session_taken(s, req);
-	if (s->away && !s->resuming) /* the next smartiod is not told of it */
-		return;
-	if (s->away)
-		sio_session_post_later(s, req, len);
-	else if (s->world->send(s->world, s->fd, req, len, NULL, 0) < 0)
-		sio_session_cannot_send(s);
-}
-
-void sio_session_bye(struct sio_session *s)
-{
-	bool away = __atomic_load_n(&s->dead, __ATOMIC_RELAXED) ||
-		    __atomic_load_n(&s->away, __ATOMIC_RELAXED);
-	struct sio_world *w = s->world;
-	struct sio_msg_bye bye;
-
-	fill_header(&bye.h, sizeof(bye), SIO_MSG_BYE, UINT32_MAX);
-	if (away)
-		return;
-	/* Where there is no room for it, nobody reads: exit() must not wait for that. */
-	if (w->try_send)
-		w->try_send(w, s->fd, &bye, sizeof(bye));
-	else
-		w->send(w, s->fd, &bye, sizeof(bye), NULL, 0);
-}
-
 /* Under the lock: among those that wait for replies. */
 static int enlist(struct sio_session *s, struct sio_call *call, struct sio_err *err)
 {
-	call->finished = call->asked = false;
+	call->finished = call->asked = call->unsent = false;
 	call->entry = NULL;
 	call->n_fds = 0;
 	call->missing = 0;
@@ -369,31 +321,12 @@ static int enlist(struct sio_session *s, struct sio_call *call, struct sio_err *
 	}
 	if (s->journal && sio_journal_prepare(call->type, &call->entry) < 0)
 		return sio_fail(err, -ENOMEM, "no memory");
-	call->id = fresh_id(s);
-	fill_header(call->req, call->req_len, call->type, call->id);
+	call->id = sio_session_fresh_id(s);
+	sio_session_fill_header(call->req, call->req_len, call->type, call->id);
 	call->takes_own = s->journal && sio_journal_takes_own(s->journal, call->req);
 	call->next = s->calls;
 	s->calls = call;
 	return 0;
-}
-
-/* Under the lock, which is let go meanwhile: it need not be held for a system call. */
-static void send_call(struct sio_session *s, struct sio_call *call)
-{
-	ssize_t sent;
-
-	call->asked = true;
-	s->on_socket++;
-	sio_session_unlock(s);
-	sent = s->world->send(s->world, s->fd, call->req, call->req_len, call->req_fds,
-			      call->n_req_fds);
-	sio_session_lock(s);
-	s->on_socket--;
-	if (s->away)
-		s->world->wake_all(s->world, s->lock);
-	if (sent >= 0)
-		return;
-	sio_session_cannot_send(s);
 }
 
 int sio_session_call(struct sio_session *s, struct sio_call *call, struct sio_err *err)
@@ -409,7 +342,7 @@ int sio_session_call(struct sio_session *s, struct sio_call *call, struct sio_er
 	}
 	s->users++;
 	if (!s->away)
-		send_call(s, call);
+		sio_session_send_unlocked(s, call);
 	while (!call->finished)
 		sio_session_wait(s, NULL, 0, SIO_FOREVER);
 	s->users--;
@@ -426,9 +359,11 @@ int sio_session_start(struct sio_session *s, struct sio_call *call, struct sio_e
 	sio_session_lock(s);
 	rc = enlist(s, call, err);
 	if (rc == 0 && !s->away) {
-		call->asked = true;
-		if (s->world->send(s->world, s->fd, call->req, call->req_len, NULL, 0) < 0)
-			sio_session_cannot_send(s); /* may end the call, too */
+		rc = sio_session_send_call(s, call);
+		if (rc) {
+			unlist(s, call);
+			sio_fail(err, rc, "%s", call->err->text);
+		}
 	}
 	sio_session_unlock(s);
 	return rc;

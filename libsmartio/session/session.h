@@ -17,7 +17,7 @@
 
 #include "core/err.h"
 #include "session/world.h"
-#include "wire/wire.h"
+#include "wire/client.h"
 
 struct sio_session;
 
@@ -46,6 +46,8 @@ struct sio_call {
 	int *fds; /* takes the reply's descriptors; more than max_fds are closed */
 	unsigned max_fds, n_fds;
 	int missing; /* 0, or why descriptors of the reply could not be taken: -EMFILE, -ENOMEM */
+	/* smartiod has not been asked, for want of memory (-ENOMEM). It may be asked once more. */
+	bool unsent;
 	/* Under the lock, as soon as a successful reply is there and before any event behind it. */
 	void (*done)(struct sio_call *call);
 	/*
@@ -107,13 +109,14 @@ bool sio_session_on_event_thread(struct sio_session *s);
 
 /*
  * Ask smartiod and wait for the answer. Without the lock.
- * Return: 0; -errno of smartiod with its text in @err; -ESHUTDOWN: smartiod is gone; -EPROTO.
+ * Return: 0; -errno of smartiod with its text in @err; -ESHUTDOWN: smartiod is gone; -EPROTO;
+ * -ENOMEM with @call->unsent: it could not be asked, and all is as it was.
  */
 int sio_session_call(struct sio_session *s, struct sio_call *call, struct sio_err *err);
 
 /*
  * Ask, and do not wait: @call and what it points to stay until its ended(), whoever takes the
- * answer. Without the lock. Return: 0; -ESHUTDOWN: smartiod is gone, nothing was asked.
+ * answer. Without the lock. Return: 0; nothing was asked: -ESHUTDOWN: smartiod is gone; -ENOMEM.
  */
 int sio_session_start(struct sio_session *s, struct sio_call *call, struct sio_err *err);
 
@@ -129,8 +132,24 @@ int sio_session_check_fds(const struct sio_call *call, unsigned want, struct sio
  */
 void sio_session_bye(struct sio_session *s);
 
-/* Under the lock: ask, and do not look at the answer. */
-void sio_session_post(struct sio_session *s, uint32_t type, struct sio_msg *req, size_t len);
+/* What smartiod has to hear, with the memory to keep it until it can be said: from malloc(). */
+struct sio_post {
+	struct sio_post *next;
+	size_t len;
+	union {
+		struct sio_msg h;
+		struct sio_msg_handle handle;
+		struct sio_msg_dint_ring_free ring;
+	} msg;
+};
+
+/*
+ * Under the lock: ask, and do not look at the answer. Takes @p. What cannot be sent now goes before
+ * anything that is asked later, as long as this smartiod lives.
+ */
+void sio_session_post(struct sio_session *s, uint32_t type, struct sio_post *p, size_t len);
+/* The same without memory for later. -ENOMEM: it cannot be said now. */
+int sio_session_tell(struct sio_session *s, uint32_t type, struct sio_msg *req, size_t len);
 
 /*
  * Under the lock: let it go, wait until something happened (a packet was taken, the lock's

@@ -44,7 +44,10 @@ struct sio_world {
 	 * never (the emulated cluster, where its end is its host's).
 	 */
 	bool (*comes_again)(struct sio_world *w);
-	/* One packet with descriptors. send never blocks on a peer that reads. */
+	/*
+	 * One packet with descriptors. send never blocks on a peer that reads. -ENOMEM, -ENOBUFS,
+	 * -ETOOMANYREFS, -EAGAIN: nothing was sent, and the connection is as good as before.
+	 */
 	ssize_t (*send)(struct sio_world *w, int fd, const void *buf, size_t len, const int *fds,
 			unsigned n_fds);
 	/* No descriptors, and no wait for room: -EAGAIN. NULL: send never waits. */
@@ -55,7 +58,10 @@ struct sio_world {
 	 */
 	ssize_t (*recv)(struct sio_world *w, int fd, void *buf, size_t len, int *fds,
 			unsigned max_fds, unsigned *ret_fds, uint64_t deadline);
-	/* Return: how many are readable; 0: deadline. */
+	/*
+	 * Return: how many are readable; 0: deadline. Where it cannot be waited for it has paused,
+	 * and says that all are, so that they are looked at.
+	 */
 	int (*poll)(struct sio_world *w, struct sio_poll *p, unsigned n, uint64_t deadline);
 	void (*close)(struct sio_world *w, int fd);
 	/* A fresh event descriptor (eventfd semantics), its write and its read (-EAGAIN: none). */

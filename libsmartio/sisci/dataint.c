@@ -18,6 +18,7 @@ _Static_assert(SMARTIO_ALL_ADAPTERS == SIO_DINT_ALL_ADAPTERS, "the wire's");
 static void sender_free(struct sio_library *lib, struct sio_sender *sender)
 {
 	lib->world->unmap(lib->world, sender->base, sender->bytes);
+	free(sender->post);
 	free(sender);
 }
 
@@ -76,26 +77,49 @@ static struct sio_sender *sender_new(struct sio_library *lib, const struct sio_e
 	return sender;
 }
 
-/* Under the session's lock; without waiting for the answer. The ring is in no list any more. */
-static void give_ring_back(struct sio_local_dint *d, uint32_t ring)
+/*
+ * Under the session's lock; without waiting for the answer. The ring is in no list any more.
+ * Without @p, and without memory to say it now, its sender would send for ever what nobody reads:
+ * then the interrupt is lost.
+ */
+static void give_ring_back(struct sio_local_dint *d, uint32_t ring, struct sio_post *p)
 {
 	struct sio_msg_dint_ring_free req = {.handle = sio_to_le32(d->r.o.id),
 					     .ring = sio_to_le32(ring)};
+	struct sio_session *s = d->r.o.lib->session;
 
-	sio_session_post(d->r.o.lib->session, SIO_MSG_DINT_RING_FREE, &req.h, sizeof(req));
+	if (p) {
+		p->msg.ring = req;
+		sio_session_post(s, SIO_MSG_DINT_RING_FREE, p, sizeof(req));
+	} else if (sio_session_tell(s, SIO_MSG_DINT_RING_FREE, &req.h, sizeof(req)) < 0) {
+		sio_object_lose(&d->r.o);
+	}
+}
+
+/* The same for one that was mapped, which ends. */
+static void give_back(struct sio_local_dint *d, struct sio_sender *sender)
+{
+	struct sio_post *p = sender->post;
+	uint32_t ring = sender->id;
+
+	sender->post = NULL;
+	sender_free(d->r.o.lib, sender);
+	give_ring_back(d, ring, p);
 }
 
 /* A sender connected. */
 static void sender_begins(struct sio_local_dint *d, const struct sio_evm_dint_ring *e, int fd)
 {
 	struct sio_world *w = d->r.o.lib->world;
-	struct sio_sender *sender = fd >= 0 ? sender_new(d->r.o.lib, e, fd) : NULL, **p;
+	struct sio_post *post = malloc(sizeof(*post));
+	struct sio_sender *sender = post && fd >= 0 ? sender_new(d->r.o.lib, e, fd) : NULL, **p;
 
 	if (!sender) {
 		w->log(w, "a sender's ring cannot be mapped: the sender is cut off");
-		give_ring_back(d, sio_from_le32(e->ring));
+		give_ring_back(d, sio_from_le32(e->ring), post);
 		return;
 	}
+	sender->post = post;
 	w->lock(w, d->r.lock);
 	for (p = &d->senders; *p; p = &(*p)->next)
 		;
@@ -130,8 +154,7 @@ static void sender_ends(struct sio_local_dint *d, uint32_t id)
 	w->unlock(w, d->r.lock);
 	if (!empty)
 		return;
-	sender_free(d->r.o.lib, empty);
-	give_ring_back(d, id);
+	give_back(d, empty);
 }
 
 void sio_dint_ring_event(struct sio_library *lib, const struct sio_evm_dint_ring *e, int *fds,
@@ -196,15 +219,13 @@ static void retire(struct sio_local_dint *d, struct sio_sender *retired)
 
 	while (retired) {
 		struct sio_sender *sender = retired;
-		uint32_t ring = sender->id;
 
 		retired = sender->next;
 		if (!sender->ended)
 			lib->world->log(lib->world,
 					"a sender wrote nonsense into its ring: it is cut off");
-		sender_free(lib, sender);
 		sio_session_lock(lib->session);
-		give_ring_back(d, ring);
+		give_back(d, sender);
 		sio_session_unlock(lib->session);
 	}
 }

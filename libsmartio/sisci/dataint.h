@@ -15,6 +15,7 @@ struct sio_sender {
 	void *base;
 	size_t bytes;
 	struct sio_ring ring;
+	struct sio_post *post; /* to give the ring back */
 };
 
 /*

@@ -43,7 +43,7 @@ void sio_dma_through_end(struct sio_dma_queue *q)
 	q->through_bytes = 0;
 	if (!q->through)
 		return;
-	sio_object_dismiss(&q->through->o, SIO_MSG_SEG_REMOVE, 0, NULL);
+	sio_object_leave(&q->through->o, SIO_MSG_SEG_REMOVE, NULL);
 	sio_object_end(&q->through->o);
 	q->through = NULL;
 }

@@ -45,7 +45,7 @@ static int ask_connect(struct sio_remote_int *i, unsigned adapter, struct sio_er
 	i->path = sio_status_place(i->o.lib, sio_from_le32(rep.path), i->node);
 	rc = sio_session_check_fds(&call, 1, err);
 	if (rc < 0)
-		sio_object_dismiss(&i->o, SIO_MSG_DINT_DISCONNECT, 0, NULL);
+		sio_object_leave(&i->o, SIO_MSG_DINT_DISCONNECT, NULL);
 	return rc;
 }
 

@@ -12,6 +12,7 @@ static void object_free(void *object)
 {
 	struct sio_object *o = object;
 
+	free(o->post);
 	o->free(o);
 }
 

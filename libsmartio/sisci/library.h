@@ -44,6 +44,7 @@ struct sio_object {
 	struct sio_object *parent; /* with a reference */
 	struct sio_object *next, **prev;
 	struct sio_object *id_next;
+	struct sio_post *post; /* for sio_object_leave(): its end can always be told */
 	unsigned children;
 	bool removing;	  /* a thread is at it */
 	bool ending;	  /* and cannot fail any more */
@@ -148,11 +149,20 @@ void sio_object_cut(struct sio_object *o, void *at, size_t len);
 /* Why a lost object cannot be used: -ESHUTDOWN or -ECONNRESET, with a text. Not under the lock. */
 int sio_object_fail_lost(struct sio_object *o, struct sio_err *err);
 
-/* Ask smartiod to end @o, which is claimed. Success also if there is nothing left to be ended. */
+/*
+ * Ask smartiod to end @o, which is claimed. Success also if there is nothing left to be ended.
+ * On an error, -ENOMEM too, nothing has changed, and it may be asked once more.
+ */
 int sio_object_dismiss(struct sio_object *o, uint32_t type, unsigned flags, struct sio_err *err);
 /*
- * The same when @claimed, what sio_object_claim() said, is 0; else that. On an error @o stays, no
- * longer claimed, and the caller's reference is dropped; else the caller owes sio_object_end().
+ * The same for one that ends whatever comes of it: without memory to say it now it is said before
+ * anything that is asked later. An error is smartiod's own.
+ */
+int sio_object_leave(struct sio_object *o, uint32_t type, struct sio_err *err);
+/*
+ * When @claimed, what sio_object_claim() said, is 0: as sio_object_dismiss(), or as
+ * sio_object_leave() where smartiod refuses nothing; else that. On an error @o stays, no longer
+ * claimed, and the caller's reference is dropped; else the caller owes sio_object_end().
  */
 int sio_object_close(struct sio_object *o, int claimed, uint32_t type, unsigned flags,
 		     struct sio_err *err);

@@ -326,7 +326,7 @@ static int ask_map(struct sio_mapping *m, struct sio_remote_segment *seg, unsign
 	if (!rc)
 		rc = sio_mapping_watch(m, &rep, err);
 	if (rc)
-		sio_object_dismiss(&m->o, SIO_MSG_SEG_UNMAP, 0, NULL);
+		sio_object_leave(&m->o, SIO_MSG_SEG_UNMAP, NULL);
 	return rc;
 }
 
@@ -459,7 +459,7 @@ static int unmap(struct sio_library *lib, sci_map_t map, unsigned flags, struct 
 	if (m->registers)
 		sio_device_registers(m->o.parent->parent, false);
 	sio_session_unlock(lib->session);
-	rc = sio_object_dismiss(&m->o, SIO_MSG_SEG_UNMAP, 0, err);
+	rc = sio_object_leave(&m->o, SIO_MSG_SEG_UNMAP, err);
 	sio_object_end(&m->o);
 	return rc;
 }

@@ -77,12 +77,42 @@ static void settle(struct sio_object *o)
 		sio_session_wait(s, NULL, 0, SIO_FOREVER);
 }
 
+/* What sio_object_leave() is for. */
+static bool can_be_left(enum sio_kind kind)
+{
+	switch (kind) {
+	case SIO_LOCAL_SEGMENT:
+	case SIO_REMOTE_SEGMENT:
+	case SIO_MAPPING:
+	case SIO_LOCAL_DINT:
+	case SIO_REMOTE_DINT:
+	case SIO_LOCAL_INT:
+	case SIO_REMOTE_INT:
+	case SIO_DMA_QUEUE:
+	case SIO_DEVICE:
+		return true;
+	case SIO_DESC:
+	case SIO_DEVICE_MAP:
+	case SIO_SEQUENCE:
+	case SIO_DMA_CHANNEL:
+	case SIO_BLOCK_TRANSFER:
+		return false;
+	}
+	return false;
+}
+
 int sio_object_add(struct sio_library *lib, struct sio_object *o, struct sio_object *parent,
 		   struct sio_err *err)
 {
+	bool left = can_be_left(o->kind);
 	int rc = 0;
 
 	o->lib = lib;
+	o->post = left ? malloc(sizeof(*o->post)) : NULL;
+	if (left && !o->post) {
+		o->free(o);
+		return sio_fail(err, -ENOMEM, "no memory");
+	}
 	sio_session_lock(lib->session);
 	if (parent)
 		settle(parent);
@@ -106,8 +136,10 @@ int sio_object_add(struct sio_library *lib, struct sio_object *o, struct sio_obj
 		sio_handle_ref(lib->handles, o->handle);
 	}
 	sio_session_unlock(lib->session);
-	if (rc < 0)
+	if (rc < 0) {
+		free(o->post);
 		o->free(o);
+	}
 	return rc;
 }
 
@@ -247,16 +279,58 @@ int sio_object_fail_lost(struct sio_object *o, struct sio_err *err)
 	return sio_fail(err, -ECONNRESET, "what it was connected to is gone for good");
 }
 
-int sio_object_dismiss(struct sio_object *o, uint32_t type, unsigned flags, struct sio_err *err)
+/* *ret_unsent: smartiod was not asked, for want of memory. */
+static int ask_end(struct sio_object *o, uint32_t type, unsigned flags, bool *ret_unsent,
+		   struct sio_err *err)
 {
+	struct sio_msg_handle req = {.handle = sio_to_le32(o->id), .flags = sio_to_le32(flags)};
+	struct sio_msg rep;
+	struct sio_call call = {.req = &req.h,
+				.req_len = sizeof(req),
+				.type = type,
+				.rep = &rep,
+				.rep_len = sizeof(rep)};
 	int rc;
 
+	*ret_unsent = false;
 	if (o->id == 0)
 		return 0;
-	rc = sio_ask_handle(o->lib, type, o->id, flags, err);
+	rc = sio_session_call(o->lib->session, &call, err);
+	*ret_unsent = call.unsent;
 	if (rc == -ESHUTDOWN || rc == -ECONNRESET || rc == -EBADF)
 		return 0;
 	return rc;
+}
+
+int sio_object_dismiss(struct sio_object *o, uint32_t type, unsigned flags, struct sio_err *err)
+{
+	bool unsent;
+
+	return ask_end(o, type, flags, &unsent, err);
+}
+
+int sio_object_leave(struct sio_object *o, uint32_t type, struct sio_err *err)
+{
+	struct sio_post *p = o->post;
+	bool unsent;
+	int rc = ask_end(o, type, 0, &unsent, err);
+
+	if (!unsent || !p)
+		return rc;
+	o->post = NULL;
+	p->msg.handle = (struct sio_msg_handle){.handle = sio_to_le32(o->id)};
+	sio_session_lock(o->lib->session);
+	sio_session_post(o->lib->session, type, p, sizeof(p->msg.handle));
+	sio_session_unlock(o->lib->session);
+	return 0;
+}
+
+/* smartiod refuses the end neither of these nor of what is lost: it may hear of it later. */
+static bool ends_in_any_case(const struct sio_object *o)
+{
+	return o->kind == SIO_LOCAL_DINT || o->kind == SIO_REMOTE_DINT ||
+	       o->kind == SIO_REMOTE_INT || o->kind == SIO_DMA_QUEUE ||
+	       __atomic_load_n(&o->lost, __ATOMIC_ACQUIRE);
 }
 
 int sio_object_close(struct sio_object *o, int claimed, uint32_t type, unsigned flags,
@@ -265,7 +339,8 @@ int sio_object_close(struct sio_object *o, int claimed, uint32_t type, unsigned 
 	int rc = claimed;
 
 	if (!rc) {
-		rc = sio_object_dismiss(o, type, flags, err);
+		rc = ends_in_any_case(o) ? sio_object_leave(o, type, err)
+					 : sio_object_dismiss(o, type, flags, err);
 		if (rc)
 			sio_object_unclaim(o);
 	}

@@ -87,7 +87,7 @@ static int ask_create(struct sio_dma_queue *q, struct sio_err *err)
 	q->doorbell = fds[1];
 	q->finished = fds[2];
 	if (rc)
-		sio_object_dismiss(&q->o, SIO_MSG_QUEUE_REMOVE, 0, NULL);
+		sio_object_leave(&q->o, SIO_MSG_QUEUE_REMOVE, NULL);
 	return rc;
 }
 
@@ -188,7 +188,7 @@ static void give_back(struct sio_dma_queue *q)
 
 void sio_dma_queue_drop(struct sio_dma_queue *q)
 {
-	sio_object_dismiss(&q->o, SIO_MSG_QUEUE_REMOVE, 0, NULL);
+	sio_object_leave(&q->o, SIO_MSG_QUEUE_REMOVE, NULL);
 	give_back(q);
 }
 

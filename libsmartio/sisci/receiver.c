@@ -51,7 +51,7 @@ static int ask_create(struct sio_receiver *r, unsigned adapter, unsigned number,
 			sio_fail(err, rc, "no memory");
 	}
 	if (rc < 0)
-		sio_object_dismiss(&r->o, SIO_MSG_DINT_REMOVE, 0, NULL);
+		sio_object_leave(&r->o, SIO_MSG_DINT_REMOVE, NULL);
 	return rc;
 }
 

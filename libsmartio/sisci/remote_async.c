@@ -17,11 +17,13 @@ struct attempt {
 };
 
 /* Under the lock: the program has let go of it already, so smartiod is told to. */
-static void give_back(struct sio_library *lib, const struct sio_rep_seg_connect *rep)
+static void give_back(struct sio_object *o, const struct sio_rep_seg_connect *rep)
 {
-	struct sio_msg_handle req = {.handle = rep->handle};
+	struct sio_post *p = o->post;
 
-	sio_session_post(lib->session, SIO_MSG_SEG_DISCONNECT, &req.h, sizeof(req));
+	o->post = NULL;
+	p->msg.handle = (struct sio_msg_handle){.handle = rep->handle};
+	sio_session_post(o->lib->session, SIO_MSG_SEG_DISCONNECT, p, sizeof(p->msg.handle));
 }
 
 /* Under the lock. */
@@ -31,7 +33,7 @@ static void answered(struct sio_call *call)
 	struct sio_remote_segment *seg = a->segment;
 
 	if (seg->o.removing || seg->o.ended) {
-		give_back(seg->o.lib, &a->rep);
+		give_back(&seg->o, &a->rep);
 		return;
 	}
 	sio_object_take_id(&seg->o, a->rep.handle);

@@ -62,7 +62,7 @@ static int ask_create(struct sio_local_segment *seg, size_t size, unsigned flags
 		rc = sio_fail(err, -EPROTO, "smartiod gave %" PRIu64 " of %zu bytes", seg->bytes,
 			      size);
 	if (rc)
-		sio_object_dismiss(&seg->o, SIO_MSG_SEG_REMOVE, 0, NULL);
+		sio_object_leave(&seg->o, SIO_MSG_SEG_REMOVE, NULL);
 	return rc;
 }
 

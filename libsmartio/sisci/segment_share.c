@@ -53,7 +53,7 @@ static int ask_attach(struct sio_local_segment *seg, struct sio_err *err)
 	seg->available = sio_from_le32(rep.available);
 	rc = sio_session_check_fds(&call, 1, err);
 	if (rc)
-		sio_object_dismiss(&seg->o, SIO_MSG_SEG_REMOVE, 0, NULL);
+		sio_object_leave(&seg->o, SIO_MSG_SEG_REMOVE, NULL);
 	return rc;
 }
 

@@ -91,7 +91,7 @@ int sio_remote_dint_connect(struct sio_remote_dint *d, unsigned adapter, unsigne
 	if (fds[0] >= 0)
 		w->close(w, fds[0]);
 	if (rc < 0)
-		sio_object_dismiss(&d->o, SIO_MSG_DINT_DISCONNECT, 0, NULL);
+		sio_object_leave(&d->o, SIO_MSG_DINT_DISCONNECT, NULL);
 	return rc;
 }
 

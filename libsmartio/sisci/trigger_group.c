@@ -30,7 +30,7 @@ static int add_member(struct sio_remote_dint *group, unsigned node, unsigned ada
 	}
 	member = realloc(group->member, (group->n_members + 1) * sizeof(struct sio_remote_dint *));
 	if (!member) {
-		sio_object_dismiss(&d->o, SIO_MSG_DINT_DISCONNECT, 0, NULL);
+		sio_object_leave(&d->o, SIO_MSG_DINT_DISCONNECT, NULL);
 		sio_object_end(&d->o);
 		return sio_fail(err, -ENOMEM, "no memory");
 	}
@@ -71,7 +71,7 @@ void sio_remote_dint_group_drop(struct sio_remote_dint *d)
 
 		if (o->ended)
 			continue;
-		sio_object_dismiss(o, SIO_MSG_DINT_DISCONNECT, 0, NULL);
+		sio_object_leave(o, SIO_MSG_DINT_DISCONNECT, NULL);
 		sio_handle_ref(o->lib->handles, o->handle); /* ours goes with the group */
 		sio_object_end(o);
 	}

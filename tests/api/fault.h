@@ -11,7 +11,8 @@
 enum fault_kind {
 	FAULT_NONE,
 	FAULT_MEMORY,  /* malloc() and its like */
-	FAULT_REQUEST, /* a message to smartiod */
+	FAULT_REQUEST, /* the connection to smartiod */
+	FAULT_UNSENT,  /* a message to it, for want of memory: it was not sent */
 	FAULT_SYSTEM,  /* mappings, descriptors, threads */
 	FAULT_LINK,    /* that to the other host goes down now and then */
 };
@@ -42,7 +43,21 @@ bool fault_judge(enum fault_call call, sci_error_t error, const char *file, int 
 bool fault_judge_status(sci_error_t status, const char *file, int line);
 #define told(status) fault_judge_status((status), __FILE__, __LINE__)
 
+/*
+ * What ends an object that smartiod may have to agree to: if it could not be asked all is as it
+ * was, and it is ended when it can be. @error is the call's.
+ */
+#define END(call)                                                                                  \
+	do                                                                                         \
+		call;                                                                              \
+	while (fault_again(error, __FILE__, __LINE__))
+bool fault_again(sci_error_t error, const char *file, int line);
+/* Messages can be sent again; NULL: nobody can see to that, and what cannot be ended is left. */
+extern void (*fault_relief)(void);
+extern bool fault_flaps; /* links go down now and then, whatever else fails */
+extern bool fault_left;	 /* something was left, and what it hangs on is BUSY */
 /* As api_remove_segment(). */
+void remove_segment(sci_local_segment_t segment);
 void remove_interrupt(sci_local_interrupt_t interrupt);
 /* A few words of the program's own, by an engine, to @far. */
 void push_words(sci_desc_t sd, sci_remote_segment_t far, size_t size, unsigned flags);

@@ -2,11 +2,11 @@
 /*
  * A scenario in a program of its own, for fault_calls_test.py, which makes one system call of it
  * fail.
- * usage: fault-calls SCENARIO [KIND], or library: no object at all; serve: what the scenario "far"
- * looks for. KIND: what will fail, a request or system call, or the link to the other host;
- * without it nothing may. The scenario's own calls stand between two calls of getppid(). Then the
- * same once more: strace counts anew for each thread, so that something may fail then, too. Prints
- * "begun" and "done".
+ * usage: fault-calls SCENARIO [KIND [link]], or library: no object at all; serve: what the scenario
+ * "far" looks for. KIND: what will fail, the connection, messages for want of memory ("unsent"), a
+ * system call, or the link to the other host; without it nothing may. The scenario's own calls
+ * stand between two calls of getppid(). Then the same once more: strace counts anew for each
+ * thread, so that something may fail then, too. Prints "begun" and "done".
  */
 #include <dirent.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static void use(void (*scenario)(sci_desc_t sd))
 				getppid();
 			}
 			SCIClose(sd, 0, &error);
-			CHECK_OK(error);
+			CHECK(error == (fault_left ? SCI_ERR_BUSY : SCI_ERR_OK));
 		}
 		SCITerminate();
 	}
@@ -77,10 +77,15 @@ int main(int argc, char **argv)
 			;
 		return 0;
 	}
+	if (argc == 4 && !strcmp(argv[3], "link")) {
+		fault_flaps = true;
+		argc--;
+	}
 	if (argc == 3) {
-		fault_failed = !strcmp(argv[2], "request") ? FAULT_REQUEST
-			       : !strcmp(argv[2], "link")  ? FAULT_LINK
-							   : FAULT_SYSTEM;
+		fault_failed = !strcmp(argv[2], "request")  ? FAULT_REQUEST
+			       : !strcmp(argv[2], "unsent") ? FAULT_UNSENT
+			       : !strcmp(argv[2], "link")   ? FAULT_LINK
+							    : FAULT_SYSTEM;
 		argc--;
 	}
 	if (argc == 2 && !strcmp(argv[1], "library")) {

@@ -97,8 +97,7 @@ void use_far(sci_desc_t sd)
 	if (found(error)) {
 		look_through(far);
 		push_words(sd, far, 4, 0);
-		SCIDisconnectSegment(far, 0, &error);
-		CHECK_OK(error);
+		END(SCIDisconnectSegment(far, 0, &error));
 	}
 	trigger(sd);
 }

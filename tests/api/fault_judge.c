@@ -7,6 +7,8 @@
  */
 #include "fault.h"
 
+#define AGAIN 3
+
 enum fault_kind fault_failed;
 
 /* ---- what the failure itself is called ---- */
@@ -14,8 +16,10 @@ enum fault_kind fault_failed;
 /* Out of memory or descriptors. A library that cannot hear its daemon any more ends the session. */
 static const sci_error_t of_memory[] = {SCI_ERR_NOSPC, SCI_ERR_API_NOSPC, SCI_ERR_NO_LINK_ACCESS,
 					SCI_ERR_OK};
-/* What was not sent is as if the daemon had gone, whatever the kernel called it. */
+/* The daemon has gone, whatever the kernel called it. */
 static const sci_error_t of_request[] = {SCI_ERR_NO_LINK_ACCESS, SCI_ERR_OK};
+/* It was not asked; the connection is as good as before. */
+static const sci_error_t of_unsent[] = {SCI_ERR_NOSPC, SCI_ERR_OK};
 /* The kernel's error has a code of its own, or none. */
 static const sci_error_t of_system[] = {SCI_ERR_NOSPC, SCI_ERR_API_NOSPC, SCI_ERR_SYSTEM,
 					SCI_ERR_NO_LINK_ACCESS, SCI_ERR_OK};
@@ -28,7 +32,7 @@ static const sci_error_t of_nothing[] = {SCI_ERR_OK};
 
 static const sci_error_t *const by_failure[] = {
 	[FAULT_NONE] = of_nothing,  [FAULT_MEMORY] = of_memory, [FAULT_REQUEST] = of_request,
-	[FAULT_SYSTEM] = of_system, [FAULT_LINK] = of_link,
+	[FAULT_SYSTEM] = of_system, [FAULT_LINK] = of_link,	[FAULT_UNSENT] = of_unsent,
 };
 
 /* ---- what follows from it, in later calls ---- */
@@ -67,7 +71,9 @@ static bool is_right(enum fault_call call, sci_error_t error)
 {
 	enum fault_kind failed = __atomic_load_n(&fault_failed, __ATOMIC_SEQ_CST);
 
-	if (has(by_failure[failed], error) || (cluster_is_machine() && has(of_machine, error)))
+	if (has(by_failure[failed], error) ||
+	    ((fault_link || fault_flaps) && has(of_link, error)) ||
+	    (cluster_is_machine() && has(of_machine, error)))
 		return true;
 	if (call == FAULT_BEGINS && failed != FAULT_REQUEST)
 		return false; /* who has no memory has a smartiod all the same */
@@ -76,16 +82,20 @@ static bool is_right(enum fault_call call, sci_error_t error)
 	return has(by_call[call], error);
 }
 
+static void wrong(sci_error_t error, const char *file, int line)
+{
+	fprintf(stderr, "%s:%d: %s (%#x) is wrong after failure %d; the library says: %s\n", file,
+		line, SCIGetErrorString(error), (unsigned)error, (int)fault_failed,
+		smartio_last_error());
+	exit(1);
+}
+
 bool fault_judge(enum fault_call call, sci_error_t error, const char *file, int line)
 {
 	if (error == SCI_ERR_OK)
 		return true;
-	if (!smartio_last_error()[0] || !is_right(call, error)) {
-		fprintf(stderr, "%s:%d: %s (%#x) is wrong after failure %d; the library says: %s\n",
-			file, line, SCIGetErrorString(error), (unsigned)error, (int)fault_failed,
-			smartio_last_error());
-		exit(1);
-	}
+	if (!smartio_last_error()[0] || !is_right(call, error))
+		wrong(error, file, line);
 	return false;
 }
 
@@ -99,4 +109,26 @@ bool fault_judge_status(sci_error_t status, const char *file, int line)
 		exit(1);
 	}
 	return false;
+}
+
+void (*fault_relief)(void);
+bool fault_flaps, fault_left;
+
+bool fault_again(sci_error_t error, const char *file, int line)
+{
+	static __thread unsigned tries;
+
+	if (error == SCI_ERR_OK || (fault_left && error == SCI_ERR_BUSY))
+		return false;
+	if (__atomic_load_n(&fault_failed, __ATOMIC_SEQ_CST) != FAULT_UNSENT ||
+	    error != SCI_ERR_NOSPC)
+		wrong(error, file, line);
+	if (fault_relief)
+		fault_relief();
+	else if (++tries == AGAIN) {
+		tries = 0;
+		fault_left = true;
+		return false;
+	}
+	return true;
 }

@@ -20,8 +20,7 @@ void use_shared_interrupts(sci_desc_t sd)
 	SCICreateInterrupt(sd, &b, 0, &number, NULL, NULL,
 			   SCI_FLAG_FIXED_INTNO | SCI_FLAG_SHARED_INT, &error);
 	if (worked(error)) {
-		SCIRemoveInterrupt(b, 0, &error);
-		CHECK_OK(error);
+		END(SCIRemoveInterrupt(b, 0, &error));
 	}
 	trigger_to_end(sd, a, number);
 }
@@ -149,10 +148,9 @@ void use_gathered_dma(sci_desc_t sd)
 				CHECK_OK(error);
 			}
 			use_blocks(remote);
-			SCIDisconnectSegment(remote, 0, &error);
-			CHECK_OK(error);
+			END(SCIDisconnectSegment(remote, 0, &error));
 		}
-		api_remove_segment(seg);
+		remove_segment(seg);
 	}
 	SCIReturnDMAChannel(channel, &error);
 	CHECK_OK(error);

@@ -51,10 +51,9 @@ static void use_group(sci_desc_t sd, unsigned flags)
 	if (found(error)) {
 		write_to_group(all, flags);
 		push_words(sd, all, 64, SCI_FLAG_BROADCAST);
-		SCIDisconnectSegment(all, 0, &error);
-		CHECK_OK(error);
+		END(SCIDisconnectSegment(all, 0, &error));
 	}
-	api_remove_segment(seg);
+	remove_segment(seg);
 }
 
 void use_multicast(sci_desc_t sd)
@@ -265,10 +264,9 @@ static void with_queue(sci_desc_t sd, unsigned id, unsigned entries,
 			SCIRemoveDMAQueue(queue, 0, &error);
 			CHECK_OK(error);
 		}
-		SCIDisconnectSegment(remote, 0, &error);
-		CHECK_OK(error);
+		END(SCIDisconnectSegment(remote, 0, &error));
 	}
-	api_remove_segment(seg);
+	remove_segment(seg);
 }
 
 void use_queues(sci_desc_t sd)
@@ -300,8 +298,7 @@ static void give_back(sci_smartio_device_t device)
 {
 	sci_error_t error;
 
-	SCIReturnDevice(device, 0, &error);
-	CHECK_OK(error);
+	END(SCIReturnDevice(device, 0, &error));
 }
 
 void use_memory_for_device(sci_desc_t sd)
@@ -316,11 +313,9 @@ void use_memory_for_device(sci_desc_t sd)
 	seg = export_segment(sd, 17, false);
 	if (seg) {
 		SCIMapLocalSegmentForDevice(seg, 0, device, &address, 0, PAGE, 0, &error);
-		if (used(error)) {
-			SCIUnmapLocalSegmentForDevice(seg, 0, device, 0, &error);
-			CHECK_OK(error);
-		}
-		api_remove_segment(seg);
+		if (used(error))
+			END(SCIUnmapLocalSegmentForDevice(seg, 0, device, 0, &error));
+		remove_segment(seg);
 	}
 	give_back(device);
 }
@@ -336,7 +331,9 @@ static void tie(sci_desc_t sd, sci_smartio_device_t device, unsigned number)
 		return;
 	smartio_connect_device_interrupt(device, &vector, to, &error);
 	if (used(error)) {
-		smartio_disconnect_device_interrupt(device, vector, &error);
+		do
+			smartio_disconnect_device_interrupt(device, vector, &error);
+		while (error == SCI_ERR_NOSPC && fault_again(error, __FILE__, __LINE__));
 		used(error);
 	}
 	SCIDisconnectInterrupt(to, 0, &error);

@@ -12,10 +12,18 @@ void remove_interrupt(sci_local_interrupt_t interrupt)
 {
 	sci_error_t error;
 
-	do {
+	do
 		SCIRemoveInterrupt(interrupt, 0, &error);
-	} while (error == SCI_ERR_BUSY);
-	CHECK_OK(error);
+	while ((error == SCI_ERR_BUSY && !fault_left) || fault_again(error, __FILE__, __LINE__));
+}
+
+void remove_segment(sci_local_segment_t segment)
+{
+	sci_error_t error;
+
+	do
+		SCIRemoveSegment(segment, 0, &error);
+	while ((error == SCI_ERR_BUSY && !fault_left) || fault_again(error, __FILE__, __LINE__));
 }
 
 void push_words(sci_desc_t sd, sci_remote_segment_t far, size_t size, unsigned flags)
@@ -85,14 +93,13 @@ static void use_segments(sci_desc_t sd)
 			SCIUnmapSegment(far, 0, &error);
 			CHECK_OK(error);
 		}
-		SCIDisconnectSegment(remote, 0, &error);
-		CHECK_OK(error);
+		END(SCIDisconnectSegment(remote, 0, &error));
 	}
 	if (map) {
 		SCIUnmapSegment(map, 0, &error);
 		CHECK_OK(error);
 	}
-	api_remove_segment(seg);
+	remove_segment(seg);
 }
 
 static void use_interrupts(sci_desc_t sd)
@@ -170,8 +177,7 @@ static void use_device(sci_desc_t sd)
 	if (found(error)) {
 		use_doorbells(bar, false);
 		use_doorbells(bar, true);
-		SCIDisconnectSegment(bar, 0, &error);
-		CHECK_OK(error);
+		END(SCIDisconnectSegment(bar, 0, &error));
 	}
 	SCICreateDeviceSegment(device, 1, PAGE, SCI_MEMTYPE_PRIVATE, SCI_MEMACCESS_DEVICE_READ, 0,
 			       &error);
@@ -180,14 +186,11 @@ static void use_device(sci_desc_t sd)
 	if (found(error)) {
 		SCIMapRemoteSegmentForDevice(seg, device, &address, 0, PAGE, 0, &error);
 		if (used(error)) {
-			SCIUnmapRemoteSegmentForDevice(seg, device, 0, &error);
-			CHECK_OK(error);
+			END(SCIUnmapRemoteSegmentForDevice(seg, device, 0, &error));
 		}
-		SCIDisconnectSegment(seg, 0, &error);
-		CHECK_OK(error);
+		END(SCIDisconnectSegment(seg, 0, &error));
 	}
-	SCIReturnDevice(device, 0, &error);
-	CHECK_OK(error);
+	END(SCIReturnDevice(device, 0, &error));
 }
 
 const struct fault_scenario fault_scenarios[] = {

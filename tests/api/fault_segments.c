@@ -81,13 +81,12 @@ void use_connections(sci_desc_t sd)
 	for (unsigned i = 0; i < 3; i++) {
 		if (!far[i])
 			continue;
-		SCIDisconnectSegment(far[i], 0, &error);
-		CHECK_OK(error);
+		END(SCIDisconnectSegment(far[i], 0, &error));
 	}
 	if (heard)
-		api_remove_segment(heard);
+		remove_segment(heard);
 	if (seg)
-		api_remove_segment(seg);
+		remove_segment(seg);
 }
 
 /* Contents are kept, whatever fails. */
@@ -113,7 +112,7 @@ void use_own_memory(sci_desc_t sd)
 		SCIRemoveSegment(seg, 0, &error);
 		if (!worked(error)) {
 			CHECK(p[0] == 1 && p[PAGE / 2 - 1] == 2);
-			api_remove_segment(seg);
+			remove_segment(seg);
 		}
 	}
 	CHECK(p[0] == 1 && p[PAGE / 2 - 1] == 2);
@@ -133,13 +132,13 @@ void use_shares(sci_desc_t sd)
 		SCIAttachLocalSegment(sd, &other, 14, NULL, NULL, NULL, 0, &error);
 		CHECK(found(error) || !other);
 	}
-	api_remove_segment(seg);
+	remove_segment(seg);
 	if (other) {
 		SCIMapLocalSegment(other, &map, 0, PAGE, NULL, 0, &error);
 		if (worked(error)) {
 			SCIUnmapSegment(map, 0, &error);
 			CHECK_OK(error);
 		}
-		api_remove_segment(other);
+		remove_segment(other);
 	}
 }

@@ -21,6 +21,7 @@
 #include "topology.h"
 
 #define PAGE 4096u
+#define TRIES 4 /* of a packet: session/send.c */
 
 /* world_live.c is compiled with these names changed. */
 struct sio_world *sio_world_live(void);
@@ -73,6 +74,42 @@ void *__wrap_realloc(void *p, size_t size)
 	return fails(FAULT_MEMORY) ? NULL : __real_realloc(p, size);
 }
 
+/* Packets are counted by themselves: none from the so-manieth on can be sent; 0: all can. */
+static unsigned packets, no_room_from;
+static __thread unsigned more; /* of the thread's sends fail: those of the packet that does */
+
+static bool is_sent(void)
+{
+	unsigned n = __atomic_add_fetch(&packets, 1, __ATOMIC_SEQ_CST),
+		 from = __atomic_load_n(&no_room_from, __ATOMIC_SEQ_CST);
+
+	if (from && n >= from) {
+		__atomic_store_n(&fault_failed, FAULT_UNSENT, __ATOMIC_SEQ_CST);
+		return false;
+	}
+	if (more) {
+		more--;
+		return false;
+	}
+	if (fails(FAULT_UNSENT)) {
+		more = TRIES - 1;
+		return false;
+	}
+	return true;
+}
+
+static void arm_packets(unsigned n)
+{
+	__atomic_store_n(&no_room_from, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&packets, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&no_room_from, n, __ATOMIC_SEQ_CST);
+}
+
+static void relief(void)
+{
+	__atomic_store_n(&no_room_from, 0, __ATOMIC_SEQ_CST);
+}
+
 static int connect_or_fail(struct sio_world *w)
 {
 	return fails(FAULT_SYSTEM) ? -EMFILE : sio_world_live()->connect(w);
@@ -81,8 +118,7 @@ static int connect_or_fail(struct sio_world *w)
 static ssize_t send_or_fail(struct sio_world *w, int fd, const void *buf, size_t len,
 			    const int *fds, unsigned n_fds)
 {
-	return fails(FAULT_REQUEST) ? -ENOBUFS
-				    : sio_world_live()->send(w, fd, buf, len, fds, n_fds);
+	return is_sent() ? sio_world_live()->send(w, fd, buf, len, fds, n_fds) : -ENOBUFS;
 }
 
 static int event_new_or_fail(struct sio_world *w)
@@ -190,11 +226,34 @@ static unsigned open_descriptors(void)
 	return n;
 }
 
-/* What fails, and when: of @scenario (NULL: the library's beginning) the @n-th call. */
+/*
+ * What fails, and when: of @scenario (NULL: the library's beginning) the @n-th call; or the packets
+ * from the @n-th on.
+ */
 struct turn {
 	const struct fault_scenario *scenario;
 	unsigned n;
+	bool packets;
 };
+
+static void begin_turn(const struct turn *t)
+{
+	arm(t->packets ? 0 : t->n);
+	arm_packets(t->packets ? t->n : 0);
+}
+
+/* What could not be sent has left nothing that the same session would meet once more. */
+static void use_again(const struct turn *t, sci_desc_t sd)
+{
+	unsigned all = t->packets ? packets : calls;
+
+	if (fault_failed != FAULT_UNSENT)
+		return;
+	arm(0);
+	relief();
+	t->scenario->use(sd);
+	*(t->packets ? &packets : &calls) = all;
+}
 
 /* Return: whether there was a library to use. */
 static bool use_once(const struct turn *t)
@@ -202,15 +261,19 @@ static bool use_once(const struct turn *t)
 	sci_desc_t sd = NULL;
 	sci_error_t error;
 
-	arm(t->scenario ? 0 : t->n);
+	arm(0);
+	arm_packets(0);
+	if (!t->scenario)
+		begin_turn(t);
 	SCIInitialize(0, &error);
 	if (!worked_as(FAULT_BEGINS, error))
 		return false;
 	SCIOpen(&sd, 0, &error);
 	if (worked(error)) {
 		if (t->scenario) {
-			arm(t->n);
+			begin_turn(t);
 			t->scenario->use(sd);
+			use_again(t, sd);
 		}
 		SCIClose(sd, 0, &error);
 		CHECK_OK(error);
@@ -225,9 +288,10 @@ static int with_failure(void *arg)
 	unsigned before = open_descriptors();
 	struct turn t = *(struct turn *)arg;
 
+	fault_relief = relief;
 	use_once(&t);
 	CHECK(open_descriptors() <= before + 1); /* the file of ones stays */
-	if (calls < t.n)
+	if ((t.packets ? packets : calls) < t.n)
 		return 2;
 	/* As if nothing had been. */
 	t.n = 0;
@@ -383,33 +447,37 @@ static void callbacks_come_without_memory(void **state)
 	assert_in_range(n, 4, 100);
 }
 
-/* Return: how many calls there were to fail. */
-static unsigned try_all(struct cluster *c, const struct fault_scenario *scenario)
+/* Return: how many calls, or packets, there were to fail. */
+static unsigned try_all(struct cluster *c, const struct fault_scenario *scenario, bool packets_fail)
 {
-	struct turn t = {.scenario = scenario};
+	struct turn t = {.scenario = scenario, .packets = packets_fail};
 	int rc;
 
 	do {
 		t.n++;
 		rc = cluster_wait(cluster_fork(c, 4, with_failure, &t));
 		if (rc != 0 && rc != 2)
-			fail_msg("%s with the %u-th call failing: exit status %d",
-				 scenario ? scenario->name : "library", t.n, rc);
+			fail_msg("%s with %s failing: exit status %d, number %u",
+				 scenario ? scenario->name : "library",
+				 packets_fail ? "all packets from one on" : "a call", rc, t.n);
 	} while (rc == 0);
 	return t.n - 1;
 }
 
-static void try_scenarios(struct cluster *c, bool exact)
+static void try_scenarios(struct cluster *c, bool exact, bool packets_fail)
 {
 	for (const struct fault_scenario *s = fault_scenarios; s->name; s++) {
 		bool groups = s->use == use_multicast || s->use == use_exact_multicast;
 		/* Queries have no memory of their own; a machine has no engine. */
-		unsigned n, least = s->use == use_queries || cluster_is_machine() ? 1 : 5;
+		unsigned least =
+			s->use == use_queries || cluster_is_machine() || packets_fail ? 1 : 5;
+		unsigned n;
 
 		if (s->exact != exact || (groups && cluster_is_machine()))
 			continue;
-		n = try_all(c, s);
-		fprintf(stderr, "%s: %u calls failed, one by one\n", s->name, n);
+		n = try_all(c, s, packets_fail);
+		fprintf(stderr, "%s: %u %s failed, one by one\n", s->name, n,
+			packets_fail ? "packets and all behind them" : "calls");
 		assert_in_range(n, least, 500); /* the whole scenario */
 	}
 	/* A failure may have ended the connection while memory was mapped for the device. */
@@ -418,8 +486,15 @@ static void try_scenarios(struct cluster *c, bool exact)
 
 static void each_call_fails_once(void **state)
 {
-	assert_in_range(try_all(*state, NULL), 10, 500);
-	try_scenarios(*state, false);
+	assert_in_range(try_all(*state, NULL, false), 10, 500);
+	try_scenarios(*state, false, false);
+}
+
+/* For want of memory: each call says so, what is ended is ended, nothing is left with smartiod. */
+static void no_packet_is_sent_from_one_on(void **state)
+{
+	assert_in_range(try_all(*state, NULL, true), 1, 10);
+	try_scenarios(*state, false, true);
 }
 
 static void each_call_fails_once_in_exact_groups(void **state)
@@ -435,7 +510,8 @@ static void each_call_fails_once_in_exact_groups(void **state)
 		       "  one: {ram: 64M, iommu: on, devices: {nvme0: {type: nvme, size: 4M}}}\n"
 		       "  two: {ram: 64M}\n");
 	assert_non_null(c);
-	try_scenarios(c, true);
+	try_scenarios(c, true, false);
+	try_scenarios(c, true, true);
 	assert_int_equal(cluster_down(c), 0);
 }
 
@@ -444,6 +520,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		API_TEST(callbacks_come_without_memory),
 		API_TEST(each_call_fails_once),
+		API_TEST(no_packet_is_sent_from_one_on),
 		API_TEST(each_call_fails_once_in_exact_groups),
 		API_TEST(each_call_fails_once_when_links_flap),
 	};

@@ -169,36 +169,167 @@ static void a_talk_that_is_broken_off_is_left(void **state)
 	SCITerminate();
 }
 
-/* The kernel had no memory for what was to be said: nobody waits for an answer to it. */
-static void a_talk_that_cannot_be_sent_is_tried_again(void **state)
+/*
+ * The kernel has no memory for what is to be said, each word in turn: it is said as soon as there
+ * is some, to the same smartiod, which would take who hangs up for one that ended.
+ */
+static void a_talk_that_cannot_be_sent_goes_on_later(void **state)
 {
-	sci_desc_t sd = begin();
-
 	(void)state;
-	goes(0);
-	me.no_room = 2;
-	assert_int_equal(probe(sd), SCI_ERR_OK);
-	assert_int_equal(me.no_room, 0);
-	assert_int_equal(me.resumed, 1);
-	assert_true(since(1000 * S) < 1 * S);
-	assert_int_equal(me.connections, 1);
-	SCITerminate();
+	for (unsigned words = 0; words < 5; words++) {
+		sci_desc_t sd = begin();
+		uint64_t before;
+
+		borrow(sd);
+		goes(me.now);
+		me.room = words;
+		me.restores = me.resumed = me.connects = 0;
+		before = me.now;
+		me.room_at = before + 10 * S;
+		assert_int_equal(probe(sd), SCI_ERR_OK);
+		assert_int_equal(me.connects, 1);
+		assert_int_equal(me.resumed, 1);
+		assert_int_equal(me.restores, 1);
+		assert_true(since(before) >= 10 * S && since(before) < 11 * S);
+		SCITerminate();
+	}
 }
 
-/* What was not said was not refused: it is said to the next one. */
-static void what_cannot_be_told_is_told_again(void **state)
+/* There is none for a minute: who began to say who he is has ended for that smartiod. */
+static void a_talk_is_given_up_in_a_minute(void **state)
 {
 	sci_desc_t sd = begin();
 
 	(void)state;
 	borrow(sd);
-	goes(0);
+	goes(me.now);
 	me.room = 1; /* HELLO */
-	me.no_room = 1;
+	me.room_at = SIO_FOREVER;
+	assert_int_equal(probe(sd), SCI_ERR_NO_LINK_ACCESS);
+	assert_true(since(1000 * S) >= 60 * S && since(1000 * S) < 61 * S);
+	me.room_at = 0;
+	assert_int_equal(probe(sd), SCI_ERR_NO_LINK_ACCESS);
+	SCITerminate();
+}
+
+/* ---- a smartiod that is there, and no memory to say a word to it ---- */
+
+/* A request is tried four times, and then that alone fails. */
+static void a_request_that_cannot_be_sent_fails_alone(void **state)
+{
+	sci_desc_t sd = begin();
+
+	(void)state;
+	me.no_room = 3;
 	assert_int_equal(probe(sd), SCI_ERR_OK);
+	me.no_room = 4;
+	assert_int_equal(probe(sd), SCI_ERR_NOSPC);
+	assert_non_null(strstr(smartio_last_error(), "no memory to ask"));
 	assert_int_equal(me.no_room, 0);
+	assert_int_equal(probe(sd), SCI_ERR_OK);
+	assert_int_equal(me.connects, 1);
+	assert_int_equal(since(1000 * S), 0);
+	SCITerminate();
+}
+
+/* And what it would have made or ended is as it was; the next smartiod is told of what there is. */
+static void what_could_not_be_asked_can_be_asked_again(void **state)
+{
+	sci_desc_t sd = begin();
+	sci_smartio_device_t device;
+	sci_error_t err;
+
+	(void)state;
+	me.no_room = 4;
+	SCIBorrowDevice(sd, &device, 0x400, 0, &err);
+	assert_int_equal(err, SCI_ERR_NOSPC);
+	device = borrow(sd);
+	me.no_room = 4;
+	SCIReturnDevice(device, 0, &err);
+	assert_int_equal(err, SCI_ERR_NOSPC);
+	goes(me.now + 1 * S);
+	assert_int_equal(probe(sd), SCI_ERR_OK);
 	assert_int_equal(me.restores, 1);
-	assert_true(since(1000 * S) < 1 * S);
+	SCIReturnDevice(device, 0, &err);
+	assert_int_equal(err, SCI_ERR_OK);
+	assert_int_equal(me.returns, 1);
+	SCIClose(sd, 0, &err);
+	assert_int_equal(err, SCI_ERR_OK);
+	SCITerminate();
+}
+
+/* The program lets go of a connection before the answer is taken: then that is given back. */
+static void let_go_while_connecting(sci_desc_t sd)
+{
+	sci_remote_segment_t segment;
+	sci_error_t err;
+
+	SCIConnectSegment(sd, &segment, 4, 1, 0, NULL, NULL, 0, SCI_FLAG_ASYNCHRONOUS_CONNECT,
+			  &err);
+	assert_int_equal(err, SCI_ERR_OK);
+	SCIDisconnectSegment(segment, 0, &err);
+	assert_int_equal(err, SCI_ERR_OK);
+	assert_int_equal(me.disconnects, 0);
+	/* The answer is taken with that of the next request; its giving back has no room. */
+	me.room = 1;
+	me.room_at = me.now + 10 * S;
+	assert_int_equal(probe(sd), SCI_ERR_OK);
+	assert_int_equal(me.disconnects, 0);
+}
+
+/* What nobody waits for goes before anything that is asked later. */
+static void what_must_be_said_goes_first(void **state)
+{
+	sci_desc_t sd = begin();
+
+	(void)state;
+	let_go_while_connecting(sd);
+	me.room = 0;
+	assert_int_equal(probe(sd), SCI_ERR_NOSPC);
+	me.room_at = 0;
+	me.no_room = 3;
+	assert_int_equal(probe(sd), SCI_ERR_OK);
+	assert_int_equal(me.disconnects, 1);
+	assert_int_equal(me.last[1], SIO_MSG_SEG_DISCONNECT);
+	assert_int_equal(probe(sd), SCI_ERR_OK);
+	assert_int_equal(me.disconnects, 1);
+	SCITerminate();
+}
+
+/* If nothing is asked the event thread says it, as soon as it can. */
+static void what_must_be_said_is_said_without_a_request(void **state)
+{
+	sci_desc_t sd = begin();
+
+	(void)state;
+	let_go_while_connecting(sd);
+	me.turns = 0;
+	its_turn();
+	assert_int_equal(me.disconnects, 0);
+	me.now += 11 * S;
+	its_turn();
+	assert_int_equal(me.disconnects, 1);
+	me.now += 1 * S;
+	its_turn();
+	assert_int_equal(me.disconnects, 1);
+	SCITerminate();
+}
+
+/* The next smartiod is not told of the connection, so it is not told of its end, either. */
+static void what_must_be_said_is_for_this_smartiod(void **state)
+{
+	sci_desc_t sd = begin();
+
+	(void)state;
+	let_go_while_connecting(sd);
+	me.room_at = 0;
+	goes(me.now + 1 * S);
+	me.turns = 0;
+	its_turn(); /* the event thread finds the connection over */
+	assert_int_equal(probe(sd), SCI_ERR_OK);
+	assert_int_equal(me.resumed, 1);
+	assert_int_equal(me.restores, 0);
+	assert_int_equal(me.disconnects, 0);
 	SCITerminate();
 }
 
@@ -324,8 +455,13 @@ int main(void)
 		TEST(beginning_waits_for_the_next_smartiod),
 		TEST(beginning_outlives_a_smartiod_that_says_nothing),
 		TEST(beginning_outlives_a_smartiod_that_answers_and_goes),
-		TEST(a_talk_that_cannot_be_sent_is_tried_again),
-		TEST(what_cannot_be_told_is_told_again),
+		TEST(a_talk_that_cannot_be_sent_goes_on_later),
+		TEST(a_talk_is_given_up_in_a_minute),
+		TEST(a_request_that_cannot_be_sent_fails_alone),
+		TEST(what_could_not_be_asked_can_be_asked_again),
+		TEST(what_must_be_said_goes_first),
+		TEST(what_must_be_said_is_said_without_a_request),
+		TEST(what_must_be_said_is_for_this_smartiod),
 		TEST(beginning_waits_30_s_at_most),
 		TEST(a_talk_that_is_broken_off_is_left),
 		TEST(elsewhere_nobody_waits),

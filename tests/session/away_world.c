@@ -74,6 +74,7 @@ static void turn_ends(void)
 
 void goes(uint64_t until)
 {
+	me.talking = false;
 	me.open = false;
 	me.up_from = until;
 }
@@ -88,6 +89,14 @@ static void answer(const struct sio_msg *req, void *rep, size_t len)
 	me.reply[me.n_replies++].len = len;
 }
 
+static void refuse(const struct sio_msg *req, uint32_t error)
+{
+	struct sio_msg_error rep = {.text = "no"};
+
+	answer(req, &rep, sizeof(rep));
+	((struct sio_msg *)me.reply[me.n_replies - 1].data)->error = sio_to_le32(error);
+}
+
 static void hello(const struct sio_msg *req, unsigned n_fds)
 {
 	struct sio_rep_hello rep = {
@@ -97,7 +106,13 @@ static void hello(const struct sio_msg *req, unsigned n_fds)
 		.world = sio_to_le32(me.machine ? SIO_WORLD_SHIM : SIO_WORLD_ROOM)};
 
 	me.hellos++;
+	if (n_fds && me.forgotten) {
+		refuse(req, ENOENT);
+		return;
+	}
+	me.talking = n_fds > 0;
 	if (me.cut) {
+		me.talking = false;
 		me.cut--;
 		me.open = false;
 		if (!me.cut_after)
@@ -110,19 +125,18 @@ static void hello(const struct sio_msg *req, unsigned n_fds)
 	answer(req, &rep, sizeof(rep));
 }
 
+static void connected(const struct sio_msg *req)
+{
+	struct sio_rep_seg_connect rep = {.handle = sio_to_le32(2), .node = sio_to_le32(4)};
+
+	answer(req, &rep, sizeof(rep));
+}
+
 static void lend(const struct sio_msg *req)
 {
 	struct sio_rep_dev_borrow rep = {.handle = sio_to_le32(1)};
 
 	answer(req, &rep, sizeof(rep));
-}
-
-static void refuse(const struct sio_msg *req)
-{
-	struct sio_msg_error rep = {.text = "no handle"};
-
-	answer(req, &rep, sizeof(rep));
-	((struct sio_msg *)me.reply[me.n_replies - 1].data)->error = sio_to_le32(me.error);
 }
 
 static int fake_connect(struct sio_world *w)
@@ -158,14 +172,24 @@ static ssize_t fake_send(struct sio_world *w, int fd, const void *buf, size_t le
 	else if (me.no_room) {
 		me.no_room--;
 		return -ENOBUFS;
+	} else if (me.now < me.room_at) {
+		return -ENOMEM;
 	}
+	me.last[1] = me.last[0];
+	me.last[0] = sio_from_le32(req->type);
+	me.disconnects += sio_from_le32(req->type) == SIO_MSG_SEG_DISCONNECT;
+	if (sio_from_le32(req->type) == SIO_MSG_RESTORE_STEP &&
+	    sio_from_le32(((const struct sio_msg_restore_step *)buf)->step) == SIO_RESTORE_STEPS)
+		me.talking = false;
 	me.restores += sio_from_le32(req->type) == SIO_MSG_RESTORE;
 	me.returns += sio_from_le32(req->type) == SIO_MSG_DEV_RETURN;
 	me.unholds += sio_from_le32(req->type) == SIO_MSG_DEV_UNHOLD;
 	if (sio_from_le32(req->type) == SIO_MSG_HELLO)
 		hello(req, n_fds);
 	else if (me.error)
-		refuse(req);
+		refuse(req, me.error);
+	else if (sio_from_le32(req->type) == SIO_MSG_SEG_CONNECT)
+		connected(req);
 	else if (sio_from_le32(req->type) == SIO_MSG_DEV_BORROW)
 		lend(req);
 	else
@@ -258,6 +282,7 @@ static void fake_close(struct sio_world *w, int fd)
 		return;
 	assert_true(me.connections > 0);
 	me.connections--;
+	me.forgotten |= me.talking && me.open && fd == me.fd;
 }
 
 static int fake_event_new(struct sio_world *w)
@@ -307,6 +332,11 @@ static uint64_t fake_random(struct sio_world *w)
 {
 	(void)w;
 	return 4;
+}
+
+static void fake_yield(struct sio_world *w)
+{
+	(void)w;
 }
 
 static uint32_t fake_pid(struct sio_world *w)
@@ -379,6 +409,7 @@ static struct sio_world fake_world = {
 	.map = fake_map,
 	.now = fake_now,
 	.random = fake_random,
+	.yield = fake_yield,
 	.pid = fake_pid,
 	.thread_start = fake_thread_start,
 	.thread_join = fake_thread_join,

@@ -32,8 +32,13 @@ struct away_world {
 	unsigned connects, hellos, resumed, cut;
 	bool cut_after;
 	unsigned room, no_room; /* behind so many packets so many cannot be sent */
+	uint64_t room_at;	/* nor any before that */
+	bool talking;		/* a program that came back has not said all yet */
+	bool forgotten;		/* it hung up then: whom it was is over */
 	unsigned restores;	/* it was told what the program has */
-	uint32_t error;		/* answer to all but HELLO */
+	unsigned disconnects;
+	uint32_t last[2]; /* the types of the last two requests, the last one first */
+	uint32_t error;	  /* answer to all but HELLO */
 	unsigned n_fds, n_replies, n_events;
 	uint64_t event[EVENTS];
 	struct {

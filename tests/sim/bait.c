@@ -49,8 +49,8 @@ static void segment(struct state *s)
 	if (!*segment) {
 		make_segment(s, segment);
 	} else if (sim_pick(16) == 0) {
-		SIM_CALL(SCIRemoveSegment, (*segment, sim_pick(2) ? SCI_FLAG_FORCE_REMOVE : 0, &e),
-			 &e, SCI_ERR_BUSY);
+		SIM_END(SCIRemoveSegment, (*segment, sim_pick(2) ? SCI_FLAG_FORCE_REMOVE : 0, &e),
+			&e, SCI_ERR_BUSY);
 		if (e != SCI_ERR_BUSY)
 			*segment = NULL;
 	}
@@ -74,7 +74,7 @@ static void plain(struct state *s)
 		SCIWaitForInterrupt(*interrupt, timeout, 0, &e);
 		sim_called(e, SCI_ERR_TIMEOUT, SCI_ERR_CANCELLED, SCI_ERR_OK);
 	} else {
-		SIM_CALL(SCIRemoveInterrupt, (*interrupt, 0, &e), &e, SCI_ERR_BUSY);
+		SIM_END(SCIRemoveInterrupt, (*interrupt, 0, &e), &e, SCI_ERR_BUSY);
 		if (e != SCI_ERR_BUSY)
 			*interrupt = NULL;
 	}

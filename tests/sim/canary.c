@@ -40,8 +40,7 @@ static bool crashed(const struct sim_canary *c)
 
 static bool was_forgotten(void)
 {
-	return sim_outliving &&
-	       (sim_has_fault("stop") || sim_has_fault("clock") || sim_has_fault("scarce"));
+	return sim_outliving && (sim_has_fault("stop") || sim_has_fault("clock"));
 }
 
 void sim_canary_look(const struct sim_canary *c, const char *oracle)
@@ -52,7 +51,7 @@ void sim_canary_look(const struct sim_canary *c, const char *oracle)
 		/*
 		 * Ones: the host crashed, be it up again, and this program does not know it yet; or
 		 * it was stopped, or the clock jumped, for longer than a smartiod that was started
-		 * again waits for who comes back; or its connection ended, as it could not send.
+		 * again waits for who comes back.
 		 */
 		if (v != word(i) && (v != ~0u || !(crashed(c) || was_forgotten())))
 			sim_fail(oracle, "%s: %#x where nobody was to write", sim_self()->name, v);

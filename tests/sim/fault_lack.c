@@ -22,6 +22,8 @@ static void lack_begin(struct sim_fault_event *e)
 const struct sim_fault sim_fault_lack = {
 	.name = "lack", .did = &sim_did.lack, .most = 100, .begin = lack_begin};
 
+#define MOST_IN_A_ROW 40
+
 /* ---- a program's calls that fail seldom: most that are made are not these ---- */
 static void scarce_begin(struct sim_fault_event *e)
 {
@@ -34,14 +36,15 @@ static void scarce_begin(struct sim_fault_event *e)
 	uint64_t which = sim_draw(&e->rng) % (sizeof(some) / sizeof(some[0]));
 	uint64_t nth = 1 + sim_draw(&e->rng) % some[which].within;
 
-	/*
-	 * Elsewhere a session that cannot send has ended for its program alone: smartiod is not
-	 * told before SCITerminate() (found here, not mended yet).
-	 */
+	/* Of packets as often a few in a row, as many as a request is tried or more. */
+	uint64_t row = sim_draw(&e->rng) % 2 ? 0 : sim_draw(&e->rng) % MOST_IN_A_ROW;
+
 	if (some[which].what == SIM_MAP_ASIDE || some[which].what == SIM_MAP_BACK)
 		sim_scarce_in[some[which].what] = nth; /* of whoever is the next to need it */
-	else if (p && (sim_outliving || some[which].what != SIM_SEND))
+	else if (p)
 		p->scarce_in[some[which].what] = nth;
+	if (p && some[which].what == SIM_SEND)
+		p->scarce_more = row;
 }
 
 static void scarce_heal(void)

@@ -40,7 +40,7 @@ void sim_leave(sci_local_segment_t member, sci_map_t map)
 
 	if (map)
 		SIM_CALL(SCIUnmapSegment, (map, 0, &e), &e);
-	SIM_CALL(SCIRemoveSegment, (member, 0, &e), &e);
+	SIM_END(SCIRemoveSegment, (member, 0, &e), &e);
 }
 
 sci_remote_segment_t sim_reach(sci_desc_t sd, unsigned g, size_t bytes, unsigned flags,
@@ -68,5 +68,5 @@ void sim_drop_group(sci_remote_segment_t all, sci_map_t map)
 
 	if (map)
 		SIM_CALL(SCIUnmapSegment, (map, 0, &e), &e);
-	SIM_CALL(SCIDisconnectSegment, (all, 0, &e), &e);
+	SIM_END(SCIDisconnectSegment, (all, 0, &e), &e);
 }

@@ -13,6 +13,14 @@
 
 /* What the liar has a say in: any error, as long as it is one. */
 #define GUEST_ASK(fn, args, e) (sim_call(#fn, 0), fn args, guest_told(*(e)))
+/* As SIM_END(). */
+#define GUEST_END(fn, args, e)                                                                     \
+	do {                                                                                       \
+		unsigned tries_ = 0;                                                               \
+		do                                                                                 \
+			GUEST_ASK(fn, args, e);                                                    \
+		while (sim_again(*(e), tries_++));                                                 \
+	} while (0)
 
 /* A segment, of whatever kind, that is the liar's, or that it says to be somewhere. */
 struct guest_seen {

@@ -88,7 +88,7 @@ void guest_own_for_device(struct guest *s)
 	if (!s->own || !p->device)
 		return;
 	if (p->own_mapped) {
-		GUEST_ASK(SCIUnmapLocalSegmentForDevice, (s->own, 0, p->device, 0, &e), &e);
+		GUEST_END(SCIUnmapLocalSegmentForDevice, (s->own, 0, p->device, 0, &e), &e);
 		p->own_mapped = e != SCI_ERR_OK;
 		return;
 	}
@@ -160,7 +160,7 @@ void guest_give_back(struct guest *s, struct guest_place *p)
 		guest_own_for_device(s);
 	if (p == &s->place[1])
 		sim_returned(p->fdid);
-	SIM_CALL(SCIReturnDevice, (p->device, 0, &e), &e, SCI_ERR_BUSY);
+	SIM_END(SCIReturnDevice, (p->device, 0, &e), &e, SCI_ERR_BUSY);
 	if (e != SCI_ERR_OK)
 		return;
 	p->device = NULL;

@@ -44,12 +44,11 @@ static bool pulled_since(uint32_t fdid, uint64_t asked)
 	return pulled != 0 && pulled >= asked;
 }
 
-/* Who lost his session has nothing any more, though he calls it his until he lets go of it. */
 static bool valid(const struct borrow *b)
 {
 	const struct sim_proc *p = sim_living(b->pid);
 
-	return p && !p->unsent && sim_peer_breaks(b->host, b->lender) == b->breaks &&
+	return p && sim_peer_breaks(b->host, b->lender) == b->breaks &&
 	       !pulled_since(b->fdid, b->since);
 }
 

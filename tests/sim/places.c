@@ -122,8 +122,8 @@ bool sim_remove_own(struct sim_places *p, bool force)
 
 	if (!p->own)
 		return true;
-	SIM_CALL(SCIRemoveSegment, (p->own, force ? SCI_FLAG_FORCE_REMOVE : 0, &e), &e,
-		 force ? SCI_ERR_OK : SCI_ERR_BUSY);
+	SIM_END(SCIRemoveSegment, (p->own, force ? SCI_FLAG_FORCE_REMOVE : 0, &e), &e,
+		force ? SCI_ERR_OK : SCI_ERR_BUSY);
 	if (e == SCI_ERR_BUSY)
 		return false;
 	p->own = NULL;
@@ -136,7 +136,7 @@ bool sim_disconnect_remote(struct sim_places *p)
 
 	if (!p->remote)
 		return true;
-	SIM_CALL(SCIDisconnectSegment, (p->remote, 0, &e), &e, SCI_ERR_BUSY);
+	SIM_END(SCIDisconnectSegment, (p->remote, 0, &e), &e, SCI_ERR_BUSY);
 	if (e == SCI_ERR_BUSY)
 		return false;
 	p->remote = NULL;

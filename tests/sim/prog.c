@@ -15,6 +15,7 @@
 #include "trouble.h"
 
 #define CALL_LIMIT_MS 60000u
+#define MOST_TRIES 100u
 
 /* A place for a program: one after the other runs in it. */
 struct slot {
@@ -131,6 +132,11 @@ sci_error_t sim_called(sci_error_t error, ...)
 		sim_fail("states", "%s: %s gives %s: %s", c->proc->name, name,
 			 SCIGetErrorString(error), smartio_last_error());
 	return error;
+}
+
+bool sim_again(sci_error_t error, unsigned tries)
+{
+	return error == SCI_ERR_NOSPC && sim_has_fault("scarce") && tries < MOST_TRIES;
 }
 
 bool sim_adapters(unsigned host)

@@ -169,6 +169,16 @@ sci_error_t sim_called(sci_error_t error, ...);
 /* SIM_CALL(SCIOpen, (&sd, 0, &e), &e, SCI_ERR_BUSY): the call @fn@args; then sim_called(). */
 #define SIM_CALL(fn, args, e, ...)                                                                 \
 	(sim_call(#fn, 0), fn args, sim_called(*(e), ##__VA_ARGS__, SCI_ERR_OK))
+/* The same for what removes something: again while smartiod cannot be asked for want of memory. */
+#define SIM_END(fn, args, e, ...)                                                                  \
+	({                                                                                         \
+		unsigned tries_ = 0;                                                               \
+		do                                                                                 \
+			SIM_CALL(fn, args, e, ##__VA_ARGS__);                                      \
+		while (sim_again(*(e), tries_++));                                                 \
+		*(e);                                                                              \
+	})
+bool sim_again(sci_error_t error, unsigned tries);
 /* Any other host; the own one only if it is alone. An adapter with a path there, or 0. */
 unsigned sim_pick_host(void);
 unsigned sim_pick_adapter(unsigned host);

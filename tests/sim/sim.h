@@ -195,14 +195,14 @@ struct sim_proc {
 	uint64_t kill_later;		/* not then, but so many ns after it */
 	uint64_t fail_at;		/* this one fails, if it can; 0: none */
 	uint64_t scarce_in[SIM_SCARCE]; /* the so-manieth from now of a kind fails; 0: none */
-	bool unsent;	       /* a packet could not be sent: it may have lost its session */
-	uint64_t stopped;      /* until then nothing of it runs (SIGSTOP) */
-	uint64_t stopped_last; /* ... by the longest of its stops */
-	uint64_t stop_ring;    /* to be stopped at the so-manieth of its next doorbells; 0: not */
-	uint64_t stop_until;   /* ... if it comes there before, until then */
-	uint64_t rung;	       /* stores to registers and doorbells */
-	uint64_t triggered;    /* data interrupts that it sent (oracle_queues.c) */
-	bool perjurer;	       /* it lies to the next smartiod (work_perjurer.c) */
+	uint64_t scarce_more;		/* and so many more packets behind the first */
+	uint64_t stopped;		/* until then nothing of it runs (SIGSTOP) */
+	uint64_t stopped_last;		/* ... by the longest of its stops */
+	uint64_t stop_ring;  /* to be stopped at the so-manieth of its next doorbells; 0: not */
+	uint64_t stop_until; /* ... if it comes there before, until then */
+	uint64_t rung;	     /* stores to registers and doorbells */
+	uint64_t triggered;  /* data interrupts that it sent (oracle_queues.c) */
+	bool perjurer;	     /* it lies to the next smartiod (work_perjurer.c) */
 	int *fds;
 	unsigned n_fds, max_fds;
 	struct sim_map *maps;

@@ -151,7 +151,7 @@ static void remove_own(struct state *s)
 	flags = sim_pick(2) ? SCI_FLAG_FORCE_REMOVE : 0;
 	if (flags)
 		sim_export_asks(s->told);
-	SIM_CALL(SCIRemoveSegment, (s->own, flags, &e), &e, SCI_ERR_BUSY);
+	SIM_END(SCIRemoveSegment, (s->own, flags, &e), &e, SCI_ERR_BUSY);
 	/* Or its daemon had no memory to wait for those who are connected. */
 	if (e == SCI_ERR_BUSY || e == SCI_ERR_NOSPC)
 		return;
@@ -167,9 +167,9 @@ static void hide(struct state *s)
 	if (!s->own)
 		return;
 	sim_export_asks(s->told);
-	SIM_CALL(SCISetSegmentUnavailable,
-		 (s->own, 0, sim_pick(2) ? SCI_FLAG_FORCE_DISCONNECT : SCI_FLAG_NOTIFY, &e), &e,
-		 SCI_ERR_ILLEGAL_OPERATION);
+	SIM_END(SCISetSegmentUnavailable,
+		(s->own, 0, sim_pick(2) ? SCI_FLAG_FORCE_DISCONNECT : SCI_FLAG_NOTIFY, &e), &e,
+		SCI_ERR_ILLEGAL_OPERATION);
 	if (e == SCI_ERR_OK)
 		sim_export_asked(s->told);
 	SIM_CALL(SCISetSegmentAvailable, (s->own, 0, 0, &e), &e, SCI_ERR_SEGMENT_NOT_PREPARED);
@@ -198,7 +198,7 @@ static void interrupts(struct state *s)
 	sci_error_t e;
 
 	if (s->interrupt) {
-		SIM_CALL(SCIRemoveInterrupt, (s->interrupt, 0, &e), &e, SCI_ERR_BUSY);
+		SIM_END(SCIRemoveInterrupt, (s->interrupt, 0, &e), &e, SCI_ERR_BUSY);
 		s->interrupt_gone = e != SCI_ERR_BUSY;
 		if (s->interrupt_gone)
 			s->interrupt = NULL;
@@ -288,7 +288,7 @@ static void disconnect(struct other **at)
 	if (!o)
 		return;
 	sim_import_leaves(o->told);
-	SIM_CALL(SCIDisconnectSegment, (o->segment, 0, &e), &e);
+	SIM_END(SCIDisconnectSegment, (o->segment, 0, &e), &e);
 	sim_import_left(o->told);
 	*at = NULL;
 }

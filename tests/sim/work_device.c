@@ -178,12 +178,12 @@ static void drop_own(struct state *s)
 		return;
 	/* Or by the removal itself. */
 	if (s->own_mapped && sim_pick(2)) {
-		SIM_CALL(SCIUnmapLocalSegmentForDevice, (s->own, 0, s->device, 0, &e), &e,
-			 SCI_ERR_BUSY);
+		SIM_END(SCIUnmapLocalSegmentForDevice, (s->own, 0, s->device, 0, &e), &e,
+			SCI_ERR_BUSY);
 		s->own_mapped = e != SCI_ERR_OK;
 	}
 	do {
-		SIM_CALL(SCIRemoveSegment, (s->own, SCI_FLAG_FORCE_REMOVE, &e), &e, SCI_ERR_BUSY);
+		SIM_END(SCIRemoveSegment, (s->own, SCI_FLAG_FORCE_REMOVE, &e), &e, SCI_ERR_BUSY);
 	} while (sim_later(e));
 	s->own = NULL;
 }
@@ -199,11 +199,11 @@ static void drop_segment(struct state *s, struct segment *g)
 	g->map = NULL;
 	/* A lender that does not answer in time will. */
 	while (g->mapped) {
-		SIM_CALL(SCIUnmapRemoteSegmentForDevice, (g->segment, s->device, 0, &e), &e,
-			 SCI_ERR_BUSY);
+		SIM_END(SCIUnmapRemoteSegmentForDevice, (g->segment, s->device, 0, &e), &e,
+			SCI_ERR_BUSY);
 		g->mapped = sim_later(e);
 	}
-	SIM_CALL(SCIDisconnectSegment, (g->segment, 0, &e), &e);
+	SIM_END(SCIDisconnectSegment, (g->segment, 0, &e), &e);
 	g->segment = NULL;
 }
 
@@ -219,7 +219,7 @@ static void give_back(void *state)
 		drop_segment(s, &s->segment[i]);
 	sim_returned(s->fdid);
 	do {
-		SIM_CALL(SCIReturnDevice, (s->device, 0, &e), &e);
+		SIM_END(SCIReturnDevice, (s->device, 0, &e), &e);
 	} while (sim_later(e));
 	s->device = NULL;
 }

@@ -101,7 +101,7 @@ static void hide(struct state *s, unsigned g)
 	if (!m->available)
 		return;
 	m->available = false;
-	SIM_CALL(SCISetSegmentUnavailable, (m->segment, 0, 0, &e), &e);
+	SIM_END(SCISetSegmentUnavailable, (m->segment, 0, 0, &e), &e);
 }
 
 /* A copy from @host reaches members of ours that joined on adapter 0. */

@@ -70,7 +70,7 @@ static void unmap_for_device(struct guest_seen *v)
 
 	if (!v->mapped_for)
 		return;
-	GUEST_ASK(SCIUnmapRemoteSegmentForDevice, (v->segment, v->mapped_for, 0, &e), &e);
+	GUEST_END(SCIUnmapRemoteSegmentForDevice, (v->segment, v->mapped_for, 0, &e), &e);
 	if (e == SCI_ERR_OK)
 		v->mapped_for = NULL;
 }
@@ -84,7 +84,7 @@ void guest_disconnect(struct guest_seen *v)
 		return;
 	unmap(v);
 	unmap_for_device(v);
-	SIM_CALL(SCIDisconnectSegment, (v->segment, 0, &e), &e, SCI_ERR_BUSY);
+	SIM_END(SCIDisconnectSegment, (v->segment, 0, &e), &e, SCI_ERR_BUSY);
 	if (e != SCI_ERR_BUSY)
 		v->segment = NULL;
 }
@@ -312,7 +312,7 @@ static void tear_down(void *state)
 	if (s->data)
 		SIM_CALL(SCIDisconnectDataInterrupt, (s->data, 0, &e), &e);
 	if (s->own)
-		GUEST_ASK(SCIRemoveSegment, (s->own, SCI_FLAG_FORCE_REMOVE, &e), &e);
+		GUEST_END(SCIRemoveSegment, (s->own, SCI_FLAG_FORCE_REMOVE, &e), &e);
 }
 
 static void guest_main(struct sim_proc *p)

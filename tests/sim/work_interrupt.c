@@ -157,7 +157,7 @@ static void remove_plain(struct own *o)
 		return;
 	if (known(o->known))
 		known(o->known)->removed = true;
-	SIM_CALL(SCIRemoveInterrupt, (o->plain, 0, &e), &e, SCI_ERR_BUSY);
+	SIM_END(SCIRemoveInterrupt, (o->plain, 0, &e), &e, SCI_ERR_BUSY);
 	if (e != SCI_ERR_BUSY)
 		o->plain = NULL;
 }

@@ -79,14 +79,11 @@ static const struct keeper *find(uint32_t fdid, uint64_t borrower)
 	return NULL;
 }
 
-/*
- * It has the device for sure: it lives, gives nothing back, and nobody can believe that it is gone,
- * as of one that could not send.
- */
+/* It has the device for sure: it lives, gives nothing back, and nobody can believe it is gone. */
 static bool lives(const struct keeper *k)
 {
 	return k && sim_living(k->pid) && !k->leaves && !pulled_since(k) &&
-	       !sim_has_fault("scarce") && sim_peer_breaks(k->host, k->lender) == k->breaks;
+	       sim_peer_breaks(k->host, k->lender) == k->breaks;
 }
 
 void sim_keep_settled(uint32_t fdid, uint64_t borrower)
@@ -261,7 +258,7 @@ static void drop_registers(struct state *s)
 		SIM_CALL(SCIUnmapSegment, (s->registers, 0, &e), &e);
 	s->registers = NULL;
 	if (s->bar)
-		SIM_CALL(SCIDisconnectSegment, (s->bar, 0, &e), &e);
+		SIM_END(SCIDisconnectSegment, (s->bar, 0, &e), &e);
 	s->bar = NULL;
 }
 
@@ -387,7 +384,7 @@ static void drop_interrupt(struct state *s)
 		SIM_CALL(SCIDisconnectInterrupt, (s->link, 0, &e), &e);
 	s->link = NULL;
 	while (s->interrupt) {
-		SIM_CALL(SCIRemoveInterrupt, (s->interrupt, 0, &e), &e, SCI_ERR_BUSY);
+		SIM_END(SCIRemoveInterrupt, (s->interrupt, 0, &e), &e, SCI_ERR_BUSY);
 		if (!sim_later(e))
 			s->interrupt = NULL;
 	}
@@ -413,7 +410,7 @@ static void drop_own(struct state *s)
 	sci_error_t e, reset;
 
 	while (s->own) {
-		SIM_CALL(SCIRemoveSegment, (s->own, SCI_FLAG_FORCE_REMOVE, &e), &e, SCI_ERR_BUSY);
+		SIM_END(SCIRemoveSegment, (s->own, SCI_FLAG_FORCE_REMOVE, &e), &e, SCI_ERR_BUSY);
 		if (e == SCI_ERR_BUSY && (parts() || sim_has_fault("death")))
 			SIM_CALL(smartio_device_reset, (s->device, &reset), &reset,
 				 SCI_ERR_NOT_CONNECTED, SCI_ERR_ACCESS, SCI_ERR_TIMEOUT);
@@ -439,7 +436,7 @@ static void give_back(void *state)
 		return;
 	sim_returned(s->me->fdid);
 	do {
-		SIM_CALL(SCIReturnDevice, (s->device, 0, &e), &e);
+		SIM_END(SCIReturnDevice, (s->device, 0, &e), &e);
 	} while (sim_later(e));
 	s->device = NULL;
 	drop_interrupt(s); /* its tie ended with the borrow */

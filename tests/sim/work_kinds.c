@@ -251,8 +251,8 @@ static bool remove_own(struct own *o, bool force)
 
 	if (!o->segment)
 		return true;
-	SIM_CALL(SCIRemoveSegment, (o->segment, force ? SCI_FLAG_FORCE_REMOVE : 0, &e), &e,
-		 MAY(!force, SCI_ERR_BUSY));
+	SIM_END(SCIRemoveSegment, (o->segment, force ? SCI_FLAG_FORCE_REMOVE : 0, &e), &e,
+		MAY(!force, SCI_ERR_BUSY));
 	if (e == SCI_ERR_OK && o->map && !force)
 		wrong(o, "SCIRemoveSegment", e);
 	if (e == SCI_ERR_BUSY || e == SCI_ERR_NOSPC) {
@@ -284,7 +284,7 @@ static void leave(struct other *o)
 		look(o->at, &o->tag, sim_node(o->host));
 		SIM_CALL(SCIUnmapSegment, (o->map, 0, &e), &e);
 	}
-	SIM_CALL(SCIDisconnectSegment, (o->segment, 0, &e), &e);
+	SIM_END(SCIDisconnectSegment, (o->segment, 0, &e), &e);
 	o->segment = NULL;
 }
 

@@ -191,9 +191,9 @@ static void change(struct state *s)
 			hide(w, a);
 		break;
 	default:
-		SIM_CALL(SCISetSegmentUnavailable,
-			 (o->segment, a, sim_pick(2) ? SCI_FLAG_FORCE_DISCONNECT : 0, &e), &e,
-			 SCI_ERR_ILLEGAL_OPERATION);
+		SIM_END(SCISetSegmentUnavailable,
+			(o->segment, a, sim_pick(2) ? SCI_FLAG_FORCE_DISCONNECT : 0, &e), &e,
+			SCI_ERR_ILLEGAL_OPERATION);
 		if ((e == SCI_ERR_OK) != !!(o->available & bit) && e != SCI_ERR_NO_LINK_ACCESS)
 			sim_fail("states",
 				 "%s: unavailable gives %s where the segment is %savailable",
@@ -213,8 +213,8 @@ static void remove_own(struct own *o, bool force)
 
 	if (!o->segment)
 		return;
-	SIM_CALL(SCIRemoveSegment, (o->segment, force ? SCI_FLAG_FORCE_REMOVE : 0, &e), &e,
-		 SCI_ERR_BUSY);
+	SIM_END(SCIRemoveSegment, (o->segment, force ? SCI_FLAG_FORCE_REMOVE : 0, &e), &e,
+		SCI_ERR_BUSY);
 	if (e == SCI_ERR_OK || e == SCI_ERR_NO_LINK_ACCESS) {
 		if (o->map && !force && e == SCI_ERR_OK)
 			sim_fail("states", "%s: a mapped segment is removed", sim_self()->name);
@@ -393,7 +393,7 @@ static void disconnect(struct other *o)
 
 	if (!o->segment)
 		return;
-	SIM_CALL(SCIDisconnectSegment, (o->segment, 0, &e), &e, SCI_ERR_BUSY);
+	SIM_END(SCIDisconnectSegment, (o->segment, 0, &e), &e, SCI_ERR_BUSY);
 	if (!!o->map != (e == SCI_ERR_BUSY) && e != SCI_ERR_NO_LINK_ACCESS)
 		sim_fail("states", "%s: disconnecting %s segment gives %s", sim_self()->name,
 			 o->map ? "a mapped" : "an unmapped", SCIGetErrorString(e));

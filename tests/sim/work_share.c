@@ -149,8 +149,8 @@ static void let_go(struct handle *h, bool force)
 	sci_error_t e;
 
 	unmap(h);
-	SIM_CALL(SCIRemoveSegment, (h->segment, force ? SCI_FLAG_FORCE_REMOVE : 0, &e), &e,
-		 SCI_ERR_BUSY);
+	SIM_END(SCIRemoveSegment, (h->segment, force ? SCI_FLAG_FORCE_REMOVE : 0, &e), &e,
+		SCI_ERR_BUSY);
 	if (e == SCI_ERR_OK && h->mine)
 		left_in_order[h->tag & (TAGS - 1)] = true;
 	if (e == SCI_ERR_OK || e == SCI_ERR_NO_LINK_ACCESS)
