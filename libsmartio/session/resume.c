@@ -62,7 +62,6 @@ void sio_session_lost(struct sio_session *s)
 		return;
 	s->away = true;
 	s->late = false;
-	sio_session_drop_posts(s); /* the next smartiod is not told of what they say is gone */
 	s->away_since = s->next_try = s->world->now(s->world);
 	s->retry_ns = FIRST_RETRY_NS;
 	for (struct sio_call *c = s->calls; c; c = c->next)
@@ -354,7 +353,7 @@ void sio_session_resume(struct sio_session *s)
 	if (s->fd >= 0)
 		w->close(w, s->fd);
 	s->fd = -1;
-	sio_session_drop_posts(s);
+	sio_session_drop_posts(s); /* the next smartiod is not told of what they say is gone */
 	sio_journal_begin(s->journal);
 	sio_session_unlock(s);
 	fd = w->connect(w);

@@ -35,7 +35,6 @@ static void scarce_begin(struct sim_fault_event *e)
 	struct sim_proc *p = sim_draw_program(e);
 	uint64_t which = sim_draw(&e->rng) % (sizeof(some) / sizeof(some[0]));
 	uint64_t nth = 1 + sim_draw(&e->rng) % some[which].within;
-
 	/* Of packets as often a few in a row, as many as a request is tried or more. */
 	uint64_t row = sim_draw(&e->rng) % 2 ? 0 : sim_draw(&e->rng) % MOST_IN_A_ROW;
 

@@ -16,7 +16,7 @@
 /* What is told reaches it at once. */
 static bool hears(const struct sim_party *y)
 {
-	return !y->died && !y->ends && !y->unsent && y->stopped + SIM_TOLD_IN < sim_now() &&
+	return !y->died && !y->ends && y->stopped + SIM_TOLD_IN < sim_now() &&
 	       sim_host_alive(y->host);
 }
 

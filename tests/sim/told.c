@@ -56,7 +56,6 @@ void sim_party_look(struct sim_party *y)
 	const struct sim_proc *p = y->died ? NULL : sim_living(y->pid);
 
 	if (p) {
-		y->unsent |= p->unsent;
 		y->stopped = p->stopped_last;
 	} else if (!y->died) {
 		y->died = sim_now();
@@ -111,8 +110,7 @@ void sim_export_asked(struct sim_export *x)
 bool sim_import_lives(const struct sim_import *m)
 {
 	return m->made && !m->leaving && !m->asked && !m->by->died && !m->by->ends &&
-	       !m->by->unsent && m->state != SIM_LOST &&
-	       sim_peer_breaks(m->by->host, m->host) == m->breaks &&
+	       m->state != SIM_LOST && sim_peer_breaks(m->by->host, m->host) == m->breaks &&
 	       sim_host_boots(m->by->host) == m->by->boots && sim_host_alive(m->by->host);
 }
 
@@ -146,8 +144,7 @@ static bool may_have_left(const struct sim_export *x, unsigned host, bool clean)
 			continue;
 		sim_party_look(m->by);
 		if (clean ? m->leaving || m->by->ends
-			  : (!m->made && !m->refused) || m->by->unsent ||
-				    (m->by->died && !m->by->ended) ||
+			  : (!m->made && !m->refused) || (m->by->died && !m->by->ended) ||
 				    sim_peer_breaks(host, m->host) != m->breaks)
 			return true;
 	}
@@ -259,13 +256,13 @@ static bool follows(const struct sim_import *m, sci_segment_cb_reason_t reason)
 /* The exporter, or the way there, may be gone for good. */
 static bool may_be_lost(struct sim_import *m)
 {
-	if (m->state == SIM_CONNECTING || !m->of || m->by->unsent || m->by->ends ||
-	    !sim_host_alive(m->by->host) || sim_host_boots(m->by->host) != m->by->boots ||
+	if (m->state == SIM_CONNECTING || !m->of || m->by->ends || !sim_host_alive(m->by->host) ||
+	    sim_host_boots(m->by->host) != m->by->boots ||
 	    sim_peer_breaks(m->by->host, m->host) != m->breaks)
 		return true;
 	sim_party_look(m->by);
 	sim_party_look(m->of->by);
-	return m->of->by->died || m->of->by->ends || m->of->by->unsent || m->by->unsent;
+	return m->of->by->died || m->of->by->ends;
 }
 
 static bool may_be_asked(const struct sim_import *m)

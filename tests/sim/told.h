@@ -20,7 +20,6 @@ struct sim_party {
 	char name[32];
 	uint64_t died;	  /* since when it is known to be dead; 0: it lives */
 	bool ends, ended; /* in SCITerminate(), behind it */
-	bool unsent;
 	uint64_t stopped;
 	struct sim_party *next;
 };
