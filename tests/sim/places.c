@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "places.h"
+#include "sequence.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
 
@@ -181,6 +182,34 @@ void sim_queue_judge(const char *call, sci_dma_queue_state_t before, sci_error_t
 {
 	if (before != SCI_DMAQUEUE_POSTED && e == SCI_ERR_ILLEGAL_OPERATION)
 		sim_fail("states", "%s: %s is refused in state %d", sim_self()->name, call, before);
+}
+
+/* It is still there, and has been. */
+static bool is_there(sci_map_t map)
+{
+	sci_sequence_status_t status;
+	sci_sequence_t sequence;
+	sci_error_t e;
+
+	sim_sleep(SIM_MS); /* who ended tells it first */
+	SIM_CALL(SCICreateMapSequence, (map, &sequence, 0, &e), &e, SCI_ERR_NOT_CONNECTED);
+	if (e != SCI_ERR_OK)
+		return false;
+	SIM_CALL(status = SCIStartSequence, (sequence, 0, &e), &e);
+	SIM_CALL(SCIRemoveSequence, (sequence, 0, &e), &e);
+	return status == SCI_SEQ_OK;
+}
+
+void sim_queue_aborted(sci_dma_queue_t queue, sci_dma_queue_state_t before, sci_map_t map)
+{
+	sci_dma_queue_state_t after = SCIDMAQueueState(queue);
+
+	if (after == SCI_DMAQUEUE_POSTED)
+		sim_fail("states", "%s: an aborted DMA queue is posted", sim_self()->name);
+	if (before == SCI_DMAQUEUE_POSTED && after == SCI_DMAQUEUE_ERROR && map &&
+	    sim_ways_hold() && !sim_has_fault("memory") && is_there(map))
+		sim_fail("states", "%s: an aborted DMA queue has failed, and its way is fine",
+			 sim_self()->name);
 }
 
 void sim_remove_queue(sci_dma_queue_t *queue, void (*abort)(void *state), void *state)

@@ -54,6 +54,11 @@ bool sim_wait_queue(sci_dma_queue_t queue, sci_error_t may, sci_dma_queue_state_
  * Only a queue that was POSTED refuses for its state (sheet, 9.7): nobody else begins a transfer.
  */
 void sim_queue_judge(const char *call, sci_dma_queue_state_t before, sci_error_t e);
+/*
+ * One that was POSTED was aborted: it failed only if the other's segment, of a map that it used, is
+ * gone.
+ */
+void sim_queue_aborted(sci_dma_queue_t queue, sci_dma_queue_state_t before, sci_map_t map);
 /* Remove one, if there is one; @abort comes first if it must. */
 void sim_remove_queue(sci_dma_queue_t *queue, void (*abort)(void *state), void *state);
 

@@ -16,7 +16,7 @@
 #define ONES 0xffffffffu
 
 /* Where no way breaks a sequence is fine, or its segment is gone. */
-static bool ways_hold(void)
+bool sim_ways_hold(void)
 {
 	static const char *const breaks[] = {"crash",  "link",	  "anew",    "cut",
 					     "delay",  "liar",	  "forge",   "restart",
@@ -126,7 +126,7 @@ void sim_sequence_start(struct sim_sequence *s)
 	sim_call("SCIStartSequence", 0);
 	status = SCIStartSequence(s->handle, 0, &e);
 	sim_called(e, SCI_ERR_OK);
-	if (ways_hold() && status != SCI_SEQ_OK && status != SCI_SEQ_NOT_RETRIABLE)
+	if (sim_ways_hold() && status != SCI_SEQ_OK && status != SCI_SEQ_NOT_RETRIABLE)
 		sim_fail("states", "%s: a sequence whose way is fine begins with status %d",
 			 sim_self()->name, status);
 	if (was_out && is_out(s) && status == SCI_SEQ_OK)

@@ -11,6 +11,9 @@ struct sim_sequence {
 	uint64_t since; /* when it began */
 };
 
+/* This seed has no fault by which a way breaks, or a daemon is away or lies. */
+bool sim_ways_hold(void);
+
 /* Of @map, which leads to @host through @adapter. */
 void sim_sequence_new(struct sim_sequence *s, sci_map_t map, unsigned host, unsigned adapter);
 /* Stores @word at @at, in that map, and checks. Return: the status. */

@@ -16,6 +16,7 @@
 #define IDS 3
 #define PAGE 4096u
 #define NVME_VS 8 /* register: version */
+#define LOSS_TOLD (100 * SIM_MS)
 
 struct segment {
 	sci_remote_segment_t segment;
@@ -30,6 +31,8 @@ struct state {
 	sci_smartio_device_t device;
 	uint32_t fdid;
 	bool exclusive;
+	uint64_t borrowed; /* since when it has it */
+	bool lost;	   /* as it was told */
 	struct segment segment[SEGMENTS];
 	unsigned placed[IDS + 1]; /* flags of private segments: where they may lie */
 	sci_local_segment_t own;
@@ -54,6 +57,8 @@ static void borrow(struct state *s)
 		return;
 	}
 	memset(s->placed, 0, sizeof(s->placed));
+	s->borrowed = sim_now();
+	s->lost = false;
 	sim_borrowed(s->fdid, s->exclusive, since);
 }
 
@@ -242,6 +247,22 @@ static void reset(struct state *s)
 	s->exclusive = e != SCI_ERR_OK && e != SCI_ERR_ILLEGAL_OPERATION;
 }
 
+/* A drive was pulled out: who has it hears that, if it hears anything and its lender does. */
+static void check_loss(const struct state *s)
+{
+	const struct sim_proc *p = sim_self();
+	uint64_t pulled = sim_drive_pulled(s->fdid);
+	unsigned lender = sim_host_of(s->fdid >> 8);
+
+	if (s->lost || pulled <= s->borrowed || pulled + LOSS_TOLD > sim_now() || p->unsent ||
+	    p->stopped_last + LOSS_TOLD > sim_now() || sim_has_fault("memory") || sim_outliving ||
+	    !sim_host_alive(lender) ||
+	    (lender != p->host && (sim_has_fault("delay") || !sim_peer_settled(p->host, lender))))
+		return;
+	sim_fail("states", "%s: device %#x was pulled out, and its borrower was not told", p->name,
+		 s->fdid);
+}
+
 static void wait_event(struct state *s)
 {
 	unsigned timeout = (unsigned)sim_pick(10);
@@ -253,6 +274,9 @@ static void wait_event(struct state *s)
 	sim_call("smartio_wait_device_event", timeout + 1000);
 	smartio_wait_device_event(s->device, &event, timeout, &e);
 	sim_called(e, SCI_ERR_TIMEOUT, SCI_ERR_CANCELLED, SCI_ERR_OK);
+	s->lost |= e == SCI_ERR_OK && event.kind == SMARTIO_DEVICE_LOST;
+	if (e == SCI_ERR_TIMEOUT)
+		check_loss(s);
 }
 
 static void act(void *state)

@@ -70,13 +70,15 @@ static void wait_queue(struct state *s)
 static void abort_queue(void *state)
 {
 	struct state *s = state;
+	sci_dma_queue_state_t before;
 	sci_error_t e;
 
 	if (!s->queue)
 		return;
+	before = SCIDMAQueueState(s->queue);
 	SIM_CALL(SCIAbortDMAQueue, (s->queue, 0, &e), &e);
-	if (e == SCI_ERR_OK && SCIDMAQueueState(s->queue) == SCI_DMAQUEUE_POSTED)
-		sim_fail("states", "%s: an aborted DMA queue is posted", sim_self()->name);
+	if (e == SCI_ERR_OK)
+		sim_queue_aborted(s->queue, before, s->p.remote_map);
 }
 
 static void drop_queue(struct state *s)
