@@ -254,7 +254,7 @@ static void check_loss(const struct state *s)
 	uint64_t pulled = sim_drive_pulled(s->fdid);
 	unsigned lender = sim_host_of(s->fdid >> 8);
 
-	if (s->lost || pulled <= s->borrowed || pulled + LOSS_TOLD > sim_now() || p->unsent ||
+	if (s->lost || pulled <= s->borrowed || pulled + LOSS_TOLD > sim_now() ||
 	    p->stopped_last + LOSS_TOLD > sim_now() || sim_has_fault("memory") || sim_outliving ||
 	    !sim_host_alive(lender) ||
 	    (lender != p->host && (sim_has_fault("delay") || !sim_peer_settled(p->host, lender))))
