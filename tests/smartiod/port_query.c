@@ -100,6 +100,10 @@ static void reopen(struct world *w, unsigned host, const struct sio_req_reopen *
 		world_answer_error(w, host, &req->h, -ENOENT, "no such thing that lives");
 		return;
 	}
+	if (r->cut) {
+		world_answer_error(w, host, &req->h, -ENODEV, "the pages are gone");
+		return;
+	}
 	evt.length = r->size;
 	fds[0] = world_fd(w);
 	if (req->kind == SIO_KIND_IRQ)
