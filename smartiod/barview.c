@@ -139,6 +139,20 @@ void smartiod_views_end(struct smartiod *d, struct smartiod_loan *l)
 	}
 }
 
+/* What the port has there, by the class of the device; NULL: nothing that is known. */
+static const struct smartiod_bar_run *find_run(const struct smartiod_device *dev, uint32_t bar,
+					       const struct smartiod_leftover *left,
+					       struct smartiod_bar_run run[SMARTIOD_BAR_RUNS])
+{
+	unsigned n = smartiod_devclass_runs(&dev->port, bar, run);
+	uint64_t offset = left->address - dev->port.bar_addr[bar];
+
+	for (unsigned i = 0; i < n; i++)
+		if (run[i].offset == offset && run[i].length == left->length)
+			return &run[i];
+	return NULL;
+}
+
 /* ---- a reset ---- */
 
 static void close_view(struct smartiod *d, struct smartiod_loan *l, struct smartiod_view *v)
@@ -153,10 +167,32 @@ static void close_view(struct smartiod *d, struct smartiod_loan *l, struct smart
 		smartiod_borrow_doorbells_gone(d, l->device, l->id);
 }
 
+/* Of before we were started, of whom has not said yet that they are his, and perhaps never does. */
+static struct smartiod_leftover *doorbells_left(struct smartiod *d,
+						const struct smartiod_device *dev)
+{
+	struct smartiod_bar_run runs[SMARTIOD_BAR_RUNS];
+	const struct smartiod_bar_run *run;
+	struct smartiod_leftover *left;
+
+	for (left = smartiod_leftover_after(d, 0); left;
+	     left = smartiod_leftover_after(d, left->by_id.key))
+		for (uint32_t bar = 0; bar < SIO_DEVICE_BARS; bar++) {
+			if (left->kind != SIO_KIND_BAR || left->device != dev->port.id ||
+			    !dev->port.bar_size[bar])
+				continue;
+			run = find_run(dev, bar, left, runs);
+			if (run && run->use == SMARTIOD_BAR_DOORBELLS)
+				return left;
+		}
+	return NULL;
+}
+
 bool smartiod_doorbells_close(struct smartiod *d, struct smartiod_device *dev,
 			      struct smartiod_op *op)
 {
 	struct sio_req_bar_close req = {.h.op = SIO_OP_BAR_CLOSE};
+	struct smartiod_leftover *left;
 
 	for (struct smartiod_loan *l = smartiod_loan_after(d, 0); l;
 	     l = smartiod_loan_after(d, l->id))
@@ -168,24 +204,16 @@ bool smartiod_doorbells_close(struct smartiod *d, struct smartiod_device *dev,
 			smartiod_port_ask(d, op, &req, sizeof(req));
 			return true;
 		}
-	return false;
+	left = doorbells_left(d, dev);
+	if (!left)
+		return false;
+	req.id = left->by_id.key;
+	smartiod_leftover_done(d, left);
+	smartiod_port_ask(d, op, &req, sizeof(req));
+	return true;
 }
 
 /* ---- views of before we were started ---- */
-
-/* What the port has there, by the class of the device; NULL: nothing that is known. */
-static const struct smartiod_bar_run *find_run(const struct smartiod_loan *l, uint32_t bar,
-					       const struct smartiod_leftover *left,
-					       struct smartiod_bar_run run[SMARTIOD_BAR_RUNS])
-{
-	unsigned n = smartiod_devclass_runs(&l->device->port, bar, run);
-	uint64_t offset = left->address - l->device->port.bar_addr[bar];
-
-	for (unsigned i = 0; i < n; i++)
-		if (run[i].offset == offset && run[i].length == left->length)
-			return &run[i];
-	return NULL;
-}
 
 /*
  * The view @left. NULL: it leads nowhere, or will not for long: its pages were being taken away, by
@@ -196,7 +224,7 @@ static int view_again(struct smartiod *d, struct smartiod_loan *l, uint32_t bar,
 		      struct sio_err *reterr)
 {
 	struct smartiod_bar_run runs[SMARTIOD_BAR_RUNS];
-	const struct smartiod_bar_run *run = find_run(l, bar, left, runs);
+	const struct smartiod_bar_run *run = find_run(l->device, bar, left, runs);
 	struct smartiod_view *v;
 
 	if (!run)
@@ -243,13 +271,13 @@ int smartiod_view_again(struct smartiod *d, struct smartiod_loan *l, uint32_t ba
 		rc = view_again(d, l, bar, reset, left, &v, reterr);
 	if (rc < 0)
 		return rc;
-	if (v)
-		v->users++;
+	*ret = v;
+	if (!v)
+		return 0;
+	v->users++;
 	if (smartiod_view_grant_add(l, id, 0) < 0) {
-		if (v)
-			smartiod_view_put(d, l, v);
+		smartiod_view_put(d, l, v);
 		return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
 	}
-	*ret = v;
 	return 0;
 }

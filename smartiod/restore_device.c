@@ -72,11 +72,11 @@ int smartiod_restore_dev_seg(struct smartiod *d, struct smartiod_session *s,
 
 /* ---- maps ---- */
 
-/* @v NULL: a reset took its pages away. */
-static struct smartiod_bar_piece piece_again(const struct smartiod_view *v, uint64_t id)
+/* @v NULL: a reset took its pages away. Then it has no number: that may be another's one day. */
+static struct smartiod_bar_piece piece_again(const struct smartiod_view *v)
 {
 	if (!v)
-		return (struct smartiod_bar_piece){.view = id, .gone = true, .fd = -1};
+		return (struct smartiod_bar_piece){.gone = true, .fd = -1};
 	return (struct smartiod_bar_piece){.view = v->id,
 					   .doorbells = v->doorbells,
 					   .offset = v->offset,
@@ -120,7 +120,7 @@ int smartiod_restore_bar_map(struct smartiod *d, struct smartiod_session *s,
 			smartiod_map_drop(d, map);
 			return reterr->code;
 		}
-		bar->piece[bar->n++] = piece_again(v, sio_from_le32(m->view[i]));
+		bar->piece[bar->n++] = piece_again(v);
 	}
 	return 0;
 }

@@ -252,7 +252,7 @@ static void has_bars(const struct smartiod *d, const struct smartiod_borrow *b)
 		for (unsigned i = 0; i < m->n; i++) {
 			const struct smartiod_bar_piece *p = &m->piece[i];
 
-			if (!m->closed && !b->lost && !b->ended)
+			if (!m->closed && !b->lost && !b->ended && p->view)
 				note(having, b->node, PAIR_VIEW, b->id, p->view, p->grant);
 			if (b->node != d->node && !p->released)
 				note(having, b->node, PAIR_GRANT, p->grant, 0, 0);

@@ -67,6 +67,7 @@ static void bar(struct world *w, unsigned host, const struct sio_req_bar *req)
 		}
 	r = world_res_new(w, host, SIO_KIND_BAR, req->h.owner);
 	r->size = registers && write; /* marks the writable view */
+	r->device = req->device;
 	r->address = FAKE_BAR_ADDRESS + req->offset;
 	r->length = req->length;
 	r->access = req->access;

@@ -119,11 +119,39 @@ static void killed_at_each_step_of_a_reset(void **state)
 		}
 }
 
+/*
+ * Stopped before it learnt of the reset, and of the restart: it might ring what is another's next.
+ * Neither it nor its port said a word of its views to the daemon that takes them away.
+ */
+static void who_is_not_back_loses_them(void **state)
+{
+	struct fixture *f = *state;
+	struct programs *p = &f->p;
+	struct handles late;
+
+	f->fake.ignorant = true;
+	make_all(f->w, p);
+	late = p->c;
+	f->w->before_step = NULL;
+	library_gone(late.c);
+	f->w->before_step = pump;
+	restart(f->w);
+	world_pass(f->w, SMARTIOD_GRACE_NS);
+	assert_true(library_settled(f->w));
+	assert_int_equal(views(f), 2);
+	OK(call_settled(f->w, p->b.c, p->b.b.handle, SIO_BORROWER_ALL));
+	assert_int_equal(views(f), 0);
+	world_kill(f->w, late.c);
+	world_run(f->w);
+	assert_int_equal(sio_from_le64(call_device_event(p->b.c, 1)->borrower), late.b.id);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(maps_of_before_and_behind_come_back),
 		cmocka_unit_test(killed_at_each_step_of_a_reset),
+		TEST(who_is_not_back_loses_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
