@@ -30,13 +30,18 @@ static void unlist(struct sio_session *s, struct sio_call *call)
 	call->entry = NULL;
 }
 
-void sio_session_finish(struct sio_session *s, struct sio_call *call, int result)
+static void end(struct sio_call *call, int result)
 {
-	unlist(s, call);
 	call->result = result;
 	call->finished = true;
 	if (call->ended)
 		call->ended(call);
+}
+
+void sio_session_finish(struct sio_session *s, struct sio_call *call, int result)
+{
+	unlist(s, call);
+	end(call, result);
 }
 
 void sio_session_die(struct sio_session *s)
@@ -103,9 +108,11 @@ static void take_reply(struct sio_session *s, const struct sio_msg *msg, size_t 
 				call->fds[call->n_fds++] = fds[i];
 			fds[i] = -1;
 		}
+		/* done() may find the other end gone, which ends all calls that wait. */
+		unlist(s, call);
 		if (call->done)
 			call->done(call);
-		sio_session_finish(s, call, 0);
+		end(call, 0);
 	}
 }
 

@@ -277,6 +277,33 @@ static void let_go_while_connecting(sci_desc_t sd)
 	assert_int_equal(me.disconnects, 0);
 }
 
+/*
+ * The same, and smartiod is gone behind the answer: what cannot be given back any more finds that
+ * out, in the midst of the answer.
+ */
+static void smartiod_ends_behind_an_answer(void **state)
+{
+	sci_remote_segment_t segment;
+	sci_error_t err;
+	sci_desc_t sd;
+
+	(void)state;
+	me.machine = false; /* there is no next one */
+	sd = begin();
+	SCIConnectSegment(sd, &segment, 4, 1, 0, NULL, NULL, 0, SCI_FLAG_ASYNCHRONOUS_CONNECT,
+			  &err);
+	assert_int_equal(err, SCI_ERR_OK);
+	SCIDisconnectSegment(segment, 0, &err);
+	assert_int_equal(err, SCI_ERR_OK);
+	goes(SIO_FOREVER);
+	me.turns = 0;
+	its_turn();
+	assert_int_equal(me.n_replies, 0);
+	assert_int_equal(me.disconnects, 0);
+	assert_int_equal(probe(sd), SCI_ERR_NO_LINK_ACCESS);
+	SCITerminate();
+}
+
 /* What nobody waits for goes before anything that is asked later. */
 static void what_must_be_said_goes_first(void **state)
 {
@@ -459,6 +486,7 @@ int main(void)
 		TEST(a_talk_is_given_up_in_a_minute),
 		TEST(a_request_that_cannot_be_sent_fails_alone),
 		TEST(what_could_not_be_asked_can_be_asked_again),
+		TEST(smartiod_ends_behind_an_answer),
 		TEST(what_must_be_said_goes_first),
 		TEST(what_must_be_said_is_said_without_a_request),
 		TEST(what_must_be_said_is_for_this_smartiod),
