@@ -324,7 +324,7 @@ static int ask_map(struct sio_mapping *m, struct sio_remote_segment *seg, unsign
 	for (unsigned i = 0; i < call.n_fds; i++)
 		w->close(w, fds[i]);
 	if (!rc)
-		rc = sio_mapping_watch(m, &rep, err);
+		rc = sio_error_as(sio_mapping_watch(m, &rep, err), -ENOENT, SCI_ERR_NOT_CONNECTED);
 	if (rc)
 		sio_object_leave(&m->o, SIO_MSG_SEG_UNMAP, NULL);
 	return rc;
