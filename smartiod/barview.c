@@ -188,29 +188,24 @@ static struct smartiod_leftover *doorbells_left(struct smartiod *d,
 	return NULL;
 }
 
-bool smartiod_doorbells_close(struct smartiod *d, struct smartiod_device *dev,
-			      struct smartiod_op *op)
+uint64_t smartiod_doorbells_take(struct smartiod *d, struct smartiod_device *dev)
 {
-	struct sio_req_bar_close req = {.h.op = SIO_OP_BAR_CLOSE};
 	struct smartiod_leftover *left;
+	uint64_t id = 0;
 
 	for (struct smartiod_loan *l = smartiod_loan_after(d, 0); l;
 	     l = smartiod_loan_after(d, l->id))
-		for (struct smartiod_view *v = l->views; l->device == dev && v; v = v->next) {
-			if (!v->doorbells || v->closed)
-				continue;
-			close_view(d, l, v);
-			req.id = v->id;
-			smartiod_port_ask(d, op, &req, sizeof(req));
-			return true;
-		}
+		for (struct smartiod_view *v = l->views; l->device == dev && v; v = v->next)
+			if (v->doorbells && !v->closed) {
+				close_view(d, l, v);
+				return v->id;
+			}
 	left = doorbells_left(d, dev);
-	if (!left)
-		return false;
-	req.id = left->by_id.key;
-	smartiod_leftover_done(d, left);
-	smartiod_port_ask(d, op, &req, sizeof(req));
-	return true;
+	if (left) {
+		id = left->by_id.key;
+		smartiod_leftover_done(d, left);
+	}
+	return id;
 }
 
 /* ---- views of before we were started ---- */

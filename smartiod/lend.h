@@ -344,11 +344,10 @@ void smartiod_views_end(struct smartiod *d, struct smartiod_loan *loan);
 int smartiod_view_again(struct smartiod *d, struct smartiod_loan *loan, uint32_t bar, uint64_t id,
 			bool reset, struct smartiod_view **ret, struct sio_err *reterr);
 /*
- * @dev was reset: take its doorbells away. True: the port was asked to close a view, and @op's step
- * asks again; false: all are.
+ * @dev was reset: the next view of its doorbells that is to be closed at the port; its borrower has
+ * it no more. 0: none is left.
  */
-bool smartiod_doorbells_close(struct smartiod *d, struct smartiod_device *dev,
-			      struct smartiod_op *op);
+uint64_t smartiod_doorbells_take(struct smartiod *d, struct smartiod_device *dev);
 
 /* ---- bargrant.c ---- */
 

@@ -10,6 +10,8 @@
 
 #include "smartiod/lend.h"
 
+#define CLOSE_AGAIN_NS 10000000ull
+
 /* ---- who is told ---- */
 
 void smartiod_loan_notify(struct smartiod *d, struct smartiod_loan *l, uint32_t event,
@@ -85,6 +87,8 @@ struct word_op {
 	uint64_t settled;    /* a borrow, or SIO_LEDGER_ALL */
 	bool reset;	     /* queues of all are gone: the generation goes up */
 	bool closing;	     /* it has, and the doorbells are taken away */
+	bool dozing;	     /* and the port has no memory to do that now */
+	uint64_t view;	     /* that is being closed */
 	uint64_t generation; /* of the port's */
 };
 
@@ -110,18 +114,42 @@ static void settle_marked(struct smartiod *d, struct smartiod_device *dev, uint6
 	}
 }
 
-/* One view after the other; whatever the port says, it has it no more. */
+static void close_view(struct smartiod *d, struct word_op *w)
+{
+	struct sio_req_bar_close req = {.h.op = SIO_OP_BAR_CLOSE, .id = w->view};
+
+	w->dozing = false;
+	smartiod_port_ask(d, &w->lend.op, &req, sizeof(req));
+}
+
+/* One view after the other. */
 static void take_doorbells(struct smartiod *d, struct word_op *w)
 {
 	struct smartiod_device *dev = w->device;
 
 	w->closing = true;
-	if (smartiod_doorbells_close(d, dev, &w->lend.op))
+	w->view = smartiod_doorbells_take(d, dev);
+	if (w->view) {
+		close_view(d, w);
 		return;
+	}
 	dev->clearing--;
 	tell_reset(d, dev, w->generation);
 	smartiod_lend_ok(d, &w->lend);
 	smartiod_bars_go_on(d, dev);
+}
+
+/* A port that lacks memory has done nothing; whatever else it says, it has the view no more. */
+static void view_closed(struct smartiod *d, struct word_op *w, int error)
+{
+	if (w->dozing) {
+		close_view(d, w);
+	} else if (error == -ENOMEM) {
+		w->dozing = true;
+		smartiod_op_doze(d, &w->lend.op, CLOSE_AGAIN_NS);
+	} else {
+		take_doorbells(d, w);
+	}
 }
 
 static void word_failed(struct smartiod *d, struct word_op *w, const struct smartiod_answer *a)
@@ -139,7 +167,7 @@ static void word_step(struct smartiod *d, struct smartiod_op *op, const struct s
 	struct word_op *w = (struct word_op *)op;
 
 	if (w->closing) {
-		take_doorbells(d, w);
+		view_closed(d, w, a->error);
 		return;
 	}
 	/* An owner that has nothing left is not known to the port any more: that is settled, too.

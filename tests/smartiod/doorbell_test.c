@@ -17,6 +17,7 @@
 #define FDID 0x401
 #define MANAGER 1
 #define DOORBELL_PAGE 1u
+#define CLOSE_AGAIN_NS 10000000ull /* quarantine.c */
 
 /* Whose stores reach the lender by a window; or the lender's own program. */
 struct fixture {
@@ -170,6 +171,52 @@ static void whatever_the_port_knows(void **state)
 	finish(&f);
 }
 
+/* Nobody hears of the reset before the views are closed, however long that takes. */
+static void a_port_without_memory_is_asked_again(void **state)
+{
+	struct sio_msg_dev_settled word = {.borrower = sio_to_le64(SIO_BORROWER_ALL)};
+	const struct world_message *rep;
+	struct fixture f;
+	struct world_client *asker;
+	uint32_t settled;
+
+	(void)state;
+	for (unsigned kind = 0; kind < 3; kind++) {
+		start_kind(&f, kind);
+		asker = f.manager;
+		word.device = sio_to_le32(f.m.handle);
+		if (kind == 2) { /* nobody's window leads to a port that does not know them */
+			f.device.ignorant = true;
+			asker = f.client; /* who has the registers then */
+			word.device = sio_to_le32(f.c.handle);
+			assert_int_equal(call_handle(f.w, f.manager, SIO_MSG_SEG_UNMAP, f.map_m, 0),
+					 0);
+		}
+		map(&f);
+		f.device.no_memory = 3;
+		settled = world_send(f.w, asker, SIO_MSG_DEV_SETTLED, &word, sizeof(word));
+		world_run(f.w);
+		for (unsigned left = 2; left > 0; left--) {
+			assert_int_equal(f.device.no_memory, left);
+			assert_int_equal(views(&f, false), kind == 2 ? 1 : 2);
+			assert_null(call_device_event(f.client, 0));
+			assert_null(world_reply(asker, settled));
+			world_pass(f.w, CLOSE_AGAIN_NS - 1);
+			assert_int_equal(f.device.no_memory, left);
+			world_pass(f.w, 1);
+		}
+		world_pass(f.w, CLOSE_AGAIN_NS);
+		assert_int_equal(views(&f, false), 0);
+		assert_non_null(call_device_event(f.client, 0));
+		rep = world_reply(asker, settled);
+		assert_non_null(rep);
+		assert_int_equal(rep->error, 0);
+		map(&f);
+		assert_int_equal(views(&f, true), 1);
+		finish(&f);
+	}
+}
+
 static void a_reset_that_fails_takes_nothing(void **state)
 {
 	struct fixture f;
@@ -311,6 +358,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_are_closed),
 		cmocka_unit_test(whatever_the_port_knows),
+		cmocka_unit_test(a_port_without_memory_is_asked_again),
 		cmocka_unit_test(a_reset_that_fails_takes_nothing),
 		cmocka_unit_test(a_map_that_is_made_meanwhile_is_of_before_or_behind),
 		cmocka_unit_test(any_of_them_may_end_meanwhile),

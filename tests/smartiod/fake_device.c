@@ -320,6 +320,10 @@ static bool port_other(struct world *w, unsigned host, const struct sio_req *req
 		bar(w, host, msg);
 		return true;
 	case SIO_OP_BAR_CLOSE:
+		if (fake->no_memory && fake->no_memory--) {
+			world_answer_error(w, host, req, -ENOMEM, "the test says so");
+			return true;
+		}
 		end(w, host, req, SIO_KIND_BAR, ((const struct sio_req_bar_close *)msg)->id);
 		return true;
 	case SIO_OP_REQUESTER_ADD:
