@@ -242,7 +242,7 @@ static int link_tells_time(void *arg)
 	heard = clock_ns();
 	first = value = adapter_says(is);
 	while (value == first) {
-		usleep(10000);
+		usleep(10000); /* a clock is all that is awaited */
 		asked = clock_ns();
 		value = adapter_says(is);
 		CHECK(value >= first && value >= (asked - heard) / SECOND);

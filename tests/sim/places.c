@@ -228,3 +228,44 @@ void sim_remove_queue(sci_dma_queue_t *queue, void (*abort)(void *state), void *
 	}
 	*queue = NULL;
 }
+
+void sim_abort_queue(struct sim_places *p)
+{
+	sci_dma_queue_state_t before;
+	sci_error_t e;
+
+	if (!p->queue)
+		return;
+	before = SCIDMAQueueState(p->queue);
+	SIM_CALL(SCIAbortDMAQueue, (p->queue, 0, &e), &e);
+	if (e == SCI_ERR_OK)
+		sim_queue_aborted(p->queue, before, p->remote_map);
+}
+
+static void abort_queue(void *places)
+{
+	sim_abort_queue(places);
+}
+
+void sim_drop_queue(struct sim_places *p)
+{
+	sim_remove_queue(&p->queue, abort_queue, p);
+}
+
+void sim_drop_remote(struct sim_places *p)
+{
+	sim_unmap_remote(p);
+	if (sim_disconnect_remote(p))
+		return;
+	sim_drop_queue(p);
+	sim_must_disconnect_remote(p, "the queue is gone");
+}
+
+void sim_drop_own(struct sim_places *p)
+{
+	if (!p->own)
+		return;
+	sim_unmap_own(p);
+	sim_drop_queue(p);
+	sim_remove_own(p, true);
+}

@@ -22,6 +22,7 @@ struct sim_places {
 	sci_remote_segment_t remote;
 	sci_map_t remote_map;
 	volatile uint32_t *remote_at;
+	sci_dma_queue_t queue;
 };
 
 /* If there is none yet. */
@@ -61,5 +62,12 @@ void sim_queue_judge(const char *call, sci_dma_queue_state_t before, sci_error_t
 void sim_queue_aborted(sci_dma_queue_t queue, sci_dma_queue_state_t before, sci_map_t map);
 /* Remove one, if there is one; @abort comes first if it must. */
 void sim_remove_queue(sci_dma_queue_t *queue, void (*abort)(void *state), void *state);
+
+/* The queue between both places, if there is one. */
+void sim_abort_queue(struct sim_places *p);
+void sim_drop_queue(struct sim_places *p);
+/* What is dropped takes the queue along if that is in its way. */
+void sim_drop_remote(struct sim_places *p);
+void sim_drop_own(struct sim_places *p);
 
 #endif

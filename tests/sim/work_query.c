@@ -18,11 +18,6 @@
 #define FREE_FROM 64u /* of such a piece: copies of others bring these bytes along, nobody looks */
 #define MOST 64u
 
-struct state {
-	struct sim_places p;
-	sci_dma_queue_t queue;
-};
-
 static const struct sio_topo_host *here(void)
 {
 	return &sim_cluster->topology->host[sim_self()->host];
@@ -39,7 +34,7 @@ static bool nothing_breaks(void)
 }
 
 /* ---- nodes and devices ---- */
-static void probe(struct state *s)
+static void probe(struct sim_places *p)
 {
 	unsigned host = (unsigned)sim_pick(sim_hosts()),
 		 adapter = (unsigned)sim_pick(here()->n_adapters);
@@ -52,7 +47,7 @@ static void probe(struct state *s)
 	int there;
 
 	sim_call("SCIProbeNode", 0);
-	there = SCIProbeNode(s->p.sd, adapter, node, 0, &e);
+	there = SCIProbeNode(p->sd, adapter, node, 0, &e);
 	sim_called(e, SCI_ERR_OK);
 	if (there != (e == SCI_ERR_OK) || (there && !leads) ||
 	    (e == SCI_ERR_NO_SUCH_NODEID && leads) || (leads && nothing_breaks() && !there))
@@ -81,7 +76,7 @@ static bool lists(const unsigned *fdids, size_t n, unsigned fdid)
 	return false;
 }
 
-static void list_devices(struct state *s)
+static void list_devices(struct sim_places *p)
 {
 	sci_smartio_device_info_t filter = {.nodeid = sim_node((unsigned)sim_pick(sim_hosts()))};
 	bool filtered = sim_pick(3) == 0;
@@ -91,7 +86,7 @@ static void list_devices(struct state *s)
 	sci_error_t e;
 
 	sim_call("SCIGetDeviceList", 0);
-	n = SCIGetDeviceList(s->p.sd, fdids, most, filtered ? &filter : NULL, 0, &e);
+	n = SCIGetDeviceList(p->sd, fdids, most, filtered ? &filter : NULL, 0, &e);
 	if (sim_called(e, SCI_ERR_OK) != SCI_ERR_OK)
 		return;
 	for (size_t i = 0; i < n; i++)
@@ -238,46 +233,46 @@ static bool map_is_not(sci_map_t map, unsigned what, uint64_t right)
 	return e == SCI_ERR_OK && q.data != right;
 }
 
-static void ask_own(struct state *s)
+static void ask_own(struct sim_places *p)
 {
-	sci_query_local_segment_t q = {.segment = s->p.own,
+	sci_query_local_segment_t q = {.segment = p->own,
 				       .subcommand = SCI_Q_LOCAL_SEGMENT_PHYS_ADDR};
 	sci_error_t e;
 
-	if (!s->p.own)
+	if (!p->own)
 		return;
 	SIM_CALL(SCIQuery, (SCI_Q_LOCAL_SEGMENT, &q, 0, &e), &e);
-	if (!s->p.own_map || e != SCI_ERR_OK)
+	if (!p->own_map || e != SCI_ERR_OK)
 		return;
-	if (q.data.ioaddr == 0 || map_is_not(s->p.own_map, SCI_Q_MAP_PHYS_ADDR, q.data.ioaddr) ||
-	    map_is_not(s->p.own_map, SCI_Q_MAP_MAPPED_TO_LOCAL_TARGET, 1))
+	if (q.data.ioaddr == 0 || map_is_not(p->own_map, SCI_Q_MAP_PHYS_ADDR, q.data.ioaddr) ||
+	    map_is_not(p->own_map, SCI_Q_MAP_MAPPED_TO_LOCAL_TARGET, 1))
 		sim_fail("states", "%s: its segment lies at %#llx, its map elsewhere",
 			 sim_self()->name, (unsigned long long)q.data.ioaddr);
 }
 
-static void ask_remote(struct state *s)
+static void ask_remote(struct sim_places *p)
 {
-	sci_query_remote_segment_t q = {.segment = s->p.remote,
+	sci_query_remote_segment_t q = {.segment = p->remote,
 					.subcommand = SCI_Q_REMOTE_SEGMENT_IOADDR};
 	uint64_t map;
 	sci_error_t e;
 
-	if (!s->p.remote)
+	if (!p->remote)
 		return;
 	SIM_CALL(SCIQuery, (SCI_Q_REMOTE_SEGMENT, &q, 0, &e), &e, SCI_ERR_NOT_CONNECTED,
 		 SCI_ERR_ILLEGAL_OPERATION);
-	if (e == SCI_ERR_OK && !s->p.remote_map)
+	if (e == SCI_ERR_OK && !p->remote_map)
 		sim_fail("states", "%s: a segment that is not mapped has an address",
 			 sim_self()->name);
-	if (!s->p.remote_map)
+	if (!p->remote_map)
 		return;
-	map = SCIGetMapPhysAddr(s->p.remote_map);
+	map = SCIGetMapPhysAddr(p->remote_map);
 	if (e == SCI_ERR_OK && map && map != q.data.ioaddr)
 		sim_fail("states", "%s: another's segment lies at %#llx, its map at %#llx",
 			 sim_self()->name, (unsigned long long)q.data.ioaddr,
 			 (unsigned long long)map);
-	if (map_is_not(s->p.remote_map, SCI_Q_MAP_MAPPED_TO_LOCAL_TARGET,
-		       SCIGetRemoteSegmentNodeId(s->p.remote) == here()->node))
+	if (map_is_not(p->remote_map, SCI_Q_MAP_MAPPED_TO_LOCAL_TARGET,
+		       SCIGetRemoteSegmentNodeId(p->remote) == here()->node))
 		sim_fail("states", "%s: a map is told to be of another host", sim_self()->name);
 }
 
@@ -290,16 +285,16 @@ static bool is_node(unsigned node)
 }
 
 /* Who connected to the own segment, and who left; and whether the way to him is there. */
-static void hear(struct state *s)
+static void hear(struct sim_places *p)
 {
 	unsigned node = 0, adapter = 0;
 	sci_segment_cb_reason_t why;
 	sci_error_t e;
 
-	if (!s->p.own)
+	if (!p->own)
 		return;
 	sim_call("SCIWaitForLocalSegmentEvent", 0);
-	why = SCIWaitForLocalSegmentEvent(s->p.own, &node, &adapter, (unsigned)sim_pick(5), 0, &e);
+	why = SCIWaitForLocalSegmentEvent(p->own, &node, &adapter, (unsigned)sim_pick(5), 0, &e);
 	sim_called(e, SCI_ERR_TIMEOUT, SCI_ERR_OVERFLOW, SCI_ERR_OK);
 	if (e == SCI_ERR_OK && (why < SCI_CB_CONNECT || why > SCI_CB_LOST ||
 				adapter >= here()->n_adapters || !is_node(node)))
@@ -313,11 +308,12 @@ static unsigned free_place(void)
 	return (unsigned)sim_pick(SIM_PLACE_BYTES / 2 / STRIDE) * STRIDE + FREE_FROM;
 }
 
-static void compare(struct state *s, unsigned at, const uint8_t *bytes, size_t n, const char *how)
+static void compare(struct sim_places *p, unsigned at, const uint8_t *bytes, size_t n,
+		    const char *how)
 {
 	uint8_t there[128];
 
-	sio_copy_from(there, (volatile uint8_t *)s->p.at + at, n);
+	sio_copy_from(there, (volatile uint8_t *)p->at + at, n);
 	/* What lies in a host that has just crashed nobody knows. */
 	for (size_t i = 0; i < n && sim_host_alive(sim_self()->host); i++)
 		if (there[i] != bytes[i])
@@ -326,62 +322,49 @@ static void compare(struct state *s, unsigned at, const uint8_t *bytes, size_t n
 }
 
 /* In pieces of the own segment that nobody else writes to. */
-static void copy_exactly(struct state *s)
+static void copy_exactly(struct sim_places *p)
 {
 	unsigned from = free_place() + (unsigned)sim_pick(64), to = free_place();
 	uint8_t bytes[128];
 	size_t n = 1 + sim_pick(sizeof(bytes));
 	sci_error_t e;
 
-	if (!s->p.own_map)
+	if (!p->own_map)
 		return;
 	for (size_t i = 0; i < n; i++)
 		bytes[i] = (uint8_t)sim_pick(256);
-	SIM_CALL(SCIMemWrite, (bytes, (volatile uint8_t *)s->p.at + from, n, 0, &e), &e);
+	SIM_CALL(SCIMemWrite, (bytes, (volatile uint8_t *)p->at + from, n, 0, &e), &e);
 	if (e != SCI_ERR_OK)
 		return;
 	SIM_CALL(SCICacheSync,
-		 (s->p.own_map, NULL, 0, SCI_FLAG_CACHE_FLUSH | SCI_FLAG_CACHE_INVALIDATE, &e), &e);
-	compare(s, from, bytes, n, "SCIMemWrite()");
+		 (p->own_map, NULL, 0, SCI_FLAG_CACHE_FLUSH | SCI_FLAG_CACHE_INVALIDATE, &e), &e);
+	compare(p, from, bytes, n, "SCIMemWrite()");
 	if (from / STRIDE == to / STRIDE)
 		return;
-	SIM_CALL(SCITransferBlock, (s->p.own_map, from, s->p.own_map, to, n, 0, &e), &e);
+	SIM_CALL(SCITransferBlock, (p->own_map, from, p->own_map, to, n, 0, &e), &e);
 	if (e == SCI_ERR_OK)
-		compare(s, to, bytes, n, "SCITransferBlock()");
+		compare(p, to, bytes, n, "SCITransferBlock()");
 }
 
-static void copy_away(struct state *s)
+static void copy_away(struct sim_places *p)
 {
-	uint32_t words[STRIDE / 4] = {s->p.mark | here()->node};
+	uint32_t words[STRIDE / 4] = {p->mark | here()->node};
 	unsigned from = sim_pick_from(), to = sim_pick_to();
 	sci_error_t e;
 
-	if (!s->p.remote_map)
+	if (!p->remote_map)
 		return;
 	if (sim_pick(2))
 		SIM_CALL(SCIMemWrite,
-			 (words, (volatile uint8_t *)s->p.remote_at + to, sizeof(words), 0, &e), &e,
+			 (words, (volatile uint8_t *)p->remote_at + to, sizeof(words), 0, &e), &e,
 			 SCI_ERR_NOT_CONNECTED);
-	else if (s->p.own_map)
-		SIM_CALL(SCITransferBlock, (s->p.own_map, from, s->p.remote_map, to, STRIDE, 0, &e),
-			 &e, SCI_ERR_NOT_CONNECTED, SCI_ERR_TRANSFER_FAILED);
-	sim_look_remote(&s->p);
+	else if (p->own_map)
+		SIM_CALL(SCITransferBlock, (p->own_map, from, p->remote_map, to, STRIDE, 0, &e), &e,
+			 SCI_ERR_NOT_CONNECTED, SCI_ERR_TRANSFER_FAILED);
+	sim_look_remote(p);
 }
 
-static void abort_queue(void *state)
-{
-	struct state *s = state;
-	sci_error_t e;
-
-	SIM_CALL(SCIAbortDMAQueue, (s->queue, 0, &e), &e);
-}
-
-static void drop_queue(struct state *s)
-{
-	sim_remove_queue(&s->queue, abort_queue, s);
-}
-
-static void transfer(struct state *s)
+static void transfer(struct sim_places *p)
 {
 	bool reads = sim_pick(2), waits = sim_pick(2);
 	unsigned from = sim_pick_from(), to = sim_pick_to();
@@ -389,57 +372,39 @@ static void transfer(struct state *s)
 	sci_dma_queue_state_t before;
 	sci_error_t e;
 
-	if (!s->p.own || !s->p.remote)
+	if (!p->own || !p->remote)
 		return;
-	if (!s->queue) {
-		SIM_CALL(SCICreateDMAQueue, (s->p.sd, &s->queue, 0, 1, 0, &e), &e,
+	if (!p->queue) {
+		SIM_CALL(SCICreateDMAQueue, (p->sd, &p->queue, 0, 1, 0, &e), &e,
 			 SCI_ERR_DMA_NOT_AVAILABLE);
 		if (e != SCI_ERR_OK)
-			s->queue = NULL;
+			p->queue = NULL;
 	}
-	if (!s->queue)
+	if (!p->queue)
 		return;
-	before = SCIDMAQueueState(s->queue);
+	before = SCIDMAQueueState(p->queue);
 	SIM_CALL(SCIStartDmaTransfer,
-		 (s->queue, s->p.own, s->p.remote, reads ? to : from, STRIDE, reads ? from : to,
-		  NULL, NULL, flags, &e),
+		 (p->queue, p->own, p->remote, reads ? to : from, STRIDE, reads ? from : to, NULL,
+		  NULL, flags, &e),
 		 &e, SCI_ERR_ILLEGAL_OPERATION, SCI_ERR_SEGMENT_NOT_PREPARED,
 		 SCI_ERR_SEGMENT_NOT_CONNECTED, SCI_ERR_NOT_CONNECTED, SCI_ERR_TRANSFER_FAILED,
 		 SCI_ERR_CANCELLED);
 	sim_queue_judge("SCIStartDmaTransfer", before, e);
-	if (waits && e == SCI_ERR_OK && SCIDMAQueueState(s->queue) != SCI_DMAQUEUE_DONE)
+	if (waits && e == SCI_ERR_OK && SCIDMAQueueState(p->queue) != SCI_DMAQUEUE_DONE)
 		sim_fail("states", "%s: a transfer is over, and its queue is not done",
 			 sim_self()->name);
-	sim_look_own(&s->p);
+	sim_look_own(p);
 }
 
 /* ---- the program ---- */
-static void drop_remote(struct state *s)
-{
-	sim_unmap_remote(&s->p);
-	if (sim_disconnect_remote(&s->p))
-		return;
-	drop_queue(s);
-	sim_must_disconnect_remote(&s->p, "the queue is gone");
-}
-
-static void drop_own(struct state *s)
-{
-	if (!s->p.own)
-		return;
-	sim_unmap_own(&s->p);
-	drop_queue(s);
-	sim_remove_own(&s->p, true);
-}
-
-static void ask(struct state *s)
+static void ask(struct sim_places *p)
 {
 	switch (sim_pick(8)) {
 	case 0:
-		probe(s);
+		probe(p);
 		break;
 	case 1:
-		list_devices(s);
+		list_devices(p);
 		break;
 	case 2:
 		ask_device();
@@ -448,10 +413,10 @@ static void ask(struct state *s)
 		ask_library();
 		break;
 	case 4:
-		ask_own(s);
+		ask_own(p);
 		break;
 	case 5:
-		ask_remote(s);
+		ask_remote(p);
 		break;
 	default:
 		ask_adapter();
@@ -460,50 +425,52 @@ static void ask(struct state *s)
 
 static void act(void *state)
 {
-	struct state *s = state;
+	struct sim_places *p = state;
 	uint64_t what = sim_pick(14);
 
-	if (sim_place_by(&s->p, what))
+	if (sim_place_by(p, what))
 		return;
 	switch (what) {
 	case 3:
 		if (sim_pick(4) == 0)
-			drop_own(s);
+			sim_drop_own(p);
 		break;
 	case 4:
 		if (sim_pick(4) == 0)
-			drop_remote(s);
+			sim_drop_remote(p);
 		break;
 	case 5:
-		hear(s);
+		hear(p);
 		break;
 	case 6:
-		copy_exactly(s);
+		copy_exactly(p);
 		break;
 	case 7:
-		copy_away(s);
+		copy_away(p);
 		break;
 	case 8:
-		transfer(s);
+		transfer(p);
 		break;
 	default:
-		ask(s);
+		ask(p);
 	}
 }
 
 static void tear_down(void *state)
 {
-	drop_queue(state);
-	drop_remote(state);
-	drop_own(state);
+	struct sim_places *p = state;
+
+	sim_drop_queue(p);
+	sim_drop_remote(p);
+	sim_drop_own(p);
 }
 
 static void query_main(struct sim_proc *p)
 {
-	struct state s = {.p = {.first_id = 0x60, .ids = 3, .mark = 0x90000000u}};
+	struct sim_places s = {.first_id = 0x60, .ids = 3, .mark = 0x90000000u};
 	static const struct sim_life life = {.acts = 200, .act = act, .tear_down = tear_down};
 
-	sim_live_and_exit(p, &life, &s, &s.p.sd);
+	sim_live_and_exit(p, &life, &s, &s.sd);
 }
 
 const struct sim_workload sim_work_query = {

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "device_calls.h"
+#include "fake_device.h"
 
 static int result(const struct world_message *m)
 {
@@ -232,4 +233,25 @@ void call_last_reset(struct world *w, uint32_t fdid)
 	assert_int_equal(call_handle(w, c, SIO_MSG_DEV_RESET, b.handle, 0), 0);
 	world_kill(w, c);
 	world_run(w);
+}
+
+struct world *call_world(struct fake_device *fake)
+{
+	struct world *w = world_new(3, 0);
+
+	fake_device_add(w, fake);
+	world_start(w);
+	return w;
+}
+
+void call_world_end(struct world *w, struct fake_device *fake, uint32_t fdid)
+{
+	for (unsigned i = 0; i < w->n_clients; i++)
+		world_kill(w, &w->client[i]);
+	world_run(w);
+	call_last_reset(w, fdid);
+	assert_nothing_left(w);
+	assert_int_equal(fake->bad, 0);
+	assert_int_equal(w->bad_ends, 0);
+	world_free(w);
 }

@@ -42,6 +42,10 @@ int call_unvector(struct world *w, struct world_client *c, uint32_t device, uint
 /* Borrow, connect and map BAR 0. */
 void call_take(struct world *w, struct world_client *c, uint32_t fdid, uint32_t flags,
 	       struct call_borrow *b, uint32_t *segment, uint32_t *map, uint32_t access[4]);
+/* Three hosts with the device @fake; and its end, which leaves nothing. */
+struct fake_device;
+struct world *call_world(struct fake_device *fake);
+void call_world_end(struct world *w, struct fake_device *fake, uint32_t fdid);
 /*
  * All have been killed: what they left in quarantine ends with a reset of the first host's device.
  */

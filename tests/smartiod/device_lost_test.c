@@ -13,28 +13,6 @@
 
 static struct fake_device fake;
 
-static struct world *start(void)
-{
-	struct world *w = world_new(3, 0);
-
-	fake_device_add(w, &fake);
-	world_start(w);
-	return w;
-}
-
-/* Nothing is left when the clients are gone and what they left is settled by a reset. */
-static void finish(struct world *w)
-{
-	for (unsigned i = 0; i < w->n_clients; i++)
-		world_kill(w, &w->client[i]);
-	world_run(w);
-	call_last_reset(w, FDID);
-	assert_nothing_left(w);
-	assert_int_equal(fake.bad, 0);
-	assert_int_equal(w->bad_ends, 0);
-	world_free(w);
-}
-
 /* What @c was told, in order: where the first event of @type is. */
 static unsigned first_event(const struct world_client *c, uint32_t type)
 {
@@ -55,7 +33,7 @@ static void loss_of_a_device_is_told_first(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
-		struct world *w = start();
+		struct world *w = call_world(&fake);
 		struct world_client *c = world_client(w, 2, SIO_CLIENT_LIBRARY);
 		struct world_client *lender = world_client(w, 0, SIO_CLIENT_LIBRARY);
 		struct call_borrow b;
@@ -78,13 +56,13 @@ static void loss_of_a_device_is_told_first(void **state)
 		else
 			world_boot(w, 0);
 		world_pass(w, 100000000);
-		finish(w);
+		call_world_end(w, &fake, FDID);
 	}
 }
 
 static void lender_down_is_told(void **state)
 {
-	struct world *w = start();
+	struct world *w = call_world(&fake);
 	struct world_client *c = world_client(w, 2, SIO_CLIENT_LIBRARY);
 	struct call_borrow bc;
 	const struct sio_evm_device *e;
@@ -110,7 +88,7 @@ static void lender_down_is_told(void **state)
 	world_boot(w, 0);
 	world_pass(w, 100000000);
 	assert_int_equal(call_borrow(w, c, FDID, SCI_FLAG_EXCLUSIVE, &bc), 0);
-	finish(w);
+	call_world_end(w, &fake, FDID);
 }
 
 /* Segment events of a client with this reason. */
@@ -129,7 +107,7 @@ static unsigned segment_events(struct world_client *c, uint32_t reason)
  */
 static void segments_outlive_the_link_of_a_borrow(void **state)
 {
-	struct world *w = start();
+	struct world *w = call_world(&fake);
 	struct world_client *borrower = world_client(w, 1, SIO_CLIENT_LIBRARY);
 	struct world_client *lender = world_client(w, 0, SIO_CLIENT_LIBRARY);
 	struct call_borrow b, again;
@@ -164,7 +142,7 @@ static void segments_outlive_the_link_of_a_borrow(void **state)
 	/* One of the segment, two of the data interrupt; and its device is not settled. */
 	assert_int_equal(world_resources(w, SIO_KIND_GRANT), 4);
 	assert_int_equal(call_borrow(w, borrower, FDID, 0, &b), 0);
-	finish(w);
+	call_world_end(w, &fake, FDID);
 }
 
 int main(void)

@@ -17,36 +17,6 @@
 
 static struct fake_device fake;
 
-static struct world *start(void)
-{
-	struct world *w = world_new(3, 0);
-
-	fake_device_add(w, &fake);
-	world_start(w);
-	return w;
-}
-
-/* Nothing is left when the clients are gone and what they left is settled by a reset. */
-static void finish(struct world *w)
-{
-	struct world_client *c;
-	struct call_borrow b;
-
-	for (unsigned i = 0; i < w->n_clients; i++)
-		world_kill(w, &w->client[i]);
-	world_run(w);
-	c = world_client(w, 0, SIO_CLIENT_LIBRARY);
-	assert_int_equal(call_borrow(w, c, FDID, SCI_FLAG_EXCLUSIVE, &b), 0);
-	assert_int_equal(call_handle(w, c, SIO_MSG_DEV_RESET, b.handle, 0), 0);
-	assert_int_equal(call_handle(w, c, SIO_MSG_DEV_RETURN, b.handle, 0), 0);
-	world_kill(w, c);
-	world_run(w);
-	assert_nothing_left(w);
-	assert_int_equal(fake.bad, 0);
-	assert_int_equal(w->bad_ends, 0);
-	world_free(w);
-}
-
 /* Borrow, connect and map BAR 0. */
 static void take(struct world *w, struct world_client *c, uint32_t flags, struct call_borrow *b,
 		 uint32_t *segment, uint32_t *map, uint32_t access[4])
@@ -56,7 +26,7 @@ static void take(struct world *w, struct world_client *c, uint32_t flags, struct
 
 static void exclusive_then_open(void **state)
 {
-	struct world *w = start();
+	struct world *w = call_world(&fake);
 	struct world_client *m = world_client(w, 1, SIO_CLIENT_LIBRARY);
 	struct world_client *c = world_client(w, 2, SIO_CLIENT_LIBRARY);
 	struct world_client *l = world_client(w, 0, SIO_CLIENT_LIBRARY);
@@ -80,13 +50,13 @@ static void exclusive_then_open(void **state)
 	world_kill(w, l);
 	world_run(w);
 	assert_int_equal(call_borrow(w, c, FDID, SCI_FLAG_EXCLUSIVE, &bc), 0);
-	finish(w);
+	call_world_end(w, &fake, FDID);
 }
 
 /* Two managers: the second one sees a mirror, until the first is gone. */
 static void registers_have_one_writer(void **state)
 {
-	struct world *w = start();
+	struct world *w = call_world(&fake);
 	struct world_client *m = world_client(w, 1, SIO_CLIENT_LIBRARY);
 	struct world_client *c = world_client(w, 2, SIO_CLIENT_LIBRARY);
 	struct call_borrow bm, bc;
@@ -111,13 +81,13 @@ static void registers_have_one_writer(void **state)
 	assert_int_equal(call_settled(w, c, bc.handle, SIO_BORROWER_ALL), EACCES);
 	assert_int_equal(call_bar_map(w, c, sc, 0, &mc, access), 0);
 	assert_int_equal(access[0], RW);
-	finish(w);
+	call_world_end(w, &fake, FDID);
 }
 
 /* Two threads, or one that asks again before its first request is answered. */
 static void asked_for_twice_at_once_they_are_one_writers(void **state)
 {
-	struct world *w = start();
+	struct world *w = call_world(&fake);
 	struct world_client *c = world_client(w, 1, SIO_CLIENT_LIBRARY);
 	struct sio_msg_seg_map one = {.bytes = sio_to_le64(0x4000)}, two = one;
 	uint32_t segment, ids[2];
@@ -137,12 +107,12 @@ static void asked_for_twice_at_once_they_are_one_writers(void **state)
 		assert_int_equal(world_reply(c, ids[i])->error, 0);
 		assert_int_equal(sio_from_le32(rep->piece[0].access), RW);
 	}
-	finish(w);
+	call_world_end(w, &fake, FDID);
 }
 
 static void last_unmap_lets_the_registers_go(void **state)
 {
-	struct world *w = start();
+	struct world *w = call_world(&fake);
 	struct world_client *m = world_client(w, 1, SIO_CLIENT_LIBRARY);
 	struct world_client *l = world_client(w, 0, SIO_CLIENT_LIBRARY);
 	struct call_borrow bm, bl;
@@ -162,12 +132,12 @@ static void last_unmap_lets_the_registers_go(void **state)
 	assert_int_equal(access[0], RW);
 	assert_int_equal(call_handle(w, l, SIO_MSG_DEV_RETURN, bl.handle, 0), EBUSY);
 	assert_int_equal(call_handle(w, l, SIO_MSG_SEG_DISCONNECT, sl, 0), EBUSY);
-	finish(w);
+	call_world_end(w, &fake, FDID);
 }
 
 static void dma_maps_hold_memory_and_table_entries(void **state)
 {
-	struct world *w = start();
+	struct world *w = call_world(&fake);
 	struct world_client *c = world_client(w, 2, SIO_CLIENT_LIBRARY);
 	struct world_client *l = world_client(w, 0, SIO_CLIENT_LIBRARY);
 	struct call_borrow bc, bl;
@@ -202,13 +172,13 @@ static void dma_maps_hold_memory_and_table_entries(void **state)
 	assert_int_equal(call_handle(w, l, SIO_MSG_DMA_UNMAP, m, 0), 0);
 	assert_int_equal(call_handle(w, l, SIO_MSG_SEG_REMOVE, mine, 0), 0);
 	assert_int_equal(call_handle(w, l, SIO_MSG_DEV_RETURN, bl.handle, 0), 0);
-	finish(w);
+	call_world_end(w, &fake, FDID);
 }
 
 /* A borrower maps memory of a third host; its exporter dies; the memory stays for the device. */
 static void third_host_memory_stays_while_mapped(void **state)
 {
-	struct world *w = start();
+	struct world *w = call_world(&fake);
 	struct world_client *c = world_client(w, 2, SIO_CLIENT_LIBRARY);
 	struct world_client *x = world_client(w, 1, SIO_CLIENT_LIBRARY);
 	struct call_borrow bc;
@@ -226,7 +196,7 @@ static void third_host_memory_stays_while_mapped(void **state)
 	assert_int_equal(fake_count(w, SIO_KIND_MEM, true), 1);
 	assert_int_equal(call_handle(w, c, SIO_MSG_DMA_UNMAP, map, 0), 0);
 	assert_int_equal(world_resources(w, SIO_KIND_MEM), 0);
-	finish(w);
+	call_world_end(w, &fake, FDID);
 }
 
 static void expect_gone(struct world_client *c, unsigned nth, uint64_t borrower)
@@ -240,7 +210,7 @@ static void expect_gone(struct world_client *c, unsigned nth, uint64_t borrower)
 
 static void quarantine_ends_by_the_holders_word(void **state)
 {
-	struct world *w = start();
+	struct world *w = call_world(&fake);
 	struct world_client *m = world_client(w, 1, SIO_CLIENT_LIBRARY);
 	struct world_client *c = world_client(w, 2, SIO_CLIENT_LIBRARY);
 	struct world_client *n = world_client(w, 0, SIO_CLIENT_LIBRARY);
@@ -274,13 +244,13 @@ static void quarantine_ends_by_the_holders_word(void **state)
 	assert_int_equal(world_resources(w, SIO_KIND_REQUESTER), 0);
 	assert_int_equal(call_settled(w, n, bn.handle, bc.id), 0); /* said twice: the same */
 	assert_null(call_device_event(n, 1));
-	finish(w);
+	call_world_end(w, &fake, FDID);
 }
 
 /* SETTLED for all, and RESET: the generation goes up and every borrower is told. */
 static void reset_tells_every_borrower(void **state)
 {
-	struct world *w = start();
+	struct world *w = call_world(&fake);
 	struct world_client *m = world_client(w, 1, SIO_CLIENT_LIBRARY);
 	struct world_client *c = world_client(w, 2, SIO_CLIENT_LIBRARY);
 	struct world_client *l = world_client(w, 0, SIO_CLIENT_LIBRARY);
@@ -303,12 +273,12 @@ static void reset_tells_every_borrower(void **state)
 			assert_int_equal(sio_from_le32(e->generation), bm.generation + 2 * (k + 1));
 		}
 	assert_int_equal(fake.generation, 3);
-	finish(w);
+	call_world_end(w, &fake, FDID);
 }
 
 static void device_segments_go_where_hints_say(void **state)
 {
-	struct world *w = start();
+	struct world *w = call_world(&fake);
 	struct world_client *c = world_client(w, 2, SIO_CLIENT_LIBRARY);
 	struct world_client *m = world_client(w, 1, SIO_CLIENT_LIBRARY);
 	struct call_borrow bc, bm;
@@ -358,13 +328,13 @@ static void device_segments_go_where_hints_say(void **state)
 	assert_int_equal(world_resources(w, SIO_KIND_MEM), 0);
 	assert_int_equal(call_dev_seg_create(w, c, bc.handle, 1, 4096, SCI_MEMTYPE_PRIVATE, SQ, 0),
 			 0); /* the id is free again; the borrow's end takes it, never connected */
-	finish(w);
+	call_world_end(w, &fake, FDID);
 }
 
 /* Flags that no memory can satisfy, and memory that is short on one side. */
 static void device_segments_fall_back(void **state)
 {
-	struct world *w = start();
+	struct world *w = call_world(&fake);
 	struct world_client *c = world_client(w, 2, SIO_CLIENT_LIBRARY);
 	struct call_borrow bc;
 	uint32_t sq, node;
@@ -385,7 +355,7 @@ static void device_segments_fall_back(void **state)
 	assert_int_equal(call_dev_seg_connect(w, c, bc.handle, 1, SCI_MEMTYPE_PRIVATE, &sq, &node),
 			 0);
 	assert_int_equal(node, 12);
-	finish(w);
+	call_world_end(w, &fake, FDID);
 }
 
 /*
@@ -403,7 +373,7 @@ static void late_device_segments_are_not_known(void **state)
 						     .memtype = sio_to_le32(SCI_MEMTYPE_SHARED),
 						     .bytes = sio_to_le64(4096),
 						     .hints = sio_to_le32(CQ)};
-		struct world *w = start();
+		struct world *w = call_world(&fake);
 		struct world_client *c = world_client(w, 2, SIO_CLIENT_LIBRARY);
 		struct world_client *m = world_client(w, 1, SIO_CLIENT_LIBRARY);
 		struct call_borrow bc, bm;
@@ -423,7 +393,7 @@ static void late_device_segments_are_not_known(void **state)
 		other = call_dev_seg_create(w, m, bm.handle, 1, 4096, SCI_MEMTYPE_SHARED, SQ, 0);
 		late += world_reply(c, id)->error == ETIMEDOUT;
 		assert_int_equal(other, world_reply(c, id)->error ? 0 : EEXIST);
-		finish(w);
+		call_world_end(w, &fake, FDID);
 	}
 	assert_true(late > 0);
 }
@@ -451,7 +421,7 @@ static void a_link_that_flaps_leaves_both_agreed(void **state)
 		/* What it has is its own: each can be returned, and then nobody has anything. */
 		assert_int_equal(call_borrow(w, c, FDID, 0, &b), 0);
 		assert_int_equal(call_handle(w, c, SIO_MSG_DEV_RETURN, b.handle, 0), 0);
-		finish(w);
+		call_world_end(w, &fake, FDID);
 	}
 }
 
