@@ -40,6 +40,17 @@ static inline uint64_t next_random(uint64_t *state)
 	return *state >> 16;
 }
 
+/* In which order @n parties take their turns: another each round, so that none has a place of its own. */
+static inline void draw_order(uint64_t *random, unsigned n, unsigned ret[])
+{
+	for (unsigned i = 0; i < n; i++) {
+		unsigned at = (unsigned)(next_random(random) % (i + 1));
+
+		ret[i] = ret[at];
+		ret[at] = i;
+	}
+}
+
 static inline void pin(const char *text)
 {
 	int cpu = atoi(text);

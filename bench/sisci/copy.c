@@ -103,6 +103,7 @@ static double turn(const struct bench *b, const struct way *w, size_t size)
 static void measure(sci_desc_t sd, unsigned node, unsigned rounds, struct bench *b, size_t most)
 {
 	uint64_t random = 0x9e3779b97f4a7c15u;
+	unsigned turns[WAYS];
 	sci_remote_segment_t seg;
 	sci_error_t error;
 
@@ -121,8 +122,9 @@ static void measure(sci_desc_t sd, unsigned node, unsigned rounds, struct bench 
 			b->offset = next_random(&random) % (PAGE / 64) * 64;
 			b->to = b->mapped + b->offset;
 			b->from = b->memory + next_random(&random) % (PAGE / 64) * 64;
+			draw_order(&random, WAYS, turns);
 			for (unsigned w = 0; w < WAYS; w++) {
-				const struct way *way = &ways[(w + r) % WAYS];
+				const struct way *way = &ways[turns[w]];
 
 				printf("%zu %s %.2f\n", size, way->who, turn(b, way, size));
 			}

@@ -57,7 +57,7 @@ class Bench:
         if len(cpus) < 2:
             raise SystemExit("two processors are needed: both sides would take turns on one")
         self.build, self.cpus, self.quick = args.build, cpus, args.quick
-        self.rounds_wanted = args.rounds
+        self.rounds_wanted, self.starts = args.rounds, args.starts
         self.line = Line(args.build, cpus)
 
     def rounds(self, usual):

@@ -6,8 +6,8 @@
  * with; and memcpy() in a function of another library, for what a call costs). The owner of the
  * segment, on the other processor, loads every byte of each message and tells by a word in a
  * segment of the sender's how many it has read; the sender waits while the ring is full. The
- * protocol is the same for all ways, they take turns within each round, and each round has other
- * places within a page.
+ * protocol is the same for all ways, they take turns within each round, in an order that is drawn,
+ * and each round has other places within a page.
  *
  * usage: bench-sisci-read SOCKET NODE SOCKET NODE CPU CPU ROUNDS BYTES-PER-TURN MOST
  * prints: "SIZE who ns", per message, a line per size, way and round
@@ -139,13 +139,15 @@ static double turn(struct side *s, const struct way *w, size_t size)
 static void send_all(struct side *s, unsigned rounds, size_t most)
 {
 	uint64_t random = 0x9e3779b97f4a7c15u;
+	unsigned turns[WAYS];
 
 	for (size_t size = LEAST; size <= most; size *= 2)
 		for (unsigned r = 0; r < rounds; r++) {
 			s->offset = next_random(&random) % (PAGE / LINE) * LINE;
 			s->from = s->memory + next_random(&random) % (PAGE / LINE) * LINE;
+			draw_order(&random, WAYS, turns);
 			for (unsigned w = 0; w < WAYS; w++) {
-				const struct way *way = &ways[(w + r) % WAYS];
+				const struct way *way = &ways[turns[w]];
 				double ns = turn(s, way, size);
 
 				if (r > 0) /* the first round warms up */
@@ -174,18 +176,19 @@ static uint64_t read_all(const uint8_t *at, size_t size)
 
 static void read_turn(struct side *s)
 {
-	const struct orders *o = s->orders;
+	const struct orders o =
+		*s->orders; /* the next ones come as soon as the last word is told */
 	uint64_t sum = 0;
 
-	for (size_t n = 0; n < o->times; n++) {
-		wait_until(&o->tail, s->sent + n + 1);
-		sum += read_all(s->ring + o->offset + n % o->slots * o->size, o->size);
+	for (size_t n = 0; n < o.times; n++) {
+		wait_until(&s->orders->tail, s->sent + n + 1);
+		sum += read_all(s->ring + o.offset + n % o.slots * o.size, o.size);
 		/* A word for half a ring: it is the sender's line that it takes. */
-		if ((n + 1) % (o->slots / 2 + 1) == 0 || n + 1 == o->times)
+		if ((n + 1) % (o.slots / 2 + 1) == 0 || n + 1 == o.times)
 			sio_write64(s->read, s->sent + n + 1);
 	}
 	__asm__ volatile("" ::"r"(sum));
-	s->sent += o->times;
+	s->sent += o.times;
 }
 
 static void read_until_end(struct side *s)
