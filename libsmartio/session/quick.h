@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a copy of a few bytes has no time to find by the library and its table of handles: which
- * handles live, and where their memory is. One load and one comparison tell.
+ * handles live, and where their memory is. Three loads and one comparison tell.
  *
  * An entry is found by the low bits of a handle's place, so two handles may want the same: the
  * later one has it. Who finds another handle than its own, or none, takes the long way, which knows
@@ -49,16 +49,15 @@ static inline struct sio_quick *sio_quick_entry(uintptr_t handle)
 }
 
 /*
- * Its memory, and how much; false: take the long way. The handle is compared once more after the
- * rest was read: they belong together.
+ * Its memory, and how much; false: take the long way. The handle is compared when the rest was
+ * read: who has one has it from a call that had filled the entry before, and an entry that is
+ * another's is empty before anything else of it changes.
  */
 static inline bool sio_quick_get(uintptr_t handle, uint8_t **ret_at, size_t *ret_bytes)
 {
 	const struct sio_quick *q = sio_quick_entry(handle);
 
 	__asm__("" : "+r"(q)); /* one address: else each member's is made from the table's anew */
-	if (__builtin_expect(__atomic_load_n(&q->handle, __ATOMIC_ACQUIRE) != handle, 0))
-		return false;
 	*ret_at = __atomic_load_n(&q->at, __ATOMIC_ACQUIRE);
 	*ret_bytes = __atomic_load_n(&q->bytes, __ATOMIC_ACQUIRE);
 	return __builtin_expect(__atomic_load_n(&q->handle, __ATOMIC_RELAXED) == handle, 1);

@@ -4,6 +4,7 @@
  * system calls are made in each.
  * usage: apipath serve exports a segment and interrupts until its input ends; prints "serving"
  *        apipath NODE         uses those of NODE; prints the names of its phases
+ *        apipath NODE unset   copies there, with errors that nobody has written before
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -158,6 +159,20 @@ static void copies(void)
 	}
 }
 
+static void unset_errors(void)
+{
+	sci_error_t *error;
+
+	for (unsigned i = 0; i < COPIES / 1000; i++) {
+		error = malloc(sizeof(*error));
+		if (!error)
+			exit(1);
+		SCIMemCpy(NULL, with.near, with.remote_map, 0, i % 2 ? 64 : 4096, 0, error);
+		check(*error, "SCIMemCpy");
+		free(error);
+	}
+}
+
 static void start(unsigned flags)
 {
 	sci_error_t error;
@@ -253,14 +268,18 @@ int main(int argc, char **argv)
 	};
 	size_t n = sizeof(phases) / sizeof(phases[0]);
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: apipath serve|NODE\n");
+	if (argc != 2 && (argc != 3 || strcmp(argv[2], "unset") != 0)) {
+		fprintf(stderr, "usage: apipath serve|NODE [unset]\n");
 		return 2;
 	}
 	if (!strcmp(argv[1], "serve"))
 		return serve();
 	begin();
 	get((unsigned)atoi(argv[1]));
+	if (argc == 3) {
+		unset_errors();
+		return 0;
+	}
 	/* Once for what is asked the first time, and once to be looked at. */
 	start(SCI_FLAG_DMA_WAIT);
 	for (size_t i = 0; i < n; i++) {

@@ -25,17 +25,25 @@ class ApiPath(unittest.TestCase):
         cls.c.__enter__()
         cls.addClassCleanup(cls.c.__exit__)
 
-    def calls(self, node, far):
-        """Phase -> Counter of the names of system calls, of all threads, between its marks."""
+    def served(self, node):
+        """A server on @node."""
         program = os.path.join(BUILD, "tests", "system", "apipath")
-        trace = os.path.join(self.c.dir, "trace")
         server = self.c.start(node, program, "serve", stdin=subprocess.PIPE)
         self.assertIn("serving", server.stdout.readline())
-        names = self.c.run("client1", "strace", "-f", "-qq", "-o", trace, program, str(far),
-                           timeout=300).split()
+        return program, server
+
+    def end(self, server):
         server.stdin.close()
         server.stdin = None
         self.c.finish(server)
+
+    def calls(self, node, far):
+        """Phase -> Counter of the names of system calls, of all threads, between its marks."""
+        trace = os.path.join(self.c.dir, "trace")
+        program, server = self.served(node)
+        names = self.c.run("client1", "strace", "-f", "-qq", "-o", trace, program, str(far),
+                           timeout=300).split()
+        self.end(server)
         with open(trace, encoding="ascii", errors="replace") as f:
             lines = [m.groups() for m in (re.match(r"(\d+)\s+(\w+)\(", line) for line in f) if m]
         # The library's event thread waits and reads when it likes: the thread that moves data counts.
@@ -69,6 +77,12 @@ class ApiPath(unittest.TestCase):
 
     def test_to_another_host(self):
         self.check(self.calls("client2", 16))
+
+    def test_valgrind_has_nothing_to_report(self):
+        """SCIMemCpy() looks at an error before it writes it, but not there."""
+        program, server = self.served("client2")
+        self.c.run("client1", "valgrind", "-q", "--error-exitcode=9", program, "16", "unset", timeout=120)
+        self.end(server)
 
     def test_on_one_host(self):
         self.check(self.calls("client1", 12))
