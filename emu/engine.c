@@ -231,6 +231,7 @@ static int copy_piece(struct emu_channel *c)
 	const struct sio_dma_entry *entry = &c->entry;
 	uint64_t from = 0, to = 0, left = entry->length - c->copied;
 	struct emu_engine *e = c->engine;
+	uint64_t most = e->n_channels > 1 ? EMU_DMA_PIECE : EMU_DMA_PIECE_ALONE;
 	struct emu_dma_range *source, *target;
 	struct emu_stretch in, out;
 	int rc;
@@ -241,8 +242,8 @@ static int copy_piece(struct emu_channel *c)
 		return -EINVAL;
 	if (left == 0)
 		return 0;
-	if (left > EMU_DMA_PIECE)
-		left = EMU_DMA_PIECE;
+	if (left > most)
+		left = most;
 	rc = find(e, source, from, left, SIO_ACCESS_READ, &in);
 	if (rc == 0 && to_group(target))
 		return copy_to_group(c, target, to, &in);

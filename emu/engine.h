@@ -13,9 +13,11 @@
 
 #include "emu/internal.h"
 
-#define EMU_CHANNELS 256	   /* of one engine */
-#define EMU_DMA_PIECE (256u << 10) /* bytes that are copied between two looks at anything else */
-#define EMU_ENGINE_FAULTS 16	   /* told to the room at once; a channel with more waits */
+#define EMU_CHANNELS 256 /* of one engine */
+/* Bytes that are copied between two looks at anything else; and where no other channel waits. */
+#define EMU_DMA_PIECE (256u << 10)
+#define EMU_DMA_PIECE_ALONE (1u << 20)
+#define EMU_ENGINE_FAULTS 16 /* told to the room at once; a channel with more waits */
 
 struct emu_channel;
 

@@ -7,7 +7,7 @@
 
 #include "emu/engine.h"
 
-#define SIZE 0xc0000 /* three pieces */
+#define SIZE 0x300000 /* three pieces of a channel that is alone */
 
 /* A channel of the client with memory of its own, and of the lender's through a window. */
 struct dma {
@@ -52,6 +52,10 @@ static inline void dma_init(struct dma *d, unsigned iommu)
 	d->f = f;
 	for (unsigned i = 0; i < 3; i++) {
 		f->host[i].ram_size = 8 << 20;
+		for (unsigned k = 0; k < f->host[i].n_adapters; k++) {
+			f->host[i].adapter[k].window_size = 64 << 16;
+			f->host[i].adapter[k].lut_entries = 64;
+		}
 		fake_up(f, i);
 	}
 	d->owner = fake_owner(f, CLIENT);

@@ -181,12 +181,12 @@ static void aborts_end_what_is_named(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		put(&d, d.local, 0, d.remote, 0, SIZE, true);
 	assert_int_equal(emu_room_engine_step(d.f->room, CLIENT), 1);
-	assert_memory_equal(d.there, d.here, EMU_DMA_PIECE);
+	assert_memory_equal(d.there, d.here, EMU_DMA_PIECE_ALONE);
 	d.ring->abort = 2; /* the first, under way, and the second */
 	assert_int_equal(emu_room_engine_step(d.f->room, CLIENT), 1);
 	assert_int_equal(d.ring->done, 1);
 	assert_int_equal(result(&d, 0), -ECANCELED);
-	assert_int_equal(d.there[EMU_DMA_PIECE], 0);
+	assert_int_equal(d.there[EMU_DMA_PIECE_ALONE], 0);
 	work(&d);
 	assert_int_equal(d.ring->done, 3);
 	assert_int_equal(result(&d, 1), -ECANCELED);
@@ -217,6 +217,8 @@ static void channels_take_turns(void **state)
 	assert_int_equal(emu_room_engine_step(d.f->room, CLIENT), 1);
 	assert_int_equal(other.ring->done, 1);
 	assert_int_equal(d.ring->done, 0);
+	assert_memory_equal(d.there, d.here, EMU_DMA_PIECE);
+	assert_int_equal(d.there[EMU_DMA_PIECE], 0);
 	/* The channel whose turn is next may go. */
 	assert_int_equal(fake_end(d.f, CLIENT, SIO_OP_DMA_FREE, other.channel, d.owner), 0);
 	work(&d);
@@ -308,14 +310,14 @@ static void owners_take_their_channels_along(void **state)
 	for (unsigned iommu = 0; iommu < 8; iommu += 7) {
 		begin(&d, iommu);
 		fake_forget(d.f);
-		d.there[EMU_DMA_PIECE] = 1;
+		d.there[EMU_DMA_PIECE_ALONE] = 1;
 		emu_room_owner_hup(d.f->room, CLIENT, d.owner);
 		e = fake_take(d.f, CLIENT, SIO_EV_OWNER_GONE);
 		assert_non_null(e);
 		assert_int_equal(e->u.gone.mems + e->u.gone.maps, 0);
 		assert_non_null(fake_take(d.f, CLIENT, SIO_EV_OWNER_END));
 		assert_int_equal(work(&d), 0);
-		assert_int_equal(d.there[EMU_DMA_PIECE], 1);
+		assert_int_equal(d.there[EMU_DMA_PIECE_ALONE], 1);
 		for (uint32_t kind = SIO_KIND_MEM; kind <= SIO_KIND_DMA_RANGE; kind++)
 			if (kind <= SIO_KIND_IRQ || kind >= SIO_KIND_WATCH)
 				assert_int_equal(fake_count(d.f, CLIENT, kind), 0);
