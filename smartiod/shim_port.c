@@ -165,17 +165,6 @@ static bool in_reset(const struct shim_port *p, uint64_t device)
 	return false;
 }
 
-/*
- * What takes views away would make the module wait until a reset of their device is over, and us
- * with it; whose view it is, or which an owner has, is not known here.
- */
-static bool must_wait(const struct shim_port *p, const struct shim_call *c)
-{
-	if (c->req.h.op == SIO_OP_BAR_CLOSE || c->req.h.op == SIO_OP_OWNER_CLOSE)
-		return p->resets;
-	return in_reset(p, device_of(c));
-}
-
 static void answered(struct shim_port *p, struct shim_call *c)
 {
 	pthread_mutex_lock(&p->lock);
@@ -258,7 +247,7 @@ static void over(struct shim_port *p, struct shim_call *c)
 	p->behind.last = &p->behind.first;
 	p->behind.first = NULL;
 	while ((c = take_first(&behind)))
-		if (must_wait(p, c))
+		if (in_reset(p, device_of(c)))
 			append(&p->behind, c);
 		else
 			run(p, c);
@@ -278,7 +267,7 @@ int shim_port_send(struct shim_port *p, const void *req, size_t len, const int *
 	r = call_new(p, req, len, fds, n_fds, &c);
 	if (r < 0)
 		return r;
-	if (must_wait(p, c))
+	if (in_reset(p, device_of(c)))
 		append(&p->behind, c);
 	else
 		run(p, c);

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,9 +32,6 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
 
 static bool no_threads;
 static unsigned threads;
-static sem_t *reset_ends; /* if not NULL: when a reset of a function does */
-static uint32_t seen[8];  /* requests that the module had, in order, but for looks */
-static _Atomic unsigned n_seen;
 static uint64_t generation;
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
@@ -57,22 +53,15 @@ int __wrap_ioctl(int fd, unsigned long request, struct sio_ioc_packet *packet)
 		struct sio_evt_list list;
 		struct sio_evt_device device;
 		struct sio_evt_reset reset;
-		struct sio_evt_ok ok;
 	} evt = {.h = {.op = req->op, .cookie = req->cookie}};
 
 	(void)fd;
 	assert_int_equal(request, SIO_IOC_REQUEST);
-	if (req->op != SIO_OP_LIST && req->op != SIO_OP_DEVICE_LIST && n_seen < 8)
-		seen[n_seen++] = req->op;
 	if (req->op == SIO_OP_LIST) {
 		evt.h.size = sizeof(evt.list);
 	} else if (req->op == SIO_OP_RESET) {
-		while (reset_ends && sem_wait(reset_ends) < 0)
-			assert_int_equal(errno, EINTR);
 		evt.h.size = sizeof(evt.reset);
 		evt.reset.generation = ++generation;
-	} else if (req->op == SIO_OP_BAR_CLOSE || req->op == SIO_OP_OWNER_CLOSE) {
-		evt.h.size = sizeof(evt.ok);
 	} else if (((const struct sio_req_device_list *)req)->after < DEVICE) {
 		assert_int_equal(req->op, SIO_OP_DEVICE_LIST);
 		evt.h.size = sizeof(evt.device);
@@ -177,67 +166,12 @@ static void the_word_of_a_reset_takes_no_thread(void **state)
 	stop(f);
 }
 
-static uint32_t next_answer(struct fixture *f)
-{
-	struct pollfd poll_fd = {.fd = shim_port_fd(f->port), .events = POLLIN};
-	union {
-		struct sio_evt h;
-		char room[SIO_PORT_MAX_PACKET];
-	} evt;
-	int fds[SIO_PORT_MAX_FDS];
-	unsigned n_fds;
-
-	while (shim_port_event(f->port, &evt, fds, &n_fds) < 0)
-		assert_int_equal(poll(&poll_fd, 1, -1), 1);
-	assert_int_equal(evt.h.error, 0);
-	return evt.h.op;
-}
-
-/* The module would have us wait, and with us all whom we serve. */
-static void what_takes_views_away_waits_for_a_reset(void **state)
-{
-	static const uint32_t ops[] = {SIO_OP_RESET, SIO_OP_BAR_CLOSE, SIO_OP_OWNER_CLOSE};
-	union {
-		struct sio_req_reset reset;
-		struct sio_req_bar_close bar;
-		struct sio_req_owner_close owner;
-	} req[3] = {
-		{.reset = {.h.size = sizeof(req->reset),
-			   .device = DEVICE,
-			   .kind = SIO_RESET_FUNCTION}},
-		{.bar = {.h.size = sizeof(req->bar), .id = 77}},
-		{.owner.h = {.size = sizeof(req->owner), .owner = 78}},
-	};
-	struct fixture *f = start();
-	sem_t ends;
-
-	(void)state;
-	assert_int_equal(sem_init(&ends, 0, 0), 0);
-	reset_ends = &ends;
-	n_seen = 0;
-	for (unsigned i = 0; i < 3; i++) {
-		req[i].reset.h.op = ops[i];
-		assert_int_equal(shim_port_send(f->port, &req[i], req[i].reset.h.size, NULL, 0), 0);
-	}
-	assert_true(n_seen <= 1); /* the reset, when its thread has come so far */
-	sem_post(&ends);
-	for (unsigned i = 0; i < 3; i++) {
-		assert_int_equal(next_answer(f), ops[i]);
-		assert_int_equal(seen[i], ops[i]);
-	}
-	assert_int_equal(n_seen, 3);
-	reset_ends = NULL;
-	sem_destroy(&ends);
-	stop(f);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_reset_in_a_thread),
 		cmocka_unit_test(a_reset_for_which_there_is_no_thread),
 		cmocka_unit_test(the_word_of_a_reset_takes_no_thread),
-		cmocka_unit_test(what_takes_views_away_waits_for_a_reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
