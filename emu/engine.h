@@ -14,7 +14,7 @@
 #include "emu/internal.h"
 
 #define EMU_CHANNELS 256 /* of one engine */
-/* Bytes that are copied between two looks at anything else; and where no other channel waits. */
+/* Bytes that are copied between two looks at anything else; and where no other channel is. */
 #define EMU_DMA_PIECE (256u << 10)
 #define EMU_DMA_PIECE_ALONE (1u << 20)
 #define EMU_ENGINE_FAULTS 16 /* told to the room at once; a channel with more waits */

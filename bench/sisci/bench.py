@@ -39,12 +39,14 @@ def show_pingpong(samples):
 
 
 def best_of(took):
-    """The best way's time in each round. Which one that is the other half of the rounds says: the least
-    of several times that one also compares with would be less than what any way takes.
+    """The best way's time in each round. Which one that is the other rounds say: the least of several
+    times that one also compares with would be less than what any way takes.
     """
-    best = [min(("memcpy", "string", "stream"), key=lambda who: statistics.median(took[who][h::2]))
-            for h in (1, 0)]
-    return [took[best[r % 2]][r] for r in range(len(took["memcpy"]))]
+    def others(who, r):
+        return statistics.median(took[who][:r] + took[who][r + 1:])
+
+    return [took[min(("memcpy", "string", "stream"), key=lambda who: others(who, r))][r]
+            for r in range(len(took["memcpy"]))]
 
 
 def started_anew(b, once):
@@ -214,7 +216,7 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--only", default=",".join(ROWS))
     parser.add_argument("--rounds", type=int)
-    parser.add_argument("--starts", type=int, default=21, help="of the rows copy, read and dma")
+    parser.add_argument("--starts", type=int, default=25, help="of the rows copy, read and dma")
     parser.add_argument("--cpus", type=lambda text: [int(n) for n in text.split(",")])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--csv")
@@ -224,6 +226,8 @@ def main():
     for key in wanted:
         if key not in ROWS:
             parser.error(f"{key} is no row: {' '.join(ROWS)}")
+    if args.rounds and args.rounds < 2 or args.starts < 1:
+        parser.error("at least 2 rounds and a start")
     b = Bench(args)
     print("measured: times of our software, not of PCIe. Medians of rounds, in turns, or of starts; "
           "ratios: median\n(and 95 % interval) of these", flush=True)

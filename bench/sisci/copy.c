@@ -102,7 +102,7 @@ static double turn(const struct bench *b, const struct way *w, size_t size)
 
 static void measure(sci_desc_t sd, unsigned node, unsigned rounds, struct bench *b, size_t most)
 {
-	uint64_t random = 0x9e3779b97f4a7c15u;
+	uint64_t random = 0x9e3779b97f4a7c15u ^ now_ns();
 	unsigned turns[WAYS];
 	sci_remote_segment_t seg;
 	sci_error_t error;

@@ -24,11 +24,14 @@ hosts:
 
 
 def median_interval(values):
-    """The median, and the interval that holds it with 95 %: from order statistics alone."""
+    """The median, and the interval that holds it with 95 % or more: from order statistics alone."""
     values, n = sorted(values), len(values)
-    half = 1.96 * math.sqrt(n) / 2
-    low, high = max(0, math.floor(n / 2 - half)), min(n - 1, math.ceil(n / 2 + half) - 1)
-    return statistics.median(values), values[low], values[high]
+    # How many are left out at either end, and the chance that the median lies there.
+    outside, cut = 2 / 2 ** n, 0
+    while cut < (n - 1) // 2 and outside + 2 * math.comb(n, cut + 1) / 2 ** n <= 0.05:
+        cut += 1
+        outside += 2 * math.comb(n, cut) / 2 ** n
+    return statistics.median(values), values[cut], values[n - 1 - cut]
 
 
 class Line:

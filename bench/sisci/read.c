@@ -138,7 +138,7 @@ static double turn(struct side *s, const struct way *w, size_t size)
 
 static void send_all(struct side *s, unsigned rounds, size_t most)
 {
-	uint64_t random = 0x9e3779b97f4a7c15u;
+	uint64_t random = 0x9e3779b97f4a7c15u ^ now_ns();
 	unsigned turns[WAYS];
 
 	for (size_t size = LEAST; size <= most; size *= 2)
@@ -176,8 +176,8 @@ static uint64_t read_all(const uint8_t *at, size_t size)
 
 static void read_turn(struct side *s)
 {
-	const struct orders o =
-		*s->orders; /* the next ones come as soon as the last word is told */
+	/* The next ones come as soon as the last word is told. */
+	const struct orders o = *s->orders;
 	uint64_t sum = 0;
 
 	for (size_t n = 0; n < o.times; n++) {
@@ -217,6 +217,7 @@ static void *make(sci_desc_t sd, unsigned id, size_t bytes)
 	check(error, "SCIMapLocalSegment");
 	SCIPrepareSegment(seg, 0, 0, &error);
 	check(error, "SCIPrepareSegment");
+	memset(at, 0, bytes); /* all pages are there, and nobody has written anything yet */
 	SCISetSegmentAvailable(seg, 0, 0, &error);
 	check(error, "SCISetSegmentAvailable");
 	return at;
@@ -252,7 +253,6 @@ static void play(struct side *s, bool sender, const char *socket, unsigned peer,
 		s->orders = reach(sd, peer, SEGMENT + 1, bytes, &s->far);
 	} else {
 		s->orders = make(sd, SEGMENT + 1, bytes);
-		memset(s->orders, 0, bytes);
 		s->read = reach(sd, peer, SEGMENT, PAGE, &map);
 	}
 	s->ring = (uint8_t *)s->orders + PAGE;

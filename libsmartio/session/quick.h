@@ -50,8 +50,8 @@ static inline struct sio_quick *sio_quick_entry(uintptr_t handle)
 
 /*
  * Its memory, and how much; false: take the long way. The handle is compared when the rest was
- * read: who has one has it from a call that had filled the entry before, and an entry that is
- * another's is empty before anything else of it changes.
+ * read: who has one has it from a call that happened before and filled the entry, and an entry that
+ * becomes another's is empty before anything else of it changes.
  */
 static inline bool sio_quick_get(uintptr_t handle, uint8_t **ret_at, size_t *ret_bytes)
 {

@@ -34,7 +34,7 @@ struct sio_poll {
 struct sio_world {
 	/*
 	 * No other process has this image of memory, so what is static is of the one process. A
-	 * simulator has many.
+	 * simulator has many. False under valgrind, too: what has short ways takes the long ones.
 	 */
 	bool alone;
 	/* Connect to this process's smartiod: -ENOENT none set up, -ECONNREFUSED not running. */

@@ -51,7 +51,8 @@ static __attribute__((noinline)) void copy_small(uint8_t *to, const uint8_t *fro
 }
 
 #define GET(name, at) (*(const name##_part *)(at))
-#define PUT(name, at, part) (*(name##_part *)(at) = (part))
+/* In the order that is written here: one line after the other is what readers get soonest. */
+#define PUT(name, at, part) (*(volatile name##_part *)(at) = (part))
 #define FOUR(bytes) (4 * (size_t)(bytes))
 #define LOOP_MOST(bytes) (256 * (size_t)(bytes)) /* from here on memcpy() does as well */
 
