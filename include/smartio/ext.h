@@ -18,7 +18,8 @@ extern "C" {
 #endif
 
 /**
- * The text that explains this thread's last failed call, with names and numbers; "" if none.
+ * The text that explains this thread's last failed call, with names and numbers; "" if none. To be
+ * looked at after a failure: a call that succeeds clears it, or leaves it (SCIMemCpy() does).
  * Valid until the thread's next SISCI or smartio call. Never NULL.
  */
 const char *smartio_last_error(void);

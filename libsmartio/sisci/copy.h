@@ -64,7 +64,7 @@ static inline unsigned sio_copy_kind(size_t size)
 	return kind < SIO_COPY_SIZES ? kind : SIO_COPY_SIZES - 1;
 }
 
-/* Of this thread; a word of its own, as the error's in error.h. */
+/* Of this thread. */
 extern __thread uint8_t sio_copy_count
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 

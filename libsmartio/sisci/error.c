@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The one table from errno to SCI_ERR_*, the texts of the codes, and each thread's last error. */
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -48,11 +49,11 @@ sci_error_t sio_error_code(int rc)
 }
 
 static __thread char last_text[SIO_ERR_TEXT];
-__thread bool sio_error_told;
+static __thread bool told; /* there is a text */
 
 void sio_error_remember(const char *text)
 {
-	sio_error_told = text != NULL;
+	told = text != NULL;
 	if (!text)
 		return;
 	memcpy(last_text, text, strnlen(text, sizeof(last_text) - 1) + 1);
@@ -61,7 +62,7 @@ void sio_error_remember(const char *text)
 
 const char *sio_error_recall(void)
 {
-	return sio_error_told ? last_text : "";
+	return told ? last_text : "";
 }
 
 static const struct {

@@ -3,8 +3,6 @@
 #ifndef SISCI_ERROR_ROOM_H
 #define SISCI_ERROR_ROOM_H
 
-#include <stdbool.h>
-
 #include "core/err.h"
 #include "sisci_error.h"
 
@@ -18,14 +16,6 @@ static inline int sio_error_as(int rc, int from, sci_error_t to)
 /* As sio_fail(), with a code of the API. Return: @code. */
 #define sio_refuse(err, code, ...) sio_fail((err), (int)(code), __VA_ARGS__)
 
-/* Whether this thread has a text; a word of its own so that to clear it is little work. */
-extern __thread bool sio_error_told
-	__attribute__((tls_model("initial-exec"), visibility("hidden")));
-static inline void sio_error_forget(void)
-{
-	if (__builtin_expect(sio_error_told, 0)) /* a load is cheaper than a store: copy_middle.c */
-		sio_error_told = false;
-}
 /* This thread's text; NULL clears it. */
 void sio_error_remember(const char *text);
 const char *sio_error_recall(void);

@@ -6,7 +6,6 @@
  */
 #include "session/quick.h"
 #include "sisci/copy.h"
-#include "sisci/error.h"
 #include "smartio/io.h"
 
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -49,13 +48,13 @@ static bool is_sequence(sci_sequence_t sequence)
 /*
  * What is stored takes a place in the queue of stores even if it changes nothing, and copy_middle.c
  * tells what that may cost. So @error is looked at first, which perhaps nobody has written yet;
- * where valgrind would report that, no copy comes here (world_live.c).
+ * where valgrind would report that, no copy comes here (world_live.c). The thread's text is of its
+ * last call that failed, and stays.
  */
 static inline __attribute__((always_inline)) void tell_success(sci_error_t *error)
 {
 	if (!UNLIKELY(!error) && UNLIKELY(*error != SCI_ERR_OK))
 		*error = SCI_ERR_OK;
-	sio_error_forget();
 }
 
 /* Apart, so that a copy out in no sequence does not pay for the registers. */

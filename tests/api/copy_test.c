@@ -148,7 +148,6 @@ static int is_refused(void *arg)
 	CHECK(*smartio_last_error());
 	SCIMemCpy(sequence, bytes, m.far, 0, 64, 0, &error);
 	CHECK_OK(error);
-	CHECK(!*smartio_last_error()); /* a success leaves no text */
 	SCIMemCpy(NULL, bytes, m.far, SIZE_MAX - 7, 16, 0, &error);
 	CHECK_IS(error, SCI_ERR_OUT_OF_RANGE);
 	SCIMemCpy(NULL, bytes, m.far, 8, SIZE_MAX, 0, &error);
