@@ -16,9 +16,9 @@ struct fake_device {
 	uint64_t opened; /* in this boot */
 	bool gone;
 	unsigned no_memory; /* so many views cannot be closed */
-	bool ignorant;	 /* of what pages are for: a reset leaves views as they are */
-	int reset_error; /* of each RESET; 0: none */
-	unsigned bad;	 /* requests that no correct daemon makes */
+	bool ignorant;	    /* of what pages are for: a reset leaves views as they are */
+	int reset_error;    /* of each RESET; 0: none */
+	unsigned bad;	    /* requests that no correct daemon makes */
 };
 
 /* Before world_start(): host 0 has the device. */
