@@ -40,7 +40,7 @@ static inline uint64_t next_random(uint64_t *state)
 	return *state >> 16;
 }
 
-/* In which order @n parties take their turns: another each round, so that none has a place of its own. */
+/* In which order @n parties take their turns: drawn anew each round. */
 static inline void draw_order(uint64_t *random, unsigned n, unsigned ret[])
 {
 	for (unsigned i = 0; i < n; i++) {
