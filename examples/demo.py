@@ -99,9 +99,9 @@ class Cluster:
 
     def counters(self):
         """What the fabric counted at the drive's port."""
-        for device in json.loads(self.smartio("stats", "--json"))["devices"]:
+        for device in json.loads(self.smartio("stats", "--json"))["data"]["devices"]:
             if device["name"] == "nvme0":
-                return device["counters"]
+                return {k: int(v, 16) for k, v in device["counters"].items()}
         raise Failed("smartio stats does not know nvme0")
 
     def down(self):
@@ -191,11 +191,12 @@ def kill_one(c):
         os.kill(client_pid(victim.pid), signal.SIGKILL)
         victim.communicate()
         c.children.remove(victim)
-        results = [json.loads(c.finish(o)) for o in others]
+        results = [json.loads(c.finish(o))["data"] for o in others]
         step.note = "no error: " + ", ".join(f"{r['completed']} I/Os" for r in results)
     with Step("its queues are deleted, then its windows, then its memory"):
         deadline = time.monotonic() + 10
-        while any(s["quarantined"] for s in json.loads(c.smartio("segment", "list", "--json"))):
+        while any(s["quarantined"] for s in
+                  json.loads(c.smartio("segment", "list", "--json"))["data"]["segments"]):
             if time.monotonic() > deadline:
                 raise Failed("something stays in quarantine")
             time.sleep(0.05)

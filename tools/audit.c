@@ -47,19 +47,21 @@ static char *read_file(const char *path, struct sio_err *reterr)
 
 static char *as_json(const struct audit_report *r)
 {
-	struct json_object *o = tool_json_object(), *where = NULL;
-	char *text;
+	struct json_object *o = tool_json_object(), *counts = tool_json_object(), *where = NULL;
+	struct json_object *problems = tool_json_array();
 
 	for (size_t i = 0; i < r->n_lines; i++) {
-		if (!json_object_object_get_ex(o, r->line[i].where, &where)) {
+		if (!json_object_object_get_ex(counts, r->line[i].where, &where)) {
 			where = tool_json_object();
-			tool_json_add(o, r->line[i].where, where);
+			tool_json_add(counts, r->line[i].where, where);
 		}
 		tool_json_number(where, r->line[i].what, r->line[i].count);
 	}
-	text = tool_json_text(o);
-	json_object_put(o);
-	return text;
+	for (size_t i = 0; i < r->n_problems; i++)
+		tool_json_append(problems, json_object_new_string(r->problem[i]));
+	tool_json_add(o, "counts", counts);
+	tool_json_add(o, "problems", problems);
+	return tool_json_text("audit", o);
 }
 
 static char *as_text(const struct audit_report *r)
@@ -140,6 +142,7 @@ int tool_audit_command(const char *expect, unsigned within_s)
 		nanosleep(&pause, NULL);
 	}
 	fputs(text, stdout);
+	tool_json_printed();
 	for (size_t i = 0; i < r.n_problems; i++)
 		tool_error("audit: %s", r.problem[i]);
 	if (want && !good)

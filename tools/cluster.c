@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cluster.h"
+#include "hint.h"
 #include "output.h"
 #include "proctree.h"
 #include "start.h"
@@ -119,6 +120,7 @@ static int start_programs(const char *dir, const struct sio_topology *t, bool ti
 /* Make @dir ours and empty. */
 static int prepare_dir(const char *dir, int *ret_lock, bool *ret_cleaned, struct sio_err *reterr)
 {
+	char hint[TOOL_HINT_TEXT];
 	enum tool_state state;
 	int lock = -1, r;
 
@@ -133,8 +135,8 @@ static int prepare_dir(const char *dir, int *ret_lock, bool *ret_cleaned, struct
 	if (state == TOOL_STATE_RUNNING)
 		r = sio_fail(reterr, -EBUSY,
 			     "a cluster is running already in %s; take it down with: "
-			     "smartio --state %s cluster down",
-			     dir, dir);
+			     "%s cluster down",
+			     dir, tool_hint(dir, hint));
 	else if (state == TOOL_STATE_FOREIGN)
 		r = sio_fail(reterr, -ENOTEMPTY,
 			     "%s holds files that are no cluster's; choose an "
@@ -269,9 +271,9 @@ int tool_cluster_down(const char *dir, unsigned *ret_was, struct sio_err *reterr
 int tool_cluster_restart(const char *dir, const struct sio_topology *t,
 			 const struct sio_topo_host *host, int cancel_fd, struct sio_err *reterr)
 {
+	char name[48], hint[TOOL_HINT_TEXT];
 	struct tool_program p;
 	struct tool_started s;
-	char name[48];
 	int lock, r;
 
 	r = tool_state_lock(dir, &lock, reterr);
@@ -287,9 +289,9 @@ int tool_cluster_restart(const char *dir, const struct sio_topology *t,
 	}
 	if (tool_state_program(dir, "emu", false, &p) < 0) {
 		r = sio_fail(reterr, -ENOTCONN,
-			     "the machine room of cluster '%s' does not run: no "
-			     "host can start; take the cluster down and bring it up again",
-			     t->name);
+			     "the machine room of cluster '%s' does not run, so no host can "
+			     "start; take it down with: %s cluster down",
+			     t->name, tool_hint(dir, hint));
 		goto unlock;
 	}
 	r = tool_start(dir, name, false, &s, reterr);

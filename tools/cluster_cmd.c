@@ -8,6 +8,7 @@
 
 #include "cluster.h"
 #include "command.h"
+#include "hint.h"
 #include "output.h"
 #include "state.h"
 
@@ -43,6 +44,37 @@ static int new_dir(const char *name, char *dir, size_t size, struct sio_err *ret
 	return tool_path(dir, size, reterr, "%s/%s", cwd, tool_where.state);
 }
 
+/* The sizes of a topology. */
+static void add_counts(struct json_object *o, const struct sio_topology *t)
+{
+	tool_json_number(o, "hosts", t->n_hosts);
+	tool_json_number(o, "switches", t->n_switches);
+	tool_json_number(o, "devices", count_devices(t));
+}
+
+/* What names a cluster; its name is null if --state does. */
+static void add_cluster(struct json_object *o, const char *dir)
+{
+	char name[TOOL_NAME_TEXT];
+
+	if (*tool_cluster_name(dir, name))
+		tool_json_string(o, "name", name);
+	else
+		tool_json_null(o, "name");
+	tool_json_string(o, "directory", dir);
+}
+
+static int print_up(const struct sio_topology *t, const char *dir, bool cleaned)
+{
+	struct json_object *o = tool_json_object();
+
+	add_cluster(o, dir);
+	tool_json_string(o, "cluster", t->name);
+	add_counts(o, t);
+	tool_json_bool(o, "removed_stale", cleaned);
+	return tool_json_print("cluster-up", o);
+}
+
 static int up(const struct tool_command *self, int argc, char **argv)
 {
 	const struct tool_option options[] = {{"name", 0, NULL, &tool_where.cluster},
@@ -70,6 +102,8 @@ static int up(const struct tool_command *self, int argc, char **argv)
 		tool_note("cluster '%s' is up: %u host%s, %u device%s; state in %s",
 			  f.topology->name, f.topology->n_hosts, plural(f.topology->n_hosts),
 			  count_devices(f.topology), plural(count_devices(f.topology)), dir);
+	if (r == 0 && tool_where.json)
+		status = print_up(f.topology, dir, cleaned);
 	tool_topofile_done(&f);
 	return status;
 }
@@ -92,6 +126,15 @@ static int check_outside(const char *dir, struct sio_err *reterr)
 				"this command runs on a host of that very cluster; "
 				"take it down from outside of 'smartio run'");
 	return 0;
+}
+
+static int print_down(const char *dir, unsigned was)
+{
+	struct json_object *o = tool_json_object();
+
+	add_cluster(o, dir);
+	tool_json_number(o, "ended", was);
+	return tool_json_print("cluster-down", o);
 }
 
 static int down(const struct tool_command *self, int argc, char **argv)
@@ -117,11 +160,13 @@ static int down(const struct tool_command *self, int argc, char **argv)
 		r = tool_cluster_down(dir, &was, &err);
 	if (r < 0)
 		return tool_fail(&err);
+	if (tool_where.json)
+		status = print_down(dir, was);
 	if (was)
 		tool_note("the cluster in %s is down", dir);
 	else
 		tool_note("the cluster in %s did not run any more; removed what it had left", dir);
-	return 0;
+	return status;
 }
 
 const struct tool_command tool_cluster_down_command = {
@@ -147,10 +192,8 @@ static int validate(const struct tool_command *self, int argc, char **argv)
 		struct json_object *o = tool_json_object();
 
 		tool_json_string(o, "cluster", f.topology->name);
-		tool_json_number(o, "hosts", f.topology->n_hosts);
-		tool_json_number(o, "switches", f.topology->n_switches);
-		tool_json_number(o, "devices", devices);
-		status = tool_json_end(o);
+		add_counts(o, f.topology);
+		status = tool_json_print("cluster-validate", o);
 	} else {
 		tool_note("%s: cluster '%s': %u host%s, %u device%s: correct", argv[first],
 			  f.topology->name, f.topology->n_hosts, plural(f.topology->n_hosts),
@@ -164,6 +207,16 @@ const struct tool_command tool_cluster_validate_command = {
 	"cluster validate", "TOPOLOGY", "Check a topology file and say what is wrong in it",
 	"Every error names file, line, key, value and what would be right. Starts nothing.\n",
 	validate};
+
+static int print_restart(const char *dir, const struct sio_topo_host *host)
+{
+	struct json_object *o = tool_json_object();
+
+	add_cluster(o, dir);
+	tool_json_string(o, "host", host->name);
+	tool_json_number(o, "node", host->node);
+	return tool_json_print("cluster-restart-node", o);
+}
 
 static int restart(const struct tool_command *self, int argc, char **argv)
 {
@@ -185,6 +238,8 @@ static int restart(const struct tool_command *self, int argc, char **argv)
 		status = tool_fail(&err);
 	else
 		tool_note("host '%s' is up again, with empty memory", host->name);
+	if (r == 0 && tool_where.json)
+		status = print_restart(dir, host);
 	sio_topology_free(t);
 	return status;
 }

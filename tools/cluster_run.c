@@ -99,6 +99,7 @@ static int run_with_guard(const char *dir, char **argv, int channel, pid_t pid)
 		status = wait_guard(pid);
 		return status ? status : TOOL_EXIT_FAILURE;
 	}
+	tool_json_printed(); /* standard output is COMMAND's */
 	status = tool_keep(&keep);
 	shutdown(channel, SHUT_WR);
 	down = wait_guard(pid);

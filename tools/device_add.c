@@ -65,6 +65,23 @@ static int check_root(struct sio_err *reterr)
 	return sio_fail(reterr, -EPERM, "drivers are changed by root alone: use sudo");
 }
 
+/* Who has it now. */
+static int finish(const struct tool_function *f, const char *schema)
+{
+	struct json_object *o;
+
+	if (!tool_where.json)
+		return 0;
+	o = tool_json_object();
+	tool_json_string(o, "function", f->bdf);
+	tool_json_string(o, "name", f->name);
+	if (*f->driver)
+		tool_json_string(o, "driver", f->driver);
+	else
+		tool_json_null(o, "driver");
+	return tool_json_print(schema, o);
+}
+
 /* ---- add ---- */
 
 /* *ret_used: it is in use, and all the same to be added. */
@@ -164,14 +181,14 @@ static int add(const struct tool_command *self, int argc, char **argv)
 		return tool_fail(&err);
 	if (strcmp(f.driver, TOOL_FUNCTION_DRIVER) == 0) {
 		tool_note("%s has been added already", f.bdf);
-		return 0;
+		return finish(&f, "device-add");
 	}
 	if (check_root(&err) < 0 || check_add(&f, force, &used, &err) < 0 ||
 	    give(&f, used, &err) < 0)
 		return tool_fail(&err);
 	tool_note("%s (%s) can be borrowed%s", f.bdf, f.name,
 		  tool_local_runs() ? "" : "; start smartiod --shim");
-	return 0;
+	return finish(&f, "device-add");
 }
 
 /* ---- remove ---- */
@@ -213,7 +230,7 @@ static int remove_device(const struct tool_command *self, int argc, char **argv)
 		tool_note("%s is with driver %s again", f.bdf, f.driver);
 	else
 		tool_note("%s has no driver now; no module that is loaded wants it", f.bdf);
-	return 0;
+	return finish(&f, "device-remove");
 }
 
 const struct tool_command tool_device_add_command = {

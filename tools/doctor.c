@@ -24,7 +24,7 @@ static int print_json(const struct tool_finding *f, size_t n)
 		tool_json_string(o, "mend", f[i].mend);
 		tool_json_append(array, o);
 	}
-	return tool_json_end(array);
+	return tool_json_print("doctor", array);
 }
 
 struct tool_finding *tool_findings_add(struct tool_findings *all, const char *what)

@@ -82,8 +82,8 @@ static int parse_adapter(const struct sio_topology *t, const char *word,
 }
 
 /* A name of the topology file, or an id such as 0x401. */
-static int parse_device(const struct sio_topology *t, const char *word, uint32_t *ret_fdid,
-			struct sio_err *reterr)
+static int parse_device(const struct sio_topology *t, const char *word,
+			const struct sio_topo_device **ret, struct sio_err *reterr)
 {
 	char *end;
 	unsigned long id = strtoul(word, &end, 0);
@@ -94,44 +94,58 @@ static int parse_device(const struct sio_topology *t, const char *word, uint32_t
 
 			if (strcmp(d->name, word) != 0 && (!*word || *end || id != d->fdid))
 				continue;
-			*ret_fdid = d->fdid;
+			*ret = d;
 			return 0;
 		}
 	return sio_fail(reterr, -ENODEV, "cluster '%s' has no device '%s'", t->name, word);
 }
 
 /* What the room is asked for, of @words: the thing, and what is done to it. */
-typedef int fill_request(const struct sio_topology *t, char **words, char *ret, size_t size,
+struct request {
+	char text[64];
+	struct json_object *done; /* with --json: what it will have been */
+};
+typedef int fill_request(const struct sio_topology *t, char **words, struct request *ret,
 			 struct sio_err *reterr);
 
-static int fill_link(const struct sio_topology *t, char **words, char *ret, size_t size,
+static int fill_link(const struct sio_topology *t, char **words, struct request *ret,
 		     struct sio_err *reterr)
 {
 	const struct sio_topo_host *host = NULL;
 	unsigned adapter = 0;
 	int r = parse_adapter(t, words[0], &host, &adapter, reterr);
 
-	if (r == 0)
-		snprintf(ret, size, "link %u %u %s", host->node, adapter, words[1]);
-	return r;
+	if (r < 0)
+		return r;
+	snprintf(ret->text, sizeof(ret->text), "link %u %u %s", host->node, adapter, words[1]);
+	tool_json_string(ret->done, "host", host->name);
+	tool_json_number(ret->done, "node", host->node);
+	tool_json_number(ret->done, "adapter", adapter);
+	tool_json_string(ret->done, "link", words[1]);
+	return 0;
 }
 
-static int fill_device(const struct sio_topology *t, char **words, char *ret, size_t size,
+static int fill_device(const struct sio_topology *t, char **words, struct request *ret,
 		       struct sio_err *reterr)
 {
-	uint32_t fdid = 0;
-	int r = parse_device(t, words[0], &fdid, reterr);
+	const struct sio_topo_device *d = NULL;
+	int r = parse_device(t, words[0], &d, reterr);
 
-	if (r == 0)
-		snprintf(ret, size, "device %u %s", fdid, words[1]);
-	return r;
+	if (r < 0)
+		return r;
+	snprintf(ret->text, sizeof(ret->text), "device %u %s", d->fdid, words[1]);
+	tool_json_string(ret->done, "name", d->name);
+	tool_json_number(ret->done, "id", d->fdid);
+	tool_json_string(ret->done, "slot", words[1]);
+	return 0;
 }
 
 static int do_fault(const struct tool_command *self, int argc, char **argv, const char *bad,
-		    const char *good, fill_request *fill)
+		    const char *good, fill_request *fill, const char *schema)
 {
 	struct sio_topology *t = NULL;
-	char dir[PATH_MAX], request[64];
+	struct request request;
+	char dir[PATH_MAX];
 	struct sio_err err;
 	int r, first, status = 0;
 
@@ -141,23 +155,27 @@ static int do_fault(const struct tool_command *self, int argc, char **argv, cons
 	if (strcmp(argv[first + 1], bad) != 0 && strcmp(argv[first + 1], good) != 0)
 		return tool_usage(self->name, "'%s': '%s' or '%s' is right", argv[first + 1], bad,
 				  good);
+	request.done = tool_json_object();
 	r = tool_find_cluster(dir, sizeof(dir), &t, &err);
 	if (r == 0)
-		r = fill(t, argv + first, request, sizeof(request), &err);
+		r = fill(t, argv + first, &request, &err);
 	if (r == 0)
-		r = room_ask(dir, request, &err);
+		r = room_ask(dir, request.text, &err);
 	sio_topology_free(t);
+	if (r == 0 && tool_where.json)
+		return tool_json_print(schema, request.done);
+	json_object_put(request.done);
 	return r < 0 ? tool_fail(&err) : 0;
 }
 
 static int fault_link(const struct tool_command *self, int argc, char **argv)
 {
-	return do_fault(self, argc, argv, "down", "up", fill_link);
+	return do_fault(self, argc, argv, "down", "up", fill_link, "fault-link");
 }
 
 static int fault_device(const struct tool_command *self, int argc, char **argv)
 {
-	return do_fault(self, argc, argv, "out", "in", fill_device);
+	return do_fault(self, argc, argv, "out", "in", fill_device, "fault-device");
 }
 
 const struct tool_command tool_fault_link_command = {

@@ -25,6 +25,56 @@ static bool still_runs(const char *dir, uint32_t node)
 	return tool_state_program(dir, name, false, &p) == 0;
 }
 
+const char *tool_host_state_name(enum tool_host_state state)
+{
+	static const char *const name[] = {
+		[TOOL_HOST_DOWN] = "down", [TOOL_HOST_UP] = "up", [TOOL_HOST_SILENT] = "no answer"};
+
+	return name[state];
+}
+
+static void set_state(struct tool_host *host, enum tool_host_state state)
+{
+	host->state = state;
+	host->up = state == TOOL_HOST_UP;
+	if (!host->up)
+		tool_client_close(&host->client);
+}
+
+bool tool_host_lost(struct tool_hosts *h, struct tool_host *host, const struct sio_err *error)
+{
+	if (!means_down(error->code) && error->code != -ETIMEDOUT)
+		return false;
+	if (!still_runs(h->dir, host->topo->node)) {
+		set_state(host, TOOL_HOST_DOWN);
+		return true;
+	}
+	set_state(host, TOOL_HOST_SILENT);
+	host->why = *error;
+	if (error->code == -ENOTCONN)
+		sio_fail(&host->why, -EBUSY,
+			 "smartiod of host '%s' runs, but takes no more clients; "
+			 "%s/smartiod.%u.log tells why",
+			 host->topo->name, h->dir, host->topo->node);
+	return true;
+}
+
+static int open_host(struct tool_hosts *h, struct tool_host *host, struct sio_err *reterr)
+{
+	struct sio_err err;
+	int r = tool_client_open(&host->client, h->dir, host->topo->node, SIO_CLIENT_TOOL, &err);
+
+	if (r == 0)
+		set_state(host, TOOL_HOST_UP);
+	else if (!tool_host_lost(h, host, &err)) {
+		if (reterr)
+			*reterr = err;
+		return r;
+	}
+	h->n_up += host->up;
+	return 0;
+}
+
 int tool_hosts_open_dir(const char *dir, struct tool_hosts **ret, struct sio_err *reterr)
 {
 	struct tool_hosts *h = tool_alloc(1, sizeof(*h));
@@ -42,20 +92,11 @@ int tool_hosts_open_dir(const char *dir, struct tool_hosts **ret, struct sio_err
 	h->n = h->topology->n_hosts;
 	for (unsigned i = 0; i < h->n; i++)
 		h->host[i] = (struct tool_host){.topo = &h->topology->host[i], .client.fd = -1};
-	for (unsigned i = 0; i < h->n; i++) {
-		r = tool_client_open(&h->host[i].client, dir, h->host[i].topo->node,
-				     SIO_CLIENT_TOOL, reterr);
-		if (r == -ENOTCONN && still_runs(dir, h->host[i].topo->node))
-			r = sio_fail(reterr, -EBUSY,
-				     "smartiod of host '%s' runs, but takes no more clients; "
-				     "%s/smartiod.%u.log tells why",
-				     h->host[i].topo->name, dir, h->host[i].topo->node);
-		if (r < 0 && !means_down(r)) {
-			tool_hosts_close(h);
-			return r;
-		}
-		h->host[i].up = r == 0;
-		h->n_up += r == 0;
+	for (unsigned i = 0; r == 0 && i < h->n; i++)
+		r = open_host(h, &h->host[i], reterr);
+	if (r < 0) {
+		tool_hosts_close(h);
+		return r;
 	}
 	*ret = h;
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A conversation with every host of the cluster that is up. */
+/* A conversation with every host of the cluster that answers. */
 #ifndef TOOLS_HOSTS_H
 #define TOOLS_HOSTS_H
 
@@ -9,10 +9,18 @@
 #include "client.h"
 #include "core/topology.h"
 
+enum tool_host_state {
+	TOOL_HOST_DOWN,	  /* its smartiod does not run */
+	TOOL_HOST_UP,	  /* it answers */
+	TOOL_HOST_SILENT, /* smartiod runs, but does not answer, or takes no more clients */
+};
+
 struct tool_host {
 	const struct sio_topo_host *topo;
-	struct tool_client client; /* fd -1: the host is down */
-	bool up;
+	struct tool_client client; /* fd -1 unless it is up */
+	enum tool_host_state state;
+	bool up;	    /* state is TOOL_HOST_UP */
+	struct sio_err why; /* silent: what happened */
 };
 
 struct tool_hosts {
@@ -22,11 +30,18 @@ struct tool_hosts {
 	struct tool_host host[SIO_MAX_HOSTS];
 };
 
-/* The cluster that is meant, connected. A host that is down is no error. */
+/* The cluster that is meant, connected. A host that is down or silent is no error. */
 int tool_hosts_open(struct tool_hosts **ret, struct sio_err *reterr);
 /* The same for the cluster in @dir. */
 int tool_hosts_open_dir(const char *dir, struct tool_hosts **ret, struct sio_err *reterr);
 void tool_hosts_close(struct tool_hosts *h);
+/*
+ * A request to @h failed with @error, -errno and text: did the host go away, or fall silent? Then
+ * its state says so from now on. False: it refused the request.
+ */
+bool tool_host_lost(struct tool_hosts *h, struct tool_host *host, const struct sio_err *error);
+/* "up", "down", "no answer". */
+const char *tool_host_state_name(enum tool_host_state state);
 /* Adapter @index of a host that is up. */
 int tool_host_adapter(struct tool_host *h, unsigned index, struct sio_rep_adapter *ret,
 		      struct sio_err *reterr);

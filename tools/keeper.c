@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "hint.h"
 #include "keeper_wire.h"
 #include "letgo.h"
 #include "output.h"
@@ -202,6 +203,7 @@ static void watch(struct keeper *k)
 void keeper_main(const struct tool_keep *keep, int channel, const sigset_t *mask)
 {
 	struct keeper k = {.keep = keep, .client.fd = -1, .channel = channel, .program_fd = -1};
+	char hint[TOOL_HINT_TEXT];
 	struct sio_err err;
 	sigset_t set;
 
@@ -217,9 +219,8 @@ void keeper_main(const struct tool_keep *keep, int channel, const sigset_t *mask
 	prctl(PR_SET_NAME, "smartio-keeper");
 	if (keep->host &&
 	    tool_client_open(&k.client, keep->dir, keep->node, SIO_CLIENT_KEEPER, &err) < 0)
-		_exit(tool_error("host '%s' is down: %s (smartio cluster restart-node %s brings it "
-				 "back)",
-				 keep->host, err.text, keep->host));
+		_exit(tool_error("host '%s' is down: %s; start it with: %s cluster restart-node %s",
+				 keep->host, err.text, tool_hint(keep->dir, hint), keep->host));
 	if (start_program(&k, mask) != 0)
 		_exit(TOOL_EXIT_FAILURE);
 	tool_let_go(2, (const int[]){k.channel, k.signals, k.client.fd, k.program_fd, keep->hold},

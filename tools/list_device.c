@@ -7,145 +7,88 @@
 #include <string.h>
 
 #include "command.h"
-#include "hosts.h"
 #include "output.h"
+#include "view.h"
 
-/* A device as the topology places it, and as its lender sees it while that is up. */
-struct device {
-	const struct sio_topo_device *topo;
-	const struct sio_topo_host *host;
-	bool up, gone;		      /* gone: its host is up, and it is not in its slot */
-	struct sio_rep_dev_list info; /* valid if up */
-};
-
-static int collect(struct tool_hosts *h, struct device **ret, size_t *ret_n, struct sio_err *reterr)
+static void to_row(struct tool_table *t, const struct tool_view_host *h,
+		   const struct tool_view_device *d)
 {
-	struct device *list = NULL;
-	size_t n = 0;
-	int r;
-
-	for (unsigned i = 0; i < h->n; i++) {
-		for (unsigned j = 0; j < h->host[i].topo->n_devices; j++) {
-			struct device d = {.topo = &h->host[i].topo->device[j],
-					   .host = h->host[i].topo,
-					   .up = h->host[i].up};
-
-			r = d.up ? tool_host_device(&h->host[i], d.topo->fdid, &d.info, reterr) : 0;
-			d.gone = r == -ENODEV;
-			d.up &= !d.gone;
-			if (r < 0 && !d.gone)
-				goto fail;
-			list = tool_grow(list, n + 1, sizeof(*list));
-			list[n++] = d;
-		}
-	}
-	*ret = list;
-	*ret_n = n;
-	return 0;
-fail:
-	free(list);
-	return r;
-}
-
-static const char *state_of(const struct device *d)
-{
-	if (d->gone)
-		return "gone";
-	if (!d->up)
-		return "down";
-	if (sio_from_le32(d->info.borrowers) == 0)
-		return "free";
-	return sio_from_le32(d->info.exclusive) ? "exclusive" : "shared";
-}
-
-static struct json_object *to_json(const struct device *d)
-{
-	struct json_object *o = tool_json_object(), *bars;
-
-	tool_json_string(o, "name", d->topo->name);
-	tool_json_number(o, "id", d->topo->fdid);
-	tool_json_string(o, "type", d->topo->type);
-	tool_json_string(o, "host", d->host->name);
-	tool_json_number(o, "node", d->host->node);
-	tool_json_number(o, "size", d->topo->size);
-	tool_json_string(o, "state", state_of(d));
-	if (!d->up)
-		return o;
-	tool_json_number(o, "borrowers", sio_from_le32(d->info.borrowers));
-	tool_json_bool(o, "exclusive", sio_from_le32(d->info.exclusive));
-	tool_json_number(o, "quarantined", sio_from_le32(d->info.quarantined));
-	tool_json_number(o, "generation", sio_from_le32(d->info.generation));
-	tool_json_number(o, "class", sio_from_le32(d->info.class_code));
-	tool_json_number(o, "vendor", sio_from_le32(d->info.vendor));
-	tool_json_number(o, "device", sio_from_le32(d->info.device));
-	tool_json_number(o, "bdf", sio_from_le32(d->info.bdf));
-	tool_json_number(o, "slot", sio_from_le32(d->info.slot));
-	tool_json_number(o, "serial", sio_from_le64(d->info.serial));
-	bars = tool_json_array();
-	for (unsigned i = 0; i < 6; i++)
-		tool_json_append(bars, json_object_new_uint64(sio_from_le64(d->info.bar_size[i])));
-	tool_json_add(o, "bar_sizes", bars);
-	return o;
-}
-
-static void to_row(struct tool_table *t, const struct device *d)
-{
-	char size[TOOL_SIZE_TEXT];
+	char size[TOOL_SIZE_TEXT], links[TOOL_LINKS_TEXT];
+	bool in = tool_device_is_in(d);
 
 	tool_table_cell(t, "%s", d->topo->name);
 	tool_table_cell(t, "%#x", d->topo->fdid);
 	tool_table_cell(t, "%s", d->topo->type);
 	/* Of a real drive its manager alone knows. */
 	tool_table_cell(t, "%s", d->topo->size ? tool_size(d->topo->size, size) : "-");
-	tool_table_cell(t, "%s", d->host->name);
-	tool_table_cell(t, "%s", state_of(d));
-	tool_table_cell(t, "%u", d->up ? sio_from_le32(d->info.borrowers) : 0);
-	tool_table_cell(t, "%u", d->up ? sio_from_le32(d->info.quarantined) : 0);
+	tool_table_cell(t, "%s", h->topo->name);
+	tool_table_cell(t, "%s", tool_view_links(h, links));
+	tool_table_cell(t, "%s", tool_device_state_name(d->state));
+	if (in) {
+		tool_table_cell(t, "%u", sio_from_le32(d->info.borrowers));
+		tool_table_cell(t, "%u", sio_from_le32(d->info.quarantined));
+	} else {
+		tool_table_cell(t, "-");
+		tool_table_cell(t, "-");
+	}
+}
+
+static int finish(const struct tool_view *v, struct json_object *array, struct tool_table *t)
+{
+	struct json_object *o;
+
+	if (t)
+		return tool_table_end(t);
+	o = tool_json_object();
+	tool_json_string(o, "cluster", v->topology->name);
+	tool_json_add(o, "devices", array);
+	return tool_json_print("device-list", o);
 }
 
 static int list(const struct tool_command *self, int argc, char **argv)
 {
 	struct json_object *array = NULL;
 	struct tool_table *t = NULL;
-	struct tool_hosts *h;
-	struct device *d;
+	struct tool_view *v;
 	struct sio_err err;
-	size_t n;
-	int r, status = 0;
+	int status = 0;
 
 	if (tool_options_words(self, argc, argv, NULL, 0, &status) < 0)
 		return status;
-	if (tool_hosts_open(&h, &err) < 0)
+	if (tool_view_open(&v, &err) < 0)
 		return tool_fail(&err);
-	r = collect(h, &d, &n, &err);
-	if (r < 0) {
-		tool_hosts_close(h);
-		return tool_fail(&err);
-	}
 	if (tool_where.json)
 		array = tool_json_array();
 	else
-		t = tool_table_new("DEVICE|ID|TYPE|>SIZE|LENDER|STATE|>BORROWERS|>QUARANTINED");
-	for (size_t i = 0; i < n; i++) {
-		if (array)
-			tool_json_append(array, to_json(&d[i]));
-		else
-			to_row(t, &d[i]);
+		t = tool_table_new(
+			"DEVICE|ID|TYPE|>SIZE|LENDER|LINKS|STATE|>BORROWERS|>QUARANTINED");
+	for (unsigned i = 0; i < v->n; i++) {
+		const struct tool_view_host *h = &v->host[i];
+
+		for (unsigned k = 0; k < h->topo->n_devices; k++) {
+			if (array)
+				tool_json_append(array, tool_view_device_json(h, &h->device[k]));
+			else
+				to_row(t, h, &h->device[k]);
+		}
 	}
-	free(d);
-	tool_hosts_close(h);
-	return array ? tool_json_end(array) : tool_table_end(t);
+	status = finish(v, array, t);
+	tool_view_close(v);
+	return status;
 }
 
 const struct tool_command tool_device_list_command = {
 	"device list", "", "List the devices that hosts lend, and who uses them",
-	"QUARANTINED counts the borrowers that ended while the device may still use their memory.\n",
+	"States: free, shared or exclusive (borrowed); out (not in its slot); host down; unknown (its\n"
+	"host does not answer). LINKS are those of the lender: with none up, its own programs alone can\n"
+	"borrow. QUARANTINED counts the borrowers that ended while the device may still use their\n"
+	"memory.\n",
 	list};
 
-static int print_info(const struct device *d)
+static int print_info(const struct tool_view_host *h, const struct tool_view_device *d)
 {
 	struct tool_table *t = tool_table_new("PROPERTY|VALUE");
-	char size[TOOL_SIZE_TEXT];
+	char size[TOOL_SIZE_TEXT], links[TOOL_LINKS_TEXT];
 	uint32_t bdf;
 
 #define ROW(name, ...) (tool_table_cell(t, name), tool_table_cell(t, __VA_ARGS__))
@@ -153,9 +96,10 @@ static int print_info(const struct device *d)
 	ROW("id", "%#x", d->topo->fdid);
 	ROW("type", "%s", d->topo->type);
 	ROW("size", "%s (%" PRIu64 " bytes)", tool_size(d->topo->size, size), d->topo->size);
-	ROW("lender", "%s (node %u)", d->host->name, d->host->node);
-	ROW("state", "%s", state_of(d));
-	if (d->up) {
+	ROW("lender", "%s (node %u)", h->topo->name, h->topo->node);
+	ROW("lender's links", "%s", tool_view_links(h, links));
+	ROW("state", "%s", tool_device_state_name(d->state));
+	if (tool_device_is_in(d)) {
 		bdf = sio_from_le32(d->info.bdf);
 		ROW("borrowers", "%u", sio_from_le32(d->info.borrowers));
 		ROW("quarantined", "%u", sio_from_le32(d->info.quarantined));
@@ -174,7 +118,7 @@ static int print_info(const struct device *d)
 	return tool_table_end(t);
 }
 
-static bool is_named(const struct device *d, const char *name)
+static bool is_named(const struct tool_view_device *d, const char *name)
 {
 	char *end;
 	unsigned long id = strtoul(name, &end, 0);
@@ -182,34 +126,51 @@ static bool is_named(const struct device *d, const char *name)
 	return strcmp(d->topo->name, name) == 0 || (*name && *end == '\0' && id == d->topo->fdid);
 }
 
+/* By name or id; else -ENODEV with the names that there are. */
+static int find(const struct tool_view *v, const char *name, const struct tool_view_host **ret_host,
+		const struct tool_view_device **ret, struct sio_err *reterr)
+{
+	char names[160] = "";
+	size_t used = 0;
+
+	for (unsigned i = 0; i < v->n; i++) {
+		const struct tool_view_host *h = &v->host[i];
+
+		for (unsigned k = 0; k < h->topo->n_devices; k++) {
+			if (is_named(&h->device[k], name)) {
+				*ret_host = h;
+				*ret = &h->device[k];
+				return 0;
+			}
+			if (used < sizeof(names))
+				used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
+							 used ? ", " : "", h->device[k].topo->name);
+		}
+	}
+	return sio_fail(reterr, -ENODEV, "cluster '%s' has no device '%s'; it has %s",
+			v->topology->name, name, *names ? names : "none");
+}
+
 static int info(const struct tool_command *self, int argc, char **argv)
 {
-	char names[160] = "none";
-	struct device *d = NULL;
-	struct tool_hosts *h;
+	const struct tool_view_device *d = NULL;
+	const struct tool_view_host *h = NULL;
+	struct tool_view *v;
 	struct sio_err err;
-	size_t n = 0, i, used = 0;
-	int first, r, status = 0;
+	int first, status = 0;
 
 	first = tool_options_words(self, argc, argv, NULL, 1, &status);
 	if (first < 0)
 		return status;
-	if (tool_hosts_open(&h, &err) < 0)
+	if (tool_view_open(&v, &err) < 0)
 		return tool_fail(&err);
-	r = collect(h, &d, &n, &err);
-	for (i = 0; r == 0 && i < n && !is_named(&d[i], argv[first]); i++)
-		if (used < sizeof(names))
-			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
-						 i ? ", " : "", d[i].topo->name);
-	if (r < 0)
+	if (find(v, argv[first], &h, &d, &err) < 0)
 		status = tool_fail(&err);
-	else if (i == n)
-		status = tool_error("cluster '%s' has no device '%s'; it has %s", h->topology->name,
-				    argv[first], names);
+	else if (tool_where.json)
+		status = tool_json_print("device-info", tool_view_device_json(h, d));
 	else
-		status = tool_where.json ? tool_json_end(to_json(&d[i])) : print_info(&d[i]);
-	free(d);
-	tool_hosts_close(h);
+		status = print_info(h, d);
+	tool_view_close(v);
 	return status;
 }
 

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 
 #include "command.h"
-#include "hosts.h"
 #include "output.h"
+#include "view.h"
 
 struct out {
-	struct json_object *array; /* with --json */
+	struct json_object *hosts, *segments; /* with --json */
 	struct tool_table *table;
 };
 
@@ -20,55 +20,102 @@ static const char *state_of(uint32_t flags)
 	return flags & SIO_ROW_AVAILABLE ? "available" : "private";
 }
 
-static void put(struct out *out, const struct tool_host *h, const struct sio_wire_row *row)
+static void put_row(struct tool_table *t, const struct tool_view_host *h,
+		    const struct sio_wire_row *row)
 {
-	uint32_t flags = sio_from_le32(row->flags), pid = sio_from_le32(row->pid);
-	uint64_t bytes = sio_from_le64(row->bytes);
-	char size[TOOL_SIZE_TEXT];
-	struct json_object *o;
+	char size[TOOL_SIZE_TEXT], links[TOOL_LINKS_TEXT];
+	uint32_t pid = sio_from_le32(row->pid);
 
-	if (out->table) {
-		tool_table_cell(out->table, "%s", h->topo->name);
-		tool_table_cell(out->table, "%#x", sio_from_le32(row->id));
-		tool_table_cell(out->table, "%s", tool_size(bytes, size));
-		tool_table_cell(out->table, "%s", state_of(flags));
-		tool_table_cell(out->table, "%u", sio_from_le32(row->refs));
-		if (pid)
-			tool_table_cell(out->table, "%u", pid);
-		else
-			tool_table_cell(out->table, "-");
-		tool_table_cell(out->table, "%.40s", *row->name ? row->name : "segment");
-		return;
-	}
-	o = tool_json_object();
+	tool_table_cell(t, "%s", h->topo->name);
+	tool_table_cell(t, "%s", tool_view_links(h, links));
+	tool_table_cell(t, "%#x", sio_from_le32(row->id));
+	tool_table_cell(t, "%s", tool_size(sio_from_le64(row->bytes), size));
+	tool_table_cell(t, "%s", state_of(sio_from_le32(row->flags)));
+	tool_table_cell(t, "%u", sio_from_le32(row->refs));
+	if (pid)
+		tool_table_cell(t, "%u", pid);
+	else
+		tool_table_cell(t, "-");
+	tool_table_cell(t, "%.40s", *row->name ? row->name : "segment");
+}
+
+static struct json_object *to_json(const struct tool_view_host *h, const struct sio_wire_row *row)
+{
+	struct json_object *o = tool_json_object();
+	uint32_t flags = sio_from_le32(row->flags);
+
 	tool_json_string(o, "host", h->topo->name);
 	tool_json_number(o, "node", h->topo->node);
 	tool_json_number(o, "id", sio_from_le32(row->id));
-	tool_json_number(o, "bytes", bytes);
-	tool_json_number(o, "address", sio_from_le64(row->address));
+	tool_json_number(o, "bytes", sio_from_le64(row->bytes));
+	tool_json_hex(o, "address", sio_from_le64(row->address));
+	tool_json_string(o, "state", state_of(flags));
 	tool_json_bool(o, "available", flags & SIO_ROW_AVAILABLE);
 	tool_json_bool(o, "quarantined", flags & SIO_ROW_QUARANTINED);
 	tool_json_number(o, "users", sio_from_le32(row->refs));
-	tool_json_number(o, "pid", pid);
+	tool_json_number(o, "pid", sio_from_le32(row->pid));
 	tool_json_string(o, "kind", *row->name ? row->name : "segment");
-	tool_json_append(out->array, o);
+	return o;
 }
 
-static int list_host(struct out *out, struct tool_host *h, bool only_quarantined,
-		     struct sio_err *reterr)
+/* A host that cannot be asked has a line that says so: its segments are not none. */
+static void put_host(struct out *out, const struct tool_view_host *h)
 {
-	struct sio_wire_row *row;
-	size_t n;
-	int r;
+	struct json_object *o;
 
-	r = tool_client_list(&h->client, SIO_LIST_SEGMENTS, &row, &n, reterr);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < n; i++)
-		if (!only_quarantined || sio_from_le32(row[i].flags) & SIO_ROW_QUARANTINED)
-			put(out, h, &row[i]);
+	if (out->hosts) {
+		o = tool_json_object();
+		tool_view_host_json(o, h);
+		tool_json_number(o, "links_up", h->links_up);
+		tool_json_number(o, "links", h->topo->n_adapters);
+		tool_json_append(out->hosts, o);
+	} else if (!h->host->up) {
+		tool_table_cell(out->table, "%s", h->topo->name);
+		for (unsigned i = 0; i < 3; i++)
+			tool_table_cell(out->table, "-");
+		tool_table_cell(out->table, "host: %s", tool_host_state_name(h->host->state));
+		for (unsigned i = 0; i < 3; i++)
+			tool_table_cell(out->table, "-");
+	}
+}
+
+static int list_host(struct out *out, struct tool_view *v, struct tool_view_host *h,
+		     bool only_quarantined, struct sio_err *reterr)
+{
+	struct sio_wire_row *row = NULL;
+	struct sio_err err;
+	size_t n = 0;
+
+	if (h->host->up &&
+	    tool_client_list(&h->host->client, SIO_LIST_SEGMENTS, &row, &n, &err) < 0 &&
+	    !tool_host_lost(v->hosts, h->host, &err)) {
+		*reterr = err;
+		return err.code;
+	}
+	put_host(out, h);
+	for (size_t i = 0; i < n; i++) {
+		if (only_quarantined && !(sio_from_le32(row[i].flags) & SIO_ROW_QUARANTINED))
+			continue;
+		if (out->table)
+			put_row(out->table, h, &row[i]);
+		else
+			tool_json_append(out->segments, to_json(h, &row[i]));
+	}
 	free(row);
 	return 0;
+}
+
+static int finish(const struct tool_view *v, struct out *out)
+{
+	struct json_object *o;
+
+	if (out->table)
+		return tool_table_end(out->table);
+	o = tool_json_object();
+	tool_json_string(o, "cluster", v->topology->name);
+	tool_json_add(o, "hosts", out->hosts);
+	tool_json_add(o, "segments", out->segments);
+	return tool_json_print("segment-list", o);
 }
 
 static int list(const struct tool_command *self, int argc, char **argv)
@@ -77,27 +124,32 @@ static int list(const struct tool_command *self, int argc, char **argv)
 	const struct tool_option options[] = {{"quarantined", 'q', &quarantined, NULL},
 					      {NULL, 0, NULL, NULL}};
 	struct out out = {0};
-	struct tool_hosts *h;
+	struct tool_view *v;
 	struct sio_err err;
 	int r = 0, status = 0;
 
 	if (tool_options_words(self, argc, argv, options, 0, &status) < 0)
 		return status;
-	if (tool_hosts_open(&h, &err) < 0)
+	if (tool_view_open(&v, &err) < 0)
 		return tool_fail(&err);
-	if (tool_where.json)
-		out.array = tool_json_array();
-	else
-		out.table = tool_table_new("HOST|ID|>SIZE|STATE|>USERS|>PID|KIND");
-	for (unsigned i = 0; r == 0 && i < h->n; i++)
-		if (h->host[i].up)
-			r = list_host(&out, &h->host[i], quarantined, &err);
-	tool_hosts_close(h);
-	if (r == 0)
-		return out.array ? tool_json_end(out.array) : tool_table_end(out.table);
-	json_object_put(out.array);
-	tool_table_free(out.table);
-	return tool_fail(&err);
+	if (tool_where.json) {
+		out.hosts = tool_json_array();
+		out.segments = tool_json_array();
+	} else {
+		out.table = tool_table_new("HOST|LINKS|ID|>SIZE|STATE|>USERS|>PID|KIND");
+	}
+	for (unsigned i = 0; r == 0 && i < v->n; i++)
+		r = list_host(&out, v, &v->host[i], quarantined, &err);
+	if (r == 0) {
+		status = finish(v, &out);
+	} else {
+		json_object_put(out.hosts);
+		json_object_put(out.segments);
+		tool_table_free(out.table);
+		status = tool_fail(&err);
+	}
+	tool_view_close(v);
+	return status;
 }
 
 const struct tool_command tool_segment_list_command = {
@@ -105,5 +157,7 @@ const struct tool_command tool_segment_list_command = {
 	"  -q, --quarantined  only those in quarantine: their program is gone, and a device may still\n"
 	"                     use them until whoever owns its queues says that it does not, or a\n"
 	"                     host that was lost until it is there again\n\n"
-	"States: private (not offered to other hosts), available, quarantined.\n",
+	"States: private (not offered to other hosts), available, quarantined. LINKS are those of the\n"
+	"host: with none up, no other host reaches the segment. A host that is down or does not answer\n"
+	"has a line of its own.\n",
 	list};

@@ -76,13 +76,16 @@ static bool is_group(const char *word)
 	return false;
 }
 
-static int dispatch(int argc, char **argv)
+/* @ret_command: its name, once it is known. */
+static int dispatch(int argc, char **argv, const char **ret_command)
 {
 	for (size_t i = 0; i < N_COMMANDS; i++) {
 		int words = matches(commands[i]->name, argc, argv);
 
-		if (words)
-			return commands[i]->run(commands[i], argc - words + 1, argv + words - 1);
+		if (!words)
+			continue;
+		*ret_command = commands[i]->name;
+		return commands[i]->run(commands[i], argc - words + 1, argv + words - 1);
 	}
 	if (!is_group(argv[0]))
 		return tool_usage("", "unknown command '%s'", argv[0]);
@@ -136,21 +139,37 @@ static int fill_stdio(void)
 	return 0;
 }
 
-int main(int argc, char **argv)
+/* A wrong word may stand before --json; behind "--" it is another command's. */
+static bool wants_json(int argc, char **argv)
+{
+	for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (strcmp(argv[i], "--json") == 0)
+			return true;
+	return false;
+}
+
+static int print_version(int argc, char **argv)
+{
+	struct json_object *o;
+
+	if (!tool_where.json && !wants_json(argc, argv)) {
+		puts("smartio " SMARTIO_VERSION);
+		return 0;
+	}
+	o = tool_json_object();
+	tool_json_string(o, "version", SMARTIO_VERSION);
+	return tool_json_print("version", o);
+}
+
+static int run(int argc, char **argv, const char **ret_command)
 {
 	int n;
 
-	if (fill_stdio() != 0)
-		return TOOL_EXIT_FAILURE;
-	argc--;
-	argv++;
 	while (argc > 0 && argv[0][0] == '-') {
 		if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0)
 			return print_help("");
-		if (strcmp(argv[0], "--version") == 0) {
-			puts("smartio " SMARTIO_VERSION);
-			return 0;
-		}
+		if (strcmp(argv[0], "--version") == 0)
+			return print_version(argc, argv);
 		n = global_option(argc, argv);
 		if (n < 0)
 			return tool_usage("", "%s needs a value", argv[0]);
@@ -161,5 +180,18 @@ int main(int argc, char **argv)
 	}
 	if (argc == 0)
 		return tool_usage("", "a command is missing");
-	return dispatch(argc, argv);
+	return dispatch(argc, argv, ret_command);
+}
+
+int main(int argc, char **argv)
+{
+	const char *command = "";
+	int status;
+
+	if (fill_stdio() != 0)
+		return TOOL_EXIT_FAILURE;
+	status = run(argc - 1, argv + 1, &command);
+	if (status == TOOL_EXIT_USAGE && wants_json(argc, argv))
+		tool_where.json = true;
+	return status && tool_where.json ? tool_json_failed(command, status) : status;
 }

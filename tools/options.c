@@ -166,5 +166,5 @@ int tool_find_host(const struct sio_topology *t, const char *name, const struct 
 
 int tool_fail(const struct sio_err *err)
 {
-	return tool_error("%s", err->text);
+	return tool_error_code(err->code, "%s", err->text);
 }

@@ -5,7 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "envelope/envelope.h"
+#include "hint.h"
 #include "output.h"
+
+/* What tool_json_failed() will say. */
+static struct {
+	char **message;
+	size_t n;
+	int error;    /* -errno of the first message that has one */
+	bool printed; /* stdout has a document, or is not ours */
+} failure;
 
 struct tool_table {
 	unsigned n_columns, n_cells;
@@ -13,8 +23,20 @@ struct tool_table {
 	bool *right;
 };
 
+/* A failure's text is kept; without memory the line on stderr must do. */
+static void keep_message(const char *text)
+{
+	char **all = reallocarray(failure.message, failure.n + 1, sizeof(*all));
+
+	if (!all)
+		return;
+	failure.message = all;
+	all[failure.n] = strdup(text);
+	failure.n += all[failure.n] != NULL;
+}
+
 /* One line whatever is in it: a name from a file must not move the terminal's cursor. */
-static void say(const char *before, const char *fmt, va_list ap)
+static void say(const char *before, bool keep, const char *fmt, va_list ap)
 {
 	char text[2048];
 
@@ -22,6 +44,8 @@ static void say(const char *before, const char *fmt, va_list ap)
 	for (char *c = text; *c; c++)
 		if ((unsigned char)*c < 0x20 || *c == 0x7f)
 			*c = '?';
+	if (keep)
+		keep_message(text);
 	fprintf(stderr, "%s%s\n", before, text);
 }
 
@@ -31,7 +55,20 @@ int tool_error(const char *fmt, ...)
 
 	fflush(stdout);
 	va_start(ap, fmt);
-	say("smartio: ", fmt, ap);
+	say("smartio: ", true, fmt, ap);
+	va_end(ap);
+	return TOOL_EXIT_FAILURE;
+}
+
+int tool_error_code(int error, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!failure.error)
+		failure.error = error;
+	fflush(stdout);
+	va_start(ap, fmt);
+	say("smartio: ", true, fmt, ap);
 	va_end(ap);
 	return TOOL_EXIT_FAILURE;
 }
@@ -41,20 +78,21 @@ void tool_note(const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	say("", fmt, ap);
+	say("", false, fmt, ap);
 	va_end(ap);
 }
 
 int tool_usage(const char *command, const char *fmt, ...)
 {
-	char before[128];
+	char before[128], hint[TOOL_HINT_TEXT];
 	va_list ap;
 
 	snprintf(before, sizeof(before), "smartio: %s%s", command, *command ? ": " : "");
 	va_start(ap, fmt);
-	say(before, fmt, ap);
+	say(before, true, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "Try 'smartio%s%s --help'.\n", *command ? " " : "", command);
+	fprintf(stderr, "Try '%s%s%s --help'.\n", tool_hint(NULL, hint), *command ? " " : "",
+		command);
 	return TOOL_EXIT_USAGE;
 }
 
@@ -212,7 +250,7 @@ void tool_json_append(struct json_object *array, struct json_object *value)
 
 void tool_json_string(struct json_object *o, const char *key, const char *value)
 {
-	tool_json_add(o, key, json_object_new_string(value));
+	tool_json_add(o, key, sio_json_string(value));
 }
 
 void tool_json_number(struct json_object *o, const char *key, uint64_t value)
@@ -225,29 +263,51 @@ void tool_json_bool(struct json_object *o, const char *key, bool value)
 	tool_json_add(o, key, json_object_new_boolean(value));
 }
 
-char *tool_json_text(struct json_object *o)
+void tool_json_hex(struct json_object *o, const char *key, uint64_t value)
 {
-	const char *text = json_object_to_json_string_ext(
-		must(o),
-		JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE);
-	size_t len;
-	char *copy;
+	tool_json_add(o, key, sio_json_hex(value));
+}
+
+void tool_json_null(struct json_object *o, const char *key)
+{
+	if (json_object_object_add(o, key, NULL) < 0)
+		must(NULL);
+}
+
+char *tool_json_text(const char *schema, struct json_object *data)
+{
+	char *text = sio_envelope_text(schema, must(data));
 
 	if (!text)
 		must(NULL);
-	len = strlen(text);
-	copy = tool_alloc(len + 2, 1);
-	memcpy(copy, text, len);
-	copy[len] = '\n';
-	return copy;
+	return text;
 }
 
-int tool_json_end(struct json_object *o)
+void tool_json_printed(void)
 {
-	char *text = tool_json_text(o);
+	failure.printed = true;
+}
 
+int tool_json_print(const char *schema, struct json_object *data)
+{
+	char *text = tool_json_text(schema, data);
+
+	tool_json_printed();
 	fputs(text, stdout);
 	free(text);
-	json_object_put(o);
 	return flush_data();
+}
+
+int tool_json_failed(const char *command, int status)
+{
+	struct sio_envelope_error e = {.program = "smartio",
+				       .command = command,
+				       .exit_status = status,
+				       .error = failure.error,
+				       .messages = (const char *const *)failure.message,
+				       .n_messages = failure.n};
+
+	if (!failure.printed)
+		tool_json_print("error", sio_envelope_error(&e));
+	return status;
 }

@@ -12,8 +12,13 @@
 #define TOOL_EXIT_USAGE 2
 #define TOOL_EXIT_KILLED 137 /* as a shell names the death by SIGKILL */
 
-/* "smartio: text" as one line on stderr. Return: TOOL_EXIT_FAILURE, to be returned. */
+/*
+ * "smartio: text" as one line on stderr, kept for tool_json_failed(). Return: TOOL_EXIT_FAILURE, to
+ * be returned.
+ */
 int tool_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The same with an -errno, for programs. */
+int tool_error_code(int error, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* A line of progress or advice on stderr, as it is. */
 void tool_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Wrong usage of @command ("cluster up"). Return: TOOL_EXIT_USAGE. */
@@ -35,15 +40,29 @@ int tool_table_end(struct tool_table *t);
 /* Free without printing; NULL is fine. */
 void tool_table_free(struct tool_table *t);
 
-/* Print @o to stdout and release it; NULL is "no memory". Return: exit status. */
-int tool_json_end(struct json_object *o);
-/* The same text, not printed; @o stays the caller's; free(). */
-char *tool_json_text(struct json_object *o);
+/*
+ * Print the one document of a command with --json (envelope/envelope.h): @schema is "device-list",
+ * @data is released. Return: exit status.
+ */
+int tool_json_print(const char *schema, struct json_object *data);
+/* The same text, not printed; free(). Whoever prints it calls tool_json_printed(). */
+char *tool_json_text(const char *schema, struct json_object *data);
+/* From now on stdout has what it is to have, or belongs to a program: no error goes there. */
+void tool_json_printed(void);
+/*
+ * The end of a command with --json that failed before it printed anything: its document says why.
+ * @command: "device list". Return: @status.
+ */
+int tool_json_failed(const char *command, int status);
 /* Add to an object; a value that could not be made is an allocation failure, which ends us. */
 void tool_json_add(struct json_object *o, const char *key, struct json_object *value);
 void tool_json_string(struct json_object *o, const char *key, const char *value);
+/* Up to 2^53; what may be larger is tool_json_hex()'s. */
 void tool_json_number(struct json_object *o, const char *key, uint64_t value);
+/* An address, a counter: a string "0x...". */
+void tool_json_hex(struct json_object *o, const char *key, uint64_t value);
 void tool_json_bool(struct json_object *o, const char *key, bool value);
+void tool_json_null(struct json_object *o, const char *key);
 struct json_object *tool_json_object(void);
 struct json_object *tool_json_array(void);
 void tool_json_append(struct json_object *array, struct json_object *value);

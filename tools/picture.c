@@ -10,51 +10,74 @@
 struct picture {
 	FILE *out;
 	const struct sio_topology *t;
-	const struct tool_picture_live *live;
+	const struct tool_view *v;
 	int name_width;
 	bool drawn[SIO_MAX_HOSTS];
 };
 
-static void draw_devices(const struct picture *p, const struct sio_topo_host *h, const char *stem)
+/* The lender knows its device best. */
+static const char *device_note(const struct tool_view_device *d, char *text, size_t size)
 {
-	char size[TOOL_SIZE_TEXT];
+	uint32_t n = sio_from_le32(d->info.borrowers);
 
-	for (unsigned i = 0; i < h->n_devices; i++) {
-		const struct sio_topo_device *d = &h->device[i];
-		const char *note = NULL;
+	if (d->state == TOOL_DEVICE_FREE)
+		return "not lent";
+	if (d->state == TOOL_DEVICE_OUT)
+		return "OUT of its slot";
+	if (d->state == TOOL_DEVICE_HOST_DOWN)
+		return "its host is DOWN";
+	if (d->state == TOOL_DEVICE_UNKNOWN)
+		return "state unknown";
+	snprintf(text, size, "lent %u time%s%s", n, n == 1 ? "" : "s",
+		 d->state == TOOL_DEVICE_EXCLUSIVE ? ", exclusively" : "");
+	return text;
+}
 
-		if (p->live && p->live->device_note)
-			note = p->live->device_note(p->live->ctx, d->fdid);
-		fprintf(p->out, "%s%*s  `-- %s: %s, %s, %u queue pairs, id %#x%s%s\n", stem,
+static void draw_devices(const struct picture *p, const struct tool_view_host *h, const char *stem)
+{
+	char size[TOOL_SIZE_TEXT], note[80];
+
+	for (unsigned i = 0; i < h->topo->n_devices; i++) {
+		const struct sio_topo_device *d = h->device[i].topo;
+
+		fprintf(p->out, "%s%*s  `-- %s: %s, %s, %u queue pairs, id %#x, %s\n", stem,
 			p->name_width, "", d->name, d->type, tool_size(d->size, size),
-			d->queue_pairs, d->fdid, note ? ", " : "", note ? note : "");
+			d->queue_pairs, d->fdid, device_note(&h->device[i], note, sizeof(note)));
 	}
+}
+
+/* What is of one adapter's link and its host: the worst, in capitals. */
+static const char *state_words(const struct tool_view_host *h, unsigned adapter)
+{
+	if (h->host->state == TOOL_HOST_DOWN)
+		return "host DOWN";
+	if (h->host->state == TOOL_HOST_SILENT)
+		return "host gives NO ANSWER";
+	return h->adapter[adapter].link == TOOL_LINK_UP ? "up" : "link DOWN";
 }
 
 static void draw_host(struct picture *p, unsigned index, unsigned adapter, const char *branch,
 		      const char *stem)
 {
-	const struct sio_topo_host *h = &p->t->host[index];
+	const struct tool_view_host *view = &p->v->host[index];
+	const struct sio_topo_host *h = view->topo;
 	const struct sio_topo_adapter *a = &h->adapter[adapter];
-	bool known = p->live && p->live->host_up;
 	char ram[TOOL_SIZE_TEXT], window[TOOL_SIZE_TEXT];
 
 	fprintf(p->out, "%s%-*s  node %-3u", branch, p->name_width, h->name, h->node);
 	if (h->n_adapters > 1)
 		fprintf(p->out, "  adapter %u", adapter);
 	if (p->drawn[index]) {
-		fprintf(p->out, "  (drawn above)\n");
+		fprintf(p->out, "  (drawn above), %s\n", state_words(view, adapter));
 		return;
 	}
 	p->drawn[index] = true;
 	fprintf(p->out,
-		"  RAM %s at %#" PRIx64 ", IOMMU %s, NTB x%u gen %u, window %s in %u entries%s\n",
+		"  RAM %s at %#" PRIx64 ", IOMMU %s, NTB x%u gen %u, window %s in %u entries, %s\n",
 		tool_size(h->ram_size, ram), h->ram_base, h->iommu ? "on" : "off", a->link_width,
 		a->link_generation, tool_size(a->window_size, window), a->lut_entries,
-		!known					  ? ""
-		: p->live->host_up(p->live->ctx, h->node) ? ", up"
-							  : ", DOWN");
-	draw_devices(p, h, stem);
+		state_words(view, adapter));
+	draw_devices(p, view, stem);
 }
 
 /* A switch and the adapters on it; those of the last one hang on no stem. */
@@ -104,16 +127,25 @@ static void draw_alone(struct picture *p)
 	for (unsigned i = 0; i < p->t->n_hosts; i++) {
 		const struct sio_topo_host *h = &p->t->host[i];
 
-		if (!p->drawn[i])
-			fprintf(p->out, "   %-*s  node %-3u  joined to nothing\n", p->name_width,
-				h->name, h->node);
+		if (p->drawn[i])
+			continue;
+		fprintf(p->out, "   %-*s  node %-3u  joined to nothing, %s\n", p->name_width,
+			h->name, h->node,
+			p->v->host[i].host->up
+				? "up"
+				: (p->v->host[i].host->state == TOOL_HOST_DOWN ? "DOWN"
+									       : "NO ANSWER"));
+		draw_devices(p, &p->v->host[i], "   ");
 	}
 }
 
-int tool_picture(FILE *out, const struct sio_topology *t, const struct tool_picture_live *live)
+int tool_picture(FILE *out, const struct tool_view *v)
 {
-	struct picture p = {.out = out, .t = t, .live = live};
+	const struct sio_topology *t = v->topology;
+	struct picture p = {.out = out, .t = t, .v = v};
 
+	if (!v->room)
+		fprintf(out, "  the machine room is DOWN\n");
 	for (unsigned i = 0; i < t->n_hosts; i++) {
 		int n = (int)strlen(t->host[i].name);
 

@@ -1,10 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* smartio run: a program as if on one of the cluster's hosts. */
+#include <errno.h>
 #include <limits.h>
 
 #include "command.h"
+#include "hint.h"
 #include "keeper.h"
 #include "output.h"
+#include "state.h"
+
+static int check_runs(const char *dir, const struct sio_topo_host *host, struct sio_err *reterr)
+{
+	char name[48], hint[TOOL_HINT_TEXT];
+	struct tool_program p;
+
+	tool_state_daemon_name(host->node, name, sizeof(name));
+	if (tool_state_program(dir, name, false, &p) == 0)
+		return 0;
+	return sio_fail(reterr, -ENETDOWN,
+			"host '%s' is down; start it with: %s cluster restart-node %s", host->name,
+			tool_hint(dir, hint), host->name);
+}
 
 static int run(const struct tool_command *self, int argc, char **argv)
 {
@@ -27,9 +43,12 @@ static int run(const struct tool_command *self, int argc, char **argv)
 	r = tool_find_cluster(dir, sizeof(dir), &t, &err);
 	if (r == 0)
 		r = tool_find_host(t, node, &host, &err);
+	if (r == 0)
+		r = check_runs(dir, host, &err);
 	if (r < 0) {
 		status = tool_fail(&err);
 	} else {
+		tool_json_printed(); /* standard output is COMMAND's */
 		keep = (struct tool_keep){.argv = argv + first,
 					  .dir = dir,
 					  .host = host->name,

@@ -58,7 +58,8 @@ static bool search_path(const char *name, char *path, size_t size)
 
 int tool_find_binary(const char *name, char *path, size_t size, struct sio_err *reterr)
 {
-	static const char *const below[] = {"", "../smartiod/", "../emu/", "../sbin/", "../bin/"};
+	static const char *const below[] = {
+		"", "../smartiod/", "../emu/", "../drivers/nvme-user/", "../sbin/", "../bin/"};
 	const char *bindir = getenv("SMARTIO_BINDIR");
 	char self[PATH_MAX] = "", *dir;
 	ssize_t len;
@@ -82,6 +83,16 @@ int tool_find_binary(const char *name, char *path, size_t size, struct sio_err *
 			"the program %s is neither beside smartio nor in PATH; set "
 			"SMARTIO_BINDIR to its directory",
 			name);
+}
+
+const char *tool_hint_program(const char *name, char text[TOOL_HINT_TEXT])
+{
+	char path[PATH_MAX];
+
+	if (strchr(program_invocation_name, '/') &&
+	    tool_find_binary(name, path, sizeof(path), NULL) == 0)
+		return tool_hint_word(path, text, TOOL_HINT_TEXT);
+	return tool_hint_word(name, text, TOOL_HINT_TEXT);
 }
 
 /* In the child: nothing of ours but the log and the ready descriptor goes along. */

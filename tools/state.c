@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "hint.h"
 #include "output.h"
 #include "state.h"
 #include "topofile/topofile.h"
@@ -284,7 +285,7 @@ int tool_state_list(char ***ret_names, size_t *ret_n, enum tool_state state, boo
 
 static int find_only(char *dir, size_t size, struct sio_err *reterr)
 {
-	char **names = NULL, list[160] = "";
+	char **names = NULL, list[160] = "", hint[TOOL_HINT_TEXT];
 	size_t n = 0, used = 0;
 	int r;
 
@@ -295,7 +296,8 @@ static int find_only(char *dir, size_t size, struct sio_err *reterr)
 		r = tool_state_path(names[0], dir, size, reterr);
 	else if (n == 0)
 		r = sio_fail(reterr, -ENOENT,
-			     "no cluster is running; start one with: smartio cluster up TOPOLOGY");
+			     "no cluster is running; start one with: %s cluster up TOPOLOGY",
+			     tool_hint(NULL, hint));
 	for (size_t i = 0; i < n; i++) {
 		if (used < sizeof(list))
 			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",

@@ -239,9 +239,9 @@ class Cluster:
 
     def counters(self):
         """What the fabric and the model have counted at the drive."""
-        for device in json.loads(self.smartio("stats", "--json"))["devices"]:
+        for device in json.loads(self.smartio("stats", "--json"))["data"]["devices"]:
             if device["name"] == "nvme0":
-                return device["counters"]
+                return {k: int(v, 16) for k, v in device["counters"].items()}
         raise Failed("smartio stats does not know nvme0")
 
     def processes(self):

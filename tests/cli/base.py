@@ -94,7 +94,7 @@ class CommandTest(unittest.TestCase):
                     pipe.close()
             child.wait(60)
         wrong = []
-        for cluster in json.loads(self.smartio("cluster", "status", "--json").stdout):
+        for cluster in self.json("cluster", "status")["clusters"]:
             where = ("--state", cluster["directory"])
             if cluster["state"] == "running":
                 audit = self.smartio(*where, "doctor", "--audit", "--within", "60", status=None)
@@ -133,11 +133,15 @@ class CommandTest(unittest.TestCase):
         for text in [say] if isinstance(say, str) else say:
             self.assertIn(text, lines[0])
         if status == 2:
-            self.assertRegex(lines[1], r"^Try 'smartio.* --help'\.$")
+            self.assertRegex(lines[1], r"^Try '.*smartio.* --help'\.$")
         return done
 
+    def document(self, text):
+        """What the one document that a command printed holds."""
+        return json.loads(text)["data"]
+
     def json(self, *args):
-        return json.loads(self.smartio(*args, "--json").stdout)
+        return self.document(self.smartio(*args, "--json").stdout)
 
     def file(self, name, text):
         path = os.path.join(self.dir, name)
@@ -153,7 +157,7 @@ class CommandTest(unittest.TestCase):
         return os.path.join(self.base, name)
 
     def node(self, name):
-        return next(n["node"] for n in self.json("node", "list") if n["name"] == name)
+        return next(n["node"] for n in self.json("node", "list")["nodes"] if n["name"] == name)
 
     def pid_of(self, state, program):
         with open(os.path.join(state, f"{program}.pid"), encoding="ascii") as f:

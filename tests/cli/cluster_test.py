@@ -16,11 +16,11 @@ class Cluster(base.CommandTest):
         self.assertIn("cluster 'test' is up: 3 hosts, 1 device", done.stderr)
         state = os.path.join(self.base, "test")
         self.assertEqual(os.stat(state).st_mode & 0o777, 0o700)
-        status = self.json("cluster", "status")
+        status = self.json("cluster", "status")["clusters"]
         self.assertEqual([(c["name"], c["state"]) for c in status], [("test", "running")])
-        self.assertEqual([(n["name"], n["node"], n["up"]) for n in status[0]["nodes"]],
-                         [("lender", 4, True), ("client1", 8, True), ("client2", 12, True)])
-        self.assertRegex(self.smartio("cluster", "status").stdout, r"test +running +3/3 +- +/")
+        self.assertEqual([(n["name"], n["node"], n["state"]) for n in status[0]["nodes"]],
+                         [("lender", 4, "up"), ("client1", 8, "up"), ("client2", 12, "up")])
+        self.assertRegex(self.smartio("cluster", "status").stdout, r"test +running +3/3 +3/3 +1/1 +- +/")
         self.fails("cluster", "up", self.topology(), say=["running already", "cluster down"])
         self.smartio("doctor", "--audit")
         self.smartio("cluster", "down")
@@ -85,7 +85,7 @@ class Cluster(base.CommandTest):
     def test_stale(self):
         state = self.up()
         self.kill_all(state)
-        self.assertEqual(self.json("cluster", "status")[0]["state"], "stale")
+        self.assertEqual(self.json("cluster", "status")["clusters"][0]["state"], "stale")
         self.assertIn("BAD  stale", self.smartio("doctor", status=1).stdout)
         done = self.smartio("cluster", "up", self.topology())
         self.assertIn("removed what a cluster that crashed had left", done.stderr)
@@ -107,7 +107,7 @@ class Cluster(base.CommandTest):
             for name in [n for n in os.listdir(state) if n.endswith(".pid")]:
                 with open(os.path.join(state, name), "w", encoding="ascii") as f:
                     f.write(f"{innocent.pid}\n")
-            self.assertEqual(self.json("cluster", "status")[0]["state"], "stale")
+            self.assertEqual(self.json("cluster", "status")["clusters"][0]["state"], "stale")
             self.smartio("cluster", "down", "test")
             self.assertIsNone(innocent.poll())
         finally:
@@ -165,7 +165,7 @@ class Cluster(base.CommandTest):
         self.fails("cluster", "restart-node", "moon",
                    say=["no host 'moon'", "lender, client1, client2"])
         self.crash(state, 8)
-        self.assertEqual(self.json("cluster", "status")[0]["state"], "hosts down")
+        self.assertEqual(self.json("cluster", "status")["clusters"][0]["state"], "hosts down")
         self.assertRegex(self.smartio("node", "list").stdout, r"client1 +8 +down")
         self.fails("run", "-n", "client1", "--", "true", say="host 'client1' is down")
         self.smartio("doctor", "--audit", "--within", "10")

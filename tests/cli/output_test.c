@@ -99,20 +99,26 @@ static void print_json(void)
 {
 	struct json_object *o = tool_json_object();
 
-	tool_json_number(o, "large", UINT64_MAX);
+	tool_json_number(o, "number", 1ULL << 53);
+	tool_json_hex(o, "large", UINT64_MAX);
 	tool_json_bool(o, "yes", true);
+	tool_json_null(o, "none");
 	tool_json_string(o, "path", "/a \"b\"");
-	assert_int_equal(tool_json_end(o), 0);
+	assert_int_equal(tool_json_print("stats", o), 0);
 }
 
 static void json(void **state)
 {
-	char text[256];
+	char text[512];
 
 	(void)state;
 	captured(print_json, text, sizeof(text));
-	assert_non_null(strstr(text, "\"large\": 18446744073709551615"));
+	assert_non_null(strstr(text, "\"schema\": \"smartio/stats\""));
+	assert_non_null(strstr(text, "\"version\": 1"));
+	assert_non_null(strstr(text, "\"number\": 9007199254740992"));
+	assert_non_null(strstr(text, "\"large\": \"0xffffffffffffffff\""));
 	assert_non_null(strstr(text, "\"yes\": true"));
+	assert_non_null(strstr(text, "\"none\": null"));
 	assert_non_null(strstr(text, "\"path\": \"/a \\\"b\\\"\""));
 	assert_int_equal(text[strlen(text) - 1], '\n');
 }

@@ -170,7 +170,7 @@ static void which_cluster(void **state)
 	int one_fd, two_fd;
 
 	assert_int_equal(tool_state_find(NULL, NULL, dir, sizeof(dir), &err), -ENOENT);
-	assert_non_null(strstr(err.text, "smartio cluster up"));
+	assert_non_null(strstr(err.text, " cluster up TOPOLOGY"));
 	one_fd = play(f->dir, "emu.pid");
 	assert_int_equal(tool_state_find(NULL, NULL, dir, sizeof(dir), &err), 0);
 	assert_string_equal(dir, f->dir);

@@ -122,9 +122,9 @@ class Cluster:
 
     def counters(self):
         """Of the drive, by name."""
-        for device in json.loads(self.smartio("stats", "--json"))["devices"]:
+        for device in json.loads(self.smartio("stats", "--json"))["data"]["devices"]:
             if device["name"] == "nvme0":
-                return device["counters"]
+                return {k: int(v, 16) for k, v in device["counters"].items()}
         raise AssertionError("smartio stats does not know nvme0")
 
     def daemon_pid(self, node):
@@ -132,7 +132,7 @@ class Cluster:
         if node is None:
             name = "emu.pid"
         else:
-            nodes = json.loads(self.smartio("node", "list", "--json"))
+            nodes = json.loads(self.smartio("node", "list", "--json"))["data"]["nodes"]
             name = f"smartiod.{next(n['node'] for n in nodes if n['name'] == node)}.pid"
         with open(os.path.join(self.state, name), encoding="ascii") as f:
             return int(f.read())

@@ -40,8 +40,8 @@ class Path(unittest.TestCase):
 
     def counted(self):
         """What the fabric counted, by (device or adapter, counter)."""
-        stats = json.loads(self.c.smartio("stats", "--json"))
-        return {(o["name"], k): o["counters"][k] for o in stats["devices"] + stats["adapters"]
+        stats = json.loads(self.c.smartio("stats", "--json"))["data"]
+        return {(o["name"], k): int(o["counters"][k], 16) for o in stats["devices"] + stats["adapters"]
                 for k in KEYS}
 
     def test_transactions_of_a_queue_across_the_links(self):
@@ -81,8 +81,8 @@ class Path(unittest.TestCase):
         seen = []
         while len(seen) < 4 or len({tuple(b[k] - a[k] for k in b)
                                     for a, b in zip(seen[-4:], seen[-3:])}) > 1:
-            stats = json.loads(self.c.smartio("stats", "--json"))
-            seen.append({(d["name"], k): d["counters"][k] for d in stats["daemons"] for k in
+            stats = json.loads(self.c.smartio("stats", "--json"))["data"]
+            seen.append({(d["name"], k): int(d["counters"][k], 16) for d in stats["daemons"] for k in
                          ("client_messages", "client_events", "port_requests", "port_events")})
 
     def iopath(self, node, count, depth, *more, wrap=(), during=None):
@@ -116,8 +116,8 @@ class Path(unittest.TestCase):
     def test_no_message(self):
         """100,000 reads, and the message counters of all daemons stand still."""
         def counters():
-            stats = json.loads(self.c.smartio("stats", "--json"))
-            return {(d["name"], k): d["counters"][k] for d in stats["daemons"]
+            stats = json.loads(self.c.smartio("stats", "--json"))["data"]
+            return {(d["name"], k): int(d["counters"][k], 16) for d in stats["daemons"]
                     for k in ("client_messages", "client_events", "peer_messages_received",
                               "peer_messages_sent", "port_requests", "port_events")}
 

@@ -29,7 +29,7 @@ class Wake(unittest.TestCase):
         self.program = os.path.join(BUILD, "tests", "system", "wake")
 
     def need_faults(self):
-        found = json.loads(self.c.smartio("doctor", "--json"))
+        found = json.loads(self.c.smartio("doctor", "--json"))["data"]
         faults = next(f["found"] for f in found if f["check"] == "faults")
         if "no plain store" in faults:
             self.skipTest(faults)
@@ -60,8 +60,9 @@ class Wake(unittest.TestCase):
 
     def room(self):
         """Naps and sleeps of the machine room."""
-        host = json.loads(self.c.smartio("stats", "--json", "-n", "lender"))["hosts"][0]["counters"]
-        return host["room_naps"], host["room_sleeps"]
+        stats = json.loads(self.c.smartio("stats", "--json", "-n", "lender"))["data"]
+        host = stats["hosts"][0]["counters"]
+        return int(host["room_naps"], 16), int(host["room_sleeps"], 16)
 
     def asleep(self):
         """Wait until the room sleeps, and no longer naps."""
@@ -77,7 +78,7 @@ class Wake(unittest.TestCase):
 
     def waking(self):
         """What doctor tells of this, without process numbers."""
-        found = json.loads(self.c.smartio("doctor", "--json"))
+        found = json.loads(self.c.smartio("doctor", "--json"))["data"]
         return sorted({f["found"].split(":")[0] + " " + f["found"].split("wakes nvme0 ")[1]
                        for f in found if f["check"] == "waking"})
 

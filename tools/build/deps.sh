@@ -8,7 +8,7 @@ set -eu
 
 build='gcc g++ libc6-dev make pkg-config meson ninja-build python3 libyaml-dev libsystemd-dev
  libjson-c-dev libpci-dev uthash-dev libnvme-dev libcmocka-dev'
-check='clang clang-format valgrind strace scdoc git'
+check='clang clang-format valgrind strace scdoc git python3-jsonschema'
 # For tests/vm; where they cannot be installed, those tests are skipped and say so.
 vm='qemu-system-x86 busybox-static dmsetup bc bison flex libelf-dev xz-utils perl sparse'
 

@@ -2,9 +2,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include <json-c/json.h>
-
 #include "bench.h"
+#include "document.h"
 
 static const struct {
 	const char *name;
@@ -17,62 +16,55 @@ static double rate(const struct bench *b)
 	return b->taken ? (double)b->h.count * 1e9 / (double)b->taken : 0;
 }
 
-static void put(struct json_object *to, const char *key, uint64_t value)
-{
-	json_object_object_add(to, key, json_object_new_uint64(value));
-}
-
 static struct json_object *latencies(const struct histogram *h)
 {
-	struct json_object *o = json_object_new_object();
+	struct json_object *o = doc_object();
 
-	put(o, "min", h->count ? h->min : 0);
-	put(o, "mean", h->count ? h->sum / h->count : 0);
+	doc_number(o, "min", h->count ? h->min : 0);
+	doc_number(o, "mean", h->count ? h->sum / h->count : 0);
 	for (unsigned i = 0; i < PERCENTILES; i++)
-		put(o, percentiles[i].name, histogram_percentile(h, percentiles[i].permyriad));
-	put(o, "max", h->max);
+		doc_number(o, percentiles[i].name,
+			   histogram_percentile(h, percentiles[i].permyriad));
+	doc_number(o, "max", h->max);
 	return o;
 }
 
 static struct json_object *driver(const struct smartio_nvme_counters *d)
 {
-	struct json_object *o = json_object_new_object();
+	struct json_object *o = doc_object();
 
-	put(o, "submitted", d->submitted);
-	put(o, "completed", d->completed);
-	put(o, "doorbells_sq", d->doorbells_sq);
-	put(o, "doorbells_cq", d->doorbells_cq);
-	put(o, "empty_polls", d->empty_polls);
-	put(o, "yields", d->yields);
-	put(o, "interrupts", d->interrupts);
+	doc_number(o, "submitted", d->submitted);
+	doc_number(o, "completed", d->completed);
+	doc_number(o, "doorbells_sq", d->doorbells_sq);
+	doc_number(o, "doorbells_cq", d->doorbells_cq);
+	doc_number(o, "empty_polls", d->empty_polls);
+	doc_number(o, "yields", d->yields);
+	doc_number(o, "interrupts", d->interrupts);
 	return o;
 }
 
 static void print_json(const struct bench *b)
 {
-	struct json_object *top = json_object_new_object(), *fabric;
+	struct json_object *top = doc_object(), *fabric;
 
-	json_object_object_add(top, "device", json_object_new_string(b->o->device));
-	json_object_object_add(top, "operation",
-			       json_object_new_string(b->o->write ? "write" : "read"));
-	json_object_object_add(top, "random", json_object_new_boolean(b->o->random));
-	put(top, "size", b->o->size);
-	put(top, "depth", b->depth);
-	put(top, "completed", b->h.count);
-	json_object_object_add(top, "seconds", json_object_new_double((double)b->taken / 1e9));
-	json_object_object_add(top, "iops", json_object_new_double(rate(b)));
-	json_object_object_add(top, "bytes_per_second",
-			       json_object_new_double(rate(b) * (double)b->o->size));
-	json_object_object_add(top, "latency_ns", latencies(&b->h));
-	json_object_object_add(top, "driver", driver(&b->driver));
+	doc_string(top, "device", b->o->device);
+	doc_string(top, "operation", b->o->write ? "write" : "read");
+	doc_bool(top, "random", b->o->random);
+	doc_number(top, "size", b->o->size);
+	doc_number(top, "depth", b->depth);
+	doc_number(top, "completed", b->h.count);
+	doc_double(top, "seconds", (double)b->taken / 1e9);
+	doc_double(top, "iops", rate(b));
+	doc_double(top, "bytes_per_second", rate(b) * (double)b->o->size);
+	doc_add(top, "latency_ns", latencies(&b->h));
+	doc_add(top, "driver", driver(&b->driver));
 	if (b->o->counters) {
-		fabric = json_object_new_object();
+		fabric = doc_object();
 		for (unsigned i = 0; i < b->n_fabric; i++)
-			put(fabric, b->fabric[i].name, b->fabric[i].value);
-		json_object_object_add(top, "fabric", fabric);
+			doc_hex(fabric, b->fabric[i].name, b->fabric[i].value);
+		doc_add(top, "fabric", fabric);
 	}
-	printf("%s\n", json_object_to_json_string_ext(top, JSON_C_TO_STRING_PRETTY));
-	json_object_put(top);
+	doc_print("nvme-bench", top);
 }
 
 static void print_text(const struct bench *b)

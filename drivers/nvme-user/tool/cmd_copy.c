@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "document.h"
 #include "tool.h"
 
 #define CHUNK (128u << 10)
@@ -316,6 +317,20 @@ static int write_checked(struct copy *c)
 	return write_all(c);
 }
 
+/* With --json: what was copied. */
+static void print_json(const struct copy *c, const char *direction)
+{
+	struct json_object *data = doc_object();
+
+	doc_string(data, "device", c->o->device);
+	doc_string(data, "direction", direction);
+	doc_string(data, "file", c->name);
+	doc_number(data, "namespace", c->o->nsid);
+	doc_hex(data, "offset", c->o->offset);
+	doc_number(data, "bytes", c->finished);
+	doc_print("nvme-copy", data);
+}
+
 int cmd_copy_in(const struct options *o)
 {
 	struct copy c = {.o = o, .name = is_dash(o->file) ? "stdin" : o->file};
@@ -331,6 +346,8 @@ int cmd_copy_in(const struct options *o)
 		rc = failed("%s has more than the %" PRIu64 " bytes that there is room for; they "
 			    "were written",
 			    c.name, c.end);
+	if (rc == EXIT_OK && o->json)
+		print_json(&c, "in");
 	close(c.fd);
 	return rc;
 }
@@ -346,6 +363,8 @@ int cmd_copy_out(const struct options *o)
 	struct copy c = {.o = o, .name = is_dash(o->file) ? "stdout" : o->file};
 	int rc;
 
+	if (is_dash(o->file) && o->json)
+		return failed("with --json stdout cannot hold the data, too: name a file");
 	if (is_dash(o->file) && isatty(STDOUT_FILENO))
 		return failed("stdout is a terminal: name a file, or redirect it");
 	c.fd = is_dash(o->file) ? dup(STDOUT_FILENO)
@@ -355,5 +374,7 @@ int cmd_copy_out(const struct options *o)
 	rc = run(&c, read_with_progress);
 	if (close(c.fd) != 0 && rc == EXIT_OK)
 		rc = failed("cannot write %s: %s", c.name, strerror(errno));
+	if (rc == EXIT_OK && o->json)
+		print_json(&c, "out");
 	return rc;
 }

@@ -5,42 +5,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <json-c/json.h>
-
+#include "document.h"
 #include "tool.h"
-
-static void put(struct json_object *to, const char *key, uint64_t value)
-{
-	json_object_object_add(to, key, json_object_new_uint64(value));
-}
 
 static void print_json(const struct smartio_nvme_info *i, struct smartio_nvme *n, const char *name)
 {
-	struct json_object *top = json_object_new_object(), *list = json_object_new_array();
+	struct json_object *top = doc_object(), *list = doc_array();
 	struct smartio_nvme_namespace ns;
 
-	json_object_object_add(top, "device", json_object_new_string(name));
-	json_object_object_add(top, "model", json_object_new_string(i->model));
-	json_object_object_add(top, "serial", json_object_new_string(i->serial));
-	json_object_object_add(top, "firmware", json_object_new_string(i->firmware));
-	put(top, "vendor", i->vendor);
-	put(top, "version", i->version);
-	put(top, "queue_pairs", i->queue_pairs);
-	put(top, "max_queue_entries", i->max_queue_entries);
-	put(top, "max_transfer", i->max_transfer);
-	put(top, "lender_node", i->lender_node);
-	put(top, "manager_node", i->manager_node);
+	doc_string(top, "device", name);
+	doc_string(top, "model", i->model);
+	doc_string(top, "serial", i->serial);
+	doc_string(top, "firmware", i->firmware);
+	doc_number(top, "vendor", i->vendor);
+	doc_number(top, "version", i->version);
+	doc_number(top, "queue_pairs", i->queue_pairs);
+	doc_number(top, "max_queue_entries", i->max_queue_entries);
+	doc_number(top, "max_transfer", i->max_transfer);
+	doc_number(top, "lender_node", i->lender_node);
+	doc_number(top, "manager_node", i->manager_node);
 	for (uint32_t k = 0; smartio_nvme_get_namespace(n, k, &ns) == 0; k++) {
-		struct json_object *e = json_object_new_object();
+		struct json_object *e = doc_object();
 
-		put(e, "id", ns.id);
-		put(e, "block_size", ns.block_size);
-		put(e, "blocks", ns.blocks);
-		json_object_array_add(list, e);
+		doc_number(e, "id", ns.id);
+		doc_number(e, "block_size", ns.block_size);
+		doc_hex(e, "blocks", ns.blocks);
+		doc_append(list, e);
 	}
-	json_object_object_add(top, "namespaces", list);
-	printf("%s\n", json_object_to_json_string_ext(top, JSON_C_TO_STRING_PRETTY));
-	json_object_put(top);
+	doc_add(top, "namespaces", list);
+	doc_print("nvme-identify", top);
 }
 
 static void print_text(const struct smartio_nvme_info *i, struct smartio_nvme *n, const char *name)

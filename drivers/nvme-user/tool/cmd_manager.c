@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "sisci_api.h"
+#include "document.h"
 #include "tool.h"
 
 static struct smartio_nvme_manager *manager;
@@ -24,6 +25,21 @@ static int serve(const struct options *o)
 	return EXIT_OK;
 }
 
+static void print_ready(const struct options *o, uint32_t pairs)
+{
+	struct json_object *data;
+
+	if (!o->json) {
+		printf("ready: %s has %u queue pairs for clients\n", o->device, pairs);
+		return;
+	}
+	data = doc_object();
+	doc_string(data, "device", o->device);
+	doc_string(data, "state", "ready");
+	doc_number(data, "queue_pairs", pairs);
+	doc_print("nvme-manager", data);
+}
+
 int cmd_manager(const struct options *o)
 {
 	uint32_t pairs;
@@ -36,7 +52,7 @@ int cmd_manager(const struct options *o)
 	} else {
 		catch_signals(stop);
 		smartio_nvme_manager_queue_pairs(manager, &pairs);
-		printf("ready: %s has %u queue pairs for clients\n", o->device, pairs);
+		print_ready(o, pairs);
 		/* Who waits for the line, waits at the other end of a pipe. */
 		fflush(stdout);
 		rc = serve(o);

@@ -10,6 +10,7 @@
 
 #include "sisci_api.h"
 #include "smartio/ext.h"
+#include "document.h"
 #include "tool.h"
 
 #define SHOW_NS 500000000u
@@ -19,13 +20,14 @@ static void (*also_call)(void);
 
 int failed(const char *fmt, ...)
 {
+	char text[1024];
 	va_list ap;
 
-	fputs("smartio-nvme: ", stderr);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	fputc('\n', stderr);
+	doc_keep_message(text);
+	fprintf(stderr, "smartio-nvme: %s\n", text);
 	return EXIT_FAILED;
 }
 

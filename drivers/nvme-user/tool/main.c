@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "document.h"
 #include "tool.h"
 
 enum option_bit {
@@ -43,30 +44,33 @@ static const struct command commands[] = {
 	 "Prints a line that begins with \"ready\" when clients can come. One manager per drive, on\n"
 	 "any host. When it ends in order, the drive is shut down and clients lose their queues; when\n"
 	 "it is killed, clients' I/O goes on until the next manager comes.\n\n"
-	 "  -1, --once           end when clients have come and the last one has left\n",
-	 TAKES_ONCE, cmd_manager},
+	 "  -1, --once           end when clients have come and the last one has left\n" HELP_JSON,
+	 TAKES_ONCE | TAKES_JSON, cmd_manager},
 	{"identify", "DEVICE", "show what a drive is", HELP_JSON, TAKES_JSON, cmd_identify},
 	{"read", "DEVICE --length BYTES", "read from a drive to a file or stdout",
 	 "  -o, --output FILE    default: stdout\n" HELP_OFFSET HELP_LENGTH HELP_NAMESPACE
-		 HELP_DEPTH HELP_PROGRESS,
+		 HELP_DEPTH HELP_PROGRESS HELP_JSON,
 	 TAKES_OFFSET | TAKES_LENGTH | NEEDS_LENGTH | TAKES_OUTPUT | TAKES_NAMESPACE | TAKES_DEPTH |
-		 TAKES_PROGRESS,
+		 TAKES_PROGRESS | TAKES_JSON,
 	 cmd_copy_out},
 	{"write", "DEVICE", "write a file or stdin to a drive",
 	 "  -i, --input FILE     default: stdin\n" HELP_OFFSET HELP_LENGTH
 	 "                       default: to the end of the file\n" HELP_NAMESPACE HELP_DEPTH
-		 HELP_PROGRESS,
-	 TAKES_OFFSET | TAKES_LENGTH | TAKES_INPUT | TAKES_NAMESPACE | TAKES_DEPTH | TAKES_PROGRESS,
+		 HELP_PROGRESS HELP_JSON,
+	 TAKES_OFFSET | TAKES_LENGTH | TAKES_INPUT | TAKES_NAMESPACE | TAKES_DEPTH |
+		 TAKES_PROGRESS | TAKES_JSON,
 	 cmd_copy_in},
 	{"copy-in", "DEVICE FILE", "copy a file to a drive",
 	 "A last block that the file fills in part keeps its other bytes. FILE - is stdin.\n\n" HELP_OFFSET
-		 HELP_LENGTH HELP_NAMESPACE HELP_DEPTH HELP_PROGRESS,
-	 TAKES_OFFSET | TAKES_LENGTH | TAKES_FILE | TAKES_NAMESPACE | TAKES_DEPTH | TAKES_PROGRESS,
+		 HELP_LENGTH HELP_NAMESPACE HELP_DEPTH HELP_PROGRESS HELP_JSON,
+	 TAKES_OFFSET | TAKES_LENGTH | TAKES_FILE | TAKES_NAMESPACE | TAKES_DEPTH | TAKES_PROGRESS |
+		 TAKES_JSON,
 	 cmd_copy_in},
 	{"copy-out", "DEVICE FILE --length BYTES", "copy from a drive to a file",
-	 "FILE - is stdout.\n\n" HELP_OFFSET HELP_LENGTH HELP_NAMESPACE HELP_DEPTH HELP_PROGRESS,
+	 "FILE - is stdout.\n\n" HELP_OFFSET HELP_LENGTH HELP_NAMESPACE HELP_DEPTH HELP_PROGRESS
+		 HELP_JSON,
 	 TAKES_OFFSET | TAKES_LENGTH | NEEDS_LENGTH | TAKES_FILE | TAKES_NAMESPACE | TAKES_DEPTH |
-		 TAKES_PROGRESS,
+		 TAKES_PROGRESS | TAKES_JSON,
 	 cmd_copy_out},
 	{"bench", "DEVICE", "measure I/O per second, bandwidth and latency",
 	 "  -d, --depth N        commands in flight at once; default 1\n"
@@ -108,13 +112,15 @@ static void help_command(const struct command *c)
 __attribute__((format(printf, 2, 3))) static int usage(const struct command *c, const char *fmt,
 						       ...)
 {
+	char text[512];
 	va_list ap;
 
-	fputs("smartio-nvme: ", stderr);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	fprintf(stderr, " (smartio-nvme %s%s--help tells more)\n", c ? c->name : "", c ? " " : "");
+	doc_keep_message(text);
+	fprintf(stderr, "smartio-nvme: %s (%s %s%s--help tells more)\n", text,
+		program_invocation_name, c ? c->name : "", c ? " " : "");
 	return EXIT_USAGE;
 }
 
@@ -270,9 +276,32 @@ static int parse(const struct command *c, int argc, char **argv, struct options 
 	return EXIT_OK;
 }
 
-int main(int argc, char **argv)
+/* Wrong words may stand before it. */
+static bool wants_json(int argc, char **argv)
 {
-	struct options o = {.nsid = 1, .size = 4096, .warmup = 100};
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], "--json") || !strcmp(argv[i], "-j"))
+			return true;
+	return false;
+}
+
+static int print_version(bool json)
+{
+	struct json_object *data;
+
+	if (!json) {
+		printf("smartio-nvme %s\n", SMARTIO_VERSION);
+		return EXIT_OK;
+	}
+	data = doc_object();
+	doc_string(data, "version", SMARTIO_VERSION);
+	doc_print("version", data);
+	return EXIT_OK;
+}
+
+/* *ret_command: its name, once it is known. */
+static int run(int argc, char **argv, struct options *o, const char **ret_command)
+{
 	int rc;
 
 	if (argc < 2)
@@ -281,20 +310,30 @@ int main(int argc, char **argv)
 		help(stdout);
 		return EXIT_OK;
 	}
-	if (!strcmp(argv[1], "--version")) {
-		printf("smartio-nvme %s\n", SMARTIO_VERSION);
-		return EXIT_OK;
-	}
+	if (!strcmp(argv[1], "--version"))
+		return print_version(wants_json(argc, argv));
 	for (unsigned i = 0; i < COMMANDS; i++) {
 		if (strcmp(argv[1], commands[i].name) != 0)
 			continue;
-		rc = parse(&commands[i], argc - 1, argv + 1, &o);
+		*ret_command = commands[i].name;
+		rc = parse(&commands[i], argc - 1, argv + 1, o);
 		if (rc)
 			return rc < 0 ? EXIT_OK : rc;
-		rc = commands[i].run(&o);
+		rc = commands[i].run(o);
 		if (fflush(stdout) != 0 && rc == EXIT_OK)
 			rc = failed("cannot write to stdout: %s", strerror(errno));
 		return rc;
 	}
 	return usage(NULL, "there is no command %s", argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = {.nsid = 1, .size = 4096, .warmup = 100};
+	const char *command = "";
+	int rc = run(argc, argv, &o, &command);
+
+	if (rc && (o.json || (rc == EXIT_USAGE && wants_json(argc, argv))))
+		doc_failed(command, rc);
+	return rc;
 }
