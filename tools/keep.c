@@ -11,10 +11,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "command.h"
 #include "keeper_wire.h"
 #include "letgo.h"
 #include "output.h"
 #include "proctree.h"
+#include "state.h"
 
 struct parent {
 	const struct tool_keep *keep;
@@ -63,6 +65,33 @@ static void take_signals(struct parent *p)
 	}
 }
 
+int tool_keep_log(const struct tool_keep *k, int pid, char *path, size_t size,
+		  struct sio_err *reterr)
+{
+	return tool_path(path, size, reterr, "%s/run.%u.%d.log", k->dir, k->node, pid);
+}
+
+static int say_started(const struct tool_keep *keep, int pid)
+{
+	char path[PATH_MAX];
+	struct json_object *data;
+	struct sio_err err;
+
+	if (tool_keep_log(keep, pid, path, sizeof(path), &err) < 0)
+		return tool_fail(&err);
+	if (tool_where.json) {
+		data = tool_json_object();
+		tool_json_number(data, "process", (uint64_t)pid);
+		tool_json_string(data, "log", path);
+		return tool_json_print("run", data);
+	}
+	tool_note("the output of process %d goes to %s", pid, path);
+	printf("%d\n", pid);
+	if (fflush(stdout) != 0)
+		return tool_error("cannot write to standard output: %s", strerror(errno));
+	return 0;
+}
+
 /* Return: true: the keeper has nothing more to say. */
 static bool take_keeper(struct parent *p)
 {
@@ -77,6 +106,11 @@ static bool take_keeper(struct parent *p)
 	if (len == 0)
 		return true;
 	p->exited = true;
+	if (m.kind == KEEPER_STARTED) {
+		p->staying = true;
+		p->status = say_started(p->keep, m.value);
+		return true;
+	}
 	if (m.kind == KEEPER_EXITED) {
 		p->status = m.value;
 		p->staying = m.more;
@@ -148,7 +182,7 @@ int tool_keep(const struct tool_keep *keep)
 	close(pair[1]);
 	p.channel = pair[0];
 	/* Standard error stays: what is to be said to the user. */
-	tool_let_go(1, (const int[]){p.channel, p.signals, keep->hold}, 3);
+	tool_let_go(keep->detached ? -1 : 1, (const int[]){p.channel, p.signals, keep->hold}, 3);
 	wait_for_end(&p);
 	if (p.staying)
 		return p.status;

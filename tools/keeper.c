@@ -28,6 +28,7 @@ struct keeper {
 	int signals;
 	pid_t program; /* 0: it has ended */
 	int program_fd;
+	int log;     /* of a detached program; else -1 */
 	bool others; /* descendants are left */
 };
 
@@ -56,9 +57,50 @@ static void set_environment(const struct tool_keep *k, pid_t keeper)
 	setenv("SMARTIO_KEEPER", text, 1);
 }
 
-/* In the program's process: as the user's shell would have started it. */
-static void exec_program(const struct tool_keep *k, pid_t keeper, const sigset_t *mask, int report)
+/* The log has its name when the program has its number. */
+static int open_log(struct keeper *k, char *path, size_t size)
 {
+	struct sio_err err;
+
+	if (!k->keep->detached)
+		return 0;
+	if (tool_path(path, size, &err, "%s/run.%u.new.%d", k->keep->dir, k->keep->node,
+		      (int)getpid()) < 0)
+		return tool_error("%s", err.text);
+	k->log = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (k->log < 0)
+		return tool_error("%s: %s", path, strerror(errno));
+	return 0;
+}
+
+static int name_log(struct keeper *k, const char *path)
+{
+	char name[PATH_MAX];
+	struct sio_err err;
+
+	if (tool_keep_log(k->keep, k->program, name, sizeof(name), &err) < 0)
+		return tool_error("%s", err.text);
+	if (rename(path, name) < 0)
+		return tool_error("%s: %s", name, strerror(errno));
+	return 0;
+}
+
+/* A detached program: no input, and its output goes to its log. */
+static void use_log(int log)
+{
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (null >= 0)
+		dup2(null, 0);
+	dup2(log, 1);
+	dup2(log, 2);
+}
+
+/* In the program's process: as the user's shell would have started it. */
+static void exec_program(const struct keeper *keeper_of, pid_t keeper, const sigset_t *mask,
+			 int report)
+{
+	const struct tool_keep *k = keeper_of->keep;
 	int error;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -66,6 +108,8 @@ static void exec_program(const struct tool_keep *k, pid_t keeper, const sigset_t
 		_exit(TOOL_EXIT_KILLED);
 	set_environment(k, keeper);
 	sigprocmask(SIG_SETMASK, mask, NULL);
+	if (keeper_of->log >= 0)
+		use_log(keeper_of->log);
 	execvp(k->argv[0], k->argv);
 	error = errno;
 	if (write(report, &error, sizeof(error)) < 0)
@@ -73,12 +117,35 @@ static void exec_program(const struct tool_keep *k, pid_t keeper, const sigset_t
 	_exit(error == ENOENT ? TOOL_EXIT_NO_FILE : TOOL_EXIT_NO_EXEC);
 }
 
+/* Say that the program runs, or why not; nobody waits any more for one that is detached. */
+static int say_started(struct keeper *k, const char *log, int error)
+{
+	struct keeper_msg m = {KEEPER_STARTED, (int)k->program, 0};
+
+	if (error)
+		tool_error("'%s' cannot be run: %s", k->keep->argv[0], strerror(error));
+	if (!k->keep->detached)
+		return 0;
+	if (error) {
+		unlink(log);
+		return 0;
+	}
+	if (name_log(k, log) == 0 && send(k->channel, &m, sizeof(m), MSG_NOSIGNAL) == sizeof(m))
+		return 0;
+	unlink(log);
+	tool_proc_kill_descendants();
+	return TOOL_EXIT_FAILURE;
+}
+
 static int start_program(struct keeper *k, const sigset_t *mask)
 {
+	char log[PATH_MAX] = "";
 	pid_t self = getpid();
 	int report[2], error = 0;
 	ssize_t len;
 
+	if (open_log(k, log, sizeof(log)) != 0)
+		return TOOL_EXIT_FAILURE;
 	if (pipe2(report, O_CLOEXEC) < 0)
 		return tool_error("pipe: %s", strerror(errno));
 	k->program = fork();
@@ -89,16 +156,14 @@ static int start_program(struct keeper *k, const sigset_t *mask)
 		return tool_error("'%s' cannot be started: %s", k->keep->argv[0], strerror(error));
 	}
 	if (k->program == 0)
-		exec_program(k->keep, self, mask, report[1]);
+		exec_program(k, self, mask, report[1]);
 	close(report[1]);
 	k->program_fd = pidfd_open(k->program, 0);
 	do
 		len = read(report[0], &error, sizeof(error));
 	while (len < 0 && errno == EINTR);
 	close(report[0]);
-	if (len == sizeof(error))
-		tool_error("'%s' cannot be run: %s", k->keep->argv[0], strerror(error));
-	return 0;
+	return say_started(k, log, len == sizeof(error) ? error : 0);
 }
 
 static int status_of(int status)
@@ -110,7 +175,7 @@ static int status_of(int status)
 static bool reap(struct keeper *k)
 {
 	int status, result = -1;
-	pid_t pid;
+	pid_t pid, program = k->program;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		if (pid != k->program)
@@ -125,6 +190,10 @@ static bool reap(struct keeper *k)
 		tool_proc_kill_descendants();
 		k->others = false;
 	}
+	/* Of one that is detached this goes to the log. */
+	if (k->keep->detached && k->log >= 0)
+		dprintf(k->log, "smartio: '%s' (process %d) ended with exit status %d\n",
+			k->keep->argv[0], (int)program, result);
 	tell(k, KEEPER_EXITED, result, k->others);
 	return !k->others;
 }
@@ -133,6 +202,9 @@ static void __attribute__((noreturn)) kill_and_leave(struct keeper *k, bool cras
 {
 	unsigned n = tool_proc_kill_descendants();
 
+	if (crashed && k->program && k->log >= 0)
+		dprintf(k->log, "smartio: host %s crashed; killed %u process%s\n", k->keep->host, n,
+			n == 1 ? "" : "es");
 	if (crashed && k->program)
 		tell(k, KEEPER_CRASHED, (int)n, 0);
 	_exit(0);
@@ -164,7 +236,7 @@ static void take_parent(struct keeper *k)
 	}
 	if (len != 0)
 		return;
-	if (k->program)
+	if (k->program && !k->keep->detached)
 		kill_and_leave(k, false);
 	close(k->channel);
 	k->channel = -1;
@@ -202,7 +274,8 @@ static void watch(struct keeper *k)
 
 void keeper_main(const struct tool_keep *keep, int channel, const sigset_t *mask)
 {
-	struct keeper k = {.keep = keep, .client.fd = -1, .channel = channel, .program_fd = -1};
+	struct keeper k = {
+		.keep = keep, .client.fd = -1, .channel = channel, .program_fd = -1, .log = -1};
 	char hint[TOOL_HINT_TEXT];
 	struct sio_err err;
 	sigset_t set;
@@ -216,6 +289,8 @@ void keeper_main(const struct tool_keep *keep, int channel, const sigset_t *mask
 	if (k.signals < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		_exit(tool_error("keeper: %s", strerror(errno)));
 	signal(SIGCHLD, SIG_DFL); /* ignored, nobody could be reaped */
+	if (keep->detached)
+		setsid();
 	prctl(PR_SET_NAME, "smartio-keeper");
 	if (keep->host &&
 	    tool_client_open(&k.client, keep->dir, keep->node, SIO_CLIENT_KEEPER, &err) < 0)
@@ -223,8 +298,10 @@ void keeper_main(const struct tool_keep *keep, int channel, const sigset_t *mask
 				 keep->host, err.text, tool_hint(keep->dir, hint), keep->host));
 	if (start_program(&k, mask) != 0)
 		_exit(TOOL_EXIT_FAILURE);
-	tool_let_go(2, (const int[]){k.channel, k.signals, k.client.fd, k.program_fd, keep->hold},
-		    5);
+	tool_let_go(
+		2,
+		(const int[]){k.channel, k.signals, k.client.fd, k.program_fd, keep->hold, k.log},
+		6);
 	watch(&k);
 	_exit(0);
 }

@@ -12,7 +12,10 @@
 #define TOOLS_KEEPER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#include "core/err.h"
 
 #define TOOL_EXIT_NO_EXEC 126 /* the program cannot be run, as in a shell */
 #define TOOL_EXIT_NO_FILE 127 /* there is no such program */
@@ -24,7 +27,16 @@ struct tool_keep {
 	uint32_t node;
 	int hold;	/* a descriptor of the caller's to keep open; -1: none */
 	bool kill_rest; /* when the program has ended, kill what it left running */
+	/*
+	 * In a session of its own, input empty, output to tool_keep_log(): tool_keep() returns 0 when
+	 * the program has begun, and its process number is printed. The keeper stays.
+	 */
+	bool detached;
 };
+
+/* Where a detached program's output goes. */
+int tool_keep_log(const struct tool_keep *k, int pid, char *path, size_t size,
+		  struct sio_err *reterr);
 
 /* Return: the program's exit status; 128 + signal; TOOL_EXIT_KILLED if its host crashed. */
 int tool_keep(const struct tool_keep *k);

@@ -11,6 +11,7 @@ enum {
 	KEEPER_EXITED = 1, /* the program ended: status, and 1 if descendants stay */
 	KEEPER_CRASHED,	   /* the host did: how many were killed */
 	KEEPER_SIGNAL,	   /* to the keeper: forward this signal */
+	KEEPER_STARTED,	   /* a detached program runs: its process number */
 };
 
 struct keeper_msg {

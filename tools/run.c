@@ -25,7 +25,10 @@ static int check_runs(const char *dir, const struct sio_topo_host *host, struct 
 static int run(const struct tool_command *self, int argc, char **argv)
 {
 	const char *node = NULL;
-	const struct tool_option options[] = {{"node", 'n', NULL, &node}, {NULL, 0, NULL, NULL}};
+	bool detached = false;
+	const struct tool_option options[] = {{"node", 'n', NULL, &node},
+					      {"detach", 'd', &detached, NULL},
+					      {NULL, 0, NULL, NULL}};
 	const struct sio_topo_host *host;
 	struct sio_topology *t = NULL;
 	struct tool_keep keep = {0};
@@ -48,12 +51,14 @@ static int run(const struct tool_command *self, int argc, char **argv)
 	if (r < 0) {
 		status = tool_fail(&err);
 	} else {
-		tool_json_printed(); /* standard output is COMMAND's */
+		if (!detached)
+			tool_json_printed(); /* standard output is COMMAND's */
 		keep = (struct tool_keep){.argv = argv + first,
 					  .dir = dir,
 					  .host = host->name,
 					  .node = host->node,
-					  .hold = -1};
+					  .hold = -1,
+					  .detached = detached};
 		status = tool_keep(&keep);
 	}
 	sio_topology_free(t);
@@ -61,9 +66,12 @@ static int run(const struct tool_command *self, int argc, char **argv)
 }
 
 const struct tool_command tool_run_command = {
-	"run", "-n NODE -- COMMAND...", "Run a program on a host of the cluster",
-	"  -n, --node NODE  the host, by name or node id\n\n"
-	"COMMAND and all that it starts die with the host, and with this command if it is killed.\n"
+	"run", "-n NODE [-d] -- COMMAND...", "Run a program on a host of the cluster",
+	"  -n, --node NODE  the host, by name or node id\n"
+	"  -d, --detach     start COMMAND, print its process number, and return; its output goes to\n"
+	"                   run.NODE.PROCESS.log in the cluster's state directory\n\n"
+	"COMMAND and all that it starts die with the host, and with this command if it is killed\n"
+	"(unless detached).\n"
 	"What COMMAND leaves running when it ends stays tied to the host. Signals are forwarded; the\n"
 	"exit status is COMMAND's, 128 + N after signal N, 126 or 127 if it cannot be run, and 137 if\n"
 	"the host crashed.\n",

@@ -36,19 +36,43 @@ static int copy_namespaces(struct smartio_nvme *n)
 	return 0;
 }
 
-static int open_client(struct smartio_nvme *n, const char *device)
+/* The drive, from whoever has it exclusively: a manager that starts, most likely. */
+static int borrow(struct smartio_nvme *n, struct sio_nvme_wait *w)
+{
+	int rc;
+
+	do
+		rc = sio_nvme_device_borrow(&n->d, 0);
+	while (rc == -EBUSY && sio_nvme_wait_more(w, NULL));
+	return rc;
+}
+
+static int find_manager(struct smartio_nvme *n, struct sio_nvme_wait *w)
+{
+	int rc;
+
+	do
+		rc = sio_nvme_find_manager(n);
+	while (rc == -ENOTCONN && !smartio_device_lost(n->d.handle) &&
+	       sio_nvme_wait_more(w, n->d.handle));
+	if (rc && smartio_device_lost(n->d.handle))
+		return sio_nvme_fail(-ENODEV, "%s or its host is gone", n->d.name);
+	return rc;
+}
+
+static int open_client(struct smartio_nvme *n, const char *device, struct sio_nvme_wait *w)
 {
 	sci_error_t err;
 	int rc = sio_nvme_device_find(&n->d, device);
 
 	if (rc == 0)
-		rc = sio_nvme_device_borrow(&n->d, 0);
+		rc = borrow(n, w);
 	if (rc)
 		return rc;
 	n->generation = smartio_device_generation_word(n->d.handle);
 	if (!n->generation)
 		return sio_nvme_fail(-ENODEV, "%s is gone", n->d.name);
-	rc = sio_nvme_find_manager(n);
+	rc = find_manager(n, w);
 	if (rc == 0)
 		rc = copy_namespaces(n);
 	if (rc == 0)
@@ -88,12 +112,19 @@ static void close_client(struct smartio_nvme *n)
 
 int smartio_nvme_open(const char *device, struct smartio_nvme **ret)
 {
+	return smartio_nvme_open_wait(device, 0, ret);
+}
+
+int smartio_nvme_open_wait(const char *device, uint32_t timeout_ms, struct smartio_nvme **ret)
+{
 	struct smartio_nvme *n = calloc(1, sizeof(*n));
+	struct sio_nvme_wait w;
 	int rc;
 
 	if (!n)
 		return sio_nvme_fail(-ENOMEM, "no memory for a client");
-	rc = open_client(n, device);
+	sio_nvme_wait_start(&w, timeout_ms);
+	rc = open_client(n, device, &w);
 	if (rc) {
 		close_client(n);
 		return rc;

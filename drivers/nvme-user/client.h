@@ -129,6 +129,19 @@ int sio_nvme_doorbells_take(struct smartio_nvme_queue *q);
 /* @b may be NULL. */
 void sio_nvme_doorbells_put(struct sio_nvme_doorbells *b);
 
+/* wait.c: for a manager that is on its way, until a deadline. */
+struct sio_nvme_wait {
+	uint64_t deadline;
+	unsigned pause_ms; /* the next one, unless an event ends it */
+};
+/* @timeout_ms: UINT32_MAX: for ever. */
+void sio_nvme_wait_start(struct sio_nvme_wait *w, uint32_t timeout_ms);
+/*
+ * Sleep until it is time for another look. @device: its events end the sleep, and are taken; NULL:
+ * not borrowed yet. Return: false: the deadline has passed, nothing was done.
+ */
+bool sio_nvme_wait_more(struct sio_nvme_wait *w, sci_smartio_device_t device);
+
 /* manager_link.c */
 /* Read what the manager tells of itself into n->meta. -ENOTCONN: none serves; nothing changed. */
 int sio_nvme_find_manager(struct smartio_nvme *n);

@@ -90,10 +90,21 @@ struct smartio_nvme_namespace {
 };
 
 /**
- * Open a drive that has a manager, by the device's name or number.
- * -ENODEV: no such device; -ENOTCONN: it has no manager; -EBUSY: exclusively borrowed.
+ * Open a drive that has a manager, by the device's name or number. Does not wait for one.
+ * -ENODEV: no such device; -ENOTCONN: it has no manager; -EBUSY: exclusively borrowed, as by a
+ * manager that is just starting.
  */
 int smartio_nvme_open(const char *device, struct smartio_nvme **ret);
+/**
+ * The same, but wait for a manager that is on its way: where smartio_nvme_open() fails with -ENOTCONN
+ * or -EBUSY, sleep and try again, until that fails with another error, or for @timeout_ms (0: not at
+ * all; UINT32_MAX: for ever). The drive's reset by the manager ends the sleep; otherwise it looks
+ * again after pauses of 1 ms to 64 ms. While it waits for a manager it has borrowed the drive, so
+ * that nobody can borrow it exclusively (a manager needs not to).
+ * Errors: the last one of smartio_nvme_open().
+ * Source: our own.
+ */
+int smartio_nvme_open_wait(const char *device, uint32_t timeout_ms, struct smartio_nvme **ret);
 /**
  * Closes what is open under it, too. NULL is fine. Queues that could not be deleted because no
  * manager lives stay with the drive until SCITerminate() or the end of the process; then they are

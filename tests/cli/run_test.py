@@ -241,6 +241,51 @@ class Run(base.CommandTest):
         child.communicate(timeout=60)
         self.assertEqual(child.returncode, 137)
 
+    def detach(self, *command, node="client1", log_node=8):
+        done = self.smartio("run", "-d", "-n", node, "--", *command)
+        pid = int(done.stdout)
+        log = f"{self.state}/run.{log_node}.{pid}.log"
+        self.assertEqual(done.stderr, f"the output of process {pid} goes to {log}\n")
+        return pid, log
+
+    def read(self, path):
+        with open(path, encoding="utf-8") as f:
+            return f.read()
+
+    def test_detached(self):
+        """The command returns at once; the program has neither terminal nor input, and a log."""
+        os.mkfifo(f"{self.dir}/go")
+        pid, log = self.detach("sh", "-c", f"cat; echo out; echo err >&2; read x <{self.dir}/go; exit 3",
+                               node="client2", log_node=12)
+        self.assertNotEqual(os.getsid(pid), os.getsid(0))
+        keeper = self.keeper_of(pid)
+        with open(f"{self.dir}/go", "w", encoding="ascii") as f:
+            f.write("on\n")
+        base.wait_gone(pid)
+        base.wait_gone(keeper)
+        self.assertEqual(self.read(log), "out\nerr\n"
+                         f"smartio: 'sh' (process {pid}) ended with exit status 3\n")
+
+    def test_detached_cannot_be_run(self):
+        self.assertIn("'/no/such' cannot be run: No such file", self.smartio(
+            "run", "-d", "-n", "client1", "--", "/no/such", status=127).stderr)
+        self.assertEqual([f for f in os.listdir(self.state) if f.startswith("run.")], [])
+        self.crash(self.state, 8)
+        self.assertIn("host 'client1' is down", self.smartio(
+            "run", "-d", "-n", "client1", "--", "true", status=1).stderr)
+
+    def test_detached_dies_with_the_host(self):
+        pid, log = self.detach("sleep", "1000")
+        keeper = self.keeper_of(pid)
+        self.crash(self.state, 8)
+        base.wait_gone(pid)
+        base.wait_gone(keeper)
+        self.assertEqual(self.read(log), "smartio: host client1 crashed; killed 1 process\n")
+        self.smartio("cluster", "restart-node", "client1")
+        pid, _ = self.detach("sh", "-c", "trap '' TERM; sleep 1000 & wait")
+        self.smartio("cluster", "down")
+        base.wait_gone(pid, 0)
+
     def test_down_from_inside(self):
         done = self.run_on(base.TOOL, "cluster", "down", status=1)
         self.assertIn("from outside", done.stderr)

@@ -175,7 +175,8 @@ class BadInput(unittest.TestCase):
     def test_managers(self):
         """None: clients are told so. Two: the second is. Exclusively borrowed: both are."""
         for command in (["identify"], ["bench"], ["read", "--length", "512"]):
-            self.nvme_refuses(command[0], "nvme0", *command[1:], say=["nvme0", "manager"])
+            self.nvme_refuses(command[0], "nvme0", "--wait=0", *command[1:],
+                              say=["nvme0", "manager"])
         self.nothing_lost()
         manager = self.c.manager()
         with_manager = self.c.audit()
@@ -192,7 +193,7 @@ class BadInput(unittest.TestCase):
         self.says(owner, "held")
         held = self.c.audit()
         self.nvme_refuses("manager", "nvme0", say=["nvme0", "exclusive"])
-        self.nvme_refuses("identify", "nvme0", say=["nvme0", "exclusive"])
+        self.nvme_refuses("identify", "nvme0", "--wait=0", say=["nvme0", "exclusive"])
         self.c.audit_until(held)
         other = self.c.start("client1", self.helper, "in-use", "nvme0", stdin=subprocess.PIPE)
         self.says(other, "refused")

@@ -146,7 +146,8 @@ class Death(unittest.TestCase):
         while self.c.counters()["commands_write"] < done + 5000:
             self.assertIsNone(busy.poll(), "the client ended with its manager")
         # ... new clients are told what to do ...
-        code, _, err = self.c.end(self.c.start("client2", self.c.nvme, "identify", "nvme0"))
+        code, _, err = self.c.end(self.c.start("client2", self.c.nvme, "identify", "nvme0",
+                                               "--wait=0"))
         self.assertEqual(code, 1)
         self.assertIn("manager", err)
         self.assertEqual(err.count("\n"), 1, err)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "sisci_api.h"
 #include "document.h"
@@ -25,24 +26,39 @@ static int serve(const struct options *o)
 	return EXIT_OK;
 }
 
-static void print_ready(const struct options *o, uint32_t pairs)
+static void print_ready(const struct options *o, struct ready r)
 {
 	struct json_object *data;
 
 	if (!o->json) {
-		printf("ready: %s has %u queue pairs for clients\n", o->device, pairs);
+		printf("ready: %s has %u queue pairs for clients", o->device, r.queue_pairs);
+		printf(o->background ? "; process %d\n" : "\n", r.process);
 		return;
 	}
 	data = doc_object();
 	doc_string(data, "device", o->device);
 	doc_string(data, "state", "ready");
-	doc_number(data, "queue_pairs", pairs);
+	doc_number(data, "queue_pairs", r.queue_pairs);
+	doc_number(data, "process", (uint64_t)r.process);
 	doc_print("nvme-manager", data);
 }
 
-int cmd_manager(const struct options *o)
+/* Say that clients can come. @report: -1: on stdout. False: nobody listens there any more. */
+static bool say_ready(const struct options *o, int report)
 {
-	uint32_t pairs;
+	struct ready r = {.process = getpid()};
+
+	smartio_nvme_manager_queue_pairs(manager, &r.queue_pairs);
+	if (report >= 0)
+		return background_ready(report, r, o->device);
+	print_ready(o, r);
+	/* Who waits for the line, waits at the other end of a pipe. */
+	fflush(stdout);
+	return true;
+}
+
+static int manage(const struct options *o, int report)
+{
 	int rc = initialize();
 
 	if (rc)
@@ -51,14 +67,26 @@ int cmd_manager(const struct options *o)
 		rc = failed_nvme();
 	} else {
 		catch_signals(stop);
-		smartio_nvme_manager_queue_pairs(manager, &pairs);
-		print_ready(o, pairs);
-		/* Who waits for the line, waits at the other end of a pipe. */
-		fflush(stdout);
-		rc = serve(o);
+		/* Whoever ended the command before it said so wants no manager. */
+		rc = say_ready(o, report) ? serve(o) : EXIT_FAILED;
 		catch_signals(NULL);
 		smartio_nvme_manager_close(manager);
 	}
 	SCITerminate();
+	return rc;
+}
+
+int cmd_manager(const struct options *o)
+{
+	struct ready ready;
+	int report = -1, rc;
+
+	if (!o->background)
+		return manage(o, -1);
+	rc = background_split(&report, &ready);
+	if (rc < 0)
+		return manage(o, report);
+	if (rc == EXIT_OK)
+		print_ready(o, ready);
 	return rc;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include "sisci_api.h"
@@ -14,9 +15,17 @@
 #include "tool.h"
 
 #define SHOW_NS 500000000u
+#define QUIET_MS 1000u /* that a manager is waited for without a word */
 
 volatile int interrupted;
 static void (*also_call)(void);
+static bool system_log;
+
+void log_to_system(void)
+{
+	openlog("smartio-nvme", LOG_PID, LOG_DAEMON);
+	system_log = true;
+}
 
 int failed(const char *fmt, ...)
 {
@@ -28,6 +37,8 @@ int failed(const char *fmt, ...)
 	va_end(ap);
 	doc_keep_message(text);
 	fprintf(stderr, "smartio-nvme: %s\n", text);
+	if (system_log)
+		syslog(LOG_ERR, "%s", text);
 	return EXIT_FAILED;
 }
 
@@ -71,13 +82,25 @@ int initialize(void)
 		      smartio_last_error());
 }
 
+static int wait_and_open(const struct options *o, struct smartio_nvme **ret)
+{
+	uint32_t quiet = o->wait_ms < QUIET_MS ? o->wait_ms : QUIET_MS, left = o->wait_ms - quiet;
+	int rc = smartio_nvme_open_wait(o->device, quiet, ret);
+
+	if ((rc != -EBUSY && rc != -ENOTCONN) || left == 0)
+		return rc;
+	fprintf(stderr, "smartio-nvme: waiting for a manager for up to %.4g s more (%s)\n",
+		left / 1e3, smartio_nvme_error());
+	return smartio_nvme_open_wait(o->device, left, ret);
+}
+
 int open_drive(const struct options *o, struct smartio_nvme **ret)
 {
 	int rc = initialize();
 
 	if (rc)
 		return rc;
-	if (smartio_nvme_open(o->device, ret) == 0)
+	if (wait_and_open(o, ret) == 0)
 		return EXIT_OK;
 	failed_nvme();
 	SCITerminate();

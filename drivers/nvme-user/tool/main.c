@@ -11,6 +11,8 @@
 #include "document.h"
 #include "tool.h"
 
+#define WAIT_MS 5000u /* for a manager that is on its way, unless told otherwise */
+
 enum option_bit {
 	TAKES_OFFSET = 1 << 0,
 	TAKES_LENGTH = 1 << 1,
@@ -24,6 +26,7 @@ enum option_bit {
 	TAKES_ONCE = 1 << 9,
 	TAKES_FILE = 1 << 10, /* a second argument */
 	NEEDS_LENGTH = 1 << 11,
+	TAKES_WAIT = 1 << 12, /* a client's */
 };
 
 struct command {
@@ -38,39 +41,44 @@ struct command {
 #define HELP_DEPTH "  -d, --depth N        commands in flight at once\n"
 #define HELP_PROGRESS "  -p, --progress       show progress although stderr is no terminal\n"
 #define HELP_JSON "  -j, --json           for programs\n"
+#define HELP_WAIT                                                                                  \
+	"      --wait[=SECONDS] wait so long for a manager that is on its way; default 5, 0: not\n"
 
 static const struct command commands[] = {
 	{"manager", "DEVICE", "reset a drive and serve its clients until SIGINT or SIGTERM",
 	 "Prints a line that begins with \"ready\" when clients can come. One manager per drive, on\n"
 	 "any host. When it ends in order, the drive is shut down and clients lose their queues; when\n"
 	 "it is killed, clients' I/O goes on until the next manager comes.\n\n"
-	 "  -1, --once           end when clients have come and the last one has left\n" HELP_JSON,
+	 "  -1, --once           end when clients have come and the last one has left\n"
+	 "      --background     go on in the background: the command ends when clients can come, or\n"
+	 "                       with the error that there was; SIGTERM ends the manager\n" HELP_JSON,
 	 TAKES_ONCE | TAKES_JSON, cmd_manager},
-	{"identify", "DEVICE", "show what a drive is", HELP_JSON, TAKES_JSON, cmd_identify},
+	{"identify", "DEVICE", "show what a drive is", HELP_JSON HELP_WAIT, TAKES_JSON | TAKES_WAIT,
+	 cmd_identify},
 	{"read", "DEVICE --length BYTES", "read from a drive to a file or stdout",
 	 "  -o, --output FILE    default: stdout\n" HELP_OFFSET HELP_LENGTH HELP_NAMESPACE
-		 HELP_DEPTH HELP_PROGRESS HELP_JSON,
+		 HELP_DEPTH HELP_PROGRESS HELP_JSON HELP_WAIT,
 	 TAKES_OFFSET | TAKES_LENGTH | NEEDS_LENGTH | TAKES_OUTPUT | TAKES_NAMESPACE | TAKES_DEPTH |
-		 TAKES_PROGRESS | TAKES_JSON,
+		 TAKES_PROGRESS | TAKES_JSON | TAKES_WAIT,
 	 cmd_copy_out},
 	{"write", "DEVICE", "write a file or stdin to a drive",
 	 "  -i, --input FILE     default: stdin\n" HELP_OFFSET HELP_LENGTH
 	 "                       default: to the end of the file\n" HELP_NAMESPACE HELP_DEPTH
-		 HELP_PROGRESS HELP_JSON,
+		 HELP_PROGRESS HELP_JSON HELP_WAIT,
 	 TAKES_OFFSET | TAKES_LENGTH | TAKES_INPUT | TAKES_NAMESPACE | TAKES_DEPTH |
-		 TAKES_PROGRESS | TAKES_JSON,
+		 TAKES_PROGRESS | TAKES_JSON | TAKES_WAIT,
 	 cmd_copy_in},
 	{"copy-in", "DEVICE FILE", "copy a file to a drive",
 	 "A last block that the file fills in part keeps its other bytes. FILE - is stdin.\n\n" HELP_OFFSET
-		 HELP_LENGTH HELP_NAMESPACE HELP_DEPTH HELP_PROGRESS HELP_JSON,
+		 HELP_LENGTH HELP_NAMESPACE HELP_DEPTH HELP_PROGRESS HELP_JSON HELP_WAIT,
 	 TAKES_OFFSET | TAKES_LENGTH | TAKES_FILE | TAKES_NAMESPACE | TAKES_DEPTH | TAKES_PROGRESS |
-		 TAKES_JSON,
+		 TAKES_JSON | TAKES_WAIT,
 	 cmd_copy_in},
 	{"copy-out", "DEVICE FILE --length BYTES", "copy from a drive to a file",
 	 "FILE - is stdout.\n\n" HELP_OFFSET HELP_LENGTH HELP_NAMESPACE HELP_DEPTH HELP_PROGRESS
-		 HELP_JSON,
+		 HELP_JSON HELP_WAIT,
 	 TAKES_OFFSET | TAKES_LENGTH | NEEDS_LENGTH | TAKES_FILE | TAKES_NAMESPACE | TAKES_DEPTH |
-		 TAKES_PROGRESS | TAKES_JSON,
+		 TAKES_PROGRESS | TAKES_JSON | TAKES_WAIT,
 	 cmd_copy_out},
 	{"bench", "DEVICE", "measure I/O per second, bandwidth and latency",
 	 "  -d, --depth N        commands in flight at once; default 1\n"
@@ -85,9 +93,10 @@ static const struct command commands[] = {
 		 HELP_LENGTH
 	 "                       default: to the end of the namespace\n" HELP_NAMESPACE
 		 HELP_PROGRESS
-	 "      --counters       also what the fabric counted at the drive meanwhile\n" HELP_JSON,
+	 "      --counters       also what the fabric counted at the drive meanwhile\n" HELP_JSON
+		 HELP_WAIT,
 	 TAKES_OFFSET | TAKES_LENGTH | TAKES_DEPTH | TAKES_BENCH | TAKES_JSON | TAKES_NAMESPACE |
-		 TAKES_PROGRESS,
+		 TAKES_PROGRESS | TAKES_WAIT,
 	 cmd_bench},
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -124,7 +133,16 @@ __attribute__((format(printf, 2, 3))) static int usage(const struct command *c, 
 	return EXIT_USAGE;
 }
 
-enum { OPT_WARMUP = 256, OPT_READ, OPT_WRITE, OPT_RANDOM, OPT_COUNTERS, OPT_INTERRUPT };
+enum {
+	OPT_WARMUP = 256,
+	OPT_READ,
+	OPT_WRITE,
+	OPT_RANDOM,
+	OPT_COUNTERS,
+	OPT_INTERRUPT,
+	OPT_WAIT,
+	OPT_BACKGROUND
+};
 
 static const struct {
 	struct option o;
@@ -138,6 +156,8 @@ static const struct {
 	{{"json", no_argument, NULL, 'j'}, TAKES_JSON},
 	{{"progress", no_argument, NULL, 'p'}, TAKES_PROGRESS},
 	{{"once", no_argument, NULL, '1'}, TAKES_ONCE},
+	{{"background", no_argument, NULL, OPT_BACKGROUND}, TAKES_ONCE},
+	{{"wait", optional_argument, NULL, OPT_WAIT}, TAKES_WAIT},
 	{{"output", required_argument, NULL, 'o'}, TAKES_OUTPUT},
 	{{"input", required_argument, NULL, 'i'}, TAKES_INPUT},
 	{{"size", required_argument, NULL, 'b'}, TAKES_BENCH},
@@ -174,6 +194,17 @@ static int seconds(const struct command *c, const char *text, double *ret)
 	return EXIT_OK;
 }
 
+static int wait_seconds(const struct command *c, const char *text, uint32_t *ret_ms)
+{
+	char *end;
+	double v = strtod(text, &end);
+
+	if (end == text || *end || !(v >= 0) || v > 1e6)
+		return usage(c, "--wait=%s: seconds from 0 to 1000000 are wanted", text);
+	*ret_ms = (uint32_t)(v * 1e3);
+	return EXIT_OK;
+}
+
 /* One option; it was checked that the command takes it. */
 static int take_option(const struct command *c, struct options *o, int opt)
 {
@@ -202,6 +233,8 @@ static int take_option(const struct command *c, struct options *o, int opt)
 		return number(c, "warmup", optarg, 0, UINT64_MAX / 2, &o->warmup);
 	case 't':
 		return seconds(c, optarg, &o->seconds);
+	case OPT_WAIT:
+		return optarg ? wait_seconds(c, optarg, &o->wait_ms) : EXIT_OK;
 	case 'o':
 	case 'i':
 		o->file = optarg;
@@ -214,6 +247,7 @@ static int take_option(const struct command *c, struct options *o, int opt)
 	o->random |= opt == OPT_RANDOM;
 	o->counters |= opt == OPT_COUNTERS;
 	o->interrupt |= opt == OPT_INTERRUPT;
+	o->background |= opt == OPT_BACKGROUND;
 	return rc;
 }
 
@@ -329,7 +363,7 @@ static int run(int argc, char **argv, struct options *o, const char **ret_comman
 
 int main(int argc, char **argv)
 {
-	struct options o = {.nsid = 1, .size = 4096, .warmup = 100};
+	struct options o = {.nsid = 1, .size = 4096, .warmup = 100, .wait_ms = WAIT_MS};
 	const char *command = "";
 	int rc = run(argc, argv, &o, &command);
 

@@ -18,7 +18,8 @@ struct options {
 	uint64_t size, depth, count, warmup;
 	double seconds;
 	uint32_t nsid;
-	bool write, random, json, counters, progress, once, interrupt;
+	uint32_t wait_ms; /* for a manager that is on its way */
+	bool write, random, json, counters, progress, once, interrupt, background;
 };
 
 int cmd_manager(const struct options *o);
@@ -37,16 +38,42 @@ bool parse_size(const char *text, uint64_t *ret);
 
 /* Connect to this host's smartiod. EXIT_OK or EXIT_FAILED, told. */
 int initialize(void);
-/* Initialised, with an open drive; EXIT_OK or EXIT_FAILED, told. */
+/*
+ * Initialised, with an open drive; a manager that is on its way is waited for, with a word about it
+ * after a second. EXIT_OK or EXIT_FAILED, told.
+ */
 int open_drive(const struct options *o, struct smartio_nvme **ret);
 void close_drive(struct smartio_nvme *n);
 /* The namespace that the options mean. EXIT_OK or EXIT_FAILED, told. */
 int find_namespace(const struct options *o, struct smartio_nvme *n,
 		   struct smartio_nvme_namespace *ns);
 
+/* From now on failed() writes to the system's log, too. */
+void log_to_system(void);
+
 /* Set by SIGINT and SIGTERM once catch_signals() was called; @also is called in the handler. */
 extern volatile int interrupted;
 void catch_signals(void (*also)(void));
+
+struct ready {
+	uint32_t queue_pairs;
+	int process;
+};
+
+/*
+ * Go on in a child that has left terminal and session; the parent waits until that is ready, and is
+ * to end. It does so by itself, with the child's status, where the child has said why it fails.
+ * Before SCIInitialize(): a child needs its own.
+ * @ret_report: set in the child, for background_ready(). @ret: what the child told the parent.
+ * Return: -1: this is the child; else in the parent EXIT_OK or EXIT_FAILED, told.
+ */
+int background_split(int *ret_report, struct ready *ret);
+/*
+ * In the child: have the parent say @r and end. Errors go to the log file that is named after
+ * @device in the cluster's state directory from now on, or if there is none to the system's log.
+ * False: the parent does not wait any more.
+ */
+bool background_ready(int report, struct ready r, const char *device);
 
 /* Progress on stderr: at the first call and about each half second. */
 struct progress {

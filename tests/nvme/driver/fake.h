@@ -49,6 +49,9 @@ extern struct fake {
 	bool severed;	    /* what was connected by another one leads nowhere now */
 	uint64_t away_ns;   /* for so long, in which the manager waits, too: then it is */
 	struct smartio_nvme_manager *back; /* this one */
+	uint64_t event_at;		   /* when, in fake_step() or a wait, ... */
+	void (*event)(void);		   /* this is called, once; NULL: nothing */
+	unsigned borrow_calls;		   /* how often somebody asked to borrow the drive */
 } fake;
 
 void fake_start(const struct fake_options *o);

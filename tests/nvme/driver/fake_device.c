@@ -301,9 +301,20 @@ void fake_wake(void)
 		;
 }
 
+static void call_event(void)
+{
+	void (*event)(void) = fake.event;
+
+	if (!event || fake.now < fake.event_at)
+		return;
+	fake.event = NULL;
+	event();
+}
+
 void fake_step(void)
 {
 	fake.now += 1000;
+	call_event();
 	fake.stopped |= fake.hangs && fake_csts() & 1;
 	fake_tell_generation();
 	if (!fake.stopped && !(fake.sleeps && *fake.sleeps))

@@ -26,6 +26,7 @@ void SCIBorrowDevice(sci_desc_t sd, sci_smartio_device_t *device, unsigned int f
 	assert(fdid == FAKE_FDID);
 	if (fake_injected(error))
 		return;
+	fake.borrow_calls++;
 	for (b = W.borrowers; b; b = b->next)
 		any |= !b->ended;
 	if (W.exclusive || (flags & SCI_FLAG_EXCLUSIVE && any)) {

@@ -51,8 +51,12 @@ class Usage(base.CommandTest):
         self.refuses("copy-in", "nvme0", say="copy-in needs a FILE")
         self.refuses("copy-out", "nvme0", "x", say="copy-out needs --length BYTES")
 
+        for wrong in ("x", "-1", "", "1e9"):
+            self.refuses("identify", "nvme0", f"--wait={wrong}", say=f"--wait={wrong}: seconds")
+
     def test_no_cluster(self):
-        for args in (["identify", "nvme0"], ["manager", "nvme0"], ["bench", "nvme0"]):
+        for args in (["identify", "nvme0"], ["manager", "nvme0"], ["bench", "nvme0"],
+                     ["manager", "nvme0", "--background"]):
             self.refuses(*args, status=1, say="no connection to this host's smartiod")
 
 
@@ -171,12 +175,97 @@ class Live(base.CommandTest):
         self.refuses("manager", "nvme0", say="another manager (node 12) serves nvme0")
         self.manager.send_signal(signal.SIGTERM)
         self.assertEqual(self.manager.wait(60), 0)
-        self.refuses("identify", "nvme0",
+        self.refuses("identify", "nvme0", "--wait=0",
                      say="no manager serves nvme0: start one with: smartio-nvme manager nvme0")
         once = self.start("run", "-n", "lender", "--", NVME, "manager", "nvme0", "--once")
         self.assertIn("ready", once.stdout.readline())
         self.nvme("bench", "nvme0", "-c", "10")
         self.assertEqual(once.wait(60), 0)
+
+
+class Waiting(base.CommandTest):
+    """A client need not be started after its manager."""
+    def setUp(self):
+        super().setUp()
+        self.state = self.up()
+
+    def nvme(self, *args, node="client1", status=0):
+        return self.smartio("run", "-n", node, "--", NVME, *args, status=status)
+
+    def test_one_comes(self):
+        """The client that has waited for a second says so; then the manager is started."""
+        client = self.start("run", "-n", "client1", "--", NVME, "identify", "nvme0", "--wait=60")
+        line = client.stderr.readline()
+        self.assertEqual(line, "smartio-nvme: waiting for a manager for up to 59 s more (no manager "
+                         "serves nvme0: start one with: smartio-nvme manager nvme0)\n")
+        self.nvme("manager", "nvme0", "--background", node="client2")
+        out, err = client.communicate(timeout=60)
+        self.assertEqual((client.returncode, err), (0, ""))
+        self.assertIn("manager         node 12\n", out)
+
+    def test_side_by_side(self):
+        """As a shell starts them, `manager &` and at once a client; again and again, for it is a race."""
+        for _ in range(5):
+            manager = self.start("run", "-n", "client2", "--", NVME, "manager", "nvme0", "--once")
+            self.assertEqual(self.nvme("bench", "nvme0", "-c", "1").stderr, "")
+            self.assertEqual(manager.wait(60), 0)
+
+    def test_none_comes(self):
+        done = self.nvme("identify", "nvme0", "--wait=0.1", status=1)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        done = self.nvme("identify", "nvme0", "--wait=1.1", status=1)
+        self.assertRegex(done.stderr, r"^smartio-nvme: waiting for .*\nsmartio-nvme: no manager.*\n$")
+
+    def background(self, *more):
+        done = self.nvme("manager", "nvme0", "--background", *more, node="client2")
+        self.assertRegex(done.stdout, r"^ready: nvme0 has 31 queue pairs for clients; process \d+\n$")
+        self.assertEqual(done.stderr, "")
+        return int(done.stdout.split()[-1])
+
+    def test_background(self):
+        """The command ends when it serves; without a word to wait for, a client is served."""
+        pid = self.background()
+        self.assertEqual(os.getsid(pid), pid)
+        self.assertEqual([os.readlink(f"/proc/{pid}/fd/{fd}") for fd in range(3)],
+                         ["/dev/null"] + 2 * [f"{self.state}/nvme-manager.nvme0.log"])
+        self.nvme("bench", "nvme0", "-c", "10", "--wait=0")
+        done = self.nvme("manager", "nvme0", "--background", status=1)
+        self.assertEqual(done.stderr, "smartio-nvme: another manager (node 12) serves nvme0\n")
+        # In order: the drive is shut down, and its memory is not left to the next manager.
+        os.kill(pid, signal.SIGTERM)
+        base.wait_gone(pid)
+        self.assertEqual(self.json("device", "list")["devices"][0]["quarantined"], 0)
+        self.nvme("identify", "nvme0", "--wait=0", status=1)
+        done = json.loads(self.nvme("manager", "nvme0", "--background", "--json", node="client2").stdout)
+        self.assertEqual((done["schema"], done["data"]["queue_pairs"]), ("nvme-manager", 31))
+        done2 = json.loads(self.nvme("manager", "nvme0", "--background", "--json", status=1).stdout)
+        self.assertNotEqual(done2["status"], done["status"])
+        os.kill(done["data"]["process"], signal.SIGTERM)
+        base.wait_gone(done["data"]["process"])
+        pid = self.background("--once")
+        self.nvme("bench", "nvme0", "-c", "10", "--wait=0")
+        base.wait_gone(pid)
+
+    def test_background_logs(self):
+        pid = self.background()
+        self.smartio("fault", "device", "nvme0", "out")
+        base.wait_gone(pid)
+        with open(f"{self.state}/nvme-manager.nvme0.log", encoding="utf-8") as f:
+            self.assertIn("smartio-nvme: nvme0 or its host is gone", f.read())
+        self.smartio("fault", "device", "nvme0", "in")
+
+    def test_background_ends_with_the_cluster(self):
+        pid = self.background()
+        self.smartio("cluster", "down")
+        base.wait_gone(pid, 0)
+
+    def test_nobody_waits_for_the_background(self):
+        """Whose command is killed before the manager serves wants no manager: it ends."""
+        command = f'"{NVME}" manager nvme0 --background & kill -STOP $!; kill -KILL $!; wait $!; exit 0'
+        self.smartio("run", "-n", "client2", "--", "bash", "-c", command)
+        manager = base.processes_with("XDG_RUNTIME_DIR", self.dir)
+        for pid in [pid for pid, words in manager if words.startswith(NVME)]:
+            base.wait_gone(pid)
 
 
 if __name__ == "__main__":
