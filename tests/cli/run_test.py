@@ -266,6 +266,10 @@ class Run(base.CommandTest):
         self.assertEqual(self.read(log), "out\nerr\n"
                          f"smartio: 'sh' (process {pid}) ended with exit status 3\n")
 
+    def test_detached_tells_programs(self):
+        said = self.document(self.smartio("--json", "run", "-d", "-n", "client1", "--", "true").stdout)
+        self.assertEqual(said["log"], f"{self.state}/run.8.{said['process']}.log")
+
     def test_detached_cannot_be_run(self):
         self.assertIn("'/no/such' cannot be run: No such file", self.smartio(
             "run", "-d", "-n", "client1", "--", "/no/such", status=127).stderr)
