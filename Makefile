@@ -8,14 +8,13 @@ programs = tools/smartio smartiod/smartiod emu/smartio-emu drivers/nvme-user/sma
 
 all:
 	@sh tools/build/deps.sh demo
-	@test -f build/plain/build.ninja || meson setup build/plain >/dev/null
+	@test -f build/plain/build.ninja || sh tools/build/configure.sh build/plain
 	@ninja -C build/plain
 
 # Build, then the main job: five hosts; three of them share one drive at once.
 demo:
 	@sh tools/build/deps.sh demo
-	@mkdir -p build
-	@test -f build/plain/build.ninja || meson setup build/plain >build/plain.log || { cat build/plain.log; false; }
+	@test -f build/plain/build.ninja || sh tools/build/configure.sh build/plain
 	@echo "building (log in build/plain.log)"
 	@ninja -C build/plain $(programs) >build/plain.log || { cat build/plain.log; false; }
 	@python3 examples/demo.py --build build/plain
@@ -50,8 +49,12 @@ mutants:
 	@sh tools/build/deps.sh check
 	@python3 tests/mutants/mutants.py run
 
-install: all
-	@meson install -C build/plain
+# Configured anew: what is installed may depend on packages that came since (scdoc: manual pages).
+install:
+	@sh tools/build/deps.sh demo
+	@sh tools/build/configure.sh build/plain
+	@ninja -C build/plain
+	@meson install --no-rebuild -C build/plain
 
 clean:
 	rm -rf build

@@ -220,6 +220,7 @@ static void make_room(struct live *l)
 void live_peer_accepted(struct live *l, int fd)
 {
 	struct live_peer *p = calloc(1, sizeof(*p));
+	uint64_t now;
 	int r;
 
 	if (!p) {
@@ -232,8 +233,10 @@ void live_peer_accepted(struct live *l, int fd)
 	r = live_conn_init(&p->conn, l->event, fd, LIVE_PEER_QUEUE, &handler, p);
 	if (r < 0)
 		goto fail;
-	r = sd_event_add_time_relative(l->event, &p->later, CLOCK_MONOTONIC, LIVE_PEER_HELLO_US,
-				       100000, on_hello_late, p);
+	r = sd_event_now(l->event, CLOCK_MONOTONIC, &now);
+	if (r >= 0)
+		r = sd_event_add_time(l->event, &p->later, CLOCK_MONOTONIC, now + LIVE_PEER_HELLO_US,
+				      100000, on_hello_late, p);
 	if (r < 0)
 		goto done;
 	p->next = l->peers;

@@ -7,10 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <pci/pci.h>
+#include <linux/pci_regs.h>
 
 #include "disk.h"
 #include "function.h"
+#include "function_name.h"
 
 #define DEVICES "/sys/bus/pci/devices/"
 #define GROUPS "/sys/kernel/iommu_groups/"
@@ -74,28 +75,42 @@ static int parse(const char *word, unsigned *domain, unsigned *bus, unsigned *sl
 	return *domain > 0xffff || *bus > 0xff || *slot > 0x1f || *func > 7 ? -EINVAL : 0;
 }
 
-/* What libpci knows of it. */
-static bool describe(unsigned domain, unsigned bus, unsigned slot, unsigned func,
-		     struct tool_function *ret)
+/* A number in a file of it ("0x8086"); 0xffff if there is none. */
+static unsigned number_of(const struct tool_function *f, const char *file)
 {
-	struct pci_access *access = pci_alloc();
-	struct pci_dev *dev;
-	bool there;
+	char path[PATH_MAX], text[16];
 
-	pci_init(access);
-	dev = pci_get_dev(access, (int)domain, (int)bus, (int)slot, (int)func);
-	pci_fill_info(dev, PCI_FILL_IDENT | PCI_FILL_CLASS);
-	there = dev->vendor_id != 0xffff && dev->vendor_id != 0;
-	if (there) {
-		pci_lookup_name(access, ret->name, sizeof(ret->name),
-				PCI_LOOKUP_VENDOR | PCI_LOOKUP_DEVICE, dev->vendor_id,
-				dev->device_id);
-		ret->bridge =
-			(pci_read_byte(dev, PCI_HEADER_TYPE) & 0x7f) != PCI_HEADER_TYPE_NORMAL;
-	}
-	pci_free_dev(dev);
-	pci_cleanup(access);
-	return there;
+	file_of(f, file, path, sizeof(path));
+	read_line(path, text, sizeof(text));
+	return *text ? (unsigned)strtoul(text, NULL, 16) : 0xffff;
+}
+
+/* Type 1 and 2 of a header are bridges; everybody may read so much of the configuration space. */
+static bool is_bridge(const struct tool_function *f)
+{
+	unsigned char type = PCI_HEADER_TYPE_NORMAL;
+	char path[PATH_MAX];
+	int fd;
+
+	file_of(f, "config", path, sizeof(path));
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	if (pread(fd, &type, 1, PCI_HEADER_TYPE) != 1)
+		type = PCI_HEADER_TYPE_NORMAL;
+	close(fd);
+	return (type & 0x7f) != PCI_HEADER_TYPE_NORMAL;
+}
+
+static bool describe(struct tool_function *f)
+{
+	unsigned vendor = number_of(f, "vendor");
+
+	if (vendor == 0xffff || vendor == 0)
+		return false;
+	f->bridge = is_bridge(f);
+	tool_function_name(vendor, number_of(f, "device"), f->name, sizeof(f->name));
+	return true;
 }
 
 void tool_function_reread(struct tool_function *f)
@@ -118,7 +133,7 @@ int tool_function_find(const char *word, struct tool_function *ret, struct sio_e
 	*ret = (struct tool_function){.group = -1};
 	snprintf(ret->bdf, sizeof(ret->bdf), "%04x:%02x:%02x.%x", domain, bus, slot, func);
 	file_of(ret, "class", path, sizeof(path));
-	if (access(path, F_OK) < 0 || !describe(domain, bus, slot, func, ret))
+	if (access(path, F_OK) < 0 || !describe(ret))
 		return sio_fail(reterr, -ENODEV, "there is no PCI function %s; lspci -D lists them",
 				ret->bdf);
 	read_line(path, text, sizeof(text));

@@ -21,12 +21,9 @@ stage() { # NAME COMMAND...
 build() { # DIR COMPILER MESON-OPTION...
 	local dir=build/$1 compiler=$2 log=build/$1.log
 	shift 2
-	mkdir -p build
-	if [ ! -f "$dir/build.ninja" ]; then
-		rm -rf "$dir"
-		CC=$compiler CXX=$([ "$compiler" = clang ] && echo clang++ || echo g++) \
-			meson setup "$dir" "$@" >"$log" 2>&1 || { cat "$log"; return 1; }
-	fi
+	# Configured anew each time: packages may have come since, which bring parts with them.
+	CC=$compiler CXX=$([ "$compiler" = clang ] && echo clang++ || echo g++) \
+		sh tools/build/configure.sh "$dir" -Dtests=enabled "$@" || return 1
 	ninja -C "$dir" >"$log" 2>&1 || { tail -n 60 "$log"; return 1; }
 	if grep -q 'warning:' "$log"; then
 		grep -A5 'warning:' "$log"
@@ -75,18 +72,18 @@ if stage 'build with gcc' build plain gcc; then
 else
 	failed=$((failed + 1))
 fi
-if stage 'build with clang' build clang clang && [ -x build/plain/tests/sim/smartio-sim ]; then
+if stage 'build with clang' build clang clang --werror && [ -x build/plain/tests/sim/smartio-sim ]; then
 	must stage 'the same seeds in both builds' python3 tests/sim/same.py 8 \
 		build/plain/tests/sim/smartio-sim build/clang/tests/sim/smartio-sim
 else
 	failed=$((failed + 1))
 fi
-if stage 'build with ASan and UBSan' build asan gcc -Db_sanitize=address,undefined -Db_lundef=false; then
+if stage 'build with ASan and UBSan' build asan gcc --werror -Db_sanitize=address,undefined -Db_lundef=false; then
 	stage 'tests under ASan and UBSan' tests asan --no-suite plain-only
 else
 	failed=$((failed + 1))
 fi
-if stage 'build with TSan' build tsan gcc -Db_sanitize=thread -Db_lundef=false; then
+if stage 'build with TSan' build tsan gcc --werror -Db_sanitize=thread -Db_lundef=false; then
 	wrap=$no_aslr stage 'threaded tests under TSan' tests tsan --suite threads
 else
 	failed=$((failed + 1))

@@ -1,56 +1,127 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Installs the Debian packages that a target needs, or says how.
+# Looks for what a target needs; on Debian, as root, apt-get installs what is missing, without questions.
 # Usage: deps.sh demo|check|tidy|coverage
-# As root: apt-get installs what is missing, without questions. Else: prints the one line that does
-# it, and exits with 1.
+# Else it prints what would install it. It exits with 1 if something is missing without which the target
+# cannot be made; whether that is so is seen by the tools and libraries themselves, whoever installed them.
 set -eu
 
-build='gcc g++ libc6-dev make pkg-config meson ninja-build python3 libyaml-dev libsystemd-dev
- libjson-c-dev libpci-dev uthash-dev libnvme-dev libcmocka-dev'
-check='clang clang-format valgrind strace scdoc git python3-jsonschema'
-# For tests/vm; where they cannot be installed, those tests are skipped and say so.
-vm='qemu-system-x86 busybox-static dmsetup bc bison flex libelf-dev xz-utils perl sparse'
+# who  what must be there              Debian            Fedora             Arch          openSUSE
+# cmd: a command; pc: a library by its pkg-config name; h: a header; py: a module of python3; deb: the
+# package itself (on other systems nothing looks for it).
+table='
+demo   cmd:gcc                         gcc               gcc                gcc           gcc
+demo   cmd:g++                         g++               gcc-c++            gcc           gcc-c++
+demo   h:linux/pci_regs.h              libc6-dev         kernel-headers     linux-api-headers linux-glibc-devel
+demo   cmd:make                        make              make               make          make
+demo   cmd:pkg-config                  pkg-config        pkgconf            pkgconf       pkgconf-pkg-config
+demo   cmd:meson                       meson             meson              meson         meson
+demo   cmd:ninja                       ninja-build       ninja-build        ninja         ninja
+demo   cmd:python3                     python3           python3            python        python3
+demo   pc:yaml-0.1                     libyaml-dev       libyaml-devel      libyaml       libyaml-devel
+demo   pc:libsystemd                   libsystemd-dev    systemd-devel      systemd-libs  systemd-devel
+demo   pc:json-c                       libjson-c-dev     json-c-devel       json-c        libjson-c-devel
+demo   pc:libpci                       libpci-dev        pciutils-devel     pciutils      pciutils-devel
+demo   h:uthash.h                      uthash-dev        uthash-devel       uthash        uthash-devel
+demo   h:nvme/types.h                  libnvme-dev       libnvme-devel      libnvme       libnvme-devel
+check  pc:cmocka                       libcmocka-dev     libcmocka-devel    cmocka        libcmocka-devel
+check  cmd:clang                       clang             clang              clang         clang
+check  cmd:clang-format                clang-format      clang-tools-extra  clang         clang
+check  cmd:valgrind                    valgrind          valgrind           valgrind      valgrind
+check  cmd:strace                      strace            strace             strace        strace
+check  cmd:scdoc                       scdoc             scdoc              scdoc         scdoc
+check  cmd:git                         git               git                git           git
+check  py:jsonschema                  python3-jsonschema python3-jsonschema python-jsonschema python3-jsonschema
+tidy   cmd:clang-tidy                  clang-tidy        clang-tools-extra  clang         clang-tools
+coverage cmd:gcovr                     gcovr             gcovr              gcovr         gcovr
+vm     cmd:qemu-system-x86_64          qemu-system-x86   qemu-system-x86    qemu-system-x86 qemu-x86
+vm     deb                             busybox-static    -                  -             -
+vm     cmd:dmsetup                     dmsetup           device-mapper      device-mapper device-mapper
+vm     cmd:bc                          bc                bc                 bc            bc
+vm     cmd:bison                       bison             bison              bison         bison
+vm     cmd:flex                        flex              flex               flex          flex
+vm     h:libelf.h                      libelf-dev        elfutils-libelf-devel libelf     libelf-devel
+vm     cmd:xz                          xz-utils          xz                 xz            xz
+vm     cmd:perl                        perl              perl               perl          perl
+vm     cmd:sparse                      sparse            sparse             sparse        sparse'
 
 case ${1-} in
-demo) want=$build ;;
-check) want="$build $check" ;;
-coverage) want="$build gcovr" ;;
-tidy) want="$build clang clang-format clang-tidy git" ;;
+demo) want=demo optional= ;;
+check) want='demo check' optional=vm ;; # without the machines their tests are skipped, and say so
+coverage) want='demo check coverage' optional= ;;
+tidy) want='demo check tidy' optional= ;;
 *)
 	echo "usage: deps.sh demo|check|tidy|coverage" >&2
 	exit 2
 	;;
 esac
 
-if ! command -v dpkg-query >/dev/null; then
-	echo "deps.sh: this is not a Debian system; install what these packages hold:" $want >&2
+# Which column is this system's: 1 Debian, 2 Fedora, 3 Arch, 4 openSUSE; 0: none of them.
+column() {
+	for id in $(. "${SMARTIO_OS_RELEASE:-/etc/os-release}" 2>/dev/null && echo "${ID-} ${ID_LIKE-}"); do
+		case $id in
+		debian | ubuntu) echo 1 && return ;;
+		fedora | rhel | centos) echo 2 && return ;;
+		arch) echo 3 && return ;;
+		suse | opensuse*) echo 4 && return ;;
+		esac
+	done
+	echo 0
+}
+
+installer() { # COLUMN
+	set -- "$1" 'apt-get install' 'dnf install' 'pacman -S --needed' 'zypper install'
+	shift "$1"
+	echo "sudo $1"
+}
+
+there() { # WHAT DEBIAN-PACKAGE
+	case $1 in
+	cmd:*) command -v "${1#cmd:}" >/dev/null || [ -x "/usr/sbin/${1#cmd:}" ] ;;
+	pc:*) pkg-config --exists "${1#pc:}" 2>/dev/null ;;
+	h:*) echo "#include <${1#h:}>" | gcc -E -xc - >/dev/null 2>&1 ;;
+	py:*) python3 -c "import ${1#py:}" 2>/dev/null ;;
+	deb)
+		command -v dpkg-query >/dev/null || return 0
+		[ "$(dpkg-query -W -f='${db:Status-Status}' "$2" 2>/dev/null || :)" = installed ]
+		;;
+	esac
+}
+
+missing() { # COLUMN GROUP...: packages of what is not there, in this system's words
+	column=$1
+	shift
+	for group; do
+		echo "$table" | while read -r g what deb fedora arch suse; do
+			[ "$g" = "$group" ] && ! there "$what" "$deb" || continue
+			case $column in
+			1) echo "$deb" ;;
+			2) echo "$fedora" ;;
+			3) echo "$arch" ;;
+			4) echo "$suse" ;;
+			*) echo "$what" ;;
+			esac
+		done
+	done | grep -vx -e - | awk '!seen[$0]++' | tr '\n' ' ' | sed 's/ $//'
+}
+
+c=$(column)
+missing=$(missing "$c" $want)
+extra=$(missing "$c" $optional)
+[ -n "$missing$extra" ] || exit 0
+
+if [ "$c" != 1 ] || [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+	[ -z "$extra" ] || echo "for tests in virtual machines: $([ "$c" = 0 ] && echo install what has || installer "$c") $extra" >&2
+	[ -n "$missing" ] || exit 0
+	if [ "$c" = 0 ]; then
+		echo "install what has these (cmd: commands, pc: pkg-config files, h: headers): $missing" >&2
+	else
+		echo "$(installer "$c") $missing"
+	fi
 	exit 1
 fi
 
-missing() { # PACKAGE...: those that are not installed
-	for p; do
-		case $(dpkg-query -W -f='${db:Status-Status}' "$p" 2>/dev/null || :) in
-		installed) ;;
-		*) printf ' %s' "$p" ;;
-		esac
-	done
-}
-
-missing=$(missing $want)
-optional=
-[ "$1" != check ] || optional=$(missing $vm)
-[ -n "$missing$optional" ] || exit 0
-
-if [ "$(id -u)" != 0 ]; then
-	if [ -n "$missing" ]; then
-		echo "sudo apt-get install$missing"
-		exit 1
-	fi
-	echo "for tests in virtual machines: sudo apt-get install$optional" >&2
-	exit 0
-fi
-echo "installing:$missing$optional"
+echo "installing: $missing${missing:+${extra:+ }}$extra"
 export DEBIAN_FRONTEND=noninteractive
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -60,10 +131,10 @@ install() { # PACKAGE...
 apt-get update -q >"$log" 2>&1 || :
 if [ -n "$missing" ] && ! install $missing; then
 	cat "$log" >&2
-	echo "deps.sh: apt-get could not install:$missing" >&2
+	echo "deps.sh: apt-get could not install: $missing" >&2
 	exit 1
 fi
-if [ -n "$optional" ] && ! install $optional; then
+if [ -n "$extra" ] && ! install $extra; then
 	tail -n 5 "$log" >&2
-	echo "deps.sh: no tests in virtual machines: apt-get could not install:$optional" >&2
+	echo "deps.sh: no tests in virtual machines: apt-get could not install: $extra" >&2
 fi

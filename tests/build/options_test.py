@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The parts that may be left out (meson_options.txt), the tree of --dis_tree, packages that come late.
+
+usage: options_test.py CC
+Builds in folders of its own. Optimization and debugging are off: it is compiled and linked, not run for its speed.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+CC = sys.argv[1]
+QUICK = ["-Dbuildtype=plain", "-Dwarning_level=0"]
+
+
+def run(*command, **more):
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **more)
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(command)}: exit {done.returncode}\n{done.stdout[-4000:]}{done.stderr}")
+    return done.stdout
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="sio-options-")
+        self.addCleanup(shutil.rmtree, self.dir)
+        self.build = os.path.join(self.dir, "build")
+        self.root = os.path.join(self.dir, "root")
+
+    def setup(self, *options, **more):
+        return run("meson", "setup", *QUICK, *options, self.build, SOURCE, **more)
+
+    def install(self, *options):
+        run("ninja", "-C", self.build)
+        run("meson", "install", "--no-rebuild", "-C", self.build, "--destdir", self.root, *options)
+        return {os.path.relpath(os.path.join(d, f), self.root)
+                for d, _, files in os.walk(self.root) for f in files}
+
+
+class Options(Folder):
+    def test_library_and_driver_alone(self):
+        """Without daemon, tests, manual pages, libpci, sd-event: as in a container that uses a cluster."""
+        self.setup("-Dauto_features=disabled", "--prefix=/opt/DIS", "-Ddis_tree=true")
+        files = {os.path.basename(f) for f in self.install()}
+        for name in ("libsmartio.so.0.1.0", "libsmartio-nvme.so.0.1.0", "smartio.pc", "smartio-nvme"):
+            self.assertIn(name, files)
+        for name in ("smartiod", "smartio", "smartio-emu", "smartio.1", "SCIOpen.3", "cluster_test"):
+            self.assertNotIn(name, files)
+        self.the_tree_serves_programs(os.path.join(self.root, "opt", "DIS"))
+
+    def the_tree_serves_programs(self, dis):
+        program = os.path.join(self.dir, "program")
+        text = ("#include <sisci_api.h>\nint main(void) { sci_error_t e; SCIInitialize(0, &e);\n"
+                "return e != SCI_ERR_OK && e != SCI_ERR_NOT_INITIALIZED; }\n")
+        for include in ("include", "src/include"):
+            run(CC, "-xc", "-", "-xnone", f"-I{dis}/{include}", f"-I{dis}/{include}/dis", f"-L{dis}/lib64",
+                "-lsisci", "-o", program, input=text)
+            run(program, env={**os.environ, "LD_LIBRARY_PATH": f"{dis}/lib64", "SMARTIO_SOCKET": "/nowhere"})
+
+    def test_daemon_without_names_of_pci_functions(self):
+        self.setup("-Dpci=disabled", "-Ddocs=disabled", "-Dtests=disabled", "-Ddaemon=enabled")
+        run("ninja", "-C", self.build, "tools/smartio", "smartiod/smartiod", "emu/smartio-emu")
+        self.assertNotIn("libpci", run("ldd", os.path.join(self.build, "tools", "smartio")))
+        run(os.path.join(self.build, "tools", "smartio"), "--version")
+
+    def test_what_is_asked_for_and_cannot_be_had_is_named(self):
+        for options, words in (
+                (["-Ddaemon=disabled", "-Dtests=enabled"], "the tests need cmocka, and smartiod (option daemon)"),
+                (["-Dsystemd=disabled", "-Ddaemon=enabled"], "libelogind"),
+                (["-Ddis_tree=true", "--prefix=/usr"], "such as /opt/DIS")):
+            with self.subTest(options=options), self.assertRaisesRegex(AssertionError, "(?s)"):
+                try:
+                    self.setup(*options, env={**os.environ, "PKG_CONFIG_PATH": ""})
+                except AssertionError as e:
+                    self.assertIn(words, str(e))
+                    raise
+                finally:
+                    shutil.rmtree(self.build, ignore_errors=True)
+
+    def test_each_option_alone_configures(self):
+        """Compiled above, several at once; that one alone leaves the rest in place is seen here."""
+        for option, parts in (("docs", {"manual pages"}), ("tests", {"tests"}),
+                              ("pci", {"names of PCI functions"}),
+                              ("daemon", {"daemon", "names of PCI functions", "tests"})):
+            with self.subTest(option=option):
+                off = set()
+                for line in self.setup(f"-D{option}=disabled").splitlines():
+                    name, _, value = line.partition(":")
+                    if value.strip() == "NO":
+                        off.add(name.strip())
+                shutil.rmtree(self.build)
+                self.assertEqual(off, parts)
+
+
+class Late(Folder):
+    def test_packages_that_come_after_the_first_build_are_seen(self):
+        """What make demo, then make check do in one clone, with scdoc installed in between."""
+        bin_dir = os.path.join(self.dir, "bin")
+        os.mkdir(bin_dir)
+        for folder in os.environ["PATH"].split(":"):
+            for name in os.listdir(folder) if os.path.isdir(folder) else ():
+                if name != "scdoc" and not os.path.lexists(os.path.join(bin_dir, name)):
+                    os.symlink(os.path.join(folder, name), os.path.join(bin_dir, name))
+        configure = [os.path.join(SOURCE, "tools", "build", "configure.sh"), self.build, *QUICK]
+        run("sh", *configure, cwd=SOURCE, env={**os.environ, "PATH": bin_dir})
+        self.assertFalse(self.pages())
+        run("sh", *configure, cwd=SOURCE)
+        run("ninja", "-C", self.build, "docs/man/smartiod.8")
+        self.assertIn("smartiod.8", self.pages())
+
+    def pages(self):
+        files = json.loads(run("meson", "introspect", "--installed", self.build))
+        return {os.path.basename(f) for f in files if "/man/" in f}
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
