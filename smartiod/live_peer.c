@@ -235,8 +235,8 @@ void live_peer_accepted(struct live *l, int fd)
 		goto fail;
 	r = sd_event_now(l->event, CLOCK_MONOTONIC, &now);
 	if (r >= 0)
-		r = sd_event_add_time(l->event, &p->later, CLOCK_MONOTONIC, now + LIVE_PEER_HELLO_US,
-				      100000, on_hello_late, p);
+		r = sd_event_add_time(l->event, &p->later, CLOCK_MONOTONIC,
+				      now + LIVE_PEER_HELLO_US, 100000, on_hello_late, p);
 	if (r < 0)
 		goto done;
 	p->next = l->peers;

@@ -9,6 +9,7 @@ void tool_function_name(unsigned vendor, unsigned device, char *ret, size_t size
 
 	ret[0] = '\0';
 	pci_init(access);
-	pci_lookup_name(access, ret, (int)size, PCI_LOOKUP_VENDOR | PCI_LOOKUP_DEVICE, vendor, device);
+	pci_lookup_name(access, ret, (int)size, PCI_LOOKUP_VENDOR | PCI_LOOKUP_DEVICE, vendor,
+			device);
 	pci_cleanup(access);
 }
