@@ -580,6 +580,10 @@ sci_sequence_status_t SCICheckSequence(sci_sequence_t sequence, unsigned int fla
 /**
  * Copy @size bytes from @memAddr to @remoteOffset of a map, of any alignment; the map must not be
  * unmapped meanwhile. No system call. Ends with SCIFlush().
+ * 1, 2, 4 or 8 bytes at a multiple of their size in the segment are one store (with BLOCK_READ: one
+ * load) of that width. Copies of a BAR are such stores and loads alone, of 8 bytes where they are
+ * aligned, each byte once and in the order of addresses; of memory, more than 8 bytes are copied as
+ * the C library's memcpy() does, in no promised order or width.
  * @sequence: NULL, or one of the map's. @flags: BLOCK_READ: from the map to @memAddr; ERROR_CHECK:
  * tell whether it arrived, and try again if that helps.
  * Errors: SCI_ERR_OUT_OF_RANGE; SCI_ERR_ACCESS: the map or a part of it is read-only;
@@ -590,7 +594,10 @@ void SCIMemCpy(sci_sequence_t sequence, void *memAddr, sci_map_t remoteMap, size
 /** The same as it was in API 1.x: without a sequence. */
 void SCIMemCopy(void *memAddr, sci_map_t remoteMap, unsigned int remoteOffset, unsigned int size,
 		unsigned int flags, sci_error_t *error);
-/** Copy to an address of a map, which is not checked. Ends with SCIFlush(). @flags: 0. */
+/**
+ * Copy to an address of a map, which is not checked; by the same stores as SCIMemCpy(). Ends with
+ * SCIFlush(). @flags: 0.
+ */
 void SCIMemWrite(void *memAddr, volatile void *remoteAddr, size_t size, unsigned int flags,
 		 sci_error_t *error);
 /**

@@ -87,6 +87,21 @@ class Bench:
             server.communicate()
             return [read(text) for text in out]
 
+    def instructions(self, name, size, who, times):
+        """Of program @name's way @who to copy @size bytes, for one copy; under callgrind."""
+        with Cluster(self.build, TOPOLOGY) as c:
+            server = c.start("b", self.program(name), "serve", str(size), stdin=subprocess.PIPE)
+            if server.stdout.readline() != "ready\n":
+                raise SystemExit(server.communicate()[1])
+            out = os.path.join(c.dir, "callgrind.out")
+            c.run("a", "valgrind", "-q", "--tool=callgrind", f"--toggle-collect=by_{who}",
+                  f"--callgrind-out-file={out}", self.program(name), "count", "8", who, str(size),
+                  str(times), timeout=600)
+            server.communicate()
+            with open(out, encoding="utf-8", errors="replace") as f:
+                total = next(line.split()[1] for line in f if line.startswith(("summary:", "totals:")))
+            return int(total) / times
+
 
 def read(text):
     """Lines "what who number", in the order of the rounds: {what: {who: [number]}}."""

@@ -52,6 +52,16 @@ static inline uint16_t sio_read16(const volatile void *addr)
 #endif
 }
 
+/** Read 8 bits, once. */
+static inline uint8_t sio_read8(const volatile void *addr)
+{
+#ifdef SIO_IO_HOOKS
+	return (uint8_t)sio_hook_read(addr, 1);
+#else
+	return *(const volatile uint8_t *)addr;
+#endif
+}
+
 /** Read 64 bits, once. @addr: aligned to 8. */
 static inline uint64_t sio_read64(const volatile void *addr)
 {
@@ -59,6 +69,26 @@ static inline uint64_t sio_read64(const volatile void *addr)
 	return sio_hook_read64(addr);
 #else
 	return *(const volatile uint64_t *)addr;
+#endif
+}
+
+/** Write 8 bits as one transaction. */
+static inline void sio_write8(volatile void *addr, uint8_t value)
+{
+#ifdef SIO_IO_HOOKS
+	sio_hook_write(addr, value, 1);
+#else
+	*(volatile uint8_t *)addr = value;
+#endif
+}
+
+/** Write 16 bits as one transaction. @addr: aligned to 2. */
+static inline void sio_write16(volatile void *addr, uint16_t value)
+{
+#ifdef SIO_IO_HOOKS
+	sio_hook_write(addr, value, 2);
+#else
+	*(volatile uint16_t *)addr = value;
 #endif
 }
 
@@ -82,7 +112,10 @@ static inline void sio_write64(volatile void *addr, uint64_t value)
 #endif
 }
 
-/** Copy @len bytes to fabric memory; posted writes, in no promised order among themselves. */
+/**
+ * Copy @len bytes to fabric memory by the C library's memcpy(): posted writes of any width, in no
+ * promised order among themselves, and a byte may be written twice. Not for registers.
+ */
 static inline void sio_copy_to(volatile void *dst, const void *src, size_t len)
 {
 #ifdef SIO_IO_HOOKS
@@ -92,7 +125,10 @@ static inline void sio_copy_to(volatile void *dst, const void *src, size_t len)
 #endif
 }
 
-/** Copy @len bytes from fabric memory; @src may change meanwhile: check the copy, not @src. */
+/**
+ * Copy @len bytes from fabric memory by the C library's memcpy(), which may read a byte twice: not
+ * for registers. @src may change meanwhile: check the copy, not @src.
+ */
 static inline void sio_copy_from(void *dst, const volatile void *src, size_t len)
 {
 #ifdef SIO_IO_HOOKS
@@ -111,79 +147,6 @@ static inline void sio_copy_across(volatile void *dst, const volatile void *src,
 	sio_hook_copy_across(dst, src, len);
 #else
 	memmove((void *)(uintptr_t)dst, (const void *)(uintptr_t)src, len);
-#endif
-}
-
-/**
- * Copy @len bytes from memory to memory, either or both of the fabric, not overlapping, by the
- * processor's string instruction where it has one: on some it is the fastest for much data.
- */
-static inline void sio_copy_string(volatile void *dst, const volatile void *src, size_t len)
-{
-#ifdef SIO_IO_HOOKS
-	sio_hook_copy_across(dst, src, len);
-#elif defined(__x86_64__)
-	__asm__ volatile("rep movsb" : "+D"(dst), "+S"(src), "+c"(len) : : "memory");
-#else
-	memcpy((void *)(uintptr_t)dst, (const void *)(uintptr_t)src, len);
-#endif
-}
-
-/**
- * Copy @len bytes to fabric memory past this processor's caches, where it has such stores: best for
- * what another processor reads soon, and bad for what this one writes again before that. Whole
- * lines of 64 bytes go that way, what is before the first and behind the last as by sio_copy_to().
- * They are ordered by sio_to_fabric_barrier() alone.
- */
-static inline void sio_copy_stream(volatile void *dst, const void *src, size_t len)
-{
-#if defined(__x86_64__) && !defined(SIO_IO_HOOKS)
-	typedef uint64_t part __attribute__((vector_size(16), aligned(1), may_alias));
-	typedef uint64_t aligned_part __attribute__((vector_size(16), may_alias));
-	uint8_t *to = (uint8_t *)(uintptr_t)dst;
-	const uint8_t *from = (const uint8_t *)src;
-	size_t head = (0 - (uintptr_t)to) & 63;
-
-	if (head > len)
-		head = len;
-	memcpy(to, from, head);
-	to += head;
-	from += head;
-	for (len -= head; len >= 64; len -= 64, to += 64, from += 64) {
-		part a = *(const part *)from, b = *(const part *)(from + 16);
-		part c = *(const part *)(from + 32), d = *(const part *)(from + 48);
-
-		__asm__ volatile("movntdq %1, %0" : "=m"(*(aligned_part *)to) : "x"(a));
-		__asm__ volatile("movntdq %1, %0" : "=m"(*(aligned_part *)(to + 16)) : "x"(b));
-		__asm__ volatile("movntdq %1, %0" : "=m"(*(aligned_part *)(to + 32)) : "x"(c));
-		__asm__ volatile("movntdq %1, %0" : "=m"(*(aligned_part *)(to + 48)) : "x"(d));
-	}
-	memcpy(to, from, len);
-#else
-	sio_copy_to(dst, src, len);
-#endif
-}
-
-/**
- * Whether sio_ticks() tells anything: some processors have no such clock, and simulated ones no
- * caches.
- */
-static inline int sio_has_ticks(void)
-{
-#if defined(__x86_64__) && !defined(SIO_IO_HOOKS)
-	return 1;
-#else
-	return 0;
-#endif
-}
-
-/** A clock of this processor, in ticks of any length, to compare what ways to copy take; or 0. */
-static inline uint64_t sio_ticks(void)
-{
-#if defined(__x86_64__) && !defined(SIO_IO_HOOKS)
-	return __builtin_ia32_rdtsc();
-#else
-	return 0;
 #endif
 }
 

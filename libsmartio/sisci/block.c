@@ -10,28 +10,27 @@
 #include "sisci/copy.h"
 #include "sisci/group.h"
 #include "sisci/sequence.h"
-#include "smartio/io.h"
 
 #define BOUNCE 4096	       /* bytes at once */
 #define ABORT_STEP (64u << 10) /* bytes between two looks at whether it is aborted */
-
-static void bounce(uint8_t *to, const uint8_t *from, size_t size)
-{
-	uint8_t buffer[BOUNCE];
-
-	for (size_t done = 0, part; done < size; done += part) {
-		part = size - done < sizeof(buffer) ? size - done : sizeof(buffer);
-		sio_copy_from(buffer, from + done, part);
-		sio_copy_to(to + done, buffer, part);
-	}
-	sio_to_fabric_barrier();
-}
 
 /* One end of a copy. */
 struct side {
 	struct sio_mapping *map; /* with a reference, and in use while a transfer is under way */
 	uint8_t *at;
 };
+
+static void bounce(const struct side *to, const struct side *from, size_t offset, size_t size)
+{
+	uint8_t buffer[BOUNCE];
+
+	for (size_t done = 0, part; done < size; done += part) {
+		part = size - done < sizeof(buffer) ? size - done : sizeof(buffer);
+		sio_copy_in(buffer, from->at + offset + done, part, from->map->words);
+		sio_copy_out(to->at + offset + done, buffer, part, to->map->words);
+	}
+	sio_to_fabric_barrier();
+}
 
 static int get_sides(struct sio_library *lib, struct side *from, sci_map_t source,
 		     size_t source_offset, struct side *to, sci_map_t target, size_t target_offset,
@@ -69,7 +68,7 @@ static sci_error_t make(const struct side *from, const struct side *to, size_t s
 			return SCI_ERR_CANCELLED;
 		part = size - done < ABORT_STEP ? size - done : ABORT_STEP;
 		if (!to->map->copier)
-			bounce(to->at + done, from->at + done, part);
+			bounce(to, from, done, part);
 		else if (sio_group_copy(to->map, from->at + done, to->at + done, part, NULL))
 			return SCI_ERR_TRANSFER_FAILED;
 		done += part;

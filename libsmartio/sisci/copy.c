@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Copies by this CPU, to and from maps; memcpy.c has the short way. */
 #include <errno.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #include "core/types.h"
 #include "sisci/copy.h"
 #include "sisci/group.h"
 #include "sisci/sequence.h"
-#include "smartio/io.h"
 
 #define TRIES 3 /* of a copy that is checked */
 
@@ -50,50 +46,15 @@ int sio_copy_range(struct sio_library *lib, sci_map_t handle, size_t offset, siz
 	return 0;
 }
 
-#if defined(__x86_64__)
-/* Has the processor "enhanced rep movsb"? It is asked once: in a virtual machine that is slow. */
-static bool string_moves_are_fast(void)
-{
-	static int fast; /* 0: not asked yet */
-	int known = __atomic_load_n(&fast, __ATOMIC_RELAXED);
-	unsigned a, b = 0, c, d;
-
-	if (known == 0) {
-		known = __get_cpuid_count(7, 0, &a, &b, &c, &d) && b >> 9 & 1 ? 1 : -1;
-		__atomic_store_n(&fast, known, __ATOMIC_RELAXED);
-	}
-	return known > 0;
-}
-
-static bool move_string(volatile void *to, const volatile void *from, size_t size)
-{
-	if (size < SIO_COPY_LARGE || !string_moves_are_fast())
-		return false;
-	sio_copy_string(to, from, size);
-	return true;
-}
-#else
-static bool move_string(volatile void *to, const volatile void *from, size_t size)
-{
-	(void)to;
-	(void)from;
-	(void)size;
-	return false;
-}
-#endif
-
-void sio_copy_large(volatile void *to, const volatile void *from, size_t size)
-{
-	if (!move_string(to, from, size))
-		sio_copy_to(to, (const void *)(uintptr_t)from, size);
-}
-
 static void transfer(const struct copy *c)
 {
-	if (!c->read)
-		sio_copy_out(c->in_map, c->memory, c->size);
-	else if (!move_string(c->memory, c->in_map, c->size))
-		sio_copy_from(c->memory, c->in_map, c->size);
+	if (c->read) {
+		sio_copy_in(c->memory, c->in_map, c->size, c->map->words);
+		sio_from_fabric_barrier();
+	} else {
+		sio_copy_out(c->in_map, c->memory, c->size, c->map->words);
+		sio_to_fabric_barrier();
+	}
 }
 
 void sio_copy_begin(const struct sio_mapping *m, struct sio_copy_watch *ret)
@@ -184,15 +145,17 @@ void SCIMemCopy(void *memAddr, sci_map_t remoteMap, unsigned int remoteOffset, u
 static int write_to(struct sio_library *lib, volatile void *to, const void *from, size_t size,
 		    struct sio_err *err)
 {
-	struct sio_mapping *m = sio_group_find(lib, to, size);
+	struct sio_mapping *m = sio_mapping_find(lib, to, size);
 	int rc = 0;
 
-	if (m) {
+	if (m && m->copier) {
 		rc = sio_group_copy(m, from, (const uint8_t *)(uintptr_t)to, size, err);
-		sio_object_put(&m->o);
 	} else {
-		sio_copy_out(to, from, size);
+		sio_copy_out(to, from, size, m && m->words);
+		sio_to_fabric_barrier();
 	}
+	if (m)
+		sio_object_put(&m->o);
 	return rc == SCI_ERR_TRANSFER_FAILED ? 0 : rc;
 }
 

@@ -3,8 +3,8 @@
 #ifndef SISCI_COPY_H
 #define SISCI_COPY_H
 
-#include "core/choice.h"
 #include "sisci/segment.h"
+#include "smartio/io.h"
 
 /*
  * The map of a handle, with a reference, and the address in it of [@offset, @offset + @size), for
@@ -21,80 +21,39 @@ void sio_copy_begin(const struct sio_mapping *m, struct sio_copy_watch *ret);
 sci_sequence_status_t sio_copy_judge(const struct sio_mapping *m,
 				     const struct sio_copy_watch *watch);
 
-#define SIO_COPY_LARGE                                                                             \
-	(512u << 10) /* from here on a string move beats memcpy(), where it is fast */
-
 /* SCIMemCpy(), with all that may be asked for, and all errors (memcpy.c has the short way). */
 void sio_copy_slowly(sci_sequence_t sequence, void *memory, sci_map_t map, size_t offset,
 		     size_t size, unsigned flags, sci_error_t *error);
-/* SIO_COPY_LARGE bytes and more, in the way that is best for so many. */
-void sio_copy_large(volatile void *to, const volatile void *from, size_t size);
 
-/* ---- copy_middle.c: any number of bytes, with the fence behind ---- */
+/* ---- copy_words.c ---- */
 
-typedef void sio_copy_fn(uint8_t *to, const uint8_t *from, size_t size);
-/* By the widest registers that are well used here. */
-extern sio_copy_fn *sio_copy_middle __attribute__((visibility("hidden")));
-/* By registers of 16, 32 or 64 bytes; NULL: this processor has none. */
-sio_copy_fn *sio_copy_by(unsigned bytes);
+#define SIO_COPY_WORD sizeof(uint64_t)
 
-/* ---- copy_out.c: to a map; all is there before what is written after ---- */
-
-#define SIO_COPY_CHOSEN 512u /* bytes; from here on there is a choice of ways */
-#define SIO_COPY_PLACES 64u  /* that are told apart, if none meet by their hash */
-#define SIO_COPY_SIZES 12u   /* powers of two from SIO_COPY_CHOSEN on, to SIO_COPY_PIECE */
-#define SIO_COPY_PIECE ((size_t)SIO_COPY_CHOSEN << (SIO_COPY_SIZES - 1)) /* of a longer copy */
-#define SIO_COPY_WHOLE (2 * SIO_COPY_PIECE) /* from here on copies are compared as a whole */
-#define SIO_COPY_WHOLE_SIZES 3u		    /* powers of two */
-
-extern struct sio_choice sio_copy_choices[SIO_COPY_PLACES][SIO_COPY_SIZES]
-	__attribute__((visibility("hidden")));
-
-/* @n: not 0. */
-static inline unsigned sio_copy_log2(size_t n)
-{
-	return 63u - (unsigned)__builtin_clzll(n);
-}
-
-/* Of a copy of @size bytes: its power of two, from SIO_COPY_CHOSEN on. */
-static inline unsigned sio_copy_kind(size_t size)
-{
-	unsigned kind = sio_copy_log2(size / SIO_COPY_CHOSEN);
-
-	return kind < SIO_COPY_SIZES ? kind : SIO_COPY_SIZES - 1;
-}
-
-/* Of this thread. */
-extern __thread uint8_t sio_copy_count
-	__attribute__((tls_model("initial-exec"), visibility("hidden")));
-
-/* 2 MiB of addresses share one. */
-static inline unsigned sio_copy_place(const volatile void *to)
-{
-	_Static_assert(SIO_COPY_PLACES == 1u << (64 - 58), "a hash of six bits");
-	return (unsigned)(((uintptr_t)to >> 21) * 0x9e3779b97f4a7c15u >> 58);
-}
-
-/* By which way @size bytes are best written at @to: a place and a power of two share one. */
-static inline struct sio_choice *sio_copy_choice(const volatile void *to, size_t size)
-{
-	return &sio_copy_choices[sio_copy_place(to)][sio_copy_kind(size)];
-}
-
-/* How many copies are to be counted with this one: short ones all at once, now and then. */
-static inline uint32_t sio_copy_counted(size_t size)
-{
-	if (size >= SIO_COPY_LARGE)
-		return 1;
-	return ++sio_copy_count % 16 ? 0 : 16;
-}
-
-void sio_copy_out(volatile void *to, const void *from, size_t size);
 /*
- * Of less than two pieces, when it is not the plain way that is due. @due: a trial's call, if
- * nobody else is at it.
+ * By the widest aligned stores or loads of up to SIO_COPY_WORD bytes, in order of addresses: each
+ * byte is touched once, and what one of them can do is one transaction.
  */
-void sio_copy_out_chosen(struct sio_choice *c, bool due, volatile void *to, const void *from,
-			 size_t size);
+void sio_copy_words_out(volatile void *to, const void *from, size_t size);
+void sio_copy_words_in(void *to, const volatile void *from, size_t size);
+
+/*
+ * To and from a map, without the barrier that orders it. @words: it is a BAR's. A short copy may be
+ * a flag or a counter that somebody polls: memcpy() would store and load most of it twice.
+ */
+static inline void sio_copy_out(volatile void *to, const void *from, size_t size, bool words)
+{
+	if (words || size <= SIO_COPY_WORD)
+		sio_copy_words_out(to, from, size);
+	else
+		sio_copy_to(to, from, size);
+}
+
+static inline void sio_copy_in(void *to, const volatile void *from, size_t size, bool words)
+{
+	if (words || size <= SIO_COPY_WORD)
+		sio_copy_words_in(to, from, size);
+	else
+		sio_copy_from(to, from, size);
+}
 
 #endif

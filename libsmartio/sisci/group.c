@@ -23,7 +23,7 @@ int sio_group_open(struct sio_mapping *m, struct sio_err *err)
 	m->copier = calloc(1, sizeof(*m->copier));
 	if (!m->copier)
 		return sio_fail(err, -ENOMEM, "no memory");
-	__atomic_add_fetch(&m->o.lib->exact_maps, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&m->o.lib->special_maps, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -74,7 +74,7 @@ void sio_group_free(struct sio_mapping *m)
 	if (m->copier->queue)
 		sio_object_put(&m->copier->queue->o);
 	free(m->copier);
-	__atomic_sub_fetch(&m->o.lib->exact_maps, 1, __ATOMIC_RELAXED);
+	__atomic_sub_fetch(&m->o.lib->special_maps, 1, __ATOMIC_RELAXED);
 }
 
 static int copy(struct sio_mapping *m, const uint8_t *from, uint64_t offset, size_t size,
@@ -114,26 +114,4 @@ int sio_group_copy(struct sio_mapping *m, const void *from, const uint8_t *at, s
 			  err);
 	give_turn(m, rc == SCI_ERR_TRANSFER_FAILED);
 	return rc;
-}
-
-struct sio_mapping *sio_group_find(struct sio_library *lib, const volatile void *at, size_t size)
-{
-	struct sio_mapping *found = NULL;
-
-	if (__atomic_load_n(&lib->exact_maps, __ATOMIC_RELAXED) == 0)
-		return NULL;
-	sio_session_lock(lib->session);
-	for (struct sio_object *o = lib->objects; o && !found; o = o->next) {
-		struct sio_mapping *m = (struct sio_mapping *)o;
-		uintptr_t from = (uintptr_t)at;
-
-		if (o->kind == SIO_MAPPING && m->copier && m->base && !o->ended &&
-		    from >= (uintptr_t)m->base && from - (uintptr_t)m->base <= m->bytes &&
-		    size <= m->bytes - (from - (uintptr_t)m->base))
-			found = m;
-	}
-	if (found)
-		sio_handle_ref(lib->handles, found->o.handle);
-	sio_session_unlock(lib->session);
-	return found;
 }

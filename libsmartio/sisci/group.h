@@ -18,7 +18,5 @@ void sio_group_free(struct sio_mapping *m);
  */
 int sio_group_copy(struct sio_mapping *m, const void *from, const uint8_t *at, size_t size,
 		   struct sio_err *err);
-/* The map of an exact group that [@at, @at + @size) lies in, with a reference; NULL: none. */
-struct sio_mapping *sio_group_find(struct sio_library *lib, const volatile void *at, size_t size);
 
 #endif

@@ -80,7 +80,7 @@ struct sio_library {
 	struct sio_world_thread *copier; /* makes them; NULL: none was started */
 	bool copying;			 /* it has not ended yet */
 
-	unsigned exact_maps; /* of exact multicast groups; read without the lock, too */
+	unsigned special_maps; /* sio_mapping_find() knows; read without the lock, too */
 
 	/* Of this host, from HELLO. */
 	int owner_fd;

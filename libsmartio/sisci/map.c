@@ -50,12 +50,39 @@ size_t sio_mapping_room(const struct sio_mapping *m)
 	return m->bytes - (uintptr_t)m->pointer % SIO_PAGE_SIZE;
 }
 
+static bool is_within(const struct sio_mapping *m, uintptr_t at, size_t size)
+{
+	uintptr_t base = (uintptr_t)m->base;
+
+	return base && at >= base && at - base <= m->bytes && size <= m->bytes - (at - base);
+}
+
+struct sio_mapping *sio_mapping_find(struct sio_library *lib, const volatile void *at, size_t size)
+{
+	struct sio_mapping *found = NULL;
+
+	if (__atomic_load_n(&lib->special_maps, __ATOMIC_RELAXED) == 0)
+		return NULL;
+	sio_session_lock(lib->session);
+	for (struct sio_object *o = lib->objects; o && !found; o = o->next) {
+		struct sio_mapping *m = (struct sio_mapping *)o;
+
+		if (o->kind == SIO_MAPPING && (m->copier || m->words) && !o->ended &&
+		    is_within(m, (uintptr_t)at, size))
+			found = m;
+	}
+	if (found)
+		sio_handle_ref(lib->handles, found->o.handle);
+	sio_session_unlock(lib->session);
+	return found;
+}
+
 /* Under the lock: what short copies may believe of it. */
 static void tell_quick(const struct sio_mapping *m, bool again)
 {
 	struct sio_world *w = m->o.lib->world;
 
-	if (!m->base || m->o.lost || m->down || m->read_only)
+	if (!m->base || m->o.lost || m->down || m->read_only || m->words)
 		sio_quick_clear(w, m->o.handle);
 	else if (again)
 		sio_quick_again(w, m->o.handle, m->pointer, sio_mapping_room(m));
@@ -84,6 +111,8 @@ static void mapping_free(struct sio_object *o)
 	drop_aside(m);
 	sio_mapping_watch_free(m);
 	sio_group_free(m);
+	if (m->words)
+		__atomic_sub_fetch(&o->lib->special_maps, 1, __ATOMIC_RELAXED);
 	free(m);
 }
 
@@ -330,6 +359,15 @@ static int ask_map(struct sio_mapping *m, struct sio_remote_segment *seg, unsign
 	return rc;
 }
 
+static void take_after(struct sio_mapping *m, const struct sio_remote_segment *seg)
+{
+	m->path = seg->path;
+	m->peer_boot = seg->peer_boot;
+	m->words = seg->is_bar;
+	if (m->words)
+		__atomic_add_fetch(&m->o.lib->special_maps, 1, __ATOMIC_RELAXED);
+}
+
 static int map_segment(struct sio_library *lib, struct sio_object *segment, uint64_t bytes,
 		       const struct want *want, sci_map_t *ret, void **ret_pointer,
 		       struct sio_err *err)
@@ -345,15 +383,13 @@ static int map_segment(struct sio_library *lib, struct sio_object *segment, uint
 		rc = reserve(lib, want, &m, err);
 	if (rc)
 		return rc;
+	if (segment->kind == SIO_REMOTE_SEGMENT)
+		take_after(m, (struct sio_remote_segment *)segment);
 	rc = sio_object_add(lib, &m->o, segment, err);
 	if (rc)
 		return rc;
 	if (segment->kind == SIO_REMOTE_SEGMENT && ((struct sio_remote_segment *)segment)->exact)
 		rc = sio_group_open(m, err);
-	if (segment->kind == SIO_REMOTE_SEGMENT) {
-		m->path = ((struct sio_remote_segment *)segment)->path;
-		m->peer_boot = ((struct sio_remote_segment *)segment)->peer_boot;
-	}
 	if (rc) {
 		sio_object_end(&m->o);
 		return rc;

@@ -1,41 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * SCIMemCpy() where nothing is wrong and nothing unusual is asked for. A copy of 64 bytes takes
- * 2 ns, so nothing is locked, counted or called here; whatever is not plain goes to copy.c, which
- * tells what is wrong, too. All calls are the last thing done, so that no frame is needed.
+ * SCIMemCpy() where nothing is wrong and nothing unusual is asked for. A copy of 64 bytes takes a
+ * few ns, so nothing is locked or counted here; whatever is not plain goes to copy.c, which tells
+ * what is wrong, too.
  */
 #include "session/quick.h"
 #include "sisci/copy.h"
-#include "smartio/io.h"
 
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
-
-static __attribute__((noinline)) void copy_more_out(uint8_t *to, const uint8_t *from, size_t size)
-{
-	struct sio_choice *c;
-	bool due;
-
-	if (UNLIKELY(size >= SIO_COPY_LARGE)) {
-		sio_copy_out(to, from, size);
-		return;
-	}
-	c = sio_copy_choice(to, size);
-	due = !sio_choice_pausing(c, sio_copy_counted(size));
-	if (due || sio_choice_way(c))
-		sio_copy_out_chosen(c, due, to, from, size);
-	else
-		sio_copy_middle(to, from, size);
-}
-
-static __attribute__((noinline)) void copy_in(uint8_t *to, const uint8_t *from, size_t size)
-{
-	if (size < SIO_COPY_LARGE) {
-		sio_copy_middle(to, from, size);
-	} else {
-		sio_copy_large(to, from, size);
-		sio_to_fabric_barrier();
-	}
-}
 
 static bool is_sequence(sci_sequence_t sequence)
 {
@@ -46,10 +18,11 @@ static bool is_sequence(sci_sequence_t sequence)
 }
 
 /*
- * What is stored takes a place in the queue of stores even if it changes nothing, and copy_middle.c
- * tells what that may cost. So @error is looked at first, which perhaps nobody has written yet;
- * where valgrind would report that, no copy comes here (world_live.c). The thread's text is of its
- * last call that failed, and stays.
+ * What is stored takes a place in the processor's queue of stores even if it changes nothing, and
+ * while a line that somebody else reads is on its way here that queue decides how many copies can be
+ * under way. So @error is looked at first, which perhaps nobody has written yet; where valgrind
+ * would report that, no copy comes here (world_live.c). The thread's text is of its last call that
+ * failed, and stays.
  */
 static inline __attribute__((always_inline)) void tell_success(sci_error_t *error)
 {
@@ -57,7 +30,7 @@ static inline __attribute__((always_inline)) void tell_success(sci_error_t *erro
 		*error = SCI_ERR_OK;
 }
 
-/* Apart, so that a copy out in no sequence does not pay for the registers. */
+/* Sizes that do not fit are 0, too: size - 1 >= bytes. Apart, so that a copy out in no sequence does not pay for the registers. */
 static __attribute__((noinline)) void copy_unusually(sci_sequence_t sequence, void *memory,
 						     sci_map_t map, size_t offset, size_t size,
 						     unsigned flags, sci_error_t *error)
@@ -66,21 +39,21 @@ static __attribute__((noinline)) void copy_unusually(sci_sequence_t sequence, vo
 	size_t bytes;
 
 	if ((sequence && !is_sequence(sequence)) || (flags & ~(unsigned)SCI_FLAG_BLOCK_READ) ||
-	    !memory || !size || !sio_quick_get((uintptr_t)map, &at, &bytes) || size > bytes ||
+	    !memory || !sio_quick_get((uintptr_t)map, &at, &bytes) || size - 1 >= bytes ||
 	    offset > bytes - size) {
 		sio_copy_slowly(sequence, memory, map, offset, size, flags, error);
 		return;
 	}
 	tell_success(error);
-	if (flags)
-		copy_in(memory, at + offset, size);
-	else if (size < SIO_COPY_CHOSEN)
-		sio_copy_middle(at + offset, memory, size);
-	else
-		copy_more_out(at + offset, memory, size);
+	if (flags) {
+		sio_copy_in(memory, at + offset, size, false);
+		sio_from_fabric_barrier();
+	} else {
+		sio_copy_out(at + offset, memory, size, false);
+		sio_to_fabric_barrier();
+	}
 }
 
-/* On the way to a short copy out no jump is taken, and nothing is stored. */
 void SCIMemCpy(sci_sequence_t sequence, void *memAddr, sci_map_t remoteMap, size_t remoteOffset,
 	       size_t size, unsigned int flags, sci_error_t *error)
 {
@@ -92,13 +65,11 @@ void SCIMemCpy(sci_sequence_t sequence, void *memAddr, sci_map_t remoteMap, size
 		return;
 	}
 	if (UNLIKELY(!memAddr) || UNLIKELY(!sio_quick_get((uintptr_t)remoteMap, &at, &bytes)) ||
-	    UNLIKELY(size > bytes) || UNLIKELY(remoteOffset > bytes - size) || UNLIKELY(!size)) {
+	    UNLIKELY(size - 1 >= bytes) || UNLIKELY(remoteOffset > bytes - size)) {
 		sio_copy_slowly(NULL, memAddr, remoteMap, remoteOffset, size, 0, error);
 		return;
 	}
 	tell_success(error);
-	if (!UNLIKELY(size >= SIO_COPY_CHOSEN))
-		sio_copy_middle(at + remoteOffset, memAddr, size);
-	else
-		copy_more_out(at + remoteOffset, memAddr, size);
+	sio_copy_out(at + remoteOffset, memAddr, size, false);
+	sio_to_fabric_barrier();
 }

@@ -91,12 +91,18 @@ struct sio_mapping {
 	void *aside;			 /* what they were before; NULL: nothing is kept */
 	struct sio_group_copier *copier; /* of an exact group: group.c; else NULL */
 	bool registers;			 /* the writable view of a device's registers is in it */
+	bool words; /* of a BAR: each copy is counted loads or stores, copy.h */
 	struct sio_map_watch
 		*watch; /* how its stores wake a device; NULL: there is none. Under the lock */
 };
 
 /* From the pointer that the program got to the end. */
 size_t sio_mapping_room(const struct sio_mapping *m);
+/*
+ * The map of a BAR or of an exact multicast group that [@at, @at + @size) lies in, with a
+ * reference. NULL: none, so memcpy() may write there.
+ */
+struct sio_mapping *sio_mapping_find(struct sio_library *lib, const volatile void *at, size_t size);
 
 struct sio_device;
 /* Under the lock: a map of a BAR of @d shows registers: writable ones or a mirror. */

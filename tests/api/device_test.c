@@ -416,6 +416,32 @@ static void reset_by(struct admin *a, bool own_word)
 	CHECK_OK(error);
 }
 
+/*
+ * Copies of registers: the bases of the admin queues, while the drive is disabled. The simulator
+ * sees that they are single loads and stores, tests/sim/fabric_hook.c.
+ */
+static void copy_bases(const struct admin *a)
+{
+	uint64_t base[2] = {0x12345000, 0x6789a000}, back[2] = {0};
+	volatile uint8_t *asq = a->regs + 0x28, *acq = a->regs + 0x30;
+	sci_error_t error;
+
+	SCIMemCpy(NULL, base, a->regs_map, 0x28, 16, 0, &error);
+	CHECK_OK(error);
+	CHECK(sio_read64(asq) == base[0] && sio_read64(acq) == base[1]);
+	SCIMemCpy(NULL, back, a->regs_map, 0x28, 16, SCI_FLAG_BLOCK_READ, &error);
+	CHECK_OK(error);
+	CHECK(back[0] == base[0] && back[1] == base[1]);
+	SCIMemWrite(&base[1], asq, 8, 0, &error);
+	CHECK_OK(error);
+	CHECK(sio_read64(asq) == base[1]);
+	SCIMemCpy(NULL, base, a->regs_map, 0x28, 8, SCI_FLAG_ERROR_CHECK, &error);
+	CHECK_OK(error);
+	SCITransferBlock(a->regs_map, 0x28, a->regs_map, 0x30, 8, 0, &error);
+	CHECK_OK(error);
+	CHECK(sio_read64(asq) == base[0] && sio_read64(acq) == base[0]);
+}
+
 /* Resets the drive, twice, while somebody else has its doorbells mapped. */
 static int resets_twice(void *arg)
 {
@@ -438,6 +464,7 @@ static int resets_twice(void *arg)
 		before = a.bells;
 		before_map = a.bells_map;
 		reset_by(&a, i == 0);
+		copy_bases(&a);
 		admin_enable(&a);
 		CHECK(sio_read32(before) == 0xffffffff);
 		step_done(4 * i + 2);

@@ -188,6 +188,21 @@ static bool is_own_memory(const struct fabric_core *c, const struct fabric_mem *
 	return m->host == c->host && m->kind != FABRIC_REGISTER;
 }
 
+static bool overlaps(const struct fabric_post *post, const struct fabric_view *v, size_t len)
+{
+	return post->mem == v->mem && post->offset < v->offset + len &&
+	       v->offset < post->offset + (post->len ? post->len : FABRIC_LINE);
+}
+
+/* What combines there leaves: to one place a processor's own accesses keep their order. */
+static void evict_there(struct fabric_core *c, const struct fabric_view *v, size_t len,
+			uint64_t now)
+{
+	for (unsigned i = 0; i < LINES; i++)
+		if (c->line[i].queue.first && overlaps(c->line[i].queue.first, v, len))
+			fabric_queue_push(&c->line[i].queue, now);
+}
+
 void fabric_core_store(struct fabric_core *c, const struct fabric_view *v, const void *buf,
 		       size_t len, bool streaming)
 {
@@ -204,6 +219,7 @@ void fabric_core_store(struct fabric_core *c, const struct fabric_view *v, const
 		post = fabric_post_new(v->mem, v->offset, buf, len);
 		fabric_path_post(c->host, post, sent);
 	} else if (is_own_memory(c, v->mem) && !streaming) {
+		evict_there(c, v, len, now);
 		post = fabric_post_new(v->mem, v->offset, buf, len);
 		fabric_queue_add(&c->buffer, post, now,
 				 now + 1 + (fabric_params.steady ? 0 : fabric_below(BUFFER_NS)));
@@ -216,21 +232,13 @@ void fabric_core_store(struct fabric_core *c, const struct fabric_view *v, const
 }
 
 /* ---- loads ---- */
-static bool overlaps(const struct fabric_post *post, const struct fabric_view *v, size_t len)
-{
-	return post->mem == v->mem && post->offset < v->offset + len &&
-	       v->offset < post->offset + (post->len ? post->len : FABRIC_LINE);
-}
-
 /* A processor sees its own stores: they are done, at the latest, when it loads from there. */
 static void own_stores(struct fabric_core *c, const struct fabric_view *v, size_t len, uint64_t now)
 {
 	const struct fabric_post *post;
 	unsigned behind = 0, n = 0;
 
-	for (unsigned i = 0; i < LINES; i++)
-		if (c->line[i].queue.first && overlaps(c->line[i].queue.first, v, len))
-			fabric_queue_push(&c->line[i].queue, now);
+	evict_there(c, v, len, now);
 	for (post = c->buffer.first; post; post = post->next) {
 		n++;
 		if (overlaps(post, v, len))

@@ -39,6 +39,14 @@ static size_t piece(const struct fabric_core *c, const volatile void *at, size_t
 	return len < room ? len : room;
 }
 
+/* memcpy() reads and writes as wide and as often as it likes, which is no way to treat registers. */
+static void not_registers(const volatile void *at, bool write)
+{
+	struct fabric_view v = fabric_look(at, 1, write);
+
+	assert(!v.mem || v.mem->kind != FABRIC_REGISTER);
+}
+
 /* Memory of a process alone is its own: a copy may have it at either end. */
 static void get(const volatile void *at, void *buf, size_t len)
 {
@@ -49,6 +57,8 @@ static void get(const volatile void *at, void *buf, size_t len)
 		return;
 	}
 	c = sim_core();
+	if (c && len)
+		not_registers(at, false);
 	for (size_t done = 0, n; done < len; done += n) {
 		n = piece(c, (const volatile uint8_t *)at + done, len - done);
 		load(c, (const volatile uint8_t *)at + done, (uint8_t *)buf + done, n);
@@ -64,6 +74,8 @@ static void set(volatile void *at, const void *buf, size_t len)
 		return;
 	}
 	c = sim_core();
+	if (c && len)
+		not_registers(at, true);
 	for (size_t done = 0, n; done < len; done += n) {
 		n = piece(c, (volatile uint8_t *)at + done, len - done);
 		store(c, (volatile uint8_t *)at + done, (const uint8_t *)buf + done, n, true);

@@ -17,32 +17,13 @@ BARRIER = {
     "from_fabric": '__asm__ volatile("" ::: "memory")',
     "full": '__asm__ volatile("mfence" ::: "memory")',
 }
-# Whole lines past the caches; "16 bytes" as both compilers know them.
-STREAM = '''
-typedef long long part __attribute__((vector_size(16), aligned(1), may_alias));
-typedef long long whole __attribute__((vector_size(16), may_alias));
-uint8_t *to = (uint8_t *)(uintptr_t)a;
-const uint8_t *from = (const uint8_t *)b;
-size_t head = -(uintptr_t)to & 63;
-if (head > n)
-	head = n;
-memcpy(to, from, head);
-to += head;
-from += head;
-for (n -= head; n >= 64; n -= 64, to += 64, from += 64) {
-	part p = *(const part *)from, q = *(const part *)(from + 16);
-	part r = *(const part *)(from + 32), s = *(const part *)(from + 48);
-	__asm__ volatile("movntdq %1, %0" : "=m"(*(whole *)to) : "x"(p));
-	__asm__ volatile("movntdq %1, %0" : "=m"(*(whole *)(to + 16)) : "x"(q));
-	__asm__ volatile("movntdq %1, %0" : "=m"(*(whole *)(to + 32)) : "x"(r));
-	__asm__ volatile("movntdq %1, %0" : "=m"(*(whole *)(to + 48)) : "x"(s));
-}
-memcpy(to, from, n);
-'''
 CASES = [
+    ("read8", "const volatile void *a", "uint8_t", "return sio_read8(a);", "return *(const volatile uint8_t *)a;"),
     ("read16", "const volatile void *a", "uint16_t", "return sio_read16(a);", "return *(const volatile uint16_t *)a;"),
     ("read32", "const volatile void *a", "uint32_t", "return sio_read32(a);", "return *(const volatile uint32_t *)a;"),
     ("read64", "const volatile void *a", "uint64_t", "return sio_read64(a);", "return *(const volatile uint64_t *)a;"),
+    ("write8", "volatile void *a, uint8_t v", "void", "sio_write8(a, v);", "*(volatile uint8_t *)a = v;"),
+    ("write16", "volatile void *a, uint16_t v", "void", "sio_write16(a, v);", "*(volatile uint16_t *)a = v;"),
     ("write32", "volatile void *a, uint32_t v", "void", "sio_write32(a, v);", "*(volatile uint32_t *)a = v;"),
     ("write64", "volatile void *a, uint64_t v", "void", "sio_write64(a, v);", "*(volatile uint64_t *)a = v;"),
     ("copy_to", "volatile void *a, const void *b, size_t n", "void", "sio_copy_to(a, b, n);",
@@ -53,11 +34,6 @@ CASES = [
      "memcpy(a, (const void *)(uintptr_t)b, n);"),
     ("copy_across", "volatile void *a, const volatile void *b, size_t n", "void", "sio_copy_across(a, b, n);",
      "memmove((void *)(uintptr_t)a, (const void *)(uintptr_t)b, n);"),
-    ("copy_string", "volatile void *a, const volatile void *b, size_t n", "void", "sio_copy_string(a, b, n);",
-     '__asm__ volatile("rep movsb" : "+D"(a), "+S"(b), "+c"(n) : : "memory");'),
-    ("copy_stream", "volatile void *a, const void *b, size_t n", "void", "sio_copy_stream(a, b, n);", STREAM),
-    ("has_ticks", "void", "int", "return sio_has_ticks();", "return 1;"),
-    ("ticks", "void", "uint64_t", "return sio_ticks();", "return __builtin_ia32_rdtsc();"),
     ("push_stores", "uint32_t *a", "uint32_t", "*a = 1; return sio_push_stores(a + 8) + a[1];",
      '*a = 1; __asm__ volatile("mfence" ::: "memory"); uint32_t r = *(const volatile uint32_t *)(a + 8);'
      ' __asm__ volatile("" ::: "memory"); return r + a[1];'),

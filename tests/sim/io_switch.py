@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 SWITCH = "-DSIO_IO_HOOKS"
-ACCESSOR = re.compile(r"\bsio_(read|write|copy)(16|32|64|_to|_from|_across|_string)\(|_barrier\(")
+ACCESSOR = re.compile(r"\bsio_(read|write|copy)(8|16|32|64|_to|_from|_across)\(|_barrier\(")
 MARKER = re.compile(r'^# (\d+) "([^"]*)"')
 
 
