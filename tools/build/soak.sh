@@ -5,7 +5,7 @@
 # STRESS=N: the stress test alone, for so long; FAIL=N: the suite with failing calls alone
 set -eu
 cd "$(dirname "$0")/../.."
-[ -f build/plain/build.ninja ] || meson setup build/plain
+sh tools/build/configure.sh build/plain
 ninja -C build/plain
 
 vm() { # MACHINE TEST...; 77: not to be had, and it has said why
@@ -18,7 +18,7 @@ stress() { # SECONDS, of both rounds
 
 fail_calls() { # SECONDS
 	local asan=build/asan
-	[ -f $asan/build.ninja ] || meson setup $asan -Db_sanitize=address,undefined -Db_lundef=false
+	[ -f $asan/build.ninja ] || sh tools/build/configure.sh $asan -Db_sanitize=address,undefined -Db_lundef=false
 	ninja -C $asan
 	python3 tests/api/fault_suite.py $asan --seconds "$1"
 }
@@ -28,6 +28,8 @@ fail_calls() { # SECONDS
 if [ $# = 1 ]; then # make soak SECONDS=...: the simulator alone, new seeds on all cores
 	exec build/plain/tests/sim/smartio-sim --soak "$1" --jobs "$(nproc)"
 fi
+echo '== make demo, then the test of what is installed, in one clone'
+python3 tests/build/clone_test.py
 echo '== new seeds of the simulator, for ten minutes'
 build/plain/tests/sim/smartio-sim --soak 600 --jobs "$(nproc)"
 echo '== the tests of the API in the simulator, 300 seeds'

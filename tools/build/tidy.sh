@@ -21,7 +21,7 @@ format)
 		END { exit bad }' >&2
 	;;
 tidy)
-	[ -f build/plain/build.ninja ] || meson setup build/plain >/dev/null || exit 1
+	[ -f build/plain/build.ninja ] || sh tools/build/configure.sh build/plain || exit 1
 	ninja -C build/plain >/dev/null || exit 1
 	# One process a file: of several, this version mixes up what it knows of the first.
 	git ls-files -z '*.c' ':!tests' ':!shim' |
