@@ -8,13 +8,21 @@ cd "$(dirname "$0")/../.."
 passed=0 failed=0 skipped=0
 begin=$SECONDS
 
+# Jiffies of all processors so far: busy, and all.
+jiffies() {
+	awk '$1 == "cpu" { for (i = 2; i <= 9; i++) all += $i; print all - $5 - $6, all }' /proc/stat
+}
+
 stage() { # NAME COMMAND...
-	local name=$1 start=$SECONDS rc
+	local name=$1 start=$SECONDS rc before after
 	shift
+	before=$(jiffies)
 	printf '== %s\n' "$name"
 	"$@"
 	rc=$?
-	printf '== %s: %s, %d s\n' "$name" "$([ $rc = 0 ] && echo done || echo FAILED)" $((SECONDS - start))
+	after=$(jiffies)
+	printf '== %s: %s, %d s, processors %d %% busy\n' "$name" "$([ $rc = 0 ] && echo done || echo FAILED)" \
+		$((SECONDS - start)) "$(echo $before $after | awk '{ printf "%d", ($4 > $2 ? 100 * ($3 - $1) / ($4 - $2) : 0) }')"
 	return $rc
 }
 
