@@ -126,10 +126,10 @@ int emu_op_dma(struct emu_request *rq, const void *msg)
 	if (rc < 0)
 		return rc;
 	if (e->n_channels == EMU_CHANNELS)
-		return sio_fail(&rq->err, -ENOSPC,
-				"DMA: the engine of adapter %u has %u channels, "
-				"all in use",
-				a->index, EMU_CHANNELS);
+		return sio_fail_exhausted(&rq->err, -ENOSPC, SIO_OUT_OF_DMA_CHANNELS,
+					  "DMA: the engine of adapter %u has %u channels, "
+					  "all in use",
+					  a->index, EMU_CHANNELS);
 	c = emu_object_new(rq, SIO_KIND_DMA, sizeof(*c), 0);
 	if (!c)
 		return rq->err.code;
@@ -261,9 +261,10 @@ int emu_op_dma_attach(struct emu_request *rq, const void *msg)
 	while (slot < SIO_DMA_SLOTS && c->slot[slot])
 		slot++;
 	if (slot == SIO_DMA_SLOTS)
-		return sio_fail(&rq->err, -ENOSPC,
-				"DMA_ATTACH: all %d slots of channel %#" PRIx64 " are in use",
-				SIO_DMA_SLOTS, c->o.id);
+		return sio_fail_exhausted(&rq->err, -ENOSPC, SIO_OUT_OF_DMA_SLOTS,
+					  "DMA_ATTACH: all %d slots of channel %#" PRIx64
+					  " are in use",
+					  SIO_DMA_SLOTS, c->o.id);
 	g = emu_object_new(rq, SIO_KIND_DMA_RANGE, sizeof(*g), 0);
 	if (!g)
 		return rq->err.code;

@@ -60,12 +60,19 @@ static int place_physical(struct emu_request *rq, struct emu_dmamap *map,
 				"is off and the target lies at %#" PRIx64,
 				(uint64_t)m->iova, map->physical);
 	if (map->physical + (map->length - 1) > highest(map->device, m))
-		return sio_fail(&rq->err, -ENOSPC,
-				"DMAMAP: the target ends at %#" PRIx64 ", %s can "
-				"reach %#" PRIx64 " and the IOMMU is off",
-				map->physical + (map->length - 1), map->device->topo->name,
-				highest(map->device, m));
+		return sio_fail_exhausted(&rq->err, -ENOSPC, SIO_OUT_OF_REACH,
+					  "DMAMAP: the target ends at %#" PRIx64 ", %s can "
+					  "reach %#" PRIx64 " and the IOMMU is off",
+					  map->physical + (map->length - 1),
+					  map->device->topo->name, highest(map->device, m));
 	return 0;
+}
+
+int emu_no_iova(struct emu_request *rq)
+{
+	rq->err.reason = SIO_OUT_OF_IOVA;
+	rq->err.code = -ENOSPC;
+	return -ENOSPC;
 }
 
 /* A page behind the mapping stays free, so that a device that runs past its end faults there. */
@@ -86,8 +93,10 @@ static int place_virtual(struct emu_request *rq, struct emu_dmamap *map,
 					(uint64_t)m->iova);
 		rc = sio_range_reserve(&d->iova, m->iova, map->length, &rq->err);
 	}
+	if (rc == -ENOSPC || rc == -EEXIST)
+		return emu_no_iova(rq);
 	if (rc < 0)
-		return rc == -EEXIST ? -ENOSPC : rc;
+		return rc;
 	rc = sio_iommu_map(&d->iommu, map->iova, map->length, map->target, map->physical,
 			   map->access, &rq->err);
 	if (rc < 0)

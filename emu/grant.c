@@ -141,7 +141,7 @@ static int place(struct emu_request *rq, struct emu_grant *g)
 		rc = sio_range_alloc(&a->iova, g->length, EMU_PAGE, SIO_RANGE_ANYWHERE,
 				     &g->bus_addr, &rq->err);
 		if (rc < 0)
-			return rc;
+			return rc == -ENOSPC ? emu_no_iova(rq) : rc;
 		rc = sio_iommu_map(&a->iommu, g->bus_addr, g->length, g->source, physical,
 				   g->access, &rq->err);
 		if (rc < 0)

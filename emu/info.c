@@ -107,12 +107,14 @@ int emu_adapter_power_on(struct emu_adapter *a, struct sio_err *reterr)
 				      .size = t->window_size,
 				      .kind = SIO_KIND_ADAPTER,
 				      .object = a};
-	char name[SIO_NAME_LEN];
+	char name[SIO_NAME_LEN], lut_name[SIO_NAME_LEN];
 	int rc;
 
 	snprintf(name, sizeof(name), "%.24s/%u", a->host->topo->name, a->index);
 	emu_requesters_power_on(a);
-	rc = sio_lut_init(&a->lut, name, t->window_size, t->lut_entries, reterr);
+	snprintf(lut_name, sizeof(lut_name), "look-ups of adapter %u, node %u", a->index,
+		 a->host->topo->node);
+	rc = sio_lut_init(&a->lut, lut_name, t->window_size, t->lut_entries, reterr);
 	if (rc == 0)
 		rc = sio_addrmap_add(&a->host->map, &aperture, reterr);
 	if (rc < 0 || !a->host->topo->iommu)

@@ -80,6 +80,9 @@ emu_handler emu_op_owner_new, emu_op_owner_close, emu_op_settle;
 
 /* mem.c */
 emu_handler emu_op_alloc, emu_op_free, emu_op_give;
+/* A place in the host's RAM; -ENOSPC tells what takes it up. */
+int emu_ram_place(struct emu_request *rq, uint64_t size, uint64_t align, uint64_t highest,
+		  uint64_t *ret);
 void emu_ram_release(struct emu_ram *m);
 
 /* mcast.c */
@@ -183,6 +186,8 @@ void emu_dmamap_cut(struct emu_dmamap *m);
 int emu_group_access(struct emu_request *rq, const char *what, const struct emu_object *target,
 		     uint32_t access);
 /* Give @map its address in its device's domain, as @m wants it; take it back. */
+/* No I/O address is left, as rq->err tells: -ENOSPC. */
+int emu_no_iova(struct emu_request *rq);
 int emu_dmamap_place(struct emu_request *rq, struct emu_dmamap *map,
 		     const struct sio_req_dmamap *m);
 void emu_dmamap_unplace(struct emu_dmamap *map);

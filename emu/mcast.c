@@ -46,10 +46,10 @@ static int get_memory(struct emu_request *rq, const struct sio_req_mcast *m, str
 	int rc;
 
 	if (m->length > rq->host->topo->ram_size)
-		return sio_fail(&rq->err, -ENOSPC,
-				"MCAST: %" PRIu64 " bytes wanted, %s has %" PRIu64 " in all",
-				(uint64_t)m->length, rq->host->topo->name,
-				rq->host->topo->ram_size);
+		return sio_fail_exhausted(
+			&rq->err, -ENOSPC, SIO_OUT_OF_RAM,
+			"MCAST: %" PRIu64 " bytes wanted, %s has %" PRIu64 " in all",
+			(uint64_t)m->length, rq->host->topo->name, rq->host->topo->ram_size);
 	size = (m->length + EMU_PAGE - 1) & ~(EMU_PAGE - 1);
 	if (g->users && size > g->mem.size)
 		return sio_fail(&rq->err, -ERANGE,
@@ -103,8 +103,7 @@ static int place(struct emu_request *rq, struct emu_ram *ram, uint64_t size)
 {
 	struct emu_host *h = rq->host;
 	struct sio_region region = {.size = size, .kind = SIO_KIND_MEM, .object = ram};
-	int rc = sio_range_alloc(&h->ram, size, EMU_PAGE, SIO_RANGE_ANYWHERE, &ram->address,
-				 &rq->err);
+	int rc = emu_ram_place(rq, size, EMU_PAGE, SIO_RANGE_ANYWHERE, &ram->address);
 
 	if (rc < 0)
 		return rc;

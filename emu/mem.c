@@ -26,28 +26,46 @@ static int check(struct emu_request *rq, const struct sio_req_alloc *m, uint64_t
 		return sio_fail(&rq->err, -ENODEV, "ALLOC: %s has no device %#" PRIx64,
 				rq->host->topo->name, (uint64_t)m->near_device);
 	if (m->size > rq->host->topo->ram_size || __builtin_add_overflow(m->size, unit - 1, &size))
-		return sio_fail(&rq->err, -ENOSPC,
-				"ALLOC: %" PRIu64 " bytes wanted, %s has %" PRIu64 " in all",
-				(uint64_t)m->size, rq->host->topo->name, rq->host->topo->ram_size);
+		return sio_fail_exhausted(
+			&rq->err, -ENOSPC, SIO_OUT_OF_RAM,
+			"ALLOC: %" PRIu64 " bytes wanted, %s has %" PRIu64 " in all",
+			(uint64_t)m->size, rq->host->topo->name, rq->host->topo->ram_size);
 	*ret_size = size & ~(unit - 1);
 	*ret_align = m->align > unit ? m->align : unit;
 	return 0;
 }
 
-/* A place in the RAM, told in full when there is none. */
-static int find_place(struct emu_request *rq, const struct sio_req_alloc *m, uint64_t size,
-		      uint64_t align, uint64_t *ret)
+/* Bytes whose owner has ended, and that a device or a peer may still write to. */
+static uint64_t quarantined(const struct emu_host *h)
+{
+	const struct emu_object *o, *next;
+	uint64_t bytes = 0;
+
+	HASH_ITER (hh, h->objects, o, next)
+		if (o->kind == SIO_KIND_MEM && o->state == SIO_STATE_QUARANTINED)
+			bytes += ((const struct emu_ram *)o)->mem.size;
+	return bytes;
+}
+
+int emu_ram_place(struct emu_request *rq, uint64_t size, uint64_t align, uint64_t highest,
+		  uint64_t *ret)
 {
 	struct emu_host *h = rq->host;
-	int rc = sio_range_alloc(&h->ram, size, align, m->highest, ret, &rq->err);
+	uint64_t kept, free_bytes;
+	int rc = sio_range_alloc(&h->ram, size, align, highest, ret, &rq->err);
 
 	if (rc != -ENOSPC)
 		return rc;
-	return sio_fail(&rq->err, -ENOSPC,
-			"ALLOC: %" PRIu64 " bytes wanted, %" PRIu64 " of %" PRIu64
-			" are free on %s, %" PRIu64 " in one piece",
-			size, sio_range_free_bytes(&h->ram), h->topo->ram_size, h->topo->name,
-			sio_range_largest(&h->ram));
+	kept = quarantined(h);
+	free_bytes = sio_range_free_bytes(&h->ram);
+	return sio_fail_exhausted(&rq->err, -ENOSPC,
+				  kept && size > free_bytes && size <= free_bytes + kept
+					  ? SIO_OUT_OF_QUARANTINE
+					  : SIO_OUT_OF_RAM,
+				  "%s: %" PRIu64 " bytes wanted, %" PRIu64 " of %" PRIu64
+				  " are free, %" PRIu64 " in one piece, %" PRIu64 " in quarantine",
+				  h->topo->name, size, free_bytes, h->topo->ram_size,
+				  sio_range_largest(&h->ram), kept);
 }
 
 static int back(struct emu_request *rq, struct emu_ram *m, uint64_t size)
@@ -93,7 +111,7 @@ int emu_op_alloc(struct emu_request *rq, const void *msg)
 	ram = emu_object_new(rq, SIO_KIND_MEM, sizeof(*ram), 0);
 	if (!ram)
 		return rq->err.code;
-	rc = find_place(rq, m, size, align, &ram->address);
+	rc = emu_ram_place(rq, size, align, m->highest, &ram->address);
 	if (rc < 0)
 		goto drop_object;
 	rc = back(rq, ram, size);

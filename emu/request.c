@@ -142,13 +142,13 @@ uint64_t emu_served(const struct emu_room *r)
 }
 
 static void answer(struct emu_host *h, const struct sio_req *req, struct sio_evt *evt, size_t size,
-		   int error, const int *fds, unsigned n_fds)
+		   int error, uint32_t reason, const int *fds, unsigned n_fds)
 {
 	struct emu_room *r = h->room;
 
 	evt->size = (uint32_t)size;
 	evt->op = req->op;
-	evt->flags = 0;
+	evt->reason = reason;
 	evt->error = error;
 	evt->cookie = req->cookie;
 	evt->owner = req->owner;
@@ -157,7 +157,7 @@ static void answer(struct emu_host *h, const struct sio_req *req, struct sio_evt
 
 void emu_answer(struct emu_request *rq, void *evt, size_t size, const int *fds, unsigned n_fds)
 {
-	answer(rq->host, rq->h, evt, size, 0, fds, n_fds);
+	answer(rq->host, rq->h, evt, size, 0, SIO_OUT_OF_NOTHING, fds, n_fds);
 }
 
 void emu_answer_ok(struct emu_request *rq)
@@ -168,14 +168,15 @@ void emu_answer_ok(struct emu_request *rq)
 	emu_answer(rq, &evt, sizeof(evt), NULL, 0);
 }
 
-static void refuse(struct emu_host *h, const struct sio_req *req, int error, const char *text)
+static void refuse(struct emu_host *h, const struct sio_req *req, int error, uint32_t reason,
+		   const char *text)
 {
 	struct sio_evt_error evt;
 
 	memset(&evt, 0, sizeof(evt));
 	snprintf(evt.text, sizeof(evt.text), "%.*s", (int)sizeof(evt.text) - 1, text);
 	h->requests_refused++;
-	answer(h, req, &evt.h, sizeof(evt), error, NULL, 0);
+	answer(h, req, &evt.h, sizeof(evt), error, reason, NULL, 0);
 }
 
 /* What needs no knowledge of the host's state. */
@@ -260,7 +261,7 @@ static void serve(struct emu_room *r, unsigned host, const void *req, size_t len
 			sizeof(copy.h));
 		memset(&copy.h, 0, sizeof(copy.h));
 		drop_fd(&rq);
-		refuse(h, &copy.h, -EINVAL, "packet shorter than its header");
+		refuse(h, &copy.h, -EINVAL, SIO_OUT_OF_NOTHING, "packet shorter than its header");
 		return;
 	}
 	memcpy(&copy, req, len < sizeof(copy) ? len : sizeof(copy));
@@ -271,7 +272,8 @@ static void serve(struct emu_room *r, unsigned host, const void *req, size_t len
 		rc = op->handler(&rq, &copy);
 	drop_fd(&rq);
 	if (rc < 0)
-		refuse(h, &copy.h, rc, rq.err.text[0] ? rq.err.text : "out of memory");
+		refuse(h, &copy.h, rc, sio_err_reason(&rq.err, rc),
+		       rq.err.text[0] ? rq.err.text : "out of memory");
 	emu_objects_fall(h);
 	emu_owners_bury(h);
 }

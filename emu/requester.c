@@ -5,6 +5,8 @@
  * it is added; the entry is free again when its last holder is gone. A DMA mapping through a window
  * refers to the holder that it found, so that one cannot go before it.
  */
+#include <stdio.h>
+
 #include "emu/internal.h"
 
 struct emu_requester_entry *emu_requester_lookup(struct emu_adapter *a, uint32_t bdf)
@@ -32,6 +34,36 @@ void emu_requesters_power_on(struct emu_adapter *a)
 		LL_PREPEND2(a->free_requesters, &a->requester[n], next_free);
 }
 
+/* ", nvme0, 4 other functions": what has the entries that the CPUs have not. */
+static void holders_of(const struct emu_adapter *a, char *text, size_t size)
+{
+	const struct emu_host *h = a->host;
+	unsigned others = a->requesters_used - EMU_CPU_REQUESTERS;
+	size_t len = 0;
+
+	text[0] = '\0';
+	for (unsigned i = 0; i < h->n_devices && len < size; i++) {
+		if (!h->device[i].requesters[a->index])
+			continue;
+		others--;
+		len += (size_t)snprintf(text + len, size - len, ", %s", h->device[i].topo->name);
+	}
+	if (others && len < size)
+		snprintf(text + len, size - len, ", %u other functions", others);
+}
+
+static void full(struct emu_request *rq, const struct emu_adapter *a)
+{
+	char holders[64];
+
+	holders_of(a, holders, sizeof(holders));
+	sio_fail_exhausted(
+		&rq->err, -ENOSPC, SIO_OUT_OF_REQUESTERS,
+		"requesters of adapter %u, node %u: %u of %u entries in use (CPUs: %d%s)", a->index,
+		a->host->topo->node, a->requesters_used, a->topo->requesters, EMU_CPU_REQUESTERS,
+		holders);
+}
+
 /* The entry of @bdf, once more held. NULL: rq->err says why not. */
 static struct emu_requester_entry *hold(struct emu_request *rq, struct emu_adapter *a, uint32_t bdf)
 {
@@ -40,10 +72,7 @@ static struct emu_requester_entry *hold(struct emu_request *rq, struct emu_adapt
 	if (!e) {
 		e = a->free_requesters;
 		if (!e) {
-			sio_fail(&rq->err, -ENOSPC,
-				 "REQUESTER_ADD: all %u requester entries of "
-				 "adapter %u are taken, %d of them by the CPUs",
-				 a->topo->requesters, a->index, EMU_CPU_REQUESTERS);
+			full(rq, a);
 			return NULL;
 		}
 		e->bdf = bdf;

@@ -79,7 +79,7 @@ static int place_page(struct emu_request *rq, struct emu_vector *v, uint64_t phy
 	int rc = sio_range_alloc(&d->iova, 2 * EMU_PAGE, EMU_PAGE, highest, &v->iova, &rq->err);
 
 	if (rc < 0)
-		return rc;
+		return rc == -ENOSPC ? emu_no_iova(rq) : rc;
 	rc = sio_iommu_map(&d->iommu, v->iova, EMU_PAGE, v->target, physical & ~(EMU_PAGE - 1),
 			   SIO_ACCESS_WRITE, &rq->err);
 	if (rc < 0) {

@@ -86,8 +86,9 @@ static int check_way(struct emu_request *rq, const struct sio_req_watch *m)
 				"WATCH: address %#" PRIx64 " + %#" PRIx64 " is no range of pages",
 				(uint64_t)m->address, (uint64_t)m->length);
 	if (rq->host->n_of_kind[SIO_KIND_WATCH] >= EMU_WATCHES)
-		return sio_fail(&rq->err, -ENOSPC, "WATCH: %s has %d already, which is the most",
-				rq->host->topo->name, EMU_WATCHES);
+		return sio_fail_exhausted(&rq->err, -ENOSPC, SIO_OUT_OF_WATCHES,
+					  "WATCH: %s has %d already, which is the most",
+					  rq->host->topo->name, EMU_WATCHES);
 	return 0;
 }
 

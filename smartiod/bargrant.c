@@ -213,6 +213,7 @@ static void granted(struct smartiod *d, struct bar_op *b, const struct smartiod_
 	if (rc < 0) {
 		smartiod_port_ungrant(d, evt->id);
 		smartiod_view_put(d, l, p->view);
+		smartiod_op_note(&b->lend.op, rc, err.reason);
 		bar_fail(d, b, rc, err.text);
 		return;
 	}

@@ -177,7 +177,8 @@ static void map_reply(struct smartiod *d, struct map_op *m, const int *fds)
 	struct smartiod_map *map = smartiod_map_new(m->op.session, m->connection, &err);
 
 	if (!map) {
-		map_fail(d, m, err.code, err.text);
+		smartiod_op_fail(d, &m->op, &err);
+		map_end(d, m);
 		return;
 	}
 	rep.map = sio_to_le32(smartiod_handle(&map->o));

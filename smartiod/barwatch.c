@@ -94,7 +94,7 @@ static void watch_step(struct smartiod *d, struct smartiod_op *op, const struct 
 		bar = find(op->session, w->map, &err);
 	if (!bar) {
 		unwatch(d, evt->id);
-		smartiod_op_error(d, op, err.code, "%s", err.text);
+		smartiod_op_fail(d, op, &err);
 		smartiod_op_free(d, op);
 		return;
 	}

@@ -159,9 +159,10 @@ static int place_here(struct smartiod *d, const struct smartiod_from *from, cons
 	int rc;
 
 	if (s->bytes > d->host->ram_size)
-		return sio_fail(reterr, -ENOSPC,
-				"%" PRIu64 " bytes beside %s; %s has %" PRIu64 " bytes of memory",
-				s->bytes, l->device->topo->name, d->host->name, d->host->ram_size);
+		return sio_fail_exhausted(
+			reterr, -ENOSPC, SIO_OUT_OF_RAM,
+			"%" PRIu64 " bytes beside %s; %s has %" PRIu64 " bytes of memory", s->bytes,
+			l->device->topo->name, d->host->name, d->host->ram_size);
 	c = smartiod_lend_new(d, from, msg, sizeof(*c), l, create_step, reterr);
 	if (!c)
 		return reterr->code;
@@ -209,8 +210,9 @@ int smartiod_lend_dev_seg_create(struct smartiod *d, const struct smartiod_from 
 		return sio_fail(reterr, -EEXIST, "device segment id %#" PRIx32 " of %s is taken",
 				id, l->device->topo->name);
 	if (count_of(l) >= SMARTIOD_MAX_OBJECTS)
-		return sio_fail(reterr, -EMFILE, "this borrow has made %u device segments",
-				SMARTIOD_MAX_OBJECTS);
+		return sio_fail_exhausted(reterr, -EMFILE, SIO_OUT_OF_DEVICE_SEGMENTS,
+					  "this borrow has made %u device segments",
+					  SMARTIOD_MAX_OBJECTS);
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");

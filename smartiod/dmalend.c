@@ -180,19 +180,21 @@ static void ask_dmamap(struct smartiod *d, struct smartiod_dma_lend *m)
 	smartiod_port_ask(d, &m->lend.op, &req, sizeof(req));
 }
 
-static void have_requester(struct smartiod *d, struct smartiod_requester_user *user, int error,
-			   const char *text)
+static void have_requester(struct smartiod *d, struct smartiod_requester_user *user,
+			   const struct smartiod_answer *a)
 {
 	struct smartiod_dma_lend *m =
 		(struct smartiod_dma_lend *)((char *)user -
 					     offsetof(struct smartiod_dma_lend, user));
 
-	if (error)
-		dma_fail(d, m, error, text);
-	else if (m->lend.loan->ended)
+	if (a->error) {
+		smartiod_op_note(&m->lend.op, a->error, a->reason);
+		dma_fail(d, m, a->error, a->text);
+	} else if (m->lend.loan->ended) {
 		dma_fail(d, m, -ECONNRESET, "the borrow ended");
-	else
+	} else {
 		ask_dmamap(d, m);
+	}
 }
 
 static void get_requester(struct smartiod *d, struct smartiod_dma_lend *m)

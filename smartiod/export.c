@@ -23,8 +23,9 @@ int smartiod_grant_keep(struct smartiod *d, uint64_t id, const struct smartiod_g
 	struct smartiod_grant *g;
 
 	if (p && p->n_grants >= SMARTIOD_MAX_GRANTS)
-		return sio_fail(reterr, -ENOSPC, "node %u has %u grants of %s already", p->node,
-				p->n_grants, d->host->name);
+		return sio_fail_exhausted(reterr, -ENOSPC, SIO_OUT_OF_GRANTS,
+					  "node %u has %u grants of %s already", p->node,
+					  p->n_grants, d->host->name);
 	g = malloc(sizeof(*g));
 	if (!g)
 		return sio_fail(reterr, -ENOMEM, "the daemon of %s is out of memory",
@@ -247,7 +248,7 @@ static void grant_step(struct smartiod *d, struct smartiod_op *op, const struct 
 			rc = smartiod_grant_keep(d, evt->id, &g->grant, &err);
 		if (rc < 0) {
 			smartiod_port_ungrant(d, evt->id);
-			smartiod_op_error(d, op, rc, "%s", err.text);
+			smartiod_op_fail(d, op, &err);
 		} else {
 			struct sio_prep_seg_grant rep = {0};
 

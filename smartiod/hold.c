@@ -19,8 +19,9 @@ int smartiod_hold_add(struct smartiod_dma *dma, uint32_t node, struct sio_err *r
 	struct smartiod_hold *h = dma->holds;
 
 	if (smartiod_hold_count(dma) == UINT32_MAX)
-		return sio_fail(reterr, -ENOSPC, "%s: %" PRIu32 " queues lie in one mapping",
-				dma->loan->device->topo->name, UINT32_MAX);
+		return sio_fail_exhausted(reterr, -ENOSPC, SIO_OUT_OF_HOLDS,
+					  "%s: %" PRIu32 " queues lie in one mapping",
+					  dma->loan->device->topo->name, UINT32_MAX);
 	while (h && h->node != node)
 		h = h->next;
 	if (!h) {

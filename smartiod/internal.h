@@ -52,8 +52,20 @@ void smartiod_op_reply(struct smartiod *d, struct smartiod_op *op, void *msg, si
 		       const int *fds, unsigned n_fds);
 /* A reply that is success alone. */
 void smartiod_op_ok(struct smartiod *d, struct smartiod_op *op);
+/*
+ * A refusal. What ran out is what @op was told last by an answer, or by smartiod_op_note(), if that
+ * was @error; else what @error says by itself.
+ */
 void smartiod_op_error(struct smartiod *d, struct smartiod_op *op, int error, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+/* The same with error, reason and text of @err. */
+void smartiod_op_fail(struct smartiod *d, struct smartiod_op *op, const struct sio_err *err);
+/* Something else failed that @op needs: a refusal with @error that follows is for @reason. */
+void smartiod_op_note(struct smartiod_op *op, int error, uint32_t reason);
+/* What ran out, in a refusal of @op with @error. */
+uint32_t smartiod_op_reason(const struct smartiod_op *op, int error);
+/* @op goes on with an answer that it does not wait for. */
+void smartiod_op_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a);
 
 /*
  * Send a request to the port; its answer goes to op->step. @req: h.op, h.owner and h.flags are set
@@ -415,7 +427,7 @@ uint64_t smartiod_path_start(struct smartiod *d, uint32_t node, uint32_t adapter
 void smartiod_peer_reply(struct smartiod *d, uint32_t node, uint32_t type, uint32_t id, void *msg,
 			 size_t len);
 void smartiod_peer_reply_error(struct smartiod *d, uint32_t node, uint32_t type, uint32_t id,
-			       int error, const char *text);
+			       int error, const struct sio_err *err);
 void smartiod_peer_link_event(struct smartiod *d, const struct sio_evt_link *evt);
 void smartiod_peer_start(struct smartiod *d);
 uint64_t smartiod_peer_retry(struct smartiod *d, uint64_t now);

@@ -53,8 +53,10 @@ void smartiod_lender_ask(struct smartiod *d, struct smartiod_op *op, uint32_t no
 		a.error = ask_ourselves(d, op, msg, &err);
 	else
 		a.error = smartiod_peer_ask(d, op, node, msg, len);
-	if (a.error < 0)
-		op->step(d, op, &a);
+	if (a.error == 0)
+		return;
+	a.reason = sio_err_reason(&err, a.error);
+	smartiod_op_step(d, op, &a);
 }
 
 void smartiod_lender_tell(struct smartiod *d, uint32_t node, void *msg, size_t len)
@@ -111,7 +113,7 @@ void smartiod_lend_done(struct smartiod *d, struct smartiod_lend *lend, void *ms
 	/* The asker here looks at the descriptors and takes none. */
 	if (n_fds)
 		memcpy(copy, fds, n_fds * sizeof(*fds));
-	back->step(d, back, &a);
+	smartiod_op_step(d, back, &a);
 }
 
 void smartiod_lend_ok(struct smartiod *d, struct smartiod_lend *lend)
@@ -135,6 +137,7 @@ void smartiod_lend_fail(struct smartiod *d, struct smartiod_lend *lend, int erro
 	 */
 	if (error == -ENODEV || (lend->loan && lend->loan->lost))
 		a.error = error = -ENOTCONN;
+	a.reason = smartiod_op_reason(&lend->op, error);
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
@@ -142,7 +145,7 @@ void smartiod_lend_fail(struct smartiod *d, struct smartiod_lend *lend, int erro
 		smartiod_op_error(d, &lend->op, error, "%s", text);
 	lend_free(d, lend);
 	if (back)
-		back->step(d, back, &a);
+		smartiod_op_step(d, back, &a);
 }
 
 void smartiod_from_reply(struct smartiod *d, const struct smartiod_from *from, const void *request,
@@ -152,7 +155,7 @@ void smartiod_from_reply(struct smartiod *d, const struct smartiod_from *from, c
 	struct smartiod_answer a = {.text = "", .msg = msg, .len = len};
 
 	if (from->back)
-		from->back->step(d, from->back, &a);
+		smartiod_op_step(d, from->back, &a);
 	else
 		smartiod_peer_reply(d, from->node, sio_from_le32(h->type), sio_from_le32(h->id),
 				    msg, len);

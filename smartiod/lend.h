@@ -29,11 +29,11 @@ struct smartiod_requester {
 struct smartiod_requester_user {
 	struct smartiod_requester_user *next;
 	/*
-	 * It is there, or will not be (@error). It counts until smartiod_requester_put(), either
+	 * It is there, or will not be (@a->error). It counts until smartiod_requester_put(), either
 	 * way.
 	 */
-	void (*have)(struct smartiod *d, struct smartiod_requester_user *user, int error,
-		     const char *text);
+	void (*have)(struct smartiod *d, struct smartiod_requester_user *user,
+		     const struct smartiod_answer *a);
 };
 
 /* What the cluster counts resets of a device by: even. The port counts them, and outlives us. */

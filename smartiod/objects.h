@@ -46,6 +46,7 @@ struct smartiod_session;
 /* What came back for an operation. */
 struct smartiod_answer {
 	int error;	  /* 0 or -errno */
+	uint32_t reason;  /* of the error: what ran out, SIO_OUT_OF_* */
 	const char *text; /* of the error; never NULL */
 	const void *msg;  /* success: struct sio_evt_* or struct sio_prep_*, its size checked */
 	size_t len;
@@ -77,6 +78,8 @@ struct smartiod_op {
 	struct smartiod_session *session;
 	uint32_t asker;	   /* node of the peer that asked */
 	uint32_t type, id; /* of the request, for the reply */
+	int failed;	   /* the last error that it was answered; 0: none */
+	uint32_t reason;   /* of that one */
 	/* Waiting for a peer. */
 	uint32_t peer, peer_type;
 	uint64_t deadline;

@@ -27,8 +27,9 @@ void *smartiod_op_new(struct smartiod *d, struct smartiod_session *session, cons
 	struct smartiod_op *op;
 
 	if (session && session->n_ops >= SMARTIOD_MAX_PENDING) {
-		sio_fail(reterr, -EMFILE, "%u requests of this program are waiting for answers",
-			 session->n_ops);
+		sio_fail_exhausted(reterr, -EMFILE, SIO_OUT_OF_REQUESTS,
+				   "%u requests of this program are waiting for answers",
+				   session->n_ops);
 		return NULL;
 	}
 	op = calloc(1, size);
@@ -88,13 +89,38 @@ void smartiod_op_ok(struct smartiod *d, struct smartiod_op *op)
 
 void smartiod_op_error(struct smartiod *d, struct smartiod_op *op, int error, const char *fmt, ...)
 {
-	struct sio_msg_error msg = {.h.error = sio_to_le32((uint32_t)-error)};
+	struct sio_msg_error msg = {.h.error = sio_to_le32((uint32_t)-error),
+				    .reason = sio_to_le32(smartiod_op_reason(op, error))};
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(msg.text, sizeof(msg.text), fmt, ap);
 	va_end(ap);
 	smartiod_op_reply(d, op, &msg, sizeof(msg), NULL, 0);
+}
+
+void smartiod_op_fail(struct smartiod *d, struct smartiod_op *op, const struct sio_err *err)
+{
+	smartiod_op_note(op, err->code, err->reason);
+	smartiod_op_error(d, op, err->code, "%s", err->text);
+}
+
+void smartiod_op_note(struct smartiod_op *op, int error, uint32_t reason)
+{
+	op->failed = error;
+	op->reason = reason;
+}
+
+uint32_t smartiod_op_reason(const struct smartiod_op *op, int error)
+{
+	return error == op->failed ? op->reason : sio_reason_of(error);
+}
+
+void smartiod_op_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	if (a->error)
+		smartiod_op_note(op, a->error, a->reason);
+	op->step(d, op, a);
 }
 
 /* The next number that no wait has; 32 bits, for it goes into messages. */
@@ -122,12 +148,12 @@ void smartiod_op_wake(struct smartiod *d, struct smartiod_op *op, const struct s
 	op->deadline = UINT64_MAX;
 	free(op->queued);
 	op->queued = NULL;
-	op->step(d, op, a);
+	smartiod_op_step(d, op, a);
 }
 
 static void wake_error(struct smartiod *d, struct smartiod_op *op, int error, const char *text)
 {
-	struct smartiod_answer a = {.error = error, .text = text};
+	struct smartiod_answer a = {.error = error, .reason = sio_reason_of(error), .text = text};
 
 	smartiod_op_wake(d, op, &a);
 }
@@ -225,6 +251,7 @@ void smartiod_op_peer_reply(struct smartiod *d, uint32_t node, const struct sio_
 		uint32_t error = sio_from_le32(msg->error);
 
 		a.error = error < 4096 ? -(int)error : -EPROTO;
+		a.reason = sio_from_le32(((const struct sio_msg_error *)msg)->reason);
 		a.text = ((const struct sio_msg_error *)msg)->text;
 		a.msg = NULL;
 	}

@@ -147,6 +147,7 @@ void smartiod_op_port_answer(struct smartiod *d, const struct sio_evt *evt, size
 			     unsigned n_fds)
 {
 	struct smartiod_answer a = {.error = evt->error,
+				    .reason = evt->reason,
 				    .text = "",
 				    .msg = evt,
 				    .len = len,

@@ -385,11 +385,12 @@ void smartiod_peer_reply(struct smartiod *d, uint32_t node, uint32_t type, uint3
 }
 
 void smartiod_peer_reply_error(struct smartiod *d, uint32_t node, uint32_t type, uint32_t id,
-			       int error, const char *text)
+			       int error, const struct sio_err *err)
 {
-	struct sio_msg_error msg = {.h.error = sio_to_le32((uint32_t)-error)};
+	struct sio_msg_error msg = {.h.error = sio_to_le32((uint32_t)-error),
+				    .reason = sio_to_le32(sio_err_reason(err, error))};
 
-	snprintf(msg.text, sizeof(msg.text), "%.*s", (int)sizeof(msg.text) - 1, text);
+	snprintf(msg.text, sizeof(msg.text), "%.*s", (int)sizeof(msg.text) - 1, err->text);
 	smartiod_peer_reply(d, node, type, id, &msg, sizeof(msg));
 }
 
@@ -411,7 +412,7 @@ static void serve(struct smartiod *d, struct smartiod_peer *p, const struct sio_
 		i++; /* the check knows no other type */
 	rc = handlers[i].fn(d, p, msg, &err);
 	if (rc < 0 && h->id)
-		smartiod_peer_reply_error(d, p->node, h->type, h->id, rc, err.text);
+		smartiod_peer_reply_error(d, p->node, h->type, h->id, rc, &err);
 	else if (rc == -EPROTO)
 		give_up(d, p, err.text);
 }

@@ -151,9 +151,9 @@ static int place_here(struct smartiod *d, struct create_op *c, struct sio_err *r
 	int rc;
 
 	if (c->bytes > d->host->ram_size)
-		return sio_fail(reterr, -ENOSPC,
-				"%" PRIu64 " bytes; %s has %" PRIu64 " bytes of memory", c->bytes,
-				d->host->name, d->host->ram_size);
+		return sio_fail_exhausted(reterr, -ENOSPC, SIO_OUT_OF_RAM,
+					  "%" PRIu64 " bytes; %s has %" PRIu64 " bytes of memory",
+					  c->bytes, d->host->name, d->host->ram_size);
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
@@ -180,8 +180,10 @@ static void create_next(struct smartiod *d, struct create_op *c)
 		return;
 	}
 	a.error = place_here(d, c, &err);
-	if (a.error < 0)
-		create_step(d, &c->op, &a);
+	if (a.error == 0)
+		return;
+	a.reason = err.reason;
+	smartiod_op_step(d, &c->op, &a);
 }
 
 /* Which hosts' memory may be taken, nearest to all accesses first. */
@@ -291,7 +293,7 @@ static void connect_step(struct smartiod *d, struct smartiod_op *op,
 	if (a->error)
 		smartiod_op_error(d, op, a->error, "%s", a->text);
 	else if (op->session && connect_there(d, op->session, &request, b, a->msg, &err) < 0)
-		smartiod_op_error(d, op, err.code, "%s", err.text);
+		smartiod_op_fail(d, op, &err);
 	smartiod_op_free(d, op);
 	smartiod_borrow_unpin(d, b);
 }

@@ -35,6 +35,7 @@ static void refuse(struct port_shim *p, const struct sio_req *req, int error)
 	evt = &p->refused[p->n_refused++];
 	*evt = (struct sio_evt_error){.h = {.size = sizeof(*evt),
 					    .op = req->op,
+					    .reason = sio_reason_of(error),
 					    .error = error,
 					    .cookie = req->cookie,
 					    .owner = req->owner}};

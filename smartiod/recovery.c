@@ -112,7 +112,7 @@ static void later_step(struct smartiod *d, struct smartiod_op *op, const struct 
 
 	if (!a->error && smartiod_hello_now(d, op->session, &request, &err) < 0) {
 		op->session->state = SMARTIOD_GREETING;
-		smartiod_op_error(d, op, err.code, "%s", err.text);
+		smartiod_op_fail(d, op, &err);
 	}
 	smartiod_op_free(d, op);
 }
@@ -261,7 +261,7 @@ static void again_step(struct smartiod *d, struct smartiod_op *op, const struct 
 		if (a->error)
 			smartiod_op_error(d, op, a->error, "%s", a->text);
 		else if (take_owner(d, s, a->msg, &err) < 0)
-			smartiod_op_error(d, op, err.code, "%s", err.text);
+			smartiod_op_fail(d, op, &err);
 		else
 			smartiod_hello_reply(d, s, &request, NULL, 0);
 		if (s->owner)

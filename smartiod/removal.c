@@ -43,11 +43,11 @@ static void removal_step(struct smartiod *d, struct smartiod_op *op,
 	seg->removal = NULL;
 	if (a->error == -ETIMEDOUT) {
 		fail_busy(seg, &err);
-		smartiod_op_error(d, op, err.code, "%s", err.text);
+		smartiod_op_fail(d, op, &err);
 	} else if (!a->error && !seg->removed &&
 		   smartiod_segment_can_give(d, op->session, r->handle, seg)) {
 		if (smartiod_segment_give(d, op->session, &request, seg, &err) < 0)
-			smartiod_op_error(d, op, err.code, "%s", err.text);
+			smartiod_op_fail(d, op, &err);
 	} else if (!a->error) { /* the last user is gone, or somebody removed it by force */
 		if (!seg->removed)
 			remove_handle(d, op->session, r->handle, seg);

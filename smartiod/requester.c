@@ -18,7 +18,7 @@ void smartiod_requester_get(struct smartiod *d, struct smartiod_device *dev, uns
 
 	r->users++;
 	if (r->id) {
-		user->have(d, user, 0, "");
+		user->have(d, user, &(struct smartiod_answer){.text = ""});
 	} else if (r->adding) {
 		user->next = r->waiting;
 		r->waiting = user;
@@ -41,7 +41,7 @@ void smartiod_requester_answer(struct smartiod *d, struct smartiod_requester *r,
 	r->waiting = NULL;
 	for (; user; user = next) {
 		next = user->next;
-		user->have(d, user, a->error, a->text);
+		user->have(d, user, a);
 	}
 }
 

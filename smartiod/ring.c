@@ -152,14 +152,16 @@ static int check_room(struct smartiod *d, const struct smartiod_dint *dint, stru
 	const struct smartiod_session *s = dint->plain ? NULL : dint->o.session;
 
 	if (dint->n_rings >= MAX_RINGS)
-		return sio_fail(reterr, -ENOSPC, "%s %u of %s has %u senders already",
-				smartiod_dint_word(dint->plain), dint->number, d->host->name,
-				dint->n_rings);
+		return sio_fail_exhausted(reterr, -ENOSPC, SIO_OUT_OF_SENDERS,
+					  "%s %u of %s has %u senders already",
+					  smartiod_dint_word(dint->plain), dint->number,
+					  d->host->name, dint->n_rings);
 	if (s && (uint64_t)(s->n_rings + 1) * SIO_RING_TOTAL > d->host->ram_size / RAM_PART)
-		return sio_fail(reterr, -ENOSPC,
-				"the receivers of program %u of %s have %u senders, those included "
-				"that left something to read: 1/%u of the host's memory",
-				s->pid, d->host->name, s->n_rings, RAM_PART);
+		return sio_fail_exhausted(
+			reterr, -ENOSPC, SIO_OUT_OF_RINGS,
+			"the receivers of program %u of %s have %u senders, those included "
+			"that left something to read: 1/%u of the host's memory",
+			s->pid, d->host->name, s->n_rings, RAM_PART);
 	return 0;
 }
 
@@ -289,10 +291,11 @@ static int check_host(struct smartiod *d, uint32_t node, struct sio_err *reterr)
 	const struct smartiod_peer *p = smartiod_peer_find(d, node);
 
 	if (p && (uint64_t)(p->n_rings + 1) * SIO_RING_TOTAL > d->host->ram_size / RAM_PART)
-		return sio_fail(reterr, -ENOSPC,
-				"node %u can write to %u rings of %s and has not let go of them: "
-				"1/%u of the host's memory",
-				node, p->n_rings, d->host->name, RAM_PART);
+		return sio_fail_exhausted(
+			reterr, -ENOSPC, SIO_OUT_OF_RINGS,
+			"node %u can write to %u rings of %s and has not let go of them: "
+			"1/%u of the host's memory",
+			node, p->n_rings, d->host->name, RAM_PART);
 	return 0;
 }
 
@@ -350,6 +353,8 @@ void smartiod_ring_step(struct smartiod *d, struct smartiod_op *op, const struct
 
 	if (rc == 0)
 		rc = take_answer(d, r, a, &err);
+	if (rc && !a->error)
+		smartiod_op_note(op, rc, err.reason);
 	why = unwanted(d, r);
 	if (rc || why)
 		build_failed(d, r, rc ? rc : -ENOENT, why ? why : a->error ? a->text : err.text);

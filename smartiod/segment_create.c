@@ -128,10 +128,10 @@ static int check_bytes(struct smartiod *d, uint64_t bytes, struct sio_err *reter
 		return sio_fail(reterr, -EINVAL, "a segment has at least 1 byte");
 	if (__builtin_add_overflow(bytes, SIO_PAGE_SIZE - 1, &rounded) ||
 	    rounded - rounded % SIO_PAGE_SIZE > d->host->ram_size)
-		return sio_fail(reterr, -ENOSPC,
-				"a segment of %" PRIu64 " bytes; %s has %" PRIu64
-				" bytes of memory",
-				bytes, d->host->name, d->host->ram_size);
+		return sio_fail_exhausted(reterr, -ENOSPC, SIO_OUT_OF_RAM,
+					  "a segment of %" PRIu64 " bytes; %s has %" PRIu64
+					  " bytes of memory",
+					  bytes, d->host->name, d->host->ram_size);
 	return 0;
 }
 
@@ -141,7 +141,8 @@ static int auto_id(struct smartiod *d, uint32_t *id, struct sio_err *reterr)
 	uint64_t key = smartiod_tree_gap(&d->segment_ids, (uint64_t)*id + 1);
 
 	if (key - 1 > UINT32_MAX)
-		return sio_fail(reterr, -ENOSPC, "no segment id from %#x on is free", *id);
+		return sio_fail_exhausted(reterr, -ENOSPC, SIO_OUT_OF_SEGMENT_IDS,
+					  "no segment id from %#x on is free", *id);
 	*id = (uint32_t)(key - 1);
 	return 0;
 }

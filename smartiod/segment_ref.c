@@ -60,8 +60,9 @@ int smartiod_segment_ref(struct smartiod_segment *seg, uint32_t node, uint32_t a
 	struct smartiod_ref *r;
 
 	if (seg->n_refs >= SMARTIOD_MAX_OBJECTS)
-		return sio_fail(reterr, -ECONNREFUSED, "segment %#x has %u connections already",
-				seg->id, seg->n_refs);
+		return sio_fail_exhausted(reterr, -ECONNREFUSED, SIO_OUT_OF_CONNECTIONS,
+					  "segment %#x has %u connections already", seg->id,
+					  seg->n_refs);
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return sio_fail(reterr, -ENOMEM, "the exporter's daemon is out of memory");

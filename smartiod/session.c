@@ -80,18 +80,20 @@ static void send_client(struct smartiod *d, struct smartiod_session *s, uint32_t
 }
 
 static void reply_error(struct smartiod *d, struct smartiod_session *s, const void *request,
-			int error, const char *text);
+			int error, const struct sio_err *err);
 
 void smartiod_reply(struct smartiod *d, struct smartiod_session *s, const void *request, void *msg,
 		    size_t len, const int *fds, unsigned n_fds)
 {
 	const struct sio_msg *h = request;
+	struct sio_err err;
 
 	if (s->ending)
 		return;
 	for (unsigned i = 0; i < n_fds; i++)
 		if (fds[i] < 0) { /* it came while our table of descriptors was full */
-			reply_error(d, s, request, -EMFILE, "smartiod has no file descriptor left");
+			sio_fail(&err, -EMFILE, "smartiod has no file descriptor left");
+			reply_error(d, s, request, -EMFILE, &err);
 			return;
 		}
 	send_client(d, s, sio_from_le32(h->type), sio_from_le32(h->id), msg, len, fds, n_fds);
@@ -105,11 +107,12 @@ void smartiod_reply_ok(struct smartiod *d, struct smartiod_session *s, const voi
 }
 
 static void reply_error(struct smartiod *d, struct smartiod_session *s, const void *request,
-			int error, const char *text)
+			int error, const struct sio_err *err)
 {
-	struct sio_msg_error msg = {.h.error = sio_to_le32((uint32_t)-error)};
+	struct sio_msg_error msg = {.h.error = sio_to_le32((uint32_t)-error),
+				    .reason = sio_to_le32(sio_err_reason(err, error))};
 
-	snprintf(msg.text, sizeof(msg.text), "%.*s", (int)sizeof(msg.text) - 1, text);
+	snprintf(msg.text, sizeof(msg.text), "%.*s", (int)sizeof(msg.text) - 1, err->text);
 	smartiod_reply(d, s, request, &msg, sizeof(msg), NULL, 0);
 }
 
@@ -128,12 +131,12 @@ int smartiod_object_add(struct smartiod_session *s, struct smartiod_object *o,
 			enum smartiod_kind kind, struct sio_err *reterr)
 {
 	if (s->objects.count >= SMARTIOD_MAX_OBJECTS)
-		return sio_fail(reterr, -EMFILE,
-				"this program holds %u objects; one program can hold %u",
-				s->objects.count, SMARTIOD_MAX_OBJECTS);
+		return sio_fail_exhausted(reterr, -EMFILE, SIO_OUT_OF_HANDLES,
+					  "this program holds %u objects; one program can hold %u",
+					  s->objects.count, SMARTIOD_MAX_OBJECTS);
 	if (!s->forced && s->next_handle >= SMARTIOD_LET_GO_HANDLES - 1)
-		return sio_fail(reterr, -EMFILE, "this program has had all %u handles",
-				s->next_handle);
+		return sio_fail_exhausted(reterr, -EMFILE, SIO_OUT_OF_HANDLES,
+					  "this program has had all %u handles", s->next_handle);
 	if (s->forced && smartiod_tree_find(&s->objects, s->forced))
 		return sio_fail(reterr, -EEXIST, "this program has said twice what %u is",
 				s->forced);
@@ -370,7 +373,7 @@ static void serve(struct smartiod *d, struct smartiod_session *s, uint32_t type,
 	else
 		rc = handlers[i].fn(d, s, msg, &err);
 	if (rc < 0)
-		reply_error(d, s, msg, rc, err.text);
+		reply_error(d, s, msg, rc, &err);
 }
 
 static void close_all(struct smartiod *d, int *fds, unsigned n)
@@ -423,7 +426,7 @@ void smartiod_client_message(struct smartiod *d, uint64_t client, const void *ms
 		smartiod_session_cut(d, s, "request %u %s it has said what it had", h.type,
 				     restores(h.type) ? "after" : "before");
 	else if (rc < 0)
-		reply_error(d, s, msg, rc, err.text);
+		reply_error(d, s, msg, rc, &err);
 	else
 		serve_with(d, s, h.type, msg, fds, n_fds);
 	close_all(d, fds, n_fds);

@@ -91,6 +91,24 @@ static int call_new(struct shim_port *p, const void *req, size_t len, const int 
 	return 0;
 }
 
+/* The module says an errno: of each operation that is one thing that ran out. */
+static uint32_t reason_of(uint32_t op, int error)
+{
+	static const uint32_t no_space[SIO_OP_COUNT] = {
+		[SIO_OP_ALLOC] = SIO_OUT_OF_RAM,
+		[SIO_OP_DMAMAP] = SIO_OUT_OF_REACH,
+		[SIO_OP_VECTOR] = SIO_OUT_OF_VECTORS,
+	};
+
+	if (error == -ENOSPC && op < SIO_OP_COUNT)
+		return no_space[op];
+	if (error == -ENOMEM && op == SIO_OP_IMPORT)
+		return SIO_OUT_OF_LOCKED_MEMORY;
+	if (error == -ENOMEM)
+		return SIO_OUT_OF_MEMORY;
+	return error == -EMFILE ? SIO_OUT_OF_DESCRIPTORS : SIO_OUT_OF_NOTHING;
+}
+
 void shim_call_refuse(struct shim_call *c, int error, const char *fmt, ...)
 {
 	va_list ap;
@@ -98,6 +116,7 @@ void shim_call_refuse(struct shim_call *c, int error, const char *fmt, ...)
 	memset(&c->answer.error, 0, sizeof(c->answer.error));
 	c->answer.h = (struct sio_evt){.size = sizeof(c->answer.error),
 				       .op = c->req.h.op,
+				       .reason = reason_of(c->req.h.op, error),
 				       .error = error,
 				       .cookie = c->req.h.cookie,
 				       .owner = c->req.h.owner};

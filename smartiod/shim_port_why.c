@@ -352,7 +352,7 @@ static void no_room(const struct shim_call *c, char *text)
 		    "memory_limit and in one piece of at most 4 MiB, in the kernel",
 		    (uint64_t)alloc->size);
 	else if (c->req.h.op == SIO_OP_DMAMAP)
-		SAY("the kernel cannot map %#" PRIx64 " bytes below %#" PRIx64
+		SAY("the kernel cannot map %#" PRIx64 " bytes up to %#" PRIx64
 		    " for it without copying",
 		    (uint64_t)map->length, (uint64_t)map->highest);
 	else

@@ -136,14 +136,15 @@ static const char *unwanted(const struct smartiod_vector *v)
 	return v->link.lost ? "the interrupt, or the way to it, is gone" : NULL;
 }
 
-static void have_requester(struct smartiod *d, struct smartiod_requester_user *user, int error,
-			   const char *text)
+static void have_requester(struct smartiod *d, struct smartiod_requester_user *user,
+			   const struct smartiod_answer *a)
 {
 	struct vector_op *o = (struct vector_op *)((char *)user - offsetof(struct vector_op, user));
 	const char *why = unwanted(o->v);
 
-	if (error || why)
-		vector_fail(d, o, error ? error : -ECONNRESET, error ? text : why);
+	smartiod_op_note(&o->lend.op, a->error, a->reason);
+	if (a->error || why)
+		vector_fail(d, o, a->error ? a->error : -ECONNRESET, a->error ? a->text : why);
 	else
 		ask_set(d, o, o->v->link.irq_map);
 }
@@ -284,8 +285,9 @@ static int choose(struct smartiod *d, const struct smartiod_loan *l, uint32_t wa
 				"%s has no vector %" PRIu32 "; it has %" PRIu32 " from 0 on",
 				dev->topo->name, wanted, count);
 	if (number >= count)
-		return sio_fail(reterr, -ENOSPC, "all %" PRIu32 " vectors of %s are taken", count,
-				dev->topo->name);
+		return sio_fail_exhausted(reterr, -ENOSPC, SIO_OUT_OF_VECTORS,
+					  "all %" PRIu32 " vectors of %s are taken", count,
+					  dev->topo->name);
 	if (taken(dev, number))
 		return sio_fail(reterr, -EBUSY, "vector %" PRIu32 " of %s is taken", number,
 				dev->topo->name);

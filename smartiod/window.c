@@ -175,7 +175,7 @@ static void map_done(struct smartiod *d, struct smartiod_window_op *w)
 	struct sio_err err = {.text = ""};
 
 	if (map_reply(d, w->op.session, &request, c, m->offset, m->bytes, m->flags, &err) < 0) {
-		smartiod_op_error(d, &w->op, err.code, "%s", err.text);
+		smartiod_op_fail(d, &w->op, &err);
 		if (c->n_maps == 0 && !c->ranges)
 			smartiod_window_release(d, c);
 	}

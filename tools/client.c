@@ -94,6 +94,17 @@ static ssize_t receive(struct tool_client *c, void *buf, size_t size, int64_t de
 	}
 }
 
+/* In the words of who refused; what ran out before them. */
+static int refused(const struct sio_msg_error *e, struct sio_err *reterr)
+{
+	uint32_t reason = sio_from_le32(e->reason);
+	const char *out = sio_reason_name(reason);
+
+	return sio_fail_exhausted(reterr, -(int)sio_from_le32(e->h.error), reason, "%s%s%s%.*s",
+				  *out ? "out of " : "", out, *out ? ": " : "",
+				  (int)strnlen(e->text, sizeof(e->text)), e->text);
+}
+
 static int check_reply(struct tool_client *c, uint32_t type, const void *buf, size_t len,
 		       size_t want, struct sio_err *reterr)
 {
@@ -106,8 +117,7 @@ static int check_reply(struct tool_client *c, uint32_t type, const void *buf, si
 				"%u of %u bytes",
 				c->node, type, sio_from_le32(e->h.type), sio_from_le32(e->h.size));
 	if (error != 0 && error < 4096 && len >= sizeof(*e))
-		return sio_fail(reterr, -(int)error, "%.*s", (int)strnlen(e->text, sizeof(e->text)),
-				e->text);
+		return refused(e, reterr);
 	if (error != 0)
 		return sio_fail(reterr, -EPROTO, "smartiod of node %u: error %u without a text",
 				c->node, error);

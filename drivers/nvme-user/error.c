@@ -7,25 +7,53 @@
 #include "error.h"
 #include "smartio/ext.h"
 #include "smartio/nvme.h"
+#include "smartio/uapi.h"
 
 #define TEXT 512
 
 static __thread char last[TEXT];
+static __thread uint32_t last_reason;
 
 const char *smartio_nvme_error(void)
 {
 	return last;
 }
 
-int sio_nvme_fail(int code, const char *fmt, ...)
+unsigned int smartio_nvme_exhausted(void)
+{
+	return last_reason;
+}
+
+static int remember(int code, uint32_t reason, const char *fmt, va_list ap)
+	__attribute__((format(printf, 3, 0)));
+
+static int remember(int code, uint32_t reason, const char *fmt, va_list ap)
 {
 	char text[TEXT]; /* an argument may be the last text */
+
+	vsnprintf(text, sizeof(text), fmt, ap);
+	memcpy(last, text, sizeof(last));
+	last_reason = reason;
+	return code;
+}
+
+int sio_nvme_fail(int code, const char *fmt, ...)
+{
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	remember(code, code == -ENOMEM ? SIO_OUT_OF_MEMORY : SIO_OUT_OF_NOTHING, fmt, ap);
 	va_end(ap);
-	memcpy(last, text, sizeof(last));
+	return code;
+}
+
+int sio_nvme_fail_exhausted(int code, uint32_t reason, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	remember(code, reason, fmt, ap);
+	va_end(ap);
 	return code;
 }
 
@@ -75,6 +103,7 @@ int sio_nvme_fail_sci(sci_error_t err, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	return sio_nvme_fail(errno_of(err), "%s: %s%s%s%s", text, SCIGetErrorString(err),
-			     *why ? " (" : "", why, *why ? ")" : "");
+	return sio_nvme_fail_exhausted(errno_of(err), smartio_last_exhausted(), "%s: %s%s%s%s",
+				       text, SCIGetErrorString(err), *why ? " (" : "", why,
+				       *why ? ")" : "");
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "error.h"
 #include "ledger.h"
+
+#define NODES 256u /* node ids are smaller */
 
 int sio_nvme_ledger_init(struct sio_nvme_ledger *l, uint32_t pairs)
 {
@@ -60,6 +63,21 @@ uint32_t sio_nvme_ledger_next(const struct sio_nvme_ledger *l, uint64_t borrower
 		if (l->pair[qid].borrower == borrower)
 			return qid;
 	return 0;
+}
+
+void sio_nvme_ledger_holders(const struct sio_nvme_ledger *l, char *text, size_t size)
+{
+	uint32_t count[NODES] = {0};
+	size_t len = 0;
+
+	for (uint32_t i = 1; i <= l->pairs; i++)
+		if (l->pair[i].borrower)
+			count[l->pair[i].node % NODES]++;
+	text[0] = '\0';
+	for (unsigned node = 0; node < NODES && len < size; node++)
+		if (count[node])
+			len += (size_t)snprintf(text + len, size - len, "%snode %u: %u",
+						len ? ", " : "", node, count[node]);
 }
 
 void sio_nvme_ledger_end(struct sio_nvme_ledger *l, uint64_t borrower)

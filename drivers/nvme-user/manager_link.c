@@ -197,6 +197,16 @@ static int told_error(uint32_t error)
 	return error < 4096 && error != EAGAIN && error != EALREADY ? -(int)error : -EPROTO;
 }
 
+static int refused(const struct smartio_nvme *n, const struct sio_nvme_rep *rep)
+{
+	const char *out = smartio_exhausted_name(rep->h.reason);
+
+	return sio_nvme_fail_exhausted(told_error(rep->h.error), *out ? rep->h.reason : 0,
+				       "manager of %s on node %u: %s%s%s%s", n->d.name,
+				       n->meta.node, *out ? "out of " : "", out, *out ? ": " : "",
+				       rep->text);
+}
+
 /* -EAGAIN: nothing yet. Replies to requests that were given up are dropped. */
 static int take_reply(struct smartio_nvme *n, const struct sio_nvme_req *req,
 		      struct sio_nvme_rep *rep)
@@ -217,10 +227,7 @@ static int take_reply(struct smartio_nvme *n, const struct sio_nvme_req *req,
 	/* The lender may tell the manager of our end before it, or our own daemon, tells us. */
 	if (rep->h.error && smartio_device_lost(n->d.handle))
 		return sio_nvme_fail(-ENODEV, "%s or its host is gone", n->d.name);
-	if (rep->h.error)
-		return sio_nvme_fail(told_error(rep->h.error), "manager of %s on node %u: %s",
-				     n->d.name, n->meta.node, rep->text);
-	return 0;
+	return rep->h.error ? refused(n, rep) : 0;
 }
 
 /*

@@ -88,6 +88,7 @@ static void rep_head_swap(struct sio_nvme_rep_head *h)
 	h->error = le32toh(h->error);
 	h->instance = le64toh(h->instance);
 	h->sequence = le64toh(h->sequence);
+	h->reason = le32toh(h->reason);
 }
 
 static bool has_pair(const struct sio_nvme_rep_head *h)

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SIO_NVME_VERSION 1u
+#define SIO_NVME_VERSION 2u
 #define SIO_NVME_SEGMENT 0x53494f4eu /* id of the manager's shared segment */
 #define SIO_NVME_META_MAGIC 0x4d4e4953u
 #define SIO_NVME_REQ_MAGIC 0x514e4953u
@@ -79,8 +79,10 @@ SIO_NVME_SIZE(struct sio_nvme_req, 72);
 struct sio_nvme_rep_head {
 	uint32_t magic, version, op, error; /* error: errno, 0: success */
 	uint64_t instance, sequence;
+	uint32_t reason; /* of an error: what ran out, SIO_OUT_OF_* of smartio/uapi.h */
+	uint32_t reserved;
 };
-SIO_NVME_SIZE(struct sio_nvme_rep_head, 32);
+SIO_NVME_SIZE(struct sio_nvme_rep_head, 40);
 
 struct sio_nvme_rep_pair {
 	uint32_t qid, reserved;

@@ -10,6 +10,7 @@
 #include "manager.h"
 #include "smartio/ext.h"
 #include "smartio/nvme.h"
+#include "smartio/uapi.h"
 
 static void refuse(struct sio_nvme_rep *rep, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -60,8 +61,9 @@ static int hold(struct smartio_nvme_manager *m, uint64_t borrower, uint64_t addr
 	case SCI_ERR_NO_SUCH_FDID:
 		return lost_lender(m, err);
 	default:
-		refuse(rep, -EIO, "queue memory at %#" PRIx64 " cannot be held: %s", addr,
-		       SCIGetErrorString(err));
+		refuse(rep, -EIO, "queue memory at %#" PRIx64 " cannot be held: %s (%.100s)", addr,
+		       SCIGetErrorString(err), smartio_last_error());
+		rep->h.reason = smartio_last_exhausted();
 		return 0;
 	}
 }
@@ -124,7 +126,8 @@ static int op_create(struct smartio_nvme_manager *m, const struct sio_nvme_req *
 		     struct sio_nvme_rep *rep)
 {
 	uint32_t qid = sio_nvme_ledger_free_id(&m->ledger);
-	struct sio_nvme_pair pair = {.borrower = req->borrower};
+	struct sio_nvme_pair pair = {.borrower = req->borrower, .node = req->reply_node};
+	char holders[96];
 	int rc;
 
 	if (!queue_is_good(m, req->create.sq, req->create.sq_entries) ||
@@ -143,8 +146,10 @@ static int op_create(struct smartio_nvme_manager *m, const struct sio_nvme_req *
 		return 0;
 	}
 	if (qid == 0) {
-		refuse(rep, -ENOSPC, "the drive has %u I/O queue pairs, all in use",
-		       m->ledger.pairs);
+		sio_nvme_ledger_holders(&m->ledger, holders, sizeof(holders));
+		refuse(rep, -ENOSPC, "%u of %u I/O queue pairs of %s in use (%s)", m->ledger.used,
+		       m->ledger.pairs, m->d.name, holders);
+		rep->h.reason = SIO_OUT_OF_QUEUE_PAIRS;
 		return 0;
 	}
 	rc = hold_pair(m, req, &pair, rep);

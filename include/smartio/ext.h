@@ -24,6 +24,16 @@ extern "C" {
  */
 const char *smartio_last_error(void);
 
+/**
+ * What ran out, if this thread's last call failed for that: SIO_OUT_OF_* of smartio/uapi.h, whoever
+ * refused: this process, a host's smartiod or port, or the lender's. SIO_OUT_OF_NOTHING (0): no call
+ * failed, or for another reason. smartio_last_error() then begins with "out of NAME: " and says how
+ * many there are, and whose they are where that is known.
+ */
+unsigned int smartio_last_exhausted(void);
+/** "look-up entries" for SIO_OUT_OF_LUT_ENTRIES; "" for 0 and unknown numbers. Static storage. */
+const char *smartio_exhausted_name(unsigned int what);
+
 /** Name of this host and of its cluster; "" before SCIInitialize. Static storage. */
 const char *smartio_host_name(void);
 const char *smartio_cluster_name(void);

@@ -26,6 +26,11 @@ extern "C" {
 
 /** The calling thread's last failure, with names and numbers. Never NULL. */
 const char *smartio_nvme_error(void);
+/**
+ * What ran out, if the calling thread's last failure was for that: SIO_OUT_OF_* of smartio/uapi.h
+ * (SIO_OUT_OF_QUEUE_PAIRS, say), else 0. smartio_nvme_error() names it, too.
+ */
+unsigned int smartio_nvme_exhausted(void);
 
 /* ---- manager ---- */
 struct smartio_nvme_manager;

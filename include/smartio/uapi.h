@@ -11,8 +11,8 @@
  *  - Each request starts with struct sio_req. @size is the size of the structure for its @op,
  *    @reserved fields are 0, unknown flag bits are refused with -EINVAL.
  *  - Each request is answered by exactly one event with the request's op and cookie; @error is 0
- *    or -errno. A failed request is answered by struct sio_evt_error, which carries a text, and
- *    has changed nothing. An operation that this world does not serve answers -EOPNOTSUPP.
+ *    or -errno, and where something ran out @reason says what. A failed request is answered by
+ *    struct sio_evt_error, which carries a text, and has changed nothing. An operation that this world does not serve answers -EOPNOTSUPP.
  *    Answers to different requests may come in any order; the requests of one daemon take effect in
  *    the order they were sent, so far as they concern the same thing (UNGRANT, then FREE).
  *  - Everything hangs on an owner. Owner 0 is the daemon itself and lives as long as the host.
@@ -51,7 +51,7 @@
 extern "C" {
 #endif
 
-#define SIO_PORT_VERSION 4
+#define SIO_PORT_VERSION 5
 #define SIO_PORT_MAX_PACKET 4096 /* bytes of the largest request or event */
 #define SIO_PORT_MAX_FDS 4	 /* descriptors beside one packet */
 #define SIO_PORT_TEXT 160	 /* bytes of an error text, NUL included */
@@ -139,6 +139,39 @@ extern "C" {
 #define SIO_KIND_DMA_RANGE 16 /* what a channel may reach */
 #define SIO_KIND_VECTOR 17
 
+/*
+ * What ran out: in a refusal of the port (-ENOSPC, -ENOMEM, -EMFILE), between daemons, and up to the
+ * program (smartio_last_exhausted()). Their names: libsmartio/core/reason.c.
+ */
+#define SIO_OUT_OF_NOTHING 0
+#define SIO_OUT_OF_WINDOW 1 /* look-up entries in a row: the window is fragmented or too small */
+#define SIO_OUT_OF_LUT_ENTRIES 2      /* of an adapter's look-up table */
+#define SIO_OUT_OF_REQUESTERS 3	      /* entries of an adapter's requester table */
+#define SIO_OUT_OF_QUEUE_PAIRS 4      /* of an NVMe drive */
+#define SIO_OUT_OF_RAM 5	      /* a host's memory for segments */
+#define SIO_OUT_OF_QUARANTINE 6	      /* the same; it would suffice but for what is in quarantine */
+#define SIO_OUT_OF_MEMORY 7	      /* of a daemon, a port, a kernel or a program */
+#define SIO_OUT_OF_DESCRIPTORS 8      /* of a process (ulimit -n) */
+#define SIO_OUT_OF_LOCKED_MEMORY 9    /* of a process (ulimit -l) */
+#define SIO_OUT_OF_ADDRESS_SPACE 10   /* of a process */
+#define SIO_OUT_OF_IOVA 11	      /* I/O addresses of an IOMMU's domain */
+#define SIO_OUT_OF_REACH 12	      /* addresses that the device can send */
+#define SIO_OUT_OF_GRANTS 13	      /* that a host has of another */
+#define SIO_OUT_OF_HANDLES 14	      /* objects of one program */
+#define SIO_OUT_OF_REQUESTS 15	      /* of one program that wait for answers */
+#define SIO_OUT_OF_DMA_CHANNELS 16    /* of an adapter's engine */
+#define SIO_OUT_OF_DMA_SLOTS 17	      /* of a channel */
+#define SIO_OUT_OF_VECTORS 18	      /* interrupt vectors of a device, or of the host for it */
+#define SIO_OUT_OF_WATCHES 19	      /* of doorbells */
+#define SIO_OUT_OF_SENDERS 20	      /* of an interrupt */
+#define SIO_OUT_OF_RINGS 21	      /* of the data interrupts of one program */
+#define SIO_OUT_OF_SEGMENT_IDS 22     /* of a host */
+#define SIO_OUT_OF_DEVICE_SEGMENTS 23 /* of a borrow */
+#define SIO_OUT_OF_HOLDS 24	      /* queues in one mapping */
+#define SIO_OUT_OF_CONNECTIONS 25     /* to a segment */
+#define SIO_OUT_OF_QUEUE_ENTRIES 26   /* of a DMA queue */
+#define SIO_OUT_OF_COUNT 27
+
 /* First bytes of every request. */
 struct sio_req {
 	__u32 size;	/* of the whole structure for this op */
@@ -153,8 +186,8 @@ SIO_PORT_SIZE(struct sio_req, 32);
 /* First bytes of every event. */
 struct sio_evt {
 	__u32 size;
-	__u32 op; /* SIO_OP_* of the request, or SIO_EV_* */
-	__u32 flags;
+	__u32 op;     /* SIO_OP_* of the request, or SIO_EV_* */
+	__u32 reason; /* SIO_OUT_OF_*: what ran out, of a refusal for that; else 0 */
 	__s32 error;  /* 0 or -errno */
 	__u64 cookie; /* the request's; 0 for SIO_EV_* */
 	__u64 owner;

@@ -6,15 +6,38 @@
 
 #include "core/err.h"
 
+static void fill(struct sio_err *reterr, int code, uint32_t reason, const char *fmt, va_list args)
+	__attribute__((format(printf, 4, 0)));
+
+/* The text that is there may be among the arguments. */
+static void fill(struct sio_err *reterr, int code, uint32_t reason, const char *fmt, va_list args)
+{
+	char text[SIO_ERR_TEXT];
+
+	if (!reterr)
+		return;
+	vsnprintf(text, sizeof(text), fmt, args);
+	reterr->code = code;
+	reterr->reason = reason;
+	memcpy(reterr->text, text, strlen(text) + 1);
+}
+
 int sio_fail(struct sio_err *reterr, int code, const char *fmt, ...)
 {
 	va_list args;
 
-	if (!reterr)
-		return code;
-	reterr->code = code;
 	va_start(args, fmt);
-	vsnprintf(reterr->text, sizeof(reterr->text), fmt, args);
+	fill(reterr, code, sio_reason_of(code), fmt, args);
+	va_end(args);
+	return code;
+}
+
+int sio_fail_exhausted(struct sio_err *reterr, int code, uint32_t reason, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	fill(reterr, code, reason, fmt, args);
 	va_end(args);
 	return code;
 }

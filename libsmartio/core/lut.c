@@ -7,6 +7,9 @@
 #include <stdlib.h>
 
 #include "core/lut.h"
+#include "smartio/uapi.h"
+
+#define NODES 256 /* node ids are smaller */
 
 int sio_lut_init(struct sio_lut *lut, const char *name, uint64_t window, unsigned n_entries,
 		 struct sio_err *reterr)
@@ -94,6 +97,36 @@ static unsigned best_run(const struct sio_lut *lut, unsigned count, struct sio_l
 	return best_cost;
 }
 
+/* "node 8: 500, node 12: 12": where the entries lead that are in use. */
+static void count_nodes(const struct sio_lut *lut, char *text, size_t size)
+{
+	unsigned count[NODES] = {0};
+	size_t len = 0;
+
+	for (unsigned i = 0; i < lut->n_entries; i++)
+		if (lut->entry[i].refs)
+			count[lut->entry[i].target.bus.node % NODES]++;
+	text[0] = '\0';
+	for (unsigned node = 0; node < NODES && len < size; node++)
+		if (count[node])
+			len += (size_t)snprintf(text + len, size - len, "%snode %u: %u",
+						len ? ", " : "", node, count[node]);
+}
+
+static int full(const struct sio_lut *lut, unsigned node, uint64_t count, struct sio_err *reterr)
+{
+	char nodes[80];
+
+	count_nodes(lut, nodes, sizeof(nodes));
+	return sio_fail_exhausted(reterr, -ENOSPC,
+				  count > lut->n_entries - lut->n_used && count <= lut->n_entries
+					  ? SIO_OUT_OF_LUT_ENTRIES
+					  : SIO_OUT_OF_WINDOW,
+				  "%s: %u of %u entries in use (%s); node %u needs %" PRIu64
+				  " in a row",
+				  lut->name, lut->n_used, lut->n_entries, nodes, node, count);
+}
+
 /**
  * sio_lut_map() - make a range of another node reachable through the window
  * @lut: table of the local adapter
@@ -124,10 +157,7 @@ int sio_lut_map(struct sio_lut *lut, const struct sio_lut_target *target, uint64
 	if (count <= lut->n_entries)
 		best_cost = best_run(lut, (unsigned)count, page, &best);
 	if (best_cost == UINT_MAX)
-		return sio_fail(reterr, -ENOSPC,
-				"%s: node %u needs %" PRIu64
-				" look-up entries in a row, %u of %u are in use",
-				lut->name, target->bus.node, count, lut->n_used, lut->n_entries);
+		return full(lut, target->bus.node, count, reterr);
 
 	*ret_offset = best * lut->entry_size + (target->bus.addr - page.bus.addr);
 	lut->n_used += best_cost;

@@ -74,7 +74,8 @@ static int reply_error(const struct sio_session *s, struct sio_call *call,
 	/* Of what an earlier smartiod told as lost this one knows no handle. */
 	if (code == EBADF && s->resumed)
 		code = ECONNRESET;
-	return sio_fail(call->err, -(int)code, "%.*s", (int)sizeof(e->text), e->text);
+	return sio_fail_exhausted(call->err, -(int)code, sio_from_le32(e->reason), "%.*s",
+				  (int)sizeof(e->text), e->text);
 }
 
 static void take_reply(struct sio_session *s, const struct sio_msg *msg, size_t len, int *fds,

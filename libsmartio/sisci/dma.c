@@ -9,6 +9,7 @@
 
 #include "sisci/queue.h"
 #include "smartio/io.h"
+#include "smartio/uapi.h"
 
 /* ---- what the engine can reach ---- */
 
@@ -61,9 +62,9 @@ static int get_slot(struct sio_dma_queue *q, const struct sio_object *segment, u
 	if (!s) {
 		s = free_slot(q, first);
 		if (!s)
-			return sio_fail(err, -ENOSPC,
-					"one transfer can be between %d segments at most",
-					SIO_DMA_SLOTS);
+			return sio_fail_exhausted(err, -ENOSPC, SIO_OUT_OF_DMA_SLOTS,
+						  "one transfer can be between %d segments at most",
+						  SIO_DMA_SLOTS);
 		rc = sio_ask(q->o.lib, SIO_MSG_QUEUE_ATTACH, &req, sizeof(req), &rep, sizeof(rep),
 			     err);
 		if (rc)

@@ -49,8 +49,8 @@ static int grow(struct sio_dma_queue *q, struct sio_err *err)
 	struct sio_dma_copy *copy;
 
 	if (q->n_gathered == q->max_entries || q->n_gathered == SIO_DMA_ENTRIES)
-		return sio_refuse(
-			err, SCI_ERR_MAX_ENTRIES,
+		return sio_fail_exhausted(
+			err, (int)SCI_ERR_MAX_ENTRIES, SIO_OUT_OF_QUEUE_ENTRIES,
 			"%u copies are enqueued; the queue was made for %u, and %d are the "
 			"most",
 			q->n_gathered, q->max_entries, SIO_DMA_ENTRIES);

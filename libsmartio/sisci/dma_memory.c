@@ -10,6 +10,7 @@
 #include "core/types.h"
 #include "sisci/queue.h"
 #include "smartio/io.h"
+#include "smartio/uapi.h"
 
 #define LEAST (64u << 10)    /* bytes, so that small transfers do not ask again and again */
 #define FIRST_ID 0xffff0000u /* the search for an id: where programs have none */
@@ -27,7 +28,8 @@ static int map_through(struct sio_dma_queue *q, struct sio_err *err)
 			w->unmap(w, at, bytes);
 	}
 	if (rc < 0)
-		return sio_fail(err, -ENOMEM, "no address space for %zu bytes", bytes);
+		return sio_fail_exhausted(err, -ENOMEM, SIO_OUT_OF_ADDRESS_SPACE,
+					  "no address space for %zu bytes", bytes);
 	q->through_at = at;
 	q->through_bytes = bytes;
 	return 0;

@@ -3,9 +3,10 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "sisci/error.h"
+#include "smartio/uapi.h"
 #include "sisci_api.h"
 
 static const struct {
@@ -48,16 +49,27 @@ sci_error_t sio_error_code(int rc)
 	return SCI_ERR_SYSTEM;
 }
 
-static __thread char last_text[SIO_ERR_TEXT];
+static __thread char last_text[SIO_ERR_TEXT + 64]; /* with what ran out */
+static __thread uint32_t last_reason;
 static __thread bool told; /* there is a text */
 
-void sio_error_remember(const char *text)
+/* "out of look-up entries: ..." */
+void sio_error_remember(const struct sio_err *err)
 {
-	told = text != NULL;
-	if (!text)
+	const char *name;
+
+	told = err != NULL;
+	if (!err)
 		return;
-	memcpy(last_text, text, strnlen(text, sizeof(last_text) - 1) + 1);
-	last_text[sizeof(last_text) - 1] = '\0';
+	last_reason = err->reason;
+	name = sio_reason_name(err->reason);
+	snprintf(last_text, sizeof(last_text), "%s%s%s%.*s", *name ? "out of " : "", name,
+		 *name ? ": " : "", (int)sizeof(err->text) - 1, err->text);
+}
+
+uint32_t sio_error_reason(void)
+{
+	return told ? last_reason : SIO_OUT_OF_NOTHING;
 }
 
 const char *sio_error_recall(void)

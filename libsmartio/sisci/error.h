@@ -16,8 +16,10 @@ static inline int sio_error_as(int rc, int from, sci_error_t to)
 /* As sio_fail(), with a code of the API. Return: @code. */
 #define sio_refuse(err, code, ...) sio_fail((err), (int)(code), __VA_ARGS__)
 
-/* This thread's text; NULL clears it. */
-void sio_error_remember(const char *text);
+/* This thread's last error; NULL: there is none. */
+void sio_error_remember(const struct sio_err *err);
+/* What ran out in it: SIO_OUT_OF_*. */
+uint32_t sio_error_reason(void);
 const char *sio_error_recall(void);
 
 #endif

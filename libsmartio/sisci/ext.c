@@ -11,6 +11,16 @@ const char *smartio_last_error(void)
 	return sio_error_recall();
 }
 
+unsigned int smartio_last_exhausted(void)
+{
+	return sio_error_reason();
+}
+
+const char *smartio_exhausted_name(unsigned int what)
+{
+	return sio_reason_name(what);
+}
+
 const char *smartio_host_name(void)
 {
 	struct sio_library *lib = sio_library_get();

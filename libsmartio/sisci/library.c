@@ -187,7 +187,7 @@ void sio_api_leave(sci_error_t *error, int rc, const struct sio_err *err)
 {
 	if (error)
 		*error = sio_error_code(rc);
-	sio_error_remember(rc ? err->text : NULL);
+	sio_error_remember(rc ? err : NULL);
 }
 
 int sio_check_adapter(const struct sio_library *lib, unsigned adapter, struct sio_err *err)
@@ -324,8 +324,9 @@ static int connect_error(const struct sio_library *lib, int rc, struct sio_err *
 	case -ENFILE:
 	case -ENOMEM:
 	case -EAGAIN: /* no thread */
-		return sio_refuse(err, SCI_ERR_NOSPC,
-				  "no memory, descriptors or thread to connect to smartiod");
+		return sio_fail_exhausted(
+			err, (int)SCI_ERR_NOSPC, sio_reason_of(rc == -EAGAIN ? -ENOMEM : rc),
+			"no memory, descriptors or thread to connect to smartiod");
 	default:
 		return sio_refuse(err, SCI_ERR_NOT_INITIALIZED,
 				  "smartiod cannot be reached: error %d", -rc);

@@ -205,7 +205,8 @@ static int reserve(struct sio_library *lib, const struct want *want, struct sio_
 			return sio_refuse(err, SCI_ERR_ILLEGAL_ADDRESS,
 					  "address %p cannot be had: it is in use or not allowed",
 					  want->addr);
-		return sio_fail(err, -ENOMEM, "no address space for %#" PRIx64 " bytes", bytes);
+		return sio_fail_exhausted(err, -ENOMEM, SIO_OUT_OF_ADDRESS_SPACE,
+					  "no address space for %#" PRIx64 " bytes", bytes);
 	}
 	m->pointer = (char *)m->base + skip;
 	*ret = m;

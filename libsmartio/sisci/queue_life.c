@@ -5,6 +5,7 @@
 
 #include "core/types.h"
 #include "sisci/queue.h"
+#include "smartio/uapi.h"
 
 static void queue_free(struct sio_object *o)
 {
@@ -54,7 +55,8 @@ static int map_ring(struct sio_dma_queue *q, int fd, uint64_t bytes, struct sio_
 			w->unmap(w, at, (size_t)bytes);
 	}
 	if (rc < 0)
-		return sio_fail(err, -ENOMEM, "no address space for the queue's ring");
+		return sio_fail_exhausted(err, -ENOMEM, SIO_OUT_OF_ADDRESS_SPACE,
+					  "no address space for the queue's ring");
 	q->ring = at;
 	q->bytes = (size_t)bytes;
 	return 0;

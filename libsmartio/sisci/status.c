@@ -17,7 +17,8 @@ int sio_status_open(struct sio_library *lib, int fd, struct sio_err *err)
 
 	/* The place is kept for good: a check may race with SCITerminate(). */
 	if (!lib->status && w->reserve(w, NULL, false, SIO_PAGE_SIZE, &lib->status) < 0)
-		return sio_fail(err, -ENOMEM, "no address space for the status page");
+		return sio_fail_exhausted(err, -ENOMEM, SIO_OUT_OF_ADDRESS_SPACE,
+					  "no address space for the status page");
 	if (w->map(w, lib->status, SIO_PAGE_SIZE, SIO_PROT_READ, fd, 0) < 0)
 		return sio_fail(err, -ENOMEM, "the status page cannot be mapped");
 	page = lib->status;

@@ -5,6 +5,7 @@
 
 #include "core/types.h"
 #include "sisci/trigger.h"
+#include "smartio/uapi.h"
 
 static void remote_dint_free(struct sio_object *o)
 {
@@ -43,7 +44,8 @@ static int map_ring(struct sio_remote_dint *d, const struct sio_rep_dint_connect
 		return sio_fail(err, -EPROTO, "smartiod gave a ring of %llu bytes, not %u",
 				(unsigned long long)bytes, SIO_RING_TOTAL);
 	if (w->reserve(w, NULL, false, bytes, &base) < 0)
-		return sio_fail(err, -ENOMEM, "no address space");
+		return sio_fail_exhausted(err, -ENOMEM, SIO_OUT_OF_ADDRESS_SPACE,
+					  "no address space");
 	sio_session_lock(d->o.lib->session);
 	if (d->o.lost)
 		rc = sio_fail(err, -ECONNRESET, "node %u was lost meanwhile", d->node);

@@ -30,6 +30,12 @@ int sio_wire_header(const void *msg, size_t len, struct sio_wire_header *ret,
 		    struct sio_err *reterr);
 
 /*
+ * A refusal (struct sio_msg_error), between peers or to a client. -EPROTO: its text has no end, its
+ * reason is not known, or reserved is not 0.
+ */
+int sio_wire_refusal(const struct sio_msg_error *msg, struct sio_err *reterr);
+
+/*
  * Client to daemon. -EPROTO: malformed (cut the client off); -EINVAL: well-formed, but a reserved
  * field is not 0 (reply with the error).
  */

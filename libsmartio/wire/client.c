@@ -147,9 +147,7 @@ int sio_client_check_reply(uint32_t type, const void *msg, size_t len, struct si
 	if (len != want)
 		return sio_fail(reterr, -EPROTO, "the reply to %u has %zu bytes, not %zu", type,
 				len, want);
-	if (ret->error && !memchr(((const struct sio_msg_error *)msg)->text, 0, SIO_WIRE_TEXT))
-		return sio_fail(reterr, -EPROTO, "the reply to %u has a text without end", type);
-	return 0;
+	return ret->error ? sio_wire_refusal(msg, reterr) : 0;
 }
 
 /* So often does its receiver do something. */

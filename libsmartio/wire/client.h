@@ -22,11 +22,11 @@
 #include "wire/wire.h"
 
 /*
- * 2: keys in replies, RESTORE; 3: seals; 4: attachments' own step; 5: BYE; 6: LINK. 5 and 6 only
- * added requests, so smartiod serves programs from 4 on.
+ * 2: keys in replies, RESTORE; 3: seals; 4: attachments' own step; 5: BYE; 6: LINK; 7: the reason
+ * in refusals.
  */
-#define SIO_CLIENT_VERSION 6
-#define SIO_CLIENT_VERSION_MIN 4
+#define SIO_CLIENT_VERSION 7
+#define SIO_CLIENT_VERSION_MIN 7
 
 enum {
 	SIO_MSG_HELLO = 1,

@@ -96,9 +96,8 @@ int sio_peer_check(const void *msg, size_t len, struct sio_wire_header *ret, str
 	if (len != want)
 		return sio_fail(reterr, -EPROTO, "message %#x has %zu bytes, not %zu", ret->type,
 				len, want);
-	if (reply && ret->error &&
-	    !memchr(((const struct sio_msg_error *)msg)->text, 0, SIO_WIRE_TEXT))
-		return sio_fail(reterr, -EPROTO, "message %#x has a text without end", ret->type);
+	if (reply && ret->error)
+		return sio_wire_refusal(msg, reterr);
 	if (!reply && (ret->error || (ret->id == 0) != (sio_peer_is_news(ret->type) != 0)))
 		return sio_fail(reterr, -EPROTO, "message %#x has id %u and error %u", ret->type,
 				ret->id, ret->error);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "smartio/uapi.h"
 #include "wire/check.h"
 
 int sio_wire_header(const void *msg, size_t len, struct sio_wire_header *ret,
@@ -21,5 +22,19 @@ int sio_wire_header(const void *msg, size_t len, struct sio_wire_header *ret,
 	ret->type = sio_from_le32(h.type);
 	ret->id = sio_from_le32(h.id);
 	ret->error = sio_from_le32(h.error);
+	return 0;
+}
+
+int sio_wire_refusal(const struct sio_msg_error *msg, struct sio_err *reterr)
+{
+	uint32_t type = sio_from_le32(msg->h.type), reason = sio_from_le32(msg->reason);
+
+	if (!memchr(msg->text, 0, sizeof(msg->text)))
+		return sio_fail(reterr, -EPROTO, "refusal %#x has a text without end", type);
+	if (reason >= SIO_OUT_OF_COUNT || sio_from_le32(msg->reserved))
+		return sio_fail(reterr, -EPROTO,
+				"refusal %#x has reason %u, up to %d are known, and %u where 0 is "
+				"right",
+				type, reason, SIO_OUT_OF_COUNT - 1, sio_from_le32(msg->reserved));
 	return 0;
 }

@@ -51,8 +51,10 @@ SIO_WIRE_SIZE(struct sio_msg, 16);
 /* A reply with error != 0 is this and nothing more. */
 struct sio_msg_error {
 	struct sio_msg h;
+	sio_le32 reason; /* what ran out: SIO_OUT_OF_* of smartio/uapi.h; 0: nothing did */
+	sio_le32 reserved;
 	char text[SIO_WIRE_TEXT];
 };
-SIO_WIRE_SIZE(struct sio_msg_error, 208);
+SIO_WIRE_SIZE(struct sio_msg_error, 216);
 
 #endif

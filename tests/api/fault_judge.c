@@ -96,6 +96,8 @@ bool fault_judge(enum fault_call call, sci_error_t error, const char *file, int 
 		return true;
 	if (!smartio_last_error()[0] || !is_right(call, error))
 		wrong(error, file, line);
+	if ((error == SCI_ERR_NOSPC || error == SCI_ERR_HW_NOSPC) && !smartio_last_exhausted())
+		wrong(error, file, line);
 	return false;
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/err.h"
+#include "smartio/uapi.h"
 
 static void keeps_number_and_text(void **state)
 {
@@ -50,12 +51,42 @@ static void cuts_what_is_too_long(void **state)
 	}
 }
 
+static void names_what_ran_out(void **state)
+{
+	struct sio_err err;
+
+	(void)state;
+	for (unsigned i = 1; i < SIO_OUT_OF_COUNT; i++) {
+		assert_true(strlen(sio_reason_name(i)) > 3);
+		for (unsigned k = 1; k < i; k++)
+			assert_string_not_equal(sio_reason_name(i), sio_reason_name(k));
+	}
+	assert_string_equal(sio_reason_name(SIO_OUT_OF_NOTHING), "");
+	assert_string_equal(sio_reason_name(SIO_OUT_OF_COUNT), "");
+	assert_string_equal(sio_reason_name(UINT32_MAX), "");
+
+	sio_fail_exhausted(&err, -ENOSPC, SIO_OUT_OF_WATCHES, "%d of %d", 5, 5);
+	assert_int_equal(err.reason, SIO_OUT_OF_WATCHES);
+	assert_int_equal(sio_fail_prefix(&err, "here"), -ENOSPC);
+	assert_int_equal(err.reason, SIO_OUT_OF_WATCHES);
+	assert_int_equal(sio_err_reason(&err, -ENOSPC), SIO_OUT_OF_WATCHES);
+	assert_int_equal(sio_err_reason(&err, -EMFILE), SIO_OUT_OF_DESCRIPTORS);
+	assert_int_equal(sio_err_reason(&err, -EINVAL), SIO_OUT_OF_NOTHING);
+	sio_fail(&err, -ENOMEM, "x");
+	assert_int_equal(err.reason, SIO_OUT_OF_MEMORY);
+	sio_fail(&err, -EBUSY, "%s again", err.text);
+	assert_int_equal(err.reason, SIO_OUT_OF_NOTHING);
+	assert_string_equal(err.text, "x again");
+	assert_int_equal(sio_fail_exhausted(NULL, -ENOSPC, 1, "x"), -ENOSPC);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keeps_number_and_text),
 		cmocka_unit_test(works_without_a_place_for_the_text),
 		cmocka_unit_test(cuts_what_is_too_long),
+		cmocka_unit_test(names_what_ran_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

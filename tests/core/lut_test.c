@@ -12,6 +12,7 @@
 #include "core/lut.h"
 #include "fail_alloc.h"
 #include "prng.h"
+#include "smartio/uapi.h"
 
 #define PAGE 0x1000u
 #define ENTRIES 12
@@ -95,9 +96,11 @@ static void says_what_is_in_use(void **state)
 	assert_int_equal(sio_lut_map(lut, &t, 3 * PAGE, &offset, &err), 0);
 	offset = 99;
 	assert_int_equal(sio_lut_map(lut, &u, PAGE + 1, &offset, &err), -ENOSPC);
-	assert_string_equal(err.text, "adapter 0: node 12 needs 2 look-up entries in a row, 3 of 4 "
-				      "are in use");
+	assert_string_equal(err.text, "adapter 0: 3 of 4 entries in use (node 8: 3); node 12 "
+				      "needs 2 in a row");
+	assert_int_equal(err.reason, SIO_OUT_OF_LUT_ENTRIES);
 	assert_int_equal(sio_lut_map(lut, &u, UINT64_MAX, &offset, &err), -ENOSPC);
+	assert_int_equal(err.reason, SIO_OUT_OF_WINDOW); /* larger than it ever is */
 	assert_int_equal(sio_lut_map(lut, &u, 0, &offset, &err), -EINVAL);
 	assert_int_equal(sio_lut_map(lut, &end, 2, &offset, &err), -EINVAL);
 	assert_int_equal(offset, 99);

@@ -427,10 +427,12 @@ static void tables_are_finite(void **state)
 		assert_int_equal(evt.slot, i);
 	}
 	assert_int_equal(attach(&d, SIO_KIND_MEM, d.local_mem, 0x1000, 3, &evt), -ENOSPC);
+	assert_int_equal(fake_reason(d.f), SIO_OUT_OF_DMA_SLOTS);
 	for (unsigned i = 1; i < EMU_CHANNELS; i++)
 		assert_int_equal(ask(d.f, CLIENT, &req, SIO_OP_DMA, &made), 0);
 	assert_int_equal(ask(d.f, CLIENT, &req, SIO_OP_DMA, &made), -ENOSPC);
 	assert_non_null(strstr(fake_text(d.f), "all in use"));
+	assert_int_equal(fake_reason(d.f), SIO_OUT_OF_DMA_CHANNELS);
 	assert_int_equal(ask(d.f, OTHER, &req, SIO_OP_DMA, &made), 0);
 	fake_free(d.f);
 }

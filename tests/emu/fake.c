@@ -412,6 +412,9 @@ int fake_ask(struct fake *f, unsigned host, void *req, size_t size, uint32_t op,
 	if (f->answer.u.h.error) {
 		assert_int_equal(f->answer.len, sizeof(struct sio_evt_error));
 		assert_true(fake_text(f)[0] != '\0');
+		assert_int_equal(fake_reason(f) != 0, f->answer.u.h.error == -ENOSPC ||
+							      f->answer.u.h.error == -ENOMEM ||
+							      f->answer.u.h.error == -EMFILE);
 	} else if (ret) {
 		assert_int_equal(f->answer.len, evt_size);
 		memcpy(ret, &f->answer.u, evt_size);
@@ -422,6 +425,11 @@ int fake_ask(struct fake *f, unsigned host, void *req, size_t size, uint32_t op,
 void fake_with(struct fake *f)
 {
 	f->with[f->n_with++] = new_fd(f);
+}
+
+uint32_t fake_reason(struct fake *f)
+{
+	return f->answer.u.h.reason;
 }
 
 const char *fake_text(struct fake *f)

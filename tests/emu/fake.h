@@ -91,6 +91,8 @@ int fake_ask(struct fake *f, unsigned host, void *req, size_t size, uint32_t op,
 void fake_with(struct fake *f);
 /* The text of the last refusal. */
 const char *fake_text(struct fake *f);
+/* Of that refusal: SIO_OUT_OF_*. */
+uint32_t fake_reason(struct fake *f);
 /* The next event @op of @host since the last call of fake_forget(); NULL: none. Taken out. */
 struct fake_event *fake_take(struct fake *f, unsigned host, uint32_t op);
 void fake_forget(struct fake *f);

@@ -20,7 +20,9 @@ static void requester_table_is_finite(void **state)
 	other = fake_requester(f, LENDER, 0, 1);
 	req.device = DEV(LENDER, 2);
 	assert_int_equal(ask_only(f, LENDER, &req, SIO_OP_REQUESTER_ADD), -ENOSPC);
-	assert_non_null(strstr(fake_text(f), "all 4 requester entries"));
+	assert_non_null(
+		strstr(fake_text(f), "adapter 0, node 4: 4 of 4 entries in use (CPUs: 2, "));
+	assert_int_equal(fake_reason(f), SIO_OUT_OF_REQUESTERS);
 	assert_int_equal(fake_end(f, LENDER, SIO_OP_REQUESTER_DEL, a.id, 0), 0);
 	assert_int_equal(ask_only(f, LENDER, &req, SIO_OP_REQUESTER_ADD), -ENOSPC);
 	assert_int_equal(fake_end(f, LENDER, SIO_OP_REQUESTER_DEL, b.id, 0), 0);
@@ -51,6 +53,7 @@ static void descriptors_are_shared_out(void **state)
 	assert_int_equal(ask(f, LENDER, &irq, SIO_OP_IRQ_NEW, &q), 0);
 	assert_int_equal(ask_only(f, LENDER, &alloc, SIO_OP_ALLOC), -EMFILE);
 	assert_non_null(strstr(fake_text(f), "holds 10 of its share of 10 descriptors"));
+	assert_int_equal(fake_reason(f), SIO_OUT_OF_DESCRIPTORS);
 	assert_int_equal(ask_only(f, LENDER, &irq, SIO_OP_IRQ_NEW), -EMFILE);
 	assert_int_equal(ask_only(f, LENDER, &owner, SIO_OP_OWNER_NEW), -EMFILE);
 	assert_non_null(strstr(fake_text(f), "no owner"));
@@ -90,6 +93,7 @@ static void window_is_finite(void **state)
 	req = fake_map_request(OTHER, &g[8]);
 	assert_int_equal(ask_only(f, LENDER, &req, SIO_OP_MAP), -ENOSPC);
 	assert_non_null(strstr(fake_text(f), "16 of 16"));
+	assert_int_equal(fake_reason(f), SIO_OUT_OF_LUT_ENTRIES);
 	/* What is mapped already shares its entries. */
 	fake_map(f, LENDER, 0, OTHER, &g[7]);
 	assert_int_equal(fake_end(f, LENDER, SIO_OP_UNMAP, map[0].id, 0), 0);
@@ -111,6 +115,7 @@ static void memory_is_finite(void **state)
 	req.size = 0x80001;
 	assert_int_equal(ask_only(f, LENDER, &req, SIO_OP_ALLOC), -ENOSPC);
 	assert_non_null(strstr(fake_text(f), "528384 bytes wanted, 524288 of 1048576 are free"));
+	assert_int_equal(fake_reason(f), SIO_OUT_OF_RAM);
 	req.size = 1;
 	req.highest = 0x1000fffffull;
 	assert_int_equal(ask(f, LENDER, &req, SIO_OP_ALLOC, &evt), 0);

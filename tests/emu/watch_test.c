@@ -239,6 +239,7 @@ static void a_host_has_its_share_of_watches(void **state)
 		assert_int_equal(watch(f, LENDER, 0, SIO_KIND_BAR, b.id, SIO_WATCH_TIMER, NULL), 0);
 	assert_int_equal(watch(f, LENDER, 0, SIO_KIND_BAR, b.id, SIO_WATCH_TIMER, NULL), -ENOSPC);
 	assert_non_null(strstr(fake_text(f), "host0 has 1024"));
+	assert_int_equal(fake_reason(f), SIO_OUT_OF_WATCHES);
 }
 
 static void every_failure_gives_all_back(void **state)

@@ -83,6 +83,7 @@ struct port_row {
 	enum port_thing thing;
 	int error;	  /* 0 or -errno */
 	const char *text; /* must be in the refusal; may be NULL */
+	uint32_t reason;  /* SIO_OUT_OF_* that it tells */
 };
 extern const struct port_row port_rows[];
 extern const unsigned port_n_rows;

