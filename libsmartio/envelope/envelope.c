@@ -10,6 +10,7 @@
  * A version grows when something is removed, renamed or gets another meaning. What is added makes no
  * new version.
  */
+/* clang-format off */
 static const struct {
 	const char *name;
 	unsigned version;
@@ -25,7 +26,6 @@ static const struct {
 	{"device-list", 1},
 	{"device-remove", 1},
 	{"doctor", 1},
-	{"doctor-clean", 1},
 	{"error", 1},
 	{"fault-device", 1},
 	{"fault-link", 1},
@@ -34,12 +34,13 @@ static const struct {
 	{"nvme-copy", 1},
 	{"nvme-identify", 1},
 	{"nvme-manager", 1},
-	{"segment-list", 1},
 	{"run", 1},
+	{"segment-list", 1},
 	{"stats", 1},
 	{"topology", 1},
 	{"version", 1},
 };
+/* clang-format on */
 
 const char *sio_envelope_schema(size_t index, unsigned *ret_version)
 {

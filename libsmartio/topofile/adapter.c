@@ -115,7 +115,7 @@ static void set_defaults(struct sio_draft *d, unsigned host, struct sio_spot at)
 
 void sio_draft_default_adapter(struct sio_draft *d, unsigned host)
 {
-	set_defaults(d, host, (struct sio_spot){.line = d->host[host].at.line});
+	set_defaults(d, host, sio_source_missing(d->host[host].at));
 	d->t->host[host].n_adapters = 1;
 }
 
@@ -154,12 +154,10 @@ int sio_draft_read_adapters(struct sio_draft *d, unsigned host, struct sio_spot 
 	for (yaml_node_item_t *i = at.value->data.sequence.items.start;
 	     i < at.value->data.sequence.items.top; i++) {
 		unsigned index = d->t->host[host].n_adapters;
-		struct sio_spot item = sio_source_spot(NULL, sio_source_node(s, *i));
+		struct sio_spot item = sio_source_inside(at, NULL, sio_source_node(s, *i));
 		size_t list = sio_source_enter(s, NULL, index);
 		int rc;
 
-		if (item.line < at.line) /* an alias */
-			item.line = at.line;
 		if (index == SIO_MAX_ADAPTERS)
 			return sio_source_fail(s, item, "an adapter too many; at most %d is right",
 					       SIO_MAX_ADAPTERS);

@@ -86,10 +86,8 @@ static int read_type(struct sio_source *s, struct sio_spot at, struct sio_spot t
 		return 0;
 	}
 	sio_source_enter(s, "type", 0);
-	if (!type.value) {
-		at.value = NULL;
-		return sio_source_fail(s, at, "missing; nvme is right");
-	}
+	if (!type.value)
+		return sio_source_fail(s, sio_source_missing(at), "missing; nvme is right");
 	return sio_source_fail(s, type, "not a type of device; nvme is right");
 }
 
@@ -116,10 +114,10 @@ static int check_device_name(struct sio_draft *d, struct sio_spot at, const char
 		for (unsigned j = 0; j < d->t->host[i].n_devices; j++) {
 			if (strcmp(d->t->host[i].device[j].name, name) == 0)
 				return sio_source_fail(
-					d->source, at,
+					d->source, sio_source_key(at),
 					"host '%s' has a device of this name in line %u; a name that is "
 					"given once in the cluster is right",
-					d->t->host[i].name, d->host[i].device[j].at.line);
+					d->t->host[i].name, d->host[i].device[j].at.key.line);
 		}
 	}
 	return 0;
@@ -217,7 +215,7 @@ int sio_draft_read_devices(struct sio_draft *d, unsigned host, struct sio_spot a
 	for (yaml_node_pair_t *p = at.value->data.mapping.pairs.start;
 	     p < at.value->data.mapping.pairs.top; p++) {
 		yaml_node_t *key = sio_source_node(s, p->key);
-		struct sio_spot item = sio_source_spot(key, sio_source_node(s, p->value));
+		struct sio_spot item = sio_source_inside(at, key, sio_source_node(s, p->value));
 		char name[SIO_NAME_LEN];
 		int rc = sio_value_key(s, key, name);
 		size_t entry;
@@ -226,7 +224,8 @@ int sio_draft_read_devices(struct sio_draft *d, unsigned host, struct sio_spot a
 			return rc;
 		entry = sio_source_enter(s, name, 0);
 		if (h->n_devices == SIO_DRAFT_DEVICES)
-			return sio_source_fail(s, item, "a device too many; at most %d is right",
+			return sio_source_fail(s, sio_source_key(item),
+					       "a device too many; at most %d is right",
 					       SIO_DRAFT_DEVICES);
 		rc = read_device(d, host, item, name);
 		if (rc < 0)

@@ -40,12 +40,12 @@ static int check_host_name(struct sio_draft *d, struct sio_spot at, const char *
 {
 	const struct sio_topology *t = d->t;
 
-	at.value = NULL;
+	at = sio_source_missing(at);
 	for (unsigned i = 0; i < t->n_hosts; i++) {
 		if (strcmp(t->host[i].name, name) == 0)
 			return sio_source_fail(d->source, at,
 					       "given twice, first in line %u; once is right",
-					       d->host[i].at.line);
+					       d->host[i].at.key.line);
 	}
 	for (unsigned i = 0; i < t->n_switches; i++) {
 		if (strcmp(t->sw[i].name, name) == 0)
@@ -67,14 +67,14 @@ static int check_node(struct sio_draft *d, unsigned host)
 		if (d->t->host[i].node != h->node)
 			continue;
 		if (!given)
-			at = (struct sio_spot){.line = d->host[host].at.line};
+			at = sio_source_missing(d->host[host].at);
 		snprintf(path, sizeof(path), "hosts.%s.node", h->name);
 		return sio_source_fail_at(
 			d->source, at, path,
 			"%u%s is host '%s' (line %u); an id that no host has, from "
 			"4 to 252 in steps of 4, is right",
 			h->node, given ? "" : ", by its place in the file,", d->t->host[i].name,
-			d->host[i].at.line);
+			d->host[i].at.key.line);
 	}
 	return 0;
 }
@@ -105,8 +105,8 @@ int sio_draft_add_host(struct sio_draft *d, yaml_node_t *key, yaml_node_t *value
 		return rc;
 	mark = sio_source_enter(d->source, name, 0);
 	if (host == d->max_hosts)
-		return sio_source_fail(d->source, at, "a host too many; at most %d is right",
-				       SIO_MAX_HOSTS);
+		return sio_source_fail(d->source, sio_source_key(at),
+				       "a host too many; at most %d is right", SIO_MAX_HOSTS);
 	rc = check_host_name(d, at, name);
 	if (rc < 0)
 		return rc;

@@ -71,7 +71,7 @@ static int fail_to(struct sio_draft *d, const struct end *e, const char *wrong, 
 	char path[SIO_DRAFT_PATH];
 
 	if (!at.value)
-		at.line = e->draft->at.line;
+		at = sio_source_missing(e->draft->at);
 	return sio_source_fail_at(d->source, at,
 				  sio_draft_adapter_path(e->host, e->index, "to", path),
 				  "%s; %s is right", wrong, right);

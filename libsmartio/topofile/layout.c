@@ -95,7 +95,7 @@ static int check_given(struct sio_draft *d, const struct part *part, unsigned in
 			d->source, p->at, p->path,
 			"overlaps %s (line %u); addresses that nothing else of the "
 			"host has are right",
-			shown, other->at.line);
+			shown, other->at.key.line);
 	}
 	return 0;
 }
@@ -128,8 +128,7 @@ static int place(struct layout *l, struct part *p)
 		base = (base + p->align - 1) & ~(p->align - 1);
 		if (base > SIO_DRAFT_HIGHEST - p->size)
 			return sio_source_fail_at(
-				l->d->source,
-				(struct sio_spot){.line = l->d->host[p->host].at.line}, p->path,
+				l->d->source, sio_source_missing(l->d->host[p->host].at), p->path,
 				"no room left below 4096T; less RAM or smaller windows "
 				"are right");
 		end = taken_until(l, base, p->size);

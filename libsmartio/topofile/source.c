@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,13 +10,43 @@
 #define SHOWN_NAME 80  /* bytes of a file's name in a text */
 #define SHOWN_VALUE 40 /* bytes of a value in a text */
 
+struct sio_place sio_source_place(yaml_mark_t mark)
+{
+	return (struct sio_place){(unsigned)mark.line + 1, (unsigned)mark.column + 1};
+}
+
+static bool is_before(struct sio_place a, struct sio_place b)
+{
+	return a.line < b.line || (a.line == b.line && a.column < b.column);
+}
+
 struct sio_spot sio_source_spot(const yaml_node_t *key, yaml_node_t *value)
 {
-	size_t line = value->start_mark.line;
+	struct sio_place at = sio_source_place(value->start_mark);
+	struct sio_place k = key ? sio_source_place(key->start_mark) : at;
 
-	if (key && key->start_mark.line > line)
-		line = key->start_mark.line;
-	return (struct sio_spot){.line = (unsigned)line + 1, .value = value};
+	/* Behind an alias: libyaml keeps the place of what it stands for alone. */
+	return (struct sio_spot){.at = is_before(at, k) ? k : at, .key = k, .value = value};
+}
+
+struct sio_spot sio_source_inside(struct sio_spot owner, const yaml_node_t *key, yaml_node_t *value)
+{
+	struct sio_spot spot = sio_source_spot(key, value);
+
+	if (is_before(spot.key, owner.key))
+		spot.at = spot.key = owner.key;
+	return spot;
+}
+
+struct sio_spot sio_source_key(struct sio_spot spot)
+{
+	spot.at = spot.key;
+	return spot;
+}
+
+struct sio_spot sio_source_missing(struct sio_spot owner)
+{
+	return (struct sio_spot){.at = owner.key, .key = owner.key};
 }
 
 size_t sio_source_enter(struct sio_source *s, const char *name, unsigned index)
@@ -99,8 +130,8 @@ static int fail(struct sio_source *s, struct sio_spot spot, const char *path, co
 		snprintf(value, sizeof(value), "value '%s': ", text);
 	}
 	vsnprintf(what, sizeof(what), fmt, args);
-	return sio_fail(s->reterr, -EINVAL, "%s:%u: %s%s%s", sio_source_name(s->name), spot.line,
-			key, value, what);
+	return sio_fail(s->reterr, -EINVAL, "%s:%u:%u: %s%s%s", sio_source_name(s->name),
+			spot.at.line, spot.at.column, key, value, what);
 }
 
 int sio_source_fail(struct sio_source *s, struct sio_spot spot, const char *fmt, ...)

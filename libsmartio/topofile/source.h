@@ -8,9 +8,15 @@
 
 #include "core/err.h"
 
+/* Both from 1; a column is a character. Zero: not in the file. */
+struct sio_place {
+	unsigned line, column;
+};
+
 /* A value in the file, for errors that are found later. Zero: it is not in the file. */
 struct sio_spot {
-	unsigned line; /* from 1 */
+	struct sio_place at;  /* of the value, or of what is wrong */
+	struct sio_place key; /* of its key; in a list as @at */
 	yaml_node_t *value;
 };
 
@@ -22,15 +28,24 @@ struct sio_source {
 	size_t path_len;
 };
 
-/* Where @value stands; behind an alias it is the @key's line that helps. @key: NULL in a list. */
+/* Where @value stands; behind an alias it is the @key's place that helps. @key: NULL in a list. */
 struct sio_spot sio_source_spot(const yaml_node_t *key, yaml_node_t *value);
+/* The same within @owner; what an alias brings there stands elsewhere, and gets the owner's place. */
+struct sio_spot sio_source_inside(struct sio_spot owner, const yaml_node_t *key,
+				  yaml_node_t *value);
+/* For an error that is the key's, not the value's: the same with the key's place. */
+struct sio_spot sio_source_key(struct sio_spot spot);
+/* Of what is not there: the key that it belongs to, and no value. */
+struct sio_spot sio_source_missing(struct sio_spot owner);
+/* libyaml's mark. */
+struct sio_place sio_source_place(yaml_mark_t mark);
 
 /* Enter a key or, with name NULL, list item @index. Return: what sio_source_leave() wants. */
 size_t sio_source_enter(struct sio_source *s, const char *name, unsigned index);
 void sio_source_leave(struct sio_source *s, size_t mark);
 
 /*
- * "FILE:LINE: key 'PATH': value 'VALUE': TEXT" with -EINVAL. TEXT says what is wrong; what would be
+ * "FILE:LINE:COLUMN: key 'PATH': value 'VALUE': TEXT" with -EINVAL. TEXT says what is wrong; what would be
  * right. Without a value (or with an empty @path) that part is left out.
  */
 int sio_source_fail(struct sio_source *s, struct sio_spot spot, const char *fmt, ...)

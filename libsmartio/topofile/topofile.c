@@ -66,7 +66,7 @@ static int read_switches(struct sio_draft *d, struct sio_spot at)
 	if (!d->t->sw)
 		return sio_source_no_memory(s);
 	for (yaml_node_item_t *i = start; i < top; i++) {
-		struct sio_spot item = sio_source_spot(NULL, sio_source_node(s, *i));
+		struct sio_spot item = sio_source_inside(at, NULL, sio_source_node(s, *i));
 		size_t list = sio_source_enter(s, NULL, d->t->n_switches);
 		char *name = d->t->sw[d->t->n_switches].name;
 		int rc = sio_value_name(s, item, name);
@@ -154,7 +154,7 @@ static int check_serial(struct sio_draft *d, unsigned host, unsigned index)
 	char path[SIO_DRAFT_PATH];
 
 	if (!at.value)
-		at.line = d->host[host].device[index].at.line;
+		at = sio_source_missing(d->host[host].device[index].at);
 	for (unsigned i = 0; i <= host; i++) {
 		unsigned n = i < host ? d->t->host[i].n_devices : index;
 
@@ -165,7 +165,8 @@ static int check_serial(struct sio_draft *d, unsigned host, unsigned index)
 				d->source, at, sio_draft_device_path(h, index, "serial", path),
 				"'%s' is the serial number of '%s', too (line %u); one of its own is "
 				"right",
-				serial, d->t->host[i].device[j].name, d->host[i].device[j].at.line);
+				serial, d->t->host[i].device[j].name,
+				d->host[i].device[j].at.key.line);
 		}
 	}
 	return 0;
@@ -205,7 +206,7 @@ static int build(struct sio_draft *d, yaml_node_t *root)
 	rc = sio_value_map(s, at, root_field, KEYS, d->t, spot);
 	if (rc < 0)
 		return rc;
-	at.value = NULL;
+	at = sio_source_missing(at);
 	if (!spot[KEY_CLUSTER].value)
 		return sio_source_fail_at(s, at, "cluster",
 					  "missing; a name such as demo is right");
@@ -249,35 +250,49 @@ static int build_topology(struct sio_source *s, yaml_node_t *root, struct sio_to
 	return rc;
 }
 
-/* What libyaml says, with the line, and with the usual reasons. */
+/* The place of the byte at @offset. */
+static struct sio_place place_of(const char *text, size_t offset)
+{
+	struct sio_place at = {1, 1};
+
+	for (size_t i = 0; i < offset; i++) {
+		if (text[i] == '\n')
+			at = (struct sio_place){at.line + 1, 1};
+		else /* a character's first byte */
+			at.column += ((unsigned char)text[i] & 0xc0) != 0x80;
+	}
+	return at;
+}
+
+/* What libyaml says, with the place, and with the usual reasons. */
 static int fail_yaml(struct sio_source *s, const yaml_parser_t *p, const char *text, size_t len)
 {
-	struct sio_spot at = {.line = (unsigned)p->problem_mark.line + 1};
+	struct sio_spot at = {.at = sio_source_place(p->problem_mark)};
 	const char *problem = p->problem ? p->problem : "unknown error";
 	const char *line = text, *end = text + len;
 
 	if (p->error == YAML_MEMORY_ERROR)
 		return sio_source_no_memory(s);
 	if (p->error == YAML_READER_ERROR) { /* it knows only the byte */
-		at.line = 1;
-		for (size_t i = 0; i < p->problem_offset && i < len; i++)
-			at.line += text[i] == '\n';
+		at.at = place_of(text, p->problem_offset < len ? p->problem_offset : len);
 		return sio_source_fail_at(s, at, "", "not text: %s; UTF-8 is right", problem);
 	}
-	/* Of a file that ends too early libyaml names a line after the last. */
-	for (unsigned n = 1; n < at.line; n++) {
+	/* Of a file that ends too early libyaml names a line after the last: it is the end that lacks. */
+	for (unsigned n = 1; n < at.at.line; n++) {
 		const char *next = memchr(line, '\n', (size_t)(end - line));
 
 		if (!next || next + 1 == end)
-			at.line = n;
+			at.at = place_of(text, (size_t)((next ? next : end) - text));
 		else
 			line = next + 1;
 	}
 	while (line < end && *line == ' ')
 		line++;
-	if (line < end && *line == '\t')
+	if (line < end && *line == '\t') {
+		at.at = place_of(text, (size_t)(line - text));
 		return sio_source_fail_at(s, at, "",
 					  "the line is indented with a tab; spaces are right");
+	}
 	return sio_source_fail_at(s, at, "",
 				  "not YAML: %s%s%s; docs/topology.md shows what is right", problem,
 				  p->context ? " " : "", p->context ? p->context : "");
@@ -292,7 +307,7 @@ static int check_end(struct sio_source *s, yaml_parser_t *parser, const char *te
 
 	if (!yaml_parser_load(parser, &second))
 		return fail_yaml(s, parser, text, len);
-	at = (struct sio_spot){.line = (unsigned)second.start_mark.line + 1};
+	at = (struct sio_spot){.at = sio_source_place(second.start_mark)};
 	more = yaml_document_get_root_node(&second);
 	yaml_document_delete(&second);
 	if (!more)
@@ -317,7 +332,7 @@ static int check_depth(struct sio_source *s, const char *text, size_t len)
 		/* What is wrong with it is told by the second reading. */
 		if (!yaml_parser_parse(&parser, &event))
 			break;
-		at.line = (unsigned)event.start_mark.line + 1;
+		at.at = sio_source_place(event.start_mark);
 		more = event.type != YAML_STREAM_END_EVENT;
 		if (event.type == YAML_SEQUENCE_START_EVENT ||
 		    event.type == YAML_MAPPING_START_EVENT)
@@ -352,7 +367,7 @@ static int parse(struct sio_source *s, yaml_parser_t *parser, const char *text, 
 		rc = build_topology(s, root, &t);
 	else
 		rc = sio_source_fail_at(
-			s, (struct sio_spot){.line = 1}, "",
+			s, (struct sio_spot){.at = {1, 1}}, "",
 			"the file is empty; a mapping with 'cluster' and 'hosts' is "
 			"right");
 	yaml_document_delete(&doc);

@@ -8,7 +8,7 @@
 #include "core/topology.h"
 
 /*
- * Each error names file, line, key, value and what would be right.
+ * Each error names file, line, column, key, value and what would be right.
  * Return: 0 and a topology to free with sio_topology_free(); -EINVAL; -ENOMEM; -errno of reading.
  */
 int sio_topofile_read(const char *path, struct sio_topology **ret, struct sio_err *reterr);

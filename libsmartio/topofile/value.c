@@ -235,8 +235,8 @@ static int read_value(struct sio_source *s, struct sio_spot at, const struct sio
 	return rc;
 }
 
-/* Key @key of a mapping that knows @field. Return: its index; -EINVAL. */
-static int find_field(struct sio_source *s, yaml_node_t *key, yaml_node_t *value,
+/* Key @key, at @at, of a mapping that knows @field. Return: its index; -EINVAL. */
+static int find_field(struct sio_source *s, struct sio_spot at, yaml_node_t *key,
 		      const struct sio_field *field, size_t n_fields)
 {
 	const char *text = sio_source_text(key);
@@ -253,8 +253,7 @@ static int find_field(struct sio_source *s, yaml_node_t *key, yaml_node_t *value
 					field[i].name);
 	}
 	sio_source_enter(s, (const char *)key->data.scalar.value, 0);
-	return sio_source_fail(s, sio_source_spot(key, value), "no such key; one of %s is right",
-			       known);
+	return sio_source_fail(s, sio_source_key(at), "no such key; one of %s is right", known);
 }
 
 int sio_value_map(struct sio_source *s, struct sio_spot at, const struct sio_field *field,
@@ -268,19 +267,19 @@ int sio_value_map(struct sio_source *s, struct sio_spot at, const struct sio_fie
 				       node_kind(at.value), field[0].name, field[1].name);
 	for (yaml_node_pair_t *p = at.value->data.mapping.pairs.start;
 	     p < at.value->data.mapping.pairs.top; p++) {
-		yaml_node_t *key = sio_source_node(s, p->key),
-			    *value = sio_source_node(s, p->value);
-		int i = find_field(s, key, value, field, n_fields), rc;
+		yaml_node_t *key = sio_source_node(s, p->key);
+		struct sio_spot here = sio_source_inside(at, key, sio_source_node(s, p->value));
+		int i = find_field(s, here, key, field, n_fields), rc;
 		size_t mark;
 
 		if (i < 0)
 			return i;
 		mark = sio_source_enter(s, field[i].name, 0);
 		if (spot[i].value)
-			return sio_source_fail(s, sio_source_spot(key, value),
+			return sio_source_fail(s, sio_source_key(here),
 					       "given twice, first in line %u; once is right",
-					       spot[i].line);
-		spot[i] = sio_source_spot(key, value);
+					       spot[i].key.line);
+		spot[i] = here;
 		rc = read_value(s, spot[i], &field[i], out);
 		if (rc < 0)
 			return rc;

@@ -18,6 +18,23 @@ signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 TOOL = os.environ.get("SMARTIO_TOOL", "smartio")
 HERE = os.path.dirname(os.path.abspath(__file__))
 
+try:
+    from jsonschema import Draft202012Validator
+except ImportError:  # schema_test.py says so
+    SCHEMAS = None
+else:
+    SCHEMAS = {}
+    FOLDER = os.path.join(HERE, "..", "..", "tools", "schema")
+    for schema_name in os.listdir(FOLDER):
+        with open(os.path.join(FOLDER, schema_name), encoding="utf-8") as schema_file:
+            SCHEMAS[schema_name.removesuffix(".json")] = json.load(schema_file)
+
+
+def check_schema(doc):
+    """A document of --json is as its schema says, where schemas can be checked."""
+    if SCHEMAS is not None:
+        Draft202012Validator(SCHEMAS[doc["schema"].removeprefix("smartio/")]).validate(doc)
+
 TOPOLOGY = """\
 cluster: %s
 switches: [sw0]
@@ -111,7 +128,7 @@ class CommandTest(unittest.TestCase):
         done = subprocess.run([TOOL, *args], capture_output=True, text=True, timeout=60,
                               env={**self.env, **(env or {})}, check=False, **more)
         if status is not None and done.returncode != status:
-            self.fail(f"smartio {' '.join(args)}: exit {done.returncode}, not {status}\n"
+            self.fail(f"smartio {args}: exit {done.returncode}, not {status}\n"
                       f"{done.stdout}{done.stderr}")
         return done
 
@@ -138,7 +155,9 @@ class CommandTest(unittest.TestCase):
 
     def document(self, text):
         """What the one document that a command printed holds."""
-        return json.loads(text)["data"]
+        doc = json.loads(text)
+        check_schema(doc)
+        return doc["data"]
 
     def json(self, *args):
         return self.document(self.smartio(*args, "--json").stdout)

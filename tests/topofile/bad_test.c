@@ -17,6 +17,7 @@ static const struct {
 } bad[] = {
 #include "bad_hosts.inc"
 #include "bad_parts.inc"
+#include "bad_places.inc"
 };
 
 /* Each wrong file gives just the text of the table, and no topology. */
@@ -96,25 +97,28 @@ static void refuses_too_many(void **state)
 	(void)state;
 	assert_many(HOSTS, "  h%u:\n", 60, "", NULL);
 	assert_many(HOSTS, "  h%u:\n", 61, "",
-		    "topo.yaml:63: key 'hosts.h60': value '': a host too many; at most 60 is "
+		    "topo.yaml:63:3: key 'hosts.h60': value '': a host too many; at most 60 is "
 		    "right");
 	assert_many("cluster: c\nswitches: [s", ", s%u", 63, "]\nhosts: { a: { adapters: [] } }",
 		    NULL);
-	assert_many("cluster: c\nswitches: [s", ", s%u", 64, "]\nhosts: { a: }",
-		    "topo.yaml:2: key 'switches': value '[...]': 65 switches; at most 64 is right");
+	assert_many(
+		"cluster: c\nswitches: [s", ", s%u", 64, "]\nhosts: { a: }",
+		"topo.yaml:2:11: key 'switches': value '[...]': 65 switches; at most 64 is right");
 	assert_many(HOSTS "  a:\n    devices:\n", "      d%u: { type: nvme }\n", 31, "", NULL);
-	assert_many(HOSTS "  a:\n    devices:\n", "      d%u: { type: nvme }\n", 32, "",
-		    "topo.yaml:36: key 'hosts.a.devices.d31': value '{...}': a device too many; at "
-		    "most 31 is right");
+	assert_many(
+		HOSTS "  a:\n    devices:\n", "      d%u: { type: nvme }\n", 32, "",
+		"topo.yaml:36:7: key 'hosts.a.devices.d31': value '{...}': a device too many; at "
+		"most 31 is right");
 	assert_many(HOSTS, full, 51, "", NULL);
-	assert_many(HOSTS, full, 52, "",
-		    "topo.yaml:54: key 'hosts.h51.ram_base': no room left below 4096T; less RAM or "
-		    "smaller windows are right");
+	assert_many(
+		HOSTS, full, 52, "",
+		"topo.yaml:54:3: key 'hosts.h51.ram_base': no room left below 4096T; less RAM or "
+		"smaller windows are right");
 	assert_many("", "[", 32, "",
-		    "topo.yaml:1: not YAML: did not find expected node content while parsing a "
+		    "topo.yaml:1:33: not YAML: did not find expected node content while parsing a "
 		    "flow node; docs/topology.md shows what is right");
 	assert_many("", "[", 33, "",
-		    "topo.yaml:1: more than 32 lists and mappings within each other; fewer are "
+		    "topo.yaml:1:33: more than 32 lists and mappings within each other; fewer are "
 		    "right");
 	assert_many("", "#", 256 * 1024, "\n", "topo.yaml: larger than 256K; less is right");
 }
@@ -131,20 +135,21 @@ static void cuts_what_is_long(void **state)
 	strcpy(path + sizeof(path) - 11, "/topo.yaml");
 	assert_int_equal(sio_topofile_parse(path, "", 0, &t, &err), -EINVAL);
 	snprintf(want, sizeof(want),
-		 "%s:1: the file is empty; a mapping with 'cluster' and 'hosts' is right",
+		 "%s:1:1: the file is empty; a mapping with 'cluster' and 'hosts' is right",
 		 path + sizeof(path) - 1 - 80);
 	assert_string_equal(err.text, want);
 	assert_many(
 		"cluster: ", "xy", 300, "\nhosts: { a: }",
-		"topo.yaml:1: key 'cluster': value 'xyxyxyxyxyxyxyxyxyxyxyxyxyxyxyxyxyxyxyxy...'"
+		"topo.yaml:1:10: key 'cluster': value 'xyxyxyxyxyxyxyxyxyxyxyxyxyxyxyxyxyxyxyxy...'"
 		": not a name; a letter, then letters, digits, '-' or '_', at most 31 in all, "
 		"is right");
 	/* Not in the middle of a character. */
-	assert_many("cluster: x", "\303\244", 50, "\nhosts: { a: }",
-		    "topo.yaml:1: key 'cluster': value 'x\303\244\303\244\303\244\303\244\303\244"
-		    "\303\244\303\244\303\244\303\244\303\244\303\244\303\244\303\244\303\244"
-		    "\303\244\303\244\303\244\303\244\303\244...': not a name; a letter, then "
-		    "letters, digits, '-' or '_', at most 31 in all, is right");
+	assert_many(
+		"cluster: x", "\303\244", 50, "\nhosts: { a: }",
+		"topo.yaml:1:10: key 'cluster': value 'x\303\244\303\244\303\244\303\244\303\244"
+		"\303\244\303\244\303\244\303\244\303\244\303\244\303\244\303\244\303\244"
+		"\303\244\303\244\303\244\303\244\303\244...': not a name; a letter, then "
+		"letters, digits, '-' or '_', at most 31 in all, is right");
 }
 
 static void says_why_a_file_cannot_be_read(void **state)

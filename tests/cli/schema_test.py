@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What --json prints, held against the schemas that are installed (tools/schema)."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import base
+
+NVME = os.environ.get("SMARTIO_NVME", "smartio-nvme")
+HOLDER = os.path.join(base.HERE, "holder.py")
+
+# Of these the data depends on a PCI function and the kernel module; tests/vm runs them.
+NEEDS_A_FUNCTION = {"device-add", "device-remove"}
+
+
+class Json(base.CommandTest):
+    seen = set()
+
+    def setUp(self):
+        if base.SCHEMAS is None:
+            self.skipTest("python3-jsonschema is missing")
+        super().setUp()
+
+    def check(self, text, name):
+        """It is one document of this schema, and a good one."""
+        doc = json.loads(text)
+        self.assertEqual(doc["schema"], "smartio/" + name, text)
+        base.check_schema(doc)
+        self.seen.add(name)
+        return doc["data"]
+
+    def run_json(self, name, *args, status=0, json_word=("--json",), **more):
+        return self.check(self.smartio(*args, *json_word, status=status, **more).stdout, name)
+
+    def fails_json(self, command, *args, status=1, errno=None, say="", **more):
+        done = self.smartio(*args, status=status, **more)
+        data = self.check(done.stdout, "error")
+        self.assertEqual((data["program"], data["command"], data["exit_status"], data["errno"]),
+                         ("smartio", command, status, errno), data)
+        self.assertIn(say, data["messages"][0])
+        self.assertIn(data["messages"][0], done.stderr)
+
+    def nvme(self, name, *args, node="client1", status=0, **more):
+        done = self.smartio("run", "-n", node, "--", NVME, *args, "--json", status=status, **more)
+        return self.check(done.stdout, name)
+
+    def test_1_commands(self):
+        """Every command, on a cluster on which something is to be seen, then with parts down."""
+        self.run_json("version", "--version")
+        self.run_json("cluster-validate", "cluster", "validate", self.topology())
+        up = self.run_json("cluster-up", "cluster", "up", self.topology(), "--name", "other")
+        self.assertEqual((up["name"], up["cluster"], up["hosts"]), ("other", "test", 3))
+        holder = self.start("run", "-n", "client1", "--", sys.executable, HOLDER, "segment=7",
+                            "lend=0x401")
+        self.assertEqual(holder.stdout.readline(), "ready\n")
+        self.look()
+        segment = self.run_json("segment-list", "segment", "list")["segments"][0]
+        self.assertGreater(int(segment["address"], 16), 2 ** 32)
+        counts = self.run_json("audit", "doctor", "--audit")["counts"]
+        self.assertEqual(counts["client1"]["segments"], 1)
+        self.assertEqual(self.run_json("fault-link", "fault", "link", "client2", "down"),
+                         {"host": "client2", "node": 12, "adapter": 0, "link": "down"})
+        self.assertEqual(self.run_json("fault-device", "fault", "device", "0x401", "out"),
+                         {"name": "nvme0", "id": 0x401, "slot": "out"})
+        self.look()
+        self.crash(up["directory"], 8)
+        self.look()
+        self.smartio("fault", "link", "client2", "up")
+        self.run_json("cluster-restart-node", "cluster", "restart-node", "client1")
+        self.assertEqual(self.run_json("cluster-down", "cluster", "down")["name"], "other")
+
+    def look(self):
+        for words in ("cluster status", "node list", "topology", "device list", "segment list",
+                      "stats"):
+            self.run_json(words.replace(" ", "-"), *words.split())
+        self.run_json("device-info", "device", "info", "nvme0")
+        self.check(self.smartio("doctor", "--json", status=None).stdout, "doctor")
+
+    def test_2_nvme(self):
+        self.check(subprocess.run([NVME, "--version", "--json"], capture_output=True, text=True,
+                                  check=True).stdout, "version")
+        self.up()
+        manager = self.start("run", "-n", "client2", "--", NVME, "manager", "nvme0", "--json")
+        text = ""
+        while not text.endswith("\n}\n"):
+            text += manager.stdout.readline()
+        self.assertEqual(self.check(text, "nvme-manager")["queue_pairs"], 31)
+        self.assertEqual(self.nvme("nvme-identify", "identify", "nvme0")["namespaces"],
+                         [{"id": 1, "block_size": 512, "blocks": "0x8000"}])
+        path = self.file("data", "x" * 5000)
+        done = self.nvme("nvme-copy", "copy-in", "nvme0", path, "-s", "512")
+        self.assertEqual((done["direction"], done["offset"], done["bytes"]), ("in", "0x200", 5000))
+        self.nvme("nvme-copy", "read", "nvme0", "-o", path + "2", "-l", "5000")
+        self.nvme("nvme-bench", "bench", "nvme0", "-c", "50", "--counters")
+        for args, status, say in [
+                (("bench", "nvme9"), 1, "nvme9"),
+                (("bench", "nvme0", "--depth", "0"), 2, "--depth 0"),
+                (("bench",), 2, "needs a DEVICE"),
+                (("read", "nvme0", "-l", "1"), 1, "with --json stdout cannot hold the data")]:
+            error = self.nvme("error", *args, status=status)
+            self.assertEqual((error["program"], error["command"], error["exit_status"]),
+                             ("smartio-nvme", args[0], status))
+            self.assertIn(say, error["messages"][0])
+        manager.send_signal(signal.SIGTERM)
+        self.assertEqual(manager.wait(60), 0)
+
+    def test_3_errors(self):
+        self.fails_json("node list", "node", "list", "--json", errno="ENOENT",
+                        say="no cluster is running")
+        self.fails_json("device info", "device", "info", "--json", status=2, say="DEVICE is missing")
+        self.fails_json("", "fly", "--json", status=2, say="unknown command 'fly'")
+        self.fails_json("", "cluster", "fly", "--json", status=2, say="unknown subcommand")
+        self.fails_json("stats", "stats", "--fly", "--json", status=2, say="unknown option '--fly'")
+        self.fails_json("run", "--json", "run", "-n", "x", "--", "true", errno="ENOENT",
+                        say="no cluster is running")
+        bad = self.file("bad.yaml", "cluster: c\nhosts:\n  a:\n    rom: 1M\n")
+        self.fails_json("cluster validate", "cluster", "validate", bad, "--json", errno="EINVAL",
+                        say="bad.yaml:4:5: ")
+        # A name that is no text, and would be no JSON.
+        done = self.smartio("--json", "cluster", "validate", b"/none\xff\xe2\x82\xac", status=1,
+                            errors="replace")
+        self.assertIn("/none?\u20ac", self.check(done.stdout, "error")["messages"][0])
+
+    def test_4_a_program_has_stdout_for_itself(self):
+        self.up()
+        done = self.smartio("--json", "run", "-n", "client1", "--", "sh", "-c", "echo it; exit 2",
+                            status=2)
+        self.assertEqual(done.stdout, "it\n")
+        done = self.run_json("run", "--json", "run", "-d", "-n", "client1", "--", "sleep", "100",
+                             json_word=())
+        base.status_of(done["process"], "State")
+        self.assertTrue(os.path.exists(done["log"]))
+        self.crash(os.path.join(self.base, "test"), 8)
+        self.fails_json("run", "--json", "run", "-n", "client1", "--", "true", errno="ENETDOWN",
+                        say="host 'client1' is down")
+
+    def test_5_all_schemas_were_seen(self):
+        """And each is a schema; a version in its title and in its text are one."""
+        from jsonschema import Draft202012Validator  # pylint: disable=import-outside-toplevel
+        for name, schema in base.SCHEMAS.items():
+            Draft202012Validator.check_schema(schema)
+            version = schema["properties"]["version"]["const"]
+            self.assertEqual(schema["title"], f"smartio/{name}, version {version}")
+        self.assertEqual(self.seen, set(base.SCHEMAS) - NEEDS_A_FUNCTION)
+
+
+if __name__ == "__main__":
+    base.main()
