@@ -15,7 +15,8 @@ mkdir /tmp/shim
 cp /modules/smartio.ko /tmp/shim
 cd /tmp
 head -c 16777216 /dev/urandom >FILE
-sed -n '/^## Step by step/,/^## What `device add` does/s/^    //p' /files/hardware.md |
+sed -n '/^## Step by step/,/^## What `device add` does/p' /files/hardware.md |
+	sed -n '/^```sh/,/^```$/p' | grep -v '^```' |
 	sed -e 's/ *#.*//' -e "s/0000:05:00\.0/$bdf/" >commands
 
 # `sudo` is root; what a reader does without it, a member of the group does.
