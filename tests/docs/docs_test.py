@@ -29,10 +29,16 @@ DOCUMENTS = ["README.md", "docs/*.md", "docs/man/*.scd", "drivers/nvme-user/*.sc
 SECONDS = 120  # for one document; a command that hangs is to fail
 # Whatever fails ends the document, with the line that it has there; so do programs in the background.
 TYPE = """
-set -eE -o pipefail
+set -eET -o pipefail
+jobs=() last=
 trap 'echo "$DOCUMENT:$LINENO: failed: $BASH_COMMAND" >&2' ERR
+trap '[ "$!" = "$last" ] || { last=$!; jobs+=("$last"); }' DEBUG
 source "$1"
-for job in $(jobs -p); do wait "$job"; done
+true
+trap - DEBUG ERR
+for job in "${jobs[@]}"; do
+	wait "$job" || { rc=$?; echo "$DOCUMENT: a command in the background failed: $rc" >&2; exit $rc; }
+done
 """
 
 
@@ -210,7 +216,8 @@ class Checks(unittest.TestCase):
         class Nothing:
             env = {"PATH": f"{BUILD}/tools:{os.environ['PATH']}"}
         for text, say in (("true\nfalse\n", "x.md:3: failed: false"), ("false | true\n", "x.md:2: failed"),
-                          ("(exit 3) &\n", "ended with 3"), ("sleep 1000 & disown\n", "sleep 1000"),
+                          ("(exit 3) &\n", "ended with 3"), ("(exit 3) &\nsleep 0.1\ntrue\n", "ended with 3"),
+                          ("(exit 3) &\ntrue &\nwait $!\n", "ended with 3"), ("sleep 1000 & disown\n", "sleep 1000"),
                           ("mkdir -p $XDG_RUNTIME_DIR/smartio/c\n", "clusters left: ['c']")):
             place = Place(Nothing)
             try:
