@@ -74,11 +74,12 @@ def markdown(path, text):
 
 
 def manual(path, text):
-    """Literal blocks of scdoc; "; needs root" before one says why it is not run."""
+    """Literal blocks of scdoc, typed if they are examples; "; needs root" before one says why it is not."""
     blocks, block, reason, section = [], None, [], ""
     for number, line in enumerate(text.splitlines(), 1):
         if line == "```":
-            block = None if block else Block(path, number + 1, ["sh", *reason], [])
+            kind = ["sh", *reason] if section == "EXAMPLES" else ["text"]
+            block = None if block else Block(path, number + 1, kind, [])
             if block:
                 blocks.append(block)
             reason = []

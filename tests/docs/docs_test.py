@@ -209,8 +209,9 @@ class Checks(unittest.TestCase):
             self.assertIn(say, said)
         self.assertEqual(self.complaints("- a list\n\n    goes on\n"), [])
         self.assertEqual(self.complaints("# EXAMPLES\n\n\tsmartio\n", "x.scd")[0][0], 3)
-        known, = blocks.of("x.scd", "; needs root\n```\nmake\n```\n")
-        self.assertFalse(known.runs)
+        known, = blocks.of("x.scd", "# EXAMPLES\n; needs root\n```\nmake\n```\n")
+        self.assertEqual((known.kind, known.runs), ("sh", False))
+        self.assertEqual(self.complaints("# FILES\n```\nmake\n```\n", "x.scd")[0][0], 3)
 
     def test_what_fails_is_told(self):
         class Nothing:
