@@ -390,9 +390,10 @@ void SCISetSegmentUnavailable(sci_local_segment_t segment, unsigned int localAda
  * that fails, nothing else happens.
  * Errors: SCI_ERR_BUSY: mapped here, connected, or mapped for a device (forced: and held by the
  * owner of its queues); SCI_ERR_NODE_NOT_RESPONDING: forced, and a device's lender does not answer.
- * The handle stays valid, try again. SCI_ERR_NOSPC: it is removed, but there is no memory to make
- * pages that it was given (SCIRegisterSegmentMemory()) private again: they are as before, still in
- * one with what others have mapped or a child of a fork inherits; the handle is good for this call.
+ * The handle stays valid, try again. SCI_ERR_NOSPC: it is removed, but there is no memory, or no
+ * userfaultfd, to make pages that it was given (SCIRegisterSegmentMemory()) private again: they are
+ * as before, still in one with what others have mapped or a child of a fork inherits; the handle is
+ * good for this call.
  */
 void SCIRemoveSegment(sci_local_segment_t segment, unsigned int flags, sci_error_t *error);
 
@@ -402,12 +403,19 @@ void SCIRemoveSegment(sci_local_segment_t segment, unsigned int flags, sci_error
  * address; SCIRemoveSegment() makes them private again, with what is then in them. Meanwhile the
  * memory counts as this host's, as of any segment; a child of fork() gets a private copy, made
  * before the fork.
- * @address, @size: multiples of a page; memory of malloc() or private anonymous pages, to which no
- *   other thread writes during the call. @flags: LOCK_USER_MEM: accepted.
+ * Other threads may go on using it: what they store while it is exchanged, here and in
+ * SCIRemoveSegment(), waits for that and is not lost (by a userfaultfd). So does what a system call
+ * of theirs stores, if the program may have the kernel wait: with CAP_SYS_PTRACE, with
+ * vm.unprivileged_userfaultfd 1, or if it may open /dev/userfaultfd; else that call may fail with
+ * EFAULT. A device that is writing there for this program at that moment (direct I/O, RDMA) writes
+ * to the pages before the exchange.
+ * @address, @size: multiples of a page; memory of malloc() or private anonymous pages.
+ * @flags: LOCK_USER_MEM: accepted.
  * Errors: SCI_ERR_SIZE_ALIGNMENT; SCI_ERR_ILLEGAL_ADDRESS: not of a page, or nothing that can be
  * written is there; SCI_ERR_OUT_OF_RANGE: more than the segment was made for;
- * SCI_ERR_NOT_SUPPORTED: pages of a file, shared ones, or of a stack; SCI_ERR_ILLEGAL_OPERATION: it
- * has memory; SCI_ERR_NOSPC.
+ * SCI_ERR_NOT_SUPPORTED: pages of a file, shared ones, or of a stack; the program has a userfaultfd
+ * of its own there; or it has other threads, and gets no userfaultfd (a container's seccomp
+ * profile); SCI_ERR_ILLEGAL_OPERATION: it has memory; SCI_ERR_NOSPC.
  */
 void SCIRegisterSegmentMemory(void *address, size_t size, sci_local_segment_t segment,
 			      unsigned int flags, sci_error_t *error);

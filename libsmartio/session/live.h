@@ -51,4 +51,9 @@ void sio_live_unmap(struct sio_world *w, void *at, size_t len);
 unsigned sio_live_wake_ways(struct sio_world *w);
 int sio_live_fault_new(struct sio_world *w, void *at, size_t len);
 
+/* ---- world_live.c ---- */
+
+/* How many threads of the library run, but the caller. */
+unsigned sio_live_threads(void);
+
 #endif

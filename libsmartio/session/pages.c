@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "session/freeze.h"
+#include "session/live.h"
 #include "session/pages.h"
 
 struct pages {
@@ -17,6 +19,7 @@ struct pages {
 	size_t len;
 	unsigned long inode;
 	char *copy; /* for the child of a fork that is under way; NULL: there is none */
+	int fd;	    /* of the file, while they are made private */
 };
 
 /* The mutex is held over a fork, too, so that no child inherits a half of what is done under it. */
@@ -71,8 +74,11 @@ static bool next_area(struct reader *r, struct area *a)
 }
 
 /* Private memory of no file, and not a stack: that one is in use while we exchange it. */
-static int check_area(const struct area *a)
+static int check_area(void *arg, const struct area *a, char *from, size_t part)
 {
+	(void)arg;
+	(void)from;
+	(void)part;
 	if (a->perms[0] != 'r' || a->perms[1] != 'w')
 		return -EFAULT;
 	if (a->perms[3] != 'p' || a->inode != 0)
@@ -82,7 +88,9 @@ static int check_area(const struct area *a)
 	return 0;
 }
 
-static int check_range(char *at, size_t len)
+/* Calls @fn for each area of the range, which has no holes, and for as much of it as lies there. */
+static int each_area(char *at, size_t len,
+		     int (*fn)(void *arg, const struct area *a, char *from, size_t part), void *arg)
 {
 	struct reader r = {.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
 	char *end = at + len;
@@ -94,7 +102,9 @@ static int check_range(char *at, size_t len)
 	while (rc == 0 && at < end && next_area(&r, &a)) {
 		if (a.end <= at)
 			continue;
-		rc = a.begin > at ? -EFAULT : check_area(&a);
+		if (a.end > end)
+			a.end = end;
+		rc = a.begin > at ? -EFAULT : fn(arg, &a, at, (size_t)(a.end - at));
 		at = a.end;
 	}
 	close(r.fd);
@@ -137,17 +147,63 @@ static int move(char *from, char *at, size_t len)
 	return mremap(from, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED ? -errno : 0;
 }
 
-static int exchange(char *at, size_t len, int fd)
+static int freeze_area(void *arg, const struct area *a, char *from, size_t part)
 {
-	int rc, flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
-	char *p = mmap(NULL, len, PROT_READ | PROT_WRITE, flags, fd, 0);
+	(void)a;
+	return sio_freeze_stores(arg, from, part);
+}
+
+/* The pages at @at become a mapping of @fd; stores of other threads wait meanwhile. */
+static int make_shared(char *at, size_t len, int fd)
+{
+	char *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	struct sio_freeze f;
+	int rc;
 
 	if (p == MAP_FAILED)
 		return -errno;
-	memcpy(p, at, len);
-	rc = move(p, at, len);
+	rc = sio_freeze_begin(&f, at, len, sio_live_threads());
+	if (rc == 0) {
+		rc = each_area(at, len, freeze_area, &f);
+		if (rc == 0) {
+			memcpy(p, at, len);
+			rc = move(p, at, len);
+		}
+		sio_freeze_end(&f);
+	}
 	if (rc < 0)
 		munmap(p, len);
+	return rc;
+}
+
+/*
+ * The reverse. The mapping of a file may be of a kind whose stores cannot be made to wait, but its
+ * pages can be had elsewhere: so all accesses wait, at pages that take its place for a moment.
+ */
+static int make_private(struct pages *p, char *at, size_t len)
+{
+	char *old = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, p->fd, at - p->at);
+	char *fresh = mmap(NULL, len, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	int rc = old == MAP_FAILED || fresh == MAP_FAILED ? -ENOMEM : 0;
+	struct sio_freeze f;
+
+	if (rc == 0)
+		rc = sio_freeze_begin(&f, at, len, sio_live_threads());
+	if (rc == 0) {
+		rc = sio_freeze_all(&f);
+		if (rc == 0) {
+			memcpy(fresh, old, len);
+			rc = move(fresh, at, len);
+			if (rc < 0 && move(old, at, len) == 0)
+				old = MAP_FAILED;
+		}
+		sio_freeze_end(&f);
+	}
+	if (rc < 0 && fresh != MAP_FAILED)
+		munmap(fresh, len);
+	if (old != MAP_FAILED)
+		munmap(old, len);
 	return rc;
 }
 
@@ -161,9 +217,9 @@ int sio_pages_adopt(struct sio_world *w, void *at, size_t len, int fd)
 	if (!p)
 		return -ENOMEM;
 	pthread_mutex_lock(&mutex);
-	rc = fstat(fd, &st) < 0 ? -errno : check_range(at, len);
+	rc = fstat(fd, &st) < 0 ? -errno : each_area(at, len, check_area, NULL);
 	if (rc == 0)
-		rc = exchange(at, len, fd);
+		rc = make_shared(at, len, fd);
 	if (rc == 0) {
 		*p = (struct pages){.next = all, .at = at, .len = len, .inode = st.st_ino};
 		all = p;
@@ -174,13 +230,7 @@ int sio_pages_adopt(struct sio_world *w, void *at, size_t len, int fd)
 	return rc;
 }
 
-static int make_private(struct pages *p, char *at, size_t len)
-{
-	(void)p;
-	return exchange(at, len, -1);
-}
-
-int sio_pages_release(struct sio_world *w, void *at, size_t len)
+int sio_pages_release(struct sio_world *w, void *at, size_t len, int fd)
 {
 	struct pages **link = &all, *p;
 	int rc = 0;
@@ -191,8 +241,10 @@ int sio_pages_release(struct sio_world *w, void *at, size_t len)
 	while (*link && (*link)->at != at)
 		link = &(*link)->next;
 	p = *link;
-	if (p)
+	if (p) {
+		p->fd = fd;
 		rc = each_part(p, make_private);
+	}
 	if (p && rc == 0) {
 		*link = p->next;
 		free(p);

@@ -10,12 +10,17 @@
 
 /*
  * Whole pages at @at, private, anonymous and writable, keep their contents and become a mapping of
- * @fd from its start. Other threads must not write to them meanwhile. -EFAULT: nothing is mapped
- * there, or not for writing; -EOPNOTSUPP: pages of another kind; -ENOMEM.
+ * @fd from its start. What other threads store there meanwhile is not lost (session/freeze.h).
+ * -EFAULT: nothing is mapped there, or not for writing; -EOPNOTSUPP: pages of another kind; -EPERM:
+ * other threads run, and the kernel lets nothing wait; -EBUSY: the program has a userfaultfd there;
+ * -ENOMEM, -EMFILE.
  */
 int sio_pages_adopt(struct sio_world *w, void *at, size_t len, int fd);
-/* Private again, with their contents, as far as the program still has them there. -ENOMEM. */
-int sio_pages_release(struct sio_world *w, void *at, size_t len);
+/*
+ * Private again, with their contents, as far as the program still has them there. @fd: the same
+ * file's. -ENOMEM, -EMFILE; -EPERM, -EOPNOTSUPP: as above. They stay shared then.
+ */
+int sio_pages_release(struct sio_world *w, void *at, size_t len, int fd);
 
 /* Around fork(). */
 void sio_pages_before_fork(void);

@@ -88,10 +88,10 @@ struct sio_world {
 	void (*unmap)(struct sio_world *w, void *at, size_t len);
 	/*
 	 * Pages of the program become a mapping of @fd, with their contents, and private again
-	 * (session/pages.h). -EFAULT, -EOPNOTSUPP, -ENOMEM.
+	 * (session/pages.h). -EFAULT, -EOPNOTSUPP, -EPERM, -EBUSY, -ENOMEM, -EMFILE.
 	 */
 	int (*pages_adopt)(struct sio_world *w, void *at, size_t len, int fd);
-	int (*pages_release)(struct sio_world *w, void *at, size_t len);
+	int (*pages_release)(struct sio_world *w, void *at, size_t len, int fd);
 
 	/* Set of SIO_WAKE_* that the user allows; 0: what he says makes no sense. */
 	unsigned (*wake_ways)(struct sio_world *w);

@@ -39,6 +39,9 @@ static struct {
 
 static pthread_once_t live_once = PTHREAD_ONCE_INIT;
 
+static unsigned threads;					      /* of ours that run */
+static __thread bool ours __attribute__((tls_model("initial-exec"))); /* this one is among them */
+
 static void before_fork(void)
 {
 	sio_pages_before_fork();
@@ -56,6 +59,8 @@ static void after_fork_child(void)
 	sio_live_fds_close_all();
 	sio_live_ones_forget();
 	live.pid = (uint32_t)getpid();
+	threads = 0;
+	ours = false;
 	sio_quick_forget();
 	sio_live_fds_unlock();
 	sio_pages_after_fork(true);
@@ -118,11 +123,18 @@ static void live_log(struct sio_world *w, const char *text)
 	fprintf(stderr, "libsmartio: %s\n", text);
 }
 
+unsigned sio_live_threads(void)
+{
+	return __atomic_load_n(&threads, __ATOMIC_RELAXED) - ours;
+}
+
 static void *thread_body(void *arg)
 {
 	struct sio_world_thread *t = arg;
 
+	ours = true;
 	t->fn(t->arg);
+	__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED);
 	return NULL;
 }
 
@@ -142,9 +154,11 @@ static int live_thread_start(struct sio_world *w, void (*fn)(void *), void *arg,
 	*ret = t;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
+	__atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
 	rc = pthread_create(&t->id, NULL, thread_body, t);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rc) {
+		__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED);
 		*ret = NULL;
 		free(t);
 	}

@@ -8,11 +8,23 @@
 #include "core/types.h"
 #include "sisci/segment.h"
 
+/* Why stores of other threads could be lost. */
+#define NO_FREEZE                                                                                  \
+	"other threads of this program may store there meanwhile, and the kernel gives it no "     \
+	"userfaultfd to let them wait (a container's seccomp profile?)"
+
 int sio_local_segment_return_pages(struct sio_local_segment *seg, struct sio_err *err)
 {
 	struct sio_world *w = seg->o.lib->world;
-	int rc = seg->pages ? w->pages_release(w, seg->pages, seg->pages_bytes) : 0;
+	int rc = seg->pages ? w->pages_release(w, seg->pages, seg->pages_bytes, seg->fd) : 0;
 
+	if (rc == -EPERM || rc == -EOPNOTSUPP)
+		return sio_fail(
+			err, -ENOMEM,
+			"segment %#x is removed, but %#zx bytes at %p cannot be given back: %s; "
+			"remove it again",
+			seg->segment_id, seg->pages_bytes, seg->pages,
+			rc == -EPERM ? NO_FREEZE : "this thread's stack lies there");
 	if (rc < 0)
 		return sio_fail(
 			err, -ENOMEM,
@@ -105,8 +117,14 @@ static int adopt(struct sio_local_segment *seg, void *address, size_t size, stru
 	case -EOPNOTSUPP:
 		return sio_fail(err, rc,
 				"%#zx bytes at %p are not all private memory of this program "
-				"(heap, or anonymous pages)",
+				"(heap, or anonymous pages, but no stack in use)",
 				size, address);
+	case -EBUSY:
+		return sio_fail(err, -EOPNOTSUPP,
+				"%#zx bytes at %p: this program has a userfaultfd of its own there",
+				size, address);
+	case -EPERM:
+		return sio_fail(err, -EOPNOTSUPP, "%#zx bytes at %p: %s", size, address, NO_FREEZE);
 	default:
 		return sio_fail(err, -ENOMEM, "no memory to exchange %#zx bytes at %p: error %d",
 				size, address, -rc);

@@ -168,9 +168,9 @@ static int pages_adopt_or_fail(struct sio_world *w, void *at, size_t len, int fd
 	return fails(FAULT_SYSTEM) ? -ENOMEM : sio_world_live()->pages_adopt(w, at, len, fd);
 }
 
-static int pages_release_or_fail(struct sio_world *w, void *at, size_t len)
+static int pages_release_or_fail(struct sio_world *w, void *at, size_t len, int fd)
 {
-	return fails(FAULT_SYSTEM) ? -ENOMEM : sio_world_live()->pages_release(w, at, len);
+	return fails(FAULT_SYSTEM) ? -ENOMEM : sio_world_live()->pages_release(w, at, len, fd);
 }
 
 static int thread_start_or_fail(struct sio_world *w, void (*fn)(void *), void *arg,

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Segments whose memory is the program's own pages. */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -49,14 +56,14 @@ static sci_error_t add_memory(sci_local_segment_t seg, void *address, size_t siz
 
 /* ---- others reach it, contents are kept ---- */
 
-static uint8_t *allocate(bool heap)
+static uint8_t *allocate(bool heap, size_t bytes)
 {
-	uint8_t *p = heap ? aligned_alloc(PAGE, BYTES)
-			  : mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+	uint8_t *p = heap ? aligned_alloc(PAGE, bytes)
+			  : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 				 -1, 0);
 
 	CHECK(p && (void *)p != MAP_FAILED);
-	for (unsigned i = 0; i < BYTES; i++)
+	for (unsigned i = 0; i < bytes; i++)
 		put8(p + i, (uint8_t)(i / PAGE + i));
 	return p;
 }
@@ -96,7 +103,7 @@ static int owner(void *arg)
 	const struct owning *how = arg;
 	sci_desc_t sd = api_begin();
 	sci_local_segment_t seg = empty_segment(sd, 1);
-	uint8_t *p = allocate(how->heap), *q;
+	uint8_t *p = allocate(how->heap, BYTES), *q;
 	sci_error_t error;
 	sci_map_t map;
 
@@ -195,7 +202,7 @@ static int wrong_memory(void *arg)
 {
 	sci_desc_t sd = api_begin();
 	sci_local_segment_t seg = empty_segment(sd, 1), full = NULL;
-	uint8_t *p = allocate(false), *shared;
+	uint8_t *p = allocate(false, BYTES), *shared;
 	uint8_t stack[3 * PAGE];
 	sci_remote_segment_t far = NULL;
 	sci_error_t error;
@@ -293,7 +300,7 @@ static void physical_memory_is_not_attached(void **state)
 static int ends_in_disorder(void *arg)
 {
 	sci_desc_t sd = api_begin();
-	uint8_t *p = allocate(false), *q = allocate(false);
+	uint8_t *p = allocate(false, BYTES), *q = allocate(false, BYTES);
 	sci_local_segment_t seg = empty_segment(sd, 1), other = empty_segment(sd, 2);
 
 	(void)arg;
@@ -334,7 +341,7 @@ static void memory_may_be_gone_before_the_segment(void **state)
 static int keeps_its_memory(void *arg)
 {
 	sci_desc_t sd = api_begin();
-	uint8_t *p = allocate(true);
+	uint8_t *p = allocate(true, BYTES);
 	sci_local_segment_t seg = empty_segment(sd, 1);
 	sci_error_t error;
 
@@ -385,7 +392,7 @@ static void limit_descriptors(bool none)
 static int removes_without_descriptors(void *arg)
 {
 	sci_desc_t sd = api_begin();
-	uint8_t *p = allocate(false);
+	uint8_t *p = allocate(false, BYTES);
 	sci_local_segment_t seg = empty_segment(sd, 1), other;
 	sci_remote_segment_t far = NULL;
 	sci_error_t error;
@@ -431,6 +438,180 @@ static void pages_come_back_later(void **state)
 			 0);
 }
 
+/* ---- threads that go on storing ---- */
+
+#define STORERS 3u
+#define ROUNDS (cluster_is_machine() ? 50u : 500u)
+#define LARGE (64 * PAGE) /* that takes a while to be copied */
+
+struct storer {
+	pthread_t thread;
+	volatile uint64_t *first; /* of two counters on different pages */
+	uint64_t stores, lost;
+};
+
+static bool storing;
+
+/* Each word is this thread's alone: who finds another number there has lost a store. */
+static void *store(void *arg)
+{
+	struct storer *s = arg;
+	volatile uint64_t *second = s->first + (LARGE - 2 * PAGE) / sizeof(*s->first);
+
+	*s->first = 0;
+	*second = 0;
+	while (__atomic_load_n(&storing, __ATOMIC_ACQUIRE)) {
+		s->lost += *s->first != s->stores || *second != s->stores;
+		s->stores++;
+		*s->first = s->stores;
+		*second = s->stores;
+	}
+	s->lost += *s->first != s->stores || *second != s->stores;
+	return NULL;
+}
+
+/* The kernel's stores for a system call of a thread are its stores, too. */
+static void *store_by_call(void *arg)
+{
+	struct storer *s = arg;
+	int end[2];
+
+	CHECK(pipe(end) == 0);
+	*s->first = 0;
+	while (__atomic_load_n(&storing, __ATOMIC_ACQUIRE)) {
+		uint64_t next = s->stores + 1;
+
+		CHECK(write(end[1], &next, sizeof(next)) == sizeof(next));
+		if (read(end[0], (void *)(uintptr_t)s->first, sizeof(next)) != sizeof(next)) {
+			CHECK(errno == EFAULT); /* told, where the kernel's cannot wait */
+			*s->first = next;
+			while (poll(&(struct pollfd){.fd = end[0], .events = POLLIN}, 1, 0) > 0)
+				CHECK(read(end[0], &next, sizeof(next)) > 0);
+		}
+		s->lost += *s->first != next;
+		s->stores = next;
+	}
+	close(end[0]);
+	close(end[1]);
+	return NULL;
+}
+
+static void register_and_remove(sci_desc_t sd, uint8_t *p, unsigned rounds)
+{
+	for (unsigned i = 0; i < rounds; i++) {
+		sci_local_segment_t seg = NULL;
+		sci_error_t error;
+
+		SCICreateSegment(sd, &seg, 1, LARGE, NULL, NULL, SCI_FLAG_EMPTY, &error);
+		CHECK_OK(error);
+		CHECK_OK(add_memory(seg, p, LARGE));
+		api_remove_segment(seg);
+	}
+}
+
+static int stores_meanwhile(void *arg)
+{
+	const bool *heap = arg;
+	struct storer s[STORERS] = {0};
+	sci_desc_t sd = api_begin();
+	uint8_t *p = allocate(*heap, LARGE);
+
+	__atomic_store_n(&storing, true, __ATOMIC_RELEASE);
+	for (unsigned i = 0; i < STORERS; i++) {
+		s[i].first = (volatile uint64_t *)(p + PAGE) + 8 * i;
+		CHECK(pthread_create(&s[i].thread, NULL, i ? store : store_by_call, &s[i]) == 0);
+	}
+	register_and_remove(sd, p, ROUNDS);
+	__atomic_store_n(&storing, false, __ATOMIC_RELEASE);
+	for (unsigned i = 0; i < STORERS; i++) {
+		CHECK(pthread_join(s[i].thread, NULL) == 0);
+		fprintf(stderr, "thread %u: %lu stores, %lu lost\n", i, (unsigned long)s[i].stores,
+			(unsigned long)s[i].lost);
+		CHECK(s[i].stores > 0 && s[i].lost == 0);
+	}
+	CHECK(get8(p) == 0 && get8(p + LARGE - 1) == (uint8_t)(LARGE / PAGE - 1 + LARGE - 1));
+	api_end(sd);
+	return 0;
+}
+
+static void no_store_is_lost(void **state)
+{
+	cluster_needs_kernel(NEEDS_PAGES);
+	for (unsigned i = 0; i < 2; i++) {
+		bool heap = i;
+
+		assert_int_equal(cluster_wait(cluster_fork(*state, 4, stores_meanwhile, &heap)), 0);
+	}
+}
+
+/* As in a container: neither the system call nor the device gives one. */
+static void forbid_userfaultfd(void)
+{
+	const uint32_t no = SECCOMP_RET_ERRNO | EPERM, device_new = 0xaa00;
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_userfaultfd, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, device_new, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, no),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = {sizeof(filter) / sizeof(filter[0]), filter};
+
+	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == 0);
+	CHECK(syscall(SYS_userfaultfd, 0) < 0 && errno == EPERM);
+}
+
+static void *wait_for_end(void *arg)
+{
+	char byte;
+
+	CHECK(read(*(const int *)arg, &byte, 1) == 0);
+	return NULL;
+}
+
+static int is_refused(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	sci_local_segment_t seg = empty_segment(sd, 1), other = empty_segment(sd, 2);
+	uint8_t *p = allocate(false, BYTES);
+	sci_error_t error;
+	pthread_t thread;
+	int end[2];
+
+	(void)arg;
+	forbid_userfaultfd();
+	CHECK_OK(add_memory(other, p, BYTES)); /* nobody else is there */
+	api_remove_segment(other);
+	CHECK_OK(add_memory(seg, p, BYTES));
+	CHECK(pipe(end) == 0);
+	CHECK(pthread_create(&thread, NULL, wait_for_end, &end[0]) == 0);
+	SCIRemoveSegment(seg, 0, &error);
+	CHECK_IS(error, SCI_ERR_NOSPC);
+	CHECK(strstr(smartio_last_error(), "userfaultfd"));
+	other = empty_segment(sd, 2);
+	CHECK_IS(add_memory(other, p, BYTES), SCI_ERR_NOT_SUPPORTED);
+	CHECK_IS(add_memory(other, allocate(false, BYTES), BYTES), SCI_ERR_NOT_SUPPORTED);
+	CHECK(strstr(smartio_last_error(), "userfaultfd"));
+	CHECK(get8(p) == 0 && get8(p + PAGE) == 1);
+	close(end[1]);
+	CHECK(pthread_join(thread, NULL) == 0);
+	api_remove_segment(seg); /* the handle was kept for that */
+	CHECK_OK(add_memory(other, p, BYTES));
+	api_remove_segment(other);
+	CHECK(get8(p) == 0 && get8(p + PAGE) == 1);
+	api_end(sd);
+	return 0;
+}
+
+static void what_cannot_wait_is_refused(void **state)
+{
+	cluster_needs_kernel(NEEDS_PAGES);
+	assert_int_equal(cluster_wait(cluster_fork(*state, 4, is_refused, NULL)), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -441,6 +622,8 @@ int main(void)
 		API_TEST(memory_may_be_gone_before_the_segment),
 		API_TEST(pages_come_back_later),
 		API_TEST(own_memory_outlives_the_host),
+		API_TEST(no_store_is_lost),
+		API_TEST(what_cannot_wait_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, topology_up, topology_down);

@@ -271,7 +271,7 @@ int sim_world_map_ones(struct sio_world *w, void *at, size_t len);
 int sim_world_map_aside(struct sio_world *w, void *at, size_t len, void **ret);
 int sim_world_map_back(struct sio_world *w, void *aside, void *at, size_t len);
 int sim_world_pages_adopt(struct sio_world *w, void *at, size_t len, int fd);
-int sim_world_pages_release(struct sio_world *w, void *at, size_t len);
+int sim_world_pages_release(struct sio_world *w, void *at, size_t len, int fd);
 void sim_world_unmap(struct sio_world *w, void *at, size_t len);
 void sim_space_free(struct sim_proc *p);
 /* Zeroed memory of the running program's own, which it may register; reached by io.h alone. */

@@ -196,11 +196,12 @@ int sim_world_pages_adopt(struct sio_world *w, void *at, size_t len, int fd)
 	return 0;
 }
 
-int sim_world_pages_release(struct sio_world *w, void *at, size_t len)
+int sim_world_pages_release(struct sio_world *w, void *at, size_t len, int fd)
 {
 	struct sim_proc *p = sim_step(w);
 	struct fabric_mem *m;
 
+	(void)fd;
 	sim_sync();
 	m = memory_at(at, len);
 	if (sim_fails(p))
