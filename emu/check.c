@@ -11,8 +11,11 @@
 enum line_kind { LINE_MEM, LINE_GRANT, LINE_MAP, LINE_REQUESTER, LINE_DMAMAP, LINE_KINDS };
 
 struct line {
-	const struct emu_host *host;
-	uint64_t key;
+	struct line_name {
+		const struct emu_host *host;
+		uint64_t key;
+	} name;
+	UT_hash_handle hh;
 	uint64_t from, length; /* the addresses that it is about */
 	uint64_t to;	       /* where they lead */
 	uint8_t *data;	       /* mem */
@@ -22,13 +25,9 @@ struct line {
 	uint64_t generation;
 };
 
-struct list {
-	struct line *line;
-	size_t n, cap;
-};
-
+/* Lists are hash tables by the names of their lines; read, they are walked through. */
 struct emu_check {
-	struct list list[LINE_KINDS];
+	struct line *list[LINE_KINDS];
 	void (*fail)(void *arg, const char *text);
 	void *arg;
 };
@@ -40,8 +39,14 @@ struct emu_check *emu_check_new(void)
 
 void emu_check_free(struct emu_check *c)
 {
-	for (unsigned i = 0; c && i < LINE_KINDS; i++)
-		free(c->list[i].line);
+	for (unsigned i = 0; c && i < LINE_KINDS; i++) {
+		struct line *l, *tmp;
+
+		HASH_ITER (hh, c->list[i], l, tmp) {
+			HASH_DEL(c->list[i], l);
+			free(l);
+		}
+	}
 	free(c);
 }
 
@@ -51,37 +56,36 @@ void emu_check_hook(struct emu_check *c, void (*fail)(void *arg, const char *tex
 	c->arg = arg;
 }
 
-static int append(struct emu_host *h, enum line_kind kind, const struct line *line)
+static int append(struct emu_host *h, enum line_kind kind, uint64_t key, const struct line *line)
 {
-	struct list *l = &h->room->check->list[kind];
+	struct line **list = &h->room->check->list[kind];
+	struct line *l = malloc(sizeof(*l));
 
-	if (l->n == l->cap) {
-		size_t cap = l->cap ? l->cap * 2 : 64;
-		struct line *more = realloc(l->line, cap * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		l->line = more;
-		l->cap = cap;
-	}
-	l->line[l->n] = *line;
-	l->line[l->n++].host = h;
-	return 0;
+	if (!l)
+		return -ENOMEM;
+	*l = *line;
+	memset(&l->name, 0, sizeof(l->name));
+	l->name.host = h;
+	l->name.key = key;
+	HASH_ADD(hh, *list, name, sizeof(l->name), l);
+	if (l->hh.tbl)
+		return 0;
+	free(l);
+	return -ENOMEM;
 }
 
 int emu_check_mem(struct emu_host *h, uint64_t key, uint64_t physical, uint64_t len, uint8_t *data)
 {
-	return append(h, LINE_MEM,
-		      &(struct line){.key = key, .from = physical, .length = len, .data = data});
+	return append(h, LINE_MEM, key,
+		      &(struct line){.from = physical, .length = len, .data = data});
 }
 
 int emu_check_grant(struct emu_grant *g, uint64_t physical)
 {
 	if (g->source->kind == SIO_KIND_IRQ)
 		return 0;
-	return append(g->o.host, LINE_GRANT,
-		      &(struct line){.key = g->o.id,
-				     .from = g->bus_addr,
+	return append(g->o.host, LINE_GRANT, g->o.id,
+		      &(struct line){.from = g->bus_addr,
 				     .length = g->length,
 				     .to = physical,
 				     .access = g->access,
@@ -96,9 +100,8 @@ int emu_check_map(struct emu_map *m)
 	uint64_t before = m->bus_addr % entry;
 	uint64_t length = (before + m->length + entry - 1) / entry * entry;
 
-	return append(m->o.host, LINE_MAP,
-		      &(struct line){.key = m->o.id,
-				     .from = t->window_base + m->window_offset - before,
+	return append(m->o.host, LINE_MAP, m->o.id,
+		      &(struct line){.from = t->window_base + m->window_offset - before,
 				     .length = length,
 				     .to = m->bus_addr - before,
 				     .adapter = m->adapter,
@@ -109,15 +112,14 @@ int emu_check_map(struct emu_map *m)
 
 int emu_check_requester(struct emu_requester *q, uint32_t bdf)
 {
-	return append(q->o.host, LINE_REQUESTER,
-		      &(struct line){.key = q->o.id, .adapter = q->adapter, .bdf = bdf});
+	return append(q->o.host, LINE_REQUESTER, q->o.id,
+		      &(struct line){.adapter = q->adapter, .bdf = bdf});
 }
 
 int emu_check_dmamap(struct emu_dmamap *m)
 {
-	return append(m->o.host, LINE_DMAMAP,
-		      &(struct line){.key = m->o.id,
-				     .from = m->iova,
+	return append(m->o.host, LINE_DMAMAP, m->o.id,
+		      &(struct line){.from = m->iova,
 				     .length = m->length,
 				     .to = m->physical,
 				     .device = m->device,
@@ -143,29 +145,35 @@ static int line_kind(uint32_t object)
 	}
 }
 
-/* What came last often goes first. */
+static struct line *by_name(struct emu_host *h, int kind, uint64_t key)
+{
+	struct line_name name;
+	struct line *l;
+
+	memset(&name, 0, sizeof(name));
+	name.host = h;
+	name.key = key;
+	HASH_FIND(hh, h->room->check->list[kind], &name, sizeof(name), l);
+	return l;
+}
+
 void emu_check_forget(struct emu_host *h, uint32_t kind, uint64_t key)
 {
 	int which = line_kind(kind);
-	struct list *l;
+	struct line *l = which < 0 ? NULL : by_name(h, which, key);
 
-	if (which < 0)
+	if (!l)
 		return;
-	l = &h->room->check->list[which];
-	for (size_t k = l->n; k-- > 0;)
-		if (l->line[k].host == h && l->line[k].key == key) {
-			l->line[k] = l->line[--l->n];
-			return;
-		}
+	HASH_DEL(h->room->check->list[which], l);
+	free(l);
 }
 
 void emu_check_moved(struct emu_host *h, uint64_t key, uint8_t *data)
 {
-	struct list *l = &h->room->check->list[LINE_MEM];
+	struct line *l = by_name(h, LINE_MEM, key);
 
-	for (size_t k = 0; k < l->n; k++)
-		if (l->line[k].host == h && l->line[k].key == key)
-			l->line[k].data = data;
+	if (l)
+		l->data = data;
 }
 
 static bool holds(const struct line *l, uint64_t addr, uint64_t len)
@@ -177,23 +185,21 @@ static bool holds(const struct line *l, uint64_t addr, uint64_t len)
 static const struct line *find(const struct emu_host *h, enum line_kind kind, const void *device,
 			       uint64_t addr, uint64_t len, uint32_t adapter)
 {
-	const struct list *l = &h->room->check->list[kind];
+	const struct line *l = h->room->check->list[kind];
 
-	for (size_t i = 0; i < l->n; i++)
-		if (l->line[i].host == h && l->line[i].device == device &&
-		    l->line[i].adapter == adapter && holds(&l->line[i], addr, len))
-			return &l->line[i];
-	return NULL;
+	while (l && (l->name.host != h || l->device != device || l->adapter != adapter ||
+		     !holds(l, addr, len)))
+		l = l->hh.next;
+	return l;
 }
 
 static bool let_through(const struct emu_host *h, uint32_t adapter, uint32_t bdf)
 {
-	const struct list *l = &h->room->check->list[LINE_REQUESTER];
+	const struct line *l = h->room->check->list[LINE_REQUESTER];
 
-	for (size_t i = 0; i < l->n; i++)
-		if (l->line[i].host == h && l->line[i].adapter == adapter && l->line[i].bdf == bdf)
-			return true;
-	return false;
+	while (l && (l->name.host != h || l->adapter != adapter || l->bdf != bdf))
+		l = l->hh.next;
+	return l;
 }
 
 static const uint8_t *in_memory(const struct emu_host *h, uint64_t physical, uint64_t len)

@@ -2,7 +2,7 @@
 /*
  * An address space: which region of which object lies where. A host's physical map is one (RAM,
  * BAR pages, apertures); core/iommu.h and core/range.h are built on it. Regions never overlap.
- * Pure logic; adding allocates, looking up does not.
+ * Pure logic; adding allocates, looking up does not. Each call takes the logarithm of their number.
  */
 #ifndef CORE_ADDRMAP_H
 #define CORE_ADDRMAP_H
@@ -22,11 +22,12 @@ struct sio_region {
 	uint64_t offset; /* in @object, of the region's first byte */
 };
 
+struct sio_addrmap_node;
+
 struct sio_addrmap {
-	char name[SIO_NAME_LEN]; /* for texts */
-	size_t n, cap;
-	struct sio_region
-		*region; /* ascending, disjoint; pointers hold until the next add or remove */
+	char name[SIO_NAME_LEN];       /* for texts */
+	size_t n;		       /* regions */
+	struct sio_addrmap_node *root; /* a search tree; pointers to regions hold until theirs go */
 };
 
 void sio_addrmap_init(struct sio_addrmap *m, const char *name);
@@ -47,6 +48,16 @@ const struct sio_region *sio_addrmap_nearest(const struct sio_addrmap *m, uint64
 /* The lowest region that shares an address with @size bytes (at least 1) from @base; NULL: none. */
 const struct sio_region *sio_addrmap_overlap(const struct sio_addrmap *m, uint64_t base,
 					     uint64_t size);
+
+/*
+ * The lowest multiple of @align (a power of 2) with @len bytes (at least 1) that no region has, from
+ * @lowest to @highest, both included. Every region lies between the two, or above @highest.
+ * Return: 0; -ENOSPC.
+ */
+int sio_addrmap_first_gap(const struct sio_addrmap *m, uint64_t lowest, uint64_t highest,
+			  uint64_t len, uint64_t align, uint64_t *ret_addr);
+/* The most bytes in a row that no region has from @lowest to @highest, between which all lie. */
+uint64_t sio_addrmap_largest_gap(const struct sio_addrmap *m, uint64_t lowest, uint64_t highest);
 
 static inline uint64_t sio_region_last(const struct sio_region *r)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
 
 #include "core/range.h"
 
@@ -40,49 +39,10 @@ static int take(struct sio_range *r, uint64_t addr, uint64_t len, struct sio_err
 	return rc;
 }
 
-/* Lay @len bytes at a multiple of @align into the hole from @first to @last, both included. */
-static bool fits(uint64_t first, uint64_t last, uint64_t len, uint64_t align, uint64_t *ret_addr)
-{
-	uint64_t addr;
-
-	if (__builtin_add_overflow(first, align - 1, &addr))
-		return false;
-	addr &= ~(align - 1);
-	if (addr > last || last - addr < len - 1)
-		return false;
-	*ret_addr = addr;
-	return true;
-}
-
-/* The hole before the taken range @i (or the end), as far as @highest. False: there is none. */
-static bool hole(const struct sio_range *r, size_t i, uint64_t highest, uint64_t *ret_first,
-		 uint64_t *ret_last)
-{
-	uint64_t first = r->base, last = last_address(r);
-
-	if (i > 0) {
-		uint64_t before = sio_region_last(&r->taken.region[i - 1]);
-
-		if (before == last)
-			return false;
-		first = before + 1;
-	}
-	if (i < r->taken.n) {
-		if (r->taken.region[i].base == first)
-			return false;
-		last = r->taken.region[i].base - 1;
-	}
-	if (last > highest)
-		last = highest;
-	*ret_first = first;
-	*ret_last = last;
-	return first <= last;
-}
-
 int sio_range_alloc(struct sio_range *r, uint64_t len, uint64_t align, uint64_t highest,
 		    uint64_t *ret_addr, struct sio_err *reterr)
 {
-	uint64_t addr, first, last;
+	uint64_t last = last_address(r), addr;
 	int rc;
 
 	if (len == 0 || align == 0 || (align & (align - 1)))
@@ -90,9 +50,8 @@ int sio_range_alloc(struct sio_range *r, uint64_t len, uint64_t align, uint64_t 
 				"%s: %#" PRIx64 " bytes at a multiple of %#" PRIx64
 				"; at least 1 at a power of 2 is right",
 				r->taken.name, len, align);
-	for (size_t i = 0; i <= r->taken.n; i++) {
-		if (!hole(r, i, highest, &first, &last) || !fits(first, last, len, align, &addr))
-			continue;
+	if (sio_addrmap_first_gap(&r->taken, r->base, highest < last ? highest : last, len, align,
+				  &addr) == 0) {
 		rc = take(r, addr, len, reterr);
 		if (rc == 0)
 			*ret_addr = addr;
@@ -139,11 +98,5 @@ uint64_t sio_range_free_bytes(const struct sio_range *r)
 
 uint64_t sio_range_largest(const struct sio_range *r)
 {
-	uint64_t largest = 0, first, last;
-
-	for (size_t i = 0; i <= r->taken.n; i++) {
-		if (hole(r, i, SIO_RANGE_ANYWHERE, &first, &last) && last - first + 1 > largest)
-			largest = last - first + 1;
-	}
-	return largest;
+	return sio_addrmap_largest_gap(&r->taken, r->base, last_address(r));
 }
