@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a session has, entry by entry, each the message that tells of it. */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hash.h"
 #include "core/types.h"
 #include "session/journal.h"
 #include "session/journal_fill.h"
@@ -13,7 +15,9 @@
 
 struct sio_journal_entry {
 	struct sio_journal_entry *next, **prev;
-	uint64_t number; /* ascending */
+	struct sio_hash_node by_handle;
+	struct sio_hash_node by_mapped; /* a map: by the handle of what it maps */
+	uint64_t number;		/* ascending */
 	struct sio_msg_restore m;
 	uint32_t told[SIO_MAX_ADAPTERS]; /* segment: connections told of, by adapter */
 	bool known;			 /* to the smartiod of now, if that did not refuse it */
@@ -22,6 +26,9 @@ struct sio_journal_entry {
 
 struct sio_journal {
 	struct sio_journal_entry *first, **last;
+	struct sio_journal_entry *told; /* the one that was told last, or one before it; NULL: from
+					   the start */
+	struct sio_hash by_handle, by_mapped;
 	uint64_t last_number;
 	uint32_t last_handle;
 };
@@ -58,13 +65,36 @@ struct sio_journal *sio_journal_new(void)
 {
 	struct sio_journal *j = calloc(1, sizeof(*j));
 
-	if (j)
-		j->last = &j->first;
+	if (!j)
+		return NULL;
+	j->last = &j->first;
+	sio_hash_init(&j->by_handle);
+	sio_hash_init(&j->by_mapped);
 	return j;
+}
+
+/* The handle of what it maps; 0: it is no map. */
+static uint32_t mapped(const struct sio_journal_entry *e)
+{
+	const struct sio_msg_seg_map *map = (const void *)e->m.request;
+
+	return sio_from_le32(e->m.type) == SIO_MSG_SEG_MAP ? sio_from_le32(map->handle) : 0;
+}
+
+static struct sio_journal_entry *before(struct sio_journal *j, struct sio_journal_entry *e)
+{
+	if (e->prev == &j->first)
+		return NULL;
+	return (void *)((char *)e->prev - offsetof(struct sio_journal_entry, next));
 }
 
 static void entry_free(struct sio_journal *j, struct sio_journal_entry *e)
 {
+	if (j->told == e)
+		j->told = before(j, e);
+	sio_hash_remove(&j->by_handle, &e->by_handle);
+	if (mapped(e))
+		sio_hash_remove(&j->by_mapped, &e->by_mapped);
 	*e->prev = e->next;
 	if (e->next)
 		e->next->prev = e->prev;
@@ -77,6 +107,10 @@ void sio_journal_free(struct sio_journal *j)
 {
 	while (j && j->first)
 		entry_free(j, j->first);
+	if (j) {
+		sio_hash_done(&j->by_handle);
+		sio_hash_done(&j->by_mapped);
+	}
 	free(j);
 }
 
@@ -101,6 +135,9 @@ static void add(struct sio_journal *j, struct sio_journal_entry *e)
 {
 	e->number = ++j->last_number;
 	e->known = true;
+	sio_hash_add(&j->by_handle, &e->by_handle, sio_from_le32(e->m.handle));
+	if (mapped(e))
+		sio_hash_add(&j->by_mapped, &e->by_mapped, mapped(e));
 	e->prev = j->last;
 	*j->last = e;
 	j->last = &e->next;
@@ -113,12 +150,28 @@ static bool is_object(const struct sio_journal_entry *e)
 	return makers[maker(sio_from_le32(e->m.type))].is_object;
 }
 
+static struct sio_journal_entry *with_handle(struct sio_hash_node *n)
+{
+	return SIO_HASH_OF(n, struct sio_journal_entry, by_handle);
+}
+
+/* Entries of @handle: itself and its parts. */
+static struct sio_journal_entry *first_of(const struct sio_journal *j, sio_le32 handle)
+{
+	return with_handle(sio_hash_find(&j->by_handle, sio_from_le32(handle)));
+}
+
+static struct sio_journal_entry *next_of(const struct sio_journal_entry *e)
+{
+	return with_handle(sio_hash_next(&e->by_handle));
+}
+
 static struct sio_journal_entry *find(const struct sio_journal *j, sio_le32 handle)
 {
-	struct sio_journal_entry *e = j->first;
+	struct sio_journal_entry *e = first_of(j, handle);
 
-	while (e && (e->m.handle != handle || !is_object(e)))
-		e = e->next;
+	while (e && !is_object(e))
+		e = next_of(e);
 	return e;
 }
 
@@ -126,33 +179,30 @@ static struct sio_journal_entry *find(const struct sio_journal *j, sio_le32 hand
 static struct sio_journal_entry *find_part(const struct sio_journal *j, uint32_t type,
 					   sio_le32 handle, sio_le32 number, sio_le64 key)
 {
-	struct sio_journal_entry *e = j->first;
+	struct sio_journal_entry *e = first_of(j, handle);
 
-	while (e && (sio_from_le32(e->m.type) != type || e->m.handle != handle ||
+	while (e && (sio_from_le32(e->m.type) != type ||
 		     (key ? e->m.key != key : e->m.number != number)))
-		e = e->next;
+		e = next_of(e);
 	return e;
 }
 
 /* It and its parts. */
 static void remove_handle(struct sio_journal *j, sio_le32 handle)
 {
-	struct sio_journal_entry *e, *next;
+	struct sio_journal_entry *e;
 
-	for (e = j->first; e; e = next) {
-		next = e->next;
-		if (e->m.handle == handle)
-			entry_free(j, e);
-	}
+	while ((e = first_of(j, handle)))
+		entry_free(j, e);
 }
 
 static void remove_holds(struct sio_journal *j, sio_le32 device)
 {
 	struct sio_journal_entry *e, *next;
 
-	for (e = j->first; e; e = next) {
-		next = e->next;
-		if (e->m.handle == device && sio_from_le32(e->m.type) == SIO_MSG_DEV_HOLD)
+	for (e = first_of(j, device); e; e = next) {
+		next = next_of(e);
+		if (sio_from_le32(e->m.type) == SIO_MSG_DEV_HOLD)
 			entry_free(j, e);
 	}
 }
@@ -314,25 +364,30 @@ void sio_journal_done(struct sio_journal *j, struct sio_journal_entry *e, const 
 
 /* ---- events ---- */
 
+static void lose_one(struct sio_journal *j, struct sio_journal_entry *e)
+{
+	if (e->known && is_object(e))
+		e->lost = true;
+	else
+		entry_free(j, e);
+}
+
 /*
  * @handle is lost, with its parts, and maps of it. What smartiod knows of keeps its handle until
  * that is given back.
  */
 static void lose(struct sio_journal *j, sio_le32 handle)
 {
+	struct sio_hash_node *n, *next_map;
 	struct sio_journal_entry *e, *next;
 
-	for (e = j->first; e; e = next) {
-		const struct sio_msg_seg_map *map = (const void *)e->m.request;
-
-		next = e->next;
-		if (e->m.handle != handle &&
-		    (sio_from_le32(e->m.type) != SIO_MSG_SEG_MAP || map->handle != handle))
-			continue;
-		if (e->known && is_object(e))
-			e->lost = true;
-		else
-			entry_free(j, e);
+	for (e = first_of(j, handle); e; e = next) {
+		next = next_of(e);
+		lose_one(j, e);
+	}
+	for (n = sio_hash_find(&j->by_mapped, sio_from_le32(handle)); n; n = next_map) {
+		next_map = sio_hash_next(n);
+		lose_one(j, SIO_HASH_OF(n, struct sio_journal_entry, by_mapped));
 	}
 }
 
@@ -436,12 +491,13 @@ void sio_journal_begin(struct sio_journal *j)
 bool sio_journal_next(struct sio_journal *j, unsigned step, uint64_t *at,
 		      struct sio_msg_restore *ret)
 {
-	struct sio_journal_entry *e = j->first;
+	struct sio_journal_entry *e = j->told && j->told->number <= *at ? j->told : j->first;
 	uint32_t told = 0;
 
 	while (e && (e->number <= *at || e->lost ||
 		     makers[maker(sio_from_le32(e->m.type))].step != step))
 		e = e->next;
+	j->told = e;
 	if (!e)
 		return false;
 	e->known = true;
@@ -460,7 +516,7 @@ uint32_t sio_journal_last_handle(const struct sio_journal *j)
 
 void sio_journal_gone(struct sio_journal *j, uint64_t number)
 {
-	struct sio_journal_entry *e = j->first;
+	struct sio_journal_entry *e = j->told && j->told->number <= number ? j->told : j->first;
 
 	while (e && e->number != number)
 		e = e->next;

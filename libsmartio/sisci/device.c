@@ -53,8 +53,8 @@ static void device_lost(struct sio_object *o)
 	__atomic_store_n(&d->words[SIO_DEVICE_GENERATION], d->words[SIO_DEVICE_GENERATION] + 2,
 			 __ATOMIC_RELEASE);
 	__atomic_store_n(&d->words[SIO_DEVICE_IS_LOST], 1, __ATOMIC_RELEASE);
-	for (struct sio_object *child = o->lib->objects; child; child = child->next)
-		if (child->kind == SIO_REMOTE_SEGMENT && child->parent == o)
+	for (struct sio_object *child = o->first_child; child; child = child->sibling)
+		if (child->kind == SIO_REMOTE_SEGMENT)
 			sio_object_lose(child);
 	push_event(d, SMARTIO_DEVICE_LOST, 0);
 }

@@ -215,10 +215,10 @@ static int map_for_device(struct sio_library *lib, struct sio_object *segment,
 static struct device_map *claim_map(struct sio_library *lib, const struct sio_object *segment,
 				    const struct sio_object *device, unsigned adapter)
 {
-	for (struct sio_object *o = lib->objects; o; o = o->next) {
+	for (struct sio_object *o = segment->first_child; o; o = o->sibling) {
 		struct device_map *map = (void *)o;
 
-		if (o->kind != SIO_DEVICE_MAP || o->parent != segment || o->removing || o->id == 0)
+		if (o->kind != SIO_DEVICE_MAP || o->removing || o->id == 0)
 			continue;
 		if (device && (map->device != device || map->adapter != adapter))
 			continue;

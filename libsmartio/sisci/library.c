@@ -119,6 +119,7 @@ static void library_free(struct sio_library *lib)
 {
 	sio_session_free(lib->session);
 	sio_handles_free(lib->handles);
+	sio_hash_done(&lib->by_id);
 	free(lib);
 }
 
@@ -131,6 +132,7 @@ static struct sio_library *library_new(struct sio_world *w)
 	lib->world = w;
 	lib->pid = w->pid(w);
 	lib->owner_fd = -1;
+	sio_hash_init(&lib->by_id);
 	lib->tasks_end = &lib->tasks;
 	lib->blocks_end = &lib->blocks;
 	lib->blocks_over_end = &lib->blocks_over;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "core/err.h"
+#include "core/hash.h"
 #include "session/handle.h"
 #include "session/session.h"
 #include "sisci_api.h"
@@ -43,7 +44,8 @@ struct sio_object {
 	struct sio_library *lib;
 	struct sio_object *parent; /* with a reference */
 	struct sio_object *next, **prev;
-	struct sio_object *id_next;
+	struct sio_object *first_child, *sibling, **prev_sibling; /* those in no end yet */
+	struct sio_hash_node by_id;
 	struct sio_post *post; /* for sio_object_leave(): its end can always be told */
 	unsigned children;
 	bool removing;	  /* a thread is at it */
@@ -55,8 +57,6 @@ struct sio_object {
 	void (*free)(struct sio_object *o);
 	void (*on_lost)(struct sio_object *o); /* under the lock, once; may be NULL */
 };
-
-#define SIO_ID_BUCKETS 256
 
 struct sio_task;
 struct sio_dma_queue;
@@ -72,7 +72,8 @@ struct sio_library {
 	unsigned initialized; /* how often */
 	bool changing;	      /* a thread is initialising or terminating it */
 	struct sio_object *objects;
-	struct sio_object *by_id[SIO_ID_BUCKETS];
+	struct sio_hash by_id;		     /* by smartiod's handles */
+	unsigned n_queues;		     /* DMA queues among the objects */
 	struct sio_task *tasks, **tasks_end; /* for the event thread */
 	struct sio_dma_queue *called;	     /* likewise: those with a callback to be made */
 	/* block.c: transfers to be made, and those that are over and have a callback. */

@@ -160,15 +160,15 @@ void sio_remote_segment_path(struct sio_object *segment, bool down)
 	if (seg->down == down || segment->lost)
 		return;
 	seg->down = down;
-	for (struct sio_object *o = segment->lib->objects; o; o = o->next)
-		if (o->kind == SIO_MAPPING && o->parent == segment)
+	for (struct sio_object *o = segment->first_child; o; o = o->sibling)
+		if (o->kind == SIO_MAPPING)
 			mapping_path((struct sio_mapping *)o, down);
 }
 
 void sio_segment_lose_maps(struct sio_object *segment)
 {
-	for (struct sio_object *o = segment->lib->objects; o; o = o->next)
-		if (o->kind == SIO_MAPPING && o->parent == segment)
+	for (struct sio_object *o = segment->first_child; o; o = o->sibling)
+		if (o->kind == SIO_MAPPING)
 			sio_object_lose(o);
 }
 

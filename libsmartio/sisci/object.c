@@ -59,11 +59,6 @@ void sio_object_put(struct sio_object *o)
 		sio_handle_put(o->lib->handles, o->handle);
 }
 
-static struct sio_object **bucket(struct sio_library *lib, uint32_t id)
-{
-	return &lib->by_id[id % SIO_ID_BUCKETS];
-}
-
 /*
  * Under the lock: a thread that tries to remove it may find that it cannot. A callback does not
  * wait for that: the other thread may be waiting for the callback. Nor does anybody once it is
@@ -127,7 +122,13 @@ int sio_object_add(struct sio_library *lib, struct sio_object *o, struct sio_obj
 			parent->children++;
 			sio_handle_ref(lib->handles, parent->handle);
 			o->parent = parent;
+			o->sibling = parent->first_child;
+			o->prev_sibling = &parent->first_child;
+			if (o->sibling)
+				o->sibling->prev_sibling = &o->sibling;
+			parent->first_child = o;
 		}
+		lib->n_queues += o->kind == SIO_DMA_QUEUE;
 		o->next = lib->objects;
 		o->prev = &lib->objects;
 		if (o->next)
@@ -152,23 +153,18 @@ void sio_object_adopt(struct sio_call *call)
 
 void sio_object_take_id(struct sio_object *o, sio_le32 id)
 {
-	struct sio_object **b;
-
 	o->id = sio_from_le32(id);
-	if (o->id == 0)
-		return;
-	b = bucket(o->lib, o->id);
-	o->id_next = *b;
-	*b = o;
+	if (o->id)
+		sio_hash_add(&o->lib->by_id, &o->by_id, o->id);
 }
 
 struct sio_object *sio_object_by_id(struct sio_library *lib, enum sio_kind kind, uint32_t id)
 {
-	struct sio_object *o = *bucket(lib, id);
+	struct sio_hash_node *n = sio_hash_find(&lib->by_id, id);
 
-	while (o && (o->id != id || o->kind != kind))
-		o = o->id_next;
-	return o;
+	while (n && SIO_HASH_OF(n, struct sio_object, by_id)->kind != kind)
+		n = sio_hash_next(n);
+	return SIO_HASH_OF(n, struct sio_object, by_id);
 }
 
 int sio_object_claim(struct sio_object *o, bool force, struct sio_err *err)
@@ -204,13 +200,15 @@ static void unlink_object(struct sio_object *o)
 	*o->prev = o->next;
 	if (o->next)
 		o->next->prev = o->prev;
-	if (o->id) {
-		struct sio_object **b = bucket(o->lib, o->id);
-
-		while (*b != o)
-			b = &(*b)->id_next;
-		*b = o->id_next;
+	if (o->parent) {
+		*o->prev_sibling = o->sibling;
+		if (o->sibling)
+			o->sibling->prev_sibling = o->prev_sibling;
+		o->parent->children--;
 	}
+	o->lib->n_queues -= o->kind == SIO_DMA_QUEUE;
+	if (o->id)
+		sio_hash_remove(&o->lib->by_id, &o->by_id);
 }
 
 void sio_object_end(struct sio_object *o)
@@ -231,8 +229,6 @@ void sio_object_end(struct sio_object *o)
 		o->ended = true;
 		unlink_object(o);
 		parent = o->parent;
-		if (parent)
-			parent->children--;
 		sio_quick_clear(lib->world, o->handle);
 		sio_handle_remove(lib->handles, o->handle);
 	}

@@ -80,10 +80,10 @@ static uint64_t segment_address(struct sio_remote_segment *seg)
 	uint64_t address = 0;
 
 	sio_session_lock(seg->o.lib->session);
-	for (struct sio_object *o = seg->o.lib->objects; o && !address; o = o->next) {
+	for (struct sio_object *o = seg->o.first_child; o && !address; o = o->sibling) {
 		const struct sio_mapping *m = (void *)o;
 
-		if (o->kind == SIO_MAPPING && o->parent == &seg->o && m->address)
+		if (o->kind == SIO_MAPPING && m->address)
 			address = m->address - m->offset;
 	}
 	sio_session_unlock(seg->o.lib->session);

@@ -87,7 +87,7 @@ sci_dma_queue_state_t sio_dma_settle(struct sio_dma_queue *q)
 
 void sio_dma_settle_all(struct sio_library *lib)
 {
-	for (struct sio_object *o = lib->objects; o; o = o->next)
+	for (struct sio_object *o = lib->n_queues ? lib->objects : NULL; o; o = o->next)
 		if (o->kind == SIO_DMA_QUEUE)
 			sio_dma_settle((struct sio_dma_queue *)o);
 }
