@@ -280,6 +280,7 @@ void smartiod_segment_connected(struct smartiod *d, struct smartiod_segment *seg
 void smartiod_segment_unref(struct smartiod *d, struct smartiod_segment *seg, uint32_t node,
 			    uint64_t connection, uint32_t reason);
 void smartiod_segment_free_all(struct smartiod *d); /* and grants */
+void smartiod_segment_refs_free(struct smartiod_segment *seg);
 bool smartiod_segment_has_ref(const struct smartiod_segment *seg, uint32_t node,
 			      uint64_t connection);
 /* A segment that somebody wants to connect to: by its id, or a device's by its uid. */

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "core/err.h"
+#include "core/hash.h"
 #include "core/topology.h"
 #include "core/types.h"
 #include "sisci_api.h"
@@ -19,7 +20,9 @@
 #include "wire/peer.h"
 #include "wire/wire.h"
 
-#define SMARTIOD_MAX_OBJECTS 4096	       /* objects of one session */
+#define SMARTIOD_MAX_OBJECTS 65536	       /* objects of one session */
+#define SMARTIOD_END_ONE 16		       /* work to end one of them, against passing it by, */
+#define SMARTIOD_END_WORK 4096		       /* and how much is done at a time */
 #define SMARTIOD_MAX_PENDING 1024	       /* requests of one session that wait for answers */
 #define SMARTIOD_OP_FDS 4		       /* descriptors that an operation can hold */
 #define SMARTIOD_GROUPS 8		       /* multicast groups: 0 to 7 */
@@ -109,7 +112,9 @@ struct smartiod_session {
 	unsigned step;	  /* RESTORING: the RESTORE_STEP it has said */
 	struct smartiod_op *step_op; /* and which it waits in; NULL: none */
 	int request_fd; /* came with the request that is served; -1: none. Who keeps it sets -1 */
-	struct smartiod_op end; /* closes the owner; embedded, so that ending needs no memory */
+	struct smartiod_op end; /* its end; embedded, so that ending needs no memory */
+	unsigned end_kind;	/* ending: the kind of objects that is being ended, */
+	uint64_t end_key;	/* and the handle that this has come to */
 };
 
 enum smartiod_kind {
@@ -135,10 +140,11 @@ struct smartiod_object {
 
 /* A connection to a segment of ours, from any node, our own included. */
 struct smartiod_ref {
-	struct smartiod_ref *next;
-	uint32_t node, adapter; /* adapter: ours, where its path arrives */
-	uint64_t connection;	/* the importer's number */
-	bool down;		/* no path of it through the adapter is up */
+	struct smartiod_ref *next, **prev;
+	struct sio_hash_node by_connection; /* in the segment's refs_by_connection */
+	uint32_t node, adapter;		    /* adapter: ours, where its path arrives */
+	uint64_t connection;		    /* the importer's number */
+	bool down;			    /* no path of it through the adapter is up */
 	/* RESTORE: about to go; and the exporter knows that it came and went. */
 	bool leaving, known_gone;
 };
@@ -191,7 +197,8 @@ struct smartiod_segment {
 	uint64_t owner, mem, bytes, phys; /* owner, mem: the port's */
 	int fd;				  /* of the memory; -1 */
 	struct smartiod_attachment *attachments;
-	struct smartiod_ref *refs;
+	struct smartiod_ref *refs; /* the newest first */
+	struct sio_hash refs_by_connection;
 	unsigned n_refs, n_grants;
 	unsigned n_device_grants;    /* of n_grants: for devices, */
 	unsigned n_adrift;	     /* and those that are adrift, which are not among them */
@@ -241,6 +248,7 @@ struct smartiod_connection {
 	 */
 	uint64_t old_grant, old_start;
 	struct smartiod_connection *next_unmapping; /* of d->unmapping, while old_grant is set */
+	struct smartiod_connection **prev_unmapping;
 	struct smartiod_op unmap;      /* embedded, so that giving back needs no memory */
 	unsigned n_maps;	       /* live SMARTIOD_MAP objects */
 	unsigned dma;		       /* DMA maps through it: SEG_DISCONNECT is EBUSY */

@@ -38,6 +38,7 @@ int smartiod_segment_new(struct smartiod *d, struct smartiod_session *s, uint64_
 		return reterr->code;
 	}
 	seg->fd = -1;
+	sio_hash_init(&seg->refs_by_connection);
 	seg->id = id;
 	seg->owner = owner;
 	seg->bytes = bytes;
@@ -66,6 +67,7 @@ void smartiod_segment_ready(struct smartiod_segment *seg, const struct smartiod_
 static void segment_free(struct smartiod *d, struct smartiod_segment *seg)
 {
 	smartiod_close_fd(d, &seg->fd);
+	smartiod_segment_refs_free(seg);
 	smartiod_tree_remove(&d->segments, &seg->by_uid);
 	free(seg);
 }
@@ -120,12 +122,6 @@ void smartiod_segment_free_all(struct smartiod *d)
 	while ((n = smartiod_tree_after(&d->segments, 0))) {
 		struct smartiod_segment *seg = SMARTIOD_OF(n, struct smartiod_segment, by_uid);
 
-		while (seg->refs) {
-			struct smartiod_ref *r = seg->refs;
-
-			seg->refs = r->next;
-			free(r);
-		}
 		segment_free(d, seg);
 	}
 }

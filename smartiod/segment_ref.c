@@ -70,7 +70,11 @@ int smartiod_segment_ref(struct smartiod_segment *seg, uint32_t node, uint32_t a
 	r->adapter = adapter;
 	r->connection = connection;
 	r->next = seg->refs;
+	r->prev = &seg->refs;
+	if (r->next)
+		r->next->prev = &r->next;
 	seg->refs = r;
+	sio_hash_add(&seg->refs_by_connection, &r->by_connection, connection);
 	seg->n_refs++;
 	return 0;
 }
@@ -81,65 +85,67 @@ void smartiod_segment_connected(struct smartiod *d, struct smartiod_segment *seg
 	local_event(d, seg, SCI_CB_CONNECT, node, adapter);
 }
 
-static void ref_free(struct smartiod_segment *seg, struct smartiod_ref **link)
+static void ref_free(struct smartiod_segment *seg, struct smartiod_ref *r)
 {
-	struct smartiod_ref *r = *link;
-
-	*link = r->next;
+	*r->prev = r->next;
+	if (r->next)
+		r->next->prev = r->prev;
+	sio_hash_remove(&seg->refs_by_connection, &r->by_connection);
 	seg->n_refs--;
 	free(r);
 }
 
-static struct smartiod_ref **ref_find(struct smartiod_segment *seg, uint32_t node,
-				      uint64_t connection)
+void smartiod_segment_refs_free(struct smartiod_segment *seg)
 {
-	struct smartiod_ref **link = &seg->refs;
+	while (seg->refs)
+		ref_free(seg, seg->refs);
+	sio_hash_done(&seg->refs_by_connection);
+}
 
-	while (*link && ((*link)->node != node || (*link)->connection != connection))
-		link = &(*link)->next;
-	return link;
+/* Two nodes may have given the same number. */
+static struct smartiod_ref *ref_find(const struct smartiod_segment *seg, uint32_t node,
+				     uint64_t connection)
+{
+	struct sio_hash_node *n = sio_hash_find(&seg->refs_by_connection, connection);
+
+	while (n && SIO_HASH_OF(n, struct smartiod_ref, by_connection)->node != node)
+		n = sio_hash_next(n);
+	return SIO_HASH_OF(n, struct smartiod_ref, by_connection);
 }
 
 void smartiod_segment_unref(struct smartiod *d, struct smartiod_segment *seg, uint32_t node,
 			    uint64_t connection, uint32_t reason)
 {
-	struct smartiod_ref **link = ref_find(seg, node, connection);
+	struct smartiod_ref *r = ref_find(seg, node, connection);
 
-	if (!*link)
+	if (!r)
 		return;
-	if (reason && !(*link)->known_gone)
-		local_event(d, seg, reason, node, (*link)->adapter);
-	ref_free(seg, link);
+	if (reason && !r->known_gone)
+		local_event(d, seg, reason, node, r->adapter);
+	ref_free(seg, r);
 	refs_check(d, seg);
 }
 
 bool smartiod_segment_has_ref(const struct smartiod_segment *seg, uint32_t node,
 			      uint64_t connection)
 {
-	const struct smartiod_ref *r = seg->refs;
-
-	while (r && (r->node != node || r->connection != connection))
-		r = r->next;
-	return r;
+	return ref_find(seg, node, connection);
 }
 
 void smartiod_segment_cut(struct smartiod *d, struct smartiod_segment *seg, uint32_t adapter,
 			  uint32_t reason)
 {
-	struct smartiod_ref *r, *rest = NULL;
+	struct smartiod_ref *r, *next;
 
-	while ((r = seg->refs)) {
-		seg->refs = r->next;
-		if (adapter == SIO_ADAPTER_ANY || r->adapter == adapter) {
-			seg->n_refs--;
-			tell_importer(d, r, reason, true);
-			free(r);
-		} else {
-			r->next = rest;
-			rest = r;
-		}
+	for (r = seg->refs; r; r = next) {
+		struct smartiod_ref gone = *r;
+
+		next = r->next;
+		if (adapter != SIO_ADAPTER_ANY && r->adapter != adapter)
+			continue;
+		ref_free(seg, r);
+		tell_importer(d, &gone, reason, true);
 	}
-	seg->refs = rest;
 }
 
 void smartiod_segment_ask_to_leave(struct smartiod *d, struct smartiod_segment *seg,
@@ -157,17 +163,16 @@ void smartiod_segment_node_down(struct smartiod *d, uint32_t node)
 
 	while ((n = smartiod_tree_after(&d->segments, key))) {
 		struct smartiod_segment *seg = SMARTIOD_OF(n, struct smartiod_segment, by_uid);
-		struct smartiod_ref **link = &seg->refs;
+		struct smartiod_ref *r = seg->refs, *next;
 		unsigned before = seg->n_refs;
 
 		key = n->key;
-		while (*link) {
-			if ((*link)->node == node) {
-				local_event(d, seg, SCI_CB_LOST, node, (*link)->adapter);
-				ref_free(seg, link);
-			} else {
-				link = &(*link)->next;
-			}
+		for (; r; r = next) {
+			next = r->next;
+			if (r->node != node)
+				continue;
+			local_event(d, seg, SCI_CB_LOST, node, r->adapter);
+			ref_free(seg, r);
 		}
 		if (seg->n_refs != before)
 			refs_check(d, seg);

@@ -231,30 +231,64 @@ static void drop_object(struct smartiod *d, struct smartiod_object *o)
 	}
 }
 
-static void drop_kind(struct smartiod *d, struct smartiod_session *s, enum smartiod_kind kind)
+/* What a program has goes kind by kind: first what is its own, and when its owner at the port has
+ * ended what it has of others. */
+static const enum smartiod_kind ends[] = {
+	SMARTIOD_ATTACHMENT, SMARTIOD_SEGMENT,	  SMARTIOD_DINT,      SMARTIOD_MAP,
+	SMARTIOD_QUEUE,	     SMARTIOD_CONNECTION, SMARTIOD_DINT_LINK,
+};
+#define ENDS_OF_ITS_OWN 3
+#define ENDS (sizeof(ends) / sizeof(ends[0]))
+
+/*
+ * Ends objects up to the kind number @until, a bounded amount of work at a time: others are to be
+ * served while a program that had tens of thousands of them ends. Return: true: none is left.
+ */
+static bool drop_some(struct smartiod *d, struct smartiod_session *s, unsigned until)
 {
 	struct smartiod_tree_node *n;
-	uint64_t key = 0;
+	int work = SMARTIOD_END_WORK;
 
-	while ((n = smartiod_tree_after(&s->objects, key))) {
-		struct smartiod_object *o = SMARTIOD_OF(n, struct smartiod_object, by_handle);
+	while (s->end_kind < until) {
+		struct smartiod_object *o;
 
-		key = n->key;
-		if (o->kind == kind)
+		n = smartiod_tree_after(&s->objects, s->end_key);
+		if (!n) {
+			s->end_kind++;
+			s->end_key = 0;
+			continue;
+		}
+		if (work <= 0)
+			return false;
+		s->end_key = n->key;
+		o = SMARTIOD_OF(n, struct smartiod_object, by_handle);
+		work -= o->kind == ends[s->end_kind] ? SMARTIOD_END_ONE : 1;
+		if (o->kind == ends[s->end_kind])
 			drop_object(d, o);
 	}
+	return true;
+}
+
+/* @step goes on when others have had their turn. */
+static void end_later(struct smartiod *d, struct smartiod_session *s, smartiod_step *step)
+{
+	s->end.step = step;
+	smartiod_op_doze(d, &s->end, 1);
 }
 
 /*
  * The port has ended the owner: nothing of the program's is mapped any more, so what it imported
  * can be given back to the exporters.
  */
-static void session_finish(struct smartiod *d, struct smartiod_session *s)
+static void end_rest(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
-	drop_kind(d, s, SMARTIOD_MAP);
-	drop_kind(d, s, SMARTIOD_QUEUE);
-	drop_kind(d, s, SMARTIOD_CONNECTION);
-	drop_kind(d, s, SMARTIOD_DINT_LINK);
+	struct smartiod_session *s = SMARTIOD_OF((void *)op, struct smartiod_session, end);
+
+	(void)a;
+	if (!drop_some(d, s, ENDS)) {
+		end_later(d, s, end_rest);
+		return;
+	}
 	assert(s->objects.count == 0);
 	smartiod_tree_remove(&d->sessions, &s->by_client);
 	free(s);
@@ -269,28 +303,35 @@ static void owner_closed(struct smartiod *d, struct smartiod_op *op,
 	if (a->error && a->error != -ENOENT && a->error != -EPERM)
 		smartiod_log(d, SMARTIOD_WARNING, "owner %" PRIu64 " of pid %u: %s", s->owner,
 			     s->pid, a->text);
-	session_finish(d, s);
+	end_rest(d, op, a);
 }
 
-static void session_end(struct smartiod *d, struct smartiod_session *s, bool owner_gone)
+static void end_own(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
+	struct smartiod_session *s = SMARTIOD_OF((void *)op, struct smartiod_session, end);
 	struct sio_req_owner_close req = {.h = {.op = SIO_OP_OWNER_CLOSE, .owner = s->owner}};
 	uint64_t owner = s->owner;
 
-	s->ending = true;
-	s->step_op = NULL; /* it ends with the others */
-	smartiod_op_orphan_session(d, s);
-	drop_kind(d, s, SMARTIOD_ATTACHMENT);
-	drop_kind(d, s, SMARTIOD_SEGMENT);
-	drop_kind(d, s, SMARTIOD_DINT);
-	if (s->owner && !owner_gone) {
+	if (!drop_some(d, s, ENDS_OF_ITS_OWN)) {
+		end_later(d, s, end_own);
+		return;
+	}
+	if (s->owner && !s->owner_gone) {
 		s->end.step = owner_closed;
 		smartiod_port_ask(d, &s->end, &req, sizeof(req));
 	}
 	smartiod_device_session_end(d, s);
 	if (s->end.wait == SMARTIOD_RUNNING)
-		session_finish(d, s);
+		end_rest(d, op, a);
 	smartiod_recovery_gone(d, owner);
+}
+
+static void session_end(struct smartiod *d, struct smartiod_session *s)
+{
+	s->ending = true;
+	s->step_op = NULL; /* it ends with the others */
+	smartiod_op_orphan_session(d, s);
+	end_own(d, &s->end, NULL);
 }
 
 void smartiod_session_cut(struct smartiod *d, struct smartiod_session *s, const char *fmt, ...)
@@ -304,7 +345,7 @@ void smartiod_session_cut(struct smartiod *d, struct smartiod_session *s, const 
 	smartiod_log(d, SMARTIOD_WARNING, "client %" PRIu64 " (pid %u) is cut off: %s", s->client,
 		     s->pid, text);
 	d->ops->client_close(d->ctx, s->client);
-	session_end(d, s, false);
+	session_end(d, s);
 }
 
 void smartiod_session_owner_gone(struct smartiod *d, struct smartiod_session *s)
@@ -316,7 +357,7 @@ void smartiod_session_owner_gone(struct smartiod *d, struct smartiod_session *s)
 		d->ops->client_take(d->ctx, s->client);
 	smartiod_log(d, SMARTIOD_DEBUG, "owner %" PRIu64 " of pid %u is gone", s->owner, s->pid);
 	d->ops->client_close(d->ctx, s->client);
-	session_end(d, s, true);
+	session_end(d, s);
 }
 
 void smartiod_session_free_all(struct smartiod *d)
@@ -437,5 +478,5 @@ void smartiod_client_gone(struct smartiod *d, uint64_t client)
 	struct smartiod_session *s = smartiod_session_find(d, client);
 
 	if (s && !s->ending && !d->failed)
-		session_end(d, s, false);
+		session_end(d, s);
 }

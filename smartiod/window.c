@@ -28,12 +28,11 @@ static void resume_parked(struct smartiod *d, struct smartiod_connection *c);
 static void unmapped(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct smartiod_connection *c = SMARTIOD_OF((void *)op, struct smartiod_connection, unmap);
-	struct smartiod_connection **at = &d->unmapping;
 
 	(void)a;
-	while (*at != c)
-		at = &(*at)->next_unmapping;
-	*at = c->next_unmapping;
+	*c->prev_unmapping = c->next_unmapping;
+	if (c->next_unmapping)
+		c->next_unmapping->prev_unmapping = c->prev_unmapping;
 	give_grant(d, c, c->old_grant, c->old_start);
 	c->old_grant = 0;
 	c->pins++;
@@ -49,6 +48,9 @@ static void unmap(struct smartiod *d, struct smartiod_connection *c, uint64_t ma
 	c->old_grant = grant;
 	c->old_start = c->start;
 	c->next_unmapping = d->unmapping;
+	c->prev_unmapping = &d->unmapping;
+	if (c->next_unmapping)
+		c->next_unmapping->prev_unmapping = &c->next_unmapping;
 	d->unmapping = c;
 	c->unmap.step = unmapped;
 	smartiod_port_ask(d, &c->unmap, &req, sizeof(req));

@@ -225,12 +225,13 @@ static void one_program_cannot_hold_everything(void **state)
 {
 	struct fixture *f = *state;
 	struct world_client *c = world_client(f->w, 1, SIO_CLIENT_LIBRARY), *greedy;
+	const struct smartiod *d = f->w->host[0].daemon;
 	uint32_t h, id = 0x10000;
 	unsigned n = 0;
 	int rc;
 
 	greedy = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
-	while ((rc = call_seg_create(f->w, greedy, id++, 1, 0, &h, NULL)) == 0) {
+	while ((rc = call_seg_create(f->w, greedy, id++, 1, SCI_FLAG_EMPTY, &h, NULL)) == 0) {
 		/* Its messages are of no more use. */
 		while (greedy->n_messages > 1)
 			free(greedy->message[--greedy->n_messages]);
@@ -239,6 +240,15 @@ static void one_program_cannot_hold_everything(void **state)
 	assert_int_equal(rc, EMFILE);
 	assert_int_equal(n, SMARTIOD_MAX_OBJECTS);
 	assert_int_equal(call_seg_create(f->w, c, 1, 1, 0, &h, NULL), 0);
+
+	/* It takes a while until all that is gone, in which others are served. */
+	c = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
+	world_kill(f->w, greedy);
+	assert_int_equal(call_seg_create(f->w, c, id, 1, SCI_FLAG_EMPTY, &h, NULL), 0);
+	assert_true(d->segments.count > SMARTIOD_MAX_OBJECTS / 2);
+	for (unsigned i = 0; i < SMARTIOD_MAX_OBJECTS && d->segments.count > 1; i++)
+		world_pass(f->w, 1);
+	assert_int_equal(d->segments.count, 1);
 }
 
 /* Random bytes behind a right header: replies or a cut, and nothing left afterwards. */
