@@ -66,6 +66,7 @@ static void adapter_stats(struct emu_adapter *a, struct sio_evt_stats *evt)
 	add_count(evt, &all);
 	add(evt, "lut_total", a->topo->lut_entries);
 	add(evt, "lut_used", a->lut.n_used);
+	add(evt, "lut_longest_run", sio_lut_longest_run(&a->lut));
 	add(evt, "requesters_total", a->topo->requesters);
 	add(evt, "requesters_used", a->requesters_used);
 }

@@ -356,9 +356,8 @@ int sio_op_reopen(struct sio_request *rq, const void *msg, void *answer)
 
 /*
  * ---- owners ----
- * When one ends, at once fall memory, BAR views, interrupts and vectors that nothing refers to. DMA
- * mappings stay, and what they refer to, until the word that the device let go of them (SETTLED,
- * RESET), or the device itself is gone.
+ * When one ends, memory, BAR views, interrupts and vectors that nothing refers to fall at once. DMA
+ * mappings stay, with what they refer to, until SETTLED, RESET, or the device itself is gone.
  */
 
 struct sio_owner *sio_owner_find(u64 id)

@@ -337,3 +337,4 @@ module_init(smartio_init);
 module_exit(smartio_exit);
 MODULE_DESCRIPTION("SmartIO: shares memory and PCIe functions with user space");
 MODULE_LICENSE("GPL");
+MODULE_VERSION("0.1.0"); /* as meson.build: smartio doctor compares */

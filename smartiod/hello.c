@@ -68,16 +68,25 @@ int smartiod_hello_now(struct smartiod *d, struct smartiod_session *s, const voi
 	return 0;
 }
 
+bool smartiod_refused_lately(struct smartiod *d)
+{
+	return d->refused.at &&
+	       d->ops->now(d->ctx) - d->refused.at < SIO_REFUSED_RECENT_S * 1000000000ull;
+}
+
 int smartiod_hello(struct smartiod *d, struct smartiod_session *s, const void *msg,
 		   struct sio_err *reterr)
 {
 	const struct sio_msg_hello *m = msg;
 	uint32_t least = sio_from_le32(m->version_min), most = sio_from_le32(m->version_max);
 
-	if (least > most || least > SIO_CLIENT_VERSION || most < SIO_CLIENT_VERSION_MIN)
+	if (least > most || least > SIO_CLIENT_VERSION || most < SIO_CLIENT_VERSION_MIN) {
+		d->refused = (struct smartiod_refused){
+			.at = d->ops->now(d->ctx), .pid = s->pid, .version = most};
 		return sio_fail(reterr, -EPROTO,
 				"the program speaks versions %u to %u, smartiod %u to %u", least,
 				most, SIO_CLIENT_VERSION_MIN, SIO_CLIENT_VERSION);
+	}
 	s->version = most < SIO_CLIENT_VERSION ? most : SIO_CLIENT_VERSION;
 	s->kind = sio_from_le32(m->kind);
 	if (s->kind < SIO_CLIENT_LIBRARY || s->kind > SIO_CLIENT_KEEPER)

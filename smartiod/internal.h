@@ -139,6 +139,8 @@ typedef int smartiod_client_fn(struct smartiod *d, struct smartiod_session *s, c
 			       struct sio_err *reterr);
 
 smartiod_client_fn smartiod_hello, smartiod_bye;
+/* d->refused is from the last SIO_REFUSED_RECENT_S seconds. */
+bool smartiod_refused_lately(struct smartiod *d);
 struct smartiod_session *smartiod_session_find(struct smartiod *d, uint64_t client);
 /* The one of this owner; NULL. */
 struct smartiod_session *smartiod_session_by_owner(struct smartiod *d, uint64_t owner);

@@ -71,6 +71,7 @@ static bool client_row(struct smartiod *d, uint64_t after, struct sio_wire_row *
 	ret->owner = sio_to_le64(s->owner);
 	ret->id = sio_to_le32(s->kind);
 	ret->node = sio_to_le32(d->node);
+	ret->bytes = sio_to_le64(s->version);
 	ret->refs = sio_to_le32(s->objects.count);
 	ret->flags = sio_to_le32(s->ending ? 0 : SIO_ROW_LIVE);
 	ret->pid = sio_to_le32(s->pid);

@@ -382,6 +382,12 @@ struct smartiod_recovery {
 	uint64_t latest;		  /* when it is over, whoever comes further */
 };
 
+/* The last program that was refused for the version it speaks. */
+struct smartiod_refused {
+	uint64_t at; /* 0: none */
+	uint32_t pid, version;
+};
+
 struct smartiod {
 	const struct sio_topology *topology;
 	const struct sio_topo_host *host;
@@ -421,6 +427,7 @@ struct smartiod {
 	struct smartiod_peer peer[SIO_MAX_HOSTS];
 	struct smartiod_counters count;
 	struct smartiod_recovery recovery;
+	struct smartiod_refused refused;
 	void *devices; /* the device half's: struct smartiod_devices */
 };
 

@@ -161,10 +161,15 @@ static void peer_stats_step(struct smartiod *d, struct smartiod_op *op,
 
 static void daemon_stats(struct smartiod *d, struct smartiod_session *s, const void *msg)
 {
+	bool refused = smartiod_refused_lately(d);
 	const struct {
 		const char *name;
 		uint64_t value;
 	} counter[] = {
+		{"client_version", SIO_CLIENT_VERSION},
+		{"refused_versions", refused},
+		{"refused_version", refused ? d->refused.version : 0},
+		{"refused_pid", refused ? d->refused.pid : 0},
 		{"heap_bytes", d->ops->heap ? d->ops->heap(d->ctx) : 0},
 		{"client_messages", d->count.client_messages},
 		{"client_events", d->count.client_events},

@@ -11,62 +11,21 @@
 #include "output.h"
 #include "state.h"
 
-static int print_json(const struct tool_finding *f, size_t n)
+static int examine(struct doctor *d, bool verbose)
 {
-	struct json_object *array = tool_json_array();
-
-	for (size_t i = 0; i < n; i++) {
-		struct json_object *o = tool_json_object();
-
-		tool_json_string(o, "check", f[i].what);
-		tool_json_bool(o, "good", f[i].good);
-		tool_json_string(o, "found", f[i].found);
-		tool_json_string(o, "mend", f[i].mend);
-		tool_json_append(array, o);
-	}
-	return tool_json_print("doctor", array);
-}
-
-struct tool_finding *tool_findings_add(struct tool_findings *all, const char *what)
-{
-	all->f = tool_grow(all->f, all->n + 1, sizeof(*all->f));
-	all->f[all->n] = (struct tool_finding){.what = what, .good = true};
-	return &all->f[all->n++];
-}
-
-static int print_text(const struct tool_finding *f, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		printf("%-4s %-12s %s\n", f[i].good ? "ok" : "BAD", f[i].what, f[i].found);
-		if (!f[i].good)
-			printf("     %-12s mend: %s\n", "", f[i].mend);
-	}
-	if (fflush(stdout) != 0)
-		return tool_error("cannot write to standard output: %s", strerror(errno));
-	return 0;
-}
-
-static int examine(void)
-{
-	struct tool_findings all = {0};
-	size_t bad = 0;
 	int status;
 
-	tool_doctor_machine(&all);
-	tool_doctor_local(&all);
-	tool_doctor_quarantine(tool_findings_add(&all, "quarantine"));
-	tool_doctor_waking(&all);
-	for (size_t i = 0; i < all.n; i++)
-		bad += !all.f[i].good;
-	status = tool_where.json ? print_json(all.f, all.n) : print_text(all.f, all.n);
-	free(all.f);
-	return status ? status : bad ? TOOL_EXIT_FAILURE : 0;
+	doctor_examine(d);
+	status = tool_where.json ? doctor_print_json(d) : doctor_print_text(d, verbose);
+	doctor_done(d);
+	return status;
 }
 
 /* What crashed clusters left, those of `cluster run` too. */
 static int clean(void)
 {
 	char **names, dir[PATH_MAX], base[PATH_MAX];
+	struct json_object *o;
 	unsigned was, cleaned = 0;
 	struct sio_err err;
 	int status = 0;
@@ -88,48 +47,86 @@ static int clean(void)
 		free(names);
 	}
 	tool_note("removed what %u cluster%s had left", cleaned, cleaned == 1 ? "" : "s");
-	return status;
+	if (status || !tool_where.json)
+		return status;
+	o = tool_json_object();
+	tool_json_number(o, "removed", cleaned);
+	return tool_json_print("doctor-clean", o);
+}
+
+struct wanted {
+	const char *expect, *within, *root;
+	bool audit, clean, verbose, measure, hardware;
+	unsigned within_s;
+};
+
+static int check(const struct tool_command *self, struct wanted *w)
+{
+	bool looks = w->verbose || w->measure || w->hardware || w->root;
+	unsigned long seconds;
+	char *end;
+
+	if ((w->expect || w->within) && !w->audit)
+		return tool_usage(self->name, "--expect and --within belong to --audit");
+	if (w->audit && w->clean)
+		return tool_usage(self->name, "--audit or --clean, not both");
+	if ((w->audit || w->clean) && looks)
+		return tool_usage(self->name, "--audit and --clean stand alone: no --verbose, "
+					      "--measure, --hardware or --root with them");
+	if (w->root && *w->root != '/')
+		return tool_usage(self->name, "--root %s: wanted is an absolute path", w->root);
+	if (!w->within)
+		return 0;
+	seconds = strtoul(w->within, &end, 10);
+	if (*w->within < '0' || *w->within > '9' || *end || seconds > 3600)
+		return tool_usage(self->name, "--within %s: wanted seconds, 0 to 3600", w->within);
+	w->within_s = (unsigned)seconds;
+	return 0;
 }
 
 static int doctor(const struct tool_command *self, int argc, char **argv)
 {
-	const char *expect = NULL, *within = NULL;
-	bool audit = false, cleaning = false;
-	const struct tool_option options[] = {{"audit", 0, &audit, NULL},
-					      {"clean", 0, &cleaning, NULL},
-					      {"expect", 0, NULL, &expect},
-					      {"within", 0, NULL, &within},
+	struct wanted w = {.expect = NULL};
+	const struct tool_option options[] = {{"audit", 0, &w.audit, NULL},
+					      {"clean", 0, &w.clean, NULL},
+					      {"expect", 0, NULL, &w.expect},
+					      {"within", 0, NULL, &w.within},
+					      {"verbose", 'v', &w.verbose, NULL},
+					      {"measure", 'm', &w.measure, NULL},
+					      {"hardware", 0, &w.hardware, NULL},
+					      {"root", 0, NULL, &w.root},
 					      {NULL, 0, NULL, NULL}};
-	unsigned long seconds = 0;
+	struct doctor d = {.source.root = ""};
 	int status = 0;
-	char *end;
 
 	if (tool_options_words(self, argc, argv, options, 0, &status) < 0)
 		return status;
-	if ((expect || within) && !audit)
-		return tool_usage(self->name, "--expect and --within belong to --audit");
-	if (audit && cleaning)
-		return tool_usage(self->name, "--audit or --clean, not both");
-	if (within) {
-		seconds = strtoul(within, &end, 10);
-		if (*within < '0' || *within > '9' || *end || seconds > 3600)
-			return tool_usage(self->name, "--within %s: wanted seconds, 0 to 3600",
-					  within);
-	}
-	if (audit)
-		return tool_audit_command(expect, (unsigned)seconds);
-	return cleaning ? clean() : examine();
+	status = check(self, &w);
+	if (status)
+		return status;
+	if (w.audit)
+		return tool_audit_command(w.expect, w.within_s);
+	if (w.clean)
+		return clean();
+	d.measure = w.measure;
+	d.hardware = w.hardware;
+	d.source.root = w.root && strcmp(w.root, "/") != 0 ? w.root : "";
+	return examine(&d, w.verbose);
 }
 
 const struct tool_command tool_doctor_command = {
-	"doctor", "[--audit | --clean]",
-	"Say what is wrong with this machine or cluster, and mend it",
+	"doctor", "[-v] [-m] [--hardware] [--root DIR] | --audit | --clean",
+	"Say what is wrong with this machine and its clusters, and how to mend it",
+	"  -v, --verbose      also what is in order, and what does not apply here\n"
+	"  -m, --measure      also what falsifies figures: clock, frequency, shared processors\n"
+	"  --hardware         also what real devices need, if nothing here uses any yet\n"
+	"  --root DIR         read /proc, /sys and /etc below DIR: another machine's tree\n"
 	"  --audit            compare what daemons, machine room and system hold of the cluster\n"
 	"  --expect FILE      the audit must equal an earlier one's output in FILE\n"
 	"  --within SECONDS   wait so long for the audit to be good (and as expected)\n"
 	"  --clean            remove what crashed clusters left\n\n"
-	"Without an option: checks this machine; each line that is BAD names the command that mends\n"
-	"it. Of a running cluster it tells how each program wakes a sleeping device. The audit prints\n"
-	"counts only, so that audits of equal situations are equal byte by byte; what does not agree\n"
-	"goes to standard error. Exit status 1 if anything is wrong.\n",
+	"Each line that is WARN or BAD has its cause, and the command that mends it. Exit status: 0 all\n"
+	"is well, 1 warnings, 2 something is bad. The audit prints counts only, so that audits of\n"
+	"equal situations are equal byte by byte; what does not agree goes to standard error, and the\n"
+	"exit status then is 1.\n",
 	doctor};

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The checks of smartio doctor. Each tries what the programs will do, instead of asking a version.
+/*
+ * States of the machine that hold for every world. Each is tried as the programs will do it, instead
+ * of asking for a version.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/memfd.h>
 #include <linux/userfaultfd.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,177 +17,108 @@
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "doctor.h"
+#include "doctor_facts.h"
 #include "output.h"
 #include "proctree.h"
 #include "start.h"
-#include "state.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 #define WANTED_FILES 4096 /* a daemon holds some descriptors per client and per segment */
+#define WANTED_MEMORY (512ULL << 20)
 
-static void __attribute__((format(printf, 2, 3)))
-found(struct tool_finding *f, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(f->found, sizeof(f->found), fmt, ap);
-	va_end(ap);
-}
-
-static void __attribute__((format(printf, 2, 3))) mend(struct tool_finding *f, const char *fmt, ...)
-{
-	va_list ap;
-
-	f->good = false;
-	va_start(ap, fmt);
-	vsnprintf(f->mend, sizeof(f->mend), fmt, ap);
-	va_end(ap);
-}
-
-static void check_files(struct tool_finding *f)
+static void find_few_files(struct doctor *d, const struct doctor_state *s)
 {
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		limit.rlim_max = 0;
-	found(f, "%llu descriptors a process (hard limit)", (unsigned long long)limit.rlim_max);
 	if (limit.rlim_max < WANTED_FILES)
-		mend(f,
-		     "%d are wanted: echo '* hard nofile 65536' | sudo tee "
-		     "/etc/security/limits.d/smartio.conf, then log in again",
-		     WANTED_FILES);
+		doctor_found(d, s, NULL, "%llu a process (hard limit), %d are wanted",
+			     (unsigned long long)limit.rlim_max, WANTED_FILES);
+	else
+		doctor_says(d, s, DOCTOR_FINE, "%llu a process (hard limit)",
+			    (unsigned long long)limit.rlim_max);
 }
 
-static void check_memfd(struct tool_finding *f)
+static void find_no_sealing(struct doctor *d, const struct doctor_state *s)
 {
 	int fd = memfd_create("smartio-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
 
-	found(f, "memory files can be sealed");
-	if (fd < 0 || ftruncate(fd, 4096) < 0 || fcntl(fd, F_ADD_SEALS, seals) < 0) {
-		found(f, "memory files cannot be sealed: %s", strerror(errno));
-		mend(f,
-		     "run a kernel from 5.1 on, and allow memfd_create in the container's seccomp "
-		     "profile");
-	}
+	if (fd < 0 || ftruncate(fd, 4096) < 0 || fcntl(fd, F_ADD_SEALS, seals) < 0)
+		doctor_found(d, s, NULL, "%s", strerror(errno));
 	if (fd >= 0)
 		close(fd);
 }
 
-static void check_pidfd(struct tool_finding *f)
+static void find_no_pidfd(struct doctor *d, const struct doctor_state *s)
 {
 	int fd = pidfd_open(getpid(), 0);
 
-	found(f, "processes have descriptors");
-	if (fd < 0 || pidfd_send_signal(fd, 0, NULL, 0) < 0) {
-		found(f, "pidfd_open: %s", strerror(errno));
-		mend(f, "run a kernel from 5.3 on, and allow pidfd_open in the container's seccomp "
-			"profile");
-	}
+	if (fd < 0 || pidfd_send_signal(fd, 0, NULL, 0) < 0)
+		doctor_found(d, s, NULL, "pidfd_open: %s", strerror(errno));
 	if (fd >= 0)
 		close(fd);
 }
 
 /* `smartio run` finds the processes it must kill by their parents. */
-static void check_proc(struct tool_finding *f)
+static void find_no_proc(struct doctor *d, const struct doctor_state *s)
 {
 	struct tool_proc *p = NULL;
 	size_t n = 0;
 
-	found(f, "/proc shows our processes");
 	if (tool_proc_scan(&p, &n) < 0 || !tool_proc_find(p, n, getpid()) ||
-	    access("/proc/self/fd", R_OK) < 0) {
-		found(f, "/proc does not show our processes");
-		mend(f, "sudo mount -t proc proc /proc");
-	}
+	    access("/proc/self/fd", R_OK) < 0)
+		doctor_found(d, s, NULL, "/proc does not show our processes");
 	free(p);
 }
 
-static void check_reaper(struct tool_finding *f)
+static void find_no_reaper(struct doctor *d, const struct doctor_state *s)
 {
-	found(f, "programs can be kept with all that they start");
-	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) {
-		found(f, "PR_SET_CHILD_SUBREAPER: %s", strerror(errno));
-		mend(f, "allow prctl in the container's seccomp profile");
-	}
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+		doctor_found(d, s, NULL, "PR_SET_CHILD_SUBREAPER: %s", strerror(errno));
 	prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
-static void check_memory(struct tool_finding *f)
+static void find_little_memory(struct doctor *d, const struct doctor_state *s)
 {
 	char total[TOOL_SIZE_TEXT], avail[TOOL_SIZE_TEXT];
-	struct sysinfo s;
+	struct sysinfo i;
 
-	if (sysinfo(&s) < 0)
-		s = (struct sysinfo){.mem_unit = 1};
-	found(f, "%s, %s of it free; %d processors",
-	      tool_size((uint64_t)s.totalram * s.mem_unit, total),
-	      tool_size((uint64_t)(s.freeram + s.bufferram) * s.mem_unit, avail), get_nprocs());
-	if ((uint64_t)s.totalram * s.mem_unit < 512ULL << 20)
-		mend(f,
-		     "at least 512M are wanted; memory of emulated hosts and drives is used when "
-		     "it is written");
+	if (sysinfo(&i) < 0)
+		i = (struct sysinfo){.mem_unit = 1};
+	tool_size((uint64_t)i.totalram * i.mem_unit, total);
+	tool_size((uint64_t)(i.freeram + i.bufferram) * i.mem_unit, avail);
+	if ((uint64_t)i.totalram * i.mem_unit < WANTED_MEMORY)
+		doctor_found(d, s, NULL, "%s, %s of it free", total, avail);
+	else
+		doctor_says(d, s, DOCTOR_FINE, "%s, %s of it free; %d processors", total, avail,
+			    get_nprocs());
 }
 
-static void check_base(struct tool_finding *f)
+/* As long as a cluster's name may be. */
+static void find_long_path(struct doctor *d, const struct doctor_state *s)
 {
 	char base[PATH_MAX];
-	struct sio_err err;
 
-	if (tool_state_base(base, sizeof(base), &err) < 0) {
-		found(f, "%s", err.text);
-		mend(f, "export XDG_RUNTIME_DIR=$(mktemp -d)");
-		return;
-	}
-	found(f, "clusters lie in %.150s", base);
-	if (access(base, W_OK | X_OK) < 0)
-		mend(f, "chmod 700 %.150s", base);
-	else if (strlen(base) + SIO_NAME_LEN + sizeof("/node.252") > TOOL_SOCKET_PATH_MAX)
-		mend(f,
-		     "a socket's path holds %d bytes, too few for long cluster names there: "
-		     "export XDG_RUNTIME_DIR=$(mktemp -d)",
-		     TOOL_SOCKET_PATH_MAX);
-}
-
-static void check_stale(struct tool_finding *f)
-{
-	unsigned stale = 0, hidden = 0;
-	char **names;
-	char first[64] = "";
-	size_t n;
-
-	for (int pass = 0; pass < 2; pass++) {
-		if (tool_state_list(&names, &n, TOOL_STATE_STALE, pass == 1, NULL) < 0)
-			continue;
-		for (size_t i = 0; i < n; i++) {
-			if (!*first)
-				snprintf(first, sizeof(first), "%s", names[i]);
-			free(names[i]);
-		}
-		free(names);
-		stale += (unsigned)n;
-		hidden += pass ? (unsigned)n : 0;
-	}
-	found(f, stale ? "%u cluster%s ended without being taken down" : "none left behind", stale,
-	      stale == 1 ? "" : "s");
-	if (stale > hidden)
-		mend(f, "smartio cluster down %s", first);
-	else if (stale)
-		mend(f, "smartio doctor --clean");
+	if (tool_state_base(base, sizeof(base), NULL) < 0)
+		return; /* find_no_permission() says why */
+	if (strlen(base) + SIO_NAME_LEN + sizeof("/node.252") > TOOL_SOCKET_PATH_MAX)
+		doctor_found(d, s, NULL, "%s has %zu bytes, a socket's path may have %d", base,
+			     strlen(base), TOOL_SOCKET_PATH_MAX);
+	else
+		doctor_says(d, s, DOCTOR_FINE, "clusters lie in %s", base);
 }
 
 /* As the library does when it maps doorbells. Nothing is wrong without, it is only dearer. */
-static void check_faults(struct tool_finding *f)
+static void find_no_faults(struct doctor *d, const struct doctor_state *s)
 {
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
 	struct uffdio_api api = {.api = UFFD_API,
@@ -195,31 +126,23 @@ static void check_faults(struct tool_finding *f)
 					     UFFD_FEATURE_WP_HUGETLBFS_SHMEM};
 
 	if (fd >= 0 && ioctl(fd, UFFDIO_API, &api) == 0)
-		found(f, "a plain store wakes a sleeping device");
+		doctor_says(d, s, DOCTOR_FINE, "a plain store wakes a sleeping device");
 	else
-		found(f,
-		      "no plain store wakes a sleeping device (userfaultfd: %s; wanted: kernel "
-		      "5.19, and userfaultfd in the container's seccomp profile): docs/waking.md",
-		      strerror(errno));
+		doctor_found(d, s, NULL, "userfaultfd: %s", strerror(errno));
 	if (fd >= 0)
 		close(fd);
 }
 
-static void check_binary(struct tool_finding *f, const char *name)
+/* What @path says of its version, without the end of the line; "": nothing. */
+static void ask_version(const char *path, const char *name, char *ret, size_t size)
 {
-	char path[PATH_MAX], text[64] = "";
-	struct sio_err err;
 	ssize_t len = 0;
 	int out[2];
 	pid_t pid;
 
-	if (tool_find_binary(name, path, sizeof(path), &err) < 0) {
-		found(f, "%s", err.text);
-		mend(f, "make, or install SmartIO completely");
-		return;
-	}
+	*ret = '\0';
 	if (pipe2(out, O_CLOEXEC) < 0)
-		return found(f, "pipe: %s", strerror(errno));
+		return;
 	pid = fork();
 	if (pid == 0) {
 		dup2(out[1], 1);
@@ -228,42 +151,68 @@ static void check_binary(struct tool_finding *f, const char *name)
 	}
 	close(out[1]);
 	if (pid > 0) {
-		len = read(out[0], text, sizeof(text) - 1);
+		len = read(out[0], ret, size - 1);
 		waitpid(pid, NULL, 0);
 	}
 	close(out[0]);
-	text[len > 0 ? len : 0] = '\0';
-	text[strcspn(text, "\n")] = '\0';
-	found(f, "%.120s: %s", path, *text ? text : "tells no version");
-	len = (ssize_t)strlen(text) - (ssize_t)strlen(SMARTIO_VERSION);
-	if (len < 0 || strcmp(text + len, SMARTIO_VERSION) != 0)
-		mend(f,
-		     "this is smartio " SMARTIO_VERSION ": install programs of one version, or set "
-		     "SMARTIO_BINDIR");
+	ret[len > 0 ? len : 0] = '\0';
+	ret[strcspn(ret, "\n")] = '\0';
 }
 
-static void check_daemon(struct tool_finding *f)
+static void find_no_program(struct doctor *d, const struct doctor_state *s)
 {
-	check_binary(f, "smartiod");
+	static const char *const name[] = {"smartiod", "smartio-emu"};
+	char path[PATH_MAX], text[128];
+	struct sio_err err;
+	size_t len, mine = strlen(SMARTIO_VERSION);
+
+	for (size_t i = 0; i < sizeof(name) / sizeof(name[0]); i++) {
+		if (tool_find_binary(name[i], path, sizeof(path), &err) < 0) {
+			doctor_found(d, s, NULL, "%s", err.text);
+			continue;
+		}
+		ask_version(path, name[i], text, sizeof(text));
+		len = strlen(text);
+		if (len < mine || strcmp(text + len - mine, SMARTIO_VERSION) != 0)
+			doctor_found(d, s, NULL, "%s: %s; this is smartio " SMARTIO_VERSION, path,
+				     *text ? text : "tells no version");
+		else
+			doctor_says(d, s, DOCTOR_FINE, "%s: %s", path, text);
+	}
 }
 
-static void check_room(struct tool_finding *f)
-{
-	check_binary(f, "smartio-emu");
-}
+#define SECCOMP "start the container with --security-opt seccomp=unconfined"
 
-void tool_doctor_machine(struct tool_findings *ret)
-{
-	static const struct {
-		const char *what;
-		void (*check)(struct tool_finding *f);
-	} checks[] = {
-		{"descriptors", check_files}, {"sealing", check_memfd},	   {"pidfd", check_pidfd},
-		{"proc", check_proc},	      {"subreaper", check_reaper}, {"memory", check_memory},
-		{"state", check_base},	      {"stale", check_stale},	   {"faults", check_faults},
-		{"smartiod", check_daemon},   {"smartio-emu", check_room},
-	};
+static const struct doctor_state states[] = {
+	{"few-descriptors", DOCTOR_BAD, DOCTOR_TRY, "a process may have too few descriptors",
+	 "each segment, connection and map takes some, in the program, the daemon and the room",
+	 find_few_files,
+	 "echo '* hard nofile 65536' | sudo tee /etc/security/limits.d/smartio.conf; then log in "
+	 "again"},
+	{"no-sealing", DOCTOR_BAD, DOCTOR_TRY, "memory files cannot be sealed",
+	 "a kernel before 5.1, or a container that forbids memfd_create", find_no_sealing, SECCOMP},
+	{"no-pidfd", DOCTOR_BAD, DOCTOR_TRY, "processes have no descriptors",
+	 "a kernel before 5.3, or a container that forbids pidfd_open", find_no_pidfd, SECCOMP},
+	{"no-proc", DOCTOR_BAD, DOCTOR_TRY, "/proc is missing",
+	 "it is not mounted, or hides our processes", find_no_proc,
+	 "sudo mount -t proc proc /proc"},
+	{"no-subreaper", DOCTOR_BAD, DOCTOR_TRY, "programs cannot be kept with what they start",
+	 "a container that forbids prctl", find_no_reaper, SECCOMP},
+	{"little-memory", DOCTOR_BAD, DOCTOR_TRY, "this machine has little memory",
+	 "memory of emulated hosts and drives is used when it is written; 512M are wanted",
+	 find_little_memory,
+	 "{smartio} cluster down # and 'ram' and 'size' of the topology file smaller"},
+	{"long-path", DOCTOR_BAD, DOCTOR_TRY, "the directory of clusters has too long a path",
+	 "a socket's path is short: cluster names of full length do not fit", find_long_path,
+	 "export XDG_RUNTIME_DIR=$(mktemp -d)"},
+	{"no-faults", DOCTOR_NOTE, DOCTOR_TRY, "no plain store wakes a sleeping device",
+	 "a kernel before 5.19, or a container that forbids userfaultfd: docs/waking.md",
+	 find_no_faults, SECCOMP},
+	{"no-program", DOCTOR_BAD, DOCTOR_TRY,
+	 "a program of SmartIO is missing, or of another version",
+	 "installed in part, or SMARTIO_BINDIR leads elsewhere", find_no_program,
+	 "unset SMARTIO_BINDIR; make && sudo make install"},
+};
 
-	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
-		checks[i].check(tool_findings_add(ret, checks[i].what));
-}
+const struct doctor_area doctor_machine_area = {"machine", states,
+						sizeof(states) / sizeof(states[0])};

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How each program of the running cluster wakes the devices it uses. */
+/* How each program of a cluster wakes the devices it uses: no trouble, but it may be dear. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "doctor.h"
-#include "hosts.h"
-#include "output.h"
+#include "doctor_facts.h"
 #include "smartio/uapi.h"
-#include "wire/client.h"
 
 static const char *way_text(uint64_t way)
 {
@@ -23,15 +19,6 @@ static const char *way_text(uint64_t way)
 	default:
 		return "in a way that this smartio does not know";
 	}
-}
-
-static const char *device_name(const struct sio_topology *t, uint32_t id)
-{
-	for (unsigned i = 0; i < t->n_hosts; i++)
-		for (unsigned k = 0; k < t->host[i].n_devices; k++)
-			if (t->host[i].device[k].fdid == id)
-				return t->host[i].device[k].name;
-	return "a device";
 }
 
 static uint32_t pid_of(const struct sio_wire_row *clients, size_t n, sio_le64 owner)
@@ -53,39 +40,34 @@ static bool told_before(const struct sio_wire_row *rows, size_t i)
 	return false;
 }
 
-static void tell_host(struct tool_hosts *all, struct tool_host *h, struct tool_findings *ret)
+static void look_at_host(struct doctor *d, const struct doctor_state *s,
+			 const struct doctor_cluster *c, struct doctor_host *x)
 {
 	struct sio_wire_row *watch = NULL, *client = NULL;
 	size_t n = 0, n_clients = 0;
 	struct sio_err err;
 
-	if (tool_client_list(&h->client, SIO_LIST_PORT + SIO_KIND_WATCH, &watch, &n, &err) < 0 ||
-	    tool_client_list(&h->client, SIO_LIST_CLIENTS, &client, &n_clients, &err) < 0)
+	if (tool_client_list(&x->h.client, SIO_LIST_PORT + SIO_KIND_WATCH, &watch, &n, &err) < 0 ||
+	    tool_client_list(&x->h.client, SIO_LIST_CLIENTS, &client, &n_clients, &err) < 0)
 		n = 0;
 	for (size_t i = 0; i < n; i++) {
-		struct tool_finding *f;
+		const struct sio_topo_device *dev =
+			doctor_device(c, sio_from_le32(watch[i].id), NULL);
 
-		if (told_before(watch, i))
-			continue;
-		f = tool_findings_add(ret, "waking");
-		snprintf(f->found, sizeof(f->found), "%s: pid %" PRIu32 " wakes %s %s",
-			 h->topo->name, pid_of(client, n_clients, watch[i].owner),
-			 device_name(all->topology, sio_from_le32(watch[i].id)),
-			 way_text(sio_from_le64(watch[i].address)));
+		if (!told_before(watch, i))
+			doctor_found(d, s, NULL, "%s: pid %" PRIu32 " wakes %s %s", x->h.topo->name,
+				     pid_of(client, n_clients, watch[i].owner),
+				     dev ? dev->name : "a device",
+				     way_text(sio_from_le64(watch[i].address)));
 	}
 	free(client);
 	free(watch);
 }
 
-void tool_doctor_waking(struct tool_findings *ret)
+void doctor_find_waking(struct doctor *d, const struct doctor_state *s)
 {
-	struct tool_hosts *h = NULL;
-	struct sio_err err;
-
-	if (tool_hosts_open(&h, &err) < 0)
-		return;
-	for (unsigned i = 0; i < h->n; i++)
-		if (h->host[i].up)
-			tell_host(h, &h->host[i], ret);
-	tool_hosts_close(h);
+	DOCTOR_EACH_CLUSTER (d, c)
+		DOCTOR_EACH_HOST (c, x)
+			if (x->h.up)
+				look_at_host(d, s, c, x);
 }

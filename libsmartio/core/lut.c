@@ -248,3 +248,14 @@ int sio_lut_lookup(const struct sio_lut *lut, const struct sio_lut_target *targe
 	}
 	return -ENOENT;
 }
+
+unsigned sio_lut_longest_run(const struct sio_lut *lut)
+{
+	unsigned longest = 0, run = 0;
+
+	for (unsigned i = 0; i < lut->n_entries; i++) {
+		run = lut->entry[i].refs ? 0 : run + 1;
+		longest = run > longest ? run : longest;
+	}
+	return longest;
+}

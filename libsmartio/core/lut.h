@@ -43,4 +43,7 @@ int sio_lut_translate(const struct sio_lut *lut, uint64_t offset, struct sio_lut
 int sio_lut_lookup(const struct sio_lut *lut, const struct sio_lut_target *target,
 		   uint64_t *ret_offset);
 
+/* Free entries in a row, at most: a window of so many can still be made. */
+unsigned sio_lut_longest_run(const struct sio_lut *lut);
+
 #endif

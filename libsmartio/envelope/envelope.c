@@ -26,6 +26,7 @@ static const struct {
 	{"device-list", 1},
 	{"device-remove", 1},
 	{"doctor", 1},
+	{"doctor-clean", 1},
 	{"error", 1},
 	{"fault-device", 1},
 	{"fault-link", 1},

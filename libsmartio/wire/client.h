@@ -566,7 +566,7 @@ SIO_WIRE_SIZE(struct sio_msg_list, 32);
  *                gone,
  *                and others still reach it
  *   CLIENTS key: the connection; owner: the port's (tools and keepers: 0); id: SIO_CLIENT_*; refs:
- *                objects; pid
+ *                objects; pid; bytes: the version of this protocol that it speaks
  *   CONNECTIONS key; node, id: the segment's; bytes; address: of the window, as the port's MAP row
  *   (0:
  *                not mapped, or local); refs: maps; pid; name: "local", "remote", "bar"; LIVE: not
@@ -596,7 +596,13 @@ struct sio_rep_list {
 };
 SIO_WIRE_SIZE(struct sio_rep_list, 6168);
 
-/* STATS: kind 0 the daemon's own counters, 1 the port's of host, 2 adapter id, 3 device fdid. */
+/*
+ * STATS: kind 0 the daemon's own counters, 1 the port's of host, 2 adapter id, 3 device fdid.
+ * Among the daemon's: client_version, the greatest version of this protocol that it speaks;
+ * refused_versions, 1 if it refused a program for its version in the last SIO_REFUSED_RECENT_S
+ * seconds: then refused_version is the greatest that the last one spoke, and refused_pid who it was.
+ */
+#define SIO_REFUSED_RECENT_S 600
 struct sio_msg_stats {
 	struct sio_msg h;
 	sio_le32 kind, id;

@@ -86,7 +86,7 @@ class Cluster(base.CommandTest):
         state = self.up()
         self.kill_all(state)
         self.assertEqual(self.json("cluster", "status")["clusters"][0]["state"], "stale")
-        self.assertIn("BAD  stale", self.smartio("doctor", status=1).stdout)
+        self.assertRegex(self.smartio("doctor", status=1).stdout, "(?m)^WARN +stale ")
         done = self.smartio("cluster", "up", self.topology())
         self.assertIn("removed what a cluster that crashed had left", done.stderr)
         self.smartio("doctor", "--audit")

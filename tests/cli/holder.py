@@ -3,8 +3,9 @@
 """A program that holds things at its host's daemon until its standard input ends.
 
 usage: holder.py WORD...
-  segment=ID     create a segment of 64 KiB and offer it
-  connect=NODE:ID  connect to one, and map it
+  segment=ID[:BYTES]  create a segment, of 64 KiB, and offer it
+  connect=NODE:ID[:BYTES]  connect to one, and map it
+  lock=BYTES     lock memory
   interrupt      create a data interrupt
   trigger=NODE:NUMBER  connect to one
   lend=ID        borrow a device, and map the segment made last for it
@@ -12,6 +13,8 @@ It speaks the daemon's protocol itself (libsmartio/wire/client.h), so that the c
 no library. Prints "ready".
 """
 import array
+import ctypes
+import mmap
 import os
 import re
 import socket
@@ -54,22 +57,30 @@ class Daemon:
                 sys.exit(f"holder: message {kind}: {os.strerror(error)}: {text}")
             return data[16:]
 
-    def segment(self, number):
-        reply = self.call(SEG_CREATE, struct.pack("<IIQ", number, 0, 65536))
+    def segment(self, number, size=65536):
+        reply = self.call(SEG_CREATE, struct.pack("<IIQ", number, 0, size))
         handle = struct.unpack_from("<I", reply)[0]
         for kind in (SEG_PREPARE, SEG_AVAILABLE):
             self.call(kind, struct.pack("<IIII", handle, 0, 0, 0))
         return handle
 
-    def connect(self, node, number):
+    def connect(self, node, number, size=65536):
         reply = self.call(SEG_CONNECT, struct.pack("<IIII", node, number, 0, 0))
         handle = struct.unpack_from("<I", reply)[0]
-        self.call(SEG_MAP, struct.pack("<IIQQ", handle, 0, 0, 65536))
+        self.call(SEG_MAP, struct.pack("<IIQQ", handle, 0, 0, size))
 
     def lend(self, device, segment):
         reply = self.call(DEV_BORROW, struct.pack("<II", device, 0))
         handle = struct.unpack_from("<I", reply)[0]
         self.call(DMA_MAP, struct.pack("<IIIIQQII", handle, segment, 0, 0, 0, 65536, 0, 0))
+
+
+def lock(size):
+    memory = mmap.mmap(-1, size)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mlock(ctypes.byref(ctypes.c_char.from_buffer(memory)), ctypes.c_size_t(size)):
+        sys.exit(f"holder: mlock: {os.strerror(ctypes.get_errno())}")
+    return memory
 
 
 def main():
@@ -78,9 +89,11 @@ def main():
     for word in sys.argv[1:]:
         what, _, value = word.partition("=")
         if what == "segment":
-            segment = daemon.segment(int(value, 0))
+            segment = daemon.segment(*[int(v, 0) for v in value.split(":")])
         elif what == "connect":
             daemon.connect(*[int(v, 0) for v in value.split(":")])
+        elif what == "lock":
+            daemon.kept.append(lock(int(value, 0)))
         elif what == "interrupt":
             daemon.call(DINT_CREATE, struct.pack("<IIII", 0, 0, 0, 0))
         elif what == "trigger":

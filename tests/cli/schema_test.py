@@ -65,6 +65,7 @@ class Json(base.CommandTest):
         self.assertEqual(self.run_json("fault-device", "fault", "device", "0x401", "out"),
                          {"name": "nvme0", "id": 0x401, "slot": "out"})
         self.look()
+        self.assertEqual(self.run_json("doctor-clean", "doctor", "--clean"), {"removed": 0})
         self.crash(up["directory"], 8)
         self.look()
         self.smartio("fault", "link", "client2", "up")

@@ -53,6 +53,9 @@ class Usage(base.CommandTest):
                 (("doctor", "--within", "3"), "belong to --audit"),
                 (("doctor", "--audit", "--within", "soon"), "--within soon: wanted seconds"),
                 (("doctor", "--audit", "--clean"), "not both"),
+                (("doctor", "--audit", "--measure"), "stand alone"),
+                (("doctor", "--clean", "--verbose"), "stand alone"),
+                (("doctor", "--root", "tree"), "--root tree: wanted is an absolute path"),
                 (("fault",), "a subcommand is missing"),
                 (("fault", "link", "x"), "missing"),
                 (("fault", "link", "x", "sideways"), "'down' or 'up' is right"),
@@ -126,18 +129,17 @@ class Usage(base.CommandTest):
                 self.assertIn("cannot write to standard output", done.stderr)
 
     def test_doctor(self):
-        done = self.smartio("doctor", status=None)
-        self.assertRegex(done.stdout, r"(?m)^ok +smartio-emu .*smartio-emu \d")
-        checks = self.json("doctor")
-        self.assertTrue(all(c["good"] or c["mend"] for c in checks))
-        broken = self.smartio("doctor", status=1, env={"SMARTIO_BINDIR": "/nowhere"}).stdout
-        self.assertIn("BAD  smartiod", broken)
-        self.assertIn("SMARTIO_BINDIR=/nowhere holds no program", broken)
+        done = self.smartio("doctor", "--verbose", status=None)
+        self.assertRegex(done.stdout, r"(?m)^ok +no-program +.*smartio-emu \d")
+        self.assertTrue(all(f["mend"] for f in self.json("doctor")["findings"]
+                            if f["verdict"] in ("warning", "bad")))
+        broken = self.smartio("doctor", status=2, env={"SMARTIO_BINDIR": "/nowhere"}).stdout
+        self.assertRegex(broken, r"(?m)^BAD +no-program +SMARTIO_BINDIR=/nowhere holds no program")
 
     def test_limit_of_files(self):
-        done = self.smartio("doctor", status=1, preexec_fn=lambda: __import__("resource").setrlimit(
+        done = self.smartio("doctor", status=2, preexec_fn=lambda: __import__("resource").setrlimit(
             __import__("resource").RLIMIT_NOFILE, (256, 256)))
-        self.assertRegex(done.stdout, r"BAD  descriptors +256 ")
+        self.assertRegex(done.stdout, r"(?m)^BAD +few-descriptors +256 ")
         self.assertIn("limits.d", done.stdout)
 
 

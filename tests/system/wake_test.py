@@ -29,10 +29,10 @@ class Wake(unittest.TestCase):
         self.program = os.path.join(BUILD, "tests", "system", "wake")
 
     def need_faults(self):
-        found = json.loads(self.c.smartio("doctor", "--json"))["data"]
-        faults = next(f["found"] for f in found if f["check"] == "faults")
-        if "no plain store" in faults:
-            self.skipTest(faults)
+        found = json.loads(self.c.smartio("doctor", "--json", check=False))["data"]["findings"]
+        faults = next(f for f in found if f["state"] == "no-faults")
+        if faults["verdict"] != "ok":
+            self.skipTest(faults["evidence"])
 
     def open(self, node, way, *args):
         """A client (or "manager") that wakes the drive in this way; it is open."""
@@ -78,9 +78,9 @@ class Wake(unittest.TestCase):
 
     def waking(self):
         """What doctor tells of this, without process numbers."""
-        found = json.loads(self.c.smartio("doctor", "--json"))["data"]
-        return sorted({f["found"].split(":")[0] + " " + f["found"].split("wakes nvme0 ")[1]
-                       for f in found if f["check"] == "waking"})
+        found = json.loads(self.c.smartio("doctor", "--json", check=False))["data"]["findings"]
+        told = [f["evidence"] for f in found if f["state"] == "waking" and f["verdict"] == "note"]
+        return sorted({t.split(":")[0] + " " + t.split("wakes nvme0 ")[1] for t in told})
 
     def wakes(self, way):
         return self.c.counters()[WAKES[way]]

@@ -68,7 +68,8 @@ add_drive
 said "shares IOMMU group .* with $card"
 said "stays identity .*: the device reaches all memory"
 is_kind identity
-doctor_says "BAD.*devices.*$bdf identity.*in one IOMMU group with $card"
+doctor_says "BAD.*iommu-passthrough.*$bdf: IOMMU group .* is of type identity"
+doctor_says "WARN.*iommu-shared.*$bdf is in one IOMMU group with $card"
 drive_works
 take_drive "$bdf"
 
