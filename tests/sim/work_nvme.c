@@ -349,6 +349,18 @@ static void use_drive(struct client *c)
 	}
 }
 
+/* Askers come also before their manager, and wait for it. */
+static int open_drive(const char *name, struct client *c)
+{
+	uint32_t wait_ms = c->asks ? (uint32_t)sim_pick(400) : 0;
+	int rc;
+
+	sim_call("smartio_nvme_open", 0);
+	rc = wait_ms ? smartio_nvme_open_wait(name, wait_ms, &c->n)
+		     : smartio_nvme_open(name, &c->n);
+	return sim_nvme_called(rc, 0);
+}
+
 static void live(struct sim_proc *p, bool asks)
 {
 	struct client c = {.asks = asks, .strays = sim_has_fault("stray")};
@@ -361,8 +373,7 @@ static void live(struct sim_proc *p, bool asks)
 	if (!sim_initialize())
 		return;
 	for (; tries > 0 && !sim_stopping_programs(); tries--) {
-		sim_call("smartio_nvme_open", 0);
-		if (sim_nvme_called(smartio_nvme_open(name, &c.n), 0) == 0) {
+		if (open_drive(name, &c) == 0) {
 			use_drive(&c);
 			sim_call("smartio_nvme_close", 120000);
 			smartio_nvme_close(c.n);
