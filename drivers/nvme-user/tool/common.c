@@ -82,6 +82,21 @@ int initialize(void)
 		      smartio_last_error());
 }
 
+/* Why the drive cannot be opened, with a command that works where the reader types it. */
+static const char *why_not(const struct options *o, int rc)
+{
+	const char *state = getenv("SMARTIO_STATE"), *host = getenv("SMARTIO_NODE");
+	static char text[1024];
+
+	if (rc != -ENOTCONN || !state || !host)
+		return smartio_nvme_error();
+	snprintf(text, sizeof(text),
+		 "no manager serves %s; start one with: smartio --state %s run -n %s -- "
+		 "smartio-nvme manager %s --background",
+		 o->device, state, host, o->device);
+	return text;
+}
+
 static int wait_and_open(const struct options *o, struct smartio_nvme **ret)
 {
 	uint32_t quiet = o->wait_ms < QUIET_MS ? o->wait_ms : QUIET_MS, left = o->wait_ms - quiet;
@@ -90,7 +105,7 @@ static int wait_and_open(const struct options *o, struct smartio_nvme **ret)
 	if ((rc != -EBUSY && rc != -ENOTCONN) || left == 0)
 		return rc;
 	fprintf(stderr, "smartio-nvme: waiting for a manager for up to %.4g s more (%s)\n",
-		left / 1e3, smartio_nvme_error());
+		left / 1e3, why_not(o, rc));
 	return smartio_nvme_open_wait(o->device, left, ret);
 }
 
@@ -100,9 +115,10 @@ int open_drive(const struct options *o, struct smartio_nvme **ret)
 
 	if (rc)
 		return rc;
-	if (wait_and_open(o, ret) == 0)
+	rc = wait_and_open(o, ret);
+	if (rc == 0)
 		return EXIT_OK;
-	failed_nvme();
+	failed("%s", why_not(o, rc));
 	SCITerminate();
 	return EXIT_FAILED;
 }

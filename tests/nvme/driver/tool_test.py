@@ -4,6 +4,7 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -176,7 +177,7 @@ class Live(base.CommandTest):
         self.manager.send_signal(signal.SIGTERM)
         self.assertEqual(self.manager.wait(60), 0)
         self.refuses("identify", "nvme0", "--wait=0",
-                     say="no manager serves nvme0: start one with: smartio-nvme manager nvme0")
+                     say="no manager serves nvme0; start one with: smartio --state")
         once = self.start("run", "-n", "lender", "--", NVME, "manager", "nvme0", "--once")
         self.assertIn("ready", once.stdout.readline())
         self.nvme("bench", "nvme0", "-c", "10")
@@ -196,12 +197,17 @@ class Waiting(base.CommandTest):
         """The client that has waited for a second says so; then the manager is started."""
         client = self.start("run", "-n", "client1", "--", NVME, "identify", "nvme0", "--wait=60")
         line = client.stderr.readline()
-        self.assertEqual(line, "smartio-nvme: waiting for a manager for up to 59 s more (no manager "
-                         "serves nvme0: start one with: smartio-nvme manager nvme0)\n")
-        self.nvme("manager", "nvme0", "--background", node="client2")
+        hint = re.fullmatch("smartio-nvme: waiting for a manager for up to 59 s more "
+                            r"\(no manager serves nvme0; start one with: (smartio .*)\)\n", line).group(1)
+        self.assertEqual(hint, f"smartio --state {self.state} run -n client1 -- "
+                         "smartio-nvme manager nvme0 --background")
+        # As pasted.
+        path = f"{os.path.dirname(base.TOOL)}:{os.path.dirname(NVME)}:{self.env['PATH']}"
+        subprocess.run(["bash", "-c", hint], env={**self.env, "PATH": path}, check=True, timeout=60,
+                       stdout=subprocess.DEVNULL)
         out, err = client.communicate(timeout=60)
         self.assertEqual((client.returncode, err), (0, ""))
-        self.assertIn("manager         node 12\n", out)
+        self.assertIn("manager         node 8\n", out)
 
     def test_side_by_side(self):
         """As a shell starts them, `manager &` and at once a client; again and again, for it is a race."""
