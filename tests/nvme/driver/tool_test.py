@@ -265,13 +265,25 @@ class Waiting(base.CommandTest):
         self.smartio("cluster", "down")
         base.wait_gone(pid, 0)
 
+    def managers(self):
+        """Processes of smartio-nvme itself, by their parents'."""
+        return {int(base.status_of(pid, "PPid")): pid
+                for pid, words in base.processes_with("XDG_RUNTIME_DIR", self.dir) if words.startswith(NVME)}
+
     def test_nobody_waits_for_the_background(self):
         """Whose command is killed before the manager serves wants no manager: it ends."""
-        command = f'"{NVME}" manager nvme0 --background & kill -STOP $!; kill -KILL $!; wait $!; exit 0'
-        self.smartio("run", "-n", "client2", "--", "bash", "-c", command)
-        manager = base.processes_with("XDG_RUNTIME_DIR", self.dir)
-        for pid in [pid for pid, words in manager if words.startswith(NVME)]:
-            base.wait_gone(pid)
+        lender = self.pid_of(self.state, "smartiod.4")
+        os.kill(lender, signal.SIGSTOP)  # so it cannot serve yet
+        command = self.start("run", "-n", "client2", "--", NVME, "manager", "nvme0", "--background")
+        while len(found := self.managers()) < 2:
+            os.sched_yield()
+        (parent, child), = ((parent, pid) for parent, pid in found.items() if parent in found.values())
+        os.kill(parent, signal.SIGKILL)
+        base.wait_gone(parent)
+        os.kill(lender, signal.SIGCONT)
+        base.wait_gone(child)
+        self.assertEqual(command.wait(60), 128 + signal.SIGKILL)
+        self.nvme("identify", "nvme0", "--wait=0", status=1)
 
 
 if __name__ == "__main__":
