@@ -299,6 +299,9 @@ static bool take_entry(struct emu_channel *c)
 	}
 	sio_from_fabric_barrier();
 	sio_copy_from(&c->entry, &ring->entry[c->head % SIO_DMA_ENTRIES], sizeof(c->entry));
+	/* It comes from the program's processor, while this one copies. */
+	if (ready > 1)
+		__builtin_prefetch(&ring->entry[(c->head + 1) % SIO_DMA_ENTRIES]);
 	c->busy = true;
 	c->copied = 0;
 	return true;

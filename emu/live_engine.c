@@ -16,7 +16,7 @@
 
 #include "emu/live.h"
 
-#define LOOKS_PER_YIELD 64
+#define LOOKS_AT_ONCE 16 /* are one that found nothing, for its pace */
 
 struct live_engine {
 	struct live *l;
@@ -73,10 +73,11 @@ static void *engine_main(void *arg)
 
 	while (!stopped(e->l)) {
 		if (look(e)) {
+			emu_pace_worked(&e->pace, 0);
 			last_work = 0;
 			continue;
 		}
-		if (++looks % LOOKS_PER_YIELD)
+		if (++looks % LOOKS_AT_ONCE || !emu_pace_found_nothing(&e->pace))
 			continue;
 		if (last_work == 0)
 			last_work = live_ops.now(e->l);

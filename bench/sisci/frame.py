@@ -77,8 +77,11 @@ class Bench:
                               str(rounds + 1), *map(str, numbers), timeout=600))
 
     def served(self, name, size, *measure):
-        """A program on host b that exports @size bytes, and one on host a that measures."""
+        """A program on host b that exports @size bytes, and one on host a that measures. The machine
+        room, whose engines copy, has the other processor.
+        """
         with Cluster(self.build, TOPOLOGY) as c:
+            os.sched_setaffinity(c.daemon_pid(None), self.cpus[1:2])
             server = c.start("b", self.program(name), "serve", str(size), stdin=subprocess.PIPE)
             if server.stdout.readline() != "ready\n":
                 raise SystemExit(server.communicate()[1])

@@ -778,7 +778,7 @@ SIO_PORT_SIZE(struct sio_evt_mcast, 64);
  * many channels.
  */
 #define SIO_DMA_ENTRIES 1024 /* of a ring */
-#define SIO_DMA_RESULTS 32   /* of a ring: more transfers than this are not looked back at */
+#define SIO_DMA_RESULTS 8    /* of a ring: more transfers than this are not looked back at */
 #define SIO_DMA_SLOTS 256    /* of a channel */
 struct sio_req_dma {
 	struct sio_req h;
@@ -837,13 +837,14 @@ struct sio_dma_ring {
 	__u32 abort;   /* give up the transfers with lower numbers than this; the first is 0 */
 	__u32 waiting; /* 1: signal the completion event at the end of each transfer */
 	__u32 unused[13];
-	/* The engine's. */
-	__u32 head;   /* entries that it no longer needs */
+	/* The engine's: all that is looked at for the end of a transfer is in one cache line, */
 	__u32 done;   /* transfers that are over: what they wrote is there */
 	__u32 asleep; /* 1: write to the doorbell after moving the tail (and a full barrier) */
-	__u32 unused2[13];
 	__s32 result[SIO_DMA_RESULTS]; /* of transfer n, at n % SIO_DMA_RESULTS: 0 or -errno:
 					  -EINVAL the entry, -EFAULT where it led, -ECANCELED */
+	__u32 unused2[6];
+	__u32 head; /* entries that it no longer needs: nobody waits for that, so it is apart */
+	__u32 unused3[31];
 	struct sio_dma_entry entry[SIO_DMA_ENTRIES]; /* number n at n % SIO_DMA_ENTRIES */
 };
 SIO_PORT_SIZE(struct sio_dma_ring, 256 + 40 * SIO_DMA_ENTRIES);

@@ -14,6 +14,10 @@
 #include "sisci/queue.h"
 #include "smartio/io.h"
 
+#define LOOK_NS 200000u	 /* before who waits for a transfer sleeps; as the room, docs/waking.md */
+#define FIRST_LOOKS 1024 /* before the first yield: a short transfer is over by then */
+#define LOOKS 64	 /* and after it: on a processor that is shared nothing comes before one */
+
 struct sio_dma_queue *sio_dma_get(struct sio_library *lib, sci_dma_queue_t handle,
 				  struct sio_err *err)
 {
@@ -115,6 +119,37 @@ static void clear_finished(struct sio_dma_queue *q)
 		w->event_write(w, q->finished);
 }
 
+/* Is there still something to wait for? */
+static bool is_under_way(const struct sio_dma_queue *q)
+{
+	return __atomic_load_n(&q->state, __ATOMIC_RELAXED) == SCI_DMAQUEUE_POSTED &&
+	       !__atomic_load_n(&q->o.lost, __ATOMIC_RELAXED) && !ring_says_done(q);
+}
+
+/*
+ * Under the lock, which others have meanwhile: look for a while before sleeping. To be woken takes
+ * as long as the copy of a MiB; and nobody signals who does not say that he waits.
+ */
+static void look(struct sio_dma_queue *q, uint64_t deadline)
+{
+	struct sio_world *w = q->o.lib->world;
+	uint64_t until;
+
+	sio_session_unlock(q->o.lib->session);
+	until = w->now(w) + LOOK_NS;
+	if (until > deadline)
+		until = deadline;
+	for (unsigned left = FIRST_LOOKS; is_under_way(q); left--) {
+		if (left > 0)
+			continue;
+		if (w->now(w) >= until)
+			break;
+		w->yield(w);
+		left = LOOKS;
+	}
+	sio_session_lock(q->o.lib->session);
+}
+
 int sio_dma_await(struct sio_dma_queue *q, uint64_t deadline)
 {
 	struct sio_session *s = q->o.lib->session;
@@ -122,6 +157,8 @@ int sio_dma_await(struct sio_dma_queue *q, uint64_t deadline)
 	bool late = false;
 
 	q->waiters++;
+	if (deadline && sio_dma_settle(q) == SCI_DMAQUEUE_POSTED)
+		look(q, deadline);
 	while (sio_dma_settle(q) == SCI_DMAQUEUE_POSTED && !late) {
 		if (p.readable)
 			clear_finished(q);

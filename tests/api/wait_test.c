@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "session/world.h"
-#include "topology.h"
+#include "dma.h"
 
 #define PAGE 4096u
 
@@ -45,6 +45,30 @@ static int poll_and_tell(struct sio_world *w, struct sio_poll *p, unsigned n, ui
 	return sio_world_live()->poll(w, p, n, deadline);
 }
 
+static __thread bool stands_still; /* this thread's time */
+static __thread unsigned sleeps;
+
+static uint64_t now_or_before(struct sio_world *w)
+{
+	static __thread uint64_t before;
+
+	if (!stands_still)
+		before = sio_world_live()->now(w);
+	return before;
+}
+
+static int poll_and_count(struct sio_world *w, struct sio_poll *p, unsigned n, uint64_t deadline)
+{
+	sleeps++;
+	return poll_and_tell(w, p, n, deadline);
+}
+
+static int wait_and_count(struct sio_world *w, struct sio_world_lock *l, uint64_t deadline)
+{
+	sleeps++;
+	return sio_world_live()->wait(w, l, deadline);
+}
+
 struct sio_world *sio_world_current(void)
 {
 	static struct sio_world world;
@@ -52,7 +76,9 @@ struct sio_world *sio_world_current(void)
 	if (!world.connect) {
 		world = *sio_world_live();
 		world.event_write = event_write_or_stop;
-		world.poll = poll_and_tell;
+		world.poll = poll_and_count;
+		world.wait = wait_and_count;
+		world.now = now_or_before;
 	}
 	return &world;
 }
@@ -266,11 +292,45 @@ static void the_last_to_wait_reads_the_socket(void **state)
 	assert_int_equal(cluster_wait(a), 0);
 }
 
+/* Who waits for a transfer looks for a while, and then sleeps. */
+static int looks_then_sleeps(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	sci_error_t error;
+	struct dma d;
+
+	(void)arg;
+	dma_make(&d, sd, 8, DMA_READY);
+	for (unsigned i = 0; i < 10; i++) {
+		CHECK_OK(dma_start(&d, 0, DMA_BYTES, 0, 0));
+		stands_still = true; /* so the while does not end */
+		sleeps = 0;
+		CHECK(dma_wait(&d, SCI_INFINITE_TIMEOUT, &error) == SCI_DMAQUEUE_DONE);
+		CHECK_OK(error);
+		CHECK(sleeps == 0);
+		stands_still = false;
+	}
+	dma_start_long(&d, NULL, NULL);
+	sleeps = 0;
+	CHECK(dma_wait(&d, SCI_INFINITE_TIMEOUT, &error) == SCI_DMAQUEUE_DONE);
+	CHECK_OK(error);
+	CHECK(sleeps > 0);
+	dma_end(&d);
+	api_end(sd);
+	return 0;
+}
+
+static void who_waits_for_a_transfer_looks_first(void **state)
+{
+	dma_pair(state, looks_then_sleeps);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		API_TEST(a_late_write_wakes_nobody_for_ever),
 		API_TEST(the_last_to_wait_reads_the_socket),
+		API_TEST(who_waits_for_a_transfer_looks_first),
 	};
 
 	return cmocka_run_group_tests(tests, topology_up, topology_down);
