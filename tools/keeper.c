@@ -73,7 +73,8 @@ static int open_log(struct keeper *k, char *path, size_t size)
 	return 0;
 }
 
-static int name_log(struct keeper *k, const char *path)
+/* @path: its name; set to the one that it has then. */
+static int name_log(struct keeper *k, char *path, size_t size)
 {
 	char name[PATH_MAX];
 	struct sio_err err;
@@ -82,6 +83,7 @@ static int name_log(struct keeper *k, const char *path)
 		return tool_error("%s", err.text);
 	if (rename(path, name) < 0)
 		return tool_error("%s: %s", name, strerror(errno));
+	snprintf(path, size, "%s", name);
 	return 0;
 }
 
@@ -118,7 +120,7 @@ static void exec_program(const struct keeper *keeper_of, pid_t keeper, const sig
 }
 
 /* Say that the program runs, or why not; nobody waits any more for one that is detached. */
-static int say_started(struct keeper *k, const char *log, int error)
+static int say_started(struct keeper *k, char *log, size_t size, int error)
 {
 	struct keeper_msg m = {KEEPER_STARTED, (int)k->program, 0};
 
@@ -130,7 +132,8 @@ static int say_started(struct keeper *k, const char *log, int error)
 		unlink(log);
 		return 0;
 	}
-	if (name_log(k, log) == 0 && send(k->channel, &m, sizeof(m), MSG_NOSIGNAL) == sizeof(m))
+	if (name_log(k, log, size) == 0 &&
+	    send(k->channel, &m, sizeof(m), MSG_NOSIGNAL) == sizeof(m))
 		return 0;
 	unlink(log);
 	tool_proc_kill_descendants();
@@ -146,11 +149,15 @@ static int start_program(struct keeper *k, const sigset_t *mask)
 
 	if (open_log(k, log, sizeof(log)) != 0)
 		return TOOL_EXIT_FAILURE;
-	if (pipe2(report, O_CLOEXEC) < 0)
-		return tool_error("pipe: %s", strerror(errno));
+	if (pipe2(report, O_CLOEXEC) < 0) {
+		error = errno;
+		unlink(log);
+		return tool_error("pipe: %s", strerror(error));
+	}
 	k->program = fork();
 	if (k->program < 0) {
 		error = errno;
+		unlink(log);
 		close(report[0]);
 		close(report[1]);
 		return tool_error("'%s' cannot be started: %s", k->keep->argv[0], strerror(error));
@@ -163,7 +170,7 @@ static int start_program(struct keeper *k, const sigset_t *mask)
 		len = read(report[0], &error, sizeof(error));
 	while (len < 0 && errno == EINTR);
 	close(report[0]);
-	return say_started(k, log, len == sizeof(error) ? error : 0);
+	return say_started(k, log, sizeof(log), len == sizeof(error) ? error : 0);
 }
 
 static int status_of(int status)
