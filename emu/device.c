@@ -347,7 +347,7 @@ static void answer_device(struct emu_request *rq, struct emu_device *d)
 	evt.dma_bits = d->topo->dma_bits;
 	evt.iommu_group = (uint32_t)(d - d->host->device) + 1;
 	evt.iommu_mode = d->host->topo->iommu;
-	evt.resets = 1u << SIO_RESET_FUNCTION;
+	evt.resets = d->topo->resets;
 	evt.present = 1;
 	snprintf(evt.name, sizeof(evt.name), "%s", d->topo->name);
 	emu_answer(rq, &evt, sizeof(evt), NULL, 0);
@@ -441,17 +441,18 @@ int emu_op_reset(struct emu_request *rq, const void *msg)
 
 	if (rc < 0)
 		return rc;
-	if (m->kind == SIO_RESET_BUS)
-		return sio_fail(&rq->err, -EOPNOTSUPP, "RESET: %s has a function reset only",
-				d->topo->name);
-	if (m->kind != SIO_RESET_FUNCTION && m->kind != SIO_RESET_DONE)
-		return sio_fail(&rq->err, -EINVAL, "RESET: kind %u, %d (function) or %d is right",
-				m->kind, SIO_RESET_FUNCTION, SIO_RESET_DONE);
+	if (m->kind < SIO_RESET_FUNCTION || m->kind > SIO_RESET_DONE)
+		return sio_fail(&rq->err, -EINVAL,
+				"RESET: kind %u, %d (function), %d (bus) or %d (done) is right",
+				m->kind, SIO_RESET_FUNCTION, SIO_RESET_BUS, SIO_RESET_DONE);
+	if (m->kind != SIO_RESET_DONE && !(d->topo->resets & 1u << m->kind))
+		return sio_fail(&rq->err, -EOPNOTSUPP, "RESET: %s has no %s reset", d->topo->name,
+				m->kind == SIO_RESET_BUS ? "bus" : "function");
 	rc = emu_doorbells_renew(d);
 	if (rc < 0)
 		return sio_fail(&rq->err, rc, "RESET: no memory for the doorbells of %s",
 				d->topo->name);
-	if (m->kind == SIO_RESET_FUNCTION) {
+	if (m->kind != SIO_RESET_DONE) { /* each device is alone on its bus */
 		emu_vectors_reset(d);
 		d->model->reset(d->state, false);
 	}

@@ -154,6 +154,7 @@ void smartiod_start_done(struct smartiod *d)
 	d->ready = true;
 	d->ops->ready(d->ctx);
 	smartiod_peer_start(d);
+	smartiod_device_ready(d);
 }
 
 /* ---- events ---- */

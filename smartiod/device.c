@@ -162,6 +162,8 @@ void smartiod_device_info(struct smartiod *d, struct smartiod_device *dev,
 		dev->info.exclusive = sio_to_le32(c.exclusive);
 		dev->info.quarantined = sio_to_le32(c.quarantined);
 		dev->info.generation = sio_to_le32(dev->generation);
+		dev->info.resets = sio_to_le32(dev->port.resets);
+		dev->info.state = sio_to_le32(dev->reset.state);
 	}
 	*ret = dev->info;
 	ret->adapter = sio_to_le32(way_to(d, dev->node));
@@ -287,6 +289,7 @@ static void let_go(struct smartiod *d, struct smartiod_device *dev)
 {
 	dev->present = false;
 	smartiod_loans_device_gone(d, dev);
+	smartiod_reset_device_gone(d, dev);
 	smartiod_device_announce(d, dev);
 }
 

@@ -19,12 +19,19 @@ void smartiod_device_free(struct smartiod *d);
  */
 void smartiod_device_start(struct smartiod *d);
 
+/*
+ * The daemon's normal life begins, as does that of programs from before its start: resets that wait
+ * for that.
+ */
+void smartiod_device_ready(struct smartiod *d);
+
 /* ---- requests of clients ---- */
 
 smartiod_client_fn smartiod_dev_list, smartiod_dev_borrow, smartiod_dev_return,
 	smartiod_dev_release_exclusive, smartiod_dev_seg_create, smartiod_dev_seg_connect,
 	smartiod_dma_map, smartiod_dma_unmap, smartiod_dev_settled, smartiod_dev_reset,
-	smartiod_dev_hold, smartiod_dev_unhold, smartiod_dev_vector, smartiod_dev_unvector;
+	smartiod_dev_hold, smartiod_dev_unhold, smartiod_dev_vector, smartiod_dev_unvector,
+	smartiod_dev_admin_reset;
 
 /*
  * SEG_MAP and SEG_UNMAP of a connection whose route is SMARTIOD_BAR. Map makes a struct

@@ -87,6 +87,7 @@ static void opened(struct smartiod *d, const struct sio_evt_device *evt, bool fr
 	dev->generation = smartiod_generation(evt->generation);
 	dev->present = true;
 	dev->fresh |= fresh;
+	smartiod_reset_opened(d, dev, fresh);
 	smartiod_device_describe(d, dev);
 	smartiod_device_announce(d, dev);
 }

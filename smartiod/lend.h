@@ -3,13 +3,13 @@
  * Inside the device half of smartiod. Each request about a device goes to its lender's daemon; the
  * borrower's daemon asks it by the same messages (wire/peer.h), whether that is another host's or
  * itself. So there is one lender's side (loan.c, bargrant.c, barview.c, dmalend.c, devseg.c,
- * quarantine.c)
- * and one borrower's side (borrow.c, barmap.c, dmamap.c), and lend.c between them; hold.c has both
+ * quarantine.c, reset.c) and one borrower's side (borrow.c, barmap.c, dmamap.c), and lend.c between them; hold.c has both
  * sides of its two requests.
  */
 #ifndef SMARTIOD_LEND_H
 #define SMARTIOD_LEND_H
 
+#include "core/devstate.h"
 #include "core/ledger.h"
 #include "smartiod/device.h"
 #include "smartiod/internal.h"
@@ -52,6 +52,57 @@ struct smartiod_dev_seg {
 	struct smartiod_segment *segment; /* on this host; else NULL */
 };
 
+/* Who asks a lender: a peer's node, or, on its own host, the operation that goes on. */
+struct smartiod_from {
+	uint32_t node;
+	struct smartiod_op *back;
+};
+
+/* A lender's operation: flows embed it as their first member. */
+struct smartiod_lend {
+	struct smartiod_op op;
+	struct smartiod_from from;
+	struct smartiod_loan *loan; /* pinned; NULL: none */
+};
+
+/*
+ * Under way: the word that a device no longer uses what a borrower, or all that have ended, had
+ * mapped for it. quarantine.c.
+ */
+struct smartiod_word {
+	struct smartiod_lend lend; /* who said it */
+	struct smartiod_device *device;
+	uint64_t settled;    /* a borrow, or SIO_LEDGER_ALL */
+	bool own;	     /* nobody but the lender: reset.c */
+	bool reset;	     /* queues of all are gone: the generation goes up */
+	bool closing;	     /* it has, and the doorbells are taken away */
+	bool dozing;	     /* and the port has no memory to do that now */
+	uint64_t view;	     /* that is being closed */
+	uint64_t generation; /* of the port's */
+	uint64_t freed;	     /* mappings that the reset ended */
+};
+
+/* An operation that waits until a device is reset: part of it. reset.c. */
+struct smartiod_waiter {
+	struct smartiod_waiter *next;
+	struct smartiod_op *op;
+	struct smartiod_device *device; /* NULL: it does not wait */
+};
+
+/* The lender's own resets of a device. */
+struct smartiod_reset {
+	enum sio_dev_state state;
+	struct smartiod_word word; /* embedded, so that a reset needs no memory */
+	bool waits;		   /* for the time to try again */
+	bool forced;		   /* although somebody uses it */
+	bool said;		   /* that it has none */
+	unsigned failed;	   /* tries in a row */
+	uint64_t since;		   /* when the last one began; it took @took */
+	uint64_t took;
+	uint32_t settled; /* borrows whose quarantine it ended */
+	struct smartiod_waiter *waiting;
+};
+
 /* A device of the cluster, ours or another host's: of the topology, or found at a real port. */
 struct smartiod_device {
 	struct smartiod_tree_node by_fdid;
@@ -70,6 +121,7 @@ struct smartiod_device {
 	struct smartiod_vector *vectors;
 	struct smartiod_old_vector *old_vectors;
 	unsigned clearing; /* words under way that end all its queues: SETTLED for all, RESET */
+	struct smartiod_reset reset;
 };
 
 /* Lender: a part of a BAR that is handed out, and the grants of it. */
@@ -140,6 +192,7 @@ struct smartiod_loan {
 	uint64_t parent;	     /* adopt.c: the owner of its session */
 	uint32_t node, pid;
 	int owner_fd;
+	bool waits;    /* until the device is reset; it has nothing of it */
 	bool ready;    /* the borrower was told */
 	bool ended;    /* the borrower is gone; the owner is or will be closed */
 	bool closed;   /* the port said what stays */
@@ -227,19 +280,6 @@ static inline struct smartiod_devices *smartiod_devices(struct smartiod *d)
 }
 
 /* ---- lend.c ---- */
-
-/* Who asks a lender: a peer's node, or, on its own host, the operation that goes on. */
-struct smartiod_from {
-	uint32_t node;
-	struct smartiod_op *back;
-};
-
-/* A lender's operation: flows embed it as their first member. */
-struct smartiod_lend {
-	struct smartiod_op op;
-	struct smartiod_from from;
-	struct smartiod_loan *loan; /* pinned; NULL: none */
-};
 
 /* Handlers of requests to a lender. 0: answered, or an operation will; -errno with a text. */
 typedef int smartiod_lend_fn(struct smartiod *d, const struct smartiod_from *from, const void *msg,
@@ -418,6 +458,42 @@ void smartiod_loan_notify(struct smartiod *d, struct smartiod_loan *loan, uint32
 void smartiod_holder_notify(struct smartiod *d, struct smartiod_device *dev, uint64_t gone);
 /* Tell a new holder of all that wait. */
 void smartiod_holder_welcome(struct smartiod *d, struct smartiod_loan *holder);
+
+/*
+ * The lender resets its device: the port is asked, and then follows what follows SETTLED for all.
+ * smartiod_reset_over() is told how it went, behind the news to borrowers.
+ */
+void smartiod_word_reset(struct smartiod *d, struct smartiod_device *dev, uint32_t kind);
+
+/* ---- reset.c ---- */
+
+/* How the port can reset it: SIO_RESET_FUNCTION; _BUS, where it cannot; 0: not at all. */
+uint32_t smartiod_reset_kind(const struct smartiod_device *dev);
+/*
+ * @l is a new borrow of its device. Return: true: that is to be reset first, and @op, which @w is
+ * part of, is parked: its step is called with what became of it.
+ */
+bool smartiod_reset_first(struct smartiod *d, struct smartiod_loan *l, bool exclusive,
+			  struct smartiod_waiter *w, struct smartiod_op *op);
+/* Nothing is to be waited for, or any more: it uses the device from now on. */
+void smartiod_reset_lend(struct smartiod *d, struct smartiod_loan *l);
+/* Its operation was woken, perhaps by another cause. */
+void smartiod_reset_leave(struct smartiod_waiter *w);
+/* The port has told all that is left of a borrow that ended: was it the last? */
+void smartiod_reset_borrow_over(struct smartiod *d, struct smartiod_device *dev);
+/* A reset that is wanted begins, if it may. */
+void smartiod_reset_check(struct smartiod *d, struct smartiod_device *dev);
+void smartiod_reset_over(struct smartiod *d, struct smartiod_device *dev, int error,
+			 const char *text);
+/* It was opened at the port. @fresh: nobody had it since it came. */
+void smartiod_reset_opened(struct smartiod *d, struct smartiod_device *dev, bool fresh);
+void smartiod_reset_device_gone(struct smartiod *d, struct smartiod_device *dev);
+/*
+ * Have it reset for somebody who has not borrowed it: @op is parked until that is over. @force:
+ * although it is used.
+ */
+void smartiod_reset_now(struct smartiod *d, struct smartiod_device *dev, bool force,
+			struct smartiod_waiter *w, struct smartiod_op *op);
 
 /* ---- hold.c ---- */
 

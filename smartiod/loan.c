@@ -2,6 +2,7 @@
 /* The lender's side of a borrow, from BORROW to the end of its port owner. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "smartiod/lend.h"
@@ -93,6 +94,7 @@ static void loan_closed(struct smartiod *d, struct smartiod_loan *l)
 		smartiod_holder_notify(d, l->device, l->id);
 	}
 	smartiod_device_announce(d, l->device);
+	smartiod_reset_borrow_over(d, l->device);
 }
 
 void smartiod_loan_end(struct smartiod *d, struct smartiod_loan *l)
@@ -266,7 +268,9 @@ static void borrow_reply(struct smartiod *d, struct smartiod_lend *lend)
 
 struct borrow_op {
 	struct smartiod_lend lend;
-	bool paying;
+	struct smartiod_waiter reset;
+	bool exclusive;
+	enum { RESET, OWNER, PAY } state; /* what it waits for */
 };
 
 /*
@@ -279,12 +283,17 @@ static void pay_or_reply(struct smartiod *d, struct borrow_op *b, uint64_t id)
 	struct smartiod_loan *l = b->lend.loan;
 
 	if (d->world == SIO_WORLD_SHIM && (uint32_t)id < (uint32_t)l->id) {
-		b->paying = true;
+		b->state = PAY;
 		smartiod_port_ask(d, &b->lend.op, &req, sizeof(req));
 		return;
 	}
 	l->ready = true;
 	borrow_reply(d, &b->lend);
+}
+
+static const char *why_ended(const struct smartiod_loan *l)
+{
+	return l->lost ? "the device is gone" : "the borrower is gone";
 }
 
 /* An id more was used up. */
@@ -302,25 +311,38 @@ static void paid(struct smartiod *d, struct borrow_op *b, const struct smartiod_
 	smartiod_port_owner_close(d, id);
 	if (l->ended)
 		smartiod_lend_fail(d, &b->lend, -ECONNRESET, "%s: %s", l->device->topo->name,
-				   l->lost ? "the device is gone" : "the borrower is gone");
+				   why_ended(l));
 	else
 		pay_or_reply(d, b, id);
 }
 
-static void borrow_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+/* Nothing of it is at the port. */
+static void borrow_failed(struct smartiod *d, struct borrow_op *b, int error, const char *text)
 {
-	struct smartiod_lend *lend = (struct smartiod_lend *)op;
-	struct borrow_op *b = (struct borrow_op *)op;
+	struct smartiod_loan *l = b->lend.loan;
+
+	smartiod_loan_end(d, l);
+	loan_closed(d, l);
+	smartiod_lend_fail(d, &b->lend, error, "%s: %s", l->device->topo->name, text);
+}
+
+/* Nobody is to find the registers of the borrower before him. */
+static void not_reset(struct smartiod *d, struct borrow_op *b, const struct smartiod_answer *a)
+{
+	char text[SIO_WIRE_TEXT];
+	bool itself = a->error == -ENODEV || a->error == -ECANCELED || a->error == -ENOMEM;
+
+	snprintf(text, sizeof(text), "it is not lent, for it cannot be reset: %s", a->text);
+	borrow_failed(d, b, itself ? a->error : -EACCES, text);
+}
+
+static void owner_made(struct smartiod *d, struct borrow_op *b, const struct smartiod_answer *a)
+{
+	struct smartiod_lend *lend = &b->lend;
 	struct smartiod_loan *l = lend->loan;
 
-	if (b->paying) {
-		paid(d, b, a);
-		return;
-	}
 	if (a->error) {
-		smartiod_loan_end(d, l);
-		loan_closed(d, l);
-		smartiod_lend_fail(d, lend, a->error, "%s: %s", l->device->topo->name, a->text);
+		borrow_failed(d, b, a->error, a->text);
 		return;
 	}
 	l->owner = ((const struct sio_evt_owner_new *)a->msg)->id;
@@ -330,7 +352,7 @@ static void borrow_step(struct smartiod *d, struct smartiod_op *op, const struct
 		smartiod_port_owner_close(d, l->owner);
 		smartiod_close_fd(d, &l->owner_fd);
 		smartiod_lend_fail(d, lend, -ECONNRESET, "%s: %s", l->device->topo->name,
-				   l->lost ? "the device is gone" : "the borrower is gone");
+				   why_ended(l));
 		return;
 	}
 	if (l->owner_fd < 0 && d->world != SIO_WORLD_SHIM) {
@@ -362,6 +384,43 @@ static void choose_owner(struct smartiod *d, const struct smartiod_loan *l, bool
 	ret->h.owner = s ? s->owner : 0;
 }
 
+/* The device is as it is to be. */
+static void make_owner(struct smartiod *d, struct borrow_op *b)
+{
+	struct sio_req_owner_new req = {.h.op = SIO_OP_OWNER_NEW};
+	struct smartiod_loan *l = b->lend.loan;
+
+	smartiod_reset_lend(d, l);
+	b->state = OWNER;
+	choose_owner(d, l, b->exclusive, &req);
+	req.pid = l->node == d->node ? l->pid : 0;
+	smartiod_port_ask(d, &b->lend.op, &req, sizeof(req));
+}
+
+static void borrow_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct borrow_op *b = (struct borrow_op *)op;
+	struct smartiod_loan *l = b->lend.loan;
+
+	switch (b->state) {
+	case RESET:
+		smartiod_reset_leave(&b->reset);
+		if (l->ended)
+			borrow_failed(d, b, -ECONNRESET, why_ended(l));
+		else if (a->error)
+			not_reset(d, b, a);
+		else
+			make_owner(d, b);
+		break;
+	case OWNER:
+		owner_made(d, b, a);
+		break;
+	case PAY:
+		paid(d, b, a);
+		break;
+	}
+}
+
 /* Numbers go on from boot to boot of this host: none is ever used again. */
 static uint64_t next_id(struct smartiod *d)
 {
@@ -372,8 +431,8 @@ int smartiod_lend_borrow(struct smartiod *d, const struct smartiod_from *from, c
 			 struct sio_err *reterr)
 {
 	const struct sio_peer_borrow *m = msg;
-	struct sio_req_owner_new req = {.h.op = SIO_OP_OWNER_NEW};
-	struct smartiod_lend *lend;
+	bool exclusive = sio_from_le32(m->exclusive) != 0;
+	struct borrow_op *b;
 	struct smartiod_device *dev;
 	struct smartiod_loan *l;
 	int rc;
@@ -384,8 +443,8 @@ int smartiod_lend_borrow(struct smartiod *d, const struct smartiod_from *from, c
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
-	lend = smartiod_lend_new(d, from, msg, sizeof(struct borrow_op), NULL, borrow_step, reterr);
-	if (!lend) {
+	b = smartiod_lend_new(d, from, msg, sizeof(*b), NULL, borrow_step, reterr);
+	if (!b) {
 		free(l);
 		return reterr->code;
 	}
@@ -395,20 +454,19 @@ int smartiod_lend_borrow(struct smartiod *d, const struct smartiod_from *from, c
 	l->session = sio_from_le64(m->session);
 	l->pid = sio_from_le32(m->pid);
 	l->owner_fd = -1;
-	rc = sio_ledger_borrow(&dev->ledger, l->id, l->node, l->session,
-			       sio_from_le32(m->exclusive) != 0, reterr);
+	rc = sio_ledger_borrow(&dev->ledger, l->id, l->node, l->session, exclusive, reterr);
 	if (rc < 0) {
 		smartiod_devices(d)->last_loan--; /* it costs the port no id: adopt.c */
-		smartiod_op_free(d, &lend->op);
+		smartiod_op_free(d, &b->lend.op);
 		free(l);
 		return rc;
 	}
 	smartiod_tree_add(&smartiod_devices(d)->loans, &l->by_id, l->id);
-	lend->loan = l;
+	b->lend.loan = l;
+	b->exclusive = exclusive;
 	l->pins++;
-	choose_owner(d, l, sio_from_le32(m->exclusive) != 0, &req);
-	req.pid = from->node == d->node ? l->pid : 0;
-	smartiod_port_ask(d, &lend->op, &req, sizeof(req));
+	if (!smartiod_reset_first(d, l, exclusive, &b->reset, &b->lend.op))
+		make_owner(d, b);
 	return 0;
 }
 

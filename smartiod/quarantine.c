@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Quarantine and its end: who is told of a death, and the two words that end it, SETTLED of the
- * holder of the registers and RESET by the lender. When the device has no queue any more its
+ * holder of the registers and RESET by the lender, for a borrower or of its own (reset.c). When the device has no queue any more its
  * doorbells are taken from all who have them: first the port is told of the reset, which may fail,
  * then that their views are closed; and only then do the borrowers, and who asked, hear of it.
  */
@@ -81,17 +81,6 @@ void smartiod_loan_settled(struct smartiod *d, struct smartiod_loan *l)
 	smartiod_loan_unpin(d, l);
 }
 
-struct word_op {
-	struct smartiod_lend lend;
-	struct smartiod_device *device;
-	uint64_t settled;    /* a borrow, or SIO_LEDGER_ALL */
-	bool reset;	     /* queues of all are gone: the generation goes up */
-	bool closing;	     /* it has, and the doorbells are taken away */
-	bool dozing;	     /* and the port has no memory to do that now */
-	uint64_t view;	     /* that is being closed */
-	uint64_t generation; /* of the port's */
-};
-
 /* What had ended when the port was asked is settled by its answer; who ends later is not. */
 static void mark(struct smartiod *d, struct smartiod_device *dev, uint64_t settled)
 {
@@ -114,7 +103,15 @@ static void settle_marked(struct smartiod *d, struct smartiod_device *dev, uint6
 	}
 }
 
-static void close_view(struct smartiod *d, struct word_op *w)
+static void word_ok(struct smartiod *d, struct smartiod_word *w)
+{
+	if (w->own)
+		smartiod_reset_over(d, w->device, 0, "");
+	else
+		smartiod_lend_ok(d, &w->lend);
+}
+
+static void close_view(struct smartiod *d, struct smartiod_word *w)
 {
 	struct sio_req_bar_close req = {.h.op = SIO_OP_BAR_CLOSE, .id = w->view};
 
@@ -123,7 +120,7 @@ static void close_view(struct smartiod *d, struct word_op *w)
 }
 
 /* One view after the other. */
-static void take_doorbells(struct smartiod *d, struct word_op *w)
+static void take_doorbells(struct smartiod *d, struct smartiod_word *w)
 {
 	struct smartiod_device *dev = w->device;
 
@@ -135,12 +132,12 @@ static void take_doorbells(struct smartiod *d, struct word_op *w)
 	}
 	dev->clearing--;
 	tell_reset(d, dev, w->generation);
-	smartiod_lend_ok(d, &w->lend);
+	word_ok(d, w);
 	smartiod_bars_go_on(d, dev);
 }
 
 /* A port that lacks memory has done nothing; whatever else it says, it has the view no more. */
-static void view_closed(struct smartiod *d, struct word_op *w, int error)
+static void view_closed(struct smartiod *d, struct smartiod_word *w, int error)
 {
 	if (w->dozing) {
 		close_view(d, w);
@@ -152,19 +149,23 @@ static void view_closed(struct smartiod *d, struct word_op *w, int error)
 	}
 }
 
-static void word_failed(struct smartiod *d, struct word_op *w, const struct smartiod_answer *a)
+static void word_failed(struct smartiod *d, struct smartiod_word *w,
+			const struct smartiod_answer *a)
 {
 	struct smartiod_device *dev = w->device;
 
 	if (w->reset)
 		dev->clearing--;
-	smartiod_lend_fail(d, &w->lend, a->error, "%s: %s", dev->topo->name, a->text);
+	if (w->own)
+		smartiod_reset_over(d, dev, a->error, a->text);
+	else
+		smartiod_lend_fail(d, &w->lend, a->error, "%s: %s", dev->topo->name, a->text);
 	smartiod_bars_go_on(d, dev);
 }
 
 static void word_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
-	struct word_op *w = (struct word_op *)op;
+	struct smartiod_word *w = (struct smartiod_word *)op;
 
 	if (w->closing) {
 		view_closed(d, w, a->error);
@@ -180,6 +181,7 @@ static void word_step(struct smartiod *d, struct smartiod_op *op, const struct s
 	if (w->reset) {
 		smartiod_holds_end(d, w->device);
 		w->generation = ((const struct sio_evt_reset *)a->msg)->generation;
+		w->freed = ((const struct sio_evt_reset *)a->msg)->freed;
 		take_doorbells(d, w);
 		return;
 	}
@@ -187,11 +189,11 @@ static void word_step(struct smartiod *d, struct smartiod_op *op, const struct s
 	smartiod_lend_ok(d, &w->lend);
 }
 
-static struct word_op *word_new(struct smartiod *d, const struct smartiod_from *from,
-				const void *msg, struct smartiod_loan *l, uint64_t settled,
-				bool reset, struct sio_err *reterr)
+static struct smartiod_word *word_new(struct smartiod *d, const struct smartiod_from *from,
+				      const void *msg, struct smartiod_loan *l, uint64_t settled,
+				      bool reset, struct sio_err *reterr)
 {
-	struct word_op *w = smartiod_lend_new(d, from, msg, sizeof(*w), l, word_step, reterr);
+	struct smartiod_word *w = smartiod_lend_new(d, from, msg, sizeof(*w), l, word_step, reterr);
 
 	if (!w)
 		return NULL;
@@ -201,6 +203,21 @@ static struct word_op *word_new(struct smartiod *d, const struct smartiod_from *
 	l->device->clearing += reset;
 	mark(d, l->device, settled);
 	return w;
+}
+
+void smartiod_word_reset(struct smartiod *d, struct smartiod_device *dev, uint32_t kind)
+{
+	struct sio_req_reset req = {.h.op = SIO_OP_RESET, .device = dev->port.id, .kind = kind};
+	struct smartiod_word *w = &dev->reset.word;
+
+	*w = (struct smartiod_word){.lend.op.step = word_step,
+				    .device = dev,
+				    .own = true,
+				    .reset = true,
+				    .settled = SIO_LEDGER_ALL};
+	dev->clearing++;
+	mark(d, dev, SIO_LEDGER_ALL);
+	smartiod_port_ask(d, &w->lend.op, &req, sizeof(req));
 }
 
 int smartiod_lend_settled(struct smartiod *d, const struct smartiod_from *from, const void *msg,
@@ -213,7 +230,7 @@ int smartiod_lend_settled(struct smartiod *d, const struct smartiod_from *from, 
 	struct sio_req_reset done = {.h.op = SIO_OP_RESET, .kind = SIO_RESET_DONE};
 	struct sio_msg ok = {.size = sio_to_le32(sizeof(ok))};
 	struct smartiod_loan *l, *gone = NULL;
-	struct word_op *w;
+	struct smartiod_word *w;
 
 	l = smartiod_loan_get_holder(d, from, sio_from_le32(m->fdid), sio_from_le64(m->borrower),
 				     reterr);
@@ -247,9 +264,9 @@ int smartiod_lend_reset(struct smartiod *d, const struct smartiod_from *from, co
 			struct sio_err *reterr)
 {
 	const struct sio_peer_borrower *m = msg;
-	struct sio_req_reset req = {.h.op = SIO_OP_RESET, .kind = SIO_RESET_FUNCTION};
+	struct sio_req_reset req = {.h.op = SIO_OP_RESET};
 	struct smartiod_loan *l;
-	struct word_op *w;
+	struct smartiod_word *w;
 	int rc;
 
 	l = smartiod_loan_get(d, from, sio_from_le32(m->fdid), sio_from_le64(m->borrower), reterr);
@@ -258,7 +275,8 @@ int smartiod_lend_reset(struct smartiod *d, const struct smartiod_from *from, co
 	rc = sio_ledger_may_reset(&l->device->ledger, l->id, reterr);
 	if (rc < 0)
 		return rc;
-	if (!(l->device->port.resets & 1u << SIO_RESET_FUNCTION))
+	req.kind = smartiod_reset_kind(l->device);
+	if (!req.kind)
 		return sio_fail(reterr, -EOPNOTSUPP, "%s has no function reset",
 				l->device->topo->name);
 	w = word_new(d, from, msg, l, SIO_LEDGER_ALL, true, reterr);

@@ -144,6 +144,7 @@ static void over(struct smartiod *d)
 	resume_all(d);
 	smartiod_leftovers_give_back(d, 0); /* what nobody shares any more */
 	resume_others(d);
+	smartiod_device_ready(d);
 }
 
 /*

@@ -58,6 +58,7 @@ static const struct {
 	{SIO_MSG_DEV_UNHOLD, true, smartiod_dev_unhold},
 	{SIO_MSG_DEV_VECTOR, true, smartiod_dev_vector},
 	{SIO_MSG_DEV_UNVECTOR, true, smartiod_dev_unvector},
+	{SIO_MSG_DEV_ADMIN_RESET, false, smartiod_dev_admin_reset},
 	{SIO_MSG_QUEUE_CREATE, true, smartiod_queue_create},
 	{SIO_MSG_QUEUE_REMOVE, true, smartiod_queue_remove},
 	{SIO_MSG_QUEUE_ATTACH, true, smartiod_queue_attach},

@@ -42,6 +42,7 @@ struct sio_topo_device {
 	uint32_t queue_entries; /* nvme: largest queue */
 	uint32_t vectors;	/* interrupts that it can tell apart; 0: it has none */
 	uint32_t dma_bits;	/* width of addresses the device can send */
+	uint32_t resets;	/* how it can be reset: bit SIO_RESET_* of smartio/uapi.h */
 	char serial[24];
 };
 

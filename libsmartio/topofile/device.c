@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "smartio/uapi.h"
 #include "topofile/draft.h"
 #include "topofile/value.h"
 
@@ -27,7 +28,8 @@ enum {
 	DEVICE_BASE,
 	DEVICE_BLOCK,
 	DEVICE_SIZE,
-	DEVICE_FIELDS = 10
+	DEVICE_RESET = 10,
+	DEVICE_FIELDS
 };
 static const struct sio_field device_field[DEVICE_FIELDS] = {
 	{.name = "type", .kind = SIO_VALUE_NODE},
@@ -74,6 +76,7 @@ static const struct sio_field device_field[DEVICE_FIELDS] = {
 	 .offset = offsetof(struct sio_topo_device, dma_bits),
 	 .min = 32,
 	 .max = 64},
+	[DEVICE_RESET] = {.name = "reset", .kind = SIO_VALUE_NODE},
 };
 
 /* Types that the machine room has models of. */
@@ -108,6 +111,24 @@ static int read_serial(struct sio_source *s, struct sio_spot at, char *out)
 	return 0;
 }
 
+static int read_reset(struct sio_source *s, struct sio_spot at, uint32_t *out)
+{
+	static const struct {
+		const char *name;
+		uint32_t resets;
+	} kind[] = {
+		{"function", 1u << SIO_RESET_FUNCTION}, {"bus", 1u << SIO_RESET_BUS}, {"none", 0}};
+	const char *text = sio_source_text(at.value);
+
+	for (size_t i = 0; text && i < sizeof(kind) / sizeof(kind[0]); i++)
+		if (strcmp(text, kind[i].name) == 0) {
+			*out = kind[i].resets;
+			return 0;
+		}
+	sio_source_enter(s, "reset", 0);
+	return sio_source_fail(s, at, "not a kind of reset; one of function, bus, none is right");
+}
+
 static int check_device_name(struct sio_draft *d, struct sio_spot at, const char *name)
 {
 	for (unsigned i = 0; i < d->t->n_hosts; i++) {
@@ -138,13 +159,16 @@ static int read_device(struct sio_draft *d, unsigned host, struct sio_spot at, c
 					.queue_pairs = 31,
 					.queue_entries = 1024,
 					.vectors = NOT_GIVEN,
-					.dma_bits = 64};
+					.dma_bits = 64,
+					.resets = 1u << SIO_RESET_FUNCTION};
 	memcpy(dev->name, name, strlen(name) + 1);
 	rc = sio_value_map(d->source, at, device_field, DEVICE_FIELDS, dev, spot);
 	if (rc == 0)
 		rc = read_type(d->source, at, spot[DEVICE_TYPE], dev->type);
 	if (rc == 0 && spot[DEVICE_SERIAL].value)
 		rc = read_serial(d->source, spot[DEVICE_SERIAL], dev->serial);
+	if (rc == 0 && spot[DEVICE_RESET].value)
+		rc = read_reset(d->source, spot[DEVICE_RESET], &dev->resets);
 	if (rc < 0)
 		return rc;
 	if (dev->vectors == NOT_GIVEN) /* one for each queue */

@@ -23,7 +23,7 @@
 
 /*
  * 2: keys in replies, RESTORE; 3: seals; 4: attachments' own step; 5: BYE; 6: LINK; 7: the reason
- * in refusals.
+ * in refusals, how devices are reset.
  */
 #define SIO_CLIENT_VERSION 7
 #define SIO_CLIENT_VERSION_MIN 7
@@ -68,6 +68,7 @@ enum {
 	SIO_MSG_DEV_UNHOLD,
 	SIO_MSG_DEV_VECTOR,
 	SIO_MSG_DEV_UNVECTOR,
+	SIO_MSG_DEV_ADMIN_RESET, /* the tool's */
 	SIO_MSG_QUEUE_CREATE = 80,
 	SIO_MSG_QUEUE_REMOVE,
 	SIO_MSG_QUEUE_ATTACH,
@@ -364,10 +365,12 @@ struct sio_rep_dev_list {
 	sio_le32 fdid, node, adapter, slot; /* adapter: of this host, the way there */
 	sio_le32 class_code, vendor, device, subsys_vendor, subsys_device, bdf;
 	sio_le32 borrowers, exclusive, quarantined, generation;
+	sio_le32 resets,
+		state; /* resets: bit SIO_RESET_* of smartio/uapi.h; state: enum sio_dev_state */
 	sio_le64 serial, bar_size[6];
 	char name[64];
 };
-SIO_WIRE_SIZE(struct sio_rep_dev_list, 192);
+SIO_WIRE_SIZE(struct sio_rep_dev_list, 200);
 
 struct sio_msg_dev_borrow {
 	struct sio_msg h;
@@ -380,7 +383,7 @@ struct sio_rep_dev_borrow {
 	sio_le64 borrower; /* the lender's number for this borrow; never used again */
 	struct sio_rep_dev_list info;
 };
-SIO_WIRE_SIZE(struct sio_rep_dev_borrow, 224);
+SIO_WIRE_SIZE(struct sio_rep_dev_borrow, 232);
 
 struct sio_msg_dev_seg_create {
 	struct sio_msg h;
@@ -467,6 +470,24 @@ struct sio_rep_dev_vector {
 	sio_le32 vector, reserved;
 };
 SIO_WIRE_SIZE(struct sio_rep_dev_vector, 24);
+
+/*
+ * The lender resets a device of its own that the asker has not borrowed. @force: although programs
+ * have it; their queues are gone then. EBUSY: they do; EOPNOTSUPP: it has no reset; ENODEV: it is
+ * not of this host, or not there.
+ */
+struct sio_msg_dev_admin_reset {
+	struct sio_msg h;
+	sio_le32 fdid, force;
+};
+SIO_WIRE_SIZE(struct sio_msg_dev_admin_reset, 24);
+struct sio_rep_dev_admin_reset {
+	struct sio_msg h;
+	sio_le32 kind, generation; /* kind: SIO_RESET_FUNCTION or _BUS */
+	sio_le32 borrows, settled; /* live ones; those whose quarantine has ended */
+	sio_le64 mappings, ns;	   /* freed of these; how long the port took */
+};
+SIO_WIRE_SIZE(struct sio_rep_dev_admin_reset, 48);
 
 /*
  * DMA queues. Reply: descriptor 0 the ring (struct sio_dma_ring of smartio/uapi.h, @bytes to map),

@@ -201,7 +201,7 @@ struct sio_peer_devices {
 	struct sio_rep_dev_list info; /* its header and adapter mean nothing */
 	sio_le32 present, reserved;
 };
-SIO_WIRE_SIZE(struct sio_peer_devices, 216);
+SIO_WIRE_SIZE(struct sio_peer_devices, 224);
 
 /* @session: the borrower's client, for listings. */
 struct sio_peer_borrow {
@@ -216,7 +216,7 @@ struct sio_prep_borrow {
 	sio_le32 fdid, generation;
 	struct sio_rep_dev_list info;
 };
-SIO_WIRE_SIZE(struct sio_prep_borrow, 224);
+SIO_WIRE_SIZE(struct sio_prep_borrow, 232);
 
 /*
  * RETURN, RELEASE_EXCLUSIVE, RESET; and BORROW_END (news: the borrower died), BORROW_LOST (news, of

@@ -58,6 +58,7 @@ static void check_all_gone(struct world *w)
 	struct call_borrow b;
 
 	kill_all(w);
+	fake_device_resets(w, true);
 	c = world_client(w, 0, SIO_CLIENT_LIBRARY);
 	assert_int_equal(call_borrow(w, c, FDID, SCI_FLAG_EXCLUSIVE, &b), 0);
 	assert_int_equal(call_handle(w, c, SIO_MSG_DEV_RESET, b.handle, 0), 0);
@@ -150,6 +151,7 @@ static void device_in_use_stays_lent(void **state)
 	struct fixture *f = *state;
 	struct user old, next;
 
+	fake_device_resets(f->w, false);
 	assert_int_equal(use(f->w, &old, SCI_FLAG_EXCLUSIVE), 0);
 	assert_true(old.access[0] & SIO_ACCESS_WRITE);
 	restart(f->w);
@@ -177,6 +179,7 @@ static void quarantine_is_kept(void **state)
 	uint64_t gone[2];
 	struct user u[3];
 
+	fake_device_resets(f->w, false);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(use(f->w, &u[i], SCI_FLAG_EXCLUSIVE), 0);
 		gone[i] = u[i].b.id;
@@ -211,6 +214,7 @@ static void registers_are_nobody_elses(void **state)
 	struct user manager, client, next;
 	uint64_t gone[3];
 
+	fake_device_resets(f->w, false);
 	assert_int_equal(use(f->w, &manager, SCI_FLAG_EXCLUSIVE), 0);
 	assert_int_equal(
 		call_handle(f->w, manager.c, SIO_MSG_DEV_RELEASE_EXCLUSIVE, manager.b.handle, 0),
@@ -271,6 +275,7 @@ static void distant_borrowers_end(void **state)
 	struct world_res *owner, *map;
 	struct user next;
 
+	fake_device_resets(f->w, false);
 	owner = world_res_new(f->w, 0, SIO_KIND_OWNER, 0);
 	owner->cookie = (uint64_t)FAKE_PORT_ID << 32 | 9;
 	map = world_res_new(f->w, 0, SIO_KIND_DMAMAP, owner->id);

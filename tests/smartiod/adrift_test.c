@@ -45,6 +45,7 @@ static struct fixture *start(void **state, unsigned borrower)
 	fake_device_add(w, &f->fake);
 	w->iommu = f->iommu;
 	world_start(w);
+	fake_device_resets(w, false); /* else its lender would settle by itself */
 	f->owner = f->borrower = world_client(w, EXPORTER, SIO_CLIENT_LIBRARY);
 	if (borrower != EXPORTER)
 		f->borrower = world_client(w, borrower, SIO_CLIENT_LIBRARY);
@@ -71,6 +72,7 @@ static void settle(struct fixture *f)
 	struct world_client *c = world_client(f->w, LENDER, SIO_CLIENT_LIBRARY);
 	struct call_borrow b = {.handle = 0};
 
+	fake_device_resets(f->w, true);
 	assert_int_equal(call_borrow(f->w, c, FDID, 0, &b), 0);
 	assert_int_equal(call_handle(f->w, c, SIO_MSG_DEV_RESET, b.handle, 0), 0);
 	world_kill(f->w, c);

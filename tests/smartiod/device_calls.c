@@ -229,6 +229,7 @@ void call_last_reset(struct world *w, uint32_t fdid)
 	struct world_client *c = world_client(w, 0, SIO_CLIENT_LIBRARY);
 	struct call_borrow b = {.id = 0};
 
+	fake_device_resets(w, true);
 	assert_int_equal(call_borrow(w, c, fdid, SCI_FLAG_EXCLUSIVE, &b), 0);
 	assert_int_equal(call_handle(w, c, SIO_MSG_DEV_RESET, b.handle, 0), 0);
 	world_kill(w, c);

@@ -114,6 +114,7 @@ static void segments_outlive_the_link_of_a_borrow(void **state)
 	uint32_t there, here, to, from, number, ring, dma, bar, map, access[4];
 
 	(void)state;
+	fake_device_resets(w, false);
 	assert_int_equal(call_seg_export(w, lender, 1, 8192, &there), 0);
 	assert_int_equal(call_seg_export(w, borrower, 2, 8192, &here), 0);
 	assert_int_equal(call_seg_connect(w, borrower, 4, 1, &to), 0);

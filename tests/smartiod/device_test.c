@@ -218,6 +218,7 @@ static void quarantine_ends_by_the_holders_word(void **state)
 	uint32_t sm, mm, sn, mn, seg, map, access[4];
 
 	(void)state;
+	fake_device_resets(w, false);
 	take(w, m, SCI_FLAG_EXCLUSIVE, &bm, &sm, &mm, access);
 	assert_int_equal(call_handle(w, m, SIO_MSG_DEV_RELEASE_EXCLUSIVE, bm.handle, 0), 0);
 	assert_int_equal(call_borrow(w, c, FDID, 0, &bc), 0);

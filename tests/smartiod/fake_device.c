@@ -7,6 +7,7 @@
 
 #include "fake_device.h"
 #include "port.h"
+#include "smartiod/lend.h"
 
 static struct fake_device *fake;
 
@@ -21,7 +22,7 @@ static void device(struct world *w, unsigned host, const struct sio_req *req)
 		.class_code = 0x010802,
 		.msix_count = FAKE_VECTORS,
 		.msix_offset = 0x2000,
-		.resets = 1u << SIO_RESET_FUNCTION,
+		.resets = fake->no_reset ? 0 : 1u << SIO_RESET_FUNCTION,
 		.present = 1,
 	};
 
@@ -182,6 +183,17 @@ static void take_doorbells(struct world *w, unsigned host)
 			r->cut = true;
 }
 
+/* A living owner has views of its BARs, memory mapped for it, or a vector. */
+static bool in_reach(const struct world *w, unsigned host)
+{
+	for (const struct world_res *r = w->res; r; r = r->next)
+		if (r->host == host && r->device == FAKE_PORT_ID && !r->quarantined && !r->cut &&
+		    (r->kind == SIO_KIND_BAR || r->kind == SIO_KIND_DMAMAP ||
+		     r->kind == SIO_KIND_VECTOR))
+			return true;
+	return false;
+}
+
 static void reset(struct world *w, unsigned host, const struct sio_req_reset *req)
 {
 	struct sio_evt_reset evt;
@@ -189,6 +201,11 @@ static void reset(struct world *w, unsigned host, const struct sio_req_reset *re
 	if (fake->reset_error) {
 		world_answer_error(w, host, &req->h, fake->reset_error, "no reset");
 		return;
+	}
+	if (req->kind == SIO_RESET_FUNCTION) {
+		fake->bad += fake->no_reset;
+		fake->resets++;
+		fake->disturbed += in_reach(w, host);
 	}
 	memset(&evt, 0, sizeof(evt));
 	evt.generation = ++fake->generation;
@@ -370,6 +387,17 @@ void fake_device_add(struct world *w, struct fake_device *f)
 	w->topology->host[0].device = &f->topo;
 	w->topology->host[0].n_devices = 1;
 	w->port_other = port_other;
+}
+
+void fake_device_resets(struct world *w, bool can)
+{
+	struct smartiod *d = w->host[0].daemon;
+	struct smartiod_device *dev =
+		d ? smartiod_device_known(d, sio_topology_fdid(w->host[0].node, 0)) : NULL;
+
+	fake->no_reset = !can;
+	if (dev)
+		dev->port.resets = can ? 1u << SIO_RESET_FUNCTION : 0;
 }
 
 /* What the living have of it stays, cut off. */

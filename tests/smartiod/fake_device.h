@@ -18,11 +18,16 @@ struct fake_device {
 	unsigned no_memory; /* so many views cannot be closed */
 	bool ignorant;	    /* of what pages are for: a reset leaves views as they are */
 	int reset_error;    /* of each RESET; 0: none */
+	bool no_reset;	    /* RESET is of kind DONE alone */
+	unsigned resets;    /* function resets so far */
+	unsigned disturbed; /* those while somebody who lives could reach it */
 	unsigned bad;	    /* requests that no correct daemon makes */
 };
 
 /* Before world_start(): host 0 has the device. */
 void fake_device_add(struct world *w, struct fake_device *f);
+/* At any time: it has a function reset, as at first, or none: then quarantines last. */
+void fake_device_resets(struct world *w, bool can);
 /* It is pulled out, or put back. Return: false: it was so already. */
 bool fake_device_move(struct world *w, bool in);
 /* Resources of a kind that are (not) in quarantine, on all hosts. */

@@ -120,6 +120,7 @@ static void it_comes_back_as_another(void **state)
 	struct user again;
 
 	(void)state;
+	fake_device_resets(f->w, false);
 	move(f, false);
 	move(f, true);
 	for (unsigned i = 0; i < USERS; i++)
@@ -149,6 +150,7 @@ static void nothing_waits_for_its_word(void **state)
 	struct world_client *c = world_client(f->w, 1, SIO_CLIENT_LIBRARY);
 
 	(void)state;
+	fake_device_resets(f->w, false);
 	for (unsigned i = 0; i < USERS; i++)
 		world_kill(f->w, f->u[i].c);
 	world_run(f->w);
