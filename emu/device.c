@@ -318,6 +318,15 @@ int emu_device_get(struct emu_request *rq, uint64_t id, struct emu_device **ret)
 	return 0;
 }
 
+/* Each is alone on its bus, where its file says that it has a bus reset. */
+static uint32_t resets(const struct emu_device *d)
+{
+	return d->topo->reset == SIO_TOPO_RESET_NONE ? 0 : 1u << d->topo->reset;
+}
+_Static_assert((int)SIO_TOPO_RESET_FUNCTION == SIO_RESET_FUNCTION &&
+		       (int)SIO_TOPO_RESET_BUS == SIO_RESET_BUS,
+	       "one numbering");
+
 static void answer_device(struct emu_request *rq, struct emu_device *d)
 {
 	struct sio_evt_device evt;
@@ -347,7 +356,7 @@ static void answer_device(struct emu_request *rq, struct emu_device *d)
 	evt.dma_bits = d->topo->dma_bits;
 	evt.iommu_group = (uint32_t)(d - d->host->device) + 1;
 	evt.iommu_mode = d->host->topo->iommu;
-	evt.resets = d->topo->resets;
+	evt.resets = resets(d);
 	evt.present = 1;
 	snprintf(evt.name, sizeof(evt.name), "%s", d->topo->name);
 	emu_answer(rq, &evt, sizeof(evt), NULL, 0);
@@ -445,14 +454,14 @@ int emu_op_reset(struct emu_request *rq, const void *msg)
 		return sio_fail(&rq->err, -EINVAL,
 				"RESET: kind %u, %d (function), %d (bus) or %d (done) is right",
 				m->kind, SIO_RESET_FUNCTION, SIO_RESET_BUS, SIO_RESET_DONE);
-	if (m->kind != SIO_RESET_DONE && !(d->topo->resets & 1u << m->kind))
+	if (m->kind != SIO_RESET_DONE && !(resets(d) & 1u << m->kind))
 		return sio_fail(&rq->err, -EOPNOTSUPP, "RESET: %s has no %s reset", d->topo->name,
 				m->kind == SIO_RESET_BUS ? "bus" : "function");
 	rc = emu_doorbells_renew(d);
 	if (rc < 0)
 		return sio_fail(&rq->err, rc, "RESET: no memory for the doorbells of %s",
 				d->topo->name);
-	if (m->kind != SIO_RESET_DONE) { /* each device is alone on its bus */
+	if (m->kind != SIO_RESET_DONE) {
 		emu_vectors_reset(d);
 		d->model->reset(d->state, false);
 	}

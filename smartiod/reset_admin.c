@@ -71,9 +71,10 @@ int smartiod_dev_admin_reset(struct smartiod *d, struct smartiod_session *s, con
 	n = count_live(d, dev, &first);
 	if (n && !force)
 		return sio_fail(reterr, -EBUSY,
-				"%s is in use: %u borrow%s live, the first (%" PRIu64
-				") that of node %" PRIu32,
-				dev->topo->name, n, n == 1 ? "" : "s", first->id, first->node);
+				"%s is in use: %u borrow%s, the first by process %" PRIu32
+				" of node %" PRIu32,
+				dev->topo->name, n, n == 1 ? " lives" : "s live", first->pid,
+				first->node);
 	o = smartiod_op_new(d, s, msg, sizeof(*o), admin_step, reterr);
 	if (!o)
 		return reterr->code;

@@ -104,6 +104,8 @@ static int print_info(const struct tool_view_host *h, const struct tool_view_dev
 		ROW("borrowers", "%u", sio_from_le32(d->info.borrowers));
 		ROW("quarantined", "%u", sio_from_le32(d->info.quarantined));
 		ROW("resets seen", "%u", sio_from_le32(d->info.generation));
+		ROW("kind of reset", "%s", tool_device_reset_name(d));
+		ROW("since its last reset", "%s", tool_device_use_name(d));
 		ROW("slot, bdf", "%u, %02x:%02x.%u", sio_from_le32(d->info.slot), bdf >> 8 & 0xff,
 		    bdf >> 3 & 0x1f, bdf & 7);
 		ROW("class", "%06x", sio_from_le32(d->info.class_code));
@@ -116,39 +118,6 @@ static int print_info(const struct tool_view_host *h, const struct tool_view_dev
 	}
 #undef ROW
 	return tool_table_end(t);
-}
-
-static bool is_named(const struct tool_view_device *d, const char *name)
-{
-	char *end;
-	unsigned long id = strtoul(name, &end, 0);
-
-	return strcmp(d->topo->name, name) == 0 || (*name && *end == '\0' && id == d->topo->fdid);
-}
-
-/* By name or id; else -ENODEV with the names that there are. */
-static int find(const struct tool_view *v, const char *name, const struct tool_view_host **ret_host,
-		const struct tool_view_device **ret, struct sio_err *reterr)
-{
-	char names[160] = "";
-	size_t used = 0;
-
-	for (unsigned i = 0; i < v->n; i++) {
-		const struct tool_view_host *h = &v->host[i];
-
-		for (unsigned k = 0; k < h->topo->n_devices; k++) {
-			if (is_named(&h->device[k], name)) {
-				*ret_host = h;
-				*ret = &h->device[k];
-				return 0;
-			}
-			if (used < sizeof(names))
-				used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
-							 used ? ", " : "", h->device[k].topo->name);
-		}
-	}
-	return sio_fail(reterr, -ENODEV, "cluster '%s' has no device '%s'; it has %s",
-			v->topology->name, name, *names ? names : "none");
 }
 
 static int info(const struct tool_command *self, int argc, char **argv)
@@ -164,7 +133,7 @@ static int info(const struct tool_command *self, int argc, char **argv)
 		return status;
 	if (tool_view_open(&v, &err) < 0)
 		return tool_fail(&err);
-	if (find(v, argv[first], &h, &d, &err) < 0)
+	if (tool_view_find_device(v, argv[first], &h, &d, &err) < 0)
 		status = tool_fail(&err);
 	else if (tool_where.json)
 		status = tool_json_print("device-info", tool_view_device_json(h, d));

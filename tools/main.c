@@ -21,6 +21,7 @@ static const struct tool_command *const commands[] = {
 	&tool_topology_command,
 	&tool_device_list_command,
 	&tool_device_info_command,
+	&tool_device_reset_command,
 	&tool_device_add_command,
 	&tool_device_remove_command,
 	&tool_segment_list_command,

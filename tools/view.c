@@ -8,6 +8,8 @@
 #include "local.h"
 #include "output.h"
 #include "state.h"
+#include "core/devstate.h"
+#include "smartio/uapi.h"
 #include "view.h"
 
 static enum tool_device_state state_of(const struct sio_rep_dev_list *info)
@@ -190,6 +192,53 @@ struct json_object *tool_view_adapter_json(const struct tool_view_adapter *a, un
 	return o;
 }
 
+static bool is_named(const struct tool_view_device *d, const char *name)
+{
+	char *end;
+	unsigned long id = strtoul(name, &end, 0);
+
+	return strcmp(d->topo->name, name) == 0 || (*name && *end == '\0' && id == d->topo->fdid);
+}
+
+int tool_view_find_device(const struct tool_view *v, const char *name,
+			  const struct tool_view_host **ret_host,
+			  const struct tool_view_device **ret, struct sio_err *reterr)
+{
+	char names[160] = "";
+	size_t used = 0;
+
+	for (unsigned i = 0; i < v->n; i++) {
+		const struct tool_view_host *h = &v->host[i];
+
+		for (unsigned k = 0; k < h->topo->n_devices; k++) {
+			if (is_named(&h->device[k], name)) {
+				*ret_host = h;
+				*ret = &h->device[k];
+				return 0;
+			}
+			if (used < sizeof(names))
+				used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
+							 used ? ", " : "", h->device[k].topo->name);
+		}
+	}
+	return sio_fail(reterr, -ENODEV, "cluster '%s' has no device '%s'; it has %s",
+			v->topology->name, name, *names ? names : "none");
+}
+
+const char *tool_device_reset_name(const struct tool_view_device *d)
+{
+	uint32_t resets = sio_from_le32(d->info.resets);
+
+	if (resets & 1u << SIO_RESET_FUNCTION)
+		return "function";
+	return resets & 1u << SIO_RESET_BUS ? "bus" : "none";
+}
+
+const char *tool_device_use_name(const struct tool_view_device *d)
+{
+	return sio_dev_state_name((enum sio_dev_state)sio_from_le32(d->info.state));
+}
+
 struct json_object *tool_view_device_json(const struct tool_view_host *h,
 					  const struct tool_view_device *d)
 {
@@ -212,6 +261,8 @@ struct json_object *tool_view_device_json(const struct tool_view_host *h,
 	tool_json_bool(o, "exclusive", sio_from_le32(info->exclusive));
 	tool_json_number(o, "quarantined", sio_from_le32(info->quarantined));
 	tool_json_number(o, "generation", sio_from_le32(info->generation));
+	tool_json_string(o, "reset", tool_device_reset_name(d));
+	tool_json_string(o, "reset_state", tool_device_use_name(d));
 	tool_json_number(o, "class", sio_from_le32(info->class_code));
 	tool_json_number(o, "vendor", sio_from_le32(info->vendor));
 	tool_json_number(o, "device", sio_from_le32(info->device));

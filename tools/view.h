@@ -63,6 +63,14 @@ const char *tool_link_state_name(enum tool_link_state state);
 const char *tool_device_state_name(enum tool_device_state state);
 /* Is it there, whoever uses it? */
 bool tool_device_is_in(const struct tool_view_device *d);
+/* By name or id; else -ENODEV with the names that there are. */
+int tool_view_find_device(const struct tool_view *v, const char *name,
+			  const struct tool_view_host **ret_host,
+			  const struct tool_view_device **ret, struct sio_err *reterr);
+/* How its lender can reset one that is in: "function", "bus", "none". */
+const char *tool_device_reset_name(const struct tool_view_device *d);
+/* What state that left it in: "clean", "used", "reset failed", ... */
+const char *tool_device_use_name(const struct tool_view_device *d);
 /* "1/2 up"; "" if the host cannot be asked. */
 #define TOOL_LINKS_TEXT 24
 const char *tool_view_links(const struct tool_view_host *h, char text[TOOL_LINKS_TEXT]);

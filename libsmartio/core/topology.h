@@ -30,6 +30,9 @@ struct sio_topo_adapter {
 	unsigned attach_index; /* of the switch or of the link */
 };
 
+/* As in smartio/uapi.h. */
+enum sio_topo_reset { SIO_TOPO_RESET_NONE, SIO_TOPO_RESET_FUNCTION, SIO_TOPO_RESET_BUS };
+
 struct sio_topo_device {
 	char name[SIO_NAME_LEN]; /* unique in the cluster */
 	char type[SIO_NAME_LEN]; /* "nvme" */
@@ -42,7 +45,7 @@ struct sio_topo_device {
 	uint32_t queue_entries; /* nvme: largest queue */
 	uint32_t vectors;	/* interrupts that it can tell apart; 0: it has none */
 	uint32_t dma_bits;	/* width of addresses the device can send */
-	uint32_t resets;	/* how it can be reset: bit SIO_RESET_* of smartio/uapi.h */
+	uint32_t reset;		/* how it can be reset: enum sio_topo_reset */
 	char serial[24];
 };
 

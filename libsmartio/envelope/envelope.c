@@ -25,6 +25,7 @@ static const struct {
 	{"device-info", 1},
 	{"device-list", 1},
 	{"device-remove", 1},
+	{"device-reset", 1},
 	{"doctor", 1},
 	{"doctor-clean", 1},
 	{"error", 1},

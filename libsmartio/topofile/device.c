@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "smartio/uapi.h"
 #include "topofile/draft.h"
 #include "topofile/value.h"
 
@@ -113,16 +112,14 @@ static int read_serial(struct sio_source *s, struct sio_spot at, char *out)
 
 static int read_reset(struct sio_source *s, struct sio_spot at, uint32_t *out)
 {
-	static const struct {
-		const char *name;
-		uint32_t resets;
-	} kind[] = {
-		{"function", 1u << SIO_RESET_FUNCTION}, {"bus", 1u << SIO_RESET_BUS}, {"none", 0}};
+	static const char *const name[] = {[SIO_TOPO_RESET_NONE] = "none",
+					   [SIO_TOPO_RESET_FUNCTION] = "function",
+					   [SIO_TOPO_RESET_BUS] = "bus"};
 	const char *text = sio_source_text(at.value);
 
-	for (size_t i = 0; text && i < sizeof(kind) / sizeof(kind[0]); i++)
-		if (strcmp(text, kind[i].name) == 0) {
-			*out = kind[i].resets;
+	for (uint32_t i = 0; text && i < sizeof(name) / sizeof(name[0]); i++)
+		if (strcmp(text, name[i]) == 0) {
+			*out = i;
 			return 0;
 		}
 	sio_source_enter(s, "reset", 0);
@@ -160,7 +157,7 @@ static int read_device(struct sio_draft *d, unsigned host, struct sio_spot at, c
 					.queue_entries = 1024,
 					.vectors = NOT_GIVEN,
 					.dma_bits = 64,
-					.resets = 1u << SIO_RESET_FUNCTION};
+					.reset = SIO_TOPO_RESET_FUNCTION};
 	memcpy(dev->name, name, strlen(name) + 1);
 	rc = sio_value_map(d->source, at, device_field, DEVICE_FIELDS, dev, spot);
 	if (rc == 0)
@@ -168,7 +165,7 @@ static int read_device(struct sio_draft *d, unsigned host, struct sio_spot at, c
 	if (rc == 0 && spot[DEVICE_SERIAL].value)
 		rc = read_serial(d->source, spot[DEVICE_SERIAL], dev->serial);
 	if (rc == 0 && spot[DEVICE_RESET].value)
-		rc = read_reset(d->source, spot[DEVICE_RESET], &dev->resets);
+		rc = read_reset(d->source, spot[DEVICE_RESET], &dev->reset);
 	if (rc < 0)
 		return rc;
 	if (dev->vectors == NOT_GIVEN) /* one for each queue */

@@ -136,7 +136,8 @@ class Listing(base.CommandTest):
         self.smartio("doctor", "--audit", "--within", "10")
 
     def test_quarantine(self):
-        """Killed with its memory mapped for a drive: kept until the word that ends it."""
+        """Killed with its memory mapped for a drive that another has, too: kept until it is reset."""
+        other = self.hold("client2", "segment=8", f"lend={NVME}")
         child = self.hold("client1", "segment=7", f"lend={NVME}")
         child.kill()
         child.wait()
@@ -151,11 +152,81 @@ class Listing(base.CommandTest):
         self.assertRegex(self.smartio("segment", "list", "--quarantined").stdout,
                          r"client1 +1/1 up +0x7 +64K +quarantined")
         counts = self.counts()
-        self.assertEqual(counts["lender"]["DMA maps"], 1)
+        self.assertEqual(counts["lender"]["DMA maps"], 2)
         self.assertEqual(counts["lender"]["DMA maps quarantined"], 1)
         self.assertEqual(counts["lender"]["borrows quarantined"], 1)
-        # The lender's crash resets the drive: nobody can reach the memory any more.
+        # The last borrow ends: nobody lives who could settle, so the lender does.
+        resets = self.json("device", "info", "nvme0")["generation"]
+        self.let_go(other)
+        self.until_clean()
+        self.smartio("doctor", "--audit", "--within", "10")
+        self.assertEqual(self.json("device", "info", "nvme0")["generation"], resets + 2)
+        self.assertEqual(self.json("segment", "list")["segments"], [])
+
+    def until_clean(self):
+        """The lender hears of an end a little later than we do."""
+        for _ in range(200):
+            device = self.json("device", "info", "nvme0")
+            if (device["borrowers"], device["quarantined"], device["reset_state"]) == (0, 0, "clean"):
+                return
+        self.fail(device)
+
+    def test_reset(self):
+        """By hand; refused while somebody has the device, but by force."""
+        done = self.smartio("device", "reset", "nvme0")
+        self.assertRegex(done.stdout, r"^nvme0: function reset in \d+\.\d{3} ms\n$")
+        before = self.json("device", "info", "nvme0")
+        self.assertEqual((before["reset"], before["reset_state"]), ("function", "clean"))
+        child = self.hold("client2", "segment=8", f"lend={NVME}")
+        self.assertEqual(self.json("device", "info", "nvme0")["reset_state"], "used")
+        self.fails("device", "reset", "nvme0", say=["--force", "nvme0 is in use: 1 borrow lives"])
+        self.assertEqual(self.json("device", "info", "nvme0")["generation"], before["generation"])
+        reset = self.json("device", "reset", "--force", "0x401")
+        self.assertEqual((reset["name"], reset["reset"], reset["borrows"], reset["settled"],
+                          reset["generation"]), ("nvme0", "function", 1, 0, before["generation"] + 2))
+        self.assertEqual(self.json("device", "info", "nvme0")["reset_state"], "used")
+        done = self.smartio("device", "reset", "nvme0", "--force")
+        self.assertIn("1 borrow lives: its queues are gone", done.stdout)
+        # What lives is not settled by that.
+        self.assertEqual(self.counts()["lender"]["DMA maps"], 1)
+        dead = self.hold("client1", "segment=7", f"lend={NVME}")
+        dead.kill()
+        dead.wait()
+        dead.communicate()
+        while not self.json("device", "list")["devices"][0]["quarantined"]:
+            pass
+        done = self.smartio("device", "reset", "nvme0", "--force")
+        self.assertIn("the quarantine of 1 dead borrow ended: 1 mapping", done.stdout)
+        self.let_go(child)
+        self.until_clean()
+        self.fails("device", "reset", "nvme7", say=["no device 'nvme7'", "nvme0"])
+        self.fails("device", "reset", status=2, say="")
         self.crash(self.state, 4)
+        self.fails("device", "reset", "nvme0", say="'lender', which lends nvme0: down")
+
+    def test_device_without_reset(self):
+        """Its lender says so, and what the dead had stays for who has the registers."""
+        self.smartio("cluster", "down")
+        with open(self.topology("none"), "r+", encoding="ascii") as f:
+            text = f.read().replace("block: 512", "block: 512, reset: none")
+            f.seek(0)
+            f.write(text)
+        self.smartio("cluster", "up", f.name)
+        state = os.path.join(self.base, "none")
+        with open(os.path.join(state, "smartiod.4.log"), encoding="utf-8") as log:
+            self.assertIn("nvme0 has no function reset", log.read())
+        self.assertEqual(self.json("device", "info", "nvme0")["reset"], "none")
+        self.fails("device", "reset", "nvme0", say="has no function reset")
+        child = self.hold("client1", "segment=7", f"lend={NVME}")
+        child.kill()
+        child.wait()
+        child.communicate()
+        while not self.json("device", "list")["devices"][0]["quarantined"]:
+            pass
+        self.fails("device", "reset", "--force", "nvme0", say="has no function reset")
+        self.assertEqual(self.counts()["lender"]["DMA maps quarantined"], 1)
+        # The lender's crash resets the drive: nobody can reach the memory any more.
+        self.crash(state, 4)
         self.smartio("cluster", "restart-node", "lender")
         self.smartio("doctor", "--audit", "--within", "10")
         self.assertEqual(self.json("segment", "list")["segments"], [])

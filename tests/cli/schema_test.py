@@ -62,6 +62,7 @@ class Json(base.CommandTest):
         self.assertEqual(counts["client1"]["segments"], 1)
         self.assertEqual(self.run_json("fault-link", "fault", "link", "client2", "down"),
                          {"host": "client2", "node": 12, "adapter": 0, "link": "down"})
+        self.assertEqual(self.run_json("device-reset", "device", "reset", "--force", "nvme0")["borrows"], 1)
         self.assertEqual(self.run_json("fault-device", "fault", "device", "0x401", "out"),
                          {"name": "nvme0", "id": 0x401, "slot": "out"})
         self.look()

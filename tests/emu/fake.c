@@ -301,6 +301,7 @@ static void make_device(struct fake *f, unsigned index, unsigned host, unsigned 
 	d->fdid = sio_topology_fdid(NODE(host), slot);
 	d->bar_base = 0x80000000ull + index * 0x100000ull;
 	d->dma_bits = bits;
+	d->reset = SIO_TOPO_RESET_FUNCTION;
 }
 
 struct fake *fake_new(unsigned iommu)

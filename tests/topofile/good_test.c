@@ -131,7 +131,7 @@ static void reads_devices(void **state)
 	assert_int_equal(fast->vectors, 5);
 	assert_string_equal(fast->serial, "FAST-1");
 	assert_int_equal(fast->dma_bits, 40);
-	assert_int_equal(fast->resets, 1u << SIO_RESET_BUS);
+	assert_int_equal(fast->reset, SIO_TOPO_RESET_BUS);
 	assert_int_equal(fast->slot, 3);
 	assert_int_equal(fast->bdf, 0x1300);
 	assert_int_equal(fast->bar_base, 512 * M);
@@ -143,7 +143,7 @@ static void reads_devices(void **state)
 	assert_int_equal(plain->queue_entries, 1024);
 	assert_int_equal(plain->vectors, 32);
 	assert_int_equal(plain->dma_bits, 64);
-	assert_int_equal(plain->resets, 1u << SIO_RESET_FUNCTION);
+	assert_int_equal(plain->reset, SIO_TOPO_RESET_FUNCTION);
 	assert_int_equal(plain->slot, 1);
 	assert_int_equal(plain->bdf, 0x1100);
 	assert_int_equal(plain->fdid, 0x2802);
