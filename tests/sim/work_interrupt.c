@@ -209,7 +209,8 @@ static void check_message(struct own *o, const struct message *m, unsigned lengt
 
 	if (is_a_drives(m))
 		return;
-	if (length < 24 || m->magic != MAGIC || m->node != sim_node(sim_self()->host))
+	if (length < 24 || length > sizeof(*m) || m->magic != MAGIC ||
+	    m->node != sim_node(sim_self()->host))
 		sim_fail("messages", "%s: a message of %u bytes begins with %#x, to node %u", name,
 			 length, m->magic, m->node);
 	for (unsigned k = 24; k < length; k++)
@@ -240,18 +241,22 @@ static void wait_data(struct own *o)
 	unsigned timeout = sim_pick(2) ? 0 : (unsigned)sim_pick(50), length;
 	/* What comes behind a full ring tells whether one was left out. */
 	bool all = sim_has_fault("flood") && sim_pick(4) == 0;
-	struct message m;
+	union {
+		struct message m;
+		/* For a manager's reply, to whose client the number belonged before. */
+		uint8_t room[4352];
+	} got;
 	sci_error_t e;
 
 	do {
 		if (!o->data)
 			return;
-		length = sizeof(m);
+		length = sizeof(got);
 		sim_call("SCIWaitForDataInterrupt", timeout + 1000);
-		SCIWaitForDataInterrupt(o->data, &m, &length, timeout, 0, &e);
+		SCIWaitForDataInterrupt(o->data, &got, &length, timeout, 0, &e);
 		sim_called(e, SCI_ERR_TIMEOUT, SCI_ERR_CANCELLED, SCI_ERR_OK);
 		if (e == SCI_ERR_OK)
-			check_message(o, &m, length);
+			check_message(o, &got.m, length);
 	} while (e == SCI_ERR_OK && (all || sim_pick(8) > 0));
 }
 
