@@ -81,7 +81,7 @@ static int up(const struct tool_command *self, int argc, char **argv)
 					      {NULL, 0, NULL, NULL}};
 	struct tool_topofile f;
 	struct sio_err err;
-	char dir[PATH_MAX];
+	char dir[PATH_MAX], name[TOOL_NAME_TEXT];
 	bool cleaned = false;
 	int first, r, cancel, status = 0;
 
@@ -100,7 +100,8 @@ static int up(const struct tool_command *self, int argc, char **argv)
 		status = tool_fail(&err);
 	else
 		tool_note("cluster '%s' is up: %u host%s, %u device%s; state in %s",
-			  f.topology->name, f.topology->n_hosts, plural(f.topology->n_hosts),
+			  *tool_cluster_name(dir, name) ? name : f.topology->name,
+			  f.topology->n_hosts, plural(f.topology->n_hosts),
 			  count_devices(f.topology), plural(count_devices(f.topology)), dir);
 	if (r == 0 && tool_where.json)
 		status = print_up(f.topology, dir, cleaned);

@@ -42,7 +42,7 @@ static void look(const char *dir, struct status *s)
 		s->node[i] = p.pid;
 		s->up++;
 	}
-	if (s->up && tool_view_open_dir(dir, &s->view, NULL) < 0)
+	if (s->topology && tool_view_open_dir(dir, &s->view, NULL) < 0)
 		s->view = NULL;
 }
 

@@ -56,6 +56,7 @@ extern const struct tool_command tool_cluster_up_command, tool_cluster_down_comm
 	tool_cluster_run_command, tool_run_command, tool_node_list_command, tool_topology_command,
 	tool_device_add_command, tool_device_remove_command, tool_device_list_command,
 	tool_device_info_command, tool_device_reset_command, tool_segment_list_command,
-	tool_stats_command, tool_doctor_command, tool_fault_link_command, tool_fault_device_command;
+	tool_stats_command, tool_doctor_command, tool_fault_link_command, tool_fault_device_command,
+	tool_complete_command;
 
 #endif

@@ -42,8 +42,10 @@ static void tell(struct keeper *k, int kind, int value, int more)
 
 static void set_environment(const struct tool_keep *k, pid_t keeper)
 {
-	char text[PATH_MAX + 32];
+	char text[PATH_MAX + 32], hint[TOOL_HINT_TEXT];
 
+	/* First: what names the cluster where this command was typed. */
+	setenv("SMARTIO_COMMAND", tool_hint(k->dir, hint), 1);
 	setenv("SMARTIO_STATE", k->dir, 1);
 	unsetenv("SMARTIO_SOCKET");
 	unsetenv("SMARTIO_NODE");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* smartio segment list: memory that hosts offer, and what is kept in quarantine. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +8,14 @@
 #include "command.h"
 #include "output.h"
 #include "view.h"
+
+/* Which of them. */
+struct wanted {
+	bool quarantined;		  /* those alone */
+	const struct sio_topo_host *host; /* NULL: of all */
+	bool has_id;
+	uint32_t id;
+};
 
 struct out {
 	struct json_object *hosts, *segments; /* with --json */
@@ -79,8 +88,14 @@ static void put_host(struct out *out, const struct tool_view_host *h)
 	}
 }
 
+static bool is_wanted(const struct wanted *w, const struct sio_wire_row *row)
+{
+	return (!w->quarantined || sio_from_le32(row->flags) & SIO_ROW_QUARANTINED) &&
+	       (!w->has_id || sio_from_le32(row->id) == w->id);
+}
+
 static int list_host(struct out *out, struct tool_view *v, struct tool_view_host *h,
-		     bool only_quarantined, struct sio_err *reterr)
+		     const struct wanted *wanted, struct sio_err *reterr)
 {
 	struct sio_wire_row *row = NULL;
 	struct sio_err err;
@@ -94,7 +109,7 @@ static int list_host(struct out *out, struct tool_view *v, struct tool_view_host
 	}
 	put_host(out, h);
 	for (size_t i = 0; i < n; i++) {
-		if (only_quarantined && !(sio_from_le32(row[i].flags) & SIO_ROW_QUARANTINED))
+		if (!is_wanted(wanted, &row[i]))
 			continue;
 		if (out->table)
 			put_row(out->table, h, &row[i]);
@@ -118,28 +133,62 @@ static int finish(const struct tool_view *v, struct out *out)
 	return tool_json_print("segment-list", o);
 }
 
+/* The word behind the options, if there is one: a segment's id. */
+static int take_id(const char *word, struct wanted *ret, struct sio_err *reterr)
+{
+	char *end;
+	unsigned long id = strtoul(word, &end, 0);
+
+	if (*word < '0' || *word > '9' || *end || id > UINT32_MAX)
+		return sio_fail(reterr, -EINVAL, "'%s': a segment's id such as 7 or 0x7 is right",
+				word);
+	ret->has_id = true;
+	ret->id = (uint32_t)id;
+	return 0;
+}
+
+static int list_all(struct out *out, struct tool_view *v, const struct wanted *wanted,
+		    struct sio_err *reterr)
+{
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && i < v->n; i++)
+		if (!wanted->host || v->host[i].topo == wanted->host)
+			r = list_host(out, v, &v->host[i], wanted, reterr);
+	return r;
+}
+
 static int list(const struct tool_command *self, int argc, char **argv)
 {
-	bool quarantined = false;
-	const struct tool_option options[] = {{"quarantined", 'q', &quarantined, NULL},
+	struct wanted wanted = {0};
+	const char *node = NULL;
+	const struct tool_option options[] = {{"quarantined", 'q', &wanted.quarantined, NULL},
+					      {"node", 'n', NULL, &node},
 					      {NULL, 0, NULL, NULL}};
 	struct out out = {0};
 	struct tool_view *v;
 	struct sio_err err;
-	int r = 0, status = 0;
+	int first, r = 0, status = 0;
 
-	if (tool_options_words(self, argc, argv, options, 0, &status) < 0)
+	first = tool_options(self, argc, argv, options, false, &status);
+	if (first < 0)
 		return status;
+	if (argc - first > 1)
+		return tool_usage(self->name, "'%s' is one word too many", argv[first + 1]);
+	if (first < argc && take_id(argv[first], &wanted, &err) < 0)
+		return tool_usage(self->name, "%s", err.text);
 	if (tool_view_open(&v, &err) < 0)
 		return tool_fail(&err);
+	if (node)
+		r = tool_find_host(v->topology, node, &wanted.host, &err);
 	if (tool_where.json) {
 		out.hosts = tool_json_array();
 		out.segments = tool_json_array();
 	} else {
 		out.table = tool_table_new("HOST|LINKS|ID|>SIZE|STATE|>USERS|>PID|KIND");
 	}
-	for (unsigned i = 0; r == 0 && i < v->n; i++)
-		r = list_host(&out, v, &v->host[i], quarantined, &err);
+	if (r == 0)
+		r = list_all(&out, v, &wanted, &err);
 	if (r == 0) {
 		status = finish(v, &out);
 	} else {
@@ -153,7 +202,8 @@ static int list(const struct tool_command *self, int argc, char **argv)
 }
 
 const struct tool_command tool_segment_list_command = {
-	"segment list", "", "List memory segments, and what is quarantined",
+	"segment list", "[-n NODE] [ID]", "List memory segments, and what is quarantined",
+	"  -n, --node NODE    of this host only\n"
 	"  -q, --quarantined  only those in quarantine: their program is gone, and a device may still\n"
 	"                     use them until whoever owns its queues says that it does not, or a\n"
 	"                     host that was lost until it is there again\n\n"

@@ -29,6 +29,7 @@ static const struct tool_command *const commands[] = {
 	&tool_doctor_command,
 	&tool_fault_link_command,
 	&tool_fault_device_command,
+	&tool_complete_command,
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

@@ -180,7 +180,7 @@ void tool_table_cell(struct tool_table *t, const char *fmt, ...)
 }
 
 /* Data that did not reach its reader is a failure: a full disk must not look like success. */
-static int flush_data(void)
+int tool_flush(void)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return 0;
@@ -203,7 +203,7 @@ int tool_table_end(struct tool_table *t)
 			       last ? "\n" : "  ");
 	}
 	tool_table_free(t);
-	return flush_data();
+	return tool_flush();
 }
 
 void tool_table_free(struct tool_table *t)
@@ -246,6 +246,11 @@ void tool_json_append(struct json_object *array, struct json_object *value)
 {
 	if (json_object_array_add(array, must(value)) < 0)
 		must(NULL);
+}
+
+struct json_object *tool_json_word(const char *value)
+{
+	return must(sio_json_string(value));
 }
 
 void tool_json_string(struct json_object *o, const char *key, const char *value)
@@ -295,7 +300,7 @@ int tool_json_print(const char *schema, struct json_object *data)
 	tool_json_printed();
 	fputs(text, stdout);
 	free(text);
-	return flush_data();
+	return tool_flush();
 }
 
 int tool_json_failed(const char *command, int status)

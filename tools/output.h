@@ -37,6 +37,8 @@ void tool_table_cell(struct tool_table *t, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Print to stdout and free. Return: exit status. */
 int tool_table_end(struct tool_table *t);
+/* What was printed to stdout has reached its reader? Return: exit status. */
+int tool_flush(void);
 /* Free without printing; NULL is fine. */
 void tool_table_free(struct tool_table *t);
 
@@ -66,6 +68,8 @@ void tool_json_null(struct json_object *o, const char *key);
 struct json_object *tool_json_object(void);
 struct json_object *tool_json_array(void);
 void tool_json_append(struct json_object *array, struct json_object *value);
+/* A string for an array. */
+struct json_object *tool_json_word(const char *value);
 
 /* Memory or the end: a command that runs for a moment has nothing better to do without it. */
 void *tool_alloc(size_t n, size_t size);

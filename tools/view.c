@@ -83,6 +83,53 @@ static int look_at_host(struct tool_view *v, struct tool_view_host *h, struct si
 	return 0;
 }
 
+/* The adapter at the other end of a cable; NULL: it is no cable that it is on. */
+static const struct tool_view_adapter *other_end(const struct tool_view *v,
+						 const struct tool_view_adapter *a,
+						 const struct tool_view_host **ret_host)
+{
+	for (unsigned i = 0; a->topo->attach == SIO_ATTACH_LINK && i < v->n; i++) {
+		*ret_host = &v->host[i];
+		for (unsigned k = 0; k < v->host[i].topo->n_adapters; k++) {
+			const struct tool_view_adapter *b = &v->host[i].adapter[k];
+
+			if (b != a && b->topo->attach == SIO_ATTACH_LINK &&
+			    b->topo->attach_index == a->topo->attach_index)
+				return b;
+		}
+	}
+	return NULL;
+}
+
+/*
+ * A host tells of its own end of a link. A cable between two hosts is down at both ends if it is at
+ * one, or if the host at one is.
+ */
+static void join_ends(struct tool_view *v)
+{
+	bool down[SIO_MAX_HOSTS][SIO_MAX_ADAPTERS] = {0};
+
+	for (unsigned i = 0; i < v->n; i++) {
+		for (unsigned k = 0; k < v->host[i].topo->n_adapters; k++) {
+			const struct tool_view_host *h;
+			const struct tool_view_adapter *b =
+				other_end(v, &v->host[i].adapter[k], &h);
+
+			down[i][k] =
+				v->host[i].adapter[k].link == TOOL_LINK_UP && b &&
+				(b->link == TOOL_LINK_DOWN || h->host->state == TOOL_HOST_DOWN);
+		}
+	}
+	for (unsigned i = 0; i < v->n; i++) {
+		for (unsigned k = 0; k < v->host[i].topo->n_adapters; k++) {
+			if (!down[i][k])
+				continue;
+			v->host[i].adapter[k].link = TOOL_LINK_DOWN;
+			v->host[i].links_up--;
+		}
+	}
+}
+
 static int look(struct tool_hosts *hosts, struct tool_view **ret, struct sio_err *reterr)
 {
 	struct tool_view *v = tool_alloc(1, sizeof(*v));
@@ -104,6 +151,7 @@ static int look(struct tool_hosts *hosts, struct tool_view **ret, struct sio_err
 		tool_view_close(v);
 		return r;
 	}
+	join_ends(v);
 	*ret = v;
 	return 0;
 }

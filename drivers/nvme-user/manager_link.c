@@ -18,9 +18,7 @@
 
 static int no_manager(struct smartio_nvme *n)
 {
-	return sio_nvme_fail(-ENOTCONN,
-			     "no manager serves %s: start one with: smartio-nvme manager %s",
-			     n->d.name, n->d.name);
+	return sio_nvme_fail(-ENOTCONN, "no manager serves %s", n->d.name);
 }
 
 /* Head and namespaces of the mapped segment. Pairs with sio_nvme_manager_publish(). */

@@ -21,6 +21,7 @@ static const struct {
 	{"cluster-status", 1},
 	{"cluster-up", 1},
 	{"cluster-validate", 1},
+	{"complete", 1},
 	{"device-add", 1},
 	{"device-info", 1},
 	{"device-list", 1},

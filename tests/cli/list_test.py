@@ -12,7 +12,6 @@ import base
 
 HOLDER = os.path.join(base.HERE, "holder.py")
 NVME = 0x401
-VIEWS = [("topology",), ("cluster", "status"), ("node", "list"), ("segment", "list"), ("stats",)]
 
 
 class Listing(base.CommandTest):
@@ -310,11 +309,10 @@ class Listing(base.CommandTest):
         pid = self.pid_of(self.state, "smartiod.8")
         os.kill(pid, signal.SIGSTOP)
         try:
-            for view in VIEWS:
-                done = self.smartio(*view, env={"SMARTIO_TIMEOUT": "1"})
-                self.assertIn("smartiod of node 8 has not answered for 1 second", done.stderr)
-                self.assertRegex(done.stdout.lower(), "client1.*no answer|no answer.*client1", view)
-                self.assertRegex(done.stdout, "client2|2/3|nvme0")
+            done = self.smartio("node", "list", env={"SMARTIO_TIMEOUT": "1"})
+            self.assertIn("smartiod of node 8 has not answered for 1 second", done.stderr)
+            self.assertRegex(done.stdout, "(?m)^client1 +8 +no answer")
+            self.assertRegex(done.stdout, "(?m)^client2 +12 +up")
             self.fails("stats", "-n", "client1", say="has not answered for 1 second",
                        env={"SMARTIO_TIMEOUT": "1"})
         finally:
@@ -353,36 +351,6 @@ class Limits(base.CommandTest):
             for client in clients:
                 client.close()
         self.smartio("doctor", "--audit", "--within", "10", "--expect", before)
-
-
-class Completion(base.CommandTest):
-    def complete(self, *words):
-        script = os.path.join(base.HERE, "..", "..", "tools", "completion", "smartio")
-        line = " ".join(f"'{w}'" for w in ("smartio", *words))
-        done = subprocess.run(
-            ["bash", "-c", f"""
-                smartio() {{ "{base.TOOL}" "$@"; }}
-                source "{script}"
-                COMP_WORDS=({line}) COMP_CWORD={len(words)}
-                _smartio
-                printf '%s\\n' "${{COMPREPLY[@]}}" """],
-            env=self.env, capture_output=True, text=True, check=True)
-        self.assertEqual(done.stderr, "")
-        return done.stdout.split()
-
-    def test_words(self):
-        self.assertIn("cluster", self.complete("cl"))
-        self.assertEqual(self.complete("cluster", "re"), ["restart-node"])
-        self.assertEqual(self.complete("doctor", "--au"), ["--audit"])
-        self.assertIn("bash", self.complete("run", "-n", "x", "--", "bas"))
-
-    def test_names_of_the_cluster(self):
-        self.up()
-        self.assertEqual(self.complete("run", "-n", "cl"), ["client1", "client2"])
-        self.assertEqual(self.complete("device", "info", "n"), ["nvme0"])
-        self.assertEqual(self.complete("cluster", "restart-node", "l"), ["lender"])
-        self.assertEqual(self.complete("cluster", "down", "t"), ["test"])
-        self.assertEqual(self.complete("--cluster", "test", "run", "-n", "le"), ["lender"])
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import base
 COMMANDS = ["cluster up", "cluster down", "cluster status", "cluster validate",
             "cluster restart-node", "cluster run", "run", "node list", "topology", "device list",
             "device info", "device add", "device remove", "segment list", "stats", "doctor", "fault link",
-            "fault device"]
+            "fault device", "complete"]
 
 
 class Usage(base.CommandTest):

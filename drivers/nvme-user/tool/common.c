@@ -82,18 +82,23 @@ int initialize(void)
 		      smartio_last_error());
 }
 
-/* Why the drive cannot be opened, with a command that works where the reader types it. */
+/* Why the drive cannot be opened, with a command that works where smartio was called. */
 static const char *why_not(const struct options *o, int rc)
 {
-	const char *state = getenv("SMARTIO_STATE"), *host = getenv("SMARTIO_NODE");
+	const char *command = getenv("SMARTIO_COMMAND"), *host = getenv("SMARTIO_NODE");
 	static char text[1024];
 
-	if (rc != -ENOTCONN || !state || !host)
+	if (rc != -ENOTCONN)
 		return smartio_nvme_error();
-	snprintf(text, sizeof(text),
-		 "no manager serves %s; start one with: smartio --state %s run -n %s -- "
-		 "smartio-nvme manager %s --background",
-		 o->device, state, host, o->device);
+	if (command && host)
+		snprintf(text, sizeof(text),
+			 "no manager serves %s; start one with: %s run -n %s -- %s manager %s "
+			 "--background",
+			 o->device, command, host, program_invocation_name, o->device);
+	else
+		snprintf(text, sizeof(text),
+			 "no manager serves %s; start one with: %s manager %s --background",
+			 o->device, program_invocation_name, o->device);
 	return text;
 }
 

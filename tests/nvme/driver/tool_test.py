@@ -176,8 +176,19 @@ class Live(base.CommandTest):
         self.refuses("manager", "nvme0", say="another manager (node 12) serves nvme0")
         self.manager.send_signal(signal.SIGTERM)
         self.assertEqual(self.manager.wait(60), 0)
-        self.refuses("identify", "nvme0", "--wait=0",
-                     say="no manager serves nvme0; start one with: smartio --state")
+        # What is advised works where the client was started, among other clusters, too.
+        self.up("other")
+        done = self.smartio("--cluster", "test", "run", "-n", "client1", "--", NVME, "identify",
+                            "nvme0", "--wait=0", status=1)
+        said, hint = done.stderr.strip().split(" with: ")
+        self.assertEqual(said, "smartio-nvme: no manager serves nvme0; start one")
+        done = subprocess.run(hint, shell=True, env=self.env, check=True, stdout=subprocess.PIPE,
+                              text=True)
+        pid = int(done.stdout.split("process ")[1])
+        self.smartio("--cluster", "test", "run", "-n", "client1", "--", NVME, "identify", "nvme0")
+        os.kill(pid, signal.SIGTERM)
+        base.wait_gone(pid)
+        self.smartio("cluster", "down", "other")
         once = self.start("run", "-n", "lender", "--", NVME, "manager", "nvme0", "--once")
         self.assertIn("ready", once.stdout.readline())
         self.nvme("bench", "nvme0", "-c", "10")
@@ -198,12 +209,11 @@ class Waiting(base.CommandTest):
         client = self.start("run", "-n", "client1", "--", NVME, "identify", "nvme0", "--wait=60")
         line = client.stderr.readline()
         hint = re.fullmatch("smartio-nvme: waiting for a manager for up to 59 s more "
-                            r"\(no manager serves nvme0; start one with: (smartio .*)\)\n", line).group(1)
-        self.assertEqual(hint, f"smartio --state {self.state} run -n client1 -- "
-                         "smartio-nvme manager nvme0 --background")
+                            r"\(no manager serves nvme0; start one with: (.*)\)\n", line).group(1)
+        self.assertEqual(hint, f"{base.TOOL} --cluster test run -n client1 -- {NVME} manager "
+                         "nvme0 --background")
         # As pasted.
-        path = f"{os.path.dirname(base.TOOL)}:{os.path.dirname(NVME)}:{self.env['PATH']}"
-        subprocess.run(["bash", "-c", hint], env={**self.env, "PATH": path}, check=True, timeout=60,
+        subprocess.run(["bash", "-c", hint], env=self.env, check=True, timeout=60,
                        stdout=subprocess.DEVNULL)
         out, err = client.communicate(timeout=60)
         self.assertEqual((client.returncode, err), (0, ""))

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Completion by bash, of every option and argument that takes a name."""
+import os
+import re
+import shlex
+import subprocess
+import sys
+import base
+
+SCRIPT = os.path.join(base.HERE, "..", "..", "tools", "completion", "smartio")
+HOLDER = os.path.join(base.HERE, "holder.py")
+TWO_LINKS = """\
+cluster: wide
+hosts:
+  left: {ram: 64M, adapters: [{}, {}], devices: {drive: {type: nvme, size: 16M}}}
+  right: {ram: 64M}
+"""
+
+
+class Completion(base.CommandTest):
+    def complete(self, line, program="smartio", function="_smartio", cwd=None):
+        """The words that may stand at the end of a line, which readline has split as it does."""
+        words = [w for w in re.findall(r"'[^']*'|[^\s=]+|=", line)]
+        if not line or line[-1] == " ":
+            words.append("")
+        words = [program, *words]
+        listed = " ".join(shlex.quote(w) for w in words)
+        done = subprocess.run(
+            ["bash", "--norc", "-c", f"""
+                smartio() {{ "{base.TOOL}" "$@"; }}
+                source "{SCRIPT}"
+                COMP_WORDS=({listed}) COMP_CWORD={len(words) - 1}
+                {function}
+                printf '%s\\n' "${{COMPREPLY[@]}}" """],
+            env=self.env, capture_output=True, text=True, check=True, cwd=cwd)
+        self.assertEqual(done.stderr, "")
+        return sorted(done.stdout.split())
+
+    def check(self, table, **more):
+        for line, want in table:
+            with self.subTest(line=line):
+                self.assertEqual(self.complete(line, **more), sorted(want))
+
+    def wide(self):
+        """A cluster of another name, with a link more."""
+        self.smartio("cluster", "up", self.file("wide.yaml", TWO_LINKS), "--name", "big")
+
+    def test_words(self):
+        self.assertIn("cluster", self.complete("cl"))
+        self.check([("cluster re", ["restart-node"]), ("doctor --au", ["--audit"]),
+                    ("cluster up --na", ["--name"]), ("--ver", ["--version"]),
+                    ("fault link x ", ["down", "up"]), ("fault link x up ", []),
+                    ("fault device x ", ["in", "out"]), ("node ", ["list"]),
+                    ("device --json in", ["info"]), ("run --det", ["--detach"]),
+                    ("complete n", ["nodes"]), ("stats --no", ["--node"])])
+        self.assertIn("bash", self.complete("run -n x -- bas"))
+
+    def test_commands_are_all_there(self):
+        """What --help lists can be completed, word by word; so can each option."""
+        for line in self.smartio("--help").stdout.splitlines():
+            match = re.match(r"  ([a-z-]+(?: [a-z-]+)*)  ", line)
+            if not match:
+                continue
+            words = match.group(1).split()
+            for n, word in enumerate(words):
+                self.assertIn(word, self.complete(" ".join(words[:n] + [word])), line)
+            options = re.findall(r"--[a-z-]+", self.smartio(*words, "--help").stdout)
+            self.assertLessEqual(set(options) - {"--shim"}, set(self.complete(
+                " ".join(words) + " --")), words)
+
+    def test_clusters(self):
+        names = ["big", "test"]
+        self.check([("--cluster ", [])])
+        self.up()
+        self.wide()
+        self.check([("--cluster ", names), ("--cluster=", names), ("--cluster b", ["big"]),
+                    ("--cluster=t", ["test"]), ("node list --cluster ", names),
+                    ("node list --cluster=b", ["big"]), ("cluster down ", names),
+                    ("cluster down b", ["big"]), ("cluster status t", ["test"])])
+        # Not the file's name for it, and one that crashed can still be taken down.
+        self.crash(os.path.join(self.base, "big"), 4)
+        self.check([("cluster down ", names)])
+
+    def test_nodes(self):
+        self.up()
+        one, all_of_it = ["client1", "client2"], ["client1", "client2", "lender"]
+        self.check([("run -n cl", one), ("run -n ", all_of_it), ("run --node cl", one),
+                    ("run --node=cl", one), ("run --node=", all_of_it), ("stats -n cl", one),
+                    ("stats --node cl", one), ("segment list -n l", ["lender"]),
+                    ("segment list --node=l", ["lender"]), ("cluster restart-node cl", one),
+                    ("fault link cl", one)])
+        # Of the cluster that is named, wherever it is; by its directory, too.
+        self.wide()
+        where = os.path.join(self.base, "big")
+        self.check([("run -n ", []), ("--cluster big run -n ", ["left", "right"]),
+                    ("--cluster=big run -n ", ["left", "right"]),
+                    ("run --cluster big -n ", ["left", "right"]),
+                    (f"--state {where} run -n r", ["right"]),
+                    (f"--state={where} run -n r", ["right"]),
+                    (f"--state '{where}' run -n r", ["right"]),
+                    ("--cluster test run -n le", ["lender"]),
+                    ("fault link --cluster big ", ["left", "left.0", "left.1", "right"])])
+        # Also of a host that is down: so it can be restarted.
+        self.crash(where, 4)
+        self.check([("--cluster big cluster restart-node ", ["left", "right"])])
+
+    def test_devices(self):
+        self.up()
+        self.wide()
+        for command in ("device info", "fault device"):
+            self.check([(f"{command} n", []), (f"{command} --cluster test ", ["nvme0"]),
+                        (f"--cluster=big {command} d", ["drive"])])
+        self.assertEqual(self.complete("device add 0"), self.complete("device remove 0"))
+        self.env["SMARTIO_STATE"] = os.path.join(self.base, "test")
+        self.check([("device info n", ["nvme0"])])
+        self.check([("identify ", ["nvme0"]), ("bench n", ["nvme0"]), ("man", ["manager"]),
+                    ("copy", ["copy-in", "copy-out"]), ("bench --ran", ["--random"]),
+                    ("identify nvme0 ", [])], program="smartio-nvme", function="_smartio_nvme")
+        del self.env["SMARTIO_STATE"]
+
+    def test_segments(self):
+        self.up()
+        child = self.start("run", "-n", "client1", "--", sys.executable, HOLDER, "segment=0x77")
+        self.assertEqual(child.stdout.readline(), "ready\n")
+        self.check([("segment list ", ["0x77"]), ("segment list 0x7", ["0x77"]),
+                    ("segment list 0x8", [])])
+
+    def test_files(self):
+        folder = os.path.join(self.dir, "files")
+        os.makedirs(os.path.join(folder, "below"))
+        for name in ("one.yaml", "two.yml", "three.txt"):
+            with open(os.path.join(folder, name), "w", encoding="ascii"):
+                pass
+        files = ["below", "one.yaml", "three.txt", "two.yml"]
+        topologies = ["below", "one.yaml", "two.yml"]
+        self.check([("cluster up ", topologies), ("cluster validate o", ["one.yaml"]),
+                    ("cluster run ", topologies), ("cluster up --name x t", ["two.yml"]),
+                    ("doctor --audit --expect ", files), ("doctor --audit --expect=th", ["three.txt"]),
+                    ("--state ", ["below"]), ("--state=b", ["below"]),
+                    ("run -n x -- cat th", ["three.txt"])], cwd=folder)
+        self.check([("copy-in nvme0 th", ["three.txt"]), ("copy-out nvme0 ", files),
+                    ("read nvme0 -o th", ["three.txt"]), ("read nvme0 --output t",
+                                                          ["three.txt", "two.yml"]),
+                    ("write nvme0 -i o", ["one.yaml"])], program="smartio-nvme",
+                   function="_smartio_nvme", cwd=folder)
+
+    def test_a_name_is_not_run(self):
+        """Names may have what a shell would run."""
+        name = "$(touch ran)"
+        self.smartio("cluster", "up", self.topology(), "--name", name)
+        out = " ".join(self.complete("cluster down ", cwd=self.dir))
+        self.assertEqual(out, r"\$\(touch\ ran\)")
+        self.assertEqual(self.complete(f"--cluster '{name}' run -n l", cwd=self.dir), ["lender"])
+        self.assertFalse(os.path.exists(os.path.join(self.dir, "ran")))
+
+
+if __name__ == "__main__":
+    base.main()

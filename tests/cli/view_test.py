@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Every view shows what is, now: a link, a device, a daemon and the machine room are pulled."""
+import os
+import signal
+import base
+
+TOPOLOGY = """\
+cluster: view
+switches: [sw0]
+hosts:
+  lender:
+    ram: 64M
+    adapters: [{to: sw0}, {to: twin}]
+    devices: {nvme0: {type: nvme, size: 16M}}
+  twin: {ram: 64M, adapters: [{to: lender}]}
+  plain: {ram: 64M}
+"""
+
+
+class View(base.CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.smartio("cluster", "up", self.file("view.yaml", TOPOLOGY), "--name", "now")
+        self.state = os.path.join(self.base, "now")
+
+    def says(self, table):
+        """Each view, as words and as a regular expression of a line."""
+        for view, *lines in table:
+            text = self.smartio("--cluster", "now", *view.split()).stdout
+            for line in lines:
+                self.assertRegex(text, f"(?m)^{line}$", view)
+
+    def look(self, *words):
+        return self.json("--cluster", "now", *words)
+
+    def status(self):
+        status, = self.look("cluster", "status")["clusters"]
+        return status
+
+    def hosts(self):
+        """State, links and device states of each host, as all documents have them."""
+        found = {}
+        for h in self.look("topology")["hosts"]:
+            found[h["name"]] = (h["state"], [a["link"] for a in h["adapters"]],
+                                [d["state"] for d in h["devices"]])
+        status = {n["name"]: (n["state"], n["links"], [d["state"] for d in n["devices"]])
+                  for n in self.status()["nodes"]}
+        nodes = {n["name"]: (n["state"], [a["link"] for a in n["adapters"]])
+                 for n in self.look("node", "list")["nodes"]}
+        stats = self.look("stats")
+        segments = {h["name"]: h["state"] for h in self.look("segment", "list")["hosts"]}
+        devices = {d["name"]: (d["state"], d["host_state"]) for d in
+                   self.look("device", "list")["devices"]}
+        self.assertEqual(found, status)
+        self.assertEqual({n: f[:2] for n, f in found.items()}, nodes)
+        self.assertEqual({n: f[0] for n, f in found.items()}, segments)
+        for kind in ("hosts", "daemons"):
+            self.assertEqual({h["name"]: h["state"] for h in stats[kind]}, segments)
+        self.assertEqual({a["name"]: a["state"] for a in stats["adapters"]},
+                         {f"{n}.{i}": link for n, f in found.items() for i, link in
+                          enumerate(f[1])})
+        self.assertEqual(devices, {"nvme0": (found["lender"][2][0], found["lender"][0])})
+        self.assertEqual(stats["devices"][0]["state"], devices["nvme0"][0])
+        return found
+
+    def test_all_is_well(self):
+        self.assertEqual(self.hosts(), {"lender": ("up", ["up", "up"], ["free"]),
+                                        "twin": ("up", ["up"], []), "plain": ("up", ["up"], [])})
+        self.assertEqual(self.status()["state"], "running")
+        self.says([("topology", ".*lender .*, up", ".*plain .*, up", ".*nvme0.*, not lent"),
+                   ("cluster status", "now +running +3/3 +4/4 +1/1 +- +/.*"),
+                   ("node list", "lender .* 2/2 up .*"),
+                   ("device list", "nvme0 .* lender +2/2 up +free .*"),
+                   ("stats", r"adapter +twin\.0 +\(state\) +up")])
+        self.assertNotIn("DOWN", self.smartio("topology").stdout)
+
+    def test_a_link_is_pulled(self):
+        self.smartio("fault", "link", "plain", "down")
+        self.assertEqual(self.hosts()["plain"], ("up", ["down"], []))
+        self.assertEqual(self.hosts()["lender"], ("up", ["up", "up"], ["free"]))
+        self.assertEqual(self.status()["state"], "links down")
+        self.says([("topology", ".*plain .*, link DOWN", ".*lender .*, up"),
+                   ("cluster status", r"now +links down +3/3 +3/4 +1/1 +link plain\.0 +/.*"),
+                   ("node list", "plain .* up .* 0/1 up .*"),
+                   ("stats", r"adapter +plain\.0 +\(state\) +down")])
+        # One of two, and at both ends of a cable.
+        self.smartio("fault", "link", "plain", "up")
+        self.smartio("fault", "link", "lender.1", "down")
+        self.assertEqual(self.hosts(), {"lender": ("up", ["up", "down"], ["free"]),
+                                        "twin": ("up", ["down"], []), "plain": ("up", ["up"], [])})
+        self.says([("topology", r".*lender .*adapter 0 .*, up",
+                    r".*lender .*adapter 1 .*\(drawn above\), link DOWN", ".*twin .*, link DOWN"),
+                   ("device list", "nvme0 .* lender +1/2 up +free .*"),
+                   ("device info nvme0", "lender's links +1/2 up")])
+        self.smartio("fault", "link", "lender.0", "down")
+        self.says([("device list", "nvme0 .* lender +0/2 up +free .*")])
+        for link in ("lender.0", "lender.1"):
+            self.smartio("fault", "link", link, "up")
+        self.assertEqual(self.status()["state"], "running")
+
+    def test_a_segment_of_a_host_without_a_link(self):
+        child = self.start("run", "-n", "plain", "--", base.sys.executable,
+                           os.path.join(base.HERE, "holder.py"), "segment=7")
+        self.assertEqual(child.stdout.readline(), "ready\n")
+        self.says([("segment list", "plain +1/1 up +0x7 .* available .*")])
+        self.smartio("fault", "link", "plain", "down")
+        self.says([("segment list", "plain +0/1 up +0x7 .* available .*")])
+        host = next(h for h in self.json("segment", "list")["hosts"] if h["name"] == "plain")
+        self.assertEqual((host["links_up"], host["links"]), (0, 1))
+
+    def test_a_device_is_pulled(self):
+        self.smartio("fault", "device", "nvme0", "out")
+        for _ in range(200):  # its host hears of it
+            if self.json("device", "list")["devices"][0]["state"] == "out":
+                break
+        self.assertEqual(self.hosts()["lender"], ("up", ["up", "up"], ["out"]))
+        self.assertEqual(self.status()["state"], "devices out")
+        self.says([("topology", ".*nvme0.*, OUT of its slot"),
+                   ("cluster status", "now +devices out +3/3 +4/4 +0/1 +device nvme0 +/.*"),
+                   ("device list", "nvme0 .* lender +2/2 up +out +- +-"),
+                   ("device info nvme0", "state +out"),
+                   ("stats", r"device +nvme0 +\(state\) +out")])
+
+    def test_a_daemon_is_killed(self):
+        self.crash(self.state, 4)
+        self.assertEqual(self.hosts()["lender"], ("down", ["unknown", "unknown"], ["host down"]))
+        self.assertEqual(self.hosts()["plain"], ("up", ["up"], []))
+        # Its links went down with it, so the other end of its cable has none.
+        self.assertEqual(self.hosts()["twin"], ("up", ["down"], []))
+        self.assertEqual(self.status()["state"], "hosts down")
+        self.says([("topology", ".*lender .*, host DOWN", ".*nvme0.*, its host is DOWN"),
+                   ("cluster status", r"now +hosts down +2/3 +1/4 +0/1 +lender, link twin\.0 +/.*"),
+                   ("node list", "lender +4 +down .*"),
+                   ("device list", "nvme0 .* lender +- +host down +- +-"),
+                   ("segment list", "lender +- +- +- +host: down +- +- +-"),
+                   ("stats", r"daemon +lender +\(state\) +down", r"device +nvme0 +\(state\) +host down")])
+
+    def test_a_daemon_is_stopped(self):
+        pid = self.pid_of(self.state, "smartiod.4")
+        self.env["SMARTIO_TIMEOUT"] = "1"
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            self.assertEqual(self.hosts()["lender"], ("no answer", ["unknown"] * 2, ["unknown"]))
+            self.says([("topology", ".*lender .*, host gives NO ANSWER",
+                        ".*nvme0.*, state unknown")])
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+    def test_the_room_is_killed(self):
+        pids = [self.pid_of(self.state, f"smartiod.{n}") for n in (4, 8, 12)]
+        emu = self.pid_of(self.state, "emu")
+        os.kill(emu, signal.SIGKILL)
+        for pid in (emu, *pids):
+            base.wait_gone(pid)
+        self.assertEqual({h[0] for h in self.hosts().values()}, {"down"})
+        self.assertEqual(self.status()["state"], "stale")
+        self.assertEqual(self.look("topology")["machine_room"], "down")
+        self.says([("topology", "  the machine room is DOWN"),
+                   ("cluster status", "now +stale +0/3 +.*")])
+
+
+if __name__ == "__main__":
+    base.main()
