@@ -248,7 +248,11 @@ void SCITerminate(void);
  */
 void SCIOpen(sci_desc_t *sd, unsigned int flags, sci_error_t *error);
 
-/** Errors: SCI_ERR_BUSY: something made through @sd still exists; @sd stays valid. @flags: 0. */
+/**
+ * End a virtual device. Connections to segments that were removed, or lost, do not keep it: they are
+ * disconnected; those that are mapped stay, until the program unmaps and disconnects them.
+ * @flags: 0. Errors: SCI_ERR_BUSY: something else made through @sd still exists; @sd stays valid.
+ */
 void SCIClose(sci_desc_t sd, unsigned int flags, sci_error_t *error);
 
 /**
@@ -373,23 +377,27 @@ void SCISetSegmentAvailable(sci_local_segment_t segment, unsigned int localAdapt
 			    unsigned int flags, sci_error_t *error);
 
 /**
- * Let no new connection in. What is connected stays so, unless told otherwise.
+ * Let no new connection in. What is connected stays so, unless told otherwise. May be said again of
+ * a segment that is not available any more.
  * @flags: NOTIFY: importers get SCI_CB_DISCONNECT; FORCE_DISCONNECT: their connections are cut.
- * Errors: SCI_ERR_ILLEGAL_OPERATION: it is not available on that adapter.
+ * Errors: SCI_ERR_ILLEGAL_OPERATION: it was never prepared on that adapter.
  */
 void SCISetSegmentUnavailable(sci_local_segment_t segment, unsigned int localAdapterNo,
 			      unsigned int flags, sci_error_t *error);
 
 /**
- * Free the segment, whatever its state. When it returns, its callback does not run and will not
- * (unless it is called from that callback).
- * Who is connected gets up to 50 ms to leave, for programs often disconnect and remove at the same
- * time, each on its own host. A map in this process or for a device is refused at once.
- * @flags: FORCE_REMOVE: although others are connected; they get SCI_CB_DISCONNECT, what they have
- * mapped reads as ones. Maps in this process stay until unmapped, maps for devices end first; where
- * that fails, nothing else happens.
- * Errors: SCI_ERR_BUSY: mapped here, connected, or mapped for a device (forced: and held by the
- * owner of its queues); SCI_ERR_NODE_NOT_RESPONDING: forced, and a device's lender does not answer.
+ * End the segment, whatever its state. When it returns, its callback does not run and will not
+ * (unless it is called from that callback), and its id is free.
+ * Who is connected gets SCI_CB_DISCONNECT and keeps what he has, of this host or of others: maps
+ * lead where they led, and more can be mapped. The memory, and what is granted of it, is freed when
+ * the last one has unmapped and disconnected, or ended; also if this program has ended before. Who
+ * is connected to a member of a multicast group alone loses it, as by force.
+ * @flags: FORCE_REMOVE: who is connected loses it: he gets SCI_CB_DISCONNECT, what he has mapped
+ * reads as ones. Maps in this process stay until unmapped, maps for devices end first; where that
+ * fails, nothing else happens.
+ * Errors: SCI_ERR_BUSY: mapped in this process, or for a device by a program of this host (forced:
+ * and held by the owner of its queues), or a DMA transfer of this process is under way;
+ * SCI_ERR_NODE_NOT_RESPONDING: forced, and a device's lender does not answer.
  * The handle stays valid, try again. SCI_ERR_NOSPC: it is removed, but there is no memory, or no
  * userfaultfd, to make pages that it was given (SCIRegisterSegmentMemory()) private again: they are
  * as before, still in one with what others have mapped or a child of a fork inherits; the handle is

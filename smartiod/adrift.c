@@ -63,8 +63,8 @@ static bool set_memory_adrift(struct smartiod *d, struct smartiod_grant *g)
 	if (!g->segment)
 		return g->adrift = false;
 	g->segment->n_adrift++;
-	g->segment->n_device_grants -= g->purpose == SIO_GRANT_DEVICE;
-	smartiod_segment_check(d, g->segment); /* its removal may wait for no other */
+	g->segment->n_own_grants -= g->own_borrow;
+	smartiod_segment_check(d, g->segment); /* kept, it may end with this */
 	return true;
 }
 

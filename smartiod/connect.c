@@ -85,14 +85,14 @@ void smartiod_connection_close(struct smartiod *d, struct smartiod_connection *c
 }
 
 static void remote_event(struct smartiod *d, struct smartiod_connection *c, uint32_t reason,
-			 bool lost)
+			 enum sio_segment_loss loss)
 {
 	struct sio_evm_segment evm = {
 		.handle = sio_to_le32(smartiod_handle(&c->o)),
 		.reason = sio_to_le32(reason),
 		.node = sio_to_le32(c->node),
 		.adapter = sio_to_le32(c->adapter),
-		.lost = sio_to_le32(lost),
+		.loss = sio_to_le32(loss),
 	};
 
 	smartiod_event(d, c->o.session, SIO_EVM_SEGMENT_REMOTE, &evm, sizeof(evm), NULL, 0);
@@ -105,13 +105,13 @@ void smartiod_connection_lost(struct smartiod *d, struct smartiod_connection *c,
 	c->lost = true;
 	c->segment = NULL;
 	if (!c->connecting)
-		remote_event(d, c, reason, true);
+		remote_event(d, c, reason, SIO_LOSS_LOST);
 	smartiod_ranges_end(d, c, c->o.session && !c->o.session->ending);
 	smartiod_window_release(d, c);
 }
 
 void smartiod_connection_event(struct smartiod *d, uint32_t node, uint64_t connection,
-			       uint32_t reason, bool lost)
+			       uint32_t reason, enum sio_segment_loss loss)
 {
 	struct smartiod_connection *c;
 
@@ -119,22 +119,24 @@ void smartiod_connection_event(struct smartiod *d, uint32_t node, uint64_t conne
 			by_id);
 	if (!c || c->node != node || c->closed)
 		return; /* released meanwhile */
-	if (lost)
+	if (loss == SIO_LOSS_LOST)
 		smartiod_connection_lost(d, c, reason);
 	else if (!c->lost)
-		remote_event(d, c, reason, false);
+		remote_event(d, c, reason, loss);
 }
 
 int smartiod_peer_seg_event(struct smartiod *d, struct smartiod_peer *p, const void *msg,
 			    struct sio_err *reterr)
 {
 	const struct sio_peer_seg_event *m = msg;
-	uint32_t reason = sio_from_le32(m->reason);
+	uint32_t reason = sio_from_le32(m->reason), loss = sio_from_le32(m->loss);
 
+	if (loss > SIO_LOSS_REMOVED)
+		return sio_fail(reterr, -EPROTO, "a segment event of loss %u", loss);
 	if (reason < SCI_CB_CONNECT || reason > SCI_CB_LOST)
 		return sio_fail(reterr, -EPROTO, "a segment event for reason %u", reason);
 	smartiod_connection_event(d, p->node, sio_from_le64(m->connection), reason,
-				  sio_from_le32(m->lost) != 0);
+				  (enum sio_segment_loss)loss);
 	return 0;
 }
 
@@ -173,7 +175,8 @@ void smartiod_connection_path(struct smartiod *d, uint32_t node, uint32_t adapte
 			continue;
 		c->down = !up;
 		if (!c->connecting)
-			remote_event(d, c, up ? SCI_CB_OPERATIONAL : SCI_CB_NOT_OPERATIONAL, false);
+			remote_event(d, c, up ? SCI_CB_OPERATIONAL : SCI_CB_NOT_OPERATIONAL,
+				     SIO_LOSS_NONE);
 	}
 }
 

@@ -322,7 +322,7 @@ static int map_here(struct smartiod *d, struct smartiod_dma_lend *m,
 	struct smartiod_segment *seg = smartiod_segment_by_uid(d, m->dma->uid);
 	uint64_t end;
 
-	if (!seg || !seg->ready || seg->removed ||
+	if (!seg || !smartiod_segment_usable(seg, !m->connection) ||
 	    (m->connection ? !smartiod_segment_has_ref(seg, from->node, m->connection)
 			   : from->node != d->node))
 		return sio_fail(reterr, -ENOENT,

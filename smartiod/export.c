@@ -33,7 +33,7 @@ int smartiod_grant_keep(struct smartiod *d, uint64_t id, const struct smartiod_g
 	*g = *what;
 	if (g->segment) {
 		g->segment->n_grants++;
-		g->segment->n_device_grants += g->purpose == SIO_GRANT_DEVICE;
+		g->segment->n_own_grants += g->own_borrow;
 	}
 	smartiod_tree_add(&d->grants, &g->by_id, id);
 	if (p) {
@@ -224,7 +224,7 @@ static int grant_check(struct smartiod *d, const struct grant_op *g, struct sio_
 {
 	if (smartiod_op_orphan(&g->op))
 		return -ECANCELED;
-	if (g->grant.segment->removed)
+	if (g->grant.segment->state == SMARTIOD_SEGMENT_ENDED)
 		return sio_fail(reterr, -ENOENT, "segment %#x was removed meanwhile",
 				g->grant.segment->id);
 	if (!smartiod_path_up(d, g->op.asker, g->grant.adapter, g->grant.peer_adapter))
@@ -271,7 +271,7 @@ static int grant_allowed(struct smartiod *d, struct smartiod_peer *p,
 	uint32_t purpose = sio_from_le32(m->purpose);
 	bool own = connection == 0 && ref_node == d->node && purpose == SIO_GRANT_DEVICE;
 
-	if (!seg || !seg->ready || seg->removed)
+	if (!seg || !smartiod_segment_usable(seg, own))
 		return sio_fail(reterr, -ENOENT, "%s has no such segment any more", d->host->name);
 	if (purpose != SIO_GRANT_DEVICE && (purpose != SIO_GRANT_CPU || ref_node != p->node))
 		return sio_fail(reterr, -EACCES, "a grant to node %u for a program of node %u",

@@ -66,7 +66,7 @@ static void publish_step(struct smartiod *d, struct smartiod_op *op,
 		smartiod_op_ok(d, op);
 	}
 	/* While others are on their way, what the last of them wants stays. */
-	if (--seg->publishing == 0 && !seg->removed)
+	if (--seg->publishing == 0 && seg->state == SMARTIOD_SEGMENT_OWNED)
 		seg->available = seg->published;
 	smartiod_segment_unpin(d, seg);
 	smartiod_op_free(d, op);

@@ -248,6 +248,16 @@ void smartiod_segment_ready(struct smartiod_segment *seg, const struct smartiod_
  */
 void smartiod_segment_end(struct smartiod *d, struct smartiod_segment *seg, uint32_t reason,
 			  bool owner_gone);
+/*
+ * Nobody can find it any more, and its id is free: @event is GIVE, or what leads to KEPT or ENDED.
+ * _kept: and its importers, who have it from now on, are told.
+ */
+void smartiod_segment_leave(struct smartiod *d, struct smartiod_segment *seg,
+			    enum smartiod_segment_event event);
+void smartiod_segment_kept(struct smartiod *d, struct smartiod_segment *seg,
+			   enum smartiod_segment_event event);
+/* May it be granted or mapped anew: by its owner, who needs a handle, or by an importer? */
+bool smartiod_segment_usable(const struct smartiod_segment *seg, bool by_owner);
 struct smartiod_segment *smartiod_segment_by_uid(struct smartiod *d, uint64_t uid);
 /* Users. The put may free the segment. */
 static inline void smartiod_segment_pin(struct smartiod_segment *seg)
@@ -255,7 +265,7 @@ static inline void smartiod_segment_pin(struct smartiod_segment *seg)
 	seg->pins++;
 }
 void smartiod_segment_unpin(struct smartiod *d, struct smartiod_segment *seg);
-/* Users may have gone: a removal that waits for that goes on, a removed segment ends. */
+/* Users may have gone: a removed segment ends. */
 void smartiod_segment_check(struct smartiod *d, struct smartiod_segment *seg);
 /* Somebody has it, or is about to. What is adrift (adrift.c) is the memory's affair alone. */
 static inline bool smartiod_segment_used(const struct smartiod_segment *seg)
@@ -308,6 +318,8 @@ void smartiod_segment_cut(struct smartiod *d, struct smartiod_segment *seg, uint
 /* Tell the importers on @adapter that they are to leave. */
 void smartiod_segment_ask_to_leave(struct smartiod *d, struct smartiod_segment *seg,
 				   uint32_t adapter);
+/* Tell all importers that it was removed, and is kept for them. */
+void smartiod_segment_tell_removed(struct smartiod *d, struct smartiod_segment *seg);
 
 /* ---- export.c: what peers ask an exporter ---- */
 
@@ -399,7 +411,7 @@ void smartiod_connection_check(struct smartiod *d, struct smartiod_connection *c
 void smartiod_connection_lost(struct smartiod *d, struct smartiod_connection *c, uint32_t reason);
 /* The exporter (@node) says something of the connection with this number. */
 void smartiod_connection_event(struct smartiod *d, uint32_t node, uint64_t connection,
-			       uint32_t reason, bool lost);
+			       uint32_t reason, enum sio_segment_loss loss);
 void smartiod_connection_free_all(struct smartiod *d);
 /* A map with a handle, counted in c->n_maps. */
 struct smartiod_map *smartiod_map_new(struct smartiod_session *s, struct smartiod_connection *c,

@@ -36,11 +36,13 @@ static bool node_row(struct smartiod *d, uint64_t after, struct sio_wire_row *re
 static bool segment_row(struct smartiod *d, uint64_t after, struct sio_wire_row *ret)
 {
 	const struct smartiod_segment *seg;
+	bool ended;
 
 	seg = SMARTIOD_OF(smartiod_tree_after(&d->segments, after), struct smartiod_segment,
 			  by_uid);
 	if (!seg)
 		return false;
+	ended = seg->state == SMARTIOD_SEGMENT_ENDED;
 	ret->key = sio_to_le64(seg->uid);
 	ret->owner = sio_to_le64(seg->owner);
 	ret->bytes = sio_to_le64(seg->bytes);
@@ -48,13 +50,15 @@ static bool segment_row(struct smartiod *d, uint64_t after, struct sio_wire_row 
 	ret->id = sio_to_le32(seg->id);
 	ret->node = sio_to_le32(d->node);
 	ret->refs = sio_to_le32(seg->n_refs + seg->n_grants + seg->dma);
-	ret->flags = sio_to_le32((seg->removed ? SIO_ROW_QUARANTINED : SIO_ROW_LIVE) |
+	ret->flags = sio_to_le32((ended ? SIO_ROW_QUARANTINED : SIO_ROW_LIVE) |
 				 (seg->available ? SIO_ROW_AVAILABLE : 0));
 	/* Of who made it; when that has let go of it, of one who attached to it. */
 	ret->pid = sio_to_le32(seg->let_go && seg->attachments ? seg->attachments->o.session->pid
 							       : seg->pid);
 	if (seg->device)
 		snprintf(ret->name, sizeof(ret->name), "device segment");
+	else if (seg->state == SMARTIOD_SEGMENT_KEPT)
+		snprintf(ret->name, sizeof(ret->name), "removed");
 	return true;
 }
 

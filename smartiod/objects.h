@@ -15,6 +15,7 @@
 #include "sisci_api.h"
 #include "smartio/uapi.h"
 #include "smartiod/daemon.h"
+#include "smartiod/segment_life.h"
 #include "smartiod/tree.h"
 #include "wire/client.h"
 #include "wire/peer.h"
@@ -31,7 +32,6 @@
 #define SMARTIOD_CONNECT_WAIT_NS 2000000000ULL /* for a peer whose link is up */
 #define SMARTIOD_PEER_TIMEOUT_NS 5000000000ULL
 #define SMARTIOD_RECONNECT_NS 20000000ULL
-#define SMARTIOD_REMOVE_WAIT_NS 50000000ULL /* for peers that are just leaving */
 
 /* syslog's levels, by name. */
 enum {
@@ -173,17 +173,17 @@ struct smartiod_segment {
 	struct smartiod_tree_node by_id;  /* in d->segment_ids, while it is named */
 	uint64_t uid;			  /* never used again */
 	uint32_t id;
-	bool named;		      /* SEG_CONNECT finds it by id */
-	uint32_t device;	      /* whose segment it is: SEG_LOOKUP by uid; 0: of none */
-	bool is_private;	      /* SCI_FLAG_PRIVATE */
-	bool broadcast;		      /* a member of group @id */
-	bool ready;		      /* memory is there */
-	bool empty;		      /* SCI_FLAG_EMPTY, and not filled yet */
-	bool filled;		      /* it was, and is no more */
-	bool filling;		      /* its memory is being allocated */
-	bool shared;		      /* others of this host may attach to it */
-	bool let_go;		      /* the handle of who made it is gone, others are not */
-	bool removed;		      /* no new users; freed when the last one is gone */
+	bool named;	 /* SEG_CONNECT finds it by id */
+	uint32_t device; /* whose segment it is: SEG_LOOKUP by uid; 0: of none */
+	bool is_private; /* SCI_FLAG_PRIVATE */
+	bool broadcast;	 /* a member of group @id */
+	bool ready;	 /* memory is there */
+	bool empty;	 /* SCI_FLAG_EMPTY, and not filled yet */
+	bool filled;	 /* it was, and is no more */
+	bool filling;	 /* its memory is being allocated */
+	bool shared;	 /* others of this host may attach to it */
+	bool let_go;	 /* the handle of who made it is gone */
+	enum smartiod_segment_state state;
 	bool owner_gone;	      /* the port frees the memory by itself */
 	uint32_t prepared, available; /* bit per adapter */
 	/*
@@ -200,11 +200,10 @@ struct smartiod_segment {
 	struct smartiod_ref *refs; /* the newest first */
 	struct sio_hash refs_by_connection;
 	unsigned n_refs, n_grants;
-	unsigned n_device_grants;    /* of n_grants: for devices, */
-	unsigned n_adrift;	     /* and those that are adrift, which are not among them */
-	unsigned dma;		     /* DMA maps of local devices that reach it */
-	unsigned pins;		     /* operations in progress */
-	struct smartiod_op *removal; /* SEG_REMOVE that waits for its last user; NULL: none */
+	unsigned n_own_grants; /* of n_grants: for devices that this host's programs borrow, */
+	unsigned n_adrift;     /* and those that are adrift, which are not among them */
+	unsigned dma;	       /* DMA maps of local devices that reach it */
+	unsigned pins;	       /* operations in progress */
 };
 
 /* Another program's handle of a segment. */

@@ -373,7 +373,7 @@ void smartiod_restore_tell_lost(struct smartiod *d, struct smartiod_session *s, 
 	struct sio_evm_segment evm = {.handle = handle,
 				      .reason = sio_to_le32(SCI_CB_LOST),
 				      .node = sio_to_le32(d->node),
-				      .lost = sio_to_le32(1)};
+				      .loss = sio_to_le32(SIO_LOSS_LOST)};
 
 	smartiod_event(d, s, type, &evm, sizeof(evm), NULL, 0);
 }

@@ -94,6 +94,12 @@ void smartiod_restore_finish_devices(struct smartiod *d, struct smartiod_session
 struct smartiod_segment *smartiod_segment_by_mem(struct smartiod *d, uint64_t mem,
 						 struct sio_err *reterr);
 /*
+ * Nobody has a handle of the segment in memory @mem, and who tells of it was connected to it: it
+ * was removed, and is kept again (segment_life.h). NULL with *reterr.
+ */
+struct smartiod_segment *smartiod_restore_kept(struct smartiod *d, uint64_t mem, uint32_t id,
+					       struct sio_err *reterr);
+/*
  * Mappings of before that no library has claimed: @seg, a segment again, or one that ends, is not
  * freed under them.
  */

@@ -20,7 +20,7 @@ struct smartiod_segment *smartiod_segment_by_mem(struct smartiod *d, uint64_t me
 		struct smartiod_segment *seg = SMARTIOD_OF(n, struct smartiod_segment, by_uid);
 
 		key = n->key;
-		if (seg->mem == mem && seg->ready && !seg->removed)
+		if (seg->mem == mem && smartiod_segment_usable(seg, false))
 			return seg;
 	}
 	sio_fail(reterr, -ENOENT, "no segment lies in memory %" PRIu64, mem);
@@ -146,6 +146,9 @@ static int connect(struct smartiod *d, struct smartiod_session *s, struct smarti
 	seg->refs->leaving =
 		sio_from_le32(m->flags) & SIO_RESTORE_LEAVING; /* the newest is first */
 	smartiod_segment_connected(d, seg, d->node, adapter);
+	/* The smartiod before may have ended before it told. */
+	if (seg->state == SMARTIOD_SEGMENT_KEPT)
+		smartiod_connection_event(d, d->node, c->id, SCI_CB_DISCONNECT, SIO_LOSS_REMOVED);
 	return 0;
 }
 
@@ -154,7 +157,9 @@ int smartiod_restore_connection(struct smartiod *d, struct smartiod_session *s,
 {
 	const struct sio_msg_seg_connect *r = (const void *)m->request;
 	uint32_t adapter = sio_from_le32(r->adapter);
+	uint32_t handle = s->forced; /* the maker may be this very session */
 	struct smartiod_segment *seg;
+	int rc;
 
 	if (sio_from_le32(r->node) != d->node || adapter >= d->host->n_adapters ||
 	    sio_from_le32(r->flags) & SCI_FLAG_BROADCAST)
@@ -163,11 +168,18 @@ int smartiod_restore_connection(struct smartiod *d, struct smartiod_session *s,
 		return reterr->code;
 	seg = smartiod_segment_by_mem(d, sio_from_le64(m->key), reterr);
 	if (!seg)
+		seg = smartiod_restore_kept(d, sio_from_le64(m->key), sio_from_le32(r->segment_id),
+					    reterr);
+	if (!seg)
 		return reterr->code;
 	/* Who attached may not know whether its maker ever made it available; the seal does. */
 	if ((!(seg->exported & 1u << adapter) && !seg->let_go) || seg->device)
 		return sio_fail(reterr, -EACCES, "segment %#x was never available there", seg->id);
-	return connect(d, s, seg, adapter, m, reterr);
+	s->forced = handle;
+	smartiod_segment_pin(seg);
+	rc = connect(d, s, seg, adapter, m, reterr);
+	smartiod_segment_unpin(d, seg);
+	return rc;
 }
 
 int smartiod_restore_dev_connection(struct smartiod *d, struct smartiod_session *s,

@@ -32,10 +32,9 @@ static bool was_let_go(struct smartiod *d, const struct smartiod_leftover *l,
  * Who made it has let go of its handle before: it has nothing to say of it, but its memory is
  * there, and others have handles, which the seals prove.
  */
-static struct smartiod_segment *let_go(struct smartiod *d, const struct sio_msg_restore *m,
-				       struct sio_err *reterr)
+static struct smartiod_segment *without_maker(struct smartiod *d, uint64_t mem, bool named,
+					      uint32_t id, struct sio_err *reterr)
 {
-	uint64_t mem = sio_from_le64(m->key);
 	struct smartiod_tree_node *n = smartiod_tree_find(&d->recovery.leftovers, mem);
 	struct smartiod_leftover *l = SMARTIOD_OF(n, struct smartiod_leftover, by_id);
 	struct smartiod_session *maker;
@@ -46,19 +45,43 @@ static struct smartiod_segment *let_go(struct smartiod *d, const struct sio_msg_
 		sio_fail(reterr, -ENOENT, "no segment lies in memory %" PRIu64, mem);
 		return NULL;
 	}
-	smartiod_restore_take_number(d, sio_from_le32(m->number));
+	if (named)
+		smartiod_restore_take_number(d, id);
 	if (maker)
 		maker->forced = SMARTIOD_LET_GO_HANDLES + (uint32_t)(mem & 0xffffff);
-	rc = smartiod_segment_new(d, maker, l->owner, true, sio_from_le32(m->number), l->length,
-				  &seg, reterr);
+	rc = smartiod_segment_new(d, maker, l->owner, named, id, l->length, &seg, reterr);
 	if (maker)
 		maker->forced = 0;
 	if (rc < 0)
 		return NULL;
-	smartiod_restore_state(d, seg, m);
-	seg->let_go = seg->shared = true;
+	seg->let_go = true;
 	smartiod_segment_take_leftover(d, seg, l);
+	return seg;
+}
+
+static struct smartiod_segment *let_go(struct smartiod *d, const struct sio_msg_restore *m,
+				       struct sio_err *reterr)
+{
+	struct smartiod_segment *seg =
+		without_maker(d, sio_from_le64(m->key), true, sio_from_le32(m->number), reterr);
+
+	if (!seg)
+		return NULL;
+	smartiod_restore_state(d, seg, m);
+	seg->shared = true;
 	smartiod_restore_mapped(d, seg);
+	return seg;
+}
+
+struct smartiod_segment *smartiod_restore_kept(struct smartiod *d, uint64_t mem, uint32_t id,
+					       struct sio_err *reterr)
+{
+	struct smartiod_segment *seg = without_maker(d, mem, false, id, reterr);
+
+	if (seg) {
+		smartiod_segment_leave(d, seg, SMARTIOD_SEGMENT_KEEP);
+		smartiod_restore_mapped(d, seg);
+	}
 	return seg;
 }
 

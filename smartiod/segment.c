@@ -72,17 +72,23 @@ static void segment_free(struct smartiod *d, struct smartiod_segment *seg)
 	free(seg);
 }
 
-/* The last user lets the memory go. */
+/* An event that cannot come is an error of ours: it ends the daemon, not somebody's memory. */
+static void enter(struct smartiod *d, struct smartiod_segment *seg,
+		  enum smartiod_segment_event event)
+{
+	if (!smartiod_segment_next(seg->state, event, &seg->state))
+		smartiod_fatal(d, "segment %#x: event %u in state %u", seg->id, event, seg->state);
+}
+
+/* Its last user has released it: then it ends, if it was removed before. */
 void smartiod_segment_check(struct smartiod *d, struct smartiod_segment *seg)
 {
 	if (smartiod_segment_used(seg))
 		return;
-	if (seg->removal) { /* it ends the segment, and comes here again */
-		smartiod_op_resume(d, seg->removal);
+	enter(d, seg, SMARTIOD_SEGMENT_UNUSED);
+	if (seg->state != SMARTIOD_SEGMENT_ENDED || seg->n_adrift)
 		return;
-	}
-	if (!seg->removed || seg->n_adrift)
-		return;
+	smartiod_object_remove(&seg->o);
 	if (!seg->owner_gone)
 		smartiod_port_free(d, seg->mem);
 	segment_free(d, seg);
@@ -107,7 +113,7 @@ void smartiod_segment_grant_put(struct smartiod *d, struct smartiod_segment *seg
 	if (grant->adrift)
 		seg->n_adrift--;
 	else
-		seg->n_device_grants -= grant->purpose == SIO_GRANT_DEVICE;
+		seg->n_own_grants -= grant->own_borrow;
 	smartiod_segment_check(d, seg);
 }
 
@@ -126,11 +132,10 @@ void smartiod_segment_free_all(struct smartiod *d)
 	}
 }
 
-void smartiod_segment_end(struct smartiod *d, struct smartiod_segment *seg, uint32_t reason,
-			  bool owner_gone)
+void smartiod_segment_leave(struct smartiod *d, struct smartiod_segment *seg,
+			    enum smartiod_segment_event event)
 {
-	smartiod_object_remove(&seg->o);
-	smartiod_segment_detach_all(d, seg);
+	enter(d, seg, event);
 	if (seg->named) {
 		smartiod_tree_remove(&d->segment_ids, &seg->by_id);
 		seg->named = false;
@@ -138,15 +143,37 @@ void smartiod_segment_end(struct smartiod *d, struct smartiod_segment *seg, uint
 	if (seg->broadcast && d->member[seg->id] == seg)
 		d->member[seg->id] = NULL;
 	seg->available = 0;
-	seg->removed = true;
+	seg->let_go |= seg->state != SMARTIOD_SEGMENT_ENDED;
+}
+
+void smartiod_segment_kept(struct smartiod *d, struct smartiod_segment *seg,
+			   enum smartiod_segment_event event)
+{
+	smartiod_segment_leave(d, seg, event);
+	smartiod_restore_mapped(d, seg);
+	smartiod_segment_tell_removed(d, seg);
+	smartiod_segment_check(d, seg);
+}
+
+void smartiod_segment_end(struct smartiod *d, struct smartiod_segment *seg, uint32_t reason,
+			  bool owner_gone)
+{
+	smartiod_object_remove(&seg->o);
+	smartiod_segment_detach_all(d, seg);
+	smartiod_segment_leave(d, seg,
+			       owner_gone ? SMARTIOD_SEGMENT_MAKER_GONE : SMARTIOD_SEGMENT_CUT);
 	seg->owner_gone |= owner_gone;
 	seg->pins++; /* it stays while importers of this host let go */
 	if (!seg->owner_gone)
 		smartiod_restore_mapped(d, seg);
-	if (seg->removal)
-		smartiod_op_resume(d, seg->removal);
 	smartiod_segment_cut(d, seg, SIO_ADAPTER_ANY, reason);
 	smartiod_segment_unpin(d, seg);
+}
+
+bool smartiod_segment_usable(const struct smartiod_segment *seg, bool by_owner)
+{
+	return seg->ready && (by_owner ? seg->state == SMARTIOD_SEGMENT_OWNED
+				       : seg->state != SMARTIOD_SEGMENT_ENDED);
 }
 
 /* Numbers of segments can be guessed: by one of a device's no other device's can be had. */
@@ -155,7 +182,7 @@ static bool may_connect(const struct smartiod_segment *seg, const struct smartio
 {
 	uint32_t there = adapter == SIO_ADAPTER_ANY ? UINT32_MAX : 1u << adapter;
 
-	if (!seg->ready || seg->removed)
+	if (!smartiod_segment_usable(seg, true))
 		return false;
 	return w->uid ? seg->device && seg->device == w->device : (seg->available & there) != 0;
 }
@@ -169,7 +196,7 @@ struct smartiod_segment *smartiod_segment_lookup(struct smartiod *d,
 
 	if (seg && may_connect(seg, w, adapter))
 		return seg;
-	if (seg && seg->ready && !seg->removed && adapter != SIO_ADAPTER_ANY)
+	if (seg && smartiod_segment_usable(seg, true) && adapter != SIO_ADAPTER_ANY)
 		sio_fail(reterr, -ENOENT, "segment %#x of %s is not available on its adapter %u",
 			 w->id, d->host->name, adapter);
 	else
@@ -247,6 +274,7 @@ int smartiod_seg_unavailable(struct smartiod *d, struct smartiod_session *s, con
 	const struct sio_msg_seg_adapter *m = msg;
 	uint32_t bit = 0, flags = sio_from_le32(m->flags), adapter = sio_from_le32(m->adapter);
 	struct smartiod_segment *seg = NULL;
+	bool publishes;
 	int rc = get_adapter(d, s, m, &seg, &bit, reterr);
 
 	if (rc < 0)
@@ -254,10 +282,11 @@ int smartiod_seg_unavailable(struct smartiod *d, struct smartiod_session *s, con
 	if (flags & ~(SCI_FLAG_NOTIFY | SCI_FLAG_FORCE_DISCONNECT))
 		return sio_fail(reterr, -EINVAL,
 				"flags %#x do not belong to SCISetSegmentUnavailable", flags);
-	if (!(seg->available & bit))
-		return sio_fail(reterr, -EPERM, "segment %#x is not available on adapter %u",
+	if (!(seg->prepared & bit))
+		return sio_fail(reterr, -EPERM, "segment %#x was never prepared on adapter %u",
 				seg->id, adapter);
-	if (seg->broadcast)
+	publishes = seg->broadcast && seg->available & bit;
+	if (publishes)
 		rc = smartiod_group_publish(d, s, msg, seg, adapter, false, reterr); /* replies */
 	if (rc < 0)
 		return rc;
@@ -268,7 +297,7 @@ int smartiod_seg_unavailable(struct smartiod *d, struct smartiod_session *s, con
 	} else if (flags & SCI_FLAG_NOTIFY) {
 		smartiod_segment_ask_to_leave(d, seg, adapter);
 	}
-	if (!seg->broadcast)
+	if (!publishes)
 		smartiod_reply_ok(d, s, msg);
 	return 0;
 }

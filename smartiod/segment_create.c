@@ -70,7 +70,7 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 		seg->empty = false;
 		seg->filled = c->fills;
 	}
-	if (seg->removed)
+	if (seg->state == SMARTIOD_SEGMENT_ENDED)
 		smartiod_op_error(d, op, -ECANCELED, "the segment was removed meanwhile");
 	else if (a->error)
 		create_failed(d, c, a->error, a->text);

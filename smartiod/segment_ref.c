@@ -10,7 +10,7 @@
 static void refs_check(struct smartiod *d, struct smartiod_segment *seg)
 {
 	seg->pins++;
-	if (seg->device && !seg->removed && seg->n_refs == 0)
+	if (seg->device && seg->state == SMARTIOD_SEGMENT_OWNED && seg->n_refs == 0)
 		smartiod_device_segment_idle(d, seg);
 	smartiod_segment_unpin(d, seg);
 }
@@ -37,19 +37,19 @@ static void local_event(struct smartiod *d, struct smartiod_segment *seg, uint32
 	}
 }
 
-/* Tell whoever has this connection. @lost: the reference is dropped by the caller. */
+/* Tell whoever has this connection. SIO_LOSS_LOST: the reference is dropped by the caller. */
 static void tell_importer(struct smartiod *d, const struct smartiod_ref *r, uint32_t reason,
-			  bool lost)
+			  enum sio_segment_loss loss)
 {
 	struct sio_peer_seg_event msg = {
 		.h.type = sio_to_le32(SIO_PEER_SEG_EVENT),
 		.connection = sio_to_le64(r->connection),
 		.reason = sio_to_le32(reason),
-		.lost = sio_to_le32(lost),
+		.loss = sio_to_le32(loss),
 	};
 
 	if (r->node == d->node)
-		smartiod_connection_event(d, d->node, r->connection, reason, lost);
+		smartiod_connection_event(d, d->node, r->connection, reason, loss);
 	else
 		smartiod_peer_tell(d, r->node, &msg, sizeof(msg));
 }
@@ -144,7 +144,7 @@ void smartiod_segment_cut(struct smartiod *d, struct smartiod_segment *seg, uint
 		if (adapter != SIO_ADAPTER_ANY && r->adapter != adapter)
 			continue;
 		ref_free(seg, r);
-		tell_importer(d, &gone, reason, true);
+		tell_importer(d, &gone, reason, SIO_LOSS_LOST);
 	}
 }
 
@@ -153,7 +153,13 @@ void smartiod_segment_ask_to_leave(struct smartiod *d, struct smartiod_segment *
 {
 	for (const struct smartiod_ref *r = seg->refs; r; r = r->next)
 		if (r->adapter == adapter)
-			tell_importer(d, r, SCI_CB_DISCONNECT, false);
+			tell_importer(d, r, SCI_CB_DISCONNECT, SIO_LOSS_NONE);
+}
+
+void smartiod_segment_tell_removed(struct smartiod *d, struct smartiod_segment *seg)
+{
+	for (const struct smartiod_ref *r = seg->refs; r; r = r->next)
+		tell_importer(d, r, SCI_CB_DISCONNECT, SIO_LOSS_REMOVED);
 }
 
 void smartiod_segment_node_down(struct smartiod *d, uint32_t node)

@@ -63,7 +63,7 @@ void smartiod_segment_detach_all(struct smartiod *d, struct smartiod_segment *se
 			.handle = sio_to_le32(smartiod_handle(&a->o)),
 			.reason = sio_to_le32(SCI_CB_LOST),
 			.node = sio_to_le32(d->node),
-			.lost = sio_to_le32(1),
+			.loss = sio_to_le32(SIO_LOSS_LOST),
 		};
 
 		seg->attachments = a->next;

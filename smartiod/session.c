@@ -193,11 +193,14 @@ struct smartiod_session *smartiod_session_by_owner(struct smartiod *d, uint64_t 
 
 /*
  * One that hangs on the daemon already, and has a maker again who asked for that, does not end with
- * him.
+ * him. Of one whose memory the port was asked to give us the answer tells whether it has ended.
  */
 static void drop_segment(struct smartiod *d, struct smartiod_segment *seg)
 {
-	smartiod_segment_end(d, seg, SCI_CB_LOST, seg->owner != 0 || seg->let_go);
+	if (seg->state == SMARTIOD_SEGMENT_GIVING)
+		smartiod_object_remove(&seg->o);
+	else
+		smartiod_segment_end(d, seg, SCI_CB_LOST, seg->owner != 0 || seg->let_go);
 }
 
 static void drop_object(struct smartiod *d, struct smartiod_object *o)

@@ -396,7 +396,7 @@ static void local_event(struct sio_journal *j, const struct sio_evm_segment *evm
 	struct sio_journal_entry *e = find(j, evm->handle);
 	uint32_t adapter = sio_from_le32(evm->adapter), n = sio_from_le32(evm->count);
 
-	if (sio_from_le32(evm->lost)) {
+	if (sio_from_le32(evm->loss) == SIO_LOSS_LOST) {
 		lose(j, evm->handle);
 		return;
 	}
@@ -458,7 +458,7 @@ void sio_journal_event(struct sio_journal *j, const struct sio_msg *msg)
 		local_event(j, segment);
 		return;
 	case SIO_EVM_SEGMENT_REMOTE:
-		if (sio_from_le32(segment->lost))
+		if (sio_from_le32(segment->loss) == SIO_LOSS_LOST)
 			lose(j, segment->handle);
 		return;
 	case SIO_EVM_DINT_RING:

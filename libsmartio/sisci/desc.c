@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "sisci/library.h"
+#include "sisci/segment.h"
 
 static void desc_free(struct sio_object *o)
 {
@@ -51,7 +51,9 @@ static int close_desc(struct sio_library *lib, sci_desc_t sd, unsigned flags, st
 	o = sio_object_get(lib, sd, SIO_DESC, err);
 	if (!o)
 		return err->code;
-	rc = sio_object_claim(o, false, err);
+	rc = sio_remote_segments_close(o, err);
+	if (!rc)
+		rc = sio_object_claim(o, false, err);
 	if (rc) {
 		sio_object_put(o);
 		return rc;

@@ -20,21 +20,25 @@ static void object_free(void *object)
 static void segment_event(struct sio_library *lib, bool local, const struct sio_evm_segment *e)
 {
 	uint32_t id = sio_from_le32(e->handle), reason = sio_from_le32(e->reason);
-	uint32_t n = sio_from_le32(e->count);
+	uint32_t n = sio_from_le32(e->count), loss = sio_from_le32(e->loss);
 	struct sio_object *o;
 
 	o = sio_object_by_id(lib, local ? SIO_LOCAL_SEGMENT : SIO_REMOTE_SEGMENT, id);
 	if (!o)
 		return;
-	if (sio_from_le32(e->lost)) { /* a local one: its maker, or smartiod's memory of it */
+	if (loss == SIO_LOSS_LOST) { /* a local one: its maker, or smartiod's memory of it */
 		sio_object_lose(o);
 		if (!local)
 			((struct sio_remote_segment *)o)->told_lost = true;
+	} else if (!local && loss == SIO_LOSS_REMOVED) {
+		if (((struct sio_remote_segment *)o)->removed)
+			return; /* by a smartiod that was started again */
+		((struct sio_remote_segment *)o)->removed = true;
 	} else if (!local && (reason == SCI_CB_NOT_OPERATIONAL || reason == SCI_CB_OPERATIONAL))
 		sio_remote_segment_path(o, reason == SCI_CB_NOT_OPERATIONAL);
 	for (uint32_t i = 0; i < (n ? n : 1); i++)
 		sio_task_segment(o, reason, sio_from_le32(e->node), sio_from_le32(e->adapter),
-				 sio_from_le32(e->lost)		    ? SCI_ERR_NOT_CONNECTED
+				 loss == SIO_LOSS_LOST		    ? SCI_ERR_NOT_CONNECTED
 				 : reason == SCI_CB_NOT_OPERATIONAL ? SCI_ERR_NO_LINK_ACCESS
 								    : SCI_ERR_OK);
 }

@@ -149,6 +149,17 @@ void SCIConnectSegment(sci_desc_t sd, sci_remote_segment_t *segment, unsigned in
 	sio_api_leave(error, rc, &err);
 }
 
+/* With the caller's reference. */
+static int end_connection(struct sio_object *o, struct sio_err *err)
+{
+	int rc = sio_object_claim(o, false, err);
+
+	rc = sio_object_close(o, rc, SIO_MSG_SEG_DISCONNECT, 0, err);
+	if (!rc)
+		sio_object_end(o);
+	return rc;
+}
+
 static int disconnect(struct sio_library *lib, sci_remote_segment_t segment, unsigned flags,
 		      struct sio_err *err)
 {
@@ -158,12 +169,62 @@ static int disconnect(struct sio_library *lib, sci_remote_segment_t segment, uns
 	if (rc)
 		return rc;
 	seg = get(lib, segment, err);
-	if (!seg)
-		return err->code;
-	rc = sio_object_claim(&seg->o, false, err);
-	rc = sio_object_close(&seg->o, rc, SIO_MSG_SEG_DISCONNECT, 0, err);
-	if (!rc)
-		sio_object_end(&seg->o);
+	return seg ? end_connection(&seg->o, err) : err->code;
+}
+
+/* ---- segments whose exporter is gone, when their virtual device is closed ---- */
+
+static bool exporter_gone(const struct sio_object *o)
+{
+	return o->kind == SIO_REMOTE_SEGMENT &&
+	       (o->lost || ((const struct sio_remote_segment *)o)->removed);
+}
+
+/* Under the lock: does all that belongs to @desc come from exporters that are gone? */
+static bool all_gone(const struct sio_object *desc)
+{
+	const struct sio_object *o = desc->lib->objects;
+
+	while (o && (o->parent != desc || exporter_gone(o)))
+		o = o->next;
+	return !o;
+}
+
+/*
+ * Under the lock: the first one that can be disconnected, with a reference; NULL: there is none.
+ * Those that are mapped outlive @desc, until the program unmaps and disconnects them.
+ */
+static struct sio_object *next_gone(struct sio_object *desc, unsigned *n_mapped)
+{
+	for (struct sio_object *o = desc->lib->objects; o; o = o->next) {
+		if (o->parent != desc || o->removing)
+			continue;
+		if (o->children == 0) {
+			sio_handle_ref(o->lib->handles, o->handle);
+			return o;
+		}
+		o->parent = NULL;
+		desc->children--;
+		++*n_mapped;
+	}
+	return NULL;
+}
+
+int sio_remote_segments_close(struct sio_object *desc, struct sio_err *err)
+{
+	struct sio_session *s = desc->lib->session;
+	struct sio_object *o;
+	unsigned n_mapped = 0;
+	int rc;
+
+	do {
+		sio_session_lock(s);
+		o = desc->children && all_gone(desc) ? next_gone(desc, &n_mapped) : NULL;
+		sio_session_unlock(s);
+		rc = o ? end_connection(o, err) : 0;
+	} while (o && (!rc || rc == -EINVAL)); /* EINVAL: another thread was first */
+	while (n_mapped-- > 0)
+		sio_object_put(desc);
 	return rc;
 }
 

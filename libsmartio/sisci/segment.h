@@ -58,6 +58,7 @@ struct sio_remote_segment {
 	uint32_t peer_boot;  /* of the host that it is on; low half */
 	bool down;	     /* its path is, and may come back. Under the lock */
 	bool told_lost;	     /* its events say so. Under the lock */
+	bool removed;	     /* by its exporter; it is kept for us. Under the lock */
 	uint32_t connecting; /* asynchronously; read without the lock, too */
 	bool is_bar;
 	bool exact;	  /* a multicast group whose members have each their own memory */
@@ -146,6 +147,11 @@ int sio_remote_segment_start(struct sio_library *lib, struct sio_remote_segment 
 			     sci_remote_segment_t *ret, struct sio_err *err);
 /* What the reply to a connect says of it. */
 void sio_remote_segment_fill(struct sio_remote_segment *seg, const struct sio_rep_seg_connect *rep);
+/*
+ * @desc is about to be closed. If all that belongs to it are segments whose exporters are gone
+ * (lost, or removed), they are disconnected; those that are mapped belong to nothing any more.
+ */
+int sio_remote_segments_close(struct sio_object *desc, struct sio_err *err);
 /* -ENOTCONN while it is connecting. */
 int sio_remote_segment_check(const struct sio_remote_segment *seg, struct sio_err *err);
 struct sio_remote_segment *sio_remote_segment_new(uint32_t segment_id, unsigned flags,

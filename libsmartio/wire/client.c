@@ -152,7 +152,7 @@ int sio_client_check_reply(uint32_t type, const void *msg, size_t len, struct si
 }
 
 /* So often does its receiver do something. */
-static int check_times(const void *msg, struct sio_err *reterr)
+static int check_segment(const void *msg, struct sio_err *reterr)
 {
 	struct sio_evm_segment evm;
 
@@ -161,6 +161,9 @@ static int check_times(const void *msg, struct sio_err *reterr)
 		return sio_fail(reterr, -EPROTO,
 				"event %u happened %u times, a word tells of %u at most",
 				sio_from_le32(evm.h.type), sio_from_le32(evm.count), SIO_EVM_TIMES);
+	if (sio_from_le32(evm.loss) > SIO_LOSS_REMOVED)
+		return sio_fail(reterr, -EPROTO, "event %u of loss %u", sio_from_le32(evm.h.type),
+				sio_from_le32(evm.loss));
 	return 0;
 }
 
@@ -175,6 +178,6 @@ int sio_client_check_event(const void *msg, size_t len, struct sio_wire_header *
 		return sio_fail(reterr, -EPROTO, "event %u of %zu bytes, id %u", ret->type, len,
 				ret->id);
 	if (ret->type == SIO_EVM_SEGMENT_LOCAL || ret->type == SIO_EVM_SEGMENT_REMOTE)
-		return check_times(msg, reterr);
+		return check_segment(msg, reterr);
 	return 0;
 }

@@ -23,10 +23,11 @@
 
 /*
  * 2: keys in replies, RESTORE; 3: seals; 4: attachments' own step; 5: BYE; 6: LINK; 7: the reason
- * in refusals, how devices are reset.
+ * in refusals, how devices are reset; 8: removed segments are kept for their importers, who are
+ * told so.
  */
-#define SIO_CLIENT_VERSION 7
-#define SIO_CLIENT_VERSION_MIN 7
+#define SIO_CLIENT_VERSION 8
+#define SIO_CLIENT_VERSION_MIN 8
 
 enum {
 	SIO_MSG_HELLO = 1,
@@ -525,12 +526,18 @@ struct sio_msg_queue_detach {
 SIO_WIRE_SIZE(struct sio_msg_queue_detach, 24);
 
 /* Events. */
+/* What becomes of a segment's handle with an event. */
+enum sio_segment_loss {
+	SIO_LOSS_NONE,
+	SIO_LOSS_LOST,	  /* it is gone: its maps become pages of ones */
+	SIO_LOSS_REMOVED, /* its exporter has removed it; the memory is kept for its importers */
+};
 #define SIO_EVM_TIMES 256u /* one word tells at most of so many; more are told in several */
 struct sio_evm_segment {
 	struct sio_msg h;
 	sio_le32 handle, reason; /* SCI_CB_* */
 	sio_le32 node, adapter;
-	sio_le32 lost;	/* 1: replace the mappings by pages of ones */
+	sio_le32 loss;	/* enum sio_segment_loss */
 	sio_le32 count; /* it happened so many times, SIO_EVM_TIMES at most; 0: once */
 };
 SIO_WIRE_SIZE(struct sio_evm_segment, 40);

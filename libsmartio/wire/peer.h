@@ -16,7 +16,7 @@
 #include "wire/client.h"
 #include "wire/wire.h"
 
-#define SIO_PEER_VERSION 4
+#define SIO_PEER_VERSION 6
 #define SIO_PEER_REPLY 0x8000u
 #define SIO_TOKEN_BYTES 32
 
@@ -144,11 +144,11 @@ struct sio_peer_grant_query {
 };
 SIO_WIRE_SIZE(struct sio_peer_grant_query, 24);
 
-/* News to an importer. @lost: the exporter has already dropped the reference. */
+/* News to an importer. SIO_LOSS_LOST: the exporter has already dropped the reference. */
 struct sio_peer_seg_event {
 	struct sio_msg h;
 	sio_le64 connection;
-	sio_le32 reason, lost; /* reason: SCI_CB_* */
+	sio_le32 reason, loss; /* SCI_CB_*; enum sio_segment_loss */
 };
 SIO_WIRE_SIZE(struct sio_peer_seg_event, 32);
 

@@ -131,7 +131,7 @@ static void say_farewell(int fd)
 						.type = sio_to_le32(SIO_EVM_SEGMENT_REMOTE)},
 					  .handle = sio_to_le32(2),
 					  .reason = sio_to_le32(SCI_CB_LOST),
-					  .lost = sio_to_le32(1)};
+					  .loss = sio_to_le32(1)};
 
 	if (orders->farewell >= TELLS_DEVICE)
 		send_with(fd, &device, sizeof(device), NULL, 0);

@@ -246,8 +246,6 @@ static int exports(void *arg)
 	expect_local(seg, SCI_CB_DISCONNECT);
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
-	SCIRemoveSegment(seg, 0, &error);
-	CHECK_IS(error, SCI_ERR_BUSY);
 	SCIRemoveSegment(seg, SCI_FLAG_FORCE_REMOVE, &error);
 	CHECK_OK(error);
 	api_end(sd);

@@ -28,7 +28,7 @@ static void is_lost(struct sio_journal *j)
 {
 	struct sio_evm_segment evm = {.h.type = sio_to_le32(SIO_EVM_SEGMENT_LOCAL),
 				      .handle = sio_to_le32(HANDLE),
-				      .lost = sio_to_le32(1)};
+				      .loss = sio_to_le32(1)};
 
 	sio_journal_event(j, &evm.h);
 }

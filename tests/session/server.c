@@ -193,7 +193,7 @@ static void tell_lost(bool interrupt, uint32_t handle)
 				      .handle = sio_to_le32(handle),
 				      .reason = sio_to_le32(SCI_CB_LOST),
 				      .node = sio_to_le32(4),
-				      .lost = sio_to_le32(1)};
+				      .loss = sio_to_le32(1)};
 
 	if (interrupt)
 		send_fds(&dint, sizeof(dint), NULL, 0);

@@ -57,7 +57,7 @@ static void say(struct smartiod *d, uint32_t node, struct sio_msg *msg, size_t l
 
 static void lie(struct smartiod *d, uint32_t node, unsigned kind, uint64_t drawn)
 {
-	struct sio_peer_seg_event event = {.lost = sio_to_le32(1),
+	struct sio_peer_seg_event event = {.loss = sio_to_le32(SIO_LOSS_LOST),
 					   .reason = sio_to_le32(SCI_CB_LOST)};
 	struct sio_peer_borrower ret = {.h.id = sio_to_le32(0x7fffffff)};
 	struct sio_peer_grant_release release = {.grant = sio_to_le64(0)};

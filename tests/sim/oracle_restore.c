@@ -400,7 +400,7 @@ static uint32_t lost_by(const struct sio_msg *msg)
 	switch (sio_from_le32(msg->type)) {
 	case SIO_EVM_SEGMENT_LOCAL:
 	case SIO_EVM_SEGMENT_REMOTE:
-		return sio_from_le32(seg->lost) ? sio_from_le32(seg->handle) : 0;
+		return sio_from_le32(seg->loss) == SIO_LOSS_LOST ? sio_from_le32(seg->handle) : 0;
 	case SIO_EVM_DINT_LOST:
 		return sio_from_le32(dint->handle);
 	case SIO_EVM_DEVICE:

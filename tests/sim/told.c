@@ -116,19 +116,10 @@ bool sim_import_lives(const struct sim_import *m)
 
 void sim_export_removed(struct sim_export *x, bool force, sci_error_t e)
 {
-	struct sim_import *m;
-
 	x->gone = true;
-	if (e != SCI_ERR_OK)
-		return;
-	sim_export_asked(x);
-	DL_FOREACH (sim_imports, m) {
-		sim_party_look(m->by);
-		if (!force && m->of == x && m->asks == x->asks && sim_import_lives(m) &&
-		    sim_all_is_told())
-			sim_fail("callbacks", "%s: segment %u is removed, and %s is connected",
-				 x->by->name, x->id, m->by->name);
-	}
+	x->kept = !force && e == SCI_ERR_OK;
+	if (e == SCI_ERR_OK)
+		sim_export_asked(x);
 }
 
 /* Somebody of @host may have been connected who ended like that. */
@@ -262,6 +253,9 @@ static bool may_be_lost(struct sim_import *m)
 		return true;
 	sim_party_look(m->by);
 	sim_party_look(m->of->by);
+	/* What was removed before outlives its maker, unless the port had no memory to take it. */
+	if (m->of->kept && !sim_has_fault("port") && !sim_has_fault("lack"))
+		return false;
 	return m->of->by->died || m->of->by->ends;
 }
 

@@ -31,6 +31,7 @@ struct sim_export {
 	unsigned asks; /* how often it began to ask */
 	uint64_t cut;  /* whoever was connected before was told then */
 	bool callback, overflow, gone;
+	bool kept; /* removed, and not by force: whoever is connected keeps it */
 	unsigned made, made_before, connects; /* connections; as of the last check; as told */
 	int connections;		      /* as told */
 	uint64_t down[SIM_HOSTS], up[SIM_HOSTS];
@@ -59,7 +60,7 @@ struct sim_export *sim_export_new(unsigned id, bool callback);
 /* All who are connected are about to be asked to leave; that was done. */
 void sim_export_asks(struct sim_export *x);
 void sim_export_asked(struct sim_export *x);
-/* It was removed, if not by @force because nobody is connected; or is lost. */
+/* It was removed, by @force or to be kept for who is connected; or is lost. */
 void sim_export_removed(struct sim_export *x, bool force, sci_error_t e);
 void sim_export_told(struct sim_export *x, sci_segment_cb_reason_t reason, unsigned node);
 /* It asked what there is, and that gave @e: nothing, or no more. */

@@ -149,11 +149,9 @@ static void remove_own(struct state *s)
 	if (!s->own)
 		return;
 	flags = sim_pick(2) ? SCI_FLAG_FORCE_REMOVE : 0;
-	if (flags)
-		sim_export_asks(s->told);
-	SIM_END(SCIRemoveSegment, (s->own, flags, &e), &e, SCI_ERR_BUSY);
-	/* Or its daemon had no memory to wait for those who are connected. */
-	if (e == SCI_ERR_BUSY || e == SCI_ERR_NOSPC)
+	sim_export_asks(s->told);
+	SIM_END(SCIRemoveSegment, (s->own, flags, &e), &e);
+	if (e == SCI_ERR_NOSPC) /* its daemon had no memory to keep it for those who are */
 		return;
 	sim_export_removed(s->told, flags, e);
 	s->own = NULL;

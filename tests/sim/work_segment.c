@@ -30,7 +30,7 @@ struct own {
 	volatile uint32_t *at;
 	uint32_t tag, id;
 	unsigned pages;
-	unsigned prepared, available; /* adapters, a bit each */
+	unsigned prepared; /* adapters, a bit each */
 };
 
 struct other {
@@ -111,7 +111,7 @@ static void create(struct state *s)
 		return;
 	}
 	o->pages = pages;
-	o->prepared = o->available = 0;
+	o->prepared = 0;
 	o->map = NULL;
 	o->tag = 0xa0000000u | sim_node(sim_self()->host) << 20 | (++last_tag & 0xfffff);
 	w = &shown[sim_self()->host][o->id];
@@ -185,25 +185,20 @@ static void change(struct state *s)
 			sim_fail("states", "%s: available gives %s where the segment is %sprepared",
 				 sim_self()->name, SCIGetErrorString(e),
 				 o->prepared & bit ? "" : "not ");
-		if (e == SCI_ERR_OK)
-			o->available |= bit;
-		else if (e == SCI_ERR_SEGMENT_NOT_PREPARED && w)
+		if (e == SCI_ERR_SEGMENT_NOT_PREPARED && w)
 			hide(w, a);
 		break;
 	default:
 		SIM_END(SCISetSegmentUnavailable,
 			(o->segment, a, sim_pick(2) ? SCI_FLAG_FORCE_DISCONNECT : 0, &e), &e,
 			SCI_ERR_ILLEGAL_OPERATION);
-		if ((e == SCI_ERR_OK) != !!(o->available & bit) && e != SCI_ERR_NO_LINK_ACCESS)
+		if ((e == SCI_ERR_OK) != !!(o->prepared & bit) && e != SCI_ERR_NO_LINK_ACCESS)
 			sim_fail("states",
-				 "%s: unavailable gives %s where the segment is %savailable",
+				 "%s: unavailable gives %s where the segment is %sprepared",
 				 sim_self()->name, SCIGetErrorString(e),
-				 o->available & bit ? "" : "not ");
-		if (e == SCI_ERR_OK) {
-			o->available &= ~bit;
-			if (w)
-				hide(w, a);
-		}
+				 o->prepared & bit ? "" : "not ");
+		if (e == SCI_ERR_OK && w)
+			hide(w, a);
 	}
 }
 
@@ -223,8 +218,9 @@ static void remove_own(struct own *o, bool force)
 		if (shown_of(o))
 			show_none(shown_of(o));
 		o->segment = NULL;
-	} else if (force) {
-		sim_fail("states", "%s: forced removal gives %s", sim_self()->name,
+	} else if (force || (e == SCI_ERR_BUSY && !o->map)) {
+		sim_fail("states", "%s: %sremoval of %s segment gives %s", sim_self()->name,
+			 force ? "forced " : "", o->map ? "a mapped" : "an unmapped",
 			 SCIGetErrorString(e));
 	}
 }

@@ -145,7 +145,7 @@ void expect_event(struct world_client *c, uint32_t type, unsigned nth, uint32_t 
 	assert_non_null(evm);
 	assert_int_equal(sio_from_le32(evm->handle), handle);
 	assert_int_equal(sio_from_le32(evm->reason), reason);
-	assert_int_equal(sio_from_le32(evm->lost), lost);
+	assert_int_equal(sio_from_le32(evm->loss), lost);
 }
 
 void expect_kept(const struct world *w, unsigned host, unsigned grants, unsigned mems)
@@ -160,7 +160,7 @@ int call_seg_remove(struct world *w, struct world_client *c, uint32_t handle)
 	struct sio_msg_handle msg = {.handle = sio_to_le32(handle)};
 	uint32_t id = world_send(w, c, SIO_MSG_SEG_REMOVE, &msg, sizeof(msg));
 
-	world_pass(w, SMARTIOD_REMOVE_WAIT_NS);
+	world_run(w);
 	return result(world_reply(c, id));
 }
 

@@ -194,7 +194,7 @@ static void scenario(struct world *w, struct death *x)
 	uint32_t seg = 0, con = 0, m1 = 0, m2 = 0, local = 0, lmap = 0, dint = 0, number = 0;
 	uint32_t link = 0, self = 0, gone = 0, seg2 = 0;
 	struct sio_msg_seg_connect again = {.node = sio_to_le32(4), .segment_id = sio_to_le32(1)};
-	struct sio_msg_handle waits = {0};
+	struct sio_msg_handle remove = {0};
 
 	call_seg_export(w, x->exporter, 1, 8192, &seg);
 	call_dint_create(w, x->exporter, 0, 0, &dint, &number);
@@ -216,13 +216,17 @@ static void scenario(struct world *w, struct death *x)
 	call_handle(w, x->importer, SIO_MSG_SEG_UNMAP, m2, 0);
 	call_seg_adapter(w, x->exporter, SIO_MSG_SEG_UNAVAILABLE, seg, 0, SCI_FLAG_NOTIFY);
 	share(w, x);
-	waits.handle = sio_to_le32(seg);
-	world_send(w, x->exporter, SIO_MSG_SEG_REMOVE, &waits, sizeof(waits));
+	/* It is kept for its importers, one of whom maps it once more. */
+	remove.handle = sio_to_le32(seg);
+	world_send(w, x->exporter, SIO_MSG_SEG_REMOVE, &remove, sizeof(remove));
 	call_handle(w, x->importer, SIO_MSG_SEG_UNMAP, m1, 0);
-	call_handle(w, x->exporter, SIO_MSG_SEG_REMOVE, seg, SCI_FLAG_FORCE_REMOVE);
+	map_at_once(w, x->importer, con, 1);
+	call_handle(w, x->bystander, SIO_MSG_SEG_UNMAP, lmap, 0);
+	call_handle(w, x->bystander, SIO_MSG_SEG_DISCONNECT, local, 0);
 	call_seg_export(w, x->exporter, 1, 4096, &seg2);
 	call_seg_connect(w, x->importer, 4, 1, &con);
 	call_seg_map(w, x->importer, con, 0, 4096, &m1);
+	call_handle(w, x->exporter, SIO_MSG_SEG_REMOVE, seg2, SCI_FLAG_FORCE_REMOVE);
 	call_handle(w, x->exporter, SIO_MSG_DINT_REMOVE, dint, 0);
 	share_at_once(w, x);
 }

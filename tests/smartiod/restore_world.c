@@ -78,6 +78,17 @@ static void given(struct world *w, struct programs *p)
 	OK(call_seg_remove(w, p->b.c, p->let_go));
 }
 
+/* A segment of @a, who removes it while @b has it mapped. */
+static void kept(struct world *w, struct programs *p)
+{
+	uint32_t segment;
+
+	OK(call_seg_export(w, p->a.c, 9, 4096, &segment));
+	OK(call_seg_connect(w, p->b.c, NODE, 9, &p->kept));
+	OK(call_seg_map(w, p->b.c, p->kept, 0, 4096, &p->kept_map));
+	OK(call_seg_remove(w, p->a.c, segment));
+}
+
 static void tie_together(struct world *w, struct programs *p)
 {
 	struct sio_msg_seg_attach attach = {.segment_id = sio_to_le32(5)};
@@ -92,6 +103,7 @@ static void tie_together(struct world *w, struct programs *p)
 				&node));
 	OK(call_hold(w, p->b.c, p->b.b.handle, p->c.b.id, p->c.ioaddr, 4096, &p->b.hold));
 	given(w, p);
+	kept(w, p);
 	m = world_call(w, p->c.c, SIO_MSG_SEG_ATTACH, &attach, sizeof(attach));
 	OK(m ? (int)m->error : -1);
 	p->attached = sio_from_le32(((const struct sio_rep_seg_attach *)m->data)->handle);
@@ -126,6 +138,8 @@ void give_all_back(struct world *w, struct programs *p)
 {
 	OK(call_unhold(w, p->b.c, p->b.b.handle, p->b.hold));
 	OK(call_handle(w, p->c.c, SIO_MSG_SEG_DISCONNECT, p->c.dev_segment, 0));
+	OK(call_handle(w, p->b.c, SIO_MSG_SEG_UNMAP, p->kept_map, 0));
+	OK(call_handle(w, p->b.c, SIO_MSG_SEG_DISCONNECT, p->kept, 0));
 	OK(call_handle(w, p->c.c, SIO_MSG_DINT_DISCONNECT, p->data_link, 0));
 	OK(call_handle(w, p->c.c, SIO_MSG_DINT_DISCONNECT, p->shared_link, 0));
 	leave_device(w, p, &p->c);

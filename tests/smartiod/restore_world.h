@@ -28,7 +28,7 @@ struct handles {
 struct programs {
 	struct handles a, b, c;
 	uint32_t data, data_number, data_link, shared[2], shared_link, attached, empty, let_go,
-		given;
+		given, kept, kept_map;
 	unsigned ok; /* calls that succeeded */
 };
 

@@ -67,16 +67,16 @@ static void states_follow_the_table(void **state)
 
 	assert_int_equal(call_seg_create(f->w, c, 1, 4096, 0, &h, NULL), 0);
 	assert_int_equal(call_seg_adapter(f->w, c, SIO_MSG_SEG_AVAILABLE, h, 0, 0), EPERM);
+	assert_int_equal(call_seg_adapter(f->w, c, SIO_MSG_SEG_UNAVAILABLE, h, 0, 0), EPERM);
 	assert_int_equal(call_seg_adapter(f->w, c, SIO_MSG_SEG_PREPARE, h, 1, 0), ENXIO);
 	assert_int_equal(call_seg_adapter(f->w, c, SIO_MSG_SEG_PREPARE, h + 9, 0, 0), EBADF);
 	assert_int_equal(call_seg_adapter(f->w, c, SIO_MSG_SEG_PREPARE, h, 0, 0), 0);
 	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &remote), ENOENT);
-	assert_int_equal(call_seg_adapter(f->w, c, SIO_MSG_SEG_UNAVAILABLE, h, 0, 0), EPERM);
+	assert_int_equal(call_seg_adapter(f->w, c, SIO_MSG_SEG_UNAVAILABLE, h, 0, 0), 0);
 	assert_int_equal(call_seg_adapter(f->w, c, SIO_MSG_SEG_AVAILABLE, h, 0, 0), 0);
 	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &remote), 0);
 	assert_int_equal(call_seg_adapter(f->w, c, SIO_MSG_SEG_UNAVAILABLE, h, 0, 0), 0);
 	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &remote), ENOENT);
-	assert_int_equal(call_seg_remove(f->w, c, h), EBUSY);
 	assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_DISCONNECT, remote, 0), 0);
 	assert_int_equal(call_handle(f->w, c, SIO_MSG_SEG_REMOVE, h, 0), 0);
 	assert_int_equal(call_handle(f->w, c, SIO_MSG_SEG_REMOVE, h, 0), EBADF);
@@ -110,7 +110,6 @@ static void maps_share_one_window(void **state)
 	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 1);
 	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 1);
 	assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_DISCONNECT, c, 0), EBUSY);
-	assert_int_equal(call_seg_remove(f->w, f->exporter, h), EBUSY);
 	assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_UNMAP, m1, 0), 0);
 	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 1);
 	assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_UNMAP, m1, 0), EBADF);
@@ -177,7 +176,6 @@ static void own_node_needs_no_window(void **state)
 	expect_event(f->exporter, SIO_EVM_SEGMENT_LOCAL, 0, h, SCI_CB_CONNECT, 0);
 	assert_int_equal(call_seg_map(f->w, other, c, 0, 4096, &m), 0);
 	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
-	assert_int_equal(call_seg_remove(f->w, f->exporter, h), EBUSY);
 	assert_int_equal(
 		call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, h, SCI_FLAG_FORCE_REMOVE), 0);
 	expect_event(other, SIO_EVM_SEGMENT_REMOTE, 0, c, SCI_CB_DISCONNECT, 1);
@@ -185,61 +183,184 @@ static void own_node_needs_no_window(void **state)
 	world_kill(f->w, other);
 }
 
-/* Programs disconnect and remove at about the same time, each on its own host. */
-static void removal_waits_for_those_that_leave(void **state)
+/* One of each kind of importer has it, two of them mapped. */
+struct importers {
+	struct world_client *local;
+	uint32_t h, near, far, far_map, near_map;
+};
+
+static void import(struct fixture *f, struct importers *i)
+{
+	i->local = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
+	world_forget(f->importer);
+	assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, &i->h), 0);
+	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &i->far), 0);
+	assert_int_equal(call_seg_map(f->w, f->importer, i->far, 0, 4096, &i->far_map), 0);
+	assert_int_equal(call_seg_connect(f->w, i->local, 4, 1, &i->near), 0);
+	assert_int_equal(call_seg_map(f->w, i->local, i->near, 0, 4096, &i->near_map), 0);
+}
+
+static void expect_removed(struct fixture *f, const struct importers *i)
+{
+	uint32_t c;
+
+	expect_event(f->importer, SIO_EVM_SEGMENT_REMOTE, 0, i->far, SCI_CB_DISCONNECT,
+		     SIO_LOSS_REMOVED);
+	expect_event(i->local, SIO_EVM_SEGMENT_REMOTE, 0, i->near, SCI_CB_DISCONNECT,
+		     SIO_LOSS_REMOVED);
+	assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, i->h, 0), EBADF);
+	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), ENOENT);
+	assert_int_equal(call_seg_connect(f->w, i->local, 4, 1, &c), ENOENT);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 1);
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 1);
+	assert_int_equal(f->w->wild, 0);
+}
+
+/* They can do with it what they could before; the last one that disconnects ends it. */
+static void leave(struct fixture *f, const struct importers *i)
+{
+	uint32_t m;
+
+	assert_int_equal(call_seg_map(f->w, f->importer, i->far, 0, 4096, &m), 0);
+	assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_UNMAP, i->far_map, 0), 0);
+	assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_UNMAP, m, 0), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+	assert_int_equal(call_seg_map(f->w, f->importer, i->far, 0, 4096, &m), 0);
+	assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_UNMAP, m, 0), 0);
+	assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_DISCONNECT, i->far, 0), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 1);
+	assert_int_equal(call_handle(f->w, i->local, SIO_MSG_SEG_UNMAP, i->near_map, 0), 0);
+	assert_int_equal(call_handle(f->w, i->local, SIO_MSG_SEG_DISCONNECT, i->near, 0), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+	world_kill(f->w, i->local);
+}
+
+static void a_removed_segment_is_kept_for_importers(void **state)
 {
 	struct fixture *f = *state;
-	struct world_client *other = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
-	struct sio_msg_handle remove = {0};
-	uint32_t h, h2, c, m, own, id;
+	struct importers i;
+	uint32_t again;
 
-	for (unsigned i = 0; i < 3; i++) {
-		assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, &h), 0);
+	import(f, &i);
+	assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, i.h, 0), 0);
+	expect_removed(f, &i);
+	/* Its id is free at once. */
+	assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, &again), 0);
+	assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, again, 0), 0);
+	leave(f, &i);
+}
+
+/* Whoever ends, in whatever order: its maker, or importers without a word. */
+static void a_kept_segment_outlives_its_maker(void **state)
+{
+	struct fixture *f = *state;
+	struct importers i;
+	uint32_t m;
+
+	import(f, &i);
+	assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, i.h, 0), 0);
+	world_kill(f->w, f->exporter);
+	world_run(f->w);
+	assert_null(world_event(f->importer, SIO_EVM_SEGMENT_REMOTE, 1));
+	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 1);
+	assert_int_equal(f->w->wild, 0);
+	assert_int_equal(call_seg_map(f->w, f->importer, i.far, 0, 4096, &m), 0);
+	world_kill(f->w, f->importer);
+	world_run(f->w);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 1);
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+	world_kill(f->w, i.local);
+	world_run(f->w);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 0);
+}
+
+/*
+ * The maker ends at any packet of its removal: what the port gave us is kept, what it refused is
+ * lost with its maker. Nothing is left in the end.
+ */
+static void the_maker_ends_while_it_removes(void **state)
+{
+	struct fixture *f = *state;
+
+	for (unsigned n = 0; n < 36; n++) {
+		struct world_client *maker = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
+		struct sio_msg_handle remove = {0};
+		bool refused = n % 2;
+		uint32_t h, c, m;
+
+		world_forget(f->importer);
+		assert_int_equal(call_seg_export(f->w, maker, 1, 4096, &h), 0);
 		assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
-		assert_int_equal(call_seg_connect(f->w, other, 4, 1, &own), 0);
 		assert_int_equal(call_seg_map(f->w, f->importer, c, 0, 4096, &m), 0);
 		remove.handle = sio_to_le32(h);
-		id = world_send(f->w, f->exporter, SIO_MSG_SEG_REMOVE, &remove, sizeof(remove));
-		world_pass(f->w, SMARTIOD_REMOVE_WAIT_NS - 1);
-		assert_null(world_reply(f->exporter, id));
-		/* One removal at a time. */
-		assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, h, 0), EBUSY);
-		if (i == 0) {
-			assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_UNMAP, m, 0),
-					 0);
-			assert_int_equal(
-				call_handle(f->w, f->importer, SIO_MSG_SEG_DISCONNECT, c, 0), 0);
-			assert_null(world_reply(f->exporter, id));
-			assert_int_equal(call_handle(f->w, other, SIO_MSG_SEG_DISCONNECT, own, 0),
-					 0);
-		} else if (i == 1) {
-			assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, h,
-						     SCI_FLAG_FORCE_REMOVE),
-					 0);
-		} else {
-			assert_int_equal(call_seg_adapter(f->w, f->exporter,
-							  SIO_MSG_SEG_UNAVAILABLE, h, 0,
-							  SCI_FLAG_FORCE_DISCONNECT),
-					 0);
-		}
-		assert_non_null(world_reply(f->exporter, id));
-		assert_int_equal(world_reply(f->exporter, id)->error, 0);
-		assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, h, 0), EBADF);
+		f->w->fail_at = refused ? f->w->requests + 1 : 0;
+		world_send(f->w, maker, SIO_MSG_SEG_REMOVE, &remove, sizeof(remove));
+		for (unsigned i = 0; i < n / 6; i++)
+			world_step(f->w);
+		f->w->fail_at = 0;
+		f->w->style = n / 2 % 3;
+		world_kill(f->w, maker);
+		world_run(f->w);
+		assert_int_equal(world_resources(f->w, SIO_KIND_MEM), !refused);
+		if (!refused)
+			expect_event(f->importer, SIO_EVM_SEGMENT_REMOTE, 0, c, SCI_CB_DISCONNECT,
+				     SIO_LOSS_REMOVED);
+		else
+			expect_event(f->importer, SIO_EVM_SEGMENT_REMOTE,
+				     world_event(f->importer, SIO_EVM_SEGMENT_REMOTE, 1) != NULL, c,
+				     SCI_CB_LOST, SIO_LOSS_LOST);
+		assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_UNMAP, m, 0), 0);
+		assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_DISCONNECT, c, 0), 0);
 		assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 0);
 		assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+		assert_int_equal(f->w->wild, 0);
 	}
-	/* In vain: the state is as before. */
-	assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, &h2), 0);
-	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
-	assert_int_equal(call_seg_remove(f->w, f->exporter, h2), EBUSY);
-	assert_int_equal(call_seg_connect(f->w, other, 4, 1, &own), 0);
-	/* The program ends while it waits. */
-	remove.handle = sio_to_le32(h2);
-	world_send(f->w, f->exporter, SIO_MSG_SEG_REMOVE, &remove, sizeof(remove));
+	f->w->style = WORLD_KILL;
+}
+
+/* The port has no memory for GIVE: kept all the same, as long as its maker lives. */
+static void a_port_that_gives_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct importers i;
+
+	for (unsigned ends = 0; ends < 2; ends++) {
+		import(f, &i);
+		f->w->fail_at = f->w->requests + 1;
+		assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, i.h, 0), 0);
+		f->w->fail_at = 0;
+		expect_removed(f, &i);
+		if (ends)
+			break;
+		leave(f, &i);
+	}
 	world_kill(f->w, f->exporter);
-	world_pass(f->w, 2 * SMARTIOD_REMOVE_WAIT_NS);
+	world_run(f->w);
+	expect_event(f->importer, SIO_EVM_SEGMENT_REMOTE, 1, i.far, SCI_CB_LOST, SIO_LOSS_LOST);
+	expect_event(i.local, SIO_EVM_SEGMENT_REMOTE, 1, i.near, SCI_CB_LOST, SIO_LOSS_LOST);
 	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 0);
-	world_kill(f->w, other);
+	world_kill(f->w, i.local);
+}
+
+/* An importer's host is lost: its grant is in quarantine, and the segment with it. */
+static void a_kept_segment_of_a_lost_host(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t h, c, m;
+
+	assert_int_equal(call_seg_export(f->w, f->exporter, 1, 4096, &h), 0);
+	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), 0);
+	assert_int_equal(call_seg_map(f->w, f->importer, c, 0, 4096, &m), 0);
+	assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, h, 0), 0);
+	world_cut(f->w, 0, 1);
+	world_kill(f->w, f->exporter);
+	world_run(f->w);
+	expect_kept(f->w, 0, 1, 1);
+	world_pass(f->w, 2 * SMARTIOD_RECONNECT_NS); /* and the two ask each other */
+	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+	assert_int_equal(f->w->wild, 0);
 }
 
 static void force_remove_takes_it_from_importers(void **state)
@@ -425,7 +546,11 @@ int main(void)
 		CASE(maps_at_the_same_time_share_too),
 		CASE(a_failed_map_lets_the_next_try),
 		CASE(own_node_needs_no_window),
-		CASE(removal_waits_for_those_that_leave),
+		CASE(a_removed_segment_is_kept_for_importers),
+		CASE(a_kept_segment_outlives_its_maker),
+		CASE(the_maker_ends_while_it_removes),
+		CASE(a_port_that_gives_nothing),
+		CASE(a_kept_segment_of_a_lost_host),
 		CASE(force_remove_takes_it_from_importers),
 		CASE(removal_overtakes_a_connection),
 		CASE(removed_before_it_was_made),
