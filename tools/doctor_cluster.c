@@ -267,26 +267,29 @@ static void report_held(struct doctor *d, const struct doctor_state *s,
 			const struct sio_topo_device *dev, const struct held *held)
 {
 	const bool orphaned = s->level == DOCTOR_BAD;
-	char size[TOOL_SIZE_TEXT];
 	struct doctor_words w = {.cluster = c, .one = x->h.topo->name, .two = dev->name};
+	char size[TOOL_SIZE_TEXT], holder[64] = "nobody", mend[256];
 
 	if (held->borrowers == 0 || orphaned != (held->pid == 0))
 		return;
 	if (orphaned && strcmp(dev->type, "nvme") != 0)
 		w.mend = "{smartio} device reset {2}";
-	if (orphaned && c->local)
+	else if (orphaned && c->local)
 		w.mend = "{smartio-nvme} manager --background {2}";
-	tool_size(held->bytes, size);
-	if (orphaned)
-		doctor_found(d, s, &w,
-			     "%s: %s in %u mappings, left by %s; nobody has the registers",
-			     dev->name, size, held->mappings, held->who);
-	else
-		doctor_found(
-			d, s, &w,
-			"%s: %s in %u mappings, left by %s; process %u of %s has the registers",
-			dev->name, size, held->mappings, held->who, held->pid,
-			doctor_node_name(c, held->node));
+	if (!orphaned) {
+		snprintf(holder, sizeof(holder), "process %u of %.32s", held->pid,
+			 doctor_node_name(c, held->node));
+		w.one = doctor_node_name(c, held->node);
+		w.mend = mend;
+		if (doctor_is_stopped((pid_t)held->pid))
+			snprintf(mend, sizeof(mend), "kill -CONT %u", held->pid);
+		else
+			snprintf(mend, sizeof(mend), END_IT "%s", "KILL", (int)held->pid,
+				 (int)held->pid, s->mend);
+	}
+	doctor_found(d, s, &w, "%s: %s in %u mapping%s, left by %s; %s has the registers",
+		     dev->name, tool_size(held->bytes, size), held->mappings,
+		     held->mappings == 1 ? "" : "s", held->who, holder);
 }
 
 static void look_at_lender(struct doctor *d, const struct doctor_state *s,
@@ -322,12 +325,10 @@ static void find_quarantine(struct doctor *d, const struct doctor_state *s)
 static void report_denied(struct doctor *d, const struct doctor_state *s,
 			  const struct doctor_cluster *c, const char *what, const char *why)
 {
-	const struct doctor_source own = {.root = ""};
 	struct stat st;
 	char mend[PATH_MAX + 256], owner[32];
 	struct doctor_words w = {.cluster = c, .one = owner, .mend = mend};
 
-	(void)own;
 	snprintf(owner, sizeof(owner), "#0");
 	if (lstat(c->dir, &st) == 0)
 		snprintf(owner, sizeof(owner), "#%u", st.st_uid);
@@ -354,7 +355,7 @@ static void find_no_permission(struct doctor *d, const struct doctor_state *s)
 			report_denied(d, s, c, c->dir, strerror(-c->why.code));
 		if (c->local && (c->why.code == -EACCES || c->why.code == -EPERM)) {
 			const struct doctor_words w = {
-				.mend = "sudo usermod -a -G smartio $USER, then log in again"};
+				.mend = "sudo usermod -a -G smartio $USER; newgrp smartio"};
 
 			doctor_found(d, s, &w, HERE ": %s", c->why.text);
 		}
@@ -458,14 +459,14 @@ static const struct doctor_state states[] = {
 	{"quarantine", DOCTOR_WARNING, DOCTOR_CLUSTER, "memory is held in quarantine",
 	 "programs ended while the device could still use their memory, and who has its registers "
 	 "has not settled that yet",
-	 find_quarantine, "{smartio} device info {2}"},
+	 find_quarantine, "{smartio} run -n {1} -d -- {smartio-nvme} manager {2}"},
 	{"no-permission", DOCTOR_BAD, DOCTOR_ANYWHERE, "permission is missing",
 	 "a cluster is its user's alone; real devices are their group's", find_no_permission,
 	 "chmod u+rwx {1}"},
 	{"library-version", DOCTOR_WARNING, DOCTOR_CLUSTER,
 	 "a program's library is older than smartiod, or newer",
 	 "it was built or started before SmartIO was installed anew, or finds another libsmartio.so",
-	 find_library_version, "sudo ldconfig; then start the program again"},
+	 find_library_version, "sudo ldconfig # then start the program again"},
 	{"waking", DOCTOR_NOTE, DOCTOR_CLUSTER, "how programs wake a sleeping device",
 	 "a device model sleeps when it is idle; a page fault, an event or a timer wakes it",
 	 doctor_find_waking, ""},

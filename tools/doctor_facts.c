@@ -53,7 +53,7 @@ static enum doctor_life life_of(const char *dir, const char *name, pid_t *ret_pi
 	return access(path, F_OK) == 0 ? DOCTOR_DIED : DOCTOR_ENDED;
 }
 
-static bool is_stopped(pid_t pid)
+bool doctor_is_stopped(pid_t pid)
 {
 	static const struct doctor_source own = {.root = ""};
 	char state[DOCTOR_LINE];
@@ -65,7 +65,7 @@ static bool is_stopped(pid_t pid)
 /* Ask a daemon that lives; one that is stopped would not answer. */
 static void greet(const char *dir, struct doctor_host *x)
 {
-	x->stopped = x->pid && is_stopped(x->pid);
+	x->stopped = x->pid && doctor_is_stopped(x->pid);
 	if (x->stopped) {
 		sio_fail(&x->why, -ETIMEDOUT, "process %d is stopped by a signal", (int)x->pid);
 		return;

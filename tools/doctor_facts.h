@@ -55,6 +55,8 @@ bool doctor_wants_hardware(const struct doctor *d);
 #define DOCTOR_EACH_HOST(c, x)                                                                     \
 	for (struct doctor_host *x = (c)->host; x < (c)->host + (c)->n_hosts; x++)
 
+/* Is a process stopped by a signal? */
+bool doctor_is_stopped(pid_t pid);
 /* A counter of STATS. False: it is not counted there, or nobody answers. */
 bool doctor_counter(const struct sio_rep_stats *stats, const char *name, uint64_t *ret);
 /* A device of a cluster, by its id; NULL: none. *ret_host is its lender. */

@@ -181,13 +181,14 @@ static void find_no_program(struct doctor *d, const struct doctor_state *s)
 	}
 }
 
-#define SECCOMP "start the container with --security-opt seccomp=unconfined"
+#define SECCOMP                                                                                    \
+	"docker run --security-opt seccomp=unconfined # IMAGE; without a container: a newer kernel"
 
 static const struct doctor_state states[] = {
 	{"few-descriptors", DOCTOR_BAD, DOCTOR_TRY, "a process may have too few descriptors",
 	 "each segment, connection and map takes some, in the program, the daemon and the room",
 	 find_few_files,
-	 "echo '* hard nofile 65536' | sudo tee /etc/security/limits.d/smartio.conf; then log in "
+	 "echo '* hard nofile 65536' | sudo tee /etc/security/limits.d/smartio.conf # then log in "
 	 "again"},
 	{"no-sealing", DOCTOR_BAD, DOCTOR_TRY, "memory files cannot be sealed",
 	 "a kernel before 5.1, or a container that forbids memfd_create", find_no_sealing, SECCOMP},

@@ -92,7 +92,7 @@ static bool member_of(gid_t group)
 static void find_no_group(struct doctor *d, const struct doctor_state *s)
 {
 	const struct doctor_words join = {.mend = "sudo usermod -a -G " GROUP
-						  " $USER; then log in again"};
+						  " $USER; newgrp " GROUP};
 	gid_t group;
 
 	if (!group_id(d, &group))
@@ -312,14 +312,13 @@ static const struct doctor_state states[] = {
 	 " || (sudo rmmod smartio && sudo modprobe smartio)"},
 	{"no-group", DOCTOR_BAD, DOCTOR_HARDWARE, "group " GROUP " is missing, or we are not in it",
 	 "its members may borrow this machine's devices; else root alone", find_no_group,
-	 "sudo groupadd --system " GROUP " && sudo usermod -a -G " GROUP
-	 " $USER; then log in again, "
-	 "and start smartiod anew"},
+	 "sudo groupadd --system " GROUP " && sudo usermod -a -G " GROUP " $USER; newgrp " GROUP
+	 " # and start smartiod anew"},
 	{"few-locked-memory", DOCTOR_BAD, DOCTOR_HARDWARE, "programs may lock too little memory",
 	 "memory that is registered for a device stays in place, and the limit is small by default",
 	 find_few_locked,
 	 "echo '@" GROUP " hard memlock 1048576' | sudo tee "
-	 "/etc/security/limits.d/smartio-memlock.conf; then log in again"},
+	 "/etc/security/limits.d/smartio-memlock.conf # then log in again"},
 	{"iommu-off", DOCTOR_BAD, DOCTOR_HARDWARE, "the IOMMU is off",
 	 "switched off in the firmware (VT-d, AMD-Vi) or not asked for at boot: who borrows a device "
 	 "can make it write to all memory; docs/security.md",

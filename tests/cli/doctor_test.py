@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Each state that `smartio doctor` knows, brought about: of clusters on a live one, whose programs are
 killed and whose parts are pulled out; of machines in a made tree of /proc and /sys."""
+import ctypes
+import errno
 import os
 import re
 import resource
@@ -44,6 +46,26 @@ def capable(bit):
     return int(base.status_of(os.getpid(), "CapEff"), 16) >> bit & 1
 
 
+# System calls of x86-64.
+SYSINFO, PRCTL, SECCOMP, MEMFD_CREATE, USERFAULTFD, PIDFD_OPEN = 99, 157, 317, 319, 323, 434
+PR_SET_NO_NEW_PRIVS, SECCOMP_SET_MODE_FILTER = 38, 1
+
+
+def forbid(calls):
+    """From now on these fail with EPERM, here and in what is executed."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    load, equal, give = 0x20, 0x15, 0x06  # BPF: LD|W|ABS, JMP|JEQ|K, RET|K
+    code = [(load, 0, 0, 0)]
+    code += [(equal, len(calls) - i, 0, call) for i, call in enumerate(calls)]
+    code += [(give, 0, 0, 0x7fff0000), (give, 0, 0, 0x00050000 | errno.EPERM)]
+    text = b"".join(struct.pack("<HBBI", *c) for c in code)
+    place = ctypes.create_string_buffer(text)
+    program = struct.pack("<H6xQ", len(code), ctypes.addressof(place))
+    libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if libc.syscall(SECCOMP, SECCOMP_SET_MODE_FILTER, 0, program):
+        raise OSError(ctypes.get_errno(), "seccomp")
+
+
 class Examined(base.CommandTest):
     def findings(self, *options, status=None, **more):
         """What is wrong, or to be noted: by state. Each has cause, evidence and what mends it."""
@@ -53,7 +75,8 @@ class Examined(base.CommandTest):
         for f in wrong:
             for key in ("title", "cause", "evidence", "mend"):
                 self.assertTrue(f[key], f)
-            self.assertNotRegex(f["mend"], r"\{\w+\}", f)
+            self.assertNotRegex(f["mend"], r"\{[\w-]+\}", f)
+            self.assertEqual(subprocess.run(["sh", "-n", "-c", f["mend"]], check=False).returncode, 0, f)
         expected = {f["verdict"] for f in wrong}
         self.assertEqual(data["verdict"], "bad" if "bad" in expected else
                          "warning" if "warning" in expected else "ok")
@@ -102,7 +125,7 @@ class Examined(base.CommandTest):
                     if word in words and " run " not in words and pid != child.pid)
 
 
-class Clusters(Examined):
+class OneCluster(Examined):
     def setUp(self):
         super().setUp()
         # Under another name than the file's: commands must say it.
@@ -114,6 +137,8 @@ class Clusters(Examined):
         os.kill(pid, number)
         base.wait_gone(pid)
 
+
+class Clusters(OneCluster):
     def test_healthy(self):
         done = self.smartio("doctor", status=OK)
         self.assertRegex(done.stdout, r"\Aok: \d+ states looked for on this machine and 1 cluster, .*\n\Z")
@@ -247,13 +272,8 @@ class Clusters(Examined):
         self.assertIn("mend: sudo -u '#0' ", done.stdout)
 
 
-class Quarantine(Clusters):
-    """A borrower that is killed, while another one lives: nobody may reset the device for it."""
-
-    # Of the class above the tests run once.
-    for name in [n for n in dir(Clusters) if n.startswith("test_")]:
-        locals()[name] = None
-    del name
+class Quarantine(OneCluster):
+    """A borrower is killed while another one lives: nobody may reset the device for it."""
 
     def test_orphaned(self):
         self.hold("client2", "segment=9", f"lend={DRIVE}")
@@ -263,7 +283,7 @@ class Quarantine(Clusters):
         killed.wait(60)
         self.until("quarantine-orphaned")
         found = self.only("quarantine-orphaned")
-        self.assertIn(f"nvme0: 64K in 1 mappings, left by process {pid} of client1; nobody has",
+        self.assertIn(f"nvme0: 64K in 1 mapping, left by process {pid} of client1; nobody has",
                       found["evidence"])
         self.mended(found)
 
@@ -278,8 +298,8 @@ class Quarantine(Clusters):
         self.until("quarantine")
         found = self.only("quarantine", status=WARNING)
         self.assertRegex(found["evidence"], f"left by .* of client1; process {held} of lender has")
-        os.kill(held, signal.SIGCONT)
-        self.until(None)
+        self.assertEqual(found["mend"], f"kill -CONT {held}")
+        self.mended(found)
 
 
 class Resources(Examined):
@@ -296,33 +316,38 @@ class Resources(Examined):
         self.assertRegex(found["evidence"],
                          r"client2\.0: the largest window .* is 2M, of 32M in all \(2 of 32 ")
         last = self.hold("client2", "connect=8:2:0x200000")
-        self.assertEqual(self.only("entries-full")["evidence"],
-                         "client2.0: all 32 entries are in use")
+        found = self.only("entries-full")
+        pid = self.pid_below(self.children[1], "connect=8:1:")
+        self.assertEqual(found["evidence"],
+                         f"client2.0: all 32 entries are in use; process {pid} has most")
         last.stdin.close()
         last.wait(60)
         self.until("windows-full")
+        self.mended(found)
 
     def test_requesters(self):
         self.hold("client1", "segment=7", f"lend={DRIVE}")
+        pid = self.pid_below(self.children[0], "segment=7")
         self.assertEqual(self.only("requesters-full")["evidence"],
-                         "lender.0: all 3 entries are in use")
+                         f"lender.0: all 3 entries are in use; process {pid} has most")
 
     def test_queue_pairs(self):
         manager = self.start("run", "-n", "lender", "--", NVME, "manager", "nvme0")
         self.assertIn("ready", manager.stdout.readline())
         self.assertEqual(self.findings(), {})
-        # More than a pipe holds: it waits for us, with its queue pair.
-        client = self.start("run", "-n", "lender", "--", NVME, "copy-out", "nvme0", "-", "-l", "16M")
-        self.assertEqual(client.stdout.read(1), "\0")
-        self.assertIn("queue-pairs-full", self.findings())
-        self.assertEqual(self.findings()["queue-pairs-full"]["evidence"],
-                         "nvme0: all 1 I/O queue pairs are in use")
-        client.kill()
-        client.wait(60)
+        client = self.start("run", "-n", "lender", "--", NVME, "bench", "nvme0", "-t", "100")
+        self.until("queue-pairs-full")
+        found = self.only("queue-pairs-full")
+        pid = self.pid_below(client, "bench nvme0")
+        self.assertEqual(found["evidence"],
+                         f"nvme0: all 1 I/O queue pairs are in use; process {pid} has most")
+        self.mended(found)
 
     def test_memory(self):
         self.hold("client2", "segment=1:0x3c00000")
-        self.assertRegex(self.only("memory-full")["evidence"], r"^client2: [\d.]+M of 64M are free$")
+        found = self.only("memory-full")
+        self.assertRegex(found["evidence"], r"^client2: [\d.]+M of 64M are free; process \d+ has most$")
+        self.mended(found)
 
     def test_descriptors(self):
         pid = self.pid_of(self.state, "smartiod.8")
@@ -554,11 +579,46 @@ class ThisMachine(Examined):
         self.assertIn("64K a program", found["few-locked-memory"]["evidence"])
         self.assertEqual(found["daemon-dead"]["mend"], "sudo smartiod --shim")
 
+    def test_each_state_has_its_test(self):
+        known = {f["state"] for f in self.json("doctor")["findings"]}
+        text = ""
+        for name in ("doctor_test.py", "usage_test.py", "../system/wake_test.py"):
+            with open(os.path.join(base.HERE, name), encoding="utf-8") as f:
+                text += f.read()
+        self.assertEqual([s for s in sorted(known) if not re.search(rf"[\"+ ]{s}[\" ]", text)], [])
+
     def test_long_path(self):
         path = os.path.join(self.dir, "x" * 80)
         os.mkdir(path, 0o700)
         found = self.only("long-path", env={"XDG_RUNTIME_DIR": path})
         self.assertIn("a socket's path may have 107", found["evidence"])
+
+    def forbidden(self, *calls):
+        """What is found where the kernel has not these system calls, as in some containers."""
+        return self.findings(preexec_fn=lambda: forbid(calls))
+
+    @unittest.skipUnless(os.uname().machine == "x86_64", "numbers of system calls")
+    def test_containers(self):
+        for state, call, say in [("no-sealing", MEMFD_CREATE, "not permitted"),
+                                 ("no-pidfd", PIDFD_OPEN, "pidfd_open: "),
+                                 ("no-subreaper", PRCTL, "PR_SET_CHILD_SUBREAPER: "),
+                                 ("little-memory", SYSINFO, "0, 0 of it free")]:
+            with self.subTest(state=state):
+                found = self.forbidden(call)
+                self.assertEqual(list(found), [state])
+                self.assertIn(say, found[state]["evidence"])
+        done = self.smartio("doctor", preexec_fn=lambda: forbid([USERFAULTFD]))
+        self.assertRegex(done.stdout, r"\Anote +no-faults +userfaultfd: ")
+
+    @unittest.skipIf(os.geteuid(), "root alone unmounts")
+    def test_no_proc(self):
+        done = subprocess.run(["unshare", "-m", "sh", "-c", f"umount -l /proc && exec {base.TOOL} doctor"],
+                              env={**self.env, "ASAN_OPTIONS": "detect_leaks=0"}, # which needs /proc
+                              capture_output=True, text=True, check=False)
+        if "unshare:" in done.stderr or "umount:" in done.stderr:
+            self.skipTest(done.stderr)
+        self.assertEqual(done.returncode, BAD, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^BAD +no-proc +/proc does not show our processes$")
 
     def test_place_of_another(self):
         os.mkdir(self.base, 0o700)

@@ -211,7 +211,7 @@ static uint64_t best_place(const struct mapping *list, unsigned n, const struct 
 
 static void compare(const struct sio_lut *lut, const struct mapping *list, unsigned n)
 {
-	unsigned used = 0;
+	unsigned used = 0, run = 0, longest = 0;
 
 	for (unsigned i = 0; i < ENTRIES; i++) {
 		uint64_t want = held(list, n, i), in = prng_below(PAGE), left;
@@ -219,6 +219,8 @@ static void compare(const struct sio_lut *lut, const struct mapping *list, unsig
 		int rc = sio_lut_translate(lut, (uint64_t)i * PAGE + in, &t, &left);
 
 		assert_int_equal(rc, want ? 0 : -ENOENT);
+		run = want ? 0 : run + 1;
+		longest = run > longest ? run : longest;
 		if (!want)
 			continue;
 		used++;
@@ -227,6 +229,7 @@ static void compare(const struct sio_lut *lut, const struct mapping *list, unsig
 		assert_int_equal(left, PAGE - in);
 	}
 	assert_int_equal(lut->n_used, used);
+	assert_int_equal(sio_lut_longest_run(lut), longest);
 }
 
 static void agrees_with_a_list_of_mappings(void **state)
