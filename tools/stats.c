@@ -135,7 +135,8 @@ static int check_only(const struct tool_view *v, const struct tool_view_host *h,
 	char hint[TOOL_HINT_TEXT];
 
 	if (h->host->state == TOOL_HOST_SILENT)
-		return sio_fail(reterr, h->host->why.code, "%s", h->host->why.text);
+		return sio_fail(reterr, h->host->why.code, "host '%s' cannot be asked",
+				h->topo->name); /* why was said */
 	if (h->host->up)
 		return 0;
 	return sio_fail(reterr, -ENETDOWN,
