@@ -63,7 +63,9 @@ static int guard(const struct tool_topofile *f, const char *dir, int channel)
 		close(cancel);
 	if (tool_cluster_up(f, dir, true, channel, &cleaned, &err) < 0) {
 		rmdir(dir);
-		return err.code == -EINTR ? TOOL_EXIT_FAILURE : tool_fail(&err);
+		if (err.code != -EINTR) /* it was not we who were ended: our parent says it */
+			send(channel, &err, sizeof(err), MSG_NOSIGNAL);
+		return TOOL_EXIT_FAILURE;
 	}
 	if (send(channel, &ready, 1, MSG_NOSIGNAL) == 1) {
 		struct pollfd p = {.fd = channel, .events = POLLIN};
@@ -93,9 +95,13 @@ static int run_with_guard(const char *dir, char **argv, int channel, pid_t pid)
 	struct sio_err err;
 	int status, down;
 	unsigned was;
-	char ready;
+	ssize_t len;
 
-	if (recv(channel, &ready, 1, 0) != 1) {
+	/* One byte when the cluster is up, else why it is not. */
+	len = recv(channel, &err, sizeof(err), 0);
+	if (len != 1) {
+		if (len == (ssize_t)sizeof(err))
+			tool_fail(&err);
 		status = wait_guard(pid);
 		return status ? status : TOOL_EXIT_FAILURE;
 	}

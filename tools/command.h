@@ -45,6 +45,8 @@ int tool_options_words(const struct tool_command *self, int argc, char **argv,
 
 /* The cluster that is meant: its directory and its topology (sio_topology_free()). */
 int tool_find_cluster(char *dir, size_t size, struct sio_topology **ret, struct sio_err *reterr);
+/* A cluster is called by what it was brought up under, in @dir, not by what its file calls it. */
+void tool_name_topology(struct sio_topology *t, const char *dir);
 /* A host by name or node id. -EHOSTUNREACH with the names that there are. */
 int tool_find_host(const struct sio_topology *t, const char *name, const struct sio_topo_host **ret,
 		   struct sio_err *reterr);

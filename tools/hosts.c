@@ -89,6 +89,7 @@ int tool_hosts_open_dir(const char *dir, struct tool_hosts **ret, struct sio_err
 		free(h);
 		return r;
 	}
+	tool_name_topology(h->topology, dir);
 	h->n = h->topology->n_hosts;
 	for (unsigned i = 0; i < h->n; i++)
 		h->host[i] = (struct tool_host){.topo = &h->topology->host[i], .client.fd = -1};

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "hint.h"
 #include "output.h"
 #include "state.h"
 
@@ -137,7 +138,19 @@ int tool_find_cluster(char *dir, size_t size, struct sio_topology **ret, struct 
 {
 	int r = tool_state_find(tool_where.state, tool_where.cluster, dir, size, reterr);
 
-	return r < 0 ? r : tool_state_topology(dir, ret, reterr);
+	if (r == 0)
+		r = tool_state_topology(dir, ret, reterr);
+	if (r == 0)
+		tool_name_topology(*ret, dir);
+	return r;
+}
+
+void tool_name_topology(struct sio_topology *t, const char *dir)
+{
+	char name[TOOL_NAME_TEXT];
+
+	if (*tool_cluster_name(dir, name))
+		snprintf(t->name, sizeof(t->name), "%.*s", (int)sizeof(t->name) - 1, name);
 }
 
 int tool_find_host(const struct sio_topology *t, const char *name, const struct sio_topo_host **ret,

@@ -118,6 +118,8 @@ class Json(base.CommandTest):
         self.fails_json("stats", "stats", "--fly", "--json", status=2, say="unknown option '--fly'")
         self.fails_json("run", "--json", "run", "-n", "x", "--", "true", errno="ENOENT",
                         say="no cluster is running")
+        self.fails_json("cluster run", "--json", "--state", "/dev/null/x", "cluster", "run",
+                        self.topology(), "--", "true", errno="ENOTDIR", say="/dev/null/x")
         bad = self.file("bad.yaml", "cluster: c\nhosts:\n  a:\n    rom: 1M\n")
         self.fails_json("cluster validate", "cluster", "validate", bad, "--json", errno="EINVAL",
                         say="bad.yaml:4:5: ")

@@ -74,6 +74,11 @@ class View(base.CommandTest):
                    ("device list", "nvme0 .* lender +2/2 up +free .*"),
                    ("stats", r"adapter +twin\.0 +\(state\) +up")])
         self.assertNotIn("DOWN", self.smartio("topology").stdout)
+        # By the name that --cluster takes, which is not the file's.
+        for words in ("node list", "device list", "segment list", "stats", "topology"):
+            self.assertEqual(self.look(*words.split())["cluster"], "now", words)
+        self.fails("device", "info", "moon", say="cluster 'now' has no device 'moon'")
+        self.fails("run", "-n", "moon", "--", "true", say="cluster 'now' has no host 'moon'")
 
     def test_a_link_is_pulled(self):
         self.smartio("fault", "link", "plain", "down")
