@@ -104,38 +104,61 @@ static struct smartiod_grant *next_grant(struct smartiod *d, uint32_t node, bool
 	return NULL;
 }
 
-/*
- * All that @node has of us, or what devices have that this host borrows of it. What ends does so
- * when all memory is adrift: with a ring's trigger its memory would end, too.
- */
-static void lose(struct smartiod *d, uint32_t node, bool own_borrows)
+/* What is lost of all that a node has of us. */
+struct lost {
+	uint32_t node;
+	bool own_borrows; /* only what devices have that this host borrows of it */
+	bool one_path;	  /* only what goes over this one */
+	uint32_t adapter, peer_adapter;
+};
+
+static bool is_lost(const struct smartiod_grant *g, const struct lost *what)
+{
+	if (what->own_borrows && !g->own_borrow)
+		return false;
+	return !what->one_path ||
+	       (g->adapter == what->adapter && g->peer_adapter == what->peer_adapter);
+}
+
+/* What ends does so when all memory is adrift: with a ring's trigger its memory would end, too. */
+static void lose(struct smartiod *d, const struct lost *what)
 {
 	struct smartiod_grant *g;
 	uint64_t key = 0;
 	unsigned n = 0;
 
-	while ((g = next_grant(d, node, false, &key)))
-		if (!own_borrows || g->own_borrow)
+	while ((g = next_grant(d, what->node, false, &key)))
+		if (is_lost(g, what))
 			n += set_adrift(d, g);
 	key = 0;
-	while ((g = next_grant(d, node, false, &key)))
-		if (!own_borrows || g->own_borrow)
+	while ((g = next_grant(d, what->node, false, &key)))
+		if (is_lost(g, what))
 			smartiod_grant_end(d, key);
 	if (n)
 		smartiod_log(d, SMARTIOD_INFO,
 			     "%u ranges of memory are in quarantine: node %" PRIu32
 			     ", which was lost, may still write to them",
-			     n, node);
+			     n, what->node);
 }
 
 void smartiod_grant_node_down(struct smartiod *d, uint32_t node)
 {
-	lose(d, node, false);
+	lose(d, &(struct lost){.node = node});
 }
 
 void smartiod_grant_link_lost(struct smartiod *d, uint32_t node)
 {
-	lose(d, node, true);
+	lose(d, &(struct lost){.node = node, .own_borrows = true});
+}
+
+void smartiod_grant_path_lost(struct smartiod *d, uint32_t node, uint32_t adapter,
+			      uint32_t peer_adapter)
+{
+	lose(d, &(struct lost){.node = node,
+			       .own_borrows = true,
+			       .one_path = true,
+			       .adapter = adapter,
+			       .peer_adapter = peer_adapter});
 }
 
 bool smartiod_grant_adrift(struct smartiod *d, uint64_t id)

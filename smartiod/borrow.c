@@ -193,14 +193,41 @@ void smartiod_borrow_link_lost(struct smartiod *d, uint32_t node)
 		}
 }
 
-/* Its host is up, but not on this way: views of its BARs through it are lost. */
+/* Does its program reach BARs or device segments over this path? Of DMA the lender knows. */
+static bool uses_path(struct smartiod *d, const struct smartiod_borrow *b, uint32_t adapter,
+		      uint32_t peer_adapter)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	for (const struct smartiod_bar_map *m = b->maps; m; m = m->next)
+		if (m->adapter == adapter && m->peer_adapter == peer_adapter)
+			return true;
+	while ((n = smartiod_tree_after(&d->connections, key))) {
+		const struct smartiod_connection *c =
+			SMARTIOD_OF(n, struct smartiod_connection, by_id);
+
+		key = n->key;
+		if (c->borrow == b->id && c->node == b->node && c->route == SMARTIOD_REMOTE &&
+		    c->adapter == adapter && c->peer_adapter == peer_adapter)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Its host is up, but not on this way. A borrow that goes over it has lost stores to the device:
+ * it ends, and the program borrows anew over what is left.
+ */
 void smartiod_borrow_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			       uint32_t peer_adapter)
 {
 	for (struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)
-		for (struct smartiod_bar_map *m = b->maps; b->node == node && m; m = m->next)
-			if (m->adapter == adapter && m->peer_adapter == peer_adapter)
-				smartiod_bar_map_lost(d, m);
+		if (b->node == node && b->id && !b->ended && !b->lost &&
+		    uses_path(d, b, adapter, peer_adapter)) {
+			tell_end(d, b);
+			lose(d, b);
+		}
 }
 
 void smartiod_borrow_device_gone(struct smartiod *d, struct smartiod_device *dev)

@@ -305,6 +305,7 @@ static int connect_remote(struct smartiod *d, struct smartiod_session *s, const 
 	}
 	c->node = node;
 	c->segment_id = w->id;
+	c->borrow = w->borrow;
 	c->adapter = path->adapter;
 	c->peer_adapter = path->peer_adapter;
 	c->connecting = true;

@@ -279,6 +279,7 @@ void smartiod_device_path_down(struct smartiod *d, uint32_t node, uint32_t adapt
 			       uint32_t peer_adapter)
 {
 	smartiod_borrow_path_down(d, node, adapter, peer_adapter);
+	smartiod_loan_path_down(d, node, adapter, peer_adapter);
 }
 
 /*

@@ -81,6 +81,14 @@ bool smartiod_grant_take(struct smartiod *d, uint64_t id, uint64_t mem)
 	return true;
 }
 
+bool smartiod_grant_through(struct smartiod *d, uint64_t id, uint32_t node, uint32_t adapter,
+			    uint32_t peer_adapter)
+{
+	const struct smartiod_grant *g = id ? grant_find(d, id) : NULL;
+
+	return g && g->node == node && g->adapter == adapter && g->peer_adapter == peer_adapter;
+}
+
 void smartiod_grant_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			      uint32_t peer_adapter)
 {

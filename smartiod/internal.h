@@ -300,6 +300,7 @@ struct smartiod_wanted {
 	uint64_t uid; /* 0: by @id */
 	uint32_t id;
 	uint32_t device; /* fdid, with a uid */
+	uint64_t borrow; /* whose private device segment it is: it ends with its path; 0: none */
 };
 /*
  * May somebody connect, arriving at @adapter (SIO_ADAPTER_ANY: from this host itself: available
@@ -358,6 +359,9 @@ void smartiod_grant_end(struct smartiod *d, uint64_t id);
  * none.
  */
 bool smartiod_grant_take(struct smartiod *d, uint64_t id, uint64_t mem);
+/* Is it one to @node, for that path? */
+bool smartiod_grant_through(struct smartiod *d, uint64_t id, uint32_t node, uint32_t adapter,
+			    uint32_t peer_adapter);
 /* Grants of BARs end; those of segments and rings stay, for their importers stay, too. */
 void smartiod_grant_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			      uint32_t peer_adapter);
@@ -369,6 +373,9 @@ smartiod_peer_fn smartiod_peer_grant_query;
 void smartiod_grant_node_down(struct smartiod *d, uint32_t node);
 /* The last path to it is down: those for devices of it that this host borrows. */
 void smartiod_grant_link_lost(struct smartiod *d, uint32_t node);
+/* A path to it is, and others are up: those of them that are for this path. */
+void smartiod_grant_path_lost(struct smartiod *d, uint32_t node, uint32_t adapter,
+			      uint32_t peer_adapter);
 bool smartiod_grant_adrift(struct smartiod *d, uint64_t id);
 /*
  * End it without its importer's word: with an IOMMU its address goes adrift. Not what is memory.

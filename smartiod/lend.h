@@ -357,6 +357,9 @@ void smartiod_loan_check(struct smartiod *d, struct smartiod_loan *loan);
 void smartiod_loan_node_down(struct smartiod *d, uint32_t node);
 /* The last path to it is: the same, and it is told. */
 void smartiod_loan_link_lost(struct smartiod *d, uint32_t node);
+/* A path to it is, and others are up: the same for those that use it. */
+void smartiod_loan_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
+			     uint32_t peer_adapter);
 void smartiod_loan_free_all(struct smartiod *d);
 
 /* ---- adopt.c ---- */

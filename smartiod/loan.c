@@ -219,6 +219,48 @@ void smartiod_loan_link_lost(struct smartiod *d, uint32_t node)
 	}
 }
 
+static bool over(const struct smartiod_dma *dma, uint32_t node, uint32_t adapter,
+		 uint32_t peer_adapter)
+{
+	return dma->exporter == node && dma->adapter == adapter &&
+	       dma->peer_adapter == peer_adapter;
+}
+
+/* Does the borrower reach the device over this path, or the device its memory? */
+static bool uses_path(struct smartiod *d, const struct smartiod_loan *l, uint32_t adapter,
+		      uint32_t peer_adapter)
+{
+	for (const struct smartiod_view_grant *g = l->grants; g; g = g->next)
+		if (smartiod_grant_through(d, g->grant, l->node, adapter, peer_adapter))
+			return true;
+	for (const struct smartiod_dma *dma = l->dmas; dma; dma = dma->next)
+		if (over(dma, l->node, adapter, peer_adapter))
+			return true;
+	for (const struct smartiod_dma *dma = smartiod_devices(d)->loose; dma; dma = dma->next)
+		if (dma->loan == l && over(dma, l->node, adapter, peer_adapter))
+			return true;
+	for (const struct smartiod_vector *v = l->device->vectors; v; v = v->next)
+		if (v->loan == l && v->link.node == l->node && v->link.adapter == adapter &&
+		    v->link.peer_adapter == peer_adapter)
+			return true;
+	return false;
+}
+
+void smartiod_loan_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
+			     uint32_t peer_adapter)
+{
+	struct smartiod_loan *l;
+	uint64_t after = 0;
+
+	while ((l = smartiod_loan_after(d, after))) {
+		after = l->id;
+		if (l->node != node || l->ended || !uses_path(d, l, adapter, peer_adapter))
+			continue;
+		tell_lost(d, l);
+		smartiod_loan_end(d, l);
+	}
+}
+
 void smartiod_loan_free_all(struct smartiod *d)
 {
 	struct smartiod_loan *l;

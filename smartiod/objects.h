@@ -254,7 +254,8 @@ struct smartiod_connection {
 	struct smartiod_range *ranges; /* of DMA queues; they keep the window */
 	bool exact; /* GROUP: of members with memory of their own; map is the way to them */
 	unsigned pins;
-	void *device; /* BAR: barmap.c's */
+	void *device;	 /* BAR: barmap.c's */
+	uint64_t borrow; /* whose private device segment it is, by the lender's number; else 0 */
 };
 
 struct smartiod_map {

@@ -222,8 +222,8 @@ static void cut(struct smartiod *d, struct smartiod_peer *p)
 
 /*
  * Segments stay connected: the daemons still talk to each other, and the link may come back. What
- * one host lends to the other does not outlive the last path: a device whose writes vanished cannot
- * be gone on with.
+ * one host lends to the other does not outlive a path that it uses, nor the last one: a device
+ * whose writes vanished cannot be gone on with. Over what is left it is borrowed anew.
  */
 static void path_down(struct smartiod *d, struct smartiod_peer *p, uint32_t adapter,
 		      uint32_t peer_adapter)
@@ -239,10 +239,13 @@ static void path_down(struct smartiod *d, struct smartiod_peer *p, uint32_t adap
 		smartiod_op_peer_fail(d, p->node, -ENETDOWN, "the link to the other host is down");
 		smartiod_device_borrows_lost(d, p->node, true);
 	}
+	/* Its program is told that the device is lost before it is of what hangs on it. */
+	smartiod_device_path_down(d, p->node, adapter, peer_adapter);
 	smartiod_connection_path(d, p->node, adapter, peer_adapter, false);
 	smartiod_segment_path(d, p->node, adapter);
 	smartiod_grant_path_down(d, p->node, adapter, peer_adapter);
-	smartiod_device_path_down(d, p->node, adapter, peer_adapter);
+	if (!last)
+		smartiod_grant_path_lost(d, p->node, adapter, peer_adapter);
 	if (lent) {
 		smartiod_grant_link_lost(d, p->node);
 		smartiod_device_link_lost(d, p->node);

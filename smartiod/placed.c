@@ -265,21 +265,23 @@ bool smartiod_borrow_segment_idle(struct smartiod *d, struct smartiod_segment *s
 struct connect_op {
 	struct smartiod_op op;
 	struct smartiod_borrow *borrow; /* pinned */
+	bool private;			/* the segment is that borrow's alone */
 };
 
 /* Where its lender says that it is: whatever is there by this number must be the device's. */
-static int connect_there(struct smartiod *d, struct smartiod_session *s, const void *request,
-			 const struct smartiod_borrow *b, const struct sio_prep_dev_seg *rep,
-			 struct sio_err *reterr)
+static int connect_there(struct smartiod *d, const struct connect_op *o, const void *request,
+			 const struct sio_prep_dev_seg *rep, struct sio_err *reterr)
 {
+	const struct smartiod_borrow *b = o->borrow;
 	const struct smartiod_wanted wanted = {.uid = sio_from_le64(rep->uid),
 					       .id = sio_from_le32(rep->segment_id),
-					       .device = b->device->fdid};
+					       .device = b->device->fdid,
+					       .borrow = o->private ? b->id : 0};
 
 	if (!wanted.uid)
 		return sio_fail(reterr, -EPROTO, "the lender of %s names no segment",
 				b->device->topo->name);
-	return smartiod_connect_open(d, s, request, sio_from_le32(rep->node), &wanted,
+	return smartiod_connect_open(d, o->op.session, request, sio_from_le32(rep->node), &wanted,
 				     SIO_ADAPTER_ANY, reterr);
 }
 
@@ -292,7 +294,8 @@ static void connect_step(struct smartiod *d, struct smartiod_op *op,
 
 	if (a->error)
 		smartiod_op_error(d, op, a->error, "%s", a->text);
-	else if (op->session && connect_there(d, op->session, &request, b, a->msg, &err) < 0)
+	else if (op->session &&
+		 connect_there(d, (struct connect_op *)op, &request, a->msg, &err) < 0)
 		smartiod_op_fail(d, op, &err);
 	smartiod_op_free(d, op);
 	smartiod_borrow_unpin(d, b);
@@ -374,6 +377,7 @@ int smartiod_dev_seg_connect(struct smartiod *d, struct smartiod_session *s, con
 	if (!op)
 		return reterr->code;
 	op->borrow = b;
+	op->private = memtype == SCI_MEMTYPE_PRIVATE;
 	b->pins++;
 	ask.borrower = sio_to_le64(b->id);
 	ask.fdid = sio_to_le32(b->device->fdid);

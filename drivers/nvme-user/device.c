@@ -38,7 +38,7 @@ void sio_nvme_wake(sci_map_t map, const volatile uint32_t *sleeps)
 		smartio_map_wake(map);
 }
 
-static int query(struct sio_nvme_device *d)
+int sio_nvme_device_query(struct sio_nvme_device *d)
 {
 	sci_smartio_device_info_t info = {0};
 	sci_smartio_query_device_t q = {
@@ -77,7 +77,7 @@ int sio_nvme_device_find(struct sio_nvme_device *d, const char *name)
 		return sio_nvme_fail(-ENODEV, "no device is called %s", d->name);
 	if (err != SCI_ERR_OK)
 		return sio_nvme_fail_sci(err, "%s", d->name);
-	rc = query(d);
+	rc = sio_nvme_device_query(d);
 	if (rc)
 		return rc;
 	SCIOpen(&d->sd, 0, &err);
@@ -171,14 +171,15 @@ void sio_nvme_mem_done(struct sio_nvme_mem *mem)
 		SIO_NVME_UNTIL_FREE(
 			err, SCIUnmapRemoteSegmentForDevice(mem->remote, d->handle, 0, &err));
 	if (mem->reachable && mem->local)
-		SIO_NVME_UNTIL_FREE(err, SCIUnmapLocalSegmentForDevice(mem->local, d->adapter,
+		SIO_NVME_UNTIL_FREE(err, SCIUnmapLocalSegmentForDevice(mem->local, mem->adapter,
 								       d->handle, 0, &err));
 	if (mem->map)
 		SCIUnmapSegment(mem->map, 0, &err);
 	if (mem->remote)
 		SIO_NVME_UNTIL_FREE(err, SCIDisconnectSegment(mem->remote, 0, &err));
 	if (mem->local && mem->available)
-		SIO_NVME_UNTIL_FREE(err, SCISetSegmentUnavailable(mem->local, d->adapter, 0, &err));
+		SIO_NVME_UNTIL_FREE(err,
+				    SCISetSegmentUnavailable(mem->local, mem->adapter, 0, &err));
 	if (mem->local)
 		SIO_NVME_UNTIL_FREE(err, SCIRemoveSegment(mem->local, 0, &err));
 	memset(mem, 0, sizeof(*mem));
@@ -251,6 +252,25 @@ int sio_nvme_mem_device(struct sio_nvme_device *d, size_t size, unsigned hints, 
 	return rc;
 }
 
+/* By the adapter that leads to the drive. */
+static sci_error_t map_local(struct sio_nvme_device *d, struct sio_nvme_mem *mem, sci_ioaddr_t *ret)
+{
+	sci_error_t err, ignored;
+
+	mem->adapter = d->adapter;
+	SCIPrepareSegment(mem->local, mem->adapter, 0, &err);
+	if (err == SCI_ERR_OK)
+		SCISetSegmentAvailable(mem->local, mem->adapter, 0, &err);
+	if (err != SCI_ERR_OK)
+		return err;
+	SCIMapLocalSegmentForDevice(mem->local, mem->adapter, d->handle, ret, 0, mem->size, 0,
+				    &err);
+	mem->available = err == SCI_ERR_OK;
+	if (err != SCI_ERR_OK)
+		SCISetSegmentUnavailable(mem->local, mem->adapter, 0, &ignored);
+	return err;
+}
+
 static int mem_local(struct sio_nvme_device *d, struct sio_nvme_mem *mem)
 {
 	sci_ioaddr_t ioaddr;
@@ -267,17 +287,13 @@ static int mem_local(struct sio_nvme_device *d, struct sio_nvme_mem *mem)
 		mem->map = NULL;
 		return sio_nvme_fail_sci(err, "cannot map memory of %zu bytes", mem->size);
 	}
-	SCIPrepareSegment(mem->local, d->adapter, 0, &err);
-	if (err == SCI_ERR_OK)
-		SCISetSegmentAvailable(mem->local, d->adapter, 0, &err);
+	err = map_local(d, mem, &ioaddr);
+	/* That way is closed since we asked for it; perhaps another one is open. */
+	if (leads_nowhere(err) && sio_nvme_device_query(d) == 0 && d->adapter != mem->adapter)
+		err = map_local(d, mem, &ioaddr);
 	if (err != SCI_ERR_OK)
-		return sio_nvme_fail_sci(err, "cannot open memory to adapter %u", d->adapter);
-	mem->available = true;
-	SCIMapLocalSegmentForDevice(mem->local, d->adapter, d->handle, &ioaddr, 0, mem->size, 0,
-				    &err);
-	if (err != SCI_ERR_OK)
-		return sio_nvme_fail_sci(err, "%s: cannot reach memory of %zu bytes", d->name,
-					 mem->size);
+		return sio_nvme_fail_sci(err, "%s: cannot reach memory of %zu bytes by adapter %u",
+					 d->name, mem->size, mem->adapter);
 	return check_ioaddr(mem, ioaddr);
 }
 

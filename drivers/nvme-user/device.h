@@ -21,6 +21,8 @@ struct sio_nvme_device {
 
 /* Find @name; nothing is borrowed yet. -ENODEV; -ENOTSUP: not an NVMe drive. */
 int sio_nvme_device_find(struct sio_nvme_device *d, const char *name);
+/* What it is, and the way there that is open now. The same errors. */
+int sio_nvme_device_query(struct sio_nvme_device *d);
 /* @flags: SCI_FLAG_EXCLUSIVE or 0. -EBUSY: held exclusively, or by anybody if we want it so. */
 int sio_nvme_device_borrow(struct sio_nvme_device *d, unsigned flags);
 /* Undo the borrow alone. */
@@ -45,6 +47,7 @@ struct sio_nvme_mem {
 	sci_map_t map;
 	sci_remote_segment_t remote; /* device segment: placed by hints */
 	sci_local_segment_t local;   /* else: of this host */
+	unsigned adapter;	     /* of @local: by which the device reaches it */
 	bool available, reachable;   /* reachable: mapped for the device */
 	unsigned hints, flags;	     /* of a device segment: what it was asked for */
 	struct sio_nvme_mem *next;

@@ -11,229 +11,12 @@
 
 #include "error.h"
 #include "manager.h"
-#include "options.h"
 #include "smartio/ext.h"
-#include "smartio/io.h"
 #include "smartio/nvme.h"
 
-#define ADMIN_ENTRIES 32u
-#define GENERATION_MS 5000u /* until the lender has told us of our own reset */
-#define DYING_MS 2000u	    /* that the registers of a dead manager may take to come free */
-#define KNOWN_MS 500u	    /* the same where it seems to live */
-#define CHECK_MS 1000u	    /* how often a manager that has nothing to do looks at CSTS */
-#define BATCH 4096u	    /* requests taken before somebody else's turn */
-
-/* Say who has the registers. @ret_known: a manager tells of itself. */
-static int busy(struct smartio_nvme_manager *m, bool *ret_known)
-{
-	struct sio_nvme_meta *other = &m->wire; /* ours is written when we have the drive */
-	uint32_t raw[offsetof(struct sio_nvme_meta, ns) / 4];
-	sci_remote_segment_t segment;
-	volatile void *at;
-	sci_error_t err;
-	sci_map_t map;
-	uint32_t node = 0;
-
-	SCIConnectDeviceSegment(m->d.handle, &segment, SIO_NVME_SEGMENT, SCI_MEMTYPE_SHARED, NULL,
-				NULL, 0, &err);
-	if (err == SCI_ERR_OK) {
-		at = SCIMapRemoteSegment(segment, &map, 0, offsetof(struct sio_nvme_meta, ns), NULL,
-					 SCI_FLAG_READONLY_MAP, &err);
-		if (err == SCI_ERR_OK) {
-			sio_copy_from(raw, at, sizeof(raw));
-			if (sio_nvme_meta_decode(raw, other) == 0)
-				node = other->node;
-			SCIUnmapSegment(map, 0, &err);
-		}
-		SIO_NVME_UNTIL_FREE(err, SCIDisconnectSegment(segment, 0, &err));
-	}
-	*ret_known = node != 0;
-	if (node)
-		return sio_nvme_fail(-EBUSY, "another manager (node %u) serves %s", node,
-				     m->d.name);
-	return sio_nvme_fail(-EBUSY, "another program holds the registers of %s", m->d.name);
-}
-
-/* Exclusively; but where clients have outlived their manager, beside them. */
-static int borrow(struct smartio_nvme_manager *m, bool *ret_exclusive)
-{
-	int rc = sio_nvme_device_borrow(&m->d, SCI_FLAG_EXCLUSIVE);
-
-	*ret_exclusive = rc == 0;
-	if (rc == -EBUSY)
-		rc = sio_nvme_device_borrow(&m->d, 0);
-	return rc;
-}
-
-/* The controller has no queue any more: whatever ended borrowers had mapped for it may go. */
-static int settle_all(struct smartio_nvme_manager *m)
-{
-	uint32_t before = smartio_device_generation(m->d.handle);
-	uint64_t deadline = sio_nvme_deadline(GENERATION_MS);
-	unsigned n = 0;
-	sci_error_t err;
-
-	smartio_device_settled(m->d.handle, SMARTIO_ALL_BORROWERS, &err);
-	if (err != SCI_ERR_OK)
-		return sio_nvme_fail_sci(err, "%s: cannot settle its borrowers", m->d.name);
-	/* A client that knows an older generation would take its new queues for dead. */
-	while (smartio_device_generation(m->d.handle) == before) {
-		if (smartio_now_ns() >= deadline)
-			return sio_nvme_fail(
-				-ETIMEDOUT, "%s: its lender does not tell of the reset", m->d.name);
-		sio_nvme_pause(&n);
-	}
-	m->meta.generation = smartio_device_generation(m->d.handle);
-	return 0;
-}
-
-/*
- * Borrow the drive and get its registers. Those of a manager that was killed just now come free
- * when its host's daemon has told the lender; so a refusal is believed after a moment only.
- */
-static int take_drive(struct smartio_nvme_manager *m, const struct smartio_nvme_manager_options *o,
-		      bool *ret_exclusive)
-{
-	uint64_t start = smartio_now_ns();
-	unsigned n = 1000; /* sleep from the first time on */
-	bool known;
-	int rc;
-
-	for (;;) {
-		known = false;
-		rc = borrow(m, ret_exclusive);
-		if (rc == 0) {
-			rc = sio_nvme_ctrl_open(&m->ctrl, &m->d, o->enable_timeout_ms);
-			if (rc == -EBUSY)
-				rc = busy(m, &known);
-		}
-		if (rc != -EBUSY ||
-		    smartio_now_ns() - start >= (known ? KNOWN_MS : DYING_MS) * 1000000ull)
-			return rc;
-		sio_nvme_device_return(&m->d);
-		sio_nvme_pause(&n);
-	}
-}
-
-static int start_controller(struct smartio_nvme_manager *m,
-			    const struct smartio_nvme_manager_options *o)
-{
-	int rc = sio_nvme_ctrl_disable(&m->ctrl);
-
-	if (rc == 0)
-		rc = settle_all(m);
-	if (rc == 0)
-		rc = sio_nvme_ctrl_doorbells(&m->ctrl);
-	if (rc == 0)
-		rc = sio_nvme_ctrl_enable(&m->ctrl,
-					  o->admin_entries ? o->admin_entries : ADMIN_ENTRIES);
-	if (rc == 0)
-		rc = sio_nvme_manager_describe(m);
-	if (rc == 0)
-		rc = sio_nvme_ledger_init(&m->ledger, m->meta.queue_pairs);
-	return rc;
-}
-
-static int start_serving(struct smartio_nvme_manager *m, bool exclusive)
-{
-	sci_error_t err;
-	int rc;
-
-	/* Clients come by whatever adapter of this host: they know a node and a number. */
-	SCICreateDataInterrupt(m->d.sd, &m->interrupt, SMARTIO_ALL_ADAPTERS, &m->meta.interrupt,
-			       NULL, NULL, 0, &err);
-	if (err != SCI_ERR_OK) {
-		m->interrupt = NULL;
-		return sio_nvme_fail_sci(err, "%s: no data interrupt for requests", m->d.name);
-	}
-	rc = sio_nvme_manager_publish(m);
-	if (rc || !exclusive)
-		return rc;
-	SCIReleaseExclusiveBorrow(m->d.handle, 0, &err);
-	if (err != SCI_ERR_OK)
-		return sio_nvme_fail_sci(err, "%s: cannot open it to clients", m->d.name);
-	return 0;
-}
-
-int smartio_nvme_manager_open(const char *device, const struct smartio_nvme_manager_options *o,
-			      struct smartio_nvme_manager **ret)
-{
-	struct smartio_nvme_manager_options options;
-	struct smartio_nvme_manager *m;
-	bool exclusive = false;
-	int rc = sio_nvme_options(&options, sizeof(options), o);
-
-	if (rc)
-		return rc;
-	if (options.reserved[0] || options.reserved[1])
-		return sio_nvme_fail(-EINVAL, "a reserved option of the manager is not 0");
-	m = calloc(1, sizeof(*m));
-	if (!m)
-		return sio_nvme_fail(-ENOMEM, "no memory for a manager");
-	rc = sio_nvme_device_find(&m->d, device);
-	if (rc == 0)
-		rc = take_drive(m, &options, &exclusive);
-	if (rc == 0)
-		rc = start_controller(m, &options);
-	if (rc == 0)
-		rc = start_serving(m, exclusive);
-	if (rc) {
-		m->failed = rc;
-		smartio_nvme_manager_close(m);
-		return rc;
-	}
-	*ret = m;
-	return 0;
-}
-
-/*
- * Leave the drive without queues, so that nothing of ours or of clients is used any more. One that
- * does not answer may still use them: behind a cable that is out, or it hangs. Its lender can reset
- * it. Return: false: nobody could, and it keeps its memory until this program ends.
- */
-static bool stop_controller(struct smartio_nvme_manager *m)
-{
-	sci_error_t err;
-
-	if (!m->ctrl.reg_map || !smartio_holds_registers(m->d.handle))
-		return true;
-	if (m->ctrl.enabled && !m->failed)
-		sio_nvme_ctrl_shutdown(&m->ctrl);
-	if (sio_nvme_ctrl_disable(&m->ctrl) == 0) {
-		settle_all(m);
-		return true;
-	}
-	if (!m->ctrl.sq.d || smartio_device_lost(m->d.handle))
-		return true;
-	smartio_device_reset(m->d.handle, &err);
-	return err == SCI_ERR_OK || smartio_device_lost(m->d.handle);
-}
-
-void smartio_nvme_manager_close(struct smartio_nvme_manager *m)
-{
-	char why[SIO_NVME_TEXT];
-	sci_error_t err;
-	bool stopped;
-
-	if (!m)
-		return;
-	/* What failed before is what the caller wants to read. */
-	strncpy(why, smartio_nvme_error(), sizeof(why) - 1);
-	why[sizeof(why) - 1] = '\0';
-	sio_nvme_manager_withdraw(m);
-	stopped = stop_controller(m);
-	/* What keeps its memory stays borrowed: not from all others. */
-	if (!stopped)
-		SCIReleaseExclusiveBorrow(m->d.handle, 0, &err);
-	sio_nvme_ctrl_done(&m->ctrl, stopped);
-	if (m->interrupt)
-		SCIRemoveDataInterrupt(m->interrupt, 0, &err);
-	sio_nvme_device_done(&m->d);
-	sio_nvme_ledger_done(&m->ledger);
-	free(m->unsettled);
-	free(m);
-	sio_nvme_fail(0, "%s", why);
-}
+#define CHECK_MS 1000u /* how often a manager that has nothing to do looks at CSTS */
+#define TOLD_MS 1000u  /* until the library tells of the loss of a drive that does not answer */
+#define BATCH 4096u    /* requests taken before somebody else's turn */
 
 /* Take what waits, at most BATCH. Return: how many were served. */
 static int take_requests(struct smartio_nvme_manager *m)
@@ -418,6 +201,44 @@ static int wait_for_work(struct smartio_nvme_manager *m, uint64_t deadline)
 	return ready & SMARTIO_READY_WAKE ? 1 : 0;
 }
 
+/* Registers that read as ones tell of a loss before the library does: then it is awaited. */
+static bool is_lost(struct smartio_nvme_manager *m, int rc)
+{
+	uint64_t deadline = sio_nvme_deadline(TOLD_MS);
+	struct smartio_device_event e;
+	sci_error_t err = SCI_ERR_OK;
+
+	if (!m->d.handle)
+		return false;
+	while (rc == -ENODEV && !smartio_device_lost(m->d.handle) && err == SCI_ERR_OK &&
+	       smartio_now_ns() < deadline)
+		smartio_wait_device_event(m->d.handle, &e, TOLD_MS, &err);
+	return smartio_device_lost(m->d.handle);
+}
+
+/*
+ * Over what is left, if it was the way to the drive that went; it may go once more meanwhile. The
+ * daemons of the two hosts hear of a link one after the other: until both have, the way that is
+ * down is taken once more, and refused.
+ */
+static int reconnect(struct smartio_nvme_manager *m, int rc)
+{
+	uint64_t deadline = sio_nvme_deadline(TOLD_MS);
+	unsigned n = 1000; /* sleep from the first time on */
+
+	if (!is_lost(m, rc))
+		return rc;
+	for (;;) {
+		rc = sio_nvme_manager_again(m);
+		if (rc == 0)
+			return 0;
+		if (!is_lost(m, rc) && (rc != -ENETDOWN || smartio_now_ns() >= deadline))
+			return sio_nvme_fail(-ENODEV, "%s or its host is gone: %s", m->d.name,
+					     smartio_nvme_error());
+		sio_nvme_pause(&n);
+	}
+}
+
 /* The drive is lost to us; the text stays for whoever asks again. */
 static int lost(struct smartio_nvme_manager *m, int rc)
 {
@@ -435,8 +256,11 @@ int smartio_nvme_manager_serve(struct smartio_nvme_manager *m, uint32_t timeout_
 		return sio_nvme_fail(m->failed, "%s", m->why);
 	for (;;) {
 		rc = serve_once(m);
-		if (rc < 0)
-			return lost(m, rc);
+		if (rc < 0) {
+			rc = reconnect(m, rc);
+			if (rc)
+				return lost(m, rc);
+		}
 		if (rc > 0)
 			return rc;
 		if (__atomic_exchange_n(&m->stop, 0, __ATOMIC_ACQUIRE))

@@ -5,12 +5,15 @@
 #include "controller.h"
 #include "ledger.h"
 #include "protocol.h"
+#include "smartio/nvme.h"
 
 struct smartio_nvme_manager {
 	struct sio_nvme_device d;
 	struct sio_nvme_ctrl ctrl;
 	struct sio_nvme_ledger ledger;
+	struct smartio_nvme_manager_options options;
 	sci_local_data_interrupt_t interrupt;
+	unsigned number; /* of that */
 	sci_remote_segment_t meta_segment;
 	sci_map_t meta_map;
 	volatile uint8_t *shared;  /* the metadata, as clients see it */
@@ -26,6 +29,8 @@ struct smartio_nvme_manager {
 	uint8_t message[8192], reply[sizeof(struct sio_nvme_rep)];
 };
 
+/* manager_open.c: come to the drive once more; 0, or -errno when it is lost. */
+int sio_nvme_manager_again(struct smartio_nvme_manager *m);
 /* serve.c: one request that came in m->message; 0, or -errno when the drive is lost. */
 int sio_nvme_manager_request(struct smartio_nvme_manager *m, size_t len);
 /* publish.c */

@@ -13,8 +13,13 @@
 #include "smartio/io.h"
 
 #define REPLY_MS 5000u	  /* that a manager, which answers within milliseconds, may take */
-#define SLICE_MS 200u	  /* between two looks whether the manager is still there */
+#define SLICE_MS 50u	  /* between two looks whether the manager is still there */
 #define STARTING_MS 5000u /* that a manager may take between making and writing its segment */
+
+static int gone(const struct smartio_nvme *n)
+{
+	return sio_nvme_fail(-ENODEV, "%s or its host is gone", n->d.name);
+}
 
 static int no_manager(struct smartio_nvme *n)
 {
@@ -97,7 +102,8 @@ int sio_nvme_find_manager(struct smartio_nvme *n)
 	int rc;
 
 	/* -EAGAIN: a segment without a word in it: a manager that comes, or goes, or died so. */
-	while ((rc = look(n)) == -EAGAIN && smartio_now_ns() < deadline)
+	while ((rc = look(n)) == -EAGAIN && smartio_now_ns() < deadline &&
+	       !smartio_device_lost(n->d.handle))
 		sio_nvme_pause(&tries);
 	return rc == -EAGAIN ? no_manager(n) : rc;
 }
@@ -119,6 +125,8 @@ static int wait_generation(struct smartio_nvme *n)
 
 	while ((int32_t)(__atomic_load_n(n->generation, __ATOMIC_RELAXED) - n->meta.generation) <
 	       0) {
+		if (smartio_device_lost(n->d.handle))
+			return gone(n);
 		if (smartio_now_ns() >= deadline)
 			return sio_nvme_fail(-ETIMEDOUT,
 					     "%s: its lender does not tell of the manager's reset",
@@ -174,6 +182,8 @@ static int send_request(struct smartio_nvme *n, struct sio_nvme_req *req)
 		SCITriggerDataInterrupt(n->manager, n->request, sizeof(n->request), 0, &err);
 		if (err == SCI_ERR_OK)
 			return 0;
+		if (smartio_device_lost(n->d.handle))
+			return gone(n);
 		if (err != SCI_ERR_NOSPC || smartio_now_ns() >= deadline)
 			return sio_nvme_fail_sci(err, "%s: cannot send to its manager on node %u",
 						 n->d.name, n->meta.node);
@@ -224,7 +234,7 @@ static int take_reply(struct smartio_nvme *n, const struct sio_nvme_req *req,
 	}
 	/* The lender may tell the manager of our end before it, or our own daemon, tells us. */
 	if (rep->h.error && smartio_device_lost(n->d.handle))
-		return sio_nvme_fail(-ENODEV, "%s or its host is gone", n->d.name);
+		return gone(n);
 	return rep->h.error ? refused(n, rep) : 0;
 }
 
@@ -237,7 +247,7 @@ static int still_there(struct smartio_nvme *n)
 	int rc;
 
 	if (smartio_device_lost(n->d.handle))
-		return sio_nvme_fail(-ENODEV, "%s or its host is gone", n->d.name);
+		return gone(n);
 	rc = look(n);
 	if (rc)
 		return rc == -EAGAIN ? 0 : rc;

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How a manager comes to a drive and leaves it: borrow, registers, reset, publish. Again when the
+ * borrow was lost with its path to the drive, over what is left; its clients are then told of a
+ * reset, and those that lost the same path find it as one that came anew.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+#include "manager.h"
+#include "options.h"
+#include "smartio/ext.h"
+#include "smartio/io.h"
+#include "smartio/nvme.h"
+
+#define ADMIN_ENTRIES 32u
+#define GENERATION_MS 5000u /* until the lender has told us of our own reset */
+#define DYING_MS 2000u	    /* that the registers of a dead manager may take to come free */
+#define KNOWN_MS 500u	    /* the same where it seems to live */
+
+/* Say who has the registers. @ret_known: a manager tells of itself. */
+static int busy(struct smartio_nvme_manager *m, bool *ret_known)
+{
+	struct sio_nvme_meta *other = &m->wire; /* ours is written when we have the drive */
+	uint32_t raw[offsetof(struct sio_nvme_meta, ns) / 4];
+	sci_remote_segment_t segment;
+	volatile void *at;
+	sci_error_t err;
+	sci_map_t map;
+	uint32_t node = 0;
+
+	SCIConnectDeviceSegment(m->d.handle, &segment, SIO_NVME_SEGMENT, SCI_MEMTYPE_SHARED, NULL,
+				NULL, 0, &err);
+	if (err == SCI_ERR_OK) {
+		at = SCIMapRemoteSegment(segment, &map, 0, offsetof(struct sio_nvme_meta, ns), NULL,
+					 SCI_FLAG_READONLY_MAP, &err);
+		if (err == SCI_ERR_OK) {
+			sio_copy_from(raw, at, sizeof(raw));
+			if (sio_nvme_meta_decode(raw, other) == 0)
+				node = other->node;
+			SCIUnmapSegment(map, 0, &err);
+		}
+		SIO_NVME_UNTIL_FREE(err, SCIDisconnectSegment(segment, 0, &err));
+	}
+	*ret_known = node != 0;
+	if (node)
+		return sio_nvme_fail(-EBUSY, "another manager (node %u) serves %s", node,
+				     m->d.name);
+	return sio_nvme_fail(-EBUSY, "another program holds the registers of %s", m->d.name);
+}
+
+/* Exclusively; but where clients have outlived their manager, beside them. */
+static int borrow(struct smartio_nvme_manager *m, bool *ret_exclusive)
+{
+	int rc = sio_nvme_device_borrow(&m->d, SCI_FLAG_EXCLUSIVE);
+
+	*ret_exclusive = rc == 0;
+	if (rc == -EBUSY)
+		rc = sio_nvme_device_borrow(&m->d, 0);
+	return rc;
+}
+
+/* The controller has no queue any more: whatever ended borrowers had mapped for it may go. */
+static int settle_all(struct smartio_nvme_manager *m)
+{
+	uint32_t before = smartio_device_generation(m->d.handle);
+	uint64_t deadline = sio_nvme_deadline(GENERATION_MS);
+	unsigned n = 0;
+	sci_error_t err;
+
+	smartio_device_settled(m->d.handle, SMARTIO_ALL_BORROWERS, &err);
+	if (err != SCI_ERR_OK)
+		return sio_nvme_fail_sci(err, "%s: cannot settle its borrowers", m->d.name);
+	/* A client that knows an older generation would take its new queues for dead. */
+	while (smartio_device_generation(m->d.handle) == before) {
+		if (smartio_device_lost(m->d.handle))
+			return sio_nvme_fail(-ENODEV, "%s or its host is gone", m->d.name);
+		if (smartio_now_ns() >= deadline)
+			return sio_nvme_fail(
+				-ETIMEDOUT, "%s: its lender does not tell of the reset", m->d.name);
+		sio_nvme_pause(&n);
+	}
+	m->meta.generation = smartio_device_generation(m->d.handle);
+	return 0;
+}
+
+/*
+ * Borrow the drive and get its registers. Those of a manager that was killed just now come free
+ * when its host's daemon has told the lender; so a refusal is believed after a moment only.
+ */
+static int take_drive(struct smartio_nvme_manager *m, const struct smartio_nvme_manager_options *o,
+		      bool *ret_exclusive)
+{
+	uint64_t start = smartio_now_ns();
+	unsigned n = 1000; /* sleep from the first time on */
+	bool known;
+	int rc;
+
+	for (;;) {
+		known = false;
+		rc = borrow(m, ret_exclusive);
+		if (rc == 0) {
+			rc = sio_nvme_ctrl_open(&m->ctrl, &m->d, o->enable_timeout_ms);
+			if (rc == -EBUSY)
+				rc = busy(m, &known);
+		}
+		if (rc != -EBUSY ||
+		    smartio_now_ns() - start >= (known ? KNOWN_MS : DYING_MS) * 1000000ull)
+			return rc;
+		sio_nvme_device_return(&m->d);
+		sio_nvme_pause(&n);
+	}
+}
+
+static int start_controller(struct smartio_nvme_manager *m,
+			    const struct smartio_nvme_manager_options *o)
+{
+	int rc = sio_nvme_ctrl_disable(&m->ctrl);
+
+	if (rc == 0)
+		rc = settle_all(m);
+	if (rc == 0)
+		rc = sio_nvme_ctrl_doorbells(&m->ctrl);
+	if (rc == 0)
+		rc = sio_nvme_ctrl_enable(&m->ctrl,
+					  o->admin_entries ? o->admin_entries : ADMIN_ENTRIES);
+	if (rc == 0)
+		rc = sio_nvme_manager_describe(m);
+	if (rc == 0)
+		rc = sio_nvme_ledger_init(&m->ledger, m->meta.queue_pairs);
+	return rc;
+}
+
+static int start_serving(struct smartio_nvme_manager *m, bool exclusive)
+{
+	sci_error_t err;
+	int rc;
+
+	/* Clients come by whatever adapter of this host: they know a node and a number. */
+	if (!m->interrupt)
+		SCICreateDataInterrupt(m->d.sd, &m->interrupt, SMARTIO_ALL_ADAPTERS, &m->number,
+				       NULL, NULL, 0, &err);
+	if (!m->interrupt)
+		return sio_nvme_fail_sci(err, "%s: no data interrupt for requests", m->d.name);
+	m->meta.interrupt = m->number;
+	rc = sio_nvme_manager_publish(m);
+	if (rc || !exclusive)
+		return rc;
+	SCIReleaseExclusiveBorrow(m->d.handle, 0, &err);
+	if (err != SCI_ERR_OK)
+		return sio_nvme_fail_sci(err, "%s: cannot open it to clients", m->d.name);
+	return 0;
+}
+
+static int start(struct smartio_nvme_manager *m)
+{
+	bool exclusive = false;
+	int rc = take_drive(m, &m->options, &exclusive);
+
+	if (rc == 0)
+		rc = start_controller(m, &m->options);
+	if (rc == 0)
+		rc = start_serving(m, exclusive);
+	return rc;
+}
+
+int smartio_nvme_manager_open(const char *device, const struct smartio_nvme_manager_options *o,
+			      struct smartio_nvme_manager **ret)
+{
+	struct smartio_nvme_manager_options options;
+	struct smartio_nvme_manager *m;
+	int rc = sio_nvme_options(&options, sizeof(options), o);
+
+	if (rc)
+		return rc;
+	if (options.reserved[0] || options.reserved[1])
+		return sio_nvme_fail(-EINVAL, "a reserved option of the manager is not 0");
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return sio_nvme_fail(-ENOMEM, "no memory for a manager");
+	m->options = options;
+	rc = sio_nvme_device_find(&m->d, device);
+	if (rc == 0)
+		rc = start(m);
+	if (rc) {
+		m->failed = rc;
+		smartio_nvme_manager_close(m);
+		return rc;
+	}
+	*ret = m;
+	return 0;
+}
+
+/*
+ * Leave the drive without queues, so that nothing of ours or of clients is used any more. One that
+ * does not answer may still use them: behind a cable that is out, or it hangs. Its lender can reset
+ * it. Return: false: nobody could, and it keeps its memory until this program ends.
+ */
+static bool stop_controller(struct smartio_nvme_manager *m)
+{
+	sci_error_t err;
+
+	if (!m->ctrl.reg_map || !smartio_holds_registers(m->d.handle))
+		return true;
+	if (m->ctrl.enabled && !m->failed)
+		sio_nvme_ctrl_shutdown(&m->ctrl);
+	if (sio_nvme_ctrl_disable(&m->ctrl) == 0) {
+		settle_all(m);
+		return true;
+	}
+	if (!m->ctrl.sq.d || smartio_device_lost(m->d.handle))
+		return true;
+	smartio_device_reset(m->d.handle, &err);
+	return err == SCI_ERR_OK || smartio_device_lost(m->d.handle);
+}
+
+void smartio_nvme_manager_close(struct smartio_nvme_manager *m)
+{
+	char why[SIO_NVME_TEXT];
+	sci_error_t err;
+	bool stopped;
+
+	if (!m)
+		return;
+	/* What failed before is what the caller wants to read. */
+	strncpy(why, smartio_nvme_error(), sizeof(why) - 1);
+	why[sizeof(why) - 1] = '\0';
+	sio_nvme_manager_withdraw(m);
+	stopped = stop_controller(m);
+	/* What keeps its memory stays borrowed: not from all others. */
+	if (!stopped)
+		SCIReleaseExclusiveBorrow(m->d.handle, 0, &err);
+	sio_nvme_ctrl_done(&m->ctrl, stopped);
+	if (m->interrupt)
+		SCIRemoveDataInterrupt(m->interrupt, 0, &err);
+	sio_nvme_device_done(&m->d);
+	sio_nvme_ledger_done(&m->ledger);
+	free(m->unsettled);
+	free(m);
+	sio_nvme_fail(0, "%s", why);
+}
+
+/*
+ * The borrow is lost, but perhaps not the drive. What ours and clients' queues had mapped waits at
+ * the lender for the word that start_controller() gives. Return: 0; -ENODEV: there is no drive, or
+ * no way to it; -errno.
+ */
+int sio_nvme_manager_again(struct smartio_nvme_manager *m)
+{
+	uint64_t given = m->ledger.given;
+	int rc;
+
+	sio_nvme_manager_withdraw(m);
+	sio_nvme_ctrl_done(&m->ctrl, true);
+	sio_nvme_device_return(&m->d);
+	sio_nvme_ledger_done(&m->ledger);
+	memset(&m->meta, 0, sizeof(m->meta));
+	m->n_unsettled = 0;
+	rc = sio_nvme_device_query(&m->d);
+	if (rc == 0)
+		rc = start(m);
+	m->ledger.given += given;
+	return rc;
+}
