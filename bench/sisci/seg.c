@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What it takes to connect to a segment of another host, map it, unmap it and disconnect.
+ * What it takes to unmap a segment of another host, disconnect, connect to it and map it again, in a
+ * program that has all of them mapped.
  *
  * usage: bench-sisci-seg export FIRST COUNT           "ready"; until its input ends
- *        bench-sisci-seg connect FIRST COUNT NODE...  for each line "N": N times to segments drawn
- * at random; prints nanoseconds of one
+ *        bench-sisci-seg connect FIRST COUNT NODE...  COUNT of each node: "ready"; for each line
+ * "N": N times one that is drawn at random; prints nanoseconds of one
  */
 #include <string.h>
 #include <sys/resource.h>
@@ -34,40 +35,62 @@ static void export_all(sci_desc_t sd, unsigned first, unsigned count)
 		;
 }
 
-static void one_cycle(sci_desc_t sd, unsigned node, unsigned id)
+struct held {
+	sci_remote_segment_t seg;
+	sci_map_t map;
+	unsigned node, id;
+};
+
+static void take(sci_desc_t sd, struct held *h)
 {
-	sci_remote_segment_t seg = NULL;
 	volatile uint32_t *p;
 	sci_error_t error;
-	sci_map_t map;
 
-	SCIConnectSegment(sd, &seg, node, id, 0, NULL, NULL, 0, 0, &error);
+	SCIConnectSegment(sd, &h->seg, h->node, h->id, 0, NULL, NULL, 0, 0, &error);
 	check(error, "SCIConnectSegment");
-	p = SCIMapRemoteSegment(seg, &map, 0, BYTES, NULL, 0, &error);
+	p = SCIMapRemoteSegment(h->seg, &h->map, 0, BYTES, NULL, 0, &error);
 	check(error, "SCIMapRemoteSegment");
-	*p = id;
-	SCIUnmapSegment(map, 0, &error);
+	*p = h->id;
+}
+
+static void leave(const struct held *h)
+{
+	sci_error_t error;
+
+	SCIUnmapSegment(h->map, 0, &error);
 	check(error, "SCIUnmapSegment");
-	SCIDisconnectSegment(seg, 0, &error);
+	SCIDisconnectSegment(h->seg, 0, &error);
 	check(error, "SCIDisconnectSegment");
 }
 
-static void connect_some(sci_desc_t sd, unsigned first, unsigned count, char **nodes,
-			 unsigned n_nodes)
+static void exchange_some(sci_desc_t sd, unsigned first, unsigned count, char **nodes,
+			  unsigned n_nodes)
 {
 	uint64_t random = 0x9e3779b97f4a7c15u, start;
-	unsigned times;
+	unsigned times, n = count * n_nodes;
+	struct held *held = calloc(n, sizeof(*held));
 
+	if (!held)
+		abort();
+	for (unsigned i = 0; i < n; i++) {
+		held[i].node = (unsigned)atoi(nodes[i % n_nodes]);
+		held[i].id = first + i / n_nodes;
+		take(sd, &held[i]);
+	}
+	puts("ready");
+	fflush(stdout);
 	while (scanf("%u", &times) == 1) {
 		start = now_ns();
 		for (unsigned i = 0; i < times; i++) {
-			unsigned node = (unsigned)atoi(nodes[next_random(&random) % n_nodes]);
+			struct held *h = &held[next_random(&random) % n];
 
-			one_cycle(sd, node, first + (unsigned)(next_random(&random) % count));
+			leave(h);
+			take(sd, h);
 		}
 		printf("%.0f\n", (double)(now_ns() - start) / times);
 		fflush(stdout);
 	}
+	free(held);
 }
 
 int main(int argc, char **argv)
@@ -89,8 +112,8 @@ int main(int argc, char **argv)
 	if (argc == 4)
 		export_all(sd, (unsigned)atoi(argv[2]), (unsigned)atoi(argv[3]));
 	else
-		connect_some(sd, (unsigned)atoi(argv[2]), (unsigned)atoi(argv[3]), argv + 4,
-			     (unsigned)argc - 4);
+		exchange_some(sd, (unsigned)atoi(argv[2]), (unsigned)atoi(argv[3]), argv + 4,
+			      (unsigned)argc - 4);
 	SCITerminate();
 	return 0;
 }
