@@ -80,7 +80,8 @@ static int back(struct emu_request *rq, struct emu_ram *m, uint64_t size)
 		return sio_fail(&rq->err, rc,
 				rc == -EMFILE
 					? "ALLOC: the machine room has no descriptor left for "
-					  "%" PRIu64 " bytes: raise its limit (ulimit -n)"
+					  "%" PRIu64 " bytes: raise the hard limit (ulimit -Hn) "
+					  "before the cluster comes up"
 					: "ALLOC: no file for %" PRIu64 " bytes",
 				size);
 	rc = sio_addrmap_add(&h->map, &region, &rq->err);

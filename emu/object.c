@@ -80,7 +80,8 @@ static int check_share(struct emu_request *rq, uint32_t kind)
 		return 0;
 	return sio_fail(&rq->err, -EMFILE,
 			"no %s: %s holds %" PRIu64 " of its share of %" PRIu64
-			" descriptors; free some, or raise the machine room's limit (ulimit -n)",
+			" descriptors; free some, or raise the machine room's hard limit (ulimit "
+			"-Hn) and start it anew",
 			emu_kind_name(kind), h->topo->name, held, h->room->descriptors);
 }
 

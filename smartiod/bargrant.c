@@ -248,7 +248,7 @@ static void opened(struct smartiod *d, struct bar_op *b, const struct smartiod_a
 	if (p->view) {
 		p->view->users = 1;
 		smartiod_view_put(d, l, p->view);
-		bar_fail(d, b, -EMFILE, "the lender's daemon has no descriptor left");
+		bar_fail(d, b, -EMFILE, smartiod_no_descriptor(d));
 		return;
 	}
 	smartiod_port_tell(d, &req, sizeof(req));

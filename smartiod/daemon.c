@@ -268,6 +268,20 @@ void smartiod_timer(struct smartiod *d)
 
 /* ---- life ---- */
 
+void smartiod_descriptors(struct smartiod *d, uint64_t n)
+{
+	d->descriptors = n;
+}
+
+const char *smartiod_no_descriptor(struct smartiod *d)
+{
+	snprintf(d->no_descriptor, sizeof(d->no_descriptor),
+		 "smartiod of %s has no file descriptor left of %" PRIu64
+		 ": raise its hard limit (ulimit -Hn, LimitNOFILE=) and start it anew",
+		 d->host->name, d->descriptors);
+	return d->no_descriptor;
+}
+
 int smartiod_new(const struct sio_topology *t, uint32_t node, const struct smartiod_ops *ops,
 		 void *ctx, struct smartiod **ret, struct sio_err *reterr)
 {

@@ -68,6 +68,8 @@ struct smartiod_ops {
 int smartiod_new(const struct sio_topology *t, uint32_t node, const struct smartiod_ops *ops,
 		 void *ctx, struct smartiod **ret, struct sio_err *reterr);
 void smartiod_free(struct smartiod *d);
+/* How many descriptors this process may have: errors name it. */
+void smartiod_descriptors(struct smartiod *d, uint64_t n);
 
 /* First event: starts the conversation with the port. */
 void smartiod_start(struct smartiod *d);

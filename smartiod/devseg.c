@@ -134,7 +134,7 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 		smartiod_segment_unpin(d, seg);
 		smartiod_lend_fail(d, &c->lend, a->error ? a->error : -EMFILE,
 				   "memory beside %s: %s", l->device->topo->name,
-				   a->error ? a->text : "the daemon has no descriptor left");
+				   a->error ? a->text : smartiod_no_descriptor(d));
 		return;
 	}
 	seg->device = l->device->fdid;

@@ -219,7 +219,7 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 		smartiod_op_error(d, op, a->error, "%s", a->text);
 		smartiod_dint_end(d, dint, false);
 	} else if (full) {
-		smartiod_op_error(d, op, -EMFILE, "smartiod has no file descriptor left");
+		smartiod_op_error(d, op, -EMFILE, "%s", smartiod_no_descriptor(d));
 		smartiod_dint_end(d, dint, false);
 	} else if (hub && hub->failed) {
 		smartiod_op_error(d, op, hub->failed, "interrupt %u cannot be shared",

@@ -146,7 +146,7 @@ static void group_step(struct smartiod *d, struct smartiod_op *op, const struct 
 		c->map_fd = c->exact ? -1 : smartiod_take_fd(a, 0);
 		c->connecting = false;
 		if (c->map_fd < 0 && !c->exact)
-			group_failed(d, op, c, -EMFILE, "smartiod has no file descriptor left");
+			group_failed(d, op, c, -EMFILE, smartiod_no_descriptor(d));
 		else if (op->session) /* else its end will release the connection */
 			group_reply(d, op, c);
 	}

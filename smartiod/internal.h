@@ -23,6 +23,8 @@
 void smartiod_log(struct smartiod *d, int level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 uint64_t smartiod_uid(struct smartiod *d);
+/* The text of -EMFILE: which limit it is, and how it is raised. */
+const char *smartiod_no_descriptor(struct smartiod *d);
 /* Close *fd if it is one, and set it to -1. */
 void smartiod_close_fd(struct smartiod *d, int *fd);
 /* smartiod_device_start() calls one of these when it has opened the devices, or cannot. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
@@ -300,6 +301,7 @@ int live_run(const struct live_options *options, const struct sio_topology *t,
 	     const struct sio_topo_host *host, struct sio_err *reterr)
 {
 	struct live *l = calloc(1, sizeof(*l));
+	struct rlimit limit;
 	int r;
 
 	if (!l)
@@ -326,6 +328,8 @@ int live_run(const struct live_options *options, const struct sio_topology *t,
 	r = smartiod_new(t, host->node, &ops, l, &l->daemon, reterr);
 	if (r < 0)
 		goto done;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+		smartiod_descriptors(l->daemon, limit.rlim_cur);
 	smartiod_start(l->daemon);
 	r = sd_event_loop(l->event);
 	if (r < 0)

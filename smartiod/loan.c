@@ -399,9 +399,8 @@ static void owner_made(struct smartiod *d, struct borrow_op *b, const struct sma
 	}
 	if (l->owner_fd < 0 && d->world != SIO_WORLD_SHIM) {
 		smartiod_loan_end(d, l);
-		smartiod_lend_fail(d, lend, -EMFILE,
-				   "%s: the lender's daemon has no descriptor left",
-				   l->device->topo->name);
+		smartiod_lend_fail(d, lend, -EMFILE, "%s: %s", l->device->topo->name,
+				   smartiod_no_descriptor(d));
 		return;
 	}
 	pay_or_reply(d, b, l->owner);

@@ -401,6 +401,8 @@ struct smartiod {
 	uint64_t boot_generation;
 	uint8_t boot_id[16];
 	uint64_t served;
+	uint64_t descriptors; /* that this process may have; 0: unknown */
+	char no_descriptor[160];
 	int status_fd;
 	struct sio_evt_adapter adapter[SIO_MAX_ADAPTERS];
 	struct smartiod_link link[SIO_MAX_ADAPTERS]; /* down: those that the port has not */

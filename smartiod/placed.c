@@ -123,7 +123,7 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 		smartiod_segment_ready(seg, a);
 		if (seg->fd < 0) {
 			unplace(d, c);
-			smartiod_op_error(d, op, -EMFILE, "the daemon has no descriptor left");
+			smartiod_op_error(d, op, -EMFILE, "%s", smartiod_no_descriptor(d));
 			create_end(d, c);
 			return;
 		}

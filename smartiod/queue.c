@@ -153,7 +153,7 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 	if (a->error) {
 		smartiod_op_error(d, op, a->error, "%s", a->text);
 	} else if (full) {
-		smartiod_op_error(d, op, -EMFILE, "smartiod has no file descriptor left");
+		smartiod_op_error(d, op, -EMFILE, "%s", smartiod_no_descriptor(d));
 	} else if (!q->closed) {
 		create_reply(d, c, a->msg);
 		queue_unpin(d, q);

@@ -75,7 +75,7 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 	else if (a->error)
 		create_failed(d, c, a->error, a->text);
 	else if (seg->fd < 0)
-		create_failed(d, c, -EMFILE, "smartiod has no file descriptor left");
+		create_failed(d, c, -EMFILE, smartiod_no_descriptor(d));
 	else if (op->session) /* else its end will end the segment */
 		created(d, op->session, &request, seg);
 	smartiod_segment_unpin(d, seg);

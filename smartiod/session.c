@@ -93,7 +93,7 @@ void smartiod_reply(struct smartiod *d, struct smartiod_session *s, const void *
 		return;
 	for (unsigned i = 0; i < n_fds; i++)
 		if (fds[i] < 0) { /* it came while our table of descriptors was full */
-			sio_fail(&err, -EMFILE, "smartiod has no file descriptor left");
+			sio_fail(&err, -EMFILE, "%s", smartiod_no_descriptor(d));
 			reply_error(d, s, request, -EMFILE, &err);
 			return;
 		}

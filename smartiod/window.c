@@ -275,7 +275,7 @@ static void window_made(struct smartiod *d, struct smartiod_window_op *w,
 		else if (wrong)
 			window_failed(d, w, -EPROTO, "its host granted something else");
 		else
-			window_failed(d, w, -EMFILE, "smartiod has no file descriptor left");
+			window_failed(d, w, -EMFILE, smartiod_no_descriptor(d));
 		return;
 	}
 	c->window = SMARTIOD_MAPPED;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -100,7 +101,18 @@ static void use_log(int log)
 	dup2(log, 2);
 }
 
-/* In the program's process: as the user's shell would have started it. */
+/* Each segment of a program is a descriptor: it may have as many as the user may. */
+static void raise_limits(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+/* In the program's process: as the user's shell would have started it, but for its limit. */
 static void exec_program(const struct keeper *keeper_of, pid_t keeper, const sigset_t *mask,
 			 int report)
 {
@@ -111,6 +123,7 @@ static void exec_program(const struct keeper *keeper_of, pid_t keeper, const sig
 	if (getppid() != keeper)
 		_exit(TOOL_EXIT_KILLED);
 	set_environment(k, keeper);
+	raise_limits();
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	if (keeper_of->log >= 0)
 		use_log(keeper_of->log);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Requests, replies, and who reads the socket when. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -377,12 +378,23 @@ int sio_session_start(struct sio_session *s, struct sio_call *call, struct sio_e
 	return rc;
 }
 
-int sio_session_check_fds(const struct sio_call *call, unsigned want, struct sio_err *err)
+static int no_descriptor(struct sio_world *w, struct sio_err *err)
+{
+	struct sio_limits l;
+
+	w->limits(w, &l);
+	return sio_fail(err, -EMFILE,
+			"this process has no file descriptor left of %" PRIu64
+			": close some, or raise its limit (ulimit -n, up to %" PRIu64
+			"), as smartio run does",
+			l.descriptors, l.most_descriptors);
+}
+
+int sio_session_check_fds(struct sio_session *s, const struct sio_call *call, unsigned want,
+			  struct sio_err *err)
 {
 	if (call->missing == -EMFILE)
-		return sio_fail(err, -EMFILE,
-				"this process has no file descriptor left: close some, or raise "
-				"its limit (ulimit -n)");
+		return no_descriptor(s->world, err);
 	if (call->missing)
 		return sio_fail(err, call->missing, "no memory for a file descriptor");
 	if (call->n_fds < want)

@@ -124,7 +124,8 @@ int sio_session_start(struct sio_session *s, struct sio_call *call, struct sio_e
  * Whether a call that succeeded brought its descriptors. Return: 0; -EMFILE or -ENOMEM: this
  * process has no room for them all; -EPROTO: smartiod gave less than @want.
  */
-int sio_session_check_fds(const struct sio_call *call, unsigned want, struct sio_err *err);
+int sio_session_check_fds(struct sio_session *s, const struct sio_call *call, unsigned want,
+			  struct sio_err *err);
 
 /*
  * Tell smartiod that the program ends by itself. The lock need not be held: exit() may be called in

@@ -31,6 +31,12 @@ struct sio_poll {
 	bool readable; /* out: something to read, or the other end is gone */
 };
 
+/* Of this process; 0: unknown. */
+struct sio_limits {
+	uint64_t descriptors, most_descriptors; /* ulimit -n, -Hn */
+	uint64_t mappings;			/* vm.max_map_count */
+};
+
 struct sio_world {
 	/*
 	 * No other process has this image of memory, so what is static is of the one process. A
@@ -105,6 +111,8 @@ struct sio_world {
 	uint64_t (*random)(struct sio_world *w);
 	void (*yield)(struct sio_world *w);
 	uint32_t (*pid)(struct sio_world *w);
+	/* What errors name. */
+	void (*limits)(struct sio_world *w, struct sio_limits *ret);
 	void (*log)(struct sio_world *w, const char *text);
 
 	int (*thread_start)(struct sio_world *w, void (*fn)(void *), void *arg,

@@ -7,6 +7,7 @@
  * had open (the owner's, too, or the parent's death would go unnoticed) and gets another pid.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -115,6 +117,24 @@ static uint32_t live_pid(struct sio_world *w)
 {
 	(void)w;
 	return __atomic_load_n(&live.pid, __ATOMIC_RELAXED);
+}
+
+static void live_limits(struct sio_world *w, struct sio_limits *ret)
+{
+	int fd = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
+	struct rlimit limit;
+	char text[24] = "";
+
+	(void)w;
+	*ret = (struct sio_limits){0};
+	if (fd >= 0 && read(fd, text, sizeof(text) - 1) > 0)
+		ret->mappings = strtoull(text, NULL, 10);
+	if (fd >= 0)
+		close(fd);
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		ret->descriptors = limit.rlim_cur;
+		ret->most_descriptors = limit.rlim_max;
+	}
 }
 
 static void live_log(struct sio_world *w, const char *text)
@@ -260,6 +280,7 @@ static struct sio_world live_world = {
 	.random = live_random,
 	.yield = live_yield,
 	.pid = live_pid,
+	.limits = live_limits,
 	.log = live_log,
 	.thread_start = live_thread_start,
 	.thread_join = live_thread_join,

@@ -28,8 +28,7 @@ static int map_through(struct sio_dma_queue *q, struct sio_err *err)
 			w->unmap(w, at, bytes);
 	}
 	if (rc < 0)
-		return sio_fail_exhausted(err, -ENOMEM, SIO_OUT_OF_ADDRESS_SPACE,
-					  "no address space for %zu bytes", bytes);
+		return sio_fail_mapping(q->o.lib, bytes, err);
 	q->through_at = at;
 	q->through_bytes = bytes;
 	return 0;

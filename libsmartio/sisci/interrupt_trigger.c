@@ -43,7 +43,7 @@ static int ask_connect(struct sio_remote_int *i, unsigned adapter, struct sio_er
 	if (rc < 0)
 		return sio_error_as(rc, -ECONNRESET, SCI_ERR_NO_SUCH_INTNO);
 	i->path = sio_status_place(i->o.lib, sio_from_le32(rep.path), i->node);
-	rc = sio_session_check_fds(&call, 1, err);
+	rc = sio_session_check_fds(i->o.lib->session, &call, 1, err);
 	if (rc < 0)
 		sio_object_leave(&i->o, SIO_MSG_DINT_DISCONNECT, NULL);
 	return rc;

@@ -273,7 +273,7 @@ static int hello(struct sio_library *lib, struct sio_err *err)
 
 	if (rc < 0)
 		return rc;
-	rc = sio_session_check_fds(&call, 2, err);
+	rc = sio_session_check_fds(lib->session, &call, 2, err);
 	if (!rc)
 		rc = sio_status_open(lib, fds[1], err);
 	if (fds[1] >= 0)

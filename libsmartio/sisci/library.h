@@ -188,6 +188,8 @@ void sio_task_segment(struct sio_object *o, unsigned reason, unsigned node, unsi
 void sio_object_callback(struct sio_object *o,
 			 sci_callback_action_t (*run)(struct sio_object *o, void *arg), void *arg);
 
+/* object.c: -ENOMEM: there is no room in memory for a mapping of @bytes. */
+int sio_fail_mapping(const struct sio_library *lib, uint64_t bytes, struct sio_err *err);
 /* dataint.c */
 void sio_dint_ready(struct sio_library *lib, uintptr_t handle);
 void sio_dint_ring_event(struct sio_library *lib, const struct sio_evm_dint_ring *e, int *fds,

@@ -205,8 +205,7 @@ static int reserve(struct sio_library *lib, const struct want *want, struct sio_
 			return sio_refuse(err, SCI_ERR_ILLEGAL_ADDRESS,
 					  "address %p cannot be had: it is in use or not allowed",
 					  want->addr);
-		return sio_fail_exhausted(err, -ENOMEM, SIO_OUT_OF_ADDRESS_SPACE,
-					  "no address space for %#" PRIx64 " bytes", bytes);
+		return sio_fail_mapping(lib, bytes, err);
 	}
 	m->pointer = (char *)m->base + skip;
 	*ret = m;
@@ -220,8 +219,10 @@ static int place(struct sio_mapping *m, uint64_t offset, uint64_t bytes, int pro
 	struct sio_world *w = m->o.lib->world;
 	int rc = w->map(w, (char *)m->base + (offset - m->offset), bytes, prot, fd, fd_offset);
 
-	return rc < 0 ? sio_fail(err, rc == -ENOMEM ? rc : -EACCES,
-				 "mapping %#" PRIx64 " bytes failed: error %d", bytes, -rc)
+	if (rc == -ENOMEM)
+		return sio_fail_mapping(m->o.lib, bytes, err);
+	return rc < 0 ? sio_fail(err, -EACCES, "mapping %#" PRIx64 " bytes failed: error %d", bytes,
+				 -rc)
 		      : 0;
 }
 
@@ -348,7 +349,7 @@ static int ask_map(struct sio_mapping *m, struct sio_remote_segment *seg, unsign
 	/* Removed at the exporter, and the word of it still on its way to us. */
 	if (rc)
 		return sio_error_as(rc, -ENOENT, SCI_ERR_NOT_CONNECTED);
-	rc = sio_session_check_fds(&call, 0, err);
+	rc = sio_session_check_fds(m->o.lib->session, &call, 0, err);
 	if (!rc)
 		rc = place_remote(m, &rep, fds, call.n_fds, err);
 	for (unsigned i = 0; i < call.n_fds; i++)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The life of an object: handle, parent, smartiod's number, loss, callbacks, end. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "session/quick.h"
 #include "sisci/segment.h"
+#include "smartio/uapi.h"
 
 /* A switch: the compiler tells of a kind that is forgotten here. */
 static const char *kind_name(enum sio_kind kind)
@@ -253,6 +255,17 @@ void sio_object_cut(struct sio_object *o, void *at, size_t len)
 
 	if (w->map_ones(w, at, len) < 0 && w->map_none(w, at, len) < 0)
 		w->log(w, "no memory: what is lost stays mapped");
+}
+
+int sio_fail_mapping(const struct sio_library *lib, uint64_t bytes, struct sio_err *err)
+{
+	struct sio_limits l;
+
+	lib->world->limits(lib->world, &l);
+	return sio_fail_exhausted(err, -ENOMEM, SIO_OUT_OF_ADDRESS_SPACE,
+				  "no address space for %#" PRIx64 " bytes, or no mapping left of "
+				  "%" PRIu64 " that a process may have (sysctl vm.max_map_count)",
+				  bytes, l.mappings);
 }
 
 int sio_object_fail_lost(struct sio_object *o, struct sio_err *err)

@@ -55,8 +55,7 @@ static int map_ring(struct sio_dma_queue *q, int fd, uint64_t bytes, struct sio_
 			w->unmap(w, at, (size_t)bytes);
 	}
 	if (rc < 0)
-		return sio_fail_exhausted(err, -ENOMEM, SIO_OUT_OF_ADDRESS_SPACE,
-					  "no address space for the queue's ring");
+		return sio_fail_mapping(q->o.lib, bytes, err);
 	q->ring = at;
 	q->bytes = (size_t)bytes;
 	return 0;
@@ -81,7 +80,7 @@ static int ask_create(struct sio_dma_queue *q, struct sio_err *err)
 	rc = sio_session_call(q->o.lib->session, &call, err);
 	if (rc < 0)
 		return sio_error_as(rc, -EOPNOTSUPP, SCI_ERR_DMA_NOT_AVAILABLE);
-	rc = sio_session_check_fds(&call, 3, err);
+	rc = sio_session_check_fds(q->o.lib->session, &call, 3, err);
 	if (!rc)
 		rc = map_ring(q, fds[0], sio_from_le64(rep.bytes), err);
 	if (fds[0] >= 0)

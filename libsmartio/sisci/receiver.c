@@ -42,7 +42,7 @@ static int ask_create(struct sio_receiver *r, unsigned adapter, unsigned number,
 	if (rc < 0)
 		return sio_error_as(rc, -EEXIST, SCI_ERR_INTNO_USED);
 	r->number = sio_from_le32(rep.number);
-	rc = sio_session_check_fds(&call, 1, err);
+	rc = sio_session_check_fds(s, &call, 1, err);
 	if (!rc && r->calls) {
 		sio_session_lock(s);
 		rc = sio_session_watch(s, r->fd, r->o.handle);

@@ -94,7 +94,7 @@ static int get_memory(struct sio_local_segment *seg, struct sio_err *err)
 	rc = sio_session_call(seg->o.lib->session, &call, err);
 	if (rc < 0)
 		return sio_error_as(rc, -ENOSPC, SCI_ERR_NOSPC);
-	rc = sio_session_check_fds(&call, 1, err);
+	rc = sio_session_check_fds(seg->o.lib->session, &call, 1, err);
 	if (!rc)
 		seg->phys_addr = sio_from_le64(rep.phys_addr);
 	return rc;

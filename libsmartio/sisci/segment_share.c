@@ -51,7 +51,7 @@ static int ask_attach(struct sio_local_segment *seg, struct sio_err *err)
 	seg->is_private = sio_from_le32(rep.is_private) != 0;
 	seg->prepared = sio_from_le32(rep.prepared);
 	seg->available = sio_from_le32(rep.available);
-	rc = sio_session_check_fds(&call, 1, err);
+	rc = sio_session_check_fds(seg->o.lib->session, &call, 1, err);
 	if (rc)
 		sio_object_leave(&seg->o, SIO_MSG_SEG_REMOVE, NULL);
 	return rc;

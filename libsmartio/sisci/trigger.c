@@ -44,8 +44,7 @@ static int map_ring(struct sio_remote_dint *d, const struct sio_rep_dint_connect
 		return sio_fail(err, -EPROTO, "smartiod gave a ring of %llu bytes, not %u",
 				(unsigned long long)bytes, SIO_RING_TOTAL);
 	if (w->reserve(w, NULL, false, bytes, &base) < 0)
-		return sio_fail_exhausted(err, -ENOMEM, SIO_OUT_OF_ADDRESS_SPACE,
-					  "no address space");
+		return sio_fail_mapping(d->o.lib, bytes, err);
 	sio_session_lock(d->o.lib->session);
 	if (d->o.lost)
 		rc = sio_fail(err, -ECONNRESET, "node %u was lost meanwhile", d->node);
@@ -87,7 +86,7 @@ int sio_remote_dint_connect(struct sio_remote_dint *d, unsigned adapter, unsigne
 		return rc;
 	d->trigger = fds[1];
 	d->path = sio_status_place(d->o.lib, sio_from_le32(rep.path), d->node);
-	rc = sio_session_check_fds(&call, 2, err);
+	rc = sio_session_check_fds(d->o.lib->session, &call, 2, err);
 	if (!rc)
 		rc = map_ring(d, &rep, fds[0], err);
 	if (fds[0] >= 0)

@@ -56,7 +56,7 @@ static int ask(struct sio_mapping *m, const struct range *r, uint32_t way, const
 		req.address = sio_to_le64((uintptr_t)m->base + (r->offset - m->offset));
 	rc = sio_session_call(m->o.lib->session, &call, err);
 	if (rc == 0 && fds)
-		rc = sio_session_check_fds(&call, 2, err);
+		rc = sio_session_check_fds(m->o.lib->session, &call, 2, err);
 	if (rc && fds)
 		for (unsigned i = 0; i < call.n_fds; i++)
 			m->o.lib->world->close(m->o.lib->world, fds[i]);

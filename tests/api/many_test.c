@@ -10,8 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <signal.h>
-#include <sys/mman.h>
+#include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -22,7 +23,6 @@
 #define PAGE 4096u
 #define FIRST_EXPORTED 0x100000u
 #define FIRST_OWN 0x200000u
-#define BYSTANDER_ID 0x300000u
 #define SPARE 300u /* descriptors and mappings that are not of these objects */
 
 #define TOPOLOGY                                                                                   \
@@ -198,7 +198,7 @@ static void one_program_holds_many(void **state)
 	assert_int_equal(cluster_wait(a), 128 + SIGKILL);
 }
 
-/* ---- what this machine allows ---- */
+/* ---- what limits there are is told ---- */
 
 static unsigned long limit_of_mappings(void)
 {
@@ -211,6 +211,57 @@ static unsigned long limit_of_mappings(void)
 		fclose(f);
 	return n;
 }
+
+#define FEW 40u
+
+static int runs_out_of_descriptors(void *arg)
+{
+	struct rlimit few = {FEW, FEW};
+	sci_local_segment_t seg = NULL;
+	sci_desc_t sd = api_begin();
+	sci_error_t error = SCI_ERR_OK;
+
+	(void)arg;
+	CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+	for (unsigned i = 0; i < FEW && error == SCI_ERR_OK; i++)
+		SCICreateSegment(sd, &seg, i, PAGE, NULL, NULL, 0, &error);
+	CHECK_IS(error, SCI_ERR_NOSPC);
+	CHECK(strstr(smartio_last_error(), "descriptor left of 40:"));
+	CHECK(strstr(smartio_last_error(), "ulimit -n, up to 40"));
+	SCITerminate();
+	return 0;
+}
+
+/* Maps of one segment: as many as the process may have mappings. */
+static int runs_out_of_mappings(void *arg)
+{
+	sci_local_segment_t seg = NULL;
+	sci_desc_t sd = api_begin();
+	sci_error_t error;
+	sci_map_t map;
+	char number[24];
+
+	(void)arg;
+	SCICreateSegment(sd, &seg, 1, PAGE, NULL, NULL, 0, &error);
+	CHECK_OK(error);
+	for (unsigned long n = 0; error == SCI_ERR_OK && n <= limit_of_mappings(); n++)
+		SCIMapLocalSegment(seg, &map, 0, PAGE, NULL, 0, &error);
+	CHECK_IS(error, SCI_ERR_NOSPC);
+	snprintf(number, sizeof(number), "%lu", limit_of_mappings());
+	CHECK(strstr(smartio_last_error(), number));
+	CHECK(strstr(smartio_last_error(), "vm.max_map_count"));
+	_exit(0); /* with tens of thousands of maps */
+}
+
+static void limits_are_named(void **state)
+{
+	assert_int_equal(cluster_wait(cluster_fork(*state, 4, runs_out_of_descriptors, NULL)), 0);
+	if (limit_of_mappings() <= 100000)
+		assert_int_equal(cluster_wait(cluster_fork(*state, 4, runs_out_of_mappings, NULL)),
+				 0);
+}
+
+/* ---- what this machine allows ---- */
 
 /* The smartiod of the importer has two descriptors for each, and each host half of the room's. */
 static void find_count(void)
@@ -227,7 +278,8 @@ static void find_count(void)
 	count = WANTED;
 	if (2 * (unsigned long)WANTED + SPARE > most) {
 		count = (unsigned)(most - SPARE) / 2;
-		fprintf(stderr, "%u instead of %u: %lu descriptors (ulimit -Hn) and %lu mappings "
+		fprintf(stderr,
+			"%u instead of %u: %lu descriptors (ulimit -Hn) and %lu mappings "
 			"(vm.max_map_count) are what this machine allows\n",
 			count, WANTED, (unsigned long)limit.rlim_cur, maps);
 	}
@@ -237,6 +289,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(one_program_holds_many, audit),
+		cmocka_unit_test_teardown(limits_are_named, audit),
 	};
 
 	find_count();

@@ -4,6 +4,7 @@
 import os
 import pty
 import re
+import resource
 import select
 import signal
 import sys
@@ -58,6 +59,12 @@ class Run(base.CommandTest):
         self.assertEqual(self.smartio("run", "-n", "client1", "echo", "-n", "x").stdout, "x")
         self.run_on("sh", "-c", "kill -TERM $$", status=128 + signal.SIGTERM)
         self.run_on("sh", "-c", "kill -SEGV $$", status=128 + signal.SIGSEGV)
+
+    def test_has_all_descriptors_that_it_may(self):
+        soft, hard = 256, 1024
+        done = self.run_on("sh", "-c", "ulimit -n", preexec_fn=lambda: resource.setrlimit(
+            resource.RLIMIT_NOFILE, (soft, hard)))
+        self.assertEqual(done.stdout, f"{hard}\n")
 
     def test_environment(self):
         out = self.run_on("sh", "-c", "echo $SMARTIO_STATE; echo $SMARTIO_SOCKET; echo $SMARTIO_NODE",

@@ -334,6 +334,12 @@ static uint64_t fake_random(struct sio_world *w)
 	return 4;
 }
 
+static void fake_limits(struct sio_world *w, struct sio_limits *ret)
+{
+	(void)w;
+	*ret = (struct sio_limits){.descriptors = 1024};
+}
+
 static void fake_yield(struct sio_world *w)
 {
 	(void)w;
@@ -409,6 +415,7 @@ static struct sio_world fake_world = {
 	.map = fake_map,
 	.now = fake_now,
 	.random = fake_random,
+	.limits = fake_limits,
 	.yield = fake_yield,
 	.pid = fake_pid,
 	.thread_start = fake_thread_start,

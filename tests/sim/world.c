@@ -264,6 +264,13 @@ static uint64_t world_random(struct sio_world *w)
 	return sim_random();
 }
 
+static void world_limits(struct sio_world *w, struct sio_limits *ret)
+{
+	(void)w;
+	*ret = (struct sio_limits){
+		.descriptors = 1024, .most_descriptors = 4096, .mappings = 65530};
+}
+
 static void world_yield(struct sio_world *w)
 {
 	sim_step(w);
@@ -401,6 +408,7 @@ const struct sio_world sim_world = {
 	.fault_new = world_fault_new,
 	.now = world_now,
 	.random = world_random,
+	.limits = world_limits,
 	.yield = world_yield,
 	.pid = world_pid,
 	.log = world_log,
