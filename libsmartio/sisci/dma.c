@@ -256,6 +256,15 @@ static int watch(struct sio_dma_queue *q, bool on, struct sio_err *err)
 	return 0;
 }
 
+static uint64_t count_bytes(const struct post *p)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < p->n; i++)
+		sum += p->copy[i].size;
+	return sum;
+}
+
 /* Under the lock: hand it to the engine. */
 static int submit(struct sio_dma_queue *q, struct post *p, struct sio_err *err)
 {
@@ -278,6 +287,8 @@ static int submit(struct sio_dma_queue *q, struct post *p, struct sio_err *err)
 	q->out_bytes = p->how->out_bytes;
 	q->aborting = false;
 	q->posting = NULL;
+	q->posted = count_bytes(p);
+	q->begun = q->posted >= SIO_DMA_LONG ? q->o.lib->world->now(q->o.lib->world) : 0;
 	__atomic_store_n(&q->number, q->number + 1, __ATOMIC_RELAXED);
 	q->tail += p->n;
 	__atomic_store_n(&q->state, SCI_DMAQUEUE_POSTED, __ATOMIC_RELEASE);

@@ -150,15 +150,12 @@ static void look(struct sio_dma_queue *q, uint64_t deadline)
 	sio_session_lock(q->o.lib->session);
 }
 
-int sio_dma_await(struct sio_dma_queue *q, uint64_t deadline)
+/* Under the lock. Return: it is @until. */
+static bool sleep_until(struct sio_dma_queue *q, uint64_t until)
 {
-	struct sio_session *s = q->o.lib->session;
 	struct sio_poll p = {.fd = q->finished};
 	bool late = false;
 
-	q->waiters++;
-	if (deadline && sio_dma_settle(q) == SCI_DMAQUEUE_POSTED)
-		look(q, deadline);
 	while (sio_dma_settle(q) == SCI_DMAQUEUE_POSTED && !late) {
 		if (p.readable)
 			clear_finished(q);
@@ -167,9 +164,43 @@ int sio_dma_await(struct sio_dma_queue *q, uint64_t deadline)
 		sio_full_barrier();
 		if (sio_dma_settle(q) != SCI_DMAQUEUE_POSTED)
 			break;
-		late = sio_session_wait(s, &p, 1, deadline) == -ETIMEDOUT || deadline == 0;
+		late = sio_session_wait(q->o.lib->session, &p, 1, until) == -ETIMEDOUT ||
+		       until == 0;
 	}
+	return late;
+}
+
+/*
+ * Under the lock: a transfer that is long, by what the last one took, is slept through but for its
+ * end. Nobody need signal that then, unless others sleep.
+ */
+static void doze(struct sio_dma_queue *q, uint64_t deadline)
+{
+	struct sio_world *w = q->o.lib->world;
+	uint64_t takes = (q->posted >> 10) * q->ns_per_mib >> 10;
+
+	if (!q->begun || q->begun + takes < w->now(w) + 2 * LOOK_NS ||
+	    q->begun + takes - LOOK_NS >= deadline)
+		return;
+	if (sleep_until(q, q->begun + takes - LOOK_NS) && q->waiters == 1 && !q->watched)
+		sio_write32(&q->ring->waiting, 0);
+}
+
+int sio_dma_await(struct sio_dma_queue *q, uint64_t deadline)
+{
+	struct sio_world *w = q->o.lib->world;
+	bool waited = sio_dma_settle(q) == SCI_DMAQUEUE_POSTED;
+	uint32_t number = q->number;
+
+	q->waiters++;
+	if (waited && deadline) {
+		doze(q, deadline);
+		look(q, deadline);
+	}
+	sleep_until(q, deadline);
 	q->waiters--;
+	if (waited && q->begun && q->number == number && q->state == SCI_DMAQUEUE_DONE)
+		q->ns_per_mib = ((w->now(w) - q->begun) << 10) / (q->posted >> 10);
 	return sio_dma_settle(q) == SCI_DMAQUEUE_POSTED ? -ETIMEDOUT : 0;
 }
 

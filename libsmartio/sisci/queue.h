@@ -29,6 +29,8 @@ struct sio_dma_call {
 
 struct sio_dma_copy;
 
+#define SIO_DMA_LONG (1u << 20) /* bytes: it may be worth to sleep while they are copied */
+
 struct sio_dma_queue {
 	struct sio_object o; /* parent: a virtual device */
 	unsigned adapter, max_entries;
@@ -39,8 +41,11 @@ struct sio_dma_queue {
 	bool starting;		/* a thread is about to post */
 	uint32_t tail, number;	/* entries and transfers that the engine was given */
 	bool aborting;
-	bool watched;	  /* the event thread looks at @finished */
-	unsigned waiters; /* other threads do */
+	/* For a guess when a long one is over: its bytes, when it was posted; 0: it is not long. */
+	uint64_t posted, begun;
+	uint64_t ns_per_mib; /* of the last one; 0: nobody knows */
+	bool watched;	     /* the event thread looks at @finished */
+	unsigned waiters;    /* other threads do */
 	/* Of the transfer under way: segments, with references, and counted as their children. */
 	struct sio_object **users, *few[2];
 	unsigned n_users;
