@@ -43,6 +43,8 @@ struct sio_world {
 	 * simulator has many. False under valgrind, too: what has short ways takes the long ones.
 	 */
 	bool alone;
+	/* Who waits for another processor looks for so many nanoseconds before it sleeps. */
+	uint64_t look_ns;
 	/* Connect to this process's smartiod: -ENOENT none set up, -ECONNREFUSED not running. */
 	int (*connect)(struct sio_world *w);
 	/*

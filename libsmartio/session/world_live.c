@@ -255,6 +255,7 @@ static void live_wake_all(struct sio_world *w, struct sio_world_lock *l)
 }
 
 static struct sio_world live_world = {
+	.look_ns = 200000, /* as the room, docs/waking.md */
 	.connect = sio_live_connect,
 	.comes_again = sio_live_comes_again,
 	.send = sio_live_send,

@@ -14,7 +14,6 @@
 #include "sisci/queue.h"
 #include "smartio/io.h"
 
-#define LOOK_NS 200000u	 /* before who waits for a transfer sleeps; as the room, docs/waking.md */
 #define FIRST_LOOKS 1024 /* before the first yield: a short transfer is over by then */
 #define LOOKS 64	 /* and after it: on a processor that is shared nothing comes before one */
 
@@ -136,7 +135,7 @@ static void look(struct sio_dma_queue *q, uint64_t deadline)
 	uint64_t until;
 
 	sio_session_unlock(q->o.lib->session);
-	until = w->now(w) + LOOK_NS;
+	until = w->now(w) + w->look_ns;
 	if (until > deadline)
 		until = deadline;
 	for (unsigned left = FIRST_LOOKS; is_under_way(q); left--) {
@@ -179,10 +178,10 @@ static void doze(struct sio_dma_queue *q, uint64_t deadline)
 	struct sio_world *w = q->o.lib->world;
 	uint64_t takes = (q->posted >> 10) * q->ns_per_mib >> 10;
 
-	if (!q->begun || q->begun + takes < w->now(w) + 2 * LOOK_NS ||
-	    q->begun + takes - LOOK_NS >= deadline)
+	if (!q->begun || q->begun + takes < w->now(w) + 2 * w->look_ns ||
+	    q->begun + takes - w->look_ns >= deadline)
 		return;
-	if (sleep_until(q, q->begun + takes - LOOK_NS) && q->waiters == 1 && !q->watched)
+	if (sleep_until(q, q->begun + takes - w->look_ns) && q->waiters == 1 && !q->watched)
 		sio_write32(&q->ring->waiting, 0);
 }
 
@@ -193,7 +192,7 @@ int sio_dma_await(struct sio_dma_queue *q, uint64_t deadline)
 	uint32_t number = q->number;
 
 	q->waiters++;
-	if (waited && deadline) {
+	if (waited && deadline && w->look_ns) {
 		doze(q, deadline);
 		look(q, deadline);
 	}

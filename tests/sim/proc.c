@@ -62,6 +62,7 @@ struct sim_proc *sim_proc_new(const char *name, unsigned host, void (*main)(stru
 	snprintf(p->name, sizeof(p->name), "%s", name);
 	p->host = host;
 	p->pid = ++last_pid;
+	p->world.look_ns = p->pid % 2 ? 200000 : 0; /* waits that sleep at once are tried, too */
 	p->main = main;
 	p->arg = arg;
 	sim_coro_new(p, proc_main, p);
