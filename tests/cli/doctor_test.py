@@ -92,7 +92,7 @@ class Examined(base.CommandTest):
 
     def until(self, wanted, *options):
         """The findings, when @wanted is among them: what is told to daemons takes a moment."""
-        for _ in range(400):
+        for _ in range(1000):
             found = self.findings(*options)
             if wanted is None and not found or wanted in found:
                 return found
@@ -328,8 +328,10 @@ class Resources(Examined):
     def test_requesters(self):
         self.hold("client1", "segment=7", f"lend={DRIVE}")
         pid = self.pid_below(self.children[0], "segment=7")
-        self.assertEqual(self.only("requesters-full")["evidence"],
+        found = self.only("requesters-full")
+        self.assertEqual(found["evidence"],
                          f"lender.0: all 3 entries are in use; process {pid} has most")
+        self.mended(found)
 
     def test_queue_pairs(self):
         manager = self.start("run", "-n", "lender", "--", NVME, "manager", "nvme0")
