@@ -109,6 +109,103 @@ static void what_is_lost_when_it_was_told_has_one(void **state)
 	sio_journal_free(j);
 }
 
+/* ---- many ---- */
+
+#define PAIRS 300u /* a connection, of handle 2 * i + 1, and a map of it, of the next handle */
+
+static void connected_and_mapped(struct sio_journal *j, uint32_t handle)
+{
+	struct sio_msg_seg_connect connect = {.h.type = sio_to_le32(SIO_MSG_SEG_CONNECT)};
+	struct sio_rep_seg_connect connected = {.handle = sio_to_le32(handle)};
+	struct sio_msg_seg_map map = {.h.type = sio_to_le32(SIO_MSG_SEG_MAP),
+				      .handle = sio_to_le32(handle)};
+	struct sio_rep_seg_map mapped = {.map = sio_to_le32(handle + 1)};
+	struct sio_journal_entry *e;
+
+	assert_int_equal(sio_journal_prepare(SIO_MSG_SEG_CONNECT, &e), 0);
+	sio_journal_done(j, e, &connect.h, &connected.h);
+	assert_int_equal(sio_journal_prepare(SIO_MSG_SEG_MAP, &e), 0);
+	sio_journal_done(j, e, &map.h, &mapped.h);
+}
+
+static void connection_lost(struct sio_journal *j, uint32_t handle)
+{
+	struct sio_evm_segment evm = {.h.type = sio_to_le32(SIO_EVM_SEGMENT_REMOTE),
+				      .handle = sio_to_le32(handle),
+				      .loss = sio_to_le32(1)};
+
+	sio_journal_event(j, &evm.h);
+}
+
+/* All are told in their order, but for what was lost with its map, and what was unmapped. */
+static void each_is_told_once(void **state)
+{
+	struct sio_journal *j = sio_journal_new();
+	struct sio_msg_handle unmap = {.h.type = sio_to_le32(SIO_MSG_SEG_UNMAP)};
+	struct sio_msg_restore m;
+	uint64_t at = 0;
+
+	(void)state;
+	assert_non_null(j);
+	for (uint32_t i = 0; i < PAIRS; i++)
+		connected_and_mapped(j, 2 * i + 1);
+	for (uint32_t i = 0; i < PAIRS; i += 3)
+		connection_lost(j, 2 * i + 1);
+	for (uint32_t i = 1; i < PAIRS; i += 3) {
+		unmap.handle = sio_to_le32(2 * i + 2);
+		assert_true(sio_journal_has(j, &unmap.h));
+		sio_journal_done(j, NULL, &unmap.h, &unmap.h);
+		assert_false(sio_journal_has(j, &unmap.h));
+	}
+	sio_journal_begin(j);
+	for (uint32_t handle = 1; handle <= 2 * PAIRS; handle++) {
+		uint32_t i = (handle - 1) / 2;
+
+		if (i % 3 == 0 || (i % 3 == 1 && handle % 2 == 0))
+			continue;
+		assert_true(sio_journal_next(j, 3, &at, &m));
+		assert_int_equal(sio_from_le32(m.handle), handle);
+		if (i % 5 == 0) /* it is refused */
+			sio_journal_gone(j, at);
+	}
+	assert_false(sio_journal_next(j, 3, &at, &m));
+	at = 0;
+	for (unsigned left = 0; sio_journal_next(j, 3, &at, &m); left++)
+		assert_true((sio_from_le32(m.handle) - 1) / 2 % 5 != 0);
+	sio_journal_free(j);
+}
+
+/* Rings go with their interrupt. */
+static void parts_go_with_the_whole(void **state)
+{
+	struct sio_journal *j = sio_journal_new();
+	struct sio_msg_dint_create create = {.h.type = sio_to_le32(SIO_MSG_DINT_CREATE)};
+	struct sio_rep_dint_create created = {.handle = sio_to_le32(HANDLE)};
+	struct sio_evm_dint_ring ring = {.h.type = sio_to_le32(SIO_EVM_DINT_RING),
+					 .handle = sio_to_le32(HANDLE)};
+	struct sio_msg_restore m;
+	struct sio_journal_entry *e;
+	uint64_t at = 0;
+	unsigned told = 0;
+
+	(void)state;
+	assert_non_null(j);
+	assert_int_equal(sio_journal_prepare(SIO_MSG_DINT_CREATE, &e), 0);
+	sio_journal_done(j, e, &create.h, &created.h);
+	for (uint32_t i = 1; i <= 3; i++) {
+		ring.ring = sio_to_le32(i);
+		sio_journal_event(j, &ring.h);
+	}
+	while (sio_journal_next(j, 1, &at, &m))
+		told++;
+	assert_int_equal(told, 4);
+	removal.h.type = sio_to_le32(SIO_MSG_DINT_REMOVE);
+	sio_journal_done(j, NULL, &removal.h, &removal.h);
+	at = 0;
+	assert_false(sio_journal_next(j, 1, &at, &m));
+	sio_journal_free(j);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -116,6 +213,8 @@ int main(void)
 		cmocka_unit_test(the_next_smartiod_knows_nothing_of_it),
 		cmocka_unit_test(what_is_lost_before_it_is_told_has_no_handle),
 		cmocka_unit_test(what_is_lost_when_it_was_told_has_one),
+		cmocka_unit_test(each_is_told_once),
+		cmocka_unit_test(parts_go_with_the_whole),
 	};
 
 	return cmocka_run_group_tests_name("journal", tests, setup, NULL);
