@@ -339,8 +339,8 @@ void SCIQuery(unsigned int command, void *data, unsigned int flags, sci_error_t 
  * @size bytes long, rounded up to pages; offsets are checked against the rounded size.
  * @segment: set to the caller's new handle; end it with SCIRemoveSegment().
  * @callback, @callbackArg: with SCI_FLAG_USE_CALLBACK, told of connections.
- * @flags: USE_CALLBACK; AUTO_ID: take the first free id from @segmentId on; PRIVATE: never
- *   available to others; EMPTY: without memory, see SCIRegisterSegmentMemory(); DMA_GLOBAL:
+ * @flags: USE_CALLBACK; AUTO_ID: take the first free id from @segmentId on, then
+ *   from 0 on; PRIVATE: never available to others; EMPTY: without memory, see SCIRegisterSegmentMemory(); DMA_GLOBAL:
  *   accepted. BROADCAST: a member of multicast group @segmentId, 0 to 7, one on each host; not with
  *   AUTO_ID, PRIVATE, EMPTY. The first member's size is the group's. Whether the members have one
  *   memory or each its own is told by the topology (docs/emulation.md).
@@ -524,7 +524,8 @@ unsigned int SCIGetRemoteSegmentNodeId(sci_remote_segment_t segment);
  * one at a time (SCI_FLAG_READONLY_MAP: never), all else reads as all ones.
  * @map: set to the caller's new handle; end it with SCIUnmapSegment(). @addr: where, with
  *   FIXED_MAP_ADDR; aligned as @offset is.
- * @flags: FIXED_MAP_ADDR, READONLY_MAP, IO_MAP_IOSPACE; accepted as hints: LOCK_OPERATION,
+ * @flags: FIXED_MAP_ADDR, READONLY_MAP, IO_MAP_IOSPACE; BROADCAST: accepted of a connection to a
+ *   multicast group, SCI_ERR_ILLEGAL_FLAG of any other; accepted as hints: LOCK_OPERATION,
  *   SHARED_MAP, NO_MEMORY_LOOPBACK, WRITE_BACK_CACHE_MAP and the prefetch and gather hints.
  * Return: the address; NULL on error.
  * A group whose members have each their own memory takes no stores: SCI_ERR_NOT_SUPPORTED but with
@@ -532,7 +533,9 @@ unsigned int SCIGetRemoteSegmentNodeId(sci_remote_segment_t segment);
  * copies reach all members, and reads as ones.
  * Errors: SCI_ERR_OUT_OF_RANGE; SCI_ERR_SIZE_ALIGNMENT: size 0; SCI_ERR_ILLEGAL_ADDRESS;
  * SCI_ERR_NOT_CONNECTED: lost; SCI_ERR_NO_LINK_ACCESS: the link is down; SCI_ERR_HW_NOSPC: no
- * window space; SCI_ERR_ACCESS.
+ * window space; SCI_ERR_ACCESS: not READONLY_MAP, and the range holds but registers of a device that
+ * another borrower holds (smartio_last_error() says who). With other pages in the range, doorbells
+ * say, it is mapped, and of the registers a mirror that a store ends the program with.
  *
  * While the link is down (SCI_CB_NOT_OPERATIONAL) all of it reads as ones and stores go nowhere;
  * when it is up again (SCI_CB_OPERATIONAL) the map is as it was.
@@ -607,6 +610,11 @@ sci_sequence_status_t SCICheckSequence(sci_sequence_t sequence, unsigned int fla
  */
 void SCIMemCpy(sci_sequence_t sequence, void *memAddr, sci_map_t remoteMap, size_t remoteOffset,
 	       size_t size, unsigned int flags, sci_error_t *error);
+/**
+ * Choose one of a vendor's copy functions by its number: for programs that call it. Changes nothing,
+ * for any number: SCIMemCpy() copies as it says. Needs no SCIInitialize(); thread-safe; no errors.
+ */
+void SetSciMemCopyFunction(int index);
 /** The same as it was in API 1.x: without a sequence. */
 void SCIMemCopy(void *memAddr, sci_map_t remoteMap, unsigned int remoteOffset, unsigned int size,
 		unsigned int flags, sci_error_t *error);
@@ -1042,9 +1050,10 @@ void SCIUnmapRemoteSegmentForDevice(sci_remote_segment_t segment, sci_smartio_de
 
 /**
  * Connect to memory of a device, as SCIConnectDeviceSegment() does today.
- * @flags: one of BAR (@segmentNo: its number), PRIVATE and SHARED. @size: of PRIVATE and SHARED, if
- * it does not exist yet; 0: it must. Errors: those of SCICreateDeviceSegment() but
- * SCI_ERR_SEGMENTID_USED, and of SCIConnectDeviceSegment().
+ * @flags: one of BAR (@segmentNo: its number), PRIVATE and SHARED. @size: bytes of PRIVATE and SHARED
+ * memory that does not exist yet and is made; 0: 1 MiB. What exists is as large as it is:
+ * SCIGetRemoteSegmentSize(). Errors: those of SCICreateDeviceSegment() but SCI_ERR_SEGMENTID_USED,
+ * and of SCIConnectDeviceSegment().
  */
 void SCIConnectDeviceMemory(sci_desc_t sd, sci_remote_segment_t *segment,
 			    unsigned int localAdapterNo, sci_device_t device,

@@ -345,6 +345,29 @@ static void choose_parts(struct bar_op *b, uint64_t offset, uint64_t end, uint32
 	}
 }
 
+/*
+ * Registers that another borrow holds are given as a mirror, to be read. Where nothing else is asked
+ * for, a program that means to write would be killed by its first store: it is told who holds them.
+ */
+static int check_writable(struct smartiod *d, const struct bar_op *b, uint32_t access,
+			  struct sio_err *reterr)
+{
+	const struct smartiod_loan *l = b->lend.loan, *holder;
+	const struct smartiod_peer *p;
+
+	holder = smartiod_loan_find(d, l->device->ledger.holder);
+	if (!(access & SIO_ACCESS_WRITE) || b->n_parts == 0 || !holder || holder == l)
+		return 0;
+	for (unsigned i = 0; i < b->n_parts; i++)
+		if (b->part[i].access & SIO_ACCESS_WRITE)
+			return 0;
+	p = smartiod_peer_find(d, holder->node);
+	return sio_fail(reterr, -EACCES,
+			"the registers of %s are held by pid %" PRIu32 " of %s: they can be mapped "
+			"to be read (SCI_FLAG_READONLY_MAP)",
+			l->device->topo->name, holder->pid, p ? p->host->name : d->host->name);
+}
+
 int smartiod_lend_bar_grant(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			    struct sio_err *reterr)
 {
@@ -378,6 +401,11 @@ int smartiod_lend_bar_grant(struct smartiod *d, const struct smartiod_from *from
 	b->adapter = sio_from_le32(m->adapter);
 	b->peer_adapter = sio_from_le32(m->peer_adapter);
 	choose_parts(b, offset, end, access);
+	if (check_writable(d, b, access, reterr) < 0) {
+		smartiod_op_free(d, &b->lend.op);
+		smartiod_loan_unpin(d, l);
+		return reterr->code;
+	}
 	bar_go(d, b);
 	return 0;
 }

@@ -135,14 +135,16 @@ static int check_bytes(struct smartiod *d, uint64_t bytes, struct sio_err *reter
 	return 0;
 }
 
-/* The first id from @id on that is free. */
+/* The first id from @id on that is free, and behind the greatest from 0 on. */
 static int auto_id(struct smartiod *d, uint32_t *id, struct sio_err *reterr)
 {
 	uint64_t key = smartiod_tree_gap(&d->segment_ids, (uint64_t)*id + 1);
 
 	if (key - 1 > UINT32_MAX)
+		key = smartiod_tree_gap(&d->segment_ids, 1);
+	if (key - 1 > UINT32_MAX)
 		return sio_fail_exhausted(reterr, -ENOSPC, SIO_OUT_OF_SEGMENT_IDS,
-					  "no segment id from %#x on is free", *id);
+					  "no segment id is free");
 	*id = (uint32_t)(key - 1);
 	return 0;
 }

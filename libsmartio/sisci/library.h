@@ -140,6 +140,8 @@ void sio_object_unclaim(struct sio_object *o);
  * Drops the caller's reference, too.
  */
 void sio_object_end(struct sio_object *o);
+/* Under the lock: it belongs to nothing any more; its reference to the parent is now the caller's. */
+void sio_object_orphan(struct sio_object *o);
 /* Under the lock; NULL: none. */
 struct sio_object *sio_object_by_id(struct sio_library *lib, enum sio_kind kind, uint32_t id);
 /* Under the lock: what @o stands for is gone. */

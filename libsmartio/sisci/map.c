@@ -428,6 +428,11 @@ static int check_mappable(struct sio_remote_segment *seg, unsigned flags, struct
 {
 	int rc = sio_remote_segment_check(seg, err);
 
+	if (!rc && flags & SCI_FLAG_BROADCAST && seg->node != DIS_BROADCAST_NODEID_GROUP_ALL)
+		rc = sio_refuse(err, SCI_ERR_ILLEGAL_FLAG,
+				"SCI_FLAG_BROADCAST goes with a connection to a multicast group; "
+				"this one is to segment %#x of node %u",
+				seg->segment_id, seg->node);
 	if (!rc && seg->exact && !(flags & SCI_FLAG_READONLY_MAP))
 		rc = sio_fail(err, -EOPNOTSUPP,
 			      "stores do not reach the members of an exact multicast group: map it "

@@ -197,17 +197,28 @@ void sio_object_unclaim(struct sio_object *o)
 	sio_session_unlock(o->lib->session);
 }
 
+static void unlink_from_parent(struct sio_object *o)
+{
+	if (!o->parent)
+		return;
+	*o->prev_sibling = o->sibling;
+	if (o->sibling)
+		o->sibling->prev_sibling = o->prev_sibling;
+	o->parent->children--;
+}
+
+void sio_object_orphan(struct sio_object *o)
+{
+	unlink_from_parent(o);
+	o->parent = NULL;
+}
+
 static void unlink_object(struct sio_object *o)
 {
 	*o->prev = o->next;
 	if (o->next)
 		o->next->prev = o->prev;
-	if (o->parent) {
-		*o->prev_sibling = o->sibling;
-		if (o->sibling)
-			o->sibling->prev_sibling = o->prev_sibling;
-		o->parent->children--;
-	}
+	unlink_from_parent(o);
 	o->lib->n_queues -= o->kind == SIO_DMA_QUEUE;
 	if (o->id)
 		sio_hash_remove(&o->lib->by_id, &o->by_id);

@@ -8,6 +8,9 @@
 	(SCI_MEMACCESS_DEVICE_READ | SCI_MEMACCESS_DEVICE_WRITE | SCI_MEMACCESS_HOST_READ |        \
 	 SCI_MEMACCESS_HOST_WRITE)
 
+/* Of device memory that is made without a size: programs take 260 KiB of it, and more. */
+#define DEFAULT_BYTES (1u << 20)
+
 /* Where the older structures lie over the new ones, programs of both ask the same query. */
 _Static_assert(sizeof(sci_query_dev_t) == sizeof(sci_smartio_query_device_t), "query");
 _Static_assert(sizeof(sci_dev_info_t) == sizeof(sci_smartio_device_info_t), "answer");
@@ -53,27 +56,49 @@ static int check_memory(struct sio_library *lib, sci_desc_t sd, unsigned adapter
 	return 0;
 }
 
+/*
+ * Another program may make the memory, or end it, between two calls: whoever finds it gone makes it
+ * anew, and whoever finds it there connects.
+ */
+static sci_error_t connect_or_make(sci_device_t device, sci_remote_segment_t *segment, unsigned no,
+				   size_t size, unsigned type)
+{
+	sci_error_t error = SCI_ERR_OK;
+
+	for (;;) {
+		SCIConnectDeviceSegment(device, segment, no, type, NULL, NULL, 0, &error);
+		if (error != SCI_ERR_NO_SUCH_SEGMENT || type == SCI_MEMTYPE_BAR)
+			return error;
+		SCICreateDeviceSegment(device, no, size ? size : DEFAULT_BYTES, type, ANY_ACCESS, 0,
+				       &error);
+		if (error != SCI_ERR_OK && error != SCI_ERR_SEGMENTID_USED)
+			return error;
+	}
+}
+
 void SCIConnectDeviceMemory(sci_desc_t sd, sci_remote_segment_t *segment,
 			    unsigned int localAdapterNo, sci_device_t device,
 			    unsigned int segmentNo, size_t size, unsigned int flags,
 			    sci_error_t *error)
 {
 	unsigned type = memory_type(flags);
-	sci_error_t made = SCI_ERR_OK;
 	struct sio_err err;
 	struct sio_library *lib = sio_api_enter(&err);
+	sci_error_t code;
 	int rc = lib ? check_memory(lib, sd, localAdapterNo, flags, &err) : err.code;
 
 	if (rc) {
 		sio_api_leave(error, rc, &err);
 		return;
 	}
-	if (type != SCI_MEMTYPE_BAR && size)
-		SCICreateDeviceSegment(device, segmentNo, size, type, ANY_ACCESS, 0, &made);
-	if (made == SCI_ERR_OK || made == SCI_ERR_SEGMENTID_USED)
-		SCIConnectDeviceSegment(device, segment, segmentNo, type, NULL, NULL, 0, error);
-	else if (error)
-		*error = made;
+	code = connect_or_make(device, segment, segmentNo, size, type);
+	if (error)
+		*error = code;
+}
+
+void SetSciMemCopyFunction(int index)
+{
+	(void)index;
 }
 
 void SCIMapSegmentForDevice(sci_local_segment_t segment, sci_device_t device,

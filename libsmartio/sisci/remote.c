@@ -183,10 +183,10 @@ static bool exporter_gone(const struct sio_object *o)
 /* Under the lock: does all that belongs to @desc come from exporters that are gone? */
 static bool all_gone(const struct sio_object *desc)
 {
-	const struct sio_object *o = desc->lib->objects;
+	const struct sio_object *o = desc->first_child;
 
-	while (o && (o->parent != desc || exporter_gone(o)))
-		o = o->next;
+	while (o && exporter_gone(o))
+		o = o->sibling;
 	return !o;
 }
 
@@ -196,15 +196,17 @@ static bool all_gone(const struct sio_object *desc)
  */
 static struct sio_object *next_gone(struct sio_object *desc, unsigned *n_mapped)
 {
-	for (struct sio_object *o = desc->lib->objects; o; o = o->next) {
-		if (o->parent != desc || o->removing)
+	struct sio_object *o, *next;
+
+	for (o = desc->first_child; o; o = next) {
+		next = o->sibling;
+		if (o->removing)
 			continue;
 		if (o->children == 0) {
 			sio_handle_ref(o->lib->handles, o->handle);
 			return o;
 		}
-		o->parent = NULL;
-		desc->children--;
+		sio_object_orphan(o);
 		++*n_mapped;
 	}
 	return NULL;

@@ -159,9 +159,9 @@ static int second_borrower(void *arg)
 	sci_smartio_device_t device = NULL;
 	sci_remote_segment_t bar;
 	sci_desc_t sd = api_begin();
-	volatile uint8_t *p;
+	volatile uint8_t *p, *q;
 	sci_error_t error;
-	sci_map_t map;
+	sci_map_t map, one;
 
 	(void)arg;
 	step_await(0);
@@ -174,6 +174,16 @@ static int second_borrower(void *arg)
 	device = api_borrow(sd, 0);
 	bar = connect_to(device, 0, SCI_MEMTYPE_BAR);
 	p = SCIMapRemoteSegment(bar, &map, 0, 2 * PAGE, NULL, SCI_FLAG_IO_MAP_IOSPACE, &error);
+	CHECK_OK(error);
+	/* Registers alone cannot be mapped to be written, and who has them is told. */
+	CHECK(!SCIMapRemoteSegment(bar, &one, 0, PAGE, NULL, SCI_FLAG_IO_MAP_IOSPACE, &error));
+	CHECK_IS(error, SCI_ERR_ACCESS);
+	CHECK(strstr(smartio_last_error(), "are held by pid ") != NULL);
+	q = SCIMapRemoteSegment(bar, &one, 0, PAGE, NULL,
+				SCI_FLAG_IO_MAP_IOSPACE | SCI_FLAG_READONLY_MAP, &error);
+	CHECK_OK(error);
+	CHECK(sio_read32(q + NVME_VS) >> 16 == 1);
+	SCIUnmapSegment(one, 0, &error);
 	CHECK_OK(error);
 	/* A mirror: it shows the registers. */
 	CHECK(!smartio_holds_registers(device));

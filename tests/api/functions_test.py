@@ -33,7 +33,7 @@ def declared():
     """Functions of the installed header: name -> prototype."""
     text = re.sub(r"/\*.*?\*/", "", read("include", "sisci_api.h"), flags=re.S)
     text = re.sub(r"^\s*#.*$", "", text, flags=re.M)
-    found = re.findall(r"((?:[\w]+[\s*]+)+?(SCI\w+)\s*\([^;{]*\))\s*;", text)
+    found = re.findall(r"((?:[\w]+[\s*]+)+?(SCI\w+|SetSci\w+)\s*\([^;{]*\))\s*;", text)
     return {name: normal(prototype) for prototype, name in found}
 
 
@@ -41,7 +41,7 @@ def exported():
     out = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], check=True, capture_output=True,
                          text=True).stdout
     names = (line.split()[-1].split("@")[0] for line in out.splitlines())
-    return {n for n in names if re.match(r"_?SCI[A-Za-z]", n)}
+    return {n for n in names if re.match(r"_?SCI[A-Za-z]|SetSci", n)}
 
 
 def rows():

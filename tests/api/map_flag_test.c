@@ -176,9 +176,16 @@ static void reads_only(struct both *b, bool remote, bool pages)
 
 static int only_reads(void *arg)
 {
+	sci_map_t map = NULL;
 	struct both b;
+	sci_error_t error;
 
 	both_make(&b);
+	/* It is no group. */
+	CHECK(SCIMapRemoteSegment(b.remote, &map, 0, PAGE, NULL, SCI_FLAG_BROADCAST, &error) ==
+	      NULL);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_FLAG);
+	CHECK(map == NULL);
 	reads_only(&b, true, arg);
 	reads_only(&b, false, arg);
 	both_end(&b);
