@@ -13,6 +13,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import unittest
 import base
 
@@ -270,6 +271,58 @@ class Clusters(OneCluster):
         self.assertRegex(done.stdout, f"(?m)^BAD +no-permission +{self.state}: Permission denied; "
                                       "its owner is user 0, we are user 65534$")
         self.assertIn("mend: sudo -u '#0' ", done.stdout)
+
+
+class Impostor(OneCluster):
+    """A smartiod of another kind: this process has its pid file, and its sockets."""
+
+    def setUp(self):
+        super().setUp()
+        self.kill("smartiod.8")
+        for name in ("node.8", "peer.8"):
+            if os.path.exists(os.path.join(self.state, name)):
+                os.unlink(os.path.join(self.state, name))
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.bind(os.path.join(self.state, "node.8"))
+        self.socket.listen()
+        os.link(os.path.join(self.state, "node.8"), os.path.join(self.state, "peer.8"))
+        path = os.path.join(self.state, "smartiod.8.pid")
+        self.pid_file = open(path, "w", encoding="ascii")  # to be ours it must be open
+        print(os.getpid(), file=self.pid_file, flush=True)
+        # Or "cluster down" would end us.
+        self.addCleanup(self.pid_file.close)
+        self.addCleanup(os.unlink, path)
+        self.addCleanup(self.socket.close)
+
+    def serve(self, answer):
+        def run():
+            client, _ = self.socket.accept()
+            with client:
+                header = struct.unpack_from("<IIII", client.recv(8192))
+                if answer:
+                    client.send(answer(*header))
+                client.recv(8192)  # until it hangs up
+        thread = threading.Thread(target=run)
+        thread.start()
+        self.addCleanup(thread.join)
+
+    def test_command_too_old(self):
+        text = b"the program speaks versions 6 to 6, smartiod 9 to 9"
+        self.serve(lambda size, kind, number, error:
+                   struct.pack("<6I192s", 216, kind, number, errno.EPROTO, 0, 0, text))
+        found = self.only("library-version", status=WARNING)
+        self.assertEqual(found["evidence"], f"this command at client1: {text.decode()}")
+
+    def test_hangs(self):
+        self.serve(None)
+        found = self.only("host-silent", env={"SMARTIO_TIMEOUT": "1"})
+        self.assertIn("has not answered for 1 second", found["evidence"])
+        self.assertRegex(found["mend"], rf"^kill -KILL {os.getpid()}; .* cluster restart-node client1$")
+
+    def test_takes_no_clients(self):
+        """It hangs up, as one without descriptors does."""
+        self.serve(lambda *_: b"")
+        self.assertIn("closed the connection", self.only("host-silent")["evidence"])
 
 
 class Quarantine(OneCluster):
