@@ -73,7 +73,7 @@ uint32_t smartio_device_generation(sci_smartio_device_t device);
  * until SCIReturnDevice(); only the library writes there. NULL: wrong handle.
  */
 const volatile uint32_t *smartio_device_generation_word(sci_smartio_device_t device);
-/** 0 while the device can be reached; 1 when it or its host is gone for good. A load. */
+/** 0 while the device can be reached; 1 when this borrow is lost (SMARTIO_DEVICE_LOST). A load. */
 int smartio_device_lost(sci_smartio_device_t device);
 
 #define SMARTIO_ALL_BORROWERS (~0ULL)
@@ -81,7 +81,11 @@ int smartio_device_lost(sci_smartio_device_t device);
 enum smartio_device_event_kind {
 	SMARTIO_DEVICE_BORROWER_GONE = 1, /* @borrower ended: delete its queues, then settle it */
 	SMARTIO_DEVICE_RESET = 2,	  /* the generation changed */
-	SMARTIO_DEVICE_LOST = 3		  /* device or lender is gone for good */
+	/*
+	 * This borrow is lost, for good: device or lender is gone, or the path that it went over. Return
+	 * it; a device that is there can be borrowed anew over another path.
+	 */
+	SMARTIO_DEVICE_LOST = 3
 };
 
 struct smartio_device_event {

@@ -51,8 +51,11 @@ int smartio_nvme_manager_open(const char *device, const struct smartio_nvme_mana
 			      struct smartio_nvme_manager **ret);
 /**
  * Serve requests and deaths for up to @timeout_ms (0: what waits now; UINT32_MAX: for ever).
+ * When the path to the drive is lost and another one is up, it comes back over that in here: the
+ * drive is reset, and clients hear -ECONNRESET.
  * Return: how many were served, 0 at the time-out or after smartio_nvme_manager_stop(); -EIO: the
- * drive failed; -ENODEV: it is gone. After an error the manager can only be closed.
+ * drive failed; -ENODEV: it is gone, or no path leads to it. After an error the manager can only be
+ * closed.
  */
 int smartio_nvme_manager_serve(struct smartio_nvme_manager *m, uint32_t timeout_ms);
 /**
