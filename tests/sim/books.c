@@ -47,6 +47,23 @@ bool books_late(unsigned host, uint64_t slack, uint32_t *ret_type)
 	return false;
 }
 
+bool books_own_reset(unsigned host, uint64_t cookie)
+{
+	struct smartiod *d = sim_host[host].daemon;
+
+	if (!d)
+		return false;
+	EACH(n, smartiod_devices(d)->all)
+	{
+		const struct smartiod_reset *r =
+			&SMARTIOD_OF(n, struct smartiod_device, by_fdid)->reset;
+
+		if (r->state == SIO_DEV_RUNNING && r->word.lend.op.by_cookie.key == cookie)
+			return true;
+	}
+	return false;
+}
+
 const char *books_unclaimed(unsigned host, uint64_t *ret_owner)
 {
 	struct smartiod *d = sim_host[host].daemon;

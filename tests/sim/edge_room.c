@@ -41,6 +41,7 @@ uint64_t sim_port_fail_in;
 
 /* ---- the port ---- */
 void (*sim_on_refusal)(unsigned host, const struct sio_evt_fault *fault);
+void (*sim_on_reset)(unsigned host, const struct sio_req_reset *req);
 bool (*sim_port_hears)(unsigned host, const void *evt, size_t len, const int *fds, unsigned n_fds);
 
 static void room_send(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
@@ -52,7 +53,7 @@ static bool can_fail(uint32_t op)
 	return op == SIO_OP_OWNER_NEW || op == SIO_OP_ALLOC || op == SIO_OP_GRANT ||
 	       op == SIO_OP_MAP || op == SIO_OP_REQUESTER_ADD || op == SIO_OP_BAR ||
 	       op == SIO_OP_DMAMAP || op == SIO_OP_IRQ_NEW || op == SIO_OP_DMA ||
-	       op == SIO_OP_DMA_ATTACH;
+	       op == SIO_OP_DMA_ATTACH || op == SIO_OP_RESET;
 }
 
 /* The fault "port": the request is answered by an error. */
@@ -60,15 +61,17 @@ static bool refused(const struct sim_packet *k)
 {
 	struct sio_req req;
 	struct sio_evt_error evt = {.text = "the simulator lets it fail"};
+	int error;
 
 	if (!sim_port_fail_in || !can_fail(sim_word(k->data, k->len, 4)) || --sim_port_fail_in > 0)
 		return false;
 	memcpy(&req, k->data, sizeof(req));
 	sim_trace("port %u: fault port: op %u fails", k->host->node, req.op);
 	sim_did.port++;
+	error = sim_chance(1, 2) || req.op == SIO_OP_RESET ? -ENOMEM : -ENOSPC;
 	evt.h = (struct sio_evt){.size = sizeof(evt),
 				 .op = req.op,
-				 .error = sim_chance(1, 2) ? -ENOMEM : -ENOSPC,
+				 .error = error,
 				 .cookie = req.cookie,
 				 .owner = req.owner};
 	room_send(NULL, k->host->index, &evt, sizeof(evt), NULL, 0);
@@ -104,6 +107,9 @@ static void port_deliver(void *arg)
 	}
 	sim_room_host = k->host->index;
 	push_devices(k);
+	if (sim_on_reset && sim_word(k->data, k->len, 4) == SIO_OP_RESET &&
+	    k->len == sizeof(struct sio_req_reset))
+		sim_on_reset(k->host->index, (const void *)k->data);
 	emu_room_request(sim_cluster->room, k->host->index, k->data, k->len, k->fds, k->n_fds);
 	free(k);
 	sim_room_kick();

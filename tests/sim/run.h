@@ -195,6 +195,8 @@ bool sim_adapters(unsigned host);
  * about to share; to return.
  */
 void sim_borrowed(uint32_t fdid, bool exclusive, uint64_t since);
+/* oracle_reset.c: no program lives any more; lenders settle what the dead left. */
+void sim_reset_settled(void);
 void sim_shares(uint32_t fdid);
 void sim_returned(uint32_t fdid);
 /* NULL: it died. */

@@ -348,6 +348,8 @@ bool sim_owner_held(unsigned host, uint64_t owner);
 /* The room tells of an access of a device or engine that it refused; NULL. */
 struct sio_evt_fault;
 extern void (*sim_on_refusal)(unsigned host, const struct sio_evt_fault *fault);
+/* A port is about to carry out a RESET. */
+extern void (*sim_on_reset)(unsigned host, const struct sio_req_reset *req);
 /* Bytes of its memory that are free, as its port says. */
 uint64_t sim_port_ram_free(unsigned host);
 /* How many objects of one SIO_KIND_* a host's port holds. */

@@ -77,6 +77,7 @@ const struct sim_oracle *const sim_oracles[] = {
 	&sim_oracle_reach,
 	&sim_oracle_tables,
 	&sim_oracle_queues,
+	&sim_oracle_reset,
 	&sim_oracle_restore,
 	&sim_oracle_agree,
 	&sim_oracle_told,

@@ -70,6 +70,7 @@ extern const struct sim_oracle sim_oracle_dma;
 extern const struct sim_oracle sim_oracle_reach;
 extern const struct sim_oracle sim_oracle_tables;
 extern const struct sim_oracle sim_oracle_queues;
+extern const struct sim_oracle sim_oracle_reset;
 extern const struct sim_oracle sim_oracle_restore;
 extern const struct sim_oracle sim_oracle_agree;
 extern const struct sim_oracle sim_oracle_told;

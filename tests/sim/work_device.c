@@ -15,7 +15,9 @@
 #define SEGMENTS 3
 #define IDS 3
 #define PAGE 4096u
-#define NVME_VS 8 /* register: version */
+#define NVME_VS 8     /* registers: version, */
+#define NVME_AQA 0x24 /* and depths of the admin queues, which nobody uses while it is disabled */
+#define MINE 0x00070007u
 #define LOSS_TOLD (100 * SIM_MS)
 
 struct segment {
@@ -31,6 +33,8 @@ struct state {
 	sci_smartio_device_t device;
 	uint32_t fdid;
 	bool exclusive;
+	bool alone;	   /* since it has it */
+	bool wrote;	   /* its own value, into a register */
 	uint64_t borrowed; /* since when it has it */
 	bool lost;	   /* as it was told */
 	struct segment segment[SEGMENTS];
@@ -59,6 +63,8 @@ static void borrow(struct state *s)
 	memset(s->placed, 0, sizeof(s->placed));
 	s->borrowed = sim_now();
 	s->lost = false;
+	s->alone = s->exclusive;
+	s->wrote = false;
 	sim_borrowed(s->fdid, s->exclusive, since);
 }
 
@@ -123,6 +129,22 @@ static void map_segment(struct state *s)
 		g->map = NULL;
 }
 
+/* Who borrows it exclusively finds registers as after a reset, until he changes them. */
+static void look_at_registers(struct state *s, const struct segment *g)
+{
+	uint32_t v = sio_read32(g->at + NVME_AQA / 4);
+
+	if (!s->wrote && v != 0 && v != 0xffffffffu)
+		sim_fail("reset",
+			 "%s has device %#x exclusively, and finds a register that it did not "
+			 "write: %#x",
+			 sim_self()->name, s->fdid, v);
+	if (!smartio_holds_registers(s->device))
+		return;
+	sio_write32(g->at + NVME_AQA / 4, MINE);
+	s->wrote = true;
+}
+
 static void look(struct state *s)
 {
 	struct segment *g = &s->segment[sim_pick(SEGMENTS)];
@@ -136,6 +158,8 @@ static void look(struct state *s)
 			 s->fdid, v);
 	if (!g->bar)
 		sio_write32(g->at, 0xc0000000u | s->fdid);
+	else if (s->alone && s->exclusive)
+		look_at_registers(s, g);
 }
 
 static void map_for_device(struct state *s)
