@@ -132,6 +132,37 @@ static uint32_t iommu_group(const char *name)
 	return slash ? (uint32_t)strtoul(slash + 1, NULL, 10) : 0;
 }
 
+/* "0000:01:00.0": nothing else of "0000:01:". */
+static bool alone_on_its_bus(const char *name)
+{
+	DIR *dir = opendir(FOLDER);
+	struct dirent *e;
+	unsigned n = 0;
+
+	while (dir && (e = readdir(dir)))
+		n += strncmp(e->d_name, name, 8) == 0;
+	if (dir)
+		closedir(dir);
+	return n == 1;
+}
+
+uint32_t shim_device_resets(const char *methods, bool alone)
+{
+	uint32_t resets = 0;
+	char word[32];
+	int n;
+
+	for (; sscanf(methods, "%31s%n", word, &n) == 1; methods += n) {
+		bool bus = strcmp(word, "bus") == 0 || strcmp(word, "cxl_bus") == 0;
+
+		if (!bus)
+			resets |= 1u << SIO_RESET_FUNCTION;
+		else if (alone)
+			resets |= 1u << SIO_RESET_BUS;
+	}
+	return resets;
+}
+
 uint64_t shim_device_interrupts(const char *name)
 {
 	char path[256], text[1024];
@@ -167,8 +198,8 @@ void shim_device_look(struct sio_evt_device *evt)
 	evt->functions = count_functions(evt->name);
 	evt->dma_bits = (uint32_t)number(evt->name, "dma_mask_bits");
 	evt->iommu_group = iommu_group(evt->name);
-	if (read_file(evt->name, "reset_method", text, sizeof(text)) > 1)
-		evt->resets = 1u << SIO_RESET_FUNCTION;
+	read_file(evt->name, "reset_method", text, sizeof(text));
+	evt->resets = shim_device_resets(text, alone_on_its_bus(evt->name));
 }
 
 /* ---- CONFIG ---- */

@@ -344,6 +344,23 @@ static bool is_strange(struct shim_call *c)
 	return true;
 }
 
+/*
+ * The kernel resets a function by the first way that it has, a bus reset last, and only if nothing
+ * else is on the bus. So where that is the only way, it is what the module's function reset does.
+ */
+static void choose_reset(struct shim_call *c)
+{
+	struct sio_req_reset *m = (void *)&c->req;
+	struct sio_evt_device device;
+
+	if (c->len != sizeof(*m) || m->kind != SIO_RESET_BUS ||
+	    shim_call_find_device(c, m->device, &device) < 0)
+		return;
+	shim_device_look(&device);
+	if (device.resets == 1u << SIO_RESET_BUS)
+		m->kind = SIO_RESET_FUNCTION;
+}
+
 void shim_call_serve(struct shim_call *c)
 {
 	const struct sio_req_import *m = (const void *)&c->req;
@@ -382,6 +399,9 @@ void shim_call_serve(struct shim_call *c)
 		shim_call_refuse(c, -ENOENT,
 				 "no adapter is here, so there is nothing of that kind");
 		return;
+	case SIO_OP_RESET:
+		choose_reset(c);
+		break;
 	case SIO_OP_DMAMAP:
 	case SIO_OP_DMAUNMAP:
 		if (is_strange(c))

@@ -69,6 +69,8 @@ void shim_device_look(struct sio_evt_device *evt);
 void shim_device_bars(const char *text, struct sio_evt_device *evt);
 /* Pure: the device serial number out of @len bytes of configuration space; 0: none. */
 uint64_t shim_device_serial(const unsigned char *config, size_t len);
+/* Pure: bit SIO_RESET_* out of sysfs's file "reset_method"; @alone: it is, on its bus. */
+uint32_t shim_device_resets(const char *methods, bool alone);
 /* Configuration space of the function @name: read, after a write of some bits if @m says so. */
 void shim_device_config(struct shim_call *c, const char *name, const struct sio_req_config *m);
 /* Interrupts of the function @name since it was opened. */

@@ -193,6 +193,36 @@ static void quarantine_is_kept(void **state)
 	settle(f->w, &u[2], gone, 2);
 }
 
+/*
+ * The next daemon resets nothing because it was started: who lives has the device, also one that is
+ * not back in time. Who died meanwhile is settled by a reset if nobody else lives.
+ */
+static void no_reset_while_one_of_before_lives(void **state)
+{
+	struct fixture *f = *state;
+	struct user u[2];
+
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(use(f->w, &u[i], 0), 0);
+	assert_int_equal(f->fake.resets, 0);
+	world_stop(f->w, 0);
+	world_kill(f->w, u[0].c);
+	restart(f->w);
+	assert_int_equal(f->fake.resets, 0);
+	assert_int_equal(fake_count(f->w, SIO_KIND_DMAMAP, true), 1);
+	world_stop(f->w, 0);
+	world_kill(f->w, u[1].c);
+	restart(f->w);
+	assert_int_equal(f->fake.resets, 1);
+	assert_int_equal(f->fake.disturbed, 0);
+	assert_int_equal(fake_count(f->w, SIO_KIND_DMAMAP, true), 0);
+	/* Of a borrow that left nothing the next one knows nothing: a first borrower has it reset. */
+	restart(f->w);
+	assert_int_equal(f->fake.resets, 1);
+	assert_int_equal(use(f->w, &u[0], 0), 0);
+	assert_int_equal(f->fake.resets, 2);
+}
+
 static void reset_ends_a_quarantine_of_before(void **state)
 {
 	struct fixture *f = *state;
@@ -472,6 +502,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(device_in_use_stays_lent),
 		TEST(quarantine_is_kept),
+		TEST(no_reset_while_one_of_before_lives),
 		TEST(reset_ends_a_quarantine_of_before),
 		TEST(registers_are_nobody_elses),
 		TEST(vectors_in_use_stay_taken),

@@ -199,6 +199,20 @@ static void serial_of_configuration_space(void **state)
 	assert_int_equal(shim_device_serial(config, sizeof(config)), 0);
 }
 
+static void kinds_of_reset(void **state)
+{
+	const uint32_t function = 1u << SIO_RESET_FUNCTION, bus = 1u << SIO_RESET_BUS;
+
+	(void)state;
+	assert_int_equal(shim_device_resets("", true), 0);
+	assert_int_equal(shim_device_resets("\n", true), 0);
+	assert_int_equal(shim_device_resets("flr\n", false), function);
+	assert_int_equal(shim_device_resets("af_flr pm bus\n", false), function);
+	assert_int_equal(shim_device_resets("flr bus\n", true), function | bus);
+	assert_int_equal(shim_device_resets("bus\n", true), bus);
+	assert_int_equal(shim_device_resets("bus\n", false), 0); /* others would be reset, too */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -209,6 +223,7 @@ int main(void)
 		cmocka_unit_test(a_reset_is_no_news),
 		cmocka_unit_test(bars_of_sysfs),
 		cmocka_unit_test(serial_of_configuration_space),
+		cmocka_unit_test(kinds_of_reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
