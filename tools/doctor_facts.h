@@ -49,11 +49,12 @@ void doctor_collect_done(struct doctor *d);
 /* Are real devices meant: --hardware, the module, a device given to it, a local smartiod. */
 bool doctor_wants_hardware(const struct doctor *d);
 
-/* Walk the hosts that answer, of clusters whose room lives. */
+/* Walk the clusters, and the hosts of one, whoever of them lives. */
 #define DOCTOR_EACH_CLUSTER(d, c)                                                                  \
-	for (struct doctor_cluster *c = (d)->cluster; c < (d)->cluster + (d)->n_clusters; c++)
+	for (struct doctor_cluster * (c) = (d)->cluster; (c) < (d)->cluster + (d)->n_clusters;     \
+	     (c)++)
 #define DOCTOR_EACH_HOST(c, x)                                                                     \
-	for (struct doctor_host *x = (c)->host; x < (c)->host + (c)->n_hosts; x++)
+	for (struct doctor_host * (x) = (c)->host; (x) < (c)->host + (c)->n_hosts; (x)++)
 
 /* Is a process stopped by a signal? */
 bool doctor_is_stopped(pid_t pid);

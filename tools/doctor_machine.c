@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * States of the machine that hold for every world. Each is tried as the programs will do it, instead
- * of asking for a version.
+ * States of the machine that hold for every world. Each is tried as the programs will do it,
+ * instead of asking for a version.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -28,7 +28,7 @@ static void add(struct doctor *d, const struct doctor_state *s, enum doctor_verd
 	};
 }
 
-/* What @c begins with, if it is a place to be filled. Return: how long the place is; 0: it is none. */
+/* Fill the place that @c begins with. Return: how long the place is; 0: there is none. */
 static size_t fill_place(const char *c, const struct doctor_words *w, FILE *f)
 {
 	const char *dir = w->cluster ? w->cluster->dir : NULL;

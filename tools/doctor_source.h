@@ -18,7 +18,7 @@ struct doctor_source {
 };
 
 /* The path is absolute, and formatted. */
-#define DOCTOR_PATH(n) __attribute__((format(printf, n, n + 1)))
+#define DOCTOR_PATH(n) __attribute__((format(printf, (n), (n) + 1)))
 
 bool doctor_exists(const struct doctor_source *s, const char *fmt, ...) DOCTOR_PATH(2);
 /* First line of a file, without its end. False: it cannot be read, and @ret is "". */
@@ -30,7 +30,10 @@ bool doctor_field(const struct doctor_source *s, const char *key, char ret[DOCTO
 /* Last part of where a link leads. */
 bool doctor_link(const struct doctor_source *s, char ret[DOCTOR_LINE], const char *fmt, ...)
 	DOCTOR_PATH(3);
-/* Names in a directory, sorted, none that begins with a dot; doctor_names_free(). -1: unreadable. */
+/*
+ * Names in a directory, sorted, none that begins with a dot; doctor_names_free().
+ * Return: how many; -1: it cannot be read.
+ */
 ssize_t doctor_names(const struct doctor_source *s, char ***ret, const char *fmt, ...)
 	DOCTOR_PATH(3);
 void doctor_names_free(char **names, ssize_t n);
