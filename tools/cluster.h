@@ -37,7 +37,10 @@ int tool_cluster_down(const char *dir, unsigned *ret_was, struct sio_err *reterr
 /* Start the daemon of a host that crashed. -EBUSY: it is up. */
 int tool_cluster_restart(const char *dir, const struct sio_topology *t,
 			 const struct sio_topo_host *host, int cancel_fd, struct sio_err *reterr);
-/* Every host that runs answers every other one that it is joined to; waits for that. */
+/*
+ * Every host that runs answers every other one that it is joined to, by every link that was not
+ * pulled; waits for that.
+ */
 int tool_cluster_probe(const char *dir, const struct sio_topology *t, int cancel_fd,
 		       struct sio_err *reterr);
 

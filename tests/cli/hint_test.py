@@ -82,6 +82,17 @@ class Hints(base.CommandTest):
                             "-n", "client1", status=1)
         self.assertIn(f"with: {base.TOOL} cluster restart-node client1\n", done.stderr)
 
+    def test_with_a_link_that_was_pulled(self):
+        """Of another host, and of the one that is started: it is up, without its link."""
+        for pulled in ("client2", "client1"):
+            self.smartio("fault", "link", pulled, "down")
+            self.crash(os.path.join(self.base, "first"), 8)
+            self.paste(self.advice("stats", "-n", "client1"))
+            states = {n["name"]: (n["state"], n["adapters"][0]["link"])
+                      for n in self.json("node", "list")["nodes"]}
+            self.assertEqual(states["client1"], ("up", "down" if pulled == "client1" else "up"))
+            self.smartio("fault", "link", pulled, "up")
+
     def test_no_cluster(self):
         self.smartio("cluster", "down", "first")
         self.paste(self.advice("node", "list").replace("TOPOLOGY", self.topology()))
