@@ -20,6 +20,7 @@ LARGE = {"block", "copy", "dma", "dma_loss", "multicast_exact"}  # they move mos
 ELSEWHERE = {
     "answers": "a socket on which the test plays smartiod itself",
     "fault": "a library linked with an allocator and a world of the test's own",
+    "many": "limits of the kernel's, and tens of thousands of calls",
     "stress": "processes that the kernel kills anywhere, for as long as was asked",
     "wait": "a library linked with a world of the test's own",
 }
