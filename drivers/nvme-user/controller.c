@@ -42,6 +42,10 @@ static int map_registers(struct sio_nvme_ctrl *c)
 				     SCI_FLAG_IO_MAP_IOSPACE, &err);
 	if (err != SCI_ERR_OK) {
 		c->reg_map = NULL;
+		/* Another borrower holds them: refused, not mapped to be lost. */
+		if (err == SCI_ERR_ACCESS)
+			return sio_nvme_fail(-EBUSY, "another manager holds the registers of %s",
+					     d->name);
 		return sio_nvme_fail_sci(err, "%s: cannot map its registers", d->name);
 	}
 	c->reg_sleeps = smartio_map_sleep_word(c->reg_map);
