@@ -301,11 +301,13 @@ const char *SCIGetAdapterFamilyString(unsigned int family);
  * SCI_Q_API, SCI_Q_VENDORID, SCI_Q_SISCI_DRIVER_VERSION: sci_query_string_t.
  * SCI_Q_ADAPTER: sci_query_adapter_t; answers are unsigned int, but for SCI_Q_ADAPTER_BDF, which is
  *   unsigned short (bus << 8 | device << 3 | function): one known program passes no more room.
- *   Served: _NODEID, _CONFIGURED, _BDF, _MCAST_MAX_GROUPS, _NUMBER_OF_LINKS (1), _CARD_TYPE
+ *   Served: _NODEID, _SERIAL_NUMBER (node id << 8 | adapter: unique in the cluster), _CONFIGURED, _BDF, _MCAST_MAX_GROUPS, _NUMBER_OF_LINKS (1), _CARD_TYPE
  *   (SCIGetAdapterTypeString()), and for port 0 _LINK_OPERATIONAL, _LINK_WIDTH (lanes), _LINK_SPEED
  *   (PCIe generation), _LINK_ENABLED, _LINK_CABLE_INSERTED (0 when it is out), _LINK_UPTIME and
  *   _LINK_DOWNTIME (whole seconds that it has been in, or out; 0 while it is not: at least so long,
- *   as this host's smartiod counts from when it heard so, or found it so at its start); where there
+ *   as this host's smartiod counts from when it heard so, or found it so at its start) and
+ *   _LINK_PARTNER_PORT_NO (of the switch, from 0 on in the order of the topology file; 0: of an
+ *   adapter); where there
  *   is a DMA engine (else SCI_ERR_DMA_NOT_AVAILABLE) _DMA_MTU (bytes of one transfer at most) and
  *   of API 1.x _SUGGESTED_MIN_DMA_SIZE (smaller, and a transfer costs its caller more time than the
  *   copy); of API 1.x _NUMBER, _INSTANCE_NUMBER,
@@ -316,9 +318,9 @@ const char *SCIGetAdapterFamilyString(unsigned int family);
  * SCI_Q_SYSTEM: sci_query_system_t; _CPU_CACHE_LINE_SIZE.
  * SCI_Q_LOCAL_SEGMENT: sci_query_local_segment_t; _PHYS_ADDR and _IOADDR: where the memory lies in
  *   this host's physical address map.
- * SCI_Q_REMOTE_SEGMENT: sci_query_remote_segment_t; _IOADDR: where its beginning lies in this
- * host's
- *   physical address map while it is mapped (SCI_ERR_ILLEGAL_OPERATION: it is not); not of a BAR.
+ * SCI_Q_REMOTE_SEGMENT: sci_query_remote_segment_t; _IOADDR: where its beginning lies in this host's
+ *   physical address map while it is mapped (SCI_ERR_ILLEGAL_OPERATION: it is not); of a BAR always:
+ *   where it lies in the physical address map of the device's host.
  * SCI_Q_MAP: sci_query_map_t; _MAPPED_TO_LOCAL_TARGET: 1 if the memory is this host's own;
  *   _PHYS_ADDR, _IOADDR: where the map's beginning lies in this host's physical address map: in its
  *   memory or in an adapter's window; not of a BAR.

@@ -136,8 +136,10 @@ void smartiod_device_describe(struct smartiod *d, struct smartiod_device *dev)
 		.bdf = sio_to_le32(e->bdf),
 		.serial = sio_to_le64(e->serial),
 	};
-	for (unsigned bar = 0; bar < SIO_DEVICE_BARS; bar++)
+	for (unsigned bar = 0; bar < SIO_DEVICE_BARS; bar++) {
 		i->bar_size[bar] = sio_to_le64(e->bar_size[bar]);
+		i->bar_addr[bar] = sio_to_le64(e->bar_addr[bar]);
+	}
 	snprintf(i->name, sizeof(i->name), "%s", dev->topo->name);
 }
 

@@ -337,6 +337,7 @@ static int connect_bar(struct smartiod *d, struct smartiod_session *s, const voi
 		.segment_id = sio_to_le32(bar),
 		.path = sio_to_le32(SIO_PATH_NONE),
 		.bytes = sio_to_le64(c->bytes),
+		.bar_addr = b->device->info.bar_addr[bar],
 	};
 	smartiod_reply(d, s, msg, &rep, sizeof(rep), NULL, 0);
 	return 0;

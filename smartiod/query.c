@@ -19,6 +19,34 @@ static uint32_t adapter_flags(const struct smartiod *d, uint32_t index)
 	return flags;
 }
 
+/* Adapters have no number of their own that smartio.ko could read: node and adapter are one. */
+static uint32_t serial_number(const struct smartiod *d, uint32_t index)
+{
+	return d->node << 8 | index;
+}
+
+/*
+ * A switch's ports are counted in the order of the topology: by hosts, then by their adapters. A
+ * link without one leads to an adapter, which has port 0 alone.
+ */
+static uint32_t partner_port(const struct smartiod *d, uint32_t index)
+{
+	const struct sio_topo_adapter *own = &d->host->adapter[index], *a;
+	uint32_t port = 0;
+
+	if (own->attach != SIO_ATTACH_SWITCH)
+		return 0;
+	for (unsigned h = 0; h < d->topology->n_hosts; h++)
+		for (unsigned i = 0; i < d->topology->host[h].n_adapters; i++) {
+			a = &d->topology->host[h].adapter[i];
+			if (a == own)
+				return port;
+			port += a->attach == SIO_ATTACH_SWITCH &&
+				a->attach_index == own->attach_index;
+		}
+	return port;
+}
+
 static void adapter_step(struct smartiod *d, struct smartiod_op *op,
 			 const struct smartiod_answer *a)
 {
@@ -42,6 +70,8 @@ static void adapter_step(struct smartiod *d, struct smartiod_op *op,
 			.flags = sio_to_le32(adapter_flags(d, evt->index)),
 			.window_size = sio_to_le64(evt->window_size),
 			.entry_size = sio_to_le64(evt->entry_size),
+			.serial = sio_to_le32(serial_number(d, evt->index)),
+			.partner_port = sio_to_le32(partner_port(d, evt->index)),
 		};
 
 		smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
@@ -54,7 +84,8 @@ int smartiod_adapter_query(struct smartiod *d, struct smartiod_session *s, const
 {
 	const struct sio_msg_adapter *m = msg;
 	struct sio_req_adapter req = {.h.op = SIO_OP_ADAPTER, .index = sio_from_le32(m->adapter)};
-	struct sio_rep_adapter without = {.node = sio_to_le32(d->node)};
+	struct sio_rep_adapter without = {.node = sio_to_le32(d->node),
+					  .serial = sio_to_le32(serial_number(d, req.index))};
 	struct smartiod_op *op;
 
 	if (req.index >= d->host->n_adapters)

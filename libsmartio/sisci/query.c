@@ -99,11 +99,9 @@ static int query_remote_segment(struct sio_library *lib, sci_query_remote_segmen
 
 	if (!seg)
 		return err->code;
-	address = segment_address(seg);
+	address = seg->is_bar ? seg->bar_address : segment_address(seg);
 	if (q->subcommand != SCI_Q_REMOTE_SEGMENT_IOADDR)
 		rc = sio_query_no_such(SCI_Q_REMOTE_SEGMENT, q->subcommand, err);
-	else if (seg->is_bar)
-		rc = sio_query_not_answered(q->subcommand, err);
 	else if (__atomic_load_n(&seg->o.lost, __ATOMIC_ACQUIRE))
 		rc = sio_object_fail_lost(&seg->o, err);
 	else if (!address)

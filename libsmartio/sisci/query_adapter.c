@@ -41,6 +41,12 @@ static bool told(unsigned subcommand, const struct sio_rep_adapter *rep, unsigne
 	case SCI_Q_ADAPTER_LINK_CABLE_INSERTED:
 		*ret = sio_from_le32(rep->link_up) != 0;
 		return true;
+	case SCI_Q_ADAPTER_SERIAL_NUMBER:
+		*ret = sio_from_le32(rep->serial);
+		return true;
+	case SCI_Q_ADAPTER_LINK_PARTNER_PORT_NO:
+		*ret = sio_from_le32(rep->partner_port);
+		return true;
 	case SCI_Q_ADAPTER_LINK_WIDTH:
 		*ret = sio_from_le32(rep->link_width);
 		return true;

@@ -67,6 +67,7 @@ void sio_remote_segment_fill(struct sio_remote_segment *seg, const struct sio_re
 	seg->path = sio_status_place(seg->o.lib, sio_from_le32(rep->path), seg->node);
 	seg->peer_boot = (uint32_t)sio_from_le64(rep->peer_boot);
 	seg->bytes = sio_from_le64(rep->bytes);
+	seg->bar_address = sio_from_le64(rep->bar_addr);
 }
 
 int sio_remote_segment_check(const struct sio_remote_segment *seg, struct sio_err *err)

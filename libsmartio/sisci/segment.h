@@ -61,8 +61,9 @@ struct sio_remote_segment {
 	bool removed;	     /* by its exporter; it is kept for us. Under the lock */
 	uint32_t connecting; /* asynchronously; read without the lock, too */
 	bool is_bar;
-	bool exact;	  /* a multicast group whose members have each their own memory */
-	unsigned adapter; /* of ours, that it is connected through */
+	uint64_t bar_address; /* of a BAR: in the physical map of its host */
+	bool exact;	      /* a multicast group whose members have each their own memory */
+	unsigned adapter;     /* of ours, that it is connected through */
 	sci_cb_remote_segment_t callback;
 	void *callback_arg;
 	struct sio_segment_events events;

@@ -24,10 +24,10 @@
 /*
  * 2: keys in replies, RESTORE; 3: seals; 4: attachments' own step; 5: BYE; 6: LINK; 7: the reason
  * in refusals, how devices are reset; 8: removed segments are kept for their importers, who are
- * told so.
+ * told so; 9: addresses of BARs, serial numbers, ports.
  */
-#define SIO_CLIENT_VERSION 8
-#define SIO_CLIENT_VERSION_MIN 8
+#define SIO_CLIENT_VERSION 9
+#define SIO_CLIENT_VERSION_MIN 9
 
 enum {
 	SIO_MSG_HELLO = 1,
@@ -180,8 +180,11 @@ struct sio_rep_adapter {
 	sio_le32 entries_total, entries_free, requesters_total, requesters_free;
 	sio_le32 mcast_groups, flags; /* SIO_ADAPTER_* */
 	sio_le64 window_size, entry_size;
+	sio_le32 serial; /* unique in the cluster */
+	sio_le32
+		partner_port; /* of the switch, or the other host's adapter, that it is plugged into */
 };
-SIO_WIRE_SIZE(struct sio_rep_adapter, 80);
+SIO_WIRE_SIZE(struct sio_rep_adapter, 88);
 
 /*
  * LINK: struct sio_msg_adapter; its link, the adapter's own whoever is behind it, and for how long
@@ -262,8 +265,9 @@ struct sio_rep_seg_connect {	   /* also DEV_SEG_CONNECT */
 	sio_le64 bytes;
 	sio_le64 peer_boot; /* of a path: SIO_LINK_START of the host that it leads to */
 	sio_le64 key, seal; /* for RESTORE */
+	sio_le64 bar_addr;  /* of a BAR: in the physical map of its host */
 };
-SIO_WIRE_SIZE(struct sio_rep_seg_connect, 64);
+SIO_WIRE_SIZE(struct sio_rep_seg_connect, 72);
 
 /*
  * Map a connected segment (or BAR). The pieces cover what may be reached, ascending; what lies
@@ -368,10 +372,10 @@ struct sio_rep_dev_list {
 	sio_le32 borrowers, exclusive, quarantined, generation;
 	sio_le32 resets,
 		state; /* resets: bit SIO_RESET_* of smartio/uapi.h; state: enum sio_dev_state */
-	sio_le64 serial, bar_size[6];
+	sio_le64 serial, bar_size[6], bar_addr[6]; /* addresses: in the physical map of its host */
 	char name[64];
 };
-SIO_WIRE_SIZE(struct sio_rep_dev_list, 200);
+SIO_WIRE_SIZE(struct sio_rep_dev_list, 248);
 
 struct sio_msg_dev_borrow {
 	struct sio_msg h;
@@ -384,7 +388,7 @@ struct sio_rep_dev_borrow {
 	sio_le64 borrower; /* the lender's number for this borrow; never used again */
 	struct sio_rep_dev_list info;
 };
-SIO_WIRE_SIZE(struct sio_rep_dev_borrow, 232);
+SIO_WIRE_SIZE(struct sio_rep_dev_borrow, 280);
 
 struct sio_msg_dev_seg_create {
 	struct sio_msg h;

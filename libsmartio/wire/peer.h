@@ -16,7 +16,7 @@
 #include "wire/client.h"
 #include "wire/wire.h"
 
-#define SIO_PEER_VERSION 5
+#define SIO_PEER_VERSION 6
 #define SIO_PEER_REPLY 0x8000u
 #define SIO_TOKEN_BYTES 32
 
@@ -201,7 +201,7 @@ struct sio_peer_devices {
 	struct sio_rep_dev_list info; /* its header and adapter mean nothing */
 	sio_le32 present, reserved;
 };
-SIO_WIRE_SIZE(struct sio_peer_devices, 224);
+SIO_WIRE_SIZE(struct sio_peer_devices, 272);
 
 /* @session: the borrower's client, for listings. */
 struct sio_peer_borrow {
@@ -216,7 +216,7 @@ struct sio_prep_borrow {
 	sio_le32 fdid, generation;
 	struct sio_rep_dev_list info;
 };
-SIO_WIRE_SIZE(struct sio_prep_borrow, 232);
+SIO_WIRE_SIZE(struct sio_prep_borrow, 280);
 
 /*
  * RETURN, RELEASE_EXCLUSIVE, RESET; and BORROW_END (news: the borrower died), BORROW_LOST (news, of

@@ -110,6 +110,7 @@ static void a_device_is_found_from_everywhere(void **state)
 
 static int first_borrower(void *arg)
 {
+	sci_query_remote_segment_t query = {.subcommand = SCI_Q_REMOTE_SEGMENT_IOADDR};
 	sci_smartio_device_t device = NULL;
 	sci_remote_segment_t bar;
 	sci_desc_t sd = api_begin();
@@ -129,6 +130,11 @@ static int first_borrower(void *arg)
 	CHECK(*smartio_device_generation_word(device) == smartio_device_generation(device));
 	bar = connect_to(device, 0, SCI_MEMTYPE_BAR);
 	CHECK(SCIGetRemoteSegmentSize(bar) >= 2 * PAGE);
+	query.segment = bar;
+	SCIQuery(SCI_Q_REMOTE_SEGMENT, &query, 0, &error);
+	CHECK_OK(error);
+	/* In the physical map of the drive's host; naturally aligned, as BARs are. */
+	CHECK(query.data.ioaddr != 0 && query.data.ioaddr % SCIGetRemoteSegmentSize(bar) == 0);
 	CHECK(!smartio_holds_registers(device));
 	p = SCIMapRemoteSegment(bar, &map, 0, SCIGetRemoteSegmentSize(bar), NULL,
 				SCI_FLAG_IO_MAP_IOSPACE, &error);
