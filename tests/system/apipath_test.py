@@ -67,8 +67,9 @@ class ApiPath(unittest.TestCase):
             for name in polled:
                 self.assertLessEqual(polled[name], STARTS, name)
         with self.subTest("dma_waited"):
+            # Who waits yields for a while before it sleeps; how often depends on who else runs.
             waited = calls["dma_waited"]
-            self.assertLessEqual(set(waited), {"write", "poll", "ppoll", "read"})
+            self.assertLessEqual(set(waited), {"write", "poll", "ppoll", "read", "sched_yield"})
             self.assertLessEqual(waited["write"], 2 * STARTS)
             self.assertLessEqual(waited["poll"] + waited["ppoll"], 2 * STARTS)
         # A trigger is one write.
