@@ -151,7 +151,7 @@ int main(void)
         for name in ("sisci_api.h", "smartio/ext.h"):
             with open(os.path.join(self.include, name), encoding="ascii") as f:
                 text += re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
-        declared = set(re.findall(r"\b((?:SCI|smartio_)\w+)\(", text))
+        declared = set(re.findall(r"\b((?:SCI|SetSci|smartio_)\w+)\(", text))
         symbols = run("nm", "-D", "--defined-only",
                       os.path.join(self.lib, "libsmartio.so.0"))
         exported = {line.split()[2] for line in symbols.splitlines()}
