@@ -18,6 +18,19 @@ static bool no_path(unsigned host, unsigned peer)
 	return n > 0;
 }
 
+/* A way from one to the other goes: what is borrowed over it is lost, whether others are left or not. */
+static bool leads(unsigned host, unsigned adapter, unsigned peer)
+{
+	struct sio_path path[SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS];
+	unsigned n = sio_topology_paths(sim_cluster->topology, sim_node(host), sim_node(peer), path,
+					SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS);
+
+	for (unsigned i = 0; i < n; i++)
+		if (path[i].adapter == adapter && !cables_out[peer][path[i].peer_adapter])
+			return true;
+	return false;
+}
+
 static void link_set(unsigned host, unsigned adapter, bool up)
 {
 	sim_trace("host %u: cable of adapter %u is %s", sim_node(host), adapter, up ? "in" : "out");
@@ -26,6 +39,9 @@ static void link_set(unsigned host, unsigned adapter, bool up)
 		pulled[host][adapter] = sim_now();
 	emu_room_link(sim_cluster->room, host, adapter, up);
 	sim_room_kick();
+	for (unsigned peer = 0; !up && peer < sim_hosts(); peer++)
+		if (peer != host && leads(host, adapter, peer))
+			sim_path_gone(host, peer);
 	for (unsigned peer = 0; !up && peer < sim_hosts(); peer++)
 		if (peer != host && no_path(host, peer))
 			sim_peer_unlinked(host, peer);

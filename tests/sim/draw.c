@@ -82,6 +82,7 @@ static void draw_host(unsigned i, unsigned hosts, unsigned switches)
 	unsigned ram = power(4, 4);
 	unsigned devices = below(3) == 0 || (i == 0 && below(4) > 0) ? 1 + below(2) : 0;
 	unsigned adapters = switches > 1 && below(2) ? 2 : 1;
+	bool ways = sim_has_workload("ways");
 
 	/* Guests are there to borrow, too. */
 	if (i + 1 == hosts && devices == 0 && sim_has_workload("guest"))
@@ -93,11 +94,11 @@ static void draw_host(unsigned i, unsigned hosts, unsigned switches)
 	put("  h%u:\n    ram: %uM\n    iommu: %s\n    adapters:\n", i, ram,
 	    below(2) ? "on" : "off");
 	/* All are joined by the first switch, but in one cluster of eight some are not. */
-	if (switches > 1 && below(8) == 0)
+	if (switches > 1 && below(8) == 0 && !ways)
 		adapter("sw1");
 	else
 		adapter("sw0");
-	if (adapters == 2)
+	if (adapters == 2 || ways)
 		adapter("sw1");
 	if (devices) {
 		put("    devices:\n");
@@ -123,6 +124,8 @@ const char *sim_draw_cluster(uint64_t seed, unsigned hosts)
 	put("payload: %u\n", power(128, 3));
 	put("read_request: %u\n", power(128, 4));
 	put("completion_boundary: %u\n", power(64, 2));
+	if (sim_has_workload("ways"))
+		switches = 2;
 	put("switches: [%s]\nhosts:\n", switches == 2 ? "sw0, sw1" : "sw0");
 	for (unsigned i = 0; i < hosts; i++)
 		draw_host(i, hosts, switches);

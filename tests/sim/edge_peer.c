@@ -218,6 +218,26 @@ void sim_peer_unlinked(unsigned a, unsigned b)
 	sim_after(LONGEST_NEWS, count_unlinked, pair);
 }
 
+static uint64_t gone[SIM_HOSTS][SIM_HOSTS];
+
+static void count_gone(void *pair)
+{
+	gone[(uintptr_t)pair / SIM_HOSTS][(uintptr_t)pair % SIM_HOSTS]++;
+}
+
+void sim_path_gone(unsigned a, unsigned b)
+{
+	void *pair = (void *)(uintptr_t)(a * SIM_HOSTS + b);
+
+	count_gone(pair);
+	sim_after(LONGEST_NEWS, count_gone, pair);
+}
+
+uint64_t sim_paths_gone(unsigned a, unsigned b)
+{
+	return gone[a][b] + gone[b][a];
+}
+
 uint64_t sim_peer_breaks(unsigned a, unsigned b)
 {
 	return a == b ? sim_host[a].boot : breaks[a][b] + breaks[b][a];

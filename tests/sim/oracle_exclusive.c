@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Exclusive means exclusive: when a program is told that it has a device, nobody else has it,
- * unless both share it. Who died, whose host and the lender's have lost each other since, or whose
- * device was pulled out since it asked for it, has it no more; nor has who is told so late that it
+ * unless both share it. Who died, whose host and the lender's have lost each other, or a path to each
+ * other, since, or whose device was pulled out since it asked for it, has it no more; nor has who is told so late that it
  * was pulled out between the asking and the answer.
  */
 #include <stdlib.h>
@@ -17,6 +17,7 @@ struct borrow {
 	uint32_t fdid;
 	unsigned host, lender;
 	uint64_t breaks; /* of the two hosts' daemons, so far */
+	uint64_t gone;	 /* of paths between them */
 	uint64_t since;	 /* when it was asked for */
 	bool exclusive;
 	struct borrow *prev, *next;
@@ -49,7 +50,7 @@ static bool valid(const struct borrow *b)
 	const struct sim_proc *p = sim_living(b->pid);
 
 	return p && sim_peer_breaks(b->host, b->lender) == b->breaks &&
-	       !pulled_since(b->fdid, b->since);
+	       sim_paths_gone(b->host, b->lender) == b->gone && !pulled_since(b->fdid, b->since);
 }
 
 void sim_borrowed(uint32_t fdid, bool exclusive, uint64_t since)
@@ -73,6 +74,7 @@ void sim_borrowed(uint32_t fdid, bool exclusive, uint64_t since)
 	mine->host = sim_self()->host;
 	mine->lender = sim_host_of(fdid >> 8);
 	mine->breaks = sim_peer_breaks(mine->host, mine->lender);
+	mine->gone = sim_paths_gone(mine->host, mine->lender);
 	mine->fdid = fdid;
 	mine->exclusive = exclusive;
 	mine->since = since;

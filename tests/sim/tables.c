@@ -32,6 +32,7 @@ const struct sim_workload *const sim_workloads[] = {
 	&sim_work_tool,
 	&sim_work_herald,
 	&sim_work_listen,
+	&sim_work_ways,
 	NULL,
 };
 

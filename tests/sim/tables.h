@@ -26,6 +26,7 @@ extern const struct sim_workload sim_work_raw;
 extern const struct sim_workload sim_work_keep;
 extern const struct sim_workload sim_work_steward;
 extern const struct sim_workload sim_work_asker;
+extern const struct sim_workload sim_work_ways;
 extern const struct sim_workload sim_work_guest;
 extern const struct sim_workload sim_work_hasty;
 extern const struct sim_workload sim_work_lured;
