@@ -141,6 +141,7 @@ static const unsigned about[] = {
 	SCI_Q_ADAPTER_LINK_SPEED,
 	SCI_Q_ADAPTER_BDF,
 	SCI_Q_ADAPTER_SERIAL_NUMBER,
+	SCI_Q_ADAPTER_FIRMWARE_OK,
 	SCI_Q_ADAPTER_NODEID + 0xff,
 };
 
@@ -177,6 +178,8 @@ static bool is_right(unsigned what, unsigned adapter, unsigned value)
 	case SCI_Q_ADAPTER_BDF:
 		return (value & 0xffff) == a->bdf;
 	case SCI_Q_ADAPTER_SERIAL_NUMBER:
+		return value == (here()->node << 8 | adapter);
+	case SCI_Q_ADAPTER_FIRMWARE_OK:
 	case SCI_Q_ADAPTER_NODEID + 0xff:
 		return false; /* no answer is right */
 	default:
@@ -192,7 +195,7 @@ static void ask_adapter(void)
 	sci_error_t e;
 
 	SIM_CALL(SCIQuery, (SCI_Q_ADAPTER, &q, 0, &e), &e,
-		 what == SCI_Q_ADAPTER_SERIAL_NUMBER   ? SCI_ERR_NOT_SUPPORTED
+		 what == SCI_Q_ADAPTER_FIRMWARE_OK     ? SCI_ERR_NOT_SUPPORTED
 		 : what == SCI_Q_ADAPTER_NODEID + 0xff ? SCI_ERR_ILLEGAL_QUERY
 						       : SCI_ERR_OK);
 	if (e == SCI_ERR_OK && !is_right(what, adapter, value))
