@@ -10,7 +10,7 @@
 #include "error.h"
 #include "smartio/ext.h"
 
-#define CHECK_MS 100u /* how often who waits looks whether the drive was reset */
+#define CHECK_MS 50u /* how often who waits looks whether the drive was reset */
 
 static int tie(struct smartio_nvme_queue *q, unsigned number)
 {
