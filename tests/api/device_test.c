@@ -407,16 +407,27 @@ static int holder(void *arg)
 /* ---- doorbells ---- */
 
 /* Where the drive counts those; else 0. */
-static uint64_t wrong_doorbells(void)
+static bool count_doorbells(uint64_t *ret_wrong)
 {
 	struct smartio_counter all[64];
 	sci_error_t error;
 	unsigned n = smartio_device_counters(drive(), all, 64, &error);
 
+	*ret_wrong = 0;
 	for (unsigned i = 0; i < n; i++)
-		if (!strcmp(all[i].name, "invalid_doorbells"))
-			return all[i].value;
-	return 0;
+		if (!strcmp(all[i].name, "invalid_doorbells")) {
+			*ret_wrong = all[i].value;
+			return true;
+		}
+	return false;
+}
+
+static uint64_t wrong_doorbells(void)
+{
+	uint64_t wrong;
+
+	count_doorbells(&wrong);
+	return wrong;
 }
 
 static void reset_by(struct admin *a, bool own_word)
@@ -589,6 +600,57 @@ static void the_holder_is_told_of_deaths(void **state)
 	}
 }
 
+/* The drive is at work with its queue when its only borrower is killed. */
+static int leaves_a_queue(void *arg)
+{
+	struct admin a;
+
+	(void)arg;
+	admin_start(&a);
+	CHECK(sio_read32(a.regs + 0x24) != 0 && sio_read32(a.regs + 0x1c) == 1);
+	kill(getpid(), SIGKILL);
+	return 1;
+}
+
+/* Nobody but the lender could have reset it. */
+static int finds_it_reset(void *arg)
+{
+	/* CC, CSTS; AQA, ASQ, ACQ, which QEMU's drive keeps over a function reset. */
+	static const unsigned zero[] = {0x14, 0x1c, 0x24, 0x28, 0x2c, 0x30, 0x34};
+	uint64_t wrong;
+	sci_smartio_device_t device = NULL;
+	sci_desc_t sd = api_begin();
+	sci_remote_segment_t bar;
+	volatile uint8_t *regs;
+	sci_error_t error;
+	sci_map_t map;
+
+	(void)arg;
+	do { /* its lender hears of a death a little later than we do */
+		SCIBorrowDevice(sd, &device, drive(), SCI_FLAG_EXCLUSIVE, &error);
+	} while (error == SCI_ERR_NOT_AVAILABLE);
+	CHECK_OK(error);
+	bar = connect_to(device, 0, SCI_MEMTYPE_BAR);
+	regs = SCIMapRemoteSegment(bar, &map, 0, PAGE, NULL, SCI_FLAG_READONLY_MAP, &error);
+	CHECK_OK(error);
+	CHECK(sio_read32(regs + NVME_VS) >> 16 == 1);
+	for (unsigned i = 0; i < (count_doorbells(&wrong) ? 7 : 2); i++)
+		CHECK(sio_read32(regs + zero[i]) == 0);
+	drop(bar, map);
+	give_back(device);
+	api_end(sd);
+	return 0;
+}
+
+static void registers_of_the_one_before_are_gone(void **state)
+{
+	for (unsigned node = 4; node <= 12; node += 4) {
+		assert_int_equal(cluster_wait(cluster_fork(*state, node, leaves_a_queue, NULL)),
+				 128 + SIGKILL);
+		assert_int_equal(cluster_wait(cluster_fork(*state, 8, finds_it_reset, NULL)), 0);
+	}
+}
+
 static int loses_the_lender(void *arg)
 {
 	sci_desc_t sd = api_begin();
@@ -642,6 +704,7 @@ int main(void)
 		API_TEST(device_memory_is_shared_and_mapped),
 		API_TEST(the_holder_is_told_of_deaths),
 		API_TEST(a_reset_takes_doorbells_away),
+		API_TEST(registers_of_the_one_before_are_gone),
 		API_TEST(a_lost_lender_reads_as_ones),
 	};
 
