@@ -159,19 +159,19 @@ static int asks_where_registers_lie(void *arg)
 	(void)arg;
 	of_segment.segment = connect_registers(sd, &device);
 	of_segment.data.ioaddr = 77;
+	/* In the address map of the device's host; in this one's they have no place. */
 	SCIQuery(SCI_Q_REMOTE_SEGMENT, &of_segment, 0, &error);
-	CHECK_IS(error, SCI_ERR_NOT_SUPPORTED);
+	CHECK_OK(error);
+	CHECK(of_segment.data.ioaddr != 77 && of_segment.data.ioaddr % 4096 == 0);
 	SCIMapRemoteSegment(of_segment.segment, &map, 0, 4096, NULL, 0, &error);
 	CHECK_OK(error);
-	SCIQuery(SCI_Q_REMOTE_SEGMENT, &of_segment, 0, &error);
-	CHECK_IS(error, SCI_ERR_NOT_SUPPORTED);
 	of_map.map = map;
 	SCIQuery(SCI_Q_MAP, &of_map, 0, &error);
 	CHECK_IS(error, SCI_ERR_NOT_SUPPORTED);
 	of_map.subcommand = SCI_Q_MAP_PHYS_ADDR;
 	SCIQuery(SCI_Q_MAP, &of_map, 0, &error);
 	CHECK_IS(error, SCI_ERR_NOT_SUPPORTED);
-	CHECK(of_segment.data.ioaddr == 77 && of_map.data == 77);
+	CHECK(of_map.data == 77);
 	CHECK(SCIGetMapPhysAddr(map) == 0);
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);

@@ -47,21 +47,21 @@ bool books_late(unsigned host, uint64_t slack, uint32_t *ret_type)
 	return false;
 }
 
-bool books_own_reset(unsigned host, uint64_t cookie)
+uint32_t books_own_reset(unsigned host, uint64_t cookie)
 {
 	struct smartiod *d = sim_host[host].daemon;
 
 	if (!d)
-		return false;
+		return 0;
 	EACH(n, smartiod_devices(d)->all)
 	{
-		const struct smartiod_reset *r =
-			&SMARTIOD_OF(n, struct smartiod_device, by_fdid)->reset;
+		const struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
+		const struct smartiod_reset *r = &dev->reset;
 
 		if (r->state == SIO_DEV_RUNNING && r->word.lend.op.by_cookie.key == cookie)
-			return true;
+			return (uint32_t)dev->by_fdid.key;
 	}
-	return false;
+	return 0;
 }
 
 const char *books_unclaimed(unsigned host, uint64_t *ret_owner)

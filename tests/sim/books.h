@@ -17,8 +17,8 @@ bool books_late(unsigned host, uint64_t slack, uint32_t *ret_type);
  * own and that it did not tell of. NULL: there is none.
  */
 const char *books_unclaimed(unsigned host, uint64_t *ret_owner);
-/* The port request with this cookie is a reset that the daemon does by itself. */
-bool books_own_reset(unsigned host, uint64_t cookie);
+/* Which device the port request with this cookie resets, if that is the daemon's own reset; else 0. */
+uint32_t books_own_reset(unsigned host, uint64_t cookie);
 /* Tells of each thing by books_note(). */
 void books_read(unsigned host);
 /* @sure: it must be there; else its owner has ended, and the port may have let go of it. */

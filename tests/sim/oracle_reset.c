@@ -34,8 +34,11 @@ static void look(void *arg, const struct sio_list_entry *e)
 
 static void on_reset(unsigned host, const struct sio_req_reset *req)
 {
-	if (req->kind == SIO_RESET_DONE || !books_own_reset(host, req->h.cookie))
+	uint32_t fdid = req->kind == SIO_RESET_DONE ? 0 : books_own_reset(host, req->h.cookie);
+
+	if (fdid == 0)
 		return;
+	sim_keep_reset(fdid);
 	now_reset.device = req->device;
 	now_reset.host = host;
 	sim_port_each(host, look, NULL);

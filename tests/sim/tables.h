@@ -98,6 +98,8 @@ bool sim_stranger_acts(void);
 void sim_keep_settled(uint32_t fdid, uint64_t borrower);
 /* That was answered; @refused: nothing of it was done. */
 void sim_keep_answered(uint32_t fdid, bool refused);
+/* The lender resets the device by itself, which ends the quarantine of all who have died. */
+void sim_keep_reset(uint32_t fdid);
 
 /* The device is one of the host that lies. */
 bool sim_liars_device(uint32_t fdid);

@@ -105,6 +105,15 @@ void sim_keep_answered(uint32_t fdid, bool refused)
 			k->settled = refused ? 0 : SETTLED;
 }
 
+void sim_keep_reset(uint32_t fdid)
+{
+	struct keeper *k;
+
+	DL_FOREACH (keepers, k)
+		if (k->fdid == fdid && !sim_living(k->pid))
+			k->settled = SETTLED;
+}
+
 static void notice_deaths(void)
 {
 	struct keeper *k;
