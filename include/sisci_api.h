@@ -249,8 +249,8 @@ void SCITerminate(void);
 void SCIOpen(sci_desc_t *sd, unsigned int flags, sci_error_t *error);
 
 /**
- * End a virtual device. Connections to segments that were removed, or lost, do not keep it: they are
- * disconnected; those that are mapped stay, until the program unmaps and disconnects them.
+ * End a virtual device. Connections to segments that were removed, or lost, do not keep it: they
+ * are disconnected; those that are mapped stay, until the program unmaps and disconnects them.
  * @flags: 0. Errors: SCI_ERR_BUSY: something else made through @sd still exists; @sd stays valid.
  */
 void SCIClose(sci_desc_t sd, unsigned int flags, sci_error_t *error);
@@ -301,26 +301,25 @@ const char *SCIGetAdapterFamilyString(unsigned int family);
  * SCI_Q_API, SCI_Q_VENDORID, SCI_Q_SISCI_DRIVER_VERSION: sci_query_string_t.
  * SCI_Q_ADAPTER: sci_query_adapter_t; answers are unsigned int, but for SCI_Q_ADAPTER_BDF, which is
  *   unsigned short (bus << 8 | device << 3 | function): one known program passes no more room.
- *   Served: _NODEID, _SERIAL_NUMBER (node id << 8 | adapter: unique in the cluster), _CONFIGURED, _BDF, _MCAST_MAX_GROUPS, _NUMBER_OF_LINKS (1), _CARD_TYPE
- *   (SCIGetAdapterTypeString()), and for port 0 _LINK_OPERATIONAL, _LINK_WIDTH (lanes), _LINK_SPEED
- *   (PCIe generation), _LINK_ENABLED, _LINK_CABLE_INSERTED (0 when it is out), _LINK_UPTIME and
- *   _LINK_DOWNTIME (whole seconds that it has been in, or out; 0 while it is not: at least so long,
- *   as this host's smartiod counts from when it heard so, or found it so at its start) and
- *   _LINK_PARTNER_PORT_NO (of the switch, from 0 on in the order of the topology file; 0: of an
- *   adapter); where there
- *   is a DMA engine (else SCI_ERR_DMA_NOT_AVAILABLE) _DMA_MTU (bytes of one transfer at most) and
- *   of API 1.x _SUGGESTED_MIN_DMA_SIZE (smaller, and a transfer costs its caller more time than the
- *   copy); of API 1.x _NUMBER, _INSTANCE_NUMBER,
- *   _HW_LINK_STATUS_IS_OK, _CONNECTED_TO_SWITCH, _ATT_PAGE_SIZE, _ATT_NUMBER_OF_ENTRIES,
- *   _ATT_AVAILABLE_ENTRIES (entries of the window's look-up table), _DMA_SIZE_ALIGNMENT and
- *   _DMA_OFFSET_ALIGNMENT (1), _SUGGESTED_MIN_BLOCK_SIZE. The others are not known here:
- *   SCI_ERR_NOT_SUPPORTED.
+ *   Served: _NODEID, _SERIAL_NUMBER (node id << 8 | adapter: unique in the cluster), _CONFIGURED,
+ *   _BDF, _MCAST_MAX_GROUPS, _NUMBER_OF_LINKS (1), _CARD_TYPE (SCIGetAdapterTypeString()), and for
+ *   port 0 _LINK_OPERATIONAL, _LINK_WIDTH (lanes), _LINK_SPEED (PCIe generation), _LINK_ENABLED,
+ *   _LINK_CABLE_INSERTED (0 when it is out), _LINK_UPTIME and _LINK_DOWNTIME (whole seconds that it
+ *   has been in, or out; 0 while it is not: at least so long, as this host's smartiod counts from
+ *   when it heard so, or found it so at its start) and _LINK_PARTNER_PORT_NO (of the switch, from 0
+ *   on in the order of the topology file; 0: of an adapter); where there is a DMA engine (else
+ *   SCI_ERR_DMA_NOT_AVAILABLE) _DMA_MTU (bytes of one transfer at most) and of API 1.x
+ *   _SUGGESTED_MIN_DMA_SIZE (smaller, and a transfer costs its caller more time than the copy); of
+ *   API 1.x _NUMBER, _INSTANCE_NUMBER, _HW_LINK_STATUS_IS_OK, _CONNECTED_TO_SWITCH, _ATT_PAGE_SIZE,
+ *   _ATT_NUMBER_OF_ENTRIES, _ATT_AVAILABLE_ENTRIES (entries of the window's look-up table),
+ *   _DMA_SIZE_ALIGNMENT and _DMA_OFFSET_ALIGNMENT (1), _SUGGESTED_MIN_BLOCK_SIZE. The others are
+ *   not known here: SCI_ERR_NOT_SUPPORTED.
  * SCI_Q_SYSTEM: sci_query_system_t; _CPU_CACHE_LINE_SIZE.
  * SCI_Q_LOCAL_SEGMENT: sci_query_local_segment_t; _PHYS_ADDR and _IOADDR: where the memory lies in
  *   this host's physical address map.
- * SCI_Q_REMOTE_SEGMENT: sci_query_remote_segment_t; _IOADDR: where its beginning lies in this host's
- *   physical address map while it is mapped (SCI_ERR_ILLEGAL_OPERATION: it is not); of a BAR always:
- *   where it lies in the physical address map of the device's host.
+ * SCI_Q_REMOTE_SEGMENT: sci_query_remote_segment_t; _IOADDR: where its beginning lies in this
+ *   host's physical address map while it is mapped (SCI_ERR_ILLEGAL_OPERATION: it is not); of a BAR
+ *   always: where it lies in the physical address map of the device's host.
  * SCI_Q_MAP: sci_query_map_t; _MAPPED_TO_LOCAL_TARGET: 1 if the memory is this host's own;
  *   _PHYS_ADDR, _IOADDR: where the map's beginning lies in this host's physical address map: in its
  *   memory or in an adapter's window; not of a BAR.
@@ -342,10 +341,11 @@ void SCIQuery(unsigned int command, void *data, unsigned int flags, sci_error_t 
  * @segment: set to the caller's new handle; end it with SCIRemoveSegment().
  * @callback, @callbackArg: with SCI_FLAG_USE_CALLBACK, told of connections.
  * @flags: USE_CALLBACK; AUTO_ID: take the first free id from @segmentId on, then
- *   from 0 on; PRIVATE: never available to others; EMPTY: without memory, see SCIRegisterSegmentMemory(); DMA_GLOBAL:
- *   accepted. BROADCAST: a member of multicast group @segmentId, 0 to 7, one on each host; not with
- *   AUTO_ID, PRIVATE, EMPTY. The first member's size is the group's. Whether the members have one
- *   memory or each its own is told by the topology (docs/emulation.md).
+ *   from 0 on; PRIVATE: never available to others; EMPTY: without memory, see
+ *   SCIRegisterSegmentMemory(); DMA_GLOBAL: accepted. BROADCAST: a member of multicast group
+ *   @segmentId, 0 to 7, one on each host; not with AUTO_ID, PRIVATE, EMPTY. The first member's size
+ *   is the group's. Whether the members have one memory or each its own is told by the topology
+ *   (docs/emulation.md).
  * Connections to the group do not keep SCIRemoveSegment() from removing a member, and are not told
  * of. ALLOW_UNICAST, with BROADCAST: the member can also be connected to alone, as the segment
  * @segmentId of its node, which no other segment can be then; such connections are as any other's.
@@ -535,9 +535,9 @@ unsigned int SCIGetRemoteSegmentNodeId(sci_remote_segment_t segment);
  * copies reach all members, and reads as ones.
  * Errors: SCI_ERR_OUT_OF_RANGE; SCI_ERR_SIZE_ALIGNMENT: size 0; SCI_ERR_ILLEGAL_ADDRESS;
  * SCI_ERR_NOT_CONNECTED: lost; SCI_ERR_NO_LINK_ACCESS: the link is down; SCI_ERR_HW_NOSPC: no
- * window space; SCI_ERR_ACCESS: not READONLY_MAP, and the range holds but registers of a device that
- * another borrower holds (smartio_last_error() says who). With other pages in the range, doorbells
- * say, it is mapped, and of the registers a mirror that a store ends the program with.
+ * window space; SCI_ERR_ACCESS: not READONLY_MAP, and the range holds but registers of a device
+ * that another borrower holds (smartio_last_error() says who). With other pages in the range,
+ * doorbells say, it is mapped, and of the registers a mirror that a store ends the program with.
  *
  * While the link is down (SCI_CB_NOT_OPERATIONAL) all of it reads as ones and stores go nowhere;
  * when it is up again (SCI_CB_OPERATIONAL) the map is as it was.
@@ -613,8 +613,9 @@ sci_sequence_status_t SCICheckSequence(sci_sequence_t sequence, unsigned int fla
 void SCIMemCpy(sci_sequence_t sequence, void *memAddr, sci_map_t remoteMap, size_t remoteOffset,
 	       size_t size, unsigned int flags, sci_error_t *error);
 /**
- * Choose one of a vendor's copy functions by its number: for programs that call it. Changes nothing,
- * for any number: SCIMemCpy() copies as it says. Needs no SCIInitialize(); thread-safe; no errors.
+ * Choose one of a vendor's copy functions by its number: for programs that call it. Changes
+ * nothing, for any number: SCIMemCpy() copies as it says. Needs no SCIInitialize(); thread-safe; no
+ * errors.
  */
 void SetSciMemCopyFunction(int index);
 /** The same as it was in API 1.x: without a sequence. */
@@ -1052,8 +1053,8 @@ void SCIUnmapRemoteSegmentForDevice(sci_remote_segment_t segment, sci_smartio_de
 
 /**
  * Connect to memory of a device, as SCIConnectDeviceSegment() does today.
- * @flags: one of BAR (@segmentNo: its number), PRIVATE and SHARED. @size: bytes of PRIVATE and SHARED
- * memory that does not exist yet and is made; 0: 1 MiB. What exists is as large as it is:
+ * @flags: one of BAR (@segmentNo: its number), PRIVATE and SHARED. @size: bytes of PRIVATE and
+ * SHARED memory that does not exist yet and is made; 0: 1 MiB. What exists is as large as it is:
  * SCIGetRemoteSegmentSize(). Errors: those of SCICreateDeviceSegment() but SCI_ERR_SEGMENTID_USED,
  * and of SCIConnectDeviceSegment().
  */

@@ -346,8 +346,9 @@ static void choose_parts(struct bar_op *b, uint64_t offset, uint64_t end, uint32
 }
 
 /*
- * Registers that another borrow holds are given as a mirror, to be read. Where nothing else is asked
- * for, a program that means to write would be killed by its first store: it is told who holds them.
+ * Registers that another borrow holds are given as a mirror, to be read. Where nothing else is
+ * asked for, a program that means to write would be killed by its first store: it is told who holds
+ * them.
  */
 static int check_writable(struct smartiod *d, const struct bar_op *b, uint32_t access,
 			  struct sio_err *reterr)

@@ -3,8 +3,8 @@
  * Inside the device half of smartiod. Each request about a device goes to its lender's daemon; the
  * borrower's daemon asks it by the same messages (wire/peer.h), whether that is another host's or
  * itself. So there is one lender's side (loan.c, bargrant.c, barview.c, dmalend.c, devseg.c,
- * quarantine.c, reset.c) and one borrower's side (borrow.c, barmap.c, dmamap.c), and lend.c between them; hold.c has both
- * sides of its two requests.
+ * quarantine.c, reset.c) and one borrower's side (borrow.c, barmap.c, dmamap.c), and lend.c between
+ * them; hold.c has both sides of its two requests.
  */
 #ifndef SMARTIOD_LEND_H
 #define SMARTIOD_LEND_H

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Quarantine and its end: who is told of a death, and the two words that end it, SETTLED of the
- * holder of the registers and RESET by the lender, for a borrower or of its own (reset.c). When the device has no queue any more its
- * doorbells are taken from all who have them: first the port is told of the reset, which may fail,
- * then that their views are closed; and only then do the borrowers, and who asked, hear of it.
+ * holder of the registers and RESET by the lender, for a borrower or of its own (reset.c). When the
+ * device has no queue any more its doorbells are taken from all who have them: first the port is
+ * told of the reset, which may fail, then that their views are closed; and only then do the
+ * borrowers, and who asked, hear of it.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -7,8 +7,8 @@
  * Who uses it: each borrow that lives, with or without the registers, and also while its program
  * has not come back to a smartiod that was started again. A manager may leave and come back under
  * the I/O of its clients: they have borrowed the device, too. Borrows that come while the device is
- * to be reset wait, and have nothing of it yet. A borrow that has ended is waited for until the port
- * has said what it left, so that the reset ends that quarantine with the others.
+ * to be reset wait, and have nothing of it yet. A borrow that has ended is waited for until the
+ * port has said what it left, so that the reset ends that quarantine with the others.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -11,7 +11,7 @@
 
 enum smartiod_segment_state {
 	SMARTIOD_SEGMENT_OWNED,	 /* a program has a handle of it, or a device's directory has it */
-	SMARTIOD_SEGMENT_GIVING, /* removed; the port is asked to detach its memory from its maker */
+	SMARTIOD_SEGMENT_GIVING, /* removed; the port detaches its memory from its maker */
 	SMARTIOD_SEGMENT_KEPT,	 /* removed; importers have it, and nobody else can come to it */
 	SMARTIOD_SEGMENT_ENDED,	 /* nobody has it; what is granted of it keeps its memory */
 	SMARTIOD_SEGMENT_STATES,

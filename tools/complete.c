@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * smartio complete: names, a line each, for a shell's completion. Hosts, links and devices come from
- * the topology, so that no daemon has to answer while somebody types.
+ * smartio complete: names, a line each, for a shell's completion. Hosts, links and devices come
+ * from the topology, so that no daemon has to answer while somebody types.
  */
 #include <limits.h>
 #include <stdarg.h>

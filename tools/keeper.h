@@ -28,8 +28,8 @@ struct tool_keep {
 	int hold;	/* a descriptor of the caller's to keep open; -1: none */
 	bool kill_rest; /* when the program has ended, kill what it left running */
 	/*
-	 * In a session of its own, input empty, output to tool_keep_log(): tool_keep() returns 0 when
-	 * the program has begun, and its process number is printed. The keeper stays.
+	 * In a session of its own, input empty, output to tool_keep_log(): tool_keep() returns 0
+	 * when the program has begun, and its process number is printed. The keeper stays.
 	 */
 	bool detached;
 };

@@ -25,7 +25,9 @@ struct tool_started {
  * beside it, where it is installed, $PATH.
  */
 int tool_find_binary(const char *name, char *path, size_t size, struct sio_err *reterr);
-/* The same for a hint (hint.h): by its name if this command was called by its own, else its path. */
+/*
+ * The same for a hint (hint.h): by its name if this command was called by its own, else its path.
+ */
 const char *tool_hint_program(const char *name, char text[TOOL_HINT_TEXT]);
 /*
  * Start the program @name ("emu", "smartiod.4") of the cluster in @dir. @tied: it gets SIGTERM when

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is, now: each host, each link and each device of a cluster, for all commands that show it. */
+/*
+ * What is, now: each host, each link and each device of a cluster, for all commands that show it.
+ */
 #ifndef TOOLS_VIEW_H
 #define TOOLS_VIEW_H
 

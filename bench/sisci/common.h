@@ -53,8 +53,8 @@ static inline void draw_order(uint64_t *random, unsigned n, unsigned ret[])
 }
 
 /*
- * What is compared is called in the same way, through a pointer: no compiler takes memcpy() in line,
- * and no linker's table of jumps is in between.
+ * What is compared is called in the same way, through a pointer: no compiler takes memcpy() in
+ * line, and no linker's table of jumps is in between.
  */
 static inline void call_memcpy(void *to, const void *from, size_t size)
 {

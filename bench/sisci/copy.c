@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * SCIMemCpy() to a remote segment beside a call of the C library's memcpy() into the same pages,
- * followed by the fence that SCIMemCpy() ends with. For what a call costs: the same in a function of
- * another library with SCIMemCpy's parameters, and a function there that does nothing. All take
+ * followed by the fence that SCIMemCpy() ends with. For what a call costs: the same in a function
+ * of another library with SCIMemCpy's parameters, and a function there that does nothing. All take
  * turns within each round; each round has other places within a page, for it matters which.
  *
  * usage: bench-sisci-copy serve BYTES | measure NODE CPU ROUNDS BYTES-PER-TURN MOST
@@ -105,7 +105,9 @@ static void make(sci_desc_t sd, unsigned node, struct bench *b, size_t most)
 	b->from = b->memory;
 }
 
-/* A program whose instructions are counted: those of the copies are what is more with more TIMES. */
+/*
+ * A program whose instructions are counted: those of the copies are what is more with more TIMES.
+ */
 static void count(struct bench *b, const char *who, size_t size, size_t times)
 {
 	for (unsigned w = 0; w < WAYS; w++)

@@ -3,10 +3,10 @@
  * Copies that somebody reads: a program on one host sends messages of one size through a ring in a
  * segment of another host, by SCIMemCpy(), or by a call of the C library's memcpy() into the same
  * pages, followed by the fence that SCIMemCpy() ends with (and, for what a call costs, by both in a
- * function of another library). The owner of the segment, on the other processor, loads every byte of each message and tells by a word in a
- * segment of the sender's how many it has read; the sender waits while the ring is full. The
- * protocol is the same for all ways, they take turns within each round, in an order that is drawn,
- * and each round has other places within a page.
+ * function of another library). The owner of the segment, on the other processor, loads every byte
+ * of each message and tells by a word in a segment of the sender's how many it has read; the sender
+ * waits while the ring is full. The protocol is the same for all ways, they take turns within each
+ * round, in an order that is drawn, and each round has other places within a page.
  *
  * usage: bench-sisci-read SOCKET NODE SOCKET NODE CPU CPU ROUNDS BYTES-PER-TURN MOST
  * prints: "SIZE who ns", per message, a line per size, way and round

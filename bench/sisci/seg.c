@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What it takes to unmap a segment of another host, disconnect, connect to it and map it again, in a
- * program that has all of them mapped.
+ * What it takes to unmap a segment of another host, disconnect, connect to it and map it again, in
+ * a program that has all of them mapped.
  *
  * usage: bench-sisci-seg export FIRST COUNT           "ready"; until its input ends
  *        bench-sisci-seg connect FIRST COUNT NODE...  COUNT of each node: "ready"; for each line

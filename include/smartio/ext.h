@@ -26,9 +26,9 @@ const char *smartio_last_error(void);
 
 /**
  * What ran out, if this thread's last call failed for that: SIO_OUT_OF_* of smartio/uapi.h, whoever
- * refused: this process, a host's smartiod or port, or the lender's. SIO_OUT_OF_NOTHING (0): no call
- * failed, or for another reason. smartio_last_error() then begins with "out of NAME: " and says how
- * many there are, and whose they are where that is known.
+ * refused: this process, a host's smartiod or port, or the lender's. SIO_OUT_OF_NOTHING (0): no
+ * call failed, or for another reason. smartio_last_error() then begins with "out of NAME: " and
+ * says how many there are, and whose they are where that is known.
  */
 unsigned int smartio_last_exhausted(void);
 /** "look-up entries" for SIO_OUT_OF_LUT_ENTRIES; "" for 0 and unknown numbers. Static storage. */
@@ -82,8 +82,8 @@ enum smartio_device_event_kind {
 	SMARTIO_DEVICE_BORROWER_GONE = 1, /* @borrower ended: delete its queues, then settle it */
 	SMARTIO_DEVICE_RESET = 2,	  /* the generation changed */
 	/*
-	 * This borrow is lost, for good: device or lender is gone, or the path that it went over. Return
-	 * it; a device that is there can be borrowed anew over another path.
+	 * This borrow is lost, for good: device or lender is gone, or the path that it went over.
+	 * Return it; a device that is there can be borrowed anew over another path.
 	 */
 	SMARTIO_DEVICE_LOST = 3
 };

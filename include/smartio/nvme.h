@@ -104,13 +104,12 @@ struct smartio_nvme_namespace {
  */
 int smartio_nvme_open(const char *device, struct smartio_nvme **ret);
 /**
- * The same, but wait for a manager that is on its way: where smartio_nvme_open() fails with -ENOTCONN
- * or -EBUSY, sleep and try again, until that fails with another error, or for @timeout_ms (0: not at
- * all; UINT32_MAX: for ever). The drive's reset by the manager ends the sleep; otherwise it looks
- * again after pauses of 1 ms to 64 ms. While it waits for a manager it has borrowed the drive, so
- * that nobody can borrow it exclusively (a manager needs not to).
- * Errors: the last one of smartio_nvme_open().
- * Source: our own.
+ * The same, but wait for a manager that is on its way: where smartio_nvme_open() fails with
+ * -ENOTCONN or -EBUSY, sleep and try again, until that fails with another error, or for @timeout_ms
+ * (0: not at all; UINT32_MAX: for ever). The drive's reset by the manager ends the sleep; otherwise
+ * it looks again after pauses of 1 ms to 64 ms. While it waits for a manager it has borrowed the
+ * drive, so that nobody can borrow it exclusively (a manager needs not to). Errors: the last one of
+ * smartio_nvme_open(). Source: our own.
  */
 int smartio_nvme_open_wait(const char *device, uint32_t timeout_ms, struct smartio_nvme **ret);
 /**

@@ -12,9 +12,10 @@
  *    @reserved fields are 0, unknown flag bits are refused with -EINVAL.
  *  - Each request is answered by exactly one event with the request's op and cookie; @error is 0
  *    or -errno, and where something ran out @reason says what. A failed request is answered by
- *    struct sio_evt_error, which carries a text, and has changed nothing. An operation that this world does not serve answers -EOPNOTSUPP.
- *    Answers to different requests may come in any order; the requests of one daemon take effect in
- *    the order they were sent, so far as they concern the same thing (UNGRANT, then FREE).
+ *    struct sio_evt_error, which carries a text, and has changed nothing. An operation that this
+ *    world does not serve answers -EOPNOTSUPP. Answers to different requests may come in any order;
+ *    the requests of one daemon take effect in the order they were sent, so far as they concern the
+ *    same thing (UNGRANT, then FREE).
  *  - Everything hangs on an owner. Owner 0 is the daemon itself and lives as long as the host.
  *    An owner made by OWNER_NEW lives as long as a copy of its descriptor is open; a child owner
  *    as long as its parent. So what a program holds hangs on descriptors that the program has, and
@@ -140,8 +141,8 @@ extern "C" {
 #define SIO_KIND_VECTOR 17
 
 /*
- * What ran out: in a refusal of the port (-ENOSPC, -ENOMEM, -EMFILE), between daemons, and up to the
- * program (smartio_last_exhausted()). Their names: libsmartio/core/reason.c.
+ * What ran out: in a refusal of the port (-ENOSPC, -ENOMEM, -EMFILE), between daemons, and up to
+ * the program (smartio_last_exhausted()). Their names: libsmartio/core/reason.c.
  */
 #define SIO_OUT_OF_NOTHING 0
 #define SIO_OUT_OF_WINDOW 1 /* look-up entries in a row: the window is fragmented or too small */

@@ -50,7 +50,8 @@ const struct sio_region *sio_addrmap_overlap(const struct sio_addrmap *m, uint64
 					     uint64_t size);
 
 /*
- * The lowest multiple of @align (a power of 2) with @len bytes (at least 1) that no region has, from
+ * The lowest multiple of @align (a power of 2) with @len bytes (at least 1) that no region has,
+ * from
  * @lowest to @highest, both included. Every region lies between the two, or above @highest.
  * Return: 0; -ENOSPC.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A hash table of objects by a 64-bit key, which several may share. The node lies inside the object,
- * so adding never fails: without memory for more buckets the lists of those that there are get
- * longer. Pure logic.
+ * A hash table of objects by a 64-bit key, which several may share. The node lies inside the
+ * object, so adding never fails: without memory for more buckets the lists of those that there are
+ * get longer. Pure logic.
  */
 #ifndef CORE_HASH_H
 #define CORE_HASH_H

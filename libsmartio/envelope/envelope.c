@@ -7,8 +7,8 @@
 #include "envelope/envelope.h"
 
 /*
- * A version grows when something is removed, renamed or gets another meaning. What is added makes no
- * new version.
+ * A version grows when something is removed, renamed or gets another meaning. What is added makes
+ * no new version.
  */
 /* clang-format off */
 static const struct {

@@ -9,8 +9,8 @@
  * with EFAULT: it is told, not lost.
  *
  * From sio_freeze_begin() to sio_freeze_end() the caller must not access the range but by what
- * sio_freeze_stores() allows, nor allocate or free memory: what malloc() keeps may lie there, and the
- * caller would wait for itself. Its signals are blocked.
+ * sio_freeze_stores() allows, nor allocate or free memory: what malloc() keeps may lie there, and
+ * the caller would wait for itself. Its signals are blocked.
  */
 #ifndef SESSION_FREEZE_H
 #define SESSION_FREEZE_H
@@ -37,8 +37,8 @@ struct sio_freeze {
 int sio_freeze_begin(struct sio_freeze *f, void *at, size_t len, unsigned own);
 /*
  * Stores to a part of the range wait; loads see what is there. Private anonymous pages of one
- * mapping. -EBUSY: the program has a userfaultfd of its own there; -EFAULT: it is no such mapping any
- * more; -ENOMEM and other errors of the kernel's.
+ * mapping. -EBUSY: the program has a userfaultfd of its own there; -EFAULT: it is no such mapping
+ * any more; -ENOMEM and other errors of the kernel's.
  */
 int sio_freeze_stores(struct sio_freeze *f, void *at, size_t len);
 /*

@@ -140,7 +140,9 @@ void sio_object_unclaim(struct sio_object *o);
  * Drops the caller's reference, too.
  */
 void sio_object_end(struct sio_object *o);
-/* Under the lock: it belongs to nothing any more; its reference to the parent is now the caller's. */
+/*
+ * Under the lock: it belongs to nothing any more; its reference to the parent is now the caller's.
+ */
 void sio_object_orphan(struct sio_object *o);
 /* Under the lock; NULL: none. */
 struct sio_object *sio_object_by_id(struct sio_library *lib, enum sio_kind kind, uint32_t id);

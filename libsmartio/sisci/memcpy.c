@@ -19,8 +19,8 @@ static bool is_sequence(sci_sequence_t sequence)
 
 /*
  * What is stored takes a place in the processor's queue of stores even if it changes nothing, and
- * while a line that somebody else reads is on its way here that queue decides how many copies can be
- * under way. So @error is looked at first, which perhaps nobody has written yet; where valgrind
+ * while a line that somebody else reads is on its way here that queue decides how many copies can
+ * be under way. So @error is looked at first, which perhaps nobody has written yet; where valgrind
  * would report that, no copy comes here (world_live.c). The thread's text is of its last call that
  * failed, and stays.
  */
@@ -30,7 +30,10 @@ static inline __attribute__((always_inline)) void tell_success(sci_error_t *erro
 		*error = SCI_ERR_OK;
 }
 
-/* Sizes that do not fit are 0, too: size - 1 >= bytes. Apart, so that a copy out in no sequence does not pay for the registers. */
+/*
+ * Sizes that do not fit are 0, too: size - 1 >= bytes. Apart, so that a copy out in no sequence
+ * does not pay for the registers.
+ */
 static __attribute__((noinline)) void copy_unusually(sci_sequence_t sequence, void *memory,
 						     sci_map_t map, size_t offset, size_t size,
 						     unsigned flags, sci_error_t *error)

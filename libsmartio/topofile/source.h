@@ -30,7 +30,9 @@ struct sio_source {
 
 /* Where @value stands; behind an alias it is the @key's place that helps. @key: NULL in a list. */
 struct sio_spot sio_source_spot(const yaml_node_t *key, yaml_node_t *value);
-/* The same within @owner; what an alias brings there stands elsewhere, and gets the owner's place. */
+/*
+ * The same within @owner; what an alias brings there stands elsewhere, and gets the owner's place.
+ */
 struct sio_spot sio_source_inside(struct sio_spot owner, const yaml_node_t *key,
 				  yaml_node_t *value);
 /* For an error that is the key's, not the value's: the same with the key's place. */
@@ -45,8 +47,8 @@ size_t sio_source_enter(struct sio_source *s, const char *name, unsigned index);
 void sio_source_leave(struct sio_source *s, size_t mark);
 
 /*
- * "FILE:LINE:COLUMN: key 'PATH': value 'VALUE': TEXT" with -EINVAL. TEXT says what is wrong; what would be
- * right. Without a value (or with an empty @path) that part is left out.
+ * "FILE:LINE:COLUMN: key 'PATH': value 'VALUE': TEXT" with -EINVAL. TEXT says what is wrong; what
+ * would be right. Without a value (or with an empty @path) that part is left out.
  */
 int sio_source_fail(struct sio_source *s, struct sio_spot spot, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -277,7 +277,10 @@ static int fail_yaml(struct sio_source *s, const yaml_parser_t *p, const char *t
 		at.at = place_of(text, p->problem_offset < len ? p->problem_offset : len);
 		return sio_source_fail_at(s, at, "", "not text: %s; UTF-8 is right", problem);
 	}
-	/* Of a file that ends too early libyaml names a line after the last: it is the end that lacks. */
+	/*
+	 * Of a file that ends too early libyaml names a line after the last: it is the end that
+	 * lacks.
+	 */
 	for (unsigned n = 1; n < at.at.line; n++) {
 		const char *next = memchr(line, '\n', (size_t)(end - line));
 

@@ -182,7 +182,7 @@ struct sio_rep_adapter {
 	sio_le64 window_size, entry_size;
 	sio_le32 serial; /* unique in the cluster */
 	sio_le32
-		partner_port; /* of the switch, or the other host's adapter, that it is plugged into */
+		partner_port; /* of the switch or adapter that it is plugged into */
 };
 SIO_WIRE_SIZE(struct sio_rep_adapter, 88);
 
@@ -632,7 +632,8 @@ SIO_WIRE_SIZE(struct sio_rep_list, 6168);
  * STATS: kind 0 the daemon's own counters, 1 the port's of host, 2 adapter id, 3 device fdid.
  * Among the daemon's: client_version, the greatest version of this protocol that it speaks;
  * refused_versions, 1 if it refused a program for its version in the last SIO_REFUSED_RECENT_S
- * seconds: then refused_version is the greatest that the last one spoke, and refused_pid who it was.
+ * seconds: then refused_version is the greatest that the last one spoke, and refused_pid who it
+ * was.
  */
 #define SIO_REFUSED_RECENT_S 600
 struct sio_msg_stats {

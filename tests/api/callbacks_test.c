@@ -313,7 +313,9 @@ static void threads_share_handles(void **state)
 	assert_int_equal(cluster_wait(cluster_fork(*state, 4, is_crowded, NULL)), 0);
 }
 
-/* A removal that somebody is connected to, and what another thread does with the segment meanwhile. */
+/*
+ * A removal that somebody is connected to, and what another thread does with the segment meanwhile.
+ */
 static void *remove_once(void *arg)
 {
 	sci_error_t error;

@@ -57,7 +57,10 @@ static void expect_remote(sci_remote_segment_t seg, sci_segment_cb_reason_t reas
 
 /* ---- down and up, with state kept ---- */
 
-/* Steps: 0 exported, 1 ready for the link to go, 2 down is seen, 5 a byte is stored, 6 it is seen, 7 the end. */
+/*
+ * Steps: 0 exported, 1 ready for the link to go, 2 down is seen, 5 a byte is stored, 6 it is seen,
+ * 7 the end.
+ */
 static int is_far_away(void *arg)
 {
 	sci_desc_t sd = api_begin();

@@ -17,7 +17,9 @@ bool books_late(unsigned host, uint64_t slack, uint32_t *ret_type);
  * own and that it did not tell of. NULL: there is none.
  */
 const char *books_unclaimed(unsigned host, uint64_t *ret_owner);
-/* Which device the port request with this cookie resets, if that is the daemon's own reset; else 0. */
+/*
+ * Which device the port request with this cookie resets, if that is the daemon's own reset; else 0.
+ */
 uint32_t books_own_reset(unsigned host, uint64_t cookie);
 /* Tells of each thing by books_note(). */
 void books_read(unsigned host);

@@ -18,7 +18,10 @@ static bool no_path(unsigned host, unsigned peer)
 	return n > 0;
 }
 
-/* A way from one to the other goes: what is borrowed over it is lost, whether others are left or not. */
+/*
+ * A way from one to the other goes: what is borrowed over it is lost, whether others are left or
+ * not.
+ */
 static bool leads(unsigned host, unsigned adapter, unsigned peer)
 {
 	struct sio_path path[SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS];

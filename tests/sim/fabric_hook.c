@@ -39,7 +39,9 @@ static size_t piece(const struct fabric_core *c, const volatile void *at, size_t
 	return len < room ? len : room;
 }
 
-/* memcpy() reads and writes as wide and as often as it likes, which is no way to treat registers. */
+/*
+ * memcpy() reads and writes as wide and as often as it likes, which is no way to treat registers.
+ */
 static void not_registers(const volatile void *at, bool write)
 {
 	struct fabric_view v = fabric_look(at, 1, write);

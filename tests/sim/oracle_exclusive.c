@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Exclusive means exclusive: when a program is told that it has a device, nobody else has it,
- * unless both share it. Who died, whose host and the lender's have lost each other, or a path to each
- * other, since, or whose device was pulled out since it asked for it, has it no more; nor has who is told so late that it
- * was pulled out between the asking and the answer.
+ * unless both share it. Who died, whose host and the lender's have lost each other, or a path to
+ * each other, since, or whose device was pulled out since it asked for it, has it no more; nor has
+ * who is told so late that it was pulled out between the asking and the answer.
  */
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Resets that a lender does by itself. None while a living borrower has anything of the device, by
- * the port's lists; that it is the lender's own, its daemon's books tell. And where no program lives
- * any more, and the device is in its slot, nothing is in quarantine for want of somebody who could
- * settle it. What an exclusive borrower finds the workload "device" looks at.
+ * the port's lists; that it is the lender's own, its daemon's books tell. And where no program
+ * lives any more, and the device is in its slot, nothing is in quarantine for want of somebody who
+ * could settle it. What an exclusive borrower finds the workload "device" looks at.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -387,7 +387,9 @@ void sim_peer_cut(unsigned a, unsigned b);
  * talk.
  */
 void sim_peer_unlinked(unsigned a, unsigned b);
-/* A path between the two has gone, the last or not: what was borrowed over it is lost. How often. */
+/*
+ * A path between the two has gone, the last or not: what was borrowed over it is lost. How often.
+ */
 void sim_path_gone(unsigned a, unsigned b);
 uint64_t sim_paths_gone(unsigned a, unsigned b);
 /* Their daemons are connected, as both know, and nothing is on its way between them. */

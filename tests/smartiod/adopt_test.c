@@ -216,7 +216,9 @@ static void no_reset_while_one_of_before_lives(void **state)
 	assert_int_equal(f->fake.resets, 1);
 	assert_int_equal(f->fake.disturbed, 0);
 	assert_int_equal(fake_count(f->w, SIO_KIND_DMAMAP, true), 0);
-	/* Of a borrow that left nothing the next one knows nothing: a first borrower has it reset. */
+	/*
+	 * Of a borrow that left nothing the next one knows nothing: a first borrower has it reset.
+	 */
 	restart(f->w);
 	assert_int_equal(f->fake.resets, 1);
 	assert_int_equal(use(f->w, &u[0], 0), 0);
