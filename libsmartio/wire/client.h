@@ -180,9 +180,8 @@ struct sio_rep_adapter {
 	sio_le32 entries_total, entries_free, requesters_total, requesters_free;
 	sio_le32 mcast_groups, flags; /* SIO_ADAPTER_* */
 	sio_le64 window_size, entry_size;
-	sio_le32 serial; /* unique in the cluster */
-	sio_le32
-		partner_port; /* of the switch or adapter that it is plugged into */
+	sio_le32 serial;       /* unique in the cluster */
+	sio_le32 partner_port; /* of the switch or adapter that it is plugged into */
 };
 SIO_WIRE_SIZE(struct sio_rep_adapter, 88);
 
