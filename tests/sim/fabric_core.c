@@ -253,6 +253,7 @@ static void load_own(struct fabric_core *c, const struct fabric_view *v, void *b
 	uint64_t now, when, oldest;
 	struct seen *s;
 
+	fabric_mem_ref(v->mem); /* others run meanwhile, and may unmap and free it */
 	spend(c, fabric_params.cpu_load_ps);
 	now = sim_access_now();
 	fabric_settle(now);
@@ -268,6 +269,7 @@ static void load_own(struct fabric_core *c, const struct fabric_view *v, void *b
 		when = oldest + fabric_below(now - oldest + 1);
 	fabric_past_read(v->mem, v->offset, buf, len, when);
 	s->at = when;
+	fabric_mem_unref(v->mem);
 }
 
 /* A round trip, behind all that this host sent there. */
