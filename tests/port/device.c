@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "port.h"
-#include "smartiod/shim_port.h"
+#include "smartiod/port_shim/shim_port.h"
 
 #define PATIENCE_MS 60000 /* the machine may be emulated, and on a loaded one */
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "smartiod/port_shim.h"
+#include "smartiod/port_shim/port_shim.h"
 
 static void faults_of_both_kernels(void **state)
 {

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "smartiod/shim_port_news.h"
-#include "smartiod/shim_port_own.h"
+#include "smartiod/port_shim/shim_port_news.h"
+#include "smartiod/port_shim/shim_port_own.h"
 
 #define OWNER 0x100001
 #define DEVICE 3

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "smartiod/shim_port.h"
+#include "smartiod/port_shim/shim_port.h"
 #include "../lib/tempdir.h"
 
 #define DEVICE 3

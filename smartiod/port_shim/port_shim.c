@@ -8,7 +8,7 @@
 #include <sys/epoll.h>
 #include <syslog.h>
 
-#include "smartiod/port_shim.h"
+#include "smartiod/port_shim/port_shim.h"
 
 #define BATCH 16 /* events before the clients have their turn */
 

@@ -12,9 +12,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "smartiod/shim_port.h"
-#include "smartiod/shim_port_news.h"
-#include "smartiod/shim_port_own.h"
+#include "smartiod/port_shim/shim_port.h"
+#include "smartiod/port_shim/shim_port_news.h"
+#include "smartiod/port_shim/shim_port_own.h"
 
 struct list {
 	struct shim_call *first, **last;

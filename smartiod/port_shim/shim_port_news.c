@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "smartiod/shim_port_news.h"
+#include "smartiod/port_shim/shim_port_news.h"
 
 enum { OWNER_LIVE, OWNER_ENDED };
 

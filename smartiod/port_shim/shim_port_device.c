@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "smartiod/shim_port_own.h"
+#include "smartiod/port_shim/shim_port_own.h"
 
 #define FOLDER "/sys/bus/pci/devices"
 #define RESOURCE_IS_MEMORY 0x200 /* in the kernel's flags of a BAR */

@@ -12,7 +12,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#include "smartiod/port_shim.h"
+#include "smartiod/port_shim/port_shim.h"
 
 #define LINE 1024
 #define BATCH 32

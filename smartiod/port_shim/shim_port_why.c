@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "smartiod/shim_port_own.h"
+#include "smartiod/port_shim/shim_port_own.h"
 
 #define PAGE 4096u
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "smartiod/live.h"
-#include "smartiod/shim_port.h"
+#include "smartiod/port_shim/shim_port.h"
 #include "smartio/uapi.h"
 
 #define PORT_SHIM_DEVICES 256

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "smartiod/port_shim.h"
+#include "smartiod/port_shim/port_shim.h"
 
 #define AMD_WRITE 0x20 /* among the flags of an event */
 

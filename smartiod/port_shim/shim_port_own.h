@@ -3,7 +3,7 @@
 #ifndef SMARTIOD_SHIM_PORT_OWN_H
 #define SMARTIOD_SHIM_PORT_OWN_H
 
-#include "smartiod/shim_port.h"
+#include "smartiod/port_shim/shim_port.h"
 
 #define SHIM_DEVICE_OPEN 2 /* the module's "present" of an open device; else 1 */
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#include "smartiod/shim_port_own.h"
+#include "smartiod/port_shim/shim_port_own.h"
 
 /* ---- looking ---- */
 

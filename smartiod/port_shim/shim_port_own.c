@@ -13,7 +13,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "smartiod/shim_port_own.h"
+#include "smartiod/port_shim/shim_port_own.h"
 
 /* By the module or by us. */
 static const uint8_t served[] = {
