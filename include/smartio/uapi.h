@@ -964,8 +964,8 @@ struct sio_evt_owner_end {
 
 /*
  * The device node of smartio.ko, /dev/smartio0. One process has it open at a time (else -EBUSY); it
- * needs CAP_SYS_RAWIO. Thread-safe. smartiod makes the port of it (smartiod/port_shim/shim_port.h): it serves
- * what needs no kernel, and makes the rest asynchronous.
+ * needs CAP_SYS_RAWIO. Thread-safe. smartiod makes the port of it (smartiod/port_shim/shim_port.h):
+ * it serves what needs no kernel, and makes the rest asynchronous.
  *
  * SIO_IOC_REQUEST: the request of @size bytes at @data, with @n_fds descriptors, which stay the
  * caller's, is done and answered into the SIO_PORT_MAX_PACKET bytes at @answer; @size becomes the

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "smartiod/live.h"
+#include "smartiod/live/live.h"
 #include "smartiod/port_shim/shim_port.h"
 #include "smartio/uapi.h"
 

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "session/journal.h"
-#include "smartiod/restore.h"
+#include "smartiod/restart/restore.h"
 #include "wire/check.h"
 
 #define HONEST 3u

@@ -54,8 +54,8 @@ EAGER_SEEDS = [
         "--faults absent --workload segment,share",
         "--faults absent,stop,restart --workload interrupt",
         "--faults restart,lack,memory --workload segment,device,keep,share"]),
-    (r"smartiod/(loan|quarantine|lend|borrow|dev|dma|bar|vector|hold|adopt|adrift|peer|disown)|core/(iommu|ledger|"
-     r"placement)|emu/(dmamap|device|vector|owner)", [
+    (r"smartiod/(lender/|borrower/|device/|restart/adopt|segment/adrift|daemon/peer)|core/(iommu|ledger|placement)|"
+     r"emu/(dmamap|device|vector|owner)", [
         "--workload device,keep,manager,nvme",
         "--hosts 3 --workload device,keep,segment --faults death,crash",
         "--hosts 3 --workload device,keep --faults cut,link,delay",
@@ -74,19 +74,19 @@ EAGER_SEEDS = [
         "--hosts 3 --workload nvme,steward --faults lost,late,phase",
         "--hosts 3 --workload manager,nvme,device --faults lost,late,doubled,phase,fatal,death",
         "--hosts 3 --workload manager,nvme,device --faults crash,cut,delay,removal"]),
-    (r"sisci/(dma|queue)|emu/(engine|channel)|smartiod/queue", [
+    (r"sisci/(dma|queue)|emu/(engine|channel)|smartiod/dma/", [
         "--workload dma,gather,block",
         "--hosts 3 --workload dma,gather,block --faults link,death,crash",
         "--hosts 3 --faults stranger", "--workload dma,gather,block --faults doze"]),
     (r"fanout|mcast", ["--workload exact,group", "--hosts 4 --workload segment --faults stranger"]),
     (r"segment_memory", ["--workload kinds", "--hosts 2 --workload kinds --faults memory,port,lack"]),
-    (r"smartiod/(query|list)|sisci/(query|trigger_group)", [
+    (r"smartiod/daemon/(query|list)|sisci/(query|trigger_group)", [
         "--workload query,segment --faults none", "--workload herald,segment --faults flood",
         "--workload query,tool,herald,segment,device"]),
     (r"dint|ring|dataint|emu/irq", [
         "--workload interrupt", "--hosts 3 --workload interrupt --faults death,link,crash",
         "--workload interrupt --faults flood"]),
-    (r"smartiod/(connect|window|segment|export)|core|emu/(grant|map)", [
+    (r"smartiod/segment/(connect|window|segment|export)|core|emu/(grant|map)", [
         "--workload segment,callback",
         "--hosts 3 --workload segment,callback,share --faults link,cut,delay",
         "--hosts 3 --workload listen,callback --faults link,crash,death",
@@ -94,7 +94,7 @@ EAGER_SEEDS = [
         "--hosts 3 --workload segment,kinds,share --faults death,crash,port",
         "--hosts 3 --workload segment,device,dma --faults tables,death",
         "--hosts 3 --faults stranger,crash,link", "--hosts 3 --workload segment --faults stranger"]),
-    (r"sisci/(sequence|segment|remote|task|library|object)|smartiod/(session|removal)", [
+    (r"sisci/(sequence|segment|remote|task|library|object)|smartiod/(daemon/session|segment/removal)", [
         "--hosts 3 --workload segment --faults link", "--hosts 3 --workload listen,callback",
         "--hosts 3 --workload listen,callback --faults link,crash,death"]),
     (r"", ["--workload segment,device,interrupt"]),
@@ -111,7 +111,7 @@ TESTS = [
     (r"smartiod/", "--suite smartiod"),
     (r"emu/", "--suite emu"),
     (r"drivers/|devices/nvme", "--suite nvme"),
-    (r"smartiod/port", "--suite port --suite clients --suite fuzz"),
+    (r"smartiod/(port|live/port)", "--suite port --suite clients --suite fuzz"),
     (r"libsmartio/sisci/", "--suite api --no-suite sim --no-suite stress --no-suite plain-only"),
     (r"tools/", "--suite system --suite cli --suite api"),
 ]

@@ -2,9 +2,9 @@
 /* The daemon's books, list by list: the one place of the simulator that looks inside smartiod. */
 #include "books.h"
 #include "edge.h"
-#include "smartiod/lend.h"
-#include "smartiod/queue.h"
-#include "smartiod/restore.h"
+#include "smartiod/lender/lend.h"
+#include "smartiod/dma/queue.h"
+#include "smartiod/restart/restore.h"
 
 #define EACH(node, tree)                                                                           \
 	for (struct smartiod_tree_node *node = smartiod_tree_after(&(tree), 0); node;              \

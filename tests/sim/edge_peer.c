@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Daemons and other hosts' daemons, as smartiod/live_peer.c does it: whoever connects is told at
+ * Daemons and other hosts' daemons, as smartiod/live/peer.c does it: whoever connects is told at
  * once, the other end when its first packet comes; a second connection of a daemon is turned away
  * until the first has hung up. A connection can break for both ends, each of which learns it later.
  */

@@ -6,7 +6,7 @@
 #include "books.h"
 #include "edge.h"
 #include "run.h"
-#include "smartiod/lend.h"
+#include "smartiod/lender/lend.h"
 #include "tables.h"
 #include "wire/peer.h"
 

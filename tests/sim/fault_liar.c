@@ -15,7 +15,7 @@
 #include "edge.h"
 #include "liar.h"
 #include "run.h"
-#include "smartiod/lend.h"
+#include "smartiod/lender/lend.h"
 #include "tables.h"
 #include "wire/check.h"
 #include "wire/peer.h"

@@ -14,7 +14,7 @@
 #include "emu/internal.h"
 #include "liar.h"
 #include "run.h"
-#include "smartiod/lend.h"
+#include "smartiod/lender/lend.h"
 #include "tables.h"
 #include "wire/check.h"
 #include "wire/peer.h"

@@ -12,7 +12,7 @@
 #include "edge.h"
 #include "emu/internal.h"
 #include "pairs.h"
-#include "smartiod/lend.h"
+#include "smartiod/lender/lend.h"
 #include "tables.h"
 
 #define EACH(node, tree)                                                                           \

@@ -28,7 +28,7 @@
 #include "did.h"
 #include "emu/room.h"
 #include "session/world.h"
-#include "smartiod/daemon.h"
+#include "smartiod/base/daemon.h"
 
 #define SIM_MS UINT64_C(1000000)
 #define SIM_SECOND UINT64_C(1000000000)

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "smartiod/devclass.h"
+#include "smartiod/device/devclass.h"
 
 #define NVME 0x010802
 #define REG SMARTIOD_BAR_REGISTERS

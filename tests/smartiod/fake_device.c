@@ -7,7 +7,7 @@
 
 #include "fake_device.h"
 #include "port.h"
-#include "smartiod/lend.h"
+#include "smartiod/lender/lend.h"
 
 static struct fake_device *fake;
 

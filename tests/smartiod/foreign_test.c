@@ -13,7 +13,7 @@
 
 #include "device_calls.h"
 #include "fake_device.h"
-#include "smartiod/internal.h"
+#include "smartiod/base/internal.h"
 #include "wire/check.h"
 
 #define FDID 0x401

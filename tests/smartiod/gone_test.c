@@ -13,7 +13,7 @@
 
 #include "device_calls.h"
 #include "fake_device.h"
-#include "smartiod/restore.h"
+#include "smartiod/restart/restore.h"
 
 #define FDID 0x401
 #define USERS 3

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "calls.h"
-#include "smartiod/internal.h"
+#include "smartiod/base/internal.h"
 #include "wire/check.h"
 
 struct fixture {

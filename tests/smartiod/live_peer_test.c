@@ -20,14 +20,14 @@
 #include <cmocka.h>
 
 #include "../lib/tempdir.h"
-#include "smartiod/live.h"
-#include "smartiod/live_file.h"
+#include "smartiod/live/live.h"
+#include "smartiod/live/file.h"
 
 #define LIMIT_MS 60000
 #define OTHER 8
 #define THIRD 12
 
-/* ---- the world of live_peer.c ---- */
+/* ---- the world of live/peer.c ---- */
 
 static char dir[96], last_log[1024];
 static unsigned ups, downs;

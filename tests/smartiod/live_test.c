@@ -15,8 +15,8 @@
 #include <cmocka.h>
 
 #include "../lib/tempdir.h"
-#include "smartiod/live_conn.h"
-#include "smartiod/live_file.h"
+#include "smartiod/live/conn.h"
+#include "smartiod/live/file.h"
 
 #define QUEUE 65536
 

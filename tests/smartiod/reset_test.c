@@ -13,7 +13,7 @@
 
 #include "device_calls.h"
 #include "fake_device.h"
-#include "smartiod/lend.h"
+#include "smartiod/lender/lend.h"
 
 #define FDID 0x401
 #define AGAIN_NS 10000000ull /* reset.c */

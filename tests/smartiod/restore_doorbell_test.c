@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "restore_world.h"
-#include "smartiod/restore.h"
+#include "smartiod/restart/restore.h"
 
 /* Views of doorbells that the port has. */
 static unsigned views(const struct fixture *f)

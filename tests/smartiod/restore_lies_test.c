@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "restore_world.h"
-#include "smartiod/restore.h"
+#include "smartiod/restart/restore.h"
 #include "wire/check.h"
 
 /* ---- liars ---- */

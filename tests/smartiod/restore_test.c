@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "restore_world.h"
-#include "smartiod/restore.h"
+#include "smartiod/restart/restore.h"
 #include "wire/check.h"
 
 /* ---- tests ---- */

@@ -9,7 +9,7 @@
 
 #include "calls.h"
 #include "segment_world.h"
-#include "smartiod/internal.h"
+#include "smartiod/base/internal.h"
 
 static void hello_gives_owner_and_status_page(void **state)
 {

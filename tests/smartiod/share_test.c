@@ -9,7 +9,7 @@
 
 #include "calls.h"
 #include "segment_world.h"
-#include "smartiod/internal.h"
+#include "smartiod/base/internal.h"
 
 static int setup(void **state)
 {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "smartiod/tree.h"
+#include "smartiod/base/tree.h"
 
 #define KEYS 512
 

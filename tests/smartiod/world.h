@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "smartio/uapi.h"
-#include "smartiod/daemon.h"
+#include "smartiod/base/daemon.h"
 #include "wire/client.h"
 #include "wire/peer.h"
 

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the port is asked, and what an answer of it must be to be believed. */
+#include <stdio.h>
+
+#include "smartiod/base/internal.h"
+
+static void port_send(struct smartiod *d, void *req, size_t len, uint64_t cookie, int fd)
+{
+	struct sio_req *h = req;
+
+	h->size = (uint32_t)len;
+	h->cookie = cookie;
+	d->count.port_requests++;
+	d->ops->port(d->ctx, req, len, &fd, fd >= 0);
+}
+
+void smartiod_port_ask_fd(struct smartiod *d, struct smartiod_op *op, void *req, size_t len, int fd)
+{
+	op->port_op = ((struct sio_req *)req)->op;
+	op->port_flags = ((struct sio_req *)req)->flags;
+	smartiod_op_wait(d, op, SMARTIOD_WAIT_PORT);
+	port_send(d, req, len, op->by_cookie.key, fd);
+}
+
+void smartiod_port_ask(struct smartiod *d, struct smartiod_op *op, void *req, size_t len)
+{
+	smartiod_port_ask_fd(d, op, req, len, -1);
+}
+
+void smartiod_port_tell(struct smartiod *d, void *req, size_t len)
+{
+	port_send(d, req, len, 0, -1);
+}
+
+void smartiod_port_free(struct smartiod *d, uint64_t mem)
+{
+	struct sio_req_free req = {.h.op = SIO_OP_FREE, .id = mem};
+
+	if (mem)
+		smartiod_port_tell(d, &req, sizeof(req));
+}
+
+void smartiod_port_ungrant(struct smartiod *d, uint64_t grant)
+{
+	struct sio_req_ungrant req = {.h.op = SIO_OP_UNGRANT, .id = grant};
+
+	if (grant)
+		smartiod_port_tell(d, &req, sizeof(req));
+}
+
+void smartiod_port_unmap(struct smartiod *d, uint64_t map)
+{
+	struct sio_req_unmap req = {.h.op = SIO_OP_UNMAP, .id = map};
+
+	if (map)
+		smartiod_port_tell(d, &req, sizeof(req));
+}
+
+void smartiod_port_owner_close(struct smartiod *d, uint64_t owner)
+{
+	struct sio_req_owner_close req = {.h = {.op = SIO_OP_OWNER_CLOSE, .owner = owner}};
+
+	if (owner)
+		smartiod_port_tell(d, &req, sizeof(req));
+}
+
+/* Size of a successful answer; 0: this daemon never asks for it. */
+static size_t answer_size(uint32_t op)
+{
+	static const uint16_t size[SIO_OP_COUNT] = {
+		[SIO_OP_INFO] = sizeof(struct sio_evt_info),
+		[SIO_OP_OWNER_NEW] = sizeof(struct sio_evt_owner_new),
+		[SIO_OP_OWNER_CLOSE] = sizeof(struct sio_evt_ok),
+		[SIO_OP_LIST] = sizeof(struct sio_evt_list),
+		[SIO_OP_ADAPTER] = sizeof(struct sio_evt_adapter),
+		[SIO_OP_ALLOC] = sizeof(struct sio_evt_alloc),
+		[SIO_OP_FREE] = sizeof(struct sio_evt_ok),
+		[SIO_OP_GIVE] = sizeof(struct sio_evt_ok),
+		[SIO_OP_IMPORT] = sizeof(struct sio_evt_import),
+		[SIO_OP_GRANT] = sizeof(struct sio_evt_grant),
+		[SIO_OP_UNGRANT] = sizeof(struct sio_evt_ok),
+		[SIO_OP_MAP] = sizeof(struct sio_evt_map),
+		[SIO_OP_UNMAP] = sizeof(struct sio_evt_ok),
+		[SIO_OP_REQUESTER_ADD] = sizeof(struct sio_evt_requester_add),
+		[SIO_OP_REQUESTER_DEL] = sizeof(struct sio_evt_ok),
+		[SIO_OP_DEVICE_LIST] = sizeof(struct sio_evt_device),
+		[SIO_OP_DEVICE_OPEN] = sizeof(struct sio_evt_device),
+		[SIO_OP_DEVICE_CLOSE] = sizeof(struct sio_evt_ok),
+		[SIO_OP_RESET] = sizeof(struct sio_evt_reset),
+		[SIO_OP_CONFIG] = sizeof(struct sio_evt_config),
+		[SIO_OP_BAR] = sizeof(struct sio_evt_bar),
+		[SIO_OP_BAR_CLOSE] = sizeof(struct sio_evt_ok),
+		[SIO_OP_DMAMAP] = sizeof(struct sio_evt_dmamap),
+		[SIO_OP_DMAUNMAP] = sizeof(struct sio_evt_ok),
+		[SIO_OP_IRQ_NEW] = sizeof(struct sio_evt_irq_new),
+		[SIO_OP_IRQ_FREE] = sizeof(struct sio_evt_ok),
+		[SIO_OP_SETTLE] = sizeof(struct sio_evt_settle),
+		[SIO_OP_STATUS] = sizeof(struct sio_evt_status),
+		[SIO_OP_STATS] = sizeof(struct sio_evt_stats),
+		[SIO_OP_WATCH] = sizeof(struct sio_evt_watch),
+		[SIO_OP_UNWATCH] = sizeof(struct sio_evt_ok),
+		[SIO_OP_VECTOR] = sizeof(struct sio_evt_ok),
+		[SIO_OP_IDENTIFY] = sizeof(struct sio_evt_identify),
+		[SIO_OP_REOPEN] = sizeof(struct sio_evt_reopen),
+		[SIO_OP_DMA] = sizeof(struct sio_evt_dma),
+		[SIO_OP_MCAST] = sizeof(struct sio_evt_mcast),
+		[SIO_OP_DMA_FREE] = sizeof(struct sio_evt_ok),
+		[SIO_OP_DMA_ATTACH] = sizeof(struct sio_evt_dma_attach),
+		[SIO_OP_DMA_DETACH] = sizeof(struct sio_evt_ok),
+	};
+
+	return op < SIO_OP_COUNT ? size[op] : 0;
+}
+
+/* Descriptors that a successful answer brings. */
+static unsigned answer_fds(uint32_t op, uint32_t flags)
+{
+	switch (op) {
+	case SIO_OP_DMA:
+		return 3;
+	case SIO_OP_IRQ_NEW:
+		return 2;
+	case SIO_OP_OWNER_NEW:
+		return !(flags & SIO_OWNER_CHILD);
+	case SIO_OP_IMPORT:
+		return !(flags & SIO_IMPORT_POOL);
+	case SIO_OP_REOPEN:
+	case SIO_OP_ALLOC:
+	case SIO_OP_MAP:
+	case SIO_OP_BAR:
+	case SIO_OP_STATUS:
+		return 1;
+	}
+	return 0;
+}
+
+static void told_answer(struct smartiod *d, const struct sio_evt *evt, size_t len)
+{
+	const struct sio_evt_error *e = (const struct sio_evt_error *)evt;
+
+	if (evt->error && len == sizeof(*e))
+		smartiod_log(d, SMARTIOD_DEBUG, "port request %u failed: %.*s", evt->op,
+			     (int)sizeof(e->text), e->text);
+}
+
+void smartiod_op_port_answer(struct smartiod *d, const struct sio_evt *evt, size_t len, int *fds,
+			     unsigned n_fds)
+{
+	struct smartiod_answer a = {.error = evt->error,
+				    .reason = evt->reason,
+				    .text = "",
+				    .msg = evt,
+				    .len = len,
+				    .fds = fds,
+				    .n_fds = n_fds};
+	const struct sio_evt_error *e = (const struct sio_evt_error *)evt;
+	char text[SIO_PORT_TEXT];
+	struct smartiod_op *op;
+
+	if (evt->cookie == 0) {
+		told_answer(d, evt, len);
+		return;
+	}
+	op = SMARTIOD_OF(smartiod_tree_find(&d->waiting, evt->cookie), struct smartiod_op,
+			 by_cookie);
+	if (!op || op->wait != SMARTIOD_WAIT_PORT || op->port_op != evt->op ||
+	    len != (evt->error ? sizeof(*e) : answer_size(evt->op)) || evt->error > 0) {
+		smartiod_fatal(d, "the port answered request %u in %zu bytes, which nobody asked",
+			       evt->op, len);
+		return;
+	}
+	if (!evt->error && n_fds < answer_fds(evt->op, op->port_flags)) {
+		smartiod_fatal(d, "the port answered request %u with %u descriptors, not %u",
+			       evt->op, n_fds, answer_fds(evt->op, op->port_flags));
+		return;
+	}
+	if (evt->error) {
+		snprintf(text, sizeof(text), "%.*s", (int)sizeof(e->text) - 1, e->text);
+		a.text = text;
+		a.msg = NULL;
+	}
+	smartiod_op_wake(d, op, &a);
+}

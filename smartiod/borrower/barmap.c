@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The borrower's side of BAR maps: the lender's pieces, mapped through our adapter. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "smartiod/lender/lend.h"
+
+#define AGAIN 8u /* times that a lender is asked for what it takes back */
+
+struct map_op {
+	struct smartiod_op op;
+	struct smartiod_connection *connection; /* pinned */
+	struct smartiod_bar_map *bar;
+	struct sio_peer_bar_grant ask;
+	struct sio_prep_bar_grant granted;
+	struct sio_path path;
+	bool asked; /* the lender has answered: pieces are being mapped */
+	unsigned at, again;
+};
+
+/*
+ * The lender takes its grants back by itself, but may keep their addresses for us (adrift.c). One
+ * that has started anew has perhaps another grant with that number.
+ */
+static void release_address(struct smartiod *d, const struct smartiod_bar_map *bar,
+			    struct smartiod_bar_piece *p)
+{
+	const struct smartiod_peer *lender = smartiod_peer_find(d, bar->borrow->node);
+
+	if (lender && !p->released && lender->generation == bar->start)
+		smartiod_grant_release(d, lender->node, p->grant);
+	p->released = true;
+}
+
+bool smartiod_bar_has_grant(struct smartiod *d, uint32_t node, uint64_t grant)
+{
+	uint64_t start = smartiod_peer_find(d, node)->generation;
+	const struct smartiod_bar_map *m;
+
+	for (const struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)
+		for (m = b->maps; b->node == node && m; m = m->next)
+			for (unsigned i = 0; m->start == start && i < m->n; i++)
+				if (m->piece[i].grant == grant && !m->piece[i].released)
+					return true;
+	return false;
+}
+
+/* When it is closed and the port has answered all that it was asked for it. */
+static void bar_map_check(struct smartiod *d, struct smartiod_bar_map *bar)
+{
+	struct smartiod_borrow *b = bar->borrow;
+	struct smartiod_bar_map **at = &b->maps;
+
+	if (!bar->closed || bar->unmapping)
+		return;
+	while (*at != bar)
+		at = &(*at)->next;
+	b->pins++;
+	*at = bar->next;
+	free(bar);
+	smartiod_borrow_unpin(d, b);
+}
+
+/* Whatever the port says: its owner may have ended before, and the window with it. */
+static void unmapped(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct smartiod_bar_piece *p = SMARTIOD_OF((void *)op, struct smartiod_bar_piece, unmap);
+	struct smartiod_bar_map *bar = p->of;
+
+	(void)a;
+	release_address(d, bar, p);
+	bar->unmapping--;
+	bar_map_check(d, bar);
+}
+
+static void unmap_piece(struct smartiod *d, struct smartiod_bar_map *bar,
+			struct smartiod_bar_piece *p)
+{
+	struct sio_req_unmap req = {.h.op = SIO_OP_UNMAP, .id = p->map};
+
+	smartiod_bar_unwatch(d, p);
+	smartiod_close_fd(d, &p->fd);
+	if (!p->map)
+		return;
+	p->map = 0;
+	p->of = bar;
+	p->unmap.step = unmapped;
+	bar->unmapping++;
+	smartiod_port_ask(d, &p->unmap, &req, sizeof(req));
+}
+
+static void release_piece(struct smartiod *d, struct smartiod_bar_map *bar,
+			  struct smartiod_bar_piece *p)
+{
+	const struct smartiod_borrow *b = bar->borrow;
+	struct sio_peer_bar_release msg = {
+		.h.type = sio_to_le32(SIO_PEER_BAR_RELEASE),
+		.borrower = sio_to_le64(b->id),
+		.view = sio_to_le64(p->view),
+		.grant = sio_to_le64(p->grant),
+		.fdid = sio_to_le32(b->device->fdid),
+	};
+
+	unmap_piece(d, bar, p);
+	if (!b->lost)
+		smartiod_lender_tell(d, b->node, &msg, sizeof(msg));
+	if (!p->of) /* it never was mapped */
+		release_address(d, bar, p);
+}
+
+/*
+ * The lender has closed the views, so what programs have mapped leads nowhere; we take our windows
+ * away, too.
+ */
+void smartiod_bar_map_doorbells_gone(struct smartiod *d, struct smartiod_bar_map *bar)
+{
+	for (unsigned i = 0; i < bar->n; i++) {
+		if (!bar->piece[i].doorbells)
+			continue;
+		bar->piece[i].gone = true;
+		unmap_piece(d, bar, &bar->piece[i]);
+	}
+}
+
+/* Nobody waits for the port: the device can be returned. */
+static void bar_map_close(struct smartiod *d, struct smartiod_bar_map *bar)
+{
+	struct smartiod_borrow *b = bar->borrow;
+
+	for (unsigned i = 0; i < bar->n; i++)
+		release_piece(d, bar, &bar->piece[i]);
+	bar->connection = NULL;
+	bar->closed = true;
+	bar_map_check(d, bar);
+	smartiod_borrow_unpin(d, b);
+}
+
+void smartiod_bar_map_lost(struct smartiod *d, struct smartiod_bar_map *bar)
+{
+	for (unsigned i = 0; i < bar->n; i++)
+		unmap_piece(d, bar, &bar->piece[i]);
+	if (bar->connection)
+		smartiod_connection_lost(d, bar->connection, SCI_CB_LOST);
+}
+
+void smartiod_bar_unmap(struct smartiod *d, struct smartiod_map *m)
+{
+	struct smartiod_bar_map *bar = m->bar;
+
+	m->bar = NULL;
+	if (bar)
+		bar_map_close(d, bar);
+}
+
+static void map_end(struct smartiod *d, struct map_op *m)
+{
+	struct smartiod_connection *c = m->connection;
+
+	if (m->bar)
+		bar_map_close(d, m->bar);
+	smartiod_op_free(d, &m->op);
+	smartiod_connection_unpin(d, c);
+}
+
+static void map_fail(struct smartiod *d, struct map_op *m, int error, const char *text)
+{
+	smartiod_op_error(d, &m->op, error, "%s", text);
+	map_end(d, m);
+}
+
+/* All pieces have a descriptor, @fds. */
+static void map_reply(struct smartiod *d, struct map_op *m, const int *fds)
+{
+	struct sio_rep_seg_map rep = {.n_pieces = sio_to_le32(m->bar->n)};
+	struct sio_err err = {.text = ""};
+	struct smartiod_map *map = smartiod_map_new(m->op.session, m->connection, &err);
+
+	if (!map) {
+		smartiod_op_fail(d, &m->op, &err);
+		map_end(d, m);
+		return;
+	}
+	rep.map = sio_to_le32(smartiod_handle(&map->o));
+	for (unsigned i = 0; i < m->bar->n; i++) {
+		const struct sio_wire_bar_piece *g = &m->granted.piece[i];
+
+		rep.piece[i] = (struct sio_wire_piece){
+			.offset = g->offset,
+			.bytes = g->bytes,
+			.fd_offset = sio_to_le64(m->bar->piece[i].fd_offset),
+			.fd_index = sio_to_le32(i),
+			.access = g->access,
+			.bar_id_lo = sio_to_le32((uint32_t)m->bar->piece[i].view),
+			.flags = g->flags,
+		};
+	}
+	smartiod_op_reply(d, &m->op, &rep, sizeof(rep), fds, m->bar->n);
+	map->bar = m->bar;
+	m->bar = NULL;
+	map_end(d, m);
+}
+
+/* Of another host: map piece after piece through the adapter. */
+static void map_next(struct smartiod *d, struct map_op *m)
+{
+	const struct smartiod_borrow *b = m->bar->borrow;
+	int fds[SIO_MAP_PIECES];
+
+	if (m->at < m->bar->n) {
+		const struct sio_wire_bar_piece *p = &m->granted.piece[m->at];
+
+		if (smartiod_grant_holds(&p->g, sio_from_le64(p->bytes)))
+			smartiod_port_ask_map(d, &m->op, m->op.session->owner, b->node,
+					      m->path.adapter, m->path.peer_adapter, &p->g);
+		else
+			map_fail(d, m, -EPROTO, "the lender granted less than a piece of the BAR");
+		return;
+	}
+	for (unsigned i = 0; i < m->bar->n; i++)
+		fds[i] = m->bar->piece[i].fd;
+	map_reply(d, m, fds);
+}
+
+static void take_pieces(struct smartiod *d, struct map_op *m, const struct sio_prep_bar_grant *rep)
+{
+	const struct smartiod_peer *p = smartiod_peer_find(d, m->bar->borrow->node);
+	uint32_t n = sio_from_le32(rep->n_pieces);
+
+	m->asked = true;
+	m->at = 0;
+	m->granted = *rep;
+	m->bar->start = p ? p->generation : 0;
+	m->bar->n = n < SIO_MAP_PIECES ? n : SIO_MAP_PIECES;
+	for (unsigned i = 0; i < m->bar->n; i++)
+		m->bar->piece[i] = (struct smartiod_bar_piece){
+			.view = sio_from_le64(rep->piece[i].view),
+			.grant = sio_from_le64(rep->piece[i].g.grant),
+			.fd_offset = sio_from_le64(rep->piece[i].fd_offset),
+			.offset = sio_from_le64(rep->piece[i].offset),
+			.bytes = sio_from_le64(rep->piece[i].bytes),
+			.doorbells = sio_from_le32(rep->piece[i].access) & SIO_ACCESS_WRITE &&
+				     !(sio_from_le32(rep->piece[i].flags) & SIO_BAR_REGISTERS),
+			.fd = -1,
+		};
+}
+
+/* A map of @c, which is about to be asked for. */
+static struct smartiod_bar_map *bar_map_new(struct smartiod_connection *c,
+					    const struct sio_path *path)
+{
+	struct smartiod_bar_map *bar = calloc(1, sizeof(*bar));
+	struct smartiod_borrow *b = c->device;
+
+	if (!bar)
+		return NULL;
+	bar->borrow = b;
+	bar->connection = c;
+	bar->adapter = path->adapter;
+	bar->peer_adapter = path->peer_adapter;
+	bar->next = b->maps;
+	b->maps = bar;
+	b->pins++;
+	return bar;
+}
+
+/*
+ * Were the doorbells that the lender gave us taken away by a reset, before all of it was mapped?
+ * Our port may know before we do.
+ */
+static bool was_reset(const struct map_op *m, int error)
+{
+	const struct smartiod_bar_map *bar = m->bar;
+
+	for (unsigned i = 0; m->asked && i < bar->n; i++)
+		if (bar->piece[i].gone)
+			return true;
+	return m->asked && (error == -EACCES || error == -ENODEV) && bar->piece[m->at].doorbells &&
+	       m->again < AGAIN;
+}
+
+/* The lender tells of the reset before it answers. */
+static void ask_again(struct smartiod *d, struct map_op *m)
+{
+	struct smartiod_bar_map *before = m->bar;
+	uint32_t node = before->borrow->node;
+
+	m->bar = bar_map_new(m->connection, &m->path);
+	bar_map_close(d, before);
+	if (!m->bar) {
+		map_fail(d, m, -ENOMEM, "the daemon is out of memory");
+		return;
+	}
+	m->again++;
+	m->asked = false;
+	smartiod_lender_ask(d, &m->op, node, &m->ask, sizeof(m->ask));
+}
+
+/*
+ * Our port knows the grant no more: the lender took it back with the device, and its word is on its
+ * way.
+ */
+static int grant_gone(const struct map_op *m, int error)
+{
+	return m->asked && (error == -EACCES || error == -ENODEV) ? -ENOTCONN : error;
+}
+
+/* Our port has a window for the next piece. 0, or what is wrong with it. */
+static int take_window(struct map_op *m, const struct smartiod_answer *a, const char **ret_why)
+{
+	const struct sio_evt_map *evt = a->msg;
+	struct smartiod_bar_piece *p = &m->bar->piece[m->at];
+
+	p->map = evt->id;
+	p->fd_offset = evt->offset;
+	p->fd = smartiod_take_fd(a, 0);
+	*ret_why = "the lender granted something else than the BAR";
+	if (!smartiod_map_is_memory(a, sio_from_le32(m->granted.piece[m->at].access)))
+		return -EPROTO;
+	*ret_why = "the daemon has no descriptor left";
+	if (p->fd < 0)
+		return -EMFILE;
+	m->at++;
+	return 0;
+}
+
+static void map_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct map_op *m = (struct map_op *)op;
+	struct smartiod_connection *c = m->connection;
+	struct smartiod_borrow *b = m->bar->borrow;
+	const char *why;
+	int rc = 0;
+
+	if (a->error && !was_reset(m, a->error)) {
+		map_fail(d, m, grant_gone(m, a->error), a->text);
+		return;
+	}
+	if (!m->asked)
+		take_pieces(d, m, a->msg);
+	else if (!a->error)
+		rc = take_window(m, a, &why);
+	if (rc < 0)
+		map_fail(d, m, rc, why);
+	else if (!op->session || c->closed || c->lost || b->ended)
+		map_fail(d, m, -ECONNRESET, "the connection is gone");
+	else if (was_reset(m, a->error))
+		ask_again(d, m);
+	else if (b->node == d->node)
+		map_reply(d, m, a->fds);
+	else
+		map_next(d, m);
+}
+
+int smartiod_bar_map(struct smartiod *d, struct smartiod_session *s, const void *msg,
+		     struct sio_err *reterr)
+{
+	const struct sio_msg_seg_map *r = msg;
+	uint32_t access = SIO_ACCESS_READ;
+	struct smartiod_connection *c;
+	struct smartiod_borrow *b;
+	struct map_op *m;
+
+	c = smartiod_object_get(s, sio_from_le32(r->handle), SMARTIOD_CONNECTION, reterr);
+	if (!c)
+		return reterr->code;
+	b = c->device;
+	if (!b || b->ended || b->lost)
+		return sio_fail(reterr, -ECONNRESET, "the device is lost");
+	m = smartiod_op_new(d, s, msg, sizeof(*m), map_step, reterr);
+	if (!m)
+		return reterr->code;
+	if (b->node != d->node &&
+	    smartiod_path(d, b->node, SIO_ADAPTER_ANY, &m->path, reterr) < 0) {
+		smartiod_op_free(d, &m->op);
+		return reterr->code;
+	}
+	m->bar = bar_map_new(c, &m->path);
+	if (!m->bar) {
+		smartiod_op_free(d, &m->op);
+		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+	}
+	m->connection = c;
+	c->pins++;
+	if (!(sio_from_le32(r->flags) & SCI_FLAG_READONLY_MAP))
+		access |= SIO_ACCESS_WRITE;
+	m->ask = (struct sio_peer_bar_grant){
+		.h.type = sio_to_le32(SIO_PEER_BAR_GRANT),
+		.borrower = sio_to_le64(b->id),
+		.fdid = sio_to_le32(b->device->fdid),
+		.offset = r->offset,
+		.bytes = r->bytes,
+		.bar = sio_to_le32(c->segment_id),
+		.access = sio_to_le32(access),
+		.adapter = sio_to_le32(m->path.peer_adapter),
+		.peer_adapter = sio_to_le32(m->path.adapter),
+	};
+	smartiod_lender_ask(d, &m->op, b->node, &m->ask, sizeof(m->ask));
+	return 0;
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* smartiod's beginning and end, and the events of the port. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "smartiod/device/device.h"
+#include "smartiod/interrupt/dint.h"
+#include "smartiod/base/internal.h"
+#include "smartiod/dma/queue.h"
+#include "smartiod/restart/restore.h"
+
+struct start_op {
+	struct smartiod_op op;
+	enum { ASK_INFO, ASK_ADAPTER, ASK_STATUS } state;
+	unsigned adapter;
+};
+
+void smartiod_log(struct smartiod *d, int level, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	d->ops->log(d->ctx, level, text);
+}
+
+void smartiod_fatal(struct smartiod *d, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	if (d->failed)
+		return;
+	d->failed = true;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	d->ops->fatal(d->ctx, text);
+}
+
+uint64_t smartiod_uid(struct smartiod *d)
+{
+	return ++d->next_uid;
+}
+
+void smartiod_close_fd(struct smartiod *d, int *fd)
+{
+	if (*fd >= 0)
+		d->ops->close(d->ctx, *fd);
+	*fd = -1;
+}
+
+static void close_fds(struct smartiod *d, int *fds, unsigned n_fds)
+{
+	for (unsigned i = 0; i < n_fds; i++)
+		smartiod_close_fd(d, &fds[i]);
+}
+
+/* ---- start ---- */
+
+static void start_ask(struct smartiod *d, struct start_op *s)
+{
+	struct sio_req_info info = {.h.op = SIO_OP_INFO,
+				    .version_min = SIO_PORT_VERSION,
+				    .version_max = SIO_PORT_VERSION};
+	struct sio_req_adapter adapter = {.h.op = SIO_OP_ADAPTER, .index = s->adapter};
+	struct sio_req_status status = {.h.op = SIO_OP_STATUS};
+
+	switch (s->state) {
+	case ASK_INFO:
+		smartiod_port_ask(d, &s->op, &info, sizeof(info));
+		return;
+	case ASK_ADAPTER:
+		smartiod_port_ask(d, &s->op, &adapter, sizeof(adapter));
+		return;
+	case ASK_STATUS:
+		smartiod_port_ask(d, &s->op, &status, sizeof(status));
+		return;
+	}
+}
+
+static int take_info(struct smartiod *d, const struct sio_evt_info *evt)
+{
+	if (evt->version != SIO_PORT_VERSION || evt->page_size != SIO_PAGE_SIZE ||
+	    (evt->world == SIO_WORLD_SHIM ? evt->adapters > d->host->n_adapters
+					  : evt->adapters != d->host->n_adapters)) {
+		smartiod_fatal(d,
+			       "the port has version %u, pages of %u bytes and %u adapters; "
+			       "wanted are version %u, %u bytes, and %u as the topology says",
+			       evt->version, evt->page_size, evt->adapters, SIO_PORT_VERSION,
+			       SIO_PAGE_SIZE, d->host->n_adapters);
+		return -EPROTO;
+	}
+	d->world = evt->world;
+	d->n_port_adapters = evt->adapters;
+	d->served = evt->served;
+	d->boot_generation = evt->boot_generation;
+	memcpy(d->boot_id, evt->boot_id, sizeof(d->boot_id));
+	return 0;
+}
+
+static void start_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct start_op *s = (struct start_op *)op;
+
+	if (a->error) {
+		smartiod_fatal(d, "the port does not start: %s", a->text);
+		smartiod_op_free(d, op);
+		return;
+	}
+	switch (s->state) {
+	case ASK_INFO:
+		if (take_info(d, a->msg) < 0) {
+			smartiod_op_free(d, op);
+			return;
+		}
+		break;
+	case ASK_ADAPTER:
+		d->adapter[s->adapter] = *(const struct sio_evt_adapter *)a->msg;
+		d->link[s->adapter].up = d->adapter[s->adapter].link_up;
+		s->adapter++;
+		break;
+	case ASK_STATUS:
+		d->status_fd = smartiod_take_fd(a, 0);
+		smartiod_op_free(d, op);
+		smartiod_device_start(d);
+		return;
+	}
+	s->state = s->adapter < d->n_port_adapters ? ASK_ADAPTER : ASK_STATUS;
+	start_ask(d, s);
+}
+
+void smartiod_start(struct smartiod *d)
+{
+	struct sio_err err;
+	struct start_op *s = smartiod_op_new(d, NULL, NULL, sizeof(*s), start_step, &err);
+
+	if (!s) {
+		smartiod_fatal(d, "%s", err.text);
+		return;
+	}
+	smartiod_link_start(d);
+	start_ask(d, s);
+}
+
+void smartiod_start_done(struct smartiod *d)
+{
+	d->ready = true;
+	d->ops->ready(d->ctx);
+	smartiod_peer_start(d);
+	smartiod_device_ready(d);
+}
+
+/* ---- events ---- */
+
+static void owner_gone(struct smartiod *d, const struct sio_evt_owner_gone *evt)
+{
+	struct smartiod_session *s = smartiod_session_by_owner(d, evt->h.owner);
+
+	if (s)
+		smartiod_session_owner_gone(d, s);
+	else
+		smartiod_device_owner_gone(d, evt);
+	smartiod_recovery_gone(d, evt->h.owner);
+}
+
+static const struct {
+	uint32_t op;
+	size_t size;
+} event_size[] = {
+	{SIO_EV_LINK, sizeof(struct sio_evt_link)},
+	{SIO_EV_FAULT, sizeof(struct sio_evt_fault)},
+	{SIO_EV_DEVICE_GONE, sizeof(struct sio_evt_device_state)},
+	{SIO_EV_DEVICE_BACK, sizeof(struct sio_evt_device_state)},
+	{SIO_EV_OWNER_GONE, sizeof(struct sio_evt_owner_gone)},
+	{SIO_EV_OWNER_END, sizeof(struct sio_evt_owner_end)},
+	{SIO_EV_OVERFLOW, sizeof(struct sio_evt_ok)},
+};
+
+static void port_news(struct smartiod *d, const struct sio_evt *evt)
+{
+	const struct sio_evt_link *link = (const struct sio_evt_link *)evt;
+
+	switch (evt->op) {
+	case SIO_EV_LINK:
+		if (link->peer_node == d->node)
+			smartiod_link_event(d, link);
+		else
+			smartiod_peer_link_event(d, link);
+		return;
+	case SIO_EV_FAULT:
+		d->count.faults++;
+		smartiod_device_fault(d, (const struct sio_evt_fault *)evt);
+		return;
+	case SIO_EV_DEVICE_GONE:
+	case SIO_EV_DEVICE_BACK:
+		smartiod_device_event(d, (const struct sio_evt_device_state *)evt);
+		return;
+	case SIO_EV_OWNER_GONE:
+		owner_gone(d, (const struct sio_evt_owner_gone *)evt);
+		return;
+	case SIO_EV_OWNER_END:
+		smartiod_device_owner_end(d, evt->owner);
+		return;
+	case SIO_EV_OVERFLOW:
+		smartiod_log(d, SMARTIOD_WARNING, "the port lost events: we read too slowly");
+		return;
+	}
+}
+
+void smartiod_port_event(struct smartiod *d, const void *evt, size_t len, int *fds, unsigned n_fds)
+{
+	const struct sio_evt *h = evt;
+
+	if (d->failed) {
+		close_fds(d, fds, n_fds);
+		return;
+	}
+	d->count.port_events++;
+	if (len < sizeof(*h) || h->size != len) {
+		smartiod_fatal(d, "the port sent %zu bytes that are no event", len);
+	} else if (h->op < SIO_OP_COUNT) {
+		smartiod_op_port_answer(d, h, len, fds, n_fds);
+	} else {
+		unsigned i = 0;
+
+		while (i < sizeof(event_size) / sizeof(event_size[0]) &&
+		       (event_size[i].op != h->op || event_size[i].size != len))
+			i++;
+		if (i < sizeof(event_size) / sizeof(event_size[0]))
+			port_news(d, h);
+		else
+			smartiod_fatal(d,
+				       "the port sent event %#x of %zu bytes, which is not known",
+				       h->op, len);
+	}
+	close_fds(d, fds, n_fds);
+}
+
+void smartiod_arm(struct smartiod *d, uint64_t when)
+{
+	if (when >= d->timer_at)
+		return;
+	d->timer_at = when;
+	d->ops->timer(d->ctx, when);
+}
+
+void smartiod_timer(struct smartiod *d)
+{
+	uint64_t now = d->ops->now(d->ctx), when, retry;
+
+	if (d->failed)
+		return;
+	d->timer_at = UINT64_MAX;
+	when = smartiod_op_expire(d, now);
+	retry = smartiod_peer_retry(d, now);
+	if (retry < when)
+		when = retry;
+	if (when != UINT64_MAX)
+		smartiod_arm(d, when);
+}
+
+/* ---- life ---- */
+
+void smartiod_descriptors(struct smartiod *d, uint64_t n)
+{
+	d->descriptors = n;
+}
+
+const char *smartiod_no_descriptor(struct smartiod *d)
+{
+	snprintf(d->no_descriptor, sizeof(d->no_descriptor),
+		 "smartiod of %s has no file descriptor left of %" PRIu64
+		 ": raise its hard limit (ulimit -Hn, LimitNOFILE=) and start it anew",
+		 d->host->name, d->descriptors);
+	return d->no_descriptor;
+}
+
+int smartiod_new(const struct sio_topology *t, uint32_t node, const struct smartiod_ops *ops,
+		 void *ctx, struct smartiod **ret, struct sio_err *reterr)
+{
+	const struct sio_topo_host *host = sio_topology_host(t, node);
+	struct smartiod *d;
+	int rc;
+
+	if (!host)
+		return sio_fail(reterr, -EHOSTUNREACH, "no host of cluster %s has node id %u",
+				t->name, node);
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return sio_fail(reterr, -ENOMEM, "out of memory");
+	d->topology = t;
+	d->host = host;
+	d->node = node;
+	d->ops = ops;
+	d->ctx = ctx;
+	d->status_fd = -1;
+	d->timer_at = UINT64_MAX;
+	for (unsigned i = 0; i < t->n_hosts && d->n_peers < SIO_MAX_HOSTS; i++) {
+		if (t->host[i].node == node)
+			continue;
+		d->peer[d->n_peers++] = (struct smartiod_peer){
+			.node = t->host[i].node, .host = &t->host[i], .retry_at = UINT64_MAX};
+	}
+	rc = smartiod_device_init(d, reterr);
+	if (rc < 0) {
+		free(d);
+		return rc;
+	}
+	*ret = d;
+	return 0;
+}
+
+static void free_ops(struct smartiod *d)
+{
+	struct smartiod_tree_node *n;
+
+	while ((n = smartiod_tree_after(&d->ops_all, 0)))
+		smartiod_op_free(d, SMARTIOD_OF(n, struct smartiod_op, by_id));
+}
+
+void smartiod_free(struct smartiod *d)
+{
+	if (!d)
+		return;
+	free_ops(d);
+	smartiod_recovery_free(d);
+	smartiod_device_free(d);
+	smartiod_session_free_all(d);
+	smartiod_connection_free_all(d);
+	smartiod_queue_free_all(d);
+	smartiod_dint_free_all(d);
+	smartiod_segment_free_all(d);
+	smartiod_close_fd(d, &d->status_fd);
+	free(d);
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Questions about this host and others: adapters, nodes, counters. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "smartiod/device/device.h"
+#include "smartiod/base/internal.h"
+
+/* ---- ADAPTER ---- */
+
+static uint32_t adapter_flags(const struct smartiod *d, uint32_t index)
+{
+	uint32_t flags = d->served >> SIO_OP_DMA & 1 ? SIO_ADAPTER_DMA : 0;
+
+	if (index < d->host->n_adapters && d->host->adapter[index].attach == SIO_ATTACH_SWITCH)
+		flags |= SIO_ADAPTER_AT_SWITCH;
+	return flags;
+}
+
+/* Adapters have no number of their own that smartio.ko could read: node and adapter are one. */
+static uint32_t serial_number(const struct smartiod *d, uint32_t index)
+{
+	return d->node << 8 | index;
+}
+
+/*
+ * A switch's ports are counted in the order of the topology: by hosts, then by their adapters. A
+ * link without one leads to an adapter, which has port 0 alone.
+ */
+static uint32_t partner_port(const struct smartiod *d, uint32_t index)
+{
+	const struct sio_topo_adapter *own = &d->host->adapter[index], *a;
+	uint32_t port = 0;
+
+	if (own->attach != SIO_ATTACH_SWITCH)
+		return 0;
+	for (unsigned h = 0; h < d->topology->n_hosts; h++)
+		for (unsigned i = 0; i < d->topology->host[h].n_adapters; i++) {
+			a = &d->topology->host[h].adapter[i];
+			if (a == own)
+				return port;
+			port += a->attach == SIO_ATTACH_SWITCH &&
+				a->attach_index == own->attach_index;
+		}
+	return port;
+}
+
+static void adapter_step(struct smartiod *d, struct smartiod_op *op,
+			 const struct smartiod_answer *a)
+{
+	const struct sio_evt_adapter *evt = a->msg;
+
+	if (a->error) {
+		smartiod_op_error(d, op, a->error == -ENODEV ? -ENXIO : a->error, "%s", a->text);
+	} else {
+		struct sio_rep_adapter rep = {
+			.node = sio_to_le32(d->node),
+			.bdf = sio_to_le32(evt->bdf),
+			.link_up = sio_to_le32(evt->link_up),
+			.link_width = sio_to_le32(evt->link_width),
+			.link_generation = sio_to_le32(evt->link_generation),
+			.dma_bits = sio_to_le32(evt->dma_bits),
+			.entries_total = sio_to_le32(evt->entries_total),
+			.entries_free = sio_to_le32(evt->entries_free),
+			.requesters_total = sio_to_le32(evt->requesters_total),
+			.requesters_free = sio_to_le32(evt->requesters_free),
+			.mcast_groups = sio_to_le32(evt->mcast_groups),
+			.flags = sio_to_le32(adapter_flags(d, evt->index)),
+			.window_size = sio_to_le64(evt->window_size),
+			.entry_size = sio_to_le64(evt->entry_size),
+			.serial = sio_to_le32(serial_number(d, evt->index)),
+			.partner_port = sio_to_le32(partner_port(d, evt->index)),
+		};
+
+		smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
+	}
+	smartiod_op_free(d, op);
+}
+
+int smartiod_adapter_query(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			   struct sio_err *reterr)
+{
+	const struct sio_msg_adapter *m = msg;
+	struct sio_req_adapter req = {.h.op = SIO_OP_ADAPTER, .index = sio_from_le32(m->adapter)};
+	struct sio_rep_adapter without = {.node = sio_to_le32(d->node),
+					  .serial = sio_to_le32(serial_number(d, req.index))};
+	struct smartiod_op *op;
+
+	if (req.index >= d->host->n_adapters)
+		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
+				d->host->name, req.index, d->host->n_adapters);
+	if (req.index >= d->n_port_adapters) { /* this host alone can be reached through it */
+		smartiod_reply(d, s, msg, &without, sizeof(without), NULL, 0);
+		return 0;
+	}
+	op = smartiod_op_new(d, s, msg, sizeof(*op), adapter_step, reterr);
+	if (!op)
+		return reterr->code;
+	smartiod_port_ask(d, op, &req, sizeof(req));
+	return 0;
+}
+
+/* ---- NODE_PROBE ---- */
+
+static void probe_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	if (a->error)
+		smartiod_op_error(d, op, a->error, "%s", a->text);
+	else
+		smartiod_op_ok(d, op);
+	smartiod_op_free(d, op);
+}
+
+int smartiod_node_probe(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			struct sio_err *reterr)
+{
+	const struct sio_msg_node_probe *m = msg;
+	uint32_t node = sio_from_le32(m->node), adapter = sio_from_le32(m->adapter);
+	struct sio_peer_ping ping = {.h.type = sio_to_le32(SIO_PEER_PING)};
+	struct smartiod_op *op;
+	struct sio_path path;
+	int rc;
+
+	if (adapter >= d->host->n_adapters)
+		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
+				d->host->name, adapter, d->host->n_adapters);
+	if (node == d->node) {
+		smartiod_reply_ok(d, s, msg);
+		return 0;
+	}
+	rc = smartiod_path(d, node, adapter, &path, reterr);
+	if (rc < 0)
+		return rc;
+	op = smartiod_op_new(d, s, msg, sizeof(*op), probe_step, reterr);
+	if (!op)
+		return reterr->code;
+	rc = smartiod_peer_ask(d, op, node, &ping, sizeof(ping));
+	if (rc < 0) {
+		smartiod_op_free(d, op);
+		return sio_fail(reterr, rc, "node %u cannot be reached", node);
+	}
+	return 0;
+}
+
+/* ---- STATS ---- */
+
+enum { STATS_DAEMON, STATS_HOST, STATS_ADAPTER, STATS_DEVICE };
+
+static void fill_counters(const struct sio_evt_stats *evt, struct sio_rep_stats *rep)
+{
+	uint32_t n = evt->count < SIO_COUNTER_MAX ? evt->count : SIO_COUNTER_MAX;
+
+	_Static_assert(sizeof(rep->counter[0].name) == sizeof(evt->counter[0].name), "name");
+	rep->count = sio_to_le32(n);
+	for (uint32_t i = 0; i < n; i++) {
+		memcpy(rep->counter[i].name, evt->counter[i].name, SIO_COUNTER_NAME - 1);
+		rep->counter[i].value = sio_to_le64(evt->counter[i].value);
+	}
+}
+
+/* From our own port, for a client or a peer. */
+static void port_stats_step(struct smartiod *d, struct smartiod_op *op,
+			    const struct smartiod_answer *a)
+{
+	struct sio_rep_stats rep = {.count = sio_to_le32(0)};
+
+	if (a->error) {
+		smartiod_op_error(d, op, a->error, "%s", a->text);
+	} else {
+		fill_counters(a->msg, &rep);
+		smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
+	}
+	smartiod_op_free(d, op);
+}
+
+static void peer_stats_step(struct smartiod *d, struct smartiod_op *op,
+			    const struct smartiod_answer *a)
+{
+	struct sio_rep_stats rep;
+
+	if (a->error) {
+		smartiod_op_error(d, op, a->error, "%s", a->text);
+	} else {
+		rep = *(const struct sio_rep_stats *)a->msg;
+		rep.h.error = sio_to_le32(0);
+		smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
+	}
+	smartiod_op_free(d, op);
+}
+
+static void daemon_stats(struct smartiod *d, struct smartiod_session *s, const void *msg)
+{
+	bool refused = smartiod_refused_lately(d);
+	const struct {
+		const char *name;
+		uint64_t value;
+	} counter[] = {
+		{"client_version", SIO_CLIENT_VERSION},
+		{"refused_versions", refused},
+		{"refused_version", refused ? d->refused.version : 0},
+		{"refused_pid", refused ? d->refused.pid : 0},
+		{"heap_bytes", d->ops->heap ? d->ops->heap(d->ctx) : 0},
+		{"client_messages", d->count.client_messages},
+		{"client_events", d->count.client_events},
+		{"peer_messages_received", d->count.peer_received},
+		{"peer_messages_sent", d->count.peer_sent},
+		{"port_requests", d->count.port_requests},
+		{"port_events", d->count.port_events},
+		{"faults", d->count.faults},
+		{"clients", d->sessions.count},
+		{"operations", d->ops_all.count},
+		{"segments", d->segments.count},
+		{"grants", d->grants.count},
+		{"connections", d->connections.count},
+		{"data_interrupts", d->dints.count},
+		{"rings", d->rings.count},
+		{"data_interrupt_links", d->dint_links.count},
+	};
+	struct sio_rep_stats rep = {.count = sio_to_le32(sizeof(counter) / sizeof(counter[0]))};
+
+	for (size_t i = 0; i < sizeof(counter) / sizeof(counter[0]); i++) {
+		snprintf(rep.counter[i].name, sizeof(rep.counter[i].name), "%s", counter[i].name);
+		rep.counter[i].value = sio_to_le64(counter[i].value);
+	}
+	smartiod_reply(d, s, msg, &rep, sizeof(rep), NULL, 0);
+}
+
+static int port_stats(struct smartiod *d, struct smartiod_session *s, const void *msg,
+		      uint32_t kind, uint64_t id, struct sio_err *reterr)
+{
+	struct sio_req_stats req = {.h.op = SIO_OP_STATS, .kind = kind, .id = id};
+	struct smartiod_op *op;
+
+	op = smartiod_op_new(d, s, msg, sizeof(*op), port_stats_step, reterr);
+	if (!op)
+		return reterr->code;
+	smartiod_port_ask(d, op, &req, sizeof(req));
+	return 0;
+}
+
+static int device_stats(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			uint32_t fdid, struct sio_err *reterr)
+{
+	struct sio_peer_stats ask = {.h.type = sio_to_le32(SIO_PEER_STATS),
+				     .fdid = sio_to_le32(fdid)};
+	uint64_t id = smartiod_device_port_id(d, fdid);
+	const struct sio_topo_host *host;
+	struct smartiod_op *op;
+	int rc;
+
+	if (id)
+		return port_stats(d, s, msg, SIO_KIND_DEVICE, id, reterr);
+	if (!sio_topology_device(d->topology, fdid, &host) || host->node == d->node)
+		return sio_fail(reterr, -ENODEV, "no device has id %#x", fdid);
+	op = smartiod_op_new(d, s, msg, sizeof(*op), peer_stats_step, reterr);
+	if (!op)
+		return reterr->code;
+	rc = smartiod_peer_ask(d, op, host->node, &ask, sizeof(ask));
+	if (rc < 0) {
+		smartiod_op_free(d, op);
+		return sio_fail(reterr, rc, "%s cannot be reached", host->name);
+	}
+	return 0;
+}
+
+int smartiod_stats(struct smartiod *d, struct smartiod_session *s, const void *msg,
+		   struct sio_err *reterr)
+{
+	const struct sio_msg_stats *m = msg;
+	uint32_t kind = sio_from_le32(m->kind), id = sio_from_le32(m->id);
+
+	switch (kind) {
+	case STATS_DAEMON:
+		daemon_stats(d, s, msg);
+		return 0;
+	case STATS_HOST:
+		return port_stats(d, s, msg, 0, 0, reterr);
+	case STATS_ADAPTER:
+		if (id >= d->n_port_adapters)
+			return sio_fail(reterr, -ENXIO, "%s has no adapter %u", d->host->name, id);
+		return port_stats(d, s, msg, SIO_KIND_ADAPTER, id, reterr);
+	case STATS_DEVICE:
+		return device_stats(d, s, msg, id, reterr);
+	}
+	return sio_fail(reterr, -EINVAL, "counters of kind %u: there are 0 to 3", kind);
+}
+
+int smartiod_peer_stats(struct smartiod *d, struct smartiod_peer *p, const void *msg,
+			struct sio_err *reterr)
+{
+	const struct sio_peer_stats *m = msg;
+	uint32_t fdid = sio_from_le32(m->fdid);
+	struct sio_req_stats req = {.h.op = SIO_OP_STATS,
+				    .kind = SIO_KIND_DEVICE,
+				    .id = smartiod_device_port_id(d, fdid)};
+	struct smartiod_op *op;
+
+	if (!req.id)
+		return sio_fail(reterr, -ENODEV, "%s has no device with id %#x", d->host->name,
+				fdid);
+	op = smartiod_op_new_peer(d, p->node, msg, sizeof(*op), port_stats_step, reterr);
+	if (!op)
+		return reterr->code;
+	smartiod_port_ask(d, op, &req, sizeof(req));
+	return 0;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/types.h"
+#include "smartiod/device/devclass.h"
+
+#define MSIX_ENTRY 16u
+#define NO_END UINT64_MAX
+#define CLASS_NVME 0x010802u
+
+struct class_run {
+	uint32_t class_code, bar;
+	uint64_t offset, end;
+	enum smartiod_bar_use use;
+};
+
+/*
+ * NVM Express Base Specification 1.4, section 3.1: registers from 0, doorbells from 0x1000. One
+ * page of doorbells holds 512 queue pairs at the smallest stride.
+ */
+static const struct class_run classes[] = {
+	{CLASS_NVME, 0, 0, 0x1000, SMARTIOD_BAR_REGISTERS},
+	{CLASS_NVME, 0, 0x1000, 0x2000, SMARTIOD_BAR_DOORBELLS},
+};
+
+static unsigned add(struct smartiod_bar_run *ret, unsigned n, uint64_t offset, uint64_t end,
+		    enum smartiod_bar_use use)
+{
+	if (offset >= end || n == SMARTIOD_BAR_RUNS)
+		return n;
+	ret[n] = (struct smartiod_bar_run){.offset = offset, .length = end - offset, .use = use};
+	return n + 1;
+}
+
+/* Add [offset, end) without the pages of the interrupt table, [table, table_end). */
+static unsigned add_around(struct smartiod_bar_run *ret, unsigned n, const struct class_run *run,
+			   uint64_t end, uint64_t table, uint64_t table_end)
+{
+	if (end > run->end)
+		end = run->end;
+	if (table >= end || table_end <= run->offset)
+		return add(ret, n, run->offset, end, run->use);
+	n = add(ret, n, run->offset, table, run->use);
+	return add(ret, n, table_end > run->offset ? table_end : run->offset, end, run->use);
+}
+
+unsigned smartiod_devclass_runs(const struct sio_evt_device *device, unsigned bar,
+				struct smartiod_bar_run ret[SMARTIOD_BAR_RUNS])
+{
+	const struct class_run all = {.end = NO_END, .use = SMARTIOD_BAR_REGISTERS};
+	uint64_t size, table = NO_END, table_end = NO_END, mask = SIO_PAGE_SIZE - 1;
+	bool known = false;
+	unsigned n = 0;
+
+	if (bar >= SIO_DEVICE_BARS)
+		return 0;
+	size = device->bar_size[bar] & ~mask;
+	if (device->msix_count > 0 && device->msix_bar == bar) {
+		table = device->msix_offset & ~mask;
+		table_end = ((uint64_t)device->msix_offset +
+			     (uint64_t)device->msix_count * MSIX_ENTRY + mask) &
+			    ~mask;
+	}
+	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
+		if (classes[i].class_code != device->class_code)
+			continue;
+		known = true;
+		if (classes[i].bar == bar)
+			n = add_around(ret, n, &classes[i], size, table, table_end);
+	}
+	if (!known)
+		n = add_around(ret, n, &all, size, table, table_end);
+	return n;
+}
+
+const char *smartiod_devclass_name(uint32_t class_code)
+{
+	return class_code == CLASS_NVME ? "nvme" : "device";
+}

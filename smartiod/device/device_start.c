@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Devices of this host, opened at the port: all at the start, one when it comes. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "smartiod/device/devclass.h"
+#include "smartiod/lender/lend.h"
+
+#define MAX_OF_HOST 254 /* devices that a host's ids can tell apart */
+
+struct start_op {
+	struct smartiod_op op;
+	uint64_t after;
+	uint64_t only;	     /* this one; 0: all */
+	uint64_t generation; /* of @after, when it was listed */
+	bool opening, force;
+};
+
+static void ask_next(struct smartiod *d, struct start_op *s)
+{
+	struct sio_req_device_list req = {.h.op = SIO_OP_DEVICE_LIST, .after = s->after};
+
+	s->opening = false;
+	smartiod_port_ask(d, &s->op, &req, sizeof(req));
+}
+
+/* The port's devices are those of the topology's host: the same function at the same place. */
+static struct smartiod_device *match(struct smartiod *d, const struct sio_evt_device *evt)
+{
+	for (unsigned i = 0; i < d->host->n_devices; i++)
+		if (d->host->device[i].bdf == evt->bdf)
+			return smartiod_device_known(d, sio_topology_fdid(d->node, i));
+	return NULL;
+}
+
+/* On a real host what is bound to the port's driver is what there is; its name is its place's. */
+static struct smartiod_device *found(struct smartiod *d, const struct sio_evt_device *evt)
+{
+	unsigned index = d->host->n_devices + smartiod_devices(d)->n_found;
+	struct smartiod_device *dev;
+
+	if (index >= MAX_OF_HOST) {
+		smartiod_log(d, SMARTIOD_ERROR, "device %.*s: there are %u already",
+			     (int)sizeof(evt->name), evt->name, index);
+		return NULL;
+	}
+	dev = calloc(1, sizeof(*dev));
+	if (!dev) {
+		smartiod_log(d, SMARTIOD_ERROR, "device %.*s: out of memory",
+			     (int)sizeof(evt->name), evt->name);
+		return NULL;
+	}
+	dev->fdid = sio_topology_fdid(d->node, index);
+	dev->node = d->node;
+	dev->found = (struct sio_topo_device){
+		.bdf = evt->bdf, .slot = evt->slot, .fdid = dev->fdid, .dma_bits = evt->dma_bits};
+	snprintf(dev->found.name, sizeof(dev->found.name), "%.*s", (int)sizeof(dev->found.name) - 1,
+		 evt->name);
+	snprintf(dev->found.type, sizeof(dev->found.type), "%s",
+		 smartiod_devclass_name(evt->class_code));
+	dev->topo = &dev->found;
+	sio_ledger_init(&dev->ledger, dev->topo->name);
+	smartiod_tree_add(&smartiod_devices(d)->all, &dev->by_fdid, dev->fdid);
+	smartiod_devices(d)->n_found++;
+	return dev;
+}
+
+/* @fresh: it was open for nobody, also not for a daemon before us since it came. */
+static void opened(struct smartiod *d, const struct sio_evt_device *evt, bool fresh)
+{
+	struct smartiod_device *dev = smartiod_device_by_port(d, evt->id);
+
+	if (!dev)
+		dev = match(d, evt);
+	if (!dev && d->world == SIO_WORLD_SHIM)
+		dev = found(d, evt);
+	if (!dev) {
+		if (d->world != SIO_WORLD_SHIM)
+			smartiod_log(d, SMARTIOD_WARNING,
+				     "device %.*s at %#x is not in the topology",
+				     (int)sizeof(evt->name), evt->name, evt->bdf);
+		return;
+	}
+	dev->port = *evt;
+	dev->generation = smartiod_generation(evt->generation);
+	dev->present = true;
+	dev->fresh |= fresh;
+	smartiod_reset_opened(d, dev, fresh);
+	smartiod_device_describe(d, dev);
+	smartiod_device_announce(d, dev);
+}
+
+/* Nobody had it open, or it is another one than the one that somebody had. */
+static bool is_fresh(const struct start_op *s, const struct sio_evt_device *evt)
+{
+	return !s->force || evt->generation != s->generation;
+}
+
+/* @force: a daemon before us left it open. On a real host it is ours by right. */
+static void ask_open(struct smartiod *d, struct start_op *s, bool force)
+{
+	struct sio_req_device_open req = {.h.op = SIO_OP_DEVICE_OPEN, .device = s->after};
+
+	if (force)
+		req.h.flags = SIO_DEVICE_FORCE;
+	s->opening = true;
+	s->force = force;
+	smartiod_port_ask(d, &s->op, &req, sizeof(req));
+}
+
+static void start_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct start_op *s = (struct start_op *)op;
+
+	if (a->error == -ENOENT && !s->opening) {
+		bool all = !s->only;
+
+		smartiod_op_free(d, op);
+		if (all)
+			smartiod_adopt_start(d);
+		return;
+	}
+	if (a->error && !s->opening) {
+		smartiod_fatal(d, "the port's devices cannot be listed: %s", a->text);
+		smartiod_op_free(d, op);
+		return;
+	}
+	if (s->opening && a->error == -EBUSY && !s->force && d->world == SIO_WORLD_SHIM) {
+		ask_open(d, s, true);
+		return;
+	}
+	if (s->opening) {
+		if (a->error)
+			smartiod_log(d, SMARTIOD_ERROR, "device %#" PRIx64 " cannot be lent: %s",
+				     s->after, a->text);
+		else
+			opened(d, a->msg, is_fresh(s, a->msg));
+		if (s->only)
+			smartiod_op_free(d, op);
+		else
+			ask_next(d, s);
+		return;
+	}
+	s->after = ((const struct sio_evt_device *)a->msg)->id;
+	s->generation = ((const struct sio_evt_device *)a->msg)->generation;
+	if (s->only && s->only != s->after) { /* it has gone again */
+		smartiod_op_free(d, op);
+		return;
+	}
+	ask_open(d, s, false);
+}
+
+void smartiod_device_start(struct smartiod *d)
+{
+	struct sio_err err;
+	struct start_op *s = smartiod_op_new(d, NULL, NULL, sizeof(*s), start_step, &err);
+
+	if (!s) {
+		smartiod_fatal(d, "%s", err.text);
+		return;
+	}
+	ask_next(d, s);
+}
+
+void smartiod_device_look(struct smartiod *d, uint64_t id)
+{
+	struct sio_err err;
+	struct start_op *s = smartiod_op_new(d, NULL, NULL, sizeof(*s), start_step, &err);
+
+	if (!s) {
+		smartiod_log(d, SMARTIOD_ERROR, "device %#" PRIx64 ": %s", id, err.text);
+		return;
+	}
+	s->only = id;
+	s->after = id - 1;
+	ask_next(d, s);
+}

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * DMA queues: a channel of the port's engine for a program, and what that may reach. Once a channel
+ * is made and its ranges are attached, nobody here is asked any more.
+ *
+ * A connection remembers the ranges of it, so that they end with it. Those of a program's own
+ * segment end with the segment's memory, at the port.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "smartiod/base/internal.h"
+#include "smartiod/dma/queue.h"
+
+/* ---- what connections remember ---- */
+
+static void tell_detach(struct smartiod *d, uint64_t owner, uint64_t id)
+{
+	struct sio_req_dma_detach req = {.h = {.op = SIO_OP_DMA_DETACH, .owner = owner}, .id = id};
+
+	if (id)
+		smartiod_port_tell(d, &req, sizeof(req));
+}
+
+static struct smartiod_range *range_new(struct smartiod_connection *c, struct smartiod_queue *q)
+{
+	struct smartiod_range *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return NULL;
+	g->queue = q;
+	g->next = c->ranges;
+	c->ranges = g;
+	return g;
+}
+
+/* Forget @g (NULL: nothing) of @c; its window goes with the last of its users. */
+static void range_forget(struct smartiod *d, struct smartiod_connection *c,
+			 struct smartiod_range *g)
+{
+	struct smartiod_range **link = &c->ranges;
+
+	while (*link && *link != g)
+		link = &(*link)->next;
+	if (!*link)
+		return;
+	*link = g->next;
+	free(g);
+	if (!c->ranges && c->n_maps == 0)
+		smartiod_window_release(d, c);
+}
+
+void smartiod_ranges_end(struct smartiod *d, struct smartiod_connection *c, bool tell)
+{
+	while (c->ranges) {
+		struct smartiod_range *g = c->ranges;
+
+		c->ranges = g->next;
+		if (tell)
+			tell_detach(d, 0, g->id);
+		free(g);
+	}
+}
+
+/* ---- life of a queue ---- */
+
+static void queue_free(struct smartiod *d, struct smartiod_queue *q)
+{
+	smartiod_tree_remove(&d->queues, &q->by_uid);
+	free(q);
+}
+
+static void queue_unpin(struct smartiod *d, struct smartiod_queue *q)
+{
+	if (--q->pins == 0 && q->closed)
+		queue_free(d, q);
+}
+
+void smartiod_queue_free_all(struct smartiod *d)
+{
+	struct smartiod_tree_node *n;
+
+	while ((n = smartiod_tree_after(&d->queues, 0)))
+		queue_free(d, SMARTIOD_OF(n, struct smartiod_queue, by_uid));
+}
+
+/* The ranges of it are the port's to end; those who remember them forget. */
+static void forget_queue(struct smartiod *d, struct smartiod_queue *q)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->connections, key))) {
+		struct smartiod_connection *c = SMARTIOD_OF(n, struct smartiod_connection, by_id);
+		struct smartiod_range *g = c->ranges, *next;
+
+		key = n->key;
+		for (; g; g = next) {
+			next = g->next;
+			if (g->queue == q && g->id) /* else its operation forgets it */
+				range_forget(d, c, g);
+		}
+	}
+}
+
+void smartiod_queue_drop(struct smartiod *d, struct smartiod_object *o)
+{
+	struct smartiod_queue *q = (struct smartiod_queue *)o;
+
+	smartiod_object_remove(o);
+	forget_queue(d, q);
+	q->closed = true;
+	q->pins++;
+	queue_unpin(d, q);
+}
+
+static void tell_free(struct smartiod *d, uint64_t channel)
+{
+	struct sio_req_dma_free req = {.h.op = SIO_OP_DMA_FREE, .id = channel};
+
+	if (channel)
+		smartiod_port_tell(d, &req, sizeof(req));
+}
+
+struct create_op {
+	struct smartiod_op op;
+	struct smartiod_queue *queue; /* pinned */
+};
+
+static void create_reply(struct smartiod *d, struct create_op *c, const struct sio_evt_dma *evt)
+{
+	struct sio_rep_queue_create rep = {
+		.handle = sio_to_le32(smartiod_handle(&c->queue->o)),
+		.bytes = sio_to_le64(evt->size),
+	};
+
+	smartiod_op_reply(d, &c->op, &rep, sizeof(rep), c->op.fd, 3);
+}
+
+static void create_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct create_op *c = (struct create_op *)op;
+	struct smartiod_queue *q = c->queue;
+	bool full = false;
+
+	for (unsigned i = 0; !a->error && i < 3; i++) {
+		op->fd[i] = smartiod_take_fd(a, i);
+		full |= op->fd[i] < 0;
+	}
+	if (!a->error)
+		q->channel = ((const struct sio_evt_dma *)a->msg)->id;
+	if (a->error) {
+		smartiod_op_error(d, op, a->error, "%s", a->text);
+	} else if (full) {
+		smartiod_op_error(d, op, -EMFILE, "%s", smartiod_no_descriptor(d));
+	} else if (!q->closed) {
+		create_reply(d, c, a->msg);
+		queue_unpin(d, q);
+		smartiod_op_free(d, op);
+		return;
+	}
+	if (!op->session || !q->closed)
+		tell_free(d, q->channel);
+	if (!q->closed)
+		smartiod_queue_drop(d, &q->o);
+	queue_unpin(d, q);
+	smartiod_op_free(d, op);
+}
+
+int smartiod_queue_create(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			  struct sio_err *reterr)
+{
+	const struct sio_msg_queue_create *m = msg;
+	struct sio_req_dma req = {.h = {.op = SIO_OP_DMA, .owner = s->owner},
+				  .adapter = sio_from_le32(m->adapter)};
+	struct smartiod_queue *q;
+	struct create_op *c;
+
+	if (m->flags)
+		return sio_fail(reterr, -EINVAL, "SCICreateDMAQueue takes no flags here");
+	if (req.adapter >= d->host->n_adapters)
+		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
+				d->host->name, req.adapter, d->host->n_adapters);
+	q = calloc(1, sizeof(*q));
+	if (!q)
+		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+	c = smartiod_op_new(d, s, msg, sizeof(*c), create_step, reterr);
+	if (!c || smartiod_object_add(s, &q->o, SMARTIOD_QUEUE, reterr) < 0) {
+		if (c)
+			smartiod_op_free(d, &c->op);
+		free(q);
+		return reterr->code;
+	}
+	smartiod_tree_add(&d->queues, &q->by_uid, smartiod_uid(d));
+	q->adapter = req.adapter;
+	q->pins = 1;
+	c->queue = q;
+	smartiod_port_ask(d, &c->op, &req, sizeof(req));
+	return 0;
+}
+
+/* One that is made. */
+static struct smartiod_queue *get_queue(struct smartiod_session *s, sio_le32 handle,
+					struct sio_err *reterr)
+{
+	struct smartiod_queue *q;
+
+	q = smartiod_object_get(s, sio_from_le32(handle), SMARTIOD_QUEUE, reterr);
+	if (q && !q->channel) {
+		sio_fail(reterr, -EBADF, "this DMA queue is not made yet");
+		return NULL;
+	}
+	return q;
+}
+
+int smartiod_queue_remove(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			  struct sio_err *reterr)
+{
+	const struct sio_msg_handle *m = msg;
+	struct smartiod_queue *q = get_queue(s, m->handle, reterr);
+
+	if (!q)
+		return reterr->code;
+	if (m->flags)
+		return sio_fail(reterr, -EINVAL, "SCIRemoveDMAQueue takes no flags");
+	tell_free(d, q->channel);
+	smartiod_queue_drop(d, &q->o);
+	smartiod_reply_ok(d, s, msg);
+	return 0;
+}
+
+/* ---- attach ---- */
+
+/*
+ * A range of a connection may first need its window. From then on it is booked, so that the window
+ * stays; the port's number comes with its answer.
+ */
+struct attach_op {
+	struct smartiod_window_op w;
+	struct smartiod_queue *queue;	  /* pinned */
+	struct smartiod_segment *segment; /* the program's own, or a local connection's: pinned */
+	struct smartiod_range *range;	  /* of the connection, in its list while that lives */
+};
+
+static void attach_end(struct smartiod *d, struct attach_op *t)
+{
+	struct smartiod_connection *c = t->w.connection;
+
+	if (t->segment)
+		smartiod_segment_unpin(d, t->segment);
+	if (c)
+		smartiod_connection_unpin(d, c);
+	queue_unpin(d, t->queue);
+	smartiod_op_free(d, &t->w.op);
+}
+
+/* Is the booked range still in the connection's list? Else it ended, and @range is no more. */
+static bool range_lives(const struct attach_op *t)
+{
+	const struct smartiod_range *g = t->w.connection->ranges;
+
+	while (g && g != t->range)
+		g = g->next;
+	return g;
+}
+
+static void attached(struct smartiod *d, struct attach_op *t, const struct sio_evt_dma_attach *evt)
+{
+	struct smartiod_connection *c = t->w.connection;
+	struct sio_rep_queue_attach rep = {
+		.slot = sio_to_le32(evt->slot),
+		.range = sio_to_le64(evt->id),
+	};
+
+	if (t->queue->closed || !t->w.op.session || (c && !range_lives(t))) {
+		tell_detach(d, 0, evt->id);
+		if (c && range_lives(t))
+			range_forget(d, c, t->range);
+		smartiod_op_error(d, &t->w.op, -ECONNRESET, "the queue or the connection is gone");
+		return;
+	}
+	if (c)
+		t->range->id = evt->id;
+	smartiod_op_reply(d, &t->w.op, &rep, sizeof(rep), NULL, 0);
+}
+
+static void attach_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct attach_op *t = (struct attach_op *)op;
+	struct smartiod_connection *c = t->w.connection;
+
+	if (a->error) {
+		smartiod_op_error(d, op, a->error, "%s", a->text);
+		if (c && range_lives(t))
+			range_forget(d, c, t->range);
+	} else {
+		attached(d, t, a->msg);
+	}
+	attach_end(d, t);
+}
+
+static void ask_attach(struct smartiod *d, struct attach_op *t, uint32_t kind, uint64_t target,
+		       uint64_t length)
+{
+	struct sio_req_dma_attach req = {
+		.h = {.op = SIO_OP_DMA_ATTACH, .owner = t->w.op.session->owner},
+		.channel = t->queue->channel,
+		.target = target,
+		.length = length,
+		.target_kind = kind,
+		.access = SIO_ACCESS_WRITE,
+	};
+
+	if (!t->w.connection || !t->w.connection->exact)
+		req.access |= SIO_ACCESS_READ;
+	t->w.op.step = attach_step;
+	smartiod_port_ask(d, &t->w.op, &req, sizeof(req));
+}
+
+/* The window is there. */
+static void attach_window(struct smartiod *d, struct smartiod_window_op *w)
+{
+	struct attach_op *t = (struct attach_op *)w;
+	struct smartiod_connection *c = w->connection;
+
+	t->range = t->queue->closed ? NULL : range_new(c, t->queue);
+	if (!t->range) {
+		smartiod_op_error(d, &w->op, t->queue->closed ? -EBADF : -ENOMEM,
+				  t->queue->closed ? "the queue is gone"
+						   : "the daemon is out of memory");
+		if (c->n_maps == 0 && !c->ranges)
+			smartiod_window_release(d, c);
+		attach_end(d, t);
+		return;
+	}
+	ask_attach(d, t, SIO_KIND_MAP, c->map, c->bytes);
+}
+
+static void attach_no_window(struct smartiod *d, struct smartiod_window_op *w)
+{
+	attach_end(d, (struct attach_op *)w);
+}
+
+static int attach_segment(struct smartiod *d, struct attach_op *t, struct smartiod_segment *seg)
+{
+	smartiod_segment_pin(seg);
+	t->segment = seg;
+	ask_attach(d, t, SIO_KIND_MEM, seg->mem, seg->bytes);
+	return 0;
+}
+
+static int attach_connection(struct smartiod *d, struct attach_op *t, struct smartiod_connection *c,
+			     struct sio_err *reterr)
+{
+	if (c->route != SMARTIOD_REMOTE) {
+		t->range = range_new(c, t->queue);
+		if (!t->range)
+			return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+	}
+	c->pins++;
+	t->w.connection = c;
+	if (c->route == SMARTIOD_LOCAL)
+		return attach_segment(d, t, c->segment);
+	if (c->route == SMARTIOD_GROUP) {
+		ask_attach(d, t, SIO_KIND_MEM, c->map, c->bytes);
+		return 0;
+	}
+	smartiod_window_go(d, &t->w);
+	return 0;
+}
+
+/* What @m names: one of the two is set. */
+static int find_target(struct smartiod_session *s, const struct sio_msg_queue_attach *m,
+		       const struct smartiod_queue *q, struct smartiod_segment **ret_seg,
+		       struct smartiod_connection **ret_connection, struct sio_err *reterr)
+{
+	uint32_t handle = sio_from_le32(m->segment);
+	struct smartiod_connection *c;
+	struct smartiod_segment *seg;
+
+	if (!m->remote) {
+		seg = smartiod_segment_get_ready(s, handle, reterr);
+		if (!seg)
+			return reterr->code;
+		if (!(seg->prepared >> q->adapter & 1))
+			return sio_fail(reterr, -EPERM, "segment %#x is not prepared on adapter %u",
+					seg->id, q->adapter);
+		*ret_seg = seg;
+		return 0;
+	}
+	c = smartiod_object_get(s, handle, SMARTIOD_CONNECTION, reterr);
+	if (!c)
+		return reterr->code;
+	if (c->connecting)
+		return sio_fail(reterr, -EBADF, "this connection is not made yet");
+	if (c->lost)
+		return sio_fail(reterr, -ECONNRESET,
+				"the connection to segment %#x of node %u is lost", c->segment_id,
+				c->node);
+	if (c->route == SMARTIOD_BAR)
+		return sio_fail(reterr, -EOPNOTSUPP, "DMA queues do not reach BARs of devices");
+	if ((c->route == SMARTIOD_REMOTE || c->exact) && c->adapter != q->adapter)
+		return sio_fail(reterr, -ENOTCONN,
+				"segment %#x of node %u is connected through adapter %u, the "
+				"queue is of adapter %u",
+				c->segment_id, c->node, c->adapter, q->adapter);
+	*ret_connection = c;
+	return 0;
+}
+
+int smartiod_queue_attach(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			  struct sio_err *reterr)
+{
+	const struct sio_msg_queue_attach *m = msg;
+	struct smartiod_queue *q = get_queue(s, m->queue, reterr);
+	struct smartiod_connection *c = NULL;
+	struct smartiod_segment *seg = NULL;
+	struct attach_op *t;
+	int rc;
+
+	if (!q)
+		return reterr->code;
+	rc = find_target(s, m, q, &seg, &c, reterr);
+	if (rc < 0)
+		return rc;
+	t = smartiod_op_new(d, s, msg, sizeof(*t), smartiod_window_step, reterr);
+	if (!t)
+		return reterr->code;
+	t->w.ready = attach_window;
+	t->w.failed = attach_no_window;
+	t->queue = q;
+	q->pins++;
+	rc = seg ? attach_segment(d, t, seg) : attach_connection(d, t, c, reterr);
+	if (rc < 0)
+		attach_end(d, t);
+	return rc;
+}
+
+int smartiod_queue_detach(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			  struct sio_err *reterr)
+{
+	const struct sio_msg_queue_detach *m = msg;
+	uint64_t id = sio_from_le64(m->range);
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	if (id == 0)
+		return sio_fail(reterr, -EBADF, "there is no range 0");
+	tell_detach(d, s->owner, id);
+	while ((n = smartiod_tree_after(&s->objects, key))) {
+		struct smartiod_object *o = SMARTIOD_OF(n, struct smartiod_object, by_handle);
+		struct smartiod_connection *c = (struct smartiod_connection *)o;
+
+		key = n->key;
+		if (o->kind != SMARTIOD_CONNECTION)
+			continue;
+		for (struct smartiod_range *g = c->ranges; g; g = g->next)
+			if (g->id == id) {
+				range_forget(d, c, g);
+				break;
+			}
+	}
+	smartiod_reply_ok(d, s, msg);
+	return 0;
+}

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rings of data interrupts, at the receiver: one for each sender. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "smartiod/interrupt/dint.h"
+#include "smartiod/base/internal.h"
+#include "wire/ring.h"
+
+#define MAX_RINGS 1024 /* of one interrupt, those that the library drains included */
+#define RAM_PART 4u    /* of a program's interrupts, of a peer's: this part of the host's memory */
+
+enum { RING_ALLOC, RING_GRANT_MEMORY, RING_GRANT_IRQ };
+
+/* ---- life ---- */
+
+static void ring_check(struct smartiod *d, struct smartiod_ring *ring)
+{
+	struct smartiod_dint *dint = ring->dint;
+	struct smartiod_ring **link = &dint->rings;
+
+	if (!ring->ended || !ring->freed || ring->building)
+		return;
+	if (!smartiod_grant_take(d, ring->adrift, ring->mem) && !dint->owner_gone)
+		smartiod_port_free(d, ring->mem);
+	while (*link != ring)
+		link = &(*link)->next;
+	*link = ring->next;
+	dint->n_rings--;
+	if (dint->o.session && !dint->plain)
+		dint->o.session->n_rings--;
+	smartiod_tree_remove(&d->rings, &ring->by_uid);
+	free(ring);
+	smartiod_dint_unpin(d, dint);
+}
+
+static void tell_library(struct smartiod *d, const struct smartiod_ring *ring, uint32_t type,
+			 const int *fd)
+{
+	struct sio_evm_dint_ring evm = {
+		.handle = sio_to_le32(smartiod_handle(&ring->dint->o)),
+		.ring = sio_to_le32(ring->number),
+		.node = sio_to_le32(ring->node),
+		.bytes = sio_to_le64(SIO_RING_TOTAL),
+		.key = sio_to_le64(ring->mem),
+	};
+
+	smartiod_event(d, ring->dint->o.session, type, &evm, sizeof(evm), fd, fd ? 1 : 0);
+}
+
+void smartiod_ring_end(struct smartiod *d, struct smartiod_ring *ring)
+{
+	if (ring->ended)
+		return;
+	ring->ended = true;
+	smartiod_grant_end(d, ring->memory_grant);
+	smartiod_grant_end(d, ring->irq_grant);
+	if (!ring->told)
+		ring->freed = true;
+	else if (!ring->freed)
+		tell_library(d, ring, SIO_EVM_DINT_RING_END, NULL);
+	ring_check(d, ring);
+}
+
+bool smartiod_ring_adrift(struct smartiod *d, struct smartiod_ring *ring, uint64_t grant)
+{
+	if (ring->memory_grant != grant)
+		return false;
+	ring->adrift = grant;
+	ring->memory_grant = 0;
+	smartiod_ring_end(d, ring);
+	return true;
+}
+
+void smartiod_ring_free(struct smartiod *d, struct smartiod_ring *ring)
+{
+	ring->freed = true;
+	ring_check(d, ring);
+}
+
+void smartiod_ring_grant_gone(struct smartiod *d, struct smartiod_ring *ring, uint64_t grant)
+{
+	if (ring->memory_grant == grant)
+		ring->memory_grant = 0;
+	if (ring->irq_grant == grant)
+		ring->irq_grant = 0;
+	if (ring->adrift == grant)
+		ring->adrift = 0;
+	smartiod_ring_end(d, ring);
+}
+
+uint64_t smartiod_ring_key(struct smartiod *d, uint64_t uid)
+{
+	const struct smartiod_ring *ring =
+		SMARTIOD_OF(smartiod_tree_find(&d->rings, uid), struct smartiod_ring, by_uid);
+
+	if (!ring)
+		return 0;
+	return ring->dint->plain ? ring->dint->irq : ring->mem;
+}
+
+void smartiod_ring_release(struct smartiod *d, uint32_t node, uint64_t uid)
+{
+	struct smartiod_ring *ring =
+		SMARTIOD_OF(smartiod_tree_find(&d->rings, uid), struct smartiod_ring, by_uid);
+
+	if (ring && ring->node == node)
+		smartiod_ring_end(d, ring);
+}
+
+/* ---- making one ---- */
+
+static void ask_alloc(struct smartiod *d, struct smartiod_ring_op *r)
+{
+	struct sio_req_alloc req = {
+		.h = {.op = SIO_OP_ALLOC, .owner = r->ring->dint->owner},
+		.size = SIO_RING_TOTAL,
+		.highest = SIO_PORT_ANY,
+		.access = SIO_ACCESS_READ | SIO_ACCESS_WRITE,
+	};
+
+	r->state = RING_ALLOC;
+	smartiod_port_ask(d, &r->op, &req, sizeof(req));
+}
+
+static void ask_grant(struct smartiod *d, struct smartiod_ring_op *r, uint32_t kind,
+		      uint64_t source, uint64_t length)
+{
+	struct sio_req_grant req = {
+		.h = {.op = SIO_OP_GRANT, .owner = r->ring->dint->owner},
+		.source_kind = kind,
+		.access = SIO_ACCESS_READ | SIO_ACCESS_WRITE,
+		.source = source,
+		.length = length,
+		.adapter = r->adapter,
+		.peer_node = r->ring->node,
+		.peer_adapter = r->peer_adapter,
+	};
+
+	r->state = kind == SIO_KIND_MEM ? RING_GRANT_MEMORY : RING_GRANT_IRQ;
+	smartiod_port_ask(d, &r->op, &req, sizeof(req));
+}
+
+static void build_done(struct smartiod *d, struct smartiod_ring_op *r);
+
+/*
+ * Rings of senders that are gone stay until the receiver has read them, so one that is stopped
+ * could have any number: they are bounded by a part of the host's memory, too.
+ */
+static int check_room(struct smartiod *d, const struct smartiod_dint *dint, struct sio_err *reterr)
+{
+	const struct smartiod_session *s = dint->plain ? NULL : dint->o.session;
+
+	if (dint->n_rings >= MAX_RINGS)
+		return sio_fail_exhausted(reterr, -ENOSPC, SIO_OUT_OF_SENDERS,
+					  "%s %u of %s has %u senders already",
+					  smartiod_dint_word(dint->plain), dint->number,
+					  d->host->name, dint->n_rings);
+	if (s && (uint64_t)(s->n_rings + 1) * SIO_RING_TOTAL > d->host->ram_size / RAM_PART)
+		return sio_fail_exhausted(
+			reterr, -ENOSPC, SIO_OUT_OF_RINGS,
+			"the receivers of program %u of %s have %u senders, those included "
+			"that left something to read: 1/%u of the host's memory",
+			s->pid, d->host->name, s->n_rings, RAM_PART);
+	return 0;
+}
+
+static struct smartiod_ring *ring_new(struct smartiod *d, struct smartiod_dint *dint, uint32_t node,
+				      uint64_t link, struct sio_err *reterr)
+{
+	struct smartiod_ring *ring = NULL;
+
+	if (check_room(d, dint, reterr) < 0)
+		return NULL;
+	ring = calloc(1, sizeof(*ring));
+	if (!ring) {
+		sio_fail(reterr, -ENOMEM, "the receiver's daemon is out of memory");
+		return NULL;
+	}
+	ring->dint = dint;
+	ring->node = node;
+	ring->link = link;
+	ring->number = ++dint->next_ring;
+	ring->uid = smartiod_uid(d);
+	smartiod_tree_add(&d->rings, &ring->by_uid, ring->uid);
+	ring->next = dint->rings;
+	dint->rings = ring;
+	dint->n_rings++;
+	if (dint->o.session && !dint->plain)
+		dint->o.session->n_rings++;
+	dint->pins++;
+	return ring;
+}
+
+struct smartiod_ring *smartiod_ring_again(struct smartiod *d, struct smartiod_dint *dint,
+					  uint64_t mem, uint32_t number, struct sio_err *reterr)
+{
+	uint32_t last = dint->next_ring;
+	struct smartiod_ring *ring = ring_new(d, dint, d->node, 0, reterr);
+
+	if (!ring)
+		return NULL;
+	dint->next_ring = number > last ? number : last;
+	ring->mem = mem;
+	ring->number = number;
+	ring->told = true;
+	return ring;
+}
+
+struct smartiod_ring *smartiod_ring_plain(struct smartiod *d, struct smartiod_dint *dint,
+					  uint64_t link, struct sio_err *reterr)
+{
+	return ring_new(d, dint, d->node, link, reterr);
+}
+
+int smartiod_ring_start(struct smartiod *d, struct smartiod_ring_op *r, struct smartiod_dint *dint,
+			uint32_t node, uint64_t link, struct sio_err *reterr)
+{
+	r->ring = ring_new(d, dint, node, link, reterr);
+	if (!r->ring)
+		return reterr->code;
+	r->ring->building = true;
+	if (!dint->plain)
+		ask_alloc(d, r);
+	else if (!r->link)
+		ask_grant(d, r, SIO_KIND_IRQ, dint->irq, SIO_MSI_BYTES);
+	else
+		build_done(d, r);
+	return 0;
+}
+
+static void build_failed(struct smartiod *d, struct smartiod_ring_op *r, int error,
+			 const char *text)
+{
+	struct smartiod_ring *ring = r->ring;
+
+	smartiod_ring_end(d, ring); /* stays while it is being built */
+	ring->freed = true;
+	if (r->link) {
+		smartiod_dint_link_local(d, r, error, text);
+	} else {
+		smartiod_op_error(d, &r->op, error, "%s", text);
+		smartiod_op_free(d, &r->op);
+	}
+	ring->building = false;
+	ring_check(d, ring);
+}
+
+static void build_done(struct smartiod *d, struct smartiod_ring_op *r)
+{
+	struct smartiod_ring *ring = r->ring;
+	struct sio_prep_dint_lookup rep = {
+		.link = sio_to_le64(ring->link),
+		.ring = sio_to_le64(ring->uid),
+		.memory = r->memory,
+		.trigger = r->trigger,
+	};
+
+	if (!ring->dint->plain) {
+		ring->told = true;
+		tell_library(d, ring, SIO_EVM_DINT_RING, &r->op.fd[0]);
+	}
+	ring->building = false;
+	if (r->link) {
+		smartiod_dint_link_local(d, r, 0, "");
+		return;
+	}
+	smartiod_op_reply(d, &r->op, &rep, sizeof(rep), NULL, 0);
+	smartiod_op_free(d, &r->op);
+}
+
+/* Why the ring is no longer wanted; NULL: it is. */
+static const char *unwanted(struct smartiod *d, const struct smartiod_ring_op *r)
+{
+	if (r->ring->dint->removed)
+		return "the data interrupt was removed meanwhile";
+	if (r->ring->ended || smartiod_op_orphan(&r->op))
+		return "the sender is gone";
+	if (!r->link && !smartiod_path_up(d, r->ring->node, r->adapter, r->peer_adapter))
+		return "the link is down";
+	return NULL;
+}
+
+/*
+ * A host that does not let go, of rings whose receivers are gone or when it is lost itself, could
+ * have any number: those are no receiver's any more. Asked when the memory's grant is there, for
+ * many may be asked for at once.
+ */
+static int check_host(struct smartiod *d, uint32_t node, struct sio_err *reterr)
+{
+	const struct smartiod_peer *p = smartiod_peer_find(d, node);
+
+	if (p && (uint64_t)(p->n_rings + 1) * SIO_RING_TOTAL > d->host->ram_size / RAM_PART)
+		return sio_fail_exhausted(
+			reterr, -ENOSPC, SIO_OUT_OF_RINGS,
+			"node %u can write to %u rings of %s and has not let go of them: "
+			"1/%u of the host's memory",
+			node, p->n_rings, d->host->name, RAM_PART);
+	return 0;
+}
+
+/* Book the grant that came; -errno: it is ungranted. */
+static int take_grant(struct smartiod *d, struct smartiod_ring_op *r,
+		      const struct sio_evt_grant *evt, uint64_t *ret_id, struct sio_err *reterr)
+{
+	const struct smartiod_grant what = {.node = r->ring->node,
+					    .adapter = r->adapter,
+					    .peer_adapter = r->peer_adapter,
+					    .purpose = SIO_GRANT_CPU,
+					    .ring = r->ring,
+					    .ring_memory = r->state == RING_GRANT_MEMORY};
+	int rc = what.ring_memory ? check_host(d, what.node, reterr) : 0;
+
+	if (rc == 0)
+		rc = smartiod_grant_keep(d, evt->id, &what, reterr);
+	if (rc < 0)
+		smartiod_port_ungrant(d, evt->id);
+	else
+		*ret_id = evt->id;
+	return rc;
+}
+
+/* Keep what the answer brought, so that one way gives all back. */
+static int take_answer(struct smartiod *d, struct smartiod_ring_op *r,
+		       const struct smartiod_answer *a, struct sio_err *reterr)
+{
+	switch (r->state) {
+	case RING_ALLOC:
+		r->ring->mem = ((const struct sio_evt_alloc *)a->msg)->id;
+		r->op.fd[0] = smartiod_take_fd(a, 0);
+		return 0;
+	case RING_GRANT_MEMORY:
+		smartiod_wire_grant(a->msg, &r->memory);
+		if (!r->ring->ended)
+			return take_grant(d, r, a->msg, &r->ring->memory_grant, reterr);
+		break;
+	default:
+		smartiod_wire_grant(a->msg, &r->trigger);
+		if (!r->ring->ended)
+			return take_grant(d, r, a->msg, &r->ring->irq_grant, reterr);
+		break;
+	}
+	smartiod_port_ungrant(d, ((const struct sio_evt_grant *)a->msg)->id);
+	return sio_fail(reterr, -ECONNRESET, "the sender is gone");
+}
+
+void smartiod_ring_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct smartiod_ring_op *r = (struct smartiod_ring_op *)op;
+	struct sio_err err = {.text = ""};
+	const char *why;
+	int rc = smartiod_gone(a->error);
+
+	if (rc == 0)
+		rc = take_answer(d, r, a, &err);
+	if (rc && !a->error)
+		smartiod_op_note(op, rc, err.reason);
+	why = unwanted(d, r);
+	if (rc || why)
+		build_failed(d, r, rc ? rc : -ENOENT, why ? why : a->error ? a->text : err.text);
+	else if (r->state == RING_ALLOC && !r->link)
+		ask_grant(d, r, SIO_KIND_MEM, r->ring->mem, SIO_RING_TOTAL);
+	else if (r->state == RING_GRANT_MEMORY)
+		ask_grant(d, r, SIO_KIND_IRQ, r->ring->dint->irq, SIO_MSI_BYTES);
+	else
+		build_done(d, r);
+}
+
+/* ---- requests ---- */
+
+int smartiod_peer_dint_lookup(struct smartiod *d, struct smartiod_peer *p, const void *msg,
+			      struct sio_err *reterr)
+{
+	const struct sio_peer_dint_lookup *m = msg;
+	uint32_t adapter = sio_from_le32(m->adapter), peer_adapter = sio_from_le32(m->peer_adapter);
+	uint32_t flags = sio_from_le32(m->flags);
+	bool plain = flags & SIO_DINT_PLAIN;
+	struct smartiod_dint *dint;
+	struct smartiod_ring_op *r;
+	int rc;
+
+	if (!smartiod_path_up(d, p->node, adapter, peer_adapter))
+		return sio_fail(reterr, -ENETDOWN, "no link from adapter %u of %s to adapter %u",
+				adapter, d->host->name, peer_adapter);
+	dint = smartiod_dint_find(d, flags, adapter, sio_from_le32(m->number));
+	if (!dint)
+		return sio_fail(reterr, -ENOENT, "%s has no %s %u on adapter %u", d->host->name,
+				smartiod_dint_word(plain), sio_from_le32(m->number), adapter);
+	r = smartiod_op_new_peer(d, p->node, msg, sizeof(*r), smartiod_ring_step, reterr);
+	if (!r)
+		return reterr->code;
+	r->adapter = adapter;
+	r->peer_adapter = peer_adapter;
+	rc = smartiod_ring_start(d, r, dint, p->node, sio_from_le64(m->link), reterr);
+	if (rc < 0)
+		smartiod_op_free(d, &r->op);
+	return rc;
+}
+
+int smartiod_peer_dint_release(struct smartiod *d, struct smartiod_peer *p, const void *msg,
+			       struct sio_err *reterr)
+{
+	(void)reterr;
+	smartiod_ring_release(d, p->node,
+			      sio_from_le64(((const struct sio_peer_dint_release *)msg)->ring));
+	return 0;
+}
+
+int smartiod_dint_ring_free(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			    struct sio_err *reterr)
+{
+	const struct sio_msg_dint_ring_free *m = msg;
+	struct smartiod_dint *dint;
+	struct smartiod_ring *ring;
+
+	dint = smartiod_object_get(s, sio_from_le32(m->handle), SMARTIOD_DINT, reterr);
+	if (!dint)
+		return reterr->code;
+	ring = dint->rings;
+	while (ring && (ring->number != sio_from_le32(m->ring) || !ring->told || ring->freed))
+		ring = ring->next;
+	if (!ring)
+		return sio_fail(reterr, -EBADF, "data interrupt %u has no ring %u", dint->number,
+				sio_from_le32(m->ring));
+	if (ring->ended) {
+		smartiod_ring_free(d, ring);
+	} else {
+		/* The receiver cuts a sender off; the memory goes when that has let go. */
+		ring->freed = true;
+		smartiod_ring_tell_sender(d, ring);
+	}
+	smartiod_reply_ok(d, s, msg);
+	return 0;
+}

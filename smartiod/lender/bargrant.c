@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The lender's side of BAR maps: each run of pages that the asker gets, by the class table, is a
+ * view at the port (barview.c), and for another host a grant of that view.
+ *
+ * While a reset takes the doorbells of the device away nothing of them is opened, and what has just
+ * been opened is given back: a request waits until the asker has been told of the reset.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "smartiod/lender/barview.h"
+
+#define BOTH (SIO_ACCESS_READ | SIO_ACCESS_WRITE)
+
+struct part {
+	struct smartiod_bar_run run;
+	uint32_t access;
+	struct smartiod_view *view;
+	uint64_t grant;
+};
+
+struct bar_op {
+	struct smartiod_lend lend;
+	uint32_t bar, adapter, peer_adapter;
+	unsigned n_parts, at;
+	bool granting;
+	bool waiting; /* for the end of a reset */
+	bool fresh;   /* the registers are newly held: tell of who waits */
+	struct part part[SMARTIOD_BAR_RUNS];
+	struct sio_prep_bar_grant rep;
+};
+
+_Static_assert(SMARTIOD_BAR_RUNS <= SIO_MAP_PIECES, "a map holds all runs");
+
+static void bar_go(struct smartiod *d, struct bar_op *b);
+
+/* The parts from @first on, of which the asker was not told. */
+static void put_parts(struct smartiod *d, struct bar_op *b, unsigned first)
+{
+	struct smartiod_loan *l = b->lend.loan;
+
+	for (unsigned i = first; i < b->at; i++) {
+		smartiod_grant_end(d, b->part[i].grant);
+		if (!l->ended)
+			smartiod_view_grant_put(d, l, b->part[i].view->id, b->part[i].grant);
+	}
+	b->at = first;
+}
+
+/* Give back what the parts before the failure have; @error goes to the asker. */
+static void bar_fail(struct smartiod *d, struct bar_op *b, int error, const char *text)
+{
+	struct smartiod_loan *l = b->lend.loan;
+
+	put_parts(d, b, 0);
+	if (b->fresh && !l->ended)
+		smartiod_view_drop_registers(l);
+	smartiod_lend_fail(d, &b->lend, error, "BAR %" PRIu32 " of %s: %s", b->bar,
+			   l->device->topo->name, text);
+}
+
+static void bar_done(struct smartiod *d, struct bar_op *b)
+{
+	struct smartiod_loan *l = b->lend.loan;
+	struct sio_prep_bar_grant rep = b->rep; /* the operation goes before its asker looks */
+	int fds[SMARTIOD_BAR_RUNS];
+	bool fresh = b->fresh;
+	unsigned n = b->n_parts;
+
+	rep.borrower = sio_to_le64(l->id);
+	rep.fdid = sio_to_le32(l->device->fdid);
+	rep.n_pieces = sio_to_le32(b->n_parts);
+	for (unsigned i = 0; i < b->n_parts; i++)
+		fds[i] = b->part[i].view->fd;
+	l->pins++;
+	smartiod_lend_done(d, &b->lend, &rep, sizeof(rep), fds, n);
+	if (fresh)
+		smartiod_holder_welcome(d, l);
+	smartiod_loan_unpin(d, l);
+}
+
+/* Part b->at is complete. */
+static void part_done(struct smartiod *d, struct bar_op *b, const struct sio_wire_grant *g)
+{
+	struct part *p = &b->part[b->at];
+	struct sio_wire_bar_piece *piece = &b->rep.piece[b->at];
+
+	piece->offset = sio_to_le64(p->run.offset);
+	piece->bytes = sio_to_le64(p->run.length);
+	piece->view = sio_to_le64(p->view->id);
+	piece->fd_offset = sio_to_le64(p->view->fd_offset);
+	piece->access = sio_to_le32(p->access);
+	piece->flags = sio_to_le32(p->view->flags);
+	if (g)
+		piece->g = *g;
+	b->at++;
+	b->granting = false;
+	bar_go(d, b);
+}
+
+/* The view is there: grant it to the asker's host, or be done with the part. */
+static void part_view(struct smartiod *d, struct bar_op *b)
+{
+	struct smartiod_loan *l = b->lend.loan;
+	struct part *p = &b->part[b->at];
+	struct sio_req_grant req = {
+		.h = {.op = SIO_OP_GRANT, .owner = l->owner},
+		.source_kind = SIO_KIND_BAR,
+		.access = p->access,
+		.source = p->view->id,
+		.length = p->run.length,
+		.adapter = b->adapter,
+		.peer_node = l->node,
+		.peer_adapter = b->peer_adapter,
+	};
+
+	p->view->users++;
+	if (l->node != d->node) {
+		b->granting = true;
+		smartiod_port_ask(d, &b->lend.op, &req, sizeof(req));
+		return;
+	}
+	if (smartiod_view_grant_add(l, p->view->id, 0) < 0) {
+		smartiod_view_put(d, l, p->view);
+		bar_fail(d, b, -ENOMEM, "the lender's daemon is out of memory");
+		return;
+	}
+	part_done(d, b, NULL);
+}
+
+static struct smartiod_view *find_view(const struct bar_op *b, const struct part *p)
+{
+	return smartiod_view_find(b->lend.loan, b->bar, p->access, p->run.offset, p->run.length);
+}
+
+/* Doorbells are being taken away: nobody gets any before that is over. */
+static bool wait_for_reset(struct bar_op *b)
+{
+	if (b->part[b->at].run.use != SMARTIOD_BAR_DOORBELLS || !b->lend.loan->device->clearing)
+		return false;
+	b->granting = false;
+	b->waiting = true;
+	smartiod_op_park(&b->lend.op);
+	return true;
+}
+
+/* Parts that a reset took away meanwhile are had again. */
+static void forget_closed(struct smartiod *d, struct bar_op *b)
+{
+	for (unsigned i = 0; i < b->at; i++)
+		if (b->part[i].view->closed)
+			put_parts(d, b, i);
+}
+
+static void bar_go(struct smartiod *d, struct bar_op *b)
+{
+	struct smartiod_loan *l = b->lend.loan;
+	struct sio_req_bar req = {
+		.h = {.op = SIO_OP_BAR, .owner = l->owner},
+		.device = l->device->port.id,
+		.bar = b->bar,
+	};
+	struct part *p;
+
+	forget_closed(d, b);
+	if (b->at == b->n_parts) {
+		bar_done(d, b);
+		return;
+	}
+	if (wait_for_reset(b))
+		return;
+	p = &b->part[b->at];
+	p->view = find_view(b, p);
+	if (p->view) {
+		part_view(d, b);
+		return;
+	}
+	req.access = p->access;
+	req.offset = p->run.offset;
+	req.length = p->run.length;
+	smartiod_port_ask(d, &b->lend.op, &req, sizeof(req));
+}
+
+static void granted(struct smartiod *d, struct bar_op *b, const struct smartiod_answer *a)
+{
+	const struct sio_evt_grant *evt = a->msg;
+	struct smartiod_loan *l = b->lend.loan;
+	struct part *p = &b->part[b->at];
+	const struct smartiod_grant what = {.node = l->node,
+					    .adapter = b->adapter,
+					    .peer_adapter = b->peer_adapter,
+					    .purpose = SIO_GRANT_CPU};
+	struct sio_wire_grant g;
+	struct sio_err err;
+	int rc;
+
+	if (smartiod_op_orphan(&b->lend.op) ||
+	    !smartiod_path_up(d, l->node, b->adapter, b->peer_adapter)) {
+		smartiod_port_ungrant(d, evt->id);
+		smartiod_view_put(d, l, p->view);
+		bar_fail(d, b, -ENETDOWN, "the link to the borrower went down");
+		return;
+	}
+	if (l->device->clearing && p->run.use == SMARTIOD_BAR_DOORBELLS) {
+		smartiod_port_ungrant(d, evt->id);
+		smartiod_view_put(d, l, p->view);
+		wait_for_reset(b);
+		return;
+	}
+	rc = smartiod_grant_keep(d, evt->id, &what, &err);
+	if (rc < 0) {
+		smartiod_port_ungrant(d, evt->id);
+		smartiod_view_put(d, l, p->view);
+		smartiod_op_note(&b->lend.op, rc, err.reason);
+		bar_fail(d, b, rc, err.text);
+		return;
+	}
+	if (smartiod_view_grant_add(l, p->view->id, evt->id) < 0) {
+		smartiod_grant_end(d, evt->id);
+		smartiod_view_put(d, l, p->view);
+		bar_fail(d, b, -ENOMEM, "the lender's daemon is out of memory");
+		return;
+	}
+	p->grant = evt->id;
+	smartiod_wire_grant(evt, &g);
+	part_done(d, b, &g);
+}
+
+/* The port has a view for us. */
+static void opened(struct smartiod *d, struct bar_op *b, const struct smartiod_answer *a)
+{
+	struct sio_req_bar_close req = {.h.op = SIO_OP_BAR_CLOSE,
+					.id = ((const struct sio_evt_bar *)a->msg)->id};
+	struct smartiod_loan *l = b->lend.loan;
+	struct part *p = &b->part[b->at];
+
+	if (wait_for_reset(b)) {
+		smartiod_port_tell(d, &req, sizeof(req));
+		return;
+	}
+	p->view = smartiod_view_new(l, b->bar, p->access, &p->run, a);
+	if (p->view && (l->node != d->node || p->view->fd >= 0)) {
+		part_view(d, b);
+		return;
+	}
+	if (p->view) {
+		p->view->users = 1;
+		smartiod_view_put(d, l, p->view);
+		bar_fail(d, b, -EMFILE, smartiod_no_descriptor(d));
+		return;
+	}
+	smartiod_port_tell(d, &req, sizeof(req));
+	bar_fail(d, b, -ENOMEM, "the lender's daemon is out of memory");
+}
+
+static void refused(struct smartiod *d, struct bar_op *b, const struct smartiod_answer *a)
+{
+	struct part *p = &b->part[b->at];
+
+	if (b->granting)
+		smartiod_view_put(d, b->lend.loan, p->view);
+	if (wait_for_reset(b)) /* which took the view away, perhaps */
+		return;
+	/* Another request of this borrow has just got the only writable view there is. */
+	p->view = b->granting ? NULL : find_view(b, p);
+	if (p->view)
+		part_view(d, b);
+	else
+		bar_fail(d, b, a->error, a->text);
+}
+
+static void bar_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct bar_op *b = (struct bar_op *)op;
+	bool waited = b->waiting;
+
+	b->waiting = false;
+	if (b->lend.loan->ended) {
+		/* Views went with the owner; a grant made just before is still the port's. */
+		if (b->granting && !a->error)
+			smartiod_port_ungrant(d, ((const struct sio_evt_grant *)a->msg)->id);
+		bar_fail(d, b, -ECONNRESET, "the borrow ended");
+	} else if (waited && a->error) {
+		bar_fail(d, b, a->error, a->text);
+	} else if (waited) {
+		bar_go(d, b);
+	} else if (a->error) {
+		refused(d, b, a);
+	} else if (b->granting) {
+		granted(d, b, a);
+	} else {
+		opened(d, b, a);
+	}
+}
+
+void smartiod_bars_go_on(struct smartiod *d, const struct smartiod_device *dev)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->ops_all, key))) {
+		struct smartiod_op *op = SMARTIOD_OF(n, struct smartiod_op, by_id);
+
+		key = n->key;
+		if (op->wait == SMARTIOD_PARKED && op->step == bar_step &&
+		    ((struct bar_op *)op)->lend.loan->device == dev)
+			smartiod_op_resume(d, op);
+	}
+}
+
+/*
+ * The access a borrower gets to a run; 0: none. Registers asked for writing are taken here, so that
+ * nobody else gets them while the port works.
+ */
+static uint32_t run_access(struct bar_op *b, const struct smartiod_bar_run *run, uint32_t access)
+{
+	struct smartiod_loan *l = b->lend.loan;
+	bool fresh;
+
+	if (run->use == SMARTIOD_BAR_DOORBELLS)
+		return access & SIO_ACCESS_WRITE ? BOTH : 0; /* nothing can be read there */
+	if (!(access & SIO_ACCESS_WRITE) ||
+	    sio_ledger_take_registers(&l->device->ledger, l->id, &fresh, NULL) < 0)
+		return SIO_ACCESS_READ;
+	b->fresh |= fresh;
+	return BOTH;
+}
+
+/* The runs that [offset, end) touches; views are of whole runs, so that maps can share them. */
+static void choose_parts(struct bar_op *b, uint64_t offset, uint64_t end, uint32_t access)
+{
+	struct smartiod_bar_run run[SMARTIOD_BAR_RUNS];
+	unsigned n = smartiod_devclass_runs(&b->lend.loan->device->port, b->bar, run);
+
+	for (unsigned i = 0; i < n; i++) {
+		struct part *p = &b->part[b->n_parts];
+
+		if (run[i].offset >= end || run[i].offset + run[i].length <= offset)
+			continue;
+		p->run = run[i];
+		p->access = run_access(b, &run[i], access);
+		b->n_parts += p->access != 0;
+	}
+}
+
+/*
+ * Registers that another borrow holds are given as a mirror, to be read. Where nothing else is
+ * asked for, a program that means to write would be killed by its first store: it is told who holds
+ * them.
+ */
+static int check_writable(struct smartiod *d, const struct bar_op *b, uint32_t access,
+			  struct sio_err *reterr)
+{
+	const struct smartiod_loan *l = b->lend.loan, *holder;
+	const struct smartiod_peer *p;
+
+	holder = smartiod_loan_find(d, l->device->ledger.holder);
+	if (!(access & SIO_ACCESS_WRITE) || b->n_parts == 0 || !holder || holder == l)
+		return 0;
+	for (unsigned i = 0; i < b->n_parts; i++)
+		if (b->part[i].access & SIO_ACCESS_WRITE)
+			return 0;
+	p = smartiod_peer_find(d, holder->node);
+	return sio_fail(reterr, -EACCES,
+			"the registers of %s are held by pid %" PRIu32 " of %s: they can be mapped "
+			"to be read (SCI_FLAG_READONLY_MAP)",
+			l->device->topo->name, holder->pid, p ? p->host->name : d->host->name);
+}
+
+int smartiod_lend_bar_grant(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			    struct sio_err *reterr)
+{
+	const struct sio_peer_bar_grant *m = msg;
+	uint64_t offset = sio_from_le64(m->offset), end;
+	uint32_t bar = sio_from_le32(m->bar), access = sio_from_le32(m->access);
+	struct smartiod_loan *l;
+	struct bar_op *b;
+
+	l = smartiod_loan_get(d, from, sio_from_le32(m->fdid), sio_from_le64(m->borrower), reterr);
+	if (!l)
+		return reterr->code;
+	if (bar >= SIO_DEVICE_BARS || !l->device->port.bar_size[bar])
+		return sio_fail(reterr, -EINVAL, "%s has no BAR %" PRIu32, l->device->topo->name,
+				bar);
+	if (__builtin_add_overflow(offset, sio_from_le64(m->bytes), &end) || end == offset ||
+	    end > l->device->port.bar_size[bar])
+		return sio_fail(
+			reterr, -ERANGE, "%" PRIu64 " bytes at %#" PRIx64 " of a BAR of %#" PRIx64,
+			sio_from_le64(m->bytes), offset, (uint64_t)l->device->port.bar_size[bar]);
+	if (!(access & SIO_ACCESS_READ) || access & ~BOTH)
+		return sio_fail(reterr, -EINVAL, "access %#" PRIx32, access);
+	if (from->node != d->node && !smartiod_path_up(d, from->node, sio_from_le32(m->adapter),
+						       sio_from_le32(m->peer_adapter)))
+		return sio_fail(reterr, -ENETDOWN, "the link of adapter %" PRIu32 " is down",
+				sio_from_le32(m->adapter));
+	b = smartiod_lend_new(d, from, msg, sizeof(*b), l, bar_step, reterr);
+	if (!b)
+		return reterr->code;
+	b->bar = bar;
+	b->adapter = sio_from_le32(m->adapter);
+	b->peer_adapter = sio_from_le32(m->peer_adapter);
+	choose_parts(b, offset, end, access);
+	if (check_writable(d, b, access, reterr) < 0) {
+		smartiod_op_free(d, &b->lend.op);
+		smartiod_loan_unpin(d, l);
+		return reterr->code;
+	}
+	bar_go(d, b);
+	return 0;
+}
+
+int smartiod_lend_bar_release(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			      struct sio_err *reterr)
+{
+	const struct sio_peer_bar_release *m = msg;
+	struct smartiod_loan *l = smartiod_loan_find(d, sio_from_le64(m->borrower));
+
+	(void)reterr;
+	if (l && l->node == from->node && !l->ended)
+		smartiod_view_grant_put(d, l, sio_from_le64(m->view), sio_from_le64(m->grant));
+	return 0;
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The lender's views of BAR pages: one per borrow, run of pages and access, shared by all maps of
+ * that borrow; and for another host a grant of the view per map.
+ *
+ * A reset takes views of doorbells away, from whoever has them: behind a doorbell is another
+ * borrower's queue next, and who was stopped before it learnt of the reset would ring that. Such a
+ * view is closed at the port. It stays in the books, as do its grants, until its borrower lets go
+ * of it.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "smartiod/lender/barview.h"
+#include "smartiod/restart/restore.h"
+
+/* ---- views ---- */
+
+struct smartiod_view *smartiod_view_find(struct smartiod_loan *l, uint32_t bar, uint32_t access,
+					 uint64_t offset, uint64_t length)
+{
+	struct smartiod_view *v = l->views;
+
+	while (v && (v->closed || v->bar != bar || v->access != access || v->offset != offset ||
+		     v->length != length))
+		v = v->next;
+	return v;
+}
+
+static bool writes_registers(const struct smartiod_view *v)
+{
+	return v->flags & SIO_BAR_REGISTERS && v->access & SIO_ACCESS_WRITE;
+}
+
+void smartiod_view_drop_registers(struct smartiod_loan *l)
+{
+	for (const struct smartiod_view *v = l->views; v; v = v->next)
+		if (writes_registers(v))
+			return;
+	sio_ledger_drop_registers(&l->device->ledger, l->id);
+}
+
+void smartiod_view_put(struct smartiod *d, struct smartiod_loan *l, struct smartiod_view *v)
+{
+	struct sio_req_bar_close req = {.h.op = SIO_OP_BAR_CLOSE, .id = v->id};
+	struct smartiod_view **at = &l->views;
+	bool registers = writes_registers(v);
+
+	if (--v->users)
+		return;
+	while (*at != v)
+		at = &(*at)->next;
+	*at = v->next;
+	if (!l->ended && !v->closed)
+		smartiod_port_tell(d, &req, sizeof(req));
+	smartiod_close_fd(d, &v->fd);
+	free(v);
+	if (registers)
+		smartiod_view_drop_registers(l);
+}
+
+struct smartiod_view *smartiod_view_new(struct smartiod_loan *l, uint32_t bar, uint32_t access,
+					const struct smartiod_bar_run *run,
+					const struct smartiod_answer *a)
+{
+	const struct sio_evt_bar *evt = a->msg;
+	struct smartiod_view *v = calloc(1, sizeof(*v));
+
+	if (!v)
+		return NULL;
+	*v = (struct smartiod_view){.id = evt->id,
+				    .bar = bar,
+				    .access = access,
+				    .flags = evt->bar_flags,
+				    .doorbells = run->use == SMARTIOD_BAR_DOORBELLS,
+				    .offset = run->offset,
+				    .length = run->length,
+				    .fd_offset = evt->offset,
+				    .fd = smartiod_take_fd(a, 0)};
+	/* Not every port knows what a page is for; the class does. */
+	if (run->use == SMARTIOD_BAR_REGISTERS && access & SIO_ACCESS_WRITE)
+		v->flags |= SIO_BAR_REGISTERS;
+	v->next = l->views;
+	l->views = v;
+	return v;
+}
+
+/* ---- grants of views ---- */
+
+void smartiod_view_grant_put(struct smartiod *d, struct smartiod_loan *l, uint64_t view,
+			     uint64_t grant)
+{
+	struct smartiod_view_grant **at = &l->grants, *g;
+	struct smartiod_view *v = l->views;
+
+	while (*at && ((*at)->view != view || (*at)->grant != grant))
+		at = &(*at)->next;
+	g = *at;
+	if (!g)
+		return;
+	*at = g->next;
+	smartiod_grant_cut(d, grant); /* its importer may be unmapping it still */
+	free(g);
+	while (v && v->id != view)
+		v = v->next;
+	if (v)
+		smartiod_view_put(d, l, v);
+}
+
+int smartiod_view_grant_add(struct smartiod_loan *l, uint64_t view, uint64_t grant)
+{
+	struct smartiod_view_grant *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return -ENOMEM;
+	g->view = view;
+	g->grant = grant;
+	g->next = l->grants;
+	l->grants = g;
+	return 0;
+}
+
+void smartiod_views_end(struct smartiod *d, struct smartiod_loan *l)
+{
+	while (l->grants) {
+		struct smartiod_view_grant *g = l->grants;
+
+		l->grants = g->next;
+		smartiod_grant_cut(d, g->grant);
+		free(g);
+	}
+	while (l->views) {
+		struct smartiod_view *v = l->views;
+
+		l->views = v->next;
+		smartiod_close_fd(d, &v->fd);
+		free(v);
+	}
+}
+
+/* What the port has there, by the class of the device; NULL: nothing that is known. */
+static const struct smartiod_bar_run *find_run(const struct smartiod_device *dev, uint32_t bar,
+					       const struct smartiod_leftover *left,
+					       struct smartiod_bar_run run[SMARTIOD_BAR_RUNS])
+{
+	unsigned n = smartiod_devclass_runs(&dev->port, bar, run);
+	uint64_t offset = left->address - dev->port.bar_addr[bar];
+
+	for (unsigned i = 0; i < n; i++)
+		if (run[i].offset == offset && run[i].length == left->length)
+			return &run[i];
+	return NULL;
+}
+
+/* ---- a reset ---- */
+
+static void close_view(struct smartiod *d, struct smartiod_loan *l, struct smartiod_view *v)
+{
+	v->closed = true;
+	smartiod_close_fd(d, &v->fd);
+	for (const struct smartiod_view_grant *g = l->grants; g; g = g->next)
+		if (g->view == v->id)
+			smartiod_grant_cut(d, g->grant);
+	/* Another host's daemon does so when it hears of the reset. */
+	if (l->node == d->node)
+		smartiod_borrow_doorbells_gone(d, l->device, l->id);
+}
+
+/* Of before we were started, of whom has not said yet that they are his, and perhaps never does. */
+static struct smartiod_leftover *doorbells_left(struct smartiod *d,
+						const struct smartiod_device *dev)
+{
+	struct smartiod_bar_run runs[SMARTIOD_BAR_RUNS];
+	const struct smartiod_bar_run *run;
+	struct smartiod_leftover *left;
+
+	for (left = smartiod_leftover_after(d, 0); left;
+	     left = smartiod_leftover_after(d, left->by_id.key))
+		for (uint32_t bar = 0; bar < SIO_DEVICE_BARS; bar++) {
+			if (left->kind != SIO_KIND_BAR || left->device != dev->port.id ||
+			    !dev->port.bar_size[bar])
+				continue;
+			run = find_run(dev, bar, left, runs);
+			if (run && run->use == SMARTIOD_BAR_DOORBELLS)
+				return left;
+		}
+	return NULL;
+}
+
+uint64_t smartiod_doorbells_take(struct smartiod *d, struct smartiod_device *dev)
+{
+	struct smartiod_leftover *left;
+	uint64_t id = 0;
+
+	for (struct smartiod_loan *l = smartiod_loan_after(d, 0); l;
+	     l = smartiod_loan_after(d, l->id))
+		for (struct smartiod_view *v = l->views; l->device == dev && v; v = v->next)
+			if (v->doorbells && !v->closed) {
+				close_view(d, l, v);
+				return v->id;
+			}
+	left = doorbells_left(d, dev);
+	if (left) {
+		id = left->by_id.key;
+		smartiod_leftover_done(d, left);
+	}
+	return id;
+}
+
+/* ---- views of before we were started ---- */
+
+/*
+ * The view @left. NULL: it leads nowhere, or will not for long: its pages were being taken away, by
+ * a reset that the program has not heard of (@reset).
+ */
+static int view_again(struct smartiod *d, struct smartiod_loan *l, uint32_t bar, bool reset,
+		      struct smartiod_leftover *left, struct smartiod_view **ret,
+		      struct sio_err *reterr)
+{
+	struct smartiod_bar_run runs[SMARTIOD_BAR_RUNS];
+	const struct smartiod_bar_run *run = find_run(l->device, bar, left, runs);
+	struct smartiod_view *v;
+
+	if (!run)
+		return sio_fail(reterr, -ENOENT, "view %" PRIu64 " is none of BAR %" PRIu32,
+				left->by_id.key, bar);
+	if (reset && run->use == SMARTIOD_BAR_DOORBELLS)
+		return 0;
+	if (left->fd[0] < 0)
+		return sio_fail(reterr, -EMFILE, "its descriptor could not be had again");
+	v = calloc(1, sizeof(*v));
+	if (!v)
+		return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
+	*v = (struct smartiod_view){.id = left->by_id.key,
+				    .bar = bar,
+				    .access = (uint32_t)left->cookie,
+				    .doorbells = run->use == SMARTIOD_BAR_DOORBELLS,
+				    .offset = run->offset,
+				    .length = run->length,
+				    .fd = smartiod_leftover_take_fd(left, 0)};
+	if (run->use == SMARTIOD_BAR_REGISTERS && v->access & SIO_ACCESS_WRITE) {
+		v->flags = SIO_BAR_REGISTERS;
+		sio_ledger_hold_again(&l->device->ledger, l->id);
+	}
+	smartiod_leftover_done(d, left);
+	v->next = l->views;
+	l->views = v;
+	*ret = v;
+	return 0;
+}
+
+int smartiod_view_again(struct smartiod *d, struct smartiod_loan *l, uint32_t bar, uint64_t id,
+			bool reset, struct smartiod_view **ret, struct sio_err *reterr)
+{
+	struct smartiod_view *v = l->views;
+	struct smartiod_leftover *left;
+	struct sio_err err;
+	int rc = 0;
+
+	while (v && (v->id != id || v->bar != bar))
+		v = v->next;
+	/* What the port does not have any more gives nobody anything: it need not be true. */
+	left = v ? NULL : smartiod_leftover_get(d, SIO_KIND_BAR, l->owner, id, &err);
+	if (left)
+		rc = view_again(d, l, bar, reset, left, &v, reterr);
+	if (rc < 0)
+		return rc;
+	*ret = v;
+	if (!v)
+		return 0;
+	v->users++;
+	if (smartiod_view_grant_add(l, id, 0) < 0) {
+		smartiod_view_put(d, l, v);
+		return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
+	}
+	return 0;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The lender's directory of device segments: memory that belongs to a device, in the lender's own
+ * memory or in a borrower's. An entry ends with its last connection, or with the borrow that made
+ * it.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "smartiod/restart/restore.h"
+
+static struct smartiod_dev_seg *find(struct smartiod_device *dev, uint64_t private_to, uint32_t id)
+{
+	struct smartiod_dev_seg *s = dev->segs;
+
+	while (s && (s->private_to != private_to || s->id != id))
+		s = s->next;
+	return s;
+}
+
+/* How many a borrow has made: one program cannot fill the lender's memory with entries. */
+static unsigned count_of(const struct smartiod_loan *l)
+{
+	unsigned n = 0;
+
+	for (const struct smartiod_dev_seg *s = l->device->segs; s; s = s->next)
+		n += s->creator == l->id;
+	return n;
+}
+
+/* Take it out of the directory; its memory, if it is here, goes when nobody uses it. */
+static void drop(struct smartiod *d, struct smartiod_device *dev, struct smartiod_dev_seg *s,
+		 bool owner_gone)
+{
+	struct smartiod_dev_seg **at = &dev->segs;
+
+	while (*at != s)
+		at = &(*at)->next;
+	*at = s->next;
+	if (s->segment)
+		smartiod_segment_end(d, s->segment, owner_gone ? SCI_CB_LOST : SCI_CB_DISCONNECT,
+				     owner_gone);
+	free(s);
+}
+
+void smartiod_dev_segs_end(struct smartiod *d, struct smartiod_loan *l)
+{
+	struct smartiod_dev_seg *s, *next;
+
+	for (s = l->device->segs; s; s = next) {
+		next = s->next;
+		if (s->creator == l->id)
+			drop(d, l->device, s, true);
+	}
+}
+
+void smartiod_dev_segs_free(struct smartiod_device *dev)
+{
+	while (dev->segs) {
+		struct smartiod_dev_seg *s = dev->segs;
+
+		dev->segs = s->next;
+		free(s);
+	}
+}
+
+/* Return: it is one of ours. */
+bool smartiod_dev_seg_idle(struct smartiod *d, struct smartiod_segment *seg)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&smartiod_devices(d)->all, key))) {
+		struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
+
+		key = n->key;
+		for (struct smartiod_dev_seg *s = dev->segs; s; s = s->next)
+			if (s->segment == seg) {
+				drop(d, dev, s, false);
+				return true;
+			}
+	}
+	return false;
+}
+
+/* ---- CREATE ---- */
+
+struct create_op {
+	struct smartiod_lend lend;
+	struct smartiod_segment *segment; /* pinned */
+};
+
+static void fill_reply(const struct smartiod_loan *l, const struct smartiod_dev_seg *s,
+		       struct sio_prep_dev_seg *ret)
+{
+	*ret = (struct sio_prep_dev_seg){
+		.borrower = sio_to_le64(l->id),
+		.uid = sio_to_le64(s->uid),
+		.bytes = sio_to_le64(s->bytes),
+		.fdid = sio_to_le32(l->device->fdid),
+		.node = sio_to_le32(s->node),
+		.segment_id = sio_to_le32(s->id),
+	};
+}
+
+static struct smartiod_dev_seg *by_segment(struct smartiod_device *dev,
+					   const struct smartiod_segment *seg)
+{
+	struct smartiod_dev_seg *s = dev->segs;
+
+	while (s && s->segment != seg)
+		s = s->next;
+	return s;
+}
+
+static void create_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct create_op *c = (struct create_op *)op;
+	struct smartiod_loan *l = c->lend.loan;
+	struct smartiod_segment *seg = c->segment;
+	struct smartiod_dev_seg *s = by_segment(l->device, seg);
+	struct sio_prep_dev_seg rep;
+
+	if (!a->error)
+		smartiod_segment_ready(seg, a);
+	if (!s) { /* the borrow ended meanwhile, and the port has the memory back */
+		smartiod_segment_unpin(d, seg);
+		smartiod_lend_fail(d, &c->lend, -ECONNRESET, "the borrow ended");
+		return;
+	}
+	if (a->error || seg->fd < 0) {
+		drop(d, l->device, s, false);
+		smartiod_segment_unpin(d, seg);
+		smartiod_lend_fail(d, &c->lend, a->error ? a->error : -EMFILE,
+				   "memory beside %s: %s", l->device->topo->name,
+				   a->error ? a->text : smartiod_no_descriptor(d));
+		return;
+	}
+	seg->device = l->device->fdid;
+	s->bytes = seg->bytes;
+	fill_reply(l, s, &rep);
+	smartiod_segment_unpin(d, seg);
+	smartiod_lend_done(d, &c->lend, &rep, sizeof(rep), NULL, 0);
+}
+
+/* Memory of this host for @s; the answer follows. */
+static int place_here(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+		      struct smartiod_loan *l, struct smartiod_dev_seg *s, struct sio_err *reterr)
+{
+	struct sio_req_alloc req = {
+		.h = {.op = SIO_OP_ALLOC, .owner = l->owner},
+		.size = s->bytes,
+		.highest = SIO_PORT_ANY,
+		.near_device = l->device->port.id,
+		.access = SIO_ACCESS_READ | SIO_ACCESS_WRITE,
+	};
+	struct create_op *c;
+	int rc;
+
+	if (s->bytes > d->host->ram_size)
+		return sio_fail_exhausted(
+			reterr, -ENOSPC, SIO_OUT_OF_RAM,
+			"%" PRIu64 " bytes beside %s; %s has %" PRIu64 " bytes of memory", s->bytes,
+			l->device->topo->name, d->host->name, d->host->ram_size);
+	c = smartiod_lend_new(d, from, msg, sizeof(*c), l, create_step, reterr);
+	if (!c)
+		return reterr->code;
+	rc = smartiod_segment_new(d, NULL, l->owner, false, s->id, s->bytes, &c->segment, reterr);
+	if (rc < 0) {
+		l->pins--; /* the caller has it: it is not freed here */
+		smartiod_op_free(d, &c->lend.op);
+		return rc;
+	}
+	smartiod_segment_pin(c->segment);
+	s->node = d->node;
+	s->uid = c->segment->uid;
+	s->segment = c->segment;
+	smartiod_port_ask(d, &c->lend.op, &req, sizeof(req));
+	return 0;
+}
+
+static int check_type(uint32_t memtype, struct sio_err *reterr)
+{
+	if (memtype == SCI_MEMTYPE_PRIVATE || memtype == SCI_MEMTYPE_SHARED)
+		return 0;
+	return sio_fail(reterr, -EINVAL,
+			"memory type %" PRIu32 "; SCI_MEMTYPE_PRIVATE or _SHARED is right",
+			memtype);
+}
+
+int smartiod_lend_dev_seg_create(struct smartiod *d, const struct smartiod_from *from,
+				 const void *msg, struct sio_err *reterr)
+{
+	const struct sio_peer_dev_seg_create *m = msg;
+	uint32_t id = sio_from_le32(m->segment_id), memtype = sio_from_le32(m->memtype);
+	struct sio_prep_dev_seg rep;
+	struct smartiod_dev_seg *s;
+	struct smartiod_loan *l;
+	uint64_t private_to;
+	int rc;
+
+	l = smartiod_loan_get(d, from, sio_from_le32(m->fdid), sio_from_le64(m->borrower), reterr);
+	if (!l || check_type(memtype, reterr) < 0)
+		return reterr->code;
+	if (m->bytes == 0)
+		return sio_fail(reterr, -EINVAL, "a segment has at least 1 byte");
+	private_to = memtype == SCI_MEMTYPE_PRIVATE ? l->id : 0;
+	if (find(l->device, private_to, id))
+		return sio_fail(reterr, -EEXIST, "device segment id %#" PRIx32 " of %s is taken",
+				id, l->device->topo->name);
+	if (count_of(l) >= SMARTIOD_MAX_OBJECTS)
+		return sio_fail_exhausted(reterr, -EMFILE, SIO_OUT_OF_DEVICE_SEGMENTS,
+					  "this borrow has made %u device segments",
+					  SMARTIOD_MAX_OBJECTS);
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
+	s->private_to = private_to;
+	s->creator = l->id;
+	s->id = id;
+	s->node = from->node;
+	s->bytes = sio_from_le64(m->bytes);
+	s->uid = sio_from_le64(m->uid);
+	s->next = l->device->segs;
+	l->device->segs = s;
+	if (s->uid) {
+		fill_reply(l, s, &rep);
+		smartiod_from_reply(d, from, msg, &rep, sizeof(rep));
+		return 0;
+	}
+	rc = place_here(d, from, msg, l, s, reterr);
+	if (rc < 0) {
+		l->device->segs = s->next;
+		free(s);
+	}
+	return rc;
+}
+
+int smartiod_dev_seg_again(struct smartiod *d, struct smartiod_loan *l, uint32_t id,
+			   uint32_t memtype, struct smartiod_leftover *left, struct sio_err *reterr)
+{
+	uint64_t private_to = memtype == SCI_MEMTYPE_PRIVATE ? l->id : 0;
+	struct smartiod_dev_seg *s;
+	int rc = check_type(memtype, reterr);
+
+	if (rc < 0)
+		return rc;
+	if (find(l->device, private_to, id))
+		return sio_fail(reterr, -EEXIST, "device segment id %#" PRIx32 " is taken", id);
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
+	rc = smartiod_segment_new(d, NULL, l->owner, false, id, left->length, &s->segment, reterr);
+	if (rc < 0) {
+		free(s);
+		return rc;
+	}
+	smartiod_segment_take_leftover(d, s->segment, left);
+	s->segment->device = l->device->fdid;
+	s->private_to = private_to;
+	s->creator = l->id;
+	s->id = id;
+	s->node = d->node;
+	s->bytes = s->segment->bytes;
+	s->uid = s->segment->uid;
+	s->next = l->device->segs;
+	l->device->segs = s;
+	smartiod_restore_mapped(d, s->segment); /* for those, too, who are dead and in quarantine */
+	return 0;
+}
+
+/* ---- LOOKUP, END ---- */
+
+int smartiod_lend_dev_seg_lookup(struct smartiod *d, const struct smartiod_from *from,
+				 const void *msg, struct sio_err *reterr)
+{
+	const struct sio_peer_dev_seg_lookup *m = msg;
+	uint32_t id = sio_from_le32(m->segment_id), memtype = sio_from_le32(m->memtype);
+	struct sio_prep_dev_seg rep;
+	struct smartiod_dev_seg *s;
+	struct smartiod_loan *l;
+
+	l = smartiod_loan_get(d, from, sio_from_le32(m->fdid), sio_from_le64(m->borrower), reterr);
+	if (!l || check_type(memtype, reterr) < 0)
+		return reterr->code;
+	s = find(l->device, memtype == SCI_MEMTYPE_PRIVATE ? l->id : 0, id);
+	if (!s || (s->segment && !s->segment->ready))
+		return sio_fail(reterr, -ENOENT, "%s has no %s device segment %#" PRIx32,
+				l->device->topo->name,
+				memtype == SCI_MEMTYPE_PRIVATE ? "private" : "shared", id);
+	fill_reply(l, s, &rep);
+	smartiod_from_reply(d, from, msg, &rep, sizeof(rep));
+	return 0;
+}
+
+int smartiod_lend_dev_seg_end(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			      struct sio_err *reterr)
+{
+	const struct sio_peer_dev_seg_end *m = msg;
+	struct smartiod_device *dev;
+	struct smartiod_dev_seg *s;
+
+	dev = smartiod_device_ours(d, sio_from_le32(m->fdid), reterr);
+	if (!dev)
+		return 0; /* gone, and its directory with it */
+	for (s = dev->segs; s; s = s->next)
+		if (s->node == from->node && !s->segment && s->uid == sio_from_le64(m->uid)) {
+			drop(d, dev, s, false);
+			return 0;
+		}
+	return 0;
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Holds: memory that queues of a device lie in. The lender knows who mapped what, and no queue; the
+ * holder of the registers makes the queues, and only hears from others whose memory they are to lie
+ * in. So it asks: a hold is the lender's word that the range is mapped by that borrower, and that
+ * it stays so until the holder of the registers lets go of it, or the device has no queue any more
+ * (SETTLED, RESET). It outlives who took it, as the queues do.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "smartiod/lender/lend.h"
+
+/* ---- the lender's side ---- */
+
+int smartiod_hold_add(struct smartiod_dma *dma, uint32_t node, struct sio_err *reterr)
+{
+	struct smartiod_hold *h = dma->holds;
+
+	if (smartiod_hold_count(dma) == UINT32_MAX)
+		return sio_fail_exhausted(reterr, -ENOSPC, SIO_OUT_OF_HOLDS,
+					  "%s: %" PRIu32 " queues lie in one mapping",
+					  dma->loan->device->topo->name, UINT32_MAX);
+	while (h && h->node != node)
+		h = h->next;
+	if (!h) {
+		h = calloc(1, sizeof(*h));
+		if (!h)
+			return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
+		h->node = node;
+		h->next = dma->holds;
+		dma->holds = h;
+	}
+	h->count++;
+	return 0;
+}
+
+uint32_t smartiod_hold_count(const struct smartiod_dma *dma)
+{
+	uint32_t count = 0;
+
+	for (const struct smartiod_hold *h = dma->holds; h; h = h->next)
+		count += h->count;
+	return count;
+}
+
+void smartiod_holds_drop(struct smartiod_dma *dma)
+{
+	struct smartiod_hold *h;
+
+	while ((h = dma->holds)) {
+		dma->holds = h->next;
+		free(h);
+	}
+}
+
+/* One of @node's; @any: else of another's. False: there is none. */
+static bool let_go(struct smartiod_dma *dma, uint32_t node, bool any)
+{
+	struct smartiod_hold **at = &dma->holds, *h;
+
+	while (*at && (*at)->node != node)
+		at = &(*at)->next;
+	if (!*at && any)
+		at = &dma->holds;
+	h = *at;
+	if (!h)
+		return false;
+	if (--h->count == 0) {
+		*at = h->next;
+		free(h);
+	}
+	return true;
+}
+
+static bool covers(const struct smartiod_dma *dma, uint64_t ioaddr, uint64_t bytes)
+{
+	/* What lies with a host or behind a link that went down is no memory any more. */
+	bool reachable = !dma->window || (dma->grant && !dma->lost);
+
+	return reachable && !dma->unmapping && ioaddr >= dma->iova &&
+	       ioaddr - dma->iova <= dma->bytes && bytes <= dma->bytes - (ioaddr - dma->iova);
+}
+
+static struct smartiod_dma *find(struct smartiod *d, struct smartiod_device *dev, uint64_t of,
+				 uint64_t ioaddr, uint64_t bytes, struct sio_err *reterr)
+{
+	struct smartiod_loan *l = smartiod_loan_find(d, of);
+
+	if (!l || l->device != dev || !l->ready || l->ended) {
+		sio_fail(reterr, -EINVAL, "%s: no live borrow has number %" PRIu64, dev->topo->name,
+			 of);
+		return NULL;
+	}
+	for (struct smartiod_dma *dma = l->dmas; dma; dma = dma->next)
+		if (covers(dma, ioaddr, bytes))
+			return dma;
+	sio_fail(reterr, -ERANGE,
+		 "%s: borrow %" PRIu64 " has no mapping that covers %" PRIu64 " bytes at %#" PRIx64,
+		 dev->topo->name, of, bytes, ioaddr);
+	return NULL;
+}
+
+int smartiod_lend_hold(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+		       struct sio_err *reterr)
+{
+	const struct sio_peer_hold *m = msg;
+	struct sio_prep_hold rep = {.borrower = m->borrower, .fdid = m->fdid};
+	struct smartiod_dma *dma;
+	struct smartiod_loan *l;
+	int rc;
+
+	l = smartiod_loan_get_holder(d, from, sio_from_le32(m->fdid), sio_from_le64(m->borrower),
+				     reterr);
+	if (!l)
+		return reterr->code;
+	if (m->bytes == 0)
+		return sio_fail(reterr, -EINVAL, "%s: a queue has at least 1 byte",
+				l->device->topo->name);
+	if (l->device->clearing)
+		return sio_fail(reterr, -EBUSY, "%s is being reset", l->device->topo->name);
+	dma = find(d, l->device, sio_from_le64(m->of), sio_from_le64(m->ioaddr),
+		   sio_from_le64(m->bytes), reterr);
+	if (!dma)
+		return reterr->code;
+	rc = smartiod_hold_add(dma, from->node, reterr);
+	if (rc < 0)
+		return rc;
+	rep.hold = sio_to_le64(dma->by_id.key);
+	rep.generation = sio_to_le32(l->device->generation);
+	rep.h.size = sio_to_le32(sizeof(rep));
+	smartiod_from_reply(d, from, msg, &rep, sizeof(rep));
+	return 0;
+}
+
+/* The mapping for @dev that hold @number is of; NULL. */
+static struct smartiod_dma *held(struct smartiod *d, const struct smartiod_device *dev,
+				 uint64_t number)
+{
+	struct smartiod_tree_node *n = smartiod_tree_find(&smartiod_devices(d)->dmas, number);
+	struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
+
+	return dma && dma->loan->device == dev ? dma : NULL;
+}
+
+int smartiod_lend_unhold(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			 struct sio_err *reterr)
+{
+	const struct sio_peer_unhold *m = msg;
+	struct sio_msg ok = {.size = sio_to_le32(sizeof(ok))};
+	uint64_t hold = sio_from_le64(m->hold);
+	struct smartiod_dma *dma;
+	struct smartiod_loan *l;
+
+	l = smartiod_loan_get_holder(d, from, sio_from_le32(m->fdid), sio_from_le64(m->borrower),
+				     reterr);
+	if (!l)
+		return reterr->code;
+	dma = held(d, l->device, hold);
+	if (!dma || !let_go(dma, from->node, true))
+		return sio_fail(reterr, -EINVAL, "%s: no memory is held by number %" PRIu64,
+				l->device->topo->name, hold);
+	smartiod_from_reply(d, from, msg, &ok, sizeof(ok));
+	return 0;
+}
+
+/*
+ * A hold that no program heard of. Who asked for it may have ended, or let go of the registers;
+ * what counts is that its node has one, and that the device's queues have not been ended since.
+ */
+int smartiod_peer_hold_release(struct smartiod *d, struct smartiod_peer *p, const void *msg,
+			       struct sio_err *reterr)
+{
+	const struct sio_peer_hold_release *m = msg;
+	struct smartiod_device *dev = smartiod_device_known(d, sio_from_le32(m->fdid));
+	struct smartiod_dma *dma = dev ? held(d, dev, sio_from_le64(m->hold)) : NULL;
+
+	(void)reterr;
+	if (dma && dev->generation == sio_from_le32(m->generation))
+		let_go(dma, p->node, false);
+	return 0;
+}
+
+void smartiod_holds_end(struct smartiod *d, struct smartiod_device *dev)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&smartiod_devices(d)->dmas, key))) {
+		struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
+
+		key = n->key;
+		if (dma->loan->device == dev)
+			smartiod_holds_drop(dma);
+	}
+}
+
+/* ---- the borrower's side ---- */
+
+void smartiod_hold_late(struct smartiod *d, uint32_t node, const struct sio_prep_hold *rep)
+{
+	struct sio_peer_hold_release msg = {.h.type = sio_to_le32(SIO_PEER_HOLD_RELEASE),
+					    .hold = rep->hold,
+					    .fdid = rep->fdid,
+					    .generation = rep->generation};
+
+	smartiod_peer_tell(d, node, &msg, sizeof(msg));
+}
+
+static void hold_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct smartiod_borrow *b = ((struct smartiod_borrow_op *)op)->borrow;
+	struct sio_rep_dev_hold rep = {.hold = 0};
+
+	if (a->error) {
+		smartiod_op_error(d, op, a->error, "%s", a->text);
+	} else {
+		rep.hold = ((const struct sio_prep_hold *)a->msg)->hold;
+		smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
+	}
+	smartiod_op_free(d, op);
+	smartiod_borrow_unpin(d, b);
+}
+
+int smartiod_dev_hold(struct smartiod *d, struct smartiod_session *s, const void *msg,
+		      struct sio_err *reterr)
+{
+	const struct sio_msg_dev_hold *m = msg;
+	struct smartiod_borrow *b = smartiod_borrow_get(s, sio_from_le32(m->device), reterr);
+	struct sio_peer_hold request = {.h.type = sio_to_le32(SIO_PEER_HOLD),
+					.of = m->borrower,
+					.ioaddr = m->ioaddr,
+					.bytes = m->bytes};
+
+	if (!b)
+		return reterr->code;
+	request.borrower = sio_to_le64(b->id);
+	request.fdid = sio_to_le32(b->device->fdid);
+	return smartiod_borrow_ask(d, s, msg, b, hold_step, &request, sizeof(request), reterr);
+}
+
+int smartiod_dev_unhold(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			struct sio_err *reterr)
+{
+	const struct sio_msg_dev_unhold *m = msg;
+	struct smartiod_borrow *b = smartiod_borrow_get(s, sio_from_le32(m->device), reterr);
+	struct sio_peer_unhold request = {.h.type = sio_to_le32(SIO_PEER_UNHOLD), .hold = m->hold};
+
+	if (!b)
+		return reterr->code;
+	request.borrower = sio_to_le64(b->id);
+	request.fdid = sio_to_le32(b->device->fdid);
+	return smartiod_borrow_ask(d, s, msg, b, NULL, &request, sizeof(request), reterr);
+}

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Interrupt vectors of devices, the lender's side (vector_ask.c: the borrower's). A borrower asks
+ * that a vector triggers a plain interrupt that it is connected to, of any host. To that interrupt
+ * the device is one more sender: the lender connects it, maps its trigger for the device, and sets
+ * the vector. All that hangs on the borrow's owner: when the borrow ends the port silences the
+ * vector at once, and there is nothing to wait for.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "smartiod/interrupt/dint.h"
+#include "smartiod/lender/lend.h"
+
+struct vector_op {
+	struct smartiod_lend lend;
+	struct smartiod_vector *v;
+	struct smartiod_requester_user user;
+	struct sio_wire_grant trigger;
+	enum { LOOKUP, MAP, REQUESTER, SET } state;
+};
+
+static struct smartiod_vector *find(const struct smartiod_device *dev, uint32_t number)
+{
+	struct smartiod_vector *v = dev->vectors;
+
+	while (v && v->number != number)
+		v = v->next;
+	return v;
+}
+
+static struct smartiod_vector *vector_new(struct smartiod *d, struct smartiod_loan *l,
+					  uint32_t number, const struct sio_peer_vector *m)
+{
+	struct smartiod_vector *v = calloc(1, sizeof(*v));
+
+	if (!v)
+		return NULL;
+	v->loan = l;
+	v->device = l->device;
+	v->number = number;
+	v->link.of_device = true;
+	v->link.plain = true;
+	v->link.node = sio_from_le32(m->node);
+	v->link.number = sio_from_le32(m->number);
+	v->link.pid = l->pid;
+	v->link.id = smartiod_uid(d);
+	smartiod_tree_add(&d->dint_links, &v->link.by_id, v->link.id);
+	v->next = l->device->vectors;
+	l->device->vectors = v;
+	return v;
+}
+
+static void fill_off(struct sio_req_vector *ret, const struct smartiod_device *dev, uint32_t number)
+{
+	*ret = (struct sio_req_vector){
+		.h.op = SIO_OP_VECTOR, .device = dev->port.id, .vector = number};
+}
+
+/*
+ * Give all back: first the device sends no more, then what it sent through goes. An ended borrow's
+ * owner is closed, and the port did these two by itself.
+ */
+static void cut(struct smartiod *d, struct smartiod_vector *v)
+{
+	struct smartiod_vector **at = &v->device->vectors;
+	struct sio_req_vector off;
+
+	fill_off(&off, v->device, v->number);
+	if (v->set && !v->loan->ended)
+		smartiod_port_tell(d, &off, sizeof(off));
+	if (!v->loan->ended)
+		smartiod_port_unmap(d, v->link.irq_map);
+	if (v->window)
+		smartiod_requester_put(d, &v->device->requester[v->link.adapter]);
+	while (*at != v)
+		at = &(*at)->next;
+	*at = v->next;
+	smartiod_tree_remove(&d->dint_links, &v->link.by_id);
+	if (v->link.ring_uid)
+		smartiod_dint_release(d, v->link.node, v->link.ring_uid);
+	free(v);
+}
+
+void smartiod_vector_lost(struct smartiod *d, struct smartiod_dint_link *link)
+{
+	struct smartiod_vector *v = (struct smartiod_vector *)link;
+
+	_Static_assert(offsetof(struct smartiod_vector, link) == 0,
+		       "a link is freed as what it is");
+	if (!v->operation) /* else that sees that it is lost */
+		cut(d, v);
+}
+
+void smartiod_vectors_end(struct smartiod *d, struct smartiod_loan *l)
+{
+	struct smartiod_vector *v, *next;
+
+	for (v = l->device->vectors; v; v = next) {
+		next = v->next;
+		if (v->loan == l && !v->operation)
+			cut(d, v);
+	}
+}
+
+static void vector_fail(struct smartiod *d, struct vector_op *o, int error, const char *text)
+{
+	const char *name = o->v->device->topo->name;
+	uint32_t number = o->v->number;
+
+	cut(d, o->v);
+	smartiod_lend_fail(d, &o->lend, error, "%s, vector %" PRIu32 ": %s", name, number, text);
+}
+
+/* @irq: the port's interrupt, or its map of a peer's. */
+static void ask_set(struct smartiod *d, struct vector_op *o, uint64_t irq)
+{
+	struct sio_req_vector req = {
+		.h = {.op = SIO_OP_VECTOR, .owner = o->v->loan->owner},
+		.device = o->v->device->port.id,
+		.irq = irq,
+		.vector = o->v->number,
+	};
+
+	o->state = SET;
+	o->v->set = true;
+	smartiod_port_ask(d, &o->lend.op, &req, sizeof(req));
+}
+
+static const char *unwanted(const struct smartiod_vector *v)
+{
+	if (v->loan->ended)
+		return "the borrow ended";
+	return v->link.lost ? "the interrupt, or the way to it, is gone" : NULL;
+}
+
+static void have_requester(struct smartiod *d, struct smartiod_requester_user *user,
+			   const struct smartiod_answer *a)
+{
+	struct vector_op *o = (struct vector_op *)((char *)user - offsetof(struct vector_op, user));
+	const char *why = unwanted(o->v);
+
+	smartiod_op_note(&o->lend.op, a->error, a->reason);
+	if (a->error || why)
+		vector_fail(d, o, a->error ? a->error : -ECONNRESET, a->error ? a->text : why);
+	else
+		ask_set(d, o, o->v->link.irq_map);
+}
+
+static void vector_done(struct smartiod *d, struct vector_op *o)
+{
+	struct smartiod_vector *v = o->v;
+	struct sio_prep_vector rep = {
+		.borrower = sio_to_le64(v->loan->id),
+		.fdid = sio_to_le32(v->device->fdid),
+		.vector = sio_to_le32(v->number),
+	};
+
+	v->operation = false;
+	smartiod_lend_done(d, &o->lend, &rep, sizeof(rep), NULL, 0);
+}
+
+/* Keep what the answer brought, so that one way gives all back. */
+static void take_answer(struct vector_op *o, const struct smartiod_answer *a)
+{
+	const struct sio_prep_dint_lookup *found = a->msg;
+
+	if (o->state == LOOKUP) {
+		o->v->link.ring_uid = sio_from_le64(found->ring);
+		o->trigger = found->trigger;
+	} else if (o->state == MAP) {
+		o->v->link.irq_map = ((const struct sio_evt_map *)a->msg)->id;
+	}
+}
+
+static void vector_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct vector_op *o = (struct vector_op *)op;
+	struct smartiod_vector *v = o->v;
+	const char *why;
+
+	if (o->state == REQUESTER) {
+		smartiod_requester_answer(d, &v->device->requester[v->link.adapter], a, &o->user);
+		return;
+	}
+	if (!a->error)
+		take_answer(o, a);
+	why = unwanted(v);
+	if (a->error || why) {
+		vector_fail(d, o, a->error ? smartiod_gone(a->error) : -ECONNRESET,
+			    a->error ? a->text : why);
+		return;
+	}
+	if (o->state == MAP && !smartiod_map_triggers(a)) {
+		vector_fail(d, o, -EPROTO, "its host granted memory, not an interrupt");
+		return;
+	}
+	switch (o->state) {
+	case LOOKUP:
+		o->state = MAP;
+		smartiod_port_ask_map(d, op, v->loan->owner, v->link.node, v->link.adapter,
+				      v->link.peer_adapter, &o->trigger);
+		return;
+	case MAP:
+		o->state = REQUESTER;
+		v->window = true;
+		o->user.have = have_requester;
+		smartiod_requester_get(d, v->device, v->link.adapter, op, &o->user);
+		return;
+	case REQUESTER:
+	case SET:
+		vector_done(d, o);
+		return;
+	}
+}
+
+static int interrupt_here(struct smartiod *d, struct vector_op *o, uint32_t adapter,
+			  struct sio_err *reterr)
+{
+	struct smartiod_dint_link *l = &o->v->link;
+	struct smartiod_dint *dint = smartiod_dint_find(d, SIO_DINT_PLAIN, adapter, l->number);
+	struct smartiod_ring *ring;
+
+	if (!dint)
+		return sio_fail(reterr, -ENOENT,
+				"%s has no interrupt %" PRIu32 " on adapter %" PRIu32,
+				d->host->name, l->number, adapter);
+	ring = smartiod_ring_plain(d, dint, l->id, reterr);
+	if (!ring)
+		return reterr->code;
+	l->adapter = adapter;
+	l->ring_uid = ring->uid;
+	ask_set(d, o, dint->irq);
+	return 0;
+}
+
+static int interrupt_there(struct smartiod *d, struct vector_op *o, uint32_t adapter,
+			   struct sio_err *reterr)
+{
+	struct smartiod_dint_link *l = &o->v->link;
+	struct sio_peer_dint_lookup ask = {
+		.h.type = sio_to_le32(SIO_PEER_DINT_LOOKUP),
+		.link = sio_to_le64(l->id),
+		.number = sio_to_le32(l->number),
+		.flags = sio_to_le32(SIO_DINT_PLAIN),
+	};
+	struct sio_path path;
+	int rc = smartiod_lend_path(d, l->node, adapter, &path, reterr);
+
+	if (rc < 0)
+		return rc;
+	l->adapter = path.adapter;
+	l->peer_adapter = path.peer_adapter;
+	ask.adapter = sio_to_le32(path.peer_adapter);
+	ask.peer_adapter = sio_to_le32(path.adapter);
+	o->state = LOOKUP;
+	rc = smartiod_peer_ask(d, &o->lend.op, l->node, &ask, sizeof(ask));
+	if (rc < 0)
+		return sio_fail(reterr, rc, "node %" PRIu32 " cannot be reached", l->node);
+	return 0;
+}
+
+static bool taken(const struct smartiod_device *dev, uint32_t number)
+{
+	return find(dev, number) || smartiod_adopt_has_vector(dev, number);
+}
+
+/* The number asked for, if it is free, or a free one. */
+static int choose(struct smartiod *d, const struct smartiod_loan *l, uint32_t wanted, uint32_t *ret,
+		  struct sio_err *reterr)
+{
+	const struct smartiod_device *dev = l->device;
+	uint32_t count = dev->port.msix_count, number = wanted;
+
+	if (!(d->served & 1ULL << SIO_OP_VECTOR) || count == 0)
+		return sio_fail(reterr, -EOPNOTSUPP, "%s has no interrupt vectors",
+				dev->topo->name);
+	if (wanted == SIO_VECTOR_ANY)
+		for (number = 1; number < count && taken(dev, number);)
+			number++;
+	else if (wanted >= count)
+		return sio_fail(reterr, -EINVAL,
+				"%s has no vector %" PRIu32 "; it has %" PRIu32 " from 0 on",
+				dev->topo->name, wanted, count);
+	if (number >= count)
+		return sio_fail_exhausted(reterr, -ENOSPC, SIO_OUT_OF_VECTORS,
+					  "all %" PRIu32 " vectors of %s are taken", count,
+					  dev->topo->name);
+	if (taken(dev, number))
+		return sio_fail(reterr, -EBUSY, "vector %" PRIu32 " of %s is taken", number,
+				dev->topo->name);
+	*ret = number;
+	return 0;
+}
+
+int smartiod_lend_vector(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			 struct sio_err *reterr)
+{
+	const struct sio_peer_vector *m = msg;
+	uint32_t number = 0, adapter = sio_from_le32(m->adapter);
+	struct smartiod_loan *l;
+	struct vector_op *o;
+	int rc;
+
+	l = smartiod_loan_get(d, from, sio_from_le32(m->fdid), sio_from_le64(m->borrower), reterr);
+	if (!l)
+		return reterr->code;
+	rc = choose(d, l, sio_from_le32(m->vector), &number, reterr);
+	if (rc < 0)
+		return rc;
+	o = smartiod_lend_new(d, from, msg, sizeof(*o), l, vector_step, reterr);
+	if (!o)
+		return reterr->code;
+	o->v = vector_new(d, l, number, m);
+	if (!o->v) {
+		rc = sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
+	} else {
+		o->v->operation = true;
+		rc = o->v->link.node == d->node ? interrupt_here(d, o, adapter, reterr)
+						: interrupt_there(d, o, adapter, reterr);
+		if (rc < 0)
+			cut(d, o->v);
+	}
+	if (rc < 0) {
+		l->pins--;
+		smartiod_op_free(d, &o->lend.op);
+	}
+	return rc;
+}
+
+static struct smartiod_old_vector **find_old(struct smartiod_loan *l, uint32_t number)
+{
+	struct smartiod_old_vector **at = &l->device->old_vectors;
+
+	while (*at && ((*at)->loan != l || (*at)->number != number))
+		at = &(*at)->next;
+	return at;
+}
+
+/* The plain interrupt of this host, perhaps a shared one, that the port calls @irq; NULL. */
+static struct smartiod_dint *dint_by_irq(struct smartiod *d, uint64_t irq)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->dints, key))) {
+		struct smartiod_dint *dint = SMARTIOD_OF(n, struct smartiod_dint, by_uid);
+
+		key = n->key;
+		if (dint->irq == irq && dint->plain && dint->published && dint->ready)
+			return dint;
+	}
+	return NULL;
+}
+
+int smartiod_vector_again(struct smartiod *d, struct smartiod_loan *l, uint32_t number,
+			  struct sio_err *reterr)
+{
+	struct smartiod_old_vector **at = find_old(l, number), *old = *at;
+	struct smartiod_dint *dint = old ? dint_by_irq(d, old->irq) : NULL;
+	struct sio_peer_vector m = {.node = sio_to_le32(d->node)};
+	struct smartiod_ring *ring = NULL;
+	struct smartiod_vector *v;
+
+	if (!dint)
+		return sio_fail(reterr, -ENOENT, "vector %" PRIu32 " triggers nothing", number);
+	m.number = sio_to_le32(dint->number);
+	v = vector_new(d, l, number, &m);
+	if (v)
+		ring = smartiod_ring_plain(d, dint, v->link.id, reterr);
+	else
+		sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+	if (!ring) {
+		if (v)
+			cut(d, v);
+		return reterr->code;
+	}
+	v->link.adapter = dint->adapter;
+	v->link.ring_uid = ring->uid;
+	v->set = true;
+	*at = old->next;
+	free(old);
+	return 0;
+}
+
+void smartiod_vectors_drop(struct smartiod *d, struct smartiod_loan *l)
+{
+	struct smartiod_old_vector *v = l->device->old_vectors;
+	struct sio_req_vector off;
+
+	for (; v; v = v->next) {
+		if (v->loan != l)
+			continue;
+		fill_off(&off, l->device, v->number);
+		smartiod_port_tell(d, &off, sizeof(off));
+	}
+	smartiod_adopt_vectors_end(l);
+}
+
+static void off_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct smartiod_lend *lend = (struct smartiod_lend *)op;
+
+	if (a->error)
+		smartiod_lend_fail(d, lend, a->error, "%s", a->text);
+	else
+		smartiod_lend_ok(d, lend);
+}
+
+int smartiod_lend_unvector(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			   struct sio_err *reterr)
+{
+	const struct sio_peer_vector *m = msg;
+	uint32_t number = sio_from_le32(m->vector);
+	struct smartiod_vector *v;
+	struct smartiod_lend *lend;
+	struct sio_req_vector off;
+	struct smartiod_loan *l;
+
+	l = smartiod_loan_get(d, from, sio_from_le32(m->fdid), sio_from_le64(m->borrower), reterr);
+	if (!l)
+		return reterr->code;
+	v = find(l->device, number);
+	/*
+	 * One that is being connected is nobody's yet: a borrower that gave up on it has its
+	 * undone.
+	 */
+	if (!v || v->loan != l || v->operation)
+		return sio_fail(reterr, -EBADF, "%s: borrow %" PRIu64 " has no vector %" PRIu32,
+				l->device->topo->name, l->id, number);
+	lend = smartiod_lend_new(d, from, msg, sizeof(*lend), l, off_step, reterr);
+	if (!lend)
+		return reterr->code;
+	cut(d, v);
+	/* Once more, for its answer: then nothing is on its way any more. */
+	fill_off(&off, l->device, number);
+	smartiod_port_ask(d, &lend->op, &off, sizeof(off));
+	return 0;
+}

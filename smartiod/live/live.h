@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The live edge of smartiod: gives the step machine of daemon.h its world. One thread, one sd-event
+ * loop; each callback of the loop is at most one event of the machine, and the machine is never
+ * entered from inside one of its own operations.
+ */
+#ifndef SMARTIOD_LIVE_H
+#define SMARTIOD_LIVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <systemd/sd-event.h>
+
+#include "core/err.h"
+#include "core/topology.h"
+#include "smartiod/base/daemon.h"
+#include "smartiod/live/conn.h"
+
+#define LIVE_PATH 4096
+
+struct live;
+
+/* The hardware port that a daemon drives. */
+struct live_port {
+	int (*open)(struct live *l, struct sio_err *reterr);
+	/* A request; its answer goes to smartiod_port_event(), never from inside this call. */
+	void (*send)(struct live *l, const void *req, size_t len, const int *fds, unsigned n_fds);
+	/* Also when open() failed or was not called. */
+	void (*close)(struct live *l);
+};
+extern const struct live_port live_port_emu;  /* the machine room's socket */
+extern const struct live_port live_port_shim; /* smartio.ko's device node */
+
+struct live_options {
+	const struct live_port *port;
+	const char *topology, *state, *node;
+	const char *device; /* the shim's node */
+	const char *group;  /* who may connect, besides root; NULL: as the umask says */
+	int ready_fd;	    /* -1: none */
+	int log_level;	    /* syslog's; greater ones are not written */
+};
+
+/* A listening socket; accepting goes on when descriptors run out (see listener.c). */
+struct live_listener {
+	struct live *live;
+	char path[LIVE_PATH];
+	int fd, reserve;
+	bool stays;		/* its file, when it is done */
+	uint64_t complained_at; /* monotonic, in microseconds; 0: never */
+	sd_event_source *io;
+	void (*accepted)(struct live *l, int fd);
+};
+
+struct live_client;
+struct live_peer;
+struct port_shim;
+struct live_irq;
+struct sio_eventfd;
+
+struct live {
+	struct live_options options;
+	const struct sio_topology *topology;
+	const struct sio_topo_host *host;
+	struct smartiod *daemon;
+	sd_event *event;
+	sd_event_source *timer, *sigterm, *sigint;
+	char pid_path[LIVE_PATH];
+	int pid_fd;
+	bool ready;
+	int exit_code;
+	struct live_conn port; /* port_emu.c's */
+	bool port_open;
+	struct port_shim *shim; /* port_shim.c's */
+	struct live_listener clients_listener, peers_listener;
+	struct live_client *clients; /* by number */
+	uint64_t last_client;
+	struct live_peer *peers;
+	struct live_irq *irqs;	    /* by number */
+	struct sio_eventfd *events; /* to add to those that programs hold, too */
+};
+
+/* Run one host's daemon until it is told to end. Return: the exit status; -errno with a text. */
+int live_run(const struct live_options *options, const struct sio_topology *t,
+	     const struct sio_topo_host *host, struct sio_err *reterr);
+
+/* To stderr, if the level says so: "smartiod node 8: text". */
+void live_log(struct live *l, int level, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+int live_listener_init(struct live_listener *s, struct live *l, const char *path,
+		       void (*accepted)(struct live *l, int fd), struct sio_err *reterr);
+/* Begin to accept what has come since. */
+int live_listener_start(struct live_listener *s);
+void live_listener_done(struct live_listener *s);
+
+void live_client_accepted(struct live *l, int fd);
+void live_clients_free(struct live *l);
+void live_client_send(void *ctx, uint64_t client, const void *msg, size_t len, const int *fds,
+		      unsigned n_fds);
+void live_client_close(void *ctx, uint64_t client);
+void live_client_take(void *ctx, uint64_t client);
+
+int live_irqs_open(struct live *l);
+int live_irq_watch(void *ctx, int fd, uint64_t irq);
+void live_irq_unwatch(void *ctx, uint64_t irq);
+void live_irq_signal(void *ctx, int fd, uint64_t count);
+void live_irqs_free(struct live *l);
+
+void live_peer_accepted(struct live *l, int fd);
+void live_peers_free(struct live *l);
+void live_peer_connect(void *ctx, uint32_t node);
+void live_peer_send(void *ctx, uint32_t node, const void *msg, size_t len);
+void live_peer_close(void *ctx, uint32_t node);
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* smartiod: the daemon of one host. Options, topology, limits; then live.c. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <syslog.h>
+
+#include "smartiod/live/live.h"
+#include "smartiod/live/local.h"
+#include "topofile/topofile.h"
+
+#ifndef SMARTIO_VERSION
+#define SMARTIO_VERSION "0"
+#endif
+#define SHIM_DEVICE "/dev/smartio0"
+#define SHIM_STATE "/run/smartiod"
+#define SHIM_GROUP "smartio"
+
+enum { OPT_READY_FD = 256, OPT_LOG_LEVEL, OPT_SHIM, OPT_GROUP };
+
+static const struct option long_options[] = {
+	{"topology", required_argument, NULL, 't'},
+	{"state", required_argument, NULL, 's'},
+	{"node", required_argument, NULL, 'n'},
+	{"shim", optional_argument, NULL, OPT_SHIM},
+	{"group", required_argument, NULL, OPT_GROUP},
+	{"ready-fd", required_argument, NULL, OPT_READY_FD},
+	{"log-level", required_argument, NULL, OPT_LOG_LEVEL},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, 'V'},
+	{NULL, 0, NULL, 0},
+};
+
+static void usage(FILE *f)
+{
+	fputs("usage: smartiod --topology FILE --state DIR --node NODE [OPTION...]\n"
+	      "       smartiod --shim[=DEVICE] [--state DIR] [--group GROUP] [OPTION...]\n"
+	      "Runs one host's daemon in the foreground: of an emulated cluster, or of this machine\n"
+	      "with the kernel module smartio.\n"
+	      "  -t, --topology FILE   the cluster's topology file\n"
+	      "  -s, --state DIR       the cluster's state directory (sockets and pid files)\n"
+	      "  -n, --node NODE       the host, by node id or name\n"
+	      "      --shim[=DEVICE]   this machine; the module's node, " SHIM_DEVICE
+	      " if not given;\n"
+	      "                        the state directory is then " SHIM_STATE " if not given\n"
+	      "      --group GROUP     with --shim: who may connect, besides root; " SHIM_GROUP
+	      " if not given\n"
+	      "      --ready-fd N      write \"ready\" to descriptor N when up, then close it\n"
+	      "      --log-level N     0 (emergencies) to 7 (debugging); 6 if not given\n"
+	      "  -h, --help            this text\n"
+	      "  -V, --version         the version\n",
+	      f);
+}
+
+static int parse_number(const char *text, long min, long max, int *ret)
+{
+	char *end;
+	long n;
+
+	errno = 0;
+	n = strtol(text, &end, 10);
+	if (errno || end == text || *end || n < min || n > max)
+		return -EINVAL;
+	*ret = (int)n;
+	return 0;
+}
+
+static int usage_error(const char *option, const char *value, const char *right)
+{
+	fprintf(stderr, "smartiod: %s %s: %s\n", option, value, right);
+	return 2;
+}
+
+/* Options of a real machine. Return: as parse_options(). */
+static int check_shim(struct live_options *o)
+{
+	if (o->topology)
+		return usage_error("--topology", o->topology,
+				   "is of emulated clusters, not with --shim");
+	if (o->node)
+		return usage_error("--node", o->node, "is of emulated clusters, not with --shim");
+	if (!o->state)
+		o->state = SHIM_STATE;
+	if (!o->group)
+		o->group = SHIM_GROUP;
+	return -1;
+}
+
+/* Return: -1 go on; else the exit status. */
+static int parse_options(int argc, char **argv, struct live_options *o)
+{
+	int c;
+
+	while ((c = getopt_long(argc, argv, "t:s:n:hV", long_options, NULL)) != -1) {
+		switch (c) {
+		case 't':
+			o->topology = optarg;
+			break;
+		case 's':
+			o->state = optarg;
+			break;
+		case 'n':
+			o->node = optarg;
+			break;
+		case OPT_SHIM:
+			o->port = &live_port_shim;
+			o->device = optarg ? optarg : SHIM_DEVICE;
+			break;
+		case OPT_GROUP:
+			o->group = optarg;
+			break;
+		case OPT_READY_FD:
+			if (parse_number(optarg, 0, INT_MAX, &o->ready_fd) < 0 ||
+			    fcntl(o->ready_fd, F_SETFD, FD_CLOEXEC) < 0)
+				return usage_error("--ready-fd", optarg, "not an open descriptor");
+			break;
+		case OPT_LOG_LEVEL:
+			if (parse_number(optarg, LOG_EMERG, LOG_DEBUG, &o->log_level) < 0)
+				return usage_error("--log-level", optarg, "wanted 0 to 7");
+			break;
+		case 'h':
+			usage(stdout);
+			return 0;
+		case 'V':
+			puts("smartiod " SMARTIO_VERSION);
+			return 0;
+		default:
+			usage(stderr);
+			return 2;
+		}
+	}
+	if (optind < argc)
+		return usage_error("argument", argv[optind], "not expected");
+	if (o->device)
+		return check_shim(o);
+	if (o->group)
+		return usage_error("--group", o->group, "goes with --shim");
+	if (!o->topology || !o->state || !o->node) {
+		fprintf(stderr, "smartiod: --%s is missing\n",
+			!o->topology ? "topology"
+			: !o->state  ? "state"
+				     : "node");
+		usage(stderr);
+		return 2;
+	}
+	return -1;
+}
+
+static const struct sio_topo_host *find_host(const struct sio_topology *t, const char *node)
+{
+	int id;
+
+	if (parse_number(node, 0, INT_MAX, &id) == 0)
+		return sio_topology_host(t, (uint32_t)id);
+	return sio_topology_host_by_name(t, node);
+}
+
+/* Each client of this host and each object of theirs may pass descriptors through us. */
+static void raise_limit(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) == 0) {
+		r.rlim_cur = r.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &r);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct live_options o = {.port = &live_port_emu, .ready_fd = -1, .log_level = LOG_INFO};
+	const struct sio_topo_host *host;
+	struct sio_topology *t;
+	struct sio_err err = {.code = 0};
+	int r;
+
+	r = parse_options(argc, argv, &o);
+	if (r >= 0)
+		return r;
+	raise_limit();
+	signal(SIGPIPE, SIG_IGN);
+	r = o.device ? local_topology(&t, &err) : sio_topofile_read(o.topology, &t, &err);
+	if (r < 0) {
+		fprintf(stderr, "smartiod: %s\n", err.text);
+		return 1;
+	}
+	host = o.device ? &t->host[0] : find_host(t, o.node);
+	if (!host) {
+		fprintf(stderr, "smartiod: --node %s: no such host in %s\n", o.node, o.topology);
+		r = 1;
+		goto done;
+	}
+	r = live_run(&o, t, host, &err);
+	if (r < 0) {
+		fprintf(stderr, "smartiod: %s\n", err.text);
+		r = 1;
+	}
+done:
+	sio_topology_free(t);
+	return r;
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A daemon that starts again. On a real host the port's resources outlive us: programs go on with
+ * the devices they borrowed, and what ended meanwhile waits in quarantine. The port lists it all,
+ * kind by kind; of that we make loans again, before we serve anybody. So a device in use is not
+ * lent as if it were free, and whoever takes the registers next is told of the dead.
+ *
+ * Nobody has a handle of such a loan until its program comes back and says what it had
+ * (recovery.c). If it does not, the loan ends with the program, which the port tells.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "smartiod/restart/restore.h"
+
+/*
+ * The cookie of a borrow's owner: the number that is the borrow's within this boot, the port's id
+ * of the device, and how it was asked for. That of a session's owner: SMARTIOD_COOKIE_SESSION and
+ * its secret, or nothing above bit 31.
+ */
+#define COOKIE_EXCLUSIVE (1ULL << 63)
+
+uint64_t smartiod_adopt_cookie(const struct smartiod_loan *l, bool exclusive)
+{
+	return (exclusive ? COOKIE_EXCLUSIVE : 0) | (l->device->port.id & 0x3fffffffu) << 32 |
+	       (l->id & 0xffffffffu);
+}
+
+static uint64_t cookie_device(uint64_t cookie)
+{
+	return cookie & SMARTIOD_COOKIE_SESSION ? 0 : (cookie & ~COOKIE_EXCLUSIVE) >> 32;
+}
+
+/* ---- one thing that there is ---- */
+
+static void end_owner(struct smartiod *d, const struct sio_list_entry *e, const char *why)
+{
+	smartiod_log(d, SMARTIOD_WARNING,
+		     "owner %" PRIu64 ", a borrow of before we were started, is ended: %s",
+		     (uint64_t)e->id, why);
+	if (e->state != SIO_STATE_QUARANTINED)
+		smartiod_port_owner_close(d, e->id);
+}
+
+static int adopt_owner(struct smartiod *d, const struct sio_list_entry *e)
+{
+	uint32_t number = (uint32_t)e->cookie;
+	struct smartiod_device *dev;
+	struct smartiod_loan *l;
+	struct sio_err err;
+	int rc;
+
+	if (cookie_device(e->cookie) == 0) /* a session's: its program holds it */
+		return e->state == SIO_STATE_LIVE ? smartiod_recovery_await(d, e->id, e->cookie)
+						  : 0;
+	if (number > smartiod_devices(d)->last_loan)
+		smartiod_devices(d)->last_loan = number;
+	dev = smartiod_device_by_port(d, cookie_device(e->cookie));
+	if (!dev || !dev->present || dev->fresh) {
+		end_owner(d, e, "its device is gone");
+		return 0;
+	}
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return -ENOMEM;
+	l->id = (d->boot_generation & 0xffffffffu) << 32 | number;
+	/* Who is of another host has lost its device with our connection to that host. */
+	l->distant = e->owner == 0;
+	l->node = l->distant ? 0 : d->node;
+	rc = sio_ledger_adopt(&dev->ledger, l->id, l->node, e->cookie & COOKIE_EXCLUSIVE, &err);
+	if (rc < 0) {
+		free(l);
+		if (rc == -EINVAL)
+			end_owner(d, e, err.text);
+		return rc == -EINVAL ? 0 : rc;
+	}
+	l->device = dev;
+	l->owner = e->id;
+	l->parent = e->owner;
+	l->owner_fd = -1;
+	l->gone = e->state == SIO_STATE_QUARANTINED;
+	smartiod_tree_add(&smartiod_devices(d)->loans, &l->by_id, l->id);
+	return 0;
+}
+
+static int adopt_dmamap(struct smartiod *d, const struct sio_list_entry *e)
+{
+	struct smartiod_loan *l = smartiod_loan_by_owner(d, e->owner);
+
+	if (l)
+		return smartiod_dma_adopt(d, l, e);
+	smartiod_log(d, SMARTIOD_WARNING,
+		     "a mapping of %" PRIu64 " bytes for owner %" PRIu64 " is no borrow's",
+		     (uint64_t)e->length, (uint64_t)e->owner);
+	return 0;
+}
+
+static int adopt_vector(struct smartiod *d, const struct sio_list_entry *e)
+{
+	struct smartiod_loan *l = smartiod_loan_by_owner(d, e->owner);
+	struct smartiod_old_vector *v;
+
+	if (!l)
+		return 0;
+	v = calloc(1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	v->loan = l;
+	v->number = (uint32_t)e->length;
+	v->irq = e->cookie;
+	v->next = l->device->old_vectors;
+	l->device->old_vectors = v;
+	return 0;
+}
+
+/* Of programs, and of their borrows. */
+static int adopt_bar(struct smartiod *d, const struct sio_list_entry *e)
+{
+	return e->owner ? smartiod_leftover_add(d, e) : 0;
+}
+
+/*
+ * Owner 0's are shared interrupts', which only a daemon passes on, and memory of segments whose
+ * makers let go of them (GIVE). A pool would be owner 0's memory, too, but nothing here imports
+ * one; that would have to be told apart by its number.
+ */
+static int adopt_held(struct smartiod *d, const struct sio_list_entry *e)
+{
+	return smartiod_leftover_add(d, e);
+}
+
+bool smartiod_adopt_has_vector(const struct smartiod_device *dev, uint32_t number)
+{
+	const struct smartiod_old_vector *v = dev->old_vectors;
+
+	while (v && v->number != number)
+		v = v->next;
+	return v;
+}
+
+void smartiod_adopt_vectors_end(struct smartiod_loan *l)
+{
+	struct smartiod_old_vector **at = &l->device->old_vectors, *v;
+
+	while ((v = *at)) {
+		if (v->loan != l) {
+			at = &v->next;
+			continue;
+		}
+		*at = v->next;
+		free(v);
+	}
+}
+
+void smartiod_device_irq_ends(struct smartiod *d, uint64_t irq)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&smartiod_devices(d)->all, key))) {
+		struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
+		struct smartiod_old_vector **at = &dev->old_vectors, *v;
+
+		key = n->key;
+		while ((v = *at)) {
+			struct sio_req_vector off = {
+				.h.op = SIO_OP_VECTOR, .device = dev->port.id, .vector = v->number};
+
+			if (v->irq != irq) {
+				at = &v->next;
+				continue;
+			}
+			smartiod_port_tell(d, &off, sizeof(off));
+			*at = v->next;
+			free(v);
+		}
+	}
+}
+
+/* ---- all there is ---- */
+
+static const struct {
+	uint32_t kind;
+	int (*adopt)(struct smartiod *d, const struct sio_list_entry *e);
+} kinds[] = {
+	{SIO_KIND_OWNER, adopt_owner}, /* first: the others are theirs */
+	{SIO_KIND_DMAMAP, adopt_dmamap}, {SIO_KIND_VECTOR, adopt_vector},
+	{SIO_KIND_IRQ, adopt_held},	 {SIO_KIND_MEM, adopt_held},
+	{SIO_KIND_BAR, adopt_bar},
+};
+
+#define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+struct adopt_op {
+	struct smartiod_op op;
+	enum { LIST, COUNT, CLOSE, REOPEN } state;
+	unsigned kind; /* LIST: of kinds[] */
+	uint64_t after;
+};
+
+static void ask(struct smartiod *d, struct adopt_op *o)
+{
+	struct sio_req_list req = {
+		.h.op = SIO_OP_LIST, .kind = kinds[o->kind].kind, .after = o->after};
+
+	smartiod_port_ask(d, &o->op, &req, sizeof(req));
+}
+
+static void adopted(struct smartiod *d)
+{
+	struct smartiod_loan *l;
+	uint64_t after = 0;
+	unsigned n = 0;
+
+	while ((l = smartiod_loan_after(d, after))) {
+		after = l->id;
+		n++;
+		if (l->gone)
+			smartiod_loan_owner_gone(d, l);
+		else if (l->distant)
+			smartiod_loan_end(d, l); /* OWNER_GONE follows */
+	}
+	if (n)
+		smartiod_log(d, SMARTIOD_INFO, "borrows of before we were started: %u", n);
+	smartiod_recovery_start(d);
+	smartiod_start_done(d);
+}
+
+/* Descriptors of what is left, one after the other. */
+static void reopen_next(struct smartiod *d, struct adopt_op *o)
+{
+	struct smartiod_leftover *l = smartiod_leftover_after(d, o->after);
+	struct sio_req_reopen req = {.h.op = SIO_OP_REOPEN};
+
+	if (!l) {
+		smartiod_op_free(d, &o->op);
+		adopted(d);
+		return;
+	}
+	o->after = req.id = l->by_id.key;
+	req.kind = l->kind;
+	smartiod_port_ask(d, &o->op, &req, sizeof(req));
+}
+
+/* It may have ended meanwhile. One without its descriptor cannot be restored. */
+static void reopened(struct smartiod *d, struct adopt_op *o, const struct smartiod_answer *a)
+{
+	struct smartiod_leftover *l = smartiod_leftover_after(d, o->after - 1);
+
+	if (l && l->by_id.key == o->after && !a->error) {
+		l->fd[0] = smartiod_take_fd(a, 0);
+		l->fd[1] = smartiod_take_fd(a, 1);
+	}
+	reopen_next(d, o);
+}
+
+/*
+ * Borrows of before that have ended left no trace, and their numbers must not come again. But the
+ * port never gives an id twice, each borrow had one for its owner, and their numbers began as we
+ * begin: a new id is as great as they can be.
+ */
+static void count(struct smartiod *d, struct adopt_op *o)
+{
+	struct sio_req_owner_new req = {.h.op = SIO_OP_OWNER_NEW};
+
+	o->state = COUNT;
+	smartiod_port_ask(d, &o->op, &req, sizeof(req));
+}
+
+static void counted(struct smartiod *d, struct adopt_op *o, const struct smartiod_answer *a)
+{
+	struct sio_req_owner_close end = {.h.op = SIO_OP_OWNER_CLOSE};
+
+	if (o->state == CLOSE) { /* perhaps it had ended with its descriptor */
+		o->state = REOPEN;
+		reopen_next(d, o);
+		return;
+	}
+	if (a->error) {
+		smartiod_fatal(d, "the port's ids cannot be told: %s", a->text);
+		smartiod_op_free(d, &o->op);
+		return;
+	}
+	end.h.owner = ((const struct sio_evt_owner_new *)a->msg)->id;
+	if ((uint32_t)end.h.owner > smartiod_devices(d)->last_loan)
+		smartiod_devices(d)->last_loan = (uint32_t)end.h.owner;
+	o->state = CLOSE;
+	smartiod_port_ask(d, &o->op, &end, sizeof(end));
+}
+
+static void adopt_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct adopt_op *o = (struct adopt_op *)op;
+	const struct sio_evt_list *evt = a->msg;
+	int rc = 0;
+
+	if (o->state == REOPEN) {
+		reopened(d, o, a);
+		return;
+	}
+	if (o->state != LIST) {
+		counted(d, o, a);
+		return;
+	}
+	if (a->error) {
+		smartiod_fatal(d, "what a daemon before us left cannot be listed: %s", a->text);
+		smartiod_op_free(d, op);
+		return;
+	}
+	for (uint32_t i = 0; rc == 0 && i < evt->count && i < SIO_LIST_MAX; i++) {
+		o->after = evt->entry[i].id;
+		rc = kinds[o->kind].adopt(d, &evt->entry[i]);
+	}
+	if (rc < 0) {
+		smartiod_fatal(d, "out of memory");
+		smartiod_op_free(d, op);
+		return;
+	}
+	if (!evt->more || evt->count == 0) {
+		o->kind++;
+		o->after = 0;
+	}
+	if (o->kind < N_KINDS)
+		ask(d, o);
+	else
+		count(d, o);
+}
+
+void smartiod_adopt_start(struct smartiod *d)
+{
+	struct sio_err err;
+	struct adopt_op *o;
+
+	if (d->world != SIO_WORLD_SHIM) { /* elsewhere nothing outlives its daemon */
+		smartiod_start_done(d);
+		return;
+	}
+	o = smartiod_op_new(d, NULL, NULL, sizeof(*o), adopt_step, &err);
+	if (!o) {
+		smartiod_fatal(d, "%s", err.text);
+		return;
+	}
+	ask(d, o);
+}

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Programs that come back to a daemon that was started again: who is awaited, who has said what,
+ * and when normal life begins.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "smartiod/restart/restore.h"
+#include "wire/check.h"
+
+enum { STEP_OWN = 1, STEP_ATTACHED, STEP_ALL };
+_Static_assert(STEP_ALL == SIO_RESTORE_STEPS, "the last step");
+
+bool smartiod_recovering(const struct smartiod *d)
+{
+	return d->recovery.grace != NULL;
+}
+
+/* ---- who is awaited ---- */
+
+int smartiod_recovery_await(struct smartiod *d, uint64_t owner, uint64_t cookie)
+{
+	struct smartiod_awaited *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return -ENOMEM;
+	a->owner = owner;
+	a->secret = cookie & SMARTIOD_COOKIE_SESSION ? cookie & ~SMARTIOD_COOKIE_SESSION : 0;
+	a->next = d->recovery.awaited;
+	d->recovery.awaited = a;
+	return 0;
+}
+
+static struct smartiod_awaited **find(struct smartiod *d, uint64_t owner)
+{
+	struct smartiod_awaited **at = &d->recovery.awaited;
+
+	while (*at && (*at)->owner != owner)
+		at = &(*at)->next;
+	return at;
+}
+
+static void forget(struct smartiod *d, uint64_t owner)
+{
+	struct smartiod_awaited **at = find(d, owner), *a = *at;
+
+	if (!a)
+		return;
+	*at = a->next;
+	free(a);
+}
+
+/* Have all that are awaited said RESTORE_STEP @step? */
+static bool all_at(struct smartiod *d, unsigned step)
+{
+	for (const struct smartiod_awaited *a = d->recovery.awaited; a; a = a->next) {
+		const struct smartiod_session *s =
+			a->back ? smartiod_session_by_owner(d, a->owner) : NULL;
+
+		if (!s || s->step < step)
+			return false;
+	}
+	return true;
+}
+
+/* ---- the steps ---- */
+
+static void step_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct smartiod_session *s = op->session;
+
+	if (!a->error) {
+		s->step_op = NULL;
+		if (s->step == STEP_ALL) {
+			smartiod_restore_finish_devices(d, s);
+			smartiod_restore_finish_base(d, s);
+			forget(d, s->owner);
+			s->state = SMARTIOD_OPEN;
+		}
+		smartiod_op_ok(d, op);
+	}
+	smartiod_op_free(d, op);
+}
+
+static void resume_sessions(struct smartiod *d, unsigned step)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->sessions, key))) {
+		struct smartiod_session *s = SMARTIOD_OF(n, struct smartiod_session, by_client);
+
+		key = n->key;
+		if (s->step_op && s->step == step)
+			smartiod_op_resume(d, s->step_op);
+	}
+}
+
+static void resume_all(struct smartiod *d)
+{
+	for (unsigned step = STEP_OWN; step <= STEP_ALL; step++)
+		resume_sessions(d, step);
+}
+
+static void later_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct sio_msg request = {.type = sio_to_le32(op->type), .id = sio_to_le32(op->id)};
+	struct sio_err err = {.text = ""};
+
+	if (!a->error && smartiod_hello_now(d, op->session, &request, &err) < 0) {
+		op->session->state = SMARTIOD_GREETING;
+		smartiod_op_fail(d, op, &err);
+	}
+	smartiod_op_free(d, op);
+}
+
+static void resume_others(struct smartiod *d)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->ops_all, key))) {
+		struct smartiod_op *op = SMARTIOD_OF(n, struct smartiod_op, by_id);
+
+		key = n->key;
+		if (op->step == later_step)
+			smartiod_op_resume(d, op);
+	}
+}
+
+static void over(struct smartiod *d)
+{
+	d->recovery.grace = NULL;
+	for (const struct smartiod_awaited *a = d->recovery.awaited; a; a = a->next)
+		if (!a->back)
+			smartiod_log(d, SMARTIOD_WARNING,
+				     "the program of owner %" PRIu64
+				     ", of before we were started, is not back: what others had "
+				     "of it is lost",
+				     a->owner);
+	resume_all(d);
+	smartiod_leftovers_give_back(d, 0); /* what nobody shares any more */
+	resume_others(d);
+	smartiod_device_ready(d);
+}
+
+/*
+ * One who is awaited came further: where processors are short all others may still be on their way.
+ */
+static void further(struct smartiod *d)
+{
+	uint64_t end = d->ops->now(d->ctx) + SMARTIOD_GRACE_NS;
+
+	if (d->recovery.grace)
+		d->recovery.grace->deadline = end < d->recovery.latest ? end : d->recovery.latest;
+}
+
+/* Somebody said a step, or is not awaited any more. */
+static void check(struct smartiod *d)
+{
+	struct smartiod_op *grace = d->recovery.grace;
+
+	further(d);
+	if (!grace) { /* who comes late waits for nobody */
+		resume_all(d);
+		return;
+	}
+	for (unsigned step = STEP_OWN; step < STEP_ALL; step++)
+		if (all_at(d, step))
+			resume_sessions(d, step);
+	if (all_at(d, STEP_ALL))
+		smartiod_op_resume(d, grace);
+}
+
+static void grace_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	(void)a;
+	smartiod_op_free(d, op);
+	over(d);
+}
+
+void smartiod_recovery_start(struct smartiod *d)
+{
+	struct sio_err err;
+	struct smartiod_op *op;
+
+	if (!d->recovery.awaited) {
+		smartiod_leftovers_give_back(d, 0);
+		return;
+	}
+	op = smartiod_op_new(d, NULL, NULL, sizeof(*op), grace_step, &err);
+	if (!op) {
+		smartiod_fatal(d, "%s", err.text);
+		return;
+	}
+	d->recovery.grace = op;
+	d->recovery.latest = d->ops->now(d->ctx) + SMARTIOD_GRACE_MAX_NS;
+	smartiod_op_doze(d, op, SMARTIOD_GRACE_NS);
+}
+
+void smartiod_recovery_gone(struct smartiod *d, uint64_t owner)
+{
+	if (owner == 0 || (!d->recovery.awaited && !smartiod_leftover_after(d, 0)))
+		return;
+	smartiod_leftovers_owner_gone(d, owner);
+	forget(d, owner);
+	if (d->ready)
+		check(d);
+}
+
+void smartiod_recovery_free(struct smartiod *d)
+{
+	smartiod_leftovers_free_all(d);
+	while (d->recovery.awaited)
+		forget(d, d->recovery.awaited->owner);
+}
+
+/* ---- HELLO ---- */
+
+int smartiod_hello_later(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			 struct sio_err *reterr)
+{
+	struct smartiod_op *op = smartiod_op_new(d, s, msg, sizeof(*op), later_step, reterr);
+
+	if (!op)
+		return reterr->code;
+	s->state = SMARTIOD_GREETED;
+	smartiod_op_park(op);
+	return 0;
+}
+
+static int take_owner(struct smartiod *d, struct smartiod_session *s,
+		      const struct sio_evt_identify *evt, struct sio_err *reterr)
+{
+	struct smartiod_awaited *a = *find(d, evt->id);
+
+	if (evt->kind != SIO_KIND_OWNER || evt->state != SIO_STATE_LIVE || !a)
+		return sio_fail(reterr, -ENOENT,
+				"the descriptor is not that of a living owner of before smartiod "
+				"was started");
+	if (a->back)
+		return sio_fail(reterr, -EBUSY, "another connection has owner %" PRIu64,
+				(uint64_t)evt->id);
+	a->back = true;
+	s->owner = evt->id;
+	s->secret = a->secret;
+	further(d);
+	return 0;
+}
+
+static void again_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct sio_msg request = {.type = sio_to_le32(op->type), .id = sio_to_le32(op->id)};
+	struct smartiod_session *s = op->session;
+	struct sio_err err = {.text = ""};
+
+	if (s) {
+		s->state = SMARTIOD_GREETING;
+		if (a->error)
+			smartiod_op_error(d, op, a->error, "%s", a->text);
+		else if (take_owner(d, s, a->msg, &err) < 0)
+			smartiod_op_fail(d, op, &err);
+		else
+			smartiod_hello_reply(d, s, &request, NULL, 0);
+		if (s->owner)
+			s->state = SMARTIOD_RESTORING;
+	}
+	smartiod_op_free(d, op);
+}
+
+int smartiod_hello_again(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			 struct sio_err *reterr)
+{
+	struct sio_req_identify req = {.h.op = SIO_OP_IDENTIFY};
+	struct smartiod_op *op;
+
+	if (s->kind != SIO_CLIENT_LIBRARY)
+		return sio_fail(reterr, -EINVAL, "only a library has an owner");
+	if (d->world != SIO_WORLD_SHIM)
+		return sio_fail(reterr, -EOPNOTSUPP, "on this host nothing outlives its smartiod");
+	op = smartiod_op_new(d, s, msg, sizeof(*op), again_step, reterr);
+	if (!op)
+		return reterr->code;
+	op->fd[0] = s->request_fd;
+	s->request_fd = -1;
+	s->state = SMARTIOD_GREETED;
+	smartiod_port_ask_fd(d, op, &req, sizeof(req), op->fd[0]);
+	return 0;
+}
+
+/* ---- requests ---- */
+
+/* It is not given to anything new. -EINVAL: it cannot have been given to anything. */
+static int keep_handle(struct smartiod_session *s, uint32_t handle, struct sio_err *reterr)
+{
+	if (handle >= SMARTIOD_LET_GO_HANDLES)
+		return sio_fail(reterr, -EINVAL,
+				"no program was told handle %#x; all are below %#x", handle,
+				SMARTIOD_LET_GO_HANDLES);
+	if (handle > s->next_handle)
+		s->next_handle = handle;
+	return 0;
+}
+
+int smartiod_restore_step(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			  struct sio_err *reterr)
+{
+	const struct sio_msg_restore_step *m = msg;
+	unsigned step = sio_from_le32(m->step);
+	struct smartiod_op *op;
+
+	if (s->step_op || step != s->step + 1 || step > STEP_ALL)
+		return sio_fail(reterr, -EINVAL, "step %u after step %u", step, s->step);
+	if (keep_handle(s, sio_from_le32(m->last_handle), reterr) < 0)
+		return reterr->code;
+	op = smartiod_op_new(d, s, msg, sizeof(*op), step_step, reterr);
+	if (!op)
+		return reterr->code;
+	s->step = step;
+	s->step_op = op;
+	smartiod_op_park(op);
+	check(d);
+	return 0;
+}
+
+static const struct {
+	uint32_t type;
+	unsigned step; /* before which it is said */
+	smartiod_restore_fn *fn;
+} kinds[] = {
+	{SIO_MSG_SEG_CREATE, STEP_OWN, smartiod_restore_segment},
+	{SIO_MSG_DINT_CREATE, STEP_OWN, smartiod_restore_dint},
+	{SIO_EVM_DINT_RING, STEP_OWN, smartiod_restore_ring},
+	{SIO_MSG_DEV_BORROW, STEP_OWN, smartiod_restore_borrow},
+	{SIO_MSG_DEV_SEG_CREATE, STEP_OWN, smartiod_restore_dev_seg},
+	{SIO_MSG_SEG_ATTACH, STEP_ATTACHED, smartiod_restore_attachment},
+	{SIO_MSG_SEG_CONNECT, STEP_ALL, smartiod_restore_connection},
+	{SIO_MSG_DEV_SEG_CONNECT, STEP_ALL, smartiod_restore_dev_connection},
+	{SIO_MSG_SEG_MAP, STEP_ALL, smartiod_restore_map},
+	{SIO_MSG_DINT_CONNECT, STEP_ALL, smartiod_restore_dint_link},
+	{SIO_MSG_DMA_MAP, STEP_ALL, smartiod_restore_dma_map},
+	{SIO_MSG_DEV_VECTOR, STEP_ALL, smartiod_restore_vector},
+	{SIO_MSG_DEV_HOLD, STEP_ALL, smartiod_restore_hold},
+};
+
+/* What was asked for must be well formed in itself. */
+static int check_request(const struct sio_msg_restore *m, uint32_t type, struct sio_err *reterr)
+{
+	size_t size = type < SIO_EVM_SEGMENT_LOCAL ? sio_client_request_size(type) : 0;
+	struct sio_wire_header h;
+	int rc;
+
+	if (type == SIO_EVM_DINT_RING)
+		return 0;
+	if (size == 0 || size > sizeof(m->request))
+		return sio_fail(reterr, -EINVAL, "what request %" PRIu32 " made is not restored",
+				type);
+	rc = sio_client_check_request(m->request, size, &h, reterr);
+	if (rc < 0)
+		return -EINVAL; /* not of this message itself */
+	if (h.type != type)
+		rc = sio_fail(reterr, -EINVAL,
+			      "request %" PRIu32 " is told as one of type %" PRIu32, h.type, type);
+	return rc;
+}
+
+void smartiod_restore_tell_lost(struct smartiod *d, struct smartiod_session *s, uint32_t type,
+				sio_le32 handle)
+{
+	struct sio_evm_segment evm = {.handle = handle,
+				      .reason = sio_to_le32(SCI_CB_LOST),
+				      .node = sio_to_le32(d->node),
+				      .loss = sio_to_le32(SIO_LOSS_LOST)};
+
+	smartiod_event(d, s, type, &evm, sizeof(evm), NULL, 0);
+}
+
+/* It cannot be restored: the event that its library would have got. */
+static void tell_lost(struct smartiod *d, struct smartiod_session *s, uint32_t type,
+		      const struct sio_msg_restore *m)
+{
+	struct sio_evm_dint_ring ring = {
+		.handle = m->handle, .ring = m->number, .node = sio_to_le32(d->node)};
+	struct sio_evm_device device = {.handle = m->handle,
+					.event = sio_to_le32(SIO_DEVICE_EV_LOST)};
+	const struct sio_msg_seg_map *map = (const void *)m->request;
+
+	switch (type) {
+	case SIO_MSG_SEG_CREATE:
+	case SIO_MSG_SEG_ATTACH:
+		smartiod_restore_tell_lost(d, s, SIO_EVM_SEGMENT_LOCAL, m->handle);
+		return;
+	case SIO_MSG_SEG_CONNECT:
+	case SIO_MSG_DEV_SEG_CONNECT:
+		smartiod_restore_tell_lost(d, s, SIO_EVM_SEGMENT_REMOTE, m->handle);
+		return;
+	case SIO_MSG_SEG_MAP:
+		smartiod_restore_tell_lost(d, s, SIO_EVM_SEGMENT_REMOTE, map->handle);
+		return;
+	case SIO_MSG_DINT_CREATE:
+	case SIO_MSG_DINT_CONNECT:
+		smartiod_event(d, s, SIO_EVM_DINT_LOST, &ring, sizeof(ring), NULL, 0);
+		return;
+	case SIO_EVM_DINT_RING:
+		smartiod_event(d, s, SIO_EVM_DINT_RING_END, &ring, sizeof(ring), NULL, 0);
+		return;
+	case SIO_MSG_DEV_BORROW:
+		smartiod_event(d, s, SIO_EVM_DEVICE, &device, sizeof(device), NULL, 0);
+		return;
+	}
+}
+
+int smartiod_restore(struct smartiod *d, struct smartiod_session *s, const void *msg,
+		     struct sio_err *reterr)
+{
+	const struct sio_msg_restore *m = msg;
+	uint32_t type = sio_from_le32(m->type), handle = sio_from_le32(m->handle);
+	size_t i = 0;
+	int rc = check_request(m, type, reterr);
+
+	if (rc < 0)
+		return rc;
+	while (i < sizeof(kinds) / sizeof(kinds[0]) && kinds[i].type != type)
+		i++;
+	if (i == sizeof(kinds) / sizeof(kinds[0]))
+		return sio_fail(reterr, -EINVAL, "what request %" PRIu32 " made is not restored",
+				type);
+	if (s->step_op || kinds[i].step != s->step + 1)
+		return sio_fail(reterr, -EINVAL, "what request %" PRIu32 " made is told in step %u",
+				type, kinds[i].step);
+	rc = keep_handle(s, handle, reterr);
+	if (rc < 0)
+		return rc;
+	s->forced = handle;
+	rc = kinds[i].fn(d, s, m, reterr);
+	s->forced = 0;
+	if (rc < 0) {
+		smartiod_log(d, SMARTIOD_INFO, "pid %u: what request %" PRIu32 " made is lost: %s",
+			     s->pid, type, reterr->text);
+		tell_lost(d, s, type, m);
+		return sio_fail(reterr, -ENOENT, "it is gone");
+	}
+	further(d);
+	smartiod_reply_ok(d, s, msg);
+	return 0;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Shared segments that a library had before smartiod was started again: by other handles than their
+ * makers', who may have let go of theirs, so that only who attached tells of them.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "smartiod/restart/restore.h"
+
+/*
+ * May who attached to it restore it? *ret_maker: who is to have it. If the port was given it,
+ * nobody. If the port had refused, its maker; and before that has said all of its own, what is left
+ * may be memory that it never shared.
+ */
+static bool was_let_go(struct smartiod *d, const struct smartiod_leftover *l,
+		       struct smartiod_session **ret_maker)
+{
+	struct smartiod_session *maker;
+
+	*ret_maker = NULL;
+	if (l->kind != SIO_KIND_MEM || l->fd[0] < 0)
+		return false;
+	if (l->owner == 0)
+		return true;
+	*ret_maker = maker = smartiod_session_by_owner(d, l->owner);
+	return maker && !maker->ending && maker->state == SMARTIOD_RESTORING && maker->step > 0;
+}
+
+/*
+ * Who made it has let go of its handle before: it has nothing to say of it, but its memory is
+ * there, and others have handles, which the seals prove.
+ */
+static struct smartiod_segment *without_maker(struct smartiod *d, uint64_t mem, bool named,
+					      uint32_t id, struct sio_err *reterr)
+{
+	struct smartiod_tree_node *n = smartiod_tree_find(&d->recovery.leftovers, mem);
+	struct smartiod_leftover *l = SMARTIOD_OF(n, struct smartiod_leftover, by_id);
+	struct smartiod_session *maker;
+	struct smartiod_segment *seg;
+	int rc;
+
+	if (!n || !was_let_go(d, l, &maker)) {
+		sio_fail(reterr, -ENOENT, "no segment lies in memory %" PRIu64, mem);
+		return NULL;
+	}
+	if (named)
+		smartiod_restore_take_number(d, id);
+	if (maker)
+		maker->forced = SMARTIOD_LET_GO_HANDLES + (uint32_t)(mem & 0xffffff);
+	rc = smartiod_segment_new(d, maker, l->owner, named, id, l->length, &seg, reterr);
+	if (maker)
+		maker->forced = 0;
+	if (rc < 0)
+		return NULL;
+	seg->let_go = true;
+	smartiod_segment_take_leftover(d, seg, l);
+	return seg;
+}
+
+static struct smartiod_segment *let_go(struct smartiod *d, const struct sio_msg_restore *m,
+				       struct sio_err *reterr)
+{
+	struct smartiod_segment *seg =
+		without_maker(d, sio_from_le64(m->key), true, sio_from_le32(m->number), reterr);
+
+	if (!seg)
+		return NULL;
+	smartiod_restore_state(d, seg, m);
+	seg->shared = true;
+	smartiod_restore_mapped(d, seg);
+	return seg;
+}
+
+struct smartiod_segment *smartiod_restore_kept(struct smartiod *d, uint64_t mem, uint32_t id,
+					       struct sio_err *reterr)
+{
+	struct smartiod_segment *seg = without_maker(d, mem, false, id, reterr);
+
+	if (seg) {
+		smartiod_segment_leave(d, seg, SMARTIOD_SEGMENT_KEEP);
+		smartiod_restore_mapped(d, seg);
+	}
+	return seg;
+}
+
+int smartiod_restore_attachment(struct smartiod *d, struct smartiod_session *s,
+				const struct sio_msg_restore *m, struct sio_err *reterr)
+{
+	uint32_t handle = s->forced; /* the maker may be this very session */
+	struct smartiod_segment *seg;
+	struct smartiod_attachment *a;
+
+	if (smartiod_seal_check(s, m, SIO_MSG_SEG_ATTACH, sio_from_le32(m->number), 0, reterr) < 0)
+		return reterr->code;
+	seg = smartiod_segment_by_mem(d, sio_from_le64(m->key), reterr);
+	if (!seg)
+		seg = let_go(d, m, reterr);
+	if (!seg)
+		return reterr->code;
+	if (!seg->shared)
+		return sio_fail(reterr, -EACCES, "segment %#x is not shared", seg->id);
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+	s->forced = handle;
+	if (smartiod_object_add(s, &a->o, SMARTIOD_ATTACHMENT, reterr) < 0) {
+		free(a);
+		return reterr->code;
+	}
+	a->segment = seg;
+	a->next = seg->attachments;
+	seg->attachments = a;
+	return 0;
+}
+
+static bool is_mapped(struct smartiod *d, uint64_t mem)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&smartiod_devices(d)->dmas, key))) {
+		key = n->key;
+		if (SMARTIOD_OF(n, struct smartiod_dma, by_id)->target == mem)
+			return true;
+	}
+	return false;
+}
+
+bool smartiod_restore_end_mapped(struct smartiod *d, struct smartiod_leftover *l)
+{
+	struct smartiod_segment *seg;
+	struct sio_err err;
+
+	if (!is_mapped(d, l->by_id.key) ||
+	    smartiod_segment_new(d, NULL, l->owner, false, 0, l->length, &seg, &err) < 0)
+		return false;
+	smartiod_segment_take_leftover(d, seg, l);
+	smartiod_segment_end(d, seg, SCI_CB_LOST, false);
+	return true;
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory that a lost host may still write to. When the connection of the daemons goes, the importer
+ * cannot be asked any more. It may be well and have unmapped all at once; but its daemon may as
+ * well be dead, with its programs, their engines and its devices going on, and so do their windows.
+ * When only the last path to a host goes, that is true of devices that we borrow of it. So a grant
+ * goes *adrift*: it stays at the port, and nobody but the importer ends it: by GRANT_RELEASE, or by
+ * having started anew. With it stays the memory; where an IOMMU of ours holds off what still comes,
+ * only the address, which would else lead to what is granted to somebody else next. The program
+ * that owns the memory does not notice: what is adrift keeps it from nothing.
+ *
+ * Each time that the two daemons find each other again the exporter asks for every grant that is
+ * adrift whether the importer has it still (GRANT_QUERY). One that it knows nothing of it releases
+ * at once, the others when they are unmapped or settled. So it need not remember what it could not
+ * say.
+ */
+#include <inttypes.h>
+
+#include "smartiod/interrupt/dint.h"
+#include "smartiod/lender/lend.h"
+
+/* ---- the exporter's side ---- */
+
+static bool is_translated(const struct smartiod *d, const struct smartiod_grant *g)
+{
+	return d->adapter[g->adapter].iommu && (!g->ring || g->ring_memory);
+}
+
+/*
+ * Its address goes adrift: the port takes it back, and whoever waits for its end is told of that.
+ */
+static void set_address_adrift(struct smartiod *d, struct smartiod_grant *g)
+{
+	struct sio_req_ungrant req = {
+		.h = {.op = SIO_OP_UNGRANT, .flags = SIO_UNGRANT_KEEP_ADDRESS},
+		.id = g->by_id.key,
+	};
+	struct smartiod_peer *p = smartiod_peer_find(d, g->node);
+	struct smartiod_grant was = *g;
+
+	if (p)
+		p->n_rings -= g->ring_memory;
+	g->adrift = true;
+	g->ring_memory = false;
+	g->segment = NULL;
+	g->ring = NULL;
+	smartiod_port_tell(d, &req, sizeof(req));
+	if (was.segment)
+		smartiod_segment_grant_put(d, was.segment, &was);
+	if (was.ring)
+		smartiod_ring_grant_gone(d, was.ring, req.id);
+}
+
+/*
+ * The memory goes adrift, which the peer may reach as long as it is where it was. False: registers
+ * of devices and interrupts are no memory that could become somebody else's.
+ */
+static bool set_memory_adrift(struct smartiod *d, struct smartiod_grant *g)
+{
+	g->adrift = true;
+	if (g->ring)
+		return g->adrift = smartiod_ring_adrift(d, g->ring, g->by_id.key);
+	if (!g->segment)
+		return g->adrift = false;
+	g->segment->n_adrift++;
+	g->segment->n_own_grants -= g->own_borrow;
+	smartiod_segment_check(d, g->segment); /* kept, it may end with this */
+	return true;
+}
+
+/* Does that keep memory? */
+static bool set_adrift(struct smartiod *d, struct smartiod_grant *g)
+{
+	if (!is_translated(d, g))
+		return set_memory_adrift(d, g);
+	set_address_adrift(d, g);
+	return false;
+}
+
+void smartiod_grant_cut(struct smartiod *d, uint64_t id)
+{
+	struct smartiod_grant *g =
+		SMARTIOD_OF(smartiod_tree_find(&d->grants, id), struct smartiod_grant, by_id);
+
+	if (g && !g->adrift && is_translated(d, g))
+		set_address_adrift(d, g);
+	else if (g && !g->adrift)
+		smartiod_grant_end(d, id);
+}
+
+/* The next one to @node after *key, of a kind; NULL. */
+static struct smartiod_grant *next_grant(struct smartiod *d, uint32_t node, bool adrift,
+					 uint64_t *key)
+{
+	struct smartiod_tree_node *n;
+
+	while ((n = smartiod_tree_after(&d->grants, *key))) {
+		struct smartiod_grant *g = SMARTIOD_OF(n, struct smartiod_grant, by_id);
+
+		*key = n->key;
+		if (g->node == node && g->adrift == adrift)
+			return g;
+	}
+	return NULL;
+}
+
+/* What is lost of all that a node has of us. */
+struct lost {
+	uint32_t node;
+	bool own_borrows; /* only what devices have that this host borrows of it */
+	bool one_path;	  /* only what goes over this one */
+	uint32_t adapter, peer_adapter;
+};
+
+static bool is_lost(const struct smartiod_grant *g, const struct lost *what)
+{
+	if (what->own_borrows && !g->own_borrow)
+		return false;
+	return !what->one_path ||
+	       (g->adapter == what->adapter && g->peer_adapter == what->peer_adapter);
+}
+
+/* What ends does so when all memory is adrift: with a ring's trigger its memory would end, too. */
+static void lose(struct smartiod *d, const struct lost *what)
+{
+	struct smartiod_grant *g;
+	uint64_t key = 0;
+	unsigned n = 0;
+
+	while ((g = next_grant(d, what->node, false, &key)))
+		if (is_lost(g, what))
+			n += set_adrift(d, g);
+	key = 0;
+	while ((g = next_grant(d, what->node, false, &key)))
+		if (is_lost(g, what))
+			smartiod_grant_end(d, key);
+	if (n)
+		smartiod_log(d, SMARTIOD_INFO,
+			     "%u ranges of memory are in quarantine: node %" PRIu32
+			     ", which was lost, may still write to them",
+			     n, what->node);
+}
+
+void smartiod_grant_node_down(struct smartiod *d, uint32_t node)
+{
+	lose(d, &(struct lost){.node = node});
+}
+
+void smartiod_grant_link_lost(struct smartiod *d, uint32_t node)
+{
+	lose(d, &(struct lost){.node = node, .own_borrows = true});
+}
+
+void smartiod_grant_path_lost(struct smartiod *d, uint32_t node, uint32_t adapter,
+			      uint32_t peer_adapter)
+{
+	lose(d, &(struct lost){.node = node,
+			       .own_borrows = true,
+			       .one_path = true,
+			       .adapter = adapter,
+			       .peer_adapter = peer_adapter});
+}
+
+bool smartiod_grant_adrift(struct smartiod *d, uint64_t id)
+{
+	const struct smartiod_grant *g =
+		SMARTIOD_OF(smartiod_tree_find(&d->grants, id), struct smartiod_grant, by_id);
+
+	return g && g->adrift;
+}
+
+void smartiod_adrift_ask(struct smartiod *d, uint32_t node)
+{
+	uint64_t key = 0;
+
+	while (next_grant(d, node, true, &key)) {
+		struct sio_peer_grant_query msg = {.h.type = sio_to_le32(SIO_PEER_GRANT_QUERY),
+						   .grant = sio_to_le64(key)};
+
+		smartiod_peer_tell(d, node, &msg, sizeof(msg));
+	}
+}
+
+/* ---- the importer's side ---- */
+
+/* Calls @fn for all that maps memory of @node, what an operation is still making included. */
+static void each_dma(struct smartiod *d, uint32_t node, void (*fn)(struct smartiod_dma *dma))
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&smartiod_devices(d)->dmas, key))) {
+		struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
+
+		key = n->key;
+		if (dma->exporter == node)
+			fn(dma);
+	}
+	for (struct smartiod_dma *dma = smartiod_devices(d)->loose; dma; dma = dma->next)
+		if (dma->exporter == node)
+			fn(dma);
+}
+
+static void set_lost(struct smartiod_dma *dma)
+{
+	dma->lost = true;
+}
+
+/* The grant is still ours to give back, as soon as its exporter can be talked to. */
+void smartiod_dma_node_down(struct smartiod *d, uint32_t node)
+{
+	each_dma(d, node, set_lost);
+}
+
+static void forget_grant(struct smartiod_dma *dma)
+{
+	dma->grant = 0;
+}
+
+static bool has_grant(struct smartiod *d, uint32_t node, uint64_t grant)
+{
+	struct smartiod_devices *s = smartiod_devices(d);
+
+	for (struct smartiod_tree_node *n = smartiod_tree_after(&s->dmas, 0); n;
+	     n = smartiod_tree_after(&s->dmas, n->key)) {
+		const struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
+
+		if (dma->exporter == node && dma->grant == grant)
+			return true;
+	}
+	for (const struct smartiod_dma *dma = s->loose; dma; dma = dma->next)
+		if (dma->exporter == node && dma->grant == grant)
+			return true;
+	return smartiod_window_has(d, node, grant) || smartiod_dint_link_has(d, node, grant) ||
+	       smartiod_bar_has_grant(d, node, grant);
+}
+
+int smartiod_peer_grant_query(struct smartiod *d, struct smartiod_peer *p, const void *msg,
+			      struct sio_err *reterr)
+{
+	const struct sio_peer_grant_query *m = msg;
+	uint64_t grant = sio_from_le64(m->grant);
+
+	(void)reterr;
+	if (!has_grant(d, p->node, grant))
+		smartiod_grant_release(d, p->node, grant);
+	return 0;
+}
+
+/* ---- both ---- */
+
+void smartiod_adrift_new_start(struct smartiod *d, uint32_t node)
+{
+	uint64_t key = 0;
+
+	while (next_grant(d, node, true, &key))
+		smartiod_grant_end(d, key);
+	each_dma(d, node, forget_grant);
+}

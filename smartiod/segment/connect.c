@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The importer's side: connections to segments of this and other hosts. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "smartiod/device/device.h"
+#include "smartiod/segment/group.h"
+#include "smartiod/base/internal.h"
+#include "smartiod/dma/queue.h"
+
+/* ---- life of a connection ---- */
+
+struct smartiod_connection *smartiod_connection_new(struct smartiod *d, struct smartiod_session *s,
+						    enum smartiod_route route,
+						    struct sio_err *reterr)
+{
+	struct smartiod_connection *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+		return NULL;
+	}
+	if (smartiod_object_add(s, &c->o, SMARTIOD_CONNECTION, reterr) < 0) {
+		free(c);
+		return NULL;
+	}
+	c->route = route;
+	c->pid = s->pid;
+	c->map_fd = -1;
+	c->id = smartiod_uid(d);
+	smartiod_tree_add(&d->connections, &c->by_id, c->id);
+	return c;
+}
+
+static void connection_free(struct smartiod *d, struct smartiod_connection *c)
+{
+	smartiod_ranges_end(d, c, false);
+	smartiod_close_fd(d, &c->map_fd);
+	smartiod_tree_remove(&d->connections, &c->by_id);
+	free(c);
+}
+
+void smartiod_connection_check(struct smartiod *d, struct smartiod_connection *c)
+{
+	if (c->closed && c->pins == 0 && !c->old_grant)
+		connection_free(d, c);
+}
+
+void smartiod_connection_unpin(struct smartiod *d, struct smartiod_connection *c)
+{
+	c->pins--;
+	smartiod_connection_check(d, c);
+}
+
+static void seg_release(struct smartiod *d, uint32_t node, sio_le64 uid, sio_le64 connection,
+			uint32_t reason)
+{
+	struct sio_peer_seg_release msg = {
+		.h.type = sio_to_le32(SIO_PEER_SEG_RELEASE),
+		.uid = uid,
+		.connection = connection,
+		.reason = sio_to_le32(reason),
+	};
+
+	smartiod_peer_tell(d, node, &msg, sizeof(msg));
+}
+
+void smartiod_connection_close(struct smartiod *d, struct smartiod_connection *c, uint32_t reason)
+{
+	smartiod_ranges_end(d, c, c->o.session && !c->o.session->ending);
+	smartiod_object_remove(&c->o);
+	smartiod_window_release(d, c);
+	if (c->route == SMARTIOD_BAR)
+		smartiod_bar_close(d, c);
+	else if (c->route == SMARTIOD_GROUP)
+		smartiod_port_free(d, c->map);
+	else if (!c->lost && c->route == SMARTIOD_LOCAL)
+		smartiod_segment_unref(d, c->segment, d->node, c->id, reason);
+	else if (!c->lost)
+		seg_release(d, c->node, sio_to_le64(c->uid), sio_to_le64(c->id), reason);
+	c->segment = NULL;
+	c->closed = true;
+	smartiod_connection_check(d, c);
+}
+
+static void remote_event(struct smartiod *d, struct smartiod_connection *c, uint32_t reason,
+			 enum sio_segment_loss loss)
+{
+	struct sio_evm_segment evm = {
+		.handle = sio_to_le32(smartiod_handle(&c->o)),
+		.reason = sio_to_le32(reason),
+		.node = sio_to_le32(c->node),
+		.adapter = sio_to_le32(c->adapter),
+		.loss = sio_to_le32(loss),
+	};
+
+	smartiod_event(d, c->o.session, SIO_EVM_SEGMENT_REMOTE, &evm, sizeof(evm), NULL, 0);
+}
+
+void smartiod_connection_lost(struct smartiod *d, struct smartiod_connection *c, uint32_t reason)
+{
+	if (c->lost || c->closed)
+		return;
+	c->lost = true;
+	c->segment = NULL;
+	if (!c->connecting)
+		remote_event(d, c, reason, SIO_LOSS_LOST);
+	smartiod_ranges_end(d, c, c->o.session && !c->o.session->ending);
+	smartiod_window_release(d, c);
+}
+
+void smartiod_connection_event(struct smartiod *d, uint32_t node, uint64_t connection,
+			       uint32_t reason, enum sio_segment_loss loss)
+{
+	struct smartiod_connection *c;
+
+	c = SMARTIOD_OF(smartiod_tree_find(&d->connections, connection), struct smartiod_connection,
+			by_id);
+	if (!c || c->node != node || c->closed)
+		return; /* released meanwhile */
+	if (loss == SIO_LOSS_LOST)
+		smartiod_connection_lost(d, c, reason);
+	else if (!c->lost)
+		remote_event(d, c, reason, loss);
+}
+
+int smartiod_peer_seg_event(struct smartiod *d, struct smartiod_peer *p, const void *msg,
+			    struct sio_err *reterr)
+{
+	const struct sio_peer_seg_event *m = msg;
+	uint32_t reason = sio_from_le32(m->reason), loss = sio_from_le32(m->loss);
+
+	if (loss > SIO_LOSS_REMOVED)
+		return sio_fail(reterr, -EPROTO, "a segment event of loss %u", loss);
+	if (reason < SCI_CB_CONNECT || reason > SCI_CB_LOST)
+		return sio_fail(reterr, -EPROTO, "a segment event for reason %u", reason);
+	smartiod_connection_event(d, p->node, sio_from_le64(m->connection), reason,
+				  (enum sio_segment_loss)loss);
+	return 0;
+}
+
+static struct smartiod_connection *next_remote(struct smartiod *d, uint32_t node, uint64_t *key)
+{
+	struct smartiod_tree_node *n;
+
+	while ((n = smartiod_tree_after(&d->connections, *key))) {
+		struct smartiod_connection *c = SMARTIOD_OF(n, struct smartiod_connection, by_id);
+
+		*key = n->key;
+		if (c->route == SMARTIOD_REMOTE && c->node == node)
+			return c;
+	}
+	return NULL;
+}
+
+void smartiod_connection_node_down(struct smartiod *d, uint32_t node)
+{
+	struct smartiod_connection *c;
+	uint64_t key = 0;
+
+	while ((c = next_remote(d, node, &key)))
+		smartiod_connection_lost(d, c, SCI_CB_LOST);
+}
+
+void smartiod_connection_path(struct smartiod *d, uint32_t node, uint32_t adapter,
+			      uint32_t peer_adapter, bool up)
+{
+	struct smartiod_connection *c;
+	uint64_t key = 0;
+
+	while ((c = next_remote(d, node, &key))) {
+		if (c->adapter != adapter || c->peer_adapter != peer_adapter || c->down != up ||
+		    c->lost || c->closed)
+			continue;
+		c->down = !up;
+		if (!c->connecting)
+			remote_event(d, c, up ? SCI_CB_OPERATIONAL : SCI_CB_NOT_OPERATIONAL,
+				     SIO_LOSS_NONE);
+	}
+}
+
+void smartiod_connection_free_all(struct smartiod *d)
+{
+	struct smartiod_tree_node *n;
+
+	while ((n = smartiod_tree_after(&d->connections, 0)))
+		connection_free(d, SMARTIOD_OF(n, struct smartiod_connection, by_id));
+}
+
+/* ---- connect ---- */
+
+struct connect_op {
+	struct smartiod_op op;
+	struct smartiod_connection *connection; /* pinned */
+};
+
+static void connect_reply(struct smartiod *d, struct smartiod_session *s, const void *request,
+			  const struct smartiod_connection *c)
+{
+	uint32_t path = c->adapter << 16 | c->peer_adapter;
+	uint64_t mem = c->segment ? c->segment->mem : 0;
+	struct sio_rep_seg_connect rep = {
+		.handle = sio_to_le32(smartiod_handle(&c->o)),
+		.node = sio_to_le32(c->node),
+		.segment_id = sio_to_le32(c->segment_id),
+		.path = sio_to_le32(c->route == SMARTIOD_REMOTE ? path : SIO_PATH_NONE),
+		.bytes = sio_to_le64(c->bytes),
+		.peer_boot = sio_to_le64(
+			c->route == SMARTIOD_REMOTE
+				? smartiod_path_start(d, c->node, c->adapter, c->peer_adapter)
+				: 0),
+		.key = sio_to_le64(mem),
+		.seal = sio_to_le64(smartiod_seal(s, SIO_MSG_SEG_CONNECT, smartiod_handle(&c->o),
+						  mem, c->adapter, 0)),
+	};
+
+	smartiod_reply(d, s, request, &rep, sizeof(rep), NULL, 0);
+}
+
+/* The connection never came about: nobody is to be told. */
+static void connect_failed(struct smartiod *d, struct smartiod_connection *c)
+{
+	c->lost = true;
+	if (!c->closed)
+		smartiod_connection_close(d, c, SCI_CB_LOST);
+}
+
+static void connect_step(struct smartiod *d, struct smartiod_op *op,
+			 const struct smartiod_answer *a)
+{
+	struct connect_op *o = (struct connect_op *)op;
+	struct smartiod_connection *c = o->connection;
+	const struct sio_prep_seg_lookup *rep = a->msg;
+
+	if (a->error) {
+		smartiod_op_error(d, op, a->error, "%s", a->text);
+		connect_failed(d, c);
+	} else if (c->closed || c->lost || c->down) {
+		seg_release(d, c->node, rep->uid, sio_to_le64(c->id), SCI_CB_LOST);
+		smartiod_op_error(d, op, -ENETDOWN, "the link to node %u went down", c->node);
+		connect_failed(d, c);
+	} else {
+		struct sio_msg request = {.type = sio_to_le32(op->type), .id = sio_to_le32(op->id)};
+
+		c->uid = sio_from_le64(rep->uid);
+		c->bytes = sio_from_le64(rep->bytes);
+		c->segment_id = sio_from_le32(rep->segment_id);
+		c->connecting = false;
+		if (op->session) /* else its end will release the connection */
+			connect_reply(d, op->session, &request, c);
+	}
+	smartiod_connection_unpin(d, c);
+	smartiod_op_free(d, op);
+}
+
+static int connect_local(struct smartiod *d, struct smartiod_session *s, const void *request,
+			 const struct smartiod_wanted *w, uint32_t adapter, struct sio_err *reterr)
+{
+	struct smartiod_segment *seg = smartiod_segment_lookup(d, w, adapter, reterr);
+	struct smartiod_connection *c;
+
+	if (!seg)
+		return reterr->code;
+	c = smartiod_connection_new(d, s, SMARTIOD_LOCAL, reterr);
+	if (!c)
+		return reterr->code;
+	c->node = d->node;
+	c->adapter = adapter == SIO_ADAPTER_ANY ? 0 : adapter;
+	c->segment = seg;
+	c->segment_id = seg->id;
+	c->uid = seg->uid;
+	c->bytes = seg->bytes;
+	if (smartiod_segment_ref(seg, d->node, c->adapter, c->id, reterr) < 0) {
+		connect_failed(d, c);
+		return reterr->code;
+	}
+	connect_reply(d, s, request, c);
+	smartiod_segment_connected(d, seg, d->node, c->adapter);
+	return 0;
+}
+
+static int connect_remote(struct smartiod *d, struct smartiod_session *s, const void *request,
+			  uint32_t node, const struct smartiod_wanted *w,
+			  const struct sio_path *path, struct sio_err *reterr)
+{
+	struct sio_peer_seg_lookup msg = {
+		.h.type = sio_to_le32(SIO_PEER_SEG_LOOKUP),
+		.uid = sio_to_le64(w->uid),
+		.segment_id = sio_to_le32(w->id),
+		.adapter = sio_to_le32(path->peer_adapter),
+		.fdid = sio_to_le32(w->device),
+	};
+	struct smartiod_connection *c;
+	struct connect_op *o;
+	int rc;
+
+	o = smartiod_op_new(d, s, request, sizeof(*o), connect_step, reterr);
+	if (!o)
+		return reterr->code;
+	c = smartiod_connection_new(d, s, SMARTIOD_REMOTE, reterr);
+	if (!c) {
+		smartiod_op_free(d, &o->op);
+		return reterr->code;
+	}
+	c->node = node;
+	c->segment_id = w->id;
+	c->borrow = w->borrow;
+	c->adapter = path->adapter;
+	c->peer_adapter = path->peer_adapter;
+	c->connecting = true;
+	msg.connection = sio_to_le64(c->id);
+	rc = smartiod_peer_ask(d, &o->op, node, &msg, sizeof(msg));
+	if (rc < 0) {
+		connect_failed(d, c);
+		smartiod_op_free(d, &o->op);
+		return sio_fail(reterr, rc, "node %u cannot be reached", node);
+	}
+	o->connection = c;
+	c->pins++;
+	return 0;
+}
+
+int smartiod_connect_open(struct smartiod *d, struct smartiod_session *s, const void *request,
+			  uint32_t node, const struct smartiod_wanted *w, uint32_t adapter,
+			  struct sio_err *reterr)
+{
+	struct sio_path path;
+	int rc;
+
+	if (adapter != SIO_ADAPTER_ANY && adapter >= d->host->n_adapters)
+		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
+				d->host->name, adapter, d->host->n_adapters);
+	if (node == d->node)
+		return connect_local(d, s, request, w, adapter, reterr);
+	rc = smartiod_path(d, node, adapter, &path, reterr);
+	if (rc < 0)
+		return rc;
+	return connect_remote(d, s, request, node, w, &path, reterr);
+}
+
+int smartiod_seg_connect(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			 struct sio_err *reterr)
+{
+	const struct sio_msg_seg_connect *m = msg;
+	uint32_t flags = sio_from_le32(m->flags);
+	struct smartiod_wanted wanted = {.id = sio_from_le32(m->segment_id)};
+
+	if (flags & SCI_FLAG_ASYNCHRONOUS_CONNECT)
+		return sio_fail(reterr, -EOPNOTSUPP,
+				"SCI_FLAG_ASYNCHRONOUS_CONNECT is not supported");
+	if (flags & ~(SCI_FLAG_USE_CALLBACK | SCI_FLAG_BROADCAST))
+		return sio_fail(reterr, -EINVAL, "flags %#x do not belong to SCIConnectSegment",
+				flags);
+	if (flags & SCI_FLAG_BROADCAST)
+		return smartiod_group_connect(d, s, msg, reterr);
+	return smartiod_connect_open(d, s, msg, sio_from_le32(m->node), &wanted,
+				     sio_from_le32(m->adapter), reterr);
+}
+
+/* A connection that is made. */
+static struct smartiod_connection *get_connection(struct smartiod_session *s, sio_le32 handle,
+						  struct sio_err *reterr)
+{
+	struct smartiod_connection *c;
+
+	c = smartiod_object_get(s, sio_from_le32(handle), SMARTIOD_CONNECTION, reterr);
+	if (c && c->connecting) {
+		sio_fail(reterr, -EBADF, "this connection is not made yet");
+		return NULL;
+	}
+	return c;
+}
+
+int smartiod_seg_disconnect(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			    struct sio_err *reterr)
+{
+	const struct sio_msg_handle *m = msg;
+	struct smartiod_connection *c = get_connection(s, m->handle, reterr);
+
+	if (!c)
+		return reterr->code;
+	if (m->flags)
+		return sio_fail(reterr, -EINVAL, "SCIDisconnectSegment takes no flags");
+	if (c->n_maps || c->dma || c->pins)
+		return sio_fail(reterr, -EBUSY,
+				"segment %#x of node %u is mapped %u times, %u times for devices",
+				c->segment_id, c->node, c->n_maps, c->dma);
+	smartiod_connection_close(d, c, SCI_CB_DISCONNECT);
+	smartiod_reply_ok(d, s, msg);
+	return 0;
+}

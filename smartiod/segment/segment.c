@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Segments: memory of this host that programs, peers and devices share. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "smartiod/segment/group.h"
+#include "smartiod/base/internal.h"
+#include "smartiod/restart/restore.h"
+
+/* ---- life ---- */
+
+struct smartiod_segment *smartiod_segment_by_uid(struct smartiod *d, uint64_t uid)
+{
+	return SMARTIOD_OF(smartiod_tree_find(&d->segments, uid), struct smartiod_segment, by_uid);
+}
+
+/* Ids may be 0, keys may not. */
+struct smartiod_segment *smartiod_segment_by_id(struct smartiod *d, uint32_t id)
+{
+	return SMARTIOD_OF(smartiod_tree_find(&d->segment_ids, (uint64_t)id + 1),
+			   struct smartiod_segment, by_id);
+}
+
+int smartiod_segment_new(struct smartiod *d, struct smartiod_session *s, uint64_t owner, bool named,
+			 uint32_t id, uint64_t bytes, struct smartiod_segment **ret,
+			 struct sio_err *reterr)
+{
+	struct smartiod_segment *seg;
+
+	if (named && smartiod_segment_by_id(d, id))
+		return sio_fail(reterr, -EEXIST, "segment id %#x is taken on %s", id,
+				d->host->name);
+	seg = calloc(1, sizeof(*seg));
+	if (!seg)
+		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+	if (s && smartiod_object_add(s, &seg->o, SMARTIOD_SEGMENT, reterr) < 0) {
+		free(seg);
+		return reterr->code;
+	}
+	seg->fd = -1;
+	sio_hash_init(&seg->refs_by_connection);
+	seg->id = id;
+	seg->owner = owner;
+	seg->bytes = bytes;
+	seg->pid = s ? s->pid : 0;
+	seg->uid = smartiod_uid(d);
+	smartiod_tree_add(&d->segments, &seg->by_uid, seg->uid);
+	if (named) {
+		seg->named = true;
+		smartiod_tree_add(&d->segment_ids, &seg->by_id, (uint64_t)id + 1);
+	}
+	*ret = seg;
+	return 0;
+}
+
+void smartiod_segment_ready(struct smartiod_segment *seg, const struct smartiod_answer *a)
+{
+	const struct sio_evt_alloc *evt = a->msg;
+
+	seg->mem = evt->id;
+	seg->bytes = evt->size;
+	seg->phys = evt->address;
+	seg->fd = smartiod_take_fd(a, 0);
+	seg->ready = true;
+}
+
+static void segment_free(struct smartiod *d, struct smartiod_segment *seg)
+{
+	smartiod_close_fd(d, &seg->fd);
+	smartiod_segment_refs_free(seg);
+	smartiod_tree_remove(&d->segments, &seg->by_uid);
+	free(seg);
+}
+
+/* An event that cannot come is an error of ours: it ends the daemon, not somebody's memory. */
+static void enter(struct smartiod *d, struct smartiod_segment *seg,
+		  enum smartiod_segment_event event)
+{
+	if (!smartiod_segment_next(seg->state, event, &seg->state))
+		smartiod_fatal(d, "segment %#x: event %u in state %u", seg->id, event, seg->state);
+}
+
+/* Its last user has released it: then it ends, if it was removed before. */
+void smartiod_segment_check(struct smartiod *d, struct smartiod_segment *seg)
+{
+	if (smartiod_segment_used(seg))
+		return;
+	enter(d, seg, SMARTIOD_SEGMENT_UNUSED);
+	if (seg->state != SMARTIOD_SEGMENT_ENDED || seg->n_adrift)
+		return;
+	smartiod_object_remove(&seg->o);
+	if (!seg->owner_gone)
+		smartiod_port_free(d, seg->mem);
+	segment_free(d, seg);
+}
+
+void smartiod_segment_unpin(struct smartiod *d, struct smartiod_segment *seg)
+{
+	seg->pins--;
+	smartiod_segment_check(d, seg);
+}
+
+void smartiod_segment_dma_put(struct smartiod *d, struct smartiod_segment *seg)
+{
+	seg->dma--;
+	smartiod_segment_check(d, seg);
+}
+
+void smartiod_segment_grant_put(struct smartiod *d, struct smartiod_segment *seg,
+				const struct smartiod_grant *grant)
+{
+	seg->n_grants--;
+	if (grant->adrift)
+		seg->n_adrift--;
+	else
+		seg->n_own_grants -= grant->own_borrow;
+	smartiod_segment_check(d, seg);
+}
+
+void smartiod_segment_free_all(struct smartiod *d)
+{
+	struct smartiod_tree_node *n;
+
+	while ((n = smartiod_tree_after(&d->grants, 0))) {
+		smartiod_tree_remove(&d->grants, n);
+		free(SMARTIOD_OF(n, struct smartiod_grant, by_id));
+	}
+	while ((n = smartiod_tree_after(&d->segments, 0))) {
+		struct smartiod_segment *seg = SMARTIOD_OF(n, struct smartiod_segment, by_uid);
+
+		segment_free(d, seg);
+	}
+}
+
+void smartiod_segment_leave(struct smartiod *d, struct smartiod_segment *seg,
+			    enum smartiod_segment_event event)
+{
+	enter(d, seg, event);
+	if (seg->named) {
+		smartiod_tree_remove(&d->segment_ids, &seg->by_id);
+		seg->named = false;
+	}
+	if (seg->broadcast && d->member[seg->id] == seg)
+		d->member[seg->id] = NULL;
+	seg->available = 0;
+	seg->let_go |= seg->state != SMARTIOD_SEGMENT_ENDED;
+}
+
+void smartiod_segment_kept(struct smartiod *d, struct smartiod_segment *seg,
+			   enum smartiod_segment_event event)
+{
+	smartiod_segment_leave(d, seg, event);
+	smartiod_restore_mapped(d, seg);
+	smartiod_segment_tell_removed(d, seg);
+	smartiod_segment_check(d, seg);
+}
+
+void smartiod_segment_end(struct smartiod *d, struct smartiod_segment *seg, uint32_t reason,
+			  bool owner_gone)
+{
+	smartiod_object_remove(&seg->o);
+	smartiod_segment_detach_all(d, seg);
+	smartiod_segment_leave(d, seg,
+			       owner_gone ? SMARTIOD_SEGMENT_MAKER_GONE : SMARTIOD_SEGMENT_CUT);
+	seg->owner_gone |= owner_gone;
+	seg->pins++; /* it stays while importers of this host let go */
+	if (!seg->owner_gone)
+		smartiod_restore_mapped(d, seg);
+	smartiod_segment_cut(d, seg, SIO_ADAPTER_ANY, reason);
+	smartiod_segment_unpin(d, seg);
+}
+
+bool smartiod_segment_usable(const struct smartiod_segment *seg, bool by_owner)
+{
+	return seg->ready && (by_owner ? seg->state == SMARTIOD_SEGMENT_OWNED
+				       : seg->state != SMARTIOD_SEGMENT_ENDED);
+}
+
+/* Numbers of segments can be guessed: by one of a device's no other device's can be had. */
+static bool may_connect(const struct smartiod_segment *seg, const struct smartiod_wanted *w,
+			uint32_t adapter)
+{
+	uint32_t there = adapter == SIO_ADAPTER_ANY ? UINT32_MAX : 1u << adapter;
+
+	if (!smartiod_segment_usable(seg, true))
+		return false;
+	return w->uid ? seg->device && seg->device == w->device : (seg->available & there) != 0;
+}
+
+struct smartiod_segment *smartiod_segment_lookup(struct smartiod *d,
+						 const struct smartiod_wanted *w, uint32_t adapter,
+						 struct sio_err *reterr)
+{
+	struct smartiod_segment *seg =
+		w->uid ? smartiod_segment_by_uid(d, w->uid) : smartiod_segment_by_id(d, w->id);
+
+	if (seg && may_connect(seg, w, adapter))
+		return seg;
+	if (seg && smartiod_segment_usable(seg, true) && adapter != SIO_ADAPTER_ANY)
+		sio_fail(reterr, -ENOENT, "segment %#x of %s is not available on its adapter %u",
+			 w->id, d->host->name, adapter);
+	else
+		sio_fail(reterr, -ENOENT, "%s has no segment %#x that is available", d->host->name,
+			 w->id);
+	return NULL;
+}
+
+/* ---- requests ---- */
+
+static int get_adapter(struct smartiod *d, struct smartiod_session *s,
+		       const struct sio_msg_seg_adapter *m, struct smartiod_segment **ret,
+		       uint32_t *ret_bit, struct sio_err *reterr)
+{
+	uint32_t adapter = sio_from_le32(m->adapter);
+	struct smartiod_segment *seg;
+
+	seg = smartiod_segment_get_ready(s, sio_from_le32(m->handle), reterr);
+	if (!seg)
+		return reterr->code;
+	if (adapter >= d->host->n_adapters)
+		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
+				d->host->name, adapter, d->host->n_adapters);
+	*ret = seg;
+	*ret_bit = 1u << adapter;
+	return 0;
+}
+
+int smartiod_seg_prepare(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			 struct sio_err *reterr)
+{
+	const struct sio_msg_seg_adapter *m = msg;
+	uint32_t bit = 0, flags = sio_from_le32(m->flags);
+	struct smartiod_segment *seg = NULL;
+	int rc = get_adapter(d, s, m, &seg, &bit, reterr);
+
+	if (rc < 0)
+		return rc;
+	if (flags & ~(SCI_FLAG_DMA_SOURCE_ONLY | SCI_FLAG_BROADCAST))
+		return sio_fail(reterr, -EINVAL, "flags %#x do not belong to SCIPrepareSegment",
+				flags);
+	seg->prepared |= bit;
+	smartiod_reply_ok(d, s, msg);
+	return 0;
+}
+
+int smartiod_seg_available(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			   struct sio_err *reterr)
+{
+	const struct sio_msg_seg_adapter *m = msg;
+	struct smartiod_segment *seg = NULL;
+	uint32_t bit = 0;
+	int rc = get_adapter(d, s, m, &seg, &bit, reterr);
+
+	if (rc < 0)
+		return rc;
+	if (m->flags)
+		return sio_fail(reterr, -EINVAL, "SCISetSegmentAvailable takes no flags");
+	if (seg->is_private)
+		return sio_fail(reterr, -EPERM, "segment %#x is private", seg->id);
+	if (!(seg->prepared & bit))
+		return sio_fail(reterr, -EPERM, "segment %#x is not prepared on adapter %u",
+				seg->id, sio_from_le32(m->adapter));
+	if (seg->broadcast)
+		return smartiod_group_publish(d, s, msg, seg, sio_from_le32(m->adapter), true,
+					      reterr);
+	seg->available |= bit;
+	smartiod_reply_ok(d, s, msg);
+	return 0;
+}
+
+int smartiod_seg_unavailable(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			     struct sio_err *reterr)
+{
+	const struct sio_msg_seg_adapter *m = msg;
+	uint32_t bit = 0, flags = sio_from_le32(m->flags), adapter = sio_from_le32(m->adapter);
+	struct smartiod_segment *seg = NULL;
+	bool publishes;
+	int rc = get_adapter(d, s, m, &seg, &bit, reterr);
+
+	if (rc < 0)
+		return rc;
+	if (flags & ~(SCI_FLAG_NOTIFY | SCI_FLAG_FORCE_DISCONNECT))
+		return sio_fail(reterr, -EINVAL,
+				"flags %#x do not belong to SCISetSegmentUnavailable", flags);
+	if (!(seg->prepared & bit))
+		return sio_fail(reterr, -EPERM, "segment %#x was never prepared on adapter %u",
+				seg->id, adapter);
+	publishes = seg->broadcast && seg->available & bit;
+	if (publishes)
+		rc = smartiod_group_publish(d, s, msg, seg, adapter, false, reterr); /* replies */
+	if (rc < 0)
+		return rc;
+	seg->available &= ~bit;
+	if (flags & SCI_FLAG_FORCE_DISCONNECT) {
+		smartiod_segment_cut(d, seg, adapter, SCI_CB_DISCONNECT);
+		smartiod_segment_check(d, seg);
+	} else if (flags & SCI_FLAG_NOTIFY) {
+		smartiod_segment_ask_to_leave(d, seg, adapter);
+	}
+	if (!publishes)
+		smartiod_reply_ok(d, s, msg);
+	return 0;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Segments that programs make: SEG_CREATE, and SEG_FILL of those that were made without memory. */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "smartiod/segment/group.h"
+#include "smartiod/base/internal.h"
+
+#define CREATE_FLAGS                                                                               \
+	(SCI_FLAG_USE_CALLBACK | SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_DMA_GLOBAL |       \
+	 SCI_FLAG_EMPTY | SCI_FLAG_BROADCAST | SCI_FLAG_ALLOW_UNICAST)
+#define NOT_OF_GROUPS (SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_EMPTY)
+
+static const struct {
+	uint32_t flag;
+	const char *name;
+} unsupported[] = {
+	{SCI_FLAG_PHYSICAL, "SCI_FLAG_PHYSICAL"},
+};
+
+struct create_op {
+	struct smartiod_op op;
+	struct smartiod_segment *segment; /* pinned */
+	bool fills;			  /* SEG_FILL of a segment that was there before */
+};
+
+/* SEG_CREATE and SEG_FILL; without a descriptor for one that is empty. */
+static void created(struct smartiod *d, struct smartiod_session *s, const void *request,
+		    struct smartiod_segment *seg)
+{
+	struct sio_rep_seg_create rep = {
+		.handle = sio_to_le32(smartiod_handle(&seg->o)),
+		.segment_id = sio_to_le32(seg->id),
+		.bytes = sio_to_le64(seg->bytes),
+		.phys_addr = sio_to_le64(seg->phys),
+		.key = sio_to_le64(seg->mem),
+		.seal = sio_to_le64(smartiod_seal(s, SIO_MSG_SEG_CREATE, smartiod_handle(&seg->o),
+						  seg->mem, seg->id, seg->bytes)),
+	};
+
+	smartiod_reply(d, s, request, &rep, sizeof(rep), &seg->fd, seg->ready);
+}
+
+static void create_failed(struct smartiod *d, struct create_op *c, int error, const char *text)
+{
+	struct smartiod_segment *seg = c->segment;
+
+	smartiod_op_error(d, &c->op, error, "%" PRIu64 " bytes of %s: %s", seg->bytes,
+			  d->host->name, text);
+	if (!c->fills) {
+		smartiod_segment_end(d, seg, SCI_CB_DISCONNECT, false);
+		return;
+	}
+	smartiod_port_free(d, seg->mem);
+	seg->mem = 0;
+	seg->ready = false;
+	seg->empty = true;
+	seg->filled = false;
+}
+
+static void create_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct create_op *c = (struct create_op *)op;
+	struct smartiod_segment *seg = c->segment;
+	struct sio_msg request = {.type = sio_to_le32(op->type), .id = sio_to_le32(op->id)};
+
+	seg->filling = false;
+	if (!a->error) {
+		smartiod_segment_ready(seg, a);
+		seg->empty = false;
+		seg->filled = c->fills;
+	}
+	if (seg->state == SMARTIOD_SEGMENT_ENDED)
+		smartiod_op_error(d, op, -ECANCELED, "the segment was removed meanwhile");
+	else if (a->error)
+		create_failed(d, c, a->error, a->text);
+	else if (seg->fd < 0)
+		create_failed(d, c, -EMFILE, smartiod_no_descriptor(d));
+	else if (op->session) /* else its end will end the segment */
+		created(d, op->session, &request, seg);
+	smartiod_segment_unpin(d, seg);
+	smartiod_op_free(d, op);
+}
+
+/* Its memory: @c goes on with create_step(). */
+static void ask_memory(struct smartiod *d, struct create_op *c)
+{
+	struct smartiod_segment *seg = c->segment;
+	struct sio_req_alloc req = {
+		.h = {.op = SIO_OP_ALLOC, .owner = seg->owner},
+		.size = seg->bytes,
+		.highest = SIO_PORT_ANY,
+		.access = SIO_ACCESS_READ | SIO_ACCESS_WRITE,
+	};
+
+	seg->filling = true;
+	smartiod_segment_pin(seg);
+	if (seg->broadcast)
+		smartiod_group_ask_memory(d, &c->op, seg);
+	else
+		smartiod_port_ask(d, &c->op, &req, sizeof(req));
+}
+
+static int check_flags(uint32_t flags, struct sio_err *reterr)
+{
+	for (size_t i = 0; i < sizeof(unsupported) / sizeof(unsupported[0]); i++)
+		if (flags & unsupported[i].flag)
+			return sio_fail(reterr, -EOPNOTSUPP,
+					"%s is not supported when a segment is created",
+					unsupported[i].name);
+	if (flags & ~CREATE_FLAGS)
+		return sio_fail(reterr, -EINVAL, "flags %#x do not belong to a segment's creation",
+				flags & ~CREATE_FLAGS);
+	if (flags & SCI_FLAG_BROADCAST && flags & NOT_OF_GROUPS)
+		return sio_fail(reterr, -EINVAL, "flags %#x do not go with SCI_FLAG_BROADCAST",
+				flags & NOT_OF_GROUPS);
+	if (flags & SCI_FLAG_ALLOW_UNICAST && !(flags & SCI_FLAG_BROADCAST))
+		return sio_fail(reterr, -EINVAL,
+				"SCI_FLAG_ALLOW_UNICAST goes with SCI_FLAG_BROADCAST");
+	return 0;
+}
+
+static int check_bytes(struct smartiod *d, uint64_t bytes, struct sio_err *reterr)
+{
+	uint64_t rounded;
+
+	if (bytes == 0)
+		return sio_fail(reterr, -EINVAL, "a segment has at least 1 byte");
+	if (__builtin_add_overflow(bytes, SIO_PAGE_SIZE - 1, &rounded) ||
+	    rounded - rounded % SIO_PAGE_SIZE > d->host->ram_size)
+		return sio_fail_exhausted(reterr, -ENOSPC, SIO_OUT_OF_RAM,
+					  "a segment of %" PRIu64 " bytes; %s has %" PRIu64
+					  " bytes of memory",
+					  bytes, d->host->name, d->host->ram_size);
+	return 0;
+}
+
+/* The first id from @id on that is free, and behind the greatest from 0 on. */
+static int auto_id(struct smartiod *d, uint32_t *id, struct sio_err *reterr)
+{
+	uint64_t key = smartiod_tree_gap(&d->segment_ids, (uint64_t)*id + 1);
+
+	if (key - 1 > UINT32_MAX)
+		key = smartiod_tree_gap(&d->segment_ids, 1);
+	if (key - 1 > UINT32_MAX)
+		return sio_fail_exhausted(reterr, -ENOSPC, SIO_OUT_OF_SEGMENT_IDS,
+					  "no segment id is free");
+	*id = (uint32_t)(key - 1);
+	return 0;
+}
+
+static int create_empty(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			uint32_t id, uint64_t bytes, bool is_private, struct sio_err *reterr)
+{
+	struct smartiod_segment *seg;
+	int rc = smartiod_segment_new(d, s, s->owner, true, id, bytes, &seg, reterr);
+
+	if (rc < 0)
+		return rc;
+	seg->bytes = (bytes + SIO_PAGE_SIZE - 1) / SIO_PAGE_SIZE * SIO_PAGE_SIZE;
+	seg->is_private = is_private;
+	seg->empty = true;
+	created(d, s, msg, seg);
+	return 0;
+}
+
+int smartiod_seg_create(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			struct sio_err *reterr)
+{
+	const struct sio_msg_seg_create *m = msg;
+	uint32_t id = sio_from_le32(m->segment_id), flags = sio_from_le32(m->flags);
+	bool broadcast = flags & SCI_FLAG_BROADCAST;
+	uint64_t bytes = sio_from_le64(m->bytes);
+	struct create_op *c;
+	int rc = check_flags(flags, reterr);
+
+	if (rc == 0)
+		rc = check_bytes(d, bytes, reterr);
+	if (rc == 0 && flags & SCI_FLAG_AUTO_ID)
+		rc = auto_id(d, &id, reterr);
+	if (rc == 0 && broadcast)
+		rc = smartiod_group_check(d, id, reterr);
+	if (rc < 0)
+		return rc;
+	if (flags & SCI_FLAG_EMPTY)
+		return create_empty(d, s, msg, id, bytes, flags & SCI_FLAG_PRIVATE, reterr);
+	c = smartiod_op_new(d, s, msg, sizeof(*c), create_step, reterr);
+	if (!c)
+		return reterr->code;
+	/* A member that allows it is found by its group's number as any segment is. */
+	rc = smartiod_segment_new(d, s, s->owner, !broadcast || flags & SCI_FLAG_ALLOW_UNICAST, id,
+				  bytes, &c->segment, reterr);
+	if (rc < 0) {
+		smartiod_op_free(d, &c->op);
+		return rc;
+	}
+	c->segment->is_private = flags & SCI_FLAG_PRIVATE;
+	c->segment->broadcast = broadcast;
+	if (broadcast)
+		d->member[id] = c->segment;
+	ask_memory(d, c);
+	return 0;
+}
+
+/* The memory of a segment that was made empty; its library puts it in the place of program's pages.
+ */
+int smartiod_seg_fill(struct smartiod *d, struct smartiod_session *s, const void *msg,
+		      struct sio_err *reterr)
+{
+	const struct sio_msg_handle *m = msg;
+	struct smartiod_segment *seg = smartiod_segment_get(s, sio_from_le32(m->handle), reterr);
+	struct create_op *c;
+
+	if (!seg)
+		return reterr->code;
+	if (m->flags)
+		return sio_fail(reterr, -EINVAL, "SEG_FILL takes no flags");
+	/* The reply has the handle of who made it, sealed. */
+	if (seg->o.session != s || smartiod_handle(&seg->o) != sio_from_le32(m->handle))
+		return sio_fail(reterr, -EPERM, "segment %#x is another program's to fill",
+				seg->id);
+	/* Asked again: the descriptor found no room in the program. */
+	if (seg->filled) {
+		created(d, s, msg, seg);
+		return 0;
+	}
+	if (!seg->empty || seg->filling)
+		return sio_fail(reterr, -EPERM, "segment %#x has its memory", seg->id);
+	c = smartiod_op_new(d, s, msg, sizeof(*c), create_step, reterr);
+	if (!c)
+		return reterr->code;
+	c->segment = seg;
+	c->fills = true;
+	ask_memory(d, c);
+	return 0;
+}
+
+/* The segment and adapter that PREPARE, AVAILABLE and UNAVAILABLE name. */

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The life of a segment, as a table. */
+#include "smartiod/segment/segment_life.h"
+
+/* No transition: the event cannot come in this state. */
+#define NONE SMARTIOD_SEGMENT_STATES
+
+/* UNUSED of a segment that is OWNED means nothing: it waits for importers to come. */
+static const unsigned char table[SMARTIOD_SEGMENT_STATES][SMARTIOD_SEGMENT_EVENTS] = {
+	[SMARTIOD_SEGMENT_OWNED] =
+		{
+			[SMARTIOD_SEGMENT_GIVE] = SMARTIOD_SEGMENT_GIVING,
+			[SMARTIOD_SEGMENT_KEEP] = SMARTIOD_SEGMENT_KEPT,
+			[SMARTIOD_SEGMENT_GIVEN] = NONE,
+			[SMARTIOD_SEGMENT_MAKER_GONE] = SMARTIOD_SEGMENT_ENDED,
+			[SMARTIOD_SEGMENT_UNUSED] = SMARTIOD_SEGMENT_OWNED,
+			[SMARTIOD_SEGMENT_CUT] = SMARTIOD_SEGMENT_ENDED,
+		},
+	[SMARTIOD_SEGMENT_GIVING] =
+		{
+			[SMARTIOD_SEGMENT_GIVE] = NONE,
+			[SMARTIOD_SEGMENT_KEEP] = NONE,
+			[SMARTIOD_SEGMENT_GIVEN] = SMARTIOD_SEGMENT_KEPT,
+			[SMARTIOD_SEGMENT_MAKER_GONE] = SMARTIOD_SEGMENT_ENDED,
+			[SMARTIOD_SEGMENT_UNUSED] = NONE,
+			[SMARTIOD_SEGMENT_CUT] = SMARTIOD_SEGMENT_ENDED,
+		},
+	[SMARTIOD_SEGMENT_KEPT] =
+		{
+			[SMARTIOD_SEGMENT_GIVE] = NONE,
+			[SMARTIOD_SEGMENT_KEEP] = NONE,
+			[SMARTIOD_SEGMENT_GIVEN] = NONE,
+			[SMARTIOD_SEGMENT_MAKER_GONE] = SMARTIOD_SEGMENT_ENDED,
+			[SMARTIOD_SEGMENT_UNUSED] = SMARTIOD_SEGMENT_ENDED,
+			[SMARTIOD_SEGMENT_CUT] = SMARTIOD_SEGMENT_ENDED,
+		},
+	[SMARTIOD_SEGMENT_ENDED] =
+		{
+			[SMARTIOD_SEGMENT_GIVE] = NONE,
+			[SMARTIOD_SEGMENT_KEEP] = NONE,
+			[SMARTIOD_SEGMENT_GIVEN] = SMARTIOD_SEGMENT_ENDED,
+			[SMARTIOD_SEGMENT_MAKER_GONE] = SMARTIOD_SEGMENT_ENDED,
+			[SMARTIOD_SEGMENT_UNUSED] = SMARTIOD_SEGMENT_ENDED,
+			[SMARTIOD_SEGMENT_CUT] = SMARTIOD_SEGMENT_ENDED,
+		},
+};
+
+bool smartiod_segment_next(enum smartiod_segment_state state, enum smartiod_segment_event event,
+			   enum smartiod_segment_state *ret_next)
+{
+	unsigned char next = table[state][event];
+
+	if (next == NONE)
+		return false;
+	*ret_next = next;
+	return true;
+}
