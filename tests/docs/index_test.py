@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The index of docs/ names every page, every link leads somewhere, and files that documents name exist.
+
+usage: index_test.py [UNITTEST-OPTION...]
+"""
+import glob
+import os
+import re
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.path.dirname(os.path.dirname(HERE))
+INDEX = "docs/README.md"
+MANUALS = ("docs/man/*.scd", "drivers/nvme-user/*.scd")
+DOCUMENTS = ("README.md", "docs/*.md", *MANUALS)
+CODE = ("smartiod", "libsmartio", "emu", "shim", "drivers", "include", "tools", "bench", "examples", "tests", "docs")
+# Folders of libsmartio that documents name without it, as #include does.
+SHORT = ("core", "wire", "envelope", "eventfd", "session", "sisci", "topofile")
+SUFFIXES = r"\.(?:c|h|py|sh|md|txt|yaml|scd|build|config|patch|map)\b"
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+FILE = re.compile(r"(?<![\w/.<$-])((?:" + "|".join(CODE + SHORT) + r")/[\w./*-]*" + SUFFIXES + ")")
+PAGE = re.compile(r"\bdocs/([\w-]+\.md)\b")
+
+
+def read(path):
+    with open(os.path.join(SOURCE, path), encoding="utf-8") as f:
+        return f.read()
+
+
+def found(patterns):
+    return sorted(os.path.relpath(path, SOURCE) for pattern in patterns
+                  for path in glob.glob(os.path.join(SOURCE, pattern)))
+
+
+def without_blocks(text):
+    """What programs print, and commands, are no links."""
+    return re.sub(r"^( *)(```+).*?^\1\2 *$", "", text, flags=re.S | re.M)
+
+
+def anchor(title):
+    """As the usual renderers make it of a heading."""
+    title = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).strip().lower()
+    return re.sub(r"[^\w\- ]", "", title).replace(" ", "-")
+
+
+def anchors(text):
+    return {anchor(m) for m in re.findall(r"^#+ (.*)$", without_blocks(text), flags=re.M)}
+
+
+def links(path, text):
+    """(target as it is written, file it means or None for another site, anchor or "")"""
+    for target in LINK.findall(without_blocks(text)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, place = target.partition("#")
+        yield target, os.path.normpath(os.path.join(os.path.dirname(path), name)) if name else path, place
+
+
+def dead_links(path, text):
+    for target, name, place in links(path, text):
+        if not os.path.exists(os.path.join(SOURCE, name)):
+            yield f"{path}: the link ({target}) leads to no file"
+        elif place and place not in anchors(text if name == path else read(name)):
+            yield f"{path}: the link ({target}) leads to no heading"
+
+
+def missing_files(path, text):
+    for name in sorted(set(FILE.findall(text))):
+        if re.search(r"\b[A-Z]{3,}\.", name):
+            continue  # NAME.sh: any of them
+        full = f"libsmartio/{name}" if name.split("/")[0] in SHORT else name
+        if not glob.glob(os.path.join(SOURCE, full)):
+            yield f"{path}: {name} is not there"
+
+
+def sources():
+    for folder in CODE:
+        for at, _, names in os.walk(os.path.join(SOURCE, folder)):
+            for name in names:
+                if re.search(r"\.(c|h|py|sh|build)$", name):
+                    yield os.path.relpath(os.path.join(at, name), SOURCE)
+
+
+class Index(unittest.TestCase):
+    maxDiff = None
+
+    def none(self, wrong):
+        wrong = list(wrong)
+        self.assertEqual(wrong, [], "\n".join(wrong))
+
+    def test_every_page_has_its_line(self):
+        named = [name for _, name, _ in links(INDEX, read(INDEX))]
+        pages = [p for p in found(("docs/*.md", *MANUALS)) if p != INDEX]
+        self.assertGreater(len(pages), 20)
+        self.none(f"{INDEX}: {page} has no line" for page in pages if page not in named)
+
+    def test_links(self):
+        self.none(wrong for path in found(DOCUMENTS) if path.endswith(".md") for wrong in dead_links(path, read(path)))
+
+    def test_files_that_documents_name(self):
+        self.none(wrong for path in found(DOCUMENTS) for wrong in missing_files(path, read(path)))
+
+    def test_pages_that_code_names(self):
+        pages = {os.path.basename(p) for p in found(("docs/*.md",))}
+        self.none(f"{path}: docs/{page} is not there" for path in sources() if path != "tests/docs/index_test.py"
+                  for page in sorted(set(PAGE.findall(read(path)))) if page not in pages)
+
+
+class Checks(unittest.TestCase):
+    """That the above can fail."""
+
+    def test_links(self):
+        self.assertEqual(list(dead_links(INDEX, "[a](README.md) [b](../README.md#license) [c](https://x.example/)")), [])
+        self.assertEqual(list(dead_links(INDEX, "```text\n[a](no.md)\n```\n")), [])
+        self.assertEqual(len(list(dead_links(INDEX, "[a](no.md)"))), 1)
+        self.assertEqual(len(list(dead_links(INDEX, "[a](../README.md#nothing)"))), 1)
+        self.assertEqual(list(dead_links(INDEX, "# A `b` of C!\n[a](#a-b-of-c)")), [])
+
+    def test_files(self):
+        self.assertEqual(list(missing_files("x.md", "emu/main.c, core/lut.c, include/smartio/*.h, build/emu/no.c")), [])
+        for name in ("emu/nothing.c", "core/nothing.h", "docs/nothing.md"):
+            self.assertEqual(len(list(missing_files("x.md", f"a {name} b"))), 1)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[1:]])
