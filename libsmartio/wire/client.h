@@ -4,7 +4,7 @@
  * type and id and is struct sio_rep_x, or struct sio_msg (bare success) where none is declared, or
  * struct sio_msg_error. Flags and constants inside are the API's (sisci_api.h values).
  *
- * Errors (errno, one meaning each; libsmartio/sisci/error.c turns them into SCI_ERR_*):
+ * Errors (errno, one meaning each; libsmartio/sisci/base/error.c turns them into SCI_ERR_*):
  *   EINVAL parameter  EBUSY in use  ENOENT no such segment or interrupt number  EEXIST id taken
  *   ENXIO no such adapter  EHOSTUNREACH no such node  ENETDOWN link down  ETIMEDOUT peer silent
  *   ENODEV no such device id  EACCES exclusively held / not allowed  EPERM wrong state

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "sisci/copy.h"
+#include "sisci/copy/copy.h"
 
 #define MOST 80u
 #define PLACES 16u

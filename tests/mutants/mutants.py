@@ -74,13 +74,13 @@ EAGER_SEEDS = [
         "--hosts 3 --workload nvme,steward --faults lost,late,phase",
         "--hosts 3 --workload manager,nvme,device --faults lost,late,doubled,phase,fatal,death",
         "--hosts 3 --workload manager,nvme,device --faults crash,cut,delay,removal"]),
-    (r"sisci/(dma|queue)|emu/(engine|channel)|smartiod/dma/", [
+    (r"sisci/dma/|emu/(engine|channel)|smartiod/dma/", [
         "--workload dma,gather,block",
         "--hosts 3 --workload dma,gather,block --faults link,death,crash",
         "--hosts 3 --faults stranger", "--workload dma,gather,block --faults doze"]),
     (r"fanout|mcast", ["--workload exact,group", "--hosts 4 --workload segment --faults stranger"]),
-    (r"segment_memory", ["--workload kinds", "--hosts 2 --workload kinds --faults memory,port,lack"]),
-    (r"smartiod/daemon/(query|list)|sisci/(query|trigger_group)", [
+    (r"sisci/segment/memory", ["--workload kinds", "--hosts 2 --workload kinds --faults memory,port,lack"]),
+    (r"smartiod/daemon/(query|list)|sisci/(query/|interrupt/trigger_group)", [
         "--workload query,segment --faults none", "--workload herald,segment --faults flood",
         "--workload query,tool,herald,segment,device"]),
     (r"dint|ring|dataint|emu/irq", [
@@ -94,7 +94,7 @@ EAGER_SEEDS = [
         "--hosts 3 --workload segment,kinds,share --faults death,crash,port",
         "--hosts 3 --workload segment,device,dma --faults tables,death",
         "--hosts 3 --faults stranger,crash,link", "--hosts 3 --workload segment --faults stranger"]),
-    (r"sisci/(sequence|segment|remote|task|library|object)|smartiod/(daemon/session|segment/removal)", [
+    (r"sisci/(copy/sequence|segment/|base/)|smartiod/(daemon/session|segment/removal)", [
         "--hosts 3 --workload segment --faults link", "--hosts 3 --workload listen,callback",
         "--hosts 3 --workload listen,callback --faults link,crash,death"]),
     (r"", ["--workload segment,device,interrupt"]),

@@ -17,7 +17,7 @@
 
 #include "fabric.h"
 #include "run.h"
-#include "sisci/queue.h"
+#include "sisci/dma/queue.h"
 #include "smartio/ext.h"
 #include "smartio/uapi.h"
 #include "tables.h"

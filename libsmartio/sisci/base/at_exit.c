@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A program that returns from main() or calls exit() with everything open ends cleanly, and those
+ * whose segments it is connected to are told so. In the shared library only.
+ */
+#include "sisci/base/library.h"
+
+__attribute__((destructor)) static void at_exit(void)
+{
+	struct sio_library *lib = sio_library_get();
+
+	if (lib && __atomic_load_n(&lib->up, __ATOMIC_ACQUIRE))
+		sio_session_bye(lib->session);
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The life of an object: handle, parent, smartiod's number, loss, callbacks, end. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "session/quick.h"
+#include "sisci/segment/segment.h"
+#include "smartio/uapi.h"
+
+/* A switch: the compiler tells of a kind that is forgotten here. */
+static const char *kind_name(enum sio_kind kind)
+{
+	switch (kind) {
+	case SIO_DESC:
+		return "virtual device (sci_desc_t)";
+	case SIO_LOCAL_SEGMENT:
+		return "local segment";
+	case SIO_REMOTE_SEGMENT:
+		return "remote segment";
+	case SIO_MAPPING:
+		return "map";
+	case SIO_LOCAL_DINT:
+		return "local data interrupt";
+	case SIO_REMOTE_DINT:
+		return "remote data interrupt";
+	case SIO_DEVICE:
+		return "borrowed device";
+	case SIO_DEVICE_MAP:
+		return "map for a device";
+	case SIO_SEQUENCE:
+		return "sequence";
+	case SIO_LOCAL_INT:
+		return "local interrupt";
+	case SIO_REMOTE_INT:
+		return "remote interrupt";
+	case SIO_DMA_QUEUE:
+		return "DMA queue";
+	case SIO_DMA_CHANNEL:
+		return "DMA channel";
+	case SIO_BLOCK_TRANSFER:
+		return "block transfer";
+	}
+	return "object";
+}
+
+void *sio_object_get(struct sio_library *lib, const void *handle, enum sio_kind kind,
+		     struct sio_err *err)
+{
+	void *o = sio_handle_get(lib->handles, (uintptr_t)handle, kind);
+
+	if (!o)
+		sio_fail(err, -EINVAL, "handle %p is not that of a live %s", handle,
+			 kind_name(kind));
+	return o;
+}
+
+void sio_object_put(struct sio_object *o)
+{
+	if (o)
+		sio_handle_put(o->lib->handles, o->handle);
+}
+
+/*
+ * Under the lock: a thread that tries to remove it may find that it cannot. A callback does not
+ * wait for that: the other thread may be waiting for the callback. Nor does anybody once it is
+ * sure: the callback may wait for who is here.
+ */
+static void settle(struct sio_object *o)
+{
+	struct sio_session *s = o->lib->session;
+
+	while (o->removing && !o->ending && !sio_session_on_event_thread(s))
+		sio_session_wait(s, NULL, 0, SIO_FOREVER);
+}
+
+/* What sio_object_leave() is for. */
+static bool can_be_left(enum sio_kind kind)
+{
+	switch (kind) {
+	case SIO_LOCAL_SEGMENT:
+	case SIO_REMOTE_SEGMENT:
+	case SIO_MAPPING:
+	case SIO_LOCAL_DINT:
+	case SIO_REMOTE_DINT:
+	case SIO_LOCAL_INT:
+	case SIO_REMOTE_INT:
+	case SIO_DMA_QUEUE:
+	case SIO_DEVICE:
+		return true;
+	case SIO_DESC:
+	case SIO_DEVICE_MAP:
+	case SIO_SEQUENCE:
+	case SIO_DMA_CHANNEL:
+	case SIO_BLOCK_TRANSFER:
+		return false;
+	}
+	return false;
+}
+
+int sio_object_add(struct sio_library *lib, struct sio_object *o, struct sio_object *parent,
+		   struct sio_err *err)
+{
+	bool left = can_be_left(o->kind);
+	int rc = 0;
+
+	o->lib = lib;
+	o->post = left ? malloc(sizeof(*o->post)) : NULL;
+	if (left && !o->post) {
+		o->free(o);
+		return sio_fail(err, -ENOMEM, "no memory");
+	}
+	sio_session_lock(lib->session);
+	if (parent)
+		settle(parent);
+	if (!lib->up)
+		rc = sio_fail(err, -ESHUTDOWN, "the library was terminated meanwhile");
+	else if (parent && parent->removing)
+		rc = sio_fail(err, -EINVAL, "what it belongs to is being removed");
+	else if (sio_handle_new(lib->handles, o->kind, o, &o->handle) < 0)
+		rc = sio_fail(err, -ENOMEM, "no memory for a handle");
+	if (rc == 0) {
+		if (parent) {
+			parent->children++;
+			sio_handle_ref(lib->handles, parent->handle);
+			o->parent = parent;
+			o->sibling = parent->first_child;
+			o->prev_sibling = &parent->first_child;
+			if (o->sibling)
+				o->sibling->prev_sibling = &o->sibling;
+			parent->first_child = o;
+		}
+		lib->n_queues += o->kind == SIO_DMA_QUEUE;
+		o->next = lib->objects;
+		o->prev = &lib->objects;
+		if (o->next)
+			o->next->prev = &o->next;
+		lib->objects = o;
+		sio_handle_ref(lib->handles, o->handle);
+	}
+	sio_session_unlock(lib->session);
+	if (rc < 0) {
+		free(o->post);
+		o->free(o);
+	}
+	return rc;
+}
+
+void sio_object_adopt(struct sio_call *call)
+{
+	const struct sio_rep_dint_create *first = call->rep; /* every such reply begins so */
+
+	sio_object_take_id(call->arg, first->handle);
+}
+
+void sio_object_take_id(struct sio_object *o, sio_le32 id)
+{
+	o->id = sio_from_le32(id);
+	if (o->id)
+		sio_hash_add(&o->lib->by_id, &o->by_id, o->id);
+}
+
+struct sio_object *sio_object_by_id(struct sio_library *lib, enum sio_kind kind, uint32_t id)
+{
+	struct sio_hash_node *n = sio_hash_find(&lib->by_id, id);
+
+	while (n && SIO_HASH_OF(n, struct sio_object, by_id)->kind != kind)
+		n = sio_hash_next(n);
+	return SIO_HASH_OF(n, struct sio_object, by_id);
+}
+
+int sio_object_claim(struct sio_object *o, bool force, struct sio_err *err)
+{
+	int rc = 0;
+
+	sio_session_lock(o->lib->session);
+	settle(o);
+	if (o->children)
+		sio_dma_settle_all(o->lib);
+	if (o->removing)
+		rc = sio_fail(err, -EINVAL, "another thread %s it",
+			      o->ended ? "has removed" : "is removing");
+	else if (o->children && !force)
+		rc = sio_fail(err, -EBUSY, "%u object%s made from it still exist%s", o->children,
+			      o->children == 1 ? "" : "s", o->children == 1 ? "s" : "");
+	else
+		o->removing = true;
+	sio_session_unlock(o->lib->session);
+	return rc;
+}
+
+void sio_object_unclaim(struct sio_object *o)
+{
+	sio_session_lock(o->lib->session);
+	o->removing = false;
+	sio_session_wake(o->lib->session);
+	sio_session_unlock(o->lib->session);
+}
+
+static void unlink_from_parent(struct sio_object *o)
+{
+	if (!o->parent)
+		return;
+	*o->prev_sibling = o->sibling;
+	if (o->sibling)
+		o->sibling->prev_sibling = o->prev_sibling;
+	o->parent->children--;
+}
+
+void sio_object_orphan(struct sio_object *o)
+{
+	unlink_from_parent(o);
+	o->parent = NULL;
+}
+
+static void unlink_object(struct sio_object *o)
+{
+	*o->prev = o->next;
+	if (o->next)
+		o->next->prev = o->prev;
+	unlink_from_parent(o);
+	o->lib->n_queues -= o->kind == SIO_DMA_QUEUE;
+	if (o->id)
+		sio_hash_remove(&o->lib->by_id, &o->by_id);
+}
+
+void sio_object_end(struct sio_object *o)
+{
+	struct sio_library *lib = o->lib;
+	struct sio_object *parent = NULL;
+
+	sio_session_lock(lib->session);
+	o->removing = o->ending = o->muted = true;
+	sio_session_wake(lib->session);
+	/*
+	 * A callback may use the handle that it got; our caller may free what it uses once we
+	 * return.
+	 */
+	while (o->in_callback && !sio_session_on_event_thread(lib->session))
+		sio_session_wait(lib->session, NULL, 0, SIO_FOREVER);
+	if (!o->ended) {
+		o->ended = true;
+		unlink_object(o);
+		parent = o->parent;
+		sio_quick_clear(lib->world, o->handle);
+		sio_handle_remove(lib->handles, o->handle);
+	}
+	sio_session_wake(lib->session);
+	sio_session_unlock(lib->session);
+	sio_object_put(o);
+	sio_object_put(parent);
+}
+
+void sio_object_lose(struct sio_object *o)
+{
+	if (o->lost)
+		return;
+	__atomic_store_n(&o->lost, 1, __ATOMIC_RELEASE);
+	if (o->on_lost)
+		o->on_lost(o);
+}
+
+void sio_object_cut(struct sio_object *o, void *at, size_t len)
+{
+	struct sio_world *w = o->lib->world;
+
+	if (w->map_ones(w, at, len) < 0 && w->map_none(w, at, len) < 0)
+		w->log(w, "no memory: what is lost stays mapped");
+}
+
+int sio_fail_mapping(const struct sio_library *lib, uint64_t bytes, struct sio_err *err)
+{
+	struct sio_limits l;
+
+	lib->world->limits(lib->world, &l);
+	return sio_fail_exhausted(err, -ENOMEM, SIO_OUT_OF_ADDRESS_SPACE,
+				  "no address space for %#" PRIx64 " bytes, or no mapping left of "
+				  "%" PRIu64 " that a process may have (sysctl vm.max_map_count)",
+				  bytes, l.mappings);
+}
+
+int sio_object_fail_lost(struct sio_object *o, struct sio_err *err)
+{
+	bool dead;
+
+	sio_session_lock(o->lib->session);
+	dead = sio_session_is_dead(o->lib->session);
+	sio_session_unlock(o->lib->session);
+	if (dead)
+		return sio_fail(err, -ESHUTDOWN, "this host's smartiod is gone");
+	/* A program's own one nobody else can lose. */
+	if (o->kind == SIO_MAPPING)
+		o = o->parent;
+	if ((o->kind == SIO_LOCAL_SEGMENT && !((const struct sio_local_segment *)o)->attached) ||
+	    o->kind == SIO_LOCAL_INT || o->kind == SIO_LOCAL_DINT)
+		return sio_fail(err, -ESHUTDOWN,
+				"the %s was lost when this host's smartiod was started again",
+				kind_name(o->kind));
+	return sio_fail(err, -ECONNRESET, "what it was connected to is gone for good");
+}
+
+/* *ret_unsent: smartiod was not asked, for want of memory. */
+static int ask_end(struct sio_object *o, uint32_t type, unsigned flags, bool *ret_unsent,
+		   struct sio_err *err)
+{
+	struct sio_msg_handle req = {.handle = sio_to_le32(o->id), .flags = sio_to_le32(flags)};
+	struct sio_msg rep;
+	struct sio_call call = {.req = &req.h,
+				.req_len = sizeof(req),
+				.type = type,
+				.rep = &rep,
+				.rep_len = sizeof(rep)};
+	int rc;
+
+	*ret_unsent = false;
+	if (o->id == 0)
+		return 0;
+	rc = sio_session_call(o->lib->session, &call, err);
+	*ret_unsent = call.unsent;
+	if (rc == -ESHUTDOWN || rc == -ECONNRESET || rc == -EBADF)
+		return 0;
+	return rc;
+}
+
+int sio_object_dismiss(struct sio_object *o, uint32_t type, unsigned flags, struct sio_err *err)
+{
+	bool unsent;
+
+	return ask_end(o, type, flags, &unsent, err);
+}
+
+int sio_object_leave(struct sio_object *o, uint32_t type, struct sio_err *err)
+{
+	struct sio_post *p = o->post;
+	bool unsent;
+	int rc = ask_end(o, type, 0, &unsent, err);
+
+	if (!unsent || !p)
+		return rc;
+	o->post = NULL;
+	p->msg.handle = (struct sio_msg_handle){.handle = sio_to_le32(o->id)};
+	sio_session_lock(o->lib->session);
+	sio_session_post(o->lib->session, type, p, sizeof(p->msg.handle));
+	sio_session_unlock(o->lib->session);
+	return 0;
+}
+
+/* smartiod refuses the end neither of these nor of what is lost: it may hear of it later. */
+static bool ends_in_any_case(const struct sio_object *o)
+{
+	return o->kind == SIO_LOCAL_DINT || o->kind == SIO_REMOTE_DINT ||
+	       o->kind == SIO_REMOTE_INT || o->kind == SIO_DMA_QUEUE ||
+	       __atomic_load_n(&o->lost, __ATOMIC_ACQUIRE);
+}
+
+int sio_object_close(struct sio_object *o, int claimed, uint32_t type, unsigned flags,
+		     struct sio_err *err)
+{
+	int rc = claimed;
+
+	if (!rc) {
+		rc = ends_in_any_case(o) ? sio_object_leave(o, type, err)
+					 : sio_object_dismiss(o, type, flags, err);
+		if (rc)
+			sio_object_unclaim(o);
+	}
+	if (rc)
+		sio_object_put(o);
+	return rc;
+}
+
+void sio_object_callback(struct sio_object *o,
+			 sci_callback_action_t (*run)(struct sio_object *o, void *arg), void *arg)
+{
+	struct sio_session *s = o->lib->session;
+	sci_callback_action_t action;
+
+	sio_session_lock(s);
+	if (o->muted || !o->lib->up) {
+		sio_session_unlock(s);
+		return;
+	}
+	o->in_callback = true;
+	sio_session_unlock(s);
+	action = run(o, arg);
+	sio_session_lock(s);
+	o->in_callback = false;
+	if (action == SCI_CALLBACK_CANCEL)
+		o->muted = true;
+	sio_session_wake(s);
+	sio_session_unlock(s);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The status page: which paths are up, and how often each went down. Written by the port alone. */
+#include <errno.h>
+
+#include "core/types.h"
+#include "sisci/copy/sequence.h"
+#include "smartio/io.h"
+#include "smartio/uapi.h"
+
+_Static_assert(sizeof(struct sio_status_page) == SIO_PAGE_SIZE, "one page");
+
+int sio_status_open(struct sio_library *lib, int fd, struct sio_err *err)
+{
+	struct sio_world *w = lib->world;
+	const volatile struct sio_status_page *page;
+	uint32_t magic, count;
+
+	/* The place is kept for good: a check may race with SCITerminate(). */
+	if (!lib->status && w->reserve(w, NULL, false, SIO_PAGE_SIZE, &lib->status) < 0)
+		return sio_fail_exhausted(err, -ENOMEM, SIO_OUT_OF_ADDRESS_SPACE,
+					  "no address space for the status page");
+	if (w->map(w, lib->status, SIO_PAGE_SIZE, SIO_PROT_READ, fd, 0) < 0)
+		return sio_fail(err, -ENOMEM, "the status page cannot be mapped");
+	page = lib->status;
+	magic = sio_read32(&page->magic);
+	count = sio_read32(&page->count);
+	if (magic != SIO_STATUS_MAGIC || count > SIO_STATUS_PATHS)
+		return sio_fail(err, -EPROTO,
+				"smartiod gave a status page of %u paths with mark %#x", count,
+				magic);
+	return 0;
+}
+
+uint32_t sio_status_place(const struct sio_library *lib, uint32_t wire_path, uint32_t node)
+{
+	const volatile struct sio_status_page *page = lib->status;
+
+	if (wire_path == SIO_PATH_NONE || wire_path == SIO_PATH_EXACT)
+		return 0;
+	for (uint32_t i = 0; i < SIO_STATUS_PATHS; i++)
+		if (sio_read32(&page->path[i].peer_node) == node &&
+		    sio_read32(&page->path[i].adapter) == wire_path >> 16 &&
+		    sio_read32(&page->path[i].peer_adapter) == (wire_path & 0xffff))
+			return i + 1;
+	return 0;
+}
+
+int sio_status_check(const struct sio_library *lib, uint32_t place, uint32_t node,
+		     struct sio_err *err)
+{
+	const volatile struct sio_status_page *page = lib->status;
+
+	if (place == 0 || sio_read32(&page->path[place - 1].state) == SIO_LINK_UP)
+		return 0;
+	return sio_fail(err, -ENETDOWN, "the link to node %u is down", node);
+}
+
+int sio_status_link(const struct sio_library *lib, unsigned adapter, int rc)
+{
+	const volatile struct sio_status_page *page = lib->status;
+
+	if (rc != -ENETDOWN)
+		return rc;
+	for (uint32_t i = 0; i < SIO_STATUS_PATHS; i++)
+		if (sio_read32(&page->path[i].adapter) == adapter &&
+		    sio_read32(&page->path[i].state) == SIO_LINK_UP)
+			return SCI_ERR_NO_REMOTE_LINK_ACCESS;
+	return rc;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The state of paths, as the port's status page tells it, and what a transfer that began at some
+ * instant may be said of. Reading it takes no lock and no system call.
+ */
+#ifndef SISCI_SEQUENCE_H
+#define SISCI_SEQUENCE_H
+
+#include "sisci/segment/segment.h"
+
+struct sio_status_page;
+
+/* What was seen when a transfer began; a sequence has them beside its handle. */
+enum {
+	SIO_SEQUENCE_PATH,
+	SIO_SEQUENCE_BOOT, /* of the other host: another one, and what we were connected to is gone
+			    */
+	SIO_SEQUENCE_GENERATION,
+	SIO_SEQUENCE_ERRORS,
+	SIO_SEQUENCE_MAP,	 /* enum sio_map_state: what became of the map meanwhile */
+	SIO_SEQUENCE_WINDOW_LOW, /* address that a read pushes stores at; 0: none is needed */
+	SIO_SEQUENCE_WINDOW_HIGH,
+};
+enum sio_map_state { SIO_MAP_FINE, SIO_MAP_WAS_DOWN, SIO_MAP_DOWN, SIO_MAP_LOST };
+
+/* Put the page in place, at the first time and whenever the library is initialised again. */
+int sio_status_open(struct sio_library *lib, int fd, struct sio_err *err);
+/*
+ * Wait for the stores of this processor before; with a window (NULL: none) until they have arrived
+ * at its other end.
+ */
+void sio_sequence_wait_for_stores(const volatile void *window);
+/* The same for the window of a sequence, if @sequence is one. */
+void sio_sequence_push(struct sio_library *lib, sci_sequence_t sequence);
+/* A transfer through @m begins. */
+void sio_sequence_begin(const struct sio_mapping *m, volatile uint32_t *words);
+/* What became of it until now. */
+sci_sequence_status_t sio_sequence_judge(const struct sio_library *lib,
+					 const volatile uint32_t *words);
+/* Under the lock: tell the sequences of @m. */
+void sio_sequence_tell(struct sio_mapping *m, enum sio_map_state state);
+
+#endif

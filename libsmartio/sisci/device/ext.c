@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The extensions of smartio/ext.h, but those that wait (wait.c). */
+#include <errno.h>
+#include <string.h>
+
+#include "sisci/interrupt/dataint.h"
+#include "sisci/device/device.h"
+
+const char *smartio_last_error(void)
+{
+	return sio_error_recall();
+}
+
+unsigned int smartio_last_exhausted(void)
+{
+	return sio_error_reason();
+}
+
+const char *smartio_exhausted_name(unsigned int what)
+{
+	return sio_reason_name(what);
+}
+
+const char *smartio_host_name(void)
+{
+	struct sio_library *lib = sio_library_get();
+
+	return lib ? lib->host : "";
+}
+
+const char *smartio_cluster_name(void)
+{
+	struct sio_library *lib = sio_library_get();
+
+	return lib ? lib->cluster : "";
+}
+
+uint64_t smartio_now_ns(void)
+{
+	struct sio_world *w = sio_world_current();
+
+	return w->now(w);
+}
+
+void smartio_yield(void)
+{
+	struct sio_world *w = sio_world_current();
+
+	w->yield(w);
+}
+
+uint64_t smartio_random(void)
+{
+	struct sio_world *w = sio_world_current();
+
+	return w->random(w);
+}
+
+/* A number that fits a device id, "1025" or "0x401"; 0: it is none. */
+static uint32_t parse_id(const char *text)
+{
+	unsigned base = text[0] == '0' && (text[1] == 'x' || text[1] == 'X') ? 16 : 10;
+	const char *p = base == 16 ? text + 2 : text;
+	uint32_t value = 0;
+
+	for (; *p; p++) {
+		unsigned digit = *p >= '0' && *p <= '9'	  ? (unsigned)(*p - '0')
+				 : *p >= 'a' && *p <= 'f' ? (unsigned)(*p - 'a') + 10
+				 : *p >= 'A' && *p <= 'F' ? (unsigned)(*p - 'A') + 10
+							  : 99;
+
+		if (digit >= base || __builtin_mul_overflow(value, base, &value) ||
+		    __builtin_add_overflow(value, digit, &value))
+			return 0;
+	}
+	return value;
+}
+
+static int find(struct sio_library *lib, const char *name, unsigned *ret, struct sio_err *err)
+{
+	uint32_t after = 0, number = parse_id(name);
+	struct sio_rep_dev_list rep;
+	int rc;
+
+	for (;;) {
+		rc = sio_device_next(lib, after, &rep, err);
+		if (rc == -ENODEV)
+			return sio_fail(err, rc, "no device \"%s\" in cluster %s", name,
+					lib->cluster);
+		if (rc)
+			return rc;
+		after = sio_from_le32(rep.fdid);
+		if (!strncmp(rep.name, name, sizeof(rep.name)) || after == number) {
+			*ret = after;
+			return 0;
+		}
+	}
+}
+
+void smartio_find_device(const char *name, unsigned int *fdid, sci_error_t *error)
+{
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	int rc = err.code;
+
+	if (lib)
+		rc = sio_check_pointer(name, "name", &err);
+	if (!rc)
+		rc = sio_check_pointer(fdid, "fdid", &err);
+	if (!rc)
+		rc = find(lib, name, fdid, &err);
+	sio_api_leave(error, rc, &err);
+}
+
+static volatile uint32_t *words(sci_smartio_device_t device)
+{
+	struct sio_library *lib = sio_library_get();
+
+	return lib ? sio_handle_words(lib->handles, (uintptr_t)device, SIO_DEVICE) : NULL;
+}
+
+uint64_t smartio_borrower_id(sci_smartio_device_t device)
+{
+	struct sio_device_call c;
+	uint64_t id;
+
+	sio_device_enter(&c, device);
+	id = c.device ? c.device->borrower : 0;
+	sio_device_leave(&c, NULL);
+	return id;
+}
+
+uint32_t smartio_device_generation(sci_smartio_device_t device)
+{
+	volatile uint32_t *w = words(device);
+
+	return w ? __atomic_load_n(&w[SIO_DEVICE_GENERATION], __ATOMIC_ACQUIRE) : 0;
+}
+
+const volatile uint32_t *smartio_device_generation_word(sci_smartio_device_t device)
+{
+	volatile uint32_t *w = words(device);
+
+	return w ? &w[SIO_DEVICE_GENERATION] : NULL;
+}
+
+int smartio_device_lost(sci_smartio_device_t device)
+{
+	volatile uint32_t *w = words(device);
+
+	return !w || __atomic_load_n(&w[SIO_DEVICE_IS_LOST], __ATOMIC_ACQUIRE);
+}
+
+/* Async-signal-safe: two words, no reference that could be the last. */
+void smartio_wake(sci_smartio_device_t device)
+{
+	struct sio_world *world = sio_world_current();
+	volatile uint32_t *w = words(device);
+
+	if (!w)
+		return;
+	__atomic_store_n(&w[SIO_DEVICE_WAKE], 1, __ATOMIC_SEQ_CST);
+	world->event_write(world, (int)w[SIO_DEVICE_EVENT_FD]);
+}
+
+int smartio_device_event_fd(sci_smartio_device_t device)
+{
+	volatile uint32_t *w = words(device);
+
+	return w ? (int)w[SIO_DEVICE_EVENT_FD] : -1;
+}
+
+int smartio_data_interrupt_fd(sci_local_data_interrupt_t interrupt)
+{
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	struct sio_local_dint *d =
+		lib ? sio_object_get(lib, interrupt, SIO_LOCAL_DINT, &err) : NULL;
+	int fd = d && !d->callback ? d->r.fd : -1;
+
+	if (d)
+		sio_object_put(&d->r.o);
+	return fd;
+}
+
+int smartio_holds_registers(sci_smartio_device_t device)
+{
+	struct sio_device_call c;
+	int held = 0;
+
+	sio_device_enter(&c, device);
+	if (c.device) {
+		sio_session_lock(c.lib->session);
+		held = c.device->registers && !c.device->o.lost;
+		sio_session_unlock(c.lib->session);
+	}
+	sio_device_leave(&c, NULL);
+	return held;
+}
+
+void smartio_device_settled(sci_smartio_device_t device, uint64_t borrower, sci_error_t *error)
+{
+	struct sio_msg_dev_settled req = {.borrower = sio_to_le64(borrower)};
+	struct sio_device_call c;
+	struct sio_msg rep;
+
+	sio_device_enter(&c, device);
+	sio_device_ask(&c, SIO_MSG_DEV_SETTLED, &req, sizeof(req), &req.device, &rep, sizeof(rep));
+	sio_device_leave(&c, error);
+}
+
+void smartio_device_hold(sci_smartio_device_t device, uint64_t borrower, sci_ioaddr_t ioaddr,
+			 size_t bytes, uint64_t *hold, sci_error_t *error)
+{
+	struct sio_msg_dev_hold req = {.borrower = sio_to_le64(borrower),
+				       .ioaddr = sio_to_le64(ioaddr),
+				       .bytes = sio_to_le64(bytes)};
+	struct sio_rep_dev_hold rep;
+	struct sio_device_call c;
+
+	sio_device_enter(&c, device);
+	if (!c.rc)
+		c.rc = sio_check_pointer(hold, "hold", &c.err);
+	sio_device_ask(&c, SIO_MSG_DEV_HOLD, &req, sizeof(req), &req.device, &rep, sizeof(rep));
+	if (!c.rc)
+		*hold = sio_from_le64(rep.hold);
+	sio_device_leave(&c, error);
+}
+
+void smartio_device_unhold(sci_smartio_device_t device, uint64_t hold, sci_error_t *error)
+{
+	struct sio_msg_dev_unhold req = {.hold = sio_to_le64(hold)};
+	struct sio_device_call c;
+	struct sio_msg rep;
+
+	sio_device_enter(&c, device);
+	sio_device_ask(&c, SIO_MSG_DEV_UNHOLD, &req, sizeof(req), &req.device, &rep, sizeof(rep));
+	sio_device_leave(&c, error);
+}
+
+void smartio_device_reset(sci_smartio_device_t device, sci_error_t *error)
+{
+	struct sio_msg_handle req = {.flags = sio_to_le32(0)};
+	struct sio_device_call c;
+	struct sio_msg rep;
+
+	sio_device_enter(&c, device);
+	sio_device_ask(&c, SIO_MSG_DEV_RESET, &req, sizeof(req), &req.handle, &rep, sizeof(rep));
+	c.rc = sio_error_as(c.rc, -ETIMEDOUT, SCI_ERR_TIMEOUT);
+	sio_device_leave(&c, error);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * DMA queues: a ring that the port's engine works through (docs/dma.md), one transfer at a time. A
+ * transfer is any number of copies between segments of this program and segments it is connected
+ * to.
+ */
+#ifndef SISCI_QUEUE_H
+#define SISCI_QUEUE_H
+
+#include "sisci/segment/segment.h"
+#include "smartio/uapi.h"
+
+/* What the engine can reach: which slot a segment has. */
+struct sio_dma_slot {
+	uint64_t range; /* smartiod's; 0: free */
+	uint32_t id;	/* smartiod's handle of the segment, and never another's */
+	bool remote;
+	uint32_t slot;
+	uint64_t used; /* the transfer that did so last */
+};
+
+/* The end of a transfer that is to be told. */
+struct sio_dma_call {
+	struct sio_dma_call *next;
+	sci_cb_dma_t callback;
+	void *arg;
+	sci_error_t status;
+};
+
+struct sio_dma_copy;
+
+#define SIO_DMA_LONG (1u << 20) /* bytes: it may be worth to sleep while they are copied */
+
+struct sio_dma_queue {
+	struct sio_object o; /* parent: a virtual device */
+	unsigned adapter, max_entries;
+	struct sio_dma_ring *ring;
+	size_t bytes;
+	int doorbell, finished; /* descriptors */
+	uint32_t state;		/* sci_dma_queue_state_t; written under the lock, read without */
+	bool starting;		/* a thread is about to post */
+	uint32_t tail, number;	/* entries and transfers that the engine was given */
+	bool aborting;
+	/* For a guess when a long one is over: its bytes, when it was posted; 0: it is not long. */
+	uint64_t posted, begun;
+	uint64_t ns_per_mib; /* of the last one; 0: nobody knows */
+	bool watched;	     /* the event thread looks at @finished */
+	unsigned waiters;    /* other threads do */
+	/* Of the transfer under way: segments, with references, and counted as their children. */
+	struct sio_object **users, *few[2];
+	unsigned n_users;
+	struct sio_dma_call *call;		 /* NULL: nobody is told */
+	bool called;				 /* it has a callback: waiting is not for others */
+	struct sio_dma_call *calls, **calls_end; /* of transfers that are over */
+	struct sio_dma_queue *next_called;	 /* in lib->called, while it is listed */
+	bool listed;
+	/*
+	 * API 1.x: what was enqueued; the segments are referred to, and counted as their children.
+	 */
+	struct sio_dma_copy *gathered;
+	unsigned n_gathered, room_gathered;
+	/* What a thread has taken out, to post it; NULL: nothing, or the engine has it. */
+	const struct sio_dma_copy *posting;
+	/* memory.c: what stands in for memory of the program; NULL: nothing yet. */
+	struct sio_local_segment *through; /* with a reference */
+	uint8_t *through_at;
+	size_t through_bytes;
+	/* Of the transfer under way: where to its bytes go from there. */
+	void *out; /* NULL: nowhere */
+	size_t out_bytes;
+	/* Of the thread that is starting. */
+	struct sio_dma_slot slot[SIO_DMA_SLOTS];
+	unsigned n_slots;
+	uint64_t uses;
+};
+
+/* One copy. The objects are the caller's references. */
+struct sio_dma_copy {
+	struct sio_local_segment *local;
+	struct sio_remote_segment *remote;
+	uint64_t local_offset, remote_offset, size;
+	bool read; /* from the remote segment */
+};
+
+struct sio_dma_how {
+	sci_cb_dma_t callback; /* NULL: none */
+	void *arg;
+	bool wait;     /* until it is over */
+	bool gathered; /* the copies are those of a queue in state GATHER */
+	void *out;     /* memory of the program for what was read; NULL: none */
+	size_t out_bytes;
+};
+
+/*
+ * Post @n copies, which sio_dma_check() found good, as one transfer of @q.
+ * Return: 0; -EPERM: POSTED, or GATHER and not @how->gathered, or another thread is starting;
+ * SCI_ERR_MAX_ENTRIES; SCI_ERR_SEGMENT_NOT_PREPARED, _NOT_CONNECTED; -ENOSPC; with @how->wait also
+ * SCI_ERR_TRANSFER_FAILED and -ECANCELED.
+ */
+int sio_dma_post(struct sio_dma_queue *q, const struct sio_dma_copy *copy, unsigned n,
+		 const struct sio_dma_how *how, struct sio_err *err);
+/*
+ * The same in two steps. After begin() no other thread can start @q, until post_begun() or
+ * unbegin().
+ */
+int sio_dma_begin(struct sio_dma_queue *q, unsigned n, bool gathered, struct sio_err *err);
+void sio_dma_unbegin(struct sio_dma_queue *q);
+int sio_dma_post_begun(struct sio_dma_queue *q, const struct sio_dma_copy *copy, unsigned n,
+		       const struct sio_dma_how *how, struct sio_err *err);
+/*
+ * A queue, with a reference; @parent: NULL: none. And its end, by who has it alone: no transfer is
+ * under way, and the reference is gone.
+ */
+int sio_dma_queue_new(struct sio_library *lib, struct sio_object *parent, unsigned adapter,
+		      unsigned max_entries, struct sio_dma_queue **ret, struct sio_err *err);
+void sio_dma_queue_drop(struct sio_dma_queue *q);
+/* memory.c: SCIStartDmaTransferMem(); of @copy the remote side is given. */
+int sio_dma_start_memory(struct sio_dma_queue *q, void *memory, struct sio_dma_copy *copy,
+			 struct sio_dma_how *how, struct sio_err *err);
+/* memory.c: @q needs no memory that stands in any more. */
+void sio_dma_through_end(struct sio_dma_queue *q);
+/* Is its remote side connected, within its range, and no device's? As sio_dma_post(). */
+int sio_dma_check_remote(const struct sio_dma_copy *copy, struct sio_err *err);
+
+/* SCI_FLAG_* that starts take. */
+#define SIO_DMA_START_SERVED                                                                       \
+	(SCI_FLAG_USE_CALLBACK | SCI_FLAG_DMA_READ | SCI_FLAG_DMA_WAIT | SCI_FLAG_DMA_GLOBAL |     \
+	 SCI_FLAG_DMA_SYSDMA | SCI_FLAG_DMA_ADAPTER | SCI_FLAG_BROADCAST)
+/* May this copy be posted on @q? As sio_dma_post(). */
+int sio_dma_check(struct sio_dma_queue *q, const struct sio_dma_copy *copy, struct sio_err *err);
+
+/* A queue by its handle, with a reference. */
+struct sio_dma_queue *sio_dma_get(struct sio_library *lib, sci_dma_queue_t handle,
+				  struct sio_err *err);
+/* Under the lock: take notice of a transfer that is over. Return: the state. */
+sci_dma_queue_state_t sio_dma_settle(struct sio_dma_queue *q);
+/* Under the lock: wait until no transfer is under way. -ETIMEDOUT. */
+int sio_dma_await(struct sio_dma_queue *q, uint64_t deadline);
+/* Under the lock: smartiod is gone, and the engine with it: what is under way has failed. */
+void sio_dma_cut_off(struct sio_dma_queue *q);
+/* Under the lock, of one that nobody has any more: its segments and calls are free. */
+void sio_dma_forget(struct sio_dma_queue *q);
+/* Under the lock: forget what was enqueued. */
+void sio_dma_gather_drop(struct sio_dma_queue *q);
+/* The doorbell, if the engine sleeps. */
+void sio_dma_ring(struct sio_dma_queue *q);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The receiver's side of interrupts, with data and without: a number, a descriptor, a life. */
+#ifndef SISCI_RECEIVER_H
+#define SISCI_RECEIVER_H
+
+#include "sisci/base/library.h"
+
+/* First member of both kinds. */
+struct sio_receiver {
+	struct sio_object o;
+	uint32_t number;
+	int fd;			     /* -1: none yet */
+	struct sio_world_lock *lock; /* for what the kinds say */
+	bool calls;		     /* it has a callback */
+};
+
+/* What can be said before smartiod is asked. @served: flags. */
+int sio_receiver_check(struct sio_library *lib, const void *ret, const unsigned *number,
+		       unsigned adapter, bool callback, unsigned flags, unsigned served,
+		       struct sio_err *err);
+/*
+ * Begin the life of @r, zeroed but for o.kind, o.free, o.on_lost and calls; NULL: no memory. @told:
+ * the flags that smartiod gets; *number is wanted if SCI_FLAG_FIXED_INTNO is among them. Success
+ * sets *number and leaves the caller a reference; on failure it was freed.
+ */
+int sio_receiver_begin(struct sio_library *lib, sci_desc_t sd, struct sio_receiver *r,
+		       unsigned adapter, unsigned *number, unsigned told, struct sio_err *err);
+/*
+ * End it at smartiod; no callback is called for it from now on. The caller ends its waits, and then
+ * it by sio_object_end().
+ */
+int sio_receiver_remove(struct sio_library *lib, const void *handle, enum sio_kind kind,
+			unsigned flags, struct sio_receiver **ret, struct sio_err *err);
+/* For its o.free: all but its memory. */
+void sio_receiver_done(struct sio_receiver *r);
+/* No more callbacks, also if it was lost and @lost_mutes. It is watched no more then. */
+bool sio_receiver_is_muted(struct sio_receiver *r, bool lost_mutes);
+
+#endif

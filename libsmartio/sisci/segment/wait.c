@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What happened to segments, and waiting for it where they have no callback. */
+#include <errno.h>
+
+#include "sisci/segment/segment.h"
+
+struct sio_segment_events *sio_segment_events(struct sio_object *o)
+{
+	return o->kind == SIO_LOCAL_SEGMENT ? &((struct sio_local_segment *)o)->events
+					    : &((struct sio_remote_segment *)o)->events;
+}
+
+void sio_segment_note(struct sio_object *o, const struct sio_segment_event *event)
+{
+	struct sio_segment_events *q = sio_segment_events(o);
+
+	if (q->n == SIO_SEGMENT_EVENTS) {
+		q->first = (q->first + 1) % SIO_SEGMENT_EVENTS;
+		q->n--;
+		q->overflow = true;
+	}
+	q->event[(q->first + q->n++) % SIO_SEGMENT_EVENTS] = *event;
+}
+
+int sio_segment_take(struct sio_segment_events *q, struct sio_segment_event *ret)
+{
+	if (q->overflow) {
+		q->overflow = false;
+		return -EOVERFLOW;
+	}
+	if (q->n == 0)
+		return -EAGAIN;
+	*ret = q->event[q->first];
+	q->first = (q->first + 1) % SIO_SEGMENT_EVENTS;
+	q->n--;
+	return 0;
+}
+
+static int wait_event(struct sio_object *o, bool has_callback, unsigned timeout,
+		      struct sio_segment_event *ret, struct sio_err *err)
+{
+	struct sio_session *s = o->lib->session;
+	uint64_t deadline = sio_session_deadline(o->lib->world, timeout);
+	bool late = false, lost, ended;
+	int rc;
+
+	if (has_callback)
+		return sio_fail(err, -EPERM, "the segment has a callback");
+	sio_session_lock(s);
+	while ((rc = sio_segment_take(sio_segment_events(o), ret)) == -EAGAIN && !o->ended &&
+	       !o->lost && !late)
+		late = sio_session_wait(s, NULL, 0, deadline) == -ETIMEDOUT || deadline == 0;
+	lost = o->lost;
+	ended = o->ended;
+	sio_session_unlock(s);
+	if (rc == 0)
+		return 0;
+	if (rc == -EOVERFLOW)
+		return sio_refuse(err, SCI_ERR_OVERFLOW,
+				  "more than %u events waited: the oldest were dropped",
+				  SIO_SEGMENT_EVENTS);
+	if (ended)
+		return sio_fail(err, -ECANCELED, "the segment was removed");
+	if (lost)
+		return sio_object_fail_lost(o, err);
+	return sio_refuse(err, SCI_ERR_TIMEOUT, "no event in %u ms", timeout);
+}
+
+/* Of a segment of kind @kind, for the call of this thread; *@ret is zeros on error. */
+static int wait_at(struct sio_library *lib, void *segment, enum sio_kind kind,
+		   bool (*has_callback)(const struct sio_object *o), unsigned timeout,
+		   unsigned flags, struct sio_segment_event *ret, struct sio_err *err)
+{
+	struct sio_object *o;
+	int rc;
+
+	*ret = (struct sio_segment_event){.reason = 0};
+	if (!lib)
+		return err->code;
+	rc = sio_check_flags(flags, 0, 0, err);
+	if (rc)
+		return rc;
+	o = sio_object_get(lib, segment, kind, err);
+	if (!o)
+		return err->code;
+	rc = wait_event(o, has_callback(o), timeout, ret, err);
+	sio_object_put(o);
+	return rc;
+}
+
+sci_segment_cb_reason_t SCIWaitForLocalSegmentEvent(sci_local_segment_t segment,
+						    unsigned int *sourcenodeId,
+						    unsigned int *localAdapterNo,
+						    unsigned int timeout, unsigned int flags,
+						    sci_error_t *error)
+{
+	struct sio_segment_event event;
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	int rc = wait_at(lib, segment, SIO_LOCAL_SEGMENT, sio_local_segment_has_callback, timeout,
+			 flags, &event, &err);
+
+	if (!rc && sourcenodeId)
+		*sourcenodeId = event.node;
+	if (!rc && localAdapterNo)
+		*localAdapterNo = event.adapter;
+	sio_api_leave(error, rc, &err);
+	return (sci_segment_cb_reason_t)event.reason;
+}
+
+sci_segment_cb_reason_t SCIWaitForRemoteSegmentEvent(sci_remote_segment_t segment,
+						     sci_error_t *status, unsigned int timeout,
+						     unsigned int flags, sci_error_t *error)
+{
+	struct sio_segment_event event;
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	int rc = wait_at(lib, segment, SIO_REMOTE_SEGMENT, sio_remote_segment_has_callback, timeout,
+			 flags, &event, &err);
+
+	if (!rc && status)
+		*status = event.status;
+	sio_api_leave(error, rc, &err);
+	return (sci_segment_cb_reason_t)event.reason;
+}
