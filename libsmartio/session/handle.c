@@ -114,10 +114,14 @@ static int is_current(uint64_t state, uintptr_t handle)
 	       !(state & DEAD) && (state & REFS);
 }
 
+unsigned sio_handle_kind(uintptr_t handle)
+{
+	return handle >> KIND_SHIFT & 0xff;
+}
+
 static int has_form(uintptr_t handle, unsigned kind)
 {
-	return (handle >> KIND_SHIFT & 0xff) == kind &&
-	       !(handle & ((1u << SIO_HANDLE_INDEX_SHIFT) - 1));
+	return sio_handle_kind(handle) == kind && !(handle & ((1u << SIO_HANDLE_INDEX_SHIFT) - 1));
 }
 
 void *sio_handle_get(struct sio_handles *t, uintptr_t handle, unsigned kind)

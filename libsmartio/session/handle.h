@@ -21,6 +21,9 @@ int sio_handles_new(void (*object_free)(void *object), struct sio_handles **ret)
 /* For a table without handles. NULL is fine. */
 void sio_handles_free(struct sio_handles *t);
 
+/* The kind that a handle says it is of; nobody has checked it. */
+unsigned sio_handle_kind(uintptr_t handle);
+
 /* A new handle of @kind (1 to 15) for @object, with one reference, the table's own. -ENOMEM. */
 int sio_handle_new(struct sio_handles *t, unsigned kind, void *object, uintptr_t *ret);
 /* The object, with a reference for the caller; NULL: no such handle of @kind. */

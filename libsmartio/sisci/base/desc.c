@@ -3,12 +3,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "sisci/segment/segment.h"
+#include "sisci/base/library.h"
 
 static void desc_free(struct sio_object *o)
 {
 	free(o);
 }
+
+const struct sio_kind_ops sio_desc_kind = {
+	.kind = SIO_DESC,
+	.name = "virtual device (sci_desc_t)",
+	.free = desc_free,
+};
 
 static int open_desc(struct sio_library *lib, sci_desc_t *sd, unsigned flags, struct sio_err *err)
 {
@@ -23,7 +29,6 @@ static int open_desc(struct sio_library *lib, sci_desc_t *sd, unsigned flags, st
 	if (!o)
 		return sio_fail(err, -ENOMEM, "no memory");
 	o->kind = SIO_DESC;
-	o->free = desc_free;
 	rc = sio_object_add(lib, o, NULL, err);
 	if (rc)
 		return rc;
@@ -41,6 +46,57 @@ void SCIOpen(sci_desc_t *sd, unsigned int flags, sci_error_t *error)
 	sio_api_leave(error, rc, &err);
 }
 
+/* Under the lock: is all that belongs to @desc stale? */
+static bool all_stale(const struct sio_object *desc)
+{
+	const struct sio_object *o = desc->first_child;
+
+	while (o && sio_object_ops(o)->is_stale && sio_object_ops(o)->is_stale(o))
+		o = o->sibling;
+	return !o;
+}
+
+/*
+ * Under the lock: the first one that can be closed, with a reference; NULL: there is none. Those
+ * that are mapped outlive @desc, until the program unmaps and disconnects them.
+ */
+static struct sio_object *next_stale(struct sio_object *desc, unsigned *n_mapped)
+{
+	struct sio_object *o, *next;
+
+	for (o = desc->first_child; o; o = next) {
+		next = o->sibling;
+		if (o->removing)
+			continue;
+		if (o->children == 0) {
+			sio_handle_ref(o->lib->handles, o->handle);
+			return o;
+		}
+		sio_object_orphan(o);
+		++*n_mapped;
+	}
+	return NULL;
+}
+
+/* If all that belongs to @desc is stale it is closed. */
+static int close_stale(struct sio_object *desc, struct sio_err *err)
+{
+	struct sio_session *s = desc->lib->session;
+	struct sio_object *o;
+	unsigned n_mapped = 0;
+	int rc;
+
+	do {
+		sio_session_lock(s);
+		o = desc->children && all_stale(desc) ? next_stale(desc, &n_mapped) : NULL;
+		sio_session_unlock(s);
+		rc = o ? sio_object_ops(o)->close(o, sio_object_claim(o, false, err), err) : 0;
+	} while (o && (!rc || rc == -EINVAL)); /* EINVAL: another thread was first */
+	while (n_mapped-- > 0)
+		sio_object_put(desc);
+	return rc;
+}
+
 static int close_desc(struct sio_library *lib, sci_desc_t sd, unsigned flags, struct sio_err *err)
 {
 	struct sio_object *o;
@@ -51,7 +107,7 @@ static int close_desc(struct sio_library *lib, sci_desc_t sd, unsigned flags, st
 	o = sio_object_get(lib, sd, SIO_DESC, err);
 	if (!o)
 		return err->code;
-	rc = sio_remote_segments_close(o, err);
+	rc = close_stale(o, err);
 	if (!rc)
 		rc = sio_object_claim(o, false, err);
 	if (rc) {

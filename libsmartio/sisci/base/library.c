@@ -1,121 +1,74 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* SCIInitialize and SCITerminate, the frame of every call, and where events go. */
+/* Initialising and SCITerminate(), the frame of every call, and where events go. */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/types.h"
-#include "sisci/copy/sequence.h"
+#include "sisci/base/library.h"
 #include "smartio/uapi.h"
-
-static void object_free(void *object)
-{
-	struct sio_object *o = object;
-
-	free(o->post);
-	o->free(o);
-}
-
-/* Under the lock: what an event about a segment changes here. */
-static void segment_event(struct sio_library *lib, bool local, const struct sio_evm_segment *e)
-{
-	uint32_t id = sio_from_le32(e->handle), reason = sio_from_le32(e->reason);
-	uint32_t n = sio_from_le32(e->count), loss = sio_from_le32(e->loss);
-	struct sio_object *o;
-
-	o = sio_object_by_id(lib, local ? SIO_LOCAL_SEGMENT : SIO_REMOTE_SEGMENT, id);
-	if (!o)
-		return;
-	if (loss == SIO_LOSS_LOST) { /* a local one: its maker, or smartiod's memory of it */
-		sio_object_lose(o);
-		if (!local)
-			((struct sio_remote_segment *)o)->told_lost = true;
-	} else if (!local && loss == SIO_LOSS_REMOVED) {
-		if (((struct sio_remote_segment *)o)->removed)
-			return; /* by a smartiod that was started again */
-		((struct sio_remote_segment *)o)->removed = true;
-	} else if (!local && (reason == SCI_CB_NOT_OPERATIONAL || reason == SCI_CB_OPERATIONAL))
-		sio_remote_segment_path(o, reason == SCI_CB_NOT_OPERATIONAL);
-	for (uint32_t i = 0; i < (n ? n : 1); i++)
-		sio_task_segment(o, reason, sio_from_le32(e->node), sio_from_le32(e->adapter),
-				 loss == SIO_LOSS_LOST		    ? SCI_ERR_NOT_CONNECTED
-				 : reason == SCI_CB_NOT_OPERATIONAL ? SCI_ERR_NO_LINK_ACCESS
-								    : SCI_ERR_OK);
-}
-
-/*
- * Under the lock. The receiver's end is gone: what is sent would go nowhere. Or it is that end,
- * which a smartiod that was started again could not take over: nothing comes there any more.
- */
-static void dint_lost(struct sio_library *lib, const struct sio_evm_dint_ring *e)
-{
-	static const enum sio_kind kinds[] = {SIO_REMOTE_DINT, SIO_REMOTE_INT, SIO_LOCAL_DINT,
-					      SIO_LOCAL_INT};
-	struct sio_object *o = NULL;
-
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && !o; i++)
-		o = sio_object_by_id(lib, kinds[i], sio_from_le32(e->handle));
-	if (o)
-		sio_object_lose(o);
-}
 
 /* The session has checked it: its size, and how many times it happened. */
 static void session_event(void *ctx, const struct sio_msg *msg, int *fds, unsigned n_fds)
 {
 	struct sio_library *lib = ctx;
 
-	switch (sio_from_le32(msg->type)) {
-	case SIO_EVM_SEGMENT_LOCAL:
-	case SIO_EVM_SEGMENT_REMOTE:
-		segment_event(lib, sio_from_le32(msg->type) == SIO_EVM_SEGMENT_LOCAL,
-			      (const void *)msg);
-		break;
-	case SIO_EVM_DINT_RING:
-	case SIO_EVM_DINT_RING_END:
-		sio_dint_ring_event(lib, (const void *)msg, fds, n_fds);
-		break;
-	case SIO_EVM_DINT_LOST:
-		dint_lost(lib, (const void *)msg);
-		break;
-	case SIO_EVM_DEVICE:
-		sio_device_event(lib, (const void *)msg);
-		break;
-	}
+	for (const struct sio_kind_ops *const *k = lib->kinds; *k; k++)
+		if ((*k)->event && (*k)->event(lib, msg, fds, n_fds))
+			return;
 }
 
-/*
- * Of a segment that was lost with its device the word may still be on its way, and comes no more.
- * Devices come first: who finds ones in memory that a device wrote to must already see that the
- * device is lost.
- */
 static void session_dead(void *ctx)
 {
 	struct sio_library *lib = ctx;
 
+	for (struct sio_object *o = lib->up ? lib->objects : NULL; o; o = o->next)
+		if (sio_object_ops(o)->orphaned)
+			sio_object_ops(o)->orphaned(o);
 	for (struct sio_object *o = lib->objects; o; o = o->next)
-		if (o->kind == SIO_REMOTE_SEGMENT && lib->up &&
-		    !((const struct sio_remote_segment *)o)->told_lost)
-			sio_task_segment(o, SCI_CB_LOST, 0, 0, SCI_ERR_NO_LINK_ACCESS);
-	for (struct sio_object *o = lib->objects; o; o = o->next)
-		if (o->kind == SIO_DEVICE)
+		if (sio_object_ops(o)->lost_first)
 			sio_object_lose(o);
 	for (struct sio_object *o = lib->objects; o; o = o->next)
 		sio_object_lose(o);
 }
 
+static bool session_has_work(void *ctx)
+{
+	struct sio_library *lib = ctx;
+
+	for (const struct sio_kind_ops *const *k = lib->kinds; *k; k++)
+		if ((*k)->waits && (*k)->waits(lib->state[(*k)->kind]))
+			return true;
+	return false;
+}
+
+static void session_work(void *ctx)
+{
+	struct sio_library *lib = ctx;
+
+	for (const struct sio_kind_ops *const *k = lib->kinds; *k; k++)
+		if ((*k)->run)
+			(*k)->run(lib);
+}
+
 static void session_ready(void *ctx, uintptr_t cookie)
 {
-	/* Each knows its own handles. */
-	sio_dint_ready(ctx, cookie);
-	sio_int_ready(ctx, cookie);
-	sio_dma_ready(ctx, cookie);
+	struct sio_library *lib = ctx;
+	struct sio_object *o = sio_handle_get(lib->handles, cookie, sio_handle_kind(cookie));
+
+	if (!o)
+		return;
+	if (sio_object_ops(o)->ready)
+		sio_object_ops(o)->ready(o);
+	sio_object_put(o);
 }
 
 static const struct sio_session_ops session_ops = {
 	.event = session_event,
 	.dead = session_dead,
-	.has_work = sio_task_waits,
-	.work = sio_task_run,
+	.has_work = session_has_work,
+	.work = session_work,
 	.ready = session_ready,
 };
 
@@ -127,9 +80,33 @@ static void library_free(struct sio_library *lib)
 	free(lib);
 }
 
-static struct sio_library *library_new(struct sio_world *w)
+#define ALIGNED(bytes) (((bytes) + _Alignof(max_align_t) - 1) & ~(_Alignof(max_align_t) - 1))
+
+/* In one piece with what the kinds keep. */
+static struct sio_library *allocate(const struct sio_kind_ops *const *kinds)
 {
-	struct sio_library *lib = calloc(1, sizeof(*lib));
+	size_t bytes = ALIGNED(sizeof(struct sio_library)), at = bytes;
+	struct sio_library *lib;
+
+	for (const struct sio_kind_ops *const *k = kinds; *k; k++)
+		bytes += ALIGNED((*k)->state_bytes);
+	lib = calloc(1, bytes);
+	if (!lib)
+		return NULL;
+	lib->kinds = kinds;
+	for (const struct sio_kind_ops *const *k = kinds; *k; k++) {
+		lib->kind[(*k)->kind] = *k;
+		lib->state[(*k)->kind] = (char *)lib + at;
+		at += ALIGNED((*k)->state_bytes);
+		if ((*k)->init)
+			(*k)->init(lib->state[(*k)->kind]);
+	}
+	return lib;
+}
+
+static struct sio_library *library_new(struct sio_world *w, const struct sio_kind_ops *const *kinds)
+{
+	struct sio_library *lib = allocate(kinds);
 
 	if (!lib)
 		return NULL;
@@ -137,10 +114,7 @@ static struct sio_library *library_new(struct sio_world *w)
 	lib->pid = w->pid(w);
 	lib->owner_fd = -1;
 	sio_hash_init(&lib->by_id);
-	lib->tasks_end = &lib->tasks;
-	lib->blocks_end = &lib->blocks;
-	lib->blocks_over_end = &lib->blocks_over;
-	if (sio_handles_new(object_free, &lib->handles) < 0 ||
+	if (sio_handles_new(sio_object_free, &lib->handles) < 0 ||
 	    sio_session_new(w, &session_ops, lib, &lib->session) < 0) {
 		library_free(lib);
 		return NULL;
@@ -157,7 +131,7 @@ struct sio_library *sio_library_get(void)
 }
 
 /* Made once per process and kept: a call that races with SCITerminate() still finds its lock. */
-static struct sio_library *library_make(void)
+static struct sio_library *library_make(const struct sio_kind_ops *const *kinds)
 {
 	struct sio_world *w = sio_world_current();
 	struct sio_library *lib = sio_library_get(), *fresh;
@@ -165,7 +139,7 @@ static struct sio_library *library_make(void)
 
 	if (lib)
 		return lib;
-	fresh = library_new(w);
+	fresh = library_new(w, kinds);
 	if (!fresh)
 		return NULL;
 	fresh->before_fork = old;
@@ -393,14 +367,15 @@ static int initialize(struct sio_library *lib, struct sio_err *err)
 	return rc;
 }
 
-void SCIInitialize(unsigned int flags, sci_error_t *error)
+void sio_library_initialize(const struct sio_kind_ops *const *kinds, unsigned flags,
+			    sci_error_t *error)
 {
 	struct sio_err err = {.code = 0};
 	struct sio_library *lib = NULL;
 	int rc = sio_check_flags(flags, 0, 0, &err);
 
 	if (!rc) {
-		lib = library_make();
+		lib = library_make(kinds);
 		rc = lib ? initialize(lib, &err) : sio_fail(&err, -ENOMEM, "no memory");
 	}
 	sio_api_leave(error, rc, &err);
@@ -425,6 +400,18 @@ static void end_objects(struct sio_library *lib)
 	}
 }
 
+/* From the list's end: who copies blocks may have work for a DMA queue. */
+static void purge(struct sio_library *lib)
+{
+	const struct sio_kind_ops *const *k = lib->kinds;
+
+	while (*k)
+		k++;
+	while (k-- > lib->kinds)
+		if ((*k)->purge)
+			(*k)->purge(lib);
+}
+
 void SCITerminate(void)
 {
 	struct sio_library *lib = sio_library_get();
@@ -444,8 +431,7 @@ void SCITerminate(void)
 	sio_session_bye(lib->session);
 	sio_session_unlock(lib->session);
 	sio_session_close(lib->session);
-	sio_block_end_all(lib);
-	sio_task_purge(lib);
+	purge(lib);
 	end_objects(lib);
 	lib->world->close(lib->world, lib->owner_fd);
 	lib->owner_fd = -1;

@@ -18,24 +18,10 @@
 #include "session/session.h"
 #include "sisci_api.h"
 #include "sisci/base/error.h"
+#include "sisci/base/kind.h"
 #include "wire/client.h"
 
-enum sio_kind {
-	SIO_DESC = 1,
-	SIO_LOCAL_SEGMENT,
-	SIO_REMOTE_SEGMENT,
-	SIO_MAPPING,
-	SIO_LOCAL_DINT,
-	SIO_REMOTE_DINT,
-	SIO_DEVICE,
-	SIO_DEVICE_MAP, /* of a segment; has no handle that is told */
-	SIO_SEQUENCE,
-	SIO_LOCAL_INT,
-	SIO_REMOTE_INT,
-	SIO_DMA_QUEUE,
-	SIO_DMA_CHANNEL,
-	SIO_BLOCK_TRANSFER,
-};
+extern const struct sio_kind_ops sio_desc_kind;
 
 struct sio_object {
 	enum sio_kind kind;
@@ -54,13 +40,7 @@ struct sio_object {
 	bool in_callback; /* the event thread is in its callback */
 	bool muted;	  /* no more callbacks */
 	uint32_t lost;	  /* what it stands for is gone; read without the lock, too */
-	void (*free)(struct sio_object *o);
-	void (*on_lost)(struct sio_object *o); /* under the lock, once; may be NULL */
 };
-
-struct sio_task;
-struct sio_dma_queue;
-struct sio_block;
 
 struct sio_library {
 	struct sio_world *world;
@@ -72,15 +52,11 @@ struct sio_library {
 	unsigned initialized; /* how often */
 	bool changing;	      /* a thread is initialising or terminating it */
 	struct sio_object *objects;
-	struct sio_hash by_id;		     /* by smartiod's handles */
-	unsigned n_queues;		     /* DMA queues among the objects */
-	struct sio_task *tasks, **tasks_end; /* for the event thread */
-	struct sio_dma_queue *called;	     /* likewise: those with a callback to be made */
-	/* block.c: transfers to be made, and those that are over and have a callback. */
-	struct sio_block *blocks, **blocks_end, *blocks_over, **blocks_over_end;
-	struct sio_world_thread *copier; /* makes them; NULL: none was started */
-	bool copying;			 /* it has not ended yet */
-
+	struct sio_hash by_id;			    /* by smartiod's handles */
+	unsigned n_settling;			    /* objects whose kind has settle() */
+	const struct sio_kind_ops *const *kinds;    /* all of them; NULL ends the list */
+	const struct sio_kind_ops *kind[SIO_KINDS]; /* the same by their numbers */
+	void *state[SIO_KINDS];			    /* what each keeps: state_bytes */
 	unsigned special_maps; /* sio_mapping_find() knows; read without the lock, too */
 
 	/* Of this host, from HELLO. */
@@ -94,13 +70,20 @@ struct sio_library {
 struct sio_library *sio_api_enter(struct sio_err *err);
 /* Tell the caller of the API: @rc is 0, -errno, or a sci_error_t (which is positive). */
 void sio_api_leave(sci_error_t *error, int rc, const struct sio_err *err);
-/* Drop what waits for the event thread; called when that has ended. */
-void sio_task_purge(struct sio_library *lib);
-/* Session operations of task.c. */
-bool sio_task_waits(void *ctx);
-void sio_task_run(void *ctx);
 /* The library, whether it is initialised or not; NULL: never was. */
 struct sio_library *sio_library_get(void);
+/* SCIInitialize() with these kinds of objects (kinds.c). */
+void sio_library_initialize(const struct sio_kind_ops *const *kinds, unsigned flags,
+			    sci_error_t *error);
+/* What a kind keeps for all its objects. */
+static inline void *sio_library_state(struct sio_library *lib, enum sio_kind kind)
+{
+	return lib->state[kind];
+}
+static inline const struct sio_kind_ops *sio_object_ops(const struct sio_object *o)
+{
+	return o->lib->kind[o->kind];
+}
 
 /* SCI_ERR_ILLEGAL_ADAPTERNO, or SCI_ERR_NO_SUCH_ADAPTERNO if this host has no such adapter. */
 int sio_check_adapter(const struct sio_library *lib, unsigned adapter, struct sio_err *err);
@@ -113,13 +96,15 @@ int sio_check_flags(unsigned flags, unsigned served, unsigned known, struct sio_
 void *sio_object_get(struct sio_library *lib, const void *handle, enum sio_kind kind,
 		     struct sio_err *err);
 void sio_object_put(struct sio_object *o);
+/* Its last reference is gone. For sio_handles_new(). */
+void sio_object_free(void *object);
 static inline void *sio_object_handle(const struct sio_object *o)
 {
 	return (void *)o->handle;
 }
 
 /*
- * Begin the life of @o (zeroed, with kind, free and on_lost set): it gets a handle and counts as a
+ * Begin the life of @o (zeroed, with its kind set): it gets a handle and counts as a
  * child of @parent. Success leaves the caller a reference. On failure it was freed.
  * Errors: -EINVAL: the parent is being removed; -ENOMEM.
  */
@@ -148,7 +133,11 @@ void sio_object_orphan(struct sio_object *o);
 struct sio_object *sio_object_by_id(struct sio_library *lib, enum sio_kind kind, uint32_t id);
 /* Under the lock: what @o stands for is gone. */
 void sio_object_lose(struct sio_object *o);
-/* For on_lost: what is @at may be another's by now. It reads as ones; without memory it faults. */
+/* Under the lock: the same for the object of a kind that smartiod names; false: there is none. */
+bool sio_object_lose_by_id(struct sio_library *lib, enum sio_kind kind, uint32_t id);
+/* Close the nameless children of @parent, before it is removed by force. */
+int sio_object_close_nameless(struct sio_object *parent, struct sio_err *err);
+/* For lost(): what is @at may be another's by now. It reads as ones; without memory it faults. */
 void sio_object_cut(struct sio_object *o, void *at, size_t len);
 
 /* Why a lost object cannot be used: -ESHUTDOWN or -ECONNRESET, with a text. Not under the lock. */
@@ -182,22 +171,12 @@ int sio_ask(struct sio_library *lib, uint32_t type, void *req, size_t req_len, v
 int sio_ask_handle(struct sio_library *lib, uint32_t type, uint32_t handle, unsigned flags,
 		   struct sio_err *err);
 
-/*
- * Under the lock: something happened to segment @o. Queue its callback for the event thread;
- * without one, keep it for who waits.
- */
-void sio_task_segment(struct sio_object *o, unsigned reason, unsigned node, unsigned adapter,
-		      sci_error_t status);
 /* Event thread: run one callback of @o through @run, unless it is muted or being removed. */
 void sio_object_callback(struct sio_object *o,
 			 sci_callback_action_t (*run)(struct sio_object *o, void *arg), void *arg);
 
 /* object.c: -ENOMEM: there is no room in memory for a mapping of @bytes. */
 int sio_fail_mapping(const struct sio_library *lib, uint64_t bytes, struct sio_err *err);
-/* dataint.c */
-void sio_dint_ready(struct sio_library *lib, uintptr_t handle);
-void sio_dint_ring_event(struct sio_library *lib, const struct sio_evm_dint_ring *e, int *fds,
-			 unsigned n_fds);
 /* status.c: -ENETDOWN while the path with this place (sio_status_place(); 0: none) is down. */
 int sio_status_check(const struct sio_library *lib, uint32_t place, uint32_t node,
 		     struct sio_err *err);
@@ -208,26 +187,12 @@ int sio_status_check(const struct sio_library *lib, uint32_t place, uint32_t nod
 int sio_status_link(const struct sio_library *lib, unsigned adapter, int rc);
 /* The place in the page of a path (of a reply to a connect) to @node, from 1; 0: there is none. */
 uint32_t sio_status_place(const struct sio_library *lib, uint32_t wire_path, uint32_t node);
-/* interrupt.c */
-void sio_int_ready(struct sio_library *lib, uintptr_t handle);
-/* queue.c */
-void sio_dma_ready(struct sio_library *lib, uintptr_t handle);
-/* Event thread: make the callbacks. */
-void sio_dma_run(struct sio_library *lib);
-void sio_dma_purge(struct sio_library *lib);
-/* Under the lock: what queues kept and no longer need is free. */
-void sio_dma_settle_all(struct sio_library *lib);
-/* block.c: event thread: make the callbacks; for SCITerminate(): abort all, and end the thread. */
-void sio_block_run(struct sio_library *lib);
-void sio_block_end_all(struct sio_library *lib);
-/* device.c */
-void sio_device_event(struct sio_library *lib, const struct sio_evm_device *e);
-/* segment.c, remote.c: run the callback. */
-sci_callback_action_t sio_local_segment_callback(struct sio_object *o, unsigned reason,
-						 unsigned node, unsigned adapter);
-sci_callback_action_t sio_remote_segment_callback(struct sio_object *o, unsigned reason,
-						  sci_error_t status);
-bool sio_local_segment_has_callback(const struct sio_object *o);
-bool sio_remote_segment_has_callback(const struct sio_object *o);
+/* Put the page in place, at the first time and whenever the library is initialised again. */
+int sio_status_open(struct sio_library *lib, int fd, struct sio_err *err);
+
+/* adapter.c: what smartiod says of an adapter; SCI_ERR_DMA_NOT_AVAILABLE, if that is no engine. */
+int sio_ask_adapter(struct sio_library *lib, unsigned adapter, struct sio_rep_adapter *rep,
+		    struct sio_err *err);
+int sio_need_engine(const struct sio_rep_adapter *rep, unsigned adapter, struct sio_err *err);
 
 #endif

@@ -5,44 +5,8 @@
 #include <stdlib.h>
 
 #include "session/quick.h"
-#include "sisci/segment/segment.h"
+#include "sisci/base/library.h"
 #include "smartio/uapi.h"
-
-/* A switch: the compiler tells of a kind that is forgotten here. */
-static const char *kind_name(enum sio_kind kind)
-{
-	switch (kind) {
-	case SIO_DESC:
-		return "virtual device (sci_desc_t)";
-	case SIO_LOCAL_SEGMENT:
-		return "local segment";
-	case SIO_REMOTE_SEGMENT:
-		return "remote segment";
-	case SIO_MAPPING:
-		return "map";
-	case SIO_LOCAL_DINT:
-		return "local data interrupt";
-	case SIO_REMOTE_DINT:
-		return "remote data interrupt";
-	case SIO_DEVICE:
-		return "borrowed device";
-	case SIO_DEVICE_MAP:
-		return "map for a device";
-	case SIO_SEQUENCE:
-		return "sequence";
-	case SIO_LOCAL_INT:
-		return "local interrupt";
-	case SIO_REMOTE_INT:
-		return "remote interrupt";
-	case SIO_DMA_QUEUE:
-		return "DMA queue";
-	case SIO_DMA_CHANNEL:
-		return "DMA channel";
-	case SIO_BLOCK_TRANSFER:
-		return "block transfer";
-	}
-	return "object";
-}
 
 void *sio_object_get(struct sio_library *lib, const void *handle, enum sio_kind kind,
 		     struct sio_err *err)
@@ -51,7 +15,7 @@ void *sio_object_get(struct sio_library *lib, const void *handle, enum sio_kind 
 
 	if (!o)
 		sio_fail(err, -EINVAL, "handle %p is not that of a live %s", handle,
-			 kind_name(kind));
+			 lib->kind[kind]->name);
 	return o;
 }
 
@@ -74,40 +38,32 @@ static void settle(struct sio_object *o)
 		sio_session_wait(s, NULL, 0, SIO_FOREVER);
 }
 
-/* What sio_object_leave() is for. */
-static bool can_be_left(enum sio_kind kind)
+/* Under the lock: children that are over are free. */
+static void settle_children(struct sio_library *lib)
 {
-	switch (kind) {
-	case SIO_LOCAL_SEGMENT:
-	case SIO_REMOTE_SEGMENT:
-	case SIO_MAPPING:
-	case SIO_LOCAL_DINT:
-	case SIO_REMOTE_DINT:
-	case SIO_LOCAL_INT:
-	case SIO_REMOTE_INT:
-	case SIO_DMA_QUEUE:
-	case SIO_DEVICE:
-		return true;
-	case SIO_DESC:
-	case SIO_DEVICE_MAP:
-	case SIO_SEQUENCE:
-	case SIO_DMA_CHANNEL:
-	case SIO_BLOCK_TRANSFER:
-		return false;
-	}
-	return false;
+	for (struct sio_object *o = lib->n_settling ? lib->objects : NULL; o; o = o->next)
+		if (sio_object_ops(o)->settle)
+			sio_object_ops(o)->settle(o);
+}
+
+void sio_object_free(void *object)
+{
+	struct sio_object *o = object;
+
+	free(o->post);
+	sio_object_ops(o)->free(o);
 }
 
 int sio_object_add(struct sio_library *lib, struct sio_object *o, struct sio_object *parent,
 		   struct sio_err *err)
 {
-	bool left = can_be_left(o->kind);
+	bool leaves = lib->kind[o->kind]->leaves;
 	int rc = 0;
 
 	o->lib = lib;
-	o->post = left ? malloc(sizeof(*o->post)) : NULL;
-	if (left && !o->post) {
-		o->free(o);
+	o->post = leaves ? malloc(sizeof(*o->post)) : NULL;
+	if (leaves && !o->post) {
+		sio_object_free(o);
 		return sio_fail(err, -ENOMEM, "no memory");
 	}
 	sio_session_lock(lib->session);
@@ -130,7 +86,7 @@ int sio_object_add(struct sio_library *lib, struct sio_object *o, struct sio_obj
 				o->sibling->prev_sibling = &o->sibling;
 			parent->first_child = o;
 		}
-		lib->n_queues += o->kind == SIO_DMA_QUEUE;
+		lib->n_settling += sio_object_ops(o)->settle != NULL;
 		o->next = lib->objects;
 		o->prev = &lib->objects;
 		if (o->next)
@@ -139,10 +95,8 @@ int sio_object_add(struct sio_library *lib, struct sio_object *o, struct sio_obj
 		sio_handle_ref(lib->handles, o->handle);
 	}
 	sio_session_unlock(lib->session);
-	if (rc < 0) {
-		free(o->post);
-		o->free(o);
-	}
+	if (rc < 0)
+		sio_object_free(o);
 	return rc;
 }
 
@@ -176,7 +130,7 @@ int sio_object_claim(struct sio_object *o, bool force, struct sio_err *err)
 	sio_session_lock(o->lib->session);
 	settle(o);
 	if (o->children)
-		sio_dma_settle_all(o->lib);
+		settle_children(o->lib);
 	if (o->removing)
 		rc = sio_fail(err, -EINVAL, "another thread %s it",
 			      o->ended ? "has removed" : "is removing");
@@ -219,7 +173,7 @@ static void unlink_object(struct sio_object *o)
 	if (o->next)
 		o->next->prev = o->prev;
 	unlink_from_parent(o);
-	o->lib->n_queues -= o->kind == SIO_DMA_QUEUE;
+	o->lib->n_settling -= sio_object_ops(o)->settle != NULL;
 	if (o->id)
 		sio_hash_remove(&o->lib->by_id, &o->by_id);
 }
@@ -256,8 +210,17 @@ void sio_object_lose(struct sio_object *o)
 	if (o->lost)
 		return;
 	__atomic_store_n(&o->lost, 1, __ATOMIC_RELEASE);
-	if (o->on_lost)
-		o->on_lost(o);
+	if (sio_object_ops(o)->lost)
+		sio_object_ops(o)->lost(o);
+}
+
+bool sio_object_lose_by_id(struct sio_library *lib, enum sio_kind kind, uint32_t id)
+{
+	struct sio_object *o = sio_object_by_id(lib, kind, id);
+
+	if (o)
+		sio_object_lose(o);
+	return o != NULL;
 }
 
 void sio_object_cut(struct sio_object *o, void *at, size_t len)
@@ -288,14 +251,12 @@ int sio_object_fail_lost(struct sio_object *o, struct sio_err *err)
 	sio_session_unlock(o->lib->session);
 	if (dead)
 		return sio_fail(err, -ESHUTDOWN, "this host's smartiod is gone");
-	/* A program's own one nobody else can lose. */
-	if (o->kind == SIO_MAPPING)
+	if (sio_object_ops(o)->lost_with_parent)
 		o = o->parent;
-	if ((o->kind == SIO_LOCAL_SEGMENT && !((const struct sio_local_segment *)o)->attached) ||
-	    o->kind == SIO_LOCAL_INT || o->kind == SIO_LOCAL_DINT)
+	if (sio_object_ops(o)->is_own && sio_object_ops(o)->is_own(o))
 		return sio_fail(err, -ESHUTDOWN,
 				"the %s was lost when this host's smartiod was started again",
-				kind_name(o->kind));
+				sio_object_ops(o)->name);
 	return sio_fail(err, -ECONNRESET, "what it was connected to is gone for good");
 }
 
@@ -346,11 +307,9 @@ int sio_object_leave(struct sio_object *o, uint32_t type, struct sio_err *err)
 }
 
 /* smartiod refuses the end neither of these nor of what is lost: it may hear of it later. */
-static bool ends_in_any_case(const struct sio_object *o)
+static bool is_never_refused(const struct sio_object *o)
 {
-	return o->kind == SIO_LOCAL_DINT || o->kind == SIO_REMOTE_DINT ||
-	       o->kind == SIO_REMOTE_INT || o->kind == SIO_DMA_QUEUE ||
-	       __atomic_load_n(&o->lost, __ATOMIC_ACQUIRE);
+	return sio_object_ops(o)->never_refused || __atomic_load_n(&o->lost, __ATOMIC_ACQUIRE);
 }
 
 int sio_object_close(struct sio_object *o, int claimed, uint32_t type, unsigned flags,
@@ -359,13 +318,42 @@ int sio_object_close(struct sio_object *o, int claimed, uint32_t type, unsigned 
 	int rc = claimed;
 
 	if (!rc) {
-		rc = ends_in_any_case(o) ? sio_object_leave(o, type, err)
+		rc = is_never_refused(o) ? sio_object_leave(o, type, err)
 					 : sio_object_dismiss(o, type, flags, err);
 		if (rc)
 			sio_object_unclaim(o);
 	}
 	if (rc)
 		sio_object_put(o);
+	return rc;
+}
+
+/* Under the lock: a nameless child, claimed and with a reference; NULL: there is none. */
+static struct sio_object *claim_nameless(const struct sio_object *parent)
+{
+	struct sio_object *o = parent->first_child;
+
+	while (o && (!sio_object_ops(o)->nameless || o->removing || o->id == 0))
+		o = o->sibling;
+	if (o) {
+		o->removing = true;
+		sio_handle_ref(o->lib->handles, o->handle);
+	}
+	return o;
+}
+
+int sio_object_close_nameless(struct sio_object *parent, struct sio_err *err)
+{
+	struct sio_session *s = parent->lib->session;
+	struct sio_object *o;
+	int rc;
+
+	do {
+		sio_session_lock(s);
+		o = claim_nameless(parent);
+		sio_session_unlock(s);
+		rc = o ? sio_object_ops(o)->close(o, 0, err) : 0;
+	} while (o && !rc);
 	return rc;
 }
 

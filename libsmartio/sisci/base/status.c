@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "core/types.h"
-#include "sisci/copy/sequence.h"
+#include "sisci/base/library.h"
 #include "smartio/io.h"
 #include "smartio/uapi.h"
 

@@ -112,6 +112,26 @@ void SCITransferBlock(sci_map_t sourceMap, size_t sourceOffset, sci_map_t destin
 
 /* ---- transfers under way ---- */
 
+/* Of the library: transfers to be made, and those that are over and have a callback. */
+struct blocks {
+	struct sio_block *first, **end, *over, **over_end;
+	struct sio_world_thread *copier; /* makes them; NULL: none was started */
+	bool copying;			 /* it has not ended yet */
+};
+
+static void init(void *state)
+{
+	struct blocks *all = state;
+
+	all->end = &all->first;
+	all->over_end = &all->over;
+}
+
+static struct blocks *blocks_of(struct sio_library *lib)
+{
+	return sio_library_state(lib, SIO_BLOCK_TRANSFER);
+}
+
 struct sio_block {
 	struct sio_object o; /* has no parent: its maps are in use while it is under way */
 	struct sio_block *next;
@@ -152,13 +172,14 @@ static void append(struct sio_block ***end, struct sio_block *b)
 /* Under the lock: it is no longer among those to be made. */
 static void take_out(struct sio_library *lib, struct sio_block *b)
 {
-	struct sio_block **link = &lib->blocks;
+	struct blocks *all = blocks_of(lib);
+	struct sio_block **link = &all->first;
 
 	while (*link != b)
 		link = &(*link)->next;
 	*link = b->next;
 	if (!b->next)
-		lib->blocks_end = link;
+		all->end = link;
 }
 
 /*
@@ -181,7 +202,7 @@ static void over(struct sio_block *b, sci_error_t status)
 		sio_object_put(&b->o);
 		return;
 	}
-	append(&lib->blocks_over_end, b);
+	append(&blocks_of(lib)->over_end, b);
 	sio_session_kick(lib->session);
 }
 
@@ -189,10 +210,11 @@ static void over(struct sio_block *b, sci_error_t status)
 static void make_all(void *arg)
 {
 	struct sio_library *lib = arg;
+	struct blocks *all = blocks_of(lib);
 	struct sio_block *b;
 
 	sio_session_lock(lib->session);
-	while ((b = lib->blocks)) {
+	while ((b = all->first)) {
 		sci_error_t status;
 
 		sio_session_unlock(lib->session);
@@ -200,7 +222,7 @@ static void make_all(void *arg)
 		sio_session_lock(lib->session);
 		over(b, status);
 	}
-	lib->copying = false;
+	all->copying = false;
 	sio_session_wake(lib->session);
 	sio_session_unlock(lib->session);
 }
@@ -208,18 +230,19 @@ static void make_all(void *arg)
 /* Under the lock: a thread is at them. */
 static int ensure_thread(struct sio_library *lib, struct sio_err *err)
 {
+	struct blocks *all = blocks_of(lib);
 	struct sio_world *w = lib->world;
 
-	if (lib->copying)
+	if (all->copying)
 		return 0;
-	if (lib->copier) /* it has done all that needs the lock */
-		w->thread_join(w, lib->copier);
-	lib->copier = NULL;
-	lib->copying = true;
-	if (w->thread_start(w, make_all, lib, &lib->copier) == 0)
+	if (all->copier) /* it has done all that needs the lock */
+		w->thread_join(w, all->copier);
+	all->copier = NULL;
+	all->copying = true;
+	if (w->thread_start(w, make_all, lib, &all->copier) == 0)
 		return 0;
-	lib->copying = false;
-	lib->copier = NULL;
+	all->copying = false;
+	all->copier = NULL;
 	return sio_fail(err, -ENOMEM, "no thread can be started");
 }
 
@@ -234,7 +257,7 @@ static int begin(struct sio_block *b, struct sio_err *err)
 		return rc;
 	rc = hold(&b->to, err);
 	if (!rc) {
-		append(&lib->blocks_end, b);
+		append(&blocks_of(lib)->end, b);
 		rc = ensure_thread(lib, err);
 		if (!rc)
 			return 0;
@@ -251,7 +274,6 @@ static int start(struct sio_library *lib, struct sio_block *b, sci_block_transfe
 	int rc;
 
 	b->o.kind = SIO_BLOCK_TRANSFER;
-	b->o.free = block_free;
 	rc = sio_object_add(lib, &b->o, NULL, err);
 	if (rc)
 		return rc;
@@ -363,7 +385,7 @@ static int give_up(struct sio_block *b, struct sio_err *err)
 	if (b->over)
 		return sio_fail(err, -EPERM, "the transfer is over");
 	__atomic_store_n(&b->aborted, 1, __ATOMIC_RELAXED);
-	if (lib->blocks != b)
+	if (blocks_of(lib)->first != b)
 		over(b, SCI_ERR_CANCELLED);
 	while (!b->over)
 		sio_session_wait(lib->session, NULL, 0, SIO_FOREVER);
@@ -409,14 +431,15 @@ void SCIAbortBlockTransfer(sci_block_transfer_t block, unsigned int flags, sci_e
 
 static struct sio_block *next_over(struct sio_library *lib)
 {
+	struct blocks *all = blocks_of(lib);
 	struct sio_block *b;
 
 	sio_session_lock(lib->session);
-	b = lib->blocks_over;
+	b = all->over;
 	if (b) {
-		lib->blocks_over = b->next;
-		if (!lib->blocks_over)
-			lib->blocks_over_end = &lib->blocks_over;
+		all->over = b->next;
+		if (!all->over)
+			all->over_end = &all->over;
 	}
 	sio_session_unlock(lib->session);
 	return b;
@@ -431,7 +454,12 @@ static sci_callback_action_t run_callback(struct sio_object *o, void *arg)
 	return SCI_CALLBACK_CONTINUE;
 }
 
-void sio_block_run(struct sio_library *lib)
+static bool waits(const void *state)
+{
+	return ((const struct blocks *)state)->over != NULL;
+}
+
+static void run(struct sio_library *lib)
 {
 	struct sio_block *b;
 
@@ -441,21 +469,34 @@ void sio_block_run(struct sio_library *lib)
 	}
 }
 
-void sio_block_end_all(struct sio_library *lib)
+/* Abort all, and end the thread. */
+static void purge(struct sio_library *lib)
 {
+	struct blocks *all = blocks_of(lib);
 	struct sio_world_thread *t;
 	struct sio_block *b;
 
 	sio_session_lock(lib->session);
-	for (b = lib->blocks; b; b = b->next)
+	for (b = all->first; b; b = b->next)
 		__atomic_store_n(&b->aborted, 1, __ATOMIC_RELAXED);
-	while (lib->copying)
+	while (all->copying)
 		sio_session_wait(lib->session, NULL, 0, SIO_FOREVER);
-	t = lib->copier;
-	lib->copier = NULL;
+	t = all->copier;
+	all->copier = NULL;
 	sio_session_unlock(lib->session);
 	if (t)
 		lib->world->thread_join(lib->world, t);
 	while ((b = next_over(lib)))
 		sio_object_put(&b->o);
 }
+
+const struct sio_kind_ops sio_block_transfer_kind = {
+	.kind = SIO_BLOCK_TRANSFER,
+	.name = "block transfer",
+	.free = block_free,
+	.state_bytes = sizeof(struct blocks),
+	.init = init,
+	.waits = waits,
+	.run = run,
+	.purge = purge,
+};

@@ -6,6 +6,8 @@
 #include "sisci/segment/segment.h"
 #include "smartio/io.h"
 
+extern const struct sio_kind_ops sio_block_transfer_kind;
+
 /*
  * The map of a handle, with a reference, and the address in it of [@offset, @offset + @size), for
  * writing or reading. -ERANGE, -EACCES, -ENETDOWN; lost: as sio_object_fail_lost().

@@ -5,12 +5,6 @@
 
 #include "sisci/segment/segment.h"
 
-/* A new map of an exact group: what its copies need. -ENOMEM. */
-int sio_group_open(struct sio_mapping *m, struct sio_err *err);
-/* It is unmapped: no copy is under way, and none will be. */
-void sio_group_close(struct sio_mapping *m);
-/* What is left of it with the map itself. */
-void sio_group_free(struct sio_mapping *m);
 /*
  * Write @size bytes to each member, @at being their place in the map's pages, and wait until they
  * are there. Threads take turns. Return: 0; SCI_ERR_TRANSFER_FAILED: not every member has them, and

@@ -13,8 +13,8 @@
 
 struct sio_sequence {
 	struct sio_object o;
-	struct sio_mapping *map;	   /* with a reference; it may be unmapped before */
-	struct sio_sequence *next, **prev; /* of the map's. Under the lock */
+	struct sio_mapping *map;	/* with a reference; it may be unmapped before */
+	struct sio_map_watcher watcher; /* of the map. Under the lock */
 	volatile uint32_t *words;
 };
 
@@ -115,12 +115,6 @@ void sio_sequence_push(struct sio_library *lib, sci_sequence_t sequence)
 	sio_sequence_wait_for_stores(words ? window_of(lib, (uintptr_t)sequence, words) : NULL);
 }
 
-void sio_sequence_tell(struct sio_mapping *m, enum sio_map_state state)
-{
-	for (struct sio_sequence *s = m->sequences; s; s = s->next)
-		set_word(s->words, SIO_SEQUENCE_MAP, state);
-}
-
 static void sequence_free(struct sio_object *o)
 {
 	struct sio_sequence *s = (void *)o;
@@ -129,19 +123,27 @@ static void sequence_free(struct sio_object *o)
 	free(s);
 }
 
+const struct sio_kind_ops sio_sequence_kind = {
+	.kind = SIO_SEQUENCE,
+	.name = "sequence",
+	.free = sequence_free,
+};
+
 /* Among those that are told when the map is lost or ends; if it is already, they are told now. */
 static void join_map(struct sio_sequence *s)
 {
+	struct sio_map_watcher *w = &s->watcher;
 	struct sio_mapping *m = s->map;
 
 	sio_session_lock(m->o.lib->session);
 	set_word(s->words, SIO_SEQUENCE_WINDOW_LOW, (uint32_t)(uintptr_t)m->window);
 	set_word(s->words, SIO_SEQUENCE_WINDOW_HIGH, (uint32_t)((uintptr_t)m->window >> 32));
-	s->next = m->sequences;
-	s->prev = &m->sequences;
-	if (s->next)
-		s->next->prev = &s->next;
-	m->sequences = s;
+	w->state = &s->words[SIO_SEQUENCE_MAP];
+	w->next = m->watchers;
+	w->prev = &m->watchers;
+	if (w->next)
+		w->next->prev = &w->next;
+	m->watchers = w;
 	if (m->o.lost || !m->base)
 		set_word(s->words, SIO_SEQUENCE_MAP, SIO_MAP_LOST);
 	else if (m->down)
@@ -152,10 +154,12 @@ static void join_map(struct sio_sequence *s)
 
 static void leave_map(struct sio_sequence *s)
 {
+	struct sio_map_watcher *w = &s->watcher;
+
 	sio_session_lock(s->o.lib->session);
-	*s->prev = s->next;
-	if (s->next)
-		s->next->prev = s->prev;
+	*w->prev = w->next;
+	if (w->next)
+		w->next->prev = w->prev;
 	sio_session_unlock(s->o.lib->session);
 }
 
@@ -179,7 +183,6 @@ static int create(struct sio_library *lib, sci_map_t map, sci_sequence_t *ret, u
 		return sio_fail(err, -ENOMEM, "no memory");
 	}
 	s->o.kind = SIO_SEQUENCE;
-	s->o.free = sequence_free;
 	s->map = m;
 	/* No child of the map: programs unmap before they remove the sequence, or forget to. */
 	rc = sio_object_add(lib, &s->o, NULL, err);

@@ -8,7 +8,7 @@
 
 #include "sisci/segment/segment.h"
 
-struct sio_status_page;
+extern const struct sio_kind_ops sio_sequence_kind;
 
 /* What was seen when a transfer began; a sequence has them beside its handle. */
 enum {
@@ -21,10 +21,7 @@ enum {
 	SIO_SEQUENCE_WINDOW_LOW, /* address that a read pushes stores at; 0: none is needed */
 	SIO_SEQUENCE_WINDOW_HIGH,
 };
-enum sio_map_state { SIO_MAP_FINE, SIO_MAP_WAS_DOWN, SIO_MAP_DOWN, SIO_MAP_LOST };
 
-/* Put the page in place, at the first time and whenever the library is initialised again. */
-int sio_status_open(struct sio_library *lib, int fd, struct sio_err *err);
 /*
  * Wait for the stores of this processor before; with a window (NULL: none) until they have arrived
  * at its other end.
@@ -37,7 +34,4 @@ void sio_sequence_begin(const struct sio_mapping *m, volatile uint32_t *words);
 /* What became of it until now. */
 sci_sequence_status_t sio_sequence_judge(const struct sio_library *lib,
 					 const volatile uint32_t *words);
-/* Under the lock: tell the sequences of @m. */
-void sio_sequence_tell(struct sio_mapping *m, enum sio_map_state state);
-
 #endif

@@ -65,12 +65,10 @@ static uint32_t even_generation(sio_le32 generation)
 	return sio_from_le32(generation) * 2;
 }
 
-void sio_device_event(struct sio_library *lib, const struct sio_evm_device *e)
+/* Under the lock. */
+static void happened(struct sio_device *d, const struct sio_evm_device *e)
 {
-	struct sio_object *o = sio_object_by_id(lib, SIO_DEVICE, sio_from_le32(e->handle));
-	struct sio_device *d = (void *)o;
-
-	if (!d || o->lost)
+	if (d->o.lost)
 		return;
 	switch (sio_from_le32(e->event)) {
 	case SIO_DEVICE_EV_BORROWER_GONE:
@@ -82,12 +80,38 @@ void sio_device_event(struct sio_library *lib, const struct sio_evm_device *e)
 		push_event(d, SMARTIO_DEVICE_RESET, 0);
 		break;
 	case SIO_DEVICE_EV_LOST:
-		sio_object_lose(o);
+		sio_object_lose(&d->o);
 		break;
 	default: /* a newer smartiod may tell more than we know */
 		break;
 	}
 }
+
+static bool take_event(struct sio_library *lib, const struct sio_msg *msg, int *fds, unsigned n_fds)
+{
+	const struct sio_evm_device *e = (const void *)msg;
+	struct sio_object *o;
+
+	(void)fds;
+	(void)n_fds;
+	if (sio_from_le32(msg->type) != SIO_EVM_DEVICE)
+		return false;
+	o = sio_object_by_id(lib, SIO_DEVICE, sio_from_le32(e->handle));
+	if (o)
+		happened((struct sio_device *)o, e);
+	return true;
+}
+
+const struct sio_kind_ops sio_device_kind = {
+	.kind = SIO_DEVICE,
+	.name = "borrowed device",
+	.leaves = true,
+	/* Who finds ones in memory that a device wrote to must already see that it is lost. */
+	.lost_first = true,
+	.free = device_free,
+	.lost = device_lost,
+	.event = take_event,
+};
 
 /* Under the lock, before any event about the device. */
 static void borrowed(struct sio_call *call)
@@ -133,8 +157,6 @@ static struct sio_device *device_new(struct sio_library *lib, uint32_t fdid, str
 		return NULL;
 	}
 	d->o.kind = SIO_DEVICE;
-	d->o.free = device_free;
-	d->o.on_lost = device_lost;
 	d->fdid = fdid;
 	d->max_events = 8;
 	d->events = calloc(d->max_events, sizeof(*d->events));
@@ -357,10 +379,4 @@ size_t SCIGetDeviceList(sci_desc_t sd, unsigned int *fdids, size_t maxCount,
 		rc = list_devices(lib, sd, fdids, maxCount, filter, &n, &err);
 	sio_api_leave(error, rc, &err);
 	return n;
-}
-
-void sio_device_registers(struct sio_object *device, bool held)
-{
-	if (device->kind == SIO_DEVICE)
-		((struct sio_device *)device)->registers = held;
 }

@@ -6,6 +6,8 @@
 #include "sisci/base/library.h"
 #include "smartio/ext.h"
 
+extern const struct sio_kind_ops sio_device_kind, sio_device_map_kind;
+
 /* Words beside a device's handle, read by programs without a lock. */
 enum { SIO_DEVICE_GENERATION, SIO_DEVICE_IS_LOST, SIO_DEVICE_WAKE, SIO_DEVICE_EVENT_FD };
 
@@ -15,9 +17,7 @@ struct sio_device {
 	uint64_t borrower;
 	int event_fd; /* readable while an event waits or somebody called smartio_wake() */
 	volatile uint32_t *words;
-	bool registers; /* the last map of them is the writable one. Under the lock, as what follows
-			 */
-	struct smartio_device_event *events;
+	struct smartio_device_event *events; /* under the lock */
 	unsigned n_events, max_events;
 };
 
@@ -42,7 +42,5 @@ void sio_device_info(const struct sio_rep_dev_list *rep, sci_smartio_device_info
 /* The first device whose id is greater than @after; -ENODEV: none. */
 int sio_device_next(struct sio_library *lib, uint32_t after, struct sio_rep_dev_list *rep,
 		    struct sio_err *err);
-/* Before a local segment is removed by force: its maps for devices end. */
-int sio_device_maps_end(struct sio_object *segment, struct sio_err *err);
 
 #endif

@@ -1,116 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The extensions of smartio/ext.h, but those that wait (wait.c). */
+/* The extensions of smartio/ext.h about borrowed devices, but those that wait (wait.c). */
 #include <errno.h>
-#include <string.h>
 
-#include "sisci/interrupt/dataint.h"
 #include "sisci/device/device.h"
-
-const char *smartio_last_error(void)
-{
-	return sio_error_recall();
-}
-
-unsigned int smartio_last_exhausted(void)
-{
-	return sio_error_reason();
-}
-
-const char *smartio_exhausted_name(unsigned int what)
-{
-	return sio_reason_name(what);
-}
-
-const char *smartio_host_name(void)
-{
-	struct sio_library *lib = sio_library_get();
-
-	return lib ? lib->host : "";
-}
-
-const char *smartio_cluster_name(void)
-{
-	struct sio_library *lib = sio_library_get();
-
-	return lib ? lib->cluster : "";
-}
-
-uint64_t smartio_now_ns(void)
-{
-	struct sio_world *w = sio_world_current();
-
-	return w->now(w);
-}
-
-void smartio_yield(void)
-{
-	struct sio_world *w = sio_world_current();
-
-	w->yield(w);
-}
-
-uint64_t smartio_random(void)
-{
-	struct sio_world *w = sio_world_current();
-
-	return w->random(w);
-}
-
-/* A number that fits a device id, "1025" or "0x401"; 0: it is none. */
-static uint32_t parse_id(const char *text)
-{
-	unsigned base = text[0] == '0' && (text[1] == 'x' || text[1] == 'X') ? 16 : 10;
-	const char *p = base == 16 ? text + 2 : text;
-	uint32_t value = 0;
-
-	for (; *p; p++) {
-		unsigned digit = *p >= '0' && *p <= '9'	  ? (unsigned)(*p - '0')
-				 : *p >= 'a' && *p <= 'f' ? (unsigned)(*p - 'a') + 10
-				 : *p >= 'A' && *p <= 'F' ? (unsigned)(*p - 'A') + 10
-							  : 99;
-
-		if (digit >= base || __builtin_mul_overflow(value, base, &value) ||
-		    __builtin_add_overflow(value, digit, &value))
-			return 0;
-	}
-	return value;
-}
-
-static int find(struct sio_library *lib, const char *name, unsigned *ret, struct sio_err *err)
-{
-	uint32_t after = 0, number = parse_id(name);
-	struct sio_rep_dev_list rep;
-	int rc;
-
-	for (;;) {
-		rc = sio_device_next(lib, after, &rep, err);
-		if (rc == -ENODEV)
-			return sio_fail(err, rc, "no device \"%s\" in cluster %s", name,
-					lib->cluster);
-		if (rc)
-			return rc;
-		after = sio_from_le32(rep.fdid);
-		if (!strncmp(rep.name, name, sizeof(rep.name)) || after == number) {
-			*ret = after;
-			return 0;
-		}
-	}
-}
-
-void smartio_find_device(const char *name, unsigned int *fdid, sci_error_t *error)
-{
-	struct sio_err err;
-	struct sio_library *lib = sio_api_enter(&err);
-	int rc = err.code;
-
-	if (lib)
-		rc = sio_check_pointer(name, "name", &err);
-	if (!rc)
-		rc = sio_check_pointer(fdid, "fdid", &err);
-	if (!rc)
-		rc = find(lib, name, fdid, &err);
-	sio_api_leave(error, rc, &err);
-}
+#include "sisci/interrupt/dataint.h"
+#include "sisci/segment/segment.h"
 
 static volatile uint32_t *words(sci_smartio_device_t device)
 {
@@ -183,6 +77,16 @@ int smartio_data_interrupt_fd(sci_local_data_interrupt_t interrupt)
 	return fd;
 }
 
+/* Under the lock: is there a map of its registers that can be written? */
+static bool maps_registers(const struct sio_object *device)
+{
+	for (const struct sio_object *seg = device->first_child; seg; seg = seg->sibling)
+		for (const struct sio_object *o = seg->first_child; o; o = o->sibling)
+			if (o->kind == SIO_MAPPING && ((const struct sio_mapping *)o)->registers)
+				return true;
+	return false;
+}
+
 int smartio_holds_registers(sci_smartio_device_t device)
 {
 	struct sio_device_call c;
@@ -191,7 +95,7 @@ int smartio_holds_registers(sci_smartio_device_t device)
 	sio_device_enter(&c, device);
 	if (c.device) {
 		sio_session_lock(c.lib->session);
-		held = c.device->registers && !c.device->o.lost;
+		held = !c.device->o.lost && maps_registers(&c.device->o);
 		sio_session_unlock(c.lib->session);
 	}
 	sio_device_leave(&c, NULL);

@@ -156,6 +156,24 @@ static void end_map(struct device_map *map)
 	sio_object_end(&map->o);
 }
 
+/* With the caller's reference. */
+static int close_map(struct sio_object *o, int claimed, struct sio_err *err)
+{
+	int rc = sio_object_close(o, claimed, SIO_MSG_DMA_UNMAP, 0, err);
+
+	if (!rc)
+		end_map((struct device_map *)o);
+	return rc;
+}
+
+const struct sio_kind_ops sio_device_map_kind = {
+	.kind = SIO_DEVICE_MAP,
+	.name = "map for a device",
+	.nameless = true,
+	.free = device_map_free,
+	.close = close_map,
+};
+
 static int ask_map(struct device_map *map, struct sio_msg_dma_map *req, sci_ioaddr_t *ret,
 		   struct sio_err *err)
 {
@@ -192,7 +210,6 @@ static int map_for_device(struct sio_library *lib, struct sio_object *segment,
 		return sio_fail(err, -ENOMEM, "no memory");
 	}
 	map->o.kind = SIO_DEVICE_MAP;
-	map->o.free = device_map_free;
 	map->adapter = sio_from_le32(req->adapter);
 	rc = sio_object_add(lib, &map->o, segment, err);
 	if (!rc) {
@@ -211,16 +228,15 @@ static int map_for_device(struct sio_library *lib, struct sio_object *segment,
 	return rc;
 }
 
-/* Under the lock: a map of these, claimed and with a reference. @device NULL: of whichever. */
+/* Under the lock: a map of these, claimed and with a reference. */
 static struct device_map *claim_map(struct sio_library *lib, const struct sio_object *segment,
 				    const struct sio_object *device, unsigned adapter)
 {
 	for (struct sio_object *o = segment->first_child; o; o = o->sibling) {
 		struct device_map *map = (void *)o;
 
-		if (o->kind != SIO_DEVICE_MAP || o->removing || o->id == 0)
-			continue;
-		if (device && (map->device != device || map->adapter != adapter))
+		if (o->kind != SIO_DEVICE_MAP || o->removing || o->id == 0 ||
+		    map->device != device || map->adapter != adapter)
 			continue;
 		o->removing = true;
 		sio_handle_ref(lib->handles, o->handle);
@@ -243,18 +259,9 @@ static int end_maps(struct sio_library *lib, const struct sio_object *segment,
 		sio_session_unlock(lib->session);
 		if (!map)
 			break;
-		rc = sio_object_close(&map->o, 0, SIO_MSG_DMA_UNMAP, 0, err);
-		if (!rc)
-			end_map(map);
+		rc = close_map(&map->o, 0, err);
 	}
 	return rc;
-}
-
-int sio_device_maps_end(struct sio_object *segment, struct sio_err *err)
-{
-	unsigned n;
-
-	return end_maps(segment->lib, segment, NULL, 0, &n, err);
 }
 
 static int unmap_for_device(struct sio_library *lib, struct sio_object *segment,

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "sisci/query/query.h"
 #include "sisci/dma/queue.h"
 
 struct channel {
@@ -20,6 +19,12 @@ static void channel_free(struct sio_object *o)
 {
 	free((void *)o);
 }
+
+const struct sio_kind_ops sio_dma_channel_kind = {
+	.kind = SIO_DMA_CHANNEL,
+	.name = "DMA channel",
+	.free = channel_free,
+};
 
 /* Under the lock: another one of this program with the same number, that does not share it. */
 static bool is_taken(const struct channel *c)
@@ -73,7 +78,6 @@ static int request(struct sio_library *lib, sci_desc_t sd, sci_dma_channel_t *re
 		return rc ? rc : sio_fail(err, -ENOMEM, "no memory");
 	}
 	c->o.kind = SIO_DMA_CHANNEL;
-	c->o.free = channel_free;
 	c->adapter = adapter;
 	c->id = id;
 	c->shared = flags & SCI_FLAG_DMA_CHANNEL_SHARED;

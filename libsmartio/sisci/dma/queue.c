@@ -45,6 +45,7 @@ static void let_go(struct sio_dma_queue *q)
 static void over(struct sio_dma_queue *q, int result)
 {
 	struct sio_dma_call *call = q->call;
+	struct sio_dma_called *called;
 
 	q->call = NULL;
 	if (q->out && result == 0 && !q->aborting)
@@ -67,8 +68,9 @@ static void over(struct sio_dma_queue *q, int result)
 		return;
 	sio_handle_ref(q->o.lib->handles, q->o.handle);
 	q->listed = true;
-	q->next_called = q->o.lib->called;
-	q->o.lib->called = q;
+	called = sio_library_state(q->o.lib, SIO_DMA_QUEUE);
+	q->next_called = called->first;
+	called->first = q;
 	sio_session_kick(q->o.lib->session);
 }
 
@@ -86,13 +88,6 @@ sci_dma_queue_state_t sio_dma_settle(struct sio_dma_queue *q)
 		over(q, (int)sio_read32(&q->ring->result[(q->number - 1) % SIO_DMA_RESULTS]));
 	}
 	return (sci_dma_queue_state_t)q->state;
-}
-
-void sio_dma_settle_all(struct sio_library *lib)
-{
-	for (struct sio_object *o = lib->n_queues ? lib->objects : NULL; o; o = o->next)
-		if (o->kind == SIO_DMA_QUEUE)
-			sio_dma_settle((struct sio_dma_queue *)o);
 }
 
 void sio_dma_ring(struct sio_dma_queue *q)
@@ -376,26 +371,27 @@ static void take_finished(struct sio_dma_queue *q)
 		w->event_write(w, q->finished);
 }
 
-void sio_dma_ready(struct sio_library *lib, uintptr_t handle)
+void sio_dma_ready(struct sio_object *o)
 {
-	struct sio_dma_queue *q = sio_handle_get(lib->handles, handle, SIO_DMA_QUEUE);
+	sio_session_lock(o->lib->session);
+	take_finished((struct sio_dma_queue *)o);
+	sio_session_unlock(o->lib->session);
+}
 
-	if (!q)
-		return;
-	sio_session_lock(lib->session);
-	take_finished(q);
-	sio_session_unlock(lib->session);
-	sio_object_put(&q->o);
+bool sio_dma_waits(const void *state)
+{
+	return ((const struct sio_dma_called *)state)->first != NULL;
 }
 
 static struct sio_dma_queue *next_called(struct sio_library *lib)
 {
+	struct sio_dma_called *called = sio_library_state(lib, SIO_DMA_QUEUE);
 	struct sio_dma_queue *q;
 
 	sio_session_lock(lib->session);
-	q = lib->called;
+	q = called->first;
 	if (q) {
-		lib->called = q->next_called;
+		called->first = q->next_called;
 		q->listed = false;
 	}
 	sio_session_unlock(lib->session);

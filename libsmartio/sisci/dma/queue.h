@@ -10,6 +10,8 @@
 #include "sisci/segment/segment.h"
 #include "smartio/uapi.h"
 
+extern const struct sio_kind_ops sio_dma_queue_kind, sio_dma_channel_kind;
+
 /* What the engine can reach: which slot a segment has. */
 struct sio_dma_slot {
 	uint64_t range; /* smartiod's; 0: free */
@@ -52,7 +54,7 @@ struct sio_dma_queue {
 	struct sio_dma_call *call;		 /* NULL: nobody is told */
 	bool called;				 /* it has a callback: waiting is not for others */
 	struct sio_dma_call *calls, **calls_end; /* of transfers that are over */
-	struct sio_dma_queue *next_called;	 /* in lib->called, while it is listed */
+	struct sio_dma_queue *next_called;	 /* in the list of those, while it is listed */
 	bool listed;
 	/*
 	 * API 1.x: what was enqueued; the segments are referred to, and counted as their children.
@@ -107,13 +109,9 @@ int sio_dma_begin(struct sio_dma_queue *q, unsigned n, bool gathered, struct sio
 void sio_dma_unbegin(struct sio_dma_queue *q);
 int sio_dma_post_begun(struct sio_dma_queue *q, const struct sio_dma_copy *copy, unsigned n,
 		       const struct sio_dma_how *how, struct sio_err *err);
-/*
- * A queue, with a reference; @parent: NULL: none. And its end, by who has it alone: no transfer is
- * under way, and the reference is gone.
- */
+/* A queue, with a reference; @parent: NULL: none. Who has it alone may drop() it. */
 int sio_dma_queue_new(struct sio_library *lib, struct sio_object *parent, unsigned adapter,
 		      unsigned max_entries, struct sio_dma_queue **ret, struct sio_err *err);
-void sio_dma_queue_drop(struct sio_dma_queue *q);
 /* memory.c: SCIStartDmaTransferMem(); of @copy the remote side is given. */
 int sio_dma_start_memory(struct sio_dma_queue *q, void *memory, struct sio_dma_copy *copy,
 			 struct sio_dma_how *how, struct sio_err *err);
@@ -142,6 +140,15 @@ void sio_dma_cut_off(struct sio_dma_queue *q);
 void sio_dma_forget(struct sio_dma_queue *q);
 /* Under the lock: forget what was enqueued. */
 void sio_dma_gather_drop(struct sio_dma_queue *q);
+/* queue.c, for the kinds' table: queues with a callback to be made, by the event thread. */
+struct sio_dma_called {
+	struct sio_dma_queue *first;
+};
+bool sio_dma_waits(const void *state);
+void sio_dma_run(struct sio_library *lib);
+void sio_dma_purge(struct sio_library *lib);
+/* Event thread: the completion event is readable. */
+void sio_dma_ready(struct sio_object *o);
 /* The doorbell, if the engine sleeps. */
 void sio_dma_ring(struct sio_dma_queue *q);
 

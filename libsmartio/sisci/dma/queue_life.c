@@ -101,8 +101,6 @@ int sio_dma_queue_new(struct sio_library *lib, struct sio_object *parent, unsign
 	if (!q)
 		return sio_fail(err, -ENOMEM, "no memory");
 	q->o.kind = SIO_DMA_QUEUE;
-	q->o.free = queue_free;
-	q->o.on_lost = queue_lost;
 	q->doorbell = q->finished = -1;
 	q->adapter = adapter;
 	q->max_entries = max_entries;
@@ -187,11 +185,33 @@ static void give_back(struct sio_dma_queue *q)
 	sio_object_end(&q->o);
 }
 
-void sio_dma_queue_drop(struct sio_dma_queue *q)
+static void drop(struct sio_object *o)
 {
-	sio_object_leave(&q->o, SIO_MSG_QUEUE_REMOVE, NULL);
-	give_back(q);
+	sio_object_leave(o, SIO_MSG_QUEUE_REMOVE, NULL);
+	give_back((struct sio_dma_queue *)o);
 }
+
+/* Under the lock. */
+static void settle(struct sio_object *o)
+{
+	sio_dma_settle((struct sio_dma_queue *)o);
+}
+
+const struct sio_kind_ops sio_dma_queue_kind = {
+	.kind = SIO_DMA_QUEUE,
+	.name = "DMA queue",
+	.leaves = true,
+	.never_refused = true,
+	.free = queue_free,
+	.lost = queue_lost,
+	.drop = drop,
+	.settle = settle,
+	.ready = sio_dma_ready,
+	.state_bytes = sizeof(struct sio_dma_called),
+	.waits = sio_dma_waits,
+	.run = sio_dma_run,
+	.purge = sio_dma_purge,
+};
 
 static int remove_queue(struct sio_library *lib, sci_dma_queue_t dq, unsigned flags,
 			struct sio_err *err)

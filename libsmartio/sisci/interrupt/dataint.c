@@ -157,17 +157,21 @@ static void sender_ends(struct sio_local_dint *d, uint32_t id)
 	give_back(d, empty);
 }
 
-void sio_dint_ring_event(struct sio_library *lib, const struct sio_evm_dint_ring *e, int *fds,
-			 unsigned n_fds)
+/* Under the session's lock. */
+static bool take_event(struct sio_library *lib, const struct sio_msg *msg, int *fds, unsigned n_fds)
 {
-	struct sio_object *o = sio_object_by_id(lib, SIO_LOCAL_DINT, sio_from_le32(e->handle));
+	const struct sio_evm_dint_ring *e = (const void *)msg;
+	uint32_t type = sio_from_le32(msg->type);
+	struct sio_object *o;
 
-	if (!o)
-		return;
-	if (sio_from_le32(e->h.type) == SIO_EVM_DINT_RING)
+	if (type != SIO_EVM_DINT_RING && type != SIO_EVM_DINT_RING_END)
+		return sio_interrupt_lost(lib, SIO_LOCAL_DINT, msg);
+	o = sio_object_by_id(lib, SIO_LOCAL_DINT, sio_from_le32(e->handle));
+	if (o && type == SIO_EVM_DINT_RING)
 		sender_begins((void *)o, e, n_fds > 0 ? fds[0] : -1);
-	else
+	else if (o)
 		sender_ends((void *)o, sio_from_le32(e->ring));
+	return true;
 }
 
 /* The interrupt's lock is held: take @p out, for retire(). */
@@ -404,13 +408,11 @@ static void tell_loss(struct sio_local_dint *d)
 		sio_object_callback(&d->r.o, run_callback, &none);
 }
 
-void sio_dint_ready(struct sio_library *lib, uintptr_t handle)
+static void ready(struct sio_object *o)
 {
-	struct sio_local_dint *d = sio_handle_get(lib->handles, handle, SIO_LOCAL_DINT);
+	struct sio_local_dint *d = (void *)o;
 	_Alignas(16) uint8_t data[SIO_RING_MESSAGE];
 
-	if (!d)
-		return;
 	for (unsigned i = 0; i < MESSAGES_AT_ONCE && !sio_receiver_is_muted(&d->r, false); i++) {
 		struct message m = {.data = data, .status = SCI_ERR_OK};
 
@@ -420,8 +422,19 @@ void sio_dint_ready(struct sio_library *lib, uintptr_t handle)
 		}
 		sio_object_callback(&d->r.o, run_callback, &m);
 	}
-	sio_object_put(&d->r.o);
 }
+
+const struct sio_kind_ops sio_local_dint_kind = {
+	.kind = SIO_LOCAL_DINT,
+	.name = "local data interrupt",
+	.leaves = true,
+	.never_refused = true,
+	.free = local_dint_free,
+	.lost = local_dint_lost,
+	.is_own = sio_receiver_is_own,
+	.event = take_event,
+	.ready = ready,
+};
 
 static int create(struct sio_library *lib, sci_desc_t sd, sci_local_data_interrupt_t *ret,
 		  unsigned adapter, unsigned *number, sci_cb_data_interrupt_t callback, void *arg,
@@ -438,8 +451,6 @@ static int create(struct sio_library *lib, sci_desc_t sd, sci_local_data_interru
 	d = calloc(1, sizeof(*d));
 	if (d) {
 		d->r.o.kind = SIO_LOCAL_DINT;
-		d->r.o.free = local_dint_free;
-		d->r.o.on_lost = local_dint_lost;
 		d->r.calls = flags & SCI_FLAG_USE_CALLBACK;
 		d->callback = d->r.calls ? callback : NULL;
 		d->callback_arg = arg;

@@ -151,21 +151,36 @@ static sci_callback_action_t run_callback(struct sio_object *o, void *arg)
 	return i->callback(i->callback_arg, sio_object_handle(o), *(const sci_error_t *)arg);
 }
 
-void sio_int_ready(struct sio_library *lib, uintptr_t handle)
+static void ready(struct sio_object *o)
 {
-	struct sio_local_int *i = sio_handle_get(lib->handles, handle, SIO_LOCAL_INT);
+	struct sio_local_int *i = (void *)o;
 	sci_error_t ok = SCI_ERR_OK, lost = SCI_ERR_NO_LINK_ACCESS;
 
-	if (!i)
-		return;
 	for (unsigned n = 0;
 	     n < CALLS_AT_ONCE && !sio_receiver_is_muted(&i->r, true) && take(i) == 0; n++)
 		sio_object_callback(&i->r.o, run_callback, &ok);
 	/* The last time, then: it is not watched any more. */
 	if (sio_receiver_is_muted(&i->r, true))
 		sio_object_callback(&i->r.o, run_callback, &lost);
-	sio_object_put(&i->r.o);
 }
+
+static bool take_event(struct sio_library *lib, const struct sio_msg *msg, int *fds, unsigned n_fds)
+{
+	(void)fds;
+	(void)n_fds;
+	return sio_interrupt_lost(lib, SIO_LOCAL_INT, msg);
+}
+
+const struct sio_kind_ops sio_local_int_kind = {
+	.kind = SIO_LOCAL_INT,
+	.name = "local interrupt",
+	.leaves = true,
+	.free = local_int_free,
+	.lost = local_int_lost,
+	.is_own = sio_receiver_is_own,
+	.event = take_event,
+	.ready = ready,
+};
 
 static int create(struct sio_library *lib, sci_desc_t sd, sci_local_interrupt_t *ret,
 		  unsigned adapter, unsigned *number, sci_cb_interrupt_t callback, void *arg,
@@ -181,8 +196,6 @@ static int create(struct sio_library *lib, sci_desc_t sd, sci_local_interrupt_t 
 	i = calloc(1, sizeof(*i));
 	if (i) {
 		i->r.o.kind = SIO_LOCAL_INT;
-		i->r.o.free = local_int_free;
-		i->r.o.on_lost = local_int_lost;
 		i->r.calls = flags & SCI_FLAG_USE_CALLBACK;
 		i->counting = flags & SCI_FLAG_COUNTING_INT;
 		i->callback = i->r.calls ? callback : NULL;

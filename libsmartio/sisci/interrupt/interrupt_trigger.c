@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "sisci/base/library.h"
+#include "sisci/interrupt/receiver.h"
 
 struct sio_remote_int {
 	struct sio_object o;
@@ -20,6 +20,22 @@ static void remote_int_free(struct sio_object *o)
 		o->lib->world->close(o->lib->world, i->trigger);
 	free(i);
 }
+
+static bool take_event(struct sio_library *lib, const struct sio_msg *msg, int *fds, unsigned n_fds)
+{
+	(void)fds;
+	(void)n_fds;
+	return sio_interrupt_lost(lib, SIO_REMOTE_INT, msg);
+}
+
+const struct sio_kind_ops sio_remote_int_kind = {
+	.kind = SIO_REMOTE_INT,
+	.name = "remote interrupt",
+	.leaves = true,
+	.never_refused = true,
+	.free = remote_int_free,
+	.event = take_event,
+};
 
 static int ask_connect(struct sio_remote_int *i, unsigned adapter, struct sio_err *err)
 {
@@ -65,7 +81,6 @@ static int connect_int(struct sio_library *lib, sci_desc_t sd, sci_remote_interr
 		return sio_fail(err, -ENOMEM, "no memory");
 	}
 	i->o.kind = SIO_REMOTE_INT;
-	i->o.free = remote_int_free;
 	i->node = node;
 	i->number = number;
 	i->trigger = -1;

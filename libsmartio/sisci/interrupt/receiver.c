@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* What the two kinds of receivers have in common. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -127,4 +128,18 @@ bool sio_receiver_is_muted(struct sio_receiver *r, bool lost_mutes)
 		sio_session_unwatch(o->lib->session, o->handle);
 	sio_session_unlock(o->lib->session);
 	return muted;
+}
+
+bool sio_receiver_is_own(const struct sio_object *o)
+{
+	(void)o;
+	return true;
+}
+
+bool sio_interrupt_lost(struct sio_library *lib, enum sio_kind kind, const struct sio_msg *msg)
+{
+	const struct sio_evm_dint_ring *e = (const void *)msg;
+
+	return sio_from_le32(msg->type) == SIO_EVM_DINT_LOST &&
+	       sio_object_lose_by_id(lib, kind, sio_from_le32(e->handle));
 }

@@ -5,6 +5,9 @@
 
 #include "sisci/base/library.h"
 
+extern const struct sio_kind_ops sio_local_int_kind, sio_local_dint_kind;
+extern const struct sio_kind_ops sio_remote_int_kind, sio_remote_dint_kind;
+
 /* First member of both kinds. */
 struct sio_receiver {
 	struct sio_object o;
@@ -19,7 +22,7 @@ int sio_receiver_check(struct sio_library *lib, const void *ret, const unsigned 
 		       unsigned adapter, bool callback, unsigned flags, unsigned served,
 		       struct sio_err *err);
 /*
- * Begin the life of @r, zeroed but for o.kind, o.free, o.on_lost and calls; NULL: no memory. @told:
+ * Begin the life of @r, zeroed but for o.kind and calls; NULL: no memory. @told:
  * the flags that smartiod gets; *number is wanted if SCI_FLAG_FIXED_INTNO is among them. Success
  * sets *number and leaves the caller a reference; on failure it was freed.
  */
@@ -31,7 +34,15 @@ int sio_receiver_begin(struct sio_library *lib, sci_desc_t sd, struct sio_receiv
  */
 int sio_receiver_remove(struct sio_library *lib, const void *handle, enum sio_kind kind,
 			unsigned flags, struct sio_receiver **ret, struct sio_err *err);
-/* For its o.free: all but its memory. */
+/*
+ * Under the lock, for event() of each kind of interrupt and of connection to one: the receiver's
+ * end is gone, so what is sent would go nowhere. Or it is that end, which a smartiod that was
+ * started again could not take over: nothing comes there any more.
+ */
+bool sio_interrupt_lost(struct sio_library *lib, enum sio_kind kind, const struct sio_msg *msg);
+/* Of both kinds of receivers: always this program's own. */
+bool sio_receiver_is_own(const struct sio_object *o);
+/* For its kind's free(): all but its memory. */
 void sio_receiver_done(struct sio_receiver *r);
 /* No more callbacks, also if it was lost and @lost_mutes. It is watched no more then. */
 bool sio_receiver_is_muted(struct sio_receiver *r, bool lost_mutes);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/types.h"
+#include "sisci/interrupt/receiver.h"
 #include "sisci/interrupt/trigger.h"
 #include "smartio/uapi.h"
 
@@ -31,6 +32,23 @@ static void remote_dint_lost(struct sio_object *o)
 	if (d->base)
 		sio_object_cut(o, d->base, d->bytes);
 }
+
+static bool take_event(struct sio_library *lib, const struct sio_msg *msg, int *fds, unsigned n_fds)
+{
+	(void)fds;
+	(void)n_fds;
+	return sio_interrupt_lost(lib, SIO_REMOTE_DINT, msg);
+}
+
+const struct sio_kind_ops sio_remote_dint_kind = {
+	.kind = SIO_REMOTE_DINT,
+	.name = "remote data interrupt",
+	.leaves = true,
+	.never_refused = true,
+	.free = remote_dint_free,
+	.lost = remote_dint_lost,
+	.event = take_event,
+};
 
 static int map_ring(struct sio_remote_dint *d, const struct sio_rep_dint_connect *rep, int fd,
 		    struct sio_err *err)
@@ -107,8 +125,6 @@ int sio_remote_dint_new(struct sio_library *lib, struct sio_object *parent, uint
 		return sio_fail(err, -ENOMEM, "no memory");
 	}
 	d->o.kind = SIO_REMOTE_DINT;
-	d->o.free = remote_dint_free;
-	d->o.on_lost = remote_dint_lost;
 	d->node = node;
 	d->number = number;
 	d->trigger = -1;

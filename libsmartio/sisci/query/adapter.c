@@ -12,17 +12,6 @@
 /* Smaller, and a transfer costs its caller more time than the copy: docs/sisci-performance.md */
 #define MIN_TRANSFER (256u << 10)
 
-int sio_ask_adapter(struct sio_library *lib, unsigned adapter, struct sio_rep_adapter *rep,
-		    struct sio_err *err)
-{
-	struct sio_msg_adapter req = {.adapter = sio_to_le32(adapter)};
-	int rc = sio_check_adapter(lib, adapter, err);
-
-	if (rc)
-		return rc;
-	return sio_ask(lib, SIO_MSG_ADAPTER, &req, sizeof(req), rep, sizeof(*rep), err);
-}
-
 /* Counts and states, as the port tells them. false: not one of these. */
 static bool told(unsigned subcommand, const struct sio_rep_adapter *rep, unsigned *ret)
 {
@@ -94,13 +83,6 @@ static bool fixed(unsigned subcommand, unsigned adapter, unsigned *ret)
 	default:
 		return false;
 	}
-}
-
-int sio_need_engine(const struct sio_rep_adapter *rep, unsigned adapter, struct sio_err *err)
-{
-	if (sio_from_le32(rep->flags) & SIO_ADAPTER_DMA)
-		return 0;
-	return sio_refuse(err, SCI_ERR_DMA_NOT_AVAILABLE, "adapter %u has no DMA engine", adapter);
 }
 
 static int adapter_value(const sci_query_adapter_t *q, const struct sio_rep_adapter *rep,

@@ -10,10 +10,6 @@ int sio_query_no_such(unsigned command, unsigned subcommand, struct sio_err *err
 int sio_query_not_answered(unsigned subcommand, struct sio_err *err);
 
 /* adapter.c */
-int sio_ask_adapter(struct sio_library *lib, unsigned adapter, struct sio_rep_adapter *rep,
-		    struct sio_err *err);
-/* SCI_ERR_DMA_NOT_AVAILABLE, if @rep says so of @adapter. */
-int sio_need_engine(const struct sio_rep_adapter *rep, unsigned adapter, struct sio_err *err);
 int sio_query_adapter(struct sio_library *lib, const sci_query_adapter_t *q, struct sio_err *err);
 int sio_query_dma(struct sio_library *lib, const sci_query_dma_t *q, struct sio_err *err);
 

@@ -9,8 +9,7 @@
 
 #include "core/types.h"
 #include "session/quick.h"
-#include "sisci/copy/group.h"
-#include "sisci/copy/sequence.h"
+#include "sisci/segment/segment.h"
 #include "smartio/uapi.h"
 
 #define MAP_SERVED                                                                                 \
@@ -110,10 +109,16 @@ static void mapping_free(struct sio_object *o)
 		w->unmap(w, m->base, m->bytes);
 	drop_aside(m);
 	sio_mapping_watch_free(m);
-	sio_group_free(m);
+	sio_map_copier_free(m);
 	if (m->words)
 		__atomic_sub_fetch(&o->lib->special_maps, 1, __ATOMIC_RELAXED);
 	free(m);
+}
+
+void sio_mapping_tell(struct sio_mapping *m, enum sio_map_state state)
+{
+	for (struct sio_map_watcher *w = m->watchers; w; w = w->next)
+		__atomic_store_n(w->state, state, __ATOMIC_RELEASE);
 }
 
 static void mapping_lost(struct sio_object *o)
@@ -122,11 +127,20 @@ static void mapping_lost(struct sio_object *o)
 	struct sio_world *w = o->lib->world;
 
 	sio_quick_clear(w, m->o.handle);
-	sio_sequence_tell(m, SIO_MAP_LOST);
+	sio_mapping_tell(m, SIO_MAP_LOST);
 	if (m->base)
 		sio_object_cut(o, m->base, m->bytes);
 	drop_aside(m);
 }
+
+const struct sio_kind_ops sio_mapping_kind = {
+	.kind = SIO_MAPPING,
+	.name = "map",
+	.leaves = true,
+	.lost_with_parent = true,
+	.free = mapping_free,
+	.lost = mapping_lost,
+};
 
 /* What cannot be kept is lost. */
 static void mapping_path(struct sio_mapping *m, bool down)
@@ -150,7 +164,7 @@ static void mapping_path(struct sio_mapping *m, bool down)
 		m->aside = NULL;
 	__atomic_store_n(&m->down, down, __ATOMIC_SEQ_CST);
 	tell_quick(m, true);
-	sio_sequence_tell(m, down ? SIO_MAP_DOWN : SIO_MAP_WAS_DOWN);
+	sio_mapping_tell(m, down ? SIO_MAP_DOWN : SIO_MAP_WAS_DOWN);
 }
 
 void sio_remote_segment_path(struct sio_object *segment, bool down)
@@ -192,8 +206,6 @@ static int reserve(struct sio_library *lib, const struct want *want, struct sio_
 		return sio_fail(err, -ENOMEM, "no memory");
 	m->o.kind = SIO_MAPPING;
 	m->o.lib = lib;
-	m->o.free = mapping_free;
-	m->o.on_lost = mapping_lost;
 	m->bytes = bytes & ~(uint64_t)(SIO_PAGE_SIZE - 1);
 	m->offset = want->offset - skip;
 	m->read_only = want->flags & SCI_FLAG_READONLY_MAP;
@@ -272,20 +284,15 @@ static int place_piece(struct sio_mapping *m, const struct sio_wire_piece *p, co
 		     fds[fd], fd_offset, err);
 }
 
-/* Under the lock: whether the registers are ours is what the last map of them says. */
+/* Under the lock: are registers of the device in it, to be written? */
 static void note_registers(struct sio_mapping *m, const struct sio_rep_seg_map *rep)
 {
 	struct sio_remote_segment *seg = (void *)m->o.parent;
 
-	for (unsigned i = 0; seg->is_bar && i < sio_from_le32(rep->n_pieces); i++) {
-		uint32_t flags = sio_from_le32(rep->piece[i].flags);
-
-		if (!(flags & (SIO_BAR_REGISTERS | SIO_BAR_MIRROR)))
-			continue;
-		m->registers = flags & SIO_BAR_REGISTERS &&
-			       sio_from_le32(rep->piece[i].access) & SIO_ACCESS_WRITE;
-		sio_device_registers(seg->o.parent, m->registers);
-	}
+	for (unsigned i = 0; seg->is_bar && i < sio_from_le32(rep->n_pieces); i++)
+		if (sio_from_le32(rep->piece[i].flags) & SIO_BAR_REGISTERS &&
+		    sio_from_le32(rep->piece[i].access) & SIO_ACCESS_WRITE)
+			m->registers = true;
 }
 
 static int place_remote(struct sio_mapping *m, const struct sio_rep_seg_map *rep, const int *fds,
@@ -391,7 +398,7 @@ static int map_segment(struct sio_library *lib, struct sio_object *segment, uint
 	if (rc)
 		return rc;
 	if (segment->kind == SIO_REMOTE_SEGMENT && ((struct sio_remote_segment *)segment)->exact)
-		rc = sio_group_open(m, err);
+		rc = sio_map_copier_open(m, err);
 	if (rc) {
 		sio_object_end(&m->o);
 		return rc;
@@ -491,16 +498,15 @@ static int unmap(struct sio_library *lib, sci_map_t map, unsigned flags, struct 
 		sio_object_put(&m->o);
 		return rc;
 	}
-	sio_group_close(m);
+	sio_map_copier_close(m);
 	sio_session_lock(lib->session);
 	sio_quick_clear(lib->world, m->o.handle);
-	sio_sequence_tell(m, SIO_MAP_LOST);
+	sio_mapping_tell(m, SIO_MAP_LOST);
 	lib->world->unmap(lib->world, m->base, m->bytes);
 	m->base = NULL;
 	m->placed = false;
 	drop_aside(m);
-	if (m->registers)
-		sio_device_registers(m->o.parent->parent, false);
+	m->registers = false;
 	sio_session_unlock(lib->session);
 	rc = sio_object_leave(&m->o, SIO_MSG_SEG_UNMAP, err);
 	sio_object_end(&m->o);

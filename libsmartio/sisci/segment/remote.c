@@ -3,12 +3,93 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "sisci/copy/sequence.h"
+#include "sisci/segment/segment.h"
 
 static void remote_segment_free(struct sio_object *o)
 {
 	free(o);
 }
+
+static sci_callback_action_t run_callback(struct sio_object *o, void *arg)
+{
+	struct sio_remote_segment *seg = (void *)o;
+	const struct sio_segment_event *e = arg;
+
+	return seg->callback(seg->callback_arg, sio_object_handle(o),
+			     (sci_segment_cb_reason_t)e->reason, e->status);
+}
+
+/* Under the lock: its exporter, its path, or the exporter's wish to keep it. */
+static bool take_event(struct sio_library *lib, const struct sio_msg *msg, int *fds, unsigned n_fds)
+{
+	const struct sio_evm_segment *e = (const void *)msg;
+	uint32_t n, loss, reason;
+	struct sio_remote_segment *seg;
+	struct sio_object *o;
+
+	(void)fds;
+	(void)n_fds;
+	if (sio_from_le32(msg->type) != SIO_EVM_SEGMENT_REMOTE)
+		return false;
+	o = sio_object_by_id(lib, SIO_REMOTE_SEGMENT, sio_from_le32(e->handle));
+	seg = (void *)o;
+	if (!seg)
+		return true;
+	n = sio_from_le32(e->count);
+	loss = sio_from_le32(e->loss);
+	reason = sio_from_le32(e->reason);
+	if (loss == SIO_LOSS_LOST) {
+		sio_object_lose(o);
+		seg->told_lost = true;
+	} else if (loss == SIO_LOSS_REMOVED) {
+		if (seg->removed) /* known already: this smartiod was started since */
+			return true;
+		seg->removed = true;
+	} else if (reason == SCI_CB_NOT_OPERATIONAL || reason == SCI_CB_OPERATIONAL) {
+		sio_remote_segment_path(o, reason == SCI_CB_NOT_OPERATIONAL);
+	}
+	for (uint32_t i = 0; i < (n ? n : 1); i++)
+		sio_segment_happened(o, reason, sio_from_le32(e->node), sio_from_le32(e->adapter),
+				     sio_segment_event_status(e));
+	return true;
+}
+
+/*
+ * Under the lock: smartiod is gone. Of a segment that was lost with its device the event may still
+ * be on its way, and comes no more.
+ */
+static void orphaned(struct sio_object *o)
+{
+	if (!((const struct sio_remote_segment *)o)->told_lost)
+		sio_segment_happened(o, SCI_CB_LOST, 0, 0, SCI_ERR_NO_LINK_ACCESS);
+}
+
+static bool exporter_gone(const struct sio_object *o)
+{
+	return o->lost || ((const struct sio_remote_segment *)o)->removed;
+}
+
+/* With the caller's reference. */
+static int end_connection(struct sio_object *o, int claimed, struct sio_err *err)
+{
+	int rc = sio_object_close(o, claimed, SIO_MSG_SEG_DISCONNECT, 0, err);
+
+	if (!rc)
+		sio_object_end(o);
+	return rc;
+}
+
+const struct sio_kind_ops sio_remote_segment_kind = {
+	.kind = SIO_REMOTE_SEGMENT,
+	.name = "remote segment",
+	.leaves = true,
+	.free = remote_segment_free,
+	.lost = sio_segment_lose_maps,
+	.is_stale = exporter_gone,
+	.close = end_connection,
+	.orphaned = orphaned,
+	.event = take_event,
+};
 
 static struct sio_remote_segment *get(struct sio_library *lib, sci_remote_segment_t handle,
 				      struct sio_err *err)
@@ -27,11 +108,10 @@ struct sio_remote_segment *sio_remote_segment_new(uint32_t segment_id, unsigned 
 		return NULL;
 	}
 	seg->o.kind = SIO_REMOTE_SEGMENT;
-	seg->o.free = remote_segment_free;
-	seg->o.on_lost = sio_segment_lose_maps;
 	seg->segment_id = segment_id;
 	seg->callback = flags & SCI_FLAG_USE_CALLBACK ? callback : NULL;
 	seg->callback_arg = arg;
+	seg->events.run = seg->callback ? run_callback : NULL;
 	return seg;
 }
 
@@ -150,17 +230,6 @@ void SCIConnectSegment(sci_desc_t sd, sci_remote_segment_t *segment, unsigned in
 	sio_api_leave(error, rc, &err);
 }
 
-/* With the caller's reference. */
-static int end_connection(struct sio_object *o, struct sio_err *err)
-{
-	int rc = sio_object_claim(o, false, err);
-
-	rc = sio_object_close(o, rc, SIO_MSG_SEG_DISCONNECT, 0, err);
-	if (!rc)
-		sio_object_end(o);
-	return rc;
-}
-
 static int disconnect(struct sio_library *lib, sci_remote_segment_t segment, unsigned flags,
 		      struct sio_err *err)
 {
@@ -170,65 +239,8 @@ static int disconnect(struct sio_library *lib, sci_remote_segment_t segment, uns
 	if (rc)
 		return rc;
 	seg = get(lib, segment, err);
-	return seg ? end_connection(&seg->o, err) : err->code;
-}
-
-/* ---- segments whose exporter is gone, when their virtual device is closed ---- */
-
-static bool exporter_gone(const struct sio_object *o)
-{
-	return o->kind == SIO_REMOTE_SEGMENT &&
-	       (o->lost || ((const struct sio_remote_segment *)o)->removed);
-}
-
-/* Under the lock: does all that belongs to @desc come from exporters that are gone? */
-static bool all_gone(const struct sio_object *desc)
-{
-	const struct sio_object *o = desc->first_child;
-
-	while (o && exporter_gone(o))
-		o = o->sibling;
-	return !o;
-}
-
-/*
- * Under the lock: the first one that can be disconnected, with a reference; NULL: there is none.
- * Those that are mapped outlive @desc, until the program unmaps and disconnects them.
- */
-static struct sio_object *next_gone(struct sio_object *desc, unsigned *n_mapped)
-{
-	struct sio_object *o, *next;
-
-	for (o = desc->first_child; o; o = next) {
-		next = o->sibling;
-		if (o->removing)
-			continue;
-		if (o->children == 0) {
-			sio_handle_ref(o->lib->handles, o->handle);
-			return o;
-		}
-		sio_object_orphan(o);
-		++*n_mapped;
-	}
-	return NULL;
-}
-
-int sio_remote_segments_close(struct sio_object *desc, struct sio_err *err)
-{
-	struct sio_session *s = desc->lib->session;
-	struct sio_object *o;
-	unsigned n_mapped = 0;
-	int rc;
-
-	do {
-		sio_session_lock(s);
-		o = desc->children && all_gone(desc) ? next_gone(desc, &n_mapped) : NULL;
-		sio_session_unlock(s);
-		rc = o ? end_connection(o, err) : 0;
-	} while (o && (!rc || rc == -EINVAL)); /* EINVAL: another thread was first */
-	while (n_mapped-- > 0)
-		sio_object_put(desc);
-	return rc;
+	return seg ? end_connection(&seg->o, sio_object_claim(&seg->o, false, err), err)
+		   : err->code;
 }
 
 void SCIDisconnectSegment(sci_remote_segment_t segment, unsigned int flags, sci_error_t *error)
@@ -238,20 +250,6 @@ void SCIDisconnectSegment(sci_remote_segment_t segment, unsigned int flags, sci_
 	int rc = lib ? disconnect(lib, segment, flags, &err) : err.code;
 
 	sio_api_leave(error, rc, &err);
-}
-
-bool sio_remote_segment_has_callback(const struct sio_object *o)
-{
-	return ((const struct sio_remote_segment *)o)->callback != NULL;
-}
-
-sci_callback_action_t sio_remote_segment_callback(struct sio_object *o, unsigned reason,
-						  sci_error_t status)
-{
-	struct sio_remote_segment *seg = (void *)o;
-
-	return seg->callback(seg->callback_arg, sio_object_handle(o),
-			     (sci_segment_cb_reason_t)reason, status);
 }
 
 enum property { SEGMENT_ID, NODE, BYTES };

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "sisci/copy/sequence.h"
+#include "sisci/segment/segment.h"
 
 struct attempt {
 	struct sio_call call;
@@ -52,8 +52,8 @@ static void finished(struct sio_call *call)
 		if (rc)
 			sio_object_lose(o);
 		a->segment->told_lost = rc != 0;
-		sio_task_segment(o, rc ? SCI_CB_LOST : SCI_CB_OPERATIONAL, a->segment->node, 0,
-				 sio_error_code(rc));
+		sio_segment_happened(o, rc ? SCI_CB_LOST : SCI_CB_OPERATIONAL, a->segment->node, 0,
+				     sio_error_code(rc));
 		sio_session_wake(o->lib->session);
 	}
 	sio_object_put(o);
@@ -68,7 +68,7 @@ int sio_remote_segment_start(struct sio_library *lib, struct sio_remote_segment 
 	int rc;
 
 	if (!a) {
-		seg->o.free(&seg->o);
+		free(seg);
 		return sio_fail(err, -ENOMEM, "no memory");
 	}
 	seg->connecting = 1;

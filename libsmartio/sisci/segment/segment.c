@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "sisci/device/device.h"
 #include "sisci/segment/segment.h"
 
 #define CREATE_SERVED                                                                              \
@@ -66,6 +65,59 @@ static int ask_create(struct sio_local_segment *seg, size_t size, unsigned flags
 	return rc;
 }
 
+static sci_callback_action_t run_callback(struct sio_object *o, void *arg)
+{
+	struct sio_local_segment *seg = (void *)o;
+	const struct sio_segment_event *e = arg;
+
+	return seg->callback(seg->callback_arg, sio_object_handle(o),
+			     (sci_segment_cb_reason_t)e->reason, e->node, e->adapter, SCI_ERR_OK);
+}
+
+/* Under the lock: of one that another program made, or that a new smartiod does not know. */
+static bool take_event(struct sio_library *lib, const struct sio_msg *msg, int *fds, unsigned n_fds)
+{
+	const struct sio_evm_segment *e = (const void *)msg;
+	uint32_t n, loss;
+	struct sio_object *o;
+
+	(void)fds;
+	(void)n_fds;
+	if (sio_from_le32(msg->type) != SIO_EVM_SEGMENT_LOCAL)
+		return false;
+	o = sio_object_by_id(lib, SIO_LOCAL_SEGMENT, sio_from_le32(e->handle));
+	if (!o)
+		return true;
+	n = sio_from_le32(e->count);
+	loss = sio_from_le32(e->loss);
+	if (loss == SIO_LOSS_LOST)
+		sio_object_lose(o);
+	for (uint32_t i = 0; i < (n ? n : 1); i++)
+		sio_segment_happened(o, sio_from_le32(e->reason), sio_from_le32(e->node),
+				     sio_from_le32(e->adapter), sio_segment_event_status(e));
+	return true;
+}
+
+static bool is_own(const struct sio_object *o)
+{
+	return !((const struct sio_local_segment *)o)->attached;
+}
+
+const struct sio_kind_ops sio_local_segment_kind = {
+	.kind = SIO_LOCAL_SEGMENT,
+	.name = "local segment",
+	.leaves = true,
+	.free = local_segment_free,
+	.lost = sio_segment_lose_maps,
+	.is_own = is_own,
+	.event = take_event,
+	.state_bytes = sizeof(struct sio_segment_tasks),
+	.init = sio_segment_tasks_init,
+	.waits = sio_segment_tasks_wait,
+	.run = sio_segment_tasks_run,
+	.purge = sio_segment_tasks_purge,
+};
+
 struct sio_local_segment *sio_local_segment_new(uint32_t id, sci_cb_local_segment_t callback,
 						void *arg, unsigned flags, struct sio_err *err)
 {
@@ -76,14 +128,13 @@ struct sio_local_segment *sio_local_segment_new(uint32_t id, sci_cb_local_segmen
 		return NULL;
 	}
 	seg->o.kind = SIO_LOCAL_SEGMENT;
-	seg->o.free = local_segment_free;
-	seg->o.on_lost = sio_segment_lose_maps;
 	seg->fd = -1;
 	seg->segment_id = id;
 	seg->is_private = flags & SCI_FLAG_PRIVATE;
 	seg->memory = flags & SCI_FLAG_EMPTY ? SIO_EMPTY : SIO_HAS_MEMORY;
 	seg->callback = flags & SCI_FLAG_USE_CALLBACK ? callback : NULL;
 	seg->callback_arg = arg;
+	seg->events.run = seg->callback ? run_callback : NULL;
 	return seg;
 }
 
@@ -148,20 +199,6 @@ void SCICreateSegment(sci_desc_t sd, sci_local_segment_t *segment, unsigned int 
 		     : err.code;
 
 	sio_api_leave(error, rc, &err);
-}
-
-bool sio_local_segment_has_callback(const struct sio_object *o)
-{
-	return ((const struct sio_local_segment *)o)->callback != NULL;
-}
-
-sci_callback_action_t sio_local_segment_callback(struct sio_object *o, unsigned reason,
-						 unsigned node, unsigned adapter)
-{
-	struct sio_local_segment *seg = (void *)o;
-
-	return seg->callback(seg->callback_arg, sio_object_handle(o),
-			     (sci_segment_cb_reason_t)reason, node, adapter, SCI_ERR_OK);
 }
 
 enum step { PREPARE, AVAILABLE, UNAVAILABLE };
@@ -283,7 +320,7 @@ static int remove_segment(struct sio_library *lib, sci_local_segment_t segment, 
 		return err->code;
 	/* Nobody could name them any more, and their device could never be returned. */
 	if (flags & SCI_FLAG_FORCE_REMOVE)
-		rc = sio_device_maps_end(&seg->o, err);
+		rc = sio_object_close_nameless(&seg->o, err);
 	if (!rc)
 		rc = sio_object_claim(&seg->o, flags & SCI_FLAG_FORCE_REMOVE, err);
 	rc = sio_object_close(&seg->o, rc, SIO_MSG_SEG_REMOVE, flags, err);

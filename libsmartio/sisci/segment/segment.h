@@ -5,6 +5,8 @@
 
 #include "sisci/base/library.h"
 
+extern const struct sio_kind_ops sio_local_segment_kind, sio_remote_segment_kind, sio_mapping_kind;
+
 /*
  * What happened to a segment without a callback, until somebody waits for it; or to one with a
  * callback when there was no memory, until the event thread comes. Under the lock.
@@ -26,14 +28,32 @@ struct sio_segment_events {
 	unsigned first, n;
 	bool overflow; /* the oldest were dropped, and nobody was told yet */
 	struct sio_task task;
+	/* Calls the segment's callback with an event (@arg); NULL: it has none. */
+	sci_callback_action_t (*run)(struct sio_object *o, void *arg);
 };
 struct sio_segment_events *sio_segment_events(struct sio_object *o);
-void sio_segment_note(struct sio_object *o, const struct sio_segment_event *event);
 /* -EAGAIN: nothing; -EOVERFLOW: some were dropped, told once. */
 int sio_segment_take(struct sio_segment_events *q, struct sio_segment_event *ret);
+/*
+ * Under the lock: something happened to segment @o. Queue its callback for the event thread;
+ * without one, keep it for who waits.
+ */
+void sio_segment_happened(struct sio_object *o, unsigned reason, unsigned node, unsigned adapter,
+			  sci_error_t status);
+/* The status that smartiod's event is passed on with. */
+sci_error_t sio_segment_event_status(const struct sio_evm_segment *e);
+/* event.c: work for the event thread, as the kinds' table has it. */
+struct sio_segment_tasks {
+	struct sio_task *first, **end;
+};
+void sio_segment_tasks_init(void *state);
+bool sio_segment_tasks_wait(const void *state);
+void sio_segment_tasks_run(struct sio_library *lib);
+void sio_segment_tasks_purge(struct sio_library *lib);
 
 struct sio_local_segment {
 	struct sio_object o;
+	struct sio_segment_events events; /* second, as in a remote one */
 	uint32_t segment_id;
 	uint64_t bytes, phys_addr;
 	int fd; /* the memory; -1: none */
@@ -46,11 +66,11 @@ struct sio_local_segment {
 	uint32_t prepared, available; /* a bit per adapter; under the lock */
 	sci_cb_local_segment_t callback;
 	void *callback_arg;
-	struct sio_segment_events events;
 };
 
 struct sio_remote_segment {
 	struct sio_object o; /* parent: a virtual device, or the device that it is a segment of */
+	struct sio_segment_events events;
 	uint32_t segment_id, node;
 	uint64_t bytes;
 	uint32_t
@@ -66,10 +86,24 @@ struct sio_remote_segment {
 	unsigned adapter;     /* of ours, that it is connected through */
 	sci_cb_remote_segment_t callback;
 	void *callback_arg;
-	struct sio_segment_events events;
 };
 
-struct sio_sequence;
+/* What became of a map, as its watchers see it. */
+enum sio_map_state { SIO_MAP_FINE, SIO_MAP_WAS_DOWN, SIO_MAP_DOWN, SIO_MAP_LOST };
+/* A word that is set to it: a sequence's. */
+struct sio_map_watcher {
+	struct sio_map_watcher *next, **prev;
+	volatile uint32_t *state;
+};
+
+/*
+ * Of a map of an exact multicast group: the DMA queue that copies to its members. Threads take
+ * turns; the copies are made by copy/group.c.
+ */
+struct sio_map_copier {
+	struct sio_object *queue; /* with a reference; made for the first copy */
+	bool busy;		  /* a thread copies. Under the lock */
+};
 
 struct sio_mapping {
 	struct sio_object o; /* parent: the segment */
@@ -81,7 +115,7 @@ struct sio_mapping {
 	uint64_t address; /* of its first page in this host's physical map; 0: it has none */
 	/* As the segment's, which may be gone before a sequence of this map is. */
 	uint32_t path, peer_boot;
-	struct sio_sequence *sequences; /* under the lock */
+	struct sio_map_watcher *watchers; /* under the lock */
 	/* While the path is down its pages read as ones. Written under the lock. */
 	uint32_t down;
 	uint32_t cuts; /* how often it went down */
@@ -90,10 +124,10 @@ struct sio_mapping {
 	 * Where a read pushes stores to another host, while mapped; NULL: it needs or bears none.
 	 */
 	const volatile void *window;
-	void *aside;			 /* what they were before; NULL: nothing is kept */
-	struct sio_group_copier *copier; /* of an exact group: group.c; else NULL */
-	bool registers;			 /* the writable view of a device's registers is in it */
-	bool words; /* of a BAR: each copy is counted loads or stores, copy.h */
+	void *aside;		       /* what they were before; NULL: nothing is kept */
+	struct sio_map_copier *copier; /* of an exact group; else NULL */
+	bool registers; /* the writable view of a device's registers is in it. Under the lock */
+	bool words;	/* of a BAR: each copy is counted loads or stores, copy.h */
 	struct sio_map_watch
 		*watch; /* how its stores wake a device; NULL: there is none. Under the lock */
 };
@@ -106,9 +140,19 @@ size_t sio_mapping_room(const struct sio_mapping *m);
  */
 struct sio_mapping *sio_mapping_find(struct sio_library *lib, const volatile void *at, size_t size);
 
-struct sio_device;
-/* Under the lock: a map of a BAR of @d shows registers: writable ones or a mirror. */
-void sio_device_registers(struct sio_object *device, bool held);
+/* Under the lock: @m became this; its watchers see it. */
+void sio_mapping_tell(struct sio_mapping *m, enum sio_map_state state);
+
+/*
+ * copier.c: make the copier of a new map (-ENOMEM); take and give back the turn, which says whether
+ * the map is being removed, and was not copied in full; the map is unmapped: no copy is under way,
+ * and none will be; free what is left.
+ */
+int sio_map_copier_open(struct sio_mapping *m, struct sio_err *err);
+bool sio_map_copier_take(struct sio_mapping *m);
+void sio_map_copier_give(struct sio_mapping *m, bool missed);
+void sio_map_copier_close(struct sio_mapping *m);
+void sio_map_copier_free(struct sio_mapping *m);
 
 /*
  * watch.c: let stores through a new map, whose pages are as @rep says, wake their device; forget
@@ -131,7 +175,7 @@ int sio_local_segment_create(struct sio_library *lib, struct sio_local_segment *
 /* memory.c: the program's pages are private again. -ENOMEM: not all; try again. */
 int sio_local_segment_return_pages(struct sio_local_segment *seg, struct sio_err *err);
 
-/* Under the lock: lose the maps of a segment. For on_lost. */
+/* Under the lock: lose the maps of a segment. For lost(). */
 void sio_segment_lose_maps(struct sio_object *segment);
 /* Under the lock: the path to it went down, or is up again; maps are as they were before. */
 void sio_remote_segment_path(struct sio_object *segment, bool down);
@@ -148,11 +192,6 @@ int sio_remote_segment_start(struct sio_library *lib, struct sio_remote_segment 
 			     sci_remote_segment_t *ret, struct sio_err *err);
 /* What the reply to a connect says of it. */
 void sio_remote_segment_fill(struct sio_remote_segment *seg, const struct sio_rep_seg_connect *rep);
-/*
- * @desc is about to be closed. If all that belongs to it are segments whose exporters are gone
- * (lost, or removed), they are disconnected; those that are mapped belong to nothing any more.
- */
-int sio_remote_segments_close(struct sio_object *desc, struct sio_err *err);
 /* -ENOTCONN while it is connecting. */
 int sio_remote_segment_check(const struct sio_remote_segment *seg, struct sio_err *err);
 struct sio_remote_segment *sio_remote_segment_new(uint32_t segment_id, unsigned flags,

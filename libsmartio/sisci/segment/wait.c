@@ -1,50 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What happened to segments, and waiting for it where they have no callback. */
+/* Waiting for what happens to segments, where they have no callback. */
 #include <errno.h>
 
 #include "sisci/segment/segment.h"
 
-struct sio_segment_events *sio_segment_events(struct sio_object *o)
-{
-	return o->kind == SIO_LOCAL_SEGMENT ? &((struct sio_local_segment *)o)->events
-					    : &((struct sio_remote_segment *)o)->events;
-}
-
-void sio_segment_note(struct sio_object *o, const struct sio_segment_event *event)
-{
-	struct sio_segment_events *q = sio_segment_events(o);
-
-	if (q->n == SIO_SEGMENT_EVENTS) {
-		q->first = (q->first + 1) % SIO_SEGMENT_EVENTS;
-		q->n--;
-		q->overflow = true;
-	}
-	q->event[(q->first + q->n++) % SIO_SEGMENT_EVENTS] = *event;
-}
-
-int sio_segment_take(struct sio_segment_events *q, struct sio_segment_event *ret)
-{
-	if (q->overflow) {
-		q->overflow = false;
-		return -EOVERFLOW;
-	}
-	if (q->n == 0)
-		return -EAGAIN;
-	*ret = q->event[q->first];
-	q->first = (q->first + 1) % SIO_SEGMENT_EVENTS;
-	q->n--;
-	return 0;
-}
-
-static int wait_event(struct sio_object *o, bool has_callback, unsigned timeout,
-		      struct sio_segment_event *ret, struct sio_err *err)
+static int wait_event(struct sio_object *o, unsigned timeout, struct sio_segment_event *ret,
+		      struct sio_err *err)
 {
 	struct sio_session *s = o->lib->session;
 	uint64_t deadline = sio_session_deadline(o->lib->world, timeout);
 	bool late = false, lost, ended;
 	int rc;
 
-	if (has_callback)
+	if (sio_segment_events(o)->run)
 		return sio_fail(err, -EPERM, "the segment has a callback");
 	sio_session_lock(s);
 	while ((rc = sio_segment_take(sio_segment_events(o), ret)) == -EAGAIN && !o->ended &&
@@ -67,8 +35,7 @@ static int wait_event(struct sio_object *o, bool has_callback, unsigned timeout,
 }
 
 /* Of a segment of kind @kind, for the call of this thread; *@ret is zeros on error. */
-static int wait_at(struct sio_library *lib, void *segment, enum sio_kind kind,
-		   bool (*has_callback)(const struct sio_object *o), unsigned timeout,
+static int wait_at(struct sio_library *lib, void *segment, enum sio_kind kind, unsigned timeout,
 		   unsigned flags, struct sio_segment_event *ret, struct sio_err *err)
 {
 	struct sio_object *o;
@@ -83,7 +50,7 @@ static int wait_at(struct sio_library *lib, void *segment, enum sio_kind kind,
 	o = sio_object_get(lib, segment, kind, err);
 	if (!o)
 		return err->code;
-	rc = wait_event(o, has_callback(o), timeout, ret, err);
+	rc = wait_event(o, timeout, ret, err);
 	sio_object_put(o);
 	return rc;
 }
@@ -97,8 +64,7 @@ sci_segment_cb_reason_t SCIWaitForLocalSegmentEvent(sci_local_segment_t segment,
 	struct sio_segment_event event;
 	struct sio_err err;
 	struct sio_library *lib = sio_api_enter(&err);
-	int rc = wait_at(lib, segment, SIO_LOCAL_SEGMENT, sio_local_segment_has_callback, timeout,
-			 flags, &event, &err);
+	int rc = wait_at(lib, segment, SIO_LOCAL_SEGMENT, timeout, flags, &event, &err);
 
 	if (!rc && sourcenodeId)
 		*sourcenodeId = event.node;
@@ -115,8 +81,7 @@ sci_segment_cb_reason_t SCIWaitForRemoteSegmentEvent(sci_remote_segment_t segmen
 	struct sio_segment_event event;
 	struct sio_err err;
 	struct sio_library *lib = sio_api_enter(&err);
-	int rc = wait_at(lib, segment, SIO_REMOTE_SEGMENT, sio_remote_segment_has_callback, timeout,
-			 flags, &event, &err);
+	int rc = wait_at(lib, segment, SIO_REMOTE_SEGMENT, timeout, flags, &event, &err);
 
 	if (!rc && status)
 		*status = event.status;

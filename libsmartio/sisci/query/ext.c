@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The extensions of smartio/ext.h that are about this process, and names. */
+#include <errno.h>
+#include <string.h>
+
+#include "sisci/device/device.h"
+
+const char *smartio_last_error(void)
+{
+	return sio_error_recall();
+}
+
+unsigned int smartio_last_exhausted(void)
+{
+	return sio_error_reason();
+}
+
+const char *smartio_exhausted_name(unsigned int what)
+{
+	return sio_reason_name(what);
+}
+
+const char *smartio_host_name(void)
+{
+	struct sio_library *lib = sio_library_get();
+
+	return lib ? lib->host : "";
+}
+
+const char *smartio_cluster_name(void)
+{
+	struct sio_library *lib = sio_library_get();
+
+	return lib ? lib->cluster : "";
+}
+
+uint64_t smartio_now_ns(void)
+{
+	struct sio_world *w = sio_world_current();
+
+	return w->now(w);
+}
+
+void smartio_yield(void)
+{
+	struct sio_world *w = sio_world_current();
+
+	w->yield(w);
+}
+
+uint64_t smartio_random(void)
+{
+	struct sio_world *w = sio_world_current();
+
+	return w->random(w);
+}
+
+/* A number that fits a device id, "1025" or "0x401"; 0: it is none. */
+static uint32_t parse_id(const char *text)
+{
+	unsigned base = text[0] == '0' && (text[1] == 'x' || text[1] == 'X') ? 16 : 10;
+	const char *p = base == 16 ? text + 2 : text;
+	uint32_t value = 0;
+
+	for (; *p; p++) {
+		unsigned digit = *p >= '0' && *p <= '9'	  ? (unsigned)(*p - '0')
+				 : *p >= 'a' && *p <= 'f' ? (unsigned)(*p - 'a') + 10
+				 : *p >= 'A' && *p <= 'F' ? (unsigned)(*p - 'A') + 10
+							  : 99;
+
+		if (digit >= base || __builtin_mul_overflow(value, base, &value) ||
+		    __builtin_add_overflow(value, digit, &value))
+			return 0;
+	}
+	return value;
+}
+
+static int find(struct sio_library *lib, const char *name, unsigned *ret, struct sio_err *err)
+{
+	uint32_t after = 0, number = parse_id(name);
+	struct sio_rep_dev_list rep;
+	int rc;
+
+	for (;;) {
+		rc = sio_device_next(lib, after, &rep, err);
+		if (rc == -ENODEV)
+			return sio_fail(err, rc, "no device \"%s\" in cluster %s", name,
+					lib->cluster);
+		if (rc)
+			return rc;
+		after = sio_from_le32(rep.fdid);
+		if (!strncmp(rep.name, name, sizeof(rep.name)) || after == number) {
+			*ret = after;
+			return 0;
+		}
+	}
+}
+
+void smartio_find_device(const char *name, unsigned int *fdid, sci_error_t *error)
+{
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	int rc = err.code;
+
+	if (lib)
+		rc = sio_check_pointer(name, "name", &err);
+	if (!rc)
+		rc = sio_check_pointer(fdid, "fdid", &err);
+	if (!rc)
+		rc = find(lib, name, fdid, &err);
+	sio_api_leave(error, rc, &err);
+}
