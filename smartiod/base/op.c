@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "smartiod/base/internal.h"
+#include "smartiod/base/peer.h"
+#include "smartiod/base/session.h"
 #include "wire/check.h"
 
 static void op_init(struct smartiod *d, struct smartiod_op *op, smartiod_step *step)

@@ -2,7 +2,7 @@
 /* What the port is asked, and what an answer of it must be to be believed. */
 #include <stdio.h>
 
-#include "smartiod/base/internal.h"
+#include "smartiod/base/op.h"
 
 static void port_send(struct smartiod *d, void *req, size_t len, uint64_t cookie, int fd)
 {

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "smartiod/restart/restore.h"
+#include "smartiod/base/session.h"
 
 struct sip {
 	uint64_t v[4];

@@ -4,7 +4,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "smartiod/lender/lend.h"
+#include "smartiod/base/room.h"
+#include "smartiod/borrower/borrow.h"
 
 #define AGAIN 8u /* times that a lender is asked for what it takes back */
 
@@ -38,7 +39,7 @@ bool smartiod_bar_has_grant(struct smartiod *d, uint32_t node, uint64_t grant)
 	uint64_t start = smartiod_peer_find(d, node)->generation;
 	const struct smartiod_bar_map *m;
 
-	for (const struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)
+	for (const struct smartiod_borrow *b = d->borrows; b; b = b->next)
 		for (m = b->maps; b->node == node && m; m = m->next)
 			for (unsigned i = 0; m->start == start && i < m->n; i++)
 				if (m->piece[i].grant == grant && !m->piece[i].released)
@@ -104,7 +105,7 @@ static void release_piece(struct smartiod *d, struct smartiod_bar_map *bar,
 
 	unmap_piece(d, bar, p);
 	if (!b->lost)
-		smartiod_lender_tell(d, b->node, &msg, sizeof(msg));
+		smartiod_tell(d, b->node, &msg, sizeof(msg));
 	if (!p->of) /* it never was mapped */
 		release_address(d, bar, p);
 }
@@ -144,7 +145,7 @@ void smartiod_bar_map_lost(struct smartiod *d, struct smartiod_bar_map *bar)
 		smartiod_connection_lost(d, bar->connection, SCI_CB_LOST);
 }
 
-void smartiod_bar_unmap(struct smartiod *d, struct smartiod_map *m)
+static void bar_unmap(struct smartiod *d, struct smartiod_map *m)
 {
 	struct smartiod_bar_map *bar = m->bar;
 
@@ -293,7 +294,7 @@ static void ask_again(struct smartiod *d, struct map_op *m)
 	}
 	m->again++;
 	m->asked = false;
-	smartiod_lender_ask(d, &m->op, node, &m->ask, sizeof(m->ask));
+	smartiod_ask(d, &m->op, node, &m->ask, sizeof(m->ask));
 }
 
 /*
@@ -352,8 +353,8 @@ static void map_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 		map_next(d, m);
 }
 
-int smartiod_bar_map(struct smartiod *d, struct smartiod_session *s, const void *msg,
-		     struct sio_err *reterr)
+static int bar_map(struct smartiod *d, struct smartiod_session *s, const void *msg,
+		   struct sio_err *reterr)
 {
 	const struct sio_msg_seg_map *r = msg;
 	uint32_t access = SIO_ACCESS_READ;
@@ -395,6 +396,21 @@ int smartiod_bar_map(struct smartiod *d, struct smartiod_session *s, const void 
 		.adapter = sio_to_le32(m->path.peer_adapter),
 		.peer_adapter = sio_to_le32(m->path.adapter),
 	};
-	smartiod_lender_ask(d, &m->op, b->node, &m->ask, sizeof(m->ask));
+	smartiod_ask(d, &m->op, b->node, &m->ask, sizeof(m->ask));
 	return 0;
 }
+
+static void bar_close(struct smartiod *d, struct smartiod_connection *c)
+{
+	struct smartiod_borrow *b = c->device;
+
+	c->device = NULL;
+	if (b)
+		smartiod_borrow_unuse(d, b);
+}
+
+const struct smartiod_connection_ops smartiod_bar_ops = {
+	.map = bar_map,
+	.unmap = bar_unmap,
+	.close = bar_close,
+};

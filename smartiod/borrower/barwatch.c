@@ -7,7 +7,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "smartiod/lender/lend.h"
+#include "smartiod/borrower/borrow.h"
+#include "smartiod/borrower/requests.h"
 
 struct watch_op {
 	struct smartiod_op op; /* fd[0]: the program's */

@@ -5,13 +5,15 @@
 #include <stdlib.h>
 
 #include "core/placement.h"
-#include "smartiod/lender/lend.h"
+#include "smartiod/base/room.h"
+#include "smartiod/borrower/borrow.h"
+#include "smartiod/borrower/requests.h"
 
 /* ---- life ---- */
 
 static void borrow_check(struct smartiod *d, struct smartiod_borrow *b)
 {
-	struct smartiod_borrow **at = &smartiod_devices(d)->borrows;
+	struct smartiod_borrow **at = &d->borrows;
 
 	if (!b->ended || b->users || b->pins || b->maps)
 		return;
@@ -65,10 +67,10 @@ static void tell_end(struct smartiod *d, const struct smartiod_borrow *b)
 	};
 
 	if (b->id && !b->lost)
-		smartiod_lender_tell(d, b->node, &msg, sizeof(msg));
+		smartiod_tell(d, b->node, &msg, sizeof(msg));
 }
 
-void smartiod_device_session_end(struct smartiod *d, struct smartiod_session *s)
+void smartiod_borrow_session_end(struct smartiod *d, struct smartiod_session *s)
 {
 	struct smartiod_tree_node *n;
 	uint64_t key = 0;
@@ -87,10 +89,10 @@ void smartiod_device_session_end(struct smartiod *d, struct smartiod_session *s)
 
 void smartiod_borrow_free_all(struct smartiod *d)
 {
-	while (smartiod_devices(d)->borrows) {
-		struct smartiod_borrow *b = smartiod_devices(d)->borrows;
+	while (d->borrows) {
+		struct smartiod_borrow *b = d->borrows;
 
-		smartiod_devices(d)->borrows = b->next;
+		d->borrows = b->next;
 		while (b->placed) {
 			struct smartiod_placed *p = b->placed;
 
@@ -176,9 +178,17 @@ static void lose(struct smartiod *d, struct smartiod_borrow *b)
 	lose_bars(d, b);
 }
 
+bool smartiod_borrows_of(struct smartiod *d, uint32_t node)
+{
+	for (const struct smartiod_borrow *b = d->borrows; b; b = b->next)
+		if (b->node == node && !b->ended)
+			return true;
+	return false;
+}
+
 void smartiod_borrow_node_down(struct smartiod *d, uint32_t node)
 {
-	for (struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)
+	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
 		if (b->node == node)
 			lose(d, b);
 }
@@ -186,7 +196,7 @@ void smartiod_borrow_node_down(struct smartiod *d, uint32_t node)
 /* The lender may have made it when it knew of the link's end already: it is told. */
 void smartiod_borrow_link_lost(struct smartiod *d, uint32_t node)
 {
-	for (struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)
+	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
 		if (b->node == node && !b->ended) {
 			tell_end(d, b);
 			lose(d, b);
@@ -222,7 +232,7 @@ static bool uses_path(struct smartiod *d, const struct smartiod_borrow *b, uint3
 void smartiod_borrow_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			       uint32_t peer_adapter)
 {
-	for (struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)
+	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
 		if (b->node == node && b->id && !b->ended && !b->lost &&
 		    uses_path(d, b, adapter, peer_adapter)) {
 			tell_end(d, b);
@@ -232,61 +242,61 @@ void smartiod_borrow_path_down(struct smartiod *d, uint32_t node, uint32_t adapt
 
 void smartiod_borrow_device_gone(struct smartiod *d, struct smartiod_device *dev)
 {
-	for (struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)
+	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
 		if (b->device == dev)
 			lose(d, b);
 }
 
-void smartiod_borrow_lost(struct smartiod *d, uint32_t node, uint64_t id)
+static void borrow_lost(struct smartiod *d, uint32_t node, uint64_t id)
 {
-	for (struct smartiod_borrow *b = smartiod_devices(d)->borrows; id && b; b = b->next)
+	for (struct smartiod_borrow *b = d->borrows; id && b; b = b->next)
 		if (b->node == node && b->id == id)
 			lose(d, b);
 }
 
 void smartiod_borrow_doorbells_gone(struct smartiod *d, struct smartiod_device *dev, uint64_t id)
 {
-	for (struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)
+	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
 		for (struct smartiod_bar_map *m = b->maps; m; m = m->next)
 			if (b->device == dev && b->id == id)
 				smartiod_bar_map_doorbells_gone(d, m);
 }
 
-void smartiod_borrow_event(struct smartiod *d, struct smartiod_device *dev, uint64_t id,
-			   uint32_t event, uint64_t gone)
+static void borrow_event(struct smartiod *d, struct smartiod_device *dev, uint64_t id,
+			 uint32_t event, uint64_t gone)
 {
 	if (event == SIO_DEVICE_EV_RESET)
 		smartiod_borrow_doorbells_gone(d, dev, id);
-	for (struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)
+	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
 		if (b->device == dev && b->id == id && !b->lost)
 			tell_client(d, b, event, gone);
 }
 
-int smartiod_peer_device_event(struct smartiod *d, struct smartiod_peer *p, const void *msg,
-			       struct sio_err *reterr)
+int smartiod_peer_device_event(struct smartiod *d, const struct smartiod_from *from,
+			       const void *msg, struct sio_err *reterr)
 {
 	const struct sio_peer_device_event *m = msg;
 	uint32_t event = sio_from_le32(m->event);
 	struct smartiod_device *dev = smartiod_device_find(d, sio_from_le32(m->fdid), reterr);
 
-	if (!dev || dev->node != p->node || event < SIO_DEVICE_EV_BORROWER_GONE ||
+	if (!dev || dev->node != from->node || event < SIO_DEVICE_EV_BORROWER_GONE ||
 	    event > SIO_DEVICE_EV_LOST)
 		return sio_fail(reterr, -EPROTO,
 				"event %" PRIu32 " of device %#" PRIx32
 				", which is not node %" PRIu32 "'s",
-				event, sio_from_le32(m->fdid), p->node);
+				event, sio_from_le32(m->fdid), from->node);
 	dev->generation = sio_from_le32(m->generation);
-	smartiod_borrow_event(d, dev, sio_from_le64(m->borrower), event, sio_from_le64(m->gone));
+	borrow_event(d, dev, sio_from_le64(m->borrower), event, sio_from_le64(m->gone));
 	return 0;
 }
 
-int smartiod_peer_borrow_lost(struct smartiod *d, struct smartiod_peer *p, const void *msg,
+int smartiod_peer_borrow_lost(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			      struct sio_err *reterr)
 {
 	const struct sio_peer_borrower *m = msg;
 
 	(void)reterr;
-	smartiod_borrow_lost(d, p->node, sio_from_le64(m->borrower));
+	borrow_lost(d, from->node, sio_from_le64(m->borrower));
 	return 0;
 }
 
@@ -340,8 +350,8 @@ struct smartiod_borrow *smartiod_borrow_new(struct smartiod *d, struct smartiod_
 	b->device = dev;
 	b->node = dev->node;
 	b->pins = 1;
-	b->next = smartiod_devices(d)->borrows;
-	smartiod_devices(d)->borrows = b;
+	b->next = d->borrows;
+	d->borrows = b;
 	return b;
 }
 
@@ -376,7 +386,7 @@ int smartiod_dev_borrow(struct smartiod *d, struct smartiod_session *s, const vo
 		smartiod_op_free(d, &op->op);
 		return reterr->code;
 	}
-	smartiod_lender_ask(d, &op->op, dev->node, &ask, sizeof(ask));
+	smartiod_ask(d, &op->op, dev->node, &ask, sizeof(ask));
 	return 0;
 }
 
@@ -405,7 +415,7 @@ int smartiod_borrow_ask(struct smartiod *d, struct smartiod_session *s, const vo
 		return reterr->code;
 	op->borrow = b;
 	b->pins++;
-	smartiod_lender_ask(d, &op->op, b->node, msg, len);
+	smartiod_ask(d, &op->op, b->node, msg, len);
 	return 0;
 }
 
@@ -500,6 +510,6 @@ int smartiod_dev_return(struct smartiod *d, struct smartiod_session *s, const vo
 	ask.borrower = sio_to_le64(b->id);
 	ask.fdid = sio_to_le32(b->device->fdid);
 	borrow_end(d, b, false);
-	smartiod_lender_ask(d, &op->op, b->node, &ask, sizeof(ask));
+	smartiod_ask(d, &op->op, b->node, &ask, sizeof(ask));
 	return 0;
 }

@@ -4,7 +4,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "smartiod/lender/lend.h"
+#include "smartiod/base/room.h"
+#include "smartiod/borrower/borrow.h"
+#include "smartiod/borrower/requests.h"
 
 struct dma_op {
 	struct smartiod_op op;
@@ -59,7 +61,7 @@ static void ask_unmap(struct smartiod *d, struct smartiod_op *op, uint32_t node,
 					 .map = map,
 					 .fdid = fdid};
 
-	smartiod_lender_ask(d, op, node, &ask, sizeof(ask));
+	smartiod_ask(d, op, node, &ask, sizeof(ask));
 }
 
 static void late_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
@@ -68,8 +70,9 @@ static void late_step(struct smartiod *d, struct smartiod_op *op, const struct s
 	smartiod_op_free(d, op);
 }
 
-void smartiod_dma_late(struct smartiod *d, uint32_t node, const struct sio_prep_dma_map *rep)
+void smartiod_dma_late(struct smartiod *d, uint32_t node, const void *reply)
 {
+	const struct sio_prep_dma_map *rep = reply;
 	struct sio_err err;
 	struct smartiod_op *op = smartiod_op_new(d, NULL, NULL, sizeof(*op), late_step, &err);
 
@@ -251,7 +254,7 @@ int smartiod_dma_map(struct smartiod *d, struct smartiod_session *s, const void 
 	ask.fdid = sio_to_le32(b->device->fdid);
 	ask.exporter = sio_to_le32(src.exporter);
 	ask.adapter = sio_to_le32(src.adapter);
-	smartiod_lender_ask(d, &op->op, b->node, &ask, sizeof(ask));
+	smartiod_ask(d, &op->op, b->node, &ask, sizeof(ask));
 	return 0;
 }
 

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 
 #include "core/placement.h"
-#include "smartiod/lender/lend.h"
+#include "smartiod/base/room.h"
+#include "smartiod/borrower/borrow.h"
+#include "smartiod/borrower/requests.h"
 
 struct create_op {
 	struct smartiod_op op;
@@ -42,7 +44,7 @@ static void tell_end(struct smartiod *d, const struct smartiod_borrow *b,
 		.fdid = sio_to_le32(b->device->fdid),
 	};
 
-	smartiod_lender_tell(d, b->node, &msg, sizeof(msg));
+	smartiod_tell(d, b->node, &msg, sizeof(msg));
 }
 
 /* The segment in our memory is not to be. */
@@ -83,7 +85,7 @@ static void ask_lender(struct smartiod *d, struct create_op *c, uint64_t uid)
 		.memtype = sio_to_le32(c->memtype),
 	};
 
-	smartiod_lender_ask(d, &c->op, c->borrow->node, &ask, sizeof(ask));
+	smartiod_ask(d, &c->op, c->borrow->node, &ask, sizeof(ask));
 }
 
 static void created(struct smartiod *d, struct create_op *c, const struct sio_prep_dev_seg *made)
@@ -245,7 +247,7 @@ int smartiod_dev_seg_create(struct smartiod *d, struct smartiod_session *s, cons
 /* The last connection to a segment in our memory is gone. Return: it is one of those. */
 bool smartiod_borrow_segment_idle(struct smartiod *d, struct smartiod_segment *seg)
 {
-	for (struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)
+	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
 		for (struct smartiod_placed **at = &b->placed; *at; at = &(*at)->next) {
 			struct smartiod_placed *p = *at;
 
@@ -319,6 +321,7 @@ struct smartiod_connection *smartiod_connect_bar(struct smartiod *d, struct smar
 	c->segment_id = bar;
 	c->bytes = sio_from_le64(b->device->info.bar_size[bar]);
 	c->device = b;
+	c->ops = &smartiod_bar_ops;
 	b->users++;
 	return c;
 }
@@ -341,15 +344,6 @@ static int connect_bar(struct smartiod *d, struct smartiod_session *s, const voi
 	};
 	smartiod_reply(d, s, msg, &rep, sizeof(rep), NULL, 0);
 	return 0;
-}
-
-void smartiod_bar_close(struct smartiod *d, struct smartiod_connection *c)
-{
-	struct smartiod_borrow *b = c->device;
-
-	c->device = NULL;
-	if (b)
-		smartiod_borrow_unuse(d, b);
 }
 
 int smartiod_dev_seg_connect(struct smartiod *d, struct smartiod_session *s, const void *msg,
@@ -382,6 +376,6 @@ int smartiod_dev_seg_connect(struct smartiod *d, struct smartiod_session *s, con
 	b->pins++;
 	ask.borrower = sio_to_le64(b->id);
 	ask.fdid = sio_to_le32(b->device->fdid);
-	smartiod_lender_ask(d, &op->op, b->node, &ask, sizeof(ask));
+	smartiod_ask(d, &op->op, b->node, &ask, sizeof(ask));
 	return 0;
 }

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "smartiod/lender/lend.h"
+#include "smartiod/base/room.h"
+#include "smartiod/borrower/borrow.h"
+#include "smartiod/borrower/requests.h"
 
 static void late_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
@@ -11,8 +13,9 @@ static void late_step(struct smartiod *d, struct smartiod_op *op, const struct s
 	smartiod_op_free(d, op);
 }
 
-void smartiod_vector_late(struct smartiod *d, uint32_t node, const struct sio_prep_vector *rep)
+void smartiod_vector_late(struct smartiod *d, uint32_t node, const void *reply)
 {
+	const struct sio_prep_vector *rep = reply;
 	struct sio_peer_vector ask = {.h.type = sio_to_le32(SIO_PEER_UNVECTOR),
 				      .borrower = rep->borrower,
 				      .fdid = rep->fdid,
@@ -21,7 +24,7 @@ void smartiod_vector_late(struct smartiod *d, uint32_t node, const struct sio_pr
 	struct smartiod_op *op = smartiod_op_new(d, NULL, NULL, sizeof(*op), late_step, &err);
 
 	if (op)
-		smartiod_lender_ask(d, op, node, &ask, sizeof(ask));
+		smartiod_ask(d, op, node, &ask, sizeof(ask));
 }
 
 static void ask_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)

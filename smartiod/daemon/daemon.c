@@ -7,54 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "smartiod/device/device.h"
-#include "smartiod/interrupt/dint.h"
-#include "smartiod/base/internal.h"
-#include "smartiod/dma/queue.h"
-#include "smartiod/restart/restore.h"
+#include "smartiod/daemon/dispatch.h"
 
 struct start_op {
 	struct smartiod_op op;
 	enum { ASK_INFO, ASK_ADAPTER, ASK_STATUS } state;
 	unsigned adapter;
 };
-
-void smartiod_log(struct smartiod *d, int level, const char *fmt, ...)
-{
-	char text[512];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	d->ops->log(d->ctx, level, text);
-}
-
-void smartiod_fatal(struct smartiod *d, const char *fmt, ...)
-{
-	char text[512];
-	va_list ap;
-
-	if (d->failed)
-		return;
-	d->failed = true;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	d->ops->fatal(d->ctx, text);
-}
-
-uint64_t smartiod_uid(struct smartiod *d)
-{
-	return ++d->next_uid;
-}
-
-void smartiod_close_fd(struct smartiod *d, int *fd)
-{
-	if (*fd >= 0)
-		d->ops->close(d->ctx, *fd);
-	*fd = -1;
-}
 
 static void close_fds(struct smartiod *d, int *fds, unsigned n_fds)
 {
@@ -129,7 +88,7 @@ static void start_step(struct smartiod *d, struct smartiod_op *op, const struct 
 	case ASK_STATUS:
 		d->status_fd = smartiod_take_fd(a, 0);
 		smartiod_op_free(d, op);
-		smartiod_device_start(d);
+		smartiod_start_rooms(d);
 		return;
 	}
 	s->state = s->adapter < d->n_port_adapters ? ASK_ADAPTER : ASK_STATUS;
@@ -154,20 +113,26 @@ void smartiod_start_done(struct smartiod *d)
 	d->ready = true;
 	d->ops->ready(d->ctx);
 	smartiod_peer_start(d);
-	smartiod_device_ready(d);
+	smartiod_rooms_ready(d);
 }
 
 /* ---- events ---- */
 
-static void owner_gone(struct smartiod *d, const struct sio_evt_owner_gone *evt)
+static void owner_gone(struct smartiod *d, uint64_t owner)
 {
-	struct smartiod_session *s = smartiod_session_by_owner(d, evt->h.owner);
+	struct smartiod_session *s = smartiod_session_by_owner(d, owner);
 
 	if (s)
 		smartiod_session_owner_gone(d, s);
-	else
-		smartiod_device_owner_gone(d, evt);
-	smartiod_recovery_gone(d, evt->h.owner);
+	smartiod_owner_gone(d, owner);
+}
+
+/* Of devices: the rooms'. */
+static void tell_rooms(struct smartiod *d, const struct sio_evt *evt)
+{
+	for (unsigned i = 0; d->rooms[i]; i++)
+		if (d->rooms[i]->port_event)
+			d->rooms[i]->port_event(d, evt);
 }
 
 static const struct {
@@ -196,18 +161,17 @@ static void port_news(struct smartiod *d, const struct sio_evt *evt)
 		return;
 	case SIO_EV_FAULT:
 		d->count.faults++;
-		smartiod_device_fault(d, (const struct sio_evt_fault *)evt);
+		tell_rooms(d, evt);
 		return;
 	case SIO_EV_DEVICE_GONE:
 	case SIO_EV_DEVICE_BACK:
-		smartiod_device_event(d, (const struct sio_evt_device_state *)evt);
+		tell_rooms(d, evt);
 		return;
 	case SIO_EV_OWNER_GONE:
-		owner_gone(d, (const struct sio_evt_owner_gone *)evt);
+		owner_gone(d, evt->owner);
 		return;
 	case SIO_EV_OWNER_END:
-		smartiod_device_owner_end(d, evt->owner);
-		return;
+		return; /* OWNER_GONE said all; what was left has been settled */
 	case SIO_EV_OVERFLOW:
 		smartiod_log(d, SMARTIOD_WARNING, "the port lost events: we read too slowly");
 		return;
@@ -243,14 +207,6 @@ void smartiod_port_event(struct smartiod *d, const void *evt, size_t len, int *f
 	close_fds(d, fds, n_fds);
 }
 
-void smartiod_arm(struct smartiod *d, uint64_t when)
-{
-	if (when >= d->timer_at)
-		return;
-	d->timer_at = when;
-	d->ops->timer(d->ctx, when);
-}
-
 void smartiod_timer(struct smartiod *d)
 {
 	uint64_t now = d->ops->now(d->ctx), when, retry;
@@ -271,15 +227,6 @@ void smartiod_timer(struct smartiod *d)
 void smartiod_descriptors(struct smartiod *d, uint64_t n)
 {
 	d->descriptors = n;
-}
-
-const char *smartiod_no_descriptor(struct smartiod *d)
-{
-	snprintf(d->no_descriptor, sizeof(d->no_descriptor),
-		 "smartiod of %s has no file descriptor left of %" PRIu64
-		 ": raise its hard limit (ulimit -Hn, LimitNOFILE=) and start it anew",
-		 d->host->name, d->descriptors);
-	return d->no_descriptor;
 }
 
 int smartiod_new(const struct sio_topology *t, uint32_t node, const struct smartiod_ops *ops,
@@ -308,10 +255,13 @@ int smartiod_new(const struct sio_topology *t, uint32_t node, const struct smart
 		d->peer[d->n_peers++] = (struct smartiod_peer){
 			.node = t->host[i].node, .host = &t->host[i], .retry_at = UINT64_MAX};
 	}
-	rc = smartiod_device_init(d, reterr);
-	if (rc < 0) {
-		free(d);
-		return rc;
+	d->rooms = smartiod_rooms;
+	for (unsigned i = 0; d->rooms[i]; i++) {
+		rc = d->rooms[i]->init ? d->rooms[i]->init(d, reterr) : 0;
+		if (rc < 0) {
+			smartiod_free(d);
+			return rc;
+		}
 	}
 	*ret = d;
 	return 0;
@@ -330,13 +280,10 @@ void smartiod_free(struct smartiod *d)
 	if (!d)
 		return;
 	free_ops(d);
-	smartiod_recovery_free(d);
-	smartiod_device_free(d);
 	smartiod_session_free_all(d);
-	smartiod_connection_free_all(d);
-	smartiod_queue_free_all(d);
-	smartiod_dint_free_all(d);
-	smartiod_segment_free_all(d);
+	for (unsigned i = 0; d->rooms[i]; i++)
+		if (d->rooms[i]->free_all)
+			d->rooms[i]->free_all(d);
 	smartiod_close_fd(d, &d->status_fd);
 	free(d);
 }

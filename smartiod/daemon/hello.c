@@ -4,69 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "smartiod/base/internal.h"
+#include "smartiod/daemon/dispatch.h"
 #include "smartiod/restart/restore.h"
-
-void smartiod_hello_reply(struct smartiod *d, struct smartiod_session *s, const void *request,
-			  const int *fds, unsigned n_fds)
-{
-	struct sio_rep_hello rep = {
-		.version = sio_to_le32(s->version),
-		.node = sio_to_le32(d->node),
-		.n_adapters = sio_to_le32(d->host->n_adapters),
-		.world = sio_to_le32(d->world),
-		.client = sio_to_le64(s->client),
-		.owner = sio_to_le64(s->owner),
-		.boot_generation = sio_to_le64(d->boot_generation),
-	};
-
-	memcpy(rep.boot_id, d->boot_id, sizeof(rep.boot_id));
-	snprintf(rep.host, sizeof(rep.host), "%s", d->host->name);
-	snprintf(rep.cluster, sizeof(rep.cluster), "%s", d->topology->name);
-	s->state = SMARTIOD_OPEN;
-	smartiod_reply(d, s, request, &rep, sizeof(rep), fds, n_fds);
-}
-
-static void hello_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
-{
-	struct smartiod_session *s = op->session;
-	struct sio_msg request = {.type = sio_to_le32(op->type), .id = sio_to_le32(op->id)};
-
-	if (a->error) {
-		smartiod_op_error(d, op, a->error, "%s", a->text);
-		if (s)
-			s->state = SMARTIOD_GREETING;
-	} else if (!s) {
-		smartiod_port_owner_close(d, ((const struct sio_evt_owner_new *)a->msg)->id);
-	} else {
-		int fds[2] = {smartiod_take_fd(a, 0), d->status_fd};
-
-		s->owner = ((const struct sio_evt_owner_new *)a->msg)->id;
-		smartiod_hello_reply(d, s, &request, fds, 2);
-		smartiod_close_fd(d, &fds[0]); /* the library's copy keeps the owner alive */
-	}
-	smartiod_op_free(d, op);
-}
-
-int smartiod_hello_now(struct smartiod *d, struct smartiod_session *s, const void *request,
-		       struct sio_err *reterr)
-{
-	struct sio_req_owner_new req = {.h.op = SIO_OP_OWNER_NEW, .pid = s->pid};
-	struct smartiod_op *op;
-
-	if (s->kind != SIO_CLIENT_LIBRARY) {
-		smartiod_hello_reply(d, s, request, NULL, 0);
-		return 0;
-	}
-	op = smartiod_op_new(d, s, request, sizeof(*op), hello_step, reterr);
-	if (!op)
-		return reterr->code;
-	s->state = SMARTIOD_GREETED;
-	s->secret = smartiod_new_secret(d);
-	req.user_cookie = s->secret ? SMARTIOD_COOKIE_SESSION | s->secret : s->client;
-	smartiod_port_ask(d, op, &req, sizeof(req));
-	return 0;
-}
 
 bool smartiod_refused_lately(struct smartiod *d)
 {

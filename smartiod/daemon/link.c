@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "smartiod/base/internal.h"
+#include "smartiod/daemon/dispatch.h"
 
 #define SECOND 1000000000ull
 

@@ -4,14 +4,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "smartiod/device/device.h"
-#include "smartiod/interrupt/dint.h"
-#include "smartiod/base/internal.h"
+#include "smartiod/daemon/dispatch.h"
+#include "smartiod/segment/grant.h"
 
-/* The row with the smallest key greater than @after; false: none. */
-typedef bool row_fn(struct smartiod *d, uint64_t after, struct sio_wire_row *ret);
-
-static bool node_row(struct smartiod *d, uint64_t after, struct sio_wire_row *ret)
+bool smartiod_node_row(struct smartiod *d, uint64_t after, struct sio_wire_row *ret)
 {
 	const struct sio_topo_host *h = NULL;
 	const struct smartiod_peer *p;
@@ -33,110 +29,8 @@ static bool node_row(struct smartiod *d, uint64_t after, struct sio_wire_row *re
 	return true;
 }
 
-static bool segment_row(struct smartiod *d, uint64_t after, struct sio_wire_row *ret)
-{
-	const struct smartiod_segment *seg;
-	bool ended;
-
-	seg = SMARTIOD_OF(smartiod_tree_after(&d->segments, after), struct smartiod_segment,
-			  by_uid);
-	if (!seg)
-		return false;
-	ended = seg->state == SMARTIOD_SEGMENT_ENDED;
-	ret->key = sio_to_le64(seg->uid);
-	ret->owner = sio_to_le64(seg->owner);
-	ret->bytes = sio_to_le64(seg->bytes);
-	ret->address = sio_to_le64(seg->phys);
-	ret->id = sio_to_le32(seg->id);
-	ret->node = sio_to_le32(d->node);
-	ret->refs = sio_to_le32(seg->n_refs + seg->n_grants + seg->dma);
-	ret->flags = sio_to_le32((ended ? SIO_ROW_QUARANTINED : SIO_ROW_LIVE) |
-				 (seg->available ? SIO_ROW_AVAILABLE : 0));
-	/* Of who made it; when that has let go of it, of one who attached to it. */
-	ret->pid = sio_to_le32(seg->let_go && seg->attachments ? seg->attachments->o.session->pid
-							       : seg->pid);
-	if (seg->device)
-		snprintf(ret->name, sizeof(ret->name), "device segment");
-	else if (seg->state == SMARTIOD_SEGMENT_KEPT)
-		snprintf(ret->name, sizeof(ret->name), "removed");
-	return true;
-}
-
-static bool client_row(struct smartiod *d, uint64_t after, struct sio_wire_row *ret)
-{
-	static const char *const kind[] = {"greeting", "library", "tool", "keeper"};
-	const struct smartiod_session *s;
-
-	s = SMARTIOD_OF(smartiod_tree_after(&d->sessions, after), struct smartiod_session,
-			by_client);
-	if (!s)
-		return false;
-	ret->key = sio_to_le64(s->client);
-	ret->owner = sio_to_le64(s->owner);
-	ret->id = sio_to_le32(s->kind);
-	ret->node = sio_to_le32(d->node);
-	ret->bytes = sio_to_le64(s->version);
-	ret->refs = sio_to_le32(s->objects.count);
-	ret->flags = sio_to_le32(s->ending ? 0 : SIO_ROW_LIVE);
-	ret->pid = sio_to_le32(s->pid);
-	snprintf(ret->name, sizeof(ret->name), "%s",
-		 kind[s->kind <= SIO_CLIENT_KEEPER ? s->kind : 0]);
-	return true;
-}
-
-static bool connection_row(struct smartiod *d, uint64_t after, struct sio_wire_row *ret)
-{
-	static const char *const route[] = {"local", "remote", "bar", "group"};
-	const struct smartiod_connection *c;
-
-	c = SMARTIOD_OF(smartiod_tree_after(&d->connections, after), struct smartiod_connection,
-			by_id);
-	if (!c)
-		return false;
-	ret->key = sio_to_le64(c->id);
-	ret->owner = sio_to_le64(c->o.session ? c->o.session->owner : 0);
-	ret->bytes = sio_to_le64(c->bytes);
-	ret->address = sio_to_le64(c->map_bus_addr);
-	ret->id = sio_to_le32(c->segment_id);
-	ret->node = sio_to_le32(c->node);
-	ret->refs = sio_to_le32(c->n_maps + c->dma);
-	ret->flags = sio_to_le32(c->lost ? 0 : SIO_ROW_LIVE);
-	ret->pid = sio_to_le32(c->pid);
-	snprintf(ret->name, sizeof(ret->name), "%s", route[c->route]);
-	return true;
-}
-
-static bool dint_row(struct smartiod *d, uint64_t after, struct sio_wire_row *ret)
-{
-	const struct smartiod_dint *i;
-	char at[24];
-
-	i = SMARTIOD_OF(smartiod_tree_after(&d->dints, after), struct smartiod_dint, by_uid);
-	if (!i)
-		return false;
-	ret->key = sio_to_le64(i->uid);
-	ret->owner = sio_to_le64(i->owner);
-	ret->id = sio_to_le32(i->number);
-	ret->node = sio_to_le32(d->node);
-	ret->refs = sio_to_le32(i->plain ? 0 : i->n_rings);
-	ret->flags = sio_to_le32(i->removed ? SIO_ROW_QUARANTINED : SIO_ROW_LIVE);
-	ret->pid = sio_to_le32(i->pid);
-	snprintf(ret->name, sizeof(ret->name), "%s%s%s", smartiod_dint_adapter(i, at, sizeof(at)),
-		 i->plain ? ", plain" : "", i->is_hub ? ", shared" : "");
-	return true;
-}
-
-static bool borrow_row(struct smartiod *d, uint64_t after, struct sio_wire_row *ret)
-{
-	return smartiod_device_row(d, SIO_LIST_BORROWS, after, ret);
-}
-
-static bool dma_row(struct smartiod *d, uint64_t after, struct sio_wire_row *ret)
-{
-	return smartiod_device_row(d, SIO_LIST_DMA_MAPS, after, ret);
-}
-
-static void list_rows(struct smartiod *d, struct smartiod_session *s, const void *msg, row_fn *fn)
+static void list_rows(struct smartiod *d, struct smartiod_session *s, const void *msg,
+		      const struct smartiod_rows *rows)
 {
 	const struct sio_msg_list *m = msg;
 	uint64_t after = sio_from_le64(m->after);
@@ -144,10 +38,10 @@ static void list_rows(struct smartiod *d, struct smartiod_session *s, const void
 	struct sio_rep_list rep = {.count = sio_to_le32(0)};
 	uint32_t n = 0;
 
-	while (n < SIO_LIST_ROWS && fn(d, after, &rep.row[n]))
+	while (n < SIO_LIST_ROWS && rows->row(d, after, &rep.row[n]))
 		after = sio_from_le64(rep.row[n++].key);
 	rep.count = sio_to_le32(n);
-	rep.more = sio_to_le32(n == SIO_LIST_ROWS && fn(d, after, &row));
+	rep.more = sio_to_le32(n == SIO_LIST_ROWS && rows->row(d, after, &row));
 	smartiod_reply(d, s, msg, &rep, sizeof(rep), NULL, 0);
 }
 
@@ -238,17 +132,12 @@ static int list_port(struct smartiod *d, struct smartiod_session *s, const void 
 int smartiod_list(struct smartiod *d, struct smartiod_session *s, const void *msg,
 		  struct sio_err *reterr)
 {
-	static row_fn *const rows[] = {
-		[SIO_LIST_NODES] = node_row,	 [SIO_LIST_SEGMENTS] = segment_row,
-		[SIO_LIST_CLIENTS] = client_row, [SIO_LIST_CONNECTIONS] = connection_row,
-		[SIO_LIST_BORROWS] = borrow_row, [SIO_LIST_DMA_MAPS] = dma_row,
-		[SIO_LIST_DINTS] = dint_row,
-	};
 	const struct sio_msg_list *m = msg;
 	uint32_t kind = sio_from_le32(m->kind);
+	const struct smartiod_rows *rows = smartiod_room_rows(d, kind);
 
-	if (kind < sizeof(rows) / sizeof(rows[0]) && rows[kind]) {
-		list_rows(d, s, msg, rows[kind]);
+	if (rows) {
+		list_rows(d, s, msg, rows);
 		return 0;
 	}
 	if (kind > SIO_LIST_PORT && kind <= SIO_LIST_PORT + SIO_KIND_VECTOR)

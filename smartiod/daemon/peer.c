@@ -5,122 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "smartiod/device/device.h"
-#include "smartiod/interrupt/dint.h"
-#include "smartiod/base/internal.h"
+#include "smartiod/daemon/dispatch.h"
 #include "wire/check.h"
 
-static smartiod_peer_fn hello, ping;
-
-static const struct {
-	uint32_t type;
-	smartiod_peer_fn *fn;
-} handlers[] = {
-	{SIO_PEER_HELLO, hello},
-	{SIO_PEER_PING, ping},
-	{SIO_PEER_SEG_LOOKUP, smartiod_peer_seg_lookup},
-	{SIO_PEER_SEG_RELEASE, smartiod_peer_seg_release},
-	{SIO_PEER_SEG_GRANT, smartiod_peer_seg_grant},
-	{SIO_PEER_GRANT_RELEASE, smartiod_peer_grant_release},
-	{SIO_PEER_GRANT_QUERY, smartiod_peer_grant_query},
-	{SIO_PEER_SEG_EVENT, smartiod_peer_seg_event},
-	{SIO_PEER_DINT_LOOKUP, smartiod_peer_dint_lookup},
-	{SIO_PEER_DINT_RELEASE, smartiod_peer_dint_release},
-	{SIO_PEER_DINT_EVENT, smartiod_peer_dint_event},
-	{SIO_PEER_STATS, smartiod_peer_stats},
-	/* Devices. */
-	{SIO_PEER_DEVICES, smartiod_peer_devices},
-	{SIO_PEER_BORROW, smartiod_peer_borrow},
-	{SIO_PEER_RETURN, smartiod_peer_return},
-	{SIO_PEER_RELEASE_EXCLUSIVE, smartiod_peer_release_exclusive},
-	{SIO_PEER_BORROW_END, smartiod_peer_borrow_end},
-	{SIO_PEER_DEV_SEG_CREATE, smartiod_peer_dev_seg_create},
-	{SIO_PEER_DEV_SEG_LOOKUP, smartiod_peer_dev_seg_lookup},
-	{SIO_PEER_DEV_SEG_END, smartiod_peer_dev_seg_end},
-	{SIO_PEER_BAR_GRANT, smartiod_peer_bar_grant},
-	{SIO_PEER_BAR_RELEASE, smartiod_peer_bar_release},
-	{SIO_PEER_DMA_MAP, smartiod_peer_dma_map},
-	{SIO_PEER_DMA_UNMAP, smartiod_peer_dma_unmap},
-	{SIO_PEER_SETTLED, smartiod_peer_settled},
-	{SIO_PEER_RESET, smartiod_peer_reset},
-	{SIO_PEER_DEVICE_EVENT, smartiod_peer_device_event},
-	{SIO_PEER_BORROW_LOST, smartiod_peer_borrow_lost},
-	{SIO_PEER_HOLD, smartiod_peer_hold},
-	{SIO_PEER_UNHOLD, smartiod_peer_unhold},
-	{SIO_PEER_HOLD_RELEASE, smartiod_peer_hold_release},
-	{SIO_PEER_VECTOR, smartiod_peer_vector},
-	{SIO_PEER_UNVECTOR, smartiod_peer_unvector},
-};
-
-/* ---- paths ---- */
-
-struct smartiod_peer *smartiod_peer_find(struct smartiod *d, uint32_t node)
-{
-	for (unsigned i = 0; i < d->n_peers; i++)
-		if (d->peer[i].node == node)
-			return &d->peer[i];
-	return NULL;
-}
-
-bool smartiod_peer_link_up(const struct smartiod_peer *p)
-{
-	for (unsigned i = 0; i < p->n_paths; i++)
-		if (p->path[i].up)
-			return true;
-	return false;
-}
-
-bool smartiod_path_up(struct smartiod *d, uint32_t node, uint32_t adapter, uint32_t peer_adapter)
-{
-	const struct smartiod_peer *p = smartiod_peer_find(d, node);
-
-	for (unsigned i = 0; p && i < p->n_paths; i++)
-		if (p->path[i].adapter == adapter && p->path[i].peer_adapter == peer_adapter)
-			return p->path[i].up;
-	return false;
-}
-
-uint64_t smartiod_path_start(struct smartiod *d, uint32_t node, uint32_t adapter,
-			     uint32_t peer_adapter)
-{
-	const struct smartiod_peer *p = smartiod_peer_find(d, node);
-
-	for (unsigned i = 0; p && i < p->n_paths; i++)
-		if (p->path[i].adapter == adapter && p->path[i].peer_adapter == peer_adapter)
-			return SIO_LINK_START(p->generation, p->path[i].turn);
-	return 0;
-}
-
-int smartiod_path(struct smartiod *d, uint32_t node, uint32_t adapter, struct sio_path *ret,
-		  struct sio_err *reterr)
-{
-	struct sio_path path[SMARTIOD_MAX_PATHS];
-	const struct smartiod_peer *p = smartiod_peer_find(d, node);
-	bool joined = false;
-	unsigned n;
-
-	if (adapter != SIO_ADAPTER_ANY && adapter >= d->host->n_adapters)
-		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
-				d->host->name, adapter, d->host->n_adapters);
-	if (!p)
-		return sio_fail(reterr, -EHOSTUNREACH, "no other host of cluster %s has node id %u",
-				d->topology->name, node);
-	n = sio_topology_paths(d->topology, d->node, node, path, SMARTIOD_MAX_PATHS);
-	for (unsigned i = 0; i < n && i < SMARTIOD_MAX_PATHS; i++) {
-		if (adapter != SIO_ADAPTER_ANY && path[i].adapter != adapter)
-			continue;
-		joined = true;
-		if (smartiod_path_up(d, node, path[i].adapter, path[i].peer_adapter)) {
-			*ret = path[i];
-			return 0;
-		}
-	}
-	if (!joined)
-		return sio_fail(reterr, -EHOSTUNREACH, "no path from %s to %s through that adapter",
-				d->host->name, p->host->name);
-	return sio_fail(reterr, -ENETDOWN, "the link from %s to %s is down", d->host->name,
-			p->host->name);
-}
+#define RECONNECT_NS 20000000ULL
 
 /* ---- up and down ---- */
 
@@ -139,7 +27,7 @@ static void connect_later(struct smartiod *d, struct smartiod_peer *p)
 {
 	if (p->node > d->node || !smartiod_peer_link_up(p))
 		return;
-	p->retry_at = d->ops->now(d->ctx) + SMARTIOD_RECONNECT_NS;
+	p->retry_at = d->ops->now(d->ctx) + RECONNECT_NS;
 	smartiod_arm(d, p->retry_at);
 }
 
@@ -176,9 +64,13 @@ static void peer_ready(struct smartiod *d, struct smartiod_peer *p)
 {
 	p->state = SMARTIOD_PEER_READY;
 	smartiod_log(d, SMARTIOD_INFO, "%s is up", p->host->name);
-	smartiod_adrift_ask(d, p->node);
+	for (unsigned i = 0; d->rooms[i]; i++)
+		if (d->rooms[i]->peer_ready)
+			d->rooms[i]->peer_ready(d, p->node);
 	smartiod_op_peer_ready(d, p->node);
-	smartiod_device_peer_ready(d, p);
+	for (unsigned i = 0; d->rooms[i]; i++)
+		if (d->rooms[i]->announce)
+			d->rooms[i]->announce(d, p->node);
 }
 
 void smartiod_peer_start(struct smartiod *d)
@@ -205,12 +97,8 @@ static void node_down(struct smartiod *d, struct smartiod_peer *p)
 	for (unsigned i = 0; i < p->n_paths; i++)
 		p->path[i].anew |= !p->path[i].up;
 	smartiod_op_peer_down(d, p->node, -ENETDOWN);
-	smartiod_device_borrows_lost(d, p->node, false);
-	smartiod_connection_node_down(d, p->node);
-	smartiod_dint_link_node_down(d, p->node);
-	smartiod_segment_node_down(d, p->node);
-	smartiod_grant_node_down(d, p->node);
-	smartiod_device_node_down(d, p->node);
+	smartiod_imports_lost(d, p->node, SMARTIOD_NODE_DOWN);
+	smartiod_exports_end(d, p->node, SMARTIOD_NODE_DOWN);
 }
 
 static void cut(struct smartiod *d, struct smartiod_peer *p)
@@ -218,6 +106,20 @@ static void cut(struct smartiod *d, struct smartiod_peer *p)
 	if (p->state != SMARTIOD_PEER_IDLE)
 		d->ops->peer_close(d->ctx, p->node);
 	node_down(d, p);
+}
+
+static void path_changed(struct smartiod *d, const struct smartiod_peer *p, uint32_t adapter,
+			 uint32_t peer_adapter, bool up)
+{
+	const struct smartiod_path_change change = {.node = p->node,
+						    .adapter = adapter,
+						    .peer_adapter = peer_adapter,
+						    .up = up,
+						    .last = !smartiod_peer_link_up(p)};
+
+	for (unsigned i = 0; d->rooms[i]; i++)
+		if (d->rooms[i]->path)
+			d->rooms[i]->path(d, &change);
 }
 
 /*
@@ -228,7 +130,8 @@ static void cut(struct smartiod *d, struct smartiod_peer *p)
 static void path_down(struct smartiod *d, struct smartiod_peer *p, uint32_t adapter,
 		      uint32_t peer_adapter)
 {
-	bool last = !smartiod_peer_link_up(p), lent = last && smartiod_device_lent(d, p->node);
+	bool last = !smartiod_peer_link_up(p);
+	bool lent = last && (smartiod_lends(d, p->node) || smartiod_borrows(d, p->node));
 
 	if (last && p->state != SMARTIOD_PEER_READY) {
 		cut(d, p);
@@ -237,26 +140,17 @@ static void path_down(struct smartiod *d, struct smartiod_peer *p, uint32_t adap
 	if (lent) {
 		/* What it is still asked for them comes too late, and is given back then. */
 		smartiod_op_peer_fail(d, p->node, -ENETDOWN, "the link to the other host is down");
-		smartiod_device_borrows_lost(d, p->node, true);
+		smartiod_imports_lost(d, p->node, SMARTIOD_LINK_DOWN);
 	}
-	/* Its program is told that the device is lost before it is of what hangs on it. */
-	smartiod_device_path_down(d, p->node, adapter, peer_adapter);
-	smartiod_connection_path(d, p->node, adapter, peer_adapter, false);
-	smartiod_segment_path(d, p->node, adapter);
-	smartiod_grant_path_down(d, p->node, adapter, peer_adapter);
-	if (!last)
-		smartiod_grant_path_lost(d, p->node, adapter, peer_adapter);
-	if (lent) {
-		smartiod_grant_link_lost(d, p->node);
-		smartiod_device_link_lost(d, p->node);
-	}
+	path_changed(d, p, adapter, peer_adapter, false);
+	if (lent)
+		smartiod_exports_end(d, p->node, SMARTIOD_LINK_DOWN);
 }
 
 static void path_up(struct smartiod *d, struct smartiod_peer *p, uint32_t adapter,
 		    uint32_t peer_adapter)
 {
-	smartiod_connection_path(d, p->node, adapter, peer_adapter, true);
-	smartiod_segment_path(d, p->node, adapter);
+	path_changed(d, p, adapter, peer_adapter, true);
 	connect_now(d, p);
 }
 
@@ -339,9 +233,17 @@ void smartiod_peer_down(struct smartiod *d, uint32_t node)
 
 /* ---- messages ---- */
 
-static int hello(struct smartiod *d, struct smartiod_peer *p, const void *msg,
-		 struct sio_err *reterr)
+static void new_start(struct smartiod *d, uint32_t node)
 {
+	for (unsigned i = 0; d->rooms[i]; i++)
+		if (d->rooms[i]->new_start)
+			d->rooms[i]->new_start(d, node);
+}
+
+int smartiod_peer_hello(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			struct sio_err *reterr)
+{
+	struct smartiod_peer *p = smartiod_peer_find(d, from->node);
 	const struct sio_peer_hello *m = msg;
 
 	if (sio_from_le32(m->node) != p->node)
@@ -354,47 +256,22 @@ static int hello(struct smartiod *d, struct smartiod_peer *p, const void *msg,
 				SIO_PEER_VERSION);
 	p->generation = sio_from_le64(m->boot_generation);
 	if (p->last_start && p->last_start != p->generation)
-		smartiod_adrift_new_start(d, p->node);
+		new_start(d, p->node);
 	p->last_start = p->generation;
 	if (d->ready)
 		peer_ready(d, p);
 	return 0;
 }
 
-static int ping(struct smartiod *d, struct smartiod_peer *p, const void *msg,
-		struct sio_err *reterr)
+int smartiod_peer_ping(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+		       struct sio_err *reterr)
 {
 	const struct sio_msg *h = msg;
 	struct sio_msg rep = {0};
 
 	(void)reterr;
-	smartiod_peer_reply(d, p->node, SIO_PEER_PING, sio_from_le32(h->id), &rep, sizeof(rep));
+	smartiod_peer_reply(d, from->node, SIO_PEER_PING, sio_from_le32(h->id), &rep, sizeof(rep));
 	return 0;
-}
-
-void smartiod_peer_reply(struct smartiod *d, uint32_t node, uint32_t type, uint32_t id, void *msg,
-			 size_t len)
-{
-	struct smartiod_peer *p = smartiod_peer_find(d, node);
-	struct sio_msg *h = msg;
-
-	if (!p || p->state != SMARTIOD_PEER_READY)
-		return;
-	h->size = sio_to_le32((uint32_t)len);
-	h->type = sio_to_le32(type | SIO_PEER_REPLY);
-	h->id = sio_to_le32(id);
-	d->count.peer_sent++;
-	d->ops->peer_send(d->ctx, node, msg, len);
-}
-
-void smartiod_peer_reply_error(struct smartiod *d, uint32_t node, uint32_t type, uint32_t id,
-			       int error, const struct sio_err *err)
-{
-	struct sio_msg_error msg = {.h.error = sio_to_le32((uint32_t)-error),
-				    .reason = sio_to_le32(sio_err_reason(err, error))};
-
-	snprintf(msg.text, sizeof(msg.text), "%.*s", (int)sizeof(msg.text) - 1, err->text);
-	smartiod_peer_reply(d, node, type, id, &msg, sizeof(msg));
 }
 
 static void give_up(struct smartiod *d, struct smartiod_peer *p, const char *why)
@@ -407,13 +284,10 @@ static void give_up(struct smartiod *d, struct smartiod_peer *p, const char *why
 static void serve(struct smartiod *d, struct smartiod_peer *p, const struct sio_wire_header *h,
 		  const void *msg)
 {
+	const struct smartiod_from from = {.node = p->node};
 	struct sio_err err = {.text = ""};
-	unsigned i = 0;
-	int rc;
+	int rc = smartiod_room_message(d, h->type, &from, msg, &err);
 
-	while (handlers[i].type != h->type)
-		i++; /* the check knows no other type */
-	rc = handlers[i].fn(d, p, msg, &err);
 	if (rc < 0 && h->id)
 		smartiod_peer_reply_error(d, p->node, h->type, h->id, rc, &err);
 	else if (rc == -EPROTO)
@@ -439,33 +313,4 @@ void smartiod_peer_message(struct smartiod *d, uint32_t node, const void *msg, s
 		smartiod_op_peer_reply(d, node, msg, len);
 	else
 		serve(d, p, &h, msg);
-}
-
-void smartiod_peer_late(struct smartiod *d, uint32_t node, const struct sio_msg *msg)
-{
-	struct sio_peer_seg_release release = {.h.type = sio_to_le32(SIO_PEER_SEG_RELEASE),
-					       .reason = sio_to_le32(SCI_CB_LOST)};
-	const struct sio_prep_seg_lookup *lookup = (const void *)msg;
-	const struct sio_prep_seg_grant *grant = (const void *)msg;
-	const struct sio_prep_dint_lookup *dint = (const void *)msg;
-
-	switch (SIO_PEER_TYPE(sio_from_le32(msg->type))) {
-	case SIO_PEER_SEG_LOOKUP:
-		release.uid = lookup->uid;
-		release.connection = lookup->connection;
-		smartiod_peer_tell(d, node, &release, sizeof(release));
-		return;
-	case SIO_PEER_SEG_GRANT:
-		smartiod_grant_release(d, node, sio_from_le64(grant->g.grant));
-		return;
-	case SIO_PEER_DINT_LOOKUP:
-		smartiod_dint_release(d, node, sio_from_le64(dint->ring));
-		return;
-	case SIO_PEER_PING:
-	case SIO_PEER_STATS:
-		return;
-	default:
-		smartiod_device_late(d, node, msg);
-		return;
-	}
 }

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "smartiod/daemon/dispatch.h"
 #include "smartiod/device/device.h"
-#include "smartiod/base/internal.h"
 
 /* ---- ADAPTER ---- */
 
@@ -287,7 +287,7 @@ int smartiod_stats(struct smartiod *d, struct smartiod_session *s, const void *m
 	return sio_fail(reterr, -EINVAL, "counters of kind %u: there are 0 to 3", kind);
 }
 
-int smartiod_peer_stats(struct smartiod *d, struct smartiod_peer *p, const void *msg,
+int smartiod_peer_stats(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			struct sio_err *reterr)
 {
 	const struct sio_peer_stats *m = msg;
@@ -300,7 +300,7 @@ int smartiod_peer_stats(struct smartiod *d, struct smartiod_peer *p, const void 
 	if (!req.id)
 		return sio_fail(reterr, -ENODEV, "%s has no device with id %#x", d->host->name,
 				fdid);
-	op = smartiod_op_new_peer(d, p->node, msg, sizeof(*op), port_stats_step, reterr);
+	op = smartiod_op_new_peer(d, from->node, msg, sizeof(*op), port_stats_step, reterr);
 	if (!op)
 		return reterr->code;
 	smartiod_port_ask(d, op, &req, sizeof(req));

@@ -7,252 +7,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "smartiod/device/device.h"
-#include "smartiod/interrupt/dint.h"
-#include "smartiod/base/internal.h"
-#include "smartiod/dma/queue.h"
-#include "smartiod/restart/restore.h"
+#include "smartiod/daemon/dispatch.h"
 #include "wire/check.h"
 
-static const struct {
-	uint32_t type;
-	bool owns; /* makes or has objects: not for tools */
-	smartiod_client_fn *fn;
-} handlers[] = {
-	{SIO_MSG_HELLO, false, smartiod_hello},
-	{SIO_MSG_ADAPTER, false, smartiod_adapter_query},
-	{SIO_MSG_NODE_PROBE, false, smartiod_node_probe},
-	{SIO_MSG_RESTORE, true, smartiod_restore},
-	{SIO_MSG_RESTORE_STEP, true, smartiod_restore_step},
-	{SIO_MSG_BYE, false, smartiod_bye},
-	{SIO_MSG_LINK, false, smartiod_link_query},
-	{SIO_MSG_SEG_CREATE, true, smartiod_seg_create},
-	{SIO_MSG_SEG_PREPARE, true, smartiod_seg_prepare},
-	{SIO_MSG_SEG_AVAILABLE, true, smartiod_seg_available},
-	{SIO_MSG_SEG_UNAVAILABLE, true, smartiod_seg_unavailable},
-	{SIO_MSG_SEG_REMOVE, true, smartiod_seg_remove},
-	{SIO_MSG_SEG_CONNECT, true, smartiod_seg_connect},
-	{SIO_MSG_SEG_DISCONNECT, true, smartiod_seg_disconnect},
-	{SIO_MSG_SEG_MAP, true, smartiod_seg_map},
-	{SIO_MSG_SEG_UNMAP, true, smartiod_seg_unmap},
-	{SIO_MSG_SEG_WATCH, true, smartiod_seg_watch},
-	{SIO_MSG_SEG_FILL, true, smartiod_seg_fill},
-	{SIO_MSG_SEG_SHARE, true, smartiod_seg_share},
-	{SIO_MSG_SEG_ATTACH, true, smartiod_seg_attach},
-	{SIO_MSG_DINT_CREATE, true, smartiod_dint_create},
-	{SIO_MSG_DINT_REMOVE, true, smartiod_dint_remove},
-	{SIO_MSG_DINT_CONNECT, true, smartiod_dint_connect},
-	{SIO_MSG_DINT_DISCONNECT, true, smartiod_dint_disconnect},
-	{SIO_MSG_DINT_RING_FREE, true, smartiod_dint_ring_free},
-	{SIO_MSG_DEV_LIST, false, smartiod_dev_list},
-	{SIO_MSG_DEV_BORROW, true, smartiod_dev_borrow},
-	{SIO_MSG_DEV_RETURN, true, smartiod_dev_return},
-	{SIO_MSG_DEV_RELEASE_EXCLUSIVE, true, smartiod_dev_release_exclusive},
-	{SIO_MSG_DEV_SEG_CREATE, true, smartiod_dev_seg_create},
-	{SIO_MSG_DEV_SEG_CONNECT, true, smartiod_dev_seg_connect},
-	{SIO_MSG_DMA_MAP, true, smartiod_dma_map},
-	{SIO_MSG_DMA_UNMAP, true, smartiod_dma_unmap},
-	{SIO_MSG_DEV_SETTLED, true, smartiod_dev_settled},
-	{SIO_MSG_DEV_RESET, true, smartiod_dev_reset},
-	{SIO_MSG_DEV_HOLD, true, smartiod_dev_hold},
-	{SIO_MSG_DEV_UNHOLD, true, smartiod_dev_unhold},
-	{SIO_MSG_DEV_VECTOR, true, smartiod_dev_vector},
-	{SIO_MSG_DEV_UNVECTOR, true, smartiod_dev_unvector},
-	{SIO_MSG_DEV_ADMIN_RESET, false, smartiod_dev_admin_reset},
-	{SIO_MSG_QUEUE_CREATE, true, smartiod_queue_create},
-	{SIO_MSG_QUEUE_REMOVE, true, smartiod_queue_remove},
-	{SIO_MSG_QUEUE_ATTACH, true, smartiod_queue_attach},
-	{SIO_MSG_QUEUE_DETACH, true, smartiod_queue_detach},
-	{SIO_MSG_LIST, false, smartiod_list},
-	{SIO_MSG_STATS, false, smartiod_stats},
-};
-
-/* ---- sending ---- */
-
-static void send_client(struct smartiod *d, struct smartiod_session *s, uint32_t type, uint32_t id,
-			void *msg, size_t len, const int *fds, unsigned n_fds)
-{
-	struct sio_msg *h = msg;
-
-	h->size = sio_to_le32((uint32_t)len);
-	h->type = sio_to_le32(type);
-	h->id = sio_to_le32(id);
-	d->ops->client_send(d->ctx, s->client, msg, len, fds, n_fds);
-}
-
-static void reply_error(struct smartiod *d, struct smartiod_session *s, const void *request,
-			int error, const struct sio_err *err);
-
-void smartiod_reply(struct smartiod *d, struct smartiod_session *s, const void *request, void *msg,
-		    size_t len, const int *fds, unsigned n_fds)
-{
-	const struct sio_msg *h = request;
-	struct sio_err err;
-
-	if (s->ending)
-		return;
-	for (unsigned i = 0; i < n_fds; i++)
-		if (fds[i] < 0) { /* it came while our table of descriptors was full */
-			sio_fail(&err, -EMFILE, "%s", smartiod_no_descriptor(d));
-			reply_error(d, s, request, -EMFILE, &err);
-			return;
-		}
-	send_client(d, s, sio_from_le32(h->type), sio_from_le32(h->id), msg, len, fds, n_fds);
-}
-
-void smartiod_reply_ok(struct smartiod *d, struct smartiod_session *s, const void *request)
-{
-	struct sio_msg msg = {0};
-
-	smartiod_reply(d, s, request, &msg, sizeof(msg), NULL, 0);
-}
-
-static void reply_error(struct smartiod *d, struct smartiod_session *s, const void *request,
-			int error, const struct sio_err *err)
-{
-	struct sio_msg_error msg = {.h.error = sio_to_le32((uint32_t)-error),
-				    .reason = sio_to_le32(sio_err_reason(err, error))};
-
-	snprintf(msg.text, sizeof(msg.text), "%.*s", (int)sizeof(msg.text) - 1, err->text);
-	smartiod_reply(d, s, request, &msg, sizeof(msg), NULL, 0);
-}
-
-void smartiod_event(struct smartiod *d, struct smartiod_session *s, uint32_t type, void *msg,
-		    size_t len, const int *fds, unsigned n_fds)
-{
-	if (!s || s->ending)
-		return;
-	d->count.client_events++;
-	send_client(d, s, type, 0, msg, len, fds, n_fds);
-}
-
-/* ---- handles ---- */
-
-int smartiod_object_add(struct smartiod_session *s, struct smartiod_object *o,
-			enum smartiod_kind kind, struct sio_err *reterr)
-{
-	if (s->objects.count >= SMARTIOD_MAX_OBJECTS)
-		return sio_fail_exhausted(reterr, -EMFILE, SIO_OUT_OF_HANDLES,
-					  "this program holds %u objects; one program can hold %u",
-					  s->objects.count, SMARTIOD_MAX_OBJECTS);
-	if (!s->forced && s->next_handle >= SMARTIOD_LET_GO_HANDLES - 1)
-		return sio_fail_exhausted(reterr, -EMFILE, SIO_OUT_OF_HANDLES,
-					  "this program has had all %u handles", s->next_handle);
-	if (s->forced && smartiod_tree_find(&s->objects, s->forced))
-		return sio_fail(reterr, -EEXIST, "this program has said twice what %u is",
-				s->forced);
-	o->kind = kind;
-	o->session = s;
-	smartiod_tree_add(&s->objects, &o->by_handle, s->forced ? s->forced : ++s->next_handle);
-	return 0;
-}
-
-void smartiod_object_remove(struct smartiod_object *o)
-{
-	if (!o->session)
-		return;
-	smartiod_tree_remove(&o->session->objects, &o->by_handle);
-	o->session = NULL;
-}
-
-void *smartiod_object_get(struct smartiod_session *s, uint32_t handle, enum smartiod_kind kind,
-			  struct sio_err *reterr)
-{
-	struct smartiod_object *o;
-
-	o = SMARTIOD_OF(smartiod_tree_find(&s->objects, handle), struct smartiod_object, by_handle);
-	if (!o || o->kind != kind) {
-		sio_fail(reterr, -EBADF, "%u is no handle of that kind of this program", handle);
-		return NULL;
-	}
-	return o;
-}
-
-struct smartiod_session *smartiod_session_find(struct smartiod *d, uint64_t client)
-{
-	return SMARTIOD_OF(smartiod_tree_find(&d->sessions, client), struct smartiod_session,
-			   by_client);
-}
-
-struct smartiod_session *smartiod_session_by_owner(struct smartiod *d, uint64_t owner)
-{
-	struct smartiod_tree_node *n;
-	uint64_t key = 0;
-
-	while ((n = smartiod_tree_after(&d->sessions, key))) {
-		struct smartiod_session *s = SMARTIOD_OF(n, struct smartiod_session, by_client);
-
-		if (s->owner == owner)
-			return s;
-		key = n->key;
-	}
-	return NULL;
-}
+#define SMARTIOD_END_ONE 16    /* work to end one of them, against passing it by, */
+#define SMARTIOD_END_WORK 4096 /* and how much is done at a time */
 
 /* ---- the end ---- */
 
 /*
- * One that hangs on the daemon already, and has a maker again who asked for that, does not end with
- * him. Of one whose memory the port was asked to give us the answer tells whether it has ended.
- */
-static void drop_segment(struct smartiod *d, struct smartiod_segment *seg)
-{
-	if (seg->state == SMARTIOD_SEGMENT_GIVING)
-		smartiod_object_remove(&seg->o);
-	else
-		smartiod_segment_end(d, seg, SCI_CB_LOST, seg->owner != 0 || seg->let_go);
-}
-
-static void drop_object(struct smartiod *d, struct smartiod_object *o)
-{
-	switch (o->kind) {
-	case SMARTIOD_MAP:
-		smartiod_map_drop(d, (struct smartiod_map *)o);
-		return;
-	case SMARTIOD_CONNECTION:
-		smartiod_connection_close(d, (struct smartiod_connection *)o,
-					  o->session->bye ? SCI_CB_DISCONNECT : SCI_CB_LOST);
-		return;
-	case SMARTIOD_DINT_LINK:
-		smartiod_dint_link_close(d, (struct smartiod_dint_link *)o);
-		return;
-	case SMARTIOD_SEGMENT:
-		drop_segment(d, (struct smartiod_segment *)o);
-		return;
-	case SMARTIOD_ATTACHMENT:
-		smartiod_attachment_drop(d, o);
-		return;
-	case SMARTIOD_DINT:
-		smartiod_dint_end(d, (struct smartiod_dint *)o, true);
-		return;
-	case SMARTIOD_QUEUE:
-		smartiod_queue_drop(d, o);
-		return;
-	case SMARTIOD_BORROW:
-	case SMARTIOD_DMA_MAP:
-		smartiod_object_remove(o);
-		return;
-	}
-}
-
-/* What a program has goes kind by kind: first what is its own, and when its owner at the port has
- * ended what it has of others. */
-static const enum smartiod_kind ends[] = {
-	SMARTIOD_ATTACHMENT, SMARTIOD_SEGMENT,	  SMARTIOD_DINT,      SMARTIOD_MAP,
-	SMARTIOD_QUEUE,	     SMARTIOD_CONNECTION, SMARTIOD_DINT_LINK,
-};
-#define ENDS_OF_ITS_OWN 3
-#define ENDS (sizeof(ends) / sizeof(ends[0]))
-
-/*
- * Ends objects up to the kind number @until, a bounded amount of work at a time: others are to be
- * served while a program that had tens of thousands of them ends. Return: true: none is left.
+ * Ends objects of the kinds before @until, kind by kind, a bounded amount of work at a time: others
+ * are to be served while a program that had tens of thousands of them ends. Return: true: none is
+ * left.
  */
 static bool drop_some(struct smartiod *d, struct smartiod_session *s, unsigned until)
 {
 	struct smartiod_tree_node *n;
 	int work = SMARTIOD_END_WORK;
 
+	if (s->end_kind == 0)
+		s->end_kind = SMARTIOD_ATTACHMENT;
 	while (s->end_kind < until) {
 		struct smartiod_object *o;
 
@@ -266,9 +40,9 @@ static bool drop_some(struct smartiod *d, struct smartiod_session *s, unsigned u
 			return false;
 		s->end_key = n->key;
 		o = SMARTIOD_OF(n, struct smartiod_object, by_handle);
-		work -= o->kind == ends[s->end_kind] ? SMARTIOD_END_ONE : 1;
-		if (o->kind == ends[s->end_kind])
-			drop_object(d, o);
+		work -= o->kind == s->end_kind ? SMARTIOD_END_ONE : 1;
+		if (o->kind == s->end_kind)
+			smartiod_room_kind(d, o->kind)->drop(d, o);
 	}
 	return true;
 }
@@ -289,7 +63,7 @@ static void end_rest(struct smartiod *d, struct smartiod_op *op, const struct sm
 	struct smartiod_session *s = SMARTIOD_OF((void *)op, struct smartiod_session, end);
 
 	(void)a;
-	if (!drop_some(d, s, ENDS)) {
+	if (!drop_some(d, s, SMARTIOD_KINDS_END)) {
 		end_later(d, s, end_rest);
 		return;
 	}
@@ -316,7 +90,7 @@ static void end_own(struct smartiod *d, struct smartiod_op *op, const struct sma
 	struct sio_req_owner_close req = {.h = {.op = SIO_OP_OWNER_CLOSE, .owner = s->owner}};
 	uint64_t owner = s->owner;
 
-	if (!drop_some(d, s, ENDS_OF_ITS_OWN)) {
+	if (!drop_some(d, s, SMARTIOD_OWN_END)) {
 		end_later(d, s, end_own);
 		return;
 	}
@@ -324,10 +98,13 @@ static void end_own(struct smartiod *d, struct smartiod_op *op, const struct sma
 		s->end.step = owner_closed;
 		smartiod_port_ask(d, &s->end, &req, sizeof(req));
 	}
-	smartiod_device_session_end(d, s);
+	for (unsigned i = 0; d->rooms[i]; i++)
+		if (d->rooms[i]->session_end)
+			d->rooms[i]->session_end(d, s);
 	if (s->end.wait == SMARTIOD_RUNNING)
 		end_rest(d, op, a);
-	smartiod_recovery_gone(d, owner);
+	if (owner)
+		smartiod_owner_gone(d, owner);
 }
 
 static void session_end(struct smartiod *d, struct smartiod_session *s)
@@ -338,7 +115,9 @@ static void session_end(struct smartiod *d, struct smartiod_session *s)
 	end_own(d, &s->end, NULL);
 }
 
-void smartiod_session_cut(struct smartiod *d, struct smartiod_session *s, const char *fmt, ...)
+static void session_cut(struct smartiod *d, struct smartiod_session *s, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+static void session_cut(struct smartiod *d, struct smartiod_session *s, const char *fmt, ...)
 {
 	char text[256];
 	va_list ap;
@@ -376,8 +155,10 @@ void smartiod_session_free_all(struct smartiod *d)
 			struct smartiod_object *object =
 				SMARTIOD_OF(o, struct smartiod_object, by_handle);
 
+			const struct smartiod_kind_ops *ops = smartiod_room_kind(d, object->kind);
+
 			smartiod_object_remove(object);
-			if (object->kind == SMARTIOD_MAP || object->kind == SMARTIOD_ATTACHMENT)
+			if (ops && ops->only_here)
 				free(object);
 		}
 		smartiod_tree_remove(&d->sessions, &s->by_client);
@@ -407,18 +188,17 @@ void smartiod_client_new(struct smartiod *d, uint64_t client, uint32_t pid)
 
 static void serve(struct smartiod *d, struct smartiod_session *s, uint32_t type, const void *msg)
 {
+	/* The check knows no other type. */
+	const struct smartiod_request *r = smartiod_room_request(d, type);
 	struct sio_err err = {.text = ""};
-	unsigned i = 0;
 	int rc;
 
-	while (handlers[i].type != type)
-		i++; /* the check knows no other type */
-	if (handlers[i].owns && s->kind != SIO_CLIENT_LIBRARY)
+	if (r->owns && s->kind != SIO_CLIENT_LIBRARY)
 		rc = sio_fail(&err, -EPERM, "a tool's connection owns nothing");
 	else
-		rc = handlers[i].fn(d, s, msg, &err);
+		rc = r->fn(d, s, msg, &err);
 	if (rc < 0)
-		reply_error(d, s, msg, rc, &err);
+		smartiod_reply_error(d, s, msg, rc, &err);
 }
 
 static void close_all(struct smartiod *d, int *fds, unsigned n)
@@ -460,18 +240,18 @@ void smartiod_client_message(struct smartiod *d, uint64_t client, const void *ms
 	if (s->owner_gone)
 		s->bye |= rc == 0 && h.type == SIO_MSG_BYE;
 	else if (rc == -EPROTO)
-		smartiod_session_cut(d, s, "%s", err.text);
+		session_cut(d, s, "%s", err.text);
 	else if (n_fds > (h.type == SIO_MSG_SEG_WATCH || h.type == SIO_MSG_HELLO))
-		smartiod_session_cut(d, s, "request %u came with %u descriptors", h.type, n_fds);
+		session_cut(d, s, "request %u came with %u descriptors", h.type, n_fds);
 	else if ((s->state == SMARTIOD_GREETING) != (h.type == SIO_MSG_HELLO) ||
 		 s->state == SMARTIOD_GREETED)
-		smartiod_session_cut(d, s, "request %u %s HELLO was answered", h.type,
-				     s->state >= SMARTIOD_RESTORING ? "after" : "before");
+		session_cut(d, s, "request %u %s HELLO was answered", h.type,
+			    s->state >= SMARTIOD_RESTORING ? "after" : "before");
 	else if ((s->state == SMARTIOD_RESTORING) != restores(h.type))
-		smartiod_session_cut(d, s, "request %u %s it has said what it had", h.type,
-				     restores(h.type) ? "after" : "before");
+		session_cut(d, s, "request %u %s it has said what it had", h.type,
+			    restores(h.type) ? "after" : "before");
 	else if (rc < 0)
-		reply_error(d, s, msg, rc, &err);
+		smartiod_reply_error(d, s, msg, rc, &err);
 	else
 		serve_with(d, s, h.type, msg, fds, n_fds);
 	close_all(d, fds, n_fds);
@@ -483,4 +263,28 @@ void smartiod_client_gone(struct smartiod *d, uint64_t client)
 
 	if (s && !s->ending && !d->failed)
 		session_end(d, s);
+}
+
+/* ---- a listing ---- */
+
+bool smartiod_client_row(struct smartiod *d, uint64_t after, struct sio_wire_row *ret)
+{
+	static const char *const kind[] = {"greeting", "library", "tool", "keeper"};
+	const struct smartiod_session *s;
+
+	s = SMARTIOD_OF(smartiod_tree_after(&d->sessions, after), struct smartiod_session,
+			by_client);
+	if (!s)
+		return false;
+	ret->key = sio_to_le64(s->client);
+	ret->owner = sio_to_le64(s->owner);
+	ret->id = sio_to_le32(s->kind);
+	ret->node = sio_to_le32(d->node);
+	ret->bytes = sio_to_le64(s->version);
+	ret->refs = sio_to_le32(s->objects.count);
+	ret->flags = sio_to_le32(s->ending ? 0 : SIO_ROW_LIVE);
+	ret->pid = sio_to_le32(s->pid);
+	snprintf(ret->name, sizeof(ret->name), "%s",
+		 kind[s->kind <= SIO_CLIENT_KEEPER ? s->kind : 0]);
+	return true;
 }

@@ -9,66 +9,68 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "smartiod/lender/lend.h"
+#include "smartiod/base/room.h"
+#include "smartiod/device/device.h"
 #include "wire/check.h"
 
 /* ---- life ---- */
 
+struct smartiod_device *smartiod_device_new(struct smartiod *d, uint32_t fdid,
+					    const struct sio_topo_device *topo)
+{
+	struct smartiod_device *dev;
+	size_t lent = 0;
+
+	for (unsigned i = 0; d->rooms[i]; i++)
+		lent += d->rooms[i]->lent_size;
+	dev = calloc(1, sizeof(*dev) + lent);
+	if (!dev)
+		return NULL;
+	dev->lent = (struct smartiod_lent *)(dev + 1);
+	dev->fdid = fdid;
+	dev->topo = topo;
+	return dev;
+}
+
 static int add_device(struct smartiod *d, const struct sio_topo_host *host, unsigned index)
 {
-	struct smartiod_device *dev = calloc(1, sizeof(*dev));
+	struct smartiod_device *dev =
+		smartiod_device_new(d, sio_topology_fdid(host->node, index), &host->device[index]);
 
 	if (!dev)
 		return -ENOMEM;
-	dev->topo = &host->device[index];
-	dev->fdid = sio_topology_fdid(host->node, index);
 	dev->node = host->node;
 	sio_ledger_init(&dev->ledger, dev->topo->name);
-	smartiod_tree_add(&smartiod_devices(d)->all, &dev->by_fdid, dev->fdid);
+	smartiod_tree_add(&d->devices, &dev->by_fdid, dev->fdid);
 	return 0;
 }
 
-int smartiod_device_init(struct smartiod *d, struct sio_err *reterr)
+static int init(struct smartiod *d, struct sio_err *reterr)
 {
 	int rc = 0;
 
-	d->devices = calloc(1, sizeof(struct smartiod_devices));
-	if (!d->devices)
-		return sio_fail(reterr, -ENOMEM, "out of memory");
 	for (unsigned i = 0; rc == 0 && i < d->topology->n_hosts; i++)
 		for (unsigned k = 0; rc == 0 && k < d->topology->host[i].n_devices; k++)
 			rc = add_device(d, &d->topology->host[i], k);
-	if (rc < 0) {
-		smartiod_device_free(d);
-		return sio_fail(reterr, rc, "out of memory");
-	}
-	return 0;
+	return rc < 0 ? sio_fail(reterr, rc, "out of memory") : 0;
 }
 
-void smartiod_device_free(struct smartiod *d)
+static void free_all(struct smartiod *d)
 {
 	struct smartiod_tree_node *n;
 
-	if (!d->devices)
-		return;
-	smartiod_borrow_free_all(d);
-	smartiod_loan_free_all(d);
-	while ((n = smartiod_tree_after(&smartiod_devices(d)->all, 0))) {
+	while ((n = smartiod_tree_after(&d->devices, 0))) {
 		struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
 
-		smartiod_tree_remove(&smartiod_devices(d)->all, n);
-		smartiod_dev_segs_free(dev);
+		smartiod_tree_remove(&d->devices, n);
 		sio_ledger_done(&dev->ledger);
 		free(dev);
 	}
-	free(d->devices);
-	d->devices = NULL;
 }
 
 struct smartiod_device *smartiod_device_known(struct smartiod *d, uint32_t fdid)
 {
-	return SMARTIOD_OF(smartiod_tree_find(&smartiod_devices(d)->all, fdid),
-			   struct smartiod_device, by_fdid);
+	return SMARTIOD_OF(smartiod_tree_find(&d->devices, fdid), struct smartiod_device, by_fdid);
 }
 
 struct smartiod_device *smartiod_device_find(struct smartiod *d, uint32_t fdid,
@@ -106,7 +108,7 @@ struct smartiod_device *smartiod_device_by_port(struct smartiod *d, uint64_t id)
 	struct smartiod_tree_node *n;
 	uint64_t key = 0;
 
-	while ((n = smartiod_tree_after(&smartiod_devices(d)->all, key))) {
+	while ((n = smartiod_tree_after(&d->devices, key))) {
 		struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
 
 		key = n->key;
@@ -165,7 +167,7 @@ void smartiod_device_info(struct smartiod *d, struct smartiod_device *dev,
 		dev->info.quarantined = sio_to_le32(c.quarantined);
 		dev->info.generation = sio_to_le32(dev->generation);
 		dev->info.resets = sio_to_le32(dev->port.resets);
-		dev->info.state = sio_to_le32(dev->reset.state);
+		dev->info.state = sio_to_le32(dev->state);
 	}
 	*ret = dev->info;
 	ret->adapter = sio_to_le32(way_to(d, dev->node));
@@ -188,29 +190,29 @@ void smartiod_device_announce(struct smartiod *d, struct smartiod_device *dev)
 		announce_to(d, dev, d->peer[i].node);
 }
 
-void smartiod_device_peer_ready(struct smartiod *d, struct smartiod_peer *p)
+static void announce_all(struct smartiod *d, uint32_t node)
 {
 	for (unsigned i = 0; i < d->host->n_devices; i++) {
 		struct smartiod_device *dev =
 			smartiod_device_known(d, sio_topology_fdid(d->node, i));
 
 		if (dev && dev->present)
-			announce_to(d, dev, p->node);
+			announce_to(d, dev, node);
 	}
 }
 
-int smartiod_peer_devices(struct smartiod *d, struct smartiod_peer *p, const void *msg,
-			  struct sio_err *reterr)
+static int peer_devices(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			struct sio_err *reterr)
 {
 	const struct sio_peer_devices *m = msg;
 	uint32_t fdid = sio_from_le32(m->info.fdid);
 	struct smartiod_device *dev = smartiod_device_known(d, fdid);
 
-	if (!dev || dev->node != p->node)
+	if (!dev || dev->node != from->node)
 		return sio_fail(reterr, -EPROTO,
 				"node %" PRIu32 " announces device %#" PRIx32
 				", which is none of its own",
-				p->node, fdid);
+				from->node, fdid);
 	if (!memchr(m->info.name, 0, sizeof(m->info.name)))
 		return sio_fail(reterr, -EPROTO, "device %#" PRIx32 " has a name without end",
 				fdid);
@@ -221,67 +223,26 @@ int smartiod_peer_devices(struct smartiod *d, struct smartiod_peer *p, const voi
 	dev->generation = sio_from_le32(m->info.generation);
 	dev->present = sio_from_le32(m->present) != 0;
 	if (!dev->present)
-		smartiod_borrow_device_gone(d, dev);
+		smartiod_device_gone(d, dev);
 	return 0;
 }
 
 /* ---- comings and goings ---- */
 
-void smartiod_device_borrows_lost(struct smartiod *d, uint32_t node, bool link)
-{
-	if (link)
-		smartiod_borrow_link_lost(d, node);
-	else
-		smartiod_borrow_node_down(d, node);
-}
-
-void smartiod_device_node_down(struct smartiod *d, uint32_t node)
+static void exports_end(struct smartiod *d, uint32_t node, enum smartiod_loss why)
 {
 	struct smartiod_tree_node *n;
 	uint64_t key = 0;
 
-	smartiod_loan_node_down(d, node);
-	smartiod_dma_node_down(d, node);
-	while ((n = smartiod_tree_after(&smartiod_devices(d)->all, key))) {
+	if (why != SMARTIOD_NODE_DOWN)
+		return;
+	while ((n = smartiod_tree_after(&d->devices, key))) {
 		struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
 
 		key = n->key;
 		if (dev->node == node)
 			dev->present = false;
 	}
-}
-
-bool smartiod_device_borrowed(struct smartiod *d, uint32_t node)
-{
-	for (const struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)
-		if (b->node == node && !b->ended)
-			return true;
-	return false;
-}
-
-bool smartiod_device_lent(struct smartiod *d, uint32_t node)
-{
-	for (struct smartiod_loan *l = smartiod_loan_after(d, 0); l;
-	     l = smartiod_loan_after(d, l->id))
-		if (l->node == node && !l->ended)
-			return true;
-	return smartiod_device_borrowed(d, node);
-}
-
-/*
- * Both daemons do this when their port tells them, one of them perhaps before a device was lent, or
- * after the link was up again and it was lent anew: so each also says what it has ended.
- */
-void smartiod_device_link_lost(struct smartiod *d, uint32_t node)
-{
-	smartiod_loan_link_lost(d, node);
-}
-
-void smartiod_device_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
-			       uint32_t peer_adapter)
-{
-	smartiod_borrow_path_down(d, node, adapter, peer_adapter);
-	smartiod_loan_path_down(d, node, adapter, peer_adapter);
 }
 
 /*
@@ -291,12 +252,11 @@ void smartiod_device_path_down(struct smartiod *d, uint32_t node, uint32_t adapt
 static void let_go(struct smartiod *d, struct smartiod_device *dev)
 {
 	dev->present = false;
-	smartiod_loans_device_gone(d, dev);
-	smartiod_reset_device_gone(d, dev);
+	smartiod_device_gone(d, dev);
 	smartiod_device_announce(d, dev);
 }
 
-void smartiod_device_event(struct smartiod *d, const struct sio_evt_device_state *evt)
+static void state_event(struct smartiod *d, const struct sio_evt_device_state *evt)
 {
 	struct smartiod_device *dev = smartiod_device_by_port(d, evt->device);
 
@@ -312,7 +272,7 @@ void smartiod_device_event(struct smartiod *d, const struct sio_evt_device_state
 	let_go(d, dev);
 }
 
-void smartiod_device_fault(struct smartiod *d, const struct sio_evt_fault *evt)
+static void fault_event(struct smartiod *d, const struct sio_evt_fault *evt)
 {
 	struct smartiod_device *dev = smartiod_device_by_port(d, evt->device);
 	char bytes[40] = ""; /* a real IOMMU does not tell */
@@ -327,23 +287,25 @@ void smartiod_device_fault(struct smartiod *d, const struct sio_evt_fault *evt)
 		     bytes, (uint64_t)evt->address, (int)sizeof(evt->reason), evt->reason);
 }
 
-void smartiod_device_segment_idle(struct smartiod *d, struct smartiod_segment *seg)
+static void port_event(struct smartiod *d, const struct sio_evt *evt)
 {
-	if (!smartiod_dev_seg_idle(d, seg))
-		smartiod_borrow_segment_idle(d, seg);
+	if (evt->op == SIO_EV_FAULT)
+		fault_event(d, (const struct sio_evt_fault *)evt);
+	else
+		state_event(d, (const struct sio_evt_device_state *)evt);
 }
 
-/* ---- requests and listings ---- */
+/* ---- requests ---- */
 
-int smartiod_dev_list(struct smartiod *d, struct smartiod_session *s, const void *msg,
-		      struct sio_err *reterr)
+static int dev_list(struct smartiod *d, struct smartiod_session *s, const void *msg,
+		    struct sio_err *reterr)
 {
 	const struct sio_msg_dev_list *m = msg;
 	uint64_t key = sio_from_le32(m->after);
 	struct smartiod_tree_node *n;
 	struct sio_rep_dev_list rep;
 
-	while ((n = smartiod_tree_after(&smartiod_devices(d)->all, key))) {
+	while ((n = smartiod_tree_after(&d->devices, key))) {
 		struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
 
 		key = n->key;
@@ -365,108 +327,24 @@ uint64_t smartiod_device_port_id(struct smartiod *d, uint32_t fdid)
 	return dev && dev->node == d->node ? dev->port.id : 0;
 }
 
-static void loan_row(const struct smartiod_loan *l, struct sio_wire_row *ret)
-{
-	const struct sio_borrow *b = sio_ledger_find(&l->device->ledger, l->id);
-	uint64_t bytes = 0;
-	uint32_t refs = 0, flags = l->ended ? SIO_ROW_QUARANTINED : SIO_ROW_LIVE;
+static const struct smartiod_request requests[] = {
+	{SIO_MSG_DEV_LIST, false, dev_list},
+	{0, false, NULL},
+};
 
-	for (const struct smartiod_dma *dma = l->dmas; dma; dma = dma->next) {
-		bytes += dma->bytes;
-		refs++;
-	}
-	if (b && b->exclusive)
-		flags |= SIO_ROW_EXCLUSIVE;
-	if (l->device->ledger.holder == l->id)
-		flags |= SIO_ROW_REGISTERS;
-	*ret = (struct sio_wire_row){
-		.key = sio_to_le64(l->id),
-		.owner = sio_to_le64(l->owner),
-		.bytes = sio_to_le64(bytes),
-		.id = sio_to_le32(l->device->fdid),
-		.node = sio_to_le32(l->node),
-		.refs = sio_to_le32(refs),
-		.flags = sio_to_le32(flags),
-		.pid = sio_to_le32(l->pid),
-	};
-	snprintf(ret->name, sizeof(ret->name), "%s", l->device->topo->name);
-}
+static const struct smartiod_message messages[] = {
+	{SIO_PEER_DEVICES, peer_devices},
+	{0, NULL},
+};
 
-static void dma_row(const struct smartiod_dma *dma, struct sio_wire_row *ret)
-{
-	*ret = (struct sio_wire_row){
-		.key = sio_to_le64(dma->by_id.key),
-		.owner = sio_to_le64(dma->loan->id),
-		.bytes = sio_to_le64(dma->bytes),
-		.address = sio_to_le64(dma->iova),
-		.id = sio_to_le32(dma->loan->device->fdid),
-		.node = sio_to_le32(dma->exporter),
-		.refs = sio_to_le32(smartiod_hold_count(dma)),
-		.flags = sio_to_le32(dma->loan->ended ? SIO_ROW_QUARANTINED : SIO_ROW_LIVE),
-		.pid = sio_to_le32(dma->loan->pid),
-	};
-	snprintf(ret->name, sizeof(ret->name), "%s", dma->loan->device->topo->name);
-}
-
-bool smartiod_device_row(struct smartiod *d, uint32_t kind, uint64_t after,
-			 struct sio_wire_row *ret)
-{
-	struct smartiod_tree_node *n;
-	struct smartiod_loan *l;
-
-	switch (kind) {
-	case SIO_LIST_BORROWS:
-		l = smartiod_loan_after(d, after);
-		if (l)
-			loan_row(l, ret);
-		return l;
-	case SIO_LIST_DMA_MAPS:
-		n = smartiod_tree_after(&smartiod_devices(d)->dmas, after);
-		if (n)
-			dma_row(SMARTIOD_OF(n, struct smartiod_dma, by_id), ret);
-		return n;
-	default:
-		return false;
-	}
-}
-
-/* ---- replies that nobody waits for any more ---- */
-
-void smartiod_device_late(struct smartiod *d, uint32_t node, const struct sio_msg *msg)
-{
-	struct sio_peer_borrower end = {.h.type = sio_to_le32(SIO_PEER_BORROW_END)};
-	struct sio_peer_bar_release release = {.h.type = sio_to_le32(SIO_PEER_BAR_RELEASE)};
-	const struct sio_prep_borrow *borrow = (const void *)msg;
-	const struct sio_prep_bar_grant *bar = (const void *)msg;
-	uint32_t n;
-
-	switch (SIO_PEER_TYPE(sio_from_le32(msg->type))) {
-	case SIO_PEER_BORROW:
-		end.borrower = borrow->borrower;
-		end.fdid = borrow->fdid;
-		smartiod_peer_tell(d, node, &end, sizeof(end));
-		return;
-	case SIO_PEER_BAR_GRANT:
-		n = sio_from_le32(bar->n_pieces);
-		release.borrower = bar->borrower;
-		release.fdid = bar->fdid;
-		for (uint32_t i = 0; i < n && i < SIO_MAP_PIECES; i++) {
-			release.view = bar->piece[i].view;
-			release.grant = bar->piece[i].g.grant;
-			smartiod_peer_tell(d, node, &release, sizeof(release));
-			smartiod_grant_release(d, node, sio_from_le64(bar->piece[i].g.grant));
-		}
-		return;
-	case SIO_PEER_DMA_MAP:
-		smartiod_dma_late(d, node, (const void *)msg);
-		return;
-	case SIO_PEER_HOLD:
-		smartiod_hold_late(d, node, (const void *)msg);
-		return;
-	case SIO_PEER_VECTOR:
-		smartiod_vector_late(d, node, (const void *)msg);
-		return;
-	default:
-		return; /* what it made ends with the borrow */
-	}
-}
+const struct smartiod_room smartiod_room_device = {
+	.name = "device",
+	.requests = requests,
+	.messages = messages,
+	.init = init,
+	.start = smartiod_devices_start,
+	.free_all = free_all,
+	.announce = announce_all,
+	.exports_end = exports_end,
+	.port_event = port_event,
+};

@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "smartiod/base/room.h"
 #include "smartiod/device/devclass.h"
-#include "smartiod/lender/lend.h"
+#include "smartiod/device/device.h"
 
 #define MAX_OF_HOST 254 /* devices that a host's ids can tell apart */
 
@@ -38,7 +39,7 @@ static struct smartiod_device *match(struct smartiod *d, const struct sio_evt_de
 /* On a real host what is bound to the port's driver is what there is; its name is its place's. */
 static struct smartiod_device *found(struct smartiod *d, const struct sio_evt_device *evt)
 {
-	unsigned index = d->host->n_devices + smartiod_devices(d)->n_found;
+	unsigned index = d->host->n_devices + d->n_found_devices;
 	struct smartiod_device *dev;
 
 	if (index >= MAX_OF_HOST) {
@@ -46,13 +47,12 @@ static struct smartiod_device *found(struct smartiod *d, const struct sio_evt_de
 			     (int)sizeof(evt->name), evt->name, index);
 		return NULL;
 	}
-	dev = calloc(1, sizeof(*dev));
+	dev = smartiod_device_new(d, sio_topology_fdid(d->node, index), NULL);
 	if (!dev) {
 		smartiod_log(d, SMARTIOD_ERROR, "device %.*s: out of memory",
 			     (int)sizeof(evt->name), evt->name);
 		return NULL;
 	}
-	dev->fdid = sio_topology_fdid(d->node, index);
 	dev->node = d->node;
 	dev->found = (struct sio_topo_device){
 		.bdf = evt->bdf, .slot = evt->slot, .fdid = dev->fdid, .dma_bits = evt->dma_bits};
@@ -62,8 +62,8 @@ static struct smartiod_device *found(struct smartiod *d, const struct sio_evt_de
 		 smartiod_devclass_name(evt->class_code));
 	dev->topo = &dev->found;
 	sio_ledger_init(&dev->ledger, dev->topo->name);
-	smartiod_tree_add(&smartiod_devices(d)->all, &dev->by_fdid, dev->fdid);
-	smartiod_devices(d)->n_found++;
+	smartiod_tree_add(&d->devices, &dev->by_fdid, dev->fdid);
+	d->n_found_devices++;
 	return dev;
 }
 
@@ -87,7 +87,7 @@ static void opened(struct smartiod *d, const struct sio_evt_device *evt, bool fr
 	dev->generation = smartiod_generation(evt->generation);
 	dev->present = true;
 	dev->fresh |= fresh;
-	smartiod_reset_opened(d, dev, fresh);
+	smartiod_device_opened(d, dev, fresh);
 	smartiod_device_describe(d, dev);
 	smartiod_device_announce(d, dev);
 }
@@ -119,7 +119,7 @@ static void start_step(struct smartiod *d, struct smartiod_op *op, const struct 
 
 		smartiod_op_free(d, op);
 		if (all)
-			smartiod_adopt_start(d);
+			smartiod_started(d);
 		return;
 	}
 	if (a->error && !s->opening) {
@@ -152,7 +152,7 @@ static void start_step(struct smartiod *d, struct smartiod_op *op, const struct 
 	ask_open(d, s, false);
 }
 
-void smartiod_device_start(struct smartiod *d)
+void smartiod_devices_start(struct smartiod *d)
 {
 	struct sio_err err;
 	struct start_op *s = smartiod_op_new(d, NULL, NULL, sizeof(*s), start_step, &err);

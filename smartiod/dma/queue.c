@@ -10,58 +10,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "smartiod/base/internal.h"
+#include "smartiod/base/room.h"
 #include "smartiod/dma/queue.h"
-
-/* ---- what connections remember ---- */
-
-static void tell_detach(struct smartiod *d, uint64_t owner, uint64_t id)
-{
-	struct sio_req_dma_detach req = {.h = {.op = SIO_OP_DMA_DETACH, .owner = owner}, .id = id};
-
-	if (id)
-		smartiod_port_tell(d, &req, sizeof(req));
-}
-
-static struct smartiod_range *range_new(struct smartiod_connection *c, struct smartiod_queue *q)
-{
-	struct smartiod_range *g = calloc(1, sizeof(*g));
-
-	if (!g)
-		return NULL;
-	g->queue = q;
-	g->next = c->ranges;
-	c->ranges = g;
-	return g;
-}
-
-/* Forget @g (NULL: nothing) of @c; its window goes with the last of its users. */
-static void range_forget(struct smartiod *d, struct smartiod_connection *c,
-			 struct smartiod_range *g)
-{
-	struct smartiod_range **link = &c->ranges;
-
-	while (*link && *link != g)
-		link = &(*link)->next;
-	if (!*link)
-		return;
-	*link = g->next;
-	free(g);
-	if (!c->ranges && c->n_maps == 0)
-		smartiod_window_release(d, c);
-}
-
-void smartiod_ranges_end(struct smartiod *d, struct smartiod_connection *c, bool tell)
-{
-	while (c->ranges) {
-		struct smartiod_range *g = c->ranges;
-
-		c->ranges = g->next;
-		if (tell)
-			tell_detach(d, 0, g->id);
-		free(g);
-	}
-}
+#include "smartiod/segment/connection.h"
 
 /* ---- life of a queue ---- */
 
@@ -77,7 +28,7 @@ static void queue_unpin(struct smartiod *d, struct smartiod_queue *q)
 		queue_free(d, q);
 }
 
-void smartiod_queue_free_all(struct smartiod *d)
+static void queue_free_all(struct smartiod *d)
 {
 	struct smartiod_tree_node *n;
 
@@ -99,12 +50,12 @@ static void forget_queue(struct smartiod *d, struct smartiod_queue *q)
 		for (; g; g = next) {
 			next = g->next;
 			if (g->queue == q && g->id) /* else its operation forgets it */
-				range_forget(d, c, g);
+				smartiod_range_forget(d, c, g);
 		}
 	}
 }
 
-void smartiod_queue_drop(struct smartiod *d, struct smartiod_object *o)
+static void queue_drop(struct smartiod *d, struct smartiod_object *o)
 {
 	struct smartiod_queue *q = (struct smartiod_queue *)o;
 
@@ -163,13 +114,13 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 	if (!op->session || !q->closed)
 		tell_free(d, q->channel);
 	if (!q->closed)
-		smartiod_queue_drop(d, &q->o);
+		queue_drop(d, &q->o);
 	queue_unpin(d, q);
 	smartiod_op_free(d, op);
 }
 
-int smartiod_queue_create(struct smartiod *d, struct smartiod_session *s, const void *msg,
-			  struct sio_err *reterr)
+static int queue_create(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			struct sio_err *reterr)
 {
 	const struct sio_msg_queue_create *m = msg;
 	struct sio_req_dma req = {.h = {.op = SIO_OP_DMA, .owner = s->owner},
@@ -214,8 +165,8 @@ static struct smartiod_queue *get_queue(struct smartiod_session *s, sio_le32 han
 	return q;
 }
 
-int smartiod_queue_remove(struct smartiod *d, struct smartiod_session *s, const void *msg,
-			  struct sio_err *reterr)
+static int queue_remove(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			struct sio_err *reterr)
 {
 	const struct sio_msg_handle *m = msg;
 	struct smartiod_queue *q = get_queue(s, m->handle, reterr);
@@ -225,7 +176,7 @@ int smartiod_queue_remove(struct smartiod *d, struct smartiod_session *s, const 
 	if (m->flags)
 		return sio_fail(reterr, -EINVAL, "SCIRemoveDMAQueue takes no flags");
 	tell_free(d, q->channel);
-	smartiod_queue_drop(d, &q->o);
+	queue_drop(d, &q->o);
 	smartiod_reply_ok(d, s, msg);
 	return 0;
 }
@@ -274,9 +225,9 @@ static void attached(struct smartiod *d, struct attach_op *t, const struct sio_e
 	};
 
 	if (t->queue->closed || !t->w.op.session || (c && !range_lives(t))) {
-		tell_detach(d, 0, evt->id);
+		smartiod_port_detach(d, 0, evt->id);
 		if (c && range_lives(t))
-			range_forget(d, c, t->range);
+			smartiod_range_forget(d, c, t->range);
 		smartiod_op_error(d, &t->w.op, -ECONNRESET, "the queue or the connection is gone");
 		return;
 	}
@@ -293,7 +244,7 @@ static void attach_step(struct smartiod *d, struct smartiod_op *op, const struct
 	if (a->error) {
 		smartiod_op_error(d, op, a->error, "%s", a->text);
 		if (c && range_lives(t))
-			range_forget(d, c, t->range);
+			smartiod_range_forget(d, c, t->range);
 	} else {
 		attached(d, t, a->msg);
 	}
@@ -324,7 +275,7 @@ static void attach_window(struct smartiod *d, struct smartiod_window_op *w)
 	struct attach_op *t = (struct attach_op *)w;
 	struct smartiod_connection *c = w->connection;
 
-	t->range = t->queue->closed ? NULL : range_new(c, t->queue);
+	t->range = t->queue->closed ? NULL : smartiod_range_new(c, t->queue);
 	if (!t->range) {
 		smartiod_op_error(d, &w->op, t->queue->closed ? -EBADF : -ENOMEM,
 				  t->queue->closed ? "the queue is gone"
@@ -354,7 +305,7 @@ static int attach_connection(struct smartiod *d, struct attach_op *t, struct sma
 			     struct sio_err *reterr)
 {
 	if (c->route != SMARTIOD_REMOTE) {
-		t->range = range_new(c, t->queue);
+		t->range = smartiod_range_new(c, t->queue);
 		if (!t->range)
 			return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
 	}
@@ -409,8 +360,8 @@ static int find_target(struct smartiod_session *s, const struct sio_msg_queue_at
 	return 0;
 }
 
-int smartiod_queue_attach(struct smartiod *d, struct smartiod_session *s, const void *msg,
-			  struct sio_err *reterr)
+static int queue_attach(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			struct sio_err *reterr)
 {
 	const struct sio_msg_queue_attach *m = msg;
 	struct smartiod_queue *q = get_queue(s, m->queue, reterr);
@@ -437,8 +388,8 @@ int smartiod_queue_attach(struct smartiod *d, struct smartiod_session *s, const 
 	return rc;
 }
 
-int smartiod_queue_detach(struct smartiod *d, struct smartiod_session *s, const void *msg,
-			  struct sio_err *reterr)
+static int queue_detach(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			struct sio_err *reterr)
 {
 	const struct sio_msg_queue_detach *m = msg;
 	uint64_t id = sio_from_le64(m->range);
@@ -447,7 +398,7 @@ int smartiod_queue_detach(struct smartiod *d, struct smartiod_session *s, const 
 
 	if (id == 0)
 		return sio_fail(reterr, -EBADF, "there is no range 0");
-	tell_detach(d, s->owner, id);
+	smartiod_port_detach(d, s->owner, id);
 	while ((n = smartiod_tree_after(&s->objects, key))) {
 		struct smartiod_object *o = SMARTIOD_OF(n, struct smartiod_object, by_handle);
 		struct smartiod_connection *c = (struct smartiod_connection *)o;
@@ -457,10 +408,32 @@ int smartiod_queue_detach(struct smartiod *d, struct smartiod_session *s, const 
 			continue;
 		for (struct smartiod_range *g = c->ranges; g; g = g->next)
 			if (g->id == id) {
-				range_forget(d, c, g);
+				smartiod_range_forget(d, c, g);
 				break;
 			}
 	}
 	smartiod_reply_ok(d, s, msg);
 	return 0;
 }
+
+/* ---- the room ---- */
+
+static const struct smartiod_request requests[] = {
+	{SIO_MSG_QUEUE_CREATE, true, queue_create},
+	{SIO_MSG_QUEUE_REMOVE, true, queue_remove},
+	{SIO_MSG_QUEUE_ATTACH, true, queue_attach},
+	{SIO_MSG_QUEUE_DETACH, true, queue_detach},
+	{0, false, NULL},
+};
+
+static const struct smartiod_kind_ops kinds[] = {
+	{SMARTIOD_QUEUE, queue_drop, false},
+	{0, NULL, false},
+};
+
+const struct smartiod_room smartiod_room_dma = {
+	.name = "dma",
+	.requests = requests,
+	.kinds = kinds,
+	.free_all = queue_free_all,
+};

@@ -4,9 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "smartiod/device/device.h"
+#include "smartiod/base/room.h"
 #include "smartiod/interrupt/dint.h"
-#include "smartiod/base/internal.h"
 
 #define CREATE_FLAGS (SCI_FLAG_USE_CALLBACK | SCI_FLAG_FIXED_INTNO | SCI_FLAG_BROADCAST)
 #define PLAIN_FLAGS (SIO_DINT_PLAIN | SCI_FLAG_COUNTING_INT | SCI_FLAG_SHARED_INT)
@@ -81,7 +80,7 @@ static void irq_free(struct smartiod *d, uint64_t irq)
 
 	if (!irq)
 		return;
-	smartiod_device_irq_ends(d, irq);
+	smartiod_irq_ends(d, irq);
 	smartiod_port_tell(d, &req, sizeof(req));
 }
 
@@ -109,10 +108,8 @@ void smartiod_ring_tell_sender(struct smartiod *d, struct smartiod_ring *ring)
 
 	if (!ring->link) /* of before, and its sender is not back */
 		smartiod_ring_end(d, ring);
-	else if (ring->node == d->node)
-		smartiod_dint_link_lost(d, d->node, ring->link);
 	else
-		smartiod_peer_tell(d, ring->node, &msg, sizeof(msg));
+		smartiod_tell(d, ring->node, &msg, sizeof(msg));
 }
 
 void smartiod_dint_publish(struct smartiod *d, struct smartiod_dint *dint)

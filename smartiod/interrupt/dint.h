@@ -3,11 +3,88 @@
 #ifndef SMARTIOD_DINT_H
 #define SMARTIOD_DINT_H
 
-#include "smartiod/base/internal.h"
+#include "smartiod/base/peer.h"
+#include "smartiod/base/session.h"
+#include "smartiod/segment/grant.h"
 
-smartiod_client_fn smartiod_dint_create, smartiod_dint_remove, smartiod_dint_connect,
-	smartiod_dint_disconnect, smartiod_dint_ring_free;
-smartiod_peer_fn smartiod_peer_dint_lookup, smartiod_peer_dint_release, smartiod_peer_dint_event;
+/* One sender's ring, at the receiver. Freed when the sender and the library have let go of it. */
+struct smartiod_ring {
+	struct smartiod_tree_node by_uid; /* in d->rings */
+	struct smartiod_ring *next;	  /* in dint->rings */
+	struct smartiod_dint *dint;
+	uint64_t uid, mem; /* mem: the port's */
+	uint32_t number;   /* the library's: DINT_RING, DINT_RING_FREE */
+	uint32_t node;
+	uint64_t link;			  /* the sender's number */
+	uint64_t memory_grant, irq_grant; /* to the sender's host; 0: none */
+	uint64_t adrift;		  /* was memory_grant, before that host was lost */
+	bool building;			  /* an operation uses it */
+	bool told;			  /* the library knows of it */
+	bool ended;			  /* the sender is gone */
+	bool freed;			  /* the library let go of it, or is gone */
+};
+
+/* One adapter's number. */
+struct smartiod_dint_number {
+	struct smartiod_tree_node node; /* in d->dint_numbers, while the interrupt is published */
+	struct smartiod_dint *dint;
+};
+
+struct smartiod_dint {
+	struct smartiod_object o;
+	struct smartiod_tree_node by_uid; /* in d->dints */
+	struct smartiod_dint_number at[SIO_MAX_ADAPTERS];
+	uint64_t uid, owner, irq; /* owner, irq: the port's */
+	uint32_t adapter;	  /* SIO_DINT_ALL_ADAPTERS: it has its number at all of them */
+	uint32_t number, pid;
+	bool published; /* in d->dint_numbers */
+	bool ready, removed, owner_gone;
+	bool plain; /* an interrupt without data: its rings have no memory, the library has none */
+	bool broadcast; /* for messages to all nodes, too */
+	int trigger_fd; /* for senders on this host */
+	struct smartiod_ring *rings;
+	unsigned n_rings, pins;
+	uint32_t next_ring;
+	/*
+	 * SCI_FLAG_SHARED_INT: the number, its connections and an interrupt of the daemon's own are
+	 * a hub's, which no client has; each owner's interrupt is a member.
+	 */
+	struct smartiod_dint *hub;		     /* member: NULL when it has left */
+	struct smartiod_op *parked;		     /* member: its creation waits for the hub */
+	struct smartiod_dint *members, *next_member; /* hub: those that are in */
+	bool is_hub;
+	int failed;	/* hub: why it will never be ready */
+	int watched_fd; /* hub: what senders count up; -1 */
+};
+
+/* A sender's end. */
+struct smartiod_dint_link {
+	struct smartiod_object o;
+	struct smartiod_tree_node by_id; /* in d->dint_links */
+	uint64_t id, ring_uid;		 /* ring_uid: the receiver's; 0: none yet */
+	uint32_t node, adapter, peer_adapter, number, pid;
+	bool connecting, lost, closed;
+	bool plain;		     /* no ring */
+	uint64_t ring_map, irq_map;  /* the port's; 0: none */
+	uint64_t memory_grant;	     /* the receiver's, of the ring; 0: none */
+	uint64_t start;		     /* of the receiver that gave it */
+	bool unmapping;		     /* the ring: then @unmap gives back the rest */
+	struct smartiod_op unmap;    /* embedded, so that giving back needs no memory */
+	struct smartiod_op *leaving; /* the request that waits for that; NULL: none */
+	/*
+	 * The sender is a device of this host (lender/): it is lost, and is freed, perhaps later.
+	 * NULL: a program.
+	 */
+	void (*of_device)(struct smartiod *d, struct smartiod_dint_link *link);
+	unsigned pins;
+};
+
+/* Of an interrupt: what numbers are numbers of, in seals. */
+static inline uint64_t smartiod_dint_seal_number(bool plain, uint32_t adapter, uint32_t number)
+{
+	return (uint64_t)plain << 63 | (uint64_t)adapter << 32 | number;
+}
+
 /* The receiver lets go of it, or is gone: its senders are told. */
 void smartiod_dint_end(struct smartiod *d, struct smartiod_dint *dint, bool owner_gone);
 /* Its receiver takes no more: lets the sender go, a local one at once (then the ring is gone). */
@@ -78,16 +155,8 @@ struct smartiod_ring *smartiod_ring_again(struct smartiod *d, struct smartiod_di
 void smartiod_ring_end(struct smartiod *d, struct smartiod_ring *ring);
 /* The library lets go of it. */
 void smartiod_ring_free(struct smartiod *d, struct smartiod_ring *ring);
-void smartiod_ring_release(struct smartiod *d, uint32_t node, uint64_t uid);
 /* Its memory, as the port calls it: what a library tells it by after a restart. */
 uint64_t smartiod_ring_key(struct smartiod *d, uint64_t uid);
-/*
- * Its sender is lost, and may still write to it if @grant is the memory's. Else false: nothing was
- * done.
- */
-bool smartiod_ring_adrift(struct smartiod *d, struct smartiod_ring *ring, uint64_t grant);
-/* A grant of it is gone. */
-void smartiod_ring_grant_gone(struct smartiod *d, struct smartiod_ring *ring, uint64_t grant);
 /* A ring on this host for a sender on this host is there (or not): ends @r. */
 void smartiod_dint_link_local(struct smartiod *d, struct smartiod_ring_op *r, int error,
 			      const char *text);
@@ -104,5 +173,11 @@ void smartiod_dint_release(struct smartiod *d, uint32_t node, uint64_t ring);
  * Is a window to this grant of @node, a ring's memory, being made or unmapped, although it is lost?
  */
 bool smartiod_dint_link_has(struct smartiod *d, uint32_t node, uint64_t grant);
+
+/* ---- what clients and peers ask: for the room alone ---- */
+
+smartiod_client_fn smartiod_dint_create, smartiod_dint_remove, smartiod_dint_connect,
+	smartiod_dint_disconnect, smartiod_dint_ring_free;
+smartiod_peer_fn smartiod_peer_dint_lookup, smartiod_peer_dint_release, smartiod_peer_dint_event;
 
 #endif

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "smartiod/interrupt/dint.h"
-#include "smartiod/base/internal.h"
 
 struct hub_op {
 	struct smartiod_op op;

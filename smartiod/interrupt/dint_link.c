@@ -3,9 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "smartiod/device/device.h"
+#include "smartiod/base/room.h"
 #include "smartiod/interrupt/dint.h"
-#include "smartiod/base/internal.h"
 #include "wire/ring.h"
 
 struct link_op {
@@ -63,10 +62,7 @@ void smartiod_dint_release(struct smartiod *d, uint32_t node, uint64_t ring)
 	struct sio_peer_dint_release msg = {.h.type = sio_to_le32(SIO_PEER_DINT_RELEASE),
 					    .ring = sio_to_le64(ring)};
 
-	if (node == d->node)
-		smartiod_ring_release(d, node, ring);
-	else
-		smartiod_peer_tell(d, node, &msg, sizeof(msg));
+	smartiod_tell(d, node, &msg, sizeof(msg));
 }
 
 /*
@@ -172,7 +168,7 @@ static void link_lost(struct smartiod *d, struct smartiod_dint_link *l)
 		return;
 	l->lost = true;
 	if (l->of_device) {
-		smartiod_vector_lost(d, l);
+		l->of_device(d, l);
 		return;
 	}
 	if (!l->connecting)
@@ -189,11 +185,11 @@ void smartiod_dint_link_lost(struct smartiod *d, uint32_t node, uint64_t link)
 		link_lost(d, l);
 }
 
-int smartiod_peer_dint_event(struct smartiod *d, struct smartiod_peer *p, const void *msg,
+int smartiod_peer_dint_event(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			     struct sio_err *reterr)
 {
 	(void)reterr;
-	smartiod_dint_link_lost(d, p->node,
+	smartiod_dint_link_lost(d, from->node,
 				sio_from_le64(((const struct sio_peer_dint_event *)msg)->link));
 	return 0;
 }

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "smartiod/interrupt/dint.h"
-#include "smartiod/base/internal.h"
 #include "wire/ring.h"
 
 #define MAX_RINGS 1024 /* of one interrupt, those that the library drains included */
@@ -62,7 +61,7 @@ void smartiod_ring_end(struct smartiod *d, struct smartiod_ring *ring)
 	ring_check(d, ring);
 }
 
-bool smartiod_ring_adrift(struct smartiod *d, struct smartiod_ring *ring, uint64_t grant)
+static bool ring_adrift(struct smartiod *d, struct smartiod_ring *ring, uint64_t grant)
 {
 	if (ring->memory_grant != grant)
 		return false;
@@ -78,7 +77,7 @@ void smartiod_ring_free(struct smartiod *d, struct smartiod_ring *ring)
 	ring_check(d, ring);
 }
 
-void smartiod_ring_grant_gone(struct smartiod *d, struct smartiod_ring *ring, uint64_t grant)
+static void grant_gone(struct smartiod *d, struct smartiod_ring *ring, uint64_t grant)
 {
 	if (ring->memory_grant == grant)
 		ring->memory_grant = 0;
@@ -88,6 +87,8 @@ void smartiod_ring_grant_gone(struct smartiod *d, struct smartiod_ring *ring, ui
 		ring->adrift = 0;
 	smartiod_ring_end(d, ring);
 }
+
+static const struct smartiod_grant_ops grant_ops = {.gone = grant_gone, .adrift = ring_adrift};
 
 uint64_t smartiod_ring_key(struct smartiod *d, uint64_t uid)
 {
@@ -99,7 +100,7 @@ uint64_t smartiod_ring_key(struct smartiod *d, uint64_t uid)
 	return ring->dint->plain ? ring->dint->irq : ring->mem;
 }
 
-void smartiod_ring_release(struct smartiod *d, uint32_t node, uint64_t uid)
+static void ring_release(struct smartiod *d, uint32_t node, uint64_t uid)
 {
 	struct smartiod_ring *ring =
 		SMARTIOD_OF(smartiod_tree_find(&d->rings, uid), struct smartiod_ring, by_uid);
@@ -308,6 +309,7 @@ static int take_grant(struct smartiod *d, struct smartiod_ring_op *r,
 					    .peer_adapter = r->peer_adapter,
 					    .purpose = SIO_GRANT_CPU,
 					    .ring = r->ring,
+					    .ops = &grant_ops,
 					    .ring_memory = r->state == RING_GRANT_MEMORY};
 	int rc = what.ring_memory ? check_host(d, what.node, reterr) : 0;
 
@@ -368,7 +370,7 @@ void smartiod_ring_step(struct smartiod *d, struct smartiod_op *op, const struct
 
 /* ---- requests ---- */
 
-int smartiod_peer_dint_lookup(struct smartiod *d, struct smartiod_peer *p, const void *msg,
+int smartiod_peer_dint_lookup(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			      struct sio_err *reterr)
 {
 	const struct sio_peer_dint_lookup *m = msg;
@@ -379,30 +381,30 @@ int smartiod_peer_dint_lookup(struct smartiod *d, struct smartiod_peer *p, const
 	struct smartiod_ring_op *r;
 	int rc;
 
-	if (!smartiod_path_up(d, p->node, adapter, peer_adapter))
+	if (!smartiod_path_up(d, from->node, adapter, peer_adapter))
 		return sio_fail(reterr, -ENETDOWN, "no link from adapter %u of %s to adapter %u",
 				adapter, d->host->name, peer_adapter);
 	dint = smartiod_dint_find(d, flags, adapter, sio_from_le32(m->number));
 	if (!dint)
 		return sio_fail(reterr, -ENOENT, "%s has no %s %u on adapter %u", d->host->name,
 				smartiod_dint_word(plain), sio_from_le32(m->number), adapter);
-	r = smartiod_op_new_peer(d, p->node, msg, sizeof(*r), smartiod_ring_step, reterr);
+	r = smartiod_op_new_peer(d, from->node, msg, sizeof(*r), smartiod_ring_step, reterr);
 	if (!r)
 		return reterr->code;
 	r->adapter = adapter;
 	r->peer_adapter = peer_adapter;
-	rc = smartiod_ring_start(d, r, dint, p->node, sio_from_le64(m->link), reterr);
+	rc = smartiod_ring_start(d, r, dint, from->node, sio_from_le64(m->link), reterr);
 	if (rc < 0)
 		smartiod_op_free(d, &r->op);
 	return rc;
 }
 
-int smartiod_peer_dint_release(struct smartiod *d, struct smartiod_peer *p, const void *msg,
-			       struct sio_err *reterr)
+int smartiod_peer_dint_release(struct smartiod *d, const struct smartiod_from *from,
+			       const void *msg, struct sio_err *reterr)
 {
 	(void)reterr;
-	smartiod_ring_release(d, p->node,
-			      sio_from_le64(((const struct sio_peer_dint_release *)msg)->ring));
+	ring_release(d, from->node,
+		     sio_from_le64(((const struct sio_peer_dint_release *)msg)->ring));
 	return 0;
 }
 

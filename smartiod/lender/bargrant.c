@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "smartiod/lender/barview.h"
+#include "smartiod/lender/requests.h"
 
 #define BOTH (SIO_ACCESS_READ | SIO_ACCESS_WRITE)
 
@@ -138,7 +139,8 @@ static struct smartiod_view *find_view(const struct bar_op *b, const struct part
 /* Doorbells are being taken away: nobody gets any before that is over. */
 static bool wait_for_reset(struct bar_op *b)
 {
-	if (b->part[b->at].run.use != SMARTIOD_BAR_DOORBELLS || !b->lend.loan->device->clearing)
+	if (b->part[b->at].run.use != SMARTIOD_BAR_DOORBELLS ||
+	    !b->lend.loan->device->lent->clearing)
 		return false;
 	b->granting = false;
 	b->waiting = true;
@@ -203,7 +205,7 @@ static void granted(struct smartiod *d, struct bar_op *b, const struct smartiod_
 		bar_fail(d, b, -ENETDOWN, "the link to the borrower went down");
 		return;
 	}
-	if (l->device->clearing && p->run.use == SMARTIOD_BAR_DOORBELLS) {
+	if (l->device->lent->clearing && p->run.use == SMARTIOD_BAR_DOORBELLS) {
 		smartiod_port_ungrant(d, evt->id);
 		smartiod_view_put(d, l, p->view);
 		wait_for_reset(b);

@@ -12,8 +12,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "smartiod/base/room.h"
 #include "smartiod/lender/barview.h"
-#include "smartiod/restart/restore.h"
 
 /* ---- views ---- */
 
@@ -164,7 +164,7 @@ static void close_view(struct smartiod *d, struct smartiod_loan *l, struct smart
 			smartiod_grant_cut(d, g->grant);
 	/* Another host's daemon does so when it hears of the reset. */
 	if (l->node == d->node)
-		smartiod_borrow_doorbells_gone(d, l->device, l->id);
+		smartiod_doorbells_gone(d, l->device, l->id);
 }
 
 /* Of before we were started, of whom has not said yet that they are his, and perhaps never does. */

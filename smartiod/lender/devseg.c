@@ -8,11 +8,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "smartiod/restart/restore.h"
+#include "smartiod/lender/lend.h"
+#include "smartiod/lender/requests.h"
 
 static struct smartiod_dev_seg *find(struct smartiod_device *dev, uint64_t private_to, uint32_t id)
 {
-	struct smartiod_dev_seg *s = dev->segs;
+	struct smartiod_dev_seg *s = dev->lent->segs;
 
 	while (s && (s->private_to != private_to || s->id != id))
 		s = s->next;
@@ -24,7 +25,7 @@ static unsigned count_of(const struct smartiod_loan *l)
 {
 	unsigned n = 0;
 
-	for (const struct smartiod_dev_seg *s = l->device->segs; s; s = s->next)
+	for (const struct smartiod_dev_seg *s = l->device->lent->segs; s; s = s->next)
 		n += s->creator == l->id;
 	return n;
 }
@@ -33,7 +34,7 @@ static unsigned count_of(const struct smartiod_loan *l)
 static void drop(struct smartiod *d, struct smartiod_device *dev, struct smartiod_dev_seg *s,
 		 bool owner_gone)
 {
-	struct smartiod_dev_seg **at = &dev->segs;
+	struct smartiod_dev_seg **at = &dev->lent->segs;
 
 	while (*at != s)
 		at = &(*at)->next;
@@ -48,7 +49,7 @@ void smartiod_dev_segs_end(struct smartiod *d, struct smartiod_loan *l)
 {
 	struct smartiod_dev_seg *s, *next;
 
-	for (s = l->device->segs; s; s = next) {
+	for (s = l->device->lent->segs; s; s = next) {
 		next = s->next;
 		if (s->creator == l->id)
 			drop(d, l->device, s, true);
@@ -57,10 +58,10 @@ void smartiod_dev_segs_end(struct smartiod *d, struct smartiod_loan *l)
 
 void smartiod_dev_segs_free(struct smartiod_device *dev)
 {
-	while (dev->segs) {
-		struct smartiod_dev_seg *s = dev->segs;
+	while (dev->lent->segs) {
+		struct smartiod_dev_seg *s = dev->lent->segs;
 
-		dev->segs = s->next;
+		dev->lent->segs = s->next;
 		free(s);
 	}
 }
@@ -71,11 +72,11 @@ bool smartiod_dev_seg_idle(struct smartiod *d, struct smartiod_segment *seg)
 	struct smartiod_tree_node *n;
 	uint64_t key = 0;
 
-	while ((n = smartiod_tree_after(&smartiod_devices(d)->all, key))) {
+	while ((n = smartiod_tree_after(&d->devices, key))) {
 		struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
 
 		key = n->key;
-		for (struct smartiod_dev_seg *s = dev->segs; s; s = s->next)
+		for (struct smartiod_dev_seg *s = dev->lent->segs; s; s = s->next)
 			if (s->segment == seg) {
 				drop(d, dev, s, false);
 				return true;
@@ -107,7 +108,7 @@ static void fill_reply(const struct smartiod_loan *l, const struct smartiod_dev_
 static struct smartiod_dev_seg *by_segment(struct smartiod_device *dev,
 					   const struct smartiod_segment *seg)
 {
-	struct smartiod_dev_seg *s = dev->segs;
+	struct smartiod_dev_seg *s = dev->lent->segs;
 
 	while (s && s->segment != seg)
 		s = s->next;
@@ -222,8 +223,8 @@ int smartiod_lend_dev_seg_create(struct smartiod *d, const struct smartiod_from 
 	s->node = from->node;
 	s->bytes = sio_from_le64(m->bytes);
 	s->uid = sio_from_le64(m->uid);
-	s->next = l->device->segs;
-	l->device->segs = s;
+	s->next = l->device->lent->segs;
+	l->device->lent->segs = s;
 	if (s->uid) {
 		fill_reply(l, s, &rep);
 		smartiod_from_reply(d, from, msg, &rep, sizeof(rep));
@@ -231,7 +232,7 @@ int smartiod_lend_dev_seg_create(struct smartiod *d, const struct smartiod_from 
 	}
 	rc = place_here(d, from, msg, l, s, reterr);
 	if (rc < 0) {
-		l->device->segs = s->next;
+		l->device->lent->segs = s->next;
 		free(s);
 	}
 	return rc;
@@ -264,9 +265,9 @@ int smartiod_dev_seg_again(struct smartiod *d, struct smartiod_loan *l, uint32_t
 	s->node = d->node;
 	s->bytes = s->segment->bytes;
 	s->uid = s->segment->uid;
-	s->next = l->device->segs;
-	l->device->segs = s;
-	smartiod_restore_mapped(d, s->segment); /* for those, too, who are dead and in quarantine */
+	s->next = l->device->lent->segs;
+	l->device->lent->segs = s;
+	smartiod_dma_claim(d, s->segment); /* for those, too, who are dead and in quarantine */
 	return 0;
 }
 
@@ -304,7 +305,7 @@ int smartiod_lend_dev_seg_end(struct smartiod *d, const struct smartiod_from *fr
 	dev = smartiod_device_ours(d, sio_from_le32(m->fdid), reterr);
 	if (!dev)
 		return 0; /* gone, and its directory with it */
-	for (s = dev->segs; s; s = s->next)
+	for (s = dev->lent->segs; s; s = s->next)
 		if (s->node == from->node && !s->segment && s->uid == sio_from_le64(m->uid)) {
 			drop(d, dev, s, false);
 			return 0;

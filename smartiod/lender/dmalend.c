@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "smartiod/lender/lend.h"
+#include "smartiod/lender/requests.h"
 
 enum dma_state { DMA_GRANT, DMA_WINDOW, DMA_GROUP, DMA_REQUESTER, DMA_MAP };
 
@@ -29,13 +30,13 @@ struct smartiod_dma_lend {
  */
 static void keep_loose(struct smartiod *d, struct smartiod_dma *dma)
 {
-	dma->next = smartiod_devices(d)->loose;
-	smartiod_devices(d)->loose = dma;
+	dma->next = d->loose;
+	d->loose = dma;
 }
 
 static void take_loose(struct smartiod *d, struct smartiod_dma *dma)
 {
-	struct smartiod_dma **at = &smartiod_devices(d)->loose;
+	struct smartiod_dma **at = &d->loose;
 
 	while (*at != dma)
 		at = &(*at)->next;
@@ -58,7 +59,7 @@ static void give_back(struct smartiod *d, struct smartiod_dma *dma)
 	if (dma->group && !dma->loan->ended)
 		smartiod_port_free(d, dma->group);
 	if (dma->window)
-		smartiod_requester_put(d, &dma->loan->device->requester[dma->adapter]);
+		smartiod_requester_put(d, &dma->loan->device->lent->requester[dma->adapter]);
 	smartiod_grant_release(d, dma->exporter, dma->grant);
 	if (dma->segment)
 		smartiod_segment_dma_put(d, dma->segment);
@@ -76,7 +77,7 @@ static void unlink_dma(struct smartiod *d, struct smartiod_dma *dma)
 	while (*at != dma)
 		at = &(*at)->next;
 	*at = dma->next;
-	smartiod_tree_remove(&smartiod_devices(d)->dmas, &dma->by_id);
+	smartiod_tree_remove(&d->dmas, &dma->by_id);
 }
 
 void smartiod_dma_release(struct smartiod *d, struct smartiod_dma *dma)
@@ -106,7 +107,7 @@ int smartiod_dma_adopt(struct smartiod *d, struct smartiod_loan *l, const struct
 	dma->adopted = true;
 	dma->next = l->dmas;
 	l->dmas = dma;
-	smartiod_tree_add(&smartiod_devices(d)->dmas, &dma->by_id, e->id);
+	smartiod_tree_add(&d->dmas, &dma->by_id, e->id);
 	return 0;
 }
 
@@ -240,7 +241,7 @@ static void dma_done(struct smartiod *d, struct smartiod_dma_lend *m,
 	take_loose(d, dma);
 	dma->next = l->dmas;
 	l->dmas = dma;
-	smartiod_tree_add(&smartiod_devices(d)->dmas, &dma->by_id, evt->id);
+	smartiod_tree_add(&d->dmas, &dma->by_id, evt->id);
 	if (!l->ended) {
 		smartiod_lend_done(d, &m->lend, &rep, sizeof(rep), NULL, 0);
 		return;
@@ -255,8 +256,8 @@ static void dma_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 	struct smartiod_dma *dma = m->dma;
 
 	if (m->state == DMA_REQUESTER) {
-		smartiod_requester_answer(d, &m->lend.loan->device->requester[dma->adapter], a,
-					  &m->user);
+		smartiod_requester_answer(d, &m->lend.loan->device->lent->requester[dma->adapter],
+					  a, &m->user);
 		return;
 	}
 	if (a->error) {
@@ -461,8 +462,7 @@ int smartiod_lend_dma_unmap(struct smartiod *d, const struct smartiod_from *from
 	l = smartiod_loan_get(d, from, sio_from_le32(m->fdid), sio_from_le64(m->borrower), reterr);
 	if (!l)
 		return reterr->code;
-	dma = SMARTIOD_OF(smartiod_tree_find(&smartiod_devices(d)->dmas, req.id),
-			  struct smartiod_dma, by_id);
+	dma = SMARTIOD_OF(smartiod_tree_find(&d->dmas, req.id), struct smartiod_dma, by_id);
 	if (dma && dma->loan == l && dma->unmapping)
 		return sio_fail(reterr, -EBUSY, "%s: mapping %" PRIu64 " is being unmapped",
 				l->device->topo->name, (uint64_t)req.id);
@@ -486,6 +486,101 @@ int smartiod_lend_dma_unmap(struct smartiod *d, const struct smartiod_from *from
 
 void smartiod_dma_free_all(struct smartiod *d)
 {
-	while (smartiod_devices(d)->loose)
-		forget(d, smartiod_devices(d)->loose);
+	while (d->loose)
+		forget(d, d->loose);
+}
+
+/* ---- who else has what is mapped ---- */
+
+/* Calls @fn for all that maps memory of @node, what an operation is still making included. */
+static void each_dma(struct smartiod *d, uint32_t node, void (*fn)(struct smartiod_dma *dma))
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->dmas, key))) {
+		struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
+
+		key = n->key;
+		if (dma->exporter == node)
+			fn(dma);
+	}
+	for (struct smartiod_dma *dma = d->loose; dma; dma = dma->next)
+		if (dma->exporter == node)
+			fn(dma);
+}
+
+static void set_lost(struct smartiod_dma *dma)
+{
+	dma->lost = true;
+}
+
+/* The grant is still ours to give back, as soon as its exporter can be talked to. */
+void smartiod_dma_node_down(struct smartiod *d, uint32_t node)
+{
+	each_dma(d, node, set_lost);
+}
+
+static void forget_grant(struct smartiod_dma *dma)
+{
+	dma->grant = 0;
+}
+
+bool smartiod_dma_has_grant(struct smartiod *d, uint32_t node, uint64_t grant)
+{
+	for (struct smartiod_tree_node *n = smartiod_tree_after(&d->dmas, 0); n;
+	     n = smartiod_tree_after(&d->dmas, n->key)) {
+		const struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
+
+		if (dma->exporter == node && dma->grant == grant)
+			return true;
+	}
+	for (const struct smartiod_dma *dma = d->loose; dma; dma = dma->next)
+		if (dma->exporter == node && dma->grant == grant)
+			return true;
+	return false;
+}
+
+void smartiod_dma_new_start(struct smartiod *d, uint32_t node)
+{
+	each_dma(d, node, forget_grant);
+}
+
+static unsigned count_own(const struct smartiod_dma *dma, const struct smartiod *d,
+			  const struct smartiod_segment *seg)
+{
+	return dma->segment == seg && dma->loan->node == d->node && !dma->loan->ended;
+}
+
+unsigned smartiod_dma_own_mappings(struct smartiod *d, const struct smartiod_segment *seg)
+{
+	struct smartiod_tree_node *n;
+	unsigned found = 0;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->dmas, key))) {
+		key = n->key;
+		found += count_own(SMARTIOD_OF(n, struct smartiod_dma, by_id), d, seg);
+	}
+	for (const struct smartiod_dma *dma = d->loose; dma; dma = dma->next)
+		found += count_own(dma, d, seg);
+	return found;
+}
+
+void smartiod_dma_claim(struct smartiod *d, struct smartiod_segment *seg)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	if (d->world != SIO_WORLD_SHIM || !seg->mem)
+		return;
+	while ((n = smartiod_tree_after(&d->dmas, key))) {
+		struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
+
+		key = n->key;
+		if (dma->target == seg->mem && !dma->segment) {
+			dma->segment = seg;
+			smartiod_segment_dma_get(seg);
+		}
+	}
 }

@@ -11,8 +11,7 @@
 #include <stdlib.h>
 
 #include "smartiod/lender/lend.h"
-
-/* ---- the lender's side ---- */
+#include "smartiod/lender/requests.h"
 
 int smartiod_hold_add(struct smartiod_dma *dma, uint32_t node, struct sio_err *reterr)
 {
@@ -118,7 +117,7 @@ int smartiod_lend_hold(struct smartiod *d, const struct smartiod_from *from, con
 	if (m->bytes == 0)
 		return sio_fail(reterr, -EINVAL, "%s: a queue has at least 1 byte",
 				l->device->topo->name);
-	if (l->device->clearing)
+	if (l->device->lent->clearing)
 		return sio_fail(reterr, -EBUSY, "%s is being reset", l->device->topo->name);
 	dma = find(d, l->device, sio_from_le64(m->of), sio_from_le64(m->ioaddr),
 		   sio_from_le64(m->bytes), reterr);
@@ -138,7 +137,7 @@ int smartiod_lend_hold(struct smartiod *d, const struct smartiod_from *from, con
 static struct smartiod_dma *held(struct smartiod *d, const struct smartiod_device *dev,
 				 uint64_t number)
 {
-	struct smartiod_tree_node *n = smartiod_tree_find(&smartiod_devices(d)->dmas, number);
+	struct smartiod_tree_node *n = smartiod_tree_find(&d->dmas, number);
 	struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
 
 	return dma && dma->loan->device == dev ? dma : NULL;
@@ -169,8 +168,8 @@ int smartiod_lend_unhold(struct smartiod *d, const struct smartiod_from *from, c
  * A hold that no program heard of. Who asked for it may have ended, or let go of the registers;
  * what counts is that its node has one, and that the device's queues have not been ended since.
  */
-int smartiod_peer_hold_release(struct smartiod *d, struct smartiod_peer *p, const void *msg,
-			       struct sio_err *reterr)
+int smartiod_peer_hold_release(struct smartiod *d, const struct smartiod_from *from,
+			       const void *msg, struct sio_err *reterr)
 {
 	const struct sio_peer_hold_release *m = msg;
 	struct smartiod_device *dev = smartiod_device_known(d, sio_from_le32(m->fdid));
@@ -178,7 +177,7 @@ int smartiod_peer_hold_release(struct smartiod *d, struct smartiod_peer *p, cons
 
 	(void)reterr;
 	if (dma && dev->generation == sio_from_le32(m->generation))
-		let_go(dma, p->node, false);
+		let_go(dma, from->node, false);
 	return 0;
 }
 
@@ -187,69 +186,11 @@ void smartiod_holds_end(struct smartiod *d, struct smartiod_device *dev)
 	struct smartiod_tree_node *n;
 	uint64_t key = 0;
 
-	while ((n = smartiod_tree_after(&smartiod_devices(d)->dmas, key))) {
+	while ((n = smartiod_tree_after(&d->dmas, key))) {
 		struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
 
 		key = n->key;
 		if (dma->loan->device == dev)
 			smartiod_holds_drop(dma);
 	}
-}
-
-/* ---- the borrower's side ---- */
-
-void smartiod_hold_late(struct smartiod *d, uint32_t node, const struct sio_prep_hold *rep)
-{
-	struct sio_peer_hold_release msg = {.h.type = sio_to_le32(SIO_PEER_HOLD_RELEASE),
-					    .hold = rep->hold,
-					    .fdid = rep->fdid,
-					    .generation = rep->generation};
-
-	smartiod_peer_tell(d, node, &msg, sizeof(msg));
-}
-
-static void hold_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
-{
-	struct smartiod_borrow *b = ((struct smartiod_borrow_op *)op)->borrow;
-	struct sio_rep_dev_hold rep = {.hold = 0};
-
-	if (a->error) {
-		smartiod_op_error(d, op, a->error, "%s", a->text);
-	} else {
-		rep.hold = ((const struct sio_prep_hold *)a->msg)->hold;
-		smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
-	}
-	smartiod_op_free(d, op);
-	smartiod_borrow_unpin(d, b);
-}
-
-int smartiod_dev_hold(struct smartiod *d, struct smartiod_session *s, const void *msg,
-		      struct sio_err *reterr)
-{
-	const struct sio_msg_dev_hold *m = msg;
-	struct smartiod_borrow *b = smartiod_borrow_get(s, sio_from_le32(m->device), reterr);
-	struct sio_peer_hold request = {.h.type = sio_to_le32(SIO_PEER_HOLD),
-					.of = m->borrower,
-					.ioaddr = m->ioaddr,
-					.bytes = m->bytes};
-
-	if (!b)
-		return reterr->code;
-	request.borrower = sio_to_le64(b->id);
-	request.fdid = sio_to_le32(b->device->fdid);
-	return smartiod_borrow_ask(d, s, msg, b, hold_step, &request, sizeof(request), reterr);
-}
-
-int smartiod_dev_unhold(struct smartiod *d, struct smartiod_session *s, const void *msg,
-			struct sio_err *reterr)
-{
-	const struct sio_msg_dev_unhold *m = msg;
-	struct smartiod_borrow *b = smartiod_borrow_get(s, sio_from_le32(m->device), reterr);
-	struct sio_peer_unhold request = {.h.type = sio_to_le32(SIO_PEER_UNHOLD), .hold = m->hold};
-
-	if (!b)
-		return reterr->code;
-	request.borrower = sio_to_le64(b->id);
-	request.fdid = sio_to_le32(b->device->fdid);
-	return smartiod_borrow_ask(d, s, msg, b, NULL, &request, sizeof(request), reterr);
 }

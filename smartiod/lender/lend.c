@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Between a borrower's side and its lender's, in one daemon or in two. */
+/* A lender's operations: who asked, and how they are answered, in this daemon or in another. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,67 +7,6 @@
 #include <string.h>
 
 #include "smartiod/lender/lend.h"
-
-static const struct {
-	uint32_t type;
-	smartiod_lend_fn *fn;
-} handlers[] = {
-	{SIO_PEER_BORROW, smartiod_lend_borrow},
-	{SIO_PEER_RETURN, smartiod_lend_return},
-	{SIO_PEER_RELEASE_EXCLUSIVE, smartiod_lend_release_exclusive},
-	{SIO_PEER_BORROW_END, smartiod_lend_borrow_end},
-	{SIO_PEER_DEV_SEG_CREATE, smartiod_lend_dev_seg_create},
-	{SIO_PEER_DEV_SEG_LOOKUP, smartiod_lend_dev_seg_lookup},
-	{SIO_PEER_DEV_SEG_END, smartiod_lend_dev_seg_end},
-	{SIO_PEER_BAR_GRANT, smartiod_lend_bar_grant},
-	{SIO_PEER_BAR_RELEASE, smartiod_lend_bar_release},
-	{SIO_PEER_DMA_MAP, smartiod_lend_dma_map},
-	{SIO_PEER_DMA_UNMAP, smartiod_lend_dma_unmap},
-	{SIO_PEER_SETTLED, smartiod_lend_settled},
-	{SIO_PEER_RESET, smartiod_lend_reset},
-	{SIO_PEER_HOLD, smartiod_lend_hold},
-	{SIO_PEER_UNHOLD, smartiod_lend_unhold},
-	{SIO_PEER_VECTOR, smartiod_lend_vector},
-	{SIO_PEER_UNVECTOR, smartiod_lend_unvector},
-};
-
-static int ask_ourselves(struct smartiod *d, struct smartiod_op *op, const void *msg,
-			 struct sio_err *reterr)
-{
-	struct smartiod_from from = {.node = d->node, .back = op};
-	uint32_t type = sio_from_le32(((const struct sio_msg *)msg)->type);
-
-	for (size_t i = 0; i < sizeof(handlers) / sizeof(handlers[0]); i++)
-		if (handlers[i].type == type)
-			return handlers[i].fn(d, &from, msg, reterr);
-	return sio_fail(reterr, -EPROTO, "no lender serves request %u", type);
-}
-
-void smartiod_lender_ask(struct smartiod *d, struct smartiod_op *op, uint32_t node, void *msg,
-			 size_t len)
-{
-	struct sio_err err = {.text = "the lender cannot be reached"};
-	struct smartiod_answer a = {.text = err.text};
-
-	if (node == d->node)
-		a.error = ask_ourselves(d, op, msg, &err);
-	else
-		a.error = smartiod_peer_ask(d, op, node, msg, len);
-	if (a.error == 0)
-		return;
-	a.reason = sio_err_reason(&err, a.error);
-	smartiod_op_step(d, op, &a);
-}
-
-void smartiod_lender_tell(struct smartiod *d, uint32_t node, void *msg, size_t len)
-{
-	struct sio_err err;
-
-	if (node == d->node)
-		ask_ourselves(d, NULL, msg, &err);
-	else
-		smartiod_peer_tell(d, node, msg, len);
-}
 
 void *smartiod_lend_new(struct smartiod *d, const struct smartiod_from *from, const void *request,
 			size_t size, struct smartiod_loan *loan, smartiod_step *step,
@@ -147,45 +86,3 @@ void smartiod_lend_fail(struct smartiod *d, struct smartiod_lend *lend, int erro
 	if (back)
 		smartiod_op_step(d, back, &a);
 }
-
-void smartiod_from_reply(struct smartiod *d, const struct smartiod_from *from, const void *request,
-			 void *msg, size_t len)
-{
-	const struct sio_msg *h = request;
-	struct smartiod_answer a = {.text = "", .msg = msg, .len = len};
-
-	if (from->back)
-		smartiod_op_step(d, from->back, &a);
-	else
-		smartiod_peer_reply(d, from->node, sio_from_le32(h->type), sio_from_le32(h->id),
-				    msg, len);
-}
-
-/* ---- the same, asked by peers ---- */
-
-#define FROM_PEER(name)                                                                            \
-	int smartiod_peer_##name(struct smartiod *d, struct smartiod_peer *p, const void *msg,     \
-				 struct sio_err *reterr)                                           \
-	{                                                                                          \
-		struct smartiod_from from = {.node = p->node};                                     \
-                                                                                                   \
-		return smartiod_lend_##name(d, &from, msg, reterr);                                \
-	}
-
-FROM_PEER(borrow)
-FROM_PEER(return )
-FROM_PEER(release_exclusive)
-FROM_PEER(borrow_end)
-FROM_PEER(dev_seg_create)
-FROM_PEER(dev_seg_lookup)
-FROM_PEER(dev_seg_end)
-FROM_PEER(bar_grant)
-FROM_PEER(bar_release)
-FROM_PEER(dma_map)
-FROM_PEER(dma_unmap)
-FROM_PEER(settled)
-FROM_PEER(reset)
-FROM_PEER(hold)
-FROM_PEER(unhold)
-FROM_PEER(vector)
-FROM_PEER(unvector)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside the device half of smartiod. Each request about a device goes to its lender's daemon; the
- * borrower's daemon asks it by the same messages (wire/peer.h), whether that is another host's or
- * itself. So there is one lender's side (loan.c, bargrant.c, barview.c, dmalend.c, devseg.c,
- * quarantine.c, reset.c) and one borrower's side (borrow.c, barmap.c, dmamap.c), and lend.c between
- * them; hold.c has both sides of its two requests.
+ * The lender's side of a borrow. Each request about a device goes to its lender's daemon as a
+ * message of wire/peer.h, whether that is another host's or this one (room.h: smartiod_ask()). A
+ * file for each thing that a borrow has: loan.c, bargrant.c, barview.c, dmalend.c, devseg.c,
+ * vector.c, hold.c, quarantine.c, reset.c.
  */
 #ifndef SMARTIOD_LEND_H
 #define SMARTIOD_LEND_H
 
-#include "core/devstate.h"
-#include "core/ledger.h"
+#include "smartiod/base/leftover.h"
+#include "smartiod/base/peer.h"
 #include "smartiod/device/device.h"
-#include "smartiod/base/internal.h"
+#include "smartiod/interrupt/dint.h"
+#include "smartiod/segment/segment.h"
 
 struct smartiod_lend;
 struct smartiod_loan;
@@ -36,12 +36,6 @@ struct smartiod_requester_user {
 		     const struct smartiod_answer *a);
 };
 
-/* What the cluster counts resets of a device by: even. The port counts them, and outlives us. */
-static inline uint32_t smartiod_generation(uint64_t of_port)
-{
-	return (uint32_t)of_port * 2;
-}
-
 /* Memory that belongs to a device, at the lender: where it is. */
 struct smartiod_dev_seg {
 	struct smartiod_dev_seg *next; /* of the device */
@@ -50,12 +44,6 @@ struct smartiod_dev_seg {
 	uint32_t id, node;
 	uint64_t uid, bytes;
 	struct smartiod_segment *segment; /* on this host; else NULL */
-};
-
-/* Who asks a lender: a peer's node, or, on its own host, the operation that goes on. */
-struct smartiod_from {
-	uint32_t node;
-	struct smartiod_op *back;
 };
 
 /* A lender's operation: flows embed it as their first member. */
@@ -91,7 +79,6 @@ struct smartiod_waiter {
 
 /* The lender's own resets of a device. */
 struct smartiod_reset {
-	enum sio_dev_state state;
 	struct smartiod_word word; /* embedded, so that a reset needs no memory */
 	bool waits;		   /* for the time to try again */
 	bool forced;		   /* although somebody uses it */
@@ -103,19 +90,8 @@ struct smartiod_reset {
 	struct smartiod_waiter *waiting;
 };
 
-/* A device of the cluster, ours or another host's: of the topology, or found at a real port. */
-struct smartiod_device {
-	struct smartiod_tree_node by_fdid;
-	uint32_t fdid, node;
-	const struct sio_topo_device *topo;
-	struct sio_topo_device found; /* topo leads here if the topology does not know it */
-	bool present;		      /* its host is up and offers it */
-	bool fresh; /* ours: nobody had it since it came; borrows of before are of another */
-	uint32_t generation; /* smartiod_generation() of the port's; goes up when queues are gone */
-	struct sio_rep_dev_list info; /* what DEV_LIST tells, but for adapter */
-	/* Ours only. */
-	struct sio_evt_device port;
-	struct sio_ledger ledger;
+/* What the lender keeps with each of its devices. */
+struct smartiod_lent {
 	struct smartiod_requester requester[SIO_MAX_ADAPTERS];
 	struct smartiod_dev_seg *segs;
 	struct smartiod_vector *vectors;
@@ -206,98 +182,7 @@ struct smartiod_loan {
 	unsigned pins; /* operations in progress */
 };
 
-/* Borrower: what a client has a handle of. */
-struct smartiod_borrow {
-	struct smartiod_object o;
-	struct smartiod_borrow *next; /* of devices */
-	struct smartiod_device *device;
-	uint64_t id; /* the lender's number; 0: not yet */
-	uint32_t node;
-	bool lost;	     /* the lender is gone */
-	bool ended;	     /* returned, or the client is gone */
-	uint32_t generation; /* RESTORED: the device's when the client last heard of it */
-	unsigned users;	     /* BAR connections, DMA maps */
-	unsigned pins;	     /* operations in progress */
-	struct smartiod_placed *placed;
-	struct smartiod_bar_map *maps;	 /* of its BARs */
-	struct smartiod_dma_handle *dma; /* of segments for it */
-};
-/* Borrower: a device segment that lies in this host's memory. */
-struct smartiod_placed {
-	struct smartiod_placed *next;
-	struct smartiod_segment *segment;
-};
-
-/* Borrower: what a struct smartiod_map of a BAR has at port and lender. */
-struct smartiod_bar_piece {
-	uint64_t view, grant; /* the lender's */
-	uint64_t map;	      /* our port's; 0: none */
-	bool released;	      /* the lender was told that its address is nobody's */
-	bool doorbells;
-	bool gone;		     /* they are: a reset took them away */
-	struct smartiod_op unmap;    /* embedded, so that giving back needs no memory; */
-	struct smartiod_bar_map *of; /* whose it is; NULL: never asked for */
-	uint64_t watch;		     /* our port's; 0: none */
-	int fd;			     /* of map; -1 */
-	uint64_t fd_offset;
-	uint64_t offset, bytes; /* in the segment */
-};
-struct smartiod_bar_map {
-	struct smartiod_bar_map *next; /* of the borrow */
-	struct smartiod_borrow *borrow;
-	struct smartiod_connection *connection; /* NULL: closed */
-	uint32_t adapter, peer_adapter;		/* the way to the lender */
-	uint64_t start;				/* of the lender, when it granted; 0: we are */
-	bool closed; /* kept by @unmapping, pieces that the port unmaps */
-	unsigned unmapping;
-	unsigned n;
-	struct smartiod_bar_piece piece[SIO_MAP_PIECES];
-};
-
-/* Borrower: a client's DMA map. */
-struct smartiod_dma_handle {
-	struct smartiod_object o;
-	struct smartiod_dma_handle *next; /* of the borrow */
-	struct smartiod_borrow *borrow;
-	struct smartiod_connection *connection; /* pinned; NULL: a local segment */
-	uint64_t map;				/* the lender's number; 0: not yet */
-	bool busy;				/* an operation has it */
-};
-
-struct smartiod_devices {
-	struct smartiod_tree all;   /* by fdid */
-	struct smartiod_tree loans; /* by id */
-	struct smartiod_tree dmas;  /* by the port's id */
-	struct smartiod_borrow *borrows;
-	struct smartiod_dma *loose; /* see dmalend.c */
-	uint32_t last_loan;
-	unsigned n_found; /* devices of ours that the topology does not know */
-};
-
-static inline struct smartiod_devices *smartiod_devices(struct smartiod *d)
-{
-	return d->devices;
-}
-
 /* ---- lend.c ---- */
-
-/* Handlers of requests to a lender. 0: answered, or an operation will; -errno with a text. */
-typedef int smartiod_lend_fn(struct smartiod *d, const struct smartiod_from *from, const void *msg,
-			     struct sio_err *reterr);
-smartiod_lend_fn smartiod_lend_borrow, smartiod_lend_return, smartiod_lend_release_exclusive,
-	smartiod_lend_borrow_end, smartiod_lend_dev_seg_create, smartiod_lend_dev_seg_lookup,
-	smartiod_lend_dev_seg_end, smartiod_lend_bar_grant, smartiod_lend_bar_release,
-	smartiod_lend_dma_map, smartiod_lend_dma_unmap, smartiod_lend_settled, smartiod_lend_reset,
-	smartiod_lend_hold, smartiod_lend_unhold, smartiod_lend_vector, smartiod_lend_unvector;
-
-/*
- * Send request @msg to the lender @node; op->step gets the answer, or why there is none, perhaps
- * before this returns: the caller touches nothing afterwards.
- */
-void smartiod_lender_ask(struct smartiod *d, struct smartiod_op *op, uint32_t node, void *msg,
-			 size_t len);
-/* News. */
-void smartiod_lender_tell(struct smartiod *d, uint32_t node, void *msg, size_t len);
 
 void *smartiod_lend_new(struct smartiod *d, const struct smartiod_from *from, const void *request,
 			size_t size, struct smartiod_loan *loan, smartiod_step *step,
@@ -309,29 +194,6 @@ void smartiod_lend_done(struct smartiod *d, struct smartiod_lend *lend, void *ms
 void smartiod_lend_ok(struct smartiod *d, struct smartiod_lend *lend);
 void smartiod_lend_fail(struct smartiod *d, struct smartiod_lend *lend, int error, const char *fmt,
 			...) __attribute__((format(printf, 4, 5)));
-/* An answer without an operation. */
-void smartiod_from_reply(struct smartiod *d, const struct smartiod_from *from, const void *request,
-			 void *msg, size_t len);
-
-/* ---- device.c ---- */
-
-struct smartiod_device *smartiod_device_find(struct smartiod *d, uint32_t fdid,
-					     struct sio_err *reterr);
-/* The same, also if it is not there now; NULL: no device of the cluster has that id. */
-struct smartiod_device *smartiod_device_known(struct smartiod *d, uint32_t fdid);
-/* A device of this host, for a request to the lender. */
-struct smartiod_device *smartiod_device_ours(struct smartiod *d, uint32_t fdid,
-					     struct sio_err *reterr);
-/* The device of ours that the port calls @id and has opened; NULL. */
-struct smartiod_device *smartiod_device_by_port(struct smartiod *d, uint64_t id);
-/* What others are told of it, from what the port said. */
-void smartiod_device_describe(struct smartiod *d, struct smartiod_device *dev);
-/* Open a device that came to the port. */
-void smartiod_device_look(struct smartiod *d, uint64_t id);
-/* Tell all peers how it is now. */
-void smartiod_device_announce(struct smartiod *d, struct smartiod_device *dev);
-void smartiod_device_info(struct smartiod *d, struct smartiod_device *dev,
-			  struct sio_rep_dev_list *ret);
 
 /* ---- loan.c ---- */
 
@@ -344,7 +206,11 @@ struct smartiod_loan *smartiod_loan_get_holder(struct smartiod *d, const struct 
 struct smartiod_loan *smartiod_loan_find(struct smartiod *d, uint64_t id);
 /* The one whose port owner is @owner. */
 struct smartiod_loan *smartiod_loan_by_owner(struct smartiod *d, uint64_t owner);
+/* ---- loan_end.c ---- */
+
 void smartiod_loan_end(struct smartiod *d, struct smartiod_loan *loan);
+/* The port ended the owner: what the device can still reach is known. The caller has it pinned. */
+void smartiod_loan_closed(struct smartiod *d, struct smartiod_loan *loan);
 /* Those of a device that is gone end, and so do their quarantines; the borrowers are told. */
 void smartiod_loans_device_gone(struct smartiod *d, struct smartiod_device *dev);
 /* Its owner has ended, and not by our word. */
@@ -352,6 +218,7 @@ void smartiod_loan_owner_gone(struct smartiod *d, struct smartiod_loan *loan);
 /* The first loan with an id greater than @after; of all devices. */
 struct smartiod_loan *smartiod_loan_after(struct smartiod *d, uint64_t after);
 void smartiod_loan_unpin(struct smartiod *d, struct smartiod_loan *loan);
+void smartiod_loan_free(struct smartiod *d, struct smartiod_loan *loan);
 /* Frees it when nothing is left of it. */
 void smartiod_loan_check(struct smartiod *d, struct smartiod_loan *loan);
 void smartiod_loan_node_down(struct smartiod *d, uint32_t node);
@@ -361,19 +228,24 @@ void smartiod_loan_link_lost(struct smartiod *d, uint32_t node);
 void smartiod_loan_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			     uint32_t peer_adapter);
 void smartiod_loan_free_all(struct smartiod *d);
-
-/* ---- adopt.c ---- */
-
+/* OWNER_GONE of @owner, which may be a loan's. */
+void smartiod_lender_owner_gone(struct smartiod *d, uint64_t owner);
 /*
- * On a real host a daemon may die and another one start while borrowers go on. Find what the port
- * still has of borrows; then smartiod_start_done(), or smartiod_fatal().
+ * The cookie of a borrow's owner at the port: the number that is the borrow's within this boot, the
+ * port's id of the device, and how it was asked for. That of a session's owner is
+ * SMARTIOD_COOKIE_SESSION and its secret, or nothing above bit 31.
  */
-void smartiod_adopt_start(struct smartiod *d);
-/* What an owner's user_cookie must say for that. */
-uint64_t smartiod_adopt_cookie(const struct smartiod_loan *loan, bool exclusive);
-bool smartiod_adopt_has_vector(const struct smartiod_device *dev, uint32_t number);
+#define SMARTIOD_COOKIE_EXCLUSIVE (1ULL << 63)
+uint64_t smartiod_loan_cookie(const struct smartiod_loan *loan, bool exclusive);
+
+/* ---- old_vector.c: vectors of before we were started ---- */
+
+bool smartiod_old_vector_has(const struct smartiod_device *dev, uint32_t number);
 /* The port silenced the loan's vectors. */
-void smartiod_adopt_vectors_end(struct smartiod_loan *loan);
+void smartiod_old_vectors_end(struct smartiod_loan *loan);
+
+/* An interrupt of ours is about to go: none of them may keep it. */
+void smartiod_old_vectors_irq_ends(struct smartiod *d, uint64_t irq);
 
 /* ---- barview.c ---- */
 
@@ -406,8 +278,17 @@ int smartiod_dma_adopt(struct smartiod *d, struct smartiod_loan *loan,
 void smartiod_dma_drop(struct smartiod *d, struct smartiod_dma *dma);
 /* The device has let go of it (or never could reach it): give all back. */
 void smartiod_dma_release(struct smartiod *d, struct smartiod_dma *dma);
-/* adrift.c: the host whose memory they reach is lost. */
+/* What is mapped of @node that others may still ask for: the host is lost, or has started anew. */
 void smartiod_dma_node_down(struct smartiod *d, uint32_t node);
+void smartiod_dma_new_start(struct smartiod *d, uint32_t node);
+bool smartiod_dma_has_grant(struct smartiod *d, uint32_t node, uint64_t grant);
+/* Mappings of @seg for devices of this host, by living programs of this host. */
+unsigned smartiod_dma_own_mappings(struct smartiod *d, const struct smartiod_segment *seg);
+/*
+ * Mappings of before that no library has claimed: @seg, a segment again, or one that ends, is not
+ * freed under them.
+ */
+void smartiod_dma_claim(struct smartiod *d, struct smartiod_segment *seg);
 void smartiod_dma_free_all(struct smartiod *d);
 
 /*
@@ -438,14 +319,11 @@ int smartiod_vector_again(struct smartiod *d, struct smartiod_loan *loan, uint32
 			  struct sio_err *reterr);
 /* Vectors of before that nobody wants end. */
 void smartiod_vectors_drop(struct smartiod *d, struct smartiod_loan *loan);
-/* A vector that was waited for too long. */
-void smartiod_vector_late(struct smartiod *d, uint32_t node, const struct sio_prep_vector *rep);
 
 /* ---- devseg.c ---- */
 
 void smartiod_dev_segs_end(struct smartiod *d, struct smartiod_loan *loan);
 void smartiod_dev_segs_free(struct smartiod_device *dev);
-struct smartiod_leftover;
 /* A device segment of before, which @loan made. */
 int smartiod_dev_seg_again(struct smartiod *d, struct smartiod_loan *loan, uint32_t id,
 			   uint32_t memtype, struct smartiod_leftover *l, struct sio_err *reterr);
@@ -488,6 +366,8 @@ void smartiod_reset_borrow_over(struct smartiod *d, struct smartiod_device *dev)
 void smartiod_reset_check(struct smartiod *d, struct smartiod_device *dev);
 void smartiod_reset_over(struct smartiod *d, struct smartiod_device *dev, int error,
 			 const char *text);
+/* The daemon's normal life begins: resets that waited for that. */
+void smartiod_resets_ready(struct smartiod *d);
 /* It was opened at the port. @fresh: nobody had it since it came. */
 void smartiod_reset_opened(struct smartiod *d, struct smartiod_device *dev, bool fresh);
 void smartiod_reset_device_gone(struct smartiod *d, struct smartiod_device *dev);
@@ -507,73 +387,5 @@ uint32_t smartiod_hold_count(const struct smartiod_dma *dma);
 void smartiod_holds_drop(struct smartiod_dma *dma);
 /* The device has no queue any more. */
 void smartiod_holds_end(struct smartiod *d, struct smartiod_device *dev);
-/* A hold that was waited for too long. */
-void smartiod_hold_late(struct smartiod *d, uint32_t node, const struct sio_prep_hold *rep);
-
-/* ---- borrow.c ---- */
-
-struct smartiod_borrow *smartiod_borrow_get(struct smartiod_session *s, uint32_t handle,
-					    struct sio_err *reterr);
-void smartiod_borrow_unpin(struct smartiod *d, struct smartiod_borrow *b);
-/* A request of a client that its lender answers. */
-struct smartiod_borrow_op {
-	struct smartiod_op op;
-	struct smartiod_borrow *borrow; /* pinned */
-};
-/*
- * Ask the lender; @step gets the answer, ends the operation and unpins. NULL: it is yes or no
- * alone.
- */
-int smartiod_borrow_ask(struct smartiod *d, struct smartiod_session *s, const void *request,
-			struct smartiod_borrow *b, smartiod_step *step, void *msg, size_t len,
-			struct sio_err *reterr);
-/* With a handle of @s, pinned. NULL with *reterr. */
-struct smartiod_borrow *smartiod_borrow_new(struct smartiod *d, struct smartiod_session *s,
-					    struct smartiod_device *dev, struct sio_err *reterr);
-/* placed.c: a connection to a BAR; NULL with *reterr. */
-struct smartiod_connection *smartiod_connect_bar(struct smartiod *d, struct smartiod_session *s,
-						 struct smartiod_borrow *b, uint32_t bar,
-						 struct sio_err *reterr);
-void smartiod_borrow_unuse(struct smartiod *d, struct smartiod_borrow *b);
-void smartiod_borrow_node_down(struct smartiod *d, uint32_t node);
-/* The last path to it is down: the same, and it is told. */
-void smartiod_borrow_link_lost(struct smartiod *d, uint32_t node);
-void smartiod_borrow_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
-			       uint32_t peer_adapter);
-void smartiod_borrow_device_gone(struct smartiod *d, struct smartiod_device *dev);
-/* The lender, @node, says that it has ended borrow @id. */
-void smartiod_borrow_lost(struct smartiod *d, uint32_t node, uint64_t id);
-/* An event of the lender for borrow @id of @dev. */
-void smartiod_borrow_event(struct smartiod *d, struct smartiod_device *dev, uint64_t id,
-			   uint32_t event, uint64_t gone);
-/* A reset of @dev took its doorbells away: from borrow @id. */
-void smartiod_borrow_doorbells_gone(struct smartiod *d, struct smartiod_device *dev, uint64_t id);
-void smartiod_borrow_free_all(struct smartiod *d);
-bool smartiod_borrow_segment_idle(struct smartiod *d, struct smartiod_segment *seg);
-
-/* ---- barmap.c ---- */
-
-/* The way to the lender is gone: so are its windows; the library is told. */
-void smartiod_bar_map_lost(struct smartiod *d, struct smartiod_bar_map *bar);
-/* The device was reset: the doorbells among its pieces lead nowhere. */
-void smartiod_bar_map_doorbells_gone(struct smartiod *d, struct smartiod_bar_map *bar);
-/* Is @grant of @node, a lender, mapped, or about to be? */
-bool smartiod_bar_has_grant(struct smartiod *d, uint32_t node, uint64_t grant);
-
-/* ---- barwatch.c ---- */
-
-/* The piece goes, or gets another watch. */
-void smartiod_bar_unwatch(struct smartiod *d, struct smartiod_bar_piece *p);
-
-/* ---- dmamap.c ---- */
-
-/* With a handle of @s, busy. @c NULL: of a local segment. NULL with *reterr. */
-struct smartiod_dma_handle *smartiod_dma_handle_new(struct smartiod_session *s,
-						    struct smartiod_borrow *b,
-						    struct smartiod_connection *c,
-						    struct sio_err *reterr);
-void smartiod_dma_handles_end(struct smartiod *d, struct smartiod_session *s);
-/* A mapping that was waited for too long. */
-void smartiod_dma_late(struct smartiod *d, uint32_t node, const struct sio_prep_dma_map *rep);
 
 #endif

@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "smartiod/base/room.h"
 #include "smartiod/lender/lend.h"
+#include "smartiod/lender/requests.h"
 
 #define CLOSE_AGAIN_NS 10000000ull
 
@@ -29,10 +31,7 @@ void smartiod_loan_notify(struct smartiod *d, struct smartiod_loan *l, uint32_t 
 
 	if (l->ended || !l->ready)
 		return;
-	if (l->node == d->node)
-		smartiod_borrow_event(d, l->device, l->id, event, gone);
-	else
-		smartiod_peer_tell(d, l->node, &msg, sizeof(msg));
+	smartiod_tell(d, l->node, &msg, sizeof(msg));
 }
 
 void smartiod_holder_notify(struct smartiod *d, struct smartiod_device *dev, uint64_t gone)
@@ -131,7 +130,7 @@ static void take_doorbells(struct smartiod *d, struct smartiod_word *w)
 		close_view(d, w);
 		return;
 	}
-	dev->clearing--;
+	dev->lent->clearing--;
 	tell_reset(d, dev, w->generation);
 	word_ok(d, w);
 	smartiod_bars_go_on(d, dev);
@@ -156,7 +155,7 @@ static void word_failed(struct smartiod *d, struct smartiod_word *w,
 	struct smartiod_device *dev = w->device;
 
 	if (w->reset)
-		dev->clearing--;
+		dev->lent->clearing--;
 	if (w->own)
 		smartiod_reset_over(d, dev, a->error, a->text);
 	else
@@ -201,7 +200,7 @@ static struct smartiod_word *word_new(struct smartiod *d, const struct smartiod_
 	w->device = l->device;
 	w->settled = settled;
 	w->reset = reset;
-	l->device->clearing += reset;
+	l->device->lent->clearing += reset;
 	mark(d, l->device, settled);
 	return w;
 }
@@ -209,14 +208,14 @@ static struct smartiod_word *word_new(struct smartiod *d, const struct smartiod_
 void smartiod_word_reset(struct smartiod *d, struct smartiod_device *dev, uint32_t kind)
 {
 	struct sio_req_reset req = {.h.op = SIO_OP_RESET, .device = dev->port.id, .kind = kind};
-	struct smartiod_word *w = &dev->reset.word;
+	struct smartiod_word *w = &dev->lent->reset.word;
 
 	*w = (struct smartiod_word){.lend.op.step = word_step,
 				    .device = dev,
 				    .own = true,
 				    .reset = true,
 				    .settled = SIO_LEDGER_ALL};
-	dev->clearing++;
+	dev->lent->clearing++;
 	mark(d, dev, SIO_LEDGER_ALL);
 	smartiod_port_ask(d, &w->lend.op, &req, sizeof(req));
 }

@@ -8,7 +8,7 @@
 void smartiod_requester_get(struct smartiod *d, struct smartiod_device *dev, unsigned adapter,
 			    struct smartiod_op *op, struct smartiod_requester_user *user)
 {
-	struct smartiod_requester *r = &dev->requester[adapter];
+	struct smartiod_requester *r = &dev->lent->requester[adapter];
 	struct sio_req_requester_add req = {
 		.h.op = SIO_OP_REQUESTER_ADD,
 		.adapter = adapter,

@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "smartiod/restart/restore.h"
+#include "smartiod/lender/lend.h"
 
 #define AGAIN_NS 10000000ull	   /* a reset that failed for want of something is tried again, */
 #define AGAIN_MAX_NS 1000000000ull /* later each time */
@@ -32,14 +32,14 @@ static const char *kind_name(const struct smartiod_device *dev)
 
 static void step(struct smartiod *d, struct smartiod_device *dev, enum sio_dev_event event)
 {
-	if (!sio_dev_step(&dev->reset.state, event))
+	if (!sio_dev_step(&dev->state, event))
 		smartiod_log(d, SMARTIOD_ERROR, "%s: event %d of its resets while it is %s",
-			     dev->topo->name, event, sio_dev_state_name(dev->reset.state));
+			     dev->topo->name, event, sio_dev_state_name(dev->state));
 }
 
 static bool is_wanted(const struct smartiod_device *dev)
 {
-	return dev->reset.state == SIO_DEV_WANTED || dev->reset.state == SIO_DEV_RUNNING;
+	return dev->state == SIO_DEV_WANTED || dev->state == SIO_DEV_RUNNING;
 }
 
 /* Live borrows; @but: not this one. */
@@ -68,7 +68,7 @@ static bool is_ending(struct smartiod *d, const struct smartiod_device *dev)
 static void wait_for_it(struct smartiod_device *dev, struct smartiod_waiter *w,
 			struct smartiod_op *op)
 {
-	struct smartiod_waiter **at = &dev->reset.waiting;
+	struct smartiod_waiter **at = &dev->lent->reset.waiting;
 
 	while (*at)
 		at = &(*at)->next;
@@ -83,7 +83,7 @@ void smartiod_reset_leave(struct smartiod_waiter *w)
 
 	if (!w->device)
 		return;
-	at = &w->device->reset.waiting;
+	at = &w->device->lent->reset.waiting;
 	while (*at != w)
 		at = &(*at)->next;
 	*at = w->next;
@@ -95,7 +95,7 @@ static void wake_all(struct smartiod *d, struct smartiod_device *dev,
 {
 	struct smartiod_waiter *w;
 
-	while ((w = dev->reset.waiting)) {
+	while ((w = dev->lent->reset.waiting)) {
 		smartiod_reset_leave(w);
 		smartiod_op_wake(d, w->op, a);
 	}
@@ -110,9 +110,9 @@ static unsigned quarantined(const struct smartiod_device *dev)
 
 void smartiod_reset_check(struct smartiod *d, struct smartiod_device *dev)
 {
-	struct smartiod_reset *r = &dev->reset;
+	struct smartiod_reset *r = &dev->lent->reset;
 
-	if (r->state != SIO_DEV_WANTED || !d->ready || smartiod_recovering(d) ||
+	if (dev->state != SIO_DEV_WANTED || !d->ready || smartiod_recovering(d) ||
 	    is_ending(d, dev) || (!r->forced && is_used(d, dev, NULL)))
 		return;
 	if (r->waits) { /* its step comes back here */
@@ -130,8 +130,8 @@ static void again(struct smartiod *d, struct smartiod_op *op, const struct smart
 	struct smartiod_device *dev = ((struct smartiod_word *)op)->device;
 
 	(void)a;
-	dev->reset.waits = false;
-	if (dev->reset.state == SIO_DEV_FAILED)
+	dev->lent->reset.waits = false;
+	if (dev->state == SIO_DEV_FAILED)
 		step(d, dev, SIO_DEV_WANT);
 	smartiod_reset_check(d, dev);
 }
@@ -139,14 +139,14 @@ static void again(struct smartiod *d, struct smartiod_op *op, const struct smart
 /* What fails for want of memory, or because another resets it just now, may go well later. */
 static void try_again(struct smartiod *d, struct smartiod_device *dev, int error)
 {
-	struct smartiod_reset *r = &dev->reset;
+	struct smartiod_reset *r = &dev->lent->reset;
 	unsigned shift = r->failed < 8 ? r->failed : 8;
 	uint64_t ns = AGAIN_NS << shift;
 
 	r->failed++;
 	if (error != -ENOMEM && error != -EBUSY && error != -EAGAIN && error != -EINTR)
 		return;
-	if (r->state != SIO_DEV_FAILED) /* somebody uses it */
+	if (dev->state != SIO_DEV_FAILED) /* somebody uses it */
 		return;
 	r->word.lend.op.step = again;
 	r->waits = true;
@@ -155,9 +155,9 @@ static void try_again(struct smartiod *d, struct smartiod_device *dev, int error
 
 static void say_that_none(struct smartiod *d, struct smartiod_device *dev)
 {
-	if (dev->reset.said)
+	if (dev->lent->reset.said)
 		return;
-	dev->reset.said = true;
+	dev->lent->reset.said = true;
 	smartiod_log(d, SMARTIOD_WARNING,
 		     "%s has no function reset, and is not alone on its bus: a borrower finds the "
 		     "registers that the one before him left",
@@ -166,7 +166,7 @@ static void say_that_none(struct smartiod *d, struct smartiod_device *dev)
 
 static void succeeded(struct smartiod *d, struct smartiod_device *dev)
 {
-	struct smartiod_reset *r = &dev->reset;
+	struct smartiod_reset *r = &dev->lent->reset;
 
 	step(d, dev, SIO_DEV_DONE);
 	r->failed = 0;
@@ -179,7 +179,7 @@ static void succeeded(struct smartiod *d, struct smartiod_device *dev)
 /* @ret: what those who wait are told. */
 static void failed(struct smartiod *d, struct smartiod_device *dev, struct smartiod_answer *ret)
 {
-	struct smartiod_reset *r = &dev->reset;
+	struct smartiod_reset *r = &dev->lent->reset;
 
 	step(d, dev, SIO_DEV_FAIL);
 	r->settled = 0;
@@ -205,7 +205,7 @@ static void failed(struct smartiod *d, struct smartiod_device *dev, struct smart
 void smartiod_reset_over(struct smartiod *d, struct smartiod_device *dev, int error,
 			 const char *text)
 {
-	struct smartiod_reset *r = &dev->reset;
+	struct smartiod_reset *r = &dev->lent->reset;
 	struct smartiod_answer a = {.error = error, .text = text};
 
 	r->took = d->ops->now(d->ctx) - r->since;
@@ -242,7 +242,7 @@ bool smartiod_reset_first(struct smartiod *d, struct smartiod_loan *l, bool excl
 
 	if (!smartiod_reset_kind(dev))
 		say_that_none(d, dev);
-	else if (unused && !is_wanted(dev) && (exclusive || dev->reset.state != SIO_DEV_CLEAN))
+	else if (unused && !is_wanted(dev) && (exclusive || dev->state != SIO_DEV_CLEAN))
 		want(d, dev);
 	if (!is_wanted(dev))
 		return false;
@@ -260,7 +260,7 @@ void smartiod_reset_lend(struct smartiod *d, struct smartiod_loan *l)
 
 void smartiod_reset_borrow_over(struct smartiod *d, struct smartiod_device *dev)
 {
-	if (dev->present && dev->reset.state == SIO_DEV_USED && !is_used(d, dev, NULL) &&
+	if (dev->present && dev->state == SIO_DEV_USED && !is_used(d, dev, NULL) &&
 	    !is_ending(d, dev)) {
 		if (smartiod_reset_kind(dev))
 			want(d, dev);
@@ -274,12 +274,12 @@ void smartiod_reset_borrow_over(struct smartiod *d, struct smartiod_device *dev)
 	smartiod_reset_check(d, dev);
 }
 
-void smartiod_device_ready(struct smartiod *d)
+void smartiod_resets_ready(struct smartiod *d)
 {
 	struct smartiod_tree_node *n;
 	uint64_t key = 0;
 
-	while ((n = smartiod_tree_after(&smartiod_devices(d)->all, key))) {
+	while ((n = smartiod_tree_after(&d->devices, key))) {
 		struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
 
 		key = n->key;
@@ -291,8 +291,8 @@ void smartiod_device_ready(struct smartiod *d)
 void smartiod_reset_opened(struct smartiod *d, struct smartiod_device *dev, bool fresh)
 {
 	step(d, dev, SIO_DEV_NEW);
-	dev->reset.said = false;
-	dev->reset.failed = 0;
+	dev->lent->reset.said = false;
+	dev->lent->reset.failed = 0;
 	if (!smartiod_reset_kind(dev))
 		say_that_none(d, dev);
 	/* A borrow of before, of which nothing is left, may have had it. */
@@ -313,7 +313,7 @@ void smartiod_reset_now(struct smartiod *d, struct smartiod_device *dev, bool fo
 {
 	if (!is_wanted(dev))
 		want(d, dev);
-	dev->reset.forced |= force;
+	dev->lent->reset.forced |= force;
 	wait_for_it(dev, w, op);
 	smartiod_reset_check(d, dev);
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "smartiod/lender/lend.h"
+#include "smartiod/lender/requests.h"
 
 struct admin_op {
 	struct smartiod_op op;
@@ -15,7 +16,7 @@ struct admin_op {
 static void admin_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct admin_op *o = (struct admin_op *)op;
-	const struct smartiod_reset *r = &o->device->reset;
+	const struct smartiod_reset *r = &o->device->lent->reset;
 	struct sio_rep_dev_admin_reset rep = {
 		.kind = sio_to_le32(smartiod_reset_kind(o->device)),
 		.generation = sio_to_le32(o->device->generation),

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "smartiod/interrupt/dint.h"
 #include "smartiod/lender/lend.h"
+#include "smartiod/lender/requests.h"
 
 struct vector_op {
 	struct smartiod_lend lend;
@@ -24,32 +24,10 @@ struct vector_op {
 
 static struct smartiod_vector *find(const struct smartiod_device *dev, uint32_t number)
 {
-	struct smartiod_vector *v = dev->vectors;
+	struct smartiod_vector *v = dev->lent->vectors;
 
 	while (v && v->number != number)
 		v = v->next;
-	return v;
-}
-
-static struct smartiod_vector *vector_new(struct smartiod *d, struct smartiod_loan *l,
-					  uint32_t number, const struct sio_peer_vector *m)
-{
-	struct smartiod_vector *v = calloc(1, sizeof(*v));
-
-	if (!v)
-		return NULL;
-	v->loan = l;
-	v->device = l->device;
-	v->number = number;
-	v->link.of_device = true;
-	v->link.plain = true;
-	v->link.node = sio_from_le32(m->node);
-	v->link.number = sio_from_le32(m->number);
-	v->link.pid = l->pid;
-	v->link.id = smartiod_uid(d);
-	smartiod_tree_add(&d->dint_links, &v->link.by_id, v->link.id);
-	v->next = l->device->vectors;
-	l->device->vectors = v;
 	return v;
 }
 
@@ -65,7 +43,7 @@ static void fill_off(struct sio_req_vector *ret, const struct smartiod_device *d
  */
 static void cut(struct smartiod *d, struct smartiod_vector *v)
 {
-	struct smartiod_vector **at = &v->device->vectors;
+	struct smartiod_vector **at = &v->device->lent->vectors;
 	struct sio_req_vector off;
 
 	fill_off(&off, v->device, v->number);
@@ -74,7 +52,7 @@ static void cut(struct smartiod *d, struct smartiod_vector *v)
 	if (!v->loan->ended)
 		smartiod_port_unmap(d, v->link.irq_map);
 	if (v->window)
-		smartiod_requester_put(d, &v->device->requester[v->link.adapter]);
+		smartiod_requester_put(d, &v->device->lent->requester[v->link.adapter]);
 	while (*at != v)
 		at = &(*at)->next;
 	*at = v->next;
@@ -84,7 +62,7 @@ static void cut(struct smartiod *d, struct smartiod_vector *v)
 	free(v);
 }
 
-void smartiod_vector_lost(struct smartiod *d, struct smartiod_dint_link *link)
+static void vector_lost(struct smartiod *d, struct smartiod_dint_link *link)
 {
 	struct smartiod_vector *v = (struct smartiod_vector *)link;
 
@@ -94,11 +72,33 @@ void smartiod_vector_lost(struct smartiod *d, struct smartiod_dint_link *link)
 		cut(d, v);
 }
 
+static struct smartiod_vector *vector_new(struct smartiod *d, struct smartiod_loan *l,
+					  uint32_t number, const struct sio_peer_vector *m)
+{
+	struct smartiod_vector *v = calloc(1, sizeof(*v));
+
+	if (!v)
+		return NULL;
+	v->loan = l;
+	v->device = l->device;
+	v->number = number;
+	v->link.of_device = vector_lost;
+	v->link.plain = true;
+	v->link.node = sio_from_le32(m->node);
+	v->link.number = sio_from_le32(m->number);
+	v->link.pid = l->pid;
+	v->link.id = smartiod_uid(d);
+	smartiod_tree_add(&d->dint_links, &v->link.by_id, v->link.id);
+	v->next = l->device->lent->vectors;
+	l->device->lent->vectors = v;
+	return v;
+}
+
 void smartiod_vectors_end(struct smartiod *d, struct smartiod_loan *l)
 {
 	struct smartiod_vector *v, *next;
 
-	for (v = l->device->vectors; v; v = next) {
+	for (v = l->device->lent->vectors; v; v = next) {
 		next = v->next;
 		if (v->loan == l && !v->operation)
 			cut(d, v);
@@ -182,7 +182,8 @@ static void vector_step(struct smartiod *d, struct smartiod_op *op, const struct
 	const char *why;
 
 	if (o->state == REQUESTER) {
-		smartiod_requester_answer(d, &v->device->requester[v->link.adapter], a, &o->user);
+		smartiod_requester_answer(d, &v->device->lent->requester[v->link.adapter], a,
+					  &o->user);
 		return;
 	}
 	if (!a->error)
@@ -264,7 +265,7 @@ static int interrupt_there(struct smartiod *d, struct vector_op *o, uint32_t ada
 
 static bool taken(const struct smartiod_device *dev, uint32_t number)
 {
-	return find(dev, number) || smartiod_adopt_has_vector(dev, number);
+	return find(dev, number) || smartiod_old_vector_has(dev, number);
 }
 
 /* The number asked for, if it is free, or a free one. */
@@ -332,7 +333,7 @@ int smartiod_lend_vector(struct smartiod *d, const struct smartiod_from *from, c
 
 static struct smartiod_old_vector **find_old(struct smartiod_loan *l, uint32_t number)
 {
-	struct smartiod_old_vector **at = &l->device->old_vectors;
+	struct smartiod_old_vector **at = &l->device->lent->old_vectors;
 
 	while (*at && ((*at)->loan != l || (*at)->number != number))
 		at = &(*at)->next;
@@ -387,7 +388,7 @@ int smartiod_vector_again(struct smartiod *d, struct smartiod_loan *l, uint32_t 
 
 void smartiod_vectors_drop(struct smartiod *d, struct smartiod_loan *l)
 {
-	struct smartiod_old_vector *v = l->device->old_vectors;
+	struct smartiod_old_vector *v = l->device->lent->old_vectors;
 	struct sio_req_vector off;
 
 	for (; v; v = v->next) {
@@ -396,7 +397,7 @@ void smartiod_vectors_drop(struct smartiod *d, struct smartiod_loan *l)
 		fill_off(&off, l->device, v->number);
 		smartiod_port_tell(d, &off, sizeof(off));
 	}
-	smartiod_adopt_vectors_end(l);
+	smartiod_old_vectors_end(l);
 }
 
 static void off_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)

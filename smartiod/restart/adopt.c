@@ -12,24 +12,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "smartiod/base/room.h"
 #include "smartiod/restart/restore.h"
-
-/*
- * The cookie of a borrow's owner: the number that is the borrow's within this boot, the port's id
- * of the device, and how it was asked for. That of a session's owner: SMARTIOD_COOKIE_SESSION and
- * its secret, or nothing above bit 31.
- */
-#define COOKIE_EXCLUSIVE (1ULL << 63)
-
-uint64_t smartiod_adopt_cookie(const struct smartiod_loan *l, bool exclusive)
-{
-	return (exclusive ? COOKIE_EXCLUSIVE : 0) | (l->device->port.id & 0x3fffffffu) << 32 |
-	       (l->id & 0xffffffffu);
-}
 
 static uint64_t cookie_device(uint64_t cookie)
 {
-	return cookie & SMARTIOD_COOKIE_SESSION ? 0 : (cookie & ~COOKIE_EXCLUSIVE) >> 32;
+	return cookie & SMARTIOD_COOKIE_SESSION ? 0 : (cookie & ~SMARTIOD_COOKIE_EXCLUSIVE) >> 32;
 }
 
 /* ---- one thing that there is ---- */
@@ -54,8 +42,8 @@ static int adopt_owner(struct smartiod *d, const struct sio_list_entry *e)
 	if (cookie_device(e->cookie) == 0) /* a session's: its program holds it */
 		return e->state == SIO_STATE_LIVE ? smartiod_recovery_await(d, e->id, e->cookie)
 						  : 0;
-	if (number > smartiod_devices(d)->last_loan)
-		smartiod_devices(d)->last_loan = number;
+	if (number > d->last_loan)
+		d->last_loan = number;
 	dev = smartiod_device_by_port(d, cookie_device(e->cookie));
 	if (!dev || !dev->present || dev->fresh) {
 		end_owner(d, e, "its device is gone");
@@ -68,7 +56,8 @@ static int adopt_owner(struct smartiod *d, const struct sio_list_entry *e)
 	/* Who is of another host has lost its device with our connection to that host. */
 	l->distant = e->owner == 0;
 	l->node = l->distant ? 0 : d->node;
-	rc = sio_ledger_adopt(&dev->ledger, l->id, l->node, e->cookie & COOKIE_EXCLUSIVE, &err);
+	rc = sio_ledger_adopt(&dev->ledger, l->id, l->node, e->cookie & SMARTIOD_COOKIE_EXCLUSIVE,
+			      &err);
 	if (rc < 0) {
 		free(l);
 		if (rc == -EINVAL)
@@ -80,7 +69,7 @@ static int adopt_owner(struct smartiod *d, const struct sio_list_entry *e)
 	l->parent = e->owner;
 	l->owner_fd = -1;
 	l->gone = e->state == SIO_STATE_QUARANTINED;
-	smartiod_tree_add(&smartiod_devices(d)->loans, &l->by_id, l->id);
+	smartiod_tree_add(&d->loans, &l->by_id, l->id);
 	return 0;
 }
 
@@ -109,8 +98,8 @@ static int adopt_vector(struct smartiod *d, const struct sio_list_entry *e)
 	v->loan = l;
 	v->number = (uint32_t)e->length;
 	v->irq = e->cookie;
-	v->next = l->device->old_vectors;
-	l->device->old_vectors = v;
+	v->next = l->device->lent->old_vectors;
+	l->device->lent->old_vectors = v;
 	return 0;
 }
 
@@ -128,54 +117,6 @@ static int adopt_bar(struct smartiod *d, const struct sio_list_entry *e)
 static int adopt_held(struct smartiod *d, const struct sio_list_entry *e)
 {
 	return smartiod_leftover_add(d, e);
-}
-
-bool smartiod_adopt_has_vector(const struct smartiod_device *dev, uint32_t number)
-{
-	const struct smartiod_old_vector *v = dev->old_vectors;
-
-	while (v && v->number != number)
-		v = v->next;
-	return v;
-}
-
-void smartiod_adopt_vectors_end(struct smartiod_loan *l)
-{
-	struct smartiod_old_vector **at = &l->device->old_vectors, *v;
-
-	while ((v = *at)) {
-		if (v->loan != l) {
-			at = &v->next;
-			continue;
-		}
-		*at = v->next;
-		free(v);
-	}
-}
-
-void smartiod_device_irq_ends(struct smartiod *d, uint64_t irq)
-{
-	struct smartiod_tree_node *n;
-	uint64_t key = 0;
-
-	while ((n = smartiod_tree_after(&smartiod_devices(d)->all, key))) {
-		struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
-		struct smartiod_old_vector **at = &dev->old_vectors, *v;
-
-		key = n->key;
-		while ((v = *at)) {
-			struct sio_req_vector off = {
-				.h.op = SIO_OP_VECTOR, .device = dev->port.id, .vector = v->number};
-
-			if (v->irq != irq) {
-				at = &v->next;
-				continue;
-			}
-			smartiod_port_tell(d, &off, sizeof(off));
-			*at = v->next;
-			free(v);
-		}
-	}
 }
 
 /* ---- all there is ---- */
@@ -224,7 +165,7 @@ static void adopted(struct smartiod *d)
 	if (n)
 		smartiod_log(d, SMARTIOD_INFO, "borrows of before we were started: %u", n);
 	smartiod_recovery_start(d);
-	smartiod_start_done(d);
+	smartiod_started(d);
 }
 
 /* Descriptors of what is left, one after the other. */
@@ -283,8 +224,8 @@ static void counted(struct smartiod *d, struct adopt_op *o, const struct smartio
 		return;
 	}
 	end.h.owner = ((const struct sio_evt_owner_new *)a->msg)->id;
-	if ((uint32_t)end.h.owner > smartiod_devices(d)->last_loan)
-		smartiod_devices(d)->last_loan = (uint32_t)end.h.owner;
+	if ((uint32_t)end.h.owner > d->last_loan)
+		d->last_loan = (uint32_t)end.h.owner;
 	o->state = CLOSE;
 	smartiod_port_ask(d, &o->op, &end, sizeof(end));
 }
@@ -333,7 +274,7 @@ void smartiod_adopt_start(struct smartiod *d)
 	struct adopt_op *o;
 
 	if (d->world != SIO_WORLD_SHIM) { /* elsewhere nothing outlives its daemon */
-		smartiod_start_done(d);
+		smartiod_started(d);
 		return;
 	}
 	o = smartiod_op_new(d, NULL, NULL, sizeof(*o), adopt_step, &err);

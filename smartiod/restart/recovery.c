@@ -8,16 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "smartiod/base/room.h"
 #include "smartiod/restart/restore.h"
 #include "wire/check.h"
 
 enum { STEP_OWN = 1, STEP_ATTACHED, STEP_ALL };
 _Static_assert(STEP_ALL == SIO_RESTORE_STEPS, "the last step");
-
-bool smartiod_recovering(const struct smartiod *d)
-{
-	return d->recovery.grace != NULL;
-}
 
 /* ---- who is awaited ---- */
 
@@ -144,7 +140,7 @@ static void over(struct smartiod *d)
 	resume_all(d);
 	smartiod_leftovers_give_back(d, 0); /* what nobody shares any more */
 	resume_others(d);
-	smartiod_device_ready(d);
+	smartiod_rooms_ready(d);
 }
 
 /*
@@ -447,3 +443,19 @@ int smartiod_restore(struct smartiod *d, struct smartiod_session *s, const void 
 	smartiod_reply_ok(d, s, msg);
 	return 0;
 }
+
+/* ---- the room ---- */
+
+static const struct smartiod_request requests[] = {
+	{SIO_MSG_RESTORE, true, smartiod_restore},
+	{SIO_MSG_RESTORE_STEP, true, smartiod_restore_step},
+	{0, false, NULL},
+};
+
+const struct smartiod_room smartiod_room_restart = {
+	.name = "restart",
+	.requests = requests,
+	.start = smartiod_adopt_start,
+	.free_all = smartiod_recovery_free,
+	.owner_gone = smartiod_recovery_gone,
+};

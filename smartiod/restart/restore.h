@@ -12,19 +12,14 @@
 #ifndef SMARTIOD_RESTORE_H
 #define SMARTIOD_RESTORE_H
 
+#include "smartiod/base/leftover.h"
+#include "smartiod/base/session.h"
+#include "smartiod/borrower/borrow.h"
 #include "smartiod/lender/lend.h"
 
 /* For those who were here before, since one of them last came further; and at most. */
 #define SMARTIOD_GRACE_NS 5000000000ULL
 #define SMARTIOD_GRACE_MAX_NS 20000000000ULL
-
-/* Something that the port has since before we were started. */
-struct smartiod_leftover {
-	struct smartiod_tree_node by_id; /* in recovery->leftovers; key: the port's id */
-	uint32_t kind;			 /* SIO_KIND_MEM, _BAR, _IRQ */
-	uint64_t owner, address, length, device, cookie;
-	int fd[2];
-};
 
 /* A session's owner of before; until its program is back, or gone. */
 struct smartiod_awaited {
@@ -33,31 +28,18 @@ struct smartiod_awaited {
 	bool back; /* a session has it */
 };
 
-/* ---- leftover.c ---- */
+/* ---- stale.c ---- */
 
-int smartiod_leftover_add(struct smartiod *d, const struct sio_list_entry *e);
-/* The one of this kind, owner and number; NULL with *reterr ENOENT. */
-struct smartiod_leftover *smartiod_leftover_get(struct smartiod *d, uint32_t kind, uint64_t owner,
-						uint64_t id, struct sio_err *reterr);
-/* The first with an id greater than @after; NULL. */
-struct smartiod_leftover *smartiod_leftover_after(struct smartiod *d, uint64_t after);
-/* It is somebody's now: forget it. Descriptors that were not taken are closed. */
-void smartiod_leftover_done(struct smartiod *d, struct smartiod_leftover *l);
-/* Take a descriptor of it; -1: there is none. */
-int smartiod_leftover_take_fd(struct smartiod_leftover *l, unsigned index);
 /* Its owner has ended, and the port has it back. */
 void smartiod_leftovers_owner_gone(struct smartiod *d, uint64_t owner);
 /* Nobody wants what is left of @owner's: give it back to the port. */
 void smartiod_leftovers_give_back(struct smartiod *d, uint64_t owner);
-void smartiod_leftovers_free_all(struct smartiod *d);
 
 /* ---- recovery.c ---- */
 
 int smartiod_recovery_await(struct smartiod *d, uint64_t owner, uint64_t cookie);
 /* All is listed: the time of those who were here begins. */
 void smartiod_recovery_start(struct smartiod *d);
-/* May not others be served yet? */
-bool smartiod_recovering(const struct smartiod *d);
 /* HELLO with an owner's descriptor. */
 int smartiod_hello_again(struct smartiod *d, struct smartiod_session *s, const void *msg,
 			 struct sio_err *reterr);
@@ -68,15 +50,10 @@ int smartiod_hello_later(struct smartiod *d, struct smartiod_session *s, const v
 void smartiod_recovery_gone(struct smartiod *d, uint64_t owner);
 void smartiod_recovery_free(struct smartiod *d);
 smartiod_client_fn smartiod_restore_step, smartiod_restore;
+void smartiod_adopt_start(struct smartiod *d);
 /* A segment or connection that it had is lost: the event @type. */
 void smartiod_restore_tell_lost(struct smartiod *d, struct smartiod_session *s, uint32_t type,
 				sio_le32 handle);
-
-/* ---- seal.c ---- */
-
-/* Was this program told what @m says, as @type? -EACCES. */
-int smartiod_seal_check(const struct smartiod_session *s, const struct sio_msg_restore *m,
-			uint32_t type, uint64_t number, uint64_t more, struct sio_err *reterr);
 
 /* ---- restore_base.c, restore_share.c, restore_device.c: one thing of each kind ---- */
 
@@ -100,11 +77,6 @@ struct smartiod_segment *smartiod_segment_by_mem(struct smartiod *d, uint64_t me
 struct smartiod_segment *smartiod_restore_kept(struct smartiod *d, uint64_t mem, uint32_t id,
 					       struct sio_err *reterr);
 /*
- * Mappings of before that no library has claimed: @seg, a segment again, or one that ends, is not
- * freed under them.
- */
-void smartiod_restore_mapped(struct smartiod *d, struct smartiod_segment *seg);
-/*
  * Nobody claimed this memory, and devices reach it: it ends when none does any more, as its owner's
  * end is far, or there is no owner. Takes @l. false: none does, or no memory for that.
  */
@@ -117,8 +89,5 @@ void smartiod_restore_take_number(struct smartiod *d, uint32_t number);
 /* What @m says of a segment's state. */
 void smartiod_restore_state(struct smartiod *d, struct smartiod_segment *seg,
 			    const struct sio_msg_restore *m);
-/* A leftover becomes the memory of a segment. */
-void smartiod_segment_take_leftover(struct smartiod *d, struct smartiod_segment *seg,
-				    struct smartiod_leftover *l);
 
 #endif

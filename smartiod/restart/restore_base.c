@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "smartiod/interrupt/dint.h"
 #include "smartiod/restart/restore.h"
 #include "wire/ring.h"
 
@@ -25,17 +24,6 @@ struct smartiod_segment *smartiod_segment_by_mem(struct smartiod *d, uint64_t me
 	}
 	sio_fail(reterr, -ENOENT, "no segment lies in memory %" PRIu64, mem);
 	return NULL;
-}
-
-void smartiod_segment_take_leftover(struct smartiod *d, struct smartiod_segment *seg,
-				    struct smartiod_leftover *l)
-{
-	seg->mem = l->by_id.key;
-	seg->bytes = l->length;
-	seg->phys = l->address;
-	seg->fd = smartiod_leftover_take_fd(l, 0);
-	seg->ready = true;
-	smartiod_leftover_done(d, l);
 }
 
 void smartiod_restore_state(struct smartiod *d, struct smartiod_segment *seg,
@@ -119,7 +107,7 @@ int smartiod_restore_segment(struct smartiod *d, struct smartiod_session *s,
 	if (l)
 		smartiod_segment_take_leftover(d, seg, l);
 	if (owner == 0)
-		smartiod_restore_mapped(d, seg);
+		smartiod_dma_claim(d, seg);
 	return 0;
 }
 
@@ -201,7 +189,7 @@ int smartiod_restore_dev_connection(struct smartiod *d, struct smartiod_session 
 	seg = smartiod_segment_by_mem(d, sio_from_le64(m->key), reterr);
 	if (!seg)
 		return reterr->code;
-	ds = b->device->segs;
+	ds = b->device->lent->segs;
 	while (ds && ds->segment != seg)
 		ds = ds->next;
 	if (!ds || (ds->private_to && ds->private_to != b->id))

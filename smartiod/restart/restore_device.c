@@ -146,24 +146,6 @@ static uint64_t memory_of(struct smartiod_session *s, const struct sio_msg_dma_m
 	return seg ? seg->mem : 0;
 }
 
-void smartiod_restore_mapped(struct smartiod *d, struct smartiod_segment *seg)
-{
-	struct smartiod_tree_node *n;
-	uint64_t key = 0;
-
-	if (d->world != SIO_WORLD_SHIM || !seg->mem)
-		return;
-	while ((n = smartiod_tree_after(&smartiod_devices(d)->dmas, key))) {
-		struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
-
-		key = n->key;
-		if (dma->target == seg->mem && !dma->segment) {
-			dma->segment = seg;
-			smartiod_segment_dma_get(seg);
-		}
-	}
-}
-
 int smartiod_restore_dma_map(struct smartiod *d, struct smartiod_session *s,
 			     const struct sio_msg_restore *m, struct sio_err *reterr)
 {
@@ -177,8 +159,8 @@ int smartiod_restore_dma_map(struct smartiod *d, struct smartiod_session *s,
 
 	if (!l)
 		return reterr->code;
-	dma = SMARTIOD_OF(smartiod_tree_find(&smartiod_devices(d)->dmas, sio_from_le64(m->key)),
-			  struct smartiod_dma, by_id);
+	dma = SMARTIOD_OF(smartiod_tree_find(&d->dmas, sio_from_le64(m->key)), struct smartiod_dma,
+			  by_id);
 	if (!dma || dma->loan != l || !dma->adopted)
 		return sio_fail(reterr, -ENOENT, "borrow %" PRIu64 " has no mapping %" PRIu64,
 				l->id, sio_from_le64(m->key));
@@ -228,8 +210,8 @@ int smartiod_restore_hold(struct smartiod *d, struct smartiod_session *s,
 	rc = sio_ledger_may_settle(&l->device->ledger, l->id, reterr);
 	if (rc < 0)
 		return rc;
-	dma = SMARTIOD_OF(smartiod_tree_find(&smartiod_devices(d)->dmas, sio_from_le64(m->key)),
-			  struct smartiod_dma, by_id);
+	dma = SMARTIOD_OF(smartiod_tree_find(&d->dmas, sio_from_le64(m->key)), struct smartiod_dma,
+			  by_id);
 	if (!dma || dma->loan->device != l->device || dma->unmapping)
 		return sio_fail(reterr, -ENOENT, "no memory is held by number %" PRIu64,
 				sio_from_le64(m->key));
@@ -259,7 +241,7 @@ static void finish_loan(struct smartiod *d, struct smartiod_loan *l)
 		return;
 	}
 	drop_unclaimed(d, l);
-	for (struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)
+	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
 		if (b->id == l->id && b->generation != l->device->generation)
 			smartiod_loan_notify(d, l, SIO_DEVICE_EV_RESET, 0);
 	if (l->device->ledger.holder == l->id)

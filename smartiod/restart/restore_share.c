@@ -69,7 +69,7 @@ static struct smartiod_segment *let_go(struct smartiod *d, const struct sio_msg_
 		return NULL;
 	smartiod_restore_state(d, seg, m);
 	seg->shared = true;
-	smartiod_restore_mapped(d, seg);
+	smartiod_dma_claim(d, seg);
 	return seg;
 }
 
@@ -80,7 +80,7 @@ struct smartiod_segment *smartiod_restore_kept(struct smartiod *d, uint64_t mem,
 
 	if (seg) {
 		smartiod_segment_leave(d, seg, SMARTIOD_SEGMENT_KEEP);
-		smartiod_restore_mapped(d, seg);
+		smartiod_dma_claim(d, seg);
 	}
 	return seg;
 }
@@ -120,7 +120,7 @@ static bool is_mapped(struct smartiod *d, uint64_t mem)
 	struct smartiod_tree_node *n;
 	uint64_t key = 0;
 
-	while ((n = smartiod_tree_after(&smartiod_devices(d)->dmas, key))) {
+	while ((n = smartiod_tree_after(&d->dmas, key))) {
 		key = n->key;
 		if (SMARTIOD_OF(n, struct smartiod_dma, by_id)->target == mem)
 			return true;

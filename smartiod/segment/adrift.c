@@ -16,10 +16,10 @@
  */
 #include <inttypes.h>
 
-#include "smartiod/interrupt/dint.h"
-#include "smartiod/lender/lend.h"
-
-/* ---- the exporter's side ---- */
+#include "smartiod/base/room.h"
+#include "smartiod/segment/grant.h"
+#include "smartiod/segment/requests.h"
+#include "smartiod/segment/segment.h"
 
 static bool is_translated(const struct smartiod *d, const struct smartiod_grant *g)
 {
@@ -48,7 +48,7 @@ static void set_address_adrift(struct smartiod *d, struct smartiod_grant *g)
 	if (was.segment)
 		smartiod_segment_grant_put(d, was.segment, &was);
 	if (was.ring)
-		smartiod_ring_grant_gone(d, was.ring, req.id);
+		was.ops->gone(d, was.ring, req.id);
 }
 
 /*
@@ -59,7 +59,7 @@ static bool set_memory_adrift(struct smartiod *d, struct smartiod_grant *g)
 {
 	g->adrift = true;
 	if (g->ring)
-		return g->adrift = smartiod_ring_adrift(d, g->ring, g->by_id.key);
+		return g->adrift = g->ops->adrift(d, g->ring, g->by_id.key);
 	if (!g->segment)
 		return g->adrift = false;
 	g->segment->n_adrift++;
@@ -181,73 +181,17 @@ void smartiod_adrift_ask(struct smartiod *d, uint32_t node)
 	}
 }
 
-/* ---- the importer's side ---- */
-
-/* Calls @fn for all that maps memory of @node, what an operation is still making included. */
-static void each_dma(struct smartiod *d, uint32_t node, void (*fn)(struct smartiod_dma *dma))
-{
-	struct smartiod_tree_node *n;
-	uint64_t key = 0;
-
-	while ((n = smartiod_tree_after(&smartiod_devices(d)->dmas, key))) {
-		struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
-
-		key = n->key;
-		if (dma->exporter == node)
-			fn(dma);
-	}
-	for (struct smartiod_dma *dma = smartiod_devices(d)->loose; dma; dma = dma->next)
-		if (dma->exporter == node)
-			fn(dma);
-}
-
-static void set_lost(struct smartiod_dma *dma)
-{
-	dma->lost = true;
-}
-
-/* The grant is still ours to give back, as soon as its exporter can be talked to. */
-void smartiod_dma_node_down(struct smartiod *d, uint32_t node)
-{
-	each_dma(d, node, set_lost);
-}
-
-static void forget_grant(struct smartiod_dma *dma)
-{
-	dma->grant = 0;
-}
-
-static bool has_grant(struct smartiod *d, uint32_t node, uint64_t grant)
-{
-	struct smartiod_devices *s = smartiod_devices(d);
-
-	for (struct smartiod_tree_node *n = smartiod_tree_after(&s->dmas, 0); n;
-	     n = smartiod_tree_after(&s->dmas, n->key)) {
-		const struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
-
-		if (dma->exporter == node && dma->grant == grant)
-			return true;
-	}
-	for (const struct smartiod_dma *dma = s->loose; dma; dma = dma->next)
-		if (dma->exporter == node && dma->grant == grant)
-			return true;
-	return smartiod_window_has(d, node, grant) || smartiod_dint_link_has(d, node, grant) ||
-	       smartiod_bar_has_grant(d, node, grant);
-}
-
-int smartiod_peer_grant_query(struct smartiod *d, struct smartiod_peer *p, const void *msg,
+int smartiod_peer_grant_query(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			      struct sio_err *reterr)
 {
 	const struct sio_peer_grant_query *m = msg;
 	uint64_t grant = sio_from_le64(m->grant);
 
 	(void)reterr;
-	if (!has_grant(d, p->node, grant))
-		smartiod_grant_release(d, p->node, grant);
+	if (!smartiod_has_grant(d, from->node, grant))
+		smartiod_grant_release(d, from->node, grant);
 	return 0;
 }
-
-/* ---- both ---- */
 
 void smartiod_adrift_new_start(struct smartiod *d, uint32_t node)
 {
@@ -255,5 +199,4 @@ void smartiod_adrift_new_start(struct smartiod *d, uint32_t node)
 
 	while (next_grant(d, node, true, &key))
 		smartiod_grant_end(d, key);
-	each_dma(d, node, forget_grant);
 }

@@ -4,10 +4,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "smartiod/device/device.h"
+#include "smartiod/segment/connection.h"
 #include "smartiod/segment/group.h"
-#include "smartiod/base/internal.h"
-#include "smartiod/dma/queue.h"
+#include "smartiod/segment/requests.h"
 
 /* ---- life of a connection ---- */
 
@@ -72,7 +71,7 @@ void smartiod_connection_close(struct smartiod *d, struct smartiod_connection *c
 	smartiod_object_remove(&c->o);
 	smartiod_window_release(d, c);
 	if (c->route == SMARTIOD_BAR)
-		smartiod_bar_close(d, c);
+		c->ops->close(d, c);
 	else if (c->route == SMARTIOD_GROUP)
 		smartiod_port_free(d, c->map);
 	else if (!c->lost && c->route == SMARTIOD_LOCAL)
@@ -125,7 +124,7 @@ void smartiod_connection_event(struct smartiod *d, uint32_t node, uint64_t conne
 		remote_event(d, c, reason, loss);
 }
 
-int smartiod_peer_seg_event(struct smartiod *d, struct smartiod_peer *p, const void *msg,
+int smartiod_peer_seg_event(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			    struct sio_err *reterr)
 {
 	const struct sio_peer_seg_event *m = msg;
@@ -135,7 +134,7 @@ int smartiod_peer_seg_event(struct smartiod *d, struct smartiod_peer *p, const v
 		return sio_fail(reterr, -EPROTO, "a segment event of loss %u", loss);
 	if (reason < SCI_CB_CONNECT || reason > SCI_CB_LOST)
 		return sio_fail(reterr, -EPROTO, "a segment event for reason %u", reason);
-	smartiod_connection_event(d, p->node, sio_from_le64(m->connection), reason,
+	smartiod_connection_event(d, from->node, sio_from_le64(m->connection), reason,
 				  (enum sio_segment_loss)loss);
 	return 0;
 }

@@ -1,181 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The exporter's side: what importers' daemons ask about our segments, and the book of grants. */
+/* The exporter's side: what importers' daemons ask about our segments. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "smartiod/device/device.h"
-#include "smartiod/interrupt/dint.h"
-#include "smartiod/base/internal.h"
+#include "smartiod/base/room.h"
+#include "smartiod/segment/grant.h"
+#include "smartiod/segment/requests.h"
+#include "smartiod/segment/segment.h"
 
-/* ---- the book of grants ---- */
-
-static struct smartiod_grant *grant_find(struct smartiod *d, uint64_t id)
-{
-	return SMARTIOD_OF(smartiod_tree_find(&d->grants, id), struct smartiod_grant, by_id);
-}
-
-int smartiod_grant_keep(struct smartiod *d, uint64_t id, const struct smartiod_grant *what,
-			struct sio_err *reterr)
-{
-	struct smartiod_peer *p = smartiod_peer_find(d, what->node);
-	struct smartiod_grant *g;
-
-	if (p && p->n_grants >= SMARTIOD_MAX_GRANTS)
-		return sio_fail_exhausted(reterr, -ENOSPC, SIO_OUT_OF_GRANTS,
-					  "node %u has %u grants of %s already", p->node,
-					  p->n_grants, d->host->name);
-	g = malloc(sizeof(*g));
-	if (!g)
-		return sio_fail(reterr, -ENOMEM, "the daemon of %s is out of memory",
-				d->host->name);
-	*g = *what;
-	if (g->segment) {
-		g->segment->n_grants++;
-		g->segment->n_own_grants += g->own_borrow;
-	}
-	smartiod_tree_add(&d->grants, &g->by_id, id);
-	if (p) {
-		p->n_grants++;
-		p->n_rings += g->ring_memory;
-	}
-	return 0;
-}
-
-static void grant_free(struct smartiod *d, struct smartiod_grant *g)
-{
-	struct smartiod_peer *p = smartiod_peer_find(d, g->node);
-	uint64_t id = g->by_id.key;
-
-	if (p) {
-		p->n_grants--;
-		p->n_rings -= g->ring_memory;
-	}
-	smartiod_tree_remove(&d->grants, &g->by_id);
-	smartiod_port_ungrant(d, id);
-	if (g->segment)
-		smartiod_segment_grant_put(d, g->segment, g);
-	if (g->ring)
-		smartiod_ring_grant_gone(d, g->ring, id);
-	smartiod_port_free(d, g->mem);
-	free(g);
-}
-
-void smartiod_grant_end(struct smartiod *d, uint64_t id)
-{
-	struct smartiod_grant *g = grant_find(d, id);
-
-	if (g)
-		grant_free(d, g);
-}
-
-bool smartiod_grant_take(struct smartiod *d, uint64_t id, uint64_t mem)
-{
-	struct smartiod_grant *g = id ? grant_find(d, id) : NULL;
-
-	if (!g)
-		return false;
-	g->ring = NULL;
-	g->mem = mem;
-	return true;
-}
-
-bool smartiod_grant_through(struct smartiod *d, uint64_t id, uint32_t node, uint32_t adapter,
-			    uint32_t peer_adapter)
-{
-	const struct smartiod_grant *g = id ? grant_find(d, id) : NULL;
-
-	return g && g->node == node && g->adapter == adapter && g->peer_adapter == peer_adapter;
-}
-
-void smartiod_grant_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
-			      uint32_t peer_adapter)
-{
-	struct smartiod_tree_node *n;
-	uint64_t key = 0;
-
-	while ((n = smartiod_tree_after(&d->grants, key))) {
-		struct smartiod_grant *g = SMARTIOD_OF(n, struct smartiod_grant, by_id);
-
-		key = n->key;
-		if (g->node == node && !g->segment && !g->ring && g->adapter == adapter &&
-		    g->peer_adapter == peer_adapter)
-			smartiod_grant_cut(d, key);
-	}
-}
-
-int smartiod_peer_grant_release(struct smartiod *d, struct smartiod_peer *p, const void *msg,
-				struct sio_err *reterr)
-{
-	const struct sio_peer_grant_release *m = msg;
-	struct smartiod_grant *g = grant_find(d, sio_from_le64(m->grant));
-
-	(void)reterr;
-	if (g && g->node == p->node) /* else: a path of it was down meanwhile */
-		grant_free(d, g);
-	return 0;
-}
-
-/* ---- both halves of a window ---- */
-
-void smartiod_wire_grant(const struct sio_evt_grant *evt, struct sio_wire_grant *ret)
-{
-	_Static_assert(sizeof(ret->token) == sizeof(evt->token), "token");
-	ret->grant = sio_to_le64(evt->id);
-	ret->bus_addr = sio_to_le64(evt->bus_addr);
-	ret->length = sio_to_le64(evt->length);
-	ret->generation = sio_to_le64(evt->generation);
-	memcpy(ret->token, evt->token, sizeof(ret->token));
-}
-
-void smartiod_port_ask_map(struct smartiod *d, struct smartiod_op *op, uint64_t owner,
-			   uint32_t node, uint32_t adapter, uint32_t peer_adapter,
-			   const struct sio_wire_grant *g)
-{
-	struct sio_req_map req = {
-		.h = {.op = SIO_OP_MAP, .owner = owner},
-		.adapter = adapter,
-		.peer_node = node,
-		.peer_adapter = peer_adapter,
-		.bus_addr = sio_from_le64(g->bus_addr),
-		.length = sio_from_le64(g->length),
-		.generation = sio_from_le64(g->generation),
-	};
-
-	memcpy(req.token, g->token, sizeof(req.token));
-	smartiod_port_ask(d, op, &req, sizeof(req));
-}
-
-bool smartiod_map_triggers(const struct smartiod_answer *a)
-{
-	return ((const struct sio_evt_map *)a->msg)->map_flags & SIO_MAP_TRIGGER;
-}
-
-bool smartiod_map_is_memory(const struct smartiod_answer *a, uint32_t access)
-{
-	return !smartiod_map_triggers(a) &&
-	       !(access & SIO_ACCESS_WRITE &&
-		 ((const struct sio_evt_map *)a->msg)->map_flags & SIO_MAP_READ_ONLY);
-}
-
-bool smartiod_grant_holds(const struct sio_wire_grant *g, uint64_t bytes)
-{
-	return g->grant && sio_from_le64(g->length) >= bytes;
-}
-
-void smartiod_grant_release(struct smartiod *d, uint32_t node, uint64_t grant)
-{
-	struct sio_peer_grant_release msg = {.h.type = sio_to_le32(SIO_PEER_GRANT_RELEASE),
-					     .grant = sio_to_le64(grant)};
-
-	if (grant)
-		smartiod_peer_tell(d, node, &msg, sizeof(msg));
-}
-
-/* ---- requests of importers ---- */
-
-int smartiod_peer_seg_lookup(struct smartiod *d, struct smartiod_peer *p, const void *msg,
+int smartiod_peer_seg_lookup(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			     struct sio_err *reterr)
 {
 	const struct sio_peer_seg_lookup *m = msg;
@@ -187,28 +22,28 @@ int smartiod_peer_seg_lookup(struct smartiod *d, struct smartiod_peer *p, const 
 	struct smartiod_segment *seg;
 	struct sio_prep_seg_lookup rep = {.connection = m->connection};
 	struct sio_path path;
-	int rc = smartiod_path(d, p->node, adapter, &path, reterr);
+	int rc = smartiod_path(d, from->node, adapter, &path, reterr);
 
 	if (rc < 0)
 		return rc;
 	seg = smartiod_segment_lookup(d, &wanted, adapter, reterr);
 	if (!seg)
 		return reterr->code;
-	if (smartiod_segment_has_ref(seg, p->node, connection))
+	if (smartiod_segment_has_ref(seg, from->node, connection))
 		return sio_fail(reterr, -EEXIST, "this connection exists");
-	rc = smartiod_segment_ref(seg, p->node, adapter, connection, reterr);
+	rc = smartiod_segment_ref(seg, from->node, adapter, connection, reterr);
 	if (rc < 0)
 		return rc;
 	rep.uid = sio_to_le64(seg->uid);
 	rep.bytes = sio_to_le64(seg->bytes);
 	rep.segment_id = sio_to_le32(seg->id);
-	smartiod_peer_reply(d, p->node, SIO_PEER_SEG_LOOKUP, sio_from_le32(m->h.id), &rep,
+	smartiod_peer_reply(d, from->node, SIO_PEER_SEG_LOOKUP, sio_from_le32(m->h.id), &rep,
 			    sizeof(rep));
-	smartiod_segment_connected(d, seg, p->node, adapter);
+	smartiod_segment_connected(d, seg, from->node, adapter);
 	return 0;
 }
 
-int smartiod_peer_seg_release(struct smartiod *d, struct smartiod_peer *p, const void *msg,
+int smartiod_peer_seg_release(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			      struct sio_err *reterr)
 {
 	const struct sio_peer_seg_release *m = msg;
@@ -218,7 +53,7 @@ int smartiod_peer_seg_release(struct smartiod *d, struct smartiod_peer *p, const
 	if (reason != SCI_CB_DISCONNECT && reason != SCI_CB_LOST)
 		return sio_fail(reterr, -EPROTO, "a release for reason %u", reason);
 	if (seg)
-		smartiod_segment_unref(d, seg, p->node, sio_from_le64(m->connection), reason);
+		smartiod_segment_unref(d, seg, from->node, sio_from_le64(m->connection), reason);
 	return 0;
 }
 
@@ -269,7 +104,7 @@ static void grant_step(struct smartiod *d, struct smartiod_op *op, const struct 
 }
 
 /* May the asker have this range? */
-static int grant_allowed(struct smartiod *d, struct smartiod_peer *p,
+static int grant_allowed(struct smartiod *d, const struct smartiod_from *from,
 			 const struct sio_peer_seg_grant *m, struct smartiod_segment *seg,
 			 struct sio_err *reterr)
 {
@@ -281,11 +116,11 @@ static int grant_allowed(struct smartiod *d, struct smartiod_peer *p,
 
 	if (!seg || !smartiod_segment_usable(seg, own))
 		return sio_fail(reterr, -ENOENT, "%s has no such segment any more", d->host->name);
-	if (purpose != SIO_GRANT_DEVICE && (purpose != SIO_GRANT_CPU || ref_node != p->node))
+	if (purpose != SIO_GRANT_DEVICE && (purpose != SIO_GRANT_CPU || ref_node != from->node))
 		return sio_fail(reterr, -EACCES, "a grant to node %u for a program of node %u",
-				p->node, ref_node);
-	if (own && !smartiod_device_borrowed(d, p->node))
-		return sio_fail(reterr, -EACCES, "node %u lends no device to %s", p->node,
+				from->node, ref_node);
+	if (own && !smartiod_borrows(d, from->node))
+		return sio_fail(reterr, -EACCES, "node %u lends no device to %s", from->node,
 				d->host->name);
 	if (!own && !smartiod_segment_has_ref(seg, ref_node, connection))
 		return sio_fail(reterr, -ENOTCONN, "node %u is not connected to segment %#x",
@@ -296,7 +131,7 @@ static int grant_allowed(struct smartiod *d, struct smartiod_peer *p,
 				offset, seg->bytes);
 	if (access == 0 || access & ~(SIO_ACCESS_READ | SIO_ACCESS_WRITE))
 		return sio_fail(reterr, -EINVAL, "access %#x", access);
-	if (!smartiod_path_up(d, p->node, sio_from_le32(m->adapter),
+	if (!smartiod_path_up(d, from->node, sio_from_le32(m->adapter),
 			      sio_from_le32(m->peer_adapter)))
 		return sio_fail(reterr, -ENETDOWN, "no link from adapter %u of %s to adapter %u",
 				sio_from_le32(m->adapter), d->host->name,
@@ -304,22 +139,22 @@ static int grant_allowed(struct smartiod *d, struct smartiod_peer *p,
 	return 0;
 }
 
-int smartiod_peer_seg_grant(struct smartiod *d, struct smartiod_peer *p, const void *msg,
+int smartiod_peer_seg_grant(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			    struct sio_err *reterr)
 {
 	const struct sio_peer_seg_grant *m = msg;
 	struct smartiod_segment *seg = smartiod_segment_by_uid(d, sio_from_le64(m->uid));
-	int rc = grant_allowed(d, p, m, seg, reterr);
+	int rc = grant_allowed(d, from, m, seg, reterr);
 	struct sio_req_grant req;
 	struct grant_op *g;
 
 	if (rc < 0)
 		return rc;
-	g = smartiod_op_new_peer(d, p->node, msg, sizeof(*g), grant_step, reterr);
+	g = smartiod_op_new_peer(d, from->node, msg, sizeof(*g), grant_step, reterr);
 	if (!g)
 		return reterr->code;
 	g->grant = (struct smartiod_grant){
-		.node = p->node,
+		.node = from->node,
 		.adapter = sio_from_le32(m->adapter),
 		.peer_adapter = sio_from_le32(m->peer_adapter),
 		.purpose = sio_from_le32(m->purpose),
@@ -336,7 +171,7 @@ int smartiod_peer_seg_grant(struct smartiod *d, struct smartiod_peer *p, const v
 		.offset = sio_from_le64(m->offset),
 		.length = sio_from_le64(m->bytes),
 		.adapter = g->grant.adapter,
-		.peer_node = p->node,
+		.peer_node = from->node,
 		.peer_adapter = g->grant.peer_adapter,
 	};
 	smartiod_port_ask(d, &g->op, &req, sizeof(req));

@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "smartiod/segment/connection.h"
 #include "smartiod/segment/group.h"
-#include "smartiod/base/internal.h"
 
 int smartiod_group_check(struct smartiod *d, uint32_t group, struct sio_err *reterr)
 {

@@ -3,7 +3,7 @@
 #ifndef SMARTIOD_GROUP_H
 #define SMARTIOD_GROUP_H
 
-#include "smartiod/base/internal.h"
+#include "smartiod/segment/segment.h"
 
 /* May this host make a member of @group? -EINVAL no such group, -EEXIST. */
 int smartiod_group_check(struct smartiod *d, uint32_t group, struct sio_err *reterr);

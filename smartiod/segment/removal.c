@@ -6,15 +6,11 @@
  */
 #include <errno.h>
 
-#include "smartiod/lender/lend.h"
+#include "smartiod/base/room.h"
+#include "smartiod/segment/requests.h"
+#include "smartiod/segment/segment.h"
 
 /* ---- what prevents it ---- */
-
-static unsigned count_own(const struct smartiod_dma *dma, const struct smartiod *d,
-			  const struct smartiod_segment *seg)
-{
-	return dma->segment == seg && dma->loan->node == d->node && !dma->loan->ended;
-}
 
 /*
  * Mappings for devices of this host and of others, by living programs of this host. Grants for a
@@ -22,19 +18,7 @@ static unsigned count_own(const struct smartiod_dma *dma, const struct smartiod 
  */
 static unsigned own_mappings(struct smartiod *d, const struct smartiod_segment *seg)
 {
-	struct smartiod_tree_node *n;
-	unsigned found = seg->n_own_grants;
-	uint64_t key = 0;
-
-	if (seg->dma == 0)
-		return found;
-	while ((n = smartiod_tree_after(&smartiod_devices(d)->dmas, key))) {
-		key = n->key;
-		found += count_own(SMARTIOD_OF(n, struct smartiod_dma, by_id), d, seg);
-	}
-	for (const struct smartiod_dma *dma = smartiod_devices(d)->loose; dma; dma = dma->next)
-		found += count_own(dma, d, seg);
-	return found;
+	return seg->n_own_grants + (seg->dma ? smartiod_own_mappings(d, seg) : 0);
 }
 
 static int check_own_use(struct smartiod *d, const struct smartiod_segment *seg,

@@ -3,11 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "smartiod/segment/group.h"
-#include "smartiod/base/internal.h"
-#include "smartiod/restart/restore.h"
-
-/* ---- life ---- */
+#include "smartiod/base/leftover.h"
+#include "smartiod/base/room.h"
+#include "smartiod/segment/grant.h"
+#include "smartiod/segment/segment.h"
 
 struct smartiod_segment *smartiod_segment_by_uid(struct smartiod *d, uint64_t uid)
 {
@@ -62,6 +61,17 @@ void smartiod_segment_ready(struct smartiod_segment *seg, const struct smartiod_
 	seg->phys = evt->address;
 	seg->fd = smartiod_take_fd(a, 0);
 	seg->ready = true;
+}
+
+void smartiod_segment_take_leftover(struct smartiod *d, struct smartiod_segment *seg,
+				    struct smartiod_leftover *l)
+{
+	seg->mem = l->by_id.key;
+	seg->bytes = l->length;
+	seg->phys = l->address;
+	seg->fd = smartiod_leftover_take_fd(l, 0);
+	seg->ready = true;
+	smartiod_leftover_done(d, l);
 }
 
 static void segment_free(struct smartiod *d, struct smartiod_segment *seg)
@@ -121,10 +131,6 @@ void smartiod_segment_free_all(struct smartiod *d)
 {
 	struct smartiod_tree_node *n;
 
-	while ((n = smartiod_tree_after(&d->grants, 0))) {
-		smartiod_tree_remove(&d->grants, n);
-		free(SMARTIOD_OF(n, struct smartiod_grant, by_id));
-	}
 	while ((n = smartiod_tree_after(&d->segments, 0))) {
 		struct smartiod_segment *seg = SMARTIOD_OF(n, struct smartiod_segment, by_uid);
 
@@ -150,7 +156,7 @@ void smartiod_segment_kept(struct smartiod *d, struct smartiod_segment *seg,
 			   enum smartiod_segment_event event)
 {
 	smartiod_segment_leave(d, seg, event);
-	smartiod_restore_mapped(d, seg);
+	smartiod_segment_mapped(d, seg);
 	smartiod_segment_tell_removed(d, seg);
 	smartiod_segment_check(d, seg);
 }
@@ -165,7 +171,7 @@ void smartiod_segment_end(struct smartiod *d, struct smartiod_segment *seg, uint
 	seg->owner_gone |= owner_gone;
 	seg->pins++; /* it stays while importers of this host let go */
 	if (!seg->owner_gone)
-		smartiod_restore_mapped(d, seg);
+		smartiod_segment_mapped(d, seg);
 	smartiod_segment_cut(d, seg, SIO_ADAPTER_ANY, reason);
 	smartiod_segment_unpin(d, seg);
 }
@@ -203,101 +209,4 @@ struct smartiod_segment *smartiod_segment_lookup(struct smartiod *d,
 		sio_fail(reterr, -ENOENT, "%s has no segment %#x that is available", d->host->name,
 			 w->id);
 	return NULL;
-}
-
-/* ---- requests ---- */
-
-static int get_adapter(struct smartiod *d, struct smartiod_session *s,
-		       const struct sio_msg_seg_adapter *m, struct smartiod_segment **ret,
-		       uint32_t *ret_bit, struct sio_err *reterr)
-{
-	uint32_t adapter = sio_from_le32(m->adapter);
-	struct smartiod_segment *seg;
-
-	seg = smartiod_segment_get_ready(s, sio_from_le32(m->handle), reterr);
-	if (!seg)
-		return reterr->code;
-	if (adapter >= d->host->n_adapters)
-		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
-				d->host->name, adapter, d->host->n_adapters);
-	*ret = seg;
-	*ret_bit = 1u << adapter;
-	return 0;
-}
-
-int smartiod_seg_prepare(struct smartiod *d, struct smartiod_session *s, const void *msg,
-			 struct sio_err *reterr)
-{
-	const struct sio_msg_seg_adapter *m = msg;
-	uint32_t bit = 0, flags = sio_from_le32(m->flags);
-	struct smartiod_segment *seg = NULL;
-	int rc = get_adapter(d, s, m, &seg, &bit, reterr);
-
-	if (rc < 0)
-		return rc;
-	if (flags & ~(SCI_FLAG_DMA_SOURCE_ONLY | SCI_FLAG_BROADCAST))
-		return sio_fail(reterr, -EINVAL, "flags %#x do not belong to SCIPrepareSegment",
-				flags);
-	seg->prepared |= bit;
-	smartiod_reply_ok(d, s, msg);
-	return 0;
-}
-
-int smartiod_seg_available(struct smartiod *d, struct smartiod_session *s, const void *msg,
-			   struct sio_err *reterr)
-{
-	const struct sio_msg_seg_adapter *m = msg;
-	struct smartiod_segment *seg = NULL;
-	uint32_t bit = 0;
-	int rc = get_adapter(d, s, m, &seg, &bit, reterr);
-
-	if (rc < 0)
-		return rc;
-	if (m->flags)
-		return sio_fail(reterr, -EINVAL, "SCISetSegmentAvailable takes no flags");
-	if (seg->is_private)
-		return sio_fail(reterr, -EPERM, "segment %#x is private", seg->id);
-	if (!(seg->prepared & bit))
-		return sio_fail(reterr, -EPERM, "segment %#x is not prepared on adapter %u",
-				seg->id, sio_from_le32(m->adapter));
-	if (seg->broadcast)
-		return smartiod_group_publish(d, s, msg, seg, sio_from_le32(m->adapter), true,
-					      reterr);
-	seg->available |= bit;
-	smartiod_reply_ok(d, s, msg);
-	return 0;
-}
-
-int smartiod_seg_unavailable(struct smartiod *d, struct smartiod_session *s, const void *msg,
-			     struct sio_err *reterr)
-{
-	const struct sio_msg_seg_adapter *m = msg;
-	uint32_t bit = 0, flags = sio_from_le32(m->flags), adapter = sio_from_le32(m->adapter);
-	struct smartiod_segment *seg = NULL;
-	bool publishes;
-	int rc = get_adapter(d, s, m, &seg, &bit, reterr);
-
-	if (rc < 0)
-		return rc;
-	if (flags & ~(SCI_FLAG_NOTIFY | SCI_FLAG_FORCE_DISCONNECT))
-		return sio_fail(reterr, -EINVAL,
-				"flags %#x do not belong to SCISetSegmentUnavailable", flags);
-	if (!(seg->prepared & bit))
-		return sio_fail(reterr, -EPERM, "segment %#x was never prepared on adapter %u",
-				seg->id, adapter);
-	publishes = seg->broadcast && seg->available & bit;
-	if (publishes)
-		rc = smartiod_group_publish(d, s, msg, seg, adapter, false, reterr); /* replies */
-	if (rc < 0)
-		return rc;
-	seg->available &= ~bit;
-	if (flags & SCI_FLAG_FORCE_DISCONNECT) {
-		smartiod_segment_cut(d, seg, adapter, SCI_CB_DISCONNECT);
-		smartiod_segment_check(d, seg);
-	} else if (flags & SCI_FLAG_NOTIFY) {
-		smartiod_segment_ask_to_leave(d, seg, adapter);
-	}
-	if (!publishes)
-		smartiod_reply_ok(d, s, msg);
-	return 0;
 }

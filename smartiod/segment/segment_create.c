@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "smartiod/segment/group.h"
-#include "smartiod/base/internal.h"
+#include "smartiod/segment/requests.h"
 
 #define CREATE_FLAGS                                                                               \
 	(SCI_FLAG_USE_CALLBACK | SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_DMA_GLOBAL |       \
@@ -234,5 +234,3 @@ int smartiod_seg_fill(struct smartiod *d, struct smartiod_session *s, const void
 	ask_memory(d, c);
 	return 0;
 }
-
-/* The segment and adapter that PREPARE, AVAILABLE and UNAVAILABLE name. */

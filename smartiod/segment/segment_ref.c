@@ -3,15 +3,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "smartiod/device/device.h"
-#include "smartiod/base/internal.h"
+#include "smartiod/base/room.h"
+#include "smartiod/segment/segment.h"
 
 /* References went: a device segment ends with its last one. */
 static void refs_check(struct smartiod *d, struct smartiod_segment *seg)
 {
 	seg->pins++;
 	if (seg->device && seg->state == SMARTIOD_SEGMENT_OWNED && seg->n_refs == 0)
-		smartiod_device_segment_idle(d, seg);
+		smartiod_segment_idle(d, seg);
 	smartiod_segment_unpin(d, seg);
 }
 
@@ -48,10 +48,7 @@ static void tell_importer(struct smartiod *d, const struct smartiod_ref *r, uint
 		.loss = sio_to_le32(loss),
 	};
 
-	if (r->node == d->node)
-		smartiod_connection_event(d, d->node, r->connection, reason, loss);
-	else
-		smartiod_peer_tell(d, r->node, &msg, sizeof(msg));
+	smartiod_tell(d, r->node, &msg, sizeof(msg));
 }
 
 int smartiod_segment_ref(struct smartiod_segment *seg, uint32_t node, uint32_t adapter,

@@ -7,7 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "smartiod/base/internal.h"
+#include "smartiod/segment/requests.h"
+#include "smartiod/segment/segment.h"
 
 struct smartiod_segment *smartiod_segment_get(struct smartiod_session *s, uint32_t handle,
 					      struct sio_err *reterr)

@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "smartiod/device/device.h"
-#include "smartiod/base/internal.h"
-#include "smartiod/dma/queue.h"
+#include "smartiod/segment/connection.h"
+#include "smartiod/segment/grant.h"
+#include "smartiod/segment/requests.h"
 
 struct map_op {
 	struct smartiod_window_op w;
@@ -111,7 +111,7 @@ void smartiod_map_drop(struct smartiod *d, struct smartiod_map *m)
 
 	smartiod_object_remove(&m->o);
 	if (c->route == SMARTIOD_BAR)
-		smartiod_bar_unmap(d, m);
+		c->ops->unmap(d, m);
 	free(m);
 	if (--c->n_maps == 0 && !c->ranges)
 		smartiod_window_release(d, c);
@@ -353,7 +353,7 @@ int smartiod_seg_map(struct smartiod *d, struct smartiod_session *s, const void 
 	if (rc < 0)
 		return rc;
 	if (c->route == SMARTIOD_BAR)
-		return smartiod_bar_map(d, s, msg, reterr);
+		return c->ops->map(d, s, msg, reterr);
 	if (c->exact && !(sio_from_le32(m->flags) & SCI_FLAG_READONLY_MAP))
 		return sio_fail(reterr, -EOPNOTSUPP,
 				"stores do not reach the members of exact group %u; "

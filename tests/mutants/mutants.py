@@ -54,7 +54,7 @@ EAGER_SEEDS = [
         "--faults absent --workload segment,share",
         "--faults absent,stop,restart --workload interrupt",
         "--faults restart,lack,memory --workload segment,device,keep,share"]),
-    (r"smartiod/(lender/|borrower/|device/|restart/adopt|segment/adrift|daemon/peer)|core/(iommu|ledger|placement)|"
+    (r"smartiod/(lender/|borrower/|device/|restart/adopt|segment/(adrift|grant)|daemon/peer)|core/(iommu|ledger|placement)|"
      r"emu/(dmamap|device|vector|owner)", [
         "--workload device,keep,manager,nvme",
         "--hosts 3 --workload device,keep,segment --faults death,crash",
@@ -86,7 +86,7 @@ EAGER_SEEDS = [
     (r"dint|ring|dataint|emu/irq", [
         "--workload interrupt", "--hosts 3 --workload interrupt --faults death,link,crash",
         "--workload interrupt --faults flood"]),
-    (r"smartiod/segment/(connect|window|segment|export)|core|emu/(grant|map)", [
+    (r"smartiod/segment/(connect|window|segment|export|grant|map|range|room)|core|emu/(grant|map)", [
         "--workload segment,callback",
         "--hosts 3 --workload segment,callback,share --faults link,cut,delay",
         "--hosts 3 --workload listen,callback --faults link,crash,death",

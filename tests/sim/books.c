@@ -2,6 +2,7 @@
 /* The daemon's books, list by list: the one place of the simulator that looks inside smartiod. */
 #include "books.h"
 #include "edge.h"
+#include "smartiod/borrower/borrow.h"
 #include "smartiod/lender/lend.h"
 #include "smartiod/dma/queue.h"
 #include "smartiod/restart/restore.h"
@@ -53,12 +54,12 @@ uint32_t books_own_reset(unsigned host, uint64_t cookie)
 
 	if (!d)
 		return 0;
-	EACH(n, smartiod_devices(d)->all)
+	EACH(n, d->devices)
 	{
 		const struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
-		const struct smartiod_reset *r = &dev->reset;
+		const struct smartiod_reset *r = &dev->lent->reset;
 
-		if (r->state == SIO_DEV_RUNNING && r->word.lend.op.by_cookie.key == cookie)
+		if (dev->state == SIO_DEV_RUNNING && r->word.lend.op.by_cookie.key == cookie)
 			return (uint32_t)dev->by_fdid.key;
 	}
 	return 0;
@@ -79,7 +80,7 @@ const char *books_unclaimed(unsigned host, uint64_t *ret_owner)
 		EACH(k, d->recovery.leftovers)
 		if (SMARTIOD_OF(k, struct smartiod_leftover, by_id)->owner == s->owner)
 			return "something at the port";
-		EACH(k, smartiod_devices(d)->loans)
+		EACH(k, d->loans)
 		{
 			const struct smartiod_loan *l = SMARTIOD_OF(k, struct smartiod_loan, by_id);
 
@@ -177,25 +178,25 @@ static void lent(const struct smartiod_loan *l)
 
 static void devices(struct smartiod *d)
 {
-	EACH(n, smartiod_devices(d)->loans)
+	EACH(n, d->loans)
 	lent(SMARTIOD_OF(n, struct smartiod_loan, by_id));
-	EACH(n, smartiod_devices(d)->all)
+	EACH(n, d->devices)
 	{
 		const struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
 
 		for (unsigned a = 0; a < SIO_MAX_ADAPTERS; a++)
-			books_note(SIO_KIND_REQUESTER, dev->requester[a].id, true);
-		for (const struct smartiod_vector *v = dev->vectors; v; v = v->next)
+			books_note(SIO_KIND_REQUESTER, dev->lent->requester[a].id, true);
+		for (const struct smartiod_vector *v = dev->lent->vectors; v; v = v->next)
 			books_note(SIO_KIND_VECTOR, books_vector(dev->port.id, v->number),
 				   v->set && !v->loan->ended);
-		for (const struct smartiod_old_vector *v = dev->old_vectors; v; v = v->next)
+		for (const struct smartiod_old_vector *v = dev->lent->old_vectors; v; v = v->next)
 			books_note(SIO_KIND_VECTOR, books_vector(dev->port.id, v->number), false);
 	}
 }
 
 static void borrowed(struct smartiod *d)
 {
-	for (const struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)
+	for (const struct smartiod_borrow *b = d->borrows; b; b = b->next)
 		for (const struct smartiod_bar_map *m = b->maps; m; m = m->next)
 			for (unsigned i = 0; i < m->n; i++)
 				books_note(SIO_KIND_MAP, m->piece[i].map, !b->ended);

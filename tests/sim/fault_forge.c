@@ -7,6 +7,7 @@
 #include "edge.h"
 #include "run.h"
 #include "smartiod/lender/lend.h"
+#include "smartiod/segment/connection.h"
 #include "tables.h"
 #include "wire/peer.h"
 
@@ -74,7 +75,7 @@ static void lie(struct smartiod *d, uint32_t node, unsigned kind, uint64_t drawn
 		if (number)
 			say(d, node, &event.h, sizeof(event), SIO_PEER_SEG_EVENT);
 	} else {
-		number = of_others(&smartiod_devices(d)->loans, loan_owner, node, drawn);
+		number = of_others(&d->loans, loan_owner, node, drawn);
 		ret.borrower = sio_to_le64(number);
 		if (number)
 			say(d, node, &ret.h, sizeof(ret), SIO_PEER_RETURN);

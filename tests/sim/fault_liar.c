@@ -112,7 +112,6 @@ bool liar_lies(void)
 /* Who guesses long enough guesses right: a number of anybody's at that host. 0: there is none. */
 static uint64_t look_up(char what, const struct smartiod *d)
 {
-	const struct smartiod_devices *devices = d ? d->devices : NULL;
 	uint64_t key = draw(4), far = draw(16), first = 0;
 	const struct smartiod_tree *t;
 
@@ -121,8 +120,8 @@ static uint64_t look_up(char what, const struct smartiod *d)
 	t = what == 'C'	  ? key ? &d->connections : &d->dint_links
 	    : what == 'U' ? &d->segments
 	    : what == 'G' ? &d->grants
-	    : what == 'B' ? &devices->loans
-	    : what == 'M' ? &devices->dmas
+	    : what == 'B' ? &d->loans
+	    : what == 'M' ? &d->dmas
 			  : &d->rings;
 	for (const struct smartiod_tree_node *n = smartiod_tree_after(t, 0); n && far > 0;
 	     n = smartiod_tree_after(t, n->key), far--)

@@ -12,6 +12,7 @@
 #include "edge.h"
 #include "emu/internal.h"
 #include "pairs.h"
+#include "smartiod/borrower/borrow.h"
 #include "smartiod/lender/lend.h"
 #include "tables.h"
 
@@ -227,7 +228,7 @@ static void note_device(struct smartiod *d, struct smartiod_device *dev)
  */
 static bool is_claimed(struct smartiod *d, const struct smartiod_dma *m)
 {
-	for (const struct smartiod_borrow *b = smartiod_devices(d)->borrows; b; b = b->next)
+	for (const struct smartiod_borrow *b = d->borrows; b; b = b->next)
 		for (const struct smartiod_dma_handle *h = b->dma; h; h = h->next)
 			if (b->id == m->loan->id && h->map == m->by_id.key)
 				return true;
@@ -282,23 +283,21 @@ static void has_dma(const struct smartiod *d, const struct smartiod_dma *m)
 
 static void gives_device(const struct smartiod *d, const struct smartiod_device *dev)
 {
-	for (const struct smartiod_dev_seg *s = dev->segs; s; s = s->next)
+	for (const struct smartiod_dev_seg *s = dev->lent->segs; s; s = s->next)
 		if (!s->segment)
 			note(giving, s->node, PAIR_PLACED, dev->fdid, s->uid, 0);
 	for (unsigned a = 0; a < SIO_MAX_ADAPTERS; a++)
-		for (unsigned k = 0; k < dev->requester[a].users; k++)
+		for (unsigned k = 0; k < dev->lent->requester[a].users; k++)
 			note(giving, d->node, PAIR_REQUESTER, dev->fdid, a,
-			     dev->requester[a].id == 0);
-	for (const struct smartiod_vector *v = dev->vectors; v; v = v->next)
+			     dev->lent->requester[a].id == 0);
+	for (const struct smartiod_vector *v = dev->lent->vectors; v; v = v->next)
 		if (v->window)
 			note(having, d->node, PAIR_REQUESTER, dev->fdid, v->link.adapter, 0);
 }
 
 static void devices(struct smartiod *d)
 {
-	struct smartiod_devices *all = smartiod_devices(d);
-
-	EACH(n, all->all)
+	EACH(n, d->devices)
 	{
 		struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
 
@@ -306,13 +305,13 @@ static void devices(struct smartiod *d)
 		if (dev->node == d->node)
 			gives_device(d, dev);
 	}
-	EACH(n, all->loans)
+	EACH(n, d->loans)
 	gives_loan(d, SMARTIOD_OF(n, struct smartiod_loan, by_id));
-	EACH(n, all->dmas)
+	EACH(n, d->dmas)
 	has_dma(d, SMARTIOD_OF(n, struct smartiod_dma, by_id));
-	for (const struct smartiod_dma *m = all->loose; m; m = m->next)
+	for (const struct smartiod_dma *m = d->loose; m; m = m->next)
 		has_dma(d, m);
-	for (const struct smartiod_borrow *b = all->borrows; b; b = b->next)
+	for (const struct smartiod_borrow *b = d->borrows; b; b = b->next)
 		has_borrow(d, b);
 }
 

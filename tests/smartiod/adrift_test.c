@@ -205,8 +205,8 @@ static void the_lender_starts_anew(void **state)
 
 static const struct smartiod_dma *lenders_map(const struct fixture *f)
 {
-	const struct smartiod_devices *s = smartiod_devices(f->w->host[LENDER].daemon);
-	struct smartiod_tree_node *n = smartiod_tree_after(&s->dmas, 0);
+	const struct smartiod *d = f->w->host[LENDER].daemon;
+	struct smartiod_tree_node *n = smartiod_tree_after(&d->dmas, 0);
 
 	return n ? SMARTIOD_OF(n, struct smartiod_dma, by_id) : NULL;
 }

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "calls.h"
-#include "smartiod/base/internal.h"
+#include "smartiod/base/session.h"
 
 static int result(const struct world_message *m)
 {

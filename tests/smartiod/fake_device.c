@@ -7,7 +7,7 @@
 
 #include "fake_device.h"
 #include "port.h"
-#include "smartiod/lender/lend.h"
+#include "smartiod/device/device.h"
 
 static struct fake_device *fake;
 

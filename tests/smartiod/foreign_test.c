@@ -13,7 +13,8 @@
 
 #include "device_calls.h"
 #include "fake_device.h"
-#include "smartiod/base/internal.h"
+#include "smartiod/segment/grant.h"
+#include "smartiod/segment/segment.h"
 #include "wire/check.h"
 
 #define FDID 0x401

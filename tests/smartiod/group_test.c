@@ -8,8 +8,7 @@
 #include <cmocka.h>
 
 #include "calls.h"
-#include "smartiod/base/internal.h"
-#include "smartiod/base/internal.h"
+#include "smartiod/segment/segment.h"
 
 /* Threads of a program make a group's member available on two adapters at once, and not. */
 static void requests_about_a_group_build_on_each_other(void **state)

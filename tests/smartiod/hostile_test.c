@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "calls.h"
-#include "smartiod/base/internal.h"
+#include "smartiod/base/session.h"
 #include "wire/check.h"
 
 struct fixture {

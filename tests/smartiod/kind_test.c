@@ -15,7 +15,7 @@
 
 #include "device_calls.h"
 #include "fake_device.h"
-#include "smartiod/base/internal.h"
+#include "smartiod/segment/segment.h"
 
 #define FDID 0x401
 #define ANSWERS 1000u /* more than were asked for */

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "calls.h"
-#include "smartiod/base/internal.h"
+#include "smartiod/base/state.h"
 #include "wire/ring.h"
 
 #define EXPORTER 0

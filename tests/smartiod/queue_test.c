@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include "calls.h"
-#include "smartiod/base/internal.h"
 
 /* A segment of @exporter on node 4, connected by @importer on node 8 and by a neighbour. */
 struct fixture {

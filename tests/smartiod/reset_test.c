@@ -130,7 +130,7 @@ static void the_last_ones_quarantine_ends(void **state)
 	world_run(w);
 	assert_int_equal(fake.resets, 1);
 	assert_int_equal(fake_count(w, SIO_KIND_DMAMAP, true), 0);
-	assert_int_equal(device(w)->reset.state, SIO_DEV_CLEAN);
+	assert_int_equal(device(w)->state, SIO_DEV_CLEAN);
 	assert_int_equal(sio_ledger_count(&device(w)->ledger).quarantined, 0);
 	world_boot(w, 2);
 	world_pass(w, 100000000);
@@ -152,7 +152,7 @@ static void borrowers_wait(void **state)
 		w->late = SIO_OP_RESET;
 		world_kill(w, a);
 		world_run(w);
-		assert_int_equal(device(w)->reset.state, SIO_DEV_RUNNING);
+		assert_int_equal(device(w)->state, SIO_DEV_RUNNING);
 		first = ask_borrow(w, b, 0);
 		second = ask_borrow(w, c, 0);
 		assert_null(world_reply(b, first));
@@ -161,7 +161,7 @@ static void borrowers_wait(void **state)
 		world_run(w);
 		assert_int_equal(reply_error(b, first), error ? EACCES : 0);
 		assert_int_equal(reply_error(c, second), error ? EACCES : 0);
-		assert_int_equal(device(w)->reset.state, error ? SIO_DEV_FAILED : SIO_DEV_USED);
+		assert_int_equal(device(w)->state, error ? SIO_DEV_FAILED : SIO_DEV_USED);
 		if (error) { /* the next one has it tried again */
 			assert_non_null(strstr(
 				((const struct sio_msg_error *)world_reply(b, first)->data)->text,
@@ -207,7 +207,7 @@ static void waiting_ends(void **state)
 		}
 		world_pass(w, 100000000);
 		assert_null(smartiod_loan_after(w->host[0].daemon, 0));
-		assert_int_equal(device(w)->reset.state, SIO_DEV_CLEAN);
+		assert_int_equal(device(w)->state, SIO_DEV_CLEAN);
 		end(w);
 	}
 }
@@ -224,14 +224,14 @@ static void want_of_memory_passes(void **state)
 	fake.reset_error = -ENOMEM;
 	world_kill(w, a);
 	world_run(w);
-	assert_int_equal(device(w)->reset.state, SIO_DEV_FAILED);
+	assert_int_equal(device(w)->state, SIO_DEV_FAILED);
 	assert_int_equal(fake_count(w, SIO_KIND_DMAMAP, true), 1);
 	assert_int_equal(call_borrow(w, b, FDID, 0, &x), ENOMEM);
 	world_pass(w, 4 * AGAIN_NS);
 	assert_int_equal(fake_count(w, SIO_KIND_DMAMAP, true), 1);
 	fake.reset_error = 0;
 	world_pass(w, 1000000000);
-	assert_int_equal(device(w)->reset.state, SIO_DEV_CLEAN);
+	assert_int_equal(device(w)->state, SIO_DEV_CLEAN);
 	assert_int_equal(fake_count(w, SIO_KIND_DMAMAP, true), 0);
 	end(w);
 }
@@ -295,11 +295,11 @@ static void by_hand(void **state)
 	/* Who lives is told, and keeps what he has mapped. */
 	assert_int_equal(sio_from_le32(call_device_event(a, 0)->event), SIO_DEVICE_EV_RESET);
 	assert_int_equal(fake_count(w, SIO_KIND_DMAMAP, false), 1);
-	assert_int_equal(device(w)->reset.state, SIO_DEV_USED);
+	assert_int_equal(device(w)->state, SIO_DEV_USED);
 	fake.reset_error = -EIO;
 	assert_int_equal(reset_now(w, tool, 1, &rep), EIO);
 	fake.reset_error = 0;
-	assert_int_equal(device(w)->reset.state, SIO_DEV_USED);
+	assert_int_equal(device(w)->state, SIO_DEV_USED);
 	fake.disturbed = 0;
 	end(w);
 }

@@ -13,7 +13,6 @@
 #include <cmocka.h>
 
 #include "restore_world.h"
-#include "smartiod/restart/restore.h"
 
 #define ID 25
 

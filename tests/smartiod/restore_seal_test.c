@@ -286,8 +286,8 @@ static void half_truths_bring_nothing(void **state)
 static void is_of_another_device(struct world *w, struct world_client *c,
 				 const struct sio_msg_restore *m)
 {
-	struct smartiod_tree_node *n = smartiod_tree_find(
-		&smartiod_devices(w->host[0].daemon)->dmas, sio_from_le64(m->key));
+	struct smartiod_tree_node *n =
+		smartiod_tree_find(&w->host[0].daemon->dmas, sio_from_le64(m->key));
 	struct smartiod_device elsewhere, *own;
 	struct smartiod_loan *l;
 

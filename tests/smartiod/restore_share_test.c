@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "restore_world.h"
-#include "smartiod/restart/restore.h"
+#include "smartiod/segment/segment.h"
 
 static uint32_t attach_to(struct fixture *f, struct world_client *c, uint32_t id)
 {

@@ -191,8 +191,7 @@ void take_picture(struct world *w, char *text)
 			PUT(" view %llu: access %u, %u users\n", (unsigned long long)v->id,
 			    v->access, v->users);
 	}
-	for (key = 0; (n = smartiod_tree_after(&smartiod_devices((void *)d)->dmas, key));
-	     key = n->key) {
+	for (key = 0; (n = smartiod_tree_after(&d->dmas, key)); key = n->key) {
 		const struct smartiod_dma *m = SMARTIOD_OF(n, struct smartiod_dma, by_id);
 
 		PUT("dma %llu: %u holds, segment %u\n", (unsigned long long)key,

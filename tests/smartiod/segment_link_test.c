@@ -9,7 +9,7 @@
 
 #include "calls.h"
 #include "segment_world.h"
-#include "smartiod/base/internal.h"
+#include "smartiod/base/daemon.h"
 
 /* A page of the exporter, with handles of the segment, the connection and the map. */
 static void exported_and_mapped(struct fixture *f, uint32_t *ret_h, uint32_t *ret_c,

@@ -9,7 +9,6 @@
 
 #include "calls.h"
 #include "segment_world.h"
-#include "smartiod/base/internal.h"
 
 static int setup(void **state)
 {

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the port has since before this daemon was started, until somebody says that it is his
+ * (restart/).
+ */
+#ifndef SMARTIOD_LEFTOVER_H
+#define SMARTIOD_LEFTOVER_H
+
+#include "smartiod/base/state.h"
+
+/* Something that the port has since before we were started. */
+struct smartiod_leftover {
+	struct smartiod_tree_node by_id; /* in recovery->leftovers; key: the port's id */
+	uint32_t kind;			 /* SIO_KIND_MEM, _BAR, _IRQ */
+	uint64_t owner, address, length, device, cookie;
+	int fd[2];
+};
+
+int smartiod_leftover_add(struct smartiod *d, const struct sio_list_entry *e);
+/* The one of this kind, owner and number; NULL with *reterr ENOENT. */
+struct smartiod_leftover *smartiod_leftover_get(struct smartiod *d, uint32_t kind, uint64_t owner,
+						uint64_t id, struct sio_err *reterr);
+/* The first with an id greater than @after; NULL. */
+struct smartiod_leftover *smartiod_leftover_after(struct smartiod *d, uint64_t after);
+/* It is somebody's now: forget it. Descriptors that were not taken are closed. */
+void smartiod_leftover_done(struct smartiod *d, struct smartiod_leftover *l);
+/* Take a descriptor of it; -1: there is none. */
+int smartiod_leftover_take_fd(struct smartiod_leftover *l, unsigned index);
+void smartiod_leftovers_free_all(struct smartiod *d);
+
+/* Are others than those of before not served yet? */
+static inline bool smartiod_recovering(const struct smartiod *d)
+{
+	return d->recovery.grace != NULL;
+}
+
+#endif

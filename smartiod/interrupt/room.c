@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The interrupt room: interrupts with data and without, and their senders. */
+#include <stdio.h>
+
+#include "smartiod/base/room.h"
+#include "smartiod/interrupt/dint.h"
+
+static const struct smartiod_request requests[] = {
+	{SIO_MSG_DINT_CREATE, true, smartiod_dint_create},
+	{SIO_MSG_DINT_REMOVE, true, smartiod_dint_remove},
+	{SIO_MSG_DINT_CONNECT, true, smartiod_dint_connect},
+	{SIO_MSG_DINT_DISCONNECT, true, smartiod_dint_disconnect},
+	{SIO_MSG_DINT_RING_FREE, true, smartiod_dint_ring_free},
+	{0, false, NULL},
+};
+
+static const struct smartiod_message messages[] = {
+	{SIO_PEER_DINT_LOOKUP, smartiod_peer_dint_lookup},
+	{SIO_PEER_DINT_RELEASE, smartiod_peer_dint_release},
+	{SIO_PEER_DINT_EVENT, smartiod_peer_dint_event},
+	{0, NULL},
+};
+
+static void lookup_late(struct smartiod *d, uint32_t node, const void *reply)
+{
+	smartiod_dint_release(d, node,
+			      sio_from_le64(((const struct sio_prep_dint_lookup *)reply)->ring));
+}
+
+static const struct smartiod_late late[] = {
+	{SIO_PEER_DINT_LOOKUP, lookup_late},
+	{0, NULL},
+};
+
+static void dint_drop(struct smartiod *d, struct smartiod_object *o)
+{
+	smartiod_dint_end(d, (struct smartiod_dint *)o, true);
+}
+
+static void link_drop(struct smartiod *d, struct smartiod_object *o)
+{
+	smartiod_dint_link_close(d, (struct smartiod_dint_link *)o);
+}
+
+static const struct smartiod_kind_ops kinds[] = {
+	{SMARTIOD_DINT, dint_drop, false},
+	{SMARTIOD_DINT_LINK, link_drop, false},
+	{0, NULL, false},
+};
+
+static bool dint_row(struct smartiod *d, uint64_t after, struct sio_wire_row *ret)
+{
+	const struct smartiod_dint *i;
+	char at[24];
+
+	i = SMARTIOD_OF(smartiod_tree_after(&d->dints, after), struct smartiod_dint, by_uid);
+	if (!i)
+		return false;
+	ret->key = sio_to_le64(i->uid);
+	ret->owner = sio_to_le64(i->owner);
+	ret->id = sio_to_le32(i->number);
+	ret->node = sio_to_le32(d->node);
+	ret->refs = sio_to_le32(i->plain ? 0 : i->n_rings);
+	ret->flags = sio_to_le32(i->removed ? SIO_ROW_QUARANTINED : SIO_ROW_LIVE);
+	ret->pid = sio_to_le32(i->pid);
+	snprintf(ret->name, sizeof(ret->name), "%s%s%s", smartiod_dint_adapter(i, at, sizeof(at)),
+		 i->plain ? ", plain" : "", i->is_hub ? ", shared" : "");
+	return true;
+}
+
+static const struct smartiod_rows rows[] = {
+	{SIO_LIST_DINTS, dint_row},
+	{0, NULL},
+};
+
+static void imports_lost(struct smartiod *d, uint32_t node, enum smartiod_loss why)
+{
+	if (why == SMARTIOD_NODE_DOWN)
+		smartiod_dint_link_node_down(d, node);
+}
+
+const struct smartiod_room smartiod_room_interrupt = {
+	.name = "interrupt",
+	.requests = requests,
+	.messages = messages,
+	.late = late,
+	.kinds = kinds,
+	.rows = rows,
+	.free_all = smartiod_dint_free_all,
+	.imports_lost = imports_lost,
+	.has_grant = smartiod_dint_link_has,
+};

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The lender's room: what others have of devices of this host. */
+#include <stdio.h>
+
+#include "smartiod/base/room.h"
+#include "smartiod/lender/lend.h"
+#include "smartiod/lender/requests.h"
+
+static const struct smartiod_request requests[] = {
+	{SIO_MSG_DEV_ADMIN_RESET, false, smartiod_dev_admin_reset},
+	{0, false, NULL},
+};
+
+static const struct smartiod_message messages[] = {
+	{SIO_PEER_BORROW, smartiod_lend_borrow},
+	{SIO_PEER_RETURN, smartiod_lend_return},
+	{SIO_PEER_RELEASE_EXCLUSIVE, smartiod_lend_release_exclusive},
+	{SIO_PEER_BORROW_END, smartiod_lend_borrow_end},
+	{SIO_PEER_DEV_SEG_CREATE, smartiod_lend_dev_seg_create},
+	{SIO_PEER_DEV_SEG_LOOKUP, smartiod_lend_dev_seg_lookup},
+	{SIO_PEER_DEV_SEG_END, smartiod_lend_dev_seg_end},
+	{SIO_PEER_BAR_GRANT, smartiod_lend_bar_grant},
+	{SIO_PEER_BAR_RELEASE, smartiod_lend_bar_release},
+	{SIO_PEER_DMA_MAP, smartiod_lend_dma_map},
+	{SIO_PEER_DMA_UNMAP, smartiod_lend_dma_unmap},
+	{SIO_PEER_SETTLED, smartiod_lend_settled},
+	{SIO_PEER_RESET, smartiod_lend_reset},
+	{SIO_PEER_HOLD, smartiod_lend_hold},
+	{SIO_PEER_UNHOLD, smartiod_lend_unhold},
+	{SIO_PEER_HOLD_RELEASE, smartiod_peer_hold_release},
+	{SIO_PEER_VECTOR, smartiod_lend_vector},
+	{SIO_PEER_UNVECTOR, smartiod_lend_unvector},
+	{0, NULL},
+};
+
+/* ---- listings ---- */
+
+static void loan_row(const struct smartiod_loan *l, struct sio_wire_row *ret)
+{
+	const struct sio_borrow *b = sio_ledger_find(&l->device->ledger, l->id);
+	uint64_t bytes = 0;
+	uint32_t refs = 0, flags = l->ended ? SIO_ROW_QUARANTINED : SIO_ROW_LIVE;
+
+	for (const struct smartiod_dma *dma = l->dmas; dma; dma = dma->next) {
+		bytes += dma->bytes;
+		refs++;
+	}
+	if (b && b->exclusive)
+		flags |= SIO_ROW_EXCLUSIVE;
+	if (l->device->ledger.holder == l->id)
+		flags |= SIO_ROW_REGISTERS;
+	*ret = (struct sio_wire_row){
+		.key = sio_to_le64(l->id),
+		.owner = sio_to_le64(l->owner),
+		.bytes = sio_to_le64(bytes),
+		.id = sio_to_le32(l->device->fdid),
+		.node = sio_to_le32(l->node),
+		.refs = sio_to_le32(refs),
+		.flags = sio_to_le32(flags),
+		.pid = sio_to_le32(l->pid),
+	};
+	snprintf(ret->name, sizeof(ret->name), "%s", l->device->topo->name);
+}
+
+static void dma_row(const struct smartiod_dma *dma, struct sio_wire_row *ret)
+{
+	*ret = (struct sio_wire_row){
+		.key = sio_to_le64(dma->by_id.key),
+		.owner = sio_to_le64(dma->loan->id),
+		.bytes = sio_to_le64(dma->bytes),
+		.address = sio_to_le64(dma->iova),
+		.id = sio_to_le32(dma->loan->device->fdid),
+		.node = sio_to_le32(dma->exporter),
+		.refs = sio_to_le32(smartiod_hold_count(dma)),
+		.flags = sio_to_le32(dma->loan->ended ? SIO_ROW_QUARANTINED : SIO_ROW_LIVE),
+		.pid = sio_to_le32(dma->loan->pid),
+	};
+	snprintf(ret->name, sizeof(ret->name), "%s", dma->loan->device->topo->name);
+}
+
+static bool next_loan(struct smartiod *d, uint64_t after, struct sio_wire_row *ret)
+{
+	const struct smartiod_loan *l = smartiod_loan_after(d, after);
+
+	if (l)
+		loan_row(l, ret);
+	return l;
+}
+
+static bool next_dma(struct smartiod *d, uint64_t after, struct sio_wire_row *ret)
+{
+	struct smartiod_tree_node *n = smartiod_tree_after(&d->dmas, after);
+
+	if (n)
+		dma_row(SMARTIOD_OF(n, struct smartiod_dma, by_id), ret);
+	return n;
+}
+
+static const struct smartiod_rows rows[] = {
+	{SIO_LIST_BORROWS, next_loan},
+	{SIO_LIST_DMA_MAPS, next_dma},
+	{0, NULL},
+};
+
+/* ---- losses ---- */
+
+/*
+ * When the last path is down both daemons end what they lent each other when their port tells them,
+ * one of them perhaps before a device was lent, or after the link was up again and it was lent
+ * anew: so each also says what it has ended.
+ */
+static void exports_end(struct smartiod *d, uint32_t node, enum smartiod_loss why)
+{
+	if (why == SMARTIOD_LINK_DOWN) {
+		smartiod_loan_link_lost(d, node);
+		return;
+	}
+	smartiod_loan_node_down(d, node);
+	smartiod_dma_node_down(d, node);
+}
+
+static void path(struct smartiod *d, const struct smartiod_path_change *p)
+{
+	if (!p->up)
+		smartiod_loan_path_down(d, p->node, p->adapter, p->peer_adapter);
+}
+
+static bool lends(struct smartiod *d, uint32_t node)
+{
+	for (struct smartiod_loan *l = smartiod_loan_after(d, 0); l;
+	     l = smartiod_loan_after(d, l->id))
+		if (l->node == node && !l->ended)
+			return true;
+	return false;
+}
+
+static void device_gone(struct smartiod *d, struct smartiod_device *dev)
+{
+	if (dev->node != d->node)
+		return;
+	smartiod_loans_device_gone(d, dev);
+	smartiod_reset_device_gone(d, dev);
+}
+
+static void free_all(struct smartiod *d)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	smartiod_loan_free_all(d);
+	while ((n = smartiod_tree_after(&d->devices, key))) {
+		key = n->key;
+		smartiod_dev_segs_free(SMARTIOD_OF(n, struct smartiod_device, by_fdid));
+	}
+}
+
+const struct smartiod_room smartiod_room_lender = {
+	.name = "lender",
+	.requests = requests,
+	.messages = messages,
+	.rows = rows,
+	.ready = smartiod_resets_ready,
+	.free_all = free_all,
+	.new_start = smartiod_dma_new_start,
+	.exports_end = exports_end,
+	.path = path,
+	.lends = lends,
+	.owner_gone = smartiod_lender_owner_gone,
+	.device_opened = smartiod_reset_opened,
+	.device_gone = device_gone,
+	.segment_idle = smartiod_dev_seg_idle,
+	.segment_mapped = smartiod_dma_claim,
+	.own_mappings = smartiod_dma_own_mappings,
+	.has_grant = smartiod_dma_has_grant,
+	.irq_ends = smartiod_old_vectors_irq_ends,
+	.lent_size = sizeof(struct smartiod_lent),
+};
