@@ -445,7 +445,7 @@ static void reset_by(struct admin *a, bool own_word)
 
 /*
  * Copies of registers: the bases of the admin queues, while the drive is disabled. The simulator
- * sees that they are single loads and stores, tests/sim/fabric_hook.c.
+ * sees that they are single loads and stores, tests/sim/fabric/hook.c.
  */
 static void copy_bases(const struct admin *a)
 {

@@ -9,7 +9,7 @@
  * the drive by cluster_node() and cluster_device(), so that their tests run there, too; a test that
  * wants more than one machine has begins with cluster_needs().
  *
- * The same tests run in the simulator, tests/sim/api_cluster.c in place of cluster.c: a program's
+ * The same tests run in the simulator, tests/sim/api/cluster.c in place of cluster.c: a program's
  * memory is the test's, so what is static, and @arg of cluster_fork(), is shared by all.
  */
 #ifndef TESTS_LIB_CLUSTER_H

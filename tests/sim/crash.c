@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The simulator, in which one program more crashes in the way that SIM_CRASH names: linked in
- * between run.c and prog.c. For failures.py.
+ * between run/run.c and run/prog.c. For failures.py.
  */
 #undef NDEBUG
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "run.h"
+#include "run/run.h"
 
 void __real_sim_programs_start(void);
 void __wrap_sim_programs_start(void);

@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fabric.h"
-#include "sim.h"
+#include "fabric/fabric.h"
+#include "base/sim.h"
 #include "sisci_api.h"
 #include "smartio/nvme.h"
 

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sim.h"
+#include "base/sim.h"
 #include "sisci_api.h"
 #include "smartio/ext.h"
 #include "smartio/nvme.h"

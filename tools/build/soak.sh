@@ -33,7 +33,7 @@ python3 tests/build/clone_test.py
 echo '== new seeds of the simulator, for ten minutes'
 build/plain/tests/sim/smartio-sim --soak 600 --jobs "$(nproc)"
 echo '== the tests of the API in the simulator, 300 seeds'
-python3 tests/sim/api.py build/plain/tests/sim/smartio-sim-api tests/sim/api-tests.txt --seeds 300
+python3 tests/sim/api/api.py build/plain/tests/sim/smartio-sim-api tests/sim/api/api-tests.txt --seeds 300
 echo '== a client killed in every step, of 40 seeds, in the simulator'
 build/plain/tests/sim/seam_test 40
 echo '== a client killed at every system call, at 100 instants; hosts crashed at 30'

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The drive's model between the room and the fabric: its reads push its writes, its writes are
+ * posted, its commands take time.
+ *
+ * The model does a command at once, in no time. What it writes for it is held until the command
+ * would be over: reads take a round trip, one after the other; then one of a few units of the media
+ * is busy. Completions come in the order in which commands began.
+ *
+ * Drives look at their doorbells for ever. One that would find nothing is not asked: its looks are
+ * counted, and made up for when somebody has stored into its pages.
+ */
+#undef NDEBUG /* what the simulator asserts is part of the test */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emu/device.h"
+#include "fabric/fabric.h"
+#include "smartio/io.h"
+#include "fabric/trouble.h"
+
+void (*fabric_on_dma)(const struct sio_topo_device *device, uint64_t at, size_t len, bool write);
+void (*fabric_on_reached)(const struct sio_topo_device *device, uint64_t at, size_t len,
+			  const struct fabric_mem *mem);
+
+#define CQE_BYTES 16u
+#define DATA_BYTES 512u /* what is longer is no command, completion or list */
+#define CC 0x14u
+#define CC_EN 1u
+#define UNITS 64u
+
+struct drive {
+	struct emu_dev dev; /* what the model knows */
+	struct emu_dev *real;
+	void *model;
+	struct trouble *trouble; /* NULL: none is wanted */
+	const struct sio_topo_device *topo;
+	unsigned requester, registers, doorbells, full_look;
+	uint64_t busy_until; /* reads */
+	uint64_t hold;	     /* nothing is sent before */
+	uint64_t unit[UNITS];
+	bool has_read, has_written; /* data, for the command under way */
+
+	/* Its pages; NULL: there are none, or nobody holds the registers. */
+	const struct fabric_mem *view, *bells;
+	uint64_t stores;     /* to both, as of the last look */
+	uint64_t all_stores; /* to registers anywhere: none since, none to these */
+	unsigned nothing;    /* so many looks since have found nothing */
+	bool reads;	     /* a look reads something: what is due arrives before */
+	uint64_t skipped;    /* looks that the model was not asked for */
+};
+
+/* ---- what the drive's model calls ---- */
+static void media(struct drive *d, uint64_t ns)
+{
+	unsigned u = 0;
+	uint64_t start;
+
+	for (unsigned i = 1; i < fabric_params.media_units && i < UNITS; i++)
+		if (d->unit[i] < d->unit[u])
+			u = i;
+	start = fabric_actor.clock > d->unit[u] ? fabric_actor.clock : d->unit[u];
+	d->unit[u] = start + ns;
+	if (fabric_actor.hold < d->unit[u])
+		fabric_actor.hold = d->unit[u];
+}
+
+static int dma_read(struct emu_dev *dev, uint64_t addr, void *buf, size_t len)
+{
+	struct drive *d = (struct drive *)dev;
+	int rc;
+
+	if (d->trouble && trouble_fails(d->trouble, addr, len))
+		return -EFAULT;
+	if (fabric_on_dma)
+		fabric_on_dma(d->topo, addr, len, false);
+	fabric_actor.far = true;
+	fabric_actor.last = NULL;
+	rc = d->real->read(d->real, addr, buf, len);
+	fabric_actor.far = false;
+	if (rc == 0 && fabric_actor.last && fabric_on_reached)
+		fabric_on_reached(d->topo, addr, len, fabric_actor.last);
+	if (rc == 0 && d->trouble)
+		trouble_saw(d->trouble, addr, buf, len);
+	if (rc == 0 && fabric_actor.last && fabric_actor.who != FABRIC_NOBODY)
+		fabric_actor.clock += fabric_read_time(fabric_actor.who, fabric_actor.last, len);
+	d->has_read |= len >= DATA_BYTES;
+	return rc;
+}
+
+int fabric_dev_write(struct emu_dev *real, const struct sio_topo_device *topo, uint64_t addr,
+		     const void *buf, size_t len)
+{
+	int rc;
+
+	fabric_actor.sent = NULL;
+	rc = real->write(real, addr, buf, len);
+	if (rc == 0 && fabric_actor.sent && fabric_on_reached)
+		fabric_on_reached(topo, addr, len, fabric_actor.sent);
+	return rc;
+}
+
+static int dma_write(struct emu_dev *dev, uint64_t addr, const void *buf, size_t len)
+{
+	struct drive *d = (struct drive *)dev;
+	bool ends = len == CQE_BYTES;
+	int rc;
+
+	if (fabric_on_dma)
+		fabric_on_dma(d->topo, addr, len, true);
+	if (len >= DATA_BYTES && !d->has_written)
+		media(d, fabric_params.media_read_ns);
+	else if (ends && d->has_read && !d->has_written)
+		media(d, fabric_params.media_write_ns);
+	d->has_written |= len >= DATA_BYTES;
+	if (ends) {
+		fabric_actor.hold = (fabric_actor.hold > fabric_actor.clock ? fabric_actor.hold
+									    : fabric_actor.clock) +
+				    fabric_params.command_ns;
+		d->has_read = d->has_written = false;
+	}
+	fabric_actor.far = true;
+	rc = ends && d->trouble ? trouble_complete(d->trouble, addr, buf)
+				: fabric_dev_write(d->real, d->topo, addr, buf, len);
+	fabric_actor.far = false;
+	return rc;
+}
+
+static void interrupt(struct emu_dev *dev, unsigned vector)
+{
+	struct drive *d = (struct drive *)dev;
+
+	fabric_actor.far = true;
+	d->real->interrupt(d->real, vector);
+	fabric_actor.far = false;
+}
+
+static uint64_t now(struct emu_dev *dev)
+{
+	struct drive *d = (struct drive *)dev;
+
+	return d->real->now(d->real);
+}
+
+static void log_line(struct emu_dev *dev, const char *text)
+{
+	struct drive *d = (struct drive *)dev;
+
+	d->real->log(d->real, text);
+}
+
+static void *bulk_new(struct emu_dev *dev, uint64_t size)
+{
+	struct drive *d = (struct drive *)dev;
+
+	return d->real->bulk_new(d->real, size);
+}
+
+static void bulk_free(struct emu_dev *dev, void *data, uint64_t size)
+{
+	struct drive *d = (struct drive *)dev;
+
+	d->real->bulk_free(d->real, data, size);
+}
+
+static volatile void *view(struct emu_dev *dev, unsigned index)
+{
+	struct drive *d = (struct drive *)dev;
+
+	return d->real->view(d->real, index);
+}
+
+static volatile void *mirror(struct emu_dev *dev, unsigned index)
+{
+	struct drive *d = (struct drive *)dev;
+
+	return d->real->mirror(d->real, index);
+}
+
+/* ---- what the room calls ---- */
+static unsigned find_pages(const struct emu_dev_config *config, enum emu_page_kind kind)
+{
+	unsigned i = 0;
+
+	while (i < config->n_pages && config->pages[i].kind != kind)
+		i++;
+	assert(i < config->n_pages);
+	return i;
+}
+
+static int create(struct emu_dev *dev, const struct sio_topo_device *topo,
+		  struct emu_dev_config *config, void **ret, struct sio_err *reterr)
+{
+	struct drive *d = calloc(1, sizeof(*d));
+	int rc;
+
+	assert(d);
+	d->real = dev;
+	d->topo = topo;
+	d->dev = (struct emu_dev){
+		.room = dev->room,
+		.read = dma_read,
+		.write = dma_write,
+		.interrupt = interrupt,
+		.now = now,
+		.log = log_line,
+		.bulk_new = dev->bulk_new ? bulk_new : NULL,
+		.bulk_free = dev->bulk_free ? bulk_free : NULL,
+		.view = view,
+		.mirror = mirror,
+	};
+	d->requester = fabric_device_requester(topo);
+	rc = emu_nvme_model.create(&d->dev, topo, config, &d->model, reterr);
+	if (rc < 0) {
+		free(d);
+		return rc;
+	}
+	d->registers = find_pages(config, EMU_PAGE_REGISTERS);
+	d->doorbells = find_pages(config, EMU_PAGE_DOORBELLS);
+	d->full_look = config->full_look;
+	if (trouble_wanted)
+		d->trouble = trouble_new(dev, topo, d->requester);
+	*ret = d;
+	return 0;
+}
+
+static void destroy(void *model)
+{
+	struct drive *d = model;
+
+	emu_nvme_model.destroy(d->model);
+	if (d->trouble)
+		trouble_free(d->trouble);
+	free(d);
+}
+
+/* ---- looks that find nothing ---- */
+static const struct fabric_mem *pages(const volatile void *at)
+{
+	return at ? fabric_look(at, 1, false).mem : NULL;
+}
+
+static void attach(struct drive *d)
+{
+	d->view = pages(d->real->view(d->real, d->registers));
+	d->bells = pages(d->real->view(d->real, d->doorbells));
+	d->nothing = 0;
+}
+
+static uint64_t stores(const struct drive *d)
+{
+	return (d->view ? d->view->stores : 0) + (d->bells ? d->bells->stores : 0);
+}
+
+/* Nothing but a store makes the next look find something. */
+static bool can_rest(const struct drive *d)
+{
+	return emu_nvme_model.idle(d->model) && !(d->trouble && trouble_is_late(d->trouble));
+}
+
+static void looked(struct drive *d, unsigned work)
+{
+	if (work || d->stores != stores(d))
+		d->nothing = 0;
+	else if (d->nothing + 1 < d->full_look || can_rest(d))
+		d->nothing++;
+	d->reads = d->trouble || fabric_actor.last;
+	d->stores = stores(d);
+	d->all_stores = fabric_register_stores;
+}
+
+static bool rests(struct drive *d)
+{
+	if (d->nothing < d->full_look)
+		return false;
+	if (d->reads)
+		fabric_settle(sim_access_now());
+	if (d->all_stores == fabric_register_stores)
+		return true;
+	d->all_stores = fabric_register_stores;
+	return d->stores == stores(d);
+}
+
+static void catch_up(struct drive *d)
+{
+	if (d->skipped)
+		emu_nvme_model.skip_steps(d->model, d->skipped);
+	d->skipped = 0;
+}
+
+/* The controller is being disabled: what its commands would have written is forgotten. */
+static void drop_if_disabled(struct drive *d)
+{
+	const volatile uint8_t *at = d->real->view(d->real, d->registers);
+
+	if (d->hold > sim_access_now() && at && !(sio_hook_read(at + CC, 4) & CC_EN)) {
+		fabric_paths_cut(d->requester, sim_access_now());
+		d->hold = d->busy_until = 0;
+		memset(d->unit, 0, sizeof(d->unit));
+	}
+}
+
+/* Nobody may hold the registers: then what all can read counts. */
+static void look_for_trouble(struct drive *d)
+{
+	const volatile uint8_t *at;
+
+	if (!d->trouble)
+		return;
+	at = d->real->view(d->real, d->registers);
+	if (!at)
+		at = d->real->mirror(d->real, d->registers);
+	trouble_look(d->trouble, at, d->doorbells);
+}
+
+static unsigned look(struct drive *d, unsigned budget)
+{
+	unsigned work;
+
+	catch_up(d);
+	drop_if_disabled(d);
+	look_for_trouble(d);
+	if (d->busy_until > sim_access_now())
+		return 0;
+	fabric_act(d->requester);
+	fabric_actor.far = false;
+	if (fabric_actor.hold < d->hold)
+		fabric_actor.hold = d->hold;
+	if (d->trouble) {
+		fabric_actor.far = true;
+		trouble_due(d->trouble);
+		fabric_actor.far = false;
+	}
+	work = emu_nvme_model.step(d->model, budget);
+	d->hold = fabric_actor.hold;
+	d->busy_until = fabric_actor.clock;
+	looked(d, work);
+	fabric_act(FABRIC_NOBODY);
+	if (d->busy_until > sim_access_now())
+		sim_access_look(d->busy_until);
+	return work;
+}
+
+static unsigned step(void *model, unsigned budget)
+{
+	struct drive *d = model;
+
+	if (!rests(d))
+		return look(d, budget);
+	d->skipped++;
+	return 0;
+}
+
+static void reset(void *model, bool power)
+{
+	struct drive *d = model;
+
+	fabric_paths_cut(d->requester, sim_access_now());
+	d->hold = d->busy_until = 0;
+	memset(d->unit, 0, sizeof(d->unit));
+	if (d->trouble)
+		trouble_forget(d->trouble);
+	catch_up(d);
+	emu_nvme_model.reset(d->model, power);
+	attach(d);
+}
+
+static void view_changed(void *model, unsigned index)
+{
+	struct drive *d = model;
+
+	catch_up(d);
+	emu_nvme_model.view_changed(d->model, index);
+	attach(d);
+}
+
+static bool idle(void *model)
+{
+	return emu_nvme_model.idle(((struct drive *)model)->model);
+}
+
+static unsigned counters(void *model, char (*name)[32], uint64_t *value, unsigned max)
+{
+	return emu_nvme_model.counters(((struct drive *)model)->model, name, value, max);
+}
+
+static const struct emu_dev_model nvme = {
+	.type = "nvme",
+	.create = create,
+	.destroy = destroy,
+	.step = step,
+	.reset = reset,
+	.view_changed = view_changed,
+	.idle = idle,
+	.counters = counters,
+};
+
+/* In place of emu/models.c. */
+extern const struct emu_dev_model *const emu_models[];
+const struct emu_dev_model *const emu_models[] = {&nvme, NULL};

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * PCIe as it is: what programs, devices and DMA engines of the simulator do to memory, registers
+ * and doorbells, and when others see it. docs/simulation.md tells the rules.
+ *
+ *   space.c   memory, and the addresses by which programs and room know it: none can be
+ *             dereferenced
+ *   path.c    posted writes on their way: a queue per path
+ *   past.c    what memory held a moment ago, for loads that were done early
+ *   core.c    a processor: store buffer, write combining, loads
+ *   act.c     devices, DMA engines, the room: whose access it is, and when it is done
+ *   dev.c     drives: which of their writes belong to which command
+ *   hook.c    the accessors of smartio/io.h
+ *   timing.c  how long things take
+ */
+#ifndef SIM_FABRIC_H
+#define SIM_FABRIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/chance.h"
+#include "core/topology.h"
+#include "fabric/timing.h"
+
+#define FABRIC_LINE 64u
+#define FABRIC_PAGE 4096u
+#define FABRIC_HOSTS 64u
+#define FABRIC_PIECE 256u /* most bytes of one posted write */
+
+struct sim_proc;
+struct fabric_core;
+struct fabric_post;
+
+/* ---- fabric/space.c ---- */
+enum fabric_kind {
+	FABRIC_RAM,	 /* nobody looks at it unasked */
+	FABRIC_REGISTER, /* registers, doorbells, controller memory */
+	FABRIC_RING,	 /* memory that a DMA engine looks at */
+	FABRIC_STATUS,	 /* a host's status page */
+};
+
+struct fabric_mem {
+	struct fabric_mem *prev, *next;
+	unsigned refs, host;
+	enum fabric_kind kind;
+	bool sealed;
+	bool freed;   /* by the room: it is nobody's any more */
+	bool crashed; /* with its host */
+	const char *name;
+	uint64_t number; /* counts all */
+	uint64_t size;
+	uint8_t *bytes;
+	uint64_t stores; /* done so far */
+};
+
+/* Rings of each host's DMA engines. */
+struct fabric_rings {
+	unsigned open;	 /* that the room has */
+	uint64_t stores; /* into all of them so far */
+};
+extern struct fabric_rings fabric_rings[FABRIC_HOSTS];
+
+/* What an address means. */
+struct fabric_view {
+	struct fabric_mem *mem; /* NULL: reads as ones, stores vanish */
+	uint64_t offset;
+};
+
+/* The model of @t's cluster, empty, with chance of @seed's; @p NULL: the default parameters. */
+void fabric_start(const struct sio_topology *t, const struct fabric_params *p, uint64_t seed);
+void fabric_end(void);
+/* Counts starts; another number after the end. */
+uint64_t fabric_model(void);
+/*
+ * Signals of bare dereferences are the model's, from the first start on; if others took them:
+ * again.
+ */
+void fabric_guard(void);
+/* Has the crashes of addresses that are not the arena's; NULL: nobody. */
+extern void (*fabric_on_crash)(int sig);
+/*
+ * Memory in @host, zeroed, with one reference; @name as the room calls it. *ret_at: the room's
+ * view.
+ */
+struct fabric_mem *fabric_mem_new(unsigned host, const char *name, uint64_t size, void **ret_at);
+/* The room's view ends. */
+void fabric_mem_close(void *at);
+/* Nobody but the room writes to it. */
+void fabric_mem_seal(struct fabric_mem *m);
+void fabric_mem_ref(struct fabric_mem *m);
+void fabric_mem_unref(struct fabric_mem *m);
+/* Addresses of a process. What is reserved means nothing until it is mapped. */
+void *fabric_reserve(const struct sim_proc *p, size_t len);
+void fabric_map(void *at, size_t len, struct fabric_mem *m, uint64_t offset, bool write);
+void fabric_map_ones(void *at, size_t len);
+/* What @from means, @to means from now on; @from means nothing. */
+void fabric_move(void *from, void *to, size_t len);
+void fabric_unmap(void *at, size_t len);
+#define FABRIC_ARENA (1ull << 44) /* bytes of addresses */
+extern uint8_t *fabric_arena;	  /* fabric/space.c's own; NULL before the first start */
+static inline bool fabric_is_ours(const volatile void *at)
+{
+	return fabric_arena && (uintptr_t)at - (uintptr_t)fabric_arena < FABRIC_ARENA;
+}
+/* @len bytes at @at, within a page. Ends the run if that means nothing or may not be written. */
+struct fabric_view fabric_look(const volatile void *at, size_t len, bool write);
+/* What is mapped at @at; NULL: nothing, or ones. */
+const struct fabric_mem *fabric_mem_at(const void *at);
+/* "segment 12 of host 1 + 0x40", in a buffer of its own. */
+const char *fabric_where(const struct fabric_view *v);
+
+/* ---- fabric/path.c ---- */
+/* Posted writes, and interrupts among them, in order. */
+struct fabric_queue {
+	struct fabric_post *first, **last;
+	uint64_t last_sent, last_due;
+	uint64_t number;
+	size_t heap; /* place in the heap + 1; 0: empty */
+	void (*arrive)(struct fabric_queue *q, struct fabric_post *post);
+	struct fabric_core *core;
+};
+
+struct fabric_post {
+	struct fabric_post *next;
+	struct fabric_mem *mem;
+	uint64_t offset;
+	uint64_t sent; /* it left whoever sent it: what pushes, pushes it */
+	uint64_t due;  /* it arrives, if nothing pushes it before */
+	uint32_t len;
+	unsigned from; /* requester */
+	unsigned host; /* where it goes to */
+	int fd;	       /* an event descriptor to write to: an interrupt; -1: a write */
+	uint8_t data[FABRIC_PIECE];
+};
+
+/* Requesters: host h is number h, with its DMA engines; devices follow. */
+void fabric_paths_start(const struct sio_topology *t);
+void fabric_paths_end(void);
+struct fabric_post *fabric_post_new(struct fabric_mem *m, uint64_t offset, const void *data,
+				    size_t len);
+void fabric_post_free(struct fabric_post *post);
+void fabric_queue_init(struct fabric_queue *q,
+		       void (*arrive)(struct fabric_queue *q, struct fabric_post *post));
+/* Behind what is in @q; @sent and @due are no earlier than theirs. */
+void fabric_queue_add(struct fabric_queue *q, struct fabric_post *post, uint64_t sent,
+		      uint64_t due);
+/* The first arrives now; or all that were sent until @when. */
+void fabric_queue_take(struct fabric_queue *q);
+void fabric_queue_push(struct fabric_queue *q, uint64_t when);
+/* What would be sent after @when never is. */
+void fabric_queue_cut(struct fabric_queue *q, uint64_t when);
+void fabric_arrive(uint64_t now);
+extern uint64_t fabric_next_due; /* fabric/path.c's own */
+/* All that is due until @now arrives, in order of time. */
+static inline void fabric_settle(uint64_t now)
+{
+	if (fabric_next_due <= now)
+		fabric_arrive(now);
+}
+struct fabric_queue *fabric_path(unsigned requester, unsigned host);
+/* Put @post on its path: it leaves at @sent or later. Return: when it arrives. */
+uint64_t fabric_path_post(unsigned requester, struct fabric_post *post, uint64_t sent);
+/* An interrupt behind all that. Takes a descriptor of its own. */
+void fabric_path_signal(unsigned requester, unsigned host, int fd, uint64_t sent);
+/* What a read pushes: all of @requester's writes to @host sent until @when. */
+void fabric_path_read(unsigned requester, unsigned host, uint64_t when);
+/* What the answer to a read of @from's registers pushes: its devices' writes to @to. */
+void fabric_path_answer(unsigned from, unsigned to, uint64_t when);
+/* All that is on its way to @host. */
+void fabric_path_all(unsigned host, uint64_t when);
+/* @requester forgets what it would send after @when. */
+void fabric_paths_cut(unsigned requester, uint64_t when);
+/* What a device sent arrives in memory that was freed meanwhile; NULL. */
+extern void (*fabric_on_freed)(const struct fabric_post *post);
+/* A drive reads or writes, in its own addresses; NULL. */
+extern void (*fabric_on_dma)(const struct sio_topo_device *device, uint64_t at, size_t len,
+			     bool write);
+/* And got to @mem; NULL. */
+extern void (*fabric_on_reached)(const struct sio_topo_device *device, uint64_t at, size_t len,
+				 const struct fabric_mem *mem);
+/* The bytes are in memory. @at: since when. */
+void fabric_store(struct fabric_mem *m, uint64_t offset, const void *data, size_t len, uint64_t at);
+/* @m goes: it is no host's status page any more. */
+void fabric_status_gone(const struct fabric_mem *m);
+/* Does a link lead from @from to @to, as @from's status page says? */
+bool fabric_is_joined(unsigned from, unsigned to);
+/* Nanoseconds of a read of @len bytes of @m by @requester. */
+uint64_t fabric_read_time(unsigned requester, const struct fabric_mem *m, size_t len);
+extern struct fabric_params fabric_params;
+/* Stores done, interrupts told, and a hash over all of them in order. */
+struct fabric_sum {
+	uint64_t stores, interrupts, hash;
+};
+extern struct fabric_sum fabric_sum;
+/* Stores into registers so far, of all runs. */
+extern uint64_t fabric_register_stores;
+extern uint64_t fabric_rng; /* fabric/path.c's own */
+/* Chance of the model's own stream: 0 to n - 1. */
+static inline uint64_t fabric_below(uint64_t n)
+{
+	return sim_draw(&fabric_rng) % n;
+}
+
+/* ---- fabric/past.c ---- */
+void fabric_past_start(void);
+void fabric_past_add(const struct fabric_mem *m, uint64_t offset, size_t len, uint64_t at);
+/* @len bytes as they were at @when. */
+void fabric_past_read(const struct fabric_mem *m, uint64_t offset, void *buf, size_t len,
+		      uint64_t when);
+
+/* ---- fabric/core.c ---- */
+enum { FABRIC_TO = 1, FABRIC_FROM, FABRIC_FULL }; /* barriers, as io.h numbers them */
+struct fabric_core *fabric_core_new(unsigned host);
+/* It stops: what it stored goes on. */
+void fabric_core_free(struct fabric_core *c);
+/* Within a line. */
+void fabric_core_load(struct fabric_core *c, const struct fabric_view *v, void *buf, size_t len);
+/* @streaming: as of a copy, in no order. */
+void fabric_core_store(struct fabric_core *c, const struct fabric_view *v, const void *buf,
+		       size_t len, bool streaming);
+void fabric_core_barrier(struct fabric_core *c, int which);
+/*
+ * A call that has a locked instruction or more: of a lock, a descriptor, another thread. It orders
+ * loads and stores, but not what is combined: that takes a barrier of io.h.
+ */
+void fabric_core_sync(struct fabric_core *c);
+/* It writes to an interrupt of @host by descriptor @fd. */
+void fabric_core_signal(struct fabric_core *c, unsigned host, int fd);
+
+/* ---- fabric/act.c ---- */
+/* Whose accesses follow that no program makes: a requester's; FABRIC_NOBODY: the room's own. */
+#define FABRIC_NOBODY (~0u)
+void fabric_act(unsigned requester);
+struct fabric_actor {
+	unsigned who;
+	bool far;	/* by PCIe: not its own registers */
+	uint64_t clock; /* its own: ahead of all others' while it waits for what it reads */
+	uint64_t hold;	/* it sends nothing before */
+	struct fabric_mem *last; /* that it read */
+	struct fabric_mem *sent; /* where its last write goes to */
+	bool looks; /* it made a full barrier: its next read is of whether somebody waits */
+};
+extern struct fabric_actor fabric_actor;
+/* An interrupt of @host, behind what was written by whoever acts. */
+void fabric_act_signal(unsigned host, int fd);
+void fabric_act_load(const struct fabric_view *v, void *buf, size_t len);
+void fabric_act_store(const struct fabric_view *v, const void *buf, size_t len);
+void fabric_act_barrier(int which);
+/* It copied @len bytes from what it read last: that took time. */
+void fabric_act_copied(size_t len);
+
+/* ---- fabric/dev.c: a model of drives, in place of the room's ---- */
+unsigned fabric_device_requester(const struct sio_topo_device *d); /* fabric/path.c */
+struct emu_dev;
+/* A write of it, through what the room gave it. */
+int fabric_dev_write(struct emu_dev *real, const struct sio_topo_device *topo, uint64_t addr,
+		     const void *buf, size_t len);
+
+/* ---- fabric/hook.c ---- */
+/* The running program's processor; NULL: no program runs. The simulator gives it. */
+struct fabric_core *sim_core(void);
+/* The hardware of a seed; or, if not NULL, that of an experiment. */
+extern const struct fabric_params *sim_hardware;
+void sim_access_params(struct fabric_params *p);
+/* A program's access takes so long; others may run meanwhile. */
+void sim_access_wait(uint64_t ns);
+/* A program is about to store to a register or a doorbell. */
+void sim_access_ring(void);
+/* It does, there; NULL. */
+extern void (*fabric_on_ring)(const struct fabric_view *v);
+/* Something was stored where a device or an engine looks. */
+void sim_access_polled(void);
+/* fabric_settle() at @when; a look of the devices then. */
+void sim_access_settle(uint64_t when);
+void sim_access_look(uint64_t when);
+void sim_access_signal(int fd); /* closes it, too */
+void sim_access_forget(int fd); /* closes it */
+int sim_access_dup(int fd);
+uint64_t sim_access_now(void);
+/* For messages: who runs. */
+const char *sim_access_who(void);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Litmus tests: a few agents with a few steps each, run in an order and at times of the seed's.
+ * Each test asks whether an outcome was seen, in any of many seeds, and knows whether it may be.
+ */
+#ifndef SIM_LITMUS_H
+#define SIM_LITMUS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fabric/fabric.h"
+
+#define AGENTS 4u
+/* Hosts a, b and c of the model that has no topology; their devices are requesters 3, 4 and 5. */
+enum { HOST_A, HOST_B, HOST_C, DEVICE_A, DEVICE_B, DEVICE_C, ENGINE_A };
+
+/* What a step says of its agent. */
+enum litmus_next {
+	NEXT, /* the next step */
+	WAIT, /* this one again, later */
+	DONE,
+};
+
+struct litmus_agent {
+	unsigned who; /* a host: a processor of it; a device; an engine; FABRIC_NOBODY: the room */
+	enum litmus_next (*step)(unsigned n);
+};
+
+struct litmus {
+	const char *name;
+	unsigned variant; /* for the steps to tell apart */
+	bool allowed;	  /* the outcome */
+	struct litmus_agent agent[AGENTS];
+	bool (*seen)(void);
+};
+
+/* What the agents work on, new for each seed. */
+extern struct litmus_memory {
+	uint8_t *x, *y, *z;  /* RAM of a, b, c: a page each */
+	uint32_t *bell;	     /* a register of b's device */
+	uint32_t *own_bell;  /* of a's device */
+	uint8_t *ring;	     /* RAM of a that its DMA engine looks at */
+	uint8_t *status;     /* a's status page */
+	uint64_t r[8];	     /* what was read */
+	unsigned interrupts; /* that arrived */
+	unsigned variant;
+	bool link_up;
+} M;
+
+/* Runs @n tests and prints a line each. Return: how many went wrong. */
+unsigned litmus_run(const struct litmus *t, unsigned n, unsigned seeds);
+
+#endif

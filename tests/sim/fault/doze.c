@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * No faults, but what happens seldom on its own: DMA engines fall asleep whenever they find
+ * nothing, and have to be woken; programs trigger data interrupts until there is no room for more;
+ * drives that do wrong have managers and clients, whatever else the seed drew.
+ */
+#include "edge/edge.h"
+#include "run/run.h"
+#include "run/tables.h"
+
+static void forgotten(unsigned host)
+{
+	sim_fail("engines", "those of node %u sleep, and have had work for a second",
+		 sim_node(host));
+}
+
+static void prepare(uint64_t *rng)
+{
+	sim_engine_naps = sim_draw(rng) | 1;
+	sim_engine_forgotten = forgotten;
+}
+
+const struct sim_fault sim_fault_doze = {.name = "doze", .did = &sim_did.doze, .prepare = prepare};
+bool sim_busy;
+
+static void busy_prepare(uint64_t *rng)
+{
+	(void)rng;
+	sim_busy = true;
+}
+
+const struct sim_fault sim_fault_busy = {
+	.name = "busy", .did = &sim_did.busy, .seldom = 2, .prepare = busy_prepare};
+
+const struct sim_fault sim_fault_flood = {.name = "flood", .did = &sim_did.flood};

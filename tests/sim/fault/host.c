@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Faults of hosts: crash and reboot with another layout, cables pulled, clocks that jump. */
+#include "edge/cable.h"
+#include "run/run.h"
+#include "run/tables.h"
+
+static unsigned draw(struct sim_fault_event *e, unsigned n)
+{
+	return (unsigned)(sim_draw(&e->rng) % n);
+}
+
+/* ---- crash: the host goes, with all on it, and comes back elsewhere in its address map ---- */
+static bool held_down[SIM_HOSTS]; /* an event will boot it */
+
+static void crash_begin(struct sim_fault_event *e)
+{
+	e->a = draw(e, sim_hosts());
+	/* Already down by another event: that one boots it. */
+	e->b = !held_down[e->a];
+	if (!e->b)
+		return;
+	held_down[e->a] = true;
+	sim_did.crash += sim_host_alive(e->a);
+	sim_host_crash(e->a);
+}
+
+static void boot_when_off(void *arg)
+{
+	unsigned host = (unsigned)(uintptr_t)arg;
+
+	if (!sim_host_off(host)) {
+		sim_after(SIM_MS, boot_when_off, arg);
+		return;
+	}
+	held_down[host] = false;
+	sim_host_boot(host);
+}
+
+static void crash_end(struct sim_fault_event *e)
+{
+	if (e->b)
+		boot_when_off((void *)(uintptr_t)e->a);
+}
+
+/* Daemons that gave up by themselves took their hosts along. */
+static void crash_heal(void)
+{
+	for (unsigned i = 0; i < sim_hosts(); i++)
+		if (!held_down[i] && !sim_host_alive(i))
+			boot_when_off((void *)(uintptr_t)i);
+}
+
+const struct sim_fault sim_fault_crash = {
+	.name = "crash",
+	.did = &sim_did.crash,
+	.most = 6,
+	.longest = 2 * SIM_SECOND,
+	.begin = crash_begin,
+	.end = crash_end,
+	.heal = crash_heal,
+};
+
+/* ---- link: a cable is out for a while ---- */
+static void link_begin(struct sim_fault_event *e)
+{
+	e->a = draw(e, sim_hosts());
+	e->b = draw(e, sim_cluster->topology->host[e->a].n_adapters);
+	sim_did.link += sim_cable_out(e->a, e->b);
+}
+
+static void link_end(struct sim_fault_event *e)
+{
+	sim_cable_in(e->a, e->b);
+}
+
+const struct sim_fault sim_fault_link = {
+	.name = "link",
+	.did = &sim_did.link,
+	.most = 20,
+	.longest = SIM_SECOND,
+	.begin = link_begin,
+	.end = link_end,
+};
+
+/*
+ * ---- anew: all cables of a host are out, and it comes back with other addresses: other bases of
+ * its windows, which all hosts have to make anew, though none of them has started again
+ */
+static void anew_begin(struct sim_fault_event *e)
+{
+	e->a = draw(e, sim_hosts());
+	for (unsigned i = 0; i < sim_cluster->topology->host[e->a].n_adapters; i++)
+		sim_cable_out(e->a, i);
+}
+
+static void anew_end(struct sim_fault_event *e)
+{
+	sim_did.anew += sim_cluster->topology->host[e->a].n_adapters > 0;
+	sim_cables_anew(e->a);
+	for (unsigned i = 0; i < sim_cluster->topology->host[e->a].n_adapters; i++)
+		sim_cable_in(e->a, i);
+}
+
+const struct sim_fault sim_fault_anew = {
+	.name = "anew",
+	.did = &sim_did.anew,
+	.most = 8,
+	.longest = SIM_SECOND,
+	.begin = anew_begin,
+	.end = anew_end,
+};
+
+/* ---- clock: a host's clock jumps ahead, as after its machine was suspended ---- */
+static void clock_begin(struct sim_fault_event *e)
+{
+	static const uint64_t far[] = {SIM_MS, SIM_SECOND, 10 * SIM_SECOND, 86400 * SIM_SECOND};
+
+	e->a = draw(e, sim_hosts());
+	e->b = draw(e, 4);
+	sim_did.clock++;
+	sim_clock_jump(e->a, far[e->b]);
+}
+
+const struct sim_fault sim_fault_clock = {
+	.name = "clock", .did = &sim_did.clock, .most = 5, .begin = clock_begin};

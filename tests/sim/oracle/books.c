@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a host's port holds is what its daemon's books say that the living hold, and what waits in
+ * quarantine; and who lives is known by the descriptors that programs have, not by the daemon.
+ * Looked at whenever nothing is on its way between port and daemon, and no request is being worked
+ * on: then each thing of one list is in the other.
+ */
+#undef NDEBUG /* what the simulator asserts is part of the test */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#include "edge/daemon_state.h"
+#include "run/run.h"
+#include "run/tables.h"
+#include "smartio/uapi.h"
+
+/* One thing that the daemon's books tell of. */
+struct entry {
+	struct entry_key {
+		uint64_t kind, id;
+	} key;
+	bool sure; /* the port must have it: else it may have let go of it by itself */
+	bool seen; /* in the port's list */
+	UT_hash_handle hh;
+};
+
+static const char *const name[] = {
+	[SIO_KIND_OWNER] = "owner",
+	[SIO_KIND_MEM] = "memory",
+	[SIO_KIND_GRANT] = "grant",
+	[SIO_KIND_MAP] = "window",
+	[SIO_KIND_REQUESTER] = "requester entry",
+	[SIO_KIND_BAR] = "BAR view",
+	[SIO_KIND_DMAMAP] = "DMA map",
+	[SIO_KIND_IRQ] = "interrupt",
+	[BOOKS_ADDRESS] = "address of a grant",
+	[SIO_KIND_DMA] = "DMA channel",
+	[SIO_KIND_VECTOR] = "vector",
+};
+#define KINDS (sizeof(name) / sizeof(name[0]))
+
+static struct entry *book;
+static unsigned host_now;	   /* that is looked at */
+static uint64_t looked[SIM_HOSTS]; /* sim_port_quiet() as of the last look */
+
+void books_note(uint32_t kind, uint64_t id, bool sure)
+{
+	struct entry *e;
+	struct entry_key key = {kind, id};
+
+	if (id == 0)
+		return;
+	HASH_FIND(hh, book, &key, sizeof(key), e);
+	if (!e) {
+		e = calloc(1, sizeof(*e));
+		assert(e);
+		e->key = key;
+		HASH_ADD(hh, book, key, sizeof(e->key), e);
+	}
+	e->sure |= sure;
+}
+
+static void forget(void)
+{
+	struct entry *e, *next;
+
+	HASH_ITER (hh, book, e, next) {
+		HASH_DEL(book, e);
+		free(e);
+	}
+}
+
+/* Whatever has ended and is still there is so because a device or a peer may still reach it. */
+static void check_quarantine(const struct sio_list_entry *l)
+{
+	if (l->kind != SIO_KIND_OWNER && l->refs == 0)
+		sim_fail("books",
+			 "node %u: %s %" PRIu64 " of ended owner %" PRIu64
+			 " stays, and nothing refers to it",
+			 sim_node(host_now), name[l->kind], (uint64_t)l->id, (uint64_t)l->owner);
+}
+
+static void check_one(void *arg, const struct sio_list_entry *l)
+{
+	bool vector = l->kind == SIO_KIND_VECTOR, address = l->kind == SIO_KIND_GRANT && !l->cookie;
+	struct entry_key key = {address ? BOOKS_ADDRESS : l->kind,
+				vector ? books_vector(l->device, l->length) : l->id};
+	struct entry *e;
+
+	(void)arg;
+	if (l->kind >= KINDS || !name[l->kind] ||
+	    sim_stranger_has(host_now, l->kind == SIO_KIND_OWNER ? l->id : l->owner))
+		return;
+	HASH_FIND(hh, book, &key, sizeof(key), e);
+	if (e)
+		e->seen = true;
+	else if (l->state == SIO_STATE_LIVE || l->kind == SIO_KIND_DMAMAP ||
+		 l->kind == SIO_KIND_GRANT)
+		sim_fail("books",
+			 "node %u: the port has %s %" PRIu64 " of owner %" PRIu64
+			 ", the daemon knows of none",
+			 sim_node(host_now), name[l->kind], (uint64_t)l->id, (uint64_t)l->owner);
+	else
+		check_quarantine(l);
+	if (l->kind == SIO_KIND_OWNER && l->state == SIO_STATE_LIVE && l->owner == 0 &&
+	    !sim_owner_held(host_now, l->id))
+		sim_fail("books", "node %u: owner %" PRIu64 " lives, and no program has it",
+			 sim_node(host_now), (uint64_t)l->id);
+}
+
+static void check_host(unsigned host)
+{
+	struct entry *e, *next;
+
+	host_now = host;
+	books_read(host);
+	sim_port_each(host, check_one, NULL);
+	HASH_ITER (hh, book, e, next)
+		if (e->sure && !e->seen)
+			sim_fail("books",
+				 "node %u: the daemon knows of %s %" PRIu64 ", the port has none",
+				 sim_node(host_now), name[e->key.kind], e->key.id);
+	forget();
+	sim_result.books++;
+}
+
+/* Once for all that was asked of the port since it was quiet last. */
+static void check(void)
+{
+	for (unsigned h = 0; h < sim_hosts(); h++) {
+		uint64_t quiet = sim_port_quiet(h);
+
+		if (quiet == 0 || quiet == looked[h] || !books_quiet(h))
+			continue;
+		looked[h] = quiet;
+		check_host(h);
+	}
+}
+
+static void start(void)
+{
+	memset(looked, 0, sizeof(looked));
+}
+
+const struct sim_oracle sim_oracle_books = {
+	.name = "books", .every = SIM_MS, .start = start, .check = check};

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What devices do to memory, against what programs asked for; no daemon and no table of the room is
+ * believed. Whatever a drive reads and writes lies where a call of a program said that something is
+ * mapped for it, and none said since that it is not any more. Nothing that a device sent arrives in
+ * memory that was freed meanwhile, hosts that lose each other or not. And as long as nobody lies
+ * about addresses, and no host loses another, nothing is refused.
+ *
+ * The calls are seen where they leave programs and driver for the library (--wrap).
+ */
+#undef NDEBUG /* what the simulator asserts is part of the test */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <utlist.h>
+
+#include "fabric/fabric.h"
+#include "run/run.h"
+#include "sisci/dma/queue.h"
+#include "smartio/ext.h"
+#include "smartio/uapi.h"
+#include "run/tables.h"
+
+#define NOBODY 0u /* no process */
+
+/* A program was told that the device has @size bytes of @segment at @from. */
+struct told {
+	uint32_t pid, fdid;
+	const void *segment, *device; /* the program's handles */
+	uint64_t from, size;
+	uint64_t mem; /* which memory the device found there first; 0: it did not look */
+	struct told *prev, *next;
+};
+
+/* A program's handle of a device. */
+struct handle {
+	uint32_t pid, fdid;
+	const void *device;
+	struct handle *prev, *next;
+};
+
+static struct told *all;
+static struct handle *handles;
+
+/* ---- what programs are told ---- */
+void __real_SCIBorrowDevice(sci_desc_t sd, sci_smartio_device_t *device, unsigned int fdid,
+			    unsigned int flags, sci_error_t *error);
+void __wrap_SCIBorrowDevice(sci_desc_t sd, sci_smartio_device_t *device, unsigned int fdid,
+			    unsigned int flags, sci_error_t *error);
+
+void __wrap_SCIBorrowDevice(sci_desc_t sd, sci_smartio_device_t *device, unsigned int fdid,
+			    unsigned int flags, sci_error_t *error)
+{
+	struct handle *h;
+
+	__real_SCIBorrowDevice(sd, device, fdid, flags, error);
+	if (*error != SCI_ERR_OK)
+		return;
+	h = calloc(1, sizeof(*h));
+	assert(h);
+	*h = (struct handle){.pid = sim_self()->pid, .fdid = fdid, .device = *device};
+	DL_PREPEND(handles, h);
+}
+
+uint32_t sim_device_fdid(const void *device)
+{
+	const struct handle *h;
+
+	DL_FOREACH (handles, h)
+		if (h->pid == sim_self()->pid && h->device == device)
+			return h->fdid;
+	return 0;
+}
+
+static void note(const void *segment, const void *device, uint64_t from, uint64_t size)
+{
+	struct told *t = calloc(1, sizeof(*t));
+
+	assert(t);
+	*t = (struct told){.pid = sim_self()->pid,
+			   .fdid = sim_device_fdid(device),
+			   .segment = segment,
+			   .device = device,
+			   .from = from,
+			   .size = size};
+	DL_PREPEND(all, t);
+}
+
+/*
+ * @device NULL: of all devices. Of one that is lost the program alone says so: until its lender
+ * ends the quarantine, the device has it, as that of a dead one.
+ */
+static void forget(const void *segment, sci_smartio_device_t device)
+{
+	struct told *t, *next;
+	bool lost = device && smartio_device_lost(device);
+
+	DL_FOREACH_SAFE (all, t, next) {
+		if (t->pid != sim_self()->pid || t->segment != segment ||
+		    (device && t->device != device))
+			continue;
+		if (lost) {
+			t->pid = NOBODY;
+			continue;
+		}
+		DL_DELETE(all, t);
+		free(t);
+	}
+}
+
+/* The drive was reset: it has no address any more that it was given before. */
+static void forget_dead(uint32_t fdid)
+{
+	struct told *t, *next;
+
+	DL_FOREACH_SAFE (all, t, next) {
+		if (t->fdid != fdid || sim_living(t->pid))
+			continue;
+		DL_DELETE(all, t);
+		free(t);
+	}
+}
+
+#define WRAP(name, params)                                                                         \
+	void __real_##name params;                                                                 \
+	void __wrap_##name params;                                                                 \
+	void __wrap_##name params
+
+WRAP(SCIMapLocalSegmentForDevice,
+     (sci_local_segment_t segment, unsigned int adapter, sci_smartio_device_t device,
+      sci_ioaddr_t *ioaddr, size_t offset, size_t size, unsigned int flags, sci_error_t *error))
+{
+	__real_SCIMapLocalSegmentForDevice(segment, adapter, device, ioaddr, offset, size, flags,
+					   error);
+	if (*error == SCI_ERR_OK)
+		note(segment, device, *ioaddr, size);
+}
+
+WRAP(SCIMapRemoteSegmentForDevice,
+     (sci_remote_segment_t segment, sci_smartio_device_t device, sci_ioaddr_t *ioaddr,
+      size_t offset, size_t size, unsigned int flags, sci_error_t *error))
+{
+	__real_SCIMapRemoteSegmentForDevice(segment, device, ioaddr, offset, size, flags, error);
+	if (*error == SCI_ERR_OK)
+		note(segment, device, *ioaddr, size);
+}
+
+WRAP(SCIUnmapLocalSegmentForDevice,
+     (sci_local_segment_t segment, unsigned int adapter, sci_smartio_device_t device,
+      unsigned int flags, sci_error_t *error))
+{
+	__real_SCIUnmapLocalSegmentForDevice(segment, adapter, device, flags, error);
+	if (*error == SCI_ERR_OK)
+		forget(segment, device);
+}
+
+WRAP(SCIUnmapRemoteSegmentForDevice, (sci_remote_segment_t segment, sci_smartio_device_t device,
+				      unsigned int flags, sci_error_t *error))
+{
+	__real_SCIUnmapRemoteSegmentForDevice(segment, device, flags, error);
+	if (*error == SCI_ERR_OK)
+		forget(segment, device);
+}
+
+/* A word that ends quarantines: who may not say it changed nothing; with other errors who knows. */
+static void answered(uint32_t fdid, sci_error_t e)
+{
+	sim_keep_answered(fdid, e == SCI_ERR_ACCESS);
+	sim_queues_answered(fdid, e == SCI_ERR_ACCESS);
+}
+
+WRAP(smartio_device_reset, (sci_smartio_device_t device, sci_error_t *error))
+{
+	uint32_t fdid = sim_device_fdid(device);
+
+	sim_keep_settled(fdid, SMARTIO_ALL_BORROWERS);
+	sim_queues_settled(fdid, SMARTIO_ALL_BORROWERS, true);
+	__real_smartio_device_reset(device, error);
+	answered(fdid, *error);
+	if (*error == SCI_ERR_OK)
+		forget_dead(fdid);
+}
+
+WRAP(smartio_device_settled, (sci_smartio_device_t device, uint64_t borrower, sci_error_t *error))
+{
+	uint32_t fdid = sim_device_fdid(device);
+
+	sim_keep_settled(fdid, borrower);
+	sim_queues_settled(fdid, borrower, false);
+	__real_smartio_device_settled(device, borrower, error);
+	answered(fdid, *error);
+}
+
+/* ---- what programs have engines do ---- */
+/*
+ * The library rings for a transfer that it has just handed to the engine, or gives up. All that
+ * were handed to it before on that queue are over, as the ring's memory says.
+ */
+WRAP(sio_dma_ring, (struct sio_dma_queue * q))
+{
+	struct fabric_view v = fabric_look(&q->ring->done, sizeof(q->ring->done), false);
+	uint32_t done;
+
+	if (v.mem) {
+		memcpy(&done, v.mem->bytes + v.offset, sizeof(done));
+		if ((int32_t)(q->number - done) > 1)
+			sim_fail("dma", "%s: a DMA queue that is posted took another transfer",
+				 sim_self()->name);
+	}
+	__real_sio_dma_ring(q);
+}
+
+/* ---- what devices do ---- */
+/* On purpose: the workload that lies sees to the rest. */
+static bool somebody_lies(void)
+{
+	return sim_wild.commands + sim_wild.queues + sim_wild.lies > 0;
+}
+
+bool sim_liars_device(uint32_t fdid)
+{
+	return sim_liar() < sim_hosts() && fdid >> 8 == sim_node(sim_liar());
+}
+
+/* The last that was told of these addresses. */
+static struct told *find(const struct sio_topo_device *device, uint64_t at, size_t len)
+{
+	struct told *t;
+
+	DL_FOREACH (all, t)
+		if (t->fdid == device->fdid && at >= t->from && len <= t->size &&
+		    at - t->from <= t->size - len)
+			return t;
+	return NULL;
+}
+
+static void accessed(const struct sio_topo_device *device, uint64_t at, size_t len, bool write)
+{
+	sim_result.dma++;
+	/* Its lender says, and lies, where it reaches what; the room judges whose that is. */
+	if (!find(device, at, len) && !somebody_lies() && !sim_liars_device(device->fdid))
+		sim_fail("dma", "%s %s %zu bytes at %#llx: no program asked for that to be mapped",
+			 device->name, write ? "writes" : "reads", len, (unsigned long long)at);
+}
+
+/* What is mapped does not become another's while the device has the address. */
+static void reached(const struct sio_topo_device *device, uint64_t at, size_t len,
+		    const struct fabric_mem *mem)
+{
+	struct told *t = find(device, at, len);
+	struct fabric_view v = {(struct fabric_mem *)mem, 0};
+
+	if (!t || somebody_lies() || sim_liars_device(device->fdid))
+		return;
+	/* NOBODY's may have been settled since, and be somebody's who does not know it yet. */
+	if (t->mem && t->mem != mem->number && t->pid != NOBODY)
+		sim_fail("dma", "%s: at %#llx was memory %llu, and is %s", device->name,
+			 (unsigned long long)at, (unsigned long long)t->mem, fabric_where(&v));
+	t->mem = mem->number;
+}
+
+/*
+ * A borrower's host that lost the lender takes its memory back at once if it has an IOMMU, and what
+ * the device still does is refused, for the address is nobody else's. Without one it keeps the
+ * memory until the device cannot reach it.
+ */
+bool sim_may_lose_borrowers(void)
+{
+	return sim_has_fault("link") || sim_has_fault("anew") || sim_has_fault("crash") ||
+	       sim_has_fault("cut") || sim_has_fault("delay") || sim_has_fault("liar");
+}
+
+/* Seen where it arrives; the room translates it when the drive's model writes, which is earlier. */
+static bool refused_at_the_end(const struct fabric_post *post)
+{
+	return sim_may_lose_borrowers() && sim_cluster->topology->host[post->host].iommu;
+}
+
+/* Memory of a host that crashed is gone with all that is under way there. */
+static void freed(const struct fabric_post *post)
+{
+	struct fabric_view v = {post->mem, post->offset};
+
+	/* A manager that lies has drives use queues again that their clients have closed. */
+	if (!post->mem->crashed && !refused_at_the_end(post) && sim_wild.lies == sim_wild.guarded)
+		sim_fail("dma", "what a device sent arrives at %s, which was freed",
+			 fabric_where(&v));
+}
+
+/* The way is gone, or the IOMMU at its other end does not know the device any more. */
+static bool refused_for_a_loss(const struct sio_evt_fault *f)
+{
+	static const char *const reason[] = {"in the IOMMU domain of adapter", "the path ",
+					     "the look-up entry is of start ", " is off"};
+
+	for (unsigned i = 0; i < sizeof(reason) / sizeof(reason[0]); i++)
+		if (strstr(f->reason, reason[i]))
+			return sim_may_lose_borrowers();
+	return false;
+}
+
+/* What is at a place of a host that lies is not what it said. */
+static bool ends_at_the_liar(const struct sio_evt_fault *f)
+{
+	return sim_liar() < sim_hosts() && f->node == sim_node(sim_liar());
+}
+
+static void refused(unsigned host, const struct sio_evt_fault *f)
+{
+	if (!somebody_lies() && !ends_at_the_liar(f) && host != sim_liar() &&
+	    !refused_for_a_loss(f) && !sim_stranger_acts())
+		sim_fail("dma", "node %u: an access of %llu bytes at %#llx is refused: %s",
+			 sim_node(host), (unsigned long long)f->length,
+			 (unsigned long long)f->address, f->reason);
+}
+
+static void start(void)
+{
+	all = NULL;
+	handles = NULL;
+	sim_on_refusal = refused;
+	fabric_on_freed = freed;
+	fabric_on_dma = accessed;
+	fabric_on_reached = reached;
+}
+
+const struct sim_oracle sim_oracle_dma = {.name = "dma", .start = start};

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Exclusive means exclusive: when a program is told that it has a device, nobody else has it,
+ * unless both share it. Who died, whose host and the lender's have lost each other, or a path to
+ * each other, since, or whose device was pulled out since it asked for it, has it no more; nor has
+ * who is told so late that it was pulled out between the asking and the answer.
+ */
+#include <stdlib.h>
+
+#include <utlist.h>
+
+#include "run/run.h"
+#include "run/tables.h"
+
+struct borrow {
+	uint32_t pid;
+	uint32_t fdid;
+	unsigned host, lender;
+	uint64_t breaks; /* of the two hosts' daemons, so far */
+	uint64_t gone;	 /* of paths between them */
+	uint64_t since;	 /* when it was asked for */
+	bool exclusive;
+	struct borrow *prev, *next;
+};
+
+static struct borrow *borrows;
+
+static void start(void)
+{
+	borrows = NULL;
+}
+
+struct sim_proc *sim_living(uint32_t pid)
+{
+	SIM_EACH_PROC(p)
+	if (p->pid == pid)
+		return p->dead ? NULL : p;
+	return NULL;
+}
+
+static bool pulled_since(uint32_t fdid, uint64_t asked)
+{
+	uint64_t pulled = sim_drive_pulled(fdid);
+
+	return pulled != 0 && pulled >= asked;
+}
+
+static bool valid(const struct borrow *b)
+{
+	const struct sim_proc *p = sim_living(b->pid);
+
+	return p && sim_peer_breaks(b->host, b->lender) == b->breaks &&
+	       sim_paths_gone(b->host, b->lender) == b->gone && !pulled_since(b->fdid, b->since);
+}
+
+void sim_borrowed(uint32_t fdid, bool exclusive, uint64_t since)
+{
+	struct borrow *b, *next, *mine = calloc(1, sizeof(*mine));
+
+	if (!mine)
+		abort();
+	DL_FOREACH_SAFE (borrows, b, next) {
+		if (!valid(b)) {
+			DL_DELETE(borrows, b);
+			free(b);
+			continue;
+		}
+		if (b->fdid == fdid && (b->exclusive || exclusive) && !pulled_since(fdid, since))
+			sim_fail("exclusive", "%s has device %#x%s, and so has %s%s",
+				 sim_self()->name, fdid, exclusive ? " exclusively" : "",
+				 sim_living(b->pid)->name, b->exclusive ? " exclusively" : "");
+	}
+	mine->pid = sim_self()->pid;
+	mine->host = sim_self()->host;
+	mine->lender = sim_host_of(fdid >> 8);
+	mine->breaks = sim_peer_breaks(mine->host, mine->lender);
+	mine->gone = sim_paths_gone(mine->host, mine->lender);
+	mine->fdid = fdid;
+	mine->exclusive = exclusive;
+	mine->since = since;
+	DL_APPEND(borrows, mine);
+}
+
+static struct borrow *mine_of(uint32_t fdid)
+{
+	struct borrow *b;
+
+	DL_FOREACH (borrows, b)
+		if (b->pid == sim_self()->pid && b->fdid == fdid)
+			return b;
+	return NULL;
+}
+
+void sim_shares(uint32_t fdid)
+{
+	struct borrow *b = mine_of(fdid);
+
+	if (b)
+		b->exclusive = false;
+}
+
+void sim_returned(uint32_t fdid)
+{
+	struct borrow *b = mine_of(fdid);
+
+	if (!b)
+		return;
+	DL_DELETE(borrows, b);
+	free(b);
+}
+
+const struct sim_oracle sim_oracle_exclusive = {.name = "exclusive", .start = start};

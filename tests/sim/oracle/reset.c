@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Resets that a lender does by itself. None while a living borrower has anything of the device, by
+ * the port's lists; that it is the lender's own, its daemon's books tell. And where no program
+ * lives any more, and the device is in its slot, nothing is in quarantine for want of somebody who
+ * could settle it. What an exclusive borrower finds the workload "device" looks at.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "edge/daemon_state.h"
+#include "run/run.h"
+#include "smartio/uapi.h"
+#include "run/tables.h"
+
+#define SETTLED_IN (5 * SIM_SECOND) /* a reset that fails is tried again each second */
+
+static struct {
+	uint64_t device;
+	unsigned host;
+} now_reset;
+
+static void look(void *arg, const struct sio_list_entry *e)
+{
+	(void)arg;
+	if (e->device == now_reset.device && e->owner != 0 && e->state == SIO_STATE_LIVE &&
+	    (e->kind == SIO_KIND_BAR || e->kind == SIO_KIND_DMAMAP || e->kind == SIO_KIND_VECTOR))
+		sim_fail("reset",
+			 "node %u resets device %#" PRIx64 " by itself, and owner %" PRIu64
+			 ", who lives, has object %" PRIu64 " of kind %u of it",
+			 sim_node(now_reset.host), now_reset.device, (uint64_t)e->owner,
+			 (uint64_t)e->id, e->kind);
+}
+
+static void on_reset(unsigned host, const struct sio_req_reset *req)
+{
+	uint32_t fdid = req->kind == SIO_RESET_DONE ? 0 : books_own_reset(host, req->h.cookie);
+
+	if (fdid == 0)
+		return;
+	sim_keep_reset(fdid);
+	now_reset.device = req->device;
+	now_reset.host = host;
+	sim_port_each(host, look, NULL);
+}
+
+static void start(void)
+{
+	sim_on_reset = on_reset;
+}
+
+/* ---- when no program lives ---- */
+
+static unsigned waiting;
+
+static void count(void *arg, const struct sio_list_entry *e)
+{
+	(void)arg;
+	waiting += e->kind == SIO_KIND_DMAMAP && e->state == SIO_STATE_QUARANTINED;
+}
+
+static bool none_waits(void *arg)
+{
+	(void)arg;
+	waiting = 0;
+	for (unsigned h = 0; h < sim_hosts(); h++)
+		sim_port_each(h, count, NULL);
+	return waiting == 0;
+}
+
+void sim_reset_settled(void)
+{
+	if (!sim_run(none_waits, NULL, SETTLED_IN))
+		sim_fail(
+			"reset",
+			"no program has lived for %u s, and %u mappings for devices are in quarantine",
+			(unsigned)(SETTLED_IN / SIM_SECOND), waiting);
+}
+
+const struct sim_oracle sim_oracle_reset = {.name = "reset", .start = start};

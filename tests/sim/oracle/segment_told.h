@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What programs are told of segments (oracle/told.c): those who made them, and those who are
+ * connected. A workload says what it does, and what it hears; the oracle what is wrong with that.
+ * The segments are available at their host's adapter 0 alone, and no other workload has their ids.
+ */
+#ifndef SIM_TOLD_H
+#define SIM_TOLD_H
+
+#include "run/run.h"
+
+#define SIM_TOLD_IN (100 * SIM_MS) /* what is told comes within that */
+
+enum sim_link_state { SIM_CONNECTING, SIM_OPERATIONAL, SIM_NOT_OPERATIONAL, SIM_LOST };
+
+/* A program that takes part; it stays when the process is freed. */
+struct sim_party {
+	uint32_t pid;
+	unsigned host, boots;
+	char name[32];
+	uint64_t died;	  /* since when it is known to be dead; 0: it lives */
+	bool ends, ended; /* in SCITerminate(), behind it */
+	uint64_t stopped;
+	struct sim_party *next;
+};
+
+struct sim_export {
+	struct sim_party *by;
+	unsigned id;
+	uint64_t since;
+	unsigned asks; /* how often it began to ask */
+	uint64_t cut;  /* whoever was connected before was told then */
+	bool callback, overflow, gone;
+	bool kept; /* removed, and not by force: whoever is connected keeps it */
+	unsigned made, made_before, connects; /* connections; as of the last check; as told */
+	int connections;		      /* as told */
+	uint64_t down[SIM_HOSTS], up[SIM_HOSTS];
+	struct sim_export *prev, *next;
+};
+
+struct sim_import {
+	struct sim_party *by;
+	unsigned host, id, adapter;
+	bool callback, refused, overflow, asked, leaving, left;
+	enum sim_link_state state;
+	struct sim_export *of; /* NULL: not known */
+	struct sim_export *then;
+	unsigned asks;	      /* of that, at the beginning */
+	uint64_t since, made; /* asked for; known to be made, 0: not */
+	uint64_t breaks;
+	unsigned boots; /* of its host, then */
+	/* When nothing was on the way between the hosts, at the last look; and a while before. */
+	uint64_t quiet, was_quiet;
+	unsigned boots_quiet, boots_was_quiet;
+	struct sim_import *prev, *next;
+};
+
+/* The running program has made one, not available yet; without @callback it waits for events. */
+struct sim_export *sim_export_new(unsigned id, bool callback);
+/* All who are connected are about to be asked to leave; that was done. */
+void sim_export_asks(struct sim_export *x);
+void sim_export_asked(struct sim_export *x);
+/* It was removed, by @force or to be kept for who is connected; or is lost. */
+void sim_export_removed(struct sim_export *x, bool force, sci_error_t e);
+void sim_export_told(struct sim_export *x, sci_segment_cb_reason_t reason, unsigned node);
+/* It asked what there is, and that gave @e: nothing, or no more. */
+void sim_export_waited(struct sim_export *x, sci_error_t e);
+
+/* The running program is about to connect; @later: and does not wait for that. */
+struct sim_import *sim_import_new(unsigned host, unsigned id, unsigned adapter, bool later,
+				  bool callback);
+/* ... and that gave @e. */
+void sim_import_begun(struct sim_import *m, sci_error_t e);
+void sim_import_told(struct sim_import *m, sci_segment_cb_reason_t reason);
+/* It asked what there is, and that gave @e: nothing, or no more. */
+void sim_import_waited(struct sim_import *m, sci_error_t e);
+/* It is about to disconnect; it has. */
+void sim_import_leaves(struct sim_import *m);
+void sim_import_left(struct sim_import *m);
+
+/* The running program is about to call SCITerminate(); it has. */
+void sim_told_ends(void);
+void sim_told_ended(void);
+
+/* ---- for the oracle ---- */
+extern struct sim_party *sim_parties;
+extern struct sim_export *sim_exports;
+extern struct sim_import *sim_imports;
+extern const char *const sim_link_states[];
+void sim_told_start(void);
+void sim_party_look(struct sim_party *y);
+/* Nothing is lost: for lack of memory, or with a smartiod, whose next one tells in sum. */
+bool sim_all_is_told(void);
+/* As it knows, and as its daemon does. */
+bool sim_import_lives(const struct sim_import *m);
+/* Something is wrong if that is not told by now. */
+void sim_import_check(struct sim_import *m);
+
+#endif

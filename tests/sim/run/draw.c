@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A cluster from a seed, as the text of a topology file (docs/topology.md). */
+#undef NDEBUG /* what the simulator asserts is part of the test */
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "run/run.h"
+
+unsigned sim_few_entries, sim_few_requesters;
+
+static char text[64 << 10];
+static size_t used;
+static uint64_t rng;
+
+static void put(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static void put(const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(text + used, sizeof(text) - used, fmt, ap);
+	va_end(ap);
+	assert(n >= 0 && used + (size_t)n < sizeof(text));
+	used += (size_t)n;
+}
+
+static unsigned below(unsigned n)
+{
+	return (unsigned)(sim_draw(&rng) % n);
+}
+
+static unsigned draw_hosts(void)
+{
+	unsigned kind = below(20);
+
+	if (kind < 15)
+		return 2 + below(4);
+	if (kind < 19)
+		return 6 + below(7);
+	return 13 + below(48);
+}
+
+/* A power of 2 from @least on, @kinds of them. */
+static unsigned power(unsigned least, unsigned kinds)
+{
+	return least << below(kinds);
+}
+
+static void adapter(const char *to)
+{
+	unsigned entries = power(32, 6);
+	unsigned requesters = 4 + below(29);
+	unsigned page = power(64, 3);
+	unsigned width = power(1, 5), generation = 1 + below(5);
+
+	if (sim_few_entries && entries > sim_few_entries)
+		entries = sim_few_entries;
+	if (sim_few_requesters && requesters > sim_few_requesters)
+		requesters = sim_few_requesters;
+	put("      - {to: %s, window: %uK, entries: %u, requesters: %u, width: %u, generation: %u}\n",
+	    to, entries * page, entries, requesters, width, generation);
+}
+
+static void device(unsigned host, unsigned i)
+{
+	unsigned size = 1 + below(4), block = below(2), pairs = 2 + below(5);
+
+	put("      nvme%u-%u: {type: nvme, size: %uM, block: %u, queue_pairs: %u", host, i, size,
+	    block ? 4096 : 512, pairs);
+	if (below(4) == 0)
+		put(", vectors: %u", below(4));
+	if (below(4) == 0)
+		put(", queue_entries: %u", power(4, 6));
+	put("}\n");
+}
+
+static void draw_host(unsigned i, unsigned hosts, unsigned switches)
+{
+	unsigned ram = power(4, 4);
+	unsigned devices = below(3) == 0 || (i == 0 && below(4) > 0) ? 1 + below(2) : 0;
+	unsigned adapters = switches > 1 && below(2) ? 2 : 1;
+	bool ways = sim_has_workload("ways");
+
+	/* Guests are there to borrow, too. */
+	if (i + 1 == hosts && devices == 0 && sim_has_workload("guest"))
+		devices = 1;
+
+	/* Sixty hosts' memory is not to be this machine's. */
+	if (hosts > 12)
+		ram = 4;
+	put("  h%u:\n    ram: %uM\n    iommu: %s\n    adapters:\n", i, ram,
+	    below(2) ? "on" : "off");
+	/* All are joined by the first switch, but in one cluster of eight some are not. */
+	if (switches > 1 && below(8) == 0 && !ways)
+		adapter("sw1");
+	else
+		adapter("sw0");
+	if (adapters == 2 || ways)
+		adapter("sw1");
+	if (devices) {
+		put("    devices:\n");
+		for (unsigned k = 0; k < devices; k++)
+			device(i, k);
+	}
+}
+
+const char *sim_draw_cluster(uint64_t seed, unsigned hosts)
+{
+	unsigned switches, drawn;
+
+	used = 0;
+	rng = seed * 0x9e3779b97f4a7c15ull + 1;
+	drawn = draw_hosts();
+	switches = below(3) == 0 ? 2 : 1;
+	if (hosts == 0)
+		hosts = drawn;
+	if (sim_outliving) /* nothing leads from one to another */
+		hosts = 1;
+	sim_programs_choose(hosts);
+	put("cluster: sim\n");
+	put("payload: %u\n", power(128, 3));
+	put("read_request: %u\n", power(128, 4));
+	put("completion_boundary: %u\n", power(64, 2));
+	if (sim_has_workload("ways"))
+		switches = 2;
+	put("switches: [%s]\nhosts:\n", switches == 2 ? "sw0, sw1" : "sw0");
+	for (unsigned i = 0; i < hosts; i++)
+		draw_host(i, hosts, switches);
+	if (below(2))
+		put("multicast: exact\n");
+	return text;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One run of a seed: a cluster is drawn, programs of the workloads come and go on its hosts, faults
+ * happen as planned, oracles watch; at the end everything must work and nothing may be left.
+ *
+ * To add a workload, a fault or an oracle: a file of its own with one of the structures below, and
+ * its name in run/tables.c. docs/simulation.md has an example of each.
+ *
+ *   run/tables.c   what there is
+ *   run/draw.c     the cluster, from the seed
+ *   run/plan.c     which faults happen when; switching them off
+ *   run/prog.c     programs: they come and go; the calls they make
+ *   work/life.c     what programs have in common
+ *   run/run.c      the run
+ *   run/probe.c    liveness: the programs that must succeed in the end
+ *   run/options.c  the command line
+ *   run/many.c     many seeds, each in a process of its own; shrinking
+ *   run/tally.c    what faults did in them
+ */
+#ifndef SIM_RUN_H
+#define SIM_RUN_H
+
+#include "base/sim.h"
+#include "sisci_api.h"
+
+/* ---- workloads ---- */
+struct sim_workload {
+	const char *name;
+	unsigned weight; /* how often it is chosen, relative to the others */
+	/* Whether it makes sense on this host of this cluster; NULL: always. */
+	bool (*fits)(unsigned host);
+	/*
+	 * Whether a seed of so many hosts may choose it; NULL: it may. For those that came later:
+	 * seeds that cannot have them do what they did. The cluster is not drawn yet.
+	 */
+	bool (*seen)(unsigned hosts);
+	/* A list of those that alone may be chosen beside it in this seed; NULL: all may. */
+	const char *(*beside)(void);
+	/*
+	 * The program: runs as a coroutine, may be killed in every call. It ends by itself, and
+	 * soon when sim_stopping_programs(). What it finds wrong it tells by sim_fail().
+	 */
+	void (*main)(struct sim_proc *p);
+};
+
+/* ---- faults ---- */
+struct sim_fault;
+struct sim_fault_event {
+	const struct sim_fault *fault;
+	unsigned number;     /* in the plan */
+	uint64_t at, length; /* ns from the beginning of the faults; how long */
+	uint64_t rng;	     /* its own stream: sim_draw(&e->rng) */
+	unsigned a, b;	     /* free for the fault */
+};
+
+struct sim_fault {
+	const char *name;
+	const uint64_t *did; /* how often it did something in this run */
+	unsigned most;	     /* most events in ten seconds of virtual time */
+	uint64_t longest;    /* ns that one lasts at most; 0: an instant */
+	unsigned seldom;     /* in one of so many seeds that would have it; 0: in all */
+	void (*begin)(struct sim_fault_event *e);
+	void (*end)(struct sim_fault_event *e); /* NULL: it is an instant */
+	/* Before the cluster starts, if the seed has this fault: change what is drawn; NULL. */
+	void (*prepare)(uint64_t *rng);
+	/* The faults are over: mend what is still broken; NULL. */
+	void (*heal)(void);
+};
+
+/* ---- oracles ---- */
+struct sim_oracle {
+	const char *name;
+	uint64_t every;	     /* ns of virtual time between two checks; 0: none */
+	void (*start)(void); /* the cluster is up, no program has started; NULL */
+	void (*check)(void); /* NULL */
+	/* All programs have ended: is everything back? false: not yet. NULL */
+	bool (*back)(void);
+	/* Tell what is not (sim_fail() follows); NULL */
+	void (*explain)(char *text, size_t size);
+};
+
+/* Ended by NULL. */
+extern const struct sim_workload *const sim_workloads[];
+extern const struct sim_fault *const sim_faults[];
+extern const struct sim_oracle *const sim_oracles[];
+
+/* ---- the run ---- */
+struct sim_options {
+	uint64_t seed;
+	unsigned hosts;	      /* 0: drawn */
+	double seconds;	      /* virtual, until the programs are told to end */
+	const char *workload; /* lists of names; NULL: drawn */
+	const char *faults;
+	const char *events; /* numbers of the plan's events that happen, "3,7-9"; NULL: all */
+	const char *trace, *perfetto;
+	bool quiet;
+};
+
+struct sim_result {
+	uint64_t hash, events, virtual_ns, programs, calls, killed, books, dma, pairs;
+	uint64_t device_faults; /* accesses of devices that were refused, as the room told */
+	unsigned hosts, plan;	/* events of the plan */
+};
+
+extern struct sim_options sim_options;
+extern struct sim_result sim_result;
+
+void sim_run_seed(void);
+/* One line that says what is wrong, and how to see it again. Ends the process. */
+void sim_fail(const char *oracle, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3), noreturn));
+/* Faults are over: what fails now fails for good. */
+bool sim_calm(void);
+/* Whether this seed has faults of that name. */
+bool sim_has_fault(const char *name);
+/* It has some by which smartiod is away for a moment, and no other. */
+bool sim_only_restarts(void);
+
+/* fault/program.c: a living program, by the event's stream; NULL: none lives. */
+struct sim_proc *sim_draw_program(struct sim_fault_event *e);
+
+/* run/draw.c: a topology file's text; static storage. */
+const char *sim_draw_cluster(uint64_t seed, unsigned hosts);
+/* Few entries in tables: 0: as drawn; else look-up entries and requester entries at most. */
+/*
+ * fault/liar.c: the host whose daemon lies, or one that is not there. No program is run or sent
+ * there.
+ */
+unsigned sim_liar(void);
+extern unsigned sim_few_entries, sim_few_requesters;
+
+/* run/plan.c */
+void sim_plan_choose(void); /* which faults this seed has; before the cluster is drawn */
+void sim_plan_make(void);   /* ... and when */
+void sim_plan_begin(void);  /* they happen from now on */
+void sim_plan_heal(void);   /* they are over */
+unsigned sim_plan_events(void);
+/*
+ * One line: what each fault of this seed did, of how many events that began; nothing if it has
+ * none.
+ */
+#define SIM_COUNTED "faults, counted: "
+void sim_plan_tell(void);
+/* "a,b" or "all,-b" or "none"; NULL is all. */
+bool sim_list_has(const char *list, const char *name);
+
+/* ---- run/prog.c: for workloads ---- */
+void sim_programs_choose(unsigned hosts); /* which workloads; as the cluster is drawn */
+void sim_programs_start(void);
+/* fault/doze.c: drives that do wrong have managers and clients. */
+extern bool sim_busy;
+/* Whether programs of this kind are run. */
+bool sim_has_workload(const char *name);
+void sim_programs_stop(void); /* no new ones; those that run end soon */
+bool sim_programs_ended(void *arg);
+bool sim_stopping_programs(void);
+/* The program's own stream of chance. */
+uint64_t sim_pick(uint64_t n);
+/*
+ * Around each call that may wait: the oracle of time-outs looks at it, and the trace has a span.
+ * @limit_ms: of virtual time; 0: the default for a question to a daemon.
+ */
+void sim_call(const char *name, unsigned limit_ms);
+/*
+ * Ends the call. Return: @error; one that is neither in the common ones (program.c) nor in the
+ * list, which ends with SCI_ERR_OK, fails the run.
+ */
+sci_error_t sim_called(sci_error_t error, ...);
+/* SIM_CALL(SCIOpen, (&sd, 0, &e), &e, SCI_ERR_BUSY): the call @fn@args; then sim_called(). */
+#define SIM_CALL(fn, args, e, ...)                                                                 \
+	(sim_call(#fn, 0), fn args, sim_called(*(e), ##__VA_ARGS__, SCI_ERR_OK))
+/* The same for what removes something: again while smartiod cannot be asked for want of memory. */
+#define SIM_END(fn, args, e, ...)                                                                  \
+	({                                                                                         \
+		unsigned tries_ = 0;                                                               \
+		do                                                                                 \
+			SIM_CALL(fn, args, e, ##__VA_ARGS__);                                      \
+		while (sim_again(*(e), tries_++));                                                 \
+		*(e);                                                                              \
+	})
+bool sim_again(sci_error_t error, unsigned tries);
+/* Any other host; the own one only if it is alone. An adapter with a path there, or 0. */
+unsigned sim_pick_host(void);
+unsigned sim_pick_adapter(unsigned host);
+/*
+ * Those of @host that this host's @adapter leads to, as bits: where a switch joins several, daemons
+ * take one whose cable is not out.
+ */
+unsigned sim_adapters_behind(unsigned adapter, unsigned host);
+/* For workloads that need adapters: hosts have some. */
+bool sim_adapters(unsigned host);
+
+/*
+ * oracle/exclusive.c: what a program knows of its borrows. It borrowed, and asked at @since; it is
+ * about to share; to return.
+ */
+void sim_borrowed(uint32_t fdid, bool exclusive, uint64_t since);
+/* oracle/reset.c: no program lives any more; lenders settle what the dead left. */
+void sim_reset_settled(void);
+void sim_shares(uint32_t fdid);
+void sim_returned(uint32_t fdid);
+/* NULL: it died. */
+struct sim_proc *sim_living(uint32_t pid);
+
+/* run/probe.c */
+bool sim_probe(uint64_t limit); /* return: all is well; else it has failed the run */
+
+/* ---- run/many.c ---- */
+struct sim_many {
+	const char *fixed; /* a file of seeds, or NULL */
+	long new_seeds;	   /* beside them; < 0: as many */
+	double soak;	   /* new seeds for so many seconds, if that is not 0 */
+	unsigned jobs, part;
+	bool stop; /* at the first that fails */
+	bool all;  /* each fault has to do something in the fixed seeds */
+};
+int sim_check_many(const struct sim_many *many);
+int sim_shrink(void);
+
+/* ---- run/tally.c: what faults did in many seeds ---- */
+void sim_tally_add(bool fixed, int fd); /* what a run said */
+void sim_tally_tell(void);
+unsigned sim_tally_missing(void); /* how many did nothing in the fixed seeds; says which */
+
+#endif

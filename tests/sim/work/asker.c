@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What askers ask the manager of their drive for, between their reads and writes: who the drive is,
+ * which each of them compares with what it heard at first; what they may not have, as queue pairs
+ * with keys that are wrong; and nothing, for a while, as a program that has other things to do,
+ * with commands in flight. So managers have work at any time, and clients read again and again what
+ * they tell of themselves.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+#include "work/life.h"
+#include "smartio/nvme.h"
+#include "run/tables.h"
+
+#define SERIAL_AT 4u
+#define MODEL_AT 24u
+#define THINKS (2 * SIM_SECOND)
+
+static void identify(struct smartio_nvme *n)
+{
+	uint8_t *data = malloc(SIO_NVME_IDENTIFY);
+	bool controller = sim_pick(2);
+	int rc;
+
+	if (!data)
+		abort();
+	sim_call("smartio_nvme_identify", 0);
+	rc = sim_nvme_called(smartio_nvme_identify(n, controller, controller ? 0 : 1, data), 0);
+	if (rc == 0 && controller && !sim_wild.lies &&
+	    (memcmp(data + SERIAL_AT, n->meta.serial, sizeof(n->meta.serial)) != 0 ||
+	     memcmp(data + MODEL_AT, n->meta.model, sizeof(n->meta.model)) != 0))
+		sim_fail("states", "%s: its drive was another one at first", sim_self()->name);
+	/* NSZE: the namespace's size is its first word. */
+	if (rc == 0 && !controller && !sim_wild.lies &&
+	    memcmp(data, &n->ns[0].blocks, sizeof(n->ns[0].blocks)) != 0)
+		sim_fail("states", "%s: its namespace had another size at first", sim_self()->name);
+	free(data);
+}
+
+/* A queue pair of its own with a key that is not, or of others with its own. */
+static void delete_wrongly(struct smartio_nvme *n, const struct smartio_nvme_queue *q)
+{
+	struct sio_nvme_req req = {.op = SIO_NVME_OP_DELETE,
+				   .del = {.qid = q->id, .key = q->key + 1}};
+	struct sio_nvme_rep *rep = malloc(sizeof(*rep));
+	int rc;
+
+	if (!rep)
+		abort();
+	if (sim_pick(2)) {
+		req.del.qid = (uint32_t)sim_pick(n->n_pairs + 2);
+		req.del.key = q->key;
+	}
+	if (req.del.qid == q->id && req.del.key == q->key)
+		req.del.key = 0;
+	sim_call("sio_nvme_ask", 0);
+	sio_nvme_lock(n);
+	rc = sio_nvme_ask(n, &req, rep, NULL);
+	sio_nvme_unlock(n);
+	sim_nvme_called(rc, 0);
+	if (rc == 0 && !sim_wild.lies)
+		sim_fail("states",
+			 "%s: queue pair %u was deleted, which is not its own, or with a wrong key",
+			 sim_self()->name, req.del.qid);
+	free(rep);
+}
+
+void sim_ask(struct smartio_nvme *n, const struct smartio_nvme_queue *q)
+{
+	switch (sim_pick(8)) {
+	case 0:
+		sim_sleep(THINKS >> sim_pick(16));
+		break;
+	case 1:
+	case 2:
+		delete_wrongly(n, q);
+		break;
+	default:
+		identify(n);
+	}
+}

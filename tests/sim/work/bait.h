@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What guests of the host that lies ask for there. */
+#ifndef SIM_BAIT_H
+#define SIM_BAIT_H
+
+#include "base/sim.h"
+
+#define BAIT_FIRST_ID 60u
+#define BAIT_IDS 4
+#define BAIT_NUMBERS 4 /* of interrupts, from 1 on */
+
+/* The program that has it: honest, whatever its daemon tells others of it. */
+void bait_main(struct sim_proc *p);
+
+#endif

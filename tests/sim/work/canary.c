@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "work/canary.h"
+#include "smartio/io.h"
+
+#define BYTES 4096u
+
+static uint32_t word(uint32_t i)
+{
+	return 0xcafe0000u + i * 2654435761u;
+}
+
+void sim_canary_put(struct sim_canary *c)
+{
+	sci_error_t e;
+
+	c->map = NULL;
+	c->boots = sim_host_boots(sim_self()->host);
+	SIM_CALL(SCIOpen, (&c->sd, 0, &e), &e);
+	if (e != SCI_ERR_OK)
+		return;
+	SIM_CALL(SCICreateSegment,
+		 (c->sd, &c->segment, 200, BYTES, NULL, NULL, SCI_FLAG_AUTO_ID, &e), &e,
+		 SCI_ERR_SEGMENTID_USED);
+	if (e != SCI_ERR_OK)
+		return;
+	sim_call("SCIMapLocalSegment", 0);
+	c->at = SCIMapLocalSegment(c->segment, &c->map, 0, BYTES, NULL, 0, &e);
+	if (sim_called(e, SCI_ERR_OK) != SCI_ERR_OK)
+		c->map = NULL;
+	for (uint32_t i = 0; c->map && i < BYTES / 4; i++)
+		sio_write32(c->at + i, word(i));
+}
+
+static bool crashed(const struct sim_canary *c)
+{
+	unsigned host = sim_self()->host;
+
+	return !sim_host_alive(host) || sim_host_boots(host) != c->boots;
+}
+
+static bool was_forgotten(void)
+{
+	return sim_outliving && (sim_has_fault("stop") || sim_has_fault("clock"));
+}
+
+void sim_canary_look(const struct sim_canary *c, const char *oracle)
+{
+	for (uint32_t i = 0; c->map && i < BYTES / 4; i++) {
+		uint32_t v = sio_read32(c->at + i);
+
+		/*
+		 * Ones: the host crashed, be it up again, and this program does not know it yet; or
+		 * it was stopped, or the clock jumped, for longer than a smartiod that was started
+		 * again waits for who comes back.
+		 */
+		if (v != word(i) && (v != ~0u || !(crashed(c) || was_forgotten())))
+			sim_fail(oracle, "%s: %#x where nobody was to write", sim_self()->name, v);
+	}
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A guest of the host that lies: work/guest.c, and work/guest_device.c what it does with devices. */
+#ifndef SIM_GUEST_H
+#define SIM_GUEST_H
+
+#include "work/canary.h"
+#include "smartio/ext.h"
+
+#define GUEST_SEEN 4
+#define GUEST_PLACES 2
+#define GUEST_PAGE 4096u
+#define GUEST_OWN_BYTES (16u * GUEST_PAGE)
+
+/* What the liar has a say in: any error, as long as it is one. */
+#define GUEST_ASK(fn, args, e) (sim_call(#fn, 0), fn args, guest_told(*(e)))
+/* As SIM_END(). */
+#define GUEST_END(fn, args, e)                                                                     \
+	do {                                                                                       \
+		unsigned tries_ = 0;                                                               \
+		do                                                                                 \
+			GUEST_ASK(fn, args, e);                                                    \
+		while (sim_again(*(e), tries_++));                                                 \
+	} while (0)
+
+/* A segment, of whatever kind, that is the liar's, or that it says to be somewhere. */
+struct guest_seen {
+	sci_remote_segment_t segment;
+	sci_map_t map;
+	volatile uint32_t *at;
+	size_t offset, bytes; /* mapped */
+	bool bar;
+	bool of_device;			 /* a device segment of the liar's device */
+	sci_smartio_device_t mapped_for; /* NULL: for no device */
+};
+
+/* A device, of the liar's or of anybody's, and the guest's own segment in its domain. */
+struct guest_place {
+	sci_smartio_device_t device;
+	uint32_t fdid;
+	bool own_mapped;
+	unsigned vector;
+	sci_remote_interrupt_t tied;
+};
+
+struct guest {
+	sci_desc_t sd;
+	struct sim_canary canary;
+	struct guest_seen seen[GUEST_SEEN];
+	struct guest_place place[GUEST_PLACES];
+	sci_local_segment_t own;
+	sci_remote_interrupt_t plain;
+	sci_remote_data_interrupt_t data;
+	sci_dma_queue_t queue;
+};
+
+/* Ends a call: the error is one that there is. */
+sci_error_t guest_told(sci_error_t e);
+/* What is in the segment from @offset on, and at once a look at it. */
+void guest_map(struct guest_seen *v, size_t offset, size_t bytes);
+void guest_disconnect(struct guest_seen *v);
+struct guest_seen *guest_pick_seen(struct guest *s);
+struct guest_place *guest_pick_place(struct guest *s);
+
+/* work/guest_device.c */
+void guest_borrow(struct guest *s);
+void guest_device_segment(struct guest *s);
+void guest_make_own(struct guest *s);
+void guest_own_for_device(struct guest *s);
+void guest_tie(struct guest *s);
+void guest_hear(struct guest *s);
+void guest_give_back(struct guest *s, struct guest_place *p);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Managers of drives: they come, serve for a while, go or die; two may want the same drive. A
+ * steward stays until all others have ended, so that clients whose drive lost something wait for it
+ * in vain.
+ */
+#include <errno.h>
+
+#include "work/life.h"
+#include "run/run.h"
+#include "smartio/nvme.h"
+#include "run/tables.h"
+
+#define STEWARD_LASTS (44 * SIM_SECOND)
+
+int sim_nvme_called(int rc, int also)
+{
+	static const int fine[] = {-ENODEV, -ENOTCONN, -EBUSY,	-ENOSPC,      -ENOMEM,
+				   -EIO,    -ENETDOWN, -EAGAIN, -ETIMEDOUT,   -ECONNRESET,
+				   -EACCES, -ENOENT,   -EMFILE, -EHOSTUNREACH};
+	/* A manager that lies may say anything. */
+	bool known = rc >= 0 || rc == also || sim_wild.lies;
+
+	for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++)
+		known |= rc == fine[i];
+	sim_called(SCI_ERR_OK, SCI_ERR_OK);
+	if (!known)
+		sim_fail("states", "%s: %d: %s", sim_self()->name, rc, smartio_nvme_error());
+	return rc;
+}
+
+/* A queue pair that its client was not told of is nobody's. */
+static int serve_once(struct smartio_nvme_manager *m, uint32_t ms)
+{
+	uint64_t told = sim_self()->triggered;
+	uint32_t pairs = smartio_nvme_manager_queue_pairs(m, NULL), now;
+	int rc;
+
+	sim_call("smartio_nvme_manager_serve", 0);
+	rc = sim_nvme_called(smartio_nvme_manager_serve(m, ms), 0);
+	now = smartio_nvme_manager_queue_pairs(m, NULL);
+	if (rc >= 0 && now > pairs && now - pairs > sim_self()->triggered - told)
+		sim_fail("states", "%s: made %u queue pairs and sent %llu replies",
+			 sim_self()->name, now - pairs,
+			 (unsigned long long)(sim_self()->triggered - told));
+	return rc;
+}
+
+static void serve(struct smartio_nvme_manager *m, uint64_t until)
+{
+	int rc = 0;
+
+	while (rc >= 0 && sim_now() < until && !sim_stopping_programs())
+		rc = serve_once(m, (uint32_t)sim_pick(300));
+}
+
+/* Longer than a client waits for what is in flight when it ends, not so long as all may take. */
+static void serve_to_the_end(struct smartio_nvme_manager *m)
+{
+	uint64_t until = UINT64_MAX;
+	int rc = 0;
+
+	while (rc >= 0 && sim_now() < until) {
+		rc = serve_once(m, (uint32_t)sim_pick(1000));
+		if (sim_stopping_programs() && until == UINT64_MAX)
+			until = sim_now() + (sim_drives_fail() ? STEWARD_LASTS : 0);
+	}
+}
+
+bool sim_drives_fail(void)
+{
+	return sim_has_fault("lost") || sim_has_fault("late") || sim_has_fault("phase");
+}
+
+bool sim_drives_alone(void)
+{
+	static const char *const others[] = {
+		"crash",  "link", "anew",    "cut",  "delay",	"clock", "lack",   "port",
+		"memory", "stop", "restart", "liar", "removal", "forge", "tables", "scarce"};
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (sim_has_fault(others[i]))
+			return false;
+	return true;
+}
+
+static void manage(struct sim_proc *p, bool stays)
+{
+	struct smartio_nvme_manager *m;
+	uint64_t until = sim_now() + sim_pick(8 * SIM_SECOND);
+	unsigned tries =
+		1 + (unsigned)sim_pick(3); /* each asks for a second, if another one serves */
+	const char *name = sim_pick_drive(NULL, NULL)->name;
+	int rc;
+
+	if (!sim_initialize())
+		return;
+	if (stays)
+		until = UINT64_MAX;
+	for (; tries > 0 && sim_now() < until && !sim_stopping_programs(); tries--) {
+		sim_call("smartio_nvme_manager_open", 0);
+		rc = sim_nvme_called(smartio_nvme_manager_open(name, NULL, &m), 0);
+		if (rc == 0) {
+			sim_manager_tries(m);
+			if (stays)
+				serve_to_the_end(m);
+			else
+				serve(m, until);
+			sim_call("smartio_nvme_manager_close", 0);
+			smartio_nvme_manager_close(m);
+			sim_called(SCI_ERR_OK, SCI_ERR_OK);
+		}
+		sim_sleep(sim_pick(500 * SIM_MS));
+	}
+	sim_terminate(p);
+}
+
+static void manager_main(struct sim_proc *p)
+{
+	manage(p, false);
+}
+
+static void steward_main(struct sim_proc *p)
+{
+	manage(p, true);
+}
+
+const struct sim_workload sim_work_steward = {
+	.name = "steward", .weight = 1, .fits = sim_has_drives, .main = steward_main};
+const struct sim_workload sim_work_manager = {
+	.name = "manager", .weight = 2, .fits = sim_has_drives, .main = manager_main};
