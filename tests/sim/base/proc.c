@@ -136,3 +136,11 @@ void sim_proc_free(struct sim_proc *p)
 	free(p->fds);
 	free(p);
 }
+
+struct sim_proc *sim_living(uint32_t pid)
+{
+	SIM_EACH_PROC(p)
+	if (p->pid == pid)
+		return p->dead ? NULL : p;
+	return NULL;
+}

@@ -217,6 +217,8 @@ struct sim_proc {
 
 extern struct sim_proc *sim_procs; /* all that were not freed */
 #define SIM_EACH_PROC(p) for (struct sim_proc *p = sim_procs; p; p = p->next)
+/* The process of that number; NULL: it died. */
+struct sim_proc *sim_living(uint32_t pid);
 
 struct sim_proc *sim_proc_new(const char *name, unsigned host, void (*main)(struct sim_proc *p),
 			      void *arg);

@@ -21,7 +21,6 @@ static void prepare(uint64_t *rng)
 }
 
 const struct sim_fault sim_fault_doze = {.name = "doze", .did = &sim_did.doze, .prepare = prepare};
-bool sim_busy;
 
 static void busy_prepare(uint64_t *rng)
 {

@@ -24,7 +24,6 @@
 #define MUTATED 128u /* one message in so many */
 #define MOST_PAUSE (SIM_MS / 2)
 #define FORGED 0x80000000u /* of a request's number: its reply is for us, not for the daemon */
-#define NOBODY (~0u)
 
 /*
  * Behind the header. Numbers of 64 bits: C a connection or link, U a segment, G a grant, B a
@@ -79,18 +78,12 @@ static const struct form {
 };
 
 static struct {
-	bool wanted;
 	unsigned lying; /* events */
 	uint64_t rng;
 	uint32_t next_id;
 	struct liar_standing has[STANDINGS]; /* what it was given, or tries to get */
 } S;
 struct liar_standing *liar_now;
-
-unsigned sim_liar(void)
-{
-	return S.wanted && !sim_outliving && sim_hosts() > 2 ? sim_hosts() - 1 : NOBODY;
-}
 
 static uint64_t draw(uint64_t n)
 {
@@ -367,7 +360,7 @@ static void says(unsigned host, void *data, size_t len)
 /* ---- the fault ---- */
 static void liar_prepare(uint64_t *rng)
 {
-	S.wanted = true;
+	sim_has_liar = true;
 	S.rng = sim_draw(rng);
 	sim_peer_says = says;
 	sim_peer_hears = hears;
@@ -376,14 +369,14 @@ static void liar_prepare(uint64_t *rng)
 static void liar_begin(struct sim_fault_event *e)
 {
 	(void)e;
-	if (sim_liar() != NOBODY && S.lying++ == 0)
+	if (sim_liar() != SIM_NO_LIAR && S.lying++ == 0)
 		sim_after(0, go_on, NULL);
 }
 
 static void liar_end(struct sim_fault_event *e)
 {
 	(void)e;
-	if (sim_liar() != NOBODY)
+	if (sim_liar() != SIM_NO_LIAR)
 		S.lying--;
 }
 
@@ -398,7 +391,7 @@ static void boot_when_off(void *arg)
 /* What it has of others goes with it. If it is down, whoever took it down boots it. */
 static void liar_heal(void)
 {
-	if (sim_liar() == NOBODY || !sim_host_alive(sim_liar()))
+	if (sim_liar() == SIM_NO_LIAR || !sim_host_alive(sim_liar()))
 		return;
 	sim_host_crash(sim_liar());
 	boot_when_off(NULL);

@@ -25,12 +25,12 @@ static struct {
 } S;
 
 /* ---- what ports tell ---- */
-bool sim_stranger_has(unsigned host, uint64_t owner)
+static bool owns(unsigned host, uint64_t owner)
 {
 	return owner && stranger_find(host, owner);
 }
 
-bool sim_stranger_acts(void)
+static bool acts(void)
 {
 	return stranger.acting;
 }
@@ -57,7 +57,7 @@ static void compare_one(void *arg, const struct sio_list_entry *l)
 	bool owner = l->kind == SIO_KIND_OWNER;
 
 	(void)arg;
-	if (!t && (owner || !sim_stranger_has(S.host_now, l->owner)))
+	if (!t && (owner || !owns(S.host_now, l->owner)))
 		return;
 	if (!t || t->kind != l->kind || t->owner != l->owner ||
 	    l->state != (t->ended ? SIO_STATE_QUARANTINED : SIO_STATE_LIVE))
@@ -154,4 +154,6 @@ const struct sim_fault sim_fault_stranger = {.name = "stranger",
 					     .most = 30,
 					     .begin = visit,
 					     .prepare = prepare,
-					     .heal = heal};
+					     .heal = heal,
+					     .owns = owns,
+					     .acts = acts};

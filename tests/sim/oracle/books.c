@@ -92,7 +92,7 @@ static void check_one(void *arg, const struct sio_list_entry *l)
 
 	(void)arg;
 	if (l->kind >= KINDS || !name[l->kind] ||
-	    sim_stranger_has(host_now, l->kind == SIO_KIND_OWNER ? l->id : l->owner))
+	    sim_fault_owns(host_now, l->kind == SIO_KIND_OWNER ? l->id : l->owner))
 		return;
 	HASH_FIND(hh, book, &key, sizeof(key), e);
 	if (e)

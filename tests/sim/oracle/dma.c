@@ -21,6 +21,8 @@
 #include "smartio/ext.h"
 #include "smartio/uapi.h"
 #include "run/tables.h"
+#include "run/listener.h"
+#include "oracle/device.h"
 
 #define NOBODY 0u /* no process */
 
@@ -166,16 +168,14 @@ WRAP(SCIUnmapRemoteSegmentForDevice, (sci_remote_segment_t segment, sci_smartio_
 /* A word that ends quarantines: who may not say it changed nothing; with other errors who knows. */
 static void answered(uint32_t fdid, sci_error_t e)
 {
-	sim_keep_answered(fdid, e == SCI_ERR_ACCESS);
-	sim_queues_answered(fdid, e == SCI_ERR_ACCESS);
+	sim_note_settled(fdid, e == SCI_ERR_ACCESS);
 }
 
 WRAP(smartio_device_reset, (sci_smartio_device_t device, sci_error_t *error))
 {
 	uint32_t fdid = sim_device_fdid(device);
 
-	sim_keep_settled(fdid, SMARTIO_ALL_BORROWERS);
-	sim_queues_settled(fdid, SMARTIO_ALL_BORROWERS, true);
+	sim_note_settles(fdid, SMARTIO_ALL_BORROWERS, true);
 	__real_smartio_device_reset(device, error);
 	answered(fdid, *error);
 	if (*error == SCI_ERR_OK)
@@ -186,8 +186,7 @@ WRAP(smartio_device_settled, (sci_smartio_device_t device, uint64_t borrower, sc
 {
 	uint32_t fdid = sim_device_fdid(device);
 
-	sim_keep_settled(fdid, borrower);
-	sim_queues_settled(fdid, borrower, false);
+	sim_note_settles(fdid, borrower, false);
 	__real_smartio_device_settled(device, borrower, error);
 	answered(fdid, *error);
 }
@@ -309,7 +308,7 @@ static bool ends_at_the_liar(const struct sio_evt_fault *f)
 static void refused(unsigned host, const struct sio_evt_fault *f)
 {
 	if (!somebody_lies() && !ends_at_the_liar(f) && host != sim_liar() &&
-	    !refused_for_a_loss(f) && !sim_stranger_acts())
+	    !refused_for_a_loss(f) && !sim_fault_acts())
 		sim_fail("dma", "node %u: an access of %llu bytes at %#llx is refused: %s",
 			 sim_node(host), (unsigned long long)f->length,
 			 (unsigned long long)f->address, f->reason);

@@ -11,6 +11,7 @@
 
 #include "run/run.h"
 #include "run/tables.h"
+#include "run/listener.h"
 
 struct borrow {
 	uint32_t pid;
@@ -30,14 +31,6 @@ static void start(void)
 	borrows = NULL;
 }
 
-struct sim_proc *sim_living(uint32_t pid)
-{
-	SIM_EACH_PROC(p)
-	if (p->pid == pid)
-		return p->dead ? NULL : p;
-	return NULL;
-}
-
 static bool pulled_since(uint32_t fdid, uint64_t asked)
 {
 	uint64_t pulled = sim_drive_pulled(fdid);
@@ -53,7 +46,7 @@ static bool valid(const struct borrow *b)
 	       sim_paths_gone(b->host, b->lender) == b->gone && !pulled_since(b->fdid, b->since);
 }
 
-void sim_borrowed(uint32_t fdid, bool exclusive, uint64_t since)
+static void borrowed(uint32_t fdid, bool exclusive, uint64_t since)
 {
 	struct borrow *b, *next, *mine = calloc(1, sizeof(*mine));
 
@@ -91,7 +84,7 @@ static struct borrow *mine_of(uint32_t fdid)
 	return NULL;
 }
 
-void sim_shares(uint32_t fdid)
+static void shares(uint32_t fdid)
 {
 	struct borrow *b = mine_of(fdid);
 
@@ -99,7 +92,7 @@ void sim_shares(uint32_t fdid)
 		b->exclusive = false;
 }
 
-void sim_returned(uint32_t fdid)
+static void returned(uint32_t fdid)
 {
 	struct borrow *b = mine_of(fdid);
 
@@ -109,4 +102,8 @@ void sim_returned(uint32_t fdid)
 	free(b);
 }
 
-const struct sim_oracle sim_oracle_exclusive = {.name = "exclusive", .start = start};
+static const struct sim_listener listener = {
+	.borrowed = borrowed, .shares = shares, .returned = returned};
+
+const struct sim_oracle sim_oracle_exclusive = {
+	.name = "exclusive", .start = start, .listener = &listener};

@@ -175,7 +175,7 @@ static void members(const struct smartiod *d, unsigned host)
 		if (s && s->ready && !s->owner_gone)
 			note(giving, d->node, PAIR_MEMBER, g, s->mem, s->published != 0);
 		for (const struct emu_ram *m = r->group[g].member; m; m = m->group_next)
-			if (m->o.host->index == host && !sim_stranger_has(host, m->o.owner->o.id))
+			if (m->o.host->index == host && !sim_fault_owns(host, m->o.owner->o.id))
 				note(having, d->node, PAIR_MEMBER, g, m->o.id, m->published);
 	}
 }

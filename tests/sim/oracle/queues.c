@@ -27,6 +27,8 @@
 #include "run/run.h"
 #include "smartio/ext.h"
 #include "run/tables.h"
+#include "run/listener.h"
+#include "oracle/device.h"
 
 #define QUEUES 64u
 #define SQ_ENTRY 64u
@@ -129,6 +131,28 @@ static void check_alone(const struct emu_nvme *m, const struct drive *d, const s
 				 m->name, (unsigned long long)new->at, i);
 }
 
+/* Drives whose manager tries them, or died at it. It has queues of its own, which nobody holds. */
+static uint32_t tried[SIM_HOSTS * SIM_DRIVES];
+
+static void trial(uint32_t fdid, bool begins)
+{
+	uint32_t from = begins ? 0 : fdid, to = begins ? fdid : 0;
+	unsigned i = 0;
+
+	while (i < SIM_HOSTS * SIM_DRIVES && tried[i] != from)
+		i++;
+	if (i < SIM_HOSTS * SIM_DRIVES)
+		tried[i] = to;
+}
+
+static bool is_tried(uint32_t fdid)
+{
+	for (unsigned i = 0; i < SIM_HOSTS * SIM_DRIVES; i++)
+		if (tried[i] == fdid)
+			return true;
+	return false;
+}
+
 /*
  * A reset ends all holds; so does the death of the lender's daemon, where it takes the port along.
  */
@@ -136,7 +160,7 @@ static void check_held(const struct emu_nvme *m, const struct drive *d, const st
 {
 	const struct hold *h;
 
-	if (sim_manager_tried(d->fdid))
+	if (is_tried(d->fdid))
 		return;
 	DL_FOREACH (holds, h)
 		if (h->fdid == d->fdid && !h->ending &&
@@ -262,7 +286,7 @@ static void check_unused(const struct hold *h, const char *what)
 				 (unsigned long long)h->borrower, i);
 }
 
-void sim_queues_settled(uint32_t fdid, uint64_t borrower, bool reset)
+static void settles(uint32_t fdid, uint64_t borrower, bool reset)
 {
 	struct hold *h;
 
@@ -276,7 +300,7 @@ void sim_queues_settled(uint32_t fdid, uint64_t borrower, bool reset)
 	}
 }
 
-void sim_queues_answered(uint32_t fdid, bool refused)
+static void settled(uint32_t fdid, bool refused)
 {
 	struct hold *h, *next;
 
@@ -358,18 +382,18 @@ WRAP(void, SCITriggerDataInterrupt,
 }
 
 /* ---- what clients are given ---- */
-uint64_t sim_queues_resets(uint32_t fdid)
+static uint64_t resets(uint32_t fdid)
 {
 	const struct drive *d = find_drive(fdid);
 
 	return d ? d->resets : 0;
 }
 
-void sim_queues_given(uint32_t fdid, const struct smartio_nvme_queue *q, uint64_t resets)
+static void given(uint32_t fdid, const struct smartio_nvme_queue *q, uint64_t since)
 {
 	struct drive *d = find_drive(fdid);
 
-	if (somebody_lies() || !d || d->resets != resets)
+	if (somebody_lies() || !d || d->resets != since)
 		return;
 	if (q->id >= QUEUES || d->sq[q->id].at != q->sq_mem->ioaddr ||
 	    d->cq[q->id].at != q->cq_mem->ioaddr || !d->sq[q->id].bytes)
@@ -417,4 +441,11 @@ static void start(void)
 	ends = NULL;
 }
 
-const struct sim_oracle sim_oracle_queues = {.name = "queues", .start = start};
+static const struct sim_listener listener = {.settles = settles,
+					     .settled = settled,
+					     .trial = trial,
+					     .resets = resets,
+					     .queue_given = given};
+
+const struct sim_oracle sim_oracle_queues = {
+	.name = "queues", .start = start, .listener = &listener};

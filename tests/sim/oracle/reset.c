@@ -12,6 +12,7 @@
 #include "run/run.h"
 #include "smartio/uapi.h"
 #include "run/tables.h"
+#include "run/listener.h"
 
 #define SETTLED_IN (5 * SIM_SECOND) /* a reset that fails is tried again each second */
 
@@ -38,7 +39,7 @@ static void on_reset(unsigned host, const struct sio_req_reset *req)
 
 	if (fdid == 0)
 		return;
-	sim_keep_reset(fdid);
+	sim_note_lender_reset(fdid);
 	now_reset.device = req->device;
 	now_reset.host = host;
 	sim_port_each(host, look, NULL);
@@ -68,7 +69,7 @@ static bool none_waits(void *arg)
 	return waiting == 0;
 }
 
-void sim_reset_settled(void)
+static void ended(void)
 {
 	if (!sim_run(none_waits, NULL, SETTLED_IN))
 		sim_fail(
@@ -77,4 +78,4 @@ void sim_reset_settled(void)
 			(unsigned)(SETTLED_IN / SIM_SECOND), waiting);
 }
 
-const struct sim_oracle sim_oracle_reset = {.name = "reset", .start = start};
+const struct sim_oracle sim_oracle_reset = {.name = "reset", .start = start, .ended = ended};

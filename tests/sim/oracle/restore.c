@@ -22,6 +22,7 @@
 #include "sisci_api.h"
 #include "run/tables.h"
 #include "wire/client.h"
+#include "run/listener.h"
 
 #define HANDLES 1024u
 #define BORROW_HANDLES 256u /* of those that are looked at */
@@ -209,9 +210,8 @@ static void said(struct sim_proc *p, uint64_t client, void *msg, size_t len)
 	t = talk_of(client);
 	if (m->key || p->perjurer)
 		note(p->pid, m);
-	if (p->perjurer)
-		sim_perjure(m);
-	else
+	sim_note_restore(p, m);
+	if (!p->perjurer)
 		check_honest(p, t, m);
 	t->said = *m;
 	if (!is_part(type_of(m)) && sio_from_le32(m->handle) < HANDLES)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  *
- * oracle/segment_told.c looks whether what is told has its cause; here is what should have been told by now.
+ * model/notices.c looks whether what is told has its cause; here is what should have been told by now.
  */
 #include <stdlib.h>
 
 #include <utlist.h>
 
 #include "edge/cable.h"
+#include "run/listener.h"
 #include "run/tables.h"
-#include "oracle/segment_told.h"
+#include "model/notices.h"
 
 #define KEPT (20 * SIM_SECOND) /* what a dead program did, for news that is late */
 
@@ -76,7 +77,7 @@ static bool quiet(const struct sim_import *m)
 	       (sim_host_alive(m->host) && sim_peer_settled(m->by->host, m->host));
 }
 
-void sim_import_check(struct sim_import *m)
+static void import_check(struct sim_import *m)
 {
 	if (m->left || m->leaving || m->overflow || m->state == SIM_LOST || !hears(m->by) ||
 	    !quiet(m))
@@ -89,7 +90,7 @@ void sim_import_check(struct sim_import *m)
 	check_import_over(m);
 }
 
-void sim_import_waited(struct sim_import *m, sci_error_t e)
+static void import_waited(struct sim_import *m, sci_error_t e)
 {
 	if (e == SCI_ERR_OVERFLOW)
 		m->overflow = true;
@@ -99,7 +100,7 @@ void sim_import_waited(struct sim_import *m, sci_error_t e)
 			 m->by->name);
 	else if (e == SCI_ERR_TIMEOUT && sim_all_is_told()) {
 		sim_party_look(m->by);
-		sim_import_check(m);
+		import_check(m);
 	}
 }
 
@@ -154,7 +155,7 @@ static void check_export(struct sim_export *x)
 	x->made_before = x->made;
 }
 
-void sim_export_waited(struct sim_export *x, sci_error_t e)
+static void export_waited(struct sim_export *x, sci_error_t e)
 {
 	struct sim_import *m;
 
@@ -205,11 +206,17 @@ static void check(void)
 	DL_FOREACH (sim_imports, m) {
 		note_quiet(m);
 		if (m->callback)
-			sim_import_check(m);
+			import_check(m);
 		if (m->of && m->of->callback)
 			check_export_link(m);
 	}
 }
 
-const struct sim_oracle sim_oracle_told = {
-	.name = "told", .every = 100 * SIM_MS, .start = sim_told_start, .check = check};
+static const struct sim_listener listener = {.export_waited = export_waited,
+					     .import_waited = import_waited};
+
+const struct sim_oracle sim_oracle_told = {.name = "told",
+					   .every = 100 * SIM_MS,
+					   .start = sim_told_start,
+					   .check = check,
+					   .listener = &listener};

@@ -15,6 +15,8 @@
 
 #define MAX_FAULTS 64
 
+bool sim_has_liar;
+
 static struct sim_fault_event *plan;
 static unsigned n_plan, max_plan;
 static bool chosen[MAX_FAULTS];
@@ -235,4 +237,26 @@ void sim_plan_heal(void)
 	for (unsigned i = 0; sim_faults[i]; i++)
 		if (sim_faults[i]->heal)
 			sim_faults[i]->heal();
+}
+
+/* ---- what faults are and hold ---- */
+unsigned sim_liar(void)
+{
+	return sim_has_liar && !sim_outliving && sim_hosts() > 2 ? sim_hosts() - 1 : SIM_NO_LIAR;
+}
+
+bool sim_fault_owns(unsigned host, uint64_t owner)
+{
+	for (unsigned i = 0; sim_faults[i]; i++)
+		if (sim_faults[i]->owns && sim_faults[i]->owns(host, owner))
+			return true;
+	return false;
+}
+
+bool sim_fault_acts(void)
+{
+	for (unsigned i = 0; sim_faults[i]; i++)
+		if (sim_faults[i]->acts && sim_faults[i]->acts())
+			return true;
+	return false;
 }

@@ -27,6 +27,9 @@ struct slot {
 	struct slot *next;
 };
 
+bool sim_busy;
+struct sim_wild sim_wild;
+
 static struct slot *slots;
 static bool stopping;
 static unsigned running, total_weight;
@@ -167,14 +170,23 @@ static void program_gone(struct sim_proc *p)
 	sim_after(0, slot_free_program, p->arg);
 }
 
+/* The workload of that name, if this seed has it; NULL. */
+static const struct sim_workload *chosen_of(const char *name)
+{
+	for (unsigned i = 0; sim_workloads[i]; i++)
+		if (chosen_workloads >> i & 1 && strcmp(sim_workloads[i]->name, name) == 0)
+			return sim_workloads[i];
+	return NULL;
+}
+
 /* What is offered there. */
 static const struct sim_workload *at_liar(unsigned weight)
 {
-	bool drives = sim_has_workload("lured") && sim_work_lured.fits(sim_liar());
+	const struct sim_workload *guest = chosen_of("guest"), *lured = chosen_of("lured");
 
-	if (drives && (weight % 2 || !sim_has_workload("guest")))
-		return &sim_work_lured;
-	return sim_has_workload("guest") ? &sim_work_guest : NULL;
+	if (lured && lured->fits(sim_liar()) && (weight % 2 || !guest))
+		return lured;
+	return guest;
 }
 
 static const struct sim_workload *choose(struct slot *s)
@@ -279,10 +291,7 @@ void sim_programs_choose(unsigned hosts)
 
 bool sim_has_workload(const char *name)
 {
-	for (unsigned i = 0; sim_workloads[i]; i++)
-		if (strcmp(sim_workloads[i]->name, name) == 0)
-			return chosen_workloads >> i & 1;
-	return false;
+	return chosen_of(name);
 }
 
 /* On the host that lies run those alone that have what others are to use. */

@@ -174,7 +174,9 @@ static void settle(void)
 	sim_programs_stop();
 	if (!sim_run(sim_programs_ended, NULL, limit - sim_now()))
 		sim_fail("liveness", "%s still runs 60 s after the faults", who_runs());
-	sim_reset_settled();
+	for (unsigned i = 0; sim_oracles[i]; i++)
+		if (sim_oracles[i]->ended)
+			sim_oracles[i]->ended();
 	sim_probe(limit);
 	if (!sim_run(all_back, NULL, limit > sim_now() ? limit - sim_now() : 0))
 		tell_what_is_not_back();

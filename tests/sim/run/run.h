@@ -4,24 +4,29 @@
  * happen as planned, oracles watch; at the end everything must work and nothing may be left.
  *
  * To add a workload, a fault or an oracle: a file of its own with one of the structures below, and
- * its name in run/tables.c. docs/simulation.md has an example of each.
+ * the file and its name in meson.build. docs/simulation.md has an example of each.
  *
- *   run/tables.c   what there is
- *   run/draw.c     the cluster, from the seed
- *   run/plan.c     which faults happen when; switching them off
- *   run/prog.c     programs: they come and go; the calls they make
- *   work/life.c     what programs have in common
- *   run/run.c      the run
- *   run/probe.c    liveness: the programs that must succeed in the end
- *   run/options.c  the command line
- *   run/many.c     many seeds, each in a process of its own; shrinking
- *   run/tally.c    what faults did in them
+ *   tables.c    what there is
+ *   draw.c      the cluster, from the seed
+ *   plan.c      which faults happen when; switching them off
+ *   prog.c      programs: they come and go; the calls they make
+ *   listener.c  what workloads and oracles hear of programs, without knowing one another
+ *   run.c       the run
+ *   probe.c     liveness: the programs that must succeed in the end
+ *   options.c   the command line
+ *   many.c      many seeds, each in a process of its own; shrinking
+ *   tally.c     what faults did in them
+ *
+ * work/ has the workloads, fault/ the faults, oracle/ the oracles, model/ what several of them
+ * compare with (what a drive's blocks hold, what programs are notified of).
  */
 #ifndef SIM_RUN_H
 #define SIM_RUN_H
 
 #include "base/sim.h"
 #include "sisci_api.h"
+
+struct sim_listener; /* run/listener.h */
 
 /* ---- workloads ---- */
 struct sim_workload {
@@ -41,6 +46,7 @@ struct sim_workload {
 	 * soon when sim_stopping_programs(). What it finds wrong it tells by sim_fail().
 	 */
 	void (*main)(struct sim_proc *p);
+	const struct sim_listener *listener; /* what it has to know of all programs; NULL */
 };
 
 /* ---- faults ---- */
@@ -65,6 +71,10 @@ struct sim_fault {
 	void (*prepare)(uint64_t *rng);
 	/* The faults are over: mend what is still broken; NULL. */
 	void (*heal)(void);
+	/* It has this owner of the port itself, so no daemon knows of it; NULL. */
+	bool (*owns)(unsigned host, uint64_t owner);
+	/* It is doing something at this moment; NULL. */
+	bool (*acts)(void);
 };
 
 /* ---- oracles ---- */
@@ -75,8 +85,10 @@ struct sim_oracle {
 	void (*check)(void); /* NULL */
 	/* All programs have ended: is everything back? false: not yet. NULL */
 	bool (*back)(void);
+	void (*ended)(void); /* no program lives any more, and the last probe has not begun; NULL */
 	/* Tell what is not (sim_fail() follows); NULL */
 	void (*explain)(char *text, size_t size);
+	const struct sim_listener *listener; /* what it has to know of all programs; NULL */
 };
 
 /* Ended by NULL. */
@@ -121,12 +133,17 @@ struct sim_proc *sim_draw_program(struct sim_fault_event *e);
 
 /* run/draw.c: a topology file's text; static storage. */
 const char *sim_draw_cluster(uint64_t seed, unsigned hosts);
-/* Few entries in tables: 0: as drawn; else look-up entries and requester entries at most. */
 /*
- * fault/liar.c: the host whose daemon lies, or one that is not there. No program is run or sent
- * there.
+ * The host whose daemon lies (fault/liar.c), or SIM_NO_LIAR, which is no host. No program is run
+ * or sent there.
  */
+#define SIM_NO_LIAR (~0u)
 unsigned sim_liar(void);
+extern bool sim_has_liar; /* the fault's own */
+/* A fault has this owner of a port itself, or is doing something at this moment. */
+bool sim_fault_owns(unsigned host, uint64_t owner);
+bool sim_fault_acts(void);
+/* Few entries in tables: 0: as drawn; else look-up entries and requester entries at most. */
 extern unsigned sim_few_entries, sim_few_requesters;
 
 /* run/plan.c */
@@ -190,17 +207,16 @@ unsigned sim_adapters_behind(unsigned adapter, unsigned host);
 /* For workloads that need adapters: hosts have some. */
 bool sim_adapters(unsigned host);
 
-/*
- * oracle/exclusive.c: what a program knows of its borrows. It borrowed, and asked at @since; it is
- * about to share; to return.
- */
-void sim_borrowed(uint32_t fdid, bool exclusive, uint64_t since);
-/* oracle/reset.c: no program lives any more; lenders settle what the dead left. */
-void sim_reset_settled(void);
-void sim_shares(uint32_t fdid);
-void sim_returned(uint32_t fdid);
-/* NULL: it died. */
-struct sim_proc *sim_living(uint32_t pid);
+/* How often programs and daemons did what honest ones do not. */
+struct sim_wild {
+	/* work/wild.c: at addresses that are not theirs, and refused */
+	uint64_t commands, refused, queues, queues_refused;
+	uint64_t lies;	  /* work/usurper.c: a manager lies to its clients */
+	uint64_t guarded; /* ... one that settles too early alone, with an IOMMU before its drive */
+	uint64_t hasty;	  /* work/hasty.c: quarantines that were ended too early */
+	uint64_t answers; /* fault/liar_answer.c: of a daemon, that are not the truth */
+};
+extern struct sim_wild sim_wild;
 
 /* run/probe.c */
 bool sim_probe(uint64_t limit); /* return: all is well; else it has failed the run */

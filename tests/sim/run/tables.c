@@ -1,86 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What there is: a line for each workload, fault and oracle. */
+/* What there is, by the lists of meson.build. */
 #include "run/tables.h"
 
-/* clang-format off */
-const struct sim_workload *const sim_workloads[] = {
-	&sim_work_segment,
-	&sim_work_share,
-	&sim_work_interrupt,
-	&sim_work_dma,
-	&sim_work_device,
-	&sim_work_hostile,
-	&sim_work_group,
-	&sim_work_callback,
-	&sim_work_manager,
-	&sim_work_nvme,
-	&sim_work_exact,
-	&sim_work_gather,
-	&sim_work_block,
-	&sim_work_kinds,
-	&sim_work_wild,
-	&sim_work_keep,
-	&sim_work_usurper,
-	&sim_work_raw,
-	&sim_work_steward,
-	&sim_work_asker,
-	&sim_work_perjurer,
-	&sim_work_guest,
-	&sim_work_hasty,
-	&sim_work_lured,
-	&sim_work_query,
-	&sim_work_tool,
-	&sim_work_herald,
-	&sim_work_listen,
-	&sim_work_ways,
-	NULL,
-};
+#define X(name) &sim_work_##name,
+const struct sim_workload *const sim_workloads[] = {SIM_WORKLOADS NULL};
+#undef X
 
-const struct sim_fault *const sim_faults[] = {
-	&sim_fault_death,
-	&sim_fault_crash,
-	&sim_fault_link,
-	&sim_fault_cut,
-	&sim_fault_delay,
-	&sim_fault_clock,
-	&sim_fault_lack,
-	&sim_fault_port,
-	&sim_fault_memory,
-	&sim_fault_tables,
-	&sim_fault_restart,
-	&sim_fault_lost,
-	&sim_fault_late,
-	&sim_fault_doubled,
-	&sim_fault_phase,
-	&sim_fault_fatal,
-	&sim_fault_removal,
-	&sim_fault_forge,
-	&sim_fault_liar,
-	&sim_fault_stranger,
-	&sim_fault_stop,
-	&sim_fault_stray,
-	&sim_fault_absent,
-	&sim_fault_unheard,
-	&sim_fault_doze,
-	&sim_fault_flood,
-	&sim_fault_scarce,
-	&sim_fault_anew,
-	&sim_fault_busy,
-	NULL,
-};
+#define X(name) &sim_fault_##name,
+const struct sim_fault *const sim_faults[] = {SIM_FAULTS NULL};
+#undef X
 
-const struct sim_oracle *const sim_oracles[] = {
-	&sim_oracle_calls,
-	&sim_oracle_hardware,
-	&sim_oracle_books,
-	&sim_oracle_exclusive,
-	&sim_oracle_dma,
-	&sim_oracle_reach,
-	&sim_oracle_tables,
-	&sim_oracle_queues,
-	&sim_oracle_reset,
-	&sim_oracle_restore,
-	&sim_oracle_agree,
-	&sim_oracle_told,
-	NULL,
-};
+#define X(name) &sim_oracle_##name,
+const struct sim_oracle *const sim_oracles[] = {SIM_ORACLES NULL};
+#undef X

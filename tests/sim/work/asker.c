@@ -14,6 +14,7 @@
 #include "work/life.h"
 #include "smartio/nvme.h"
 #include "run/tables.h"
+#include "work/drives.h"
 
 #define SERIAL_AT 4u
 #define MODEL_AT 24u

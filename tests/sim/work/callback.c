@@ -8,10 +8,11 @@
 #include <stdlib.h>
 
 #include "work/life.h"
+#include "run/listener.h"
 #include "run/run.h"
 #include "smartio/ext.h"
 #include "run/tables.h"
-#include "oracle/segment_told.h"
+#include "model/notices.h"
 
 #define IDS 4 /* from 40 on; listeners: from 44 on */
 #define OTHERS 3
@@ -187,7 +188,7 @@ static void wait_own(struct state *s)
 	if (e == SCI_ERR_OK)
 		own_event(s, s->own, reason, node, adapter, e);
 	else
-		sim_export_waited(s->told, e);
+		sim_note_export_waited(s->told, e);
 }
 
 static void interrupts(struct state *s)
@@ -275,7 +276,7 @@ static void wait_other(struct other *o)
 	if (e == SCI_ERR_OK)
 		sim_import_told(o->told, reason);
 	else
-		sim_import_waited(o->told, e);
+		sim_note_import_waited(o->told, e);
 }
 
 static void disconnect(struct other **at)

@@ -11,6 +11,7 @@
 #include "smartio/ext.h"
 #include "smartio/io.h"
 #include "run/tables.h"
+#include "run/listener.h"
 
 #define SEGMENTS 3
 #define IDS 3
@@ -65,7 +66,7 @@ static void borrow(struct state *s)
 	s->lost = false;
 	s->alone = s->exclusive;
 	s->wrote = false;
-	sim_borrowed(s->fdid, s->exclusive, since);
+	sim_note_borrowed(s->fdid, s->exclusive, since);
 }
 
 /* Memory of its own that a program wanted here, or at the device, is there. */
@@ -246,7 +247,7 @@ static void give_back(void *state)
 	drop_own(s);
 	for (unsigned i = 0; i < SEGMENTS; i++)
 		drop_segment(s, &s->segment[i]);
-	sim_returned(s->fdid);
+	sim_note_returned(s->fdid);
 	do {
 		SIM_END(SCIReturnDevice, (s->device, 0, &e), &e);
 	} while (sim_later(e));
@@ -264,7 +265,7 @@ static void reset(struct state *s)
 			 SCI_ERR_ACCESS, SCI_ERR_TIMEOUT);
 		return;
 	}
-	sim_shares(s->fdid);
+	sim_note_shares(s->fdid);
 	/* Answered too late before, it is not exclusive any more. */
 	SIM_CALL(SCIReleaseExclusiveBorrow, (s->device, 0, &e), &e, SCI_ERR_NOT_CONNECTED,
 		 SCI_ERR_ILLEGAL_OPERATION);
@@ -359,7 +360,7 @@ static void device_main(struct sim_proc *p)
 	if (!sim_live(&life, &s, &s.sd))
 		return;
 	if (s.device)
-		sim_returned(s.fdid);
+		sim_note_returned(s.fdid);
 	sim_exit(p);
 }
 

@@ -22,4 +22,7 @@ sci_remote_segment_t sim_reach(sci_desc_t sd, unsigned g, size_t bytes, unsigned
 /* @map may be NULL. */
 void sim_drop_group(sci_remote_segment_t all, sci_map_t map);
 
+/* work/exact.c: groups of this cluster are exact. */
+bool sim_exact_groups(unsigned host);
+
 #endif

@@ -14,6 +14,7 @@
 #include "work/life.h"
 #include "smartio/io.h"
 #include "run/tables.h"
+#include "run/listener.h"
 
 #define WORDS 8
 
@@ -328,7 +329,7 @@ static void guest_main(struct sim_proc *p)
 	if (!sim_live(&life, &s, &s.sd))
 		return;
 	if (s.place[1].device)
-		sim_returned(s.place[1].fdid);
+		sim_note_returned(s.place[1].fdid);
 	sim_exit(p);
 }
 

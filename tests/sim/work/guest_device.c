@@ -3,6 +3,7 @@
 #include "work/bait.h"
 #include "work/guest.h"
 #include "work/life.h"
+#include "run/listener.h"
 
 /* The first place is for a device of the liar's, the other one for anybody else's. */
 void guest_borrow(struct guest *s)
@@ -26,7 +27,7 @@ void guest_borrow(struct guest *s)
 	if (e != SCI_ERR_OK)
 		p->device = NULL;
 	else if (n > 0)
-		sim_borrowed(p->fdid, false, since);
+		sim_note_borrowed(p->fdid, false, since);
 }
 
 void guest_device_segment(struct guest *s)
@@ -159,7 +160,7 @@ void guest_give_back(struct guest *s, struct guest_place *p)
 	if (p->own_mapped)
 		guest_own_for_device(s);
 	if (p == &s->place[1])
-		sim_returned(p->fdid);
+		sim_note_returned(p->fdid);
 	SIM_END(SCIReturnDevice, (p->device, 0, &e), &e, SCI_ERR_BUSY);
 	if (e != SCI_ERR_OK)
 		return;

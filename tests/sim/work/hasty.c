@@ -15,7 +15,7 @@
  * looks at what it has there; what is judged is memory of other hosts behind an IOMMU, that calls
  * end, and that the drive serves afterwards.
  */
-#include "work/blocks.h"
+#include "model/blocks.h"
 #include "work/canary.h"
 #include "work/life.h"
 #include "manager.h"
@@ -23,6 +23,7 @@
 #include "smartio/io.h"
 #include "smartio/nvme.h"
 #include "run/tables.h"
+#include "work/drives.h"
 
 #define SEEN_IN 16u /* one seed in so many: drives at work take long to run */
 #define OPEN_IN 3u  /* ... and of those in one of so many without an IOMMU */

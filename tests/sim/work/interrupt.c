@@ -10,6 +10,7 @@
 #include "run/run.h"
 #include "smartio/ext.h"
 #include "run/tables.h"
+#include "work/drives.h"
 
 #define OWN 2
 #define OTHERS 3

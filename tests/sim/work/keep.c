@@ -14,6 +14,7 @@
 #include "run/run.h"
 #include "smartio/ext.h"
 #include "run/tables.h"
+#include "run/listener.h"
 
 #define PAGE 4096u
 #define PAGES 4
@@ -86,17 +87,18 @@ static bool lives(const struct keeper *k)
 	       sim_peer_breaks(k->host, k->lender) == k->breaks;
 }
 
-void sim_keep_settled(uint32_t fdid, uint64_t borrower)
+static void settles(uint32_t fdid, uint64_t borrower, bool reset)
 {
 	struct keeper *k;
 
+	(void)reset;
 	DL_FOREACH (keepers, k)
 		if (k->fdid == fdid && !sim_living(k->pid) &&
 		    (borrower == SMARTIO_ALL_BORROWERS || k->borrower == borrower))
 			k->settled = k->settled ? k->settled : sim_self()->pid;
 }
 
-void sim_keep_answered(uint32_t fdid, bool refused)
+static void settled(uint32_t fdid, bool refused)
 {
 	struct keeper *k;
 
@@ -105,7 +107,7 @@ void sim_keep_answered(uint32_t fdid, bool refused)
 			k->settled = refused ? 0 : SETTLED;
 }
 
-void sim_keep_reset(uint32_t fdid)
+static void lender_reset(uint32_t fdid)
 {
 	struct keeper *k;
 
@@ -151,7 +153,7 @@ static void borrow(struct state *s)
 		s->device = NULL;
 		return;
 	}
-	sim_borrowed(fdid, false, since);
+	sim_note_borrowed(fdid, false, since);
 	s->me = calloc(1, sizeof(*s->me));
 	if (!s->me)
 		abort();
@@ -443,7 +445,7 @@ static void give_back(void *state)
 	/* Its host is about to be gone, and it with it. */
 	if (!sim_host_alive(sim_self()->host))
 		return;
-	sim_returned(s->me->fdid);
+	sim_note_returned(s->me->fdid);
 	do {
 		SIM_END(SCIReturnDevice, (s->device, 0, &e), &e);
 	} while (sim_later(e));
@@ -510,10 +512,16 @@ static void keep_main(struct sim_proc *p)
 		return;
 	if (s.me) {
 		s.me->leaves = true;
-		sim_returned(s.me->fdid);
+		sim_note_returned(s.me->fdid);
 	}
 	sim_exit(p);
 }
 
-const struct sim_workload sim_work_keep = {
-	.name = "keep", .weight = 2, .fits = sim_has_drives, .main = keep_main};
+static const struct sim_listener listener = {
+	.settles = settles, .settled = settled, .lender_reset = lender_reset};
+
+const struct sim_workload sim_work_keep = {.name = "keep",
+					   .weight = 2,
+					   .fits = sim_has_drives,
+					   .main = keep_main,
+					   .listener = &listener};

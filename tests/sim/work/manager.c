@@ -10,6 +10,7 @@
 #include "run/run.h"
 #include "smartio/nvme.h"
 #include "run/tables.h"
+#include "work/drives.h"
 
 #define STEWARD_LASTS (44 * SIM_SECOND)
 

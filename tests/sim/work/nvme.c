@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Clients of drives: each opens a queue pair, has up to its depth of commands in flight, and judges
- * every block that it reads by the model of all blocks (work/blocks.h). Clients write where they like.
+ * every block that it reads by the model of all blocks (model/blocks.h). Clients write where they like.
  * Askers are the same, and ask their manager for this and that meanwhile (work/asker.c).
  */
 #include <errno.h>
 #include <string.h>
 
-#include "work/blocks.h"
+#include "model/blocks.h"
 #include "client.h"
 #include "fabric/fabric.h"
 #include "work/life.h"
@@ -16,6 +16,8 @@
 #include "smartio/nvme.h"
 #include "run/tables.h"
 #include "fabric/trouble.h"
+#include "run/listener.h"
+#include "work/drives.h"
 
 #define DEPTH 6u
 #define MOST 8u		  /* blocks of a command */
@@ -292,11 +294,11 @@ static int open_queue(struct client *c)
 	c->patience = sim_pick(2) ? SILENCE : SIM_MS << sim_pick(12);
 	c->interrupts = sim_pick(4) == 0;
 	o.flags = c->interrupts ? SMARTIO_NVME_INTERRUPT : 0;
-	resets = sim_queues_resets(c->n->d.fdid);
+	resets = sim_resets_noted(c->n->d.fdid);
 	sim_call("smartio_nvme_queue_open", 0);
 	rc = smartio_nvme_queue_open(c->n, &o, &c->q);
 	if (rc == 0)
-		sim_queues_given(c->n->d.fdid, c->q, resets);
+		sim_note_queue(c->n->d.fdid, c->q, resets);
 	/*
 	 * The manager asked a lender that has lost this host, and will be told so later than we
 	 * are.

@@ -15,6 +15,7 @@
 #include "smartio/ext.h"
 #include "run/tables.h"
 #include "wire/client.h"
+#include "run/listener.h"
 
 #define PAGE 4096u
 #define OWN 4u
@@ -101,10 +102,12 @@ static void lie(uint64_t *rng, struct sio_msg_restore *m)
 	}
 }
 
-void sim_perjure(struct sio_msg_restore *m)
+static void restores(const struct sim_proc *p, struct sio_msg_restore *m)
 {
 	static uint64_t rng;
 
+	if (!p->perjurer)
+		return;
 	if (rng == 0)
 		rng = sim_options.seed ^ 0x7065726a757279ull;
 	known[n_known++ % KNOWN] = *m;
@@ -305,5 +308,10 @@ static bool fits(unsigned host)
 	return sim_outliving;
 }
 
-const struct sim_workload sim_work_perjurer = {
-	.name = "perjurer", .weight = 4, .fits = fits, .main = perjurer_main};
+static const struct sim_listener listener = {.restores = restores};
+
+const struct sim_workload sim_work_perjurer = {.name = "perjurer",
+					       .weight = 4,
+					       .fits = fits,
+					       .main = perjurer_main,
+					       .listener = &listener};

@@ -15,6 +15,8 @@
 #include "smartio/nvme.h"
 #include "run/tables.h"
 #include "fabric/trouble.h"
+#include "run/listener.h"
+#include "work/drives.h"
 
 #define PAGE SIO_NVME_PAGE
 #define QID 1u
@@ -187,27 +189,6 @@ static void try_queue(struct trial *t)
 	sim_nvme_called(sio_nvme_ctrl_delete_cq(t->c, QID), 0);
 }
 
-/* Drives that are tried, or whose manager died at it. */
-static uint32_t tried[SIM_HOSTS * SIM_DRIVES];
-
-static void note(uint32_t from, uint32_t to)
-{
-	unsigned i = 0;
-
-	while (i < SIM_HOSTS * SIM_DRIVES && tried[i] != from)
-		i++;
-	if (i < SIM_HOSTS * SIM_DRIVES)
-		tried[i] = to;
-}
-
-bool sim_manager_tried(uint32_t fdid)
-{
-	for (unsigned i = 0; i < SIM_HOSTS * SIM_DRIVES; i++)
-		if (tried[i] == fdid)
-			return true;
-	return false;
-}
-
 void sim_manager_tries(struct smartio_nvme_manager *m)
 {
 	struct trial t = {.c = &m->ctrl, .phase = 1, .nsid = m->meta.ns[0].id};
@@ -222,9 +203,9 @@ void sim_manager_tries(struct smartio_nvme_manager *m)
 	sim_call("sio_nvme_mem_local", 0);
 	if (sim_nvme_called(sio_nvme_mem_local(&m->d, (size_t)ALL * PAGE, &t.mem), 0) == 0) {
 		sio_nvme_mem_clear(&t.mem, (size_t)ALL * PAGE);
-		note(0, m->d.fdid);
+		sim_note_trial(m->d.fdid, true);
 		try_queue(&t);
-		note(m->d.fdid, 0);
+		sim_note_trial(m->d.fdid, false);
 		sim_did.flood++;
 	}
 	sim_call("sio_nvme_mem_done", 0);

@@ -12,12 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "work/blocks.h"
+#include "model/blocks.h"
 #include "work/life.h"
 #include "manager.h"
 #include "smartio/io.h"
 #include "smartio/nvme.h"
 #include "run/tables.h"
+#include "work/drives.h"
 
 #define SEEN_IN 4u /* one seed in so many, for where it is blocks are not judged */
 #define PAIRS 8u

@@ -13,6 +13,7 @@
 #include "work/life.h"
 #include "smartio/ext.h"
 #include "run/tables.h"
+#include "work/drives.h"
 
 #define PAGE 4096u
 #define LOST_MS 100u

@@ -14,14 +14,13 @@
 #include "work/life.h"
 #include "smartio/io.h"
 #include "run/tables.h"
+#include "work/drives.h"
 
 #define BYTES 16384u
 #define DEPTH 2u
 #define PAGE 4096u
 #define MEMS 8
 #define PATIENCE (100 * SIM_MS)
-
-struct sim_wild sim_wild;
 
 struct state {
 	struct smartio_nvme *n;

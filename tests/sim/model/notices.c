@@ -6,7 +6,7 @@
 #include <utlist.h>
 
 #include "edge/cable.h"
-#include "oracle/segment_told.h"
+#include "model/notices.h"
 
 #define IDS 64
 

@@ -4,8 +4,8 @@
  * connected. A workload says what it does, and what it hears; the oracle what is wrong with that.
  * The segments are available at their host's adapter 0 alone, and no other workload has their ids.
  */
-#ifndef SIM_TOLD_H
-#define SIM_TOLD_H
+#ifndef SIM_NOTICES_H
+#define SIM_NOTICES_H
 
 #include "run/run.h"
 
@@ -63,8 +63,6 @@ void sim_export_asked(struct sim_export *x);
 /* It was removed, by @force or to be kept for who is connected; or is lost. */
 void sim_export_removed(struct sim_export *x, bool force, sci_error_t e);
 void sim_export_told(struct sim_export *x, sci_segment_cb_reason_t reason, unsigned node);
-/* It asked what there is, and that gave @e: nothing, or no more. */
-void sim_export_waited(struct sim_export *x, sci_error_t e);
 
 /* The running program is about to connect; @later: and does not wait for that. */
 struct sim_import *sim_import_new(unsigned host, unsigned id, unsigned adapter, bool later,
@@ -72,8 +70,6 @@ struct sim_import *sim_import_new(unsigned host, unsigned id, unsigned adapter, 
 /* ... and that gave @e. */
 void sim_import_begun(struct sim_import *m, sci_error_t e);
 void sim_import_told(struct sim_import *m, sci_segment_cb_reason_t reason);
-/* It asked what there is, and that gave @e: nothing, or no more. */
-void sim_import_waited(struct sim_import *m, sci_error_t e);
 /* It is about to disconnect; it has. */
 void sim_import_leaves(struct sim_import *m);
 void sim_import_left(struct sim_import *m);
@@ -93,7 +89,5 @@ void sim_party_look(struct sim_party *y);
 bool sim_all_is_told(void);
 /* As it knows, and as its daemon does. */
 bool sim_import_lives(const struct sim_import *m);
-/* Something is wrong if that is not told by now. */
-void sim_import_check(struct sim_import *m);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The model of the drives' blocks (work/blocks.h). */
+/* The model of the drives' blocks (model/blocks.h). */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "work/blocks.h"
+#include "model/blocks.h"
 #include "run/run.h"
 
 #define POISON UINT64_C(0xdead0bad0000ffff)
