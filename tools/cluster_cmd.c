@@ -77,15 +77,13 @@ static int print_up(const struct sio_topology *t, const char *dir, bool cleaned)
 
 static int up(const struct tool_command *self, int argc, char **argv)
 {
-	const struct tool_option options[] = {{"name", 0, NULL, &tool_where.cluster},
-					      {NULL, 0, NULL, NULL}};
 	struct tool_topofile f;
 	struct sio_err err;
 	char dir[PATH_MAX], name[TOOL_NAME_TEXT];
 	bool cleaned = false;
 	int first, r, cancel, status = 0;
 
-	first = tool_options_words(self, argc, argv, options, 1, &status);
+	first = tool_options(self, argc, argv, &status);
 	if (first < 0)
 		return status;
 	if (tool_topofile_load(argv[first], &f, &err) < 0)
@@ -109,13 +107,22 @@ static int up(const struct tool_command *self, int argc, char **argv)
 	return status;
 }
 
+static const struct tool_option up_options[] = {
+	{"name", .value = &tool_where.cluster, .takes = "NAME",
+	 .text = "run it under this name; otherwise under the one in the file"},
+	{.name = NULL}};
+
 const struct tool_command tool_cluster_up_command = {
-	"cluster up", "TOPOLOGY", "Bring up an emulated cluster from a topology file",
-	"Starts the machine room and one daemon per host in the background and returns when all\n"
-	"hosts answer each other. If anything fails, nothing stays behind. What a cluster that\n"
-	"crashed left in the same place is removed first.\n\n"
-	"  --name NAME      run it under this name; otherwise under the one in the file\n",
-	up};
+	.name = "cluster up",
+	.summary = "Bring up an emulated cluster from a topology file",
+	.help = "Starts the machine room and one daemon per host in the background and returns when all\n"
+		"hosts answer each other. If anything fails, nothing stays behind. What a cluster that\n"
+		"crashed left in the same place is removed first.\n",
+	.page = "smartio-cluster",
+	.schemas = "cluster-up",
+	.options = up_options,
+	.words = {{"TOPOLOGY", TOOL_TOPOLOGIES}},
+	.run = up};
 
 /* Whoever runs on the cluster would die before it is down. */
 static int check_outside(const char *dir, struct sio_err *reterr)
@@ -145,11 +152,9 @@ static int down(const struct tool_command *self, int argc, char **argv)
 	char dir[PATH_MAX];
 	int first, r, status = 0;
 
-	first = tool_options(self, argc, argv, NULL, false, &status);
+	first = tool_options(self, argc, argv, &status);
 	if (first < 0)
 		return status;
-	if (argc - first > 1)
-		return tool_usage(self->name, "'%s' is one word too many", argv[first + 1]);
 	if (first < argc) {
 		tool_where.cluster = argv[first];
 		tool_where.state = NULL;
@@ -171,10 +176,14 @@ static int down(const struct tool_command *self, int argc, char **argv)
 }
 
 const struct tool_command tool_cluster_down_command = {
-	"cluster down", "[NAME]", "Take a cluster down, with all that runs on it",
-	"Ends the daemons, the programs started by 'smartio run' with them, and the machine room;\n"
-	"what does not end by SIGTERM in 5 seconds is killed. Removes the state directory.\n",
-	down};
+	.name = "cluster down",
+	.summary = "Take a cluster down, with all that runs on it",
+	.help = "Ends the daemons, the programs started by 'smartio run' with them, and the machine room;\n"
+		"what does not end by SIGTERM in 5 seconds is killed. Removes the state directory.\n",
+	.page = "smartio-cluster",
+	.schemas = "cluster-down",
+	.words = {{"[NAME]", TOOL_CLUSTERS}},
+	.run = down};
 
 static int validate(const struct tool_command *self, int argc, char **argv)
 {
@@ -183,7 +192,7 @@ static int validate(const struct tool_command *self, int argc, char **argv)
 	int first, status = 0;
 	unsigned devices;
 
-	first = tool_options_words(self, argc, argv, NULL, 1, &status);
+	first = tool_options(self, argc, argv, &status);
 	if (first < 0)
 		return status;
 	if (tool_topofile_load(argv[first], &f, &err) < 0)
@@ -205,9 +214,13 @@ static int validate(const struct tool_command *self, int argc, char **argv)
 }
 
 const struct tool_command tool_cluster_validate_command = {
-	"cluster validate", "TOPOLOGY", "Check a topology file and say what is wrong in it",
-	"Every error names file, line, key, value and what would be right. Starts nothing.\n",
-	validate};
+	.name = "cluster validate",
+	.summary = "Check a topology file and say what is wrong in it",
+	.help = "Every error names file, line, key, value and what would be right. Starts nothing.\n",
+	.page = "smartio-cluster",
+	.schemas = "cluster-validate",
+	.words = {{"TOPOLOGY", TOOL_TOPOLOGIES}},
+	.run = validate};
 
 static int print_restart(const char *dir, const struct sio_topo_host *host)
 {
@@ -227,7 +240,7 @@ static int restart(const struct tool_command *self, int argc, char **argv)
 	char dir[PATH_MAX];
 	int first, r, status = 0;
 
-	first = tool_options_words(self, argc, argv, NULL, 1, &status);
+	first = tool_options(self, argc, argv, &status);
 	if (first < 0)
 		return status;
 	r = tool_find_cluster(dir, sizeof(dir), &t, &err);
@@ -246,6 +259,10 @@ static int restart(const struct tool_command *self, int argc, char **argv)
 }
 
 const struct tool_command tool_cluster_restart_command = {
-	"cluster restart-node", "NODE", "Start a host that crashed",
-	"The host comes back with empty memory; nothing that it had held is there any more.\n",
-	restart};
+	.name = "cluster restart-node",
+	.summary = "Start a host that crashed",
+	.help = "The host comes back with empty memory; nothing that it had held is there any more.\n",
+	.page = "smartio-cluster",
+	.schemas = "cluster-restart-node",
+	.words = {{"NODE", TOOL_NODES}},
+	.run = restart};

@@ -123,7 +123,7 @@ static int run(const struct tool_command *self, int argc, char **argv)
 	char dir[PATH_MAX];
 	pid_t pid;
 
-	first = tool_options(self, argc, argv, NULL, true, &status);
+	first = tool_options(self, argc, argv, &status);
 	if (first < 0)
 		return status;
 	command = first + 1;
@@ -156,8 +156,11 @@ static int run(const struct tool_command *self, int argc, char **argv)
 }
 
 const struct tool_command tool_cluster_run_command = {
-	"cluster run", "TOPOLOGY -- COMMAND...", "Bring up a cluster, run a command, take it down",
-	"The cluster is a private one and the default for every smartio command below COMMAND. It\n"
-	"goes away when COMMAND ends or this command is ended, and what COMMAND left running with it.\n"
-	"The exit status is COMMAND's.\n",
-	run};
+	.name = "cluster run",
+	.summary = "Bring up a cluster, run a command, take it down",
+	.help = "The cluster is a private one and the default for every smartio command below COMMAND. It\n"
+		"goes away when COMMAND ends or this command is ended, and what COMMAND left running with it.\n"
+		"The exit status is COMMAND's.\n",
+	.page = "smartio-cluster",
+	.words = {{"TOPOLOGY", TOOL_TOPOLOGIES}, {"-- COMMAND...", TOOL_PROGRAM}},
+	.run = run};

@@ -281,11 +281,9 @@ static int status(const struct tool_command *self, int argc, char **argv)
 	size_t n = 0;
 	int first, result = 0;
 
-	first = tool_options(self, argc, argv, NULL, false, &result);
+	first = tool_options(self, argc, argv, &result);
 	if (first < 0)
 		return result;
-	if (argc - first > 1)
-		return tool_usage(self->name, "'%s' is one word too many", argv[first + 1]);
 	if (choose(first < argc ? argv[first] : tool_where.cluster, &dirs, &n, &err) < 0)
 		return tool_fail(&err);
 	result = print(dirs, n);
@@ -296,9 +294,13 @@ static int status(const struct tool_command *self, int argc, char **argv)
 }
 
 const struct tool_command tool_cluster_status_command = {
-	"cluster status", "[NAME]", "Show the clusters of this machine, and which hosts are up",
-	"States: running; hosts down (some crashed: 'smartio cluster restart-node'); no answer (a\n"
-	"smartiod runs, but does not answer); links down; devices out (of their slots); room down (its\n"
-	"hosts are about to end); stale (nothing runs: 'smartio cluster down' cleans up). DOWN lists\n"
-	"what is not as it should be.\n",
-	status};
+	.name = "cluster status",
+	.summary = "Show the clusters of this machine, and which hosts are up",
+	.help = "States: running; hosts down (some crashed: 'smartio cluster restart-node'); no answer (a\n"
+		"smartiod runs, but does not answer); links down; devices out (of their slots); room down (its\n"
+		"hosts are about to end); stale (nothing runs: 'smartio cluster down' cleans up). DOWN lists\n"
+		"what is not as it should be.\n",
+	.page = "smartio-cluster",
+	.schemas = "cluster-status",
+	.words = {{"[NAME]", TOOL_CLUSTERS}},
+	.run = status};

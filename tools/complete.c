@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * smartio complete: names, a line each, for a shell's completion. Hosts, links and devices come
- * from the topology, so that no daemon has to answer while somebody types.
+ * from the topology, so that no daemon has to answer while somebody types. smartio complete line
+ * finds out, by the table of subcommands, what may stand at the end of a command line.
  */
+#include <dirent.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -107,34 +109,54 @@ static int add_segments(struct names *all, struct sio_err *reterr)
 	return 0;
 }
 
-static int fill(struct names *all, const char *kind, struct sio_err *reterr)
+static int add_functions(struct names *all)
 {
-	if (strcmp(kind, "clusters") == 0)
+	DIR *dir = opendir("/sys/bus/pci/devices");
+	const struct dirent *e;
+
+	while (dir && (e = readdir(dir)))
+		if (*e->d_name != '.')
+			add(all, "%s", e->d_name);
+	if (dir)
+		closedir(dir);
+	return 0;
+}
+
+static int fill(struct names *all, enum tool_kind kind, struct sio_err *reterr)
+{
+	switch (kind) {
+	case TOOL_CLUSTERS:
 		return add_clusters(all, reterr);
-	if (strcmp(kind, "nodes") == 0)
+	case TOOL_NODES:
 		return add_topology(all, add_node, reterr);
-	if (strcmp(kind, "links") == 0)
+	case TOOL_LINKS:
 		return add_topology(all, add_links, reterr);
-	if (strcmp(kind, "devices") == 0)
+	case TOOL_DEVICES:
 		return add_topology(all, add_devices, reterr);
-	return add_segments(all, reterr);
+	case TOOL_SEGMENTS:
+		return add_segments(all, reterr);
+	case TOOL_FUNCTIONS:
+		return add_functions(all);
+	default:
+		return 0;
+	}
 }
 
-static bool is_kind(const char *word)
+static void release(struct names *all)
 {
-	static const char *const kinds[] = {"clusters", "nodes", "links", "devices", "segments"};
-
-	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (strcmp(word, kinds[i]) == 0)
-			return true;
-	return false;
+	for (size_t i = 0; i < all->n; i++)
+		free(all->name[i]);
+	free(all->name);
 }
 
-static int print(const struct names *all)
+/* @what: what the names are, for "complete line"; NULL. */
+static int print(const char *what, const struct names *all)
 {
 	struct json_object *o, *array;
 
 	if (!tool_where.json) {
+		if (what)
+			puts(what);
 		for (size_t i = 0; i < all->n; i++)
 			puts(all->name[i]);
 		return tool_flush();
@@ -143,32 +165,245 @@ static int print(const struct names *all)
 	array = tool_json_array();
 	for (size_t i = 0; i < all->n; i++)
 		tool_json_append(array, tool_json_word(all->name[i]));
+	if (what)
+		tool_json_string(o, "what", what);
 	tool_json_add(o, "names", array);
 	return tool_json_print("complete", o);
 }
+
+/* ---- names of a kind ---- */
+static const struct {
+	const char *name;
+	enum tool_kind kind;
+} kinds[] = {{"clusters", TOOL_CLUSTERS},
+	     {"nodes", TOOL_NODES},
+	     {"links", TOOL_LINKS},
+	     {"devices", TOOL_DEVICES},
+	     {"segments", TOOL_SEGMENTS}};
 
 static int complete(const struct tool_command *self, int argc, char **argv)
 {
 	struct names all = {0};
 	struct sio_err err;
-	int first, r, status = 0;
+	int first, status = 0;
 
-	first = tool_options_words(self, argc, argv, NULL, 1, &status);
+	first = tool_options(self, argc, argv, &status);
 	if (first < 0)
 		return status;
-	if (!is_kind(argv[first]))
-		return tool_usage(self->name,
-				  "'%s': clusters, nodes, links, devices or segments is right",
-				  argv[first]);
-	r = fill(&all, argv[first], &err);
-	status = r < 0 ? tool_fail(&err) : print(&all);
-	for (size_t i = 0; i < all.n; i++)
-		free(all.name[i]);
-	free(all.name);
-	return status;
+	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (strcmp(argv[first], kinds[i].name) != 0)
+			continue;
+		status = fill(&all, kinds[i].kind, &err) < 0 ? tool_fail(&err) : print(NULL, &all);
+		release(&all);
+		return status;
+	}
+	return tool_usage(self->name, "'%s': %s is right", argv[first], self->words[0].name);
 }
 
 const struct tool_command tool_complete_command = {
-	"complete", "KIND", "Print names, a line each, for a shell's completion",
-	"KIND is clusters, nodes, links (of adapters, as fault link takes them), devices or segments.\n",
-	complete};
+	.name = "complete",
+	.summary = "Print names, a line each, for a shell's completion",
+	.help = "Links are those of adapters, as fault link takes them. Completion for bash is installed\n"
+		"for smartio and smartio-nvme.\n",
+	.schemas = "complete",
+	.words = {{"clusters|nodes|links|devices|segments", TOOL_CHOICES}},
+	.run = complete};
+
+/* ---- what may stand at the end of a line ---- */
+struct line {
+	const struct tool_command *command; /* NULL: not yet */
+	int name_words;
+	char **word; /* that are no options, nor their values */
+	int n;
+	const struct tool_option *waits; /* for its value */
+	const char *state, *cluster;	 /* as the line has them */
+	int program;			 /* where another program's words begin; 0: nowhere */
+};
+
+static const struct tool_option *find_in(const struct tool_option *options, const char *word)
+{
+	size_t len = strcspn(word, "=");
+
+	for (const struct tool_option *o = options; o && o->name; o++)
+		if ((strncmp(word, "--", 2) == 0 && strlen(o->name) == len - 2 &&
+		     strncmp(word + 2, o->name, len - 2) == 0) ||
+		    (o->letter && word[1] == o->letter && word[2] == '\0'))
+			return o;
+	return NULL;
+}
+
+static const struct tool_option *find_option(const struct line *l, const char *word)
+{
+	const struct tool_option *o = find_in(tool_common_options, word);
+
+	return o || !l->command ? o : find_in(l->command->options, word);
+}
+
+static void take_value(struct line *l, const struct tool_option *o, const char *value)
+{
+	if (o->value == &tool_where.state)
+		l->state = value;
+	else if (o->value == &tool_where.cluster)
+		l->cluster = value;
+}
+
+/* The words before the last one. Readline makes a word of its own of a "=". */
+static void read_line(struct line *l, int n, char **words)
+{
+	for (int i = 0; i < n; i++) {
+		const struct tool_option *o;
+		const char *value;
+
+		if (l->waits && strcmp(words[i], "=") == 0)
+			continue;
+		if (l->waits) {
+			take_value(l, l->waits, words[i]);
+			l->waits = NULL;
+		} else if (strcmp(words[i], "--") == 0) {
+			l->program = i + 1;
+			return;
+		} else if (words[i][0] == '-') {
+			o = find_option(l, words[i]);
+			value = strchr(words[i], '=');
+			if (o && o->value && value)
+				take_value(l, o, value + 1);
+			else if (o && o->value)
+				l->waits = o;
+		} else {
+			l->word[l->n++] = words[i];
+			l->command = tool_command_find(l->n, l->word, &l->name_words);
+		}
+	}
+}
+
+static void add_options(struct names *all, const struct tool_option *options)
+{
+	for (const struct tool_option *o = options; o && o->name; o++) {
+		if (o->letter)
+			add(all, "-%c", o->letter);
+		add(all, "--%s", o->name);
+	}
+}
+
+/* The next words of names that begin with those that are there. */
+static void add_next_words(struct names *all, const struct line *l)
+{
+	for (unsigned i = 0; tool_commands[i]; i++) {
+		const char *name = tool_commands[i]->name;
+		int n = 0;
+
+		while (n < l->n && strncmp(name, l->word[n], strlen(l->word[n])) == 0 &&
+		       name[strlen(l->word[n])] == ' ')
+			name += strlen(l->word[n++]) + 1;
+		if (n == l->n)
+			add(all, "%.*s", (int)strcspn(name, " "), name);
+	}
+}
+
+static void add_choices(struct names *all, const char *choices)
+{
+	while (*choices) {
+		size_t len = strcspn(choices, "|");
+
+		add(all, "%.*s", (int)len, choices);
+		choices += len + (choices[len] == '|');
+	}
+}
+
+/* What a place of that kind takes: names, or what the shell knows better. */
+static const char *add_kind(struct names *all, enum tool_kind kind, const char *choices)
+{
+	struct sio_err err;
+
+	switch (kind) {
+	case TOOL_FILES:
+		return "files";
+	case TOOL_FOLDERS:
+		return "folders";
+	case TOOL_TOPOLOGIES:
+		return "topologies";
+	case TOOL_CHOICES:
+		add_choices(all, choices);
+		return "words";
+	default:
+		fill(all, kind, &err); /* where there is no cluster, there are no names */
+		return "words";
+	}
+}
+
+static const char *add_word(struct names *all, const struct line *l)
+{
+	int at = l->n - l->name_words;
+
+	add_next_words(all, l);
+	for (int i = 0; l->command && l->command->words[i].name; i++)
+		if (i == at)
+			return add_kind(all, l->command->words[i].kind, l->command->words[i].name);
+	return "words";
+}
+
+static const char *answer(struct names *all, const struct line *l, const char *last)
+{
+	if (l->waits)
+		return add_kind(all, l->waits->kind, "");
+	if (*last != '-')
+		return add_word(all, l);
+	add_options(all, tool_common_options);
+	add(all, "--help");
+	if (l->command)
+		add_options(all, l->command->options);
+	else if (l->n == 0)
+		add(all, "--version");
+	return "words";
+}
+
+/* Where the other program's words begin, and what names the cluster for it. */
+static const char *answer_program(struct names *all, const struct line *l)
+{
+	add(all, "%d", l->program);
+	if (l->state) {
+		add(all, "--state");
+		add(all, "%s", l->state);
+	}
+	if (l->cluster) {
+		add(all, "--cluster");
+		add(all, "%s", l->cluster);
+	}
+	return "program";
+}
+
+static int complete_line(const struct tool_command *self, int argc, char **argv)
+{
+	struct names all = {0};
+	struct line l = {0};
+	const char *what;
+	int first, status = 0;
+
+	first = tool_options(self, argc, argv, &status);
+	if (first < 0)
+		return status;
+	if (first >= argc)
+		return tool_usage(self->name, "the words are missing");
+	l.word = tool_grow(NULL, (size_t)(argc - first), sizeof(*l.word));
+	read_line(&l, argc - first - 1, argv + first);
+	if (l.state || l.cluster) {
+		tool_where.state = l.state;
+		tool_where.cluster = l.cluster;
+	}
+	what = l.program ? answer_program(&all, &l) : answer(&all, &l, argv[argc - 1]);
+	status = print(what, &all);
+	release(&all);
+	free(l.word);
+	return status;
+}
+
+const struct tool_command tool_complete_line_command = {
+	.name = "complete line",
+	.summary = "Print what may stand at the end of a command line",
+	.help = "WORD... are the words behind smartio, the last one perhaps empty, as readline splits\n"
+		"them. The first line says what follows: words; files, folders or topologies, which the\n"
+		"shell is to look for; or program: where the words of another program begin, and the\n"
+		"options that name the cluster for it.\n",
+	.schemas = "complete",
+	.words = {{"-- WORD...", TOOL_PROGRAM}},
+	.run = complete_line};

@@ -167,13 +167,14 @@ static int give(struct tool_function *f, bool used, struct sio_err *reterr)
 	return r;
 }
 
+static bool force;
+
 static int add(const struct tool_command *self, int argc, char **argv)
 {
-	bool force = false, used = false;
-	const struct tool_option options[] = {{"force", 0, &force, NULL}, {NULL, 0, NULL, NULL}};
+	bool used = false;
 	struct tool_function f;
 	struct sio_err err;
-	int status = 0, at = tool_options_words(self, argc, argv, options, 1, &status);
+	int status = 0, at = tool_options(self, argc, argv, &status);
 
 	if (at < 0)
 		return status;
@@ -211,11 +212,9 @@ static int check_remove(const struct tool_function *f, struct sio_err *reterr)
 
 static int remove_device(const struct tool_command *self, int argc, char **argv)
 {
-	bool force = false;
-	const struct tool_option options[] = {{"force", 0, &force, NULL}, {NULL, 0, NULL, NULL}};
 	struct tool_function f;
 	struct sio_err err;
-	int status = 0, at = tool_options_words(self, argc, argv, options, 1, &status);
+	int status = 0, at = tool_options(self, argc, argv, &status);
 
 	if (at < 0)
 		return status;
@@ -233,14 +232,30 @@ static int remove_device(const struct tool_command *self, int argc, char **argv)
 	return finish(&f, "device-remove");
 }
 
+static const struct tool_option add_options[] = {
+	{"force", .flag = &force, .text = "although its disk or network interface is in use"},
+	{.name = NULL}};
+
 const struct tool_command tool_device_add_command = {
-	"device add", "FUNCTION [--force]", "Give a PCI function of this machine to smartio.ko",
-	"  --force   although its disk or network interface is in use\n\n"
-	"FUNCTION is its place as lspci -D prints it, 0000:05:00.0. Its driver lets go of it, its\n"
-	"IOMMU group becomes strict, and programs can borrow it from smartiod --shim by that name.\n",
-	add};
+	.name = "device add",
+	.summary = "Give a PCI function of this machine to smartio.ko",
+	.help = "FUNCTION is its place as lspci -D prints it, 0000:05:00.0. Its own driver releases it, its\n"
+		"IOMMU group becomes strict, and programs can borrow it from smartiod --shim by that name.\n"
+		"Refused for a mounted disk and a network interface that is up, unless forced.\n",
+	.schemas = "device-add",
+	.options = add_options,
+	.words = {{"FUNCTION", TOOL_FUNCTIONS}},
+	.run = add};
+static const struct tool_option remove_options[] = {
+	{"force", .flag = &force,
+	 .text = "although programs have borrowed it: they lose it at once"},
+	{.name = NULL}};
+
 const struct tool_command tool_device_remove_command = {
-	"device remove", "FUNCTION [--force]", "Give a PCI function back to its own driver",
-	"  --force   although programs have borrowed it: they lose it at once\n\n"
-	"Undoes all that device add did.\n",
-	remove_device};
+	.name = "device remove",
+	.summary = "Give a PCI function back to its own driver",
+	.help = "Undoes all that device add did. Refused while programs have borrowed it, unless forced.\n",
+	.schemas = "device-remove",
+	.options = remove_options,
+	.words = {{"FUNCTION", TOOL_FUNCTIONS}},
+	.run = remove_device};

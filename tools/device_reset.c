@@ -76,11 +76,15 @@ static int reset(const struct tool_view *v, const char *word, bool force)
 	return tool_where.json ? print_json(d->topo->name, &rep) : print(d->topo->name, &rep);
 }
 
+static bool force;
+static const struct tool_option options[] = {
+	{"force", .flag = &force,
+	 .text = "although programs have borrowed it: their queues are gone"},
+	{.name = NULL}};
+
 static int run(const struct tool_command *self, int argc, char **argv)
 {
-	bool force = false;
-	const struct tool_option options[] = {{"force", 0, &force, NULL}, {NULL, 0, NULL, NULL}};
-	int status = 0, at = tool_options_words(self, argc, argv, options, 1, &status);
+	int status = 0, at = tool_options(self, argc, argv, &status);
 	struct tool_view *v;
 	struct sio_err err;
 
@@ -94,10 +98,16 @@ static int run(const struct tool_command *self, int argc, char **argv)
 }
 
 const struct tool_command tool_device_reset_command = {
-	"device reset", "DEVICE [--force]", "Have the lender of a device reset it",
-	"  --force   although programs have borrowed it: their queues are gone\n\n"
-	"DEVICE is a name of the topology file, or an id such as 0x401. A function reset, or, where\n"
-	"the device has none and is alone on its bus, a bus reset. It ends the quarantine of borrowers\n"
-	"that died. A lender resets a device by itself before a program borrows it exclusively while\n"
-	"nobody else has it, and after its last borrow.\n",
-	run};
+	.name = "device reset",
+	.summary = "Have the lender of a device reset it",
+	.help = "DEVICE is a name of the topology file, or an id such as 0x401. A function reset, or, where\n"
+		"the device has none and is alone on its bus, a bus reset. It ends the quarantine of borrowers\n"
+		"that died. Prints how the device was reset, how long that took, and what it ended. Refused\n"
+		"while programs have borrowed the device, unless forced: then their queues are gone, and they\n"
+		"are notified. A lender resets a device by itself before a program borrows it exclusively while\n"
+		"nobody else has it, and after its last borrow. A device that has no reset is used as it was\n"
+		"left; device info says which can be reset.\n",
+	.schemas = "device-reset",
+	.options = options,
+	.words = {{"DEVICE", TOOL_DEVICES}},
+	.run = run};

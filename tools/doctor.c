@@ -84,22 +84,14 @@ static int check(const struct tool_command *self, struct wanted *w)
 	return 0;
 }
 
+static struct wanted w;
+
 static int doctor(const struct tool_command *self, int argc, char **argv)
 {
-	struct wanted w = {.expect = NULL};
-	const struct tool_option options[] = {{"audit", 0, &w.audit, NULL},
-					      {"clean", 0, &w.clean, NULL},
-					      {"expect", 0, NULL, &w.expect},
-					      {"within", 0, NULL, &w.within},
-					      {"verbose", 'v', &w.verbose, NULL},
-					      {"measure", 'm', &w.measure, NULL},
-					      {"hardware", 0, &w.hardware, NULL},
-					      {"root", 0, NULL, &w.root},
-					      {NULL, 0, NULL, NULL}};
 	struct doctor d = {.source.root = ""};
 	int status = 0;
 
-	if (tool_options_words(self, argc, argv, options, 0, &status) < 0)
+	if (tool_options(self, argc, argv, &status) < 0)
 		return status;
 	status = check(self, &w);
 	if (status)
@@ -114,19 +106,32 @@ static int doctor(const struct tool_command *self, int argc, char **argv)
 	return examine(&d, w.verbose);
 }
 
+static const struct tool_option options[] = {
+	{"verbose", 'v', &w.verbose, .text = "also what is in order, and what does not apply here"},
+	{"measure", 'm', &w.measure,
+	 .text = "also what falsifies figures: clock, frequency, shared processors"},
+	{"hardware", .flag = &w.hardware,
+	 .text = "also what real devices need, if nothing here uses any yet"},
+	{"root", .value = &w.root, .takes = "DIR", .kind = TOOL_FOLDERS,
+	 .text = "read /proc, /sys and /etc below DIR: another machine's tree"},
+	{"audit", .flag = &w.audit,
+	 .text = "compare what daemons, machine room and system hold of the cluster"},
+	{"expect", .value = &w.expect, .takes = "FILE", .kind = TOOL_FILES,
+	 .text = "the audit must equal an earlier one's output in FILE"},
+	{"within", .value = &w.within, .takes = "SECONDS",
+	 .text = "wait so long for the audit to be good (and as expected)"},
+	{"clean", .flag = &w.clean, .text = "remove what crashed clusters left"},
+	{.name = NULL}};
+
 const struct tool_command tool_doctor_command = {
-	"doctor", "[-v] [-m] [--hardware] [--root DIR] | --audit | --clean",
-	"Say what is wrong with this machine and its clusters, and how to mend it",
-	"  -v, --verbose      also what is in order, and what does not apply here\n"
-	"  -m, --measure      also what falsifies figures: clock, frequency, shared processors\n"
-	"  --hardware         also what real devices need, if nothing here uses any yet\n"
-	"  --root DIR         read /proc, /sys and /etc below DIR: another machine's tree\n"
-	"  --audit            compare what daemons, machine room and system hold of the cluster\n"
-	"  --expect FILE      the audit must equal an earlier one's output in FILE\n"
-	"  --within SECONDS   wait so long for the audit to be good (and as expected)\n"
-	"  --clean            remove what crashed clusters left\n\n"
-	"Each line that is WARN or BAD has its cause, and the command that mends it. Exit status: 0 all\n"
-	"is well, 1 warnings, 2 something is bad. The audit prints counts only, so that audits of\n"
-	"equal situations are equal byte by byte; what does not agree goes to standard error, and the\n"
-	"exit status then is 1.\n",
-	doctor};
+	.name = "doctor",
+	.usage = "[-v] [-m] [--hardware] [--root DIR] | --audit | --clean",
+	.summary = "Say what is wrong with this machine and its clusters, and how to mend it",
+	.help = "Each line that is WARN or BAD has its cause, and the command that mends it. Exit status: 0 all\n"
+		"is well, 1 warnings, 2 something is bad. The audit prints counts only, so that audits of\n"
+		"equal situations are equal byte by byte; what does not agree goes to standard error, and the\n"
+		"exit status then is 1.\n",
+	.page = "smartio-doctor",
+	.schemas = "doctor audit doctor-clean",
+	.options = options,
+	.run = doctor};

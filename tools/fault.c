@@ -149,7 +149,7 @@ static int do_fault(const struct tool_command *self, int argc, char **argv, cons
 	struct sio_err err;
 	int r, first, status = 0;
 
-	first = tool_options_words(self, argc, argv, NULL, 2, &status);
+	first = tool_options(self, argc, argv, &status);
 	if (first < 0)
 		return status;
 	if (strcmp(argv[first + 1], bad) != 0 && strcmp(argv[first + 1], good) != 0)
@@ -179,14 +179,22 @@ static int fault_device(const struct tool_command *self, int argc, char **argv)
 }
 
 const struct tool_command tool_fault_link_command = {
-	"fault link", "HOST[.ADAPTER] down|up", "Pull the cable out of an adapter, or put it back",
-	"Adapter 0 is meant where none is named. Programs connected through it get\n"
-	"SCI_CB_NOT_OPERATIONAL, and SCI_CB_OPERATIONAL when it is back. Hosts that lend each other\n"
-	"devices take the end of their last link for the other's end.\n",
-	fault_link};
+	.name = "fault link",
+	.summary = "Pull the cable out of an adapter, or put it back",
+	.help = "Of an emulated cluster; adapter 0 is meant where none is named. Programs connected through it\n"
+		"get SCI_CB_NOT_OPERATIONAL, and their mappings read as all ones; they get SCI_CB_OPERATIONAL\n"
+		"when it is back, and all is as it was. Hosts that lend each other devices take the end of their\n"
+		"last link for the other's end.\n",
+	.schemas = "fault-link",
+	.words = {{"HOST[.ADAPTER]", TOOL_LINKS}, {"down|up", TOOL_CHOICES}},
+	.run = fault_link};
 
 const struct tool_command tool_fault_device_command = {
-	"fault device", "DEVICE out|in", "Pull a device out of its slot, or put it back",
-	"DEVICE is a name of the topology file, or an id such as 0x401. Who uses it gets an error and\n"
-	"reads ones; it comes back with what its media hold.\n",
-	fault_device};
+	.name = "fault device",
+	.summary = "Pull a device out of its slot, or put it back",
+	.help = "Of an emulated cluster. DEVICE is a name of the topology file, or an id such as 0x401. Who\n"
+		"uses it gets an error and reads ones where its registers were; it comes back with what its\n"
+		"media hold, for whoever borrows it then.\n",
+	.schemas = "fault-device",
+	.words = {{"DEVICE", TOOL_DEVICES}, {"out|in", TOOL_CHOICES}},
+	.run = fault_device};

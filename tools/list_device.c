@@ -53,7 +53,7 @@ static int list(const struct tool_command *self, int argc, char **argv)
 	struct sio_err err;
 	int status = 0;
 
-	if (tool_options_words(self, argc, argv, NULL, 0, &status) < 0)
+	if (tool_options(self, argc, argv, &status) < 0)
 		return status;
 	if (tool_view_open(&v, &err) < 0)
 		return tool_fail(&err);
@@ -78,12 +78,14 @@ static int list(const struct tool_command *self, int argc, char **argv)
 }
 
 const struct tool_command tool_device_list_command = {
-	"device list", "", "List the devices that hosts lend, and who uses them",
-	"States: free, shared or exclusive (borrowed); out (not in its slot); host down; unknown (its\n"
-	"host does not answer). LINKS are those of the lender: with none up, its own programs alone can\n"
-	"borrow. QUARANTINED counts the borrowers that ended while the device may still use their\n"
-	"memory.\n",
-	list};
+	.name = "device list",
+	.summary = "List the devices that hosts lend, and who uses them",
+	.help = "States: free, shared or exclusive (borrowed); out (not in its slot); host down; unknown (its\n"
+		"host does not answer). LINKS are those of the lender: with none up, its own programs alone can\n"
+		"borrow. QUARANTINED counts the borrowers that ended while the device may still use their\n"
+		"memory.\n",
+	.schemas = "device-list",
+	.run = list};
 
 static int print_info(const struct tool_view_host *h, const struct tool_view_device *d)
 {
@@ -128,7 +130,7 @@ static int info(const struct tool_command *self, int argc, char **argv)
 	struct sio_err err;
 	int first, status = 0;
 
-	first = tool_options_words(self, argc, argv, NULL, 1, &status);
+	first = tool_options(self, argc, argv, &status);
 	if (first < 0)
 		return status;
 	if (tool_view_open(&v, &err) < 0)
@@ -144,5 +146,9 @@ static int info(const struct tool_command *self, int argc, char **argv)
 }
 
 const struct tool_command tool_device_info_command = {
-	"device info", "DEVICE", "Tell all that is known of a device",
-	"DEVICE is a name of the topology file, or an id such as 0x401.\n", info};
+	.name = "device info",
+	.summary = "Tell all that is known of a device",
+	.help = "DEVICE is a name of the topology file, or an id such as 0x401.\n",
+	.schemas = "device-info",
+	.words = {{"DEVICE", TOOL_DEVICES}},
+	.run = info};

@@ -96,7 +96,7 @@ static int list(const struct tool_command *self, int argc, char **argv)
 	unsigned programs;
 	int r = 0, status = 0;
 
-	if (tool_options_words(self, argc, argv, NULL, 0, &status) < 0)
+	if (tool_options(self, argc, argv, &status) < 0)
 		return status;
 	if (tool_view_open(&v, &err) < 0)
 		return tool_fail(&err);
@@ -126,7 +126,10 @@ static int list(const struct tool_command *self, int argc, char **argv)
 }
 
 const struct tool_command tool_node_list_command = {
-	"node list", "", "List the hosts: which are up, their links, tables and programs",
-	"States: up; down (its smartiod does not run: 'smartio cluster restart-node'); no answer\n"
-	"(smartiod runs, but does not answer or takes no more clients).\n",
-	list};
+	.name = "node list",
+	.summary = "List the hosts: which are up, their links, tables and programs",
+	.help = "States: up; down (its smartiod does not run: 'smartio cluster restart-node'); no answer\n"
+		"(smartiod runs, but does not answer or takes no more clients). Also how many entries of their\n"
+		"adapters' look-up tables are in use, and how many programs of the API run there.\n",
+	.schemas = "node-list",
+	.run = list};

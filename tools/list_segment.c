@@ -158,23 +158,26 @@ static int list_all(struct out *out, struct tool_view *v, const struct wanted *w
 	return r;
 }
 
+static struct wanted wanted;
+static const char *node;
+static const struct tool_option options[] = {
+	TOOL_OPTION_NODE(&node),
+	{"quarantined", 'q', &wanted.quarantined,
+	 .text = "only those in quarantine: their program is gone, and a device may still\n"
+		 "use them until the owner of its queues reports that they are deleted, or a\n"
+		 "host that was lost is connected again"},
+	{.name = NULL}};
+
 static int list(const struct tool_command *self, int argc, char **argv)
 {
-	struct wanted wanted = {0};
-	const char *node = NULL;
-	const struct tool_option options[] = {{"quarantined", 'q', &wanted.quarantined, NULL},
-					      {"node", 'n', NULL, &node},
-					      {NULL, 0, NULL, NULL}};
 	struct out out = {0};
 	struct tool_view *v;
 	struct sio_err err;
 	int first, r = 0, status = 0;
 
-	first = tool_options(self, argc, argv, options, false, &status);
+	first = tool_options(self, argc, argv, &status);
 	if (first < 0)
 		return status;
-	if (argc - first > 1)
-		return tool_usage(self->name, "'%s' is one word too many", argv[first + 1]);
 	if (first < argc && take_id(argv[first], &wanted, &err) < 0)
 		return tool_usage(self->name, "%s", err.text);
 	if (tool_view_open(&v, &err) < 0)
@@ -202,12 +205,12 @@ static int list(const struct tool_command *self, int argc, char **argv)
 }
 
 const struct tool_command tool_segment_list_command = {
-	"segment list", "[-n NODE] [ID]", "List memory segments, and what is quarantined",
-	"  -n, --node NODE    of this host only\n"
-	"  -q, --quarantined  only those in quarantine: their program is gone, and a device may still\n"
-	"                     use them until whoever owns its queues says that it does not, or a\n"
-	"                     host that was lost until it is there again\n\n"
-	"States: private (not offered to other hosts), available, quarantined. LINKS are those of the\n"
-	"host: with none up, no other host reaches the segment. A host that is down or does not answer\n"
-	"has a line of its own.\n",
-	list};
+	.name = "segment list",
+	.summary = "List memory segments, and what is quarantined",
+	.help = "States: private (not offered to other hosts), available, quarantined. LINKS are those of the\n"
+		"host: with none up, no other host reaches the segment. A host that is down or does not answer\n"
+		"has a line of its own.\n",
+	.schemas = "segment-list",
+	.options = options,
+	.words = {{"[ID]", TOOL_SEGMENTS}},
+	.run = list};

@@ -9,71 +9,13 @@
 #include "command.h"
 #include "output.h"
 
-static const struct tool_command *const commands[] = {
-	&tool_cluster_up_command,
-	&tool_cluster_down_command,
-	&tool_cluster_status_command,
-	&tool_cluster_validate_command,
-	&tool_cluster_restart_command,
-	&tool_cluster_run_command,
-	&tool_run_command,
-	&tool_node_list_command,
-	&tool_topology_command,
-	&tool_device_list_command,
-	&tool_device_info_command,
-	&tool_device_reset_command,
-	&tool_device_add_command,
-	&tool_device_remove_command,
-	&tool_segment_list_command,
-	&tool_stats_command,
-	&tool_doctor_command,
-	&tool_fault_link_command,
-	&tool_fault_device_command,
-	&tool_complete_command,
-};
-#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
-
-static int print_help(const char *group)
-{
-	size_t len = strlen(group);
-
-	printf("usage: smartio [--state DIR | --cluster NAME] %s%sCOMMAND...\n\n", group,
-	       len ? " " : "");
-	for (size_t i = 0; i < N_COMMANDS; i++) {
-		const char *name = commands[i]->name;
-
-		if (len && (strncmp(name, group, len) != 0 || name[len] != ' '))
-			continue;
-		printf("  %-20s %s\n", name, commands[i]->summary);
-	}
-	puts("\n'smartio COMMAND --help' tells more; 'smartio --version' the version.");
-	if (fflush(stdout) != 0)
-		return tool_error("cannot write to standard output: %s", strerror(errno));
-	return 0;
-}
-
-/* How many of the words of @name argv begins with, if all of them; else 0. */
-static int matches(const char *name, int argc, char **argv)
-{
-	int n = 0;
-
-	while (*name) {
-		size_t len = strcspn(name, " ");
-
-		if (n >= argc || strlen(argv[n]) != len || strncmp(argv[n], name, len) != 0)
-			return 0;
-		name += len + (name[len] == ' ');
-		n++;
-	}
-	return n;
-}
-
 static bool is_group(const char *word)
 {
 	size_t len = strlen(word);
 
-	for (size_t i = 0; i < N_COMMANDS; i++)
-		if (strncmp(commands[i]->name, word, len) == 0 && commands[i]->name[len] == ' ')
+	for (unsigned i = 0; tool_commands[i]; i++)
+		if (strncmp(tool_commands[i]->name, word, len) == 0 &&
+		    tool_commands[i]->name[len] == ' ')
 			return true;
 	return false;
 }
@@ -81,20 +23,20 @@ static bool is_group(const char *word)
 /* @ret_command: its name, once it is known. */
 static int dispatch(int argc, char **argv, const char **ret_command)
 {
-	for (size_t i = 0; i < N_COMMANDS; i++) {
-		int words = matches(commands[i]->name, argc, argv);
+	const struct tool_command *c;
+	int words;
 
-		if (!words)
-			continue;
-		*ret_command = commands[i]->name;
-		return commands[i]->run(commands[i], argc - words + 1, argv + words - 1);
+	c = tool_command_find(argc, argv, &words);
+	if (c) {
+		*ret_command = c->name;
+		return c->run(c, argc - words + 1, argv + words - 1);
 	}
 	if (!is_group(argv[0]))
 		return tool_usage("", "unknown command '%s'", argv[0]);
 	if (argc == 1)
 		return tool_usage(argv[0], "a subcommand is missing");
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-		return print_help(argv[0]);
+		return tool_help_group(argv[0]);
 	return tool_usage(argv[0], "unknown subcommand '%s'", argv[1]);
 }
 
@@ -169,7 +111,9 @@ static int run(int argc, char **argv, const char **ret_command)
 
 	while (argc > 0 && argv[0][0] == '-') {
 		if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0)
-			return print_help("");
+			return tool_help_group("");
+		if (strcmp(argv[0], "--help=manual") == 0)
+			return tool_help_manual();
 		if (strcmp(argv[0], "--version") == 0)
 			return print_version(argc, argv);
 		n = global_option(argc, argv);

@@ -16,26 +16,13 @@
 
 struct tool_where tool_where;
 
-static const struct tool_option common[] = {
-	{"state", 0, NULL, &tool_where.state},
-	{"cluster", 0, NULL, &tool_where.cluster},
-	{"json", 0, &tool_where.json, NULL},
-};
-
-static int print_help(const struct tool_command *c)
-{
-	printf("usage: smartio %s%s%s\n\n%s.\n", c->name, *c->args ? " " : "", c->args, c->summary);
-	if (*c->help)
-		printf("\n%s", c->help);
-	puts("\nCommon options:\n"
-	     "  --state DIR      the cluster whose state lies in DIR\n"
-	     "  --cluster NAME   the cluster that was brought up under this name\n"
-	     "  --json           print data as JSON\n"
-	     "  --help           this text");
-	if (fflush(stdout) != 0)
-		return tool_error("cannot write to standard output: %s", strerror(errno));
-	return 0;
-}
+const struct tool_option tool_common_options[] = {
+	{"state", .value = &tool_where.state, .takes = "DIR", .kind = TOOL_FOLDERS,
+	 .text = "the cluster whose state lies in DIR"},
+	{"cluster", .value = &tool_where.cluster, .takes = "NAME", .kind = TOOL_CLUSTERS,
+	 .text = "the cluster that was brought up under this name"},
+	{"json", .flag = &tool_where.json, .text = "print data as JSON"},
+	{.name = NULL}};
 
 /* getopt's tables from ours: option i has the value i + 1. */
 static unsigned fill(const struct tool_option *options, const struct tool_option **all,
@@ -50,8 +37,8 @@ static unsigned fill(const struct tool_option *options, const struct tool_option
 	*l++ = 'h';
 	for (const struct tool_option *o = options; o && o->name; o++)
 		all[n++] = o;
-	for (unsigned i = 0; i < sizeof(common) / sizeof(common[0]); i++)
-		all[n++] = &common[i];
+	for (const struct tool_option *o = tool_common_options; o->name; o++)
+		all[n++] = o;
 	for (unsigned i = 0; i < n; i++) {
 		longs[i] = (struct option){all[i]->name,
 					   all[i]->value ? required_argument : no_argument, NULL,
@@ -84,20 +71,20 @@ static int bad_option(const struct tool_command *self, int c, char **argv)
 	return tool_usage(self->name, "unknown option '%s'", argv[optind - 1]);
 }
 
-int tool_options(const struct tool_command *self, int argc, char **argv,
-		 const struct tool_option *options, bool in_order, int *ret_status)
+static int read_options(const struct tool_command *self, int argc, char **argv, bool in_order,
+			int *ret_status)
 {
 	struct option longs[MAX_OPTIONS + 2] = {0};
 	const struct tool_option *all[MAX_OPTIONS];
 	char letters[2 * MAX_OPTIONS + 4];
-	unsigned n = fill(options, all, longs, letters, in_order);
+	unsigned n = fill(self->options, all, longs, letters, in_order);
 	int c;
 
 	opterr = 0;
 	optind = 0; /* glibc: begin anew */
 	while ((c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
 		if (c == 'h' || c == HELP_WANTED) {
-			*ret_status = print_help(self);
+			*ret_status = tool_help(self);
 			return -1;
 		}
 		if (c >= 256 && (unsigned)c < 256 + n) {
@@ -119,19 +106,40 @@ int tool_options(const struct tool_command *self, int argc, char **argv,
 	return optind;
 }
 
-int tool_options_words(const struct tool_command *self, int argc, char **argv,
-		       const struct tool_option *options, int words, int *ret_status)
+/* Whether the words are those that the command wants. */
+static bool count_words(const struct tool_command *self, int n, char **words, int *ret_status)
 {
-	int first = tool_options(self, argc, argv, options, false, ret_status);
+	int most = 0;
 
-	if (first < 0 || argc - first == words)
-		return first;
-	if (argc - first > words)
-		*ret_status =
-			tool_usage(self->name, "'%s' is one word too many", argv[first + words]);
-	else
-		*ret_status = tool_usage(self->name, "%s is missing", self->args);
-	return -1;
+	while (self->words[most].name)
+		most++;
+	if (n > most) {
+		*ret_status = tool_usage(self->name, "'%s' is one word too many", words[most]);
+		return false;
+	}
+	if (n < most && *self->words[n].name != '[') {
+		*ret_status = tool_usage(self->name, "%s is missing", self->words[n].name);
+		return false;
+	}
+	return true;
+}
+
+static bool runs_a_program(const struct tool_command *self)
+{
+	for (const struct tool_word *w = self->words; w->name; w++)
+		if (w->kind == TOOL_PROGRAM)
+			return true;
+	return false;
+}
+
+int tool_options(const struct tool_command *self, int argc, char **argv, int *ret_status)
+{
+	bool in_order = runs_a_program(self);
+	int first = read_options(self, argc, argv, in_order, ret_status);
+
+	if (first >= 0 && !in_order && !count_words(self, argc - first, argv + first, ret_status))
+		return -1;
+	return first;
 }
 
 int tool_find_cluster(char *dir, size_t size, struct sio_topology **ret, struct sio_err *reterr)

@@ -22,13 +22,18 @@ static int check_runs(const char *dir, const struct sio_topo_host *host, struct 
 			tool_hint(dir, hint), host->name);
 }
 
+static const char *node;
+static bool detached;
+static const struct tool_option options[] = {
+	{"node", 'n', .value = &node, .takes = "NODE", .kind = TOOL_NODES, .needed = true,
+	 .text = "the host, by name or node id"},
+	{"detach", 'd', &detached,
+	 .text = "start COMMAND, print its process number, and return; its output goes to\n"
+		 "run.NODE.PROCESS.log in the cluster's state directory"},
+	{.name = NULL}};
+
 static int run(const struct tool_command *self, int argc, char **argv)
 {
-	const char *node = NULL;
-	bool detached = false;
-	const struct tool_option options[] = {{"node", 'n', NULL, &node},
-					      {"detach", 'd', &detached, NULL},
-					      {NULL, 0, NULL, NULL}};
 	const struct sio_topo_host *host;
 	struct sio_topology *t = NULL;
 	struct tool_keep keep = {0};
@@ -36,7 +41,7 @@ static int run(const struct tool_command *self, int argc, char **argv)
 	char dir[PATH_MAX];
 	int first, r, status = 0;
 
-	first = tool_options(self, argc, argv, options, true, &status);
+	first = tool_options(self, argc, argv, &status);
 	if (first < 0)
 		return status;
 	if (!node)
@@ -66,13 +71,15 @@ static int run(const struct tool_command *self, int argc, char **argv)
 }
 
 const struct tool_command tool_run_command = {
-	"run", "-n NODE [-d] -- COMMAND...", "Run a program on a host of the cluster",
-	"  -n, --node NODE  the host, by name or node id\n"
-	"  -d, --detach     start COMMAND, print its process number, and return; its output goes to\n"
-	"                   run.NODE.PROCESS.log in the cluster's state directory\n\n"
-	"COMMAND and all that it starts die with the host, and with this command if it is killed\n"
-	"(unless detached).\n"
-	"What COMMAND leaves running when it ends stays tied to the host. Signals are forwarded; the\n"
-	"exit status is COMMAND's, 128 + N after signal N, 126 or 127 if it cannot be run, and 137 if\n"
-	"the host crashed.\n",
-	run};
+	.name = "run",
+	.summary = "Run a program on a host of the cluster",
+	.help = "COMMAND and all that it starts die with the host, and with this command if it is killed\n"
+		"(unless detached).\n"
+		"What COMMAND leaves running when it ends stays tied to the host. Signals are forwarded; the\n"
+		"exit status is COMMAND's, 128 + N after signal N, 126 or 127 if it cannot be run, and 137 if\n"
+		"the host crashed.\n",
+	.page = "smartio-run",
+	.schemas = "run",
+	.options = options,
+	.words = {{"-- COMMAND...", TOOL_PROGRAM}},
+	.run = run};

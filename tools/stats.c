@@ -144,17 +144,18 @@ static int check_only(const struct tool_view *v, const struct tool_view_host *h,
 			h->topo->name, tool_hint(v->hosts->dir, hint), h->topo->name);
 }
 
+static const char *node;
+static const struct tool_option options[] = {TOOL_OPTION_NODE(&node), {.name = NULL}};
+
 static int stats(const struct tool_command *self, int argc, char **argv)
 {
-	const char *node = NULL;
-	const struct tool_option options[] = {{"node", 'n', NULL, &node}, {NULL, 0, NULL, NULL}};
 	const struct sio_topo_host *only = NULL;
 	struct out out = {0};
 	struct tool_view *v;
 	struct sio_err err;
 	int r = 0, status = 0;
 
-	if (tool_options_words(self, argc, argv, options, 0, &status) < 0)
+	if (tool_options(self, argc, argv, &status) < 0)
 		return status;
 	if (tool_view_open(&v, &err) < 0)
 		return tool_fail(&err);
@@ -185,9 +186,11 @@ static int stats(const struct tool_command *self, int argc, char **argv)
 }
 
 const struct tool_command tool_stats_command = {
-	"stats", "[-n NODE]", "Show what daemons, hosts, adapters and devices counted",
-	"  -n, --node NODE  of this host only\n\n"
-	"Counted by the rules of PCIe: what devices and DMA engines do. Loads and stores of CPUs are\n"
-	"not: nobody sees them. (state) is what is, now: of an adapter, its link. What is down or out\n"
-	"has no counters, as of now. With --json each counter is a string \"0x...\": it has 64 bits.\n",
-	stats};
+	.name = "stats",
+	.summary = "Show what daemons, hosts, adapters and devices counted",
+	.help = "Counted by the rules of PCIe: what devices and DMA engines do. Loads and stores of CPUs are\n"
+		"not: nobody sees them. (state) is what is, now: of an adapter, its link. What is down or out\n"
+		"has no counters, as of now. With --json each counter is a string \"0x...\": it has 64 bits.\n",
+	.schemas = "stats",
+	.options = options,
+	.run = stats};

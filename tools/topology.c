@@ -73,7 +73,7 @@ static int topology(const struct tool_command *self, int argc, char **argv)
 	struct sio_err err;
 	int status = 0;
 
-	if (tool_options_words(self, argc, argv, NULL, 0, &status) < 0)
+	if (tool_options(self, argc, argv, &status) < 0)
 		return status;
 	if (tool_view_open(&v, &err) < 0)
 		return tool_fail(&err);
@@ -86,5 +86,8 @@ static int topology(const struct tool_command *self, int argc, char **argv)
 }
 
 const struct tool_command tool_topology_command = {
-	"topology", "", "Draw the cluster as it is now: switches, links, hosts and devices", "",
-	topology};
+	.name = "topology",
+	.summary = "Draw the cluster as it is now: switches, links, hosts and devices",
+	.help = "The picture is drawn with characters.\n",
+	.schemas = "topology",
+	.run = topology};

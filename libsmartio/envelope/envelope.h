@@ -2,8 +2,7 @@
 /*
  * What --json prints: one document per command,
  *   {"schema": "smartio/NAME", "version": V, "data": ...}
- * NAME says what data is and V which form it has; both are in one table (envelope.c), and
- * tools/schema/NAME.json describes the form. A failed command prints "error" instead.
+ * NAME says what data is and V which form it has; tools/schema/NAME.json describes the form. A failed command prints "error" instead.
  *
  * A number beyond 2^53 loses digits in readers that keep numbers as doubles, so whatever may be so
  * large (addresses, serial numbers, counters) is a string: sio_json_hex().
@@ -15,13 +14,12 @@
 #include <stdint.h>
 #include <json-c/json.h>
 
-/* @index from 0: name and version of each schema. NULL: there are no more. */
-const char *sio_envelope_schema(size_t index, unsigned *ret_version);
+/* The version of a schema of that name. */
+unsigned sio_envelope_version(const char *schema);
 
 /*
  * The document of @schema ("device-list") around @data, as text with a newline at its end; free().
- * @data is released in any case. NULL: no memory (@data may have been NULL for that reason), or
- * @schema is not in the table.
+ * @data is released in any case. NULL: no memory (@data may have been NULL for that reason).
  */
 char *sio_envelope_text(const char *schema, struct json_object *data);
 

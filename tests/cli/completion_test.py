@@ -10,6 +10,7 @@ import base
 
 SCRIPT = os.path.join(base.HERE, "..", "..", "tools", "completion", "smartio")
 HOLDER = os.path.join(base.HERE, "holder.py")
+NVME = os.environ.get("SMARTIO_NVME", "smartio-nvme")
 TWO_LINKS = """\
 cluster: wide
 hosts:
@@ -29,6 +30,7 @@ class Completion(base.CommandTest):
         done = subprocess.run(
             ["bash", "--norc", "-c", f"""
                 smartio() {{ "{base.TOOL}" "$@"; }}
+                smartio-nvme() {{ "{NVME}" "$@"; }}
                 source "{SCRIPT}"
                 COMP_WORDS=({listed}) COMP_CWORD={len(words) - 1}
                 {function}
@@ -116,6 +118,7 @@ class Completion(base.CommandTest):
         self.check([("device info n", ["nvme0"])])
         self.check([("identify ", ["nvme0"]), ("bench n", ["nvme0"]), ("man", ["manager"]),
                     ("copy", ["copy-in", "copy-out"]), ("bench --ran", ["--random"]),
+                    ("bench -d 4 n", ["nvme0"]), ("bench --depth 4 n", ["nvme0"]), ("bench --depth ", []),
                     ("identify nvme0 ", [])], program="smartio-nvme", function="_smartio_nvme")
         del self.env["SMARTIO_STATE"]
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of schemas and tools/schema (argv[1]) agree; strings and large values. */
+/* What is printed and tools/schema (argv[1]) agree; strings and large values. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,35 +25,36 @@ static struct json_object *member(struct json_object *o, const char *path)
 	return o;
 }
 
-/* A table's entry without its file, a file without its entry, another version: each is found. */
-static void each_schema_has_a_file(void **state)
+/* Each file of tools/schema is of the schema that it is called after, and of the version that is printed. */
+static void each_file_is_its_schema(void **state)
 {
 	char path[512], name[64];
-	unsigned version, n = 0, files = 0;
-	const char *schema;
 	struct dirent *entry;
+	unsigned files = 0;
 	DIR *dir;
 
 	(void)state;
-	for (; (schema = sio_envelope_schema(n, &version)); n++) {
+	dir = opendir(schema_dir);
+	assert_non_null(dir);
+	while ((entry = readdir(dir))) {
+		size_t len = strcspn(entry->d_name, ".");
 		struct json_object *o;
 
-		snprintf(path, sizeof(path), "%s/%s.json", schema_dir, schema);
-		snprintf(name, sizeof(name), "smartio/%s", schema);
+		if (strcmp(entry->d_name + len, ".json") != 0)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", schema_dir, entry->d_name);
+		snprintf(name, sizeof(name), "smartio/%.*s", (int)len, entry->d_name);
 		o = json_object_from_file(path);
 		assert_non_null(o);
 		assert_string_equal(json_object_get_string(member(o, "properties.schema.const")),
 				    name);
 		assert_int_equal(json_object_get_int(member(o, "properties.version.const")),
-				 version);
+				 sio_envelope_version(name + strlen("smartio/")));
 		json_object_put(o);
+		files++;
 	}
-	dir = opendir(schema_dir);
-	assert_non_null(dir);
-	while ((entry = readdir(dir)))
-		files += strstr(entry->d_name, ".json") != NULL;
 	closedir(dir);
-	assert_int_equal(files, n);
+	assert_true(files > 20);
 }
 
 static void document(void **state)
@@ -71,7 +72,6 @@ static void document(void **state)
 	assert_int_equal(json_object_get_type(member(o, "data")), json_type_array);
 	json_object_put(o);
 	free(text);
-	assert_null(sio_envelope_text("no-such-schema", json_object_new_array()));
 	assert_null(sio_envelope_text("stats", NULL));
 }
 
@@ -140,7 +140,7 @@ static void error(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_schema_has_a_file),
+		cmocka_unit_test(each_file_is_its_schema),
 		cmocka_unit_test(document),
 		cmocka_unit_test(large_values_are_strings),
 		cmocka_unit_test(what_is_no_utf8_is_replaced),

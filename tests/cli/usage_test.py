@@ -2,24 +2,49 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Help, wrong usage and bad input: one line that says what is wrong, status 1 or 2, nothing left."""
 import os
+import re
 import subprocess
 import base
 
-COMMANDS = ["cluster up", "cluster down", "cluster status", "cluster validate",
-            "cluster restart-node", "cluster run", "run", "node list", "topology", "device list",
-            "device info", "device add", "device remove", "segment list", "stats", "doctor", "fault link",
-            "fault device", "complete"]
+MANUAL = os.path.join(base.HERE, "..", "..", "docs", "man")
+NOT_OF_A_COMMAND = {"error", "version"}  # and nvme-...: smartio-nvme's
 
 
 class Usage(base.CommandTest):
+    def commands(self):
+        """Of each subcommand what the table has of its manual page and schemas: {name: (page, [schema])}."""
+        found = {}
+        for page, schemas, name in re.findall(r"(?m)^; page (.*)\n; schemas ?(.*)\n\*([a-z -]+)\*",
+                                              self.smartio("--help=manual").stdout):
+            found[name] = (page, schemas.split())
+        self.assertGreater(len(found), 15)
+        return found
+
     def test_help(self):
         overview = self.smartio("--help").stdout
-        for command in COMMANDS:
+        for command in self.commands():
             self.assertRegex(overview, rf"(?m)^  {command} ")
             text = self.smartio(*command.split(), "--help").stdout
             self.assertTrue(text.startswith(f"usage: smartio {command}"), text)
             self.assertIn("--json", text)
         self.assertIn("validate", self.smartio("cluster", "--help").stdout)
+
+    def test_manual(self):
+        """Commands with a page of their own stand there, with each option; smartio(1) is made from the table."""
+        said = self.smartio("--help=manual").stdout
+        for command, (page, _) in self.commands().items():
+            with open(os.path.join(MANUAL, f"{page}.1.scd"), encoding="utf-8") as f:
+                text = f.read()
+            self.assertIn("@COMMANDS@" if page == "smartio" else "smartio " + command.split()[0], text)
+            for option in re.findall(r"(?m)^  .*?(--[a-z-]+)", self.smartio(*command.split(), "--help").stdout):
+                if option not in ("--state", "--cluster", "--json", "--help"):
+                    self.assertIn(option, said if page == "smartio" else text, command)
+
+    def test_schemas(self):
+        """What a command may print with --json has a schema, and no schema is nobody's."""
+        schemas = {name.removesuffix(".json") for name in os.listdir(os.path.join(base.HERE, "..", "..", "tools", "schema"))}
+        of_commands = {schema for _, some in self.commands().values() for schema in some}
+        self.assertEqual(of_commands | NOT_OF_A_COMMAND, {s for s in schemas if not s.startswith("nvme-")})
 
     def test_version(self):
         self.assertRegex(self.smartio("--version").stdout, r"^smartio \d+\.\d+\.\d+\n$")
@@ -48,7 +73,7 @@ class Usage(base.CommandTest):
                 (("run", "-x"), "unknown option '-x'"),
                 (("node", "list", "x"), "'x' is one word too many"),
                 (("device", "info"), "DEVICE is missing"),
-                (("device", "add"), "FUNCTION [--force] is missing"),
+                (("device", "add"), "FUNCTION is missing"),
                 (("device", "remove"), "is missing"),
                 (("doctor", "--within", "3"), "belong to --audit"),
                 (("doctor", "--audit", "--within", "soon"), "--within soon: wanted seconds"),
