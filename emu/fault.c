@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 
+#include "core/probe.h"
 #include "emu/internal.h"
 
 _Static_assert(SIO_FAULT_READ == SIO_ACCESS_READ && SIO_FAULT_WRITE == SIO_ACCESS_WRITE,
@@ -75,6 +76,7 @@ void emu_fault_record(struct emu_device *d, uint64_t addr, size_t len, uint32_t 
 	struct sio_evt_fault evt;
 
 	d->count.faults++;
+	SIO_PROBE(smartio_emu, fault, d->topo->fdid, addr, len, access);
 	for (unsigned i = 0; i < t->n_hops; i++)
 		t->hop[i]->faults++;
 	f->device = d->topo->fdid;

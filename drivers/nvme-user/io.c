@@ -12,6 +12,7 @@
 
 #include "client.h"
 #include "error.h"
+#include "probe.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
 
@@ -168,6 +169,7 @@ static inline void announce(struct smartio_nvme_queue *q)
 	/* Entries and PRP lists must be there before the drive learns of them. */
 	sio_to_fabric_barrier();
 	sio_write32(q->sq_doorbell, htole32((uint32_t)((q->sqe - q->sq) / 64)));
+	SIO_NVME_PROBE(doorbell, q->id, q->sqe - q->sq);
 	q->counters.submitted += waiting(q);
 	q->counters.doorbells_sq++;
 	q->rung = q->sqe;

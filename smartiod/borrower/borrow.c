@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "core/probe.h"
 #include "core/placement.h"
 #include "smartiod/base/room.h"
 #include "smartiod/borrower/borrow.h"
@@ -172,6 +173,7 @@ static void lose(struct smartiod *d, struct smartiod_borrow *b)
 	if (b->lost || !b->id)
 		return;
 	b->lost = true;
+	SIO_PROBE(smartiod, borrow_lost, b->device->fdid, b->id, b->node);
 	tell_client(d, b, SIO_DEVICE_EV_LOST, 0);
 	for (struct smartiod_bar_map *m = b->maps; m; m = m->next)
 		smartiod_bar_map_lost(d, m);
@@ -322,6 +324,7 @@ static void borrow_step(struct smartiod *d, struct smartiod_op *op, const struct
 	} else {
 		b->id = sio_from_le64(rep->borrower);
 		b->device->generation = sio_from_le32(rep->generation);
+		SIO_PROBE(smartiod, borrow, b->device->fdid, b->id, b->node);
 		reply = (struct sio_rep_dev_borrow){
 			.handle = sio_to_le32(smartiod_handle(&b->o)),
 			.generation = rep->generation,

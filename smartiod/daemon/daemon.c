@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/probe.h"
 #include "smartiod/daemon/dispatch.h"
 
 struct start_op {
@@ -122,6 +123,7 @@ static void owner_gone(struct smartiod *d, uint64_t owner)
 {
 	struct smartiod_session *s = smartiod_session_by_owner(d, owner);
 
+	SIO_PROBE(smartiod, owner_gone, owner, s ? s->pid : 0);
 	if (s)
 		smartiod_session_owner_gone(d, s);
 	smartiod_owner_gone(d, owner);

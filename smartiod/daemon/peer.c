@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/probe.h"
 #include "smartiod/daemon/dispatch.h"
 #include "wire/check.h"
 
@@ -63,6 +64,7 @@ static void say_hello(struct smartiod *d, struct smartiod_peer *p)
 static void peer_ready(struct smartiod *d, struct smartiod_peer *p)
 {
 	p->state = SMARTIOD_PEER_READY;
+	SIO_PROBE(smartiod, node_up, p->node);
 	smartiod_log(d, SMARTIOD_INFO, "%s is up", p->host->name);
 	for (unsigned i = 0; d->rooms[i]; i++)
 		if (d->rooms[i]->peer_ready)
@@ -92,6 +94,7 @@ static void node_down(struct smartiod *d, struct smartiod_peer *p)
 {
 	if (p->state == SMARTIOD_PEER_READY)
 		smartiod_log(d, SMARTIOD_NOTICE, "%s is down", p->host->name);
+	SIO_PROBE(smartiod, node_down, p->node, p->state);
 	p->state = SMARTIOD_PEER_IDLE;
 	p->generation = 0;
 	for (unsigned i = 0; i < p->n_paths; i++)
@@ -180,6 +183,7 @@ void smartiod_peer_link_event(struct smartiod *d, const struct sio_evt_link *evt
 			     evt->peer_node);
 		return;
 	}
+	SIO_PROBE(smartiod, path, evt->peer_node, evt->adapter, evt->peer_adapter, evt->state);
 	if (evt->state == SIO_LINK_UP) {
 		/*
 		 * It has started anew, and we see the old one's connection; or the link has other

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/probe.h"
 #include "smartiod/base/room.h"
 #include "smartiod/device/device.h"
 #include "wire/check.h"
@@ -277,6 +278,7 @@ static void fault_event(struct smartiod *d, const struct sio_evt_fault *evt)
 	struct smartiod_device *dev = smartiod_device_by_port(d, evt->device);
 	char bytes[40] = ""; /* a real IOMMU does not tell */
 
+	SIO_PROBE(smartiod, fault, dev ? dev->fdid : 0, evt->address, evt->length, evt->access);
 	if (evt->length)
 		snprintf(bytes, sizeof(bytes), " of %" PRIu64 " bytes", (uint64_t)evt->length);
 	smartiod_log(d, SMARTIOD_WARNING, "%s: %s%s at %#" PRIx64 " failed: %.*s",

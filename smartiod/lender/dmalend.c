@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "core/probe.h"
 #include "smartiod/lender/lend.h"
 #include "smartiod/lender/requests.h"
 
@@ -82,6 +83,8 @@ static void unlink_dma(struct smartiod *d, struct smartiod_dma *dma)
 
 void smartiod_dma_release(struct smartiod *d, struct smartiod_dma *dma)
 {
+	SIO_PROBE(smartiod, dma_unmap, dma->loan->device->fdid, dma->loan->id, dma->iova,
+		  dma->bytes);
 	unlink_dma(d, dma);
 	give_back(d, dma);
 	if (!dma->unmapping) {
@@ -242,6 +245,7 @@ static void dma_done(struct smartiod *d, struct smartiod_dma_lend *m,
 	dma->next = l->dmas;
 	l->dmas = dma;
 	smartiod_tree_add(&d->dmas, &dma->by_id, evt->id);
+	SIO_PROBE(smartiod, dma_map, l->device->fdid, l->id, dma->iova, dma->bytes);
 	if (!l->ended) {
 		smartiod_lend_done(d, &m->lend, &rep, sizeof(rep), NULL, 0);
 		return;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/probe.h"
 #include "smartiod/lender/lend.h"
 #include "smartiod/lender/requests.h"
 
@@ -44,6 +45,7 @@ static void pay_or_reply(struct smartiod *d, struct borrow_op *b, uint64_t id)
 		return;
 	}
 	l->ready = true;
+	SIO_PROBE(smartiod, lend, l->device->fdid, l->id, l->node, l->pid);
 	borrow_reply(d, &b->lend);
 }
 

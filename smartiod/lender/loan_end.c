@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "core/probe.h"
 #include "smartiod/base/room.h"
 #include "smartiod/lender/lend.h"
 
@@ -37,6 +38,7 @@ void smartiod_loan_end(struct smartiod *d, struct smartiod_loan *l)
 		return;
 	l->ended = true;
 	l->pins++;
+	SIO_PROBE(smartiod, lend_end, l->device->fdid, l->id);
 	sio_ledger_end(&l->device->ledger, l->id);
 	smartiod_views_end(d, l);
 	smartiod_dev_segs_end(d, l);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "core/probe.h"
 #include "smartiod/base/leftover.h"
 #include "smartiod/base/room.h"
 #include "smartiod/segment/grant.h"
@@ -86,8 +87,11 @@ static void segment_free(struct smartiod *d, struct smartiod_segment *seg)
 static void enter(struct smartiod *d, struct smartiod_segment *seg,
 		  enum smartiod_segment_event event)
 {
-	if (!smartiod_segment_next(seg->state, event, &seg->state))
+	enum smartiod_segment_state before = seg->state;
+
+	if (!smartiod_segment_next(before, event, &seg->state))
 		smartiod_fatal(d, "segment %#x: event %u in state %u", seg->id, event, seg->state);
+	SIO_PROBE(smartiod, segment_state, seg->uid, before, seg->state, event);
 }
 
 /* Its last user has released it: then it ends, if it was removed before. */

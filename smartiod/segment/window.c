@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "core/probe.h"
 #include "smartiod/segment/connection.h"
 #include "smartiod/segment/grant.h"
 #include "smartiod/segment/requests.h"
@@ -53,6 +54,7 @@ static void unmap(struct smartiod *d, struct smartiod_connection *c, uint64_t ma
 		c->next_unmapping->prev_unmapping = &c->next_unmapping;
 	d->unmapping = c;
 	c->unmap.step = unmapped;
+	SIO_PROBE(smartiod, unmap, c->node, map);
 	smartiod_port_ask(d, &c->unmap, &req, sizeof(req));
 }
 
@@ -284,6 +286,7 @@ static void window_made(struct smartiod *d, struct smartiod_window_op *w,
 	c->map_bus_addr = evt->bus_addr;
 	c->map_fd = fd;
 	c->grant = sio_from_le64(w->grant.grant);
+	SIO_PROBE(smartiod, map, c->node, c->map, c->map_bus_addr, c->bytes);
 	c->pins++;
 	w->ready(d, w);
 	resume_parked(d, c);

@@ -30,6 +30,7 @@ check  cmd:clang-format                clang-format      clang-tools-extra  clan
 check  cmd:valgrind                    valgrind          valgrind           valgrind      valgrind
 check  cmd:strace                      strace            strace             strace        strace
 check  cmd:scdoc                       scdoc             scdoc              scdoc         scdoc
+check  h:sys/sdt.h                     systemtap-sdt-dev systemtap-sdt-devel -           systemtap-sdt-devel
 check  cmd:git                         git               git                git           git
 check  py:jsonschema                  python3-jsonschema python3-jsonschema python-jsonschema python3-jsonschema
 tidy   cmd:clang-tidy                  clang-tidy        clang-tools-extra  clang         clang-tools

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/probe.h"
 #include "emu/devices/nvme/model.h"
 #include "smartio/io.h"
 
@@ -76,6 +77,7 @@ void emu_nvme_queues_gone(struct emu_nvme *m)
 /* A new value: right if it is in the queue and takes nothing back that was announced. */
 static void sq_doorbell_changed(struct emu_nvme *m, struct emu_nvme_sq *sq, uint32_t value)
 {
+	SIO_PROBE(smartio_emu, doorbell, sq->id, value);
 	sq->doorbell_seen = value;
 	if (emu_nvme_unlikely(value >= sq->size || distance(sq->head, value, sq->size) <
 							   distance(sq->head, sq->tail, sq->size)))
