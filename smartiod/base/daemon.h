@@ -10,6 +10,7 @@
 #define SMARTIOD_DAEMON_H
 
 #include <stddef.h>
+#include <stdarg.h>
 #include <stdint.h>
 
 #include "core/err.h"
@@ -61,7 +62,12 @@ struct smartiod_ops {
 	void (*ready)(void *ctx);
 	/* The daemon cannot go on (port gone): the edge ends it. */
 	void (*fatal)(void *ctx, const char *text);
-	void (*log)(void *ctx, int level, const char *text); /* level: syslog's */
+	/*
+	 * A line of the source @file, which tells its room; @level: syslog's. Whether it is written
+	 * is the edge's to say, so it is formatted there.
+	 */
+	void (*log)(void *ctx, const char *file, int level, const char *fmt, va_list ap)
+		__attribute__((format(printf, 4, 0)));
 };
 
 /* @t stays the caller's and must outlive the daemon. */

@@ -6,15 +6,13 @@
 
 #include "smartiod/base/state.h"
 
-void smartiod_log(struct smartiod *d, int level, const char *fmt, ...)
+void smartiod_log_from(struct smartiod *d, const char *file, int level, const char *fmt, ...)
 {
-	char text[512];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	d->ops->log(d->ctx, file, level, fmt, ap);
 	va_end(ap);
-	d->ops->log(d->ctx, level, text);
 }
 
 void smartiod_fatal(struct smartiod *d, const char *fmt, ...)

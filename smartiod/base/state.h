@@ -144,8 +144,10 @@ struct smartiod {
 	struct smartiod_borrow *borrows;
 };
 
-void smartiod_log(struct smartiod *d, int level, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+/* A line of the log, of the room whose source calls. */
+void smartiod_log_from(struct smartiod *d, const char *file, int level, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+#define smartiod_log(d, level, ...) smartiod_log_from(d, __FILE__, level, __VA_ARGS__)
 uint64_t smartiod_uid(struct smartiod *d);
 /* The text of -EMFILE: which limit it is, and how it is raised. */
 const char *smartiod_no_descriptor(struct smartiod *d);

@@ -17,29 +17,21 @@
 
 #include "smartiod/live/live.h"
 #include "smartiod/live/file.h"
+#include "smartiod/live/log.h"
 
-static const char *const level_name[] = {"emergency", "alert",	"critical", "error",
-					 "warning",   "notice", "info",	    "debug"};
-
-void live_log(struct live *l, int level, const char *fmt, ...)
+void live_log_from(const char *file, int level, const char *fmt, ...)
 {
-	char text[1024];
 	va_list ap;
 
-	if (level < LOG_EMERG || level > LOG_DEBUG)
-		level = LOG_ERR;
-	if (level > l->options.log_level)
-		return;
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	live_log_write(file, level, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "smartiod node %" PRIu32 ": %s: %s\n", l->host->node, level_name[level],
-		text);
 }
 
-static void op_log(void *ctx, int level, const char *text)
+static void op_log(void *ctx, const char *file, int level, const char *fmt, va_list ap)
 {
-	live_log(ctx, level, "%s", text);
+	(void)ctx;
+	live_log_write(file, level, fmt, ap);
 }
 
 static void op_port(void *ctx, const void *req, size_t len, const int *fds, unsigned n_fds)

@@ -39,7 +39,6 @@ struct live_options {
 	const char *device; /* the shim's node */
 	const char *group;  /* who may connect, besides root; NULL: as the umask says */
 	int ready_fd;	    /* -1: none */
-	int log_level;	    /* syslog's; greater ones are not written */
 };
 
 /* A listening socket; accepting goes on when descriptors run out (see listener.c). */
@@ -85,9 +84,10 @@ struct live {
 int live_run(const struct live_options *options, const struct sio_topology *t,
 	     const struct sio_topo_host *host, struct sio_err *reterr);
 
-/* To stderr, if the level says so: "smartiod node 8: text". */
-void live_log(struct live *l, int level, const char *fmt, ...)
+/* A line of the room that calls, if its level says so; see log.h. */
+void live_log_from(const char *file, int level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+#define live_log(l, level, ...) ((void)(l), live_log_from(__FILE__, level, __VA_ARGS__))
 
 int live_listener_init(struct live_listener *s, struct live *l, const char *path,
 		       void (*accepted)(struct live *l, int fd), struct sio_err *reterr);

@@ -13,6 +13,7 @@
 
 #include "smartiod/live/live.h"
 #include "smartiod/live/local.h"
+#include "smartiod/live/log.h"
 #include "topofile/topofile.h"
 
 #ifndef SMARTIO_VERSION
@@ -32,6 +33,7 @@ static const struct option long_options[] = {
 	{"group", required_argument, NULL, OPT_GROUP},
 	{"ready-fd", required_argument, NULL, OPT_READY_FD},
 	{"log-level", required_argument, NULL, OPT_LOG_LEVEL},
+	{"debug", required_argument, NULL, 'D'},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, 'V'},
 	{NULL, 0, NULL, 0},
@@ -53,6 +55,7 @@ static void usage(FILE *f)
 	      " if not given\n"
 	      "      --ready-fd N      write \"ready\" to descriptor N when up, then close it\n"
 	      "      --log-level N     0 (emergencies) to 7 (debugging); 6 if not given\n"
+	      "  -D, --debug R.LEVEL   the same for one room, R, such as lender.debug; may be repeated\n"
 	      "  -h, --help            this text\n"
 	      "  -V, --version         the version\n",
 	      f);
@@ -92,12 +95,31 @@ static int check_shim(struct live_options *o)
 	return -1;
 }
 
+/* Levels of rooms for daemons that others start, as smartio cluster up does: "lender.debug,dma.7". */
+static int parse_environment(void)
+{
+	const char *at = getenv("SMARTIOD_DEBUG");
+	struct sio_err err;
+	char one[64];
+
+	while (at && *at) {
+		size_t n = strcspn(at, ",");
+
+		snprintf(one, sizeof(one), "%.*s", (int)n, at);
+		if (live_log_parse(one, &err) < 0)
+			return usage_error("SMARTIOD_DEBUG", one, err.text);
+		at += n + (at[n] == ',');
+	}
+	return -1;
+}
+
 /* Return: -1 go on; else the exit status. */
 static int parse_options(int argc, char **argv, struct live_options *o)
 {
-	int c;
+	struct sio_err err;
+	int c, level;
 
-	while ((c = getopt_long(argc, argv, "t:s:n:hV", long_options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "t:s:n:D:hV", long_options, NULL)) != -1) {
 		switch (c) {
 		case 't':
 			o->topology = optarg;
@@ -121,8 +143,13 @@ static int parse_options(int argc, char **argv, struct live_options *o)
 				return usage_error("--ready-fd", optarg, "not an open descriptor");
 			break;
 		case OPT_LOG_LEVEL:
-			if (parse_number(optarg, LOG_EMERG, LOG_DEBUG, &o->log_level) < 0)
+			if (parse_number(optarg, LOG_EMERG, LOG_DEBUG, &level) < 0)
 				return usage_error("--log-level", optarg, "wanted 0 to 7");
+			live_log_level(NULL, level, &err);
+			break;
+		case 'D':
+			if (live_log_parse(optarg, &err) < 0)
+				return usage_error("--debug", optarg, err.text);
 			break;
 		case 'h':
 			usage(stdout);
@@ -174,13 +201,16 @@ static void raise_limit(void)
 
 int main(int argc, char **argv)
 {
-	struct live_options o = {.port = &live_port_emu, .ready_fd = -1, .log_level = LOG_INFO};
+	struct live_options o = {.port = &live_port_emu, .ready_fd = -1};
 	const struct sio_topo_host *host;
 	struct sio_topology *t;
 	struct sio_err err = {.code = 0};
 	int r;
 
-	r = parse_options(argc, argv, &o);
+	live_log_level(NULL, LOG_INFO, &err);
+	r = parse_environment();
+	if (r < 0)
+		r = parse_options(argc, argv, &o);
 	if (r >= 0)
 		return r;
 	raise_limit();
@@ -196,6 +226,7 @@ int main(int argc, char **argv)
 		r = 1;
 		goto done;
 	}
+	live_log_start(host->node);
 	r = live_run(&o, t, host, &err);
 	if (r < 0) {
 		fprintf(stderr, "smartiod: %s\n", err.text);

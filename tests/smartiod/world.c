@@ -223,13 +223,16 @@ static void op_fatal(void *ctx, const char *text)
 	snprintf(h->fatal_text, sizeof(h->fatal_text), "%s", text);
 }
 
-static void op_log(void *ctx, int level, const char *text)
+static void op_log(void *ctx, const char *file, int level, const char *fmt, va_list ap)
 {
 	struct world_host *h = ctx;
 
-	if (level <= h->w->log_level)
-		fprintf(stderr, "[%llu] node %u: %s\n", (unsigned long long)h->w->steps, h->node,
-			text);
+	(void)file;
+	if (level > h->w->log_level)
+		return;
+	fprintf(stderr, "[%llu] node %u: ", (unsigned long long)h->w->steps, h->node);
+	vfprintf(stderr, fmt, ap);
+	fputc('\n', stderr);
 }
 
 static const struct smartiod_ops ops = {

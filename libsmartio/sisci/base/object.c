@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "core/probe.h"
 #include "session/quick.h"
 #include "sisci/base/library.h"
 #include "smartio/uapi.h"
@@ -210,6 +211,7 @@ void sio_object_lose(struct sio_object *o)
 	if (o->lost)
 		return;
 	__atomic_store_n(&o->lost, 1, __ATOMIC_RELEASE);
+	SIO_PROBE(smartio, lost, o->kind, o->id);
 	if (sio_object_ops(o)->lost)
 		sio_object_ops(o)->lost(o);
 }

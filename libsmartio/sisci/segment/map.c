@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "core/probe.h"
 #include "core/types.h"
 #include "session/quick.h"
 #include "sisci/segment/segment.h"
@@ -105,6 +106,7 @@ static void mapping_free(struct sio_object *o)
 	struct sio_mapping *m = (void *)o;
 	struct sio_world *w = o->lib->world;
 
+	SIO_PROBE(smartio, unmap, m->pointer, m->bytes);
 	if (m->base && __atomic_load_n(&o->lib->up, __ATOMIC_ACQUIRE))
 		w->unmap(w, m->base, m->bytes);
 	drop_aside(m);
@@ -415,6 +417,7 @@ static int map_segment(struct sio_library *lib, struct sio_object *segment, uint
 	if (!m->o.ended)
 		tell_quick(m, false);
 	sio_session_unlock(lib->session);
+	SIO_PROBE(smartio, map, m->pointer, m->bytes, segment->kind == SIO_REMOTE_SEGMENT);
 	*ret = sio_object_handle(&m->o);
 	*ret_pointer = m->pointer;
 	sio_object_put(&m->o);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a daemon reaches the world through: its operations table, timers, shared interrupts. */
 #undef NDEBUG /* what the simulator asserts is part of the test */
+#include <stdio.h>
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -180,10 +181,13 @@ static void fatal(void *ctx, const char *text)
 	sim_after(0, end_later, k);
 }
 
-static void write_log(void *ctx, int level, const char *text)
+static void write_log(void *ctx, const char *file, int level, const char *fmt, va_list ap)
 {
 	struct sim_host *h = ctx;
+	char text[512];
 
+	(void)file;
+	vsnprintf(text, sizeof(text), fmt, ap);
 	sim_trace("daemon %u log %d: %s", h->node, level, text);
 }
 
