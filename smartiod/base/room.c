@@ -56,6 +56,15 @@ const struct smartiod_rows *smartiod_room_rows(const struct smartiod *d, uint32_
 	return NULL;
 }
 
+const struct smartiod_restorable *smartiod_room_restorable(const struct smartiod *d, uint32_t type)
+{
+	for (unsigned i = 0; d->rooms[i]; i++)
+		for (const struct smartiod_restorable *e = d->rooms[i]->restores; e && e->fn; e++)
+			if (e->type == type)
+				return e;
+	return NULL;
+}
+
 /* ---- start ---- */
 
 static unsigned count(const struct smartiod *d)

@@ -38,6 +38,25 @@ struct smartiod_kind_ops {
 	enum smartiod_kind kind;
 	void (*drop)(struct smartiod *d, struct smartiod_object *o);
 	bool only_here; /* only the session knows it: it is freed with it when the daemon ends */
+	/* Its library came back, and has said all. NULL: nothing is to be done. */
+	void (*restored)(struct smartiod *d, struct smartiod_object *o);
+};
+
+/* The steps in which a library that came back says what it had. */
+enum smartiod_restore_step {
+	SMARTIOD_RESTORE_OWN = 1,
+	SMARTIOD_RESTORE_ATTACHED,
+	SMARTIOD_RESTORE_ALL,
+};
+
+/* What a request had made, which is told of before @step is. */
+struct smartiod_restorable {
+	uint32_t type; /* SIO_MSG_*, SIO_EVM_* */
+	enum smartiod_restore_step step;
+	smartiod_restore_fn *fn;
+	/* It is gone: the event that its library would have got. NULL: none. */
+	void (*lost)(struct smartiod *d, struct smartiod_session *s,
+		     const struct sio_msg_restore *m);
 };
 
 /* Rows of one list: the one with the smallest key greater than @after; false: none. */
@@ -53,6 +72,7 @@ struct smartiod_room {
 	const struct smartiod_message *messages;
 	const struct smartiod_late *late;
 	const struct smartiod_kind_ops *kinds;
+	const struct smartiod_restorable *restores;
 	const struct smartiod_rows *rows;
 
 	/* Forward, before anything else. -errno: the daemon is not made. */
@@ -120,6 +140,7 @@ int smartiod_room_message(struct smartiod *d, uint32_t type, const struct smarti
 			  const void *msg, struct sio_err *reterr);
 const struct smartiod_kind_ops *smartiod_room_kind(const struct smartiod *d,
 						   enum smartiod_kind kind);
+const struct smartiod_restorable *smartiod_room_restorable(const struct smartiod *d, uint32_t type);
 const struct smartiod_rows *smartiod_room_rows(const struct smartiod *d, uint32_t kind);
 
 /* The first room starts; and when one has, the next. */

@@ -106,6 +106,13 @@ static inline uint32_t smartiod_handle(const struct smartiod_object *o)
  * replies that bring it have a seal, a MAC under a secret of the session that the port keeps with
  * its owner and no program hears: the next smartiod believes what has the right one. seal.c.
  */
+/*
+ * A library that came back says in @m that it had a thing of some kind before smartiod was started
+ * again. What it says is checked against what the port has; nothing is handed out for it.
+ */
+typedef int smartiod_restore_fn(struct smartiod *d, struct smartiod_session *s,
+				const struct sio_msg_restore *m, struct sio_err *reterr);
+
 #define SMARTIOD_COOKIE_SESSION (1ULL << 62) /* of an owner's cookie: the rest is the secret */
 uint64_t smartiod_new_secret(struct smartiod *d);
 uint64_t smartiod_seal(const struct smartiod_session *s, uint32_t type, uint32_t handle,

@@ -427,8 +427,8 @@ static const struct smartiod_request requests[] = {
 };
 
 static const struct smartiod_kind_ops kinds[] = {
-	{SMARTIOD_QUEUE, queue_drop, false},
-	{0, NULL, false},
+	{SMARTIOD_QUEUE, queue_drop, false, NULL},
+	{0, NULL, false, NULL},
 };
 
 const struct smartiod_room smartiod_room_dma = {

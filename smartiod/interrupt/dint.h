@@ -179,5 +179,7 @@ bool smartiod_dint_link_has(struct smartiod *d, uint32_t node, uint64_t grant);
 smartiod_client_fn smartiod_dint_create, smartiod_dint_remove, smartiod_dint_connect,
 	smartiod_dint_disconnect, smartiod_dint_ring_free;
 smartiod_peer_fn smartiod_peer_dint_lookup, smartiod_peer_dint_release, smartiod_peer_dint_event;
+smartiod_restore_fn smartiod_restore_dint, smartiod_restore_ring, smartiod_restore_dint_link;
+void smartiod_dint_restored(struct smartiod *d, struct smartiod_object *o);
 
 #endif

@@ -43,10 +43,42 @@ static void link_drop(struct smartiod *d, struct smartiod_object *o)
 }
 
 static const struct smartiod_kind_ops kinds[] = {
-	{SMARTIOD_DINT, dint_drop, false},
-	{SMARTIOD_DINT_LINK, link_drop, false},
-	{0, NULL, false},
+	{SMARTIOD_DINT, dint_drop, false, smartiod_dint_restored},
+	{SMARTIOD_DINT_LINK, link_drop, false, NULL},
+	{0, NULL, false, NULL},
 };
+
+/* ---- a client comes back ---- */
+
+static void tell_lost(struct smartiod *d, struct smartiod_session *s, uint32_t type,
+		      const struct sio_msg_restore *m)
+{
+	struct sio_evm_dint_ring evm = {
+		.handle = m->handle, .ring = m->number, .node = sio_to_le32(d->node)};
+
+	smartiod_event(d, s, type, &evm, sizeof(evm), NULL, 0);
+}
+
+static void dint_lost(struct smartiod *d, struct smartiod_session *s,
+		      const struct sio_msg_restore *m)
+{
+	tell_lost(d, s, SIO_EVM_DINT_LOST, m);
+}
+
+static void ring_lost(struct smartiod *d, struct smartiod_session *s,
+		      const struct sio_msg_restore *m)
+{
+	tell_lost(d, s, SIO_EVM_DINT_RING_END, m);
+}
+
+static const struct smartiod_restorable restores[] = {
+	{SIO_MSG_DINT_CREATE, SMARTIOD_RESTORE_OWN, smartiod_restore_dint, dint_lost},
+	{SIO_EVM_DINT_RING, SMARTIOD_RESTORE_OWN, smartiod_restore_ring, ring_lost},
+	{SIO_MSG_DINT_CONNECT, SMARTIOD_RESTORE_ALL, smartiod_restore_dint_link, dint_lost},
+	{0, 0, NULL, NULL},
+};
+
+/* ---- listings, losses ---- */
 
 static bool dint_row(struct smartiod *d, uint64_t after, struct sio_wire_row *ret)
 {
@@ -85,6 +117,7 @@ const struct smartiod_room smartiod_room_interrupt = {
 	.messages = messages,
 	.late = late,
 	.kinds = kinds,
+	.restores = restores,
 	.rows = rows,
 	.free_all = smartiod_dint_free_all,
 	.imports_lost = imports_lost,

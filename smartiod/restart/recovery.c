@@ -12,8 +12,7 @@
 #include "smartiod/restart/restore.h"
 #include "wire/check.h"
 
-enum { STEP_OWN = 1, STEP_ATTACHED, STEP_ALL };
-_Static_assert(STEP_ALL == SIO_RESTORE_STEPS, "the last step");
+_Static_assert(SMARTIOD_RESTORE_ALL == SIO_RESTORE_STEPS, "the last step");
 
 /* ---- who is awaited ---- */
 
@@ -64,15 +63,32 @@ static bool all_at(struct smartiod *d, unsigned step)
 
 /* ---- the steps ---- */
 
+/* All is said: libraries hear what they missed, and what nobody claimed goes. */
+static void finish(struct smartiod *d, struct smartiod_session *s)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&s->objects, key))) {
+		struct smartiod_object *o = SMARTIOD_OF(n, struct smartiod_object, by_handle);
+		const struct smartiod_kind_ops *ops = smartiod_room_kind(d, o->kind);
+
+		key = n->key;
+		if (ops && ops->restored)
+			ops->restored(d, o);
+	}
+	smartiod_leftovers_give_back(d, s->owner);
+}
+
 static void step_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct smartiod_session *s = op->session;
 
 	if (!a->error) {
 		s->step_op = NULL;
-		if (s->step == STEP_ALL) {
+		if (s->step == SMARTIOD_RESTORE_ALL) {
 			smartiod_restore_finish_devices(d, s);
-			smartiod_restore_finish_base(d, s);
+			finish(d, s);
 			forget(d, s->owner);
 			s->state = SMARTIOD_OPEN;
 		}
@@ -97,7 +113,7 @@ static void resume_sessions(struct smartiod *d, unsigned step)
 
 static void resume_all(struct smartiod *d)
 {
-	for (unsigned step = STEP_OWN; step <= STEP_ALL; step++)
+	for (unsigned step = SMARTIOD_RESTORE_OWN; step <= SMARTIOD_RESTORE_ALL; step++)
 		resume_sessions(d, step);
 }
 
@@ -164,10 +180,10 @@ static void check(struct smartiod *d)
 		resume_all(d);
 		return;
 	}
-	for (unsigned step = STEP_OWN; step < STEP_ALL; step++)
+	for (unsigned step = SMARTIOD_RESTORE_OWN; step < SMARTIOD_RESTORE_ALL; step++)
 		if (all_at(d, step))
 			resume_sessions(d, step);
-	if (all_at(d, STEP_ALL))
+	if (all_at(d, SMARTIOD_RESTORE_ALL))
 		smartiod_op_resume(d, grace);
 }
 
@@ -308,7 +324,7 @@ int smartiod_restore_step(struct smartiod *d, struct smartiod_session *s, const 
 	unsigned step = sio_from_le32(m->step);
 	struct smartiod_op *op;
 
-	if (s->step_op || step != s->step + 1 || step > STEP_ALL)
+	if (s->step_op || step != s->step + 1 || step > SMARTIOD_RESTORE_ALL)
 		return sio_fail(reterr, -EINVAL, "step %u after step %u", step, s->step);
 	if (keep_handle(s, sio_from_le32(m->last_handle), reterr) < 0)
 		return reterr->code;
@@ -321,26 +337,6 @@ int smartiod_restore_step(struct smartiod *d, struct smartiod_session *s, const 
 	check(d);
 	return 0;
 }
-
-static const struct {
-	uint32_t type;
-	unsigned step; /* before which it is said */
-	smartiod_restore_fn *fn;
-} kinds[] = {
-	{SIO_MSG_SEG_CREATE, STEP_OWN, smartiod_restore_segment},
-	{SIO_MSG_DINT_CREATE, STEP_OWN, smartiod_restore_dint},
-	{SIO_EVM_DINT_RING, STEP_OWN, smartiod_restore_ring},
-	{SIO_MSG_DEV_BORROW, STEP_OWN, smartiod_restore_borrow},
-	{SIO_MSG_DEV_SEG_CREATE, STEP_OWN, smartiod_restore_dev_seg},
-	{SIO_MSG_SEG_ATTACH, STEP_ATTACHED, smartiod_restore_attachment},
-	{SIO_MSG_SEG_CONNECT, STEP_ALL, smartiod_restore_connection},
-	{SIO_MSG_DEV_SEG_CONNECT, STEP_ALL, smartiod_restore_dev_connection},
-	{SIO_MSG_SEG_MAP, STEP_ALL, smartiod_restore_map},
-	{SIO_MSG_DINT_CONNECT, STEP_ALL, smartiod_restore_dint_link},
-	{SIO_MSG_DMA_MAP, STEP_ALL, smartiod_restore_dma_map},
-	{SIO_MSG_DEV_VECTOR, STEP_ALL, smartiod_restore_vector},
-	{SIO_MSG_DEV_HOLD, STEP_ALL, smartiod_restore_hold},
-};
 
 /* What was asked for must be well formed in itself. */
 static int check_request(const struct sio_msg_restore *m, uint32_t type, struct sio_err *reterr)
@@ -363,80 +359,33 @@ static int check_request(const struct sio_msg_restore *m, uint32_t type, struct 
 	return rc;
 }
 
-void smartiod_restore_tell_lost(struct smartiod *d, struct smartiod_session *s, uint32_t type,
-				sio_le32 handle)
-{
-	struct sio_evm_segment evm = {.handle = handle,
-				      .reason = sio_to_le32(SCI_CB_LOST),
-				      .node = sio_to_le32(d->node),
-				      .loss = sio_to_le32(SIO_LOSS_LOST)};
-
-	smartiod_event(d, s, type, &evm, sizeof(evm), NULL, 0);
-}
-
-/* It cannot be restored: the event that its library would have got. */
-static void tell_lost(struct smartiod *d, struct smartiod_session *s, uint32_t type,
-		      const struct sio_msg_restore *m)
-{
-	struct sio_evm_dint_ring ring = {
-		.handle = m->handle, .ring = m->number, .node = sio_to_le32(d->node)};
-	struct sio_evm_device device = {.handle = m->handle,
-					.event = sio_to_le32(SIO_DEVICE_EV_LOST)};
-	const struct sio_msg_seg_map *map = (const void *)m->request;
-
-	switch (type) {
-	case SIO_MSG_SEG_CREATE:
-	case SIO_MSG_SEG_ATTACH:
-		smartiod_restore_tell_lost(d, s, SIO_EVM_SEGMENT_LOCAL, m->handle);
-		return;
-	case SIO_MSG_SEG_CONNECT:
-	case SIO_MSG_DEV_SEG_CONNECT:
-		smartiod_restore_tell_lost(d, s, SIO_EVM_SEGMENT_REMOTE, m->handle);
-		return;
-	case SIO_MSG_SEG_MAP:
-		smartiod_restore_tell_lost(d, s, SIO_EVM_SEGMENT_REMOTE, map->handle);
-		return;
-	case SIO_MSG_DINT_CREATE:
-	case SIO_MSG_DINT_CONNECT:
-		smartiod_event(d, s, SIO_EVM_DINT_LOST, &ring, sizeof(ring), NULL, 0);
-		return;
-	case SIO_EVM_DINT_RING:
-		smartiod_event(d, s, SIO_EVM_DINT_RING_END, &ring, sizeof(ring), NULL, 0);
-		return;
-	case SIO_MSG_DEV_BORROW:
-		smartiod_event(d, s, SIO_EVM_DEVICE, &device, sizeof(device), NULL, 0);
-		return;
-	}
-}
-
 int smartiod_restore(struct smartiod *d, struct smartiod_session *s, const void *msg,
 		     struct sio_err *reterr)
 {
 	const struct sio_msg_restore *m = msg;
 	uint32_t type = sio_from_le32(m->type), handle = sio_from_le32(m->handle);
-	size_t i = 0;
+	const struct smartiod_restorable *r = smartiod_room_restorable(d, type);
 	int rc = check_request(m, type, reterr);
 
 	if (rc < 0)
 		return rc;
-	while (i < sizeof(kinds) / sizeof(kinds[0]) && kinds[i].type != type)
-		i++;
-	if (i == sizeof(kinds) / sizeof(kinds[0]))
+	if (!r)
 		return sio_fail(reterr, -EINVAL, "what request %" PRIu32 " made is not restored",
 				type);
-	if (s->step_op || kinds[i].step != s->step + 1)
+	if (s->step_op || r->step != s->step + 1)
 		return sio_fail(reterr, -EINVAL, "what request %" PRIu32 " made is told in step %u",
-				type, kinds[i].step);
+				type, r->step);
 	rc = keep_handle(s, handle, reterr);
 	if (rc < 0)
 		return rc;
 	s->forced = handle;
-	rc = kinds[i].fn(d, s, m, reterr);
+	rc = r->fn(d, s, m, reterr);
 	s->forced = 0;
 	if (rc < 0) {
 		smartiod_log(d, SMARTIOD_INFO, "pid %u: what request %" PRIu32 " made is lost: %s",
 			     s->pid, type, reterr->text);
-		tell_lost(d, s, type, m);
+		if (r->lost)
+			r->lost(d, s, m);
 		return sio_fail(reterr, -ENOENT, "it is gone");
 	}
 	further(d);
@@ -455,6 +404,7 @@ static const struct smartiod_request requests[] = {
 const struct smartiod_room smartiod_room_restart = {
 	.name = "restart",
 	.requests = requests,
+	.restores = smartiod_restores,
 	.start = smartiod_adopt_start,
 	.free_all = smartiod_recovery_free,
 	.owner_gone = smartiod_recovery_gone,

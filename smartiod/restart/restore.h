@@ -13,6 +13,7 @@
 #define SMARTIOD_RESTORE_H
 
 #include "smartiod/base/leftover.h"
+#include "smartiod/base/room.h"
 #include "smartiod/base/session.h"
 #include "smartiod/borrower/borrow.h"
 #include "smartiod/lender/lend.h"
@@ -51,43 +52,11 @@ void smartiod_recovery_gone(struct smartiod *d, uint64_t owner);
 void smartiod_recovery_free(struct smartiod *d);
 smartiod_client_fn smartiod_restore_step, smartiod_restore;
 void smartiod_adopt_start(struct smartiod *d);
-/* A segment or connection that it had is lost: the event @type. */
-void smartiod_restore_tell_lost(struct smartiod *d, struct smartiod_session *s, uint32_t type,
-				sio_le32 handle);
 
-/* ---- restore_base.c, restore_share.c, restore_device.c: one thing of each kind ---- */
+/* ---- restore_device.c ---- */
 
-typedef int smartiod_restore_fn(struct smartiod *d, struct smartiod_session *s,
-				const struct sio_msg_restore *m, struct sio_err *reterr);
-smartiod_restore_fn smartiod_restore_segment, smartiod_restore_attachment,
-	smartiod_restore_connection, smartiod_restore_map, smartiod_restore_dint,
-	smartiod_restore_ring, smartiod_restore_dint_link, smartiod_restore_borrow,
-	smartiod_restore_dev_seg, smartiod_restore_dev_connection, smartiod_restore_bar_map,
-	smartiod_restore_dma_map, smartiod_restore_vector, smartiod_restore_hold;
-/* All is said: what nobody claimed goes, and the library hears what it missed. */
-void smartiod_restore_finish_base(struct smartiod *d, struct smartiod_session *s);
+extern const struct smartiod_restorable smartiod_restores[];
+/* All is said of what has both ends of a borrow here: what nobody claimed goes. */
 void smartiod_restore_finish_devices(struct smartiod *d, struct smartiod_session *s);
-/* The segment that lies in the port's memory @mem; NULL with *reterr ENOENT. */
-struct smartiod_segment *smartiod_segment_by_mem(struct smartiod *d, uint64_t mem,
-						 struct sio_err *reterr);
-/*
- * Nobody has a handle of the segment in memory @mem, and who tells of it was connected to it: it
- * was removed, and is kept again (segment_life.h). NULL with *reterr.
- */
-struct smartiod_segment *smartiod_restore_kept(struct smartiod *d, uint64_t mem, uint32_t id,
-					       struct sio_err *reterr);
-/*
- * Nobody claimed this memory, and devices reach it: it ends when none does any more, as its owner's
- * end is far, or there is no owner. Takes @l. false: none does, or no memory for that.
- */
-bool smartiod_restore_end_mapped(struct smartiod *d, struct smartiod_leftover *l);
-/*
- * @number is that of a segment with memory: an empty one of somebody who says that he had it gives
- * way.
- */
-void smartiod_restore_take_number(struct smartiod *d, uint32_t number);
-/* What @m says of a segment's state. */
-void smartiod_restore_state(struct smartiod *d, struct smartiod_segment *seg,
-			    const struct sio_msg_restore *m);
 
 #endif

@@ -4,7 +4,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "smartiod/base/room.h"
 #include "smartiod/restart/restore.h"
+#include "smartiod/segment/restore.h"
 
 /* ---- borrows ---- */
 
@@ -24,8 +26,8 @@ static struct smartiod_loan *loan_of(struct smartiod *d, const struct smartiod_b
 	return NULL;
 }
 
-int smartiod_restore_borrow(struct smartiod *d, struct smartiod_session *s,
-			    const struct sio_msg_restore *m, struct sio_err *reterr)
+static int restore_borrow(struct smartiod *d, struct smartiod_session *s,
+			  const struct sio_msg_restore *m, struct sio_err *reterr)
 {
 	const struct sio_msg_dev_borrow *r = (const void *)m->request;
 	struct smartiod_device *dev = smartiod_device_ours(d, sio_from_le32(r->fdid), reterr);
@@ -51,8 +53,8 @@ int smartiod_restore_borrow(struct smartiod *d, struct smartiod_session *s,
 	return 0;
 }
 
-int smartiod_restore_dev_seg(struct smartiod *d, struct smartiod_session *s,
-			     const struct sio_msg_restore *m, struct sio_err *reterr)
+static int restore_dev_seg(struct smartiod *d, struct smartiod_session *s,
+			   const struct sio_msg_restore *m, struct sio_err *reterr)
 {
 	const struct sio_msg_dev_seg_create *r = (const void *)m->request;
 	struct smartiod_borrow *b = smartiod_borrow_get(s, sio_from_le32(r->device), reterr);
@@ -85,8 +87,8 @@ static struct smartiod_bar_piece piece_again(const struct smartiod_view *v)
 					   .fd = -1};
 }
 
-int smartiod_restore_bar_map(struct smartiod *d, struct smartiod_session *s,
-			     const struct sio_msg_restore *m, struct sio_err *reterr)
+static int restore_bar_map(struct smartiod *d, struct smartiod_session *s,
+			   const struct sio_msg_restore *m, struct sio_err *reterr)
 {
 	const struct sio_msg_seg_map *r = (const void *)m->request;
 	struct smartiod_connection *c =
@@ -125,6 +127,50 @@ int smartiod_restore_bar_map(struct smartiod *d, struct smartiod_session *s,
 	return 0;
 }
 
+static int restore_dev_connection(struct smartiod *d, struct smartiod_session *s,
+				  const struct sio_msg_restore *m, struct sio_err *reterr)
+{
+	const struct sio_msg_dev_seg_connect *r = (const void *)m->request;
+	struct smartiod_borrow *b = smartiod_borrow_get(s, sio_from_le32(r->device), reterr);
+	const struct smartiod_dev_seg *ds;
+	struct smartiod_segment *seg;
+
+	if (!b)
+		return reterr->code;
+	if (sio_from_le32(r->memtype) == SCI_MEMTYPE_BAR)
+		return smartiod_connect_bar(d, s, b, sio_from_le32(r->segment_id), reterr)
+			       ? 0
+			       : reterr->code;
+	if (smartiod_seal_check(s, m, SIO_MSG_SEG_CONNECT, 0, 0, reterr) < 0)
+		return reterr->code;
+	seg = smartiod_segment_by_mem(d, sio_from_le64(m->key), reterr);
+	if (!seg)
+		return reterr->code;
+	ds = b->device->lent->segs;
+	while (ds && ds->segment != seg)
+		ds = ds->next;
+	if (!ds || (ds->private_to && ds->private_to != b->id))
+		return sio_fail(reterr, -EACCES,
+				"it is no device segment that this borrow can have");
+	return smartiod_restore_connect(d, s, seg, 0, m, reterr);
+}
+
+static int restore_map(struct smartiod *d, struct smartiod_session *s,
+		       const struct sio_msg_restore *m, struct sio_err *reterr)
+{
+	const struct sio_msg_seg_map *r = (const void *)m->request;
+	struct smartiod_connection *c =
+		smartiod_object_get(s, sio_from_le32(r->handle), SMARTIOD_CONNECTION, reterr);
+
+	if (!c)
+		return reterr->code;
+	if (c->lost)
+		return sio_fail(reterr, -ECONNRESET, "the connection is lost");
+	if (c->route == SMARTIOD_BAR)
+		return restore_bar_map(d, s, m, reterr);
+	return smartiod_map_new(s, c, reterr) ? 0 : reterr->code;
+}
+
 /* The memory of the segment or connection that was mapped; 0: it is gone, with *reterr. */
 static uint64_t memory_of(struct smartiod_session *s, const struct sio_msg_dma_map *r,
 			  struct smartiod_segment **ret, struct smartiod_connection **ret_c,
@@ -146,8 +192,8 @@ static uint64_t memory_of(struct smartiod_session *s, const struct sio_msg_dma_m
 	return seg ? seg->mem : 0;
 }
 
-int smartiod_restore_dma_map(struct smartiod *d, struct smartiod_session *s,
-			     const struct sio_msg_restore *m, struct sio_err *reterr)
+static int restore_dma_map(struct smartiod *d, struct smartiod_session *s,
+			   const struct sio_msg_restore *m, struct sio_err *reterr)
 {
 	const struct sio_msg_dma_map *r = (const void *)m->request;
 	struct smartiod_borrow *b = smartiod_borrow_get(s, sio_from_le32(r->device), reterr);
@@ -184,8 +230,8 @@ int smartiod_restore_dma_map(struct smartiod *d, struct smartiod_session *s,
 
 /* ---- vectors, holds ---- */
 
-int smartiod_restore_vector(struct smartiod *d, struct smartiod_session *s,
-			    const struct sio_msg_restore *m, struct sio_err *reterr)
+static int restore_vector(struct smartiod *d, struct smartiod_session *s,
+			  const struct sio_msg_restore *m, struct sio_err *reterr)
 {
 	const struct sio_msg_dev_vector *r = (const void *)m->request;
 	struct smartiod_borrow *b = smartiod_borrow_get(s, sio_from_le32(r->device), reterr);
@@ -196,8 +242,8 @@ int smartiod_restore_vector(struct smartiod *d, struct smartiod_session *s,
 	return smartiod_vector_again(d, l, sio_from_le32(m->number), reterr);
 }
 
-int smartiod_restore_hold(struct smartiod *d, struct smartiod_session *s,
-			  const struct sio_msg_restore *m, struct sio_err *reterr)
+static int restore_hold(struct smartiod *d, struct smartiod_session *s,
+			const struct sio_msg_restore *m, struct sio_err *reterr)
 {
 	const struct sio_msg_dev_hold *r = (const void *)m->request;
 	struct smartiod_borrow *b = smartiod_borrow_get(s, sio_from_le32(r->device), reterr);
@@ -259,3 +305,38 @@ void smartiod_restore_finish_devices(struct smartiod *d, struct smartiod_session
 			finish_loan(d, l);
 	}
 }
+
+/* ---- the table: what has both ends of a borrow at this host, and so is no one room's ---- */
+
+static void borrow_lost(struct smartiod *d, struct smartiod_session *s,
+			const struct sio_msg_restore *m)
+{
+	struct sio_evm_device evm = {.handle = m->handle, .event = sio_to_le32(SIO_DEVICE_EV_LOST)};
+
+	smartiod_event(d, s, SIO_EVM_DEVICE, &evm, sizeof(evm), NULL, 0);
+}
+
+static void connection_lost(struct smartiod *d, struct smartiod_session *s,
+			    const struct sio_msg_restore *m)
+{
+	smartiod_restore_tell_lost(d, s, SIO_EVM_SEGMENT_REMOTE, m->handle);
+}
+
+static void map_lost(struct smartiod *d, struct smartiod_session *s,
+		     const struct sio_msg_restore *m)
+{
+	const struct sio_msg_seg_map *map = (const void *)m->request;
+
+	smartiod_restore_tell_lost(d, s, SIO_EVM_SEGMENT_REMOTE, map->handle);
+}
+
+const struct smartiod_restorable smartiod_restores[] = {
+	{SIO_MSG_DEV_BORROW, SMARTIOD_RESTORE_OWN, restore_borrow, borrow_lost},
+	{SIO_MSG_DEV_SEG_CREATE, SMARTIOD_RESTORE_OWN, restore_dev_seg, NULL},
+	{SIO_MSG_DEV_SEG_CONNECT, SMARTIOD_RESTORE_ALL, restore_dev_connection, connection_lost},
+	{SIO_MSG_SEG_MAP, SMARTIOD_RESTORE_ALL, restore_map, map_lost},
+	{SIO_MSG_DMA_MAP, SMARTIOD_RESTORE_ALL, restore_dma_map, NULL},
+	{SIO_MSG_DEV_VECTOR, SMARTIOD_RESTORE_ALL, restore_vector, NULL},
+	{SIO_MSG_DEV_HOLD, SMARTIOD_RESTORE_ALL, restore_hold, NULL},
+	{0, 0, NULL, NULL},
+};

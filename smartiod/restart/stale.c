@@ -26,6 +26,36 @@ static void tell_port(struct smartiod *d, const struct smartiod_leftover *l)
 	}
 }
 
+static bool is_mapped(struct smartiod *d, uint64_t mem)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->dmas, key))) {
+		key = n->key;
+		if (SMARTIOD_OF(n, struct smartiod_dma, by_id)->target == mem)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Nobody claimed this memory, and devices reach it: it ends when none does any more, as its owner's
+ * end is far, or there is no owner. Takes @l. false: none does, or no memory for that.
+ */
+static bool end_mapped(struct smartiod *d, struct smartiod_leftover *l)
+{
+	struct smartiod_segment *seg;
+	struct sio_err err;
+
+	if (!is_mapped(d, l->by_id.key) ||
+	    smartiod_segment_new(d, NULL, l->owner, false, 0, l->length, &seg, &err) < 0)
+		return false;
+	smartiod_segment_take_leftover(d, seg, l);
+	smartiod_segment_end(d, seg, SCI_CB_LOST, false);
+	return true;
+}
+
 static void drop(struct smartiod *d, uint64_t owner, bool give_back)
 {
 	struct smartiod_leftover *l, *next;
@@ -34,7 +64,7 @@ static void drop(struct smartiod *d, uint64_t owner, bool give_back)
 		next = smartiod_leftover_after(d, l->by_id.key);
 		if (l->owner != owner)
 			continue;
-		if (give_back && l->kind == SIO_KIND_MEM && smartiod_restore_end_mapped(d, l))
+		if (give_back && l->kind == SIO_KIND_MEM && end_mapped(d, l))
 			continue;
 		if (give_back)
 			tell_port(d, l);

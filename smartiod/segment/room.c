@@ -6,6 +6,7 @@
 #include "smartiod/segment/connection.h"
 #include "smartiod/segment/grant.h"
 #include "smartiod/segment/requests.h"
+#include "smartiod/segment/restore.h"
 
 static const struct smartiod_request requests[] = {
 	{SIO_MSG_SEG_CREATE, true, smartiod_seg_create},
@@ -88,11 +89,32 @@ static void connection_drop(struct smartiod *d, struct smartiod_object *o)
 }
 
 static const struct smartiod_kind_ops kinds[] = {
-	{SMARTIOD_ATTACHMENT, smartiod_attachment_drop, true},
-	{SMARTIOD_SEGMENT, segment_drop, false},
-	{SMARTIOD_MAP, map_drop, true},
-	{SMARTIOD_CONNECTION, connection_drop, false},
-	{0, NULL, false},
+	{SMARTIOD_ATTACHMENT, smartiod_attachment_drop, true, NULL},
+	{SMARTIOD_SEGMENT, segment_drop, false, smartiod_segment_restored},
+	{SMARTIOD_MAP, map_drop, true, NULL},
+	{SMARTIOD_CONNECTION, connection_drop, false, NULL},
+	{0, NULL, false, NULL},
+};
+
+/* ---- a client comes back ---- */
+
+static void local_lost(struct smartiod *d, struct smartiod_session *s,
+		       const struct sio_msg_restore *m)
+{
+	smartiod_restore_tell_lost(d, s, SIO_EVM_SEGMENT_LOCAL, m->handle);
+}
+
+static void remote_lost(struct smartiod *d, struct smartiod_session *s,
+			const struct sio_msg_restore *m)
+{
+	smartiod_restore_tell_lost(d, s, SIO_EVM_SEGMENT_REMOTE, m->handle);
+}
+
+static const struct smartiod_restorable restores[] = {
+	{SIO_MSG_SEG_CREATE, SMARTIOD_RESTORE_OWN, smartiod_restore_segment, local_lost},
+	{SIO_MSG_SEG_ATTACH, SMARTIOD_RESTORE_ATTACHED, smartiod_restore_attachment, local_lost},
+	{SIO_MSG_SEG_CONNECT, SMARTIOD_RESTORE_ALL, smartiod_restore_connection, remote_lost},
+	{0, 0, NULL, NULL},
 };
 
 /* ---- listings ---- */
@@ -196,6 +218,7 @@ const struct smartiod_room smartiod_room_segment = {
 	.messages = messages,
 	.late = late,
 	.kinds = kinds,
+	.restores = restores,
 	.rows = rows,
 	.free_all = free_all,
 	.peer_ready = smartiod_adrift_ask,

@@ -7,7 +7,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "smartiod/restart/restore.h"
+#include "smartiod/base/leftover.h"
+#include "smartiod/base/room.h"
+#include "smartiod/segment/connection.h"
+#include "smartiod/segment/restore.h"
 
 /*
  * May who attached to it restore it? *ret_maker: who is to have it. If the port was given it,
@@ -69,7 +72,7 @@ static struct smartiod_segment *let_go(struct smartiod *d, const struct sio_msg_
 		return NULL;
 	smartiod_restore_state(d, seg, m);
 	seg->shared = true;
-	smartiod_dma_claim(d, seg);
+	smartiod_segment_mapped(d, seg);
 	return seg;
 }
 
@@ -80,7 +83,7 @@ struct smartiod_segment *smartiod_restore_kept(struct smartiod *d, uint64_t mem,
 
 	if (seg) {
 		smartiod_segment_leave(d, seg, SMARTIOD_SEGMENT_KEEP);
-		smartiod_dma_claim(d, seg);
+		smartiod_segment_mapped(d, seg);
 	}
 	return seg;
 }
@@ -113,30 +116,4 @@ int smartiod_restore_attachment(struct smartiod *d, struct smartiod_session *s,
 	a->next = seg->attachments;
 	seg->attachments = a;
 	return 0;
-}
-
-static bool is_mapped(struct smartiod *d, uint64_t mem)
-{
-	struct smartiod_tree_node *n;
-	uint64_t key = 0;
-
-	while ((n = smartiod_tree_after(&d->dmas, key))) {
-		key = n->key;
-		if (SMARTIOD_OF(n, struct smartiod_dma, by_id)->target == mem)
-			return true;
-	}
-	return false;
-}
-
-bool smartiod_restore_end_mapped(struct smartiod *d, struct smartiod_leftover *l)
-{
-	struct smartiod_segment *seg;
-	struct sio_err err;
-
-	if (!is_mapped(d, l->by_id.key) ||
-	    smartiod_segment_new(d, NULL, l->owner, false, 0, l->length, &seg, &err) < 0)
-		return false;
-	smartiod_segment_take_leftover(d, seg, l);
-	smartiod_segment_end(d, seg, SCI_CB_LOST, false);
-	return true;
 }

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a library had before smartiod was started again: interrupts, rings, connections to them. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "smartiod/base/leftover.h"
+#include "smartiod/interrupt/dint.h"
+#include "wire/ring.h"
+
+/* The hub of a number: there, or what is left of it. */
+static struct smartiod_dint *find_hub(struct smartiod *d, uint32_t adapter, uint32_t number,
+				      uint64_t irq, struct sio_err *reterr)
+{
+	struct smartiod_dint *there = smartiod_dint_at(d, true, adapter, number);
+	struct smartiod_leftover *l;
+
+	if (there && there->is_hub && there->irq == irq)
+		return there;
+	if (there) {
+		sio_fail(reterr, -EEXIST, "interrupt %u is another's", number);
+		return NULL;
+	}
+	l = smartiod_leftover_get(d, SIO_KIND_IRQ, 0, irq, reterr);
+	if (!l)
+		return NULL;
+	if (l->fd[0] < 0 || l->fd[1] < 0) {
+		sio_fail(reterr, -EMFILE, "its descriptors could not be had again");
+		return NULL;
+	}
+	there = smartiod_hub_again(d, adapter, number, irq, smartiod_leftover_take_fd(l, 0),
+				   smartiod_leftover_take_fd(l, 1), reterr);
+	smartiod_leftover_done(d, l);
+	return there;
+}
+
+static int check_dint(struct smartiod *d, const struct sio_msg_dint_create *r, uint32_t number,
+		      struct sio_err *reterr)
+{
+	uint32_t flags = sio_from_le32(r->flags), adapter = sio_from_le32(r->adapter);
+	bool plain = flags & SIO_DINT_PLAIN;
+
+	if (smartiod_dint_check_adapter(d, plain, adapter, reterr) < 0)
+		return reterr->code;
+	if (!(flags & SCI_FLAG_SHARED_INT) && smartiod_dint_at(d, plain, adapter, number))
+		return sio_fail(reterr, -EEXIST, "number %u is taken", number);
+	return 0;
+}
+
+int smartiod_restore_dint(struct smartiod *d, struct smartiod_session *s,
+			  const struct sio_msg_restore *m, struct sio_err *reterr)
+{
+	const struct sio_msg_dint_create *r = (const void *)m->request;
+	uint32_t flags = sio_from_le32(r->flags), number = sio_from_le32(m->number);
+	uint32_t adapter = sio_from_le32(r->adapter);
+	bool shared = flags & SCI_FLAG_SHARED_INT && flags & SIO_DINT_PLAIN;
+	struct smartiod_dint *dint, *hub = NULL;
+	struct smartiod_leftover *l;
+	int rc = smartiod_seal_check(
+		s, m, SIO_MSG_DINT_CREATE,
+		smartiod_dint_seal_number(flags & SIO_DINT_PLAIN, adapter, number),
+		sio_from_le64(m->extra), reterr);
+
+	if (rc == 0)
+		rc = check_dint(d, r, number, reterr);
+	if (rc < 0)
+		return rc;
+	if (shared != (sio_from_le64(m->extra) != 0))
+		return sio_fail(reterr, -EINVAL, "interrupt %u was not shared like that", number);
+	l = smartiod_leftover_get(d, SIO_KIND_IRQ, s->owner, sio_from_le64(m->key), reterr);
+	if (!l)
+		return reterr->code;
+	if (l->fd[1] < 0)
+		return sio_fail(reterr, -EMFILE, "its descriptor could not be had again");
+	if (shared) {
+		hub = find_hub(d, adapter, number, sio_from_le64(m->extra), reterr);
+		if (!hub)
+			return reterr->code;
+	}
+	dint = smartiod_dint_new(d, s, r, number, reterr);
+	if (!dint) {
+		if (hub && !hub->members)
+			smartiod_dint_end(d, hub, false);
+		return reterr->code;
+	}
+	dint->irq = l->by_id.key;
+	dint->trigger_fd = smartiod_leftover_take_fd(l, 1);
+	dint->ready = true;
+	smartiod_leftover_done(d, l);
+	if (shared)
+		smartiod_hub_join(hub, dint);
+	else
+		smartiod_dint_publish(d, dint);
+	return 0;
+}
+
+int smartiod_restore_ring(struct smartiod *d, struct smartiod_session *s,
+			  const struct sio_msg_restore *m, struct sio_err *reterr)
+{
+	struct smartiod_dint *dint =
+		smartiod_object_get(s, sio_from_le32(m->handle), SMARTIOD_DINT, reterr);
+	struct smartiod_leftover *l;
+	struct smartiod_ring *ring;
+
+	if (!dint)
+		return reterr->code;
+	l = smartiod_leftover_get(d, SIO_KIND_MEM, s->owner, sio_from_le64(m->key), reterr);
+	if (!l)
+		return reterr->code;
+	if (dint->plain || l->length < SIO_RING_TOTAL)
+		return sio_fail(reterr, -EINVAL, "that is no ring");
+	ring = smartiod_ring_again(d, dint, l->by_id.key, sio_from_le32(m->number), reterr);
+	if (!ring)
+		return reterr->code;
+	ring->ended = sio_from_le32(m->flags) & SIO_RESTORE_ENDED;
+	smartiod_leftover_done(d, l);
+	return 0;
+}
+
+/* Nobody's yet: with this memory, of this interrupt. */
+static struct smartiod_ring *find_ring(struct smartiod_dint *dint, uint64_t mem)
+{
+	struct smartiod_ring *ring = dint->rings;
+
+	while (ring && (ring->mem != mem || ring->link || ring->ended))
+		ring = ring->next;
+	return ring;
+}
+
+int smartiod_restore_dint_link(struct smartiod *d, struct smartiod_session *s,
+			       const struct sio_msg_restore *m, struct sio_err *reterr)
+{
+	const struct sio_msg_dint_connect *r = (const void *)m->request;
+	uint32_t flags = sio_from_le32(r->flags), number = sio_from_le32(r->number);
+	uint64_t key = sio_from_le64(m->key);
+	bool plain = flags & SIO_DINT_PLAIN;
+	struct smartiod_dint_link *link;
+	struct smartiod_ring *ring = NULL;
+	struct smartiod_dint *dint = NULL;
+
+	if (smartiod_seal_check(s, m, SIO_MSG_DINT_CONNECT,
+				smartiod_dint_seal_number(plain, sio_from_le32(r->adapter), number),
+				0, reterr) < 0)
+		return reterr->code;
+	if (sio_from_le32(r->node) == d->node)
+		dint = smartiod_dint_find(d, flags, sio_from_le32(r->adapter), number);
+	/* Another may have the number: it triggers what was there. 0: of a smartiod of old. */
+	if (dint && plain && key && dint->irq != key)
+		dint = NULL;
+	if (dint && !plain)
+		ring = find_ring(dint, key);
+	if (!dint || (!plain && !ring))
+		return sio_fail(reterr, -ENOENT, "%s %u is gone", smartiod_dint_word(plain),
+				number);
+	link = smartiod_dint_link_new(d, s, d->node, plain, reterr);
+	if (!link)
+		return reterr->code;
+	link->number = number;
+	link->adapter = sio_from_le32(r->adapter);
+	link->connecting = false;
+	if (plain)
+		ring = smartiod_ring_plain(d, dint, link->id, reterr);
+	if (!ring) {
+		smartiod_dint_link_close(d, link);
+		return reterr->code;
+	}
+	ring->link = link->id;
+	link->ring_uid = ring->uid;
+	return 0;
+}
+
+/* All is said of @o, an interrupt: rings whose senders nobody told of end. */
+void smartiod_dint_restored(struct smartiod *d, struct smartiod_object *o)
+{
+	struct smartiod_dint *dint = (struct smartiod_dint *)o;
+	struct smartiod_ring *ring, *next;
+
+	for (ring = dint->rings; ring; ring = next) {
+		next = ring->next;
+		if (!ring->link && !ring->ended)
+			smartiod_ring_end(d, ring);
+	}
+}
