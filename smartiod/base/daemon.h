@@ -2,7 +2,7 @@
 /*
  * smartiod as a step machine: every function below is one event; the daemon answers through its
  * operations table. It owns no thread, clock, socket or random number, never waits, and sees
- * descriptors as numbers to pass on or close. smartiod/live/main.c gives it the live world
+ * descriptors as numbers to pass on or close. smartiod/main.c gives it the live world
  * (sd-event), the simulator another one. One thread at a time: no operation calls back into the
  * daemon before it has returned. Messages and events lie at addresses that are multiples of 8.
  */

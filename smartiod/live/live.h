@@ -30,8 +30,7 @@ struct live_port {
 	/* Also when open() failed or was not called. */
 	void (*close)(struct live *l);
 };
-extern const struct live_port live_port_emu;  /* the machine room's socket */
-extern const struct live_port live_port_shim; /* smartio.ko's device node */
+extern const struct live_port live_port_emu; /* the machine room's socket */
 
 struct live_options {
 	const struct live_port *port;

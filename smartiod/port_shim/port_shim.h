@@ -14,6 +14,8 @@
 
 #define PORT_SHIM_REFUSED 64
 
+extern const struct live_port live_port_shim; /* smartio.ko's device node */
+
 struct port_shim {
 	struct live *live;
 	struct shim_port *port;

@@ -14,6 +14,7 @@
 #include "smartiod/live/live.h"
 #include "smartiod/live/local.h"
 #include "smartiod/live/log.h"
+#include "smartiod/port_shim/port_shim.h"
 #include "topofile/topofile.h"
 
 #ifndef SMARTIO_VERSION
