@@ -32,11 +32,11 @@
 static char dir[96], last_log[1024];
 static unsigned ups, downs;
 
-void live_log(struct live *l, int level, const char *fmt, ...)
+void live_log_from(const char *file, int level, const char *fmt, ...)
 {
 	va_list ap;
 
-	(void)l;
+	(void)file;
 	(void)level;
 	va_start(ap, fmt);
 	vsnprintf(last_log, sizeof(last_log), fmt, ap);
