@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The index of docs/ names every page, every link leads somewhere, and files that documents name exist.
+"""The index of docs/ names every page, every link leads somewhere, and files that documents name exist, with the
+functions that a walk through the code names there; its files and returns are counted.
 
 usage: index_test.py [UNITTEST-OPTION...]
 """
@@ -21,6 +22,10 @@ SHORT = ("core", "wire", "envelope", "eventfd", "session", "sisci", "topofile")
 SUFFIXES = r"\.(?:c|h|py|sh|md|txt|yaml|scd|build|config|patch|map)\b"
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FILE = re.compile(r"(?<![\w/.<$-])((?:" + "|".join(CODE + SHORT) + r")/[\w./*-]*" + SUFFIXES + ")")
+# A walk through the code: a table with this head, and a line below that counts.
+WALK = re.compile(r"^\| file \| function \| what it does \|\n\|[-|]+\|\n((?:\|.*\n)+)\n"
+                  r"\*\*(\d+) files, (\d+) returns\*\*", re.M)
+STEP = re.compile(r"^\| `([^`]+)` \| ?([^|]*)\|")
 PAGE = re.compile(r"\bdocs/([\w-]+\.md)\b")
 
 
@@ -75,6 +80,37 @@ def missing_files(path, text):
             yield f"{path}: {name} is not there"
 
 
+def walks(path, text):
+    """What is wrong with each walk: functions that are not in their files, and the counts. A return is a step to a
+    file that the walk has left before."""
+    for rows, files, returns in WALK.findall(text):
+        way = []
+        for row in rows.splitlines():
+            name, functions = STEP.match(row).groups()
+            if not os.path.exists(os.path.join(SOURCE, name)):
+                yield f"{path}: {name} is not there"
+                continue
+            code = read(name)
+            for function in re.findall(r"`(\w+)\(\)`", functions):
+                if not re.search(rf"\b{function}\(", code):
+                    yield f"{path}: {name} has no {function}()"
+            if not way or way[-1] != name:
+                way.append(name)
+        count = len(set(way)), len(way) - len(set(way))
+        if count != (int(files), int(returns)):
+            yield f"{path}: a walk has {count[0]} files and {count[1]} returns, not {files} and {returns}"
+
+
+# Of the words that docs/glossary.md replaces, those that have no other meaning; names in `code` and of mutants may stay.
+REPLACED = re.compile(r"(?<![\w-])(adrift|leftovers?|let(?:s|ting)? go of|who(?:ever)? has|the books)(?![\w-])", re.I)
+
+
+def replaced_words(path, text):
+    for number, line in enumerate(text.splitlines(), 1):
+        for word in REPLACED.findall(re.sub(r"`[^`]*`", "", line)):
+            yield f"{path}:{number}: '{word}': docs/glossary.md has the field's term"
+
+
 def sources():
     for folder in CODE:
         for at, _, names in os.walk(os.path.join(SOURCE, folder)):
@@ -97,10 +133,20 @@ class Index(unittest.TestCase):
         self.none(f"{INDEX}: {page} has no line" for page in pages if page not in named)
 
     def test_links(self):
-        self.none(wrong for path in found(DOCUMENTS) if path.endswith(".md") for wrong in dead_links(path, read(path)))
+        self.none(wrong for path in found(DOCUMENTS) if path.endswith(".md")
+                  for wrong in dead_links(path, read(path)))
 
     def test_files_that_documents_name(self):
         self.none(wrong for path in found(DOCUMENTS) for wrong in missing_files(path, read(path)))
+
+    def test_walks(self):
+        text = read("docs/ARCHITECTURE.md")
+        self.assertGreaterEqual(len(WALK.findall(text)), 2)
+        self.none(walks("docs/ARCHITECTURE.md", text))
+
+    def test_words(self):
+        self.none(wrong for path in found(DOCUMENTS) if path not in ("docs/glossary.md", "docs/STATUS.md")
+                  for wrong in replaced_words(path, read(path)))
 
     def test_pages_that_code_names(self):
         pages = {os.path.basename(p) for p in found(("docs/*.md",))}
@@ -117,6 +163,19 @@ class Checks(unittest.TestCase):
         self.assertEqual(len(list(dead_links(INDEX, "[a](no.md)"))), 1)
         self.assertEqual(len(list(dead_links(INDEX, "[a](../README.md#nothing)"))), 1)
         self.assertEqual(list(dead_links(INDEX, "# A `b` of C!\n[a](#a-b-of-c)")), [])
+
+    def test_words(self):
+        self.assertEqual(list(replaced_words("x.md", "`adrift.c` and daemon-adrift-address are names")), [])
+        self.assertEqual(len(list(replaced_words("x.md", "It lets go of what goes adrift"))), 2)
+
+    def test_walks(self):
+        head = "| file | function | what it does |\n|---|---|---|\n"
+        steps = ("| `emu/meson.build` | | x |\n| `tests/docs/index_test.py` | `walks()` | x |\n"
+                 "| `emu/meson.build` | | x |\n")
+        self.assertEqual(list(walks("x.md", head + steps + "\n**2 files, 1 returns**\n")), [])
+        self.assertEqual(len(list(walks("x.md", head + steps + "\n**2 files, 2 returns**\n"))), 1)
+        steps = steps.replace("walks()", "walk" + "ed()")
+        self.assertEqual(len(list(walks("x.md", head + steps + "\n**2 files, 1 returns**\n"))), 1)
 
     def test_files(self):
         self.assertEqual(list(missing_files("x.md", "emu/main.c, core/lut.c, include/smartio/*.h, build/emu/no.c")), [])
