@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "emu/internal.h"
+#include "emu/base/internal.h"
 
 #define LENDER 0 /* node 4: devices 0 to 2 */
 #define CLIENT 1 /* node 8: device 0 */

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "emu/pace.h"
+#include "emu/machine/pace.h"
 
 static void texts(void **state)
 {

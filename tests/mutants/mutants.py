@@ -55,7 +55,7 @@ EAGER_SEEDS = [
         "--faults absent,stop,restart --workload interrupt",
         "--faults restart,lack,memory --workload segment,device,keep,share"]),
     (r"smartiod/(lender/|borrower/|device/|restart/adopt|segment/(adrift|grant)|daemon/peer)|core/(iommu|ledger|placement)|"
-     r"emu/(dmamap|device|vector|owner)", [
+     r"emu/(memory/dmamap|device/|base/owner)", [
         "--workload device,keep,manager,nvme",
         "--hosts 3 --workload device,keep,segment --faults death,crash",
         "--hosts 3 --workload device,keep --faults cut,link,delay",
@@ -74,7 +74,7 @@ EAGER_SEEDS = [
         "--hosts 3 --workload nvme,steward --faults lost,late,phase",
         "--hosts 3 --workload manager,nvme,device --faults lost,late,doubled,phase,fatal,death",
         "--hosts 3 --workload manager,nvme,device --faults crash,cut,delay,removal"]),
-    (r"sisci/dma/|emu/(engine|channel)|smartiod/dma/", [
+    (r"sisci/dma/|emu/engine/(engine|channel)|smartiod/dma/", [
         "--workload dma,gather,block",
         "--hosts 3 --workload dma,gather,block --faults link,death,crash",
         "--hosts 3 --faults stranger", "--workload dma,gather,block --faults doze"]),
@@ -83,10 +83,10 @@ EAGER_SEEDS = [
     (r"smartiod/daemon/(query|list)|sisci/(query/|interrupt/trigger_group)", [
         "--workload query,segment --faults none", "--workload herald,segment --faults flood",
         "--workload query,tool,herald,segment,device"]),
-    (r"dint|ring|dataint|emu/irq", [
+    (r"dint|ring|dataint|emu/device/irq", [
         "--workload interrupt", "--hosts 3 --workload interrupt --faults death,link,crash",
         "--workload interrupt --faults flood"]),
-    (r"smartiod/segment/(connect|window|segment|export|grant|map|range|room)|core|emu/(grant|map)", [
+    (r"smartiod/segment/(connect|window|segment|export|grant|map|range|room)|core|emu/memory/(grant|map)", [
         "--workload segment,callback",
         "--hosts 3 --workload segment,callback,share --faults link,cut,delay",
         "--hosts 3 --workload listen,callback --faults link,crash,death",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The NVMe controller model, inside: one controller, one namespace, RAM for media. The files of
- * this folder share this header; the machine room sees emu_nvme_model of emu/device.h only.
+ * this folder share this header; the machine room sees emu_nvme_model of emu/devices/model.h only.
  *
  * What a host can write to (register page, doorbells, queue entries, PRP lists) is hostile: it is
  * read once into a local or into the model's own buffers, and the copy is checked.
@@ -16,7 +16,7 @@
 #include <nvme/types.h>
 
 #include "core/types.h"
-#include "emu/device.h"
+#include "emu/devices/model.h"
 #include "emu/devices/nvme/entry.h"
 
 /*

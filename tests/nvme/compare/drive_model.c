@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "drive.h"
-#include "emu/device.h"
+#include "emu/devices/model.h"
 
 #define PAGE 4096u
 #define PAGES 3u

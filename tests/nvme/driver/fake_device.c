@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "emu/device.h"
+#include "emu/devices/model.h"
 #include "emu/devices/nvme/model.h"
 #include "fake_internal.h"
 

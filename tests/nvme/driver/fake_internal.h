@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-#include "emu/device.h"
+#include "emu/devices/model.h"
 #include "fake.h"
 #include "sisci_api.h"
 #include "smartio/ext.h"

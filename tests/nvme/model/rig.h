@@ -15,7 +15,7 @@
 #include <cmocka.h>
 #include <nvme/types.h>
 
-#include "emu/device.h"
+#include "emu/devices/model.h"
 #include "emu/devices/nvme/entry.h"
 
 #define RIG_BASE 0x7000000000u /* where the memory lies on the bus */

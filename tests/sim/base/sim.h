@@ -26,7 +26,7 @@
 #include "base/chance.h"
 #include "core/topology.h"
 #include "base/did.h"
-#include "emu/room.h"
+#include "emu/machine/room.h"
 #include "session/world.h"
 #include "smartiod/base/daemon.h"
 

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emu/device.h"
+#include "emu/devices/model.h"
 #include "fabric/fabric.h"
 #include "smartio/io.h"
 #include "fabric/trouble.h"
@@ -397,6 +397,6 @@ static const struct emu_dev_model nvme = {
 	.counters = counters,
 };
 
-/* In place of emu/models.c. */
+/* In place of emu/machine/models.c. */
 extern const struct emu_dev_model *const emu_models[];
 const struct emu_dev_model *const emu_models[] = {&nvme, NULL};

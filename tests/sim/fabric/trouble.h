@@ -6,7 +6,7 @@
 #ifndef SIM_TROUBLE_H
 #define SIM_TROUBLE_H
 
-#include "emu/device.h"
+#include "emu/devices/model.h"
 
 enum trouble_kind {
 	TROUBLE_LOST, /* a completion never comes; the next takes its place, or leaves it empty */

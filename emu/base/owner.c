@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Owners, and what happens when one ends. At once fall: memory, BAR views, interrupts, windows and
+ * requester entries that nothing refers to. The rest stays where it is: DMA mappings until the
+ * word that the device let go of them (SETTLE, RESET), grants until the word that the peer did
+ * (UNGRANT), and what these refer to as long as they do.
+ */
+#include "emu/base/internal.h"
+
+struct emu_owner *emu_owner_find(struct emu_host *h, uint64_t id)
+{
+	struct emu_object *o = NULL;
+
+	if (id == 0)
+		return &h->daemon;
+	HASH_FIND(hh, h->objects, &id, sizeof(id), o);
+	return o && o->kind == SIO_KIND_OWNER ? (struct emu_owner *)o : NULL;
+}
+
+int emu_op_owner_new(struct emu_request *rq, const void *msg)
+{
+	const struct sio_req_owner_new *m = msg;
+	struct emu_room *r = rq->host->room;
+	struct sio_evt_owner_new evt;
+	struct emu_owner *w = NULL;
+	bool child = m->h.flags & SIO_OWNER_CHILD;
+	int fd = -1, rc;
+
+	if (m->h.owner != 0 && !child)
+		return sio_fail(&rq->err, -EINVAL,
+				"OWNER_NEW: h.owner is %#" PRIx64
+				", 0 is right for all but a child",
+				(uint64_t)m->h.owner);
+	if (!rq->owner)
+		return sio_fail(&rq->err, -ENOENT, "OWNER_NEW: no owner %#" PRIx64,
+				(uint64_t)m->h.owner);
+	if (rq->owner->ended)
+		return sio_fail(&rq->err, -EPERM, "OWNER_NEW: owner %#" PRIx64 " has ended",
+				(uint64_t)m->h.owner);
+	w = emu_object_new(rq, SIO_KIND_OWNER, sizeof(*w), 0);
+	if (!w)
+		return rq->err.code;
+	w->user_cookie = m->user_cookie;
+	w->pid = m->pid;
+	memset(&evt, 0, sizeof(evt));
+	evt.id = w->o.id;
+	if (child) {
+		w->parent = rq->owner;
+		DL_APPEND(w->parent->children, w);
+		emu_answer(rq, &evt, sizeof(evt), NULL, 0);
+		return 0;
+	}
+	rc = r->ops->owner_new(r->ctx, rq->host->index, w->o.id, &fd);
+	if (rc < 0) {
+		emu_object_drop(&w->o);
+		return sio_fail(&rq->err, rc, "OWNER_NEW: no descriptor for another owner");
+	}
+	emu_answer(rq, &evt, sizeof(evt), &fd, 1);
+	r->ops->close(r->ctx, fd);
+	return 0;
+}
+
+/* The edge's end of its descriptor goes. A child has none. */
+static void let_go(const struct emu_owner *w)
+{
+	struct emu_room *r = w->o.host->room;
+
+	if (!w->parent)
+		r->ops->owner_free(r->ctx, w->o.host->index, w->o.id);
+}
+
+void emu_owner_forget(struct emu_owner *w)
+{
+	if (!w->ended)
+		let_go(w);
+	emu_object_drop(&w->o);
+}
+
+void emu_owners_bury(struct emu_host *h)
+{
+	struct emu_owner **p = &h->ended;
+
+	while (*p) {
+		struct emu_owner *w = *p;
+		struct sio_evt_owner_end evt;
+
+		if (w->n_objects != 0) {
+			p = &w->ended_next;
+			continue;
+		}
+		*p = w->ended_next;
+		memset(&evt, 0, sizeof(evt));
+		evt.h.owner = w->o.id;
+		emu_event(h, &evt, sizeof(evt), SIO_EV_OWNER_END);
+		emu_owner_forget(w);
+	}
+}
+
+static void count_rest(const struct emu_owner *w, struct sio_evt_owner_gone *evt)
+{
+	const struct emu_object *o;
+
+	DL_FOREACH (w->objects, o) {
+		evt->dmamaps += o->kind == SIO_KIND_DMAMAP;
+		evt->grants += o->kind == SIO_KIND_GRANT;
+		evt->maps += o->kind == SIO_KIND_MAP;
+		if (o->kind == SIO_KIND_MEM) {
+			evt->mems++;
+			evt->bytes += ((const struct emu_ram *)o)->mem.size;
+		}
+	}
+}
+
+void emu_owner_end(struct emu_owner *w)
+{
+	struct emu_host *h = w->o.host;
+	struct sio_evt_owner_gone evt;
+	struct emu_object *o = NULL;
+
+	while (w->children)
+		emu_owner_end(w->children);
+	w->ended = true;
+	w->o.state = SIO_STATE_QUARANTINED;
+	let_go(w);
+	/* The parent may be forgotten before a child that the device may still write to. */
+	if (w->parent) {
+		DL_DELETE(w->parent->children, w);
+		w->parent = NULL;
+		w->o.owner = &h->daemon;
+	}
+	DL_FOREACH (w->objects, o)
+		emu_object_quarantine(o);
+	emu_objects_fall(h);
+	memset(&evt, 0, sizeof(evt));
+	evt.h.owner = w->o.id;
+	count_rest(w, &evt);
+	emu_event(h, &evt, sizeof(evt), SIO_EV_OWNER_GONE);
+	w->ended_next = h->ended;
+	h->ended = w;
+}
+
+void emu_room_owner_hup(struct emu_room *r, unsigned host, uint64_t owner)
+{
+	struct emu_host *h = &r->host[host];
+	struct emu_owner *w = owner ? emu_owner_find(h, owner) : NULL;
+
+	if (!h->up || !w || w->ended)
+		return;
+	emu_engines_stop(r);
+	emu_owner_end(w);
+	emu_owners_bury(h);
+	emu_engines_go(r);
+}
+
+int emu_op_owner_close(struct emu_request *rq, const void *msg)
+{
+	const struct sio_req_owner_close *m = msg;
+
+	if (m->h.owner == 0)
+		return sio_fail(&rq->err, -EINVAL, "OWNER_CLOSE: owner 0 is the daemon itself");
+	if (!rq->owner)
+		return sio_fail(&rq->err, -ENOENT, "OWNER_CLOSE: no owner %#" PRIx64,
+				(uint64_t)m->h.owner);
+	if (rq->owner->ended)
+		return sio_fail(&rq->err, -EPERM, "OWNER_CLOSE: owner %#" PRIx64 " has ended",
+				(uint64_t)m->h.owner);
+	emu_answer_ok(rq);
+	emu_owner_end(rq->owner);
+	return 0;
+}
+
+int emu_op_settle(struct emu_request *rq, const void *msg)
+{
+	const struct sio_req_settle *m = msg;
+	struct emu_host *h = rq->host;
+	struct sio_evt_settle evt;
+	struct emu_device *d = NULL;
+	int rc;
+
+	if (m->h.owner == 0)
+		return sio_fail(&rq->err, -EINVAL, "SETTLE: name an owner that has ended");
+	rc = emu_device_get(rq, m->device, &d);
+	if (rc < 0)
+		return rc;
+	if (!rq->owner)
+		return sio_fail(&rq->err, -ENOENT, "SETTLE: no owner %#" PRIx64,
+				(uint64_t)m->h.owner);
+	if (!rq->owner->ended)
+		return sio_fail(&rq->err, -EPERM,
+				"SETTLE: owner %#" PRIx64 " is alive: its "
+				"mappings end by DMAUNMAP",
+				(uint64_t)m->h.owner);
+	memset(&h->freed, 0, sizeof(h->freed));
+	emu_dmamaps_settle(d, m->h.owner);
+	emu_objects_fall(h);
+	memset(&evt, 0, sizeof(evt));
+	evt.dmamaps = h->freed.dmamaps;
+	evt.maps = h->freed.maps;
+	evt.mems = h->freed.mems;
+	evt.bytes = h->freed.bytes;
+	emu_answer(rq, &evt, sizeof(evt), NULL, 0);
+	return 0;
+}

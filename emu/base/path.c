@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Paths and their state. A path joins an adapter of this host with one of a peer; it is up while
+ * both hosts are and both cables are in. Each host has a page, sealed against writing by others,
+ * in which programs see the state without asking; it changes before any daemon is told.
+ */
+#include "emu/base/internal.h"
+#include "smartio/io.h"
+
+#define MAX_PATHS_PER_PAIR (SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS)
+
+int emu_paths_init(struct emu_host *h, struct sio_err *reterr)
+{
+	const struct sio_topology *t = h->room->topo;
+	struct sio_path found[MAX_PATHS_PER_PAIR];
+
+	h->path = calloc(SIO_STATUS_PATHS, sizeof(*h->path));
+	if (!h->path)
+		return sio_fail(reterr, -ENOMEM, "host %s: out of memory", h->topo->name);
+	for (unsigned i = 0; i < t->n_hosts; i++) {
+		unsigned n = 0;
+
+		if (i != h->index)
+			n = sio_topology_paths(t, h->topo->node, t->host[i].node, found,
+					       MAX_PATHS_PER_PAIR);
+		if (n > MAX_PATHS_PER_PAIR)
+			n = MAX_PATHS_PER_PAIR;
+		if (h->n_paths + n > SIO_STATUS_PATHS)
+			return sio_fail(
+				reterr, -EINVAL,
+				"host %s: more than %d paths to other hosts; fewer adapters "
+				"or hosts are needed",
+				h->topo->name, SIO_STATUS_PATHS);
+		for (unsigned k = 0; k < n; k++)
+			h->path[h->n_paths++] = (struct emu_path){
+				.adapter = found[k].adapter,
+				.peer_host = i,
+				.peer_adapter = found[k].peer_adapter,
+			};
+	}
+	return 0;
+}
+
+/*
+ * A reader compares generation and errors with those it saw before: the state is written first, so
+ * that whoever sees the old generation may at worst see the new state too early.
+ */
+static void publish(struct emu_host *h, unsigned index)
+{
+	struct sio_status_page *page = h->status.data;
+	const struct emu_path *p = &h->path[index];
+
+	if (!page)
+		return;
+	if (p->state == SIO_LINK_UP)
+		sio_write64(&page->path[index].peer_boot, emu_path_start(h, p));
+	sio_write32(&page->path[index].state, p->state);
+	sio_to_fabric_barrier();
+	sio_write32(&page->path[index].errors, __atomic_load_n(&p->errors, __ATOMIC_RELAXED));
+	sio_write32(&page->path[index].generation, p->generation);
+	sio_to_fabric_barrier();
+}
+
+int emu_status_new(struct emu_host *h)
+{
+	struct emu_room *r = h->room;
+	struct sio_status_page *page;
+	int rc = r->ops->mem_new(r->ctx, "status", sizeof(*page), &h->status);
+
+	if (rc < 0) {
+		memset(&h->status, 0, sizeof(h->status));
+		return rc;
+	}
+	page = h->status.data;
+	sio_write32(&page->magic, SIO_STATUS_MAGIC);
+	sio_write32(&page->version, SIO_PORT_VERSION);
+	sio_write32(&page->count, h->n_paths);
+	for (unsigned i = 0; i < h->n_paths; i++) {
+		const struct emu_path *p = &h->path[i];
+
+		sio_write32(&page->path[i].adapter, p->adapter);
+		sio_write32(&page->path[i].peer_node, r->host[p->peer_host].topo->node);
+		sio_write32(&page->path[i].peer_adapter, p->peer_adapter);
+		publish(h, i);
+	}
+	rc = r->ops->mem_seal(r->ctx, &h->status);
+	if (rc < 0)
+		emu_status_free(h);
+	return rc;
+}
+
+void emu_status_free(struct emu_host *h)
+{
+	struct emu_room *r = h->room;
+
+	if (h->status.data)
+		r->ops->mem_free(r->ctx, &h->status);
+	memset(&h->status, 0, sizeof(h->status));
+}
+
+int emu_op_status(struct emu_request *rq, const void *msg)
+{
+	struct sio_evt_status evt;
+
+	(void)msg;
+	memset(&evt, 0, sizeof(evt));
+	evt.size = rq->host->status.size;
+	emu_answer(rq, &evt, sizeof(evt), &rq->host->status.fd, 1);
+	return 0;
+}
+
+static bool path_is_up(const struct emu_host *h, const struct emu_path *p)
+{
+	const struct emu_host *peer = &h->room->host[p->peer_host];
+
+	return h->up && peer->up && h->adapter[p->adapter].link &&
+	       peer->adapter[p->peer_adapter].link;
+}
+
+static void tell(struct emu_host *h, const struct emu_path *p)
+{
+	const struct emu_host *peer = &h->room->host[p->peer_host];
+	struct sio_evt_link evt;
+
+	memset(&evt, 0, sizeof(evt));
+	evt.adapter = p->adapter;
+	evt.peer_node = peer->topo->node;
+	evt.peer_adapter = p->peer_adapter;
+	evt.state = p->state;
+	evt.generation = p->state == SIO_LINK_UP ? peer->boot_generation : 0;
+	evt.turn = p->turn;
+	emu_event(h, &evt, sizeof(evt), SIO_EV_LINK);
+}
+
+void emu_link_tell(struct emu_adapter *a)
+{
+	struct sio_evt_link evt;
+
+	memset(&evt, 0, sizeof(evt));
+	evt.adapter = a->index;
+	evt.peer_node = a->host->topo->node;
+	evt.peer_adapter = a->index;
+	evt.state = a->link ? SIO_LINK_UP : SIO_LINK_DOWN;
+	evt.generation = a->link ? a->host->boot_generation : 0;
+	emu_event(a->host, &evt, sizeof(evt), SIO_EV_LINK);
+}
+
+void emu_paths_update(struct emu_room *r)
+{
+	for (unsigned i = 0; i < r->n_hosts; i++) {
+		struct emu_host *h = &r->host[i];
+
+		for (unsigned k = 0; k < h->n_paths; k++) {
+			struct emu_path *p = &h->path[k];
+			uint32_t state = path_is_up(h, p) ? SIO_LINK_UP : SIO_LINK_DOWN;
+
+			p->changed = state != p->state;
+			if (!p->changed)
+				continue;
+			p->state = state;
+			p->generation++;
+			publish(h, k);
+		}
+	}
+	emu_invalidate(r);
+	for (unsigned i = 0; i < r->n_hosts; i++) {
+		struct emu_host *h = &r->host[i];
+
+		for (unsigned k = 0; h->up && k < h->n_paths; k++)
+			if (h->path[k].changed)
+				tell(h, &h->path[k]);
+	}
+}
+
+void emu_paths_turn(struct emu_host *h, unsigned adapter)
+{
+	for (unsigned k = 0; k < h->n_paths; k++) {
+		struct emu_path *p = &h->path[k];
+
+		if (p->adapter != adapter)
+			continue;
+		p->turn++;
+		emu_path_find(&h->room->host[p->peer_host], p->peer_adapter, h->index, adapter)
+			->turn++;
+	}
+}
+
+uint64_t emu_path_start(const struct emu_host *h, const struct emu_path *p)
+{
+	return SIO_LINK_START(h->room->host[p->peer_host].boot_generation, p->turn);
+}
+
+struct emu_path *emu_path_find(struct emu_host *h, unsigned adapter, unsigned peer_host,
+			       unsigned peer_adapter)
+{
+	for (unsigned k = 0; k < h->n_paths; k++) {
+		struct emu_path *p = &h->path[k];
+
+		if (p->adapter == adapter && p->peer_host == peer_host &&
+		    p->peer_adapter == peer_adapter)
+			return p;
+	}
+	return NULL;
+}
+
+/* Of devices and, on threads of their own, of DMA engines. */
+void emu_path_lost(struct emu_host *h, struct emu_path *p)
+{
+	__atomic_fetch_add(&p->errors, 1, __ATOMIC_RELAXED);
+	publish(h, (unsigned)(p - h->path));
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Pages of a device's BARs. Each run of pages with one purpose is a memory of its own, because who
+ * has a descriptor can map all of it. A register page is made afresh for each writer, so that the
+ * mapping of the one before is cut off from the device; the others see a sealed mirror. Doorbells
+ * are made afresh at each reset (cut.c).
+ */
+#include "emu/base/internal.h"
+
+volatile void *emu_bar_view(struct emu_dev *dev, unsigned index)
+{
+	struct emu_run *run = &((struct emu_device *)dev->room)->run[index];
+
+	return run->pages->kind == EMU_PAGE_REGISTERS ? run->view.data : run->mem.data;
+}
+
+volatile void *emu_bar_mirror(struct emu_dev *dev, unsigned index)
+{
+	return ((struct emu_device *)dev->room)->run[index].mirror.data;
+}
+
+uint64_t emu_run_physical(const struct emu_run *run)
+{
+	return run->device->bar_addr[run->pages->bar] + run->pages->offset;
+}
+
+uint64_t emu_run_key(const struct emu_run *run)
+{
+	return 1 + (uint64_t)(run->device - run->device->host->device) * EMU_DEV_PAGES +
+	       (uint64_t)(run - run->device->run);
+}
+
+struct emu_mem *emu_bar_mem(const struct emu_bar *b)
+{
+	if (b->run->pages->kind != EMU_PAGE_REGISTERS)
+		return &b->run->mem;
+	return b->mirror ? &b->run->mirror : &b->run->view;
+}
+
+static const char *purpose(enum emu_page_kind kind)
+{
+	switch (kind) {
+	case EMU_PAGE_REGISTERS:
+		return "registers";
+	case EMU_PAGE_DOORBELLS:
+		return "doorbells";
+	case EMU_PAGE_MSIX:
+		return "interrupt table";
+	case EMU_PAGE_MEMORY:
+		return "controller memory";
+	}
+	return "unknown pages";
+}
+
+/* The run that the asked range lies in. */
+static int find_run(struct emu_request *rq, struct emu_device *d, const struct sio_req_bar *m,
+		    struct emu_run **ret)
+{
+	uint64_t end;
+
+	if (m->bar >= SIO_DEVICE_BARS || d->config.bar_size[m->bar] == 0)
+		return sio_fail(&rq->err, -EINVAL, "BAR: %s has no BAR %u", d->topo->name, m->bar);
+	if (m->offset % EMU_PAGE || m->length % EMU_PAGE || m->length == 0 ||
+	    __builtin_add_overflow(m->offset, m->length, &end))
+		return sio_fail(&rq->err, -EINVAL,
+				"BAR: range %#" PRIx64 " + %#" PRIx64 " is not of whole pages",
+				(uint64_t)m->offset, (uint64_t)m->length);
+	if (end > d->config.bar_size[m->bar])
+		return sio_fail(&rq->err, -EINVAL,
+				"BAR: range %#" PRIx64 " + %#" PRIx64
+				" ends behind BAR %u of %#" PRIx64 " bytes",
+				(uint64_t)m->offset, (uint64_t)m->length, m->bar,
+				d->config.bar_size[m->bar]);
+	for (unsigned i = 0; i < d->config.n_pages; i++) {
+		const struct emu_dev_pages *p = &d->config.pages[i];
+
+		if (p->bar != m->bar || m->offset < p->offset || m->offset >= p->offset + p->length)
+			continue;
+		if (end > p->offset + p->length)
+			return sio_fail(&rq->err, -EINVAL,
+					"BAR: range %#" PRIx64 " + %#" PRIx64
+					" crosses the end of the %s at %#" PRIx64,
+					(uint64_t)m->offset, (uint64_t)m->length, purpose(p->kind),
+					p->offset + p->length);
+		*ret = &d->run[i];
+		return 0;
+	}
+	return sio_fail(&rq->err, -EINVAL, "BAR: nothing is behind offset %#" PRIx64 " of BAR %u",
+			(uint64_t)m->offset, m->bar);
+}
+
+static int check_access(struct emu_request *rq, const struct sio_req_bar *m,
+			const struct emu_run *run)
+{
+	const uint32_t both = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
+
+	if (m->access != SIO_ACCESS_READ && m->access != both)
+		return sio_fail(&rq->err, -EINVAL,
+				"BAR: access %#x, %d (read) or %u (read and "
+				"write) is right",
+				m->access, SIO_ACCESS_READ, both);
+	if (m->caching > SIO_CACHE_WRITE_COMBINED)
+		return sio_fail(&rq->err, -EINVAL, "BAR: caching %u, 0 to %d are right", m->caching,
+				SIO_CACHE_WRITE_COMBINED);
+	if (run->pages->kind == EMU_PAGE_MSIX)
+		return sio_fail(&rq->err, -EACCES, "BAR: the interrupt table is not given out");
+	if (run->pages->kind == EMU_PAGE_REGISTERS && m->access == both && run->writer)
+		return sio_fail(&rq->err, -EBUSY,
+				"BAR: view %#" PRIx64 " of owner %#" PRIx64
+				" may write the registers already",
+				run->writer->o.id, run->writer->o.owner->o.id);
+	return 0;
+}
+
+static int take_registers(struct emu_request *rq, struct emu_bar *b)
+{
+	struct emu_room *r = rq->host->room;
+	struct emu_device *d = b->device;
+	int rc = r->ops->mem_new(r->ctx, "registers", b->run->pages->length, &b->run->view);
+
+	if (rc < 0) {
+		memset(&b->run->view, 0, sizeof(b->run->view));
+		return sio_fail(&rq->err, rc, "BAR: no memory for a register view");
+	}
+	b->run->writer = b;
+	d->model->view_changed(d->state, (unsigned)(b->run - d->run));
+	return 0;
+}
+
+int emu_op_bar(struct emu_request *rq, const void *msg)
+{
+	const struct sio_req_bar *m = msg;
+	struct sio_evt_bar evt;
+	struct emu_device *d = NULL;
+	struct emu_run *run = NULL;
+	struct emu_bar *b = NULL;
+	bool write, registers;
+	int rc;
+
+	rc = emu_device_get(rq, m->device, &d);
+	if (rc == 0)
+		rc = find_run(rq, d, m, &run);
+	if (rc == 0)
+		rc = check_access(rq, m, run);
+	if (rc < 0)
+		return rc;
+	b = emu_object_new(rq, SIO_KIND_BAR, sizeof(*b), 0);
+	if (!b)
+		return rq->err.code;
+	write = m->access & SIO_ACCESS_WRITE;
+	registers = run->pages->kind == EMU_PAGE_REGISTERS;
+	b->device = d;
+	b->run = run;
+	b->offset = m->offset - run->pages->offset;
+	b->length = m->length;
+	b->access = m->access;
+	b->mirror = registers && !write;
+	if (registers && write) {
+		rc = take_registers(rq, b);
+		if (rc < 0) {
+			emu_object_drop(&b->o);
+			return rc;
+		}
+	}
+	emu_object_ref(&d->opened->o);
+	d->writable_views += write;
+	d->room->writable_views += write;
+	memset(&evt, 0, sizeof(evt));
+	evt.id = b->o.id;
+	evt.offset = b->offset;
+	evt.length = b->length;
+	if (b->mirror)
+		evt.bar_flags = SIO_BAR_MIRROR;
+	else if (registers)
+		evt.bar_flags = SIO_BAR_REGISTERS | SIO_BAR_POLLED;
+	else if (run->pages->kind == EMU_PAGE_DOORBELLS)
+		evt.bar_flags = SIO_BAR_POLLED;
+	emu_answer(rq, &evt, sizeof(evt), &emu_bar_mem(b)->fd, 1);
+	return 0;
+}
+
+int emu_op_bar_close(struct emu_request *rq, const void *msg)
+{
+	const struct sio_req_bar_close *m = msg;
+	struct emu_bar *b = emu_object_find(rq, SIO_KIND_BAR, m->id);
+
+	if (!b)
+		return rq->err.code;
+	if (b->o.refs)
+		return sio_fail(&rq->err, -EBUSY,
+				"BAR_CLOSE: %u grants or DMA mappings of view %#" PRIx64
+				" are left",
+				b->o.refs, b->o.id);
+	emu_object_free(&b->o);
+	emu_answer_ok(rq);
+	return 0;
+}
+
+int emu_bar_check(struct emu_request *rq, const char *what, const struct emu_object *o)
+{
+	const struct emu_bar *b = (const struct emu_bar *)o;
+
+	if (o->kind != SIO_KIND_BAR || !b->cut)
+		return 0;
+	return sio_fail(&rq->err, -ENODEV,
+			"%s: the pages of %s that BAR view %#" PRIx64 " was of are gone", what,
+			b->device->topo->name, o->id);
+}
+
+/* Give back what it has of its device. */
+static void let_go(struct emu_bar *b)
+{
+	struct emu_room *r = b->o.host->room;
+	struct emu_device *d = b->device;
+	struct emu_run *run = b->run;
+
+	if (b->access & SIO_ACCESS_WRITE) {
+		d->writable_views--;
+		r->writable_views--;
+	}
+	if (run->writer == b) {
+		run->writer = NULL;
+		r->ops->mem_free(r->ctx, &run->view);
+		memset(&run->view, 0, sizeof(run->view));
+		if (!d->gone)
+			d->model->view_changed(d->state, (unsigned)(run - d->run));
+	}
+	emu_object_unref(&d->opened->o);
+}
+
+void emu_bar_release(struct emu_bar *b)
+{
+	emu_watches_end(&b->watches);
+	if (!b->cut)
+		let_go(b);
+}
+
+void emu_bar_cut(struct emu_bar *b)
+{
+	if (b->cut)
+		return;
+	let_go(b);
+	b->cut = true;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Pages of a device's BARs are taken from under those who have them: it is pulled out of its slot,
+ * or a reset takes its doorbells away. What hosts have of them stays as objects, which refer to
+ * nothing any more, until who has them ends them. What is mapped reads as ones, and stores to it
+ * stay there.
+ */
+#include "emu/base/internal.h"
+#include "smartio/io.h"
+
+#define ONES UINT64_MAX
+
+void emu_fill_ones(const struct emu_mem *m)
+{
+	for (uint64_t at = 0; m->data && at < m->size; at += sizeof(uint64_t))
+		sio_write64((uint8_t *)m->data + at, ONES);
+}
+
+/* @o may be NULL; @run NULL: any of them. */
+static bool is_view(const struct emu_object *o, const struct emu_device *d,
+		    const struct emu_run *run)
+{
+	const struct emu_bar *b = (const struct emu_bar *)o;
+
+	return o && o->kind == SIO_KIND_BAR && b->device == d && (!run || b->run == run);
+}
+
+/* An object of the device's own host, which refers to a view. */
+static void cut(const struct emu_device *d, const struct emu_run *run, struct emu_object *o)
+{
+	struct emu_dmamap *m = (struct emu_dmamap *)o;
+	struct emu_grant *g = (struct emu_grant *)o;
+
+	if (o->kind == SIO_KIND_DMAMAP && is_view(m->target, d, run))
+		emu_dmamap_cut(m);
+	else if (o->kind == SIO_KIND_GRANT && is_view(g->source, d, run))
+		emu_grant_cut(g);
+}
+
+/* Windows of all hosts to its pages lead nowhere. */
+static void cut_maps(const struct emu_device *d, const struct emu_run *run, struct emu_host *h)
+{
+	struct emu_object *o, *tmp;
+
+	HASH_ITER (hh, h->objects, o, tmp) {
+		struct emu_map *m = (struct emu_map *)o;
+
+		if (o->kind == SIO_KIND_MAP && m->polled && m->polled->device == d &&
+		    (!run || m->polled == run)) {
+			m->polled = NULL;
+			m->cut = true;
+		}
+	}
+}
+
+/* Who refers to a view goes first. */
+void emu_pages_cut(struct emu_device *d, const struct emu_run *run)
+{
+	struct emu_object *o, *tmp;
+
+	HASH_ITER (hh, d->host->objects, o, tmp)
+		cut(d, run, o);
+	HASH_ITER (hh, d->host->objects, o, tmp)
+		if (is_view(o, d, run))
+			emu_bar_cut((struct emu_bar *)o);
+	for (unsigned i = 0; i < d->room->n_hosts; i++)
+		cut_maps(d, run, &d->room->host[i]);
+	d->room->watch_dirty = true;
+	emu_invalidate(d->room);
+}
+
+/* ---- doorbells ---- */
+
+/* What was rung and not looked at yet has been rung: the device finds it in the new pages. */
+static void copy(const struct emu_mem *from, const struct emu_mem *to)
+{
+	for (uint64_t at = 0; at < from->size; at += sizeof(uint64_t))
+		sio_write64((uint8_t *)to->data + at, sio_read64((uint8_t *)from->data + at));
+}
+
+static void renew(struct emu_device *d, struct emu_run *run, const struct emu_mem *fresh)
+{
+	struct emu_mem old = run->mem;
+
+	emu_pages_cut(d, run);
+	copy(&old, fresh);
+	run->mem = *fresh;
+	emu_check_moved(d->host, emu_run_key(run), fresh->data);
+	d->model->view_changed(d->state, (unsigned)(run - d->run));
+	emu_fill_ones(&old);
+	d->room->ops->mem_free(d->room->ctx, &old);
+}
+
+int emu_doorbells_renew(struct emu_device *d)
+{
+	struct emu_mem fresh[EMU_DEV_PAGES];
+	struct emu_room *r = d->room;
+	unsigned n = 0;
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < d->config.n_pages; i++)
+		if (d->run[i].pages->kind == EMU_PAGE_DOORBELLS)
+			rc = r->ops->mem_new(r->ctx, "bar", d->run[i].pages->length, &fresh[n++]);
+	if (rc < 0) {
+		n--; /* the one that could not be had */
+		while (n-- > 0)
+			r->ops->mem_free(r->ctx, &fresh[n]);
+		return rc;
+	}
+	for (unsigned i = d->config.n_pages; i-- > 0;)
+		if (d->run[i].pages->kind == EMU_PAGE_DOORBELLS)
+			renew(d, &d->run[i], &fresh[--n]);
+	return 0;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A write to an exact multicast group: one posted write from its sender, which the switch between
+ * the adapters makes into one for each member. So it counts once where it is sent and once where it
+ * is let out, whoever is behind, and once at each adapter that it comes in through. A member on the
+ * sender's own host is reached without a link.
+ */
+#include <stdio.h>
+
+#include "emu/base/internal.h"
+#include "smartio/io.h"
+
+/* One write under way. */
+struct fanout {
+	struct emu_device *d;
+	const struct emu_ram *sender;
+	uint64_t offset;
+	const void *from;
+	size_t len;
+	const struct sio_pcie_count *count;
+	emu_passed *passed;
+	struct emu_target *t;
+	bool out;		   /* it has left the host */
+	uint8_t in[SIO_MAX_HOSTS]; /* bit per adapter: it has come in */
+	int rc;
+};
+
+/* Members may be smaller than the group: what lies beyond their end is not theirs. */
+static void deliver(const struct fanout *f, const struct emu_ram *member)
+{
+	uint64_t room = member->mem.size > f->offset ? member->mem.size - f->offset : 0;
+
+	sio_copy_to((uint8_t *)member->mem.data + f->offset, f->from,
+		    f->len < room ? f->len : (size_t)room);
+}
+
+static void missed(struct fanout *f, const struct emu_host *h, const char *why)
+{
+	f->rc = -EFAULT;
+	f->t->node = h->topo->node;
+	snprintf(f->t->reason, sizeof(f->t->reason), "multicast: %s: %s", h->topo->name, why);
+}
+
+/* False: the adapter lets nothing of this device out. */
+static bool leave(struct fanout *f, struct emu_adapter *a)
+{
+	if (f->out)
+		return true;
+	if (f->d->engine_of != a && !emu_requester_lookup(a, f->d->topo->bdf)) {
+		missed(f, a->host, "the device is not in its adapter's requester table");
+		return false;
+	}
+	f->passed(a, f->count);
+	f->out = true;
+	return true;
+}
+
+static void reach(struct fanout *f, const struct emu_ram *member)
+{
+	struct emu_host *h = f->sender->o.host, *peer = member->o.host;
+	struct emu_adapter *a = &h->adapter[f->sender->adapter];
+	struct emu_path *p;
+
+	if (peer == h) {
+		deliver(f, member);
+		return;
+	}
+	p = emu_path_find(h, a->index, peer->index, member->adapter);
+	if (!p || !leave(f, a)) /* behind another switch: no member for us */
+		return;
+	if (p->state != SIO_LINK_UP) {
+		emu_path_lost(h, p);
+		missed(f, peer, "the path is down");
+		return;
+	}
+	if (!(f->in[peer->index] >> member->adapter & 1))
+		f->passed(&peer->adapter[member->adapter], f->count);
+	f->in[peer->index] |= 1u << member->adapter;
+	deliver(f, member);
+}
+
+int emu_group_write(struct emu_device *d, const struct emu_ram *sender, uint64_t offset,
+		    const void *from, size_t len, const struct sio_pcie_count *c,
+		    emu_passed *passed, struct emu_target *t)
+{
+	struct fanout f = {.d = d,
+			   .sender = sender,
+			   .offset = offset,
+			   .from = from,
+			   .len = len,
+			   .count = c,
+			   .passed = passed,
+			   .t = t};
+	const struct emu_ram *member;
+
+	memset(t->hop, 0, sizeof(t->hop));
+	t->n_hops = 0;
+	t->counted = true;
+	DL_FOREACH2(sender->group->member, member, group_next)
+	if (member->published)
+		reach(&f, member);
+	return f.rc;
+}

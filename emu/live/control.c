@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The socket "room": what somebody in front of the hardware would do by hand. Each connection sends
+ * one packet of words and gets one back, "ok" or why not.
+ *
+ *   link NODE ADAPTER down|up   pull the cable out of an adapter, or put it back
+ *   device ID out|in            pull a device out of its slot, or put it back
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "emu/live/live.h"
+
+#define REQUEST_MAX 128
+
+int live_control_open(struct live *l, struct sio_err *reterr)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	int rc = live_path(l->control_path, sizeof(l->control_path), reterr, "%s/room",
+			   l->state_dir);
+
+	if (rc < 0) {
+		l->control_path[0] = '\0';
+		return rc;
+	}
+	memcpy(sa.sun_path, l->control_path, strlen(l->control_path) + 1);
+	l->control = (struct live_source){.kind = LIVE_CONTROL};
+	l->control.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (l->control.fd < 0)
+		return sio_fail(reterr, -errno, "%s: %s", l->control_path, strerror(errno));
+	unlink(l->control_path); /* we hold the directory's lock: what lies there is stale */
+	if (bind(l->control.fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 ||
+	    chmod(l->control_path, 0600) < 0 || listen(l->control.fd, LIVE_CALLERS) < 0)
+		return sio_fail(reterr, -errno, "%s: %s", l->control_path, strerror(errno));
+	rc = live_watch(l, &l->control, EPOLLIN);
+	return rc < 0 ? sio_fail(reterr, rc, "%s: %s", l->control_path, strerror(-rc)) : 0;
+}
+
+/* Freed at the end of the turn, when no event can name it. */
+static void hang_up(struct live *l, struct live_caller *c)
+{
+	close(c->source.fd);
+	c->source.fd = -1;
+	DL_DELETE(l->callers, c);
+	l->n_callers--;
+	c->next = l->dead_callers;
+	l->dead_callers = c;
+}
+
+void live_callers_bury(struct live *l)
+{
+	while (l->dead_callers) {
+		struct live_caller *c = l->dead_callers;
+
+		l->dead_callers = c->next;
+		free(c);
+	}
+}
+
+void live_control_close(struct live *l)
+{
+	while (l->callers)
+		hang_up(l, l->callers);
+	live_callers_bury(l);
+	if (l->control.fd >= 0)
+		close(l->control.fd);
+	l->control.fd = -1;
+	if (l->control_path[0])
+		unlink(l->control_path);
+}
+
+/* Who says nothing is not waited for: the one that came first makes room. */
+static void take_caller(struct live *l)
+{
+	struct live_caller *c;
+	int fd = accept4(l->control.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0)
+		return;
+	c = calloc(1, sizeof(*c));
+	if (!c) {
+		close(fd);
+		return;
+	}
+	if (l->n_callers == LIVE_CALLERS)
+		hang_up(l, l->callers);
+	c->source = (struct live_source){.kind = LIVE_CONTROL, .fd = fd};
+	if (live_watch(l, &c->source, EPOLLIN) < 0) {
+		close(fd);
+		free(c);
+		return;
+	}
+	DL_APPEND(l->callers, c);
+	l->n_callers++;
+}
+
+static int set_link(struct live *l, unsigned node, unsigned adapter, const char *state,
+		    struct sio_err *err)
+{
+	const struct sio_topo_host *host = sio_topology_host(l->topo, node);
+	bool up = strcmp(state, "up") == 0;
+
+	if (!up && strcmp(state, "down") != 0)
+		return sio_fail(err, -EINVAL, "a link is 'down' or 'up', not '%s'", state);
+	if (!host)
+		return sio_fail(err, -EHOSTUNREACH, "no host of cluster %s has node id %u",
+				l->topo->name, node);
+	if (adapter >= host->n_adapters)
+		return sio_fail(err, -ENXIO, "host %s has no adapter %u; it has %u from 0 on",
+				host->name, adapter, host->n_adapters);
+	live_log("%s: link of adapter %u %s", host->name, adapter, state);
+	return emu_room_link(l->room, (unsigned)(host - l->topo->host), adapter, up);
+}
+
+static int move_device(struct live *l, uint32_t id, const char *state, struct sio_err *err)
+{
+	const struct sio_topo_host *host = sio_topology_host(l->topo, id >> 8);
+	unsigned index = (id & 0xff) - 1;
+	bool in = strcmp(state, "in") == 0;
+	int rc;
+
+	if (!in && strcmp(state, "out") != 0)
+		return sio_fail(err, -EINVAL, "a device is 'out' or 'in', not '%s'", state);
+	if (!host || index >= host->n_devices)
+		return sio_fail(err, -ENODEV, "no device of cluster %s has id %#" PRIx32,
+				l->topo->name, id);
+	live_log("%s: %s is %s", host->name, host->device[index].name,
+		 in ? "put into its slot" : "pulled out of its slot");
+	rc = emu_room_device(l->room, (unsigned)(host - l->topo->host), index, in);
+	if (rc == 0 || rc == -EALREADY)
+		return 0;
+	return sio_fail(err, rc, "%s cannot be put back: %s", host->device[index].name,
+			strerror(-rc));
+}
+
+static int serve(struct live *l, const char *request, struct sio_err *err)
+{
+	unsigned node, adapter, id;
+	char state[8];
+	int end = 0;
+
+	if (sscanf(request, "link %u %u %7s%n", &node, &adapter, state, &end) == 3 &&
+	    request[end] == '\0')
+		return set_link(l, node, adapter, state, err);
+	end = 0;
+	if (sscanf(request, "device %u %7s%n", &id, state, &end) == 2 && request[end] == '\0')
+		return move_device(l, id, state, err);
+	return sio_fail(err, -EINVAL,
+			"'%s' is not understood; right is 'link NODE ADAPTER down|up' or "
+			"'device ID out|in'",
+			request);
+}
+
+void live_control_event(struct live *l, const struct live_source *s)
+{
+	struct live_caller *c;
+	char request[REQUEST_MAX];
+	struct sio_err err = {.text = "ok"};
+	ssize_t n;
+
+	if (s == &l->control) {
+		take_caller(l);
+		return;
+	}
+	c = (struct live_caller *)((uintptr_t)s - offsetof(struct live_caller, source));
+	n = recv(s->fd, request, sizeof(request) - 1, MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n > 0) {
+		request[n] = '\0';
+		serve(l, request, &err);
+		/* Who does not wait for the answer does not get it. */
+		send(s->fd, err.text, strlen(err.text), MSG_DONTWAIT | MSG_NOSIGNAL);
+	}
+	hang_up(l, c);
+}

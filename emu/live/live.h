@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The live edge of the machine room: sockets, memory files, one loop. Not part of lib_emu. */
+#ifndef EMU_LIVE_H
+#define EMU_LIVE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "core/err.h"
+#include "core/topology.h"
+#include "eventfd/eventfd.h"
+#include "emu/machine/pace.h"
+#include "emu/machine/room.h"
+
+#define LIVE_PATH_MAX 107 /* bytes of a socket's path */
+#define LIVE_CALLERS 8	  /* of the socket "room" at a time */
+
+/* What an epoll event is about. */
+enum live_kind {
+	LIVE_LISTENER,
+	LIVE_PORT,
+	LIVE_OWNER,
+	LIVE_SIGNAL,
+	LIVE_WATCH,
+	LIVE_ENGINES,
+	LIVE_CONTROL
+};
+
+struct live_source {
+	enum live_kind kind;
+	unsigned host;
+	int fd;
+};
+
+/* An event that its daemon has not read yet. */
+struct live_packet {
+	struct live_packet *prev, *next;
+	size_t len;
+	int fds[SIO_PORT_MAX_FDS];
+	unsigned n_fds;
+	unsigned char data[];
+};
+
+struct live_key {
+	uint64_t id;
+	uint64_t host;
+};
+
+struct live_owner {
+	struct live_source source;
+	struct live_key key;
+	UT_hash_handle hh;
+	struct live_owner *next_dead;
+};
+
+struct live_watch {
+	struct live_source source;
+	struct live_key key;
+	UT_hash_handle hh;
+	struct live_watch *next_dead;
+	uint32_t kind; /* SIO_WATCH_* */
+	bool armed;    /* FAULT: the pages are protected */
+	uint64_t address, length;
+};
+
+struct live_port {
+	struct live_source listener, socket;
+	char path[LIVE_PATH_MAX + 1];
+	struct live_packet *queue;
+	unsigned n_queued;
+	bool cut; /* to be closed as soon as the room has returned */
+};
+
+/* Whoever has opened the socket "room": one request, one answer. */
+struct live_caller {
+	struct live_caller *prev, *next;
+	struct live_source source;
+};
+
+struct live {
+	const struct sio_topology *topo;
+	struct emu_room *room;
+	struct live_port *port;
+	struct live_owner *owners;
+	struct live_owner *dead; /* freed when no event of this turn can name them */
+	struct live_watch *watches;
+	struct live_watch *dead_watches; /* likewise */
+	unsigned n_watches, n_armed;
+	bool woken; /* a watch has fired */
+	struct emu_pace pace;
+	struct live_engine *engine; /* of each host */
+	pthread_rwlock_t engines_lock;
+	bool engines_end;
+	struct live_source engines_report;
+	int epoll, random_fd;
+	struct sio_eventfd events;
+	struct live_source signal;
+	int spare_fd; /* to turn callers away when there is no other */
+	bool stop;
+	const char *state_dir;
+	struct live_source control;		    /* the listener */
+	struct live_caller *callers, *dead_callers; /* likewise */
+	unsigned n_callers;
+	char control_path[LIVE_PATH_MAX + 1];
+	int pid_fd;
+	char pid_path[LIVE_PATH_MAX + 1];
+};
+
+/* ops.c */
+extern const struct emu_ops live_ops;
+void live_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void live_owners_bury(struct live *l);
+int live_watch(struct live *l, struct live_source *s, uint32_t events);
+
+/* port.c */
+int live_ports_open(struct live *l, struct sio_err *reterr);
+void live_ports_close(struct live *l);
+void live_port_event(struct live *l, const struct live_source *s, uint32_t events);
+void live_ports_cut(struct live *l);
+void live_send(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
+	       unsigned n_fds);
+
+/* control.c: faults on demand (smartio fault). */
+int live_control_open(struct live *l, struct sio_err *reterr);
+void live_control_close(struct live *l);
+void live_control_event(struct live *l, const struct live_source *s);
+void live_callers_bury(struct live *l);
+
+/* state.c: the state directory's part of ours. */
+int live_state_lock(struct live *l, struct sio_err *reterr);
+void live_state_unlock(struct live *l);
+int live_path(char *path, size_t size, struct sio_err *reterr, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* watch.c */
+int live_watch_new(void *ctx, unsigned host, uint64_t watch, uint32_t kind, int fd,
+		   uint64_t address, uint64_t length);
+void live_watch_free(void *ctx, unsigned host, uint64_t watch);
+void live_watch_event(struct live *l, const struct live_source *s, uint32_t events);
+/* Protect all pages that are not; let the stores to one of those that are go on. */
+void live_watches_arm(struct live *l);
+void live_watches_calm(struct live *l);
+void live_watches_bury(struct live *l);
+void live_watches_close(struct live *l);
+
+/* engine.c */
+int live_engines_open(struct live *l, struct sio_err *reterr);
+/* No engine runs any more; the room's channels may still be there. */
+void live_engines_end(struct live *l);
+void live_engines_close(struct live *l);
+void live_engines_event(struct live *l);
+int live_engine_start(void *ctx, unsigned host);
+int live_engine_watch(void *ctx, unsigned host, int fd);
+void live_engine_unwatch(void *ctx, unsigned host, int fd);
+void live_engines_stop(void *ctx);
+void live_engines_go(void *ctx);
+void live_engine_report(void *ctx);
+
+/* loop.c */
+int live_loop_open(struct live *l, struct sio_err *reterr);
+void live_loop_close(struct live *l);
+void live_loop_run(struct live *l);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * For daemons that are started again on a host that goes on without them, as smartio.ko's do: what
+ * a descriptor is that a program shows, and descriptors once more. Served where the edge knows its
+ * owners' descriptors (struct emu_ops: identify); the live edge ends a host with its daemon.
+ */
+#include "emu/base/internal.h"
+
+int emu_op_identify(struct emu_request *rq, const void *msg)
+{
+	struct emu_room *r = rq->host->room;
+	struct sio_evt_identify evt;
+	const struct emu_owner *w;
+	uint64_t id = 0;
+	int rc;
+
+	(void)msg;
+	if (rq->fd < 0)
+		return sio_fail(&rq->err, -EBADF, "IDENTIFY: no descriptor came along");
+	rc = r->ops->identify(r->ctx, rq->fd, rq->host->index, &id);
+	if (rc < 0)
+		return sio_fail(&rq->err, rc, "IDENTIFY: the descriptor is no owner's of %s",
+				rq->host->topo->name);
+	memset(&evt, 0, sizeof(evt));
+	evt.id = id;
+	evt.kind = SIO_KIND_OWNER;
+	w = emu_owner_find(rq->host, id);
+	if (w && !w->ended) {
+		evt.state = SIO_STATE_LIVE;
+		evt.owner = w->parent ? w->parent->o.id : 0;
+		evt.user_cookie = w->user_cookie;
+	}
+	emu_answer(rq, &evt, sizeof(evt), NULL, 0);
+	return 0;
+}
+
+int emu_op_reopen(struct emu_request *rq, const void *msg)
+{
+	const struct sio_req_reopen *m = msg;
+	struct sio_evt_reopen evt;
+	const struct emu_object *o;
+	unsigned n = 1;
+	int fds[2];
+
+	if (m->kind != SIO_KIND_MEM && m->kind != SIO_KIND_BAR && m->kind != SIO_KIND_IRQ)
+		return sio_fail(&rq->err, -EINVAL,
+				"REOPEN: kind %u; memory, BAR views and interrupts have "
+				"descriptors",
+				m->kind);
+	o = emu_object_find(rq, m->kind, m->id);
+	if (!o || emu_bar_check(rq, "REOPEN", o) < 0)
+		return rq->err.code;
+	memset(&evt, 0, sizeof(evt));
+	if (m->kind == SIO_KIND_MEM) {
+		fds[0] = ((const struct emu_ram *)o)->mem.fd;
+		evt.length = ((const struct emu_ram *)o)->mem.size;
+	} else if (m->kind == SIO_KIND_BAR) {
+		fds[0] = emu_bar_mem((const struct emu_bar *)o)->fd;
+		evt.length = ((const struct emu_bar *)o)->length;
+	} else {
+		fds[0] = fds[1] = ((const struct emu_irq *)o)->fd;
+		n = 2;
+	}
+	emu_answer(rq, &evt, sizeof(evt), fds, n);
+	return 0;
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Life of the room and its hosts. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "emu/engine/engine.h"
+
+void emu_log(struct emu_room *r, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	r->ops->log(r->ctx, text);
+}
+
+void emu_event(struct emu_host *h, void *evt, size_t size, uint32_t op)
+{
+	struct emu_room *r = h->room;
+	struct sio_evt *e = evt;
+
+	if (!h->up)
+		return;
+	e->size = (uint32_t)size;
+	e->op = op;
+	h->events++;
+	r->ops->send(r->ctx, h->index, evt, size, NULL, 0);
+}
+
+static void host_done(struct emu_host *h)
+{
+	for (unsigned i = 0; i < h->n_devices; i++)
+		emu_device_done(&h->device[i]);
+	for (unsigned i = 0; i < h->topo->n_adapters; i++)
+		emu_adapter_done(&h->adapter[i]);
+	free(h->device);
+	free(h->path);
+}
+
+static int host_init(struct emu_host *h, struct emu_room *r, unsigned index, struct sio_err *reterr)
+{
+	const struct sio_topo_host *topo = &r->topo->host[index];
+	int rc;
+
+	h->room = r;
+	h->topo = topo;
+	h->index = index;
+	h->last_id = EMU_FIRST_ID;
+	h->daemon.o.host = h;
+	h->daemon.o.kind = SIO_KIND_OWNER;
+	h->daemon.o.state = SIO_STATE_LIVE;
+	for (unsigned i = 0; i < topo->n_adapters; i++) {
+		rc = emu_adapter_init(&h->adapter[i], h, i, reterr);
+		if (rc < 0)
+			return rc;
+	}
+	h->device = calloc(topo->n_devices ? topo->n_devices : 1, sizeof(*h->device));
+	if (!h->device)
+		return sio_fail(reterr, -ENOMEM, "host %s: out of memory", topo->name);
+	while (h->n_devices < topo->n_devices) {
+		struct emu_device *d = &h->device[h->n_devices++];
+
+		rc = emu_device_init(d, h, &topo->device[h->n_devices - 1], reterr);
+		if (rc < 0)
+			return rc;
+	}
+	return emu_paths_init(h, reterr);
+}
+
+static int collect_devices(struct emu_room *r)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < r->n_hosts; i++)
+		n += r->host[i].n_devices;
+	r->device = calloc(n ? n : 1, sizeof(struct emu_device *));
+	if (!r->device)
+		return -ENOMEM;
+	for (unsigned i = 0; i < r->n_hosts; i++)
+		for (unsigned k = 0; k < r->host[i].n_devices; k++)
+			r->device[r->n_devices++] = &r->host[i].device[k];
+	return 0;
+}
+
+static bool topology_fits(const struct sio_topology *t, struct sio_err *reterr)
+{
+	const struct sio_pcie pcie = {.max_payload = t->max_payload,
+				      .max_read_request = t->max_read_request,
+				      .read_completion_boundary = t->read_completion_boundary};
+
+	if (sio_pcie_valid(&pcie))
+		return true;
+	sio_fail(reterr, -EINVAL,
+		 "payload %u, read request %u, completion boundary %u: powers of 2 "
+		 "from 128 to 4096, and 64 or 128, are right",
+		 t->max_payload, t->max_read_request, t->read_completion_boundary);
+	return false;
+}
+
+void emu_room_descriptors(struct emu_room *r, uint64_t n)
+{
+	r->descriptors = r->n_hosts ? n / r->n_hosts : n;
+}
+
+int emu_room_new(const struct sio_topology *t, const struct emu_ops *ops, void *ctx,
+		 struct emu_room **ret, struct sio_err *reterr)
+{
+	struct emu_room *r = calloc(1, sizeof(*r));
+	int rc = -ENOMEM;
+
+	if (!r)
+		return sio_fail(reterr, -ENOMEM, "out of memory for the machine room");
+	if (!topology_fits(t, reterr)) {
+		free(r);
+		return -EINVAL;
+	}
+	r->topo = t;
+	r->ops = ops;
+	r->ctx = ctx;
+	r->gen = 1;
+	r->descriptors = UINT64_MAX;
+	r->pcie = (struct sio_pcie){.max_payload = t->max_payload,
+				    .max_read_request = t->max_read_request,
+				    .read_completion_boundary = t->read_completion_boundary};
+	sio_pcie_read(&r->pcie, 0, EMU_PAGE, &r->page_read);
+	sio_pcie_write(&r->pcie, 0, EMU_PAGE, &r->page_write);
+	r->host = calloc(t->n_hosts ? t->n_hosts : 1, sizeof(*r->host));
+	r->check = emu_check_new();
+	if (!r->host || !r->check) {
+		sio_fail(reterr, -ENOMEM, "out of memory for the machine room");
+		goto free_room;
+	}
+	while (r->n_hosts < t->n_hosts) {
+		struct emu_host *h = &r->host[r->n_hosts++];
+
+		rc = host_init(h, r, r->n_hosts - 1, reterr);
+		if (rc < 0)
+			goto free_room;
+	}
+	rc = collect_devices(r);
+	if (rc < 0) {
+		sio_fail(reterr, rc, "out of memory for the machine room");
+		goto free_room;
+	}
+	*ret = r;
+	return 0;
+
+free_room:
+	emu_room_free(r);
+	return rc;
+}
+
+void emu_room_free(struct emu_room *r)
+{
+	if (!r)
+		return;
+	for (unsigned i = 0; i < r->n_hosts; i++)
+		if (r->host[i].up)
+			emu_room_host_down(r, i);
+	for (unsigned i = 0; i < r->n_hosts; i++)
+		host_done(&r->host[i]);
+	emu_check_free(r->check);
+	free(r->device);
+	free(r->host);
+	free(r);
+}
+
+static void power_off(struct emu_host *h)
+{
+	emu_objects_clear(h);
+	for (unsigned i = 0; i < h->n_devices; i++)
+		emu_device_power_off(&h->device[i]);
+	for (unsigned i = 0; i < h->topo->n_adapters; i++)
+		emu_adapter_power_off(&h->adapter[i]);
+	emu_status_free(h);
+	sio_addrmap_done(&h->map);
+	sio_range_done(&h->ram);
+	memset(&h->ram, 0, sizeof(h->ram));
+	memset(&h->map, 0, sizeof(h->map));
+	emu_invalidate(h->room);
+}
+
+static int power_on(struct emu_host *h, struct sio_err *err)
+{
+	struct emu_room *r = h->room;
+	int rc;
+
+	for (unsigned i = 0; i < sizeof(h->boot_id); i += 8) {
+		uint64_t word = r->ops->random(r->ctx);
+
+		memcpy(h->boot_id + i, &word, sizeof(word));
+	}
+	sio_addrmap_init(&h->map, h->topo->name);
+	rc = sio_range_init(&h->ram, h->topo->name, h->topo->ram_base, h->topo->ram_size, err);
+	for (unsigned i = 0; rc == 0 && i < h->topo->n_adapters; i++)
+		rc = emu_adapter_power_on(&h->adapter[i], err);
+	if (rc == 0) {
+		rc = emu_status_new(h);
+		if (rc < 0)
+			sio_fail(err, rc, "no memory for the status page");
+	}
+	for (unsigned i = 0; rc == 0 && i < h->n_devices; i++)
+		rc = emu_device_power_on(&h->device[i], err);
+	return rc;
+}
+
+static int host_up(struct emu_room *r, unsigned host)
+{
+	struct emu_host *h = &r->host[host];
+	struct sio_err err = {0};
+	int rc;
+
+	if (h->up)
+		return -EBUSY;
+	rc = power_on(h, &err);
+	if (rc < 0) {
+		power_off(h);
+		emu_log(r, "host %s cannot start: %s", h->topo->name, err.text);
+		return rc;
+	}
+	h->boot_generation++;
+	h->up = true;
+	r->watch_dirty = true;
+	emu_paths_update(r);
+	return 0;
+}
+
+int emu_room_host_up(struct emu_room *r, unsigned host)
+{
+	int rc;
+
+	emu_engines_stop(r);
+	rc = host_up(r, host);
+	emu_engines_go(r);
+	return rc;
+}
+
+/*
+ * First the status pages of all, this host's own too, then the devices, whose reset ends what they
+ * do to others; then everything that the host held. What peers have mapped of it stays in their
+ * tables and faults: the entries carry the number of the start that is over now.
+ */
+void emu_room_host_down(struct emu_room *r, unsigned host)
+{
+	struct emu_host *h = &r->host[host];
+
+	if (!h->up)
+		return;
+	emu_engines_stop(r);
+	h->up = false;
+	r->watch_dirty = true;
+	emu_paths_update(r);
+	power_off(h);
+	emu_engines_go(r);
+}
+
+int emu_room_link(struct emu_room *r, unsigned host, unsigned adapter, bool up)
+{
+	struct emu_adapter *a;
+	bool changed;
+
+	if (host >= r->n_hosts || adapter >= r->host[host].topo->n_adapters)
+		return -ENODEV;
+	a = &r->host[host].adapter[adapter];
+	emu_engines_stop(r);
+	changed = a->link != up;
+	a->link = up;
+	emu_paths_update(r);
+	if (changed && a->host->up)
+		emu_link_tell(a);
+	emu_engines_go(r);
+	return 0;
+}
+
+int emu_room_link_turn(struct emu_room *r, unsigned host, unsigned adapter)
+{
+	if (host >= r->n_hosts || adapter >= r->host[host].topo->n_adapters)
+		return -ENODEV;
+	if (r->host[host].adapter[adapter].link)
+		return -EBUSY;
+	emu_engines_stop(r);
+	emu_paths_turn(&r->host[host], adapter);
+	emu_invalidate(r);
+	emu_engines_go(r);
+	return 0;
+}
+
+/* The edge has no threads for them. */
+static unsigned step_engines(struct emu_room *r)
+{
+	unsigned work = 0;
+
+	for (unsigned i = 0; i < r->n_hosts; i++)
+		if (r->host[i].n_of_kind[SIO_KIND_DMA])
+			work += emu_room_engine_step(r, i);
+	emu_room_engines_collect(r);
+	return work;
+}
+
+unsigned emu_room_step(struct emu_room *r, unsigned budget)
+{
+	unsigned work = 0;
+
+	for (unsigned i = 0; i < r->n_devices; i++) {
+		struct emu_device *d = r->device[i];
+
+		if (d->host->up && !d->gone)
+			work += d->model->step(d->state, budget);
+	}
+	return work + (r->ops->engine_start ? 0 : step_engines(r));
+}
+
+void emu_room_check_every(struct emu_room *r, uint32_t n)
+{
+	r->check_mask = n - 1;
+}
+
+bool emu_room_busy(const struct emu_room *r)
+{
+	for (unsigned i = 0; i < r->n_devices; i++) {
+		struct emu_device *d = r->device[i];
+
+		if (d->host->up && !d->gone && !d->model->idle(d->state))
+			return true;
+	}
+	return false;
+}
+
+bool emu_room_watched(const struct emu_room *r)
+{
+	return r->writable_views != 0;
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a device may reach. With the host's IOMMU on each device has a domain of its own and a
+ * mapping makes an I/O virtual address; with it off the device uses physical addresses, nothing
+ * holds it back, and a mapping only keeps its target in place.
+ */
+#include "emu/base/internal.h"
+
+static int check_target(struct emu_request *rq, const struct sio_req_dmamap *m,
+			struct emu_device *d, struct emu_object **ret)
+{
+	const struct emu_bar *b;
+
+	if (m->target_kind == SIO_KIND_APERTURE)
+		return sio_fail(&rq->err, -EOPNOTSUPP,
+				"DMAMAP: apertures are not served by the machine "
+				"room");
+	if (m->target_kind != SIO_KIND_MEM && m->target_kind != SIO_KIND_MAP &&
+	    m->target_kind != SIO_KIND_BAR)
+		return sio_fail(&rq->err, -EINVAL,
+				"DMAMAP: target kind %u, %d (memory), %d (map) or %d "
+				"(BAR view) is right",
+				m->target_kind, SIO_KIND_MEM, SIO_KIND_MAP, SIO_KIND_BAR);
+	*ret = emu_object_find_any(rq, m->target_kind, m->target);
+	if (!*ret)
+		return rq->err.code;
+	if ((*ret)->state != SIO_STATE_LIVE)
+		return sio_fail(&rq->err, -EPERM,
+				"DMAMAP: owner %#" PRIx64 " of %s %#" PRIx64 " has ended",
+				(*ret)->owner->o.id, emu_kind_name((*ret)->kind), (*ret)->id);
+	if (m->target_kind == SIO_KIND_MAP && ((struct emu_map *)*ret)->trigger)
+		return sio_fail(&rq->err, -EINVAL, "DMAMAP: map %#" PRIx64 " is of an interrupt",
+				(*ret)->id);
+	if (emu_bar_check(rq, "DMAMAP", *ret) < 0)
+		return rq->err.code;
+	b = (const struct emu_bar *)*ret;
+	if (m->target_kind == SIO_KIND_BAR &&
+	    (b->device == d || b->run->pages->kind == EMU_PAGE_REGISTERS))
+		return sio_fail(&rq->err, -EOPNOTSUPP,
+				"DMAMAP: of BARs, doorbells and controller "
+				"memory of other devices can be mapped");
+	return emu_range_check(rq, "DMAMAP", *ret, m->offset, m->length);
+}
+
+static uint64_t highest(const struct emu_device *d, const struct sio_req_dmamap *m)
+{
+	uint64_t device = d->topo->dma_bits >= 64 ? UINT64_MAX : (1ull << d->topo->dma_bits) - 1;
+
+	return m->highest < device ? m->highest : device;
+}
+
+/* IOMMU off: the address is what it is, or the mapping cannot be. */
+static int place_physical(struct emu_request *rq, struct emu_dmamap *map,
+			  const struct sio_req_dmamap *m)
+{
+	map->iova = map->physical;
+	if (m->iova != SIO_PORT_ANY && m->iova != map->physical)
+		return sio_fail(&rq->err, -EINVAL,
+				"DMAMAP: address %#" PRIx64 " wanted, but the IOMMU "
+				"is off and the target lies at %#" PRIx64,
+				(uint64_t)m->iova, map->physical);
+	if (map->physical + (map->length - 1) > highest(map->device, m))
+		return sio_fail_exhausted(&rq->err, -ENOSPC, SIO_OUT_OF_REACH,
+					  "DMAMAP: the target ends at %#" PRIx64 ", %s can "
+					  "reach %#" PRIx64 " and the IOMMU is off",
+					  map->physical + (map->length - 1),
+					  map->device->topo->name, highest(map->device, m));
+	return 0;
+}
+
+int emu_no_iova(struct emu_request *rq)
+{
+	rq->err.reason = SIO_OUT_OF_IOVA;
+	rq->err.code = -ENOSPC;
+	return -ENOSPC;
+}
+
+/* A page behind the mapping stays free, so that a device that runs past its end faults there. */
+static int place_virtual(struct emu_request *rq, struct emu_dmamap *map,
+			 const struct sio_req_dmamap *m)
+{
+	struct emu_device *d = map->device;
+	int rc;
+
+	if (m->iova == SIO_PORT_ANY) {
+		rc = sio_range_alloc(&d->iova, map->length + EMU_PAGE, EMU_PAGE, highest(d, m),
+				     &map->iova, &rq->err);
+	} else {
+		map->iova = m->iova;
+		if (m->iova % EMU_PAGE)
+			return sio_fail(&rq->err, -EINVAL,
+					"DMAMAP: address %#" PRIx64 " is not of a whole page",
+					(uint64_t)m->iova);
+		rc = sio_range_reserve(&d->iova, m->iova, map->length, &rq->err);
+	}
+	if (rc == -ENOSPC || rc == -EEXIST)
+		return emu_no_iova(rq);
+	if (rc < 0)
+		return rc;
+	rc = sio_iommu_map(&d->iommu, map->iova, map->length, map->target, map->physical,
+			   map->access, &rq->err);
+	if (rc < 0)
+		sio_range_free(&d->iova, map->iova);
+	return rc;
+}
+
+int emu_dmamap_place(struct emu_request *rq, struct emu_dmamap *map, const struct sio_req_dmamap *m)
+{
+	return rq->host->topo->iommu ? place_virtual(rq, map, m) : place_physical(rq, map, m);
+}
+
+static void unmap(struct emu_dmamap *map)
+{
+	if (map->o.host->topo->iommu)
+		sio_iommu_unmap(&map->device->iommu, map->iova);
+}
+
+static void free_address(struct emu_dmamap *map)
+{
+	if (map->o.host->topo->iommu)
+		sio_range_free(&map->device->iova, map->iova);
+}
+
+void emu_dmamap_unplace(struct emu_dmamap *map)
+{
+	unmap(map);
+	free_address(map);
+}
+
+/* Through which adapter? */
+static bool leaves_host(const struct emu_object *target, unsigned *ret_adapter)
+{
+	const struct emu_ram *ram = (const struct emu_ram *)target;
+	const struct emu_map *map = (const struct emu_map *)target;
+
+	if (target->kind == SIO_KIND_MEM)
+		*ret_adapter = ram->adapter;
+	else if (target->kind == SIO_KIND_MAP)
+		*ret_adapter = map->adapter;
+	return target->kind == SIO_KIND_MAP || (target->kind == SIO_KIND_MEM && ram->sender);
+}
+
+static int check(struct emu_request *rq, const struct sio_req_dmamap *m, struct emu_device **ret_d,
+		 struct emu_object **ret_target, struct emu_requester **ret_requester)
+{
+	const uint32_t both = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
+	unsigned adapter = 0;
+	int rc;
+
+	if (m->access == 0 || m->access & ~both)
+		return sio_fail(&rq->err, -EINVAL, "DMAMAP: access %#x, 1 to %u are right",
+				m->access, both);
+	rc = emu_device_get(rq, m->device, ret_d);
+	if (rc == 0)
+		rc = check_target(rq, m, *ret_d, ret_target);
+	if (rc == 0)
+		rc = emu_group_access(rq, "DMAMAP", *ret_target, m->access);
+	*ret_requester = NULL;
+	if (rc < 0 || !leaves_host(*ret_target, &adapter))
+		return rc;
+	*ret_requester = emu_requester_of(*ret_d, adapter);
+	if (!*ret_requester)
+		return sio_fail(&rq->err, -ENOENT,
+				"DMAMAP: %s is not in the requester table of adapter "
+				"%u; REQUESTER_ADD first",
+				(*ret_d)->topo->name, adapter);
+	return 0;
+}
+
+int emu_group_access(struct emu_request *rq, const char *what, const struct emu_object *target,
+		     uint32_t access)
+{
+	if (target->kind != SIO_KIND_MEM || !((const struct emu_ram *)target)->sender ||
+	    access == SIO_ACCESS_WRITE)
+		return 0;
+	return sio_fail(&rq->err, -EINVAL,
+			"%s: access %#x to a multicast group, %d (writing) is right", what, access,
+			SIO_ACCESS_WRITE);
+}
+
+int emu_op_dmamap(struct emu_request *rq, const void *msg)
+{
+	const struct sio_req_dmamap *m = msg;
+	struct emu_requester *requester = NULL;
+	struct emu_object *target = NULL;
+	struct sio_evt_dmamap evt;
+	struct emu_dmamap *map = NULL;
+	struct emu_device *d = NULL;
+	int rc;
+
+	rc = check(rq, m, &d, &target, &requester);
+	if (rc < 0)
+		return rc;
+	map = emu_object_new(rq, SIO_KIND_DMAMAP, sizeof(*map), 0);
+	if (!map)
+		return rq->err.code;
+	map->device = d;
+	map->target = target;
+	map->requester = requester;
+	map->offset = m->offset;
+	map->length = m->length;
+	map->access = m->access;
+	map->physical = emu_source_physical(target, m->offset);
+	rc = emu_dmamap_place(rq, map, m);
+	if (rc < 0)
+		goto drop_object;
+	rc = emu_check_dmamap(map);
+	if (rc < 0)
+		goto unplace;
+	DL_APPEND2(d->dmamaps, map, dev_prev, dev_next);
+	map->placed = true;
+	emu_object_ref(target);
+	emu_object_ref(&d->opened->o);
+	if (requester)
+		emu_object_ref(&requester->o);
+	memset(&evt, 0, sizeof(evt));
+	evt.id = map->o.id;
+	evt.iova = map->iova;
+	evt.length = map->length;
+	emu_answer(rq, &evt, sizeof(evt), NULL, 0);
+	return 0;
+
+unplace:
+	emu_dmamap_unplace(map);
+drop_object:
+	emu_object_drop(&map->o);
+	return rc;
+}
+
+int emu_op_dmaunmap(struct emu_request *rq, const void *msg)
+{
+	const struct sio_req_dmaunmap *m = msg;
+	struct emu_dmamap *map = emu_object_find(rq, SIO_KIND_DMAMAP, m->id);
+
+	if (!map)
+		return rq->err.code;
+	if (map->o.state != SIO_STATE_LIVE)
+		return sio_fail(&rq->err, -EPERM,
+				"DMAUNMAP: DMA mapping %#" PRIx64 " is in "
+				"quarantine; SETTLE or RESET of %s ends it",
+				map->o.id, map->device->topo->name);
+	emu_object_free(&map->o);
+	emu_answer_ok(rq);
+	return 0;
+}
+
+static void leave_target(struct emu_dmamap *m)
+{
+	if (!m->target)
+		return;
+	unmap(m);
+	emu_invalidate(m->o.host->room);
+	emu_object_unref(m->target);
+	m->target = NULL;
+}
+
+static void leave_device(struct emu_dmamap *m)
+{
+	if (!m->placed)
+		return;
+	free_address(m);
+	DL_DELETE2(m->device->dmamaps, m, dev_prev, dev_next);
+	if (m->requester)
+		emu_object_unref(&m->requester->o);
+	emu_object_unref(&m->device->opened->o);
+	m->placed = false;
+}
+
+void emu_dmamap_release(struct emu_dmamap *m)
+{
+	m->o.host->freed.dmamaps++;
+	leave_target(m);
+	leave_device(m);
+}
+
+void emu_dmamap_cut(struct emu_dmamap *m)
+{
+	if (m->o.state == SIO_STATE_QUARANTINED && m->device->gone) {
+		emu_object_free(&m->o);
+		return;
+	}
+	leave_target(m);
+	if (m->device->gone)
+		leave_device(m);
+	emu_check_forget(m->o.host, m->o.kind, m->o.id);
+}
+
+uint64_t emu_dmamaps_settle(struct emu_device *d, uint64_t owner)
+{
+	struct emu_dmamap *m, *tmp;
+	uint64_t n = 0;
+
+	DL_FOREACH_SAFE2(d->dmamaps, m, tmp, dev_next)
+	{
+		if (m->o.state != SIO_STATE_QUARANTINED || (owner && m->o.owner->o.id != owner))
+			continue;
+		emu_object_free(&m->o);
+		n++;
+	}
+	return n;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The fault log: what devices tried and could not. Each fault is counted and kept in a ring; the
+ * daemon of the device's host gets an event. A device gone wild makes millions: the events per
+ * span of time are limited, and one SIO_EV_OVERFLOW says that some were left out.
+ */
+#include <stdio.h>
+
+#include "core/probe.h"
+#include "emu/base/internal.h"
+
+_Static_assert(SIO_FAULT_READ == SIO_ACCESS_READ && SIO_FAULT_WRITE == SIO_ACCESS_WRITE,
+	       "an access is its kind of fault");
+
+#define SPAN_NS 100000000ull
+#define EVENTS_PER_SPAN 32
+
+/* Start of the mapping of @d that is nearest to @addr; SIO_PORT_ANY: it has none. */
+static uint64_t nearest(const struct emu_device *d, uint64_t addr)
+{
+	uint64_t best = SIO_PORT_ANY, best_distance = UINT64_MAX;
+	const struct emu_dmamap *m;
+
+	DL_FOREACH2(d->dmamaps, m, dev_next)
+	{
+		uint64_t last = m->iova + (m->length - 1), distance;
+
+		if (addr < m->iova)
+			distance = m->iova - addr;
+		else
+			distance = addr > last ? addr - last : 0;
+		if (distance < best_distance) {
+			best = m->iova;
+			best_distance = distance;
+		}
+	}
+	return best;
+}
+
+/* May another event go out now? */
+static bool within_limit(struct emu_host *h)
+{
+	struct emu_fault_log *l = &h->faults;
+	struct emu_room *r = h->room;
+	uint64_t now = r->ops->now(r->ctx);
+	struct sio_evt_ok evt;
+
+	if (now - l->window_start >= SPAN_NS || l->count == 1) {
+		l->window_start = now;
+		l->sent = 0;
+		l->overflow = false;
+	}
+	if (l->sent < EVENTS_PER_SPAN) {
+		l->sent++;
+		return true;
+	}
+	if (!l->overflow) {
+		l->overflow = true;
+		memset(&evt, 0, sizeof(evt));
+		emu_event(h, &evt, sizeof(evt), SIO_EV_OVERFLOW);
+		emu_log(h->room, "%s: many faults; not each is reported", h->topo->name);
+	}
+	return false;
+}
+
+void emu_fault_record(struct emu_device *d, uint64_t addr, size_t len, uint32_t access,
+		      const struct emu_target *t)
+{
+	static const char *const kind[] = {
+		[SIO_FAULT_READ] = "read",
+		[SIO_FAULT_WRITE] = "write",
+		[SIO_FAULT_MSI] = "interrupt message",
+	};
+	struct emu_host *h = d->host;
+	struct emu_fault *f = &h->faults.ring[h->faults.count++ % EMU_FAULTS];
+	struct sio_evt_fault evt;
+
+	d->count.faults++;
+	SIO_PROBE(smartio_emu, fault, d->topo->fdid, addr, len, access);
+	for (unsigned i = 0; i < t->n_hops; i++)
+		t->hop[i]->faults++;
+	f->device = d->topo->fdid;
+	f->address = addr;
+	f->length = len;
+	f->nearest = nearest(d, addr);
+	f->access = access;
+	f->node = t->node;
+	memcpy(f->reason, t->reason, sizeof(f->reason));
+	if (!within_limit(h))
+		return;
+	emu_log(h->room, "%s: %s of %zu bytes at %#" PRIx64 " by %s failed: %s", h->topo->name,
+		kind[access], len, addr, d->topo->name, f->reason);
+	memset(&evt, 0, sizeof(evt));
+	evt.device = f->device;
+	evt.address = f->address;
+	evt.length = f->length;
+	evt.nearest = f->nearest;
+	evt.access = f->access;
+	evt.node = f->node;
+	memcpy(evt.reason, f->reason, sizeof(evt.reason));
+	emu_event(h, &evt, sizeof(evt), SIO_EV_FAULT);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The importer's half of a window: look-up-table entries of an adapter that translate to a granted
+ * range. CPUs reach it by the exporter's own memory file, devices through the table.
+ */
+#include "emu/engine/engine.h"
+
+/* The peer as it is now: joined, up, and in the same start, as the link is, as when it granted. */
+static int find_peer(struct emu_request *rq, const struct sio_req_map *m, struct emu_host **ret)
+{
+	uint64_t start;
+	struct emu_room *r = rq->host->room;
+	const struct sio_topo_host *peer = sio_topology_host(r->topo, m->peer_node);
+	struct emu_path *p = NULL;
+
+	if (peer)
+		p = emu_path_find(rq->host, m->adapter, (unsigned)(peer - r->topo->host),
+				  m->peer_adapter);
+	if (!p)
+		return sio_fail(&rq->err, -EHOSTUNREACH,
+				"MAP: no path from adapter %u of node %u to "
+				"adapter %u of node %u",
+				m->adapter, rq->host->topo->node, m->peer_adapter, m->peer_node);
+	if (p->state != SIO_LINK_UP)
+		return sio_fail(&rq->err, -ENETDOWN,
+				"MAP: the path from adapter %u to adapter %u of "
+				"node %u is down",
+				m->adapter, m->peer_adapter, m->peer_node);
+	*ret = &r->host[p->peer_host];
+	start = emu_path_start(rq->host, p);
+	if (m->generation != start)
+		return sio_fail(&rq->err, -ESTALE,
+				"MAP: granted in start %" PRIu64 " of node %u, it is "
+				"in start %" PRIu64,
+				(uint64_t)m->generation, m->peer_node, start);
+	return 0;
+}
+
+static int check(struct emu_request *rq, const struct sio_req_map *m, struct emu_host *peer,
+		 struct emu_grant **ret)
+{
+	if (m->caching > SIO_CACHE_WRITE_COMBINED)
+		return sio_fail(&rq->err, -EINVAL, "MAP: caching %u, 0 to %d are right", m->caching,
+				SIO_CACHE_WRITE_COMBINED);
+	if (m->length == 0)
+		return sio_fail(&rq->err, -EINVAL, "MAP: length 0");
+	*ret = emu_grant_find(peer, m, rq->host->index, m->adapter);
+	if (!*ret)
+		return sio_fail(&rq->err, -EACCES,
+				"MAP: node %u granted us nothing with this token at "
+				"%#" PRIx64 " + %#" PRIx64,
+				m->peer_node, (uint64_t)m->bus_addr, (uint64_t)m->length);
+	if (emu_bar_check(rq, "MAP", (*ret)->source) < 0)
+		return rq->err.code;
+	if ((*ret)->source->kind != SIO_KIND_IRQ &&
+	    (m->bus_addr % EMU_PAGE || m->length % EMU_PAGE))
+		return sio_fail(&rq->err, -EINVAL,
+				"MAP: range %#" PRIx64 " + %#" PRIx64 " is not of whole pages",
+				(uint64_t)m->bus_addr, (uint64_t)m->length);
+	return 0;
+}
+
+static int take_entries(struct emu_request *rq, struct emu_map *map)
+{
+	struct emu_adapter *a = &rq->host->adapter[map->adapter];
+	const struct sio_lut_target target = {
+		.bus = {.node = rq->host->room->host[map->peer_host].topo->node,
+			.addr = map->bus_addr},
+		.adapter = map->peer_adapter,
+		.generation = map->peer_generation,
+	};
+	int rc = sio_lut_map(&a->lut, &target, map->length, &map->window_offset, &rq->err);
+
+	if (rc < 0)
+		return rc;
+	rc = emu_check_map(map);
+	if (rc < 0)
+		sio_lut_unmap(&a->lut, map->window_offset, map->length, NULL);
+	return rc;
+}
+
+static void tell(struct emu_request *rq, const struct emu_map *map, const struct emu_grant *g,
+		 uint32_t caching)
+{
+	struct sio_evt_map evt;
+	uint64_t offset;
+	int fd = emu_grant_fd(g, &offset);
+
+	memset(&evt, 0, sizeof(evt));
+	evt.id = map->o.id;
+	evt.offset = map->trigger ? 0 : offset + (map->bus_addr - g->bus_addr);
+	evt.length = map->length;
+	evt.bus_addr = emu_source_physical(&map->o, 0);
+	evt.caching = caching;
+	if (map->trigger)
+		evt.map_flags = SIO_MAP_TRIGGER;
+	else if (!(g->access & SIO_ACCESS_WRITE))
+		evt.map_flags = SIO_MAP_READ_ONLY;
+	emu_answer(rq, &evt, sizeof(evt), &fd, 1);
+}
+
+int emu_op_map(struct emu_request *rq, const void *msg)
+{
+	const struct sio_req_map *m = msg;
+	struct emu_adapter *a = NULL;
+	struct emu_host *peer = NULL;
+	struct emu_grant *g = NULL;
+	struct emu_map *map = NULL;
+	int rc;
+
+	rc = emu_adapter_get(rq, m->adapter, &a);
+	if (rc == 0)
+		rc = find_peer(rq, m, &peer);
+	if (rc == 0)
+		rc = check(rq, m, peer, &g);
+	if (rc < 0)
+		return rc;
+	map = emu_object_new(rq, SIO_KIND_MAP, sizeof(*map), 0);
+	if (!map)
+		return rq->err.code;
+	map->adapter = a->index;
+	map->peer_host = peer->index;
+	map->peer_adapter = m->peer_adapter;
+	map->peer_generation = m->generation;
+	map->bus_addr = m->bus_addr;
+	map->length = m->length;
+	map->trigger = g->source->kind == SIO_KIND_IRQ;
+	if (map->trigger)
+		map->message = emu_irq_message((const struct emu_irq *)g->source);
+	if (g->source->kind == SIO_KIND_BAR && g->access & SIO_ACCESS_WRITE &&
+	    emu_run_polled(((struct emu_bar *)g->source)->run))
+		map->polled = ((struct emu_bar *)g->source)->run;
+	rc = take_entries(rq, map);
+	if (rc < 0) {
+		emu_object_drop(&map->o);
+		return rc;
+	}
+	tell(rq, map, g, m->caching);
+	return 0;
+}
+
+int emu_op_unmap(struct emu_request *rq, const void *msg)
+{
+	const struct sio_req_unmap *m = msg;
+	struct emu_map *map = emu_object_find(rq, SIO_KIND_MAP, m->id);
+
+	if (!map)
+		return rq->err.code;
+	if (map->o.refs)
+		return sio_fail(
+			&rq->err, -EBUSY,
+			"UNMAP: %u DMA mappings and interrupt vectors go through map %#" PRIx64,
+			map->o.refs, map->o.id);
+	emu_object_free(&map->o);
+	emu_answer_ok(rq);
+	return 0;
+}
+
+void emu_map_release(struct emu_map *m)
+{
+	struct emu_host *h = m->o.host;
+
+	emu_watches_end(&m->watches);
+	emu_dma_ranges_end(&m->ranges);
+	h->freed.maps++;
+	sio_lut_unmap(&h->adapter[m->adapter].lut, m->window_offset, m->length, NULL);
+	emu_invalidate(h->room);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Multicast groups: who is in. The topology says of which kind those of the cluster are.
+ *
+ * Fused: the members of a group, and those who send to it, have one memory. So a store through
+ * whatever map is at all members at once and in order; and a member's local stores show at the
+ * others, which hardware does not do. The memory is made by the first member, and goes with the
+ * last who has it.
+ *
+ * Exact: each member has its own, and a sender has addresses alone: see fanout.c.
+ */
+#include "emu/base/internal.h"
+
+static struct emu_group *find_group(struct emu_request *rq, const struct sio_req_mcast *m)
+{
+	if (m->group < EMU_GROUPS)
+		return &rq->host->room->group[m->group];
+	sio_fail(&rq->err, -EINVAL, "MCAST: group %u, 0 to %u are right", m->group, EMU_GROUPS - 1);
+	return NULL;
+}
+
+static int check_what(struct emu_request *rq, const struct sio_req_mcast *m)
+{
+	bool about_member = m->what == SIO_MCAST_PUBLISH || m->what == SIO_MCAST_UNPUBLISH;
+
+	if (m->what < SIO_MCAST_JOIN || m->what > SIO_MCAST_UNPUBLISH)
+		return sio_fail(&rq->err, -EINVAL, "MCAST: what %u, %d to %d are right", m->what,
+				SIO_MCAST_JOIN, SIO_MCAST_UNPUBLISH);
+	if ((m->target != 0) != about_member)
+		return sio_fail(&rq->err, -EINVAL,
+				"MCAST: target %#" PRIx64 ", %s is right for what %u",
+				(uint64_t)m->target, about_member ? "a member" : "0", m->what);
+	if ((m->length != 0) != (m->what == SIO_MCAST_JOIN))
+		return sio_fail(&rq->err, -EINVAL, "MCAST: length %" PRIu64 ", %s is right",
+				(uint64_t)m->length,
+				m->what == SIO_MCAST_JOIN ? "at least 1" : "0");
+	return 0;
+}
+
+/* The group's memory, made now if there is none. */
+static int get_memory(struct emu_request *rq, const struct sio_req_mcast *m, struct emu_group *g,
+		      uint64_t *ret_size)
+{
+	struct emu_room *r = rq->host->room;
+	uint64_t size;
+	int rc;
+
+	if (m->length > rq->host->topo->ram_size)
+		return sio_fail_exhausted(
+			&rq->err, -ENOSPC, SIO_OUT_OF_RAM,
+			"MCAST: %" PRIu64 " bytes wanted, %s has %" PRIu64 " in all",
+			(uint64_t)m->length, rq->host->topo->name, rq->host->topo->ram_size);
+	size = (m->length + EMU_PAGE - 1) & ~(EMU_PAGE - 1);
+	if (g->users && size > g->mem.size)
+		return sio_fail(&rq->err, -ERANGE,
+				"MCAST: %" PRIu64 " bytes wanted, group %u was made with %" PRIu64,
+				size, m->group, g->mem.size);
+	*ret_size = size;
+	if (g->users)
+		return 0;
+	if (r->topo->exact_multicast) {
+		g->mem = (struct emu_mem){.fd = -1, .size = size};
+		return 0;
+	}
+	rc = r->ops->mem_new(r->ctx, "group", size, &g->mem);
+	return rc < 0 ? sio_fail(&rq->err, rc, "MCAST: no file for %" PRIu64 " bytes", size) : 0;
+}
+
+static void put_memory(struct emu_room *r, struct emu_group *g)
+{
+	if (g->users)
+		return;
+	if (g->mem.data)
+		r->ops->mem_free(r->ctx, &g->mem);
+	memset(&g->mem, 0, sizeof(g->mem));
+}
+
+static int take_memory(struct emu_request *rq, struct emu_ram *ram, uint64_t size)
+{
+	struct emu_room *r = rq->host->room;
+	int rc;
+
+	if (ram->member && r->topo->exact_multicast) {
+		rc = r->ops->mem_new(r->ctx, "member", size, &ram->mem);
+		return rc < 0 ? sio_fail(&rq->err, rc, "MCAST: no file for %" PRIu64 " bytes", size)
+			      : 0;
+	}
+	ram->mem = ram->group->mem;
+	ram->mem.size = size;
+	return 0;
+}
+
+static void give_memory(struct emu_ram *ram)
+{
+	struct emu_room *r = ram->o.host->room;
+
+	if (ram->mem.data && ram->mem.data != ram->group->mem.data)
+		r->ops->mem_free(r->ctx, &ram->mem);
+}
+
+/* A place in the host's map for @size bytes of the group's, or a member's own, memory. */
+static int place(struct emu_request *rq, struct emu_ram *ram, uint64_t size)
+{
+	struct emu_host *h = rq->host;
+	struct sio_region region = {.size = size, .kind = SIO_KIND_MEM, .object = ram};
+	int rc = emu_ram_place(rq, size, EMU_PAGE, SIO_RANGE_ANYWHERE, &ram->address);
+
+	if (rc < 0)
+		return rc;
+	region.base = ram->address;
+	rc = sio_addrmap_add(&h->map, &region, &rq->err);
+	if (rc < 0)
+		goto free_place;
+	rc = take_memory(rq, ram, size);
+	if (rc < 0)
+		goto unmap;
+	if (!ram->sender)
+		rc = emu_check_mem(h, ram->o.id, ram->address, size, ram->mem.data);
+	if (rc < 0)
+		goto give;
+	return 0;
+
+give:
+	give_memory(ram);
+unmap:
+	sio_addrmap_remove(&h->map, ram->address);
+free_place:
+	sio_range_free(&h->ram, ram->address);
+	return rc;
+}
+
+static uint32_t mode_of(const struct emu_request *rq)
+{
+	return rq->host->room->topo->exact_multicast ? SIO_MCAST_EXACT : SIO_MCAST_FUSED;
+}
+
+static int enter(struct emu_request *rq, const struct sio_req_mcast *m, struct emu_group *g,
+		 uint64_t size)
+{
+	struct emu_ram *ram = emu_object_new(rq, SIO_KIND_MEM, sizeof(*ram), 0);
+	struct sio_evt_mcast evt;
+	int rc;
+
+	if (!ram)
+		return rq->err.code;
+	ram->group = g;
+	ram->member = m->what == SIO_MCAST_JOIN;
+	ram->sender = !ram->member && mode_of(rq) == SIO_MCAST_EXACT;
+	ram->adapter = m->adapter;
+	rc = place(rq, ram, size);
+	if (rc < 0) {
+		emu_object_drop(&ram->o);
+		return rc;
+	}
+	g->users++;
+	g->members += ram->member;
+	if (ram->member)
+		DL_APPEND2(g->member, ram, group_prev, group_next);
+	memset(&evt, 0, sizeof(evt));
+	evt.id = ram->o.id;
+	evt.size = size;
+	evt.address = ram->address;
+	evt.mode = mode_of(rq);
+	evt.members = g->members;
+	emu_answer(rq, &evt, sizeof(evt), &ram->mem.fd, !ram->sender);
+	return 0;
+}
+
+static void set_published(struct emu_ram *ram, bool on)
+{
+	if (ram->published == on)
+		return;
+	ram->published = on;
+	ram->group->published += on ? 1 : -1;
+}
+
+static int publish(struct emu_request *rq, const struct sio_req_mcast *m, struct emu_group *g)
+{
+	struct emu_ram *ram = emu_object_find(rq, SIO_KIND_MEM, m->target);
+	struct sio_evt_mcast evt;
+
+	if (!ram)
+		return rq->err.code;
+	if (ram->group != g || !ram->member)
+		return sio_fail(&rq->err, -EINVAL,
+				"MCAST: memory %#" PRIx64 " is no member of group %u", ram->o.id,
+				m->group);
+	set_published(ram, m->what == SIO_MCAST_PUBLISH);
+	memset(&evt, 0, sizeof(evt));
+	evt.id = ram->o.id;
+	evt.size = ram->mem.size;
+	evt.address = ram->address;
+	evt.mode = mode_of(rq);
+	evt.members = g->members;
+	emu_answer(rq, &evt, sizeof(evt), NULL, 0);
+	return 0;
+}
+
+int emu_op_mcast(struct emu_request *rq, const void *msg)
+{
+	const struct sio_req_mcast *m = msg;
+	struct emu_group *g = find_group(rq, m);
+	struct emu_adapter *a = NULL;
+	uint64_t size = 0;
+	int rc = g ? emu_adapter_get(rq, m->adapter, &a) : rq->err.code;
+
+	if (rc == 0)
+		rc = check_what(rq, m);
+	if (rc < 0)
+		return rc;
+	if (m->what == SIO_MCAST_PUBLISH || m->what == SIO_MCAST_UNPUBLISH)
+		return publish(rq, m, g);
+	if (m->what == SIO_MCAST_CONNECT) {
+		if (g->published == 0)
+			return sio_fail(&rq->err, -ENOENT, "MCAST: nobody published group %u",
+					m->group);
+		return enter(rq, m, g, g->mem.size);
+	}
+	rc = get_memory(rq, m, g, &size);
+	if (rc < 0)
+		return rc;
+	rc = enter(rq, m, g, size);
+	if (rc < 0)
+		put_memory(rq->host->room, g);
+	return rc;
+}
+
+void emu_group_leave(struct emu_ram *ram)
+{
+	struct emu_group *g = ram->group;
+
+	set_published(ram, false);
+	if (ram->member)
+		DL_DELETE2(g->member, ram, group_prev, group_next);
+	give_memory(ram);
+	g->members -= ram->member;
+	g->users--;
+	put_memory(ram->o.host->room, g);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory of a host: a place in its physical map, and a file to map it by. */
+#include "emu/engine/engine.h"
+
+#define HUGE_PAGE (2ull << 20)
+
+static int check(struct emu_request *rq, const struct sio_req_alloc *m, uint64_t *ret_size,
+		 uint64_t *ret_align)
+{
+	uint64_t unit = m->kind == SIO_ALLOC_HUGE ? HUGE_PAGE : EMU_PAGE, size;
+
+	if (m->kind > SIO_ALLOC_CONTIGUOUS)
+		return sio_fail(&rq->err, -EINVAL, "ALLOC: kind %u, 0 to %d are right", m->kind,
+				SIO_ALLOC_CONTIGUOUS);
+	if (m->access & ~(uint32_t)(SIO_ACCESS_READ | SIO_ACCESS_WRITE))
+		return sio_fail(&rq->err, -EINVAL, "ALLOC: access %#x, 0 to 3 are right",
+				m->access);
+	if (m->align & (m->align - 1))
+		return sio_fail(&rq->err, -EINVAL,
+				"ALLOC: align %#" PRIx64 ", 0 or a power of 2 is "
+				"right",
+				(uint64_t)m->align);
+	if (m->size == 0)
+		return sio_fail(&rq->err, -EINVAL, "ALLOC: size 0");
+	if (m->near_device && !emu_device_find(rq->host, m->near_device))
+		return sio_fail(&rq->err, -ENODEV, "ALLOC: %s has no device %#" PRIx64,
+				rq->host->topo->name, (uint64_t)m->near_device);
+	if (m->size > rq->host->topo->ram_size || __builtin_add_overflow(m->size, unit - 1, &size))
+		return sio_fail_exhausted(
+			&rq->err, -ENOSPC, SIO_OUT_OF_RAM,
+			"ALLOC: %" PRIu64 " bytes wanted, %s has %" PRIu64 " in all",
+			(uint64_t)m->size, rq->host->topo->name, rq->host->topo->ram_size);
+	*ret_size = size & ~(unit - 1);
+	*ret_align = m->align > unit ? m->align : unit;
+	return 0;
+}
+
+/* Bytes whose owner has ended, and that a device or a peer may still write to. */
+static uint64_t quarantined(const struct emu_host *h)
+{
+	const struct emu_object *o, *next;
+	uint64_t bytes = 0;
+
+	HASH_ITER (hh, h->objects, o, next)
+		if (o->kind == SIO_KIND_MEM && o->state == SIO_STATE_QUARANTINED)
+			bytes += ((const struct emu_ram *)o)->mem.size;
+	return bytes;
+}
+
+int emu_ram_place(struct emu_request *rq, uint64_t size, uint64_t align, uint64_t highest,
+		  uint64_t *ret)
+{
+	struct emu_host *h = rq->host;
+	uint64_t kept, free_bytes;
+	int rc = sio_range_alloc(&h->ram, size, align, highest, ret, &rq->err);
+
+	if (rc != -ENOSPC)
+		return rc;
+	kept = quarantined(h);
+	free_bytes = sio_range_free_bytes(&h->ram);
+	return sio_fail_exhausted(&rq->err, -ENOSPC,
+				  kept && size > free_bytes && size <= free_bytes + kept
+					  ? SIO_OUT_OF_QUARANTINE
+					  : SIO_OUT_OF_RAM,
+				  "%s: %" PRIu64 " bytes wanted, %" PRIu64 " of %" PRIu64
+				  " are free, %" PRIu64 " in one piece, %" PRIu64 " in quarantine",
+				  h->topo->name, size, free_bytes, h->topo->ram_size,
+				  sio_range_largest(&h->ram), kept);
+}
+
+static int back(struct emu_request *rq, struct emu_ram *m, uint64_t size)
+{
+	struct emu_host *h = rq->host;
+	struct emu_room *r = h->room;
+	struct sio_region region = {
+		.base = m->address, .size = size, .kind = SIO_KIND_MEM, .object = m};
+	int rc = r->ops->mem_new(r->ctx, "segment", size, &m->mem);
+
+	if (rc < 0)
+		return sio_fail(&rq->err, rc,
+				rc == -EMFILE
+					? "ALLOC: the machine room has no descriptor left for "
+					  "%" PRIu64 " bytes: raise the hard limit (ulimit -Hn) "
+					  "before the cluster comes up"
+					: "ALLOC: no file for %" PRIu64 " bytes",
+				size);
+	rc = sio_addrmap_add(&h->map, &region, &rq->err);
+	if (rc < 0)
+		goto free_mem;
+	rc = emu_check_mem(h, m->o.id, m->address, size, m->mem.data);
+	if (rc < 0)
+		goto unmap;
+	return 0;
+
+unmap:
+	sio_addrmap_remove(&h->map, m->address);
+free_mem:
+	r->ops->mem_free(r->ctx, &m->mem);
+	return rc;
+}
+
+int emu_op_alloc(struct emu_request *rq, const void *msg)
+{
+	const struct sio_req_alloc *m = msg;
+	struct sio_evt_alloc evt;
+	struct emu_ram *ram = NULL;
+	uint64_t size = 0, align = 0;
+	int rc = check(rq, m, &size, &align);
+
+	if (rc < 0)
+		return rc;
+	ram = emu_object_new(rq, SIO_KIND_MEM, sizeof(*ram), 0);
+	if (!ram)
+		return rq->err.code;
+	rc = emu_ram_place(rq, size, align, m->highest, &ram->address);
+	if (rc < 0)
+		goto drop_object;
+	rc = back(rq, ram, size);
+	if (rc < 0)
+		goto free_place;
+	memset(&evt, 0, sizeof(evt));
+	evt.id = ram->o.id;
+	evt.size = size;
+	evt.address = ram->address;
+	emu_answer(rq, &evt, sizeof(evt), &ram->mem.fd, 1);
+	return 0;
+
+free_place:
+	sio_range_free(&rq->host->ram, ram->address);
+drop_object:
+	emu_object_drop(&ram->o);
+	return rc;
+}
+
+int emu_op_give(struct emu_request *rq, const void *msg)
+{
+	const struct sio_req_give *m = msg;
+	struct emu_ram *ram = emu_object_find(rq, SIO_KIND_MEM, m->id);
+	struct emu_object *o, *next;
+	struct emu_owner *from, *to = &rq->host->daemon;
+
+	if (!ram)
+		return rq->err.code;
+	from = ram->o.owner;
+	if (from->ended)
+		return sio_fail(&rq->err, -EPERM,
+				"GIVE: owner %#" PRIx64 " of memory %#" PRIx64 " has ended",
+				from->o.id, ram->o.id);
+	DL_FOREACH_SAFE (from == to ? NULL : from->objects, o, next) {
+		const struct emu_grant *g = (const struct emu_grant *)o;
+
+		if (o == &ram->o || (o->kind == SIO_KIND_GRANT && g->source == &ram->o))
+			emu_object_give(o, to);
+	}
+	emu_answer_ok(rq);
+	return 0;
+}
+
+int emu_op_free(struct emu_request *rq, const void *msg)
+{
+	const struct sio_req_free *m = msg;
+	struct emu_ram *ram = emu_object_find(rq, SIO_KIND_MEM, m->id);
+
+	if (!ram)
+		return rq->err.code;
+	if (ram->o.refs)
+		return sio_fail(&rq->err, -EBUSY,
+				"FREE: %u grants and DMA mappings of memory %#" PRIx64 " are left",
+				ram->o.refs, ram->o.id);
+	emu_object_free(&ram->o);
+	emu_answer_ok(rq);
+	return 0;
+}
+
+void emu_ram_release(struct emu_ram *m)
+{
+	struct emu_host *h = m->o.host;
+	struct emu_room *r = h->room;
+
+	emu_dma_ranges_end(&m->ranges);
+	h->freed.mems++;
+	h->freed.bytes += m->mem.size;
+	sio_addrmap_remove(&h->map, m->address);
+	sio_range_free(&h->ram, m->address);
+	if (m->group)
+		emu_group_leave(m); /* its memory, too */
+	else
+		r->ops->mem_free(r->ctx, &m->mem);
+	emu_invalidate(r);
+}
