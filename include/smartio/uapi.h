@@ -58,50 +58,60 @@ extern "C" {
 #define SIO_PORT_TEXT 160	 /* bytes of an error text, NUL included */
 #define SIO_PORT_ANY (~0ULL)	 /* "any address" where one may be wanted */
 
-/* Operations. Numbers are for ever. */
-#define SIO_OP_INFO 1
-#define SIO_OP_OWNER_NEW 2
-#define SIO_OP_OWNER_CLOSE 3
-#define SIO_OP_LIST 4
-#define SIO_OP_ADAPTER 5
-#define SIO_OP_ALLOC 6
-#define SIO_OP_FREE 7
-#define SIO_OP_IMPORT 8
-#define SIO_OP_GRANT 9
-#define SIO_OP_UNGRANT 10
-#define SIO_OP_MAP 11
-#define SIO_OP_UNMAP 12
-#define SIO_OP_REQUESTER_ADD 13
-#define SIO_OP_REQUESTER_DEL 14
-#define SIO_OP_DEVICE_LIST 15
-#define SIO_OP_DEVICE_OPEN 16
-#define SIO_OP_DEVICE_CLOSE 17
-#define SIO_OP_RESET 18
-#define SIO_OP_CONFIG 19
-#define SIO_OP_BAR 20
-#define SIO_OP_BAR_CLOSE 21
-#define SIO_OP_WATCH 22
-#define SIO_OP_DMAMAP 23
-#define SIO_OP_DMAUNMAP 24
-#define SIO_OP_IOVA_RESERVE 25
-#define SIO_OP_IOVA_RELEASE 26
-#define SIO_OP_IRQ_NEW 27
-#define SIO_OP_IRQ_FREE 28
-#define SIO_OP_VECTOR 29
-#define SIO_OP_SETTLE 30
-#define SIO_OP_STATUS 31
-#define SIO_OP_MCAST 32
-#define SIO_OP_DMA 33
-#define SIO_OP_STATS 34
-#define SIO_OP_SHADOW 35
-#define SIO_OP_UNWATCH 36
-#define SIO_OP_IDENTIFY 37
-#define SIO_OP_REOPEN 38
-#define SIO_OP_DMA_FREE 39
-#define SIO_OP_DMA_ATTACH 40
-#define SIO_OP_DMA_DETACH 41
-#define SIO_OP_GIVE 42
-#define SIO_OP_COUNT 43
+/*
+ * All requests, in one list, for whoever makes a table of them: X(NAME, name, number, answer, flags,
+ * zero, files). Request SIO_OP_NAME is a struct sio_req_name and, if it succeeds, answered by a
+ * struct sio_evt_answer. In h.flags are @flags at most; its field @zero (in most h.reserved, else a
+ * further one) is 0; @files descriptors come along at most. Numbers are for ever.
+ */
+/* clang-format off */
+#define SIO_PORT_REQUESTS(X) \
+	X(INFO, info, 1, info, 0, h.reserved, 0)                                 \
+	X(OWNER_NEW, owner_new, 2, owner_new, SIO_OWNER_CHILD, reserved2, 0)     \
+	X(OWNER_CLOSE, owner_close, 3, ok, 0, h.reserved, 0)                     \
+	X(LIST, list, 4, list, 0, reserved2, 0)                                  \
+	X(ADAPTER, adapter, 5, adapter, 0, reserved2, 0)                         \
+	X(ALLOC, alloc, 6, alloc, 0, h.reserved, 0)                              \
+	X(FREE, free, 7, ok, 0, h.reserved, 0)                                   \
+	X(IMPORT, import, 8, import, SIO_IMPORT_POOL, h.reserved, 1)             \
+	X(GRANT, grant, 9, grant, 0, reserved2, 0)                               \
+	X(UNGRANT, ungrant, 10, ok, SIO_UNGRANT_KEEP_ADDRESS, h.reserved, 0)     \
+	X(MAP, map, 11, map, 0, h.reserved, 0)                                   \
+	X(UNMAP, unmap, 12, ok, 0, h.reserved, 0)                                \
+	X(REQUESTER_ADD, requester_add, 13, requester_add, 0, reserved2, 0)      \
+	X(REQUESTER_DEL, requester_del, 14, ok, 0, h.reserved, 0)                \
+	X(DEVICE_LIST, device_list, 15, device, 0, h.reserved, 0)                \
+	X(DEVICE_OPEN, device_open, 16, device, SIO_DEVICE_FORCE, h.reserved, 0) \
+	X(DEVICE_CLOSE, device_close, 17, ok, 0, h.reserved, 0)                  \
+	X(RESET, reset, 18, reset, 0, reserved2, 0)                              \
+	X(CONFIG, config, 19, config, SIO_CONFIG_WRITE, reserved2, 0)            \
+	X(BAR, bar, 20, bar, 0, reserved2, 0)                                    \
+	X(BAR_CLOSE, bar_close, 21, ok, 0, h.reserved, 0)                        \
+	X(WATCH, watch, 22, watch, 0, h.reserved, 1)                             \
+	X(DMAMAP, dmamap, 23, dmamap, SIO_DMAMAP_STRICT, h.reserved, 0)          \
+	X(DMAUNMAP, dmaunmap, 24, ok, 0, h.reserved, 0)                          \
+	X(IOVA_RESERVE, iova_reserve, 25, iova_reserve, 0, h.reserved, 0)        \
+	X(IOVA_RELEASE, iova_release, 26, ok, 0, h.reserved, 0)                  \
+	X(IRQ_NEW, irq_new, 27, irq_new, 0, h.reserved, 0)                       \
+	X(IRQ_FREE, irq_free, 28, ok, 0, h.reserved, 0)                          \
+	X(VECTOR, vector, 29, ok, 0, reserved2, 0)                               \
+	X(SETTLE, settle, 30, settle, 0, reserved2, 0)                           \
+	X(STATUS, status, 31, status, 0, h.reserved, 0)                          \
+	X(MCAST, mcast, 32, mcast, 0, reserved2, 0)                              \
+	X(DMA, dma, 33, dma, 0, reserved2, 0)                                    \
+	X(STATS, stats, 34, stats, 0, reserved2, 0)                              \
+	X(SHADOW, shadow, 35, shadow, 0, h.reserved, 0)                          \
+	X(UNWATCH, unwatch, 36, ok, 0, h.reserved, 0)                            \
+	X(IDENTIFY, identify, 37, identify, 0, h.reserved, 1)                    \
+	X(REOPEN, reopen, 38, reopen, 0, reserved2, 0)                           \
+	X(DMA_FREE, dma_free, 39, ok, 0, h.reserved, 0)                          \
+	X(DMA_ATTACH, dma_attach, 40, dma_attach, 0, h.reserved, 0)              \
+	X(DMA_DETACH, dma_detach, 41, ok, 0, h.reserved, 0)                      \
+	X(GIVE, give, 42, ok, 0, h.reserved, 0)
+/* clang-format on */
+
+#define SIO_PORT_NUMBER(NAME, name, number, ...) SIO_OP_##NAME = number,
+enum { SIO_PORT_REQUESTS(SIO_PORT_NUMBER) SIO_OP_COUNT };
 
 /* Events that no request asked for. */
 #define SIO_EV_LINK 0x10001
@@ -619,7 +629,7 @@ struct sio_evt_dmamap {
 SIO_PORT_SIZE(struct sio_evt_dmamap, 56);
 /*
  * DMAUNMAP: of a live mapping; -EPERM of a quarantined one (SETTLE ends it). smartio.ko, which does
- * not serve SETTLE, takes SIO_DMAUNMAP_SETTLED: the word of who settled it.
+ * not serve SETTLE, takes SIO_DMAUNMAP_SETTLED besides: the word of who settled it.
  * When this, SETTLE or RESET is answered, what the device had sent has arrived, or never will: its
  * completions go another way and may be there first, and what is unmapped is freed next. A port to
  * hardware reads through the window, and from the device, so that posted writes are pushed; an

@@ -2,6 +2,7 @@
 /* What the port is asked, and what an answer of it must be to be believed. */
 #include <stdio.h>
 
+#include "core/port.h"
 #include "smartiod/base/op.h"
 
 static void port_send(struct smartiod *d, void *req, size_t len, uint64_t cookie, int fd)
@@ -64,52 +65,12 @@ void smartiod_port_owner_close(struct smartiod *d, uint64_t owner)
 		smartiod_port_tell(d, &req, sizeof(req));
 }
 
-/* Size of a successful answer; 0: this daemon never asks for it. */
+/* Size of a successful answer; 0: there is no such operation. */
 static size_t answer_size(uint32_t op)
 {
-	static const uint16_t size[SIO_OP_COUNT] = {
-		[SIO_OP_INFO] = sizeof(struct sio_evt_info),
-		[SIO_OP_OWNER_NEW] = sizeof(struct sio_evt_owner_new),
-		[SIO_OP_OWNER_CLOSE] = sizeof(struct sio_evt_ok),
-		[SIO_OP_LIST] = sizeof(struct sio_evt_list),
-		[SIO_OP_ADAPTER] = sizeof(struct sio_evt_adapter),
-		[SIO_OP_ALLOC] = sizeof(struct sio_evt_alloc),
-		[SIO_OP_FREE] = sizeof(struct sio_evt_ok),
-		[SIO_OP_GIVE] = sizeof(struct sio_evt_ok),
-		[SIO_OP_IMPORT] = sizeof(struct sio_evt_import),
-		[SIO_OP_GRANT] = sizeof(struct sio_evt_grant),
-		[SIO_OP_UNGRANT] = sizeof(struct sio_evt_ok),
-		[SIO_OP_MAP] = sizeof(struct sio_evt_map),
-		[SIO_OP_UNMAP] = sizeof(struct sio_evt_ok),
-		[SIO_OP_REQUESTER_ADD] = sizeof(struct sio_evt_requester_add),
-		[SIO_OP_REQUESTER_DEL] = sizeof(struct sio_evt_ok),
-		[SIO_OP_DEVICE_LIST] = sizeof(struct sio_evt_device),
-		[SIO_OP_DEVICE_OPEN] = sizeof(struct sio_evt_device),
-		[SIO_OP_DEVICE_CLOSE] = sizeof(struct sio_evt_ok),
-		[SIO_OP_RESET] = sizeof(struct sio_evt_reset),
-		[SIO_OP_CONFIG] = sizeof(struct sio_evt_config),
-		[SIO_OP_BAR] = sizeof(struct sio_evt_bar),
-		[SIO_OP_BAR_CLOSE] = sizeof(struct sio_evt_ok),
-		[SIO_OP_DMAMAP] = sizeof(struct sio_evt_dmamap),
-		[SIO_OP_DMAUNMAP] = sizeof(struct sio_evt_ok),
-		[SIO_OP_IRQ_NEW] = sizeof(struct sio_evt_irq_new),
-		[SIO_OP_IRQ_FREE] = sizeof(struct sio_evt_ok),
-		[SIO_OP_SETTLE] = sizeof(struct sio_evt_settle),
-		[SIO_OP_STATUS] = sizeof(struct sio_evt_status),
-		[SIO_OP_STATS] = sizeof(struct sio_evt_stats),
-		[SIO_OP_WATCH] = sizeof(struct sio_evt_watch),
-		[SIO_OP_UNWATCH] = sizeof(struct sio_evt_ok),
-		[SIO_OP_VECTOR] = sizeof(struct sio_evt_ok),
-		[SIO_OP_IDENTIFY] = sizeof(struct sio_evt_identify),
-		[SIO_OP_REOPEN] = sizeof(struct sio_evt_reopen),
-		[SIO_OP_DMA] = sizeof(struct sio_evt_dma),
-		[SIO_OP_MCAST] = sizeof(struct sio_evt_mcast),
-		[SIO_OP_DMA_FREE] = sizeof(struct sio_evt_ok),
-		[SIO_OP_DMA_ATTACH] = sizeof(struct sio_evt_dma_attach),
-		[SIO_OP_DMA_DETACH] = sizeof(struct sio_evt_ok),
-	};
+	const struct sio_port_form *form = sio_port_form(op);
 
-	return op < SIO_OP_COUNT ? size[op] : 0;
+	return form ? form->answer : 0;
 }
 
 /* Descriptors that a successful answer brings. */

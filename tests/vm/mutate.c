@@ -26,33 +26,8 @@
 
 #define KEEP 64 /* ids and descriptors remembered */
 
-static const uint16_t sizes[SIO_OP_COUNT] = {
-	[SIO_OP_INFO] = sizeof(struct sio_req_info),
-	[SIO_OP_OWNER_NEW] = sizeof(struct sio_req_owner_new),
-	[SIO_OP_OWNER_CLOSE] = sizeof(struct sio_req_owner_close),
-	[SIO_OP_LIST] = sizeof(struct sio_req_list),
-	[SIO_OP_ADAPTER] = sizeof(struct sio_req_adapter),
-	[SIO_OP_ALLOC] = sizeof(struct sio_req_alloc),
-	[SIO_OP_FREE] = sizeof(struct sio_req_free),
-	[SIO_OP_IMPORT] = sizeof(struct sio_req_import),
-	[SIO_OP_DEVICE_LIST] = sizeof(struct sio_req_device_list),
-	[SIO_OP_DEVICE_OPEN] = sizeof(struct sio_req_device_open),
-	[SIO_OP_DEVICE_CLOSE] = sizeof(struct sio_req_device_close),
-	[SIO_OP_RESET] = sizeof(struct sio_req_reset),
-	[SIO_OP_CONFIG] = sizeof(struct sio_req_config),
-	[SIO_OP_BAR] = sizeof(struct sio_req_bar),
-	[SIO_OP_BAR_CLOSE] = sizeof(struct sio_req_bar_close),
-	[SIO_OP_DMAMAP] = sizeof(struct sio_req_dmamap),
-	[SIO_OP_DMAUNMAP] = sizeof(struct sio_req_dmaunmap),
-	[SIO_OP_IRQ_NEW] = sizeof(struct sio_req_irq_new),
-	[SIO_OP_IRQ_FREE] = sizeof(struct sio_req_irq_free),
-	[SIO_OP_VECTOR] = sizeof(struct sio_req_vector),
-	[SIO_OP_SETTLE] = sizeof(struct sio_req_settle),
-	[SIO_OP_STATUS] = sizeof(struct sio_req_status),
-	[SIO_OP_STATS] = sizeof(struct sio_req_stats),
-	[SIO_OP_IDENTIFY] = sizeof(struct sio_req_identify),
-	[SIO_OP_REOPEN] = sizeof(struct sio_req_reopen),
-};
+#define SIZE(NAME, name, ...) [SIO_OP_##NAME] = sizeof(struct sio_req_##name),
+static const uint16_t sizes[SIO_OP_COUNT] = {SIO_PORT_REQUESTS(SIZE)};
 
 static uint64_t state, ids[KEEP];
 static int fds[KEEP], each[KINDS];
