@@ -1,89 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* LIST: what there is of one kind, in ascending order of id. */
-#include "emu/engine/engine.h"
+#include "emu/base/state.h"
 
-/* What devices and engines reach, and how they are woken and interrupt. */
-static void fill_device_side(struct sio_list_entry *e, const struct emu_object *o)
-{
-	switch (o->kind) {
-	case SIO_KIND_DMAMAP: {
-		const struct emu_dmamap *m = (const struct emu_dmamap *)o;
-
-		e->cookie = m->target ? m->target->id : 0;
-		e->address = m->iova;
-		e->length = m->length;
-		e->device = m->device->topo->fdid;
-		break;
-	}
-	case SIO_KIND_DMA: {
-		const struct emu_channel *c = (const struct emu_channel *)o;
-
-		e->device = c->engine->adapter->index;
-		e->length = c->mem.size;
-		break;
-	}
-	case SIO_KIND_DMA_RANGE: {
-		const struct emu_dma_range *g = (const struct emu_dma_range *)o;
-
-		e->cookie = g->m.target->id;
-		e->address = g->m.iova;
-		e->length = g->m.length;
-		break;
-	}
-	case SIO_KIND_WATCH: {
-		const struct emu_watch *w = (const struct emu_watch *)o;
-
-		e->cookie = w->target->id;
-		e->address = w->kind;
-		e->length = w->length;
-		e->device = w->run->device->topo->fdid;
-		e->node = w->run->device->host->topo->node;
-		e->refs = w->fired;
-		break;
-	}
-	case SIO_KIND_VECTOR: {
-		const struct emu_vector *v = (const struct emu_vector *)o;
-
-		e->cookie = v->target ? v->target->id : 0;
-		e->address = v->address;
-		e->length = v->number;
-		e->device = v->device->topo->fdid;
-		break;
-	}
-	default:
-		break;
-	}
-}
-
-static void fill_target(struct sio_list_entry *e, const struct emu_object *o)
-{
-	const struct emu_room *r = o->host->room;
-
-	switch (o->kind) {
-	case SIO_KIND_GRANT: {
-		const struct emu_grant *g = (const struct emu_grant *)o;
-
-		e->cookie = g->source ? g->source->id : 0;
-		e->address = g->bus_addr;
-		e->length = g->length;
-		e->node = r->host[g->peer_host].topo->node;
-		break;
-	}
-	case SIO_KIND_MAP: {
-		const struct emu_map *m = (const struct emu_map *)o;
-
-		e->address = o->host->adapter[m->adapter].topo->window_base + m->window_offset;
-		e->length = m->length;
-		e->node = r->host[m->peer_host].topo->node;
-		break;
-	}
-	default:
-		fill_device_side(e, o);
-		break;
-	}
-}
-
-static void fill(struct sio_list_entry *e, const struct emu_object *o)
+void emu_object_row(const struct emu_object *o, struct sio_list_entry *e)
 {
 	memset(e, 0, sizeof(*e));
 	e->id = o->id;
@@ -91,35 +10,7 @@ static void fill(struct sio_list_entry *e, const struct emu_object *o)
 	e->kind = o->kind;
 	e->state = o->state;
 	e->refs = o->refs;
-	switch (o->kind) {
-	case SIO_KIND_OWNER:
-		e->cookie = ((const struct emu_owner *)o)->user_cookie;
-		break;
-	case SIO_KIND_MEM:
-		e->address = ((const struct emu_ram *)o)->address;
-		e->length = ((const struct emu_ram *)o)->mem.size;
-		break;
-	case SIO_KIND_REQUESTER: {
-		const struct emu_requester *q = (const struct emu_requester *)o;
-
-		e->device = q->device ? q->device->topo->fdid : 0;
-		break;
-	}
-	case SIO_KIND_DEVICE:
-		e->device = ((const struct emu_opened *)o)->device->topo->fdid;
-		break;
-	case SIO_KIND_BAR:
-		e->device = ((const struct emu_bar *)o)->device->topo->fdid;
-		e->address = emu_source_physical(o, 0);
-		e->length = ((const struct emu_bar *)o)->length;
-		e->cookie = ((const struct emu_bar *)o)->access;
-		break;
-	case SIO_KIND_IRQ:
-		e->address = ((const struct emu_irq *)o)->address;
-		break;
-	default:
-		fill_target(e, o);
-	}
+	emu_kind_of(o)->row(o, e);
 }
 
 /* Keep the lowest SIO_LIST_MAX ids, in order. The table is nearly in order, so this is short. */
@@ -161,19 +52,7 @@ int emu_op_list(struct emu_request *rq, const void *msg)
 	}
 	evt.count = n;
 	for (unsigned i = 0; i < n; i++)
-		fill(&evt.entry[i], best[i]);
+		emu_object_row(best[i], &evt.entry[i]);
 	emu_answer(rq, &evt, sizeof(evt), NULL, 0);
 	return 0;
-}
-
-void emu_room_each(struct emu_room *r, unsigned host,
-		   void (*fn)(void *arg, const struct sio_list_entry *e), void *arg)
-{
-	struct emu_object *o, *tmp;
-	struct sio_list_entry e;
-
-	HASH_ITER (hh, r->host[host].objects, o, tmp) {
-		fill(&e, o);
-		fn(arg, &e);
-	}
 }

@@ -1,96 +1,42 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Things that have ids: made, found, counted, and freed in one order. */
-#include "emu/engine/engine.h"
+/* Objects: made, found, counted, and freed in one order. */
+#include "emu/base/state.h"
 
-const char *emu_kind_name(uint32_t kind)
+static const struct emu_kind *kind_of(const struct emu_room *r, uint32_t kind)
 {
-	static const char *const name[] = {
-		[SIO_KIND_OWNER] = "owner",
-		[SIO_KIND_MEM] = "memory",
-		[SIO_KIND_GRANT] = "grant",
-		[SIO_KIND_MAP] = "map",
-		[SIO_KIND_REQUESTER] = "requester entry",
-		[SIO_KIND_DEVICE] = "open device",
-		[SIO_KIND_BAR] = "BAR view",
-		[SIO_KIND_DMAMAP] = "DMA mapping",
-		[SIO_KIND_IRQ] = "interrupt",
-		[SIO_KIND_WATCH] = "watch",
-		[SIO_KIND_DMA] = "DMA channel",
-		[SIO_KIND_DMA_RANGE] = "range of a DMA channel",
-		[SIO_KIND_VECTOR] = "interrupt vector",
-	};
-
-	return kind < sizeof(name) / sizeof(name[0]) && name[kind] ? name[kind] : "object";
+	return r->kinds[kind];
 }
 
-/*
- * The order in which unreferenced objects fall: what sends before what it goes through, windows
- * before memory, the device last.
- */
-static unsigned rank(uint32_t kind)
+const struct emu_kind *emu_kind_of(const struct emu_object *o)
 {
-	switch (kind) {
-	case SIO_KIND_DMAMAP:
-	case SIO_KIND_VECTOR:
-	case SIO_KIND_WATCH: /* before what it watches */
-	case SIO_KIND_DMA_RANGE:
-		return 0;
-	case SIO_KIND_DMA:
-	case SIO_KIND_GRANT:
-		return 1;
-	case SIO_KIND_REQUESTER:
-		return 2;
-	case SIO_KIND_MAP:
-		return 3;
-	case SIO_KIND_BAR:
-		return 4;
-	case SIO_KIND_IRQ:
-		return 5;
-	case SIO_KIND_MEM:
-		return 6;
-	case SIO_KIND_DEVICE:
-		return 7;
-	default:
-		return EMU_RANKS - 1;
-	}
+	return kind_of(o->host->room, o->kind);
 }
 
-/* Objects of these kinds hold descriptors of the edge, as long as they live. */
-static const struct {
-	uint32_t kind, descriptors;
-} holders[] = {{SIO_KIND_OWNER, 1},
-	       {SIO_KIND_MEM, 1},
-	       {SIO_KIND_IRQ, 1},
-	       {SIO_KIND_WATCH, 1},
-	       {SIO_KIND_DMA, 3}};
-#define N_HOLDERS (sizeof(holders) / sizeof(holders[0]))
+const char *emu_object_name(const struct emu_object *o)
+{
+	return emu_kind_of(o)->name;
+}
 
-static int check_share(struct emu_request *rq, uint32_t kind)
+static int check_share(struct emu_request *rq, const struct emu_kind *kind)
 {
 	const struct emu_host *h = rq->host;
-	uint64_t held = 0;
-	uint32_t more = 0;
 
-	for (unsigned i = 0; i < N_HOLDERS; i++) {
-		if (holders[i].kind == kind)
-			more = holders[i].descriptors;
-		held += h->n_of_kind[holders[i].kind] * holders[i].descriptors;
-	}
-	if (more == 0 || held + more <= h->room->descriptors)
+	if (kind->descriptors == 0 || h->descriptors + kind->descriptors <= h->room->descriptors)
 		return 0;
 	return sio_fail(&rq->err, -EMFILE,
 			"no %s: %s holds %" PRIu64 " of its share of %" PRIu64
 			" descriptors; free some, or raise the machine room's hard limit (ulimit "
 			"-Hn) and start it anew",
-			emu_kind_name(kind), h->topo->name, held, h->room->descriptors);
+			kind->name, h->topo->name, h->descriptors, h->room->descriptors);
 }
 
 void *emu_object_new(struct emu_request *rq, uint32_t kind, size_t size, uint64_t id)
 {
 	struct emu_host *h = rq->host;
+	const struct emu_kind *k = kind_of(h->room, kind);
 	struct emu_object *o;
 
-	if (check_share(rq, kind) < 0)
+	if (check_share(rq, k) < 0)
 		return NULL;
 	o = calloc(1, size);
 	if (!o)
@@ -110,11 +56,12 @@ void *emu_object_new(struct emu_request *rq, uint32_t kind, size_t size, uint64_
 		o->owner->n_objects++;
 	}
 	h->n_of_kind[kind]++;
+	h->descriptors += k->descriptors;
 	h->room->watch_dirty = true;
 	return o;
 
 fail:
-	sio_fail(&rq->err, -ENOMEM, "out of memory for another %s", emu_kind_name(kind));
+	sio_fail(&rq->err, -ENOMEM, "out of memory for another %s", k->name);
 	return NULL;
 }
 
@@ -128,70 +75,39 @@ void emu_object_drop(struct emu_object *o)
 		o->owner->n_objects--;
 	}
 	h->n_of_kind[o->kind]--;
+	h->descriptors -= emu_kind_of(o)->descriptors;
 	h->room->watch_dirty = true;
 	free(o);
 }
 
-static void release(struct emu_object *o)
+void emu_object_attach(struct emu_object *o, struct emu_object *target)
 {
-	switch (o->kind) {
-	case SIO_KIND_MEM:
-		emu_ram_release((struct emu_ram *)o);
-		break;
-	case SIO_KIND_GRANT:
-		emu_grant_release((struct emu_grant *)o);
-		break;
-	case SIO_KIND_MAP:
-		emu_map_release((struct emu_map *)o);
-		break;
-	case SIO_KIND_REQUESTER:
-		emu_requester_release((struct emu_requester *)o);
-		break;
-	case SIO_KIND_DEVICE:
-		emu_opened_release((struct emu_opened *)o);
-		break;
-	case SIO_KIND_BAR:
-		emu_bar_release((struct emu_bar *)o);
-		break;
-	case SIO_KIND_DMAMAP:
-		emu_dmamap_release((struct emu_dmamap *)o);
-		break;
-	case SIO_KIND_IRQ:
-		emu_irq_release((struct emu_irq *)o);
-		break;
-	case SIO_KIND_WATCH:
-		emu_watch_release((struct emu_watch *)o);
-		break;
-	case SIO_KIND_DMA:
-		emu_channel_release((struct emu_channel *)o);
-		break;
-	case SIO_KIND_DMA_RANGE:
-		emu_dma_range_release((struct emu_dma_range *)o);
-		break;
-	case SIO_KIND_VECTOR:
-		emu_vector_release((struct emu_vector *)o);
-		break;
-	default:
-		break;
-	}
+	DL_APPEND2(target->attached, o, attached_prev, attached_next);
+}
+
+void emu_object_detach(struct emu_object *o, struct emu_object *target)
+{
+	DL_DELETE2(target->attached, o, attached_prev, attached_next);
 }
 
 void emu_object_free(struct emu_object *o)
 {
-	release(o);
-	emu_check_forget(o->host, o->kind, o->id);
+	while (o->attached)
+		emu_object_free(o->attached);
+	emu_kind_of(o)->release(o);
 	emu_object_drop(o);
 }
 
 static void falls(struct emu_object *o)
 {
+	const struct emu_kind *k = emu_kind_of(o);
+
 	if (o->falling || o->refs != 0 || o->state != SIO_STATE_QUARANTINED)
 		return;
-	if (o->kind == SIO_KIND_GRANT ||
-	    (o->kind == SIO_KIND_DMAMAP && ((const struct emu_dmamap *)o)->placed))
+	if (k->in_use && k->in_use(o))
 		return;
 	o->falling = true;
-	LL_PREPEND2(o->host->falling[rank(o->kind)], o, falling_next);
+	LL_PREPEND2(o->host->falling[k->rank], o, falling_next);
 }
 
 void emu_object_give(struct emu_object *o, struct emu_owner *to)
@@ -243,14 +159,21 @@ void emu_object_quarantine(struct emu_object *o)
 	falls(o);
 }
 
-void *emu_object_find_any(struct emu_request *rq, uint32_t kind, uint64_t id)
+struct emu_object *emu_object_by_id(const struct emu_host *h, uint64_t id)
 {
 	struct emu_object *o;
 
-	HASH_FIND(hh, rq->host->objects, &id, sizeof(id), o);
+	HASH_FIND(hh, h->objects, &id, sizeof(id), o);
+	return o;
+}
+
+void *emu_object_find_any(struct emu_request *rq, uint32_t kind, uint64_t id)
+{
+	struct emu_object *o = emu_object_by_id(rq->host, id);
+
 	if (o && o->kind == kind)
 		return o;
-	sio_fail(&rq->err, -ENOENT, "no %s %#" PRIx64, emu_kind_name(kind), id);
+	sio_fail(&rq->err, -ENOENT, "no %s %#" PRIx64, kind_of(rq->host->room, kind)->name, id);
 	return NULL;
 }
 
@@ -262,7 +185,7 @@ void *emu_object_find(struct emu_request *rq, uint32_t kind, uint64_t id)
 		return o;
 	sio_fail(&rq->err, -EPERM,
 		 "%s %#" PRIx64 " belongs to owner %#" PRIx64 ", not to %#" PRIx64,
-		 emu_kind_name(kind), id, o->owner->o.id, (uint64_t)rq->h->owner);
+		 emu_object_name(o), id, o->owner->o.id, (uint64_t)rq->h->owner);
 	return NULL;
 }
 
@@ -274,16 +197,8 @@ void emu_objects_clear(struct emu_host *h)
 	h->ended = NULL;
 	h->daemon.children = NULL;
 	for (unsigned i = 0; i < EMU_RANKS; i++)
-		HASH_ITER (hh, h->objects, o, tmp) {
-			if (rank(o->kind) != i)
-				continue;
-			if (o->kind == SIO_KIND_OWNER) {
-				emu_owner_forget((struct emu_owner *)o);
-				continue;
-			}
-			release(o);
-			emu_check_forget(h, o->kind, o->id);
-			emu_object_drop(o);
-		}
+		HASH_ITER (hh, h->objects, o, tmp)
+			if (emu_kind_of(o)->rank == (enum emu_rank)i)
+				emu_object_free(o);
 	memset(h->falling, 0, sizeof(h->falling));
 }

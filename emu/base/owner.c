@@ -5,15 +5,15 @@
  * word that the device let go of them (SETTLE, RESET), grants until the word that the peer did
  * (UNGRANT), and what these refer to as long as they do.
  */
-#include "emu/base/internal.h"
+#include "emu/base/state.h"
 
 struct emu_owner *emu_owner_find(struct emu_host *h, uint64_t id)
 {
-	struct emu_object *o = NULL;
+	struct emu_object *o;
 
 	if (id == 0)
 		return &h->daemon;
-	HASH_FIND(hh, h->objects, &id, sizeof(id), o);
+	o = emu_object_by_id(h, id);
 	return o && o->kind == SIO_KIND_OWNER ? (struct emu_owner *)o : NULL;
 }
 
@@ -69,12 +69,21 @@ static void let_go(const struct emu_owner *w)
 		r->ops->owner_free(r->ctx, w->o.host->index, w->o.id);
 }
 
-void emu_owner_forget(struct emu_owner *w)
+static void release(struct emu_object *o)
 {
+	const struct emu_owner *w = (const struct emu_owner *)o;
+
 	if (!w->ended)
 		let_go(w);
-	emu_object_drop(&w->o);
 }
+
+static void row(const struct emu_object *o, struct sio_list_entry *e)
+{
+	e->cookie = ((const struct emu_owner *)o)->user_cookie;
+}
+
+const struct emu_kind emu_kind_owner = {
+	.name = "owner", .rank = EMU_RANK_OWNER, .descriptors = 1, .release = release, .row = row};
 
 void emu_owners_bury(struct emu_host *h)
 {
@@ -92,7 +101,7 @@ void emu_owners_bury(struct emu_host *h)
 		memset(&evt, 0, sizeof(evt));
 		evt.h.owner = w->o.id;
 		emu_event(h, &evt, sizeof(evt), SIO_EV_OWNER_END);
-		emu_owner_forget(w);
+		emu_object_free(&w->o);
 	}
 }
 
@@ -106,19 +115,19 @@ static void count_rest(const struct emu_owner *w, struct sio_evt_owner_gone *evt
 		evt->maps += o->kind == SIO_KIND_MAP;
 		if (o->kind == SIO_KIND_MEM) {
 			evt->mems++;
-			evt->bytes += ((const struct emu_ram *)o)->mem.size;
+			evt->bytes += emu_kind_of(o)->length(o);
 		}
 	}
 }
 
-void emu_owner_end(struct emu_owner *w)
+static void end(struct emu_owner *w)
 {
 	struct emu_host *h = w->o.host;
 	struct sio_evt_owner_gone evt;
 	struct emu_object *o = NULL;
 
 	while (w->children)
-		emu_owner_end(w->children);
+		end(w->children);
 	w->ended = true;
 	w->o.state = SIO_STATE_QUARANTINED;
 	let_go(w);
@@ -139,17 +148,14 @@ void emu_owner_end(struct emu_owner *w)
 	h->ended = w;
 }
 
-void emu_room_owner_hup(struct emu_room *r, unsigned host, uint64_t owner)
+void emu_owner_hup(struct emu_host *h, uint64_t id)
 {
-	struct emu_host *h = &r->host[host];
-	struct emu_owner *w = owner ? emu_owner_find(h, owner) : NULL;
+	struct emu_owner *w = id ? emu_owner_find(h, id) : NULL;
 
 	if (!h->up || !w || w->ended)
 		return;
-	emu_engines_stop(r);
-	emu_owner_end(w);
+	end(w);
 	emu_owners_bury(h);
-	emu_engines_go(r);
 }
 
 int emu_op_owner_close(struct emu_request *rq, const void *msg)
@@ -165,39 +171,6 @@ int emu_op_owner_close(struct emu_request *rq, const void *msg)
 		return sio_fail(&rq->err, -EPERM, "OWNER_CLOSE: owner %#" PRIx64 " has ended",
 				(uint64_t)m->h.owner);
 	emu_answer_ok(rq);
-	emu_owner_end(rq->owner);
-	return 0;
-}
-
-int emu_op_settle(struct emu_request *rq, const void *msg)
-{
-	const struct sio_req_settle *m = msg;
-	struct emu_host *h = rq->host;
-	struct sio_evt_settle evt;
-	struct emu_device *d = NULL;
-	int rc;
-
-	if (m->h.owner == 0)
-		return sio_fail(&rq->err, -EINVAL, "SETTLE: name an owner that has ended");
-	rc = emu_device_get(rq, m->device, &d);
-	if (rc < 0)
-		return rc;
-	if (!rq->owner)
-		return sio_fail(&rq->err, -ENOENT, "SETTLE: no owner %#" PRIx64,
-				(uint64_t)m->h.owner);
-	if (!rq->owner->ended)
-		return sio_fail(&rq->err, -EPERM,
-				"SETTLE: owner %#" PRIx64 " is alive: its "
-				"mappings end by DMAUNMAP",
-				(uint64_t)m->h.owner);
-	memset(&h->freed, 0, sizeof(h->freed));
-	emu_dmamaps_settle(d, m->h.owner);
-	emu_objects_fall(h);
-	memset(&evt, 0, sizeof(evt));
-	evt.dmamaps = h->freed.dmamaps;
-	evt.maps = h->freed.maps;
-	evt.mems = h->freed.mems;
-	evt.bytes = h->freed.bytes;
-	emu_answer(rq, &evt, sizeof(evt), NULL, 0);
+	end(rq->owner);
 	return 0;
 }

@@ -4,7 +4,7 @@
  * both hosts are and both cables are in. Each host has a page, sealed against writing by others,
  * in which programs see the state without asking; it changes before any daemon is told.
  */
-#include "emu/base/internal.h"
+#include "emu/base/state.h"
 #include "smartio/io.h"
 
 #define MAX_PATHS_PER_PAIR (SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS)

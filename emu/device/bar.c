@@ -5,7 +5,7 @@
  * mapping of the one before is cut off from the device; the others see a sealed mirror. Doorbells
  * are made afresh at each reset (cut.c).
  */
-#include "emu/base/internal.h"
+#include "emu/device/device.h"
 
 volatile void *emu_bar_view(struct emu_dev *dev, unsigned index)
 {
@@ -19,22 +19,10 @@ volatile void *emu_bar_mirror(struct emu_dev *dev, unsigned index)
 	return ((struct emu_device *)dev->room)->run[index].mirror.data;
 }
 
-uint64_t emu_run_physical(const struct emu_run *run)
-{
-	return run->device->bar_addr[run->pages->bar] + run->pages->offset;
-}
-
 uint64_t emu_run_key(const struct emu_run *run)
 {
 	return 1 + (uint64_t)(run->device - run->device->host->device) * EMU_DEV_PAGES +
 	       (uint64_t)(run - run->device->run);
-}
-
-struct emu_mem *emu_bar_mem(const struct emu_bar *b)
-{
-	if (b->run->pages->kind != EMU_PAGE_REGISTERS)
-		return &b->run->mem;
-	return b->mirror ? &b->run->mirror : &b->run->view;
 }
 
 static const char *purpose(enum emu_page_kind kind)
@@ -162,7 +150,7 @@ int emu_op_bar(struct emu_request *rq, const void *msg)
 			return rc;
 		}
 	}
-	emu_object_ref(&d->opened->o);
+	emu_object_ref(d->opened);
 	d->writable_views += write;
 	d->room->writable_views += write;
 	memset(&evt, 0, sizeof(evt));
@@ -196,17 +184,6 @@ int emu_op_bar_close(struct emu_request *rq, const void *msg)
 	return 0;
 }
 
-int emu_bar_check(struct emu_request *rq, const char *what, const struct emu_object *o)
-{
-	const struct emu_bar *b = (const struct emu_bar *)o;
-
-	if (o->kind != SIO_KIND_BAR || !b->cut)
-		return 0;
-	return sio_fail(&rq->err, -ENODEV,
-			"%s: the pages of %s that BAR view %#" PRIx64 " was of are gone", what,
-			b->device->topo->name, o->id);
-}
-
 /* Give back what it has of its device. */
 static void let_go(struct emu_bar *b)
 {
@@ -225,15 +202,54 @@ static void let_go(struct emu_bar *b)
 		if (!d->gone)
 			d->model->view_changed(d->state, (unsigned)(run - d->run));
 	}
-	emu_object_unref(&d->opened->o);
+	emu_object_unref(d->opened);
 }
 
-void emu_bar_release(struct emu_bar *b)
+static void release(struct emu_object *o)
 {
-	emu_watches_end(&b->watches);
+	struct emu_bar *b = (struct emu_bar *)o;
+
 	if (!b->cut)
 		let_go(b);
 }
+
+static uint64_t physical(const struct emu_object *o, uint64_t offset)
+{
+	const struct emu_bar *b = (const struct emu_bar *)o;
+
+	return emu_run_physical(b->run) + b->offset + offset;
+}
+
+static uint64_t length(const struct emu_object *o)
+{
+	return ((const struct emu_bar *)o)->length;
+}
+
+static int file(const struct emu_object *o, uint64_t *ret_offset)
+{
+	const struct emu_bar *b = (const struct emu_bar *)o;
+
+	*ret_offset = b->offset;
+	return emu_bar_mem(b)->fd;
+}
+
+static void row(const struct emu_object *o, struct sio_list_entry *e)
+{
+	const struct emu_bar *b = (const struct emu_bar *)o;
+
+	e->device = b->device->topo->fdid;
+	e->address = physical(o, 0);
+	e->length = b->length;
+	e->cookie = b->access;
+}
+
+const struct emu_kind emu_kind_bar = {.name = "BAR view",
+				      .rank = EMU_RANK_BAR,
+				      .release = release,
+				      .row = row,
+				      .physical = physical,
+				      .length = length,
+				      .file = file};
 
 void emu_bar_cut(struct emu_bar *b)
 {

@@ -5,7 +5,7 @@
  * nothing any more, until who has them ends them. What is mapped reads as ones, and stores to it
  * stay there.
  */
-#include "emu/base/internal.h"
+#include "emu/device/device.h"
 #include "smartio/io.h"
 
 #define ONES UINT64_MAX

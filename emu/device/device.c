@@ -2,16 +2,16 @@
 /* Devices in their slots: power, identity, opening, resets. */
 #include <stdio.h>
 
-#include "emu/base/internal.h"
+#include "emu/device/device.h"
 
 #define FIRST_IOVA 0x10000000ull
 
-static const struct emu_dev_model *find_model(const char *type)
+static const struct emu_dev_model *find_model(const struct emu_dev_model *const *m,
+					      const char *type)
 {
-	for (const struct emu_dev_model *const *m = emu_models; *m; m++)
-		if (strcmp((*m)->type, type) == 0)
-			return *m;
-	return NULL;
+	while (*m && strcmp((*m)->type, type) != 0)
+		m++;
+	return *m;
 }
 
 static uint64_t dev_now(struct emu_dev *dev)
@@ -109,7 +109,7 @@ static int new_table(struct emu_device *d, struct sio_err *reterr)
 }
 
 int emu_device_init(struct emu_device *d, struct emu_host *h, const struct sio_topo_device *topo,
-		    struct sio_err *reterr)
+		    const struct emu_dev_model *const *models, struct sio_err *reterr)
 {
 	int rc;
 
@@ -128,7 +128,7 @@ int emu_device_init(struct emu_device *d, struct emu_host *h, const struct sio_t
 		.bulk_new = h->room->ops->bulk_new ? dev_bulk_new : NULL,
 		.bulk_free = h->room->ops->bulk_free ? dev_bulk_free : NULL,
 	};
-	d->model = find_model(topo->type);
+	d->model = find_model(models, topo->type);
 	if (!d->model)
 		return sio_fail(reterr, -EINVAL, "device %s: no model of type '%s'", topo->name,
 				topo->type);
@@ -289,35 +289,6 @@ void emu_device_power_off(struct emu_device *d)
 		emu_device_unplug(d);
 }
 
-struct emu_device *emu_device_known(struct emu_host *h, uint64_t id)
-{
-	for (unsigned i = 0; i < h->n_devices; i++)
-		if (h->device[i].topo->fdid == id)
-			return &h->device[i];
-	return NULL;
-}
-
-struct emu_device *emu_device_find(struct emu_host *h, uint64_t id)
-{
-	struct emu_device *d = emu_device_known(h, id);
-
-	return d && !d->gone ? d : NULL;
-}
-
-int emu_device_get(struct emu_request *rq, uint64_t id, struct emu_device **ret)
-{
-	struct emu_device *d = emu_device_find(rq->host, id);
-
-	if (!d)
-		return sio_fail(&rq->err, -ENODEV, "%s has no device %#" PRIx64,
-				rq->host->topo->name, id);
-	if (!d->opened)
-		return sio_fail(&rq->err, -EPERM, "device %s is not open; DEVICE_OPEN first",
-				d->topo->name);
-	*ret = d;
-	return 0;
-}
-
 /* Each is alone on its bus, where its file says that it has a bus reset. */
 static uint32_t resets(const struct emu_device *d)
 {
@@ -382,16 +353,10 @@ int emu_op_device_list(struct emu_request *rq, const void *msg)
 }
 
 /* An opened device changes hands; what is mapped for it stays. */
-static void take_over(struct emu_request *rq, struct emu_opened *o)
+static void take_over(struct emu_request *rq, struct emu_object *o)
 {
-	struct emu_owner *before = o->o.owner;
-
-	DL_DELETE(before->objects, &o->o);
-	before->n_objects--;
-	o->o.owner = rq->owner;
-	o->o.state = SIO_STATE_LIVE;
-	DL_APPEND(rq->owner->objects, &o->o);
-	rq->owner->n_objects++;
+	emu_object_give(o, rq->owner);
+	o->state = SIO_STATE_LIVE;
 }
 
 int emu_op_device_open(struct emu_request *rq, const void *msg)
@@ -405,7 +370,7 @@ int emu_op_device_open(struct emu_request *rq, const void *msg)
 				rq->host->topo->name, (uint64_t)m->device);
 	if (d->opened && !(m->h.flags & SIO_DEVICE_FORCE))
 		return sio_fail(&rq->err, -EBUSY, "DEVICE_OPEN: %s is open for owner %#" PRIx64,
-				d->topo->name, d->opened->o.owner->o.id);
+				d->topo->name, d->opened->owner->o.id);
 	if (d->opened) {
 		take_over(rq, d->opened);
 	} else {
@@ -413,7 +378,7 @@ int emu_op_device_open(struct emu_request *rq, const void *msg)
 		if (!o)
 			return rq->err.code;
 		o->device = d;
-		d->opened = o;
+		d->opened = &o->o;
 	}
 	answer_device(rq, d);
 	return 0;
@@ -436,10 +401,18 @@ int emu_op_device_close(struct emu_request *rq, const void *msg)
 	return 0;
 }
 
-void emu_opened_release(struct emu_opened *o)
+static void release(struct emu_object *o)
 {
-	o->device->opened = NULL;
+	((struct emu_opened *)o)->device->opened = NULL;
 }
+
+static void row(const struct emu_object *o, struct sio_list_entry *e)
+{
+	e->device = ((const struct emu_opened *)o)->device->topo->fdid;
+}
+
+const struct emu_kind emu_kind_device = {
+	.name = "open device", .rank = EMU_RANK_DEVICE, .release = release, .row = row};
 
 int emu_op_reset(struct emu_request *rq, const void *msg)
 {

@@ -4,7 +4,7 @@
  * cut off at once: it stays as objects, which refer to nothing any more, until who has them ends
  * them.
  */
-#include "emu/base/internal.h"
+#include "emu/device/device.h"
 
 /* Whoever has its pages mapped reads ones from now on; what he stores stays with them. */
 static void fill_pages(const struct emu_device *d)
@@ -47,8 +47,8 @@ static void cut_all(struct emu_device *d)
 	HASH_ITER (hh, d->host->objects, o, tmp)
 		cut(d, o);
 	emu_pages_cut(d, NULL);
-	if (d->opened && !d->opened->o.falling)
-		emu_object_free(&d->opened->o);
+	if (d->opened && !d->opened->falling)
+		emu_object_free(d->opened);
 }
 
 static void tell(struct emu_device *d, uint32_t op)
@@ -92,28 +92,17 @@ static int put(struct emu_device *d, struct sio_err *err)
 	return 0;
 }
 
-int emu_room_device(struct emu_room *r, unsigned host, unsigned device, bool in)
+int emu_slot_set(struct emu_device *d, bool in, struct sio_err *reterr)
 {
-	struct sio_err err = {0};
-	struct emu_device *d;
-	int rc = 0;
-
-	if (host >= r->n_hosts || device >= r->host[host].n_devices)
-		return -ENODEV;
-	d = &r->host[host].device[device];
 	if (d->gone != in)
 		return -EALREADY;
-	emu_engines_stop(r);
 	if (!d->host->up) {
 		d->gone = !in;
 		d->unpowered = !in;
-	} else if (in) {
-		rc = put(d, &err);
-	} else {
-		pull(d);
+		return 0;
 	}
-	emu_engines_go(r);
-	if (rc < 0)
-		emu_log(r, "%s cannot be put back: %s", d->topo->name, err.text);
-	return rc;
+	if (in)
+		return put(d, reterr);
+	pull(d);
+	return 0;
 }

@@ -7,7 +7,7 @@
  */
 #include <endian.h>
 
-#include "emu/base/internal.h"
+#include "emu/device/device.h"
 #include "smartio/io.h"
 
 static int find_target(struct emu_request *rq, const struct sio_req_vector *m, struct emu_device *d,
@@ -27,7 +27,7 @@ static int find_target(struct emu_request *rq, const struct sio_req_vector *m, s
 	if (m->address || m->data)
 		return sio_fail(&rq->err, -EINVAL,
 				"VECTOR: name an interrupt, or address and data, not both");
-	HASH_FIND(hh, rq->host->objects, &m->irq, sizeof(m->irq), o);
+	o = emu_object_by_id(rq->host, m->irq);
 	map = (struct emu_map *)o;
 	if (!o || (o->kind != SIO_KIND_IRQ && (o->kind != SIO_KIND_MAP || !map->trigger)))
 		return sio_fail(
@@ -37,7 +37,7 @@ static int find_target(struct emu_request *rq, const struct sio_req_vector *m, s
 	if (o->state != SIO_STATE_LIVE)
 		return sio_fail(&rq->err, -EPERM,
 				"VECTOR: owner %#" PRIx64 " of %s %#" PRIx64 " has ended",
-				o->owner->o.id, emu_kind_name(o->kind), o->id);
+				o->owner->o.id, emu_object_name(o), o->id);
 	*ret = o;
 	if (o->kind == SIO_KIND_IRQ)
 		return 0;
@@ -127,7 +127,7 @@ static void send(struct emu_vector *v)
 	uint32_t data = htole32(v->data);
 	struct emu_target t;
 	struct emu_irq *q;
-	int rc = emu_translate_message(v, &q, &t);
+	int rc = emu_translate_message(d, v->address, v->data, v->target, &q, &t);
 
 	count_message(&d->count);
 	for (unsigned i = 0; i < t.n_hops; i++)
@@ -194,7 +194,7 @@ static struct emu_vector *vector_new(struct emu_request *rq, const struct sio_re
 		emu_object_drop(&v->o);
 		return NULL;
 	}
-	emu_object_ref(&d->opened->o);
+	emu_object_ref(d->opened);
 	if (target)
 		emu_object_ref(target);
 	if (requester)
@@ -241,8 +241,9 @@ int emu_op_vector(struct emu_request *rq, const void *msg)
 	return 0;
 }
 
-void emu_vector_release(struct emu_vector *v)
+static void release(struct emu_object *o)
 {
+	struct emu_vector *v = (struct emu_vector *)o;
 	struct emu_device *d = v->device;
 
 	if (d->vector[v->number] == v) {
@@ -258,5 +259,18 @@ void emu_vector_release(struct emu_vector *v)
 		emu_object_unref(&v->requester->o);
 	if (v->target)
 		emu_object_unref(v->target);
-	emu_object_unref(&d->opened->o);
+	emu_object_unref(d->opened);
 }
+
+static void row(const struct emu_object *o, struct sio_list_entry *e)
+{
+	const struct emu_vector *v = (const struct emu_vector *)o;
+
+	e->cookie = v->target ? v->target->id : 0;
+	e->address = v->address;
+	e->length = v->number;
+	e->device = v->device->topo->fdid;
+}
+
+const struct emu_kind emu_kind_vector = {
+	.name = "interrupt vector", .rank = EMU_RANK_SENDER, .release = release, .row = row};

@@ -4,7 +4,7 @@
  * waits for is the edge's (struct emu_ops); here is who may have one, and whether there is anybody
  * whose stores wake nobody, so that the room must look by itself.
  */
-#include "emu/base/internal.h"
+#include "emu/device/device.h"
 #include "smartio/io.h"
 
 /* A map of a host that was started again, or over a link with other addresses, leads nowhere. */
@@ -29,12 +29,6 @@ static struct emu_run *polled_run(const struct emu_object *o)
 	return b->access & SIO_ACCESS_WRITE && emu_run_polled(b->run) ? b->run : NULL;
 }
 
-static struct emu_watch **watches_of(struct emu_object *o)
-{
-	return o->kind == SIO_KIND_MAP ? &((struct emu_map *)o)->watches
-				       : &((struct emu_bar *)o)->watches;
-}
-
 static int check_target(struct emu_request *rq, const struct sio_req_watch *m,
 			struct emu_object **ret, struct emu_run **ret_run)
 {
@@ -48,7 +42,7 @@ static int check_target(struct emu_request *rq, const struct sio_req_watch *m,
 	if ((*ret)->state != SIO_STATE_LIVE)
 		return sio_fail(&rq->err, -EPERM,
 				"WATCH: owner %#" PRIx64 " of %s %#" PRIx64 " has ended",
-				(*ret)->owner->o.id, emu_kind_name((*ret)->kind), (*ret)->id);
+				(*ret)->owner->o.id, emu_object_name(*ret), (*ret)->id);
 	if (emu_bar_check(rq, "WATCH", *ret) < 0)
 		return rq->err.code;
 	if ((*ret)->kind == SIO_KIND_MAP && ((const struct emu_map *)*ret)->cut)
@@ -59,7 +53,7 @@ static int check_target(struct emu_request *rq, const struct sio_req_watch *m,
 		return sio_fail(&rq->err, -EACCES,
 				"WATCH: %s %#" PRIx64
 				" does not write to pages that a device looks at",
-				emu_kind_name((*ret)->kind), (*ret)->id);
+				emu_object_name(*ret), (*ret)->id);
 	return emu_range_check(rq, "WATCH", *ret, m->offset, m->length);
 }
 
@@ -187,7 +181,7 @@ int emu_op_watch(struct emu_request *rq, const void *msg)
 	w->boot = run->device->host->boot_generation;
 	run->device->n_dozing += m->kind == SIO_WATCH_EVENT;
 	w->target = target;
-	DL_APPEND(*watches_of(target), w);
+	emu_object_attach(&w->o, target);
 	memset(&evt, 0, sizeof(evt));
 	evt.id = w->o.id;
 	fds[0] = run->device->doze.fd;
@@ -218,20 +212,40 @@ static void stop(struct emu_watch *w)
 	drop_doze(d);
 }
 
-void emu_watch_release(struct emu_watch *w)
+static void release(struct emu_object *o)
 {
-	struct emu_room *r = w->o.host->room;
+	struct emu_watch *w = (struct emu_watch *)o;
+	struct emu_room *r = o->host->room;
 
-	DL_DELETE(*watches_of(w->target), w);
+	emu_object_detach(o, w->target);
 	if (w->kind != SIO_WATCH_TIMER)
 		r->ops->watch_free(r->ctx, w->o.host->index, w->o.id);
 	stop(w);
 }
 
-void emu_watches_end(struct emu_watch **watches)
+static void row(const struct emu_object *o, struct sio_list_entry *e)
 {
-	while (*watches)
-		emu_object_free(&(*watches)->o);
+	const struct emu_watch *w = (const struct emu_watch *)o;
+
+	e->cookie = w->target->id;
+	e->address = w->kind;
+	e->length = w->length;
+	e->device = w->run->device->topo->fdid;
+	e->node = w->run->device->host->topo->node;
+	e->refs = w->fired;
+}
+
+const struct emu_kind emu_kind_watch = {
+	.name = "watch", .rank = EMU_RANK_SENDER, .descriptors = 1, .release = release, .row = row};
+
+static bool is_watched(const struct emu_object *target)
+{
+	const struct emu_object *o;
+
+	DL_FOREACH2(target->attached, o, attached_next)
+	if (o->kind == SIO_KIND_WATCH)
+		return true;
+	return false;
 }
 
 /* Whether stores through @o are seen by looking only. */
@@ -245,9 +259,9 @@ static bool needs_naps(const struct emu_object *o)
 		return false;
 	switch (o->kind) {
 	case SIO_KIND_BAR: /* of a granted one the daemon's descriptor is nobody's */
-		return polled_run(o) && !b->watches && !b->n_grants;
+		return polled_run(o) && !is_watched(o) && !b->n_grants;
 	case SIO_KIND_MAP:
-		return m->polled && !m->watches && leads_somewhere(m);
+		return m->polled && !is_watched(o) && leads_somewhere(m);
 	case SIO_KIND_WATCH:
 		return w->kind == SIO_WATCH_TIMER && polled_run(w->target) &&
 		       (w->target->kind != SIO_KIND_MAP ||
@@ -257,7 +271,7 @@ static bool needs_naps(const struct emu_object *o)
 	}
 }
 
-bool emu_room_naps(struct emu_room *r)
+bool emu_watches_nap(struct emu_room *r)
 {
 	struct emu_object *o, *tmp;
 
@@ -274,7 +288,7 @@ bool emu_room_naps(struct emu_room *r)
 	return r->naps;
 }
 
-void emu_room_doze(struct emu_room *r, bool asleep)
+void emu_watches_doze(struct emu_room *r, bool asleep)
 {
 	for (unsigned i = 0; i < r->n_devices; i++)
 		if (r->device[i]->doze.data)
@@ -284,17 +298,16 @@ void emu_room_doze(struct emu_room *r, bool asleep)
 		sio_full_barrier();
 }
 
-static struct emu_watch *find(struct emu_room *r, unsigned host, uint64_t id)
+static struct emu_watch *find(const struct emu_host *h, uint64_t id)
 {
-	struct emu_object *o = NULL;
+	struct emu_object *o = emu_object_by_id(h, id);
 
-	HASH_FIND(hh, r->host[host].objects, &id, sizeof(id), o);
 	return o && o->kind == SIO_KIND_WATCH ? (struct emu_watch *)o : NULL;
 }
 
-void emu_room_watch_fired(struct emu_room *r, unsigned host, uint64_t watch)
+void emu_watch_fired(struct emu_host *h, uint64_t id)
 {
-	struct emu_watch *w = find(r, host, watch);
+	struct emu_watch *w = find(h, id);
 
 	if (!w)
 		return;
@@ -302,21 +315,13 @@ void emu_room_watch_fired(struct emu_room *r, unsigned host, uint64_t watch)
 	w->run->device->wakes[w->kind]++;
 }
 
-void emu_room_watch_broken(struct emu_room *r, unsigned host, uint64_t watch)
+void emu_watch_broken(struct emu_host *h, uint64_t id)
 {
-	struct emu_watch *w = find(r, host, watch);
+	struct emu_watch *w = find(h, id);
 
 	if (!w)
 		return;
 	stop(w);
 	w->kind = SIO_WATCH_TIMER;
-	r->watch_dirty = true;
-}
-
-void emu_room_rested(struct emu_room *r, bool nap)
-{
-	if (nap)
-		r->n_naps++;
-	else
-		r->n_sleeps++;
+	h->room->watch_dirty = true;
 }

@@ -25,15 +25,22 @@ static int new_domain(struct emu_engine *e, struct sio_err *reterr)
 	return rc;
 }
 
-void emu_engine_free(struct emu_engine *e)
+static void free_engine(struct emu_engine *e)
 {
-	if (!e)
-		return;
 	if (e->d.host->topo->iommu) {
 		sio_iommu_done(&e->d.iommu);
 		sio_range_done(&e->d.iova);
 	}
 	free(e);
+}
+
+void emu_engines_power_off(struct emu_host *h)
+{
+	for (unsigned i = 0; i < h->topo->n_adapters; i++) {
+		if (h->adapter[i].engine)
+			free_engine(h->adapter[i].engine);
+		h->adapter[i].engine = NULL;
+	}
 }
 
 /* Made with an adapter's first channel: most have none. */
@@ -57,7 +64,7 @@ static int get_engine(struct emu_request *rq, struct emu_adapter *a, struct emu_
 		if (rq->host->topo->iommu)
 			rc = new_domain(e, &rq->err);
 		if (rc < 0) {
-			emu_engine_free(e);
+			free_engine(e);
 			return rc;
 		}
 		a->engine = e;
@@ -153,8 +160,9 @@ int emu_op_dma(struct emu_request *rq, const void *msg)
 	return 0;
 }
 
-void emu_channel_release(struct emu_channel *c)
+static void release_channel(struct emu_object *o)
 {
+	struct emu_channel *c = (struct emu_channel *)o;
 	struct emu_engine *e = c->engine;
 
 	for (unsigned i = 0; i < SIO_DMA_SLOTS; i++)
@@ -167,6 +175,20 @@ void emu_channel_release(struct emu_channel *c)
 	close_channel(c);
 }
 
+static void channel_row(const struct emu_object *o, struct sio_list_entry *e)
+{
+	const struct emu_channel *c = (const struct emu_channel *)o;
+
+	e->device = c->engine->adapter->index;
+	e->length = c->mem.size;
+}
+
+const struct emu_kind emu_kind_dma = {.name = "DMA channel",
+				      .rank = EMU_RANK_GRANT,
+				      .descriptors = 3,
+				      .release = release_channel,
+				      .row = channel_row};
+
 int emu_op_dma_free(struct emu_request *rq, const void *msg)
 {
 	const struct sio_req_dma_free *m = msg;
@@ -177,12 +199,6 @@ int emu_op_dma_free(struct emu_request *rq, const void *msg)
 	emu_object_free(&c->o);
 	emu_answer_ok(rq);
 	return 0;
-}
-
-static struct emu_dma_range **ranges_of(struct emu_object *target)
-{
-	return target->kind == SIO_KIND_MEM ? &((struct emu_ram *)target)->ranges
-					    : &((struct emu_map *)target)->ranges;
 }
 
 static int check_target(struct emu_request *rq, const struct sio_req_dma_attach *m,
@@ -204,7 +220,7 @@ static int check_target(struct emu_request *rq, const struct sio_req_dma_attach 
 	if ((*ret)->state != SIO_STATE_LIVE)
 		return sio_fail(&rq->err, -EPERM,
 				"DMA_ATTACH: owner %#" PRIx64 " of %s %#" PRIx64 " has ended",
-				(*ret)->owner->o.id, emu_kind_name((*ret)->kind), (*ret)->id);
+				(*ret)->owner->o.id, emu_object_name(*ret), (*ret)->id);
 	if (emu_group_access(rq, "DMA_ATTACH", *ret, m->access) < 0)
 		return rq->err.code;
 	map = (const struct emu_map *)*ret;
@@ -235,10 +251,8 @@ static int place(struct emu_request *rq, struct emu_dma_range *g)
 
 static void link_range(struct emu_dma_range *g)
 {
-	struct emu_dma_range **ranges = ranges_of(g->m.target);
-
 	g->channel->slot[g->slot] = g;
-	DL_APPEND(*ranges, g);
+	emu_object_attach(&g->m.o, g->m.target);
 	DL_APPEND2(g->m.device->dmamaps, &g->m, dev_prev, dev_next);
 }
 
@@ -289,16 +303,31 @@ int emu_op_dma_attach(struct emu_request *rq, const void *msg)
 	return 0;
 }
 
-void emu_dma_range_release(struct emu_dma_range *g)
+static void release_range(struct emu_object *o)
 {
-	struct emu_dma_range **ranges = ranges_of(g->m.target);
+	struct emu_dma_range *g = (struct emu_dma_range *)o;
 
 	g->channel->slot[g->slot] = NULL;
-	DL_DELETE(*ranges, g);
+	emu_object_detach(o, g->m.target);
 	DL_DELETE2(g->m.device->dmamaps, &g->m, dev_prev, dev_next);
 	emu_dmamap_unplace(&g->m);
 	emu_invalidate(g->m.o.host->room);
+	emu_check_forget(o->host, o->kind, o->id);
 }
+
+static void range_row(const struct emu_object *o, struct sio_list_entry *e)
+{
+	const struct emu_dma_range *g = (const struct emu_dma_range *)o;
+
+	e->cookie = g->m.target->id;
+	e->address = g->m.iova;
+	e->length = g->m.length;
+}
+
+const struct emu_kind emu_kind_dma_range = {.name = "range of a DMA channel",
+					    .rank = EMU_RANK_SENDER,
+					    .release = release_range,
+					    .row = range_row};
 
 int emu_op_dma_detach(struct emu_request *rq, const void *msg)
 {
@@ -310,10 +339,4 @@ int emu_op_dma_detach(struct emu_request *rq, const void *msg)
 	emu_object_free(&g->m.o);
 	emu_answer_ok(rq);
 	return 0;
-}
-
-void emu_dma_ranges_end(struct emu_dma_range **ranges)
-{
-	while (*ranges)
-		emu_object_free(&(*ranges)->m.o);
 }

@@ -8,7 +8,7 @@
  * same, because neither switches nor windows split packets. Where an access ends in a fault, what
  * was sent counts as far as it came; a read is then answered by a completion without data.
  */
-#include "emu/base/internal.h"
+#include "emu/engine/engine.h"
 #include "smartio/io.h"
 
 #define likely(c) __builtin_expect(!!(c), 1)

@@ -349,9 +349,8 @@ static bool engine_step(struct emu_engine *e)
 	return false;
 }
 
-unsigned emu_room_engine_step(struct emu_room *r, unsigned host)
+unsigned emu_engines_step(struct emu_host *h)
 {
-	struct emu_host *h = &r->host[host];
 	unsigned work = 0;
 
 	for (unsigned i = 0; i < h->topo->n_adapters; i++)
@@ -360,10 +359,8 @@ unsigned emu_room_engine_step(struct emu_room *r, unsigned host)
 	return work;
 }
 
-void emu_room_engine_doze(struct emu_room *r, unsigned host, bool asleep)
+void emu_engines_doze(struct emu_host *h, bool asleep)
 {
-	struct emu_host *h = &r->host[host];
-
 	for (unsigned i = 0; i < h->topo->n_adapters; i++) {
 		struct emu_channel *c;
 
@@ -400,19 +397,17 @@ static void record(struct emu_engine *e, const struct emu_engine_fault *f)
 	emu_fault_record(&e->d, f->addr, f->len, f->access, &f->t);
 }
 
-void emu_engine_collect(struct emu_engine *e)
+static void collect(struct emu_engine *e)
 {
 	for (unsigned i = 0; i < e->n_faults; i++)
 		record(e, &e->fault[i]);
 	e->n_faults = 0;
 }
 
-void emu_room_engines_collect(struct emu_room *r)
+void emu_engines_collect(struct emu_room *r)
 {
-	emu_engines_stop(r);
 	for (unsigned i = 0; i < r->n_hosts; i++)
 		for (unsigned k = 0; k < r->host[i].topo->n_adapters; k++)
 			if (r->host[i].adapter[k].engine)
-				emu_engine_collect(r->host[i].adapter[k].engine);
-	emu_engines_go(r);
+				collect(r->host[i].adapter[k].engine);
 }

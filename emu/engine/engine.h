@@ -8,10 +8,10 @@
  * it stands still, and the room changes what engines look at (objects, tables, paths) only then.
  * What both count is kept twice: struct emu_adapter's count is the room's, its dma the engines'.
  */
-#ifndef EMU_ENGINE_H
-#define EMU_ENGINE_H
+#ifndef EMU_ENGINE_ENGINE_H
+#define EMU_ENGINE_ENGINE_H
 
-#include "emu/base/internal.h"
+#include "emu/memory/memory.h"
 
 #define EMU_CHANNELS 256 /* of one engine */
 /* Bytes that are copied between two looks at anything else; and where no other channel is. */
@@ -32,8 +32,7 @@ struct emu_stretch {
 
 /* What a channel may reach: a mapping of its engine. */
 struct emu_dma_range {
-	struct emu_dmamap m;		   /* m.o.kind: SIO_KIND_DMA_RANGE */
-	struct emu_dma_range *prev, *next; /* of the target */
+	struct emu_dmamap m; /* m.o.kind: SIO_KIND_DMA_RANGE */
 	struct emu_channel *channel;
 	unsigned slot;
 	/* engine: where it leads for reading and writing, as far as was looked; while gen is now */
@@ -59,6 +58,8 @@ struct emu_channel {
 	bool broken;	 /* its ring makes no sense: not looked at any more */
 };
 
+extern const struct emu_kind emu_kind_dma, emu_kind_dma_range;
+
 struct emu_engine_fault {
 	uint64_t addr, len;
 	uint32_t access;
@@ -80,14 +81,29 @@ struct emu_engine {
 
 /* channel.c */
 emu_handler emu_op_dma, emu_op_dma_free, emu_op_dma_attach, emu_op_dma_detach;
-void emu_channel_release(struct emu_channel *c);
-void emu_dma_range_release(struct emu_dma_range *g);
-/* The target goes. */
-void emu_dma_ranges_end(struct emu_dma_range **ranges);
-/* The host goes: nothing is left of it. */
-void emu_engine_free(struct emu_engine *e);
+/* The host of its adapters goes: nothing is left of them. */
+void emu_engines_power_off(struct emu_host *h);
 
-/* engine.c: record what the engines could not do. */
-void emu_engine_collect(struct emu_engine *e);
+/* engine.c */
+/* Run the engines of @h for a piece each. Return: work done; 0: nothing to do. */
+unsigned emu_engines_step(struct emu_host *h);
+/* Tell their programs whether to ring. */
+void emu_engines_doze(struct emu_host *h, bool asleep);
+/* Record what the engines of all hosts could not do. */
+void emu_engines_collect(struct emu_room *r);
+
+/* dma.c: a device reads and writes, see struct emu_dev. */
+int emu_dma_read(struct emu_dev *dev, uint64_t addr, void *buf, size_t len);
+int emu_dma_write(struct emu_dev *dev, uint64_t addr, const void *buf, size_t len);
+
+/* fanout.c; @c passed an adapter: tell it. */
+typedef void emu_passed(struct emu_adapter *a, const struct sio_pcie_count *c);
+/*
+ * @d writes @len bytes to @sender's group, @c in packets: to each member that can be reached, in
+ * order. Return: 0; -EFAULT: the others have it, and *t says who was not reached.
+ */
+int emu_group_write(struct emu_device *d, const struct emu_ram *sender, uint64_t offset,
+		    const void *from, size_t len, const struct sio_pcie_count *c,
+		    emu_passed *passed, struct emu_target *t);
 
 #endif

@@ -7,7 +7,7 @@
  */
 #include <stdio.h>
 
-#include "emu/base/internal.h"
+#include "emu/engine/engine.h"
 #include "smartio/io.h"
 
 /* One write under way. */

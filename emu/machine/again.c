@@ -4,7 +4,7 @@
  * a descriptor is that a program shows, and descriptors once more. Served where the edge knows its
  * owners' descriptors (struct emu_ops: identify); the live edge ends a host with its daemon.
  */
-#include "emu/base/internal.h"
+#include "emu/machine/requests.h"
 
 int emu_op_identify(struct emu_request *rq, const void *msg)
 {
@@ -39,7 +39,7 @@ int emu_op_reopen(struct emu_request *rq, const void *msg)
 	const struct sio_req_reopen *m = msg;
 	struct sio_evt_reopen evt;
 	const struct emu_object *o;
-	unsigned n = 1;
+	uint64_t start;
 	int fds[2];
 
 	if (m->kind != SIO_KIND_MEM && m->kind != SIO_KIND_BAR && m->kind != SIO_KIND_IRQ)
@@ -51,16 +51,9 @@ int emu_op_reopen(struct emu_request *rq, const void *msg)
 	if (!o || emu_bar_check(rq, "REOPEN", o) < 0)
 		return rq->err.code;
 	memset(&evt, 0, sizeof(evt));
-	if (m->kind == SIO_KIND_MEM) {
-		fds[0] = ((const struct emu_ram *)o)->mem.fd;
-		evt.length = ((const struct emu_ram *)o)->mem.size;
-	} else if (m->kind == SIO_KIND_BAR) {
-		fds[0] = emu_bar_mem((const struct emu_bar *)o)->fd;
-		evt.length = ((const struct emu_bar *)o)->length;
-	} else {
-		fds[0] = fds[1] = ((const struct emu_irq *)o)->fd;
-		n = 2;
-	}
-	emu_answer(rq, &evt, sizeof(evt), fds, n);
+	fds[0] = fds[1] = emu_kind_of(o)->file(o, &start);
+	if (m->kind != SIO_KIND_IRQ)
+		evt.length = emu_kind_of(o)->length(o);
+	emu_answer(rq, &evt, sizeof(evt), fds, m->kind == SIO_KIND_IRQ ? 2 : 1);
 	return 0;
 }

@@ -1,32 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Life of the room and its hosts. */
-#include <stdarg.h>
-#include <stdio.h>
+/*
+ * The machine room as a whole, as those outside see it: its life, power of its hosts, their cables,
+ * a turn of its devices and engines. Engines that run beside the room stand still while anything
+ * changes.
+ */
+#include "emu/machine/requests.h"
+#include "emu/machine/room.h"
 
-#include "emu/engine/engine.h"
-
-void emu_log(struct emu_room *r, const char *fmt, ...)
+/* Engines stand still between these two; once, not nested. */
+static void stop_engines(struct emu_room *r)
 {
-	char text[512];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	r->ops->log(r->ctx, text);
+	if (r->ops->engines_stop)
+		r->ops->engines_stop(r->ctx);
 }
 
-void emu_event(struct emu_host *h, void *evt, size_t size, uint32_t op)
+static void run_engines(struct emu_room *r)
 {
-	struct emu_room *r = h->room;
-	struct sio_evt *e = evt;
-
-	if (!h->up)
-		return;
-	e->size = (uint32_t)size;
-	e->op = op;
-	h->events++;
-	r->ops->send(r->ctx, h->index, evt, size, NULL, 0);
+	if (r->ops->engines_go)
+		r->ops->engines_go(r->ctx);
 }
 
 static void host_done(struct emu_host *h)
@@ -62,7 +53,7 @@ static int host_init(struct emu_host *h, struct emu_room *r, unsigned index, str
 	while (h->n_devices < topo->n_devices) {
 		struct emu_device *d = &h->device[h->n_devices++];
 
-		rc = emu_device_init(d, h, &topo->device[h->n_devices - 1], reterr);
+		rc = emu_device_init(d, h, &topo->device[h->n_devices - 1], emu_models, reterr);
 		if (rc < 0)
 			return rc;
 	}
@@ -119,6 +110,8 @@ int emu_room_new(const struct sio_topology *t, const struct emu_ops *ops, void *
 	r->topo = t;
 	r->ops = ops;
 	r->ctx = ctx;
+	r->operations = emu_operations;
+	r->kinds = emu_kinds;
 	r->gen = 1;
 	r->descriptors = UINT64_MAX;
 	r->pcie = (struct sio_pcie){.max_payload = t->max_payload,
@@ -172,6 +165,7 @@ static void power_off(struct emu_host *h)
 	emu_objects_clear(h);
 	for (unsigned i = 0; i < h->n_devices; i++)
 		emu_device_power_off(&h->device[i]);
+	emu_engines_power_off(h);
 	for (unsigned i = 0; i < h->topo->n_adapters; i++)
 		emu_adapter_power_off(&h->adapter[i]);
 	emu_status_free(h);
@@ -231,9 +225,9 @@ int emu_room_host_up(struct emu_room *r, unsigned host)
 {
 	int rc;
 
-	emu_engines_stop(r);
+	stop_engines(r);
 	rc = host_up(r, host);
-	emu_engines_go(r);
+	run_engines(r);
 	return rc;
 }
 
@@ -248,12 +242,12 @@ void emu_room_host_down(struct emu_room *r, unsigned host)
 
 	if (!h->up)
 		return;
-	emu_engines_stop(r);
+	stop_engines(r);
 	h->up = false;
 	r->watch_dirty = true;
 	emu_paths_update(r);
 	power_off(h);
-	emu_engines_go(r);
+	run_engines(r);
 }
 
 int emu_room_link(struct emu_room *r, unsigned host, unsigned adapter, bool up)
@@ -264,13 +258,13 @@ int emu_room_link(struct emu_room *r, unsigned host, unsigned adapter, bool up)
 	if (host >= r->n_hosts || adapter >= r->host[host].topo->n_adapters)
 		return -ENODEV;
 	a = &r->host[host].adapter[adapter];
-	emu_engines_stop(r);
+	stop_engines(r);
 	changed = a->link != up;
 	a->link = up;
 	emu_paths_update(r);
 	if (changed && a->host->up)
 		emu_link_tell(a);
-	emu_engines_go(r);
+	run_engines(r);
 	return 0;
 }
 
@@ -280,10 +274,10 @@ int emu_room_link_turn(struct emu_room *r, unsigned host, unsigned adapter)
 		return -ENODEV;
 	if (r->host[host].adapter[adapter].link)
 		return -EBUSY;
-	emu_engines_stop(r);
+	stop_engines(r);
 	emu_paths_turn(&r->host[host], adapter);
 	emu_invalidate(r);
-	emu_engines_go(r);
+	run_engines(r);
 	return 0;
 }
 
@@ -294,7 +288,7 @@ static unsigned step_engines(struct emu_room *r)
 
 	for (unsigned i = 0; i < r->n_hosts; i++)
 		if (r->host[i].n_of_kind[SIO_KIND_DMA])
-			work += emu_room_engine_step(r, i);
+			work += emu_engines_step(&r->host[i]);
 	emu_room_engines_collect(r);
 	return work;
 }
@@ -331,4 +325,101 @@ bool emu_room_busy(const struct emu_room *r)
 bool emu_room_watched(const struct emu_room *r)
 {
 	return r->writable_views != 0;
+}
+
+/* ---- requests and owners ---- */
+
+void emu_room_request(struct emu_room *r, unsigned host, const void *req, size_t len, int *fds,
+		      unsigned n_fds)
+{
+	stop_engines(r);
+	emu_request_serve(&r->host[host], req, len, fds, n_fds);
+	run_engines(r);
+}
+
+void emu_room_owner_hup(struct emu_room *r, unsigned host, uint64_t owner)
+{
+	stop_engines(r);
+	emu_owner_hup(&r->host[host], owner);
+	run_engines(r);
+}
+
+void emu_room_each(struct emu_room *r, unsigned host,
+		   void (*fn)(void *arg, const struct sio_list_entry *e), void *arg)
+{
+	struct emu_object *o, *tmp;
+	struct sio_list_entry e;
+
+	HASH_ITER (hh, r->host[host].objects, o, tmp) {
+		emu_object_row(o, &e);
+		fn(arg, &e);
+	}
+}
+
+/* ---- slots ---- */
+
+int emu_room_device(struct emu_room *r, unsigned host, unsigned device, bool in)
+{
+	struct sio_err err = {0};
+	struct emu_device *d;
+	int rc;
+
+	if (host >= r->n_hosts || device >= r->host[host].n_devices)
+		return -ENODEV;
+	d = &r->host[host].device[device];
+	stop_engines(r);
+	rc = emu_slot_set(d, in, &err);
+	run_engines(r);
+	if (rc < 0 && rc != -EALREADY)
+		emu_log(r, "%s cannot be put back: %s", d->topo->name, err.text);
+	return rc;
+}
+
+/* ---- sleeping ---- */
+
+bool emu_room_naps(struct emu_room *r)
+{
+	return emu_watches_nap(r);
+}
+
+void emu_room_doze(struct emu_room *r, bool asleep)
+{
+	emu_watches_doze(r, asleep);
+}
+
+void emu_room_watch_fired(struct emu_room *r, unsigned host, uint64_t watch)
+{
+	emu_watch_fired(&r->host[host], watch);
+}
+
+void emu_room_watch_broken(struct emu_room *r, unsigned host, uint64_t watch)
+{
+	emu_watch_broken(&r->host[host], watch);
+}
+
+void emu_room_rested(struct emu_room *r, bool nap)
+{
+	if (nap)
+		r->n_naps++;
+	else
+		r->n_sleeps++;
+}
+
+/* ---- engines beside the room ---- */
+
+unsigned emu_room_engine_step(struct emu_room *r, unsigned host)
+{
+	return emu_engines_step(&r->host[host]);
+}
+
+void emu_room_engine_doze(struct emu_room *r, unsigned host, bool asleep)
+{
+	emu_engines_doze(&r->host[host], asleep);
+}
+
+void emu_room_engines_collect(struct emu_room *r)
+{
+	stop_engines(r);
+	emu_engines_collect(r);
+	run_engines(r);
 }

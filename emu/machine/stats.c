@@ -2,7 +2,7 @@
 /* STATS: named counters. The names are for ever: programs and scripts look for them. */
 #include <stdio.h>
 
-#include "emu/engine/engine.h"
+#include "emu/machine/requests.h"
 
 static void add(struct sio_evt_stats *evt, const char *name, uint64_t value)
 {

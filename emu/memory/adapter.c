@@ -1,44 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a host is: versions, adapters; and the adapters' tables, made at power-on. */
+/* NTB adapters of a host, and their tables, which are made at power-on. */
 #include <stdio.h>
 
-#include "emu/engine/engine.h"
+#include "emu/memory/memory.h"
 
 #define FIRST_IOVA 0x40000000ull
 #define LAST_IOVA ((1ull << 48) - 1)
-
-int emu_op_info(struct emu_request *rq, const void *msg)
-{
-	const struct sio_req_info *m = msg;
-	struct emu_host *h = rq->host;
-	struct sio_evt_info evt;
-
-	if (m->version_min > SIO_PORT_VERSION || m->version_max < SIO_PORT_VERSION)
-		return sio_fail(&rq->err, -EPROTO,
-				"INFO: versions %u to %u, the machine room speaks %d",
-				m->version_min, m->version_max, SIO_PORT_VERSION);
-	memset(&evt, 0, sizeof(evt));
-	evt.version = SIO_PORT_VERSION;
-	evt.world = emu_outlives(h->room) ? SIO_WORLD_SHIM : SIO_WORLD_ROOM;
-	evt.page_size = SIO_PAGE_SIZE;
-	evt.adapters = emu_outlives(h->room) ? 0 : h->topo->n_adapters;
-	evt.boot_generation = h->boot_generation;
-	memcpy(evt.boot_id, h->boot_id, sizeof(evt.boot_id));
-	evt.served = emu_served(h->room);
-	evt.ram_total = h->topo->ram_size;
-	evt.ram_free = sio_range_free_bytes(&h->ram);
-	emu_answer(rq, &evt, sizeof(evt), NULL, 0);
-	return 0;
-}
-
-int emu_adapter_get(struct emu_request *rq, unsigned index, struct emu_adapter **ret)
-{
-	if (index >= rq->host->topo->n_adapters)
-		return sio_fail(&rq->err, -ENODEV, "no adapter %u: %s has %u", index,
-				rq->host->topo->name, rq->host->topo->n_adapters);
-	*ret = &rq->host->adapter[index];
-	return 0;
-}
 
 int emu_op_adapter(struct emu_request *rq, const void *msg)
 {
@@ -128,8 +95,6 @@ int emu_adapter_power_on(struct emu_adapter *a, struct sio_err *reterr)
 
 void emu_adapter_power_off(struct emu_adapter *a)
 {
-	emu_engine_free(a->engine);
-	a->engine = NULL;
 	sio_lut_done(&a->lut);
 	memset(&a->lut, 0, sizeof(a->lut));
 	if (!a->host->topo->iommu)

@@ -6,7 +6,7 @@
  */
 #include <stdio.h>
 
-#include "emu/base/internal.h"
+#include "emu/memory/memory.h"
 
 enum line_kind { LINE_MEM, LINE_GRANT, LINE_MAP, LINE_REQUESTER, LINE_DMAMAP, LINE_KINDS };
 

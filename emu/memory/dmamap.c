@@ -4,7 +4,7 @@
  * mapping makes an I/O virtual address; with it off the device uses physical addresses, nothing
  * holds it back, and a mapping only keeps its target in place.
  */
-#include "emu/base/internal.h"
+#include "emu/memory/memory.h"
 
 static int check_target(struct emu_request *rq, const struct sio_req_dmamap *m,
 			struct emu_device *d, struct emu_object **ret)
@@ -27,7 +27,7 @@ static int check_target(struct emu_request *rq, const struct sio_req_dmamap *m,
 	if ((*ret)->state != SIO_STATE_LIVE)
 		return sio_fail(&rq->err, -EPERM,
 				"DMAMAP: owner %#" PRIx64 " of %s %#" PRIx64 " has ended",
-				(*ret)->owner->o.id, emu_kind_name((*ret)->kind), (*ret)->id);
+				(*ret)->owner->o.id, emu_object_name(*ret), (*ret)->id);
 	if (m->target_kind == SIO_KIND_MAP && ((struct emu_map *)*ret)->trigger)
 		return sio_fail(&rq->err, -EINVAL, "DMAMAP: map %#" PRIx64 " is of an interrupt",
 				(*ret)->id);
@@ -66,13 +66,6 @@ static int place_physical(struct emu_request *rq, struct emu_dmamap *map,
 					  map->physical + (map->length - 1),
 					  map->device->topo->name, highest(map->device, m));
 	return 0;
-}
-
-int emu_no_iova(struct emu_request *rq)
-{
-	rq->err.reason = SIO_OUT_OF_IOVA;
-	rq->err.code = -ENOSPC;
-	return -ENOSPC;
 }
 
 /* A page behind the mapping stays free, so that a device that runs past its end faults there. */
@@ -167,17 +160,6 @@ static int check(struct emu_request *rq, const struct sio_req_dmamap *m, struct 
 	return 0;
 }
 
-int emu_group_access(struct emu_request *rq, const char *what, const struct emu_object *target,
-		     uint32_t access)
-{
-	if (target->kind != SIO_KIND_MEM || !((const struct emu_ram *)target)->sender ||
-	    access == SIO_ACCESS_WRITE)
-		return 0;
-	return sio_fail(&rq->err, -EINVAL,
-			"%s: access %#x to a multicast group, %d (writing) is right", what, access,
-			SIO_ACCESS_WRITE);
-}
-
 int emu_op_dmamap(struct emu_request *rq, const void *msg)
 {
 	const struct sio_req_dmamap *m = msg;
@@ -210,7 +192,7 @@ int emu_op_dmamap(struct emu_request *rq, const void *msg)
 	DL_APPEND2(d->dmamaps, map, dev_prev, dev_next);
 	map->placed = true;
 	emu_object_ref(target);
-	emu_object_ref(&d->opened->o);
+	emu_object_ref(d->opened);
 	if (requester)
 		emu_object_ref(&requester->o);
 	memset(&evt, 0, sizeof(evt));
@@ -262,16 +244,40 @@ static void leave_device(struct emu_dmamap *m)
 	DL_DELETE2(m->device->dmamaps, m, dev_prev, dev_next);
 	if (m->requester)
 		emu_object_unref(&m->requester->o);
-	emu_object_unref(&m->device->opened->o);
+	emu_object_unref(m->device->opened);
 	m->placed = false;
 }
 
-void emu_dmamap_release(struct emu_dmamap *m)
+static void release(struct emu_object *o)
 {
+	struct emu_dmamap *m = (struct emu_dmamap *)o;
+
 	m->o.host->freed.dmamaps++;
 	leave_target(m);
 	leave_device(m);
+	emu_check_forget(o->host, o->kind, o->id);
 }
+
+static bool in_use(const struct emu_object *o)
+{
+	return ((const struct emu_dmamap *)o)->placed;
+}
+
+static void row(const struct emu_object *o, struct sio_list_entry *e)
+{
+	const struct emu_dmamap *m = (const struct emu_dmamap *)o;
+
+	e->cookie = m->target ? m->target->id : 0;
+	e->address = m->iova;
+	e->length = m->length;
+	e->device = m->device->topo->fdid;
+}
+
+const struct emu_kind emu_kind_dmamap = {.name = "DMA mapping",
+					 .rank = EMU_RANK_SENDER,
+					 .release = release,
+					 .in_use = in_use,
+					 .row = row};
 
 void emu_dmamap_cut(struct emu_dmamap *m)
 {
@@ -298,4 +304,37 @@ uint64_t emu_dmamaps_settle(struct emu_device *d, uint64_t owner)
 		n++;
 	}
 	return n;
+}
+
+int emu_op_settle(struct emu_request *rq, const void *msg)
+{
+	const struct sio_req_settle *m = msg;
+	struct emu_host *h = rq->host;
+	struct sio_evt_settle evt;
+	struct emu_device *d = NULL;
+	int rc;
+
+	if (m->h.owner == 0)
+		return sio_fail(&rq->err, -EINVAL, "SETTLE: name an owner that has ended");
+	rc = emu_device_get(rq, m->device, &d);
+	if (rc < 0)
+		return rc;
+	if (!rq->owner)
+		return sio_fail(&rq->err, -ENOENT, "SETTLE: no owner %#" PRIx64,
+				(uint64_t)m->h.owner);
+	if (!rq->owner->ended)
+		return sio_fail(&rq->err, -EPERM,
+				"SETTLE: owner %#" PRIx64 " is alive: its "
+				"mappings end by DMAUNMAP",
+				(uint64_t)m->h.owner);
+	memset(&h->freed, 0, sizeof(h->freed));
+	emu_dmamaps_settle(d, m->h.owner);
+	emu_objects_fall(h);
+	memset(&evt, 0, sizeof(evt));
+	evt.dmamaps = h->freed.dmamaps;
+	evt.maps = h->freed.maps;
+	evt.mems = h->freed.mems;
+	evt.bytes = h->freed.bytes;
+	emu_answer(rq, &evt, sizeof(evt), NULL, 0);
+	return 0;
 }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "core/probe.h"
-#include "emu/base/internal.h"
+#include "emu/memory/memory.h"
 
 _Static_assert(SIO_FAULT_READ == SIO_ACCESS_READ && SIO_FAULT_WRITE == SIO_ACCESS_WRITE,
 	       "an access is its kind of fault");

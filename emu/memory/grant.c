@@ -5,59 +5,7 @@
  * else of ours can be reached through it; with it off it is the physical address, and nothing
  * stops a peer's device from asking for others.
  */
-#include "emu/base/internal.h"
-
-uint64_t emu_source_physical(const struct emu_object *source, uint64_t offset)
-{
-	const struct emu_bar *b = (const struct emu_bar *)source;
-	const struct emu_map *m = (const struct emu_map *)source;
-
-	switch (source->kind) {
-	case SIO_KIND_MEM:
-		return ((const struct emu_ram *)source)->address + offset;
-	case SIO_KIND_BAR:
-		return emu_run_physical(b->run) + b->offset + offset;
-	case SIO_KIND_MAP:
-		return source->host->adapter[m->adapter].topo->window_base + m->window_offset +
-		       offset;
-	case SIO_KIND_IRQ:
-		return ((const struct emu_irq *)source)->address;
-	default:
-		return 0;
-	}
-}
-
-uint64_t emu_source_length(const struct emu_object *source)
-{
-	switch (source->kind) {
-	case SIO_KIND_MEM:
-		return ((const struct emu_ram *)source)->mem.size;
-	case SIO_KIND_BAR:
-		return ((const struct emu_bar *)source)->length;
-	case SIO_KIND_MAP:
-		return ((const struct emu_map *)source)->length;
-	default:
-		return SIO_MSI_BYTES;
-	}
-}
-
-int emu_range_check(struct emu_request *rq, const char *what, const struct emu_object *source,
-		    uint64_t offset, uint64_t length)
-{
-	uint64_t end, size = emu_source_length(source);
-
-	if (offset % EMU_PAGE || length % EMU_PAGE || length == 0)
-		return sio_fail(&rq->err, -EINVAL,
-				"%s: range %#" PRIx64 " + %#" PRIx64 " is not of whole pages", what,
-				offset, length);
-	if (__builtin_add_overflow(offset, length, &end) || end > size)
-		return sio_fail(&rq->err, -EINVAL,
-				"%s: range %#" PRIx64 " + %#" PRIx64 " ends behind %s %#" PRIx64
-				" of %#" PRIx64 " bytes",
-				what, offset, length, emu_kind_name(source->kind), source->id,
-				size);
-	return 0;
-}
+#include "emu/memory/memory.h"
 
 static int check(struct emu_request *rq, const struct sio_req_grant *m, struct emu_object **ret)
 {
@@ -82,7 +30,7 @@ static int check(struct emu_request *rq, const struct sio_req_grant *m, struct e
 	if ((*ret)->state != SIO_STATE_LIVE)
 		return sio_fail(&rq->err, -EPERM,
 				"GRANT: owner %#" PRIx64 " of %s %#" PRIx64 " has ended",
-				(*ret)->owner->o.id, emu_kind_name((*ret)->kind), (*ret)->id);
+				(*ret)->owner->o.id, emu_object_name(*ret), (*ret)->id);
 	if (m->source_kind == SIO_KIND_MEM && ((struct emu_ram *)*ret)->sender)
 		return sio_fail(&rq->err, -EINVAL,
 				"GRANT: memory %#" PRIx64 " is the way to a multicast group",
@@ -278,15 +226,37 @@ static void let_go(struct emu_grant *g)
 	g->source = NULL;
 }
 
-void emu_grant_release(struct emu_grant *g)
+static void release(struct emu_object *o)
 {
-	struct emu_host *h = g->o.host;
+	struct emu_grant *g = (struct emu_grant *)o;
+	struct emu_host *h = o->host;
 
 	h->freed.grants++;
 	unplace(g);
 	emu_invalidate(h->room);
 	let_go(g);
+	emu_check_forget(h, o->kind, o->id);
 }
+
+/* The peer may, until UNGRANT. */
+static bool in_use(const struct emu_object *o)
+{
+	(void)o;
+	return true;
+}
+
+static void row(const struct emu_object *o, struct sio_list_entry *e)
+{
+	const struct emu_grant *g = (const struct emu_grant *)o;
+
+	e->cookie = g->source ? g->source->id : 0;
+	e->address = g->bus_addr;
+	e->length = g->length;
+	e->node = o->host->room->host[g->peer_host].topo->node;
+}
+
+const struct emu_kind emu_kind_grant = {
+	.name = "grant", .rank = EMU_RANK_GRANT, .release = release, .in_use = in_use, .row = row};
 
 /*
  * Windows of the peer still lead to its address, so nothing else gets that before the peer's word.
@@ -324,7 +294,7 @@ int emu_op_ungrant(struct emu_request *rq, const void *msg)
 		return sio_fail(&rq->err, -EOPNOTSUPP,
 				"UNGRANT: the address of grant %#" PRIx64
 				" is that of the %s itself: it cannot be kept without it",
-				g->o.id, emu_kind_name(g->source->kind));
+				g->o.id, emu_object_name(g->source));
 	emu_answer_ok(rq);
 	if (keep)
 		retire(g);
@@ -362,18 +332,4 @@ struct emu_grant *emu_grant_find(struct emu_host *exporter, const struct sio_req
 	    covers(g, m->bus_addr, m->length) && same_token(g->token, m->token))
 		return g;
 	return NULL;
-}
-
-int emu_grant_fd(const struct emu_grant *g, uint64_t *ret_offset)
-{
-	*ret_offset = g->offset;
-	switch (g->source->kind) {
-	case SIO_KIND_MEM:
-		return ((const struct emu_ram *)g->source)->mem.fd;
-	case SIO_KIND_BAR:
-		*ret_offset += ((const struct emu_bar *)g->source)->offset;
-		return emu_bar_mem((const struct emu_bar *)g->source)->fd;
-	default:
-		return ((const struct emu_irq *)g->source)->fd;
-	}
 }

@@ -3,7 +3,7 @@
  * The importer's half of a window: look-up-table entries of an adapter that translate to a granted
  * range. CPUs reach it by the exporter's own memory file, devices through the table.
  */
-#include "emu/engine/engine.h"
+#include "emu/memory/memory.h"
 
 /* The peer as it is now: joined, up, and in the same start, as the link is, as when it granted. */
 static int find_peer(struct emu_request *rq, const struct sio_req_map *m, struct emu_host **ret)
@@ -83,12 +83,12 @@ static void tell(struct emu_request *rq, const struct emu_map *map, const struct
 		 uint32_t caching)
 {
 	struct sio_evt_map evt;
-	uint64_t offset;
-	int fd = emu_grant_fd(g, &offset);
+	uint64_t start;
+	int fd = emu_kind_of(g->source)->file(g->source, &start);
 
 	memset(&evt, 0, sizeof(evt));
 	evt.id = map->o.id;
-	evt.offset = map->trigger ? 0 : offset + (map->bus_addr - g->bus_addr);
+	evt.offset = map->trigger ? 0 : start + g->offset + (map->bus_addr - g->bus_addr);
 	evt.length = map->length;
 	evt.bus_addr = emu_source_physical(&map->o, 0);
 	evt.caching = caching;
@@ -156,13 +156,41 @@ int emu_op_unmap(struct emu_request *rq, const void *msg)
 	return 0;
 }
 
-void emu_map_release(struct emu_map *m)
+static void release(struct emu_object *o)
 {
-	struct emu_host *h = m->o.host;
+	struct emu_map *m = (struct emu_map *)o;
+	struct emu_host *h = o->host;
 
-	emu_watches_end(&m->watches);
-	emu_dma_ranges_end(&m->ranges);
 	h->freed.maps++;
 	sio_lut_unmap(&h->adapter[m->adapter].lut, m->window_offset, m->length, NULL);
 	emu_invalidate(h->room);
+	emu_check_forget(h, o->kind, o->id);
 }
+
+static uint64_t physical(const struct emu_object *o, uint64_t offset)
+{
+	const struct emu_map *m = (const struct emu_map *)o;
+
+	return o->host->adapter[m->adapter].topo->window_base + m->window_offset + offset;
+}
+
+static uint64_t length(const struct emu_object *o)
+{
+	return ((const struct emu_map *)o)->length;
+}
+
+static void row(const struct emu_object *o, struct sio_list_entry *e)
+{
+	const struct emu_map *m = (const struct emu_map *)o;
+
+	e->address = physical(o, 0);
+	e->length = m->length;
+	e->node = o->host->room->host[m->peer_host].topo->node;
+}
+
+const struct emu_kind emu_kind_map = {.name = "map",
+				      .rank = EMU_RANK_MAP,
+				      .release = release,
+				      .row = row,
+				      .physical = physical,
+				      .length = length};

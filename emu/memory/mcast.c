@@ -9,7 +9,7 @@
  *
  * Exact: each member has its own, and a sender has addresses alone: see fanout.c.
  */
-#include "emu/base/internal.h"
+#include "emu/memory/memory.h"
 
 static struct emu_group *find_group(struct emu_request *rq, const struct sio_req_mcast *m)
 {
@@ -236,4 +236,15 @@ void emu_group_leave(struct emu_ram *ram)
 	g->members -= ram->member;
 	g->users--;
 	put_memory(ram->o.host->room, g);
+}
+
+int emu_group_access(struct emu_request *rq, const char *what, const struct emu_object *target,
+		     uint32_t access)
+{
+	if (target->kind != SIO_KIND_MEM || !((const struct emu_ram *)target)->sender ||
+	    access == SIO_ACCESS_WRITE)
+		return 0;
+	return sio_fail(&rq->err, -EINVAL,
+			"%s: access %#x to a multicast group, %d (writing) is right", what, access,
+			SIO_ACCESS_WRITE);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory of a host: a place in its physical map, and a file to map it by. */
-#include "emu/engine/engine.h"
+#include "emu/memory/memory.h"
 
 #define HUGE_PAGE (2ull << 20)
 
@@ -172,12 +172,12 @@ int emu_op_free(struct emu_request *rq, const void *msg)
 	return 0;
 }
 
-void emu_ram_release(struct emu_ram *m)
+static void release(struct emu_object *o)
 {
-	struct emu_host *h = m->o.host;
+	struct emu_ram *m = (struct emu_ram *)o;
+	struct emu_host *h = o->host;
 	struct emu_room *r = h->room;
 
-	emu_dma_ranges_end(&m->ranges);
 	h->freed.mems++;
 	h->freed.bytes += m->mem.size;
 	sio_addrmap_remove(&h->map, m->address);
@@ -187,4 +187,36 @@ void emu_ram_release(struct emu_ram *m)
 	else
 		r->ops->mem_free(r->ctx, &m->mem);
 	emu_invalidate(r);
+	emu_check_forget(h, o->kind, o->id);
 }
+
+static uint64_t physical(const struct emu_object *o, uint64_t offset)
+{
+	return ((const struct emu_ram *)o)->address + offset;
+}
+
+static uint64_t length(const struct emu_object *o)
+{
+	return ((const struct emu_ram *)o)->mem.size;
+}
+
+static int file(const struct emu_object *o, uint64_t *ret_offset)
+{
+	*ret_offset = 0;
+	return ((const struct emu_ram *)o)->mem.fd;
+}
+
+static void row(const struct emu_object *o, struct sio_list_entry *e)
+{
+	e->address = physical(o, 0);
+	e->length = length(o);
+}
+
+const struct emu_kind emu_kind_mem = {.name = "memory",
+				      .rank = EMU_RANK_MEM,
+				      .descriptors = 1,
+				      .release = release,
+				      .row = row,
+				      .physical = physical,
+				      .length = length,
+				      .file = file};

@@ -7,7 +7,7 @@
  */
 #include <stdio.h>
 
-#include "emu/base/internal.h"
+#include "emu/memory/memory.h"
 
 struct emu_requester_entry *emu_requester_lookup(struct emu_adapter *a, uint32_t bdf)
 {
@@ -163,7 +163,7 @@ int emu_op_requester_add(struct emu_request *rq, const void *msg)
 	}
 	if (d) {
 		DL_APPEND(d->requesters[a->index], q);
-		emu_object_ref(&d->opened->o);
+		emu_object_ref(d->opened);
 	}
 	memset(&evt, 0, sizeof(evt));
 	evt.id = q->o.id;
@@ -189,20 +189,32 @@ int emu_op_requester_del(struct emu_request *rq, const void *msg)
 	return 0;
 }
 
-void emu_requester_release(struct emu_requester *q)
+static void release(struct emu_object *o)
 {
-	struct emu_adapter *a = &q->o.host->adapter[q->adapter];
+	struct emu_requester *q = (struct emu_requester *)o;
+	struct emu_adapter *a = &o->host->adapter[q->adapter];
 
 	let_go(a, &a->requester[q->entry]);
 	emu_invalidate(q->o.host->room);
 	if (q->device)
 		emu_requester_cut(q);
+	emu_check_forget(o->host, o->kind, o->id);
 }
+
+static void row(const struct emu_object *o, struct sio_list_entry *e)
+{
+	const struct emu_requester *q = (const struct emu_requester *)o;
+
+	e->device = q->device ? q->device->topo->fdid : 0;
+}
+
+const struct emu_kind emu_kind_requester = {
+	.name = "requester entry", .rank = EMU_RANK_REQUESTER, .release = release, .row = row};
 
 /* The entry stays its holder's. */
 void emu_requester_cut(struct emu_requester *q)
 {
 	DL_DELETE(q->device->requesters[q->adapter], q);
-	emu_object_unref(&q->device->opened->o);
+	emu_object_unref(q->device->opened);
 	q->device = NULL;
 }

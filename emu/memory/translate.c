@@ -15,7 +15,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "emu/base/internal.h"
+#include "emu/memory/memory.h"
 
 static int fail(struct emu_target *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static int fail(struct emu_target *t, const char *fmt, ...)
@@ -219,38 +219,37 @@ int emu_translate(struct emu_device *d, uint64_t addr, uint32_t access, struct e
  * With the host's IOMMU on its interrupts are remapped, too: a device reaches the one that its
  * table entry was made for, a peer those that were granted to it. With it off nothing is checked.
  */
-static int to_interrupt(const struct emu_vector *v, const struct end *end, struct emu_irq **ret,
-			struct emu_target *t)
+static int to_interrupt(const struct emu_device *d, uint32_t data, const struct emu_object *meant,
+			const struct end *end, struct emu_irq **ret, struct emu_target *t)
 {
 	const struct emu_host *h = end->host;
-	uint64_t id = v->data;
-	struct emu_object *o;
+	struct emu_object *o = emu_object_by_id(h, data);
 	struct emu_irq *q;
 
-	HASH_FIND(hh, h->objects, &id, sizeof(id), o);
 	q = o && o->kind == SIO_KIND_IRQ ? (struct emu_irq *)o : NULL;
 	if (!q || q->address != end->physical)
 		return fail(t, "no interrupt of %s has message %#x at %#" PRIx64, h->topo->name,
-			    v->data, end->physical);
+			    data, end->physical);
 	if (h->topo->iommu &&
 	    !(end->adapter ? emu_irq_granted(q, end->adapter->index, end->from->index)
-			   : v->target == &q->o))
+			   : meant == &q->o))
 		return fail(t, "interrupt %#" PRIx64 " of %s was not given to %s", q->o.id,
-			    h->topo->name,
-			    end->from ? end->from->topo->name : v->device->topo->name);
+			    h->topo->name, end->from ? end->from->topo->name : d->topo->name);
 	*ret = q;
 	return 0;
 }
 
-int emu_translate_message(const struct emu_vector *v, struct emu_irq **ret, struct emu_target *t)
+int emu_translate_message(struct emu_device *d, uint64_t addr, uint32_t data,
+			  const struct emu_object *meant, struct emu_irq **ret,
+			  struct emu_target *t)
 {
 	struct end end;
-	int rc = find_end(v->device, v->address, SIO_FAULT_MSI, &end, t);
+	int rc = find_end(d, addr, SIO_FAULT_MSI, &end, t);
 
 	*ret = NULL;
 	if (rc < 0)
 		return rc;
 	if (emu_is_message_address(end.physical))
-		return to_interrupt(v, &end, ret, t);
+		return to_interrupt(d, data, meant, &end, ret, t);
 	return at_region(&end, sio_addrmap_find(&end.host->map, end.physical), SIO_FAULT_MSI, t);
 }

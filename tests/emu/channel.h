@@ -5,7 +5,7 @@
 
 #include "fake.h"
 
-#include "emu/engine/engine.h"
+#include "emu/device/device.h"
 
 #define SIZE 0x300000 /* three pieces of a channel that is alone */
 

@@ -14,7 +14,8 @@
 
 #include <cmocka.h>
 
-#include "emu/base/internal.h"
+#include "emu/machine/requests.h"
+#include "emu/machine/room.h"
 
 #define LENDER 0 /* node 4: devices 0 to 2 */
 #define CLIENT 1 /* node 8: device 0 */

@@ -6,7 +6,7 @@
  */
 #include "fake.h"
 
-#include "emu/engine/engine.h"
+#include "emu/device/device.h"
 
 #define GROUP 3u
 #define SIZE 0x3000u

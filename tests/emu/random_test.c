@@ -9,7 +9,7 @@
 
 #include "fake.h"
 
-#include "emu/engine/engine.h"
+#include "emu/device/device.h"
 
 #define STEPS 4000
 #define REMEMBERED 64

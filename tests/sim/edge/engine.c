@@ -14,7 +14,7 @@
 #include <utlist.h>
 
 #include "edge/edge.h"
-#include "emu/engine/engine.h"
+#include "emu/device/device.h"
 #include "fabric/fabric.h"
 #include "smartio/io.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "edge/edge.h"
-#include "emu/base/internal.h"
+#include "emu/device/device.h"
 #include "fault/liar.h"
 #include "run/run.h"
 #include "smartiod/lender/lend.h"

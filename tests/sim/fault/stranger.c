@@ -62,7 +62,7 @@ static void compare_one(void *arg, const struct sio_list_entry *l)
 	if (!t || t->kind != l->kind || t->owner != l->owner ||
 	    l->state != (t->ended ? SIO_STATE_QUARANTINED : SIO_STATE_LIVE))
 		sim_fail("stranger", "node %u has %s %llu of owner %llu in state %u: %s",
-			 sim_node(S.host_now), emu_kind_name(l->kind), (unsigned long long)l->id,
+			 sim_node(S.host_now), emu_kinds[l->kind]->name, (unsigned long long)l->id,
 			 (unsigned long long)l->owner, l->state,
 			 !t ? "it was ended" : "that is not what was asked");
 	S.seen++;

@@ -12,7 +12,7 @@
 #ifndef SIM_STRANGER_H
 #define SIM_STRANGER_H
 
-#include "emu/base/internal.h"
+#include "emu/machine/requests.h"
 #include "fabric/fabric.h"
 #include "run/run.h"
 #include "smartio/uapi.h"

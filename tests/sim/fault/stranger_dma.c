@@ -14,7 +14,7 @@
 
 #include "base/alloc.h"
 #include "edge/edge.h"
-#include "emu/engine/engine.h"
+#include "emu/device/device.h"
 #include "fault/stranger.h"
 
 #define PAGE 4096u

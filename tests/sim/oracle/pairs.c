@@ -10,7 +10,7 @@
 
 #include "edge/daemon_state.h"
 #include "edge/edge.h"
-#include "emu/base/internal.h"
+#include "emu/device/device.h"
 #include "oracle/pairs.h"
 #include "smartiod/borrower/borrow.h"
 #include "smartiod/lender/lend.h"

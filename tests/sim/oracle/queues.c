@@ -22,7 +22,7 @@
 
 #include "client.h"
 #include "emu/devices/nvme/model.h"
-#include "emu/base/internal.h"
+#include "emu/device/device.h"
 #include "fabric/fabric.h"
 #include "run/run.h"
 #include "smartio/ext.h"

@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <utlist.h>
 
-#include "emu/base/internal.h"
+#include "emu/device/device.h"
 #include "run/run.h"
 #include "run/tables.h"
 

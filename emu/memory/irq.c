@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Interrupts of a host: an event descriptor, and the address that a message to it would have. */
-#include "emu/base/internal.h"
+#include "emu/memory/memory.h"
 
 int emu_op_irq_new(struct emu_request *rq, const void *msg)
 {
@@ -45,9 +45,40 @@ int emu_op_irq_free(struct emu_request *rq, const void *msg)
 	return 0;
 }
 
-void emu_irq_release(struct emu_irq *q)
+static void release(struct emu_object *o)
 {
-	struct emu_room *r = q->o.host->room;
+	struct emu_room *r = o->host->room;
 
-	r->ops->close(r->ctx, q->fd);
+	r->ops->close(r->ctx, ((const struct emu_irq *)o)->fd);
 }
+
+static uint64_t physical(const struct emu_object *o, uint64_t offset)
+{
+	return ((const struct emu_irq *)o)->address + offset;
+}
+
+static uint64_t length(const struct emu_object *o)
+{
+	(void)o;
+	return SIO_MSI_BYTES;
+}
+
+static int file(const struct emu_object *o, uint64_t *ret_offset)
+{
+	*ret_offset = 0;
+	return ((const struct emu_irq *)o)->fd;
+}
+
+static void row(const struct emu_object *o, struct sio_list_entry *e)
+{
+	e->address = physical(o, 0);
+}
+
+const struct emu_kind emu_kind_irq = {.name = "interrupt",
+				      .rank = EMU_RANK_IRQ,
+				      .descriptors = 1,
+				      .release = release,
+				      .row = row,
+				      .physical = physical,
+				      .length = length,
+				      .file = file};

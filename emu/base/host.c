@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a host has by number: adapters and devices. */
+#include "emu/base/state.h"
+
+int emu_adapter_get(struct emu_request *rq, unsigned index, struct emu_adapter **ret)
+{
+	if (index >= rq->host->topo->n_adapters)
+		return sio_fail(&rq->err, -ENODEV, "no adapter %u: %s has %u", index,
+				rq->host->topo->name, rq->host->topo->n_adapters);
+	*ret = &rq->host->adapter[index];
+	return 0;
+}
+
+struct emu_device *emu_device_known(struct emu_host *h, uint64_t id)
+{
+	for (unsigned i = 0; i < h->n_devices; i++)
+		if (h->device[i].topo->fdid == id)
+			return &h->device[i];
+	return NULL;
+}
+
+struct emu_device *emu_device_find(struct emu_host *h, uint64_t id)
+{
+	struct emu_device *d = emu_device_known(h, id);
+
+	return d && !d->gone ? d : NULL;
+}
+
+int emu_device_get(struct emu_request *rq, uint64_t id, struct emu_device **ret)
+{
+	struct emu_device *d = emu_device_find(rq->host, id);
+
+	if (!d)
+		return sio_fail(&rq->err, -ENODEV, "%s has no device %#" PRIx64,
+				rq->host->topo->name, id);
+	if (!d->opened)
+		return sio_fail(&rq->err, -EPERM, "device %s is not open; DEVICE_OPEN first",
+				d->topo->name);
+	*ret = d;
+	return 0;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The state of the machine room: hosts with their adapters, devices and paths. What the rooms above
+ * alone look into is theirs: memory.h, engine.h, device.h. Nothing outside emu/ and its tests
+ * includes these.
+ */
+#ifndef EMU_BASE_STATE_H
+#define EMU_BASE_STATE_H
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/addrmap.h"
+#include "core/err.h"
+#include "core/iommu.h"
+#include "core/lut.h"
+#include "core/pcie.h"
+#include "core/range.h"
+#include "core/topology.h"
+#include "emu/base/edge.h"
+#include "emu/base/object.h"
+#include "emu/base/request.h"
+#include "emu/devices/model.h"
+#include "smartio/uapi.h"
+
+#define EMU_PAGE ((uint64_t)SIO_PAGE_SIZE)
+#define EMU_MSI_BASE 0xfee00000ull
+#define EMU_MSI_SIZE 0x100000ull
+#define EMU_FAULTS 64  /* kept per host */
+#define EMU_XLATS 2048 /* translations kept per device (8 MiB of buffers); a power of 2 */
+#define EMU_HOPS 2     /* most adapters that a transaction passes */
+#define EMU_GROUPS 8   /* multicast groups of the cluster */
+
+struct emu_check;
+struct emu_device;
+struct emu_dmamap;
+struct emu_engine;
+struct emu_grant;
+struct emu_ram;
+struct emu_requester;
+struct emu_vector;
+
+/* What passed a place, by PCIe's rules. Sums wrap, as counters of hardware do. */
+struct emu_count {
+	struct sio_pcie_count pcie;
+	uint64_t msg, faults;
+};
+
+/* One entry of an adapter's requester table. */
+struct emu_requester_entry {
+	uint32_t bdf;
+	uint32_t holders; /* objects; 0: free */
+	UT_hash_handle hh;
+	struct emu_requester_entry *next_free;
+};
+
+struct emu_adapter {
+	struct emu_host *host;
+	const struct sio_topo_adapter *topo;
+	unsigned index;
+	bool link;	    /* the cable; emu_room_link() */
+	struct sio_lut lut; /* of what goes out */
+	struct emu_requester_entry *requester, *by_bdf, *free_requesters;
+	unsigned requesters_used; /* the CPUs' included */
+	struct sio_iommu iommu;	  /* of what comes in, if the host's IOMMU is on */
+	struct sio_range iova;
+	struct emu_count count;
+	struct emu_engine *engine; /* NULL: it has no channels */
+	struct sio_pcie_count dma; /* that engines sent through it; atomic */
+};
+
+/* A run of pages of a BAR with one purpose. */
+struct emu_run {
+	struct emu_device *device;
+	const struct emu_dev_pages *pages;
+	struct emu_mem mem;    /* doorbells, controller memory */
+	struct emu_mem view;   /* registers: of the one who may write; fresh each time */
+	struct emu_mem mirror; /* registers: of the others */
+	struct emu_bar *writer;
+};
+
+struct emu_bar {
+	struct emu_object o;
+	struct emu_device *device;
+	struct emu_run *run;
+	uint64_t offset, length; /* in the run */
+	uint32_t access;
+	bool mirror;
+	bool cut; /* the device was pulled out, or reset: it is a view of nothing */
+	unsigned n_grants;
+};
+
+/* A page of a device's address space, found before. Valid while @gen is the room's. */
+struct emu_xlat {
+	uint64_t page, gen;
+	uint8_t *data;
+	const struct emu_ram *sender; /* NULL; else @data is, and it is not kept */
+	uint64_t sender_offset;
+	uint32_t access;
+	uint32_t n_hops;
+	struct emu_count *hop[EMU_HOPS];
+};
+
+struct emu_device {
+	struct emu_dev dev;
+	struct emu_room *room;
+	struct emu_host *host;
+	const struct sio_topo_device *topo;
+	const struct emu_adapter *engine_of; /* a DMA engine: goes out through this one alone */
+	const struct emu_dev_model *model;
+	void *state; /* the model's; NULL: none yet */
+	struct emu_dev_config config;
+	struct emu_run run[EMU_DEV_PAGES];
+	uint64_t bar_addr[6];
+	struct emu_object *opened; /* NULL: it is not */
+	struct emu_dmamap *dmamaps;
+	struct emu_requester *requesters[SIO_MAX_ADAPTERS];
+	struct emu_vector **vector; /* msix_count; NULL: masked, stands for nothing */
+	uint8_t *pending;	    /* a bit array in hardware, a byte each here */
+	struct sio_iommu iommu;
+	struct sio_range iova;
+	uint64_t generation; /* counts resets */
+	bool gone;	     /* pulled out: it does nothing and has no pages */
+	bool unpowered;	     /* and its host has lost its power since */
+	unsigned writable_views;
+	struct emu_mem doze;		     /* its first word: asleep, for EVENT watches */
+	unsigned n_dozing;		     /* those that look at it */
+	uint64_t wakes[SIO_WATCH_EVENT + 1]; /* by kind of watch */
+	struct emu_count count;
+	uint64_t xlat_misses;
+	uint32_t unchecked;	  /* counts accesses, for emu_room_check_every() */
+	struct emu_xlat to_group; /* the last that was to a sender */
+	struct emu_xlat xlat[EMU_XLATS];
+};
+
+/* One way to a peer, as its slot in the status page. */
+struct emu_path {
+	unsigned adapter, peer_host, peer_adapter;
+	uint32_t state, generation, errors;
+	uint64_t turn; /* how often it came back with other addresses; as of its other end */
+	bool changed;
+};
+
+struct emu_fault {
+	uint64_t device, address, length, nearest;
+	uint32_t access, node;
+	char reason[SIO_PORT_TEXT];
+};
+
+struct emu_fault_log {
+	struct emu_fault ring[EMU_FAULTS];
+	uint64_t count;	       /* of all times; the last is ring[(count - 1) % EMU_FAULTS] */
+	uint64_t window_start; /* events are limited per span of time */
+	unsigned sent;
+	bool overflow;
+};
+
+/* What emu_objects_fall() freed since it was last set to zero. */
+struct emu_tally {
+	uint64_t dmamaps, grants, maps, mems, bytes;
+};
+
+struct emu_host {
+	struct emu_room *room;
+	const struct sio_topo_host *topo;
+	unsigned index;
+	bool up;
+	uint64_t boot_generation;
+	uint8_t boot_id[16];
+	uint64_t last_id; /* goes on across starts: a late word about an owner finds nothing */
+	struct emu_object *objects;
+	struct emu_grant *grants; /* by the start of their tokens */
+	struct emu_grant
+		*irq_grants; /* by what they are of, and for whom; keys come more than once */
+	struct emu_object *falling[EMU_RANKS];
+	struct emu_owner *ended; /* those that have something left */
+	struct emu_owner daemon; /* owner 0 */
+	struct emu_tally freed;
+	struct sio_range ram;
+	struct sio_addrmap map;
+	struct emu_adapter adapter[SIO_MAX_ADAPTERS];
+	struct emu_device *device;
+	unsigned n_devices; /* as many as are made */
+	struct emu_mem status;
+	struct emu_path *path;
+	unsigned n_paths;
+	struct emu_fault_log faults;
+	uint64_t requests, requests_refused, events;
+	uint64_t n_of_kind[EMU_LAST_KIND + 1];
+	uint64_t descriptors; /* that its objects hold at the edge */
+	bool engine_runs;     /* the edge was told to run the engines */
+};
+
+struct emu_check;
+
+/* A multicast group: mcast.c. */
+struct emu_group {
+	struct emu_mem mem; /* fused: everybody's; exact: its size alone */
+	struct emu_ram *member;
+	unsigned users; /* objects that have @mem; 0: there is none */
+	unsigned members, published;
+};
+
+struct emu_room {
+	const struct sio_topology *topo;
+	const struct emu_ops *ops;
+	void *ctx;
+	const struct emu_operation *operations; /* SIO_OP_COUNT */
+	const struct emu_kind *const *kinds;	/* by SIO_KIND_* */
+	uint64_t gen; /* counts whatever may make a kept translation wrong */
+	struct emu_host *host;
+	unsigned n_hosts;     /* as many as are made */
+	uint64_t descriptors; /* that the objects of one host may hold */
+	struct emu_group group[EMU_GROUPS];
+	struct emu_check *check;
+	uint32_t check_mask; /* of an access's number; 0 there: compare it with the list */
+	struct sio_pcie pcie;
+	struct sio_pcie_count page_read, page_write; /* of a whole aligned page */
+	uint64_t writable_views;		     /* of all devices */
+	bool watch_dirty;			     /* @naps may be wrong */
+	bool naps;
+	uint64_t n_naps, n_sleeps;
+	struct emu_device **device; /* of all hosts: what step() runs through */
+	unsigned n_devices;
+};
+
+/* event.c */
+void emu_log(struct emu_room *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void emu_event(struct emu_host *h, void *evt, size_t size, uint32_t op);
+
+/* A kept translation may be wrong from now on. */
+static inline void emu_invalidate(struct emu_room *r)
+{
+	r->gen++;
+}
+
+/* Hosts go on when their daemon ends, and another one comes. */
+static inline bool emu_outlives(const struct emu_room *r)
+{
+	return r->ops->identify;
+}
+
+/* host.c: what a host has by number. */
+/* -ENODEV, and rq->err says so. */
+int emu_adapter_get(struct emu_request *rq, unsigned index, struct emu_adapter **ret);
+/* One of the topology; one that is there, too; NULL. */
+struct emu_device *emu_device_known(struct emu_host *h, uint64_t id);
+struct emu_device *emu_device_find(struct emu_host *h, uint64_t id);
+/* -ENODEV none; -EPERM not open. */
+int emu_device_get(struct emu_request *rq, uint64_t id, struct emu_device **ret);
+
+/* pages.c: pages of BARs, and views of them. */
+/* Does the device look at these pages? */
+static inline bool emu_run_polled(const struct emu_run *run)
+{
+	return run->pages->kind == EMU_PAGE_REGISTERS || run->pages->kind == EMU_PAGE_DOORBELLS;
+}
+uint64_t emu_run_physical(const struct emu_run *run);
+struct emu_mem *emu_bar_mem(const struct emu_bar *b);
+/* -ENODEV if @o is a BAR view that leads nowhere: of a device that was pulled out, or reset. */
+int emu_bar_check(struct emu_request *rq, const char *what, const struct emu_object *o);
+
+/* path.c */
+int emu_paths_init(struct emu_host *h, struct sio_err *reterr);
+int emu_status_new(struct emu_host *h);
+void emu_status_free(struct emu_host *h);
+/* Bring every path's state up to date: first the pages, then the events to the daemons. */
+void emu_paths_update(struct emu_room *r);
+/* Its host hears of its cable, whoever is behind it. */
+void emu_link_tell(struct emu_adapter *a);
+/* Those over @adapter, and their other ends', have other addresses. */
+void emu_paths_turn(struct emu_host *h, unsigned adapter);
+/* The start of the peer, and of the way to it, that @p leads to now. */
+uint64_t emu_path_start(const struct emu_host *h, const struct emu_path *p);
+struct emu_path *emu_path_find(struct emu_host *h, unsigned adapter, unsigned peer_host,
+			       unsigned peer_adapter);
+/* A transaction was lost on the way: the error count of the page goes up. */
+void emu_path_lost(struct emu_host *h, struct emu_path *p);
+
+#endif
