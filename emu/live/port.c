@@ -16,15 +16,11 @@
 #include <utlist.h>
 
 #include "emu/live/live.h"
+#include "packet/packet.h"
 
 /* Packets: more than a host has programs, for all may end at once, each with an event. */
 #define MAX_QUEUED 32768
 #define REQUESTS_PER_TURN 64 /* of one host, then the devices and other hosts have their turn */
-
-union control {
-	struct cmsghdr align;
-	char data[CMSG_SPACE(sizeof(int) * 253)]; /* the kernel's most */
-};
 
 static const char *host_name(const struct live *l, unsigned host)
 {
@@ -131,26 +127,9 @@ static void cut(struct live *l, unsigned host, const char *why)
 
 static int send_now(int fd, const void *data, size_t len, const int *fds, unsigned n_fds)
 {
-	union {
-		struct cmsghdr align;
-		char data[CMSG_SPACE(sizeof(int) * SIO_PORT_MAX_FDS)];
-	} control;
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = len};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t n = sio_packet_send(fd, data, len, fds, n_fds, false);
 
-	if (n_fds) {
-		struct cmsghdr *c;
-
-		memset(&control, 0, sizeof(control));
-		msg.msg_control = control.data;
-		msg.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
-		memcpy(CMSG_DATA(c), fds, sizeof(int) * n_fds);
-	}
-	return sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return n < 0 ? (int)n : 0;
 }
 
 static int want_write(struct live *l, struct live_port *p, bool want)
@@ -283,56 +262,27 @@ static void accept_one(struct live *l, unsigned host)
 	}
 }
 
-static unsigned take_fds(struct msghdr *msg, int *fds, unsigned max)
-{
-	unsigned n = 0;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
-		size_t count;
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < count; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-			if (n < max)
-				fds[n++] = fd;
-			else
-				close(fd);
-		}
-	}
-	return n;
-}
-
 /* Return: false: nothing more to read now. */
 static bool receive_one(struct live *l, unsigned host)
 {
 	struct live_port *p = &l->port[host];
 	uint64_t data[SIO_PORT_MAX_PACKET / 8];
-	union control control;
-	struct iovec iov = {.iov_base = data, .iov_len = sizeof(data)};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = control.data,
-			     .msg_controllen = sizeof(control.data)};
 	int fds[SIO_PORT_MAX_FDS];
 	unsigned n_fds;
+	bool lost;
 	ssize_t n;
 
-	n = recvmsg(p->socket.fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	n = sio_packet_recv(p->socket.fd, data, sizeof(data), fds, SIO_PORT_MAX_FDS, &n_fds, &lost);
+	if (n == -EAGAIN)
 		return false;
-	if (n <= 0) {
-		disconnect(l, host);
-		return false;
-	}
-	n_fds = take_fds(&msg, fds, SIO_PORT_MAX_FDS);
-	if ((size_t)n < sizeof(struct sio_req) || msg.msg_flags & MSG_TRUNC) {
+	if (n == -EMSGSIZE || (n > 0 && (size_t)n < sizeof(struct sio_req))) {
 		for (unsigned i = 0; i < n_fds; i++)
 			close(fds[i]);
 		cut(l, host, "a packet was shorter than a header or longer than any request");
+		return false;
+	}
+	if (n <= 0) {
+		disconnect(l, host);
 		return false;
 	}
 	emu_room_request(l->room, host, data, (size_t)n, fds, n_fds);

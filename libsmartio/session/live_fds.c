@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "packet/packet.h"
 #include "session/live.h"
 #include "wire/wire.h"
 
@@ -133,33 +134,8 @@ int sio_live_connect(struct sio_world *w)
 ssize_t sio_live_send(struct sio_world *w, int fd, const void *buf, size_t len, const int *fds,
 		      unsigned n_fds)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(SIO_WIRE_MAX_FDS * sizeof(int))];
-	} control;
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = len};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	ssize_t n;
-
 	(void)w;
-	if (n_fds > SIO_WIRE_MAX_FDS)
-		return -EINVAL;
-	if (n_fds > 0) {
-		struct cmsghdr *c;
-
-		memset(&control, 0, sizeof(control));
-		msg.msg_control = control.space;
-		msg.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, n_fds * sizeof(int));
-	}
-	do {
-		n = sendmsg(fd, &msg, MSG_NOSIGNAL);
-	} while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : n;
+	return n_fds > SIO_WIRE_MAX_FDS ? -EINVAL : sio_packet_send(fd, buf, len, fds, n_fds, true);
 }
 
 ssize_t sio_live_try_send(struct sio_world *w, int fd, const void *buf, size_t len)
@@ -208,71 +184,44 @@ static int poll_until(struct pollfd *p, unsigned n, uint64_t deadline)
 }
 
 /*
- * Takes the descriptors out of a control message; those beyond @max are closed. A packet is taken
- * also without them: the session must not end because this process's table of descriptors is full.
+ * Makes the descriptors of a packet ours. A packet is taken also without them: the session must not
+ * end because this process's table of descriptors is full. Return: how many there are; the last may
+ * be -errno, of one that is missing.
  */
-static unsigned take_fds(struct msghdr *msg, int *fds, unsigned max)
+static unsigned own_fds(int *fds, unsigned n, unsigned max, bool lost)
 {
-	int rc = msg->msg_flags & MSG_CTRUNC ? -EMFILE : 0;
-	unsigned n = 0;
+	int rc = lost ? -EMFILE : 0;
+	unsigned kept = 0;
 
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
-		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	for (unsigned i = 0; i < n; i++) {
+		int fd = sio_live_own(fds[i]);
 
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i < count; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-			if (n == max) {
-				close(fd);
-				continue;
-			}
-			fd = sio_live_own(fd);
-			if (fd < 0)
-				rc = fd;
-			else
-				fds[n++] = fd;
-		}
+		if (fd < 0)
+			rc = fd;
+		else
+			fds[kept++] = fd;
 	}
-	if (rc < 0 && n < max)
-		fds[n++] = rc;
-	return n;
+	if (rc < 0 && kept < max)
+		fds[kept++] = rc;
+	return kept;
 }
 
 ssize_t sio_live_recv(struct sio_world *w, int fd, void *buf, size_t len, int *fds,
 		      unsigned max_fds, unsigned *ret_fds, uint64_t deadline)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(SIO_WIRE_MAX_FDS * sizeof(int))];
-	} control;
-	struct iovec iov = {.iov_base = buf, .iov_len = len};
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 
 	(void)w;
-	*ret_fds = 0;
 	for (;;) {
-		struct msghdr msg = {.msg_iov = &iov,
-				     .msg_iovlen = 1,
-				     .msg_control = control.space,
-				     .msg_controllen = sizeof(control.space)};
+		bool lost;
 		ssize_t n;
-		int rc;
 
 		pthread_mutex_lock(&live.mutex);
-		n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-		rc = n < 0 ? -errno : 0;
-		if (n >= 0)
-			*ret_fds = take_fds(&msg, fds, max_fds);
+		n = sio_packet_recv(fd, buf, len, fds, max_fds, ret_fds, &lost);
+		*ret_fds = own_fds(fds, *ret_fds, max_fds, lost);
 		pthread_mutex_unlock(&live.mutex);
-		if (n >= 0)
-			return msg.msg_flags & MSG_TRUNC ? -EMSGSIZE : n;
-		if (rc == -EINTR)
-			continue;
-		if (rc != -EAGAIN)
-			return rc;
+		if (n != -EAGAIN)
+			return n;
 		if (deadline == 0)
 			return -ETIMEDOUT;
 		if (poll_until(&p, 1, deadline) == 0)

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "packet/packet.h"
 #include "smartiod/live/conn.h"
 
 #define LIVE_BATCH 16 /* packets of one connection before the others have their turn */
@@ -77,32 +78,9 @@ static int on_over(sd_event_source *s, void *data)
 static int send_now(struct live_conn *c, const void *buf, size_t len, const int *fds,
 		    unsigned n_fds)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int) * LIVE_MAX_FDS)];
-	} control;
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = len};
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-	ssize_t n;
+	ssize_t n = sio_packet_send(c->fd, buf, len, fds, n_fds, false);
 
-	if (n_fds > 0) {
-		struct cmsghdr *h;
-
-		memset(&control, 0, sizeof(control));
-		m.msg_control = control.bytes;
-		m.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
-		h = CMSG_FIRSTHDR(&m);
-		h->cmsg_level = SOL_SOCKET;
-		h->cmsg_type = SCM_RIGHTS;
-		h->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
-		memcpy(CMSG_DATA(h), fds, sizeof(int) * n_fds);
-	}
-	do
-		n = sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return errno == EWOULDBLOCK ? -EAGAIN : -errno;
-	return 0;
+	return n < 0 ? (int)n : 0;
 }
 
 static int enqueue(struct live_conn *c, const void *buf, size_t len, const int *fds, unsigned n_fds)
@@ -188,29 +166,6 @@ static void flush(struct live_conn *c)
 	sd_event_source_set_io_events(c->io, EPOLLIN);
 }
 
-static unsigned take_fds(struct msghdr *m, int *fds)
-{
-	unsigned n = 0;
-
-	for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {
-		size_t count;
-
-		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
-			continue;
-		count = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < count; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(h) + i * sizeof(int), sizeof(int));
-			if (n < LIVE_MAX_FDS)
-				fds[n++] = fd;
-			else
-				close(fd);
-		}
-	}
-	return n;
-}
-
 /*
  * Return: 1 a packet was handled, or may be there; 0 none waits; the connection is over when
  * c->over says so. Descriptors that did not fit into our table are missing from the packet; who
@@ -219,37 +174,23 @@ static unsigned take_fds(struct msghdr *m, int *fds)
 static int receive(struct live_conn *c)
 {
 	_Alignas(8) unsigned char buf[LIVE_MAX_PACKET];
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int) * LIVE_MAX_FDS)];
-	} control;
-	struct iovec iov = {.iov_base = buf, .iov_len = sizeof(buf)};
-	struct msghdr m = {.msg_iov = &iov,
-			   .msg_iovlen = 1,
-			   .msg_control = control.bytes,
-			   .msg_controllen = sizeof(control.bytes)};
 	int fds[LIVE_MAX_FDS];
 	unsigned n_fds;
 	ssize_t n;
 
-	n = recvmsg(c->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	if (n < 0) {
-		/* The other end left words of ours unread; its own last words are behind that. */
-		if (errno == ECONNRESET && !c->reset) {
-			c->reset = true;
-			return 1;
-		}
-		if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
-			fail(c, -errno);
+	n = sio_packet_recv(c->fd, buf, sizeof(buf), fds, LIVE_MAX_FDS, &n_fds, &c->fds_lost);
+	if (n == -EAGAIN)
 		return 0;
+	/* The other end left words of ours unread; its own last words are behind that. */
+	if (n == -ECONNRESET && !c->reset) {
+		c->reset = true;
+		return 1;
 	}
-	n_fds = take_fds(&m, fds);
-	if (n == 0 || (m.msg_flags & MSG_TRUNC)) {
+	if (n <= 0) {
 		close_fds(fds, n_fds);
-		fail(c, n > 0 ? -EMSGSIZE : c->reset ? -ECONNRESET : 0);
+		fail(c, n < 0 ? (int)n : c->reset ? -ECONNRESET : 0);
 		return 0;
 	}
-	c->fds_lost = m.msg_flags & MSG_CTRUNC;
 	c->handler->packet(c, buf, (size_t)n, fds, n_fds);
 	close_fds(fds, n_fds);
 	return 1;
