@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,18 +22,6 @@
  */
 #define LOOK_IDLE 8u
 #define LOOK_BUSY 64u
-
-void emu_nvme_log(struct emu_nvme *m, const char *fmt, ...)
-{
-	char text[256];
-	int n = snprintf(text, sizeof(text), "%s: ", m->name);
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text + n, sizeof(text) - (size_t)n, fmt, ap);
-	va_end(ap);
-	m->dev->log(m->dev, text);
-}
 
 void emu_nvme_controller_reset(struct emu_nvme *m)
 {

@@ -159,8 +159,18 @@ struct emu_nvme {
 	uint8_t page[EMU_NVME_PAGE] __attribute__((aligned(64))); /* data structures to send */
 };
 
-/* model.c */
+/* base.c */
+#define EMU_NVME_WORD(offset) ((unsigned)(offset) / 4) /* of a register */
 void emu_nvme_log(struct emu_nvme *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* In view and mirror, too, where there are such. */
+void emu_nvme_reg_set(struct emu_nvme *m, unsigned word, uint32_t value);
+void emu_nvme_csts_set(struct emu_nvme *m, uint32_t value);
+/* CSTS.CFS: the controller does nothing more until it is reset. */
+void emu_nvme_fatal(struct emu_nvme *m);
+bool emu_nvme_is_enabled(const struct emu_nvme *m);
+uint32_t emu_nvme_cc(const struct emu_nvme *m);
+
+/* model.c */
 /* What a controller reset does to everything but the registers. */
 void emu_nvme_controller_reset(struct emu_nvme *m);
 
@@ -175,10 +185,6 @@ void emu_nvme_regs_scrub(struct emu_nvme *m);
 /* So many slices are the page; @n of them are not looked at. */
 unsigned emu_nvme_regs_slices(void);
 void emu_nvme_regs_skip(struct emu_nvme *m, uint64_t n);
-/* CSTS.CFS: the controller does nothing more until it is reset. */
-void emu_nvme_fatal(struct emu_nvme *m);
-bool emu_nvme_is_enabled(const struct emu_nvme *m);
-uint32_t emu_nvme_cc(const struct emu_nvme *m);
 
 /* queue.c */
 /* @vector: EMU_NVME_NO_VECTOR: no interrupts. */

@@ -11,59 +11,27 @@
 #include "emu/devices/nvme/model.h"
 #include "smartio/io.h"
 
-#define WORD(offset) ((unsigned)(offset) / 4)
 #define WORDS (EMU_NVME_PAGE / 4)
 #define SCRUB_FIRST 24u /* words looked at each time: all registers but those of the PMR */
 #define SCRUB_SLICE 16u /* and so many of the rest, in turn */
 
 #define CAP_TO 20u /* times 500 ms: the host may be slow, the model never is */
 
-static void reg_set(struct emu_nvme *m, unsigned word, uint32_t value)
-{
-	m->reg[word] = value;
-	if (m->view)
-		sio_write32(m->view + word, value);
-	if (m->mirror)
-		sio_write32(m->mirror + word, value);
-}
-
 void emu_nvme_regs_defaults(struct emu_nvme *m)
 {
 	memset(m->reg, 0, sizeof(m->reg));
-	m->reg[WORD(NVME_REG_CAP)] = (m->queue_entries - 1) << NVME_CAP_MQES_SHIFT |
-				     1u << NVME_CAP_CQR_SHIFT | CAP_TO << NVME_CAP_TO_SHIFT;
-	m->reg[WORD(NVME_REG_CAP) + 1] = (uint32_t)NVME_CAP_CSS_NVM << (NVME_CAP_CSS_SHIFT - 32);
-	m->reg[WORD(NVME_REG_VS)] = EMU_NVME_VERSION;
+	m->reg[EMU_NVME_WORD(NVME_REG_CAP)] = (m->queue_entries - 1) << NVME_CAP_MQES_SHIFT |
+					      1u << NVME_CAP_CQR_SHIFT |
+					      CAP_TO << NVME_CAP_TO_SHIFT;
+	m->reg[EMU_NVME_WORD(NVME_REG_CAP) + 1] = (uint32_t)NVME_CAP_CSS_NVM
+						  << (NVME_CAP_CSS_SHIFT - 32);
+	m->reg[EMU_NVME_WORD(NVME_REG_VS)] = EMU_NVME_VERSION;
 }
 
 void emu_nvme_regs_publish(struct emu_nvme *m)
 {
 	for (unsigned i = 0; i < WORDS; i++)
-		reg_set(m, i, m->reg[i]);
-}
-
-uint32_t emu_nvme_cc(const struct emu_nvme *m)
-{
-	return m->reg[WORD(NVME_REG_CC)];
-}
-
-bool emu_nvme_is_enabled(const struct emu_nvme *m)
-{
-	return m->reg[WORD(NVME_REG_CSTS)] & 1u << NVME_CSTS_RDY_SHIFT;
-}
-
-static void csts_set(struct emu_nvme *m, uint32_t value)
-{
-	/* Who sees the new status sees what was done before: queue memory, other registers. */
-	sio_to_fabric_barrier();
-	reg_set(m, WORD(NVME_REG_CSTS), value);
-}
-
-void emu_nvme_fatal(struct emu_nvme *m)
-{
-	m->running = false;
-	m->stats.fatal++;
-	csts_set(m, m->reg[WORD(NVME_REG_CSTS)] | 1u << NVME_CSTS_CFS_SHIFT);
+		emu_nvme_reg_set(m, i, m->reg[i]);
 }
 
 static void take_word(struct emu_nvme *m, unsigned word)
@@ -79,19 +47,20 @@ static void take_word(struct emu_nvme *m, unsigned word)
 
 static uint64_t reg64(const struct emu_nvme *m, unsigned offset)
 {
-	return (uint64_t)m->reg[WORD(offset) + 1] << 32 | m->reg[WORD(offset)];
+	return (uint64_t)m->reg[EMU_NVME_WORD(offset) + 1] << 32 | m->reg[EMU_NVME_WORD(offset)];
 }
 
 static void take_admin_registers(struct emu_nvme *m)
 {
-	for (unsigned word = WORD(NVME_REG_AQA); word < WORD(NVME_REG_CMBLOC); word++)
+	for (unsigned word = EMU_NVME_WORD(NVME_REG_AQA); word < EMU_NVME_WORD(NVME_REG_CMBLOC);
+	     word++)
 		take_word(m, word);
 }
 
 /* What is wrong with the configuration that the host wants to enable; NULL: nothing. */
 static const char *enable_error(const struct emu_nvme *m, uint32_t cc)
 {
-	uint32_t aqa = m->reg[WORD(NVME_REG_AQA)];
+	uint32_t aqa = m->reg[EMU_NVME_WORD(NVME_REG_AQA)];
 
 	if (NVME_CC_CSS(cc) != NVME_CC_CSS_NVM)
 		return "CC.CSS names a command set that CAP.CSS does not (0, NVM, is right)";
@@ -121,25 +90,25 @@ static void enable(struct emu_nvme *m, uint32_t cc)
 		return;
 	}
 	emu_nvme_doorbells_zero(m);
-	aqa = m->reg[WORD(NVME_REG_AQA)];
+	aqa = m->reg[EMU_NVME_WORD(NVME_REG_AQA)];
 	emu_nvme_cq_init(m, 0, reg64(m, NVME_REG_ACQ), NVME_AQA_ACQS(aqa) + 1, 0);
 	emu_nvme_sq_init(m, 0, reg64(m, NVME_REG_ASQ), NVME_AQA_ASQS(aqa) + 1, 0);
 	m->running = true;
-	csts_set(m, 1u << NVME_CSTS_RDY_SHIFT);
+	emu_nvme_csts_set(m, 1u << NVME_CSTS_RDY_SHIFT);
 }
 
 static void cc_changed(struct emu_nvme *m, uint32_t cc)
 {
 	uint32_t old = emu_nvme_cc(m);
 
-	reg_set(m, WORD(NVME_REG_CC), cc);
+	emu_nvme_reg_set(m, EMU_NVME_WORD(NVME_REG_CC), cc);
 	if (NVME_CC_EN(old) && !NVME_CC_EN(cc)) {
 		emu_nvme_controller_reset(m);
 		/* All registers but the admin queue's have their defaults again (section 3.1.5). */
-		reg_set(m, WORD(NVME_REG_CC), 0);
-		reg_set(m, WORD(NVME_REG_INTMS), 0);
-		reg_set(m, WORD(NVME_REG_INTMC), 0);
-		csts_set(m, 0);
+		emu_nvme_reg_set(m, EMU_NVME_WORD(NVME_REG_CC), 0);
+		emu_nvme_reg_set(m, EMU_NVME_WORD(NVME_REG_INTMS), 0);
+		emu_nvme_reg_set(m, EMU_NVME_WORD(NVME_REG_INTMC), 0);
+		emu_nvme_csts_set(m, 0);
 		return;
 	}
 	if (!NVME_CC_EN(old) && NVME_CC_EN(cc))
@@ -147,8 +116,9 @@ static void cc_changed(struct emu_nvme *m, uint32_t cc)
 	if (NVME_CC_SHN(cc) != NVME_CC_SHN_NONE && NVME_CC_SHN(old) == NVME_CC_SHN_NONE) {
 		/* Nothing is in flight between two steps and nothing cached: done at once. */
 		m->running = false;
-		csts_set(m, m->reg[WORD(NVME_REG_CSTS)] | (uint32_t)NVME_CSTS_SHST_CMPLT
-								  << NVME_CSTS_SHST_SHIFT);
+		emu_nvme_csts_set(m,
+				  m->reg[EMU_NVME_WORD(NVME_REG_CSTS)] |
+					  (uint32_t)NVME_CSTS_SHST_CMPLT << NVME_CSTS_SHST_SHIFT);
 	}
 }
 
@@ -158,7 +128,7 @@ bool emu_nvme_regs_poll(struct emu_nvme *m)
 
 	if (!m->view)
 		return false;
-	cc = sio_read32(m->view + WORD(NVME_REG_CC));
+	cc = sio_read32(m->view + EMU_NVME_WORD(NVME_REG_CC));
 	if (emu_nvme_likely(cc == emu_nvme_cc(m)))
 		return false;
 	cc_changed(m, cc);
@@ -168,32 +138,32 @@ bool emu_nvme_regs_poll(struct emu_nvme *m)
 /* Both registers read as the mask; ones written to the first set bits, to the second clear them. */
 static void poll_interrupt_mask(struct emu_nvme *m)
 {
-	uint32_t mask = m->reg[WORD(NVME_REG_INTMS)], new_mask = mask;
-	uint32_t set = sio_read32(m->view + WORD(NVME_REG_INTMS));
-	uint32_t clear = sio_read32(m->view + WORD(NVME_REG_INTMC));
+	uint32_t mask = m->reg[EMU_NVME_WORD(NVME_REG_INTMS)], new_mask = mask;
+	uint32_t set = sio_read32(m->view + EMU_NVME_WORD(NVME_REG_INTMS));
+	uint32_t clear = sio_read32(m->view + EMU_NVME_WORD(NVME_REG_INTMC));
 
 	if (set != mask)
 		new_mask |= set;
 	if (clear != mask)
 		new_mask &= ~clear;
 	if (set != mask || clear != mask) {
-		reg_set(m, WORD(NVME_REG_INTMS), new_mask);
-		reg_set(m, WORD(NVME_REG_INTMC), new_mask);
+		emu_nvme_reg_set(m, EMU_NVME_WORD(NVME_REG_INTMS), new_mask);
+		emu_nvme_reg_set(m, EMU_NVME_WORD(NVME_REG_INTMC), new_mask);
 	}
 }
 
 static void scrub_word(struct emu_nvme *m, unsigned word)
 {
 	switch (word) {
-	case WORD(NVME_REG_CC): /* taken by emu_nvme_regs_poll() */
-	case WORD(NVME_REG_INTMS):
-	case WORD(NVME_REG_INTMC):
+	case EMU_NVME_WORD(NVME_REG_CC): /* taken by emu_nvme_regs_poll() */
+	case EMU_NVME_WORD(NVME_REG_INTMS):
+	case EMU_NVME_WORD(NVME_REG_INTMC):
 		break;
-	case WORD(NVME_REG_AQA):
-	case WORD(NVME_REG_ASQ):
-	case WORD(NVME_REG_ASQ) + 1:
-	case WORD(NVME_REG_ACQ):
-	case WORD(NVME_REG_ACQ) + 1:
+	case EMU_NVME_WORD(NVME_REG_AQA):
+	case EMU_NVME_WORD(NVME_REG_ASQ):
+	case EMU_NVME_WORD(NVME_REG_ASQ) + 1:
+	case EMU_NVME_WORD(NVME_REG_ACQ):
+	case EMU_NVME_WORD(NVME_REG_ACQ) + 1:
 		take_word(m, word);
 		break;
 	default:
