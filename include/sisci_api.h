@@ -537,7 +537,9 @@ unsigned int SCIGetRemoteSegmentNodeId(sci_remote_segment_t segment);
  * SCI_ERR_NOT_CONNECTED: lost; SCI_ERR_NO_LINK_ACCESS: the link is down; SCI_ERR_HW_NOSPC: no
  * window space; SCI_ERR_ACCESS: not READONLY_MAP, and the range holds but registers of a device
  * that another borrower holds (smartio_last_error() says who). With other pages in the range,
- * doorbells say, it is mapped, and of the registers a mirror that a store ends the program with.
+ * doorbells say, it is mapped, and of the registers a mirror: a store there ends the program with
+ * SIGSEGV, after a line in the log (on standard error) that names device and offset. For that line
+ * the first such map sets a handler of SIGSEGV, which passes all faults on to the one before it.
  *
  * While the link is down (SCI_CB_NOT_OPERATIONAL) all of it reads as ones and stores go nowhere;
  * when it is up again (SCI_CB_OPERATIONAL) the map is as it was.

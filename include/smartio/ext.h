@@ -145,7 +145,7 @@ void smartio_device_hold(sci_smartio_device_t device, uint64_t borrower, sci_ioa
  */
 void smartio_device_unhold(sci_smartio_device_t device, uint64_t hold, sci_error_t *error);
 
-/** 1 if the last map of this device's registers by this process is the writable one, else 0. */
+/** 1 if this process has a map of this device's registers that can be written, else 0. */
 int smartio_holds_registers(sci_smartio_device_t device);
 
 /**

@@ -51,6 +51,12 @@ void sio_live_unmap(struct sio_world *w, void *at, size_t len);
 unsigned sio_live_wake_ways(struct sio_world *w);
 int sio_live_fault_new(struct sio_world *w, void *at, size_t len);
 
+/* ---- live_store.c ---- */
+
+void sio_live_note_store(struct sio_world *w, const void *at, size_t len, uint64_t offset,
+			 const char *text);
+void sio_live_forget_stores(struct sio_world *w, const void *at, size_t len);
+
 /* ---- world_live.c ---- */
 
 /* How many threads of the library run, but the caller. */

@@ -109,6 +109,15 @@ struct sio_world {
 	 */
 	int (*fault_new)(struct sio_world *w, void *at, size_t len);
 
+	/*
+	 * The pages at @at, which are at @offset of what @text names, may only be read, and the
+	 * program may not know that: before the first store there ends it a line in the log says
+	 * so. And no such line any more. NULL: stores there are found in another way.
+	 */
+	void (*note_store)(struct sio_world *w, const void *at, size_t len, uint64_t offset,
+			   const char *text);
+	void (*forget_stores)(struct sio_world *w, const void *at, size_t len);
+
 	uint64_t (*now)(struct sio_world *w);
 	uint64_t (*random)(struct sio_world *w);
 	void (*yield)(struct sio_world *w);

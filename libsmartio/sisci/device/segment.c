@@ -51,6 +51,7 @@ static int connect_segment(struct sio_library *lib, sci_smartio_device_t device,
 		rc = err->code;
 	} else {
 		seg->is_bar = memtype == SCI_MEMTYPE_BAR;
+		seg->fdid = d->fdid;
 		rc = sio_remote_segment_connect(lib, seg, &d->o, SIO_MSG_DEV_SEG_CONNECT, &req,
 						sizeof(req), err);
 	}

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/probe.h"
@@ -99,6 +100,16 @@ static void drop_aside(struct sio_mapping *m)
 	m->aside = NULL;
 }
 
+/* Before its pages become others. */
+static void forget_mirrors(struct sio_mapping *m)
+{
+	struct sio_world *w = m->o.lib->world;
+
+	if (m->mirrors)
+		w->forget_stores(w, m->base, m->bytes);
+	m->mirrors = false;
+}
+
 /* When the library was terminated, what is left reads as ones and stays: a program may look at it.
  */
 static void mapping_free(struct sio_object *o)
@@ -107,6 +118,7 @@ static void mapping_free(struct sio_object *o)
 	struct sio_world *w = o->lib->world;
 
 	SIO_PROBE(smartio, unmap, m->pointer, m->bytes);
+	forget_mirrors(m);
 	if (m->base && __atomic_load_n(&o->lib->up, __ATOMIC_ACQUIRE))
 		w->unmap(w, m->base, m->bytes);
 	drop_aside(m);
@@ -130,6 +142,7 @@ static void mapping_lost(struct sio_object *o)
 
 	sio_quick_clear(w, m->o.handle);
 	sio_mapping_tell(m, SIO_MAP_LOST);
+	forget_mirrors(m);
 	if (m->base)
 		sio_object_cut(o, m->base, m->bytes);
 	drop_aside(m);
@@ -286,6 +299,35 @@ static int place_piece(struct sio_mapping *m, const struct sio_wire_piece *p, co
 		     fds[fd], fd_offset, err);
 }
 
+/*
+ * Under the lock: registers that another borrower holds are in it to be read, and with them pages
+ * to be written. Who stores there nevertheless is told why that ends the program.
+ */
+static void note_mirror(struct sio_mapping *m, const struct sio_wire_piece *p)
+{
+	const struct sio_remote_segment *seg = (const void *)m->o.parent;
+	struct sio_world *w = m->o.lib->world;
+	uint64_t offset = sio_from_le64(p->offset);
+	char text[160];
+
+	snprintf(text, sizeof(text),
+		 "BAR %u of device %#x: another borrower holds these registers, and the map shows "
+		 "them to be read alone (a map of nothing else is refused, and says who)",
+		 seg->segment_id, seg->fdid);
+	w->note_store(w, (char *)m->base + (offset - m->offset), sio_from_le64(p->bytes), offset,
+		      text);
+	m->mirrors = true;
+}
+
+static void note_mirrors(struct sio_mapping *m, const struct sio_rep_seg_map *rep, unsigned flags)
+{
+	for (unsigned i = 0; i < sio_from_le32(rep->n_pieces); i++)
+		if (!(flags & SCI_FLAG_READONLY_MAP) && m->o.lib->world->note_store &&
+		    sio_from_le32(rep->piece[i].flags) & SIO_BAR_MIRROR &&
+		    sio_from_le32(rep->piece[i].access))
+			note_mirror(m, &rep->piece[i]);
+}
+
 /* Under the lock: are registers of the device in it, to be written? */
 static void note_registers(struct sio_mapping *m, const struct sio_rep_seg_map *rep)
 {
@@ -297,8 +339,8 @@ static void note_registers(struct sio_mapping *m, const struct sio_rep_seg_map *
 			m->registers = true;
 }
 
-static int place_remote(struct sio_mapping *m, const struct sio_rep_seg_map *rep, const int *fds,
-			unsigned n_fds, struct sio_err *err)
+static int place_remote(struct sio_mapping *m, const struct sio_rep_seg_map *rep, unsigned flags,
+			const int *fds, unsigned n_fds, struct sio_err *err)
 {
 	struct sio_world *w = m->o.lib->world;
 	uint32_t n = sio_from_le32(rep->n_pieces);
@@ -324,6 +366,7 @@ static int place_remote(struct sio_mapping *m, const struct sio_rep_seg_map *rep
 	if (!rc) {
 		m->address = sio_from_le64(rep->address);
 		note_registers(m, rep);
+		note_mirrors(m, rep, flags);
 	}
 	m->placed = !rc && n == 1;
 	/* A device's registers may change when they are read. */
@@ -360,7 +403,7 @@ static int ask_map(struct sio_mapping *m, struct sio_remote_segment *seg, unsign
 		return sio_error_as(rc, -ENOENT, SCI_ERR_NOT_CONNECTED);
 	rc = sio_session_check_fds(m->o.lib->session, &call, 0, err);
 	if (!rc)
-		rc = place_remote(m, &rep, fds, call.n_fds, err);
+		rc = place_remote(m, &rep, flags, fds, call.n_fds, err);
 	for (unsigned i = 0; i < call.n_fds; i++)
 		w->close(w, fds[i]);
 	if (!rc)
@@ -505,6 +548,7 @@ static int unmap(struct sio_library *lib, sci_map_t map, unsigned flags, struct 
 	sio_session_lock(lib->session);
 	sio_quick_clear(lib->world, m->o.handle);
 	sio_mapping_tell(m, SIO_MAP_LOST);
+	forget_mirrors(m);
 	lib->world->unmap(lib->world, m->base, m->bytes);
 	m->base = NULL;
 	m->placed = false;

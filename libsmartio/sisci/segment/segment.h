@@ -81,6 +81,7 @@ struct sio_remote_segment {
 	bool removed;	     /* by its exporter; it is kept for us. Under the lock */
 	uint32_t connecting; /* asynchronously; read without the lock, too */
 	bool is_bar;
+	uint32_t fdid;	      /* of the device that it is a BAR of */
 	uint64_t bar_address; /* of a BAR: in the physical map of its host */
 	bool exact;	      /* a multicast group whose members have each their own memory */
 	unsigned adapter;     /* of ours, that it is connected through */
@@ -126,6 +127,7 @@ struct sio_mapping {
 	const volatile void *window;
 	void *aside;		       /* what they were before; NULL: nothing is kept */
 	struct sio_map_copier *copier; /* of an exact group; else NULL */
+	bool mirrors;	/* of registers, where the program may mean to write; world->note_store() */
 	bool registers; /* the writable view of a device's registers is in it. Under the lock */
 	bool words;	/* of a BAR: each copy is counted loads or stores, copy.h */
 	struct sio_map_watch
