@@ -166,8 +166,7 @@ int tool_client_open(struct tool_client *c, const char *dir, uint32_t node, uint
 		     struct sio_err *reterr)
 {
 	struct sio_msg_hello hello = {
-		.version_min = sio_to_le32(SIO_CLIENT_VERSION),
-		.version_max = sio_to_le32(SIO_CLIENT_VERSION),
+		.version = sio_to_le32(SIO_CLIENT_VERSION),
 		.pid = sio_to_le32((uint32_t)getpid()),
 		.kind = sio_to_le32(kind),
 	};

@@ -36,6 +36,8 @@ struct sio_session {
 	bool resuming;		     /* a thread is at it */
 	bool resumed;		     /* this smartiod is not the first */
 	bool late;		     /* away for so long that calls fail */
+	bool other_version;	     /* the last one that was there speaks another version ... */
+	char refusal[SIO_ERR_TEXT];  /* ... and said so */
 	bool reset_seen;	     /* of the connection: packets may still be behind that */
 	unsigned on_socket;	     /* threads in a system call at fd */
 	uint64_t away_since, next_try, retry_ns;

@@ -6,6 +6,7 @@
  * waits for an answer does it, or the event thread: neither may be free.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@
 #define ANSWER_NS (60000 * MS) /* for each word of a smartiod that is there */
 #define FIRST_RETRY_NS (2 * MS)
 #define LAST_RETRY_NS (200 * MS)
+#define OTHER_VERSION_NS (1000 * MS) /* between tries at one that speaks another version */
 
 /* The talk with a new smartiod; nobody else knows its connection yet. */
 struct talk {
@@ -188,14 +190,26 @@ static int ask(struct talk *t, uint32_t type, struct sio_msg *req, size_t len, s
 static int say_hello(struct talk *t)
 {
 	struct sio_msg_hello req = {
-		.version_min = sio_to_le32(SIO_CLIENT_VERSION),
-		.version_max = sio_to_le32(SIO_CLIENT_VERSION),
+		.version = sio_to_le32(SIO_CLIENT_VERSION),
 		.pid = sio_to_le32(t->s->world->pid(t->s->world)),
 		.kind = sio_to_le32(SIO_CLIENT_LIBRARY),
 	};
 
 	return ask(t, SIO_MSG_HELLO, &req.h, sizeof(req), sizeof(struct sio_rep_hello),
 		   &t->s->owner_fd);
+}
+
+/*
+ * Under the lock: the smartiod that is there now speaks another version of the protocol, and says
+ * which side is older. It keeps what the program has as long as the program lives, so maps, I/O and
+ * interrupts go on; calls fail until one comes that speaks ours.
+ */
+static void note_other_version(struct sio_session *s, const struct talk *t)
+{
+	const struct sio_msg_error *rep = (const void *)t->packet;
+
+	s->other_version = true;
+	snprintf(s->refusal, sizeof(s->refusal), "%.*s", (int)sizeof(rep->text), rep->text);
 }
 
 /*
@@ -252,7 +266,13 @@ static int talk(struct sio_session *s, int fd)
 	t->s = s;
 	t->fd = fd;
 	rc = say_hello(t);
-	/* It knows us not, or speaks another language: no later one will do better. */
+	if (rc == -EPROTO && ((const struct sio_msg *)t->packet)->error) {
+		sio_session_lock(s);
+		note_other_version(s, t);
+		sio_session_unlock(s);
+		rc = -EPROTONOSUPPORT;
+	}
+	/* It does not know us: no later one will do better. */
 	if (rc == -ENOENT || rc == -EBADF || rc == -EPROTO || rc == -EOPNOTSUPP)
 		rc = -EPERM;
 	for (unsigned step = 1; rc == 0 && step <= SIO_RESTORE_STEPS; step++)
@@ -293,7 +313,8 @@ static void ask_again(struct sio_session *s)
 
 int sio_session_fail_late(struct sio_session *s, struct sio_err *err)
 {
-	(void)s;
+	if (s->other_version)
+		return sio_fail(err, -EPROTONOSUPPORT, "%s", s->refusal);
 	return sio_fail(err, -ESHUTDOWN,
 			"this host's smartiod is gone, and no other has come in %llu s",
 			SIO_SESSION_AWAY_NS / (1000 * MS));
@@ -315,7 +336,8 @@ static void give_up_calls(struct sio_session *s)
 static void set_next_try(struct sio_session *s, uint64_t now)
 {
 	s->next_try = now + s->retry_ns;
-	s->retry_ns = s->retry_ns * 2 < LAST_RETRY_NS ? s->retry_ns * 2 : LAST_RETRY_NS;
+	if (s->retry_ns < LAST_RETRY_NS)
+		s->retry_ns = s->retry_ns * 2 < LAST_RETRY_NS ? s->retry_ns * 2 : LAST_RETRY_NS;
 }
 
 bool sio_session_try_later(struct sio_session *s, uint64_t until)
@@ -336,8 +358,10 @@ static void not_yet(struct sio_session *s)
 {
 	uint64_t now = s->world->now(s->world);
 
+	if (s->other_version)
+		s->retry_ns = OTHER_VERSION_NS;
 	set_next_try(s, now);
-	if (now - s->away_since >= SIO_SESSION_AWAY_NS)
+	if (s->other_version || now - s->away_since >= SIO_SESSION_AWAY_NS)
 		give_up_calls(s);
 }
 
@@ -366,6 +390,7 @@ void sio_session_resume(struct sio_session *s)
 		s->reset_seen = false;
 		s->away = false;
 		s->resumed = true;
+		s->other_version = false;
 		ask_again(s);
 	} else {
 		if (fd >= 0)

@@ -22,12 +22,10 @@
 #include "wire/wire.h"
 
 /*
- * 2: keys in replies, RESTORE; 3: seals; 4: attachments' own step; 5: BYE; 6: LINK; 7: the reason
- * in refusals, how devices are reset; 8: removed segments are kept for their importers, who are
- * told so; 9: addresses of BARs, serial numbers, ports.
+ * Of a program and its smartiod. Whatever alters a message, or adds one, raises it: ends with one
+ * number go on with each other in any order of restarts, others say which is older.
  */
 #define SIO_CLIENT_VERSION 9
-#define SIO_CLIENT_VERSION_MIN 9
 
 enum {
 	SIO_MSG_HELLO = 1,
@@ -92,19 +90,20 @@ enum {
  *
  * With the owner's descriptor beside it: a library whose smartiod was started again. The reply
  * brings no descriptor; RESTORE follows. Others are answered when all that were here before are
- * back (or too late). ENOENT: that owner has ended, or is not this host's; EBUSY: another
+ * back (or too late). EPROTO: another version; the text says which side is older, and what the owner
+ * has stays. ENOENT: that owner has ended, or is not this host's; EBUSY: another
  * connection has it.
  */
 enum { SIO_CLIENT_LIBRARY = 1, SIO_CLIENT_TOOL, SIO_CLIENT_KEEPER };
 struct sio_msg_hello {
 	struct sio_msg h;
-	sio_le32 version_min, version_max;
+	sio_le32 version, reserved;
 	sio_le32 pid, kind; /* tools and keepers own nothing and get no descriptors */
 };
 SIO_WIRE_SIZE(struct sio_msg_hello, 32);
 struct sio_rep_hello {
 	struct sio_msg h;
-	sio_le32 version; /* the greatest that both speak */
+	sio_le32 version; /* the same */
 	sio_le32 node, n_adapters, world;
 	sio_le64 client, owner, boot_generation;
 	uint8_t boot_id[16];

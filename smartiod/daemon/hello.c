@@ -17,16 +17,18 @@ int smartiod_hello(struct smartiod *d, struct smartiod_session *s, const void *m
 		   struct sio_err *reterr)
 {
 	const struct sio_msg_hello *m = msg;
-	uint32_t least = sio_from_le32(m->version_min), most = sio_from_le32(m->version_max);
+	uint32_t version = sio_from_le32(m->version);
 
-	if (least > most || least > SIO_CLIENT_VERSION || most < SIO_CLIENT_VERSION_MIN) {
+	if (version != SIO_CLIENT_VERSION) {
 		d->refused = (struct smartiod_refused){
-			.at = d->ops->now(d->ctx), .pid = s->pid, .version = most};
+			.at = d->ops->now(d->ctx), .pid = s->pid, .version = version};
 		return sio_fail(reterr, -EPROTO,
-				"the program speaks versions %u to %u, smartiod %u to %u", least,
-				most, SIO_CLIENT_VERSION_MIN, SIO_CLIENT_VERSION);
+				"the program's library speaks version %u of the protocol, smartiod "
+				"%u: %s is older",
+				version, SIO_CLIENT_VERSION,
+				version < SIO_CLIENT_VERSION ? "the library" : "smartiod");
 	}
-	s->version = most < SIO_CLIENT_VERSION ? most : SIO_CLIENT_VERSION;
+	s->version = version;
 	s->kind = sio_from_le32(m->kind);
 	if (s->kind < SIO_CLIENT_LIBRARY || s->kind > SIO_CLIENT_KEEPER)
 		return sio_fail(reterr, -EINVAL, "client kind %u is not known", s->kind);

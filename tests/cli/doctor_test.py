@@ -307,7 +307,7 @@ class Impostor(OneCluster):
         self.addCleanup(thread.join)
 
     def test_command_too_old(self):
-        text = b"the program speaks versions 6 to 6, smartiod 9 to 9"
+        text = b"the program's library speaks version 6 of the protocol, smartiod 9: the library is older"
         self.serve(lambda size, kind, number, error:
                    struct.pack("<6I192s", 216, kind, number, errno.EPROTO, 0, 0, text))
         found = self.only("library-version", status=WARNING)

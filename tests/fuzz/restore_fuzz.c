@@ -109,8 +109,7 @@ static void begin(struct play *p)
 
 static void liar_hello(struct play *p, uint64_t shown)
 {
-	struct sio_msg_hello m = {.version_min = sio_to_le32(SIO_CLIENT_VERSION),
-				  .version_max = sio_to_le32(SIO_CLIENT_VERSION),
+	struct sio_msg_hello m = {.version = sio_to_le32(SIO_CLIENT_VERSION),
 				  .kind = sio_to_le32(SIO_CLIENT_LIBRARY)};
 
 	if (!p->liar_speaks || !p->w->host[0].ready)

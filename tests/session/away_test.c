@@ -412,6 +412,53 @@ static void calls_wait_30_s_then_none_does(void **state)
 	SCITerminate();
 }
 
+/*
+ * Its maps and devices are the program's; calls say why they fail, at once, until one comes that
+ * speaks ours.
+ */
+static void under_another_version_io_goes_on_and_calls_fail(void **state)
+{
+	sci_desc_t sd = begin();
+	sci_smartio_device_t device = borrow(sd);
+	sci_error_t err;
+
+	(void)state;
+	goes(me.now);
+	me.up_from = 0;
+	me.other_version = true;
+	me.hellos = 0;
+	assert_int_equal(probe(sd), SCI_ERR_INCONSISTENT_VERSIONS);
+	assert_string_equal(smartio_last_error(), "no"); /* what smartiod said */
+	assert_int_equal(probe(sd), SCI_ERR_INCONSISTENT_VERSIONS);
+	assert_int_equal(me.hellos, 1); /* not at each call */
+	assert_false(smartio_device_lost(device));
+	assert_int_equal(smartio_device_generation(device) % 2, 0);
+	me.other_version = false;
+	me.now += 1 * S;
+	its_turn();
+	assert_int_equal(me.restores, 1);
+	assert_int_equal(probe(sd), SCI_ERR_OK);
+	SCIReturnDevice(device, 0, &err);
+	assert_int_equal(err, SCI_ERR_OK);
+	assert_int_equal(me.returns, 1);
+	/* What is given back meanwhile is: the next smartiod is not told of it. */
+	device = borrow(sd);
+	goes(me.now);
+	me.up_from = 0;
+	me.other_version = true;
+	assert_int_equal(probe(sd), SCI_ERR_INCONSISTENT_VERSIONS);
+	SCIReturnDevice(device, 0, &err);
+	assert_int_equal(err, SCI_ERR_OK);
+	assert_int_equal(me.returns, 1);
+	me.other_version = false;
+	me.restores = 0;
+	me.now += 1 * S;
+	its_turn();
+	assert_int_equal(probe(sd), SCI_ERR_OK);
+	assert_int_equal(me.restores, 0);
+	SCITerminate();
+}
+
 /* No smartiod for too long: nobody waits any more. */
 static void late(sci_desc_t sd)
 {
@@ -494,6 +541,7 @@ int main(void)
 		TEST(a_talk_that_is_broken_off_is_left),
 		TEST(elsewhere_nobody_waits),
 		TEST(calls_wait_30_s_then_none_does),
+		TEST(under_another_version_io_goes_on_and_calls_fail),
 		TEST(a_new_session_has_lost_nothing),
 		TEST(what_was_never_ours_is_not_taken_for_gone),
 		TEST(what_is_given_back_during_a_late_talk_is_told),

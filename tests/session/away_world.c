@@ -110,6 +110,10 @@ static void hello(const struct sio_msg *req, unsigned n_fds)
 		refuse(req, ENOENT);
 		return;
 	}
+	if (n_fds && me.other_version) {
+		refuse(req, EPROTO);
+		return;
+	}
 	me.talking = n_fds > 0;
 	if (me.cut) {
 		me.talking = false;

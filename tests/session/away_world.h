@@ -35,6 +35,7 @@ struct away_world {
 	uint64_t room_at;	/* nor any before that */
 	bool talking;		/* a program that came back has not said all yet */
 	bool forgotten;		/* it hung up then: whom it was is over */
+	bool other_version;	/* of the protocol: says so */
 	unsigned restores;	/* it was told what the program has */
 	unsigned disconnects;
 	uint32_t last[2]; /* the types of the last two requests, the last one first */

@@ -117,8 +117,7 @@ static void hello_is_said_once(void **state)
 {
 	struct fixture *f = *state;
 	struct world_client *c = world_client(f->w, 0, SIO_CLIENT_LIBRARY), *d;
-	struct sio_msg_hello m = {.version_min = sio_to_le32(1),
-				  .version_max = sio_to_le32(SIO_CLIENT_VERSION),
+	struct sio_msg_hello m = {.version = sio_to_le32(SIO_CLIENT_VERSION),
 				  .kind = sio_to_le32(SIO_CLIENT_LIBRARY)};
 
 	world_send(f->w, c, SIO_MSG_HELLO, &m, sizeof(m));
@@ -129,45 +128,40 @@ static void hello_is_said_once(void **state)
 	assert_true(d->cut);
 }
 
-static const struct world_message *greet(struct fixture *f, uint32_t least, uint32_t most)
+static const struct world_message *greet(struct fixture *f, uint32_t version)
 {
-	struct sio_msg_hello m = {.version_min = sio_to_le32(least),
-				  .version_max = sio_to_le32(most),
+	struct sio_msg_hello m = {.version = sio_to_le32(version),
 				  .kind = sio_to_le32(SIO_CLIENT_LIBRARY)};
 
 	return world_call(f->w, world_client(f->w, 0, 0), SIO_MSG_HELLO, &m, sizeof(m));
 }
 
-static void versions_must_meet(void **state)
+static void versions_must_be_equal(void **state)
 {
-	static const uint32_t apart[][2] = {
-		{SIO_CLIENT_VERSION + 1, 99},
-		{1, SIO_CLIENT_VERSION_MIN - 1},
-		{SIO_CLIENT_VERSION + 1, SIO_CLIENT_VERSION_MIN - 1},
-	};
-	static const uint32_t agree[][3] = {
-		{SIO_CLIENT_VERSION, SIO_CLIENT_VERSION, SIO_CLIENT_VERSION},
-		{1, 99, SIO_CLIENT_VERSION},
-		{1, SIO_CLIENT_VERSION_MIN, SIO_CLIENT_VERSION_MIN},
-	};
+	static const struct {
+		uint32_t version;
+		const char *older;
+	} other[] = {{SIO_CLIENT_VERSION + 1, "smartiod"},
+		     {SIO_CLIENT_VERSION - 1, "the library"},
+		     {0, "the library"},
+		     {UINT32_MAX, "smartiod"}};
 	struct fixture *f = *state;
 	const struct world_message *rep;
-	char text[80];
+	char text[120];
 
-	for (unsigned i = 0; i < 3; i++) {
-		rep = greet(f, apart[i][0], apart[i][1]);
+	for (unsigned i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
+		rep = greet(f, other[i].version);
 		snprintf(text, sizeof(text),
-			 "the program speaks versions %u to %u, smartiod %d to %d", apart[i][0],
-			 apart[i][1], SIO_CLIENT_VERSION_MIN, SIO_CLIENT_VERSION);
+			 "the program's library speaks version %u of the protocol, smartiod %d: "
+			 "%s is older",
+			 other[i].version, SIO_CLIENT_VERSION, other[i].older);
 		assert_int_equal(rep->error, EPROTO);
 		assert_string_equal(((const struct sio_msg_error *)rep->data)->text, text);
 	}
-	for (unsigned i = 0; i < 3; i++) {
-		rep = greet(f, agree[i][0], agree[i][1]);
-		assert_int_equal(rep->error, 0);
-		assert_int_equal(sio_from_le32(((const struct sio_rep_hello *)rep->data)->version),
-				 agree[i][2]);
-	}
+	rep = greet(f, SIO_CLIENT_VERSION);
+	assert_int_equal(rep->error, 0);
+	assert_int_equal(sio_from_le32(((const struct sio_rep_hello *)rep->data)->version),
+			 SIO_CLIENT_VERSION);
 }
 
 static void descriptors_are_not_wanted(void **state)
@@ -440,7 +434,7 @@ int main(void)
 		CASE(every_type_has_one_size),
 		CASE(nothing_goes_before_hello),
 		CASE(hello_is_said_once),
-		CASE(versions_must_meet),
+		CASE(versions_must_be_equal),
 		CASE(descriptors_are_not_wanted),
 		CASE(reserved_fields_are_refused),
 		CASE(handles_are_ones_own),

@@ -87,8 +87,7 @@ static void on_message(struct world *w, struct world_client *c, const struct wor
 
 static void hello(struct world *w, struct library *l)
 {
-	struct sio_msg_hello m = {.version_min = sio_to_le32(SIO_CLIENT_VERSION),
-				  .version_max = sio_to_le32(SIO_CLIENT_VERSION),
+	struct sio_msg_hello m = {.version = sio_to_le32(SIO_CLIENT_VERSION),
 				  .kind = sio_to_le32(SIO_CLIENT_LIBRARY)};
 
 	world_reconnect(w, l->c);

@@ -50,8 +50,7 @@ static void all_is_as_it_was(void **state)
 static void others_are_served_when_all_are_back(void **state)
 {
 	struct fixture *f = *state;
-	struct sio_msg_hello hello = {.version_min = sio_to_le32(SIO_CLIENT_VERSION),
-				      .version_max = sio_to_le32(SIO_CLIENT_VERSION),
+	struct sio_msg_hello hello = {.version = sio_to_le32(SIO_CLIENT_VERSION),
 				      .kind = sio_to_le32(SIO_CLIENT_TOOL)};
 	struct programs *p = &f->p;
 	struct world_client *c;
@@ -275,8 +274,7 @@ static void an_interrupt_whose_number_is_taken_is_lost(void **state)
  */
 static struct world_client *restart_alone(struct world *w, uint32_t *id)
 {
-	struct sio_msg_hello hello = {.version_min = sio_to_le32(SIO_CLIENT_VERSION),
-				      .version_max = sio_to_le32(SIO_CLIENT_VERSION),
+	struct sio_msg_hello hello = {.version = sio_to_le32(SIO_CLIENT_VERSION),
 				      .kind = sio_to_le32(SIO_CLIENT_TOOL)};
 	struct world_client *other;
 

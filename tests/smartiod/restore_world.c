@@ -262,8 +262,7 @@ void restart(struct world *w)
 
 uint32_t say_hello(struct world *w, struct world_client *c, uint64_t owner, uint32_t kind)
 {
-	struct sio_msg_hello m = {.version_min = sio_to_le32(SIO_CLIENT_VERSION),
-				  .version_max = sio_to_le32(SIO_CLIENT_VERSION),
+	struct sio_msg_hello m = {.version = sio_to_le32(SIO_CLIENT_VERSION),
 				  .kind = sio_to_le32(kind)};
 	const struct world_message *rep;
 	uint32_t id;

@@ -9,8 +9,7 @@
 struct world_client *world_client(struct world *w, unsigned host, uint32_t kind)
 {
 	struct sio_msg_hello m = {
-		.version_min = sio_to_le32(SIO_CLIENT_VERSION),
-		.version_max = sio_to_le32(SIO_CLIENT_VERSION),
+		.version = sio_to_le32(SIO_CLIENT_VERSION),
 		.kind = sio_to_le32(kind),
 	};
 	struct world_client *c = &w->client[w->n_clients];

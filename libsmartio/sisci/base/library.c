@@ -229,8 +229,7 @@ int sio_ask_handle(struct sio_library *lib, uint32_t type, uint32_t handle, unsi
 static int hello(struct sio_library *lib, struct sio_err *err)
 {
 	struct sio_msg_hello req = {
-		.version_min = sio_to_le32(SIO_CLIENT_VERSION),
-		.version_max = sio_to_le32(SIO_CLIENT_VERSION),
+		.version = sio_to_le32(SIO_CLIENT_VERSION),
 		.pid = sio_to_le32(lib->pid),
 		.kind = sio_to_le32(SIO_CLIENT_LIBRARY),
 	};

@@ -280,7 +280,7 @@ static int ask_end(struct sio_object *o, uint32_t type, unsigned flags, bool *re
 		return 0;
 	rc = sio_session_call(o->lib->session, &call, err);
 	*ret_unsent = call.unsent;
-	if (rc == -ESHUTDOWN || rc == -ECONNRESET || rc == -EBADF)
+	if (rc == -ESHUTDOWN || rc == -EPROTONOSUPPORT || rc == -ECONNRESET || rc == -EBADF)
 		return 0;
 	return rc;
 }

@@ -92,8 +92,7 @@ static bool greet(struct sio_world *w, int fd)
 	struct sio_msg_hello hello = {.h = {.size = sio_to_le32(sizeof(hello)),
 					    .type = sio_to_le32(SIO_MSG_HELLO),
 					    .id = sio_to_le32(1)},
-				      .version_min = sio_to_le32(SIO_CLIENT_VERSION),
-				      .version_max = sio_to_le32(SIO_CLIENT_VERSION),
+				      .version = sio_to_le32(SIO_CLIENT_VERSION),
 				      .pid = sio_to_le32(sim_self()->pid),
 				      .kind = sio_to_le32(SIO_CLIENT_LIBRARY)};
 

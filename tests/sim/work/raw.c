@@ -134,8 +134,7 @@ static void borrow(struct sim_raw *r)
 
 bool sim_raw_greet(struct sim_raw *r, uint32_t kind)
 {
-	struct sio_msg_hello m = {.version_min = sio_to_le32(SIO_CLIENT_VERSION),
-				  .version_max = sio_to_le32(SIO_CLIENT_VERSION),
+	struct sio_msg_hello m = {.version = sio_to_le32(SIO_CLIENT_VERSION),
 				  .pid = sio_to_le32(sim_self()->pid),
 				  .kind = sio_to_le32(kind)};
 
