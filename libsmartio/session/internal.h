@@ -5,6 +5,7 @@
 
 #include "session/journal.h"
 #include "session/session.h"
+#include "session/state.h"
 
 struct sio_session_watch {
 	int fd;
@@ -21,7 +22,7 @@ struct sio_session {
 	int wake_fd;	 /* the event thread's */
 	int poke_fd;	 /* the poller's: somebody else took what it waits for */
 	int dead_fd;	 /* readable once the session is dead */
-	bool dead;	 /* no more packets, no more calls */
+	uint32_t state;	 /* enum sio_session_state; written under the lock, read without */
 	bool closing;	 /* the event thread is to end */
 	bool close_late; /* and to close the descriptors, as it closed the session itself */
 	bool poller;	 /* a thread waits at the socket for all that wait in the condition */
@@ -32,14 +33,12 @@ struct sio_session {
 	/* resume.c. */
 	struct sio_journal *journal; /* what the session has; NULL: it ends with its smartiod */
 	int owner_fd;		     /* the caller's */
-	bool away;		     /* the connection is over, and there is no new one */
 	bool resuming;		     /* a thread is at it */
 	bool resumed;		     /* this smartiod is not the first */
-	bool late;		     /* away for so long that calls fail */
-	bool other_version;	     /* the last one that was there speaks another version ... */
-	char refusal[SIO_ERR_TEXT];  /* ... and said so */
-	bool reset_seen;	     /* of the connection: packets may still be behind that */
-	unsigned on_socket;	     /* threads in a system call at fd */
+	/* What the last smartiod that was there, which speaks another version, said of it; "". */
+	char refusal[SIO_ERR_TEXT];
+	bool reset_seen;    /* of the connection: packets may still be behind that */
+	unsigned on_socket; /* threads in a system call at fd */
 	uint64_t away_since, next_try, retry_ns;
 
 	/* send.c. */
@@ -63,8 +62,14 @@ struct sio_session {
 
 static inline bool sio_session_connected(const struct sio_session *s)
 {
-	return !s->dead && !s->away;
+	return s->state == SIO_SESSION_CONNECTED;
 }
+static inline bool sio_session_away(const struct sio_session *s)
+{
+	return s->state == SIO_SESSION_AWAY || s->state == SIO_SESSION_LATE;
+}
+/* Under the lock. False: that changes nothing. */
+bool sio_session_step(struct sio_session *s, enum sio_session_event event);
 /* Under the lock: take what is there. */
 void sio_session_receive(struct sio_session *s);
 /* Under the lock: an event came; one that is malformed ends the session. */
@@ -101,7 +106,7 @@ void sio_session_resume(struct sio_session *s);
 /* Under the lock: may this thread try it now? */
 static inline bool sio_session_may_resume(const struct sio_session *s)
 {
-	return s->away && !s->dead && !s->resuming && s->world->now(s->world) >= s->next_try;
+	return sio_session_away(s) && !s->resuming && s->world->now(s->world) >= s->next_try;
 }
 int sio_session_fail_late(struct sio_session *s, struct sio_err *err);
 /* Nobody uses the session any more: the opposite of sio_session_keep(). */

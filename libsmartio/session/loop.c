@@ -47,7 +47,6 @@ int sio_session_new(struct sio_world *w, const struct sio_session_ops *ops, void
 	s->ops = ops;
 	s->ctx = ctx;
 	s->fd = s->wake_fd = s->poke_fd = s->dead_fd = s->owner_fd = -1;
-	s->dead = true;
 	rc = grow(s);
 	if (rc == 0)
 		rc = w->lock_new(w, &s->lock);
@@ -134,11 +133,11 @@ int sio_session_open(struct sio_session *s, uint64_t until)
 	     : s->poke_fd < 0 ? s->poke_fd
 	     : s->dead_fd < 0 ? s->dead_fd
 			      : 0;
-	s->dead = false;
+	sio_session_step(s, SIO_SESSION_OPENS);
 	if (rc == 0)
 		rc = w->thread_start(w, sio_session_loop, s, &s->thread);
 	if (rc < 0) {
-		s->dead = true;
+		sio_session_step(s, SIO_SESSION_DIES);
 		close_descriptors(s);
 	}
 	return rc;
@@ -197,9 +196,9 @@ static unsigned collect(struct sio_session *s)
 /* Under the lock: when there is something to be tried again. */
 static uint64_t next_look(const struct sio_session *s)
 {
-	if (s->dead)
+	if (s->state == SIO_SESSION_DEAD)
 		return SIO_FOREVER;
-	if (s->away)
+	if (sio_session_away(s))
 		return s->resuming ? SIO_FOREVER : s->next_try;
 	return s->posts ? s->post_at : SIO_FOREVER;
 }
@@ -238,7 +237,7 @@ void sio_session_loop(void *arg)
 		s->world->event_read(s->world, s->wake_fd, &count);
 		if (sio_session_connected(s) && s->polls[1].readable)
 			sio_session_receive(s);
-		if (s->away)
+		if (sio_session_away(s) || s->resuming)
 			s->world->wake_all(s->world, s->lock);
 		sio_session_unlock(s);
 		for (unsigned i = 2; i < n; i++)

@@ -36,7 +36,8 @@ int sio_session_keep(struct sio_session *s, int owner_fd, struct sio_err *err)
 	if (!j)
 		return sio_fail(err, -ENOMEM, "no memory");
 	sio_session_lock(s);
-	dead = s->dead; /* the one that just said who it is went before it could be outlived */
+	dead = s->state ==
+	       SIO_SESSION_DEAD; /* the one that just said who it is went before it could be outlived */
 	s->journal = j;
 	s->owner_fd = owner_fd;
 	if (!dead)
@@ -51,7 +52,6 @@ void sio_session_forget(struct sio_session *s)
 	sio_journal_free(s->journal);
 	s->journal = NULL;
 	s->owner_fd = -1;
-	s->away = false;
 }
 
 void sio_session_lost(struct sio_session *s)
@@ -60,10 +60,8 @@ void sio_session_lost(struct sio_session *s)
 		sio_session_die(s);
 		return;
 	}
-	if (s->away || s->dead)
+	if (!sio_session_step(s, SIO_SESSION_LOSES))
 		return;
-	s->away = true;
-	s->late = false;
 	s->away_since = s->next_try = s->world->now(s->world);
 	s->retry_ns = FIRST_RETRY_NS;
 	for (struct sio_call *c = s->calls; c; c = c->next)
@@ -80,7 +78,7 @@ static bool is_over(struct sio_session *s)
 	bool dead;
 
 	sio_session_lock(s);
-	dead = s->dead;
+	dead = s->state == SIO_SESSION_DEAD;
 	sio_session_unlock(s);
 	return dead;
 }
@@ -148,7 +146,7 @@ static int take_packet(struct talk *t, size_t *ret_len)
 		rc = -ECONNRESET;
 	} else if (sio_from_le32(msg->id) == 0) {
 		sio_session_lock(s);
-		if (!s->dead)
+		if (s->state != SIO_SESSION_DEAD)
 			sio_session_event(s, msg, (size_t)len, fds, n_fds);
 		sio_session_unlock(s);
 	} else if (sio_from_le32(msg->id) == t->id) {
@@ -208,7 +206,6 @@ static void note_other_version(struct sio_session *s, const struct talk *t)
 {
 	const struct sio_msg_error *rep = (const void *)t->packet;
 
-	s->other_version = true;
 	snprintf(s->refusal, sizeof(s->refusal), "%.*s", (int)sizeof(rep->text), rep->text);
 }
 
@@ -313,7 +310,7 @@ static void ask_again(struct sio_session *s)
 
 int sio_session_fail_late(struct sio_session *s, struct sio_err *err)
 {
-	if (s->other_version)
+	if (s->refusal[0])
 		return sio_fail(err, -EPROTONOSUPPORT, "%s", s->refusal);
 	return sio_fail(err, -ESHUTDOWN,
 			"this host's smartiod is gone, and no other has come in %llu s",
@@ -323,7 +320,7 @@ int sio_session_fail_late(struct sio_session *s, struct sio_err *err)
 /* Nobody waits any longer; we go on trying. */
 static void give_up_calls(struct sio_session *s)
 {
-	s->late = true;
+	sio_session_step(s, SIO_SESSION_GIVES_UP);
 	while (s->calls) {
 		struct sio_call *c = s->calls;
 
@@ -358,10 +355,10 @@ static void not_yet(struct sio_session *s)
 {
 	uint64_t now = s->world->now(s->world);
 
-	if (s->other_version)
+	if (s->refusal[0])
 		s->retry_ns = OTHER_VERSION_NS;
 	set_next_try(s, now);
-	if (s->other_version || now - s->away_since >= SIO_SESSION_AWAY_NS)
+	if (s->refusal[0] || now - s->away_since >= SIO_SESSION_AWAY_NS)
 		give_up_calls(s);
 }
 
@@ -385,12 +382,11 @@ void sio_session_resume(struct sio_session *s)
 	sio_session_lock(s);
 	s->resuming = false;
 	s->users--;
-	if (rc == 0 && !s->dead) {
+	if (rc == 0 && sio_session_step(s, SIO_SESSION_RESUMES)) {
 		s->fd = fd;
 		s->reset_seen = false;
-		s->away = false;
 		s->resumed = true;
-		s->other_version = false;
+		s->refusal[0] = '\0';
 		ask_again(s);
 	} else {
 		if (fd >= 0)

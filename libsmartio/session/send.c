@@ -88,12 +88,12 @@ int sio_session_tell(struct sio_session *s, uint32_t type, struct sio_msg *req, 
 {
 	ssize_t sent;
 
-	if (s->dead)
+	if (s->state == SIO_SESSION_DEAD)
 		return 0;
 	sio_session_fill_header(req, len, type, sio_session_fresh_id(s));
 	sio_session_taken(s, req);
 	/* The next smartiod is not told of it; the one that is just being told may have been. */
-	if (s->away)
+	if (sio_session_away(s))
 		return s->resuming ? -ENOMEM : 0;
 	if (sio_session_send_posts(s) < 0)
 		return -ENOMEM;
@@ -126,8 +126,7 @@ void sio_session_post(struct sio_session *s, uint32_t type, struct sio_post *p, 
 
 void sio_session_bye(struct sio_session *s)
 {
-	bool away = __atomic_load_n(&s->dead, __ATOMIC_RELAXED) ||
-		    __atomic_load_n(&s->away, __ATOMIC_RELAXED);
+	bool away = __atomic_load_n(&s->state, __ATOMIC_RELAXED) != SIO_SESSION_CONNECTED;
 	struct sio_world *w = s->world;
 	struct sio_msg_bye bye;
 
@@ -180,7 +179,7 @@ void sio_session_send_unlocked(struct sio_session *s, struct sio_call *call)
 					call->n_req_fds);
 		sio_session_lock(s);
 		s->on_socket--;
-		if (s->away)
+		if (sio_session_away(s) || s->resuming)
 			s->world->wake_all(s->world, s->lock);
 	}
 	if (sent >= 0)

@@ -45,11 +45,20 @@ void sio_session_finish(struct sio_session *s, struct sio_call *call, int result
 	end(call, result);
 }
 
+bool sio_session_step(struct sio_session *s, enum sio_session_event event)
+{
+	enum sio_session_state next;
+
+	if (!sio_session_next((enum sio_session_state)s->state, event, &next))
+		return false;
+	__atomic_store_n(&s->state, next, __ATOMIC_RELAXED);
+	return true;
+}
+
 void sio_session_die(struct sio_session *s)
 {
-	if (s->dead)
+	if (!sio_session_step(s, SIO_SESSION_DIES))
 		return;
-	s->dead = true;
 	while (s->calls)
 		sio_session_finish(s, s->calls,
 				   sio_fail(s->calls->err, -ESHUTDOWN,
@@ -304,11 +313,11 @@ int sio_session_wait(struct sio_session *s, struct sio_poll *polls, unsigned n, 
 {
 	for (unsigned i = 0; i < n; i++)
 		polls[i].readable = false;
-	if (s->away && !s->dead)
+	if (sio_session_away(s))
 		return wait_away(s, polls, n, deadline);
 	if (n > 0)
 		return wait_at(s, polls, n, deadline);
-	if (!s->dead && !s->poller)
+	if (s->state != SIO_SESSION_DEAD && !s->poller)
 		return wait_as_poller(s, deadline);
 	return s->world->wait(s->world, s->lock, deadline);
 }
@@ -320,10 +329,10 @@ static int enlist(struct sio_session *s, struct sio_call *call, struct sio_err *
 	call->entry = NULL;
 	call->n_fds = 0;
 	call->missing = 0;
-	if (s->dead)
+	if (s->state == SIO_SESSION_DEAD)
 		return sio_fail(err, -ESHUTDOWN, "the connection to this host's smartiod is gone");
 	/* During a talk it waits as others do: what it takes away may have been told already. */
-	if (s->away && s->late && !s->resuming) {
+	if (s->state == SIO_SESSION_LATE && !s->resuming) {
 		call->req->type = sio_to_le32(call->type);
 		sio_session_taken(s, call->req);
 		return sio_session_fail_late(s, err);
@@ -350,12 +359,12 @@ int sio_session_call(struct sio_session *s, struct sio_call *call, struct sio_er
 		return rc;
 	}
 	s->users++;
-	if (!s->away)
+	if (!sio_session_away(s))
 		sio_session_send_unlocked(s, call);
 	while (!call->finished)
 		sio_session_wait(s, NULL, 0, SIO_FOREVER);
 	s->users--;
-	if (s->dead)
+	if (s->state == SIO_SESSION_DEAD)
 		s->world->wake_all(s->world, s->lock);
 	sio_session_unlock(s);
 	return call->result;
@@ -367,7 +376,7 @@ int sio_session_start(struct sio_session *s, struct sio_call *call, struct sio_e
 
 	sio_session_lock(s);
 	rc = enlist(s, call, err);
-	if (rc == 0 && !s->away) {
+	if (rc == 0 && !sio_session_away(s)) {
 		rc = sio_session_send_call(s, call);
 		if (rc) {
 			unlist(s, call);
@@ -415,7 +424,7 @@ void sio_session_unlock(struct sio_session *s)
 
 bool sio_session_is_dead(const struct sio_session *s)
 {
-	return s->dead;
+	return s->state == SIO_SESSION_DEAD;
 }
 
 uint64_t sio_session_deadline(struct sio_world *w, uint32_t timeout_ms)

@@ -66,7 +66,7 @@ static struct sio_object *next_stale(struct sio_object *desc, unsigned *n_mapped
 
 	for (o = desc->first_child; o; o = next) {
 		next = o->sibling;
-		if (o->removing)
+		if (sio_object_is_leaving(o))
 			continue;
 		if (o->children == 0) {
 			sio_handle_ref(o->lib->handles, o->handle);

@@ -388,7 +388,7 @@ static void end_objects(struct sio_library *lib)
 
 		sio_session_lock(lib->session);
 		o = lib->objects;
-		while (o && o->removing)
+		while (o && sio_object_is_leaving(o))
 			o = o->next;
 		if (o)
 			sio_handle_ref(lib->handles, o->handle);

@@ -19,6 +19,7 @@
 #include "sisci_api.h"
 #include "sisci/base/error.h"
 #include "sisci/base/kind.h"
+#include "sisci/base/life.h"
 #include "wire/client.h"
 
 extern const struct sio_kind_ops sio_desc_kind;
@@ -34,9 +35,7 @@ struct sio_object {
 	struct sio_hash_node by_id;
 	struct sio_post *post; /* for sio_object_leave(): its end can always be told */
 	unsigned children;
-	bool removing;	  /* a thread is at it */
-	bool ending;	  /* and cannot fail any more */
-	bool ended;	  /* out of all lists */
+	enum sio_life life;
 	bool in_callback; /* the event thread is in its callback */
 	bool muted;	  /* no more callbacks */
 	uint32_t lost;	  /* what it stands for is gone; read without the lock, too */
@@ -98,6 +97,13 @@ void *sio_object_get(struct sio_library *lib, const void *handle, enum sio_kind 
 void sio_object_put(struct sio_object *o);
 /* Its last reference is gone. For sio_handles_new(). */
 void sio_object_free(void *object);
+/* Under the lock: a thread tries to remove it, or has. */
+static inline bool sio_object_is_leaving(const struct sio_object *o)
+{
+	return o->life != SIO_LIVE;
+}
+/* Under the lock: a step of its life, which its state allows. */
+void sio_object_step(struct sio_object *o, enum sio_life_event event);
 static inline void *sio_object_handle(const struct sio_object *o)
 {
 	return (void *)o->handle;

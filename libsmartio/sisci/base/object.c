@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The life of an object: handle, parent, smartiod's number, loss, callbacks, end. */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -26,6 +27,14 @@ void sio_object_put(struct sio_object *o)
 		sio_handle_put(o->lib->handles, o->handle);
 }
 
+void sio_object_step(struct sio_object *o, enum sio_life_event event)
+{
+	bool allowed = sio_life_next(o->life, event, &o->life);
+
+	assert(allowed);
+	(void)allowed;
+}
+
 /*
  * Under the lock: a thread that tries to remove it may find that it cannot. A callback does not
  * wait for that: the other thread may be waiting for the callback. Nor does anybody once it is
@@ -35,7 +44,7 @@ static void settle(struct sio_object *o)
 {
 	struct sio_session *s = o->lib->session;
 
-	while (o->removing && !o->ending && !sio_session_on_event_thread(s))
+	while (o->life == SIO_CLAIMED && !sio_session_on_event_thread(s))
 		sio_session_wait(s, NULL, 0, SIO_FOREVER);
 }
 
@@ -72,7 +81,7 @@ int sio_object_add(struct sio_library *lib, struct sio_object *o, struct sio_obj
 		settle(parent);
 	if (!lib->up)
 		rc = sio_fail(err, -ESHUTDOWN, "the library was terminated meanwhile");
-	else if (parent && parent->removing)
+	else if (parent && sio_object_is_leaving(parent))
 		rc = sio_fail(err, -EINVAL, "what it belongs to is being removed");
 	else if (sio_handle_new(lib->handles, o->kind, o, &o->handle) < 0)
 		rc = sio_fail(err, -ENOMEM, "no memory for a handle");
@@ -132,14 +141,14 @@ int sio_object_claim(struct sio_object *o, bool force, struct sio_err *err)
 	settle(o);
 	if (o->children)
 		settle_children(o->lib);
-	if (o->removing)
+	if (sio_object_is_leaving(o))
 		rc = sio_fail(err, -EINVAL, "another thread %s it",
-			      o->ended ? "has removed" : "is removing");
+			      o->life == SIO_ENDED ? "has removed" : "is removing");
 	else if (o->children && !force)
 		rc = sio_fail(err, -EBUSY, "%u object%s made from it still exist%s", o->children,
 			      o->children == 1 ? "" : "s", o->children == 1 ? "s" : "");
 	else
-		o->removing = true;
+		sio_object_step(o, SIO_LIFE_CLAIM);
 	sio_session_unlock(o->lib->session);
 	return rc;
 }
@@ -147,7 +156,7 @@ int sio_object_claim(struct sio_object *o, bool force, struct sio_err *err)
 void sio_object_unclaim(struct sio_object *o)
 {
 	sio_session_lock(o->lib->session);
-	o->removing = false;
+	sio_object_step(o, SIO_LIFE_UNCLAIM);
 	sio_session_wake(o->lib->session);
 	sio_session_unlock(o->lib->session);
 }
@@ -185,7 +194,8 @@ void sio_object_end(struct sio_object *o)
 	struct sio_object *parent = NULL;
 
 	sio_session_lock(lib->session);
-	o->removing = o->ending = o->muted = true;
+	sio_object_step(o, SIO_LIFE_END);
+	o->muted = true;
 	sio_session_wake(lib->session);
 	/*
 	 * A callback may use the handle that it got; our caller may free what it uses once we
@@ -193,8 +203,8 @@ void sio_object_end(struct sio_object *o)
 	 */
 	while (o->in_callback && !sio_session_on_event_thread(lib->session))
 		sio_session_wait(lib->session, NULL, 0, SIO_FOREVER);
-	if (!o->ended) {
-		o->ended = true;
+	if (o->life != SIO_ENDED) {
+		sio_object_step(o, SIO_LIFE_UNLINK);
 		unlink_object(o);
 		parent = o->parent;
 		sio_quick_clear(lib->world, o->handle);
@@ -335,10 +345,10 @@ static struct sio_object *claim_nameless(const struct sio_object *parent)
 {
 	struct sio_object *o = parent->first_child;
 
-	while (o && (!sio_object_ops(o)->nameless || o->removing || o->id == 0))
+	while (o && (!sio_object_ops(o)->nameless || sio_object_is_leaving(o) || o->id == 0))
 		o = o->sibling;
 	if (o) {
-		o->removing = true;
+		sio_object_step(o, SIO_LIFE_CLAIM);
 		sio_handle_ref(o->lib->handles, o->handle);
 	}
 	return o;

@@ -156,7 +156,7 @@ static void block_free(struct sio_object *o)
 /* Under the lock. */
 static int hold(struct side *side, struct sio_err *err)
 {
-	if (side->map->o.removing)
+	if (sio_object_is_leaving(&side->map->o))
 		return sio_fail(err, -EINVAL, "the map is being removed");
 	side->map->o.children++;
 	return 0;
@@ -328,14 +328,14 @@ static int await(struct sio_block *b, unsigned timeout, struct sio_err *err)
 	uint64_t deadline = sio_session_deadline(b->o.lib->world, timeout);
 	bool late = deadline == 0;
 
-	while ((!b->over || b->o.removing) && !b->o.ended && !late)
+	while ((!b->over || b->o.life != SIO_LIVE) && b->o.life != SIO_ENDED && !late)
 		late = sio_session_wait(s, NULL, 0, deadline) == -ETIMEDOUT;
-	if (b->o.ended)
+	if (b->o.life == SIO_ENDED)
 		return sio_fail(err, -ECANCELED, "the transfer was aborted or waited for");
-	if (!b->over || b->o.removing)
+	if (!b->over || b->o.life != SIO_LIVE)
 		return sio_refuse(err, SCI_ERR_TIMEOUT, "the transfer is not over after %u ms",
 				  timeout);
-	b->o.removing = true; /* who took its result ends it */
+	sio_object_step(&b->o, SIO_LIFE_CLAIM); /* who took its result ends it */
 	return b->status == SCI_ERR_OK ? 0
 				       : sio_refuse(err, b->status, "the path failed on the way");
 }

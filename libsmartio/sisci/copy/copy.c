@@ -35,7 +35,7 @@ int sio_copy_range(struct sio_library *lib, sci_map_t handle, size_t offset, siz
 		rc = sio_fail(err, -EACCES, "the map, or a part of it, is read-only");
 	else if (__atomic_load_n(&m->o.lost, __ATOMIC_ACQUIRE))
 		rc = sio_object_fail_lost(&m->o, err);
-	else if (__atomic_load_n(&m->down, __ATOMIC_ACQUIRE))
+	else if (sio_mapping_is_down(m))
 		rc = sio_fail(err, -ENETDOWN, "the link to the segment is down");
 	if (rc) {
 		sio_object_put(&m->o);
@@ -67,8 +67,7 @@ void sio_copy_begin(const struct sio_mapping *m, struct sio_copy_watch *ret)
 sci_sequence_status_t sio_copy_judge(const struct sio_mapping *m,
 				     const struct sio_copy_watch *watch)
 {
-	if (__atomic_load_n(&m->o.lost, __ATOMIC_ACQUIRE) ||
-	    __atomic_load_n(&m->down, __ATOMIC_ACQUIRE))
+	if (__atomic_load_n(&m->o.lost, __ATOMIC_ACQUIRE) || sio_mapping_is_down(m))
 		return SCI_SEQ_NOT_RETRIABLE;
 	if (__atomic_load_n(&m->cuts, __ATOMIC_ACQUIRE) != watch->cuts)
 		return SCI_SEQ_RETRIABLE;

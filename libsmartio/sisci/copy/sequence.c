@@ -146,7 +146,7 @@ static void join_map(struct sio_sequence *s)
 	m->watchers = w;
 	if (m->o.lost || !m->base)
 		set_word(s->words, SIO_SEQUENCE_MAP, SIO_MAP_LOST);
-	else if (m->down)
+	else if (sio_mapping_is_down(m))
 		set_word(s->words, SIO_SEQUENCE_MAP, SIO_MAP_DOWN);
 	sio_quick_set(m->o.lib->world, s->o.handle, NULL, 0);
 	sio_session_unlock(m->o.lib->session);

@@ -134,7 +134,7 @@ static int hold_device(struct device_map *map, struct sio_device *d, struct sio_
 	int rc = 0;
 
 	sio_session_lock(d->o.lib->session);
-	if (d->o.removing) {
+	if (sio_object_is_leaving(&d->o)) {
 		rc = sio_fail(err, -EINVAL, "the device is being returned");
 	} else {
 		d->o.children++;
@@ -236,10 +236,10 @@ static struct device_map *claim_map(struct sio_library *lib, const struct sio_ob
 	for (struct sio_object *o = segment->first_child; o; o = o->sibling) {
 		struct device_map *map = (void *)o;
 
-		if (o->kind != SIO_DEVICE_MAP || o->removing || o->id == 0 ||
+		if (o->kind != SIO_DEVICE_MAP || sio_object_is_leaving(o) || o->id == 0 ||
 		    map->device != device || map->adapter != adapter)
 			continue;
-		o->removing = true;
+		sio_object_step(o, SIO_LIFE_CLAIM);
 		sio_handle_ref(lib->handles, o->handle);
 		return map;
 	}

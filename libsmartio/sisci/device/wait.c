@@ -18,7 +18,7 @@ static void clear_event_fd(struct sio_device *d)
 	struct sio_world *w = d->o.lib->world;
 	uint64_t count;
 
-	if (d->o.lost || d->o.removing)
+	if (d->o.lost || sio_object_is_leaving(&d->o))
 		return;
 	w->event_read(w, d->event_fd, &count);
 	if (__atomic_load_n(&d->words[SIO_DEVICE_WAKE], __ATOMIC_SEQ_CST))
@@ -30,7 +30,7 @@ static int take_event(struct sio_device *d, struct smartio_device_event *event)
 {
 	if (d->n_events == 0) {
 		clear_event_fd(d);
-		return d->o.removing || d->o.lost ? -ECANCELED : -EAGAIN;
+		return sio_object_is_leaving(&d->o) || d->o.lost ? -ECANCELED : -EAGAIN;
 	}
 	*event = d->events[0];
 	d->n_events--;
@@ -105,8 +105,8 @@ static int ready_now(struct sio_library *lib, struct sio_device *device,
 	if (ready || dint_readable)
 		return (int)(ready | (dint_readable ? SMARTIO_READY_INTERRUPT : 0));
 	if (sio_session_is_dead(lib->session) ||
-	    (device && (device->o.removing || device->o.lost)) ||
-	    (dint && (dint->r.o.removing || dint->r.o.lost)))
+	    (device && (sio_object_is_leaving(&device->o) || device->o.lost)) ||
+	    (dint && (sio_object_is_leaving(&dint->r.o) || dint->r.o.lost)))
 		return -ECANCELED;
 	return 0;
 }

@@ -27,17 +27,12 @@ void sio_dma_gather_drop(struct sio_dma_queue *q)
 	q->n_gathered = q->room_gathered = 0;
 }
 
-static void set_state(struct sio_dma_queue *q, sci_dma_queue_state_t state)
-{
-	__atomic_store_n(&q->state, (uint32_t)state, __ATOMIC_RELEASE);
-}
-
 /* Under the lock. */
 static int check_free(struct sio_dma_queue *q, struct sio_err *err)
 {
 	if (sio_dma_settle(q) == SCI_DMAQUEUE_POSTED || q->starting || q->posting)
 		return sio_fail(err, -EPERM, "a transfer is under way on this queue");
-	if (q->o.removing)
+	if (sio_object_is_leaving(&q->o))
 		return sio_fail(err, -EINVAL, "the queue is being removed");
 	return 0;
 }
@@ -67,11 +62,12 @@ static int grow(struct sio_dma_queue *q, struct sio_err *err)
 static int add(struct sio_dma_queue *q, const struct sio_dma_copy *copy, struct sio_err *err)
 {
 	struct sio_library *lib = q->o.lib;
+	sci_dma_queue_state_t next;
 	int rc;
 
 	sio_session_lock(lib->session);
 	rc = check_free(q, err);
-	if (!rc && q->state != SCI_DMAQUEUE_IDLE && q->state != SCI_DMAQUEUE_GATHER)
+	if (!rc && !sio_dma_next((sci_dma_queue_state_t)q->state, SIO_DMA_ENQUEUE, &next))
 		rc = sio_fail(err, -EPERM, "the queue was posted: SCIResetDMAQueue() comes first");
 	if (!rc)
 		rc = grow(q, err);
@@ -81,7 +77,7 @@ static int add(struct sio_dma_queue *q, const struct sio_dma_copy *copy, struct 
 		copy->local->o.children++;
 		copy->remote->o.children++;
 		q->gathered[q->n_gathered++] = *copy;
-		set_state(q, SCI_DMAQUEUE_GATHER);
+		sio_dma_step(q, SIO_DMA_ENQUEUE);
 	}
 	sio_session_unlock(lib->session);
 	return rc;
@@ -142,7 +138,7 @@ static int reset(struct sio_dma_queue *q, struct sio_err *err)
 	rc = check_free(q, err);
 	if (!rc) {
 		sio_dma_gather_drop(q);
-		set_state(q, SCI_DMAQUEUE_IDLE);
+		sio_dma_step(q, SIO_DMA_RESET);
 	}
 	sio_session_unlock(q->o.lib->session);
 	return rc;

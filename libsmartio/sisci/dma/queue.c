@@ -23,9 +23,14 @@ struct sio_dma_queue *sio_dma_get(struct sio_library *lib, sci_dma_queue_t handl
 	return sio_object_get(lib, handle, SIO_DMA_QUEUE, err);
 }
 
-static void set_state(struct sio_dma_queue *q, sci_dma_queue_state_t state)
+bool sio_dma_step(struct sio_dma_queue *q, enum sio_dma_event event)
 {
-	__atomic_store_n(&q->state, (uint32_t)state, __ATOMIC_RELEASE);
+	sci_dma_queue_state_t next;
+
+	if (!sio_dma_next((sci_dma_queue_state_t)q->state, event, &next))
+		return false;
+	__atomic_store_n(&q->state, (uint32_t)next, __ATOMIC_RELEASE);
+	return true;
 }
 
 /* Under the lock: the transfer no longer keeps its segments. */
@@ -52,9 +57,7 @@ static void over(struct sio_dma_queue *q, int result)
 		sio_copy_from(q->out, q->through_at, q->out_bytes);
 	q->out = NULL;
 	let_go(q);
-	set_state(q, q->aborting   ? SCI_DMAQUEUE_ABORTED
-		     : result == 0 ? SCI_DMAQUEUE_DONE
-				   : SCI_DMAQUEUE_ERROR);
+	sio_dma_step(q, q->aborting ? SIO_DMA_ABORT : result == 0 ? SIO_DMA_DONE : SIO_DMA_FAIL);
 	if (!call)
 		return;
 	if (q->aborting) {
@@ -289,7 +292,7 @@ static void abort_queue(struct sio_dma_queue *q)
 		sio_dma_await(q, SIO_FOREVER);
 	} else if (q->state == SCI_DMAQUEUE_GATHER && !q->posting) {
 		sio_dma_gather_drop(q);
-		set_state(q, SCI_DMAQUEUE_ABORTED);
+		sio_dma_step(q, SIO_DMA_ABORT);
 	}
 	drop_calls(q);
 	while (q->o.in_callback && !sio_session_on_event_thread(s))

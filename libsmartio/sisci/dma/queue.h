@@ -7,6 +7,7 @@
 #ifndef SISCI_QUEUE_H
 #define SISCI_QUEUE_H
 
+#include "sisci/dma/life.h"
 #include "sisci/segment/segment.h"
 #include "smartio/uapi.h"
 
@@ -130,6 +131,8 @@ int sio_dma_check(struct sio_dma_queue *q, const struct sio_dma_copy *copy, stru
 /* A queue by its handle, with a reference. */
 struct sio_dma_queue *sio_dma_get(struct sio_library *lib, sci_dma_queue_t handle,
 				  struct sio_err *err);
+/* Under the lock. False: @event cannot come in this state, which stays. */
+bool sio_dma_step(struct sio_dma_queue *q, enum sio_dma_event event);
 /* Under the lock: take notice of a transfer that is over. Return: the state. */
 sci_dma_queue_state_t sio_dma_settle(struct sio_dma_queue *q);
 /* Under the lock: wait until no transfer is under way. -ETIMEDOUT. */

@@ -291,7 +291,7 @@ static int submit(struct sio_dma_queue *q, struct post *p, struct sio_err *err)
 	q->begun = q->posted >= SIO_DMA_LONG ? q->o.lib->world->now(q->o.lib->world) : 0;
 	__atomic_store_n(&q->number, q->number + 1, __ATOMIC_RELAXED);
 	q->tail += p->n;
-	__atomic_store_n(&q->state, SCI_DMAQUEUE_POSTED, __ATOMIC_RELEASE);
+	sio_dma_step(q, SIO_DMA_POST);
 	sio_to_fabric_barrier();
 	sio_write32(&q->ring->tail, q->tail);
 	sio_dma_ring(q);
@@ -311,7 +311,7 @@ static int begin(struct sio_dma_queue *q, unsigned n, bool gathered, struct sio_
 	if (n > SIO_DMA_ENTRIES)
 		return sio_refuse(err, SCI_ERR_MAX_ENTRIES, "%u copies; %d are the most", n,
 				  SIO_DMA_ENTRIES);
-	if (q->o.removing)
+	if (sio_object_is_leaving(&q->o))
 		return sio_fail(err, -EINVAL, "the queue is being removed");
 	q->starting = true;
 	return 0;

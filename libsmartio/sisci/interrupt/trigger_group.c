@@ -69,7 +69,7 @@ void sio_remote_dint_group_drop(struct sio_remote_dint *d)
 	for (unsigned i = 0; i < d->n_members; i++) {
 		struct sio_object *o = &d->member[i]->o;
 
-		if (o->ended)
+		if (o->life == SIO_ENDED)
 			continue;
 		sio_object_leave(o, SIO_MSG_DINT_DISCONNECT, NULL);
 		sio_handle_ref(o->lib->handles, o->handle); /* ours goes with the group */

@@ -24,7 +24,7 @@ bool sio_map_copier_take(struct sio_mapping *m)
 	while (m->copier->busy)
 		sio_session_wait(s, NULL, 0, SIO_FOREVER);
 	m->copier->busy = true;
-	removing = m->o.removing;
+	removing = sio_object_is_leaving(&m->o);
 	sio_session_unlock(s);
 	return removing;
 }

@@ -68,7 +68,7 @@ struct sio_mapping *sio_mapping_find(struct sio_library *lib, const volatile voi
 	for (struct sio_object *o = lib->objects; o && !found; o = o->next) {
 		struct sio_mapping *m = (struct sio_mapping *)o;
 
-		if (o->kind == SIO_MAPPING && (m->copier || m->words) && !o->ended &&
+		if (o->kind == SIO_MAPPING && (m->copier || m->words) && o->life != SIO_ENDED &&
 		    is_within(m, (uintptr_t)at, size))
 			found = m;
 	}
@@ -83,7 +83,8 @@ static void tell_quick(const struct sio_mapping *m, bool again)
 {
 	struct sio_world *w = m->o.lib->world;
 
-	if (!m->base || m->o.lost || m->down || m->read_only || m->words)
+	if ((m->pages != SIO_PAGES_WHOLE && m->pages != SIO_PAGES_PIECES) || m->read_only ||
+	    m->words)
 		sio_quick_clear(w, m->o.handle);
 	else if (again)
 		sio_quick_again(w, m->o.handle, m->pointer, sio_mapping_room(m));
@@ -108,6 +109,17 @@ static void forget_mirrors(struct sio_mapping *m)
 	if (m->mirrors)
 		w->forget_stores(w, m->base, m->bytes);
 	m->mirrors = false;
+}
+
+/* Under the lock. False: that changes nothing. */
+static bool step(struct sio_mapping *m, enum sio_map_pages_event event)
+{
+	enum sio_map_pages next;
+
+	if (!sio_map_pages_next((enum sio_map_pages)m->pages, event, &next))
+		return false;
+	__atomic_store_n(&m->pages, next, __ATOMIC_SEQ_CST);
+	return true;
 }
 
 /* When the library was terminated, what is left reads as ones and stays: a program may look at it.
@@ -143,7 +155,7 @@ static void mapping_lost(struct sio_object *o)
 	sio_quick_clear(w, m->o.handle);
 	sio_mapping_tell(m, SIO_MAP_LOST);
 	forget_mirrors(m);
-	if (m->base)
+	if (step(m, SIO_PAGES_LOSE))
 		sio_object_cut(o, m->base, m->bytes);
 	drop_aside(m);
 }
@@ -161,13 +173,15 @@ const struct sio_kind_ops sio_mapping_kind = {
 static void mapping_path(struct sio_mapping *m, bool down)
 {
 	struct sio_world *w = m->o.lib->world;
-	int rc = 0;
+	enum sio_map_pages_event event = down ? SIO_PAGES_PATH_DOWN : SIO_PAGES_PATH_UP;
+	enum sio_map_pages next;
+	int rc;
 
-	if (m->o.lost || !m->placed)
+	if (!sio_map_pages_next((enum sio_map_pages)m->pages, event, &next))
 		return;
 	if (down)
 		rc = w->map_aside(w, m->base, m->bytes, &m->aside);
-	else if (m->aside)
+	else
 		rc = w->map_back(w, m->aside, m->base, m->bytes);
 	if (rc < 0) {
 		sio_object_lose(&m->o);
@@ -177,7 +191,7 @@ static void mapping_path(struct sio_mapping *m, bool down)
 		__atomic_add_fetch(&m->cuts, 1, __ATOMIC_SEQ_CST);
 	else
 		m->aside = NULL;
-	__atomic_store_n(&m->down, down, __ATOMIC_SEQ_CST);
+	step(m, event);
 	tell_quick(m, true);
 	sio_mapping_tell(m, down ? SIO_MAP_DOWN : SIO_MAP_WAS_DOWN);
 }
@@ -186,9 +200,9 @@ void sio_remote_segment_path(struct sio_object *segment, bool down)
 {
 	struct sio_remote_segment *seg = (void *)segment;
 
-	if (seg->down == down || segment->lost)
+	if (segment->lost ||
+	    !sio_remote_segment_step(seg, down ? SIO_CONNECTION_PATH_DOWN : SIO_CONNECTION_PATH_UP))
 		return;
-	seg->down = down;
 	for (struct sio_object *o = segment->first_child; o; o = o->sibling)
 		if (o->kind == SIO_MAPPING)
 			mapping_path((struct sio_mapping *)o, down);
@@ -269,6 +283,8 @@ static int place_local(struct sio_mapping *m, struct sio_local_segment *seg, uns
 			seg->segment_id);
 	else if (!lost)
 		rc = place(m, m->offset, m->bytes, prot, seg->fd, m->offset, err);
+	if (!lost && !rc)
+		step(m, SIO_PAGES_PLACE_PIECES);
 	m->address = seg->phys_addr ? seg->phys_addr + m->offset : 0;
 	sio_session_unlock(m->o.lib->session);
 	return lost ? sio_object_fail_lost(&seg->o, err) : rc;
@@ -339,6 +355,12 @@ static void note_registers(struct sio_mapping *m, const struct sio_rep_seg_map *
 			m->registers = true;
 }
 
+static bool is_down(const struct sio_remote_segment *seg)
+{
+	return seg->connection == SIO_CONNECTION_DOWN ||
+	       seg->connection == SIO_CONNECTION_REMOVED_DOWN;
+}
+
 static int place_remote(struct sio_mapping *m, const struct sio_rep_seg_map *rep, unsigned flags,
 			const int *fds, unsigned n_fds, struct sio_err *err)
 {
@@ -353,7 +375,7 @@ static int place_remote(struct sio_mapping *m, const struct sio_rep_seg_map *rep
 	sio_session_lock(m->o.lib->session);
 	if (m->o.lost || m->o.parent->lost)
 		rc = sio_fail(err, -ECONNRESET, "the segment was lost meanwhile");
-	else if (((struct sio_remote_segment *)m->o.parent)->down)
+	else if (is_down((const struct sio_remote_segment *)m->o.parent))
 		rc = sio_fail(err, -ENETDOWN, "the link to the segment is down");
 	/* What no piece covers reads as ones. */
 	if (!rc &&
@@ -368,9 +390,11 @@ static int place_remote(struct sio_mapping *m, const struct sio_rep_seg_map *rep
 		note_registers(m, rep);
 		note_mirrors(m, rep, flags);
 	}
-	m->placed = !rc && n == 1;
+	if (!rc)
+		step(m, n == 1 ? SIO_PAGES_PLACE_WHOLE : SIO_PAGES_PLACE_PIECES);
 	/* A device's registers may change when they are read. */
-	if (m->placed && m->path && !((struct sio_remote_segment *)m->o.parent)->is_bar &&
+	if (m->pages == SIO_PAGES_WHOLE && m->path &&
+	    !((struct sio_remote_segment *)m->o.parent)->is_bar &&
 	    sio_from_le32(rep->piece[0].access) & SIO_ACCESS_READ)
 		m->window = m->base;
 	sio_session_unlock(m->o.lib->session);
@@ -457,7 +481,7 @@ static int map_segment(struct sio_library *lib, struct sio_object *segment, uint
 		return rc;
 	}
 	sio_session_lock(lib->session);
-	if (!m->o.ended)
+	if (m->o.life != SIO_ENDED)
 		tell_quick(m, false);
 	sio_session_unlock(lib->session);
 	SIO_PROBE(smartio, map, m->pointer, m->bytes, segment->kind == SIO_REMOTE_SEGMENT);
@@ -551,7 +575,7 @@ static int unmap(struct sio_library *lib, sci_map_t map, unsigned flags, struct 
 	forget_mirrors(m);
 	lib->world->unmap(lib->world, m->base, m->bytes);
 	m->base = NULL;
-	m->placed = false;
+	step(m, SIO_PAGES_UNMAP);
 	drop_aside(m);
 	m->registers = false;
 	sio_session_unlock(lib->session);

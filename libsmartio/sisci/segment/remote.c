@@ -19,6 +19,16 @@ static sci_callback_action_t run_callback(struct sio_object *o, void *arg)
 			     (sci_segment_cb_reason_t)e->reason, e->status);
 }
 
+bool sio_remote_segment_step(struct sio_remote_segment *seg, enum sio_connection_event event)
+{
+	enum sio_connection next;
+
+	if (!sio_connection_next((enum sio_connection)seg->connection, event, &next))
+		return false;
+	__atomic_store_n(&seg->connection, next, __ATOMIC_RELEASE);
+	return true;
+}
+
 /* Under the lock: its exporter, its path, or the exporter's wish to keep it. */
 static bool take_event(struct sio_library *lib, const struct sio_msg *msg, int *fds, unsigned n_fds)
 {
@@ -40,11 +50,10 @@ static bool take_event(struct sio_library *lib, const struct sio_msg *msg, int *
 	reason = sio_from_le32(e->reason);
 	if (loss == SIO_LOSS_LOST) {
 		sio_object_lose(o);
-		seg->told_lost = true;
+		sio_remote_segment_step(seg, SIO_CONNECTION_LOSE);
 	} else if (loss == SIO_LOSS_REMOVED) {
-		if (seg->removed) /* known already: this smartiod was started since */
-			return true;
-		seg->removed = true;
+		if (!sio_remote_segment_step(seg, SIO_CONNECTION_REMOVE))
+			return true; /* known already: this smartiod was started since */
 	} else if (reason == SCI_CB_NOT_OPERATIONAL || reason == SCI_CB_OPERATIONAL) {
 		sio_remote_segment_path(o, reason == SCI_CB_NOT_OPERATIONAL);
 	}
@@ -60,13 +69,16 @@ static bool take_event(struct sio_library *lib, const struct sio_msg *msg, int *
  */
 static void orphaned(struct sio_object *o)
 {
-	if (!((const struct sio_remote_segment *)o)->told_lost)
+	if (((const struct sio_remote_segment *)o)->connection != SIO_CONNECTION_LOST)
 		sio_segment_happened(o, SCI_CB_LOST, 0, 0, SCI_ERR_NO_LINK_ACCESS);
 }
 
 static bool exporter_gone(const struct sio_object *o)
 {
-	return o->lost || ((const struct sio_remote_segment *)o)->removed;
+	uint32_t connection = ((const struct sio_remote_segment *)o)->connection;
+
+	return o->lost || connection == SIO_CONNECTION_REMOVED ||
+	       connection == SIO_CONNECTION_REMOVED_DOWN;
 }
 
 /* With the caller's reference. */
@@ -108,6 +120,7 @@ struct sio_remote_segment *sio_remote_segment_new(uint32_t segment_id, unsigned 
 		return NULL;
 	}
 	seg->o.kind = SIO_REMOTE_SEGMENT;
+	seg->connection = SIO_CONNECTED; /* before anybody can see it */
 	seg->segment_id = segment_id;
 	seg->callback = flags & SCI_FLAG_USE_CALLBACK ? callback : NULL;
 	seg->callback_arg = arg;
@@ -152,7 +165,7 @@ void sio_remote_segment_fill(struct sio_remote_segment *seg, const struct sio_re
 
 int sio_remote_segment_check(const struct sio_remote_segment *seg, struct sio_err *err)
 {
-	if (__atomic_load_n(&seg->connecting, __ATOMIC_ACQUIRE))
+	if (__atomic_load_n(&seg->connection, __ATOMIC_ACQUIRE) == SIO_CONNECTING)
 		return sio_fail(err, -ENOTCONN,
 				"segment %#x is not connected yet: wait for SCI_CB_OPERATIONAL",
 				seg->segment_id);

@@ -32,11 +32,12 @@ static void answered(struct sio_call *call)
 	struct attempt *a = call->arg;
 	struct sio_remote_segment *seg = a->segment;
 
-	if (seg->o.removing || seg->o.ended) {
+	if (sio_object_is_leaving(&seg->o)) {
 		give_back(&seg->o, &a->rep);
 		return;
 	}
 	sio_object_take_id(&seg->o, a->rep.handle);
+	sio_remote_segment_step(seg, SIO_CONNECTION_ANSWERED);
 	sio_remote_segment_fill(seg, &a->rep);
 }
 
@@ -47,11 +48,11 @@ static void finished(struct sio_call *call)
 	struct sio_object *o = &a->segment->o;
 	int rc = sio_status_link(o->lib, sio_from_le32(a->req.adapter), call->result);
 
-	__atomic_store_n(&a->segment->connecting, 0, __ATOMIC_RELEASE);
-	if (!o->removing && !o->ended) {
-		if (rc)
+	if (!sio_object_is_leaving(o)) {
+		if (rc) {
+			sio_remote_segment_step(a->segment, SIO_CONNECTION_LOSE);
 			sio_object_lose(o);
-		a->segment->told_lost = rc != 0;
+		}
 		sio_segment_happened(o, rc ? SCI_CB_LOST : SCI_CB_OPERATIONAL, a->segment->node, 0,
 				     sio_error_code(rc));
 		sio_session_wake(o->lib->session);
@@ -71,7 +72,7 @@ int sio_remote_segment_start(struct sio_library *lib, struct sio_remote_segment 
 		free(seg);
 		return sio_fail(err, -ENOMEM, "no memory");
 	}
-	seg->connecting = 1;
+	seg->connection = SIO_CONNECTING;
 	seg->node = sio_from_le32(req->node);
 	rc = sio_object_add(lib, &seg->o, parent, err);
 	if (rc) {

@@ -4,6 +4,7 @@
 #define SISCI_SEGMENT_H
 
 #include "sisci/base/library.h"
+#include "sisci/segment/life.h"
 
 extern const struct sio_kind_ops sio_local_segment_kind, sio_remote_segment_kind, sio_mapping_kind;
 
@@ -76,10 +77,7 @@ struct sio_remote_segment {
 	uint32_t
 		path; /* place in the status page, from 1; 0: reached without a path we could see */
 	uint32_t peer_boot;  /* of the host that it is on; low half */
-	bool down;	     /* its path is, and may come back. Under the lock */
-	bool told_lost;	     /* its events say so. Under the lock */
-	bool removed;	     /* by its exporter; it is kept for us. Under the lock */
-	uint32_t connecting; /* asynchronously; read without the lock, too */
+	uint32_t connection; /* enum sio_connection; written under the lock, read without */
 	bool is_bar;
 	uint32_t fdid;	      /* of the device that it is a BAR of */
 	uint64_t bar_address; /* of a BAR: in the physical map of its host */
@@ -117,10 +115,8 @@ struct sio_mapping {
 	/* As the segment's, which may be gone before a sequence of this map is. */
 	uint32_t path, peer_boot;
 	struct sio_map_watcher *watchers; /* under the lock */
-	/* While the path is down its pages read as ones. Written under the lock. */
-	uint32_t down;
-	uint32_t cuts; /* how often it went down */
-	bool placed;   /* its pages are there; one mapping of a file */
+	uint32_t pages; /* enum sio_map_pages; written under the lock, read without */
+	uint32_t cuts;	/* how often its path went down */
 	/*
 	 * Where a read pushes stores to another host, while mapped; NULL: it needs or bears none.
 	 */
@@ -133,6 +129,12 @@ struct sio_mapping {
 	struct sio_map_watch
 		*watch; /* how its stores wake a device; NULL: there is none. Under the lock */
 };
+
+/* While the path is down its pages read as ones. */
+static inline bool sio_mapping_is_down(const struct sio_mapping *m)
+{
+	return __atomic_load_n(&m->pages, __ATOMIC_ACQUIRE) == SIO_PAGES_ASIDE;
+}
 
 /* From the pointer that the program got to the end. */
 size_t sio_mapping_room(const struct sio_mapping *m);
@@ -192,6 +194,8 @@ int sio_remote_segment_connect(struct sio_library *lib, struct sio_remote_segmen
 int sio_remote_segment_start(struct sio_library *lib, struct sio_remote_segment *seg,
 			     struct sio_object *parent, const struct sio_msg_seg_connect *req,
 			     sci_remote_segment_t *ret, struct sio_err *err);
+/* Under the lock. False: that changes nothing. */
+bool sio_remote_segment_step(struct sio_remote_segment *seg, enum sio_connection_event event);
 /* What the reply to a connect says of it. */
 void sio_remote_segment_fill(struct sio_remote_segment *seg, const struct sio_rep_seg_connect *rep);
 /* -ENOTCONN while it is connecting. */

@@ -15,11 +15,11 @@ static int wait_event(struct sio_object *o, unsigned timeout, struct sio_segment
 	if (sio_segment_events(o)->run)
 		return sio_fail(err, -EPERM, "the segment has a callback");
 	sio_session_lock(s);
-	while ((rc = sio_segment_take(sio_segment_events(o), ret)) == -EAGAIN && !o->ended &&
-	       !o->lost && !late)
+	while ((rc = sio_segment_take(sio_segment_events(o), ret)) == -EAGAIN &&
+	       o->life != SIO_ENDED && !o->lost && !late)
 		late = sio_session_wait(s, NULL, 0, deadline) == -ETIMEDOUT || deadline == 0;
 	lost = o->lost;
-	ended = o->ended;
+	ended = o->life == SIO_ENDED;
 	sio_session_unlock(s);
 	if (rc == 0)
 		return 0;

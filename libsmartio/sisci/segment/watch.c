@@ -206,7 +206,7 @@ static void promise(struct sio_mapping *m, struct sio_map_watch *w)
 	sio_session_lock(lib->session);
 	while (w->asking)
 		sio_session_wait(lib->session, NULL, 0, SIO_FOREVER);
-	dead = w->word || m->o.lost || m->o.removing;
+	dead = w->word || m->o.lost || sio_object_is_leaving(&m->o);
 	w->asking = !dead;
 	sio_session_unlock(lib->session);
 	if (dead)
