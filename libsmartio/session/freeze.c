@@ -37,7 +37,7 @@ static int open_uffd(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* How many threads this process has; 0: /proc does not tell. */
+/* How many threads this process has; 0: /proc does not say. */
 static unsigned count_threads(void)
 {
 	DIR *dir = opendir("/proc/self/task");
@@ -128,7 +128,7 @@ static void *take_remap_event(void *arg)
 	const int *fd = arg;
 	struct uffd_msg msg = {0};
 
-	/* Threads that wait already are told of first. */
+	/* Threads that wait already come first. */
 	while (msg.event != UFFD_EVENT_REMAP)
 		if (read(*fd, &msg, sizeof(msg)) != sizeof(msg))
 			msg.event = 0;

@@ -6,7 +6,7 @@
  * What the kernel itself stores there for a system call of another thread (read(), say) waits, too,
  * if this process may have a userfaultfd for that: it is privileged (CAP_SYS_PTRACE),
  * /dev/userfaultfd is its to open, or vm.unprivileged_userfaultfd is 1. Else such a call fails
- * with EFAULT: it is told, not lost.
+ * with EFAULT: it is reported, not lost.
  *
  * From sio_freeze_begin() to sio_freeze_end() the caller must not access the range but by what
  * sio_freeze_stores() allows, nor allocate or free memory: what malloc() keeps may lie there, and

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Handles that programs hold: numbers dressed as pointers, checked at each use. A handle names a
+ * Handles that programs have: numbers dressed as pointers, checked at each use. A handle names a
  * slot, the generation of the slot and a kind; a removed, foreign or invented one is refused.
  *
  * new and remove are called under the session's lock; all else from any thread without a lock.

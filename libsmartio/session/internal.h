@@ -77,7 +77,7 @@ void sio_session_event(struct sio_session *s, const struct sio_msg *msg, size_t 
 		       unsigned n_fds);
 /* Under the lock: end @call. */
 void sio_session_finish(struct sio_session *s, struct sio_call *call, int result);
-/* Under the lock: @req succeeded, and has nothing to tell. */
+/* Under the lock: @req succeeded, with an empty reply. */
 void sio_session_taken(struct sio_session *s, const struct sio_msg *req);
 
 /* Send, if need be a few times. -ENOMEM: nothing was sent, and @fd is as good as before. */
@@ -91,17 +91,17 @@ int sio_session_send_posts(struct sio_session *s);
 void sio_session_drop_posts(struct sio_session *s);
 /*
  * Under the lock, with a connection: ask @call, which is in the list. Return: 0: it has an end, now
- * or later; -ENOMEM: it cannot be sent, which is the caller's to tell.
+ * or later; -ENOMEM: it cannot be sent, which is the caller's to report.
  */
 int sio_session_send_call(struct sio_session *s, struct sio_call *call);
-/* The same, with the lock let go meanwhile: a system call does not need it. Has the call end. */
+/* The same, with the lock released meanwhile: a system call does not need it. Has the call end. */
 void sio_session_send_unlocked(struct sio_session *s, struct sio_call *call);
 
 /* Under the lock: the connection is over; the session, too, if it cannot go on. */
 void sio_session_lost(struct sio_session *s);
 /* Under the lock: the other end takes nothing any more. What it said before is taken first. */
 void sio_session_cannot_send(struct sio_session *s);
-/* Under the lock, which is let go meanwhile: try to go on. For one thread: !resuming. */
+/* Under the lock, which is released meanwhile: try to go on. For one thread: !resuming. */
 void sio_session_resume(struct sio_session *s);
 /* Under the lock: may this thread try it now? */
 static inline bool sio_session_may_resume(const struct sio_session *s)

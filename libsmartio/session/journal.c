@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a session has, entry by entry, each the message that tells of it. */
+/* What a session has, entry by entry, each as the message that restores it. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -19,21 +19,22 @@ struct sio_journal_entry {
 	struct sio_hash_node by_mapped; /* a map: by the handle of what it maps */
 	uint64_t number;		/* ascending */
 	struct sio_msg_restore m;
-	uint32_t told[SIO_MAX_ADAPTERS]; /* segment: connections told of, by adapter */
+	/* Segment: connections that the program has heard of, by adapter. */
+	uint32_t heard_of[SIO_MAX_ADAPTERS];
 	bool known;			 /* to the smartiod of now, if that did not refuse it */
 	bool lost;			 /* it keeps the handle until that is given back */
 };
 
 struct sio_journal {
 	struct sio_journal_entry *first, **last;
-	struct sio_journal_entry *told; /* the one that was told last, or one before it; NULL: from
+	struct sio_journal_entry *sent; /* the one that was sent last, or one before it; NULL: from
 					   the start */
 	struct sio_hash by_handle, by_mapped;
 	uint64_t last_number;
 	uint32_t last_handle;
 };
 
-/* What makes something, and when that is told: struct sio_msg_restore. */
+/* What makes something, and when that is restored: struct sio_msg_restore. */
 static const struct {
 	uint32_t type;
 	unsigned step;
@@ -90,8 +91,8 @@ static struct sio_journal_entry *before(struct sio_journal *j, struct sio_journa
 
 static void entry_free(struct sio_journal *j, struct sio_journal_entry *e)
 {
-	if (j->told == e)
-		j->told = before(j, e);
+	if (j->sent == e)
+		j->sent = before(j, e);
 	sio_hash_remove(&j->by_handle, &e->by_handle);
 	if (mapped(e))
 		sio_hash_remove(&j->by_mapped, &e->by_mapped);
@@ -175,7 +176,7 @@ static struct sio_journal_entry *find(const struct sio_journal *j, sio_le32 hand
 	return e;
 }
 
-/* A part of @handle: a ring, hold or vector; by its number, or else its key. */
+/* A part of @handle: a ring, pin (DEV_HOLD) or vector; by its number, or else its key. */
 static struct sio_journal_entry *find_part(const struct sio_journal *j, uint32_t type,
 					   sio_le32 handle, sio_le32 number, sio_le64 key)
 {
@@ -248,7 +249,7 @@ static void segment_step(struct sio_journal *j, uint32_t type, const struct sio_
 	if (type == SIO_MSG_SEG_AVAILABLE)
 		set_bit(&e->m.exported, 1u << adapter, true);
 	else if (sio_from_le32(r->flags) & SCI_FLAG_FORCE_DISCONNECT)
-		e->told[adapter] = 0; /* cut by its own word, which is not told */
+		e->heard_of[adapter] = 0; /* cut by its own request, of which there is no event */
 }
 
 static void set_flag(struct sio_journal *j, sio_le32 handle, uint32_t flag)
@@ -284,7 +285,7 @@ static void changed(struct sio_journal *j, const struct sio_msg *req, const stru
 	case SIO_MSG_DEV_RELEASE_EXCLUSIVE:
 		set_flag(j, h->handle, SIO_RESTORE_RELEASED);
 		return;
-	case SIO_MSG_DEV_RESET: /* it ends every hold */
+	case SIO_MSG_DEV_RESET: /* it ends every pin */
 		remove_holds(j, h->handle);
 		return;
 	case SIO_MSG_DEV_SETTLED:
@@ -405,11 +406,11 @@ static void local_event(struct sio_journal *j, const struct sio_evm_segment *evm
 	n = n ? n : 1;
 	switch (sio_from_le32(evm->reason)) {
 	case SCI_CB_CONNECT:
-		e->told[adapter] += n;
+		e->heard_of[adapter] += n;
 		return;
 	case SCI_CB_DISCONNECT:
 	case SCI_CB_LOST:
-		e->told[adapter] -= n < e->told[adapter] ? n : e->told[adapter];
+		e->heard_of[adapter] -= n < e->heard_of[adapter] ? n : e->heard_of[adapter];
 		return;
 	}
 }
@@ -424,7 +425,7 @@ static void ring_event(struct sio_journal *j, const struct sio_evm_dint_ring *ev
 			set_bit(&e->m.flags, SIO_RESTORE_ENDED, true);
 		return;
 	}
-	/* Without memory it is not told of, and the sender loses its connection. */
+	/* Without memory it is not restored, and the sender loses its connection. */
 	if (sio_journal_prepare(SIO_EVM_DINT_RING, &e) < 0)
 		return;
 	e->m.handle = evm->handle;
@@ -491,20 +492,20 @@ void sio_journal_begin(struct sio_journal *j)
 bool sio_journal_next(struct sio_journal *j, unsigned step, uint64_t *at,
 		      struct sio_msg_restore *ret)
 {
-	struct sio_journal_entry *e = j->told && j->told->number <= *at ? j->told : j->first;
-	uint32_t told = 0;
+	struct sio_journal_entry *e = j->sent && j->sent->number <= *at ? j->sent : j->first;
+	uint32_t heard_of = 0;
 
 	while (e && (e->number <= *at || e->lost ||
 		     makers[maker(sio_from_le32(e->m.type))].step != step))
 		e = e->next;
-	j->told = e;
+	j->sent = e;
 	if (!e)
 		return false;
 	e->known = true;
 	for (unsigned i = 0; i < SIO_MAX_ADAPTERS; i++)
-		told += e->told[i];
+		heard_of += e->heard_of[i];
 	*ret = e->m;
-	ret->told = sio_to_le32(told);
+	ret->told = sio_to_le32(heard_of);
 	*at = e->number;
 	return true;
 }
@@ -516,7 +517,7 @@ uint32_t sio_journal_last_handle(const struct sio_journal *j)
 
 void sio_journal_gone(struct sio_journal *j, uint64_t number)
 {
-	struct sio_journal_entry *e = j->told && j->told->number <= number ? j->told : j->first;
+	struct sio_journal_entry *e = j->sent && j->sent->number <= number ? j->sent : j->first;
 
 	while (e && e->number != number)
 		e = e->next;

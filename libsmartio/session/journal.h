@@ -43,14 +43,14 @@ void sio_journal_event(struct sio_journal *j, const struct sio_msg *msg);
 bool sio_journal_has(const struct sio_journal *j, const struct sio_msg *req);
 /*
  * Does it take away something of this session, which may be lost already? Each handle is one's own.
- * But any holder of a device's registers can name any hold of the device, so its parts are one's
- * own if they are kept here.
+ * But any holder of a device's registers can name any pin (DEV_HOLD) of the device, so its parts
+ * are one's own if they are kept here.
  */
 bool sio_journal_takes_own(const struct sio_journal *j, const struct sio_msg *req);
 
 /*
- * Another smartiod is there: it knows nothing of what is here before sio_journal_next() tells it,
- * and nothing ever of what was lost before.
+ * Another smartiod is there: it knows nothing of what is here before it gets what
+ * sio_journal_next() gives, and nothing ever of what was lost before.
  */
 void sio_journal_begin(struct sio_journal *j);
 /*
@@ -60,12 +60,12 @@ void sio_journal_begin(struct sio_journal *j);
  */
 bool sio_journal_next(struct sio_journal *j, unsigned step, uint64_t *at,
 		      struct sio_msg_restore *ret);
-/* The greatest handle that was ever told; of what was lost the program may still have one. */
+/* The greatest handle that was ever given; of what was lost the program may still have one. */
 uint32_t sio_journal_last_handle(const struct sio_journal *j);
 /* The one with this number is gone for good. */
 void sio_journal_gone(struct sio_journal *j, uint64_t number);
 
-/* Does the request @req end the connection that @m tells of? */
+/* Does the request @req end the connection that @m describes? */
 static inline bool sio_journal_leaves(const struct sio_msg_restore *m, const struct sio_msg *req)
 {
 	return sio_from_le32(req->type) == SIO_MSG_SEG_DISCONNECT &&

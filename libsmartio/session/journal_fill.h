@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the replies that made something told of it: journal.c alone calls this. */
+/* What the replies that made something say of it: journal.c alone calls this. */
 #ifndef SESSION_JOURNAL_FILL_H
 #define SESSION_JOURNAL_FILL_H
 

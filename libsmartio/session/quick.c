@@ -13,7 +13,10 @@ void sio_quick_set(struct sio_world *w, uintptr_t handle, void *at, size_t bytes
 	 */
 	if (!w->alone || q == sio_quick_table)
 		return;
-	/* Pairs with sio_quick_get(): who sees the new place no longer sees the old handle. */
+	/*
+	 * Who sees the new place no longer sees the old handle. pairs with the loads in
+	 * sio_quick_get()
+	 */
 	__atomic_store_n(&q->handle, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&q->at, (uint8_t *)at, __ATOMIC_RELEASE);
 	__atomic_store_n(&q->bytes, bytes, __ATOMIC_RELEASE);

@@ -14,7 +14,7 @@
 #include "smartio/uapi.h"
 
 #define MS 1000000ull
-#define ANSWER_NS (60000 * MS) /* for each word of a smartiod that is there */
+#define ANSWER_NS (60000 * MS) /* for each reply of a smartiod that is there */
 #define FIRST_RETRY_NS (2 * MS)
 #define LAST_RETRY_NS (200 * MS)
 #define OTHER_VERSION_NS (1000 * MS) /* between tries at one that speaks another version */
@@ -210,7 +210,8 @@ static void note_other_version(struct sio_session *s, const struct talk *t)
 }
 
 /*
- * Under the lock: is what @m tells of just being given back, so that its exporter may know already?
+ * Under the lock: is what @m describes just being given back, so that its exporter may know
+ * already?
  */
 static bool is_leaving(const struct sio_session *s, const struct sio_msg_restore *m)
 {
@@ -220,7 +221,7 @@ static bool is_leaving(const struct sio_session *s, const struct sio_msg_restore
 	return false;
 }
 
-/* What is to be told before @step. What smartiod does not have any more is forgotten. */
+/* What is to be restored before @step. What smartiod does not have any more is forgotten. */
 static int say_step(struct talk *t, unsigned step)
 {
 	struct sio_msg_restore_step end = {.step = sio_to_le32(step)};
@@ -282,7 +283,7 @@ static int talk(struct sio_session *s, int fd)
 
 /*
  * What @call was to take away is not there any more: it was done, and the answer got lost. What was
- * never ours is somebody else's, as a hold that any holder of the registers may end.
+ * never ours is somebody else's, as a pin (DEV_HOLD) that any owner of the registers may end.
  */
 static bool was_done(struct sio_session *s, struct sio_call *call)
 {
@@ -324,7 +325,7 @@ static void give_up_calls(struct sio_session *s)
 	while (s->calls) {
 		struct sio_call *c = s->calls;
 
-		/* Who takes something away is told that it is gone. */
+		/* Of what was to be taken away nothing is left: that is no error. */
 		sio_session_taken(s, c->req);
 		sio_session_finish(s, c, sio_session_fail_late(s, c->err));
 	}
@@ -374,7 +375,8 @@ void sio_session_resume(struct sio_session *s)
 	if (s->fd >= 0)
 		w->close(w, s->fd);
 	s->fd = -1;
-	sio_session_drop_posts(s); /* the next smartiod is not told of what they say is gone */
+	/* What they say is gone is not restored with the next smartiod. */
+	sio_session_drop_posts(s);
 	sio_journal_begin(s->journal);
 	sio_session_unlock(s);
 	fd = w->connect(w);

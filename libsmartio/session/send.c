@@ -92,7 +92,7 @@ int sio_session_tell(struct sio_session *s, uint32_t type, struct sio_msg *req, 
 		return 0;
 	sio_session_fill_header(req, len, type, sio_session_fresh_id(s));
 	sio_session_taken(s, req);
-	/* The next smartiod is not told of it; the one that is just being told may have been. */
+	/* It is not restored with the next smartiod; with the one of a talk it may have been. */
 	if (sio_session_away(s))
 		return s->resuming ? -ENOMEM : 0;
 	if (sio_session_send_posts(s) < 0)

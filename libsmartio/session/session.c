@@ -81,7 +81,7 @@ static int reply_error(const struct sio_session *s, struct sio_call *call,
 				"smartiod answered request %u with error %u in %zu bytes, expected "
 				"an error below 4096 in %zu",
 				call->type, code, len, sizeof(*e));
-	/* Of what an earlier smartiod told as lost this one knows no handle. */
+	/* Of what an earlier smartiod reported as lost this one knows no handle. */
 	if (code == EBADF && s->resumed)
 		code = ECONNRESET;
 	return sio_fail_exhausted(call->err, -(int)code, sio_from_le32(e->reason), "%.*s",
@@ -133,7 +133,7 @@ void sio_session_event(struct sio_session *s, const struct sio_msg *msg, size_t 
 	struct sio_wire_header h;
 	struct sio_err err;
 
-	if (sio_client_event_size(sio_from_le32(msg->type)) == 0) /* a newer smartiod tells more */
+	if (sio_client_event_size(sio_from_le32(msg->type)) == 0) /* nothing that we know */
 		return;
 	if (sio_client_check_event(msg, len, &h, &err) < 0) {
 		s->world->log(s->world, err.text);
@@ -331,7 +331,9 @@ static int enlist(struct sio_session *s, struct sio_call *call, struct sio_err *
 	call->missing = 0;
 	if (s->state == SIO_SESSION_DEAD)
 		return sio_fail(err, -ESHUTDOWN, "the connection to this host's smartiod is gone");
-	/* During a talk it waits as others do: what it takes away may have been told already. */
+	/*
+	 * During a talk it waits as others do: what it takes away may have been restored already.
+	 */
 	if (s->state == SIO_SESSION_LATE && !s->resuming) {
 		call->req->type = sio_to_le32(call->type);
 		sio_session_taken(s, call->req);

@@ -5,7 +5,7 @@
  *
  * Nobody in particular reads the socket: the event thread does, and so does every thread that waits
  * for an answer, because the event thread may be inside a callback that makes calls itself. A
- * packet is taken and acted upon under the session's lock, so who holds the lock has seen all
+ * packet is taken and acted upon under the session's lock, so the lock's owner has seen all
  * effects of what was taken before. No lock is held while a callback runs or while a thread waits.
  */
 #ifndef SESSION_SESSION_H
@@ -76,9 +76,8 @@ void sio_session_free(struct sio_session *s);
  * This session can go on with another smartiod, if its own ends: whoever has @owner_fd, which stays
  * the caller's, open as long as the session, can prove what is his. To be called before anything is
  * asked but HELLO. Then the end of a connection is no end of the session: calls wait up to 30 s for
- * the next smartiod, which is told all that the session has, and are asked again; maps and
- * descriptors go on. What is lost meanwhile is told by events. -ENOMEM; -ESHUTDOWN: it has ended
- * already.
+ * the next smartiod, which gets all that the session has, and are asked again; maps and descriptors
+ * go on. What is lost meanwhile is reported by events. -ENOMEM; -ESHUTDOWN: it has ended already.
  */
 int sio_session_keep(struct sio_session *s, int owner_fd, struct sio_err *err);
 
@@ -129,7 +128,7 @@ int sio_session_check_fds(struct sio_session *s, const struct sio_call *call, un
 
 /*
  * Tell smartiod that the program ends by itself. The lock need not be held: exit() may be called in
- * a signal handler that interrupted who holds it.
+ * a signal handler that interrupted its owner.
  */
 void sio_session_bye(struct sio_session *s);
 
@@ -153,7 +152,7 @@ void sio_session_post(struct sio_session *s, uint32_t type, struct sio_post *p, 
 int sio_session_tell(struct sio_session *s, uint32_t type, struct sio_msg *req, size_t len);
 
 /*
- * Under the lock: let it go, wait until something happened (a packet was taken, the lock's
+ * Under the lock: release it, wait until something happened (a packet was taken, the lock's
  * condition was woken, one of @polls is readable) or @deadline, take it again. May return early.
  * Return: 0; -ETIMEDOUT.
  */

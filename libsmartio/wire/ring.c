@@ -55,8 +55,8 @@ int sio_ring_room(struct sio_ring *r, uint32_t len)
 	/* The head only grows, up to our tail. */
 	if (!possible(r->tail, head) || r->tail - head > r->tail - r->head)
 		return -EPROTO;
-	/* What is overwritten was read before: pairs with the barrier in sio_ring_pop(). */
-	sio_from_fabric_barrier();
+	/* What is overwritten was read before. */
+	sio_from_fabric_barrier(); /* pairs with the second one in sio_ring_pop() */
 	r->head = head;
 	return SIO_RING_BYTES - (r->tail - head) < skip + need ? -ENOSPC : 0;
 }
@@ -77,11 +77,11 @@ int sio_ring_push(struct sio_ring *r, const void *data, uint32_t len)
 		sio_copy_to(record(r, r->tail) + HEADER, data, len);
 	sio_write32((volatile void *)record(r, r->tail), htole32(len));
 	r->tail += need;
-	/* Records, then the tail that announces them. Pairs with the barrier in sio_ring_pop(). */
-	sio_to_fabric_barrier();
+	/* Records, then the tail that announces them. */
+	sio_to_fabric_barrier(); /* pairs with the first one in sio_ring_pop() */
 	sio_write32(&r->shared->tail, htole32(r->tail));
-	/* And the tail before the interrupt that tells of it: the memory may be write-combined. */
-	sio_to_fabric_barrier();
+	/* And the tail before the interrupt: the memory may be write-combined. */
+	sio_to_fabric_barrier(); /* pairs with the read of the descriptor before sio_ring_pop() */
 	return 0;
 }
 
@@ -121,9 +121,8 @@ int sio_ring_pop(struct sio_ring *r, void *data, uint32_t max, uint32_t *ret_len
 			return -EAGAIN;
 		if (!possible(tail, r->head))
 			return -EPROTO;
-		/* The tail, then the records it announces. Pairs with the one in sio_ring_push().
-		 */
-		sio_from_fabric_barrier();
+		/* The tail, then the records it announces. */
+		sio_from_fabric_barrier(); /* pairs with the first one in sio_ring_push() */
 		r->tail = tail;
 	}
 	rc = next_record(r, &len);
@@ -136,7 +135,7 @@ int sio_ring_pop(struct sio_ring *r, void *data, uint32_t max, uint32_t *ret_len
 		sio_copy_from(data, record(r, r->head) + HEADER, len);
 	r->head += record_bytes(len);
 	/* The record is read before its room is given back: an acquire fence orders that, too. */
-	sio_from_fabric_barrier();
+	sio_from_fabric_barrier(); /* pairs with the one in sio_ring_room() */
 	sio_write32(&r->shared->head, htole32(r->head));
 	return (int)len;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A program that returns from main() or calls exit() with everything open ends cleanly, and those
- * whose segments it is connected to are told so. In the shared library only.
+ * whose segments it is connected to are notified. In the shared library only.
  */
 #include "sisci/base/library.h"
 

@@ -52,14 +52,14 @@ sci_error_t sio_error_code(int rc)
 
 static __thread char last_text[SIO_ERR_TEXT + 64]; /* with what ran out */
 static __thread uint32_t last_reason;
-static __thread bool told; /* there is a text */
+static __thread bool has_text;
 
 /* "out of look-up entries: ..." */
 void sio_error_remember(const struct sio_err *err)
 {
 	const char *name;
 
-	told = err != NULL;
+	has_text = err != NULL;
 	if (!err)
 		return;
 	last_reason = err->reason;
@@ -70,12 +70,12 @@ void sio_error_remember(const struct sio_err *err)
 
 uint32_t sio_error_reason(void)
 {
-	return told ? last_reason : SIO_OUT_OF_NOTHING;
+	return has_text ? last_reason : SIO_OUT_OF_NOTHING;
 }
 
 const char *sio_error_recall(void)
 {
-	return told ? last_text : "";
+	return has_text ? last_text : "";
 }
 
 static const struct {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The kinds of objects that programs have handles of, and what the library does with an object of
- * each. Each room of the library defines the kinds that it knows (struct sio_kind_ops); kinds.c lists
- * them. The library walks that list, in its order, and names no kind.
+ * each. Each room of the library defines the kinds that it knows (struct sio_kind_ops); kinds.c
+ * lists them. The library walks that list, in its order, and names no kind.
  */
 #ifndef SISCI_BASE_KIND_H
 #define SISCI_BASE_KIND_H

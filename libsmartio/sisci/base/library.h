@@ -33,7 +33,7 @@ struct sio_object {
 	struct sio_object *next, **prev;
 	struct sio_object *first_child, *sibling, **prev_sibling; /* those in no end yet */
 	struct sio_hash_node by_id;
-	struct sio_post *post; /* for sio_object_leave(): its end can always be told */
+	struct sio_post *post; /* for sio_object_leave(): its end can always be sent */
 	unsigned children;
 	enum sio_life life;
 	bool in_callback; /* the event thread is in its callback */

@@ -154,7 +154,7 @@ static void block_free(struct sio_object *o)
 }
 
 /* Under the lock. */
-static int hold(struct side *side, struct sio_err *err)
+static int keep(struct side *side, struct sio_err *err)
 {
 	if (sio_object_is_leaving(&side->map->o))
 		return sio_fail(err, -EINVAL, "the map is being removed");
@@ -250,12 +250,12 @@ static int ensure_thread(struct sio_library *lib, struct sio_err *err)
 static int begin(struct sio_block *b, struct sio_err *err)
 {
 	struct sio_library *lib = b->o.lib;
-	int rc = lib->up ? hold(&b->from, err)
+	int rc = lib->up ? keep(&b->from, err)
 			 : sio_fail(err, -ESHUTDOWN, "the library was terminated meanwhile");
 
 	if (rc)
 		return rc;
-	rc = hold(&b->to, err);
+	rc = keep(&b->to, err);
 	if (!rc) {
 		append(&blocks_of(lib)->end, b);
 		rc = ensure_thread(lib, err);

@@ -63,7 +63,7 @@ void sio_copy_begin(const struct sio_mapping *m, struct sio_copy_watch *ret)
 	sio_sequence_begin(m, ret->seen);
 }
 
-/* Words of our own are told nothing, so we look at the map itself. */
+/* No watcher sets words of our own, so we look at the map itself. */
 sci_sequence_status_t sio_copy_judge(const struct sio_mapping *m,
 				     const struct sio_copy_watch *watch)
 {
@@ -114,7 +114,7 @@ static int copy(struct sio_library *lib, sci_sequence_t sequence, void *memory, 
 		return rc;
 	if (c.map->copier && !c.read) {
 		rc = sio_group_copy(c.map, memory, c.in_map, size, err);
-		/* Who does not ask for it here is told by the sequence. */
+		/* Without that flag it is the sequence that shows it. */
 		if (rc == SCI_ERR_TRANSFER_FAILED && !(flags & SCI_FLAG_ERROR_CHECK))
 			rc = 0;
 	} else if (flags & SCI_FLAG_ERROR_CHECK)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * SCIMemCpy() where nothing is wrong and nothing unusual is asked for. A copy of 64 bytes takes a
- * few ns, so nothing is locked or counted here; whatever is not plain goes to copy.c, which tells
- * what is wrong, too.
+ * few ns, so nothing is locked or counted here; whatever is not plain goes to copy.c, which also
+ * reports what is wrong.
  */
 #include "session/quick.h"
 #include "sisci/copy/copy.h"

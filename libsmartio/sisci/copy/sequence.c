@@ -43,10 +43,10 @@ void sio_sequence_begin(const struct sio_mapping *m, volatile uint32_t *words)
 	/* Not if it is down, or lost, by now. */
 	__atomic_compare_exchange_n(&words[SIO_SEQUENCE_MAP], &was_down, SIO_MAP_FINE, 0,
 				    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-	sio_from_fabric_barrier();
+	sio_from_fabric_barrier(); /* pairs with the barrier in sio_sequence_wait_for_stores() */
 }
 
-/* What the page says; our smartiod may be about to tell more. */
+/* What the page says; an event of our smartiod may follow. */
 static sci_sequence_status_t judge_path(const volatile struct sio_status_path *p,
 					const volatile uint32_t *words)
 {
@@ -88,7 +88,7 @@ void sio_sequence_wait_for_stores(const volatile void *window)
 	if (window)
 		sio_push_stores(window);
 	else
-		sio_full_barrier();
+		sio_full_barrier(); /* pairs with the one at the end of sio_sequence_begin() */
 }
 
 /*
@@ -129,7 +129,7 @@ const struct sio_kind_ops sio_sequence_kind = {
 	.free = sequence_free,
 };
 
-/* Among those that are told when the map is lost or ends; if it is already, they are told now. */
+/* Among the watchers of the map; if it is lost or unmapped already that is noted at once. */
 static void join_map(struct sio_sequence *s)
 {
 	struct sio_map_watcher *w = &s->watcher;
@@ -278,7 +278,7 @@ sci_sequence_status_t SCICheckSequence(sci_sequence_t sequence, unsigned int fla
 	if (words) {
 		if (!(flags & SCI_FLAG_NO_FLUSH))
 			sio_to_fabric_barrier();
-		/* The stores before have arrived before the loads that tell whether they did. */
+		/* The stores before have arrived before the loads that show whether they did. */
 		if (!(flags & SCI_FLAG_NO_STORE_BARRIER))
 			sio_sequence_push(lib, sequence);
 		status = sio_sequence_judge(lib, words);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The state of paths, as the port's status page tells it, and what a transfer that began at some
+ * The state of paths, as the port's status page shows it, and what a transfer that began at some
  * instant may be said of. Reading it takes no lock and no system call.
  */
 #ifndef SISCI_SEQUENCE_H

@@ -82,7 +82,7 @@ static void happened(struct sio_device *d, const struct sio_evm_device *e)
 	case SIO_DEVICE_EV_LOST:
 		sio_object_lose(&d->o);
 		break;
-	default: /* a newer smartiod may tell more than we know */
+	default: /* nothing that we know */
 		break;
 	}
 }

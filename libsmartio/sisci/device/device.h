@@ -37,7 +37,7 @@ void sio_device_ask(struct sio_device_call *c, uint32_t type, void *req, size_t 
 /* What went wrong goes to @error (NULL: nowhere), and to smartio_last_error(). */
 void sio_device_leave(struct sio_device_call *c, sci_error_t *error);
 
-/* What a program is told of a device. */
+/* The API's description of a device. */
 void sio_device_info(const struct sio_rep_dev_list *rep, sci_smartio_device_info_t *info);
 /* The first device whose id is greater than @after; -ENODEV: none. */
 int sio_device_next(struct sio_library *lib, uint32_t after, struct sio_rep_dev_list *rep,

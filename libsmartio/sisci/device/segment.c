@@ -129,7 +129,7 @@ static void device_map_free(struct sio_object *o)
 }
 
 /* Under the lock: the device is not returned while a segment is mapped for it. */
-static int hold_device(struct device_map *map, struct sio_device *d, struct sio_err *err)
+static int keep_device(struct device_map *map, struct sio_device *d, struct sio_err *err)
 {
 	int rc = 0;
 
@@ -190,11 +190,11 @@ static int ask_map(struct device_map *map, struct sio_msg_dma_map *req, sci_ioad
 
 	if (rc == 0)
 		*ret = sio_from_le64(rep.ioaddr);
-	/* Removed at the exporter, and the word of it still on its way to us. */
+	/* Removed at the exporter, and the event still on its way to us. */
 	return sio_error_as(rc, -ENOENT, SCI_ERR_NOT_CONNECTED);
 }
 
-/* @req holds range and adapter. */
+/* Of @req range and adapter are set. */
 static int map_for_device(struct sio_library *lib, struct sio_object *segment,
 			  sci_smartio_device_t device, struct sio_msg_dma_map *req,
 			  sci_ioaddr_t *ret, struct sio_err *err)
@@ -214,7 +214,7 @@ static int map_for_device(struct sio_library *lib, struct sio_object *segment,
 	map->adapter = sio_from_le32(req->adapter);
 	rc = sio_object_add(lib, &map->o, segment, err);
 	if (!rc) {
-		rc = hold_device(map, d, err);
+		rc = keep_device(map, d, err);
 		req->device = sio_to_le32(d->o.id);
 		req->segment = sio_to_le32(segment->id);
 		req->remote = sio_to_le32(segment->kind == SIO_REMOTE_SEGMENT);

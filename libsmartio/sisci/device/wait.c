@@ -124,7 +124,7 @@ static int wait_ready(struct sio_library *lib, struct sio_device *device,
 	if (dint) {
 		at = n;
 		p[n++] = (struct sio_poll){.fd = dint->r.fd};
-		/* A look first, so that what is there is told together. */
+		/* A look first, so that all that is there is returned together. */
 		lib->world->poll(lib->world, &p[at], 1, 0);
 		readable = p[at].readable;
 	}

@@ -4,8 +4,8 @@
  *
  * Whoever looks at a queue first takes notice that its transfer is over (sio_dma_settle()): then
  * the state leaves POSTED and the segments are free. If there is a callback, the event thread looks
- * by itself, when the completion event is readable; to call it is work that is told to it whoever
- * saw the end first.
+ * by itself, when the completion event is readable; to call it is queued as its work, whoever saw
+ * the end first.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ bool sio_dma_step(struct sio_dma_queue *q, enum sio_dma_event event)
 }
 
 /* Under the lock: the transfer no longer keeps its segments. */
-static void let_go(struct sio_dma_queue *q)
+static void release_users(struct sio_dma_queue *q)
 {
 	for (unsigned i = 0; i < q->n_users; i++) {
 		q->users[i]->children--;
@@ -56,7 +56,7 @@ static void over(struct sio_dma_queue *q, int result)
 	if (q->out && result == 0 && !q->aborting)
 		sio_copy_from(q->out, q->through_at, q->out_bytes);
 	q->out = NULL;
-	let_go(q);
+	release_users(q);
 	sio_dma_step(q, q->aborting ? SIO_DMA_ABORT : result == 0 ? SIO_DMA_DONE : SIO_DMA_FAIL);
 	if (!call)
 		return;
@@ -87,7 +87,7 @@ static bool ring_says_done(const struct sio_dma_queue *q)
 sci_dma_queue_state_t sio_dma_settle(struct sio_dma_queue *q)
 {
 	if (q->state == SCI_DMAQUEUE_POSTED && ring_says_done(q)) {
-		sio_from_fabric_barrier();
+		sio_from_fabric_barrier(); /* pairs with sio_to_fabric_barrier() in finish(), emu */
 		over(q, (int)sio_read32(&q->ring->result[(q->number - 1) % SIO_DMA_RESULTS]));
 	}
 	return (sci_dma_queue_state_t)q->state;
@@ -97,8 +97,8 @@ void sio_dma_ring(struct sio_dma_queue *q)
 {
 	struct sio_world *w = q->o.lib->world;
 
-	/* Pairs with the barrier between the engine's word that it sleeps and its last look. */
-	sio_full_barrier();
+	/* The tail before the look whether the engine sleeps, as it looks the other way round. */
+	sio_full_barrier(); /* pairs with sio_full_barrier() in emu_room_engine_doze() */
 	if (sio_read32(&q->ring->asleep))
 		w->event_write(w, q->doorbell);
 }
@@ -157,8 +157,10 @@ static bool sleep_until(struct sio_dma_queue *q, uint64_t until)
 		if (p.readable)
 			clear_finished(q);
 		sio_write32(&q->ring->waiting, 1);
-		/* Pairs with the barrier between the engine's word that it is done and its look. */
-		sio_full_barrier();
+		/*
+		 * That we wait before the look whether it is done, as it looks the other way round.
+		 */
+		sio_full_barrier(); /* pairs with sio_full_barrier() in finish(), emu */
 		if (sio_dma_settle(q) != SCI_DMAQUEUE_POSTED)
 			break;
 		late = sio_session_wait(q->o.lib->session, &p, 1, until) == -ETIMEDOUT ||
@@ -320,7 +322,7 @@ void SCIAbortDMAQueue(sci_dma_queue_t dq, unsigned int flags, sci_error_t *error
 
 void sio_dma_forget(struct sio_dma_queue *q)
 {
-	let_go(q);
+	release_users(q);
 	sio_dma_gather_drop(q);
 	free(q->call);
 	q->call = NULL;

@@ -22,7 +22,7 @@ struct sio_dma_slot {
 	uint64_t used; /* the transfer that did so last */
 };
 
-/* The end of a transfer that is to be told. */
+/* A callback of a transfer that is over. */
 struct sio_dma_call {
 	struct sio_dma_call *next;
 	sci_cb_dma_t callback;
@@ -52,7 +52,7 @@ struct sio_dma_queue {
 	/* Of the transfer under way: segments, with references, and counted as their children. */
 	struct sio_object **users, *few[2];
 	unsigned n_users;
-	struct sio_dma_call *call;		 /* NULL: nobody is told */
+	struct sio_dma_call *call;		 /* NULL: it has no callback */
 	bool called;				 /* it has a callback: waiting is not for others */
 	struct sio_dma_call *calls, **calls_end; /* of transfers that are over */
 	struct sio_dma_queue *next_called;	 /* in the list of those, while it is listed */

@@ -197,26 +197,26 @@ static int prepare(struct post *p, struct sio_err *err)
 }
 
 /* Under the lock. */
-static void hold(struct sio_dma_queue *q, struct sio_object *o)
+static void keep(struct sio_dma_queue *q, struct sio_object *o)
 {
 	sio_handle_ref(o->lib->handles, o->handle);
 	o->children++;
 	q->users[q->n_users++] = o;
 }
 
-static void hold_all(struct sio_dma_queue *q, struct post *p)
+static void keep_all(struct sio_dma_queue *q, struct post *p)
 {
 	q->users = p->users ? p->users : q->few;
 	p->users = NULL;
 	for (unsigned i = 0; i < p->n; i++) {
 		if (i == 0 || p->copy[i].local != p->copy[i - 1].local)
-			hold(q, &p->copy[i].local->o);
+			keep(q, &p->copy[i].local->o);
 		if (i == 0 || p->copy[i].remote != p->copy[i - 1].remote)
-			hold(q, &p->copy[i].remote->o);
+			keep(q, &p->copy[i].remote->o);
 	}
 }
 
-/* The entries of a transfer, not yet told to the engine. */
+/* The entries of a transfer, before the tail that gives them to the engine. */
 static int write_entries(struct sio_dma_queue *q, const struct post *p, struct sio_err *err)
 {
 	uint64_t first = q->uses + 1;
@@ -279,7 +279,7 @@ static int submit(struct sio_dma_queue *q, struct post *p, struct sio_err *err)
 		return rc;
 	stale = sio_read32(&q->ring->waiting) && !q->watched;
 	sio_write32(&q->ring->waiting, p->call != NULL);
-	hold_all(q, p);
+	keep_all(q, p);
 	q->call = p->call;
 	q->called = p->call != NULL;
 	p->call = NULL;
@@ -292,7 +292,7 @@ static int submit(struct sio_dma_queue *q, struct post *p, struct sio_err *err)
 	__atomic_store_n(&q->number, q->number + 1, __ATOMIC_RELAXED);
 	q->tail += p->n;
 	sio_dma_step(q, SIO_DMA_POST);
-	sio_to_fabric_barrier();
+	sio_to_fabric_barrier(); /* pairs with sio_from_fabric_barrier() in take_entry(), emu */
 	sio_write32(&q->ring->tail, q->tail);
 	sio_dma_ring(q);
 	/* What was waited for before is said and done. The engine copies meanwhile. */
@@ -307,7 +307,7 @@ static int begin(struct sio_dma_queue *q, unsigned n, bool gathered, struct sio_
 	if (sio_dma_settle(q) == SCI_DMAQUEUE_POSTED || q->starting)
 		return sio_fail(err, -EPERM, "a transfer is under way on this queue");
 	if (q->state == SCI_DMAQUEUE_GATHER && !gathered)
-		return sio_fail(err, -EPERM, "the queue holds what was enqueued");
+		return sio_fail(err, -EPERM, "what was enqueued is not posted yet");
 	if (n > SIO_DMA_ENTRIES)
 		return sio_refuse(err, SCI_ERR_MAX_ENTRIES, "%u copies; %d are the most", n,
 				  SIO_DMA_ENTRIES);

@@ -400,7 +400,7 @@ static sci_callback_action_t run_callback(struct sio_object *o, void *arg)
 }
 
 /* If it is lost, for the last time: it is not watched any more. */
-static void tell_loss(struct sio_local_dint *d)
+static void report_loss(struct sio_local_dint *d)
 {
 	struct message none = {.status = SCI_ERR_NO_LINK_ACCESS};
 
@@ -417,7 +417,7 @@ static void ready(struct sio_object *o)
 		struct message m = {.data = data, .status = SCI_ERR_OK};
 
 		if (look(d, data, sizeof(data), &m.len) < 0) {
-			tell_loss(d); /* all that came before it has been told */
+			report_loss(d); /* all that came before it was passed on */
 			break;
 		}
 		sio_object_callback(&d->r.o, run_callback, &m);
@@ -440,11 +440,11 @@ static int create(struct sio_library *lib, sci_desc_t sd, sci_local_data_interru
 		  unsigned adapter, unsigned *number, sci_cb_data_interrupt_t callback, void *arg,
 		  unsigned flags, struct sio_err *err)
 {
-	const unsigned told = SCI_FLAG_FIXED_INTNO | SCI_FLAG_BROADCAST;
+	const unsigned sent = SCI_FLAG_FIXED_INTNO | SCI_FLAG_BROADCAST;
 	struct sio_local_dint *d;
 	unsigned checked = adapter == SMARTIO_ALL_ADAPTERS ? 0 : adapter;
 	int rc = sio_receiver_check(lib, ret, number, checked, callback != NULL, flags,
-				    told | SCI_FLAG_USE_CALLBACK, err);
+				    sent | SCI_FLAG_USE_CALLBACK, err);
 
 	if (rc)
 		return rc;
@@ -455,7 +455,7 @@ static int create(struct sio_library *lib, sci_desc_t sd, sci_local_data_interru
 		d->callback = d->r.calls ? callback : NULL;
 		d->callback_arg = arg;
 	}
-	rc = sio_receiver_begin(lib, sd, d ? &d->r : NULL, adapter, number, flags & told, err);
+	rc = sio_receiver_begin(lib, sd, d ? &d->r : NULL, adapter, number, flags & sent, err);
 	if (rc)
 		return rc;
 	*ret = sio_object_handle(&d->r.o);

@@ -186,10 +186,10 @@ static int create(struct sio_library *lib, sci_desc_t sd, sci_local_interrupt_t 
 		  unsigned adapter, unsigned *number, sci_cb_interrupt_t callback, void *arg,
 		  unsigned flags, struct sio_err *err)
 {
-	const unsigned told = SCI_FLAG_FIXED_INTNO | SCI_FLAG_COUNTING_INT | SCI_FLAG_SHARED_INT;
+	const unsigned sent = SCI_FLAG_FIXED_INTNO | SCI_FLAG_COUNTING_INT | SCI_FLAG_SHARED_INT;
 	struct sio_local_int *i;
 	int rc = sio_receiver_check(lib, ret, number, adapter, callback != NULL, flags,
-				    told | SCI_FLAG_USE_CALLBACK, err);
+				    sent | SCI_FLAG_USE_CALLBACK, err);
 
 	if (rc)
 		return rc;
@@ -202,7 +202,7 @@ static int create(struct sio_library *lib, sci_desc_t sd, sci_local_interrupt_t 
 		i->callback_arg = arg;
 	}
 	rc = sio_receiver_begin(lib, sd, i ? &i->r : NULL, adapter, number,
-				(flags & told) | SIO_DINT_PLAIN, err);
+				(flags & sent) | SIO_DINT_PLAIN, err);
 	if (rc)
 		return rc;
 	*ret = sio_object_handle(&i->r.o);

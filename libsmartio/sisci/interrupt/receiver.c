@@ -20,13 +20,13 @@ int sio_receiver_check(struct sio_library *lib, const void *ret, const unsigned 
 	return rc ? rc : sio_check_adapter(lib, adapter, err);
 }
 
-static int ask_create(struct sio_receiver *r, unsigned adapter, unsigned number, unsigned told,
+static int ask_create(struct sio_receiver *r, unsigned adapter, unsigned number, unsigned sent,
 		      struct sio_err *err)
 {
 	struct sio_msg_dint_create req = {
 		.adapter = sio_to_le32(adapter),
-		.number = sio_to_le32(told & SCI_FLAG_FIXED_INTNO ? number : 0),
-		.flags = sio_to_le32(told)};
+		.number = sio_to_le32(sent & SCI_FLAG_FIXED_INTNO ? number : 0),
+		.flags = sio_to_le32(sent)};
 	struct sio_session *s = r->o.lib->session;
 	struct sio_rep_dint_create rep;
 	struct sio_call call = {.req = &req.h,
@@ -57,7 +57,7 @@ static int ask_create(struct sio_receiver *r, unsigned adapter, unsigned number,
 }
 
 int sio_receiver_begin(struct sio_library *lib, sci_desc_t sd, struct sio_receiver *r,
-		       unsigned adapter, unsigned *number, unsigned told, struct sio_err *err)
+		       unsigned adapter, unsigned *number, unsigned sent, struct sio_err *err)
 {
 	struct sio_object *desc = sio_object_get(lib, sd, SIO_DESC, err);
 	int rc;
@@ -76,7 +76,7 @@ int sio_receiver_begin(struct sio_library *lib, sci_desc_t sd, struct sio_receiv
 	sio_object_put(desc);
 	if (rc)
 		return rc;
-	rc = ask_create(r, adapter, *number, told, err);
+	rc = ask_create(r, adapter, *number, sent, err);
 	if (rc)
 		sio_object_end(&r->o);
 	else

@@ -22,12 +22,12 @@ int sio_receiver_check(struct sio_library *lib, const void *ret, const unsigned 
 		       unsigned adapter, bool callback, unsigned flags, unsigned served,
 		       struct sio_err *err);
 /*
- * Begin the life of @r, zeroed but for o.kind and calls; NULL: no memory. @told:
+ * Begin the life of @r, zeroed but for o.kind and calls; NULL: no memory. @sent:
  * the flags that smartiod gets; *number is wanted if SCI_FLAG_FIXED_INTNO is among them. Success
  * sets *number and leaves the caller a reference; on failure it was freed.
  */
 int sio_receiver_begin(struct sio_library *lib, sci_desc_t sd, struct sio_receiver *r,
-		       unsigned adapter, unsigned *number, unsigned told, struct sio_err *err);
+		       unsigned adapter, unsigned *number, unsigned sent, struct sio_err *err);
 /*
  * End it at smartiod; no callback is called for it from now on. The caller ends its waits, and then
  * it by sio_object_end().

@@ -12,8 +12,8 @@
 /* Smaller, and a transfer costs its caller more time than the copy: docs/sisci-performance.md */
 #define MIN_TRANSFER (256u << 10)
 
-/* Counts and states, as the port tells them. false: not one of these. */
-static bool told(unsigned subcommand, const struct sio_rep_adapter *rep, unsigned *ret)
+/* Counts and states, as the port reports them. false: not one of these. */
+static bool reported(unsigned subcommand, const struct sio_rep_adapter *rep, unsigned *ret)
 {
 	switch (subcommand) {
 	case SCI_Q_ADAPTER_NODEID:
@@ -88,7 +88,7 @@ static bool fixed(unsigned subcommand, unsigned adapter, unsigned *ret)
 static int adapter_value(const sci_query_adapter_t *q, const struct sio_rep_adapter *rep,
 			 unsigned *ret, struct sio_err *err)
 {
-	if (told(q->subcommand, rep, ret) || fixed(q->subcommand, q->localAdapterNo, ret))
+	if (reported(q->subcommand, rep, ret) || fixed(q->subcommand, q->localAdapterNo, ret))
 		return 0;
 	if (q->subcommand == SCI_Q_ADAPTER_DMA_MTU ||
 	    q->subcommand == SCI_Q_ADAPTER_SUGGESTED_MIN_DMA_SIZE) {

@@ -97,7 +97,7 @@ void sio_segment_happened(struct sio_object *o, unsigned reason, unsigned node, 
 		note(o, &event);
 		return;
 	}
-	/* What came without memory is told first. */
+	/* What came without memory is passed on first. */
 	t = kept->task.object ? NULL : calloc(1, sizeof(*t));
 	if (t) {
 		t->event = event;

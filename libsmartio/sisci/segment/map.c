@@ -317,7 +317,7 @@ static int place_piece(struct sio_mapping *m, const struct sio_wire_piece *p, co
 
 /*
  * Under the lock: registers that another borrower holds are in it to be read, and with them pages
- * to be written. Who stores there nevertheless is told why that ends the program.
+ * to be written. A line in the log says why a store there ends the program.
  */
 static void note_mirror(struct sio_mapping *m, const struct sio_wire_piece *p)
 {
@@ -422,7 +422,7 @@ static int ask_map(struct sio_mapping *m, struct sio_remote_segment *seg, unsign
 				.arg = &m->o};
 	int rc = sio_session_call(m->o.lib->session, &call, err);
 
-	/* Removed at the exporter, and the word of it still on its way to us. */
+	/* Removed at the exporter, and the event still on its way to us. */
 	if (rc)
 		return sio_error_as(rc, -ENOENT, SCI_ERR_NOT_CONNECTED);
 	rc = sio_session_check_fds(m->o.lib->session, &call, 0, err);

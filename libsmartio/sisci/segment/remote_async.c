@@ -16,7 +16,7 @@ struct attempt {
 	struct sio_remote_segment *segment; /* with a reference */
 };
 
-/* Under the lock: the program has let go of it already, so smartiod is told to. */
+/* Under the lock: the program has disconnected it already, so smartiod is asked to. */
 static void give_back(struct sio_object *o, const struct sio_rep_seg_connect *rep)
 {
 	struct sio_post *p = o->post;

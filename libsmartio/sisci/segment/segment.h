@@ -27,13 +27,13 @@ struct sio_task {
 struct sio_segment_events {
 	struct sio_segment_event event[SIO_SEGMENT_EVENTS]; /* a ring */
 	unsigned first, n;
-	bool overflow; /* the oldest were dropped, and nobody was told yet */
+	bool overflow; /* the oldest were dropped, which was not reported yet */
 	struct sio_task task;
 	/* Calls the segment's callback with an event (@arg); NULL: it has none. */
 	sci_callback_action_t (*run)(struct sio_object *o, void *arg);
 };
 struct sio_segment_events *sio_segment_events(struct sio_object *o);
-/* -EAGAIN: nothing; -EOVERFLOW: some were dropped, told once. */
+/* -EAGAIN: nothing; -EOVERFLOW: some were dropped, reported once. */
 int sio_segment_take(struct sio_segment_events *q, struct sio_segment_event *ret);
 /*
  * Under the lock: something happened to segment @o. Queue its callback for the event thread;
