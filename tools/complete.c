@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "command.h"
-#include "hosts.h"
-#include "output.h"
-#include "state.h"
+#include "base/command.h"
+#include "base/hosts.h"
+#include "base/output.h"
+#include "base/state.h"
 
 /* Names, to be printed at the end. */
 struct names {

@@ -6,8 +6,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "command.h"
-#include "output.h"
+#include "base/command.h"
+#include "base/output.h"
+#include "tool_commands.h" /* X(name) for each subcommand that meson.build lists */
+
+#define X(name) extern const struct tool_command tool_##name##_command;
+TOOL_COMMANDS
+#undef X
+
+#define X(name) &tool_##name##_command,
+static const struct tool_command *const table[] = {TOOL_COMMANDS NULL};
+#undef X
 
 static bool is_group(const char *word)
 {
@@ -134,6 +143,7 @@ int main(int argc, char **argv)
 	const char *command = "";
 	int status;
 
+	tool_commands = table;
 	if (fill_stdio() != 0)
 		return TOOL_EXIT_FAILURE;
 	status = run(argc - 1, argv + 1, &command);

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "audit.h"
-#include "output.h"
+#include "doctor/audit.h"
+#include "base/output.h"
 
 #define LIVE SIO_ROW_LIVE
 #define UP (SIO_ROW_LIVE | SIO_ROW_UP)

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "../lib/tempdir.h"
-#include "disk.h"
+#include "device/disk.h"
 
 #define DRIVE "0000:05:00.0"
 #define OTHER "0000:06:00.0"

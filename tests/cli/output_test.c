@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "output.h"
+#include "base/output.h"
 
 static void sizes(void **state)
 {

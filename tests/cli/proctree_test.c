@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "proctree.h"
+#include "cluster/proctree.h"
 
 static void stat_with_a_strange_name(void **state)
 {

@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "../lib/tempdir.h"
-#include "output.h"
-#include "state.h"
+#include "base/output.h"
+#include "base/state.h"
 
 struct fixture {
 	char base[80], dir[128];

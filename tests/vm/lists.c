@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "client.h"
+#include "base/client.h"
 #include "smartio/uapi.h"
 
 static const struct {

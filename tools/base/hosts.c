@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/command.h"
+#include "base/hosts.h"
+#include "base/local.h"
+#include "base/output.h"
+#include "base/state.h"
+
+/* Nobody listens, or whoever did hung up while we asked: both are a host that is down. */
+static bool means_down(int error)
+{
+	return error == -ENOENT || error == -ECONNREFUSED || error == -ENOTCONN ||
+	       error == -ECONNRESET;
+}
+
+static bool still_runs(const char *dir, uint32_t node)
+{
+	struct tool_program p;
+	char name[48];
+
+	tool_state_daemon_name(node, name, sizeof(name));
+	return tool_state_program(dir, name, false, &p) == 0;
+}
+
+const char *tool_host_state_name(enum tool_host_state state)
+{
+	static const char *const name[] = {
+		[TOOL_HOST_DOWN] = "down", [TOOL_HOST_UP] = "up", [TOOL_HOST_SILENT] = "no answer"};
+
+	return name[state];
+}
+
+static void set_state(struct tool_host *host, enum tool_host_state state)
+{
+	host->state = state;
+	host->up = state == TOOL_HOST_UP;
+	if (!host->up)
+		tool_client_close(&host->client);
+}
+
+bool tool_host_lost(struct tool_hosts *h, struct tool_host *host, const struct sio_err *error)
+{
+	if (!means_down(error->code) && error->code != -ETIMEDOUT)
+		return false;
+	if (!still_runs(h->dir, host->topo->node)) {
+		set_state(host, TOOL_HOST_DOWN);
+		return true;
+	}
+	set_state(host, TOOL_HOST_SILENT);
+	host->why = *error;
+	if (error->code == -ENOTCONN)
+		sio_fail(&host->why, -EBUSY,
+			 "smartiod of host '%s' runs, but takes no more clients; "
+			 "%s/smartiod.%u.log tells why",
+			 host->topo->name, h->dir, host->topo->node);
+	return true;
+}
+
+static int open_host(struct tool_hosts *h, struct tool_host *host, struct sio_err *reterr)
+{
+	struct sio_err err;
+	int r = tool_client_open(&host->client, h->dir, host->topo->node, SIO_CLIENT_TOOL, &err);
+
+	if (r == 0)
+		set_state(host, TOOL_HOST_UP);
+	else if (!tool_host_lost(h, host, &err)) {
+		if (reterr)
+			*reterr = err;
+		return r;
+	}
+	h->n_up += host->up;
+	return 0;
+}
+
+int tool_hosts_open_dir(const char *dir, struct tool_hosts **ret, struct sio_err *reterr)
+{
+	struct tool_hosts *h = tool_alloc(1, sizeof(*h));
+	int r;
+
+	r = tool_path(h->dir, sizeof(h->dir), reterr, "%s", dir);
+	if (r == 0 && strcmp(dir, TOOL_LOCAL_STATE) == 0)
+		r = tool_local_topology(&h->topology, reterr);
+	else if (r == 0)
+		r = tool_state_topology(dir, &h->topology, reterr);
+	if (r < 0) {
+		free(h);
+		return r;
+	}
+	tool_name_topology(h->topology, dir);
+	h->n = h->topology->n_hosts;
+	for (unsigned i = 0; i < h->n; i++)
+		h->host[i] = (struct tool_host){.topo = &h->topology->host[i], .client.fd = -1};
+	for (unsigned i = 0; r == 0 && i < h->n; i++)
+		r = open_host(h, &h->host[i], reterr);
+	if (r < 0) {
+		tool_hosts_close(h);
+		return r;
+	}
+	*ret = h;
+	return 0;
+}
+
+int tool_hosts_open(struct tool_hosts **ret, struct sio_err *reterr)
+{
+	char dir[PATH_MAX];
+	int r;
+
+	if (tool_where.state && strcmp(tool_where.state, TOOL_LOCAL_STATE) == 0)
+		return tool_hosts_open_dir(TOOL_LOCAL_STATE, ret, reterr);
+	r = tool_state_find(tool_where.state, tool_where.cluster, dir, sizeof(dir), reterr);
+	if (r == -ENOENT && !tool_where.state && !tool_where.cluster && tool_local_runs())
+		return tool_hosts_open_dir(TOOL_LOCAL_STATE, ret, reterr);
+	return r < 0 ? r : tool_hosts_open_dir(dir, ret, reterr);
+}
+
+void tool_hosts_close(struct tool_hosts *h)
+{
+	if (!h)
+		return;
+	for (unsigned i = 0; i < h->n; i++)
+		tool_client_close(&h->host[i].client);
+	sio_topology_free(h->topology);
+	free(h);
+}
+
+int tool_host_adapter(struct tool_host *h, unsigned index, struct sio_rep_adapter *ret,
+		      struct sio_err *reterr)
+{
+	struct sio_msg_adapter req = {.adapter = sio_to_le32(index)};
+
+	return tool_client_call(&h->client, SIO_MSG_ADAPTER, &req, sizeof(req), ret, sizeof(*ret),
+				reterr);
+}
+
+int tool_host_device(struct tool_host *h, uint32_t fdid, struct sio_rep_dev_list *ret,
+		     struct sio_err *reterr)
+{
+	struct sio_msg_dev_list req = {.after = sio_to_le32(fdid - 1)};
+	struct sio_rep_dev_list rep;
+	int r;
+
+	r = tool_client_call(&h->client, SIO_MSG_DEV_LIST, &req, sizeof(req), &rep, sizeof(rep),
+			     reterr);
+	if (r < 0)
+		return r;
+	if (sio_from_le32(rep.fdid) != fdid)
+		return sio_fail(reterr, -ENODEV, "host '%s' knows no device %#x", h->topo->name,
+				fdid);
+	rep.name[sizeof(rep.name) - 1] = '\0';
+	*ret = rep;
+	return 0;
+}
+
+int tool_host_counters(struct tool_host *h, enum tool_counters kind, uint32_t id,
+		       struct sio_rep_stats *ret, struct sio_err *reterr)
+{
+	struct sio_msg_stats req = {.kind = sio_to_le32(kind), .id = sio_to_le32(id)};
+
+	return tool_client_call(&h->client, SIO_MSG_STATS, &req, sizeof(req), ret, sizeof(*ret),
+				reterr);
+}
+
+struct tool_host *tool_hosts_find(struct tool_hosts *h, uint32_t node)
+{
+	for (unsigned i = 0; i < h->n; i++)
+		if (h->host[i].topo->node == node)
+			return &h->host[i];
+	return NULL;
+}

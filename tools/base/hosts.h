@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A conversation with every host of the cluster that answers. */
+#ifndef TOOLS_HOSTS_H
+#define TOOLS_HOSTS_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "base/client.h"
+#include "core/topology.h"
+
+enum tool_host_state {
+	TOOL_HOST_DOWN,	  /* its smartiod does not run */
+	TOOL_HOST_UP,	  /* it answers */
+	TOOL_HOST_SILENT, /* smartiod runs, but does not answer, or takes no more clients */
+};
+
+struct tool_host {
+	const struct sio_topo_host *topo;
+	struct tool_client client; /* fd -1 unless it is up */
+	enum tool_host_state state;
+	bool up;	    /* state is TOOL_HOST_UP */
+	struct sio_err why; /* silent: what happened */
+};
+
+struct tool_hosts {
+	char dir[PATH_MAX];
+	struct sio_topology *topology;
+	unsigned n, n_up;
+	struct tool_host host[SIO_MAX_HOSTS];
+};
+
+/* The cluster that is meant, connected. A host that is down or silent is no error. */
+int tool_hosts_open(struct tool_hosts **ret, struct sio_err *reterr);
+/* The same for the cluster in @dir. */
+int tool_hosts_open_dir(const char *dir, struct tool_hosts **ret, struct sio_err *reterr);
+void tool_hosts_close(struct tool_hosts *h);
+/*
+ * A request to @h failed with @error, -errno and text: did the host go away, or fall silent? Then
+ * its state says so from now on. False: it refused the request.
+ */
+bool tool_host_lost(struct tool_hosts *h, struct tool_host *host, const struct sio_err *error);
+/* "up", "down", "no answer". */
+const char *tool_host_state_name(enum tool_host_state state);
+/* Adapter @index of a host that is up. */
+int tool_host_adapter(struct tool_host *h, unsigned index, struct sio_rep_adapter *ret,
+		      struct sio_err *reterr);
+/* Device @fdid as @h knows it. -ENODEV: it does not. */
+int tool_host_device(struct tool_host *h, uint32_t fdid, struct sio_rep_dev_list *ret,
+		     struct sio_err *reterr);
+/* Counters of a host that is up; @id: adapter index or device id. */
+enum tool_counters {
+	TOOL_COUNTERS_DAEMON,
+	TOOL_COUNTERS_HOST,
+	TOOL_COUNTERS_ADAPTER,
+	TOOL_COUNTERS_DEVICE,
+	TOOL_COUNTERS_KINDS
+};
+int tool_host_counters(struct tool_host *h, enum tool_counters kind, uint32_t id,
+		       struct sio_rep_stats *ret, struct sio_err *reterr);
+/* The host with a node id; NULL: none. */
+struct tool_host *tool_hosts_find(struct tool_hosts *h, uint32_t node);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/client.h"
+#include "base/local.h"
+#include "base/output.h"
+
+static int connect_local(struct tool_client *c, struct sio_err *reterr)
+{
+	return tool_client_open(c, TOOL_LOCAL_STATE, TOOL_LOCAL_NODE, SIO_CLIENT_TOOL, reterr);
+}
+
+bool tool_local_runs(void)
+{
+	struct tool_client c;
+	struct sio_err err;
+
+	if (connect_local(&c, &err) < 0)
+		return false;
+	tool_client_close(&c);
+	return true;
+}
+
+/* The first device with an id greater than *after; -ENODEV: none. */
+static int next_device(struct tool_client *c, uint32_t *after, struct sio_rep_dev_list *ret,
+		       struct sio_err *reterr)
+{
+	struct sio_msg_dev_list req = {.after = sio_to_le32(*after)};
+	int r = tool_client_call(c, SIO_MSG_DEV_LIST, &req, sizeof(req), ret, sizeof(*ret), reterr);
+
+	if (r < 0)
+		return r;
+	ret->name[sizeof(ret->name) - 1] = '\0';
+	if (sio_from_le32(ret->fdid) <= *after)
+		return sio_fail(reterr, -EPROTO, "smartiod lists its devices out of order");
+	*after = sio_from_le32(ret->fdid);
+	return 0;
+}
+
+int tool_local_borrowers(const char *name, unsigned *ret)
+{
+	struct sio_rep_dev_list rep;
+	struct tool_client c;
+	struct sio_err err;
+	uint32_t after = 0;
+	int r = connect_local(&c, &err);
+
+	if (r < 0)
+		return r;
+	while ((r = next_device(&c, &after, &rep, &err)) == 0 && strcmp(rep.name, name) != 0)
+		;
+	if (r == 0)
+		*ret = sio_from_le32(rep.borrowers);
+	tool_client_close(&c);
+	return r;
+}
+
+static void add_device(struct sio_topo_host *host, const struct sio_rep_dev_list *rep)
+{
+	struct sio_topo_device *dev;
+
+	host->device = tool_grow(host->device, host->n_devices + 1, sizeof(*host->device));
+	dev = &host->device[host->n_devices++];
+	*dev = (struct sio_topo_device){.bdf = sio_from_le32(rep->bdf),
+					.slot = sio_from_le32(rep->slot),
+					.fdid = sio_from_le32(rep->fdid)};
+	snprintf(dev->name, sizeof(dev->name), "%.*s", (int)sizeof(dev->name) - 1, rep->name);
+	snprintf(dev->type, sizeof(dev->type), "%s",
+		 sio_from_le32(rep->class_code) == 0x010802 ? "nvme" : "device");
+}
+
+int tool_local_topology(struct sio_topology **ret, struct sio_err *reterr)
+{
+	struct sio_rep_dev_list rep;
+	struct sio_topology *t;
+	struct tool_client c;
+	uint32_t after = 0;
+	int r = connect_local(&c, reterr);
+
+	if (r < 0)
+		return r;
+	t = tool_alloc(1, sizeof(*t));
+	t->host = tool_alloc(1, sizeof(*t->host));
+	t->n_hosts = 1;
+	snprintf(t->name, sizeof(t->name), "%.*s", (int)sizeof(t->name) - 1, c.cluster);
+	snprintf(t->host[0].name, sizeof(t->host[0].name), "%.*s", (int)sizeof(t->host[0].name) - 1,
+		 c.host);
+	t->host[0].node = TOOL_LOCAL_NODE;
+	t->host[0].n_adapters = c.n_adapters < SIO_MAX_ADAPTERS ? c.n_adapters : SIO_MAX_ADAPTERS;
+	while ((r = next_device(&c, &after, &rep, reterr)) == 0)
+		add_device(&t->host[0], &rep);
+	tool_client_close(&c);
+	if (r != -ENODEV) {
+		sio_topology_free(t);
+		return r;
+	}
+	*ret = t;
+	return 0;
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/output.h"
+#include "base/state.h"
+#include "topofile/topofile.h"
+
+int tool_path(char *path, size_t size, struct sio_err *reterr, const char *fmt, ...)
+{
+	va_list ap;
+	int len;
+
+	va_start(ap, fmt);
+	len = vsnprintf(path, size, fmt, ap);
+	va_end(ap);
+	if (len < 0 || (size_t)len >= size)
+		return sio_fail(reterr, -ENAMETOOLONG,
+				"%s...: a path of %d bytes; %zu are the limit", path, len,
+				size - 1);
+	return 0;
+}
+
+int tool_state_check_private(const char *dir, struct sio_err *reterr)
+{
+	struct stat st;
+
+	if (lstat(dir, &st) < 0)
+		return sio_fail(reterr, -errno, "%s: %s", dir, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return sio_fail(reterr, -ENOTDIR, "%s is not a directory; remove it", dir);
+	if (st.st_uid != geteuid())
+		return sio_fail(reterr, -EPERM,
+				"%s belongs to user %u, not to you (%u); set XDG_RUNTIME_DIR or "
+				"SMARTIO_STATE to a directory of your own",
+				dir, st.st_uid, geteuid());
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
+		return sio_fail(reterr, -EPERM,
+				"%s can be written to by others (mode %03o); run "
+				"chmod 700 %s",
+				dir, st.st_mode & 0777, dir);
+	return 0;
+}
+
+int tool_state_base(char *dir, size_t size, struct sio_err *reterr)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR"), *tmp = getenv("TMPDIR");
+	int r;
+
+	if (runtime && *runtime == '/')
+		r = tool_path(dir, size, reterr, "%s/smartio", runtime);
+	else if (geteuid() == 0)
+		r = tool_path(dir, size, reterr, "/run/smartio");
+	else
+		r = tool_path(dir, size, reterr, "%s/smartio-%u", tmp && *tmp == '/' ? tmp : "/tmp",
+			      geteuid());
+	if (r < 0)
+		return r;
+	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+		return sio_fail(reterr, -errno, "%s: cannot be made: %s", dir, strerror(errno));
+	return tool_state_check_private(dir, reterr);
+}
+
+int tool_state_path(const char *name, char *dir, size_t size, struct sio_err *reterr)
+{
+	char base[PATH_MAX];
+	int r;
+
+	if (!*name || *name == '.' || strchr(name, '/') || strlen(name) >= SIO_NAME_LEN)
+		return sio_fail(reterr, -EINVAL,
+				"'%s' is no name for a cluster: 1 to %d characters, "
+				"no '/', and no '.' at the start",
+				name, SIO_NAME_LEN - 1);
+	r = tool_state_base(base, sizeof(base), reterr);
+	if (r < 0)
+		return r;
+	return tool_path(dir, size, reterr, "%s/%s", base, name);
+}
+
+/* True if process @pid has the file that @path names open. */
+static bool has_open(pid_t pid, const char *path)
+{
+	struct stat want, got;
+	struct dirent *entry;
+	bool found = false;
+	char fds[64];
+	DIR *dir;
+
+	if (stat(path, &want) < 0)
+		return false;
+	snprintf(fds, sizeof(fds), "/proc/%d/fd", (int)pid);
+	dir = opendir(fds);
+	if (!dir)
+		return false;
+	while (!found && (entry = readdir(dir)))
+		found = fstatat(dirfd(dir), entry->d_name, &got, 0) == 0 &&
+			got.st_ino == want.st_ino && got.st_dev == want.st_dev;
+	closedir(dir);
+	return found;
+}
+
+static pid_t read_pid(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	char text[32] = "", *end;
+	ssize_t len;
+	long pid;
+
+	if (fd < 0)
+		return -1;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (len <= 0)
+		return -1;
+	pid = strtol(text, &end, 10);
+	return (*end == '\n' || *end == '\0') && pid > 0 && pid <= INT_MAX ? (pid_t)pid : -1;
+}
+
+int tool_state_program(const char *dir, const char *name, bool want_fd, struct tool_program *ret)
+{
+	struct tool_program p = {.pidfd = -1};
+	char path[PATH_MAX];
+
+	if (tool_path(path, sizeof(path), NULL, "%s/%s.pid", dir, name) < 0)
+		return -ESRCH;
+	p.pid = read_pid(path);
+	if (p.pid < 0)
+		return -ESRCH;
+	/* First the descriptor, then the check: it stays true for this process. */
+	p.pidfd = pidfd_open(p.pid, 0);
+	if (p.pidfd < 0)
+		return -ESRCH;
+	if (!has_open(p.pid, path)) {
+		close(p.pidfd);
+		return -ESRCH;
+	}
+	if (!want_fd) {
+		close(p.pidfd);
+		p.pidfd = -1;
+	}
+	snprintf(p.name, sizeof(p.name), "%s", name);
+	*ret = p;
+	return 0;
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+	size_t a = strlen(s), b = strlen(end);
+
+	return a >= b && strcmp(s + a - b, end) == 0;
+}
+
+/* The names that the programs of a cluster and this command give to files. */
+static bool is_ours(const char *name)
+{
+	return strcmp(name, "topology.yaml") == 0 || strncmp(name, "port.", 5) == 0 ||
+	       strncmp(name, "node.", 5) == 0 || strncmp(name, "peer.", 5) == 0 ||
+	       strcmp(name, "room") == 0 || strcmp(name, "emu.pid") == 0 ||
+	       strcmp(name, "emu.log") == 0 || strncmp(name, "run.", 4) == 0 ||
+	       strncmp(name, "nvme-manager.", 13) == 0 ||
+	       strncmp(name, "device-", 7) == 0 || /* what `device add` keeps for `device remove` */
+	       (strncmp(name, "smartiod.", 9) == 0 &&
+		(ends_with(name, ".pid") || ends_with(name, ".log")));
+}
+
+unsigned tool_state_strangers(const char *dir)
+{
+	struct dirent *entry;
+	unsigned n = 0;
+	DIR *d = opendir(dir);
+
+	if (!d)
+		return 0;
+	while ((entry = readdir(d)))
+		n += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+		     !is_ours(entry->d_name);
+	closedir(d);
+	return n;
+}
+
+unsigned tool_state_programs(const char *dir, struct tool_program **ret)
+{
+	struct tool_program *list = NULL, p;
+	struct dirent *entry;
+	unsigned n = 0;
+	DIR *d = opendir(dir);
+
+	*ret = NULL;
+	if (!d)
+		return 0;
+	while ((entry = readdir(d))) {
+		if (!is_ours(entry->d_name) || !ends_with(entry->d_name, ".pid"))
+			continue;
+		entry->d_name[strlen(entry->d_name) - 4] = '\0';
+		if (tool_state_program(dir, entry->d_name, true, &p) < 0)
+			continue;
+		list = tool_grow(list, n + 1, sizeof(*list));
+		list[n++] = p;
+	}
+	closedir(d);
+	*ret = list;
+	return n;
+}
+
+void tool_state_daemon_name(uint32_t node, char *name, size_t size)
+{
+	snprintf(name, size, "smartiod.%u", node);
+}
+
+enum tool_state tool_state_probe(const char *dir)
+{
+	bool ours = false, foreign = false, lives = false;
+	struct tool_program p;
+	struct dirent *entry;
+	DIR *d = opendir(dir);
+
+	if (!d)
+		return errno == ENOENT ? TOOL_STATE_ABSENT : TOOL_STATE_FOREIGN;
+	while ((entry = readdir(d))) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		if (!is_ours(entry->d_name)) {
+			foreign = true;
+			continue;
+		}
+		ours = true;
+		if (ends_with(entry->d_name, ".pid")) {
+			entry->d_name[strlen(entry->d_name) - 4] = '\0';
+			lives |= tool_state_program(dir, entry->d_name, false, &p) == 0;
+		}
+	}
+	closedir(d);
+	if (lives)
+		return TOOL_STATE_RUNNING;
+	if (foreign)
+		return TOOL_STATE_FOREIGN;
+	return ours ? TOOL_STATE_STALE : TOOL_STATE_ABSENT;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int tool_state_list(char ***ret_names, size_t *ret_n, enum tool_state state, bool hidden,
+		    struct sio_err *reterr)
+{
+	char base[PATH_MAX], dir[PATH_MAX], **names = NULL;
+	struct dirent *entry;
+	size_t n = 0;
+	DIR *d;
+	int r;
+
+	r = tool_state_base(base, sizeof(base), reterr);
+	if (r < 0)
+		return r;
+	d = opendir(base);
+	if (!d)
+		return sio_fail(reterr, -errno, "%s: %s", base, strerror(errno));
+	while ((entry = readdir(d))) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+		    (entry->d_name[0] == '.') != hidden ||
+		    tool_path(dir, sizeof(dir), NULL, "%s/%s", base, entry->d_name) < 0 ||
+		    tool_state_probe(dir) != state)
+			continue;
+		names = tool_grow(names, n + 1, sizeof(*names));
+		names[n++] = tool_strdup(entry->d_name);
+	}
+	closedir(d);
+	if (n > 1)
+		qsort(names, n, sizeof(*names), by_name);
+	*ret_names = names;
+	*ret_n = n;
+	return 0;
+}
+
+int tool_state_lock(const char *dir, int *ret_fd, struct sio_err *reterr)
+{
+	struct stat ours, there;
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
+
+	if (fd < 0)
+		return sio_fail(reterr, -errno, "%s: %s", dir, strerror(errno));
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		r = errno == EWOULDBLOCK
+			    ? sio_fail(reterr, -EBUSY,
+				       "%s: another smartio command is bringing this "
+				       "cluster up or down",
+				       dir)
+			    : sio_fail(reterr, -errno, "%s: flock: %s", dir, strerror(errno));
+		goto close_fd;
+	}
+	/* A directory that was removed between open() and flock() protects nothing. */
+	if (fstat(fd, &ours) < 0 || stat(dir, &there) < 0 || ours.st_ino != there.st_ino ||
+	    ours.st_dev != there.st_dev) {
+		r = sio_fail(reterr, -ENOENT, "%s has just been removed", dir);
+		goto close_fd;
+	}
+	*ret_fd = fd;
+	return 0;
+close_fd:
+	close(fd);
+	return r;
+}
+
+int tool_state_clean(const char *dir, struct sio_err *reterr)
+{
+	struct dirent *entry;
+	DIR *d = opendir(dir);
+
+	if (!d)
+		return sio_fail(reterr, -errno, "%s: %s", dir, strerror(errno));
+	while ((entry = readdir(d)))
+		if (is_ours(entry->d_name))
+			unlinkat(dirfd(d), entry->d_name, 0);
+	closedir(d);
+	return 0;
+}
+
+int tool_state_remove(const char *dir, struct sio_err *reterr)
+{
+	int r = tool_state_clean(dir, reterr);
+
+	if (r == 0 && rmdir(dir) < 0)
+		r = sio_fail(reterr, -errno, "%s: cannot be removed: %s", dir, strerror(errno));
+	return r;
+}
+
+int tool_state_check_length(const char *dir, const struct sio_topology *t, struct sio_err *reterr)
+{
+	char path[PATH_MAX];
+	size_t len;
+	int r;
+
+	if (t->n_hosts == 0)
+		return 0;
+	/* Hosts ascend by node: the last one's number is the longest. */
+	r = tool_path(path, sizeof(path), reterr, "%s/node.%u", dir, t->host[t->n_hosts - 1].node);
+	if (r < 0)
+		return r;
+	len = strlen(path);
+	if (len > TOOL_SOCKET_PATH_MAX)
+		return sio_fail(reterr, -ENAMETOOLONG,
+				"%s: %zu bytes, but a socket's path holds %d; "
+				"choose a shorter directory with --state DIR",
+				path, len, TOOL_SOCKET_PATH_MAX);
+	return 0;
+}
+
+int tool_state_topology(const char *dir, struct sio_topology **ret, struct sio_err *reterr)
+{
+	char path[PATH_MAX];
+	int r = tool_path(path, sizeof(path), reterr, "%s/topology.yaml", dir);
+
+	return r < 0 ? r : sio_topofile_read(path, ret, reterr);
+}

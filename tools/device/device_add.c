@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * smartio device add, smartio device remove: a PCI function of this machine goes from its driver to
+ * smartio.ko and back. What was there before is kept in a small file until it is undone.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/command.h"
+#include "device/function.h"
+#include "base/local.h"
+#include "base/output.h"
+#include "base/state.h"
+
+static int note_path(const struct tool_function *f, char *ret, size_t size, struct sio_err *reterr)
+{
+	return tool_path(ret, size, reterr, "%s/device-%s", TOOL_LOCAL_STATE, f->bdf);
+}
+
+/* The IOMMU group's kind before us. Without the note `remove` leaves it as it is. */
+static void keep_note(const struct tool_function *f, const char *iommu)
+{
+	char path[PATH_MAX];
+	struct sio_err err;
+	FILE *file;
+
+	if (mkdir(TOOL_LOCAL_STATE, 0755) < 0 && errno != EEXIST)
+		return;
+	if (note_path(f, path, sizeof(path), &err) < 0)
+		return;
+	file = fopen(path, "we");
+	if (!file)
+		return;
+	fprintf(file, "%s\n", iommu);
+	fclose(file);
+}
+
+static void take_note(const struct tool_function *f, char ret[TOOL_FUNCTION_WORD])
+{
+	char path[PATH_MAX];
+	struct sio_err err;
+	FILE *file;
+
+	*ret = '\0';
+	if (note_path(f, path, sizeof(path), &err) < 0)
+		return;
+	file = fopen(path, "re");
+	if (!file)
+		return;
+	if (!fgets(ret, TOOL_FUNCTION_WORD, file))
+		*ret = '\0';
+	ret[strcspn(ret, "\n")] = '\0';
+	fclose(file);
+	unlink(path);
+}
+
+static int check_root(struct sio_err *reterr)
+{
+	if (geteuid() == 0)
+		return 0;
+	return sio_fail(reterr, -EPERM, "drivers are changed by root alone: use sudo");
+}
+
+/* Who has it now. */
+static int finish(const struct tool_function *f, const char *schema)
+{
+	struct json_object *o;
+
+	if (!tool_where.json)
+		return 0;
+	o = tool_json_object();
+	tool_json_string(o, "function", f->bdf);
+	tool_json_string(o, "name", f->name);
+	if (*f->driver)
+		tool_json_string(o, "driver", f->driver);
+	else
+		tool_json_null(o, "driver");
+	return tool_json_print(schema, o);
+}
+
+/* ---- add ---- */
+
+/* *ret_used: it is in use, and all the same to be added. */
+static int check_add(const struct tool_function *f, bool force, bool *ret_used,
+		     struct sio_err *reterr)
+{
+	char neighbour[TOOL_FUNCTION_BDF];
+	unsigned n;
+	int r;
+
+	if (access("/sys/bus/pci/drivers/" TOOL_FUNCTION_DRIVER, F_OK) < 0)
+		return sio_fail(reterr, -ENODEV,
+				"the kernel module is not loaded: modprobe smartio");
+	if (f->bridge)
+		return sio_fail(reterr, -EINVAL, "%s is a bridge; what lies behind it can be added",
+				f->bdf);
+	r = tool_function_unused(f, reterr);
+	if (r < 0 && !force)
+		return sio_fail_prefix(reterr, "refused (--force does it all the same)");
+	*ret_used = r < 0;
+	n = tool_function_neighbours(f, neighbour);
+	if (n)
+		tool_note("note: %s shares IOMMU group %d with %s%s: they can reach each other",
+			  f->bdf, f->group, neighbour, n > 1 ? " and others" : "");
+	return 0;
+}
+
+/*
+ * Strict: what was unmapped cannot be written to any more, without waiting for a flush. A driver
+ * whose device is used beyond its end (a file system is mounted) keeps some memory for it, and
+ * takes that out of the group's addresses at last: they must still be the same ones then.
+ */
+static void make_strict(const struct tool_function *f, bool used)
+{
+	char was[TOOL_FUNCTION_WORD], noted[TOOL_FUNCTION_WORD];
+	struct sio_err err;
+
+	tool_function_iommu(f, was);
+	if (!*was || strcmp(was, "DMA") == 0)
+		return;
+	if (used) {
+		sio_fail(&err, -EBUSY, "%s was in use", f->bdf);
+	} else {
+		keep_note(f, was); /* first: we may be killed in between */
+		if (tool_function_set_iommu(f, "DMA", &err) == 0)
+			return;
+		take_note(f, noted);
+	}
+	tool_note("note: IOMMU group %d stays %s (%s): %s", f->group, was, err.text,
+		  strcmp(was, "identity") == 0 ? "the device reaches all memory"
+					       : "the module flushes by itself");
+}
+
+/* Back to what was before, as far as it goes. */
+static void undo(struct tool_function *f)
+{
+	char iommu[TOOL_FUNCTION_WORD];
+	struct sio_err err;
+
+	take_note(f, iommu);
+	tool_function_override(f, "", &err);
+	if (*iommu && tool_function_set_iommu(f, iommu, &err) < 0)
+		tool_note("note: %s", err.text);
+	tool_function_probe(f, &err);
+	tool_function_reread(f);
+}
+
+static int give(struct tool_function *f, bool used, struct sio_err *reterr)
+{
+	int r = tool_function_unbind(f, reterr);
+
+	if (r < 0)
+		return r;
+	make_strict(f, used);
+	r = tool_function_override(f, TOOL_FUNCTION_DRIVER, reterr);
+	if (r == 0)
+		r = tool_function_probe(f, reterr);
+	tool_function_reread(f);
+	if (r == 0 && strcmp(f->driver, TOOL_FUNCTION_DRIVER) != 0)
+		r = sio_fail(reterr, -EIO, "the module did not take %s: dmesg tells why", f->bdf);
+	if (r < 0)
+		undo(f);
+	return r;
+}
+
+static bool force;
+
+static int add(const struct tool_command *self, int argc, char **argv)
+{
+	bool used = false;
+	struct tool_function f;
+	struct sio_err err;
+	int status = 0, at = tool_options(self, argc, argv, &status);
+
+	if (at < 0)
+		return status;
+	if (tool_function_find(argv[at], &f, &err) < 0)
+		return tool_fail(&err);
+	if (strcmp(f.driver, TOOL_FUNCTION_DRIVER) == 0) {
+		tool_note("%s has been added already", f.bdf);
+		return finish(&f, "device-add");
+	}
+	if (check_root(&err) < 0 || check_add(&f, force, &used, &err) < 0 ||
+	    give(&f, used, &err) < 0)
+		return tool_fail(&err);
+	tool_note("%s (%s) can be borrowed%s", f.bdf, f.name,
+		  tool_local_runs() ? "" : "; start smartiod --shim");
+	return finish(&f, "device-add");
+}
+
+/* ---- remove ---- */
+
+static int check_remove(const struct tool_function *f, struct sio_err *reterr)
+{
+	unsigned borrowers = 0;
+
+	if (strcmp(f->driver, TOOL_FUNCTION_DRIVER) != 0)
+		return sio_fail(reterr, -EINVAL, "%s was not added: %s%s has it", f->bdf,
+				*f->driver ? "driver " : "no driver", f->driver);
+	if (tool_local_borrowers(f->bdf, &borrowers) == 0 && borrowers)
+		return sio_fail(
+			reterr, -EBUSY,
+			"refused (--force does it all the same): %u program%s %s borrowed %s",
+			borrowers, borrowers == 1 ? "" : "s", borrowers == 1 ? "has" : "have",
+			f->bdf);
+	return 0;
+}
+
+static int remove_device(const struct tool_command *self, int argc, char **argv)
+{
+	struct tool_function f;
+	struct sio_err err;
+	int status = 0, at = tool_options(self, argc, argv, &status);
+
+	if (at < 0)
+		return status;
+	if (tool_function_find(argv[at], &f, &err) < 0 || check_root(&err) < 0)
+		return tool_fail(&err);
+	if (check_remove(&f, &err) < 0 && (err.code != -EBUSY || !force))
+		return tool_fail(&err);
+	if (tool_function_unbind(&f, &err) < 0)
+		return tool_fail(&err);
+	undo(&f);
+	if (*f.driver)
+		tool_note("%s is with driver %s again", f.bdf, f.driver);
+	else
+		tool_note("%s has no driver now; no module that is loaded wants it", f.bdf);
+	return finish(&f, "device-remove");
+}
+
+static const struct tool_option add_options[] = {
+	{"force", .flag = &force, .text = "although its disk or network interface is in use"},
+	{.name = NULL}};
+
+const struct tool_command tool_device_add_command = {
+	.name = "device add",
+	.summary = "Give a PCI function of this machine to smartio.ko",
+	.help = "FUNCTION is its place as lspci -D prints it, 0000:05:00.0. Its own driver releases it, its\n"
+		"IOMMU group becomes strict, and programs can borrow it from smartiod --shim by that name.\n"
+		"Refused for a mounted disk and a network interface that is up, unless forced.\n",
+	.schemas = "device-add",
+	.options = add_options,
+	.words = {{"FUNCTION", TOOL_FUNCTIONS}},
+	.run = add};
+static const struct tool_option remove_options[] = {
+	{"force", .flag = &force,
+	 .text = "although programs have borrowed it: they lose it at once"},
+	{.name = NULL}};
+
+const struct tool_command tool_device_remove_command = {
+	.name = "device remove",
+	.summary = "Give a PCI function back to its own driver",
+	.help = "Undoes all that device add did. Refused while programs have borrowed it, unless forced.\n",
+	.schemas = "device-remove",
+	.options = remove_options,
+	.words = {{"FUNCTION", TOOL_FUNCTIONS}},
+	.run = remove_device};

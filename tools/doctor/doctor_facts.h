@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What can be known of the clusters: who lives, and what those who live answer. */
+#ifndef TOOLS_DOCTOR_FACTS_H
+#define TOOLS_DOCTOR_FACTS_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "core/topology.h"
+#include "doctor/doctor.h"
+#include "base/hosts.h"
+#include "base/state.h"
+
+enum doctor_life {
+	DOCTOR_LIVES,
+	DOCTOR_DIED,  /* its pid file is there, its process is not */
+	DOCTOR_ENDED, /* in order, or it was never started */
+};
+
+struct doctor_host {
+	struct tool_host h; /* h.up: it answers */
+	enum doctor_life life;
+	pid_t pid;
+	bool stopped;	    /* its process is, by a signal */
+	struct sio_err why; /* lives, and does not answer */
+};
+
+struct doctor_cluster {
+	char dir[PATH_MAX];
+	bool local;    /* this machine's own smartiod, of real devices: no room, no topology file */
+	bool hidden;   /* of `cluster run` */
+	bool readable; /* we may look into its directory, or there is none */
+	struct sio_err why; /* it is not, or has no topology */
+	enum tool_state state;
+	enum doctor_life room;
+	pid_t room_pid;
+	struct sio_topology *topology;
+	unsigned n_hosts;
+	struct doctor_host *host;
+};
+
+/*
+ * The clusters that are meant: the one that was named, else all below the base directory, and this
+ * machine's own smartiod where real devices are meant. Asks each daemon that lives.
+ */
+void doctor_collect(struct doctor *d);
+void doctor_collect_done(struct doctor *d);
+/* Are real devices meant: --hardware, the module, a device given to it, a local smartiod. */
+bool doctor_wants_hardware(const struct doctor *d);
+
+/* Walk the clusters, and the hosts of one, whoever of them lives. */
+#define DOCTOR_EACH_CLUSTER(d, c)                                                                  \
+	for (struct doctor_cluster * (c) = (d)->cluster; (c) < (d)->cluster + (d)->n_clusters;     \
+	     (c)++)
+#define DOCTOR_EACH_HOST(c, x)                                                                     \
+	for (struct doctor_host * (x) = (c)->host; (x) < (c)->host + (c)->n_hosts; (x)++)
+
+/* Is a process stopped by a signal? */
+bool doctor_is_stopped(pid_t pid);
+/* A counter of STATS. False: it is not counted there, or nobody answers. */
+bool doctor_counter(const struct sio_rep_stats *stats, const char *name, uint64_t *ret);
+/* A device of a cluster, by its id; NULL: none. *ret_host is its lender. */
+const struct sio_topo_device *doctor_device(const struct doctor_cluster *c, uint32_t fdid,
+					    struct doctor_host **ret_host);
+
+/* A row's function of its own file: how the programs wake devices (doctor_waking.c). */
+void doctor_find_waking(struct doctor *d, const struct doctor_state *s);
+/* "client1" for a node id. */
+const char *doctor_node_name(const struct doctor_cluster *c, uint32_t node);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The cluster drawn with characters: switches, links, hosts and their devices. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "view/picture.h"
+#include "base/output.h"
+
+struct picture {
+	FILE *out;
+	const struct sio_topology *t;
+	const struct tool_view *v;
+	int name_width;
+	bool drawn[SIO_MAX_HOSTS];
+};
+
+/* The lender knows its device best. */
+static const char *device_note(const struct tool_view_device *d, char *text, size_t size)
+{
+	uint32_t n = sio_from_le32(d->info.borrowers);
+
+	if (d->state == TOOL_DEVICE_FREE)
+		return "not lent";
+	if (d->state == TOOL_DEVICE_OUT)
+		return "OUT of its slot";
+	if (d->state == TOOL_DEVICE_HOST_DOWN)
+		return "its host is DOWN";
+	if (d->state == TOOL_DEVICE_UNKNOWN)
+		return "state unknown";
+	snprintf(text, size, "lent %u time%s%s", n, n == 1 ? "" : "s",
+		 d->state == TOOL_DEVICE_EXCLUSIVE ? ", exclusively" : "");
+	return text;
+}
+
+static void draw_devices(const struct picture *p, const struct tool_view_host *h, const char *stem)
+{
+	char size[TOOL_SIZE_TEXT], note[80];
+
+	for (unsigned i = 0; i < h->topo->n_devices; i++) {
+		const struct sio_topo_device *d = h->device[i].topo;
+
+		fprintf(p->out, "%s%*s  `-- %s: %s, %s, %u queue pairs, id %#x, %s\n", stem,
+			p->name_width, "", d->name, d->type, tool_size(d->size, size),
+			d->queue_pairs, d->fdid, device_note(&h->device[i], note, sizeof(note)));
+	}
+}
+
+/* What is of one adapter's link and its host: the worst, in capitals. */
+static const char *state_words(const struct tool_view_host *h, unsigned adapter)
+{
+	if (h->host->state == TOOL_HOST_DOWN)
+		return "host DOWN";
+	if (h->host->state == TOOL_HOST_SILENT)
+		return "host gives NO ANSWER";
+	return h->adapter[adapter].link == TOOL_LINK_UP ? "up" : "link DOWN";
+}
+
+static void draw_host(struct picture *p, unsigned index, unsigned adapter, const char *branch,
+		      const char *stem)
+{
+	const struct tool_view_host *view = &p->v->host[index];
+	const struct sio_topo_host *h = view->topo;
+	const struct sio_topo_adapter *a = &h->adapter[adapter];
+	char ram[TOOL_SIZE_TEXT], window[TOOL_SIZE_TEXT];
+
+	fprintf(p->out, "%s%-*s  node %-3u", branch, p->name_width, h->name, h->node);
+	if (h->n_adapters > 1)
+		fprintf(p->out, "  adapter %u", adapter);
+	if (p->drawn[index]) {
+		fprintf(p->out, "  (drawn above), %s\n", state_words(view, adapter));
+		return;
+	}
+	p->drawn[index] = true;
+	fprintf(p->out,
+		"  RAM %s at %#" PRIx64 ", IOMMU %s, NTB x%u gen %u, window %s in %u entries, %s\n",
+		tool_size(h->ram_size, ram), h->ram_base, h->iommu ? "on" : "off", a->link_width,
+		a->link_generation, tool_size(a->window_size, window), a->lut_entries,
+		state_words(view, adapter));
+	draw_devices(p, view, stem);
+}
+
+/* A switch and the adapters on it; those of the last one hang on no stem. */
+static void draw_switch(struct picture *p, unsigned index)
+{
+	const struct sio_topology *t = p->t;
+	unsigned left = 0;
+
+	for (unsigned i = 0; i < t->n_hosts; i++)
+		for (unsigned a = 0; a < t->host[i].n_adapters; a++)
+			left += t->host[i].adapter[a].attach == SIO_ATTACH_SWITCH &&
+				t->host[i].adapter[a].attach_index == index;
+	fprintf(p->out, "  [%s]\n", t->sw[index].name);
+	for (unsigned i = 0; i < t->n_hosts; i++) {
+		for (unsigned a = 0; a < t->host[i].n_adapters; a++) {
+			const struct sio_topo_adapter *ad = &t->host[i].adapter[a];
+
+			if (ad->attach != SIO_ATTACH_SWITCH || ad->attach_index != index)
+				continue;
+			left--;
+			draw_host(p, i, a, left ? "   |-- " : "   `-- ",
+				  left ? "   |   " : "       ");
+		}
+	}
+}
+
+static void draw_link(struct picture *p, unsigned index)
+{
+	const struct sio_topology *t = p->t;
+	bool first = true;
+
+	for (unsigned i = 0; i < t->n_hosts; i++) {
+		for (unsigned a = 0; a < t->host[i].n_adapters; a++) {
+			const struct sio_topo_adapter *ad = &t->host[i].adapter[a];
+
+			if (ad->attach != SIO_ATTACH_LINK || ad->attach_index != index)
+				continue;
+			draw_host(p, i, a, first ? "   ,-- " : "   `-- ",
+				  first ? "   |   " : "       ");
+			first = false;
+		}
+	}
+}
+
+static void draw_alone(struct picture *p)
+{
+	for (unsigned i = 0; i < p->t->n_hosts; i++) {
+		const struct sio_topo_host *h = &p->t->host[i];
+
+		if (p->drawn[i])
+			continue;
+		fprintf(p->out, "   %-*s  node %-3u  joined to nothing, %s\n", p->name_width,
+			h->name, h->node,
+			p->v->host[i].host->up
+				? "up"
+				: (p->v->host[i].host->state == TOOL_HOST_DOWN ? "DOWN"
+									       : "NO ANSWER"));
+		draw_devices(p, &p->v->host[i], "   ");
+	}
+}
+
+int tool_picture(FILE *out, const struct tool_view *v)
+{
+	const struct sio_topology *t = v->topology;
+	struct picture p = {.out = out, .t = t, .v = v};
+
+	if (!v->room)
+		fprintf(out, "  the machine room is DOWN\n");
+	for (unsigned i = 0; i < t->n_hosts; i++) {
+		int n = (int)strlen(t->host[i].name);
+
+		if (n > p.name_width)
+			p.name_width = n;
+	}
+	for (unsigned i = 0; i < t->n_switches; i++)
+		draw_switch(&p, i);
+	for (unsigned i = 0; i < t->n_links; i++)
+		draw_link(&p, i);
+	draw_alone(&p);
+	return ferror(out) ? -EIO : 0;
+}
