@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A daemon that lies: it tells another one the end of what a third one has there. It guesses
- * numbers well: they are looked up. Nothing comes of it.
+ * Forged release: a daemon reports to another one the end of objects that a third one has there. It
+ * knows the numbers, for they are looked up. The receiver must ignore it.
  */
 #include "edge/daemon_state.h"
 #include "edge/edge.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A host whose daemon lies: the last one of the cluster. Beside what it says in truth, of which
- * bytes are changed on the way now and then, it says whatever a daemon could: requests for
- * segments, interrupts and devices, news, replies that nobody asked for. It remembers the numbers
- * that it is answered, so that it comes to have things of others indeed: connections, grants,
- * borrows, mappings for devices. What it has it uses as it likes; what others have stays theirs. No
- * program runs there and none is sent there, so all oracles hold as if it were not.
+ * A malicious daemon: the one of the cluster's last host. Besides its true messages, of which bytes
+ * are changed on the way now and then, it sends whatever a daemon could send: requests for
+ * segments, interrupts and devices, notifications, replies that nobody asked for. It remembers the
+ * numbers in the answers, so it does acquire objects of others: connections, grants, borrows,
+ * mappings for devices. It uses what it has as it likes; the objects of others stay theirs. No
+ * program runs there and none is sent there, so all oracles hold as if it did not exist.
  *
- * It takes no registers and resets no device: who may do that is trusted by all borrowers of the
- * device.
+ * It takes no registers and resets no device: the owner of a device's registers is trusted by all
+ * borrowers of the device.
  */
 #include <string.h>
 

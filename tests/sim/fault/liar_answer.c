@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the host that lies answers to those whose programs want to use what is there: the truth, the
- * truth with another word in it, something else of the right form, an error of any number, nothing,
- * or one of them late or beside another. Who maps what he is told must name a grant that there is:
- * lies name one of those that the asker's host was given, for whatever purpose.
+ * The answers of the malicious host to those whose programs want to use its objects: the truth, the
+ * truth with one word changed, something else of the right form, an error of any number, nothing,
+ * or one of them late or beside another. A mapping is possible only of a grant that exists: forged
+ * answers name one of those that the asker's host was given, for whatever purpose.
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>

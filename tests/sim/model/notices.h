@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What programs are told of segments (oracle/told.c): those who made them, and those who are
- * connected. A workload says what it does, and what it hears; the oracle what is wrong with that.
- * The segments are available at their host's adapter 0 alone, and no other workload has their ids.
+ * The notifications that programs get of segments (oracle/told.c): exporters, and importers that
+ * are connected. A workload reports what it does, and which notifications it gets; the model and
+ * the oracle check them. The segments are available at their host's adapter 0 alone, and no other
+ * workload has their ids.
  */
 #ifndef SIM_NOTICES_H
 #define SIM_NOTICES_H

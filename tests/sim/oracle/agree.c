@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Daemons agree: what one believes to have given another, or itself, is what that one believes to
- * have of it, number by number, in both directions: links and starts, connections to segments and
- * interrupts, grants, borrows with what was mapped for and of their devices, and what is told of
- * devices. Looked at whenever both work on nothing, nothing is on its way between them or to their
- * ports, and something happened since; and in the end all that a path joins have found each other.
+ * have received, number by number, in both directions: links and boots, connections to segments and
+ * interrupts, grants, borrows with what was mapped for and of their devices, and the state of
+ * devices. Checked whenever both are idle, no message is in flight between them or to their ports,
+ * and something happened since; and in the end all hosts that a path joins have connected.
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>

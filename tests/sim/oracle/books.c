@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a host's port holds is what its daemon's books say that the living hold, and what waits in
- * quarantine; and who lives is known by the descriptors that programs have, not by the daemon.
- * Looked at whenever nothing is on its way between port and daemon, and no request is being worked
- * on: then each thing of one list is in the other.
+ * The objects that a host's port holds are those of its daemon's ledger, plus those in quarantine;
+ * which owners live is known by the descriptors that programs have, not by the daemon. Checked
+ * whenever no message is in flight between port and daemon, and the daemon works on no request:
+ * then each object of one list is in the other.
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Exclusive means exclusive: when a program is told that it has a device, nobody else has it,
- * unless both share it. Who died, whose host and the lender's have lost each other, or a path to
- * each other, since, or whose device was pulled out since it asked for it, has it no more; nor has
- * who is told so late that it was pulled out between the asking and the answer.
+ * An exclusive borrow is the only one: when a program is notified that it has a device, no other
+ * program has it, unless both share it. A program has it no more if it died, if its host and the
+ * lender's have lost each other, or a path to each other, since, or if the device was pulled out
+ * since it was requested; nor if the notification is so late that the device was pulled out between
+ * request and answer.
  */
 #include <stdlib.h>
 

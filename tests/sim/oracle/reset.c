@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Resets that a lender does by itself. None while a living borrower has anything of the device, by
- * the port's lists; that it is the lender's own, its daemon's books tell. And where no program
- * lives any more, and the device is in its slot, nothing is in quarantine for want of somebody who
- * could settle it. What an exclusive borrower finds the workload "device" looks at.
+ * Resets that a lender does by itself. It does none while a live borrower has an object of the
+ * device, by the port's lists; the daemon's own records say that it is such a reset. And where no
+ * program lives any more, and the device is in its slot, nothing is in quarantine for want of a
+ * program that could settle it. The workload "device" checks what an exclusive borrower finds.
  */
 #include <inttypes.h>
 #include <stdio.h>

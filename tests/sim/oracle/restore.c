@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What programs say to a smartiod that was started again, and what it believes; heard at their
- * connections, so neither a journal nor a daemon's books are taken for true.
+ * Recovery after a restart of smartiod: what programs claim, and what the daemon accepts. It is
+ * intercepted at their connections, so neither a journal nor a daemon's tables are trusted.
  *
- * Honest ones say of a borrow the generation that they were told last, and of nothing that hangs on
- * something else before they have told of that; and what is gone they do not ask to be taken away
- * once more, when the answer got lost. Of perjurers (work/perjurer.c) it is known what
- * they would have said: what they say instead is not believed where it makes something another's,
- * or other than its makers say. And of a program that has said all, nothing is left that it did not
- * tell of. Who is told that something of his is not there any more hears before of its loss, as he
- * would have without a restart.
+ * Honest programs claim, for a borrow, the generation of which they were notified last, and no
+ * object before its parent; and when an answer got lost they do not request the removal of a
+ * removed object again. Of dishonest ones (work/perjurer.c) the true claims are known: a forged one
+ * is not accepted where it makes something another program's, or other than its creator says. And
+ * for a program that has claimed everything, nothing is left that it did not claim. A program whose
+ * claim is refused has been notified of the loss before, as without a restart.
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
@@ -20,23 +19,12 @@
 
 #include "edge/daemon_state.h"
 #include "sisci_api.h"
+#include "oracle/restore.h"
 #include "run/tables.h"
 #include "wire/client.h"
 #include "run/listener.h"
 
 #define HANDLES 1024u
-#define BORROW_HANDLES 256u /* of those that are looked at */
-
-/* What a program told of honestly, or would have; and what it was believed instead. */
-struct known {
-	struct known_key {
-		uint64_t pid, type, key;
-	} key;
-	struct sio_msg_restore truth, believed;
-	uint64_t client;	     /* of the talk in which it was believed */
-	uint64_t as[BORROW_HANDLES]; /* a borrow: the first talk in which it got this handle */
-	UT_hash_handle hh;
-};
 
 /* The generation of a device that a program was told last, by its handle. */
 struct told {
@@ -70,39 +58,10 @@ struct gone {
 	UT_hash_handle hh;
 };
 
-static struct known *all;
 static struct told *generations;
 static struct talk *talks;
 static struct gone *refused;
 static struct asked *asked;
-
-static uint32_t type_of(const struct sio_msg_restore *m)
-{
-	return sio_from_le32(m->type);
-}
-
-static struct known *find(uint64_t pid, uint32_t type, uint64_t key)
-{
-	struct known_key k = {pid, type, key};
-	struct known *found;
-
-	HASH_FIND(hh, all, &k, sizeof(k), found);
-	return found;
-}
-
-static struct known *note(uint64_t pid, const struct sio_msg_restore *m)
-{
-	struct known *k = find(pid, type_of(m), sio_from_le64(m->key));
-
-	if (!k) {
-		k = calloc(1, sizeof(*k));
-		assert(k);
-		k->key = (struct known_key){pid, type_of(m), sio_from_le64(m->key)};
-		HASH_ADD(hh, all, key, sizeof(k->key), k);
-	}
-	k->truth = *m;
-	return k;
-}
 
 static struct talk *talk_of(uint64_t client)
 {
@@ -122,7 +81,7 @@ static struct talk *talk_of(uint64_t client)
 /* Handle that @m hangs on; 0: none. */
 static uint32_t hangs_on(const struct sio_msg_restore *m)
 {
-	switch (type_of(m)) {
+	switch (restore_type(m)) {
 	case SIO_EVM_DINT_RING:
 	case SIO_MSG_DEV_SEG_CREATE:
 	case SIO_MSG_DEV_VECTOR:
@@ -159,8 +118,8 @@ static void check_honest(const struct sim_proc *p, struct talk *t, const struct 
 	if (on && on < HANDLES && !t->told[on] && !was_refused(p->pid, on))
 		sim_fail("restore",
 			 "%s tells of what request %u made with handle %u, and not of that",
-			 p->name, type_of(m), on);
-	if (type_of(m) != SIO_MSG_DEV_BORROW)
+			 p->name, restore_type(m), on);
+	if (restore_type(m) != SIO_MSG_DEV_BORROW)
 		return;
 	HASH_FIND(hh, generations, &k, sizeof(k), g);
 	if (g && g->generation != sio_from_le32(m->number))
@@ -209,187 +168,16 @@ static void said(struct sim_proc *p, uint64_t client, void *msg, size_t len)
 		return;
 	t = talk_of(client);
 	if (m->key || p->perjurer)
-		note(p->pid, m);
+		restore_note_claim(p->pid, m);
 	sim_note_restore(p, m);
 	if (!p->perjurer)
 		check_honest(p, t, m);
 	t->said = *m;
-	if (!is_part(type_of(m)) && sio_from_le32(m->handle) < HANDLES)
+	if (!is_part(restore_type(m)) && sio_from_le32(m->handle) < HANDLES)
 		t->told[sio_from_le32(m->handle)] = true;
 }
 
-/* ---- what is believed ---- */
-static const struct known *of_anybody(uint32_t type, uint64_t key)
-{
-	const struct known *k;
-
-	for (k = all; k; k = k->hh.next)
-		if (k->key.type == type && k->key.key == key)
-			return k;
-	return NULL;
-}
-
-/* The device of a handle of a borrow; 0: it is not known. */
-static uint32_t fdid_of(uint64_t pid, sio_le32 handle)
-{
-	const struct known *k;
-
-	for (k = all; k; k = k->hh.next)
-		if (k->key.pid == pid && k->key.type == SIO_MSG_DEV_BORROW &&
-		    k->truth.handle == handle)
-			return sio_from_le32(
-				((const struct sio_msg_dev_borrow *)(const void *)k->truth.request)
-					->fdid);
-	return 0;
-}
-
-/* The borrow that a handle is of, truly, or as was believed in @client's talk; 0: none. */
-static uint64_t borrow_of(uint64_t pid, uint64_t client, sio_le32 handle)
-{
-	const struct known *k;
-
-	for (k = all; k; k = k->hh.next)
-		if (k->key.pid == pid && k->key.type == SIO_MSG_DEV_BORROW &&
-		    (client ? k->client == client && k->believed.handle == handle
-			    : k->truth.handle == handle))
-			return k->key.key;
-	return 0;
-}
-
-/*
- * Before @client's talk already @borrow had the place of another one of its program's: what was
- * mapped for that handle then is @borrow's.
- */
-static bool stood_for(uint64_t pid, uint64_t borrow, sio_le32 handle, uint64_t client)
-{
-	const struct known *b = find(pid, SIO_MSG_DEV_BORROW, borrow);
-	uint32_t h = sio_from_le32(handle);
-
-	return b && h < BORROW_HANDLES && b->as[h] && b->as[h] != client;
-}
-
-static const char *wrong_map(const struct known *k, uint64_t client,
-			     const struct sio_msg_restore *m)
-{
-	const struct sio_msg_dma_map *r = (const void *)m->request,
-				     *t = (const void *)k->truth.request;
-
-	uint64_t borrow = borrow_of(k->key.pid, client, r->device);
-
-	if (borrow != borrow_of(k->key.pid, 0, t->device) &&
-	    !stood_for(k->key.pid, borrow, t->device, client))
-		return "for another borrow";
-	if (r->segment != t->segment || r->remote != t->remote)
-		return "of other memory";
-	return NULL;
-}
-
-static const char *wrong_hold(uint64_t pid, const struct sio_msg_restore *m)
-{
-	const struct sio_msg_dev_hold *r = (const void *)m->request;
-	const struct known *map = of_anybody(SIO_MSG_DMA_MAP, sio_from_le64(m->key));
-	uint32_t here = fdid_of(pid, r->device), there;
-
-	if (!map || !here)
-		return NULL;
-	there = fdid_of(map->key.pid,
-			((const struct sio_msg_dma_map *)(const void *)map->truth.request)->device);
-	return there && there != here ? "of another device" : NULL;
-}
-
-/* As its maker says, who was believed in the same life of the daemon. */
-static const struct known *maker_says(unsigned host, uint32_t type, uint64_t key)
-{
-	const struct known *k;
-
-	for (k = all; k; k = k->hh.next)
-		if (k->key.type == type && sio_from_le64(k->believed.key) == key && k->client &&
-		    sim_client_lives(host, k->client))
-			return k;
-	return NULL;
-}
-
-static const char *wrong_device_segment(unsigned host, uint64_t pid, uint64_t client,
-					const struct sio_msg_restore *m)
-{
-	const struct known *maker = maker_says(host, SIO_MSG_DEV_SEG_CREATE, sio_from_le64(m->key));
-	const struct sio_msg_dev_seg_connect *r = (const void *)m->request;
-	const struct sio_msg_dev_seg_create *made =
-		maker ? (const void *)maker->believed.request : NULL;
-
-	/* Of a BAR, the key says nothing. */
-	return made && sio_from_le32(r->memtype) != SCI_MEMTYPE_BAR &&
-			       sio_from_le32(made->memtype) == SCI_MEMTYPE_PRIVATE &&
-			       borrow_of(pid, client, r->device) !=
-				       borrow_of(maker->key.pid, maker->client, made->device)
-		       ? "private to another borrow"
-		       : NULL;
-}
-
-static const char *wrong_connection(unsigned host, const struct sio_msg_restore *m)
-{
-	const struct sio_msg_seg_connect *r = (const void *)m->request;
-	const struct known *s = maker_says(host, SIO_MSG_SEG_CREATE, sio_from_le64(m->key));
-
-	return s && !((sio_from_le32(s->believed.exported) |
-		       sio_from_le32(s->believed.available)) >>
-			      sio_from_le32(r->adapter) &
-		      1)
-		       ? "to what was never available"
-		       : NULL;
-}
-
-static const char *wrong_attachment(unsigned host, const struct sio_msg_restore *m)
-{
-	const struct known *s = maker_says(host, SIO_MSG_SEG_CREATE, sio_from_le64(m->key));
-
-	return s && !(sio_from_le32(s->believed.flags) & SIO_RESTORE_SHARED)
-		       ? "to what is not shared"
-		       : NULL;
-}
-
-/* What cannot be had, though a perjurer said so. NULL: nothing is wrong. */
-static const char *wrong(const struct sim_proc *p, uint64_t client, const struct sio_msg_restore *m)
-{
-	const struct known *k = find(p->pid, type_of(m), sio_from_le64(m->key));
-
-	switch (type_of(m)) {
-	case SIO_MSG_DEV_HOLD:
-		return wrong_hold(p->pid, m);
-	case SIO_MSG_SEG_CREATE:
-	case SIO_MSG_DEV_BORROW:
-		return k ? NULL : "of another";
-	case SIO_MSG_DMA_MAP:
-		return k ? wrong_map(k, client, m) : "of another";
-	case SIO_MSG_DEV_SEG_CONNECT:
-		return wrong_device_segment(p->host, p->pid, client, m);
-	case SIO_MSG_SEG_CONNECT:
-		return wrong_connection(p->host, m);
-	case SIO_MSG_SEG_ATTACH:
-		return wrong_attachment(p->host, m);
-	}
-	return NULL;
-}
-
-static void believed(const struct sim_proc *p, const struct talk *t)
-{
-	const struct sio_msg_restore *m = &t->said;
-	const char *why = p->perjurer ? wrong(p, t->client, m) : NULL;
-	struct known *k = find(p->pid, type_of(m), sio_from_le64(m->key));
-
-	if (why)
-		sim_fail("restore", "%s is believed what request %u made, key %" PRIu64 ": %s",
-			 p->name, type_of(m), (uint64_t)sio_from_le64(m->key), why);
-	/* An honest part without a key is nobody's to compare with. */
-	if (!k)
-		return;
-	k->believed = *m;
-	k->client = t->client;
-	if (type_of(m) == SIO_MSG_DEV_BORROW && sio_from_le32(m->handle) < BORROW_HANDLES &&
-	    !k->as[sio_from_le32(m->handle)])
-		k->as[sio_from_le32(m->handle)] = t->client;
-}
-
+/* ---- what is answered ---- */
 /* The handle that an event says is lost; 0: none. */
 static uint32_t lost_by(const struct sio_msg *msg)
 {
@@ -421,10 +209,10 @@ static void check_told(const struct sim_proc *p, const struct talk *t)
 {
 	uint32_t handle = sio_from_le32(t->said.handle);
 
-	if (handle < HANDLES && !t->lost[handle] && !ends_silently(type_of(&t->said)))
+	if (handle < HANDLES && !t->lost[handle] && !ends_silently(restore_type(&t->said)))
 		sim_fail("restore",
 			 "%s is refused what request %u made, handle %u, and not told of the loss",
-			 p->name, type_of(&t->said), handle);
+			 p->name, restore_type(&t->said), handle);
 }
 
 static void answered(struct sim_proc *p, uint64_t client, const struct sio_msg *rep)
@@ -441,10 +229,10 @@ static void answered(struct sim_proc *p, uint64_t client, const struct sio_msg *
 	if (rep->error && !p->perjurer)
 		check_told(p, t);
 	if (!rep->error) {
-		believed(p, t);
-		if (!is_part(type_of(&t->said)) && sio_from_le32(t->said.handle) < HANDLES)
+		restore_check_accepted(p, t->client, &t->said);
+		if (!is_part(restore_type(&t->said)) && sio_from_le32(t->said.handle) < HANDLES)
 			t->had[sio_from_le32(t->said.handle)] = true;
-	} else if (!is_part(type_of(&t->said)) &&
+	} else if (!is_part(restore_type(&t->said)) &&
 		   !was_refused(p->pid, sio_from_le32(t->said.handle))) {
 		g = calloc(1, sizeof(*g));
 		assert(g);

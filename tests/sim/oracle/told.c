@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- *
- * model/notices.c looks whether what is told has its cause; here is what should have been told by now.
+ * Notifications of segments: model/notices.c checks that each one has its cause; here is checked
+ * that each one that has a cause has come.
  */
 #include <stdlib.h>
 

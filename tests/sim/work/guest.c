@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that use what the host has whose daemon lies (fault/liar.c, fault/liar_answer.c): they connect
- * to its segments and map them, store and copy there, trigger its interrupts, borrow its devices
- * and map memory for them, map its memory for devices of others. What comes of that is the liar's
- * to say: any error that there is, any contents. But each call ends in time; what needs no word of
- * the liar's gives what it gives everybody; memory that is shown to nobody stays as it is; and when
- * the program has ended, nothing of it is left but what the liar holds, which goes with it.
+ * Clients of a malicious host (fault/liar.c, fault/liar_answer.c): they connect to its segments and
+ * map them, store and copy there, trigger its interrupts, borrow its devices and map memory for
+ * them, map its memory for devices of others. The malicious host decides the result: any error, any
+ * contents. But each call ends in time; what needs no message of that host gives what it always
+ * gives; memory that is shared with nobody keeps its contents; and when the program has ended,
+ * nothing of it is left but what the malicious host refers to, which ends with that.
  *
- * On the liar's own host the same workload is who has all that (work/bait.c).
+ * On the malicious host itself the same workload offers all that (work/bait.c).
  */
 #include "work/bait.h"
 #include "work/guest.h"

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Managers of drives that end quarantines too early: told that a borrower has ended they say so of
- * its queues at once, and leave these to the drive, which completes what is in flight there, and
- * fetches what comes next when its doorbell is rung. All that is at those addresses is another's by
- * then, or nobody's.
+ * Premature release: managers of drives that end quarantines too early. Notified that a borrower
+ * has ended, they settle its quarantine at once and leave its queues to the drive, which completes
+ * what is in flight there, and fetches the next commands when its doorbell is rung. The memory at
+ * those addresses is then another program's, or free.
  *
  * With an IOMMU before the drive its addresses lead to what is mapped for it and nowhere else. So
- * what such a drive's blocks hold is not judged, for its borrowers' memory may be what it writes
- * to; all other memory is, by whoever has it, and nothing that the drive has sent may arrive where
- * memory was freed.
+ * the contents of such a drive's blocks are not judged, for it may write to its borrowers' memory;
+ * all other memory is, by its owners, and nothing that the drive has sent may arrive in freed
+ * memory.
  *
- * Without an IOMMU the lender's memory, and all that it has windows to, is at the manager's mercy:
- * it could have the drive write there anyway. In seeds that have such managers no program runs that
- * looks at what it has there; what is judged is memory of other hosts behind an IOMMU, that calls
- * end, and that the drive serves afterwards.
+ * Without an IOMMU the lender's memory, and everything that it has windows to, is at the manager's
+ * mercy: it could have the drive write there anyway. In seeds that have such managers no program
+ * runs that looks at memory there; what is judged is memory of other hosts behind an IOMMU, that
+ * calls end, and that the drive serves afterwards.
  */
 #include "model/blocks.h"
 #include "work/canary.h"

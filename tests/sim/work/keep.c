@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that borrow a device together, map memory for it, tie its interrupts, and take turns in
- * keeping its registers; who keeps them asks for what the keeper may have, and for what nobody may:
- * memory behind what a borrower mapped, the end of the quarantine of somebody who lives, interrupts
- * that are another's. What all know of all borrowers says what is right; no daemon is believed.
+ * Programs that borrow a device together, map memory for it, connect its interrupts, and take turns
+ * in owning its registers; the owner requests what it may have, and what nobody may: memory behind
+ * what a borrower mapped, the end of the quarantine of a live borrower, another borrower's
+ * interrupts. Answers are judged by what all programs know of all borrowers (work/keepers.h); no
+ * daemon is trusted.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <utlist.h>
 
+#include "work/keepers.h"
 #include "work/life.h"
 #include "run/run.h"
 #include "smartio/ext.h"
@@ -22,21 +24,6 @@
 #define WAITS 8
 #define HEARD_OF (200 * SIM_MS) /* an end, by all daemons, if nothing breaks */
 #define TOLD (50 * SIM_MS)	/* a keeper, of who is in quarantine */
-
-/* What all know of one who has a device. */
-#define SETTLED UINT32_MAX
-struct keeper {
-	char name[32];
-	uint32_t pid, fdid;
-	uint64_t borrower, breaks, since;
-	unsigned host, lender;
-	uint64_t from, bytes; /* mapped for the device; 0 bytes: nothing */
-	unsigned vector;
-	bool leaves;	  /* it returns the device, or has done so */
-	uint64_t end;	  /* when it was seen to be dead; 0: it was not */
-	uint32_t settled; /* by whom, whose call is not answered; SETTLED; 0: it is not */
-	struct keeper *prev, *next;
-};
 
 struct state {
 	sci_desc_t sd;
@@ -53,88 +40,10 @@ struct state {
 	unsigned waits;
 };
 
-static struct keeper *keepers;
-
 static bool parts(void)
 {
 	return sim_has_fault("link") || sim_has_fault("anew") || sim_has_fault("crash") ||
 	       sim_has_fault("cut") || sim_has_fault("restart");
-}
-
-/* The device was pulled out of its slot: nobody has it since, and nothing is in quarantine. */
-static bool pulled_since(const struct keeper *k)
-{
-	uint64_t when = sim_drive_pulled(k->fdid);
-
-	return when && when >= k->since;
-}
-
-/* Others' entries are freed during any call: they are found anew after it. NULL: it was. */
-static const struct keeper *find(uint32_t fdid, uint64_t borrower)
-{
-	const struct keeper *k;
-
-	DL_FOREACH (keepers, k)
-		if (k->fdid == fdid && k->borrower == borrower)
-			return k;
-	return NULL;
-}
-
-/* It has the device for sure: it lives, gives nothing back, and nobody can believe it is gone. */
-static bool lives(const struct keeper *k)
-{
-	return k && sim_living(k->pid) && !k->leaves && !pulled_since(k) &&
-	       sim_peer_breaks(k->host, k->lender) == k->breaks;
-}
-
-static void settles(uint32_t fdid, uint64_t borrower, bool reset)
-{
-	struct keeper *k;
-
-	(void)reset;
-	DL_FOREACH (keepers, k)
-		if (k->fdid == fdid && !sim_living(k->pid) &&
-		    (borrower == SMARTIO_ALL_BORROWERS || k->borrower == borrower))
-			k->settled = k->settled ? k->settled : sim_self()->pid;
-}
-
-static void settled(uint32_t fdid, bool refused)
-{
-	struct keeper *k;
-
-	DL_FOREACH (keepers, k)
-		if (k->fdid == fdid && k->settled == sim_self()->pid)
-			k->settled = refused ? 0 : SETTLED;
-}
-
-static void lender_reset(uint32_t fdid)
-{
-	struct keeper *k;
-
-	DL_FOREACH (keepers, k)
-		if (k->fdid == fdid && !sim_living(k->pid))
-			k->settled = SETTLED;
-}
-
-static void notice_deaths(void)
-{
-	struct keeper *k;
-
-	DL_FOREACH (keepers, k)
-		if (k->end == 0 && !sim_living(k->pid))
-			k->end = sim_now();
-}
-
-/* One who has, or had, this device. */
-static struct keeper *pick(uint32_t fdid)
-{
-	struct keeper *k, *found = NULL;
-	unsigned n = 0;
-
-	DL_FOREACH (keepers, k)
-		if (k->fdid == fdid && sim_pick(++n) == 0)
-			found = k;
-	return found;
 }
 
 /* ---- having the device ---- */
@@ -166,7 +75,7 @@ static void borrow(struct state *s)
 				 .vector = NO_VECTOR};
 	snprintf(s->me->name, sizeof(s->me->name), "%s", sim_self()->name);
 	s->me->breaks = sim_peer_breaks(s->me->host, s->me->lender);
-	DL_APPEND(keepers, s->me);
+	DL_APPEND(sim_keepers, s->me);
 }
 
 static void map_own(struct state *s)
@@ -230,10 +139,10 @@ static void note_quarantine(struct state *s)
 
 	s->waits = 0;
 	s->since = sim_now();
-	notice_deaths();
-	DL_FOREACH (keepers, k)
+	sim_keepers_notice_deaths();
+	DL_FOREACH (sim_keepers, k)
 		if (k->fdid == s->me->fdid && k->end && k->end + HEARD_OF < sim_now() && k->bytes &&
-		    !k->leaves && !k->settled && !pulled_since(k) && s->waits < WAITS)
+		    !k->leaves && !k->settled && !sim_keeper_pulled(k) && s->waits < WAITS)
 			s->wait[s->waits++] = k->borrower;
 }
 
@@ -276,7 +185,7 @@ static void drop_registers(struct state *s)
 /* What is asked for: inside of what a borrower mapped, or from there beyond its end. */
 static void hold(struct state *s)
 {
-	const struct keeper *k = pick(s->me->fdid);
+	const struct keeper *k = sim_keeper_pick(s->me->fdid);
 	uint64_t borrower, at, left, bytes, hold;
 	bool behind = sim_pick(2);
 	sci_error_t e;
@@ -305,7 +214,7 @@ static void hold(struct state *s)
 
 static void settle(struct state *s)
 {
-	const struct keeper *k = pick(s->me->fdid);
+	const struct keeper *k = sim_keeper_pick(s->me->fdid);
 	uint64_t borrower;
 	bool lived;
 	sci_error_t e;
@@ -313,12 +222,13 @@ static void settle(struct state *s)
 	if (!k)
 		return;
 	borrower = k->borrower;
-	lived = lives(k);
+	lived = sim_keeper_lives(k);
 	SIM_CALL(smartio_device_settled, (s->device, borrower, &e), &e, SCI_ERR_ACCESS,
 		 SCI_ERR_ILLEGAL_PARAMETER, SCI_ERR_NOT_CONNECTED, SCI_ERR_BUSY);
-	if (e == SCI_ERR_OK && lived && lives(find(s->me->fdid, borrower)))
+	if (e == SCI_ERR_OK && lived && sim_keeper_lives(sim_keeper_find(s->me->fdid, borrower)))
 		sim_fail("states", "%s: borrow %llu is settled, and %s has it", sim_self()->name,
-			 (unsigned long long)borrower, find(s->me->fdid, borrower)->name);
+			 (unsigned long long)borrower,
+			 sim_keeper_find(s->me->fdid, borrower)->name);
 }
 
 static void reset(struct state *s)
@@ -354,9 +264,9 @@ static void listen_to(struct state *s)
 	for (unsigned i = 0; i < s->waits; i++) {
 		const struct keeper *k;
 
-		DL_FOREACH (keepers, k)
+		DL_FOREACH (sim_keepers, k)
 			if (k->fdid == s->me->fdid && k->borrower == s->wait[i] && !k->settled &&
-			    !pulled_since(k) && sim_now() > s->since + TOLD && !parts() &&
+			    !sim_keeper_pulled(k) && sim_now() > s->since + TOLD && !parts() &&
 			    !sim_has_fault("delay"))
 				sim_fail("states",
 					 "%s: nobody told that borrow %llu is in quarantine",
@@ -373,17 +283,17 @@ static void steal(struct state *s)
 	bool lived;
 	sci_error_t e;
 
-	k = s->device ? pick(s->me->fdid) : NULL;
+	k = s->device ? sim_keeper_pick(s->me->fdid) : NULL;
 	if (!k || k == s->me || k->vector == NO_VECTOR || k->vector == s->me->vector)
 		return;
 	vector = k->vector;
 	borrower = k->borrower;
-	lived = lives(k);
+	lived = sim_keeper_lives(k);
 	SIM_CALL(smartio_disconnect_device_interrupt, (s->device, vector, &e), &e,
 		 SCI_ERR_ILLEGAL_PARAMETER, SCI_ERR_NOT_CONNECTED);
-	if (e == SCI_ERR_OK && lived && lives(find(s->me->fdid, borrower)))
+	if (e == SCI_ERR_OK && lived && sim_keeper_lives(sim_keeper_find(s->me->fdid, borrower)))
 		sim_fail("states", "%s ends the tie of vector %u, which is %s's", sim_self()->name,
-			 vector, find(s->me->fdid, borrower)->name);
+			 vector, sim_keeper_find(s->me->fdid, borrower)->name);
 }
 
 /* ---- the program ---- */
@@ -451,7 +361,7 @@ static void give_back(void *state)
 	} while (sim_later(e));
 	s->device = NULL;
 	drop_interrupt(s); /* its tie ended with the borrow */
-	DL_DELETE(keepers, s->me);
+	DL_DELETE(sim_keepers, s->me);
 	free(s->me);
 	s->me = NULL;
 }
@@ -517,11 +427,8 @@ static void keep_main(struct sim_proc *p)
 	sim_exit(p);
 }
 
-static const struct sim_listener listener = {
-	.settles = settles, .settled = settled, .lender_reset = lender_reset};
-
 const struct sim_workload sim_work_keep = {.name = "keep",
 					   .weight = 2,
 					   .fits = sim_has_drives,
 					   .main = keep_main,
-					   .listener = &listener};
+					   .listener = &sim_keepers_listener};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Clients, and now and then managers, of drives of the host whose daemon lies (fault/liar.c,
- * fault/liar_answer.c): where the drive's registers are, where a queue lies as the drive sees it, what
- * was reset, all that is the liar's to say. Any error may come of it, and any data. But each call
- * ends in time; what completes was sent; memory that is shown to nobody stays as it is; nothing is
- * left when they have ended.
+ * Clients of a malicious lender: clients, and now and then managers, of drives of the host whose
+ * daemon lies (fault/liar.c, fault/liar_answer.c), which decides where the drive's registers are,
+ * where a queue lies as the drive sees it, and what was reset. Any error and any data may be the
+ * result. But each call ends in time; what completes was submitted; memory that is shared with
+ * nobody keeps its contents; and nothing is left when all programs have ended.
  *
- * On the liar's own host the same workload is an honest manager of its drives.
+ * On the malicious host itself the same workload is an honest manager of its drives.
  */
 #include <errno.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that lie to the next smartiod about what they had of the last one: that they have what
- * is another's, or another of their own; that a segment was shared or available that was not, or
- * the other way round; or they say nothing of it. Each has much to tell of: segments shared,
- * available and not, handles of others', connections; two borrows of one device, and one of
- * another; private segments and mappings of each; registers, and holds. What their own calls give
- * is not judged; oracle/restore.c judges what is believed, and the others' oracles that they suffer
- * nothing.
+ * Forged recovery: programs that send the next smartiod forged claims about what they had of the
+ * previous one: objects of another program, or another one of their own; that a segment was shared
+ * or available that was not, or the other way round; or no claim at all. Each has many objects to
+ * claim: segments, shared, available and not; handles of others' segments; connections; two borrows
+ * of one device, and one of another; private segments and mappings of each; registers, and pinned
+ * memory. The results of their own calls are not judged; oracle/restore.c judges which claims are
+ * accepted, and the others' oracles that no other program is harmed.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that know the daemon's protocol and have no library that would stop them: they make,
- * connect and map segments, borrow devices, and ask for what must be refused: a map that ends
+ * Programs that speak the daemon's protocol without a library that would stop them: they make,
+ * connect and map segments, borrow devices, and request what must be refused: a map that ends
  * behind its segment, to disconnect what is mapped, to return a device whose BAR they are connected
  * to.
  */

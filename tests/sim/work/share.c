@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that make segments for others of their host to attach to, attach to such, and let go of
- * them in any order. The ids are among those of work/segment.c, whose programs connect to them. A
- * handle always shows the same segment; it is lost only if who made the segment has died with its
- * own.
+ * Programs that make segments for others of their host to attach to, attach to such segments, and
+ * release them in any order. The ids are among those of work/segment.c, whose programs connect to
+ * them. A handle always leads to the same segment; it is lost only if the creator of the segment
+ * has died with its own handle.
  */
 #include "work/life.h"
 #include "run/run.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that look on, as "smartio" and its audit do: they list what daemon and port have, page by
- * page, and read all counters, while others come and go. A list's keys ascend, whatever changes
- * between its pages; nodes, devices and the one who asks are in it; what is counted only grows.
+ * Observers, as "smartio" and its audit are: they list the objects of daemon and port, page by page,
+ * and read all counters, while other programs come and go. The keys of a list ascend, whatever
+ * changes between its pages; nodes, devices and the observer itself are in it; counters only grow.
  */
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What no client's driver does with a drive, tried by a manager before it serves: more commands
- * than the completion queue has room for, while nobody takes what is there; lists of pages that
- * begin anywhere in a page and go on in another. Blocks are read alone: they are the clients'.
+ * than the completion queue has room for, while nobody consumes completions; lists of pages that
+ * begin anywhere in a page and continue in another. Blocks are only read: they are the clients'.
  */
 #include <nvme/types.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Managers of drives that lie to their clients. Each takes a drive as any manager does, then tells
- * what it likes: metadata that changes under its readers' eyes, replies that nobody asked for, of
- * queues that are not there or another's, errors of any number, texts without an end; it makes
- * queues at addresses where nothing is mapped. It has the drive, so what the drive's blocks hold is
- * not judged any more, and a client's calls may fail as they like. But each ends in its time, no
- * program touches what is not its own, the lender's IOMMU lets nothing through, and when it has
- * gone the drive serves as before.
+ * Malicious managers: each takes a drive as any manager does, then sends its clients what it likes:
+ * metadata that changes while they read it, replies that nobody asked for, of queues that do not
+ * exist or are another client's, errors of any number, texts without an end; and it makes queues at
+ * addresses where nothing is mapped. It owns the drive, so the contents of the drive's blocks are
+ * not judged any more, and a client's calls may fail in any way. But each call ends in time, no
+ * program accesses memory of others, the lender's IOMMU lets nothing through, and when the manager
+ * has gone the drive serves as before.
  */
 #include <errno.h>
 #include <stdlib.h>

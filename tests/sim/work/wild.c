@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Clients of drives that lie about addresses: they have the drive read and write where nothing is
- * mapped for it (memory of hosts, windows, registers, behind what is theirs), and want queues
- * there. The IOMMU refuses the one, the manager the other; what nobody mapped stays as it is, and
- * the drive goes on. A hostile program may write where its library keeps things, so this one
- * includes what is inside.
+ * Clients of drives that use wild addresses: they have the drive read and write where nothing is
+ * mapped for it (memory of hosts, windows, registers, behind what is theirs), and request queues
+ * there. The IOMMU refuses the one, the manager the other; memory that is not mapped keeps its
+ * contents, and the drive goes on. A hostile program may write to the memory of its library, so
+ * this one includes what is inside.
  */
 #include <errno.h>
 #include <stdlib.h>
