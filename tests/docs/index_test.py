@@ -178,7 +178,7 @@ class Checks(unittest.TestCase):
         self.assertEqual(len(list(walks("x.md", head + steps + "\n**2 files, 1 returns**\n"))), 1)
 
     def test_files(self):
-        self.assertEqual(list(missing_files("x.md", "emu/main.c, core/lut.c, include/smartio/*.h, build/emu/no.c")), [])
+        self.assertEqual(list(missing_files("x.md", "emu/live/main.c, core/lut.c, include/smartio/*.h, build/emu/no.c")), [])
         for name in ("emu/nothing.c", "core/nothing.h", "docs/nothing.md"):
             self.assertEqual(len(list(missing_files("x.md", f"a {name} b"))), 1)
 

@@ -18,7 +18,7 @@ import sys
 PARTS = [("programs", ("tools", "drivers/nvme-user")), ("library: libsmartio/sisci", ("libsmartio/sisci",)),
          ("daemon: smartiod", ("smartiod",)), ("emulated hardware: emu", ("emu",)),
          ("shared: libsmartio", ("libsmartio/core", "libsmartio/wire", "libsmartio/envelope", "libsmartio/eventfd",
-                                 "libsmartio/topofile", "libsmartio/session"))]
+                                 "libsmartio/packet", "libsmartio/topofile", "libsmartio/session"))]
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 COLOURS = {"programs": "#e8e8e8", "shared: libsmartio": "#e3efe0", "library: libsmartio/sisci": "#dce8f5",
            "daemon: smartiod": "#f6ead7", "emulated hardware: emu": "#efe1ef"}
