@@ -104,7 +104,7 @@ static void release_piece(struct smartiod *d, struct smartiod_bar_map *bar,
 	};
 
 	unmap_piece(d, bar, p);
-	if (!b->lost)
+	if (!smartiod_borrow_lost(b))
 		smartiod_tell(d, b->node, &msg, sizeof(msg));
 	if (!p->of) /* it never was mapped */
 		release_address(d, bar, p);
@@ -343,7 +343,7 @@ static void map_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 		rc = take_window(m, a, &why);
 	if (rc < 0)
 		map_fail(d, m, rc, why);
-	else if (!op->session || c->closed || c->lost || b->ended)
+	else if (!op->session || c->closed || c->lost || smartiod_borrow_ended(b))
 		map_fail(d, m, -ECONNRESET, "the connection is gone");
 	else if (was_reset(m, a->error))
 		ask_again(d, m);
@@ -366,7 +366,7 @@ static int bar_map(struct smartiod *d, struct smartiod_session *s, const void *m
 	if (!c)
 		return reterr->code;
 	b = c->device;
-	if (!b || b->ended || b->lost)
+	if (!b || smartiod_borrow_ended(b) || smartiod_borrow_lost(b))
 		return sio_fail(reterr, -ECONNRESET, "the device is lost");
 	m = smartiod_op_new(d, s, msg, sizeof(*m), map_step, reterr);
 	if (!m)

@@ -40,7 +40,8 @@ static struct smartiod_bar_map *find(struct smartiod_session *s, uint32_t handle
 
 	if (m && !bar)
 		sio_fail(reterr, -EINVAL, "map %u is of memory, not of a device", handle);
-	else if (bar && (bar->borrow->ended || bar->borrow->lost || bar->connection->lost))
+	else if (bar && (smartiod_borrow_ended(bar->borrow) || smartiod_borrow_lost(bar->borrow) ||
+			 bar->connection->lost))
 		sio_fail(reterr, -ECONNRESET, "the device is lost");
 	else
 		return bar;

@@ -12,11 +12,25 @@
 
 /* ---- life ---- */
 
+/* An event that cannot come is an error of ours: it ends the daemon. */
+static void enter(struct smartiod *d, struct smartiod_borrow *b, enum smartiod_borrow_event event)
+{
+	if (!smartiod_borrow_next(b->state, event, &b->state))
+		smartiod_fatal(d, "borrow %" PRIu64 ": event %u in state %u", b->id, event,
+			       b->state);
+}
+
+void smartiod_borrow_lent(struct smartiod *d, struct smartiod_borrow *b, uint64_t id)
+{
+	b->id = id;
+	enter(d, b, SMARTIOD_BORROW_LENT);
+}
+
 static void borrow_check(struct smartiod *d, struct smartiod_borrow *b)
 {
 	struct smartiod_borrow **at = &d->borrows;
 
-	if (!b->ended || b->users || b->pins || b->maps)
+	if (!smartiod_borrow_ended(b) || b->users || b->pins || b->maps)
 		return;
 	while (*at != b)
 		at = &(*at)->next;
@@ -53,7 +67,7 @@ static void end_placed(struct smartiod *d, struct smartiod_borrow *b, bool owner
 static void borrow_end(struct smartiod *d, struct smartiod_borrow *b, bool owner_gone)
 {
 	smartiod_object_remove(&b->o);
-	b->ended = true;
+	enter(d, b, SMARTIOD_BORROW_END);
 	b->pins++;
 	end_placed(d, b, owner_gone);
 	smartiod_borrow_unpin(d, b);
@@ -67,7 +81,7 @@ static void tell_end(struct smartiod *d, const struct smartiod_borrow *b)
 		.fdid = sio_to_le32(b->device->fdid),
 	};
 
-	if (b->id && !b->lost)
+	if (b->id && !smartiod_borrow_lost(b))
 		smartiod_tell(d, b->node, &msg, sizeof(msg));
 }
 
@@ -129,7 +143,7 @@ struct smartiod_borrow *smartiod_borrow_get(struct smartiod_session *s, uint32_t
 		sio_fail(reterr, -EBADF, "the device is not borrowed yet");
 		return NULL;
 	}
-	if (b && b->lost) {
+	if (b && smartiod_borrow_lost(b)) {
 		sio_fail(reterr, -ECONNRESET,
 			 "device %s is lost: it is gone, or its host or the link to it went down",
 			 b->device->topo->name);
@@ -170,9 +184,9 @@ static void lose_bars(struct smartiod *d, struct smartiod_borrow *b)
 
 static void lose(struct smartiod *d, struct smartiod_borrow *b)
 {
-	if (b->lost || !b->id)
+	if (smartiod_borrow_lost(b) || !b->id)
 		return;
-	b->lost = true;
+	enter(d, b, SMARTIOD_BORROW_LOSE);
 	SIO_PROBE(smartiod, borrow_lost, b->device->fdid, b->id, b->node);
 	tell_client(d, b, SIO_DEVICE_EV_LOST, 0);
 	for (struct smartiod_bar_map *m = b->maps; m; m = m->next)
@@ -183,7 +197,7 @@ static void lose(struct smartiod *d, struct smartiod_borrow *b)
 bool smartiod_borrows_of(struct smartiod *d, uint32_t node)
 {
 	for (const struct smartiod_borrow *b = d->borrows; b; b = b->next)
-		if (b->node == node && !b->ended)
+		if (b->node == node && !smartiod_borrow_ended(b))
 			return true;
 	return false;
 }
@@ -199,7 +213,7 @@ void smartiod_borrow_node_down(struct smartiod *d, uint32_t node)
 void smartiod_borrow_link_lost(struct smartiod *d, uint32_t node)
 {
 	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
-		if (b->node == node && !b->ended) {
+		if (b->node == node && !smartiod_borrow_ended(b)) {
 			tell_end(d, b);
 			lose(d, b);
 		}
@@ -235,8 +249,8 @@ void smartiod_borrow_path_down(struct smartiod *d, uint32_t node, uint32_t adapt
 			       uint32_t peer_adapter)
 {
 	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
-		if (b->node == node && b->id && !b->ended && !b->lost &&
-		    uses_path(d, b, adapter, peer_adapter)) {
+		if (b->node == node && b->id && !smartiod_borrow_ended(b) &&
+		    !smartiod_borrow_lost(b) && uses_path(d, b, adapter, peer_adapter)) {
 			tell_end(d, b);
 			lose(d, b);
 		}
@@ -270,7 +284,7 @@ static void borrow_event(struct smartiod *d, struct smartiod_device *dev, uint64
 	if (event == SIO_DEVICE_EV_RESET)
 		smartiod_borrow_doorbells_gone(d, dev, id);
 	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
-		if (b->device == dev && b->id == id && !b->lost)
+		if (b->device == dev && b->id == id && !smartiod_borrow_lost(b))
 			tell_client(d, b, event, gone);
 }
 
@@ -315,14 +329,15 @@ static void borrow_step(struct smartiod *d, struct smartiod_op *op, const struct
 			smartiod_op_error(d, op, a->error, "%s", a->text);
 		else /* none is called so: it would seem to be without an answer */
 			smartiod_op_error(d, op, -EPROTO, "the lender gives the borrow no number");
-		b->ended = true;
+		enter(d, b, SMARTIOD_BORROW_END);
 		smartiod_object_remove(&b->o);
 	} else if (!op->session) {
-		b->id = sio_from_le64(rep->borrower);
+		smartiod_borrow_lent(d, b, sio_from_le64(rep->borrower));
 		tell_end(d, b);
-		b->ended = true;
+		enter(d, b, SMARTIOD_BORROW_END);
+		smartiod_object_remove(&b->o); /* its session may not have come so far yet */
 	} else {
-		b->id = sio_from_le64(rep->borrower);
+		smartiod_borrow_lent(d, b, sio_from_le64(rep->borrower));
 		b->device->generation = sio_from_le32(rep->generation);
 		SIO_PROBE(smartiod, borrow, b->device->fdid, b->id, b->node);
 		reply = (struct sio_rep_dev_borrow){
@@ -500,7 +515,7 @@ int smartiod_dev_return(struct smartiod *d, struct smartiod_session *s, const vo
 		return sio_fail(reterr, -EBUSY,
 				"%s: %u connections to its BARs and mappings for it are left",
 				b->device->topo->name, b->users);
-	if (b->lost) {
+	if (smartiod_borrow_lost(b)) {
 		borrow_end(d, b, false);
 		smartiod_reply_ok(d, s, msg);
 		return 0;

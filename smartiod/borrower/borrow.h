@@ -7,6 +7,7 @@
 #define SMARTIOD_BORROW_H
 
 #include "smartiod/base/peer.h"
+#include "smartiod/borrower/borrow_life.h"
 #include "smartiod/device/device.h"
 #include "smartiod/interrupt/dint.h"
 #include "smartiod/segment/connection.h"
@@ -18,8 +19,7 @@ struct smartiod_borrow {
 	struct smartiod_device *device;
 	uint64_t id; /* the lender's number; 0: not yet */
 	uint32_t node;
-	bool lost;	     /* the lender is gone */
-	bool ended;	     /* returned, or the client is gone */
+	enum smartiod_borrow_state state;
 	uint32_t generation; /* RESTORED: the device's when the client last heard of it */
 	unsigned users;	     /* BAR connections, DMA maps */
 	unsigned pins;	     /* operations in progress */
@@ -71,6 +71,15 @@ struct smartiod_dma_handle {
 
 /* ---- borrow.c ---- */
 
+static inline bool smartiod_borrow_lost(const struct smartiod_borrow *b)
+{
+	return b->state == SMARTIOD_BORROW_LOST || b->state == SMARTIOD_BORROW_ENDED_LOST;
+}
+static inline bool smartiod_borrow_ended(const struct smartiod_borrow *b)
+{
+	return b->state == SMARTIOD_BORROW_ENDED || b->state == SMARTIOD_BORROW_ENDED_LOST;
+}
+
 struct smartiod_borrow *smartiod_borrow_get(struct smartiod_session *s, uint32_t handle,
 					    struct sio_err *reterr);
 void smartiod_borrow_unpin(struct smartiod *d, struct smartiod_borrow *b);
@@ -86,6 +95,8 @@ struct smartiod_borrow_op {
 int smartiod_borrow_ask(struct smartiod *d, struct smartiod_session *s, const void *request,
 			struct smartiod_borrow *b, smartiod_step *step, void *msg, size_t len,
 			struct sio_err *reterr);
+/* The lender calls it @id. */
+void smartiod_borrow_lent(struct smartiod *d, struct smartiod_borrow *b, uint64_t id);
 /* With a handle of @s, pinned. NULL with *reterr. */
 struct smartiod_borrow *smartiod_borrow_new(struct smartiod *d, struct smartiod_session *s,
 					    struct smartiod_device *dev, struct sio_err *reterr);

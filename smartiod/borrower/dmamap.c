@@ -269,7 +269,7 @@ static void unmap_step(struct smartiod *d, struct smartiod_op *op, const struct 
 	 * With its host down the mapping is gone, whatever the answer was. A lender that knows of
 	 * none has unmapped it before: it answered when we no longer waited.
 	 */
-	if (a->error && a->error != -EBADF && !h->borrow->lost && op->session) {
+	if (a->error && a->error != -EBADF && !smartiod_borrow_lost(h->borrow) && op->session) {
 		smartiod_op_error(d, op, a->error, "%s", a->text);
 	} else {
 		smartiod_op_ok(d, op);
@@ -293,7 +293,7 @@ int smartiod_dma_unmap(struct smartiod *d, struct smartiod_session *s, const voi
 				sio_from_le32(m->flags));
 	if (h->busy)
 		return sio_fail(reterr, -EBUSY, "another request has this mapping");
-	if (h->borrow->lost) {
+	if (smartiod_borrow_lost(h->borrow)) {
 		handle_free(d, h);
 		smartiod_reply_ok(d, s, msg);
 		return 0;

@@ -107,7 +107,7 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 
 	if (c->placed && still_placed(c))
 		seg = c->placed->segment;
-	if (!op->session || c->borrow->ended) {
+	if (!op->session || smartiod_borrow_ended(c->borrow)) {
 		unplace(d, c);
 		smartiod_op_error(d, op, -ECONNRESET, "the device was returned");
 		create_end(d, c);

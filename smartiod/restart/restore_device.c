@@ -42,7 +42,7 @@ static int restore_borrow(struct smartiod *d, struct smartiod_session *s,
 	b = smartiod_borrow_new(d, s, dev, reterr);
 	if (!b)
 		return reterr->code;
-	b->id = l->id;
+	smartiod_borrow_lent(d, b, l->id);
 	b->generation = sio_from_le32(m->number);
 	l->ready = true;
 	l->session = s->client;

@@ -199,7 +199,8 @@ static void borrowed(struct smartiod *d)
 	for (const struct smartiod_borrow *b = d->borrows; b; b = b->next)
 		for (const struct smartiod_bar_map *m = b->maps; m; m = m->next)
 			for (unsigned i = 0; i < m->n; i++)
-				books_note(SIO_KIND_MAP, m->piece[i].map, !b->ended);
+				books_note(SIO_KIND_MAP, m->piece[i].map,
+					   !smartiod_borrow_ended(b));
 }
 
 void books_read(unsigned host)

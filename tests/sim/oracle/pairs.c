@@ -253,7 +253,8 @@ static void has_bars(const struct smartiod *d, const struct smartiod_borrow *b)
 		for (unsigned i = 0; i < m->n; i++) {
 			const struct smartiod_bar_piece *p = &m->piece[i];
 
-			if (!m->closed && !b->lost && !b->ended && p->view)
+			if (!m->closed && !smartiod_borrow_lost(b) && !smartiod_borrow_ended(b) &&
+			    p->view)
 				note(having, b->node, PAIR_VIEW, b->id, p->view, p->grant);
 			if (b->node != d->node && !p->released)
 				note(having, b->node, PAIR_GRANT, p->grant, 0, 0);
@@ -263,7 +264,7 @@ static void has_bars(const struct smartiod *d, const struct smartiod_borrow *b)
 static void has_borrow(const struct smartiod *d, const struct smartiod_borrow *b)
 {
 	has_bars(d, b);
-	if (b->lost || b->ended || !b->id)
+	if (smartiod_borrow_lost(b) || smartiod_borrow_ended(b) || !b->id)
 		return;
 	note(having, b->node, PAIR_BORROW, b->id, b->device->fdid, 0);
 	for (const struct smartiod_dma_handle *h = b->dma; h; h = h->next)

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The tables of states: every event in every state, against what is written down here once more. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "smartiod/borrower/borrow_life.h"
+#include "smartiod/segment/segment_life.h"
+
+/* A row for each state, a letter for each event: the state behind it, from 'a' on; '-': none. */
+static const char *const segment_rows[] = {
+	"bc-dad", /* a OWNED: GIVE, KEEP, GIVEN, MAKER_GONE, UNUSED, CUT */
+	"--cd-d", /* b GIVING */
+	"---ddd", /* c KEPT */
+	"--dddd", /* d ENDED */
+};
+static const char *const borrow_rows[] = {
+	"b-d", /* a ASKED: LENT, LOSE, END */
+	"-cd", /* b LIVE */
+	"--e", /* c LOST */
+	"ded", /* d ENDED */
+	"---", /* e ENDED_LOST */
+};
+
+static void a_segment_goes_as_its_table_says(void **state)
+{
+	enum smartiod_segment_state next;
+
+	(void)state;
+	for (unsigned s = 0; s < SMARTIOD_SEGMENT_STATES; s++)
+		for (unsigned e = 0; e < SMARTIOD_SEGMENT_EVENTS; e++) {
+			char letter = segment_rows[s][e];
+
+			next = SMARTIOD_SEGMENT_STATES;
+			assert_int_equal(smartiod_segment_next(s, e, &next), letter != '-');
+			if (letter == '-')
+				assert_int_equal(next, SMARTIOD_SEGMENT_STATES);
+			else
+				assert_int_equal(next, letter - 'a');
+		}
+}
+
+static void a_borrow_goes_as_its_table_says(void **state)
+{
+	enum smartiod_borrow_state next;
+
+	(void)state;
+	for (unsigned s = 0; s < SMARTIOD_BORROW_STATES; s++)
+		for (unsigned e = 0; e < SMARTIOD_BORROW_EVENTS; e++) {
+			char letter = borrow_rows[s][e];
+
+			next = SMARTIOD_BORROW_STATES;
+			assert_int_equal(smartiod_borrow_next(s, e, &next), letter != '-');
+			if (letter == '-')
+				assert_int_equal(next, SMARTIOD_BORROW_STATES);
+			else
+				assert_int_equal(next, letter - 'a');
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_segment_goes_as_its_table_says),
+		cmocka_unit_test(a_borrow_goes_as_its_table_says),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
