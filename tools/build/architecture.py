@@ -37,11 +37,11 @@ def rooms(source):
 
 
 def owner(name, room, found):
-    """The room of an included header, by the include folders' rule (tools/build/room.sh), or None."""
+    """The room of an included header, as include folders have it (tools/build/room.sh), or None."""
     if "/" not in name:
         return room if name in found[room] else None
     folder, base = os.path.split(name)
-    for candidate in (folder, f"libsmartio/{folder}"):
+    for candidate in (folder, f"libsmartio/{folder}", f"{room.split('/')[0]}/{folder}"):
         if base in found.get(candidate, ()):
             return candidate
     return None
@@ -83,7 +83,7 @@ def part_of(room):
 
 
 def label(room):
-    for prefix in ("libsmartio/sisci/", "libsmartio/", "smartiod/", "emu/"):
+    for prefix in ("libsmartio/sisci/", "libsmartio/", "smartiod/", "emu/", "drivers/"):
         if room.startswith(prefix):
             return room[len(prefix):]
     return room
