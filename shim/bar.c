@@ -16,7 +16,7 @@ static void zap(struct sio_obj *o)
 		unmap_mapping_range(o->inode->i_mapping, 0, 0, 1);
 }
 
-/* If a reset is under way, when it is over. Other drivers may have these pages next, uncached. */
+/* Other drivers may have these pages next, uncached. */
 static void revoke(struct sio_obj *o)
 {
 	struct sio_bar *b = (struct sio_bar *)o;
@@ -39,14 +39,23 @@ void sio_bars_revoke(struct sio_dev *d)
 			revoke(o);
 }
 
+/* A fault that has not seen it is over before the pages go. */
 void sio_bars_hold(struct sio_dev *d)
 {
 	struct sio_obj *o;
 
 	down_write(&d->views);
+	WRITE_ONCE(d->resetting, true);
+	up_write(&d->views);
 	list_for_each_entry(o, &d->objects, of_dev)
 		if (o->kind == SIO_KIND_BAR)
 			zap(o);
+}
+
+void sio_bars_resume(struct sio_dev *d)
+{
+	WRITE_ONCE(d->resetting, false);
+	wake_up_all(&d->reset_over);
 }
 
 static void bar_free(struct sio_obj *o)
@@ -97,6 +106,20 @@ static vm_fault_t insert_ones(struct sio_bar *b, struct vm_fault *vmf, bool writ
 				   vm_get_page_prot(flags));
 }
 
+/* With views, for reading, and no reset under way; else a fatal signal. */
+static int views_get(struct sio_dev *d)
+{
+	for (;;) {
+		if (down_read_killable(&d->views))
+			return -EINTR;
+		if (!READ_ONCE(d->resetting))
+			return 0;
+		up_read(&d->views);
+		if (wait_event_killable(d->reset_over, !READ_ONCE(d->resetting)))
+			return -EINTR;
+	}
+}
+
 static vm_fault_t insert(struct vm_fault *vmf, bool there)
 {
 	struct sio_bar *b = vmf->vma->vm_private_data;
@@ -105,7 +128,7 @@ static vm_fault_t insert(struct vm_fault *vmf, bool there)
 
 	if (vmf->pgoff >= b->o.length >> PAGE_SHIFT)
 		return VM_FAULT_SIGBUS;
-	if (down_read_killable(&d->views))
+	if (views_get(d))
 		return VM_FAULT_SIGBUS;
 	if (there)
 		zap_vma_ptes(vmf->vma, vmf->address & PAGE_MASK, PAGE_SIZE);
@@ -155,25 +178,37 @@ const struct sio_kind sio_kind_bar = {
 /* ---- BAR ---- */
 
 /* Whole pages of a BAR, and none of the interrupt table. */
-static int check(const struct sio_req_bar *m, const struct sio_dev *d)
+static int check(struct sio_request *rq, const struct sio_req_bar *m)
 {
+	const struct sio_dev *d = rq->dev;
 	u64 table = PAGE_ALIGN_DOWN(d->msix_offset);
 	u64 table_end = d->msix_offset + (u64)d->msix_count * PCI_MSIX_ENTRY_SIZE;
+	char of[16];
+	int error;
 
-	if ((m->access != SIO_ACCESS_READ && m->access != SIO_BOTH) ||
-	    m->caching > SIO_CACHE_WRITE_COMBINED || m->bar >= SIO_DEVICE_BARS ||
-	    !(pci_resource_flags(d->pdev, m->bar) & IORESOURCE_MEM) ||
-	    !PAGE_ALIGNED(pci_resource_start(d->pdev, m->bar)) ||
-	    !sio_in_range(m->offset, m->length, pci_resource_len(d->pdev, m->bar)))
-		return -EINVAL;
+	if (m->access != SIO_ACCESS_READ && m->access != SIO_BOTH)
+		return sio_fail(rq, -EINVAL, "access %#x, 1 or 3 is right", m->access);
+	if (m->caching > SIO_CACHE_WRITE_COMBINED)
+		return sio_fail(rq, -EINVAL, "caching %u, 0 to %d are right", m->caching,
+				SIO_CACHE_WRITE_COMBINED);
+	if (m->bar >= SIO_DEVICE_BARS || !(pci_resource_flags(d->pdev, m->bar) & IORESOURCE_MEM) ||
+	    !PAGE_ALIGNED(pci_resource_start(d->pdev, m->bar)))
+		return sio_fail(rq, -EINVAL, "%s has no BAR %u of whole pages", pci_name(d->pdev),
+				m->bar);
+	snprintf(of, sizeof(of), "BAR %u", m->bar);
+	error = sio_check_range(rq, of, m->offset, m->length, pci_resource_len(d->pdev, m->bar));
+	if (error)
+		return error;
 	if (d->msix_count && m->bar == d->msix_bar && m->offset < table_end &&
 	    m->offset + m->length > table)
-		return -EACCES;
+		return sio_fail(rq, -EACCES,
+				"the interrupt table, %#llx to %#llx of BAR %u, is not given out",
+				table, table_end, m->bar);
 	return 0;
 }
 
 /* A page has one memory type: the kernel gives all its mappings the one that was reserved. */
-static bool mixes(const struct sio_bar *b, bool combined)
+static int check_type(struct sio_request *rq, const struct sio_bar *b, bool combined)
 {
 	struct sio_bar *other;
 
@@ -181,8 +216,9 @@ static bool mixes(const struct sio_bar *b, bool combined)
 		if (other->o.kind == SIO_KIND_BAR && other != b && !other->revoked &&
 		    other->combined != combined && other->o.address < b->o.address + b->o.length &&
 		    b->o.address < other->o.address + other->o.length)
-			return true;
-	return false;
+			return sio_fail(rq, -EBUSY, "BAR view %#llx has these pages %s",
+					other->o.id, combined ? "uncached" : "write-combined");
+	return 0;
 }
 
 int sio_op_bar(struct sio_request *rq, const void *msg, void *answer)
@@ -191,7 +227,7 @@ int sio_op_bar(struct sio_request *rq, const void *msg, void *answer)
 	struct sio_evt_bar *evt = answer;
 	struct sio_bar *b = (struct sio_bar *)rq->obj;
 	bool combined = m->caching == SIO_CACHE_WRITE_COMBINED;
-	int error = check(m, rq->dev);
+	int error = check(rq, m);
 
 	sio_obj_tie(&b->o, rq->dev, NULL);
 	xa_init(&b->own);
@@ -200,8 +236,9 @@ int sio_op_bar(struct sio_request *rq, const void *msg, void *answer)
 	b->o.address = pci_resource_start(rq->dev->pdev, m->bar) + m->offset;
 	b->o.access = m->access;
 	evt->length = b->o.length = m->length;
-	if (mixes(b, combined))
-		return -EBUSY;
+	error = check_type(rq, b, combined);
+	if (error)
+		return error;
 	if (combined)
 		error = arch_io_reserve_memtype_wc(b->o.address, b->o.length);
 	b->combined = combined && !error; /* else there is nothing to give back */

@@ -46,11 +46,19 @@ static struct sio_dev *dev_of(struct pci_dev *pdev)
 	d->id = ++sio.last_device;
 	INIT_LIST_HEAD(&d->objects);
 	init_rwsem(&d->views);
+	init_waitqueue_head(&d->reset_over);
 	list_add_tail(&d->node, &sio.devices); /* in the order of ids */
 	return d;
 }
 
 /* ---- coming and going ---- */
+
+static void tell(const struct sio_dev *d, u32 op)
+{
+	struct sio_evt_device_state evt = {.device = d->id, .generation = d->generation};
+
+	sio_event(op, &evt, sizeof(evt));
+}
 
 static int enable(struct pci_dev *pdev)
 {
@@ -91,7 +99,7 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	d->msix_bar = table & PCI_MSIX_TABLE_BIR;
 	d->msix_offset = table & PCI_MSIX_TABLE_OFFSET;
 	pci_set_drvdata(pdev, d);
-	sio_changed();
+	tell(d, SIO_EV_DEVICE_BACK);
 	mutex_unlock(&sio.lock);
 	return 0;
 }
@@ -108,8 +116,7 @@ static void remove(struct pci_dev *pdev)
 	d->going = true;
 	sio_bars_revoke(d);
 	mutex_unlock(&sio.lock);
-	down_write(&d->views); /* a reset gives up: we have the device's lock */
-	up_write(&d->views);
+	wait_event(d->reset_over, !READ_ONCE(d->resetting)); /* it gives up: we have the device */
 	pci_clear_master(pdev);
 	if (pci_device_is_present(pdev) && pci_reset_function_locked(pdev) &&
 	    !pci_wait_for_pending_transaction(pdev))
@@ -121,8 +128,8 @@ static void remove(struct pci_dev *pdev)
 	d->open = false;
 	d->pdev = NULL;
 	d->generation++;
+	tell(d, SIO_EV_DEVICE_GONE);
 	sio_fall();
-	sio_changed();
 	mutex_unlock(&sio.lock);
 	pci_release_mem_regions(pdev);
 	pci_disable_device(pdev);
@@ -133,6 +140,15 @@ struct pci_driver sio_pci_driver = {
 	.probe = probe,
 	.remove = remove,
 };
+
+static size_t list_count(const struct list_head *list)
+{
+	const struct list_head *at;
+	size_t n = 0;
+
+	list_for_each(at, list) n++;
+	return n;
+}
 
 /* ---- DEVICE_LIST, DEVICE_OPEN, DEVICE_CLOSE ---- */
 
@@ -159,7 +175,7 @@ int sio_op_device_list(struct sio_request *rq, const void *msg, void *answer)
 	list_for_each_entry(d, &sio.devices, node)
 		if (d->id > m->after && sio_dev_find(d->id))
 			return answer_device(d, answer);
-	return -ENOENT;
+	return sio_fail(rq, -ENOENT, "no device is bound behind %#llx", m->after);
 }
 
 /* Devices are the daemon's, which looks whether it has it open. What is made of it stays. */
@@ -168,7 +184,8 @@ int sio_op_device_open(struct sio_request *rq, const void *msg, void *answer)
 	const struct sio_req_device_open *m = msg;
 
 	if (m->h.owner)
-		return -EINVAL;
+		return sio_fail(rq, -EINVAL, "devices are the daemon's: h.owner %#llx, 0 is right",
+				m->h.owner);
 	rq->dev->open = true;
 	pci_set_master(rq->dev->pdev);
 	return answer_device(rq->dev, answer);
@@ -176,10 +193,13 @@ int sio_op_device_open(struct sio_request *rq, const void *msg, void *answer)
 
 int sio_op_device_close(struct sio_request *rq, const void *msg, void *answer)
 {
+	const struct sio_req_device_close *m = msg;
+
 	if (!rq->dev || !rq->dev->open)
-		return -ENOENT;
+		return sio_fail(rq, -ENOENT, "no open device %#llx", m->device);
 	if (!list_empty(&rq->dev->objects))
-		return -EBUSY;
+		return sio_fail(rq, -EBUSY, "%zu mappings, views or vectors of %s are left",
+				list_count(&rq->dev->objects), pci_name(rq->dev->pdev));
 	rq->dev->open = false;
 	sio_vectors_free(rq->dev);
 	pci_clear_master(rq->dev->pdev);
@@ -193,7 +213,7 @@ int sio_op_device_close(struct sio_request *rq, const void *msg, void *answer)
  * give up when the device is going. Also the administrator's own reset through sysfs holds it for a
  * while.
  */
-static int try_reset(struct sio_dev *d)
+static int try_reset(struct sio_request *rq, struct sio_dev *d)
 {
 	int error = -EAGAIN;
 
@@ -203,8 +223,11 @@ static int try_reset(struct sio_dev *d)
 		error = pci_try_reset_function(d->pdev);
 	}
 	if (error == -ENOTTY)
-		return -EOPNOTSUPP;
-	return error == -EAGAIN ? -EBUSY : error;
+		return sio_fail(rq, -EOPNOTSUPP, "the kernel has no such reset for it");
+	if (error == -EAGAIN)
+		return sio_fail(rq, -EBUSY, "somebody else resets or unbinds it, for %u ms already",
+				RESET_TRIES * RESET_TRY_MS);
+	return error;
 }
 
 /*
@@ -219,20 +242,22 @@ int sio_op_reset(struct sio_request *rq, const void *msg, void *answer)
 	u64 epoch, generation;
 	int error;
 
+	if (m->kind == SIO_RESET_BUS)
+		return sio_fail(rq, -EOPNOTSUPP, "no bus is reset; the function is, by kind %d",
+				SIO_RESET_FUNCTION);
 	if (m->kind != SIO_RESET_FUNCTION && m->kind != SIO_RESET_DONE)
-		return m->kind == SIO_RESET_BUS ? -EOPNOTSUPP : -EINVAL;
+		return sio_fail(rq, -EINVAL, "kind %u, %d (function) or %d is right", m->kind,
+				SIO_RESET_FUNCTION, SIO_RESET_DONE);
 	/* Who ends from now on may have had queues that the reset did not find. */
 	epoch = sio.epoch++;
 	generation = d->generation;
-	d->resetting = true;
 	sio_bars_hold(d);
 	mutex_unlock(&sio.lock);
-	error = m->kind == SIO_RESET_DONE ? 0 : try_reset(d);
-	up_write(&d->views);
+	error = m->kind == SIO_RESET_DONE ? 0 : try_reset(rq, d);
 	mutex_lock(&sio.lock);
-	d->resetting = false;
+	sio_bars_resume(d);
 	if (d->going || d->generation != generation)
-		return -ENODEV;
+		return sio_fail(rq, -ENODEV, "device %#llx went while it was reset", d->id);
 	if (error)
 		return error;
 	evt->generation = ++d->generation;

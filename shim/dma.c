@@ -68,8 +68,24 @@ static void unmap(struct sio_dmamap *m)
 	m->mapped = false;
 }
 
+/* The kernel's DMA API does not say why. */
+static int no_room(struct sio_request *rq, const struct sio_dmamap *m)
+{
+	bool off = sio_dev_iommu(m->o.dev) == SIO_IOMMU_OFF;
+
+	return sio_fail_exhausted(rq, -ENOSPC, off ? SIO_OUT_OF_REACH : SIO_OUT_OF_IOVA,
+				  "the kernel finds no address of %s for %#llx bytes",
+				  pci_name(m->o.dev->pdev), m->o.length);
+}
+
+static int scattered(struct sio_request *rq, const struct sio_dmamap *m)
+{
+	return sio_fail(rq, -EOPNOTSUPP, "it lies in pieces that no IOMMU makes one range of %s",
+			pci_name(m->o.dev->pdev));
+}
+
 /* A range that is contiguous as it is: of a pool, or of a BAR. */
-static int map_single(struct sio_dmamap *m, u64 phys)
+static int map_single(struct sio_request *rq, struct sio_dmamap *m, u64 phys)
 {
 	struct device *dev = device_of(m);
 
@@ -80,12 +96,12 @@ static int map_single(struct sio_dmamap *m, u64 phys)
 		m->o.address = dma_map_page_attrs(dev, pfn_to_page(PHYS_PFN(phys)), 0, m->o.length,
 						  m->dir, ATTRS);
 	if (dma_mapping_error(dev, m->o.address))
-		return -ENOSPC;
+		return no_room(rq, m);
 	m->mapped = true;
 	return 0;
 }
 
-static int map_pages(struct sio_dmamap *m)
+static int map_pages(struct sio_request *rq, struct sio_dmamap *m)
 {
 	u64 first = mem_of(m)->first + PHYS_PFN(m->offset);
 	int error;
@@ -95,18 +111,18 @@ static int map_pages(struct sio_dmamap *m)
 	if (error)
 		return error;
 	if (m->sgt.orig_nents > 1 && sio_dev_iommu(m->o.dev) == SIO_IOMMU_OFF)
-		error = -EOPNOTSUPP; /* nothing makes one range of these */
+		error = scattered(rq, m);
 	else if (dma_map_sgtable(device_of(m), &m->sgt, m->dir, ATTRS))
-		error = -ENOSPC;
+		error = no_room(rq, m);
 	if (error) {
 		sg_free_table(&m->sgt);
 		return error;
 	}
 	m->mapped = true;
-	return one_range(&m->sgt, 0, m->o.length, &m->o.address) ? 0 : -EOPNOTSUPP;
+	return one_range(&m->sgt, 0, m->o.length, &m->o.address) ? 0 : scattered(rq, m);
 }
 
-static int map_dmabuf(struct sio_dmamap *m)
+static int map_dmabuf(struct sio_request *rq, struct sio_dmamap *m)
 {
 	u64 skip = PFN_PHYS(mem_of(m)->first) + m->offset;
 
@@ -119,7 +135,7 @@ static int map_dmabuf(struct sio_dmamap *m)
 		return PTR_ERR(m->attached);
 	}
 	m->mapped = true;
-	return one_range(m->attached, skip, m->o.length, &m->o.address) ? 0 : -EOPNOTSUPP;
+	return one_range(m->attached, skip, m->o.length, &m->o.address) ? 0 : scattered(rq, m);
 }
 
 static u64 physical(struct sio_dmamap *m)
@@ -130,55 +146,82 @@ static u64 physical(struct sio_dmamap *m)
 }
 
 /* What the kernel gave must lead to the memory itself, and be what was wanted. */
-static int check_place(struct sio_dmamap *m, const struct sio_req_dmamap *q)
+static int check_place(struct sio_request *rq, struct sio_dmamap *m, const struct sio_req_dmamap *q)
 {
 	bool off = sio_dev_iommu(m->o.dev) == SIO_IOMMU_OFF;
 	u64 iova = m->o.address, leads_to = iova;
 
 	if (!off)
 		leads_to = iommu_iova_to_phys(iommu_get_domain_for_dev(device_of(m)), iova);
-	if ((!m->attached && leads_to != physical(m)) || iova + m->o.length - 1 > q->highest)
-		return -ENOSPC;
+	if (!m->attached && leads_to != physical(m))
+		return sio_fail_exhausted(
+			rq, -ENOSPC, SIO_OUT_OF_REACH,
+			"%#llx bytes at %#llx: the kernel would have to copy them", m->o.length,
+			physical(m));
+	if (iova + m->o.length - 1 > q->highest)
+		return sio_fail_exhausted(rq, -ENOSPC, SIO_OUT_OF_REACH,
+					  "%#llx bytes at %#llx, wanted up to %#llx", m->o.length,
+					  iova, q->highest);
 	if (q->iova != SIO_PORT_ANY && q->iova != iova)
-		return off ? -EINVAL : -EOPNOTSUPP; /* the kernel chooses */
+		return sio_fail(rq, off ? -EINVAL : -EOPNOTSUPP,
+				"address %#llx wanted, but %s: ask for any", q->iova,
+				off ? "the target lies elsewhere and no IOMMU translates"
+				    : "here the kernel chooses it");
 	return 0;
 }
 
-static int map(struct sio_dmamap *m, const struct sio_req_dmamap *q)
+static int map(struct sio_request *rq, struct sio_dmamap *m, const struct sio_req_dmamap *q)
 {
 	bool mem = m->o.target->kind == SIO_KIND_MEM;
 	int error;
 
 	if (mem && mem_of(m)->dmabuf)
-		error = map_dmabuf(m);
+		error = map_dmabuf(rq, m);
 	else if (mem && mem_of(m)->pages)
-		error = map_pages(m);
+		error = map_pages(rq, m);
 	else
-		error = map_single(m, physical(m));
-	return error ? error : check_place(m, q);
+		error = map_single(rq, m, physical(m));
+	return error ? error : check_place(rq, m, q);
 }
 
 /* ---- DMAMAP ---- */
 
-/* The target, or an error. */
-static struct sio_obj *check(const struct sio_req_dmamap *m, const struct sio_dev *d)
+static int check(struct sio_request *rq, const struct sio_req_dmamap *m)
 {
-	struct sio_obj *t;
-
-	if (m->access == 0 || m->access & ~SIO_BOTH ||
-	    (m->iova != SIO_PORT_ANY && !PAGE_ALIGNED(m->iova)))
-		return ERR_PTR(-EINVAL);
+	if (m->target_kind == SIO_KIND_APERTURE)
+		return sio_fail(rq, -EOPNOTSUPP, "apertures are not served by smartio.ko");
+	if (m->access == 0 || m->access & ~SIO_BOTH)
+		return sio_fail(rq, -EINVAL, "access %#x, 1 to 3 are right", m->access);
+	if (m->iova != SIO_PORT_ANY && !PAGE_ALIGNED(m->iova))
+		return sio_fail(rq, -EINVAL, "address %#llx is not of a whole page", m->iova);
 	if (m->target_kind != SIO_KIND_MEM && m->target_kind != SIO_KIND_MAP &&
 	    m->target_kind != SIO_KIND_BAR)
-		return ERR_PTR(-EINVAL);
-	t = sio_obj_find(m->target_kind, m->target, true);
+		return sio_fail(rq, -EINVAL,
+				"target kind %u, %d (memory), %d (map) or %d (BAR view) is right",
+				m->target_kind, SIO_KIND_MEM, SIO_KIND_MAP, SIO_KIND_BAR);
+	return 0;
+}
+
+/* The target, or an error. */
+static struct sio_obj *find_target(struct sio_request *rq, const struct sio_req_dmamap *m)
+{
+	struct sio_obj *t = sio_obj_find(rq, m->target_kind, m->target, true);
+	const char *name = sio_kind_name(m->target_kind);
+	int error;
+
 	if (IS_ERR(t))
 		return t;
-	if (t->kind == SIO_KIND_BAR && (t->dev == d || ((struct sio_bar *)t)->revoked))
-		return ERR_PTR(-EOPNOTSUPP); /* only other devices' */
+	if (t->kind == SIO_KIND_BAR && t->dev == rq->dev)
+		return ERR_PTR(sio_fail(rq, -EOPNOTSUPP,
+					"%s %#llx is of the same device; only others' are mapped",
+					name, t->id));
+	if (t->kind == SIO_KIND_BAR && ((struct sio_bar *)t)->revoked)
+		return ERR_PTR(
+			sio_fail(rq, -EOPNOTSUPP, "the device of %s %#llx has gone", name, t->id));
 	if (m->access & ~t->access)
-		return ERR_PTR(-EACCES);
-	return sio_in_range(m->offset, m->length, t->length) ? t : ERR_PTR(-EINVAL);
+		return ERR_PTR(sio_fail(rq, -EACCES, "%s %#llx is read-only", name, t->id));
+	error = sio_check_range(rq, name, m->offset, m->length, t->length);
+	return error ? ERR_PTR(error) : t;
 }
 
 int sio_op_dmamap(struct sio_request *rq, const void *msg, void *answer)
@@ -186,9 +229,12 @@ int sio_op_dmamap(struct sio_request *rq, const void *msg, void *answer)
 	const struct sio_req_dmamap *q = msg;
 	struct sio_evt_dmamap *evt = answer;
 	struct sio_dmamap *m = (struct sio_dmamap *)rq->obj;
-	struct sio_obj *target = check(q, rq->dev);
-	int error;
+	int error = check(rq, q);
+	struct sio_obj *target;
 
+	if (error)
+		return error;
+	target = find_target(rq, q);
 	if (IS_ERR(target))
 		return PTR_ERR(target);
 	sio_obj_tie(&m->o, rq->dev, target);
@@ -196,7 +242,7 @@ int sio_op_dmamap(struct sio_request *rq, const void *msg, void *answer)
 	m->o.length = q->length;
 	/* Reading is 1 for the DMA API, too, and writing 2. */
 	m->dir = q->access == SIO_BOTH ? DMA_BIDIRECTIONAL : q->access;
-	error = map(m, q);
+	error = map(rq, m, q);
 	evt->iova = m->o.address;
 	evt->length = m->o.length;
 	return error;

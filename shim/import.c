@@ -84,13 +84,15 @@ static int import_pages(struct sio_request *rq, const struct sio_req_import *q, 
 {
 	struct sio_pages *pages = rq->file->private_data;
 	u64 all, length;
+	int error;
 
 	if (rq->file->f_op != &pin_fops)
-		return -EBADF;
+		return sio_fail(rq, -EBADF, "the descriptor is none of pinned pages");
 	all = pages->n << PAGE_SHIFT;
 	length = q->length ? q->length : all - q->offset;
-	if (!sio_in_range(q->offset, length, all))
-		return -EINVAL;
+	error = sio_check_range(rq, "what is pinned", q->offset, length, all);
+	if (error)
+		return error;
 	m->pins = get_file(rq->file);
 	sio_mem_set_pages(m, pages, PHYS_PFN(q->offset), PHYS_PFN(length));
 	return q->h.flags & SIO_IMPORT_POOL ? sio_pool_add(m) : 0;
@@ -101,29 +103,44 @@ static int import_dmabuf(struct sio_request *rq, const struct sio_req_import *q,
 	struct dma_buf *buf = dma_buf_get(rq->fd);
 
 	if (IS_ERR(buf))
-		return -EBADF;
+		return sio_fail(rq, -EBADF, "the descriptor is none of a dma-buf");
 	m->dmabuf = buf;
 	m->first = PHYS_PFN(q->offset);
 	m->o.length = q->length ? q->length : buf->size - q->offset;
-	return sio_in_range(q->offset, m->o.length, buf->size) ? 0 : -EINVAL;
+	return sio_check_range(rq, "the dma-buf", q->offset, m->o.length, buf->size);
+}
+
+static int check_import(struct sio_request *rq, const struct sio_req_import *q)
+{
+	/* Of memfds smartiod makes pinned pages. */
+	if (q->kind != SIO_IMPORT_DMABUF && q->kind != SIO_IMPORT_USER_PAGES)
+		return sio_fail(rq, -EINVAL, "kind %u, %d (dma-buf) or %d (pinned pages) is right",
+				q->kind, SIO_IMPORT_DMABUF, SIO_IMPORT_USER_PAGES);
+	if (!rq->file)
+		return sio_fail(rq, -EINVAL, "no descriptor came along, 1 is right");
+	if (q->access != SIO_BOTH || q->address)
+		return sio_fail(rq, -EINVAL, "access %#x and address %#llx, 3 and 0 are right",
+				q->access, q->address);
+	if (q->h.flags & SIO_IMPORT_POOL && (q->kind == SIO_IMPORT_DMABUF || q->h.owner))
+		return sio_fail(rq, -EINVAL, "a pool is made of memfds, and for owner 0 alone");
+	return 0;
 }
 
 int sio_op_import(struct sio_request *rq, const void *msg, void *answer)
 {
 	const struct sio_req_import *q = msg;
-	bool pool = q->h.flags & SIO_IMPORT_POOL, pages = q->kind == SIO_IMPORT_USER_PAGES;
+	bool pages = q->kind == SIO_IMPORT_USER_PAGES;
 	struct sio_mem *m = (struct sio_mem *)rq->obj;
 	struct sio_evt_import *evt = answer;
-	int error;
+	int error = check_import(rq, q);
 
-	if ((!pages && (q->kind != SIO_IMPORT_DMABUF || pool)) || q->access != SIO_BOTH ||
-	    q->address || !rq->file || (pool && q->h.owner))
-		return -EINVAL;
+	if (error)
+		return error;
 	error = pages ? import_pages(rq, q, m) : import_dmabuf(rq, q, m);
 	m->o.access = SIO_BOTH;
 	evt->size = m->o.length;
 	evt->address = m->o.address;
 	evt->pieces = m->pieces;
-	rq->unseen = pool;
+	rq->unseen = q->h.flags & SIO_IMPORT_POOL;
 	return error;
 }

@@ -189,13 +189,25 @@ static void make_lines(struct sio_dev *d)
 static int check_vector(struct sio_request *rq, const struct sio_req_vector *m,
 			const struct sio_vector *old)
 {
-	if (m->vector >= rq->dev->msix_count || m->mask > 1 || (m->irq && (m->address || m->data)))
-		return -EINVAL;
-	if (m->address) /* messages go to interrupts of this host */
-		return -EOPNOTSUPP;
+	if (m->vector >= rq->dev->msix_count)
+		return sio_fail(rq, -EINVAL, "%s has %u vectors, %u is none of them",
+				pci_name(rq->dev->pdev), rq->dev->msix_count, m->vector);
+	if (m->mask > 1)
+		return sio_fail(rq, -EINVAL, "mask %u, 0 or 1 is right", m->mask);
+	if (m->irq && (m->address || m->data))
+		return sio_fail(rq, -EINVAL, "name an interrupt, or address and data, not both");
+	if (m->address)
+		return sio_fail(rq, -EOPNOTSUPP,
+				"messages to %#llx; they go to interrupts of this host",
+				m->address);
 	if (!m->irq && (m->data || m->mask))
-		return -EINVAL;
-	return old && m->h.owner && old->o.owner != rq->owner ? -EBUSY : 0;
+		return sio_fail(rq, -EINVAL,
+				"data %#x and mask %u without an interrupt, 0 is right", m->data,
+				m->mask);
+	if (old && m->h.owner && old->o.owner != rq->owner)
+		return sio_fail(rq, -EBUSY, "vector %u belongs to owner %#llx", m->vector,
+				old->o.owner->o.id);
+	return 0;
 }
 
 int sio_op_vector(struct sio_request *rq, const void *msg, void *answer)
@@ -208,13 +220,16 @@ int sio_op_vector(struct sio_request *rq, const void *msg, void *answer)
 	if (error)
 		return error;
 	if (m->irq)
-		irq = sio_obj_find(SIO_KIND_IRQ, m->irq, true);
+		irq = sio_obj_find(rq, SIO_KIND_IRQ, m->irq, true);
 	if (IS_ERR(irq))
 		return PTR_ERR(irq);
 	if (irq && !rq->dev->told)
 		make_lines(rq->dev);
 	if (irq && m->vector >= rq->dev->n_told)
-		return -ENOSPC;
+		return sio_fail_exhausted(
+			rq, -ENOSPC, SIO_OUT_OF_VECTORS,
+			"the kernel has interrupts for %u vectors of %s, this is %u",
+			rq->dev->n_told, pci_name(rq->dev->pdev), m->vector);
 	if (irq && !v) {
 		v = sio_obj_new(rq, SIO_KIND_VECTOR);
 		if (IS_ERR(v))

@@ -224,19 +224,22 @@ int sio_pool_add(struct sio_mem *m)
 	return 0;
 }
 
-int sio_pool_remove(struct sio_mem *m)
+int sio_pool_remove(struct sio_request *rq, struct sio_mem *m)
 {
 	struct sio_pool *p, *tmp;
 	LIST_HEAD(gone);
-	bool busy = false;
+	u64 used = 0;
 
 	list_for_each_entry(p, &pools, node)
-		busy |= p->from == m && p->used;
+		used += p->from == m ? p->used : 0;
+	if (used)
+		return sio_fail(rq, -EBUSY, "%llu bytes that ALLOC took from the pool are in use",
+				used << PAGE_SHIFT);
 	list_for_each_entry_safe(p, tmp, &pools, node)
-		if (!busy && p->from == m)
+		if (p->from == m)
 			list_move(&p->node, &gone);
 	free_all(&gone);
-	return busy ? -EBUSY : 0;
+	return 0;
 }
 
 /* The first fit; *ret: pages from its start. */
@@ -309,17 +312,25 @@ static void mem_free(struct sio_obj *o)
 	memory_used -= m->charged;
 }
 
-/* In one run, which is aligned to its size; or, if that needs no alignment, in pieces. */
-static bool from_kernel(struct sio_mem *m, u64 size, u64 align, u64 highest, bool one)
+/* Bytes that ALLOC may still take from the kernel. */
+static u64 kernel_free(void)
 {
-	u64 run = max(size, align), limit = READ_ONCE(memory_limit);
-	struct sio_pages *p;
+	u64 limit = READ_ONCE(memory_limit);
 
 	if (!limit)
 		limit = (u64)totalram_pages() << (PAGE_SHIFT - 1);
+	return limit > memory_used ? limit - memory_used : 0;
+}
+
+/* In one run, which is aligned to its size; or, if that needs no alignment, in pieces. */
+static bool from_kernel(struct sio_mem *m, u64 size, u64 align, u64 highest, bool one)
+{
+	u64 run = max(size, align);
+	struct sio_pages *p;
+
 	/* Below 4 GiB is the only bound that the kernel can keep. */
 	if ((one ? run > MAX_RUN : align > PAGE_SIZE) || highest < DMA_BIT_MASK(32) ||
-	    size > limit || memory_used > limit - size)
+	    size > kernel_free())
 		return false;
 	p = alloc_below(PHYS_PFN(size), one ? order_base_2(PHYS_PFN(run)) : 0, highest);
 	if (!p)
@@ -357,19 +368,65 @@ static bool find_room(struct sio_mem *m, const struct sio_req_alloc *q)
 	return q->kind <= SIO_ALLOC_POOL && pool_alloc(m, size, align, q->highest);
 }
 
+/* Which bound was met, by the numbers of this moment. */
+static int no_room(struct sio_request *rq, const struct sio_req_alloc *q)
+{
+	u64 from_kernel = kernel_free(), from_pools = 0, ended = 0;
+	u32 reason = SIO_OUT_OF_RAM;
+	const struct sio_pool *p;
+	struct sio_obj *o;
+	unsigned long id;
+	const char *bound = "";
+
+	list_for_each_entry(p, &pools, node)
+		from_pools += (p->n - p->used) << PAGE_SHIFT;
+	xa_for_each(&sio.objects, id, o)
+		if (o->kind == SIO_KIND_MEM && o->state == SIO_STATE_QUARANTINED)
+			ended += ((struct sio_mem *)o)->charged;
+	if (q->size <= from_kernel && q->kind != SIO_ALLOC_POOL) {
+		if (q->highest < DMA_BIT_MASK(32))
+			bound = "; the kernel has no lower bound than 4 GiB";
+		else if (max(q->size, q->align) > MAX_RUN)
+			bound = "; the kernel's longest piece is 4 MiB";
+		else
+			bound = "; the kernel finds none in one piece";
+	} else if (q->kind != SIO_ALLOC_POOL && q->size - from_kernel <= ended) {
+		reason = SIO_OUT_OF_QUARANTINE;
+		bound = "; what is in quarantine would do";
+	}
+	return sio_fail_exhausted(
+		rq, -ENOSPC, reason,
+		"%llu bytes wanted, %llu are free under memory_limit, %llu in pools%s", q->size,
+		from_kernel, from_pools, bound);
+}
+
+static int check_alloc(struct sio_request *rq, const struct sio_req_alloc *q)
+{
+	if (q->kind > SIO_ALLOC_CONTIGUOUS)
+		return sio_fail(rq, -EINVAL, "kind %u, 0 to %d are right", q->kind,
+				SIO_ALLOC_CONTIGUOUS);
+	if (q->access & ~SIO_BOTH)
+		return sio_fail(rq, -EINVAL, "access %#x, 0 to 3 are right", q->access);
+	if (q->align & (q->align - 1))
+		return sio_fail(rq, -EINVAL, "align %#llx, 0 or a power of 2 is right", q->align);
+	if (q->size == 0)
+		return sio_fail(rq, -EINVAL, "size 0, at least 1 is right");
+	if (q->near_device && !sio_dev_find(q->near_device))
+		return sio_fail(rq, -ENODEV, "no device %#llx is here", q->near_device);
+	return 0;
+}
+
 int sio_op_alloc(struct sio_request *rq, const void *msg, void *answer)
 {
 	const struct sio_req_alloc *q = msg;
 	struct sio_mem *m = (struct sio_mem *)rq->obj;
 	struct sio_evt_alloc *evt = answer;
+	int error = check_alloc(rq, q);
 
-	if (q->kind > SIO_ALLOC_CONTIGUOUS || q->access & ~SIO_BOTH || q->align & (q->align - 1) ||
-	    q->size == 0)
-		return -EINVAL;
-	if (q->near_device && !sio_dev_find(q->near_device))
-		return -ENODEV;
+	if (error)
+		return error;
 	if (q->size > S64_MAX || !find_room(m, q))
-		return -ENOSPC;
+		return no_room(rq, q);
 	m->o.access = SIO_BOTH;
 	evt->size = m->o.length;
 	evt->address = m->o.address;

@@ -25,6 +25,11 @@ static const struct sio_kind *kind_of(u32 kind)
 	return kind < ARRAY_SIZE(kinds) && kinds[kind] ? kinds[kind] : &elsewhere;
 }
 
+const char *sio_kind_name(u32 kind)
+{
+	return kind_of(kind)->name;
+}
+
 static void destroy(struct kref *kref)
 {
 	struct sio_obj *o = container_of(kref, struct sio_obj, kref);
@@ -259,20 +264,36 @@ void sio_fall(void)
 	struct sio_obj *o;
 
 	while ((o = list_first_entry_or_null(&sio.falling, struct sio_obj, falling))) {
+		struct sio_evt_owner_end evt = {.h.owner = o->id};
+
+		if (o->kind == SIO_KIND_OWNER)
+			sio_event(SIO_EV_OWNER_END, &evt, sizeof(evt));
 		sio_obj_end(o);
-		sio_changed();
 	}
 }
 
 /* ---- finding ---- */
 
-void *sio_obj_find(u32 kind, u64 id, bool live)
+void *sio_obj_find(struct sio_request *rq, u32 kind, u64 id, bool live)
 {
 	struct sio_obj *o = xa_load(&sio.objects, id);
+	const char *name = sio_kind_name(kind);
 
 	if (!o || o->kind != kind)
-		return ERR_PTR(-ENOENT);
-	return live && o->state != SIO_STATE_LIVE ? ERR_PTR(-EPERM) : o;
+		return ERR_PTR(sio_fail(rq, -ENOENT, "no %s %#llx", name, id));
+	if (live && o->state != SIO_STATE_LIVE)
+		return ERR_PTR(sio_fail(rq, -EPERM, "owner %#llx of %s %#llx has ended",
+					o->owner->o.id, name, id));
+	return o;
+}
+
+/* Who asks for it may: its owner, or the daemon. */
+static int check_owner(struct sio_request *rq, const struct sio_obj *o)
+{
+	if (!rq->u.h.owner || o->owner == rq->owner)
+		return 0;
+	return sio_fail(rq, -EPERM, "%s %#llx belongs to owner %#llx, not to %#llx",
+			sio_kind_name(o->kind), o->id, o->owner->o.id, rq->owner->o.id);
 }
 
 /* ---- operations on all kinds ---- */
@@ -281,16 +302,26 @@ void *sio_obj_find(u32 kind, u64 id, bool live)
 int sio_op_end(struct sio_request *rq, const void *msg, void *answer)
 {
 	const struct sio_req_free *m = msg;
-	struct sio_obj *o = sio_obj_find(rq->ends, m->id, false);
+	struct sio_obj *o = sio_obj_find(rq, rq->ends, m->id, false);
+	int error;
 
 	if (IS_ERR(o))
 		return PTR_ERR(o);
-	if ((m->h.owner && o->owner != rq->owner) ||
-	    (o->kind == SIO_KIND_DMAMAP && o->state != SIO_STATE_LIVE &&
-	     !(m->h.flags & SIO_DMAUNMAP_SETTLED)))
-		return -EPERM;
-	if (o->refs || (o->kind == SIO_KIND_MEM && sio_pool_remove((struct sio_mem *)o)))
-		return -EBUSY;
+	error = check_owner(rq, o);
+	if (error)
+		return error;
+	if (o->kind == SIO_KIND_DMAMAP && o->state != SIO_STATE_LIVE &&
+	    !(m->h.flags & SIO_DMAUNMAP_SETTLED))
+		return sio_fail(rq, -EPERM, "DMA mapping %#llx is in quarantine: SETTLE or RESET",
+				o->id);
+	if (o->refs)
+		return sio_fail(rq, -EBUSY, "%u grants, mappings or vectors of it are left",
+				o->refs);
+	if (o->kind == SIO_KIND_MEM) {
+		error = sio_pool_remove(rq, (struct sio_mem *)o);
+		if (error)
+			return error;
+	}
 	sio_obj_end(o);
 	return 0;
 }
@@ -298,12 +329,14 @@ int sio_op_end(struct sio_request *rq, const void *msg, void *answer)
 int sio_op_give(struct sio_request *rq, const void *msg, void *answer)
 {
 	const struct sio_req_give *m = msg;
-	struct sio_obj *o = sio_obj_find(SIO_KIND_MEM, m->id, true);
+	struct sio_obj *o = sio_obj_find(rq, SIO_KIND_MEM, m->id, true);
+	int error;
 
 	if (IS_ERR(o))
 		return PTR_ERR(o);
-	if (m->h.owner && o->owner != rq->owner)
-		return -EPERM;
+	error = check_owner(rq, o);
+	if (error)
+		return error;
 	sio_obj_unref(&o->owner->o);
 	hangs_on(o, &sio.daemon);
 	return 0;
@@ -346,8 +379,10 @@ int sio_op_reopen(struct sio_request *rq, const void *msg, void *answer)
 	struct sio_obj *o;
 
 	if (m->kind == SIO_KIND_OWNER || !kind_of(m->kind)->fops)
-		return -EINVAL;
-	o = sio_obj_find(m->kind, m->id, true);
+		return sio_fail(rq, -EINVAL,
+				"kind %u, %d (memory), %d (BAR view) or %d (interrupt) is right",
+				m->kind, SIO_KIND_MEM, SIO_KIND_BAR, SIO_KIND_IRQ);
+	o = sio_obj_find(rq, m->kind, m->id, true);
 	if (IS_ERR(o))
 		return PTR_ERR(o);
 	evt->length = o->length;
@@ -379,7 +414,24 @@ int sio_op_owner_new(struct sio_request *rq, const void *msg, void *answer)
 	w->parent = m->h.owner;
 	w->user_cookie = m->user_cookie;
 	rq->unseen = m->h.flags & SIO_OWNER_CHILD;
-	return m->h.owner && !rq->unseen ? -EINVAL : 0;
+	if (m->h.owner && !rq->unseen)
+		return sio_fail(rq, -EINVAL, "h.owner is %#llx, 0 is right for all but a child",
+				m->h.owner);
+	return 0;
+}
+
+/* What stays of an owner that has ended. */
+static void tell_rest(const struct sio_owner *w)
+{
+	struct sio_evt_owner_gone evt = {.h.owner = w->o.id};
+	const struct sio_obj *o;
+
+	list_for_each_entry(o, &w->objects, of_owner) {
+		evt.dmamaps += o->kind == SIO_KIND_DMAMAP;
+		evt.mems += o->kind == SIO_KIND_MEM;
+		evt.bytes += o->kind == SIO_KIND_MEM ? o->length : 0;
+	}
+	sio_event(SIO_EV_OWNER_GONE, &evt, sizeof(evt));
 }
 
 /* The daemon is an owner, too: it ends with the module. */
@@ -395,15 +447,16 @@ void sio_owner_end(struct sio_owner *w)
 	sio.epoch++;
 	list_for_each_entry(o, &w->objects, of_owner)
 		sio_obj_quarantine(o);
+	sio_fall();
+	tell_rest(w);
 	sio_obj_quarantine(&w->o);
 	sio_fall();
-	sio_changed();
 }
 
 int sio_op_owner_close(struct sio_request *rq, const void *msg, void *answer)
 {
 	if (rq->owner == &sio.daemon)
-		return -EINVAL;
+		return sio_fail(rq, -EINVAL, "owner 0 is the daemon itself");
 	sio_owner_end(rq->owner);
 	return 0;
 }

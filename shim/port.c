@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * /dev/smartio0: requests and their answers. All are checked here for what the table of operations
- * says before a handler sees them. A refusal is a number; smartiod says in words what was wrong.
- * And the module's beginning and end.
+ * says before a handler sees them. A refusal says why, in words, and what ran out. And the module's
+ * beginning and end.
  */
 #include <linux/file.h>
 #include <linux/miscdevice.h>
@@ -26,33 +26,45 @@ struct sio_state sio = {
 static u64 boot_generation;
 static u8 boot_id[16];
 
-/* ---- that something has changed, and LIST or DEVICE_LIST tells what; with sio.lock ---- */
-
-static u64 changes, told;
-static DECLARE_WAIT_QUEUE_HEAD(changed);
 static bool is_open;
 
-void sio_changed(void)
+/* ---- refusals ---- */
+
+static void refuse(struct sio_request *rq, u32 reason, const char *fmt, va_list ap)
 {
-	WRITE_ONCE(changes, changes + 1);
-	wake_up_interruptible(&changed);
+	rq->reason = reason;
+	vsnprintf(rq->text, sizeof(rq->text), fmt, ap);
 }
 
-static ssize_t port_read(struct file *f, char __user *to, size_t size, loff_t *pos)
+int sio_fail(struct sio_request *rq, int error, const char *fmt, ...)
 {
-	u64 now = READ_ONCE(changes);
+	va_list ap;
 
-	if (size < sizeof(now))
-		return -EINVAL;
-	if (xchg(&told, now) == now)
-		return -EAGAIN;
-	return copy_to_user(to, &now, sizeof(now)) ? -EFAULT : sizeof(now);
+	va_start(ap, fmt);
+	refuse(rq, SIO_OUT_OF_NOTHING, fmt, ap);
+	va_end(ap);
+	return error;
 }
 
-static __poll_t port_poll(struct file *f, poll_table *wait)
+int sio_fail_exhausted(struct sio_request *rq, int error, u32 reason, const char *fmt, ...)
 {
-	poll_wait(f, &changed, wait);
-	return READ_ONCE(changes) == READ_ONCE(told) ? 0 : EPOLLIN | EPOLLRDNORM;
+	va_list ap;
+
+	va_start(ap, fmt);
+	refuse(rq, reason, fmt, ap);
+	va_end(ap);
+	return error;
+}
+
+int sio_check_range(struct sio_request *rq, const char *of, u64 offset, u64 length, u64 size)
+{
+	if (!length || !PAGE_ALIGNED(offset | length))
+		return sio_fail(rq, -EINVAL, "range %#llx + %#llx is not of whole pages", offset,
+				length);
+	if (offset > size || length > size - offset)
+		return sio_fail(rq, -EINVAL, "range %#llx + %#llx ends behind %s of %#llx bytes",
+				offset, length, of, size);
+	return 0;
 }
 
 /* ---- operations ---- */
@@ -66,6 +78,7 @@ enum device_rule {
 };
 
 struct operation {
+	const char *name;
 	sio_handler *handler; /* NULL: not served */
 	u32 size, answer;     /* of the request and of its answer */
 	u32 flags;	      /* allowed */
@@ -73,13 +86,15 @@ struct operation {
 	u32 files;	      /* that may come along */
 	u32 makes, ends;      /* SIO_KIND_* */
 	bool holds;	      /* h.owner lives: something is to hang on it */
+	bool gives_back;      /* it is served although there is no memory */
 	enum device_rule device;
 };
 
 static sio_handler op_info;
 
 #define OP(what, fn, type, result, ...)                                                            \
-	[SIO_OP_##what] = {.handler = (fn),                                                        \
+	[SIO_OP_##what] = {.name = #what,                                                          \
+			   .handler = (fn),                                                        \
 			   .size = sizeof(struct sio_req_##type),                                  \
 			   .answer = sizeof(struct sio_evt_##result),                              \
 			   __VA_ARGS__}
@@ -90,27 +105,31 @@ static const struct operation operations[SIO_OP_COUNT] = {
 	OP(INFO, op_info, info, info),
 	OP(OWNER_NEW, sio_op_owner_new, owner_new, owner_new, RESERVED(owner_new),
 	   .flags = SIO_OWNER_CHILD, .holds = true, .makes = SIO_KIND_OWNER),
-	OP(OWNER_CLOSE, sio_op_owner_close, owner_close, ok, .holds = true),
+	OP(OWNER_CLOSE, sio_op_owner_close, owner_close, ok, .holds = true, .gives_back = true),
 	OP(LIST, sio_op_list, list, list, RESERVED(list)),
 	OP(ALLOC, sio_op_alloc, alloc, alloc, .holds = true, .makes = SIO_KIND_MEM),
-	OP(FREE, sio_op_end, free, ok, .ends = SIO_KIND_MEM),
+	OP(FREE, sio_op_end, free, ok, .ends = SIO_KIND_MEM,
+	   .gives_back = true),
 	OP(GIVE, sio_op_give, give, ok),
 	OP(IMPORT, sio_op_import, import, import, .flags = SIO_IMPORT_POOL, .holds = true,
 	   .makes = SIO_KIND_MEM, .files = 1),
 	OP(DEVICE_LIST, sio_op_device_list, device_list, device),
 	OP(DEVICE_OPEN, sio_op_device_open, device_open, device, .flags = SIO_DEVICE_FORCE,
 	   .holds = true, .device = BOUND),
-	OP(DEVICE_CLOSE, sio_op_device_close, device_close, ok, .device = ANY),
+	OP(DEVICE_CLOSE, sio_op_device_close, device_close, ok, .device = ANY,
+	   .gives_back = true),
 	OP(RESET, sio_op_reset, reset, reset, RESERVED(reset), .device = OPEN),
 	OP(BAR, sio_op_bar, bar, bar, RESERVED(bar), .holds = true, .makes = SIO_KIND_BAR,
 	   .device = OPEN),
-	OP(BAR_CLOSE, sio_op_end, bar_close, ok, .ends = SIO_KIND_BAR),
+	OP(BAR_CLOSE, sio_op_end, bar_close, ok, .ends = SIO_KIND_BAR,
+	   .gives_back = true),
 	OP(DMAMAP, sio_op_dmamap, dmamap, dmamap, .flags = SIO_DMAMAP_STRICT, .holds = true,
 	   .makes = SIO_KIND_DMAMAP, .device = OPEN),
 	OP(DMAUNMAP, sio_op_end, dmaunmap, ok, .ends = SIO_KIND_DMAMAP,
-	   .flags = SIO_DMAUNMAP_SETTLED),
+	   .flags = SIO_DMAUNMAP_SETTLED, .gives_back = true),
 	OP(IRQ_NEW, sio_op_irq_new, irq_new, irq_new, .holds = true, .makes = SIO_KIND_IRQ),
-	OP(IRQ_FREE, sio_op_end, irq_free, ok, .ends = SIO_KIND_IRQ),
+	OP(IRQ_FREE, sio_op_end, irq_free, ok, .ends = SIO_KIND_IRQ,
+	   .gives_back = true),
 	OP(VECTOR, sio_op_vector, vector, ok, RESERVED(vector), .holds = true, .device = OPEN),
 	OP(REOPEN, sio_op_reopen, reopen, reopen, RESERVED(reopen)),
 };
@@ -122,7 +141,8 @@ static int op_info(struct sio_request *rq, const void *msg, void *answer)
 	struct sio_evt_info *evt = answer;
 
 	if (m->version_min > SIO_PORT_VERSION || m->version_max < SIO_PORT_VERSION)
-		return -EPROTO;
+		return sio_fail(rq, -EPROTO, "versions %u to %u, smartio.ko speaks %d",
+				m->version_min, m->version_max, SIO_PORT_VERSION);
 	evt->version = SIO_PORT_VERSION;
 	evt->world = SIO_WORLD_SHIM;
 	evt->page_size = PAGE_SIZE;
@@ -133,38 +153,65 @@ static int op_info(struct sio_request *rq, const void *msg, void *answer)
 
 /* ---- requests ---- */
 
-static int check(struct sio_request *rq, const struct operation *op)
+/* What the form of every request of @op is. */
+static int check_form(struct sio_request *rq, const struct operation *op)
 {
 	const struct sio_req *h = &rq->u.h;
-	struct sio_dev *d = NULL;
 	u32 reserved = 0;
 
 	if (h->size != op->size || rq->len != op->size)
-		return -EINVAL;
+		return sio_fail(rq, -EINVAL, "size %u in a packet of %u bytes, %u is right",
+				h->size, rq->len, op->size);
 	if (op->reserved)
 		memcpy(&reserved, (const char *)h + op->reserved, sizeof(reserved));
-	if (h->reserved || reserved || h->flags & ~op->flags || rq->n_files > op->files)
-		return -EINVAL;
-	if (op->device)
-		d = sio_dev_find(((const struct sio_req_reset *)h)->device);
+	if (h->reserved || reserved)
+		return sio_fail(rq, -EINVAL, "h.reserved is %#x, reserved2 is %#x, 0 is right",
+				h->reserved, reserved);
+	if (h->flags & ~op->flags)
+		return sio_fail(rq, -EINVAL, "flags %#x, allowed are %#x", h->flags, op->flags);
+	if (rq->n_files > op->files)
+		return sio_fail(rq, -EINVAL, "%u descriptors came along, at most %u are right",
+				rq->n_files, op->files);
+	return 0;
+}
+
+/* The device that it names. */
+static int check_device(struct sio_request *rq, const struct operation *op)
+{
+	u64 id = ((const struct sio_req_reset *)&rq->u)->device;
+	struct sio_dev *d = sio_dev_find(id);
+
 	if (d && d->resetting)
-		return -EAGAIN;
+		return sio_fail(rq, -EAGAIN, "%s is being reset", pci_name(d->pdev));
 	if (!d && op->device >= BOUND)
-		return -ENODEV;
+		return sio_fail(rq, -ENODEV, "no device %#llx is here", id);
 	if (op->device == OPEN && !d->open)
-		return -EPERM;
+		return sio_fail(rq, -EPERM, "%s is not open; DEVICE_OPEN first", pci_name(d->pdev));
 	rq->dev = d;
+	return 0;
+}
+
+static int check(struct sio_request *rq, const struct operation *op)
+{
+	u64 owner = rq->u.h.owner;
+	int error = check_form(rq, op);
+
+	if (!error && op->device)
+		error = check_device(rq, op);
+	if (error)
+		return error;
 	rq->ends = op->ends;
-	rq->owner = sio_owner_find(h->owner);
+	rq->owner = sio_owner_find(owner);
 	if (!rq->owner)
-		return -ENOENT;
-	return op->holds && rq->owner->o.state != SIO_STATE_LIVE ? -EPERM : 0;
+		return sio_fail(rq, -ENOENT, "no owner %#llx", owner);
+	if (op->holds && rq->owner->o.state != SIO_STATE_LIVE)
+		return sio_fail(rq, -EPERM, "owner %#llx has ended", owner);
+	return 0;
 }
 
 /* With sio.lock. */
-static int run(struct sio_request *rq)
+static int run(struct sio_request *rq, const struct operation *op)
 {
-	const struct operation *op = &operations[rq->u.h.op];
 	int error = check(rq, op);
 
 	rq->a.h.size = op->answer;
@@ -178,19 +225,50 @@ static int run(struct sio_request *rq)
 	return op->makes ? sio_obj_made(rq, error) : error;
 }
 
+/* What failed in the kernel and not with us has no words yet. */
+static void explain(struct sio_request *rq, int error)
+{
+	if (error == -ENOMEM)
+		sio_fail_exhausted(rq, error, SIO_OUT_OF_MEMORY, "the kernel has no memory left");
+	else if (error == -EMFILE)
+		sio_fail_exhausted(rq, error, SIO_OUT_OF_DESCRIPTORS,
+				   "no file descriptor is left of %lu (ulimit -n)",
+				   rlimit(RLIMIT_NOFILE));
+	else
+		sio_fail(rq, error, "the kernel says %pe", ERR_PTR(error));
+}
+
+static void refused(struct sio_request *rq, int error, const char *name)
+{
+	if (!rq->text[0])
+		explain(rq, error);
+	memset(&rq->a.error, 0, sizeof(rq->a.error));
+	rq->a.h.size = sizeof(rq->a.error);
+	rq->a.h.reason = rq->reason;
+	rq->a.h.error = error;
+	snprintf(rq->a.error.text, sizeof(rq->a.error.text), "%s: %s", name, rq->text);
+}
+
+static const struct operation *find_operation(u32 op)
+{
+	return op < SIO_OP_COUNT && operations[op].handler ? &operations[op] : NULL;
+}
+
 static void serve(struct sio_request *rq)
 {
+	const struct operation *op = find_operation(rq->u.h.op);
 	int error = -EOPNOTSUPP;
 
-	if (rq->u.h.op < SIO_OP_COUNT && operations[rq->u.h.op].handler) {
+	if (op) {
 		mutex_lock(&sio.lock);
-		error = run(rq);
+		error = run(rq, op);
 		sio_fall();
 		mutex_unlock(&sio.lock);
+	} else {
+		sio_fail(rq, error, "operation %u is not served by smartio.ko", rq->u.h.op);
 	}
 	if (error)
-		rq->a.h.size = sizeof(rq->a.h);
-	rq->a.h.error = error;
+		refused(rq, error, op ? op->name : "request");
 	rq->a.h.op = rq->u.h.op;
 	rq->a.h.cookie = rq->u.h.cookie;
 	rq->a.h.owner = rq->u.h.owner;
@@ -218,6 +296,36 @@ static long hand_over(struct sio_request *rq, struct sio_ioc_packet *p, void __u
 	return lost ? -EFAULT : 0;
 }
 
+/* For requests that give something back while there is no memory: one after the other. */
+static struct sio_request spare;
+static DEFINE_MUTEX(spare_lock);
+
+static struct sio_request *request_new(const struct sio_ioc_packet *p)
+{
+	struct sio_request *rq = kzalloc(sizeof(*rq), GFP_KERNEL_ACCOUNT);
+	const struct operation *op;
+	struct sio_req h;
+
+	if (rq || copy_from_user(&h, u64_to_user_ptr(p->data), sizeof(h)))
+		return rq;
+	op = find_operation(h.op);
+	if (!op || !op->gives_back)
+		return NULL;
+	mutex_lock(&spare_lock);
+	memset(&spare, 0, sizeof(spare));
+	return &spare;
+}
+
+static void request_free(struct sio_request *rq)
+{
+	if (rq->file)
+		fput(rq->file);
+	if (rq == &spare)
+		mutex_unlock(&spare_lock);
+	else
+		kfree(rq);
+}
+
 static long request(void __user *where)
 {
 	struct sio_ioc_packet p;
@@ -230,7 +338,7 @@ static long request(void __user *where)
 		return -EMSGSIZE;
 	if (p.n_fds > SIO_PORT_MAX_FDS)
 		return -EINVAL;
-	rq = kzalloc(sizeof(*rq), GFP_KERNEL_ACCOUNT);
+	rq = request_new(&p);
 	if (!rq)
 		return -ENOMEM;
 	rq->len = p.size;
@@ -245,10 +353,8 @@ static long request(void __user *where)
 		goto free;
 	serve(rq);
 	error = hand_over(rq, &p, where);
-	if (rq->file)
-		fput(rq->file);
 free:
-	kfree(rq);
+	request_free(rq);
 	return error;
 }
 
@@ -258,13 +364,21 @@ static int port_open(struct inode *inode, struct file *f)
 {
 	if (!capable(CAP_SYS_RAWIO))
 		return -EPERM;
-	return xchg(&is_open, true) ? -EBUSY : nonseekable_open(inode, f);
+	if (xchg(&is_open, true))
+		return -EBUSY;
+	sio_events_start();
+	return nonseekable_open(inode, f);
 }
 
 static int port_release(struct inode *inode, struct file *f)
 {
 	xchg(&is_open, false);
 	return 0;
+}
+
+static ssize_t port_read(struct file *f, char __user *to, size_t size, loff_t *pos)
+{
+	return sio_events_read(to, size);
 }
 
 static long port_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
@@ -280,7 +394,7 @@ static const struct file_operations port_fops = {
 	.release = port_release,
 	.read = port_read,
 	.unlocked_ioctl = port_ioctl,
-	.poll = port_poll,
+	.poll = sio_events_poll,
 };
 
 static struct miscdevice port_device = {

@@ -11,8 +11,9 @@
  * end. Its struct, and what backs it, live as long as a file of it (kref).
  *
  * Locks, outer first: a device's lock (the driver core's), sio.lock (all tables), mmap_lock,
- * sio_dev.views; the spinlocks are innermost. Page faults take views only, so whoever
- * holds sio.lock may touch a process's memory map, but copies nothing from or to it.
+ * sio_dev.views; the spinlocks are innermost. Page faults take views only, and never while a reset
+ * is under way, so whoever holds sio.lock may touch a process's memory map, but copies nothing from
+ * or to it, and waits for no reset.
  */
 #ifndef SHIM_SMARTIO_H
 #define SHIM_SMARTIO_H
@@ -58,18 +59,24 @@ struct sio_request {
 	struct file *out[SIO_MAX_OUT];
 	int out_fd[SIO_MAX_OUT];
 	unsigned int n_out;
+	u32 reason;		  /* of a refusal: SIO_OUT_OF_* */
+	char text[SIO_PORT_TEXT]; /* "": no refusal yet */
 	union {
 		struct sio_req h;
 		u64 words[16];
 	} u;
 	union {
 		struct sio_evt h;
+		struct sio_evt_error error;
 		struct sio_evt_list list; /* the longest */
 		u64 words[8];
 	} a;
 };
 
-/* @msg: the request; @answer: of the size that the table of operations says, zeroed. */
+/*
+ * @msg: the request; @answer: of the size that the table of operations says, zeroed. A refusal is
+ * made by sio_fail() where it arises, for the numbers are known there.
+ */
 typedef int sio_handler(struct sio_request *rq, const void *msg, void *answer);
 
 struct sio_obj {
@@ -150,8 +157,9 @@ struct sio_dev {
 	bool going;	      /* no new use */
 	bool open;
 	struct list_head objects;
-	struct rw_semaphore views; /* faults read; resets, and whoever revokes a view, write */
-	bool resetting;
+	struct rw_semaphore views; /* faults read; who takes pages out of mappings writes */
+	bool resetting;		   /* written with sio.lock */
+	wait_queue_head_t reset_over;
 	u32 msix_count, msix_bar, msix_offset;
 	struct sio_irq **told; /* by interrupt line; NULL: what comes is swallowed */
 	unsigned int n_told;
@@ -171,14 +179,22 @@ extern struct sio_state sio;
 extern const struct sio_kind sio_kind_owner, sio_kind_mem, sio_kind_bar, sio_kind_dmamap,
 	sio_kind_irq, sio_kind_vector;
 
-/* port.c; with sio.lock. Something ended by itself, or a device came or went. */
-void sio_changed(void);
+/* port.c: why a request is refused. Return: @error. */
+__printf(3, 4) int sio_fail(struct sio_request *rq, int error, const char *fmt, ...);
+/* The same, of what ran out (SIO_OUT_OF_*). */
+__printf(4, 5) int sio_fail_exhausted(struct sio_request *rq, int error, u32 reason,
+				      const char *fmt, ...);
 
-/* Whole pages, at least one, of what has @size bytes. */
-static inline bool sio_in_range(u64 offset, u64 length, u64 size)
-{
-	return length && PAGE_ALIGNED(offset | length) && offset <= size && length <= size - offset;
-}
+/* events.c */
+/* What the daemon is to hear unasked: @evt, of @size bytes, with its fields. In any context. */
+void sio_event(u32 op, void *evt, u32 size);
+/* Nobody has heard of anything yet. */
+void sio_events_start(void);
+ssize_t sio_events_read(char __user *to, size_t size);
+__poll_t sio_events_poll(struct file *f, poll_table *wait);
+
+/* Whole pages, at least one, of what has @size bytes and is called @of; else -EINVAL. */
+int sio_check_range(struct sio_request *rq, const char *of, u64 offset, u64 length, u64 size);
 
 /* object.c; with sio.lock */
 /* In the table, and of rq->owner; or an error. */
@@ -193,8 +209,9 @@ void sio_obj_unref(struct sio_obj *o);
 void sio_obj_quarantine(struct sio_obj *o);
 /* Undo what it stands for and take it out of the table. */
 void sio_obj_end(struct sio_obj *o);
+const char *sio_kind_name(u32 kind);
 /* Or -ENOENT; -EPERM: it is to be live, and its owner has ended. */
-void *sio_obj_find(u32 kind, u64 id, bool live);
+void *sio_obj_find(struct sio_request *rq, u32 kind, u64 id, bool live);
 /* End what nothing holds any more. */
 void sio_fall(void);
 sio_handler sio_op_end, sio_op_give, sio_op_list, sio_op_reopen;
@@ -218,7 +235,7 @@ void sio_pool_exit(void); /* also if that failed */
 /* @m becomes room for ALLOC. */
 int sio_pool_add(struct sio_mem *m);
 /* -EBUSY: something of @m is in use. */
-int sio_pool_remove(struct sio_mem *m);
+int sio_pool_remove(struct sio_request *rq, struct sio_mem *m);
 
 /* import.c */
 sio_handler sio_op_import;
@@ -235,8 +252,10 @@ sio_handler sio_op_device_list, sio_op_device_open, sio_op_device_close, sio_op_
 sio_handler sio_op_bar;
 /* From now on all of the device's views read as ones. */
 void sio_bars_revoke(struct sio_dev *d);
-/* Nothing is mapped from now on, and faults wait until views is let go. */
+/* Nothing is mapped from now on, and faults wait, for a reset begins. */
 void sio_bars_hold(struct sio_dev *d);
+/* It is over. */
+void sio_bars_resume(struct sio_dev *d);
 
 /* dma.c */
 sio_handler sio_op_dmamap;

@@ -50,9 +50,13 @@ struct emu_ops {
 	int (*watch_new)(void *ctx, unsigned host, uint64_t watch, uint32_t kind, int fd,
 			 uint64_t address, uint64_t length);
 	void (*watch_free)(void *ctx, unsigned host, uint64_t watch);
-	/* An answer or event to host's daemon; descriptors in @fds stay the room's. */
-	void (*send)(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
-		     unsigned n_fds);
+	/*
+	 * An answer or event to host's daemon; descriptors in @fds stay the room's. Return: 0;
+	 * -ENOBUFS, of an event that nobody asked for: the daemon does not read, and it was
+	 * dropped. Then the edge calls emu_room_drained() when it has room again.
+	 */
+	int (*send)(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
+		    unsigned n_fds);
 	/*
 	 * DMA engines of a host, beside the room: from engine_start() on (once per host) the edge
 	 * calls emu_room_engine_step() on a thread of its own; without this operation

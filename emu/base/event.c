@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Lines of the log, and events to the daemon of a host. */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -25,6 +26,8 @@ void emu_event(struct emu_host *h, void *evt, size_t size, uint32_t op)
 		return;
 	e->size = (uint32_t)size;
 	e->op = op;
+	if (h->overflow)
+		return;
 	h->events++;
-	r->ops->send(r->ctx, h->index, evt, size, NULL, 0);
+	h->overflow = r->ops->send(r->ctx, h->index, evt, size, NULL, 0) == -ENOBUFS;
 }

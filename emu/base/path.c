@@ -117,7 +117,7 @@ static bool path_is_up(const struct emu_host *h, const struct emu_path *p)
 	       peer->adapter[p->peer_adapter].link;
 }
 
-static void tell(struct emu_host *h, const struct emu_path *p)
+static void tell_state(struct emu_host *h, struct emu_path *p, uint32_t state)
 {
 	const struct emu_host *peer = &h->room->host[p->peer_host];
 	struct sio_evt_link evt;
@@ -126,10 +126,33 @@ static void tell(struct emu_host *h, const struct emu_path *p)
 	evt.adapter = p->adapter;
 	evt.peer_node = peer->topo->node;
 	evt.peer_adapter = p->peer_adapter;
-	evt.state = p->state;
-	evt.generation = p->state == SIO_LINK_UP ? peer->boot_generation : 0;
+	evt.state = state;
+	evt.generation = state == SIO_LINK_UP ? peer->boot_generation : 0;
 	evt.turn = p->turn;
 	emu_event(h, &evt, sizeof(evt), SIO_EV_LINK);
+}
+
+static void tell(struct emu_host *h, struct emu_path *p)
+{
+	tell_state(h, p, p->state);
+	if (!h->overflow)
+		p->told = p->generation;
+}
+
+/* After events were dropped. A link that is up may have been down, which is told then, too. */
+void emu_links_tell_again(struct emu_host *h)
+{
+	for (unsigned i = 0; i < h->topo->n_adapters; i++)
+		emu_link_tell(&h->adapter[i]);
+	for (unsigned k = 0; k < h->n_paths; k++) {
+		struct emu_path *p = &h->path[k];
+
+		if (p->told == p->generation)
+			continue;
+		if (p->state == SIO_LINK_UP)
+			tell_state(h, p, SIO_LINK_DOWN);
+		tell(h, p);
+	}
 }
 
 void emu_link_tell(struct emu_adapter *a)

@@ -142,6 +142,7 @@ struct emu_device {
 struct emu_path {
 	unsigned adapter, peer_host, peer_adapter;
 	uint32_t state, generation, errors;
+	uint32_t told; /* the generation that the host's daemon was told last */
 	uint64_t turn; /* how often it came back with other addresses; as of its other end */
 	bool changed;
 };
@@ -170,6 +171,7 @@ struct emu_host {
 	const struct sio_topo_host *topo;
 	unsigned index;
 	bool up;
+	bool overflow; /* an event was dropped, and so are all until emu_room_drained() */
 	uint64_t boot_generation;
 	uint8_t boot_id[16];
 	uint64_t last_id; /* goes on across starts: a late word about an owner finds nothing */
@@ -273,6 +275,7 @@ void emu_status_free(struct emu_host *h);
 void emu_paths_update(struct emu_room *r);
 /* Its host hears of its cable, whoever is behind it. */
 void emu_link_tell(struct emu_adapter *a);
+void emu_links_tell_again(struct emu_host *h);
 /* Those over @adapter, and their other ends', have other addresses. */
 void emu_paths_turn(struct emu_host *h, unsigned adapter);
 /* The start of the peer, and of the way to it, that @p leads to now. */

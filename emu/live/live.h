@@ -122,8 +122,8 @@ int live_ports_open(struct live *l, struct sio_err *reterr);
 void live_ports_close(struct live *l);
 void live_port_event(struct live *l, const struct live_source *s, uint32_t events);
 void live_ports_cut(struct live *l);
-void live_send(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
-	       unsigned n_fds);
+int live_send(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
+	      unsigned n_fds);
 
 /* control.c: faults on demand (smartio fault). */
 int live_control_open(struct live *l, struct sio_err *reterr);

@@ -2,7 +2,7 @@
 /*
  * The port's sockets: one listener per host, one connection at a time. A connection is the host's
  * power: it starts with it and crashes without it. A daemon that does not read is never waited
- * for: its events queue up to a bound, then its host is cut off.
+ * for: its events queue up to a bound, then they are dropped.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,11 @@
 #include "emu/live/live.h"
 #include "packet/packet.h"
 
-/* Packets: more than a host has programs, for all may end at once, each with an event. */
+/*
+ * Packets. Events that nobody asked for are dropped from some on; who does not read more answers
+ * than that is cut off.
+ */
+#define MAX_EVENTS 1024
 #define MAX_QUEUED 32768
 #define REQUESTS_PER_TURN 64 /* of one host, then the devices and other hosts have their turn */
 
@@ -166,15 +170,16 @@ static int enqueue(struct live *l, struct live_port *p, const void *data, size_t
 	return 0;
 }
 
-void live_send(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
-	       unsigned n_fds)
+int live_send(void *ctx, unsigned host, const void *evt, size_t len, const int *fds, unsigned n_fds)
 {
 	struct live *l = ctx;
 	struct live_port *p = &l->port[host];
 	int rc = -EAGAIN;
 
 	if (p->socket.fd < 0 || p->cut)
-		return;
+		return 0;
+	if (p->n_queued >= MAX_EVENTS && ((const struct sio_evt *)evt)->op >= SIO_EV_LINK)
+		return -ENOBUFS;
 	/* Who gets a memory shall not be able to seal it; other descriptors refuse this, as may be.
 	 */
 	for (unsigned i = 0; i < n_fds; i++)
@@ -187,6 +192,7 @@ void live_send(void *ctx, unsigned host, const void *evt, size_t len, const int 
 		cut(l, host, "its daemon does not read its events");
 	else if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
 		cut(l, host, strerror(-rc));
+	return 0;
 }
 
 static void flush(struct live *l, unsigned host)
@@ -208,6 +214,7 @@ static void flush(struct live *l, unsigned host)
 		free_packet(k);
 	}
 	want_write(l, p, false);
+	emu_room_drained(l->room, host);
 }
 
 /* The connection is dead, although its hang-up has not come to its turn yet. */

@@ -20,6 +20,20 @@ static void run_engines(struct emu_room *r)
 		r->ops->engines_go(r->ctx);
 }
 
+void emu_room_drained(struct emu_room *r, unsigned host)
+{
+	struct emu_host *h = &r->host[host];
+	struct sio_evt_overflow evt;
+
+	if (!h->overflow)
+		return;
+	h->overflow = false;
+	memset(&evt, 0, sizeof(evt));
+	emu_event(h, &evt, sizeof(evt), SIO_EV_OVERFLOW);
+	emu_log(r, "%s: events were dropped, for its daemon did not read them", h->topo->name);
+	emu_links_tell_again(h);
+}
+
 static void host_done(struct emu_host *h)
 {
 	for (unsigned i = 0; i < h->n_devices; i++)
@@ -216,6 +230,7 @@ static int host_up(struct emu_room *r, unsigned host)
 	}
 	h->boot_generation++;
 	h->up = true;
+	h->overflow = false;
 	r->watch_dirty = true;
 	emu_paths_update(r);
 	return 0;

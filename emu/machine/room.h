@@ -41,6 +41,8 @@ void emu_room_check_every(struct emu_room *r, uint32_t n);
  * so that none takes those of the others. A new room sets no bound.
  */
 void emu_room_descriptors(struct emu_room *r, uint64_t n);
+/* The host's daemon has read all that it was sent before an event was dropped. */
+void emu_room_drained(struct emu_room *r, unsigned host);
 /* One request of a host's daemon. @fds were received with it: the room takes or closes them. */
 void emu_room_request(struct emu_room *r, unsigned host, const void *req, size_t len, int *fds,
 		      unsigned n_fds);

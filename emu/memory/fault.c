@@ -43,7 +43,7 @@ static bool within_limit(struct emu_host *h)
 	struct emu_fault_log *l = &h->faults;
 	struct emu_room *r = h->room;
 	uint64_t now = r->ops->now(r->ctx);
-	struct sio_evt_ok evt;
+	struct sio_evt_overflow evt;
 
 	if (now - l->window_start >= SPAN_NS || l->count == 1) {
 		l->window_start = now;
@@ -57,6 +57,7 @@ static bool within_limit(struct emu_host *h)
 	if (!l->overflow) {
 		l->overflow = true;
 		memset(&evt, 0, sizeof(evt));
+		evt.faults = 1;
 		emu_event(h, &evt, sizeof(evt), SIO_EV_OVERFLOW);
 		emu_log(h->room, "%s: many faults; not each is reported", h->topo->name);
 	}

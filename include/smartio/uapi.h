@@ -52,7 +52,7 @@
 extern "C" {
 #endif
 
-#define SIO_PORT_VERSION 5
+#define SIO_PORT_VERSION 6
 #define SIO_PORT_MAX_PACKET 4096 /* bytes of the largest request or event */
 #define SIO_PORT_MAX_FDS 4	 /* descriptors beside one packet */
 #define SIO_PORT_TEXT 160	 /* bytes of an error text, NUL included */
@@ -971,6 +971,16 @@ SIO_PORT_SIZE(struct sio_evt_owner_gone, 72);
 struct sio_evt_owner_end {
 	struct sio_evt h;
 };
+/*
+ * OVERFLOW: events were dropped here. Of owners and devices LIST and DEVICE_LIST tell what they
+ * were; for links the port sends LINK again behind this event, of each that has changed since it
+ * was told last, first that it was down, if it was. @faults 1: nothing but FAULT was dropped.
+ */
+struct sio_evt_overflow {
+	struct sio_evt h;
+	__u32 faults, reserved2;
+};
+SIO_PORT_SIZE(struct sio_evt_overflow, 40);
 
 /*
  * The device node of smartio.ko, /dev/smartio0. One process has it open at a time (else -EBUSY); it
@@ -979,15 +989,16 @@ struct sio_evt_owner_end {
  *
  * SIO_IOC_REQUEST: the request of @size bytes at @data, with @n_fds descriptors, which stay the
  * caller's, is done and answered into the SIO_PORT_MAX_PACKET bytes at @answer; @size becomes the
- * answer's, @n_fds and @fd tell of new descriptors (close-on-exec). A refusal is a struct sio_evt
- * with its error. Returns 0 whether it succeeded or was refused. -EMSGSIZE: less than a header or
- * more than any request; -EBADF, -EINVAL (too many descriptors), -ENOMEM: nothing has happened.
- * -EFAULT: it may have happened, and its descriptors are closed. RESET takes up to seconds;
- * requests about that device are refused meanwhile by -EAGAIN.
+ * answer's, @n_fds and @fd tell of new descriptors (close-on-exec). Returns 0 whether it succeeded
+ * or was refused. -EMSGSIZE: less than a header or more than any request; -EBADF, -EINVAL (too many
+ * descriptors), -ENOMEM: nothing has happened; never -ENOMEM of OWNER_CLOSE, DEVICE_CLOSE and what
+ * ends something by its id. -EFAULT: it may have happened, and its descriptors are closed. RESET
+ * takes up to seconds; requests about that device are refused meanwhile by -EAGAIN, but those that
+ * end something are served.
  *
- * read() of 8 bytes: a number that grows with what happens unasked (an owner or something of it
- * ended, a device came or went), if it has grown since it was read last; else -EAGAIN, also without
- * O_NONBLOCK. poll(): POLLIN when it has. LIST and DEVICE_LIST tell what it was.
+ * read(): the next event that nobody asked for (LINK, FAULT, DEVICE_GONE, DEVICE_BACK, OWNER_GONE,
+ * OWNER_END, OVERFLOW) since the node was opened; -EAGAIN: none, also without O_NONBLOCK; -EINVAL:
+ * less room than for the longest, struct sio_evt_fault. poll(): POLLIN while there is one.
  *
  * Descriptors of resources are files of a file system of type SIO_FS_MAGIC (fstatfs()); st_ino is
  * the resource's id, st_size its length.

@@ -111,6 +111,17 @@ struct smartiod_room {
 	void (*session_end)(struct smartiod *d, struct smartiod_session *s);
 	/* Backward: an owner has ended at the port: a session's, or one that a room made. */
 	void (*owner_gone)(struct smartiod *d, uint64_t owner);
+	/*
+	 * The port dropped events. The lowest owner above @after whose end this room has not heard
+	 * of; UINT64_MAX: none.
+	 */
+	uint64_t (*next_owner)(struct smartiod *d, uint64_t after);
+	/*
+	 * The same: behind device @after the port lists @evt (NULL: none). What that says of the
+	 * devices that we know takes effect as the events would have. False: it cannot be said yet
+	 * of all; list again.
+	 */
+	bool (*device_listed)(struct smartiod *d, uint64_t after, const struct sio_evt_device *evt);
 	/* An event of the port that is not of links or owners. */
 	void (*port_event)(struct smartiod *d, const struct sio_evt *evt);
 

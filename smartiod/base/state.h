@@ -98,6 +98,8 @@ struct smartiod {
 	unsigned starting; /* so many of them, from the last on, have started */
 
 	bool ready, failed;
+	bool overflow;		  /* the port dropped events before we were ready */
+	struct smartiod_op *look; /* at what the port has, for it dropped events; NULL: none */
 	uint32_t world;
 	uint32_t n_port_adapters; /* those of the topology that the port has; others have no link */
 	uint64_t boot_generation;

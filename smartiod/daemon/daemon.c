@@ -115,11 +115,12 @@ void smartiod_start_done(struct smartiod *d)
 	d->ops->ready(d->ctx);
 	smartiod_peer_start(d);
 	smartiod_rooms_ready(d);
+	smartiod_overflow_ready(d);
 }
 
 /* ---- events ---- */
 
-static void owner_gone(struct smartiod *d, uint64_t owner)
+void smartiod_port_owner_gone(struct smartiod *d, uint64_t owner)
 {
 	struct smartiod_session *s = smartiod_session_by_owner(d, owner);
 
@@ -147,7 +148,7 @@ static const struct {
 	{SIO_EV_DEVICE_BACK, sizeof(struct sio_evt_device_state)},
 	{SIO_EV_OWNER_GONE, sizeof(struct sio_evt_owner_gone)},
 	{SIO_EV_OWNER_END, sizeof(struct sio_evt_owner_end)},
-	{SIO_EV_OVERFLOW, sizeof(struct sio_evt_ok)},
+	{SIO_EV_OVERFLOW, sizeof(struct sio_evt_overflow)},
 };
 
 static void port_news(struct smartiod *d, const struct sio_evt *evt)
@@ -170,12 +171,12 @@ static void port_news(struct smartiod *d, const struct sio_evt *evt)
 		tell_rooms(d, evt);
 		return;
 	case SIO_EV_OWNER_GONE:
-		owner_gone(d, evt->owner);
+		smartiod_port_owner_gone(d, evt->owner);
 		return;
 	case SIO_EV_OWNER_END:
 		return; /* OWNER_GONE said all; what was left has been settled */
 	case SIO_EV_OVERFLOW:
-		smartiod_log(d, SMARTIOD_WARNING, "the port lost events: we read too slowly");
+		smartiod_overflow(d, (const struct sio_evt_overflow *)evt);
 		return;
 	}
 }

@@ -41,6 +41,15 @@ void smartiod_link_event(struct smartiod *d, const struct sio_evt_link *evt);
 
 /* The last room to start. */
 void smartiod_start_done(struct smartiod *d);
+/* An owner has ended at the port: a session's, or one that a room made. */
+void smartiod_port_owner_gone(struct smartiod *d, uint64_t owner);
+
+/* ---- overflow.c ---- */
+
+/* SIO_EV_OVERFLOW. */
+void smartiod_overflow(struct smartiod *d, const struct sio_evt_overflow *evt);
+/* All that the port had when we started is known. */
+void smartiod_overflow_ready(struct smartiod *d);
 
 /* ---- query.c, list.c ---- */
 

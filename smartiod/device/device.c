@@ -263,7 +263,8 @@ static void state_event(struct smartiod *d, const struct sio_evt_device_state *e
 
 	if (evt->h.op == SIO_EV_DEVICE_BACK) {
 		/* New here, or another one in its place: it is opened before it can be used. */
-		smartiod_device_look(d, evt->device);
+		if (!dev || !dev->present)
+			smartiod_device_look(d, evt->device);
 		return;
 	}
 	if (!dev)
@@ -271,6 +272,56 @@ static void state_event(struct smartiod *d, const struct sio_evt_device_state *e
 	smartiod_log(d, SMARTIOD_WARNING, "device %s is gone", dev->topo->name);
 	dev->generation = smartiod_generation(evt->generation);
 	let_go(d, dev);
+}
+
+/* A reset moves a device's generation, and its answer may come behind that of a list. */
+static bool resets(const struct smartiod *d)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->waiting, key))) {
+		const struct smartiod_op *op = SMARTIOD_OF(n, struct smartiod_op, by_cookie);
+
+		key = n->key;
+		if (op->wait == SMARTIOD_WAIT_PORT && op->port_op == SIO_OP_RESET)
+			return true;
+	}
+	return false;
+}
+
+static void compare_event(struct smartiod *d, uint32_t op, uint64_t device, uint64_t generation)
+{
+	struct sio_evt_device_state evt = {
+		.h = {.size = sizeof(evt), .op = op}, .device = device, .generation = generation};
+
+	state_event(d, &evt);
+}
+
+static bool listed_at_port(struct smartiod *d, uint64_t after, const struct sio_evt_device *evt)
+{
+	uint64_t key = 0, end = evt ? evt->id : UINT64_MAX;
+	struct smartiod_tree_node *n;
+	struct smartiod_device *dev;
+
+	while ((n = smartiod_tree_after(&d->devices, key))) {
+		dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
+		key = n->key;
+		if (dev->node == d->node && dev->present && dev->port.id > after &&
+		    dev->port.id < end)
+			compare_event(d, SIO_EV_DEVICE_GONE, dev->port.id,
+				      dev->port.generation + 1);
+	}
+	if (!evt)
+		return true;
+	dev = smartiod_device_by_port(d, evt->id);
+	if (dev && dev->present && smartiod_generation(evt->generation) > dev->generation) {
+		if (resets(d))
+			return false;
+		compare_event(d, SIO_EV_DEVICE_GONE, evt->id, evt->generation);
+	}
+	compare_event(d, SIO_EV_DEVICE_BACK, evt->id, evt->generation);
+	return true;
 }
 
 static void fault_event(struct smartiod *d, const struct sio_evt_fault *evt)
@@ -349,4 +400,5 @@ const struct smartiod_room smartiod_room_device = {
 	.announce = announce_all,
 	.exports_end = exports_end,
 	.port_event = port_event,
+	.device_listed = listed_at_port,
 };

@@ -134,6 +134,17 @@ static bool lends(struct smartiod *d, uint32_t node)
 	return false;
 }
 
+static uint64_t next_owner(struct smartiod *d, uint64_t after)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (struct smartiod_loan *l = smartiod_loan_after(d, 0); l;
+	     l = smartiod_loan_after(d, l->id))
+		if (!l->closed && l->owner > after && l->owner < least)
+			least = l->owner;
+	return least;
+}
+
 static void device_gone(struct smartiod *d, struct smartiod_device *dev)
 {
 	if (dev->node != d->node)
@@ -166,6 +177,7 @@ const struct smartiod_room smartiod_room_lender = {
 	.path = path,
 	.lends = lends,
 	.owner_gone = smartiod_lender_owner_gone,
+	.next_owner = next_owner,
 	.device_opened = smartiod_reset_opened,
 	.device_gone = device_gone,
 	.segment_idle = smartiod_dev_seg_idle,

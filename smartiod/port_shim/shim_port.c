@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests one after the other, resets beside them, answers and news in one stream. */
+/* Requests one after the other, resets beside them, answers and events in one stream. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "smartiod/port_shim/shim_port.h"
-#include "smartiod/port_shim/shim_port_news.h"
 #include "smartiod/port_shim/shim_port_own.h"
 
 struct list {
@@ -28,15 +27,14 @@ struct reset {
 };
 
 struct shim_port {
-	int node, wake, poll; /* wake: an eventfd, not 0 while there are answers or news */
+	int node, wake, poll; /* wake: an eventfd, not 0 while there are answers */
 	pthread_mutex_t lock; /* of done, and who arms wake */
 	bool armed;
 	struct list done;     /* answered */
 	struct list behind;   /* wait for a reset */
 	struct reset *resets; /* under way, or not yet read */
 	uint64_t requests, refused;
-	struct shim_news news;
-	bool look_again; /* something may have changed that the node does not tell of again */
+	struct shim_call spare; /* for who waits for no answer, when there is no memory */
 };
 
 static void append(struct list *l, struct shim_call *c)
@@ -91,19 +89,9 @@ static int call_new(struct shim_port *p, const void *req, size_t len, const int 
 	return 0;
 }
 
-/* The module says an errno: of each operation that is one thing that ran out. */
-static uint32_t reason_of(uint32_t op, int error)
+/* What ran out, where we refuse ourselves. */
+static uint32_t reason_of(int error)
 {
-	static const uint32_t no_space[SIO_OP_COUNT] = {
-		[SIO_OP_ALLOC] = SIO_OUT_OF_RAM,
-		[SIO_OP_DMAMAP] = SIO_OUT_OF_REACH,
-		[SIO_OP_VECTOR] = SIO_OUT_OF_VECTORS,
-	};
-
-	if (error == -ENOSPC && op < SIO_OP_COUNT)
-		return no_space[op];
-	if (error == -ENOMEM && op == SIO_OP_IMPORT)
-		return SIO_OUT_OF_LOCKED_MEMORY;
 	if (error == -ENOMEM)
 		return SIO_OUT_OF_MEMORY;
 	return error == -EMFILE ? SIO_OUT_OF_DESCRIPTORS : SIO_OUT_OF_NOTHING;
@@ -116,7 +104,7 @@ void shim_call_refuse(struct shim_call *c, int error, const char *fmt, ...)
 	memset(&c->answer.error, 0, sizeof(c->answer.error));
 	c->answer.h = (struct sio_evt){.size = sizeof(c->answer.error),
 				       .op = c->req.h.op,
-				       .reason = reason_of(c->req.h.op, error),
+				       .reason = reason_of(error),
 				       .error = error,
 				       .cookie = c->req.h.cookie,
 				       .owner = c->req.h.owner};
@@ -150,8 +138,9 @@ void shim_call_module(struct shim_call *c)
 	}
 	c->n_answer_fds = packet.n_fds;
 	memcpy(c->answer_fd, packet.fd, sizeof(c->answer_fd));
-	if (c->answer.h.error)
-		shim_call_explain(c, c->answer.h.error);
+	if (c->answer.h.error && c->answer.h.size != sizeof(c->answer.error))
+		shim_call_refuse(c, c->answer.h.error, "the kernel module of another version: %s",
+				 strerror(-c->answer.h.error));
 }
 
 /* ---- resets ---- */
@@ -237,30 +226,23 @@ static void run(struct shim_port *p, struct shim_call *c)
 	if (takes_long(c) && start_reset(p, c))
 		return;
 	shim_call_serve(c);
-	if (c->req.h.op == SIO_OP_OWNER_NEW && !c->answer.h.error &&
-	    shim_news_owner(&p->news, c->answer.words[sizeof(struct sio_evt) / 8], true, NULL) < 0)
-		p->look_again = true;
 	answered(p, c);
 }
 
-/* If @c is a reset: it is no news, and those behind it go on, in their order. */
+/* If @c is a reset: those behind it go on, in their order. */
 static void over(struct shim_port *p, struct shim_call *c)
 {
-	const struct sio_evt_reset *evt = (const void *)&c->answer;
 	struct list behind = p->behind;
 	struct reset **at = &p->resets, *r;
 
 	while (*at && (*at)->call != c)
 		at = &(*at)->next;
 	r = *at;
-	if (c->req.h.op == SIO_OP_RESET && evt->h.error == 0)
-		shim_news_reset(&p->news, device_of(c), evt->generation);
 	if (!r)
 		return;
 	pthread_join(r->thread, NULL);
 	*at = r->next;
 	free(r);
-	p->look_again = true; /* whether its device came or went meanwhile */
 	if (!behind.first)
 		return;
 	p->behind.last = &p->behind.first;
@@ -274,6 +256,24 @@ static void over(struct shim_port *p, struct shim_call *c)
 
 /* ---- the port ---- */
 
+/*
+ * Without memory for a request whose answer nobody waits for, which is how things are given back:
+ * the module needs none for these.
+ */
+static int send_spare(struct shim_port *p, const void *req, size_t len)
+{
+	struct shim_call *c = &p->spare;
+
+	memset(c, 0, sizeof(*c));
+	c->node = p->node;
+	c->len = len;
+	memcpy(&c->req, req, len);
+	if (device_of(c))
+		return -ENOMEM; /* it may have to wait */
+	shim_call_serve(c);
+	return 0;
+}
+
 int shim_port_send(struct shim_port *p, const void *req, size_t len, const int *fds, unsigned n_fds)
 {
 	struct shim_call *c = NULL;
@@ -284,6 +284,8 @@ int shim_port_send(struct shim_port *p, const void *req, size_t len, const int *
 	if (n_fds > SIO_PORT_MAX_FDS)
 		return -EINVAL;
 	r = call_new(p, req, len, fds, n_fds, &c);
+	if (r == -ENOMEM && n_fds == 0 && ((const struct sio_req *)req)->cookie == 0)
+		return send_spare(p, req, len);
 	if (r < 0)
 		return r;
 	if (in_reset(p, device_of(c)))
@@ -318,106 +320,16 @@ static long answer_event(struct shim_port *p, struct shim_call *c, void *evt, in
 	return size;
 }
 
-/* ---- news ---- */
-
-/* What stays of an owner that has ended. */
-static int look_at_rest(const struct shim_call *c, uint64_t owner, struct sio_evt_owner_gone *ret)
-{
-	static const uint32_t kind[] = {SIO_KIND_DMAMAP, SIO_KIND_MEM};
-	struct shim_call q = {.n_fds = 0};
-	struct sio_req_list *m = (void *)&q.req;
-	const struct sio_evt_list *l = (const void *)&q.answer;
-
-	*ret = (struct sio_evt_owner_gone){.dmamaps = 0};
-	for (int k = 0; k < 2; k++) {
-		m->after = 0;
-		do {
-			m->kind = kind[k];
-			if (shim_call_ask(c, &q, SIO_OP_LIST, sizeof(*m)) < 0)
-				return -EIO;
-			for (uint32_t i = 0; i < l->count; i++) {
-				bool its = l->entry[i].owner == owner;
-
-				ret->dmamaps += its && k == 0;
-				ret->mems += its && k == 1;
-				ret->bytes += its && k == 1 ? l->entry[i].length : 0;
-				m->after = l->entry[i].id;
-			}
-		} while (l->more);
-	}
-	return 0;
-}
-
-static int look_at_owners(struct shim_port *p, const struct shim_call *c)
-{
-	struct shim_call q = {.n_fds = 0};
-	struct sio_req_list *m = (void *)&q.req;
-	const struct sio_evt_list *l = (const void *)&q.answer;
-	struct sio_evt_owner_gone rest;
-
-	do {
-		m->kind = SIO_KIND_OWNER;
-		if (shim_call_ask(c, &q, SIO_OP_LIST, sizeof(*m)) < 0)
-			return -EIO;
-		for (uint32_t i = 0; i < l->count; i++) {
-			const struct sio_list_entry *e = &l->entry[i];
-			bool live = e->state == SIO_STATE_LIVE;
-			bool asks = !live && shim_news_wants(&p->news, e->id);
-
-			if (asks && look_at_rest(c, e->id, &rest) < 0)
-				return -EIO;
-			if (shim_news_owner(&p->news, e->id, live, asks ? &rest : NULL) < 0)
-				return -ENOMEM;
-			m->after = e->id;
-		}
-	} while (l->more);
-	return 0;
-}
-
-static int look_at_devices(struct shim_port *p, const struct shim_call *c)
-{
-	struct shim_call q = {.n_fds = 0};
-	struct sio_req_device_list *m = (void *)&q.req;
-	const struct sio_evt_device *d = (const void *)&q.answer;
-	int r;
-
-	while ((r = shim_call_ask(c, &q, SIO_OP_DEVICE_LIST, sizeof(*m))) == 0) {
-		if (in_reset(p, d->id))
-			shim_news_unsure(&p->news, d->id);
-		else if (shim_news_device(&p->news, d->id, d->generation) < 0)
-			return -ENOMEM;
-		m->after = d->id;
-	}
-	return r == -ENOENT ? 0 : -EIO;
-}
-
-/* If it fails, the next look sees it all. */
-static void look(struct shim_port *p)
-{
-	struct shim_call c = {.node = p->node};
-
-	shim_news_begin(&p->news);
-	p->look_again = look_at_owners(p, &c) < 0 || look_at_devices(p, &c) < 0 ||
-			shim_news_end(&p->news) < 0;
-}
-
+/* Answers come first: they end what programs wait for. */
 static long event(struct shim_port *p, void *evt, int *fds, unsigned *ret_n_fds)
 {
 	struct shim_call *c = next_answer(p);
-	uint64_t changes;
 	long size;
 
 	if (c)
 		return answer_event(p, c, evt, fds, ret_n_fds);
-	size = shim_news_next(&p->news, evt);
-	if (size > 0)
-		return size;
-	size = read(p->node, &changes, sizeof(changes));
-	if (size < 0 && errno != EAGAIN)
-		return -errno;
-	if (size > 0 || p->look_again)
-		look(p);
-	return shim_news_next(&p->news, evt);
+	size = read(p->node, evt, SIO_PORT_MAX_PACKET);
+	return size < 0 ? -errno : size;
 }
 
 /* The poll tells whether there is something to read. */
@@ -427,7 +339,7 @@ static void arm(struct shim_port *p)
 	bool want;
 
 	pthread_mutex_lock(&p->lock);
-	want = p->done.first || p->news.first || p->look_again;
+	want = p->done.first;
 	if (want && !p->armed)
 		eventfd_write(p->wake, 1);
 	if (!want && p->armed)
@@ -468,7 +380,6 @@ int shim_port_open(const char *path, struct shim_port **ret)
 	pthread_mutex_init(&p->lock, NULL);
 	p->done.last = &p->done.first;
 	p->behind.last = &p->behind.first;
-	shim_news_init(&p->news);
 	p->wake = p->poll = -1;
 	p->node = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (p->node < 0)
@@ -477,7 +388,6 @@ int shim_port_open(const char *path, struct shim_port **ret)
 	p->poll = epoll_create1(EPOLL_CLOEXEC);
 	if (p->wake < 0 || p->poll < 0 || add(p, p->wake) < 0 || add(p, p->node) < 0)
 		goto fail;
-	look(p);
 	*ret = p;
 	return 0;
 
@@ -506,7 +416,6 @@ void shim_port_close(struct shim_port *p)
 	}
 	while ((c = take_first(&p->done)) || (c = take_first(&p->behind)))
 		call_free(c);
-	shim_news_done(&p->news);
 	close_if(p->node);
 	close_if(p->wake);
 	close_if(p->poll);

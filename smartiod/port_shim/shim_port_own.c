@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/magic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -25,6 +26,55 @@ static const uint8_t served[] = {
 	SIO_OP_STATUS,	    SIO_OP_STATS,	 SIO_OP_IDENTIFY,    SIO_OP_REOPEN,
 	SIO_OP_GIVE,
 };
+
+/* ---- the form of requests that the module does not see, or sees changed ---- */
+
+struct form {
+	const char *name;
+	size_t size, reserved; /* reserved: offset of reserved2; 0: none */
+	uint32_t flags;
+};
+
+#define FORM(op, type, ...) [SIO_OP_##op] = {#op, sizeof(struct sio_req_##type), __VA_ARGS__}
+#define RESERVED(type) .reserved = offsetof(struct sio_req_##type, reserved2)
+
+static const struct form forms[SIO_OP_COUNT] = {
+	FORM(LIST, list, RESERVED(list)),
+	FORM(DEVICE_OPEN, device_open, .flags = SIO_DEVICE_FORCE),
+	FORM(CONFIG, config, RESERVED(config), .flags = SIO_CONFIG_WRITE),
+	FORM(DMAUNMAP, dmaunmap, .flags = 0), /* SIO_DMAUNMAP_SETTLED is for us alone */
+	FORM(SETTLE, settle, RESERVED(settle)),
+	FORM(STATUS, status),
+	FORM(STATS, stats, RESERVED(stats)),
+	FORM(IDENTIFY, identify),
+};
+
+bool shim_call_formed(struct shim_call *c, unsigned max_fds)
+{
+	const struct sio_req *h = &c->req.h;
+	const struct form *f = h->op < SIO_OP_COUNT && forms[h->op].name ? &forms[h->op] : NULL;
+	uint32_t more = 0;
+
+	if (!f)
+		return true;
+	if (f->reserved && c->len >= f->size)
+		memcpy(&more, (const char *)&c->req + f->reserved, sizeof(more));
+	if (h->size != f->size || c->len != f->size)
+		shim_call_refuse(c, -EINVAL, "%s: size %u in a packet of %zu bytes, %zu is right",
+				 f->name, h->size, c->len, f->size);
+	else if (h->reserved || more)
+		shim_call_refuse(c, -EINVAL, "%s: h.reserved is %#x, reserved2 is %#x, 0 is right",
+				 f->name, h->reserved, more);
+	else if (h->flags & ~f->flags)
+		shim_call_refuse(c, -EINVAL, "%s: flags %#x, allowed are %#x", f->name, h->flags,
+				 f->flags);
+	else if (c->n_fds > max_fds)
+		shim_call_refuse(c, -EINVAL, "%s: %u descriptors came along, at most %u are right",
+				 f->name, c->n_fds, max_fds);
+	else
+		return true;
+	return false;
+}
 
 /* ---- asking for ourselves ---- */
 
@@ -294,6 +344,8 @@ static void import(struct shim_call *c)
 	if (pins < 0) {
 		shim_call_refuse(c, pins, "IMPORT: the pages cannot be held in place: %s",
 				 strerror(-pins));
+		if (pins == -ENOMEM)
+			c->answer.h.reason = SIO_OUT_OF_LOCKED_MEMORY;
 		return;
 	}
 	close(c->fd[0]);
@@ -327,21 +379,6 @@ static void serve_by_module(struct shim_call *c)
 		info((void *)&c->answer);
 	if (c->req.h.op == SIO_OP_DEVICE_LIST)
 		tell_device((void *)&c->answer);
-}
-
-/*
- * Forms that the module takes, but not from others than us, or does not tell from other mistakes.
- */
-static bool is_strange(struct shim_call *c)
-{
-	const struct sio_req_dmamap *m = (const void *)&c->req;
-
-	if (!shim_call_formed(c, 0))
-		return true;
-	if (c->req.h.op != SIO_OP_DMAMAP || m->target_kind != SIO_KIND_APERTURE)
-		return false;
-	shim_call_refuse(c, -EOPNOTSUPP, "DMAMAP: apertures are not served by smartio.ko");
-	return true;
 }
 
 /*
@@ -402,9 +439,8 @@ void shim_call_serve(struct shim_call *c)
 	case SIO_OP_RESET:
 		choose_reset(c);
 		break;
-	case SIO_OP_DMAMAP:
 	case SIO_OP_DMAUNMAP:
-		if (is_strange(c))
+		if (!shim_call_formed(c, 0))
 			return;
 		break;
 	case SIO_OP_IMPORT:

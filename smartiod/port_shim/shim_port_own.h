@@ -26,10 +26,8 @@ struct shim_call {
 	uint64_t requests, refused; /* until now, for STATS */
 };
 
-/* The module's answer, a refusal in words. */
+/* The module's answer. */
 void shim_call_module(struct shim_call *c);
-/* The refusal @error of the module's, in words. */
-void shim_call_explain(struct shim_call *c, int error);
 /* The size, reserved fields, flags and descriptors are as they must be; else it is refused. */
 bool shim_call_formed(struct shim_call *c, unsigned max_fds);
 /*

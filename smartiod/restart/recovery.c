@@ -401,6 +401,20 @@ static const struct smartiod_request requests[] = {
 	{0, false, NULL},
 };
 
+static uint64_t next_owner(struct smartiod *d, uint64_t after)
+{
+	uint64_t least = UINT64_MAX;
+	struct smartiod_leftover *l;
+
+	for (const struct smartiod_awaited *a = d->recovery.awaited; a; a = a->next)
+		if (a->owner > after && a->owner < least)
+			least = a->owner;
+	for (l = smartiod_leftover_after(d, 0); l; l = smartiod_leftover_after(d, l->by_id.key))
+		if (l->owner > after && l->owner < least)
+			least = l->owner;
+	return least;
+}
+
 const struct smartiod_room smartiod_room_restart = {
 	.name = "restart",
 	.requests = requests,
@@ -408,4 +422,5 @@ const struct smartiod_room smartiod_room_restart = {
 	.start = smartiod_adopt_start,
 	.free_all = smartiod_recovery_free,
 	.owner_gone = smartiod_recovery_gone,
+	.next_owner = next_owner,
 };

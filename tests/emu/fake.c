@@ -209,8 +209,8 @@ static void watch_free(void *ctx, unsigned host, uint64_t watch)
 	((struct fake *)ctx)->open_watches--;
 }
 
-static void fake_send(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
-		      unsigned n_fds)
+static int fake_send(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
+		     unsigned n_fds)
 {
 	struct fake *f = ctx;
 	struct fake_event *e;
@@ -222,13 +222,16 @@ static void fake_send(void *ctx, unsigned host, const void *evt, size_t len, con
 		assert_true(fds[i] > 0);
 	if (f->n_events == sizeof(f->event) / sizeof(f->event[0])) {
 		f->events_lost++;
-		return;
+		return 0;
 	}
+	if (f->deaf == 1u << host && ((const struct sio_evt *)evt)->op >= SIO_EV_LINK)
+		return -ENOBUFS;
 	e = &f->event[f->n_events++];
 	e->host = host;
 	e->len = len;
 	e->n_fds = n_fds;
 	memcpy(&e->u, evt, len);
+	return 0;
 }
 
 static uint64_t fake_now(void *ctx)

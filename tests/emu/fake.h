@@ -59,6 +59,7 @@ struct fake {
 	struct emu_room *room;
 	struct fake_event event[256];
 	unsigned n_events, events_lost;
+	unsigned deaf;			 /* bit of the host whose daemon does not read events */
 	struct fake_event answer, taken; /* the last of each */
 	unsigned ones_freed;		 /* memories that held nothing but ones then */
 	unsigned open_fds, open_mems, open_owners, open_watches, signals, seals;

@@ -504,6 +504,56 @@ static void a_cable_tells_its_own_host(void **state)
 	fake_free(f);
 }
 
+/* The daemon does not read: what is dropped is told of once, and links are told again. */
+static void events_are_dropped_until_the_daemon_reads(void **state)
+{
+	struct fake *f = fake_new(7);
+	struct fake_event *e;
+	uint64_t w[3];
+
+	(void)state;
+	fake_up(f, LENDER);
+	fake_up(f, CLIENT);
+	fake_up(f, OTHER);
+	for (unsigned i = 0; i < 3; i++)
+		w[i] = fake_owner(f, LENDER);
+	fake_forget(f);
+	f->deaf = 1u << LENDER;
+	emu_room_owner_hup(f->room, LENDER, w[0]);
+	assert_int_equal(fake_counter(f, LENDER, 0, 0, "owners"), 2); /* it is answered */
+	f->deaf = 0;
+	emu_room_owner_hup(f->room, LENDER, w[1]); /* there is room again, but it has not read */
+	emu_room_host_down(f->room, CLIENT);
+	emu_room_host_down(f->room, OTHER);
+	fake_up(f, OTHER);
+	assert_null(fake_take(f, LENDER, SIO_EV_LINK));
+	assert_null(fake_take(f, LENDER, SIO_EV_OWNER_GONE));
+	fake_forget(f);
+	emu_room_drained(f->room, LENDER);
+	e = fake_take(f, LENDER, SIO_EV_OVERFLOW);
+	assert_non_null(e);
+	assert_int_equal(e->len, sizeof(struct sio_evt_overflow));
+	for (unsigned i = 0; i < 4; i++) {
+		static const struct {
+			uint32_t node, state;
+		} want[] = {{NODE(LENDER), SIO_LINK_UP},
+			    {NODE(CLIENT), SIO_LINK_DOWN},
+			    {NODE(OTHER), SIO_LINK_DOWN},
+			    {NODE(OTHER), SIO_LINK_UP}};
+
+		e = fake_take(f, LENDER, SIO_EV_LINK);
+		assert_non_null(e);
+		assert_int_equal(e->u.link.peer_node, want[i].node);
+		assert_int_equal(e->u.link.state, want[i].state);
+	}
+	assert_null(fake_take(f, LENDER, SIO_EV_LINK));
+	emu_room_drained(f->room, LENDER); /* nothing was dropped */
+	assert_null(fake_take(f, LENDER, SIO_EV_OVERFLOW));
+	emu_room_owner_hup(f->room, LENDER, w[2]);
+	assert_gone(f, LENDER, w[2], 0, 0, 0, 0);
+	fake_free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -520,6 +570,7 @@ int main(void)
 		cmocka_unit_test(a_crash_takes_all_and_gives_new_numbers),
 		cmocka_unit_test(status_page_tells_before_the_event),
 		cmocka_unit_test(a_cable_tells_its_own_host),
+		cmocka_unit_test(events_are_dropped_until_the_daemon_reads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -136,6 +136,8 @@ int port_digest(struct port_world *w, uint64_t *ret);
 void port_watch(struct port_world *w);
 /* events.c: descriptors that hostile programs hold. */
 void port_events(struct port_world *w);
+/* overflow.c: events that nobody reads. */
+void port_overflow(struct port_world *w);
 /* shim.c: what only smartio.ko serves. */
 void port_shim(struct port_world *w);
 /* shim_fault.c: each request while the kernel fails on demand. */

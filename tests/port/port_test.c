@@ -50,7 +50,7 @@ static void expect(struct port_world *w, union port_packet *req, size_t len, int
 	if (rc < 0 &&
 	    (answer.error.h.reason != 0) != (rc == -ENOSPC || rc == -ENOMEM || rc == -EMFILE))
 		port_failed(w, "answered %d with reason %u", rc, answer.error.h.reason);
-	/* smartio.ko says ENOSPC of both. */
+	/* There the kernel chooses the address, and this one is above what the device can send. */
 	if (w->t->one_host && reason == SIO_OUT_OF_IOVA)
 		reason = SIO_OUT_OF_REACH;
 	if (rc == error && reason && answer.error.h.reason != reason)
@@ -234,6 +234,7 @@ static void run_all(struct port_world *w)
 		port_watch(w);
 	if (port_served(w, SIO_OP_DMA))
 		port_events(w);
+	port_overflow(w);
 	run_short(w);
 	if (w->t->one_host)
 		port_shim(w);

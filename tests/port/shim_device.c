@@ -191,6 +191,48 @@ static void reset_races(struct port_world *w, const char *bdf)
 	port_report(w, "resets, and what comes between");
 }
 
+/* What ends a view, or the owner of one, does not wait for a reset of its device. */
+static void closed_in_reset(struct port_world *w)
+{
+	uint64_t id = 0, other = 0, owner, reset, first;
+	int fd = view(w, 0, 3, &id), owner_fd = -1, fd2;
+	volatile uint32_t *at = shim_map(w, fd, SHIM_PAGE, PROT_READ | PROT_WRITE), *at2;
+	struct shim_ask a, b;
+
+	owner = shim_make(w, SIO_OP_OWNER_NEW, 0, &owner_fd);
+	fd2 = view(w, owner, 3, &other);
+	at2 = shim_map(w, fd2, SHIM_PAGE, PROT_READ | PROT_WRITE);
+	shim_check(w, at[VS] != ONES && at2[VS] != ONES, "registers can be read");
+	shim_good(w, &a, SIO_OP_RESET, 0);
+	reset = a.req.req.cookie = ++w->cookie;
+	w->t->send(w->ctx, 0, &a.req, a.req.req.size, NULL, 0);
+	/* It takes 100 ms, in a thread; that has begun long before these are over. */
+	for (unsigned i = 0; i < 20; i++) {
+		shim_good(w, &b, SIO_OP_STATUS, 0);
+		shim_expect(w, &b, -1, 0, "STATUS");
+		shim_close(&b);
+	}
+	shim_good(w, &b, SIO_OP_BAR_CLOSE, 0);
+	((struct sio_req_bar_close *)(void *)&b.req)->id = id;
+	first = b.req.req.cookie = ++w->cookie;
+	w->t->send(w->ctx, 0, &b.req, b.req.req.size, NULL, 0);
+	close(owner_fd); /* the last descriptor of a program that dies */
+	if (w->t->event(w->ctx, 0, &b.answer, sizeof(b.answer), b.fd, &b.n_fds) > 0)
+		shim_check(w, b.answer.evt.cookie == first && b.answer.evt.error == 0,
+			   "the close is answered first");
+	if (port_await(w, 0, reset, &a.answer, &a.n_fds) == 0)
+		shim_check(w, a.answer.evt.error == 0, "the reset is done");
+	shim_check(w, at[VS] == ONES && at2[VS] == ONES, "both read as ones from then on");
+	at[VS] = 5;
+	shim_check(w, at[VS] == 5, "and a store stays in the view");
+	munmap((void *)(uintptr_t)at, SHIM_PAGE);
+	munmap((void *)(uintptr_t)at2, SHIM_PAGE);
+	close(fd);
+	close(fd2);
+	port_things_end(w);
+	port_report(w, "a view that is closed while its device is reset");
+}
+
 void shim_devices(struct port_world *w)
 {
 	struct shim_ask a;
@@ -202,6 +244,7 @@ void shim_devices(struct port_world *w)
 			 ((const struct sio_evt_device *)(const void *)&a.answer)->name);
 		closed_view(w);
 		protected_view(w);
+		closed_in_reset(w);
 		gone_device(w, bdf);
 		reset_races(w, bdf);
 		return;

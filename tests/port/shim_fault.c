@@ -100,6 +100,13 @@ static void end_row(struct port_world *w, struct row *row)
 	row->made = false;
 }
 
+/* What gives something back needs no memory: who asks for it is not told that it failed. */
+static bool gives_back(uint32_t op)
+{
+	return op == SIO_OP_OWNER_CLOSE || op == SIO_OP_FREE || op == SIO_OP_BAR_CLOSE ||
+	       op == SIO_OP_DMAUNMAP || op == SIO_OP_IRQ_FREE || op == SIO_OP_DEVICE_CLOSE;
+}
+
 /* Return: false: it did not come to that many, or a check failed. */
 static bool try_op(struct port_world *w, struct row *row, uint32_t op, unsigned nth)
 {
@@ -115,6 +122,8 @@ static bool try_op(struct port_world *w, struct row *row, uint32_t op, unsigned 
 	rc = ask_failing(w, &req, nth, &hit);
 	if (hit && (rc == -EINVAL || rc == -ENOENT || rc == -ENODEV))
 		port_failed(w, "failure %u: answered %d", nth, rc);
+	if (rc == -ENOMEM && gives_back(op))
+		port_failed(w, "failure %u: no memory to give something back", nth);
 	/* One whose answer could not be stored has happened. */
 	if (rc >= 0 || rc == -EFAULT)
 		end_row(w, row);

@@ -43,9 +43,9 @@
 /* clang-format off */
 const struct port_row port_rows[] = {
 	GOOD(INFO),
-	SET(INFO, info, version_max, 0, -EPROTO, "speaks 5"),
+	SET(INFO, info, version_max, 0, -EPROTO, "speaks 6"),
 	SET(INFO, info, version_max, 7, 0, NULL),
-	SET(INFO, info, version_min, 6, -EPROTO, "versions 6 to 5"),
+	SET(INFO, info, version_min, 7, -EPROTO, "versions 7 to 6"),
 
 	GOOD(OWNER_NEW),
 	REF(OWNER_NEW, owner_new, h.owner, T_OWNER, -EINVAL, "all but a child"),

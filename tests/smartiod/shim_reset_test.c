@@ -81,7 +81,7 @@ int __wrap_ioctl(int fd, unsigned long request, struct sio_ioc_packet *packet)
 
 struct fixture {
 	char dir[256], path[300];
-	int node; /* the other end: what is written there says that something changed */
+	int node; /* the other end: what is written there is an event */
 	struct shim_port *port;
 };
 
@@ -109,7 +109,7 @@ static void stop(struct fixture *f)
 	rmdir(f->dir);
 }
 
-/* Reset it; the module says that something has changed. Then the answer comes, and nothing else. */
+/* Reset it; the answer comes, then an event of the module's, and nothing else. */
 static void reset(struct fixture *f, uint32_t kind)
 {
 	struct sio_req_reset req = {.h = {.size = sizeof(req), .op = SIO_OP_RESET, .cookie = 7},
@@ -117,10 +117,13 @@ static void reset(struct fixture *f, uint32_t kind)
 				    .kind = kind};
 	struct pollfd poll_fd = {.fd = shim_port_fd(f->port), .events = POLLIN};
 	union {
+		struct sio_evt h;
 		struct sio_evt_reset reset;
 		char room[SIO_PORT_MAX_PACKET];
 	} evt;
-	uint64_t change = 1, before = generation;
+	const struct sio_evt_owner_end end = {
+		.h = {.size = sizeof(end), .op = SIO_EV_OWNER_END, .owner = 5}};
+	uint64_t before = generation;
 	int fds[SIO_PORT_MAX_FDS];
 	unsigned n_fds;
 
@@ -130,7 +133,10 @@ static void reset(struct fixture *f, uint32_t kind)
 	assert_int_equal(evt.reset.h.op, SIO_OP_RESET);
 	assert_int_equal(evt.reset.h.error, 0);
 	assert_int_equal(evt.reset.generation, before + 1);
-	assert_int_equal(write(f->node, &change, sizeof(change)), sizeof(change));
+	assert_int_equal(write(f->node, &end, sizeof(end)), sizeof(end));
+	assert_int_equal(poll(&poll_fd, 1, -1), 1);
+	assert_int_equal(shim_port_event(f->port, &evt, fds, &n_fds), sizeof(end));
+	assert_memory_equal(&evt, &end, sizeof(end));
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(shim_port_event(f->port, &evt, fds, &n_fds), -EAGAIN);
 }

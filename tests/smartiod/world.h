@@ -107,6 +107,7 @@ struct world {
 	uint64_t fail_at;  /* the port request with this number fails; 0: none */
 	uint64_t requests;
 	uint32_t no_fds_for; /* the port answers this SIO_OP_* without descriptors: EMFILE */
+	unsigned deaf;	     /* bits of hosts whose ports drop events */
 	uint32_t late;	     /* the ports' answers to this SIO_OP_* wait until this is 0 */
 	enum { WORLD_KILL, WORLD_HANG_UP, WORLD_OWNER_FIRST } style; /* of world_kill() */
 	uint64_t shown; /* the owner whose descriptor came with the request that is sent */

@@ -181,8 +181,11 @@ void world_pass(struct world *w, uint64_t ns)
 void world_port_push(struct world *w, unsigned host, const void *evt, size_t len, const int *fds,
 		     unsigned n_fds)
 {
-	struct world_packet *p = world_push(w, TO_PORT_EVENT, host, host, evt, len);
+	struct world_packet *p;
 
+	if (w->deaf & 1u << host && ((const struct sio_evt *)evt)->op >= SIO_EV_LINK)
+		return;
+	p = world_push(w, TO_PORT_EVENT, host, host, evt, len);
 	p->n_fds = n_fds;
 	for (unsigned i = 0; i < n_fds; i++)
 		p->fds[i] = fds[i];

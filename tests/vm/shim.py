@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 
-LINES = 2500  # under so many
+LINES = 3000  # under so many
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 

@@ -21,6 +21,7 @@ struct sim_did {
 	uint64_t port;	   /* requests that were refused */
 	uint64_t memory;   /* allocations that failed */
 	uint64_t tables;   /* mappings for which there was no entry */
+	uint64_t deaf;	   /* events that ports dropped */
 	uint64_t restart;  /* daemons that ran and were killed */
 	uint64_t absent;   /* the same */
 	uint64_t unheard;  /* the same */

@@ -90,6 +90,8 @@ void sim_engines_forget(void);
 /* edge/room.c */
 void sim_room_start(void);
 void sim_port_request(void *ctx, const void *req, size_t len, const int *fds, unsigned n_fds);
+/* An event that nobody asked for is to be sent; true: the port drops it. NULL: none is. */
+extern bool (*sim_on_event)(unsigned host, uint32_t op);
 /* What a port says is for somebody else than its daemon; NULL: nothing is. */
 extern bool (*sim_port_hears)(unsigned host, const void *evt, size_t len, const int *fds,
 			      unsigned n_fds);

@@ -44,8 +44,8 @@ void (*sim_on_refusal)(unsigned host, const struct sio_evt_fault *fault);
 void (*sim_on_reset)(unsigned host, const struct sio_req_reset *req);
 bool (*sim_port_hears)(unsigned host, const void *evt, size_t len, const int *fds, unsigned n_fds);
 
-static void room_send(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
-		      unsigned n_fds);
+static int room_send(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
+		     unsigned n_fds);
 
 /* What gives back never fails. */
 static bool can_fail(uint32_t op)
@@ -150,24 +150,29 @@ static void port_answer(void *arg)
 	free(k);
 }
 
-static void room_send(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
-		      unsigned n_fds)
+bool (*sim_on_event)(unsigned host, uint32_t op);
+
+static int room_send(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
+		     unsigned n_fds)
 {
 	struct sim_packet *k;
 
 	(void)ctx;
+	if (sim_on_event && sim_word(evt, len, 4) >= SIO_EV_LINK &&
+	    sim_on_event(host, sim_word(evt, len, 4)))
+		return -ENOBUFS;
 	if (sim_port_hears && sim_port_hears(host, evt, len, fds, n_fds))
-		return;
+		return 0;
 	if (probe.kind && sim_word(evt, len, 4) == SIO_OP_LIST) {
 		const struct sio_evt_list *l = evt;
 
 		assert(l->h.size == sizeof(*l) && !l->more);
 		probe.count = l->count;
-		return;
+		return 0;
 	}
 	if (probe.kind && sim_word(evt, len, 4) == SIO_OP_INFO) {
 		probe.ram_free = ((const struct sio_evt_info *)evt)->ram_free;
-		return;
+		return 0;
 	}
 	if (sim_word(evt, len, 4) == SIO_EV_FAULT) {
 		sim_cluster->faults++;
@@ -179,6 +184,7 @@ static void room_send(void *ctx, unsigned host, const void *evt, size_t len, con
 	k->life = sim_host[host].life;
 	k->host->port_busy++;
 	sim_after_ordered(&sim_host[host].from_port, sim_latency(), port_answer, k);
+	return 0;
 }
 
 unsigned sim_port_count(unsigned host, uint32_t kind)
