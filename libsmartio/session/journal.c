@@ -21,8 +21,8 @@ struct sio_journal_entry {
 	struct sio_msg_restore m;
 	/* Segment: connections that the program has heard of, by adapter. */
 	uint32_t heard_of[SIO_MAX_ADAPTERS];
-	bool known;			 /* to the smartiod of now, if that did not refuse it */
-	bool lost;			 /* it keeps the handle until that is given back */
+	bool known; /* to the smartiod of now, if that did not refuse it */
+	bool lost;  /* it keeps the handle until that is given back */
 };
 
 struct sio_journal {
