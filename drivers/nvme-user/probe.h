@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Static probes of the driver (USDT), a nop each while nobody watches; docs/tracing.md lists them. */
+/*
+ * Static probes of the driver (USDT), a nop each while nobody watches; docs/tracing.md lists them.
+ */
 #ifndef SIO_NVME_PROBE_H
 #define SIO_NVME_PROBE_H
 

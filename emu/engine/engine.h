@@ -3,10 +3,11 @@
  * DMA engines, inside the room: one in each adapter that has channels. It is a device without
  * registers: requests reach it by the channels' rings.
  *
- * An edge may run the engines of a host on a thread beside the room's own (emu/machine/room.h). Then what
- * is below marked "engine" is that thread's, between two calls of engines_stop() and engines_go()
- * it stands still, and the room changes what engines look at (objects, tables, paths) only then.
- * What both count is kept twice: struct emu_adapter's count is the room's, its dma the engines'.
+ * An edge may run the engines of a host on a thread beside the room's own (emu/machine/room.h).
+ * Then what is below marked "engine" is that thread's, between two calls of engines_stop() and
+ * engines_go() it stands still, and the room changes what engines look at (objects, tables, paths)
+ * only then. What both count is kept twice: struct emu_adapter's count is the room's, its dma the
+ * engines'.
  */
 #ifndef EMU_ENGINE_ENGINE_H
 #define EMU_ENGINE_ENGINE_H

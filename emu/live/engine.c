@@ -2,8 +2,8 @@
 /*
  * DMA engines on threads of their own, one per host that has channels. A thread takes the lock
  * shared for each piece; the room's thread takes it alone to change what engines look at, and is
- * let in before the next piece. An engine without work looks for a window (emu/machine/pace.h), then says
- * in its channels' rings that it sleeps, looks once more, and waits for a doorbell.
+ * let in before the next piece. An engine without work looks for a window (emu/machine/pace.h),
+ * then says in its channels' rings that it sleeps, looks once more, and waits for a doorbell.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -2,9 +2,9 @@
 /*
  * One thread: sockets and devices in turn. While nobody holds a page that a device must look at,
  * the loop sleeps in epoll. Else it looks: all the time while there is work and for a window
- * (emu/machine/pace.h) longer, yielding. Then it sleeps until a watch wakes it, or, if there is somebody
- * whose stores wake nobody, naps, short ones at first. docs/waking.md has the measurements behind
- * the figures.
+ * (emu/machine/pace.h) longer, yielding. Then it sleeps until a watch wakes it, or, if there is
+ * somebody whose stores wake nobody, naps, short ones at first. docs/waking.md has the measurements
+ * behind the figures.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -30,9 +30,9 @@ int emu_room_host_up(struct emu_room *r, unsigned host);
 /* The host crashed: links down, its memory and windows gone, its devices reset. */
 void emu_room_host_down(struct emu_room *r, unsigned host);
 /*
- * How often accesses of devices are compared with the list of what was granted (emu/memory/check.c), if
- * the build compares at all: each that faults, the first after a translation, and of the others one
- * in
+ * How often accesses of devices are compared with the list of what was granted
+ * (emu/memory/check.c), if the build compares at all: each that faults, the first after a
+ * translation, and of the others one in
  * @n, a power of 2. A new room compares every one.
  */
 void emu_room_check_every(struct emu_room *r, uint32_t n);

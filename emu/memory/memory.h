@@ -174,8 +174,8 @@ struct emu_target {
 int emu_translate(struct emu_device *d, uint64_t addr, uint32_t access, struct emu_target *ret);
 /*
  * Where the message @data at @addr ends that @d sends: at an interrupt of a host (0, *ret is set),
- * in memory (0, *ret is NULL, the byte is in @t), or nowhere (-EFAULT). @meant: the interrupt of the
- * device's own host, if it is for one: another one is not remapped to.
+ * in memory (0, *ret is NULL, the byte is in @t), or nowhere (-EFAULT). @meant: the interrupt of
+ * the device's own host, if it is for one: another one is not remapped to.
  */
 int emu_translate_message(struct emu_device *d, uint64_t addr, uint32_t data,
 			  const struct emu_object *meant, struct emu_irq **ret,

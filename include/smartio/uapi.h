@@ -59,10 +59,10 @@ extern "C" {
 #define SIO_PORT_ANY (~0ULL)	 /* "any address" where one may be wanted */
 
 /*
- * All requests, in one list, for whoever makes a table of them: X(NAME, name, number, answer, flags,
- * zero, files). Request SIO_OP_NAME is a struct sio_req_name and, if it succeeds, answered by a
- * struct sio_evt_answer. In h.flags are @flags at most; its field @zero (in most h.reserved, else a
- * further one) is 0; @files descriptors come along at most. Numbers are for ever.
+ * All requests, in one list, for whoever makes a table of them: X(NAME, name, number, answer,
+ * flags, zero, files). Request SIO_OP_NAME is a struct sio_req_name and, if it succeeds, answered
+ * by a struct sio_evt_answer. In h.flags are @flags at most; its field @zero (in most h.reserved,
+ * else a further one) is 0; @files descriptors come along at most. Numbers are for ever.
  */
 /* clang-format off */
 #define SIO_PORT_REQUESTS(X) \

@@ -13,8 +13,8 @@
 #define SIO_PACKET_FDS 253 /* the most that the kernel sends with one packet */
 
 /*
- * Send @len bytes and copies of @fds, whole or not at all. A signal does not end it, and a peer that
- * is gone raises none. Return: @len; -EAGAIN: the other end does not read, and @wait is false;
+ * Send @len bytes and copies of @fds, whole or not at all. A signal does not end it, and a peer
+ * that is gone raises none. Return: @len; -EAGAIN: the other end does not read, and @wait is false;
  * -EINVAL: too many descriptors; another -errno.
  */
 ssize_t sio_packet_send(int fd, const void *buf, size_t len, const int *fds, unsigned n_fds,

@@ -36,8 +36,7 @@ int sio_session_keep(struct sio_session *s, int owner_fd, struct sio_err *err)
 	if (!j)
 		return sio_fail(err, -ENOMEM, "no memory");
 	sio_session_lock(s);
-	dead = s->state ==
-	       SIO_SESSION_DEAD; /* the one that just said who it is went before it could be outlived */
+	dead = s->state == SIO_SESSION_DEAD; /* it went before it could be outlived */
 	s->journal = j;
 	s->owner_fd = owner_fd;
 	if (!dead)

@@ -90,9 +90,9 @@ enum {
  *
  * With the owner's descriptor beside it: a library whose smartiod was started again. The reply
  * brings no descriptor; RESTORE follows. Others are answered when all that were here before are
- * back (or too late). EPROTO: another version; the text says which side is older, and what the owner
- * has stays. ENOENT: that owner has ended, or is not this host's; EBUSY: another
- * connection has it.
+ * back (or too late). EPROTO: another version; the text says which side is older, and what the
+ * owner has stays. ENOENT: that owner has ended, or is not this host's; EBUSY: another connection
+ * has it.
  */
 enum { SIO_CLIENT_LIBRARY = 1, SIO_CLIENT_TOOL, SIO_CLIENT_KEEPER };
 struct sio_msg_hello {

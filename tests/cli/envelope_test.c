@@ -25,7 +25,10 @@ static struct json_object *member(struct json_object *o, const char *path)
 	return o;
 }
 
-/* Each file of tools/schema is of the schema that it is called after, and of the version that is printed. */
+/*
+ * Each file of tools/schema is of the schema that it is called after, and of the version that is
+ * printed.
+ */
 static void each_file_is_its_schema(void **state)
 {
 	char path[512], name[64];

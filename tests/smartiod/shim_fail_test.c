@@ -279,7 +279,9 @@ static void config_space_is_of_a_device_that_is_there(void **state)
 	assert_non_null(strstr(a.error.text, "does not tell of device"));
 }
 
-/* The module refuses a request: its words and its reason are handed on, and nothing else is asked. */
+/*
+ * The module refuses a request: its words and its reason are handed on, and nothing else is asked.
+ */
 static void a_refusal_is_the_modules(void **state)
 {
 	struct sio_req_free end = {.h = {.size = sizeof(end), .op = SIO_OP_FREE}, .id = MEM};

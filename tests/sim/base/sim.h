@@ -14,7 +14,7 @@
  *   base/space.c    struct sio_world: the address space
  *   edge/cluster.c  hosts and room: start, crash, boot, stop
  *   edge/access.c   where the memory model (fabric/fabric.h) meets programs and room
- *   edge/           what daemons and room reach the world through, and the messages between everybody
+ *   edge/           what daemons and room reach the world through, and all messages
  */
 #ifndef SIM_SIM_H
 #define SIM_SIM_H
@@ -57,8 +57,8 @@ static inline void sim_advance(uint64_t ns)
 }
 uint64_t sim_events(void);
 /*
- * Chance. No expression may draw twice: compilers choose the order. sim_draw() (base/chance.h) draws
- * from a stream of its own, so that what others draw does not change it.
+ * Chance. No expression may draw twice: compilers choose the order. sim_draw() (base/chance.h)
+ * draws from a stream of its own, so that what others draw does not change it.
  */
 static inline uint64_t sim_random(void)
 {

@@ -24,7 +24,8 @@ unsigned liar_word_bytes(char letter);
 size_t liar_fill(const char *words, uint8_t *msg);
 
 /*
- * fault/liar_answer.c: programs ask for what it has. It does not hear a request that has been answered.
+ * fault/liar_answer.c: programs ask for what it has. It does not hear a request that has been
+ * answered.
  */
 bool liar_answers(uint32_t node, const void *msg, size_t len);
 /* A reply of its daemon: one of its words may become another one. */

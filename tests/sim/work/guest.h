@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A guest of the host that lies: work/guest.c, and work/guest_device.c what it does with devices. */
+/*
+ * A guest of the host that lies: work/guest.c, and work/guest_device.c what it does with devices.
+ */
 #ifndef SIM_GUEST_H
 #define SIM_GUEST_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Clients of drives: each opens a queue pair, has up to its depth of commands in flight, and judges
- * every block that it reads by the model of all blocks (model/blocks.h). Clients write where they like.
- * Askers are the same, and ask their manager for this and that meanwhile (work/asker.c).
+ * every block that it reads by the model of all blocks (model/blocks.h). Clients write where they
+ * like. Askers are the same, and ask their manager for this and that meanwhile (work/asker.c).
  */
 #include <errno.h>
 #include <string.h>
