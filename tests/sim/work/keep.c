@@ -75,6 +75,7 @@ static void borrow(struct state *s)
 				 .vector = NO_VECTOR};
 	snprintf(s->me->name, sizeof(s->me->name), "%s", sim_self()->name);
 	s->me->breaks = sim_peer_breaks(s->me->host, s->me->lender);
+	s->me->gone = sim_paths_gone(s->me->host, s->me->lender);
 	DL_APPEND(sim_keepers, s->me);
 }
 

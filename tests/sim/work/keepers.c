@@ -28,7 +28,8 @@ const struct keeper *sim_keeper_find(uint32_t fdid, uint64_t borrower)
 bool sim_keeper_lives(const struct keeper *k)
 {
 	return k && sim_living(k->pid) && !k->leaves && !sim_keeper_pulled(k) &&
-	       sim_peer_breaks(k->host, k->lender) == k->breaks;
+	       sim_peer_breaks(k->host, k->lender) == k->breaks &&
+	       sim_paths_gone(k->host, k->lender) == k->gone;
 }
 
 static void settles(uint32_t fdid, uint64_t borrower, bool reset)

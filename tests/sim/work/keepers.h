@@ -14,7 +14,8 @@
 struct keeper {
 	char name[32];
 	uint32_t pid, fdid;
-	uint64_t borrower, breaks, since;
+	uint64_t borrower, since;
+	uint64_t breaks, gone; /* of the two hosts: all paths, and one of them */
 	unsigned host, lender;
 	uint64_t from, bytes; /* mapped for the device; 0 bytes: nothing */
 	unsigned vector;
