@@ -56,6 +56,7 @@ int sio_live_fault_new(struct sio_world *w, void *at, size_t len);
 void sio_live_note_store(struct sio_world *w, const void *at, size_t len, uint64_t offset,
 			 const char *text);
 void sio_live_forget_stores(struct sio_world *w, const void *at, size_t len);
+void sio_live_stores_after_fork(void);
 
 /* ---- world_live.c ---- */
 

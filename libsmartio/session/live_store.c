@@ -93,7 +93,8 @@ static void install(void)
 	if (sigaction(SIGSEGV, NULL, &before) < 0)
 		return;
 	ours.sa_mask = before.sa_mask;
-	ours.sa_flags = (before.sa_flags & (SA_NODEFER | SA_RESTART)) | SA_SIGINFO | SA_ONSTACK;
+	ours.sa_flags = (before.sa_flags & (SA_NODEFER | SA_RESTART | SA_RESETHAND)) | SA_SIGINFO |
+			SA_ONSTACK;
 	sigaction(SIGSEGV, &ours, NULL);
 }
 
@@ -116,6 +117,16 @@ void sio_live_note_store(struct sio_world *w, const void *at, size_t len, uint64
 		break;
 	}
 	pthread_mutex_unlock(&change);
+}
+
+/*
+ * In a child of a program: it has none of these maps, and a thread that it lacks may have the lock.
+ */
+void sio_live_stores_after_fork(void)
+{
+	pthread_mutex_init(&change, NULL);
+	for (unsigned i = 0; i < PLACES; i++)
+		__atomic_store_n(&place[i].at, 0, __ATOMIC_RELEASE);
 }
 
 void sio_live_forget_stores(struct sio_world *w, const void *at, size_t len)

@@ -118,6 +118,7 @@ int sio_session_open(struct sio_session *s, uint64_t until)
 		s->thread = NULL;
 	}
 	s->closing = s->close_late = s->poller = s->reset_seen = s->resumed = false;
+	s->refusal[0] = '\0'; /* of another smartiod, perhaps */
 	do
 		s->fd = w->connect(w);
 	while (s->fd == -ECONNREFUSED && sio_session_try_later(s, until));

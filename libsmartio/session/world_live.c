@@ -60,6 +60,7 @@ static void after_fork_child(void)
 {
 	sio_live_fds_close_all();
 	sio_live_ones_forget();
+	sio_live_stores_after_fork();
 	live.pid = (uint32_t)getpid();
 	threads = 0;
 	ours = false;

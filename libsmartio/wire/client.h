@@ -25,7 +25,7 @@
  * Of a program and its smartiod. Whatever alters a message, or adds one, raises it: ends with one
  * number go on with each other in any order of restarts, others say which is older.
  */
-#define SIO_CLIENT_VERSION 9
+#define SIO_CLIENT_VERSION 10
 
 enum {
 	SIO_MSG_HELLO = 1,

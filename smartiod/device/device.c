@@ -269,6 +269,9 @@ static void state_event(struct smartiod *d, const struct sio_evt_device_state *e
 	}
 	if (!dev)
 		return;
+	/* Of before it was opened: the answer overtook the event. */
+	if (d->ready && dev->present && evt->generation <= dev->port.generation)
+		return;
 	smartiod_log(d, SMARTIOD_WARNING, "device %s is gone", dev->topo->name);
 	dev->generation = smartiod_generation(evt->generation);
 	let_go(d, dev);
@@ -315,7 +318,7 @@ static bool listed_at_port(struct smartiod *d, uint64_t after, const struct sio_
 	if (!evt)
 		return true;
 	dev = smartiod_device_by_port(d, evt->id);
-	if (dev && dev->present && smartiod_generation(evt->generation) > dev->generation) {
+	if (dev && dev->present && evt->generation > dev->port.generation) {
 		if (resets(d))
 			return false;
 		compare_event(d, SIO_EV_DEVICE_GONE, evt->id, evt->generation);

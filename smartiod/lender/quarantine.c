@@ -181,6 +181,9 @@ static void word_step(struct smartiod *d, struct smartiod_op *op, const struct s
 	if (w->reset) {
 		smartiod_holds_end(d, w->device);
 		w->generation = ((const struct sio_evt_reset *)a->msg)->generation;
+		/* The port may list it so before the news of the reset goes out. */
+		if (w->generation > w->device->port.generation)
+			w->device->port.generation = w->generation;
 		w->freed = ((const struct sio_evt_reset *)a->msg)->freed;
 		take_doorbells(d, w);
 		return;

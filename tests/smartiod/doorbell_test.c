@@ -217,6 +217,42 @@ static void a_port_without_memory_is_asked_again(void **state)
 	}
 }
 
+/*
+ * The port lists the new generation before the news of the reset goes out: who compares then finds
+ * a device that was reset, and not one that went and came back.
+ */
+static void a_look_meanwhile_takes_it_for_no_other(void **state)
+{
+	struct sio_msg_dev_settled word = {.borrower = sio_to_le64(SIO_BORROWER_ALL)};
+	struct sio_evt_overflow evt = {.faults = 0};
+	const struct world_message *rep;
+	const struct sio_evm_device *e;
+	struct fixture f;
+	uint32_t settled;
+
+	(void)state;
+	start_kind(&f, 0);
+	word.device = sio_to_le32(f.m.handle);
+	map(&f);
+	f.device.no_memory = 1; /* the doorbells are not closed yet */
+	settled = world_send(f.w, f.manager, SIO_MSG_DEV_SETTLED, &word, sizeof(word));
+	world_run(f.w);
+	assert_null(world_reply(f.manager, settled));
+	world_port_event(f.w, 0, SIO_EV_OVERFLOW, 0, &evt, sizeof(evt));
+	world_run(f.w);
+	assert_null(call_device_event(f.client, 0));
+	world_pass(f.w, CLOSE_AGAIN_NS);
+	rep = world_reply(f.manager, settled);
+	assert_non_null(rep);
+	assert_int_equal(rep->error, 0);
+	e = call_device_event(f.client, 0);
+	assert_non_null(e);
+	assert_int_not_equal(sio_from_le32(e->event), SIO_DEVICE_EV_LOST);
+	map(&f);
+	assert_int_equal(views(&f, true), 1);
+	finish(&f);
+}
+
 static void a_reset_that_fails_takes_nothing(void **state)
 {
 	struct fixture f;
@@ -359,6 +395,7 @@ int main(void)
 		cmocka_unit_test(all_are_closed),
 		cmocka_unit_test(whatever_the_port_knows),
 		cmocka_unit_test(a_port_without_memory_is_asked_again),
+		cmocka_unit_test(a_look_meanwhile_takes_it_for_no_other),
 		cmocka_unit_test(a_reset_that_fails_takes_nothing),
 		cmocka_unit_test(a_map_that_is_made_meanwhile_is_of_before_or_behind),
 		cmocka_unit_test(any_of_them_may_end_meanwhile),

@@ -156,7 +156,9 @@ int sio_object_claim(struct sio_object *o, bool force, struct sio_err *err)
 void sio_object_unclaim(struct sio_object *o)
 {
 	sio_session_lock(o->lib->session);
-	sio_object_step(o, SIO_LIFE_UNCLAIM);
+	/* Else another thread has ended it meanwhile. */
+	if (o->life == SIO_CLAIMED)
+		sio_object_step(o, SIO_LIFE_UNCLAIM);
 	sio_session_wake(o->lib->session);
 	sio_session_unlock(o->lib->session);
 }

@@ -37,8 +37,9 @@ static void answered(struct sio_call *call)
 		return;
 	}
 	sio_object_take_id(&seg->o, a->rep.handle);
-	sio_remote_segment_step(seg, SIO_CONNECTION_ANSWERED);
+	/* The state last: it is read without the lock. */
 	sio_remote_segment_fill(seg, &a->rep);
+	sio_remote_segment_step(seg, SIO_CONNECTION_ANSWERED);
 }
 
 /* Under the lock: the answer was taken, or there will be none. */

@@ -133,7 +133,9 @@ struct sio_mapping {
 /* While the path is down its pages read as ones. */
 static inline bool sio_mapping_is_down(const struct sio_mapping *m)
 {
-	return __atomic_load_n(&m->pages, __ATOMIC_ACQUIRE) == SIO_PAGES_ASIDE;
+	int pages = __atomic_load_n(&m->pages, __ATOMIC_ACQUIRE);
+
+	return pages == SIO_PAGES_ASIDE || pages == SIO_PAGES_CUT; /* that of one that was down */
 }
 
 /* From the pointer that the program got to the end. */
