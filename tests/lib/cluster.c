@@ -23,11 +23,8 @@
 #include "program.h"
 #include "tempdir.h"
 
-/*
- * No test comes near it, on a busy machine either; a virtual machine's processors are emulated,
- * which SMARTIO_TEST_EMULATED says where an emulated cluster runs in one.
- */
-#define LIMIT_MS (getenv("SMARTIO_TEST_EMULATED") ? 1200000 : cluster_is_machine() ? 300000 : 60000)
+/* No test comes near it, on a busy machine either; a virtual machine's processors are emulated. */
+#define LIMIT_MS (cluster_is_machine() ? 300000 : 60000)
 /* Where calls fail a program that a step does not come to ends before it counts as hanging. */
 #define STEP_MS (sio_failing_begin ? LIMIT_MS / 2 : LIMIT_MS)
 #define TOP_DIR 128
