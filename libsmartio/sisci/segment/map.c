@@ -335,12 +335,17 @@ static void note_mirror(struct sio_mapping *m, const struct sio_wire_piece *p)
 	m->mirrors = true;
 }
 
+/*
+ * A piece that may be read alone, although all was to be written. The emulated hardware says that
+ * it is a mirror, smartio.ko shows the registers themselves.
+ */
 static void note_mirrors(struct sio_mapping *m, const struct sio_rep_seg_map *rep, unsigned flags)
 {
-	for (unsigned i = 0; i < sio_from_le32(rep->n_pieces); i++)
+	const struct sio_remote_segment *seg = (void *)m->o.parent;
+
+	for (unsigned i = 0; seg->is_bar && i < sio_from_le32(rep->n_pieces); i++)
 		if (!(flags & SCI_FLAG_READONLY_MAP) && m->o.lib->world->note_store &&
-		    sio_from_le32(rep->piece[i].flags) & SIO_BAR_MIRROR &&
-		    sio_from_le32(rep->piece[i].access))
+		    sio_from_le32(rep->piece[i].access) == SIO_ACCESS_READ)
 			note_mirror(m, &rep->piece[i]);
 }
 
