@@ -15,6 +15,15 @@
 /* What a device's BARs may take of its host's physical map, and their alignment. */
 #define SIO_TOPO_BAR_SPACE (16u << 20)
 
+#define SIO_TOPO_PCI 13 /* "0000:05:00.0" */
+
+/* Where a host's daemon listens for those of other hosts: TCP, never looked up by name. */
+struct sio_topo_address {
+	uint8_t ip[16]; /* the first 4 bytes of an IPv4 address */
+	uint16_t port;	/* 0: none; daemons meet at local sockets */
+	bool v6;
+};
+
 enum sio_attach_kind { SIO_ATTACH_NONE, SIO_ATTACH_SWITCH, SIO_ATTACH_LINK };
 
 struct sio_topo_adapter {
@@ -23,9 +32,7 @@ struct sio_topo_adapter {
 	uint32_t requesters;		   /* requester entries; two belong to the CPUs */
 	uint32_t link_width, link_generation;
 	uint32_t bdf;
-	/* What a device's BARs may take of its host's physical map, and their alignment. */
-#define SIO_TOPO_BAR_SPACE (16u << 20)
-
+	char pci[SIO_TOPO_PCI]; /* where a real host has it, "0000:05:00.0"; "": emulated */
 	enum sio_attach_kind attach;
 	unsigned attach_index; /* of the switch or of the link */
 };
@@ -54,6 +61,8 @@ struct sio_topo_host {
 	uint32_t node; /* multiple of 4, from 4 on */
 	uint64_t ram_base, ram_size;
 	bool iommu;
+	struct sio_topo_address address; /* all hosts of a cluster have one, or none has */
+	bool real;			 /* its adapters are those of a machine, by smartio.ko */
 	unsigned n_adapters, n_devices;
 	struct sio_topo_adapter adapter[SIO_MAX_ADAPTERS];
 	struct sio_topo_device *device;

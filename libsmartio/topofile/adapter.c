@@ -39,7 +39,7 @@ static int read_to(struct sio_source *s, struct sio_draft_adapter *draft)
 	return 0;
 }
 
-enum { ADAPTER_TO, ADAPTER_WINDOW, ADAPTER_BASE, ADAPTER_ENTRIES, ADAPTER_FIELDS = 7 };
+enum { ADAPTER_TO, ADAPTER_WINDOW, ADAPTER_BASE, ADAPTER_ENTRIES, ADAPTER_PCI = 7, ADAPTER_FIELDS };
 static const struct sio_field adapter_field[ADAPTER_FIELDS] = {
 	{.name = "to", .kind = SIO_VALUE_NODE},
 	{.name = "window",
@@ -74,6 +74,7 @@ static const struct sio_field adapter_field[ADAPTER_FIELDS] = {
 	 .offset = offsetof(struct sio_topo_adapter, link_generation),
 	 .min = 1,
 	 .max = 6},
+	{.name = "pci", .kind = SIO_VALUE_NODE},
 };
 
 /* An entry of the window is a power of 2 of whole pages. */
@@ -97,6 +98,43 @@ static int check_window(struct sio_source *s, const struct sio_topo_adapter *a,
 			       " entries is not a power of 2 of at least 4K for each; "
 			       "entries times such a power is right for the window",
 			       sio_value_size_text(a->window_size, size), a->lut_entries);
+}
+
+/* Adapters of a machine: all of a host's are, and each is there once. */
+static int read_pci(struct sio_draft *d, unsigned host, const struct sio_spot spot[ADAPTER_FIELDS],
+		    struct sio_spot at)
+{
+	struct sio_topo_host *h = &d->t->host[host];
+	struct sio_topo_adapter *a = &h->adapter[h->n_adapters];
+	struct sio_source *s = d->source;
+	int rc;
+
+	if (h->n_adapters > 0 && h->real != !!spot[ADAPTER_PCI].value) {
+		sio_source_enter(s, "pci", 0);
+		return sio_source_fail(s, h->real ? sio_source_missing(at) : spot[ADAPTER_PCI],
+				       "one adapter of this host has it, and one has not; all of "
+				       "them, or none, is right");
+	}
+	if (!spot[ADAPTER_PCI].value)
+		return 0;
+	for (int i = 1; i < ADAPTER_PCI; i++) {
+		if (!spot[i].value)
+			continue;
+		sio_source_enter(s, adapter_field[i].name, 0);
+		return sio_source_fail(s, sio_source_key(spot[i]),
+				       "of emulated adapters, and this one has 'pci'; a real one "
+				       "has what its hardware has");
+	}
+	rc = sio_draft_read_pci(s, spot[ADAPTER_PCI], a->pci);
+	for (unsigned i = 0; rc == 0 && i < h->n_adapters; i++) {
+		if (strcmp(h->adapter[i].pci, a->pci) != 0)
+			continue;
+		sio_source_enter(s, "pci", 0);
+		return sio_source_fail(s, spot[ADAPTER_PCI],
+				       "adapter %u of this host, too; one of its own is right", i);
+	}
+	h->real = true;
+	return rc;
 }
 
 /* As if the file had {}. */
@@ -138,6 +176,9 @@ static int read_adapter(struct sio_draft *d, unsigned host, struct sio_spot at)
 		if (rc < 0)
 			return rc;
 	}
+	rc = read_pci(d, host, spot, at);
+	if (rc < 0)
+		return rc;
 	rc = check_window(d->source, a, spot, at);
 	if (rc == 0)
 		h->n_adapters++;

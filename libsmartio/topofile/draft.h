@@ -27,7 +27,7 @@ struct sio_draft_device {
 };
 
 struct sio_draft_host {
-	struct sio_spot at, node_at, base_at;
+	struct sio_spot at, node_at, base_at, address_at;
 	struct sio_draft_adapter adapter[SIO_MAX_ADAPTERS];
 	struct sio_draft_device device[SIO_DRAFT_DEVICES];
 };
@@ -44,6 +44,12 @@ struct sio_draft {
 int sio_draft_read_adapters(struct sio_draft *d, unsigned host, struct sio_spot at);
 void sio_draft_default_adapter(struct sio_draft *d, unsigned host);
 int sio_draft_read_devices(struct sio_draft *d, unsigned host, struct sio_spot at);
+/* address.c: "IP:PORT" of the host, the last one in the topology. */
+int sio_draft_read_address(struct sio_draft *d, unsigned host, struct sio_spot at);
+/* All hosts have an address or none has, no two the same; real ones need one. */
+int sio_draft_check_addresses(struct sio_draft *d);
+/* address.c: "0000:05:00.0", of an adapter; @out: SIO_TOPO_PCI bytes. */
+int sio_draft_read_pci(struct sio_source *s, struct sio_spot at, char *out);
 /* host.c: one host, appended to the topology, with its adapters and devices. */
 int sio_draft_add_host(struct sio_draft *d, yaml_node_t *key, yaml_node_t *value);
 /* join.c: resolve what each adapter is joined to. */

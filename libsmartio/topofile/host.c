@@ -8,7 +8,16 @@
 #include "topofile/draft.h"
 #include "topofile/value.h"
 
-enum { HOST_NODE, HOST_RAM, HOST_BASE, HOST_IOMMU, HOST_ADAPTERS, HOST_DEVICES, HOST_FIELDS };
+enum {
+	HOST_NODE,
+	HOST_RAM,
+	HOST_BASE,
+	HOST_IOMMU,
+	HOST_ADDRESS,
+	HOST_ADAPTERS,
+	HOST_DEVICES,
+	HOST_FIELDS
+};
 static const struct sio_field host_field[HOST_FIELDS] = {
 	[HOST_NODE] = {.name = "node",
 		       .kind = SIO_VALUE_NUMBER,
@@ -31,6 +40,7 @@ static const struct sio_field host_field[HOST_FIELDS] = {
 	[HOST_IOMMU] = {.name = "iommu",
 			.kind = SIO_VALUE_FLAG,
 			.offset = offsetof(struct sio_topo_host, iommu)},
+	[HOST_ADDRESS] = {.name = "address", .kind = SIO_VALUE_NODE},
 	[HOST_ADAPTERS] = {.name = "adapters", .kind = SIO_VALUE_NODE},
 	[HOST_DEVICES] = {.name = "devices", .kind = SIO_VALUE_NODE},
 };
@@ -79,6 +89,23 @@ static int check_node(struct sio_draft *d, unsigned host)
 	return 0;
 }
 
+/* What only emulated hardware can be told. */
+static int check_real(struct sio_draft *d, unsigned host, const struct sio_spot spot[HOST_FIELDS])
+{
+	static const int emulated[] = {HOST_RAM, HOST_BASE, HOST_IOMMU, HOST_DEVICES};
+
+	for (unsigned i = 0; d->t->host[host].real && i < sizeof(emulated) / sizeof(emulated[0]);
+	     i++) {
+		if (!spot[emulated[i]].value)
+			continue;
+		sio_source_enter(d->source, host_field[emulated[i]].name, 0);
+		return sio_source_fail(d->source, sio_source_key(spot[emulated[i]]),
+				       "of emulated hosts, and this one's adapters have 'pci'; a "
+				       "real host has what its machine has");
+	}
+	return 0;
+}
+
 static int read_parts(struct sio_draft *d, unsigned host, const struct sio_spot spot[HOST_FIELDS])
 {
 	int rc = 0;
@@ -87,6 +114,10 @@ static int read_parts(struct sio_draft *d, unsigned host, const struct sio_spot 
 		rc = sio_draft_read_adapters(d, host, spot[HOST_ADAPTERS]);
 	else
 		sio_draft_default_adapter(d, host);
+	if (rc == 0 && spot[HOST_ADDRESS].value)
+		rc = sio_draft_read_address(d, host, spot[HOST_ADDRESS]);
+	if (rc == 0)
+		rc = check_real(d, host, spot);
 	if (rc == 0 && spot[HOST_DEVICES].value)
 		rc = sio_draft_read_devices(d, host, spot[HOST_DEVICES]);
 	return rc;

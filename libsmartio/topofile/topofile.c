@@ -222,6 +222,8 @@ static int build(struct sio_draft *d, yaml_node_t *root)
 	if (rc == 0)
 		rc = read_hosts(d, spot[KEY_HOSTS]);
 	if (rc == 0)
+		rc = sio_draft_check_addresses(d);
+	if (rc == 0)
 		rc = sio_draft_join(d);
 	if (rc < 0)
 		return rc;

@@ -53,6 +53,45 @@ static void drop_queue(struct live_conn *c)
 	c->queued_fds = 0;
 }
 
+/* ---- packets of a socket of this machine ---- */
+
+static ssize_t packet_send(struct live_conn *c, const void *buf, size_t len, const int *fds,
+			   unsigned n_fds)
+{
+	return sio_packet_send(c->fd, buf, len, fds, n_fds, false);
+}
+
+static ssize_t packet_recv(struct live_conn *c, void *buf, size_t len, int *fds,
+			   unsigned *ret_n_fds)
+{
+	return sio_packet_recv(c->fd, buf, len, fds, LIVE_MAX_FDS, ret_n_fds, &c->fds_lost);
+}
+
+static uint32_t packet_events(const struct live_conn *c, bool queued)
+{
+	(void)c;
+	return queued ? EPOLLIN | EPOLLOUT : EPOLLIN;
+}
+
+static const struct live_conn_io packets = {
+	.send = packet_send, .recv = packet_recv, .events = packet_events};
+
+/* ---- the connection ---- */
+
+/* Watch the descriptor for what is waited for now. */
+static int watch(struct live_conn *c)
+{
+	uint32_t events = c->ops->events(c, c->first);
+	int r;
+
+	if (c->over || events == c->events)
+		return 0;
+	r = sd_event_source_set_io_events(c->io, events);
+	if (r >= 0)
+		c->events = events;
+	return r;
+}
+
 /* The connection is over; the handler hears of it from the loop, not from inside this call. */
 static void fail(struct live_conn *c, int error)
 {
@@ -62,6 +101,7 @@ static void fail(struct live_conn *c, int error)
 	c->error = error;
 	drop_queue(c);
 	sd_event_source_set_enabled(c->io, SD_EVENT_OFF);
+	sd_event_source_set_enabled(c->more, SD_EVENT_OFF);
 	sd_event_source_set_enabled(c->defer, SD_EVENT_ONESHOT);
 }
 
@@ -78,7 +118,7 @@ static int on_over(sd_event_source *s, void *data)
 static int send_now(struct live_conn *c, const void *buf, size_t len, const int *fds,
 		    unsigned n_fds)
 {
-	ssize_t n = sio_packet_send(c->fd, buf, len, fds, n_fds, false);
+	ssize_t n = c->ops->send(c, buf, len, fds, n_fds);
 
 	return n < 0 ? (int)n : 0;
 }
@@ -107,7 +147,7 @@ static int enqueue(struct live_conn *c, const void *buf, size_t len, const int *
 	c->last = &p->next;
 	c->queued += len;
 	c->queued_fds += n_fds;
-	return sd_event_source_set_io_events(c->io, EPOLLIN | EPOLLOUT);
+	return watch(c);
 }
 
 /*
@@ -120,7 +160,7 @@ static bool is_unheard(struct live_conn *c, int error)
 		return false;
 	c->reset |= error == -ECONNRESET; /* told once: not to who reads, too */
 	drop_queue(c);
-	sd_event_source_set_io_events(c->io, EPOLLIN);
+	watch(c);
 	return true;
 }
 
@@ -141,10 +181,19 @@ void live_conn_send(struct live_conn *c, const void *buf, size_t len, const int 
 		r = enqueue(c, buf, len, fds, n_fds);
 	if (r < 0 && !is_unheard(c, r))
 		fail(c, r);
+	else if (r >= 0)
+		watch(c);
 }
 
 static void flush(struct live_conn *c)
 {
+	int begun = c->ops->flush ? c->ops->flush(c) : 0;
+
+	if (begun < 0) {
+		if (!is_unheard(c, begun))
+			fail(c, begun);
+		return;
+	}
 	while (c->first) {
 		struct live_packet *p = c->first;
 		int r = send_now(c, p->data, p->len, p->fds, p->n_fds);
@@ -163,7 +212,6 @@ static void flush(struct live_conn *c)
 		c->queued_fds -= p->n_fds;
 		packet_free(p);
 	}
-	sd_event_source_set_io_events(c->io, EPOLLIN);
 }
 
 /*
@@ -178,7 +226,7 @@ static int receive(struct live_conn *c)
 	unsigned n_fds;
 	ssize_t n;
 
-	n = sio_packet_recv(c->fd, buf, sizeof(buf), fds, LIVE_MAX_FDS, &n_fds, &c->fds_lost);
+	n = c->ops->recv(c, buf, sizeof(buf), fds, &n_fds);
 	if (n == -EAGAIN)
 		return 0;
 	/* The other end left words of ours unread; its own last words are behind that. */
@@ -203,6 +251,26 @@ void live_conn_take(struct live_conn *c)
 			break;
 }
 
+/* A turn of this connection. What it has left, and the descriptor does not tell, has another. */
+static void take_turn(struct live_conn *c)
+{
+	for (int i = 0; i < LIVE_BATCH && !c->over; i++)
+		if (receive(c) == 0)
+			break;
+	if (c->over)
+		return;
+	watch(c);
+	if (c->ops->pending && c->ops->pending(c))
+		sd_event_source_set_enabled(c->more, SD_EVENT_ONESHOT);
+}
+
+static int on_more(sd_event_source *s, void *data)
+{
+	(void)s;
+	take_turn(data);
+	return 0;
+}
+
 static int on_io(sd_event_source *s, int fd, uint32_t events, void *data)
 {
 	struct live_conn *c = data;
@@ -213,27 +281,44 @@ static int on_io(sd_event_source *s, int fd, uint32_t events, void *data)
 		flush(c);
 	/* What was sent before the other end closed is still read: EPOLLHUP alone ends nothing. */
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-		for (int i = 0; i < LIVE_BATCH && !c->over; i++)
-			if (receive(c) == 0)
-				break;
+		take_turn(c);
+	else
+		watch(c);
 	return 0;
 }
 
 int live_conn_init(struct live_conn *c, sd_event *event, int fd, size_t max_queued,
 		   const struct live_conn_handler *handler, void *ctx)
 {
+	return live_conn_init_io(c, event, fd, max_queued, handler, ctx, &packets, NULL);
+}
+
+static int add_defer(struct live_conn *c, sd_event *event, sd_event_source **ret,
+		     sd_event_handler_t on)
+{
+	int r = sd_event_add_defer(event, ret, on, c);
+
+	return r < 0 ? r : sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+}
+
+int live_conn_init_io(struct live_conn *c, sd_event *event, int fd, size_t max_queued,
+		      const struct live_conn_handler *handler, void *ctx,
+		      const struct live_conn_io *ops, void *io_ctx)
+{
 	int r;
 
-	*c = (struct live_conn){.fd = fd, .handler = handler, .ctx = ctx};
+	*c = (struct live_conn){.fd = fd, .handler = handler, .ctx = ctx, .ops = ops};
+	c->io_ctx = io_ctx;
 	c->max_queued = max_queued;
 	c->last = &c->first;
-	r = sd_event_add_io(event, &c->io, fd, EPOLLIN, on_io, c);
+	c->events = ops->events(c, false);
+	r = sd_event_add_io(event, &c->io, fd, c->events, on_io, c);
 	if (r < 0)
 		goto fail;
-	r = sd_event_add_defer(event, &c->defer, on_over, c);
+	r = add_defer(c, event, &c->defer, on_over);
 	if (r < 0)
 		goto fail;
-	r = sd_event_source_set_enabled(c->defer, SD_EVENT_OFF);
+	r = add_defer(c, event, &c->more, on_more);
 	if (r < 0)
 		goto fail;
 	return 0;
@@ -254,6 +339,10 @@ void live_conn_done(struct live_conn *c)
 	c->over = true;
 	c->io = sd_event_source_disable_unref(c->io);
 	c->defer = sd_event_source_disable_unref(c->defer);
+	c->more = sd_event_source_disable_unref(c->more);
+	if (c->ops->done && c->io_ctx)
+		c->ops->done(c);
+	c->io_ctx = NULL;
 	if (c->fd >= 0)
 		close(c->fd);
 	c->fd = -1;

@@ -18,6 +18,7 @@ static const struct {
 #include "bad_hosts.inc"
 #include "bad_parts.inc"
 #include "bad_places.inc"
+#include "bad_real.inc"
 };
 
 /* Each wrong file gives just the text of the table, and no topology. */

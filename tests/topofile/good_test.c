@@ -360,9 +360,46 @@ static void survives_every_failing_allocation(void **state)
 	assert_true(n >= 7); /* text, topology, switches, hosts twice, devices, layout */
 }
 
+static void reads_hosts_that_are_real(void **state)
+{
+	struct sio_topology *t = parse_good(
+		"cluster: lab\n"
+		"hosts:\n"
+		"  a: { address: 192.0.2.7:7470, adapters: [{ pci: 0000:05:00.0, to: b }] }\n"
+		"  b: { address: \"[2001:db8::9]:65535\", adapters: [{ pci: 00ff:c5:1f.7, to: a }] }\n");
+	const uint8_t v4[16] = {192, 0, 2, 7}, v6[16] = {0x20, 1, 0xd, 0xb8, [15] = 9};
+
+	(void)state;
+	assert_true(t->host[0].real && t->host[1].real);
+	assert_false(t->host[0].address.v6);
+	assert_memory_equal(t->host[0].address.ip, v4, 16);
+	assert_int_equal(t->host[0].address.port, 7470);
+	assert_true(t->host[1].address.v6);
+	assert_memory_equal(t->host[1].address.ip, v6, 16);
+	assert_int_equal(t->host[1].address.port, 65535);
+	assert_string_equal(t->host[0].adapter[0].pci, "0000:05:00.0");
+	assert_string_equal(t->host[1].adapter[0].pci, "00ff:c5:1f.7");
+	assert_int_equal(t->n_links, 1);
+	sio_topology_free(t);
+}
+
+static void emulated_hosts_may_have_addresses(void **state)
+{
+	struct sio_topology *t = parse_good("cluster: lab\n"
+					    "hosts: { a: { address: 127.0.0.1:7470 } }\n");
+
+	(void)state;
+	assert_false(t->host[0].real);
+	assert_int_equal(t->host[0].address.port, 7470);
+	assert_string_equal(t->host[0].adapter[0].pci, "");
+	sio_topology_free(t);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_hosts_that_are_real),
+		cmocka_unit_test(emulated_hosts_may_have_addresses),
 		cmocka_unit_test(reads_the_cluster_and_its_hosts),
 		cmocka_unit_test(reads_and_joins_adapters),
 		cmocka_unit_test(reads_devices),
