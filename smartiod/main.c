@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <syslog.h>
+#include <unistd.h>
 
 #include "smartiod/live/live.h"
 #include "smartiod/live/local.h"
@@ -23,14 +24,17 @@
 #define SHIM_DEVICE "/dev/smartio0"
 #define SHIM_STATE "/run/smartiod"
 #define SHIM_GROUP "smartio"
+#define SHIM_KEYS "/etc/smartio/keys"
+#define SHIM_CLUSTER "/etc/smartio/cluster.yaml"
 
-enum { OPT_READY_FD = 256, OPT_LOG_LEVEL, OPT_SHIM, OPT_GROUP };
+enum { OPT_READY_FD = 256, OPT_LOG_LEVEL, OPT_SHIM, OPT_GROUP, OPT_KEYS };
 
 static const struct option long_options[] = {
 	{"topology", required_argument, NULL, 't'},
 	{"state", required_argument, NULL, 's'},
 	{"node", required_argument, NULL, 'n'},
 	{"shim", optional_argument, NULL, OPT_SHIM},
+	{"keys", required_argument, NULL, OPT_KEYS},
 	{"group", required_argument, NULL, OPT_GROUP},
 	{"ready-fd", required_argument, NULL, OPT_READY_FD},
 	{"log-level", required_argument, NULL, OPT_LOG_LEVEL},
@@ -44,14 +48,18 @@ static void usage(FILE *f)
 {
 	fputs("usage: smartiod --topology FILE --state DIR --node NODE [OPTION...]\n"
 	      "       smartiod --shim[=DEVICE] [--state DIR] [--group GROUP] [OPTION...]\n"
+	      "       smartiod --shim[=DEVICE] [--topology FILE] --node NODE [OPTION...]\n"
 	      "Runs one host's daemon in the foreground: of an emulated cluster, or of this machine\n"
 	      "with the kernel module smartio.\n"
-	      "  -t, --topology FILE   the cluster's topology file\n"
+	      "  -t, --topology FILE   the cluster's topology file; with --shim and --node:\n"
+	      "                        " SHIM_CLUSTER " if not given\n"
 	      "  -s, --state DIR       the cluster's state directory (sockets and pid files)\n"
 	      "  -n, --node NODE       the host, by node id or name\n"
 	      "      --shim[=DEVICE]   this machine; the module's node, " SHIM_DEVICE
 	      " if not given;\n"
 	      "                        the state directory is then " SHIM_STATE " if not given\n"
+	      "      --keys DIR        key and certificates, where hosts have addresses; STATE/keys,\n"
+	      "                        or " SHIM_KEYS " with --shim, if not given\n"
 	      "      --group GROUP     with --shim: who may connect, besides root; " SHIM_GROUP
 	      " if not given\n"
 	      "      --ready-fd N      write \"ready\" to descriptor N when up, then close it\n"
@@ -84,15 +92,17 @@ static int usage_error(const char *option, const char *value, const char *right)
 /* Options of a real machine. Return: as parse_options(). */
 static int check_shim(struct live_options *o)
 {
-	if (o->topology)
+	if (o->topology && !o->node)
 		return usage_error("--topology", o->topology,
-				   "is of emulated clusters, not with --shim");
-	if (o->node)
-		return usage_error("--node", o->node, "is of emulated clusters, not with --shim");
+				   "which of its hosts this is, is said by --node");
+	if (!o->topology && o->node)
+		o->topology = SHIM_CLUSTER;
 	if (!o->state)
 		o->state = SHIM_STATE;
 	if (!o->group)
 		o->group = SHIM_GROUP;
+	if (!o->keys)
+		o->keys = SHIM_KEYS;
 	return -1;
 }
 
@@ -134,6 +144,9 @@ static int parse_options(int argc, char **argv, struct live_options *o)
 		case OPT_SHIM:
 			o->port = &live_port_shim;
 			o->device = optarg ? optarg : SHIM_DEVICE;
+			break;
+		case OPT_KEYS:
+			o->keys = optarg;
 			break;
 		case OPT_GROUP:
 			o->group = optarg;
@@ -189,6 +202,21 @@ static const struct sio_topo_host *find_host(const struct sio_topology *t, const
 	return sio_topology_host_by_name(t, node);
 }
 
+/* What the cluster's file says of this machine, and the kernel does not. */
+static void check_adapters(const struct sio_topo_host *host)
+{
+	char path[64];
+
+	for (unsigned i = 0; host->real && i < host->n_adapters; i++) {
+		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", host->adapter[i].pci);
+		if (access(path, F_OK) < 0)
+			live_log_from(__FILE__, LOG_WARNING,
+				      "adapter %u of host '%s' is said to be at PCI address %s, "
+				      "where this machine has nothing (lspci -D shows what it has)",
+				      i, host->name, host->adapter[i].pci);
+	}
+}
+
 /* Each client of this host and each object of theirs may pass descriptors through us. */
 static void raise_limit(void)
 {
@@ -216,18 +244,27 @@ int main(int argc, char **argv)
 		return r;
 	raise_limit();
 	signal(SIGPIPE, SIG_IGN);
-	r = o.device ? local_topology(&t, &err) : sio_topofile_read(o.topology, &t, &err);
+	r = o.topology ? sio_topofile_read(o.topology, &t, &err) : local_topology(&t, &err);
 	if (r < 0) {
 		fprintf(stderr, "smartiod: %s\n", err.text);
 		return 1;
 	}
-	host = o.device ? &t->host[0] : find_host(t, o.node);
+	host = o.topology ? find_host(t, o.node) : &t->host[0];
+	if (host && host->real != (o.device && o.topology)) {
+		fprintf(stderr, "smartiod: --node %s: %s in %s\n", o.node,
+			o.device ? "an emulated host (its adapters have no 'pci')"
+				 : "a real host (its adapters have 'pci'), which needs --shim",
+			o.topology);
+		r = 1;
+		goto done;
+	}
 	if (!host) {
 		fprintf(stderr, "smartiod: --node %s: no such host in %s\n", o.node, o.topology);
 		r = 1;
 		goto done;
 	}
 	live_log_start(host->node);
+	check_adapters(host);
 	r = live_run(&o, t, host, &err);
 	if (r < 0) {
 		fprintf(stderr, "smartiod: %s\n", err.text);

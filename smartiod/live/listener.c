@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -77,9 +78,18 @@ int live_listener_init(struct live_listener *s, struct live *l, const char *path
 	r = live_listen(path, &fd, reterr);
 	if (r < 0)
 		return r;
+	r = live_listener_init_fd(s, l, path, fd, accepted, reterr);
+	s->stays = false;
+	return r;
+}
+
+int live_listener_init_fd(struct live_listener *s, struct live *l, const char *name, int fd,
+			  void (*accepted)(struct live *l, int fd), struct sio_err *reterr)
+{
 	s->live = l;
-	strcpy(s->path, path);
+	snprintf(s->path, sizeof(s->path), "%s", name);
 	s->fd = fd;
+	s->stays = true;
 	s->accepted = accepted;
 	s->reserve = open_reserve();
 	if (s->reserve < 0)

@@ -18,6 +18,7 @@
 #include "smartiod/live/live.h"
 #include "smartiod/live/file.h"
 #include "smartiod/live/log.h"
+#include "smartiod/live/transport.h"
 
 void live_log_from(const char *file, int level, const char *fmt, ...)
 {
@@ -250,10 +251,7 @@ static int open_files(struct live *l, struct sio_err *reterr)
 	r = live_pid_file(l->pid_path, &l->pid_fd, reterr);
 	if (r < 0)
 		return r;
-	r = state_path(l, "peer.%" PRIu32, path, reterr);
-	if (r < 0)
-		return r;
-	r = live_listener_init(&l->peers_listener, l, path, live_peer_accepted, reterr);
+	r = l->transport->open(l, live_peer_accepted, reterr);
 	if (r < 0)
 		return r;
 	r = state_path(l, l->options.group ? "new.%" PRIu32 : "node.%" PRIu32, path, reterr);
@@ -276,6 +274,7 @@ static void live_done(struct live *l)
 		smartiod_free(l->daemon);
 	live_clients_free(l);
 	live_peers_free(l);
+	l->transport->close(l);
 	live_irqs_free(l);
 	l->options.port->close(l);
 	sd_event_source_unref(l->timer);
@@ -304,6 +303,8 @@ int live_run(const struct live_options *options, const struct sio_topology *t,
 	l->pid_fd = -1;
 	l->clients_listener.fd = l->clients_listener.reserve = -1;
 	l->peers_listener.fd = l->peers_listener.reserve = -1;
+	/* No plain connection leaves the machine. */
+	l->transport = host->address.port ? &live_transport_tls : &live_transport_local;
 	r = open_loop(l);
 	if (r >= 0)
 		r = live_irqs_open(l);

@@ -36,6 +36,7 @@ struct live_options {
 	const struct live_port *port;
 	const char *topology, *state, *node;
 	const char *device; /* the shim's node */
+	const char *keys;   /* folder of this host's key and certificates; NULL: STATE/keys */
 	const char *group;  /* who may connect, besides root; NULL: as the umask says */
 	int ready_fd;	    /* -1: none */
 };
@@ -55,7 +56,15 @@ struct live_client;
 struct live_peer;
 struct port_shim;
 struct live_irq;
+struct live_tls;
+struct live_transport;
 struct sio_eventfd;
+
+/* Warnings about peers, as many as a log can bear. */
+struct live_complaints {
+	uint64_t since; /* monotonic, in microseconds; 0: never */
+	unsigned told, untold;
+};
 
 struct live {
 	struct live_options options;
@@ -74,7 +83,11 @@ struct live {
 	struct live_listener clients_listener, peers_listener;
 	struct live_client *clients; /* by number */
 	uint64_t last_client;
+	const struct live_transport *transport; /* to other hosts' daemons */
+	struct live_tls *tls;			/* transport_tls.c's */
 	struct live_peer *peers;
+	unsigned char failures[SIO_MAX_HOSTS + 4]; /* to connect, since it went well; by node / 4 */
+	struct live_complaints complaints;
 	struct live_irq *irqs;	    /* by number */
 	struct sio_eventfd *events; /* to add to those that programs hold, too */
 };
@@ -90,6 +103,9 @@ void live_log_from(const char *file, int level, const char *fmt, ...)
 
 int live_listener_init(struct live_listener *s, struct live *l, const char *path,
 		       void (*accepted)(struct live *l, int fd), struct sio_err *reterr);
+/* The same of a socket that listens already and has no file; takes @fd. @name: for the log. */
+int live_listener_init_fd(struct live_listener *s, struct live *l, const char *name, int fd,
+			  void (*accepted)(struct live *l, int fd), struct sio_err *reterr);
 /* Begin to accept what has come since. */
 int live_listener_start(struct live_listener *s);
 void live_listener_done(struct live_listener *s);
@@ -109,6 +125,8 @@ void live_irqs_free(struct live *l);
 
 void live_peer_accepted(struct live *l, int fd);
 void live_peers_free(struct live *l);
+/* Who is at the other end may have lost the right to: each connection is looked at again. */
+void live_peers_check(struct live *l);
 void live_peer_connect(void *ctx, uint32_t node);
 void live_peer_send(void *ctx, uint32_t node, const void *msg, size_t len);
 void live_peer_close(void *ctx, uint32_t node);

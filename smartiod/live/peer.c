@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The other hosts' daemons. Who connects says in a first packet which node it is, and must be the
- * process that holds that node's pid file: the socket alone keeps no program of the same user away.
- * From then on both ends exchange messages of wire/peer.h, which this file does not look into.
- * There is one connection to a node at a time: a daemon's second one is turned away until the first
- * has hung up; one of the daemon that came after replaces what is left of the old.
+ * The other hosts' daemons. Who connects says in a first packet which node it is, and the transport
+ * proves it. From then on both ends exchange messages of wire/peer.h, which this file does not look
+ * into. There is one connection to a node at a time: a daemon's second one is turned away until the
+ * first has hung up; one of the daemon that came after replaces what is left of the old.
  */
+#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +19,14 @@
 #include <unistd.h>
 
 #include "smartiod/live/live.h"
-#include "smartiod/live/file.h"
+#include "smartiod/live/transport.h"
 
-#define LIVE_PEER_QUEUE (16u << 20)
 #define LIVE_PEER_HELLO_US 5000000u /* who has not said its node by then is cut off */
 #define LIVE_PEERS_UNKNOWN 128	    /* connections that have not said it yet */
+#define LIVE_PEER_LATER_US 20000u   /* after a failure: doubled each time ... */
+#define LIVE_PEER_LATEST_US 500000u /* ... up to this */
+#define LIVE_PEER_LINES 20	    /* of the log in ... */
+#define LIVE_PEER_LINES_US 10000000u
 #define LIVE_HELLO_MAGIC 0x72656570u
 #define LIVE_HELLO_VERSION 1
 
@@ -32,20 +36,49 @@ struct live_hello {
 
 enum live_peer_state {
 	LIVE_PEER_UNKNOWN, /* accepted; its first packet is awaited */
+	LIVE_PEER_ASKING,  /* we connect; that our hello was taken is awaited */
 	LIVE_PEER_NEW,	   /* connected by us; the daemon is about to be told */
 	LIVE_PEER_UP,	   /* the daemon knows it */
-	LIVE_PEER_FAILED,  /* could not connect; the daemon is about to be told */
+	LIVE_PEER_FAILED,  /* could not connect; the daemon will be told */
 };
 
 struct live_peer {
-	struct live_conn conn; /* fd -1 when FAILED */
+	struct live_conn conn; /* done when FAILED */
 	struct live *live;
 	enum live_peer_state state;
 	uint32_t node; /* 0: unknown */
-	pid_t pid;     /* of who connected to us; 0: we connected */
+	pid_t pid;     /* of who connected to us; 0: we connected, or from another machine */
+	char source[LIVE_SOURCE];
 	sd_event_source *later;
 	struct live_peer *next;
 };
+
+/* A warning about who is at the other end. Whoever causes many fills no disk with them. */
+static void complain(struct live *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void complain(struct live *l, const char *fmt, ...)
+{
+	struct live_complaints *c = &l->complaints;
+	char text[512];
+	uint64_t now = 0;
+	va_list ap;
+
+	sd_event_now(l->event, CLOCK_MONOTONIC, &now);
+	if (c->since == 0 || now - c->since > LIVE_PEER_LINES_US) {
+		if (c->untold)
+			live_log(l, LOG_WARNING, "peer: %u more complaints were not told",
+				 c->untold);
+		*c = (struct live_complaints){.since = now};
+	}
+	if (c->told == LIVE_PEER_LINES) {
+		c->untold++;
+		return;
+	}
+	c->told++;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	live_log(l, LOG_WARNING, "%s", text);
+}
 
 /* The connection to @node that counts: at most one that is not over. */
 static struct live_peer *find(struct live *l, uint32_t node)
@@ -82,6 +115,8 @@ static int read_hello(struct live *l, const void *buf, size_t len, uint32_t *ret
 		return sio_fail(reterr, -EPROTO, "first packet has %zu bytes instead of %zu", len,
 				sizeof(hello));
 	memcpy(&hello, buf, sizeof(hello));
+	hello = (struct live_hello){le32toh(hello.magic), le32toh(hello.version),
+				    le32toh(hello.from), le32toh(hello.to)};
 	if (hello.magic != LIVE_HELLO_MAGIC || hello.version != LIVE_HELLO_VERSION ||
 	    hello.to != l->host->node || hello.from == l->host->node ||
 	    !sio_topology_host(l->topology, hello.from))
@@ -94,30 +129,28 @@ static int read_hello(struct live *l, const void *buf, size_t len, uint32_t *ret
 	return 0;
 }
 
-/* The process at the other end is the daemon of @node. */
-static int check_process(struct live_peer *p, uint32_t node, struct sio_err *reterr)
-{
-	struct ucred who;
-	socklen_t len = sizeof(who);
-	char path[LIVE_PATH];
-	int r;
-
-	if (getsockopt(p->conn.fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0)
-		return sio_fail(reterr, -errno, "SO_PEERCRED: %s", strerror(errno));
-	if (snprintf(path, sizeof(path), "%s/smartiod.%" PRIu32 ".pid", p->live->options.state,
-		     node) >= (int)sizeof(path))
-		return sio_fail(reterr, -ENAMETOOLONG, "%s: name too long", p->live->options.state);
-	r = live_pid_check(path, who.pid, reterr);
-	if (r == 0)
-		p->pid = who.pid;
-	return r;
-}
-
 static bool hung_up(const struct live_peer *p)
 {
 	struct pollfd end = {.fd = p->conn.fd};
 
 	return poll(&end, 1, 0) > 0 && (end.revents & (POLLHUP | POLLERR));
+}
+
+static void say_hello(struct live_peer *p)
+{
+	struct live *l = p->live;
+	struct live_hello hello = {.magic = htole32(LIVE_HELLO_MAGIC),
+				   .version = htole32(LIVE_HELLO_VERSION),
+				   .from = htole32(l->host->node),
+				   .to = htole32(p->node)};
+
+	live_conn_send(&p->conn, &hello, sizeof(hello), NULL, 0);
+}
+
+static void refuse(struct live_peer *p, const struct sio_err *err)
+{
+	complain(p->live, "peer%s%s: %s: refused", *p->source ? " " : "", p->source, err->text);
+	live_conn_stop(&p->conn);
 }
 
 static void on_hello(struct live_peer *p, const void *buf, size_t len)
@@ -130,14 +163,14 @@ static void on_hello(struct live_peer *p, const void *buf, size_t len)
 
 	r = read_hello(l, buf, len, &node, &err);
 	if (r == 0)
-		r = check_process(p, node, &err);
+		r = l->transport->check(l, &p->conn, sio_topology_host(l->topology, node), &p->pid,
+					&err);
 	old = r == 0 ? find(l, node) : NULL;
-	if (old && old->pid == p->pid && !hung_up(old))
+	if (old && p->pid && old->pid == p->pid && !hung_up(old))
 		r = sio_fail(&err, -EBUSY, "process %ld, of node %" PRIu32 ", is connected already",
 			     (long)p->pid, node);
 	if (r < 0) {
-		live_log(l, LOG_WARNING, "peer: %s: refused", err.text);
-		live_conn_stop(&p->conn);
+		refuse(p, &err);
 		return;
 	}
 	p->later = sd_event_source_disable_unref(p->later);
@@ -146,12 +179,43 @@ static void on_hello(struct live_peer *p, const void *buf, size_t len)
 	if (old) {
 		bool known = old->state == LIVE_PEER_UP;
 
-		live_conn_stop(&old->conn);
+		if (old->state == LIVE_PEER_FAILED)
+			peer_free(old);
+		else
+			live_conn_stop(&old->conn);
 		if (known)
 			smartiod_peer_down(l->daemon, p->node);
 	}
+	if (l->transport->welcomes)
+		say_hello(p);
 	if (!p->conn.over)
 		smartiod_peer_up(l->daemon, p->node);
+}
+
+/* Whom we connected to has taken our hello. */
+static void on_welcome(struct live_peer *p, const void *buf, size_t len)
+{
+	struct live *l = p->live;
+	struct sio_err err;
+	uint32_t node = 0;
+	int r;
+
+	r = read_hello(l, buf, len, &node, &err);
+	if (r == 0 && node != p->node)
+		r = sio_fail(&err, -EPROTO, "node %" PRIu32 " answers in place of node %" PRIu32,
+			     node, p->node);
+	if (r == 0)
+		r = l->transport->check(l, &p->conn, sio_topology_host(l->topology, node), &p->pid,
+					&err);
+	if (r < 0) {
+		refuse(p, &err);
+		p->conn.quiet = false; /* the daemon has not heard of it */
+		return;
+	}
+	p->later = sd_event_source_disable_unref(p->later);
+	p->state = LIVE_PEER_UP;
+	l->failures[p->node / 4] = 0;
+	smartiod_peer_up(l->daemon, p->node);
 }
 
 static void on_packet(struct live_conn *conn, const void *buf, size_t len, int *fds, unsigned n_fds)
@@ -163,8 +227,39 @@ static void on_packet(struct live_conn *conn, const void *buf, size_t len, int *
 	(void)n_fds;
 	if (p->state == LIVE_PEER_UNKNOWN)
 		on_hello(p, buf, len);
+	else if (p->state == LIVE_PEER_ASKING)
+		on_welcome(p, buf, len);
 	else
 		smartiod_peer_message(p->live->daemon, p->node, buf, len);
+}
+
+static int on_later(sd_event_source *s, void *data);
+static int on_failed(sd_event_source *s, uint64_t usec, void *data)
+{
+	(void)usec;
+	return on_later(s, data);
+}
+
+/* Nothing came of it. The daemon, which tries again at once, is told after a while. */
+static void fail_later(struct live_peer *p)
+{
+	struct live *l = p->live;
+	unsigned n = l->failures[p->node / 4]++;
+	uint64_t after = n < 8 ? LIVE_PEER_LATER_US << n : LIVE_PEER_LATEST_US, now;
+	int r;
+
+	p->state = LIVE_PEER_FAILED;
+	p->later = sd_event_source_disable_unref(p->later);
+	r = sd_event_now(l->event, CLOCK_MONOTONIC, &now);
+	if (r >= 0)
+		r = sd_event_add_time(
+			l->event, &p->later, CLOCK_MONOTONIC,
+			now + (after < LIVE_PEER_LATEST_US ? after : LIVE_PEER_LATEST_US), 1000,
+			on_failed, p);
+	if (r < 0) {
+		live_log(l, LOG_ERR, "peer node %" PRIu32 ": %s", p->node, strerror(-r));
+		sd_event_exit(l->event, 1);
+	}
 }
 
 static void on_over(struct live_conn *conn, int error)
@@ -173,10 +268,21 @@ static void on_over(struct live_conn *conn, int error)
 	struct live *l = p->live;
 	uint32_t node = p->node;
 	bool tell = !conn->quiet && p->state != LIVE_PEER_UNKNOWN;
+	const char *why = conn->why	      ? conn->why
+			  : error == -ENOBUFS ? "does not read"
+					      : strerror(-error);
 
-	if (error && error != -ECONNRESET && error != -EPIPE)
-		live_log(l, LOG_WARNING, "peer node %" PRIu32 ": %s: cut off", node,
-			 error == -ENOBUFS ? "does not read" : strerror(-error));
+	if (p->state == LIVE_PEER_UNKNOWN && conn->why)
+		complain(l, "peer %s: %s: cut off", p->source, why);
+	/* Nobody listens yet, or any more: that is no complaint. */
+	else if (error && error != -ECONNRESET && error != -EPIPE && error != -ECONNREFUSED)
+		complain(l, "peer node %" PRIu32 ": %s: cut off", node, why);
+	if (tell && p->state == LIVE_PEER_ASKING) {
+		live_conn_done(conn);
+		p->conn = (struct live_conn){.fd = -1};
+		fail_later(p);
+		return;
+	}
 	peer_free(p);
 	if (tell)
 		smartiod_peer_down(l->daemon, node);
@@ -190,37 +296,67 @@ static int on_hello_late(sd_event_source *s, uint64_t usec, void *data)
 
 	(void)s;
 	(void)usec;
-	live_log(p->live, LOG_WARNING, "peer: connected, but did not say which node: cut off");
+	if (p->state == LIVE_PEER_ASKING)
+		complain(p->live, "peer node %" PRIu32 ": does not answer: cut off", p->node);
+	else
+		complain(p->live, "peer%s%s: connected, but did not say which node: cut off",
+			 *p->source ? " " : "", p->source);
 	live_conn_stop(&p->conn);
+	p->conn.quiet = p->state != LIVE_PEER_ASKING;
 	return 0;
 }
 
-/* Room for one more that has not said its node: the one that has had the longest time to goes. */
+static int wait_for_hello(struct live_peer *p)
+{
+	uint64_t now;
+	int r = sd_event_now(p->live->event, CLOCK_MONOTONIC, &now);
+
+	if (r < 0)
+		return r;
+	return sd_event_add_time(p->live->event, &p->later, CLOCK_MONOTONIC,
+				 now + LIVE_PEER_HELLO_US, 100000, on_hello_late, p);
+}
+
+static unsigned of_source(const struct live *l, const char *source)
+{
+	unsigned n = 0;
+
+	for (const struct live_peer *p = l->peers; p; p = p->next)
+		n += p->state == LIVE_PEER_UNKNOWN && strcmp(p->source, source) == 0;
+	return n;
+}
+
+/*
+ * Room for one more that has not said its node. Of the source that has most of them, the one that
+ * has had the longest time to goes: who connects without end keeps himself out, and not others.
+ */
 static void make_room(struct live *l)
 {
 	struct live_peer *p, *oldest = NULL;
-	unsigned unknown = 0;
+	unsigned unknown = 0, most = 0;
 
-	/* New ones come first. */
-	for (p = l->peers; p; p = p->next) {
-		if (p->state != LIVE_PEER_UNKNOWN)
-			continue;
-		unknown++;
-		oldest = p;
-	}
+	for (p = l->peers; p; p = p->next)
+		unknown += p->state == LIVE_PEER_UNKNOWN;
 	if (unknown < LIVE_PEERS_UNKNOWN)
 		return;
-	live_log(l, LOG_WARNING,
-		 "peer: %u are connected and did not say which node: one is cut "
-		 "off",
-		 unknown);
+	/* New ones come first. */
+	for (p = l->peers; p; p = p->next) {
+		unsigned n = p->state == LIVE_PEER_UNKNOWN ? of_source(l, p->source) : 0;
+
+		if (n >= most && n > 0) {
+			most = n;
+			oldest = p;
+		}
+	}
+	complain(l, "peer%s%s: %u are connected and did not say which node: one is cut off",
+		 *oldest->source ? " " : "", oldest->source, most);
 	peer_free(oldest);
 }
 
 void live_peer_accepted(struct live *l, int fd)
 {
 	struct live_peer *p = calloc(1, sizeof(*p));
-	uint64_t now;
+	struct sio_err err;
 	int r;
 
 	if (!p) {
@@ -230,23 +366,22 @@ void live_peer_accepted(struct live *l, int fd)
 	}
 	make_room(l);
 	p->live = l;
-	r = live_conn_init(&p->conn, l->event, fd, LIVE_PEER_QUEUE, &handler, p);
+	r = l->transport->accept(l, fd, &p->conn, &handler, p, &err);
 	if (r < 0)
-		goto fail;
-	r = sd_event_now(l->event, CLOCK_MONOTONIC, &now);
-	if (r >= 0)
-		r = sd_event_add_time(l->event, &p->later, CLOCK_MONOTONIC,
-				      now + LIVE_PEER_HELLO_US, 100000, on_hello_late, p);
-	if (r < 0)
-		goto done;
+		goto free_peer;
+	l->transport->source(&p->conn, p->source);
+	r = wait_for_hello(p);
+	if (r < 0) {
+		sio_fail(&err, r, "%s", strerror(-r));
+		live_conn_done(&p->conn);
+		goto free_peer;
+	}
 	p->next = l->peers;
 	l->peers = p;
 	return;
-done:
-	live_conn_done(&p->conn);
-fail:
+free_peer:
 	free(p);
-	live_log(l, LOG_ERR, "a peer is turned away: %s", strerror(-r));
+	live_log(l, LOG_ERR, "a peer is turned away: %s", err.text);
 }
 
 /* The daemon asked for a connection in an operation of its own; the answer comes from the loop. */
@@ -274,30 +409,36 @@ static int open_peer(struct live_peer *p)
 {
 	struct live *l = p->live;
 	const struct sio_topo_host *host = sio_topology_host(l->topology, p->node);
-	struct live_hello hello = {.magic = LIVE_HELLO_MAGIC,
-				   .version = LIVE_HELLO_VERSION,
-				   .from = l->host->node,
-				   .to = p->node};
-	char path[LIVE_PATH];
 	struct sio_err err;
-	int fd, r;
+	int r;
 
 	if (!host)
 		return -EHOSTUNREACH;
-	if (snprintf(path, sizeof(path), "%s/peer.%" PRIu32, l->options.state, p->node) >=
-	    (int)sizeof(path))
-		return -ENAMETOOLONG;
-	r = live_connect(path, &fd, &err);
+	r = l->transport->connect(l, host, &p->conn, &handler, p, &err);
 	if (r < 0) {
 		if (r != -ENOENT && r != -ECONNREFUSED && r != -EAGAIN)
-			live_log(l, LOG_WARNING, "peer node %" PRIu32 ": %s", p->node, err.text);
+			complain(l, "peer node %" PRIu32 ": %s", p->node, err.text);
 		return r;
 	}
-	r = live_conn_init(&p->conn, l->event, fd, LIVE_PEER_QUEUE, &handler, p);
-	if (r < 0)
-		return r;
-	live_conn_send(&p->conn, &hello, sizeof(hello), NULL, 0);
+	say_hello(p);
 	return 0;
+}
+
+/* Open, and the loop tells what became of it. */
+static int ask(struct live_peer *p)
+{
+	struct live *l = p->live;
+	int r = open_peer(p);
+
+	if (l->transport->welcomes) {
+		p->state = LIVE_PEER_ASKING;
+		if (r == 0)
+			return wait_for_hello(p);
+		fail_later(p);
+		return 0;
+	}
+	p->state = r < 0 ? LIVE_PEER_FAILED : LIVE_PEER_NEW;
+	return sd_event_add_defer(l->event, &p->later, on_later, p);
 }
 
 void live_peer_connect(void *ctx, uint32_t node)
@@ -316,10 +457,10 @@ void live_peer_connect(void *ctx, uint32_t node)
 	}
 	p->live = l;
 	p->node = node;
-	p->state = open_peer(p) < 0 ? LIVE_PEER_FAILED : LIVE_PEER_NEW;
+	p->state = LIVE_PEER_FAILED;
 	p->next = l->peers;
 	l->peers = p;
-	r = sd_event_add_defer(l->event, &p->later, on_later, p);
+	r = ask(p);
 	if (r < 0) {
 		live_log(l, LOG_ERR, "peer node %" PRIu32 ": %s", node, strerror(-r));
 		sd_event_exit(l->event, 1);
@@ -344,6 +485,20 @@ void live_peer_close(void *ctx, uint32_t node)
 		peer_free(p);
 	else
 		live_conn_stop(&p->conn);
+}
+
+void live_peers_check(struct live *l)
+{
+	struct sio_err err;
+
+	for (struct live_peer *p = l->peers; p; p = p->next) {
+		if (p->state == LIVE_PEER_FAILED || p->conn.over ||
+		    l->transport->recheck(l, &p->conn, &err) == 0)
+			continue;
+		complain(l, "peer node %" PRIu32 ": %s: cut off", p->node, err.text);
+		live_conn_stop(&p->conn);
+		p->conn.quiet = p->state == LIVE_PEER_UNKNOWN; /* the daemon is told of it */
+	}
 }
 
 void live_peers_free(struct live *l)

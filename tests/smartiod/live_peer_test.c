@@ -22,6 +22,7 @@
 #include "../lib/tempdir.h"
 #include "smartiod/live/live.h"
 #include "smartiod/live/file.h"
+#include "smartiod/live/transport.h"
 
 #define LIMIT_MS 60000
 #define OTHER 8
@@ -205,12 +206,12 @@ static int setup(void **state)
 	l->topology = &topology;
 	l->host = &hosts[0];
 	l->options.state = dir;
+	l->transport = &live_transport_local;
 	l->peers_listener.fd = -1;
 	ups = downs = 0;
 	*last_log = '\0';
 	*state = l;
-	return live_listener_init(&l->peers_listener, l, in_dir("peer", 4), live_peer_accepted,
-				  &err) < 0 ||
+	return l->transport->open(l, live_peer_accepted, &err) < 0 ||
 	       live_listener_start(&l->peers_listener) < 0;
 }
 
