@@ -62,10 +62,12 @@ class Options(Folder):
                 "-lsisci", "-o", program, input=text)
             run(program, env={**os.environ, "LD_LIBRARY_PATH": f"{dis}/lib64", "SMARTIO_SOCKET": "/nowhere"})
 
-    def test_daemon_without_names_of_pci_functions(self):
-        self.setup("-Dpci=disabled", "-Ddocs=disabled", "-Dtests=disabled", "-Ddaemon=enabled")
+    def test_daemon_without_names_of_pci_functions_and_tls(self):
+        self.setup("-Dpci=disabled", "-Dtls=disabled", "-Ddocs=disabled", "-Dtests=disabled", "-Ddaemon=enabled")
         run("ninja", "-C", self.build, "tools/smartio", "smartiod/smartiod", "emu/smartio-emu")
         self.assertNotIn("libpci", run("ldd", os.path.join(self.build, "tools", "smartio")))
+        for program in ("tools/smartio", "smartiod/smartiod"):
+            self.assertNotIn("libgnutls", run("ldd", os.path.join(self.build, program)))
         run(os.path.join(self.build, "tools", "smartio"), "--version")
 
     def test_what_is_asked_for_and_cannot_be_had_is_named(self):
@@ -86,7 +88,8 @@ class Options(Folder):
         """Compiled above, several at once; that one alone leaves the rest in place is seen here."""
         for option, parts in (("docs", {"manual pages"}), ("tests", {"tests"}),
                               ("pci", {"names of PCI functions"}),
-                              ("daemon", {"daemon", "names of PCI functions", "tests"})):
+                              ("tls", {"daemons over TLS"}),
+                              ("daemon", {"daemon", "daemons over TLS", "names of PCI functions", "tests"})):
             with self.subTest(option=option):
                 off = set()
                 for line in self.setup(f"-D{option}=disabled").splitlines():

@@ -50,6 +50,8 @@ class Json(base.CommandTest):
         """Every command, on a cluster on which something is to be seen, then with parts down."""
         self.run_json("version", "--version")
         self.run_json("cluster-validate", "cluster", "validate", self.topology())
+        keys = self.run_json("cluster-keys", "cluster", "keys", self.topology(), os.path.join(self.dir, "keys"))
+        self.assertEqual((keys["did"], keys["certificates"]), ("made", 3))
         up = self.run_json("cluster-up", "cluster", "up", self.topology(), "--name", "other")
         self.assertEqual((up["name"], up["cluster"], up["hosts"]), ("other", "test", 3))
         holder = self.start("run", "-n", "client1", "--", sys.executable, HOLDER, "segment=7",

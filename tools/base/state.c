@@ -162,11 +162,11 @@ static bool ends_with(const char *s, const char *end)
 /* The names that the programs of a cluster and this command give to files. */
 static bool is_ours(const char *name)
 {
-	return strcmp(name, "topology.yaml") == 0 || strncmp(name, "port.", 5) == 0 ||
-	       strncmp(name, "node.", 5) == 0 || strncmp(name, "peer.", 5) == 0 ||
-	       strcmp(name, "room") == 0 || strcmp(name, "emu.pid") == 0 ||
-	       strcmp(name, "emu.log") == 0 || strncmp(name, "run.", 4) == 0 ||
-	       strncmp(name, "nvme-manager.", 13) == 0 ||
+	return strcmp(name, "topology.yaml") == 0 || strcmp(name, "keys") == 0 ||
+	       strncmp(name, "port.", 5) == 0 || strncmp(name, "node.", 5) == 0 ||
+	       strncmp(name, "peer.", 5) == 0 || strcmp(name, "room") == 0 ||
+	       strcmp(name, "emu.pid") == 0 || strcmp(name, "emu.log") == 0 ||
+	       strncmp(name, "run.", 4) == 0 || strncmp(name, "nvme-manager.", 13) == 0 ||
 	       strncmp(name, "device-", 7) == 0 || /* what `device add` keeps for `device remove` */
 	       (strncmp(name, "smartiod.", 9) == 0 &&
 		(ends_with(name, ".pid") || ends_with(name, ".log")));
@@ -312,6 +312,25 @@ close_fd:
 	return r;
 }
 
+/* The keys that were made for a cluster's daemons, and nothing else that may be there. */
+static void remove_keys(int dir_fd)
+{
+	int fd = openat(dir_fd, "keys", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *entry;
+
+	if (!d) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	while ((entry = readdir(d)))
+		if (ends_with(entry->d_name, ".pem") || ends_with(entry->d_name, ".key"))
+			unlinkat(fd, entry->d_name, 0);
+	closedir(d);
+	unlinkat(dir_fd, "keys", AT_REMOVEDIR);
+}
+
 int tool_state_clean(const char *dir, struct sio_err *reterr)
 {
 	struct dirent *entry;
@@ -322,6 +341,7 @@ int tool_state_clean(const char *dir, struct sio_err *reterr)
 	while ((entry = readdir(d)))
 		if (is_ours(entry->d_name))
 			unlinkat(dirfd(d), entry->d_name, 0);
+	remove_keys(dirfd(d));
 	closedir(d);
 	return 0;
 }

@@ -13,6 +13,7 @@
 #include "cluster/cluster.h"
 #include "base/hint.h"
 #include "base/output.h"
+#include "cluster/keys.h"
 #include "cluster/proctree.h"
 #include "cluster/start.h"
 #include "base/state.h"
@@ -153,6 +154,25 @@ static int prepare_dir(const char *dir, int *ret_lock, bool *ret_cleaned, struct
 	return 0;
 }
 
+/* Daemons that have addresses know each other by keys; these are for this cluster's life. */
+static int make_keys(const char *dir, const struct sio_topology *t, struct sio_err *reterr)
+{
+	char folder[PATH_MAX];
+	int r;
+
+	for (unsigned i = 0; i < t->n_hosts; i++)
+		if (t->host[i].real)
+			return sio_fail(reterr, -EINVAL,
+					"host '%s' is a real one (its adapters have 'pci'), whose "
+					"daemon its own machine starts; an emulated cluster has "
+					"emulated hosts alone",
+					t->host[i].name);
+	if (t->n_hosts == 0 || !t->host[0].address.port)
+		return 0;
+	r = tool_path(folder, sizeof(folder), reterr, "%s/keys", dir);
+	return r < 0 ? r : tool_keys_make(folder, t, TOOL_KEYS_DAYS, reterr);
+}
+
 int tool_cluster_up(const struct tool_topofile *f, const char *dir, bool tied, int cancel_fd,
 		    bool *ret_cleaned, struct sio_err *reterr)
 {
@@ -166,6 +186,8 @@ int tool_cluster_up(const struct tool_topofile *f, const char *dir, bool tied, i
 	if (r < 0)
 		goto free_started;
 	r = write_topology(dir, f, reterr);
+	if (r == 0)
+		r = make_keys(dir, f->topology, reterr);
 	if (r == 0)
 		r = start_programs(dir, f->topology, tied, cancel_fd, s, &n, reterr);
 	if (r == 0)

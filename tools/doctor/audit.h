@@ -64,6 +64,7 @@ struct audit_host {
 	struct audit_list port[AUDIT_PORT_KINDS];     /* by SIO_KIND_* */
 	struct audit_device *device;		      /* n_devices */
 	struct audit_process process;
+	bool address; /* its daemon meets others there, and not at a socket */
 	bool port_socket, node_socket, peer_socket;
 };
 

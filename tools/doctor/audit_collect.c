@@ -124,6 +124,7 @@ int audit_collect(struct audit **ret, struct sio_err *reterr)
 	a->n_hosts = h->n;
 	for (unsigned i = 0; i < h->n; i++) {
 		a->host[i].node = h->host[i].topo->node;
+		a->host[i].address = h->host[i].topo->address.port;
 		a->host[i].up = h->host[i].up;
 		a->host[i].n_devices = h->host[i].topo->n_devices;
 		a->host[i].n_adapters = h->host[i].topo->n_adapters;

@@ -127,6 +127,6 @@ void audit_system(struct audit *a, const char *dir)
 		look_at(dir, name, &h->process);
 		h->port_socket = is_socket(dir, "port", h->node);
 		h->node_socket = is_socket(dir, "node", h->node);
-		h->peer_socket = is_socket(dir, "peer", h->node);
+		h->peer_socket = h->address || is_socket(dir, "peer", h->node);
 	}
 }

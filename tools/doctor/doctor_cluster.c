@@ -92,7 +92,10 @@ static void find_socket_missing(struct doctor *d, const struct doctor_state *s)
 
 	DOCTOR_EACH_CLUSTER (d, c)
 		DOCTOR_EACH_HOST (c, x)
-			for (unsigned i = 0; i < 2 && !c->local && x->life == DOCTOR_LIVES; i++) {
+			/* Daemons with addresses meet there, and not at a socket of the folder. */
+			for (unsigned i = 0; i < (x->h.topo->address.port ? 1 : 2) && !c->local &&
+					     x->life == DOCTOR_LIVES;
+			     i++) {
 				const struct doctor_words w = {
 					.cluster = c, .one = x->h.topo->name, .mend = kill};
 

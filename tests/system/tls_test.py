@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Daemons that speak TLS over TCP: what programs have over it, and those who are no daemons.
+
+usage: tls_test.py BUILD
+
+An emulated cluster of four hosts with addresses of 127.0.0.1. Strangers are sockets of this program,
+with keys that smartio cluster keys makes.
+"""
+import os
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from cluster import Cluster  # noqa: E402
+
+BUILD = None
+HOSTS = {"lender": 4, "manager": 8, "client": 12, "spare": 16}
+DEVICES = "devices: {nvme0: {type: nvme, size: 256M}}"
+MAGIC = 0x72656570
+
+
+def free_ports(n):
+    """Ports of 127.0.0.1 that nobody has at this moment."""
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
+    ports = [s.getsockname()[1] for s in held]
+    for s in held:
+        s.close()
+    return ports
+
+
+def frame(data, length=None, reserved=0):
+    return struct.pack("<II", len(data) if length is None else length, reserved) + data
+
+
+def hello(of, to="lender"):
+    return frame(struct.pack("<IIII", MAGIC, 1, HOSTS[of], HOSTS[to]))
+
+
+def until_end(s):
+    """Wait until the other end has hung up."""
+    try:
+        while s.recv(65536):
+            pass
+    except OSError:
+        pass
+    s.close()
+
+
+class Tls(unittest.TestCase):
+    def setUp(self):
+        self.port = dict(zip(HOSTS, free_ports(len(HOSTS))))
+        hosts = "".join(f"  {name}: {{ram: 64M, address: '127.0.0.1:{port}'"
+                        f"{', ' + DEVICES if name == 'lender' else ''}}}\n"
+                        for name, port in self.port.items())
+        self.c = Cluster(BUILD, f"cluster: lab\nhosts:\n{hosts}")
+        self.c.__enter__()
+        self.addCleanup(self.c.__exit__)
+        self.keys = os.path.join(self.c.state, "keys")
+
+    # ---- what there is to see ----
+
+    def log(self, host="lender"):
+        path = os.path.join(self.c.state, f"smartiod.{HOSTS[host]}.log")
+        with open(path, encoding="utf-8") as f:
+            return f.read()
+
+    def logged(self, text, host="lender", times=1):
+        """The daemon has said it; each look is a round through its loop."""
+        for _ in range(400):
+            if self.log(host).count(text) >= times:
+                return
+            self.c.smartio("node", "list", check=False)
+        self.fail(f"smartiod of {host} did not log {text!r} {times} times:\n{self.log(host)}")
+
+    def connections(self):
+        """Established TCP connections between daemons, each seen from the end that accepted."""
+        with open("/proc/net/tcp", encoding="ascii") as f:
+            rows = [line.split() for line in f.readlines()[1:]]
+        ports = {f"0100007F:{p:04X}" for p in self.port.values()}
+        return sum(r[1] in ports and r[3] == "01" for r in rows)
+
+    def busy(self):
+        self.c.manager()
+        child = self.c.start("client", os.path.join(BUILD, "tests", "system", "verify"), "nvme0",
+                             "0", "1024", stdin=subprocess.PIPE)
+        self.assertIn("running", child.stdout.readline())
+        return child
+
+    def is_well(self, child):
+        self.assertIsNone(child.poll(), "the client ended")
+        self.assertIn("rounds", self.c.finish(child))
+
+    def pingpong(self):
+        program = os.path.join(BUILD, "examples", "example-pingpong")
+        first = self.c.start("manager", program, str(HOSTS["client"]), "first", "1000")
+        second = self.c.start("client", program, str(HOSTS["manager"]), "second", "1000")
+        self.c.finish(second)
+        self.c.finish(first)
+
+    def everybody_answers(self):
+        """The probe of restart-node: every host answers every other one."""
+        os.kill(self.c.daemon_pid("spare"), signal.SIGKILL)
+        self.c.smartio("cluster", "restart-node", "spare")
+
+    # ---- strangers ----
+
+    def make_keys(self, *args, folder=None, check=True):
+        """smartio cluster keys, of this cluster's file."""
+        done = subprocess.run([self.c.smartio_path, "cluster", "keys", *args, self.c.file,
+                               folder or self.keys], capture_output=True, text=True, timeout=60)
+        if check:
+            self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def connect(self, keys=None, host=None, version=ssl.TLSVersion.TLSv1_3, source="127.0.0.1"):
+        """A TLS client at lender's daemon, with the keys of @host."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        context.minimum_version = context.maximum_version = version
+        if keys:
+            context.load_cert_chain(f"{keys}/{host}.pem", f"{keys}/{host}.key")
+        plain = self.plain(source)
+        return context.wrap_socket(plain)
+
+    def plain(self, source="127.0.0.1"):
+        return socket.create_connection(("127.0.0.1", self.port["lender"]), timeout=60,
+                                        source_address=(source, 0))
+
+    # ---- tests ----
+
+    def test_all_that_a_cluster_does(self):
+        self.assertEqual([n for n in os.listdir(self.c.state) if n.startswith("peer.")], [])
+        with open("/proc/net/unix", encoding="ascii") as f:
+            self.assertNotIn(f"{self.c.state}/peer.", f.read())
+        self.assertEqual(self.connections(), 6)
+        before = self.c.audit()
+        self.pingpong()
+        busy = self.busy()
+        # A link that is pulled ends what is lent over it; the connections of the daemons stay.
+        self.c.smartio("fault", "link", "spare", "down")
+        self.assertEqual(self.connections(), 6)
+        self.c.smartio("fault", "link", "spare", "up")
+        self.assertIsNone(busy.poll(), "the client ended by another host's link")
+        self.c.smartio("fault", "link", "client", "down")
+        code, _, err = self.c.end_by_itself(busy)
+        self.assertEqual(code, 1)
+        self.assertIn("nvme0", err)
+        self.assertEqual(self.connections(), 6)
+        self.c.smartio("fault", "link", "client", "up")
+        self.pingpong()
+        for child in list(self.c.children):
+            child.send_signal(signal.SIGTERM)
+            self.c.finish(child)
+        self.c.audit_until(before)
+        # A daemon is killed under I/O of others, and comes again.
+        busy = self.busy()
+        self.everybody_answers()
+        self.assertEqual(self.connections(), 6)
+        self.is_well(busy)
+        self.pingpong()
+
+    def test_strangers(self):
+        busy = self.busy()
+        other = os.path.join(self.c.dir, "other")
+        self.make_keys(folder=other)
+        cases = [
+            (lambda: self.connect(), "it shows no certificate"),
+            (lambda: self.connect(other, "manager"), "not by the CA of cluster 'lab'"),
+            (lambda: self.connect(self.keys, "manager", ssl.TLSVersion.TLSv1_2),
+             "no handshake of TLS 1.3"),
+        ]
+        for attack, want in cases:
+            with self.subTest(want=want):
+                try:
+                    until_end(attack())
+                except OSError:
+                    pass  # refused within its own handshake
+                self.logged(want)
+        # The certificate of another host: it may not choose which node it is.
+        s = self.connect(self.keys, "spare")
+        s.sendall(hello("manager"))
+        until_end(s)
+        self.logged("it says that it is host 'manager', and its certificate that it is 'spare'")
+        # No daemon at all.
+        for garbage in (os.urandom(600), bytes(600), b"GET / HTTP/1.1\r\n\r\n"):
+            before = self.log().count(": cut off")
+            s = self.plain()
+            s.sendall(garbage)
+            until_end(s)
+            self.logged(": cut off", times=before + 1)
+        self.logged("no handshake of TLS 1.3: ", times=2)
+        # Half a handshake, then silence.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        out = ssl.MemoryBIO()
+        tls = context.wrap_bio(ssl.MemoryBIO(), out, server_hostname="lender")
+        with self.assertRaises(ssl.SSLWantReadError):
+            tls.do_handshake()
+        s = self.plain()
+        s.sendall(out.read()[:100])
+        until_end(s)
+        self.logged("peer 127.0.0.1: connected, but did not say which node: cut off")
+        # Somebody who has the keys of a host can harm that host alone.
+        for data, want in ((frame(b"x", length=8193), "a message of 8193 bytes; 1 to 8192 is right"),
+                           (frame(b"x" * 16, reserved=1), "reserved word 0x1; 0 is right"),
+                           (frame(b"x" * 16), "smartiod of spare is cut off")):
+            s = self.connect(self.keys, "spare")
+            s.sendall(hello("spare") + data)
+            until_end(s)
+            self.logged(want)
+        self.is_well(busy)
+        self.everybody_answers()
+
+    def test_who_connects_without_end_keeps_himself_out(self):
+        busy = self.busy()
+        silent = [self.plain("127.0.0.2") for _ in range(300)]
+        self.everybody_answers()
+        self.assertIn("peer 127.0.0.2: 128 are connected and did not say which node", self.log())
+        self.is_well(busy)
+        for s in silent:
+            s.close()
+
+    def test_keys_are_renewed_and_revoked_under_io(self):
+        busy = self.busy()
+        self.assertEqual(os.stat(f"{self.keys}/spare.key").st_mode & 0o7777, 0o600)
+        self.assertEqual(os.stat(f"{self.keys}/ca.key").st_mode & 0o7777, 0o600)
+        done = self.make_keys(check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("is there already and is not overwritten", done.stderr)
+        self.make_keys("--renew", "client")
+        self.logged("keys read anew", host="client")
+        self.make_keys("--revoke", "spare")
+        self.logged("peer node 16: its certificate was revoked: cut off")
+        self.logged("spare is down")
+        done = self.make_keys("--revoke", "spare", check=False)
+        self.assertIn("has no certificate that is not revoked already", done.stderr)
+        self.assertIsNone(busy.poll(), "the client ended")
+        # Revoked for good; with a new key it is a host again.
+        before = self.log().count("spare is up")
+        self.make_keys("--renew", "spare")
+        self.logged("spare is up", times=before + 1)
+        self.everybody_answers()
+        self.is_well(busy)
+        # A key that others may read is none.
+        os.chmod(f"{self.keys}/spare.key", 0o644)
+        os.kill(self.c.daemon_pid("spare"), signal.SIGKILL)
+        with self.assertRaisesRegex(AssertionError, "mode 0644, so others may read"):
+            self.c.smartio("cluster", "restart-node", "spare")
+
+
+if __name__ == "__main__":
+    BUILD = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=2)

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The keys by which the daemons of a cluster know each other, in one folder:
+ *   ca.key, ca.pem     the cluster's own authority; its key stays with who administers the cluster
+ *   crl.pem            what was revoked
+ *   HOST.key, HOST.pem a host's; its certificate names it as smartio:CLUSTER/HOST
+ *   issued.pem         every certificate that was made, so that all of a host's can be revoked
+ * A host's daemon needs ca.pem, crl.pem, HOST.key and HOST.pem.
+ */
+#ifndef TOOLS_KEYS_H
+#define TOOLS_KEYS_H
+
+#include "core/err.h"
+#include "core/topology.h"
+
+#define TOOL_KEYS_DAYS 730     /* of a host's certificate */
+#define TOOL_KEYS_CA_DAYS 3650 /* of the authority's */
+
+/*
+ * Make @folder if it is not there, and in it the authority and keys for each host. -EEXIST with a
+ * text: a file of these names is there; nothing was changed.
+ */
+int tool_keys_make(const char *folder, const struct sio_topology *t, unsigned days,
+		   struct sio_err *reterr);
+/* A new key and certificate for @host. The certificates of before stay good until they expire. */
+int tool_keys_renew(const char *folder, const struct sio_topology *t,
+		    const struct sio_topo_host *host, unsigned days, struct sio_err *reterr);
+/* No certificate that @host has had until now is good any more. *ret: how many these were. */
+int tool_keys_revoke(const char *folder, const struct sio_topology *t,
+		     const struct sio_topo_host *host, unsigned *ret, struct sio_err *reterr);
+
+#endif

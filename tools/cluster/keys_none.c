@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A build without GnuTLS: there are no keys, and so no cluster whose hosts have addresses. */
+#include <errno.h>
+
+#include "cluster/keys.h"
+
+int tool_keys_make(const char *folder, const struct sio_topology *t, unsigned days,
+		   struct sio_err *reterr)
+{
+	(void)folder;
+	(void)days;
+	return sio_fail(reterr, -EOPNOTSUPP,
+			"the hosts of cluster '%s' have addresses, and this smartio was built "
+			"without GnuTLS (option tls)",
+			t->name);
+}
