@@ -9,10 +9,11 @@ import pathlib
 import re
 import sys
 
-BELOW = ["base", "fabric", "edge"]
+BELOW = ["heap", "fabric", "base", "edge"]
 MAY = {
-    "base": BELOW,  # processes and descriptors end what hosts and fabric have of them
-    "fabric": ["base", "fabric"],
+    "heap": ["heap"],
+    "fabric": ["heap", "fabric"],
+    "base": ["heap", "fabric", "base"],  # what they ask of the edges is a table (struct sim_edge)
     "edge": BELOW,
     "run": BELOW + ["run"],
     "model": BELOW + ["run", "model"],

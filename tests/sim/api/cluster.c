@@ -16,7 +16,9 @@
 #include "edge/cable.h"
 #include "fabric/fabric.h"
 #include "smartio/uapi.h"
-#include "run/tables.h"
+#include "run/run.h"
+
+extern const struct sim_oracle sim_oracle_hardware;
 
 #define LIMIT (60 * SIM_SECOND)
 #define STEP_LEAST 10000u /* ns: longer than posted writes are on their way */

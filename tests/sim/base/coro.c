@@ -299,3 +299,12 @@ void sim_notify(struct sim_proc *p)
 	for (struct sim_coro *c = p->coros; c; c = c->next)
 		sim_coro_notify(c);
 }
+
+void sim_sync(void)
+{
+	struct sim_coro *c = sim_coro_current();
+
+	/* Who made no access yet has nothing to order. */
+	if (c->core)
+		fabric_core_sync(c->core);
+}

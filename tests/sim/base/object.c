@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "edge/edge.h"
+#include "base/sim.h"
 #include "fabric/fabric.h"
 
 #define FIRST_FD 1000
@@ -71,11 +71,11 @@ void sim_fd_close(int fd)
 	if (o->kind == SIM_MEM)
 		fabric_mem_unref(o->mem);
 	else if (o->kind == SIM_OWNER)
-		sim_owner_closed(o->host, o->id);
+		sim_edge->owner_closed(o->host, o->id);
 	else if (o->kind == SIM_CONN)
-		sim_conn_close(o->conn);
+		sim_edge->conn_close(o->conn);
 	if (o->watch)
-		sim_irq_gone(o->watch);
+		sim_edge->irq_gone(o->watch);
 	for (struct sim_waiter *w = o->waiters; w; w = w->next)
 		w->object = NULL;
 	free(o);
@@ -103,7 +103,7 @@ void sim_object_ready(struct sim_object *o)
 	for (struct sim_waiter *w = o->waiters; w; w = w->next)
 		sim_coro_notify(w->coro);
 	if (o->watch)
-		sim_irq_ready(o->watch);
+		sim_edge->irq_ready(o->watch);
 }
 
 static void link_waiter(struct sim_waiter *w)

@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/chance.h"
+#include "fabric/chance.h"
 #include "core/topology.h"
 #include "base/did.h"
 #include "emu/machine/room.h"
@@ -57,7 +57,7 @@ static inline void sim_advance(uint64_t ns)
 }
 uint64_t sim_events(void);
 /*
- * Chance. No expression may draw twice: compilers choose the order. sim_draw() (base/chance.h)
+ * Chance. No expression may draw twice: compilers choose the order. sim_draw() (fabric/chance.h)
  * draws from a stream of its own, so that what others draw does not change it.
  */
 static inline uint64_t sim_random(void)
@@ -252,11 +252,31 @@ void sim_sleep(uint64_t ns);
 /* The running program's library logs something; NULL. */
 extern void (*sim_on_log)(const char *text);
 
-/* ---- edge/access.c ---- */
-/* The running program made a system call that orders its accesses. */
+/* base/coro.c: the running program made a system call that orders its accesses. */
 void sim_sync(void);
-/* It writes to an event descriptor: of its own, or an interrupt somewhere. */
-void sim_event_write(int fd);
+
+/* ---- what processes and descriptors ask of the cluster around them ---- */
+struct sim_irq;
+struct sim_edge {
+	/* What the host's clocks show, and what virtual time it is when they show @when. */
+	uint64_t (*clock)(unsigned host);
+	uint64_t (*from_clock)(unsigned host, uint64_t when);
+	/* The client's end of a connection to its host's daemon; -ECONNREFUSED. */
+	int (*conn_open)(struct sim_proc *p);
+	ssize_t (*conn_send)(struct sim_conn *c, const void *buf, size_t len, const int *fds,
+			     unsigned n_fds);
+	/* -EAGAIN: nothing there; 0: the daemon cut it. */
+	ssize_t (*conn_recv)(struct sim_proc *p, struct sim_conn *c, void *buf, size_t len,
+			     int *fds, unsigned max_fds, unsigned *ret_fds);
+	bool (*conn_readable)(const struct sim_conn *c);
+	void (*conn_close)(struct sim_conn *c);
+	/* The last descriptor of an owner of the port is closed. */
+	void (*owner_closed)(unsigned host, uint64_t owner);
+	/* A descriptor that a daemon waits for is ready; is closed. */
+	void (*irq_ready)(struct sim_irq *q);
+	void (*irq_gone)(struct sim_irq *q);
+};
+extern const struct sim_edge *sim_edge; /* the cluster sets it as it starts */
 
 /* ---- base/space.c ---- */
 /*
@@ -283,6 +303,8 @@ void sim_pages_free(void *at, size_t len);
 int sim_mem_new(void *ctx, const char *name, uint64_t size, struct emu_mem *ret);
 int sim_mem_seal(void *ctx, struct emu_mem *m);
 void sim_mem_free(void *ctx, struct emu_mem *m);
+/* Whose memory and interrupts the room makes from now on. */
+extern unsigned sim_room_host;
 
 /* ---- edge/cluster.c ---- */
 struct sim_cluster {
@@ -357,14 +379,12 @@ uint64_t sim_port_ram_free(unsigned host);
 /* How many objects of one SIO_KIND_* a host's port holds. */
 unsigned sim_port_count(unsigned host, uint32_t kind);
 
+/* ---- edge/access.c ---- */
+/* The hardware of a seed; or, if not NULL, that of an experiment. */
+struct fabric_params;
+extern const struct fabric_params *sim_hardware;
+
 /* ---- edge/client.c ---- */
-/* The client's end of a connection to its host's daemon; -ECONNREFUSED. */
-int sim_conn_open(struct sim_proc *p);
-ssize_t sim_conn_send(struct sim_conn *c, const void *buf, size_t len, const int *fds,
-		      unsigned n_fds);
-/* -EAGAIN: nothing there; 0: the daemon cut it. */
-ssize_t sim_conn_recv(struct sim_proc *p, struct sim_conn *c, void *buf, size_t len, int *fds,
-		      unsigned max_fds, unsigned *ret_fds);
 /* A connection of such a client is open, to the daemon that runs now. */
 bool sim_client_lives(unsigned host, uint64_t client);
 /*
@@ -378,8 +398,6 @@ struct sim_ears {
 	void (*heard)(struct sim_proc *p, const void *msg, size_t len);
 };
 extern const struct sim_ears *sim_ears;
-bool sim_conn_readable(const struct sim_conn *c);
-void sim_conn_close(struct sim_conn *c);
 
 /* ---- edge/peer.c ---- */
 /* The connection of two daemons breaks, as by a reset. */
@@ -407,12 +425,9 @@ extern uint64_t sim_port_fail_in;
 /* As the so-manieth answer of a port is about to be heard, that is called first; 0: never. */
 extern uint64_t sim_unheard_in;
 extern void (*sim_on_unheard)(void);
-void sim_owner_closed(unsigned host, uint64_t owner);
 /* Something happened: devices look, often at first. */
 void sim_room_kick(void);
 /* Something was stored where a device looks: it looks soon. */
 void sim_room_look(void);
-/* Whose memory and interrupts the room makes from now on. */
-extern unsigned sim_room_host;
 
 #endif

@@ -9,6 +9,8 @@
 #include "fabric/fabric.h"
 #include "base/sim.h"
 
+unsigned sim_room_host;
+
 #define MOST (1ull << 32) /* bytes of one map: others lie about a segment's length */
 
 /* ---- of a process ---- */
@@ -248,7 +250,6 @@ int sim_mem_seal(void *ctx, struct emu_mem *m)
 void sim_mem_free(void *ctx, struct emu_mem *m)
 {
 	(void)ctx;
-	sim_fd(m->fd)->mem->crashed = !sim_host_alive(sim_fd(m->fd)->mem->host);
 	fabric_mem_close(m->data);
 	sim_fd_close(m->fd);
 }

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "fabric/fabric.h"
 #include "base/sim.h"
 
 struct sio_world_lock {
@@ -25,6 +26,7 @@ static struct sim_proc *proc_of(struct sio_world *w)
 }
 
 bool sim_steady;
+const struct sim_edge *sim_edge;
 
 static void die_later(void *arg)
 {
@@ -101,13 +103,14 @@ void sim_sleep(uint64_t ns)
 
 static uint64_t now_of(struct sim_proc *p)
 {
-	return sim_host_clock(p->host);
+	return sim_edge->clock(p->host);
 }
 
 /* Until @deadline of the process's own clock. */
 static void block(struct sim_proc *p, uint64_t deadline)
 {
-	sim_coro_block(deadline == SIO_FOREVER ? UINT64_MAX : sim_from_clock(p->host, deadline));
+	sim_coro_block(deadline == SIO_FOREVER ? UINT64_MAX
+					       : sim_edge->from_clock(p->host, deadline));
 	sim_sync();
 }
 
@@ -116,7 +119,7 @@ static int world_connect(struct sio_world *w)
 {
 	struct sim_proc *p = enter(w);
 
-	return sim_fails(p) ? -EMFILE : sim_conn_open(p);
+	return sim_fails(p) ? -EMFILE : sim_edge->conn_open(p);
 }
 
 static ssize_t world_send(struct sio_world *w, int fd, const void *buf, size_t len, const int *fds,
@@ -130,7 +133,7 @@ static ssize_t world_send(struct sio_world *w, int fd, const void *buf, size_t l
 	}
 	if (sim_is_scarce(p, SIM_SEND))
 		return -ENOBUFS;
-	return sim_conn_send(sim_fd(fd)->conn, buf, len, fds, n_fds);
+	return sim_edge->conn_send(sim_fd(fd)->conn, buf, len, fds, n_fds);
 }
 
 /* As the kernel does it: what finds no room is lost, and the last entry says so. */
@@ -147,7 +150,8 @@ static ssize_t world_recv(struct sio_world *w, int fd, void *buf, size_t len, in
 	struct sim_proc *p = enter(w);
 
 	for (;;) {
-		ssize_t n = sim_conn_recv(p, sim_fd(fd)->conn, buf, len, fds, max_fds, ret_fds);
+		ssize_t n =
+			sim_edge->conn_recv(p, sim_fd(fd)->conn, buf, len, fds, max_fds, ret_fds);
 
 		if (n != -EAGAIN) {
 			if (n > 0 && ret_fds && *ret_fds > 0 && sim_fails(p))
@@ -171,7 +175,7 @@ static bool readable(int fd)
 		return true;
 	o = sim_fd(fd);
 	if (o->kind == SIM_CONN)
-		return sim_conn_readable(o->conn);
+		return sim_edge->conn_readable(o->conn);
 	return o->kind == SIM_EVENT && o->count > 0;
 }
 
@@ -216,10 +220,25 @@ static int world_event_new(struct sio_world *w)
 	return fd;
 }
 
+/* To an event descriptor of its own, or an interrupt somewhere. */
+static void event_write(int fd)
+{
+	const struct sim_object *o = sim_fd(fd);
+
+	bool far = o->hardware && o->host != sim_self()->host;
+
+	if (far && sim_window_ended(fd, sim_self()->host, o->host))
+		return;
+	if (far)
+		fabric_core_signal(fabric_access->core(), o->host, fd);
+	else
+		sim_event_add(fd, 1);
+}
+
 static int world_event_write(struct sio_world *w, int fd)
 {
 	enter(w);
-	sim_event_write(fd);
+	event_write(fd);
 	return 0;
 }
 

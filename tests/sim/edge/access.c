@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Where the memory model (fabric/fabric.h) meets programs and room. */
+#include "edge/edge.h"
 #include "fabric/fabric.h"
-#include "base/sim.h"
 
 const struct fabric_params *sim_hardware;
 
@@ -27,7 +27,7 @@ void sim_access_params(struct fabric_params *p)
 	p->media_units = 1 + (uint32_t)sim_below(16);
 }
 
-struct fabric_core *sim_core(void)
+static struct fabric_core *access_core(void)
 {
 	struct sim_coro *c = sim_coro_current();
 
@@ -38,41 +38,18 @@ struct fabric_core *sim_core(void)
 	return c->core;
 }
 
-void sim_sync(void)
-{
-	struct sim_coro *c = sim_coro_current();
-
-	/* Who made no access yet has nothing to order. */
-	if (c->core)
-		fabric_core_sync(c->core);
-}
-
-void sim_event_write(int fd)
-{
-	const struct sim_object *o = sim_fd(fd);
-
-	bool far = o->hardware && o->host != sim_self()->host;
-
-	if (far && sim_window_ended(fd, sim_self()->host, o->host))
-		return;
-	if (far)
-		fabric_core_signal(sim_core(), o->host, fd);
-	else
-		sim_event_add(fd, 1);
-}
-
-uint64_t sim_access_now(void)
+static uint64_t access_now(void)
 {
 	return sim_now();
 }
 
-void sim_access_wait(uint64_t ns)
+static void access_wait(uint64_t ns)
 {
 	sim_coro_pause(ns);
 }
 
 /* What it knew when it decided to is old then. */
-void sim_access_ring(void)
+static void access_ring(void)
 {
 	struct sim_proc *p = sim_self();
 
@@ -84,52 +61,66 @@ void sim_access_ring(void)
 	sim_coro_pause(p->stopped - sim_now());
 }
 
-void sim_access_polled(void)
+static void access_polled(void)
 {
 	sim_room_look();
 }
 
-static void settle(void *arg)
+static void settle_now(void *arg)
 {
 	(void)arg;
 	if (sim_cluster)
 		fabric_settle(sim_now());
 }
 
-void sim_access_settle(uint64_t when)
+static void access_settle(uint64_t when)
 {
-	sim_after(when > sim_now() ? when - sim_now() : 0, settle, NULL);
+	sim_after(when > sim_now() ? when - sim_now() : 0, settle_now, NULL);
 }
 
-static void look(void *arg)
+static void look_now(void *arg)
 {
 	(void)arg;
 	if (sim_cluster)
 		sim_room_look();
 }
 
-void sim_access_look(uint64_t when)
+static void access_look(uint64_t when)
 {
-	sim_after(when > sim_now() ? when - sim_now() : 0, look, NULL);
+	sim_after(when > sim_now() ? when - sim_now() : 0, look_now, NULL);
 }
 
-void sim_access_signal(int fd)
+static void access_signal(int fd)
 {
 	sim_event_add(fd, 1);
 	sim_fd_close(fd);
 }
 
-void sim_access_forget(int fd)
+static void access_forget(int fd)
 {
 	sim_fd_close(fd);
 }
 
-int sim_access_dup(int fd)
+static int access_dup(int fd)
 {
 	return sim_fd_dup(fd);
 }
 
-const char *sim_access_who(void)
+static const char *access_who(void)
 {
 	return sim_coro_current() ? sim_self()->name : "the room";
 }
+
+const struct fabric_access sim_access = {
+	.core = access_core,
+	.wait = access_wait,
+	.ring = access_ring,
+	.polled = access_polled,
+	.settle = access_settle,
+	.look = access_look,
+	.signal = access_signal,
+	.forget = access_forget,
+	.dup = access_dup,
+	.now = access_now,
+	.who = access_who,
+};

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "heap/alloc.h"
 #include "edge/edge.h"
 #include "fabric/fabric.h"
 #include "topofile/topofile.h"
@@ -316,12 +316,27 @@ static void give_up(int rc, const struct sio_err *err)
 	abort();
 }
 
+static const struct sim_edge edge = {
+	.clock = sim_host_clock,
+	.from_clock = sim_from_clock,
+	.conn_open = sim_conn_open,
+	.conn_send = sim_conn_send,
+	.conn_recv = sim_conn_recv,
+	.conn_readable = sim_conn_readable,
+	.conn_close = sim_conn_close,
+	.owner_closed = sim_owner_closed,
+	.irq_ready = sim_irq_ready,
+	.irq_gone = sim_irq_gone,
+};
+
 void sim_cluster_start(const char *text)
 {
 	struct fabric_params params;
 	struct sio_err err = {0};
 
 	sim_stopping = false;
+	sim_edge = &edge;
+	fabric_access = &sim_access;
 	memset(pulled, 0, sizeof(pulled));
 	sim_windows_start();
 	sim_cluster = calloc(1, sizeof(*sim_cluster));

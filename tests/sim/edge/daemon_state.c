@@ -92,6 +92,9 @@ const char *books_unclaimed(unsigned host, uint64_t *ret_owner)
 	return NULL;
 }
 
+/* Who is told of each thing that books_read() finds. */
+static books_note *note;
+
 static void sessions(const struct smartiod *d)
 {
 	EACH(n, d->sessions)
@@ -99,15 +102,15 @@ static void sessions(const struct smartiod *d)
 		const struct smartiod_session *s =
 			SMARTIOD_OF(n, struct smartiod_session, by_client);
 
-		books_note(SIO_KIND_OWNER, s->owner, !s->ending);
+		note(SIO_KIND_OWNER, s->owner, !s->ending);
 	}
 	for (const struct smartiod_awaited *a = d->recovery.awaited; a; a = a->next)
-		books_note(SIO_KIND_OWNER, a->owner, false);
+		note(SIO_KIND_OWNER, a->owner, false);
 	EACH(n, d->recovery.leftovers)
 	{
 		const struct smartiod_leftover *l = SMARTIOD_OF(n, struct smartiod_leftover, by_id);
 
-		books_note(l->kind, l->by_id.key, false);
+		note(l->kind, l->by_id.key, false);
 	}
 }
 
@@ -117,13 +120,13 @@ static void memory(const struct smartiod *d)
 	{
 		const struct smartiod_segment *s = SMARTIOD_OF(n, struct smartiod_segment, by_uid);
 
-		books_note(SIO_KIND_MEM, s->mem, !s->owner_gone);
+		note(SIO_KIND_MEM, s->mem, !s->owner_gone);
 	}
 	EACH(n, d->rings)
 	{
 		const struct smartiod_ring *r = SMARTIOD_OF(n, struct smartiod_ring, by_uid);
 
-		books_note(SIO_KIND_MEM, r->mem, !r->dint->owner_gone);
+		note(SIO_KIND_MEM, r->mem, !r->dint->owner_gone);
 	}
 	EACH(n, d->grants)
 	{
@@ -131,14 +134,14 @@ static void memory(const struct smartiod *d)
 
 		bool address = g->adrift && !g->segment && !g->ring && !g->mem;
 
-		books_note(address ? BOOKS_ADDRESS : SIO_KIND_GRANT, n->key, true);
-		books_note(SIO_KIND_MEM, g->mem, false);
+		note(address ? BOOKS_ADDRESS : SIO_KIND_GRANT, n->key, true);
+		note(SIO_KIND_MEM, g->mem, false);
 	}
 	EACH(n, d->dints)
 	{
 		const struct smartiod_dint *i = SMARTIOD_OF(n, struct smartiod_dint, by_uid);
 
-		books_note(SIO_KIND_IRQ, i->irq, !i->owner_gone);
+		note(SIO_KIND_IRQ, i->irq, !i->owner_gone);
 	}
 }
 
@@ -149,30 +152,29 @@ static void windows(const struct smartiod *d)
 		const struct smartiod_connection *c =
 			SMARTIOD_OF(n, struct smartiod_connection, by_id);
 
-		books_note(c->route == SMARTIOD_GROUP ? SIO_KIND_MEM : SIO_KIND_MAP, c->map,
-			   !c->closed);
+		note(c->route == SMARTIOD_GROUP ? SIO_KIND_MEM : SIO_KIND_MAP, c->map, !c->closed);
 	}
 	EACH(n, d->dint_links)
 	{
 		const struct smartiod_dint_link *l =
 			SMARTIOD_OF(n, struct smartiod_dint_link, by_id);
 
-		books_note(SIO_KIND_MAP, l->ring_map, !l->closed);
-		books_note(SIO_KIND_MAP, l->irq_map, !l->closed);
+		note(SIO_KIND_MAP, l->ring_map, !l->closed);
+		note(SIO_KIND_MAP, l->irq_map, !l->closed);
 	}
 }
 
 static void lent(const struct smartiod_loan *l)
 {
-	books_note(SIO_KIND_OWNER, l->owner, !l->ended);
+	note(SIO_KIND_OWNER, l->owner, !l->ended);
 	for (const struct smartiod_view *v = l->views; v; v = v->next)
 		if (!v->closed)
-			books_note(SIO_KIND_BAR, v->id, !l->ended);
+			note(SIO_KIND_BAR, v->id, !l->ended);
 	for (const struct smartiod_dma *m = l->dmas; m; m = m->next) {
 		/* A reset may have settled it that was said before the end was told. */
-		books_note(SIO_KIND_DMAMAP, m->by_id.key, !l->ended);
-		books_note(SIO_KIND_MAP, m->map, !l->ended);
-		books_note(SIO_KIND_MEM, m->group, !l->ended);
+		note(SIO_KIND_DMAMAP, m->by_id.key, !l->ended);
+		note(SIO_KIND_MAP, m->map, !l->ended);
+		note(SIO_KIND_MEM, m->group, !l->ended);
 	}
 }
 
@@ -185,12 +187,12 @@ static void devices(struct smartiod *d)
 		const struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
 
 		for (unsigned a = 0; a < SIO_MAX_ADAPTERS; a++)
-			books_note(SIO_KIND_REQUESTER, dev->lent->requester[a].id, true);
+			note(SIO_KIND_REQUESTER, dev->lent->requester[a].id, true);
 		for (const struct smartiod_vector *v = dev->lent->vectors; v; v = v->next)
-			books_note(SIO_KIND_VECTOR, books_vector(dev->port.id, v->number),
-				   v->set && !v->loan->ended);
+			note(SIO_KIND_VECTOR, books_vector(dev->port.id, v->number),
+			     v->set && !v->loan->ended);
 		for (const struct smartiod_old_vector *v = dev->lent->old_vectors; v; v = v->next)
-			books_note(SIO_KIND_VECTOR, books_vector(dev->port.id, v->number), false);
+			note(SIO_KIND_VECTOR, books_vector(dev->port.id, v->number), false);
 	}
 }
 
@@ -199,14 +201,14 @@ static void borrowed(struct smartiod *d)
 	for (const struct smartiod_borrow *b = d->borrows; b; b = b->next)
 		for (const struct smartiod_bar_map *m = b->maps; m; m = m->next)
 			for (unsigned i = 0; i < m->n; i++)
-				books_note(SIO_KIND_MAP, m->piece[i].map,
-					   !smartiod_borrow_ended(b));
+				note(SIO_KIND_MAP, m->piece[i].map, !smartiod_borrow_ended(b));
 }
 
-void books_read(unsigned host)
+void books_read(unsigned host, books_note *to)
 {
 	struct smartiod *d = sim_host[host].daemon;
 
+	note = to;
 	sessions(d);
 	memory(d);
 	windows(d);
@@ -216,6 +218,6 @@ void books_read(unsigned host)
 	{
 		const struct smartiod_queue *q = SMARTIOD_OF(n, struct smartiod_queue, by_uid);
 
-		books_note(SIO_KIND_DMA, q->channel, !q->closed);
+		note(SIO_KIND_DMA, q->channel, !q->closed);
 	}
 }

@@ -21,10 +21,10 @@ const char *books_unclaimed(unsigned host, uint64_t *ret_owner);
  * Which device the port request with this cookie resets, if that is the daemon's own reset; else 0.
  */
 uint32_t books_own_reset(unsigned host, uint64_t cookie);
-/* Tells of each thing by books_note(). */
-void books_read(unsigned host);
-/* @sure: it must be there; else its owner has ended, and the port may have let go of it. */
-void books_note(uint32_t kind, uint64_t id, bool sure);
+/* @sure: it must be there; else its owner has ended, and the port may have released it. */
+typedef void books_note(uint32_t kind, uint64_t id, bool sure);
+/* Calls @to for each thing. */
+void books_read(unsigned host, books_note *to);
 
 /* Of a grant whose address alone is kept; the port has no such kind. */
 #define BOOKS_ADDRESS SIO_KIND_IOVA

@@ -55,6 +55,11 @@ extern const struct emu_ops sim_room_ops;
 /* The same for hosts that outlive their daemon. */
 const struct emu_ops *sim_room_outliving(void);
 
+/* edge/access.c: what the memory model asks of programs and room; the hardware that a seed has */
+struct fabric_access;
+struct fabric_params;
+extern const struct fabric_access sim_access;
+void sim_access_params(struct fabric_params *p);
 /* edge/daemon.c */
 struct sim_irq;
 void sim_irq_ready(struct sim_irq *q);
@@ -68,6 +73,13 @@ void sim_client_close(void *ctx, uint64_t client);
 void sim_client_take(void *ctx, uint64_t client);
 void sim_clients_drop(struct sim_host *h);
 void sim_clients_free(void);
+int sim_conn_open(struct sim_proc *p);
+ssize_t sim_conn_send(struct sim_conn *c, const void *buf, size_t len, const int *fds,
+		      unsigned n_fds);
+ssize_t sim_conn_recv(struct sim_proc *p, struct sim_conn *c, void *buf, size_t len, int *fds,
+		      unsigned max_fds, unsigned *ret_fds);
+bool sim_conn_readable(const struct sim_conn *c);
+void sim_conn_close(struct sim_conn *c);
 /* edge/peer.c */
 void sim_peer_connect(void *ctx, uint32_t node);
 void sim_peer_send(void *ctx, uint32_t node, const void *msg, size_t len);
@@ -89,6 +101,7 @@ unsigned sim_engines_step(void);
 void sim_engines_forget(void);
 /* edge/room.c */
 void sim_room_start(void);
+void sim_owner_closed(unsigned host, uint64_t owner);
 void sim_port_request(void *ctx, const void *req, size_t len, const int *fds, unsigned n_fds);
 /* An event that nobody asked for is to be sent; true: the port drops it. NULL: none is. */
 extern bool (*sim_on_event)(unsigned host, uint32_t op);

@@ -21,8 +21,6 @@
 	48 /* so many empty looks, and they look more seldom; a store makes them look at once */
 #define LOOKS_ASKED 12 /* empty looks after a store where they look */
 
-unsigned sim_room_host;
-
 static struct {
 	uint64_t delay;
 	unsigned empty;
@@ -315,6 +313,14 @@ void sim_owner_closed(unsigned host, uint64_t owner)
 	sim_after(sim_latency(), owner_hup, h);
 }
 
+static void mem_free(void *ctx, struct emu_mem *m)
+{
+	struct fabric_mem *mem = sim_fd(m->fd)->mem;
+
+	mem->crashed = !sim_host_alive(mem->host);
+	sim_mem_free(ctx, m);
+}
+
 static int event_new(void *ctx, int *ret_fd)
 {
 	(void)ctx;
@@ -388,7 +394,7 @@ static void room_log(void *ctx, const char *text)
 const struct emu_ops sim_room_ops = {
 	.mem_new = sim_mem_new,
 	.mem_seal = sim_mem_seal,
-	.mem_free = sim_mem_free,
+	.mem_free = mem_free,
 	.owner_new = owner_new,
 	.owner_free = owner_free,
 	.event_new = event_new,

@@ -11,12 +11,12 @@ void fabric_act(unsigned requester)
 	memset(&fabric_actor, 0, sizeof(fabric_actor));
 	fabric_actor.who = requester;
 	fabric_actor.far = requester != FABRIC_NOBODY;
-	fabric_actor.clock = fabric_actor.hold = sim_access_now();
+	fabric_actor.clock = fabric_actor.hold = fabric_access->now();
 }
 
 void fabric_act_load(const struct fabric_view *v, void *buf, size_t len)
 {
-	fabric_settle(sim_access_now());
+	fabric_settle(fabric_access->now());
 	if (!v->mem) {
 		memset(buf, 0xff, len);
 		return;
@@ -33,14 +33,14 @@ void fabric_act_load(const struct fabric_view *v, void *buf, size_t len)
 	 * ahead: who begins to wait until then would be missed, so it finds somebody. Nobody minds
 	 * a wake-up more.
 	 */
-	if (fabric_actor.looks && fabric_actor.clock > sim_access_now() && len == 4)
+	if (fabric_actor.looks && fabric_actor.clock > fabric_access->now() && len == 4)
 		memcpy(buf, &(uint32_t){1}, 4);
 	fabric_actor.looks = false;
 }
 
 void fabric_act_store(const struct fabric_view *v, const void *buf, size_t len)
 {
-	uint64_t now = sim_access_now();
+	uint64_t now = fabric_access->now();
 
 	fabric_settle(now);
 	if (!v->mem)
@@ -69,7 +69,7 @@ void fabric_act_signal(unsigned host, int fd)
 	if (fabric_actor.who == FABRIC_NOBODY) {
 		/* Of a vector that is unmasked: its device sent it behind all else. */
 		fabric_path_all(host, UINT64_MAX);
-		sim_access_signal(sim_access_dup(fd));
+		fabric_access->signal(fabric_access->dup(fd));
 		return;
 	}
 	if (fabric_actor.hold < fabric_actor.clock)

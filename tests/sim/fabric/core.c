@@ -67,7 +67,7 @@ static void buffer_arrive(struct fabric_queue *q, struct fabric_post *post)
 		s->at = post->due;
 	fabric_store(post->mem, post->offset, post->data, post->len, post->due);
 	if (post->mem->kind == FABRIC_RING)
-		sim_access_polled();
+		fabric_access->polled();
 	fabric_post_free(post);
 }
 
@@ -180,7 +180,7 @@ static void spend(struct fabric_core *c, uint32_t ps)
 		return;
 	ns = c->spent_ps / 1000;
 	c->spent_ps %= 1000;
-	sim_access_wait(ns);
+	fabric_access->wait(ns);
 }
 
 static bool is_own_memory(const struct fabric_core *c, const struct fabric_mem *m)
@@ -206,7 +206,7 @@ static void evict_there(struct fabric_core *c, const struct fabric_view *v, size
 void fabric_core_store(struct fabric_core *c, const struct fabric_view *v, const void *buf,
 		       size_t len, bool streaming)
 {
-	uint64_t now = sim_access_now(), sent = now;
+	uint64_t now = fabric_access->now(), sent = now;
 	struct fabric_post *post;
 
 	fabric_settle(now);
@@ -224,7 +224,7 @@ void fabric_core_store(struct fabric_core *c, const struct fabric_view *v, const
 		fabric_queue_add(&c->buffer, post, now,
 				 now + 1 + (fabric_params.steady ? 0 : fabric_below(BUFFER_NS)));
 		if (v->mem->kind == FABRIC_RING)
-			sim_access_settle(post->due);
+			fabric_access->settle(post->due);
 	} else {
 		store_combined(c, v, buf, len, now);
 	}
@@ -255,7 +255,7 @@ static void load_own(struct fabric_core *c, const struct fabric_view *v, void *b
 
 	fabric_mem_ref(v->mem); /* others run meanwhile, and may unmap and free it */
 	spend(c, fabric_params.cpu_load_ps);
-	now = sim_access_now();
+	now = fabric_access->now();
 	fabric_settle(now);
 	own_stores(c, v, len, now);
 	s = seen_of(c, v->mem, v->offset);
@@ -277,7 +277,7 @@ static void load_far(struct fabric_core *c, const struct fabric_view *v, void *b
 {
 	struct fabric_mem *m = v->mem;
 	const struct fabric_queue *q = fabric_path(c->host, m->host);
-	uint64_t now = sim_access_now(), back;
+	uint64_t now = fabric_access->now(), back;
 
 	fabric_mem_ref(m);
 	fabric_settle(now);
@@ -285,8 +285,8 @@ static void load_far(struct fabric_core *c, const struct fabric_view *v, void *b
 	back = now + fabric_read_time(c->host, m, len);
 	if (q->first && q->last_due > back)
 		back = q->last_due;
-	sim_access_wait(back - now);
-	now = sim_access_now();
+	fabric_access->wait(back - now);
+	now = fabric_access->now();
 	fabric_settle(now);
 	fabric_path_read(c->host, m->host, back);
 	if (m->kind == FABRIC_REGISTER)
@@ -311,7 +311,7 @@ void fabric_core_load(struct fabric_core *c, const struct fabric_view *v, void *
 /* ---- order ---- */
 void fabric_core_barrier(struct fabric_core *c, int which)
 {
-	uint64_t now = sim_access_now();
+	uint64_t now = fabric_access->now();
 
 	fabric_settle(now);
 	if (which == FABRIC_TO || which == FABRIC_FULL)
@@ -324,15 +324,15 @@ void fabric_core_barrier(struct fabric_core *c, int which)
 
 void fabric_core_sync(struct fabric_core *c)
 {
-	fabric_settle(sim_access_now());
+	fabric_settle(fabric_access->now());
 	fabric_queue_push(&c->buffer, UINT64_MAX);
-	c->fence = sim_access_now();
+	c->fence = fabric_access->now();
 }
 
 void fabric_core_signal(struct fabric_core *c, unsigned host, int fd)
 {
 	fabric_core_sync(c);
-	fabric_path_signal(c->host, host, fd, sim_access_now());
+	fabric_path_signal(c->host, host, fd, fabric_access->now());
 }
 
 /* ---- life ---- */
@@ -343,7 +343,7 @@ struct fabric_core *fabric_core_new(unsigned host)
 	assert(c);
 	c->host = host;
 	c->model = fabric_model();
-	c->fence = sim_access_now();
+	c->fence = fabric_access->now();
 	fabric_queue_init(&c->buffer, buffer_arrive);
 	c->buffer.core = c;
 	for (unsigned i = 0; i < LINES; i++) {

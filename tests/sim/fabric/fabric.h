@@ -9,7 +9,6 @@
  *   past.c    what memory held a moment ago, for loads that were done early
  *   core.c    a processor: store buffer, write combining, loads
  *   act.c     devices, DMA engines, the room: whose access it is, and when it is done
- *   dev.c     drives: which of their writes belong to which command
  *   hook.c    the accessors of smartio/io.h
  *   timing.c  how long things take
  */
@@ -20,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/chance.h"
+#include "fabric/chance.h"
 #include "core/topology.h"
 #include "fabric/timing.h"
 
@@ -136,6 +135,7 @@ struct fabric_post {
 };
 
 /* Requesters: host h is number h, with its DMA engines; devices follow. */
+unsigned fabric_device_requester(const struct sio_topo_device *d);
 void fabric_paths_start(const struct sio_topology *t);
 void fabric_paths_end(void);
 struct fabric_post *fabric_post_new(struct fabric_mem *m, uint64_t offset, const void *data,
@@ -251,35 +251,25 @@ void fabric_act_barrier(int which);
 /* It copied @len bytes from what it read last: that took time. */
 void fabric_act_copied(size_t len);
 
-/* ---- fabric/dev.c: a model of drives, in place of the room's ---- */
-unsigned fabric_device_requester(const struct sio_topo_device *d); /* fabric/path.c */
-struct emu_dev;
-/* A write of it, through what the room gave it. */
-int fabric_dev_write(struct emu_dev *real, const struct sio_topo_device *topo, uint64_t addr,
-		     const void *buf, size_t len);
-
 /* ---- fabric/hook.c ---- */
-/* The running program's processor; NULL: no program runs. The simulator gives it. */
-struct fabric_core *sim_core(void);
-/* The hardware of a seed; or, if not NULL, that of an experiment. */
-extern const struct fabric_params *sim_hardware;
-void sim_access_params(struct fabric_params *p);
-/* A program's access takes so long; others may run meanwhile. */
-void sim_access_wait(uint64_t ns);
-/* A program is about to store to a register or a doorbell. */
-void sim_access_ring(void);
 /* It does, there; NULL. */
 extern void (*fabric_on_ring)(const struct fabric_view *v);
-/* Something was stored where a device or an engine looks. */
-void sim_access_polled(void);
-/* fabric_settle() at @when; a look of the devices then. */
-void sim_access_settle(uint64_t when);
-void sim_access_look(uint64_t when);
-void sim_access_signal(int fd); /* closes it, too */
-void sim_access_forget(int fd); /* closes it */
-int sim_access_dup(int fd);
-uint64_t sim_access_now(void);
-/* For messages: who runs. */
-const char *sim_access_who(void);
+
+/* What the model asks of whoever runs programs and devices. */
+struct fabric_access {
+	struct fabric_core *(*core)(void); /* the running program's processor; NULL: none runs */
+	void (*wait)(uint64_t ns); /* a program's access takes so long; others may run meanwhile */
+	void (*ring)(void);	   /* a program is about to store to a register or a doorbell */
+	void (*polled)(void);	   /* something was stored where a device or an engine looks */
+	void (*settle)(uint64_t when); /* fabric_settle() is to be called at @when */
+	void (*look)(uint64_t when);   /* the devices are to look at @when */
+	void (*signal)(int fd);	       /* an interrupt arrives; closes @fd, too */
+	void (*forget)(int fd);	       /* closes @fd */
+	int (*dup)(int fd);
+	uint64_t (*now)(void);
+	const char *(*who)(void); /* for messages: who runs */
+};
+/* Set before fabric_start(). */
+extern const struct fabric_access *fabric_access;
 
 #endif

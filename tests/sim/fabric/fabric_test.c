@@ -24,6 +24,7 @@ static struct fabric_mem *mem;
 static int start(void **state)
 {
 	(void)state;
+	fabric_access = &litmus_access;
 	fabric_start(NULL, NULL, 1);
 	mem = fabric_mem_new(1, "segment", 2 * FABRIC_PAGE, (void **)&ram);
 	return 0;

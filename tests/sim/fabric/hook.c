@@ -9,6 +9,7 @@
 #include "smartio/io.h"
 
 void (*fabric_on_ring)(const struct fabric_view *v);
+const struct fabric_access *fabric_access;
 
 static void load(struct fabric_core *c, const volatile void *at, void *buf, size_t len)
 {
@@ -58,7 +59,7 @@ static void get(const volatile void *at, void *buf, size_t len)
 		memcpy(buf, (const void *)(uintptr_t)at, len);
 		return;
 	}
-	c = sim_core();
+	c = fabric_access->core();
 	if (c && len)
 		not_registers(at, false);
 	for (size_t done = 0, n; done < len; done += n) {
@@ -75,7 +76,7 @@ static void set(volatile void *at, const void *buf, size_t len)
 		memcpy((void *)(uintptr_t)at, buf, len);
 		return;
 	}
-	c = sim_core();
+	c = fabric_access->core();
 	if (c && len)
 		not_registers(at, true);
 	for (size_t done = 0, n; done < len; done += n) {
@@ -90,7 +91,7 @@ static uint64_t read_word(const volatile void *addr, unsigned width)
 
 	assert((uintptr_t)addr % width == 0);
 	if (fabric_is_ours(addr))
-		load(sim_core(), addr, &value, width);
+		load(fabric_access->core(), addr, &value, width);
 	else
 		memcpy(&value, (const void *)(uintptr_t)addr, width);
 	return value;
@@ -111,9 +112,9 @@ static void ring(const volatile void *addr)
 {
 	struct fabric_view v = fabric_look(addr, 1, true);
 
-	if (!sim_core() || !v.mem || v.mem->kind != FABRIC_REGISTER)
+	if (!fabric_access->core() || !v.mem || v.mem->kind != FABRIC_REGISTER)
 		return;
-	sim_access_ring();
+	fabric_access->ring();
 	v = fabric_look(addr, 1, true); /* while it was stopped it may have become another */
 	if (fabric_on_ring && v.mem)
 		fabric_on_ring(&v);
@@ -124,7 +125,7 @@ void sio_hook_write(volatile void *addr, uint64_t value, unsigned width)
 	assert((uintptr_t)addr % width == 0);
 	if (fabric_is_ours(addr)) {
 		ring(addr);
-		store(sim_core(), addr, &value, width, false);
+		store(fabric_access->core(), addr, &value, width, false);
 	} else {
 		memcpy((void *)(uintptr_t)addr, &value, width);
 	}
@@ -139,7 +140,7 @@ void sio_hook_copy_across(volatile void *dst, const volatile void *src, size_t l
 	buf = malloc(len);
 	assert(buf);
 	get(src, buf, len);
-	if (!sim_core())
+	if (!fabric_access->core())
 		fabric_act_copied(len);
 	set(dst, buf, len);
 	free(buf);
@@ -163,7 +164,7 @@ void sio_hook_copy_from(void *dst, const volatile void *src, size_t len)
 
 void sio_hook_barrier(int which)
 {
-	struct fabric_core *c = sim_core();
+	struct fabric_core *c = fabric_access->core();
 
 	if (c)
 		fabric_core_barrier(c, which);

@@ -17,59 +17,73 @@ static struct fabric_core *core[AGENTS], *running;
 static const struct litmus_agent *agents;
 
 /* ---- the world ---- */
-struct fabric_core *sim_core(void)
+static struct fabric_core *access_core(void)
 {
 	return running;
 }
 
-uint64_t sim_access_now(void)
+static uint64_t access_now(void)
 {
 	return now;
 }
 
-void sim_access_wait(uint64_t ns)
+static void access_wait(uint64_t ns)
 {
 	now += ns;
 }
 
-void sim_access_ring(void)
+static void access_ring(void)
 {
 }
 
-void sim_access_polled(void)
+static void access_polled(void)
 {
 }
 
-void sim_access_settle(uint64_t when)
-{
-	(void)when;
-}
-
-void sim_access_look(uint64_t when)
+static void access_settle(uint64_t when)
 {
 	(void)when;
 }
 
-void sim_access_signal(int fd)
+static void access_look(uint64_t when)
+{
+	(void)when;
+}
+
+static void access_signal(int fd)
 {
 	(void)fd;
 	M.interrupts++;
 }
 
-void sim_access_forget(int fd)
+static void access_forget(int fd)
 {
 	(void)fd;
 }
 
-int sim_access_dup(int fd)
+static int access_dup(int fd)
 {
 	return fd;
 }
 
-const char *sim_access_who(void)
+static const char *access_who(void)
 {
 	return "litmus";
 }
+
+const struct fabric_access litmus_access = {
+	.core = access_core,
+	.wait = access_wait,
+	.ring = access_ring,
+	.polled = access_polled,
+	.settle = access_settle,
+	.look = access_look,
+	.signal = access_signal,
+	.forget = access_forget,
+	.dup = access_dup,
+	.now = access_now,
+	.who = access_who,
+};
 
 /* ---- one seed ---- */
 static void *memory(unsigned host, const char *name)
@@ -87,6 +101,7 @@ static void begin(const struct litmus *t, uint64_t seed)
 	memset(&M, 0, sizeof(M));
 	M.variant = t->variant;
 	M.link_up = true;
+	fabric_access = &litmus_access;
 	fabric_start(NULL, NULL, seed);
 	M.x = memory(HOST_A, "segment");
 	M.y = memory(HOST_B, "segment");

@@ -48,6 +48,9 @@ extern struct litmus_memory {
 	bool link_up;
 } M;
 
+/* The model's surroundings: no programs, and a time that only waiting moves. */
+extern const struct fabric_access litmus_access;
+
 /* Runs @n tests and prints a line each. Return: how many went wrong. */
 unsigned litmus_run(const struct litmus *t, unsigned n, unsigned seeds);
 

@@ -280,10 +280,10 @@ static enum litmus_next poll_elsewhere(unsigned n)
 static enum litmus_next wait_for_interrupt(unsigned n)
 {
 	/* Interrupts come of themselves; nobody has to look at memory for that. */
-	fabric_settle(sim_access_now());
+	fabric_settle(fabric_access->now());
 	if (n == 0)
 		return M.interrupts ? NEXT : WAIT;
-	fabric_core_sync(sim_core());
+	fabric_core_sync(fabric_access->core());
 	M.r[0] = sio_read64(M.x + 1032);
 	sio_from_fabric_barrier();
 	M.r[1] = M.r[0] && data_is_there(M.x);
@@ -331,7 +331,7 @@ static enum litmus_next ring_send(unsigned n)
 	if (sio_ring_push(&sender, data, 20 * n + 3) < 0)
 		return WAIT;
 	/* The trigger: in the simulator a system call, then a posted write. */
-	fabric_core_signal(sim_core(), HOST_B, 0);
+	fabric_core_signal(fabric_access->core(), HOST_B, 0);
 	return n + 1 == MESSAGES ? DONE : NEXT;
 }
 
@@ -357,9 +357,9 @@ static enum litmus_next ring_receive(unsigned n)
 		sio_ring_init(&receiver, M.y);
 		return NEXT;
 	}
-	fabric_settle(sim_access_now());
+	fabric_settle(fabric_access->now());
 	told = M.interrupts;
-	fabric_core_sync(sim_core());
+	fabric_core_sync(fabric_access->core());
 	rc = sio_ring_pop(&receiver, data, sizeof(data), &len);
 	if (rc == -11) {
 		M.r[1] |= told > M.r[2];
@@ -421,7 +421,7 @@ static enum litmus_next look_later(unsigned n)
 	if (n == 0)
 		return M.link_up ? WAIT : NEXT;
 	if (n < 60) {
-		sim_access_wait(500);
+		fabric_access->wait(500);
 		return NEXT;
 	}
 	fabric_act(FABRIC_NOBODY);

@@ -164,7 +164,7 @@ void fabric_arrive(uint64_t now)
 
 void fabric_queue_take(struct fabric_queue *q)
 {
-	uint64_t now = sim_access_now();
+	uint64_t now = fabric_access->now();
 
 	/* What is due before came before; so memory's past stays in order of time. */
 	fabric_settle(now);
@@ -205,7 +205,7 @@ void fabric_queue_cut(struct fabric_queue *q, uint64_t when)
 		struct fabric_post *next = post->next;
 
 		if (post->fd >= 0)
-			sim_access_forget(post->fd);
+			fabric_access->forget(post->fd);
 		fabric_post_free(post);
 		post = next;
 	}
@@ -329,15 +329,15 @@ static void path_arrive(struct fabric_queue *q, struct fabric_post *post)
 	(void)q;
 	if (post->fd >= 0 && there) {
 		fabric_sum.interrupts++;
-		sim_access_signal(post->fd);
+		fabric_access->signal(post->fd);
 	} else if (post->fd >= 0) {
-		sim_access_forget(post->fd);
+		fabric_access->forget(post->fd);
 	} else if (there) {
 		if (post->mem->freed && post->from >= S.n_hosts && fabric_on_freed)
 			fabric_on_freed(post);
 		fabric_store(post->mem, post->offset, post->data, post->len, post->due);
 		if (post->mem->kind == FABRIC_REGISTER)
-			sim_access_polled();
+			fabric_access->polled();
 	}
 	fabric_post_free(post);
 }
@@ -377,7 +377,7 @@ uint64_t fabric_path_post(unsigned requester, struct fabric_post *post, uint64_t
 	uint64_t due = add_path(requester, post->mem->host, post, sent);
 
 	if (post->mem->kind == FABRIC_REGISTER)
-		sim_access_settle(due);
+		fabric_access->settle(due);
 	return due;
 }
 
@@ -385,14 +385,14 @@ void fabric_path_signal(unsigned requester, unsigned host, int fd, uint64_t sent
 {
 	struct fabric_post *post = fabric_post_new(NULL, 0, NULL, 0);
 
-	post->fd = sim_access_dup(fd);
-	sim_access_settle(add_path(requester, host, post, sent));
+	post->fd = fabric_access->dup(fd);
+	fabric_access->settle(add_path(requester, host, post, sent));
 }
 
 void fabric_path_read(unsigned requester, unsigned host, uint64_t when)
 {
 	struct fabric_queue *q = fabric_path(requester, host);
-	uint64_t now = sim_access_now();
+	uint64_t now = fabric_access->now();
 
 	/* A device's clock is ahead: nobody may see before what it sends then. */
 	fabric_queue_push(q, when < now ? when : now);
@@ -481,7 +481,7 @@ void fabric_paths_end(void)
 		while ((post = S.path[i].first)) {
 			S.path[i].first = post->next;
 			if (post->fd >= 0)
-				sim_access_forget(post->fd);
+				fabric_access->forget(post->fd);
 			fabric_post_free(post);
 		}
 	}

@@ -72,7 +72,7 @@ static void die(const volatile void *at, const char *what)
 {
 	char text[512];
 
-	snprintf(text, sizeof(text), "%s: %s: address %p of %s\n", sim_access_who(), what,
+	snprintf(text, sizeof(text), "%s: %s: address %p of %s\n", fabric_access->who(), what,
 		 (void *)(uintptr_t)at, describe((uintptr_t)at));
 	say(text);
 	say_place();

@@ -6,7 +6,7 @@
  */
 #include "edge/edge.h"
 #include "run/run.h"
-#include "run/tables.h"
+#include "run/run.h"
 
 static void forgotten(unsigned host)
 {

@@ -5,8 +5,8 @@
  */
 #include "fabric/fabric.h"
 #include "run/run.h"
-#include "run/tables.h"
-#include "fabric/trouble.h"
+#include "run/run.h"
+#include "edge/trouble.h"
 
 static void want(uint64_t *rng)
 {

@@ -7,7 +7,7 @@
 #include "edge/edge.h"
 #include "run/run.h"
 #include "smartiod/lender/lend.h"
-#include "run/tables.h"
+#include "run/run.h"
 #include "smartiod/segment/connection.h"
 #include "wire/peer.h"
 

@@ -2,7 +2,7 @@
 /* Faults of hosts: crash and reboot with another layout, cables pulled, clocks that jump. */
 #include "edge/cable.h"
 #include "run/run.h"
-#include "run/tables.h"
+#include "run/run.h"
 
 static unsigned draw(struct sim_fault_event *e, unsigned n)
 {

@@ -5,9 +5,9 @@
  */
 #include <string.h>
 
-#include "base/alloc.h"
+#include "heap/alloc.h"
 #include "run/run.h"
-#include "run/tables.h"
+#include "run/run.h"
 
 /* ---- calls of a program ---- */
 static void lack_begin(struct sim_fault_event *e)

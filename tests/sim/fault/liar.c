@@ -16,7 +16,7 @@
 #include "fault/liar.h"
 #include "run/run.h"
 #include "smartiod/lender/lend.h"
-#include "run/tables.h"
+#include "run/run.h"
 #include "wire/check.h"
 #include "wire/peer.h"
 

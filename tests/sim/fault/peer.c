@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Faults between daemons: connections that break, messages that take long; and small tables. */
 #include "run/run.h"
-#include "run/tables.h"
+#include "run/run.h"
 
 static void cut_begin(struct sim_fault_event *e)
 {

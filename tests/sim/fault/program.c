@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Faults of programs: death between any two steps; and that they are stopped for a while. */
 #include "run/run.h"
-#include "run/tables.h"
+#include "run/run.h"
 
 #define STOPS 14 /* the shortest are 2^STOPS times shorter than the longest */
 

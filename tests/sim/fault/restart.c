@@ -7,7 +7,7 @@
  */
 #include "edge/edge.h"
 #include "run/run.h"
-#include "run/tables.h"
+#include "run/run.h"
 
 #define BACK SIM_MS
 

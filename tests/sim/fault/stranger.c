@@ -14,7 +14,7 @@
 
 #include "edge/edge.h"
 #include "fault/stranger.h"
-#include "run/tables.h"
+#include "run/run.h"
 
 #define ACTS 200u
 #define HOSTS 4u /* that one visit goes to, at most: they are to meet */

@@ -12,7 +12,7 @@
 
 #include <utlist.h>
 
-#include "base/alloc.h"
+#include "heap/alloc.h"
 #include "edge/edge.h"
 #include "emu/device/device.h"
 #include "fault/stranger.h"

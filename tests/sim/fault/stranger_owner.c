@@ -8,7 +8,7 @@
 
 #include <utlist.h>
 
-#include "base/alloc.h"
+#include "heap/alloc.h"
 #include "fault/stranger.h"
 
 struct stranger stranger;

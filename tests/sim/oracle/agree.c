@@ -15,7 +15,7 @@
 
 #include "oracle/pairs.h"
 #include "run/run.h"
-#include "run/tables.h"
+#include "run/run.h"
 
 static const char *const name[PAIR_KINDS] = {
 	[PAIR_START] = "start",

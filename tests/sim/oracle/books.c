@@ -14,7 +14,7 @@
 
 #include "edge/daemon_state.h"
 #include "run/run.h"
-#include "run/tables.h"
+#include "run/run.h"
 #include "smartio/uapi.h"
 
 /* One thing that the daemon's books tell of. */
@@ -46,7 +46,7 @@ static struct entry *book;
 static unsigned host_now;	   /* that is looked at */
 static uint64_t looked[SIM_HOSTS]; /* sim_port_quiet() as of the last look */
 
-void books_note(uint32_t kind, uint64_t id, bool sure)
+static void note(uint32_t kind, uint64_t id, bool sure)
 {
 	struct entry *e;
 	struct entry_key key = {kind, id};
@@ -116,7 +116,7 @@ static void check_host(unsigned host)
 	struct entry *e, *next;
 
 	host_now = host;
-	books_read(host);
+	books_read(host, note);
 	sim_port_each(host, check_one, NULL);
 	HASH_ITER (hh, book, e, next)
 		if (e->sure && !e->seen)

@@ -4,7 +4,7 @@
  * something that it works on has come to its time.
  */
 #include "edge/daemon_state.h"
-#include "run/tables.h"
+#include "run/run.h"
 #include "run/run.h"
 
 #define SLACK (10 * SIM_MS)

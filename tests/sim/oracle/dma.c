@@ -20,7 +20,7 @@
 #include "sisci/dma/queue.h"
 #include "smartio/ext.h"
 #include "smartio/uapi.h"
-#include "run/tables.h"
+#include "run/run.h"
 #include "run/listener.h"
 #include "oracle/device.h"
 

@@ -11,7 +11,7 @@
 #include <utlist.h>
 
 #include "run/run.h"
-#include "run/tables.h"
+#include "run/run.h"
 #include "run/listener.h"
 
 struct borrow {

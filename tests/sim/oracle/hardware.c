@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "run/tables.h"
+#include "run/run.h"
 #include "run/run.h"
 #include "smartio/uapi.h"
 

@@ -14,7 +14,7 @@
 #include "oracle/pairs.h"
 #include "smartiod/borrower/borrow.h"
 #include "smartiod/lender/lend.h"
-#include "run/tables.h"
+#include "run/run.h"
 
 #define EACH(node, tree)                                                                           \
 	for (struct smartiod_tree_node *node = smartiod_tree_after(&(tree), 0); node;              \

@@ -26,7 +26,7 @@
 #include "fabric/fabric.h"
 #include "run/run.h"
 #include "smartio/ext.h"
-#include "run/tables.h"
+#include "run/run.h"
 #include "run/listener.h"
 #include "oracle/device.h"
 

@@ -12,7 +12,7 @@
 
 #include "emu/device/device.h"
 #include "run/run.h"
-#include "run/tables.h"
+#include "run/run.h"
 
 static uint64_t looked; /* how much had come and gone, as of the last look */
 

@@ -20,7 +20,7 @@
 #include "edge/daemon_state.h"
 #include "sisci_api.h"
 #include "oracle/restore.h"
-#include "run/tables.h"
+#include "run/run.h"
 #include "wire/client.h"
 #include "run/listener.h"
 

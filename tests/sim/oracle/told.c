@@ -9,7 +9,7 @@
 
 #include "edge/cable.h"
 #include "run/listener.h"
-#include "run/tables.h"
+#include "run/run.h"
 #include "model/notices.h"
 
 #define KEPT (20 * SIM_SECOND) /* what a dead program did, for news that is late */

@@ -8,8 +8,7 @@
 #include <time.h>
 
 #include "run/run.h"
-#include "run/tables.h"
-#include "fabric/trouble.h"
+#include "edge/trouble.h"
 #include "sim_commit.h"
 
 static const char usage[] =
@@ -191,7 +190,7 @@ static int option(int c)
 	}
 }
 
-int main(int argc, char **argv)
+int sim_main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"hosts", 1, NULL, 'h'},      {"seconds", 1, NULL, 's'},   {"faults", 1, NULL, 'f'},

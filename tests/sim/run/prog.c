@@ -11,8 +11,7 @@
 
 #include "run/run.h"
 #include "smartio/ext.h"
-#include "run/tables.h"
-#include "fabric/trouble.h"
+#include "edge/trouble.h"
 
 #define CALL_LIMIT_MS 60000u
 #define MOST_TRIES 100u

@@ -6,7 +6,6 @@
  * To add a workload, a fault or an oracle: a file of its own with one of the structures below, and
  * the file and its name in meson.build. docs/simulation.md has an example of each.
  *
- *   tables.c    what there is
  *   draw.c      the cluster, from the seed
  *   plan.c      which faults happen when; switching them off
  *   prog.c      programs: they come and go; the calls they make
@@ -14,6 +13,7 @@
  *   run.c       the run
  *   probe.c     liveness: the programs that must succeed in the end
  *   options.c   the command line
+ *   tables.c    what there is, as the main program handed it in
  *   many.c      many seeds, each in a process of its own; shrinking
  *   tally.c     what faults did in them
  *
@@ -91,10 +91,16 @@ struct sim_oracle {
 	const struct sim_listener *listener; /* what it has to know of all programs; NULL */
 };
 
-/* Ended by NULL. */
-extern const struct sim_workload *const sim_workloads[];
-extern const struct sim_fault *const sim_faults[];
-extern const struct sim_oracle *const sim_oracles[];
+/*
+ * All there are, each list ended by NULL. The main program (main.c) sets them before it calls
+ * sim_main(), so that nothing in run/ names a workload, a fault or an oracle.
+ */
+extern const struct sim_workload *const *sim_workloads;
+extern const struct sim_fault *const *sim_faults;
+extern const struct sim_oracle *const *sim_oracles;
+
+/* run/options.c: what the command line asks for. Return: the exit status. */
+int sim_main(int argc, char **argv);
 
 /* ---- the run ---- */
 struct sim_options {

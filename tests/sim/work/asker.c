@@ -13,7 +13,7 @@
 #include "client.h"
 #include "work/life.h"
 #include "smartio/nvme.h"
-#include "run/tables.h"
+#include "run/run.h"
 #include "work/drives.h"
 
 #define SERIAL_AT 4u

@@ -6,7 +6,7 @@
 #include "work/life.h"
 #include "work/places.h"
 #include "smartio/ext.h"
-#include "run/tables.h"
+#include "run/run.h"
 
 #define MOST 6
 

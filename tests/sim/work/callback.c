@@ -11,7 +11,7 @@
 #include "run/listener.h"
 #include "run/run.h"
 #include "smartio/ext.h"
-#include "run/tables.h"
+#include "run/run.h"
 #include "model/notices.h"
 
 #define IDS 4 /* from 40 on; listeners: from 44 on */

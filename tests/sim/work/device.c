@@ -10,7 +10,7 @@
 #include "run/run.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
-#include "run/tables.h"
+#include "run/run.h"
 #include "run/listener.h"
 
 #define SEGMENTS 3

@@ -13,7 +13,7 @@
 #include "work/life.h"
 #include "run/run.h"
 #include "smartio/io.h"
-#include "run/tables.h"
+#include "run/run.h"
 
 #define GROUPS 3u
 #define SLOTS 64u

@@ -7,7 +7,7 @@
 #include "work/life.h"
 #include "run/run.h"
 #include "smartio/io.h"
-#include "run/tables.h"
+#include "run/run.h"
 
 #define GROUPS 3
 #define BYTES 4096u

@@ -13,7 +13,7 @@
 #include "work/guest.h"
 #include "work/life.h"
 #include "smartio/io.h"
-#include "run/tables.h"
+#include "run/run.h"
 #include "run/listener.h"
 
 #define WORDS 8

@@ -22,7 +22,7 @@
 #include "smartio/ext.h"
 #include "smartio/io.h"
 #include "smartio/nvme.h"
-#include "run/tables.h"
+#include "run/run.h"
 #include "work/drives.h"
 
 #define SEEN_IN 16u /* one seed in so many: drives at work take long to run */

@@ -8,7 +8,7 @@
 
 #include "dis/dis_types.h"
 #include "work/life.h"
-#include "run/tables.h"
+#include "run/run.h"
 
 #define NUMBERS 2u
 #define FIRST 40u

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "run/run.h"
-#include "run/tables.h"
+#include "run/run.h"
 #include "wire/check.h"
 #include "wire/client.h"
 

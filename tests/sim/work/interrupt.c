@@ -9,7 +9,7 @@
 #include "work/life.h"
 #include "run/run.h"
 #include "smartio/ext.h"
-#include "run/tables.h"
+#include "run/run.h"
 #include "work/drives.h"
 
 #define OWN 2

@@ -15,7 +15,7 @@
 #include "work/life.h"
 #include "run/run.h"
 #include "smartio/ext.h"
-#include "run/tables.h"
+#include "run/run.h"
 #include "run/listener.h"
 
 #define PAGE 4096u

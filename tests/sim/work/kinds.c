@@ -7,7 +7,7 @@
 #include "work/life.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
-#include "run/tables.h"
+#include "run/run.h"
 
 #define OWN 4
 #define FIRST_ID 34

@@ -14,7 +14,7 @@
 #include "work/life.h"
 #include "run/run.h"
 #include "smartio/nvme.h"
-#include "run/tables.h"
+#include "run/run.h"
 
 #define DEPTH 6u
 #define MOST 4u /* blocks of a command */

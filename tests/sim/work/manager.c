@@ -9,7 +9,7 @@
 #include "work/life.h"
 #include "run/run.h"
 #include "smartio/nvme.h"
-#include "run/tables.h"
+#include "run/run.h"
 #include "work/drives.h"
 
 #define STEWARD_LASTS (44 * SIM_SECOND)

@@ -14,8 +14,8 @@
 #include "run/run.h"
 #include "smartio/io.h"
 #include "smartio/nvme.h"
-#include "run/tables.h"
-#include "fabric/trouble.h"
+#include "run/run.h"
+#include "edge/trouble.h"
 #include "run/listener.h"
 #include "work/drives.h"
 

@@ -13,7 +13,7 @@
 #include "work/life.h"
 #include "run/run.h"
 #include "smartio/ext.h"
-#include "run/tables.h"
+#include "run/run.h"
 #include "wire/client.h"
 #include "run/listener.h"
 

@@ -11,7 +11,7 @@
 #include "work/life.h"
 #include "work/places.h"
 #include "smartio/io.h"
-#include "run/tables.h"
+#include "run/run.h"
 
 #define NOBODY 250u   /* no node of any cluster */
 #define STRIDE 256u   /* bytes from one marked word of a segment to the next */

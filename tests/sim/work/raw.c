@@ -10,7 +10,7 @@
 #include "work/life.h"
 #include "work/raw.h"
 #include "smartio/ext.h"
-#include "run/tables.h"
+#include "run/run.h"
 
 #define FIRST_ID 0x70u
 #define IDS 3u

@@ -14,7 +14,7 @@
 #include "work/sequence.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
-#include "run/tables.h"
+#include "run/run.h"
 
 #define OWN 4
 #define OTHERS 4

@@ -8,7 +8,7 @@
 #include "work/life.h"
 #include "run/run.h"
 #include "smartio/io.h"
-#include "run/tables.h"
+#include "run/run.h"
 
 #define HANDLES 4
 #define FIRST_ID 4

@@ -8,7 +8,7 @@
 
 #include "work/life.h"
 #include "work/raw.h"
-#include "run/tables.h"
+#include "run/run.h"
 
 #define COUNTERS 64u
 

@@ -13,8 +13,8 @@
 #include "manager.h"
 #include "smartio/io.h"
 #include "smartio/nvme.h"
-#include "run/tables.h"
-#include "fabric/trouble.h"
+#include "run/run.h"
+#include "edge/trouble.h"
 #include "run/listener.h"
 #include "work/drives.h"
 

@@ -17,7 +17,7 @@
 #include "manager.h"
 #include "smartio/io.h"
 #include "smartio/nvme.h"
-#include "run/tables.h"
+#include "run/run.h"
 #include "work/drives.h"
 
 #define SEEN_IN 4u /* one seed in so many, for where it is blocks are not judged */

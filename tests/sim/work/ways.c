@@ -12,7 +12,7 @@
 #include "edge/cable.h"
 #include "work/life.h"
 #include "smartio/ext.h"
-#include "run/tables.h"
+#include "run/run.h"
 #include "work/drives.h"
 
 #define PAGE 4096u

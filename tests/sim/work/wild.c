@@ -13,7 +13,7 @@
 #include "client.h"
 #include "work/life.h"
 #include "smartio/io.h"
-#include "run/tables.h"
+#include "run/run.h"
 #include "work/drives.h"
 
 #define BYTES 16384u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What drives do wrong, between their model and everybody else (fabric/dev.c). The model goes on as
+ * What drives do wrong, between their model and everybody else (edge/dev.c). The model goes on as
  * if all were well; what it sends and reads passes here. fault/drive.c says when.
  */
 #ifndef SIM_TROUBLE_H
@@ -42,7 +42,7 @@ void trouble_heal(void);
  */
 bool trouble_stray(unsigned drive, unsigned id, uint16_t which);
 
-/* ---- for fabric/dev.c, of one drive, the @n-th of the cluster ---- */
+/* ---- for edge/dev.c, of one drive, the @n-th of the cluster ---- */
 /* @real: what the model would send to and read from. */
 struct trouble *trouble_new(struct emu_dev *real, const struct sio_topo_device *topo, unsigned n);
 void trouble_free(struct trouble *t);
@@ -59,5 +59,9 @@ bool trouble_fails(struct trouble *t, uint64_t addr, size_t len);
 void trouble_saw(struct trouble *t, uint64_t addr, const void *buf, size_t len);
 /* The model completes a command. As struct emu_dev's write. */
 int trouble_complete(struct trouble *t, uint64_t addr, const void *cqe);
+
+/* edge/dev.c, a model of drives in place of the room's: its write, through what the room gave it. */
+int fabric_dev_write(struct emu_dev *real, const struct sio_topo_device *topo, uint64_t addr,
+		     const void *buf, size_t len);
 
 #endif

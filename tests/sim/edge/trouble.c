@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What drives do wrong (fabric/trouble.h). Queues are followed by the admin commands that make and
+ * What drives do wrong (edge/trouble.h). Queues are followed by the admin commands that make and
  * delete them. Completions are put where the host expects the next one, with the phase that is
  * right there; where nothing goes wrong that is where the model put them.
  */
@@ -17,7 +17,7 @@
 #include "fabric/fabric.h"
 #include "base/sim.h"
 #include "smartio/io.h"
-#include "fabric/trouble.h"
+#include "edge/trouble.h"
 
 #define DRIVES 256u
 #define QUEUES 64u
@@ -254,7 +254,7 @@ static void hold(struct trouble *t, unsigned id, const struct emu_nvme_cqe *cqe,
 		at = &(*at)->next;
 	l->next = *at;
 	*at = l;
-	sim_access_look(l->due);
+	fabric_access->look(l->due);
 }
 
 static void advance(struct cq *q)

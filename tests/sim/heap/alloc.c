@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "heap/alloc.h"
 
 #ifdef __has_feature
 #define SANITIZED __has_feature(address_sanitizer)

@@ -19,7 +19,7 @@
 #include "emu/devices/model.h"
 #include "fabric/fabric.h"
 #include "smartio/io.h"
-#include "fabric/trouble.h"
+#include "edge/trouble.h"
 
 void (*fabric_on_dma)(const struct sio_topo_device *device, uint64_t at, size_t len, bool write);
 void (*fabric_on_reached)(const struct sio_topo_device *device, uint64_t at, size_t len,
@@ -276,7 +276,7 @@ static bool rests(struct drive *d)
 	if (d->nothing < d->full_look)
 		return false;
 	if (d->reads)
-		fabric_settle(sim_access_now());
+		fabric_settle(fabric_access->now());
 	if (d->all_stores == fabric_register_stores)
 		return true;
 	d->all_stores = fabric_register_stores;
@@ -295,8 +295,8 @@ static void drop_if_disabled(struct drive *d)
 {
 	const volatile uint8_t *at = d->real->view(d->real, d->registers);
 
-	if (d->hold > sim_access_now() && at && !(sio_hook_read(at + CC, 4) & CC_EN)) {
-		fabric_paths_cut(d->requester, sim_access_now());
+	if (d->hold > fabric_access->now() && at && !(sio_hook_read(at + CC, 4) & CC_EN)) {
+		fabric_paths_cut(d->requester, fabric_access->now());
 		d->hold = d->busy_until = 0;
 		memset(d->unit, 0, sizeof(d->unit));
 	}
@@ -322,7 +322,7 @@ static unsigned look(struct drive *d, unsigned budget)
 	catch_up(d);
 	drop_if_disabled(d);
 	look_for_trouble(d);
-	if (d->busy_until > sim_access_now())
+	if (d->busy_until > fabric_access->now())
 		return 0;
 	fabric_act(d->requester);
 	fabric_actor.far = false;
@@ -338,8 +338,8 @@ static unsigned look(struct drive *d, unsigned budget)
 	d->busy_until = fabric_actor.clock;
 	looked(d, work);
 	fabric_act(FABRIC_NOBODY);
-	if (d->busy_until > sim_access_now())
-		sim_access_look(d->busy_until);
+	if (d->busy_until > fabric_access->now())
+		fabric_access->look(d->busy_until);
 	return work;
 }
 
@@ -357,7 +357,7 @@ static void reset(void *model, bool power)
 {
 	struct drive *d = model;
 
-	fabric_paths_cut(d->requester, sim_access_now());
+	fabric_paths_cut(d->requester, fabric_access->now());
 	d->hold = d->busy_until = 0;
 	memset(d->unit, 0, sizeof(d->unit));
 	if (d->trouble)
