@@ -44,7 +44,7 @@ static void put_parts(struct smartiod *d, struct bar_op *b, unsigned first)
 
 	for (unsigned i = first; i < b->at; i++) {
 		smartiod_grant_end(d, b->part[i].grant);
-		if (!l->ended)
+		if (!smartiod_loan_ended(l))
 			smartiod_view_grant_put(d, l, b->part[i].view->id, b->part[i].grant);
 	}
 	b->at = first;
@@ -56,7 +56,7 @@ static void bar_fail(struct smartiod *d, struct bar_op *b, int error, const char
 	struct smartiod_loan *l = b->lend.loan;
 
 	put_parts(d, b, 0);
-	if (b->fresh && !l->ended)
+	if (b->fresh && !smartiod_loan_ended(l))
 		smartiod_view_drop_registers(l);
 	smartiod_lend_fail(d, &b->lend, error, "BAR %" PRIu32 " of %s: %s", b->bar,
 			   l->device->topo->name, text);
@@ -279,7 +279,7 @@ static void bar_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 	bool waited = b->waiting;
 
 	b->waiting = false;
-	if (b->lend.loan->ended) {
+	if (smartiod_loan_ended(b->lend.loan)) {
 		/* Views went with the owner; a grant made just before is still the port's. */
 		if (b->granting && !a->error)
 			smartiod_port_ungrant(d, ((const struct sio_evt_grant *)a->msg)->id);
@@ -420,7 +420,7 @@ int smartiod_lend_bar_release(struct smartiod *d, const struct smartiod_from *fr
 	struct smartiod_loan *l = smartiod_loan_find(d, sio_from_le64(m->borrower));
 
 	(void)reterr;
-	if (l && l->node == from->node && !l->ended)
+	if (l && l->node == from->node && !smartiod_loan_ended(l))
 		smartiod_view_grant_put(d, l, sio_from_le64(m->view), sio_from_le64(m->grant));
 	return 0;
 }

@@ -52,7 +52,7 @@ void smartiod_view_put(struct smartiod *d, struct smartiod_loan *l, struct smart
 	while (*at != v)
 		at = &(*at)->next;
 	*at = v->next;
-	if (!l->ended && !v->closed)
+	if (!smartiod_loan_ended(l) && !v->closed)
 		smartiod_port_tell(d, &req, sizeof(req));
 	smartiod_close_fd(d, &v->fd);
 	free(v);

@@ -55,9 +55,9 @@ static void forget(struct smartiod *d, struct smartiod_dma *dma)
 static void give_back(struct smartiod *d, struct smartiod_dma *dma)
 {
 	/* The port frees an ended owner's windows by itself. */
-	if (dma->map && !dma->loan->ended)
+	if (dma->map && !smartiod_loan_ended(dma->loan))
 		smartiod_port_unmap(d, dma->map);
-	if (dma->group && !dma->loan->ended)
+	if (dma->group && !smartiod_loan_ended(dma->loan))
 		smartiod_port_free(d, dma->group);
 	if (dma->window)
 		smartiod_requester_put(d, &dma->loan->device->lent->requester[dma->adapter]);
@@ -194,7 +194,7 @@ static void have_requester(struct smartiod *d, struct smartiod_requester_user *u
 	if (a->error) {
 		smartiod_op_note(&m->lend.op, a->error, a->reason);
 		dma_fail(d, m, a->error, a->text);
-	} else if (m->lend.loan->ended) {
+	} else if (smartiod_loan_ended(m->lend.loan)) {
 		dma_fail(d, m, -ECONNRESET, "the borrow ended");
 	} else {
 		ask_dmamap(d, m);
@@ -217,7 +217,7 @@ static void have_group(struct smartiod *d, struct smartiod_dma_lend *m,
 
 	m->dma->group = evt->id;
 	m->write_only = evt->mode == SIO_MCAST_EXACT;
-	if (m->lend.loan->ended)
+	if (smartiod_loan_ended(m->lend.loan))
 		dma_fail(d, m, -ECONNRESET, "the borrow ended");
 	else if (__builtin_add_overflow(m->offset, m->dma->bytes, &end) || end > evt->size)
 		dma_fail(d, m, -ERANGE, "the group is smaller than the range");
@@ -246,7 +246,7 @@ static void dma_done(struct smartiod *d, struct smartiod_dma_lend *m,
 	l->dmas = dma;
 	smartiod_tree_add(&d->dmas, &dma->by_id, evt->id);
 	SIO_PROBE(smartiod, dma_map, l->device->fdid, l->id, dma->iova, dma->bytes);
-	if (!l->ended) {
+	if (!smartiod_loan_ended(l)) {
 		smartiod_lend_done(d, &m->lend, &rep, sizeof(rep), NULL, 0);
 		return;
 	}
@@ -272,7 +272,7 @@ static void dma_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 	case DMA_GRANT:
 		m->grant = ((const struct sio_prep_seg_grant *)a->msg)->g;
 		dma->grant = sio_from_le64(m->grant.grant);
-		if (m->lend.loan->ended) {
+		if (smartiod_loan_ended(m->lend.loan)) {
 			dma_fail(d, m, -ECONNRESET, "the borrow ended");
 			return;
 		}
@@ -285,7 +285,7 @@ static void dma_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 		return;
 	case DMA_WINDOW:
 		dma->map = ((const struct sio_evt_map *)a->msg)->id;
-		if (m->lend.loan->ended)
+		if (smartiod_loan_ended(m->lend.loan))
 			dma_fail(d, m, -ECONNRESET, "the borrow ended");
 		else if (!smartiod_map_is_memory(a, SIO_ACCESS_READ | SIO_ACCESS_WRITE))
 			dma_fail(d, m, -EPROTO, "its host granted something else than its memory");
@@ -553,7 +553,7 @@ void smartiod_dma_new_start(struct smartiod *d, uint32_t node)
 static unsigned count_own(const struct smartiod_dma *dma, const struct smartiod *d,
 			  const struct smartiod_segment *seg)
 {
-	return dma->segment == seg && dma->loan->node == d->node && !dma->loan->ended;
+	return dma->segment == seg && dma->loan->node == d->node && !smartiod_loan_ended(dma->loan);
 }
 
 unsigned smartiod_dma_own_mappings(struct smartiod *d, const struct smartiod_segment *seg)

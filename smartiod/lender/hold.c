@@ -87,7 +87,7 @@ static struct smartiod_dma *find(struct smartiod *d, struct smartiod_device *dev
 {
 	struct smartiod_loan *l = smartiod_loan_find(d, of);
 
-	if (!l || l->device != dev || !l->ready || l->ended) {
+	if (!l || l->device != dev || l->state != SMARTIOD_LOAN_LIVE) {
 		sio_fail(reterr, -EINVAL, "%s: no live borrow has number %" PRIu64, dev->topo->name,
 			 of);
 		return NULL;

@@ -12,6 +12,7 @@
 #include "smartiod/base/peer.h"
 #include "smartiod/device/device.h"
 #include "smartiod/interrupt/dint.h"
+#include "smartiod/lender/loan_life.h"
 #include "smartiod/segment/segment.h"
 
 struct smartiod_lend;
@@ -168,19 +169,23 @@ struct smartiod_loan {
 	uint64_t parent;	     /* adopt.c: the owner of its session */
 	uint32_t node, pid;
 	int owner_fd;
-	bool waits;    /* until the device is reset; it has nothing of it */
-	bool ready;    /* the borrower was told */
-	bool ended;    /* the borrower is gone; the owner is or will be closed */
-	bool closed;   /* the port said what stays */
+	enum smartiod_loan_state state;
 	bool settling; /* the port was asked to settle it */
-	bool lost;     /* the device is gone: nothing of it waits for a word */
-	bool gone;     /* adopt.c: its owner has ended */
-	bool distant;  /* adopt.c: of another host's program, which has lost it */
+	bool lost;     /* the device is gone: nothing of it stays in quarantine */
 	struct smartiod_view *views;
 	struct smartiod_view_grant *grants;
 	struct smartiod_dma *dmas;
 	unsigned pins; /* operations in progress */
 };
+
+/* Its borrower is gone. */
+static inline bool smartiod_loan_ended(const struct smartiod_loan *loan)
+{
+	return loan->state >= SMARTIOD_LOAN_WAITING_ENDED;
+}
+/* Something happens to it. An event that cannot come is an error of ours: it ends the daemon. */
+void smartiod_loan_enter(struct smartiod *d, struct smartiod_loan *loan,
+			 enum smartiod_loan_event event);
 
 /* ---- lend.c ---- */
 

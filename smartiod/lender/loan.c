@@ -7,7 +7,18 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "core/probe.h"
 #include "smartiod/lender/lend.h"
+
+void smartiod_loan_enter(struct smartiod *d, struct smartiod_loan *l,
+			 enum smartiod_loan_event event)
+{
+	enum smartiod_loan_state before = l->state;
+
+	if (!smartiod_loan_next(before, event, &l->state))
+		smartiod_fatal(d, "loan %" PRIu64 ": event %u in state %u", l->id, event, before);
+	SIO_PROBE(smartiod, loan_state, l->id, before, l->state, event);
+}
 
 struct smartiod_loan *smartiod_loan_find(struct smartiod *d, uint64_t id)
 {
@@ -32,12 +43,13 @@ struct smartiod_loan *smartiod_loan_get(struct smartiod *d, const struct smartio
 {
 	struct smartiod_loan *l = smartiod_loan_find(d, id);
 
-	if (known_once(d, fdid, id) && (!l || l->ended)) {
+	if (known_once(d, fdid, id) && (!l || smartiod_loan_ended(l))) {
 		sio_fail(reterr, -ENOTCONN, "borrow %" PRIu64 " of node %" PRIu32 " has ended", id,
 			 from->node);
 		return NULL;
 	}
-	if (!l || l->ended || !l->ready || l->node != from->node || l->device->fdid != fdid) {
+	if (!l || l->state != SMARTIOD_LOAN_LIVE || l->node != from->node ||
+	    l->device->fdid != fdid) {
 		sio_fail(reterr, -EBADF,
 			 "%s knows no borrow %" PRIu64 " of device %#" PRIx32 " by node %" PRIu32,
 			 d->host->name, id, fdid, from->node);
@@ -64,7 +76,7 @@ void smartiod_loan_free(struct smartiod *d, struct smartiod_loan *l)
 
 void smartiod_loan_check(struct smartiod *d, struct smartiod_loan *l)
 {
-	if (l->ended && l->closed && l->pins == 0 && !l->dmas &&
+	if (l->state == SMARTIOD_LOAN_CLOSED && l->pins == 0 && !l->dmas &&
 	    !sio_ledger_find(&l->device->ledger, l->id))
 		smartiod_loan_free(d, l);
 }

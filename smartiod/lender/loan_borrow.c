@@ -44,7 +44,7 @@ static void pay_or_reply(struct smartiod *d, struct borrow_op *b, uint64_t id)
 		smartiod_port_ask(d, &b->lend.op, &req, sizeof(req));
 		return;
 	}
-	l->ready = true;
+	smartiod_loan_enter(d, l, SMARTIOD_LOAN_LEND);
 	SIO_PROBE(smartiod, lend, l->device->fdid, l->id, l->node, l->pid);
 	borrow_reply(d, &b->lend);
 }
@@ -67,7 +67,7 @@ static void paid(struct smartiod *d, struct borrow_op *b, const struct smartiod_
 	}
 	id = ((const struct sio_evt_owner_new *)a->msg)->id;
 	smartiod_port_owner_close(d, id);
-	if (l->ended)
+	if (smartiod_loan_ended(l))
 		smartiod_lend_fail(d, &b->lend, -ECONNRESET, "%s: %s", l->device->topo->name,
 				   why_ended(l));
 	else
@@ -106,7 +106,8 @@ static void owner_made(struct smartiod *d, struct borrow_op *b, const struct sma
 	l->owner = ((const struct sio_evt_owner_new *)a->msg)->id;
 	l->owner_fd = smartiod_take_fd(a, 0);
 	/* A child has none: it ends with the borrower's session, or when we say so. */
-	if (l->ended) { /* the borrower's host went down meanwhile; OWNER_GONE follows */
+	if (smartiod_loan_ended(
+		    l)) { /* the borrower's host went down meanwhile; OWNER_GONE follows */
 		smartiod_port_owner_close(d, l->owner);
 		smartiod_close_fd(d, &l->owner_fd);
 		smartiod_lend_fail(d, lend, -ECONNRESET, "%s: %s", l->device->topo->name,
@@ -162,7 +163,7 @@ static void borrow_step(struct smartiod *d, struct smartiod_op *op, const struct
 	switch (b->state) {
 	case RESET:
 		smartiod_reset_leave(&b->reset);
-		if (l->ended)
+		if (smartiod_loan_ended(l))
 			borrow_failed(d, b, -ECONNRESET, why_ended(l));
 		else if (a->error)
 			not_reset(d, b, a);

@@ -15,12 +15,12 @@ void smartiod_loan_closed(struct smartiod *d, struct smartiod_loan *l)
 {
 	bool quarantined;
 
-	if (l->closed)
+	if (l->state == SMARTIOD_LOAN_CLOSED)
 		return;
 	while (l->lost && l->dmas)
 		smartiod_dma_release(d, l->dmas);
 	quarantined = l->dmas;
-	l->closed = true;
+	smartiod_loan_enter(d, l, SMARTIOD_LOAN_CLOSE);
 	sio_ledger_closed(&l->device->ledger, l->id, quarantined);
 	if (quarantined) {
 		smartiod_log(d, SMARTIOD_INFO,
@@ -34,9 +34,9 @@ void smartiod_loan_closed(struct smartiod *d, struct smartiod_loan *l)
 
 void smartiod_loan_end(struct smartiod *d, struct smartiod_loan *l)
 {
-	if (l->ended)
+	if (smartiod_loan_ended(l))
 		return;
-	l->ended = true;
+	smartiod_loan_enter(d, l, SMARTIOD_LOAN_END);
 	l->pins++;
 	SIO_PROBE(smartiod, lend_end, l->device->fdid, l->id);
 	sio_ledger_end(&l->device->ledger, l->id);
@@ -70,7 +70,8 @@ void smartiod_lender_owner_gone(struct smartiod *d, uint64_t owner)
 	if (d->ready)
 		smartiod_loan_owner_gone(d, l);
 	else
-		l->gone = true; /* not before all is known of it that may be in quarantine */
+		/* It ends when all is known of it that may be in quarantine. */
+		smartiod_loan_enter(d, l, SMARTIOD_LOAN_OWNER_GONE);
 }
 
 void smartiod_loan_node_down(struct smartiod *d, uint32_t node)
@@ -92,7 +93,7 @@ static void tell_lost(struct smartiod *d, struct smartiod_loan *l)
 					.borrower = sio_to_le64(l->id),
 					.fdid = sio_to_le32(l->device->fdid)};
 
-	if (l->ended)
+	if (smartiod_loan_ended(l))
 		return;
 	smartiod_tell(d, l->node, &msg, sizeof(msg));
 }
@@ -117,7 +118,7 @@ void smartiod_loans_device_gone(struct smartiod *d, struct smartiod_device *dev)
 			continue;
 		l->pins++;
 		smartiod_loan_end(d, l);
-		if (l->closed)
+		if (l->state == SMARTIOD_LOAN_CLOSED)
 			smartiod_loan_settled(d, l);
 		smartiod_loan_unpin(d, l);
 	}
@@ -172,7 +173,8 @@ void smartiod_loan_path_down(struct smartiod *d, uint32_t node, uint32_t adapter
 
 	while ((l = smartiod_loan_after(d, after))) {
 		after = l->id;
-		if (l->node != node || l->ended || !uses_path(d, l, adapter, peer_adapter))
+		if (l->node != node || smartiod_loan_ended(l) ||
+		    !uses_path(d, l, adapter, peer_adapter))
 			continue;
 		tell_lost(d, l);
 		smartiod_loan_end(d, l);

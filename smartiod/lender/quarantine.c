@@ -29,7 +29,7 @@ void smartiod_loan_notify(struct smartiod *d, struct smartiod_loan *l, uint32_t 
 		.generation = sio_to_le32(l->device->generation),
 	};
 
-	if (l->ended || !l->ready)
+	if (l->state != SMARTIOD_LOAN_LIVE)
 		return;
 	smartiod_tell(d, l->node, &msg, sizeof(msg));
 }
@@ -86,7 +86,8 @@ static void mark(struct smartiod *d, struct smartiod_device *dev, uint64_t settl
 {
 	for (struct smartiod_loan *l = smartiod_loan_after(d, 0); l;
 	     l = smartiod_loan_after(d, l->id))
-		if (l->device == dev && l->ended && (settled == SIO_LEDGER_ALL || settled == l->id))
+		if (l->device == dev && smartiod_loan_ended(l) &&
+		    (settled == SIO_LEDGER_ALL || settled == l->id))
 			l->settling = true;
 }
 
@@ -97,7 +98,7 @@ static void settle_marked(struct smartiod *d, struct smartiod_device *dev, uint6
 
 	while ((l = smartiod_loan_after(d, after))) {
 		after = l->id;
-		if (l->device == dev && l->settling && l->closed &&
+		if (l->device == dev && l->settling && l->state == SMARTIOD_LOAN_CLOSED &&
 		    (settled == SIO_LEDGER_ALL || settled == l->id))
 			smartiod_loan_settled(d, l);
 	}
@@ -242,7 +243,7 @@ int smartiod_lend_settled(struct smartiod *d, const struct smartiod_from *from, 
 	if (!all) {
 		gone = smartiod_loan_find(d, settled);
 		if (settled == 0 || settled > l->device->ledger.last_id ||
-		    (gone && (!gone->ended || gone->device != l->device)))
+		    (gone && (!smartiod_loan_ended(gone) || gone->device != l->device)))
 			return sio_fail(reterr, -EINVAL,
 					"%s: borrow %" PRIu64 " has not ended: nothing to settle",
 					l->device->topo->name, settled);

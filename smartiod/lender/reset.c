@@ -48,7 +48,8 @@ static bool is_used(struct smartiod *d, const struct smartiod_device *dev,
 {
 	for (const struct smartiod_loan *l = smartiod_loan_after(d, 0); l;
 	     l = smartiod_loan_after(d, l->id))
-		if (l->device == dev && l != but && !l->ended && !l->waits)
+		if (l->device == dev && l != but && !smartiod_loan_ended(l) &&
+		    l->state != SMARTIOD_LOAN_WAITING)
 			return true;
 	return false;
 }
@@ -58,7 +59,8 @@ static bool is_ending(struct smartiod *d, const struct smartiod_device *dev)
 {
 	for (const struct smartiod_loan *l = smartiod_loan_after(d, 0); l;
 	     l = smartiod_loan_after(d, l->id))
-		if (l->device == dev && l->ended && !l->closed && !l->waits)
+		if (l->device == dev &&
+		    (l->state == SMARTIOD_LOAN_ENDED || l->state == SMARTIOD_LOAN_ENDED_ORPHANED))
 			return true;
 	return false;
 }
@@ -246,7 +248,7 @@ bool smartiod_reset_first(struct smartiod *d, struct smartiod_loan *l, bool excl
 		want(d, dev);
 	if (!is_wanted(dev))
 		return false;
-	l->waits = true;
+	smartiod_loan_enter(d, l, SMARTIOD_LOAN_WAIT);
 	wait_for_it(dev, w, op);
 	smartiod_reset_check(d, dev);
 	return true;
@@ -254,7 +256,7 @@ bool smartiod_reset_first(struct smartiod *d, struct smartiod_loan *l, bool excl
 
 void smartiod_reset_lend(struct smartiod *d, struct smartiod_loan *l)
 {
-	l->waits = false;
+	smartiod_loan_enter(d, l, SMARTIOD_LOAN_GO);
 	step(d, l->device, SIO_DEV_LEND);
 }
 

@@ -45,7 +45,7 @@ static unsigned count_live(struct smartiod *d, const struct smartiod_device *dev
 
 	for (const struct smartiod_loan *l = smartiod_loan_after(d, 0); l;
 	     l = smartiod_loan_after(d, l->id))
-		if (l->device == dev && !l->ended && n++ == 0)
+		if (l->device == dev && !smartiod_loan_ended(l) && n++ == 0)
 			*ret_first = l;
 	return n;
 }

@@ -39,7 +39,7 @@ static void loan_row(const struct smartiod_loan *l, struct sio_wire_row *ret)
 {
 	const struct sio_borrow *b = sio_ledger_find(&l->device->ledger, l->id);
 	uint64_t bytes = 0;
-	uint32_t refs = 0, flags = l->ended ? SIO_ROW_QUARANTINED : SIO_ROW_LIVE;
+	uint32_t refs = 0, flags = smartiod_loan_ended(l) ? SIO_ROW_QUARANTINED : SIO_ROW_LIVE;
 
 	for (const struct smartiod_dma *dma = l->dmas; dma; dma = dma->next) {
 		bytes += dma->bytes;
@@ -72,7 +72,8 @@ static void dma_row(const struct smartiod_dma *dma, struct sio_wire_row *ret)
 		.id = sio_to_le32(dma->loan->device->fdid),
 		.node = sio_to_le32(dma->exporter),
 		.refs = sio_to_le32(smartiod_hold_count(dma)),
-		.flags = sio_to_le32(dma->loan->ended ? SIO_ROW_QUARANTINED : SIO_ROW_LIVE),
+		.flags = sio_to_le32(smartiod_loan_ended(dma->loan) ? SIO_ROW_QUARANTINED
+								    : SIO_ROW_LIVE),
 		.pid = sio_to_le32(dma->loan->pid),
 	};
 	snprintf(ret->name, sizeof(ret->name), "%s", dma->loan->device->topo->name);
@@ -129,7 +130,7 @@ static bool lends(struct smartiod *d, uint32_t node)
 {
 	for (struct smartiod_loan *l = smartiod_loan_after(d, 0); l;
 	     l = smartiod_loan_after(d, l->id))
-		if (l->node == node && !l->ended)
+		if (l->node == node && !smartiod_loan_ended(l))
 			return true;
 	return false;
 }
@@ -140,7 +141,7 @@ static uint64_t next_owner(struct smartiod *d, uint64_t after)
 
 	for (struct smartiod_loan *l = smartiod_loan_after(d, 0); l;
 	     l = smartiod_loan_after(d, l->id))
-		if (!l->closed && l->owner > after && l->owner < least)
+		if (l->state != SMARTIOD_LOAN_CLOSED && l->owner > after && l->owner < least)
 			least = l->owner;
 	return least;
 }

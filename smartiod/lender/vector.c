@@ -47,9 +47,9 @@ static void cut(struct smartiod *d, struct smartiod_vector *v)
 	struct sio_req_vector off;
 
 	fill_off(&off, v->device, v->number);
-	if (v->set && !v->loan->ended)
+	if (v->set && !smartiod_loan_ended(v->loan))
 		smartiod_port_tell(d, &off, sizeof(off));
-	if (!v->loan->ended)
+	if (!smartiod_loan_ended(v->loan))
 		smartiod_port_unmap(d, v->link.irq_map);
 	if (v->window)
 		smartiod_requester_put(d, &v->device->lent->requester[v->link.adapter]);
@@ -131,7 +131,7 @@ static void ask_set(struct smartiod *d, struct vector_op *o, uint64_t irq)
 
 static const char *unwanted(const struct smartiod_vector *v)
 {
-	if (v->loan->ended)
+	if (smartiod_loan_ended(v->loan))
 		return "the borrow ended";
 	return v->link.lost ? "the interrupt, or the way to it, is gone" : NULL;
 }

@@ -54,8 +54,10 @@ static int adopt_owner(struct smartiod *d, const struct sio_list_entry *e)
 		return -ENOMEM;
 	l->id = (d->boot_generation & 0xffffffffu) << 32 | number;
 	/* Who is of another host has lost its device with our connection to that host. */
-	l->distant = e->owner == 0;
-	l->node = l->distant ? 0 : d->node;
+	l->state = e->state == SIO_STATE_QUARANTINED ? SMARTIOD_LOAN_ORPHANED
+		   : e->owner == 0		     ? SMARTIOD_LOAN_DISTANT
+						     : SMARTIOD_LOAN_OLD;
+	l->node = e->owner == 0 ? 0 : d->node;
 	rc = sio_ledger_adopt(&dev->ledger, l->id, l->node, e->cookie & SMARTIOD_COOKIE_EXCLUSIVE,
 			      &err);
 	if (rc < 0) {
@@ -68,7 +70,6 @@ static int adopt_owner(struct smartiod *d, const struct sio_list_entry *e)
 	l->owner = e->id;
 	l->parent = e->owner;
 	l->owner_fd = -1;
-	l->gone = e->state == SIO_STATE_QUARANTINED;
 	smartiod_tree_add(&d->loans, &l->by_id, l->id);
 	return 0;
 }
@@ -157,9 +158,9 @@ static void adopted(struct smartiod *d)
 	while ((l = smartiod_loan_after(d, after))) {
 		after = l->id;
 		n++;
-		if (l->gone)
+		if (l->state == SMARTIOD_LOAN_ORPHANED || l->state == SMARTIOD_LOAN_ENDED_ORPHANED)
 			smartiod_loan_owner_gone(d, l);
-		else if (l->distant)
+		else if (l->state == SMARTIOD_LOAN_DISTANT)
 			smartiod_loan_end(d, l); /* OWNER_GONE follows */
 	}
 	if (n)

@@ -12,7 +12,8 @@
 
 static bool is_its(const struct smartiod_loan *l, const struct smartiod_session *s)
 {
-	return !l->ended && !l->gone && !l->distant && l->parent == s->owner;
+	return (l->state == SMARTIOD_LOAN_OLD || l->state == SMARTIOD_LOAN_LIVE) &&
+	       l->parent == s->owner;
 }
 
 static struct smartiod_loan *loan_of(struct smartiod *d, const struct smartiod_borrow *b,
@@ -20,7 +21,7 @@ static struct smartiod_loan *loan_of(struct smartiod *d, const struct smartiod_b
 {
 	struct smartiod_loan *l = smartiod_loan_find(d, b->id);
 
-	if (l && !l->ended)
+	if (l && !smartiod_loan_ended(l))
 		return l;
 	sio_fail(reterr, -ENOENT, "borrow %" PRIu64 " has ended", b->id);
 	return NULL;
@@ -36,7 +37,7 @@ static int restore_borrow(struct smartiod *d, struct smartiod_session *s,
 
 	if (!dev)
 		return reterr->code;
-	if (!l || l->device != dev || l->ready || !is_its(l, s))
+	if (!l || l->device != dev || l->state != SMARTIOD_LOAN_OLD || !is_its(l, s))
 		return sio_fail(reterr, -ENOENT, "%s: borrow %" PRIu64 " is none of this program's",
 				dev->topo->name, sio_from_le64(m->key));
 	b = smartiod_borrow_new(d, s, dev, reterr);
@@ -44,7 +45,7 @@ static int restore_borrow(struct smartiod *d, struct smartiod_session *s,
 		return reterr->code;
 	smartiod_borrow_lent(d, b, l->id);
 	b->generation = sio_from_le32(m->number);
-	l->ready = true;
+	smartiod_loan_enter(d, l, SMARTIOD_LOAN_CLAIM);
 	l->session = s->client;
 	l->pid = s->pid;
 	sio_ledger_restore(&dev->ledger, l->id, s->client,
@@ -282,7 +283,7 @@ static void drop_unclaimed(struct smartiod *d, struct smartiod_loan *l)
 
 static void finish_loan(struct smartiod *d, struct smartiod_loan *l)
 {
-	if (!l->ready) {
+	if (l->state == SMARTIOD_LOAN_OLD) {
 		smartiod_loan_end(d, l);
 		return;
 	}

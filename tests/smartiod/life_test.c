@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "smartiod/borrower/borrow_life.h"
+#include "smartiod/lender/loan_life.h"
 #include "smartiod/segment/segment_life.h"
 
 /* A row for each state, a letter for each event: the state behind it, from 'a' on; '-': none. */
@@ -22,6 +23,18 @@ static const char *const borrow_rows[] = {
 	"--e", /* c LOST */
 	"ded", /* d ENDED */
 	"---", /* e ENDED_LOST */
+};
+static const char *const loan_rows[] = {
+	"bac--h-", /* a ASKED: WAIT, GO, LEND, CLAIM, OWNER_GONE, END, CLOSE */
+	"-a---g-", /* b WAITING */
+	"-----h-", /* c LIVE */
+	"---cfh-", /* d OLD */
+	"----fh-", /* e DISTANT */
+	"----fi-", /* f ORPHANED */
+	"------j", /* g WAITING_ENDED */
+	"----i-j", /* h ENDED */
+	"----i-j", /* i ENDED_ORPHANED */
+	"----j--", /* j CLOSED */
 };
 
 static void a_segment_goes_as_its_table_says(void **state)
@@ -60,11 +73,30 @@ static void a_borrow_goes_as_its_table_says(void **state)
 		}
 }
 
+static void a_loan_goes_as_its_table_says(void **state)
+{
+	enum smartiod_loan_state next;
+
+	(void)state;
+	for (unsigned s = 0; s < SMARTIOD_LOAN_STATES; s++)
+		for (unsigned e = 0; e < SMARTIOD_LOAN_EVENTS; e++) {
+			char letter = loan_rows[s][e];
+
+			next = SMARTIOD_LOAN_STATES;
+			assert_int_equal(smartiod_loan_next(s, e, &next), letter != '-');
+			if (letter == '-')
+				assert_int_equal(next, SMARTIOD_LOAN_STATES);
+			else
+				assert_int_equal(next, letter - 'a');
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_segment_goes_as_its_table_says),
 		cmocka_unit_test(a_borrow_goes_as_its_table_says),
+		cmocka_unit_test(a_loan_goes_as_its_table_says),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

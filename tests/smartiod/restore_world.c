@@ -186,7 +186,8 @@ void take_picture(struct world *w, char *text)
 		const struct sio_borrow *b = sio_ledger_find(&l->device->ledger, l->id);
 
 		PUT("loan %llu: ready %d, exclusive %d, holder %d\n", (unsigned long long)l->id,
-		    l->ready, b->exclusive, l->device->ledger.holder == l->id);
+		    l->state == SMARTIOD_LOAN_LIVE, b->exclusive,
+		    l->device->ledger.holder == l->id);
 		for (const struct smartiod_view *v = l->views; v; v = v->next)
 			PUT(" view %llu: access %u, %u users\n", (unsigned long long)v->id,
 			    v->access, v->users);

@@ -84,8 +84,7 @@ const char *books_unclaimed(unsigned host, uint64_t *ret_owner)
 		{
 			const struct smartiod_loan *l = SMARTIOD_OF(k, struct smartiod_loan, by_id);
 
-			if (l->parent == s->owner && !l->ready && !l->ended && !l->gone &&
-			    !l->distant)
+			if (l->parent == s->owner && l->state == SMARTIOD_LOAN_OLD)
 				return "a borrow";
 		}
 	}
@@ -166,15 +165,15 @@ static void windows(const struct smartiod *d)
 
 static void lent(const struct smartiod_loan *l)
 {
-	note(SIO_KIND_OWNER, l->owner, !l->ended);
+	note(SIO_KIND_OWNER, l->owner, !smartiod_loan_ended(l));
 	for (const struct smartiod_view *v = l->views; v; v = v->next)
 		if (!v->closed)
-			note(SIO_KIND_BAR, v->id, !l->ended);
+			note(SIO_KIND_BAR, v->id, !smartiod_loan_ended(l));
 	for (const struct smartiod_dma *m = l->dmas; m; m = m->next) {
 		/* A reset may have settled it that was said before the end was told. */
-		note(SIO_KIND_DMAMAP, m->by_id.key, !l->ended);
-		note(SIO_KIND_MAP, m->map, !l->ended);
-		note(SIO_KIND_MEM, m->group, !l->ended);
+		note(SIO_KIND_DMAMAP, m->by_id.key, !smartiod_loan_ended(l));
+		note(SIO_KIND_MAP, m->map, !smartiod_loan_ended(l));
+		note(SIO_KIND_MEM, m->group, !smartiod_loan_ended(l));
 	}
 }
 
@@ -190,7 +189,7 @@ static void devices(struct smartiod *d)
 			note(SIO_KIND_REQUESTER, dev->lent->requester[a].id, true);
 		for (const struct smartiod_vector *v = dev->lent->vectors; v; v = v->next)
 			note(SIO_KIND_VECTOR, books_vector(dev->port.id, v->number),
-			     v->set && !v->loan->ended);
+			     v->set && !smartiod_loan_ended(v->loan));
 		for (const struct smartiod_old_vector *v = dev->lent->old_vectors; v; v = v->next)
 			note(SIO_KIND_VECTOR, books_vector(dev->port.id, v->number), false);
 	}

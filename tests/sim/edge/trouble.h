@@ -60,7 +60,7 @@ void trouble_saw(struct trouble *t, uint64_t addr, const void *buf, size_t len);
 /* The model completes a command. As struct emu_dev's write. */
 int trouble_complete(struct trouble *t, uint64_t addr, const void *cqe);
 
-/* edge/dev.c, a model of drives in place of the room's: its write, through what the room gave it. */
+/* edge/dev.c, a model of drives in place of the room's: its write, by what the room gave it. */
 int fabric_dev_write(struct emu_dev *real, const struct sio_topo_device *topo, uint64_t addr,
 		     const void *buf, size_t len);
 

@@ -237,7 +237,7 @@ static bool is_claimed(struct smartiod *d, const struct smartiod_dma *m)
 
 static void gives_loan(struct smartiod *d, const struct smartiod_loan *l)
 {
-	if (l->ended || !l->ready || l->distant)
+	if (l->state != SMARTIOD_LOAN_LIVE)
 		return;
 	note(giving, l->node, PAIR_BORROW, l->id, l->device->fdid, 0);
 	for (const struct smartiod_dma *m = l->dmas; m; m = m->next)
