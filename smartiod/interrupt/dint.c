@@ -152,7 +152,8 @@ void smartiod_dint_end(struct smartiod *d, struct smartiod_dint *dint, bool owne
 		uint64_t uid = ring->uid;
 
 		next = ring->next;
-		if (!ring->ended && !ring->building)
+		if (ring->state == SMARTIOD_RING_PLAIN || ring->state == SMARTIOD_RING_USED ||
+		    ring->state == SMARTIOD_RING_FREED)
 			smartiod_ring_tell_sender(d, ring);
 		if (smartiod_tree_find(&d->rings, uid)) /* a sender of this host is gone already */
 			smartiod_ring_free(d, ring);

@@ -5,6 +5,7 @@
 
 #include "smartiod/base/peer.h"
 #include "smartiod/base/session.h"
+#include "smartiod/interrupt/ring_life.h"
 #include "smartiod/segment/grant.h"
 
 /* One sender's ring, at the receiver. Freed when the sender and the library have let go of it. */
@@ -18,11 +19,15 @@ struct smartiod_ring {
 	uint64_t link;			  /* the sender's number */
 	uint64_t memory_grant, irq_grant; /* to the sender's host; 0: none */
 	uint64_t adrift;		  /* was memory_grant, before that host was lost */
-	bool building;			  /* an operation uses it */
-	bool told;			  /* the library knows of it */
-	bool ended;			  /* the sender is gone */
-	bool freed;			  /* the library let go of it, or is gone */
+	enum smartiod_ring_state state;
 };
+
+/* Its sender is gone. */
+static inline bool smartiod_ring_ended(const struct smartiod_ring *ring)
+{
+	return ring->state == SMARTIOD_RING_BUILDING_ENDED ||
+	       ring->state == SMARTIOD_RING_DRAINED || ring->state == SMARTIOD_RING_GONE;
+}
 
 /* One adapter's number. */
 struct smartiod_dint_number {
@@ -148,9 +153,13 @@ struct smartiod_ring *smartiod_ring_plain(struct smartiod *d, struct smartiod_di
 int smartiod_ring_start(struct smartiod *d, struct smartiod_ring_op *r, struct smartiod_dint *dint,
 			uint32_t node, uint64_t link, struct sio_err *reterr);
 smartiod_step smartiod_ring_step;
-/* A ring of before, which its library knows and whose sender is not back yet. NULL with *reterr. */
+/*
+ * A ring of before, which its library knows and whose sender is not back yet; @ended: is gone.
+ * NULL with *reterr.
+ */
 struct smartiod_ring *smartiod_ring_again(struct smartiod *d, struct smartiod_dint *dint,
-					  uint64_t mem, uint32_t number, struct sio_err *reterr);
+					  uint64_t mem, uint32_t number, bool ended,
+					  struct sio_err *reterr);
 /* The sender is gone or let go of it. */
 void smartiod_ring_end(struct smartiod *d, struct smartiod_ring *ring);
 /* The library lets go of it. */

@@ -109,10 +109,10 @@ int smartiod_restore_ring(struct smartiod *d, struct smartiod_session *s,
 		return reterr->code;
 	if (dint->plain || l->length < SIO_RING_TOTAL)
 		return sio_fail(reterr, -EINVAL, "that is no ring");
-	ring = smartiod_ring_again(d, dint, l->by_id.key, sio_from_le32(m->number), reterr);
+	ring = smartiod_ring_again(d, dint, l->by_id.key, sio_from_le32(m->number),
+				   sio_from_le32(m->flags) & SIO_RESTORE_ENDED, reterr);
 	if (!ring)
 		return reterr->code;
-	ring->ended = sio_from_le32(m->flags) & SIO_RESTORE_ENDED;
 	smartiod_leftover_done(d, l);
 	return 0;
 }
@@ -122,7 +122,7 @@ static struct smartiod_ring *find_ring(struct smartiod_dint *dint, uint64_t mem)
 {
 	struct smartiod_ring *ring = dint->rings;
 
-	while (ring && (ring->mem != mem || ring->link || ring->ended))
+	while (ring && (ring->mem != mem || ring->link || smartiod_ring_ended(ring)))
 		ring = ring->next;
 	return ring;
 }
@@ -177,7 +177,7 @@ void smartiod_dint_restored(struct smartiod *d, struct smartiod_object *o)
 
 	for (ring = dint->rings; ring; ring = next) {
 		next = ring->next;
-		if (!ring->link && !ring->ended)
+		if (!ring->link && !smartiod_ring_ended(ring))
 			smartiod_ring_end(d, ring);
 	}
 }

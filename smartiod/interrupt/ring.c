@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rings of data interrupts, at the receiver: one for each sender. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
+#include "core/probe.h"
 #include "smartiod/interrupt/dint.h"
 #include "wire/ring.h"
 
@@ -13,12 +15,23 @@ enum { RING_ALLOC, RING_GRANT_MEMORY, RING_GRANT_IRQ };
 
 /* ---- life ---- */
 
+/* An event that cannot come is an error of ours: it ends the daemon. */
+static void enter(struct smartiod *d, struct smartiod_ring *ring, enum smartiod_ring_event event)
+{
+	enum smartiod_ring_state before = ring->state;
+
+	if (!smartiod_ring_next(before, event, &ring->state))
+		smartiod_fatal(d, "ring %" PRIu64 ": event %u in state %u", ring->uid, event,
+			       before);
+	SIO_PROBE(smartiod, ring_state, ring->uid, before, ring->state, event);
+}
+
 static void ring_check(struct smartiod *d, struct smartiod_ring *ring)
 {
 	struct smartiod_dint *dint = ring->dint;
 	struct smartiod_ring **link = &dint->rings;
 
-	if (!ring->ended || !ring->freed || ring->building)
+	if (ring->state != SMARTIOD_RING_GONE)
 		return;
 	if (!smartiod_grant_take(d, ring->adrift, ring->mem) && !dint->owner_gone)
 		smartiod_port_free(d, ring->mem);
@@ -49,14 +62,12 @@ static void tell_library(struct smartiod *d, const struct smartiod_ring *ring, u
 
 void smartiod_ring_end(struct smartiod *d, struct smartiod_ring *ring)
 {
-	if (ring->ended)
+	if (smartiod_ring_ended(ring))
 		return;
-	ring->ended = true;
+	enter(d, ring, SMARTIOD_RING_END);
 	smartiod_grant_end(d, ring->memory_grant);
 	smartiod_grant_end(d, ring->irq_grant);
-	if (!ring->told)
-		ring->freed = true;
-	else if (!ring->freed)
+	if (ring->state == SMARTIOD_RING_DRAINED)
 		tell_library(d, ring, SIO_EVM_DINT_RING_END, NULL);
 	ring_check(d, ring);
 }
@@ -73,7 +84,7 @@ static bool ring_adrift(struct smartiod *d, struct smartiod_ring *ring, uint64_t
 
 void smartiod_ring_free(struct smartiod *d, struct smartiod_ring *ring)
 {
-	ring->freed = true;
+	enter(d, ring, SMARTIOD_RING_FREE);
 	ring_check(d, ring);
 }
 
@@ -194,7 +205,8 @@ static struct smartiod_ring *ring_new(struct smartiod *d, struct smartiod_dint *
 }
 
 struct smartiod_ring *smartiod_ring_again(struct smartiod *d, struct smartiod_dint *dint,
-					  uint64_t mem, uint32_t number, struct sio_err *reterr)
+					  uint64_t mem, uint32_t number, bool ended,
+					  struct sio_err *reterr)
 {
 	uint32_t last = dint->next_ring;
 	struct smartiod_ring *ring = ring_new(d, dint, d->node, 0, reterr);
@@ -204,14 +216,18 @@ struct smartiod_ring *smartiod_ring_again(struct smartiod *d, struct smartiod_di
 	dint->next_ring = number > last ? number : last;
 	ring->mem = mem;
 	ring->number = number;
-	ring->told = true;
+	ring->state = ended ? SMARTIOD_RING_DRAINED : SMARTIOD_RING_USED;
 	return ring;
 }
 
 struct smartiod_ring *smartiod_ring_plain(struct smartiod *d, struct smartiod_dint *dint,
 					  uint64_t link, struct sio_err *reterr)
 {
-	return ring_new(d, dint, d->node, link, reterr);
+	struct smartiod_ring *ring = ring_new(d, dint, d->node, link, reterr);
+
+	if (ring)
+		enter(d, ring, SMARTIOD_RING_BUILT_PLAIN);
+	return ring;
 }
 
 int smartiod_ring_start(struct smartiod *d, struct smartiod_ring_op *r, struct smartiod_dint *dint,
@@ -220,7 +236,6 @@ int smartiod_ring_start(struct smartiod *d, struct smartiod_ring_op *r, struct s
 	r->ring = ring_new(d, dint, node, link, reterr);
 	if (!r->ring)
 		return reterr->code;
-	r->ring->building = true;
 	if (!dint->plain)
 		ask_alloc(d, r);
 	else if (!r->link)
@@ -236,14 +251,13 @@ static void build_failed(struct smartiod *d, struct smartiod_ring_op *r, int err
 	struct smartiod_ring *ring = r->ring;
 
 	smartiod_ring_end(d, ring); /* stays while it is being built */
-	ring->freed = true;
 	if (r->link) {
 		smartiod_dint_link_local(d, r, error, text);
 	} else {
 		smartiod_op_error(d, &r->op, error, "%s", text);
 		smartiod_op_free(d, &r->op);
 	}
-	ring->building = false;
+	enter(d, ring, SMARTIOD_RING_ABANDON);
 	ring_check(d, ring);
 }
 
@@ -257,11 +271,9 @@ static void build_done(struct smartiod *d, struct smartiod_ring_op *r)
 		.trigger = r->trigger,
 	};
 
-	if (!ring->dint->plain) {
-		ring->told = true;
+	enter(d, ring, ring->dint->plain ? SMARTIOD_RING_BUILT_PLAIN : SMARTIOD_RING_BUILT);
+	if (ring->state == SMARTIOD_RING_USED)
 		tell_library(d, ring, SIO_EVM_DINT_RING, &r->op.fd[0]);
-	}
-	ring->building = false;
 	if (r->link) {
 		smartiod_dint_link_local(d, r, 0, "");
 		return;
@@ -275,7 +287,7 @@ static const char *unwanted(struct smartiod *d, const struct smartiod_ring_op *r
 {
 	if (r->ring->dint->removed)
 		return "the data interrupt was removed meanwhile";
-	if (r->ring->ended || smartiod_op_orphan(&r->op))
+	if (smartiod_ring_ended(r->ring) || smartiod_op_orphan(&r->op))
 		return "the sender is gone";
 	if (!r->link && !smartiod_path_up(d, r->ring->node, r->adapter, r->peer_adapter))
 		return "the link is down";
@@ -333,12 +345,12 @@ static int take_answer(struct smartiod *d, struct smartiod_ring_op *r,
 		return 0;
 	case RING_GRANT_MEMORY:
 		smartiod_wire_grant(a->msg, &r->memory);
-		if (!r->ring->ended)
+		if (!smartiod_ring_ended(r->ring))
 			return take_grant(d, r, a->msg, &r->ring->memory_grant, reterr);
 		break;
 	default:
 		smartiod_wire_grant(a->msg, &r->trigger);
-		if (!r->ring->ended)
+		if (!smartiod_ring_ended(r->ring))
 			return take_grant(d, r, a->msg, &r->ring->irq_grant, reterr);
 		break;
 	}
@@ -419,16 +431,18 @@ int smartiod_dint_ring_free(struct smartiod *d, struct smartiod_session *s, cons
 	if (!dint)
 		return reterr->code;
 	ring = dint->rings;
-	while (ring && (ring->number != sio_from_le32(m->ring) || !ring->told || ring->freed))
+	while (ring &&
+	       (ring->number != sio_from_le32(m->ring) ||
+		(ring->state != SMARTIOD_RING_USED && ring->state != SMARTIOD_RING_DRAINED)))
 		ring = ring->next;
 	if (!ring)
 		return sio_fail(reterr, -EBADF, "data interrupt %u has no ring %u", dint->number,
 				sio_from_le32(m->ring));
-	if (ring->ended) {
+	if (ring->state == SMARTIOD_RING_DRAINED) {
 		smartiod_ring_free(d, ring);
 	} else {
 		/* The receiver cuts a sender off; the memory goes when that has let go. */
-		ring->freed = true;
+		enter(d, ring, SMARTIOD_RING_FREE);
 		smartiod_ring_tell_sender(d, ring);
 	}
 	smartiod_reply_ok(d, s, msg);

@@ -8,6 +8,7 @@
 
 #include "smartiod/borrower/borrow_life.h"
 #include "smartiod/lender/loan_life.h"
+#include "smartiod/interrupt/ring_life.h"
 #include "smartiod/segment/segment_life.h"
 
 /* A row for each state, a letter for each event: the state behind it, from 'a' on; '-': none. */
@@ -35,6 +36,16 @@ static const char *const loan_rows[] = {
 	"----i-j", /* h ENDED */
 	"----i-j", /* i ENDED_ORPHANED */
 	"----j--", /* j CLOSED */
+};
+static const char *const ring_rows[] = {
+	"ed-cb", /* a BUILDING: BUILT, BUILT_PLAIN, ABANDON, END, FREE */
+	"---cb", /* b BUILDING_FREED */
+	"--h-c", /* c BUILDING_ENDED */
+	"---hg", /* d PLAIN */
+	"---fg", /* e USED */
+	"----h", /* f DRAINED */
+	"---hg", /* g FREED */
+	"-----", /* h GONE */
 };
 
 static void a_segment_goes_as_its_table_says(void **state)
@@ -91,12 +102,31 @@ static void a_loan_goes_as_its_table_says(void **state)
 		}
 }
 
+static void a_ring_goes_as_its_table_says(void **state)
+{
+	enum smartiod_ring_state next;
+
+	(void)state;
+	for (unsigned s = 0; s < SMARTIOD_RING_STATES; s++)
+		for (unsigned e = 0; e < SMARTIOD_RING_EVENTS; e++) {
+			char letter = ring_rows[s][e];
+
+			next = SMARTIOD_RING_STATES;
+			assert_int_equal(smartiod_ring_next(s, e, &next), letter != '-');
+			if (letter == '-')
+				assert_int_equal(next, SMARTIOD_RING_STATES);
+			else
+				assert_int_equal(next, letter - 'a');
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_segment_goes_as_its_table_says),
 		cmocka_unit_test(a_borrow_goes_as_its_table_says),
 		cmocka_unit_test(a_loan_goes_as_its_table_says),
+		cmocka_unit_test(a_ring_goes_as_its_table_says),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

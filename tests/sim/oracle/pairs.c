@@ -112,7 +112,7 @@ static void gives_segments(const struct smartiod *d)
 		const struct smartiod_ring *r = SMARTIOD_OF(n, struct smartiod_ring, by_uid);
 		uint64_t what = (r->memory_grant != 0) << 1 | (r->irq_grant != 0);
 
-		if (!r->ended)
+		if (!smartiod_ring_ended(r))
 			note(giving, r->node, PAIR_RING, r->uid, r->link, what);
 	}
 }
