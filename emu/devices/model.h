@@ -110,6 +110,11 @@ struct emu_dev_model {
 	 * the doorbells are elsewhere.
 	 */
 	void (*view_changed)(void *model, unsigned index);
+	/*
+	 * The holder of register page @index has just stored to it: look at all of it now. For a
+	 * room that takes each store by itself; may be NULL: the steps that follow find it.
+	 */
+	void (*stored)(void *model, unsigned index);
 	/* True: the model waits for nothing but registers and doorbells (the room may nap). */
 	bool (*idle)(void *model);
 	/* Fill up to @max named counters. Return: how many. */

@@ -17,8 +17,9 @@
 #include "emu/machine/pace.h"
 #include "emu/machine/room.h"
 
-#define LIVE_PATH_MAX 107 /* bytes of a socket's path */
-#define LIVE_CALLERS 8	  /* of the socket "room" at a time */
+#define LIVE_PATH_MAX 107  /* bytes of a socket's path */
+#define LIVE_VFIO_FDS 2100 /* of a machine's device: its interrupts, and messages on their way */
+#define LIVE_CALLERS 8	   /* of the socket "room" at a time */
 
 /* What an epoll event is about. */
 enum live_kind {
@@ -28,7 +29,9 @@ enum live_kind {
 	LIVE_SIGNAL,
 	LIVE_WATCH,
 	LIVE_ENGINES,
-	LIVE_CONTROL
+	LIVE_CONTROL,
+	LIVE_VFIO_LISTENER, /* host: the index of the device */
+	LIVE_VFIO
 };
 
 struct live_source {
@@ -107,6 +110,8 @@ struct live {
 	struct live_caller *callers, *dead_callers; /* likewise */
 	unsigned n_callers;
 	char control_path[LIVE_PATH_MAX + 1];
+	struct live_vfio *vfio; /* devices of machines */
+	unsigned n_vfios;
 	int pid_fd;
 	char pid_path[LIVE_PATH_MAX + 1];
 };
@@ -160,6 +165,14 @@ void live_engine_unwatch(void *ctx, unsigned host, int fd);
 void live_engines_stop(void *ctx);
 void live_engines_go(void *ctx);
 void live_engine_report(void *ctx);
+
+/* vfio.c: devices of machines, served to whoever speaks vfio-user. */
+int live_vfios_open(struct live *l, struct sio_err *reterr);
+void live_vfios_close(struct live *l);
+void live_vfio_event(struct live *l, const struct live_source *s, uint32_t events);
+void live_vfios_cut(struct live *l);
+unsigned live_vfios_step(struct live *l, unsigned budget);
+bool live_vfios_busy(const struct live *l);
 
 /* loop.c */
 int live_loop_open(struct live *l, struct sio_err *reterr);

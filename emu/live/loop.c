@@ -104,6 +104,10 @@ static void handle(struct live *l, const struct epoll_event *ev)
 	case LIVE_CONTROL:
 		live_control_event(l, s);
 		break;
+	case LIVE_VFIO_LISTENER:
+	case LIVE_VFIO:
+		live_vfio_event(l, s, ev->events);
+		break;
 	case LIVE_SIGNAL:
 		l->stop = true;
 		break;
@@ -131,15 +135,27 @@ static int poll_sockets(struct live *l, long ns)
 	int n;
 
 	live_ports_cut(l);
+	live_vfios_cut(l);
 	n = wait_events(l, ev, ns);
 
 	for (int i = 0; i < n; i++)
 		handle(l, &ev[i]);
 	live_ports_cut(l);
+	live_vfios_cut(l);
 	live_owners_bury(l);
 	live_watches_bury(l);
 	live_callers_bury(l);
 	return n;
+}
+
+static unsigned step(struct live *l)
+{
+	return emu_room_step(l->room, BUDGET) + live_vfios_step(l, BUDGET);
+}
+
+static bool is_busy(const struct live *l)
+{
+	return emu_room_busy(l->room) || live_vfios_busy(l);
 }
 
 struct rest {
@@ -167,8 +183,8 @@ static void doze(struct live *l, struct rest *r, long ns)
 
 	emu_room_doze(l->room, true);
 	live_watches_arm(l);
-	work = emu_room_step(l->room, BUDGET);
-	if (work || emu_room_busy(l->room)) {
+	work = step(l);
+	if (work || is_busy(l)) {
 		emu_room_doze(l->room, false);
 		work_done(l, r, work);
 		return;
@@ -237,9 +253,9 @@ void live_loop_run(struct live *l)
 	struct rest r = {0};
 
 	while (!l->stop) {
-		unsigned work = emu_room_step(l->room, BUDGET);
+		unsigned work = step(l);
 
-		if (work || emu_room_busy(l->room)) {
+		if (work || is_busy(l)) {
 			work_done(l, &r, work);
 		} else if (!emu_room_watched(l->room)) {
 			poll_sockets(l, -1);

@@ -144,6 +144,8 @@ static void share_descriptors(struct live *l)
 	own += (uint64_t)lowest_free;
 	for (unsigned i = 0; i < l->topo->n_hosts; i++)
 		own += 2 * (uint64_t)l->topo->host[i].n_devices;
+	for (unsigned i = 0; i < l->n_vfios; i++)
+		own += LIVE_VFIO_FDS;
 	emu_room_descriptors(l->room, limit.rlim_cur > own ? limit.rlim_cur - own : 0);
 }
 
@@ -184,6 +186,8 @@ static int run(const struct options *o, struct sio_err *err)
 	if (rc == 0)
 		rc = live_ports_open(&l, err);
 	if (rc == 0)
+		rc = live_vfios_open(&l, err);
+	if (rc == 0)
 		rc = live_control_open(&l, err);
 	if (rc == 0)
 		share_descriptors(&l);
@@ -194,6 +198,7 @@ static int run(const struct options *o, struct sio_err *err)
 		live_loop_run(&l);
 	}
 	live_control_close(&l);
+	live_vfios_close(&l);
 	live_ports_close(&l);
 	live_engines_end(&l);
 	emu_room_free(l.room);

@@ -124,7 +124,7 @@ void sio_topology_free(struct sio_topology *t)
 {
 	if (!t)
 		return;
-	for (unsigned i = 0; t->host && i < t->n_hosts; i++)
+	for (unsigned i = 0; t->host && i < t->n_hosts + t->n_machines; i++)
 		free(t->host[i].device);
 	free(t->host);
 	free(t->sw);

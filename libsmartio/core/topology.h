@@ -63,6 +63,7 @@ struct sio_topo_host {
 	bool iommu;
 	struct sio_topo_address address; /* all hosts of a cluster have one, or none has */
 	bool real;			 /* its adapters are those of a machine, by smartio.ko */
+	bool machine;			 /* a virtual machine, which is no host of the fabric */
 	unsigned n_adapters, n_devices;
 	struct sio_topo_adapter adapter[SIO_MAX_ADAPTERS];
 	struct sio_topo_device *device;
@@ -81,6 +82,8 @@ struct sio_topology {
 	unsigned n_hosts, n_switches, n_links;
 	struct sio_topo_host *host; /* ascending by node */
 	struct sio_topo_switch *sw;
+	unsigned n_machines;
+	struct sio_topo_host *machine; /* behind the hosts, in their array */
 };
 
 /* One way from a host to another: adapters at both ends, and what lies between. */

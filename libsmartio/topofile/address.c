@@ -72,6 +72,8 @@ int sio_draft_check_addresses(struct sio_draft *d)
 	for (unsigned i = 0; i < d->t->n_hosts; i++) {
 		struct sio_spot missing = sio_source_missing(d->host[i].at);
 
+		if (h[i].machine)
+			continue;
 		if (!h[i].address.port && with < d->t->n_hosts)
 			return fail_address(d, i, missing,
 					    "missing, and host '%s' (line %u) has one; an "

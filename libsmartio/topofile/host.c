@@ -16,6 +16,7 @@ enum {
 	HOST_ADDRESS,
 	HOST_ADAPTERS,
 	HOST_DEVICES,
+	HOST_KIND,
 	HOST_FIELDS
 };
 static const struct sio_field host_field[HOST_FIELDS] = {
@@ -43,6 +44,7 @@ static const struct sio_field host_field[HOST_FIELDS] = {
 	[HOST_ADDRESS] = {.name = "address", .kind = SIO_VALUE_NODE},
 	[HOST_ADAPTERS] = {.name = "adapters", .kind = SIO_VALUE_NODE},
 	[HOST_DEVICES] = {.name = "devices", .kind = SIO_VALUE_NODE},
+	[HOST_KIND] = {.name = "kind", .kind = SIO_VALUE_NODE},
 };
 
 /* No two hosts of a name, no host named as a switch: "to" could mean either. */
@@ -106,13 +108,50 @@ static int check_real(struct sio_draft *d, unsigned host, const struct sio_spot 
 	return 0;
 }
 
+static int read_kind(struct sio_draft *d, struct sio_topo_host *h, struct sio_spot at)
+{
+	size_t mark = sio_source_enter(d->source, "kind", 0);
+	char word[SIO_NAME_LEN];
+	int rc = sio_value_name(d->source, at, word);
+
+	if (rc < 0)
+		return rc;
+	if (strcmp(word, "emulated") != 0 && strcmp(word, "machine") != 0)
+		return sio_source_fail(d->source, at, "emulated or machine is right");
+	h->machine = strcmp(word, "machine") == 0;
+	sio_source_leave(d->source, mark);
+	return 0;
+}
+
+/* A virtual machine has its RAM, its IOMMU and its addresses from whoever runs it. */
+static int check_machine(struct sio_draft *d, const struct sio_spot spot[HOST_FIELDS])
+{
+	static const int foreign[] = {HOST_RAM, HOST_BASE, HOST_IOMMU, HOST_ADDRESS, HOST_ADAPTERS};
+
+	for (unsigned i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+		const struct sio_spot *at = &spot[foreign[i]];
+
+		if (!at->value)
+			continue;
+		sio_source_enter(d->source, host_field[foreign[i]].name, 0);
+		return sio_source_fail(
+			d->source, sio_source_key(*at),
+			"a host of kind machine has devices alone; no such key is right");
+	}
+	return 0;
+}
+
 static int read_parts(struct sio_draft *d, unsigned host, const struct sio_spot spot[HOST_FIELDS])
 {
 	int rc = 0;
 
-	if (spot[HOST_ADAPTERS].value)
+	if (spot[HOST_KIND].value)
+		rc = read_kind(d, &d->t->host[host], spot[HOST_KIND]);
+	if (rc == 0 && d->t->host[host].machine)
+		rc = check_machine(d, spot);
+	else if (rc == 0 && spot[HOST_ADAPTERS].value)
 		rc = sio_draft_read_adapters(d, host, spot[HOST_ADAPTERS]);
-	else
+	else if (rc == 0)
 		sio_draft_default_adapter(d, host);
 	if (rc == 0 && spot[HOST_ADDRESS].value)
 		rc = sio_draft_read_address(d, host, spot[HOST_ADDRESS]);

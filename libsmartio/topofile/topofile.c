@@ -193,6 +193,27 @@ static int number_devices(struct sio_draft *d)
 	return rc;
 }
 
+/*
+ * Machines behind the hosts, both in their order: whoever speaks of hosts means those of the
+ * fabric.
+ */
+static void part_machines(struct sio_topology *t)
+{
+	unsigned n = t->n_hosts, hosts = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct sio_topo_host host = t->host[i];
+
+		if (host.machine)
+			continue;
+		memmove(&t->host[hosts + 1], &t->host[hosts], (i - hosts) * sizeof(host));
+		t->host[hosts++] = host;
+	}
+	t->n_hosts = hosts;
+	t->n_machines = n - hosts;
+	t->machine = &t->host[hosts];
+}
+
 static int build(struct sio_draft *d, yaml_node_t *root)
 {
 	struct sio_source *s = d->source;
@@ -229,7 +250,11 @@ static int build(struct sio_draft *d, yaml_node_t *root)
 		return rc;
 	sort_hosts(d);
 	rc = sio_draft_lay_out(d);
-	return rc < 0 ? rc : number_devices(d);
+	if (rc == 0)
+		rc = number_devices(d);
+	if (rc == 0)
+		part_machines(d->t);
+	return rc;
 }
 
 static int build_topology(struct sio_source *s, yaml_node_t *root, struct sio_topology **ret)

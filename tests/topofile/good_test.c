@@ -395,11 +395,38 @@ static void emulated_hosts_may_have_addresses(void **state)
 	sio_topology_free(t);
 }
 
+/* Machines are not among the hosts: they stand behind them, in the order of their nodes. */
+static void machines_stand_apart(void **state)
+{
+	struct sio_topology *t =
+		parse_good("cluster: c\n"
+			   "hosts:\n"
+			   "  v: { kind: machine, devices: { d: { type: nvme } } }\n"
+			   "  a: { kind: emulated, devices: { e: { type: nvme } } }\n"
+			   "  w: { node: 252, kind: machine }\n"
+			   "  b:\n");
+
+	(void)state;
+	assert_int_equal(t->n_hosts, 2);
+	assert_string_equal(t->host[0].name, "a");
+	assert_string_equal(t->host[1].name, "b");
+	assert_int_equal(t->host[0].node, 8);
+	assert_string_equal(t->host[0].device[0].name, "e");
+	assert_int_equal(t->n_machines, 2);
+	assert_string_equal(t->machine[0].name, "v");
+	assert_string_equal(t->machine[0].device[0].serial, "SIO00000401");
+	assert_int_equal(t->machine[0].n_adapters, 0);
+	assert_string_equal(t->machine[1].name, "w");
+	assert_null(sio_topology_host_by_name(t, "v"));
+	sio_topology_free(t);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_hosts_that_are_real),
 		cmocka_unit_test(emulated_hosts_may_have_addresses),
+		cmocka_unit_test(machines_stand_apart),
 		cmocka_unit_test(reads_the_cluster_and_its_hosts),
 		cmocka_unit_test(reads_and_joins_adapters),
 		cmocka_unit_test(reads_devices),

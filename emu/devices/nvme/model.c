@@ -274,6 +274,18 @@ static void view_changed(void *model, unsigned index)
 		attach(m);
 }
 
+static void stored(void *model, unsigned index)
+{
+	struct emu_nvme *m = model;
+
+	(void)index; /* there is one page of registers */
+	if (!m->attached)
+		attach(m);
+	emu_nvme_regs_poll(m);
+	for (unsigned i = 0; i < emu_nvme_regs_slices(); i++)
+		emu_nvme_regs_scrub(m);
+}
+
 static bool idle(void *model)
 {
 	const struct emu_nvme *m = model;
@@ -328,6 +340,7 @@ const struct emu_dev_model emu_nvme_model = {
 	.skip_steps = skip_steps,
 	.reset = reset,
 	.view_changed = view_changed,
+	.stored = stored,
 	.idle = idle,
 	.counters = counters,
 };

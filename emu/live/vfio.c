@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Devices of machines: a socket vfio.DEVICE for each, one peer at a time, which may be a QEMU.
+ * What a peer does not read waits here, and nothing more of it is served meanwhile: it waits for
+ * itself alone.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "emu/live/live.h"
+#include "emu/live/vfiomem.h"
+#include "emu/machine/requests.h"
+#include "emu/vfio/device.h"
+#include "packet/packet.h"
+
+#define MESSAGES_PER_TURN 64 /* of one peer, then the others have their turn */
+
+/* What the peer has not taken yet. */
+struct rest {
+	struct rest *prev, *next;
+	size_t len, sent;
+	int fd;
+	unsigned char data[];
+};
+
+struct live_vfio {
+	struct live_source listener, socket;
+	struct live *live;
+	const struct sio_topo_device *topo;
+	struct emu_vfio_device *device;
+	struct emu_vfio_session *session;
+	char path[LIVE_PATH_MAX + 1];
+	struct rest *queue;
+	bool cut; /* to be closed as soon as the session has returned */
+	/* A message on its way: its bytes so far, and the descriptors that came with them. */
+	size_t got;
+	int fds[EMU_VFIO_MAX_FDS];
+	unsigned n_fds;
+	uint8_t in[EMU_VFIO_MAX_MESSAGE] __attribute__((aligned(8)));
+};
+
+/* ---- what a session and a device ask for ---- */
+
+static void say(void *ctx, const char *text)
+{
+	live_log("%s: %s", ((struct live_vfio *)ctx)->topo->name, text);
+}
+
+static void cut(struct live_vfio *v, const char *why)
+{
+	if (!v->cut)
+		live_log("%s: its peer is cut off: %s", v->topo->name, why);
+	v->cut = true;
+}
+
+static int want(struct live_vfio *v, uint32_t events)
+{
+	struct epoll_event ev = {.events = events, .data.ptr = &v->socket};
+
+	return epoll_ctl(v->live->epoll, EPOLL_CTL_MOD, v->socket.fd, &ev) < 0 ? -errno : 0;
+}
+
+static void free_rest(struct live_vfio *v, struct rest *r)
+{
+	DL_DELETE(v->queue, r);
+	if (r->fd >= 0)
+		close(r->fd);
+	free(r);
+}
+
+static void enqueue(struct live_vfio *v, const uint8_t *data, size_t len, int fd)
+{
+	struct rest *r = malloc(sizeof(*r) + len);
+
+	if (!r) {
+		cut(v, "no memory for what it does not read");
+		return;
+	}
+	memcpy(r->data, data, len);
+	r->len = len;
+	r->sent = 0;
+	r->fd = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+	if (!v->queue)
+		want(v, EPOLLOUT);
+	DL_APPEND(v->queue, r);
+	if (fd >= 0 && r->fd < 0)
+		cut(v, "no descriptor left");
+}
+
+static bool is_full(ssize_t rc)
+{
+	return rc == -EAGAIN || rc == -ENOBUFS || rc == -ETOOMANYREFS;
+}
+
+static void send_message(void *ctx, const void *message, size_t len, int fd)
+{
+	struct live_vfio *v = ctx;
+	const uint8_t *data = message;
+	ssize_t n = 0;
+
+	if (v->cut || v->socket.fd < 0)
+		return;
+	if (!v->queue) {
+		n = sio_packet_send(v->socket.fd, data, len, &fd, fd >= 0, false);
+		if (n < 0 && !is_full(n)) {
+			cut(v, strerror((int)-n));
+			return;
+		}
+		if (n < 0)
+			n = 0;
+		else if (n > 0)
+			fd = -1; /* it goes with the first byte */
+	}
+	if ((size_t)n < len)
+		enqueue(v, data + n, len - (size_t)n, fd);
+}
+
+static void flush(struct live_vfio *v)
+{
+	while (v->queue && !v->cut) {
+		struct rest *r = v->queue;
+		ssize_t n = sio_packet_send(v->socket.fd, r->data + r->sent, r->len - r->sent,
+					    &r->fd, r->fd >= 0, false);
+
+		if (is_full(n))
+			return;
+		if (n < 0) {
+			cut(v, strerror((int)-n));
+			return;
+		}
+		if (n > 0 && r->fd >= 0) {
+			close(r->fd);
+			r->fd = -1;
+		}
+		r->sent += (size_t)n;
+		if (r->sent == r->len)
+			free_rest(v, r);
+	}
+	if (!v->cut)
+		want(v, EPOLLIN);
+}
+
+/*
+ * Anything else that can be written to may be full, and whoever waits for its reader waits for
+ * ever.
+ */
+static bool is_event(void *ctx, int fd)
+{
+	char path[64], what[64];
+	ssize_t n;
+
+	(void)ctx;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, what, sizeof(what) - 1);
+	what[n > 0 ? n : 0] = '\0';
+	return strcmp(what, "anon_inode:[eventfd]") == 0;
+}
+
+static void signal_event(void *ctx, int fd)
+{
+	sio_eventfd_add(&((struct live_vfio *)ctx)->live->events, fd, 1);
+}
+
+static void close_fd(void *ctx, int fd)
+{
+	(void)ctx;
+	close(fd);
+}
+
+static uint64_t now(void *ctx)
+{
+	return live_ops.now(((struct live_vfio *)ctx)->live);
+}
+
+static void *bulk_new(void *ctx, uint64_t size)
+{
+	return live_ops.bulk_new(((struct live_vfio *)ctx)->live, size);
+}
+
+static void bulk_free(void *ctx, void *data, uint64_t size)
+{
+	live_ops.bulk_free(((struct live_vfio *)ctx)->live, data, size);
+}
+
+static const struct emu_vfio_session_ops session_ops = {
+	.memory = {.map = live_vfiomem_map, .unmap = live_vfiomem_unmap},
+	.send = send_message,
+	.is_event = is_event,
+	.signal = signal_event,
+	.close = close_fd,
+	.log = say,
+};
+
+static const struct emu_vfio_device_ops device_ops = {
+	.now = now,
+	.log = say,
+	.bulk_new = bulk_new,
+	.bulk_free = bulk_free,
+};
+
+/* ---- the peer ---- */
+
+static void drop_fds(struct live_vfio *v)
+{
+	for (unsigned i = 0; i < v->n_fds; i++)
+		close(v->fds[i]);
+	v->n_fds = 0;
+	v->got = 0;
+}
+
+static void disconnect(struct live_vfio *v)
+{
+	if (v->socket.fd < 0)
+		return;
+	emu_vfio_device_attach(v->device, NULL);
+	emu_vfio_session_free(v->session);
+	v->session = NULL;
+	close(v->socket.fd);
+	v->socket.fd = -1;
+	v->cut = false;
+	drop_fds(v);
+	while (v->queue)
+		free_rest(v, v->queue);
+	live_log("%s: its peer is gone", v->topo->name);
+}
+
+void live_vfios_cut(struct live *l)
+{
+	for (unsigned i = 0; i < l->n_vfios; i++)
+		if (l->vfio[i].cut)
+			disconnect(&l->vfio[i]);
+}
+
+/* It is dead, although its hang-up has not come to its turn yet. */
+static bool hung_up(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+static void accept_one(struct live *l, struct live_vfio *v)
+{
+	int fd = accept4(v->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), rc;
+
+	if (fd < 0)
+		return;
+	if (v->socket.fd >= 0 && hung_up(v->socket.fd))
+		disconnect(v);
+	if (v->socket.fd >= 0) {
+		live_log("%s: a second peer was turned away", v->topo->name);
+		close(fd);
+		return;
+	}
+	v->session = emu_vfio_session_new(&emu_vfio_device_function, v->device, &session_ops, v);
+	v->socket = (struct live_source){.kind = LIVE_VFIO, .host = v->listener.host, .fd = fd};
+	rc = v->session ? live_watch(l, &v->socket, EPOLLIN) : -ENOMEM;
+	if (rc < 0) {
+		live_log("%s: its peer was turned away: %s", v->topo->name, strerror(-rc));
+		emu_vfio_session_free(v->session);
+		v->session = NULL;
+		v->socket.fd = -1;
+		close(fd);
+		return;
+	}
+	emu_vfio_device_attach(v->device, v->session);
+	live_log("%s: a peer is there", v->topo->name);
+}
+
+/* How many bytes are awaited; the head tells how many follow it. */
+static size_t awaited(const struct live_vfio *v)
+{
+	struct emu_vfio_header head;
+
+	if (v->got < sizeof(head))
+		return sizeof(head) - v->got;
+	memcpy(&head, v->in, sizeof(head));
+	return head.size - v->got;
+}
+
+/* Return: false: nothing more to read now. */
+static bool receive(struct live_vfio *v)
+{
+	struct emu_vfio_header head;
+	struct sio_err err = {0};
+	unsigned n_fds;
+	bool lost;
+	/*
+	 * No read goes beyond a message, so that descriptors are those of the message they came
+	 * with.
+	 */
+	ssize_t n = sio_packet_recv(v->socket.fd, v->in + v->got, awaited(v), v->fds + v->n_fds,
+				    EMU_VFIO_MAX_FDS - v->n_fds, &n_fds, &lost);
+
+	if (n == -EAGAIN)
+		return false;
+	if (n <= 0) {
+		v->cut = true;
+		return false;
+	}
+	v->n_fds += n_fds;
+	v->got += (size_t)n;
+	if (lost) {
+		cut(v,
+		    "a message had more descriptors than were announced, or there are none left");
+		return false;
+	}
+	if (v->got < sizeof(head))
+		return true;
+	memcpy(&head, v->in, sizeof(head));
+	if (v->got == sizeof(head) && emu_vfio_check_head(&head, &err) < 0) {
+		cut(v, err.text);
+		return false;
+	}
+	if (v->got < head.size)
+		return true;
+	n_fds = v->n_fds;
+	v->n_fds = 0; /* the session's now */
+	v->got = 0;
+	if (emu_vfio_session_take(v->session, v->in, head.size, v->fds, n_fds) < 0)
+		cut(v, "it does not speak the protocol");
+	return true;
+}
+
+void live_vfio_event(struct live *l, const struct live_source *s, uint32_t events)
+{
+	struct live_vfio *v = &l->vfio[s->host];
+
+	if (s->kind == LIVE_VFIO_LISTENER) {
+		accept_one(l, v);
+		return;
+	}
+	if (events & EPOLLOUT)
+		flush(v);
+	if (events & (EPOLLHUP | EPOLLERR) && v->queue)
+		v->cut = true; /* nobody will read it */
+	for (unsigned i = 0; i < 2 * MESSAGES_PER_TURN && !v->queue && !v->cut; i++)
+		if (!receive(v))
+			break;
+}
+
+/* ---- all of them ---- */
+
+static const struct emu_dev_model *find_model(const char *type)
+{
+	const struct emu_dev_model *const *m = emu_models;
+
+	while (*m && strcmp((*m)->type, type) != 0)
+		m++;
+	return *m;
+}
+
+static int listen_one(struct live *l, struct live_vfio *v, struct sio_err *reterr)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	int rc = live_path(v->path, sizeof(v->path), reterr, "%s/vfio.%s", l->state_dir,
+			   v->topo->name);
+
+	if (rc < 0) {
+		v->path[0] = '\0';
+		return rc;
+	}
+	memcpy(sa.sun_path, v->path, strlen(v->path) + 1);
+	v->listener.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (v->listener.fd < 0)
+		return sio_fail(reterr, -errno, "%s: %s", v->path, strerror(errno));
+	unlink(v->path); /* we hold the directory's lock: what lies there is stale */
+	if (bind(v->listener.fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 ||
+	    chmod(v->path, 0600) < 0 || listen(v->listener.fd, 4) < 0)
+		return sio_fail(reterr, -errno, "%s: %s", v->path, strerror(errno));
+	rc = live_watch(l, &v->listener, EPOLLIN);
+	return rc < 0 ? sio_fail(reterr, rc, "%s: %s", v->path, strerror(-rc)) : 0;
+}
+
+static int open_one(struct live *l, unsigned index, const struct sio_topo_device *topo,
+		    struct sio_err *reterr)
+{
+	struct live_vfio *v = &l->vfio[index];
+	const struct emu_dev_model *model = find_model(topo->type);
+	int rc;
+
+	*v = (struct live_vfio){
+		.live = l,
+		.topo = topo,
+		.listener = {.kind = LIVE_VFIO_LISTENER, .host = index, .fd = -1},
+		.socket = {.kind = LIVE_VFIO, .host = index, .fd = -1},
+	};
+	l->n_vfios = index + 1;
+	if (!model)
+		return sio_fail(reterr, -EINVAL, "device %s: no model of type '%s'", topo->name,
+				topo->type);
+	rc = emu_vfio_device_new(model, topo, &device_ops, v, &v->device, reterr);
+	return rc < 0 ? sio_fail_prefix(reterr, "device %s", topo->name) : listen_one(l, v, reterr);
+}
+
+int live_vfios_open(struct live *l, struct sio_err *reterr)
+{
+	unsigned n = 0, index = 0;
+	int rc = 0;
+
+	for (unsigned i = 0; i < l->topo->n_machines; i++)
+		n += l->topo->machine[i].n_devices;
+	if (n == 0)
+		return 0;
+	l->vfio = calloc(n, sizeof(*l->vfio));
+	if (!l->vfio)
+		return sio_fail(reterr, -ENOMEM, "out of memory");
+	live_vfiomem_guard();
+	for (unsigned i = 0; i < l->topo->n_machines; i++)
+		for (unsigned k = 0; rc == 0 && k < l->topo->machine[i].n_devices; k++)
+			rc = open_one(l, index++, &l->topo->machine[i].device[k], reterr);
+	return rc;
+}
+
+void live_vfios_close(struct live *l)
+{
+	for (unsigned i = 0; i < l->n_vfios; i++) {
+		struct live_vfio *v = &l->vfio[i];
+
+		disconnect(v);
+		emu_vfio_device_free(v->device);
+		if (v->listener.fd >= 0)
+			close(v->listener.fd);
+		if (v->path[0])
+			unlink(v->path);
+	}
+	free(l->vfio);
+	l->vfio = NULL;
+	l->n_vfios = 0;
+}
+
+unsigned live_vfios_step(struct live *l, unsigned budget)
+{
+	unsigned work = 0;
+
+	for (unsigned i = 0; i < l->n_vfios; i++)
+		work += emu_vfio_device_step(l->vfio[i].device, budget);
+	return work;
+}
+
+bool live_vfios_busy(const struct live *l)
+{
+	for (unsigned i = 0; i < l->n_vfios; i++)
+		if (!emu_vfio_device_idle(l->vfio[i].device))
+			return true;
+	return false;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the server asks of its peer: accesses of the function to what is no memory of a file's. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "emu/vfio/inside.h"
+
+static struct emu_vfio_ask *find(struct emu_vfio_session *s, bool used, uint16_t id)
+{
+	for (unsigned i = 0; i < EMU_VFIO_ASKED; i++)
+		if (s->ask[i].used == used && (!used || s->ask[i].id == id))
+			return &s->ask[i];
+	return NULL;
+}
+
+size_t emu_vfio_session_dma_max(const struct emu_vfio_session *s)
+{
+	return s->limits.max_data < EMU_VFIO_MAX_DATA ? (size_t)s->limits.max_data
+						      : EMU_VFIO_MAX_DATA;
+}
+
+static int ask(struct emu_vfio_session *s, struct emu_vfio_ask what, const void *data)
+{
+	struct emu_vfio_header head = {.command = what.command};
+	const struct emu_vfio_dma dma = {.address = what.address, .count = what.len};
+	struct emu_vfio_ask *a = find(s, false, 0);
+	size_t len = sizeof(head) + sizeof(dma);
+
+	if (s->state != EMU_VFIO_READY)
+		return -ENOTCONN;
+	if (what.len == 0 || what.len > emu_vfio_session_dma_max(s))
+		return -EMSGSIZE;
+	if (!a)
+		return -EAGAIN;
+	do
+		head.id = s->next_id++;
+	while (find(s, true, head.id));
+	what.used = true;
+	what.id = head.id;
+	*a = what;
+	memcpy(s->out + sizeof(head), &dma, sizeof(dma));
+	if (data) {
+		memcpy(s->out + len, data, what.len);
+		len += what.len;
+	}
+	head.size = (uint32_t)len;
+	memcpy(s->out, &head, sizeof(head));
+	s->ops->send(s->ctx, s->out, len, -1);
+	return 0;
+}
+
+int emu_vfio_session_dma_read(struct emu_vfio_session *s, uint64_t address, size_t len,
+			      emu_vfio_done *done, void *arg)
+{
+	return ask(s,
+		   (struct emu_vfio_ask){.command = EMU_VFIO_DMA_READ,
+					 .address = address,
+					 .len = len,
+					 .done = done,
+					 .arg = arg},
+		   NULL);
+}
+
+int emu_vfio_session_dma_write(struct emu_vfio_session *s, uint64_t address, const void *data,
+			       size_t len, emu_vfio_done *done, void *arg)
+{
+	return ask(s,
+		   (struct emu_vfio_ask){.command = EMU_VFIO_DMA_WRITE,
+					 .address = address,
+					 .len = len,
+					 .done = done,
+					 .arg = arg},
+		   data);
+}
+
+int emu_vfio_dma_reply(struct emu_vfio_session *s, const struct emu_vfio_message *m,
+		       struct sio_err *reterr)
+{
+	struct emu_vfio_ask *a = find(s, true, m->head.id), was;
+	bool failed = m->head.flags & EMU_VFIO_ERROR;
+
+	if (!a || a->command != m->head.command)
+		return sio_fail(reterr, -EPROTO, "a reply to DMA message %u, which was not sent",
+				m->head.id);
+	if (!failed && (m->dma.address != a->address || m->dma.count != a->len))
+		return sio_fail(reterr, -EPROTO,
+				"DMA message %u was about %zu bytes at %#" PRIx64
+				", its reply is about others",
+				m->head.id, a->len, a->address);
+	was = *a;
+	a->used = false;
+	if (was.done)
+		was.done(was.arg, failed ? -EIO : 0, failed ? NULL : m->data,
+			 failed ? 0 : m->data_len);
+	return 0;
+}
+
+void emu_vfio_dma_end(struct emu_vfio_session *s)
+{
+	for (unsigned i = 0; i < EMU_VFIO_ASKED; i++) {
+		struct emu_vfio_ask was = s->ask[i];
+
+		s->ask[i].used = false;
+		if (was.used && was.done)
+			was.done(was.arg, -EPIPE, NULL, 0);
+	}
+}

@@ -1,0 +1,393 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""smartio-emu's NVMe model served by vfio-user, driven by an initiator of our own: no QEMU.
+
+usage: vfio_live_test.py SMARTIO-EMU [--record FOLDER]
+--record: write what the initiator sends into FOLDER, as seeds for tests/fuzz/vfio_fuzz.c.
+"""
+import errno
+import mmap
+import os
+import select
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+EMU = sys.argv.pop(1)
+RECORD = None
+if "--record" in sys.argv:
+    RECORD = sys.argv.pop(sys.argv.index("--record") + 1)
+    sys.argv.remove("--record")
+TOPOLOGY = """cluster: strangers
+hosts:
+  vm:
+    kind: machine
+    devices:
+      disk: { type: nvme, size: 4M, queue_pairs: 2, queue_entries: 16, vectors: 3, serial: STRANGER }
+      other: { type: nvme, size: 1M }
+"""
+(VERSION, DMA_MAP, DMA_UNMAP, GET_INFO, GET_REGION_INFO, _, GET_IRQ_INFO, SET_IRQS, REGION_READ,
+ REGION_WRITE, DMA_READ, DMA_WRITE, RESET) = range(1, 14)
+REPLY, NO_REPLY, ERROR = 1, 0x10, 0x20
+CONFIG = 7
+RAM, RAM_BYTES = 0x40000000, 4 << 20
+FOREIGN = 0xfe000000  # of another device: no file stands behind it
+CC, CSTS, AQA, ASQ, ACQ = 0x14, 0x1c, 0x24, 0x28, 0x30
+WAIT = 60  # seconds: only a broken server takes them
+
+
+class Refused(Exception):
+    pass
+
+
+class Initiator:
+    """A client of one device: its messages, its memory, an NVMe driver of one I/O queue pair."""
+
+    def __init__(self, path, ram=True):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(WAIT)
+        self.sock.connect(path)
+        self.id = 0
+        self.sent = b""
+        self.dma = []  # what the server asked of us
+        self.irq = [os.eventfd(0, os.EFD_NONBLOCK) for _ in range(3)]
+        self.ram_fd = os.memfd_create("ram")
+        os.ftruncate(self.ram_fd, RAM_BYTES)
+        self.ram = mmap.mmap(self.ram_fd, RAM_BYTES)
+        self.version = self.ask(VERSION, struct.pack("=HH", 0, 0) + b'{"capabilities":{"max_msg_fds":8}}\0')
+        if ram:
+            self.map(RAM, RAM_BYTES, [self.ram_fd])
+
+    def close(self):
+        self.sock.close()
+        for fd in (*self.irq, self.ram_fd):
+            os.close(fd)
+
+    def exactly(self, size):
+        data = b""
+        while len(data) < size:
+            part = self.sock.recv(size - len(data))
+            if not part:
+                raise EOFError
+            data += part
+        return data
+
+    def receive(self):
+        head = self.exactly(16)
+        number, command, size, flags, error = struct.unpack("=HHIII", head)
+        return number, command, flags, error, self.exactly(size - 16)
+
+    def send(self, command, body=b"", fds=(), flags=0):
+        self.id = (self.id + 1) % 65536
+        message = struct.pack("=HHIII", self.id, command, 16 + len(body), flags, 0) + body
+        self.sent += bytes([len(fds) + 17 if fds else 0]) + message
+        socket.send_fds(self.sock, [message[:1]], list(fds))
+        self.sock.sendall(message[1:])
+
+    def serve(self, number, command, body):
+        """A DMA message of the server's."""
+        address, count = struct.unpack_from("=QQ", body)
+        self.dma.append((command, address, body[16:]))
+        self.sock.sendall(struct.pack("=HHIIIQQ", number, command, 32, REPLY, 0, address, count))
+
+    def ask(self, command, body=b"", fds=()):
+        self.send(command, body, fds)
+        while True:
+            number, which, flags, error, reply = self.receive()
+            if not flags & REPLY:
+                self.serve(number, which, reply)
+                continue
+            assert (number, which) == (self.id, command), (number, which)
+            if flags & ERROR:
+                raise Refused(error)
+            return reply
+
+    def map(self, address, size, fds, flags=3):
+        self.ask(DMA_MAP, struct.pack("=IIQQQ", 32, flags, 0, address, size), fds)
+
+    def unmap(self, address, size):
+        self.ask(DMA_UNMAP, struct.pack("=IIQQ", 24, 0, address, size))
+
+    def read(self, offset, size, region=0):
+        return self.ask(REGION_READ, struct.pack("=QII", offset, region, size))[16:]
+
+    def read32(self, offset, region=0):
+        return struct.unpack("=I", self.read(offset, 4, region))[0]
+
+    def write(self, offset, data, region=0):
+        self.ask(REGION_WRITE, struct.pack("=QII", offset, region, len(data)) + data)
+
+    def write32(self, offset, value, region=0):
+        self.write(offset, struct.pack("=I", value), region)
+
+    def post32(self, offset, value):
+        self.send(REGION_WRITE, struct.pack("=QIII", offset, 0, 4, value), flags=NO_REPLY)
+
+    def set_irqs(self, fds, start=0):
+        self.ask(SET_IRQS, struct.pack("=IIIII", 20, 4 | 32, 2, start, max(len(fds), 1)), fds)
+
+    def interrupted(self, vector):
+        """Wait for it; the vector has fired."""
+        ready = select.select([self.irq[vector]], [], [], WAIT)[0]
+        return bool(ready) and os.eventfd_read(self.irq[vector]) > 0
+
+    # ---- a driver: admin queues at RAM, I/O queues behind, data from 64K on ----
+
+    def enable(self, master=True):
+        self.ram[:0x4000] = bytes(0x4000)
+        self.tail, self.head, self.phase = [0, 0], [0, 0], [1, 1]
+        self.write(4, struct.pack("=H", 6 if master else 2), CONFIG)
+        self.write32(AQA, 0xf000f)
+        self.write(ASQ, struct.pack("=QQ", RAM, RAM + 0x1000))
+        self.write32(CC, 0x460001)
+        assert self.read32(CSTS) & 1
+        assert self.read32(AQA) == 0xf000f
+
+    def submit(self, queue, opcode, prp1, nsid=0, dwords=()):
+        dwords = (*dwords, *[0] * (6 - len(dwords)))
+        entry = struct.pack("=BBHIQQQQIIIIII", opcode, 0, self.tail[queue], nsid, 0, 0, prp1,
+                            (prp1 + 4096) % 2**64, *dwords)
+        at = queue * 0x2000 + self.tail[queue] * 64
+        self.ram[at:at + 64] = entry
+        self.tail[queue] = (self.tail[queue] + 1) % 16
+        self.post32(0x1000 + 8 * queue, self.tail[queue])
+
+    def completed(self, queue):
+        """Its status. The interrupt has told of it: it is in memory."""
+        at = queue * 0x2000 + 0x1000 + self.head[queue] * 16
+        status = struct.unpack_from("=H", self.ram, at + 14)[0]
+        assert status & 1 == self.phase[queue], "interrupt without a completion"
+        self.head[queue] = (self.head[queue] + 1) % 16
+        if self.head[queue] == 0:
+            self.phase[queue] ^= 1
+        self.post32(0x1004 + 8 * queue, self.head[queue])
+        return status >> 1
+
+    def do(self, queue, opcode, prp1=0, nsid=0, dwords=()):
+        self.submit(queue, opcode, prp1, nsid, dwords)
+        assert self.interrupted(queue), "no interrupt"
+        return self.completed(queue)
+
+    def start(self):
+        self.set_irqs(self.irq)
+        self.enable()
+        assert self.do(0, 5, RAM + 0x3000, 0, (15 << 16 | 1, 1 << 16 | 3)) == 0
+        assert self.do(0, 1, RAM + 0x2000, 0, (15 << 16 | 1, 1 << 16 | 1)) == 0
+
+
+class Vfio(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="sio-vfio-")
+        self.addCleanup(shutil.rmtree, self.dir)
+        with open(f"{self.dir}/topology.yaml", "w", encoding="ascii") as f:
+            f.write(TOPOLOGY)
+        os.mkdir(f"{self.dir}/state", 0o700)
+        self.log = open(f"{self.dir}/log", "w+", encoding="utf-8")
+        self.addCleanup(self.log.close)
+        ready, theirs = os.pipe()
+        self.emu = subprocess.Popen(
+            [EMU, "--topology", f"{self.dir}/topology.yaml", "--state", f"{self.dir}/state", "--ready-fd",
+             str(theirs)], pass_fds=[theirs], stderr=self.log)
+        os.close(theirs)
+        self.addCleanup(self.end)
+        self.assertEqual(os.read(ready, 6), b"ready\n")
+        os.close(ready)
+
+    def end(self):
+        self.assertIsNone(self.emu.poll(), "it has ended")
+        self.emu.terminate()
+        self.assertEqual(self.emu.wait(WAIT), 0)
+
+    def said(self):
+        self.log.seek(0)
+        return self.log.read()
+
+    def initiator(self, device="disk", **options):
+        i = Initiator(f"{self.dir}/state/vfio.{device}", **options)
+        self.addCleanup(i.close)
+        return i
+
+    def record(self, name, i):
+        if RECORD:
+            with open(os.path.join(RECORD, name), "wb") as f:
+                f.write(i.sent)
+
+    def test_the_drive_is_used(self):
+        i = self.initiator()
+        self.assertIn(b"max_data_xfer_size", i.version)
+        self.assertEqual(i.ask(GET_INFO, struct.pack("=IIII", 16, 0, 0, 0)), struct.pack("=IIII", 16, 3, 9, 5))
+        info = struct.unpack("=IIIIQQ", i.ask(GET_REGION_INFO, struct.pack("=IIIIQQ", 32, 0, 0, 0, 0, 0)))
+        self.assertEqual(info[1:3] + info[4:5], (3, 0, 0x4000))
+        irqs = struct.unpack("=IIII", i.ask(GET_IRQ_INFO, struct.pack("=IIII", 16, 0, 2, 0)))
+        self.assertEqual(irqs[3], 3)
+        self.assertEqual(i.read(0, 4, CONFIG), struct.pack("=HH", 0x1b36, 0x10))
+        self.assertEqual(i.read(9, 3, CONFIG), b"\x02\x08\x01")
+        i.start()
+        self.assertEqual(i.do(0, 6, RAM + 0x10000, 0, (1,)), 0)
+        self.assertEqual(i.ram[0x10004:0x10018], b"STRANGER".ljust(20))
+        data = os.urandom(8192)
+        i.ram[0x20000:0x22000] = data
+        for n in range(40):  # the queues wrap
+            self.assertEqual(i.do(1, 1, RAM + 0x20000, 1, (16 * n, 0, 15)), 0)
+            self.assertEqual(i.do(1, 2, RAM + 0x30000, 1, (16 * n, 0, 15)), 0)
+            self.assertEqual(i.ram[0x30000:0x32000], data)
+            i.ram[0x30000:0x32000] = bytes(8192)
+        self.record("use", i)
+
+    def test_registers_are_exact(self):
+        i = self.initiator()
+        before = i.read(0, 0x1000)
+        i.write(0, b"\xff" * 8)  # CAP
+        i.write32(CSTS, 0xffffffff)
+        i.write(0x800, b"\xff" * 16)  # reserved
+        self.assertEqual(i.read(0, 0x1000), before)
+        i.write32(0xc, 5)  # INTMS
+        i.write32(0x10, 1)  # INTMC
+        self.assertEqual((i.read32(0xc), i.read32(0x10)), (4, 4))
+        i.write(0x2000, b"\x11" * 48)  # the table of vectors is the peer's
+        self.assertEqual(i.read(0x2000, 48), b"\x11" * 48)
+        i.write(0x2030, b"\xff" * 8)  # what is pending is not
+        self.assertEqual(i.read(0x2030, 8), bytes(8))
+        self.record("registers", i)
+
+    def test_wild_dma_harms_nobody(self):
+        i = self.initiator()
+        i.start()
+        i.ram[0x10000:0x11000] = b"x" * 4096
+        for prp in (0, RAM + RAM_BYTES, 1 << 63, 2**64 - 4096):
+            i.do(1, 2, prp, 1, (0, 0, 7))  # posted writes: the drive does not hear that they are lost
+            self.assertNotEqual(i.do(1, 1, prp, 1, (0, 0, 7)), 0)
+        # Memory that was taken back.
+        i.unmap(RAM, RAM_BYTES)
+        i.map(RAM, 0x10000, [i.ram_fd])
+        with self.assertRaises(Refused) as refused:
+            i.map(RAM + 0xf000, 0x2000, [i.ram_fd])
+        self.assertEqual(refused.exception.args[0], errno.EEXIST)
+        i.do(1, 2, RAM + 0x10000, 1, (0, 0, 7))
+        self.assertEqual(i.ram[0x10000:0x11000], b"x" * 4096)
+        self.assertEqual(i.do(1, 2, RAM + 0x8000, 1, (0, 0, 7)), 0)
+        self.assertIn("fault no. 1: cannot write", self.said())
+        self.record("wild", i)
+
+    def test_who_is_no_bus_master_moves_nothing(self):
+        i = self.initiator()
+        i.set_irqs(i.irq)
+        i.enable(master=False)
+        i.submit(0, 6, RAM + 0x10000, 0, (1,))
+        while not i.read32(CSTS) & 2:  # fatal: its queue cannot be read
+            pass
+        self.assertEqual(i.ram[0x10000:0x11000], bytes(4096))
+        self.assertIn("it is no bus master", self.said())
+
+    def test_accesses_to_what_is_no_memory_are_the_peers(self):
+        i = self.initiator()
+        i.map(FOREIGN, 0x1000, [])
+        i.start()
+        i.submit(1, 2, FOREIGN, 1, (0, 0, 7))
+        while not i.dma:
+            i.read32(CSTS)  # the server's message comes before a reply
+        self.assertEqual(i.dma, [(DMA_WRITE, FOREIGN, bytes(4096))])
+        self.assertTrue(i.interrupted(1))
+        self.assertEqual(i.completed(1), 0)
+        # The model cannot wait for what it reads there.
+        self.assertNotEqual(i.do(1, 1, FOREIGN, 1, (0, 0, 7)), 0)
+
+    def test_resets(self):
+        i = self.initiator()
+        i.start()
+        i.ram[0x20000:0x21000] = b"kept" * 1024
+        self.assertEqual(i.do(1, 1, RAM + 0x20000, 1, (0, 0, 7)), 0)
+        devctl = 0x80 + 8
+        for reset in (lambda: i.ask(RESET), lambda: i.write(devctl, b"\0\x80", CONFIG)):
+            reset()
+            self.assertEqual((i.read32(CC), i.read32(CSTS), i.read32(ASQ)), (0, 0, 0))
+            self.assertEqual(i.read(4, 2, CONFIG), b"\0\0")
+            i.start()
+            self.assertEqual(i.do(1, 2, RAM + 0x30000, 1, (0, 0, 7)), 0)
+            self.assertEqual(i.ram[0x30000:0x31000], b"kept" * 1024)
+        self.record("reset", i)
+
+    def test_a_peer_that_is_killed_leaves_a_fresh_drive(self):
+        i = self.initiator()
+        i.start()
+        i.ram[0x20000:0x21000] = b"kept" * 1024
+        self.assertEqual(i.do(1, 1, RAM + 0x20000, 1, (0, 0, 7)), 0)
+        child = os.fork()
+        if child == 0:  # in the middle of a message, with commands on their way
+            for n in range(8):
+                i.submit(1, 2, RAM + 0x40000, 1, (0, 0, 7))
+            i.sock.sendall(struct.pack("=HHIII", 0, REGION_WRITE, 4096, 0, 0) + bytes(100))
+            os._exit(0)
+        os.waitpid(child, 0)
+        i.sock.close()
+        i = self.initiator()
+        self.assertEqual((i.read32(CC), i.read32(CSTS)), (0, 0))
+        i.start()
+        self.assertEqual(i.do(1, 2, RAM + 0x30000, 1, (0, 0, 7)), 0)
+        self.assertEqual(i.ram[0x30000:0x31000], b"kept" * 1024)
+
+    def test_one_peer_at_a_time(self):
+        i = self.initiator()
+        other = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        other.settimeout(WAIT)
+        other.connect(f"{self.dir}/state/vfio.disk")
+        self.assertEqual(other.recv(1), b"")
+        other.close()
+        i.start()
+
+    def test_who_cuts_its_memory_short_harms_itself_alone(self):
+        i, o = self.initiator(), self.initiator("other")
+        i.start()
+        o.start()
+        os.ftruncate(i.ram_fd, 0x10000)
+        # Its data are gone: it reads zeros, or writes to nobody; the queues are gone with them.
+        i.submit(1, 2, RAM + 0x200000, 1, (0, 0, 7))
+        i.interrupted(1)
+        self.assertEqual(o.do(1, 1, RAM + 0x20000, 1, (0, 0, 7)), 0)
+        i.sock.close()
+        i = self.initiator()
+        i.start()
+
+    def test_who_does_not_read_waits_for_itself_alone(self):
+        i, o = self.initiator(), self.initiator("other")
+        i.sock.setblocking(False)
+        ask = struct.pack("=HHIIIQII", 1, REGION_READ, 32, 0, 0, 0, 0, 0x4000)
+        sent = 0
+        try:
+            while sent < 64 << 20:
+                sent += i.sock.send(ask * 64)
+        except BlockingIOError:
+            pass
+        self.assertLess(sent, 64 << 20)
+        o.start()
+        self.assertEqual(o.do(1, 1, RAM + 0x20000, 1, (0, 0, 7)), 0)
+        # It reads at last: everything is there, in order.
+        i.sock.settimeout(WAIT)
+        for _ in range(sent // 32):
+            number, command, flags, error, reply = i.receive()
+            self.assertEqual((number, command, flags, error, len(reply)), (1, REGION_READ, REPLY, 0, 0x4010))
+
+    def test_nonsense_ends_the_connection(self):
+        for bad in (b"\xff" * 16, struct.pack("=HHIII", 1, RESET, 15, 0, 0),
+                    struct.pack("=HHIII", 1, DMA_READ, 16, REPLY, 0)):
+            i = self.initiator()
+            i.sock.sendall(bad)
+            with self.assertRaises((EOFError, ConnectionError)):
+                while True:
+                    i.receive()
+            i.close = lambda: None
+        pipe = os.pipe()
+        i = self.initiator()
+        with self.assertRaises(Refused):  # it may block whoever writes to it
+            i.set_irqs([pipe[1]])
+        for fd in pipe:
+            os.close(fd)
+        with self.assertRaises(Refused):  # shorter than it says
+            i.map(0, RAM_BYTES * 2, [i.ram_fd])
+
+
+unittest.main()
