@@ -343,7 +343,7 @@ static void map_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 		rc = take_window(m, a, &why);
 	if (rc < 0)
 		map_fail(d, m, rc, why);
-	else if (!op->session || c->closed || c->lost || smartiod_borrow_ended(b))
+	else if (!op->session || smartiod_connection_over(c) || smartiod_borrow_ended(b))
 		map_fail(d, m, -ECONNRESET, "the connection is gone");
 	else if (was_reset(m, a->error))
 		ask_again(d, m);

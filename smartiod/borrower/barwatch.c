@@ -41,7 +41,7 @@ static struct smartiod_bar_map *find(struct smartiod_session *s, uint32_t handle
 	if (m && !bar)
 		sio_fail(reterr, -EINVAL, "map %u is of memory, not of a device", handle);
 	else if (bar && (smartiod_borrow_ended(bar->borrow) || smartiod_borrow_lost(bar->borrow) ||
-			 bar->connection->lost))
+			 smartiod_connection_is_lost(bar->connection)))
 		sio_fail(reterr, -ECONNRESET, "the device is lost");
 	else
 		return bar;

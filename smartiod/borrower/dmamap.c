@@ -148,9 +148,9 @@ static int remote_source(struct smartiod_session *s, const struct sio_msg_dma_ma
 	c = smartiod_object_get(s, sio_from_le32(m->segment), SMARTIOD_CONNECTION, reterr);
 	if (!c)
 		return reterr->code;
-	if (c->connecting)
+	if (smartiod_connection_connecting(c))
 		return sio_fail(reterr, -EBADF, "this connection is not made yet");
-	if (c->lost)
+	if (smartiod_connection_is_lost(c))
 		return sio_fail(reterr, -ECONNRESET,
 				"the connection to segment %#" PRIx32 " of node %" PRIu32
 				" is lost",

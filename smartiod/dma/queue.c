@@ -343,9 +343,9 @@ static int find_target(struct smartiod_session *s, const struct sio_msg_queue_at
 	c = smartiod_object_get(s, handle, SMARTIOD_CONNECTION, reterr);
 	if (!c)
 		return reterr->code;
-	if (c->connecting)
+	if (smartiod_connection_connecting(c))
 		return sio_fail(reterr, -EBADF, "this connection is not made yet");
-	if (c->lost)
+	if (smartiod_connection_is_lost(c))
 		return sio_fail(reterr, -ECONNRESET,
 				"the connection to segment %#x of node %u is lost", c->segment_id,
 				c->node);

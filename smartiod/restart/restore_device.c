@@ -165,7 +165,7 @@ static int restore_map(struct smartiod *d, struct smartiod_session *s,
 
 	if (!c)
 		return reterr->code;
-	if (c->lost)
+	if (smartiod_connection_is_lost(c))
 		return sio_fail(reterr, -ECONNRESET, "the connection is lost");
 	if (c->route == SMARTIOD_BAR)
 		return restore_bar_map(d, s, m, reterr);

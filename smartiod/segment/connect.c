@@ -4,11 +4,23 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "core/probe.h"
 #include "smartiod/segment/connection.h"
 #include "smartiod/segment/group.h"
 #include "smartiod/segment/requests.h"
 
 /* ---- life of a connection ---- */
+
+void smartiod_connection_enter(struct smartiod *d, struct smartiod_connection *c,
+			       enum smartiod_connection_event event)
+{
+	enum smartiod_connection_state before = c->state;
+
+	if (!smartiod_connection_next(before, event, &c->state))
+		smartiod_fatal(d, "connection %" PRIu64 ": event %u in state %u", c->id, event,
+			       before);
+	SIO_PROBE(smartiod, connection_state, c->id, before, c->state, event);
+}
 
 struct smartiod_connection *smartiod_connection_new(struct smartiod *d, struct smartiod_session *s,
 						    enum smartiod_route route,
@@ -42,7 +54,7 @@ static void connection_free(struct smartiod *d, struct smartiod_connection *c)
 
 void smartiod_connection_check(struct smartiod *d, struct smartiod_connection *c)
 {
-	if (c->closed && c->pins == 0 && !c->old_grant)
+	if (c->state == SMARTIOD_CONNECTION_CLOSED && c->pins == 0 && !c->old_grant)
 		connection_free(d, c);
 }
 
@@ -74,12 +86,12 @@ void smartiod_connection_close(struct smartiod *d, struct smartiod_connection *c
 		c->ops->close(d, c);
 	else if (c->route == SMARTIOD_GROUP)
 		smartiod_port_free(d, c->map);
-	else if (!c->lost && c->route == SMARTIOD_LOCAL)
+	else if (!smartiod_connection_is_lost(c) && c->route == SMARTIOD_LOCAL)
 		smartiod_segment_unref(d, c->segment, d->node, c->id, reason);
-	else if (!c->lost)
+	else if (!smartiod_connection_is_lost(c))
 		seg_release(d, c->node, sio_to_le64(c->uid), sio_to_le64(c->id), reason);
 	c->segment = NULL;
-	c->closed = true;
+	smartiod_connection_enter(d, c, SMARTIOD_CONNECTION_CLOSE);
 	smartiod_connection_check(d, c);
 }
 
@@ -99,11 +111,11 @@ static void remote_event(struct smartiod *d, struct smartiod_connection *c, uint
 
 void smartiod_connection_lost(struct smartiod *d, struct smartiod_connection *c, uint32_t reason)
 {
-	if (c->lost || c->closed)
+	if (smartiod_connection_over(c))
 		return;
-	c->lost = true;
+	smartiod_connection_enter(d, c, SMARTIOD_CONNECTION_LOSE);
 	c->segment = NULL;
-	if (!c->connecting)
+	if (c->state == SMARTIOD_CONNECTION_LOST)
 		remote_event(d, c, reason, SIO_LOSS_LOST);
 	smartiod_ranges_end(d, c, c->o.session && !c->o.session->ending);
 	smartiod_window_release(d, c);
@@ -116,11 +128,11 @@ void smartiod_connection_event(struct smartiod *d, uint32_t node, uint64_t conne
 
 	c = SMARTIOD_OF(smartiod_tree_find(&d->connections, connection), struct smartiod_connection,
 			by_id);
-	if (!c || c->node != node || c->closed)
+	if (!c || c->node != node || c->state == SMARTIOD_CONNECTION_CLOSED)
 		return; /* released meanwhile */
 	if (loss == SIO_LOSS_LOST)
 		smartiod_connection_lost(d, c, reason);
-	else if (!c->lost)
+	else if (!smartiod_connection_is_lost(c))
 		remote_event(d, c, reason, loss);
 }
 
@@ -162,6 +174,12 @@ void smartiod_connection_node_down(struct smartiod *d, uint32_t node)
 		smartiod_connection_lost(d, c, SCI_CB_LOST);
 }
 
+static bool is_down(const struct smartiod_connection *c)
+{
+	return c->state == SMARTIOD_CONNECTION_DOWN ||
+	       c->state == SMARTIOD_CONNECTION_CONNECTING_DOWN;
+}
+
 void smartiod_connection_path(struct smartiod *d, uint32_t node, uint32_t adapter,
 			      uint32_t peer_adapter, bool up)
 {
@@ -169,11 +187,12 @@ void smartiod_connection_path(struct smartiod *d, uint32_t node, uint32_t adapte
 	uint64_t key = 0;
 
 	while ((c = next_remote(d, node, &key))) {
-		if (c->adapter != adapter || c->peer_adapter != peer_adapter || c->down != up ||
-		    c->lost || c->closed)
+		if (c->adapter != adapter || c->peer_adapter != peer_adapter || is_down(c) != up ||
+		    smartiod_connection_over(c))
 			continue;
-		c->down = !up;
-		if (!c->connecting)
+		smartiod_connection_enter(
+			d, c, up ? SMARTIOD_CONNECTION_PATH_UP : SMARTIOD_CONNECTION_PATH_DOWN);
+		if (!smartiod_connection_connecting(c))
 			remote_event(d, c, up ? SCI_CB_OPERATIONAL : SCI_CB_NOT_OPERATIONAL,
 				     SIO_LOSS_NONE);
 	}
@@ -220,8 +239,8 @@ static void connect_reply(struct smartiod *d, struct smartiod_session *s, const 
 /* The connection never came about: nobody is to be told. */
 static void connect_failed(struct smartiod *d, struct smartiod_connection *c)
 {
-	c->lost = true;
-	if (!c->closed)
+	smartiod_connection_enter(d, c, SMARTIOD_CONNECTION_LOSE);
+	if (c->state != SMARTIOD_CONNECTION_CLOSED)
 		smartiod_connection_close(d, c, SCI_CB_LOST);
 }
 
@@ -235,7 +254,7 @@ static void connect_step(struct smartiod *d, struct smartiod_op *op,
 	if (a->error) {
 		smartiod_op_error(d, op, a->error, "%s", a->text);
 		connect_failed(d, c);
-	} else if (c->closed || c->lost || c->down) {
+	} else if (c->state != SMARTIOD_CONNECTION_CONNECTING) {
 		seg_release(d, c->node, rep->uid, sio_to_le64(c->id), SCI_CB_LOST);
 		smartiod_op_error(d, op, -ENETDOWN, "the link to node %u went down", c->node);
 		connect_failed(d, c);
@@ -245,7 +264,7 @@ static void connect_step(struct smartiod *d, struct smartiod_op *op,
 		c->uid = sio_from_le64(rep->uid);
 		c->bytes = sio_from_le64(rep->bytes);
 		c->segment_id = sio_from_le32(rep->segment_id);
-		c->connecting = false;
+		smartiod_connection_enter(d, c, SMARTIOD_CONNECTION_CONNECTED);
 		if (op->session) /* else its end will release the connection */
 			connect_reply(d, op->session, &request, c);
 	}
@@ -307,7 +326,7 @@ static int connect_remote(struct smartiod *d, struct smartiod_session *s, const 
 	c->borrow = w->borrow;
 	c->adapter = path->adapter;
 	c->peer_adapter = path->peer_adapter;
-	c->connecting = true;
+	smartiod_connection_enter(d, c, SMARTIOD_CONNECTION_CONNECT);
 	msg.connection = sio_to_le64(c->id);
 	rc = smartiod_peer_ask(d, &o->op, node, &msg, sizeof(msg));
 	if (rc < 0) {
@@ -364,7 +383,7 @@ static struct smartiod_connection *get_connection(struct smartiod_session *s, si
 	struct smartiod_connection *c;
 
 	c = smartiod_object_get(s, sio_from_le32(handle), SMARTIOD_CONNECTION, reterr);
-	if (c && c->connecting) {
+	if (c && smartiod_connection_connecting(c)) {
 		sio_fail(reterr, -EBADF, "this connection is not made yet");
 		return NULL;
 	}

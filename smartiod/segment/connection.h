@@ -3,6 +3,7 @@
 #ifndef SMARTIOD_CONNECTION_H
 #define SMARTIOD_CONNECTION_H
 
+#include "smartiod/segment/connection_life.h"
 #include "smartiod/segment/segment.h"
 
 struct smartiod_queue;
@@ -36,10 +37,7 @@ struct smartiod_connection {
 	struct smartiod_tree_node by_id; /* in d->connections */
 	uint64_t id;			 /* ours; never used again */
 	enum smartiod_route route;
-	bool lost;	 /* the exporter took it back, or is gone: operations give ECONNRESET */
-	bool down;	 /* REMOTE: its path is down, and may come back */
-	bool closed;	 /* nobody has a handle of it; freed when pins are gone */
-	bool connecting; /* the exporter has not answered */
+	enum smartiod_connection_state state;
 	uint32_t node, segment_id, pid;
 	uint64_t uid, bytes;		  /* uid: the segment's at its exporter */
 	unsigned adapter, peer_adapter;	  /* REMOTE */
@@ -66,6 +64,27 @@ struct smartiod_connection {
 	const struct smartiod_connection_ops *ops; /* and what it does with it */
 	uint64_t borrow; /* whose private device segment it is, by the lender's number; else 0 */
 };
+
+/* Exporter or port has not answered. */
+static inline bool smartiod_connection_connecting(const struct smartiod_connection *c)
+{
+	return c->state >= SMARTIOD_CONNECTION_CONNECTING &&
+	       c->state <= SMARTIOD_CONNECTION_CONNECTING_LOST;
+}
+/* What it leads to is gone. */
+static inline bool smartiod_connection_is_lost(const struct smartiod_connection *c)
+{
+	return c->state == SMARTIOD_CONNECTION_LOST ||
+	       c->state == SMARTIOD_CONNECTION_CONNECTING_LOST;
+}
+/* Nothing more is to be made of it. */
+static inline bool smartiod_connection_over(const struct smartiod_connection *c)
+{
+	return smartiod_connection_is_lost(c) || c->state == SMARTIOD_CONNECTION_CLOSED;
+}
+/* Something happens to it. An event that cannot come is an error of ours: it ends the daemon. */
+void smartiod_connection_enter(struct smartiod *d, struct smartiod_connection *c,
+			       enum smartiod_connection_event event);
 
 struct smartiod_map {
 	struct smartiod_object o;

@@ -125,7 +125,7 @@ static void group_failed(struct smartiod *d, struct smartiod_op *op, struct smar
 			 int error, const char *text)
 {
 	smartiod_op_error(d, op, error, "group %u: %s", c->segment_id, text);
-	if (!c->closed)
+	if (c->state != SMARTIOD_CONNECTION_CLOSED)
 		smartiod_connection_close(d, c, SCI_CB_LOST);
 }
 
@@ -136,7 +136,7 @@ static void group_step(struct smartiod *d, struct smartiod_op *op, const struct 
 
 	if (a->error) {
 		group_failed(d, op, c, a->error, a->text);
-	} else if (c->closed) {
+	} else if (c->state == SMARTIOD_CONNECTION_CLOSED) {
 		smartiod_port_free(d, evt->id);
 	} else {
 		c->map = evt->id;
@@ -144,7 +144,7 @@ static void group_step(struct smartiod *d, struct smartiod_op *op, const struct 
 		c->map_bus_addr = evt->address;
 		c->exact = evt->mode == SIO_MCAST_EXACT;
 		c->map_fd = c->exact ? -1 : smartiod_take_fd(a, 0);
-		c->connecting = false;
+		smartiod_connection_enter(d, c, SMARTIOD_CONNECTION_CONNECTED);
 		if (c->map_fd < 0 && !c->exact)
 			group_failed(d, op, c, -EMFILE, smartiod_no_descriptor(d));
 		else if (op->session) /* else its end will release the connection */
@@ -184,7 +184,7 @@ int smartiod_group_connect(struct smartiod *d, struct smartiod_session *s, const
 	c->node = DIS_BROADCAST_NODEID_GROUP_ALL;
 	c->segment_id = req.group;
 	c->adapter = req.adapter;
-	c->connecting = true;
+	smartiod_connection_enter(d, c, SMARTIOD_CONNECTION_CONNECT);
 	c->pins++;
 	g->connection = c;
 	smartiod_port_ask(d, &g->op, &req, sizeof(req));

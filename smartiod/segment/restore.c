@@ -141,7 +141,7 @@ int smartiod_restore_connect(struct smartiod *d, struct smartiod_session *s,
 	c->uid = seg->uid;
 	c->bytes = seg->bytes;
 	if (smartiod_segment_ref(seg, d->node, adapter, c->id, reterr) < 0) {
-		c->lost = true;
+		smartiod_connection_enter(d, c, SMARTIOD_CONNECTION_LOSE);
 		smartiod_connection_close(d, c, SCI_CB_LOST);
 		return reterr->code;
 	}

@@ -164,7 +164,7 @@ static bool connection_row(struct smartiod *d, uint64_t after, struct sio_wire_r
 	ret->id = sio_to_le32(c->segment_id);
 	ret->node = sio_to_le32(c->node);
 	ret->refs = sio_to_le32(c->n_maps + c->dma);
-	ret->flags = sio_to_le32(c->lost ? 0 : SIO_ROW_LIVE);
+	ret->flags = sio_to_le32(smartiod_connection_over(c) ? 0 : SIO_ROW_LIVE);
 	ret->pid = sio_to_le32(c->pid);
 	snprintf(ret->name, sizeof(ret->name), "%s", route[c->route]);
 	return true;

@@ -222,7 +222,7 @@ void smartiod_window_go(struct smartiod *d, struct smartiod_window_op *w)
 	struct smartiod_connection *c = w->connection;
 	int rc;
 
-	if (c->lost || c->closed || !w->op.session) {
+	if (smartiod_connection_over(c) || !w->op.session) {
 		no_window(d, w, -ECONNRESET, "the connection is lost");
 		return;
 	}
@@ -265,7 +265,7 @@ static void window_made(struct smartiod *d, struct smartiod_window_op *w,
 {
 	const struct sio_evt_map *evt = a->msg;
 	struct smartiod_connection *c = w->connection;
-	bool lost = c->lost || c->closed || !w->op.session;
+	bool lost = smartiod_connection_over(c) || !w->op.session;
 	bool wrong = !smartiod_map_is_memory(a, SIO_ACCESS_READ | SIO_ACCESS_WRITE);
 	int fd = lost || wrong ? -1 : smartiod_take_fd(a, 0);
 
@@ -310,7 +310,7 @@ void smartiod_window_step(struct smartiod *d, struct smartiod_op *op,
 		c->start = smartiod_peer_find(d, c->node)->generation;
 		if (!smartiod_grant_holds(&w->grant, c->bytes))
 			window_failed(d, w, -EPROTO, "its host granted less than was asked for");
-		else if (c->lost || c->closed || !op->session)
+		else if (smartiod_connection_over(c) || !op->session)
 			window_failed(d, w, -ECONNRESET, "the connection is lost");
 		else
 			smartiod_port_ask_map(d, op, op->session->owner, c->node, c->adapter,
@@ -323,12 +323,12 @@ static int check_map(const struct sio_msg_seg_map *m, const struct smartiod_conn
 {
 	uint64_t offset = sio_from_le64(m->offset), bytes = sio_from_le64(m->bytes), end;
 
-	if (c->lost)
+	if (smartiod_connection_is_lost(c))
 		return sio_fail(reterr, -ECONNRESET,
 				"the connection to segment %#x of node %u is "
 				"lost",
 				c->segment_id, c->node);
-	if (c->down)
+	if (c->state == SMARTIOD_CONNECTION_DOWN)
 		return sio_fail(reterr, -ENETDOWN, "the link to node %u is down", c->node);
 	if (bytes == 0)
 		return sio_fail(reterr, -EINVAL, "a map has at least 1 byte");
@@ -350,7 +350,7 @@ int smartiod_seg_map(struct smartiod *d, struct smartiod_session *s, const void 
 	c = smartiod_object_get(s, sio_from_le32(m->handle), SMARTIOD_CONNECTION, reterr);
 	if (!c)
 		return reterr->code;
-	if (c->connecting)
+	if (smartiod_connection_connecting(c))
 		return sio_fail(reterr, -EBADF, "this connection is not made yet");
 	rc = check_map(m, c, reterr);
 	if (rc < 0)

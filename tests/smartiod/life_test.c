@@ -9,6 +9,7 @@
 #include "smartiod/borrower/borrow_life.h"
 #include "smartiod/lender/loan_life.h"
 #include "smartiod/interrupt/ring_life.h"
+#include "smartiod/segment/connection_life.h"
 #include "smartiod/segment/segment_life.h"
 
 /* A row for each state, a letter for each event: the state behind it, from 'a' on; '-': none. */
@@ -46,6 +47,15 @@ static const char *const ring_rows[] = {
 	"----h", /* f DRAINED */
 	"---hg", /* g FREED */
 	"-----", /* h GONE */
+};
+static const char *const connection_rows[] = {
+	"c-b-fg", /* a MADE: CONNECT, CONNECTED, PATH_DOWN, PATH_UP, LOSE, CLOSE */
+	"---afg", /* b DOWN */
+	"-ad-eg", /* c CONNECTING */
+	"---ceg", /* d CONNECTING_DOWN */
+	"----eg", /* e CONNECTING_LOST */
+	"-----g", /* f LOST */
+	"----g-", /* g CLOSED */
 };
 
 static void a_segment_goes_as_its_table_says(void **state)
@@ -120,12 +130,31 @@ static void a_ring_goes_as_its_table_says(void **state)
 		}
 }
 
+static void a_connection_goes_as_its_table_says(void **state)
+{
+	enum smartiod_connection_state next;
+
+	(void)state;
+	for (unsigned s = 0; s < SMARTIOD_CONNECTION_STATES; s++)
+		for (unsigned e = 0; e < SMARTIOD_CONNECTION_EVENTS; e++) {
+			char letter = connection_rows[s][e];
+
+			next = SMARTIOD_CONNECTION_STATES;
+			assert_int_equal(smartiod_connection_next(s, e, &next), letter != '-');
+			if (letter == '-')
+				assert_int_equal(next, SMARTIOD_CONNECTION_STATES);
+			else
+				assert_int_equal(next, letter - 'a');
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_segment_goes_as_its_table_says),
 		cmocka_unit_test(a_borrow_goes_as_its_table_says),
 		cmocka_unit_test(a_loan_goes_as_its_table_says),
+		cmocka_unit_test(a_connection_goes_as_its_table_says),
 		cmocka_unit_test(a_ring_goes_as_its_table_says),
 	};
 

@@ -151,7 +151,8 @@ static void windows(const struct smartiod *d)
 		const struct smartiod_connection *c =
 			SMARTIOD_OF(n, struct smartiod_connection, by_id);
 
-		note(c->route == SMARTIOD_GROUP ? SIO_KIND_MEM : SIO_KIND_MAP, c->map, !c->closed);
+		note(c->route == SMARTIOD_GROUP ? SIO_KIND_MEM : SIO_KIND_MAP, c->map,
+		     c->state != SMARTIOD_CONNECTION_CLOSED);
 	}
 	EACH(n, d->dint_links)
 	{

@@ -144,7 +144,7 @@ static void has_segments(const struct smartiod *d)
 
 		if (!remote && c->route != SMARTIOD_LOCAL)
 			continue;
-		if (!c->lost && !c->closed && !c->connecting)
+		if (c->state == SMARTIOD_CONNECTION_MADE || c->state == SMARTIOD_CONNECTION_DOWN)
 			note(having, c->node, PAIR_REF, c->uid, c->id,
 			     remote ? c->peer_adapter : c->adapter);
 		if (c->window == SMARTIOD_MAPPED)
