@@ -55,6 +55,8 @@ struct live_listener {
 struct live_client;
 struct live_peer;
 struct port_shim;
+#define LIVE_DIGEST 32 /* bytes of a SHA-256 */
+
 struct live_irq;
 struct live_tls;
 struct live_transport;
@@ -85,6 +87,7 @@ struct live {
 	uint64_t last_client;
 	const struct live_transport *transport; /* to other hosts' daemons */
 	struct live_tls *tls;			/* transport_tls.c's */
+	uint8_t digest[LIVE_DIGEST];		/* of the cluster's file; the transport's, too */
 	struct live_peer *peers;
 	unsigned char failures[SIO_MAX_HOSTS + 4]; /* to connect, since it went well; by node / 4 */
 	struct live_complaints complaints;

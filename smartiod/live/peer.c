@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,7 @@
 
 struct live_hello {
 	uint32_t magic, version, from, to;
+	uint8_t digest[LIVE_DIGEST]; /* of the cluster's file; between machines alone */
 };
 
 enum live_peer_state {
@@ -105,18 +107,43 @@ static void peer_free(struct live_peer *p)
 	free(p);
 }
 
+static size_t hello_size(const struct live *l)
+{
+	return l->transport->welcomes ? sizeof(struct live_hello)
+				      : offsetof(struct live_hello, digest);
+}
+
+/*
+ * Both go on: the files may differ in what neither of the two hosts needs. But whoever looks for
+ * what is wrong is to find it here.
+ */
+static void compare_files(struct live *l, const struct live_peer *p, const void *hello)
+{
+	const uint8_t *theirs = (const uint8_t *)hello + offsetof(struct live_hello, digest);
+
+	if (l->transport->welcomes && memcmp(theirs, l->digest, LIVE_DIGEST) != 0)
+		complain(l,
+			 "peer node %" PRIu32 " has another cluster file than this host (sha256 "
+			 "%02x%02x%02x%02x..., %02x%02x%02x%02x... here); the same file on each "
+			 "is right",
+			 p->node, theirs[0], theirs[1], theirs[2], theirs[3], l->digest[0],
+			 l->digest[1], l->digest[2], l->digest[3]);
+}
+
 /* What a first packet says that may be true. -EPROTO with a text. */
 static int read_hello(struct live *l, const void *buf, size_t len, uint32_t *ret_node,
 		      struct sio_err *reterr)
 {
 	struct live_hello hello;
 
-	if (len != sizeof(hello))
+	if (len != hello_size(l))
 		return sio_fail(reterr, -EPROTO, "first packet has %zu bytes instead of %zu", len,
-				sizeof(hello));
-	memcpy(&hello, buf, sizeof(hello));
-	hello = (struct live_hello){le32toh(hello.magic), le32toh(hello.version),
-				    le32toh(hello.from), le32toh(hello.to)};
+				hello_size(l));
+	memcpy(&hello, buf, len);
+	hello.magic = le32toh(hello.magic);
+	hello.version = le32toh(hello.version);
+	hello.from = le32toh(hello.from);
+	hello.to = le32toh(hello.to);
 	if (hello.magic != LIVE_HELLO_MAGIC || hello.version != LIVE_HELLO_VERSION ||
 	    hello.to != l->host->node || hello.from == l->host->node ||
 	    !sio_topology_host(l->topology, hello.from))
@@ -144,7 +171,8 @@ static void say_hello(struct live_peer *p)
 				   .from = htole32(l->host->node),
 				   .to = htole32(p->node)};
 
-	live_conn_send(&p->conn, &hello, sizeof(hello), NULL, 0);
+	memcpy(hello.digest, l->digest, sizeof(hello.digest));
+	live_conn_send(&p->conn, &hello, hello_size(l), NULL, 0);
 }
 
 static void refuse(struct live_peer *p, const struct sio_err *err)
@@ -188,6 +216,7 @@ static void on_hello(struct live_peer *p, const void *buf, size_t len)
 	}
 	if (l->transport->welcomes)
 		say_hello(p);
+	compare_files(l, p, buf);
 	if (!p->conn.over)
 		smartiod_peer_up(l->daemon, p->node);
 }
@@ -215,6 +244,7 @@ static void on_welcome(struct live_peer *p, const void *buf, size_t len)
 	p->later = sd_event_source_disable_unref(p->later);
 	p->state = LIVE_PEER_UP;
 	l->failures[p->node / 4] = 0;
+	compare_files(l, p, buf);
 	smartiod_peer_up(l->daemon, p->node);
 }
 

@@ -38,7 +38,8 @@ struct live_transport {
 	void (*source)(const struct live_conn *c, char out[LIVE_SOURCE]);
 	/*
 	 * Whoever accepted says that it took the hello; until then nothing is known of who was
-	 * connected to, and a failure is tried again later and later.
+	 * connected to, and a failure is tried again later and later. The hello has l->digest, for
+	 * both may have read different files.
 	 */
 	bool welcomes;
 };

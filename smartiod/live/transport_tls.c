@@ -16,6 +16,8 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include <gnutls/crypto.h>
+
 #include "smartiod/live/tls.h"
 #include "smartiod/live/transport.h"
 
@@ -184,6 +186,19 @@ static int tls_listen(struct live *l, void (*accepted)(struct live *l, int fd),
 	return live_listener_init_fd(&l->peers_listener, l, text, fd, accepted, reterr);
 }
 
+/* Of the file as it is now; it was read a moment ago. */
+static int digest_file(struct live *l, struct sio_err *reterr)
+{
+	gnutls_datum_t text;
+	int r = gnutls_load_file(l->options.topology, &text);
+
+	if (r < 0)
+		return sio_fail(reterr, -EIO, "%s: %s", l->options.topology, gnutls_strerror(r));
+	r = gnutls_hash_fast(GNUTLS_DIG_SHA256, text.data, text.size, l->digest);
+	gnutls_free(text.data);
+	return r < 0 ? sio_fail(reterr, -EIO, "SHA-256: %s", gnutls_strerror(r)) : 0;
+}
+
 static int tls_open(struct live *l, void (*accepted)(struct live *l, int fd),
 		    struct sio_err *reterr)
 {
@@ -192,7 +207,9 @@ static int tls_open(struct live *l, void (*accepted)(struct live *l, int fd),
 	l->tls = calloc(1, sizeof(*l->tls));
 	if (!l->tls)
 		return sio_fail(reterr, -ENOMEM, "no memory");
-	r = open_keys(l, reterr);
+	r = digest_file(l, reterr);
+	if (r == 0)
+		r = open_keys(l, reterr);
 	return r < 0 ? r : tls_listen(l, accepted, reterr);
 }
 

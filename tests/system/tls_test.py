@@ -8,12 +8,14 @@ An emulated cluster of four hosts with addresses of 127.0.0.1. Strangers are soc
 with keys that smartio cluster keys makes.
 """
 import os
+import shutil
 import signal
 import socket
 import ssl
 import struct
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -39,7 +41,7 @@ def frame(data, length=None, reserved=0):
 
 
 def hello(of, to="lender"):
-    return frame(struct.pack("<IIII", MAGIC, 1, HOSTS[of], HOSTS[to]))
+    return frame(struct.pack("<IIII32x", MAGIC, 1, HOSTS[of], HOSTS[to]))
 
 
 def until_end(s):
@@ -226,6 +228,16 @@ class Tls(unittest.TestCase):
         for s in silent:
             s.close()
 
+    def test_another_cluster_file_is_told(self):
+        for host in ("lender", "spare"):
+            self.assertNotIn("another cluster file", self.log(host))
+        with open(os.path.join(self.c.state, "topology.yaml"), "a", encoding="ascii") as f:
+            f.write("# changed on one host\n")
+        self.everybody_answers()
+        self.logged("node 16 has another cluster file than this host (sha256 ")
+        self.logged("node 4 has another cluster file than this host (sha256 ", host="spare")
+        self.assertNotIn("node 8 has another cluster file", self.log("lender"))
+
     def test_keys_are_renewed_and_revoked_under_io(self):
         busy = self.busy()
         self.assertEqual(os.stat(f"{self.keys}/spare.key").st_mode & 0o7777, 0o600)
@@ -252,6 +264,84 @@ class Tls(unittest.TestCase):
         os.kill(self.c.daemon_pid("spare"), signal.SIGKILL)
         with self.assertRaisesRegex(AssertionError, "mode 0644, so others may read"):
             self.c.smartio("cluster", "restart-node", "spare")
+
+
+class Start(unittest.TestCase):
+    """Daemons that cannot start say what is wrong, and what would be right."""
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="sio-")
+        self.addCleanup(shutil.rmtree, self.dir)
+        self.smartio = os.path.join(BUILD, "tools", "smartio")
+        self.port, = free_ports(1)
+        self.keys = os.path.join(self.dir, "keys")
+
+    def file(self, hosts):
+        path = os.path.join(self.dir, "cluster.yaml")
+        with open(path, "w", encoding="ascii") as f:
+            f.write(f"cluster: lab\nhosts:\n  a: {{ address: '127.0.0.1:{self.port}'{hosts} }}\n"
+                    "  b: { address: '127.0.0.2:1' }\n")
+        return path
+
+    def run_smartiod(self, *args, status=1):
+        done = subprocess.run([os.path.join(BUILD, "smartiod", "smartiod"), "--state", self.dir,
+                               *args], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stderr
+
+    def make_keys(self, path, *args, status=0):
+        done = subprocess.run([self.smartio, "cluster", "keys", *args, path, self.keys],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stderr
+
+    def test_emulated(self):
+        path = self.file("")
+        start = ("--topology", path, "--node", "a")
+        self.assertIn(f"{self.keys}: No such file or directory; keys are made by: smartio "
+                      "cluster keys", self.run_smartiod(*start))
+        self.make_keys(path)
+        self.assertIn("port.4", self.run_smartiod(*start))  # all is well but that no emulator runs
+        with socket.create_server(("127.0.0.1", self.port)):
+            self.assertIn(f"address 127.0.0.1:{self.port} of host 'a': Address already in use",
+                          self.run_smartiod(*start))
+        for name, want in (("crl.pem", "crl.pem: cannot be read"),
+                           ("a.key", "a.key: No such file"), ("ca.pem", "ca.pem: cannot be read"),
+                           ("a.pem", "a.pem: cannot be read")):
+            os.rename(f"{self.keys}/{name}", f"{self.dir}/away")
+            self.assertIn(want, self.run_smartiod(*start))
+            os.rename(f"{self.dir}/away", f"{self.keys}/{name}")
+        for end in ("key", "pem"):
+            shutil.copy(f"{self.keys}/b.{end}", f"{self.keys}/a.{end}")
+        self.assertIn("a.pem: the certificate is of host 'b'; that of 'a' is right",
+                      self.run_smartiod(*start))
+        self.make_keys(path, "--renew", "a")
+        self.make_keys(path, "--revoke", "a")
+        self.assertIn("a.pem: its certificate was revoked", self.run_smartiod(*start))
+        self.make_keys(path, "--renew", "a", "--days", "3")
+        self.assertRegex(self.run_smartiod(*start),
+                         r"a\.pem expires in [23] days; mend: smartio cluster keys --renew a")
+        self.assertIn("no host 'c'", self.make_keys(path, "--renew", "c", status=1))
+
+    def test_real(self):
+        path = self.file(", adapters: [{ pci: '00ff:ff:1f.7' }]")
+        shim = "--shim=" + os.path.join(self.dir, "nothing")
+        self.make_keys(path)
+        self.assertIn("--node a: a real host", self.run_smartiod("--topology", path, "--node", "a"))
+        self.assertIn("--node b: an emulated host", self.run_smartiod(
+            shim, "--topology", path, "--node", "b"))
+        self.assertIn("is said by --node", self.run_smartiod(shim, "--topology", path, status=2))
+        said = self.run_smartiod(shim, "--topology", path, "--node", "a", "--keys", self.keys,
+                                 "--group", "root")
+        self.assertIn("adapter 0 of host 'a' is said to be at PCI address 00ff:ff:1f.7, where this "
+                      "machine has nothing", said)
+        self.assertIn(f"{self.dir}/nothing", said)
+        state = os.path.join(self.dir, "state")
+        done = subprocess.run([self.smartio, "--state", state, "cluster", "up", path],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("host 'a' is a real one", done.stderr)
+        self.assertFalse(os.path.exists(state))
 
 
 if __name__ == "__main__":
