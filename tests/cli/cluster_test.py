@@ -5,6 +5,7 @@ import os
 import pty
 import select
 import signal
+import stat
 import subprocess
 import base
 
@@ -96,6 +97,24 @@ class Cluster(base.CommandTest):
         self.up()
         self.kill_all(state)
         self.assertIn("1 cluster", self.smartio("doctor", "--clean").stderr)
+        self.assertFalse(os.path.exists(state))
+
+    def test_machines(self):
+        """A machine is no host: it has no daemon, and its devices are sockets, also after a crash."""
+        topology = self.file("m.yaml", "cluster: m\nhosts:\n  a:\n"
+                             "  v: { kind: machine, devices: { disk: { type: nvme, size: 1M } } }\n")
+        state = os.path.join(self.base, "m")
+        self.assertIn("1 host, 0 devices", self.smartio("cluster", "up", topology).stderr)
+        self.assertTrue(stat.S_ISSOCK(os.stat(os.path.join(state, "vfio.disk")).st_mode))
+        self.smartio("doctor", "--audit")
+        for name in ("smartiod.4", "emu"):
+            pid = self.pid_of(state, name)
+            os.kill(pid, signal.SIGKILL)
+            base.wait_gone(pid)
+        self.assertEqual(self.json("cluster", "status")["clusters"][0]["state"], "stale")
+        done = self.smartio("cluster", "up", topology)
+        self.assertIn("removed what a cluster that crashed had left", done.stderr)
+        self.smartio("cluster", "down", "m")
         self.assertFalse(os.path.exists(state))
 
     def test_pid_of_another(self):

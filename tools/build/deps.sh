@@ -38,6 +38,8 @@ tidy   cmd:clang-tidy                  clang-tidy        clang-tools-extra  clan
 coverage cmd:gcovr                     gcovr             gcovr              gcovr         gcovr
 vm     cmd:qemu-system-x86_64          qemu-system-x86   qemu-system-x86    qemu-system-x86 qemu-x86
 vm     deb                             busybox-static    -                  -             -
+vm     cmd:mmdebstrap                  mmdebstrap        mmdebstrap         -             -
+vm     cmd:nvme                        nvme-cli          nvme-cli           nvme-cli      nvme-cli
 vm     cmd:dmsetup                     dmsetup           device-mapper      device-mapper device-mapper
 vm     cmd:bc                          bc                bc                 bc            bc
 vm     cmd:bison                       bison             bison              bison         bison
