@@ -60,18 +60,3 @@ int sio_iommu_translate(const struct sio_iommu *d, uint64_t iova, uint32_t acces
 				      .access = r->access};
 	return 0;
 }
-
-const struct sio_region *sio_iommu_below(const struct sio_iommu *d, uint64_t iova)
-{
-	return sio_addrmap_below(&d->map, iova);
-}
-
-const struct sio_region *sio_iommu_above(const struct sio_iommu *d, uint64_t iova)
-{
-	return sio_addrmap_above(&d->map, iova);
-}
-
-const struct sio_region *sio_iommu_nearest(const struct sio_iommu *d, uint64_t iova)
-{
-	return sio_addrmap_nearest(&d->map, iova);
-}

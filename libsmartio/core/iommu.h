@@ -43,12 +43,5 @@ struct sio_iommu_hit {
 /* Return: 0; -ENOENT: nothing is mapped at @iova; -EACCES: something is, without all of @access. */
 int sio_iommu_translate(const struct sio_iommu *d, uint64_t iova, uint32_t access,
 			struct sio_iommu_hit *ret);
-/*
- * For the fault log: the mappings beside @iova (below: begins at or below it, and may hold it), and
- * the one fewest bytes away. NULL: none.
- */
-const struct sio_region *sio_iommu_below(const struct sio_iommu *d, uint64_t iova);
-const struct sio_region *sio_iommu_above(const struct sio_iommu *d, uint64_t iova);
-const struct sio_region *sio_iommu_nearest(const struct sio_iommu *d, uint64_t iova);
 
 #endif

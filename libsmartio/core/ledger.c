@@ -295,15 +295,6 @@ int sio_ledger_may_reset(const struct sio_ledger *l, uint64_t id, struct sio_err
 	return b ? may_be_its(l, b, reterr) : 0;
 }
 
-bool sio_ledger_waits(const struct sio_ledger *l, uint64_t borrower)
-{
-	for (const struct sio_borrow *b = l->borrows; b; b = b->next)
-		if (b->state != SIO_BORROW_LIVE &&
-		    (borrower == SIO_LEDGER_ALL || b->id == borrower))
-			return true;
-	return false;
-}
-
 unsigned sio_ledger_settle(struct sio_ledger *l, uint64_t borrower)
 {
 	struct sio_borrow *b, *next;

@@ -87,8 +87,6 @@ void sio_ledger_drop_registers(struct sio_ledger *l, uint64_t id);
 /* May @id settle (only the holder)? May it reset (holder, exclusive, or nobody holds)? */
 int sio_ledger_may_settle(const struct sio_ledger *l, uint64_t id, struct sio_err *reterr);
 int sio_ledger_may_reset(const struct sio_ledger *l, uint64_t id, struct sio_err *reterr);
-/* Is @borrower, or with SIO_LEDGER_ALL any, in quarantine or on its way there? */
-bool sio_ledger_waits(const struct sio_ledger *l, uint64_t borrower);
 /* End quarantines: of one entry or of all. Return: how many entries went. */
 unsigned sio_ledger_settle(struct sio_ledger *l, uint64_t borrower);
 

@@ -127,30 +127,11 @@ static void refuses_what_no_page_table_can_say(void **state)
 	sio_iommu_done(&d);
 }
 
-static void names_the_mappings_beside_a_fault(void **state)
-{
-	struct sio_iommu d;
-
-	(void)state;
-	sio_iommu_init(&d, "nvme0");
-	assert_null(sio_iommu_nearest(&d, 0));
-	assert_int_equal(sio_iommu_map(&d, 0x10000, 0x2000, objects, 0, 1, NULL), 0);
-	assert_int_equal(sio_iommu_map(&d, 0x20000, 0x1000, objects, 0, 1, NULL), 0);
-	assert_int_equal(sio_iommu_below(&d, 0x18000)->base, 0x10000);
-	assert_int_equal(sio_iommu_above(&d, 0x18000)->base, 0x20000);
-	assert_int_equal(sio_iommu_nearest(&d, 0x18000)->base, 0x10000);
-	assert_int_equal(sio_iommu_nearest(&d, 0x1a000)->base, 0x20000);
-	assert_null(sio_iommu_below(&d, 0xffff));
-	assert_null(sio_iommu_above(&d, 0x20000));
-	sio_iommu_done(&d);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(agrees_with_a_list_of_pages),
 		cmocka_unit_test(refuses_what_no_page_table_can_say),
-		cmocka_unit_test(names_the_mappings_beside_a_fault),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -188,10 +188,6 @@ static void quarantine_ends_by_word_only(void **state)
 	assert_null(sio_ledger_find(&ledger, 5));
 	assert_int_equal(sio_ledger_count(&ledger).live, 1);
 	assert_int_equal(sio_ledger_count(&ledger).quarantined, 3);
-	assert_true(sio_ledger_waits(&ledger, 1));
-	assert_true(sio_ledger_waits(&ledger, 3));
-	assert_false(sio_ledger_waits(&ledger, 4));
-	assert_true(sio_ledger_waits(&ledger, SIO_LEDGER_ALL));
 	assert_int_equal(sio_ledger_settle(&ledger, 4), 0);
 	assert_int_equal(sio_ledger_settle(&ledger, 1), 1);
 	assert_int_equal(sio_ledger_settle(&ledger, 1), 0);
@@ -199,7 +195,6 @@ static void quarantine_ends_by_word_only(void **state)
 	assert_int_equal(sio_ledger_settle(&ledger, SIO_LEDGER_ALL), 1);
 	assert_non_null(sio_ledger_find(&ledger, 3));
 	sio_ledger_closed(&ledger, 3, false);
-	assert_false(sio_ledger_waits(&ledger, SIO_LEDGER_ALL));
 	assert_int_equal(sio_ledger_count(&ledger).live, 1);
 }
 

@@ -162,11 +162,3 @@ int tool_host_counters(struct tool_host *h, enum tool_counters kind, uint32_t id
 	return tool_client_call(&h->client, SIO_MSG_STATS, &req, sizeof(req), ret, sizeof(*ret),
 				reterr);
 }
-
-struct tool_host *tool_hosts_find(struct tool_hosts *h, uint32_t node)
-{
-	for (unsigned i = 0; i < h->n; i++)
-		if (h->host[i].topo->node == node)
-			return &h->host[i];
-	return NULL;
-}

@@ -58,7 +58,5 @@ enum tool_counters {
 };
 int tool_host_counters(struct tool_host *h, enum tool_counters kind, uint32_t id,
 		       struct sio_rep_stats *ret, struct sio_err *reterr);
-/* The host with a node id; NULL: none. */
-struct tool_host *tool_hosts_find(struct tool_hosts *h, uint32_t node);
 
 #endif
