@@ -14,7 +14,7 @@ int emu_paths_init(struct emu_host *h, struct sio_err *reterr)
 	const struct sio_topology *t = h->room->topo;
 	struct sio_path found[MAX_PATHS_PER_PAIR];
 
-	h->path = calloc(SIO_STATUS_PATHS, sizeof(*h->path));
+	h->path = calloc((size_t)t->n_hosts * MAX_PATHS_PER_PAIR, sizeof(*h->path));
 	if (!h->path)
 		return sio_fail(reterr, -ENOMEM, "host %s: out of memory", h->topo->name);
 	for (unsigned i = 0; i < t->n_hosts; i++) {
@@ -25,12 +25,6 @@ int emu_paths_init(struct emu_host *h, struct sio_err *reterr)
 					       MAX_PATHS_PER_PAIR);
 		if (n > MAX_PATHS_PER_PAIR)
 			n = MAX_PATHS_PER_PAIR;
-		if (h->n_paths + n > SIO_STATUS_PATHS)
-			return sio_fail(
-				reterr, -EINVAL,
-				"host %s: more than %d paths to other hosts; fewer adapters "
-				"or hosts are needed",
-				h->topo->name, SIO_STATUS_PATHS);
 		for (unsigned k = 0; k < n; k++)
 			h->path[h->n_paths++] = (struct emu_path){
 				.adapter = found[k].adapter,
@@ -65,7 +59,8 @@ int emu_status_new(struct emu_host *h)
 {
 	struct emu_room *r = h->room;
 	struct sio_status_page *page;
-	int rc = r->ops->mem_new(r->ctx, "status", sizeof(*page), &h->status);
+	size_t bytes = (SIO_STATUS_BYTES(h->n_paths) + EMU_PAGE - 1) & ~(size_t)(EMU_PAGE - 1);
+	int rc = r->ops->mem_new(r->ctx, "status", bytes, &h->status);
 
 	if (rc < 0) {
 		memset(&h->status, 0, sizeof(h->status));
@@ -75,6 +70,7 @@ int emu_status_new(struct emu_host *h)
 	sio_write32(&page->magic, SIO_STATUS_MAGIC);
 	sio_write32(&page->version, SIO_PORT_VERSION);
 	sio_write32(&page->count, h->n_paths);
+	sio_write32(&page->room, h->n_paths);
 	for (unsigned i = 0; i < h->n_paths; i++) {
 		const struct emu_path *p = &h->path[i];
 

@@ -35,6 +35,8 @@ int emu_op_adapter(struct emu_request *rq, const void *msg)
 	evt.requesters_free = a->topo->requesters - a->requesters_used;
 	evt.dma_bits = 64; /* the window's entries, and its engine */
 	evt.mcast_groups = EMU_GROUPS;
+	evt.capabilities = SIO_ADAPTER_PROCESSORS | SIO_ADAPTER_WRITE | SIO_ADAPTER_READ |
+			   SIO_ADAPTER_TRIGGER | SIO_ADAPTER_ENTRIES;
 	emu_answer(rq, &evt, sizeof(evt), NULL, 0);
 	return 0;
 }

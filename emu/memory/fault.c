@@ -15,11 +15,11 @@ _Static_assert(SIO_FAULT_READ == SIO_ACCESS_READ && SIO_FAULT_WRITE == SIO_ACCES
 #define SPAN_NS 100000000ull
 #define EVENTS_PER_SPAN 32
 
-/* Start of the mapping of @d that is nearest to @addr; SIO_PORT_ANY: it has none. */
-static uint64_t nearest(const struct emu_device *d, uint64_t addr)
+/* The mapping of @d that is nearest to @addr; NULL: it has none. */
+static const struct emu_dmamap *nearest(const struct emu_device *d, uint64_t addr)
 {
-	uint64_t best = SIO_PORT_ANY, best_distance = UINT64_MAX;
-	const struct emu_dmamap *m;
+	const struct emu_dmamap *m, *best = NULL;
+	uint64_t best_distance = UINT64_MAX;
 
 	DL_FOREACH2(d->dmamaps, m, dev_next)
 	{
@@ -30,7 +30,7 @@ static uint64_t nearest(const struct emu_device *d, uint64_t addr)
 		else
 			distance = addr > last ? addr - last : 0;
 		if (distance < best_distance) {
-			best = m->iova;
+			best = m;
 			best_distance = distance;
 		}
 	}
@@ -74,6 +74,7 @@ void emu_fault_record(struct emu_device *d, uint64_t addr, size_t len, uint32_t 
 	};
 	struct emu_host *h = d->host;
 	struct emu_fault *f = &h->faults.ring[h->faults.count++ % EMU_FAULTS];
+	const struct emu_dmamap *m = nearest(d, addr);
 	struct sio_evt_fault evt;
 
 	d->count.faults++;
@@ -83,7 +84,7 @@ void emu_fault_record(struct emu_device *d, uint64_t addr, size_t len, uint32_t 
 	f->device = d->topo->fdid;
 	f->address = addr;
 	f->length = len;
-	f->nearest = nearest(d, addr);
+	f->nearest = m ? m->iova : SIO_PORT_ANY;
 	f->access = access;
 	f->node = t->node;
 	memcpy(f->reason, t->reason, sizeof(f->reason));
@@ -96,6 +97,10 @@ void emu_fault_record(struct emu_device *d, uint64_t addr, size_t len, uint32_t 
 	evt.address = f->address;
 	evt.length = f->length;
 	evt.nearest = f->nearest;
+	if (m) {
+		evt.mapping = m->o.id;
+		evt.h.owner = m->o.owner ? m->o.owner->o.id : 0;
+	}
 	evt.access = f->access;
 	evt.node = f->node;
 	memcpy(evt.reason, f->reason, sizeof(evt.reason));

@@ -11,9 +11,10 @@ static int check(struct emu_request *rq, const struct sio_req_grant *m, struct e
 {
 	const uint32_t both = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
 
-	if (m->source_kind == SIO_KIND_APERTURE || m->source_kind == SIO_KIND_ALL_RAM)
+	if (m->source_kind == SIO_KIND_APERTURE || m->source_kind == SIO_KIND_ALL_RAM ||
+	    m->source_kind == SIO_KIND_SHADOW)
 		return sio_fail(&rq->err, -EOPNOTSUPP,
-				"GRANT: apertures and all RAM are not served "
+				"GRANT: apertures, all RAM and shadows are not served "
 				"by the machine room");
 	if (m->source_kind != SIO_KIND_MEM && m->source_kind != SIO_KIND_BAR &&
 	    m->source_kind != SIO_KIND_IRQ)

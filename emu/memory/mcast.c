@@ -19,6 +19,22 @@ static struct emu_group *find_group(struct emu_request *rq, const struct sio_req
 	return NULL;
 }
 
+static uint32_t mode_of(const struct emu_request *rq)
+{
+	return rq->host->room->topo->exact_multicast ? SIO_MCAST_EXACT : SIO_MCAST_FUSED;
+}
+
+/* Groups of the cluster are of one kind. */
+static int check_mode(struct emu_request *rq, const struct sio_req_mcast *m)
+{
+	uint32_t has = mode_of(rq);
+
+	if (m->mode && m->mode != has)
+		return sio_fail(&rq->err, -EOPNOTSUPP, "MCAST: mode %u, groups here have %u",
+				m->mode, has);
+	return 0;
+}
+
 static int check_what(struct emu_request *rq, const struct sio_req_mcast *m)
 {
 	bool about_member = m->what == SIO_MCAST_PUBLISH || m->what == SIO_MCAST_UNPUBLISH;
@@ -34,7 +50,18 @@ static int check_what(struct emu_request *rq, const struct sio_req_mcast *m)
 		return sio_fail(&rq->err, -EINVAL, "MCAST: length %" PRIu64 ", %s is right",
 				(uint64_t)m->length,
 				m->what == SIO_MCAST_JOIN ? "at least 1" : "0");
-	return 0;
+	if (m->mode > SIO_MCAST_EXACT || (m->mode && m->what != SIO_MCAST_JOIN))
+		return sio_fail(&rq->err, -EINVAL, "MCAST: mode %u, 0 to %d are right of JOIN",
+				m->mode, SIO_MCAST_EXACT);
+	if (!m->source_kind && (m->source || m->offset))
+		return sio_fail(&rq->err, -EINVAL,
+				"MCAST: source %#" PRIx64 " and offset %#" PRIx64
+				" without a source_kind, 0 is right",
+				(uint64_t)m->source, (uint64_t)m->offset);
+	if (m->source_kind)
+		return sio_fail(&rq->err, -EOPNOTSUPP,
+				"MCAST: the machine room has no overlays: source_kind 0 is right");
+	return check_mode(rq, m);
 }
 
 /* The group's memory, made now if there is none. */
@@ -127,11 +154,6 @@ unmap:
 free_place:
 	sio_range_free(&h->ram, ram->address);
 	return rc;
-}
-
-static uint32_t mode_of(const struct emu_request *rq)
-{
-	return rq->host->room->topo->exact_multicast ? SIO_MCAST_EXACT : SIO_MCAST_FUSED;
 }
 
 static int enter(struct emu_request *rq, const struct sio_req_mcast *m, struct emu_group *g,

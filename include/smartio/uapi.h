@@ -52,7 +52,7 @@
 extern "C" {
 #endif
 
-#define SIO_PORT_VERSION 6
+#define SIO_PORT_VERSION 7
 #define SIO_PORT_MAX_PACKET 4096 /* bytes of the largest request or event */
 #define SIO_PORT_MAX_FDS 4	 /* descriptors beside one packet */
 #define SIO_PORT_TEXT 160	 /* bytes of an error text, NUL included */
@@ -107,7 +107,12 @@ extern "C" {
 	X(DMA_FREE, dma_free, 39, ok, 0, h.reserved, 0)                          \
 	X(DMA_ATTACH, dma_attach, 40, dma_attach, 0, h.reserved, 0)              \
 	X(DMA_DETACH, dma_detach, 41, ok, 0, h.reserved, 0)                      \
-	X(GIVE, give, 42, ok, 0, h.reserved, 0)
+	X(GIVE, give, 42, ok, 0, h.reserved, 0)                                  \
+	X(RESTORE, restore, 43, restore, 0, reserved2, 0)                        \
+	X(APERTURE, aperture, 44, aperture, 0, reserved2, 0)                     \
+	X(APERTURE_FREE, aperture_free, 45, ok, 0, h.reserved, 0)                \
+	X(SHADOW_DEL, shadow_del, 46, ok, 0, h.reserved, 0)                      \
+	X(SHADOW_ANSWER, shadow_answer, 47, ok, 0, h.reserved, 0)
 /* clang-format on */
 
 #define SIO_PORT_NUMBER(NAME, name, number, ...) SIO_OP_##NAME = number,
@@ -121,6 +126,8 @@ enum { SIO_PORT_REQUESTS(SIO_PORT_NUMBER) SIO_OP_COUNT };
 #define SIO_EV_OWNER_GONE 0x10005
 #define SIO_EV_OWNER_END 0x10006
 #define SIO_EV_OVERFLOW 0x10007
+#define SIO_EV_SHADOW_CONFIG 0x10008
+#define SIO_EV_SHADOW_VECTOR 0x10009
 
 /* Access bits, wherever a field is called access. */
 #define SIO_ACCESS_READ 1
@@ -149,6 +156,7 @@ enum { SIO_PORT_REQUESTS(SIO_PORT_NUMBER) SIO_OP_COUNT };
 #define SIO_KIND_DMA 15	      /* a channel of a DMA engine */
 #define SIO_KIND_DMA_RANGE 16 /* what a channel may reach */
 #define SIO_KIND_VECTOR 17
+#define SIO_KIND_SHADOW 18
 
 /*
  * What ran out: in a refusal of the port (-ENOSPC, -ENOMEM, -EMFILE), between daemons, and up to
@@ -289,6 +297,12 @@ SIO_PORT_SIZE(struct sio_evt_list, 2088);
 /* ADAPTER: one NTB adapter of this host. -ENODEV: no such index. */
 #define SIO_PROGRAMMED_BY_EXPORTER 1
 #define SIO_PROGRAMMED_BY_IMPORTER 2
+/* What goes through it; bits of @capabilities. A bridge that the Linux NTB API drives has no READ. */
+#define SIO_ADAPTER_PROCESSORS 1 /* loads and stores of this host's processors */
+#define SIO_ADAPTER_WRITE 2	 /* writes of this host's devices */
+#define SIO_ADAPTER_READ 4	 /* reads of this host's devices: REQUESTER_ADD is served */
+#define SIO_ADAPTER_TRIGGER 8	 /* interrupts of peers: MAP of a granted SIO_KIND_IRQ */
+#define SIO_ADAPTER_ENTRIES 16	 /* a window is many entries of its own; else it is one range */
 struct sio_req_adapter {
 	struct sio_req h;
 	__u32 index, reserved2;
@@ -296,15 +310,18 @@ struct sio_req_adapter {
 SIO_PORT_SIZE(struct sio_req_adapter, 40);
 struct sio_evt_adapter {
 	struct sio_evt h;
-	__u32 index, node, bdf, link_up;
+	__u32 index, node, bdf,
+		link_up; /* bdf: PCI domain << 16, bus << 8, device << 3, function */
 	__u32 link_width, link_generation;
 	__u32 programmed_by, iommu; /* iommu: 1 translates what comes through this adapter */
 	__u64 window_base, window_size, entry_size, alignment;
 	__u32 entries_total, entries_free;
 	__u32 requesters_total, requesters_free;
 	__u32 dma_bits, mcast_groups;
+	__u32 capabilities,
+		windows; /* SIO_ADAPTER_*; ranges that can be mapped at once, 0: entries */
 };
-SIO_PORT_SIZE(struct sio_evt_adapter, 120);
+SIO_PORT_SIZE(struct sio_evt_adapter, 128);
 
 /* ALLOC: zeroed memory, contiguous for every device. Descriptor 0: to map, offset 0. */
 #define SIO_ALLOC_POOL 1 /* kind: where it comes from; 0: any */
@@ -383,8 +400,8 @@ SIO_PORT_SIZE(struct sio_evt_import, 64);
 #define SIO_MSI_BYTES 4 /* length of a granted interrupt: one message */
 struct sio_req_grant {
 	struct sio_req h;
-	__u32 source_kind, access; /* SIO_KIND_MEM, _BAR, _IRQ, _APERTURE, _ALL_RAM */
-	__u64 source, offset, length;
+	__u32 source_kind, access;    /* SIO_KIND_MEM, _BAR, _IRQ, _APERTURE, _ALL_RAM, _SHADOW */
+	__u64 source, offset, length; /* ALL_RAM: source 0. SHADOW: offset is a vector of it */
 	__u32 adapter, peer_node, peer_adapter, reserved2;
 };
 SIO_PORT_SIZE(struct sio_req_grant, 80);
@@ -681,7 +698,8 @@ SIO_PORT_SIZE(struct sio_req_irq_free, 40);
  * VECTOR: what interrupt vector @vector of a device hits; the port alone writes the device's table.
  * @irq: an interrupt of this host (SIO_KIND_IRQ), or a map of one that a peer granted
  * (SIO_KIND_MAP, SIO_MAP_TRIGGER; the device needs a requester entry). @irq 0: the message @data
- * at @address, as the device addresses it. @irq 0 and @address 0: the vector is taken away; when
+ * at @address, as the device addresses it: for a borrower's kernel, whose own message a window
+ * leads to (SIO_EV_SHADOW_VECTOR). @irq 0 and @address 0: the vector is taken away; when
  * the answer comes, nothing of it is on its way any more.
  * @mask 1: what comes is kept, and told once when the same owner sets the vector with @mask 0.
  * A vector that was never set, or was taken away, is masked and keeps nothing. It hangs on its
@@ -713,14 +731,17 @@ struct sio_evt_settle {
 };
 SIO_PORT_SIZE(struct sio_evt_settle, 64);
 
-/* STATUS: descriptor 0 is a read-only page that tells the state of every path. */
+/*
+ * STATUS: descriptor 0 is read-only memory of @size bytes, whole pages, that tells the state of
+ * every path. @count paths are in it now; those of hosts that join later are put behind them, and
+ * count goes up last. There is never more than @room; a path keeps its place while the host is up.
+ */
 struct sio_req_status {
 	struct sio_req h;
 };
 #define SIO_LINK_DOWN 0
 #define SIO_LINK_UP 1
 #define SIO_STATUS_MAGIC 0x53494f53
-#define SIO_STATUS_PATHS 127
 struct sio_status_path {
 	__u32 adapter, peer_node, peer_adapter;
 	__u32 state;	  /* SIO_LINK_* */
@@ -730,11 +751,13 @@ struct sio_status_path {
 };
 SIO_PORT_SIZE(struct sio_status_path, 32);
 struct sio_status_page {
-	__u32 magic, version, count, reserved;
+	__u32 magic, version, count, room;
 	__u64 reserved2[2];
-	struct sio_status_path path[SIO_STATUS_PATHS];
+	struct sio_status_path path[];
 };
-SIO_PORT_SIZE(struct sio_status_page, 4096);
+SIO_PORT_SIZE(struct sio_status_page, 32);
+#define SIO_STATUS_BYTES(room)                                                                     \
+	(sizeof(struct sio_status_page) + (room) * sizeof(struct sio_status_path))
 struct sio_evt_status {
 	struct sio_evt h;
 	__u64 size;
@@ -748,6 +771,9 @@ SIO_PORT_SIZE(struct sio_evt_status, 40);
  * it. FREE ends it. PUBLISH, UNPUBLISH  whether CONNECT finds member @target; again is no error.
  * The answer to JOIN and CONNECT names a SIO_KIND_MEM of the asking owner, with its descriptor 0.
  * The first member's size is the group's: a longer one is -ERANGE.
+ * @source_kind of JOIN: 0: memory is made for the member. SIO_KIND_MEM, _BAR: an overlay: the
+ * member is @length bytes at @offset of what there is already, @source; FREE of the member leaves
+ * the group alone. EXACT alone. @mode: SIO_MCAST_* wanted, 0: as the cluster has it.
  * FUSED: members and senders have one memory; what one stores, all see, also a member's stores into
  * its own.
  * EXACT: each member has its own. What CONNECT names has no descriptor: it is addresses that
@@ -767,8 +793,10 @@ struct sio_req_mcast {
 	__u32 adapter, group, what, reserved2; /* what: SIO_MCAST_* */
 	__u64 target;			       /* PUBLISH, UNPUBLISH: the member */
 	__u64 length;			       /* JOIN */
+	__u32 source_kind, mode;	       /* JOIN; else 0 */
+	__u64 source, offset;		       /* the same; 0 without a source_kind */
 };
-SIO_PORT_SIZE(struct sio_req_mcast, 64);
+SIO_PORT_SIZE(struct sio_req_mcast, 88);
 struct sio_evt_mcast {
 	struct sio_evt h;
 	__u64 id, size, address; /* as the answer to ALLOC */
@@ -881,19 +909,94 @@ struct sio_evt_stats {
 };
 SIO_PORT_SIZE(struct sio_evt_stats, 2600);
 
-/* SHADOW: a borrowed device in the local PCI tree (Device Lending; served later). */
+/*
+ * RESTORE: what a window was made of, to a daemon that was started again: LIST names the grants and
+ * maps, this tells the rest, as the requests that made them and their answers did. A daemon of a
+ * peer that lived on asks nothing anew. -ENOENT: it has ended, or is neither.
+ */
+struct sio_req_restore {
+	struct sio_req h;
+	__u32 kind, reserved2; /* SIO_KIND_GRANT, _MAP */
+	__u64 id;
+};
+SIO_PORT_SIZE(struct sio_req_restore, 48);
+struct sio_evt_restore {
+	struct sio_evt h;
+	__u32 adapter, peer_node, peer_adapter, access; /* access: of a grant */
+	__u64 bus_addr, length, generation;
+	__u64 source, source_offset;   /* of a grant */
+	__u64 file_offset, window_bus; /* of a map: as offset and bus_addr of its answer */
+	__u32 source_kind, map_flags, caching, state;
+	__u8 token[SIO_TOKEN];
+};
+SIO_PORT_SIZE(struct sio_evt_restore, 152);
+
+/*
+ * APERTURE: a range of this host's bus addresses, @length bytes behind @adapter's IOMMU, in which
+ * nothing lies yet: it can be GRANTed, and a kernel puts what it maps for its borrowed device
+ * (SHADOW) there while I/O runs, without asking anybody. What is not filled in faults. -EOPNOTSUPP:
+ * there is no IOMMU that translates what comes through @adapter; ALL_RAM is what can be granted.
+ * APERTURE_FREE: -EBUSY while a grant or a shadow refers to it.
+ */
+struct sio_req_aperture {
+	struct sio_req h;
+	__u32 adapter, reserved2;
+	__u64 length, highest; /* highest: as of ALLOC */
+};
+SIO_PORT_SIZE(struct sio_req_aperture, 56);
+struct sio_evt_aperture {
+	struct sio_evt h;
+	__u64 id, bus_addr, length;
+};
+SIO_PORT_SIZE(struct sio_evt_aperture, 56);
+struct sio_req_aperture_free {
+	struct sio_req h;
+	__u64 id;
+};
+SIO_PORT_SIZE(struct sio_req_aperture_free, 40);
+
+/*
+ * SHADOW: a borrowed device in the local PCI tree (Device Lending), to which its stock driver
+ * binds. Its BARs are maps of what the lender granted (0: it has none); its driver's DMA addresses
+ * are those at which the device reaches this host, through a window of @dma_length bytes that
+ * begins at @dma_base as the device sees it and ends in @aperture, or in all RAM (0).
+ * SIO_EV_SHADOW_CONFIG: its driver reads or writes configuration space; it waits, @timeout_ms at
+ * most (then reads are all ones), until SHADOW_ANSWER. SIO_EV_SHADOW_VECTOR: its driver set
+ * (@address not 0), masked or freed vector @vector; who answers has GRANTed the message to the
+ * lender, as SIO_KIND_SHADOW, and the lender's VECTOR has been answered. SHADOW_DEL: the device is
+ * unplugged; answered when no driver has it any more. It is LISTed as SIO_KIND_SHADOW.
+ */
+#define SIO_BAR_64 1 /* bits of bar_type */
+#define SIO_BAR_PREFETCH 2
 struct sio_req_shadow {
 	struct sio_req h;
-	__u32 class_code, vendor, device, capabilities;
-	__u64 bar_map[SIO_DEVICE_BARS];
-	__u64 msi_grant, aperture, mailbox;
+	__u32 class_revision, vendor, device, subsys_vendor; /* class code << 8 | revision */
+	__u32 subsys_device, msix_count, msix_bar, msix_offset;
+	__u64 serial;
+	__u64 bar_map[SIO_DEVICE_BARS], bar_size[SIO_DEVICE_BARS];
+	__u32 bar_type[SIO_DEVICE_BARS];
+	__u64 dma_base, dma_length, aperture;
+	__u32 dma_bits, timeout_ms;
 };
-SIO_PORT_SIZE(struct sio_req_shadow, 120);
+SIO_PORT_SIZE(struct sio_req_shadow, 224);
 struct sio_evt_shadow {
 	struct sio_evt h;
-	__u32 slot, reserved2;
+	__u64 id;
+	__u32 bdf, reserved2; /* in the local tree, as of ADAPTER */
 };
-SIO_PORT_SIZE(struct sio_evt_shadow, 40);
+SIO_PORT_SIZE(struct sio_evt_shadow, 48);
+struct sio_req_shadow_del {
+	struct sio_req h;
+	__u64 id;
+};
+SIO_PORT_SIZE(struct sio_req_shadow_del, 40);
+struct sio_req_shadow_answer {
+	struct sio_req h;
+	__u64 id, turn; /* turn: of the event; -ESTALE: nobody waits for it any more */
+	__u32 value;
+	__s32 error; /* 0, or -errno: reads are all ones */
+};
+SIO_PORT_SIZE(struct sio_req_shadow_answer, 56);
 
 /*
  * IDENTIFY: what a descriptor is that somebody showed us: descriptor 0 of the request. @owner of
@@ -947,9 +1050,10 @@ struct sio_evt_fault {
 	__u64 device, address, length;
 	__u64 nearest; /* start of the nearest mapping of that device; SIO_PORT_ANY: it has none */
 	__u32 access, node; /* access: SIO_FAULT_*; node: where the transaction ended */
+	__u64 mapping;	    /* id of the nearest mapping, whose owner is in h.owner; 0: none */
 	char reason[SIO_PORT_TEXT];
 };
-SIO_PORT_SIZE(struct sio_evt_fault, 232);
+SIO_PORT_SIZE(struct sio_evt_fault, 240);
 /*
  * DEVICE_GONE: pulled out, or taken from the port. Whoever has its BARs mapped reads ones from now
  * on, and stores to nothing; it writes to nothing any more, and what waited for that is free.
@@ -962,6 +1066,18 @@ struct sio_evt_device_state {
 	__u64 device, generation;
 };
 SIO_PORT_SIZE(struct sio_evt_device_state, 48);
+struct sio_evt_shadow_config {
+	struct sio_evt h;
+	__u64 id, turn;			   /* of the shadow; of the question */
+	__u32 offset, width, value, write; /* write 1: @value is written */
+};
+SIO_PORT_SIZE(struct sio_evt_shadow_config, 64);
+struct sio_evt_shadow_vector {
+	struct sio_evt h;
+	__u64 id, turn, address;
+	__u32 vector, data, mask, reserved2;
+};
+SIO_PORT_SIZE(struct sio_evt_shadow_vector, 72);
 /* OWNER_GONE: h.owner ended; what stays in quarantine. */
 struct sio_evt_owner_gone {
 	struct sio_evt h;

@@ -134,15 +134,18 @@ static void config(struct shim_call *c)
 }
 
 /* A page that tells of no path: this host has no adapter. */
+#define STATUS_BYTES 4096
 static int status_page(void)
 {
-	static const struct sio_status_page page = {.magic = SIO_STATUS_MAGIC,
-						    .version = SIO_PORT_VERSION};
+	static const union {
+		struct sio_status_page page;
+		char bytes[STATUS_BYTES];
+	} status = {.page = {.magic = SIO_STATUS_MAGIC, .version = SIO_PORT_VERSION}};
 	int fd = memfd_create("smartio-status", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	if (fd < 0)
 		return -1;
-	if (write(fd, &page, sizeof(page)) == sizeof(page) &&
+	if (write(fd, &status, sizeof(status)) == sizeof(status) &&
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0)
 		return fd;
 	close(fd);
@@ -162,7 +165,7 @@ static void status(struct shim_call *c)
 		return;
 	}
 	evt = shim_call_answer(c, sizeof(*evt));
-	evt->size = sizeof(struct sio_status_page);
+	evt->size = STATUS_BYTES;
 	c->answer_fd[c->n_answer_fds++] = fd;
 }
 

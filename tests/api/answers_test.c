@@ -77,7 +77,7 @@ static int status_page(void)
 	struct sio_status_page page = {.magic = SIO_STATUS_MAGIC, .version = 1};
 	int fd = memfd_create("status", MFD_CLOEXEC);
 
-	if (fd < 0 || write(fd, &page, sizeof(page)) != sizeof(page))
+	if (fd < 0 || write(fd, &page, sizeof(page)) != sizeof(page) || ftruncate(fd, 4096) < 0)
 		_exit(1);
 	return fd;
 }

@@ -46,7 +46,10 @@ struct away_world {
 		size_t len;
 		_Alignas(8) unsigned char data[SIO_WIRE_MAX];
 	} reply[REPLIES];
-	_Alignas(SIO_PAGE_SIZE) struct sio_status_page page;
+	union {
+		_Alignas(SIO_PAGE_SIZE) struct sio_status_page page;
+		char bytes[SIO_PAGE_SIZE];
+	} status;
 	void *library;
 	struct away_thread *thread;
 	uint32_t stop_at; /* the thread's turn ends when it has sent one of this type */

@@ -394,7 +394,7 @@ static void listen_now(void)
 
 void server_start(unsigned one_of, uint64_t seed)
 {
-	struct sio_status_page page = {.magic = SIO_STATUS_MAGIC};
+	static const struct sio_status_page page = {.magic = SIO_STATUS_MAGIC};
 
 	me.one_of = one_of;
 	me.adapters = 1;
@@ -407,6 +407,7 @@ void server_start(unsigned one_of, uint64_t seed)
 	me.wake = eventfd(0, EFD_CLOEXEC);
 	assert(me.owner >= 0 && me.status >= 0 && me.wake >= 0);
 	assert(write(me.status, &page, sizeof(page)) == sizeof(page));
+	assert(ftruncate(me.status, 4096) == 0);
 	assert(test_tempdir("resume", me.dir, sizeof(me.dir)) == 0);
 	snprintf(me.path, sizeof(me.path), "%s/socket", me.dir);
 	listen_now();

@@ -269,7 +269,7 @@ static bool status_says(unsigned from, unsigned to)
 	if (!S.status[from])
 		return false;
 	page = (const void *)S.status[from]->bytes;
-	for (unsigned i = 0; i < page->count && i < SIO_STATUS_PATHS; i++)
+	for (unsigned i = 0; i < page->count; i++)
 		if (page->path[i].peer_node == S.topology->host[to].node &&
 		    page->path[i].state == SIO_LINK_UP)
 			return true;
