@@ -297,7 +297,7 @@ SIO_PORT_SIZE(struct sio_evt_list, 2088);
 /* ADAPTER: one NTB adapter of this host. -ENODEV: no such index. */
 #define SIO_PROGRAMMED_BY_EXPORTER 1
 #define SIO_PROGRAMMED_BY_IMPORTER 2
-/* What goes through it; bits of @capabilities. A bridge that the Linux NTB API drives has no READ. */
+/* What goes through it; bits of @capabilities. A bridge of the Linux NTB API lacks READ. */
 #define SIO_ADAPTER_PROCESSORS 1 /* loads and stores of this host's processors */
 #define SIO_ADAPTER_WRITE 2	 /* writes of this host's devices */
 #define SIO_ADAPTER_READ 4	 /* reads of this host's devices: REQUESTER_ADD is served */
@@ -753,7 +753,9 @@ SIO_PORT_SIZE(struct sio_status_path, 32);
 struct sio_status_page {
 	__u32 magic, version, count, room;
 	__u64 reserved2[2];
+#ifndef __cplusplus /* it has no such arrays; they begin behind the header */
 	struct sio_status_path path[];
+#endif
 };
 SIO_PORT_SIZE(struct sio_status_page, 32);
 #define SIO_STATUS_BYTES(room)                                                                     \
