@@ -89,7 +89,10 @@ struct live {
 	struct live_tls *tls;			/* transport_tls.c's */
 	uint8_t digest[LIVE_DIGEST];		/* of the cluster's file; the transport's, too */
 	struct live_peer *peers;
-	unsigned char failures[SIO_MAX_HOSTS + 4]; /* to connect, since it went well; by node / 4 */
+	struct live_failures {
+		unsigned count;	       /* to connect, since a connection lasted */
+		bool brief;	       /* the last one did not last */
+	} failures[SIO_MAX_HOSTS + 4]; /* by node / 4 */
 	struct live_complaints complaints;
 	struct live_irq *irqs;	    /* by number */
 	struct sio_eventfd *events; /* to add to those that programs hold, too */

@@ -26,6 +26,7 @@
 #define LIVE_PEERS_UNKNOWN 128	    /* connections that have not said it yet */
 #define LIVE_PEER_LATER_US 20000u   /* after a failure: doubled each time ... */
 #define LIVE_PEER_LATEST_US 500000u /* ... up to this */
+#define LIVE_PEER_BRIEF_US 1000000u /* a connection that ends before is a failure, too */
 #define LIVE_PEER_LINES 20	    /* of the log in ... */
 #define LIVE_PEER_LINES_US 10000000u
 #define LIVE_HELLO_MAGIC 0x72656570u
@@ -51,6 +52,7 @@ struct live_peer {
 	uint32_t node; /* 0: unknown */
 	pid_t pid;     /* of who connected to us; 0: we connected, or from another machine */
 	char source[LIVE_SOURCE];
+	uint64_t up_since; /* of one that we asked for, between machines; else 0 */
 	sd_event_source *later;
 	struct live_peer *next;
 };
@@ -181,6 +183,21 @@ static void refuse(struct live_peer *p, const struct sio_err *err)
 	live_conn_stop(&p->conn);
 }
 
+/* Of connections that have ended the daemon hears now: not after it has heard of the new one. */
+static void forget_ended(struct live *l, const struct live_peer *new_one)
+{
+	bool known = false;
+
+	for (struct live_peer *p = l->peers; p; p = p->next) {
+		if (p == new_one || p->node != new_one->node || !p->conn.over || p->conn.quiet)
+			continue;
+		known |= p->state == LIVE_PEER_UP;
+		p->conn.quiet = true;
+	}
+	if (known)
+		smartiod_peer_down(l->daemon, new_one->node);
+}
+
 static void on_hello(struct live_peer *p, const void *buf, size_t len)
 {
 	struct live *l = p->live;
@@ -204,6 +221,7 @@ static void on_hello(struct live_peer *p, const void *buf, size_t len)
 	p->later = sd_event_source_disable_unref(p->later);
 	p->node = node;
 	p->state = LIVE_PEER_UP;
+	forget_ended(l, p);
 	if (old) {
 		bool known = old->state == LIVE_PEER_UP;
 
@@ -243,7 +261,7 @@ static void on_welcome(struct live_peer *p, const void *buf, size_t len)
 	}
 	p->later = sd_event_source_disable_unref(p->later);
 	p->state = LIVE_PEER_UP;
-	l->failures[p->node / 4] = 0;
+	sd_event_now(l->event, CLOCK_MONOTONIC, &p->up_since);
 	compare_files(l, p, buf);
 	smartiod_peer_up(l->daemon, p->node);
 }
@@ -274,7 +292,7 @@ static int on_failed(sd_event_source *s, uint64_t usec, void *data)
 static void fail_later(struct live_peer *p)
 {
 	struct live *l = p->live;
-	unsigned n = l->failures[p->node / 4]++;
+	unsigned n = l->failures[p->node / 4].count++;
 	uint64_t after = n < 8 ? LIVE_PEER_LATER_US << n : LIVE_PEER_LATEST_US, now;
 	int r;
 
@@ -290,6 +308,20 @@ static void fail_later(struct live_peer *p)
 		live_log(l, LOG_ERR, "peer node %" PRIu32 ": %s", p->node, strerror(-r));
 		sd_event_exit(l->event, 1);
 	}
+}
+
+/* Who takes our hello and hangs up is not to be asked again and again without a pause. */
+static void count_brief(struct live_peer *p)
+{
+	struct live_failures *f = &p->live->failures[p->node / 4];
+	uint64_t now = p->up_since;
+
+	if (p->up_since == 0)
+		return;
+	sd_event_now(p->live->event, CLOCK_MONOTONIC, &now);
+	f->brief = now - p->up_since < LIVE_PEER_BRIEF_US;
+	if (!f->brief)
+		f->count = 0;
 }
 
 static void on_over(struct live_conn *conn, int error)
@@ -313,6 +345,7 @@ static void on_over(struct live_conn *conn, int error)
 		fail_later(p);
 		return;
 	}
+	count_brief(p);
 	peer_free(p);
 	if (tell)
 		smartiod_peer_down(l->daemon, node);
@@ -458,8 +491,14 @@ static int open_peer(struct live_peer *p)
 static int ask(struct live_peer *p)
 {
 	struct live *l = p->live;
-	int r = open_peer(p);
+	int r;
 
+	if (l->failures[p->node / 4].brief) {
+		l->failures[p->node / 4].brief = false;
+		fail_later(p);
+		return 0;
+	}
+	r = open_peer(p);
 	if (l->transport->welcomes) {
 		p->state = LIVE_PEER_ASKING;
 		if (r == 0)

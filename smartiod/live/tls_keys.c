@@ -44,6 +44,51 @@ static int fail_file(struct sio_err *reterr, const char *path, int r)
 						 : gnutls_strerror(r));
 }
 
+/* A list by another CA would revoke nothing. */
+static int crl_is_of(const gnutls_datum_t *crl_text, const gnutls_datum_t *ca_text)
+{
+	gnutls_x509_crl_t crl = NULL;
+	gnutls_x509_crt_t ca = NULL;
+	unsigned status = 0;
+	int r = gnutls_x509_crl_init(&crl);
+
+	if (r >= 0)
+		r = gnutls_x509_crt_init(&ca);
+	if (r >= 0)
+		r = gnutls_x509_crl_import(crl, crl_text, GNUTLS_X509_FMT_PEM);
+	if (r >= 0)
+		r = gnutls_x509_crt_import(ca, ca_text, GNUTLS_X509_FMT_PEM);
+	if (r >= 0)
+		r = gnutls_x509_crl_verify(crl, &ca, 1, 0, &status);
+	if (crl)
+		gnutls_x509_crl_deinit(crl);
+	if (ca)
+		gnutls_x509_crt_deinit(ca);
+	if (r < 0)
+		return r;
+	return status & (GNUTLS_CERT_SIGNER_NOT_FOUND | GNUTLS_CERT_SIGNER_NOT_CA |
+			 GNUTLS_CERT_SIGNATURE_FAILURE)
+		       ? -1
+		       : 0;
+}
+
+static int check_crl(const char *crl, const char *ca, struct sio_err *reterr)
+{
+	gnutls_datum_t crl_text = {NULL, 0}, ca_text = {NULL, 0};
+	int r = gnutls_load_file(crl, &crl_text);
+
+	if (r >= 0)
+		r = gnutls_load_file(ca, &ca_text);
+	if (r >= 0)
+		r = crl_is_of(&crl_text, &ca_text);
+	gnutls_free(crl_text.data);
+	gnutls_free(ca_text.data);
+	return r < 0 ? sio_fail(reterr, -EINVAL,
+				"%s: is not by the CA in %s, so that it would revoke nothing", crl,
+				ca)
+		     : 0;
+}
+
 static int load_files(struct tls_keys *k, const char *folder, const char *host,
 		      struct sio_err *reterr)
 {
@@ -62,6 +107,9 @@ static int load_files(struct tls_keys *k, const char *folder, const char *host,
 	r = gnutls_certificate_set_x509_crl_file(k->cred, crl, GNUTLS_X509_FMT_PEM);
 	if (r <= 0)
 		return fail_file(reterr, crl, r);
+	r = check_crl(crl, ca, reterr);
+	if (r < 0)
+		return r;
 	r = check_mode(key, reterr);
 	if (r < 0)
 		return r;

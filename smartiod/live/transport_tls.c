@@ -275,9 +275,13 @@ static int tls_check(struct live *l, struct live_conn *c, const struct sio_topo_
 		     pid_t *ret_pid, struct sio_err *reterr)
 {
 	const char *name = tls_session_host(c->io_ctx);
+	int r;
 
-	(void)l;
 	*ret_pid = 0;
+	/* The keys may have been read anew since its handshake began. */
+	r = tls_session_verify(c->io_ctx, l->tls->keys, reterr);
+	if (r < 0)
+		return r;
 	if (name && strcmp(name, host->name) == 0)
 		return 0;
 	return sio_fail(reterr, -EACCES,

@@ -131,6 +131,31 @@ class Tls(unittest.TestCase):
         plain = self.plain(source)
         return context.wrap_socket(plain)
 
+    def half_handshake(self, host):
+        """All but the last flight of it; the answer sends that, and data, and waits for the end."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        context.load_cert_chain(f"{self.keys}/{host}.pem", f"{self.keys}/{host}.key")
+        come, go, s = ssl.MemoryBIO(), ssl.MemoryBIO(), self.plain()
+        tls = context.wrap_bio(come, go)
+        while True:
+            try:
+                tls.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                s.sendall(go.read())
+                come.write(s.recv(65536))
+
+        def rest(data):
+            tls.write(data)
+            try:
+                s.sendall(go.read())
+            except OSError:
+                pass  # cut off already
+            until_end(s)
+        return rest
+
     def plain(self, source="127.0.0.1"):
         return socket.create_connection(("127.0.0.1", self.port["lender"]), timeout=60,
                                         source_address=(source, 0))
@@ -247,9 +272,15 @@ class Tls(unittest.TestCase):
         self.assertIn("is there already and is not overwritten", done.stderr)
         self.make_keys("--renew", "client")
         self.logged("keys read anew", host="client")
+        half = self.half_handshake("spare")
         self.make_keys("--revoke", "spare")
         self.logged("peer node 16: its certificate was revoked: cut off")
         self.logged("spare is down")
+        # Who was in the middle of his handshake then is refused, too; a slow machine cut him off before.
+        up = self.log().count("spare is up")
+        half(hello("spare"))
+        self.assertRegex(self.log(), "its certificate was revoked: refused|did not say which node: cut off")
+        self.assertEqual(self.log().count("spare is up"), up)
         done = self.make_keys("--revoke", "spare", check=False)
         self.assertIn("has no certificate that is not revoked already", done.stderr)
         self.assertIsNone(busy.poll(), "the client ended")
@@ -259,6 +290,15 @@ class Tls(unittest.TestCase):
         self.logged("spare is up", times=before + 1)
         self.everybody_answers()
         self.is_well(busy)
+        # Another cluster's list of revoked certificates would revoke nobody here.
+        other = os.path.join(self.c.dir, "other")
+        self.make_keys(folder=other)
+        with open(f"{self.keys}/crl.pem", "rb") as f:
+            own = f.read()
+        shutil.copy(f"{other}/crl.pem", self.keys)
+        self.logged(f"{self.keys}/crl.pem: is not by the CA in {self.keys}/ca.pem")
+        with open(f"{self.keys}/crl.pem", "wb") as f:
+            f.write(own)
         # A key that others may read is none.
         os.chmod(f"{self.keys}/spare.key", 0o644)
         os.kill(self.c.daemon_pid("spare"), signal.SIGKILL)
