@@ -17,9 +17,9 @@
 #include "emu/machine/pace.h"
 #include "emu/machine/room.h"
 
-#define LIVE_PATH_MAX 107  /* bytes of a socket's path */
-#define LIVE_VFIO_FDS 2100 /* of a machine's device: its interrupts, and messages on their way */
-#define LIVE_CALLERS 8	   /* of the socket "room" at a time */
+#define LIVE_PATH_MAX 107 /* bytes of a socket's path */
+#define LIVE_VFIO_FDS 52  /* of a machine's device beside its interrupts: messages on their way */
+#define LIVE_CALLERS 8	  /* of the socket "room" at a time */
 
 /* What an epoll event is about. */
 enum live_kind {
@@ -127,6 +127,8 @@ int live_ports_open(struct live *l, struct sio_err *reterr);
 void live_ports_close(struct live *l);
 void live_port_event(struct live *l, const struct live_source *s, uint32_t events);
 void live_ports_cut(struct live *l);
+/* No descriptor is left to accept with: with the spare one the caller at least learns it. */
+void live_turn_away(struct live *l, int listener, const char *name);
 int live_send(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
 	      unsigned n_fds);
 

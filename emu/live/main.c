@@ -144,8 +144,9 @@ static void share_descriptors(struct live *l)
 	own += (uint64_t)lowest_free;
 	for (unsigned i = 0; i < l->topo->n_hosts; i++)
 		own += 2 * (uint64_t)l->topo->host[i].n_devices;
-	for (unsigned i = 0; i < l->n_vfios; i++)
-		own += LIVE_VFIO_FDS;
+	for (unsigned i = 0; i < l->topo->n_machines; i++)
+		for (unsigned k = 0; k < l->topo->machine[i].n_devices; k++)
+			own += LIVE_VFIO_FDS + l->topo->machine[i].device[k].vectors;
 	emu_room_descriptors(l->room, limit.rlim_cur > own ? limit.rlim_cur - own : 0);
 }
 

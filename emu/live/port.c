@@ -225,14 +225,13 @@ static bool hung_up(int fd)
 	return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-/* No descriptor is left: with the spare one the caller at least learns it. */
-static void turn_away(struct live *l, unsigned host)
+void live_turn_away(struct live *l, int listener, const char *name)
 {
 	int fd;
 
-	live_log("%s: a daemon was turned away: no descriptor left", host_name(l, host));
+	live_log("%s: who connected was turned away: no descriptor left", name);
 	close(l->spare_fd);
-	fd = accept4(l->port[host].listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
 		close(fd);
 	l->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -246,7 +245,7 @@ static void accept_one(struct live *l, unsigned host)
 	fd = accept4(p->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE)
-			turn_away(l, host);
+			live_turn_away(l, p->listener.fd, host_name(l, host));
 		return;
 	}
 	if (p->socket.fd >= 0 && hung_up(p->socket.fd))

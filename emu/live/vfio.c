@@ -252,8 +252,11 @@ static void accept_one(struct live *l, struct live_vfio *v)
 {
 	int fd = accept4(v->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), rc;
 
-	if (fd < 0)
+	if (fd < 0) {
+		if (errno == EMFILE || errno == ENFILE)
+			live_turn_away(l, v->listener.fd, v->topo->name);
 		return;
+	}
 	if (v->socket.fd >= 0 && hung_up(v->socket.fd))
 		disconnect(v);
 	if (v->socket.fd >= 0) {

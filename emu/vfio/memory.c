@@ -15,8 +15,10 @@ void emu_vfio_memory_init(struct emu_vfio_memory *m, const struct emu_vfio_memor
 
 static void drop(struct emu_vfio_memory *m, const struct emu_vfio_range *r)
 {
-	if (r->data)
-		m->ops->unmap(m->ctx, r->data, r->size);
+	if (!r->data)
+		return;
+	m->ops->unmap(m->ctx, r->data, r->size);
+	m->mapped -= r->size;
 }
 
 void emu_vfio_memory_clear(struct emu_vfio_memory *m)
@@ -86,6 +88,11 @@ int emu_vfio_memory_add(struct emu_vfio_memory *m, uint64_t address, uint64_t si
 	if (rc < 0)
 		return rc;
 	if (fd >= 0 && (can_read || can_write)) {
+		if (size > EMU_VFIO_MAX_MAPPED - m->mapped)
+			return sio_fail(reterr, -ENOSPC,
+					"DMA_MAP: %#" PRIx64 " bytes at %#" PRIx64
+					" beside %#" PRIx64 "; at most %#llx are right in all",
+					size, address, m->mapped, EMU_VFIO_MAX_MAPPED);
 		rc = m->ops->map(m->ctx, fd, offset, size, can_write, &data);
 		if (rc < 0)
 			return sio_fail(reterr, rc,
@@ -94,6 +101,8 @@ int emu_vfio_memory_add(struct emu_vfio_memory *m, uint64_t address, uint64_t si
 					size, address, offset);
 	}
 	r.data = data;
+	if (data)
+		m->mapped += size;
 	memmove(&m->range[at + 1], &m->range[at], (m->n - at) * sizeof(r));
 	m->range[at] = r;
 	m->n++;

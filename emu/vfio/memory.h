@@ -20,6 +20,9 @@ struct emu_vfio_memory_ops {
 	void (*unmap)(void *ctx, void *data, uint64_t size);
 };
 
+/* Address space is all machines'. */
+#define EMU_VFIO_MAX_MAPPED (1ull << 40)
+
 struct emu_vfio_range {
 	uint64_t address, size;
 	uint8_t *data; /* NULL: not memory: the peer does accesses itself (DMA_READ, DMA_WRITE) */
@@ -31,6 +34,7 @@ struct emu_vfio_memory {
 	void *ctx;
 	struct emu_vfio_range *range; /* ascending, they do not overlap */
 	unsigned n, room;
+	uint64_t mapped; /* bytes of all that has data */
 };
 
 void emu_vfio_memory_init(struct emu_vfio_memory *m, const struct emu_vfio_memory_ops *ops,
@@ -39,7 +43,7 @@ void emu_vfio_memory_init(struct emu_vfio_memory *m, const struct emu_vfio_memor
 void emu_vfio_memory_clear(struct emu_vfio_memory *m);
 /*
  * @fd: -1: no memory. It stays the caller's. Ranges that overlap one that is there are refused.
- * Return: 0; -EEXIST; -ENOSPC: too many; -ENOMEM; -errno of ops->map.
+ * Return: 0; -EEXIST; -ENOSPC: too many, too large; -ENOMEM; -errno of ops->map.
  */
 int emu_vfio_memory_add(struct emu_vfio_memory *m, uint64_t address, uint64_t size, int fd,
 			uint64_t offset, bool can_read, bool can_write, struct sio_err *reterr);

@@ -109,14 +109,20 @@ static int check_dma_reply(const struct emu_vfio_message *m, const struct form *
 	return 0;
 }
 
-static int check(const struct emu_vfio_message *m, const struct form *f, struct sio_err *reterr)
+/* The peer answers what the server alone asks, and asks the rest. */
+static int check_direction(const struct emu_vfio_message *m, const struct form *f,
+			   struct sio_err *reterr)
 {
 	bool reply = m->head.flags & EMU_VFIO_REPLY;
 
-	if (reply !=
+	if (reply ==
 	    (m->head.command == EMU_VFIO_DMA_READ || m->head.command == EMU_VFIO_DMA_WRITE))
-		return wrong(reterr, f,
-			     reply ? "a reply to what was not asked" : "the server's own");
+		return 0;
+	return wrong(reterr, f, reply ? "a reply to what was not asked" : "the server's own");
+}
+
+static int check(const struct emu_vfio_message *m, const struct form *f, struct sio_err *reterr)
+{
 	switch (m->head.command) {
 	case EMU_VFIO_DMA_MAP:
 		return check_map(m, f, reterr);
@@ -151,8 +157,10 @@ int emu_vfio_parse(const void *message, size_t len, struct emu_vfio_message *ret
 	f = &form[ret->head.command];
 	rest = len - sizeof(ret->head);
 	/* A reply that tells of an error has no more than its head. */
+	if (ret->head.flags & EMU_VFIO_ERROR && !(ret->head.flags & EMU_VFIO_REPLY))
+		return wrong(reterr, f, "an error");
 	if (ret->head.flags & EMU_VFIO_ERROR)
-		return ret->head.flags & EMU_VFIO_REPLY ? 0 : wrong(reterr, f, "an error");
+		return check_direction(ret, f, reterr);
 	if (rest < f->fixed || (rest > f->fixed && !f->data))
 		return sio_fail(reterr, -EINVAL, "%s: %zu bytes behind its head; %zu%s is right",
 				f->name, rest, f->fixed, f->data ? " or more" : "");
@@ -160,5 +168,7 @@ int emu_vfio_parse(const void *message, size_t len, struct emu_vfio_message *ret
 	       (const uint8_t *)message + sizeof(ret->head), f->fixed);
 	ret->data = (const uint8_t *)message + sizeof(ret->head) + f->fixed;
 	ret->data_len = rest - f->fixed;
+	if (check_direction(ret, f, reterr) < 0)
+		return reterr->code;
 	return check(ret, f, reterr);
 }
