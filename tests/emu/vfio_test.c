@@ -261,6 +261,9 @@ static void memory_is_what_was_mapped(void **state)
 	size_t part;
 
 	(void)state;
+	/* A reply that tells of an error, to what nobody asked, is no DMA_MAP of everything. */
+	tell(w, EMU_VFIO_DMA_MAP, EMU_VFIO_REPLY | EMU_VFIO_ERROR, NULL, 0, NULL, 0);
+	assert_null(emu_vfio_memory_at(m, RAM));
 	assert_int_equal(map_at(w, RAM, 0x2000, 0, true), 0);
 	assert_int_equal(map_at(w, RAM + 0x2000, 0x1000, 0x3000, true), 0);
 	assert_int_equal(w->n_closed, 2); /* the descriptors */
@@ -273,6 +276,8 @@ static void memory_is_what_was_mapped(void **state)
 	assert_int_equal(map_at(w, 0, 0x1000, RAM_BYTES, true), EINVAL);
 	assert_int_equal(map_at(w, 0, 0, 0, true), EINVAL);
 	assert_int_equal(map_at(w, UINT64_MAX, 2, 0, true), EINVAL);
+	/* More than a machine may have of the process's address space. */
+	assert_int_equal(map_at(w, 1ull << 50, EMU_VFIO_MAX_MAPPED - 0x2fff, 0, true), ENOSPC);
 	assert_int_equal(w->n_mapped, 2);
 
 	r = emu_vfio_memory_part(m, RAM + 0x1fff, 16, true, &part);
