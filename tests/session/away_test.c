@@ -22,7 +22,7 @@ static int setup(void **state)
 	(void)state;
 	memset(&me, 0, sizeof(me));
 	me.library = library;
-	me.status.page.magic = SIO_STATUS_MAGIC;
+	((struct sio_status_page *)me.status)->magic = SIO_STATUS_MAGIC;
 	me.fd = FIRST_FD;
 	me.now = 1000 * S;
 	me.machine = true;

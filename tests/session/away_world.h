@@ -46,10 +46,7 @@ struct away_world {
 		size_t len;
 		_Alignas(8) unsigned char data[SIO_WIRE_MAX];
 	} reply[REPLIES];
-	union {
-		_Alignas(SIO_PAGE_SIZE) struct sio_status_page page;
-		char bytes[SIO_PAGE_SIZE];
-	} status;
+	_Alignas(SIO_PAGE_SIZE) uint8_t status[SIO_PAGE_SIZE]; /* struct sio_status_page */
 	void *library;
 	struct away_thread *thread;
 	uint32_t stop_at; /* the thread's turn ends when it has sent one of this type */
