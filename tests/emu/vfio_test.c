@@ -153,7 +153,8 @@ static int tell(struct world *w, unsigned command, uint32_t flags, const void *b
 				       .flags = flags};
 
 	memcpy(w->in, &head, sizeof(head));
-	memcpy(w->in + sizeof(head), body, len);
+	if (len)
+		memcpy(w->in + sizeof(head), body, len);
 	w->n_out = 0;
 	w->sent_fd = -1;
 	return emu_vfio_session_take(w->s, w->in, head.size, fds, n_fds);
