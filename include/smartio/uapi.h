@@ -310,16 +310,16 @@ struct sio_req_adapter {
 SIO_PORT_SIZE(struct sio_req_adapter, 40);
 struct sio_evt_adapter {
 	struct sio_evt h;
-	__u32 index, node, bdf,
-		link_up; /* bdf: PCI domain << 16, bus << 8, device << 3, function */
+	/* bdf: PCI domain << 16, bus << 8, device << 3, function. */
+	__u32 index, node, bdf, link_up;
 	__u32 link_width, link_generation;
 	__u32 programmed_by, iommu; /* iommu: 1 translates what comes through this adapter */
 	__u64 window_base, window_size, entry_size, alignment;
 	__u32 entries_total, entries_free;
 	__u32 requesters_total, requesters_free;
 	__u32 dma_bits, mcast_groups;
-	__u32 capabilities,
-		windows; /* SIO_ADAPTER_*; ranges that can be mapped at once, 0: entries */
+	/* SIO_ADAPTER_*; how many ranges can be mapped at once, 0: as many as there are entries. */
+	__u32 capabilities, windows;
 };
 SIO_PORT_SIZE(struct sio_evt_adapter, 128);
 

@@ -158,6 +158,8 @@ static void fault_names_nearest_mapping(void **state)
 	assert_non_null(e);
 	evt = &e->u.fault;
 	assert_int_equal(evt->nearest, r.remote.iova);
+	assert_int_equal(evt->mapping, r.remote.id);
+	assert_int_equal(evt->h.owner, 0); /* the daemon's own */
 	assert_int_equal(evt->address, r.remote.iova + SIZE + 8);
 	assert_int_equal(evt->length, 64);
 	assert_int_equal(evt->node, NODE(LENDER));

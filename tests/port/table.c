@@ -298,6 +298,8 @@ const struct port_row port_rows[] = {
 	SET(MCAST, mcast, length, 0, -EINVAL, "at least 1"),
 	SET(MCAST, mcast, length, 1, 0, NULL),
 	SET(MCAST, mcast, mode, 3, -EINVAL, "0 to 2"),
+	SET(MCAST, mcast, mode, SIO_MCAST_FUSED, 0, NULL),
+	SET(MCAST, mcast, mode, SIO_MCAST_EXACT, -EOPNOTSUPP, "groups here have 1"),
 	SET(MCAST, mcast, source, 1, -EINVAL, "without a source_kind"),
 	SET(MCAST, mcast, offset, 1, -EINVAL, "without a source_kind"),
 	SET(MCAST, mcast, source_kind, SIO_KIND_MEM, -EOPNOTSUPP, "no overlays"),
