@@ -97,12 +97,17 @@
 #define SIO_VNTB_REASON_PEER 6	    /* the peer's bus refused it, or did not answer in time */
 #define SIO_VNTB_REASON_LIMIT 7	    /* too many accesses of this host are under way */
 
-/* The vectors of MSI-X: one for each doorbell bit behind three. */
+/*
+ * The vectors of MSI-X: three, one for each doorbell bit, and those that the function never sends
+ * itself: their messages are for peers, which send them through granted ranges
+ * (SIO_VNTB_RANGE_MESSAGE).
+ */
 #define SIO_VNTB_VECTOR_LINK 0 /* a row of the table of peers changed */
 #define SIO_VNTB_VECTOR_MESSAGE 1
 #define SIO_VNTB_VECTOR_FAULT 2
 #define SIO_VNTB_VECTOR_DOORBELL 3
-#define SIO_VNTB_VECTORS (SIO_VNTB_VECTOR_DOORBELL + SIO_VNTB_DOORBELLS)
+#define SIO_VNTB_VECTOR_PEERS (SIO_VNTB_VECTOR_DOORBELL + SIO_VNTB_DOORBELLS)
+#define SIO_VNTB_VECTORS 128
 
 /* Scratchpads: words that this host and all its peers read and write. */
 #define SIO_VNTB_SPADS 64

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Bridges: what joins this host to others. A module of its own serves each kind of hardware by
+ * struct smartio_bridge_ops and registers what it finds; smartio.ko makes adapters of them. All of
+ * it is about addresses: smartio.ko knows what is at them, and whose it is.
+ *
+ * Peers are named by (node, adapter of theirs), as in the port. Every operation may sleep; smartio.ko
+ * calls them with its lock held, so they must not call back, and they end within milliseconds.
+ */
+#ifndef SHIM_BRIDGE_H
+#define SHIM_BRIDGE_H
+
+#include <linux/module.h>
+#include <linux/types.h>
+
+struct device;
+struct pci_dev;
+struct smartio_adapter; /* smartio.ko's */
+
+#define SMARTIO_BRIDGE_READ 1 /* access */
+#define SMARTIO_BRIDGE_WRITE 2
+
+struct smartio_bridge_info {
+	u32 node;		/* of this host */
+	u32 index;		/* of the adapter */
+	struct pci_dev *pdev;	/* whose requester id this host's bus sees peers' accesses from */
+	u32 link_width, link_generation;
+	u32 programmed_by;	/* SIO_PROGRAMMED_BY_* */
+	u32 capabilities;	/* SIO_ADAPTER_* */
+	u32 windows;		/* ranges that can be mapped at once; 0: entries_total of them */
+	phys_addr_t window_base; /* where this host's devices and processors find the window */
+	u64 window_size, entry_size;
+	u64 alignment;		 /* of bus addresses and lengths of maps */
+	u32 entries_total, entries_free;
+	u32 requesters_total, requesters_free;
+	u32 dma_bits; /* of bus addresses that a map may lead to */
+};
+
+struct smartio_bridge_peer {
+	u32 node, adapter;
+	bool up;
+	u32 changes; /* counts those of @up */
+	u32 errors;
+	u64 start; /* of the peer and the way to it, when it was up last; 0: it never was */
+};
+
+/* Where a map can be reached in this host. */
+struct smartio_bridge_map {
+	phys_addr_t cpu;    /* by processors */
+	phys_addr_t device; /* by devices; as @cpu, but where the bridge has faster ways for processors */
+	bool memory;	    /* processors' accesses may be combined: it is the peer's RAM itself */
+	u64 handle;
+};
+
+struct smartio_bridge_ops {
+	struct module *owner;
+	void (*info)(void *bridge, struct smartio_bridge_info *ret);
+	/* The @i-th peer, in an order that does not change. Return: 0; -ENOENT: no more. */
+	int (*peer)(void *bridge, u32 i, struct smartio_bridge_peer *ret);
+	/*
+	 * Let the peer reach @length bytes at @bus (an address as @pdev uses it). revoke: no access of
+	 * the peer is under way when it returns. Return: 0; -ENOSPC; -EOPNOTSUPP: whatever the peer
+	 * asks for is let through, and revoke has nothing to end.
+	 */
+	int (*grant)(void *bridge, u32 node, u32 adapter, dma_addr_t bus, u64 length, u32 access,
+		     u64 *ret_handle);
+	/* The same, of one message: @data at @address, which is an interrupt's of this host. */
+	int (*grant_message)(void *bridge, u32 node, u32 adapter, u64 address, u32 data,
+			     u64 *ret_handle);
+	void (*revoke)(void *bridge, u64 handle);
+	/*
+	 * A vector of @pdev that the bridge does not need: its interrupt and message are for a peer's
+	 * devices and processors. Return: the number that request_irq() takes; -ENOSPC.
+	 */
+	int (*vector_get)(void *bridge, u64 *ret_address, u32 *ret_data);
+	void (*vector_put)(void *bridge, int irq);
+	/*
+	 * A way to @length bytes at the peer's bus address @bus, both of whole @alignment. @start: of
+	 * the peer. Return: 0; -ENOSPC: no entries; -ENETDOWN; -ESTALE: of another start.
+	 */
+	int (*map)(void *bridge, u32 node, u32 adapter, u64 bus, u64 length, u64 start,
+		   struct smartio_bridge_map *ret);
+	void (*unmap)(void *bridge, u64 handle);
+	/* Let @requester (bus << 8 | device << 3 | function) send through the window. -ENOSPC. */
+	int (*requester_add)(void *bridge, u32 requester, u32 *ret_entry);
+	void (*requester_del)(void *bridge, u32 entry);
+};
+
+/*
+ * A bridge is there. @bridge is given to every operation, until smartio_bridge_unregister()
+ * returns. Return: the adapter; ERR_PTR(-EBUSY): the index is taken; -ENOMEM; -EINVAL.
+ */
+struct smartio_adapter *smartio_bridge_register(const struct smartio_bridge_ops *ops, void *bridge,
+						struct device *dev);
+/* It goes: maps read ones from now on, and what was granted is revoked. Waits for both. */
+void smartio_bridge_unregister(struct smartio_adapter *a);
+/* A peer's state changed: ask for it. From any context. */
+void smartio_bridge_changed(struct smartio_adapter *a);
+/*
+ * An access was stopped. @in: a peer's, at bus address @address of this host; else this host's own
+ * (by whom is not known), at byte @address of the window. From any context.
+ */
+void smartio_bridge_fault(struct smartio_adapter *a, bool in, bool write, u32 node, u64 address,
+			  u32 length, const char *reason);
+
+#endif
