@@ -21,16 +21,16 @@ struct smartio_adapter; /* smartio.ko's */
 #define SMARTIO_BRIDGE_WRITE 2
 
 struct smartio_bridge_info {
-	u32 node;		/* of this host */
-	u32 index;		/* of the adapter */
-	struct pci_dev *pdev;	/* whose requester id this host's bus sees peers' accesses from */
+	u32 node;	      /* of this host */
+	u32 index;	      /* of the adapter */
+	struct pci_dev *pdev; /* whose requester id this host's bus sees peers' accesses from */
 	u32 link_width, link_generation;
-	u32 programmed_by;	/* SIO_PROGRAMMED_BY_* */
-	u32 capabilities;	/* SIO_ADAPTER_* */
-	u32 windows;		/* ranges that can be mapped at once; 0: entries_total of them */
+	u32 programmed_by;	 /* SIO_PROGRAMMED_BY_* */
+	u32 capabilities;	 /* SIO_ADAPTER_* */
+	u32 windows;		 /* ranges that can be mapped at once; 0: entries_total of them */
 	phys_addr_t window_base; /* where this host's devices and processors find the window */
 	u64 window_size, entry_size;
-	u64 alignment;		 /* of bus addresses and lengths of maps */
+	u64 alignment; /* of bus addresses and lengths of maps */
 	u32 entries_total, entries_free;
 	u32 requesters_total, requesters_free;
 	u32 dma_bits; /* of bus addresses that a map may lead to */
@@ -46,9 +46,10 @@ struct smartio_bridge_peer {
 
 /* Where a map can be reached in this host. */
 struct smartio_bridge_map {
-	phys_addr_t cpu;    /* by processors */
-	phys_addr_t device; /* by devices; as @cpu, but where the bridge has faster ways for processors */
-	bool memory;	    /* processors' accesses may be combined: it is the peer's RAM itself */
+	phys_addr_t cpu; /* by processors */
+	phys_addr_t
+		device; /* by devices; as @cpu, but where the bridge has faster ways for processors */
+	bool memory;	/* processors' accesses may be combined: it is the peer's RAM itself */
 	u64 handle;
 };
 
