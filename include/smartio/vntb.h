@@ -44,13 +44,16 @@
 #define SIO_VNTB_CAP_REQUESTERS 2 /* who sends is checked; else the table is kept only */
 
 /*
- * SIO_VNTB_START: counts the starts of this host: u64. SIO_VNTB_ENABLE: 1: this host is ready: its
- * peers see SIO_VNTB_PEER_READY. SIO_VNTB_RESET: a store of 1 clears all tables, doorbells,
- * scratchpads, messages, faults and SIO_VNTB_ENABLE; a reset of the function does the same.
+ * SIO_VNTB_START: u64, from 1 on: counts the starts of this host, and its resets. SIO_VNTB_ENABLE:
+ * 1: this host is ready: its peers see SIO_VNTB_PEER_READY. SIO_VNTB_RESET: a store of 1 clears all
+ * tables, doorbells, scratchpads, messages, faults and SIO_VNTB_ENABLE; a reset of the function
+ * does the same. SIO_VNTB_STALE_READS: how many reads through the window were answered with the
+ * value that was read there last, since the peer was waiting for this host (docs/virtual-ntb.md).
  */
 #define SIO_VNTB_START 0x040
 #define SIO_VNTB_ENABLE 0x048
 #define SIO_VNTB_RESET 0x04c
+#define SIO_VNTB_STALE_READS 0x050
 
 /*
  * Doorbells: SIO_VNTB_DOORBELLS bits, set by peers. A bit that is set and not masked raises its
@@ -65,8 +68,9 @@
 /*
  * Messages: SIO_VNTB_MESSAGES registers, each with room for one. STATUS: bit k: register k holds a
  * message of the peer whose row is in SOURCE; bit 16 + k: what was stored last in a row's
- * MESSAGE(k) was not taken, since the peer's register was full or the peer is away. A store of 1
- * clears a bit. MASK: bits that raise no interrupt; all after a reset.
+ * MESSAGE(k) was not taken, since the peer's register was full or the peer is away: so the bit
+ * tells it as soon as the store has been done. A store of 1 clears a bit. MASK: bits that raise no
+ * interrupt; all after a reset.
  */
 #define SIO_VNTB_MESSAGES 4
 #define SIO_VNTB_MSG_STATUS 0x0c0
@@ -77,7 +81,8 @@
 /*
  * Faults of accesses that went out by this adapter or came in: a queue of SIO_VNTB_FAULTS. COUNT:
  * how many are in it; a store of 1 takes the first one away, and the rest of the registers show
- * the next. LOST: how many found it full.
+ * the next. LOST: how many found it full. The vector is raised when the first one goes into an
+ * empty queue.
  */
 #define SIO_VNTB_FAULTS 16
 #define SIO_VNTB_FAULT_COUNT 0x100
@@ -95,7 +100,7 @@
 #define SIO_VNTB_REASON_RANGE 4	    /* the peer granted no such range */
 #define SIO_VNTB_REASON_RIGHT 5	    /* the range is not for reading, or writing */
 #define SIO_VNTB_REASON_PEER 6	    /* the peer's bus refused it, or did not answer in time */
-#define SIO_VNTB_REASON_LIMIT 7	    /* too many accesses of this host are under way */
+#define SIO_VNTB_REASON_LIMIT 7	    /* too many accesses of this host to the peer are under way */
 
 /*
  * The vectors of MSI-X: three, one for each doorbell bit, and those that the function never sends
@@ -116,8 +121,8 @@
 /*
  * The table of peers: one row for each (peer, adapter of it) that this adapter is joined to, in
  * the order of the topology. A peer that is no machine has no doorbells, messages and scratchpads
- * (SIO_VNTB_PEER_MACHINE is 0). CHANGES counts changes of STATE. START: of the peer; what was
- * granted in another one is gone. SELF: the row of this host in that peer's table.
+ * (SIO_VNTB_PEER_MACHINE is 0). CHANGES counts changes of STATE and START. START: of the peer; what
+ * was granted in another one is gone. SELF: the row of this host in that peer's table.
  */
 #define SIO_VNTB_MAX_PEERS 128
 #define SIO_VNTB_PEER(row) (0x1000 + 0x80 * (row))
@@ -140,7 +145,7 @@
  * The look-up table: where the window leads. ADDRESS: a bus address of the peer, or with
  * SIO_VNTB_LUT_RANGE an offset in the peer's granted range whose row is in bits 48 to 63 (so that
  * the exporter may point a window elsewhere). It is checked against the peer's granted ranges at
- * each access. CONTROL is to be stored last.
+ * each access. An access that crosses the end of an entry is refused. CONTROL is to be stored last.
  */
 #define SIO_VNTB_MAX_ENTRIES 4096
 #define SIO_VNTB_LUT(entry) (0x10000 + 0x20 * (entry))
@@ -153,10 +158,11 @@
 
 /*
  * Granted ranges: what peers may reach of this host, at bus addresses as this adapter's function
- * would use them itself (with an IOMMU: I/O virtual ones). CONTROL is to be stored last, and first
- * when a range ends: when that store has been answered, no access to it is under way any more.
- * MESSAGE: the range is no memory, but one interrupt message: 4 bytes at BASE, which must be
- * those in SIZE; nothing else is let through.
+ * would use them itself (with an IOMMU: I/O virtual ones). An access must be within one of them.
+ * CONTROL is to be stored last, and first when a range ends: from then on nothing is let through,
+ * and when it is read without SIO_VNTB_RANGE_BUSY, nothing that was is under way any more (memory
+ * alone is never busy). MESSAGE: the range is no memory, but one interrupt message: 4 bytes at BASE,
+ * which must be those in SIZE; nothing else is let through.
  */
 #define SIO_VNTB_MAX_RANGES 4096
 #define SIO_VNTB_RANGE(i) (0x30000 + 0x20 * (i))
@@ -167,6 +173,7 @@
 #define SIO_VNTB_RANGE_READ 2
 #define SIO_VNTB_RANGE_WRITE 4
 #define SIO_VNTB_RANGE_MESSAGE 8
+#define SIO_VNTB_RANGE_BUSY 0x80000000u /* read only */
 #define SIO_VNTB_RANGE_ROW(row) ((row) << 8)
 
 /* The requester table: VALID | bus << 8 | device << 3 | function. */
