@@ -4,8 +4,9 @@
  * struct smartio_bridge_ops and registers what it finds; smartio.ko makes adapters of them. All of
  * it is about addresses: smartio.ko knows what is at them, and whose it is.
  *
- * Peers are named by (node, adapter of theirs), as in the port. Every operation may sleep; smartio.ko
- * calls them with its lock held, so they must not call back, and they end within milliseconds.
+ * Peers are named by (node, adapter of theirs), as in the port. Every operation may sleep;
+ * smartio.ko calls them with its lock held, so they must not call back, and they end within
+ * milliseconds.
  */
 #ifndef SHIM_BRIDGE_H
 #define SHIM_BRIDGE_H
@@ -47,9 +48,9 @@ struct smartio_bridge_peer {
 /* Where a map can be reached in this host. */
 struct smartio_bridge_map {
 	phys_addr_t cpu; /* by processors */
-	phys_addr_t
-		device; /* by devices; as @cpu, but where the bridge has faster ways for processors */
-	bool memory;	/* processors' accesses may be combined: it is the peer's RAM itself */
+	/* By devices; as @cpu, but where the bridge has faster ways for processors. */
+	phys_addr_t device;
+	bool memory; /* processors' accesses may be combined: it is the peer's RAM itself */
 	u64 handle;
 };
 
@@ -59,9 +60,9 @@ struct smartio_bridge_ops {
 	/* The @i-th peer, in an order that does not change. Return: 0; -ENOENT: no more. */
 	int (*peer)(void *bridge, u32 i, struct smartio_bridge_peer *ret);
 	/*
-	 * Let the peer reach @length bytes at @bus (an address as @pdev uses it). revoke: no access of
-	 * the peer is under way when it returns. Return: 0; -ENOSPC; -EOPNOTSUPP: whatever the peer
-	 * asks for is let through, and revoke has nothing to end.
+	 * Let the peer reach @length bytes at @bus (an address as @pdev uses it). revoke: no access
+	 * of the peer is under way when it returns. Return: 0; -ENOSPC; -EOPNOTSUPP: whatever the
+	 * peer asks for is let through, and revoke has nothing to end.
 	 */
 	int (*grant)(void *bridge, u32 node, u32 adapter, dma_addr_t bus, u64 length, u32 access,
 		     u64 *ret_handle);
@@ -70,14 +71,14 @@ struct smartio_bridge_ops {
 			     u64 *ret_handle);
 	void (*revoke)(void *bridge, u64 handle);
 	/*
-	 * A vector of @pdev that the bridge does not need: its interrupt and message are for a peer's
-	 * devices and processors. Return: the number that request_irq() takes; -ENOSPC.
+	 * A vector of @pdev that the bridge does not need: its interrupt and message are for a
+	 * peer's devices and processors. Return: the number that request_irq() takes; -ENOSPC.
 	 */
 	int (*vector_get)(void *bridge, u64 *ret_address, u32 *ret_data);
 	void (*vector_put)(void *bridge, int irq);
 	/*
-	 * A way to @length bytes at the peer's bus address @bus, both of whole @alignment. @start: of
-	 * the peer. Return: 0; -ENOSPC: no entries; -ENETDOWN; -ESTALE: of another start.
+	 * A way to @length bytes at the peer's bus address @bus, both of whole @alignment. @start:
+	 * of the peer. Return: 0; -ENOSPC: no entries; -ENETDOWN; -ESTALE: of another start.
 	 */
 	int (*map)(void *bridge, u32 node, u32 adapter, u64 bus, u64 length, u64 start,
 		   struct smartio_bridge_map *ret);

@@ -161,8 +161,8 @@
  * would use them itself (with an IOMMU: I/O virtual ones). An access must be within one of them.
  * CONTROL is to be stored last, and first when a range ends: from then on nothing is let through,
  * and when it is read without SIO_VNTB_RANGE_BUSY, nothing that was is under way any more (memory
- * alone is never busy). MESSAGE: the range is no memory, but one interrupt message: 4 bytes at BASE,
- * which must be those in SIZE; nothing else is let through.
+ * alone is never busy). MESSAGE: the range is no memory, but one interrupt message: 4 bytes at
+ * BASE, which must be those in SIZE; nothing else is let through.
  */
 #define SIO_VNTB_MAX_RANGES 4096
 #define SIO_VNTB_RANGE(i) (0x30000 + 0x20 * (i))
