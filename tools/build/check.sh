@@ -1,11 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # All builds and all tests, each stage with its time. Last line: "N passed, N failed, N skipped".
-# A stage that cannot be built counts as one failure; the others still run.
+# A stage that cannot be built counts as one failure; the others still run. What failed is named again at the end, with
+# the last words of each, for whoever sees the end alone.
 set -u
 cd "$(dirname "$0")/../.."
 
 passed=0 failed=0 skipped=0
+failures=$(mktemp)
+trap 'rm -f "$failures"' EXIT
 begin=$SECONDS
 
 # Jiffies of all processors so far: busy, and all.
@@ -23,6 +26,7 @@ stage() { # NAME COMMAND...
 	after=$(jiffies)
 	printf '== %s: %s, %d s, processors %d %% busy\n' "$name" "$([ $rc = 0 ] && echo done || echo FAILED)" \
 		$((SECONDS - start)) "$(echo $before $after | awk '{ printf "%d", ($4 > $2 ? 100 * ($3 - $1) / ($4 - $2) : 0) }')"
+	[ $rc = 0 ] || printf -- '-- stage: %s\n' "$name" >>"$failures"
 	return $rc
 }
 
@@ -32,7 +36,11 @@ build() { # DIR COMPILER MESON-OPTION...
 	# Configured anew each time: packages may have come since, which bring parts with them.
 	CC=$compiler CXX=$([ "$compiler" = clang ] && echo clang++ || echo g++) \
 		sh tools/build/configure.sh "$dir" -Dtests=enabled "$@" || return 1
-	ninja -C "$dir" >"$log" 2>&1 || { tail -n 60 "$log"; return 1; }
+	ninja -C "$dir" >"$log" 2>&1 || {
+		tail -n 60 "$log"
+		grep -m 8 -E 'error|undefined' "$log" >>"$failures"
+		return 1
+	}
 	if grep -q 'warning:' "$log"; then
 		grep -A5 'warning:' "$log"
 		return 1
@@ -41,15 +49,20 @@ build() { # DIR COMPILER MESON-OPTION...
 
 count() { # DIR: adds up what meson's log says
 	local p f s
-	read -r p f s < <(python3 - "$1/meson-logs/testlog.json" <<'PY'
+	read -r p f s < <(python3 - "$1/meson-logs/testlog.json" "$failures" <<'PY'
 import json, sys
 n = {"p": 0, "f": 0, "s": 0}
+failures = open(sys.argv[2], "a")
 for line in open(sys.argv[1]):
     r = json.loads(line)
     kind = {"OK": "p", "EXPECTEDFAIL": "p", "SKIP": "s"}.get(r["result"], "f")
     n[kind] += 1
     if kind == "s":
         print("skipped:", r["name"], (r.get("stdout") or "").strip().splitlines()[-1:], file=sys.stderr)
+    if kind == "f":
+        said = [(r.get("stdout") or "").splitlines()[-8:], (r.get("stderr") or "").splitlines()[-12:]]
+        print(f"-- {r['name']}: {r['result']}", *("   " + line[:200] for part in said for line in part),
+              sep="\n", file=failures)
 print(n["p"], n["f"], n["s"])
 PY
 	)
@@ -65,7 +78,7 @@ tests() { # DIR MESON-TEST-OPTION...
 	count "$dir"
 }
 
-must() { "$@" || failed=$((failed + 1)); }
+must() { "$@" || failed=$((failed + 1)); } # its stage is named
 
 # Compiled in half the time; what is slow in these builds is what the sanitizers add.
 fast='--werror -Doptimization=1 -Ddebug=true'
@@ -105,5 +118,6 @@ fi
 	--num-processes $(($(nproc) + 1))
 
 printf '== all stages: %d s\n' $((SECONDS - begin))
+[ ! -s "$failures" ] || { echo '== what failed'; cat "$failures"; }
 printf '%d passed, %d failed, %d skipped\n' $passed $failed $skipped
 [ $failed = 0 ]
