@@ -320,6 +320,12 @@ struct cluster *cluster_up(const char *topology)
 		return machine_up(c);
 	failure_up();
 	c->n_nodes = count_hosts(topology);
+	if (c->n_nodes > CLUSTER_NODES) {
+		fprintf(stderr, "a cluster of %u hosts: %d are the most that a test may have\n",
+			c->n_nodes, CLUSTER_NODES);
+		c->n_nodes = 0;
+		goto fail;
+	}
 	c->room = start(c, "SMARTIO_TEST_EMU", 0);
 	for (unsigned i = 0; c->room > 0 && i < c->n_nodes; i++) {
 		c->daemon[i] = start(c, "SMARTIO_TEST_SMARTIOD", 4 * (i + 1));

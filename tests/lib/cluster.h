@@ -22,7 +22,7 @@
 
 #include "smartio/ext.h"
 
-#define CLUSTER_NODES 8
+#define CLUSTER_NODES 16
 
 struct cluster;
 
