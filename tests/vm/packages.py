@@ -8,10 +8,10 @@ import tarfile
 import cache
 
 
-def run(*command, cwd=None):
+def run(*command, cwd=None, stdin=None):
     """Standard output; Unavailable with the last words of what failed."""
     try:
-        done = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=cwd, stdin=stdin, capture_output=True, text=True)
     except FileNotFoundError as e:
         raise cache.Unavailable(f"{command[0]} is not installed") from e
     if done.returncode != 0:
