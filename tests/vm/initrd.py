@@ -2,8 +2,11 @@
 """A file system image for a test machine: an archive in cpio's "newc" format, uncompressed."""
 import os
 import re
+import shutil
 import stat
 import subprocess
+
+import cache
 
 
 class Initrd:
@@ -50,6 +53,19 @@ class Initrd:
             target = "/lib/x86_64-linux-gnu/" + name if name else library
             if target not in self.entries:
                 self.add_file(target, library)
+
+    def add_base(self, *folders):
+        """busybox under all its names, a console, and folders to mount something on."""
+        busybox = shutil.which("busybox")
+        if not busybox or subprocess.run(["ldd", busybox], capture_output=True).returncode == 0:
+            raise cache.Unavailable("no static busybox: apt-get install busybox-static")
+        self.add_file("/bin/busybox", busybox)
+        for applet in subprocess.run([busybox, "--list"], capture_output=True, text=True).stdout.split():
+            if applet != "busybox":
+                self.add_link("/bin/" + applet, "busybox")
+        for folder in ("/dev", "/proc", "/sys", "/tmp", "/run", *folders):
+            self.add_folder(folder)
+        self.add_device("/dev/console", 5, 1)
 
     def write(self, path):
         with open(path, "wb") as f:

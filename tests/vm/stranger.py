@@ -33,16 +33,7 @@ MEMORY = 512  # MB
 
 def build_initrd(kernel, into):
     image = Initrd()
-    busybox = shutil.which("busybox")
-    if not busybox or subprocess.run(["ldd", busybox], capture_output=True).returncode == 0:
-        raise cache.Unavailable("no static busybox: apt-get install busybox-static")
-    image.add_file("/bin/busybox", busybox)
-    for applet in subprocess.run([busybox, "--list"], capture_output=True, text=True).stdout.split():
-        if applet != "busybox":
-            image.add_link("/bin/" + applet, "busybox")
-    for folder in ("/dev", "/proc", "/sys", "/tmp", "/run"):
-        image.add_folder(folder)
-    image.add_device("/dev/console", 5, 1)
+    image.add_base()
     for word in ("mkfs.ext4", "e2fsck", "nvme"):
         path = shutil.which(word) or shutil.which(word, path="/usr/sbin:/sbin")
         if path:
@@ -58,10 +49,10 @@ def build_initrd(kernel, into):
     image.write(into)
 
 
-def start_emu(build, folder, log):
+def start_emu(build, folder, log, topology):
     """Our side, when it is ready."""
     with open(f"{folder}/topology.yaml", "w", encoding="ascii") as f:
-        f.write(TOPOLOGY)
+        f.write(topology)
     os.mkdir(f"{folder}/state", 0o700)
     ready, theirs = os.pipe()
     emu = subprocess.Popen([f"{build}/emu/smartio-emu", "--topology", f"{folder}/topology.yaml", "--state",
@@ -125,7 +116,7 @@ def main():
         except cache.Unavailable as e:
             print(f"stranger on {words[1]}: skipped: {e}")
             return SKIP
-        emu = start_emu(words[0], folder, log)
+        emu = start_emu(words[0], folder, log, TOPOLOGY)
         try:
             said = run_machine(kernel, folder, live)
         finally:
