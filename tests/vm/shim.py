@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""smartio.ko, built for a kernel of the cache; alone: is it thin?"""
+"""smartio.ko and ntb_hw_smartio.ko, built for a kernel of the cache; alone: is smartio.ko thin?"""
 import fcntl
 import glob
 import os
@@ -24,29 +24,34 @@ def copy_if_new(source, target):
     shutil.copy(source, target)
 
 
-def module(kernel, build):
-    """Path of the module, built in @build if it is not yet."""
+def copy_sources(work):
+    for pattern in ("shim/*", "shim/ntb/*", "include/smartio/uapi.h", "include/smartio/vntb.h"):
+        for path in glob.glob(pattern, root_dir=ROOT):
+            if os.path.isfile(os.path.join(ROOT, path)):
+                copy_if_new(os.path.join(ROOT, path), os.path.join(work, path))
+
+
+def module(kernel, build, ntb=None):
+    """Path of smartio.ko, built in @build if it is not yet. @ntb: a folder with the symbols of the kernel's NTB
+    core: path of ntb_hw_smartio.ko."""
     # C=1: sparse looks at what is compiled. What was built without it, sparse has yet to see.
+    name = "ntb_hw_smartio.ko" if ntb else "smartio.ko"
     sparse = ["C=1"] if shutil.which("sparse") else []
     work = os.path.join(build, "shim", os.path.basename(kernel.path) + ("-sparse" if sparse else ""))
     os.makedirs(work, exist_ok=True)
     with open(os.path.join(work, ".lock"), "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        sources = os.path.join(ROOT, "shim")
-        for name in os.listdir(sources):
-            if os.path.isfile(os.path.join(sources, name)):
-                copy_if_new(os.path.join(sources, name), os.path.join(work, "shim", name))
-        copy_if_new(os.path.join(ROOT, "include/smartio/uapi.h"),
-                    os.path.join(work, "include/smartio/uapi.h"))
+        copy_sources(work)
+        core = ["CONFIG_NTB=m", f"KBUILD_EXTRA_SYMBOLS={ntb}/Module.symvers"] if ntb else []
         # Debian's kernels carry BTF, for which pahole would be wanted.
         done = subprocess.run(["make", "-C", kernel.build, f"M={os.path.join(work, 'shim')}",
-                               "CONFIG_DEBUG_INFO_BTF_MODULES=", *sparse, "modules"],
+                               "CONFIG_DEBUG_INFO_BTF_MODULES=", *core, *sparse, "modules"],
                               capture_output=True, text=True)
         if done.returncode != 0 or re.search("(warning|error):", done.stderr):
             shutil.rmtree(os.path.join(work, "shim"))  # the next one must not find it done
-            raise RuntimeError(f"smartio.ko for {kernel.release} does not build:\n"
+            raise RuntimeError(f"{name} for {kernel.release} does not build:\n"
                                f"{done.stdout[-2000:]}{done.stderr[-4000:]}")
-    return os.path.join(work, "shim", "smartio.ko")
+    return os.path.join(work, "shim", name)
 
 
 def main():

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * ntb_hw_smartio.ko: what its files share. hw.c has the PCI function, its registers and vectors,
+ * and tells what happens to the parts that use them: ntb_api.c, the Linux NTB API.
+ *
+ * Who has what of the tables: the first look-up entries and granted ranges are the NTB API's
+ * (v->api), as are doorbells, messages, scratchpads and SIO_VNTB_ENABLE. The others, the vectors
+ * from SIO_VNTB_VECTOR_PEERS on and the requester table are for a bridge of smartio.ko.
+ */
+#ifndef SHIM_VNTB_H
+#define SHIM_VNTB_H
+
+#include <linux/bits.h>
+#include <linux/io.h>
+#include <linux/io-64-nonatomic-lo-hi.h>
+#include <linux/ntb.h>
+#include <linux/pci.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+#include <smartio/vntb.h>
+
+/* Windows of the NTB API to each peer. All drivers of a fabric have the same, see ntb_api.c. */
+#define VNTB_API_WINDOWS 2
+#define VNTB_API_PEERS 64 /* bits of ntb_link_is_up() */
+
+struct vntb {
+	struct ntb_dev ntb;
+	struct pci_dev *pdev;
+	void __iomem *regs;
+	phys_addr_t window;
+	u32 node, adapter;
+	u32 peers, entries, entry_shift, ranges, vectors;
+	struct vntb_doorbell {
+		struct vntb *v;
+		int bit;
+	} doorbells[SIO_VNTB_DOORBELLS];
+	/* The NTB API's part. */
+	struct {
+		bool registered;
+		u32 peers;		  /* those that are machines */
+		u32 rows[VNTB_API_PEERS]; /* of the table of peers, in their order */
+		int ports[VNTB_API_PEERS];
+		int port; /* of this host */
+		u32 window_entries;
+		u32 entries, ranges; /* how many it has: the first ones */
+		spinlock_t mask_lock;
+		u32 db_mask, msg_mask; /* as stored */
+	} api;
+};
+
+/* One access that was stopped. */
+struct vntb_fault {
+	u32 kind, peer, length, reason;
+	u64 address;
+};
+
+static inline u32 vntb_read(const struct vntb *v, u32 reg)
+{
+	return readl(v->regs + reg);
+}
+
+static inline void vntb_write(struct vntb *v, u32 reg, u32 value)
+{
+	writel(value, v->regs + reg);
+}
+
+static inline u64 vntb_read64(const struct vntb *v, u32 reg)
+{
+	return readq(v->regs + reg);
+}
+
+static inline void vntb_write64(struct vntb *v, u32 reg, u64 value)
+{
+	writeq(value, v->regs + reg);
+}
+
+/* hw.c */
+/* SIO_VNTB_PEER_* of a row; 0 if the function does not answer any more. */
+u32 vntb_peer_state(const struct vntb *v, u32 row);
+/* Where a look-up entry leads: of whatever start of the peer. @address as in the register. */
+void vntb_entry_set(struct vntb *v, u32 entry, u32 row, u64 address, u32 flags);
+void vntb_entry_clear(struct vntb *v, u32 entry);
+/*
+ * Let the peer of this row reach a range, in place of what the range's row let through before.
+ * Return: 0; -ETIMEDOUT: that does not end.
+ */
+int vntb_range_set(struct vntb *v, u32 range, u32 row, u64 base, u64 size, u32 flags);
+/*
+ * End it. Return: 0: no access to it is under way; -ETIMEDOUT: there still is one, which is the
+ * case only if one of this host's devices does not answer; never for plain memory.
+ */
+int vntb_range_clear(struct vntb *v, u32 range);
+
+/*
+ * ntb_api.c. Start: 0, also if no peer is a machine and there is no NTB device; the layout of
+ * v->api is made in any case. The others do nothing then.
+ */
+int vntb_api_start(struct vntb *v);
+void vntb_api_stop(struct vntb *v);
+void vntb_api_link(struct vntb *v);
+void vntb_api_message(struct vntb *v);
+void vntb_api_doorbell(struct vntb *v, int bit);
+
+#endif
