@@ -86,10 +86,20 @@ static unsigned all_paths(const struct sio_topo_host *a, const struct sio_topo_h
 	return n;
 }
 
+/* Machines have ways, too. */
+static const struct sio_topo_host *any_host(const struct sio_topology *t, uint32_t node)
+{
+	for (unsigned i = 0; i < t->n_hosts + t->n_machines; i++) {
+		if (t->host[i].node == node)
+			return &t->host[i];
+	}
+	return NULL;
+}
+
 static unsigned paths_between(const struct sio_topology *t, uint32_t from, uint32_t to,
 			      struct sio_path path[SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS])
 {
-	const struct sio_topo_host *a = sio_topology_host(t, from), *b = sio_topology_host(t, to);
+	const struct sio_topo_host *a = any_host(t, from), *b = any_host(t, to);
 
 	return a && b && a != b ? all_paths(a, b, path) : 0;
 }

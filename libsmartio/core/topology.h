@@ -63,7 +63,8 @@ struct sio_topo_host {
 	bool iommu;
 	struct sio_topo_address address; /* all hosts of a cluster have one, or none has */
 	bool real;			 /* its adapters are those of a machine, by smartio.ko */
-	bool machine;			 /* a virtual machine, which is no host of the fabric */
+	bool machine; /* a virtual machine: joined to other machines alone, by virtual NTBs */
+	bool mapped;  /* a machine: its RAM is in the file that its peers map */
 	unsigned n_adapters, n_devices;
 	struct sio_topo_adapter adapter[SIO_MAX_ADAPTERS];
 	struct sio_topo_device *device;
@@ -101,7 +102,8 @@ const struct sio_topo_host *sio_topology_host_by_name(const struct sio_topology 
 const struct sio_topo_device *sio_topology_device(const struct sio_topology *t, uint32_t fdid,
 						  const struct sio_topo_host **ret_host);
 /*
- * Paths between two nodes, fewest hops first, then lowest adapters; at most @max are written.
+ * Paths between two nodes (hosts or machines), fewest hops first, then lowest adapters; at most
+ * @max are written.
  * Return: how many there are; 0: not joined, or the same node.
  */
 unsigned sio_topology_paths(const struct sio_topology *t, uint32_t from, uint32_t to,

@@ -39,7 +39,19 @@ static int read_to(struct sio_source *s, struct sio_draft_adapter *draft)
 	return 0;
 }
 
-enum { ADAPTER_TO, ADAPTER_WINDOW, ADAPTER_BASE, ADAPTER_ENTRIES, ADAPTER_PCI = 7, ADAPTER_FIELDS };
+/* Of a virtual NTB: include/smartio/vntb.h. */
+#define MACHINE_ENTRIES 4096
+#define MACHINE_REQUESTERS 256
+
+enum {
+	ADAPTER_TO,
+	ADAPTER_WINDOW,
+	ADAPTER_BASE,
+	ADAPTER_ENTRIES,
+	ADAPTER_REQUESTERS,
+	ADAPTER_PCI = 7,
+	ADAPTER_FIELDS
+};
 static const struct sio_field adapter_field[ADAPTER_FIELDS] = {
 	{.name = "to", .kind = SIO_VALUE_NODE},
 	{.name = "window",
@@ -137,6 +149,39 @@ static int read_pci(struct sio_draft *d, unsigned host, const struct sio_spot sp
 	return rc;
 }
 
+/* A virtual NTB is a PCI function: its window is a BAR, which the machine itself places. */
+static int check_machine(struct sio_source *s, const struct sio_topo_adapter *a,
+			 const struct sio_spot spot[ADAPTER_FIELDS])
+{
+	static const int foreign[] = {ADAPTER_BASE, ADAPTER_PCI};
+
+	for (unsigned i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+		if (!spot[foreign[i]].value)
+			continue;
+		sio_source_enter(s, adapter_field[foreign[i]].name, 0);
+		return sio_source_fail(s, sio_source_key(spot[foreign[i]]),
+				       "a machine places its adapter itself; no such key is right");
+	}
+	if (a->window_size & (a->window_size - 1)) {
+		sio_source_enter(s, "window", 0);
+		return sio_source_fail(s, spot[ADAPTER_WINDOW],
+				       "a BAR of a machine's adapter; a power of 2 is right");
+	}
+	if (a->lut_entries > MACHINE_ENTRIES) {
+		sio_source_enter(s, "entries", 0);
+		return sio_source_fail(s, spot[ADAPTER_ENTRIES],
+				       "a machine's adapter has at most %d; fewer are right",
+				       MACHINE_ENTRIES);
+	}
+	if (a->requesters > MACHINE_REQUESTERS) {
+		sio_source_enter(s, "requesters", 0);
+		return sio_source_fail(s, spot[ADAPTER_REQUESTERS],
+				       "a machine's adapter has at most %d; fewer are right",
+				       MACHINE_REQUESTERS);
+	}
+	return 0;
+}
+
 /* As if the file had {}. */
 static void set_defaults(struct sio_draft *d, unsigned host, struct sio_spot at)
 {
@@ -176,10 +221,12 @@ static int read_adapter(struct sio_draft *d, unsigned host, struct sio_spot at)
 		if (rc < 0)
 			return rc;
 	}
-	rc = read_pci(d, host, spot, at);
+	rc = h->machine ? 0 : read_pci(d, host, spot, at);
 	if (rc < 0)
 		return rc;
 	rc = check_window(d->source, a, spot, at);
+	if (rc == 0 && h->machine)
+		rc = check_machine(d->source, a, spot);
 	if (rc == 0)
 		h->n_adapters++;
 	return rc;

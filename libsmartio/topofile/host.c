@@ -8,6 +8,8 @@
 #include "topofile/draft.h"
 #include "topofile/value.h"
 
+#define MAPPED_RAM (2 * SIO_GIB) /* most of a machine whose RAM others map */
+
 enum {
 	HOST_NODE,
 	HOST_RAM,
@@ -17,6 +19,7 @@ enum {
 	HOST_ADAPTERS,
 	HOST_DEVICES,
 	HOST_KIND,
+	HOST_WINDOW,
 	HOST_FIELDS
 };
 static const struct sio_field host_field[HOST_FIELDS] = {
@@ -45,6 +48,7 @@ static const struct sio_field host_field[HOST_FIELDS] = {
 	[HOST_ADAPTERS] = {.name = "adapters", .kind = SIO_VALUE_NODE},
 	[HOST_DEVICES] = {.name = "devices", .kind = SIO_VALUE_NODE},
 	[HOST_KIND] = {.name = "kind", .kind = SIO_VALUE_NODE},
+	[HOST_WINDOW] = {.name = "window", .kind = SIO_VALUE_NODE},
 };
 
 /* No two hosts of a name, no host named as a switch: "to" could mean either. */
@@ -108,51 +112,89 @@ static int check_real(struct sio_draft *d, unsigned host, const struct sio_spot 
 	return 0;
 }
 
-static int read_kind(struct sio_draft *d, struct sio_topo_host *h, struct sio_spot at)
+/* One of two words. */
+static int read_choice(struct sio_draft *d, const char *key, struct sio_spot at, const char *no,
+		       const char *yes, bool *ret)
 {
-	size_t mark = sio_source_enter(d->source, "kind", 0);
+	size_t mark = sio_source_enter(d->source, key, 0);
 	char word[SIO_NAME_LEN];
 	int rc = sio_value_name(d->source, at, word);
 
 	if (rc < 0)
 		return rc;
-	if (strcmp(word, "emulated") != 0 && strcmp(word, "machine") != 0)
-		return sio_source_fail(d->source, at, "emulated or machine is right");
-	h->machine = strcmp(word, "machine") == 0;
+	if (strcmp(word, no) != 0 && strcmp(word, yes) != 0)
+		return sio_source_fail(d->source, at, "%s or %s is right", no, yes);
+	*ret = strcmp(word, yes) == 0;
 	sio_source_leave(d->source, mark);
 	return 0;
 }
 
-/* A virtual machine has its RAM, its IOMMU and its addresses from whoever runs it. */
-static int check_machine(struct sio_draft *d, const struct sio_spot spot[HOST_FIELDS])
+static int foreign_key(struct sio_draft *d, const struct sio_spot spot[HOST_FIELDS], int key,
+		       const char *text)
 {
-	static const int foreign[] = {HOST_RAM, HOST_BASE, HOST_IOMMU, HOST_ADDRESS, HOST_ADAPTERS};
+	sio_source_enter(d->source, host_field[key].name, 0);
+	return sio_source_fail(d->source, sio_source_key(spot[key]), "%s", text);
+}
 
-	for (unsigned i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
-		const struct sio_spot *at = &spot[foreign[i]];
+/*
+ * A virtual machine has its RAM, its IOMMU and its addresses from whoever runs it. Where others map
+ * its RAM, that is in one file with theirs, below the hole that PCs have under 4G.
+ */
+static int read_machine(struct sio_draft *d, unsigned host, const struct sio_spot spot[HOST_FIELDS])
+{
+	static const int foreign[] = {HOST_BASE, HOST_IOMMU, HOST_ADDRESS};
+	struct sio_topo_host *h = &d->t->host[host];
+	int rc = 0;
 
-		if (!at->value)
-			continue;
-		sio_source_enter(d->source, host_field[foreign[i]].name, 0);
-		return sio_source_fail(
-			d->source, sio_source_key(*at),
-			"a host of kind machine has devices alone; no such key is right");
+	for (unsigned i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
+		if (spot[foreign[i]].value)
+			return foreign_key(d, spot, foreign[i],
+					   "a host of kind machine has it from whoever runs it; no "
+					   "such key is right");
+	if (spot[HOST_ADAPTERS].value)
+		rc = sio_draft_read_adapters(d, host, spot[HOST_ADAPTERS]);
+	if (rc == 0 && spot[HOST_WINDOW].value && h->n_adapters == 0)
+		return foreign_key(d, spot, HOST_WINDOW,
+				   "the machine has no adapters, so no window; 'adapters' beside "
+				   "it is right");
+	if (rc == 0 && spot[HOST_WINDOW].value)
+		rc = read_choice(d, "window", spot[HOST_WINDOW], "exact", "mapped", &h->mapped);
+	if (rc < 0)
+		return rc;
+	if (spot[HOST_RAM].value && !h->mapped)
+		return foreign_key(d, spot, HOST_RAM,
+				   "a host of kind machine has it from whoever runs it; with "
+				   "'window: mapped' it is right");
+	if (h->mapped && h->ram_size > MAPPED_RAM) {
+		sio_source_enter(d->source, "ram", 0);
+		return sio_source_fail(d->source, spot[HOST_RAM],
+				       "a machine with 'window: mapped' has its RAM below the hole "
+				       "under 4G; at most 2G is right");
 	}
+	return 0;
+}
+
+static int read_host_adapters(struct sio_draft *d, unsigned host,
+			      const struct sio_spot spot[HOST_FIELDS])
+{
+	if (spot[HOST_WINDOW].value)
+		return foreign_key(d, spot, HOST_WINDOW,
+				   "of machines; with 'kind: machine' it is right");
+	if (spot[HOST_ADAPTERS].value)
+		return sio_draft_read_adapters(d, host, spot[HOST_ADAPTERS]);
+	sio_draft_default_adapter(d, host);
 	return 0;
 }
 
 static int read_parts(struct sio_draft *d, unsigned host, const struct sio_spot spot[HOST_FIELDS])
 {
+	struct sio_topo_host *h = &d->t->host[host];
 	int rc = 0;
 
 	if (spot[HOST_KIND].value)
-		rc = read_kind(d, &d->t->host[host], spot[HOST_KIND]);
-	if (rc == 0 && d->t->host[host].machine)
-		rc = check_machine(d, spot);
-	else if (rc == 0 && spot[HOST_ADAPTERS].value)
-		rc = sio_draft_read_adapters(d, host, spot[HOST_ADAPTERS]);
-	else if (rc == 0)
-		sio_draft_default_adapter(d, host);
+		rc = read_choice(d, "kind", spot[HOST_KIND], "emulated", "machine", &h->machine);
+	if (rc == 0)
+		rc = h->machine ? read_machine(d, host, spot) : read_host_adapters(d, host, spot);
 	if (rc == 0 && spot[HOST_ADDRESS].value)
 		rc = sio_draft_read_address(d, host, spot[HOST_ADDRESS]);
 	if (rc == 0)

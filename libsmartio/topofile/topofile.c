@@ -193,6 +193,40 @@ static int number_devices(struct sio_draft *d)
 	return rc;
 }
 
+/* Emulated hosts have no way to a machine's memory yet, nor machines to theirs. */
+static int check_apart(struct sio_draft *d, const struct sio_topo_host *machine,
+		       const struct sio_draft_host *draft)
+{
+	for (unsigned i = 0; i < d->t->n_hosts; i++) {
+		const struct sio_topo_host *h = &d->t->host[i];
+		char path[SIO_DRAFT_PATH];
+		struct sio_path way;
+		struct sio_spot at;
+
+		if (h->machine || !sio_topology_paths(d->t, machine->node, h->node, &way, 1))
+			continue;
+		at = draft->adapter[way.adapter].to_at;
+		if (!at.value)
+			at = sio_source_missing(draft->adapter[way.adapter].at);
+		return sio_source_fail_at(
+			d->source, at, sio_draft_adapter_path(machine, way.adapter, "to", path),
+			"joins a machine to host '%s', which is emulated: that is not served yet; a "
+			"switch with machines alone is right",
+			h->name);
+	}
+	return 0;
+}
+
+static int check_machines(struct sio_draft *d)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < d->t->n_hosts; i++)
+		if (d->t->host[i].machine)
+			rc = check_apart(d, &d->t->host[i], &d->host[i]);
+	return rc;
+}
+
 /*
  * Machines behind the hosts, both in their order: whoever speaks of hosts means those of the
  * fabric.
@@ -246,6 +280,8 @@ static int build(struct sio_draft *d, yaml_node_t *root)
 		rc = sio_draft_check_addresses(d);
 	if (rc == 0)
 		rc = sio_draft_join(d);
+	if (rc == 0)
+		rc = check_machines(d);
 	if (rc < 0)
 		return rc;
 	sort_hosts(d);

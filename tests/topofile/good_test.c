@@ -421,12 +421,47 @@ static void machines_stand_apart(void **state)
 	sio_topology_free(t);
 }
 
+/* Machines are joined to each other, beside a cluster of emulated hosts. */
+static void machines_are_joined(void **state)
+{
+	struct sio_topology *t = parse_good(
+		"cluster: c\n"
+		"switches: [vms, real]\n"
+		"hosts:\n"
+		"  v: { kind: machine, adapters: [{ to: vms }, { to: w.0, window: 16M, entries: 4096 }] }\n"
+		"  a: { adapters: [{ to: real }] }\n"
+		"  w: { kind: machine, window: exact, adapters: [{ to: v }, { to: vms }] }\n"
+		"  x: { kind: machine, window: mapped, ram: 512M, adapters: [{ to: vms }] }\n"
+		"  b: { adapters: [{ to: real }] }\n");
+	struct sio_path path[4];
+
+	(void)state;
+	assert_int_equal(t->n_hosts, 2);
+	assert_int_equal(t->n_machines, 3);
+	assert_int_equal(t->machine[0].n_adapters, 2);
+	assert_int_equal(t->machine[0].adapter[1].window_size, 16u << 20);
+	assert_int_equal(t->machine[0].adapter[1].lut_entries, 4096);
+	assert_false(t->machine[0].mapped);
+	assert_false(t->machine[1].mapped);
+	assert_true(t->machine[2].mapped);
+	assert_int_equal(t->machine[2].ram_size, 512u << 20);
+	assert_int_equal(sio_topology_paths(t, t->machine[0].node, t->machine[1].node, path, 4), 2);
+	assert_int_equal(path[0].hops, 1);
+	assert_int_equal(path[0].adapter, 1);
+	assert_int_equal(path[0].peer_adapter, 0);
+	assert_int_equal(path[1].hops, 2);
+	assert_int_equal(sio_topology_paths(t, t->host[0].node, t->host[1].node, path, 4), 1);
+	assert_int_equal(sio_topology_paths(t, t->host[0].node, t->machine[0].node, path, 4), 0);
+	sio_topology_free(t);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_hosts_that_are_real),
 		cmocka_unit_test(emulated_hosts_may_have_addresses),
 		cmocka_unit_test(machines_stand_apart),
+		cmocka_unit_test(machines_are_joined),
 		cmocka_unit_test(reads_the_cluster_and_its_hosts),
 		cmocka_unit_test(reads_and_joins_adapters),
 		cmocka_unit_test(reads_devices),
