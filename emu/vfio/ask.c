@@ -6,12 +6,32 @@
 
 #include "emu/vfio/inside.h"
 
-static struct emu_vfio_ask *find(struct emu_vfio_session *s, bool used, uint16_t id)
+static struct emu_vfio_ask *find(struct emu_vfio_session *s, uint16_t id)
 {
-	for (unsigned i = 0; i < EMU_VFIO_ASKED; i++)
-		if (s->ask[i].used == used && (!used || s->ask[i].id == id))
-			return &s->ask[i];
+	struct emu_vfio_ask *a = &s->ask[id % EMU_VFIO_ASKED];
+
+	return a->used && a->id == id ? a : NULL;
+}
+
+/* A free place; its id is another than the last that had it. NULL: none. */
+static struct emu_vfio_ask *take_place(struct emu_vfio_session *s, uint16_t *ret_id)
+{
+	for (unsigned i = 0; i < EMU_VFIO_ASKED; i++) {
+		unsigned at = s->next_ask++ % EMU_VFIO_ASKED;
+
+		if (at == 0)
+			s->round++;
+		if (s->ask[at].used)
+			continue;
+		*ret_id = (uint16_t)(s->round * EMU_VFIO_ASKED + at);
+		return &s->ask[at];
+	}
 	return NULL;
+}
+
+unsigned emu_vfio_session_asked(const struct emu_vfio_session *s)
+{
+	return s->n_asked;
 }
 
 size_t emu_vfio_session_dma_max(const struct emu_vfio_session *s)
@@ -24,18 +44,17 @@ static int ask(struct emu_vfio_session *s, struct emu_vfio_ask what, const void 
 {
 	struct emu_vfio_header head = {.command = what.command};
 	const struct emu_vfio_dma dma = {.address = what.address, .count = what.len};
-	struct emu_vfio_ask *a = find(s, false, 0);
+	struct emu_vfio_ask *a;
 	size_t len = sizeof(head) + sizeof(dma);
 
 	if (s->state != EMU_VFIO_READY)
 		return -ENOTCONN;
 	if (what.len == 0 || what.len > emu_vfio_session_dma_max(s))
 		return -EMSGSIZE;
+	a = s->n_asked < EMU_VFIO_ASKED ? take_place(s, &head.id) : NULL;
 	if (!a)
 		return -EAGAIN;
-	do
-		head.id = s->next_id++;
-	while (find(s, true, head.id));
+	s->n_asked++;
 	what.used = true;
 	what.id = head.id;
 	*a = what;
@@ -77,7 +96,7 @@ int emu_vfio_session_dma_write(struct emu_vfio_session *s, uint64_t address, con
 int emu_vfio_dma_reply(struct emu_vfio_session *s, const struct emu_vfio_message *m,
 		       struct sio_err *reterr)
 {
-	struct emu_vfio_ask *a = find(s, true, m->head.id), was;
+	struct emu_vfio_ask *a = find(s, m->head.id), was;
 	bool failed = m->head.flags & EMU_VFIO_ERROR;
 
 	if (!a || a->command != m->head.command)
@@ -90,6 +109,7 @@ int emu_vfio_dma_reply(struct emu_vfio_session *s, const struct emu_vfio_message
 				m->head.id, a->len, a->address);
 	was = *a;
 	a->used = false;
+	s->n_asked--;
 	if (was.done)
 		was.done(was.arg, failed ? -EIO : 0, failed ? NULL : m->data,
 			 failed ? 0 : m->data_len);
@@ -102,6 +122,7 @@ void emu_vfio_dma_end(struct emu_vfio_session *s)
 		struct emu_vfio_ask was = s->ask[i];
 
 		s->ask[i].used = false;
+		s->n_asked -= was.used;
 		if (was.used && was.done)
 			was.done(was.arg, -EPIPE, NULL, 0);
 	}

@@ -11,6 +11,7 @@
 #include "smartio/io.h"
 
 #define MSIX_ENTRY 16u
+#define ASKED_AT_ONCE 32u	/* writes that the peer has not done yet */
 #define LARGEST_BAR (64u << 20) /* their pages are memory here */
 
 struct emu_vfio_device {
@@ -100,7 +101,8 @@ static int write_by_peer(struct emu_vfio_device *d, uint64_t addr, const uint8_t
 
 	for (; len > 0; addr += n, from += n, len -= n) {
 		n = len < most ? len : most;
-		if (emu_vfio_session_dma_write(d->session, addr, from, n, NULL, NULL) < 0) {
+		if (emu_vfio_session_asked(d->session) >= ASKED_AT_ONCE ||
+		    emu_vfio_session_dma_write(d->session, addr, from, n, NULL, NULL) < 0) {
 			fault(d, "write", addr, len, "the peer does not answer its DMA messages");
 			return -EFAULT;
 		}

@@ -27,6 +27,13 @@ struct emu_vfio_ask {
 	void *arg;
 };
 
+/* An access of the peer's that the function answers later. */
+struct emu_vfio_late {
+	bool used;
+	struct emu_vfio_header head;
+	struct emu_vfio_access access;
+};
+
 struct emu_vfio_session {
 	enum emu_vfio_state state;
 	const struct emu_vfio_function_ops *function_ops;
@@ -38,7 +45,10 @@ struct emu_vfio_session {
 	uint32_t n_vectors;
 	struct emu_vfio_vector vector[EMU_VFIO_VECTORS];
 	struct emu_vfio_ask ask[EMU_VFIO_ASKED];
-	uint16_t next_id;
+	unsigned next_ask, n_asked;
+	uint16_t round; /* of ids: the low bits of one are its ask's place */
+	struct emu_vfio_late late[EMU_VFIO_LATE];
+	const struct emu_vfio_message *serving; /* an access: its read or write is being called */
 	uint64_t n_refused;
 	uint8_t out[EMU_VFIO_MAX_MESSAGE] __attribute__((aligned(8)));
 };

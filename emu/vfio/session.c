@@ -240,11 +240,15 @@ static int region_read(struct emu_vfio_session *s, const struct emu_vfio_message
 
 	if (rc < 0)
 		return rc;
-	memcpy(body(s), a, sizeof(*a));
+	s->serving = m;
 	rc = s->function_ops->read(s->function, a->region, a->offset,
 				   (uint8_t *)body(s) + sizeof(*a), a->count);
+	s->serving = NULL;
 	if (rc < 0)
 		return sio_fail(err, rc, "REGION_READ: the function refuses it");
+	if (rc == EMU_VFIO_LATER)
+		return 0;
+	memcpy(body(s), a, sizeof(*a));
 	reply(s, &m->head, sizeof(*a) + a->count, -1);
 	return 0;
 }
@@ -257,12 +261,46 @@ static int region_write(struct emu_vfio_session *s, const struct emu_vfio_messag
 
 	if (rc < 0)
 		return rc;
+	s->serving = m;
 	rc = s->function_ops->write(s->function, a->region, a->offset, m->data, a->count);
+	s->serving = NULL;
 	if (rc < 0)
 		return sio_fail(err, rc, "REGION_WRITE: the function refuses it");
+	if (rc == EMU_VFIO_LATER)
+		return 0;
 	memcpy(body(s), a, sizeof(*a));
 	reply(s, &m->head, sizeof(*a), -1);
 	return 0;
+}
+
+int emu_vfio_session_later(struct emu_vfio_session *s)
+{
+	for (unsigned i = 0; i < EMU_VFIO_LATE; i++) {
+		if (s->late[i].used)
+			continue;
+		s->late[i] = (struct emu_vfio_late){
+			.used = true, .head = s->serving->head, .access = s->serving->access};
+		return (int)i;
+	}
+	return -EAGAIN;
+}
+
+void emu_vfio_session_answer(struct emu_vfio_session *s, int ticket, int rc, const void *data)
+{
+	struct emu_vfio_late late = s->late[ticket];
+	size_t len = sizeof(late.access);
+
+	s->late[ticket].used = false;
+	if (rc < 0) {
+		refuse(s, &late.head, rc);
+		return;
+	}
+	memcpy(body(s), &late.access, sizeof(late.access));
+	if (late.head.command == EMU_VFIO_REGION_READ) {
+		memcpy((uint8_t *)body(s) + len, data, late.access.count);
+		len += late.access.count;
+	}
+	reply(s, &late.head, len, -1);
 }
 
 static int set_irqs(struct emu_vfio_session *s, const struct emu_vfio_message *m, int *fds,

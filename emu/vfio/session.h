@@ -11,7 +11,9 @@
 #include "emu/vfio/message.h"
 
 #define EMU_VFIO_VECTORS 2048u /* of MSI-X */
-#define EMU_VFIO_ASKED 32u     /* DMA messages that wait for the peer's reply */
+#define EMU_VFIO_ASKED 4096u   /* DMA messages that wait for the peer's reply; a power of 2 */
+#define EMU_VFIO_LATE 64u      /* accesses that are answered later */
+#define EMU_VFIO_LATER 1       /* what read and write return then */
 
 /* A region of the function. */
 struct emu_vfio_region {
@@ -28,7 +30,10 @@ struct emu_vfio_function_ops {
 	/* @index is below EMU_VFIO_REGIONS; *ret is zero: size 0: there is none. */
 	void (*region)(void *function, unsigned index, struct emu_vfio_region *ret);
 	uint32_t (*vectors)(void *function); /* of MSI-X */
-	/* The range is in the region, @len not 0. Return: 0; -errno, which the peer is told. */
+	/*
+	 * The range is in the region, @len not 0. Return: 0; -errno, which the peer is told;
+	 * EMU_VFIO_LATER after emu_vfio_session_later().
+	 */
 	int (*read)(void *function, unsigned region, uint64_t offset, void *buf, size_t len);
 	int (*write)(void *function, unsigned region, uint64_t offset, const void *buf, size_t len);
 	void (*reset)(void *function);
@@ -65,6 +70,15 @@ void emu_vfio_session_free(struct emu_vfio_session *s);
 int emu_vfio_session_take(struct emu_vfio_session *s, const void *message, size_t len,
 			  const int *fds, unsigned n_fds);
 
+/*
+ * The access whose read or write is being called will be answered by emu_vfio_session_answer(),
+ * once; others of the peer's are served meanwhile. Not after the session was freed.
+ * Return: a ticket, not negative; -EAGAIN: too many wait.
+ */
+int emu_vfio_session_later(struct emu_vfio_session *s);
+/* @rc: as read and write return it. @data: what was read, of the length that was asked for. */
+void emu_vfio_session_answer(struct emu_vfio_session *s, int ticket, int rc, const void *data);
+
 /* Signal the vector's eventfd, if there is one; kept while it is masked. */
 void emu_vfio_session_interrupt(struct emu_vfio_session *s, unsigned vector);
 struct emu_vfio_memory *emu_vfio_session_memory(struct emu_vfio_session *s);
@@ -81,6 +95,8 @@ int emu_vfio_session_dma_read(struct emu_vfio_session *s, uint64_t address, size
 			      emu_vfio_done *done, void *arg);
 int emu_vfio_session_dma_write(struct emu_vfio_session *s, uint64_t address, const void *data,
 			       size_t len, emu_vfio_done *done, void *arg);
+/* How many the peer has not answered. */
+unsigned emu_vfio_session_asked(const struct emu_vfio_session *s);
 /* The most bytes of one. */
 size_t emu_vfio_session_dma_max(const struct emu_vfio_session *s);
 
