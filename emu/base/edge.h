@@ -22,10 +22,10 @@ struct emu_ops {
 	/* From now on nobody can make a new writable mapping (mirrors, status pages). */
 	int (*mem_seal)(void *ctx, struct emu_mem *m);
 	void (*mem_free)(void *ctx, struct emu_mem *m);
-	/* Zeroed memory for a model alone, see struct emu_dev; NULL: out of memory. Both or none.
-	 */
+	/* Zeroed memory for a model alone, see struct emu_dev; NULL: out of memory. All or none. */
 	void *(*bulk_new)(void *ctx, uint64_t size);
 	void (*bulk_free)(void *ctx, void *data, uint64_t size);
+	void (*bulk_zero)(void *ctx, void *data, uint64_t size);
 	/* An owner's descriptor to hand out; owner_hup(host, owner) is called when its last copy
 	 * closes. */
 	int (*owner_new)(void *ctx, unsigned host, uint64_t owner, int *ret_fd);

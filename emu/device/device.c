@@ -42,6 +42,13 @@ static void dev_bulk_free(struct emu_dev *dev, void *data, uint64_t size)
 	r->ops->bulk_free(r->ctx, data, size);
 }
 
+static void dev_bulk_zero(struct emu_dev *dev, void *data, uint64_t size)
+{
+	struct emu_room *r = ((struct emu_device *)dev->room)->room;
+
+	r->ops->bulk_zero(r->ctx, data, size);
+}
+
 /* BARs one behind the other, each aligned to its size, as firmware would place them. */
 static int place_bars(struct emu_device *d, struct sio_err *reterr)
 {
@@ -127,6 +134,7 @@ int emu_device_init(struct emu_device *d, struct emu_host *h, const struct sio_t
 		.mirror = emu_bar_mirror,
 		.bulk_new = h->room->ops->bulk_new ? dev_bulk_new : NULL,
 		.bulk_free = h->room->ops->bulk_free ? dev_bulk_free : NULL,
+		.bulk_zero = h->room->ops->bulk_zero ? dev_bulk_zero : NULL,
 	};
 	d->model = find_model(models, topo->type);
 	if (!d->model)

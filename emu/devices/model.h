@@ -65,10 +65,12 @@ struct emu_dev {
 	void (*log)(struct emu_dev *d, const char *text);
 	/*
 	 * Zeroed memory of the model's own for much data, such as a drive's media: in large pages
-	 * where there are such. NULL: out of memory. Both are NULL where calloc() serves as well.
+	 * where there are such. NULL: out of memory. bulk_zero: whole pages of it read as zeros
+	 * again. All are NULL where calloc() and memset() serve as well.
 	 */
 	void *(*bulk_new)(struct emu_dev *d, uint64_t size);
 	void (*bulk_free)(struct emu_dev *d, void *data, uint64_t size);
+	void (*bulk_zero)(struct emu_dev *d, void *data, uint64_t size);
 	/*
 	 * The CPU's view of the pages run @index of the configuration: plain memory shared with
 	 * whoever mapped it, hostile, read with sio_read32() and checked. Registers: @view is what

@@ -111,6 +111,14 @@ static void bulk_free(void *ctx, void *data, uint64_t size)
 	munmap(data, size);
 }
 
+/* The pages go back to the system, and come as zeros when they are touched again. */
+static void bulk_zero(void *ctx, void *data, uint64_t size)
+{
+	(void)ctx;
+	if (madvise(data, size, MADV_DONTNEED) < 0)
+		memset(data, 0, size);
+}
+
 /*
  * A pipe: its write end is the owner's descriptor; when the last copy of that closes, the read
  * end, which stays here, reports a hang-up. Nothing that is written into it is ever looked at.
@@ -240,6 +248,7 @@ const struct emu_ops live_ops = {
 	.mem_free = mem_free,
 	.bulk_new = bulk_new,
 	.bulk_free = bulk_free,
+	.bulk_zero = bulk_zero,
 	.owner_new = owner_new,
 	.owner_free = owner_free,
 	.event_new = event_new,

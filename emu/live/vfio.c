@@ -191,6 +191,11 @@ static void bulk_free(void *ctx, void *data, uint64_t size)
 	live_ops.bulk_free(((struct live_vfio *)ctx)->live, data, size);
 }
 
+static void bulk_zero(void *ctx, void *data, uint64_t size)
+{
+	live_ops.bulk_zero(((struct live_vfio *)ctx)->live, data, size);
+}
+
 static const struct emu_vfio_session_ops session_ops = {
 	.memory = {.map = live_vfiomem_map, .unmap = live_vfiomem_unmap},
 	.send = send_message,
@@ -205,6 +210,7 @@ static const struct emu_vfio_device_ops device_ops = {
 	.log = say,
 	.bulk_new = bulk_new,
 	.bulk_free = bulk_free,
+	.bulk_zero = bulk_zero,
 };
 
 /* ---- the peer ---- */

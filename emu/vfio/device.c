@@ -172,6 +172,13 @@ static void bulk_free(struct emu_dev *dev, void *data, uint64_t size)
 	d->ops->bulk_free(d->ctx, data, size);
 }
 
+static void bulk_zero(struct emu_dev *dev, void *data, uint64_t size)
+{
+	struct emu_vfio_device *d = dev->room;
+
+	d->ops->bulk_zero(d->ctx, data, size);
+}
+
 static volatile void *view(struct emu_dev *dev, unsigned index)
 {
 	struct emu_vfio_device *d = dev->room;
@@ -367,6 +374,7 @@ int emu_vfio_device_new(const struct emu_dev_model *model, const struct sio_topo
 		.mirror = mirror,
 		.bulk_new = ops->bulk_new ? bulk_new : NULL,
 		.bulk_free = ops->bulk_free ? bulk_free : NULL,
+		.bulk_zero = ops->bulk_zero ? bulk_zero : NULL,
 	};
 	d->model = model;
 	d->topo = topo;

@@ -15,9 +15,10 @@ struct emu_vfio_device;
 struct emu_vfio_device_ops {
 	uint64_t (*now)(void *ctx); /* nanoseconds, monotonic */
 	void (*log)(void *ctx, const char *text);
-	/* As of struct emu_dev; both may be NULL. */
+	/* As of struct emu_dev; all may be NULL. */
 	void *(*bulk_new)(void *ctx, uint64_t size);
 	void (*bulk_free)(void *ctx, void *data, uint64_t size);
+	void (*bulk_zero)(void *ctx, void *data, uint64_t size);
 };
 
 /* What a session gets: @function is the struct emu_vfio_device. */

@@ -19,6 +19,7 @@ static bool takes_no_namespace(uint8_t opcode)
 	case nvme_admin_create_cq:
 	case nvme_admin_abort_cmd:
 	case nvme_admin_async_event:
+	case nvme_admin_dbbuf:
 		return true;
 	default:
 		return false;
@@ -63,6 +64,10 @@ static unsigned execute(struct emu_nvme *m, const struct emu_nvme_sqe *sqe, uint
 		return emu_nvme_get_features(m, sqe, result);
 	case nvme_admin_async_event:
 		return emu_nvme_async_event_request(m, sqe);
+	case nvme_admin_dbbuf:
+		return emu_nvme_doorbell_buffer(m, sqe);
+	case nvme_admin_format_nvm:
+		return emu_nvme_format(m, sqe);
 	default:
 		return EMU_NVME_FAIL(INVALID_OPCODE);
 	}

@@ -6,6 +6,8 @@
 #include "emu/devices/nvme/model.h"
 
 #define MODEL "SmartIO emulated NVMe drive"
+#define DEALLOCATED_READ_ZEROS 1 /* DLFEAT bits 2:0 */
+#define WRITE_ZEROES_DEALLOCATES (1 << 3)
 #define UNIT_MICROSECONDS 1000000u
 #define OUI                                                                                        \
 	{                                                                                          \
@@ -82,14 +84,17 @@ static void identify_controller(struct emu_nvme *m)
 	c->acl = 3;
 	c->aerl = EMU_NVME_AERS - 1;
 	c->frmw = NVME_CTRL_FRMW_1ST_RO | 1 << 1; /* one slot */
-	c->lpa = NVME_CTRL_LPA_EXTENDED;
+	c->oacs = htole16(NVME_CTRL_OACS_FORMAT | NVME_CTRL_OACS_DBBUF_CFG);
+	c->lpa = NVME_CTRL_LPA_CMD_EFFECTS | NVME_CTRL_LPA_EXTENDED;
 	c->elpe = EMU_NVME_ERRORS - 1;
 	c->wctemp = htole16(EMU_NVME_WARN_KELVIN);
 	c->cctemp = htole16(EMU_NVME_CRIT_KELVIN);
 	c->sqes = 6 << 4 | 6;
 	c->cqes = 4 << 4 | 4;
 	c->nn = htole32(1);
-	c->oncs = htole16(NVME_CTRL_ONCS_SAVE_FEATURES);
+	c->oncs =
+		htole16(NVME_CTRL_ONCS_COMPARE | NVME_CTRL_ONCS_DSM | NVME_CTRL_ONCS_WRITE_ZEROES |
+			NVME_CTRL_ONCS_SAVE_FEATURES | NVME_CTRL_ONCS_VERIFY);
 	c->vwc = NVME_CTRL_VWC_FLUSH; /* no cache; Flush takes all namespaces */
 	put_nqn(m, c->subnqn);
 	c->psd[0].mp = htole16(500); /* times 0.01 W */
@@ -103,7 +108,11 @@ static void identify_namespace(struct emu_nvme *m)
 	ns->ncap = htole64(m->blocks);
 	ns->nuse = htole64(m->blocks);
 	put_le64(ns->nvmcap, m->media_size);
-	ns->lbaf[0].ds = (uint8_t)m->block_shift;
+	ns->nlbaf = EMU_NVME_FORMATS - 1;
+	ns->flbas = m->block_shift == 9 ? 0 : 1;
+	ns->lbaf[0].ds = 9;
+	ns->lbaf[1].ds = 12;
+	ns->dlfeat = DEALLOCATED_READ_ZEROS | WRITE_ZEROES_DEALLOCATES;
 }
 
 static void identify_descriptors(struct emu_nvme *m)

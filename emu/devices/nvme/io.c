@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The NVM command set (NVMe 1.4, section 6): Read, Write, Flush. */
+/* The NVM command set (NVMe 1.4, section 6): Read, Write, Flush; the others are in blocks.c. */
 #include <endian.h>
 
 #include "emu/devices/nvme/model.h"
@@ -10,8 +10,10 @@
 
 /* A command that is not for all namespaces was told "all" (section 6.1), or one that is not there.
  */
-static unsigned wrong_namespace(uint32_t nsid)
+unsigned emu_nvme_check_namespace(uint32_t nsid)
 {
+	if (emu_nvme_likely(nsid == EMU_NVME_NSID))
+		return 0;
 	return nsid == NVME_NSID_ALL ? EMU_NVME_FAIL(INVALID_FIELD) : EMU_NVME_FAIL(INVALID_NS);
 }
 
@@ -23,7 +25,7 @@ static unsigned read_write(struct emu_nvme *m, const struct emu_nvme_sqe *sqe, b
 	uint8_t *data;
 
 	if (emu_nvme_unlikely(le32toh(sqe->nsid) != EMU_NVME_NSID))
-		return wrong_namespace(le32toh(sqe->nsid));
+		return emu_nvme_check_namespace(le32toh(sqe->nsid));
 	if (emu_nvme_unlikely(count > m->max_blocks))
 		return EMU_NVME_FAIL(INVALID_FIELD);
 	if (emu_nvme_unlikely(lba >= m->blocks || count > m->blocks - lba))
@@ -34,11 +36,11 @@ static unsigned read_write(struct emu_nvme *m, const struct emu_nvme_sqe *sqe, b
 		if (emu_nvme_unlikely(cdw12 & WRITE_DTYPE))
 			return EMU_NVME_FAIL(INVALID_FIELD);
 		m->stats.writes++;
-		m->stats.written_blocks += count;
+		m->stats.written_bytes += (uint64_t)count << m->block_shift;
 		return emu_nvme_prp_from_host(m, sqe, data, (size_t)count << m->block_shift);
 	}
 	m->stats.reads++;
-	m->stats.read_blocks += count;
+	m->stats.read_bytes += (uint64_t)count << m->block_shift;
 	return emu_nvme_prp_to_host(m, sqe, data, (size_t)count << m->block_shift);
 }
 
@@ -80,7 +82,18 @@ unsigned emu_nvme_io(struct emu_nvme *m, const struct emu_nvme_sqe *sqe)
 		return EMU_NVME_FAIL(INVALID_FIELD);
 	if (emu_nvme_likely(opcode == nvme_cmd_read || opcode == nvme_cmd_write))
 		return read_write(m, sqe, opcode == nvme_cmd_write);
-	if (opcode == nvme_cmd_flush)
+	switch (opcode) {
+	case nvme_cmd_flush:
 		return flush(m, sqe);
-	return EMU_NVME_FAIL(INVALID_OPCODE);
+	case nvme_cmd_compare:
+		return emu_nvme_compare(m, sqe);
+	case nvme_cmd_write_zeroes:
+		return emu_nvme_write_zeroes(m, sqe);
+	case nvme_cmd_dsm:
+		return emu_nvme_dataset_management(m, sqe);
+	case nvme_cmd_verify:
+		return emu_nvme_verify(m, sqe);
+	default:
+		return EMU_NVME_FAIL(INVALID_OPCODE);
+	}
 }

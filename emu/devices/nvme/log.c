@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Get Log Page (NVMe 1.4, section 5.14): error information, SMART / health, firmware slots. */
+/*
+ * Get Log Page (NVMe 1.4, section 5.14): error information, SMART / health, firmware slots, what
+ * commands there are and what they do.
+ */
 #include <endian.h>
 #include <string.h>
 
@@ -8,13 +11,15 @@
 #define RETAIN_EVENT (1u << 15)
 #define NO_COMMAND 0xffffu
 #define NO_LOCATION 0xffffu
+#define EFFECTS_ALONE_ON_NAMESPACE (1u << 16) /* CSE */
 #define NS_PER_HOUR 3600000000000u
-#define BLOCKS_PER_UNIT 1000u /* of 512 bytes: SMART's data unit */
+#define BYTES_PER_UNIT 512000u /* SMART's data unit */
 
 _Static_assert(sizeof(struct nvme_error_log_page) == 64, "NVMe 1.4, figure 193");
 _Static_assert(EMU_NVME_ERRORS * sizeof(struct nvme_error_log_page) <= EMU_NVME_PAGE, "scratch");
 _Static_assert(sizeof(struct nvme_smart_log) == 512, "NVMe 1.4, figure 194");
 _Static_assert(sizeof(struct nvme_firmware_slot) == 512, "NVMe 1.4, figure 195");
+_Static_assert(sizeof(struct nvme_cmd_effects_log) == EMU_NVME_PAGE, "NVMe 1.4, figure 200");
 
 void emu_nvme_error(struct emu_nvme *m, unsigned sq_id, const struct emu_nvme_sqe *sqe,
 		    unsigned status)
@@ -62,10 +67,10 @@ static void put(uint8_t *field, uint64_t value)
 	memcpy(field, &value, sizeof(value));
 }
 
-/* In thousands of 512 bytes, rounded up. */
-static uint64_t data_units(const struct emu_nvme *m, uint64_t blocks)
+/* Rounded up. */
+static uint64_t data_units(uint64_t bytes)
 {
-	return ((blocks << (m->block_shift - 9)) + BLOCKS_PER_UNIT - 1) / BLOCKS_PER_UNIT;
+	return (bytes + BYTES_PER_UNIT - 1) / BYTES_PER_UNIT;
 }
 
 static size_t smart_page(struct emu_nvme *m)
@@ -78,8 +83,8 @@ static size_t smart_page(struct emu_nvme *m)
 	s->temperature[1] = EMU_NVME_KELVIN >> 8;
 	s->avail_spare = 100;
 	s->spare_thresh = 10;
-	put(s->data_units_read, data_units(m, m->stats.read_blocks));
-	put(s->data_units_written, data_units(m, m->stats.written_blocks));
+	put(s->data_units_read, data_units(m->stats.read_bytes));
+	put(s->data_units_written, data_units(m->stats.written_bytes));
 	put(s->host_reads, m->stats.reads);
 	put(s->host_writes, m->stats.writes);
 	put(s->power_cycles, m->stats.power_cycles);
@@ -98,6 +103,34 @@ static size_t firmware_page(struct emu_nvme *m)
 	return sizeof(*f);
 }
 
+/* Section 5.14.1.5. */
+static size_t effects_page(struct emu_nvme *m)
+{
+	static const uint8_t admin[] = {
+		nvme_admin_delete_sq,	nvme_admin_create_sq,	 nvme_admin_get_log_page,
+		nvme_admin_delete_cq,	nvme_admin_create_cq,	 nvme_admin_identify,
+		nvme_admin_abort_cmd,	nvme_admin_set_features, nvme_admin_get_features,
+		nvme_admin_async_event, nvme_admin_dbbuf,
+	};
+	static const uint8_t reads[] = {nvme_cmd_flush, nvme_cmd_read, nvme_cmd_compare,
+					nvme_cmd_verify};
+	static const uint8_t writes[] = {nvme_cmd_write, nvme_cmd_write_zeroes, nvme_cmd_dsm};
+	const uint32_t changes = NVME_CMD_EFFECTS_CSUPP | NVME_CMD_EFFECTS_LBCC;
+	struct nvme_cmd_effects_log *e = (void *)m->page;
+
+	for (unsigned i = 0; i < sizeof(admin); i++)
+		e->acs[admin[i]] = htole32(NVME_CMD_EFFECTS_CSUPP);
+	/* Capabilities of the namespace change with its block size; nothing else may run meanwhile.
+	 */
+	e->acs[nvme_admin_format_nvm] =
+		htole32(changes | NVME_CMD_EFFECTS_NCC | EFFECTS_ALONE_ON_NAMESPACE);
+	for (unsigned i = 0; i < sizeof(reads); i++)
+		e->iocs[reads[i]] = htole32(NVME_CMD_EFFECTS_CSUPP);
+	for (unsigned i = 0; i < sizeof(writes); i++)
+		e->iocs[writes[i]] = htole32(changes);
+	return sizeof(*e);
+}
+
 /* Fill the scratch page. Return: bytes; 0: there is no such log page. */
 static size_t fill(struct emu_nvme *m, unsigned id)
 {
@@ -109,6 +142,8 @@ static size_t fill(struct emu_nvme *m, unsigned id)
 		return smart_page(m);
 	case NVME_LOG_LID_FW_SLOT:
 		return firmware_page(m);
+	case NVME_LOG_LID_CMD_EFFECTS:
+		return effects_page(m);
 	default:
 		return 0;
 	}

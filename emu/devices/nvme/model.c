@@ -29,6 +29,7 @@ void emu_nvme_controller_reset(struct emu_nvme *m)
 	m->n_aer = m->n_done = 0;
 	memset(m->event, 0, sizeof(m->event));
 	m->hot = false;
+	emu_nvme_shadow_forget(m);
 	emu_nvme_queues_gone(m);
 	emu_nvme_features_defaults(m);
 	m->stats.resets++;
@@ -135,6 +136,7 @@ static void destroy(void *model)
 	if (!m)
 		return;
 	media_free(m);
+	emu_nvme_shadow_forget(m);
 	free(m->active);
 	free(m->vector);
 	free(m->cq);
@@ -155,9 +157,7 @@ static void init(struct emu_nvme *m, const struct sio_topo_device *t)
 	m->queue_entries = t->queue_entries;
 	m->vectors = t->vectors;
 	m->doorbell_words = (unsigned)((words + per_page - 1) / per_page * per_page);
-	m->block_shift = t->block_size == 512 ? 9 : 12;
-	m->blocks = t->size >> m->block_shift;
-	m->max_blocks = (EMU_NVME_PAGE << EMU_NVME_MDTS) >> m->block_shift;
+	emu_nvme_set_blocks(m, t->block_size == 512 ? 9 : 12);
 	m->stats.power_cycles = 1;
 	emu_nvme_regs_defaults(m);
 	emu_nvme_features_defaults(m);
@@ -196,6 +196,19 @@ static int create(struct emu_dev *dev, const struct sio_topo_device *t,
 	return 0;
 }
 
+static unsigned queues_run(struct emu_nvme *m, unsigned budget)
+{
+	unsigned done;
+
+	if (emu_nvme_likely(!m->shadow.used))
+		return emu_nvme_queues_run(m, budget);
+	emu_nvme_shadow_poll(m);
+	done = emu_nvme_queues_run(m, budget);
+	if (done == 0 && m->running && emu_nvme_shadow_arm(m))
+		done = emu_nvme_queues_run(m, budget);
+	return done;
+}
+
 static unsigned step(void *model, unsigned budget)
 {
 	struct emu_nvme *m = model;
@@ -210,7 +223,7 @@ static unsigned step(void *model, unsigned budget)
 	if (m->running && done < budget)
 		done += emu_nvme_admin_run(m);
 	if (m->running && done < budget)
-		done += emu_nvme_queues_run(m, budget - done);
+		done += queues_run(m, budget - done);
 	if (emu_nvme_unlikely(m->n_aggregating) && m->running)
 		emu_nvme_interrupts_due(m);
 	if (emu_nvme_unlikely(++m->steps % (done ? LOOK_BUSY : LOOK_IDLE) == 0)) {
@@ -311,8 +324,13 @@ static unsigned counters(void *model, char (*name)[32], uint64_t *value, unsigne
 		{"commands_flush", m->stats.flushes},
 		{"commands_admin", m->stats.admin},
 		{"commands_failed", m->stats.failed},
-		{"bytes_read", m->stats.read_blocks << m->block_shift},
-		{"bytes_written", m->stats.written_blocks << m->block_shift},
+		{"commands_compare", m->stats.compares},
+		{"commands_write_zeroes", m->stats.zeroes},
+		{"commands_deallocate", m->stats.deallocates},
+		{"commands_verify", m->stats.verifies},
+		{"formats", m->stats.formats},
+		{"bytes_read", m->stats.read_bytes},
+		{"bytes_written", m->stats.written_bytes},
 		{"queue_pairs", io_queues(m)},
 		{"queue_pairs_max", m->queue_pairs},
 		{"fatal", m->stats.fatal},

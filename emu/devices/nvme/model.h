@@ -29,6 +29,7 @@
 #define EMU_NVME_VERSION 0x00010400u /* 1.4.0 */
 #define EMU_NVME_PAGE 4096u	     /* CAP.MPSMIN = CAP.MPSMAX = 0 */
 #define EMU_NVME_NSID 1u
+#define EMU_NVME_FORMATS 2u    /* blocks of 512, and of 4096 bytes */
 #define EMU_NVME_MDTS 8u       /* 2^8 pages: 1 MiB */
 #define EMU_NVME_FETCH 32u     /* most entries fetched by one read */
 #define EMU_NVME_BURST_LOG2 5u /* Identify's recommended arbitration burst */
@@ -102,9 +103,18 @@ struct emu_nvme_features {
 	uint16_t temp_over, temp_under;
 };
 
+/* Doorbells in the host's memory (Doorbell Buffer Config). */
+struct emu_nvme_shadow {
+	bool used;
+	uint64_t values, events; /* where the host stores them, and where it is told to wake us */
+	unsigned top;		 /* no queue from this id on was made since */
+	uint32_t *armed;	 /* what stands in @events, for each doorbell word */
+};
+
 struct emu_nvme_stats {
 	uint64_t reads, writes, flushes, admin, failed;
-	uint64_t read_blocks, written_blocks;
+	uint64_t compares, zeroes, deallocates, verifies, formats;
+	uint64_t read_bytes, written_bytes;
 	uint64_t fatal, invalid_doorbells, lost_writes, resets, power_cycles, unsafe_shutdowns;
 	uint64_t interrupts;
 };
@@ -155,6 +165,7 @@ struct emu_nvme {
 	struct nvme_error_log_page error[EMU_NVME_ERRORS]; /* n_errors % EMU_NVME_ERRORS is next */
 	uint32_t reg[EMU_NVME_PAGE / 4];		   /* the registers as they are */
 	struct emu_nvme_sqe fetched[EMU_NVME_FETCH] __attribute__((aligned(64)));
+	struct emu_nvme_shadow shadow;
 	uint64_t prp[EMU_NVME_PAGE / 8];
 	uint8_t page[EMU_NVME_PAGE] __attribute__((aligned(64))); /* data structures to send */
 };
@@ -229,7 +240,31 @@ void emu_nvme_doorbells_scan(struct emu_nvme *m);
 unsigned emu_nvme_doorbells_slices(const struct emu_nvme *m);
 void emu_nvme_doorbells_skip(struct emu_nvme *m, uint64_t n);
 
+/* shadow.c */
+unsigned emu_nvme_doorbell_buffer(struct emu_nvme *m, const struct emu_nvme_sqe *sqe);
+/* Take what the host's memory says into the doorbells. */
+void emu_nvme_shadow_poll(struct emu_nvme *m);
+/*
+ * Before sleep: ask the host to ring for what comes next, and look once more, for what came
+ * meanwhile. Return: whether that was needed.
+ */
+bool emu_nvme_shadow_arm(struct emu_nvme *m);
+void emu_nvme_shadow_forget(struct emu_nvme *m);
+
+/* blocks.c: commands on blocks whose data do not move; format.c; a status each */
+unsigned emu_nvme_compare(struct emu_nvme *m, const struct emu_nvme_sqe *sqe);
+unsigned emu_nvme_write_zeroes(struct emu_nvme *m, const struct emu_nvme_sqe *sqe);
+unsigned emu_nvme_verify(struct emu_nvme *m, const struct emu_nvme_sqe *sqe);
+unsigned emu_nvme_dataset_management(struct emu_nvme *m, const struct emu_nvme_sqe *sqe);
+unsigned emu_nvme_format(struct emu_nvme *m, const struct emu_nvme_sqe *sqe);
+/* Blocks of 1 << @shift bytes, 9 or 12. */
+void emu_nvme_set_blocks(struct emu_nvme *m, unsigned shift);
+/* @len bytes from @offset on read as zeros. */
+void emu_nvme_zero(struct emu_nvme *m, uint64_t offset, uint64_t len);
+
 /* io.c: a status */
+/* A command that is not for all namespaces is for @nsid: 0, or how that is wrong. */
+unsigned emu_nvme_check_namespace(uint32_t nsid);
 unsigned emu_nvme_io(struct emu_nvme *m, const struct emu_nvme_sqe *sqe);
 /* The command comes soon: fetch what its data begin with. It is not checked yet. */
 void emu_nvme_io_soon(const struct emu_nvme *m, const struct emu_nvme_sqe *sqe);
@@ -239,6 +274,9 @@ unsigned emu_nvme_prp_to_host(struct emu_nvme *m, const struct emu_nvme_sqe *sqe
 			      size_t len);
 unsigned emu_nvme_prp_from_host(struct emu_nvme *m, const struct emu_nvme_sqe *sqe, void *buf,
 				size_t len);
+/* Compare Failure where they differ. */
+unsigned emu_nvme_prp_compare(struct emu_nvme *m, const struct emu_nvme_sqe *sqe, const void *buf,
+			      size_t len);
 
 /* admin.c: one command or event of the admin queue pair. Return: work done. */
 unsigned emu_nvme_admin_run(struct emu_nvme *m);

@@ -4,12 +4,33 @@
  * Data move straight between the caller's bytes and the device's DMA.
  */
 #include <endian.h>
+#include <string.h>
 
 #include "emu/devices/nvme/model.h"
 
 #define OFFSET(addr) ((addr) & (EMU_NVME_PAGE - 1))
 
-enum direction { TO_HOST, FROM_HOST };
+#define COMPARE_FAILED                                                                             \
+	((unsigned)NVME_SCT_MEDIA << NVME_SCT_SHIFT | (unsigned)NVME_SC_COMPARE_FAILED)
+
+enum direction { TO_HOST, FROM_HOST, COMPARE };
+
+/* With what the host has, a page at a time. */
+static unsigned compare(struct emu_nvme *m, uint64_t addr, const uint8_t *buf, size_t len)
+{
+	while (len > 0) {
+		size_t part = len < sizeof(m->page) ? len : sizeof(m->page);
+
+		if (m->dev->read(m->dev, addr, m->page, part))
+			return NVME_SC_DATA_XFER_ERROR;
+		if (memcmp(m->page, buf, part) != 0)
+			return COMPARE_FAILED; /* another time it may be right */
+		addr += part;
+		buf += part;
+		len -= part;
+	}
+	return 0;
+}
 
 /* A write that cannot arrive vanishes: only a read can fail. */
 static inline unsigned move(struct emu_nvme *m, enum direction dir, uint64_t addr, uint8_t *buf,
@@ -17,6 +38,8 @@ static inline unsigned move(struct emu_nvme *m, enum direction dir, uint64_t add
 {
 	if (dir == FROM_HOST)
 		return m->dev->read(m->dev, addr, buf, len) ? NVME_SC_DATA_XFER_ERROR : 0;
+	if (emu_nvme_unlikely(dir == COMPARE))
+		return compare(m, addr, buf, len);
 	if (emu_nvme_unlikely(m->dev->write(m->dev, addr, buf, len)))
 		m->stats.lost_writes++;
 	return 0;
@@ -120,4 +143,10 @@ unsigned emu_nvme_prp_from_host(struct emu_nvme *m, const struct emu_nvme_sqe *s
 				size_t len)
 {
 	return prp_move(m, FROM_HOST, sqe, buf, len);
+}
+
+unsigned emu_nvme_prp_compare(struct emu_nvme *m, const struct emu_nvme_sqe *sqe, const void *buf,
+			      size_t len)
+{
+	return prp_move(m, COMPARE, sqe, (uint8_t *)(uintptr_t)buf, len);
 }

@@ -105,6 +105,9 @@ static void flags_and_opcodes(void **state)
 	c.cdw12 = htole32(7 | 1 << 20); /* a directive */
 	assert_int_equal(rig_do(r, 1, c, NULL), RIG_SC(INVALID_FIELD));
 	for (unsigned op = 3; op < 256; op++) {
+		if (op == nvme_cmd_compare || op == nvme_cmd_write_zeroes || op == nvme_cmd_dsm ||
+		    op == nvme_cmd_verify)
+			continue;
 		c.opcode = (uint8_t)op;
 		assert_int_equal(rig_do(r, 1, c, NULL), RIG_SC(INVALID_OPCODE));
 	}

@@ -165,6 +165,13 @@ static void bulk_free(struct emu_dev *dev, void *data, uint64_t size)
 	d->real->bulk_free(d->real, data, size);
 }
 
+static void bulk_zero(struct emu_dev *dev, void *data, uint64_t size)
+{
+	struct drive *d = (struct drive *)dev;
+
+	d->real->bulk_zero(d->real, data, size);
+}
+
 static volatile void *view(struct emu_dev *dev, unsigned index)
 {
 	struct drive *d = (struct drive *)dev;
@@ -208,6 +215,7 @@ static int create(struct emu_dev *dev, const struct sio_topo_device *topo,
 		.log = log_line,
 		.bulk_new = dev->bulk_new ? bulk_new : NULL,
 		.bulk_free = dev->bulk_free ? bulk_free : NULL,
+		.bulk_zero = dev->bulk_zero ? bulk_zero : NULL,
 		.view = view,
 		.mirror = mirror,
 	};

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Doorbell Buffer Config (NVMe 1.4, sections 5.7 and 7.13), for hosts that pay for each store to a
+ * register: they store tails and heads of I/O queues in a buffer of their own memory, and to the
+ * register only when they pass the value that we put into a second one. While there is work we look
+ * at the first; before we sleep we ask to be woken by the next change. The doorbells of the page stay
+ * what the queues are served by: what the buffer says is put there, and checked as any.
+ */
+#include <endian.h>
+#include <stdlib.h>
+
+#include "emu/devices/nvme/model.h"
+#include "smartio/io.h"
+
+#define CHUNK 256u /* words read at once */
+#define WORD 4u	   /* bytes of one, as in the page of doorbells: CAP.DSTRD is 0 */
+
+void emu_nvme_shadow_forget(struct emu_nvme *m)
+{
+	free(m->shadow.armed);
+	m->shadow = (struct emu_nvme_shadow){0};
+}
+
+unsigned emu_nvme_doorbell_buffer(struct emu_nvme *m, const struct emu_nvme_sqe *sqe)
+{
+	uint64_t values = le64toh(sqe->prp1), events = le64toh(sqe->prp2);
+	uint32_t *armed;
+
+	if (values % EMU_NVME_PAGE || events % EMU_NVME_PAGE)
+		return EMU_NVME_FAIL(INVALID_FIELD);
+	armed = calloc(m->doorbell_words, sizeof(*armed));
+	if (!armed)
+		return NVME_SC_INTERNAL;
+	free(m->shadow.armed);
+	m->shadow = (struct emu_nvme_shadow){
+		.used = true, .values = values, .events = events, .armed = armed};
+	return 0;
+}
+
+static bool exists(const struct emu_nvme *m, unsigned word)
+{
+	unsigned id = word / 2;
+
+	if (id == 0 || id > m->queue_pairs)
+		return false;
+	return word % 2 ? m->cq[id].size != 0 : m->sq[id].size != 0;
+}
+
+/* Words of the doorbells up to the last queue that there is. */
+static unsigned words(const struct emu_nvme *m)
+{
+	unsigned id = m->queue_pairs;
+
+	while (id > 0 && !m->cq[id].size && !m->sq[id].size)
+		id--;
+	return 2 * (id + 1);
+}
+
+void emu_nvme_shadow_poll(struct emu_nvme *m)
+{
+	unsigned end = words(m);
+	uint32_t value[CHUNK];
+
+	for (unsigned at = 2; at < end; at += CHUNK) {
+		unsigned n = end - at < CHUNK ? end - at : CHUNK;
+
+		if (m->dev->read(m->dev, m->shadow.values + (uint64_t)at * WORD, value, n * WORD))
+			return; /* the page's own doorbells serve */
+		for (unsigned i = 0; i < n; i++)
+			if (exists(m, at + i))
+				sio_write32(m->doorbells + at + i, le32toh(value[i]));
+	}
+}
+
+/* Is a change of it news? A head is only where entries cannot be posted. */
+static bool waits(struct emu_nvme *m, unsigned word)
+{
+	struct emu_nvme_cq *cq = &m->cq[word / 2];
+
+	if (word % 2 == 0)
+		return true;
+	emu_nvme_cq_poll(m, cq);
+	return (cq->tail + 1) % cq->size == cq->head;
+}
+
+bool emu_nvme_shadow_arm(struct emu_nvme *m)
+{
+	unsigned end = words(m);
+	bool changed = false;
+
+	for (unsigned word = 2; word < end; word++) {
+		uint32_t seen;
+		__le32 event;
+
+		if (!exists(m, word) || !waits(m, word))
+			continue;
+		seen = word % 2 ? m->cq[word / 2].doorbell_seen : m->sq[word / 2].doorbell_seen;
+		if (m->shadow.armed[word] == seen)
+			continue;
+		m->shadow.armed[word] = seen;
+		event = htole32(seen);
+		m->dev->write(m->dev, m->shadow.events + (uint64_t)word * WORD, &event,
+			      sizeof(event));
+		changed = true;
+	}
+	/* The read pushes the writes ahead of it: a host that saw none of them is seen now. */
+	if (changed)
+		emu_nvme_shadow_poll(m);
+	return changed;
+}
