@@ -89,10 +89,10 @@ mount ${disk}p1 /a && mount ${disk}p2 /b || give_up "mount after bind"
 check
 step "its driver was unbound and bound"
 
-rm /a/[0-9]* && sync && fstrim /a 2>/dev/null
+rm /a/[0-9]* && sync && fstrim /a || give_up fstrim
 if [ -x /bin/nvme ]; then
 	for words in id-ctrl id-ns smart-log error-log fw-log list-ns "get-feature -f 1" "get-feature -f 4" \
-		"get-feature -f 7" "get-feature -f 8" "get-feature -f 11"; do
+		"get-feature -f 7" "get-feature -f 8" "get-feature -f 11" "effects-log -c 0"; do
 		set -- $words
 		command=$1
 		shift
@@ -108,6 +108,28 @@ if [ -x /bin/nvme ]; then
 	step "nvme-cli"
 fi
 umount /a /b
+# Whole commands on blocks, and other blocks; a compare that must fail does not disturb the kernel.
+if [ -x /bin/nvme ]; then
+	yes pattern | head -c 4096 >/run/block
+	yes another | head -c 4096 >/run/other
+	of_blocks() { # COMMAND ARGUMENT...
+		nvme "$@" >/run/nvme 2>&1 || give_up "nvme $*: $(tail -n 1 /run/nvme)"
+	}
+	of_blocks write $disk -s 64 -c 7 -z 4096 -d /run/block
+	of_blocks compare $disk -s 64 -c 7 -z 4096 -d /run/block
+	nvme compare $disk -s 64 -c 7 -z 4096 -d /run/other >/run/nvme 2>&1 && give_up "nvme compare finds others equal"
+	of_blocks verify $disk -s 64 -c 7
+	of_blocks write-zeroes $disk -s 65 -c 6
+	of_blocks dsm $disk -d -s 64 -b 1
+	head -c 4096 /dev/zero >/run/zeros
+	of_blocks compare $disk -s 64 -c 7 -z 4096 -d /run/zeros
+	for size in 4096 512; do
+		of_blocks format $disk -f -l $((size / 4096))
+		[ "$(cat /sys/block/nvme0n1/queue/logical_block_size)" = $size ] || give_up "blocks are not of $size bytes"
+		[ "$(dd if=$disk bs=1M 2>/dev/null | tr -d '\0' | wc -c)" = 0 ] || give_up "formatted, and not zeros"
+	done
+	step "compared, zeroed, deallocated, formatted"
+fi
 dmesg | grep -iE 'nvme.*(timeout|error|fatal|abort)|I/O error|EXT4-fs (error|warning)' && give_up "the kernel complains"
 echo "STRANGER PASSED"
 poweroff -f
