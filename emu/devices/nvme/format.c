@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Format NVM (NVMe 1.4, section 5.23): blocks of 512 or of 4096 bytes, and zeros everywhere. Nothing
- * is under way when an admin command is carried out, so that there is nothing to abort.
+ * Format NVM (NVMe 1.4, section 5.23): blocks of 512 or of 4096 bytes, and zeros everywhere.
+ * Nothing is under way when an admin command is carried out, so that there is nothing to abort.
  */
 #include <endian.h>
 

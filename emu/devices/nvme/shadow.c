@@ -2,9 +2,9 @@
 /*
  * Doorbell Buffer Config (NVMe 1.4, sections 5.7 and 7.13), for hosts that pay for each store to a
  * register: they store tails and heads of I/O queues in a buffer of their own memory, and to the
- * register only when they pass the value that we put into a second one. While there is work we look
- * at the first; before we sleep we ask to be woken by the next change. The doorbells of the page stay
- * what the queues are served by: what the buffer says is put there, and checked as any.
+ * register only when they pass the value that we put into a second one. While there is work we
+ * look at the first; before we sleep we ask to be woken by the next change. The doorbells of the
+ * page stay what the queues are served by: what the buffer says is put there, and checked as any.
  */
 #include <endian.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Compare, Write Zeroes, Verify, Dataset Management (NVMe 1.4, sections 6.6, 6.16, 6.14, 6.7), Format
- * (5.23), and the log that tells what commands do (5.14.1.5).
+ * Compare, Write Zeroes, Verify, Dataset Management (NVMe 1.4, sections 6.6, 6.16, 6.14, 6.7),
+ * Format (5.23), and the log that tells what commands do (5.14.1.5).
  */
 #include "rig.h"
 
@@ -37,7 +37,7 @@ static void fill(struct rig *r, uint64_t lba, uint32_t n)
 	}
 }
 
-/* Blocks from @first on, up to @end, are zeros, the others of the drive's first @n are as filled. */
+/* Blocks from @first up to @end are zeros, the others of the drive's first @n are as filled. */
 static void check(struct rig *r, uint32_t n, uint32_t first, uint32_t end)
 {
 	uint64_t data = rig_alloc(r, BLOCK);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Doorbell Buffer Config (NVMe 1.4, sections 5.7 and 7.13): a host that stores tails and heads to its
- * own memory, and to the register only where the controller asked for it.
+ * Doorbell Buffer Config (NVMe 1.4, sections 5.7 and 7.13): a host that stores tails and heads to
+ * its own memory, and to the register only where the controller asked for it.
  */
 #include "rig.h"
 
@@ -140,7 +140,7 @@ static int write_late(struct emu_dev *d, uint64_t addr, const void *buf, size_t 
 	return write_on(d, addr, buf, len);
 }
 
-/* A tail that is stored between our last look and our asking for a ring, which rings for nothing. */
+/* A tail that is stored between our last look and our asking for a ring, which does not ring. */
 static void looks_once_more_before_it_sleeps(void **state)
 {
 	struct rig *r = *state;
