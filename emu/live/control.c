@@ -103,14 +103,26 @@ static void take_caller(struct live *l)
 	l->n_callers++;
 }
 
+/* Of a machine; NULL: none has that id. */
+static const struct sio_topo_host *find_machine(const struct sio_topology *t, unsigned node)
+{
+	for (unsigned i = 0; i < t->n_machines; i++)
+		if (t->machine[i].node == node)
+			return &t->machine[i];
+	return NULL;
+}
+
 static int set_link(struct live *l, unsigned node, unsigned adapter, const char *state,
 		    struct sio_err *err)
 {
 	const struct sio_topo_host *host = sio_topology_host(l->topo, node);
+	const struct sio_topo_host *machine = find_machine(l->topo, node);
 	bool up = strcmp(state, "up") == 0;
 
 	if (!up && strcmp(state, "down") != 0)
 		return sio_fail(err, -EINVAL, "a link is 'down' or 'up', not '%s'", state);
+	if (!host)
+		host = machine;
 	if (!host)
 		return sio_fail(err, -EHOSTUNREACH, "no host of cluster %s has node id %u",
 				l->topo->name, node);
@@ -118,6 +130,8 @@ static int set_link(struct live *l, unsigned node, unsigned adapter, const char 
 		return sio_fail(err, -ENXIO, "host %s has no adapter %u; it has %u from 0 on",
 				host->name, adapter, host->n_adapters);
 	live_log("%s: link of adapter %u %s", host->name, adapter, state);
+	if (host == machine)
+		return emu_ntb_link(l->ntb, node, adapter, up);
 	return emu_room_link(l->room, (unsigned)(host - l->topo->host), adapter, up);
 }
 

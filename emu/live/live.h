@@ -16,6 +16,7 @@
 #include "eventfd/eventfd.h"
 #include "emu/machine/pace.h"
 #include "emu/machine/room.h"
+#include "emu/ntb/ntb.h"
 
 #define LIVE_PATH_MAX 107 /* bytes of a socket's path */
 #define LIVE_VFIO_FDS 52  /* of a machine's device beside its interrupts: messages on their way */
@@ -30,8 +31,9 @@ enum live_kind {
 	LIVE_WATCH,
 	LIVE_ENGINES,
 	LIVE_CONTROL,
-	LIVE_VFIO_LISTENER, /* host: the index of the device */
-	LIVE_VFIO
+	LIVE_VFIO_LISTENER, /* host: the index of the device or adapter */
+	LIVE_VFIO,
+	LIVE_ALARM
 };
 
 struct live_source {
@@ -110,8 +112,13 @@ struct live {
 	struct live_caller *callers, *dead_callers; /* likewise */
 	unsigned n_callers;
 	char control_path[LIVE_PATH_MAX + 1];
-	struct live_vfio *vfio; /* devices of machines */
+	struct live_vfio *vfio; /* devices and adapters of machines */
 	unsigned n_vfios;
+	struct emu_ntb *ntb; /* what joins machines; NULL: none has an adapter */
+	struct emu_ntb_pool pool;
+	char pool_path[LIVE_PATH_MAX + 1];
+	struct live_source alarm;
+	uint64_t alarm_at; /* 0: it is not set */
 	int pid_fd;
 	char pid_path[LIVE_PATH_MAX + 1];
 };
@@ -168,7 +175,12 @@ void live_engines_stop(void *ctx);
 void live_engines_go(void *ctx);
 void live_engine_report(void *ctx);
 
-/* vfio.c: devices of machines, served to whoever speaks vfio-user. */
+/* ntb.c: adapters of machines: the file with their RAM, and the clock. */
+int live_ntb_open(struct live *l, struct sio_err *reterr);
+void live_ntb_close(struct live *l);
+void live_ntb_event(struct live *l);
+
+/* vfio.c: devices and adapters of machines, served to whoever speaks vfio-user. */
 int live_vfios_open(struct live *l, struct sio_err *reterr);
 void live_vfios_close(struct live *l);
 void live_vfio_event(struct live *l, const struct live_source *s, uint32_t events);

@@ -108,6 +108,9 @@ static void handle(struct live *l, const struct epoll_event *ev)
 	case LIVE_VFIO:
 		live_vfio_event(l, s, ev->events);
 		break;
+	case LIVE_ALARM:
+		live_ntb_event(l);
+		break;
 	case LIVE_SIGNAL:
 		l->stop = true;
 		break;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "emu/live/live.h"
+#include "smartio/vntb.h"
 #include "topofile/topofile.h"
 
 #define SPIN_US "20:200"
@@ -144,9 +145,11 @@ static void share_descriptors(struct live *l)
 	own += (uint64_t)lowest_free;
 	for (unsigned i = 0; i < l->topo->n_hosts; i++)
 		own += 2 * (uint64_t)l->topo->host[i].n_devices;
-	for (unsigned i = 0; i < l->topo->n_machines; i++)
+	for (unsigned i = 0; i < l->topo->n_machines; i++) {
+		own += l->topo->machine[i].n_adapters * (LIVE_VFIO_FDS + SIO_VNTB_VECTORS);
 		for (unsigned k = 0; k < l->topo->machine[i].n_devices; k++)
 			own += LIVE_VFIO_FDS + l->topo->machine[i].device[k].vectors;
+	}
 	emu_room_descriptors(l->room, limit.rlim_cur > own ? limit.rlim_cur - own : 0);
 }
 
@@ -168,6 +171,8 @@ static int run(const struct options *o, struct sio_err *err)
 			 .state_dir = o->state,
 			 .signal.fd = -1,
 			 .control.fd = -1,
+			 .alarm.fd = -1,
+			 .pool.fd = -1,
 			 .events.nothing = -1,
 			 .engines_report.fd = -1};
 	struct sio_topology *topo = NULL;
@@ -187,6 +192,8 @@ static int run(const struct options *o, struct sio_err *err)
 	if (rc == 0)
 		rc = live_ports_open(&l, err);
 	if (rc == 0)
+		rc = live_ntb_open(&l, err);
+	if (rc == 0)
 		rc = live_vfios_open(&l, err);
 	if (rc == 0)
 		rc = live_control_open(&l, err);
@@ -200,6 +207,7 @@ static int run(const struct options *o, struct sio_err *err)
 	}
 	live_control_close(&l);
 	live_vfios_close(&l);
+	live_ntb_close(&l);
 	live_ports_close(&l);
 	live_engines_end(&l);
 	emu_room_free(l.room);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Devices of machines: a socket vfio.DEVICE for each, one peer at a time, which may be a QEMU.
- * What a peer does not read waits here, and nothing more of it is served meanwhile: it waits for
- * itself alone.
+ * Devices and adapters of machines: a socket vfio.DEVICE or vfio.HOST.ADAPTER for each, one peer
+ * at a time, which may be a QEMU. What a peer does not read waits here, and nothing more of it is
+ * served meanwhile: it waits for itself alone.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,8 +35,10 @@ struct rest {
 struct live_vfio {
 	struct live_source listener, socket;
 	struct live *live;
-	const struct sio_topo_device *topo;
+	const char *name;
+	/* One of the two is behind it. */
 	struct emu_vfio_device *device;
+	struct emu_ntb_adapter *adapter;
 	struct emu_vfio_session *session;
 	char path[LIVE_PATH_MAX + 1];
 	struct rest *queue;
@@ -52,13 +54,13 @@ struct live_vfio {
 
 static void say(void *ctx, const char *text)
 {
-	live_log("%s: %s", ((struct live_vfio *)ctx)->topo->name, text);
+	live_log("%s: %s", ((struct live_vfio *)ctx)->name, text);
 }
 
 static void cut(struct live_vfio *v, const char *why)
 {
 	if (!v->cut)
-		live_log("%s: its peer is cut off: %s", v->topo->name, why);
+		live_log("%s: its peer is cut off: %s", v->name, why);
 	v->cut = true;
 }
 
@@ -223,11 +225,26 @@ static void drop_fds(struct live_vfio *v)
 	v->got = 0;
 }
 
+static void attach(struct live_vfio *v, struct emu_vfio_session *s)
+{
+	if (v->device)
+		emu_vfio_device_attach(v->device, s);
+	else
+		emu_ntb_attach(v->adapter, s);
+}
+
+static struct emu_vfio_session *new_session(struct live_vfio *v)
+{
+	return v->device
+		       ? emu_vfio_session_new(&emu_vfio_device_function, v->device, &session_ops, v)
+		       : emu_vfio_session_new(&emu_ntb_function, v->adapter, &session_ops, v);
+}
+
 static void disconnect(struct live_vfio *v)
 {
 	if (v->socket.fd < 0)
 		return;
-	emu_vfio_device_attach(v->device, NULL);
+	attach(v, NULL);
 	emu_vfio_session_free(v->session);
 	v->session = NULL;
 	close(v->socket.fd);
@@ -236,7 +253,7 @@ static void disconnect(struct live_vfio *v)
 	drop_fds(v);
 	while (v->queue)
 		free_rest(v, v->queue);
-	live_log("%s: its peer is gone", v->topo->name);
+	live_log("%s: its peer is gone", v->name);
 }
 
 void live_vfios_cut(struct live *l)
@@ -260,29 +277,29 @@ static void accept_one(struct live *l, struct live_vfio *v)
 
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE)
-			live_turn_away(l, v->listener.fd, v->topo->name);
+			live_turn_away(l, v->listener.fd, v->name);
 		return;
 	}
 	if (v->socket.fd >= 0 && hung_up(v->socket.fd))
 		disconnect(v);
 	if (v->socket.fd >= 0) {
-		live_log("%s: a second peer was turned away", v->topo->name);
+		live_log("%s: a second peer was turned away", v->name);
 		close(fd);
 		return;
 	}
-	v->session = emu_vfio_session_new(&emu_vfio_device_function, v->device, &session_ops, v);
+	v->session = new_session(v);
 	v->socket = (struct live_source){.kind = LIVE_VFIO, .host = v->listener.host, .fd = fd};
 	rc = v->session ? live_watch(l, &v->socket, EPOLLIN) : -ENOMEM;
 	if (rc < 0) {
-		live_log("%s: its peer was turned away: %s", v->topo->name, strerror(-rc));
+		live_log("%s: its peer was turned away: %s", v->name, strerror(-rc));
 		emu_vfio_session_free(v->session);
 		v->session = NULL;
 		v->socket.fd = -1;
 		close(fd);
 		return;
 	}
-	emu_vfio_device_attach(v->device, v->session);
-	live_log("%s: a peer is there", v->topo->name);
+	attach(v, v->session);
+	live_log("%s: a peer is there", v->name);
 }
 
 /* How many bytes are awaited; the head tells how many follow it. */
@@ -371,8 +388,7 @@ static const struct emu_dev_model *find_model(const char *type)
 static int listen_one(struct live *l, struct live_vfio *v, struct sio_err *reterr)
 {
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
-	int rc = live_path(v->path, sizeof(v->path), reterr, "%s/vfio.%s", l->state_dir,
-			   v->topo->name);
+	int rc = live_path(v->path, sizeof(v->path), reterr, "%s/vfio.%s", l->state_dir, v->name);
 
 	if (rc < 0) {
 		v->path[0] = '\0';
@@ -390,20 +406,26 @@ static int listen_one(struct live *l, struct live_vfio *v, struct sio_err *reter
 	return rc < 0 ? sio_fail(reterr, rc, "%s: %s", v->path, strerror(-rc)) : 0;
 }
 
-static int open_one(struct live *l, unsigned index, const struct sio_topo_device *topo,
-		    struct sio_err *reterr)
+static struct live_vfio *add_one(struct live *l, const char *name)
 {
+	unsigned index = l->n_vfios++;
 	struct live_vfio *v = &l->vfio[index];
-	const struct emu_dev_model *model = find_model(topo->type);
-	int rc;
 
 	*v = (struct live_vfio){
 		.live = l,
-		.topo = topo,
+		.name = name,
 		.listener = {.kind = LIVE_VFIO_LISTENER, .host = index, .fd = -1},
 		.socket = {.kind = LIVE_VFIO, .host = index, .fd = -1},
 	};
-	l->n_vfios = index + 1;
+	return v;
+}
+
+static int open_device(struct live *l, const struct sio_topo_device *topo, struct sio_err *reterr)
+{
+	struct live_vfio *v = add_one(l, topo->name);
+	const struct emu_dev_model *model = find_model(topo->type);
+	int rc;
+
 	if (!model)
 		return sio_fail(reterr, -EINVAL, "device %s: no model of type '%s'", topo->name,
 				topo->type);
@@ -411,9 +433,17 @@ static int open_one(struct live *l, unsigned index, const struct sio_topo_device
 	return rc < 0 ? sio_fail_prefix(reterr, "device %s", topo->name) : listen_one(l, v, reterr);
 }
 
+static int open_adapter(struct live *l, struct emu_ntb_adapter *a, struct sio_err *reterr)
+{
+	struct live_vfio *v = add_one(l, emu_ntb_name(a));
+
+	v->adapter = a;
+	return listen_one(l, v, reterr);
+}
+
 int live_vfios_open(struct live *l, struct sio_err *reterr)
 {
-	unsigned n = 0, index = 0;
+	unsigned n = l->ntb ? emu_ntb_count(l->ntb) : 0;
 	int rc = 0;
 
 	for (unsigned i = 0; i < l->topo->n_machines; i++)
@@ -426,16 +456,19 @@ int live_vfios_open(struct live *l, struct sio_err *reterr)
 	live_vfiomem_guard();
 	for (unsigned i = 0; i < l->topo->n_machines; i++)
 		for (unsigned k = 0; rc == 0 && k < l->topo->machine[i].n_devices; k++)
-			rc = open_one(l, index++, &l->topo->machine[i].device[k], reterr);
+			rc = open_device(l, &l->topo->machine[i].device[k], reterr);
+	for (unsigned i = 0; rc == 0 && l->ntb && i < emu_ntb_count(l->ntb); i++)
+		rc = open_adapter(l, emu_ntb_at(l->ntb, i), reterr);
 	return rc;
 }
 
 void live_vfios_close(struct live *l)
 {
+	for (unsigned i = 0; i < l->n_vfios; i++)
+		disconnect(&l->vfio[i]);
 	for (unsigned i = 0; i < l->n_vfios; i++) {
 		struct live_vfio *v = &l->vfio[i];
 
-		disconnect(v);
 		emu_vfio_device_free(v->device);
 		if (v->listener.fd >= 0)
 			close(v->listener.fd);
@@ -452,14 +485,15 @@ unsigned live_vfios_step(struct live *l, unsigned budget)
 	unsigned work = 0;
 
 	for (unsigned i = 0; i < l->n_vfios; i++)
-		work += emu_vfio_device_step(l->vfio[i].device, budget);
+		if (l->vfio[i].device)
+			work += emu_vfio_device_step(l->vfio[i].device, budget);
 	return work;
 }
 
 bool live_vfios_busy(const struct live *l)
 {
 	for (unsigned i = 0; i < l->n_vfios; i++)
-		if (!emu_vfio_device_idle(l->vfio[i].device))
+		if (l->vfio[i].device && !emu_vfio_device_idle(l->vfio[i].device))
 			return true;
 	return false;
 }

@@ -285,6 +285,11 @@ int emu_vfio_session_later(struct emu_vfio_session *s)
 	return -EAGAIN;
 }
 
+void emu_vfio_session_forgo(struct emu_vfio_session *s, int ticket)
+{
+	s->late[ticket].used = false;
+}
+
 void emu_vfio_session_answer(struct emu_vfio_session *s, int ticket, int rc, const void *data)
 {
 	struct emu_vfio_late late = s->late[ticket];

@@ -76,6 +76,8 @@ int emu_vfio_session_take(struct emu_vfio_session *s, const void *message, size_
  * Return: a ticket, not negative; -EAGAIN: too many wait.
  */
 int emu_vfio_session_later(struct emu_vfio_session *s);
+/* It is answered as usual after all: before read or write returns. */
+void emu_vfio_session_forgo(struct emu_vfio_session *s, int ticket);
 /* @rc: as read and write return it. @data: what was read, of the length that was asked for. */
 void emu_vfio_session_answer(struct emu_vfio_session *s, int ticket, int rc, const void *data);
 

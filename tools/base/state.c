@@ -165,9 +165,9 @@ static bool is_ours(const char *name)
 	return strcmp(name, "topology.yaml") == 0 || strcmp(name, "keys") == 0 ||
 	       strncmp(name, "port.", 5) == 0 || strncmp(name, "node.", 5) == 0 ||
 	       strncmp(name, "peer.", 5) == 0 || strncmp(name, "vfio.", 5) == 0 ||
-	       strcmp(name, "room") == 0 || strcmp(name, "emu.pid") == 0 ||
-	       strcmp(name, "emu.log") == 0 || strncmp(name, "run.", 4) == 0 ||
-	       strncmp(name, "nvme-manager.", 13) == 0 ||
+	       strcmp(name, "memory") == 0 || strcmp(name, "room") == 0 ||
+	       strcmp(name, "emu.pid") == 0 || strcmp(name, "emu.log") == 0 ||
+	       strncmp(name, "run.", 4) == 0 || strncmp(name, "nvme-manager.", 13) == 0 ||
 	       strncmp(name, "device-", 7) == 0 || /* what `device add` keeps for `device remove` */
 	       (strncmp(name, "smartiod.", 9) == 0 &&
 		(ends_with(name, ".pid") || ends_with(name, ".log")));

@@ -55,6 +55,19 @@ static int room_ask(const char *dir, const char *request, struct sio_err *reterr
 	return r;
 }
 
+/* A virtual machine, which is joined by a cable as hosts are. NULL: none has that name or id. */
+static const struct sio_topo_host *find_machine(const struct sio_topology *t, const char *word)
+{
+	char *end;
+	unsigned long node = strtoul(word, &end, 10);
+
+	for (unsigned i = 0; i < t->n_machines; i++)
+		if (strcmp(t->machine[i].name, word) == 0 ||
+		    (*word && !*end && node == t->machine[i].node))
+			return &t->machine[i];
+	return NULL;
+}
+
 /* "HOST" or "HOST.ADAPTER", where HOST is a name or a node id. */
 static int parse_adapter(const struct sio_topology *t, const char *word,
 			 const struct sio_topo_host **ret_host, unsigned *ret_adapter,
@@ -62,7 +75,7 @@ static int parse_adapter(const struct sio_topology *t, const char *word,
 {
 	const char *dot = strrchr(word, '.');
 	char name[SIO_NAME_LEN + 1], *end = NULL;
-	int r;
+	int r = 0;
 
 	*ret_adapter = 0;
 	if (dot) {
@@ -74,7 +87,9 @@ static int parse_adapter(const struct sio_topology *t, const char *word,
 	}
 	snprintf(name, sizeof(name), "%.*s", (int)(dot ? (size_t)(dot - word) : strlen(word)),
 		 word);
-	r = tool_find_host(t, name, ret_host, reterr);
+	*ret_host = find_machine(t, name);
+	if (!*ret_host)
+		r = tool_find_host(t, name, ret_host, reterr);
 	if (r == 0 && *ret_adapter >= (*ret_host)->n_adapters)
 		r = sio_fail(reterr, -ENXIO, "host '%s' has no adapter %u; it has %u from 0 on",
 			     (*ret_host)->name, *ret_adapter, (*ret_host)->n_adapters);

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Adapters of machines: the file that has the RAM of those that are mapped, and the clock. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "emu/live/live.h"
+
+static uint64_t now(void *ctx)
+{
+	return live_ops.now(ctx);
+}
+
+static void set_alarm(void *ctx, uint64_t when)
+{
+	struct live *l = ctx;
+	const struct itimerspec at = {.it_value = {.tv_sec = (time_t)(when / 1000000000u),
+						   .tv_nsec = (long)(when % 1000000000u)}};
+
+	if (l->alarm_at && l->alarm_at <= when)
+		return;
+	l->alarm_at = when;
+	timerfd_settime(l->alarm.fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+static void say(void *ctx, const char *text)
+{
+	(void)ctx;
+	live_log("%s", text);
+}
+
+static const struct emu_ntb_ops ops = {.now = now, .alarm = set_alarm, .log = say};
+
+/* Sparse: what no machine has touched costs nothing. */
+static int open_pool(struct live *l, struct sio_err *reterr)
+{
+	uint64_t size = emu_ntb_pool_size(l->topo);
+	void *data;
+	int rc;
+
+	if (size == 0)
+		return 0;
+	rc = live_path(l->pool_path, sizeof(l->pool_path), reterr, "%s/memory", l->state_dir);
+	if (rc < 0) {
+		l->pool_path[0] = '\0';
+		return rc;
+	}
+	unlink(l->pool_path); /* we hold the directory's lock: what lies there is stale */
+	l->pool.fd = open(l->pool_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (l->pool.fd < 0 || ftruncate(l->pool.fd, (off_t)size) < 0)
+		return sio_fail(reterr, -errno, "%s: %" PRIu64 " bytes of machines' RAM: %s",
+				l->pool_path, size, strerror(errno));
+	data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, l->pool.fd, 0);
+	if (data == MAP_FAILED)
+		return sio_fail(reterr, -errno, "%s: cannot map %" PRIu64 " bytes: %s",
+				l->pool_path, size, strerror(errno));
+	l->pool.data = data;
+	l->pool.size = size;
+	for (unsigned i = 0; i < l->topo->n_machines; i++)
+		if (l->topo->machine[i].mapped)
+			live_log("%s: its RAM is %" PRIu64 " bytes at offset %" PRIu64 " of %s",
+				 l->topo->machine[i].name, l->topo->machine[i].ram_size,
+				 emu_ntb_pool_offset(l->topo, i), l->pool_path);
+	return 0;
+}
+
+int live_ntb_open(struct live *l, struct sio_err *reterr)
+{
+	unsigned n = 0;
+	int rc;
+
+	for (unsigned i = 0; i < l->topo->n_machines; i++)
+		n += l->topo->machine[i].n_adapters;
+	if (n == 0)
+		return 0;
+	l->alarm = (struct live_source){.kind = LIVE_ALARM};
+	l->alarm.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (l->alarm.fd < 0)
+		return sio_fail(reterr, -errno, "no timer: %s", strerror(errno));
+	rc = live_watch(l, &l->alarm, EPOLLIN);
+	if (rc < 0)
+		return sio_fail(reterr, rc, "epoll: %s", strerror(-rc));
+	rc = open_pool(l, reterr);
+	return rc < 0 ? rc : emu_ntb_new(l->topo, &l->pool, &ops, l, &l->ntb, reterr);
+}
+
+void live_ntb_close(struct live *l)
+{
+	emu_ntb_free(l->ntb);
+	l->ntb = NULL;
+	if (l->pool.data)
+		munmap(l->pool.data, l->pool.size);
+	if (l->pool.fd >= 0)
+		close(l->pool.fd);
+	if (l->pool_path[0])
+		unlink(l->pool_path);
+	if (l->alarm.fd >= 0)
+		close(l->alarm.fd);
+}
+
+void live_ntb_event(struct live *l)
+{
+	uint64_t times;
+
+	if (read(l->alarm.fd, &times, sizeof(times)) != sizeof(times))
+		return;
+	l->alarm_at = 0;
+	emu_ntb_expire(l->ntb);
+}

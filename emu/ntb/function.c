@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A virtual NTB as a PCI function: its regions, and what an access of each does. */
+#include <string.h>
+
+#include "emu/ntb/inside.h"
+#include "smartio/io.h"
+
+uint64_t emu_ntb_mapped_bar(const struct emu_ntb *n)
+{
+	uint64_t size = SIO_PAGE_SIZE;
+
+	while (size < n->pool.size)
+		size <<= 1;
+	return size;
+}
+
+static void region(void *function, unsigned index, struct emu_vfio_region *ret)
+{
+	struct emu_ntb_adapter *a = function;
+	const struct emu_ntb_pool *pool = &a->ntb->pool;
+
+	if (index == SIO_VNTB_BAR_REGISTERS)
+		ret->size = SIO_VNTB_BAR0_SIZE;
+	else if (index == SIO_VNTB_BAR_WINDOW)
+		ret->size = a->topo->window_size;
+	else if (index == SIO_VNTB_BAR_MAPPED && a->host->mapped)
+		ret->size = emu_ntb_mapped_bar(a->ntb);
+	else if (index == EMU_VFIO_CONFIG)
+		ret->size = EMU_CONFIG_BYTES;
+	if (ret->size)
+		ret->flags = EMU_VFIO_REGION_READABLE | EMU_VFIO_REGION_WRITABLE;
+	if (index != SIO_VNTB_BAR_MAPPED || !ret->size)
+		return;
+	ret->flags |= EMU_VFIO_REGION_MMAP;
+	ret->fd = pool->fd;
+	ret->n_areas = 1;
+	ret->area[0] = (struct emu_vfio_area){0, pool->size};
+}
+
+static uint32_t vectors(void *function)
+{
+	(void)function;
+	return SIO_VNTB_VECTORS;
+}
+
+static void reset(void *function)
+{
+	struct emu_ntb_adapter *a = function;
+
+	emu_config_reset(&a->space);
+	memset(a->msix, 0, sizeof(a->msix));
+	emu_ntb_clear(a);
+	emu_ntb_refresh(a->ntb);
+}
+
+/* What the file has of a range of the BAR, which is larger. */
+static size_t in_pool(const struct emu_ntb_pool *pool, uint64_t offset, size_t len)
+{
+	if (!pool->data || offset >= pool->size)
+		return 0;
+	return len < pool->size - offset ? len : (size_t)(pool->size - offset);
+}
+
+static bool in_msix(uint64_t offset, size_t len)
+{
+	return offset >= SIO_VNTB_MSIX_TABLE &&
+	       offset + len <= SIO_VNTB_MSIX_TABLE + SIO_VNTB_VECTORS * 16;
+}
+
+static int function_read(void *function, unsigned index, uint64_t offset, void *buf, size_t len)
+{
+	struct emu_ntb_adapter *a = function;
+	const struct emu_ntb_pool *pool = &a->ntb->pool;
+	size_t there;
+
+	switch (index) {
+	case EMU_VFIO_CONFIG:
+		emu_config_read(&a->space, offset, buf, len);
+		return 0;
+	case SIO_VNTB_BAR_WINDOW:
+		return emu_ntb_window_read(a, offset, buf, len);
+	case SIO_VNTB_BAR_MAPPED:
+		memset(buf, 0xff, len);
+		there = in_pool(pool, offset, len);
+		if (there)
+			sio_copy_from(buf, pool->data + offset, there);
+		return 0;
+	default:
+		if (offset < SIO_VNTB_REGISTERS)
+			emu_ntb_load(a, offset, buf, len);
+		else if (in_msix(offset, len))
+			memcpy(buf, a->msix + (offset - SIO_VNTB_MSIX_TABLE), len);
+		else
+			memset(buf, 0, len);
+		return 0;
+	}
+}
+
+static int function_write(void *function, unsigned index, uint64_t offset, const void *buf,
+			  size_t len)
+{
+	struct emu_ntb_adapter *a = function;
+	const struct emu_ntb_pool *pool = &a->ntb->pool;
+	size_t there;
+
+	switch (index) {
+	case EMU_VFIO_CONFIG:
+		if (emu_config_write(&a->space, offset, buf, len))
+			reset(a);
+		break;
+	case SIO_VNTB_BAR_WINDOW:
+		emu_ntb_window_write(a, offset, buf, len);
+		break;
+	case SIO_VNTB_BAR_MAPPED:
+		there = in_pool(pool, offset, len);
+		if (there)
+			sio_copy_to(pool->data + offset, buf, there);
+		break;
+	default:
+		if (offset < SIO_VNTB_REGISTERS)
+			emu_ntb_store(a, offset, buf, len);
+		else if (in_msix(offset, len))
+			memcpy(a->msix + (offset - SIO_VNTB_MSIX_TABLE), buf, len);
+		break;
+	}
+	return 0;
+}
+
+const struct emu_vfio_function_ops emu_ntb_function = {
+	.region = region,
+	.vectors = vectors,
+	.read = function_read,
+	.write = function_write,
+	.reset = reset,
+};

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* All virtual NTBs of a topology: who is joined to whom, and which of them are up. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emu/ntb/inside.h"
+
+#define POOL_UNIT (2ull << 20) /* where a machine's RAM begins: for large pages */
+#define MOST_PATHS (SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS)
+
+static uint64_t pool_share(const struct sio_topo_host *machine)
+{
+	return machine->mapped ? (machine->ram_size + POOL_UNIT - 1) / POOL_UNIT * POOL_UNIT : 0;
+}
+
+uint64_t emu_ntb_pool_offset(const struct sio_topology *topo, unsigned machine)
+{
+	uint64_t offset = 0;
+
+	for (unsigned i = 0; i < machine; i++)
+		offset += pool_share(&topo->machine[i]);
+	return offset;
+}
+
+uint64_t emu_ntb_pool_size(const struct sio_topology *topo)
+{
+	return emu_ntb_pool_offset(topo, topo->n_machines);
+}
+
+/* ---- what others see ---- */
+
+void emu_ntb_clear(struct emu_ntb_adapter *a)
+{
+	memset(&a->tables, 0, sizeof(a->tables));
+	a->tables.bell_mask = a->tables.message_mask = ~0u;
+	a->tables.half_at = ~0u;
+	a->start++;
+}
+
+static uint32_t state_of(const struct emu_ntb_adapter *a, const struct emu_ntb_adapter *peer)
+{
+	uint32_t state = SIO_VNTB_PEER_MACHINE;
+
+	if (a->cable && peer->cable && peer->session)
+		state |= SIO_VNTB_PEER_UP | (peer->tables.enable ? SIO_VNTB_PEER_READY : 0);
+	return state;
+}
+
+void emu_ntb_refresh(struct emu_ntb *n)
+{
+	for (unsigned i = 0; i < n->n; i++) {
+		struct emu_ntb_adapter *a = n->adapter[i];
+		bool changed = false;
+
+		for (unsigned k = 0; k < a->n_rows; k++) {
+			struct emu_ntb_row *row = &a->row[k];
+			uint32_t state = state_of(a, row->peer);
+
+			if (state == row->state && row->start == row->peer->start)
+				continue;
+			row->state = state;
+			row->start = row->peer->start;
+			row->changes++;
+			changed = true;
+		}
+		if (changed)
+			emu_ntb_raise(a, SIO_VNTB_VECTOR_LINK);
+	}
+}
+
+void emu_ntb_attach(struct emu_ntb_adapter *a, struct emu_vfio_session *s)
+{
+	if (!s) {
+		/* Peers first: their reads are answered while what they name is there. */
+		emu_ntb_abandon(a, true);
+	}
+	a->session = s;
+	emu_config_reset(&a->space);
+	memset(a->msix, 0, sizeof(a->msix));
+	memset(a->last, 0, sizeof(a->last));
+	emu_ntb_clear(a);
+	emu_ntb_refresh(a->ntb);
+}
+
+int emu_ntb_link(struct emu_ntb *n, uint32_t node, unsigned adapter, bool up)
+{
+	for (unsigned i = 0; i < n->n; i++) {
+		struct emu_ntb_adapter *a = n->adapter[i];
+
+		if (a->host->node != node || a->index != adapter)
+			continue;
+		a->cable = up;
+		if (!up)
+			emu_ntb_abandon(a, false);
+		emu_ntb_refresh(n);
+		return 0;
+	}
+	return -ENXIO;
+}
+
+/* ---- how they are made ---- */
+
+static void describe(struct emu_ntb_adapter *a)
+{
+	struct emu_config_identity id = {
+		.vendor = SIO_VNTB_VENDOR,
+		.device = SIO_VNTB_DEVICE,
+		.subsys_vendor = SIO_VNTB_VENDOR,
+		.subsys_device = SIO_VNTB_DEVICE,
+		.class_code = SIO_VNTB_CLASS,
+		.bar_size = {[SIO_VNTB_BAR_REGISTERS] = SIO_VNTB_BAR0_SIZE,
+			     [SIO_VNTB_BAR_WINDOW] = a->topo->window_size},
+		.prefetchable = {[SIO_VNTB_BAR_WINDOW] = true, [SIO_VNTB_BAR_MAPPED] = true},
+		.msix_count = SIO_VNTB_VECTORS,
+		.msix_bar = SIO_VNTB_BAR_REGISTERS,
+		.msix_table = SIO_VNTB_MSIX_TABLE,
+		.msix_pending = SIO_VNTB_MSIX_PENDING,
+	};
+
+	if (a->host->mapped)
+		id.bar_size[SIO_VNTB_BAR_MAPPED] = emu_ntb_mapped_bar(a->ntb);
+	emu_config_init(&a->space, &id);
+}
+
+static void set_fixed(struct emu_ntb_adapter *a)
+{
+	const struct {
+		unsigned at;
+		uint32_t value;
+	} fixed[] = {
+		{SIO_VNTB_MAGIC, SIO_VNTB_MAGIC_VALUE},
+		{SIO_VNTB_VERSION, SIO_VNTB_VERSION_VALUE},
+		{SIO_VNTB_NODE, a->host->node},
+		{SIO_VNTB_ADAPTER, a->index},
+		{SIO_VNTB_PEERS, a->n_rows},
+		{SIO_VNTB_ENTRIES, a->topo->lut_entries},
+		{SIO_VNTB_ENTRY_SHIFT, a->entry_shift},
+		{SIO_VNTB_RANGES, SIO_VNTB_MAX_RANGES},
+		{SIO_VNTB_REQUESTERS, a->topo->requesters},
+		{SIO_VNTB_PIECES, a->n_pieces},
+		{SIO_VNTB_CAPABILITIES, a->host->mapped ? SIO_VNTB_CAP_MAPPED : 0},
+		{SIO_VNTB_LINK_WIDTH, a->topo->link_width},
+		{SIO_VNTB_LINK_GENERATION, a->topo->link_generation},
+	};
+
+	for (unsigned i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
+		a->fixed[fixed[i].at / 4] = fixed[i].value;
+}
+
+static struct emu_ntb_adapter *find(const struct emu_ntb *n, const struct sio_topo_host *host,
+				    unsigned index)
+{
+	for (unsigned i = 0; i < n->n; i++)
+		if (n->adapter[i]->host == host && n->adapter[i]->index == index)
+			return n->adapter[i];
+	return NULL;
+}
+
+/* Rows to the adapters of one other machine, in their order. */
+static int add_rows(struct emu_ntb_adapter *a, const struct sio_topo_host *other,
+		    struct sio_err *reterr)
+{
+	struct sio_path path[MOST_PATHS];
+	unsigned n = sio_topology_paths(a->ntb->topo, a->host->node, other->node, path, MOST_PATHS);
+
+	for (unsigned k = 0; k < other->n_adapters; k++) {
+		for (unsigned i = 0; i < n; i++) {
+			if (path[i].adapter != a->index || path[i].peer_adapter != k)
+				continue;
+			if (a->n_rows == SIO_VNTB_MAX_PEERS)
+				return sio_fail(reterr, -EINVAL,
+						"adapter %s is joined to more than %u adapters of "
+						"other machines; at most as many are right",
+						a->name, SIO_VNTB_MAX_PEERS);
+			a->row[a->n_rows++] = (struct emu_ntb_row){.peer = find(a->ntb, other, k),
+								   .hops = path[i].hops,
+								   .state = SIO_VNTB_PEER_MACHINE};
+		}
+	}
+	return 0;
+}
+
+static int add_pieces(struct emu_ntb_adapter *a)
+{
+	const struct sio_topology *topo = a->ntb->topo;
+
+	if (!a->host->mapped)
+		return 0;
+	a->piece = calloc(a->n_rows + 1, sizeof(*a->piece));
+	if (!a->piece)
+		return -ENOMEM;
+	for (unsigned i = 0; i < a->n_rows; i++) {
+		const struct emu_ntb_adapter *peer = a->row[i].peer;
+
+		if (!peer->host->mapped)
+			continue;
+		a->piece[a->n_pieces++] =
+			(struct emu_ntb_piece){.row = i,
+					       .size = peer->host->ram_size,
+					       .offset = emu_ntb_pool_offset(topo, peer->machine)};
+	}
+	return 0;
+}
+
+static int join(struct emu_ntb_adapter *a, struct sio_err *reterr)
+{
+	const struct sio_topology *topo = a->ntb->topo;
+	int rc = 0;
+
+	a->row = calloc(SIO_VNTB_MAX_PEERS, sizeof(*a->row));
+	if (!a->row)
+		return sio_fail(reterr, -ENOMEM, "out of memory");
+	for (unsigned i = 0; rc == 0 && i < topo->n_machines; i++)
+		if (&topo->machine[i] != a->host)
+			rc = add_rows(a, &topo->machine[i], reterr);
+	if (rc == 0 && add_pieces(a) < 0)
+		rc = sio_fail(reterr, -ENOMEM, "out of memory");
+	return rc;
+}
+
+/* Each row, where the other end has us. */
+static void find_selves(struct emu_ntb_adapter *a)
+{
+	for (unsigned i = 0; i < a->n_rows; i++) {
+		const struct emu_ntb_adapter *peer = a->row[i].peer;
+
+		for (unsigned k = 0; k < peer->n_rows; k++)
+			if (peer->row[k].peer == a)
+				a->row[i].self = k;
+	}
+}
+
+static struct emu_ntb_adapter *new_adapter(struct emu_ntb *n, unsigned machine, unsigned index)
+{
+	struct emu_ntb_adapter *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return NULL;
+	a->ntb = n;
+	a->host = &n->topo->machine[machine];
+	a->topo = &a->host->adapter[index];
+	a->machine = machine;
+	a->index = index;
+	a->cable = true;
+	a->entry_shift = (unsigned)__builtin_ctzll(a->topo->window_size / a->topo->lut_entries);
+	snprintf(a->name, sizeof(a->name), "%s.%u", a->host->name, index);
+	return a;
+}
+
+static int make_all(struct emu_ntb *n, struct sio_err *reterr)
+{
+	const struct sio_topology *topo = n->topo;
+	int rc = 0;
+
+	n->adapter = calloc((size_t)topo->n_machines * SIO_MAX_ADAPTERS + 1,
+			    sizeof(struct emu_ntb_adapter *));
+	if (!n->adapter)
+		return sio_fail(reterr, -ENOMEM, "out of memory");
+	for (unsigned i = 0; i < topo->n_machines; i++) {
+		for (unsigned k = 0; k < topo->machine[i].n_adapters; k++) {
+			n->adapter[n->n] = new_adapter(n, i, k);
+			if (!n->adapter[n->n])
+				return sio_fail(reterr, -ENOMEM, "out of memory");
+			n->n++;
+		}
+	}
+	for (unsigned i = 0; rc == 0 && i < n->n; i++)
+		rc = join(n->adapter[i], reterr);
+	for (unsigned i = 0; rc == 0 && i < n->n; i++) {
+		find_selves(n->adapter[i]);
+		set_fixed(n->adapter[i]);
+		describe(n->adapter[i]);
+		emu_ntb_clear(n->adapter[i]);
+	}
+	return rc;
+}
+
+int emu_ntb_new(const struct sio_topology *topo, const struct emu_ntb_pool *pool,
+		const struct emu_ntb_ops *ops, void *ctx, struct emu_ntb **ret,
+		struct sio_err *reterr)
+{
+	struct emu_ntb *n = calloc(1, sizeof(*n));
+	int rc;
+
+	if (!n)
+		return sio_fail(reterr, -ENOMEM, "out of memory");
+	n->topo = topo;
+	n->pool = *pool;
+	n->ops = ops;
+	n->ctx = ctx;
+	rc = make_all(n, reterr);
+	if (rc < 0) {
+		emu_ntb_free(n);
+		return rc;
+	}
+	for (unsigned i = 0; i < n->n; i++)
+		for (unsigned k = 0; k < n->adapter[i]->n_rows; k++)
+			n->adapter[i]->row[k].start = n->adapter[i]->row[k].peer->start;
+	*ret = n;
+	return 0;
+}
+
+void emu_ntb_free(struct emu_ntb *n)
+{
+	if (!n)
+		return;
+	for (unsigned i = 0; i < n->n; i++) {
+		free(n->adapter[i]->row);
+		free(n->adapter[i]->piece);
+		free(n->adapter[i]);
+	}
+	free(n->adapter);
+	free(n);
+}
+
+unsigned emu_ntb_count(const struct emu_ntb *n)
+{
+	return n->n;
+}
+
+struct emu_ntb_adapter *emu_ntb_at(struct emu_ntb *n, unsigned index)
+{
+	return n->adapter[index];
+}
+
+const char *emu_ntb_name(const struct emu_ntb_adapter *a)
+{
+	return a->name;
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The window: where an access leads, whether it may, and how it gets there. */
+#include <string.h>
+
+#include "emu/ntb/inside.h"
+#include "smartio/io.h"
+
+/* Where an access ends. */
+struct way {
+	struct emu_ntb_row *row; /* NULL: nowhere */
+	unsigned range;		 /* of the peer */
+	uint64_t address;	 /* on its bus */
+};
+
+struct access {
+	uint64_t offset;
+	size_t len;
+	const void *data; /* of a write; NULL: a read */
+};
+
+/* What a range that holds the access lets through. */
+static uint32_t check_right(const struct emu_ntb_range *r, const struct access *x)
+{
+	uint32_t message;
+
+	if (r->control & SIO_VNTB_RANGE_MESSAGE) {
+		if (!x->data)
+			return SIO_VNTB_REASON_RIGHT;
+		memcpy(&message, x->data, sizeof(message));
+		return message == (uint32_t)r->size ? 0 : SIO_VNTB_REASON_RIGHT;
+	}
+	if (r->control & (x->data ? SIO_VNTB_RANGE_WRITE : SIO_VNTB_RANGE_READ))
+		return 0;
+	return SIO_VNTB_REASON_RIGHT;
+}
+
+/* Is the range for that peer, and are the bytes from @in on in it? */
+static bool holds(const struct emu_ntb_range *r, uint32_t row, uint64_t in, size_t len)
+{
+	uint64_t size = r->control & SIO_VNTB_RANGE_MESSAGE ? 4 : r->size;
+
+	if (!(r->control & SIO_VNTB_RANGE_VALID) || r->control >> 8 != row)
+		return false;
+	if (r->control & SIO_VNTB_RANGE_MESSAGE)
+		return in == 0 && len == size;
+	return len <= size && in <= size - len;
+}
+
+/* The exporter's row says where its range lies. */
+static uint32_t find_row(const struct emu_ntb_adapter *to, uint64_t address, const struct access *x,
+			 struct way *w)
+{
+	uint64_t in = address & ((1ull << 48) - 1);
+	const struct emu_ntb_range *r;
+
+	w->range = (unsigned)(address >> 48);
+	w->address = in;
+	if (w->range >= SIO_VNTB_MAX_RANGES)
+		return SIO_VNTB_REASON_RANGE;
+	r = &to->tables.range[w->range];
+	if (!holds(r, w->row->self, in, x->len) || __builtin_add_overflow(r->base, in, &w->address))
+		return SIO_VNTB_REASON_RANGE;
+	return check_right(r, x);
+}
+
+/* Any granted range that allows it will do. */
+static uint32_t find_range(const struct emu_ntb_adapter *to, const struct access *x, struct way *w)
+{
+	uint32_t reason = SIO_VNTB_REASON_RANGE;
+
+	for (unsigned i = 0; i < to->tables.n_ranges; i++) {
+		const struct emu_ntb_range *r = &to->tables.range[i];
+
+		if (w->address < r->base || !holds(r, w->row->self, w->address - r->base, x->len))
+			continue;
+		reason = check_right(r, x);
+		w->range = i;
+		if (!reason)
+			break;
+	}
+	return reason;
+}
+
+/* Return: 0: it may; else SIO_VNTB_REASON_*. */
+static uint32_t translate(struct emu_ntb_adapter *a, const struct access *x, struct way *ret)
+{
+	uint64_t size = 1ull << a->entry_shift, in = x->offset & (size - 1);
+	const struct emu_ntb_entry *e = &a->tables.entry[x->offset >> a->entry_shift];
+	uint32_t row = e->control >> 8;
+	uint64_t end;
+
+	*ret = (struct way){0};
+	if (!(e->control & SIO_VNTB_LUT_VALID) || row >= a->n_rows || x->len > size - in)
+		return SIO_VNTB_REASON_ENTRY;
+	ret->row = &a->row[row];
+	if (!(ret->row->state & SIO_VNTB_PEER_UP))
+		return SIO_VNTB_REASON_LINK;
+	if (e->start && e->start != ret->row->peer->start)
+		return SIO_VNTB_REASON_START;
+	ret->address = e->address + in;
+	if (e->control & SIO_VNTB_LUT_RANGE) {
+		/* An offset that grows into the number of the row is outside of any range. */
+		if (ret->address >> 48 != e->address >> 48)
+			return SIO_VNTB_REASON_RANGE;
+		return find_row(ret->row->peer, ret->address, x, ret);
+	}
+	if (__builtin_add_overflow(e->address, in, &ret->address) ||
+	    __builtin_add_overflow(ret->address, x->len - 1, &end))
+		return SIO_VNTB_REASON_RANGE;
+	return find_range(ret->row->peer, x, ret);
+}
+
+/* What is at the end, as the peer's QEMU has told. */
+enum end { END_MEMORY, END_DEVICE, END_NOTHING };
+
+/*
+ * What no message of the peer's names may still be there: its interrupt controller, or what its
+ * IOMMU has to say no to.
+ */
+static enum end look_at(const struct emu_ntb_adapter *to, uint64_t address, size_t len, bool write)
+{
+	const struct emu_vfio_memory *m = emu_vfio_session_memory(to->session);
+	const struct emu_vfio_range *first = emu_vfio_memory_at(m, address);
+	const struct emu_vfio_range *last = emu_vfio_memory_at(m, address + (len - 1));
+	uint64_t end;
+	size_t part;
+
+	if (!emu_config_is_master(&to->space) || __builtin_add_overflow(address, len - 1, &end))
+		return END_NOTHING;
+	if ((!first || !first->data) && (!last || !last->data))
+		return END_DEVICE;
+	for (; len > 0; address += part, len -= part) {
+		const struct emu_vfio_range *r =
+			emu_vfio_memory_part(m, address, len, write, &part);
+
+		if (!r || !r->data)
+			return END_NOTHING;
+	}
+	return END_MEMORY;
+}
+
+/* One access of a processor is one there, too. */
+static void load(void *to, const uint8_t *from, size_t len)
+{
+	uint64_t v64;
+	uint32_t v32;
+	uint16_t v16;
+
+	if ((uintptr_t)from % len == 0 && len == 8) {
+		v64 = sio_read64(from);
+		memcpy(to, &v64, len);
+	} else if ((uintptr_t)from % len == 0 && len == 4) {
+		v32 = sio_read32(from);
+		memcpy(to, &v32, len);
+	} else if ((uintptr_t)from % len == 0 && len == 2) {
+		v16 = sio_read16(from);
+		memcpy(to, &v16, len);
+	} else {
+		sio_copy_from(to, from, len);
+	}
+}
+
+static void store(uint8_t *to, const void *from, size_t len)
+{
+	uint64_t v64;
+	uint32_t v32;
+	uint16_t v16;
+
+	if ((uintptr_t)to % len == 0 && len == 8) {
+		memcpy(&v64, from, len);
+		sio_write64(to, v64);
+	} else if ((uintptr_t)to % len == 0 && len == 4) {
+		memcpy(&v32, from, len);
+		sio_write32(to, v32);
+	} else if ((uintptr_t)to % len == 0 && len == 2) {
+		memcpy(&v16, from, len);
+		sio_write16(to, v16);
+	} else {
+		sio_copy_to(to, from, len);
+	}
+}
+
+/* Of the peer's memory: @buf, or what is written there. */
+static void copy(const struct emu_ntb_adapter *to, uint64_t address, void *buf, const void *data,
+		 size_t len)
+{
+	const struct emu_vfio_memory *m = emu_vfio_session_memory(to->session);
+	size_t part;
+
+	for (size_t at = 0; at < len; at += part) {
+		const struct emu_vfio_range *r =
+			emu_vfio_memory_part(m, address + at, len - at, data != NULL, &part);
+		uint8_t *there = r->data + (address + at - r->address);
+
+		if (data)
+			store(there, (const uint8_t *)data + at, part);
+		else
+			load((uint8_t *)buf + at, there, part);
+	}
+}
+
+/* By the peer itself. Return: 0; SIO_VNTB_REASON_*. A read that waits has its ticket. */
+static uint32_t ask_peer(struct emu_ntb_adapter *a, const struct access *x, const struct way *w,
+			 int ticket)
+{
+	const struct emu_ntb_access access = {.from = a,
+					      .to = w->row->peer,
+					      .row = w->row,
+					      .start = a->start,
+					      .range = w->range,
+					      .read = !x->data,
+					      .ticket = ticket,
+					      .offset = x->offset,
+					      .address = w->address,
+					      .len = x->len};
+
+	if (x->len > emu_vfio_session_dma_max(w->row->peer->session))
+		return SIO_VNTB_REASON_PEER;
+	return emu_ntb_send(&access, x->data) < 0 ? SIO_VNTB_REASON_PEER : 0;
+}
+
+/* Return: 0: it is in @buf; EMU_VFIO_LATER; or -SIO_VNTB_REASON_*. */
+static int read_device(struct emu_ntb_adapter *a, const struct access *x, const struct way *w,
+		       void *buf)
+{
+	uint32_t reason;
+	int ticket;
+
+	if (emu_ntb_waits(a->ntb, w->row->peer, a)) {
+		a->stale_reads++;
+		emu_ntb_recall(a, w->row->peer, w->address, buf, x->len);
+		return 0;
+	}
+	ticket = w->row->under_way < EMU_NTB_UNDER_WAY ? emu_vfio_session_later(a->session) : -1;
+	if (ticket < 0)
+		return -SIO_VNTB_REASON_LIMIT;
+	reason = ask_peer(a, x, w, ticket);
+	if (!reason)
+		return EMU_VFIO_LATER;
+	emu_vfio_session_forgo(a->session, ticket);
+	return -(int)reason;
+}
+
+int emu_ntb_window_read(struct emu_ntb_adapter *a, uint64_t offset, void *buf, size_t len)
+{
+	const struct access x = {.offset = offset, .len = len};
+	struct way w;
+	uint32_t reason = translate(a, &x, &w);
+	int rc;
+
+	if (!reason) {
+		switch (look_at(w.row->peer, w.address, len, false)) {
+		case END_MEMORY:
+			copy(w.row->peer, w.address, buf, NULL, len);
+			return 0;
+		case END_DEVICE:
+			rc = read_device(a, &x, &w, buf);
+			if (rc >= 0)
+				return rc;
+			reason = (uint32_t)-rc;
+			break;
+		case END_NOTHING:
+			reason = SIO_VNTB_REASON_PEER;
+			break;
+		}
+	}
+	emu_ntb_refused(a, w.row, true, offset, w.address, len, reason);
+	memset(buf, 0xff, len);
+	return 0;
+}
+
+void emu_ntb_window_write(struct emu_ntb_adapter *a, uint64_t offset, const void *buf, size_t len)
+{
+	const struct access x = {.offset = offset, .len = len, .data = buf};
+	struct way w;
+	uint32_t reason = translate(a, &x, &w);
+
+	if (!reason) {
+		switch (look_at(w.row->peer, w.address, len, true)) {
+		case END_MEMORY:
+			copy(w.row->peer, w.address, NULL, buf, len);
+			break;
+		case END_DEVICE:
+			reason = w.row->under_way < EMU_NTB_UNDER_WAY ? ask_peer(a, &x, &w, -1)
+								      : SIO_VNTB_REASON_LIMIT;
+			break;
+		case END_NOTHING:
+			reason = SIO_VNTB_REASON_PEER;
+			break;
+		}
+	}
+	if (reason)
+		emu_ntb_refused(a, w.row, false, offset, w.address, len, reason);
+}

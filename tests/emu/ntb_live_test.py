@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Machines joined by smartio-emu's virtual NTBs, each driven by an initiator of our own: no QEMU.
+
+usage: ntb_live_test.py SMARTIO-EMU
+"""
+import mmap
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from initiator import (CONFIG, DMA_READ, DMA_WRITE, ERROR, GET_REGION_INFO, RAM, REGION_READ, REPLY, WAIT, Initiator)
+
+EMU = sys.argv.pop(1)
+TOPOLOGY = """cluster: machines
+hosts:
+  vm1: {{ kind: machine, window: {window}, {ram} adapters: [{{ window: 1M, entries: 256 }}] }}
+  vm2: {{ kind: machine, window: {window}, {ram} adapters: [{{ window: 1M, entries: 256 }}] }}
+  vm3: {{ kind: machine, window: {window}, {ram} adapters: [{{ window: 1M, entries: 256 }}] }}
+"""
+REGISTERS, WINDOW, MAPPED = 0, 2, 4
+DEVICE, ENTRY = 0xfe000000, 4096  # of a device of each machine; what a look-up entry translates
+MAGIC, NODE, START, DB_MASK, FAULT_COUNT, FAULT_REASON = 0, 8, 0x40, 0x84, 0x100, 0x11c
+PIECES, STALE_READS, VECTOR_DOORBELL = 0x24, 0x50, 3
+LINK, PEER = 2, 6  # reasons of faults
+ONES = 0xffffffff
+
+
+def peer(row, register=0):
+    return 0x1000 + 0x80 * row + register
+
+
+class Machine(Initiator):
+    """With a driver of the virtual NTB."""
+
+    def start(self):
+        for first in range(0, len(self.irq), 8):
+            self.set_irqs(self.irq[first:first + 8], first)
+        self.map(DEVICE, 0x1000, [])
+        self.write(4, struct.pack("=H", 6), CONFIG)
+        assert self.read32(MAGIC) == 0x42544e56
+        return self
+
+    def read64(self, offset):
+        return struct.unpack("=Q", self.read(offset, 8))[0]
+
+    def write64(self, offset, value):
+        self.write(offset, struct.pack("=Q", value))
+
+    def grant(self, number, row, base, size):
+        self.write64(0x30000 + 0x20 * number + 8, base)
+        self.write64(0x30000 + 0x20 * number + 16, size)
+        self.write32(0x30000 + 0x20 * number, 7 | row << 8)
+
+    def lead(self, entry, row, address):
+        self.write64(0x10000 + 0x20 * entry + 8, address)
+        self.write32(0x10000 + 0x20 * entry, 1 | row << 8)
+
+    def ask_window(self, offset):
+        self.send(REGION_READ, struct.pack("=QII", offset, WINDOW, 4))
+
+    def answered(self):
+        """The reply to what was asked last: the value."""
+        number, command, flags, error, reply = self.receive()
+        assert (number, command, flags, error) == (self.id, REGION_READ, REPLY, 0), (number, command, flags, error)
+        return struct.unpack("=I", reply[16:])[0]
+
+    def serve_one(self, value):
+        """What the server has it do on its bus. Return: command, address, data."""
+        number, command, flags, _, body = self.receive()
+        assert not flags & REPLY, "a reply"
+        address, count = struct.unpack_from("=QQ", body)
+        data = struct.pack("=I", value) if command == DMA_READ else b""
+        self.sock.sendall(struct.pack("=HHIIIQQ", number, command, 32 + len(data), REPLY, 0, address, count) + data)
+        return command, address, body[16:]
+
+
+class Ntb(unittest.TestCase):
+    window, ram = "exact", ""
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="sio-ntb-")
+        self.addCleanup(shutil.rmtree, self.dir)
+        with open(f"{self.dir}/topology.yaml", "w", encoding="ascii") as f:
+            f.write(TOPOLOGY.format(window=self.window, ram=self.ram))
+        os.mkdir(f"{self.dir}/state", 0o700)
+        ready, theirs = os.pipe()
+        self.emu = subprocess.Popen(
+            [EMU, "--topology", f"{self.dir}/topology.yaml", "--state", f"{self.dir}/state", "--ready-fd",
+             str(theirs)], pass_fds=[theirs])
+        os.close(theirs)
+        self.addCleanup(self.end)
+        self.assertEqual(os.read(ready, 6), b"ready\n")
+        os.close(ready)
+
+    def end(self):
+        self.assertIsNone(self.emu.poll(), "it has ended")
+        self.emu.terminate()
+        self.assertEqual(self.emu.wait(WAIT), 0)
+        self.assertEqual(os.listdir(f"{self.dir}/state"), [])
+
+    def machine(self, name):
+        m = Machine(f"{self.dir}/state/vfio.{name}.0", vectors=40)
+        self.addCleanup(m.close)
+        return m.start()
+
+    def link(self, request):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.settimeout(WAIT)
+            s.connect(f"{self.dir}/state/room")
+            s.send(request.encode())
+            return s.recv(512).decode()
+
+
+class Exact(Ntb):
+    def test_a_store_lands_in_the_others_memory(self):
+        a, b = self.machine("vm1"), self.machine("vm2")
+        self.assertEqual((a.read32(NODE), b.read32(NODE)), (4, 8))
+        self.assertEqual(a.read32(peer(0, 8)), 5)  # up, a machine
+        self.assertEqual(a.read32(peer(1, 8)), 4)  # vm3 is off
+        a.grant(0, 0, RAM + 0x2000, 0x1000)
+        b.lead(7, 0, RAM + 0x2000)
+        b.write32(7 * ENTRY + 0x10, 0xc0ffee, WINDOW)
+        self.assertEqual(struct.unpack_from("=I", a.ram, 0x2010)[0], 0xc0ffee)
+        a.ram[0x2020:0x2024] = b"abcd"
+        self.assertEqual(b.read(7 * ENTRY + 0x20, 4, WINDOW), b"abcd")
+        self.assertEqual(b.read32(8 * ENTRY, WINDOW), ONES)
+        self.assertEqual(b.read32(FAULT_COUNT), 1)
+
+    def test_doorbells_interrupt(self):
+        a, b = self.machine("vm1"), self.machine("vm2")
+        a.write32(DB_MASK, 0)
+        b.write32(peer(0, 0x20), 1 << 5)
+        self.assertTrue(a.interrupted(VECTOR_DOORBELL + 5))
+
+    def test_registers_of_devices(self):
+        a, b = self.machine("vm1"), self.machine("vm2")
+        a.grant(0, 0, DEVICE, 0x1000)
+        b.lead(0, 0, DEVICE)
+        b.write32(0x10, 7, WINDOW)
+        b.ask_window(0x14)
+        self.assertEqual(a.serve_one(0), (DMA_WRITE, DEVICE + 0x10, b"\7\0\0\0"))
+        self.assertEqual(a.serve_one(0x1234)[:2], (DMA_READ, DEVICE + 0x14))
+        self.assertEqual(b.answered(), 0x1234)
+
+    def test_who_waits_for_each_other(self):
+        a, b = self.machine("vm1"), self.machine("vm2")
+        for one, other in ((a, b), (b, a)):
+            one.grant(0, 0, DEVICE, 0x1000)
+            other.lead(0, 0, DEVICE)
+        a.ask_window(0)  # of b, which does not answer while it waits itself:
+        self.assertEqual(b.receive()[1], DMA_READ)
+        b.ask_window(0)
+        self.assertEqual(b.answered(), ONES)
+        self.assertEqual(b.read32(STALE_READS), 1)
+
+    def test_who_is_slow_holds_up_who_reads_there(self):
+        a, b, c = self.machine("vm1"), self.machine("vm2"), self.machine("vm3")
+        a.grant(0, 0, DEVICE, 0x1000)
+        c.grant(0, 1, RAM, 0x1000)
+        b.lead(0, 0, DEVICE)
+        b.lead(1, 1, RAM)
+        a.read32(MAGIC)
+        b.ask_window(0)
+        self.assertEqual(a.receive()[1], DMA_READ)  # and there it stays
+        c.write32(peer(1, 0x20), 1)  # nobody else waits
+        self.assertEqual(c.read32(NODE), 12)
+        self.assertEqual(b.answered(), ONES)
+        self.assertEqual((b.read32(FAULT_COUNT), b.read32(FAULT_REASON)), (1, PEER))
+        b.write32(ENTRY, 9, WINDOW)
+        self.assertEqual(c.ram[0], 9)
+
+    def test_who_is_killed_reads_ones(self):
+        b = self.machine("vm2")
+        there, theirs = os.pipe()
+        child = os.fork()
+        if child == 0:
+            a = Machine(f"{self.dir}/state/vfio.vm1.0", vectors=40).start()
+            a.grant(0, 0, RAM, 0x1000)
+            a.grant(1, 0, DEVICE, 0x1000)
+            os.write(theirs, b"x")
+            a.receive()  # a read, which is not answered
+            os.write(theirs, b"y")
+            signal.pause()
+        self.assertEqual(os.read(there, 1), b"x")
+        start = b.read64(peer(0, 0x10))
+        b.lead(0, 0, RAM)
+        b.lead(1, 0, DEVICE)
+        b.write64(0x10000 + 0x10, start)
+        self.assertEqual(b.read32(0, WINDOW), 0)
+        b.ask_window(ENTRY)
+        self.assertEqual(os.read(there, 1), b"y")
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        self.assertEqual(b.answered(), ONES)
+        while b.read32(peer(0, 8)) & 1:  # until its hang-up was seen
+            self.assertTrue(b.interrupted(0))
+        self.assertEqual(b.read32(0, WINDOW), ONES)
+        # It is there again, and has granted the same: that is another start.
+        a = self.machine("vm1")
+        a.grant(0, 0, RAM, 0x1000)
+        self.assertGreater(b.read64(peer(0, 0x10)), start)
+        self.assertEqual(b.read32(0, WINDOW), ONES)
+        b.write64(0x10000 + 0x10, b.read64(peer(0, 0x10)))
+        self.assertEqual(b.read32(0, WINDOW), 0)
+        for fd in (there, theirs):
+            os.close(fd)
+
+    def test_cables(self):
+        a, b = self.machine("vm1"), self.machine("vm2")
+        a.grant(0, 0, RAM, 0x1000)
+        b.lead(0, 0, RAM)
+        self.assertEqual(self.link("link 4 0 down"), "ok")
+        self.assertEqual(b.read32(0, WINDOW), ONES)
+        self.assertEqual(b.read32(FAULT_REASON), LINK)
+        self.assertEqual(self.link("link 4 0 up"), "ok")
+        self.assertEqual(b.read32(0, WINDOW), 0)
+        self.assertIn("no adapter 1", self.link("link 4 1 up"))
+        self.assertIn("node id 44", self.link("link 44 0 up"))
+
+    def test_there_is_no_mapped_window(self):
+        a = self.machine("vm1")
+        info = struct.unpack("=IIIIQQ", a.ask(GET_REGION_INFO, struct.pack("=IIIIQQ", 32, 0, MAPPED, 0, 0, 0)))
+        self.assertEqual(info[4], 0)
+        self.assertEqual(a.read32(PIECES), 0)
+
+
+class Mapped(Ntb):
+    window, ram = "mapped", "ram: 4M,"
+
+    def test_memory_is_one_file(self):
+        a, b = self.machine("vm1"), self.machine("vm3")
+        path = f"{self.dir}/state/memory"
+        self.assertEqual(os.stat(path).st_size, 12 << 20)
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+        self.assertEqual(b.read32(PIECES), 2)
+        self.assertEqual([b.read64(0x58000 + at) for at in (8, 16, 24)], [0, 4 << 20, 0])
+        self.assertEqual([b.read64(0x58020 + at) for at in (8, 16, 24)], [0, 4 << 20, 4 << 20])
+        self.assertEqual(a.read64(0x58020 + 24), 8 << 20)
+        # The file comes with the region's description, to whoever has room for where it may be mapped.
+        b.send(GET_REGION_INFO, struct.pack("=IIIIQQ", 64, 0, MAPPED, 0, 0, 0))
+        data, fds, _, _ = socket.recv_fds(b.sock, 4096, 4)
+        self.assertEqual(len(data), 16 + 64)
+        self.assertFalse(struct.unpack_from("=I", data, 8)[0] & ERROR)
+        argsz, flags, index, cap, size, _ = struct.unpack_from("=IIIIQQ", data, 16)
+        self.assertEqual((argsz, flags, index, cap, size), (64, 15, MAPPED, 32, 16 << 20))
+        self.assertEqual(struct.unpack_from("=HHIII", data, 48), (1, 1, 0, 1, 0))
+        self.assertEqual(struct.unpack_from("=QQ", data, 64), (0, 12 << 20))
+        with mmap.mmap(fds[0], 12 << 20) as bar, open(path, "r+b") as ram:
+            bar[0x1000:0x1004] = b"vm1!"  # as vm1's QEMU sees it at its RAM
+            ram.seek(0x1000)
+            self.assertEqual(ram.read(4), b"vm1!")
+        os.close(fds[0])
+        self.assertEqual(b.read(0x1000, 4, MAPPED), b"vm1!")
+        self.assertEqual(b.read32(12 << 20, MAPPED), ONES)
+
+
+unittest.main()
