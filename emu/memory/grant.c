@@ -187,6 +187,11 @@ int emu_op_grant(struct emu_request *rq, const void *msg)
 		memcpy(g->token + i, &word, sizeof(word));
 	}
 	memcpy(&g->token_start, g->token, sizeof(g->token_start));
+	if (source->kind == SIO_KIND_IRQ) {
+		uint32_t message = emu_irq_message((const struct emu_irq *)source);
+
+		memcpy(g->token + SIO_TOKEN_MESSAGE, &message, sizeof(message));
+	}
 	rc = place(rq, g);
 	if (rc < 0) {
 		emu_object_drop(&g->o);

@@ -398,6 +398,8 @@ SIO_PORT_SIZE(struct sio_evt_import, 64);
  */
 #define SIO_TOKEN 32
 #define SIO_MSI_BYTES 4 /* length of a granted interrupt: one message */
+/* Where the message is in the token of a granted interrupt; all the rest of tokens is random. */
+#define SIO_TOKEN_MESSAGE (SIO_TOKEN - SIO_MSI_BYTES)
 struct sio_req_grant {
 	struct sio_req h;
 	__u32 source_kind, access;    /* SIO_KIND_MEM, _BAR, _IRQ, _APERTURE, _ALL_RAM, _SHADOW */
@@ -429,7 +431,9 @@ SIO_PORT_SIZE(struct sio_req_ungrant, 40);
  * Descriptor 0: to map at @offset for @length; of an interrupt (SIO_MAP_TRIGGER): to write 8 bytes
  * to. @bus_addr of the answer is the range as this host's own devices address it.
  * Errors: -ENOSPC no entries left, -EACCES token, -ESTALE generation, -ENETDOWN link,
- * -EHOSTUNREACH no such peer.
+ * -EHOSTUNREACH no such peer. smartio.ko, which does not see what other hosts granted, takes any
+ * token: the peer's IOMMU, and its bridge where that has a table of what it granted, are what stops
+ * an access that was not granted.
  */
 #define SIO_MAP_TRIGGER 1
 #define SIO_MAP_READ_ONLY 2
