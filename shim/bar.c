@@ -1,33 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Views of BAR pages. Pages come into a mapping by faults, so that they can be taken out of it
- * again: for the time of a reset, and for good when the view is closed or the device gone. Then the
- * view reads as ones, as the bus does, and a store goes to a page that the view has instead.
- */
+/* Views of BAR pages. They are out of place while their device is being reset. */
 #include "smartio.h"
-
-#define ONES ULONG_MAX /* index of the page that is read where nothing was stored */
 
 /* ---- taking pages away ---- */
 
-static void zap(struct sio_obj *o)
+static struct sio_view *view_of(struct sio_obj *o)
 {
-	if (o->inode)
-		unmap_mapping_range(o->inode->i_mapping, 0, 0, 1);
+	return &((struct sio_bar *)o)->v;
 }
 
-/* Other drivers may have these pages next, uncached. */
 static void revoke(struct sio_obj *o)
 {
-	struct sio_bar *b = (struct sio_bar *)o;
-	bool held = b->combined && !b->revoked;
-
-	down_write(&o->dev->views);
-	b->revoked = true;
-	up_write(&o->dev->views);
-	zap(o);
-	if (held)
-		arch_io_free_memtype_wc(o->address, o->length);
+	sio_view_end(view_of(o), &o->dev->views);
 }
 
 void sio_bars_revoke(struct sio_dev *d)
@@ -49,7 +33,7 @@ void sio_bars_hold(struct sio_dev *d)
 	up_write(&d->views);
 	list_for_each_entry(o, &d->objects, of_dev)
 		if (o->kind == SIO_KIND_BAR)
-			zap(o);
+			sio_view_zap(view_of(o));
 }
 
 void sio_bars_resume(struct sio_dev *d)
@@ -58,53 +42,7 @@ void sio_bars_resume(struct sio_dev *d)
 	wake_up_all(&d->reset_over);
 }
 
-static void bar_free(struct sio_obj *o)
-{
-	struct sio_bar *b = (struct sio_bar *)o;
-	struct page *page;
-	unsigned long i;
-
-	xa_for_each(&b->own, i, page)
-		__free_page(page);
-	xa_destroy(&b->own);
-}
-
 /* ---- faults ---- */
-
-static pgprot_t cached_as(const struct sio_bar *b, pgprot_t prot)
-{
-	return b->combined ? pgprot_writecombine(prot) : pgprot_noncached(prot);
-}
-
-/* A page of ones for this place of the view, in which stores stay. */
-static struct page *own_page(struct sio_bar *b, unsigned long index)
-{
-	struct page *page = xa_load(&b->own, index), *other;
-
-	if (page)
-		return page;
-	page = alloc_page(GFP_KERNEL_ACCOUNT);
-	if (!page)
-		return NULL;
-	memset(page_address(page), 0xff, PAGE_SIZE);
-	other = xa_cmpxchg(&b->own, index, NULL, page, GFP_KERNEL_ACCOUNT);
-	if (!other)
-		return page;
-	__free_page(page);
-	return xa_is_err(other) ? NULL : other;
-}
-
-static vm_fault_t insert_ones(struct sio_bar *b, struct vm_fault *vmf, bool write)
-{
-	bool stored = write || xa_load(&b->own, vmf->pgoff);
-	struct page *page = own_page(b, stored ? vmf->pgoff : ONES);
-	vm_flags_t flags = vmf->vma->vm_flags & ~(stored ? 0 : VM_WRITE);
-
-	if (!page)
-		return VM_FAULT_OOM;
-	return vmf_insert_pfn_prot(vmf->vma, vmf->address, page_to_pfn(page),
-				   vm_get_page_prot(flags));
-}
 
 /* With views, for reading, and no reset under way; else a fatal signal. */
 static int views_get(struct sio_dev *d)
@@ -123,21 +61,14 @@ static int views_get(struct sio_dev *d)
 static vm_fault_t insert(struct vm_fault *vmf, bool there)
 {
 	struct sio_bar *b = vmf->vma->vm_private_data;
-	struct sio_dev *d = b->o.dev;
+	struct sio_dev *d = b->v.o.dev;
 	vm_fault_t rc;
 
-	if (vmf->pgoff >= b->o.length >> PAGE_SHIFT)
+	if (vmf->pgoff >= b->v.o.length >> PAGE_SHIFT)
 		return VM_FAULT_SIGBUS;
 	if (views_get(d))
 		return VM_FAULT_SIGBUS;
-	if (there)
-		zap_vma_ptes(vmf->vma, vmf->address & PAGE_MASK, PAGE_SIZE);
-	if (b->revoked)
-		rc = insert_ones(b, vmf, vmf->flags & FAULT_FLAG_WRITE);
-	else
-		rc = vmf_insert_pfn_prot(vmf->vma, vmf->address,
-					 PHYS_PFN(b->o.address) + vmf->pgoff,
-					 cached_as(b, vm_get_page_prot(vmf->vma->vm_flags)));
+	rc = sio_view_insert(&b->v, vmf, there);
 	up_read(&d->views);
 	return rc;
 }
@@ -160,17 +91,14 @@ static const struct vm_operations_struct bar_vm_ops = {
 
 static int bar_mmap(struct sio_obj *o, struct vm_area_struct *vma)
 {
-	vm_flags_set(vma, VM_IO | VM_PFNMAP);
-	vma->vm_page_prot = cached_as((struct sio_bar *)o, vma->vm_page_prot);
-	vma->vm_ops = &bar_vm_ops;
-	return 0;
+	return sio_view_mmap(view_of(o), vma, &bar_vm_ops);
 }
 
 const struct sio_kind sio_kind_bar = {
 	.name = "BAR view",
 	.size = sizeof(struct sio_bar),
 	.end = revoke,
-	.free = bar_free,
+	.free = sio_view_free,
 	.mmap = bar_mmap,
 	.fops = &sio_mmap_fops,
 };
@@ -210,14 +138,16 @@ static int check(struct sio_request *rq, const struct sio_req_bar *m)
 /* A page has one memory type: the kernel gives all its mappings the one that was reserved. */
 static int check_type(struct sio_request *rq, const struct sio_bar *b, bool combined)
 {
-	struct sio_bar *other;
+	const struct sio_obj *o = &b->v.o, *other;
 
-	list_for_each_entry(other, &b->o.dev->objects, o.of_dev)
-		if (other->o.kind == SIO_KIND_BAR && other != b && !other->revoked &&
-		    other->combined != combined && other->o.address < b->o.address + b->o.length &&
-		    b->o.address < other->o.address + other->o.length)
-			return sio_fail(rq, -EBUSY, "BAR view %#llx has these pages %s",
-					other->o.id, combined ? "uncached" : "write-combined");
+	list_for_each_entry(other, &o->dev->objects, of_dev)
+		if (other->kind == SIO_KIND_BAR && other != o &&
+		    !((struct sio_bar *)other)->v.revoked &&
+		    ((struct sio_bar *)other)->v.combined != combined &&
+		    other->address < o->address + o->length &&
+		    o->address < other->address + other->length)
+			return sio_fail(rq, -EBUSY, "BAR view %#llx has these pages %s", other->id,
+					combined ? "uncached" : "write-combined");
 	return 0;
 }
 
@@ -227,20 +157,16 @@ int sio_op_bar(struct sio_request *rq, const void *msg, void *answer)
 	struct sio_evt_bar *evt = answer;
 	struct sio_bar *b = (struct sio_bar *)rq->obj;
 	bool combined = m->caching == SIO_CACHE_WRITE_COMBINED;
+	struct sio_obj *o = rq->obj;
 	int error = check(rq, m);
 
-	sio_obj_tie(&b->o, rq->dev, NULL);
-	xa_init(&b->own);
+	sio_obj_tie(o, rq->dev, NULL);
+	xa_init(&b->v.own);
 	if (error)
 		return error;
-	b->o.address = pci_resource_start(rq->dev->pdev, m->bar) + m->offset;
-	b->o.access = m->access;
-	evt->length = b->o.length = m->length;
+	o->address = pci_resource_start(rq->dev->pdev, m->bar) + m->offset;
+	o->access = m->access;
+	evt->length = o->length = m->length;
 	error = check_type(rq, b, combined);
-	if (error)
-		return error;
-	if (combined)
-		error = arch_io_reserve_memtype_wc(b->o.address, b->o.length);
-	b->combined = combined && !error; /* else there is nothing to give back */
-	return error;
+	return error ? error : sio_view_make(&b->v, o->address, combined);
 }

@@ -14,7 +14,6 @@
 #include <linux/module.h>
 #include <linux/types.h>
 
-struct device;
 struct pci_dev;
 struct smartio_adapter; /* smartio.ko's */
 
@@ -22,16 +21,22 @@ struct smartio_adapter; /* smartio.ko's */
 #define SMARTIO_BRIDGE_WRITE 2
 
 struct smartio_bridge_info {
-	u32 node;	      /* of this host */
-	u32 index;	      /* of the adapter */
-	struct pci_dev *pdev; /* whose requester id this host's bus sees peers' accesses from */
+	u32 node;  /* of this host */
+	u32 index; /* of the adapter; as registered, it stays */
+	u64 boot;  /* counts this host's starts, as its peers see it; less than 1 << 24 */
+	/*
+	 * Whose requester id this host's bus sees peers' accesses from. Its DMA mask is the
+	 * provider's to set; the rest of its DMA parameters smartio.ko sets.
+	 */
+	struct pci_dev *pdev;
+	bool link_up; /* the adapter's own link, whoever is behind it */
 	u32 link_width, link_generation;
 	u32 programmed_by;	 /* SIO_PROGRAMMED_BY_* */
 	u32 capabilities;	 /* SIO_ADAPTER_* */
 	u32 windows;		 /* ranges that can be mapped at once; 0: entries_total of them */
 	phys_addr_t window_base; /* where this host's devices and processors find the window */
 	u64 window_size, entry_size;
-	u64 alignment; /* of bus addresses and lengths of maps */
+	u64 alignment; /* of bus addresses and lengths of maps: a power of 2, at least a page */
 	u32 entries_total, entries_free;
 	u32 requesters_total, requesters_free;
 	u32 dma_bits; /* of bus addresses that a map may lead to */
@@ -42,7 +47,8 @@ struct smartio_bridge_peer {
 	bool up;
 	u32 changes; /* counts those of @up */
 	u32 errors;
-	u64 start; /* of the peer and the way to it, when it was up last; 0: it never was */
+	u64 boot; /* counts the peer's starts, as of when it was up last; 0: it never was */
+	u64 turn; /* how often the way came back with other addresses; the same at both ends */
 };
 
 /* Where a map can be reached in this host. */
@@ -55,14 +61,13 @@ struct smartio_bridge_map {
 };
 
 struct smartio_bridge_ops {
-	struct module *owner;
 	void (*info)(void *bridge, struct smartio_bridge_info *ret);
 	/* The @i-th peer, in an order that does not change. Return: 0; -ENOENT: no more. */
 	int (*peer)(void *bridge, u32 i, struct smartio_bridge_peer *ret);
 	/*
 	 * Let the peer reach @length bytes at @bus (an address as @pdev uses it). revoke: no access
 	 * of the peer is under way when it returns. Return: 0; -ENOSPC; -EOPNOTSUPP: whatever the
-	 * peer asks for is let through, and revoke has nothing to end.
+	 * peer asks for is let through, and revoke is not called.
 	 */
 	int (*grant)(void *bridge, u32 node, u32 adapter, dma_addr_t bus, u64 length, u32 access,
 		     u64 *ret_handle);
@@ -73,15 +78,23 @@ struct smartio_bridge_ops {
 	/*
 	 * A vector of @pdev that the bridge does not need: its interrupt and message are for a
 	 * peer's devices and processors. Return: the number that request_irq() takes; -ENOSPC.
+	 * NULL: there are none.
 	 */
-	int (*vector_get)(void *bridge, u64 *ret_address, u32 *ret_data);
+	int (*vector_get)(void *bridge);
+	/* The message of @irq, for which request_irq() was called. */
+	void (*vector_message)(void *bridge, int irq, u64 *ret_address, u32 *ret_data);
 	void (*vector_put)(void *bridge, int irq);
 	/*
-	 * A way to @length bytes at the peer's bus address @bus, both of whole @alignment. @start:
-	 * of the peer. Return: 0; -ENOSPC: no entries; -ENETDOWN; -ESTALE: of another start.
+	 * A way to @length bytes at the peer's bus address @bus, both of whole @alignment, in its
+	 * start @start (SIO_LINK_START()): in no other one may it lead anywhere again. Return: 0;
+	 * -ENOSPC: no entries; -ENETDOWN; -ESTALE: it is in another start; -EACCES: nothing there
+	 * was granted.
 	 */
 	int (*map)(void *bridge, u32 node, u32 adapter, u64 bus, u64 length, u64 start,
 		   struct smartio_bridge_map *ret);
+	/* It leads nowhere from now on, but nobody is given what it took of the window. */
+	void (*cut)(void *bridge, u64 handle);
+	/* It was cut or not. */
 	void (*unmap)(void *bridge, u64 handle);
 	/* Let @requester (bus << 8 | device << 3 | function) send through the window. -ENOSPC. */
 	int (*requester_add)(void *bridge, u32 requester, u32 *ret_entry);
@@ -90,17 +103,17 @@ struct smartio_bridge_ops {
 
 /*
  * A bridge is there. @bridge is given to every operation, until smartio_bridge_unregister()
- * returns. Return: the adapter; ERR_PTR(-EBUSY): the index is taken; -ENOMEM; -EINVAL.
+ * returns. Return: the adapter; ERR_PTR(-EBUSY): the index is taken; -EINVAL: of no adapter that
+ * there can be; -ENOMEM.
  */
-struct smartio_adapter *smartio_bridge_register(const struct smartio_bridge_ops *ops, void *bridge,
-						struct device *dev);
+struct smartio_adapter *smartio_bridge_register(const struct smartio_bridge_ops *ops, void *bridge);
 /* It goes: maps read ones from now on, and what was granted is revoked. Waits for both. */
 void smartio_bridge_unregister(struct smartio_adapter *a);
 /* A peer's state changed: ask for it. From any context. */
 void smartio_bridge_changed(struct smartio_adapter *a);
 /*
  * An access was stopped. @in: a peer's, at bus address @address of this host; else this host's own
- * (by whom is not known), at byte @address of the window. From any context.
+ * (by whom is not known), at byte @address of the window. @node: where it ended. From any context.
  */
 void smartio_bridge_fault(struct smartio_adapter *a, bool in, bool write, u32 node, u64 address,
 			  u32 length, const char *reason);

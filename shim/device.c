@@ -2,7 +2,6 @@
 /* Functions bound to us by driver_override: their coming and going, opening, resets. */
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
-#include <linux/iommu.h>
 
 #include "smartio.h"
 
@@ -19,15 +18,6 @@ struct sio_dev *sio_dev_find(u64 id)
 		if (d->id == id)
 			return d->pdev && !d->going ? d : NULL;
 	return NULL;
-}
-
-u32 sio_dev_iommu(struct sio_dev *d)
-{
-	struct iommu_domain *domain = iommu_get_domain_for_dev(&d->pdev->dev);
-
-	if (!domain || !(domain->type & __IOMMU_DOMAIN_PAGING))
-		return SIO_IOMMU_OFF;
-	return domain->type == IOMMU_DOMAIN_DMA_FQ ? SIO_IOMMU_LAZY : SIO_IOMMU_STRICT;
 }
 
 /* The place, known from before or new. */
@@ -161,7 +151,7 @@ static int answer_device(struct sio_dev *d, struct sio_evt_device *evt)
 	evt->msix_count = d->msix_count;
 	evt->msix_bar = d->msix_bar;
 	evt->msix_offset = d->msix_offset;
-	evt->iommu_mode = sio_dev_iommu(d);
+	evt->iommu_mode = sio_iommu_of(&d->pdev->dev);
 	evt->present = 1 + d->open;
 	strscpy(evt->name, pci_name(d->pdev), sizeof(evt->name));
 	return 0;

@@ -8,18 +8,18 @@
 #include <linux/dma-mapping.h>
 #include <linux/iommu.h>
 
-#include "smartio.h"
+#include "adapter.h"
 
 #define ATTRS DMA_ATTR_SKIP_CPU_SYNC /* also: one page may be mapped more than once */
 
-static struct device *device_of(struct sio_dmamap *m)
+/* What the kernel's DMA domain of @dev does: SIO_IOMMU_*. */
+u32 sio_iommu_of(struct device *dev)
 {
-	return &m->o.dev->pdev->dev;
-}
+	struct iommu_domain *domain = iommu_get_domain_for_dev(dev);
 
-static struct sio_mem *mem_of(struct sio_dmamap *m)
-{
-	return (struct sio_mem *)m->o.target;
+	if (!domain || !(domain->type & __IOMMU_DOMAIN_PAGING))
+		return SIO_IOMMU_OFF;
+	return domain->type == IOMMU_DOMAIN_DMA_FQ ? SIO_IOMMU_LAZY : SIO_IOMMU_STRICT;
 }
 
 /* ---- making ---- */
@@ -50,138 +50,139 @@ static bool one_range(struct sg_table *sgt, u64 skip, u64 length, u64 *ret)
 	return false;
 }
 
-static void unmap(struct sio_dmamap *m)
+static void unmap(struct sio_dma *m)
 {
-	struct device *dev = device_of(m);
-
 	if (m->attached) {
 		dma_buf_unmap_attachment_unlocked(m->attach, m->attached, m->dir);
-		dma_buf_detach(mem_of(m)->dmabuf, m->attach);
+		dma_buf_detach(m->attach->dmabuf, m->attach);
 	} else if (m->sgt.sgl) {
-		dma_unmap_sgtable(dev, &m->sgt, m->dir, ATTRS);
+		dma_unmap_sgtable(m->dev, &m->sgt, m->dir, ATTRS);
 		sg_free_table(&m->sgt);
 	} else if (m->resource) {
-		dma_unmap_resource(dev, m->o.address, m->o.length, m->dir, ATTRS);
+		dma_unmap_resource(m->dev, m->address, m->length, m->dir, ATTRS);
 	} else {
-		dma_unmap_page_attrs(dev, m->o.address, m->o.length, m->dir, ATTRS);
+		dma_unmap_page_attrs(m->dev, m->address, m->length, m->dir, ATTRS);
 	}
 	m->mapped = false;
 }
 
 /* The kernel's DMA API does not say why. */
-static int no_room(struct sio_request *rq, const struct sio_dmamap *m)
+static int no_room(struct sio_request *rq, const struct sio_dma *m)
 {
-	bool off = sio_dev_iommu(m->o.dev) == SIO_IOMMU_OFF;
+	bool off = sio_iommu_of(m->dev) == SIO_IOMMU_OFF;
 
 	return sio_fail_exhausted(rq, -ENOSPC, off ? SIO_OUT_OF_REACH : SIO_OUT_OF_IOVA,
 				  "the kernel finds no address of %s for %#llx bytes",
-				  pci_name(m->o.dev->pdev), m->o.length);
+				  dev_name(m->dev), m->length);
 }
 
-static int scattered(struct sio_request *rq, const struct sio_dmamap *m)
+static int scattered(struct sio_request *rq, const struct sio_dma *m)
 {
-	return sio_fail(rq, -EOPNOTSUPP, "it lies in pieces that no IOMMU makes one range of %s",
-			pci_name(m->o.dev->pdev));
+	return sio_fail(rq, -EOPNOTSUPP,
+			"it lies in pieces that no IOMMU makes one range of %s: memory of kind %d "
+			"(contiguous) is right",
+			dev_name(m->dev), SIO_ALLOC_CONTIGUOUS);
 }
 
-/* A range that is contiguous as it is: of a pool, or of a BAR. */
-static int map_single(struct sio_request *rq, struct sio_dmamap *m, u64 phys)
+/* A range that is contiguous as it is: of a pool, of a BAR, or of a window. */
+static int map_single(struct sio_request *rq, struct sio_dma *m)
 {
-	struct device *dev = device_of(m);
-
-	m->resource = !pfn_valid(PHYS_PFN(phys));
+	m->resource = !pfn_valid(PHYS_PFN(m->phys));
 	if (m->resource)
-		m->o.address = dma_map_resource(dev, phys, m->o.length, m->dir, ATTRS);
+		m->address = dma_map_resource(m->dev, m->phys, m->length, m->dir, ATTRS);
 	else
-		m->o.address = dma_map_page_attrs(dev, pfn_to_page(PHYS_PFN(phys)), 0, m->o.length,
-						  m->dir, ATTRS);
-	if (dma_mapping_error(dev, m->o.address))
+		m->address = dma_map_page_attrs(m->dev, pfn_to_page(PHYS_PFN(m->phys)), 0,
+						m->length, m->dir, ATTRS);
+	if (dma_mapping_error(m->dev, m->address))
 		return no_room(rq, m);
 	m->mapped = true;
 	return 0;
 }
 
-static int map_pages(struct sio_request *rq, struct sio_dmamap *m)
+static int map_pages(struct sio_request *rq, struct sio_dma *m, const struct sio_mem *mem,
+		     u64 offset)
 {
-	u64 first = mem_of(m)->first + PHYS_PFN(m->offset);
+	u64 first = mem->first + PHYS_PFN(offset);
 	int error;
 
-	error = sg_alloc_table_from_pages(&m->sgt, mem_of(m)->pages->page + first,
-					  PHYS_PFN(m->o.length), 0, m->o.length, GFP_KERNEL);
+	error = sg_alloc_table_from_pages(&m->sgt, mem->pages->page + first, PHYS_PFN(m->length), 0,
+					  m->length, GFP_KERNEL);
 	if (error)
 		return error;
-	if (m->sgt.orig_nents > 1 && sio_dev_iommu(m->o.dev) == SIO_IOMMU_OFF)
+	if (m->sgt.orig_nents > 1 && sio_iommu_of(m->dev) == SIO_IOMMU_OFF)
 		error = scattered(rq, m);
-	else if (dma_map_sgtable(device_of(m), &m->sgt, m->dir, ATTRS))
+	else if (dma_map_sgtable(m->dev, &m->sgt, m->dir, ATTRS))
 		error = no_room(rq, m);
 	if (error) {
 		sg_free_table(&m->sgt);
 		return error;
 	}
 	m->mapped = true;
-	return one_range(&m->sgt, 0, m->o.length, &m->o.address) ? 0 : scattered(rq, m);
+	return one_range(&m->sgt, 0, m->length, &m->address) ? 0 : scattered(rq, m);
 }
 
-static int map_dmabuf(struct sio_request *rq, struct sio_dmamap *m)
+static int map_dmabuf(struct sio_request *rq, struct sio_dma *m, const struct sio_mem *mem,
+		      u64 offset)
 {
-	u64 skip = PFN_PHYS(mem_of(m)->first) + m->offset;
-
-	m->attach = dma_buf_attach(mem_of(m)->dmabuf, device_of(m));
+	m->attach = dma_buf_attach(mem->dmabuf, m->dev);
 	if (IS_ERR(m->attach))
 		return PTR_ERR(m->attach);
 	m->attached = dma_buf_map_attachment_unlocked(m->attach, m->dir);
 	if (IS_ERR(m->attached)) {
-		dma_buf_detach(mem_of(m)->dmabuf, m->attach);
-		return PTR_ERR(m->attached);
+		int error = PTR_ERR(m->attached);
+
+		m->attached = NULL;
+		dma_buf_detach(mem->dmabuf, m->attach);
+		return error;
 	}
 	m->mapped = true;
-	return one_range(m->attached, skip, m->o.length, &m->o.address) ? 0 : scattered(rq, m);
+	return one_range(m->attached, PFN_PHYS(mem->first) + offset, m->length, &m->address)
+		       ? 0
+		       : scattered(rq, m);
 }
 
-static u64 physical(struct sio_dmamap *m)
+/* What the kernel gave must lead to the memory itself. */
+static int check_place(struct sio_request *rq, const struct sio_dma *m)
 {
-	if (m->o.target->kind == SIO_KIND_BAR)
-		return m->o.target->address + m->offset;
-	return PFN_PHYS(sio_mem_pfn(mem_of(m), PHYS_PFN(m->offset)));
+	u64 leads_to = m->address;
+
+	if (sio_iommu_of(m->dev) != SIO_IOMMU_OFF)
+		leads_to = iommu_iova_to_phys(iommu_get_domain_for_dev(m->dev), m->address);
+	if (m->attached || leads_to == m->phys)
+		return 0;
+	return sio_fail_exhausted(rq, -ENOSPC, SIO_OUT_OF_REACH,
+				  "%#llx bytes at %#llx: the kernel would have to copy them",
+				  m->length, m->phys);
 }
 
-/* What the kernel gave must lead to the memory itself, and be what was wanted. */
-static int check_place(struct sio_request *rq, struct sio_dmamap *m, const struct sio_req_dmamap *q)
+int sio_dma_map(struct sio_request *rq, struct sio_dma *m, struct device *dev,
+		const struct sio_obj *target, u64 offset, u64 length, u32 access)
 {
-	bool off = sio_dev_iommu(m->o.dev) == SIO_IOMMU_OFF;
-	u64 iova = m->o.address, leads_to = iova;
-
-	if (!off)
-		leads_to = iommu_iova_to_phys(iommu_get_domain_for_dev(device_of(m)), iova);
-	if (!m->attached && leads_to != physical(m))
-		return sio_fail_exhausted(
-			rq, -ENOSPC, SIO_OUT_OF_REACH,
-			"%#llx bytes at %#llx: the kernel would have to copy them", m->o.length,
-			physical(m));
-	if (iova + m->o.length - 1 > q->highest)
-		return sio_fail_exhausted(rq, -ENOSPC, SIO_OUT_OF_REACH,
-					  "%#llx bytes at %#llx, wanted up to %#llx", m->o.length,
-					  iova, q->highest);
-	if (q->iova != SIO_PORT_ANY && q->iova != iova)
-		return sio_fail(rq, off ? -EINVAL : -EOPNOTSUPP,
-				"address %#llx wanted, but %s: ask for any", q->iova,
-				off ? "the target lies elsewhere and no IOMMU translates"
-				    : "here the kernel chooses it");
-	return 0;
-}
-
-static int map(struct sio_request *rq, struct sio_dmamap *m, const struct sio_req_dmamap *q)
-{
-	bool mem = m->o.target->kind == SIO_KIND_MEM;
+	const struct sio_mem *mem = target->kind == SIO_KIND_MEM ? (const void *)target : NULL;
 	int error;
 
-	if (mem && mem_of(m)->dmabuf)
-		error = map_dmabuf(rq, m);
-	else if (mem && mem_of(m)->pages)
-		error = map_pages(rq, m);
+	m->dev = dev;
+	m->length = length;
+	/* Reading is 1 for the DMA API, too, and writing 2. */
+	m->dir = access == SIO_BOTH ? DMA_BIDIRECTIONAL : access;
+	m->phys = mem ? PFN_PHYS(sio_mem_pfn(mem, PHYS_PFN(offset))) : target->address + offset;
+	if (mem && mem->dmabuf)
+		error = map_dmabuf(rq, m, mem, offset);
+	else if (mem && mem->pages)
+		error = map_pages(rq, m, mem, offset);
 	else
-		error = map_single(rq, m, physical(m));
-	return error ? error : check_place(rq, m, q);
+		error = map_single(rq, m);
+	return error ? error : check_place(rq, m);
+}
+
+/* After this the device cannot reach the memory: the IOMMU's lazy flush is not waited for. */
+void sio_dma_unmap(struct sio_dma *m)
+{
+	if (!m->mapped)
+		return;
+	unmap(m);
+	if (sio_iommu_of(m->dev) == SIO_IOMMU_LAZY)
+		iommu_flush_iotlb_all(iommu_get_domain_for_dev(m->dev));
 }
 
 /* ---- DMAMAP ---- */
@@ -215,13 +216,33 @@ static struct sio_obj *find_target(struct sio_request *rq, const struct sio_req_
 		return ERR_PTR(sio_fail(rq, -EOPNOTSUPP,
 					"%s %#llx is of the same device; only others' are mapped",
 					name, t->id));
-	if (t->kind == SIO_KIND_BAR && ((struct sio_bar *)t)->revoked)
+	if (t->kind == SIO_KIND_BAR && ((struct sio_bar *)t)->v.revoked)
 		return ERR_PTR(
 			sio_fail(rq, -EOPNOTSUPP, "the device of %s %#llx has gone", name, t->id));
+	if (t->kind == SIO_KIND_MAP && ((struct sio_map *)t)->trigger)
+		return ERR_PTR(sio_fail(rq, -EINVAL, "%s %#llx is of an interrupt", name, t->id));
 	if (m->access & ~t->access)
 		return ERR_PTR(sio_fail(rq, -EACCES, "%s %#llx is read-only", name, t->id));
 	error = sio_check_range(rq, name, m->offset, m->length, t->length);
 	return error ? ERR_PTR(error) : t;
+}
+
+/* What was given must be what was wanted. */
+static int check_wanted(struct sio_request *rq, const struct sio_dma *m,
+			const struct sio_req_dmamap *q)
+{
+	bool off = sio_iommu_of(m->dev) == SIO_IOMMU_OFF;
+
+	if (m->address + m->length - 1 > q->highest)
+		return sio_fail_exhausted(rq, -ENOSPC, SIO_OUT_OF_REACH,
+					  "%#llx bytes at %#llx, wanted up to %#llx", m->length,
+					  m->address, q->highest);
+	if (q->iova != SIO_PORT_ANY && q->iova != m->address)
+		return sio_fail(rq, off ? -EINVAL : -EOPNOTSUPP,
+				"address %#llx wanted, but %s: ask for any", q->iova,
+				off ? "the target lies elsewhere and no IOMMU translates"
+				    : "here the kernel chooses it");
+	return 0;
 }
 
 int sio_op_dmamap(struct sio_request *rq, const void *msg, void *answer)
@@ -229,40 +250,39 @@ int sio_op_dmamap(struct sio_request *rq, const void *msg, void *answer)
 	const struct sio_req_dmamap *q = msg;
 	struct sio_evt_dmamap *evt = answer;
 	struct sio_dmamap *m = (struct sio_dmamap *)rq->obj;
+	struct sio_obj *target, *entry = NULL;
 	int error = check(rq, q);
-	struct sio_obj *target;
 
 	if (error)
 		return error;
 	target = find_target(rq, q);
 	if (IS_ERR(target))
 		return PTR_ERR(target);
+	if (target->kind == SIO_KIND_MAP)
+		error = sio_requester_need(rq, target->adapter, rq->dev, q->access, &entry);
+	if (error)
+		return error;
 	sio_obj_tie(&m->o, rq->dev, target);
-	m->offset = q->offset;
+	sio_obj_through(&m->o, entry);
 	m->o.length = q->length;
-	/* Reading is 1 for the DMA API, too, and writing 2. */
-	m->dir = q->access == SIO_BOTH ? DMA_BIDIRECTIONAL : q->access;
-	error = map(rq, m, q);
+	error = sio_dma_map(rq, &m->dma, &rq->dev->pdev->dev, target, q->offset, q->length,
+			    q->access);
+	m->o.address = m->dma.address;
 	evt->iova = m->o.address;
 	evt->length = m->o.length;
-	return error;
+	return error ? error : check_wanted(rq, &m->dma, q);
 }
 
 /* ---- ending ---- */
 
-/* After this the device cannot reach the memory: the IOMMU's lazy flush is not waited for. */
-static void cut(struct sio_dmamap *m)
-{
-	if (!m->mapped)
-		return;
-	unmap(m);
-	if (sio_dev_iommu(m->o.dev) == SIO_IOMMU_LAZY)
-		iommu_flush_iotlb_all(iommu_get_domain_for_dev(device_of(m)));
-}
-
+/* What it had sent through a window has arrived, or never will. */
 static void dmamap_end(struct sio_obj *o)
 {
-	cut((struct sio_dmamap *)o);
+	struct sio_dmamap *m = (struct sio_dmamap *)o;
+
+	if (m->dma.mapped && o->target->kind == SIO_KIND_MAP)
+		sio_map_push(o->target);
+	sio_dma_unmap(&m->dma);
 }
 
 u64 sio_dmamaps_settle(struct sio_dev *d, u64 epoch)
@@ -280,18 +300,29 @@ u64 sio_dmamaps_settle(struct sio_dev *d, u64 epoch)
 	return n;
 }
 
+void sio_dmamaps_cut(const struct sio_obj *target)
+{
+	struct sio_dev *d;
+	struct sio_obj *o;
+
+	list_for_each_entry(d, &sio.devices, node)
+		list_for_each_entry(o, &d->objects, of_dev)
+			if (o->kind == SIO_KIND_DMAMAP && o->target == target)
+				sio_dma_unmap(&((struct sio_dmamap *)o)->dma);
+}
+
 /* Also others' mappings of its BARs: something else may come to lie there. */
 void sio_dmamaps_lose(struct sio_dev *d)
 {
-	struct sio_dev *other;
 	struct sio_obj *o;
 
-	list_for_each_entry(other, &sio.devices, node)
-		list_for_each_entry(o, &other->objects, of_dev)
-			if (o->kind == SIO_KIND_DMAMAP &&
-			    (other == d ||
-			     (o->target->kind == SIO_KIND_BAR && o->target->dev == d)))
-				cut((struct sio_dmamap *)o);
+	list_for_each_entry(o, &d->objects, of_dev)
+		if (o->kind == SIO_KIND_DMAMAP) {
+			sio_dma_unmap(&((struct sio_dmamap *)o)->dma);
+		} else if (o->kind == SIO_KIND_BAR) {
+			sio_dmamaps_cut(o);
+			sio_grants_cut(o);
+		}
 	sio_dmamaps_settle(d, U64_MAX);
 }
 

@@ -9,7 +9,7 @@
 #include <linux/spinlock.h>
 #include <linux/uaccess.h>
 
-#include "smartio.h"
+#include "adapter.h"
 
 #define EVENTS 256
 
@@ -28,19 +28,22 @@ static bool lost; /* some that came behind those in the queue */
 static DEFINE_SPINLOCK(lock);
 static DECLARE_WAIT_QUEUE_HEAD(wait_queue);
 
-void sio_event(u32 op, void *evt, u32 size)
+bool sio_event(u32 op, void *evt, u32 size)
 {
 	struct sio_evt *h = evt;
 	unsigned long flags;
+	bool dropped;
 
 	h->op = op;
 	h->size = size;
 	spin_lock_irqsave(&lock, flags);
 	lost |= count == EVENTS || WARN_ON_ONCE(size > sizeof(queue[0]));
-	if (!lost)
+	dropped = lost;
+	if (!dropped)
 		memcpy(&queue[(first + count++) % EVENTS], evt, size);
 	spin_unlock_irqrestore(&lock, flags);
 	wake_up_interruptible(&wait_queue);
+	return !dropped;
 }
 
 void sio_events_start(void)
@@ -49,6 +52,7 @@ void sio_events_start(void)
 	count = 0;
 	lost = false;
 	spin_unlock_irq(&lock);
+	sio_links_tell_again(true);
 }
 
 /* The next one. False: there is none. */
@@ -80,8 +84,11 @@ ssize_t sio_events_read(char __user *to, size_t size)
 		return -EINVAL;
 	if (!next(&evt))
 		return -EAGAIN;
-	if (!copy_to_user(to, &evt, evt.h.size))
+	if (!copy_to_user(to, &evt, evt.h.size)) {
+		if (evt.h.op == SIO_EV_OVERFLOW)
+			sio_links_tell_again(false);
 		return evt.h.size;
+	}
 	spin_lock_irq(&lock);
 	lost = true;
 	spin_unlock_irq(&lock);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Interrupts: a count with eventfd semantics, and the vectors of devices that add to it. */
+/* Interrupts: a count with eventfd semantics, and the lines by which peers add to it. */
 #include <linux/interrupt.h>
+#include <linux/irq.h>
 #include <linux/module.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 
-#include "smartio.h"
+#include "adapter.h"
 
 struct sio_irq {
 	struct sio_obj o;
@@ -13,14 +14,7 @@ struct sio_irq {
 	u64 count;
 };
 
-/* o.target: its interrupt; o.length: its number. */
-struct sio_vector {
-	struct sio_obj o;
-	bool mask;
-	bool cut; /* the function sends no more of it */
-};
-
-static void add(struct sio_irq *q, u64 n)
+void sio_irq_add(struct sio_irq *q, u64 n)
 {
 	unsigned long flags;
 
@@ -62,7 +56,7 @@ static ssize_t irq_write(struct file *f, const char __user *from, size_t size, l
 		return -EFAULT;
 	if (n == U64_MAX)
 		return -EINVAL;
-	add(f->private_data, n);
+	sio_irq_add(f->private_data, n);
 	return sizeof(n);
 }
 
@@ -97,149 +91,72 @@ int sio_op_irq_new(struct sio_request *rq, const void *msg, void *answer)
 	return 0;
 }
 
-/*
- * ---- vectors ----
- * Once one is wanted, all lines that the function has and the kernel can spare are ours: what is
- * sent by one that is nobody's is swallowed, not kept for the next.
- */
+/* ---- lines of peers ---- */
 
-static irqreturn_t on_interrupt(int line, void *arg)
+static irqreturn_t on_message(int number, void *arg)
 {
-	struct sio_irq *q = READ_ONCE(*(struct sio_irq **)arg);
-
-	if (q)
-		add(q, 1);
+	sio_irq_add(((struct sio_line *)arg)->irq, 1);
 	return IRQ_HANDLED;
 }
 
-/* With @mask what comes is kept, and told when it is unmasked. */
-static void set(struct sio_vector *v, struct sio_obj *irq, bool mask)
+static struct sio_line *find_line(const struct smartio_adapter *a, const struct sio_irq *irq)
 {
-	struct sio_dev *d = v->o.dev;
-	int line = pci_irq_vector(d->pdev, v->o.length);
+	struct sio_line *l;
 
-	if (!v->mask)
-		disable_irq(line);
-	if (irq)
-		irq->refs++;
-	if (v->o.target)
-		sio_obj_unref(v->o.target);
-	v->o.target = irq;
-	d->told[v->o.length] = (struct sio_irq *)irq;
-	if (!mask)
-		enable_irq(line);
-	v->mask = mask;
-}
-
-static void vector_end(struct sio_obj *o)
-{
-	struct sio_vector *v = (struct sio_vector *)o;
-
-	if (!v->cut && o->target)
-		set(v, NULL, false);
-}
-
-const struct sio_kind sio_kind_vector = {
-	.name = "interrupt vector",
-	.size = sizeof(struct sio_vector),
-	.end = vector_end,
-};
-
-static struct sio_vector *find_vector(struct sio_dev *d, u64 number)
-{
-	struct sio_obj *o;
-
-	list_for_each_entry(o, &d->objects, of_dev)
-		if (o->kind == SIO_KIND_VECTOR && o->length == number &&
-		    !((struct sio_vector *)o)->cut)
-			return (struct sio_vector *)o;
+	list_for_each_entry(l, &a->lines, of_adapter)
+		if (l->irq == irq)
+			return l;
 	return NULL;
 }
 
-void sio_vectors_free(struct sio_dev *d)
+/* Peers know the message: the kernel must not choose another processor for it. */
+static int line_start(struct smartio_adapter *a, struct sio_line *l)
 {
-	struct sio_obj *o;
+	int error;
 
-	for (unsigned int i = 0; i < d->n_told; i++)
-		free_irq(pci_irq_vector(d->pdev, i), &d->told[i]);
-	list_for_each_entry(o, &d->objects, of_dev)
-		if (o->kind == SIO_KIND_VECTOR)
-			((struct sio_vector *)o)->cut = true;
-	pci_free_irq_vectors(d->pdev);
-	kfree(d->told);
-	d->told = NULL;
-	d->n_told = 0;
-}
-
-static void make_lines(struct sio_dev *d)
-{
-	int n = pci_alloc_irq_vectors(d->pdev, 1, d->msix_count, PCI_IRQ_MSIX);
-
-	d->told = n > 0 ? kcalloc(n, sizeof(*d->told), GFP_KERNEL) : NULL;
-	for (int i = 0; d->told && i < n; i++) {
-		if (request_irq(pci_irq_vector(d->pdev, i), on_interrupt, 0, "smartio",
-				&d->told[i]))
-			break;
-		d->n_told++;
-	}
-	if (!d->n_told)
-		sio_vectors_free(d);
-}
-
-static int check_vector(struct sio_request *rq, const struct sio_req_vector *m,
-			const struct sio_vector *old)
-{
-	if (m->vector >= rq->dev->msix_count)
-		return sio_fail(rq, -EINVAL, "%s has %u vectors, %u is none of them",
-				pci_name(rq->dev->pdev), rq->dev->msix_count, m->vector);
-	if (m->mask > 1)
-		return sio_fail(rq, -EINVAL, "mask %u, 0 or 1 is right", m->mask);
-	if (m->irq && (m->address || m->data))
-		return sio_fail(rq, -EINVAL, "name an interrupt, or address and data, not both");
-	if (m->address)
-		return sio_fail(rq, -EOPNOTSUPP,
-				"messages to %#llx; they go to interrupts of this host",
-				m->address);
-	if (!m->irq && (m->data || m->mask))
-		return sio_fail(rq, -EINVAL,
-				"data %#x and mask %u without an interrupt, 0 is right", m->data,
-				m->mask);
-	if (old && m->h.owner && old->o.owner != rq->owner)
-		return sio_fail(rq, -EBUSY, "vector %u belongs to owner %#llx", m->vector,
-				old->o.owner->o.id);
-	return 0;
-}
-
-int sio_op_vector(struct sio_request *rq, const void *msg, void *answer)
-{
-	const struct sio_req_vector *m = msg;
-	struct sio_vector *v = find_vector(rq->dev, m->vector);
-	int error = check_vector(rq, m, v);
-	struct sio_obj *irq = NULL;
-
-	if (error)
+	l->number = a->ops->vector_get(a->bridge);
+	if (l->number < 0)
+		return l->number;
+	error = request_irq(l->number, on_message, 0, "smartio peers", l);
+	if (error) {
+		a->ops->vector_put(a->bridge, l->number);
 		return error;
-	if (m->irq)
-		irq = sio_obj_find(rq, SIO_KIND_IRQ, m->irq, true);
-	if (IS_ERR(irq))
-		return PTR_ERR(irq);
-	if (irq && !rq->dev->told)
-		make_lines(rq->dev);
-	if (irq && m->vector >= rq->dev->n_told)
-		return sio_fail_exhausted(
-			rq, -ENOSPC, SIO_OUT_OF_VECTORS,
-			"the kernel has interrupts for %u vectors of %s, this is %u",
-			rq->dev->n_told, pci_name(rq->dev->pdev), m->vector);
-	if (irq && !v) {
-		v = sio_obj_new(rq, SIO_KIND_VECTOR);
-		if (IS_ERR(v))
-			return PTR_ERR(v);
-		sio_obj_tie(&v->o, rq->dev, NULL);
-		v->o.length = m->vector;
 	}
-	if (irq)
-		set(v, irq, m->mask);
-	else if (v)
-		sio_obj_end(&v->o);
+	irq_set_status_flags(l->number, IRQ_NO_BALANCING);
+	a->ops->vector_message(a->bridge, l->number, &l->address, &l->data);
 	return 0;
+}
+
+struct sio_line *sio_line_get(struct smartio_adapter *a, struct sio_irq *irq)
+{
+	struct sio_line *l = find_line(a, irq);
+	int error;
+
+	if (l) {
+		l->users++;
+		return l;
+	}
+	l = kzalloc(sizeof(*l), GFP_KERNEL_ACCOUNT);
+	if (!l)
+		return ERR_PTR(-ENOMEM);
+	l->irq = irq;
+	l->users = 1;
+	error = line_start(a, l);
+	if (error) {
+		kfree(l);
+		return ERR_PTR(error);
+	}
+	list_add_tail(&l->of_adapter, &a->lines);
+	return l;
+}
+
+void sio_line_put(struct smartio_adapter *a, struct sio_line *l)
+{
+	if (--l->users)
+		return;
+	list_del(&l->of_adapter);
+	irq_clear_status_flags(l->number, IRQ_NO_BALANCING);
+	free_irq(l->number, l);
+	a->ops->vector_put(a->bridge, l->number);
+	kfree(l);
 }

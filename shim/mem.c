@@ -349,7 +349,7 @@ static bool pieces_will_do(void)
 	struct sio_dev *d;
 
 	list_for_each_entry(d, &sio.devices, node)
-		if (sio_dev_find(d->id) && sio_dev_iommu(d) == SIO_IOMMU_OFF)
+		if (sio_dev_find(d->id) && sio_iommu_of(&d->pdev->dev) == SIO_IOMMU_OFF)
 			return false;
 	return true;
 }

@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Things that have ids: made, found, listed, ended; and owners, which they hang on. Each that has
- * files has an inode of its own, so that its mappings can be taken away without touching others'.
- * The private file system of these is there while a file is, and keeps the module loaded until the
- * last bit of it is gone.
+ * Things that have ids: made, found, listed, ended. Each that has files has an inode of its own, so
+ * that its mappings can be taken away without touching others'. The private file system of these is
+ * there while a file is, and keeps the module loaded until the last bit of it is gone.
  */
 #include <linux/file.h>
 #include <linux/module.h>
 #include <linux/mount.h>
 #include <linux/pseudo_fs.h>
 
-#include "smartio.h"
+#include "adapter.h"
 
-static const struct sio_kind elsewhere = {.name = "object"}; /* of hosts with adapters */
+static const struct sio_kind elsewhere = {.name = "object"}; /* not served */
 
 static const struct sio_kind *kind_of(u32 kind)
 {
 	static const struct sio_kind *const kinds[] = {
-		[SIO_KIND_OWNER] = &sio_kind_owner, [SIO_KIND_MEM] = &sio_kind_mem,
-		[SIO_KIND_BAR] = &sio_kind_bar,	    [SIO_KIND_DMAMAP] = &sio_kind_dmamap,
-		[SIO_KIND_IRQ] = &sio_kind_irq,	    [SIO_KIND_VECTOR] = &sio_kind_vector,
+		[SIO_KIND_OWNER] = &sio_kind_owner,
+		[SIO_KIND_MEM] = &sio_kind_mem,
+		[SIO_KIND_BAR] = &sio_kind_bar,
+		[SIO_KIND_DMAMAP] = &sio_kind_dmamap,
+		[SIO_KIND_IRQ] = &sio_kind_irq,
+		[SIO_KIND_VECTOR] = &sio_kind_vector,
+		[SIO_KIND_GRANT] = &sio_kind_grant,
+		[SIO_KIND_MAP] = &sio_kind_map,
+		[SIO_KIND_REQUESTER] = &sio_kind_requester,
 	};
 
 	return kind < ARRAY_SIZE(kinds) && kinds[kind] ? kinds[kind] : &elsewhere;
@@ -146,7 +151,7 @@ int sio_file_release(struct inode *inode, struct file *f)
 	return 0;
 }
 
-static int obj_mmap(struct file *f, struct vm_area_struct *vma)
+int sio_mmap(struct file *f, struct vm_area_struct *vma)
 {
 	struct sio_obj *o = f->private_data;
 	u64 n = PHYS_PFN(o->length);
@@ -162,7 +167,7 @@ static int obj_mmap(struct file *f, struct vm_area_struct *vma)
 /* Of what can do nothing but be mapped. */
 const struct file_operations sio_mmap_fops = {
 	.owner = THIS_MODULE,
-	.mmap = obj_mmap,
+	.mmap = sio_mmap,
 	.release = sio_file_release,
 };
 
@@ -185,6 +190,7 @@ void *sio_obj_new(struct sio_request *rq, u32 kind)
 	kref_init(&o->kref);
 	INIT_LIST_HEAD(&o->of_owner);
 	INIT_LIST_HEAD(&o->of_dev);
+	INIT_LIST_HEAD(&o->of_adapter);
 	INIT_LIST_HEAD(&o->falling);
 	o->kind = kind;
 	o->state = SIO_STATE_LIVE;
@@ -214,34 +220,49 @@ int sio_obj_made(struct sio_request *rq, int error)
 void sio_obj_tie(struct sio_obj *o, struct sio_dev *d, struct sio_obj *target)
 {
 	o->dev = d;
-	list_add_tail(&o->of_dev, &d->objects);
+	if (d)
+		list_add_tail(&o->of_dev, &d->objects);
 	o->target = target;
 	if (target)
 		target->refs++;
 }
 
+void sio_obj_through(struct sio_obj *o, struct sio_obj *entry)
+{
+	o->through = entry;
+	if (entry)
+		entry->refs++;
+}
+
+/* A device, or a peer, may still use it. */
+static bool in_use(const struct sio_obj *o)
+{
+	if (o->kind == SIO_KIND_GRANT)
+		return !((struct sio_grant *)o)->cut;
+	return o->kind == SIO_KIND_DMAMAP && ((struct sio_dmamap *)o)->dma.mapped;
+}
+
 /*
  * What ended and nothing refers to falls; a DMA mapping waits for the word that its device let go
- * of it, unless it has been cut because the device is gone.
+ * of it, unless it has been cut because the device is gone, and a grant for the peer's.
  */
-static void falls(struct sio_obj *o)
+void sio_obj_falls(struct sio_obj *o)
 {
-	if (!o->refs && o->state == SIO_STATE_QUARANTINED && list_empty(&o->falling) &&
-	    !(o->kind == SIO_KIND_DMAMAP && ((struct sio_dmamap *)o)->mapped))
+	if (!o->refs && o->state == SIO_STATE_QUARANTINED && list_empty(&o->falling) && !in_use(o))
 		list_add_tail(&o->falling, &sio.falling);
 }
 
 void sio_obj_unref(struct sio_obj *o)
 {
 	o->refs--;
-	falls(o);
+	sio_obj_falls(o);
 }
 
 void sio_obj_quarantine(struct sio_obj *o)
 {
 	o->state = SIO_STATE_QUARANTINED;
 	o->ended_at = sio.epoch;
-	falls(o);
+	sio_obj_falls(o);
 }
 
 void sio_obj_end(struct sio_obj *o)
@@ -250,11 +271,14 @@ void sio_obj_end(struct sio_obj *o)
 		kind_of(o->kind)->end(o);
 	if (o->target)
 		sio_obj_unref(o->target);
+	if (o->through)
+		sio_obj_unref(o->through);
 	if (o->owner)
 		sio_obj_unref(&o->owner->o);
 	xa_erase(&sio.objects, o->id);
 	list_del_init(&o->falling);
 	list_del_init(&o->of_dev);
+	list_del_init(&o->of_adapter);
 	list_del_init(&o->of_owner);
 	kref_put(&o->kref, destroy);
 }
@@ -288,7 +312,7 @@ void *sio_obj_find(struct sio_request *rq, u32 kind, u64 id, bool live)
 }
 
 /* Who asks for it may: its owner, or the daemon. */
-static int check_owner(struct sio_request *rq, const struct sio_obj *o)
+int sio_check_owner(struct sio_request *rq, const struct sio_obj *o)
 {
 	if (!rq->u.h.owner || o->owner == rq->owner)
 		return 0;
@@ -307,13 +331,16 @@ int sio_op_end(struct sio_request *rq, const void *msg, void *answer)
 
 	if (IS_ERR(o))
 		return PTR_ERR(o);
-	error = check_owner(rq, o);
+	error = sio_check_owner(rq, o);
 	if (error)
 		return error;
 	if (o->kind == SIO_KIND_DMAMAP && o->state != SIO_STATE_LIVE &&
 	    !(m->h.flags & SIO_DMAUNMAP_SETTLED))
 		return sio_fail(rq, -EPERM, "DMA mapping %#llx is in quarantine: SETTLE or RESET",
 				o->id);
+	if (o->refs && (o->kind == SIO_KIND_MAP || o->kind == SIO_KIND_REQUESTER))
+		return sio_fail(rq, -EBUSY, "%u DMA mappings and vectors go through %s %#llx",
+				o->refs, sio_kind_name(o->kind), o->id);
 	if (o->refs)
 		return sio_fail(rq, -EBUSY, "%u grants, mappings or vectors of it are left",
 				o->refs);
@@ -326,19 +353,31 @@ int sio_op_end(struct sio_request *rq, const void *msg, void *answer)
 	return 0;
 }
 
+void sio_obj_give(struct sio_obj *o)
+{
+	sio_obj_unref(&o->owner->o);
+	hangs_on(o, &sio.daemon);
+}
+
 int sio_op_give(struct sio_request *rq, const void *msg, void *answer)
 {
 	const struct sio_req_give *m = msg;
-	struct sio_obj *o = sio_obj_find(rq, SIO_KIND_MEM, m->id, true);
+	struct sio_obj *o = sio_obj_find(rq, SIO_KIND_MEM, m->id, true), *g, *next;
+	struct sio_owner *from;
 	int error;
 
 	if (IS_ERR(o))
 		return PTR_ERR(o);
-	error = check_owner(rq, o);
+	error = sio_check_owner(rq, o);
 	if (error)
 		return error;
-	sio_obj_unref(&o->owner->o);
-	hangs_on(o, &sio.daemon);
+	from = o->owner;
+	if (from == &sio.daemon)
+		return 0;
+	list_for_each_entry_safe(g, next, &from->objects, of_owner)
+		if (g->kind == SIO_KIND_GRANT && g->target == o)
+			sio_obj_give(g);
+	sio_obj_give(o);
 	return 0;
 }
 
@@ -364,6 +403,7 @@ int sio_op_list(struct sio_request *rq, const void *msg, void *answer)
 		e->refs = o->refs;
 		e->address = o->address;
 		e->length = o->length;
+		e->node = o->node;
 		e->device = o->dev ? o->dev->id : 0;
 		e->cookie = o->target ? o->target->id : o->kind == SIO_KIND_BAR ? o->access : 0;
 		if (o->kind == SIO_KIND_OWNER)
@@ -378,7 +418,7 @@ int sio_op_reopen(struct sio_request *rq, const void *msg, void *answer)
 	struct sio_evt_reopen *evt = answer;
 	struct sio_obj *o;
 
-	if (m->kind == SIO_KIND_OWNER || !kind_of(m->kind)->fops)
+	if (m->kind == SIO_KIND_OWNER || m->kind == SIO_KIND_MAP || !kind_of(m->kind)->fops)
 		return sio_fail(rq, -EINVAL,
 				"kind %u, %d (memory), %d (BAR view) or %d (interrupt) is right",
 				m->kind, SIO_KIND_MEM, SIO_KIND_BAR, SIO_KIND_IRQ);
@@ -388,92 +428,3 @@ int sio_op_reopen(struct sio_request *rq, const void *msg, void *answer)
 	evt->length = o->length;
 	return answer_files(rq, o);
 }
-
-/*
- * ---- owners ----
- * When one ends, memory, BAR views, interrupts and vectors that nothing refers to fall at once. DMA
- * mappings stay, with what they refer to, until SETTLED, RESET, or the device itself is gone.
- */
-
-struct sio_owner *sio_owner_find(u64 id)
-{
-	struct sio_obj *o;
-
-	if (id == 0)
-		return &sio.daemon;
-	o = xa_load(&sio.objects, id);
-	return o && o->kind == SIO_KIND_OWNER ? (struct sio_owner *)o : NULL;
-}
-
-int sio_op_owner_new(struct sio_request *rq, const void *msg, void *answer)
-{
-	const struct sio_req_owner_new *m = msg;
-	struct sio_owner *w = (struct sio_owner *)rq->obj;
-
-	INIT_LIST_HEAD(&w->objects);
-	w->parent = m->h.owner;
-	w->user_cookie = m->user_cookie;
-	rq->unseen = m->h.flags & SIO_OWNER_CHILD;
-	if (m->h.owner && !rq->unseen)
-		return sio_fail(rq, -EINVAL, "h.owner is %#llx, 0 is right for all but a child",
-				m->h.owner);
-	return 0;
-}
-
-/* What stays of an owner that has ended. */
-static void tell_rest(const struct sio_owner *w)
-{
-	struct sio_evt_owner_gone evt = {.h.owner = w->o.id};
-	const struct sio_obj *o;
-
-	list_for_each_entry(o, &w->objects, of_owner) {
-		evt.dmamaps += o->kind == SIO_KIND_DMAMAP;
-		evt.mems += o->kind == SIO_KIND_MEM;
-		evt.bytes += o->kind == SIO_KIND_MEM ? o->length : 0;
-	}
-	sio_event(SIO_EV_OWNER_GONE, &evt, sizeof(evt));
-}
-
-/* The daemon is an owner, too: it ends with the module. */
-void sio_owner_end(struct sio_owner *w)
-{
-	struct sio_obj *o;
-	unsigned long id;
-
-	xa_for_each(&sio.objects, id, o)
-		if (o->kind == SIO_KIND_OWNER && o->state == SIO_STATE_LIVE && o != &w->o &&
-		    ((struct sio_owner *)o)->parent == w->o.id)
-			sio_owner_end((struct sio_owner *)o);
-	sio.epoch++;
-	list_for_each_entry(o, &w->objects, of_owner)
-		sio_obj_quarantine(o);
-	sio_fall();
-	tell_rest(w);
-	sio_obj_quarantine(&w->o);
-	sio_fall();
-}
-
-int sio_op_owner_close(struct sio_request *rq, const void *msg, void *answer)
-{
-	if (rq->owner == &sio.daemon)
-		return sio_fail(rq, -EINVAL, "owner 0 is the daemon itself");
-	sio_owner_end(rq->owner);
-	return 0;
-}
-
-static long owner_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
-{
-	return cmd == SIO_IOC_PIN ? sio_pin(f->private_data, (const void __user *)arg) : -ENOTTY;
-}
-
-static const struct file_operations owner_fops = {
-	.owner = THIS_MODULE,
-	.release = sio_file_release, /* the last one ends it */
-	.unlocked_ioctl = owner_ioctl,
-};
-
-const struct sio_kind sio_kind_owner = {
-	.name = "owner",
-	.size = sizeof(struct sio_owner),
-	.fops = &owner_fops,
-};

@@ -11,7 +11,7 @@
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>
 
-#include "smartio.h"
+#include "adapter.h"
 
 struct sio_state sio = {
 	.lock = __MUTEX_INITIALIZER(sio.lock),
@@ -107,12 +107,23 @@ static const struct operation operations[SIO_OP_COUNT] = {
 	   .flags = SIO_OWNER_CHILD, .holds = true, .makes = SIO_KIND_OWNER),
 	OP(OWNER_CLOSE, sio_op_owner_close, owner_close, ok, .holds = true, .gives_back = true),
 	OP(LIST, sio_op_list, list, list, RESERVED(list)),
+	OP(ADAPTER, sio_op_adapter, adapter, adapter, RESERVED(adapter)),
 	OP(ALLOC, sio_op_alloc, alloc, alloc, .holds = true, .makes = SIO_KIND_MEM),
 	OP(FREE, sio_op_end, free, ok, .ends = SIO_KIND_MEM,
 	   .gives_back = true),
 	OP(GIVE, sio_op_give, give, ok),
 	OP(IMPORT, sio_op_import, import, import, .flags = SIO_IMPORT_POOL, .holds = true,
 	   .makes = SIO_KIND_MEM, .files = 1),
+	OP(GRANT, sio_op_grant, grant, grant, RESERVED(grant), .holds = true,
+	   .makes = SIO_KIND_GRANT),
+	OP(UNGRANT, sio_op_ungrant, ungrant, ok, .flags = SIO_UNGRANT_KEEP_ADDRESS,
+	   .ends = SIO_KIND_GRANT, .gives_back = true),
+	OP(MAP, sio_op_map, map, map, .holds = true, .makes = SIO_KIND_MAP),
+	OP(UNMAP, sio_op_end, unmap, ok, .ends = SIO_KIND_MAP, .gives_back = true),
+	OP(REQUESTER_ADD, sio_op_requester_add, requester_add, requester_add,
+	   RESERVED(requester_add), .holds = true, .makes = SIO_KIND_REQUESTER),
+	OP(REQUESTER_DEL, sio_op_end, requester_del, ok, .ends = SIO_KIND_REQUESTER,
+	   .gives_back = true),
 	OP(DEVICE_LIST, sio_op_device_list, device_list, device),
 	OP(DEVICE_OPEN, sio_op_device_open, device_open, device, .flags = SIO_DEVICE_FORCE,
 	   .holds = true, .device = BOUND),
@@ -131,6 +142,7 @@ static const struct operation operations[SIO_OP_COUNT] = {
 	OP(IRQ_FREE, sio_op_end, irq_free, ok, .ends = SIO_KIND_IRQ,
 	   .gives_back = true),
 	OP(VECTOR, sio_op_vector, vector, ok, RESERVED(vector), .holds = true, .device = OPEN),
+	OP(STATUS, sio_op_status, status, status),
 	OP(REOPEN, sio_op_reopen, reopen, reopen, RESERVED(reopen)),
 };
 /* clang-format on */
@@ -146,7 +158,9 @@ static int op_info(struct sio_request *rq, const void *msg, void *answer)
 	evt->version = SIO_PORT_VERSION;
 	evt->world = SIO_WORLD_SHIM;
 	evt->page_size = PAGE_SIZE;
-	evt->boot_generation = boot_generation;
+	evt->adapters = sio_adapters_count();
+	/* As peers see it, where there are some. */
+	evt->boot_generation = evt->adapters ? sio_adapters_boot() : boot_generation;
 	memcpy(evt->boot_id, boot_id, sizeof(evt->boot_id));
 	return 0;
 }
@@ -416,6 +430,8 @@ static void end_everything(void)
 	WARN_ON(!xa_empty(&sio.objects));
 	list_for_each_entry_safe(d, tmp, &sio.devices, node)
 		kfree(d);
+	sio_adapters_free();
+	sio_links_free();
 	xa_destroy(&sio.objects);
 	sio_pool_exit();
 }
@@ -427,7 +443,9 @@ static int __init smartio_init(void)
 	BUILD_BUG_ON(BITS_PER_LONG != 64); /* ids index tables */
 	boot_generation = ktime_get_real_seconds();
 	get_random_bytes(boot_id, sizeof(boot_id));
-	error = sio_pool_init();
+	error = sio_links_init();
+	if (!error)
+		error = sio_pool_init();
 	if (!error)
 		error = pci_register_driver(&sio_pci_driver);
 	if (!error) {

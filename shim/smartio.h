@@ -4,16 +4,18 @@
  *
  * Who refers to whom (an arrow counts in refs of its target, which cannot go before it):
  *
- *   dmamap -> mem | bar of another device;  vector -> irq;  all -> owner
+ *   dmamap -> mem | bar of another device | map;  vector -> irq | map;  grant -> mem | bar |
+ *   irq;  dmamap, vector through a map -> requester entry;  all -> owner
  *
  * An object is in the table from its making until FREE and the like, or until its owner has ended
  * and nothing refers to it; a DMA mapping of an ended owner until SETTLE, RESET or the device's
- * end. Its struct, and what backs it, live as long as a file of it (kref).
+ * end, a grant until UNGRANT or the bridge's end. Its struct, and what backs it, live as long as a
+ * file of it (kref).
  *
  * Locks, outer first: a device's lock (the driver core's), sio.lock (all tables), mmap_lock,
- * sio_dev.views; the spinlocks are innermost. Page faults take views only, and never while a reset
- * is under way, so whoever holds sio.lock may touch a process's memory map, but copies nothing from
- * or to it, and waits for no reset.
+ * views of devices and adapters; the spinlocks are innermost. Page faults take views only, and
+ * never while a reset is under way, so whoever holds sio.lock may touch a process's memory map, but
+ * copies nothing from or to it, and waits for no reset.
  */
 #ifndef SHIM_SMARTIO_H
 #define SHIM_SMARTIO_H
@@ -88,7 +90,10 @@ struct sio_obj {
 	struct sio_owner *owner;
 	struct sio_dev *dev; /* NULL: of none */
 	struct sio_obj *target;
-	struct list_head of_owner, of_dev, falling;
+	struct sio_obj *through;	 /* a requester entry; NULL: none */
+	struct smartio_adapter *adapter; /* NULL: of none */
+	u32 node;			 /* of the peer */
+	struct list_head of_owner, of_dev, of_adapter, falling;
 	struct inode *inode; /* while there are files */
 	unsigned int n_files;
 };
@@ -130,22 +135,35 @@ struct sio_mem {
 	u64 charged; /* bytes, against memory_limit */
 };
 
-struct sio_bar {
+/* Pages that processors reach devices and peers by. */
+struct sio_view {
 	struct sio_obj o;
+	u64 phys;
 	bool combined; /* its stores: write-combined */
+	bool ram;
 	bool revoked;
-	struct xarray own; /* pages for stores after that */
+	struct xarray own; /* pages for stores meanwhile */
 };
 
-struct sio_dmamap {
-	struct sio_obj o;
-	u64 offset;
+struct sio_bar {
+	struct sio_view v;
+};
+
+/* A range that a function may reach. */
+struct sio_dma {
+	struct device *dev;
+	u64 phys, address, length; /* address: as the function uses it */
 	enum dma_data_direction dir;
 	bool mapped;
 	bool resource; /* mapped as such: it has no struct pages */
 	struct sg_table sgt;
 	struct dma_buf_attachment *attach;
 	struct sg_table *attached;
+};
+
+struct sio_dmamap {
+	struct sio_obj o;
+	struct sio_dma dma;
 };
 
 /* A place where a function is, was, or will be again. Never freed before the module. */
@@ -177,7 +195,7 @@ extern struct sio_state sio;
 
 /* Each where its things are made. */
 extern const struct sio_kind sio_kind_owner, sio_kind_mem, sio_kind_bar, sio_kind_dmamap,
-	sio_kind_irq, sio_kind_vector;
+	sio_kind_irq, sio_kind_vector, sio_kind_grant, sio_kind_map, sio_kind_requester;
 
 /* port.c: why a request is refused. Return: @error. */
 __printf(3, 4) int sio_fail(struct sio_request *rq, int error, const char *fmt, ...);
@@ -186,8 +204,11 @@ __printf(4, 5) int sio_fail_exhausted(struct sio_request *rq, int error, u32 rea
 				      const char *fmt, ...);
 
 /* events.c */
-/* What the daemon is to hear unasked: @evt, of @size bytes, with its fields. In any context. */
-void sio_event(u32 op, void *evt, u32 size);
+/*
+ * What the daemon is to hear unasked: @evt, of @size bytes, with its fields. In any context.
+ * Return: false: it is dropped.
+ */
+bool sio_event(u32 op, void *evt, u32 size);
 /* Nobody has heard of anything yet. */
 void sio_events_start(void);
 ssize_t sio_events_read(char __user *to, size_t size);
@@ -201,10 +222,14 @@ int sio_check_range(struct sio_request *rq, const char *of, u64 offset, u64 leng
 void *sio_obj_new(struct sio_request *rq, u32 kind);
 /* The last step of a making: descriptors for the answer; or, for some error, undo it. */
 int sio_obj_made(struct sio_request *rq, int error);
-/* It is of @d and refers to @target (may be NULL). */
+/* It is of @d and refers to @target (either may be NULL). */
 void sio_obj_tie(struct sio_obj *o, struct sio_dev *d, struct sio_obj *target);
+/* It needs the requester entry @entry (may be NULL). */
+void sio_obj_through(struct sio_obj *o, struct sio_obj *entry);
 /* The opposite of refs++. */
 void sio_obj_unref(struct sio_obj *o);
+/* What a device or a peer could reach is cut: it falls, if its owner has ended. */
+void sio_obj_falls(struct sio_obj *o);
 /* Its owner has ended. */
 void sio_obj_quarantine(struct sio_obj *o);
 /* Undo what it stands for and take it out of the table. */
@@ -212,10 +237,15 @@ void sio_obj_end(struct sio_obj *o);
 const char *sio_kind_name(u32 kind);
 /* Or -ENOENT; -EPERM: it is to be live, and its owner has ended. */
 void *sio_obj_find(struct sio_request *rq, u32 kind, u64 id, bool live);
+/* It is the asking owner's, or the daemon asks; else -EPERM. */
+int sio_check_owner(struct sio_request *rq, const struct sio_obj *o);
 /* End what nothing holds any more. */
 void sio_fall(void);
+/* @o and its like hang on the daemon from now on. */
+void sio_obj_give(struct sio_obj *o);
 sio_handler sio_op_end, sio_op_give, sio_op_list, sio_op_reopen;
 int sio_file_release(struct inode *inode, struct file *f);
+int sio_mmap(struct file *f, struct vm_area_struct *vma);
 extern const struct file_operations sio_mmap_fops;
 
 /* NULL: none such. */
@@ -245,8 +275,22 @@ long sio_pin(struct sio_owner *w, const void __user *arg);
 /* device.c */
 extern struct pci_driver sio_pci_driver;
 struct sio_dev *sio_dev_find(u64 id);
-u32 sio_dev_iommu(struct sio_dev *d);
 sio_handler sio_op_device_list, sio_op_device_open, sio_op_device_close, sio_op_reset;
+
+/* view.c: a view of whole pages, or of a word; @lock is what its page faults hold. */
+/* @v->o.length bytes at @phys. */
+int sio_view_make(struct sio_view *v, u64 phys, bool combined);
+int sio_view_mmap(struct sio_view *v, struct vm_area_struct *vma,
+		  const struct vm_operations_struct *ops);
+/* Of a page fault: the page comes in, in place of one that is @there. */
+vm_fault_t sio_view_insert(struct sio_view *v, struct vm_fault *vmf, bool there);
+/* Its pages go; faults bring them back. */
+void sio_view_zap(struct sio_view *v);
+/* From now on it reads as ones; until it is revived. */
+void sio_view_revoke(struct sio_view *v, struct rw_semaphore *lock);
+void sio_view_revive(struct sio_view *v, struct rw_semaphore *lock);
+void sio_view_end(struct sio_view *v, struct rw_semaphore *lock);
+void sio_view_free(struct sio_obj *o);
 
 /* bar.c */
 sio_handler sio_op_bar;
@@ -258,14 +302,30 @@ void sio_bars_hold(struct sio_dev *d);
 void sio_bars_resume(struct sio_dev *d);
 
 /* dma.c */
+u32 sio_iommu_of(struct device *dev);
+/*
+ * @length bytes at @offset of @target become reachable for @dev, as one range. Else a refusal;
+ * sio_dma_unmap() is to be called in any case.
+ */
+int sio_dma_map(struct sio_request *rq, struct sio_dma *m, struct device *dev,
+		const struct sio_obj *target, u64 offset, u64 length, u32 access);
+void sio_dma_unmap(struct sio_dma *m);
 sio_handler sio_op_dmamap;
 /* End those whose owners had ended by @epoch. */
 u64 sio_dmamaps_settle(struct sio_dev *d, u64 epoch);
+/* No device reaches @target any more. */
+void sio_dmamaps_cut(const struct sio_obj *target);
 /* The device is gone for good. */
 void sio_dmamaps_lose(struct sio_dev *d);
 
 /* irq.c */
-sio_handler sio_op_irq_new, sio_op_vector;
+sio_handler sio_op_irq_new;
+void sio_irq_add(struct sio_irq *q, u64 n);
+
+/* vector.c */
+sio_handler sio_op_vector;
 void sio_vectors_free(struct sio_dev *d);
+/* None leads to @map any more. */
+void sio_vectors_cut(const struct sio_obj *map);
 
 #endif

@@ -16,7 +16,11 @@
 
 #include "smartiod/port_shim/shim_port_own.h"
 
-/* By the module or by us. */
+/* By the module or by us; where there are adapters, more. */
+static const uint8_t served_by_adapters[] = {
+	SIO_OP_ADAPTER, SIO_OP_GRANT,	      SIO_OP_UNGRANT,	    SIO_OP_MAP,
+	SIO_OP_UNMAP,	SIO_OP_REQUESTER_ADD, SIO_OP_REQUESTER_DEL,
+};
 static const uint8_t served[] = {
 	SIO_OP_INFO,	    SIO_OP_OWNER_NEW,	 SIO_OP_OWNER_CLOSE, SIO_OP_LIST,
 	SIO_OP_ALLOC,	    SIO_OP_FREE,	 SIO_OP_IMPORT,	     SIO_OP_DEVICE_LIST,
@@ -44,7 +48,6 @@ static const struct form forms[SIO_OP_COUNT] = {
 	FORM(CONFIG, config, RESERVED(config), .flags = SIO_CONFIG_WRITE),
 	FORM(DMAUNMAP, dmaunmap, .flags = 0), /* SIO_DMAUNMAP_SETTLED is for us alone */
 	FORM(SETTLE, settle, RESERVED(settle)),
-	FORM(STATUS, status),
 	FORM(STATS, stats, RESERVED(stats)),
 	FORM(IDENTIFY, identify),
 };
@@ -120,7 +123,7 @@ bool shim_call_needs_device(struct shim_call *c, const char *who, uint64_t id,
 	return r == 0;
 }
 
-/* ---- CONFIG, STATUS ---- */
+/* ---- CONFIG ---- */
 
 static void config(struct shim_call *c)
 {
@@ -131,42 +134,6 @@ static void config(struct shim_call *c)
 		return;
 	if (shim_call_needs_device(c, "CONFIG: ", m->device, &device))
 		shim_device_config(c, device.name, m);
-}
-
-/* A page that tells of no path: this host has no adapter. */
-#define STATUS_BYTES 4096
-static int status_page(void)
-{
-	static const union {
-		struct sio_status_page page;
-		char bytes[STATUS_BYTES];
-	} status = {.page = {.magic = SIO_STATUS_MAGIC, .version = SIO_PORT_VERSION}};
-	int fd = memfd_create("smartio-status", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	if (fd < 0)
-		return -1;
-	if (write(fd, &status, sizeof(status)) == sizeof(status) &&
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0)
-		return fd;
-	close(fd);
-	return -1;
-}
-
-static void status(struct shim_call *c)
-{
-	struct sio_evt_status *evt;
-	int fd;
-
-	if (!shim_call_formed(c, 0))
-		return;
-	fd = status_page();
-	if (fd < 0) {
-		shim_call_refuse(c, -errno, "no page can be made: %s", strerror(errno));
-		return;
-	}
-	evt = shim_call_answer(c, sizeof(*evt));
-	evt->size = STATUS_BYTES;
-	c->answer_fd[c->n_answer_fds++] = fd;
 }
 
 /* ---- STATS ---- */
@@ -367,6 +334,8 @@ static void info(struct sio_evt_info *evt)
 
 	for (size_t i = 0; i < sizeof(served); i++)
 		evt->served |= 1ULL << served[i];
+	for (size_t i = 0; evt->adapters && i < sizeof(served_by_adapters); i++)
+		evt->served |= 1ULL << served_by_adapters[i];
 	if (sysinfo(&ram) < 0)
 		return;
 	evt->ram_total = (uint64_t)ram.totalram * ram.mem_unit;
@@ -409,9 +378,6 @@ void shim_call_serve(struct shim_call *c)
 	case SIO_OP_CONFIG:
 		config(c);
 		return;
-	case SIO_OP_STATUS:
-		status(c);
-		return;
 	case SIO_OP_STATS:
 		stats(c);
 		return;
@@ -426,18 +392,6 @@ void shim_call_serve(struct shim_call *c)
 		return;
 	case SIO_OP_DEVICE_OPEN:
 		device_open(c);
-		return;
-	case SIO_OP_ADAPTER:
-	case SIO_OP_GRANT:
-	case SIO_OP_MAP:
-	case SIO_OP_REQUESTER_ADD:
-		shim_call_refuse(c, -ENODEV, "no adapter is here");
-		return;
-	case SIO_OP_UNGRANT:
-	case SIO_OP_UNMAP:
-	case SIO_OP_REQUESTER_DEL:
-		shim_call_refuse(c, -ENOENT,
-				 "no adapter is here, so there is nothing of that kind");
 		return;
 	case SIO_OP_RESET:
 		choose_reset(c);

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The exporter's half of a window: a range of ours gets an address on the bus behind an adapter.
+ * Where an IOMMU translates what comes through it, that is an I/O virtual one of the bridge's
+ * function; else the physical one. The bridge may let nothing through but what was granted; where
+ * it does not, and there is no IOMMU, peers reach all of this host.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/iommu.h>
+#include <linux/random.h>
+
+#include "adapter.h"
+
+static int check_interrupt(struct sio_request *rq, const struct sio_req_grant *m,
+			   const struct smartio_adapter *a)
+{
+	if (m->offset || (m->length && m->length != SIO_MSI_BYTES))
+		return sio_fail(rq, -EINVAL, "range %#llx + %#llx of an interrupt, 0 + %d is right",
+				m->offset, m->length, SIO_MSI_BYTES);
+	if (!a->ops->vector_get)
+		return sio_fail(rq, -EOPNOTSUPP, "adapter %u delivers no interrupts of peers",
+				a->index);
+	return 0;
+}
+
+/* What is granted, or an error. */
+static struct sio_obj *find_source(struct sio_request *rq, const struct sio_req_grant *m,
+				   const struct smartio_adapter *a)
+{
+	const char *name = sio_kind_name(m->source_kind);
+	struct sio_obj *o;
+	int error;
+
+	if (m->source_kind == SIO_KIND_APERTURE || m->source_kind == SIO_KIND_ALL_RAM ||
+	    m->source_kind == SIO_KIND_SHADOW)
+		return ERR_PTR(sio_fail(rq, -EOPNOTSUPP,
+					"apertures, all RAM and shadows are not served by "
+					"smartio.ko"));
+	if (m->source_kind != SIO_KIND_MEM && m->source_kind != SIO_KIND_BAR &&
+	    m->source_kind != SIO_KIND_IRQ)
+		return ERR_PTR(sio_fail(rq, -EINVAL,
+					"source kind %u, %d (memory), %d (BAR view) or %d "
+					"(interrupt) is right",
+					m->source_kind, SIO_KIND_MEM, SIO_KIND_BAR, SIO_KIND_IRQ));
+	if (m->access == 0 || m->access & ~SIO_BOTH)
+		return ERR_PTR(sio_fail(rq, -EINVAL, "access %#x, 1 to 3 are right", m->access));
+	o = sio_obj_find(rq, m->source_kind, m->source, true);
+	if (IS_ERR(o))
+		return o;
+	if (o->kind == SIO_KIND_IRQ)
+		error = check_interrupt(rq, m, a);
+	else if (o->kind == SIO_KIND_BAR && ((struct sio_bar *)o)->v.revoked)
+		error = sio_fail(rq, -ENODEV, "the device of %s %#llx has gone", name, o->id);
+	else if (m->access & ~o->access)
+		error = sio_fail(rq, -EACCES, "%s %#llx is read-only", name, o->id);
+	else
+		error = sio_check_range(rq, name, m->offset, m->length, o->length);
+	return error ? ERR_PTR(error) : o;
+}
+
+/* ---- making ---- */
+
+static int bridge_refused(struct sio_request *rq, const struct smartio_adapter *a, int error)
+{
+	if (error == -ENOSPC)
+		return sio_fail_exhausted(rq, error, SIO_OUT_OF_GRANTS,
+					  "adapter %u has no row left for what is granted",
+					  a->index);
+	return sio_fail(rq, error, "the bridge of adapter %u says %pe", a->index, ERR_PTR(error));
+}
+
+static int place_interrupt(struct sio_request *rq, struct sio_grant *g)
+{
+	struct smartio_adapter *a = g->o.adapter;
+	struct sio_line *l = sio_line_get(a, (struct sio_irq *)g->o.target);
+
+	if (IS_ERR(l))
+		return PTR_ERR(l) == -ENOSPC
+			       ? sio_fail_exhausted(
+					 rq, -ENOSPC, SIO_OUT_OF_VECTORS,
+					 "adapter %u has no interrupt vector left for peers",
+					 a->index)
+			       : PTR_ERR(l);
+	g->line = l;
+	g->o.address = l->address;
+	memcpy(g->token + SIO_TOKEN_MESSAGE, &l->data, SIO_MSI_BYTES);
+	return a->ops->grant_message(a->bridge, g->o.node, g->peer_adapter, l->address, l->data,
+				     &g->handle);
+}
+
+static int place_range(struct sio_request *rq, struct sio_grant *g, u64 offset)
+{
+	struct smartio_adapter *a = g->o.adapter;
+	int error = sio_dma_map(rq, &g->dma, &a->pdev->dev, g->o.target, offset, g->o.length,
+				g->o.access);
+
+	g->o.address = g->dma.address;
+	if (error)
+		return error;
+	return a->ops->grant(a->bridge, g->o.node, g->peer_adapter, g->o.address, g->o.length,
+			     g->o.access, &g->handle);
+}
+
+static int place(struct sio_request *rq, struct sio_grant *g, u64 offset)
+{
+	int error = g->o.target->kind == SIO_KIND_IRQ ? place_interrupt(rq, g)
+						      : place_range(rq, g, offset);
+
+	g->let = !error;
+	if (!error || error == -EOPNOTSUPP)
+		return rq->text[0] ? error : 0;
+	return rq->text[0] ? error : bridge_refused(rq, g->o.adapter, error);
+}
+
+int sio_op_grant(struct sio_request *rq, const void *msg, void *answer)
+{
+	const struct sio_req_grant *m = msg;
+	struct smartio_adapter *a = sio_adapter_find(rq, m->adapter);
+	struct sio_grant *g = (struct sio_grant *)rq->obj;
+	struct smartio_bridge_peer peer = {};
+	struct smartio_bridge_info info = {};
+	struct sio_evt_grant *evt = answer;
+	struct sio_obj *source;
+	int error = a ? sio_link_find(rq, a, m->peer_node, m->peer_adapter, &peer) : -ENODEV;
+
+	if (error)
+		return error;
+	source = find_source(rq, m, a);
+	if (IS_ERR(source))
+		return PTR_ERR(source);
+	sio_obj_tie(&g->o, NULL, source);
+	sio_obj_of_adapter(&g->o, a, m->peer_node);
+	g->peer_adapter = m->peer_adapter;
+	a->ops->info(a->bridge, &info);
+	g->start = SIO_LINK_START(info.boot, peer.turn);
+	g->o.access = m->access;
+	g->o.length = source->kind == SIO_KIND_IRQ ? SIO_MSI_BYTES : m->length;
+	get_random_bytes(g->token, sizeof(g->token));
+	error = place(rq, g, m->offset);
+	evt->bus_addr = g->o.address;
+	evt->length = g->o.length;
+	evt->generation = g->start;
+	memcpy(evt->token, g->token, sizeof(evt->token));
+	return error;
+}
+
+/* ---- ending ---- */
+
+static void forbid(struct sio_grant *g)
+{
+	if (g->let)
+		g->o.adapter->ops->revoke(g->o.adapter->bridge, g->handle);
+	g->let = false;
+}
+
+static int map_zeros(struct iommu_domain *domain, u64 iova)
+{
+	phys_addr_t zeros = page_to_phys(ZERO_PAGE(0));
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+	return iommu_map(domain, iova, zeros, PAGE_SIZE, IOMMU_READ);
+#else
+	return iommu_map(domain, iova, zeros, PAGE_SIZE, IOMMU_READ, GFP_KERNEL);
+#endif
+}
+
+/*
+ * The kernel's DMA API gives an address back by what is mapped there, so zeros, for reading, are
+ * put where the address was kept.
+ */
+static int refill(struct sio_grant *g)
+{
+	struct iommu_domain *domain;
+	u64 done = 0;
+	int error = 0;
+
+	if (!g->unmapped)
+		return 0;
+	domain = iommu_get_domain_for_dev(g->dma.dev);
+	while (done < g->o.length && !error) {
+		error = map_zeros(domain, g->o.address + done);
+		done += error ? 0 : PAGE_SIZE;
+	}
+	if (error && done)
+		iommu_unmap(domain, g->o.address, done);
+	g->unmapped = error;
+	return error;
+}
+
+void sio_grant_cut(struct sio_grant *g)
+{
+	if (g->cut)
+		return;
+	forbid(g);
+	if (refill(g))
+		pr_warn("smartio: no memory: %#llx bytes of I/O addresses are lost\n", g->o.length);
+	else
+		sio_dma_unmap(&g->dma);
+	if (g->line)
+		sio_line_put(g->o.adapter, g->line);
+	g->line = NULL;
+	g->cut = true;
+}
+
+void sio_grants_cut(const struct sio_obj *target)
+{
+	struct sio_obj *o;
+	unsigned long id;
+
+	xa_for_each(&sio.objects, id, o)
+		if (o->kind == SIO_KIND_GRANT && o->target == target)
+			sio_grant_cut((struct sio_grant *)o);
+}
+
+static void grant_end(struct sio_obj *o)
+{
+	if (o->adapter)
+		sio_grant_cut((struct sio_grant *)o);
+}
+
+const struct sio_kind sio_kind_grant = {
+	.name = "grant",
+	.size = sizeof(struct sio_grant),
+	.end = grant_end,
+};
+
+/* ---- UNGRANT ---- */
+
+/* The address alone stays, and is the daemon's, whoever's what it led to was. */
+static int keep(struct sio_request *rq, struct sio_grant *g)
+{
+	struct sio_obj *o = &g->o;
+
+	if (!g->dma.mapped || g->dma.attached || sio_iommu_of(g->dma.dev) == SIO_IOMMU_OFF)
+		return sio_fail(rq, -EOPNOTSUPP,
+				"the address of grant %#llx is that of the %s itself: it cannot be "
+				"kept without it",
+				o->id, o->target ? sio_kind_name(o->target->kind) : "memory");
+	forbid(g);
+	if (!g->unmapped)
+		iommu_unmap(iommu_get_domain_for_dev(g->dma.dev), o->address, o->length);
+	g->unmapped = true;
+	if (o->target)
+		sio_obj_unref(o->target);
+	o->target = NULL;
+	sio_obj_give(o);
+	sio_obj_quarantine(o);
+	return 0;
+}
+
+int sio_op_ungrant(struct sio_request *rq, const void *msg, void *answer)
+{
+	const struct sio_req_ungrant *m = msg;
+	struct sio_grant *g = sio_obj_find(rq, SIO_KIND_GRANT, m->id, false);
+	int error;
+
+	if (IS_ERR(g))
+		return PTR_ERR(g);
+	error = sio_check_owner(rq, &g->o);
+	if (error)
+		return error;
+	if (m->h.flags & SIO_UNGRANT_KEEP_ADDRESS)
+		return keep(rq, g);
+	error = refill(g);
+	if (error)
+		return error;
+	sio_obj_end(&g->o);
+	return 0;
+}
