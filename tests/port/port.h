@@ -99,6 +99,7 @@ const struct port_other *port_otherwise(const struct port_row *row);
 struct port_world {
 	const struct port_transport *t;
 	void *ctx;
+	bool loop; /* one host whose adapter 0 leads to its adapter 1, which says it is host 1's */
 	uint64_t cookie;
 	uint64_t served; /* by its INFO */
 	uint64_t thing[T_COUNT];
@@ -140,6 +141,8 @@ void port_events(struct port_world *w);
 void port_overflow(struct port_world *w);
 /* shim.c: what only smartio.ko serves. */
 void port_shim(struct port_world *w);
+/* shim_adapter.c: what goes through the adapters of a loop. */
+void port_adapters(struct port_world *w);
 /* shim_fault.c: each request while the kernel fails on demand. */
 void port_failures(struct port_world *w);
 /* One line of the protocol; forgets why the row failed. */

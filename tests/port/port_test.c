@@ -4,6 +4,7 @@
  * usage: port_test room PATH-OF-SMARTIO-EMU
  *        port_test shim DEVICE-NODE   (a drive is bound to smartio.ko, loaded with
  *                                      memory_limit=16777216)
+ *        port_test loop DEVICE-NODE   (the same, and smartio_loop.ko is loaded)
  *        port_test failures DEVICE-NODE   (each request while the kernel fails on demand)
  */
 #include <errno.h>
@@ -221,6 +222,25 @@ static int find_device(struct port_world *w)
 	return port_ask(w, 0, &req, req.req.size, &answer, NULL);
 }
 
+/* What an adapter has part in; the rest of the table is as without. */
+static void run_adapters(struct port_world *w)
+{
+	static const uint32_t op[] = {SIO_OP_INFO,    SIO_OP_OWNER_CLOSE,   SIO_OP_FREE,
+				      SIO_OP_GIVE,    SIO_OP_ADAPTER,	    SIO_OP_GRANT,
+				      SIO_OP_UNGRANT, SIO_OP_MAP,	    SIO_OP_UNMAP,
+				      SIO_OP_DMAMAP,  SIO_OP_REQUESTER_ADD, SIO_OP_REQUESTER_DEL,
+				      SIO_OP_STATUS,  SIO_OP_VECTOR};
+
+	for (size_t k = 0; k < sizeof(op) / sizeof(op[0]); k++) {
+		for (unsigned i = 0; i < port_n_rows; i++)
+			if (port_rows[i].op == op[k])
+				run_row(w, &port_rows[i]);
+		run_form(w, op[k]);
+	}
+	port_overflow(w);
+	port_adapters(w);
+}
+
 static void run_all(struct port_world *w)
 {
 	for (unsigned i = 0; i < port_n_rows; i++)
@@ -246,13 +266,15 @@ int main(int argc, char **argv)
 	bool failures = argc == 3 && strcmp(argv[1], "failures") == 0;
 	int rc;
 
+	w.loop = argc == 3 && strcmp(argv[1], "loop") == 0;
 	if (argc == 3 && strcmp(argv[1], "room") == 0)
 		w.t = &port_socket;
-	else if (failures || (argc == 3 && strcmp(argv[1], "shim") == 0))
+	else if (failures || w.loop || (argc == 3 && strcmp(argv[1], "shim") == 0))
 		w.t = &port_device;
 	if (!w.t) {
 		fprintf(stderr, "usage: port_test room PATH-OF-SMARTIO-EMU\n"
 				"       port_test shim DEVICE-NODE\n"
+				"       port_test loop DEVICE-NODE\n"
 				"       port_test failures DEVICE-NODE\n");
 		return 2;
 	}
@@ -269,6 +291,8 @@ int main(int argc, char **argv)
 	port_report(&w, "a device");
 	if (failures)
 		port_failures(&w);
+	else if (w.loop)
+		run_adapters(&w);
 	else
 		run_all(&w);
 	if (w.t->close(w.ctx) != 0)

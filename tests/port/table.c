@@ -73,7 +73,7 @@ const struct port_row port_rows[] = {
 	SET(LIST, list, after, ~0ULL, 0, NULL),
 
 	GOOD(ADAPTER),
-	SET(ADAPTER, adapter, index, 1, -ENODEV, "no adapter 1"),
+	SET(ADAPTER, adapter, index, 2, -ENODEV, "no adapter 2"),
 	SET(ADAPTER, adapter, index, ~0U, -ENODEV, NULL),
 
 	GOOD(ALLOC),
@@ -123,7 +123,7 @@ const struct port_row port_rows[] = {
 	SET(GRANT, grant, length, 0, -EINVAL, NULL),
 	SET(GRANT, grant, length, 8192, -EINVAL, "ends behind memory"),
 	SET(GRANT, grant, length, ~0xfffULL, -EINVAL, NULL),
-	SET(GRANT, grant, adapter, 1, -ENODEV, NULL),
+	SET(GRANT, grant, adapter, 2, -ENODEV, NULL),
 	SET(GRANT, grant, peer_node, 0, -EHOSTUNREACH, NULL),
 	REF(GRANT, grant, peer_node, T_NODE0, -EHOSTUNREACH, "no path"),
 	SET(GRANT, grant, peer_node, ~0U, -EHOSTUNREACH, NULL),
@@ -136,7 +136,7 @@ const struct port_row port_rows[] = {
 	SET(UNGRANT, ungrant, h.flags, 2, -EINVAL, "flags 0x2"),
 
 	GOOD(MAP),
-	SET(MAP, map, adapter, 1, -ENODEV, NULL),
+	SET(MAP, map, adapter, 2, -ENODEV, NULL),
 	SET(MAP, map, peer_node, 0, -EHOSTUNREACH, NULL),
 	REF(MAP, map, peer_node, T_NODE0, -EHOSTUNREACH, NULL),
 	SET(MAP, map, peer_adapter, 1, -EHOSTUNREACH, NULL),
@@ -162,7 +162,7 @@ const struct port_row port_rows[] = {
 	REF(UNMAP, unmap, id, T_MAP_BUSY, -EBUSY, "go through map"),
 
 	GOOD(REQUESTER_ADD),
-	SET(REQUESTER_ADD, requester_add, adapter, 1, -ENODEV, NULL),
+	SET(REQUESTER_ADD, requester_add, adapter, 2, -ENODEV, NULL),
 	SET(REQUESTER_ADD, requester_add, direction, 0, -EINVAL, "direction 0"),
 	SET(REQUESTER_ADD, requester_add, direction, SIO_REQUESTER_IN, -EOPNOTSUPP, NULL),
 	SET(REQUESTER_ADD, requester_add, direction, 3, -EINVAL, NULL),

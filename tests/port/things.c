@@ -160,15 +160,17 @@ static int make_peer_grant(struct port_world *w)
 	union port_packet req, answer;
 	struct sio_req_grant *g = (void *)&req;
 	const struct sio_evt_grant *evt = (const void *)&answer;
+	unsigned host = w->loop ? 0 : 1;
 
 	port_good(w, SIO_OP_ALLOC, &req);
-	if (must(w, 1, SIO_OP_ALLOC, 0, &req, &answer))
+	if (must(w, host, SIO_OP_ALLOC, 0, &req, &answer))
 		return 1;
 	w->peer_mem = answer.words[sizeof(struct sio_evt) / 8];
 	port_good(w, SIO_OP_GRANT, &req);
 	g->source = w->peer_mem;
+	g->adapter = w->loop ? 1 : 0;
 	g->peer_node = (uint32_t)w->thing[T_NODE0];
-	if (must(w, 1, SIO_OP_GRANT, 0, &req, &answer))
+	if (must(w, host, SIO_OP_GRANT, 0, &req, &answer))
 		return 1;
 	w->peer_grant = evt->id;
 	w->thing[T_PEER_BUS] = evt->bus_addr;
@@ -269,7 +271,7 @@ static int make_windows(struct port_world *w)
 
 int port_things_make(struct port_world *w)
 {
-	int rc = w->t->one_host ? 0 : make_peer_grant(w);
+	int rc = w->t->one_host && !w->loop ? 0 : make_peer_grant(w);
 
 	rc = rc ? rc : make_plain(w);
 	rc = rc ? rc : make_windows(w);

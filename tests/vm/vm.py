@@ -123,6 +123,8 @@ def find_modules(kernel, build, names):
     for name in names:
         if name == "smartio":
             order.append(shim.module(kernel, build))
+        elif name == "smartio_loop":
+            order.append(shim.loop(kernel, build))
         else:
             order += [m for m in kernel.modules(name) if m not in order]
     return order
