@@ -45,13 +45,19 @@ const struct sio_topo_device *sio_topology_device(const struct sio_topology *t, 
 }
 
 /* Links between two adapters of different hosts; 0: not joined. */
-static unsigned hops_between(const struct sio_topo_adapter *a, const struct sio_topo_adapter *b)
+static unsigned hops_between(const struct sio_topology *t, const struct sio_topo_adapter *a,
+			     const struct sio_topo_adapter *b)
 {
-	if (a->attach != b->attach || a->attach_index != b->attach_index)
+	uint8_t trunks;
+
+	if (a->attach != b->attach || a->attach == SIO_ATTACH_NONE)
 		return 0;
-	if (a->attach == SIO_ATTACH_NONE)
+	if (a->attach_index == b->attach_index)
+		return a->attach == SIO_ATTACH_SWITCH ? 2 : 1;
+	if (a->attach == SIO_ATTACH_LINK || !t->distance)
 		return 0;
-	return a->attach == SIO_ATTACH_SWITCH ? 2 : 1;
+	trunks = t->distance[a->attach_index * t->n_switches + b->attach_index];
+	return trunks == SIO_TOPO_FAR ? 0 : 2u + trunks;
 }
 
 static bool comes_before(const struct sio_path *a, const struct sio_path *b)
@@ -64,7 +70,8 @@ static bool comes_before(const struct sio_path *a, const struct sio_path *b)
 }
 
 /* All paths, in order. Return: how many. */
-static unsigned all_paths(const struct sio_topo_host *a, const struct sio_topo_host *b,
+static unsigned all_paths(const struct sio_topology *t, const struct sio_topo_host *a,
+			  const struct sio_topo_host *b,
 			  struct sio_path path[SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS])
 {
 	unsigned n = 0;
@@ -74,7 +81,7 @@ static unsigned all_paths(const struct sio_topo_host *a, const struct sio_topo_h
 			struct sio_path p = {.adapter = i, .peer_adapter = j};
 			unsigned at = n;
 
-			p.hops = hops_between(&a->adapter[i], &b->adapter[j]);
+			p.hops = hops_between(t, &a->adapter[i], &b->adapter[j]);
 			if (p.hops == 0)
 				continue;
 			for (; at > 0 && comes_before(&p, &path[at - 1]); at--)
@@ -101,7 +108,7 @@ static unsigned paths_between(const struct sio_topology *t, uint32_t from, uint3
 {
 	const struct sio_topo_host *a = any_host(t, from), *b = any_host(t, to);
 
-	return a && b && a != b ? all_paths(a, b, path) : 0;
+	return a && b && a != b ? all_paths(t, a, b, path) : 0;
 }
 
 unsigned sio_topology_paths(const struct sio_topology *t, uint32_t from, uint32_t to,
@@ -130,13 +137,63 @@ int sio_topology_path(const struct sio_topology *t, uint32_t from, unsigned adap
 	return -EHOSTUNREACH;
 }
 
+/* One switch's row, nearest first: what is reached in one round is gone on from in the next. */
+static void measure_from(const struct sio_topology *t, unsigned from, const bool *out, uint8_t *row)
+{
+	bool more = true;
+
+	memset(row, SIO_TOPO_FAR, t->n_switches);
+	row[from] = 0;
+	for (uint8_t at = 0; more; at++) {
+		more = false;
+		for (unsigned i = 0; i < t->n_trunks; i++) {
+			const unsigned *sw = t->trunk[i].sw;
+
+			if (out && out[i])
+				continue;
+			for (unsigned end = 0; end < 2; end++) {
+				if (row[sw[end]] != at || row[sw[!end]] != SIO_TOPO_FAR)
+					continue;
+				row[sw[!end]] = at + 1;
+				more = true;
+			}
+		}
+	}
+}
+
+void sio_topology_distances(const struct sio_topology *t, const bool *out, uint8_t *distance)
+{
+	for (unsigned i = 0; i < t->n_switches; i++)
+		measure_from(t, i, out, distance + (size_t)i * t->n_switches);
+}
+
+int sio_topology_measure(struct sio_topology *t)
+{
+	if (t->n_trunks == 0)
+		return 0;
+	t->distance = calloc(t->n_switches, t->n_switches);
+	if (!t->distance)
+		return -ENOMEM;
+	sio_topology_distances(t, NULL, t->distance);
+	return 0;
+}
+
+unsigned sio_topology_ports(uint32_t width, uint32_t lanes)
+{
+	return width > lanes ? width / lanes : 1;
+}
+
 void sio_topology_free(struct sio_topology *t)
 {
 	if (!t)
 		return;
-	for (unsigned i = 0; t->host && i < t->n_hosts + t->n_machines; i++)
+	for (unsigned i = 0; t->host && i < t->n_hosts + t->n_machines; i++) {
 		free(t->host[i].device);
+		free(t->host[i].chassis);
+	}
 	free(t->host);
 	free(t->sw);
+	free(t->trunk);
+	free(t->distance);
 	free(t);
 }

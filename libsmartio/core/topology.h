@@ -35,6 +35,20 @@ struct sio_topo_adapter {
 	char pci[SIO_TOPO_PCI]; /* where a real host has it, "0000:05:00.0"; "": emulated */
 	enum sio_attach_kind attach;
 	unsigned attach_index; /* of the switch or of the link */
+	unsigned port;	       /* of a switch with numbered ports: the first that it takes */
+	unsigned in;	       /* number of the chassis + 1; 0: a slot of the host itself */
+};
+
+/*
+ * A transparent switch between a host and what is in it: an expansion chassis, or a card that leads
+ * to one.
+ */
+struct sio_topo_chassis {
+	char name[SIO_NAME_LEN];
+	unsigned in;	       /* number of the chassis that it is behind + 1, which is less */
+	uint32_t ports, lanes; /* ports: 0: as many as are needed; lanes of each */
+	uint32_t link_width, link_generation; /* of the link towards the host */
+	uint64_t aperture; /* addresses that it passes on; 0: as many as are needed */
 };
 
 /* As in smartio/uapi.h. */
@@ -53,6 +67,8 @@ struct sio_topo_device {
 	uint32_t vectors;	/* interrupts that it can tell apart; 0: it has none */
 	uint32_t dma_bits;	/* width of addresses the device can send */
 	uint32_t reset;		/* how it can be reset: enum sio_topo_reset */
+	uint32_t link_width, link_generation;
+	unsigned in; /* as of an adapter */
 	char serial[24];
 };
 
@@ -68,10 +84,20 @@ struct sio_topo_host {
 	unsigned n_adapters, n_devices;
 	struct sio_topo_adapter adapter[SIO_MAX_ADAPTERS];
 	struct sio_topo_device *device;
+	unsigned n_chassis;
+	struct sio_topo_chassis *chassis;
 };
 
+/* A cluster switch. A link takes as many ports as its lanes fill, from a multiple of these on. */
 struct sio_topo_switch {
 	char name[SIO_NAME_LEN];
+	uint32_t ports, lanes; /* ports: 0: as many as are needed, not numbered; lanes of each */
+};
+
+/* A link between two cluster switches. */
+struct sio_topo_trunk {
+	unsigned sw[2], port[2];
+	uint32_t link_width, link_generation;
 };
 
 struct sio_topology {
@@ -80,9 +106,17 @@ struct sio_topology {
 	uint32_t max_read_request;	   /* bytes; 512 */
 	uint32_t read_completion_boundary; /* bytes; 64 */
 	bool exact_multicast;		   /* each member of a group has memory of its own */
+	bool apart;			   /* hosts that nothing joins are meant, and no mistake */
 	unsigned n_hosts, n_switches, n_links;
 	struct sio_topo_host *host; /* ascending by node */
 	struct sio_topo_switch *sw;
+	unsigned n_trunks;
+	struct sio_topo_trunk *trunk;
+	/*
+	 * Trunks between each two switches, by sio_topology_measure(): [a * n_switches + b]. NULL:
+	 * no switch leads to another.
+	 */
+	uint8_t *distance;
 	unsigned n_machines;
 	struct sio_topo_host *machine; /* behind the hosts, in their array */
 };
@@ -90,7 +124,7 @@ struct sio_topology {
 /* One way from a host to another: adapters at both ends, and what lies between. */
 struct sio_path {
 	unsigned adapter, peer_adapter; /* indices at the two hosts */
-	unsigned hops;			/* links crossed: 2 through a switch, 1 back to back */
+	unsigned hops; /* links crossed: 1 back to back, else 1 more than there are switches */
 };
 
 /* Device number @index of node @node, as the API's device id (fdid). */
@@ -111,6 +145,17 @@ unsigned sio_topology_paths(const struct sio_topology *t, uint32_t from, uint32_
 /* The first path through local adapter @adapter. Return: 0; -EHOSTUNREACH. */
 int sio_topology_path(const struct sio_topology *t, uint32_t from, unsigned adapter, uint32_t to,
 		      struct sio_path *ret_path);
+/* Where no way leads. */
+#define SIO_TOPO_FAR UINT8_MAX
+/*
+ * Measure how far each two switches are from each other, without the trunks whose element of @out
+ * is set (NULL: with all). @distance: n_switches * n_switches, SIO_TOPO_FAR where none leads.
+ */
+void sio_topology_distances(const struct sio_topology *t, const bool *out, uint8_t *distance);
+/* Set @distance of a topology that has trunks: paths lead over them from now on. -ENOMEM. */
+int sio_topology_measure(struct sio_topology *t);
+/* Ports that a link of @width lanes takes, where each has @lanes. */
+unsigned sio_topology_ports(uint32_t width, uint32_t lanes);
 /* Frees all that a topology holds; NULL is fine. */
 void sio_topology_free(struct sio_topology *t);
 

@@ -6,8 +6,17 @@
 #include <stdint.h>
 
 #define SIO_PAGE_SIZE 4096u
-#define SIO_MAX_HOSTS 60
+/*
+ * Node ids are multiples of 4 from 4 on. One is the multicast group's, so no host's. The paper's
+ * cluster has those up to 240; those beyond 252 are an extension of ours.
+ */
+#define SIO_MAX_NODE 508
+#define SIO_MULTICAST_NODE 252
+#define SIO_MAX_HOSTS (SIO_MAX_NODE / 4 - 1)
 #define SIO_MAX_ADAPTERS 4
+#define SIO_MAX_SWITCHES 64
+#define SIO_MAX_TRUNKS 256
+#define SIO_MAX_CHASSIS 16 /* of a host */
 #define SIO_NAME_LEN 32
 
 /* As the buses of node @node address it: what a grant hands to a peer. */

@@ -15,26 +15,12 @@ const char *sio_draft_adapter_path(const struct sio_topo_host *h, unsigned index
 	return out;
 }
 
-/* NAME or NAME.INDEX. */
 static int read_to(struct sio_source *s, struct sio_draft_adapter *draft)
 {
-	const char *text = sio_source_text(draft->to_at.value);
-	const char *dot = text ? strchr(text, '.') : NULL;
-	size_t len = text ? (dot ? (size_t)(dot - text) : strlen(text)) : 0;
-	uint64_t index = 0;
 	size_t mark = sio_source_enter(s, "to", 0);
 
-	if (len == 0 || len >= SIO_NAME_LEN ||
-	    (dot &&
-	     (!sio_value_digits(dot + 1, strlen(dot + 1), &index) || index >= SIO_MAX_ADAPTERS)))
-		return sio_source_fail(
-			s, draft->to_at,
-			"not where an adapter can lead; a switch, a host, or HOST.INDEX "
-			"with an adapter's index from 0 to %d is right",
-			SIO_MAX_ADAPTERS - 1);
-	memcpy(draft->to, text, len);
-	draft->to[len] = '\0';
-	draft->to_index = dot ? (int)index : -1;
+	if (!sio_draft_parse_end(draft->to_at, SIO_DRAFT_PORTS, draft->to, &draft->to_index))
+		return sio_source_fail(s, draft->to_at, SIO_DRAFT_TO_RIGHT, SIO_MAX_ADAPTERS - 1);
 	sio_source_leave(s, mark);
 	return 0;
 }
@@ -49,7 +35,8 @@ enum {
 	ADAPTER_BASE,
 	ADAPTER_ENTRIES,
 	ADAPTER_REQUESTERS,
-	ADAPTER_PCI = 7,
+	ADAPTER_IN = 7,
+	ADAPTER_PCI,
 	ADAPTER_FIELDS
 };
 static const struct sio_field adapter_field[ADAPTER_FIELDS] = {
@@ -86,6 +73,7 @@ static const struct sio_field adapter_field[ADAPTER_FIELDS] = {
 	 .offset = offsetof(struct sio_topo_adapter, link_generation),
 	 .min = 1,
 	 .max = 6},
+	{.name = "in", .kind = SIO_VALUE_NODE},
 	{.name = "pci", .kind = SIO_VALUE_NODE},
 };
 
@@ -216,12 +204,15 @@ static int read_adapter(struct sio_draft *d, unsigned host, struct sio_spot at)
 		return rc;
 	draft->base_at = spot[ADAPTER_BASE];
 	draft->to_at = spot[ADAPTER_TO];
+	draft->in_at = spot[ADAPTER_IN];
 	if (draft->to_at.value) {
 		rc = read_to(d->source, draft);
 		if (rc < 0)
 			return rc;
 	}
 	rc = h->machine ? 0 : read_pci(d, host, spot, at);
+	if (rc == 0 && draft->in_at.value)
+		rc = sio_draft_read_in(d, host, draft->in_at, &a->in);
 	if (rc < 0)
 		return rc;
 	rc = check_window(d->source, a, spot, at);

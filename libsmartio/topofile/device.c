@@ -28,7 +28,8 @@ enum {
 	DEVICE_BLOCK,
 	DEVICE_SIZE,
 	DEVICE_RESET = 10,
-	DEVICE_FIELDS
+	DEVICE_IN,
+	DEVICE_FIELDS = 14
 };
 static const struct sio_field device_field[DEVICE_FIELDS] = {
 	{.name = "type", .kind = SIO_VALUE_NODE},
@@ -76,6 +77,18 @@ static const struct sio_field device_field[DEVICE_FIELDS] = {
 	 .min = 32,
 	 .max = 64},
 	[DEVICE_RESET] = {.name = "reset", .kind = SIO_VALUE_NODE},
+	[DEVICE_IN] = {.name = "in", .kind = SIO_VALUE_NODE},
+	{.name = "width",
+	 .kind = SIO_VALUE_NUMBER,
+	 .offset = offsetof(struct sio_topo_device, link_width),
+	 .min = 1,
+	 .max = 16,
+	 .step = SIO_VALUE_POWER},
+	{.name = "generation",
+	 .kind = SIO_VALUE_NUMBER,
+	 .offset = offsetof(struct sio_topo_device, link_generation),
+	 .min = 1,
+	 .max = 6},
 };
 
 /* Types that the machine room has models of. */
@@ -157,7 +170,9 @@ static int read_device(struct sio_draft *d, unsigned host, struct sio_spot at, c
 					.queue_entries = 1024,
 					.vectors = NOT_GIVEN,
 					.dma_bits = 64,
-					.reset = SIO_TOPO_RESET_FUNCTION};
+					.reset = SIO_TOPO_RESET_FUNCTION,
+					.link_width = 4,
+					.link_generation = 3};
 	memcpy(dev->name, name, strlen(name) + 1);
 	rc = sio_value_map(d->source, at, device_field, DEVICE_FIELDS, dev, spot);
 	if (rc == 0)
@@ -166,6 +181,8 @@ static int read_device(struct sio_draft *d, unsigned host, struct sio_spot at, c
 		rc = read_serial(d->source, spot[DEVICE_SERIAL], dev->serial);
 	if (rc == 0 && spot[DEVICE_RESET].value)
 		rc = read_reset(d->source, spot[DEVICE_RESET], &dev->reset);
+	if (rc == 0 && spot[DEVICE_IN].value)
+		rc = sio_draft_read_in(d, host, spot[DEVICE_IN], &dev->in);
 	if (rc < 0)
 		return rc;
 	if (dev->vectors == NOT_GIVEN) /* one for each queue */
@@ -179,7 +196,8 @@ static int read_device(struct sio_draft *d, unsigned host, struct sio_spot at, c
 	*draft = (struct sio_draft_device){.at = at,
 					   .slot_at = spot[DEVICE_SLOT],
 					   .base_at = spot[DEVICE_BASE],
-					   .serial_at = spot[DEVICE_SERIAL]};
+					   .serial_at = spot[DEVICE_SERIAL],
+					   .in_at = spot[DEVICE_IN]};
 	h->n_devices++;
 	return 0;
 }

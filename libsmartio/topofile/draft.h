@@ -13,32 +13,49 @@
 #define SIO_DRAFT_LARGEST (16 * SIO_TIB)   /* RAM of a host, a window, a device */
 #define SIO_DRAFT_HIGHEST (4096 * SIO_TIB) /* end of a host's addresses: 52 bits */
 
-#define SIO_DRAFT_SWITCHES 64
+#define SIO_DRAFT_PORTS 256  /* of a switch, or a chassis */
 #define SIO_DRAFT_DEVICES 31 /* per host; as many as a PCI bus takes beside its bridge */
 
 struct sio_draft_adapter {
 	char to[SIO_NAME_LEN]; /* switch or host; "": the only switch */
-	int to_index;	       /* adapter of that host; -1: any */
-	struct sio_spot at, to_at, base_at;
+	int to_index;	       /* adapter of that host, port of that switch; -1: any */
+	struct sio_spot at, to_at, base_at, in_at;
 };
 
 struct sio_draft_device {
-	struct sio_spot at, slot_at, base_at, serial_at;
+	struct sio_spot at, slot_at, base_at, serial_at, in_at;
+};
+
+struct sio_draft_chassis {
+	struct sio_spot at, aperture_at;
+};
+
+/* A link between two switches. */
+struct sio_draft_trunk {
+	char to[2][SIO_NAME_LEN];
+	int port[2]; /* -1: any */
+	struct sio_spot at, end_at[2];
 };
 
 struct sio_draft_host {
 	struct sio_spot at, node_at, base_at, address_at;
 	struct sio_draft_adapter adapter[SIO_MAX_ADAPTERS];
 	struct sio_draft_device device[SIO_DRAFT_DEVICES];
+	struct sio_draft_chassis chassis[SIO_MAX_CHASSIS];
 };
 
 struct sio_draft {
 	struct sio_source *source;
-	struct sio_topology *t;	     /* hosts in the file's order */
-	struct sio_draft_host *host; /* as in t->host */
-	unsigned max_hosts;	     /* t->host and host have memory for them */
-	bool no_switches;	     /* the file does not say which there are */
+	struct sio_topology *t;	       /* hosts in the file's order */
+	struct sio_draft_host *host;   /* as in t->host */
+	struct sio_draft_trunk *trunk; /* as in t->trunk */
+	unsigned max_hosts;	       /* t->host and host have memory for them */
+	bool no_switches;	       /* the file does not say which there are */
 };
+
+#define SIO_DRAFT_TO_RIGHT                                                                         \
+	"not where an adapter can lead; a switch, SWITCH.PORT, a host, or HOST.INDEX with an "     \
+	"adapter's index from 0 to %d is right"
 
 /* adapter.c, device.c: of host @host; without the key "adapters" there is one, with defaults. */
 int sio_draft_read_adapters(struct sio_draft *d, unsigned host, struct sio_spot at);
@@ -52,6 +69,23 @@ int sio_draft_check_addresses(struct sio_draft *d);
 int sio_draft_read_pci(struct sio_source *s, struct sio_spot at, char *out);
 /* host.c: one host, appended to the topology, with its adapters and devices. */
 int sio_draft_add_host(struct sio_draft *d, yaml_node_t *key, yaml_node_t *value);
+/* switch.c: the switches, and the links between them. */
+int sio_draft_read_switches(struct sio_draft *d, struct sio_spot at);
+int sio_draft_read_links(struct sio_draft *d, struct sio_spot at);
+/* NAME or NAME.INDEX, where INDEX is less than @most; without it -1. False: it is neither. */
+bool sio_draft_parse_end(struct sio_spot at, unsigned most, char name[SIO_NAME_LEN], int *ret);
+/* Index of a switch; -1: there is none of this name. */
+int sio_draft_find_switch(const struct sio_topology *t, const char *name);
+/* ports.c: give each link of a switch with numbered ports its own; refuse too many lanes. */
+int sio_draft_number_ports(struct sio_draft *d);
+/* chassis.c: of host @host, before its adapters and devices. */
+int sio_draft_read_chassis(struct sio_draft *d, unsigned host, struct sio_spot at);
+/* What an adapter or a device is in, as in the topology; @at: of the value, or without one. */
+int sio_draft_read_in(struct sio_draft *d, unsigned host, struct sio_spot at, unsigned *ret);
+/* What is in each chassis of the host fits there: lanes, and addresses. */
+int sio_draft_check_chassis(struct sio_draft *d, unsigned host);
+/* apart.c: nothing of the cluster is for itself, unless the file says that this is meant. */
+int sio_draft_check_apart(struct sio_draft *d);
 /* join.c: resolve what each adapter is joined to. */
 int sio_draft_join(struct sio_draft *d);
 /* layout.c: give each host's RAM, windows and BARs their addresses; refuse overlaps. */

@@ -20,6 +20,7 @@ enum {
 	HOST_DEVICES,
 	HOST_KIND,
 	HOST_WINDOW,
+	HOST_CHASSIS,
 	HOST_FIELDS
 };
 static const struct sio_field host_field[HOST_FIELDS] = {
@@ -27,7 +28,7 @@ static const struct sio_field host_field[HOST_FIELDS] = {
 		       .kind = SIO_VALUE_NUMBER,
 		       .offset = offsetof(struct sio_topo_host, node),
 		       .min = 4,
-		       .max = 252,
+		       .max = SIO_MAX_NODE,
 		       .step = 4},
 	[HOST_RAM] = {.name = "ram",
 		      .kind = SIO_VALUE_SIZE,
@@ -49,6 +50,7 @@ static const struct sio_field host_field[HOST_FIELDS] = {
 	[HOST_DEVICES] = {.name = "devices", .kind = SIO_VALUE_NODE},
 	[HOST_KIND] = {.name = "kind", .kind = SIO_VALUE_NODE},
 	[HOST_WINDOW] = {.name = "window", .kind = SIO_VALUE_NODE},
+	[HOST_CHASSIS] = {.name = "chassis", .kind = SIO_VALUE_NODE},
 };
 
 /* No two hosts of a name, no host named as a switch: "to" could mean either. */
@@ -79,18 +81,23 @@ static int check_node(struct sio_draft *d, unsigned host)
 	bool given = at.value;
 	char path[SIO_DRAFT_PATH];
 
+	snprintf(path, sizeof(path), "hosts.%s.node", h->name);
+	if (h->node == SIO_MULTICAST_NODE)
+		return sio_source_fail_at(d->source, at, path,
+					  "the multicast group's, so no host's; another multiple "
+					  "of 4 from 4 to %d is right",
+					  SIO_MAX_NODE);
 	for (unsigned i = 0; i < host; i++) {
 		if (d->t->host[i].node != h->node)
 			continue;
 		if (!given)
 			at = sio_source_missing(d->host[host].at);
-		snprintf(path, sizeof(path), "hosts.%s.node", h->name);
 		return sio_source_fail_at(
 			d->source, at, path,
 			"%u%s is host '%s' (line %u); an id that no host has, from "
-			"4 to 252 in steps of 4, is right",
+			"4 to %d in steps of 4, is right",
 			h->node, given ? "" : ", by its place in the file,", d->t->host[i].name,
-			d->host[i].at.key.line);
+			d->host[i].at.key.line, SIO_MAX_NODE);
 	}
 	return 0;
 }
@@ -98,7 +105,7 @@ static int check_node(struct sio_draft *d, unsigned host)
 /* What only emulated hardware can be told. */
 static int check_real(struct sio_draft *d, unsigned host, const struct sio_spot spot[HOST_FIELDS])
 {
-	static const int emulated[] = {HOST_RAM, HOST_BASE, HOST_IOMMU, HOST_DEVICES};
+	static const int emulated[] = {HOST_RAM, HOST_BASE, HOST_IOMMU, HOST_CHASSIS, HOST_DEVICES};
 
 	for (unsigned i = 0; d->t->host[host].real && i < sizeof(emulated) / sizeof(emulated[0]);
 	     i++) {
@@ -142,7 +149,7 @@ static int foreign_key(struct sio_draft *d, const struct sio_spot spot[HOST_FIEL
  */
 static int read_machine(struct sio_draft *d, unsigned host, const struct sio_spot spot[HOST_FIELDS])
 {
-	static const int foreign[] = {HOST_BASE, HOST_IOMMU, HOST_ADDRESS};
+	static const int foreign[] = {HOST_BASE, HOST_IOMMU, HOST_ADDRESS, HOST_CHASSIS};
 	struct sio_topo_host *h = &d->t->host[host];
 	int rc = 0;
 
@@ -177,13 +184,18 @@ static int read_machine(struct sio_draft *d, unsigned host, const struct sio_spo
 static int read_host_adapters(struct sio_draft *d, unsigned host,
 			      const struct sio_spot spot[HOST_FIELDS])
 {
+	int rc = 0;
+
 	if (spot[HOST_WINDOW].value)
 		return foreign_key(d, spot, HOST_WINDOW,
 				   "of machines; with 'kind: machine' it is right");
-	if (spot[HOST_ADAPTERS].value)
-		return sio_draft_read_adapters(d, host, spot[HOST_ADAPTERS]);
-	sio_draft_default_adapter(d, host);
-	return 0;
+	if (spot[HOST_CHASSIS].value)
+		rc = sio_draft_read_chassis(d, host, spot[HOST_CHASSIS]);
+	if (rc == 0 && spot[HOST_ADAPTERS].value)
+		rc = sio_draft_read_adapters(d, host, spot[HOST_ADAPTERS]);
+	else if (rc == 0)
+		sio_draft_default_adapter(d, host);
+	return rc;
 }
 
 static int read_parts(struct sio_draft *d, unsigned host, const struct sio_spot spot[HOST_FIELDS])
@@ -201,7 +213,15 @@ static int read_parts(struct sio_draft *d, unsigned host, const struct sio_spot 
 		rc = check_real(d, host, spot);
 	if (rc == 0 && spot[HOST_DEVICES].value)
 		rc = sio_draft_read_devices(d, host, spot[HOST_DEVICES]);
-	return rc;
+	return rc < 0 ? rc : sio_draft_check_chassis(d, host);
+}
+
+/* 4, 8, ..., but not the multicast group's. */
+static uint32_t node_by_place(unsigned host)
+{
+	uint32_t node = (host + 1) * 4;
+
+	return node < SIO_MULTICAST_NODE ? node : node + 4;
 }
 
 int sio_draft_add_host(struct sio_draft *d, yaml_node_t *key, yaml_node_t *value)
@@ -222,7 +242,7 @@ int sio_draft_add_host(struct sio_draft *d, yaml_node_t *key, yaml_node_t *value
 	rc = check_host_name(d, at, name);
 	if (rc < 0)
 		return rc;
-	*h = (struct sio_topo_host){.node = (host + 1) * 4, .ram_size = 256 * SIO_MIB};
+	*h = (struct sio_topo_host){.node = node_by_place(host), .ram_size = 256 * SIO_MIB};
 	memcpy(h->name, name, strlen(name) + 1);
 	rc = sio_value_map(d->source, at, host_field, HOST_FIELDS, h, spot);
 	if (rc < 0)

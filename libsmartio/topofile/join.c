@@ -32,15 +32,6 @@ static int find_host(const struct sio_topology *t, const char *name)
 	return -1;
 }
 
-static int find_switch(const struct sio_topology *t, const char *name)
-{
-	for (unsigned i = 0; i < t->n_switches; i++) {
-		if (strcmp(t->sw[i].name, name) == 0)
-			return (int)i;
-	}
-	return -1;
-}
-
 /* A file that names no switches has one, if an adapter leads there. */
 static int add_default_switch(struct sio_draft *d)
 {
@@ -61,6 +52,7 @@ static int add_default_switch(struct sio_draft *d)
 	if (!d->t->sw)
 		return sio_source_no_memory(d->source);
 	memcpy(d->t->sw[0].name, DEFAULT_SWITCH, sizeof(DEFAULT_SWITCH));
+	d->t->sw[0].lanes = 16;
 	d->t->n_switches = 1;
 	return 0;
 }
@@ -80,7 +72,8 @@ static int fail_to(struct sio_draft *d, const struct end *e, const char *wrong, 
 /* To a switch, if that is what it names. Hosts are left for join_hosts(). */
 static int join_switch(struct sio_draft *d, const struct end *e)
 {
-	int sw = e->draft->to[0] ? find_switch(d->t, e->draft->to) : 0;
+	char path[SIO_DRAFT_PATH];
+	int sw = e->draft->to[0] ? sio_draft_find_switch(d->t, e->draft->to) : 0;
 
 	if (!e->draft->to[0] && d->t->n_switches != 1)
 		return fail_to(d, e, "missing, and there is not just one switch",
@@ -91,13 +84,18 @@ static int join_switch(struct sio_draft *d, const struct end *e)
 		if (peer < 0)
 			return fail_to(d, e, "neither a switch nor a host",
 				       "the name of one, as in 'switches' or 'hosts',");
+		if (e->draft->to_index >= SIO_MAX_ADAPTERS)
+			return sio_source_fail_at(
+				d->source, e->draft->to_at,
+				sio_draft_adapter_path(e->host, e->index, "to", path),
+				SIO_DRAFT_TO_RIGHT, SIO_MAX_ADAPTERS - 1);
 		if (&d->t->host[peer] == e->host)
 			return fail_to(d, e, "the adapter's own host",
 				       "the name of a switch or of another host");
 		return 0;
 	}
-	if (e->draft->to_index >= 0)
-		return fail_to(d, e, "a switch has no numbered adapters", "its name alone");
+	if (e->draft->to_index >= 0 && d->t->sw[sw].ports == 0)
+		return fail_to(d, e, "the switch has no numbered ports", "its name alone");
 	e->adapter->attach = SIO_ATTACH_SWITCH;
 	e->adapter->attach_index = (unsigned)sw;
 	return 0;

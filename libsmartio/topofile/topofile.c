@@ -20,6 +20,8 @@ enum {
 	KEY_REQUEST,
 	KEY_BOUNDARY,
 	KEY_MULTICAST,
+	KEY_LINKS,
+	KEY_APART,
 	KEYS
 };
 static const struct sio_field root_field[KEYS] = {
@@ -47,42 +49,11 @@ static const struct sio_field root_field[KEYS] = {
 			  .max = 128,
 			  .step = SIO_VALUE_POWER},
 	[KEY_MULTICAST] = {.name = "multicast", .kind = SIO_VALUE_NODE},
+	[KEY_LINKS] = {.name = "links", .kind = SIO_VALUE_NODE},
+	[KEY_APART] = {.name = "apart",
+		       .kind = SIO_VALUE_FLAG,
+		       .offset = offsetof(struct sio_topology, apart)},
 };
-
-static int read_switches(struct sio_draft *d, struct sio_spot at)
-{
-	struct sio_source *s = d->source;
-	size_t mark = sio_source_enter(s, "switches", 0);
-	yaml_node_item_t *start, *top;
-
-	if (at.value->type != YAML_SEQUENCE_NODE)
-		return sio_source_fail(s, at, "not a list; one such as [sw0] is right");
-	start = at.value->data.sequence.items.start;
-	top = at.value->data.sequence.items.top;
-	if (top - start > SIO_DRAFT_SWITCHES)
-		return sio_source_fail(s, at, "%td switches; at most %d is right", top - start,
-				       SIO_DRAFT_SWITCHES);
-	d->t->sw = calloc((size_t)(top - start) + 1, sizeof(*d->t->sw));
-	if (!d->t->sw)
-		return sio_source_no_memory(s);
-	for (yaml_node_item_t *i = start; i < top; i++) {
-		struct sio_spot item = sio_source_inside(at, NULL, sio_source_node(s, *i));
-		size_t list = sio_source_enter(s, NULL, d->t->n_switches);
-		char *name = d->t->sw[d->t->n_switches].name;
-		int rc = sio_value_name(s, item, name);
-
-		if (rc < 0)
-			return rc;
-		for (unsigned j = 0; j < d->t->n_switches; j++) {
-			if (strcmp(d->t->sw[j].name, name) == 0)
-				return sio_source_fail(s, item, "given twice; once is right");
-		}
-		d->t->n_switches++;
-		sio_source_leave(s, list);
-	}
-	sio_source_leave(s, mark);
-	return 0;
-}
 
 static int read_multicast(struct sio_draft *d, struct sio_spot at)
 {
@@ -271,7 +242,9 @@ static int build(struct sio_draft *d, yaml_node_t *root)
 					  "each key is right");
 	d->no_switches = !spot[KEY_SWITCHES].value;
 	if (!d->no_switches)
-		rc = read_switches(d, spot[KEY_SWITCHES]);
+		rc = sio_draft_read_switches(d, spot[KEY_SWITCHES]);
+	if (rc == 0 && spot[KEY_LINKS].value)
+		rc = sio_draft_read_links(d, spot[KEY_LINKS]);
 	if (rc == 0 && spot[KEY_MULTICAST].value)
 		rc = read_multicast(d, spot[KEY_MULTICAST]);
 	if (rc == 0)
@@ -281,11 +254,15 @@ static int build(struct sio_draft *d, yaml_node_t *root)
 	if (rc == 0)
 		rc = sio_draft_join(d);
 	if (rc == 0)
-		rc = check_machines(d);
+		rc = sio_topology_measure(d->t) < 0 ? sio_source_no_memory(s) : check_machines(d);
+	if (rc == 0)
+		rc = sio_draft_number_ports(d);
 	if (rc < 0)
 		return rc;
 	sort_hosts(d);
 	rc = sio_draft_lay_out(d);
+	if (rc == 0)
+		rc = sio_draft_check_apart(d);
 	if (rc == 0)
 		rc = number_devices(d);
 	if (rc == 0)
@@ -306,6 +283,7 @@ static int build_topology(struct sio_source *s, yaml_node_t *root, struct sio_to
 	d.t->read_completion_boundary = 64;
 	rc = build(&d, root);
 	free(d.host);
+	free(d.trunk);
 	if (rc < 0)
 		sio_topology_free(d.t);
 	else

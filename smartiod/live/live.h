@@ -90,9 +90,9 @@ struct live {
 	uint8_t digest[LIVE_DIGEST];		/* of the cluster's file; the transport's, too */
 	struct live_peer *peers;
 	struct live_failures {
-		unsigned count;	       /* to connect, since a connection lasted */
-		bool brief;	       /* the last one did not last */
-	} failures[SIO_MAX_HOSTS + 4]; /* by node / 4 */
+		unsigned count;		  /* to connect, since a connection lasted */
+		bool brief;		  /* the last one did not last */
+	} failures[SIO_MAX_NODE / 4 + 1]; /* by node / 4 */
 	struct live_complaints complaints;
 	struct live_irq *irqs;	    /* by number */
 	struct sio_eventfd *events; /* to add to those that programs hold, too */

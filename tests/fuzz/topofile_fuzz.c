@@ -77,7 +77,7 @@ static void check_host(const struct sio_topology *t, unsigned i)
 	struct parts parts = {0};
 
 	check_name(h->name, sizeof(h->name));
-	CHECK(h->node >= 4 && h->node <= 252 && h->node % 4 == 0);
+	CHECK(h->node >= 4 && h->node <= SIO_MAX_NODE && h->node % 4 == 0);
 	CHECK(i == 0 || t->host[i - 1].node < h->node);
 	CHECK(sio_topology_host_by_name(t, h->name) == h);
 	CHECK(h->n_adapters <= SIO_MAX_ADAPTERS);

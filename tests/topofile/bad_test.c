@@ -19,6 +19,7 @@ static const struct {
 #include "bad_parts.inc"
 #include "bad_places.inc"
 #include "bad_real.inc"
+#include "bad_fabric.inc"
 };
 
 /* Each wrong file gives just the text of the table, and no topology. */
@@ -96,9 +97,9 @@ static void refuses_too_many(void **state)
 		"{ window: 16T }] }\n";
 
 	(void)state;
-	assert_many(HOSTS, "  h%u:\n", 60, "", NULL);
-	assert_many(HOSTS, "  h%u:\n", 61, "",
-		    "topo.yaml:63:3: key 'hosts.h60': value '': a host too many; at most 60 is "
+	assert_many(HOSTS, "  h%u:\n", 126, "", NULL);
+	assert_many(HOSTS, "  h%u:\n", 127, "",
+		    "topo.yaml:129:3: key 'hosts.h126': value '': a host too many; at most 126 is "
 		    "right");
 	assert_many("cluster: c\nswitches: [s", ", s%u", 63, "]\nhosts: { a: { adapters: [] } }",
 		    NULL);

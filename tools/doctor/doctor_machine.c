@@ -110,7 +110,7 @@ static void find_long_path(struct doctor *d, const struct doctor_state *s)
 
 	if (tool_state_base(base, sizeof(base), NULL) < 0)
 		return; /* find_no_permission() says why */
-	if (strlen(base) + SIO_NAME_LEN + sizeof("/node.252") > TOOL_SOCKET_PATH_MAX)
+	if (strlen(base) + SIO_NAME_LEN + sizeof("/node.508") > TOOL_SOCKET_PATH_MAX)
 		doctor_found(d, s, NULL, "%s has %zu bytes, a socket's path may have %d", base,
 			     strlen(base), TOOL_SOCKET_PATH_MAX);
 	else

@@ -126,7 +126,7 @@ const char *sim_draw_cluster(uint64_t seed, unsigned hosts)
 	put("completion_boundary: %u\n", power(64, 2));
 	if (sim_has_workload("ways"))
 		switches = 2;
-	put("switches: [%s]\nhosts:\n", switches == 2 ? "sw0, sw1" : "sw0");
+	put("apart: on\nswitches: [%s]\nhosts:\n", switches == 2 ? "sw0, sw1" : "sw0");
 	for (unsigned i = 0; i < hosts; i++)
 		draw_host(i, hosts, switches);
 	if (below(2))
