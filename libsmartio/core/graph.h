@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The fabric as a graph: what the cluster's links join. Each host is a tree: its root, chassis below
- * it, devices and adapters in any of them. The fabric joins adapters: by a cable, or by switches.
- * Pure data, made from a topology; threads may share it.
+ * The fabric as a graph: what the cluster's links join. Each host is a tree: its root, chassis
+ * below it, devices and adapters in any of them. The fabric joins adapters: by a cable, or by
+ * switches. Pure data, made from a topology; threads may share it.
  */
 #ifndef CORE_GRAPH_H
 #define CORE_GRAPH_H

@@ -4,8 +4,9 @@
  * hosts. Pure: what is out is told, and all is computed anew.
  *
  * A route between hosts leaves the one through an adapter, crosses cables and cluster switches, and
- * enters the other through one of its own: no host and no device passes anything on to a third. One
- * within a host is the shortest in its tree, so two devices in a chassis meet there, below the root.
+ * enters the other through one of its own: no host and no device passes anything on to a third.
+ * One within a host is the shortest in its tree, so two devices in a chassis meet there, below the
+ * root.
  */
 #ifndef CORE_ROUTE_H
 #define CORE_ROUTE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Is all of the cluster in one piece? Hosts, switches and cables join; a host with two adapters joins
- * what these lead to, though it passes nothing on.
+ * Is all of the cluster in one piece? Hosts, switches and cables join; a host with two adapters
+ * joins what these lead to, though it passes nothing on.
  */
 #include <stdio.h>
 

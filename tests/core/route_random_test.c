@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Routes of thousands of random clusters, with cascades, chassis and links that are out, against
- * Floyd and Warshall's algorithm: same reachability, same hops, same ties. A node within a host stands
- * twice in its matrix, once on the side where a route begins and once where it ends, with the switches
- * between: so no route enters a host and leaves it again.
+ * Floyd and Warshall's algorithm: same reachability, same hops, same ties. A node within a host
+ * stands twice in its matrix, once on the side where a route begins and once where it ends, with
+ * the switches between: so no route enters a host and leaves it again.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -34,6 +34,7 @@ check  cmd:scdoc                       scdoc             scdoc              scdo
 check  h:sys/sdt.h                     systemtap-sdt-dev systemtap-sdt-devel -           systemtap-sdt-devel
 check  cmd:git                         git               git                git           git
 check  py:jsonschema                  python3-jsonschema python3-jsonschema python-jsonschema python3-jsonschema
+check  py:yaml         python3-yaml      python3-pyyaml     python-yaml   python3-PyYAML
 tidy   cmd:clang-tidy                  clang-tidy        clang-tools-extra  clang         clang-tools
 coverage cmd:gcovr                     gcovr             gcovr              gcovr         gcovr
 vm     cmd:qemu-system-x86_64          qemu-system-x86   qemu-system-x86    qemu-system-x86 qemu-x86

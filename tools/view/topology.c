@@ -1,12 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* smartio topology: the cluster as it is now, drawn or as JSON. */
+/* smartio topology: the cluster as it is now, or a file's, drawn or as JSON. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "base/command.h"
 #include "base/output.h"
+#include "topofile/topofile.h"
+#include "view/graph_text.h"
 #include "view/picture.h"
+
+static bool as_dot, as_mermaid, as_svg;
+static const struct tool_option options[] = {
+	{"dot", .flag = &as_dot, .text = "for graphviz: every link with its lanes"},
+	{"mermaid", .flag = &as_mermaid,
+	 .text = "the same for Mermaid, as Markdown viewers draw it"},
+	{"svg", .flag = &as_svg, .text = "the same as a picture, drawn by graphviz's dot"},
+	{.name = NULL}};
 
 static const char *attach_name(enum sio_attach_kind kind)
 {
@@ -67,17 +79,97 @@ static int print_json(const struct tool_view *v)
 	return tool_json_print("topology", o);
 }
 
+/* Links that are down, by number; NULL: they are not known, or there is no memory. */
+static bool *links_down(const struct tool_view *v, const struct sio_graph *g)
+{
+	bool *down = v ? calloc(g->n_links + 1u, sizeof(*down)) : NULL;
+
+	for (unsigned i = 0; down && i < v->n; i++) {
+		for (unsigned k = 0; k < v->host[i].topo->n_adapters; k++) {
+			unsigned link = g->node[sio_graph_adapter(g, i, k)].out;
+
+			if (link != SIO_GRAPH_NONE && v->host[i].adapter[k].link == TOOL_LINK_DOWN)
+				down[link] = true;
+		}
+	}
+	return down;
+}
+
+/* Graphviz's program writes to our standard output. */
+static int print_svg(const struct sio_graph *g, const bool *down)
+{
+	int r, status;
+	FILE *dot;
+
+	fflush(stdout);
+	dot = popen("dot -Tsvg", "w");
+	if (!dot)
+		return tool_error_code(-errno, "dot cannot be started: %s", strerror(errno));
+	r = tool_graph_dot(dot, g, down);
+	status = pclose(dot);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+		return tool_error_code(-ENOENT, "--svg needs graphviz's program dot (package "
+						"graphviz); --dot and --mermaid need nothing");
+	if (r < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		return tool_error_code(-EIO, "dot could not draw the cluster");
+	return 0;
+}
+
+/* @v: what is of it now; NULL: it is a file's. */
+static int print_graph(const struct sio_topology *t, const struct tool_view *v)
+{
+	struct sio_graph *g;
+	bool *down;
+	int r = 0;
+
+	if (sio_graph_new(t, &g) < 0)
+		return tool_error_code(-ENOMEM, "no memory");
+	down = links_down(v, g);
+	if (as_svg)
+		r = print_svg(g, down);
+	else if ((as_dot ? tool_graph_dot : tool_graph_mermaid)(stdout, g, down) < 0 ||
+		 fflush(stdout) != 0)
+		r = tool_error_code(-EIO, "cannot write to standard output");
+	free(down);
+	sio_graph_free(g);
+	return r;
+}
+
+static int draw_file(const char *path)
+{
+	struct sio_topology *t;
+	struct sio_err err;
+	int status;
+
+	if (sio_topofile_read(path, &t, &err) < 0)
+		return tool_fail(&err);
+	status = print_graph(t, NULL);
+	sio_topology_free(t);
+	return status;
+}
+
 static int topology(const struct tool_command *self, int argc, char **argv)
 {
 	struct tool_view *v;
 	struct sio_err err;
-	int status = 0;
+	int first, status = 0, forms;
 
-	if (tool_options(self, argc, argv, &status) < 0)
+	first = tool_options(self, argc, argv, &status);
+	if (first < 0)
 		return status;
+	forms = as_dot + as_mermaid + as_svg;
+	if (forms + tool_where.json > 1)
+		return tool_usage(self->name,
+				  "--dot, --mermaid, --svg and --json are one or the other");
+	if (first < argc && forms == 0)
+		return tool_usage(self->name, "a file is drawn by --dot, --mermaid or --svg");
+	if (first < argc)
+		return draw_file(argv[first]);
 	if (tool_view_open(&v, &err) < 0)
 		return tool_fail(&err);
-	if (tool_where.json)
+	if (forms)
+		status = print_graph(v->topology, v);
+	else if (tool_where.json)
 		status = print_json(v);
 	else if (tool_picture(stdout, v) < 0 || fflush(stdout) != 0)
 		status = tool_error_code(-EIO, "cannot write to standard output");
@@ -88,6 +180,9 @@ static int topology(const struct tool_command *self, int argc, char **argv)
 const struct tool_command tool_topology_command = {
 	.name = "topology",
 	.summary = "Draw the cluster as it is now: switches, links, hosts and devices",
-	.help = "The picture is drawn with characters.\n",
+	.help = "The picture is drawn with characters, or in one of these forms, dashed where a link\n"
+		"is down; then of a topology file, too, whatever runs.\n",
 	.schemas = "topology",
+	.options = options,
+	.words = {{"[TOPOLOGY]", TOOL_TOPOLOGIES}},
 	.run = topology};
