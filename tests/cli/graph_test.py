@@ -130,6 +130,29 @@ class Files(base.CommandTest):
         self.assertEqual(down, [{"client2.0", "sw0"}])
         self.assertEqual(parse_mermaid(self.smartio("topology", "--mermaid").stdout, nodes), (links, down))
 
+    def test_the_small_ones_run(self):
+        """Whoever is joined reaches each other: 'cluster up' tries each path, and says which one fails."""
+        cascade = self.file("cascade.yaml", """cluster: cascade
+switches: [{ name: top, ports: 8, lanes: 4 }, left, right]
+links: [{ from: left, to: top, width: 16 }, { from: top, to: right }]
+hosts:
+  a: { ram: 16M, adapters: [{ to: left }], devices: { nvme0: { type: nvme, size: 16M } } }
+  b: { ram: 16M, adapters: [{ to: right }] }
+  far: { node: 500, ram: 16M, adapters: [{ to: top, width: 4 }] }
+""")
+        small = ["back-to-back", "one-switch", "two-paths", "chassis", "ring-of-eight"]
+        for path in [*(os.path.join(EXAMPLES, "topologies", name + ".yaml") for name in small), cascade]:
+            with self.subTest(path):
+                self.smartio("cluster", "up", path)
+                data = json.loads(self.smartio("topology", "--json").stdout)["data"]
+                self.assertTrue(all(h["state"] == "up" for h in data["hosts"]))
+                self.assertEqual(parse_dot(self.smartio("topology", "--dot").stdout),
+                                 parse_dot(self.smartio("topology", "--dot", path).stdout))
+                if path == cascade:
+                    self.assertIn("lender                a (node 4)", self.smartio("device", "info", "nvme0").stdout)
+                    self.assertIn("x16 gen 3 to [left]", self.smartio("topology").stdout)
+                self.smartio("cluster", "down")
+
     # ---- the schema of topology files ----
     def schema(self):
         if yaml is None or base.SCHEMAS is None:

@@ -16,10 +16,8 @@ struct reach {
 	struct sio_evt_dmamap local, remote;
 };
 
-static void reach_init(struct reach *r, unsigned iommu)
+static void reach_init_in(struct reach *r, struct fake *f)
 {
-	struct fake *f = fake_new(iommu);
-
 	memset(r, 0, sizeof(*r));
 	r->f = f;
 	for (unsigned i = 0; i < 3; i++)
@@ -34,6 +32,11 @@ static void reach_init(struct reach *r, unsigned iommu)
 	r->local = fake_dmamap(f, LENDER, 0, 0, SIO_KIND_MEM, r->local_mem, SIZE, 3);
 	r->remote = fake_dmamap(f, LENDER, 0, 0, SIO_KIND_MAP, r->map.id, SIZE, 3);
 	fake_forget(f);
+}
+
+static void reach_init(struct reach *r, unsigned iommu)
+{
+	reach_init_in(r, fake_new(iommu));
 }
 
 static void assert_fault(struct reach *r, unsigned access, uint64_t addr, size_t len,
@@ -84,6 +87,34 @@ static void devices_reach_what_was_mapped(void **state)
 			assert_int_not_equal(r.local.iova, 0x100000000ull);
 		fake_free(r.f);
 	}
+}
+
+/* Switches that a link joins lead as one does; those that nothing joins do not. */
+static void cascades_lead_from_switch_to_switch(void **state)
+{
+	uint8_t out[64] = "a cascade", in[64];
+	struct emu_host *h;
+	struct reach r;
+	struct fake *f;
+
+	(void)state;
+	reach_init_in(&r, fake_new_cascade(true));
+	assert_int_equal(r.dev->write(r.dev, r.remote.iova, out, 64), 0);
+	assert_memory_equal(fake_data(r.f, CLIENT, r.remote_mem), out, 64);
+	assert_int_equal(r.dev->read(r.dev, r.remote.iova, in, 64), 0);
+	assert_memory_equal(in, out, 64);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(r.f->room->host[i].n_paths, 2);
+	assert_int_equal(emu_room_link(r.f->room, CLIENT, 0, false), 0);
+	assert_fault(&r, SIO_FAULT_READ, r.remote.iova, 64, "the path to host1 is down");
+	fake_free(r.f);
+	f = fake_new_cascade(false);
+	h = f->room->host;
+	assert_int_equal(h[LENDER].n_paths, 0);
+	assert_int_equal(h[CLIENT].n_paths, 1);
+	assert_non_null(emu_path_find(&h[CLIENT], 0, OTHER, 0));
+	assert_null(emu_path_find(&h[CLIENT], 0, LENDER, 0));
+	fake_free(f);
 }
 
 /* Aligned 4 KiB read at depth 1: 64 B fetched, 4 KiB and 16 B written; port and both links alike.
@@ -416,6 +447,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(devices_reach_what_was_mapped),
+		cmocka_unit_test(cascades_lead_from_switch_to_switch),
 		cmocka_unit_test(transactions_are_counted_where_they_pass),
 		cmocka_unit_test(other_domains_addresses_fault),
 		cmocka_unit_test(fault_names_nearest_mapping),

@@ -307,15 +307,9 @@ static void make_device(struct fake *f, unsigned index, unsigned host, unsigned 
 	d->reset = SIO_TOPO_RESET_FUNCTION;
 }
 
-struct fake *fake_new(unsigned iommu)
-{
-	return fake_new_of(iommu, 4); /* two for devices */
-}
-
-struct fake *fake_new_of(unsigned iommu, unsigned requesters)
+static struct fake *make(unsigned iommu, unsigned requesters)
 {
 	struct fake *f = calloc(1, sizeof(*f));
-	struct sio_err err = {0};
 
 	assert_non_null(f);
 	f->next_fd = 100;
@@ -338,10 +332,40 @@ struct fake *fake_new_of(unsigned iommu, unsigned requesters)
 		.n_hosts = 3,
 		.n_switches = 1,
 		.host = f->host,
-		.sw = &f->sw,
+		.sw = f->sw,
 	};
+	return f;
+}
+
+static struct fake *start(struct fake *f)
+{
+	struct sio_err err = {0};
+
 	assert_int_equal(emu_room_new(&f->topo, &ops, f, &f->room, &err), 0);
 	return f;
+}
+
+struct fake *fake_new(unsigned iommu)
+{
+	return fake_new_of(iommu, 4); /* two for devices */
+}
+
+struct fake *fake_new_of(unsigned iommu, unsigned requesters)
+{
+	return start(make(iommu, requesters));
+}
+
+struct fake *fake_new_cascade(bool joined)
+{
+	struct fake *f = make(0, 4);
+
+	f->host[CLIENT].adapter[0].attach_index = f->host[OTHER].adapter[0].attach_index = 1;
+	f->topo.n_switches = 2;
+	f->topo.n_trunks = joined;
+	f->topo.trunk = &f->trunk;
+	f->trunk = (struct sio_topo_trunk){.sw = {0, 1}, .link_width = 8, .link_generation = 3};
+	assert_int_equal(sio_topology_measure(&f->topo), 0);
+	return start(f);
 }
 
 void fake_free(struct fake *f)
@@ -351,6 +375,7 @@ void fake_free(struct fake *f)
 	assert_int_equal(f->open_mems, 0);
 	assert_int_equal(f->open_owners, 0);
 	assert_int_equal(f->open_watches, 0);
+	free(f->topo.distance);
 	free(f);
 }
 

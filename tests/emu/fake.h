@@ -55,7 +55,8 @@ struct fake {
 	struct sio_topology topo;
 	struct sio_topo_host host[3];
 	struct sio_topo_device device[4];
-	struct sio_topo_switch sw;
+	struct sio_topo_switch sw[2];
+	struct sio_topo_trunk trunk;
 	struct emu_room *room;
 	struct fake_event event[256];
 	unsigned n_events, events_lost;
@@ -75,6 +76,8 @@ struct fake {
 struct fake *fake_new(unsigned iommu);
 /* The same, with so many requester entries in each adapter instead of 4. */
 struct fake *fake_new_of(unsigned iommu, unsigned requesters);
+/* Client and other host at a second switch, which a link joins with the lender's, or nothing. */
+struct fake *fake_new_cascade(bool joined);
 /* Also asserts that the room gave everything back. */
 void fake_free(struct fake *f);
 void fake_up(struct fake *f, unsigned host);

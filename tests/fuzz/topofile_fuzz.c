@@ -71,16 +71,32 @@ static void check_device(const struct sio_topology *t, const struct sio_topo_hos
 		CHECK(h->device[j].slot != d->slot && h->device[j].bdf != d->bdf);
 }
 
+/* Whoever is in a chassis is in one that is there; each is behind one before it. */
+static void check_chassis(const struct sio_topo_host *h)
+{
+	CHECK(h->n_chassis <= SIO_MAX_CHASSIS);
+	for (unsigned i = 0; i < h->n_chassis; i++) {
+		check_name(h->chassis[i].name, sizeof(h->chassis[i].name));
+		CHECK(h->chassis[i].in <= i && h->chassis[i].link_width);
+	}
+	for (unsigned i = 0; i < h->n_adapters; i++)
+		CHECK(h->adapter[i].in <= h->n_chassis);
+	for (unsigned i = 0; i < h->n_devices; i++)
+		CHECK(h->device[i].in <= h->n_chassis && h->device[i].link_width);
+}
+
 static void check_host(const struct sio_topology *t, unsigned i)
 {
 	const struct sio_topo_host *h = &t->host[i];
 	struct parts parts = {0};
 
 	check_name(h->name, sizeof(h->name));
-	CHECK(h->node >= 4 && h->node <= SIO_MAX_NODE && h->node % 4 == 0);
+	CHECK(h->node >= 4 && h->node <= SIO_MAX_NODE && h->node % 4 == 0 &&
+	      h->node != SIO_MULTICAST_NODE);
 	CHECK(i == 0 || t->host[i - 1].node < h->node);
 	CHECK(sio_topology_host_by_name(t, h->name) == h);
 	CHECK(h->n_adapters <= SIO_MAX_ADAPTERS);
+	check_chassis(h);
 	check_part(&parts, h->ram_base, h->ram_size);
 	for (unsigned j = 0; j < h->n_adapters; j++) {
 		check_adapter(t, &h->adapter[j]);
@@ -89,6 +105,47 @@ static void check_host(const struct sio_topology *t, unsigned i)
 	for (unsigned j = 0; j < h->n_devices; j++) {
 		check_device(t, h, j);
 		check_part(&parts, h->device[j].bar_base, SIO_TOPO_BAR_SPACE);
+	}
+}
+
+/* A link takes ports of its switch that no other link takes. */
+static void take_ports(const struct sio_topology *t, bool (*taken)[256], unsigned sw, unsigned port,
+		       uint32_t width)
+{
+	unsigned ports = sio_topology_ports(width, t->sw[sw].lanes);
+
+	if (t->sw[sw].ports == 0)
+		return;
+	CHECK(port % ports == 0 && port + ports <= t->sw[sw].ports);
+	for (unsigned i = port; i < port + ports; i++) {
+		CHECK(!taken[sw][i]);
+		taken[sw][i] = true;
+	}
+}
+
+static void check_switches(const struct sio_topology *t)
+{
+	static bool taken[SIO_MAX_SWITCHES][256];
+
+	memset(taken, 0, sizeof(taken));
+	CHECK(t->n_switches <= SIO_MAX_SWITCHES && t->n_trunks <= SIO_MAX_TRUNKS);
+	CHECK(!t->distance == (t->n_trunks == 0));
+	for (unsigned i = 0; i < t->n_trunks; i++) {
+		const struct sio_topo_trunk *l = &t->trunk[i];
+
+		CHECK(l->sw[0] != l->sw[1]);
+		for (unsigned end = 0; end < 2; end++) {
+			CHECK(l->sw[end] < t->n_switches);
+			take_ports(t, taken, l->sw[end], l->port[end], l->link_width);
+		}
+	}
+	for (unsigned i = 0; i < t->n_hosts + t->n_machines; i++) {
+		for (unsigned j = 0; j < t->host[i].n_adapters; j++) {
+			const struct sio_topo_adapter *a = &t->host[i].adapter[j];
+
+			if (a->attach == SIO_ATTACH_SWITCH)
+				take_ports(t, taken, a->attach_index, a->port, a->link_width);
+		}
 	}
 }
 
@@ -130,6 +187,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (unsigned i = 0; i < t->n_hosts; i++)
 		check_host(t, i);
 	check_links(t);
+	check_switches(t);
 	sio_topology_free(t);
 	return 0;
 }

@@ -218,6 +218,25 @@ void fabric_queue_cut(struct fabric_queue *q, uint64_t when)
 }
 
 /* ---- the way ---- */
+/* The slowest of the links between the switches of two adapters. */
+static struct fabric_link slowest_trunk(const struct sio_topology *t, unsigned from, unsigned to,
+					struct fabric_link slowest)
+{
+	for (unsigned i = 0; from != to; i++) {
+		const struct sio_topo_trunk *l = &t->trunk[i];
+		unsigned end = l->sw[1] == from;
+
+		if (l->sw[end] != from || t->distance[to * t->n_switches + l->sw[!end]] >=
+						  t->distance[to * t->n_switches + from])
+			continue;
+		slowest = fabric_slower(slowest,
+					(struct fabric_link){l->link_width, l->link_generation});
+		from = l->sw[!end];
+		i = UINT32_MAX; /* from the first one again */
+	}
+	return slowest;
+}
+
 static void find_way(unsigned requester, unsigned host, struct fabric_way *w)
 {
 	const struct sio_topology *t = S.topology;
@@ -245,6 +264,10 @@ static void find_way(unsigned requester, unsigned host, struct fabric_way *w)
 		w->slowest = fabric_slower(w->slowest,
 					   (struct fabric_link){a->link_width, a->link_generation});
 	}
+	if (path.hops > 2)
+		w->slowest = slowest_trunk(t, t->host[home].adapter[path.adapter].attach_index,
+					   t->host[host].adapter[path.peer_adapter].attach_index,
+					   w->slowest);
 	w->adapters = 2;
 	w->cables = path.hops + fabric_params.more_switches;
 	w->switches = path.hops - 1 + fabric_params.more_switches;

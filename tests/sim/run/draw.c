@@ -77,12 +77,48 @@ static void device(unsigned host, unsigned i)
 	put("}\n");
 }
 
+/* The switches of a cascade, and links that make a tree of them, sometimes with a ring in it. */
+static void draw_cascade(unsigned switches)
+{
+	put("switches: [sw0");
+	for (unsigned i = 1; i < switches; i++)
+		put(", sw%u", i);
+	put("]\nlinks:\n");
+	for (unsigned i = 1; i < switches; i++) {
+		unsigned to = below(i), width = power(1, 5), generation = 1 + below(5);
+
+		put("  - {from: sw%u, to: sw%u, width: %u, generation: %u}\n", i, to, width,
+		    generation);
+	}
+	if (below(2))
+		put("  - {from: sw%u, to: sw0}\n", switches - 1);
+	put("hosts:\n");
+}
+
+static void draw_adapters(unsigned adapters, unsigned switches)
+{
+	bool ways = sim_has_workload("ways");
+	char to[8];
+
+	if (sim_options.cascade) {
+		snprintf(to, sizeof(to), "sw%u", below(switches));
+		adapter(to);
+		return;
+	}
+	/* All are joined by the first switch, but in one cluster of eight some are not. */
+	if (switches > 1 && below(8) == 0 && !ways)
+		adapter("sw1");
+	else
+		adapter("sw0");
+	if (adapters == 2 || ways)
+		adapter("sw1");
+}
+
 static void draw_host(unsigned i, unsigned hosts, unsigned switches)
 {
 	unsigned ram = power(4, 4);
 	unsigned devices = below(3) == 0 || (i == 0 && below(4) > 0) ? 1 + below(2) : 0;
 	unsigned adapters = switches > 1 && below(2) ? 2 : 1;
-	bool ways = sim_has_workload("ways");
 
 	/* Guests are there to borrow, too. */
 	if (i + 1 == hosts && devices == 0 && sim_has_workload("guest"))
@@ -93,13 +129,7 @@ static void draw_host(unsigned i, unsigned hosts, unsigned switches)
 		ram = 4;
 	put("  h%u:\n    ram: %uM\n    iommu: %s\n    adapters:\n", i, ram,
 	    below(2) ? "on" : "off");
-	/* All are joined by the first switch, but in one cluster of eight some are not. */
-	if (switches > 1 && below(8) == 0 && !ways)
-		adapter("sw1");
-	else
-		adapter("sw0");
-	if (adapters == 2 || ways)
-		adapter("sw1");
+	draw_adapters(adapters, switches);
 	if (devices) {
 		put("    devices:\n");
 		for (unsigned k = 0; k < devices; k++)
@@ -126,7 +156,10 @@ const char *sim_draw_cluster(uint64_t seed, unsigned hosts)
 	put("completion_boundary: %u\n", power(64, 2));
 	if (sim_has_workload("ways"))
 		switches = 2;
-	put("apart: on\nswitches: [%s]\nhosts:\n", switches == 2 ? "sw0, sw1" : "sw0");
+	if (sim_options.cascade)
+		draw_cascade(switches = 2 + below(5));
+	else
+		put("apart: on\nswitches: [%s]\nhosts:\n", switches == 2 ? "sw0, sw1" : "sw0");
 	for (unsigned i = 0; i < hosts; i++)
 		draw_host(i, hosts, switches);
 	if (below(2))

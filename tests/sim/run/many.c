@@ -206,6 +206,8 @@ static void run_new(uint64_t seed)
 	if (sim_options.faults && n < sizeof(line))
 		n += (size_t)snprintf(line + n, sizeof(line) - n, " --faults %s",
 				      sim_options.faults);
+	if (sim_options.cascade && n < sizeof(line))
+		n += (size_t)snprintf(line + n, sizeof(line) - n, " --cascade");
 	if (sim_unchecked && n < sizeof(line))
 		n += (size_t)snprintf(line + n, sizeof(line) - n, " --unchecked");
 	if (n >= sizeof(line)) {
@@ -264,6 +266,8 @@ static bool fails(const char *faults, const char *events)
 	if (sim_options.workload)
 		snprintf(line + strlen(line), sizeof(line) - strlen(line), " --workload %s",
 			 sim_options.workload);
+	if (sim_options.cascade)
+		snprintf(line + strlen(line), sizeof(line) - strlen(line), " --cascade");
 	if (sim_unchecked)
 		snprintf(line + strlen(line), sizeof(line) - strlen(line), " --unchecked");
 	if (events)

@@ -18,6 +18,7 @@ static const char usage[] =
 	"       smartio-sim --list                  workloads, faults, oracles\n"
 	"\n"
 	"  --hosts N          2 to 60 hosts (drawn from the seed)\n"
+	"  --cascade          each host at one of several switches, which links join\n"
 	"  --seconds S        virtual time until programs are told to end (10)\n"
 	"  --faults LIST      of those that the seed has only these; 'none'; 'all,-crash'; names alone\n"
 	"                     switch them on whatever the seed says\n"
@@ -178,6 +179,9 @@ static int option(int c)
 	case 'u':
 		sim_unchecked = true;
 		return 0;
+	case 'C':
+		o->cascade = true;
+		return 0;
 	case 'q':
 		o->quiet = true;
 		return 0;
@@ -199,7 +203,7 @@ int sim_main(int argc, char **argv)
 		{"soak", 1, NULL, 'k'},	      {"new", 1, NULL, 'n'},	   {"jobs", 1, NULL, 'j'},
 		{"quiet", 0, NULL, 'q'},      {"first", 1, NULL, 'F'},	   {"part", 1, NULL, 'P'},
 		{"list", 0, NULL, 'l'},	      {"unchecked", 0, NULL, 'u'}, {"stop", 0, NULL, 'x'},
-		{"all-faults", 0, NULL, 'a'}, {NULL, 0, NULL, 0}};
+		{"all-faults", 0, NULL, 'a'}, {"cascade", 0, NULL, 'C'},   {NULL, 0, NULL, 0}};
 	char *end;
 	int c, rc;
 

@@ -112,6 +112,7 @@ struct sim_options {
 	const char *events; /* numbers of the plan's events that happen, "3,7-9"; NULL: all */
 	const char *trace, *perfetto;
 	bool quiet;
+	bool cascade; /* hosts at several switches that links join */
 };
 
 struct sim_result {
