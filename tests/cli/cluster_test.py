@@ -117,6 +117,28 @@ class Cluster(base.CommandTest):
         self.smartio("cluster", "down", "m")
         self.assertFalse(os.path.exists(state))
 
+    def test_joined_machines(self):
+        """Machines with adapters: sockets, the file with their RAM, and cables that can be pulled out."""
+        topology = self.file("m.yaml", "cluster: m\nswitches: [s]\nhosts:\n  a: { adapters: [] }\n"
+                             "  v: { kind: machine, window: mapped, ram: 8M, adapters: [{ to: s, window: 2M }] }\n"
+                             "  w: { kind: machine, window: mapped, ram: 8M, adapters: [{ to: s, window: 2M }] }\n")
+        state = os.path.join(self.base, "m")
+        self.smartio("cluster", "up", topology)
+        for name in ("vfio.v.0", "vfio.w.0"):
+            self.assertTrue(stat.S_ISSOCK(os.stat(os.path.join(state, name)).st_mode))
+        self.assertEqual(os.stat(os.path.join(state, "memory")).st_size, 16 << 20)
+        self.smartio("doctor", "--audit")
+        self.smartio("fault", "link", "v", "down")
+        self.smartio("fault", "link", "8.0", "up")
+        self.fails("fault", "link", "w.1", "down", say="host 'w' has no adapter 1; it has 1 from 0 on")
+        for name in ("smartiod.4", "emu"):
+            pid = self.pid_of(state, name)
+            os.kill(pid, signal.SIGKILL)
+            base.wait_gone(pid)
+        self.smartio("cluster", "up", topology)
+        self.smartio("cluster", "down", "m")
+        self.assertFalse(os.path.exists(state))
+
     def test_pid_of_another(self):
         """A pid file whose number is another process's by now is stale, and nobody is killed."""
         state = self.up()

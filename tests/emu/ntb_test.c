@@ -726,6 +726,88 @@ static void mapped_machines_say_where_memory_is(void **state)
 	ntbs_free(s);
 }
 
+/* What one session keeps for later is limited, too: a machine with many peers is refused first. */
+static void many_reads_are_refused(void **state)
+{
+	struct ntbs *s = ntbs_new(4, false);
+	uint32_t got = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++)
+		ntbs_connect(s, i);
+	for (unsigned i = 0; i < 3; i++) {
+		ntbs_grant(s, i + 1, 0, 0, NTBS_DEVICE, NTBS_DEVICE_BYTES, BOTH);
+		ntbs_lead(s, 0, i, i, NTBS_DEVICE, 0);
+	}
+	for (unsigned i = 0; i < EMU_VFIO_LATE; i++)
+		assert_false(ntbs_read(s, 0, NTBS_WINDOW, i % 3 * NTBS_ENTRY, &got, 4));
+	assert_true(ntbs_read(s, 0, NTBS_WINDOW, 0, &got, 4));
+	assert_int_equal(got, ONES);
+	assert_int_equal(next_fault(s, 0, 1, 0), SIO_VNTB_REASON_LIMIT);
+	s->now += EMU_NTB_PATIENCE_NS;
+	s->machine[0].n_replies = 0;
+	emu_ntb_expire(s->ntb);
+	assert_int_equal(s->machine[0].n_replies, EMU_VFIO_LATE);
+	ntbs_free(s);
+}
+
+static void log_nothing(void *ctx, const char *text)
+{
+	(void)ctx;
+	(void)text;
+}
+
+/* Machines with two adapters each behind one switch, and a cable between the first two. */
+static void rows_are_in_the_order_of_the_topology(void **state)
+{
+	static const struct emu_ntb_ops ops = {.log = log_nothing};
+	static struct sio_topo_host host[34];
+	struct sio_topology topo = {.n_machines = 3, .host = host, .machine = host};
+	const struct emu_ntb_pool pool = {.fd = -1};
+	struct emu_ntb *ntb;
+	struct sio_err err;
+	uint32_t node, adapter, self;
+
+	(void)state;
+	for (unsigned i = 0; i < 34; i++) {
+		host[i].node = 4 * (i + 1);
+		host[i].machine = true;
+		host[i].n_adapters = 2;
+		host[i].name[0] = 'm';
+		for (unsigned k = 0; k < SIO_MAX_ADAPTERS; k++)
+			host[i].adapter[k] = (struct sio_topo_adapter){
+				.window_size = 1u << 20,
+				.lut_entries = 256,
+				.requesters = 2,
+				.attach = SIO_ATTACH_SWITCH,
+			};
+	}
+	assert_int_equal(emu_ntb_new(&topo, &pool, &ops, NULL, &ntb, NULL), 0);
+	assert_int_equal(emu_ntb_count(ntb), 6);
+	for (unsigned row = 0; row < 4; row++) {
+		struct emu_ntb_adapter *a =
+			emu_ntb_at(ntb, 3); /* the second one of the second host */
+		const unsigned at = SIO_VNTB_PEER(row);
+
+		emu_ntb_function.read(a, 0, at + SIO_VNTB_PEER_NODE, &node, 4);
+		emu_ntb_function.read(a, 0, at + SIO_VNTB_PEER_ADAPTER, &adapter, 4);
+		emu_ntb_function.read(a, 0, at + SIO_VNTB_PEER_SELF, &self, 4);
+		assert_int_equal(node, row < 2 ? 4 : 12);
+		assert_int_equal(adapter, row % 2);
+		assert_int_equal(self, row < 2 ? 1 : 3); /* behind host 0's for host 2 */
+	}
+	emu_ntb_free(ntb);
+	/* Four adapters of each of 33 others are more than there are rows. */
+	topo.n_machines = 34;
+	for (unsigned i = 0; i < 34; i++)
+		host[i].n_adapters = 4;
+	assert_int_equal(emu_ntb_new(&topo, &pool, &ops, NULL, &ntb, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "more than 128 adapters"));
+	topo.n_machines = 33;
+	assert_int_equal(emu_ntb_new(&topo, &pool, &ops, NULL, &ntb, &err), 0);
+	emu_ntb_free(ntb);
+}
+
 /* ---- against a model that looks at each byte ---- */
 
 #define GRANTS 12u
@@ -868,6 +950,8 @@ int main(void)
 		cmocka_unit_test(registers_of_devices),
 		cmocka_unit_test(who_does_not_answer_holds_nobody_for_long),
 		cmocka_unit_test(many_under_way_are_refused),
+		cmocka_unit_test(many_reads_are_refused),
+		cmocka_unit_test(rows_are_in_the_order_of_the_topology),
 		cmocka_unit_test(two_that_wait_for_each_other),
 		cmocka_unit_test(three_that_wait_in_a_circle),
 		cmocka_unit_test(ends_in_the_middle_of_a_read),
