@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A machine with devices of vfio-user whose test runs here: it obeys lines of shell, one after the other."""
+import select
+import subprocess
+import time
+
+import vfio_qemu
+from machine import HARMLESS, REPORT, Channel, Failed, die_with_parent
+
+
+class ShellMachine:
+    """Use as a context. What a machine is told it begins at once; whoever wants to know more waits for it."""
+
+    def __init__(self, name, kernel, initrd, folder, sockets, tsc_khz, memory=384, qemu=()):
+        self.name = name
+        self.console_path = f"{folder}/console.{name}"
+        self.stderr = open(f"{folder}/stderr.{name}", "w+", encoding="utf-8", errors="replace")
+        self.control = Channel("control")
+        self.since = time.monotonic()
+        self.limit(120)
+        self.live = False
+        self.said = []  # lines of what it runs now
+        self.ends = []  # status of what has ended
+        words = [*vfio_qemu.command(), "-accel", "tcg,thread=single", "-M", "q35,memory-backend=ram0", "-smp", "2",
+                 "-m", str(memory), "-cpu", "qemu64,+rdrand",
+                 "-object", f"memory-backend-memfd,id=ram0,size={memory}M,share=on",
+                 "-display", "none", "-vga", "none", "-nic", "none", "-nodefaults", "-no-reboot", *qemu,
+                 "-serial", f"file:{self.console_path}", *self.control.chardev(), "-serial", "chardev:control",
+                 "-kernel", kernel.image, "-initrd", initrd, "-append",
+                 "console=ttyS0 loglevel=5 panic=-1 oops=panic no_timer_check random.trust_cpu=on "
+                 f"watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=150 tsc_early_khz={tsc_khz}"]
+        for path in sockets:
+            words += ["-device", '{"driver":"vfio-user-pci","socket":{"type":"unix","path":"%s"},"rombar":0}' % path]
+        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.stderr,
+                                        pass_fds=[self.control.theirs.fileno()], preexec_fn=die_with_parent)
+        self.control.started()
+
+    def limit(self, seconds):
+        """Whoever waits from now on fails after so long."""
+        self.deadline = time.monotonic() + seconds
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+        self.control.ours.close()
+        self.stderr.close()
+
+    def kill(self):
+        """As if its power were cut."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    def errors(self):
+        """What QEMU complained of."""
+        self.stderr.seek(0)
+        return self.stderr.read().strip() or "it said nothing"
+
+    def _receive(self):
+        left = self.deadline - time.monotonic()
+        if left <= 0 or not select.select([self.control.ours], [], [], left)[0]:
+            raise Failed(f"{self.name}: no end in time; so far: {self.said}")
+        lines = self.control.receive()
+        if lines is None:
+            self.kill()
+            raise Failed(f"{self.name}: the machine has ended: {self.errors()}")
+        for line in lines:
+            text = line.decode(errors="replace")
+            if self.live:
+                print(f"[{time.monotonic() - self.since:8.3f}] {self.name}: {text}", flush=True)
+            if text.startswith("END "):
+                self.ends.append(int(text[4:]))
+            elif text:
+                self.said.append(text)
+
+    def start(self, command):
+        """Begin; wait() tells the end."""
+        if self.live:
+            print(f"[{time.monotonic() - self.since:8.3f}] {self.name}$ {command}", flush=True)
+        self.said, self.ends = [], []
+        self.command = command
+        self.control.send(command.encode() + b"\n")
+
+    def wait(self, command="boot"):
+        """What was said by what was started. What fails there fails here."""
+        while not self.ends:
+            self._receive()
+        if self.ends[0] != 0:
+            raise Failed(f"{self.name}: {self.command}: ended with {self.ends[0]}: {' '.join(self.said)}")
+        return "\n".join(self.said)
+
+    def run(self, command):
+        self.start(command)
+        return self.wait()
+
+    def console(self):
+        with open(self.console_path, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def report(self):
+        """A line of the console that says that something is wrong with the kernel; None: nothing."""
+        with open(self.console_path, "rb") as f:
+            for line in f.read().splitlines():
+                if REPORT.search(line) and not HARMLESS.search(line):
+                    return f"{self.name}: the kernel reports: {line.decode(errors='replace').strip()}"
+        return None
