@@ -74,7 +74,9 @@ static void add_devices(struct names *all, const struct sio_topo_host *host)
 		add(all, "%s", host->device[i].name);
 }
 
-static int add_topology(struct names *all, add_of_host *of_host, struct sio_err *reterr)
+/* @machines: virtual machines, too, which have cables, but no daemon. */
+static int add_topology(struct names *all, add_of_host *of_host, bool machines,
+			struct sio_err *reterr)
 {
 	struct sio_topology *t;
 	char dir[PATH_MAX];
@@ -82,7 +84,7 @@ static int add_topology(struct names *all, add_of_host *of_host, struct sio_err 
 
 	if (r < 0)
 		return r;
-	for (unsigned i = 0; i < t->n_hosts; i++)
+	for (unsigned i = 0; i < t->n_hosts + (machines ? t->n_machines : 0); i++)
 		of_host(all, &t->host[i]);
 	sio_topology_free(t);
 	return 0;
@@ -128,11 +130,11 @@ static int fill(struct names *all, enum tool_kind kind, struct sio_err *reterr)
 	case TOOL_CLUSTERS:
 		return add_clusters(all, reterr);
 	case TOOL_NODES:
-		return add_topology(all, add_node, reterr);
+		return add_topology(all, add_node, false, reterr);
 	case TOOL_LINKS:
-		return add_topology(all, add_links, reterr);
+		return add_topology(all, add_links, true, reterr);
 	case TOOL_DEVICES:
-		return add_topology(all, add_devices, reterr);
+		return add_topology(all, add_devices, false, reterr);
 	case TOOL_SEGMENTS:
 		return add_segments(all, reterr);
 	case TOOL_FUNCTIONS:

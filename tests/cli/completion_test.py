@@ -84,6 +84,13 @@ class Completion(base.CommandTest):
         self.crash(os.path.join(self.base, "big"), 4)
         self.check([("cluster down ", names)])
 
+    def test_machines(self):
+        """They have cables, but run no programs of ours."""
+        self.smartio("cluster", "up", self.file("m.yaml", "cluster: m\nswitches: [s, t]\nhosts:\n"
+                                                "  a: { adapters: [{ to: t }] }\n"
+                                                "  v: { kind: machine, adapters: [{ to: s }] }\n"))
+        self.check([("fault link ", ["a", "v"]), ("run -n ", ["a"])])
+
     def test_nodes(self):
         self.up()
         one, all_of_it = ["client1", "client2"], ["client1", "client2", "lender"]

@@ -178,12 +178,16 @@ static void peers_come_and_go(void **state)
 	ntbs_set(s, 1, SIO_VNTB_RESET, 1);
 	assert_int_equal(peer_state(s, 0), SIO_VNTB_PEER_MACHINE | SIO_VNTB_PEER_UP);
 	assert_true(ntbs_get64(s, 0, peer + SIO_VNTB_PEER_START) == start + 1);
+	before = *told; /* also where the state stays as it is */
+	ntbs_set(s, 1, SIO_VNTB_RESET, 1);
+	assert_int_equal(*told, before + 1);
+	assert_true(ntbs_get64(s, 0, peer + SIO_VNTB_PEER_START) == start + 2);
 	before = *told;
 	ntbs_disconnect(s, 1);
 	assert_int_equal(*told, before + 1);
 	assert_int_equal(peer_state(s, 0), SIO_VNTB_PEER_MACHINE);
 	ntbs_connect(s, 1);
-	assert_true(ntbs_get64(s, 0, peer + SIO_VNTB_PEER_START) > start + 1);
+	assert_true(ntbs_get64(s, 0, peer + SIO_VNTB_PEER_START) > start + 2);
 	ntbs_free(s);
 }
 
@@ -586,6 +590,7 @@ static void ends_in_the_middle_of_a_read(void **state)
 			break;
 		case 3: /* the reader is; a later one has nothing to do with it */
 			ntbs_disconnect(s, 0);
+			assert_int_equal(s->machine[0].n_replies, 0);
 			ntbs_connect(s, 0);
 			s->machine[0].n_replies = 0;
 			ntbs_answer(s, 1, 0, 0, &value);
