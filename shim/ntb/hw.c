@@ -20,12 +20,12 @@ u32 vntb_peer_state(const struct vntb *v, u32 row)
 	return state == ~0U ? 0 : state;
 }
 
-void vntb_entry_set(struct vntb *v, u32 entry, u32 row, u64 address, u32 flags)
+void vntb_entry_set(struct vntb *v, u32 entry, u32 row, u64 address, u64 start, u32 flags)
 {
 	u32 at = SIO_VNTB_LUT(entry);
 
 	vntb_write64(v, at + SIO_VNTB_LUT_ADDRESS, address);
-	vntb_write64(v, at + SIO_VNTB_LUT_START, 0);
+	vntb_write64(v, at + SIO_VNTB_LUT_START, start);
 	vntb_write(v, at + SIO_VNTB_LUT_CONTROL,
 		   SIO_VNTB_LUT_VALID | flags | SIO_VNTB_LUT_ROW(row));
 }
@@ -65,6 +65,7 @@ int vntb_range_clear(struct vntb *v, u32 range)
 static irqreturn_t on_link(int irq, void *arg)
 {
 	vntb_api_link(arg);
+	vntb_bridge_link(arg);
 	return IRQ_HANDLED;
 }
 
@@ -124,6 +125,7 @@ static irqreturn_t on_fault(int irq, void *arg)
 		f.reason = vntb_read(v, SIO_VNTB_FAULT_REASON);
 		vntb_write(v, SIO_VNTB_FAULT_COUNT, 1);
 		tell_fault(v, &f);
+		vntb_bridge_fault(v, &f, reason_name(f.reason));
 	}
 	return IRQ_HANDLED;
 }
@@ -225,6 +227,15 @@ static void reset(void *arg)
 	vntb_write(arg, SIO_VNTB_RESET, 1);
 }
 
+static void vntb_remove(struct pci_dev *pdev)
+{
+	struct vntb *v = pci_get_drvdata(pdev);
+
+	vntb_bridge_stop(v);
+	free_irq(pci_irq_vector(pdev, SIO_VNTB_VECTOR_LINK), v);
+	vntb_api_stop(v);
+}
+
 static int vntb_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
 	struct vntb *v = devm_kzalloc(&pdev->dev, sizeof(*v), GFP_KERNEL);
@@ -254,19 +265,16 @@ static int vntb_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		vntb_api_stop(v);
 		return error;
 	}
+	error = vntb_bridge_start(v);
+	if (error) {
+		vntb_remove(pdev);
+		return error;
+	}
 	/* What changed before that interrupt was ours. */
 	vntb_api_link(v);
 	dev_info(&pdev->dev, "adapter %u of node %u: %u peers, %u of them NTB ports\n", v->adapter,
 		 v->node, v->peers, v->api.peers);
 	return 0;
-}
-
-static void vntb_remove(struct pci_dev *pdev)
-{
-	struct vntb *v = pci_get_drvdata(pdev);
-
-	free_irq(pci_irq_vector(pdev, SIO_VNTB_VECTOR_LINK), v);
-	vntb_api_stop(v);
 }
 
 static const struct pci_device_id vntb_ids[] = {{PCI_DEVICE(SIO_VNTB_VENDOR, SIO_VNTB_DEVICE)}, {}};

@@ -445,7 +445,7 @@ static void set_window(struct vntb *v, u32 pidx, u32 widx)
 	u64 range = VNTB_API_WINDOWS * vntb_read(v, SIO_VNTB_PEER(row) + SIO_VNTB_PEER_SELF) + widx;
 
 	for (u32 i = 0; i < n; i++)
-		vntb_entry_set(v, first + i, row, range << 48 | (u64)i << v->entry_shift,
+		vntb_entry_set(v, first + i, row, range << 48 | (u64)i << v->entry_shift, 0,
 			       SIO_VNTB_LUT_RANGE);
 }
 

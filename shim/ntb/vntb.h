@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * ntb_hw_smartio.ko: what its files share. hw.c has the PCI function, its registers and vectors,
- * and tells what happens to the parts that use them: ntb_api.c, the Linux NTB API.
+ * and tells what happens to the parts that use them: ntb_api.c, the Linux NTB API, and bridge.c,
+ * the bridge of smartio.ko.
  *
  * Who has what of the tables: the first look-up entries and granted ranges are the NTB API's
  * (v->api), as are doorbells, messages, scratchpads and SIO_VNTB_ENABLE. The others, the vectors
@@ -31,6 +32,7 @@ struct vntb {
 	phys_addr_t window;
 	u32 node, adapter;
 	u32 peers, entries, entry_shift, ranges, vectors;
+	struct vntb_bridge *bridge; /* NULL: smartio.ko is not there */
 	struct vntb_doorbell {
 		struct vntb *v;
 		int bit;
@@ -78,8 +80,10 @@ static inline void vntb_write64(struct vntb *v, u32 reg, u64 value)
 /* hw.c */
 /* SIO_VNTB_PEER_* of a row; 0 if the function does not answer any more. */
 u32 vntb_peer_state(const struct vntb *v, u32 row);
-/* Where a look-up entry leads: of whatever start of the peer. @address as in the register. */
-void vntb_entry_set(struct vntb *v, u32 entry, u32 row, u64 address, u32 flags);
+/*
+ * Where a look-up entry leads, in the peer's start @start (0: in any). @address as in the register.
+ */
+void vntb_entry_set(struct vntb *v, u32 entry, u32 row, u64 address, u64 start, u32 flags);
 void vntb_entry_clear(struct vntb *v, u32 entry);
 /*
  * Let the peer of this row reach a range, in place of what the range's row let through before.
@@ -101,5 +105,14 @@ void vntb_api_stop(struct vntb *v);
 void vntb_api_link(struct vntb *v);
 void vntb_api_message(struct vntb *v);
 void vntb_api_doorbell(struct vntb *v, int bit);
+
+/*
+ * bridge.c. Start: 0, also without smartio.ko; -ENOMEM. The vectors of link and fault must be ours
+ * from before it until after the end. The others do nothing then.
+ */
+int vntb_bridge_start(struct vntb *v);
+void vntb_bridge_stop(struct vntb *v);
+void vntb_bridge_link(struct vntb *v);
+void vntb_bridge_fault(struct vntb *v, const struct vntb_fault *f, const char *reason);
 
 #endif

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The virtual NTB as a bridge of smartio.ko: what the NTB API has not of its tables. smartio.ko
+ * need not be there: then there is no adapter, and the NTB API goes on.
+ */
+#include <linux/bitmap.h>
+#include <linux/iommu.h>
+#include <linux/msi.h>
+#include <linux/slab.h>
+
+#include <smartio/uapi.h>
+
+#include "../bridge.h"
+#include "vntb.h"
+
+struct piece {
+	u32 row;
+	u64 bus, size, offset;
+};
+
+struct vntb_bridge {
+	struct vntb *v;
+	struct smartio_adapter *a;
+	typeof(smartio_bridge_unregister) *unregister;
+	typeof(smartio_bridge_changed) *changed;
+	typeof(smartio_bridge_fault) *fault;
+	u32 node[SIO_VNTB_MAX_PEERS], adapter[SIO_VNTB_MAX_PEERS];
+	u32 requesters, pieces;
+	/* In use, of each table. */
+	DECLARE_BITMAP(entry, SIO_VNTB_MAX_ENTRIES);
+	DECLARE_BITMAP(range, SIO_VNTB_MAX_RANGES);
+	DECLARE_BITMAP(requester, SIO_VNTB_MAX_REQUESTERS);
+	DECLARE_BITMAP(vector, SIO_VNTB_VECTORS);
+	struct piece piece[SIO_VNTB_MAX_PIECES];
+};
+
+/* ---- peers ---- */
+
+static void bridge_info(void *bridge, struct smartio_bridge_info *ret)
+{
+	const struct vntb_bridge *b = bridge;
+	const struct vntb *v = b->v;
+
+	*ret = (struct smartio_bridge_info){
+		.node = v->node,
+		.index = v->adapter,
+		.boot = vntb_read64(v, SIO_VNTB_START),
+		.pdev = v->pdev,
+		.link_width = vntb_read(v, SIO_VNTB_LINK_WIDTH),
+		.link_generation = vntb_read(v, SIO_VNTB_LINK_GENERATION),
+		.programmed_by = SIO_PROGRAMMED_BY_IMPORTER,
+		.capabilities = SIO_ADAPTER_PROCESSORS | SIO_ADAPTER_WRITE | SIO_ADAPTER_READ |
+				SIO_ADAPTER_TRIGGER | SIO_ADAPTER_ENTRIES,
+		.window_base = v->window,
+		.window_size = (u64)v->entries << v->entry_shift,
+		.entry_size = 1ULL << v->entry_shift,
+		.alignment = PAGE_SIZE, /* an entry may lead to any page */
+		.entries_total = v->entries - v->api.entries,
+		.entries_free = v->entries - bitmap_weight(b->entry, v->entries),
+		.requesters_total = b->requesters,
+		.requesters_free = b->requesters - bitmap_weight(b->requester, b->requesters),
+		.dma_bits = 64,
+	};
+	for (u32 i = 0; i < v->peers && !ret->link_up; i++)
+		ret->link_up = vntb_peer_state(v, i) & SIO_VNTB_PEER_UP;
+}
+
+static int bridge_peer(void *bridge, u32 i, struct smartio_bridge_peer *ret)
+{
+	const struct vntb_bridge *b = bridge;
+	const struct vntb *v = b->v;
+
+	if (i >= v->peers)
+		return -ENOENT;
+	*ret = (struct smartio_bridge_peer){
+		.node = b->node[i],
+		.adapter = b->adapter[i],
+		.up = vntb_peer_state(v, i) & SIO_VNTB_PEER_UP,
+		.changes = vntb_read(v, SIO_VNTB_PEER(i) + SIO_VNTB_PEER_CHANGES),
+		.errors = vntb_read(v, SIO_VNTB_PEER(i) + SIO_VNTB_PEER_ERRORS),
+		.boot = vntb_read64(v, SIO_VNTB_PEER(i) + SIO_VNTB_PEER_START),
+	};
+	return 0;
+}
+
+/* smartio.ko names only peers that it was told of. */
+static u32 row_of(const struct vntb_bridge *b, u32 node, u32 adapter)
+{
+	u32 i = 0;
+
+	while (i + 1 < b->v->peers && (b->node[i] != node || b->adapter[i] != adapter))
+		i++;
+	return i;
+}
+
+/* One of @n that is not in use, from @first on; -ENOSPC. */
+static int take(unsigned long *used, u32 first, u32 n)
+{
+	u32 i = find_next_zero_bit(used, n, first);
+
+	if (i >= n)
+		return -ENOSPC;
+	__set_bit(i, used);
+	return i;
+}
+
+/* ---- grants ---- */
+
+static int let(struct vntb_bridge *b, u32 row, u64 base, u64 size, u32 flags, u64 *ret_handle)
+{
+	int i = take(b->range, b->v->api.ranges, b->v->ranges), error;
+
+	if (i < 0)
+		return i;
+	error = vntb_range_set(b->v, i, row, base, size, flags);
+	if (error) /* it still is in use: nobody is given it */
+		return error;
+	*ret_handle = i;
+	return 0;
+}
+
+static int bridge_grant(void *bridge, u32 node, u32 adapter, dma_addr_t bus, u64 length, u32 access,
+			u64 *ret_handle)
+{
+	u32 flags = (access & SMARTIO_BRIDGE_READ ? SIO_VNTB_RANGE_READ : 0) |
+		    (access & SMARTIO_BRIDGE_WRITE ? SIO_VNTB_RANGE_WRITE : 0);
+
+	return let(bridge, row_of(bridge, node, adapter), bus, length, flags, ret_handle);
+}
+
+static int bridge_grant_message(void *bridge, u32 node, u32 adapter, u64 address, u32 data,
+				u64 *ret_handle)
+{
+	return let(bridge, row_of(bridge, node, adapter), address, data,
+		   SIO_VNTB_RANGE_WRITE | SIO_VNTB_RANGE_MESSAGE, ret_handle);
+}
+
+static void bridge_revoke(void *bridge, u64 handle)
+{
+	struct vntb_bridge *b = bridge;
+
+	if (vntb_range_clear(b->v, handle) == 0)
+		__clear_bit(handle, b->range);
+	else
+		dev_warn(&b->v->pdev->dev, "a peer's access does not end: range %llu is lost\n",
+			 handle);
+}
+
+/* ---- interrupts ---- */
+
+static int bridge_vector_get(void *bridge)
+{
+	struct vntb_bridge *b = bridge;
+	int i = take(b->vector, SIO_VNTB_VECTOR_PEERS, b->v->vectors);
+
+	return i < 0 ? i : pci_irq_vector(b->v->pdev, i);
+}
+
+static void bridge_vector_message(void *bridge, int irq, u64 *ret_address, u32 *ret_data)
+{
+	struct msi_msg msg;
+
+	get_cached_msi_msg(irq, &msg);
+	*ret_address = (u64)msg.address_hi << 32 | msg.address_lo;
+	*ret_data = msg.data;
+}
+
+static void bridge_vector_put(void *bridge, int irq)
+{
+	struct vntb_bridge *b = bridge;
+	u32 i;
+
+	for_each_set_bit(i, b->vector, b->v->vectors) if (pci_irq_vector(b->v->pdev, i) == irq)
+		__clear_bit(i, b->vector);
+}
+
+/* ---- maps: a handle is the first entry, and how many there are ---- */
+
+static void close_entries(struct vntb *v, u64 handle)
+{
+	for (u32 i = 0; i < handle >> 32; i++)
+		vntb_entry_clear(v, (u32)handle + i);
+}
+
+/* Where processors reach it without being trapped, if it is memory that lies in one piece. */
+static bool find_piece(const struct vntb_bridge *b, u32 row, u64 bus, u64 length, phys_addr_t *ret)
+{
+	for (u32 i = 0; i < b->pieces; i++) {
+		const struct piece *p = &b->piece[i];
+
+		if (p->row != row || bus < p->bus || length > p->size ||
+		    bus - p->bus > p->size - length)
+			continue;
+		*ret = pci_resource_start(b->v->pdev, SIO_VNTB_BAR_MAPPED) + p->offset +
+		       (bus - p->bus);
+		return true;
+	}
+	return false;
+}
+
+static int bridge_map(void *bridge, u32 node, u32 adapter, u64 bus, u64 length, u64 start,
+		      struct smartio_bridge_map *ret)
+{
+	struct vntb_bridge *b = bridge;
+	struct vntb *v = b->v;
+	u32 row = row_of(b, node, adapter);
+	u32 n = DIV_ROUND_UP_ULL(length, 1ULL << v->entry_shift), first;
+
+	if (!(vntb_peer_state(v, row) & SIO_VNTB_PEER_UP))
+		return -ENETDOWN;
+	if (vntb_read64(v, SIO_VNTB_PEER(row) + SIO_VNTB_PEER_START) != start)
+		return -ESTALE;
+	if (n > v->entries)
+		return -ENOSPC;
+	first = bitmap_find_next_zero_area(b->entry, v->entries, v->api.entries, n, 0);
+	if (first >= v->entries)
+		return -ENOSPC;
+	bitmap_set(b->entry, first, n);
+	for (u32 i = 0; i < n; i++)
+		vntb_entry_set(v, first + i, row, bus + ((u64)i << v->entry_shift), start, 0);
+	ret->cpu = ret->device = v->window + ((u64)first << v->entry_shift);
+	ret->memory = find_piece(b, row, bus, length, &ret->cpu);
+	ret->handle = (u64)n << 32 | first;
+	return 0;
+}
+
+static void bridge_cut(void *bridge, u64 handle)
+{
+	close_entries(((struct vntb_bridge *)bridge)->v, handle);
+}
+
+static void bridge_unmap(void *bridge, u64 handle)
+{
+	struct vntb_bridge *b = bridge;
+
+	close_entries(b->v, handle);
+	bitmap_clear(b->entry, (u32)handle, handle >> 32);
+}
+
+/* ---- requesters ---- */
+
+static int bridge_requester_add(void *bridge, u32 requester, u32 *ret_entry)
+{
+	struct vntb_bridge *b = bridge;
+	int i = take(b->requester, 0, b->requesters);
+
+	if (i < 0)
+		return i;
+	vntb_write(b->v, SIO_VNTB_REQUESTER(i), SIO_VNTB_REQUESTER_VALID | requester);
+	*ret_entry = i;
+	return 0;
+}
+
+static void bridge_requester_del(void *bridge, u32 entry)
+{
+	struct vntb_bridge *b = bridge;
+
+	vntb_write(b->v, SIO_VNTB_REQUESTER(entry), 0);
+	__clear_bit(entry, b->requester);
+}
+
+static const struct smartio_bridge_ops bridge_ops = {
+	.info = bridge_info,
+	.peer = bridge_peer,
+	.grant = bridge_grant,
+	.grant_message = bridge_grant_message,
+	.revoke = bridge_revoke,
+	.vector_get = bridge_vector_get,
+	.vector_message = bridge_vector_message,
+	.vector_put = bridge_vector_put,
+	.map = bridge_map,
+	.cut = bridge_cut,
+	.unmap = bridge_unmap,
+	.requester_add = bridge_requester_add,
+	.requester_del = bridge_requester_del,
+};
+
+/* ---- life ---- */
+
+/* What does not change. */
+static void learn(struct vntb_bridge *b)
+{
+	const struct vntb *v = b->v;
+
+	for (u32 i = 0; i < v->peers; i++) {
+		b->node[i] = vntb_read(v, SIO_VNTB_PEER(i) + SIO_VNTB_PEER_NODE);
+		b->adapter[i] = vntb_read(v, SIO_VNTB_PEER(i) + SIO_VNTB_PEER_ADAPTER);
+	}
+	b->requesters = min_t(u32, vntb_read(v, SIO_VNTB_REQUESTERS), SIO_VNTB_MAX_REQUESTERS);
+	b->pieces = min_t(u32, vntb_read(v, SIO_VNTB_PIECES), SIO_VNTB_MAX_PIECES);
+	for (u32 i = 0; i < b->pieces; i++)
+		b->piece[i] = (struct piece){
+			.row = vntb_read(v, SIO_VNTB_PIECE(i) + SIO_VNTB_PIECE_ROW),
+			.bus = vntb_read64(v, SIO_VNTB_PIECE(i) + SIO_VNTB_PIECE_BUS),
+			.size = vntb_read64(v, SIO_VNTB_PIECE(i) + SIO_VNTB_PIECE_SIZE),
+			.offset = vntb_read64(v, SIO_VNTB_PIECE(i) + SIO_VNTB_PIECE_OFFSET)};
+	bitmap_set(b->entry, 0, v->api.entries);
+}
+
+/* Peers take a bus address for one of the memory's: behind an IOMMU it is another one's. */
+static void warn_of_iommu(const struct vntb_bridge *b)
+{
+	struct iommu_domain *domain = iommu_get_domain_for_dev(&b->v->pdev->dev);
+
+	if (b->pieces && domain && domain->type & __IOMMU_DOMAIN_PAGING)
+		dev_warn(&b->v->pdev->dev,
+			 "an IOMMU translates what peers send here, but their windows are mapped: "
+			 "boot with iommu=pt, or use exact windows\n");
+}
+
+static void put_symbols(const struct vntb_bridge *b)
+{
+	if (b->unregister)
+		symbol_put(smartio_bridge_unregister);
+	if (b->changed)
+		symbol_put(smartio_bridge_changed);
+	if (b->fault)
+		symbol_put(smartio_bridge_fault);
+}
+
+static void be_bridge(struct vntb_bridge *b)
+{
+	typeof(smartio_bridge_register) *reg = symbol_get(smartio_bridge_register);
+
+	b->unregister = symbol_get(smartio_bridge_unregister);
+	b->changed = symbol_get(smartio_bridge_changed);
+	b->fault = symbol_get(smartio_bridge_fault);
+	if (reg && b->unregister && b->changed && b->fault)
+		b->a = reg(&bridge_ops, b);
+	else
+		b->a = ERR_PTR(-ENOENT);
+	if (reg)
+		symbol_put(smartio_bridge_register);
+}
+
+int vntb_bridge_start(struct vntb *v)
+{
+	struct vntb_bridge *b = kzalloc(sizeof(*b), GFP_KERNEL);
+
+	if (!b)
+		return -ENOMEM;
+	b->v = v;
+	learn(b);
+	be_bridge(b);
+	if (IS_ERR(b->a)) {
+		dev_info(&v->pdev->dev, "no adapter of smartio.ko (%pe)\n", b->a);
+		put_symbols(b);
+		kfree(b);
+		return 0;
+	}
+	warn_of_iommu(b);
+	smp_store_release(&v->bridge, b);
+	b->changed(b->a); /* since it looked, and before we heard */
+	return 0;
+}
+
+void vntb_bridge_stop(struct vntb *v)
+{
+	struct vntb_bridge *b = v->bridge;
+
+	if (!b)
+		return;
+	v->bridge = NULL;
+	synchronize_irq(pci_irq_vector(v->pdev, SIO_VNTB_VECTOR_LINK));
+	synchronize_irq(pci_irq_vector(v->pdev, SIO_VNTB_VECTOR_FAULT));
+	b->unregister(b->a);
+	put_symbols(b);
+	kfree(b);
+}
+
+void vntb_bridge_link(struct vntb *v)
+{
+	struct vntb_bridge *b = smp_load_acquire(&v->bridge);
+
+	if (b)
+		b->changed(b->a);
+}
+
+void vntb_bridge_fault(struct vntb *v, const struct vntb_fault *f, const char *reason)
+{
+	struct vntb_bridge *b = smp_load_acquire(&v->bridge);
+	bool in = f->kind & SIO_VNTB_FAULT_IN;
+	u32 node = v->node;
+
+	if (!b)
+		return;
+	if (!in)
+		node = f->peer < v->peers ? b->node[f->peer] : 0;
+	b->fault(b->a, in, !(f->kind & SIO_VNTB_FAULT_READ), node, f->address, f->length, reason);
+}
