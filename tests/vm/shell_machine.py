@@ -91,6 +91,12 @@ class ShellMachine:
             raise Failed(f"{self.name}: {self.command}: ended with {self.ends[0]}: {' '.join(self.said)}")
         return "\n".join(self.said)
 
+    def hear(self):
+        """The first line of what was started, while it goes on."""
+        while not self.said and not self.ends:
+            self._receive()
+        return self.said[0] if self.said else self.wait()
+
     def run(self, command):
         self.start(command)
         return self.wait()

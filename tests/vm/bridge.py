@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Two machines with smartio.ko, joined by virtual NTBs: memory and interrupts of one, used by the other.
+
+usage: bridge.py BUILD MACHINE [--console]
+
+As ntb.py, whose machines they are.
+"""
+import os
+import re
+import sys
+
+import ntb
+import shim
+
+build_base = ntb.build_initrd
+
+
+def build_initrd(kernel, build, into):
+    """What ntb.py's machines have, smartio.ko, and peer.c."""
+    class Image(ntb.Initrd):
+        def write(self, path):
+            self.add_file("/modules/smartio.ko", shim.module(kernel, build))
+            self.add_program(os.path.join(build, "tests/vm/peer"))
+            super().write(path)
+
+    plain, ntb.Initrd = ntb.Initrd, Image
+    try:
+        build_base(kernel, build, into)
+    finally:
+        ntb.Initrd = plain
+
+
+def node_of(m):
+    return re.search(r"adapter 0 of node (\d+)", m.run("dmesg | grep 'of node'"))[1]
+
+
+def load(p):
+    p.both("load smartio; load ntb; load ntb_hw_smartio")
+    p.nodes = {m: node_of(m) for m in (p.a, p.b)}
+    p.step("smartio.ko has an adapter")
+
+
+def last_line(text):
+    return text.strip().splitlines()[-1]
+
+
+def check_memory(p):
+    for m, other in ((p.a, p.b), (p.b, p.a)):
+        mem, *way = last_line(m.run(f"peer grant {p.nodes[other]}")).split()
+        seen = last_line(other.run(f"peer map {p.nodes[m]} {' '.join(way)} 23"))
+        if seen != "4711":
+            raise ntb.Failed(f"{other.name} reads {seen} through its window, 4711 is right")
+        word = last_line(m.run(f"peer word {mem}"))
+        if word != "23":
+            raise ntb.Failed(f"{m.name} has {word} in its memory, 23 is right")
+    p.step("memory")
+
+
+def check_interrupts(p):
+    for m, other in ((p.a, p.b), (p.b, p.a)):
+        m.start(f"peer irq {p.nodes[other]}")
+        way = m.hear().split()[1:]
+        other.run(f"peer trigger {p.nodes[m]} {' '.join(way)}")
+        if last_line(m.wait()) != "told":
+            raise ntb.Failed(f"{m.name} was not interrupted")
+    p.step("interrupts")
+
+
+def check_end(p):
+    """The peer's machine is killed, and started again."""
+    mem, *way = last_line(p.a.run(f"peer grant {p.nodes[p.b]}")).split()
+    p.b.kill()
+    p.restart_b()
+    p.b.run("load smartio; load ntb; load ntb_hw_smartio")
+    seen = last_line(p.b.run(f"peer map {p.nodes[p.a]} {' '.join(way)} 5"))
+    if seen != "4711":
+        raise ntb.Failed(f"it reads {seen} through its window, 4711 is right")
+    p.step("a machine that was killed")
+
+
+ntb.build_initrd = build_initrd
+ntb.CHECKS = (load, check_memory, check_interrupts, check_end)
+if __name__ == "__main__":
+    sys.exit(ntb.main())
