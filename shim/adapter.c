@@ -174,7 +174,8 @@ static void look(struct work_struct *work)
 
 	mutex_lock(&sio.lock);
 	if (a->ops) {
-		sio_links_look(a);
+		if (xchg(&a->changed, false)) /* faults alone are no reason to ask all peers */
+			sio_links_look(a);
 		tell_faults(a);
 	}
 	mutex_unlock(&sio.lock);
@@ -182,6 +183,7 @@ static void look(struct work_struct *work)
 
 void smartio_bridge_changed(struct smartio_adapter *a)
 {
+	WRITE_ONCE(a->changed, true);
 	schedule_work(&a->work);
 }
 EXPORT_SYMBOL_GPL(smartio_bridge_changed);

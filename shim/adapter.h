@@ -27,6 +27,7 @@ struct smartio_adapter {
 	struct pci_dev *pdev;
 	u64 boot, window_base;
 	bool link;
+	bool changed; /* some peer, since all were asked last */
 	struct list_head objects;
 	struct list_head lines;
 	struct rw_semaphore views; /* faults read; who takes pages out of mappings writes */

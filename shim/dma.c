@@ -219,6 +219,9 @@ static struct sio_obj *find_target(struct sio_request *rq, const struct sio_req_
 	if (t->kind == SIO_KIND_BAR && ((struct sio_bar *)t)->v.revoked)
 		return ERR_PTR(
 			sio_fail(rq, -EOPNOTSUPP, "the device of %s %#llx has gone", name, t->id));
+	if (t->kind == SIO_KIND_MAP && ((struct sio_map *)t)->dead)
+		return ERR_PTR(
+			sio_fail(rq, -ENETDOWN, "%s %#llx leads nowhere any more", name, t->id));
 	if (t->kind == SIO_KIND_MAP && ((struct sio_map *)t)->trigger)
 		return ERR_PTR(sio_fail(rq, -EINVAL, "%s %#llx is of an interrupt", name, t->id));
 	if (m->access & ~t->access)

@@ -69,6 +69,17 @@ static int bridge_refused(struct sio_request *rq, const struct smartio_adapter *
 	return sio_fail(rq, error, "the bridge of adapter %u says %pe", a->index, ERR_PTR(error));
 }
 
+/* What is no word of the bridge's must not be taken for one. */
+static int kernel_refused(struct sio_request *rq, int error)
+{
+	if (rq->text[0])
+		return error;
+	if (error == -ENOMEM)
+		return sio_fail_exhausted(rq, error, SIO_OUT_OF_MEMORY,
+					  "the kernel has no memory left");
+	return sio_fail(rq, error, "the kernel says %pe", ERR_PTR(error));
+}
+
 static int place_interrupt(struct sio_request *rq, struct sio_grant *g)
 {
 	struct smartio_adapter *a = g->o.adapter;
@@ -80,7 +91,7 @@ static int place_interrupt(struct sio_request *rq, struct sio_grant *g)
 					 rq, -ENOSPC, SIO_OUT_OF_VECTORS,
 					 "adapter %u has no interrupt vector left for peers",
 					 a->index)
-			       : PTR_ERR(l);
+			       : kernel_refused(rq, PTR_ERR(l));
 	g->line = l;
 	g->o.address = l->address;
 	memcpy(g->token + SIO_TOKEN_MESSAGE, &l->data, SIO_MSI_BYTES);
@@ -96,7 +107,7 @@ static int place_range(struct sio_request *rq, struct sio_grant *g, u64 offset)
 
 	g->o.address = g->dma.address;
 	if (error)
-		return error;
+		return kernel_refused(rq, error);
 	return a->ops->grant(a->bridge, g->o.node, g->peer_adapter, g->o.address, g->o.length,
 			     g->o.access, &g->handle);
 }
@@ -191,24 +202,46 @@ void sio_grant_cut(struct sio_grant *g)
 	if (g->cut)
 		return;
 	forbid(g);
-	if (refill(g))
+	if (refill(g)) {
 		pr_warn("smartio: no memory: %#llx bytes of I/O addresses are lost\n", g->o.length);
-	else
+		g->dma.mapped = false;
+	} else {
 		sio_dma_unmap(&g->dma);
+	}
 	if (g->line)
 		sio_line_put(g->o.adapter, g->line);
 	g->line = NULL;
 	g->cut = true;
 }
 
+/* Its address is an IOMMU's, and can lead nowhere without being somebody else's. */
+static bool can_vacate(const struct sio_grant *g)
+{
+	return g->dma.mapped && !g->dma.attached && sio_iommu_of(g->dma.dev) != SIO_IOMMU_OFF;
+}
+
+static void vacate(struct sio_grant *g)
+{
+	forbid(g);
+	if (!g->unmapped)
+		iommu_unmap(iommu_get_domain_for_dev(g->dma.dev), g->o.address, g->o.length);
+	g->unmapped = true;
+}
+
+/* The peer has said no word yet, and may have look-up entries of their addresses. */
 void sio_grants_cut(const struct sio_obj *target)
 {
 	struct sio_obj *o;
 	unsigned long id;
 
-	xa_for_each(&sio.objects, id, o)
-		if (o->kind == SIO_KIND_GRANT && o->target == target)
+	xa_for_each(&sio.objects, id, o) {
+		if (o->kind != SIO_KIND_GRANT || o->target != target)
+			continue;
+		if (can_vacate((struct sio_grant *)o))
+			vacate((struct sio_grant *)o);
+		else
 			sio_grant_cut((struct sio_grant *)o);
+	}
 }
 
 static void grant_end(struct sio_obj *o)
@@ -230,15 +263,12 @@ static int keep(struct sio_request *rq, struct sio_grant *g)
 {
 	struct sio_obj *o = &g->o;
 
-	if (!g->dma.mapped || g->dma.attached || sio_iommu_of(g->dma.dev) == SIO_IOMMU_OFF)
+	if (!can_vacate(g))
 		return sio_fail(rq, -EOPNOTSUPP,
 				"the address of grant %#llx is that of the %s itself: it cannot be "
 				"kept without it",
 				o->id, o->target ? sio_kind_name(o->target->kind) : "memory");
-	forbid(g);
-	if (!g->unmapped)
-		iommu_unmap(iommu_get_domain_for_dev(g->dma.dev), o->address, o->length);
-	g->unmapped = true;
+	vacate(g);
 	if (o->target)
 		sio_obj_unref(o->target);
 	o->target = NULL;

@@ -159,6 +159,8 @@ static void look_at(struct smartio_adapter *a, const struct smartio_bridge_peer 
 	if (p->state == SIO_LINK_UP &&
 	    (!peer->up || changes[i] != peer->changes || p->peer_boot != start))
 		path_down(a, i);
+	if (p->state == SIO_LINK_DOWN && !peer->up && changes[i] != peer->changes)
+		change_maps(a, p, false); /* what was mapped while it was up, unseen */
 	if (p->state == SIO_LINK_DOWN && peer->up)
 		path_up(a, i, start);
 	changes[i] = peer->changes;

@@ -125,6 +125,7 @@ void sio_map_up(struct sio_map *m, u64 start)
 		return;
 	}
 	m->dead = true;
+	sio_map_down(m);
 	a->ops->cut(a->bridge, m->where.handle);
 }
 
@@ -225,6 +226,9 @@ static int take(struct sio_request *rq, struct sio_map *map, const struct sio_re
 	a->ops->info(a->bridge, &info);
 	base = round_down(m->bus_addr, info.alignment);
 	length = round_up(m->bus_addr + m->length, info.alignment) - base;
+	/* It is a peer's word how much there is; rounded up it may be nothing. */
+	if (m->length > info.window_size || length < m->length || length > info.window_size)
+		return bridge_refused(rq, m, a, m->length, -ENOSPC);
 	if (info.dma_bits < 64 && base + length - 1 > DMA_BIT_MASK(info.dma_bits))
 		return sio_fail(rq, -EINVAL,
 				"range %#llx + %#llx: the window leads to addresses of %u bits",

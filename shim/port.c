@@ -430,8 +430,8 @@ static void end_everything(void)
 	WARN_ON(!xa_empty(&sio.objects));
 	list_for_each_entry_safe(d, tmp, &sio.devices, node)
 		kfree(d);
+	sio_links_free(); /* its work asks the adapters */
 	sio_adapters_free();
-	sio_links_free();
 	xa_destroy(&sio.objects);
 	sio_pool_exit();
 }

@@ -44,8 +44,8 @@ static void send_to_peer(struct sio_vector *v, const struct sio_map *t, bool mas
 			      .address_hi = upper_32_bits(address),
 			      .data = t->data};
 
-	get_cached_msi_msg(line_of(v), &v->own);
 	irq_set_status_flags(line_of(v), IRQ_NO_BALANCING); /* that would write another one */
+	get_cached_msi_msg(line_of(v), &v->own);
 	pci_msi_mask_irq(line);
 	pci_write_msi_msg(line_of(v), &msg);
 	if (!mask)
@@ -109,6 +109,7 @@ static void change(struct sio_vector *v, struct sio_obj *irq, bool mask)
 static int set(struct sio_request *rq, struct sio_vector *v, struct sio_obj *t,
 	       struct sio_obj *entry, bool mask)
 {
+	struct sio_dma way = {};
 	int error;
 
 	if (t->kind == SIO_KIND_IRQ) {
@@ -125,13 +126,14 @@ static int set(struct sio_request *rq, struct sio_vector *v, struct sio_obj *t,
 		v->mask = mask;
 		return 0;
 	}
-	take(v);
-	error = sio_dma_map(rq, &v->way, &v->o.dev->pdev->dev, t, -(u64)offset_in_page(t->address),
+	error = sio_dma_map(rq, &way, &v->o.dev->pdev->dev, t, -(u64)offset_in_page(t->address),
 			    PAGE_SIZE, SIO_ACCESS_WRITE);
 	if (error) {
-		sio_dma_unmap(&v->way);
+		sio_dma_unmap(&way);
 		return error;
 	}
+	take(v);
+	v->way = way;
 	t->refs++;
 	v->o.target = t;
 	sio_obj_through(&v->o, entry);
@@ -250,6 +252,8 @@ static struct sio_obj *find_target(struct sio_request *rq, const struct sio_req_
 	t = sio_obj_find(rq, map ? SIO_KIND_MAP : SIO_KIND_IRQ, m->irq, true);
 	if (IS_ERR(t) || !map)
 		return t;
+	if (((struct sio_map *)t)->dead)
+		return ERR_PTR(sio_fail(rq, -ENETDOWN, "map %#llx leads nowhere any more", t->id));
 	error = sio_requester_need(rq, t->adapter, rq->dev, SIO_ACCESS_WRITE, ret_entry);
 	return error ? ERR_PTR(error) : t;
 }

@@ -61,9 +61,12 @@ void emu_ntb_refresh(struct emu_ntb *n)
 
 			if (state == row->state && row->start == row->peer->start)
 				continue;
+			/* Whether its driver is ready is no matter of the way there. */
+			if ((state ^ row->state) & SIO_VNTB_PEER_UP ||
+			    row->start != row->peer->start)
+				row->changes++;
 			row->state = state;
 			row->start = row->peer->start;
-			row->changes++;
 			changed = true;
 		}
 		if (changed)

@@ -121,7 +121,7 @@
 /*
  * The table of peers: one row for each (peer, adapter of it) that this adapter is joined to, in
  * the order of the topology. A peer that is no machine has no doorbells, messages and scratchpads
- * (SIO_VNTB_PEER_MACHINE is 0). CHANGES counts changes of STATE and START. START: of the peer; what
+ * (SIO_VNTB_PEER_MACHINE is 0). CHANGES counts those of UP and START. START: of the peer; what
  * was granted in another one is gone. SELF: the row of this host in that peer's table.
  */
 #define SIO_VNTB_MAX_PEERS 128

@@ -185,11 +185,14 @@ static void close_entries(struct vntb *v, u64 handle)
 /* Where processors reach it without being trapped, if it is memory that lies in one piece. */
 static bool find_piece(const struct vntb_bridge *b, u32 row, u64 bus, u64 length, phys_addr_t *ret)
 {
+	u64 mapped = pci_resource_len(b->v->pdev, SIO_VNTB_BAR_MAPPED);
+
 	for (u32 i = 0; i < b->pieces; i++) {
 		const struct piece *p = &b->piece[i];
 
 		if (p->row != row || bus < p->bus || length > p->size ||
-		    bus - p->bus > p->size - length)
+		    bus - p->bus > p->size - length || p->size > mapped ||
+		    p->offset > mapped - p->size)
 			continue;
 		*ret = pci_resource_start(b->v->pdev, SIO_VNTB_BAR_MAPPED) + p->offset +
 		       (bus - p->bus);
@@ -204,7 +207,8 @@ static int bridge_map(void *bridge, u32 node, u32 adapter, u64 bus, u64 length, 
 	struct vntb_bridge *b = bridge;
 	struct vntb *v = b->v;
 	u32 row = row_of(b, node, adapter);
-	u32 n = DIV_ROUND_UP_ULL(length, 1ULL << v->entry_shift), first;
+	u64 n = ((length - 1) >> v->entry_shift) + 1;
+	u32 first;
 
 	if (!(vntb_peer_state(v, row) & SIO_VNTB_PEER_UP))
 		return -ENETDOWN;
@@ -220,7 +224,7 @@ static int bridge_map(void *bridge, u32 node, u32 adapter, u64 bus, u64 length, 
 		vntb_entry_set(v, first + i, row, bus + ((u64)i << v->entry_shift), start, 0);
 	ret->cpu = ret->device = v->window + ((u64)first << v->entry_shift);
 	ret->memory = find_piece(b, row, bus, length, &ret->cpu);
-	ret->handle = (u64)n << 32 | first;
+	ret->handle = n << 32 | first;
 	return 0;
 }
 
@@ -287,7 +291,8 @@ static void learn(struct vntb_bridge *b)
 		b->adapter[i] = vntb_read(v, SIO_VNTB_PEER(i) + SIO_VNTB_PEER_ADAPTER);
 	}
 	b->requesters = min_t(u32, vntb_read(v, SIO_VNTB_REQUESTERS), SIO_VNTB_MAX_REQUESTERS);
-	b->pieces = min_t(u32, vntb_read(v, SIO_VNTB_PIECES), SIO_VNTB_MAX_PIECES);
+	if (vntb_read(v, SIO_VNTB_CAPABILITIES) & SIO_VNTB_CAP_MAPPED)
+		b->pieces = min_t(u32, vntb_read(v, SIO_VNTB_PIECES), SIO_VNTB_MAX_PIECES);
 	for (u32 i = 0; i < b->pieces; i++)
 		b->piece[i] = (struct piece){
 			.row = vntb_read(v, SIO_VNTB_PIECE(i) + SIO_VNTB_PIECE_ROW),

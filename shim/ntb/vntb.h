@@ -91,8 +91,8 @@ void vntb_entry_clear(struct vntb *v, u32 entry);
  */
 int vntb_range_set(struct vntb *v, u32 range, u32 row, u64 base, u64 size, u32 flags);
 /*
- * End it. Return: 0: no access to it is under way; -ETIMEDOUT: there still is one, which is the
- * case only if one of this host's devices does not answer; never for plain memory.
+ * End it; may sleep. Return: 0: no access to it is under way; -ETIMEDOUT: there still is one, which
+ * is the case only if one of this host's devices does not answer; never for plain memory.
  */
 int vntb_range_clear(struct vntb *v, u32 range);
 

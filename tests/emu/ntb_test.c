@@ -163,6 +163,8 @@ static void peers_come_and_go(void **state)
 	ntbs_set(s, 1, SIO_VNTB_ENABLE, 1);
 	assert_int_equal(*told, before + 2);
 	assert_true(peer_state(s, 0) & SIO_VNTB_PEER_READY);
+	/* Its driver came: the way there is as it was. */
+	assert_int_equal(ntbs_get(s, 0, peer + SIO_VNTB_PEER_CHANGES), changes + 1);
 	start = ntbs_get64(s, 0, peer + SIO_VNTB_PEER_START);
 	assert_true(start == ntbs_get64(s, 1, SIO_VNTB_START));
 	/* Its cable. */
