@@ -7,7 +7,7 @@
 #include "error.h"
 #include "ledger.h"
 
-#define NODES 256u /* node ids are smaller */
+#define NODES 512u /* node ids are smaller */
 
 int sio_nvme_ledger_init(struct sio_nvme_ledger *l, uint32_t pairs)
 {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "emu/live/live.h"
+#include "emu/live/vfiomem.h"
 
 static uint64_t now(void *ctx)
 {
@@ -55,10 +56,11 @@ static int open_pool(struct live *l, struct sio_err *reterr)
 	if (l->pool.fd < 0 || ftruncate(l->pool.fd, (off_t)size) < 0)
 		return sio_fail(reterr, -errno, "%s: %" PRIu64 " bytes of machines' RAM: %s",
 				l->pool_path, size, strerror(errno));
-	data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, l->pool.fd, 0);
-	if (data == MAP_FAILED)
-		return sio_fail(reterr, -errno, "%s: cannot map %" PRIu64 " bytes: %s",
-				l->pool_path, size, strerror(errno));
+	/* Machines have the file, too, and can cut it short. */
+	rc = live_vfiomem_map(l, l->pool.fd, 0, size, true, &data);
+	if (rc < 0)
+		return sio_fail(reterr, rc, "%s: cannot map %" PRIu64 " bytes: %s", l->pool_path,
+				size, strerror(-rc));
 	l->pool.data = data;
 	l->pool.size = size;
 	for (unsigned i = 0; i < l->topo->n_machines; i++)
@@ -94,7 +96,7 @@ void live_ntb_close(struct live *l)
 	emu_ntb_free(l->ntb);
 	l->ntb = NULL;
 	if (l->pool.data)
-		munmap(l->pool.data, l->pool.size);
+		live_vfiomem_unmap(l, l->pool.data, l->pool.size);
 	if (l->pool.fd >= 0)
 		close(l->pool.fd);
 	if (l->pool_path[0])

@@ -24,7 +24,8 @@ static void remember(const struct emu_ntb_access *x, const void *data)
 
 	if (x->len > sizeof(l->value))
 		return;
-	*l = (struct emu_ntb_last){.peer = x->to, .address = x->address, .len = x->len};
+	*l = (struct emu_ntb_last){
+		.peer = x->to, .start = x->to->start, .address = x->address, .len = x->len};
 	memcpy(l->value, data, x->len);
 }
 
@@ -33,7 +34,7 @@ void emu_ntb_recall(const struct emu_ntb_adapter *a, const struct emu_ntb_adapte
 {
 	const struct emu_ntb_last *l = place_of((struct emu_ntb_adapter *)(uintptr_t)a, address);
 
-	if (l->peer == peer && l->address == address && l->len == len)
+	if (l->peer == peer && l->start == peer->start && l->address == address && l->len == len)
 		memcpy(buf, l->value, len);
 	else
 		memset(buf, 0xff, len);

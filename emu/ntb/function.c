@@ -50,7 +50,7 @@ static void reset(void *function)
 	emu_config_reset(&a->space);
 	memset(a->msix, 0, sizeof(a->msix));
 	emu_ntb_clear(a);
-	emu_ntb_refresh(a->ntb);
+	emu_ntb_refresh(a);
 }
 
 /* What the file has of a range of the BAR, which is larger. */

@@ -44,6 +44,7 @@ struct emu_ntb_fault {
 /* The value that was read last at a place: for a reader that must not wait. */
 struct emu_ntb_last {
 	const struct emu_ntb_adapter *peer; /* NULL: none */
+	uint64_t start;			    /* of the peer */
 	uint64_t address;
 	size_t len;
 	uint8_t value[8];
@@ -115,8 +116,8 @@ struct emu_ntb {
 /* ---- ntb.c ---- */
 /* The tables after a reset, in another start. */
 void emu_ntb_clear(struct emu_ntb_adapter *a);
-/* Show everybody what has become of links, peers and starts. */
-void emu_ntb_refresh(struct emu_ntb *n);
+/* Show @a and its peers what has become of the way between them, of states and starts. */
+void emu_ntb_refresh(struct emu_ntb_adapter *a);
 
 /* ---- function.c ---- */
 /* Bytes of BAR 4. */

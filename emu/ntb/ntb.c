@@ -49,29 +49,34 @@ static uint32_t state_of(const struct emu_ntb_adapter *a, const struct emu_ntb_a
 	return state;
 }
 
-void emu_ntb_refresh(struct emu_ntb *n)
+/* Return: whether the row of @a tells something new. */
+static bool show(const struct emu_ntb_adapter *a, struct emu_ntb_row *row)
 {
-	for (unsigned i = 0; i < n->n; i++) {
-		struct emu_ntb_adapter *a = n->adapter[i];
-		bool changed = false;
+	uint32_t state = state_of(a, row->peer);
 
-		for (unsigned k = 0; k < a->n_rows; k++) {
-			struct emu_ntb_row *row = &a->row[k];
-			uint32_t state = state_of(a, row->peer);
+	if (state == row->state && row->start == row->peer->start)
+		return false;
+	/* Whether its driver is ready is no matter of the way there. */
+	if ((state ^ row->state) & SIO_VNTB_PEER_UP || row->start != row->peer->start)
+		row->changes++;
+	row->state = state;
+	row->start = row->peer->start;
+	return true;
+}
 
-			if (state == row->state && row->start == row->peer->start)
-				continue;
-			/* Whether its driver is ready is no matter of the way there. */
-			if ((state ^ row->state) & SIO_VNTB_PEER_UP ||
-			    row->start != row->peer->start)
-				row->changes++;
-			row->state = state;
-			row->start = row->peer->start;
-			changed = true;
-		}
-		if (changed)
-			emu_ntb_raise(a, SIO_VNTB_VECTOR_LINK);
+void emu_ntb_refresh(struct emu_ntb_adapter *a)
+{
+	bool changed = false;
+
+	for (unsigned i = 0; i < a->n_rows; i++) {
+		struct emu_ntb_adapter *peer = a->row[i].peer;
+
+		changed |= show(a, &a->row[i]);
+		if (show(peer, &peer->row[a->row[i].self]))
+			emu_ntb_raise(peer, SIO_VNTB_VECTOR_LINK);
 	}
+	if (changed)
+		emu_ntb_raise(a, SIO_VNTB_VECTOR_LINK);
 }
 
 void emu_ntb_attach(struct emu_ntb_adapter *a, struct emu_vfio_session *s)
@@ -85,7 +90,7 @@ void emu_ntb_attach(struct emu_ntb_adapter *a, struct emu_vfio_session *s)
 	memset(a->msix, 0, sizeof(a->msix));
 	memset(a->last, 0, sizeof(a->last));
 	emu_ntb_clear(a);
-	emu_ntb_refresh(a->ntb);
+	emu_ntb_refresh(a);
 }
 
 int emu_ntb_link(struct emu_ntb *n, uint32_t node, unsigned adapter, bool up)
@@ -98,7 +103,7 @@ int emu_ntb_link(struct emu_ntb *n, uint32_t node, unsigned adapter, bool up)
 		a->cable = up;
 		if (!up)
 			emu_ntb_abandon(a, false);
-		emu_ntb_refresh(n);
+		emu_ntb_refresh(a);
 		return 0;
 	}
 	return -ENXIO;

@@ -68,13 +68,13 @@ static void store_global(struct emu_ntb_adapter *a, unsigned row, unsigned at, u
 	switch (at) {
 	case SIO_VNTB_ENABLE:
 		t->enable = word & 1;
-		emu_ntb_refresh(a->ntb);
+		emu_ntb_refresh(a);
 		break;
 	case SIO_VNTB_RESET:
 		if (!(word & 1))
 			break;
 		emu_ntb_clear(a);
-		emu_ntb_refresh(a->ntb);
+		emu_ntb_refresh(a);
 		break;
 	case SIO_VNTB_DB_STATUS:
 		t->bell_status &= ~word;

@@ -57,6 +57,7 @@ void emu_ntb_message(struct emu_ntb_adapter *a, struct emu_ntb_row *row, unsigne
 		set_message_bit(a, 0x10000u << k);
 		return;
 	}
+	a->tables.message_status &= ~(0x10000u << k);
 	there->message[k] = value;
 	there->source[k] = row->self;
 	set_message_bit(row->peer, 1u << k);

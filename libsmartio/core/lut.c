@@ -9,7 +9,7 @@
 #include "core/lut.h"
 #include "smartio/uapi.h"
 
-#define NODES 256 /* node ids are smaller */
+#define NODES (SIO_MAX_NODE + 1)
 
 int sio_lut_init(struct sio_lut *lut, const char *name, uint64_t window, unsigned n_entries,
 		 struct sio_err *reterr)

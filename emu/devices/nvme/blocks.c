@@ -12,7 +12,7 @@
 #define RANGES_MASK 0xffu
 #define DEALLOCATE (1u << 2)
 /* Less is not worth a system call. */
-#define BULK (1u << 20)
+#define BULK (64u << 10)
 
 _Static_assert(256 * sizeof(struct nvme_dsm_range) == EMU_NVME_PAGE, "all ranges fit in the page");
 
@@ -21,6 +21,7 @@ void emu_nvme_zero(struct emu_nvme *m, uint64_t offset, uint64_t len)
 	uint64_t first = (offset + EMU_NVME_PAGE - 1) / EMU_NVME_PAGE * EMU_NVME_PAGE;
 	uint64_t end = (offset + len) / EMU_NVME_PAGE * EMU_NVME_PAGE;
 
+	m->pages += (unsigned)((len < BULK ? len : BULK) / EMU_NVME_PAGE); /* it takes its time */
 	if (!m->dev->bulk_zero || len < BULK) {
 		memset(m->media + offset, 0, len);
 		return;
@@ -63,6 +64,7 @@ unsigned emu_nvme_compare(struct emu_nvme *m, const struct emu_nvme_sqe *sqe)
 	if (status)
 		return status;
 	m->stats.compares++;
+	m->stats.compared_bytes += (uint64_t)count << m->block_shift;
 	m->pages += ((count << m->block_shift) - 1) / EMU_NVME_PAGE;
 	return emu_nvme_prp_compare(m, sqe, m->media + (lba << m->block_shift),
 				    (size_t)count << m->block_shift);
@@ -92,12 +94,16 @@ unsigned emu_nvme_verify(struct emu_nvme *m, const struct emu_nvme_sqe *sqe)
 	return status;
 }
 
-/* Hints are taken note of by nobody; Deallocate is done for all ranges, or for none. */
+/*
+ * Hints are taken note of by nobody. Deallocate is done for all ranges, or for none if one is wrong;
+ * and for no more blocks than there are, so that ranges that overlap cost no more than all of it.
+ */
 unsigned emu_nvme_dataset_management(struct emu_nvme *m, const struct emu_nvme_sqe *sqe)
 {
 	unsigned n = (le32toh(sqe->cdw10) & RANGES_MASK) + 1;
 	const struct nvme_dsm_range *r = (const void *)m->page;
 	unsigned status = emu_nvme_check_namespace(le32toh(sqe->nsid));
+	uint64_t total = 0;
 
 	if (!status)
 		status = emu_nvme_prp_from_host(m, sqe, m->page, n * sizeof(*r));
@@ -107,8 +113,12 @@ unsigned emu_nvme_dataset_management(struct emu_nvme *m, const struct emu_nvme_s
 	if (status || !(le32toh(sqe->cdw11) & DEALLOCATE))
 		return status;
 	m->stats.deallocates++;
-	for (unsigned i = 0; i < n; i++)
+	for (unsigned i = 0; i < n; i++) {
+		total += le32toh(r[i].nlb);
+		if (total > m->blocks)
+			break;
 		emu_nvme_zero(m, le64toh(r[i].slba) << m->block_shift,
 			      (uint64_t)le32toh(r[i].nlb) << m->block_shift);
+	}
 	return 0;
 }

@@ -83,9 +83,9 @@ static size_t smart_page(struct emu_nvme *m)
 	s->temperature[1] = EMU_NVME_KELVIN >> 8;
 	s->avail_spare = 100;
 	s->spare_thresh = 10;
-	put(s->data_units_read, data_units(m->stats.read_bytes));
+	put(s->data_units_read, data_units(m->stats.read_bytes + m->stats.compared_bytes));
 	put(s->data_units_written, data_units(m->stats.written_bytes));
-	put(s->host_reads, m->stats.reads);
+	put(s->host_reads, m->stats.reads + m->stats.compares);
 	put(s->host_writes, m->stats.writes);
 	put(s->power_cycles, m->stats.power_cycles);
 	put(s->power_on_hours, hours);

@@ -107,14 +107,13 @@ struct emu_nvme_features {
 struct emu_nvme_shadow {
 	bool used;
 	uint64_t values, events; /* where the host stores them, and where it is told to wake us */
-	unsigned top;		 /* no queue from this id on was made since */
 	uint32_t *armed;	 /* what stands in @events, for each doorbell word */
 };
 
 struct emu_nvme_stats {
 	uint64_t reads, writes, flushes, admin, failed;
 	uint64_t compares, zeroes, deallocates, verifies, formats;
-	uint64_t read_bytes, written_bytes;
+	uint64_t read_bytes, written_bytes, compared_bytes;
 	uint64_t fatal, invalid_doorbells, lost_writes, resets, power_cycles, unsafe_shutdowns;
 	uint64_t interrupts;
 };
@@ -249,6 +248,8 @@ void emu_nvme_shadow_poll(struct emu_nvme *m);
  * meanwhile. Return: whether that was needed.
  */
 bool emu_nvme_shadow_arm(struct emu_nvme *m);
+/* The queue of doorbell @word is a new one: the host may have zeroed what we told it. */
+void emu_nvme_shadow_anew(struct emu_nvme *m, unsigned word);
 void emu_nvme_shadow_forget(struct emu_nvme *m);
 
 /* blocks.c: commands on blocks whose data do not move; format.c; a status each */

@@ -21,6 +21,7 @@ void emu_nvme_cq_init(struct emu_nvme *m, unsigned id, uint64_t addr, uint32_t s
 		      unsigned vector)
 {
 	emu_nvme_doorbell_zero(m, 2 * id + 1);
+	emu_nvme_shadow_anew(m, 2 * id + 1);
 	m->cq[id] = (struct emu_nvme_cq){
 		.addr = addr,
 		.size = size,
@@ -42,6 +43,7 @@ void emu_nvme_cq_fini(struct emu_nvme *m, unsigned id)
 void emu_nvme_sq_init(struct emu_nvme *m, unsigned id, uint64_t addr, uint32_t size, unsigned cq)
 {
 	emu_nvme_doorbell_zero(m, 2 * id);
+	emu_nvme_shadow_anew(m, 2 * id);
 	m->sq[id] = (struct emu_nvme_sq){
 		.addr = addr, .size = size, .id = (uint16_t)id, .cq = &m->cq[cq]};
 	m->cq[cq].users++;
@@ -194,6 +196,21 @@ static uint32_t run_length(struct emu_nvme *m, struct emu_nvme_sq *sq, unsigned 
 	return emu_nvme_unlikely(n > room) ? room : n;
 }
 
+/*
+ * A command of many ranges ends its run, for what it costs shows when it is done: the entries behind
+ * it are fetched again. Return: how many are left of @n.
+ */
+static uint32_t give_back(const struct emu_nvme *m, struct emu_nvme_sq *sq, uint32_t n)
+{
+	for (uint32_t i = 1; i < n; i++) {
+		if (emu_nvme_likely(m->fetched[i - 1].opcode != nvme_cmd_dsm))
+			continue;
+		sq->head = (sq->head + sq->size - (n - i)) % sq->size;
+		return i;
+	}
+	return n;
+}
+
 /* Return: units of work done. */
 static unsigned sq_serve(struct emu_nvme *m, struct emu_nvme_sq *sq, unsigned budget)
 {
@@ -203,6 +220,7 @@ static unsigned sq_serve(struct emu_nvme *m, struct emu_nvme_sq *sq, unsigned bu
 
 	if (n == 0 || !emu_nvme_fetch(m, sq, n))
 		return 0;
+	n = give_back(m, sq, n);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct emu_nvme_sqe *sqe = &m->fetched[i];
 		unsigned status;

@@ -8,6 +8,7 @@
  */
 #include <endian.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "emu/devices/nvme/model.h"
 #include "smartio/io.h"
@@ -28,9 +29,10 @@ unsigned emu_nvme_doorbell_buffer(struct emu_nvme *m, const struct emu_nvme_sqe 
 
 	if (values % EMU_NVME_PAGE || events % EMU_NVME_PAGE)
 		return EMU_NVME_FAIL(INVALID_FIELD);
-	armed = calloc(m->doorbell_words, sizeof(*armed));
+	armed = malloc(m->doorbell_words * sizeof(*armed));
 	if (!armed)
 		return NVME_SC_INTERNAL;
+	memset(armed, 0xff, m->doorbell_words * sizeof(*armed)); /* no value of a doorbell */
 	free(m->shadow.armed);
 	m->shadow = (struct emu_nvme_shadow){
 		.used = true, .values = values, .events = events, .armed = armed};
@@ -54,6 +56,12 @@ static unsigned words(const struct emu_nvme *m)
 	while (id > 0 && !m->cq[id].size && !m->sq[id].size)
 		id--;
 	return 2 * (id + 1);
+}
+
+void emu_nvme_shadow_anew(struct emu_nvme *m, unsigned word)
+{
+	if (m->shadow.armed)
+		m->shadow.armed[word] = UINT32_MAX;
 }
 
 void emu_nvme_shadow_poll(struct emu_nvme *m)

@@ -192,6 +192,41 @@ static void ranges_are_deallocated(void **state)
 	assert_int_equal(rig_counter(r, "commands_deallocate"), 3);
 }
 
+/* As much as the drive has, and the commands behind it are done in their order, each once. */
+static void overlapping_ranges_end(void **state)
+{
+	struct rig *r = rig_of(state);
+	uint64_t data = rig_alloc(r, 4096), in = rig_alloc(r, 8 * 512);
+	struct nvme_dsm_range *range = rig_at(r, data);
+	struct emu_nvme_sqe c = {.opcode = nvme_cmd_dsm,
+				 .nsid = htole32(1),
+				 .prp1 = htole64(data),
+				 .cdw10 = htole32(255),
+				 .cdw11 = htole32(4)};
+	struct emu_nvme_cqe cqe;
+	uint16_t cid[6];
+
+	r->dev.bulk_zero = bulk_zero;
+	bulk_calls = 0;
+	fill(r, 0, 8);
+	for (unsigned i = 0; i < 256; i++)
+		range[i].nlb = htole32(RIG_BLOCKS / 2);
+	for (unsigned i = 0; i < 6; i++) {
+		cid[i] = rig_put(r, 1, i % 2 ? rig_rw(nvme_cmd_read, i, 1, in + i * 512, 0) : c);
+	}
+	rig_ring(r, 1);
+	rig_run(r);
+	for (unsigned i = 0; i < 6; i++) {
+		assert_true(rig_take(r, 1, &cqe, true));
+		assert_int_equal(le16toh(cqe.cid), cid[i]);
+		assert_int_equal(le16toh(cqe.status) >> 1, 0);
+	}
+	assert_false(rig_take(r, 1, &cqe, true));
+	assert_int_equal(rig_counter(r, "commands_deallocate"), 3);
+	assert_int_equal(bulk_calls, 3 * 2);
+	check(r, 8, 0, 8);
+}
+
 static unsigned format(struct rig *r, uint32_t nsid, uint32_t cdw10)
 {
 	struct emu_nvme_sqe c = {
@@ -287,6 +322,7 @@ int main(void)
 		rig_test(zeroes_of_many_pages),
 		rig_test(limits),
 		rig_test(ranges_are_deallocated),
+		rig_test(overlapping_ranges_end),
 		rig_test(format_makes_other_blocks_of_zeros),
 		rig_test(effects_are_of_the_commands_that_there_are),
 	};

@@ -193,6 +193,36 @@ static void sleeps_and_is_woken(void **state)
 	assert_true(s.rings <= 100 + 100 / 4 + 1);
 }
 
+/* A queue that is made again, whose host begins with zeros. */
+static void a_new_queue_is_asked_for_anew(void **state)
+{
+	struct rig *r = *state;
+	struct shadow s = shadow_of(r);
+	uint64_t data = rig_alloc(r, 4096);
+	struct emu_nvme_cqe cqe;
+
+	for (unsigned turn = 0; turn < 3; turn++) {
+		struct emu_nvme_sqe c = {.opcode = nvme_admin_delete_sq, .cdw10 = htole32(1)};
+
+		rig_pair(r, 1, 8);
+		memset(rig_at(r, s.events), 0, 4096);
+		memset(rig_at(r, s.values), 0, 4096);
+		for (unsigned i = 0; i < 3; i++) {
+			unsigned rings = s.rings;
+
+			rig_put(r, 1, rig_rw(nvme_cmd_read, i, 1, data, 0));
+			store(r, &s, 2, r->q[1].tail);
+			assert_int_equal(s.rings, rings + 1);
+			rig_run(r);
+			assert_true(rig_take(r, 1, &cqe, false));
+			store(r, &s, 3, r->q[1].head);
+		}
+		assert_int_equal(rig_do(r, 0, c, NULL), 0);
+		c.opcode = nvme_admin_delete_cq;
+		assert_int_equal(rig_do(r, 0, c, NULL), 0);
+	}
+}
+
 static void a_reset_ends_it(void **state)
 {
 	struct rig *r = *state;
@@ -246,6 +276,7 @@ int main(void)
 		rig_test(asks_to_be_woken),
 		rig_test(looks_once_more_before_it_sleeps),
 		rig_test(sleeps_and_is_woken),
+		rig_test(a_new_queue_is_asked_for_anew),
 		rig_test(a_reset_ends_it),
 		rig_test(wrong_values_are_told),
 		rig_test(a_lost_buffer_costs_nothing_else),
