@@ -95,8 +95,8 @@ unsigned emu_nvme_verify(struct emu_nvme *m, const struct emu_nvme_sqe *sqe)
 }
 
 /*
- * Hints are taken note of by nobody. Deallocate is done for all ranges, or for none if one is wrong;
- * and for no more blocks than there are, so that ranges that overlap cost no more than all of it.
+ * Hints are taken note of by nobody. Deallocate is done for all ranges, or for none if one is
+ * wrong; and for no more blocks than there are, so that ranges that overlap cost no more than that.
  */
 unsigned emu_nvme_dataset_management(struct emu_nvme *m, const struct emu_nvme_sqe *sqe)
 {

@@ -197,8 +197,8 @@ static uint32_t run_length(struct emu_nvme *m, struct emu_nvme_sq *sq, unsigned 
 }
 
 /*
- * A command of many ranges ends its run, for what it costs shows when it is done: the entries behind
- * it are fetched again. Return: how many are left of @n.
+ * A command of many ranges ends its run, for what it costs shows when it is done: the entries
+ * behind it are fetched again. Return: how many are left of @n.
  */
 static uint32_t give_back(const struct emu_nvme *m, struct emu_nvme_sq *sq, uint32_t n)
 {
