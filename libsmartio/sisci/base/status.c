@@ -8,11 +8,11 @@
 #include "smartio/uapi.h"
 
 /*
- * Address space for the largest cluster's; a port may have room for more than it will ever tell, but
- * not for anything.
+ * Address space for the largest cluster's; a port may have room for more than it will ever tell,
+ * but not for anything.
  */
 #define MAX_PATHS 4096
-_Static_assert(SIO_MAX_HOSTS *SIO_MAX_ADAPTERS *SIO_MAX_ADAPTERS <= MAX_PATHS, "the largest");
+_Static_assert(MAX_PATHS >= SIO_MAX_HOSTS * SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS, "the largest");
 #define MAX_BYTES ((SIO_STATUS_BYTES(MAX_PATHS) + SIO_PAGE_SIZE - 1) & ~(SIO_PAGE_SIZE - 1))
 
 static uint32_t paths(const struct sio_library *lib)
