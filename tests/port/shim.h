@@ -49,7 +49,7 @@ void shim_drive_identify(struct shim_drive *d, uint64_t data);
 bool shim_drive_completed(const struct shim_drive *d, unsigned n);
 void shim_drive_stop(struct shim_drive *d);
 void shim_drive_close(struct shim_drive *d);
-/* Write to a file below /sys/bus/pci. */
+/* Write to a file below /sys. */
 void shim_sysfs(struct port_world *w, const char *file, const char *text);
 
 void shim_memory(struct port_world *w);	 /* shim_memory.c */

@@ -33,14 +33,10 @@ struct window {
 
 static void set(struct port_world *w, const char *parameter, const char *text)
 {
-	char path[80];
-	int fd;
+	char file[64];
 
-	snprintf(path, sizeof(path), "/sys/module/smartio_loop/parameters/%s", parameter);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		port_failed(w, "%s: %s", path, strerror(errno));
-	close(fd);
+	snprintf(file, sizeof(file), "module/smartio_loop/parameters/%s", parameter);
+	shim_sysfs(w, file, text);
 }
 
 /* The next event of that kind, with its fields. */

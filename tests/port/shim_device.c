@@ -130,7 +130,7 @@ static void gone_device(struct port_world *w, const char *bdf)
 	shim_expect(w, &a, -1, 0, "DMAMAP");
 	close(dead_fd);
 	shim_news(w, SIO_EV_OWNER_GONE, &evt);
-	shim_sysfs(w, "drivers/smartio/unbind", bdf);
+	shim_sysfs(w, "bus/pci/drivers/smartio/unbind", bdf);
 	shim_check(w, at[VS] == ONES && untouched[VS] == ONES, "it reads as ones");
 	at[VS] = 5;
 	shim_check(w, at[VS] == 5 && at[VS + 1] == ONES, "a store stays there");
@@ -144,7 +144,7 @@ static void gone_device(struct port_world *w, const char *bdf)
 	shim_good(w, &a, SIO_OP_DMAUNMAP, owner);
 	((struct sio_req_dmaunmap *)(void *)&a.req)->id = map;
 	shim_expect(w, &a, -1, 0, "DMAUNMAP of what has gone");
-	shim_sysfs(w, "drivers/smartio/bind", bdf);
+	shim_sysfs(w, "bus/pci/drivers/smartio/bind", bdf);
 	shim_news(w, SIO_EV_DEVICE_BACK, &evt);
 	find_again(w);
 	shim_check(w, at[VS] == 5, "the old view stays cut off");
@@ -177,12 +177,12 @@ static void reset_races(struct port_world *w, const char *bdf)
 	if (port_await(w, 0, second, &b.answer, &b.n_fds) == 0)
 		shim_check(w, b.answer.evt.error == 0, "then the view is made");
 	w->t->send(w->ctx, 0, &a.req, a.req.req.size, NULL, 0);
-	shim_sysfs(w, "drivers/smartio/unbind", bdf);
+	shim_sysfs(w, "bus/pci/drivers/smartio/unbind", bdf);
 	if (port_await(w, 0, first, &a.answer, &a.n_fds) == 0)
 		shim_check(w, a.answer.evt.error == 0 || a.answer.evt.error == -ENODEV,
 			   "the reset is answered");
 	shim_check(w, at[VS] == ONES, "it has gone");
-	shim_sysfs(w, "drivers/smartio/bind", bdf);
+	shim_sysfs(w, "bus/pci/drivers/smartio/bind", bdf);
 	munmap((void *)(uintptr_t)at, SHIM_PAGE);
 	close(fd);
 	shim_good(w, &a, SIO_OP_DEVICE_OPEN, 0);

@@ -96,9 +96,9 @@ static bool begin(struct port_world *w, struct peer *p)
 	struct shim_ask a;
 	char file[64];
 
-	snprintf(file, sizeof(file), "devices/%s/driver_override", p->bdf);
+	snprintf(file, sizeof(file), "bus/pci/devices/%s/driver_override", p->bdf);
 	shim_sysfs(w, file, "smartio");
-	shim_sysfs(w, "drivers/smartio/bind", p->bdf);
+	shim_sysfs(w, "bus/pci/drivers/smartio/bind", p->bdf);
 	shim_news(w, SIO_EV_DEVICE_BACK, &evt); /* else it came and went before we looked */
 	if (!find(w, p->bdf, &device))
 		return false;
@@ -124,9 +124,9 @@ static void leave(struct port_world *w, const struct peer *p)
 	union port_packet evt;
 	char file[64];
 
-	shim_sysfs(w, "drivers/smartio/unbind", p->bdf);
+	shim_sysfs(w, "bus/pci/drivers/smartio/unbind", p->bdf);
 	shim_news(w, SIO_EV_DEVICE_GONE, &evt);
-	snprintf(file, sizeof(file), "devices/%s/driver_override", p->bdf);
+	snprintf(file, sizeof(file), "bus/pci/devices/%s/driver_override", p->bdf);
 	shim_sysfs(w, file, "\n");
 }
 

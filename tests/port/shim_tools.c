@@ -118,7 +118,7 @@ void shim_sysfs(struct port_world *w, const char *file, const char *text)
 	char path[128];
 	int fd;
 
-	snprintf(path, sizeof(path), "/sys/bus/pci/%s", file);
+	snprintf(path, sizeof(path), "/sys/%s", file);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0 || write(fd, text, strlen(text)) < 0)
 		port_failed(w, "%s: %s", path, strerror(errno));

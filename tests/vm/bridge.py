@@ -57,6 +57,16 @@ def check_memory(p):
     p.step("memory")
 
 
+def check_lengths(p):
+    """A length is the exporter's word: one that no window has must not become an open one."""
+    _, bus, _, generation, token = last_line(p.a.run(f"peer grant {p.nodes[p.b]}")).split()
+    for start, length in ((bus, 1 << 52), (0, 2**64 - 4096), (bus, 1 << 44)):
+        said = p.b.run(f"! peer map {p.nodes[p.a]} {start} {length} {generation} {token} 1 2>&1")
+        if "bytes wanted" not in said:
+            raise ntb.Failed(f"a map of {length} bytes: {said}")
+    p.step("lengths that no window has")
+
+
 def check_interrupts(p):
     for m, other in ((p.a, p.b), (p.b, p.a)):
         m.start(f"peer irq {p.nodes[other]}")
@@ -80,6 +90,6 @@ def check_end(p):
 
 
 ntb.build_initrd = build_initrd
-ntb.CHECKS = (load, check_memory, check_interrupts, check_end)
+ntb.CHECKS = (load, check_memory, check_lengths, check_interrupts, check_end)
 if __name__ == "__main__":
     sys.exit(ntb.main())
