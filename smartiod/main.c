@@ -193,6 +193,13 @@ static int parse_options(int argc, char **argv, struct live_options *o)
 	return -1;
 }
 
+/* What the cluster's file does not say of this machine, and the kernel does. */
+static void learn_host(struct sio_topology *t, const struct sio_topo_host *host)
+{
+	if (host->real)
+		t->host[host - t->host].ram_size = local_ram();
+}
+
 static const struct sio_topo_host *find_host(const struct sio_topology *t, const char *node)
 {
 	int id;
@@ -265,6 +272,7 @@ int main(int argc, char **argv)
 	}
 	live_log_start(host->node);
 	check_adapters(host);
+	learn_host(t, host);
 	r = live_run(&o, t, host, &err);
 	if (r < 0) {
 		fprintf(stderr, "smartiod: %s\n", err.text);

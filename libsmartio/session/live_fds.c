@@ -20,7 +20,7 @@
 #include "wire/wire.h"
 
 /* Of the smartiod that runs with the kernel module, on its first node. */
-#define MACHINE_SOCKET "/run/smartiod/node.4"
+#define MACHINE_SOCKET "/run/smartiod/local"
 #define POLL_ON_STACK 16
 #define LOOK_NS 20000000ull
 

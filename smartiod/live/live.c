@@ -217,6 +217,23 @@ static int share(struct live *l, const char *path, struct sio_err *reterr)
 	return 0;
 }
 
+/* Programs of this machine need not know which node of which cluster it is: a link, "local". */
+static int name_socket(struct live *l, struct sio_err *reterr)
+{
+	char name[32], fresh[LIVE_PATH], path[LIVE_PATH];
+	int r;
+
+	snprintf(name, sizeof(name), "node.%" PRIu32, l->host->node);
+	r = state_path(l, "local.%" PRIu32, fresh, reterr);
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof(path), "%.*s", (int)(strrchr(fresh, '.') - fresh), fresh);
+	if ((unlink(fresh) < 0 && errno != ENOENT) || symlink(name, fresh) < 0 ||
+	    rename(fresh, path) < 0)
+		return sio_fail(reterr, -errno, "%s: %s", path, strerror(errno));
+	return 0;
+}
+
 /*
  * In one step from the socket of the smartiod before to ours, which members of the group may use:
  * whoever connects meanwhile is refused by the old one, and comes again.
@@ -234,7 +251,7 @@ static int show_socket(struct live *l, const char *path, struct sio_err *reterr)
 	if (rename(path, shown) < 0)
 		return sio_fail(reterr, -errno, "%s: %s", shown, strerror(errno));
 	strcpy(s->path, shown);
-	return 0;
+	return name_socket(l, reterr);
 }
 
 static int open_files(struct live *l, struct sio_err *reterr)

@@ -19,10 +19,16 @@ static void machine_name(char ret[SIO_NAME_LEN])
 	snprintf(ret, SIO_NAME_LEN, "%.*s", SIO_NAME_LEN - 1, *name ? name : "local");
 }
 
+uint64_t local_ram(void)
+{
+	struct sysinfo info;
+
+	return sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : 0;
+}
+
 int local_topology(struct sio_topology **ret, struct sio_err *reterr)
 {
 	struct sio_topology *t = calloc(1, sizeof(*t));
-	struct sysinfo info;
 
 	if (t)
 		t->host = calloc(1, sizeof(*t->host));
@@ -36,8 +42,7 @@ int local_topology(struct sio_topology **ret, struct sio_err *reterr)
 	t->host[0].node = LOCAL_NODE;
 	t->host[0].n_adapters = 1;
 	t->host[0].adapter[0].attach = SIO_ATTACH_NONE;
-	if (sysinfo(&info) == 0)
-		t->host[0].ram_size = (uint64_t)info.totalram * info.mem_unit;
+	t->host[0].ram_size = local_ram();
 	*ret = t;
 	return 0;
 }

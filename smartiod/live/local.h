@@ -3,6 +3,8 @@
 #ifndef SMARTIOD_LOCAL_H
 #define SMARTIOD_LOCAL_H
 
+#include <stdint.h>
+
 #include "core/err.h"
 #include "core/topology.h"
 
@@ -14,5 +16,7 @@
  * devices are those that the port finds. Free with sio_topology_free().
  */
 int local_topology(struct sio_topology **ret, struct sio_err *reterr);
+/* Bytes of this machine's memory; 0: not known. */
+uint64_t local_ram(void);
 
 #endif

@@ -10,25 +10,9 @@ import os
 import re
 import sys
 
-import ntb
+import pair
 import shim
-
-build_base = ntb.build_initrd
-
-
-def build_initrd(kernel, build, into):
-    """What ntb.py's machines have, smartio.ko, and peer.c."""
-    class Image(ntb.Initrd):
-        def write(self, path):
-            self.add_file("/modules/smartio.ko", shim.module(kernel, build))
-            self.add_program(os.path.join(build, "tests/vm/peer"))
-            super().write(path)
-
-    plain, ntb.Initrd = ntb.Initrd, Image
-    try:
-        build_base(kernel, build, into)
-    finally:
-        ntb.Initrd = plain
+from machine import Failed
 
 
 def node_of(m):
@@ -50,10 +34,10 @@ def check_memory(p):
         mem, *way = last_line(m.run(f"peer grant {p.nodes[other]}")).split()
         seen = last_line(other.run(f"peer map {p.nodes[m]} {' '.join(way)} 23"))
         if seen != "4711":
-            raise ntb.Failed(f"{other.name} reads {seen} through its window, 4711 is right")
+            raise Failed(f"{other.name} reads {seen} through its window, 4711 is right")
         word = last_line(m.run(f"peer word {mem}"))
         if word != "23":
-            raise ntb.Failed(f"{m.name} has {word} in its memory, 23 is right")
+            raise Failed(f"{m.name} has {word} in its memory, 23 is right")
     p.step("memory")
 
 
@@ -63,7 +47,7 @@ def check_lengths(p):
     for start, length in ((bus, 1 << 52), (0, 2**64 - 4096), (bus, 1 << 44)):
         said = p.b.run(f"! peer map {p.nodes[p.a]} {start} {length} {generation} {token} 1 2>&1")
         if "bytes wanted" not in said:
-            raise ntb.Failed(f"a map of {length} bytes: {said}")
+            raise Failed(f"a map of {length} bytes: {said}")
     p.step("lengths that no window has")
 
 
@@ -73,7 +57,7 @@ def check_interrupts(p):
         way = m.hear().split()[1:]
         other.run(f"peer trigger {p.nodes[m]} {' '.join(way)}")
         if last_line(m.wait()) != "told":
-            raise ntb.Failed(f"{m.name} was not interrupted")
+            raise Failed(f"{m.name} was not interrupted")
     p.step("interrupts")
 
 
@@ -85,11 +69,19 @@ def check_end(p):
     p.b.run("load smartio; load ntb; load ntb_hw_smartio")
     seen = last_line(p.b.run(f"peer map {p.nodes[p.a]} {' '.join(way)} 5"))
     if seen != "4711":
-        raise ntb.Failed(f"it reads {seen} through its window, 4711 is right")
+        raise Failed(f"it reads {seen} through its window, 4711 is right")
     p.step("a machine that was killed")
 
 
-ntb.build_initrd = build_initrd
-ntb.CHECKS = (load, check_memory, check_lengths, check_interrupts, check_end)
+class Bridge(pair.Kind):
+    name = "bridge"
+    doc = __doc__
+    checks = (load, check_memory, check_lengths, check_interrupts, check_end)
+
+    def fill(self, image, kernel, build):
+        image.add_file("/modules/smartio.ko", shim.module(kernel, build))
+        image.add_program(os.path.join(build, "tests/vm/peer"))
+
+
 if __name__ == "__main__":
-    sys.exit(ntb.main())
+    sys.exit(pair.main(Bridge()))

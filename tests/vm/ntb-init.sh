@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# First process of a machine of ntb.py: it runs the lines that come by the second serial line, one after the
+# First process of a machine of pair.py: it runs the lines that come by the second serial line, one after the
 # other, and says how each has ended.
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
@@ -15,6 +15,7 @@ exec >/dev/ttyS1 2>&1 </dev/null
 cd /tmp
 . /lib.sh
 . /ntb-lib.sh
+[ ! -e /test-lib.sh ] || . /test-lib.sh
 set +eu
 echo "END 0"
 while read -r line <&3; do

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# What ntb.py has its machines run, besides lib.sh.
+# What pair.py has its machines run, besides lib.sh.
 
 # Modules that came along.
 load() { # NAME [PARAMETER...]

@@ -8,79 +8,11 @@ MACHINE is none-6.1, intel-6.12 and so on: IOMMU and kernel of both. --console s
 sends more through the network. Exit status 77, and a line that says why, if there is no QEMU that speaks vfio-user,
 or no kernel to be had.
 """
-import contextlib
-import os
-import subprocess
 import sys
-import tempfile
-import time
 
-import cache
-import kernel as kernels
 import ntb_clients
-import shim
-import stranger
-import vfio_qemu
-from initrd import Initrd
+import pair
 from machine import Failed
-from shell_machine import ShellMachine
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-SKIP = 77
-LIMIT = 300  # seconds
-TOPOLOGY = """cluster: back-to-back
-hosts:
-  a:
-    kind: machine
-    adapters: [{ to: b, window: 64M, entries: 1024 }]
-  b:
-    kind: machine
-    adapters: [{ to: a, window: 64M, entries: 1024 }]
-"""
-HOSTS = ("a", "b")
-# QEMU wants to hear of every mapping that the kernel makes.
-IOMMU = {"none": (), "intel": ("-device", "intel-iommu,intremap=on,caching-mode=on")}
-
-
-def build_initrd(kernel, build, into):
-    image = Initrd()
-    image.add_base()
-    clients = ntb_clients.get(kernel)
-    for name in ntb_clients.CLIENTS:
-        image.add_file(f"/modules/{name}.ko", os.path.join(clients, name + ".ko"))
-    image.add_file("/modules/ntb_hw_smartio.ko", shim.module(kernel, build, ntb=clients))
-    image.add_file("/lib.sh", os.path.join(HERE, "guest/lib.sh"))
-    image.add_file("/ntb-lib.sh", os.path.join(HERE, "ntb-lib.sh"))
-    with open(os.path.join(HERE, "ntb-init.sh"), encoding="utf-8") as f:
-        image.add_data("/init", f.read(), 0o755)
-    image.write(into)
-
-
-class Pair:
-    """Two machines; what a check needs of them."""
-
-    def __init__(self, make, iommu, soak):
-        self.make = make
-        self.iommu = iommu
-        self.soak = soak
-        self.since = time.monotonic()
-        self.a, self.b = map(make, HOSTS)
-        self.a.wait()
-        self.b.wait()
-        self.step("both machines are up")
-
-    def restart_b(self):
-        self.b = self.make("b")
-        self.b.wait()
-
-    def both(self, command):
-        """At the same time. What each of them said."""
-        for m in (self.a, self.b):
-            m.start(command)
-        return self.a.wait(), self.b.wait()
-
-    def step(self, text):
-        print(f"{text} ({time.monotonic() - self.since:.0f} s)", flush=True)
 
 
 def load_driver(p):
@@ -275,78 +207,12 @@ CHECKS = (load_driver, check_ports_and_link, check_doorbells, check_scratchpads,
           check_unbind, check_pingpong, check_perf, check_network, check_network_unbind, check_death)
 
 
-def judge(check_all, machines, log):
-    """What is wrong; None: nothing."""
-    try:
-        check_all()
-    except Failed as e:
-        return str(e)
-    reports = [r for r in (m.report() for m in machines) if r]
-    if reports:
-        return reports[0]
-    return "smartio-emu complains" if "fatal" in log() else None
-
-
-def run(build, kernel, iommu, folder, options, log):
-    """What is wrong; None: nothing."""
-    tsc_khz = subprocess.run([f"{build}/tests/vm/tsc_khz"], check=True, capture_output=True, text=True).stdout.strip()
-    machines = []
-    with contextlib.ExitStack() as stack:
-        def make(host):
-            name = host + "'" * sum(m.name[0] == host for m in machines)
-            m = ShellMachine(name, kernel, f"{folder}/initrd", folder, [f"{folder}/state/vfio.{host}.0"], tsc_khz,
-                             qemu=IOMMU[iommu])
-            machines.append(stack.enter_context(m))
-            m.limit(LIMIT * (10 if "--soak" in options else 1))
-            m.live = "--console" in options
-            return m
-
-        def check_all():
-            p = Pair(make, iommu, "--soak" in options)
-            for check in CHECKS:
-                check(p)
-
-        wrong = judge(check_all, machines, log)
-    if wrong:
-        for m in machines:
-            print(f"--- console of {m.name}\n{m.console()}")
-    return wrong
-
-
-def main():
-    options = {w for w in sys.argv[1:] if w.startswith("--")}
-    words = [w for w in sys.argv[1:] if not w.startswith("--")]
-    if len(words) != 2 or options - {"--console", "--soak"}:
-        sys.exit(__doc__.strip())
-    build, machine = os.path.abspath(words[0]), words[1]
-    iommu, _, kernel_name = machine.partition("-")
-    if iommu not in IOMMU or kernel_name not in kernels.STOCK:
-        sys.exit(__doc__.strip())
-    with tempfile.TemporaryDirectory(prefix="sio-vm-") as folder, \
-            open(f"{folder}/log", "w+", encoding="utf-8") as log:
-        try:
-            kernel = kernels.get(kernel_name)
-            vfio_qemu.command()
-            build_initrd(kernel, build, f"{folder}/initrd")
-        except cache.Unavailable as e:
-            print(f"ntb on {machine}: skipped: {e}")
-            return SKIP
-
-        def said_by_emu():
-            log.seek(0)
-            return log.read()
-
-        emu = stranger.start_emu(build, folder, log, TOPOLOGY)
-        try:
-            wrong = run(build, kernel, iommu, folder, options, said_by_emu)
-        finally:
-            emu.terminate()
-            status = emu.wait()
-        wrong = wrong or (f"smartio-emu ended with {status}" if status else None)
-        print(said_by_emu())
-        print(f"ntb on {machine}: {'FAILED: ' + wrong if wrong else 'passed'}")
-        return 1 if wrong else 0
+class Ntb(pair.Kind):
+    name = "ntb"
+    doc = __doc__
+    drivers = (*ntb_clients.CLIENTS, "ntb_hw_smartio")
+    checks = CHECKS
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(pair.main(Ntb()))

@@ -7,6 +7,8 @@ import time
 import vfio_qemu
 from machine import HARMLESS, REPORT, Channel, Failed, die_with_parent
 
+FIRST_SLOT = 0x10  # of bus 0, where @sockets are
+
 
 class ShellMachine:
     """Use as a context. What a machine is told it begins at once; whoever wants to know more waits for it."""
@@ -29,8 +31,9 @@ class ShellMachine:
                  "-kernel", kernel.image, "-initrd", initrd, "-append",
                  "console=ttyS0 loglevel=5 panic=-1 oops=panic no_timer_check random.trust_cpu=on "
                  f"watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=150 tsc_early_khz={tsc_khz}"]
-        for path in sockets:
-            words += ["-device", '{"driver":"vfio-user-pci","socket":{"type":"unix","path":"%s"},"rombar":0}' % path]
+        for slot, path in enumerate(sockets, FIRST_SLOT):
+            words += ["-device", '{"driver":"vfio-user-pci","socket":{"type":"unix","path":"%s"},"rombar":0,"addr":"%x"}'
+                      % (path, slot)]
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.stderr,
                                         pass_fds=[self.control.theirs.fileno()], preexec_fn=die_with_parent)
         self.control.started()

@@ -175,7 +175,8 @@ int tool_client_open(struct tool_client *c, const char *dir, uint32_t node, uint
 	int r;
 
 	*c = (struct tool_client){.fd = -1, .node = node};
-	r = tool_path(path, sizeof(path), reterr, "%s/node.%u", dir, node);
+	r = node ? tool_path(path, sizeof(path), reterr, "%s/node.%u", dir, node)
+		 : tool_path(path, sizeof(path), reterr, "%s/local", dir);
 	if (r < 0)
 		return r;
 	r = connect_socket(path, &c->fd, reterr);
@@ -186,6 +187,7 @@ int tool_client_open(struct tool_client *c, const char *dir, uint32_t node, uint
 		tool_client_close(c);
 		return r;
 	}
+	c->node = sio_from_le32(rep.node);
 	c->n_adapters = sio_from_le32(rep.n_adapters);
 	memcpy(c->host, rep.host, sizeof(c->host));
 	memcpy(c->cluster, rep.cluster, sizeof(c->cluster));

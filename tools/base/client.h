@@ -17,7 +17,10 @@ struct tool_client {
 	char host[32], cluster[32];
 };
 
-/* Connect to @node of the cluster in @dir as @kind (SIO_CLIENT_TOOL, SIO_CLIENT_KEEPER). */
+/*
+ * Connect to @node of the cluster in @dir as @kind (SIO_CLIENT_TOOL, SIO_CLIENT_KEEPER); 0: to the
+ * one of this machine, whichever node it is.
+ */
 int tool_client_open(struct tool_client *c, const char *dir, uint32_t node, uint32_t kind,
 		     struct sio_err *reterr);
 /* A closed client stays closed; fd -1 is fine. */

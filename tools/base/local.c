@@ -10,7 +10,7 @@
 
 static int connect_local(struct tool_client *c, struct sio_err *reterr)
 {
-	return tool_client_open(c, TOOL_LOCAL_STATE, TOOL_LOCAL_NODE, SIO_CLIENT_TOOL, reterr);
+	return tool_client_open(c, TOOL_LOCAL_STATE, 0, SIO_CLIENT_TOOL, reterr);
 }
 
 bool tool_local_runs(void)
@@ -88,7 +88,7 @@ int tool_local_topology(struct sio_topology **ret, struct sio_err *reterr)
 	snprintf(t->name, sizeof(t->name), "%.*s", (int)sizeof(t->name) - 1, c.cluster);
 	snprintf(t->host[0].name, sizeof(t->host[0].name), "%.*s", (int)sizeof(t->host[0].name) - 1,
 		 c.host);
-	t->host[0].node = TOOL_LOCAL_NODE;
+	t->host[0].node = c.node;
 	t->host[0].n_adapters = c.n_adapters < SIO_MAX_ADAPTERS ? c.n_adapters : SIO_MAX_ADAPTERS;
 	while ((r = next_device(&c, &after, &rep, reterr)) == 0)
 		add_device(&t->host[0], &rep);

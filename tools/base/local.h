@@ -9,7 +9,6 @@
 #include "core/topology.h"
 
 #define TOOL_LOCAL_STATE "/run/smartiod"
-#define TOOL_LOCAL_NODE 4u
 
 /* Does somebody listen there? */
 bool tool_local_runs(void);

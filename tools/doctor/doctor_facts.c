@@ -34,7 +34,7 @@ bool doctor_wants_hardware(const struct doctor *d)
 	return d->hardware ||
 	       (tool_where.state && strcmp(tool_where.state, TOOL_LOCAL_STATE) == 0) ||
 	       doctor_exists(s, "/sys/module/" TOOL_FUNCTION_DRIVER) ||
-	       doctor_exists(s, TOOL_LOCAL_STATE "/node.%u", TOOL_LOCAL_NODE) || has_our_device(s);
+	       doctor_exists(s, TOOL_LOCAL_STATE "/local") || has_our_device(s);
 }
 
 /* ---- one cluster ---- */

@@ -50,7 +50,7 @@ TOOL
 chmod +x /tmp/tool
 kill_and_start &
 killer=$!
-until_ok test -S /run/smartiod/node.4
+until_ok test -S /run/smartiod/local
 for program in $PROGRAMS; do
 	name=${program%_api_test}
 	export SMARTIO_TEST_MACHINE="$bdf" SMARTIO_TEST_TOOL=/tmp/tool

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Two machines, each with smartio.ko and a smartiod of its own, which are joined by virtual NTBs and speak TLS.
+
+usage: cluster.py BUILD MACHINE [--console] [--soak]
+
+As ntb.py. Programs of one machine use what programs of the other export, and then its NVMe drive.
+"""
+import os
+import subprocess
+import sys
+
+import pair
+import shim
+from machine import Failed
+from shell_machine import FIRST_SLOT
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+NODE = {"a": 4, "b": 8}
+FILE = f"""cluster: two-kernels
+hosts:
+  a: {{ address: 10.0.0.1:7470, adapters: [{{ pci: 0000:00:{FIRST_SLOT:02x}.0, to: b }}] }}
+  b: {{ address: 10.0.0.2:7470, adapters: [{{ pci: 0000:00:{FIRST_SLOT:02x}.0, to: a }}] }}
+"""
+
+
+def start(p):
+    p.both("load smartio; load ntb; load ntb_hw_smartio; load e1000e")
+    for m, host in ((p.a, "a"), (p.b, "b")):
+        m.start(f"start_host {host} 10.0.0.{NODE[host] // 4}")
+    p.a.wait()
+    p.b.wait()
+    p.step("smartiod runs on both")
+    for m, other in ((p.a, "b"), (p.b, "a")):
+        m.run(f"until_ok said '{other} is up'")
+    print(p.a.run("smartio node list"))
+    p.step("each sees the other")
+
+
+def check_memory(p):
+    p.a.start("example-pingpong 8 first 20")
+    p.b.run("example-pingpong 4 second 20")
+    p.a.wait()
+    p.step("both write into each other's memory")
+    p.a.start("example-ring receive 8 300")
+    sent = p.b.run("example-ring send 4 300")
+    received = p.a.wait()
+    if sent.split()[1:] != received.split()[1:]:
+        raise Failed(f"{sent}, but {received}")
+    p.step("a stream of messages through a ring")
+
+
+def check_interrupts(p):
+    p.a.start("example-interrupts serve")
+    p.b.run("example-interrupts ask 4 8 10")
+    p.a.wait()
+    p.step("interrupts and data interrupts")
+
+
+class Cluster(pair.Kind):
+    name = "cluster"
+    doc = __doc__
+    memory = 512
+    tell = "cat /tmp/smartiod.log"
+    checks = (start, check_memory, check_interrupts)
+
+    def prepare(self, build, folder):
+        with open(f"{folder}/cluster.yaml", "w", encoding="ascii") as f:
+            f.write(FILE)
+        subprocess.run([f"{build}/tools/smartio", "cluster", "keys", f"{folder}/cluster.yaml", f"{folder}/keys"],
+                       check=True, stdout=subprocess.DEVNULL)
+        self.folder = folder
+
+    def fill(self, image, kernel, build):
+        for path in (shim.module(kernel, build), *kernel.modules("e1000e", "nvme")):
+            image.add_file("/modules/" + os.path.basename(path), path)
+        for name in ("tools/smartio", "smartiod/smartiod", "drivers/nvme-user/smartio-nvme",
+                     "examples/example-pingpong", "examples/example-interrupts", "examples/example-ring"):
+            image.add_program(os.path.join(build, name))
+        image.add_file("/etc/smartio/cluster.yaml", f"{self.folder}/cluster.yaml")
+        for name in os.listdir(f"{self.folder}/keys"):
+            image.add_file(f"/keys/{name}", f"{self.folder}/keys/{name}")
+        image.add_file("/test-lib.sh", os.path.join(HERE, "cluster-lib.sh"))
+
+    def qemu(self, host, folder):
+        own, other = (f"{folder}/ether.{h}" for h in (host, "b" if host == "a" else "a"))
+        return ("-netdev", f"dgram,id=net,local.type=unix,local.path={own},remote.type=unix,remote.path={other}",
+                "-device", f"e1000e,netdev=net,mac=52:54:00:00:00:0{NODE[host]},romfile=")
+
+
+if __name__ == "__main__":
+    sys.exit(pair.main(Cluster()))
