@@ -12,10 +12,12 @@
 #define CHUNK (128u << 10)
 #define CHUNKS 4u
 #define SILENCE_MS 30000u
+#define COMPARE_FAILED 0x285u /* media and data integrity; NVMe 1.4, section 4.6.1.2.3 */
 
 struct job {
 	struct smartio_nvme_queue *q;
 	enum smartio_nvme_op op;
+	uint32_t flags;
 	uint8_t *to;
 	const uint8_t *from;
 	uint64_t offset; /* on the namespace */
@@ -27,20 +29,23 @@ struct job {
 	uint64_t bad_at;
 };
 
-static int get_bounce(struct job *j)
+static uint32_t chunk_of(const struct smartio_nvme_queue *q)
 {
-	struct smartio_nvme_queue *q = j->q;
-
-	j->chunk = q->max_blocks << q->block_shift;
 	if (q->max_blocks > CHUNK >> q->block_shift && CHUNK >= 1u << q->block_shift)
-		j->chunk = CHUNK;
-	j->chunks = q->depth < CHUNKS ? q->depth : CHUNKS;
-	if (q->bounce)
-		return 0;
-	return smartio_nvme_buffer_alloc(q->n, (size_t)j->chunk * j->chunks, &q->bounce);
+		return CHUNK;
+	return q->max_blocks << q->block_shift;
 }
 
-static int check(struct smartio_nvme_queue *q, uint64_t offset, size_t bytes)
+int sio_nvme_get_bounce(struct smartio_nvme_queue *q)
+{
+	uint32_t chunks = q->depth < CHUNKS ? q->depth : CHUNKS;
+
+	if (q->bounce)
+		return 0;
+	return smartio_nvme_buffer_alloc(q->n, (size_t)chunk_of(q) * chunks, &q->bounce);
+}
+
+int sio_nvme_check_bytes(struct smartio_nvme_queue *q, uint64_t offset, uint64_t bytes)
 {
 	uint64_t block = 1ull << q->block_shift, end = q->blocks << q->block_shift;
 
@@ -53,12 +58,12 @@ static int check(struct smartio_nvme_queue *q, uint64_t offset, size_t bytes)
 				     sio_nvme_in_flight(q));
 	if (offset % block || bytes % block)
 		return sio_nvme_fail(-EINVAL,
-				     "offset %" PRIu64 " and length %zu are not multiples "
+				     "offset %" PRIu64 " and length %" PRIu64 " are not multiples "
 				     "of the block size, %" PRIu64,
 				     offset, bytes, block);
 	if (offset > end || bytes > end - offset)
 		return sio_nvme_fail(-ERANGE,
-				     "offset %" PRIu64 " + %zu: namespace %u of %s ends at "
+				     "offset %" PRIu64 " + %" PRIu64 ": namespace %u of %s ends at "
 				     "%" PRIu64,
 				     offset, bytes, q->nsid, q->n->d.name, end);
 	return 0;
@@ -68,16 +73,22 @@ static int send_chunk(struct job *j, uint32_t i)
 {
 	struct smartio_nvme_queue *q = j->q;
 	size_t len = j->bytes - j->sent, at = (size_t)i * j->chunk;
+	struct smartio_nvme_piece piece = {.buffer = q->bounce, .offset = at};
+	struct smartio_nvme_command command = {.n_pieces = 1, .piece = &piece};
 	int rc;
 
 	if (len > j->chunk)
 		len = j->chunk;
-	if (j->op == SMARTIO_NVME_WRITE)
+	piece.bytes = len;
+	if (j->op != SMARTIO_NVME_READ)
 		sio_copy_to(q->bounce->mem.at + at, j->from + j->sent, len);
-	rc = smartio_nvme_submit(q, j->op, (j->offset + j->sent) >> q->block_shift,
-				 (uint32_t)(len >> q->block_shift), q->bounce, at,
-				 (void *)(uintptr_t)i);
-	if (rc)
+	command.op = j->op;
+	command.flags = j->flags;
+	command.lba = (j->offset + j->sent) >> q->block_shift;
+	command.blocks = (uint32_t)(len >> q->block_shift);
+	command.cookie = (void *)(uintptr_t)i;
+	rc = smartio_nvme_submit_commands(q, &command, 1);
+	if (rc < 0)
 		return rc;
 	j->at[i] = j->sent;
 	j->len[i] = len;
@@ -133,8 +144,8 @@ static int poll_some(struct smartio_nvme_queue *q, struct smartio_nvme_completio
 	return n;
 }
 
-/* Until something completes, or the drive has been silent for too long. */
-static int wait_some(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c, unsigned max)
+int sio_nvme_wait_some(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
+		       unsigned max)
 {
 	int n;
 
@@ -148,28 +159,37 @@ static int wait_some(struct smartio_nvme_queue *q, struct smartio_nvme_completio
 	return n;
 }
 
+static const char *name_of(enum smartio_nvme_op op)
+{
+	if (op == SMARTIO_NVME_COMPARE)
+		return "compare";
+	return op == SMARTIO_NVME_READ ? "read" : "write";
+}
+
 static int transfer(struct job *j)
 {
 	struct smartio_nvme_completion c[CHUNKS];
-	int n, rc = check(j->q, j->offset, j->bytes);
+	int n, rc = sio_nvme_check_bytes(j->q, j->offset, j->bytes);
 
 	if (rc == 0 && j->bytes)
-		rc = get_bounce(j);
+		rc = sio_nvme_get_bounce(j->q);
 	if (rc || !j->bytes)
 		return rc;
+	j->chunk = chunk_of(j->q);
+	j->chunks = j->q->depth < CHUNKS ? j->q->depth : CHUNKS;
 	do {
 		rc = fill(j);
 		if (rc)
 			return rc;
-		n = wait_some(j->q, c, CHUNKS);
+		n = sio_nvme_wait_some(j->q, c, CHUNKS);
 		if (n < 0)
 			return n;
 		for (int i = 0; i < n; i++)
 			finish_chunk(j, &c[i]);
 	} while (j->busy || (j->sent < j->bytes && !j->status));
 	if (j->status)
-		return sio_nvme_fail(-EIO, "%s at %" PRIu64 " of %s: %s",
-				     j->op == SMARTIO_NVME_READ ? "read" : "write", j->bad_at,
+		return sio_nvme_fail(j->status == COMPARE_FAILED ? -EILSEQ : -EIO,
+				     "%s at %" PRIu64 " of %s: %s", name_of(j->op), j->bad_at,
 				     j->q->n->d.name, smartio_nvme_status_string(j->status));
 	return 0;
 }
@@ -185,8 +205,27 @@ int smartio_nvme_read(struct smartio_nvme_queue *q, void *data, uint64_t offset,
 int smartio_nvme_write(struct smartio_nvme_queue *q, const void *data, uint64_t offset,
 		       size_t bytes)
 {
+	return smartio_nvme_write_flags(q, data, offset, bytes, 0);
+}
+
+int smartio_nvme_write_flags(struct smartio_nvme_queue *q, const void *data, uint64_t offset,
+			     size_t bytes, uint32_t flags)
+{
+	struct job j = {.q = q,
+			.op = SMARTIO_NVME_WRITE,
+			.flags = flags,
+			.from = data,
+			.offset = offset,
+			.bytes = bytes};
+
+	return transfer(&j);
+}
+
+int smartio_nvme_compare(struct smartio_nvme_queue *q, const void *data, uint64_t offset,
+			 size_t bytes)
+{
 	struct job j = {
-		.q = q, .op = SMARTIO_NVME_WRITE, .from = data, .offset = offset, .bytes = bytes};
+		.q = q, .op = SMARTIO_NVME_COMPARE, .from = data, .offset = offset, .bytes = bytes};
 
 	return transfer(&j);
 }
@@ -194,13 +233,13 @@ int smartio_nvme_write(struct smartio_nvme_queue *q, const void *data, uint64_t 
 int smartio_nvme_flush(struct smartio_nvme_queue *q)
 {
 	struct smartio_nvme_completion c;
-	int rc = check(q, 0, 0);
+	int rc = sio_nvme_check_bytes(q, 0, 0);
 
 	if (rc == 0)
 		rc = smartio_nvme_submit(q, SMARTIO_NVME_FLUSH, 0, 0, NULL, 0, NULL);
 	if (rc)
 		return rc;
-	rc = wait_some(q, &c, 1);
+	rc = sio_nvme_wait_some(q, &c, 1);
 	if (rc < 0)
 		return rc;
 	if (c.status)

@@ -6,7 +6,7 @@
 #include "client.h"
 #include "error.h"
 
-struct smartio_nvme_buffer sio_nvme_no_buffer;
+struct smartio_nvme_buffer sio_nvme_no_buffer, sio_nvme_many_buffers;
 
 int smartio_nvme_buffer_alloc(struct smartio_nvme *n, size_t bytes,
 			      struct smartio_nvme_buffer **ret)
@@ -32,6 +32,17 @@ int smartio_nvme_buffer_alloc(struct smartio_nvme *n, size_t bytes,
 	return 0;
 }
 
+static bool holds(struct smartio_nvme_queue *q, uint32_t slot, const struct smartio_nvme_buffer *b)
+{
+	struct smartio_nvme_buffer **held = __atomic_load_n(&q->held, __ATOMIC_RELAXED);
+
+	held += slot * SMARTIO_NVME_PIECES;
+	for (uint32_t i = 0; i < SMARTIO_NVME_PIECES; i++)
+		if (__atomic_load_n(&held[i], __ATOMIC_RELAXED) == b)
+			return true;
+	return false;
+}
+
 /*
  * Only the thread of a queue changes its slots; another thread that frees a buffer may look, as no
  * command with that buffer can come any more.
@@ -40,9 +51,13 @@ static bool uses(struct smartio_nvme_queue *q, const struct smartio_nvme_buffer 
 {
 	if (__atomic_load_n(q->generation_word, __ATOMIC_RELAXED) != q->generation)
 		return false; /* the drive was reset */
-	for (uint32_t i = 0; i < q->depth; i++)
-		if (__atomic_load_n(&q->slot[i].buffer, __ATOMIC_RELAXED) == b)
+	for (uint32_t i = 0; i < q->depth; i++) {
+		const struct smartio_nvme_buffer *in =
+			__atomic_load_n(&q->slot[i].buffer, __ATOMIC_RELAXED);
+
+		if (in == b || (in == &sio_nvme_many_buffers && holds(q, i, b)))
 			return true;
+	}
 	return false;
 }
 

@@ -72,6 +72,8 @@ struct sio_nvme_slot {
 	};
 };
 extern struct smartio_nvme_buffer sio_nvme_no_buffer;
+/* Of a command whose data lies in several: they stand in the queue's @held. */
+extern struct smartio_nvme_buffer sio_nvme_many_buffers;
 
 #define SIO_NVME_PATIENT 1000u /* empty polls before a yield, at first */
 
@@ -109,6 +111,7 @@ struct smartio_nvme_queue {
 	sci_local_interrupt_t interrupt;      /* NULL: none */
 	unsigned vector;		      /* of the drive, that triggers it; 0: none */
 	struct smartio_nvme_buffer *bounce;   /* of the blocking helpers; NULL until used */
+	struct smartio_nvme_buffer **held;    /* SMARTIO_NVME_PIECES for each command, or NULL */
 	struct smartio_nvme_queue *next;
 };
 
@@ -142,6 +145,24 @@ void sio_nvme_wait_start(struct sio_nvme_wait *w, uint32_t timeout_ms);
  */
 bool sio_nvme_wait_more(struct sio_nvme_wait *w, sci_smartio_device_t device);
 
+/* Take the events of @device that there are. */
+void sio_nvme_take_events(sci_smartio_device_t device);
+
+/* turn.c: for a queue pair that somebody gives back. */
+struct sio_nvme_turn {
+	sci_local_data_interrupt_t notice; /* told by the manager; NULL: no wait */
+	unsigned number;
+	uint64_t deadline;
+};
+/* @timeout_ms: 0: no wait; UINT32_MAX: for ever. Only the error of an interrupt that cannot be. */
+int sio_nvme_turn_open(struct smartio_nvme *n, uint32_t timeout_ms, struct sio_nvme_turn *t);
+void sio_nvme_turn_close(struct sio_nvme_turn *t);
+/*
+ * Under the lock, which is open while it sleeps; the manager has refused a queue pair and knows
+ * t->number. Return: 1: ask again; 0: the deadline has passed; -ENOTCONN: no manager; -ENODEV.
+ */
+int sio_nvme_turn_wait(struct smartio_nvme *n, const struct sio_nvme_turn *t);
+
 /* manager_link.c */
 /* Read what the manager tells of itself into n->meta. -ENOTCONN: none serves; nothing changed. */
 int sio_nvme_find_manager(struct smartio_nvme *n);
@@ -166,7 +187,25 @@ int sio_nvme_queue_dead(struct smartio_nvme_queue *q);
 /* interrupt.c, under the lock. Half-made is fine for the end. */
 int sio_nvme_interrupt_open(struct smartio_nvme_queue *q);
 void sio_nvme_interrupt_close(struct smartio_nvme_queue *q);
-/* prp.c: the second pointer of a transfer of @bytes from @addr on that does not fit one page. */
+/* The same as smartio_nvme_submit() does, unchecked; there is a free command. */
+void sio_nvme_put(struct smartio_nvme_queue *q, uint32_t op, uint64_t lba, uint64_t nlb,
+		  uint64_t prp1, uint64_t prp2, struct smartio_nvme_buffer *b, void *cookie);
+/* blocking.c: may the helpers use the queue for these bytes? */
+int sio_nvme_check_bytes(struct smartio_nvme_queue *q, uint64_t offset, uint64_t bytes);
+/* Until something completes, or the drive has been silent for too long. */
+int sio_nvme_wait_some(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
+		       unsigned max);
+/* Memory for the helpers' data. */
+int sio_nvme_get_bounce(struct smartio_nvme_queue *q);
+
+/*
+ * prp.c: both pointers of a transfer in @n pieces, which are as smartio_nvme_submit_commands() asks
+ * for them.
+ */
+void sio_nvme_prp_pieces(struct smartio_nvme_queue *q, uint32_t cid,
+			 const struct smartio_nvme_piece *piece, uint32_t n, uint64_t *ret_prp1,
+			 uint64_t *ret_prp2);
+/* The second pointer of a transfer of @bytes from @addr on that does not fit one page. */
 uint64_t sio_nvme_prp2(struct smartio_nvme_queue *q, uint32_t cid, uint64_t addr, uint64_t bytes);
 /* Bytes of list that a transfer of @max_transfer bytes may need, as a power of two's log2. */
 uint32_t sio_nvme_prp_shift(uint32_t max_transfer);

@@ -9,7 +9,7 @@
 #include "smartio/nvme.h"
 #include "smartio/uapi.h"
 
-#define TEXT 512
+#define TEXT 2560 /* a manager's, and more */
 
 static __thread char last[TEXT];
 static __thread uint32_t last_reason;

@@ -107,6 +107,12 @@ static inline void put_entry(struct smartio_nvme_queue *q, uint32_t op, uint64_t
 	q->sqe = at == q->sq_end ? q->sq : at;
 }
 
+void sio_nvme_put(struct smartio_nvme_queue *q, uint32_t op, uint64_t lba, uint64_t nlb,
+		  uint64_t prp1, uint64_t prp2, struct smartio_nvme_buffer *b, void *cookie)
+{
+	put_entry(q, op, lba, nlb, prp1, prp2, b, cookie);
+}
+
 /* Is it a transfer that the namespace, the buffer and this queue allow? */
 static inline bool is_good(const struct smartio_nvme_queue *q, enum smartio_nvme_op op,
 			   uint64_t lba, uint32_t blocks, const struct smartio_nvme_buffer *b,

@@ -7,8 +7,6 @@
 #include "error.h"
 #include "ledger.h"
 
-#define NODES 512u /* node ids are smaller */
-
 int sio_nvme_ledger_init(struct sio_nvme_ledger *l, uint32_t pairs)
 {
 	memset(l, 0, sizeof(*l));
@@ -65,19 +63,45 @@ uint32_t sio_nvme_ledger_next(const struct sio_nvme_ledger *l, uint64_t borrower
 	return 0;
 }
 
-void sio_nvme_ledger_holders(const struct sio_nvme_ledger *l, char *text, size_t size)
+static int by_holder(const void *one, const void *other)
 {
-	uint32_t count[NODES] = {0};
-	size_t len = 0;
+	const struct sio_nvme_pair *a = one, *b = other;
+
+	if (a->node != b->node)
+		return a->node < b->node ? -1 : 1;
+	return strcmp(a->program, b->program);
+}
+
+/* Of the pairs that somebody has, those of one holder after another. Return: how many. */
+static uint32_t sort_pairs(const struct sio_nvme_ledger *l, struct sio_nvme_pair *ret)
+{
+	uint32_t n = 0;
 
 	for (uint32_t i = 1; i <= l->pairs; i++)
 		if (l->pair[i].borrower)
-			count[l->pair[i].node % NODES]++;
+			ret[n++] = l->pair[i];
+	qsort(ret, n, sizeof(*ret), by_holder);
+	return n;
+}
+
+void sio_nvme_ledger_holders(const struct sio_nvme_ledger *l, char *text, size_t size)
+{
+	struct sio_nvme_pair *sorted = calloc(l->pairs, sizeof(*sorted));
+	uint32_t n = sorted ? sort_pairs(l, sorted) : 0, end;
+	size_t len = 0;
+
 	text[0] = '\0';
-	for (unsigned node = 0; node < NODES && len < size; node++)
-		if (count[node])
-			len += (size_t)snprintf(text + len, size - len, "%snode %u: %u",
-						len ? ", " : "", node, count[node]);
+	for (uint32_t i = 0; i < n && len < size; i = end) {
+		const struct sio_nvme_pair *p = &sorted[i];
+		const char *name = p->program;
+
+		for (end = i + 1; end < n && by_holder(p, &sorted[end]) == 0; end++)
+			;
+		len += (size_t)snprintf(text + len, size - len, "%snode %u: %u%s%s%s",
+					i ? ", " : "", p->node, end - i, *name ? " (" : "", name,
+					*name ? ")" : "");
+	}
+	free(sorted);
 }
 
 void sio_nvme_ledger_end(struct sio_nvme_ledger *l, uint64_t borrower)

@@ -18,6 +18,7 @@ struct sio_nvme_pair {
 	uint64_t borrower, key;	   /* borrower 0: free */
 	uint64_t sq_hold, cq_hold; /* the lender's holds of their memory */
 	uint32_t node;		   /* of the borrower, as it says */
+	char program[16];	   /* the same; terminated, of printable characters */
 };
 
 struct sio_nvme_ledger {
@@ -41,7 +42,10 @@ bool sio_nvme_ledger_owns(const struct sio_nvme_ledger *l, uint32_t qid, uint64_
 			  uint64_t key);
 /* The first queue id after @qid that @borrower has; 0: none. Start with 0. */
 uint32_t sio_nvme_ledger_next(const struct sio_nvme_ledger *l, uint64_t borrower, uint32_t qid);
-/* "node 12: 20, node 16: 11": who has how many, into @size bytes at @text. */
+/*
+ * "node 12: 20 (fio), node 16: 1 (dd)": who has how many, into @size bytes at @text. A program
+ * on a node is named once, however often it runs there.
+ */
 void sio_nvme_ledger_holders(const struct sio_nvme_ledger *l, char *text, size_t size);
 void sio_nvme_ledger_end(struct sio_nvme_ledger *l, uint64_t borrower);
 bool sio_nvme_ledger_ended(const struct sio_nvme_ledger *l, uint64_t borrower);

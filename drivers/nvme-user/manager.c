@@ -109,6 +109,7 @@ static int borrower_gone(struct smartio_nvme_manager *m, uint64_t borrower)
 	int rc;
 
 	sio_nvme_ledger_end(l, borrower);
+	sio_nvme_waiters_end(&m->waiters, borrower);
 	rc = take_requests(m);
 	if (rc < 0)
 		return rc;
@@ -178,6 +179,7 @@ static int serve_once(struct smartio_nvme_manager *m)
 	requests = take_requests(m);
 	if (requests < 0)
 		return requests;
+	sio_nvme_manager_notify(m);
 	rc = settle_again(m);
 	if (rc == 0)
 		rc = sio_nvme_ctrl_check(&m->ctrl);

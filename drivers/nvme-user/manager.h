@@ -6,11 +6,13 @@
 #include "ledger.h"
 #include "protocol.h"
 #include "smartio/nvme.h"
+#include "waiters.h"
 
 struct smartio_nvme_manager {
 	struct sio_nvme_device d;
 	struct sio_nvme_ctrl ctrl;
 	struct sio_nvme_ledger ledger;
+	struct sio_nvme_waiters waiters;
 	struct smartio_nvme_manager_options options;
 	sci_local_data_interrupt_t interrupt;
 	unsigned number; /* of that */
@@ -33,6 +35,8 @@ struct smartio_nvme_manager {
 int sio_nvme_manager_again(struct smartio_nvme_manager *m);
 /* serve.c: one request that came in m->message; 0, or -errno when the drive is lost. */
 int sio_nvme_manager_request(struct smartio_nvme_manager *m, size_t len);
+/* serve.c: tell who waits for a queue pair, if there is one. */
+void sio_nvme_manager_notify(struct smartio_nvme_manager *m);
 /* publish.c */
 int sio_nvme_manager_describe(struct smartio_nvme_manager *m);
 int sio_nvme_manager_publish(struct smartio_nvme_manager *m);

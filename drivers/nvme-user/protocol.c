@@ -20,6 +20,19 @@ static void req_swap(struct sio_nvme_req *r)
 	r->vector = le32toh(r->vector);
 }
 
+static void admin_swap(struct sio_nvme_wire_admin *a)
+{
+	a->opcode = le32toh(a->opcode);
+	a->flags = le32toh(a->flags);
+	a->nsid = le32toh(a->nsid);
+	a->cdw2 = le32toh(a->cdw2);
+	a->cdw3 = le32toh(a->cdw3);
+	for (unsigned i = 0; i < 6; i++)
+		a->cdw[i] = le32toh(a->cdw[i]);
+	a->bytes = le32toh(a->bytes);
+	a->timeout_ms = le32toh(a->timeout_ms);
+}
+
 static void body_swap(struct sio_nvme_req *r, uint32_t op)
 {
 	switch (op) {
@@ -28,6 +41,10 @@ static void body_swap(struct sio_nvme_req *r, uint32_t op)
 		r->create.cq = le64toh(r->create.cq);
 		r->create.sq_entries = le32toh(r->create.sq_entries);
 		r->create.cq_entries = le32toh(r->create.cq_entries);
+		r->create.notify = le32toh(r->create.notify);
+		r->create.notice = le32toh(r->create.notice);
+		r->create.formats = le32toh(r->create.formats);
+		r->create.reserved = le32toh(r->create.reserved);
 		break;
 	case SIO_NVME_OP_DELETE:
 		r->del.qid = le32toh(r->del.qid);
@@ -38,20 +55,37 @@ static void body_swap(struct sio_nvme_req *r, uint32_t op)
 		r->identify.cns = le32toh(r->identify.cns);
 		r->identify.nsid = le32toh(r->identify.nsid);
 		break;
+	case SIO_NVME_OP_PAIRS:
+		r->pairs.after = le32toh(r->pairs.after);
+		break;
+	case SIO_NVME_OP_ADMIN:
+		admin_swap(&r->admin);
+		break;
 	}
+}
+
+size_t sio_nvme_req_data(const struct sio_nvme_req *req)
+{
+	if (req->op != SIO_NVME_OP_ADMIN || !(req->admin.flags & SIO_NVME_ADMIN_TO_DRIVE))
+		return 0;
+	return req->admin.bytes;
 }
 
 int sio_nvme_req_decode(const void *data, size_t len, struct sio_nvme_req *ret)
 {
 	struct sio_nvme_req r;
 
-	if (len != sizeof(r))
+	if (len < sizeof(r))
 		return -EPROTO;
 	memcpy(&r, data, sizeof(r));
 	req_swap(&r);
 	if (r.magic != SIO_NVME_REQ_MAGIC || r.borrower == 0 || r.reply_node == 0)
 		return -EPROTO;
 	body_swap(&r, r.op);
+	if (r.op == SIO_NVME_OP_CREATE)
+		r.create.program[SIO_NVME_PROGRAM - 1] = '\0';
+	if (len - sizeof(r) != sio_nvme_req_data(&r) || len > SIO_NVME_REQ_LARGEST)
+		return -EPROTO;
 	*ret = r;
 	if (r.version != SIO_NVME_VERSION || (r.vector && r.op != SIO_NVME_OP_CREATE))
 		return -EPROTONOSUPPORT;
@@ -75,7 +109,9 @@ size_t sio_nvme_rep_size(uint32_t op, uint32_t error)
 		return head + SIO_NVME_TEXT;
 	if (op == SIO_NVME_OP_CREATE)
 		return head + sizeof(struct sio_nvme_rep_pair);
-	if (op == SIO_NVME_OP_IDENTIFY)
+	if (op == SIO_NVME_OP_ADMIN)
+		return head + sizeof(struct sio_nvme_rep_admin);
+	if (op == SIO_NVME_OP_IDENTIFY || op == SIO_NVME_OP_PAIRS)
 		return head + SIO_NVME_IDENTIFY;
 	return head;
 }
@@ -91,21 +127,44 @@ static void rep_head_swap(struct sio_nvme_rep_head *h)
 	h->reason = le32toh(h->reason);
 }
 
-static bool has_pair(const struct sio_nvme_rep_head *h)
+/* The same either way. */
+static void pairs_swap(struct sio_nvme_wire_pair *pair)
 {
-	return h->op == SIO_NVME_OP_CREATE && h->error == 0;
+	for (size_t i = 0; i < SIO_NVME_PAIRS_TOLD; i++) {
+		pair[i].qid = le32toh(pair[i].qid);
+		pair[i].node = le32toh(pair[i].node);
+		pair[i].borrower = le64toh(pair[i].borrower);
+		pair[i].program[SIO_NVME_PROGRAM - 1] = '\0';
+	}
+}
+
+/* The same either way. @h: in the host's byte order. */
+static void rep_body_swap(const struct sio_nvme_rep_head *h, struct sio_nvme_rep *rep)
+{
+	if (h->error)
+		return;
+	switch (h->op) {
+	case SIO_NVME_OP_CREATE:
+		rep->create.qid = le32toh(rep->create.qid);
+		rep->create.key = le64toh(rep->create.key);
+		break;
+	case SIO_NVME_OP_PAIRS:
+		pairs_swap(rep->pairs);
+		break;
+	case SIO_NVME_OP_ADMIN:
+		rep->admin.result = le32toh(rep->admin.result);
+		rep->admin.status = le32toh(rep->admin.status);
+		break;
+	}
 }
 
 void sio_nvme_rep_encode(const struct sio_nvme_rep *rep, void *data)
 {
-	struct sio_nvme_rep_head h = rep->h;
-	size_t body = sio_nvme_rep_size(h.op, h.error) - sizeof(h);
-	struct sio_nvme_rep_pair pair = {.qid = htole32(rep->create.qid),
-					 .key = htole64(rep->create.key)};
+	struct sio_nvme_rep r = *rep;
 
-	memcpy((char *)data + sizeof(h), has_pair(&h) ? (const void *)&pair : rep->data, body);
-	rep_head_swap(&h);
-	memcpy(data, &h, sizeof(h));
+	rep_body_swap(&rep->h, &r);
+	rep_head_swap(&r.h);
+	memcpy(data, &r, sio_nvme_rep_size(rep->h.op, rep->h.error));
 }
 
 int sio_nvme_rep_decode(const void *data, size_t len, struct sio_nvme_rep *ret)
@@ -125,10 +184,7 @@ int sio_nvme_rep_decode(const void *data, size_t len, struct sio_nvme_rep *ret)
 	memcpy(ret->data, (const char *)data + sizeof(h), body);
 	if (h.error)
 		ret->text[SIO_NVME_TEXT - 1] = '\0';
-	if (has_pair(&h)) {
-		ret->create.qid = le32toh(ret->create.qid);
-		ret->create.key = le64toh(ret->create.key);
-	}
+	rep_body_swap(&h, ret);
 	return 0;
 }
 
@@ -140,6 +196,7 @@ static void meta_swap(struct sio_nvme_meta *m)
 	m->node = le32toh(m->node);
 	m->interrupt = le32toh(m->interrupt);
 	m->generation = le32toh(m->generation);
+	m->formats = le32toh(m->formats);
 	m->queue_pairs = le32toh(m->queue_pairs);
 	m->max_entries = le32toh(m->max_entries);
 	m->max_transfer = le32toh(m->max_transfer);

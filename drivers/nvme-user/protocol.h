@@ -13,14 +13,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SIO_NVME_VERSION 2u
+#define SIO_NVME_VERSION 3u
 #define SIO_NVME_SEGMENT 0x53494f4eu /* id of the manager's shared segment */
 #define SIO_NVME_META_MAGIC 0x4d4e4953u
 #define SIO_NVME_REQ_MAGIC 0x514e4953u
 #define SIO_NVME_REP_MAGIC 0x504e4953u
 #define SIO_NVME_NAMESPACES 1024u /* as many as one active-namespace list has */
 #define SIO_NVME_IDENTIFY 4096u
-#define SIO_NVME_TEXT 192u
+#define SIO_NVME_TEXT 2048u	    /* of an error, with the holders of what ran out */
+#define SIO_NVME_PROGRAM 16u	    /* bytes of a program's name, with its end */
 #define SIO_NVME_LARGEST (2u << 20) /* transfer: what one page of PRP entries reaches */
 
 #define SIO_NVME_SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type " has a hole")
@@ -41,7 +42,8 @@ struct sio_nvme_meta {
 	uint32_t doorbell_stride; /* bytes */
 	uint32_t spec_version, vendor, namespaces;
 	char serial[20], model[40], firmware[8];
-	uint8_t reserved[4096 - 56 - 68];
+	uint32_t formats; /* how often the namespaces became others since the manager came */
+	uint8_t reserved[4096 - 60 - 68];
 	struct sio_nvme_wire_ns ns[SIO_NVME_NAMESPACES];
 };
 SIO_NVME_SIZE(struct sio_nvme_meta, 4096 + 16 * SIO_NVME_NAMESPACES);
@@ -50,6 +52,10 @@ enum {
 	SIO_NVME_OP_CREATE = 1, /* a queue pair */
 	SIO_NVME_OP_DELETE,
 	SIO_NVME_OP_IDENTIFY,
+	SIO_NVME_OP_PAIRS, /* who has which queue pair */
+	SIO_NVME_OP_ADMIN, /* a command for the admin queue; its data behind the request */
+	/* Not asked: a queue pair came free, to whoever was refused one and named an interrupt. */
+	SIO_NVME_OP_FREED,
 };
 
 struct sio_nvme_req {
@@ -63,6 +69,10 @@ struct sio_nvme_req {
 		struct {
 			uint64_t sq, cq; /* as the drive addresses them */
 			uint32_t sq_entries, cq_entries;
+			/* If all are taken: this data interrupt is told when one is not. */
+			uint32_t notify, notice;	/* notify: 0 or 1 */
+			char program[SIO_NVME_PROGRAM]; /* for people; terminated */
+			uint32_t formats, reserved;	/* the namespaces that the client knows */
 		} create;
 		struct {
 			uint32_t qid, reserved;
@@ -71,10 +81,22 @@ struct sio_nvme_req {
 		struct {
 			uint32_t cns, nsid;
 		} identify;
-		uint8_t bytes[24];
+		struct {
+			uint32_t after, reserved; /* the first told is after this queue id */
+		} pairs;
+		struct sio_nvme_wire_admin {
+			uint32_t opcode, flags, nsid, cdw2, cdw3, cdw[6]; /* cdw: 10 to 15 */
+			uint32_t bytes, timeout_ms; /* timeout_ms: of the drive; 0: 10 s */
+		} admin;
+		uint8_t bytes[64];
 	};
 };
-SIO_NVME_SIZE(struct sio_nvme_req, 72);
+SIO_NVME_SIZE(struct sio_nvme_req, 112);
+#define SIO_NVME_ADMIN_BYTES 4096u  /* of data, at most */
+#define SIO_NVME_ADMIN_CONFIRMED 1u /* flags */
+#define SIO_NVME_ADMIN_TO_DRIVE 2u  /* @bytes of data stand behind the request */
+#define SIO_NVME_ADMIN_MS_MOST 600000u
+#define SIO_NVME_REQ_LARGEST (sizeof(struct sio_nvme_req) + SIO_NVME_ADMIN_BYTES)
 
 struct sio_nvme_rep_head {
 	uint32_t magic, version, op, error; /* error: errno, 0: success */
@@ -90,12 +112,27 @@ struct sio_nvme_rep_pair {
 };
 SIO_NVME_SIZE(struct sio_nvme_rep_pair, 16);
 
+struct sio_nvme_wire_pair {
+	uint32_t qid, node; /* qid 0: no more */
+	uint64_t borrower;
+	char program[SIO_NVME_PROGRAM];
+};
+SIO_NVME_SIZE(struct sio_nvme_wire_pair, 32);
+#define SIO_NVME_PAIRS_TOLD (SIO_NVME_IDENTIFY / sizeof(struct sio_nvme_wire_pair))
+
+struct sio_nvme_rep_admin {
+	uint32_t result, status; /* dword 0; SCT << 8 | SC */
+	uint8_t data[SIO_NVME_ADMIN_BYTES];
+};
+
 struct sio_nvme_rep {
 	struct sio_nvme_rep_head h;
 	union {
+		struct sio_nvme_rep_admin admin;
 		struct sio_nvme_rep_pair create;
 		char text[SIO_NVME_TEXT];	 /* of an error */
 		uint8_t data[SIO_NVME_IDENTIFY]; /* of identify */
+		struct sio_nvme_wire_pair pairs[SIO_NVME_PAIRS_TOLD];
 	};
 };
 
@@ -105,6 +142,8 @@ struct sio_nvme_rep {
  * version, but what is needed to answer is set.
  */
 int sio_nvme_req_decode(const void *data, size_t len, struct sio_nvme_req *ret);
+/* Bytes behind the request. */
+size_t sio_nvme_req_data(const struct sio_nvme_req *req);
 void sio_nvme_req_encode(const struct sio_nvme_req *req, void *data);
 
 /* Bytes of a reply with this head. */

@@ -34,3 +34,27 @@ uint64_t sio_nvme_prp2(struct smartio_nvme_queue *q, uint32_t cid, uint64_t addr
 		sio_write64(entry, htole64(page));
 	return q->list_ioaddr + at;
 }
+
+void sio_nvme_prp_pieces(struct smartio_nvme_queue *q, uint32_t cid,
+			 const struct smartio_nvme_piece *piece, uint32_t n, uint64_t *ret_prp1,
+			 uint64_t *ret_prp2)
+{
+	const size_t at = (size_t)cid << q->list_shift;
+	volatile uint8_t *entry = q->list + at;
+	uint64_t first = piece[0].buffer->ioaddr + piece[0].offset, only = 0;
+	unsigned listed = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t page = piece[i].buffer->ioaddr + piece[i].offset;
+		uint64_t end = page + piece[i].bytes;
+
+		if (i == 0)
+			page = (page | (SIO_NVME_PAGE - 1)) + 1;
+		for (; page < end; page += SIO_NVME_PAGE, entry += 8, listed++) {
+			sio_write64(entry, htole64(page));
+			only = page;
+		}
+	}
+	*ret_prp1 = first;
+	*ret_prp2 = listed > 1 ? q->list_ioaddr + at : only;
+}

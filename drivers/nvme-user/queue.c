@@ -10,6 +10,7 @@
 #include "options.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
+#include "smartio/uapi.h"
 
 #define DEPTH 32u
 #define DRAIN_MS 30000u /* for what is in flight when a queue is closed */
@@ -97,6 +98,7 @@ static void free_queue(struct smartio_nvme_queue *q)
 		put_spare(q->n, q->cq_mem);
 	sio_nvme_doorbells_put(q->doorbells);
 	sio_nvme_interrupt_close(q);
+	free(q->held);
 	free(q->slot);
 	free(q);
 }
@@ -159,6 +161,8 @@ static int check_options(const struct smartio_nvme_queue_options *o)
 				     "placement %u: there are 0 (auto), 1 (device) and 2 (local)",
 				     o->sq_placement > SMARTIO_NVME_PLACE_LOCAL ? o->sq_placement
 										: o->cq_placement);
+	if (o->reserved)
+		return sio_nvme_fail(-EINVAL, "a reserved option of the queue is not 0");
 	if (o->flags & ~SMARTIO_NVME_INTERRUPT)
 		return sio_nvme_fail(-EINVAL, "flags %#x of a queue: there is %#x (interrupt)",
 				     o->flags, SMARTIO_NVME_INTERRUPT);
@@ -186,8 +190,15 @@ static int make_slots(struct smartio_nvme_queue *q)
 	return 0;
 }
 
+/* For who is told whose queue pairs they are. */
+static void put_program(struct sio_nvme_req *req)
+{
+	strncpy(req->create.program, program_invocation_short_name, SIO_NVME_PROGRAM - 1);
+}
+
 /* @ret_unsure: the drive may have the queues although we do not know of them. */
-static int ask_create(struct smartio_nvme_queue *q, bool *ret_unsure)
+static int ask_create(struct smartio_nvme_queue *q, const struct sio_nvme_turn *turn,
+		      bool *ret_unsure)
 {
 	struct smartio_nvme *n = q->n;
 	struct sio_nvme_req req = {.op = SIO_NVME_OP_CREATE,
@@ -195,13 +206,16 @@ static int ask_create(struct smartio_nvme_queue *q, bool *ret_unsure)
 				   .create = {.sq = q->sq_mem->ioaddr,
 					      .cq = q->cq_mem->ioaddr,
 					      .sq_entries = q->entries,
-					      .cq_entries = q->entries}};
+					      .cq_entries = q->entries,
+					      .notify = turn->notice ? 1 : 0,
+					      .notice = turn->notice ? turn->number : 0}};
 	struct sio_nvme_rep *rep = malloc(sizeof(*rep));
 	int rc;
 
 	*ret_unsure = false;
 	if (!rep)
 		return sio_nvme_fail(-ENOMEM, "no memory for a reply");
+	put_program(&req);
 	rep->h.error = 0;
 	rc = sio_nvme_ask(n, &req, rep, ret_unsure);
 	if (rc == 0 && (rep->create.qid == 0 || rep->create.qid > n->n_pairs))
@@ -217,6 +231,27 @@ static int ask_create(struct smartio_nvme_queue *q, bool *ret_unsure)
 		q->generation = n->meta.generation;
 	}
 	free(rep);
+	return rc;
+}
+
+/* Until there is one, or it is no use to wait. */
+static int wait_create(struct smartio_nvme_queue *q, uint32_t wait_ms, bool *ret_unsure)
+{
+	struct sio_nvme_turn turn;
+	int rc = sio_nvme_turn_open(q->n, wait_ms, &turn);
+
+	if (rc)
+		return rc;
+	do {
+		rc = ask_create(q, &turn, ret_unsure);
+		if (rc != -ENOSPC || smartio_nvme_exhausted() != SIO_OUT_OF_QUEUE_PAIRS ||
+		    !turn.notice)
+			break;
+		rc = sio_nvme_turn_wait(q->n, &turn);
+		if (rc == 0) /* once more, so that it is said who has them now */
+			sio_nvme_turn_close(&turn);
+	} while (rc >= 0);
+	sio_nvme_turn_close(&turn);
 	return rc;
 }
 
@@ -260,7 +295,7 @@ static int open_queue(struct smartio_nvme_queue *q, const struct smartio_nvme_qu
 	if (rc == 0 && o->flags & SMARTIO_NVME_INTERRUPT)
 		rc = sio_nvme_interrupt_open(q);
 	if (rc == 0)
-		rc = ask_create(q, ret_unsure);
+		rc = wait_create(q, o->wait_ms, ret_unsure);
 	if (rc == 0)
 		rc = take_doorbells(q, ret_unsure);
 	return rc;

@@ -122,12 +122,43 @@ static int create_queues(struct smartio_nvme_manager *m, const struct sio_nvme_r
 	return sio_nvme_ctrl_delete_cq(&m->ctrl, qid);
 }
 
+/* All are taken: by whom. Who wants to hear of the next one is written down. */
+static void no_pair(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
+		    struct sio_nvme_rep *rep)
+{
+	const struct sio_nvme_waiter waiter = {.borrower = req->borrower,
+					       .node = req->reply_node,
+					       .interrupt = req->create.notice};
+	char holders[1536];
+
+	if (req->create.notify && !sio_nvme_waiters_add(&m->waiters, &waiter)) {
+		refuse(rep, -EBUSY, "%u clients wait for a queue pair of %s; more cannot",
+		       SIO_NVME_WAITERS, m->d.name);
+		return;
+	}
+	sio_nvme_ledger_holders(&m->ledger, holders, sizeof(holders));
+	refuse(rep, -ENOSPC, "no queue pairs left: the %u of %s are held by %s", m->ledger.pairs,
+	       m->d.name, holders);
+	rep->h.reason = SIO_OUT_OF_QUEUE_PAIRS;
+}
+
+/* As people are shown it, whatever a client sends. */
+static void keep_program(struct sio_nvme_pair *pair, const char *program)
+{
+	size_t len = 0;
+
+	while (len + 1 < sizeof(pair->program) && program[len])
+		len++;
+	for (size_t i = 0; i < len; i++)
+		pair->program[i] = program[i] >= ' ' && program[i] <= '~' ? program[i] : '?';
+	pair->program[len] = '\0';
+}
+
 static int op_create(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
 		     struct sio_nvme_rep *rep)
 {
 	uint32_t qid = sio_nvme_ledger_free_id(&m->ledger);
 	struct sio_nvme_pair pair = {.borrower = req->borrower, .node = req->reply_node};
-	char holders[96];
 	int rc;
 
 	if (!queue_is_good(m, req->create.sq, req->create.sq_entries) ||
@@ -146,12 +177,10 @@ static int op_create(struct smartio_nvme_manager *m, const struct sio_nvme_req *
 		return 0;
 	}
 	if (qid == 0) {
-		sio_nvme_ledger_holders(&m->ledger, holders, sizeof(holders));
-		refuse(rep, -ENOSPC, "%u of %u I/O queue pairs of %s in use (%s)", m->ledger.used,
-		       m->ledger.pairs, m->d.name, holders);
-		rep->h.reason = SIO_OUT_OF_QUEUE_PAIRS;
+		no_pair(m, req, rep);
 		return 0;
 	}
+	keep_program(&pair, req->create.program);
 	rc = hold_pair(m, req, &pair, rep);
 	if (rc || rep->h.error)
 		return rc;
@@ -210,14 +239,36 @@ static int op_identify(struct smartio_nvme_manager *m, const struct sio_nvme_req
 	return rc;
 }
 
+/* As many as one reply tells of. */
+static void op_pairs(const struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
+		     struct sio_nvme_rep *rep)
+{
+	const struct sio_nvme_ledger *l = &m->ledger;
+	size_t n = 0;
+
+	memset(rep->pairs, 0, sizeof(rep->pairs));
+	for (uint32_t qid = req->pairs.after; qid < l->pairs && n < SIO_NVME_PAIRS_TOLD; qid++) {
+		const struct sio_nvme_pair *p = &l->pair[qid + 1];
+		struct sio_nvme_wire_pair *to = &rep->pairs[n];
+
+		if (!p->borrower)
+			continue;
+		to->qid = qid + 1;
+		to->node = p->node;
+		to->borrower = p->borrower;
+		memcpy(to->program, p->program, sizeof(to->program));
+		n++;
+	}
+}
+
 /* Whether it got to where the client can take it. */
-static bool send_reply(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
-		       const struct sio_nvme_rep *rep)
+static bool send_to(struct smartio_nvme_manager *m, uint32_t node, uint32_t interrupt,
+		    const struct sio_nvme_rep *rep)
 {
 	sci_remote_data_interrupt_t to;
 	sci_error_t err, ignored;
 
-	err = sio_nvme_connect(&m->d, req->reply_node, req->reply_interrupt, &to);
+	err = sio_nvme_connect(&m->d, node, interrupt, &to);
 	if (err != SCI_ERR_OK)
 		return false;
 	sio_nvme_rep_encode(rep, m->reply);
@@ -225,6 +276,27 @@ static bool send_reply(struct smartio_nvme_manager *m, const struct sio_nvme_req
 				0, &err);
 	SCIDisconnectDataInterrupt(to, 0, &ignored);
 	return err == SCI_ERR_OK;
+}
+
+static bool send_reply(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
+		       const struct sio_nvme_rep *rep)
+{
+	return send_to(m, req->reply_node, req->reply_interrupt, rep);
+}
+
+/* One that is not reached has ended, or has given up. */
+void sio_nvme_manager_notify(struct smartio_nvme_manager *m)
+{
+	const struct sio_nvme_rep rep = {.h = {.magic = SIO_NVME_REP_MAGIC,
+					       .version = SIO_NVME_VERSION,
+					       .op = SIO_NVME_OP_FREED,
+					       .instance = m->meta.instance}};
+	struct sio_nvme_waiter waiter;
+
+	if (m->ledger.used == m->ledger.pairs)
+		return;
+	while (sio_nvme_waiters_next(&m->waiters, &waiter))
+		send_to(m, waiter.node, waiter.interrupt, &rep);
 }
 
 static int execute(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
@@ -237,6 +309,9 @@ static int execute(struct smartio_nvme_manager *m, const struct sio_nvme_req *re
 		return op_delete(m, req, rep);
 	case SIO_NVME_OP_IDENTIFY:
 		return op_identify(m, req, rep);
+	case SIO_NVME_OP_PAIRS:
+		op_pairs(m, req, rep);
+		return 0;
 	default:
 		refuse(rep, -EOPNOTSUPP, "this manager does not know request %u", req->op);
 		return 0;

@@ -17,7 +17,7 @@ void sio_nvme_wait_start(struct sio_nvme_wait *w, uint32_t timeout_ms)
 	w->pause_ms = FIRST_PAUSE_MS;
 }
 
-static void take_events(sci_smartio_device_t device)
+void sio_nvme_take_events(sci_smartio_device_t device)
 {
 	struct smartio_device_event e;
 	sci_error_t err;
@@ -42,7 +42,7 @@ bool sio_nvme_wait_more(struct sio_nvme_wait *w, sci_smartio_device_t device)
 		w->pause_ms *= 2;
 	smartio_wait_events(device, NULL, ms, &err);
 	if (err == SCI_ERR_OK && device) {
-		take_events(device);
+		sio_nvme_take_events(device);
 		w->pause_ms = FIRST_PAUSE_MS;
 	} else if (err != SCI_ERR_TIMEOUT) {
 		/* The device is lost: the next look says so, if not at once. */

@@ -158,6 +158,12 @@ struct smartio_nvme_queue_options {
 	uint32_t sq_placement, cq_placement; /* enum smartio_nvme_placement */
 	uint32_t namespace_id;		     /* 0: 1 */
 	uint32_t flags;			     /* SMARTIO_NVME_INTERRUPT, or 0 */
+	/*
+	 * How long to wait for a queue pair while all are taken, in milliseconds; 0: not at all,
+	 * UINT32_MAX: for ever.
+	 */
+	uint32_t wait_ms;
+	uint32_t reserved; /* 0 */
 };
 
 /**
@@ -167,11 +173,14 @@ struct smartio_nvme_queue_options {
 #define SMARTIO_NVME_INTERRUPT 1u
 
 /**
- * Ask the manager for a queue pair, with memory placed as @o says (NULL: all by default). -ENOSPC:
- * the drive has no queue pair left; -ENOTCONN: the manager is gone; -ETIMEDOUT: it does not answer;
- * -EINVAL: depth, transfer size, namespace or placement that the drive does not have; -ENOTSUP: a
- * namespace format with metadata, or interrupts of a drive that has none; -EBUSY: all interrupt
- * vectors are taken; -ENODEV: the drive, or its host, is gone; -EFAULT: the lender has lost this
+ * Ask the manager for a queue pair, with memory placed as @o says (NULL: all by default). Where all
+ * are taken and @o->wait_ms allows it, sleep until the manager tells that one came free, and ask
+ * again; whoever asks first has it. Other threads may use @n meanwhile. -ENOSPC: the drive has no
+ * queue pair left: smartio_nvme_error() says on which nodes which programs hold how many;
+ * -ENOTCONN: the manager is gone; -ETIMEDOUT: it does not answer; -EINVAL: depth, transfer size,
+ * namespace or placement that the drive does not have; -ENOTSUP: a namespace format with metadata,
+ * or interrupts of a drive that has none; -EBUSY: all interrupt vectors are taken, or too many wait
+ * for a queue pair; -ENODEV: the drive, or its host, is gone; -EFAULT: the lender has lost this
  * host, and this host does not know yet; -ENOMEM.
  */
 int smartio_nvme_queue_open(struct smartio_nvme *n, const struct smartio_nvme_queue_options *o,
@@ -184,10 +193,15 @@ void smartio_nvme_queue_close(struct smartio_nvme_queue *q);
 uint32_t smartio_nvme_queue_depth(const struct smartio_nvme_queue *q);
 uint32_t smartio_nvme_queue_id(const struct smartio_nvme_queue *q);
 
+/* NVMe 1.4, section 6. The last four: smartio_nvme_submit_commands(), or the blocking helpers. */
 enum smartio_nvme_op {
 	SMARTIO_NVME_READ = 0x02,
 	SMARTIO_NVME_WRITE = 0x01,
-	SMARTIO_NVME_FLUSH = 0x00
+	SMARTIO_NVME_FLUSH = 0x00,
+	SMARTIO_NVME_COMPARE = 0x05,	  /* the blocks with the data */
+	SMARTIO_NVME_WRITE_ZEROES = 0x08, /* no data */
+	SMARTIO_NVME_DEALLOCATE = 0x09,	  /* Dataset Management; data: the ranges */
+	SMARTIO_NVME_VERIFY = 0x0c	  /* read and check them; no data */
 };
 
 struct smartio_nvme_completion {
@@ -206,6 +220,54 @@ struct smartio_nvme_completion {
 int smartio_nvme_submit(struct smartio_nvme_queue *q, enum smartio_nvme_op op, uint64_t lba,
 			uint32_t blocks, struct smartio_nvme_buffer *b, size_t offset,
 			void *cookie);
+/* Of struct smartio_nvme_command. */
+#define SMARTIO_NVME_FUA 1u	      /* read, write, write zeroes, compare, verify: on the media */
+#define SMARTIO_NVME_LIMITED_RETRY 2u /* the same: the drive gives up early */
+#define SMARTIO_NVME_MAY_DEALLOCATE 4u /* write zeroes */
+
+/** A part of a command's data; most of them to a command. */
+#define SMARTIO_NVME_PIECES 64u
+struct smartio_nvme_piece {
+	struct smartio_nvme_buffer *buffer;
+	size_t offset, bytes;
+};
+
+/**
+ * A range of DEALLOCATE, as the drive reads it from the data: little-endian. Up to 256 of them to a
+ * command. Source: NVMe 1.4, section 6.7.
+ */
+struct smartio_nvme_range {
+	uint32_t attributes, blocks;
+	uint64_t lba;
+};
+#define SMARTIO_NVME_RANGES 256u
+
+struct smartio_nvme_command {
+	uint32_t op;	 /* enum smartio_nvme_op */
+	uint32_t flags;	 /* SMARTIO_NVME_FUA and so on, or 0 */
+	uint64_t lba;	 /* first block; DEALLOCATE, FLUSH: 0 */
+	uint32_t blocks; /* how many; DEALLOCATE: of ranges; FLUSH: 0 */
+	uint32_t n_pieces;
+	const struct smartio_nvme_piece *piece; /* of the data, in order; not kept */
+	void *cookie;
+	uint64_t reserved[2]; /* 0 */
+};
+
+/**
+ * Put several commands into the submission queue, as smartio_nvme_submit() does with one: the drive
+ * sees all of them by one store to the doorbell, at the next ring or poll. A command's data may be
+ * scattered, as PRP lists allow it: each piece but the first begins with a page of its buffer, each
+ * but the last ends with one. The first command of a queue with data in several pieces allocates
+ * memory for their books; else nothing is allocated. WRITE_ZEROES and VERIFY take up to 65,536
+ * blocks, whatever the largest transfer is; whether a drive knows an opcode, the completion tells.
+ *
+ * Return: how many were submitted, from the first on, 1 at least; or of the first one: -EAGAIN:
+ * depth commands are in flight; -EINVAL: flags, operation or pieces that cannot be; -ERANGE as
+ * smartio_nvme_submit(); -ENOMEM; -ECONNRESET. That a later one was not submitted has no error: it
+ * is the first one of the next call.
+ */
+int smartio_nvme_submit_commands(struct smartio_nvme_queue *q, const struct smartio_nvme_command *c,
+				 unsigned n);
 /** Ring the doorbell for what was submitted since the last ring: at most one store. */
 void smartio_nvme_ring(struct smartio_nvme_queue *q);
 /**
@@ -215,6 +277,24 @@ void smartio_nvme_ring(struct smartio_nvme_queue *q);
  */
 int smartio_nvme_poll(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
 		      unsigned max);
+
+/**
+ * The other way to hear of completions: a command whose cookie points to one of these is ended by a
+ * call, from smartio_nvme_poll_calls(). A structure of the caller's, usually within a larger one.
+ */
+struct smartio_nvme_call {
+	/* @status: as of struct smartio_nvme_completion, or SMARTIO_NVME_LOST. */
+	void (*done)(struct smartio_nvme_call *call, uint32_t status);
+};
+/** The queue died with the command: what became of it nobody knows. */
+#define SMARTIO_NVME_LOST 0xffffffffu
+/**
+ * As smartio_nvme_poll(), of a queue whose commands' cookies are all struct smartio_nvme_call:
+ * calls each one's done() in the order of completion; that may submit. When the queue has died,
+ * every command in flight is ended once with SMARTIO_NVME_LOST.
+ * Return: how many were completed; -ECONNRESET, -EPROTO as smartio_nvme_poll().
+ */
+int smartio_nvme_poll_calls(struct smartio_nvme_queue *q, unsigned max);
 /**
  * Sleep until the queue has a completion for smartio_nvme_poll(), for @timeout_ms at most (0 looks,
  * UINT32_MAX: for ever); rings first. For queues opened with SMARTIO_NVME_INTERRUPT; polling them
@@ -238,6 +318,24 @@ int smartio_nvme_read(struct smartio_nvme_queue *q, void *data, uint64_t offset,
 int smartio_nvme_write(struct smartio_nvme_queue *q, const void *data, uint64_t offset,
 		       size_t bytes);
 int smartio_nvme_flush(struct smartio_nvme_queue *q);
+/** As smartio_nvme_write(), with SMARTIO_NVME_FUA and SMARTIO_NVME_LIMITED_RETRY as @flags. */
+int smartio_nvme_write_flags(struct smartio_nvme_queue *q, const void *data, uint64_t offset,
+			     size_t bytes, uint32_t flags);
+/**
+ * Compare what is there with @data. The same errors; -EILSEQ: it is not the same: the text says in
+ * which part. A comparison in several commands is none at one instant.
+ */
+int smartio_nvme_compare(struct smartio_nvme_queue *q, const void *data, uint64_t offset,
+			 size_t bytes);
+/**
+ * Without data: make them zeros (@flags: SMARTIO_NVME_FUA, SMARTIO_NVME_MAY_DEALLOCATE); tell the
+ * drive that they are not needed any more (what they read as then is the drive's choice); have it
+ * read and check them. The same errors, -EIO also where the drive does not know the command.
+ */
+int smartio_nvme_write_zeroes(struct smartio_nvme_queue *q, uint64_t offset, uint64_t bytes,
+			      uint32_t flags);
+int smartio_nvme_deallocate(struct smartio_nvme_queue *q, uint64_t offset, uint64_t bytes);
+int smartio_nvme_verify(struct smartio_nvme_queue *q, uint64_t offset, uint64_t bytes);
 
 /* What the driver knows of its own work; "driver" figures, not counted by the fabric. */
 struct smartio_nvme_counters {

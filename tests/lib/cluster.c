@@ -30,7 +30,7 @@
 #define TOP_DIR 128
 #define STATE_DIR (TOP_DIR + 16)
 #define SETTLE_S "60" /* what the dead held is taken back within so many seconds */
-#define PROGRAMS 64
+#define PROGRAMS 128
 #define MACHINE_STATE "/run/smartiod" /* of the smartiod of a machine: docs/hardware.md */
 
 struct cluster {
@@ -312,6 +312,11 @@ static struct cluster *machine_up(struct cluster *c)
 
 struct cluster *cluster_up(const char *topology)
 {
+	return cluster_up_first(topology, count_hosts(topology));
+}
+
+struct cluster *cluster_up_first(const char *topology, unsigned n)
+{
 	struct cluster *c = cluster_new(topology);
 
 	if (!c)
@@ -319,7 +324,7 @@ struct cluster *cluster_up(const char *topology)
 	if (cluster_is_machine())
 		return machine_up(c);
 	failure_up();
-	c->n_nodes = count_hosts(topology);
+	c->n_nodes = n;
 	if (c->n_nodes > CLUSTER_NODES) {
 		fprintf(stderr, "a cluster of %u hosts: %d are the most that a test may have\n",
 			c->n_nodes, CLUSTER_NODES);

@@ -22,12 +22,14 @@
 
 #include "smartio/ext.h"
 
-#define CLUSTER_NODES 16
+#define CLUSTER_NODES 64
 
 struct cluster;
 
 /* Up, with all joined nodes able to reach each other; NULL: stderr says why not. */
 struct cluster *cluster_up(const char *topology);
+/* The same with the first @n hosts alone running; of a topology whose nodes are 4, 8, 12... */
+struct cluster *cluster_up_first(const char *topology, unsigned n);
 /*
  * Starts crashed hosts again, makes the last audit, ends everything and removes the state
  * directory. Return: 0; -1: the cluster held something else than when it came up, or a process did

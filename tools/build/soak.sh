@@ -40,6 +40,8 @@ echo '== a client killed at every system call, at 100 instants; hosts crashed at
 SOAK=1 python3 tests/system/death_test.py build/plain
 echo '== 16 programs on 8 hosts, used by each other and killed, for ten minutes'
 stress 600
+echo '== 31 clients on 31 of 60 hosts, each on a queue pair of one drive, for ten minutes'
+SIO_MANY_S=600 meson test -C build/plain --no-rebuild -t 4 nvme-many
 echo '== the tests of the API while calls of the library fail, under ASan, for half an hour'
 fail_calls 1800
 echo '== every test of virtual machines in every machine; then the long ones on the debug kernel'

@@ -203,8 +203,9 @@ static int prepare(struct bench *b)
 	qo.flags = b->o->interrupt ? SMARTIO_NVME_INTERRUPT : 0;
 	qo.depth = b->depth = b->o->depth ? (uint32_t)b->o->depth : 1;
 	smartio_find_device(b->o->device, &b->fdid, &err);
-	if (smartio_nvme_queue_open(b->n, &qo, &b->q) ||
-	    smartio_nvme_buffer_alloc(b->n, b->depth * b->o->size, &b->buffer))
+	if (open_pair(b->o, b->n, &qo, &b->q))
+		return EXIT_FAILED;
+	if (smartio_nvme_buffer_alloc(b->n, b->depth * b->o->size, &b->buffer))
 		return failed_nvme();
 	b->io = calloc(b->depth, sizeof(*b->io));
 	b->idle = calloc(b->depth, sizeof(struct bench_io *));

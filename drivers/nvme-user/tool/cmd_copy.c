@@ -55,8 +55,9 @@ static int start(struct copy *c, const struct options *o)
 		return failed("%s takes %u bytes at once, less than a block", o->device, c->chunk);
 	qo.depth = c->chunks;
 	qo.max_transfer = c->chunk;
-	if (smartio_nvme_queue_open(c->n, &qo, &c->q) ||
-	    smartio_nvme_buffer_alloc(c->n, (size_t)c->chunk * c->chunks, &c->buffer))
+	if (open_pair(o, c->n, &qo, &c->q))
+		return EXIT_FAILED;
+	if (smartio_nvme_buffer_alloc(c->n, (size_t)c->chunk * c->chunks, &c->buffer))
 		return failed_nvme();
 	c->data = smartio_nvme_buffer_data(c->buffer);
 	return EXIT_OK;

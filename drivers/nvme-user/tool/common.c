@@ -11,6 +11,7 @@
 
 #include "sisci_api.h"
 #include "smartio/ext.h"
+#include "smartio/uapi.h"
 #include "document.h"
 #include "tool.h"
 
@@ -29,7 +30,7 @@ void log_to_system(void)
 
 int failed(const char *fmt, ...)
 {
-	char text[1024];
+	char text[3072]; /* a manager's words may be long */
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -126,6 +127,21 @@ int open_drive(const struct options *o, struct smartio_nvme **ret)
 	failed("%s", why_not(o, rc));
 	SCITerminate();
 	return EXIT_FAILED;
+}
+
+int open_pair(const struct options *o, struct smartio_nvme *n,
+	      struct smartio_nvme_queue_options *qo, struct smartio_nvme_queue **ret)
+{
+	int rc = smartio_nvme_queue_open(n, qo, ret);
+
+	if (rc == -ENOSPC && smartio_nvme_exhausted() == SIO_OUT_OF_QUEUE_PAIRS &&
+	    o->pair_wait_ms) {
+		fprintf(stderr, "smartio-nvme: waiting for a queue pair for up to %.4g s (%s)\n",
+			o->pair_wait_ms / 1e3, smartio_nvme_error());
+		qo->wait_ms = o->pair_wait_ms;
+		rc = smartio_nvme_queue_open(n, qo, ret);
+	}
+	return rc ? failed_nvme() : EXIT_OK;
 }
 
 void close_drive(struct smartio_nvme *n)

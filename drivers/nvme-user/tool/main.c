@@ -41,8 +41,11 @@ struct command {
 #define HELP_DEPTH "  -d, --depth N        commands in flight at once\n"
 #define HELP_PROGRESS "  -p, --progress       show progress although stderr is no terminal\n"
 #define HELP_JSON "  -j, --json           for programs\n"
-#define HELP_WAIT                                                                                  \
-	"      --wait[=SECONDS] wait so long for a manager that is on its way; default 5, 0: not\n"
+/* clang-format off */
+#define HELP_WAIT \
+	"      --wait[=SECONDS] wait so long for a manager that is on its way, default 5, 0: not;\n" \
+	"                       and then for a queue pair if all are taken, without it: not\n"
+/* clang-format on */
 
 static const struct command commands[] = {
 	{"manager", "DEVICE", "reset a drive and serve its clients until SIGINT or SIGTERM",
@@ -234,7 +237,10 @@ static int take_option(const struct command *c, struct options *o, int opt)
 	case 't':
 		return seconds(c, optarg, &o->seconds);
 	case OPT_WAIT:
-		return optarg ? wait_seconds(c, optarg, &o->wait_ms) : EXIT_OK;
+		if (optarg)
+			rc = wait_seconds(c, optarg, &o->wait_ms);
+		o->pair_wait_ms = o->wait_ms;
+		return rc;
 	case 'o':
 	case 'i':
 		o->file = optarg;

@@ -18,7 +18,8 @@ struct options {
 	uint64_t size, depth, count, warmup;
 	double seconds;
 	uint32_t nsid;
-	uint32_t wait_ms; /* for a manager that is on its way */
+	uint32_t wait_ms;      /* for a manager that is on its way */
+	uint32_t pair_wait_ms; /* for a queue pair that somebody gives back */
 	bool write, random, json, counters, progress, once, interrupt, background;
 };
 
@@ -44,6 +45,12 @@ int initialize(void);
  */
 int open_drive(const struct options *o, struct smartio_nvme **ret);
 void close_drive(struct smartio_nvme *n);
+/*
+ * A queue pair, with @qo and what @o says: if all are taken one is waited for, with a word about
+ * it. EXIT_OK or EXIT_FAILED, told.
+ */
+int open_pair(const struct options *o, struct smartio_nvme *n,
+	      struct smartio_nvme_queue_options *qo, struct smartio_nvme_queue **ret);
 /* The namespace that the options mean. EXIT_OK or EXIT_FAILED, told. */
 int find_namespace(const struct options *o, struct smartio_nvme *n,
 		   struct smartio_nvme_namespace *ns);

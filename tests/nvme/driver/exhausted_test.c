@@ -374,8 +374,8 @@ static int pairs(void *arg)
 		OK(smartio_nvme_queue_open(n, &o, &q));
 	CHECK(smartio_nvme_queue_open(n, &o, &q) < 0);
 	if (smartio_nvme_exhausted() != SIO_OUT_OF_QUEUE_PAIRS ||
-	    !strstr(smartio_nvme_error(), "out of queue pairs: 2 of 2 I/O queue pairs of nvme0 in "
-					  "use (node 12: 2)")) {
+	    !strstr(smartio_nvme_error(), "out of queue pairs: no queue pairs left: the 2 of nvme0 "
+					  "are held by node 12: 2 (nvme-exhausted)")) {
 		fprintf(stderr, "%s\n", smartio_nvme_error());
 		return 1;
 	}

@@ -233,15 +233,19 @@ unsigned int smartio_wait_events(sci_smartio_device_t device, sci_local_data_int
 {
 	struct fake_borrower *b = device ? fake_borrower_of(device) : NULL;
 	struct fake_handle *dint = interrupt ? fake_get(interrupt, DINT) : NULL;
+	uint64_t end = fake.now + timeout_ms * 1000000ull;
 	unsigned set = ready(b, dint);
 
-	for (unsigned i = 0; !set && i < timeout_ms && i < 20; i++) {
-		fake_step();
-		set = ready(b, dint);
+	while (!set && fake.now < end) {
+		for (unsigned i = 0; !set && i < 20; i++) {
+			fake_step();
+			set = ready(b, dint);
+		}
+		/* Nothing moves any more until the event, or the end. */
+		if (!set && fake.now < end)
+			fake.now = fake.event && fake.event_at < end ? fake.event_at : end;
 	}
 	*error = set ? SCI_ERR_OK : SCI_ERR_TIMEOUT;
-	if (!set)
-		fake.now += timeout_ms * 1000000ull;
 	return set;
 }
 

@@ -202,7 +202,7 @@ static int all_pairs(void *arg)
 	for (unsigned i = 0; i < PAIRS - others; i++)
 		OK(smartio_nvme_queue_open(n, &o, &q[i]));
 	FAILS(smartio_nvme_queue_open(n, &o, &q[PAIRS]), -ENOSPC,
-	      "out of queue pairs: 6 of 6 I/O queue pairs of nvme0 in use (node ");
+	      "out of queue pairs: no queue pairs left: the 6 of nvme0 are held by node ");
 	for (unsigned i = 0; i < PAIRS - others; i++)
 		OK(smartio_nvme_read(q[i], data, 512 * i, sizeof(data)));
 	smartio_nvme_close(n);

@@ -115,7 +115,7 @@ static void queue_pairs_run_out_and_come_back(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		q[i] = queue(i % 2 ? n : other, 8);
 	assert_int_equal(smartio_nvme_queue_open(n, NULL, &q[4]), -ENOSPC);
-	assert_text("4 of 4 I/O queue pairs of nvme0 in use (node 8: 4)");
+	assert_text("no queue pairs left: the 4 of nvme0 are held by node 8: 4 (nvme-driver-man)");
 	assert_int_equal(smartio_nvme_exhausted(), SIO_OUT_OF_QUEUE_PAIRS);
 	smartio_nvme_queue_close(q[2]);
 	q[2] = queue(n, 8);

@@ -163,6 +163,25 @@ class Live(base.CommandTest):
         self.refuses("bench", "nvme0", "-b", "2M", say="in one command")
         self.refuses("bench", "nvme0", "-s", "16M", say="have no room for one command")
 
+    def test_pairs_are_waited_for(self):
+        """31 benchmarks hold all pairs: who holds them is said, and one that ends lets another in."""
+        holders = [self.start("run", "-n", "lender", "--", NVME, "bench", "nvme0", "-t", "60", "--progress")
+                   for _ in range(31)]
+        for h in holders:
+            h.stderr.readline()  # I/O runs
+        self.refuses("bench", "nvme0", "-c", "1",
+                     say="no queue pairs left: the 31 of nvme0 are held by node 4: 31 (smartio-nvme)")
+        waiter = self.start("run", "-n", "client1", "--", NVME, "bench", "nvme0", "-c", "1", "--wait=60", "--json")
+        self.assertIn("waiting for a queue pair for up to 60 s", waiter.stderr.readline())
+        holders[7].send_signal(signal.SIGINT)
+        out, err = waiter.communicate(timeout=60)
+        self.assertEqual((waiter.returncode, err), (0, ""))
+        self.assertEqual(json.loads(out)["data"]["completed"], 1)
+        for h in holders:
+            h.send_signal(signal.SIGINT)
+        for h in holders:
+            self.assertEqual(h.wait(60), 0)
+
     def test_bench_is_interrupted(self):
         child = self.start("run", "-n", "client1", "--", NVME, "bench", "nvme0", "-t", "60",
                            "--progress", "--json")

@@ -294,6 +294,7 @@ static int open_queue(struct client *c)
 	c->patience = sim_pick(2) ? SILENCE : SIM_MS << sim_pick(12);
 	c->interrupts = sim_pick(4) == 0;
 	o.flags = c->interrupts ? SMARTIO_NVME_INTERRUPT : 0;
+	o.wait_ms = sim_pick(3) ? 0 : (uint32_t)sim_pick(1500); /* past a look for the manager */
 	resets = sim_resets_noted(c->n->d.fdid);
 	sim_call("smartio_nvme_queue_open", 0);
 	rc = smartio_nvme_queue_open(c->n, &o, &c->q);
