@@ -90,6 +90,20 @@ static int add_topology(struct names *all, add_of_host *of_host, bool machines,
 	return 0;
 }
 
+static int add_switches(struct names *all, struct sio_err *reterr)
+{
+	struct sio_topology *t;
+	char dir[PATH_MAX];
+	int r = tool_find_cluster(dir, sizeof(dir), &t, reterr);
+
+	if (r < 0)
+		return r;
+	for (unsigned i = 0; i < t->n_switches; i++)
+		add(all, "%s", t->sw[i].name);
+	sio_topology_free(t);
+	return 0;
+}
+
 static int add_segments(struct names *all, struct sio_err *reterr)
 {
 	struct sio_wire_row *row;
@@ -133,6 +147,8 @@ static int fill(struct names *all, enum tool_kind kind, struct sio_err *reterr)
 		return add_topology(all, add_node, false, reterr);
 	case TOOL_LINKS:
 		return add_topology(all, add_links, true, reterr);
+	case TOOL_SWITCHES:
+		return add_switches(all, reterr);
 	case TOOL_DEVICES:
 		return add_topology(all, add_devices, false, reterr);
 	case TOOL_SEGMENTS:
@@ -177,11 +193,8 @@ static int print(const char *what, const struct names *all)
 static const struct {
 	const char *name;
 	enum tool_kind kind;
-} kinds[] = {{"clusters", TOOL_CLUSTERS},
-	     {"nodes", TOOL_NODES},
-	     {"links", TOOL_LINKS},
-	     {"devices", TOOL_DEVICES},
-	     {"segments", TOOL_SEGMENTS}};
+} kinds[] = {{"clusters", TOOL_CLUSTERS}, {"nodes", TOOL_NODES},     {"links", TOOL_LINKS},
+	     {"switches", TOOL_SWITCHES}, {"devices", TOOL_DEVICES}, {"segments", TOOL_SEGMENTS}};
 
 static int complete(const struct tool_command *self, int argc, char **argv)
 {
@@ -208,7 +221,7 @@ const struct tool_command tool_complete_command = {
 	.help = "Links are those of adapters, as fault link takes them. Completion for bash is installed\n"
 		"for smartio and smartio-nvme.\n",
 	.schemas = "complete",
-	.words = {{"clusters|nodes|links|devices|segments", TOOL_CHOICES}},
+	.words = {{"clusters|nodes|links|switches|devices|segments", TOOL_CHOICES}},
 	.run = complete};
 
 /* ---- what may stand at the end of a line ---- */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Paths and their state. A path joins an adapter of this host with one of a peer; it is up while
- * both hosts are and both cables are in. Each host has a page, sealed against writing by others,
- * in which programs see the state without asking; it changes before any daemon is told.
+ * both hosts are, both cables are in, and switches between them lead from one to the other. Each
+ * host has a page, sealed against writing by others, in which programs see the state without
+ * asking; it changes before any daemon is told.
  */
 #include "emu/base/state.h"
 #include "smartio/io.h"
@@ -105,12 +106,22 @@ int emu_op_status(struct emu_request *rq, const void *msg)
 	return 0;
 }
 
+bool emu_adapter_linked(const struct emu_adapter *a)
+{
+	return a->cable && sio_outage_port_in(a->host->room->outage, a->topo);
+}
+
+bool emu_adapters_joined(const struct emu_adapter *a, const struct emu_adapter *b)
+{
+	return a->cable && b->cable && sio_outage_joins(a->host->room->outage, a->topo, b->topo);
+}
+
 static bool path_is_up(const struct emu_host *h, const struct emu_path *p)
 {
 	const struct emu_host *peer = &h->room->host[p->peer_host];
 
-	return h->up && peer->up && h->adapter[p->adapter].link &&
-	       peer->adapter[p->peer_adapter].link;
+	return h->up && peer->up &&
+	       emu_adapters_joined(&h->adapter[p->adapter], &peer->adapter[p->peer_adapter]);
 }
 
 static void tell_state(struct emu_host *h, struct emu_path *p, uint32_t state)
@@ -159,8 +170,8 @@ void emu_link_tell(struct emu_adapter *a)
 	evt.adapter = a->index;
 	evt.peer_node = a->host->topo->node;
 	evt.peer_adapter = a->index;
-	evt.state = a->link ? SIO_LINK_UP : SIO_LINK_DOWN;
-	evt.generation = a->link ? a->host->boot_generation : 0;
+	evt.state = emu_adapter_linked(a) ? SIO_LINK_UP : SIO_LINK_DOWN;
+	evt.generation = emu_adapter_linked(a) ? a->host->boot_generation : 0;
 	emu_event(a->host, &evt, sizeof(evt), SIO_EV_LINK);
 }
 

@@ -19,6 +19,7 @@
 #include "core/err.h"
 #include "core/iommu.h"
 #include "core/lut.h"
+#include "core/outage.h"
 #include "core/pcie.h"
 #include "core/range.h"
 #include "core/topology.h"
@@ -63,7 +64,7 @@ struct emu_adapter {
 	struct emu_host *host;
 	const struct sio_topo_adapter *topo;
 	unsigned index;
-	bool link;	    /* the cable; emu_room_link() */
+	bool cable;	    /* in its socket; emu_room_link() */
 	struct sio_lut lut; /* of what goes out */
 	struct emu_requester_entry *requester, *by_bdf, *free_requesters;
 	unsigned requesters_used; /* the CPUs' included */
@@ -219,6 +220,7 @@ struct emu_room {
 	unsigned n_hosts;     /* as many as are made */
 	uint64_t descriptors; /* that the objects of one host may hold */
 	struct emu_group group[EMU_GROUPS];
+	struct sio_outage *outage; /* of switches and trunks */
 	struct emu_check *check;
 	uint32_t check_mask; /* of an access's number; 0 there: compare it with the list */
 	struct sio_pcie pcie;
@@ -268,6 +270,10 @@ struct emu_mem *emu_bar_mem(const struct emu_bar *b);
 int emu_bar_check(struct emu_request *rq, const char *what, const struct emu_object *o);
 
 /* path.c */
+/* Its link is trained: the cable is in, and what is at its other end has power. */
+bool emu_adapter_linked(const struct emu_adapter *a);
+/* The links and what lies between them lead from one to the other. */
+bool emu_adapters_joined(const struct emu_adapter *a, const struct emu_adapter *b);
 int emu_paths_init(struct emu_host *h, struct sio_err *reterr);
 int emu_status_new(struct emu_host *h);
 void emu_status_free(struct emu_host *h);

@@ -4,7 +4,12 @@
  * one packet of words and gets one back, "ok" or why not.
  *
  *   link NODE ADAPTER down|up   pull the cable out of an adapter, or put it back
+ *   switch INDEX down|up        take a cluster switch's power away, or give it back
+ *   trunk INDEX down|up         pull a link between two switches out, or put it back
  *   device ID out|in            pull a device out of its slot, or put it back
+ *   outage                      which switches and trunks are down: "ok switch 1 trunk 0 trunk 4"
+ *
+ * Switches and trunks are counted as in the topology.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -21,6 +26,7 @@
 #include "emu/live/live.h"
 
 #define REQUEST_MAX 128
+#define ANSWER_MAX 4096
 
 int live_control_open(struct live *l, struct sio_err *reterr)
 {
@@ -156,10 +162,43 @@ static int move_device(struct live *l, uint32_t id, const char *state, struct si
 			strerror(-rc));
 }
 
-static int serve(struct live *l, const char *request, struct sio_err *err)
+/* A switch, or a trunk. */
+static int set_between(struct live *l, const char *what, unsigned index, const char *state,
+		       struct sio_err *err)
+{
+	bool is_switch = strcmp(what, "switch") == 0, in = strcmp(state, "up") == 0;
+	unsigned n = is_switch ? l->topo->n_switches : l->topo->n_trunks;
+
+	if (!in && strcmp(state, "down") != 0)
+		return sio_fail(err, -EINVAL, "a %s is 'down' or 'up', not '%s'", what, state);
+	if (index >= n)
+		return sio_fail(err, -ENODEV, "cluster %s has no %s %u; it has %u from 0 on",
+				l->topo->name, what, index, n);
+	live_log("%s %u is %s", what, index, state);
+	(is_switch ? emu_room_switch : emu_room_trunk)(l->room, index, in);
+	if (l->ntb)
+		(is_switch ? emu_ntb_switch : emu_ntb_trunk)(l->ntb, index, in);
+	return 0;
+}
+
+static void tell_outage(const struct live *l, char answer[ANSWER_MAX])
+{
+	size_t at = (size_t)snprintf(answer, ANSWER_MAX, "ok");
+
+	/* The most that there can be take less than half of the room. */
+	for (unsigned i = 0; i < l->topo->n_switches; i++)
+		if (!emu_room_switch_in(l->room, i))
+			at += (size_t)snprintf(answer + at, ANSWER_MAX - at, " switch %u", i);
+	for (unsigned i = 0; i < l->topo->n_trunks; i++)
+		if (!emu_room_trunk_in(l->room, i))
+			at += (size_t)snprintf(answer + at, ANSWER_MAX - at, " trunk %u", i);
+}
+
+/* @answer is "ok" before. */
+static int serve(struct live *l, const char *request, char answer[ANSWER_MAX], struct sio_err *err)
 {
 	unsigned node, adapter, id;
-	char state[8];
+	char state[8], what[8];
 	int end = 0;
 
 	if (sscanf(request, "link %u %u %7s%n", &node, &adapter, state, &end) == 3 &&
@@ -168,17 +207,26 @@ static int serve(struct live *l, const char *request, struct sio_err *err)
 	end = 0;
 	if (sscanf(request, "device %u %7s%n", &id, state, &end) == 2 && request[end] == '\0')
 		return move_device(l, id, state, err);
-	return sio_fail(err, -EINVAL,
-			"'%s' is not understood; right is 'link NODE ADAPTER down|up' or "
-			"'device ID out|in'",
-			request);
+	end = 0;
+	if (sscanf(request, "%7s %u %7s%n", what, &id, state, &end) == 3 && request[end] == '\0' &&
+	    (strcmp(what, "switch") == 0 || strcmp(what, "trunk") == 0))
+		return set_between(l, what, id, state, err);
+	if (strcmp(request, "outage") == 0) {
+		tell_outage(l, answer);
+		return 0;
+	}
+	return sio_fail(
+		err, -EINVAL,
+		"'%s' is not understood; right is 'link NODE ADAPTER down|up', "
+		"'switch INDEX down|up', 'trunk INDEX down|up', 'device ID out|in' or 'outage'",
+		request);
 }
 
 void live_control_event(struct live *l, const struct live_source *s)
 {
 	struct live_caller *c;
-	char request[REQUEST_MAX];
-	struct sio_err err = {.text = "ok"};
+	char request[REQUEST_MAX], answer[ANSWER_MAX] = "ok";
+	struct sio_err err;
 	ssize_t n;
 
 	if (s == &l->control) {
@@ -191,9 +239,10 @@ void live_control_event(struct live *l, const struct live_source *s)
 		return;
 	if (n > 0) {
 		request[n] = '\0';
-		serve(l, request, &err);
+		if (serve(l, request, answer, &err) < 0)
+			snprintf(answer, sizeof(answer), "%s", err.text);
 		/* Who does not wait for the answer does not get it. */
-		send(s->fd, err.text, strlen(err.text), MSG_DONTWAIT | MSG_NOSIGNAL);
+		send(s->fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL);
 	}
 	hang_up(l, c);
 }

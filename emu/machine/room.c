@@ -135,7 +135,7 @@ int emu_room_new(const struct sio_topology *t, const struct emu_ops *ops, void *
 	sio_pcie_write(&r->pcie, 0, EMU_PAGE, &r->page_write);
 	r->host = calloc(t->n_hosts ? t->n_hosts : 1, sizeof(*r->host));
 	r->check = emu_check_new();
-	if (!r->host || !r->check) {
+	if (!r->host || !r->check || sio_outage_new(t, &r->outage) < 0) {
 		sio_fail(reterr, -ENOMEM, "out of memory for the machine room");
 		goto free_room;
 	}
@@ -169,6 +169,7 @@ void emu_room_free(struct emu_room *r)
 	for (unsigned i = 0; i < r->n_hosts; i++)
 		host_done(&r->host[i]);
 	emu_check_free(r->check);
+	sio_outage_free(r->outage);
 	free(r->device);
 	free(r->host);
 	free(r);
@@ -268,26 +269,76 @@ void emu_room_host_down(struct emu_room *r, unsigned host)
 int emu_room_link(struct emu_room *r, unsigned host, unsigned adapter, bool up)
 {
 	struct emu_adapter *a;
-	bool changed;
+	bool before;
 
 	if (host >= r->n_hosts || adapter >= r->host[host].topo->n_adapters)
 		return -ENODEV;
 	a = &r->host[host].adapter[adapter];
 	stop_engines(r);
-	changed = a->link != up;
-	a->link = up;
+	before = emu_adapter_linked(a);
+	a->cable = up;
 	emu_paths_update(r);
-	if (changed && a->host->up)
+	if (a->host->up && emu_adapter_linked(a) != before)
 		emu_link_tell(a);
 	run_engines(r);
 	return 0;
+}
+
+/* Hosts whose links end at a switch, @index, without power hear of it, as they do of a cable. */
+static void tell_those_at(struct emu_room *r, unsigned index)
+{
+	for (unsigned i = 0; i < r->n_hosts; i++) {
+		struct emu_host *h = &r->host[i];
+
+		for (unsigned k = 0; h->up && k < h->topo->n_adapters; k++) {
+			const struct sio_topo_adapter *t = h->adapter[k].topo;
+
+			if (t->attach == SIO_ATTACH_SWITCH && t->attach_index == index &&
+			    h->adapter[k].cable)
+				emu_link_tell(&h->adapter[k]);
+		}
+	}
+}
+
+int emu_room_switch(struct emu_room *r, unsigned index, bool in)
+{
+	if (index >= r->topo->n_switches)
+		return -ENODEV;
+	stop_engines(r);
+	if (sio_outage_switch(r->outage, index, in)) {
+		emu_paths_update(r);
+		tell_those_at(r, index);
+	}
+	run_engines(r);
+	return 0;
+}
+
+int emu_room_trunk(struct emu_room *r, unsigned index, bool in)
+{
+	if (index >= r->topo->n_trunks)
+		return -ENODEV;
+	stop_engines(r);
+	if (sio_outage_trunk(r->outage, index, in))
+		emu_paths_update(r);
+	run_engines(r);
+	return 0;
+}
+
+bool emu_room_switch_in(const struct emu_room *r, unsigned index)
+{
+	return sio_outage_switch_in(r->outage, index);
+}
+
+bool emu_room_trunk_in(const struct emu_room *r, unsigned index)
+{
+	return sio_outage_trunk_in(r->outage, index);
 }
 
 int emu_room_link_turn(struct emu_room *r, unsigned host, unsigned adapter)
 {
 	if (host >= r->n_hosts || adapter >= r->host[host].topo->n_adapters)
 		return -ENODEV;
-	if (r->host[host].adapter[adapter].link)
+	if (r->host[host].adapter[adapter].cable)
 		return -EBUSY;
 	stop_engines(r);
 	emu_paths_turn(&r->host[host], adapter);

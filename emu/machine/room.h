@@ -86,6 +86,15 @@ int emu_room_link(struct emu_room *r, unsigned host, unsigned adapter, bool up);
  */
 int emu_room_link_turn(struct emu_room *r, unsigned host, unsigned adapter);
 /*
+ * Take a cluster switch's power away, or a link between two switches out, or give it back (@in);
+ * numbers of the topology. Ways that lead around it stay. -ENODEV: the topology has none of that
+ * number.
+ */
+int emu_room_switch(struct emu_room *r, unsigned index, bool in);
+int emu_room_trunk(struct emu_room *r, unsigned index, bool in);
+bool emu_room_switch_in(const struct emu_room *r, unsigned index);
+bool emu_room_trunk_in(const struct emu_room *r, unsigned index);
+/*
  * Pull a device out of its slot, whatever it does, or put it (@in) back. -ENODEV: no such device of
  * the topology; -EALREADY: it is so; -ENOMEM, -EMFILE: no pages for it, it stays out.
  */

@@ -20,7 +20,7 @@ int emu_op_adapter(struct emu_request *rq, const void *msg)
 	evt.index = a->index;
 	evt.node = a->host->topo->node;
 	evt.bdf = a->topo->bdf;
-	evt.link_up = a->link;
+	evt.link_up = emu_adapter_linked(a);
 	evt.link_width = a->topo->link_width;
 	evt.link_generation = a->topo->link_generation;
 	evt.programmed_by = SIO_PROGRAMMED_BY_IMPORTER;
@@ -49,7 +49,7 @@ int emu_adapter_init(struct emu_adapter *a, struct emu_host *h, unsigned index,
 	a->host = h;
 	a->topo = t;
 	a->index = index;
-	a->link = true;
+	a->cable = true;
 	if (t->lut_entries == 0 || t->window_size / t->lut_entries < EMU_PAGE)
 		return sio_fail(reterr, -EINVAL,
 				"host %s: adapter %u: window of %" PRIu64 " bytes with "

@@ -224,8 +224,8 @@ static const uint8_t *at_peer(const struct emu_host *h, const struct line *map, 
 	uint64_t bus = map->to + (physical - map->from);
 	const struct line *l;
 
-	if (!peer->up || !h->adapter[map->adapter].link || !peer->adapter[map->peer_adapter].link ||
-	    !same_start(h, map))
+	if (!peer->up || !same_start(h, map) ||
+	    !emu_adapters_joined(&h->adapter[map->adapter], &peer->adapter[map->peer_adapter]))
 		return NULL;
 	if (!peer->topo->iommu)
 		return in_memory(peer, bus, len);

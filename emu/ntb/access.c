@@ -143,16 +143,24 @@ bool emu_ntb_waits(const struct emu_ntb *n, const struct emu_ntb_adapter *to,
 	return found;
 }
 
-void emu_ntb_abandon(struct emu_ntb_adapter *a, bool mute)
+void emu_ntb_abandon(struct emu_ntb_adapter *a)
 {
 	struct emu_ntb_access *x;
 
 	DL_FOREACH (a->ntb->accesses, x) {
-		if (x->ticket < 0 || (x->from != a && x->to != a))
-			continue;
-		if (x->from == a && mute)
+		if (x->ticket >= 0 && x->from == a)
 			x->ticket = -1;
-		else
+		else if (x->ticket >= 0 && x->to == a)
+			give_up(x, SIO_VNTB_REASON_LINK);
+	}
+}
+
+void emu_ntb_abandon_cut(struct emu_ntb *n)
+{
+	struct emu_ntb_access *x;
+
+	DL_FOREACH (n->accesses, x) {
+		if (x->ticket >= 0 && !emu_ntb_joined(x->from, x->to))
 			give_up(x, SIO_VNTB_REASON_LINK);
 	}
 }

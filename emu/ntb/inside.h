@@ -3,6 +3,7 @@
 #ifndef EMU_NTB_INSIDE_H
 #define EMU_NTB_INSIDE_H
 
+#include "core/outage.h"
 #include "emu/ntb/ntb.h"
 #include "emu/vfio/config.h"
 #include "smartio/vntb.h"
@@ -110,10 +111,13 @@ struct emu_ntb {
 	struct emu_ntb_pool pool;
 	struct emu_ntb_adapter **adapter;
 	unsigned n;
+	struct sio_outage *outage;
 	struct emu_ntb_access *accesses; /* the oldest first */
 };
 
 /* ---- ntb.c ---- */
+/* The cables and what lies between them lead from one to the other. */
+bool emu_ntb_joined(const struct emu_ntb_adapter *a, const struct emu_ntb_adapter *peer);
 /* The tables after a reset, in another start. */
 void emu_ntb_clear(struct emu_ntb_adapter *a);
 /* Show @a and its peers what has become of the way between them, of states and starts. */
@@ -146,8 +150,10 @@ bool emu_ntb_waits(const struct emu_ntb *n, const struct emu_ntb_adapter *to,
 /* What @a read there last, or ones. */
 void emu_ntb_recall(const struct emu_ntb_adapter *a, const struct emu_ntb_adapter *peer,
 		    uint64_t address, void *buf, size_t len);
-/* Reads from or to @a are answered with ones. @mute: those from it are not answered at all. */
-void emu_ntb_abandon(struct emu_ntb_adapter *a, bool mute);
+/* Its session ends: reads to @a are answered with ones, those from it not at all. */
+void emu_ntb_abandon(struct emu_ntb_adapter *a);
+/* Reads between adapters that are joined no more are answered with ones. */
+void emu_ntb_abandon_cut(struct emu_ntb *n);
 bool emu_ntb_range_busy(const struct emu_ntb_adapter *a, unsigned range);
 /* Both ends hear that an access was refused; @row: NULL: it led nowhere. */
 void emu_ntb_refused(struct emu_ntb_adapter *a, struct emu_ntb_row *row, bool read, uint64_t offset,

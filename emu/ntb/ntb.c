@@ -40,11 +40,16 @@ void emu_ntb_clear(struct emu_ntb_adapter *a)
 	a->start++;
 }
 
+bool emu_ntb_joined(const struct emu_ntb_adapter *a, const struct emu_ntb_adapter *peer)
+{
+	return a->cable && peer->cable && sio_outage_joins(a->ntb->outage, a->topo, peer->topo);
+}
+
 static uint32_t state_of(const struct emu_ntb_adapter *a, const struct emu_ntb_adapter *peer)
 {
 	uint32_t state = SIO_VNTB_PEER_MACHINE;
 
-	if (a->cable && peer->cable && peer->session)
+	if (peer->session && emu_ntb_joined(a, peer))
 		state |= SIO_VNTB_PEER_UP | (peer->tables.enable ? SIO_VNTB_PEER_READY : 0);
 	return state;
 }
@@ -83,7 +88,7 @@ void emu_ntb_attach(struct emu_ntb_adapter *a, struct emu_vfio_session *s)
 {
 	if (!s) {
 		/* Peers first: their reads are answered while what they name is there. */
-		emu_ntb_abandon(a, true);
+		emu_ntb_abandon(a);
 	}
 	a->session = s;
 	emu_config_reset(&a->space);
@@ -101,12 +106,31 @@ int emu_ntb_link(struct emu_ntb *n, uint32_t node, unsigned adapter, bool up)
 		if (a->host->node != node || a->index != adapter)
 			continue;
 		a->cable = up;
-		if (!up)
-			emu_ntb_abandon(a, false);
+		emu_ntb_abandon_cut(n);
 		emu_ntb_refresh(a);
 		return 0;
 	}
 	return -ENXIO;
+}
+
+/* What lies between adapters has changed. */
+static void refresh_all(struct emu_ntb *n)
+{
+	emu_ntb_abandon_cut(n);
+	for (unsigned i = 0; i < n->n; i++)
+		emu_ntb_refresh(n->adapter[i]);
+}
+
+void emu_ntb_switch(struct emu_ntb *n, unsigned index, bool in)
+{
+	if (sio_outage_switch(n->outage, index, in))
+		refresh_all(n);
+}
+
+void emu_ntb_trunk(struct emu_ntb *n, unsigned index, bool in)
+{
+	if (sio_outage_trunk(n->outage, index, in))
+		refresh_all(n);
 }
 
 /* ---- how they are made ---- */
@@ -265,7 +289,7 @@ static int make_all(struct emu_ntb *n, struct sio_err *reterr)
 
 	n->adapter = calloc((size_t)topo->n_machines * SIO_MAX_ADAPTERS + 1,
 			    sizeof(struct emu_ntb_adapter *));
-	if (!n->adapter)
+	if (!n->adapter || sio_outage_new(topo, &n->outage) < 0)
 		return sio_fail(reterr, -ENOMEM, "out of memory");
 	for (unsigned i = 0; i < topo->n_machines; i++) {
 		for (unsigned k = 0; k < topo->machine[i].n_adapters; k++) {
@@ -320,6 +344,7 @@ void emu_ntb_free(struct emu_ntb *n)
 		free(n->adapter[i]->piece);
 		free(n->adapter[i]);
 	}
+	sio_outage_free(n->outage);
 	free(n->adapter);
 	free(n);
 }

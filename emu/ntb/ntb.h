@@ -62,6 +62,12 @@ extern const struct emu_vfio_function_ops emu_ntb_function;
 void emu_ntb_attach(struct emu_ntb_adapter *a, struct emu_vfio_session *s);
 /* Pull an adapter's cable, or put it back. Return: 0; -ENXIO: no such adapter of a machine. */
 int emu_ntb_link(struct emu_ntb *n, uint32_t node, unsigned adapter, bool up);
+/*
+ * Take a cluster switch's power away, or a link between two switches out, or give it back (@in);
+ * numbers of the topology, which has to have them.
+ */
+void emu_ntb_switch(struct emu_ntb *n, unsigned index, bool in);
+void emu_ntb_trunk(struct emu_ntb *n, unsigned index, bool in);
 /* Reads that have waited for too long are answered. */
 void emu_ntb_expire(struct emu_ntb *n);
 

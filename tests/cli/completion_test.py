@@ -53,6 +53,7 @@ class Completion(base.CommandTest):
         self.check([("cluster re", ["restart-node"]), ("doctor --au", ["--audit"]),
                     ("cluster up --na", ["--name"]), ("--ver", ["--version"]),
                     ("fault link x ", ["down", "up"]), ("fault link x up ", []),
+                    ("fault switch x ", ["down", "up"]), ("fault trunk x y ", ["down", "up"]),
                     ("fault device x ", ["in", "out"]), ("node ", ["list"]),
                     ("device --json in", ["info"]), ("run --det", ["--detach"]),
                     ("complete n", ["nodes"]), ("stats --no", ["--node"])])
@@ -89,7 +90,8 @@ class Completion(base.CommandTest):
         self.smartio("cluster", "up", self.file("m.yaml", "cluster: m\nswitches: [s, t]\nhosts:\n"
                                                 "  a: { adapters: [{ to: t }] }\n"
                                                 "  v: { kind: machine, adapters: [{ to: s }] }\n"))
-        self.check([("fault link ", ["a", "v"]), ("run -n ", ["a"])])
+        self.check([("fault link ", ["a", "v"]), ("run -n ", ["a"]), ("fault switch ", ["s", "t"]),
+                    ("fault trunk s ", ["s", "t"]), ("complete sw", ["switches"])])
 
     def test_nodes(self):
         self.up()

@@ -161,6 +161,13 @@ class Clusters(OneCluster):
                          r"(?m)^BAD +link-down +client1\.0.*\n.* the cable is pulled.*\n +mend: ")
         self.mended(found)
 
+    def test_switch_down(self):
+        self.smartio("fault", "switch", "sw0", "down")
+        found = self.only("switch-down") # of the links that end at it nothing more is said
+        self.assertIn("switch sw0 has no power", found["evidence"])
+        self.assertRegex(found["mend"], r"smartio --cluster other fault switch sw0 up$")
+        self.mended(found)
+
     def test_device_gone(self):
         self.smartio("fault", "device", "nvme0", "out")
         self.until("device-gone")

@@ -14,6 +14,14 @@ HOLDER = os.path.join(base.HERE, "holder.py")
 # Of these the data depends on a PCI function and the kernel module; tests/vm runs them.
 NEEDS_A_FUNCTION = {"device-add", "device-remove"}
 
+TREE = """cluster: tree
+switches: [left, right]
+links: [{ from: right, to: left }]
+hosts:
+  a: { ram: 16M, adapters: [{ to: left }], devices: { nvme0: { type: nvme, size: 16M } } }
+  b: { ram: 16M, adapters: [{ to: right }] }
+"""
+
 
 class Json(base.CommandTest):
     seen = set()
@@ -74,6 +82,13 @@ class Json(base.CommandTest):
         self.smartio("fault", "link", "client2", "up")
         self.run_json("cluster-restart-node", "cluster", "restart-node", "client1")
         self.assertEqual(self.run_json("cluster-down", "cluster", "down")["name"], "other")
+        self.smartio("cluster", "up", self.file("tree.yaml", TREE))
+        self.assertEqual(self.run_json("fault-switch", "fault", "switch", "left", "down"),
+                         {"switch": "left", "state": "down"})
+        self.assertEqual(self.run_json("fault-trunk", "fault", "trunk", "left", "right", "down"),
+                         {"switches": ["right", "left"], "trunk": 0, "state": "down"})
+        self.look()
+        self.smartio("cluster", "down")
 
     def look(self):
         for words in ("cluster status", "node list", "topology", "device list", "segment list",

@@ -87,6 +87,11 @@ class Usage(base.CommandTest):
                 (("fault",), "a subcommand is missing"),
                 (("fault", "link", "x"), "missing"),
                 (("fault", "link", "x", "sideways"), "'down' or 'up' is right"),
+                (("fault", "switch", "x"), "missing"),
+                (("fault", "switch", "x", "out"), "'down' or 'up' is right"),
+                (("fault", "trunk", "x", "down"), "missing"),
+                (("fault", "trunk", "x", "y", "out"), "'down' or 'up' is right"),
+                (("fault", "trunk", "x", "y", "up", "z"), "one word too many"),
                 (("fault", "device", "x"), "missing"),
                 (("fault", "device", "x", "up"), "'out' or 'in' is right")]:
             with self.subTest(args=args):

@@ -104,6 +104,52 @@ class View(base.CommandTest):
             self.smartio("fault", "link", link, "up")
         self.assertEqual(self.status()["state"], "running")
 
+    def test_switches_and_what_joins_them(self):
+        self.smartio("cluster", "up", "--name", "tree", self.file("tree.yaml", """\
+cluster: tree
+switches: [{ name: top, ports: 8, lanes: 4 }, { name: left, ports: 16, lanes: 4 }, right]
+links:
+  - { from: left.4, to: top.4, width: 4 }
+  - { from: left.5, to: top.5, width: 4 }
+  - { from: top, to: right }
+hosts: { a: { ram: 16M, adapters: [{ to: left }] }, b: { ram: 16M, adapters: [{ to: right }] } }
+"""))
+
+        def tree(*words, **more):
+            return self.smartio("--cluster", "tree", *words, **more)
+
+        def trunks():
+            data = self.json("--cluster", "tree", "topology")
+            return [s["state"] for s in data["switches"]], [t["link"] for t in data["trunks"]]
+
+        def refuses(*words, say):
+            self.assertIn(say, tree("fault", *words, status=1).stderr)
+
+        refuses("switch", "sw0", "down", say="cluster 'tree' has no switch 'sw0'")
+        refuses("trunk", "left", "right", "down", say="no link from left to right")
+        refuses("trunk", "right.1", "top", "down", say="the ports of switch 'right' have no numbers")
+        refuses("trunk", "left.x", "top", "down", say="number of a port is right")
+        refuses("trunk", "top", "left", "down", say="2 links lead from top to left; SWITCH.PORT")
+        self.assertEqual(trunks(), (["up"] * 3, ["up"] * 3))
+        tree("fault", "trunk", "left.4", "top", "down")
+        self.assertEqual(trunks(), (["up"] * 3, ["down", "up", "up"]))
+        self.assertRegex(tree("cluster", "status").stdout, r"(?m)^tree +links down +2/2 +4/5 .* trunk left top ")
+        self.assertRegex(tree("doctor", "--verbose", status=2).stdout,
+                         r"switch-down +the link between left\.4 and top\.4 is out\n(.*\n)*? +mend: .* fault trunk "
+                         r"left\.4 top\.4 up\n")
+        self.assertRegex(tree("topology").stdout, r"\[left\]  x4 gen 3 to \[top\] DOWN  x4 gen 3 to \[top\]\n")
+        # Host b is cut off; a host that starts does not wait for what cannot come.
+        tree("fault", "switch", "top", "down")
+        self.assertEqual(trunks(), (["down", "up", "up"], ["down"] * 3))
+        self.assertRegex(tree("topology").stdout, r"(?m)^  \[top\] DOWN  ")
+        self.assertRegex(tree("topology", "--dot").stdout, r'"top" -- "right" \[.*style=dashed')
+        self.crash(os.path.join(self.base, "tree"), 4)
+        tree("cluster", "restart-node", "a")
+        tree("fault", "switch", "top", "up")
+        tree("fault", "trunk", "top.4", "left", "up")
+        self.assertEqual(trunks(), (["up"] * 3, ["up"] * 3))
+        self.assertRegex(tree("cluster", "status").stdout, r"(?m)^tree +running +2/2 +5/5 ")
+
     def test_a_segment_of_a_host_without_a_link(self):
         child = self.start("run", "-n", "plain", "--", base.sys.executable,
                            os.path.join(base.HERE, "holder.py"), "segment=7")

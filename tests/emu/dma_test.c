@@ -107,6 +107,16 @@ static void cascades_lead_from_switch_to_switch(void **state)
 		assert_int_equal(r.f->room->host[i].n_paths, 2);
 	assert_int_equal(emu_room_link(r.f->room, CLIENT, 0, false), 0);
 	assert_fault(&r, SIO_FAULT_READ, r.remote.iova, 64, "the path to host1 is down");
+	assert_int_equal(emu_room_link(r.f->room, CLIENT, 0, true), 0);
+	assert_int_equal(r.dev->read(r.dev, r.remote.iova, in, 64), 0);
+	assert_int_equal(emu_room_trunk(r.f->room, 0, false), 0);
+	assert_false(emu_room_trunk_in(r.f->room, 0));
+	assert_fault(&r, SIO_FAULT_READ, r.remote.iova, 64, "the path to host1 is down");
+	assert_int_equal(emu_room_switch(r.f->room, 1, false), 0);
+	assert_int_equal(emu_room_trunk(r.f->room, 0, true), 0);
+	assert_fault(&r, SIO_FAULT_READ, r.remote.iova, 64, "the path to host1 is down");
+	assert_int_equal(emu_room_switch(r.f->room, 1, true), 0);
+	assert_int_equal(r.dev->read(r.dev, r.remote.iova, in, 64), 0);
 	fake_free(r.f);
 	f = fake_new_cascade(false);
 	h = f->room->host;

@@ -176,6 +176,15 @@ static void peers_come_and_go(void **state)
 	assert_int_equal(emu_ntb_link(s->ntb, 8, 0, true), 0);
 	assert_true(peer_state(s, 0) & SIO_VNTB_PEER_READY);
 	assert_true(start == ntbs_get64(s, 0, peer + SIO_VNTB_PEER_START));
+	/* The switch between them. */
+	before = *told;
+	emu_ntb_switch(s->ntb, 0, false);
+	emu_ntb_switch(s->ntb, 0, false);
+	assert_int_equal(peer_state(s, 0), SIO_VNTB_PEER_MACHINE);
+	assert_int_equal(peer_state(s, 1), SIO_VNTB_PEER_MACHINE);
+	emu_ntb_switch(s->ntb, 0, true);
+	assert_true(peer_state(s, 0) & SIO_VNTB_PEER_READY);
+	assert_int_equal(*told, before + 2);
 	/* A reset is another start, of the peer alone. */
 	ntbs_set(s, 1, SIO_VNTB_RESET, 1);
 	assert_int_equal(peer_state(s, 0), SIO_VNTB_PEER_MACHINE | SIO_VNTB_PEER_UP);
@@ -572,7 +581,7 @@ static void ends_in_the_middle_of_a_read(void **state)
 	uint32_t got = 0;
 
 	(void)state;
-	for (unsigned end = 0; end < 4; end++) {
+	for (unsigned end = 0; end < 5; end++) {
 		struct ntbs *s = two();
 		const uint32_t value = 1;
 
@@ -586,6 +595,9 @@ static void ends_in_the_middle_of_a_read(void **state)
 			break;
 		case 1: /* its own */
 			emu_ntb_link(s->ntb, 4, 0, false);
+			break;
+		case 4: /* the switch between them */
+			emu_ntb_switch(s->ntb, 0, false);
 			break;
 		case 2: /* the peer is killed */
 			ntbs_disconnect(s, 1);
@@ -605,7 +617,7 @@ static void ends_in_the_middle_of_a_read(void **state)
 		assert_int_equal(s->machine[0].n_replies, 1);
 		assert_int_equal(reply32(&s->machine[0]), ONES);
 		assert_int_equal(next_fault(s, 0, 1, 0), SIO_VNTB_REASON_LINK);
-		if (end < 2) {
+		if (end != 2) {
 			ntbs_answer(s, 1, 0, 0, &value);
 			ntbs_answer(s, 1, 1, 0, NULL);
 		}

@@ -133,7 +133,7 @@ struct ntbs *ntbs_new(unsigned n, bool mapped)
 	must(s != NULL, "memory");
 	s->n = n;
 	s->topo = (struct sio_topology){
-		.name = "t", .n_machines = n, .host = s->host, .machine = s->host};
+		.name = "t", .n_machines = n, .host = s->host, .machine = s->host, .n_switches = 1};
 	for (unsigned i = 0; i < n; i++) {
 		snprintf(s->host[i].name, sizeof(s->host[i].name), "m%u", i);
 		s->host[i].node = 4 * (i + 1);

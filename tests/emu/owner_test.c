@@ -480,6 +480,44 @@ static void status_page_tells_before_the_event(void **state)
 	fake_free(f);
 }
 
+/* A switch without power is no link to whoever is at it. */
+static void a_switch_tells_those_at_it(void **state)
+{
+	struct fake *f = fake_new(0);
+	const struct sio_status_page *page;
+
+	(void)state;
+	fake_up(f, LENDER);
+	fake_up(f, CLIENT);
+	page = f->room->host[LENDER].status.data;
+	assert_int_equal(page->path[0].state, SIO_LINK_UP);
+	fake_forget(f);
+	assert_int_equal(emu_room_switch(f->room, f->topo.n_switches, false), -ENODEV);
+	assert_int_equal(emu_room_trunk(f->room, f->topo.n_trunks, false), -ENODEV);
+	for (unsigned in = 0; in < 2; in++) {
+		bool own = false, path = false;
+		struct fake_event *e;
+
+		for (unsigned again = 0; again < 2; again++)
+			assert_int_equal(emu_room_switch(f->room, 0, in), 0);
+		assert_int_equal(emu_room_switch_in(f->room, 0), in);
+		assert_int_equal(page->path[0].state, in ? SIO_LINK_UP : SIO_LINK_DOWN);
+		while ((e = fake_take(f, LENDER, SIO_EV_LINK))) {
+			assert_int_equal(e->u.link.state, in ? SIO_LINK_UP : SIO_LINK_DOWN);
+			assert_false(e->u.link.peer_node == NODE(LENDER) ? own : path);
+			*(e->u.link.peer_node == NODE(LENDER) ? &own : &path) = true;
+		}
+		assert_true(own && path);
+	}
+	/* A cable that was pulled meanwhile is told once. */
+	emu_room_switch(f->room, 0, false);
+	fake_forget(f);
+	emu_room_link(f->room, LENDER, 0, false);
+	emu_room_switch(f->room, 0, true);
+	assert_null(fake_take(f, LENDER, SIO_EV_LINK));
+	fake_free(f);
+}
+
 /* Its own link, though no path goes up or down with it. */
 static void a_cable_tells_its_own_host(void **state)
 {
@@ -569,6 +607,7 @@ int main(void)
 		cmocka_unit_test(what_waits_in_quarantine_is_not_given),
 		cmocka_unit_test(a_crash_takes_all_and_gives_new_numbers),
 		cmocka_unit_test(status_page_tells_before_the_event),
+		cmocka_unit_test(a_switch_tells_those_at_it),
 		cmocka_unit_test(a_cable_tells_its_own_host),
 		cmocka_unit_test(events_are_dropped_until_the_daemon_reads),
 	};

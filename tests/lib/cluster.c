@@ -385,25 +385,42 @@ int cluster_restart(struct cluster *c, unsigned node, unsigned from)
 	return cluster_wait(cluster_fork(c, node, program_probe, &p)) ? -1 : 0;
 }
 
-int cluster_link(const struct cluster *c, unsigned node, unsigned adapter, bool up)
+/* @what is "link", and its words; the last one is up or down. */
+static int fault(const struct cluster *c, const char *what, const char *a, const char *b, bool up)
 {
-	const char *program = getenv("SMARTIO_TEST_TOOL");
-	char where[32];
+	const char *program = getenv("SMARTIO_TEST_TOOL"), *state = up ? "up" : "down";
 	pid_t pid;
 
 	if (!program)
 		return -1;
-	snprintf(where, sizeof(where), "%u.%u", node, adapter);
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		execl(program, program, "--state", c->dir, "fault", "link", where,
-		      up ? "up" : "down", (char *)NULL);
+		execl(program, program, "--state", c->dir, "fault", what, a, b ? b : state,
+		      b ? state : NULL, (char *)NULL);
 		perror(program);
 		_exit(127);
 	}
 	return pid > 0 && cluster_wait(pid) == 0 ? 0 : -1;
+}
+
+int cluster_link(const struct cluster *c, unsigned node, unsigned adapter, bool up)
+{
+	char where[32];
+
+	snprintf(where, sizeof(where), "%u.%u", node, adapter);
+	return fault(c, "link", where, NULL, up);
+}
+
+int cluster_switch(const struct cluster *c, const char *name, bool up)
+{
+	return fault(c, "switch", name, NULL, up);
+}
+
+int cluster_trunk(const struct cluster *c, const char *a, const char *b, bool up)
+{
+	return fault(c, "trunk", a, b, up);
 }
 
 pid_t cluster_daemon(const struct cluster *c, unsigned node)

@@ -54,6 +54,9 @@ void cluster_crash(struct cluster *c, unsigned node);
 int cluster_restart(struct cluster *c, unsigned node, unsigned from);
 /* smartio fault link: the cable of an adapter. Return: 0; -1: stderr says why not. */
 int cluster_link(const struct cluster *c, unsigned node, unsigned adapter, bool up);
+/* smartio fault switch, and fault trunk, where one link joins the two. Return: as above. */
+int cluster_switch(const struct cluster *c, const char *name, bool up);
+int cluster_trunk(const struct cluster *c, const char *a, const char *b, bool up);
 /* The pid of a host's smartiod. */
 pid_t cluster_daemon(const struct cluster *c, unsigned node);
 /* SMARTIO_SOCKET of this process becomes that of a host. */

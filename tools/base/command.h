@@ -19,7 +19,8 @@ enum tool_kind {
 	TOOL_CHOICES, /* "down|up": one of these */
 	TOOL_CLUSTERS,
 	TOOL_NODES,
-	TOOL_LINKS, /* of adapters, as fault link takes them */
+	TOOL_LINKS,    /* of adapters, as fault link takes them */
+	TOOL_SWITCHES, /* of the cluster */
 	TOOL_DEVICES,
 	TOOL_SEGMENTS,
 	TOOL_FUNCTIONS, /* PCI functions of this machine */
@@ -58,7 +59,7 @@ struct tool_command {
 	const char *page;    /* its manual page, in section 1; NULL: a paragraph of smartio(1) */
 	const char *schemas; /* what --json may print, but "error" */
 	const struct tool_option *options; /* ended by one without a name; NULL: none */
-	struct tool_word words[3];
+	struct tool_word words[4];
 	/* argv[0] is the last word of the name. Return: exit status. */
 	int (*run)(const struct tool_command *self, int argc, char **argv);
 };

@@ -74,6 +74,8 @@ static struct count count_links(const struct status *s)
 		c.n += s->view->host[i].topo->n_adapters;
 		c.well += s->view->host[i].links_up;
 	}
+	for (unsigned i = 0; s->view && i < s->view->topology->n_trunks; i++, c.n++)
+		c.well += !tool_trunk_is_down(s->view, i);
 	return c;
 }
 
@@ -181,6 +183,19 @@ static void list_host(struct words *w, const struct tool_view_host *h)
 			add_words(w, "device %s", h->topo->device[i].name);
 }
 
+static void list_between(struct words *w, const struct tool_view *v)
+{
+	const struct sio_topology *t = v->topology;
+
+	for (unsigned i = 0; v->outage && i < t->n_switches; i++)
+		if (!sio_outage_switch_in(v->outage, i))
+			add_words(w, "switch %s", t->sw[i].name);
+	for (unsigned i = 0; v->outage && i < t->n_trunks; i++)
+		if (!sio_outage_trunk_in(v->outage, i))
+			add_words(w, "trunk %s %s", t->sw[t->trunk[i].sw[0]].name,
+				  t->sw[t->trunk[i].sw[1]].name);
+}
+
 static void put_count(struct tool_table *t, struct count c)
 {
 	if (c.n)
@@ -198,6 +213,8 @@ static void to_row(struct tool_table *t, const struct status *s)
 			add_words(&down, "%s", s->topology->host[i].name);
 	for (unsigned i = 0; s->view && i < s->view->n; i++)
 		list_host(&down, &s->view->host[i]);
+	if (s->view)
+		list_between(&down, s->view);
 	tool_table_cell(t, "%s", s->name);
 	tool_table_cell(t, "%s", state_of(s));
 	tool_table_cell(t, "%u/%u", count_hosts(s).well, count_hosts(s).n);

@@ -1,59 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* smartio fault: what somebody in front of the hardware might do. The machine room does it. */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "base/command.h"
 #include "base/output.h"
+#include "base/room.h"
 #include "base/state.h"
-
-#define ANSWER_MS 10000
-
-static int room_connect(const char *dir, struct sio_err *reterr)
-{
-	struct sockaddr_un sa = {.sun_family = AF_UNIX};
-	int fd, n = snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/room", dir);
-
-	if (n < 0 || (size_t)n >= sizeof(sa.sun_path))
-		return sio_fail(reterr, -ENAMETOOLONG, "%s: too long for a socket's path", dir);
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd >= 0 && connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0)
-		return fd;
-	sio_fail(reterr, -errno, "%s: the machine room does not answer: %s", sa.sun_path,
-		 strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return reterr->code;
-}
-
-/* Ask the machine room for what @request says. */
-static int room_ask(const char *dir, const char *request, struct sio_err *reterr)
-{
-	struct pollfd p = {.fd = room_connect(dir, reterr), .events = POLLIN};
-	char answer[512];
-	ssize_t n = -1;
-	int r = 0;
-
-	if (p.fd < 0)
-		return p.fd;
-	if (send(p.fd, request, strlen(request), MSG_NOSIGNAL) >= 0 && poll(&p, 1, ANSWER_MS) > 0)
-		n = recv(p.fd, answer, sizeof(answer) - 1, 0);
-	if (n <= 0) {
-		r = sio_fail(reterr, -EIO, "the machine room of %s gave no answer", dir);
-	} else {
-		answer[n] = '\0';
-		if (strcmp(answer, "ok") != 0)
-			r = sio_fail(reterr, -EINVAL, "%s", answer);
-	}
-	close(p.fd);
-	return r;
-}
 
 /* A virtual machine, which is joined by a cable as hosts are. NULL: none has that name or id. */
 static const struct sio_topo_host *find_machine(const struct sio_topology *t, const char *word)
@@ -115,6 +70,72 @@ static int parse_device(const struct sio_topology *t, const char *word,
 	return sio_fail(reterr, -ENODEV, "cluster '%s' has no device '%s'", t->name, word);
 }
 
+/* A switch by name; with @ret_port also SWITCH.PORT, else @ret_port is -1. */
+static int parse_switch(const struct sio_topology *t, const char *word, unsigned *ret,
+			long *ret_port, struct sio_err *reterr)
+{
+	const char *dot = ret_port ? strrchr(word, '.') : NULL;
+	size_t len = dot ? (size_t)(dot - word) : strlen(word);
+	char *end;
+
+	for (*ret = 0; *ret < t->n_switches; ++*ret)
+		if (strlen(t->sw[*ret].name) == len && memcmp(t->sw[*ret].name, word, len) == 0)
+			break;
+	if (*ret == t->n_switches)
+		return sio_fail(reterr, -ENODEV, "cluster '%s' has no switch '%.*s'", t->name,
+				(int)len, word);
+	if (!ret_port)
+		return 0;
+	*ret_port = dot ? strtol(dot + 1, &end, 10) : -1;
+	if (!dot)
+		return 0;
+	if (dot[1] < '0' || dot[1] > '9' || *end)
+		return sio_fail(reterr, -EINVAL,
+				"'%s': after the dot the number of a port is right", word);
+	if (t->sw[*ret].ports == 0)
+		return sio_fail(reterr, -EINVAL, "'%s': the ports of switch '%s' have no numbers",
+				word, t->sw[*ret].name);
+	return 0;
+}
+
+static bool is_between(const struct sio_topo_trunk *l, const unsigned sw[2], const long port[2])
+{
+	for (unsigned turn = 0; turn < 2; turn++)
+		if (l->sw[turn] == sw[0] && l->sw[!turn] == sw[1] &&
+		    (port[0] < 0 || port[0] == (long)l->port[turn]) &&
+		    (port[1] < 0 || port[1] == (long)l->port[!turn]))
+			return true;
+	return false;
+}
+
+/* The link between two switches. Of several side by side a port says which. */
+static int parse_trunk(const struct sio_topology *t, char **words, unsigned *ret,
+		       struct sio_err *reterr)
+{
+	unsigned sw[2], found = 0;
+	long port[2];
+
+	for (unsigned i = 0; i < 2; i++)
+		if (parse_switch(t, words[i], &sw[i], &port[i], reterr) < 0)
+			return reterr->code;
+	for (unsigned i = 0; i < t->n_trunks; i++) {
+		if (!is_between(&t->trunk[i], sw, port))
+			continue;
+		*ret = i;
+		found++;
+	}
+	if (found == 1)
+		return 0;
+	if (found == 0)
+		return sio_fail(reterr, -ENODEV, "cluster '%s' has no link from %s to %s", t->name,
+				words[0], words[1]);
+	return sio_fail(
+		reterr, -EINVAL,
+		"%u links lead from %s to %s; SWITCH.PORT, with the first port of one, says "
+		"which",
+		found, words[0], words[1]);
+}
+
 /* What the room is asked for, of @words: the thing, and what is done to it. */
 struct request {
 	char text[64];
@@ -155,6 +176,40 @@ static int fill_device(const struct sio_topology *t, char **words, struct reques
 	return 0;
 }
 
+static int fill_switch(const struct sio_topology *t, char **words, struct request *ret,
+		       struct sio_err *reterr)
+{
+	unsigned index = 0;
+	int r = parse_switch(t, words[0], &index, NULL, reterr);
+
+	if (r < 0)
+		return r;
+	snprintf(ret->text, sizeof(ret->text), "switch %u %s", index, words[1]);
+	tool_json_string(ret->done, "switch", t->sw[index].name);
+	tool_json_string(ret->done, "state", words[1]);
+	return 0;
+}
+
+static int fill_trunk(const struct sio_topology *t, char **words, struct request *ret,
+		      struct sio_err *reterr)
+{
+	struct json_object *ends;
+	unsigned index = 0;
+	int r = parse_trunk(t, words, &index, reterr);
+
+	if (r < 0)
+		return r;
+	snprintf(ret->text, sizeof(ret->text), "trunk %u %s", index, words[2]);
+	ends = tool_json_array();
+	for (unsigned i = 0; i < 2; i++)
+		tool_json_append(ends, tool_json_word(t->sw[t->trunk[index].sw[i]].name));
+	tool_json_add(ret->done, "switches", ends);
+	tool_json_number(ret->done, "trunk", index);
+	tool_json_string(ret->done, "state", words[2]);
+	return 0;
+}
+
+/* The last of its words is @bad or @good. */
 static int do_fault(const struct tool_command *self, int argc, char **argv, const char *bad,
 		    const char *good, fill_request *fill, const char *schema)
 {
@@ -167,15 +222,15 @@ static int do_fault(const struct tool_command *self, int argc, char **argv, cons
 	first = tool_options(self, argc, argv, &status);
 	if (first < 0)
 		return status;
-	if (strcmp(argv[first + 1], bad) != 0 && strcmp(argv[first + 1], good) != 0)
-		return tool_usage(self->name, "'%s': '%s' or '%s' is right", argv[first + 1], bad,
+	if (strcmp(argv[argc - 1], bad) != 0 && strcmp(argv[argc - 1], good) != 0)
+		return tool_usage(self->name, "'%s': '%s' or '%s' is right", argv[argc - 1], bad,
 				  good);
 	request.done = tool_json_object();
 	r = tool_find_cluster(dir, sizeof(dir), &t, &err);
 	if (r == 0)
 		r = fill(t, argv + first, &request, &err);
 	if (r == 0)
-		r = room_ask(dir, request.text, &err);
+		r = tool_room_ask(dir, request.text, &err);
 	sio_topology_free(t);
 	if (r == 0 && tool_where.json)
 		return tool_json_print(schema, request.done);
@@ -191,6 +246,16 @@ static int fault_link(const struct tool_command *self, int argc, char **argv)
 static int fault_device(const struct tool_command *self, int argc, char **argv)
 {
 	return do_fault(self, argc, argv, "out", "in", fill_device, "fault-device");
+}
+
+static int fault_switch(const struct tool_command *self, int argc, char **argv)
+{
+	return do_fault(self, argc, argv, "down", "up", fill_switch, "fault-switch");
+}
+
+static int fault_trunk(const struct tool_command *self, int argc, char **argv)
+{
+	return do_fault(self, argc, argv, "down", "up", fill_trunk, "fault-trunk");
 }
 
 const struct tool_command tool_fault_link_command = {
@@ -213,3 +278,24 @@ const struct tool_command tool_fault_device_command = {
 	.schemas = "fault-device",
 	.words = {{"DEVICE", TOOL_DEVICES}, {"out|in", TOOL_CHOICES}},
 	.run = fault_device};
+
+const struct tool_command tool_fault_switch_command = {
+	.name = "fault switch",
+	.summary = "Take a cluster switch's power away, or give it back",
+	.help = "Of an emulated cluster. The links of all adapters at it are down, and ways that led over it\n"
+		"lead around it where they can; hosts that nothing joins any more are told as of a pulled cable.\n",
+	.schemas = "fault-switch",
+	.words = {{"SWITCH", TOOL_SWITCHES}, {"down|up", TOOL_CHOICES}},
+	.run = fault_switch};
+
+const struct tool_command tool_fault_trunk_command = {
+	.name = "fault trunk",
+	.summary = "Pull a link between two cluster switches out, or put it back",
+	.help = "Of an emulated cluster. Ways that led over it lead around it where they can; hosts that\n"
+		"nothing joins any more are told as of a pulled cable. Of links side by side SWITCH.PORT, with\n"
+		"the first port of one, says which.\n",
+	.schemas = "fault-trunk",
+	.words = {{"SWITCH[.PORT]", TOOL_SWITCHES},
+		  {"SWITCH[.PORT]", TOOL_SWITCHES},
+		  {"down|up", TOOL_CHOICES}},
+	.run = fault_trunk};

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/client.h"
+#include "base/room.h"
 #include "cluster/cluster.h"
 #include "base/state.h"
 
@@ -16,6 +17,7 @@
 /* One way from a host to another that is to be tried. */
 struct way {
 	const char *dir;
+	const struct sio_topology *t;
 	const struct sio_topo_host *from, *to;
 	unsigned adapter, peer_adapter;
 };
@@ -53,10 +55,23 @@ static bool link_is_down(const char *dir, const struct sio_topo_host *host, unsi
 	return down;
 }
 
+/* Switches and links between them that are out ('smartio fault switch', 'trunk'). */
+static bool is_cut_off(const struct way *w)
+{
+	struct sio_outage *o;
+	bool cut;
+
+	if (w->t->n_switches == 0 || tool_room_outage(w->dir, w->t, &o, NULL) < 0)
+		return false;
+	cut = !sio_outage_joins(o, &w->from->adapter[w->adapter], &w->to->adapter[w->peer_adapter]);
+	sio_outage_free(o);
+	return cut;
+}
+
 /* Somebody pulled a link on this way ('smartio fault link'): it cannot come up. */
 static bool was_pulled(const struct way *w, int64_t *since)
 {
-	if (!link_is_down(w->dir, w->from, w->adapter) &&
+	if (!is_cut_off(w) && !link_is_down(w->dir, w->from, w->adapter) &&
 	    !link_is_down(w->dir, w->to, w->peer_adapter)) {
 		*since = 0;
 		return false;
@@ -109,8 +124,8 @@ static int probe_from(const char *dir, const struct sio_topology *t,
 			continue;
 		n = sio_topology_paths(t, from->node, t->host[i].node, path, PROBE_PATHS);
 		for (unsigned j = 0; r == 0 && j < n && j < PROBE_PATHS; j++) {
-			struct way w = {dir, from, &t->host[i], path[j].adapter,
-					path[j].peer_adapter};
+			struct way w = {
+				dir, t, from, &t->host[i], path[j].adapter, path[j].peer_adapter};
 
 			r = probe_path(&c, &w, cancel_fd, deadline, reterr);
 		}

@@ -192,6 +192,10 @@ static void find_link_down(struct doctor *d, const struct doctor_state *s)
 				links++;
 				if (sio_from_le32(a.link_up))
 					continue;
+				/* Of a switch without power find_switch_down() tells. */
+				if (c->outage &&
+				    !sio_outage_port_in(c->outage, &x->h.topo->adapter[i]))
+					continue;
 				down = true;
 				snprintf(name, sizeof(name), "%s.%u", x->h.topo->name, i);
 				doctor_found(d, s, &w, "%s: adapter %u of %s has no link", name, i,
@@ -199,6 +203,44 @@ static void find_link_down(struct doctor *d, const struct doctor_state *s)
 			}
 	if (!down)
 		doctor_says(d, s, DOCTOR_FINE, "%u links are up", links);
+}
+
+/* "sub1", or "sub1.4" where ports have numbers: links side by side differ by them. */
+static const char *end_name(const struct sio_topology *t, const struct sio_topo_trunk *l,
+			    unsigned end, char name[SIO_NAME_LEN + 12])
+{
+	const struct sio_topo_switch *sw = &t->sw[l->sw[end]];
+
+	if (sw->ports)
+		snprintf(name, SIO_NAME_LEN + 12, "%s.%u", sw->name, l->port[end]);
+	else
+		snprintf(name, SIO_NAME_LEN + 12, "%s", sw->name);
+	return name;
+}
+
+static void find_switch_down(struct doctor *d, const struct doctor_state *s)
+{
+	char a[SIO_NAME_LEN + 12], b[SIO_NAME_LEN + 12];
+
+	DOCTOR_EACH_CLUSTER (d, c) {
+		const struct sio_topology *t = c->topology;
+
+		for (unsigned i = 0; c->outage && i < t->n_switches; i++) {
+			const struct doctor_words w = {.cluster = c, .one = t->sw[i].name};
+
+			if (!sio_outage_switch_in(c->outage, i))
+				doctor_found(d, s, &w, "switch %s has no power", t->sw[i].name);
+		}
+		for (unsigned i = 0; c->outage && i < t->n_trunks; i++) {
+			const struct doctor_words w = {.cluster = c,
+						       .one = end_name(t, &t->trunk[i], 0, a),
+						       .two = end_name(t, &t->trunk[i], 1, b),
+						       .mend = "{smartio} fault trunk {1} {2} up"};
+
+			if (!sio_outage_trunk_in(c->outage, i))
+				doctor_found(d, s, &w, "the link between %s and %s is out", a, b);
+		}
+	}
 }
 
 static void find_device_gone(struct doctor *d, const struct doctor_state *s)
@@ -452,6 +494,10 @@ static const struct doctor_state states[] = {
 	{"link-down", DOCTOR_BAD, DOCTOR_CLUSTER, "a link is down",
 	 "the cable is pulled ('fault link'), or what is behind it has no power", find_link_down,
 	 "{smartio} fault link {1} up"},
+	{"switch-down", DOCTOR_BAD, DOCTOR_CLUSTER,
+	 "a cluster switch, or a link between two, is down",
+	 "it has no power ('fault switch'), or was pulled out ('fault trunk')", find_switch_down,
+	 "{smartio} fault switch {1} up"},
 	{"device-gone", DOCTOR_BAD, DOCTOR_CLUSTER, "a device is gone",
 	 "it was pulled out of its slot ('fault device')", find_device_gone,
 	 "{smartio} fault device {1} in"},

@@ -11,6 +11,7 @@
 #include "device/function.h"
 #include "base/local.h"
 #include "base/output.h"
+#include "base/room.h"
 
 /* ---- are real devices meant ---- */
 
@@ -109,6 +110,8 @@ static void collect_files(struct doctor_cluster *c)
 		add_hosts(c);
 	else
 		c->topology = NULL;
+	if (c->topology && c->topology->n_switches && c->room == DOCTOR_LIVES)
+		tool_room_outage(c->dir, c->topology, &c->outage, NULL);
 }
 
 /* This machine's own smartiod: whoever may not look at its process can still ask it. */
@@ -211,6 +214,7 @@ void doctor_collect_done(struct doctor *d)
 	DOCTOR_EACH_CLUSTER (d, c) {
 		DOCTOR_EACH_HOST (c, x)
 			tool_client_close(&x->h.client);
+		sio_outage_free(c->outage);
 		sio_topology_free(c->topology);
 		free(c->host);
 	}

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "core/outage.h"
 #include "core/topology.h"
 #include "doctor/doctor.h"
 #include "base/hosts.h"
@@ -36,6 +37,7 @@ struct doctor_cluster {
 	enum doctor_life room;
 	pid_t room_pid;
 	struct sio_topology *topology;
+	struct sio_outage *outage; /* NULL: no switches, or no room that answers */
 	unsigned n_hosts;
 	struct doctor_host *host;
 };

@@ -90,13 +90,15 @@ static void draw_switch(struct picture *p, unsigned index)
 		for (unsigned a = 0; a < t->host[i].n_adapters; a++)
 			left += t->host[i].adapter[a].attach == SIO_ATTACH_SWITCH &&
 				t->host[i].adapter[a].attach_index == index;
-	fprintf(p->out, "  [%s]", t->sw[index].name);
+	fprintf(p->out, "  [%s]%s", t->sw[index].name,
+		p->v->outage && !sio_outage_switch_in(p->v->outage, index) ? " DOWN" : "");
 	for (unsigned i = 0; i < t->n_trunks; i++) {
 		const struct sio_topo_trunk *l = &t->trunk[i];
 
 		if (l->sw[0] == index || l->sw[1] == index)
-			fprintf(p->out, "  x%u gen %u to [%s]", l->link_width, l->link_generation,
-				t->sw[l->sw[l->sw[0] == index]].name);
+			fprintf(p->out, "  x%u gen %u to [%s]%s", l->link_width, l->link_generation,
+				t->sw[l->sw[l->sw[0] == index]].name,
+				tool_trunk_is_down(p->v, i) ? " DOWN" : "");
 	}
 	fprintf(p->out, "\n");
 	for (unsigned i = 0; i < t->n_hosts; i++) {

@@ -61,20 +61,50 @@ static struct json_object *host_json(const struct tool_view *v, const struct too
 	return o;
 }
 
+static struct json_object *switch_json(const struct tool_view *v, unsigned index)
+{
+	struct json_object *o = tool_json_object();
+
+	tool_json_string(o, "name", v->topology->sw[index].name);
+	tool_json_string(o, "state",
+			 !v->outage				  ? "unknown"
+			 : sio_outage_switch_in(v->outage, index) ? "up"
+								  : "down");
+	return o;
+}
+
+static struct json_object *trunk_json(const struct tool_view *v, unsigned index)
+{
+	const struct sio_topo_trunk *l = &v->topology->trunk[index];
+	struct json_object *o = tool_json_object(), *ends = tool_json_array();
+
+	for (unsigned i = 0; i < 2; i++)
+		tool_json_append(ends, tool_json_word(v->topology->sw[l->sw[i]].name));
+	tool_json_add(o, "switches", ends);
+	tool_json_string(o, "link",
+			 tool_link_state_name(!v->outage		     ? TOOL_LINK_UNKNOWN
+					      : tool_trunk_is_down(v, index) ? TOOL_LINK_DOWN
+									     : TOOL_LINK_UP));
+	tool_json_number(o, "link_width", l->link_width);
+	tool_json_number(o, "link_generation", l->link_generation);
+	return o;
+}
+
 static int print_json(const struct tool_view *v)
 {
 	struct json_object *o = tool_json_object(), *switches = tool_json_array();
-	struct json_object *hosts = tool_json_array(), *name;
+	struct json_object *hosts = tool_json_array(), *trunks = tool_json_array();
 
 	tool_json_string(o, "cluster", v->topology->name);
 	tool_json_string(o, "machine_room", v->room ? "up" : "down");
-	for (unsigned i = 0; i < v->topology->n_switches; i++) {
-		name = json_object_new_string(v->topology->sw[i].name);
-		tool_json_append(switches, name);
-	}
+	for (unsigned i = 0; i < v->topology->n_switches; i++)
+		tool_json_append(switches, switch_json(v, i));
+	for (unsigned i = 0; i < v->topology->n_trunks; i++)
+		tool_json_append(trunks, trunk_json(v, i));
 	for (unsigned i = 0; i < v->n; i++)
 		tool_json_append(hosts, host_json(v, &v->host[i]));
 	tool_json_add(o, "switches", switches);
+	tool_json_add(o, "trunks", trunks);
 	tool_json_add(o, "hosts", hosts);
 	return tool_json_print("topology", o);
 }
@@ -84,6 +114,9 @@ static bool *links_down(const struct tool_view *v, const struct sio_graph *g)
 {
 	bool *down = v ? calloc(g->n_links + 1u, sizeof(*down)) : NULL;
 
+	/* Trunks are a graph's first links. */
+	for (unsigned i = 0; down && i < g->topology->n_trunks; i++)
+		down[i] = tool_trunk_is_down(v, i);
 	for (unsigned i = 0; down && i < v->n; i++) {
 		for (unsigned k = 0; k < v->host[i].topo->n_adapters; k++) {
 			unsigned link = g->node[sio_graph_adapter(g, i, k)].out;

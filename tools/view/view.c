@@ -7,6 +7,7 @@
 #include "envelope/envelope.h"
 #include "base/local.h"
 #include "base/output.h"
+#include "base/room.h"
 #include "base/state.h"
 #include "core/devstate.h"
 #include "smartio/uapi.h"
@@ -140,6 +141,9 @@ static int look(struct tool_hosts *hosts, struct tool_view **ret, struct sio_err
 	v->topology = hosts->topology;
 	v->room = strcmp(hosts->dir, TOOL_LOCAL_STATE) == 0 ||
 		  tool_state_program(hosts->dir, "emu", false, &room) == 0;
+	/* A real machine has no room that could be asked. */
+	if (v->room && v->topology->n_switches)
+		tool_room_outage(hosts->dir, v->topology, &v->outage, NULL);
 	v->n = hosts->n;
 	for (unsigned i = 0; i < v->n; i++) {
 		v->host[i].host = &hosts->host[i];
@@ -178,6 +182,7 @@ void tool_view_close(struct tool_view *v)
 		return;
 	for (unsigned i = 0; i < v->n; i++)
 		free(v->host[i].device);
+	sio_outage_free(v->outage);
 	tool_hosts_close(v->hosts);
 	free(v);
 }
@@ -188,6 +193,15 @@ const char *tool_link_state_name(enum tool_link_state state)
 		[TOOL_LINK_UNKNOWN] = "unknown", [TOOL_LINK_UP] = "up", [TOOL_LINK_DOWN] = "down"};
 
 	return name[state];
+}
+
+bool tool_trunk_is_down(const struct tool_view *v, unsigned trunk)
+{
+	const unsigned *sw = v->topology->trunk[trunk].sw;
+
+	return v->outage &&
+	       (!sio_outage_trunk_in(v->outage, trunk) || !sio_outage_switch_in(v->outage, sw[0]) ||
+		!sio_outage_switch_in(v->outage, sw[1]));
 }
 
 const char *tool_device_state_name(enum tool_device_state state)

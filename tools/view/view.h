@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "base/hosts.h"
+#include "core/outage.h"
 
 enum tool_link_state {
 	TOOL_LINK_UNKNOWN, /* its host cannot be asked */
@@ -47,6 +48,7 @@ struct tool_view_host {
 struct tool_view {
 	struct tool_hosts *hosts;
 	const struct sio_topology *topology;
+	struct sio_outage *outage; /* NULL: there is no room to ask */
 	bool room; /* an emulated cluster's machine room runs; true on a real machine */
 	unsigned n;
 	struct tool_view_host host[SIO_MAX_HOSTS];
@@ -61,6 +63,8 @@ void tool_view_close(struct tool_view *v);
 
 /* "up", "down", "unknown". */
 const char *tool_link_state_name(enum tool_link_state state);
+/* A link between two switches: it is out, or a switch at one of its ends has no power. */
+bool tool_trunk_is_down(const struct tool_view *v, unsigned trunk);
 /* "free", "host down", ... */
 const char *tool_device_state_name(enum tool_device_state state);
 /* Is it there, whoever uses it? */

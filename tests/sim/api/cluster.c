@@ -190,6 +190,50 @@ int cluster_link(const struct cluster *c, unsigned node, unsigned adapter, bool 
 	return 0;
 }
 
+static unsigned find_switch(const char *name)
+{
+	const struct sio_topology *t = sim_cluster->topology;
+	unsigned i = 0;
+
+	while (i < t->n_switches && strcmp(t->sw[i].name, name) != 0)
+		i++;
+	return i;
+}
+
+int cluster_switch(const struct cluster *c, const char *name, bool up)
+{
+	unsigned index = find_switch(name);
+
+	(void)c;
+	if (index == sim_cluster->topology->n_switches)
+		return -1;
+	if (up)
+		sim_switch_in(index);
+	else
+		sim_switch_out(index);
+	return 0;
+}
+
+int cluster_trunk(const struct cluster *c, const char *a, const char *b, bool up)
+{
+	const struct sio_topology *t = sim_cluster->topology;
+	unsigned x = find_switch(a), y = find_switch(b);
+
+	(void)c;
+	for (unsigned i = 0; i < t->n_trunks; i++) {
+		const unsigned *sw = t->trunk[i].sw;
+
+		if ((sw[0] != x || sw[1] != y) && (sw[0] != y || sw[1] != x))
+			continue;
+		if (up)
+			sim_trunk_in(i);
+		else
+			sim_trunk_out(i);
+		return 0;
+	}
+	return -1;
+}
+
 /* ---- what it is ---- */
 bool cluster_is_machine(void)
 {

@@ -12,6 +12,7 @@ struct sim_did {
 	uint64_t death;	   /* programs killed */
 	uint64_t crash;	   /* hosts that ran */
 	uint64_t link;	   /* cables that were in */
+	uint64_t between;  /* switches, and links between them, by which ways were lost */
 	uint64_t anew;	   /* hosts whose links came back elsewhere */
 	uint64_t cut;	   /* connections of daemons */
 	uint64_t delay;	   /* messages */

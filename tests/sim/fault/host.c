@@ -82,6 +82,35 @@ const struct sim_fault sim_fault_link = {
 	.end = link_end,
 };
 
+/* ---- between: a switch, or a link between two, is out for a while ---- */
+static void between_begin(struct sim_fault_event *e)
+{
+	const struct sio_topology *t = sim_cluster->topology;
+
+	e->a = draw(e, t->n_switches + t->n_trunks);
+	sim_did.between +=
+		e->a < t->n_switches ? sim_switch_out(e->a) : sim_trunk_out(e->a - t->n_switches);
+}
+
+static void between_end(struct sim_fault_event *e)
+{
+	const struct sio_topology *t = sim_cluster->topology;
+
+	if (e->a < t->n_switches)
+		sim_switch_in(e->a);
+	else
+		sim_trunk_in(e->a - t->n_switches);
+}
+
+const struct sim_fault sim_fault_between = {
+	.name = "between",
+	.did = &sim_did.between,
+	.most = 10,
+	.longest = SIM_SECOND,
+	.begin = between_begin,
+	.end = between_end,
+};
+
 /*
  * ---- anew: all cables of a host are out, and it comes back with other addresses: other bases of
  * its windows, which all hosts have to make anew, though none of them has started again

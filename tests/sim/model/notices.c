@@ -156,8 +156,8 @@ static void check_left(const struct sim_export *x, sci_segment_cb_reason_t reaso
 static void check_link(const struct sim_party *y, unsigned peer, uint64_t since, uint64_t breaks)
 {
 	if (!pulled_since(y->host, since) && !pulled_since(peer, since) &&
-	    sim_peer_breaks(y->host, peer) == breaks && sim_host_alive(y->host) &&
-	    sim_host_alive(peer) && sim_host_boots(y->host) == y->boots)
+	    !sim_hosts_cut_off(y->host, peer) && sim_peer_breaks(y->host, peer) == breaks &&
+	    sim_host_alive(y->host) && sim_host_alive(peer) && sim_host_boots(y->host) == y->boots)
 		sim_fail("callbacks", "%s: told that its link to node %u is down, which it is not",
 			 y->name, sim_node(peer));
 }

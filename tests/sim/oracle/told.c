@@ -50,9 +50,12 @@ static void check_import_link(struct sim_import *m)
 	if (m->asked || !m->made || m->by->host == m->host)
 		return;
 	in = steady(m->by->host, m->adapter) && steady(m->host, 0) &&
-	     !sim_cable_is_out(m->by->host, m->adapter) && !sim_cable_is_out(m->host, 0);
+	     !sim_cable_is_out(m->by->host, m->adapter) && !sim_cable_is_out(m->host, 0) &&
+	     !sim_is_cut_off(m->by->host, m->adapter, m->host, 0);
 	out = (steady(m->by->host, m->adapter) && sim_cable_is_out(m->by->host, m->adapter)) ||
-	      (steady(m->host, 0) && sim_cable_is_out(m->host, 0));
+	      (steady(m->host, 0) && sim_cable_is_out(m->host, 0)) ||
+	      (steady(m->by->host, m->adapter) && steady(m->host, 0) &&
+	       sim_is_cut_off(m->by->host, m->adapter, m->host, 0));
 	if ((in && m->state == SIM_NOT_OPERATIONAL) || (out && m->state == SIM_OPERATIONAL))
 		sim_fail("callbacks",
 			 "%s: segment %u of node %u is %s, as it was told, but its cables are %s",
@@ -126,10 +129,12 @@ static void check_export_link(const struct sim_import *m)
 	/* Who waits, or was stopped, may have heard late of one who has left. */
 	if (down && x->callback && x->down[peer] > m->made &&
 	    x->by->stopped + SIM_TOLD_IN < m->made && pulled_since(x->by->host, peer, m->made) &&
-	    all_in(m->host) && all_in(peer))
+	    all_in(m->host) && all_in(peer) && !sim_hosts_cut_off(m->host, peer))
 		sim_fail("callbacks", "%s: not told that the link to node %u is up again",
 			 x->by->name, sim_node(peer));
-	if (!down && steady(m->host, 0) && sim_cable_is_out(m->host, 0) &&
+	if (!down && steady(m->host, 0) &&
+	    (sim_cable_is_out(m->host, 0) ||
+	     (sim_hosts_cut_off(m->host, peer) && steady(peer, 0))) &&
 	    sim_cable_changed(m->host, 0) > m->made)
 		sim_fail("callbacks", "%s: not told that the link to node %u is down", x->by->name,
 			 sim_node(peer));

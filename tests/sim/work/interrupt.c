@@ -69,8 +69,8 @@ static uint64_t last_connection; /* of the cluster */
 /* Where nothing can break on the way, nothing may be missing either. */
 static bool lossless(void)
 {
-	return !sim_has_fault("link") && !sim_has_fault("anew") && !sim_has_fault("crash") &&
-	       !sim_has_fault("cut") && !sim_has_fault("delay");
+	return !sim_has_fault("link") && !sim_has_fault("between") && !sim_has_fault("anew") &&
+	       !sim_has_fault("crash") && !sim_has_fault("cut") && !sim_has_fault("delay");
 }
 
 /* ---- what is known of plain interrupts ---- */

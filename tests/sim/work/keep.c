@@ -42,8 +42,8 @@ struct state {
 
 static bool parts(void)
 {
-	return sim_has_fault("link") || sim_has_fault("anew") || sim_has_fault("crash") ||
-	       sim_has_fault("cut") || sim_has_fault("restart");
+	return sim_has_fault("link") || sim_has_fault("between") || sim_has_fault("anew") ||
+	       sim_has_fault("crash") || sim_has_fault("cut") || sim_has_fault("restart");
 }
 
 /* ---- having the device ---- */

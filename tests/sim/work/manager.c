@@ -76,7 +76,7 @@ bool sim_drives_fail(void)
 bool sim_drives_alone(void)
 {
 	static const char *const others[] = {
-		"crash",  "link", "anew",    "cut",  "delay",	"clock", "lack",   "port",
+		"crash",  "link", "between", "anew", "cut",	"delay", "clock",  "lack",  "port",
 		"memory", "stop", "restart", "liar", "removal", "forge", "tables", "scarce"};
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)

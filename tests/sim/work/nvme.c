@@ -53,7 +53,8 @@ struct client {
 /* What a drive sends can vanish on its way while a cable is out, and nobody hears of it. */
 static bool lossy(void)
 {
-	return sim_has_fault("link") || sim_has_fault("anew") || sim_has_fault("crash");
+	return sim_has_fault("link") || sim_has_fault("between") || sim_has_fault("anew") ||
+	       sim_has_fault("crash");
 }
 
 /*

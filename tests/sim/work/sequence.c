@@ -18,9 +18,9 @@
 /* Where no way breaks a sequence is fine, or its segment is gone. */
 bool sim_ways_hold(void)
 {
-	static const char *const breaks[] = {"crash",  "link",	  "anew",    "cut",
-					     "delay",  "liar",	  "forge",   "restart",
-					     "absent", "unheard", "stranger"};
+	static const char *const breaks[] = {"crash",	"link",	  "between", "anew",
+					     "cut",	"delay",  "liar",    "forge",
+					     "restart", "absent", "unheard", "stranger"};
 
 	for (unsigned i = 0; i < sizeof(breaks) / sizeof(breaks[0]); i++)
 		if (sim_has_fault(breaks[i]))
@@ -37,21 +37,16 @@ static bool far_end(const struct sim_sequence *s, unsigned *ret)
 	return there == 1u << *ret;
 }
 
-static bool pulled_between(unsigned host, unsigned adapter, uint64_t from, uint64_t until)
-{
-	uint64_t pulled = sim_cable_pulled(host, adapter);
-
-	return pulled > from && pulled < until;
-}
-
-/* A cable of its way was. */
+/* Its way did, which is known where but one adapter is at the other end. */
 static bool broke(const struct sim_sequence *s, uint64_t from, uint64_t until)
 {
 	unsigned there;
+	uint64_t lost;
 
-	return s->host != sim_self()->host &&
-	       (pulled_between(sim_self()->host, s->adapter, from, until) ||
-		(far_end(s, &there) && pulled_between(s->host, there, from, until)));
+	if (s->host == sim_self()->host || !far_end(s, &there))
+		return false;
+	lost = sim_way_lost(sim_self()->host, s->adapter, s->host, there);
+	return lost > from && lost < until;
 }
 
 /* It is out, and daemons know. */
@@ -61,12 +56,22 @@ static bool out(unsigned host, unsigned adapter)
 	       sim_cable_changed(host, adapter) + HEARD < sim_now();
 }
 
+/* Nothing that is in leads from one to the other, and daemons know. */
+static bool apart(unsigned host, unsigned adapter, unsigned peer, unsigned there)
+{
+	return sim_is_cut_off(host, adapter, peer, there) &&
+	       sim_cable_changed(host, adapter) + HEARD < sim_now() &&
+	       sim_cable_changed(peer, there) + HEARD < sim_now();
+}
+
 static bool is_out(const struct sim_sequence *s)
 {
 	unsigned there;
 
 	return s->host != sim_self()->host &&
-	       (out(sim_self()->host, s->adapter) || (far_end(s, &there) && out(s->host, there)));
+	       (out(sim_self()->host, s->adapter) ||
+		(far_end(s, &there) &&
+		 (out(s->host, there) || apart(sim_self()->host, s->adapter, s->host, there))));
 }
 
 void sim_sequence_new(struct sim_sequence *s, sci_map_t map, unsigned host, unsigned adapter)

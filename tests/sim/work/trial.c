@@ -153,9 +153,10 @@ static void chain(struct trial *t)
 /* Where drives, ways and hosts may fail nothing can be told from that. */
 static bool fits(const struct smartio_nvme_manager *m)
 {
-	static const char *const other[] = {
-		"crash", "link",    "anew",   "cut",  "delay",	"removal", "liar",    "lack",
-		"port",	 "restart", "memory", "stop", "absent", "stray",   "unheard", "scarce"};
+	static const char *const other[] = {"crash",   "link",	  "between", "anew",   "cut",
+					    "delay",   "removal", "liar",    "lack",   "port",
+					    "restart", "memory",  "stop",    "absent", "stray",
+					    "unheard", "scarce"};
 	uint64_t bytes = m->meta.ns[0].blocks * m->meta.ns[0].block_size;
 
 	for (unsigned i = 0; i < sizeof(other) / sizeof(other[0]); i++)

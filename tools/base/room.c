@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/room.h"
+
+#define ANSWER_MS 10000
+#define ANSWER_MAX 4096
+
+static int room_connect(const char *dir, struct sio_err *reterr)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	int fd, r, n = snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/room", dir);
+
+	if (n < 0 || (size_t)n >= sizeof(sa.sun_path))
+		return sio_fail(reterr, -ENAMETOOLONG, "%s: too long for a socket's path", dir);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0)
+		return fd;
+	r = sio_fail(reterr, -errno, "%s: the machine room does not answer: %s", sa.sun_path,
+		     strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+/* @answer: what comes behind "ok". */
+static int ask(const char *dir, const char *request, char answer[ANSWER_MAX],
+	       struct sio_err *reterr)
+{
+	struct pollfd p = {.fd = room_connect(dir, reterr), .events = POLLIN};
+	ssize_t n = -1;
+	int r = 0;
+
+	if (p.fd < 0)
+		return p.fd;
+	if (send(p.fd, request, strlen(request), MSG_NOSIGNAL) >= 0 && poll(&p, 1, ANSWER_MS) > 0)
+		n = recv(p.fd, answer, ANSWER_MAX - 1, 0);
+	close(p.fd);
+	if (n <= 0)
+		return sio_fail(reterr, -EIO, "the machine room of %s gave no answer", dir);
+	answer[n] = '\0';
+	if (strncmp(answer, "ok", 2) == 0)
+		memmove(answer, answer + 2, (size_t)n - 1);
+	else
+		r = sio_fail(reterr, -EINVAL, "%s", answer);
+	return r;
+}
+
+int tool_room_ask(const char *dir, const char *request, struct sio_err *reterr)
+{
+	char answer[ANSWER_MAX];
+
+	return ask(dir, request, answer, reterr);
+}
+
+static int read_outage(const char *dir, struct sio_outage *o, const struct sio_topology *t,
+		       const char *answer, struct sio_err *reterr)
+{
+	unsigned index;
+	char what[8];
+	int end;
+
+	for (; *answer; answer += end) {
+		if (sscanf(answer, " %7s %u%n", what, &index, &end) != 2)
+			break;
+		if (strcmp(what, "switch") == 0 && index < t->n_switches)
+			sio_outage_switch(o, index, false);
+		else if (strcmp(what, "trunk") == 0 && index < t->n_trunks)
+			sio_outage_trunk(o, index, false);
+		else
+			break;
+	}
+	return *answer ? sio_fail(reterr, -EPROTO,
+				  "the machine room of %s says '%s', which is no outage", dir,
+				  answer)
+		       : 0;
+}
+
+int tool_room_outage(const char *dir, const struct sio_topology *t, struct sio_outage **ret,
+		     struct sio_err *reterr)
+{
+	char answer[ANSWER_MAX];
+	int r = ask(dir, "outage", answer, reterr);
+
+	if (r < 0)
+		return r;
+	if (sio_outage_new(t, ret) < 0)
+		return sio_fail(reterr, -ENOMEM, "no memory");
+	r = read_outage(dir, *ret, t, answer, reterr);
+	if (r < 0) {
+		sio_outage_free(*ret);
+		*ret = NULL;
+	}
+	return r;
+}
