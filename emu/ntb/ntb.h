@@ -11,8 +11,11 @@
 #include "core/topology.h"
 #include "emu/vfio/session.h"
 
-/* How long a read waits for a peer's bus. */
-#define EMU_NTB_PATIENCE_NS 100000000ull
+/*
+ * How long a read waits for a peer's bus. Drivers take what comes then, ones, for a device that is
+ * gone; so it is long enough for machines with emulated processors on a busy host.
+ */
+#define EMU_NTB_PATIENCE_NS 2000000000ull
 /* Accesses of one adapter that another one's machine has not done yet. */
 #define EMU_NTB_UNDER_WAY 32u
 

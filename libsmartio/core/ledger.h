@@ -38,8 +38,8 @@ struct sio_borrow {
 };
 
 struct sio_ledger {
-	char name[SIO_NAME_LEN];    /* the device's, for texts */
-	struct sio_borrow *borrows; /* ascending by id */
+	char name[SIO_DEVICE_NAME_LEN]; /* the device's, for texts */
+	struct sio_borrow *borrows;	/* ascending by id */
 	uint64_t last_id;
 	uint64_t holder; /* who has the registers; 0: nobody */
 };

@@ -55,8 +55,8 @@ struct sio_topo_chassis {
 enum sio_topo_reset { SIO_TOPO_RESET_NONE, SIO_TOPO_RESET_FUNCTION, SIO_TOPO_RESET_BUS };
 
 struct sio_topo_device {
-	char name[SIO_NAME_LEN]; /* unique in the cluster */
-	char type[SIO_NAME_LEN]; /* "nvme" */
+	char name[SIO_DEVICE_NAME_LEN]; /* unique in the cluster */
+	char type[SIO_NAME_LEN];	/* "nvme" */
 	uint32_t bdf, slot;
 	uint32_t fdid;		/* cluster-wide device id: sio_topology_fdid() */
 	uint64_t bar_base;	/* where the device's BARs begin in the host's map */

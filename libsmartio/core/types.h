@@ -18,6 +18,7 @@
 #define SIO_MAX_TRUNKS 256
 #define SIO_MAX_CHASSIS 16 /* of a host */
 #define SIO_NAME_LEN 32
+#define SIO_DEVICE_NAME_LEN 40 /* a real one has its host's name and its place */
 
 /* As the buses of node @node address it: what a grant hands to a peer. */
 struct sio_bus_addr {

@@ -8,8 +8,8 @@
 
 #include "vntb.h"
 
-/* What a peer's access to one of this host's devices may take: ten times what it is given. */
-#define BUSY_LIMIT_US 200000 /* the device gives up after half of it */
+/* What a peer's access to one of this host's devices may take: twice what it is given. */
+#define BUSY_LIMIT_US 4000000
 
 /* ---- tables ---- */
 

@@ -11,8 +11,11 @@
 
 #include "core/probe.h"
 #include "smartiod/base/room.h"
+#include "smartiod/device/devclass.h"
 #include "smartiod/device/device.h"
 #include "wire/check.h"
+
+#define MAX_OF_HOST 254 /* devices that a host's ids can tell apart */
 
 /* ---- life ---- */
 
@@ -54,6 +57,49 @@ static int init(struct smartiod *d, struct sio_err *reterr)
 		for (unsigned k = 0; rc == 0 && k < d->topology->host[i].n_devices; k++)
 			rc = add_device(d, &d->topology->host[i], k);
 	return rc < 0 ? sio_fail(reterr, rc, "out of memory") : 0;
+}
+
+struct smartiod_device *smartiod_device_found(struct smartiod *d, const struct sio_topo_host *host,
+					      uint32_t fdid)
+{
+	uint32_t first = sio_topology_fdid(host->node, host->n_devices);
+	struct smartiod_device *dev;
+
+	if (fdid < first || fdid >= sio_topology_fdid(host->node, MAX_OF_HOST)) {
+		smartiod_log(d, SMARTIOD_ERROR,
+			     "a device of host %s would be %#" PRIx32 "; %#" PRIx32
+			     " and the %u from there on are right",
+			     host->name, fdid, first, MAX_OF_HOST - host->n_devices);
+		return NULL;
+	}
+	dev = smartiod_device_new(d, fdid, NULL);
+	if (!dev) {
+		smartiod_log(d, SMARTIOD_ERROR, "a device of host %s: out of memory", host->name);
+		return NULL;
+	}
+	dev->node = host->node;
+	dev->topo = &dev->found;
+	smartiod_tree_add(&d->devices, &dev->by_fdid, dev->fdid);
+	return dev;
+}
+
+/* As the kernel writes its place; where there are other hosts, behind its host's name. */
+void smartiod_device_name(struct smartiod *d, struct smartiod_device *dev, uint32_t bdf,
+			  uint32_t class_code)
+{
+	const struct sio_topo_host *host = sio_topology_host(d->topology, dev->node);
+	char place[16];
+
+	dev->found.bdf = bdf;
+	snprintf(place, sizeof(place), "%04x:%02x:%02x.%x", bdf >> 16, bdf >> 8 & 0xff,
+		 bdf >> 3 & 0x1f, bdf & 7);
+	if (d->topology->n_hosts == 1)
+		snprintf(dev->found.name, sizeof(dev->found.name), "%s", place);
+	else
+		snprintf(dev->found.name, sizeof(dev->found.name), "%.*s/%s",
+			 (int)(sizeof(dev->found.name) - sizeof(place) - 1), host->name, place);
+	snprintf(dev->found.type, sizeof(dev->found.type), "%s",
+		 smartiod_devclass_name(class_code));
 }
 
 static void free_all(struct smartiod *d)
@@ -193,13 +239,30 @@ void smartiod_device_announce(struct smartiod *d, struct smartiod_device *dev)
 
 static void announce_all(struct smartiod *d, uint32_t node)
 {
-	for (unsigned i = 0; i < d->host->n_devices; i++) {
-		struct smartiod_device *dev =
-			smartiod_device_known(d, sio_topology_fdid(d->node, i));
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
 
-		if (dev && dev->present)
+	while ((n = smartiod_tree_after(&d->devices, key))) {
+		struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
+
+		key = n->key;
+		if (dev->node == d->node && dev->present)
 			announce_to(d, dev, node);
 	}
+}
+
+/* A real host's devices are those that its kernel finds: the cluster's file has none of them. */
+static struct smartiod_device *learn(struct smartiod *d, uint32_t node, uint32_t fdid)
+{
+	const struct sio_topo_host *host = sio_topology_host(d->topology, node);
+	struct smartiod_device *dev;
+
+	if (!host || !host->real || fdid >> 8 != node)
+		return NULL;
+	dev = smartiod_device_found(d, host, fdid);
+	if (dev)
+		sio_ledger_init(&dev->ledger, host->name);
+	return dev;
 }
 
 static int peer_devices(struct smartiod *d, const struct smartiod_from *from, const void *msg,
@@ -209,6 +272,8 @@ static int peer_devices(struct smartiod *d, const struct smartiod_from *from, co
 	uint32_t fdid = sio_from_le32(m->info.fdid);
 	struct smartiod_device *dev = smartiod_device_known(d, fdid);
 
+	if (!dev)
+		dev = learn(d, from->node, fdid);
 	if (!dev || dev->node != from->node)
 		return sio_fail(reterr, -EPROTO,
 				"node %" PRIu32 " announces device %#" PRIx32
@@ -217,6 +282,9 @@ static int peer_devices(struct smartiod *d, const struct smartiod_from *from, co
 	if (!memchr(m->info.name, 0, sizeof(m->info.name)))
 		return sio_fail(reterr, -EPROTO, "device %#" PRIx32 " has a name without end",
 				fdid);
+	if (dev->topo == &dev->found)
+		smartiod_device_name(d, dev, sio_from_le32(m->info.bdf),
+				     sio_from_le32(m->info.class_code));
 	dev->info = m->info;
 	/* Whose it is, and its name, all hosts know: by no word of its own can it be another's. */
 	dev->info.node = sio_to_le32(dev->node);

@@ -53,6 +53,12 @@ void smartiod_device_info(struct smartiod *d, struct smartiod_device *dev,
 /* One that we know of now: NULL, no memory. It is not in the table yet. */
 struct smartiod_device *smartiod_device_new(struct smartiod *d, uint32_t fdid,
 					    const struct sio_topo_device *topo);
+/* One that the topology does not know, by a name to be given. NULL: the log says why. */
+struct smartiod_device *smartiod_device_found(struct smartiod *d, const struct sio_topo_host *host,
+					      uint32_t fdid);
+/* Its name is its place's, its type that of its class. */
+void smartiod_device_name(struct smartiod *d, struct smartiod_device *dev, uint32_t bdf,
+			  uint32_t class_code);
 /* List and open ours at the port: device_start.c. */
 void smartiod_devices_start(struct smartiod *d);
 /* The port's id of our device @fdid; 0: not ours. */

@@ -6,10 +6,7 @@
 #include <stdlib.h>
 
 #include "smartiod/base/room.h"
-#include "smartiod/device/devclass.h"
 #include "smartiod/device/device.h"
-
-#define MAX_OF_HOST 254 /* devices that a host's ids can tell apart */
 
 struct start_op {
 	struct smartiod_op op;
@@ -39,30 +36,15 @@ static struct smartiod_device *match(struct smartiod *d, const struct sio_evt_de
 /* On a real host what is bound to the port's driver is what there is; its name is its place's. */
 static struct smartiod_device *found(struct smartiod *d, const struct sio_evt_device *evt)
 {
-	unsigned index = d->host->n_devices + d->n_found_devices;
-	struct smartiod_device *dev;
+	uint32_t fdid = sio_topology_fdid(d->node, d->host->n_devices + d->n_found_devices);
+	struct smartiod_device *dev = smartiod_device_found(d, d->host, fdid);
 
-	if (index >= MAX_OF_HOST) {
-		smartiod_log(d, SMARTIOD_ERROR, "device %.*s: there are %u already",
-			     (int)sizeof(evt->name), evt->name, index);
+	if (!dev)
 		return NULL;
-	}
-	dev = smartiod_device_new(d, sio_topology_fdid(d->node, index), NULL);
-	if (!dev) {
-		smartiod_log(d, SMARTIOD_ERROR, "device %.*s: out of memory",
-			     (int)sizeof(evt->name), evt->name);
-		return NULL;
-	}
-	dev->node = d->node;
 	dev->found = (struct sio_topo_device){
 		.bdf = evt->bdf, .slot = evt->slot, .fdid = dev->fdid, .dma_bits = evt->dma_bits};
-	snprintf(dev->found.name, sizeof(dev->found.name), "%.*s", (int)sizeof(dev->found.name) - 1,
-		 evt->name);
-	snprintf(dev->found.type, sizeof(dev->found.type), "%s",
-		 smartiod_devclass_name(evt->class_code));
-	dev->topo = &dev->found;
+	smartiod_device_name(d, dev, evt->bdf, evt->class_code);
 	sio_ledger_init(&dev->ledger, dev->topo->name);
-	smartiod_tree_add(&d->devices, &dev->by_fdid, dev->fdid);
 	d->n_found_devices++;
 	return dev;
 }

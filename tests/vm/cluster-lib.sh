@@ -30,6 +30,64 @@ start_host() { # HOST ADDRESS
 	start_daemon "$1"
 }
 
+has_device() { # DEVICE
+	smartio device list | grep -q "^$1 "
+}
+
+start_manager() { # DEVICE
+	: >/tmp/manager
+	smartio-nvme manager "$1" >/tmp/manager 2>/tmp/manager.err &
+	echo $! >/tmp/manager.pid
+	until_ok manager_or_end
+	test -s /tmp/manager || fail "manager: $(cat /tmp/manager.err)"
+}
+
+manager_or_end() {
+	test -s /tmp/manager || ! kill -0 "$(cat /tmp/manager.pid)" 2>/dev/null
+}
+
+stop_manager() {
+	kill "$(cat /tmp/manager.pid)"
+	until_ok test ! -e "/proc/$(cat /tmp/manager.pid)"
+}
+
+# verify, until end_io: its output and how it ended are in files.
+start_io() { # DEVICE FIRST-BLOCK BLOCKS [interrupt]
+	rm -f /tmp/io.*
+	mkfifo /tmp/io.in
+	(
+		verify "$@" </tmp/io.in >/tmp/io.out 2>/tmp/io.err && echo 0 >/tmp/io.end || echo $? >/tmp/io.end
+	) &
+	sleep 100000 >/tmp/io.in &
+	echo $! >/tmp/io.feeder
+	until_ok io_goes_or_ended
+	grep -q running /tmp/io.out || fail "verify: $(cat /tmp/io.err)"
+}
+
+io_goes_or_ended() {
+	test -s /tmp/io.out || test -s /tmp/io.end
+}
+
+end_io() {
+	kill "$(cat /tmp/io.feeder)"
+	until_ok test -s /tmp/io.end
+	[ "$(cat /tmp/io.end)" = 0 ] || fail "verify: $(cat /tmp/io.err)"
+	tail -n 1 /tmp/io.out
+}
+
+# It ends by itself, and says why.
+broken_io() {
+	until_ok test -s /tmp/io.end
+	kill "$(cat /tmp/io.feeder)"
+	[ "$(cat /tmp/io.end)" != 0 ] || fail "verify noticed nothing"
+	cat /tmp/io.err
+}
+
+# So many borrow it, and so many that have ended may still be written to by it.
+same_borrowers() { # DEVICE BORROWERS QUARANTINED
+	[ "$(smartio device list | awk -v d="$1" '$1 == d { print $(NF - 1), $NF }')" = "$2 $3" ]
+}
+
 # smartiod's log has such a line.
 said() { # PATTERN
 	grep -q "$1" /tmp/smartiod.log

@@ -17,6 +17,9 @@ from shell_machine import FIRST_SLOT
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NODE = {"a": 4, "b": 8}
+DRIVE_SLOT = 8
+PLACE = f"0000:00:{DRIVE_SLOT:02x}.0"
+DRIVE = "a/" + PLACE
 FILE = f"""cluster: two-kernels
 hosts:
   a: {{ address: 10.0.0.1:7470, adapters: [{{ pci: 0000:00:{FIRST_SLOT:02x}.0, to: b }}] }}
@@ -57,16 +60,82 @@ def check_interrupts(p):
     p.step("interrupts and data interrupts")
 
 
+def give_drive(p):
+    p.a.run(f"smartio device add {PLACE}")
+    for m in (p.a, p.b):
+        m.run(f"until_ok has_device {DRIVE}")
+    print(p.b.run("smartio node list; smartio device list"))
+    p.step("the drive is known on both")
+
+
+def copy_there_and_back(p, m):
+    """A file of random bytes, by a client on @m."""
+    m.run(f"head -c 65536 /dev/urandom >file; smartio-nvme copy-in {DRIVE} file --offset 1M; "
+          f"smartio-nvme copy-out {DRIVE} back --offset 1M --length 64K; cmp file back")
+    p.step(f"a file was written and read by {m.name}")
+
+
+def check_drive(p):
+    p.a.run(f"start_manager {DRIVE}")
+    p.step("a manager where the drive is")
+    copy_there_and_back(p, p.a)
+    copy_there_and_back(p, p.b)
+    p.a.run("stop_manager")
+    p.b.run(f"start_manager {DRIVE}")
+    p.step("a manager on the other machine")
+    copy_there_and_back(p, p.a)
+    p.step(p.b.run(f"start_io {DRIVE} 4096 64 interrupt; end_io") + ", woken by the drive")
+    p.b.run("stop_manager")
+    p.a.run(f"until_ok same_borrowers {DRIVE} 0 0")
+
+
+def smartio(p, *words):
+    """A command to the emulated fabric."""
+    done = subprocess.run([f"{p.build}/tools/smartio", "--state", f"{p.folder}/state", *words], capture_output=True,
+                          text=True)
+    if done.returncode != 0:
+        raise Failed(f"smartio {' '.join(words)}: {done.stderr}")
+
+
+def check_link(p):
+    """The cable is pulled out under I/O of the other machine, and put in."""
+    p.a.run(f"start_manager {DRIVE}")
+    p.b.run(f"start_io {DRIVE} 4096 64")
+    smartio(p, "fault", "link", "a", "down")
+    print(p.b.run("broken_io"))
+    p.a.run(f"until_ok same_borrowers {DRIVE} 1 0")
+    p.step("the link went down under I/O: the client was told, the drive is free")
+    copy_there_and_back(p, p.a)
+    smartio(p, "fault", "link", "a", "up")
+    p.b.run(f"until_ok has_device {DRIVE}")
+    copy_there_and_back(p, p.b)
+
+
+def check_death(p):
+    """The machine whose client does I/O loses its power, and comes back."""
+    p.b.run(f"start_io {DRIVE} 4096 64")
+    p.b.kill()
+    p.a.run(f"until_ok same_borrowers {DRIVE} 1 0")
+    p.step("the other machine was killed under I/O: the drive is free")
+    copy_there_and_back(p, p.a)
+    p.restart_b()
+    p.b.run("load smartio; load ntb; load ntb_hw_smartio; load e1000e; start_host b 10.0.0.2")
+    p.b.run(f"until_ok has_device {DRIVE}")
+    copy_there_and_back(p, p.b)
+
+
 class Cluster(pair.Kind):
     name = "cluster"
     doc = __doc__
     memory = 512
     tell = "cat /tmp/smartiod.log"
-    checks = (start, check_memory, check_interrupts)
+    checks = (start, check_memory, check_interrupts, give_drive, check_drive, check_link, check_death)
 
     def prepare(self, build, folder):
         with open(f"{folder}/cluster.yaml", "w", encoding="ascii") as f:
             f.write(FILE)
+        with open(f"{folder}/drive", "wb") as f:
+            f.truncate(16 << 20)
         subprocess.run([f"{build}/tools/smartio", "cluster", "keys", f"{folder}/cluster.yaml", f"{folder}/keys"],
                        check=True, stdout=subprocess.DEVNULL)
         self.folder = folder
@@ -75,7 +144,7 @@ class Cluster(pair.Kind):
         for path in (shim.module(kernel, build), *kernel.modules("e1000e", "nvme")):
             image.add_file("/modules/" + os.path.basename(path), path)
         for name in ("tools/smartio", "smartiod/smartiod", "drivers/nvme-user/smartio-nvme",
-                     "examples/example-pingpong", "examples/example-interrupts", "examples/example-ring"):
+                     "tests/system/verify", "examples/example-pingpong", "examples/example-interrupts", "examples/example-ring"):
             image.add_program(os.path.join(build, name))
         image.add_file("/etc/smartio/cluster.yaml", f"{self.folder}/cluster.yaml")
         for name in os.listdir(f"{self.folder}/keys"):
@@ -84,7 +153,9 @@ class Cluster(pair.Kind):
 
     def qemu(self, host, folder):
         own, other = (f"{folder}/ether.{h}" for h in (host, "b" if host == "a" else "a"))
-        return ("-netdev", f"dgram,id=net,local.type=unix,local.path={own},remote.type=unix,remote.path={other}",
+        drive = ("-blockdev", f"raw,node-name=disk0,file.driver=file,file.filename={folder}/drive,cache.no-flush=on",
+                 "-device", f"nvme,serial=SIO0,drive=disk0,addr={DRIVE_SLOT:x}") if host == "a" else ()
+        return (*drive, "-netdev", f"dgram,id=net,local.type=unix,local.path={own},remote.type=unix,remote.path={other}",
                 "-device", f"e1000e,netdev=net,mac=52:54:00:00:00:0{NODE[host]},romfile=")
 
 

@@ -51,11 +51,12 @@ def build_initrd(kernel, into):
 
 def start_emu(build, folder, log, topology):
     """Our side, when it is ready."""
-    with open(f"{folder}/topology.yaml", "w", encoding="ascii") as f:
-        f.write(topology)
     os.mkdir(f"{folder}/state", 0o700)
+    path = f"{folder}/state/topology.yaml"  # where commands of smartio look for it
+    with open(path, "w", encoding="ascii") as f:
+        f.write(topology)
     ready, theirs = os.pipe()
-    emu = subprocess.Popen([f"{build}/emu/smartio-emu", "--topology", f"{folder}/topology.yaml", "--state",
+    emu = subprocess.Popen([f"{build}/emu/smartio-emu", "--topology", path, "--state",
                             f"{folder}/state", "--ready-fd", str(theirs)], pass_fds=[theirs], stderr=log,
                            preexec_fn=die_with_parent)
     os.close(theirs)

@@ -27,8 +27,10 @@ static bool still_runs(const char *dir, uint32_t node)
 
 const char *tool_host_state_name(enum tool_host_state state)
 {
-	static const char *const name[] = {
-		[TOOL_HOST_DOWN] = "down", [TOOL_HOST_UP] = "up", [TOOL_HOST_SILENT] = "no answer"};
+	static const char *const name[] = {[TOOL_HOST_DOWN] = "down",
+					   [TOOL_HOST_UP] = "up",
+					   [TOOL_HOST_SILENT] = "no answer",
+					   [TOOL_HOST_AWAY] = "up"};
 
 	return name[state];
 }
@@ -75,13 +77,35 @@ static int open_host(struct tool_hosts *h, struct tool_host *host, struct sio_er
 	return 0;
 }
 
+/* The others' daemons are on machines of theirs: ours says which of them are up. */
+static int ask_of_others(struct tool_hosts *h, struct sio_err *reterr)
+{
+	struct sio_wire_row *row;
+	size_t n;
+	int r = 0;
+
+	if (!h->host[0].up)
+		return 0;
+	r = tool_client_list(&h->host[0].client, SIO_LIST_NODES, &row, &n, reterr);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n; i++)
+		for (unsigned k = 1; k < h->n; k++)
+			if (h->host[k].topo->node == sio_from_le32(row[i].node) &&
+			    sio_from_le32(row[i].flags) & SIO_ROW_UP)
+				h->host[k].state = TOOL_HOST_AWAY;
+	free(row);
+	return 0;
+}
+
 int tool_hosts_open_dir(const char *dir, struct tool_hosts **ret, struct sio_err *reterr)
 {
 	struct tool_hosts *h = tool_alloc(1, sizeof(*h));
+	bool local = strcmp(dir, TOOL_LOCAL_STATE) == 0;
 	int r;
 
 	r = tool_path(h->dir, sizeof(h->dir), reterr, "%s", dir);
-	if (r == 0 && strcmp(dir, TOOL_LOCAL_STATE) == 0)
+	if (r == 0 && local)
 		r = tool_local_topology(&h->topology, reterr);
 	else if (r == 0)
 		r = tool_state_topology(dir, &h->topology, reterr);
@@ -93,8 +117,10 @@ int tool_hosts_open_dir(const char *dir, struct tool_hosts **ret, struct sio_err
 	h->n = h->topology->n_hosts;
 	for (unsigned i = 0; i < h->n; i++)
 		h->host[i] = (struct tool_host){.topo = &h->topology->host[i], .client.fd = -1};
-	for (unsigned i = 0; r == 0 && i < h->n; i++)
+	for (unsigned i = 0; r == 0 && i < (local ? 1 : h->n); i++)
 		r = open_host(h, &h->host[i], reterr);
+	if (r == 0 && local)
+		r = ask_of_others(h, reterr);
 	if (r < 0) {
 		tool_hosts_close(h);
 		return r;

@@ -13,6 +13,7 @@ enum tool_host_state {
 	TOOL_HOST_DOWN,	  /* its smartiod does not run */
 	TOOL_HOST_UP,	  /* it answers */
 	TOOL_HOST_SILENT, /* smartiod runs, but does not answer, or takes no more clients */
+	TOOL_HOST_AWAY,	  /* another machine's, which this one's smartiod is connected with */
 };
 
 struct tool_host {
@@ -40,7 +41,7 @@ void tool_hosts_close(struct tool_hosts *h);
  * its state says so from now on. False: it refused the request.
  */
 bool tool_host_lost(struct tool_hosts *h, struct tool_host *host, const struct sio_err *error);
-/* "up", "down", "no answer". */
+/* "up", "down", "no answer"; "up" of another machine's, too. */
 const char *tool_host_state_name(enum tool_host_state state);
 /* Adapter @index of a host that is up. */
 int tool_host_adapter(struct tool_host *h, unsigned index, struct sio_rep_adapter *ret,

@@ -40,7 +40,17 @@ static int next_device(struct tool_client *c, uint32_t *after, struct sio_rep_de
 	return 0;
 }
 
-int tool_local_borrowers(const char *name, unsigned *ret)
+/* Where there are other hosts, a device's name begins with its host's: "host/0000:05:00.0". */
+static bool is_ours(const struct tool_client *c, const struct sio_rep_dev_list *rep,
+		    const char *place)
+{
+	const char *slash = strchr(rep->name, '/');
+
+	return sio_from_le32(rep->node) == c->node &&
+	       strcmp(slash ? slash + 1 : rep->name, place) == 0;
+}
+
+int tool_local_borrowers(const char *place, unsigned *ret)
 {
 	struct sio_rep_dev_list rep;
 	struct tool_client c;
@@ -50,7 +60,7 @@ int tool_local_borrowers(const char *name, unsigned *ret)
 
 	if (r < 0)
 		return r;
-	while ((r = next_device(&c, &after, &rep, &err)) == 0 && strcmp(rep.name, name) != 0)
+	while ((r = next_device(&c, &after, &rep, &err)) == 0 && !is_ours(&c, &rep, place))
 		;
 	if (r == 0)
 		*ret = sio_from_le32(rep.borrowers);
@@ -58,10 +68,15 @@ int tool_local_borrowers(const char *name, unsigned *ret)
 	return r;
 }
 
-static void add_device(struct sio_topo_host *host, const struct sio_rep_dev_list *rep)
+static void add_device(struct sio_topology *t, const struct sio_rep_dev_list *rep)
 {
+	struct sio_topo_host *host = t->host;
 	struct sio_topo_device *dev;
 
+	while (host < t->host + t->n_hosts && host->node != sio_from_le32(rep->node))
+		host++;
+	if (host == t->host + t->n_hosts)
+		return;
 	host->device = tool_grow(host->device, host->n_devices + 1, sizeof(*host->device));
 	dev = &host->device[host->n_devices++];
 	*dev = (struct sio_topo_device){.bdf = sio_from_le32(rep->bdf),
@@ -70,6 +85,38 @@ static void add_device(struct sio_topo_host *host, const struct sio_rep_dev_list
 	snprintf(dev->name, sizeof(dev->name), "%.*s", (int)sizeof(dev->name) - 1, rep->name);
 	snprintf(dev->type, sizeof(dev->type), "%s",
 		 sio_from_le32(rep->class_code) == 0x010802 ? "nvme" : "device");
+}
+
+/* This machine first, then the others of its cluster. */
+static int add_hosts(struct tool_client *c, struct sio_topology *t, struct sio_err *reterr)
+{
+	struct sio_wire_row *row;
+	size_t n;
+	int r = tool_client_list(c, SIO_LIST_NODES, &row, &n, reterr);
+
+	if (r < 0)
+		return r;
+	if (n > SIO_MAX_HOSTS)
+		n = SIO_MAX_HOSTS;
+	t->host = tool_alloc(n + 1, sizeof(*t->host));
+	t->n_hosts = 1;
+	t->host[0].node = c->node;
+	t->host[0].n_adapters = c->n_adapters < SIO_MAX_ADAPTERS ? c->n_adapters : SIO_MAX_ADAPTERS;
+	snprintf(t->host[0].name, sizeof(t->host[0].name), "%.*s", (int)sizeof(t->host[0].name) - 1,
+		 c->host);
+	for (size_t i = 0; i < n; i++) {
+		bool own = sio_from_le64(row[i].key) == c->node;
+		struct sio_topo_host *h = own ? t->host : &t->host[t->n_hosts++];
+
+		h->node = sio_from_le32(row[i].node);
+		/* Of the others' memory the cluster's file says nothing. */
+		h->ram_size = own ? sio_from_le64(row[i].bytes) : 0;
+		if (!own)
+			snprintf(h->name, sizeof(h->name), "%.*s", (int)sizeof(h->name) - 1,
+				 row[i].name);
+	}
+	free(row);
+	return 0;
 }
 
 int tool_local_topology(struct sio_topology **ret, struct sio_err *reterr)
@@ -83,15 +130,10 @@ int tool_local_topology(struct sio_topology **ret, struct sio_err *reterr)
 	if (r < 0)
 		return r;
 	t = tool_alloc(1, sizeof(*t));
-	t->host = tool_alloc(1, sizeof(*t->host));
-	t->n_hosts = 1;
 	snprintf(t->name, sizeof(t->name), "%.*s", (int)sizeof(t->name) - 1, c.cluster);
-	snprintf(t->host[0].name, sizeof(t->host[0].name), "%.*s", (int)sizeof(t->host[0].name) - 1,
-		 c.host);
-	t->host[0].node = c.node;
-	t->host[0].n_adapters = c.n_adapters < SIO_MAX_ADAPTERS ? c.n_adapters : SIO_MAX_ADAPTERS;
-	while ((r = next_device(&c, &after, &rep, reterr)) == 0)
-		add_device(&t->host[0], &rep);
+	r = add_hosts(&c, t, reterr);
+	while (r == 0 && (r = next_device(&c, &after, &rep, reterr)) == 0)
+		add_device(t, &rep);
 	tool_client_close(&c);
 	if (r != -ENODEV) {
 		sio_topology_free(t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The smartiod of this very machine (smartiod --shim), which is in no cluster. */
+/* The smartiod of this very machine (smartiod --shim), alone or of a cluster. */
 #ifndef TOOLS_LOCAL_H
 #define TOOLS_LOCAL_H
 
@@ -12,9 +12,15 @@
 
 /* Does somebody listen there? */
 bool tool_local_runs(void);
-/* Who has borrowed the device of this name. -ENODEV: it knows none; else why it cannot be asked. */
-int tool_local_borrowers(const char *name, unsigned *ret);
-/* One host, with the devices that it has now; sio_topology_free(). */
+/*
+ * Who has borrowed this machine's device at @place, as "0000:05:00.0". -ENODEV: it knows none; else
+ * why it cannot be asked.
+ */
+int tool_local_borrowers(const char *place, unsigned *ret);
+/*
+ * This machine, and behind it the others of its cluster, with the devices that they have now;
+ * sio_topology_free().
+ */
 int tool_local_topology(struct sio_topology **ret, struct sio_err *reterr);
 
 #endif

@@ -48,7 +48,7 @@ struct audit_process {
 
 /* What a device says of itself in its counters. */
 struct audit_device {
-	char name[SIO_NAME_LEN];
+	char name[SIO_DEVICE_NAME_LEN];
 	uint32_t fdid;
 	uint64_t queue_pairs; /* in use */
 	uint64_t fatal;	      /* how often it stopped for good */
