@@ -24,10 +24,16 @@ static void put(struct sio_nvme_ctrl *c, const struct sio_nvme_command *cmd)
 
 	sqe[0] = htole32(cmd->opcode | (uint32_t)c->cid << 16);
 	sqe[1] = htole32(cmd->nsid);
+	sqe[2] = htole32(cmd->cdw2);
+	sqe[3] = htole32(cmd->cdw3);
 	sqe[6] = htole32((uint32_t)cmd->prp1);
 	sqe[7] = htole32((uint32_t)(cmd->prp1 >> 32));
 	sqe[10] = htole32(cmd->cdw10);
 	sqe[11] = htole32(cmd->cdw11);
+	sqe[12] = htole32(cmd->cdw12);
+	sqe[13] = htole32(cmd->cdw13);
+	sqe[14] = htole32(cmd->cdw14);
+	sqe[15] = htole32(cmd->cdw15);
 	sio_copy_to(c->sq.at + (size_t)c->tail * 64, sqe, sizeof(sqe));
 	c->tail = c->tail + 1 == c->entries ? 0 : c->tail + 1;
 	/* The entry must be there before the doorbell that announces it. */
@@ -59,7 +65,8 @@ static bool take(struct sio_nvme_ctrl *c, uint32_t *ret_result, uint32_t *ret_dw
 static int wait_completion(struct sio_nvme_ctrl *c, const struct sio_nvme_command *cmd,
 			   uint32_t *ret_result, uint32_t *ret_dw3)
 {
-	uint64_t deadline = sio_nvme_deadline(ADMIN_MS);
+	const uint32_t limit_ms = cmd->timeout_ms ? cmd->timeout_ms : ADMIN_MS;
+	uint64_t deadline = sio_nvme_deadline(limit_ms);
 	unsigned n = 0;
 	int rc;
 
@@ -78,7 +85,7 @@ static int wait_completion(struct sio_nvme_ctrl *c, const struct sio_nvme_comman
 		if (smartio_now_ns() >= deadline)
 			return sio_nvme_fail(-ETIMEDOUT,
 					     "%s did not answer admin command %#x within %u ms",
-					     c->d->name, cmd->opcode, ADMIN_MS);
+					     c->d->name, cmd->opcode, limit_ms);
 		sio_nvme_pause(&n);
 	}
 }
@@ -103,6 +110,35 @@ int sio_nvme_ctrl_admin(struct sio_nvme_ctrl *c, const struct sio_nvme_command *
 		return sio_nvme_fail(-EIO, "%s refused admin command %#x: %s", c->d->name,
 				     cmd->opcode, smartio_nvme_status_string(status));
 	return 0;
+}
+
+/*
+ * On their ways to two hosts neither completion nor data waits for the other; the drive's answer
+ * comes behind both.
+ */
+static int await_data(struct sio_nvme_ctrl *c)
+{
+	int rc = c->apart ? sio_nvme_ctrl_check(c) : 0;
+
+	sio_from_fabric_barrier();
+	return rc;
+}
+
+int sio_nvme_ctrl_raw(struct sio_nvme_ctrl *c, struct sio_nvme_command *cmd, const void *to_drive,
+		      size_t bytes, void *data, uint32_t *ret_status, uint32_t *ret_result)
+{
+	int rc;
+
+	cmd->prp1 = c->data.ioaddr;
+	/* What an earlier command left there is not this client's. */
+	sio_nvme_mem_clear(&c->data, SIO_NVME_PAGE);
+	sio_copy_to(c->data.at, to_drive, bytes);
+	rc = sio_nvme_ctrl_admin(c, cmd, ret_status, ret_result);
+	if (rc == 0)
+		rc = await_data(c);
+	if (rc == 0)
+		sio_copy_from(data, c->data.at, SIO_NVME_PAGE);
+	return rc;
 }
 
 int sio_nvme_ctrl_identify(struct sio_nvme_ctrl *c, uint8_t cns, uint32_t nsid, void *data,

@@ -20,11 +20,14 @@ void sio_nvme_unlock(struct smartio_nvme *n)
 	__atomic_store_n(&n->lock, 0, __ATOMIC_RELEASE);
 }
 
-static int copy_namespaces(struct smartio_nvme *n)
+int sio_nvme_copy_namespaces(struct smartio_nvme *n)
 {
-	n->ns = calloc(n->meta.namespaces + 1, sizeof(*n->ns));
-	if (!n->ns)
+	struct smartio_nvme_namespace *ns = calloc(n->meta.namespaces + 1, sizeof(*ns));
+
+	if (!ns)
 		return sio_nvme_fail(-ENOMEM, "no memory for %u namespaces", n->meta.namespaces);
+	free(n->ns);
+	n->ns = ns;
 	for (uint32_t i = 0; i < n->meta.namespaces; i++) {
 		n->ns[i].id = n->meta.ns[i].id;
 		n->ns[i].block_size = n->meta.ns[i].block_size;
@@ -33,6 +36,7 @@ static int copy_namespaces(struct smartio_nvme *n)
 	n->n_ns = n->meta.namespaces;
 	n->n_pairs = n->meta.queue_pairs;
 	n->stride = n->meta.doorbell_stride;
+	n->formats = n->meta.formats;
 	return 0;
 }
 
@@ -74,7 +78,7 @@ static int open_client(struct smartio_nvme *n, const char *device, struct sio_nv
 		return sio_nvme_fail(-ENODEV, "%s is gone", n->d.name);
 	rc = find_manager(n, w);
 	if (rc == 0)
-		rc = copy_namespaces(n);
+		rc = sio_nvme_copy_namespaces(n);
 	if (rc == 0)
 		rc = sio_nvme_doorbells_open(n);
 	if (rc)

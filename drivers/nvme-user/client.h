@@ -29,13 +29,15 @@ struct smartio_nvme {
 	const volatile uint32_t *generation;  /* of the device, a word of the library's */
 	struct sio_nvme_meta meta, scratch;   /* what the manager tells; what is being read of it */
 	struct smartio_nvme_namespace *ns;    /* as it was at the open, like the three below */
-	uint32_t n_ns, n_pairs, stride;
+	uint32_t n_ns, n_pairs, stride, formats;
 	/* The way to the manager; under @lock. */
 	sci_local_data_interrupt_t reply;
 	unsigned reply_number;
 	sci_remote_data_interrupt_t manager; /* of meta.instance; NULL: not connected */
 	uint64_t sequence;
-	uint8_t message[8192], request[sizeof(struct sio_nvme_req)];
+	uint8_t message[8192], request[SIO_NVME_REQ_LARGEST];
+	const void *request_data; /* that goes behind the request */
+	unsigned patience_ms;	  /* with the manager, for one request; 0: as always */
 	/* What is open under this; under @lock. */
 	struct smartio_nvme_queue *queues;
 	struct smartio_nvme_buffer *buffers;
@@ -118,6 +120,9 @@ struct smartio_nvme_queue {
 /* The library has no mutex of its own: taken for control calls, never on the data path. */
 void sio_nvme_lock(struct smartio_nvme *n);
 void sio_nvme_unlock(struct smartio_nvme *n);
+
+/* client.c: the namespaces that n->meta tells of become the client's. Under the lock. */
+int sio_nvme_copy_namespaces(struct smartio_nvme *n);
 
 /* doorbell.c */
 /* Connect BAR 0 and map the doorbells of as many queue pairs as there are. */

@@ -32,6 +32,9 @@ struct sio_nvme_command {
 	uint8_t opcode;
 	uint32_t nsid, cdw10, cdw11;
 	uint64_t prp1;
+	/* Of a client's command alone. */
+	uint32_t cdw2, cdw3, cdw12, cdw13, cdw14, cdw15;
+	uint32_t timeout_ms; /* 0: 10 s */
 };
 
 /* Map registers. -EBUSY: another has the registers. @timeout_ms 0: as CAP.TO says. */
@@ -62,6 +65,12 @@ int sio_nvme_ctrl_admin(struct sio_nvme_ctrl *c, const struct sio_nvme_command *
 /* Identify into c->data; copied to @data (4,096 bytes). */
 int sio_nvme_ctrl_identify(struct sio_nvme_ctrl *c, uint8_t cns, uint32_t nsid, void *data,
 			   uint32_t *ret_status);
+/*
+ * What a client asks for: @to_drive of @bytes is in c->data before, @data of 4,096 bytes is what is
+ * there afterwards.
+ */
+int sio_nvme_ctrl_raw(struct sio_nvme_ctrl *c, struct sio_nvme_command *cmd, const void *to_drive,
+		      size_t bytes, void *data, uint32_t *ret_status, uint32_t *ret_result);
 /* Ask for as many I/O queue pairs as there are. */
 int sio_nvme_ctrl_queues(struct sio_nvme_ctrl *c, uint32_t *ret_pairs);
 /* @vector 0: no interrupts. */

@@ -37,7 +37,14 @@ int sio_nvme_manager_again(struct smartio_nvme_manager *m);
 int sio_nvme_manager_request(struct smartio_nvme_manager *m, size_t len);
 /* serve.c: tell who waits for a queue pair, if there is one. */
 void sio_nvme_manager_notify(struct smartio_nvme_manager *m);
-/* publish.c */
+/* serve.c: the answer is an error with a text. */
+void sio_nvme_refuse(struct sio_nvme_rep *rep, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* serve_admin.c: @data: what stands behind the request. */
+int sio_nvme_manager_admin(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
+			   const void *data, struct sio_nvme_rep *rep);
+/* publish.c: the namespaces are others now. */
+int sio_nvme_manager_republish(struct smartio_nvme_manager *m);
 int sio_nvme_manager_describe(struct smartio_nvme_manager *m);
 int sio_nvme_manager_publish(struct smartio_nvme_manager *m);
 void sio_nvme_manager_withdraw(struct smartio_nvme_manager *m);

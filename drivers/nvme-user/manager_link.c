@@ -30,6 +30,7 @@ static int no_manager(struct smartio_nvme *n)
 static int read_meta(struct smartio_nvme *n, const volatile uint8_t *at)
 {
 	const size_t head = offsetof(struct sio_nvme_meta, ns);
+	const size_t formats = offsetof(struct sio_nvme_meta, formats);
 	struct sio_nvme_meta *meta = &n->scratch;
 	uint32_t raw[offsetof(struct sio_nvme_meta, ns) / 4];
 	int rc;
@@ -47,7 +48,7 @@ static int read_meta(struct smartio_nvme *n, const volatile uint8_t *at)
 	}
 	/* It went meanwhile: then some of that was ones. */
 	sio_from_fabric_barrier();
-	if (sio_read32(at) != raw[0])
+	if (sio_read32(at) != raw[0] || sio_read32(at + formats) != raw[formats / 4])
 		return -EAGAIN;
 	if (rc == -EPROTONOSUPPORT)
 		return sio_nvme_fail(rc, "the manager of %s speaks version %u, this client %u",
@@ -169,6 +170,7 @@ static int send_request(struct smartio_nvme *n, struct sio_nvme_req *req)
 	uint64_t deadline = sio_nvme_deadline(REPLY_MS);
 	unsigned tries = 0;
 	sci_error_t err;
+	size_t bytes;
 
 	req->magic = SIO_NVME_REQ_MAGIC;
 	req->version = SIO_NVME_VERSION;
@@ -178,8 +180,12 @@ static int send_request(struct smartio_nvme *n, struct sio_nvme_req *req)
 	req->sequence = ++n->sequence;
 	req->borrower = smartio_borrower_id(n->d.handle);
 	sio_nvme_req_encode(req, n->request);
+	bytes = sio_nvme_req_data(req);
+	if (bytes)
+		memcpy(n->request + sizeof(*req), n->request_data, bytes);
 	for (;;) {
-		SCITriggerDataInterrupt(n->manager, n->request, sizeof(n->request), 0, &err);
+		SCITriggerDataInterrupt(n->manager, n->request, (unsigned)(sizeof(*req) + bytes), 0,
+					&err);
 		if (err == SCI_ERR_OK)
 			return 0;
 		if (smartio_device_lost(n->d.handle))
@@ -259,7 +265,8 @@ static int still_there(struct smartio_nvme *n)
 int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nvme_rep *rep,
 		 bool *ret_sent)
 {
-	unsigned left_ms = REPLY_MS, took_ms;
+	const unsigned limit_ms = n->patience_ms ? n->patience_ms : REPLY_MS;
+	unsigned left_ms = limit_ms, took_ms;
 	int rc;
 
 	if (ret_sent)
@@ -292,7 +299,7 @@ int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nv
 					   "the manager of %s on node %u has not answered for %u "
 					   "s: it hangs or was stopped (SIGSTOP); let it go on, or "
 					   "end it and start another",
-					   n->d.name, n->meta.node, REPLY_MS / 1000);
+					   n->d.name, n->meta.node, limit_ms / 1000);
 			break;
 		}
 	}

@@ -176,8 +176,10 @@ int smartio_nvme_manager_open(const char *device, const struct smartio_nvme_mana
 
 	if (rc)
 		return rc;
-	if (options.reserved[0] || options.reserved[1])
-		return sio_nvme_fail(-EINVAL, "a reserved option of the manager is not 0");
+	if (options.reserved || options.flags & ~SMARTIO_NVME_ALLOW_VENDOR)
+		return sio_nvme_fail(
+			-EINVAL, "an option of the manager is not known: flags %#x, reserved %#x",
+			options.flags, options.reserved);
 	m = calloc(1, sizeof(*m));
 	if (!m)
 		return sio_nvme_fail(-ENOMEM, "no memory for a manager");

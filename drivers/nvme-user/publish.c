@@ -47,6 +47,17 @@ static int describe_namespace(struct smartio_nvme_manager *m, uint32_t nsid, voi
 	return 0;
 }
 
+static int describe_namespaces(struct smartio_nvme_manager *m, void *page, uint32_t *list)
+{
+	int rc = sio_nvme_ctrl_identify(&m->ctrl, CNS_ACTIVE, 0, list, NULL);
+
+	m->meta.namespaces = 0;
+	memset(m->meta.ns, 0, sizeof(m->meta.ns));
+	for (unsigned i = 0; rc == 0 && i < SIO_NVME_NAMESPACES && list[i]; i++)
+		rc = describe_namespace(m, le32toh(list[i]), page);
+	return rc;
+}
+
 static int describe(struct smartio_nvme_manager *m, void *page, uint32_t *list)
 {
 	struct sio_nvme_meta *meta = &m->meta;
@@ -58,10 +69,7 @@ static int describe(struct smartio_nvme_manager *m, void *page, uint32_t *list)
 	rc = sio_nvme_ctrl_queues(&m->ctrl, &meta->queue_pairs);
 	if (rc)
 		return rc;
-	rc = sio_nvme_ctrl_identify(&m->ctrl, CNS_ACTIVE, 0, list, NULL);
-	for (unsigned i = 0; rc == 0 && i < SIO_NVME_NAMESPACES && list[i]; i++)
-		rc = describe_namespace(m, le32toh(list[i]), page);
-	return rc;
+	return describe_namespaces(m, page, list);
 }
 
 int sio_nvme_manager_describe(struct smartio_nvme_manager *m)
@@ -107,9 +115,41 @@ static int make_segment(struct smartio_nvme_manager *m)
 	}
 }
 
-int sio_nvme_manager_publish(struct smartio_nvme_manager *m)
+static void write_all(struct smartio_nvme_manager *m)
 {
 	const size_t after_magic = sizeof(m->wire.magic);
+
+	sio_nvme_meta_encode(&m->meta, &m->wire);
+	sio_copy_to(m->shared + after_magic, (char *)&m->wire + after_magic,
+		    sizeof(m->wire) - after_magic);
+	/* A client that sees the magic number sees all the rest. Pairs with read_meta(). */
+	sio_to_fabric_barrier();
+	sio_write32(m->shared, m->wire.magic);
+}
+
+int sio_nvme_manager_republish(struct smartio_nvme_manager *m)
+{
+	void *page = malloc(SIO_NVME_IDENTIFY), *list = malloc(SIO_NVME_IDENTIFY);
+	int rc = -ENOMEM;
+
+	if (page && list)
+		rc = describe_namespaces(m, page, list);
+	else
+		sio_nvme_fail(rc, "no memory to identify %s", m->d.name);
+	free(page);
+	free(list);
+	if (rc)
+		return rc;
+	/* A client that reads meanwhile finds another number than it began with. */
+	m->meta.formats++;
+	sio_write32(m->shared, 0);
+	sio_to_fabric_barrier();
+	write_all(m);
+	return 0;
+}
+
+int sio_nvme_manager_publish(struct smartio_nvme_manager *m)
+{
 	sci_error_t err;
 	int rc = make_segment(m);
 
@@ -129,12 +169,7 @@ int sio_nvme_manager_publish(struct smartio_nvme_manager *m)
 		return sio_nvme_fail_sci(err, "%s: cannot map the manager's segment", m->d.name);
 	}
 	m->meta.instance = smartio_random() | 1;
-	sio_nvme_meta_encode(&m->meta, &m->wire);
-	sio_copy_to(m->shared + after_magic, (char *)&m->wire + after_magic,
-		    sizeof(m->wire) - after_magic);
-	/* A client that sees the magic number sees all the rest. Pairs with read_meta(). */
-	sio_to_fabric_barrier();
-	sio_write32(m->shared, m->wire.magic);
+	write_all(m);
 	return 0;
 }
 

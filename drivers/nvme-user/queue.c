@@ -208,7 +208,8 @@ static int ask_create(struct smartio_nvme_queue *q, const struct sio_nvme_turn *
 					      .sq_entries = q->entries,
 					      .cq_entries = q->entries,
 					      .notify = turn->notice ? 1 : 0,
-					      .notice = turn->notice ? turn->number : 0}};
+					      .notice = turn->notice ? turn->number : 0,
+					      .formats = n->formats}};
 	struct sio_nvme_rep *rep = malloc(sizeof(*rep));
 	int rc;
 

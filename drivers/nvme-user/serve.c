@@ -12,10 +12,7 @@
 #include "smartio/nvme.h"
 #include "smartio/uapi.h"
 
-static void refuse(struct sio_nvme_rep *rep, int code, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static void refuse(struct sio_nvme_rep *rep, int code, const char *fmt, ...)
+void sio_nvme_refuse(struct sio_nvme_rep *rep, int code, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -25,6 +22,7 @@ static void refuse(struct sio_nvme_rep *rep, int code, const char *fmt, ...)
 	vsnprintf(rep->text, sizeof(rep->text), fmt, ap);
 	va_end(ap);
 }
+#define refuse sio_nvme_refuse
 
 static bool queue_is_good(const struct smartio_nvme_manager *m, uint64_t addr, uint32_t entries)
 {
@@ -176,6 +174,12 @@ static int op_create(struct smartio_nvme_manager *m, const struct sio_nvme_req *
 		refuse(rep, -EACCES, "the manager's own borrow has no queue pairs");
 		return 0;
 	}
+	if (req->create.formats != m->meta.formats) {
+		refuse(rep, -ESTALE,
+		       "%s was formatted since this client opened it: it is to open it again",
+		       m->d.name);
+		return 0;
+	}
 	if (qid == 0) {
 		no_pair(m, req, rep);
 		return 0;
@@ -309,6 +313,8 @@ static int execute(struct smartio_nvme_manager *m, const struct sio_nvme_req *re
 		return op_delete(m, req, rep);
 	case SIO_NVME_OP_IDENTIFY:
 		return op_identify(m, req, rep);
+	case SIO_NVME_OP_ADMIN:
+		return sio_nvme_manager_admin(m, req, m->message + sizeof(*req), rep);
 	case SIO_NVME_OP_PAIRS:
 		op_pairs(m, req, rep);
 		return 0;

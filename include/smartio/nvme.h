@@ -39,8 +39,14 @@ struct smartio_nvme_manager_options {
 	size_t size;		    /* sizeof(struct smartio_nvme_manager_options) */
 	uint32_t admin_entries;	    /* 0: 32 */
 	uint32_t enable_timeout_ms; /* 0: what CAP.TO says */
-	uint32_t reserved[2];	    /* 0 */
+	uint32_t flags;		    /* SMARTIO_NVME_ALLOW_VENDOR, or 0 */
+	uint32_t reserved;	    /* 0 */
 };
+/*
+ * Clients may have vendors' commands and features given to the drive, while nobody has a queue
+ * pair: what those do to other clients the manager does not know.
+ */
+#define SMARTIO_NVME_ALLOW_VENDOR 1u
 
 /**
  * Take the drive, reset it, enable it, and make it findable by clients.
@@ -125,6 +131,63 @@ int smartio_nvme_get_namespace(const struct smartio_nvme *n, uint32_t index,
 /** The 4,096 bytes of an Identify command (NVMe 1.4, section 5.15), asked through the manager. */
 int smartio_nvme_identify(struct smartio_nvme *n, uint8_t cns, uint32_t nsid, void *data);
 
+/* ---- the admin queue, which the manager has ---- */
+/** A command for the manager to give. What its data pointer says is the manager's. */
+struct smartio_nvme_admin {
+	size_t size;	 /* sizeof(struct smartio_nvme_admin) */
+	uint32_t opcode; /* 0 to 0xff */
+	uint32_t flags;	 /* SMARTIO_NVME_CONFIRMED, SMARTIO_NVME_TO_DRIVE */
+	uint32_t nsid, cdw2, cdw3, cdw10, cdw11, cdw12, cdw13, cdw14, cdw15;
+	uint32_t bytes;	     /* of @data, up to 4,096 */
+	void *data;	     /* written by the call, or with SMARTIO_NVME_TO_DRIVE read */
+	uint32_t timeout_ms; /* that the drive may take, up to 600,000; 0: 10,000 */
+	uint32_t reserved;   /* 0 */
+};
+/** The caller knows that this changes the drive, or its data, for all clients. */
+#define SMARTIO_NVME_CONFIRMED 1u
+#define SMARTIO_NVME_TO_DRIVE 2u
+
+/**
+ * Have the manager give an admin command; it serves nobody else until the drive has answered. What
+ * a client may ask for is the manager's rule: to look at anything (Identify, Get Log Page, Get
+ * Features); with SMARTIO_NVME_CONFIRMED what concerns all clients (Set Features, Security Send);
+ * and while no client has a queue pair what would take the ground from under it (Format, Sanitize).
+ * Queues, Abort, event requests, firmware, namespace management and doorbell buffers are refused.
+ * @ret_result: dword 0 of the completion; @ret_status: SCT << 8 | SC, without it a status that is
+ * not success is an error. Both may be NULL.
+ * -EPERM: refused, whoever asks; -EACCES: not confirmed; -EBUSY: clients have queue pairs, the text
+ * says who; -EINVAL; -EIO: the drive's status; -ENOTCONN, -ETIMEDOUT, -ENODEV as
+ * smartio_nvme_queue_open().
+ * Source: NVM Express Base Specification 1.4, section 5; the rule is our own.
+ */
+int smartio_nvme_admin(struct smartio_nvme *n, const struct smartio_nvme_admin *command,
+		       uint32_t *ret_result, uint32_t *ret_status);
+/** Get Log Page (section 5.14), of any length: multiples of 4. @nsid: 0xffffffff: the drive's. */
+int smartio_nvme_get_log(struct smartio_nvme *n, uint8_t page, uint32_t nsid, uint64_t offset,
+			 void *data, size_t bytes);
+/** Get Features (section 5.15). @select: 0 current, 1 default, 2 saved, 3 what is supported. */
+int smartio_nvme_get_feature(struct smartio_nvme *n, uint8_t feature, uint32_t select,
+			     uint32_t nsid, uint32_t *ret_value);
+/** Set Features (section 5.21), not saved. @flags: SMARTIO_NVME_CONFIRMED. */
+int smartio_nvme_set_feature(struct smartio_nvme *n, uint8_t feature, uint32_t nsid, uint32_t value,
+			     uint32_t flags);
+/**
+ * Format NVM (section 5.23) without metadata or erasure settings: destroys all data of @nsid.
+ * @lba_format: index into what Identify tells of the namespace; @flags: SMARTIO_NVME_CONFIRMED.
+ * Afterwards this client's namespaces are as they are now; other clients that had opened the drive
+ * are refused queue pairs with -ESTALE, and open it again. No other thread may use @n meanwhile.
+ */
+int smartio_nvme_format(struct smartio_nvme *n, uint32_t nsid, uint8_t lba_format, uint32_t flags);
+
+/** Who has which queue pair, as the client has told the manager. */
+struct smartio_nvme_pair {
+	uint32_t id, node;
+	uint64_t borrower; /* smartio_borrower_id() there */
+	char program[16];
+};
+/** Up to @max of them, by id. Return: how many; errors as smartio_nvme_identify(). */
+int smartio_nvme_get_pairs(struct smartio_nvme *n, struct smartio_nvme_pair *pair, unsigned max);
+
 /*
  * Memory for data: of this host, mapped for the drive, page-aligned, zeroed, rounded up to pages.
  * All queues of the same smartio_nvme_open() may use it. -ENOMEM, -ENOSPC: no window or requester
@@ -180,8 +243,9 @@ struct smartio_nvme_queue_options {
  * -ENOTCONN: the manager is gone; -ETIMEDOUT: it does not answer; -EINVAL: depth, transfer size,
  * namespace or placement that the drive does not have; -ENOTSUP: a namespace format with metadata,
  * or interrupts of a drive that has none; -EBUSY: all interrupt vectors are taken, or too many wait
- * for a queue pair; -ENODEV: the drive, or its host, is gone; -EFAULT: the lender has lost this
- * host, and this host does not know yet; -ENOMEM.
+ * for a queue pair; -ESTALE: the drive was formatted since @n was opened; -ENODEV: the drive, or
+ * its host, is gone; -EFAULT: the lender has lost this host, and this host does not know yet;
+ * -ENOMEM.
  */
 int smartio_nvme_queue_open(struct smartio_nvme *n, const struct smartio_nvme_queue_options *o,
 			    struct smartio_nvme_queue **ret);

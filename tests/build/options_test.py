@@ -89,6 +89,7 @@ class Options(Folder):
         for option, parts in (("docs", {"manual pages"}), ("tests", {"tests"}),
                               ("pci", {"names of PCI functions"}),
                               ("tls", {"daemons over TLS"}),
+                              ("nbdkit", {"nbdkit plugin"}),
                               ("daemon", {"daemon", "daemons over TLS", "names of PCI functions", "tests"})):
             with self.subTest(option=option):
                 off = set()

@@ -114,6 +114,11 @@ class Json(base.CommandTest):
         self.assertEqual((done["direction"], done["offset"], done["bytes"]), ("in", "0x200", 5000))
         self.nvme("nvme-copy", "read", "nvme0", "-o", path + "2", "-l", "5000")
         self.nvme("nvme-bench", "bench", "nvme0", "-c", "50", "--counters")
+        self.assertEqual(self.nvme("nvme-smart", "smart", "nvme0")["available_spare"], 100)
+        self.nvme("nvme-errors", "errors", "nvme0")
+        self.assertEqual(self.nvme("nvme-queues", "queues", "nvme0"),
+                         {"device": "nvme0", "queue_pairs": 31, "taken": []})
+        self.assertEqual(self.nvme("nvme-erase", "zero", "nvme0", "-l", "1M", "--yes")["did"], "zeroed")
         for args, status, say in [
                 (("bench", "nvme9"), 1, "nvme9"),
                 (("bench", "nvme0", "--depth", "0"), 2, "--depth 0"),

@@ -32,6 +32,13 @@ check  cmd:valgrind                    valgrind          valgrind           valg
 check  cmd:strace                      strace            strace             strace        strace
 check  cmd:scdoc                       scdoc             scdoc              scdoc         scdoc
 check  h:sys/sdt.h                     systemtap-sdt-dev systemtap-sdt-devel -           systemtap-sdt-devel
+check  h:nbdkit-plugin.h               nbdkit-plugin-dev nbdkit-devel       nbdkit        nbdkit-devel
+check  cmd:nbdkit                      nbdkit            nbdkit-server      nbdkit        nbdkit-server
+check  cmd:nbdcopy                     libnbd-bin        libnbd             libnbd        libnbd
+check  cmd:nbdsh                       python3-libnbd    python3-libnbd     libnbd        python3-libnbd
+check  cmd:qemu-io                     qemu-utils        qemu-img           qemu-img      qemu-img
+check  cmd:mke2fs                      e2fsprogs         e2fsprogs          e2fsprogs     e2fsprogs
+check  cmd:fio                         fio               fio                fio           fio
 check  cmd:git                         git               git                git           git
 check  py:jsonschema                  python3-jsonschema python3-jsonschema python-jsonschema python3-jsonschema
 check  py:yaml         python3-yaml      python3-pyyaml     python-yaml   python3-PyYAML

@@ -59,11 +59,13 @@ static bool say_ready(const struct options *o, int report)
 
 static int manage(const struct options *o, int report)
 {
+	const struct smartio_nvme_manager_options mo = {
+		.size = sizeof(mo), .flags = o->allow_vendor ? SMARTIO_NVME_ALLOW_VENDOR : 0};
 	int rc = initialize();
 
 	if (rc)
 		return rc;
-	if (smartio_nvme_manager_open(o->device, NULL, &manager)) {
+	if (smartio_nvme_manager_open(o->device, &mo, &manager)) {
 		rc = failed_nvme();
 	} else {
 		catch_signals(stop);

@@ -27,6 +27,9 @@ enum option_bit {
 	TAKES_FILE = 1 << 10, /* a second argument */
 	NEEDS_LENGTH = 1 << 11,
 	TAKES_WAIT = 1 << 12, /* a client's */
+	TAKES_YES = 1 << 13,
+	TAKES_FORMAT = 1 << 14,
+	TAKES_VENDOR = 1 << 15, /* a manager's */
 };
 
 struct command {
@@ -47,6 +50,9 @@ struct command {
 	"                       and then for a queue pair if all are taken, without it: not\n"
 /* clang-format on */
 
+#define HELP_YES "  -y, --yes            do not ask\n"
+#define ERASE_TAKES (TAKES_OFFSET | TAKES_LENGTH | TAKES_NAMESPACE | TAKES_JSON | TAKES_WAIT)
+
 static const struct command commands[] = {
 	{"manager", "DEVICE", "reset a drive and serve its clients until SIGINT or SIGTERM",
 	 "Prints a line that begins with \"ready\" when clients can come. One manager per drive, on\n"
@@ -54,8 +60,9 @@ static const struct command commands[] = {
 	 "it is killed, clients' I/O goes on until the next manager comes.\n\n"
 	 "  -1, --once           end when clients have come and the last one has left\n"
 	 "      --background     go on in the background: the command ends when clients can come, or\n"
-	 "                       with the error that there was; SIGTERM ends the manager\n" HELP_JSON,
-	 TAKES_ONCE | TAKES_JSON, cmd_manager},
+	 "                       with the error that there was; SIGTERM ends the manager\n"
+	 "      --allow-vendor   clients may have vendors' commands given while nobody has a queue\n" HELP_JSON,
+	 TAKES_ONCE | TAKES_VENDOR | TAKES_JSON, cmd_manager},
 	{"identify", "DEVICE", "show what a drive is", HELP_JSON HELP_WAIT, TAKES_JSON | TAKES_WAIT,
 	 cmd_identify},
 	{"read", "DEVICE --length BYTES", "read from a drive to a file or stdout",
@@ -101,6 +108,26 @@ static const struct command commands[] = {
 	 TAKES_OFFSET | TAKES_LENGTH | TAKES_DEPTH | TAKES_BENCH | TAKES_JSON | TAKES_NAMESPACE |
 		 TAKES_PROGRESS | TAKES_WAIT,
 	 cmd_bench},
+	{"smart", "DEVICE", "show the drive's health", HELP_JSON HELP_WAIT, TAKES_JSON | TAKES_WAIT,
+	 cmd_smart},
+	{"errors", "DEVICE", "show what the drive keeps of failed commands, newest first",
+	 HELP_JSON HELP_WAIT, TAKES_JSON | TAKES_WAIT, cmd_errors},
+	{"queues", "DEVICE", "show who has which queue pair", HELP_JSON HELP_WAIT,
+	 TAKES_JSON | TAKES_WAIT, cmd_queues},
+	{"zero", "DEVICE --length BYTES", "make blocks zeros",
+	 HELP_OFFSET HELP_LENGTH HELP_NAMESPACE HELP_YES HELP_JSON HELP_WAIT,
+	 ERASE_TAKES | NEEDS_LENGTH | TAKES_YES, cmd_zero},
+	{"trim", "DEVICE --length BYTES", "tell the drive that blocks are not needed any more",
+	 HELP_OFFSET HELP_LENGTH HELP_NAMESPACE HELP_YES HELP_JSON HELP_WAIT,
+	 ERASE_TAKES | NEEDS_LENGTH | TAKES_YES, cmd_trim},
+	{"verify", "DEVICE --length BYTES", "have the drive read blocks and check them",
+	 HELP_OFFSET HELP_LENGTH HELP_NAMESPACE HELP_JSON HELP_WAIT, ERASE_TAKES | NEEDS_LENGTH,
+	 cmd_verify},
+	{"format", "DEVICE", "format a namespace: destroys all that is on it",
+	 "Only while no client has a queue pair.\n\n"
+	 "  -f, --format N       which of the namespace's formats; default 0\n" HELP_NAMESPACE
+		 HELP_YES HELP_JSON HELP_WAIT,
+	 TAKES_NAMESPACE | TAKES_FORMAT | TAKES_YES | TAKES_JSON | TAKES_WAIT, cmd_format},
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -144,7 +171,8 @@ enum {
 	OPT_COUNTERS,
 	OPT_INTERRUPT,
 	OPT_WAIT,
-	OPT_BACKGROUND
+	OPT_BACKGROUND,
+	OPT_VENDOR
 };
 
 static const struct {
@@ -160,6 +188,9 @@ static const struct {
 	{{"progress", no_argument, NULL, 'p'}, TAKES_PROGRESS},
 	{{"once", no_argument, NULL, '1'}, TAKES_ONCE},
 	{{"background", no_argument, NULL, OPT_BACKGROUND}, TAKES_ONCE},
+	{{"yes", no_argument, NULL, 'y'}, TAKES_YES},
+	{{"format", required_argument, NULL, 'f'}, TAKES_FORMAT},
+	{{"allow-vendor", no_argument, NULL, OPT_VENDOR}, TAKES_VENDOR},
 	{{"wait", optional_argument, NULL, OPT_WAIT}, TAKES_WAIT},
 	{{"output", required_argument, NULL, 'o'}, TAKES_OUTPUT},
 	{{"input", required_argument, NULL, 'i'}, TAKES_INPUT},
@@ -228,6 +259,11 @@ static int take_option(const struct command *c, struct options *o, int opt)
 		if (rc == EXIT_OK)
 			o->nsid = (uint32_t)v;
 		return rc;
+	case 'f':
+		rc = number(c, "format", optarg, 0, 15, &v);
+		if (rc == EXIT_OK)
+			o->format = (uint8_t)v;
+		return rc;
 	case 'b':
 		return number(c, "size", optarg, 1, 1u << 30, &o->size);
 	case 'c':
@@ -247,6 +283,8 @@ static int take_option(const struct command *c, struct options *o, int opt)
 		return EXIT_OK;
 	}
 	o->json |= opt == 'j';
+	o->yes |= opt == 'y';
+	o->allow_vendor |= opt == OPT_VENDOR;
 	o->progress |= opt == 'p';
 	o->once |= opt == '1';
 	o->write |= opt == OPT_WRITE;

@@ -20,6 +20,8 @@ struct options {
 	uint32_t nsid;
 	uint32_t wait_ms;      /* for a manager that is on its way */
 	uint32_t pair_wait_ms; /* for a queue pair that somebody gives back */
+	uint8_t format;
+	bool yes, allow_vendor;
 	bool write, random, json, counters, progress, once, interrupt, background;
 };
 
@@ -28,6 +30,13 @@ int cmd_identify(const struct options *o);
 int cmd_copy_in(const struct options *o);
 int cmd_copy_out(const struct options *o);
 int cmd_bench(const struct options *o);
+int cmd_smart(const struct options *o);
+int cmd_errors(const struct options *o);
+int cmd_queues(const struct options *o);
+int cmd_zero(const struct options *o);
+int cmd_trim(const struct options *o);
+int cmd_verify(const struct options *o);
+int cmd_format(const struct options *o);
 
 /* One line to stderr, "smartio-nvme: ..."; returns EXIT_FAILED. */
 int failed(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -32,7 +32,8 @@ class Usage(base.CommandTest):
 
     def test_help(self):
         text = self.nvme("--help", status=0).stdout
-        for command in ("manager", "identify", "read", "write", "copy-in", "copy-out", "bench"):
+        for command in ("manager", "identify", "read", "write", "copy-in", "copy-out", "bench", "smart",
+                        "errors", "queues", "zero", "trim", "verify", "format"):
             self.assertIn(f"\n  {command} ", text)
             own = self.nvme(command, "--help", status=0).stdout
             self.assertIn(f"usage: smartio-nvme {command} DEVICE", own)
@@ -162,6 +163,46 @@ class Live(base.CommandTest):
         self.refuses("bench", "nvme0", "-b", "1000", say="not a multiple of the block size")
         self.refuses("bench", "nvme0", "-b", "2M", say="in one command")
         self.refuses("bench", "nvme0", "-s", "16M", say="have no room for one command")
+
+    def test_looks(self):
+        text = self.nvme("smart", "nvme0").stdout
+        self.assertIn("temperature       40 C\n", text)
+        self.assertIn("spare             100 %, at least 10 %\n", text)
+        self.assertEqual(self.nvme("errors", "nvme0").stdout, "no command has failed\n")
+        self.assertEqual(self.nvme("queues", "nvme0").stdout, "0 of 31 queue pairs are taken\n")
+        child = self.start("run", "-n", "client2", "--", NVME, "bench", "nvme0", "-t", "60", "--progress")
+        child.stderr.readline()
+        self.assertEqual(self.nvme("queues", "nvme0").stdout,
+                         "1 of 31 queue pairs are taken\n    1  node 12   smartio-nvme\n")
+        self.refuses("format", "nvme0", "--yes", say="and clients have queue pairs of nvme0: node 12: 1 (smartio-nvme)")
+        child.send_signal(signal.SIGINT)
+        self.assertEqual(child.wait(60), 0)
+
+    def test_erasing(self):
+        """Nothing is destroyed that was not meant; and nothing but what was."""
+        path = self.file("in", "x" * 8192)
+        out = os.path.join(self.dir, "out")
+        self.nvme("copy-in", "nvme0", path, "-s", "1M")
+        for command in ("zero", "trim"):
+            self.refuses(command, "nvme0", "-s", "1M", "-l", "4K", stdin=subprocess.DEVNULL,
+                         say="this destroys 4096 bytes from 1048576 on of namespace 1 of nvme0: say --yes")
+        self.refuses("format", "nvme0", stdin=subprocess.DEVNULL, say="this destroys all of namespace 1")
+        self.nvme("verify", "nvme0", "-l", "16M")
+        self.nvme("copy-out", "nvme0", out, "-s", "1M", "-l", "8K")
+        with open(out, encoding="ascii") as f:
+            self.assertEqual(f.read(), "x" * 8192)
+        self.assertEqual(self.nvme("zero", "nvme0", "-s", "1M", "-l", "1K", "--yes").stdout,
+                         "zeroed: 1024 bytes of namespace 1 of nvme0\n")
+        self.nvme("trim", "nvme0", "-s", "1050624", "-l", "512", "-y")
+        self.nvme("copy-out", "nvme0", out, "-s", "1M", "-l", "8K")
+        with open(out, encoding="ascii") as f:
+            self.assertEqual(f.read(), "\0" * 1024 + "x" * 1024 + "\0" * 512 + "x" * 5632)
+        self.refuses("format", "nvme0", "--yes", "-f", "7", say="invalid format")
+        error = self.nvme_json("errors", "nvme0", "--json")["errors"][0]
+        self.assertEqual((error["queue"], error["text"]), (0, "invalid format"))
+        self.nvme("format", "nvme0", "--yes", "-f", "1")
+        self.assertEqual(self.nvme_json("identify", "nvme0", "--json")["namespaces"],
+                         [{"id": 1, "block_size": 4096, "blocks": "0x1000"}])
 
     def test_pairs_are_waited_for(self):
         """31 benchmarks hold all pairs: who holds them is said, and one that ends lets another in."""

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A shared drive, or a range of it, as a network block device: nbdkit smartio device=nvme0.
+ * Requests of all connections are served by a pool of queue pairs, each by one request at a time.
+ */
+#define NBDKIT_API_VERSION 2
+#include <nbdkit-plugin.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sisci_api.h"
+#include "smartio/ext.h"
+#include "smartio/nvme.h"
+
+#define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
+#define QUEUES_MOST 64
+
+static char *device;
+static uint64_t range_begin, range_bytes; /* range_bytes 0: to the end */
+static unsigned nsid = 1, queues = 4, wait_s = 5;
+
+static struct smartio_nvme *drive;
+static struct smartio_nvme_namespace ns;
+static struct smartio_nvme_queue *pool[QUEUES_MOST]; /* the first @n_idle may be taken */
+static unsigned n_idle, n_open;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t given_back = PTHREAD_COND_INITIALIZER;
+
+/* ---- configuration ---- */
+static int parse_range(const char *value)
+{
+	const char *colon = strchr(value, ':');
+	char *begin = colon ? strndup(value, (size_t)(colon - value)) : NULL;
+	int64_t at = begin ? nbdkit_parse_size(begin) : -1, bytes = -1;
+
+	free(begin);
+	if (at >= 0)
+		bytes = nbdkit_parse_size(colon + 1);
+	if (at < 0 || bytes <= 0) {
+		nbdkit_error("range=%s: OFFSET:BYTES is wanted, such as 1G:64M", value);
+		return -1;
+	}
+	range_begin = (uint64_t)at;
+	range_bytes = (uint64_t)bytes;
+	return 0;
+}
+
+static int smartio_config(const char *key, const char *value)
+{
+	if (!strcmp(key, "device")) {
+		free(device);
+		device = strdup(value);
+		return device ? 0 : -1;
+	}
+	if (!strcmp(key, "range"))
+		return parse_range(value);
+	if (!strcmp(key, "namespace"))
+		return nbdkit_parse_unsigned("namespace", value, &nsid);
+	if (!strcmp(key, "wait"))
+		return nbdkit_parse_unsigned("wait", value, &wait_s);
+	if (!strcmp(key, "queues")) {
+		if (nbdkit_parse_unsigned("queues", value, &queues) < 0)
+			return -1;
+		if (queues >= 1 && queues <= QUEUES_MOST)
+			return 0;
+		nbdkit_error("queues=%s: 1 to %d are possible", value, QUEUES_MOST);
+		return -1;
+	}
+	nbdkit_error("there is no parameter %s: there are device, range, namespace, queues, wait",
+		     key);
+	return -1;
+}
+
+static int smartio_config_complete(void)
+{
+	if (device)
+		return 0;
+	nbdkit_error("device=NAME is missing: the drive's name in the cluster");
+	return -1;
+}
+
+/* ---- the drive ---- */
+static int failed(void)
+{
+	nbdkit_error("%s", smartio_nvme_error());
+	return -1;
+}
+
+static int find_namespace(void)
+{
+	for (uint32_t i = 0; smartio_nvme_get_namespace(drive, i, &ns) == 0; i++)
+		if (ns.id == nsid)
+			return 0;
+	return failed();
+}
+
+static int check_range(void)
+{
+	const uint64_t end = ns.blocks * ns.block_size;
+
+	if (range_begin % ns.block_size || range_bytes % ns.block_size) {
+		nbdkit_error("range=%" PRIu64 ":%" PRIu64 ": not multiples of the block size, %u",
+			     range_begin, range_bytes, ns.block_size);
+		return -1;
+	}
+	if (range_begin >= end || range_bytes > end - range_begin) {
+		nbdkit_error("range=%" PRIu64 ":%" PRIu64 ": namespace %u of %s ends at %" PRIu64,
+			     range_begin, range_bytes, nsid, device, end);
+		return -1;
+	}
+	if (range_bytes == 0)
+		range_bytes = end - range_begin;
+	return 0;
+}
+
+static int open_queue(struct smartio_nvme_queue **ret)
+{
+	const struct smartio_nvme_queue_options o = {
+		.size = sizeof(o), .namespace_id = nsid, .wait_ms = 1000 * wait_s};
+
+	return smartio_nvme_queue_open(drive, &o, ret);
+}
+
+static int open_pool(void)
+{
+	for (; n_open < queues; n_open++, n_idle++)
+		if (open_queue(&pool[n_open]))
+			return failed();
+	return 0;
+}
+
+/* After nbdkit went to the background: a child has no part in what its parent has initialised. */
+static int smartio_after_fork(void)
+{
+	sci_error_t err;
+
+	SCIInitialize(0, &err);
+	if (err != SCI_ERR_OK) {
+		nbdkit_error("no connection to this host's smartiod: %s (%s)",
+			     SCIGetErrorString(err), smartio_last_error());
+		return -1;
+	}
+	if (smartio_nvme_open_wait(device, 1000 * wait_s, &drive)) {
+		drive = NULL;
+		return failed();
+	}
+	if (find_namespace() || check_range())
+		return -1;
+	return open_pool();
+}
+
+static void smartio_cleanup(void)
+{
+	if (!drive)
+		return;
+	smartio_nvme_close(drive); /* and its queues */
+	drive = NULL;
+	SCITerminate();
+}
+
+static void smartio_unload(void)
+{
+	free(device);
+}
+
+/* ---- the pool ---- */
+static struct smartio_nvme_queue *take(void)
+{
+	struct smartio_nvme_queue *q;
+
+	pthread_mutex_lock(&lock);
+	while (n_idle == 0)
+		pthread_cond_wait(&given_back, &lock);
+	q = pool[--n_idle];
+	pthread_mutex_unlock(&lock);
+	return q;
+}
+
+static void give_back(struct smartio_nvme_queue *q)
+{
+	pthread_mutex_lock(&lock);
+	pool[n_idle++] = q;
+	pthread_cond_signal(&given_back);
+	pthread_mutex_unlock(&lock);
+}
+
+/*
+ * A request, with a queue pair of its own. After a reset of the drive the pair is made anew; what
+ * may be done twice is done again, other requests end with an error.
+ */
+struct request {
+	void *data;
+	const void *from;
+	uint64_t offset;
+	uint32_t count, flags;
+	bool twice;
+};
+
+static int perform(int (*act)(struct smartio_nvme_queue *q, const struct request *r),
+		   const struct request *r)
+{
+	struct smartio_nvme_queue *q = take(), *fresh;
+	int rc = act(q, r);
+
+	if (rc)
+		failed();
+	if (rc == -ECONNRESET && open_queue(&fresh) == 0) {
+		smartio_nvme_queue_close(q);
+		q = fresh;
+		if (r->twice)
+			rc = act(q, r);
+	}
+	give_back(q);
+	if (rc == 0)
+		return 0;
+	nbdkit_set_error(rc == -EINVAL || rc == -ENOMEM ? -rc : EIO);
+	return -1;
+}
+
+static int act_read(struct smartio_nvme_queue *q, const struct request *r)
+{
+	return smartio_nvme_read(q, r->data, r->offset, r->count);
+}
+
+static int act_write(struct smartio_nvme_queue *q, const struct request *r)
+{
+	return smartio_nvme_write_flags(q, r->from, r->offset, r->count,
+					r->flags & NBDKIT_FLAG_FUA ? SMARTIO_NVME_FUA : 0);
+}
+
+static int act_flush(struct smartio_nvme_queue *q, const struct request *r)
+{
+	(void)r;
+	return smartio_nvme_flush(q);
+}
+
+/* Deallocation has no FUA of its own. */
+static int act_trim(struct smartio_nvme_queue *q, const struct request *r)
+{
+	int rc = smartio_nvme_deallocate(q, r->offset, r->count);
+
+	return rc == 0 && r->flags & NBDKIT_FLAG_FUA ? smartio_nvme_flush(q) : rc;
+}
+
+static int act_zero(struct smartio_nvme_queue *q, const struct request *r)
+{
+	return smartio_nvme_write_zeroes(
+		q, r->offset, r->count,
+		(r->flags & NBDKIT_FLAG_FUA ? SMARTIO_NVME_FUA : 0) |
+			(r->flags & NBDKIT_FLAG_MAY_TRIM ? SMARTIO_NVME_MAY_DEALLOCATE : 0));
+}
+
+/* ---- a connection ---- */
+static void *smartio_open(int readonly)
+{
+	(void)readonly;
+	return NBDKIT_HANDLE_NOT_NEEDED;
+}
+
+static int64_t smartio_get_size(void *handle)
+{
+	(void)handle;
+	return (int64_t)range_bytes;
+}
+
+static int smartio_block_size(void *handle, uint32_t *minimum, uint32_t *preferred,
+			      uint32_t *maximum)
+{
+	(void)handle;
+	*minimum = ns.block_size;
+	*preferred = ns.block_size > 4096 ? ns.block_size : 4096;
+	*maximum = 32u << 20;
+	return 0;
+}
+
+static int yes(void *handle)
+{
+	(void)handle;
+	return 1;
+}
+
+static int native(void *handle)
+{
+	(void)handle;
+	return NBDKIT_FUA_NATIVE;
+}
+
+static int smartio_pread(void *handle, void *data, uint32_t count, uint64_t offset, uint32_t flags)
+{
+	(void)handle, (void)flags;
+	return perform(act_read, &(struct request){.data = data,
+						   .offset = range_begin + offset,
+						   .count = count,
+						   .twice = true});
+}
+
+static int smartio_pwrite(void *handle, const void *data, uint32_t count, uint64_t offset,
+			  uint32_t flags)
+{
+	(void)handle;
+	return perform(act_write, &(struct request){.from = data,
+						    .offset = range_begin + offset,
+						    .count = count,
+						    .flags = flags});
+}
+
+static int smartio_flush(void *handle, uint32_t flags)
+{
+	(void)handle, (void)flags;
+	return perform(act_flush, &(struct request){.count = 0});
+}
+
+static int smartio_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
+{
+	(void)handle;
+	return perform(
+		act_trim,
+		&(struct request){.offset = range_begin + offset, .count = count, .flags = flags});
+}
+
+static int smartio_zero(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
+{
+	(void)handle;
+	return perform(
+		act_zero,
+		&(struct request){.offset = range_begin + offset, .count = count, .flags = flags});
+}
+
+static struct nbdkit_plugin plugin = {
+	.name = "smartio",
+	.version = SMARTIO_VERSION,
+	.longname = "SmartIO",
+	.description = "a range of an NVMe drive that hosts of a PCIe cluster share",
+	.config = smartio_config,
+	.config_complete = smartio_config_complete,
+	.config_help =
+		"device=NAME          (required) the drive's name in the cluster, or number\n"
+		"range=OFFSET:BYTES   of the namespace; default: all of it\n"
+		"namespace=N          default 1\n"
+		"queues=N             queue pairs, requests at once; default 4\n"
+		"wait=SECONDS         for a manager and for queue pairs; default 5",
+	.magic_config_key = "device",
+	.after_fork = smartio_after_fork,
+	.cleanup = smartio_cleanup,
+	.unload = smartio_unload,
+	.open = smartio_open,
+	.get_size = smartio_get_size,
+	.block_size = smartio_block_size,
+	.can_multi_conn = yes, /* one flush is for all */
+	.can_write = yes,
+	.can_flush = yes,
+	.can_trim = yes,
+	.can_zero = yes,
+	.can_fua = native,
+	.pread = smartio_pread,
+	.pwrite = smartio_pwrite,
+	.flush = smartio_flush,
+	.trim = smartio_trim,
+	.zero = smartio_zero,
+};
+
+NBDKIT_REGISTER_PLUGIN(plugin)

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a drive tells of itself and its manager of its clients: health, errors, queue pairs. */
+#include <nvme/types.h>
+
+#include <endian.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "document.h"
+#include "tool.h"
+
+#define MOST_ERRORS 256u /* what Identify can tell of: 0's based, one byte */
+#define MOST_PAIRS 65535u
+
+/* Numbers of 16 bytes, of which no drive has used more than 8. */
+static uint64_t low(const uint8_t *field)
+{
+	uint64_t v;
+
+	memcpy(&v, field, sizeof(v));
+	return le64toh(v);
+}
+
+static const struct {
+	const char *key, *text;
+	size_t at;
+} numbers[] = {
+#define NUMBER(key, text, field)                                                                   \
+	{                                                                                          \
+		key, text, offsetof(struct nvme_smart_log, field)                                  \
+	}
+	NUMBER("data_units_read", "read", data_units_read),
+	NUMBER("data_units_written", "written", data_units_written),
+	NUMBER("host_reads", "read commands", host_reads),
+	NUMBER("host_writes", "write commands", host_writes),
+	NUMBER("controller_busy_minutes", "busy minutes", ctrl_busy_time),
+	NUMBER("power_cycles", "power cycles", power_cycles),
+	NUMBER("power_on_hours", "power-on hours", power_on_hours),
+	NUMBER("unsafe_shutdowns", "unsafe shutdowns", unsafe_shutdowns),
+	NUMBER("media_errors", "media errors", media_errors),
+	NUMBER("error_entries", "error entries", num_err_log_entries),
+};
+#define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
+
+static int kelvin(const struct nvme_smart_log *s)
+{
+	return s->temperature[0] | s->temperature[1] << 8;
+}
+
+static void print_smart(const struct nvme_smart_log *s)
+{
+	printf("warnings          %#x\n", s->critical_warning);
+	printf("temperature       %d C\n", kelvin(s) - 273);
+	printf("spare             %u %%, at least %u %%\n", s->avail_spare, s->spare_thresh);
+	printf("life used         %u %%\n", s->percent_used);
+	for (unsigned i = 0; i < NUMBERS; i++) {
+		uint64_t v = low((const uint8_t *)s + numbers[i].at);
+
+		if (i < 2) /* in units of 1,000 blocks of 512 bytes */
+			printf("%-17s %.1f MB\n", numbers[i].text, (double)v * 0.512);
+		else
+			printf("%-17s %" PRIu64 "\n", numbers[i].text, v);
+	}
+}
+
+static void smart_json(const struct options *o, const struct nvme_smart_log *s)
+{
+	struct json_object *data = doc_object();
+
+	doc_string(data, "device", o->device);
+	doc_number(data, "critical_warning", s->critical_warning);
+	doc_number(data, "kelvin", (uint64_t)kelvin(s));
+	doc_number(data, "available_spare", s->avail_spare);
+	doc_number(data, "spare_threshold", s->spare_thresh);
+	doc_number(data, "percentage_used", s->percent_used);
+	for (unsigned i = 0; i < NUMBERS; i++)
+		doc_hex(data, numbers[i].key, low((const uint8_t *)s + numbers[i].at));
+	doc_print("nvme-smart", data);
+}
+
+int cmd_smart(const struct options *o)
+{
+	struct nvme_smart_log s;
+	struct smartio_nvme *n;
+	int rc = open_drive(o, &n);
+
+	if (rc)
+		return rc;
+	if (smartio_nvme_get_log(n, NVME_LOG_LID_SMART, NVME_NSID_ALL, 0, &s, sizeof(s)))
+		rc = failed_nvme();
+	else if (o->json)
+		smart_json(o, &s);
+	else
+		print_smart(&s);
+	close_drive(n);
+	return rc;
+}
+
+static uint32_t status_of(const struct nvme_error_log_page *e)
+{
+	return le16toh(e->status_field) >> 1 & 0x7ff;
+}
+
+static void error_json(struct json_object *list, const struct nvme_error_log_page *e)
+{
+	struct json_object *entry = doc_object();
+
+	doc_hex(entry, "number", le64toh(e->error_count));
+	doc_number(entry, "queue", le16toh(e->sqid));
+	doc_number(entry, "command", le16toh(e->cmdid));
+	doc_number(entry, "status", status_of(e));
+	doc_string(entry, "text", smartio_nvme_status_string(status_of(e)));
+	doc_hex(entry, "lba", le64toh(e->lba));
+	doc_number(entry, "namespace", le32toh(e->nsid));
+	doc_append(list, entry);
+}
+
+static void print_errors(const struct options *o, const struct nvme_error_log_page *e, unsigned n)
+{
+	struct json_object *data = NULL, *list = NULL;
+
+	if (o->json) {
+		data = doc_object();
+		list = doc_array();
+		doc_string(data, "device", o->device);
+	}
+	for (unsigned i = 0; i < n && e[i].error_count; i++) {
+		if (o->json)
+			error_json(list, &e[i]);
+		else
+			printf("%" PRIu64 ": queue %u, command %u, namespace %u, block %" PRIu64
+			       ": %s (%#x)\n",
+			       le64toh(e[i].error_count), le16toh(e[i].sqid), le16toh(e[i].cmdid),
+			       le32toh(e[i].nsid), le64toh(e[i].lba),
+			       smartio_nvme_status_string(status_of(&e[i])), status_of(&e[i]));
+	}
+	if (o->json) {
+		doc_add(data, "errors", list);
+		doc_print("nvme-errors", data);
+	} else if (!e[0].error_count) {
+		printf("no command has failed\n");
+	}
+}
+
+int cmd_errors(const struct options *o)
+{
+	struct nvme_error_log_page *e = calloc(MOST_ERRORS, sizeof(*e));
+	struct nvme_id_ctrl *id = malloc(sizeof(*id));
+	struct smartio_nvme *n;
+	int rc = e && id ? open_drive(o, &n) : failed("no memory");
+
+	if (rc == EXIT_OK) {
+		if (smartio_nvme_identify(n, NVME_IDENTIFY_CNS_CTRL, 0, id) ||
+		    smartio_nvme_get_log(n, NVME_LOG_LID_ERROR, NVME_NSID_ALL, 0, e,
+					 (id->elpe + 1u) * sizeof(*e)))
+			rc = failed_nvme();
+		else
+			print_errors(o, e, id->elpe + 1u);
+		close_drive(n);
+	}
+	free(e);
+	free(id);
+	return rc;
+}
+
+static void print_queues(const struct options *o, const struct smartio_nvme_info *info,
+			 const struct smartio_nvme_pair *pair, int n)
+{
+	struct json_object *data, *list;
+
+	if (!o->json) {
+		printf("%d of %u queue pairs are taken\n", n, info->queue_pairs);
+		for (int i = 0; i < n; i++)
+			printf("%5u  node %-4u %s\n", pair[i].id, pair[i].node, pair[i].program);
+		return;
+	}
+	data = doc_object();
+	list = doc_array();
+	doc_string(data, "device", o->device);
+	doc_number(data, "queue_pairs", info->queue_pairs);
+	for (int i = 0; i < n; i++) {
+		struct json_object *entry = doc_object();
+
+		doc_number(entry, "id", pair[i].id);
+		doc_number(entry, "node", pair[i].node);
+		doc_string(entry, "program", pair[i].program);
+		doc_hex(entry, "borrower", pair[i].borrower);
+		doc_append(list, entry);
+	}
+	doc_add(data, "taken", list);
+	doc_print("nvme-queues", data);
+}
+
+int cmd_queues(const struct options *o)
+{
+	struct smartio_nvme_pair *pair = calloc(MOST_PAIRS, sizeof(*pair));
+	struct smartio_nvme_info info;
+	struct smartio_nvme *n;
+	int rc = pair ? open_drive(o, &n) : failed("no memory"), got;
+
+	if (rc == EXIT_OK) {
+		got = smartio_nvme_get_pairs(n, pair, MOST_PAIRS);
+		smartio_nvme_get_info(n, &info);
+		if (got < 0)
+			rc = failed_nvme();
+		else
+			print_queues(o, &info, pair, got);
+		close_drive(n);
+	}
+	free(pair);
+	return rc;
+}
