@@ -123,6 +123,6 @@ struct emu_dev_model {
 	unsigned (*counters)(void *model, char (*name)[32], uint64_t *value, unsigned max);
 };
 
-extern const struct emu_dev_model emu_nvme_model;
+extern const struct emu_dev_model emu_memdev_model, emu_nvme_model;
 
 #endif

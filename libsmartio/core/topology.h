@@ -56,11 +56,11 @@ enum sio_topo_reset { SIO_TOPO_RESET_NONE, SIO_TOPO_RESET_FUNCTION, SIO_TOPO_RES
 
 struct sio_topo_device {
 	char name[SIO_DEVICE_NAME_LEN]; /* unique in the cluster */
-	char type[SIO_NAME_LEN];	/* "nvme" */
+	char type[SIO_NAME_LEN];	/* "nvme", "memory" */
 	uint32_t bdf, slot;
 	uint32_t fdid;		/* cluster-wide device id: sio_topology_fdid() */
 	uint64_t bar_base;	/* where the device's BARs begin in the host's map */
-	uint64_t size;		/* nvme: bytes of the namespace */
+	uint64_t size;		/* nvme: bytes of the namespace; memory: of its RAM */
 	uint32_t block_size;	/* nvme: 512 or 4096 */
 	uint32_t queue_pairs;	/* nvme: I/O queue pairs */
 	uint32_t queue_entries; /* nvme: largest queue */

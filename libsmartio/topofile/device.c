@@ -9,6 +9,8 @@
 #include "topofile/value.h"
 
 #define MOST_VECTORS 2048u /* of MSI-X */
+#define MEMORY_SIZE (4 * SIO_MIB)
+#define MEMORY_VECTORS 256u /* its table is two pages */
 #define NOT_GIVEN UINT32_MAX
 #define FIRST_BUS 0x10u /* of slot 0; adapters sit on the buses below */
 
@@ -27,6 +29,7 @@ enum {
 	DEVICE_BASE,
 	DEVICE_BLOCK,
 	DEVICE_SIZE,
+	DEVICE_VECTORS = 8,
 	DEVICE_RESET = 10,
 	DEVICE_IN,
 	DEVICE_FIELDS = 14
@@ -66,11 +69,11 @@ static const struct sio_field device_field[DEVICE_FIELDS] = {
 	 .offset = offsetof(struct sio_topo_device, queue_entries),
 	 .min = 2,
 	 .max = 65536},
-	{.name = "vectors",
-	 .kind = SIO_VALUE_NUMBER,
-	 .offset = offsetof(struct sio_topo_device, vectors),
-	 .min = 0,
-	 .max = MOST_VECTORS},
+	[DEVICE_VECTORS] = {.name = "vectors",
+			    .kind = SIO_VALUE_NUMBER,
+			    .offset = offsetof(struct sio_topo_device, vectors),
+			    .min = 0,
+			    .max = MOST_VECTORS},
 	{.name = "dma_bits",
 	 .kind = SIO_VALUE_NUMBER,
 	 .offset = offsetof(struct sio_topo_device, dma_bits),
@@ -96,14 +99,41 @@ static int read_type(struct sio_source *s, struct sio_spot at, struct sio_spot t
 {
 	const char *text = type.value ? sio_source_text(type.value) : NULL;
 
-	if (text && strcmp(text, "nvme") == 0) {
+	if (text && (strcmp(text, "nvme") == 0 || strcmp(text, "memory") == 0)) {
 		memcpy(out, text, strlen(text) + 1);
 		return 0;
 	}
 	sio_source_enter(s, "type", 0);
 	if (!type.value)
-		return sio_source_fail(s, sio_source_missing(at), "missing; nvme is right");
-	return sio_source_fail(s, type, "not a type of device; nvme is right");
+		return sio_source_fail(s, sio_source_missing(at),
+				       "missing; one of nvme, memory is right");
+	return sio_source_fail(s, type, "not a type of device; one of nvme, memory is right");
+}
+
+/* Its BARs lie in the space of one device, and a BAR has a power of 2. */
+static int read_memory(struct sio_source *s, struct sio_topo_device *dev,
+		       const struct sio_spot *spot)
+{
+	const uint64_t most = SIO_TOPO_BAR_SPACE / 2;
+
+	if (!spot[DEVICE_SIZE].value)
+		dev->size = MEMORY_SIZE;
+	if (dev->size > most || dev->size & (dev->size - 1)) {
+		sio_source_enter(s, "size", 0);
+		return sio_source_fail(s, spot[DEVICE_SIZE],
+				       "not a size of a memory device; a power of 2 up to %" PRIu64
+				       "M is right",
+				       most >> 20);
+	}
+	if (dev->vectors == NOT_GIVEN)
+		dev->vectors = 1;
+	if (dev->vectors > MEMORY_VECTORS) {
+		sio_source_enter(s, "vectors", 0);
+		return sio_source_fail(s, spot[DEVICE_VECTORS],
+				       "more than a memory device has; 0 to %u is right",
+				       MEMORY_VECTORS);
+	}
+	return 0;
 }
 
 static int read_serial(struct sio_source *s, struct sio_spot at, char *out)
@@ -183,6 +213,8 @@ static int read_device(struct sio_draft *d, unsigned host, struct sio_spot at, c
 		rc = read_reset(d->source, spot[DEVICE_RESET], &dev->reset);
 	if (rc == 0 && spot[DEVICE_IN].value)
 		rc = sio_draft_read_in(d, host, spot[DEVICE_IN], &dev->in);
+	if (rc == 0 && strcmp(dev->type, "memory") == 0)
+		rc = read_memory(d->source, dev, spot);
 	if (rc < 0)
 		return rc;
 	if (dev->vectors == NOT_GIVEN) /* one for each queue */

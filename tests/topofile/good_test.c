@@ -115,6 +115,24 @@ static void reads_and_joins_adapters(void **state)
 	sio_topology_free(t);
 }
 
+static void reads_memory_devices(void **state)
+{
+	struct sio_topology *t =
+		parse_good("cluster: c\n"
+			   "hosts:\n"
+			   "  a: { devices: { m: { type: memory },\n"
+			   "                  n: { type: memory, size: 8M, vectors: 0 } } }\n");
+	const struct sio_topo_device *m = &t->host[0].device[0], *n = &t->host[0].device[1];
+
+	(void)state;
+	assert_string_equal(m->type, "memory");
+	assert_int_equal(m->size, 4 * M);
+	assert_int_equal(m->vectors, 1);
+	assert_int_equal(n->size, 8 * M);
+	assert_int_equal(n->vectors, 0);
+	sio_topology_free(t);
+}
+
 static void reads_devices(void **state)
 {
 	struct sio_topology *t = read_good(everything);
@@ -465,6 +483,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(reads_the_cluster_and_its_hosts),
 		cmocka_unit_test(reads_and_joins_adapters),
 		cmocka_unit_test(reads_devices),
+		cmocka_unit_test(reads_memory_devices),
 		cmocka_unit_test(least_there_can_be),
 		cmocka_unit_test(joins_the_adapters_that_are_meant),
 		cmocka_unit_test(lays_out_every_host_differently),
