@@ -84,6 +84,8 @@ struct emu_kind {
 	void (*release)(struct emu_object *o);
 	/* Its owner has ended. Does a device or a peer use it until somebody says otherwise? */
 	bool (*in_use)(const struct emu_object *o);
+	/* Its owner has ended, and what of it stays is about to be known: others let go of it. */
+	void (*owner_ended)(struct emu_object *o);
 	/* The rest of its row of LIST: who it is, whose and in which state stands there already. */
 	void (*row)(const struct emu_object *o, struct sio_list_entry *e);
 	/* Where its byte @offset lies in its host's physical map. */

@@ -138,6 +138,9 @@ static void end(struct emu_owner *w)
 		w->o.owner = &h->daemon;
 	}
 	DL_FOREACH (w->objects, o)
+		if (emu_kind_of(o)->owner_ended)
+			emu_kind_of(o)->owner_ended(o);
+	DL_FOREACH (w->objects, o)
 		emu_object_quarantine(o);
 	emu_objects_fall(h);
 	memset(&evt, 0, sizeof(evt));

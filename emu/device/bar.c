@@ -110,6 +110,14 @@ static int take_registers(struct emu_request *rq, struct emu_bar *b)
 		memset(&b->run->view, 0, sizeof(b->run->view));
 		return sio_fail(&rq->err, rc, "BAR: no memory for a register view");
 	}
+	/* Whom the device's holder lets, another device or a peer, reaches the same page. */
+	if (emu_check_mem(d->host, emu_run_key(b->run), emu_run_physical(b->run),
+			  b->run->pages->length, b->run->view.data) < 0) {
+		r->ops->mem_free(r->ctx, &b->run->view);
+		memset(&b->run->view, 0, sizeof(b->run->view));
+		return sio_fail(&rq->err, -ENOMEM, "BAR: no memory for a register view");
+	}
+	emu_invalidate(r);
 	b->run->writer = b;
 	d->model->view_changed(d->state, (unsigned)(b->run - d->run));
 	return 0;
@@ -163,6 +171,8 @@ int emu_op_bar(struct emu_request *rq, const void *msg)
 		evt.bar_flags = SIO_BAR_REGISTERS | SIO_BAR_POLLED;
 	else if (run->pages->kind == EMU_PAGE_DOORBELLS)
 		evt.bar_flags = SIO_BAR_POLLED;
+	else if (run->pages->kind == EMU_PAGE_MEMORY)
+		evt.bar_flags = SIO_BAR_MEMORY;
 	emu_answer(rq, &evt, sizeof(evt), &emu_bar_mem(b)->fd, 1);
 	return 0;
 }
@@ -197,6 +207,8 @@ static void let_go(struct emu_bar *b)
 	}
 	if (run->writer == b) {
 		run->writer = NULL;
+		emu_check_forget(d->host, SIO_KIND_MEM, emu_run_key(run));
+		emu_invalidate(r);
 		r->ops->mem_free(r->ctx, &run->view);
 		memset(&run->view, 0, sizeof(run->view));
 		if (!d->gone)
@@ -211,6 +223,13 @@ static void release(struct emu_object *o)
 
 	if (!b->cut)
 		let_go(b);
+}
+
+/* Nobody reaches the pages by it any more, whoever was let. */
+static void owner_ended(struct emu_object *o)
+{
+	if (o->refs)
+		emu_view_cut((struct emu_bar *)o);
 }
 
 static uint64_t physical(const struct emu_object *o, uint64_t offset)
@@ -246,6 +265,7 @@ static void row(const struct emu_object *o, struct sio_list_entry *e)
 const struct emu_kind emu_kind_bar = {.name = "BAR view",
 				      .rank = EMU_RANK_BAR,
 				      .release = release,
+				      .owner_ended = owner_ended,
 				      .row = row,
 				      .physical = physical,
 				      .length = length,

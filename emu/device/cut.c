@@ -53,6 +53,28 @@ static void cut_maps(const struct emu_device *d, const struct emu_run *run, stru
 	}
 }
 
+static bool is_this(const struct emu_object *o, const struct emu_bar *b)
+{
+	return o == &b->o;
+}
+
+void emu_view_cut(const struct emu_bar *b)
+{
+	struct emu_host *h = b->o.host;
+	struct emu_object *o, *tmp;
+
+	HASH_ITER (hh, h->objects, o, tmp) {
+		struct emu_dmamap *m = (struct emu_dmamap *)o;
+		struct emu_grant *g = (struct emu_grant *)o;
+
+		if (o->kind == SIO_KIND_DMAMAP && is_this(m->target, b))
+			emu_dmamap_cut(m);
+		else if (o->kind == SIO_KIND_GRANT && is_this(g->source, b))
+			emu_grant_cut(g);
+	}
+	emu_invalidate(h->room);
+}
+
 /* Who refers to a view goes first. */
 void emu_pages_cut(struct emu_device *d, const struct emu_run *run)
 {

@@ -64,6 +64,8 @@ volatile void *emu_bar_mirror(struct emu_dev *dev, unsigned index);
 /* cut.c */
 /* What hosts have of @run of @d (NULL: of all its pages) leads nowhere any more. */
 void emu_pages_cut(struct emu_device *d, const struct emu_run *run);
+/* The same of DMA mappings and grants of one view. */
+void emu_view_cut(const struct emu_bar *b);
 /*
  * A reset takes the doorbells from all who have them: the device has new pages, and the old ones
  * read as ones. -errno: nothing was done.

@@ -34,11 +34,15 @@ static int check_target(struct emu_request *rq, const struct sio_req_dmamap *m,
 	if (emu_bar_check(rq, "DMAMAP", *ret) < 0)
 		return rq->err.code;
 	b = (const struct emu_bar *)*ret;
-	if (m->target_kind == SIO_KIND_BAR &&
-	    (b->device == d || b->run->pages->kind == EMU_PAGE_REGISTERS))
+	if (m->target_kind == SIO_KIND_BAR && b->device == d)
 		return sio_fail(&rq->err, -EOPNOTSUPP,
-				"DMAMAP: of BARs, doorbells and controller "
-				"memory of other devices can be mapped");
+				"DMAMAP: BAR view %#" PRIx64
+				" is of the same device; only others' are mapped",
+				(*ret)->id);
+	if (m->target_kind == SIO_KIND_BAR && (m->access & ~b->access || b->mirror))
+		return sio_fail(&rq->err, -EACCES,
+				"DMAMAP: BAR view %#" PRIx64 " is to be read alone, by processors",
+				(*ret)->id);
 	return emu_range_check(rq, "DMAMAP", *ret, m->offset, m->length);
 }
 
@@ -216,6 +220,11 @@ int emu_op_dmaunmap(struct emu_request *rq, const void *msg)
 
 	if (!map)
 		return rq->err.code;
+	if (m->h.flags & SIO_DMAUNMAP_KEEP_ADDRESS) {
+		emu_answer_ok(rq);
+		emu_dmamap_cut(map);
+		return 0;
+	}
 	if (map->o.state != SIO_STATE_LIVE)
 		return sio_fail(&rq->err, -EPERM,
 				"DMAUNMAP: DMA mapping %#" PRIx64 " is in "
@@ -234,6 +243,9 @@ static void leave_target(struct emu_dmamap *m)
 	emu_invalidate(m->o.host->room);
 	emu_object_unref(m->target);
 	m->target = NULL;
+	if (m->requester)
+		emu_object_unref(&m->requester->o);
+	m->requester = NULL;
 }
 
 static void leave_device(struct emu_dmamap *m)
@@ -242,8 +254,6 @@ static void leave_device(struct emu_dmamap *m)
 		return;
 	free_address(m);
 	DL_DELETE2(m->device->dmamaps, m, dev_prev, dev_next);
-	if (m->requester)
-		emu_object_unref(&m->requester->o);
 	emu_object_unref(m->device->opened);
 	m->placed = false;
 }

@@ -63,7 +63,7 @@ struct emu_dmamap {
 	struct emu_object o;
 	struct emu_dmamap *dev_prev, *dev_next; /* of its device */
 	struct emu_device *device;
-	struct emu_object *target;	 /* NULL: cut off, its device or target was pulled out */
+	struct emu_object *target;	 /* NULL: cut off; its address is taken still */
 	struct emu_requester *requester; /* NULL: not through a window */
 	uint64_t offset, length;
 	uint64_t iova, physical;
@@ -135,8 +135,8 @@ void emu_requesters_power_on(struct emu_adapter *a);
 /* dmamap.c */
 emu_handler emu_op_dmamap, emu_op_dmaunmap, emu_op_settle;
 /*
- * Its device or target is gone: it leads nowhere. A device that is there may still send to its
- * address, so nothing else gets that before the mapping ends.
+ * Its device or target is gone, or DMAUNMAP says so: it leads nowhere. A device that is there may
+ * still send to its address, so nothing else gets that before the mapping ends.
  */
 void emu_dmamap_cut(struct emu_dmamap *m);
 /* Give @map its address in its device's domain, as @m wants it; take it back. */

@@ -99,13 +99,15 @@ static int at_region(const struct end *end, const struct sio_region *region, uin
 	}
 	if (region->kind == SIO_KIND_BAR) {
 		const struct emu_run *run = region->object;
+		uint8_t *data = run->mem.data ? run->mem.data : run->view.data;
 
-		if (!run->mem.data)
-			return fail(t,
-				    "registers and interrupt table of %s at %#" PRIx64
-				    " of %s cannot be reached by devices here",
-				    run->device->topo->name, physical, h->topo->name);
-		t->data = (uint8_t *)run->mem.data + offset;
+		if (!data)
+			return fail(
+				t,
+				"the interrupt table, and registers that nobody holds, of %s at "
+				"%#" PRIx64 " of %s cannot be reached by devices",
+				run->device->topo->name, physical, h->topo->name);
+		t->data = data + offset;
 		return 0;
 	}
 	return fail(t,

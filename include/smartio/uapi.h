@@ -89,7 +89,7 @@ extern "C" {
 	X(BAR_CLOSE, bar_close, 21, ok, 0, h.reserved, 0)                        \
 	X(WATCH, watch, 22, watch, 0, h.reserved, 1)                             \
 	X(DMAMAP, dmamap, 23, dmamap, SIO_DMAMAP_STRICT, h.reserved, 0)          \
-	X(DMAUNMAP, dmaunmap, 24, ok, 0, h.reserved, 0)                          \
+	X(DMAUNMAP, dmaunmap, 24, ok, SIO_DMAUNMAP_KEEP_ADDRESS, h.reserved, 0)  \
 	X(IOVA_RESERVE, iova_reserve, 25, iova_reserve, 0, h.reserved, 0)        \
 	X(IOVA_RELEASE, iova_release, 26, ok, 0, h.reserved, 0)                  \
 	X(IRQ_NEW, irq_new, 27, irq_new, 0, h.reserved, 0)                       \
@@ -571,6 +571,7 @@ SIO_PORT_SIZE(struct sio_evt_config, 40);
 #define SIO_BAR_POLLED 1    /* the device looks at this page: WATCH wakes it when it sleeps */
 #define SIO_BAR_MIRROR 2    /* a read-only copy */
 #define SIO_BAR_REGISTERS 4 /* one writable view at a time */
+#define SIO_BAR_MEMORY 8    /* plain memory of the device, which a reset leaves where it is */
 struct sio_req_bar {
 	struct sio_req h;
 	__u64 device;
@@ -631,7 +632,9 @@ SIO_PORT_SIZE(struct sio_req_unwatch, 40);
 /*
  * DMAMAP: make a range reachable for a device; @iova of the answer is the address that the device
  * uses. Target: SIO_KIND_MEM, _MAP (a window to another host), _BAR (another device), _APERTURE.
- * A map needs a requester entry for the device. Errors: -ENOSPC, -EINVAL, -ENOENT.
+ * A map needs a requester entry for the device. Errors: -ENOSPC, -EINVAL, -ENOENT, -EACCES: a view
+ * that is to be read alone. A view (BAR) ends with its owner, whoever's the mapping is: that leads
+ * nowhere from then on, as after DMAUNMAP with SIO_DMAUNMAP_KEEP_ADDRESS. smartio.ko keeps both.
  */
 #define SIO_DMAMAP_STRICT 1 /* h.flags: flush at unmap before the answer */
 struct sio_req_dmamap {
@@ -651,12 +654,16 @@ SIO_PORT_SIZE(struct sio_evt_dmamap, 56);
 /*
  * DMAUNMAP: of a live mapping; -EPERM of a quarantined one (SETTLE ends it). smartio.ko, which does
  * not serve SETTLE, takes SIO_DMAUNMAP_SETTLED besides: the word of who settled it.
+ * SIO_DMAUNMAP_KEEP_ADDRESS, of a live or a quarantined one: it leads nowhere any more and lets go
+ * of its target, but the device may still send to its address, which nobody else is given until the
+ * mapping ends as any other. smartio.ko refuses it (-EOPNOTSUPP): the kernel has no such thing.
  * When this, SETTLE or RESET is answered, what the device had sent has arrived, or never will: its
  * completions go another way and may be there first, and what is unmapped is freed next. A port to
  * hardware reads through the window, and from the device, so that posted writes are pushed; an
  * IOMMU drains what is under way inside the host.
  */
 #define SIO_DMAUNMAP_SETTLED 1 /* h.flags */
+#define SIO_DMAUNMAP_KEEP_ADDRESS 2
 struct sio_req_dmaunmap {
 	struct sio_req h;
 	__u64 id;

@@ -46,7 +46,8 @@ static const struct form forms[SIO_OP_COUNT] = {
 	FORM(LIST, list, RESERVED(list)),
 	FORM(DEVICE_OPEN, device_open, .flags = SIO_DEVICE_FORCE),
 	FORM(CONFIG, config, RESERVED(config), .flags = SIO_CONFIG_WRITE),
-	FORM(DMAUNMAP, dmaunmap, .flags = 0), /* SIO_DMAUNMAP_SETTLED is for us alone */
+	/* SIO_DMAUNMAP_SETTLED is for us alone. */
+	FORM(DMAUNMAP, dmaunmap, .flags = SIO_DMAUNMAP_KEEP_ADDRESS),
 	FORM(SETTLE, settle, RESERVED(settle)),
 	FORM(STATS, stats, RESERVED(stats)),
 	FORM(IDENTIFY, identify),
@@ -399,6 +400,11 @@ void shim_call_serve(struct shim_call *c)
 	case SIO_OP_DMAUNMAP:
 		if (!shim_call_formed(c, 0))
 			return;
+		if (c->req.h.flags & SIO_DMAUNMAP_KEEP_ADDRESS) {
+			shim_call_refuse(c, -EOPNOTSUPP,
+					 "DMAUNMAP: the kernel keeps no address without a mapping");
+			return;
+		}
 		break;
 	case SIO_OP_IMPORT:
 		if (c->len == sizeof(*m) && c->n_fds == 1 &&

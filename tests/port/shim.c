@@ -12,7 +12,8 @@ static const struct port_other others[] = {
 	{"MAP.token[0]", 0, 0},
 	{"MAP.token[24]", 0, 0},
 	{"MAP.length = ~0ULL", -EINVAL, -EINVAL},
-	{"UNGRANT.h.flags = SIO_UNGRANT_KEEP_ADDRESS", 0, -EOPNOTSUPP}, /* without an IOMMU */
+	{"UNGRANT.h.flags = SIO_UNGRANT_KEEP_ADDRESS", 0, -EOPNOTSUPP},	  /* without an IOMMU */
+	{"DMAUNMAP.h.flags = SIO_DMAUNMAP_KEEP_ADDRESS", 0, -EOPNOTSUPP}, /* nor does it keep any */
 	{"STATS.kind = SIO_KIND_ADAPTER", -ENODEV, -ENODEV},
 	{"STATS.kind = SIO_KIND_DMA", -EINVAL, -EINVAL},
 	/* Served, and asked about things that are not there. */

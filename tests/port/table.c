@@ -257,6 +257,8 @@ const struct port_row port_rows[] = {
 
 	ENDS(DMAUNMAP, dmaunmap, T_MEM),
 	REF(DMAUNMAP, dmaunmap, id, T_DMAMAP_ENDED, -EPERM, "in quarantine"),
+	SET(DMAUNMAP, dmaunmap, h.flags, SIO_DMAUNMAP_KEEP_ADDRESS, 0, NULL),
+	SET(DMAUNMAP, dmaunmap, h.flags, SIO_DMAUNMAP_SETTLED, -EINVAL, "flags 0x1"),
 
 	GOOD(DMA),
 	SET(DMA, dma, adapter, 1, -ENODEV, "no adapter 1"),
