@@ -1039,7 +1039,14 @@ void SCIMapLocalSegmentForDevice(sci_local_segment_t segment, unsigned int local
 void SCIUnmapLocalSegmentForDevice(sci_local_segment_t segment, unsigned int localAdapterNo,
 				   sci_smartio_device_t device, unsigned int flags,
 				   sci_error_t *error);
-/** The same for a connected segment: of any host, a device segment, or another device's BAR. */
+/**
+ * The same for a connected segment: of any host, a device segment, or another borrowed device's BAR
+ * (docs/memory-device.md). Of a BAR: one kind of pages, which the caller may write: its registers,
+ * doorbells, memory. What is mapped is cut, and the device's accesses fault, when a reset renews
+ * the doorbells or the other device is lost: unmap, and map again.
+ * Errors, of a BAR: SCI_ERR_ACCESS: registers of another holder, or the interrupt table;
+ * SCI_ERR_NOT_SUPPORTED: the device's own, or on a real host; SCI_ERR_NOT_CONNECTED: lost.
+ */
 void SCIMapRemoteSegmentForDevice(sci_remote_segment_t segment, sci_smartio_device_t device,
 				  sci_ioaddr_t *ioaddr, size_t offset, size_t size,
 				  unsigned int flags, sci_error_t *error);

@@ -53,6 +53,7 @@ static const struct peer_type types[] = {
 	NEWS(HOLD_RELEASE, struct sio_peer_hold_release),
 	ASK(VECTOR, struct sio_peer_vector, struct sio_prep_vector),
 	ASK(UNVECTOR, struct sio_peer_vector, struct sio_msg),
+	NEWS(BAR_CUT, struct sio_peer_bar_cut),
 };
 
 static const struct peer_type *find(uint32_t type)

@@ -16,7 +16,7 @@
 #include "wire/client.h"
 #include "wire/wire.h"
 
-#define SIO_PEER_VERSION 6
+#define SIO_PEER_VERSION 7
 #define SIO_PEER_REPLY 0x8000u
 #define SIO_TOKEN_BYTES 32
 
@@ -55,6 +55,7 @@ enum {
 	SIO_PEER_UNVECTOR,
 	SIO_PEER_BORROW_LOST,  /* news */
 	SIO_PEER_HOLD_RELEASE, /* news */
+	SIO_PEER_BAR_CUT,      /* news */
 };
 
 /* News. Version and boot of the sender; who cannot agree closes the connection. */
@@ -215,8 +216,9 @@ struct sio_prep_borrow {
 	sio_le64 borrower;
 	sio_le32 fdid, generation;
 	struct sio_rep_dev_list info;
+	sio_le64 ticket; /* who shows it may ask for BAR pages for the borrower's other devices */
 };
-SIO_WIRE_SIZE(struct sio_prep_borrow, 280);
+SIO_WIRE_SIZE(struct sio_prep_borrow, 288);
 
 /*
  * RETURN, RELEASE_EXCLUSIVE, RESET; and BORROW_END (news: the borrower died), BORROW_LOST (news, of
@@ -262,13 +264,19 @@ SIO_WIRE_SIZE(struct sio_peer_dev_seg_end, 32);
 /*
  * What of [offset, offset + bytes) of a BAR the borrower may have. @access READ: nothing writable.
  * Each piece is a view and, at the lender, a grant of it, until BAR_RELEASE or the borrow's end.
+ *
+ * @borrower_node not 0: for a device of the asker's, which a program of that node has borrowed as
+ * well as this one; @ticket is that of the borrow. Then all is wanted, in one piece, to be read and
+ * written; and where BAR_CUT comes before BAR_RELEASE the piece leads nowhere any more.
  */
 struct sio_peer_bar_grant {
 	struct sio_msg h;
 	sio_le64 borrower, offset, bytes;
-	sio_le32 fdid, bar, access, adapter, peer_adapter, reserved; /* peer_adapter: the asker's */
+	sio_le32 fdid, bar, access, adapter, peer_adapter; /* peer_adapter: the asker's */
+	sio_le32 borrower_node;
+	sio_le64 ticket;
 };
-SIO_WIRE_SIZE(struct sio_peer_bar_grant, 64);
+SIO_WIRE_SIZE(struct sio_peer_bar_grant, 72);
 struct sio_wire_bar_piece {
 	sio_le64 offset, bytes;	  /* in the BAR */
 	sio_le64 view, fd_offset; /* fd_offset: on the lender's own host */
@@ -283,28 +291,39 @@ struct sio_prep_bar_grant {
 	struct sio_wire_bar_piece piece[SIO_MAP_PIECES];
 };
 SIO_WIRE_SIZE(struct sio_prep_bar_grant, 1696);
-/* News: the borrower unmapped a piece. */
+/* News: who asked for a piece has unmapped it. */
 struct sio_peer_bar_release {
 	struct sio_msg h;
 	sio_le64 borrower, view, grant;
 	sio_le32 fdid, reserved;
 };
 SIO_WIRE_SIZE(struct sio_peer_bar_release, 48);
+/*
+ * News, of BAR pages that a device of the receiver's may reach: they are not the borrower's any
+ * more. @held 1: an IOMMU of the sender's refuses what still comes, and keeps the address.
+ */
+struct sio_peer_bar_cut {
+	struct sio_msg h;
+	sio_le64 grant;
+	sio_le32 held, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_bar_cut, 32);
 
 /*
  * Map [offset, offset + bytes) of segment @uid of node @exporter for the device. The right to it:
  * @connection, the borrower's, or 0: the exporter is the borrower's host. @adapter: the exporter's,
  * or SIO_PEER_ANY_ADAPTER. Of a multicast group: @exporter SIO_PEER_GROUP, @uid the group's number,
- * @connection 0, @adapter the borrower's.
+ * @connection 0, @adapter the borrower's. Of BAR @bar of device @target: @exporter its lender, @uid
+ * the borrow of it, @connection that borrow's ticket. @target 0: of no device.
  */
 #define SIO_PEER_GROUP 0xffffffffu
 #define SIO_PEER_ANY_ADAPTER 0xffffffffu
 struct sio_peer_dma_map {
 	struct sio_msg h;
 	sio_le64 borrower, uid, connection, offset, bytes;
-	sio_le32 fdid, exporter, adapter, reserved;
+	sio_le32 fdid, exporter, adapter, target, bar, reserved;
 };
-SIO_WIRE_SIZE(struct sio_peer_dma_map, 72);
+SIO_WIRE_SIZE(struct sio_peer_dma_map, 80);
 struct sio_prep_dma_map {
 	struct sio_msg h;
 	sio_le64 borrower, map, ioaddr, bytes;

@@ -241,7 +241,8 @@ static void take_pieces(struct smartiod *d, struct map_op *m, const struct sio_p
 			.offset = sio_from_le64(rep->piece[i].offset),
 			.bytes = sio_from_le64(rep->piece[i].bytes),
 			.doorbells = sio_from_le32(rep->piece[i].access) & SIO_ACCESS_WRITE &&
-				     !(sio_from_le32(rep->piece[i].flags) & SIO_BAR_REGISTERS),
+				     !(sio_from_le32(rep->piece[i].flags) &
+				       (SIO_BAR_REGISTERS | SIO_BAR_MEMORY)),
 			.fd = -1,
 		};
 }

@@ -338,6 +338,7 @@ static void borrow_step(struct smartiod *d, struct smartiod_op *op, const struct
 		smartiod_object_remove(&b->o); /* its session may not have come so far yet */
 	} else {
 		smartiod_borrow_lent(d, b, sio_from_le64(rep->borrower));
+		b->ticket = sio_from_le64(rep->ticket);
 		b->device->generation = sio_from_le32(rep->generation);
 		SIO_PROBE(smartiod, borrow, b->device->fdid, b->id, b->node);
 		reply = (struct sio_rep_dev_borrow){

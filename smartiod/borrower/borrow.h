@@ -17,7 +17,8 @@ struct smartiod_borrow {
 	struct smartiod_object o;
 	struct smartiod_borrow *next; /* of devices */
 	struct smartiod_device *device;
-	uint64_t id; /* the lender's number; 0: not yet */
+	uint64_t id;	 /* the lender's number; 0: not yet */
+	uint64_t ticket; /* proves that it is ours; 0: we do not know it */
 	uint32_t node;
 	enum smartiod_borrow_state state;
 	uint32_t generation; /* RESTORED: the device's when the client last heard of it */

@@ -108,6 +108,7 @@ static void map_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 /* What is to be mapped, as the lender is to be told. */
 struct source {
 	uint32_t exporter, adapter;
+	uint32_t target, bar; /* target 0: memory, not a BAR */
 	uint64_t uid, connection_id, bytes;
 	struct smartiod_connection *connection;
 };
@@ -140,6 +141,24 @@ static int local_source(struct smartiod *d, struct smartiod_session *s,
 	return 0;
 }
 
+/* Another device's pages: its lender knows which of them are this borrower's. */
+static int bar_source(const struct smartiod_connection *c, struct source *ret,
+		      struct sio_err *reterr)
+{
+	const struct smartiod_borrow *b = c->device;
+
+	if (!b || smartiod_borrow_ended(b) || smartiod_borrow_lost(b))
+		return sio_fail(reterr, -ECONNRESET, "the device of this BAR is lost");
+	ret->exporter = b->node;
+	ret->adapter = SIO_PEER_ANY_ADAPTER;
+	ret->target = b->device->fdid;
+	ret->bar = c->segment_id;
+	ret->uid = b->id;
+	ret->connection_id = b->ticket;
+	ret->bytes = c->bytes;
+	return 0;
+}
+
 static int remote_source(struct smartiod_session *s, const struct sio_msg_dma_map *m,
 			 struct source *ret, struct sio_err *reterr)
 {
@@ -155,15 +174,14 @@ static int remote_source(struct smartiod_session *s, const struct sio_msg_dma_ma
 				"the connection to segment %#" PRIx32 " of node %" PRIu32
 				" is lost",
 				c->segment_id, c->node);
+	ret->connection = c;
 	if (c->route == SMARTIOD_BAR)
-		return sio_fail(reterr, -EOPNOTSUPP,
-				"mapping a device's BAR for another device is not supported");
+		return bar_source(c, ret, reterr);
 	ret->exporter = c->route == SMARTIOD_GROUP ? SIO_PEER_GROUP : c->node;
 	ret->adapter = c->route == SMARTIOD_GROUP ? c->adapter : SIO_PEER_ANY_ADAPTER;
 	ret->uid = c->route == SMARTIOD_GROUP ? c->segment_id : c->uid;
 	ret->connection_id = c->route == SMARTIOD_GROUP ? 0 : c->id;
 	ret->bytes = c->bytes;
-	ret->connection = c;
 	return 0;
 }
 
@@ -254,6 +272,8 @@ int smartiod_dma_map(struct smartiod *d, struct smartiod_session *s, const void 
 	ask.fdid = sio_to_le32(b->device->fdid);
 	ask.exporter = sio_to_le32(src.exporter);
 	ask.adapter = sio_to_le32(src.adapter);
+	ask.target = sio_to_le32(src.target);
+	ask.bar = sio_to_le32(src.bar);
 	smartiod_ask(d, &op->op, b->node, &ask, sizeof(ask));
 	return 0;
 }

@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "core/types.h"
+#include "smartio/memdev.h"
 #include "smartiod/device/devclass.h"
 
 #define MSIX_ENTRY 16u
@@ -10,7 +11,7 @@
 #define CLASS_NVME 0x010802u
 
 struct class_run {
-	uint32_t class_code, bar;
+	uint32_t class_code, vendor, device, bar; /* vendor 0: any */
 	uint64_t offset, end;
 	enum smartiod_bar_use use;
 };
@@ -18,11 +19,23 @@ struct class_run {
 /*
  * NVM Express Base Specification 1.4, section 3.1: registers from 0, doorbells from 0x1000. One
  * page of doorbells holds 512 queue pairs at the smallest stride.
+ *
+ * Of the PCI class that the memory device is of there are others, with other BARs.
  */
+#define MEMDEV SIO_MEMDEV_CLASS, SIO_MEMDEV_VENDOR, SIO_MEMDEV_DEVICE
 static const struct class_run classes[] = {
-	{CLASS_NVME, 0, 0, 0x1000, SMARTIOD_BAR_REGISTERS},
-	{CLASS_NVME, 0, 0x1000, 0x2000, SMARTIOD_BAR_DOORBELLS},
+	{CLASS_NVME, 0, 0, 0, 0, 0x1000, SMARTIOD_BAR_REGISTERS},
+	{CLASS_NVME, 0, 0, 0, 0x1000, 0x2000, SMARTIOD_BAR_DOORBELLS},
+	{MEMDEV, SIO_MEMDEV_BAR_REGISTERS, 0, 0x1000, SMARTIOD_BAR_REGISTERS},
+	{MEMDEV, SIO_MEMDEV_BAR_REGISTERS, 0x1000, 0x2000, SMARTIOD_BAR_DOORBELLS},
+	{MEMDEV, SIO_MEMDEV_BAR_RAM, 0, NO_END, SMARTIOD_BAR_MEMORY},
 };
+
+static bool is_of(const struct class_run *c, const struct sio_evt_device *d)
+{
+	return c->class_code == d->class_code &&
+	       (!c->vendor || (c->vendor == d->vendor && c->device == d->device));
+}
 
 static unsigned add(struct smartiod_bar_run *ret, unsigned n, uint64_t offset, uint64_t end,
 		    enum smartiod_bar_use use)
@@ -63,7 +76,7 @@ unsigned smartiod_devclass_runs(const struct sio_evt_device *device, unsigned ba
 			    ~mask;
 	}
 	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
-		if (classes[i].class_code != device->class_code)
+		if (!is_of(&classes[i], device))
 			continue;
 		known = true;
 		if (classes[i].bar == bar)

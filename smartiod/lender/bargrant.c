@@ -3,6 +3,9 @@
  * The lender's side of BAR maps: each run of pages that the asker gets, by the class table, is a
  * view at the port (barview.c), and for another host a grant of that view.
  *
+ * Pages are also granted for a device that the same program has borrowed elsewhere: then to that
+ * device's lender, who shows the ticket of the borrow, and just the range that is asked for.
+ *
  * While a reset takes the doorbells of the device away nothing of them is opened, and what has just
  * been opened is given back: a request waits until the asker has been told of the reset.
  */
@@ -17,14 +20,17 @@
 
 struct part {
 	struct smartiod_bar_run run;
-	uint32_t access;
+	uint64_t offset,
+		length; /* what is granted; all of the run, but of memory, which may be large */
+	uint32_t access, given; /* of the view, and what is told of it */
 	struct smartiod_view *view;
 	uint64_t grant;
 };
 
 struct bar_op {
 	struct smartiod_lend lend;
-	uint32_t bar, adapter, peer_adapter;
+	uint32_t bar, node, adapter, peer_adapter; /* node: the asker's */
+	bool device;				   /* for one of that node's */
 	unsigned n_parts, at;
 	bool granting;
 	bool waiting; /* for the end of a reset */
@@ -45,7 +51,8 @@ static void put_parts(struct smartiod *d, struct bar_op *b, unsigned first)
 	for (unsigned i = first; i < b->at; i++) {
 		smartiod_grant_end(d, b->part[i].grant);
 		if (!smartiod_loan_ended(l))
-			smartiod_view_grant_put(d, l, b->part[i].view->id, b->part[i].grant);
+			smartiod_view_grant_put(d, l, b->node, b->part[i].view->id,
+						b->part[i].grant);
 	}
 	b->at = first;
 }
@@ -88,17 +95,31 @@ static void part_done(struct smartiod *d, struct bar_op *b, const struct sio_wir
 	struct part *p = &b->part[b->at];
 	struct sio_wire_bar_piece *piece = &b->rep.piece[b->at];
 
-	piece->offset = sio_to_le64(p->run.offset);
-	piece->bytes = sio_to_le64(p->run.length);
+	piece->offset = sio_to_le64(p->offset);
+	piece->bytes = sio_to_le64(p->length);
 	piece->view = sio_to_le64(p->view->id);
-	piece->fd_offset = sio_to_le64(p->view->fd_offset);
-	piece->access = sio_to_le32(p->access);
+	piece->fd_offset = sio_to_le64(p->view->fd_offset + (p->offset - p->run.offset));
+	piece->access = sio_to_le32(p->given);
 	piece->flags = sio_to_le32(p->view->flags);
 	if (g)
 		piece->g = *g;
 	b->at++;
 	b->granting = false;
 	bar_go(d, b);
+}
+
+static int keep_books(const struct bar_op *b, uint64_t grant)
+{
+	const struct smartiod_view_grant what = {
+		.view = b->part[b->at].view->id,
+		.grant = grant,
+		.node = b->node,
+		.adapter = b->adapter,
+		.peer_adapter = b->peer_adapter,
+		.device = b->device,
+	};
+
+	return smartiod_view_grant_add(b->lend.loan, &what);
 }
 
 /* The view is there: grant it to the asker's host, or be done with the part. */
@@ -109,21 +130,22 @@ static void part_view(struct smartiod *d, struct bar_op *b)
 	struct sio_req_grant req = {
 		.h = {.op = SIO_OP_GRANT, .owner = l->owner},
 		.source_kind = SIO_KIND_BAR,
-		.access = p->access,
+		.access = p->given,
 		.source = p->view->id,
-		.length = p->run.length,
+		.offset = p->offset - p->run.offset,
+		.length = p->length,
 		.adapter = b->adapter,
-		.peer_node = l->node,
+		.peer_node = b->node,
 		.peer_adapter = b->peer_adapter,
 	};
 
 	p->view->users++;
-	if (l->node != d->node) {
+	if (b->node != d->node) {
 		b->granting = true;
 		smartiod_port_ask(d, &b->lend.op, &req, sizeof(req));
 		return;
 	}
-	if (smartiod_view_grant_add(l, p->view->id, 0) < 0) {
+	if (keep_books(b, 0) < 0) {
 		smartiod_view_put(d, l, p->view);
 		bar_fail(d, b, -ENOMEM, "the lender's daemon is out of memory");
 		return;
@@ -190,19 +212,20 @@ static void granted(struct smartiod *d, struct bar_op *b, const struct smartiod_
 	const struct sio_evt_grant *evt = a->msg;
 	struct smartiod_loan *l = b->lend.loan;
 	struct part *p = &b->part[b->at];
-	const struct smartiod_grant what = {.node = l->node,
+	const struct smartiod_grant what = {.node = b->node,
 					    .adapter = b->adapter,
 					    .peer_adapter = b->peer_adapter,
-					    .purpose = SIO_GRANT_CPU};
+					    .purpose =
+						    b->device ? SIO_GRANT_DEVICE : SIO_GRANT_CPU};
 	struct sio_wire_grant g;
 	struct sio_err err;
 	int rc;
 
 	if (smartiod_op_orphan(&b->lend.op) ||
-	    !smartiod_path_up(d, l->node, b->adapter, b->peer_adapter)) {
+	    !smartiod_path_up(d, b->node, b->adapter, b->peer_adapter)) {
 		smartiod_port_ungrant(d, evt->id);
 		smartiod_view_put(d, l, p->view);
-		bar_fail(d, b, -ENETDOWN, "the link to the borrower went down");
+		bar_fail(d, b, -ENETDOWN, "the link to who asked went down");
 		return;
 	}
 	if (l->device->lent->clearing && p->run.use == SMARTIOD_BAR_DOORBELLS) {
@@ -219,7 +242,7 @@ static void granted(struct smartiod *d, struct bar_op *b, const struct smartiod_
 		bar_fail(d, b, rc, err.text);
 		return;
 	}
-	if (smartiod_view_grant_add(l, p->view->id, evt->id) < 0) {
+	if (keep_books(b, evt->id) < 0) {
 		smartiod_grant_end(d, evt->id);
 		smartiod_view_put(d, l, p->view);
 		bar_fail(d, b, -ENOMEM, "the lender's daemon is out of memory");
@@ -243,7 +266,7 @@ static void opened(struct smartiod *d, struct bar_op *b, const struct smartiod_a
 		return;
 	}
 	p->view = smartiod_view_new(l, b->bar, p->access, &p->run, a);
-	if (p->view && (l->node != d->node || p->view->fd >= 0)) {
+	if (p->view && (b->node != d->node || b->device || p->view->fd >= 0)) {
 		part_view(d, b);
 		return;
 	}
@@ -321,6 +344,8 @@ static uint32_t run_access(struct bar_op *b, const struct smartiod_bar_run *run,
 	struct smartiod_loan *l = b->lend.loan;
 	bool fresh;
 
+	if (run->use == SMARTIOD_BAR_MEMORY)
+		return BOTH; /* one view for all */
 	if (run->use == SMARTIOD_BAR_DOORBELLS)
 		return access & SIO_ACCESS_WRITE ? BOTH : 0; /* nothing can be read there */
 	if (!(access & SIO_ACCESS_WRITE) ||
@@ -328,6 +353,16 @@ static uint32_t run_access(struct bar_op *b, const struct smartiod_bar_run *run,
 		return SIO_ACCESS_READ;
 	b->fresh |= fresh;
 	return BOTH;
+}
+
+static void clip(struct part *p, uint64_t offset, uint64_t end)
+{
+	if (p->offset < offset) {
+		p->length -= offset - p->offset;
+		p->offset = offset;
+	}
+	if (p->offset + p->length > end)
+		p->length = end - p->offset;
 }
 
 /* The runs that [offset, end) touches; views are of whole runs, so that maps can share them. */
@@ -343,8 +378,30 @@ static void choose_parts(struct bar_op *b, uint64_t offset, uint64_t end, uint32
 			continue;
 		p->run = run[i];
 		p->access = run_access(b, &run[i], access);
+		p->given = p->access & access;
+		p->offset = run[i].offset;
+		p->length = run[i].length;
+		if (b->device || run[i].use == SMARTIOD_BAR_MEMORY)
+			clip(p, offset, end);
 		b->n_parts += p->access != 0;
 	}
+}
+
+/* All that a device is to reach lies in one run, and its borrower may write there himself. */
+static int check_device(const struct bar_op *b, uint64_t offset, uint64_t end,
+			struct sio_err *reterr)
+{
+	const struct smartiod_loan *l = b->lend.loan;
+	const struct part *p = b->part;
+
+	if (b->n_parts == 1 && p->given == BOTH && p->offset == offset && p->length == end - offset)
+		return 0;
+	return sio_fail(reterr, -EACCES,
+			"BAR %" PRIu32 " of %s: not all of %#" PRIx64 " to %#" PRIx64
+			" are pages of one kind that borrow %" PRIu64
+			" may write: registers that it holds, doorbells, or memory; another device "
+			"reaches these alone",
+			b->bar, l->device->topo->name, offset, end, l->id);
 }
 
 /*
@@ -371,6 +428,33 @@ static int check_writable(struct smartiod *d, const struct bar_op *b, uint32_t a
 			l->device->topo->name, holder->pid, p ? p->host->name : d->host->name);
 }
 
+/* For a program of the asker's, or, with the borrow's ticket, for a device of it. */
+static struct smartiod_loan *asker_loan(struct smartiod *d, const struct smartiod_from *from,
+					const struct sio_peer_bar_grant *m, struct sio_err *reterr)
+{
+	struct smartiod_from of = *from;
+	uint64_t ticket = sio_from_le64(m->ticket), mask = SIO_PAGE_SIZE - 1;
+	struct smartiod_loan *l;
+
+	if (m->borrower_node)
+		of.node = sio_from_le32(m->borrower_node);
+	l = smartiod_loan_get(d, &of, sio_from_le32(m->fdid), sio_from_le64(m->borrower), reterr);
+	if (!l || !m->borrower_node)
+		return l;
+	if (!ticket || ticket != l->ticket) {
+		sio_fail(reterr, -EACCES,
+			 "%s: node %" PRIu32 " has not shown the ticket of borrow %" PRIu64,
+			 l->device->topo->name, from->node, l->id);
+		return NULL;
+	}
+	if ((sio_from_le64(m->offset) | sio_from_le64(m->bytes)) & mask) {
+		sio_fail(reterr, -EINVAL, "%s: what a device reaches is whole pages",
+			 l->device->topo->name);
+		return NULL;
+	}
+	return l;
+}
+
 int smartiod_lend_bar_grant(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			    struct sio_err *reterr)
 {
@@ -380,7 +464,7 @@ int smartiod_lend_bar_grant(struct smartiod *d, const struct smartiod_from *from
 	struct smartiod_loan *l;
 	struct bar_op *b;
 
-	l = smartiod_loan_get(d, from, sio_from_le32(m->fdid), sio_from_le64(m->borrower), reterr);
+	l = asker_loan(d, from, m, reterr);
 	if (!l)
 		return reterr->code;
 	if (bar >= SIO_DEVICE_BARS || !l->device->port.bar_size[bar])
@@ -401,10 +485,15 @@ int smartiod_lend_bar_grant(struct smartiod *d, const struct smartiod_from *from
 	if (!b)
 		return reterr->code;
 	b->bar = bar;
+	b->node = from->node;
+	b->device = m->borrower_node;
 	b->adapter = sio_from_le32(m->adapter);
 	b->peer_adapter = sio_from_le32(m->peer_adapter);
 	choose_parts(b, offset, end, access);
-	if (check_writable(d, b, access, reterr) < 0) {
+	if (check_writable(d, b, access, reterr) < 0 ||
+	    (b->device && check_device(b, offset, end, reterr) < 0)) {
+		if (b->fresh)
+			smartiod_view_drop_registers(l);
 		smartiod_op_free(d, &b->lend.op);
 		smartiod_loan_unpin(d, l);
 		return reterr->code;
@@ -420,7 +509,8 @@ int smartiod_lend_bar_release(struct smartiod *d, const struct smartiod_from *fr
 	struct smartiod_loan *l = smartiod_loan_find(d, sio_from_le64(m->borrower));
 
 	(void)reterr;
-	if (l && l->node == from->node && !smartiod_loan_ended(l))
-		smartiod_view_grant_put(d, l, sio_from_le64(m->view), sio_from_le64(m->grant));
+	if (l && !smartiod_loan_ended(l))
+		smartiod_view_grant_put(d, l, from->node, sio_from_le64(m->view),
+					sio_from_le64(m->grant));
 	return 0;
 }

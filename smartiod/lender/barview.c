@@ -28,6 +28,18 @@ struct smartiod_view *smartiod_view_find(struct smartiod_loan *l, uint32_t bar, 
 	return v;
 }
 
+bool smartiod_view_starts(struct smartiod *d, uint64_t borrow, uint64_t id, uint64_t *ret)
+{
+	const struct smartiod_loan *l = smartiod_loan_find(d, borrow);
+	const struct smartiod_view *v = l ? l->views : NULL;
+
+	while (v && v->id != id)
+		v = v->next;
+	if (v)
+		*ret = v->offset;
+	return v && !v->closed;
+}
+
 static bool writes_registers(const struct smartiod_view *v)
 {
 	return v->flags & SIO_BAR_REGISTERS && v->access & SIO_ACCESS_WRITE;
@@ -81,6 +93,8 @@ struct smartiod_view *smartiod_view_new(struct smartiod_loan *l, uint32_t bar, u
 	/* Not every port knows what a page is for; the class does. */
 	if (run->use == SMARTIOD_BAR_REGISTERS && access & SIO_ACCESS_WRITE)
 		v->flags |= SIO_BAR_REGISTERS;
+	if (run->use == SMARTIOD_BAR_MEMORY)
+		v->flags |= SIO_BAR_MEMORY;
 	v->next = l->views;
 	l->views = v;
 	return v;
@@ -88,13 +102,13 @@ struct smartiod_view *smartiod_view_new(struct smartiod_loan *l, uint32_t bar, u
 
 /* ---- grants of views ---- */
 
-void smartiod_view_grant_put(struct smartiod *d, struct smartiod_loan *l, uint64_t view,
-			     uint64_t grant)
+void smartiod_view_grant_put(struct smartiod *d, struct smartiod_loan *l, uint32_t node,
+			     uint64_t view, uint64_t grant)
 {
 	struct smartiod_view_grant **at = &l->grants, *g;
 	struct smartiod_view *v = l->views;
 
-	while (*at && ((*at)->view != view || (*at)->grant != grant))
+	while (*at && ((*at)->node != node || (*at)->view != view || (*at)->grant != grant))
 		at = &(*at)->next;
 	g = *at;
 	if (!g)
@@ -108,26 +122,40 @@ void smartiod_view_grant_put(struct smartiod *d, struct smartiod_loan *l, uint64
 		smartiod_view_put(d, l, v);
 }
 
-int smartiod_view_grant_add(struct smartiod_loan *l, uint64_t view, uint64_t grant)
+int smartiod_view_grant_add(struct smartiod_loan *l, const struct smartiod_view_grant *what)
 {
-	struct smartiod_view_grant *g = calloc(1, sizeof(*g));
+	struct smartiod_view_grant *g = malloc(sizeof(*g));
 
 	if (!g)
 		return -ENOMEM;
-	g->view = view;
-	g->grant = grant;
+	*g = *what;
 	g->next = l->grants;
 	l->grants = g;
 	return 0;
 }
 
+/* Its importer may be unmapping it still. One that has it for a device is told to. */
+static void cut_grant(struct smartiod *d, const struct smartiod_view_grant *g)
+{
+	struct sio_peer_bar_cut msg = {
+		.h.type = sio_to_le32(SIO_PEER_BAR_CUT),
+		.grant = sio_to_le64(g->grant),
+		.held = sio_to_le32(d->adapter[g->adapter].iommu != 0),
+	};
+
+	smartiod_grant_cut(d, g->grant);
+	if (g->device && g->node != d->node)
+		smartiod_tell(d, g->node, &msg, sizeof(msg));
+}
+
 void smartiod_views_end(struct smartiod *d, struct smartiod_loan *l)
 {
+	smartiod_dma_bars_cut(d, l->id, 0);
 	while (l->grants) {
 		struct smartiod_view_grant *g = l->grants;
 
 		l->grants = g->next;
-		smartiod_grant_cut(d, g->grant);
+		cut_grant(d, g);
 		free(g);
 	}
 	while (l->views) {
@@ -136,6 +164,31 @@ void smartiod_views_end(struct smartiod *d, struct smartiod_loan *l)
 		l->views = v->next;
 		smartiod_close_fd(d, &v->fd);
 		free(v);
+	}
+}
+
+static bool goes_over(const struct smartiod_view_grant *g, uint32_t node,
+		      const struct smartiod_path_change *path)
+{
+	return g->device && g->node == node &&
+	       (!path || (g->adapter == path->adapter && g->peer_adapter == path->peer_adapter));
+}
+
+/* What a program has over it ends with its borrow: loan_end.c. */
+void smartiod_view_grants_lost(struct smartiod *d, uint32_t node,
+			       const struct smartiod_path_change *path)
+{
+	struct smartiod_view_grant *g;
+
+	for (struct smartiod_loan *l = smartiod_loan_after(d, 0); l;
+	     l = smartiod_loan_after(d, l->id)) {
+		for (g = l->grants; g;)
+			if (goes_over(g, node, path)) {
+				smartiod_view_grant_put(d, l, g->node, g->view, g->grant);
+				g = l->grants; /* the list is another one */
+			} else {
+				g = g->next;
+			}
 	}
 }
 
@@ -155,16 +208,21 @@ static const struct smartiod_bar_run *find_run(const struct smartiod_device *dev
 
 /* ---- a reset ---- */
 
-static void close_view(struct smartiod *d, struct smartiod_loan *l, struct smartiod_view *v)
+/* Return: its number. @v may be gone: it was in use by devices alone, and these have it no more. */
+static uint64_t close_view(struct smartiod *d, struct smartiod_loan *l, struct smartiod_view *v)
 {
+	uint64_t id = v->id;
+
 	v->closed = true;
 	smartiod_close_fd(d, &v->fd);
 	for (const struct smartiod_view_grant *g = l->grants; g; g = g->next)
-		if (g->view == v->id)
-			smartiod_grant_cut(d, g->grant);
+		if (g->view == id)
+			cut_grant(d, g);
 	/* Another host's daemon does so when it hears of the reset. */
 	if (l->node == d->node)
 		smartiod_doorbells_gone(d, l->device, l->id);
+	smartiod_dma_bars_cut(d, l->id, id);
+	return id;
 }
 
 /* Of before we were started, of whom has not said yet that they are his, and perhaps never does. */
@@ -196,10 +254,8 @@ uint64_t smartiod_doorbells_take(struct smartiod *d, struct smartiod_device *dev
 	for (struct smartiod_loan *l = smartiod_loan_after(d, 0); l;
 	     l = smartiod_loan_after(d, l->id))
 		for (struct smartiod_view *v = l->views; l->device == dev && v; v = v->next)
-			if (v->doorbells && !v->closed) {
-				close_view(d, l, v);
-				return v->id;
-			}
+			if (v->doorbells && !v->closed)
+				return close_view(d, l, v);
 	left = doorbells_left(d, dev);
 	if (left) {
 		id = left->by_id.key;
@@ -270,7 +326,8 @@ int smartiod_view_again(struct smartiod *d, struct smartiod_loan *l, uint32_t ba
 	if (!v)
 		return 0;
 	v->users++;
-	if (smartiod_view_grant_add(l, id, 0) < 0) {
+	if (smartiod_view_grant_add(l, &(struct smartiod_view_grant){.view = id, .node = d->node}) <
+	    0) {
 		smartiod_view_put(d, l, v);
 		return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
 	}

@@ -3,6 +3,7 @@
  * The lender's side of DMA maps: from a segment anywhere to an address that the device can use.
  * Memory of this host is mapped as it is. That of another host is granted by its exporter, then
  * mapped through a window, which the device may pass by an entry in the adapter's requester table.
+ * BAR pages of another device: dmabar.c.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -10,10 +11,13 @@
 #include <stdlib.h>
 
 #include "core/probe.h"
-#include "smartiod/lender/lend.h"
+#include "smartiod/base/room.h"
+#include "smartiod/lender/barview.h"
 #include "smartiod/lender/requests.h"
 
-enum dma_state { DMA_GRANT, DMA_WINDOW, DMA_GROUP, DMA_REQUESTER, DMA_MAP };
+#define CUT_MEANWHILE "the pages were taken away meanwhile, by a reset or the end of their borrow"
+
+enum dma_state { DMA_GRANT, DMA_BAR, DMA_WINDOW, DMA_GROUP, DMA_REQUESTER, DMA_MAP };
 
 struct smartiod_dma_lend {
 	struct smartiod_lend lend;
@@ -22,7 +26,8 @@ struct smartiod_dma_lend {
 	struct smartiod_requester_user user;
 	struct sio_wire_grant grant;
 	uint64_t connection, offset;
-	bool write_only; /* to an exact multicast group */
+	uint64_t view_offset; /* of what is mapped, in a view of BAR pages */
+	bool write_only;      /* to an exact multicast group */
 };
 
 /*
@@ -61,6 +66,7 @@ static void give_back(struct smartiod *d, struct smartiod_dma *dma)
 		smartiod_port_free(d, dma->group);
 	if (dma->window)
 		smartiod_requester_put(d, &dma->loan->device->lent->requester[dma->adapter]);
+	smartiod_dma_bar_release(d, dma);
 	smartiod_grant_release(d, dma->exporter, dma->grant);
 	if (dma->segment)
 		smartiod_segment_dma_put(d, dma->segment);
@@ -94,6 +100,21 @@ void smartiod_dma_release(struct smartiod *d, struct smartiod_dma *dma)
 	}
 	dma->loan = NULL; /* the operation that waits for DMAUNMAP frees it */
 	keep_loose(d, dma);
+}
+
+void smartiod_dma_cut(struct smartiod *d, struct smartiod_dma *dma)
+{
+	struct sio_req_dmaunmap req = {
+		.h = {.op = SIO_OP_DMAUNMAP, .flags = SIO_DMAUNMAP_KEEP_ADDRESS},
+		.id = dma->by_id.key,
+	};
+
+	dma->cut = dma->lost = true;
+	if (!req.id) /* its operation sees to the rest */
+		return;
+	smartiod_port_tell(d, &req, sizeof(req));
+	if (dma->loan)
+		give_back(d, dma);
 }
 
 int smartiod_dma_adopt(struct smartiod *d, struct smartiod_loan *l, const struct sio_list_entry *e)
@@ -169,12 +190,17 @@ static void ask_dmamap(struct smartiod *d, struct smartiod_dma_lend *m)
 	struct sio_req_dmamap req = {
 		.h = {.op = SIO_OP_DMAMAP, .owner = m->lend.loan->owner},
 		.device = dev->port.id,
-		.target_kind = dma->map ? SIO_KIND_MAP : SIO_KIND_MEM,
+		.target_kind = dma->map	   ? SIO_KIND_MAP
+			       : dma->view ? SIO_KIND_BAR
+					   : SIO_KIND_MEM,
 		.access = m->write_only ? SIO_ACCESS_WRITE : SIO_ACCESS_READ | SIO_ACCESS_WRITE,
 		.target = dma->segment ? dma->segment->mem
 			  : dma->group ? dma->group
-				       : dma->map,
-		.offset = dma->map ? 0 : m->offset,
+			  : dma->map   ? dma->map
+				       : dma->view,
+		.offset = dma->map    ? 0
+			  : dma->view ? m->view_offset
+				      : m->offset,
 		.length = dma->bytes,
 		.iova = SIO_PORT_ANY,
 		.highest = bits && bits < 64 ? (1ULL << bits) - 1 : SIO_PORT_ANY,
@@ -182,6 +208,15 @@ static void ask_dmamap(struct smartiod *d, struct smartiod_dma_lend *m)
 
 	m->state = DMA_MAP;
 	smartiod_port_ask(d, &m->lend.op, &req, sizeof(req));
+}
+
+static void ask_window(struct smartiod *d, struct smartiod_dma_lend *m)
+{
+	const struct smartiod_dma *dma = m->dma;
+
+	m->state = DMA_WINDOW;
+	smartiod_port_ask_map(d, &m->lend.op, m->lend.loan->owner, dma->exporter, dma->adapter,
+			      dma->peer_adapter, &m->grant);
 }
 
 static void have_requester(struct smartiod *d, struct smartiod_requester_user *user,
@@ -196,6 +231,8 @@ static void have_requester(struct smartiod *d, struct smartiod_requester_user *u
 		dma_fail(d, m, a->error, a->text);
 	} else if (smartiod_loan_ended(m->lend.loan)) {
 		dma_fail(d, m, -ECONNRESET, "the borrow ended");
+	} else if (m->dma->cut) {
+		dma_fail(d, m, -ECONNRESET, CUT_MEANWHILE);
 	} else {
 		ask_dmamap(d, m);
 	}
@@ -246,12 +283,58 @@ static void dma_done(struct smartiod *d, struct smartiod_dma_lend *m,
 	l->dmas = dma;
 	smartiod_tree_add(&d->dmas, &dma->by_id, evt->id);
 	SIO_PROBE(smartiod, dma_map, l->device->fdid, l->id, dma->iova, dma->bytes);
+	if (!smartiod_loan_ended(l) && dma->cut) {
+		smartiod_dma_drop(d, dma);
+		smartiod_lend_fail(d, &m->lend, -ECONNRESET, "%s: " CUT_MEANWHILE,
+				   l->device->topo->name);
+		return;
+	}
 	if (!smartiod_loan_ended(l)) {
 		smartiod_lend_done(d, &m->lend, &rep, sizeof(rep), NULL, 0);
 		return;
 	}
 	/* Made just before its owner was closed: it is in quarantine with the rest. */
+	if (dma->cut)
+		smartiod_dma_cut(d, dma);
 	smartiod_lend_fail(d, &m->lend, -ECONNRESET, "%s: the borrow ended", l->device->topo->name);
+}
+
+static void map_view(struct smartiod *d, struct smartiod_dma_lend *m)
+{
+	uint64_t start;
+
+	if (!smartiod_view_starts(d, m->dma->bar_borrow, m->dma->view, &start)) {
+		dma_fail(d, m, -ECONNRESET, CUT_MEANWHILE);
+		return;
+	}
+	m->view_offset = m->offset - start;
+	ask_dmamap(d, m);
+}
+
+/* The lender of the target has a view for us, and of another host a grant of it. */
+static void have_bar(struct smartiod *d, struct smartiod_dma_lend *m,
+		     const struct sio_prep_bar_grant *rep)
+{
+	const struct sio_wire_bar_piece *p = &rep->piece[0];
+	struct smartiod_dma *dma = m->dma;
+	bool here = dma->exporter == d->node;
+
+	/* Of more pieces the others end with the borrow. */
+	dma->view = sio_from_le64(p->view);
+	dma->grant = sio_from_le64(p->g.grant);
+	m->grant = p->g;
+	if (smartiod_loan_ended(m->lend.loan))
+		dma_fail(d, m, -ECONNRESET, "the borrow ended");
+	else if (dma->cut)
+		dma_fail(d, m, -ECONNRESET, CUT_MEANWHILE);
+	else if (sio_from_le32(rep->n_pieces) != 1 || !dma->view ||
+		 sio_from_le64(p->offset) != m->offset || sio_from_le64(p->bytes) != dma->bytes ||
+		 (!here && !smartiod_grant_holds(&m->grant, dma->bytes)))
+		dma_fail(d, m, -EPROTO, "the other device's lender granted something else");
+	else if (here)
+		map_view(d, m);
+	else
+		ask_window(d, m);
 }
 
 static void dma_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
@@ -276,9 +359,10 @@ static void dma_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 			dma_fail(d, m, -ECONNRESET, "the borrow ended");
 			return;
 		}
-		m->state = DMA_WINDOW;
-		smartiod_port_ask_map(d, op, m->lend.loan->owner, dma->exporter, dma->adapter,
-				      dma->peer_adapter, &m->grant);
+		ask_window(d, m);
+		return;
+	case DMA_BAR:
+		have_bar(d, m, a->msg);
 		return;
 	case DMA_GROUP:
 		have_group(d, m, a->msg);
@@ -287,6 +371,8 @@ static void dma_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 		dma->map = ((const struct sio_evt_map *)a->msg)->id;
 		if (smartiod_loan_ended(m->lend.loan))
 			dma_fail(d, m, -ECONNRESET, "the borrow ended");
+		else if (dma->cut)
+			dma_fail(d, m, -ECONNRESET, CUT_MEANWHILE);
 		else if (!smartiod_map_is_memory(a, SIO_ACCESS_READ | SIO_ACCESS_WRITE))
 			dma_fail(d, m, -EPROTO, "its host granted something else than its memory");
 		else
@@ -373,6 +459,50 @@ static int map_there(struct smartiod *d, struct smartiod_dma_lend *m,
 	return 0;
 }
 
+/* Its borrower is the program for which this one is borrowed, as the ticket proves. */
+static int map_bar(struct smartiod *d, struct smartiod_dma_lend *m,
+		   const struct smartiod_from *from, const struct sio_peer_dma_map *r,
+		   struct sio_err *reterr)
+{
+	struct sio_peer_bar_grant msg = {
+		.h.type = sio_to_le32(SIO_PEER_BAR_GRANT),
+		.borrower = r->uid,
+		.offset = r->offset,
+		.bytes = r->bytes,
+		.fdid = r->target,
+		.bar = r->bar,
+		.access = sio_to_le32(SIO_ACCESS_READ | SIO_ACCESS_WRITE),
+		.borrower_node = sio_to_le32(from->node),
+		.ticket = r->connection,
+	};
+	struct smartiod_dma *dma = m->dma;
+	struct sio_path path = {.adapter = 0};
+	int rc = 0;
+
+	/* What it cannot take away again it is not asked for. */
+	if (d->world == SIO_WORLD_SHIM)
+		return sio_fail(reterr, -EOPNOTSUPP,
+				"smartio.ko takes no pages away from a device while it is mapped: "
+				"BARs are no targets of devices on real hosts");
+	if (sio_from_le32(r->target) == m->lend.loan->device->fdid)
+		return sio_fail(reterr, -EOPNOTSUPP,
+				"%s does not reach its own BARs: another device's can be mapped",
+				m->lend.loan->device->topo->name);
+	if (dma->exporter != d->node)
+		rc = smartiod_lend_path(d, dma->exporter, SIO_PEER_ANY_ADAPTER, &path, reterr);
+	if (rc < 0)
+		return rc;
+	dma->adapter = path.adapter;
+	dma->peer_adapter = path.peer_adapter;
+	dma->bar_borrow = sio_from_le64(r->uid);
+	dma->target_fdid = sio_from_le32(r->target);
+	msg.adapter = sio_to_le32(path.peer_adapter);
+	msg.peer_adapter = sio_to_le32(path.adapter);
+	m->state = DMA_BAR;
+	smartiod_ask(d, &m->lend.op, dma->exporter, &msg, sizeof(msg));
+	return 0;
+}
+
 /* The group's members are the port's to know: this host connects to it for the device. */
 static int map_group(struct smartiod *d, struct smartiod_dma_lend *m,
 		     const struct smartiod_from *from, uint32_t adapter, struct sio_err *reterr)
@@ -422,7 +552,9 @@ int smartiod_lend_dma_map(struct smartiod *d, const struct smartiod_from *from, 
 	m->dma->bytes = sio_from_le64(r->bytes);
 	m->connection = sio_from_le64(r->connection);
 	m->offset = sio_from_le64(r->offset);
-	if (m->dma->exporter == SIO_PEER_GROUP)
+	if (r->target)
+		rc = map_bar(d, m, from, r, reterr);
+	else if (m->dma->exporter == SIO_PEER_GROUP)
 		rc = map_group(d, m, from, sio_from_le32(r->adapter), reterr);
 	else if (m->dma->exporter == d->node)
 		rc = map_here(d, m, from, reterr);

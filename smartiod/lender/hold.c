@@ -76,7 +76,7 @@ static bool let_go(struct smartiod_dma *dma, uint32_t node, bool any)
 static bool covers(const struct smartiod_dma *dma, uint64_t ioaddr, uint64_t bytes)
 {
 	/* What lies with a host or behind a link that went down is no memory any more. */
-	bool reachable = !dma->window || (dma->grant && !dma->lost);
+	bool reachable = !dma->cut && (!dma->window || (dma->grant && !dma->lost));
 
 	return reachable && !dma->unmapping && ioaddr >= dma->iova &&
 	       ioaddr - dma->iova <= dma->bytes && bytes <= dma->bytes - (ioaddr - dma->iova);

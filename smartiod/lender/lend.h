@@ -113,8 +113,10 @@ struct smartiod_view {
 	bool closed; /* by a reset, which took the doorbells away: in these books alone */
 };
 struct smartiod_view_grant {
-	struct smartiod_view_grant *next; /* of the loan */
-	uint64_t view, grant;		  /* grant: the port's */
+	struct smartiod_view_grant *next;     /* of the loan */
+	uint64_t view, grant;		      /* grant: the port's */
+	uint32_t node, adapter, peer_adapter; /* who asked, and the way there */
+	bool device;			      /* for a device of that node's: dmabar.c */
 };
 
 /* Lender: queues of the device lie in a DMA map; those that a node's daemon asked for. */
@@ -136,8 +138,13 @@ struct smartiod_dma {
 	bool window;			  /* it uses the requester entry of adapter */
 	bool lost;			  /* its exporter was, since it was granted */
 	bool unmapping;
-	bool adopted;	 /* of before we were started, and nobody has said that it is his */
-	uint64_t target; /* adopted: the port's memory */
+	/* Of BAR pages of a device: dmabar.c. */
+	uint64_t bar_borrow;  /* the borrow of that device; 0: it is of memory */
+	uint64_t view;	      /* its lender's; 0: none any more */
+	uint32_t target_fdid; /* that device */
+	bool cut;	      /* it leads nowhere any more; or (held) the other end sees to that */
+	bool adopted;	      /* of before we were started, and nobody has said that it is his */
+	uint64_t target;      /* adopted: the port's memory */
 	struct smartiod_hold *holds; /* not to be unmapped */
 };
 
@@ -166,6 +173,7 @@ struct smartiod_loan {
 	struct smartiod_tree_node by_id; /* in devices->loans; key: the borrow's number */
 	struct smartiod_device *device;
 	uint64_t id, session, owner; /* owner: the port's; 0: not yet */
+	uint64_t ticket;	     /* the borrower's alone, and of whom it shows it to */
 	uint64_t parent;	     /* adopt.c: the owner of its session */
 	uint32_t node, pid;
 	int owner_fd;
@@ -269,12 +277,32 @@ int smartiod_view_again(struct smartiod *d, struct smartiod_loan *loan, uint32_t
  */
 uint64_t smartiod_doorbells_take(struct smartiod *d, struct smartiod_device *dev);
 
+/* A path to @node, or all of them, are down: devices there reach no pages of BARs any more. */
+void smartiod_view_grants_lost(struct smartiod *d, uint32_t node,
+			       const struct smartiod_path_change *path);
+
 /* ---- bargrant.c ---- */
 
 /* A reset of @dev is over: those who ask for its doorbells have waited for that. */
 void smartiod_bars_go_on(struct smartiod *d, const struct smartiod_device *dev);
 
+/* ---- dmabar.c ---- */
+
+/* What @dma has of the lender of its target goes back. */
+void smartiod_dma_bar_release(struct smartiod *d, struct smartiod_dma *dma);
+/* Mappings, for devices of this host, of @view (0: of all) that borrow @bar_borrow has here. */
+void smartiod_dma_bars_cut(struct smartiod *d, uint64_t bar_borrow, uint64_t view);
+/* The same of all that lies with @node; @path: not NULL: of what goes over it. */
+void smartiod_dma_bars_lost(struct smartiod *d, uint32_t node,
+			    const struct smartiod_path_change *path);
+
 /* ---- dmalend.c ---- */
+
+/*
+ * The port takes @dma's pages from the device, which may still send to the address: nobody else
+ * gets that before the mapping ends. What it had is given back.
+ */
+void smartiod_dma_cut(struct smartiod *d, struct smartiod_dma *dma);
 
 /* A mapping that the port has since before we were started. -ENOMEM. */
 int smartiod_dma_adopt(struct smartiod *d, struct smartiod_loan *loan,

@@ -16,6 +16,7 @@ static void borrow_reply(struct smartiod *d, struct smartiod_lend *lend)
 		.borrower = sio_to_le64(l->id),
 		.fdid = sio_to_le32(l->device->fdid),
 		.generation = sio_to_le32(l->device->generation),
+		.ticket = sio_to_le64(l->ticket),
 	};
 
 	smartiod_device_info(d, l->device, &rep.info);
@@ -208,6 +209,8 @@ int smartiod_lend_borrow(struct smartiod *d, const struct smartiod_from *from, c
 	}
 	l->device = dev;
 	l->id = next_id(d);
+	if (d->world != SIO_WORLD_SHIM) /* whose BARs are no targets: dmabar.c */
+		l->ticket = d->ops->random(d->ctx) | 1;
 	l->node = from->node;
 	l->session = sio_from_le64(m->session);
 	l->pid = sio_from_le32(m->pid);

@@ -21,6 +21,7 @@ static const struct smartiod_message messages[] = {
 	{SIO_PEER_DEV_SEG_END, smartiod_lend_dev_seg_end},
 	{SIO_PEER_BAR_GRANT, smartiod_lend_bar_grant},
 	{SIO_PEER_BAR_RELEASE, smartiod_lend_bar_release},
+	{SIO_PEER_BAR_CUT, smartiod_peer_bar_cut},
 	{SIO_PEER_DMA_MAP, smartiod_lend_dma_map},
 	{SIO_PEER_DMA_UNMAP, smartiod_lend_dma_unmap},
 	{SIO_PEER_SETTLED, smartiod_lend_settled},
@@ -112,6 +113,8 @@ static const struct smartiod_rows rows[] = {
  */
 static void exports_end(struct smartiod *d, uint32_t node, enum smartiod_loss why)
 {
+	smartiod_dma_bars_lost(d, node, NULL);
+	smartiod_view_grants_lost(d, node, NULL);
 	if (why == SMARTIOD_LINK_DOWN) {
 		smartiod_loan_link_lost(d, node);
 		return;
@@ -122,8 +125,11 @@ static void exports_end(struct smartiod *d, uint32_t node, enum smartiod_loss wh
 
 static void path(struct smartiod *d, const struct smartiod_path_change *p)
 {
-	if (!p->up)
-		smartiod_loan_path_down(d, p->node, p->adapter, p->peer_adapter);
+	if (p->up)
+		return;
+	smartiod_loan_path_down(d, p->node, p->adapter, p->peer_adapter);
+	smartiod_dma_bars_lost(d, p->node, p);
+	smartiod_view_grants_lost(d, p->node, p);
 }
 
 static bool lends(struct smartiod *d, uint32_t node)

@@ -231,6 +231,33 @@ long long cluster_counter(const struct cluster *c, unsigned node, const char *na
 	return cluster_counters(c, node, &name, 1, &value) < 0 ? -1 : value;
 }
 
+int cluster_adapter_counter(const struct cluster *c, unsigned node, unsigned adapter,
+			    const char *name, unsigned long long *ret)
+{
+	char command[2 * STATE_DIR + 64], line[200], kind[32], host[64], counter[64], end[16];
+	bool found = false;
+	FILE *f;
+
+	snprintf(command, sizeof(command), "%s --state %s stats -n %u", getenv("SMARTIO_TEST_TOOL"),
+		 c->dir, node);
+	snprintf(end, sizeof(end), ".%u", adapter);
+	f = popen(command, "r");
+	while (f && fgets(line, sizeof(line), f)) {
+		unsigned long long value;
+
+		if (sscanf(line, "%31s %63s %63s %llu", kind, host, counter, &value) != 4 ||
+		    strcmp(kind, "adapter") != 0 || strcmp(counter, name) != 0 ||
+		    strlen(host) < strlen(end) ||
+		    strcmp(host + strlen(host) - strlen(end), end) != 0)
+			continue;
+		*ret = value;
+		found = true;
+	}
+	if (f)
+		pclose(f);
+	return found ? 0 : -1;
+}
+
 /* Of a test that failed: what they hold would never be given back. */
 static void end_programs(void)
 {
@@ -385,10 +412,18 @@ int cluster_restart(struct cluster *c, unsigned node, unsigned from)
 	return cluster_wait(cluster_fork(c, node, program_probe, &p)) ? -1 : 0;
 }
 
-/* @what is "link", and its words; the last one is up or down. */
-static int fault(const struct cluster *c, const char *what, const char *a, const char *b, bool up)
+int cluster_reaches(struct cluster *c, unsigned node)
 {
-	const char *program = getenv("SMARTIO_TEST_TOOL"), *state = up ? "up" : "down";
+	struct program_probe p = {node, c->n_nodes};
+
+	return cluster_wait(cluster_fork(c, node, program_probe, &p)) ? -1 : 0;
+}
+
+/* @what is "link", and its words; the last one is @state. */
+static int fault(const struct cluster *c, const char *what, const char *a, const char *b,
+		 const char *state)
+{
+	const char *program = getenv("SMARTIO_TEST_TOOL");
 	pid_t pid;
 
 	if (!program)
@@ -405,22 +440,32 @@ static int fault(const struct cluster *c, const char *what, const char *a, const
 	return pid > 0 && cluster_wait(pid) == 0 ? 0 : -1;
 }
 
+static const char *up_or_down(bool up)
+{
+	return up ? "up" : "down";
+}
+
 int cluster_link(const struct cluster *c, unsigned node, unsigned adapter, bool up)
 {
 	char where[32];
 
 	snprintf(where, sizeof(where), "%u.%u", node, adapter);
-	return fault(c, "link", where, NULL, up);
+	return fault(c, "link", where, NULL, up_or_down(up));
 }
 
 int cluster_switch(const struct cluster *c, const char *name, bool up)
 {
-	return fault(c, "switch", name, NULL, up);
+	return fault(c, "switch", name, NULL, up_or_down(up));
 }
 
 int cluster_trunk(const struct cluster *c, const char *a, const char *b, bool up)
 {
-	return fault(c, "trunk", a, b, up);
+	return fault(c, "trunk", a, b, up_or_down(up));
+}
+
+int cluster_slot(const struct cluster *c, const char *device, bool in)
+{
+	return fault(c, "device", device, NULL, in ? "in" : "out");
 }
 
 pid_t cluster_daemon(const struct cluster *c, unsigned node)

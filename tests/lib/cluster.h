@@ -57,6 +57,16 @@ int cluster_link(const struct cluster *c, unsigned node, unsigned adapter, bool 
 /* smartio fault switch, and fault trunk, where one link joins the two. Return: as above. */
 int cluster_switch(const struct cluster *c, const char *name, bool up);
 int cluster_trunk(const struct cluster *c, const char *a, const char *b, bool up);
+/*
+ * smartio fault device: it is pulled out of its slot, or put back. Return as above. On a live
+ * cluster alone, as the two below.
+ */
+int cluster_slot(const struct cluster *c, const char *device, bool in);
+/* Wait until @node reaches all others. Return: 0; -1: it does not. */
+int cluster_reaches(struct cluster *c, unsigned node);
+/* A counter of an adapter (smartio stats). Return: 0; -1: there is no such counter. */
+int cluster_adapter_counter(const struct cluster *c, unsigned node, unsigned adapter,
+			    const char *name, unsigned long long *ret);
 /* The pid of a host's smartiod. */
 pid_t cluster_daemon(const struct cluster *c, unsigned node);
 /* SMARTIO_SOCKET of this process becomes that of a host. */

@@ -5,11 +5,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "smartio/memdev.h"
 #include "smartiod/device/devclass.h"
 
 #define NVME 0x010802
 #define REG SMARTIOD_BAR_REGISTERS
 #define BELL SMARTIOD_BAR_DOORBELLS
+#define MEM SMARTIOD_BAR_MEMORY
 
 struct run {
 	uint64_t offset, length;
@@ -61,9 +63,35 @@ static void runs_by_class_and_interrupt_table(void **state)
 	}
 }
 
+/* Another device of that class is one that nothing is known of. */
+static void the_memory_device_is_known_by_its_ids(void **state)
+{
+	struct smartiod_bar_run got[SMARTIOD_BAR_RUNS];
+	struct sio_evt_device d = {.class_code = SIO_MEMDEV_CLASS,
+				   .vendor = SIO_MEMDEV_VENDOR,
+				   .device = SIO_MEMDEV_DEVICE,
+				   .msix_count = 1,
+				   .msix_offset = 0x2000,
+				   .bar_size = {0x4000, 0, 0x100000}};
+
+	(void)state;
+	assert_int_equal(smartiod_devclass_runs(&d, SIO_MEMDEV_BAR_REGISTERS, got), 2);
+	assert_int_equal(got[0].use, REG);
+	assert_int_equal(got[1].use, BELL);
+	assert_int_equal(got[1].offset, SIO_MEMDEV_DOORBELL);
+	assert_int_equal(got[1].length, 0x1000);
+	assert_int_equal(smartiod_devclass_runs(&d, SIO_MEMDEV_BAR_RAM, got), 1);
+	assert_int_equal(got[0].use, MEM);
+	assert_int_equal(got[0].length, 0x100000);
+	d.device++;
+	assert_int_equal(smartiod_devclass_runs(&d, SIO_MEMDEV_BAR_RAM, got), 1);
+	assert_int_equal(got[0].use, REG);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(runs_by_class_and_interrupt_table)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(runs_by_class_and_interrupt_table),
+					   cmocka_unit_test(the_memory_device_is_known_by_its_ids)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -278,6 +278,17 @@ static void lies_of_a_borrower(struct scene *s)
 	lie(s, 0, SIO_PEER_SETTLED, &settled, sizeof(settled));
 	lie(s, 0, SIO_PEER_BAR_GRANT, &bar, sizeof(bar));
 	lie(s, 0, SIO_PEER_DEV_SEG_CREATE, &create, sizeof(create));
+	/* For a device of its own, as if the borrower had shown it the ticket. */
+	bar.borrower_node = sio_to_le32(8);
+	bar.access = sio_to_le32(SIO_ACCESS_READ | SIO_ACCESS_WRITE);
+	bar.offset = bar.bytes = sio_to_le64(0x1000);
+	for (uint64_t n = 0; n < 2 * NUMBERS; n++) {
+		struct sio_peer_bar_cut cut = {.grant = sio_to_le64(number_at(s, (unsigned)n))};
+
+		bar.ticket = sio_to_le64(number_at(s, (unsigned)n));
+		lie(s, 0, SIO_PEER_BAR_GRANT, &bar, sizeof(bar));
+		lie(s, 0, SIO_PEER_BAR_CUT, &cut, sizeof(cut));
+	}
 	for (uint32_t i = 0; i < FAKE_VECTORS; i++) {
 		struct sio_peer_vector vector = {
 			.borrower = id, .fdid = fdid, .vector = sio_to_le32(i)};

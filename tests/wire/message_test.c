@@ -257,7 +257,7 @@ static void messages_of_peers(void **state)
 		assert_int_equal(sio_peer_check(packet, size, &h, &err), -EPROTO);
 		assert_int_equal(sio_peer_check(packet, size - 1, &h, &err), -EPROTO);
 	}
-	assert_int_equal(known, 33);
+	assert_int_equal(known, 34);
 }
 
 int main(void)

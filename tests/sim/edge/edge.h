@@ -20,6 +20,7 @@ struct sim_host {
 	uint64_t boot;	/* counts starts of the machine */
 	uint64_t life;	/* counts daemons: what was sent to or by an earlier one is lost */
 	uint64_t clock; /* how far its clock is ahead of virtual time */
+	uint64_t draws; /* of random numbers by its daemons */
 	uint64_t to_port, from_port;
 	unsigned port_busy;  /* packets to and from the port, and owners' ends, on their way */
 	uint64_t port_count; /* that arrived */

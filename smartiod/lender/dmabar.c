@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * BAR pages of one device, mapped for another that the same program has borrowed. The lender of the
+ * one that is to reach them asks the lender of the other, with the ticket that came with that
+ * borrow, for a view of the pages (bargrant.c), or of another host a grant of it: he, and nobody
+ * else, knows which pages this borrower may write.
+ *
+ * Pages are taken away when they are somebody else's next: with a reset, the end of their borrow,
+ * their device, or a path. The mapping is cut then: its address leads nowhere, and stays taken,
+ * because the device that has it knows nothing of all this and may still send there.
+ */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "smartiod/base/room.h"
+#include "smartiod/lender/lend.h"
+#include "smartiod/lender/requests.h"
+
+void smartiod_dma_bar_release(struct smartiod *d, struct smartiod_dma *dma)
+{
+	struct sio_peer_bar_release msg = {
+		.h.type = sio_to_le32(SIO_PEER_BAR_RELEASE),
+		.borrower = sio_to_le64(dma->bar_borrow),
+		.view = sio_to_le64(dma->view),
+		.grant = sio_to_le64(dma->grant),
+		.fdid = sio_to_le32(dma->target_fdid),
+	};
+
+	if (!dma->view)
+		return;
+	dma->view = 0;
+	smartiod_tell(d, dma->exporter, &msg, sizeof(msg));
+}
+
+/* The first that is to be cut, of those made and of those that an operation makes; NULL. */
+static struct smartiod_dma *find(struct smartiod *d, const void *arg,
+				 bool (*is)(const struct smartiod *d,
+					    const struct smartiod_dma *dma, const void *arg))
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->dmas, key))) {
+		struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
+
+		key = n->key;
+		if (dma->bar_borrow && !dma->cut && is(d, dma, arg))
+			return dma;
+	}
+	for (struct smartiod_dma *dma = d->loose; dma; dma = dma->next)
+		if (dma->bar_borrow && !dma->cut && is(d, dma, arg))
+			return dma;
+	return NULL;
+}
+
+struct pages {
+	uint64_t borrow, view;
+};
+
+static bool is_view(const struct smartiod *d, const struct smartiod_dma *dma, const void *arg)
+{
+	const struct pages *p = arg;
+
+	return dma->exporter == d->node && dma->bar_borrow == p->borrow &&
+	       (!p->view || dma->view == p->view);
+}
+
+void smartiod_dma_bars_cut(struct smartiod *d, uint64_t bar_borrow, uint64_t view)
+{
+	const struct pages p = {.borrow = bar_borrow, .view = view};
+	struct smartiod_dma *dma;
+
+	while ((dma = find(d, &p, is_view)))
+		smartiod_dma_cut(d, dma);
+}
+
+struct way {
+	uint32_t node;
+	const struct smartiod_path_change *path;
+};
+
+static bool is_over(const struct smartiod *d, const struct smartiod_dma *dma, const void *arg)
+{
+	const struct way *w = arg;
+
+	(void)d;
+	return dma->exporter == w->node &&
+	       (!w->path ||
+		(dma->adapter == w->path->adapter && dma->peer_adapter == w->path->peer_adapter));
+}
+
+void smartiod_dma_bars_lost(struct smartiod *d, uint32_t node,
+			    const struct smartiod_path_change *path)
+{
+	const struct way w = {.node = node, .path = path};
+	struct smartiod_dma *dma;
+
+	while ((dma = find(d, &w, is_over)))
+		smartiod_dma_cut(d, dma);
+}
+
+struct granted {
+	uint32_t node;
+	uint64_t grant;
+};
+
+static bool is_grant(const struct smartiod *d, const struct smartiod_dma *dma, const void *arg)
+{
+	const struct granted *g = arg;
+
+	(void)d;
+	return dma->exporter == g->node && dma->grant == g->grant;
+}
+
+/*
+ * Without an IOMMU here the address is that of the window, which goes back with the cut. Where the
+ * other end holds off what still comes, better the window stays, too, until the mapping ends.
+ */
+int smartiod_peer_bar_cut(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			  struct sio_err *reterr)
+{
+	const struct sio_peer_bar_cut *m = msg;
+	const struct granted g = {.node = from->node, .grant = sio_from_le64(m->grant)};
+	struct smartiod_dma *dma = g.grant ? find(d, &g, is_grant) : NULL;
+
+	(void)reterr;
+	if (!dma)
+		return 0;
+	if (m->held && dma->loan->device->port.iommu_mode == SIO_IOMMU_OFF)
+		dma->cut = dma->lost = true;
+	else
+		smartiod_dma_cut(d, dma);
+	return 0;
+}
