@@ -16,9 +16,9 @@ TOPOLOGY = """\
 cluster: examples
 switches: [sw0]
 hosts:
-  one: {ram: 64M}
-  two: {ram: 64M, iommu: on}
-  three: {ram: 64M}
+  one: {ram: 64M, devices: {nvme0: {type: nvme, size: 16M}, mem1: {type: memory, size: 64K}}}
+  two: {ram: 64M, iommu: on, devices: {mem2: {type: memory, size: 64K}}}
+  three: {ram: 64M, devices: {mem3: {type: memory, size: 64K}}}
 """
 NODES = {"one": "4", "two": "8", "three": "12"}
 
@@ -72,6 +72,19 @@ class Examples(unittest.TestCase):
     def test_reflective(self):
         said = self.run_all(*[(host, "reflective", str(i), "3") for i, host in enumerate(NODES)])
         self.assertEqual(said, ["0 was here\n1 was here\n2 was here\n"] * 3)
+
+
+    def test_peer_to_peer(self):
+        nvme = os.path.join(BUILD, "drivers", "nvme-user", "smartio-nvme")
+        manager = self.c.start("one", nvme, "manager", "nvme0")
+        try:
+            for memory in "mem1", "mem2", "mem3":
+                said, = self.run_all(("two", "peer_to_peer", "nvme0", memory, "20"))
+                total = sum((n * 0x9e3779b97f4a7c15 + i) % 2**64 for n in range(20) for i in range(64))
+                self.assertEqual(said, f"20 blocks, sum {total % 2**64}\n")
+        finally:
+            manager.terminate()
+            manager.communicate(timeout=60)
 
 
 if __name__ == "__main__":

@@ -8,15 +8,10 @@
 
 struct smartio_nvme_buffer sio_nvme_no_buffer, sio_nvme_many_buffers;
 
-int smartio_nvme_buffer_alloc(struct smartio_nvme *n, size_t bytes,
-			      struct smartio_nvme_buffer **ret)
+/* @b has its memory, or @rc tells why not. */
+static int keep(struct smartio_nvme *n, struct smartio_nvme_buffer *b, int rc,
+		struct smartio_nvme_buffer **ret)
 {
-	struct smartio_nvme_buffer *b = calloc(1, sizeof(*b));
-	int rc;
-
-	if (!b)
-		return sio_nvme_fail(-ENOMEM, "no memory for a buffer");
-	rc = sio_nvme_mem_local(&n->d, bytes, &b->mem);
 	if (rc) {
 		free(b);
 		return rc;
@@ -30,6 +25,26 @@ int smartio_nvme_buffer_alloc(struct smartio_nvme *n, size_t bytes,
 	sio_nvme_unlock(n);
 	*ret = b;
 	return 0;
+}
+
+int smartio_nvme_buffer_alloc(struct smartio_nvme *n, size_t bytes,
+			      struct smartio_nvme_buffer **ret)
+{
+	struct smartio_nvme_buffer *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return sio_nvme_fail(-ENOMEM, "no memory for a buffer");
+	return keep(n, b, sio_nvme_mem_local(&n->d, bytes, &b->mem), ret);
+}
+
+int smartio_nvme_buffer_on_device(struct smartio_nvme *n, const char *device, uint32_t bar,
+				  size_t offset, size_t bytes, struct smartio_nvme_buffer **ret)
+{
+	struct smartio_nvme_buffer *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return sio_nvme_fail(-ENOMEM, "no memory for a buffer");
+	return keep(n, b, sio_nvme_mem_bar(&n->d, device, bar, offset, bytes, &b->mem), ret);
 }
 
 static bool holds(struct smartio_nvme_queue *q, uint32_t slot, const struct smartio_nvme_buffer *b)

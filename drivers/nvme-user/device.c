@@ -177,6 +177,8 @@ void sio_nvme_mem_done(struct sio_nvme_mem *mem)
 		SCIUnmapSegment(mem->map, 0, &err);
 	if (mem->remote)
 		SIO_NVME_UNTIL_FREE(err, SCIDisconnectSegment(mem->remote, 0, &err));
+	if (mem->other)
+		SIO_NVME_UNTIL_FREE(err, SCIReturnDevice(mem->other, 0, &err));
 	if (mem->local && mem->available)
 		SIO_NVME_UNTIL_FREE(err,
 				    SCISetSegmentUnavailable(mem->local, mem->adapter, 0, &err));
@@ -226,6 +228,40 @@ static int mem_device(struct sio_nvme_device *d, struct sio_nvme_mem *mem)
 	return check_ioaddr(mem, ioaddr);
 }
 
+static int mem_bar(struct sio_nvme_device *d, const char *name, unsigned bar, size_t offset,
+		   struct sio_nvme_mem *mem)
+{
+	unsigned fdid = 0;
+	sci_ioaddr_t ioaddr;
+	sci_error_t err;
+
+	smartio_find_device(name, &fdid, &err);
+	if (err != SCI_ERR_OK)
+		return sio_nvme_fail_sci(err, "no device '%s'", name);
+	SCIBorrowDevice(d->sd, &mem->other, fdid, 0, &err);
+	if (err != SCI_ERR_OK) {
+		mem->other = NULL;
+		return sio_nvme_fail_sci(err, "%s cannot be borrowed", name);
+	}
+	SCIConnectDeviceSegment(mem->other, &mem->remote, bar, SCI_MEMTYPE_BAR, NULL, NULL, 0,
+				&err);
+	if (err != SCI_ERR_OK) {
+		mem->remote = NULL;
+		return sio_nvme_fail_sci(err, "cannot connect BAR %u of %s", bar, name);
+	}
+	mem->at = SCIMapRemoteSegment(mem->remote, &mem->map, offset, mem->size, NULL, 0, &err);
+	if (err != SCI_ERR_OK) {
+		mem->map = NULL;
+		return sio_nvme_fail_sci(err, "cannot map %zu bytes at %#zx of BAR %u of %s",
+					 mem->size, offset, bar, name);
+	}
+	SCIMapRemoteSegmentForDevice(mem->remote, d->handle, &ioaddr, offset, mem->size, 0, &err);
+	if (err != SCI_ERR_OK)
+		return sio_nvme_fail_sci(err, "%s cannot reach %zu bytes at %#zx of BAR %u of %s",
+					 d->name, mem->size, offset, bar, name);
+	return check_ioaddr(mem, ioaddr);
+}
+
 /* Whole pages; false: none, or more than can be addressed. */
 static bool round_up(size_t size, size_t *ret)
 {
@@ -247,6 +283,24 @@ int sio_nvme_mem_device(struct sio_nvme_device *d, size_t size, unsigned hints, 
 	if (!round_up(size, &mem->size))
 		return sio_nvme_fail(-EINVAL, "%s: memory of %zu bytes", d->name, size);
 	rc = mem_device(d, mem);
+	if (rc)
+		sio_nvme_mem_done(mem);
+	return rc;
+}
+
+int sio_nvme_mem_bar(struct sio_nvme_device *d, const char *name, unsigned bar, size_t offset,
+		     size_t size, struct sio_nvme_mem *mem)
+{
+	int rc;
+
+	memset(mem, 0, sizeof(*mem));
+	mem->d = d;
+	if (offset % SIO_NVME_PAGE || !round_up(size, &mem->size))
+		return sio_nvme_fail(-EINVAL,
+				     "%zu bytes at %#zx of a BAR; whole pages, one at least, are "
+				     "right",
+				     size, offset);
+	rc = mem_bar(d, name, bar, offset, mem);
 	if (rc)
 		sio_nvme_mem_done(mem);
 	return rc;

@@ -45,6 +45,7 @@ struct sio_nvme_mem {
 	size_t size;
 	struct sio_nvme_device *d;
 	sci_map_t map;
+	sci_smartio_device_t other;  /* whose BAR @remote is; NULL: of none */
 	sci_remote_segment_t remote; /* device segment: placed by hints */
 	sci_local_segment_t local;   /* else: of this host */
 	unsigned adapter;	     /* of @local: by which the device reaches it */
@@ -57,6 +58,9 @@ struct sio_nvme_mem {
 int sio_nvme_mem_device(struct sio_nvme_device *d, size_t size, unsigned hints, unsigned flags,
 			struct sio_nvme_mem *mem);
 int sio_nvme_mem_local(struct sio_nvme_device *d, size_t size, struct sio_nvme_mem *mem);
+/* @size bytes from @offset on of BAR @bar of device @name, which is borrowed for that. */
+int sio_nvme_mem_bar(struct sio_nvme_device *d, const char *name, unsigned bar, size_t offset,
+		     size_t size, struct sio_nvme_mem *mem);
 /*
  * Free by @call, with its error in @err, until nobody else uses it any more, and the lender can be
  * asked for it.

@@ -196,6 +196,17 @@ int smartio_nvme_get_pairs(struct smartio_nvme *n, struct smartio_nvme_pair *pai
 struct smartio_nvme_buffer;
 int smartio_nvme_buffer_alloc(struct smartio_nvme *n, size_t bytes,
 			      struct smartio_nvme_buffer **ret);
+/**
+ * The same, but @bytes from @offset on (whole pages) of BAR @bar of another device, by its name or
+ * number, which is borrowed as long as the buffer lives: data goes from device to device, and
+ * passes no host's RAM (docs/memory-device.md). What lies there stays as it is. When that device is
+ * reset or lost, the drive's commands with the buffer may fail.
+ * -ENODEV: no such device; -EBUSY: it is borrowed exclusively; -EACCES: not pages that a borrower
+ * may write; -ENOTSUP: on a real host; -EINVAL, -ERANGE, and as smartio_nvme_buffer_alloc().
+ * Source: our own.
+ */
+int smartio_nvme_buffer_on_device(struct smartio_nvme *n, const char *device, uint32_t bar,
+				  size_t offset, size_t bytes, struct smartio_nvme_buffer **ret);
 /** -EBUSY: a command that uses it is in flight. NULL is fine. */
 int smartio_nvme_buffer_free(struct smartio_nvme_buffer *b);
 void *smartio_nvme_buffer_data(const struct smartio_nvme_buffer *b);
