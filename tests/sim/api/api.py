@@ -22,6 +22,7 @@ ELSEWHERE = {
     "fault": "a library linked with an allocator and a world of the test's own",
     "many": "limits of the kernel's, and tens of thousands of calls",
     "mirror": "signals, and pages that may only be read",
+    "p2p": "memory devices",
     "stress": "processes that the kernel kills anywhere, for as long as was asked",
     "wait": "a library linked with a world of the test's own",
 }
