@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* Vendor and device of PCI. The vendor's id is Red Hat's, as of all that QEMU-like machines have. */
+/* Ids of PCI. The vendor's is Red Hat's, as of all that emulated machines have. */
 #define SIO_MEMDEV_VENDOR 0x1b36
 #define SIO_MEMDEV_DEVICE 0x11f0
 #define SIO_MEMDEV_CLASS 0x058000 /* another memory controller */
@@ -39,7 +39,8 @@ extern "C" {
  * device addresses it; 32-byte aligned) and RING_ENTRIES (a power of 2, 2 to
  * SIO_MEMDEV_MOST_ENTRIES) name then, the doorbell at 0; without it the engine stands, and errors
  * are forgotten. VECTOR, writable: of the interrupts that descriptors ask for. STATUS:
- * SIO_MEMDEV_RUNNING, or why it is not. DONE: descriptors that are done since it was started; wraps.
+ * SIO_MEMDEV_RUNNING, or why it is not. DONE: descriptors that are done since it was started; it
+ * wraps.
  */
 #define SIO_MEMDEV_CONTROL 0x10
 #define SIO_MEMDEV_STATUS 0x14
