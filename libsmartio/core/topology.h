@@ -64,6 +64,7 @@ struct sio_topo_device {
 	uint32_t block_size;	/* nvme: 512 or 4096 */
 	uint32_t queue_pairs;	/* nvme: I/O queue pairs */
 	uint32_t queue_entries; /* nvme: largest queue */
+	uint64_t cmb;		/* nvme: bytes of its controller memory buffer; 0: it has none */
 	uint32_t vectors;	/* interrupts that it can tell apart; 0: it has none */
 	uint32_t dma_bits;	/* width of addresses the device can send */
 	uint32_t reset;		/* how it can be reset: enum sio_topo_reset */

@@ -32,7 +32,8 @@ enum {
 	DEVICE_VECTORS = 8,
 	DEVICE_RESET = 10,
 	DEVICE_IN,
-	DEVICE_FIELDS = 14
+	DEVICE_CMB = 14,
+	DEVICE_FIELDS
 };
 static const struct sio_field device_field[DEVICE_FIELDS] = {
 	{.name = "type", .kind = SIO_VALUE_NODE},
@@ -92,6 +93,12 @@ static const struct sio_field device_field[DEVICE_FIELDS] = {
 	 .offset = offsetof(struct sio_topo_device, link_generation),
 	 .min = 1,
 	 .max = 6},
+	[DEVICE_CMB] = {.name = "cmb",
+			.kind = SIO_VALUE_SIZE,
+			.offset = offsetof(struct sio_topo_device, cmb),
+			.min = 4 * SIO_KIB,
+			.max = SIO_TOPO_BAR_SPACE / 2,
+			.step = 4 * SIO_KIB},
 };
 
 /* Types that the machine room has models of. */
@@ -116,6 +123,11 @@ static int read_memory(struct sio_source *s, struct sio_topo_device *dev,
 {
 	const uint64_t most = SIO_TOPO_BAR_SPACE / 2;
 
+	if (spot[DEVICE_CMB].value) {
+		sio_source_enter(s, "cmb", 0);
+		return sio_source_fail(s, spot[DEVICE_CMB],
+				       "of a memory device; nvme has one, 'size' is right here");
+	}
 	if (!spot[DEVICE_SIZE].value)
 		dev->size = MEMORY_SIZE;
 	if (dev->size > most || dev->size & (dev->size - 1)) {
@@ -215,6 +227,11 @@ static int read_device(struct sio_draft *d, unsigned host, struct sio_spot at, c
 		rc = sio_draft_read_in(d, host, spot[DEVICE_IN], &dev->in);
 	if (rc == 0 && strcmp(dev->type, "memory") == 0)
 		rc = read_memory(d->source, dev, spot);
+	if (rc == 0 && dev->cmb & (dev->cmb - 1)) {
+		sio_source_enter(d->source, "cmb", 0);
+		rc = sio_source_fail(d->source, spot[DEVICE_CMB],
+				     "not a size of a BAR; a power of 2 is right");
+	}
 	if (rc < 0)
 		return rc;
 	if (dev->vectors == NOT_GIVEN) /* one for each queue */

@@ -9,6 +9,7 @@
 #define MSIX_ENTRY 16u
 #define NO_END UINT64_MAX
 #define CLASS_NVME 0x010802u
+#define NVME_CMB_BAR 2u
 
 struct class_run {
 	uint32_t class_code, vendor, device, bar; /* vendor 0: any */
@@ -20,12 +21,16 @@ struct class_run {
  * NVM Express Base Specification 1.4, section 3.1: registers from 0, doorbells from 0x1000. One
  * page of doorbells holds 512 queue pairs at the smallest stride.
  *
+ * The controller memory buffer (3.1.11) may be in another BAR, of which this is the usual one.
+ * Queues of all borrowers may lie there, as their manager, who has the registers, places them.
+ *
  * Of the PCI class that the memory device is of there are others, with other BARs.
  */
 #define MEMDEV SIO_MEMDEV_CLASS, SIO_MEMDEV_VENDOR, SIO_MEMDEV_DEVICE
 static const struct class_run classes[] = {
 	{CLASS_NVME, 0, 0, 0, 0, 0x1000, SMARTIOD_BAR_REGISTERS},
 	{CLASS_NVME, 0, 0, 0, 0x1000, 0x2000, SMARTIOD_BAR_DOORBELLS},
+	{CLASS_NVME, 0, 0, NVME_CMB_BAR, 0, NO_END, SMARTIOD_BAR_HOLDER},
 	{MEMDEV, SIO_MEMDEV_BAR_REGISTERS, 0, 0x1000, SMARTIOD_BAR_REGISTERS},
 	{MEMDEV, SIO_MEMDEV_BAR_REGISTERS, 0x1000, 0x2000, SMARTIOD_BAR_DOORBELLS},
 	{MEMDEV, SIO_MEMDEV_BAR_RAM, 0, NO_END, SMARTIOD_BAR_MEMORY},

@@ -11,6 +11,7 @@ enum smartiod_bar_use {
 	SMARTIOD_BAR_REGISTERS, /* one borrower writes, the others read a mirror */
 	SMARTIOD_BAR_DOORBELLS, /* every borrower writes */
 	SMARTIOD_BAR_MEMORY,	/* every borrower reads and writes; a reset leaves it in place */
+	SMARTIOD_BAR_HOLDER,	/* memory, which the holder of the registers has, and nobody else */
 };
 
 struct smartiod_bar_run {

@@ -350,7 +350,7 @@ static uint32_t run_access(struct bar_op *b, const struct smartiod_bar_run *run,
 		return access & SIO_ACCESS_WRITE ? BOTH : 0; /* nothing can be read there */
 	if (!(access & SIO_ACCESS_WRITE) ||
 	    sio_ledger_take_registers(&l->device->ledger, l->id, &fresh, NULL) < 0)
-		return SIO_ACCESS_READ;
+		return run->use == SMARTIOD_BAR_HOLDER ? 0 : SIO_ACCESS_READ;
 	b->fresh |= fresh;
 	return BOTH;
 }
@@ -381,7 +381,7 @@ static void choose_parts(struct bar_op *b, uint64_t offset, uint64_t end, uint32
 		p->given = p->access & access;
 		p->offset = run[i].offset;
 		p->length = run[i].length;
-		if (b->device || run[i].use == SMARTIOD_BAR_MEMORY)
+		if (b->device || run[i].use >= SMARTIOD_BAR_MEMORY)
 			clip(p, offset, end);
 		b->n_parts += p->access != 0;
 	}

@@ -42,7 +42,7 @@ bool smartiod_view_starts(struct smartiod *d, uint64_t borrow, uint64_t id, uint
 
 static bool writes_registers(const struct smartiod_view *v)
 {
-	return v->flags & SIO_BAR_REGISTERS && v->access & SIO_ACCESS_WRITE;
+	return v->holds && v->access & SIO_ACCESS_WRITE;
 }
 
 void smartiod_view_drop_registers(struct smartiod_loan *l)
@@ -93,8 +93,9 @@ struct smartiod_view *smartiod_view_new(struct smartiod_loan *l, uint32_t bar, u
 	/* Not every port knows what a page is for; the class does. */
 	if (run->use == SMARTIOD_BAR_REGISTERS && access & SIO_ACCESS_WRITE)
 		v->flags |= SIO_BAR_REGISTERS;
-	if (run->use == SMARTIOD_BAR_MEMORY)
+	if (run->use >= SMARTIOD_BAR_MEMORY)
 		v->flags |= SIO_BAR_MEMORY;
+	v->holds = v->flags & SIO_BAR_REGISTERS || run->use == SMARTIOD_BAR_HOLDER;
 	v->next = l->views;
 	l->views = v;
 	return v;
@@ -295,10 +296,11 @@ static int view_again(struct smartiod *d, struct smartiod_loan *l, uint32_t bar,
 				    .offset = run->offset,
 				    .length = run->length,
 				    .fd = smartiod_leftover_take_fd(left, 0)};
-	if (run->use == SMARTIOD_BAR_REGISTERS && v->access & SIO_ACCESS_WRITE) {
+	if (run->use == SMARTIOD_BAR_REGISTERS && v->access & SIO_ACCESS_WRITE)
 		v->flags = SIO_BAR_REGISTERS;
+	v->holds = v->flags || run->use == SMARTIOD_BAR_HOLDER;
+	if (v->holds)
 		sio_ledger_hold_again(&l->device->ledger, l->id);
-	}
 	smartiod_leftover_done(d, left);
 	v->next = l->views;
 	l->views = v;

@@ -110,6 +110,7 @@ struct smartiod_view {
 	int fd;
 	unsigned users;
 	bool doorbells;
+	bool holds;  /* who has it has the registers */
 	bool closed; /* by a reset, which took the doorbells away: in these books alone */
 };
 struct smartiod_view_grant {

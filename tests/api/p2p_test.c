@@ -33,7 +33,9 @@
 	"  one:\n"                                                                                 \
 	"    ram: 64M\n"                                                                           \
 	"    iommu: " iommu "\n"                                                                   \
-	"    devices: {nvme0: {type: nvme, size: 16M}, beside: {type: memory, size: 64K}}\n"       \
+	"    devices:\n"                                                                           \
+	"      nvme0: {type: nvme, size: 16M, cmb: 64K}\n"                                         \
+	"      beside: {type: memory, size: 64K}\n"                                                \
 	"  two: {ram: 64M, iommu: " iommu ", devices: {here: {type: memory, size: 64K}}}\n"        \
 	"  three: {ram: 64M, iommu: " iommu ", devices: {far: {type: memory, size: 64K}}}\n"
 
@@ -352,74 +354,106 @@ static void crossings_are_those_of_the_route(void **state)
 
 /* ---- a device that reads ---- */
 
-/* The memory device @from copies, by its engine, from another one's RAM to a third one's. */
+/* A memory device's engine at work. */
+struct engine {
+	struct target t;
+	sci_remote_segment_t bar;
+	sci_local_segment_t memory;
+	sci_map_t map, ring_map;
+	volatile uint8_t *regs;
+	volatile struct sio_memdev_entry *ring;
+	volatile struct sio_memdev_completion *done;
+	sci_ioaddr_t ring_at;
+	uint32_t n;
+};
+
+static void engine_start(struct engine *e, sci_desc_t sd, const char *name)
+{
+	sci_error_t error;
+
+	*e = (struct engine){.t = take(sd, name, SCI_FLAG_EXCLUSIVE)};
+	e->bar = connect_bar(e->t.device, SIO_MEMDEV_BAR_REGISTERS);
+	e->regs = SCIMapRemoteSegment(e->bar, &e->map, 0, 2 * PAGE, NULL, SCI_FLAG_IO_MAP_IOSPACE,
+				      &error);
+	CHECK_OK(error);
+	CHECK(sio_read32(e->regs + SIO_MEMDEV_MAGIC) == SIO_MEMDEV_MAGIC_VALUE);
+	CHECK(sio_read32(e->regs + SIO_MEMDEV_RAM_BYTES) == 16 * PAGE);
+	SCICreateSegment(sd, &e->memory, 0, PAGE, NULL, NULL, SCI_FLAG_AUTO_ID, &error);
+	CHECK_OK(error);
+	SCIPrepareSegment(e->memory, 0, 0, &error);
+	CHECK_OK(error);
+	SCISetSegmentAvailable(e->memory, 0, 0, &error);
+	CHECK_OK(error);
+	e->ring = SCIMapLocalSegment(e->memory, &e->ring_map, 0, PAGE, NULL, 0, &error);
+	CHECK_OK(error);
+	SCIMapLocalSegmentForDevice(e->memory, 0, e->t.device, &e->ring_at, 0, PAGE, 0, &error);
+	CHECK_OK(error);
+	e->done = (volatile void *)((volatile uint8_t *)e->ring + PAGE - sizeof(*e->done));
+	sio_write32(e->regs + SIO_MEMDEV_RING_BASE, (uint32_t)e->ring_at);
+	sio_write32(e->regs + SIO_MEMDEV_RING_BASE + 4, (uint32_t)(e->ring_at >> 32));
+	sio_write32(e->regs + SIO_MEMDEV_RING_ENTRIES, 8);
+	sio_to_fabric_barrier();
+	sio_write32(e->regs + SIO_MEMDEV_CONTROL, SIO_MEMDEV_ENABLE);
+	while (sio_read32(e->regs + SIO_MEMDEV_STATUS) != SIO_MEMDEV_RUNNING)
+		smartio_yield();
+}
+
+static void engine_copy(struct engine *e, sci_ioaddr_t from, sci_ioaddr_t to, uint32_t bytes)
+{
+	volatile struct sio_memdev_entry *entry = &e->ring[e->n++ % 8];
+
+	entry->source = from;
+	entry->target = to;
+	entry->length = bytes;
+	entry->flags = 0;
+	entry->completion = e->ring_at + PAGE - sizeof(*e->done);
+	sio_to_fabric_barrier();
+	sio_write32(e->regs + SIO_MEMDEV_DOORBELL, e->n);
+	while (sio_read32(&e->done->number) != e->n)
+		smartio_yield();
+	sio_from_fabric_barrier();
+	CHECK(e->done->status == SIO_MEMDEV_OK);
+}
+
+static void engine_stop(struct engine *e)
+{
+	sci_error_t error;
+
+	SCIUnmapLocalSegmentForDevice(e->memory, 0, e->t.device, 0, &error);
+	CHECK_OK(error);
+	SCIUnmapSegment(e->ring_map, 0, &error);
+	CHECK_OK(error);
+	api_remove_segment(e->memory);
+	drop(e->bar, e->map);
+	leave(&e->t);
+}
+
+/* From the RAM of one device to that of another, by the engine of a third. */
 static int engine_copies(void *arg)
 {
 	sci_desc_t sd = api_begin();
-	struct target engine = take(sd, "beside", SCI_FLAG_EXCLUSIVE), source, sink;
-	sci_remote_segment_t bar = connect_bar(engine.device, SIO_MEMDEV_BAR_REGISTERS);
-	volatile struct sio_memdev_entry *ring;
-	volatile uint32_t *done;
-	volatile uint8_t *regs;
-	sci_local_segment_t memory = NULL;
-	sci_map_t map, ring_map;
-	sci_ioaddr_t ring_at, from, to;
-	sci_error_t error;
+	struct target source, sink;
+	struct engine engine;
+	sci_ioaddr_t from, to;
 
 	(void)arg;
+	engine_start(&engine, sd, "beside");
 	source = take(sd, "far", 0);
 	sink = take(sd, "here", 0);
-	regs = SCIMapRemoteSegment(bar, &map, 0, 2 * PAGE, NULL, SCI_FLAG_IO_MAP_IOSPACE, &error);
-	CHECK_OK(error);
-	CHECK(sio_read32(regs + SIO_MEMDEV_MAGIC) == SIO_MEMDEV_MAGIC_VALUE);
-	CHECK(sio_read32(regs + SIO_MEMDEV_RAM_BYTES) == 16 * PAGE);
-	SCICreateSegment(sd, &memory, 0, PAGE, NULL, NULL, SCI_FLAG_AUTO_ID, &error);
-	CHECK_OK(error);
-	SCIPrepareSegment(memory, 0, 0, &error);
-	CHECK_OK(error);
-	SCISetSegmentAvailable(memory, 0, 0, &error);
-	CHECK_OK(error);
-	ring = SCIMapLocalSegment(memory, &ring_map, 0, PAGE, NULL, 0, &error);
-	CHECK_OK(error);
-	SCIMapLocalSegmentForDevice(memory, 0, engine.device, &ring_at, 0, PAGE, 0, &error);
-	CHECK_OK(error);
-	from = map_for(source.bar, engine.device, PAGE, 4 * PAGE);
-	to = map_for(sink.bar, engine.device, PAGE, 4 * PAGE);
+	from = map_for(source.bar, engine.t.device, PAGE, 4 * PAGE);
+	to = map_for(sink.bar, engine.t.device, PAGE, 4 * PAGE);
 	for (unsigned i = 0; i < 4 * PAGE; i += 4)
 		put32(source.ram + i, i * 2654435761u);
 	SCIFlush(NULL, 0);
-	ring[0].source = from + 4;
-	ring[0].target = to + 8;
-	ring[0].length = 3 * PAGE;
-	ring[0].flags = 0;
-	ring[0].completion = ring_at + PAGE - 8;
-	done = (volatile uint32_t *)((volatile uint8_t *)ring + PAGE - 8);
-	sio_write32(regs + SIO_MEMDEV_RING_BASE, (uint32_t)ring_at);
-	sio_write32(regs + SIO_MEMDEV_RING_BASE + 4, (uint32_t)(ring_at >> 32));
-	sio_write32(regs + SIO_MEMDEV_RING_ENTRIES, 8);
-	sio_to_fabric_barrier();
-	sio_write32(regs + SIO_MEMDEV_CONTROL, SIO_MEMDEV_ENABLE);
-	while (sio_read32(regs + SIO_MEMDEV_STATUS) != SIO_MEMDEV_RUNNING)
-		smartio_yield();
-	sio_write32(regs + SIO_MEMDEV_DOORBELL, 1);
-	while (sio_read32(done) != 1)
-		smartio_yield();
-	sio_from_fabric_barrier();
-	CHECK(done[1] == SIO_MEMDEV_OK);
+	engine_copy(&engine, from + 4, to + 8, 3 * PAGE);
 	for (unsigned i = 0; i < 3 * PAGE; i += 4)
 		CHECK(get32(sink.ram + 8 + i) == (i + 4) * 2654435761u);
 	CHECK(get32(sink.ram + 4) == 0 && get32(sink.ram + 3 * PAGE + 8) == 0);
-	unmap_for(source.bar, engine.device);
-	unmap_for(sink.bar, engine.device);
-	SCIUnmapLocalSegmentForDevice(memory, 0, engine.device, 0, &error);
-	CHECK_OK(error);
-	SCIUnmapSegment(ring_map, 0, &error);
-	CHECK_OK(error);
-	api_remove_segment(memory);
-	drop(bar, map);
+	unmap_for(source.bar, engine.t.device);
+	unmap_for(sink.bar, engine.t.device);
 	leave(&sink);
 	leave(&source);
-	leave(&engine);
+	engine_stop(&engine);
 	api_end(sd);
 	return 0;
 }
@@ -431,6 +465,105 @@ static void a_device_reads_another_ones_memory(void **state)
 	for (unsigned node = 4; node <= 12; node += 4)
 		assert_int_equal(cluster_wait(cluster_fork(f->cluster, node, engine_copies, NULL)),
 				 0);
+}
+
+/* ---- the memory that a drive has ---- */
+
+#define CMB 0x7f0000000000u /* where the drive is told that it lies: where nothing is */
+
+static int uses_drive_memory(void *arg)
+{
+	static struct admin a;
+	struct engine engine;
+	struct target source;
+	sci_remote_segment_t bar;
+	volatile uint8_t *p;
+	sci_ioaddr_t from, to;
+	sci_error_t error;
+	sci_map_t map;
+
+	(void)arg;
+	admin_start(&a);
+	SCIReleaseExclusiveBorrow(a.device, 0, &error);
+	CHECK_OK(error);
+	bar = connect_bar(a.device, 2);
+	CHECK(SCIGetRemoteSegmentSize(bar) == 16 * PAGE);
+	p = SCIMapRemoteSegment(bar, &map, 0, 16 * PAGE, NULL, 0, &error);
+	CHECK_OK(error);
+	CHECK(sio_read32(a.regs + 0x3c) == 0);
+	sio_write32(a.regs + 0x54, (uint32_t)(CMB >> 32));
+	sio_to_fabric_barrier();
+	sio_write32(a.regs + 0x50, 3); /* its registers, and its memory at that address */
+	while (sio_read32(a.regs + 0x3c) >> 12 != 16)
+		smartio_yield();
+	/* Its own, without a transaction; and another device's word to it. */
+	identify(&a, CMB + PAGE);
+	CHECK(is_identity(p + PAGE) && get32(p) == 0 && get32(p + 2 * PAGE) == 0);
+	engine_start(&engine, a.sd, "beside");
+	source = take(a.sd, "far", 0);
+	from = map_for(source.bar, engine.t.device, PAGE, PAGE);
+	to = map_for(bar, engine.t.device, 3 * PAGE, PAGE);
+	put32(source.ram + 12, 0xcafe);
+	SCIFlush(NULL, 0);
+	engine_copy(&engine, from, to, PAGE);
+	CHECK(get32(p + 3 * PAGE + 12) == 0xcafe);
+	step_done(0);
+	step_await(1);
+	unmap_for(bar, engine.t.device);
+	unmap_for(source.bar, engine.t.device);
+	leave(&source);
+	engine_stop(&engine);
+	drop(bar, map);
+	admin_stop(&a);
+	return 0;
+}
+
+/* Queues of all may lie there: it is for the registers' holder to give. */
+static int is_not_given_any(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	sci_smartio_device_t drive;
+	struct target t;
+	sci_remote_segment_t bar;
+	volatile uint8_t *p;
+	sci_ioaddr_t at = 77;
+	sci_error_t error;
+	sci_map_t map;
+
+	(void)arg;
+	step_await(0);
+	drive = api_borrow(sd, 0);
+	t = take(sd, "here", 0);
+	bar = connect_bar(drive, 2);
+	p = SCIMapRemoteSegment(bar, &map, 0, 16 * PAGE, NULL, SCI_FLAG_READONLY_MAP, &error);
+	CHECK_OK(error);
+	for (unsigned i = 0; i < 4; i++)
+		CHECK(get32(p + i * PAGE) == 0xffffffff);
+	SCIMapRemoteSegmentForDevice(bar, t.device, &at, 0, PAGE, 0, &error);
+	CHECK_IS(error, SCI_ERR_ACCESS);
+	CHECK(at == 77);
+	step_done(1);
+	drop(bar, map);
+	leave(&t);
+	SCIReturnDevice(drive, 0, &error);
+	CHECK_OK(error);
+	api_end(sd);
+	return 0;
+}
+
+static void a_drive_has_memory_for_its_manager(void **state)
+{
+	struct fixture *f = *state;
+
+	for (unsigned node = 4; node <= 12; node += 4) {
+		pid_t a, b;
+
+		steps_reset();
+		a = cluster_fork(f->cluster, BORROWER, uses_drive_memory, NULL);
+		b = cluster_fork(f->cluster, node, is_not_given_any, NULL);
+		assert_int_equal(cluster_wait(b), 0);
+		assert_int_equal(cluster_wait(a), 0);
+	}
 }
 
 /* ---- what is refused ---- */
@@ -809,6 +942,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(crossings_are_those_of_the_route),
 		TEST(a_device_reads_another_ones_memory),
+		TEST(a_drive_has_memory_for_its_manager),
 		TEST(what_the_borrower_may_not_write_is_refused),
 		TEST(a_reset_of_the_target_cuts_its_doorbells),
 		TEST(the_end_of_the_borrow_cuts),

@@ -33,9 +33,11 @@ static void runs_by_class_and_interrupt_table(void **state)
 		{NVME, 0x4000, 8, 0, 0x1800, 0, 1, {{0, 0x1000, REG}}},
 		{NVME, 0x4000, 8, 0, 0x800, 0, 1, {{0x1000, 0x1000, BELL}}},
 		{NVME, 0x4000, 8, 4, 0, 0, 2, {{0, 0x1000, REG}, {0x1000, 0x1000, BELL}}},
-		/* A BAR too small for doorbells; a BAR that the class does not know. */
+		/* A BAR too small for doorbells; that of a memory buffer; one that is not known. */
 		{NVME, 0x1000, 0, 0, 0, 0, 1, {{0, 0x1000, REG}}},
-		{NVME, 0x4000, 0, 0, 0, 2, 0, {{0}}},
+		{NVME, 0x4000, 0, 0, 0, 2, 1, {{0, 0x4000, SMARTIOD_BAR_HOLDER}}},
+		{NVME, 0x4000, 8, 2, 0, 2, 1, {{0x1000, 0x3000, SMARTIOD_BAR_HOLDER}}},
+		{NVME, 0x4000, 0, 0, 0, 4, 0, {{0}}},
 		/* Unknown class: all registers, around the interrupt table. */
 		{0x030000, 0x8000, 0, 0, 0, 0, 1, {{0, 0x8000, REG}}},
 		{0x030000, 0x8000, 257, 0, 0x2000, 0, 2, {{0, 0x2000, REG}, {0x4000, 0x4000, REG}}},
@@ -53,7 +55,7 @@ static void runs_by_class_and_interrupt_table(void **state)
 					   .msix_bar = table[i].msix_bar,
 					   .msix_offset = table[i].msix_offset};
 
-		d.bar_size[0] = d.bar_size[2] = table[i].size;
+		d.bar_size[0] = d.bar_size[2] = d.bar_size[4] = table[i].size;
 		assert_int_equal(smartiod_devclass_runs(&d, table[i].bar, got), table[i].n);
 		for (unsigned k = 0; k < table[i].n; k++) {
 			assert_int_equal(got[k].offset, table[i].run[k].offset);

@@ -41,6 +41,8 @@ static void attach(struct emu_nvme *m)
 	m->view = m->dev->view(m->dev, EMU_NVME_RUN_REGISTERS);
 	m->mirror = m->dev->mirror(m->dev, EMU_NVME_RUN_REGISTERS);
 	m->doorbells = m->dev->view(m->dev, EMU_NVME_RUN_DOORBELLS);
+	if (m->cmb.bytes)
+		m->cmb.data = (uint8_t *)(uintptr_t)m->dev->view(m->dev, m->cmb.run);
 	m->attached = true;
 	emu_nvme_regs_publish(m);
 }
@@ -63,6 +65,10 @@ static int check(const struct sio_topo_device *t, struct sio_err *reterr)
 		return sio_fail(reterr, -EINVAL,
 				"%s: queue_entries is %" PRIu32 ", 2 to 65536 is right", t->name,
 				t->queue_entries);
+	if (t->cmb > SIO_TOPO_BAR_SPACE / 2 || t->cmb % EMU_NVME_PAGE || t->cmb & (t->cmb - 1))
+		return sio_fail(reterr, -EINVAL,
+				"%s: cmb is %" PRIu64 ", 0 or a power of 2 from %u to %u is right",
+				t->name, t->cmb, EMU_NVME_PAGE, SIO_TOPO_BAR_SPACE / 2);
 	if (t->vectors > EMU_NVME_MAX_VECTORS)
 		return sio_fail(reterr, -EINVAL, "%s: vectors is %" PRIu32 ", 0 to %u is right",
 				t->name, t->vectors, EMU_NVME_MAX_VECTORS);
@@ -87,7 +93,7 @@ static uint64_t hash(const char *text, size_t len)
 	return h;
 }
 
-static void describe(const struct emu_nvme *m, struct emu_dev_config *config)
+static void describe(struct emu_nvme *m, struct emu_dev_config *config)
 {
 	uint64_t doorbells = (uint64_t)m->doorbell_words * 4, bar = BAR_MIN;
 	/* The table of vectors, then the bits of those that are pending. */
@@ -114,6 +120,12 @@ static void describe(const struct emu_nvme *m, struct emu_dev_config *config)
 		.kind = EMU_PAGE_DOORBELLS, .offset = DOORBELLS, .length = doorbells};
 	config->pages[EMU_NVME_RUN_MSIX] = (struct emu_dev_pages){
 		.kind = EMU_PAGE_MSIX, .offset = DOORBELLS + doorbells, .length = table};
+	if (m->cmb.bytes == 0)
+		return;
+	m->cmb.run = config->n_pages++;
+	config->bar_size[EMU_NVME_CMB_BAR] = m->cmb.bytes;
+	config->pages[m->cmb.run] = (struct emu_dev_pages){
+		.bar = EMU_NVME_CMB_BAR, .kind = EMU_PAGE_MEMORY, .length = m->cmb.bytes};
 }
 
 static void *media_new(struct emu_dev *dev, uint64_t size)
@@ -156,6 +168,7 @@ static void init(struct emu_nvme *m, const struct sio_topo_device *t)
 	m->queue_pairs = t->queue_pairs;
 	m->queue_entries = t->queue_entries;
 	m->vectors = t->vectors;
+	m->cmb.bytes = (uint32_t)t->cmb;
 	m->doorbell_words = (unsigned)((words + per_page - 1) / per_page * per_page);
 	emu_nvme_set_blocks(m, t->block_size == 512 ? 9 : 12);
 	m->stats.power_cycles = 1;
@@ -274,6 +287,9 @@ static void reset(void *model, bool power)
 	emu_nvme_controller_reset(m);
 	emu_nvme_regs_defaults(m);
 	emu_nvme_regs_publish(m);
+	/* What the borrower before left there is none of the next one's. */
+	if (m->cmb.data)
+		memset(m->cmb.data, 0, m->cmb.bytes);
 }
 
 /* Registers are the new view's at once: what stands in it is nobody's word. */

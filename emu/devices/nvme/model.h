@@ -39,8 +39,12 @@
 #define EMU_NVME_WARN_KELVIN 343u
 #define EMU_NVME_CRIT_KELVIN 353u
 
-/* Indices of the runs of BAR pages in the model's configuration. */
+/*
+ * Indices of the runs of BAR pages in the model's configuration. Behind them is the controller
+ * memory buffer's, if there is one: struct emu_nvme_cmb.
+ */
 enum { EMU_NVME_RUN_REGISTERS, EMU_NVME_RUN_DOORBELLS, EMU_NVME_RUN_MSIX };
+#define EMU_NVME_CMB_BAR 2u
 
 #define emu_nvme_likely(x) __builtin_expect(!!(x), 1)
 #define emu_nvme_unlikely(x) __builtin_expect(!!(x), 0)
@@ -110,6 +114,15 @@ struct emu_nvme_shadow {
 	uint32_t *armed;	 /* what stands in @events, for each doorbell word */
 };
 
+/* Memory of the controller's own. */
+struct emu_nvme_cmb {
+	bool on;	/* it lies at @base on the bus, as the host said */
+	uint32_t bytes; /* 0: there is none */
+	uint64_t base;
+	uint8_t *data;
+	unsigned run;
+};
+
 struct emu_nvme_stats {
 	uint64_t reads, writes, flushes, admin, failed;
 	uint64_t compares, zeroes, deallocates, verifies, formats;
@@ -135,6 +148,7 @@ struct emu_nvme {
 	unsigned n_aggregating;	     /* vectors with something aggregated */
 	unsigned steps;
 	unsigned pages; /* of data moved, after each command's first; wraps */
+	struct emu_nvme_cmb cmb;
 	struct emu_nvme_stats stats;
 
 	/* What few commands need. */
@@ -195,6 +209,29 @@ void emu_nvme_regs_scrub(struct emu_nvme *m);
 /* So many slices are the page; @n of them are not looked at. */
 unsigned emu_nvme_regs_slices(void);
 void emu_nvme_regs_skip(struct emu_nvme *m, uint64_t n);
+
+/* cmb.c */
+/* Registers as they are after a reset that is not the controller's own. */
+void emu_nvme_cmb_defaults(struct emu_nvme *m);
+/* The host wrote to CMBMSC. */
+void emu_nvme_cmb_control(struct emu_nvme *m);
+int emu_nvme_cmb_read(struct emu_nvme *m, uint64_t addr, void *buf, size_t len);
+int emu_nvme_cmb_write(struct emu_nvme *m, uint64_t addr, const void *buf, size_t len);
+
+/* Not 0: it cannot be read, or something of it not be written. */
+static inline int emu_nvme_read(struct emu_nvme *m, uint64_t addr, void *buf, size_t len)
+{
+	if (emu_nvme_unlikely(m->cmb.on))
+		return emu_nvme_cmb_read(m, addr, buf, len);
+	return m->dev->read(m->dev, addr, buf, len);
+}
+
+static inline int emu_nvme_write(struct emu_nvme *m, uint64_t addr, const void *buf, size_t len)
+{
+	if (emu_nvme_unlikely(m->cmb.on))
+		return emu_nvme_cmb_write(m, addr, buf, len);
+	return m->dev->write(m->dev, addr, buf, len);
+}
 
 /* queue.c */
 /* @vector: EMU_NVME_NO_VECTOR: no interrupts. */

@@ -21,7 +21,7 @@ static unsigned compare(struct emu_nvme *m, uint64_t addr, const uint8_t *buf, s
 	while (len > 0) {
 		size_t part = len < sizeof(m->page) ? len : sizeof(m->page);
 
-		if (m->dev->read(m->dev, addr, m->page, part))
+		if (emu_nvme_read(m, addr, m->page, part))
 			return NVME_SC_DATA_XFER_ERROR;
 		if (memcmp(m->page, buf, part) != 0)
 			return COMPARE_FAILED; /* another time it may be right */
@@ -37,10 +37,10 @@ static inline unsigned move(struct emu_nvme *m, enum direction dir, uint64_t add
 			    size_t len)
 {
 	if (dir == FROM_HOST)
-		return m->dev->read(m->dev, addr, buf, len) ? NVME_SC_DATA_XFER_ERROR : 0;
+		return emu_nvme_read(m, addr, buf, len) ? NVME_SC_DATA_XFER_ERROR : 0;
 	if (emu_nvme_unlikely(dir == COMPARE))
 		return compare(m, addr, buf, len);
-	if (emu_nvme_unlikely(m->dev->write(m->dev, addr, buf, len)))
+	if (emu_nvme_unlikely(emu_nvme_write(m, addr, buf, len)))
 		m->stats.lost_writes++;
 	return 0;
 }
@@ -48,7 +48,7 @@ static inline unsigned move(struct emu_nvme *m, enum direction dir, uint64_t add
 /* Fetch @n entries of a list into the model's buffer. Data or link, each is a whole page's. */
 static unsigned fetch_entries(struct emu_nvme *m, uint64_t addr, size_t n)
 {
-	if (m->dev->read(m->dev, addr, m->prp, n * sizeof(m->prp[0])))
+	if (emu_nvme_read(m, addr, m->prp, n * sizeof(m->prp[0])))
 		return NVME_SC_DATA_XFER_ERROR;
 	for (size_t i = 0; i < n; i++) {
 		m->prp[i] = le64toh(m->prp[i]);

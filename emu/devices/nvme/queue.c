@@ -136,7 +136,7 @@ bool emu_nvme_fetch(struct emu_nvme *m, struct emu_nvme_sq *sq, uint32_t n)
 	 * before the host's doorbell store.
 	 */
 	sio_from_fabric_barrier();
-	if (emu_nvme_unlikely(m->dev->read(m->dev, addr, m->fetched, n * sizeof(m->fetched[0])))) {
+	if (emu_nvme_unlikely(emu_nvme_read(m, addr, m->fetched, n * sizeof(m->fetched[0])))) {
 		emu_nvme_log(m,
 			     "entry %" PRIu32 " of submission queue %u cannot be fetched from "
 			     "%#" PRIx64 ": controller fatal status",
@@ -163,8 +163,8 @@ void emu_nvme_post(struct emu_nvme *m, const struct emu_nvme_sq *sq, __le16 cid,
 		.status = htole16((uint16_t)(status << 1 | cq->phase)),
 	};
 
-	if (emu_nvme_unlikely(m->dev->write(m->dev, cq->addr + (uint64_t)cq->tail * sizeof(cqe),
-					    &cqe, sizeof(cqe))))
+	if (emu_nvme_unlikely(emu_nvme_write(m, cq->addr + (uint64_t)cq->tail * sizeof(cqe), &cqe,
+					     sizeof(cqe))))
 		m->stats.lost_writes++;
 	cq->untold++;
 	if (++cq->tail == cq->size) {

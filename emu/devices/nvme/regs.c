@@ -26,6 +26,7 @@ void emu_nvme_regs_defaults(struct emu_nvme *m)
 	m->reg[EMU_NVME_WORD(NVME_REG_CAP) + 1] = (uint32_t)NVME_CAP_CSS_NVM
 						  << (NVME_CAP_CSS_SHIFT - 32);
 	m->reg[EMU_NVME_WORD(NVME_REG_VS)] = EMU_NVME_VERSION;
+	emu_nvme_cmb_defaults(m);
 }
 
 void emu_nvme_regs_publish(struct emu_nvme *m)
@@ -34,15 +35,29 @@ void emu_nvme_regs_publish(struct emu_nvme *m)
 		emu_nvme_reg_set(m, i, m->reg[i]);
 }
 
-static void take_word(struct emu_nvme *m, unsigned word)
+static bool take_word(struct emu_nvme *m, unsigned word)
 {
 	uint32_t value = sio_read32(m->view + word);
 
 	if (value == m->reg[word])
-		return;
+		return false;
 	m->reg[word] = value;
 	if (m->mirror)
 		sio_write32(m->mirror + word, value);
+	return true;
+}
+
+/* CMBMSC, of a drive that has such memory; of another it is a register that is not there. */
+static void take_cmb_control(struct emu_nvme *m)
+{
+	unsigned low = EMU_NVME_WORD(NVME_REG_CMBMSC);
+	bool changed;
+
+	if (!m->cmb.bytes)
+		return;
+	changed = take_word(m, low + 1);
+	if (take_word(m, low) || changed)
+		emu_nvme_cmb_control(m);
 }
 
 static uint64_t reg64(const struct emu_nvme *m, unsigned offset)
@@ -55,6 +70,7 @@ static void take_admin_registers(struct emu_nvme *m)
 	for (unsigned word = EMU_NVME_WORD(NVME_REG_AQA); word < EMU_NVME_WORD(NVME_REG_CMBLOC);
 	     word++)
 		take_word(m, word);
+	take_cmb_control(m);
 }
 
 /* What is wrong with the configuration that the host wants to enable; NULL: nothing. */
@@ -152,6 +168,12 @@ static void poll_interrupt_mask(struct emu_nvme *m)
 	}
 }
 
+static void put_right(struct emu_nvme *m, unsigned word)
+{
+	if (sio_read32(m->view + word) != m->reg[word])
+		sio_write32(m->view + word, m->reg[word]);
+}
+
 static void scrub_word(struct emu_nvme *m, unsigned word)
 {
 	switch (word) {
@@ -166,9 +188,16 @@ static void scrub_word(struct emu_nvme *m, unsigned word)
 	case EMU_NVME_WORD(NVME_REG_ACQ) + 1:
 		take_word(m, word);
 		break;
+	case EMU_NVME_WORD(NVME_REG_CMBMSC):
+	case EMU_NVME_WORD(NVME_REG_CMBMSC) + 1:
+		if (m->cmb.bytes) {
+			take_cmb_control(m);
+			break;
+		}
+		put_right(m, word);
+		break;
 	default:
-		if (sio_read32(m->view + word) != m->reg[word])
-			sio_write32(m->view + word, m->reg[word]);
+		put_right(m, word);
 	}
 }
 

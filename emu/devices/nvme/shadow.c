@@ -72,7 +72,7 @@ void emu_nvme_shadow_poll(struct emu_nvme *m)
 	for (unsigned at = 2; at < end; at += CHUNK) {
 		unsigned n = end - at < CHUNK ? end - at : CHUNK;
 
-		if (m->dev->read(m->dev, m->shadow.values + (uint64_t)at * WORD, value, n * WORD))
+		if (emu_nvme_read(m, m->shadow.values + (uint64_t)at * WORD, value, n * WORD))
 			return; /* the page's own doorbells serve */
 		for (unsigned i = 0; i < n; i++)
 			if (exists(m, at + i))
@@ -107,8 +107,7 @@ bool emu_nvme_shadow_arm(struct emu_nvme *m)
 			continue;
 		m->shadow.armed[word] = seen;
 		event = htole32(seen);
-		m->dev->write(m->dev, m->shadow.events + (uint64_t)word * WORD, &event,
-			      sizeof(event));
+		emu_nvme_write(m, m->shadow.events + (uint64_t)word * WORD, &event, sizeof(event));
 		changed = true;
 	}
 	/* The read pushes the writes ahead of it: a host that saw none of them is seen now. */

@@ -17,6 +17,7 @@
 #define DRIVE_VECTORS 5u
 #define DRIVE_ENTRIES 2048u
 #define DRIVE_MEDIA (16u << 20) /* of 512 byte blocks */
+#define DRIVE_CMB (1u << 20)	/* controller memory buffer, in BAR 2 */
 #define DRIVE_SERIAL "COMPARE-1"
 
 struct drive {

@@ -8,14 +8,15 @@
 #include "emu/devices/model.h"
 
 #define PAGE 4096u
-#define PAGES 3u
+#define PAGES 4u
+#define CMB 3u
 
 struct model {
 	struct drive d;
 	struct emu_dev dev;
 	struct emu_dev_config config;
 	void *state;
-	uint32_t *page[PAGES], *mirror; /* registers, doorbells */
+	uint32_t *page[PAGES], *mirror; /* registers, doorbells, interrupt table, memory */
 	uint64_t now;
 	uint32_t raised;
 };
@@ -151,6 +152,7 @@ struct drive *drive_model(void)
 		.block_size = 512,
 		.queue_pairs = DRIVE_PAIRS,
 		.queue_entries = DRIVE_ENTRIES,
+		.cmb = DRIVE_CMB,
 		.vectors = DRIVE_VECTORS,
 		.dma_bits = 64,
 		.serial = DRIVE_SERIAL,
@@ -179,7 +181,7 @@ struct drive *drive_model(void)
 				  .view = view,
 				  .mirror = mirror};
 	for (unsigned i = 0; i < PAGES; i++)
-		m->page[i] = calloc(1, PAGE);
+		m->page[i] = calloc(1, i == CMB ? DRIVE_CMB : PAGE);
 	m->mirror = calloc(1, PAGE);
 	if (emu_nvme_model.create(&m->dev, &topo, &m->config, &m->state, &err) < 0) {
 		fprintf(stderr, "the model: %s\n", err.text);

@@ -23,7 +23,8 @@
 #define RAM (64u << 20)
 #define SLOT 4u
 #define BAR 0xe0000000u
-#define MESSAGES 0x800000u /* in RAM: a word for each vector */
+#define MEMORY_BAR 0xe4000000u /* the controller memory buffer */
+#define MESSAGES 0x800000u     /* in RAM: a word for each vector */
 #define ROM (64u << 10)
 #define HALT 0xf4
 
@@ -111,6 +112,8 @@ static void configure(struct qemu *q)
 
 	config_write(q, 0x10, BAR);
 	config_write(q, 0x14, 0);
+	config_write(q, 0x18, MEMORY_BAR);
+	config_write(q, 0x1c, 0);
 	config_write(q, 0x04, 0x6);
 	q->table = config_read(q, msix + 4) & ~7u;
 	for (uint32_t i = 0; i < DRIVE_VECTORS; i++) {
@@ -182,7 +185,7 @@ static int make_file(const char *name, uint32_t bytes, int fill)
 
 static void run(const char *program, int line, int ram, int rom, int disk)
 {
-	char memory[128], bios[64], drive[128], device[160];
+	char memory[128], bios[64], drive[128], device[192];
 	char *argv[] = {(char *)program,
 			"-nodefaults",
 			"-display",
@@ -211,8 +214,8 @@ static void run(const char *program, int line, int ram, int rom, int disk)
 	snprintf(drive, sizeof(drive), "if=none,id=d,format=raw,file=/proc/self/fd/%d", disk);
 	snprintf(device, sizeof(device),
 		 "nvme,drive=d,serial=" DRIVE_SERIAL
-		 ",addr=%u,max_ioqpairs=%u,msix_qsize=%u,mdts=8",
-		 SLOT, DRIVE_PAIRS, DRIVE_VECTORS);
+		 ",addr=%u,max_ioqpairs=%u,msix_qsize=%u,mdts=8,cmb_size_mb=%u",
+		 SLOT, DRIVE_PAIRS, DRIVE_VECTORS, DRIVE_CMB >> 20);
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* it stays when its line is closed */
 	dup2(line, 0);
 	dup2(line, 1);

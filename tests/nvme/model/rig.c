@@ -76,7 +76,9 @@ static volatile void *dev_view(struct emu_dev *d, unsigned index)
 {
 	struct rig *r = to_rig(d);
 
-	return index == 0 ? r->view : r->doorbells;
+	if (index >= 2)
+		return r->cmb;
+	return index == 0 ? (volatile void *)r->view : r->doorbells;
 }
 
 static volatile void *dev_mirror(struct emu_dev *d, unsigned index)
@@ -120,7 +122,8 @@ struct rig *rig_new(const struct sio_topo_device *topo)
 	r->view = calloc(1, RIG_VIEW_BYTES);
 	r->mirror = calloc(1, r->config.pages[0].length);
 	r->doorbells = calloc(1, r->config.pages[1].length);
-	assert_true(r->mem && r->view && r->mirror && r->doorbells);
+	r->cmb = calloc(1, r->topo.cmb + 1);
+	assert_true(r->mem && r->view && r->mirror && r->doorbells && r->cmb);
 	emu_nvme_model.reset(r->model, true);
 	return r;
 }
@@ -130,6 +133,7 @@ void rig_free(struct rig *r)
 	if (!r)
 		return;
 	emu_nvme_model.destroy(r->model);
+	free(r->cmb);
 	free(r->doorbells);
 	free(r->mirror);
 	free(r->view);
@@ -148,6 +152,8 @@ uint64_t rig_alloc(struct rig *r, size_t bytes)
 
 void *rig_at(struct rig *r, uint64_t addr)
 {
+	if (r->cmb_base && addr - r->cmb_base < r->topo.cmb)
+		return r->cmb + (addr - r->cmb_base);
 	assert_true(in_memory(addr, 1));
 	return r->mem + (addr - RIG_BASE);
 }

@@ -47,6 +47,8 @@ struct rig {
 	void *model;
 	uint8_t *mem;
 	uint32_t *view, *mirror, *doorbells;
+	uint8_t *cmb;	   /* of a drive that has one */
+	uint64_t cmb_base; /* where the test told the drive that it lies; 0: nowhere */
 	uint64_t now, next_page;
 	unsigned n_reads, n_writes;
 	unsigned fail_read, fail_write; /* the call that fails, counted from 1; 0: none */
