@@ -44,7 +44,7 @@ int smartio_nvme_buffer_on_device(struct smartio_nvme *n, const char *device, ui
 
 	if (!b)
 		return sio_nvme_fail(-ENOMEM, "no memory for a buffer");
-	return keep(n, b, sio_nvme_mem_bar(&n->d, device, bar, offset, bytes, &b->mem), ret);
+	return keep(n, b, sio_nvme_mem_bar(&n->d, device, bar, 0, offset, bytes, &b->mem), ret);
 }
 
 static bool holds(struct smartio_nvme_queue *q, uint32_t slot, const struct smartio_nvme_buffer *b)

@@ -228,8 +228,8 @@ static int mem_device(struct sio_nvme_device *d, struct sio_nvme_mem *mem)
 	return check_ioaddr(mem, ioaddr);
 }
 
-static int mem_bar(struct sio_nvme_device *d, const char *name, unsigned bar, size_t offset,
-		   struct sio_nvme_mem *mem)
+static int mem_bar(struct sio_nvme_device *d, const char *name, unsigned bar, unsigned flags,
+		   size_t offset, struct sio_nvme_mem *mem)
 {
 	unsigned fdid = 0;
 	sci_ioaddr_t ioaddr;
@@ -238,7 +238,7 @@ static int mem_bar(struct sio_nvme_device *d, const char *name, unsigned bar, si
 	smartio_find_device(name, &fdid, &err);
 	if (err != SCI_ERR_OK)
 		return sio_nvme_fail_sci(err, "no device '%s'", name);
-	SCIBorrowDevice(d->sd, &mem->other, fdid, 0, &err);
+	SCIBorrowDevice(d->sd, &mem->other, fdid, flags, &err);
 	if (err != SCI_ERR_OK) {
 		mem->other = NULL;
 		return sio_nvme_fail_sci(err, "%s cannot be borrowed", name);
@@ -288,8 +288,8 @@ int sio_nvme_mem_device(struct sio_nvme_device *d, size_t size, unsigned hints, 
 	return rc;
 }
 
-int sio_nvme_mem_bar(struct sio_nvme_device *d, const char *name, unsigned bar, size_t offset,
-		     size_t size, struct sio_nvme_mem *mem)
+int sio_nvme_mem_bar(struct sio_nvme_device *d, const char *name, unsigned bar, unsigned flags,
+		     size_t offset, size_t size, struct sio_nvme_mem *mem)
 {
 	int rc;
 
@@ -300,7 +300,7 @@ int sio_nvme_mem_bar(struct sio_nvme_device *d, const char *name, unsigned bar, 
 				     "%zu bytes at %#zx of a BAR; whole pages, one at least, are "
 				     "right",
 				     size, offset);
-	rc = mem_bar(d, name, bar, offset, mem);
+	rc = mem_bar(d, name, bar, flags, offset, mem);
 	if (rc)
 		sio_nvme_mem_done(mem);
 	return rc;

@@ -58,9 +58,12 @@ struct sio_nvme_mem {
 int sio_nvme_mem_device(struct sio_nvme_device *d, size_t size, unsigned hints, unsigned flags,
 			struct sio_nvme_mem *mem);
 int sio_nvme_mem_local(struct sio_nvme_device *d, size_t size, struct sio_nvme_mem *mem);
-/* @size bytes from @offset on of BAR @bar of device @name, which is borrowed for that. */
-int sio_nvme_mem_bar(struct sio_nvme_device *d, const char *name, unsigned bar, size_t offset,
-		     size_t size, struct sio_nvme_mem *mem);
+/*
+ * @size bytes from @offset on of BAR @bar of device @name, which is borrowed for that; @flags: as
+ * of sio_nvme_device_borrow().
+ */
+int sio_nvme_mem_bar(struct sio_nvme_device *d, const char *name, unsigned bar, unsigned flags,
+		     size_t offset, size_t size, struct sio_nvme_mem *mem);
 /*
  * Free by @call, with its error in @err, until nobody else uses it any more, and the lender can be
  * asked for it.

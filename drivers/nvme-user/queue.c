@@ -10,6 +10,7 @@
 #include "options.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
+#include "smartio/memdev.h"
 #include "smartio/uapi.h"
 
 #define DEPTH 32u
@@ -20,6 +21,11 @@
 /* ---- memory ---- */
 static void put_spare(struct smartio_nvme *n, struct sio_nvme_mem *mem)
 {
+	if (mem->other) { /* of a device that others may want */
+		sio_nvme_mem_done(mem);
+		free(mem);
+		return;
+	}
 	mem->next = n->spare;
 	n->spare = mem;
 }
@@ -49,6 +55,24 @@ static int get_memory(struct smartio_nvme *n, size_t size, unsigned hints, unsig
 	return 0;
 }
 
+/* Of a device that this queue has for itself. */
+static int get_device(struct smartio_nvme *n, const char *device, size_t size,
+		      struct sio_nvme_mem **ret)
+{
+	struct sio_nvme_mem *mem = calloc(1, sizeof(*mem));
+	int rc;
+
+	if (!mem)
+		return sio_nvme_fail(-ENOMEM, "no memory for a queue");
+	rc = sio_nvme_mem_bar(&n->d, device, SIO_MEMDEV_BAR_RAM, SCI_FLAG_EXCLUSIVE, 0, size, mem);
+	if (rc) {
+		free(mem);
+		return rc;
+	}
+	*ret = mem;
+	return 0;
+}
+
 static unsigned placement_flags(uint32_t placement)
 {
 	if (placement == SMARTIO_NVME_PLACE_DEVICE)
@@ -70,7 +94,11 @@ static int get_queue_memory(struct smartio_nvme_queue *q,
 
 	q->list_shift = sio_nvme_prp_shift(q->max_transfer);
 	lists = pages((size_t)q->depth << q->list_shift);
-	rc = get_memory(q->n, sq + lists, SQ_HINTS, placement_flags(o->sq_placement), &q->sq_mem);
+	if (o->sq_device)
+		rc = get_device(q->n, o->sq_device, sq + lists, &q->sq_mem);
+	else
+		rc = get_memory(q->n, sq + lists, SQ_HINTS, placement_flags(o->sq_placement),
+				&q->sq_mem);
 	if (rc == 0)
 		rc = get_memory(q->n, (size_t)q->entries * 16, CQ_HINTS,
 				placement_flags(o->cq_placement), &q->cq_mem);
@@ -155,6 +183,9 @@ static int choose_sizes(struct smartio_nvme_queue *q, const struct smartio_nvme_
 
 static int check_options(const struct smartio_nvme_queue_options *o)
 {
+	if (o->sq_device && o->sq_placement)
+		return sio_nvme_fail(-EINVAL, "a submission queue in %s has no other placement",
+				     o->sq_device);
 	if (o->sq_placement > SMARTIO_NVME_PLACE_LOCAL ||
 	    o->cq_placement > SMARTIO_NVME_PLACE_LOCAL)
 		return sio_nvme_fail(-EINVAL,

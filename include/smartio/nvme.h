@@ -238,6 +238,12 @@ struct smartio_nvme_queue_options {
 	 */
 	uint32_t wait_ms;
 	uint32_t reserved; /* 0 */
+	/*
+	 * NULL, or the name or number of a memory device (docs/memory-device.md): the submission
+	 * queue lies at the start of its RAM, say beside the drive, which then reads it without
+	 * passing a host. It is borrowed exclusively as long as the queue lives; sq_placement is 0.
+	 */
+	const char *sq_device;
 };
 
 /**

@@ -99,7 +99,8 @@ static const struct command commands[] = {
 	 "      --read           the default\n"
 	 "      --write          overwrites what is on the drive\n"
 	 "      --random         at random places instead of one after the other\n"
-	 "      --interrupt      sleep until the drive interrupts, instead of polling\n" HELP_OFFSET
+	 "      --interrupt      sleep until the drive interrupts, instead of polling\n"
+	 "      --sq PLACE       of the submission queue: auto, local, lender, device:DEVICE\n" HELP_OFFSET
 		 HELP_LENGTH
 	 "                       default: to the end of the namespace\n" HELP_NAMESPACE
 		 HELP_PROGRESS
@@ -170,6 +171,7 @@ enum {
 	OPT_RANDOM,
 	OPT_COUNTERS,
 	OPT_INTERRUPT,
+	OPT_SQ,
 	OPT_WAIT,
 	OPT_BACKGROUND,
 	OPT_VENDOR
@@ -203,6 +205,7 @@ static const struct {
 	{{"random", no_argument, NULL, OPT_RANDOM}, TAKES_BENCH},
 	{{"counters", no_argument, NULL, OPT_COUNTERS}, TAKES_BENCH},
 	{{"interrupt", no_argument, NULL, OPT_INTERRUPT}, TAKES_BENCH},
+	{{"sq", required_argument, NULL, OPT_SQ}, TAKES_BENCH},
 };
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
 
@@ -239,6 +242,30 @@ static int wait_seconds(const struct command *c, const char *text, uint32_t *ret
 	return EXIT_OK;
 }
 
+/* Where the submission queue is to lie. */
+static int place(const struct command *c, const char *text, struct options *o)
+{
+	static const char *const name[] = {[SMARTIO_NVME_PLACE_AUTO] = "auto",
+					   [SMARTIO_NVME_PLACE_DEVICE] = "lender",
+					   [SMARTIO_NVME_PLACE_LOCAL] = "local"};
+
+	o->sq_placement = SMARTIO_NVME_PLACE_AUTO;
+	o->sq_device = NULL;
+	if (!strncmp(text, "device:", 7) && text[7]) {
+		o->sq_device = text + 7;
+		return EXIT_OK;
+	}
+	for (uint32_t i = 0; i < sizeof(name) / sizeof(name[0]); i++)
+		if (!strcmp(text, name[i])) {
+			o->sq_placement = i;
+			return EXIT_OK;
+		}
+	if (!strcmp(text, "cmb"))
+		return usage(c, "--sq cmb: the drive's own memory is its manager's alone; one of "
+				"auto, local, lender, device:DEVICE is wanted");
+	return usage(c, "--sq %s: one of auto, local, lender, device:DEVICE is wanted", text);
+}
+
 /* One option; it was checked that the command takes it. */
 static int take_option(const struct command *c, struct options *o, int opt)
 {
@@ -272,6 +299,8 @@ static int take_option(const struct command *c, struct options *o, int opt)
 		return number(c, "warmup", optarg, 0, UINT64_MAX / 2, &o->warmup);
 	case 't':
 		return seconds(c, optarg, &o->seconds);
+	case OPT_SQ:
+		return place(c, optarg, o);
 	case OPT_WAIT:
 		if (optarg)
 			rc = wait_seconds(c, optarg, &o->wait_ms);

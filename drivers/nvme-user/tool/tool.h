@@ -12,12 +12,13 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 /* Options that several commands know; a command names those that it takes. */
 struct options {
-	const char *device, *file;
+	const char *device, *file, *sq_device;
 	uint64_t offset, length;
 	bool has_offset, has_length;
 	uint64_t size, depth, count, warmup;
 	double seconds;
 	uint32_t nsid;
+	uint32_t sq_placement; /* enum smartio_nvme_placement */
 	uint32_t wait_ms;      /* for a manager that is on its way */
 	uint32_t pair_wait_ms; /* for a queue pair that somebody gives back */
 	uint8_t format;
