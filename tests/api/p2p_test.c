@@ -938,16 +938,15 @@ static void a_host_or_link_that_goes_is_cut(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_teardown(name, audit)
 	const struct CMUnitTest tests[] = {
-		TEST(crossings_are_those_of_the_route),
-		TEST(a_device_reads_another_ones_memory),
-		TEST(a_drive_has_memory_for_its_manager),
-		TEST(what_the_borrower_may_not_write_is_refused),
-		TEST(a_reset_of_the_target_cuts_its_doorbells),
-		TEST(the_end_of_the_borrow_cuts),
-		TEST(a_target_that_goes_is_cut),
-		TEST(a_host_or_link_that_goes_is_cut),
+		cmocka_unit_test_teardown(crossings_are_those_of_the_route, audit),
+		cmocka_unit_test_teardown(a_device_reads_another_ones_memory, audit),
+		cmocka_unit_test_teardown(a_drive_has_memory_for_its_manager, audit),
+		cmocka_unit_test_teardown(what_the_borrower_may_not_write_is_refused, audit),
+		cmocka_unit_test_teardown(a_reset_of_the_target_cuts_its_doorbells, audit),
+		cmocka_unit_test_teardown(the_end_of_the_borrow_cuts, audit),
+		cmocka_unit_test_teardown(a_target_that_goes_is_cut, audit),
+		cmocka_unit_test_teardown(a_host_or_link_that_goes_is_cut, audit),
 	};
 	int failed = cmocka_run_group_tests_name("with IOMMUs", tests, up_with, down);
 
