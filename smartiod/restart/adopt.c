@@ -14,6 +14,7 @@
 
 #include "smartiod/base/room.h"
 #include "smartiod/restart/restore.h"
+#include "smartiod/segment/grant.h"
 
 static uint64_t cookie_device(uint64_t cookie)
 {
@@ -120,6 +121,49 @@ static int adopt_held(struct smartiod *d, const struct sio_list_entry *e)
 	return smartiod_leftover_add(d, e);
 }
 
+/*
+ * Its importer has lost it with our connection, but may have a window there for a while: it says
+ * when it has none, as of what went adrift.
+ */
+static int adopt_grant(struct smartiod *d, const struct sio_list_entry *e)
+{
+	const struct smartiod_grant what = {.node = e->node, .adrift = true, .target = e->cookie};
+	struct sio_err err;
+	int rc;
+
+	if (e->length == SIO_MSI_BYTES) { /* an interrupt becomes nobody else's memory */
+		smartiod_port_ungrant(d, e->id);
+		return 0;
+	}
+	rc = smartiod_grant_keep(d, e->id, &what, &err);
+	if (rc == -ENOSPC)
+		smartiod_log(d, SMARTIOD_WARNING, "grant %" PRIu64 " of before stays: %s",
+			     (uint64_t)e->id, err.text);
+	return rc == -ENOSPC ? 0 : rc;
+}
+
+/*
+ * Programs have lost their connections to other hosts, and those are told that we know no window.
+ * What a device still writes through is its borrow's, and ends with that.
+ */
+static int adopt_map(struct smartiod *d, const struct sio_list_entry *e)
+{
+	struct sio_req_unmap req = {.h.op = SIO_OP_UNMAP, .id = e->id};
+
+	if (!smartiod_loan_by_owner(d, e->owner))
+		smartiod_port_tell(d, &req, sizeof(req));
+	return 0;
+}
+
+/* Whoever lends through an adapter adds one of its own; the port keeps one that is in use. */
+static int adopt_requester(struct smartiod *d, const struct sio_list_entry *e)
+{
+	struct sio_req_requester_del req = {.h.op = SIO_OP_REQUESTER_DEL, .id = e->id};
+
+	smartiod_port_tell(d, &req, sizeof(req));
+	return 0;
+}
+
 /* ---- all there is ---- */
 
 static const struct {
@@ -129,7 +173,8 @@ static const struct {
 	{SIO_KIND_OWNER, adopt_owner}, /* first: the others are theirs */
 	{SIO_KIND_DMAMAP, adopt_dmamap}, {SIO_KIND_VECTOR, adopt_vector},
 	{SIO_KIND_IRQ, adopt_held},	 {SIO_KIND_MEM, adopt_held},
-	{SIO_KIND_BAR, adopt_bar},
+	{SIO_KIND_BAR, adopt_bar},	 {SIO_KIND_GRANT, adopt_grant},
+	{SIO_KIND_MAP, adopt_map},	 {SIO_KIND_REQUESTER, adopt_requester},
 };
 
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))

@@ -6,6 +6,7 @@
 
 #include "smartiod/base/room.h"
 #include "smartiod/restart/restore.h"
+#include "smartiod/segment/grant.h"
 
 static void tell_port(struct smartiod *d, const struct smartiod_leftover *l)
 {
@@ -14,7 +15,8 @@ static void tell_port(struct smartiod *d, const struct smartiod_leftover *l)
 
 	switch (l->kind) {
 	case SIO_KIND_MEM:
-		smartiod_port_free(d, l->by_id.key);
+		if (!smartiod_grants_take(d, l->by_id.key))
+			smartiod_port_free(d, l->by_id.key);
 		return;
 	case SIO_KIND_BAR:
 		smartiod_port_tell(d, &bar, sizeof(bar));

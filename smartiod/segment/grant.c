@@ -79,6 +79,24 @@ bool smartiod_grant_take(struct smartiod *d, uint64_t id, uint64_t mem)
 	return true;
 }
 
+bool smartiod_grants_take(struct smartiod *d, uint64_t mem)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+	bool some = false;
+
+	while ((n = smartiod_tree_after(&d->grants, key))) {
+		struct smartiod_grant *g = SMARTIOD_OF(n, struct smartiod_grant, by_id);
+
+		key = n->key;
+		if (g->target == mem) {
+			g->mem = mem;
+			some = true;
+		}
+	}
+	return some;
+}
+
 bool smartiod_grant_through(struct smartiod *d, uint64_t id, uint32_t node, uint32_t adapter,
 			    uint32_t peer_adapter)
 {

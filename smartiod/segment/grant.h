@@ -29,7 +29,8 @@ struct smartiod_grant {
 	struct smartiod_ring *ring;
 	const struct smartiod_grant_ops *ops; /* with a ring */
 	bool ring_memory;		      /* not its trigger */
-	uint64_t mem; /* of a ring that is no more: it goes with the grant; 0: none */
+	uint64_t mem;	 /* of a ring that is no more: it goes with the grant; 0: none */
+	uint64_t target; /* of before this daemon: what it is of */
 };
 /*
  * Keep books of a grant that the port gave to a node: it is ungranted at GRANT_RELEASE, or when the
@@ -61,6 +62,8 @@ void smartiod_grant_end(struct smartiod *d, uint64_t id);
  * none.
  */
 bool smartiod_grant_take(struct smartiod *d, uint64_t id, uint64_t mem);
+/* The same, of all grants of before this daemon that are of memory @mem. */
+bool smartiod_grants_take(struct smartiod *d, uint64_t mem);
 /* Is it one to @node, for that path? */
 bool smartiod_grant_through(struct smartiod *d, uint64_t id, uint32_t node, uint32_t adapter,
 			    uint32_t peer_adapter);

@@ -83,6 +83,28 @@ broken_io() {
 	cat /tmp/io.err
 }
 
+# What smartiod and the kernel module have, to be compared with later.
+remember() {
+	lists >/tmp/lists.before
+}
+
+as_before() {
+	for _ in $(seq 300); do
+		same_lists && return
+		usleep 50000
+	done
+	diff /tmp/lists.before /tmp/lists.now || fail "it has not what it had before"
+}
+
+same_lists() {
+	lists >/tmp/lists.now && cmp -s /tmp/lists.before /tmp/lists.now
+}
+
+# Programs have nothing, nor has who died. (A daemon that is killed leaves its rows in tables of requesters.)
+only_devices() {
+	[ -z "$(lists | grep -v '^device \|^requester ')" ]
+}
+
 # So many borrow it, and so many that have ended may still be written to by it.
 same_borrowers() { # DEVICE BORROWERS QUARANTINED
 	[ "$(smartio device list | awk -v d="$1" '$1 == d { print $(NF - 1), $NF }')" = "$2 $3" ]

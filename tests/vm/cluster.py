@@ -100,6 +100,8 @@ def smartio(p, *words):
 def check_link(p):
     """The cable is pulled out under I/O of the other machine, and put in."""
     p.a.run(f"start_manager {DRIVE}")
+    copy_there_and_back(p, p.b)
+    p.both("remember")
     p.b.run(f"start_io {DRIVE} 4096 64")
     smartio(p, "fault", "link", "a", "down")
     print(p.b.run("broken_io"))
@@ -109,6 +111,26 @@ def check_link(p):
     smartio(p, "fault", "link", "a", "up")
     p.b.run(f"until_ok has_device {DRIVE}")
     copy_there_and_back(p, p.b)
+    p.both("as_before")
+    p.step("nothing is left of it")
+
+
+def check_restart(p):
+    """The lender's daemon is killed under I/O of the other machine, and started again: the manager on the same machine
+    keeps the drive, the client on the other one is told."""
+    p.b.run(f"start_io {DRIVE} 4096 64")
+    p.a.run("kill -9 $(cat /tmp/smartiod.pid); start_daemon a")
+    print(p.b.run("broken_io"))
+    p.b.run(f"until_ok has_device {DRIVE}")
+    p.a.run(f"until_ok same_borrowers {DRIVE} 1 0")
+    p.step("the lender's daemon was killed under I/O and started again")
+    copy_there_and_back(p, p.b)
+    p.b.run("as_before")
+    p.a.run("stop_manager; until_ok only_devices")
+    p.step("nothing is left of it")
+    p.a.run(f"start_manager {DRIVE}")
+    copy_there_and_back(p, p.b)
+    p.a.run("remember")
 
 
 def check_death(p):
@@ -122,6 +144,9 @@ def check_death(p):
     p.b.run("load smartio; load ntb; load ntb_hw_smartio; load e1000e; start_host b 10.0.0.2")
     p.b.run(f"until_ok has_device {DRIVE}")
     copy_there_and_back(p, p.b)
+    # Until it was there again its devices might have written to what it had been granted.
+    p.a.run("as_before")
+    p.step("nothing is left of it")
 
 
 class Cluster(pair.Kind):
@@ -129,7 +154,7 @@ class Cluster(pair.Kind):
     doc = __doc__
     memory = 512
     tell = "cat /tmp/smartiod.log"
-    checks = (start, check_memory, check_interrupts, give_drive, check_drive, check_link, check_death)
+    checks = (start, check_memory, check_interrupts, give_drive, check_drive, check_link, check_restart, check_death)
 
     def prepare(self, build, folder):
         with open(f"{folder}/cluster.yaml", "w", encoding="ascii") as f:
@@ -144,7 +169,7 @@ class Cluster(pair.Kind):
         for path in (shim.module(kernel, build), *kernel.modules("e1000e", "nvme")):
             image.add_file("/modules/" + os.path.basename(path), path)
         for name in ("tools/smartio", "smartiod/smartiod", "drivers/nvme-user/smartio-nvme",
-                     "tests/system/verify", "examples/example-pingpong", "examples/example-interrupts", "examples/example-ring"):
+                     "tests/system/verify", "tests/vm/lists", "examples/example-pingpong", "examples/example-interrupts", "examples/example-ring"):
             image.add_program(os.path.join(build, name))
         image.add_file("/etc/smartio/cluster.yaml", f"{self.folder}/cluster.yaml")
         for name in os.listdir(f"{self.folder}/keys"):

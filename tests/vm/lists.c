@@ -18,6 +18,9 @@ static const struct {
 	{SIO_LIST_DMA_MAPS, "mapped"},
 	{SIO_LIST_PORT + SIO_KIND_OWNER, "owner"},
 	{SIO_LIST_PORT + SIO_KIND_MEM, "memory"},
+	{SIO_LIST_PORT + SIO_KIND_GRANT, "grant"},
+	{SIO_LIST_PORT + SIO_KIND_MAP, "map"},
+	{SIO_LIST_PORT + SIO_KIND_REQUESTER, "requester"},
 	{SIO_LIST_PORT + SIO_KIND_DEVICE, "device"},
 	{SIO_LIST_PORT + SIO_KIND_BAR, "view"},
 	{SIO_LIST_PORT + SIO_KIND_DMAMAP, "dmamap"},
@@ -52,7 +55,7 @@ int main(void)
 	struct sio_err err;
 	int rc = 0;
 
-	if (tool_client_open(&c, "/run/smartiod", 4, SIO_CLIENT_TOOL, &err) < 0) {
+	if (tool_client_open(&c, "/run/smartiod", 0, SIO_CLIENT_TOOL, &err) < 0) {
 		fprintf(stderr, "lists: %s\n", err.text);
 		return 1;
 	}
