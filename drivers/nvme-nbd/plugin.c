@@ -20,12 +20,13 @@
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
 #define QUEUES_MOST 64
 
-static char *device;
+static char *device, *lease_name;	  /* lease_name NULL: the range is not leased */
 static uint64_t range_begin, range_bytes; /* range_bytes 0: to the end */
 static unsigned nsid = 1, queues = 4, wait_s = 5;
 
 static struct smartio_nvme *drive;
 static struct smartio_nvme_namespace ns;
+static struct smartio_nvme_lease *lease;
 static struct smartio_nvme_queue *pool[QUEUES_MOST]; /* the first @n_idle may be taken */
 static unsigned n_idle, n_open;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -57,6 +58,11 @@ static int smartio_config(const char *key, const char *value)
 		device = strdup(value);
 		return device ? 0 : -1;
 	}
+	if (!strcmp(key, "lease")) {
+		free(lease_name);
+		lease_name = strdup(value);
+		return lease_name ? 0 : -1;
+	}
 	if (!strcmp(key, "range"))
 		return parse_range(value);
 	if (!strcmp(key, "namespace"))
@@ -71,8 +77,9 @@ static int smartio_config(const char *key, const char *value)
 		nbdkit_error("queues=%s: 1 to %d are possible", value, QUEUES_MOST);
 		return -1;
 	}
-	nbdkit_error("there is no parameter %s: there are device, range, namespace, queues, wait",
-		     key);
+	nbdkit_error(
+		"there is no parameter %s: there are device, range, lease, namespace, queues, wait",
+		key);
 	return -1;
 }
 
@@ -118,10 +125,22 @@ static int check_range(void)
 	return 0;
 }
 
+/* So that no other lease overlaps the range, and no queue leaves it. */
+static int take_lease(void)
+{
+	if (!lease_name)
+		return 0;
+	if (smartio_nvme_lease_take(drive, lease_name, nsid, range_begin / ns.block_size,
+				    range_bytes / ns.block_size, &lease))
+		return failed();
+	return 0;
+}
+
+/* One that ended with its manager is not taken anew: its blocks may be another's by now. */
 static int open_queue(struct smartio_nvme_queue **ret)
 {
 	const struct smartio_nvme_queue_options o = {
-		.size = sizeof(o), .namespace_id = nsid, .wait_ms = 1000 * wait_s};
+		.size = sizeof(o), .namespace_id = nsid, .wait_ms = 1000 * wait_s, .lease = lease};
 
 	return smartio_nvme_queue_open(drive, &o, ret);
 }
@@ -149,7 +168,7 @@ static int smartio_after_fork(void)
 		drive = NULL;
 		return failed();
 	}
-	if (find_namespace() || check_range())
+	if (find_namespace() || check_range() || take_lease())
 		return -1;
 	return open_pool();
 }
@@ -166,6 +185,7 @@ static void smartio_cleanup(void)
 static void smartio_unload(void)
 {
 	free(device);
+	free(lease_name);
 }
 
 /* ---- the pool ---- */

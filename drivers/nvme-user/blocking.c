@@ -2,6 +2,7 @@
 /* Read, write and flush that return when it is done; through memory of the queue's own. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "client.h"
@@ -50,7 +51,9 @@ int sio_nvme_check_bytes(struct smartio_nvme_queue *q, uint64_t offset, uint64_t
 	uint64_t block = 1ull << q->block_shift, end = q->blocks << q->block_shift;
 
 	struct smartio_nvme_completion none;
+	char space[32];
 
+	snprintf(space, sizeof(space), "namespace %u", q->nsid);
 	if (q->error)
 		return smartio_nvme_poll(q, &none, 1);
 	if (sio_nvme_in_flight(q) != 0)
@@ -62,10 +65,11 @@ int sio_nvme_check_bytes(struct smartio_nvme_queue *q, uint64_t offset, uint64_t
 				     "of the block size, %" PRIu64,
 				     offset, bytes, block);
 	if (offset > end || bytes > end - offset)
-		return sio_nvme_fail(-ERANGE,
-				     "offset %" PRIu64 " + %" PRIu64 ": namespace %u of %s ends at "
-				     "%" PRIu64,
-				     offset, bytes, q->nsid, q->n->d.name, end);
+		return sio_nvme_fail(
+			-ERANGE, "offset %" PRIu64 " + %" PRIu64 ": %s of %s ends at %" PRIu64,
+			offset, bytes, q->lease ? q->lease->info.name : space, q->n->d.name, end);
+	if (bytes && offset < q->first << q->block_shift)
+		return sio_nvme_out_of_range(q, offset >> q->block_shift, bytes >> q->block_shift);
 	return 0;
 }
 

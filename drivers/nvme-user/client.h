@@ -41,10 +41,18 @@ struct smartio_nvme {
 	/* What is open under this; under @lock. */
 	struct smartio_nvme_queue *queues;
 	struct smartio_nvme_buffer *buffers;
+	struct smartio_nvme_lease *leases;
 	struct sio_nvme_mem *spare; /* queue memory to use again */
 	/* Closed, but the drive may still use what is theirs: no manager could delete them. */
 	struct smartio_nvme_queue *kept;
 	int lock;
+};
+
+struct smartio_nvme_lease {
+	struct smartio_nvme *n;
+	struct smartio_nvme_lease_info info;
+	uint64_t instance; /* of the manager that gave it */
+	struct smartio_nvme_lease *next;
 };
 
 struct smartio_nvme_buffer {
@@ -83,8 +91,8 @@ struct smartio_nvme_queue {
 	/* Of each command. */
 	struct sio_nvme_slot *free; /* last in first out; NULL: none, or the queue is dead */
 	struct smartio_nvme *n;
-	uint64_t blocks, block_size;
-	uint32_t max_blocks;
+	uint64_t blocks, block_size; /* blocks: the end of the namespace, or of the lease */
+	uint32_t plain_blocks;	     /* most that need no look at @first: 0, or max_blocks */
 	uint32_t depth;
 	volatile uint8_t *sq, *sq_end, *sqe; /* begin, end, next entry to fill */
 	volatile uint8_t *rung;		     /* up to here the drive knows them */
@@ -107,6 +115,9 @@ struct smartio_nvme_queue {
 	uint64_t list_ioaddr;
 	/* ---- end of the data path ---- */
 	uint64_t key;
+	uint32_t max_blocks;
+	uint64_t first;				/* block that it may use: 0, or of its lease */
+	const struct smartio_nvme_lease *lease; /* NULL: none */
 	uint32_t id, nsid, entries, block_shift, max_transfer;
 	struct sio_nvme_mem *sq_mem, *cq_mem;
 	struct sio_nvme_doorbells *doorbells; /* NULL: none yet */
@@ -192,6 +203,8 @@ int sio_nvme_queue_dead(struct smartio_nvme_queue *q);
 /* interrupt.c, under the lock. Half-made is fine for the end. */
 int sio_nvme_interrupt_open(struct smartio_nvme_queue *q);
 void sio_nvme_interrupt_close(struct smartio_nvme_queue *q);
+/* The error of blocks that the queue may not use. */
+int sio_nvme_out_of_range(const struct smartio_nvme_queue *q, uint64_t lba, uint64_t blocks);
 /* The same as smartio_nvme_submit() does, unchecked; there is a free command. */
 void sio_nvme_put(struct smartio_nvme_queue *q, uint32_t op, uint64_t lba, uint64_t nlb,
 		  uint64_t prp1, uint64_t prp2, struct smartio_nvme_buffer *b, void *cookie);
@@ -214,6 +227,9 @@ void sio_nvme_prp_pieces(struct smartio_nvme_queue *q, uint32_t cid,
 uint64_t sio_nvme_prp2(struct smartio_nvme_queue *q, uint32_t cid, uint64_t addr, uint64_t bytes);
 /* Bytes of list that a transfer of @max_transfer bytes may need, as a power of two's log2. */
 uint32_t sio_nvme_prp_shift(uint32_t max_transfer);
+
+/* lease.c: give all back, as far as a manager can be told. */
+void sio_nvme_leases_close(struct smartio_nvme *n);
 
 /* buffer.c, under the lock: end it; what the drive may still use is left to SCITerminate(). */
 void sio_nvme_buffer_end(struct smartio_nvme_buffer *b);

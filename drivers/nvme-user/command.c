@@ -47,10 +47,8 @@ static const struct form *form_of(uint32_t op)
 
 static int check_blocks(const struct smartio_nvme_queue *q, uint64_t lba, uint64_t blocks)
 {
-	if (lba >= q->blocks || blocks > q->blocks - lba)
-		return sio_nvme_fail(
-			-ERANGE, "blocks %" PRIu64 " + %" PRIu64 ": namespace %u ends at %" PRIu64,
-			lba, blocks, q->nsid, q->blocks);
+	if (lba < q->first || lba >= q->blocks || blocks > q->blocks - lba)
+		return sio_nvme_out_of_range(q, lba, blocks);
 	return 0;
 }
 

@@ -59,6 +59,19 @@ COLD int sio_nvme_queue_dead(struct smartio_nvme_queue *q)
 			     q->id, name);
 }
 
+COLD int sio_nvme_out_of_range(const struct smartio_nvme_queue *q, uint64_t lba, uint64_t blocks)
+{
+	if (q->lease)
+		return sio_nvme_fail(-ERANGE,
+				     "blocks %" PRIu64 " + %" PRIu64
+				     ": the queue's lease %s has %" PRIu64 " + %" PRIu64,
+				     lba, blocks, q->lease->info.name, q->first,
+				     q->blocks - q->first);
+	return sio_nvme_fail(-ERANGE,
+			     "blocks %" PRIu64 " + %" PRIu64 ": namespace %u ends at %" PRIu64, lba,
+			     blocks, q->nsid, q->blocks);
+}
+
 COLD static int refuse(const struct smartio_nvme_queue *q, enum smartio_nvme_op op, uint64_t lba,
 		       uint32_t blocks, const struct smartio_nvme_buffer *b, size_t offset)
 {
@@ -76,10 +89,8 @@ COLD static int refuse(const struct smartio_nvme_queue *q, enum smartio_nvme_op 
 	if (blocks > q->max_blocks)
 		return sio_nvme_fail(-ERANGE, "%u blocks in one command; this queue takes %u",
 				     blocks, q->max_blocks);
-	if (lba >= q->blocks || blocks > q->blocks - lba)
-		return sio_nvme_fail(-ERANGE,
-				     "blocks %" PRIu64 " + %u: namespace %u ends at %" PRIu64, lba,
-				     blocks, q->nsid, q->blocks);
+	if (lba < q->first || lba >= q->blocks || blocks > q->blocks - lba)
+		return sio_nvme_out_of_range(q, lba, blocks);
 	return sio_nvme_fail(-ERANGE, "%u blocks at offset %zu of a buffer of %zu bytes", blocks,
 			     offset, b->size);
 }
@@ -116,10 +127,10 @@ void sio_nvme_put(struct smartio_nvme_queue *q, uint32_t op, uint64_t lba, uint6
 /* Is it a transfer that the namespace, the buffer and this queue allow? */
 static inline bool is_good(const struct smartio_nvme_queue *q, enum smartio_nvme_op op,
 			   uint64_t lba, uint32_t blocks, const struct smartio_nvme_buffer *b,
-			   size_t offset)
+			   size_t offset, uint32_t most)
 {
 	/* blocks - 1: 0 becomes the largest number. No queue's max_blocks exceeds its namespace. */
-	return (uint32_t)op - 1 <= 1 && b && b->n == q->n && blocks - 1 < q->max_blocks &&
+	return (uint32_t)op - 1 <= 1 && b && b->n == q->n && blocks - 1 < most &&
 	       lba <= q->blocks - blocks && !(offset & OFFSET_WRONG) &&
 	       offset + blocks * q->block_size <= b->size;
 }
@@ -138,7 +149,7 @@ __attribute__((noinline)) static int submit_other(struct smartio_nvme_queue *q,
 		put_entry(q, (uint32_t)op, 0, 0, 0, 0, &sio_nvme_no_buffer, cookie);
 		return 0;
 	}
-	if (!is_good(q, op, lba, blocks, b, offset))
+	if (!is_good(q, op, lba, blocks, b, offset, q->max_blocks) || lba < q->first)
 		return refuse(q, op, lba, blocks, b, offset);
 	prp1 = b->ioaddr + offset;
 	prp2 = sio_nvme_prp2(q, (uint32_t)(q->free - q->slot), prp1, blocks * q->block_size);
@@ -150,7 +161,7 @@ int smartio_nvme_submit(struct smartio_nvme_queue *q, enum smartio_nvme_op op, u
 			uint32_t blocks, struct smartio_nvme_buffer *b, size_t offset, void *cookie)
 {
 	/* Buffers begin with a page. */
-	if (unlikely(!q->free || !is_good(q, op, lba, blocks, b, offset) ||
+	if (unlikely(!q->free || !is_good(q, op, lba, blocks, b, offset, q->plain_blocks) ||
 		     offset % SIO_NVME_PAGE + blocks * q->block_size > SIO_NVME_PAGE))
 		return submit_other(q, op, lba, blocks, b, offset, cookie);
 	put_entry(q, (uint32_t)op, lba, blocks - 1, b->ioaddr + offset, 0, b, cookie);

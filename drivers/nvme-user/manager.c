@@ -124,6 +124,8 @@ static int borrower_gone(struct smartio_nvme_manager *m, uint64_t borrower)
 			return rc;
 		sio_nvme_ledger_release(l, qid);
 	}
+	/* Nothing of it can write any more. */
+	sio_nvme_leases_end(&m->leases, borrower);
 	rc = m->n_unsettled ? -EAGAIN : settle(m, borrower);
 	if (rc != -EAGAIN)
 		return rc;

@@ -3,6 +3,7 @@
 #define NVME_USER_MANAGER_H
 
 #include "controller.h"
+#include "leases.h"
 #include "ledger.h"
 #include "protocol.h"
 #include "smartio/nvme.h"
@@ -13,6 +14,7 @@ struct smartio_nvme_manager {
 	struct sio_nvme_ctrl ctrl;
 	struct sio_nvme_ledger ledger;
 	struct sio_nvme_waiters waiters;
+	struct sio_nvme_leases leases;
 	struct smartio_nvme_manager_options options;
 	sci_local_data_interrupt_t interrupt;
 	unsigned number; /* of that */
@@ -43,6 +45,11 @@ void sio_nvme_refuse(struct sio_nvme_rep *rep, int code, const char *fmt, ...)
 /* serve_admin.c: @data: what stands behind the request. */
 int sio_nvme_manager_admin(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
 			   const void *data, struct sio_nvme_rep *rep);
+/* serve.c: @from, as people are shown it, whatever a client sends. */
+void sio_nvme_keep_text(char *to, const char *from, size_t size);
+/* serve_lease.c */
+void sio_nvme_manager_lease(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
+			    struct sio_nvme_rep *rep);
 /* publish.c: the namespaces are others now. */
 int sio_nvme_manager_republish(struct smartio_nvme_manager *m);
 int sio_nvme_manager_describe(struct smartio_nvme_manager *m);

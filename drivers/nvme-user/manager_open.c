@@ -261,6 +261,7 @@ int sio_nvme_manager_again(struct smartio_nvme_manager *m)
 	sio_nvme_ledger_done(&m->ledger);
 	memset(&m->meta, 0, sizeof(m->meta));
 	m->n_unsettled = 0;
+	m->leases.n = 0;  /* the reset has taken the queues of those who had them */
 	m->waiters.n = 0; /* they find another manager, and ask that one */
 	rc = sio_nvme_device_query(&m->d);
 	if (rc == 0)

@@ -61,6 +61,18 @@ static void body_swap(struct sio_nvme_req *r, uint32_t op)
 	case SIO_NVME_OP_ADMIN:
 		admin_swap(&r->admin);
 		break;
+	case SIO_NVME_OP_LEASE:
+		r->lease.lba = le64toh(r->lease.lba);
+		r->lease.blocks = le64toh(r->lease.blocks);
+		r->lease.nsid = le32toh(r->lease.nsid);
+		r->lease.formats = le32toh(r->lease.formats);
+		break;
+	case SIO_NVME_OP_UNLEASE:
+		r->unlease.id = le64toh(r->unlease.id);
+		break;
+	case SIO_NVME_OP_LEASES:
+		r->leases.after = le64toh(r->leases.after);
+		break;
 	}
 }
 
@@ -84,6 +96,8 @@ int sio_nvme_req_decode(const void *data, size_t len, struct sio_nvme_req *ret)
 	body_swap(&r, r.op);
 	if (r.op == SIO_NVME_OP_CREATE)
 		r.create.program[SIO_NVME_PROGRAM - 1] = '\0';
+	if (r.op == SIO_NVME_OP_LEASE)
+		r.lease.name[SIO_NVME_PROGRAM - 1] = r.lease.program[SIO_NVME_PROGRAM - 1] = '\0';
 	if (len - sizeof(r) != sio_nvme_req_data(&r) || len > SIO_NVME_REQ_LARGEST)
 		return -EPROTO;
 	*ret = r;
@@ -111,7 +125,9 @@ size_t sio_nvme_rep_size(uint32_t op, uint32_t error)
 		return head + sizeof(struct sio_nvme_rep_pair);
 	if (op == SIO_NVME_OP_ADMIN)
 		return head + sizeof(struct sio_nvme_rep_admin);
-	if (op == SIO_NVME_OP_IDENTIFY || op == SIO_NVME_OP_PAIRS)
+	if (op == SIO_NVME_OP_LEASE)
+		return head + sizeof(struct sio_nvme_wire_lease);
+	if (op == SIO_NVME_OP_IDENTIFY || op == SIO_NVME_OP_PAIRS || op == SIO_NVME_OP_LEASES)
 		return head + SIO_NVME_IDENTIFY;
 	return head;
 }
@@ -138,6 +154,17 @@ static void pairs_swap(struct sio_nvme_wire_pair *pair)
 	}
 }
 
+/* The same either way. */
+static void lease_swap(struct sio_nvme_wire_lease *l)
+{
+	l->id = le64toh(l->id);
+	l->lba = le64toh(l->lba);
+	l->blocks = le64toh(l->blocks);
+	l->nsid = le32toh(l->nsid);
+	l->node = le32toh(l->node);
+	l->name[SIO_NVME_PROGRAM - 1] = l->program[SIO_NVME_PROGRAM - 1] = '\0';
+}
+
 /* The same either way. @h: in the host's byte order. */
 static void rep_body_swap(const struct sio_nvme_rep_head *h, struct sio_nvme_rep *rep)
 {
@@ -150,6 +177,13 @@ static void rep_body_swap(const struct sio_nvme_rep_head *h, struct sio_nvme_rep
 		break;
 	case SIO_NVME_OP_PAIRS:
 		pairs_swap(rep->pairs);
+		break;
+	case SIO_NVME_OP_LEASE:
+		lease_swap(&rep->lease);
+		break;
+	case SIO_NVME_OP_LEASES:
+		for (size_t i = 0; i < SIO_NVME_LEASES_TOLD; i++)
+			lease_swap(&rep->leases[i]);
 		break;
 	case SIO_NVME_OP_ADMIN:
 		rep->admin.result = le32toh(rep->admin.result);

@@ -56,6 +56,9 @@ enum {
 	SIO_NVME_OP_ADMIN, /* a command for the admin queue; its data behind the request */
 	/* Not asked: a queue pair came free, to whoever was refused one and named an interrupt. */
 	SIO_NVME_OP_FREED,
+	SIO_NVME_OP_LEASE,   /* a range of blocks for oneself */
+	SIO_NVME_OP_UNLEASE, /* give it back */
+	SIO_NVME_OP_LEASES,  /* who has which */
 };
 
 struct sio_nvme_req {
@@ -88,6 +91,17 @@ struct sio_nvme_req {
 			uint32_t opcode, flags, nsid, cdw2, cdw3, cdw[6]; /* cdw: 10 to 15 */
 			uint32_t bytes, timeout_ms; /* timeout_ms: of the drive; 0: 10 s */
 		} admin;
+		struct {
+			uint64_t lba, blocks; /* lba: UINT64_MAX: anywhere */
+			uint32_t nsid, formats;
+			char name[SIO_NVME_PROGRAM], program[SIO_NVME_PROGRAM];
+		} lease;
+		struct {
+			uint64_t id; /* what lease's reply told */
+		} unlease;
+		struct {
+			uint64_t after; /* the first told has a larger id */
+		} leases;
 		uint8_t bytes[64];
 	};
 };
@@ -120,6 +134,14 @@ struct sio_nvme_wire_pair {
 SIO_NVME_SIZE(struct sio_nvme_wire_pair, 32);
 #define SIO_NVME_PAIRS_TOLD (SIO_NVME_IDENTIFY / sizeof(struct sio_nvme_wire_pair))
 
+struct sio_nvme_wire_lease {
+	uint64_t id, lba, blocks; /* id 0: no more */
+	uint32_t nsid, node;
+	char name[SIO_NVME_PROGRAM], program[SIO_NVME_PROGRAM];
+};
+SIO_NVME_SIZE(struct sio_nvme_wire_lease, 64);
+#define SIO_NVME_LEASES_TOLD (SIO_NVME_IDENTIFY / sizeof(struct sio_nvme_wire_lease))
+
 struct sio_nvme_rep_admin {
 	uint32_t result, status; /* dword 0; SCT << 8 | SC */
 	uint8_t data[SIO_NVME_ADMIN_BYTES];
@@ -129,6 +151,7 @@ struct sio_nvme_rep {
 	struct sio_nvme_rep_head h;
 	union {
 		struct sio_nvme_rep_admin admin;
+		struct sio_nvme_wire_lease lease, leases[SIO_NVME_LEASES_TOLD];
 		struct sio_nvme_rep_pair create;
 		char text[SIO_NVME_TEXT];	 /* of an error */
 		uint8_t data[SIO_NVME_IDENTIFY]; /* of identify */

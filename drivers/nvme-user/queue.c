@@ -175,8 +175,11 @@ static int choose_sizes(struct smartio_nvme_queue *q, const struct smartio_nvme_
 	q->max_blocks = q->max_transfer >> q->block_shift;
 	if (q->max_blocks > 65536)
 		q->max_blocks = 65536;
-	if (q->max_blocks > q->blocks)
-		q->max_blocks = (uint32_t)q->blocks;
+	if (q->lease)
+		q->blocks = q->first + q->lease->info.blocks;
+	if (q->max_blocks > q->blocks - q->first)
+		q->max_blocks = (uint32_t)(q->blocks - q->first);
+	q->plain_blocks = q->lease ? 0 : q->max_blocks;
 	q->max_transfer = (uint32_t)pages(q->max_transfer);
 	return 0;
 }
@@ -299,6 +302,33 @@ static int ask_delete(struct smartio_nvme_queue *q)
 	return rc;
 }
 
+/* What the queue may use; of the lease, if it has one. */
+static int choose_blocks(struct smartio_nvme_queue *q, const struct smartio_nvme_queue_options *o)
+{
+	const struct smartio_nvme_lease *lease = o->lease;
+
+	if (!lease)
+		return choose_namespace(q, o->namespace_id);
+	if (lease->n != q->n)
+		return sio_nvme_fail(-EINVAL, "the lease is of another smartio_nvme_open()");
+	if (o->namespace_id && o->namespace_id != lease->info.nsid)
+		return sio_nvme_fail(-EINVAL, "lease %s is of namespace %u, not %u",
+				     lease->info.name, lease->info.nsid, o->namespace_id);
+	q->lease = lease;
+	q->first = lease->info.lba;
+	return choose_namespace(q, lease->info.nsid);
+}
+
+/* Another manager has reset the drive since, and does not know of the lease. */
+static int check_lease(struct smartio_nvme_queue *q, bool *ret_unsure)
+{
+	if (!q->lease || q->lease->instance == q->n->meta.instance)
+		return 0;
+	*ret_unsure = ask_delete(q) != 0;
+	return sio_nvme_fail(-ESTALE, "the manager that gave lease %s of %s has ended",
+			     q->lease->info.name, q->n->d.name);
+}
+
 /* The drive has the queues; without doorbells they are of no use. */
 static int take_doorbells(struct smartio_nvme_queue *q, bool *ret_unsure)
 {
@@ -316,7 +346,7 @@ static int take_doorbells(struct smartio_nvme_queue *q, bool *ret_unsure)
 static int open_queue(struct smartio_nvme_queue *q, const struct smartio_nvme_queue_options *o,
 		      bool *ret_unsure)
 {
-	int rc = choose_namespace(q, o->namespace_id);
+	int rc = choose_blocks(q, o);
 
 	if (rc == 0)
 		rc = choose_sizes(q, o);
@@ -328,6 +358,8 @@ static int open_queue(struct smartio_nvme_queue *q, const struct smartio_nvme_qu
 		rc = sio_nvme_interrupt_open(q);
 	if (rc == 0)
 		rc = wait_create(q, o->wait_ms, ret_unsure);
+	if (rc == 0)
+		rc = check_lease(q, ret_unsure);
 	if (rc == 0)
 		rc = take_doorbells(q, ret_unsure);
 	return rc;

@@ -140,16 +140,13 @@ static void no_pair(struct smartio_nvme_manager *m, const struct sio_nvme_req *r
 	rep->h.reason = SIO_OUT_OF_QUEUE_PAIRS;
 }
 
-/* As people are shown it, whatever a client sends. */
-static void keep_program(struct sio_nvme_pair *pair, const char *program)
+void sio_nvme_keep_text(char *to, const char *from, size_t size)
 {
 	size_t len = 0;
 
-	while (len + 1 < sizeof(pair->program) && program[len])
-		len++;
-	for (size_t i = 0; i < len; i++)
-		pair->program[i] = program[i] >= ' ' && program[i] <= '~' ? program[i] : '?';
-	pair->program[len] = '\0';
+	for (; len + 1 < size && from[len]; len++)
+		to[len] = from[len] >= ' ' && from[len] <= '~' ? from[len] : '?';
+	to[len] = '\0';
 }
 
 static int op_create(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
@@ -184,7 +181,7 @@ static int op_create(struct smartio_nvme_manager *m, const struct sio_nvme_req *
 		no_pair(m, req, rep);
 		return 0;
 	}
-	keep_program(&pair, req->create.program);
+	sio_nvme_keep_text(pair.program, req->create.program, sizeof(pair.program));
 	rc = hold_pair(m, req, &pair, rep);
 	if (rc || rep->h.error)
 		return rc;
@@ -315,6 +312,11 @@ static int execute(struct smartio_nvme_manager *m, const struct sio_nvme_req *re
 		return op_identify(m, req, rep);
 	case SIO_NVME_OP_ADMIN:
 		return sio_nvme_manager_admin(m, req, m->message + sizeof(*req), rep);
+	case SIO_NVME_OP_LEASE:
+	case SIO_NVME_OP_UNLEASE:
+	case SIO_NVME_OP_LEASES:
+		sio_nvme_manager_lease(m, req, rep);
+		return 0;
 	case SIO_NVME_OP_PAIRS:
 		op_pairs(m, req, rep);
 		return 0;

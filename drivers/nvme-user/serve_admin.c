@@ -12,6 +12,13 @@ static bool is_alone(struct smartio_nvme_manager *m, struct sio_nvme_rep *rep, c
 {
 	char holders[1536];
 
+	if (m->leases.n) {
+		const struct sio_nvme_wire_lease *l = &m->leases.list[0].l;
+
+		sio_nvme_refuse(rep, -EBUSY, "%s, and node %u (%s) has the lease %s of %s", why,
+				l->node, l->program, l->name, m->d.name);
+		return false;
+	}
 	if (m->ledger.used == 0)
 		return true;
 	sio_nvme_ledger_holders(&m->ledger, holders, sizeof(holders));

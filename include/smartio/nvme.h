@@ -188,6 +188,41 @@ struct smartio_nvme_pair {
 /** Up to @max of them, by id. Return: how many; errors as smartio_nvme_identify(). */
 int smartio_nvme_get_pairs(struct smartio_nvme *n, struct smartio_nvme_pair *pair, unsigned max);
 
+/* ---- leases: ranges of blocks for oneself ---- */
+/*
+ * The manager gives each block to one lease at most, so that hosts that ask for leases do not
+ * overwrite each other by mistake. A queue that was opened with a lease refuses other blocks; what
+ * clients without leases write nobody can prevent, for drives know no owners. A lease ends when it
+ * is given back, when its client ends or dies (after its submission queues are deleted, so that
+ * nothing of it is written any more), and with its manager.
+ */
+struct smartio_nvme_lease;
+struct smartio_nvme_lease_info {
+	uint64_t id, lba, blocks;
+	uint32_t nsid, node;
+	char name[16], program[16]; /* program: whose it is */
+};
+#define SMARTIO_NVME_ANYWHERE UINT64_MAX
+
+/**
+ * Take @blocks of namespace @nsid from @lba on, or anywhere. @name: 1 to 15 characters.
+ * -EBUSY: another lease has some of them, -EEXIST: one has the name: the text says whose it is;
+ * -ENOSPC: so many in a row are not free; -ERANGE; -EINVAL; -ESTALE: the drive was formatted;
+ * -ENOTCONN, -ETIMEDOUT, -ENODEV as smartio_nvme_queue_open(). Source: our own.
+ */
+int smartio_nvme_lease_take(struct smartio_nvme *n, const char *name, uint32_t nsid, uint64_t lba,
+			    uint64_t blocks, struct smartio_nvme_lease **ret);
+/**
+ * Give it back. -EBUSY: a queue pair uses it, or one of it could not be deleted. NULL is fine. A
+ * manager that is not there knows it no more.
+ */
+int smartio_nvme_lease_give(struct smartio_nvme_lease *l);
+void smartio_nvme_lease_get(const struct smartio_nvme_lease *l,
+			    struct smartio_nvme_lease_info *info);
+/** All clients' leases, up to @max. Return: how many; errors as smartio_nvme_identify(). */
+int smartio_nvme_get_leases(struct smartio_nvme *n, struct smartio_nvme_lease_info *list,
+			    unsigned max);
+
 /*
  * Memory for data: of this host, mapped for the drive, page-aligned, zeroed, rounded up to pages.
  * All queues of the same smartio_nvme_open() may use it. -ENOMEM, -ENOSPC: no window or requester
@@ -244,6 +279,8 @@ struct smartio_nvme_queue_options {
 	 * passing a host. It is borrowed exclusively as long as the queue lives; sq_placement is 0.
 	 */
 	const char *sq_device;
+	/* The queue does I/O within this lease alone; NULL: within the namespace. */
+	const struct smartio_nvme_lease *lease;
 };
 
 /**
@@ -260,9 +297,9 @@ struct smartio_nvme_queue_options {
  * -ENOTCONN: the manager is gone; -ETIMEDOUT: it does not answer; -EINVAL: depth, transfer size,
  * namespace or placement that the drive does not have; -ENOTSUP: a namespace format with metadata,
  * or interrupts of a drive that has none; -EBUSY: all interrupt vectors are taken, or too many wait
- * for a queue pair; -ESTALE: the drive was formatted since @n was opened; -ENODEV: the drive, or
- * its host, is gone; -EFAULT: the lender has lost this host, and this host does not know yet;
- * -ENOMEM.
+ * for a queue pair; -ESTALE: the drive was formatted since @n was opened, or the lease has ended;
+ * -ENODEV: the drive, or its host, is gone; -EFAULT: the lender has lost this host, and this host
+ * does not know yet; -ENOMEM.
  */
 int smartio_nvme_queue_open(struct smartio_nvme *n, const struct smartio_nvme_queue_options *o,
 			    struct smartio_nvme_queue **ret);

@@ -116,6 +116,7 @@ class Json(base.CommandTest):
         self.nvme("nvme-bench", "bench", "nvme0", "-c", "50", "--counters")
         self.assertEqual(self.nvme("nvme-smart", "smart", "nvme0")["available_spare"], 100)
         self.nvme("nvme-errors", "errors", "nvme0")
+        self.assertEqual(self.nvme("nvme-leases", "leases", "nvme0"), {"device": "nvme0", "leases": []})
         self.assertEqual(self.nvme("nvme-queues", "queues", "nvme0"),
                          {"device": "nvme0", "queue_pairs": 31, "taken": []})
         self.assertEqual(self.nvme("nvme-erase", "zero", "nvme0", "-l", "1M", "--yes")["did"], "zeroed")

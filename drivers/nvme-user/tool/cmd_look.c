@@ -13,6 +13,7 @@
 
 #define MOST_ERRORS 256u /* what Identify can tell of: 0's based, one byte */
 #define MOST_PAIRS 65535u
+#define MOST_LEASES 1024u
 
 /* Numbers of 16 bytes, of which no drive has used more than 8. */
 static uint64_t low(const uint8_t *field)
@@ -210,5 +211,55 @@ int cmd_queues(const struct options *o)
 		close_drive(n);
 	}
 	free(pair);
+	return rc;
+}
+
+static void print_leases(const struct options *o, const struct smartio_nvme_lease_info *l, int n)
+{
+	struct json_object *data, *list;
+
+	if (!o->json) {
+		for (int i = 0; i < n; i++)
+			printf("%-15s  namespace %u, blocks %" PRIu64 " + %" PRIu64
+			       ", node %-4u %s\n",
+			       l[i].name, l[i].nsid, l[i].lba, l[i].blocks, l[i].node,
+			       l[i].program);
+		if (n == 0)
+			printf("nobody has a lease\n");
+		return;
+	}
+	data = doc_object();
+	list = doc_array();
+	doc_string(data, "device", o->device);
+	for (int i = 0; i < n; i++) {
+		struct json_object *entry = doc_object();
+
+		doc_string(entry, "name", l[i].name);
+		doc_number(entry, "namespace", l[i].nsid);
+		doc_hex(entry, "lba", l[i].lba);
+		doc_hex(entry, "blocks", l[i].blocks);
+		doc_number(entry, "node", l[i].node);
+		doc_string(entry, "program", l[i].program);
+		doc_append(list, entry);
+	}
+	doc_add(data, "leases", list);
+	doc_print("nvme-leases", data);
+}
+
+int cmd_leases(const struct options *o)
+{
+	struct smartio_nvme_lease_info *list = calloc(MOST_LEASES, sizeof(*list));
+	struct smartio_nvme *n;
+	int rc = list ? open_drive(o, &n) : failed("no memory"), got;
+
+	if (rc == EXIT_OK) {
+		got = smartio_nvme_get_leases(n, list, MOST_LEASES);
+		if (got < 0)
+			rc = failed_nvme();
+		else
+			print_leases(o, list, got);
+		close_drive(n);
+	}
+	free(list);
 	return rc;
 }

@@ -115,6 +115,8 @@ static const struct command commands[] = {
 	 HELP_JSON HELP_WAIT, TAKES_JSON | TAKES_WAIT, cmd_errors},
 	{"queues", "DEVICE", "show who has which queue pair", HELP_JSON HELP_WAIT,
 	 TAKES_JSON | TAKES_WAIT, cmd_queues},
+	{"leases", "DEVICE", "show who has which range of blocks", HELP_JSON HELP_WAIT,
+	 TAKES_JSON | TAKES_WAIT, cmd_leases},
 	{"zero", "DEVICE --length BYTES", "make blocks zeros",
 	 HELP_OFFSET HELP_LENGTH HELP_NAMESPACE HELP_YES HELP_JSON HELP_WAIT,
 	 ERASE_TAKES | NEEDS_LENGTH | TAKES_YES, cmd_zero},

@@ -34,6 +34,7 @@ int cmd_bench(const struct options *o);
 int cmd_smart(const struct options *o);
 int cmd_errors(const struct options *o);
 int cmd_queues(const struct options *o);
+int cmd_leases(const struct options *o);
 int cmd_zero(const struct options *o);
 int cmd_trim(const struct options *o);
 int cmd_verify(const struct options *o);

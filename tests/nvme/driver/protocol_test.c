@@ -503,13 +503,16 @@ static void messages_survive_the_trip(void **state)
 	uint8_t message[sizeof(req)];
 
 	(void)state;
-	for (uint32_t op = SIO_NVME_OP_CREATE; op <= SIO_NVME_OP_ADMIN; op++) {
+	for (uint32_t op = SIO_NVME_OP_CREATE; op <= SIO_NVME_OP_LEASES; op++) {
 		memset(&req, 0x11 * (int)op, sizeof(req));
 		req.magic = SIO_NVME_REQ_MAGIC;
 		req.version = SIO_NVME_VERSION;
 		req.op = op;
 		if (op == SIO_NVME_OP_CREATE)
 			req.create.program[SIO_NVME_PROGRAM - 1] = '\0';
+		if (op == SIO_NVME_OP_LEASE)
+			req.lease.name[SIO_NVME_PROGRAM - 1] =
+				req.lease.program[SIO_NVME_PROGRAM - 1] = '\0';
 		if (op == SIO_NVME_OP_ADMIN)
 			req.admin.flags = 0;
 		req.vector = op == SIO_NVME_OP_CREATE ? 7 : 0;

@@ -33,7 +33,7 @@ class Usage(base.CommandTest):
     def test_help(self):
         text = self.nvme("--help", status=0).stdout
         for command in ("manager", "identify", "read", "write", "copy-in", "copy-out", "bench", "smart",
-                        "errors", "queues", "zero", "trim", "verify", "format"):
+                        "errors", "queues", "leases", "zero", "trim", "verify", "format"):
             self.assertIn(f"\n  {command} ", text)
             own = self.nvme(command, "--help", status=0).stdout
             self.assertIn(f"usage: smartio-nvme {command} DEVICE", own)
@@ -169,6 +169,7 @@ class Live(base.CommandTest):
         self.assertIn("temperature       40 C\n", text)
         self.assertIn("spare             100 %, at least 10 %\n", text)
         self.assertEqual(self.nvme("errors", "nvme0").stdout, "no command has failed\n")
+        self.assertEqual(self.nvme("leases", "nvme0").stdout, "nobody has a lease\n")
         self.assertEqual(self.nvme("queues", "nvme0").stdout, "0 of 31 queue pairs are taken\n")
         child = self.start("run", "-n", "client2", "--", NVME, "bench", "nvme0", "-t", "60", "--progress")
         child.stderr.readline()

@@ -163,6 +163,29 @@ for act in (lambda: h.pread(512, 2 << 20), lambda: h.pwrite(b"x" * 512, 2 << 20)
             self.assertEqual(client.returncode, 0)
         self.assertEqual(self.blocks(0, 1024), b"x" * 512 + b"y" * 512)
 
+    @needs("nbdcopy")
+    def test_leases(self):
+        """Two hosts' ranges cannot overlap by mistake; the lease of one that is killed is free."""
+        image = os.path.join(self.dir, "image")
+        with open(image, "wb") as f:
+            f.write(random.Random(3).randbytes(MIB))
+        self.run_there("nbdcopy", image, self.serve("client1", "range=4M:1M", "lease=one"))
+        self.assertRegex(self.smartio("run", "-n", "lender", "--", NVME, "leases", "nvme0").stdout,
+                         r"^one +namespace 1, blocks 8192 \+ 2048, node 8 +nbdkit\n$")
+        self.refuses("device=nvme0", "range=5119K:1M", "lease=two", node="client2",
+                     say="the range is taken: lease one of node 8 (nbdkit) has blocks 8192 + 2048")
+        self.refuses("device=nvme0", "range=8M:1M", "lease=one", node="client2", say="the name is taken")
+        with open(image, "rb") as f:
+            self.assertTrue(self.blocks(4 * MIB, MIB) == f.read())
+        server = next(pid for pid, words in base.processes_with("XDG_RUNTIME_DIR", self.dir)
+                      if words.startswith("nbdkit") and "lease=one" in words)
+        os.kill(server, signal.SIGKILL)
+        base.wait_gone(server)
+        # The lender's daemon tells the manager; nobody tells us.
+        while self.smartio("run", "-n", "lender", "--", NVME, "leases", "nvme0").stdout != "nobody has a lease\n":
+            os.sched_yield()
+        self.serve("client2", "range=4M:1M", "lease=two")
+
     def test_refuses(self):
         self.refuses("range=1M:1M", say="device=NAME is missing")
         for wrong in ("1M", "x:1M", "1M:0", ":"):

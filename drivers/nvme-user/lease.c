@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Leases of blocks, on the client's side. Who has which range is the manager's to say. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+#include "error.h"
+
+static void tell(struct smartio_nvme_lease_info *info, const struct sio_nvme_wire_lease *w)
+{
+	_Static_assert(sizeof(info->name) == sizeof(w->name), "a name is as long as on its way");
+	info->id = w->id;
+	info->lba = w->lba;
+	info->blocks = w->blocks;
+	info->nsid = w->nsid;
+	info->node = w->node;
+	memcpy(info->name, w->name, sizeof(info->name));
+	memcpy(info->program, w->program, sizeof(info->program));
+}
+
+static int ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nvme_rep *rep)
+{
+	int rc;
+
+	sio_nvme_lock(n);
+	rc = sio_nvme_ask(n, req, rep, NULL);
+	sio_nvme_unlock(n);
+	return rc;
+}
+
+int smartio_nvme_lease_take(struct smartio_nvme *n, const char *name, uint32_t nsid, uint64_t lba,
+			    uint64_t blocks, struct smartio_nvme_lease **ret)
+{
+	struct sio_nvme_req req = {
+		.op = SIO_NVME_OP_LEASE,
+		.lease = {.lba = lba, .blocks = blocks, .nsid = nsid, .formats = n->formats}};
+	struct smartio_nvme_lease *l;
+	struct sio_nvme_rep *rep;
+	int rc;
+
+	if (!*name || strlen(name) >= sizeof(req.lease.name))
+		return sio_nvme_fail(-EINVAL, "a lease's name has 1 to %zu characters",
+				     sizeof(req.lease.name) - 1);
+	l = calloc(1, sizeof(*l));
+	rep = malloc(sizeof(*rep));
+	strncpy(req.lease.name, name, sizeof(req.lease.name) - 1);
+	strncpy(req.lease.program, program_invocation_short_name, sizeof(req.lease.program) - 1);
+	rc = l && rep ? ask(n, &req, rep) : sio_nvme_fail(-ENOMEM, "no memory for a lease");
+	if (rc == 0 && (rep->lease.blocks != blocks || rep->lease.nsid != nsid ||
+			(lba != SMARTIO_NVME_ANYWHERE && rep->lease.lba != lba) ||
+			rep->lease.lba + blocks < blocks))
+		rc = sio_nvme_fail(-EPROTO,
+				   "the manager of %s gave another lease than was asked for",
+				   n->d.name);
+	if (rc) {
+		free(l);
+		free(rep);
+		return rc;
+	}
+	l->n = n;
+	tell(&l->info, &rep->lease);
+	free(rep);
+	sio_nvme_lock(n);
+	l->instance = req.instance;
+	l->next = n->leases;
+	n->leases = l;
+	sio_nvme_unlock(n);
+	*ret = l;
+	return 0;
+}
+
+/* Under the lock. */
+static bool is_used(const struct smartio_nvme_lease *l)
+{
+	const struct smartio_nvme_queue *lists[] = {l->n->queues, l->n->kept};
+
+	for (unsigned i = 0; i < 2; i++)
+		for (const struct smartio_nvme_queue *q = lists[i]; q; q = q->next)
+			if (q->lease == l)
+				return true;
+	return false;
+}
+
+static void unlink_lease(struct smartio_nvme_lease *l)
+{
+	struct smartio_nvme_lease **at = &l->n->leases;
+
+	while (*at != l)
+		at = &(*at)->next;
+	*at = l->next;
+}
+
+int smartio_nvme_lease_give(struct smartio_nvme_lease *l)
+{
+	struct sio_nvme_req req = {.op = SIO_NVME_OP_UNLEASE};
+	struct sio_nvme_rep *rep;
+	struct smartio_nvme *n;
+	int rc = 0;
+
+	if (!l)
+		return 0;
+	rep = malloc(sizeof(*rep));
+	if (!rep)
+		return sio_nvme_fail(-ENOMEM, "no memory for a reply");
+	n = l->n;
+	sio_nvme_lock(n);
+	if (is_used(l)) {
+		rc = sio_nvme_fail(-EBUSY, "a queue pair uses lease %s", l->info.name);
+	} else {
+		/* Another manager's, or none's: it is free already. */
+		req.unlease.id = l->info.id;
+		if (sio_nvme_find_manager(n) == 0 && n->meta.instance == l->instance)
+			sio_nvme_ask(n, &req, rep, NULL);
+		unlink_lease(l);
+		free(l);
+	}
+	sio_nvme_unlock(n);
+	free(rep);
+	return rc;
+}
+
+void sio_nvme_leases_close(struct smartio_nvme *n)
+{
+	struct smartio_nvme_lease *l;
+
+	/* Those of queues that nobody could delete end with the borrow. */
+	while ((l = n->leases)) {
+		if (smartio_nvme_lease_give(l) == 0)
+			continue;
+		sio_nvme_lock(n);
+		unlink_lease(l);
+		for (struct smartio_nvme_queue *q = n->kept; q; q = q->next)
+			if (q->lease == l)
+				q->lease = NULL;
+		sio_nvme_unlock(n);
+		free(l);
+	}
+}
+
+void smartio_nvme_lease_get(const struct smartio_nvme_lease *l,
+			    struct smartio_nvme_lease_info *info)
+{
+	*info = l->info;
+}
+
+int smartio_nvme_get_leases(struct smartio_nvme *n, struct smartio_nvme_lease_info *list,
+			    unsigned max)
+{
+	struct sio_nvme_req req = {.op = SIO_NVME_OP_LEASES};
+	struct sio_nvme_rep *rep = malloc(sizeof(*rep));
+	unsigned told = 0, got = SIO_NVME_LEASES_TOLD;
+	int rc = 0;
+
+	if (!rep)
+		return sio_nvme_fail(-ENOMEM, "no memory for a reply");
+	while (got == SIO_NVME_LEASES_TOLD && told < max && rc == 0) {
+		rc = ask(n, &req, rep);
+		/* In the order of their ids, or this would never end. */
+		for (got = 0; rc == 0 && got < SIO_NVME_LEASES_TOLD && told < max; got++) {
+			if (rep->leases[got].id <= req.leases.after)
+				break;
+			req.leases.after = rep->leases[got].id;
+			tell(&list[told++], &rep->leases[got]);
+		}
+	}
+	free(rep);
+	return rc ? rc : (int)told;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Leases of blocks, as clients ask for them. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "manager.h"
+
+static uint64_t blocks_of(const struct smartio_nvme_manager *m, uint32_t nsid)
+{
+	for (uint32_t i = 0; i < m->meta.namespaces; i++)
+		if (m->meta.ns[i].id == nsid)
+			return m->meta.ns[i].blocks;
+	return 0;
+}
+
+static void refused(const struct smartio_nvme_manager *m, int rc,
+		    const struct sio_nvme_wire_lease *want, const struct sio_nvme_wire_lease *other,
+		    struct sio_nvme_rep *rep)
+{
+	if (other)
+		sio_nvme_refuse(rep, rc,
+				"%s: lease %s of node %u (%s) has blocks %" PRIu64 " + %" PRIu64
+				" of namespace %u of %s",
+				rc == -EEXIST ? "the name is taken" : "the range is taken",
+				other->name, other->node, other->program, other->lba, other->blocks,
+				other->nsid, m->d.name);
+	else if (rc == -ENOSPC)
+		sio_nvme_refuse(rep, rc,
+				"namespace %u of %s has no %" PRIu64
+				" blocks in a row that nobody has leased (%u leases, %u at most)",
+				want->nsid, m->d.name, want->blocks, m->leases.n, SIO_NVME_LEASES);
+	else
+		sio_nvme_refuse(
+			rep, rc,
+			"namespace %u of %s has %" PRIu64 " blocks, not %" PRIu64 " + %" PRIu64,
+			want->nsid, m->d.name, blocks_of(m, want->nsid), want->lba, want->blocks);
+}
+
+static void take(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
+		 struct sio_nvme_rep *rep)
+{
+	struct sio_nvme_wire_lease want = {.lba = req->lease.lba,
+					   .blocks = req->lease.blocks,
+					   .nsid = req->lease.nsid,
+					   .node = req->reply_node};
+	const struct sio_nvme_wire_lease *other;
+	int rc;
+
+	sio_nvme_keep_text(want.name, req->lease.name, sizeof(want.name));
+	sio_nvme_keep_text(want.program, req->lease.program, sizeof(want.program));
+	if (!*want.name) {
+		sio_nvme_refuse(rep, -EINVAL, "a lease needs a name");
+		return;
+	}
+	if (req->lease.formats != m->meta.formats) {
+		sio_nvme_refuse(
+			rep, -ESTALE,
+			"%s was formatted since this client opened it: it is to open it again",
+			m->d.name);
+		return;
+	}
+	rc = sio_nvme_leases_take(&m->leases, req->borrower, blocks_of(m, want.nsid), &want,
+				  &other);
+	if (rc)
+		refused(m, rc, &want, other, rep);
+	else
+		rep->lease = want;
+}
+
+static void list(const struct smartio_nvme_manager *m, uint64_t after, struct sio_nvme_rep *rep)
+{
+	size_t n = 0;
+
+	memset(rep->leases, 0, sizeof(rep->leases));
+	for (uint32_t i = 0; i < m->leases.n && n < SIO_NVME_LEASES_TOLD; i++)
+		if (m->leases.list[i].l.id > after)
+			rep->leases[n++] = m->leases.list[i].l;
+}
+
+void sio_nvme_manager_lease(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
+			    struct sio_nvme_rep *rep)
+{
+	if (req->op == SIO_NVME_OP_LEASE)
+		take(m, req, rep);
+	else if (req->op == SIO_NVME_OP_LEASES)
+		list(m, req->leases.after, rep);
+	else if (sio_nvme_leases_give(&m->leases, req->borrower, req->unlease.id))
+		sio_nvme_refuse(rep, -EACCES, "lease %" PRIu64 " is not this client's",
+				req->unlease.id);
+}
