@@ -54,6 +54,12 @@ static int hold(struct smartio_nvme_manager *m, uint64_t borrower, uint64_t addr
 		       "queue memory at %#" PRIx64 " is not mapped for borrower %" PRIu64, addr,
 		       borrower);
 		return 0;
+	case SCI_ERR_NOT_SUPPORTED:
+		refuse(rep, -ENOTSUP,
+		       "queue memory at %#" PRIx64 " lies in a BAR of another device, which can be "
+		       "taken away at any time: queues lie in memory of hosts",
+		       addr);
+		return 0;
 	case SCI_ERR_ACCESS:
 	case SCI_ERR_NOT_CONNECTED:
 	case SCI_ERR_NO_SUCH_FDID:

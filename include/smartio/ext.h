@@ -131,7 +131,7 @@ void smartio_device_settled(sci_smartio_device_t device, uint64_t borrower, sci_
  * number of a borrow may lie; what this says may be relied on.
  * Only the holder of the registers may ask; the hold outlives it, as queues do. It ends by
  * smartio_device_unhold(), smartio_device_settled() for @borrower or for all, or a reset. A mapping
- * may be held several times.
+ * may be held several times; one of another device's BAR is SCI_ERR_NOT_SUPPORTED: it can be cut.
  * Errors: SCI_ERR_OUT_OF_RANGE not mapped by that borrower, SCI_ERR_ILLEGAL_PARAMETER no live
  * borrow has this number, SCI_ERR_ACCESS not the holder of the registers, SCI_ERR_BUSY being reset.
  */

@@ -274,9 +274,9 @@ struct smartio_nvme_queue_options {
 	uint32_t wait_ms;
 	uint32_t reserved; /* 0 */
 	/*
-	 * NULL, or the name or number of a memory device (docs/memory-device.md): the submission
-	 * queue lies at the start of its RAM, say beside the drive, which then reads it without
-	 * passing a host. It is borrowed exclusively as long as the queue lives; sq_placement is 0.
+	 * NULL. With a memory device (docs/memory-device.md), by name or number, the drive's lender
+	 * is asked for a queue in its RAM; sq_placement is 0. Lenders refuse it, -ENOTSUP: the RAM
+	 * is taken away at once when this process dies, and would stop the drive for everybody.
 	 */
 	const char *sq_device;
 	/* The queue does I/O within this lease alone; NULL: within the namespace. */

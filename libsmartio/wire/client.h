@@ -435,7 +435,7 @@ SIO_WIRE_SIZE(struct sio_msg_dev_settled, 32);
  * The holder of a device's registers: a queue of the device is to use [ioaddr, ioaddr + bytes),
  * which one mapping of @borrower's must cover; until UNHOLD that mapping is not undone. ERANGE:
  * none covers it; EINVAL: no live borrow of the device has number @borrower; EACCES: not the
- * holder; EBUSY: the device is being reset.
+ * holder; EBUSY: the device is being reset; EOPNOTSUPP: the mapping is of another device's BAR.
  */
 struct sio_msg_dev_hold {
 	struct sio_msg h;

@@ -4,7 +4,9 @@
  * holder of the registers makes the queues, and only hears from others whose memory they are to lie
  * in. So it asks: a hold is the lender's word that the range is mapped by that borrower, and that
  * it stays so until the holder of the registers lets go of it, or the device has no queue any more
- * (SETTLED, RESET). It outlives who took it, as the queues do.
+ * (SETTLED, RESET). It outlives who took it, as the queues do. Pages of another device's BAR cannot
+ * be promised: they are cut as soon as their borrow ends (dmabar.c), and a drive that finds no
+ * command where its queue was stops for everybody. So they are refused.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -92,9 +94,17 @@ static struct smartiod_dma *find(struct smartiod *d, struct smartiod_device *dev
 			 of);
 		return NULL;
 	}
-	for (struct smartiod_dma *dma = l->dmas; dma; dma = dma->next)
-		if (covers(dma, ioaddr, bytes))
+	for (struct smartiod_dma *dma = l->dmas; dma; dma = dma->next) {
+		if (!covers(dma, ioaddr, bytes))
+			continue;
+		if (!dma->bar_borrow)
 			return dma;
+		sio_fail(reterr, -EOPNOTSUPP,
+			 "%s: its queues cannot lie in a BAR of another device (%#" PRIx64
+			 "), only in memory of hosts",
+			 dev->topo->name, ioaddr);
+		return NULL;
+	}
 	sio_fail(reterr, -ERANGE,
 		 "%s: borrow %" PRIu64 " has no mapping that covers %" PRIu64 " bytes at %#" PRIx64,
 		 dev->topo->name, of, bytes, ioaddr);

@@ -201,7 +201,6 @@ static int prepare(struct bench *b)
 	size_t bytes;
 
 	qo.sq_placement = b->o->sq_placement;
-	qo.sq_device = b->o->sq_device;
 	qo.flags = b->o->interrupt ? SMARTIO_NVME_INTERRUPT : 0;
 	qo.depth = b->depth = b->o->depth ? (uint32_t)b->o->depth : 1;
 	smartio_find_device(b->o->device, &b->fdid, &err);

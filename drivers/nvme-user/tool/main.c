@@ -100,7 +100,7 @@ static const struct command commands[] = {
 	 "      --write          overwrites what is on the drive\n"
 	 "      --random         at random places instead of one after the other\n"
 	 "      --interrupt      sleep until the drive interrupts, instead of polling\n"
-	 "      --sq PLACE       of the submission queue: auto, local, lender, device:DEVICE\n" HELP_OFFSET
+	 "      --sq PLACE       of the submission queue: auto, local or lender\n" HELP_OFFSET
 		 HELP_LENGTH
 	 "                       default: to the end of the namespace\n" HELP_NAMESPACE
 		 HELP_PROGRESS
@@ -252,11 +252,6 @@ static int place(const struct command *c, const char *text, struct options *o)
 					   [SMARTIO_NVME_PLACE_LOCAL] = "local"};
 
 	o->sq_placement = SMARTIO_NVME_PLACE_AUTO;
-	o->sq_device = NULL;
-	if (!strncmp(text, "device:", 7) && text[7]) {
-		o->sq_device = text + 7;
-		return EXIT_OK;
-	}
 	for (uint32_t i = 0; i < sizeof(name) / sizeof(name[0]); i++)
 		if (!strcmp(text, name[i])) {
 			o->sq_placement = i;
@@ -264,8 +259,8 @@ static int place(const struct command *c, const char *text, struct options *o)
 		}
 	if (!strcmp(text, "cmb"))
 		return usage(c, "--sq cmb: the drive's own memory is its manager's alone; one of "
-				"auto, local, lender, device:DEVICE is wanted");
-	return usage(c, "--sq %s: one of auto, local, lender, device:DEVICE is wanted", text);
+				"auto, local, lender is wanted");
+	return usage(c, "--sq %s: one of auto, local, lender is wanted", text);
 }
 
 /* One option; it was checked that the command takes it. */

@@ -12,7 +12,7 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 /* Options that several commands know; a command names those that it takes. */
 struct options {
-	const char *device, *file, *sq_device;
+	const char *device, *file;
 	uint64_t offset, length;
 	bool has_offset, has_length;
 	uint64_t size, depth, count, warmup;

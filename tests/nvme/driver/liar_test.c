@@ -18,6 +18,7 @@
 #include "../../lib/cluster.h"
 #include "client.h"
 #include "smartio/io.h"
+#include "smartio/memdev.h"
 #include "smartio/nvme.h"
 
 enum { LENDER = 4, MANAGER = 8, CLIENT1 = 12, CLIENT2 = 16 };
@@ -31,9 +32,12 @@ static const char topology[] =
 	"cluster: liars\n"
 	"switches: [sw0]\n"
 	"hosts:\n"
-	"  lender: {ram: 64M, iommu: on, devices: {nvme0: {type: nvme, size: 16M, queue_pairs: 6}}}\n"
+	"  lender:\n"
+	"    ram: 64M\n"
+	"    iommu: on\n"
+	"    devices: {nvme0: {type: nvme, size: 16M, queue_pairs: 6}, beside: {type: memory, size: 1M}}\n"
 	"  manager: {ram: 64M, iommu: off}\n"
-	"  client1: {ram: 64M, iommu: on}\n"
+	"  client1: {ram: 64M, iommu: on, devices: {here: {type: memory, size: 1M}}}\n"
 	"  client2: {ram: 64M, iommu: off}\n";
 
 #define OK(call)                                                                                   \
@@ -270,6 +274,49 @@ static int thief(void *arg)
 	return 0;
 }
 
+/* The manager asks the lender; the reply says why. False: the drive has such a queue now. */
+static bool not_in_a_bar(const struct sio_nvme_rep *rep)
+{
+	if (rep->h.error == ENOTSUP && strstr(rep->text, "lies in a BAR of another device"))
+		return true;
+	fprintf(stderr, "a queue in a BAR: error %u: %s\n", rep->h.error,
+		rep->h.error ? rep->text : "none");
+	return false;
+}
+
+/* Wants its queues in the RAM of a memory device, and dies with it mapped for the drive. */
+static int tenant(void *arg)
+{
+	struct smartio_nvme_queue_options o = {.size = sizeof(o), .sq_device = arg};
+	struct smartio_nvme_buffer *b, *ram;
+	struct smartio_nvme_queue *q;
+	struct sio_nvme_rep rep;
+	struct smartio_nvme *n;
+	uint64_t me;
+	int rc;
+
+	begin();
+	OK(smartio_nvme_open("nvme0", &n));
+	do { /* the one before may be on his way out */
+		rc = smartio_nvme_queue_open(n, &o, &q);
+	} while (rc != 0 && strstr(smartio_nvme_error(), "cannot be borrowed"));
+	if (rc == 0) /* let it be seen what comes of that */
+		ring_all_but_the_bystanders(n);
+	CHECK(rc == -ENOTSUP);
+	CHECK(strstr(smartio_nvme_error(), "lies in a BAR of another device"));
+	OK(smartio_nvme_buffer_alloc(n, 2 * PAGE, &b));
+	OK(smartio_nvme_buffer_on_device(n, arg, SIO_MEMDEV_BAR_RAM, 0, 2 * PAGE, &ram));
+	me = smartio_borrower_id(n->d.handle);
+	rep = create(n, me, ram->ioaddr, b->ioaddr);
+	CHECK(not_in_a_bar(&rep));
+	rep = create(n, me, b->ioaddr, ram->ioaddr + PAGE);
+	CHECK(not_in_a_bar(&rep));
+	refused(n, me, b->ioaddr, ram->ioaddr + 2 * PAGE, ram->ioaddr + 2 * PAGE);
+	ring_all_but_the_bystanders(n);
+	kill(getpid(), SIGKILL);
+	return 1;
+}
+
 /* Rings what is not its. */
 static int ringer(void *arg)
 {
@@ -359,6 +406,21 @@ static void live_queues_keep_their_memory(void **state)
 	}
 }
 
+/* Such RAM is cut at once when who borrowed it dies: no queue may lie there then. */
+static void no_queue_lies_in_a_device(void **state)
+{
+	static const unsigned node[] = {CLIENT1, LENDER, MANAGER};
+	static char name[2][8] = {"beside", "here"};
+	struct liars *t = *state;
+
+	for (unsigned i = 0; i < 6; i++) {
+		pid_t pid = cluster_fork(t->c, node[i / 2], tenant, name[i % 2]);
+
+		assert_int_equal(cluster_wait(pid), 128 + SIGKILL);
+		assert_int_equal(cluster_wait(cluster_fork(t->c, CLIENT2, ringer, NULL)), 0);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, up, down)
 
 int main(void)
@@ -366,6 +428,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(lies_are_refused),
 		TEST(live_queues_keep_their_memory),
+		TEST(no_queue_lies_in_a_device),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
