@@ -65,7 +65,8 @@ static bool take(struct sio_nvme_ctrl *c, uint32_t *ret_result, uint32_t *ret_dw
 static int wait_completion(struct sio_nvme_ctrl *c, const struct sio_nvme_command *cmd,
 			   uint32_t *ret_result, uint32_t *ret_dw3)
 {
-	const uint32_t limit_ms = cmd->timeout_ms ? cmd->timeout_ms : ADMIN_MS;
+	/* A client may have the drive waited for longer, but not given up sooner, for all. */
+	const uint32_t limit_ms = cmd->timeout_ms > ADMIN_MS ? cmd->timeout_ms : ADMIN_MS;
 	uint64_t deadline = sio_nvme_deadline(limit_ms);
 	unsigned n = 0;
 	int rc;

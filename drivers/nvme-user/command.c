@@ -107,6 +107,8 @@ static int check_ranges(const struct smartio_nvme_queue *q, const struct smartio
 		return sio_nvme_fail(-EINVAL, "%u ranges in %u pieces; 1 to %u in one are possible",
 				     c->blocks, c->n_pieces, SMARTIO_NVME_RANGES);
 	rc = check_pieces(q, c, c->blocks * sizeof(struct smartio_nvme_range));
+	if (rc)
+		return rc;
 	at = c->piece->buffer->mem.at + c->piece->offset;
 	for (uint32_t i = 0; rc == 0 && i < c->blocks; i++, at += 16) {
 		struct smartio_nvme_range r;

@@ -42,7 +42,7 @@ struct sio_nvme_meta {
 	uint32_t doorbell_stride; /* bytes */
 	uint32_t spec_version, vendor, namespaces;
 	char serial[20], model[40], firmware[8];
-	uint32_t formats; /* how often the namespaces became others since the manager came */
+	uint32_t formats; /* a hash of what the namespaces are like, the same with each manager */
 	uint8_t reserved[4096 - 60 - 68];
 	struct sio_nvme_wire_ns ns[SIO_NVME_NAMESPACES];
 };
@@ -75,7 +75,7 @@ struct sio_nvme_req {
 			/* If all are taken: this data interrupt is told when one is not. */
 			uint32_t notify, notice;	/* notify: 0 or 1 */
 			char program[SIO_NVME_PROGRAM]; /* for people; terminated */
-			uint32_t formats, reserved;	/* the namespaces that the client knows */
+			uint32_t formats, reserved; /* as the client knows them; 0: it does not */
 		} create;
 		struct {
 			uint32_t qid, reserved;

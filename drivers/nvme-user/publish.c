@@ -47,6 +47,24 @@ static int describe_namespace(struct smartio_nvme_manager *m, uint32_t nsid, voi
 	return 0;
 }
 
+/*
+ * A number that is another one where a namespace has other blocks, with whichever manager: a client
+ * that knew it so would store to other places than it means. FNV-1a.
+ */
+static uint32_t geometry(const struct sio_nvme_meta *meta)
+{
+	uint32_t hash = 2166136261u;
+
+	for (uint32_t i = 0; i < meta->namespaces; i++) {
+		const struct sio_nvme_wire_ns *ns = &meta->ns[i];
+		const uint64_t word[] = {ns->id, ns->block_size, ns->blocks};
+
+		for (unsigned k = 0; k < 3 * 8; k++)
+			hash = (hash ^ (uint8_t)(word[k / 8] >> 8 * (k % 8))) * 16777619u;
+	}
+	return hash ? hash : 1;
+}
+
 static int describe_namespaces(struct smartio_nvme_manager *m, void *page, uint32_t *list)
 {
 	int rc = sio_nvme_ctrl_identify(&m->ctrl, CNS_ACTIVE, 0, list, NULL);
@@ -55,6 +73,7 @@ static int describe_namespaces(struct smartio_nvme_manager *m, void *page, uint3
 	memset(m->meta.ns, 0, sizeof(m->meta.ns));
 	for (unsigned i = 0; rc == 0 && i < SIO_NVME_NAMESPACES && list[i]; i++)
 		rc = describe_namespace(m, le32toh(list[i]), page);
+	m->meta.formats = geometry(&m->meta);
 	return rc;
 }
 
@@ -117,11 +136,13 @@ static int make_segment(struct smartio_nvme_manager *m)
 
 static void write_all(struct smartio_nvme_manager *m)
 {
-	const size_t after_magic = sizeof(m->wire.magic);
+	const size_t after_magic = sizeof(m->wire.magic), head = offsetof(struct sio_nvme_meta, ns);
 
 	sio_nvme_meta_encode(&m->meta, &m->wire);
-	sio_copy_to(m->shared + after_magic, (char *)&m->wire + after_magic,
-		    sizeof(m->wire) - after_magic);
+	/* Namespaces first: who has their number has read them, or sees that it changed. */
+	sio_copy_to(m->shared + head, (char *)&m->wire + head, sizeof(m->wire) - head);
+	sio_to_fabric_barrier();
+	sio_copy_to(m->shared + after_magic, (char *)&m->wire + after_magic, head - after_magic);
 	/* A client that sees the magic number sees all the rest. Pairs with read_meta(). */
 	sio_to_fabric_barrier();
 	sio_write32(m->shared, m->wire.magic);
@@ -140,8 +161,7 @@ int sio_nvme_manager_republish(struct smartio_nvme_manager *m)
 	free(list);
 	if (rc)
 		return rc;
-	/* A client that reads meanwhile finds another number than it began with. */
-	m->meta.formats++;
+	/* Who reads meanwhile finds another number than it began with, or the same blocks. */
 	sio_write32(m->shared, 0);
 	sio_to_fabric_barrier();
 	write_all(m);

@@ -177,7 +177,7 @@ static int op_create(struct smartio_nvme_manager *m, const struct sio_nvme_req *
 		refuse(rep, -EACCES, "the manager's own borrow has no queue pairs");
 		return 0;
 	}
-	if (req->create.formats != m->meta.formats) {
+	if (req->create.formats && req->create.formats != m->meta.formats) {
 		refuse(rep, -ESTALE,
 		       "%s was formatted since this client opened it: it is to open it again",
 		       m->d.name);

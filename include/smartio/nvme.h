@@ -150,7 +150,7 @@ struct smartio_nvme_admin {
 /**
  * Have the manager give an admin command; it serves nobody else until the drive has answered. What
  * a client may ask for is the manager's rule: to look at anything (Identify, Get Log Page, Get
- * Features); with SMARTIO_NVME_CONFIRMED what concerns all clients (Set Features, Security Send);
+ * Features); with SMARTIO_NVME_CONFIRMED what concerns all clients (Set Features, Directive Send);
  * and while no client has a queue pair what would take the ground from under it (Format, Sanitize).
  * Queues, Abort, event requests, firmware, namespace management and doorbell buffers are refused.
  * @ret_result: dword 0 of the completion; @ret_status: SCT << 8 | SC, without it a status that is

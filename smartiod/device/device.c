@@ -95,9 +95,12 @@ void smartiod_device_name(struct smartiod *d, struct smartiod_device *dev, uint3
 		 bdf >> 3 & 0x1f, bdf & 7);
 	if (d->topology->n_hosts == 1)
 		snprintf(dev->found.name, sizeof(dev->found.name), "%s", place);
-	else
-		snprintf(dev->found.name, sizeof(dev->found.name), "%.*s/%s",
-			 (int)(sizeof(dev->found.name) - sizeof(place) - 1), host->name, place);
+	else if (strlen(host->name) + strlen(place) + 2 <= sizeof(dev->found.name))
+		snprintf(dev->found.name, sizeof(dev->found.name), "%.26s/%.12s", host->name,
+			 place);
+	else /* two hosts' names may begin alike */
+		snprintf(dev->found.name, sizeof(dev->found.name), "%.20s~%u/%.12s", host->name,
+			 dev->node & 0xfff, place);
 	snprintf(dev->found.type, sizeof(dev->found.type), "%s",
 		 smartiod_devclass_name(class_code));
 }

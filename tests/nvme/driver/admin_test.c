@@ -13,8 +13,8 @@
 /* The rule for every opcode and every feature there can be; nothing is allowed by forgetting it. */
 static void the_rule_knows_every_opcode(void **state)
 {
-	static const uint8_t allowed[] = {0x02, 0x06, 0x0a, 0x1a, 0x82, 0x86},
-			     confirm[] = {0x14, 0x19, 0x81}, alone[] = {0x80, 0x84};
+	static const uint8_t allowed[] = {0x02, 0x06, 0x0a, 0x82, 0x86},
+			     confirm[] = {0x14, 0x19, 0x1a}, alone[] = {0x80, 0x81, 0x84};
 	const char *why;
 
 	(void)state;
