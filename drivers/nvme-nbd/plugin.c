@@ -6,12 +6,14 @@
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>
 
+#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "sisci_api.h"
 #include "smartio/ext.h"
@@ -19,6 +21,13 @@
 
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
 #define QUEUES_MOST 64
+#define WAIT_MOST (UINT32_MAX / 1000)
+/* Identify Controller (NVMe Base 1.4, figure 247): optional commands of the drive. */
+#define IDENTIFY_BYTES 4096
+#define CNS_CONTROLLER 1
+#define ONCS_AT 520
+#define ONCS_DATASET_MANAGEMENT 4u
+#define ONCS_WRITE_ZEROES 8u
 
 static char *device, *lease_name;	  /* lease_name NULL: the range is not leased */
 static uint64_t range_begin, range_bytes; /* range_bytes 0: to the end */
@@ -27,7 +36,9 @@ static unsigned nsid = 1, queues = 4, wait_s = 5;
 static struct smartio_nvme *drive;
 static struct smartio_nvme_namespace ns;
 static struct smartio_nvme_lease *lease;
-static struct smartio_nvme_queue *pool[QUEUES_MOST]; /* the first @n_idle may be taken */
+static uint16_t oncs;
+/* The first @n_idle may be taken. NULL: one that broke, to be opened by who takes it. */
+static struct smartio_nvme_queue *pool[QUEUES_MOST];
 static unsigned n_idle, n_open;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t given_back = PTHREAD_COND_INITIALIZER;
@@ -67,8 +78,14 @@ static int smartio_config(const char *key, const char *value)
 		return parse_range(value);
 	if (!strcmp(key, "namespace"))
 		return nbdkit_parse_unsigned("namespace", value, &nsid);
-	if (!strcmp(key, "wait"))
-		return nbdkit_parse_unsigned("wait", value, &wait_s);
+	if (!strcmp(key, "wait")) {
+		if (nbdkit_parse_unsigned("wait", value, &wait_s) < 0)
+			return -1;
+		if (wait_s <= WAIT_MOST)
+			return 0;
+		nbdkit_error("wait=%s: 0 to %u seconds are possible", value, WAIT_MOST);
+		return -1;
+	}
 	if (!strcmp(key, "queues")) {
 		if (nbdkit_parse_unsigned("queues", value, &queues) < 0)
 			return -1;
@@ -104,6 +121,20 @@ static int find_namespace(void)
 		if (ns.id == nsid)
 			return 0;
 	return failed();
+}
+
+static int find_commands(void)
+{
+	uint8_t *page = malloc(IDENTIFY_BYTES);
+	uint16_t word;
+	int rc = page ? smartio_nvme_identify(drive, CNS_CONTROLLER, 0, page) : -ENOMEM;
+
+	if (rc == 0) {
+		memcpy(&word, page + ONCS_AT, sizeof(word));
+		oncs = le16toh(word);
+	}
+	free(page);
+	return rc ? failed() : 0;
 }
 
 static int check_range(void)
@@ -168,7 +199,7 @@ static int smartio_after_fork(void)
 		drive = NULL;
 		return failed();
 	}
-	if (find_namespace() || check_range() || take_lease())
+	if (find_namespace() || find_commands() || check_range() || take_lease())
 		return -1;
 	return open_pool();
 }
@@ -210,8 +241,9 @@ static void give_back(struct smartio_nvme_queue *q)
 }
 
 /*
- * A request, with a queue pair of its own. After a reset of the drive the pair is made anew; what
- * may be done twice is done again, other requests end with an error.
+ * A request, with a queue pair of its own. One that broke, by a reset of the drive or because it
+ * gave no answer, is made anew; what may be done twice is done again, other requests end with an
+ * error.
  */
 struct request {
 	void *data;
@@ -221,19 +253,49 @@ struct request {
 	bool twice;
 };
 
+/* Nothing more will come of this queue pair. */
+static bool is_broken(int rc)
+{
+	return rc == -ECONNRESET || rc == -ETIMEDOUT || rc == -EPROTO || rc == -EBUSY;
+}
+
+/* A manager that starts is there in a while: nothing tells when, as when the plugin starts. */
+static int renew(struct smartio_nvme_queue **ret)
+{
+	const uint64_t deadline = smartio_now_ns() + wait_s * 1000000000ull;
+	struct timespec pause = {.tv_nsec = 1000000};
+	int rc;
+
+	while ((rc = open_queue(ret)) == -ENOTCONN && smartio_now_ns() < deadline) {
+		nanosleep(&pause, NULL);
+		if (pause.tv_nsec < 64000000)
+			pause.tv_nsec *= 2;
+	}
+	if (rc) {
+		*ret = NULL;
+		failed();
+	}
+	return rc;
+}
+
 static int perform(int (*act)(struct smartio_nvme_queue *q, const struct request *r),
 		   const struct request *r)
 {
-	struct smartio_nvme_queue *q = take(), *fresh;
-	int rc = act(q, r);
+	struct smartio_nvme_queue *q = take();
+	bool again = r->twice;
+	int rc = q ? 0 : renew(&q);
 
-	if (rc)
-		failed();
-	if (rc == -ECONNRESET && open_queue(&fresh) == 0) {
+	while (rc == 0) {
+		rc = act(q, r);
+		if (rc)
+			failed();
+		if (!is_broken(rc))
+			break;
 		smartio_nvme_queue_close(q);
-		q = fresh;
-		if (r->twice)
-			rc = act(q, r);
+		if (renew(&q) || !again)
+			break;
+		again = false;
+		rc = 0;
 	}
 	give_back(q);
 	if (rc == 0)
@@ -304,6 +366,19 @@ static int yes(void *handle)
 	return 1;
 }
 
+static int can_trim(void *handle)
+{
+	(void)handle;
+	return !!(oncs & ONCS_DATASET_MANAGEMENT);
+}
+
+/* nbdkit writes the zeroes itself otherwise. */
+static int can_zero(void *handle)
+{
+	(void)handle;
+	return !!(oncs & ONCS_WRITE_ZEROES);
+}
+
 static int native(void *handle)
 {
 	(void)handle;
@@ -332,23 +407,25 @@ static int smartio_pwrite(void *handle, const void *data, uint32_t count, uint64
 static int smartio_flush(void *handle, uint32_t flags)
 {
 	(void)handle, (void)flags;
-	return perform(act_flush, &(struct request){.count = 0});
+	return perform(act_flush, &(struct request){.twice = true});
 }
 
 static int smartio_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 {
 	(void)handle;
-	return perform(
-		act_trim,
-		&(struct request){.offset = range_begin + offset, .count = count, .flags = flags});
+	return perform(act_trim, &(struct request){.offset = range_begin + offset,
+						   .count = count,
+						   .flags = flags,
+						   .twice = true});
 }
 
 static int smartio_zero(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 {
 	(void)handle;
-	return perform(
-		act_zero,
-		&(struct request){.offset = range_begin + offset, .count = count, .flags = flags});
+	return perform(act_zero, &(struct request){.offset = range_begin + offset,
+						   .count = count,
+						   .flags = flags,
+						   .twice = true});
 }
 
 static struct nbdkit_plugin plugin = {
@@ -374,8 +451,8 @@ static struct nbdkit_plugin plugin = {
 	.can_multi_conn = yes, /* one flush is for all */
 	.can_write = yes,
 	.can_flush = yes,
-	.can_trim = yes,
-	.can_zero = yes,
+	.can_trim = can_trim,
+	.can_zero = can_zero,
 	.can_fua = native,
 	.pread = smartio_pread,
 	.pwrite = smartio_pwrite,

@@ -148,7 +148,7 @@ for act in (lambda: h.pread(512, 2 << 20), lambda: h.pwrite(b"x" * 512, 2 << 20)
 
     @needs("nbdsh")
     def test_another_manager(self):
-        """A reset of the drive: reads go on, and so do writes after it."""
+        """A reset of the drive: who reads meanwhile waits for the manager that comes, and writes go on after it."""
         uri = self.serve("client1", "queues=1", "wait=60")
         code = ("h.pwrite(b'x' * 512, 0)\nprint('written', flush=True)\ninput()\n"
                 "assert bytes(h.pread(512, 0)) == b'x' * 512\nh.pwrite(b'y' * 512, 512)\n")
@@ -157,9 +157,11 @@ for act in (lambda: h.pread(512, 2 << 20), lambda: h.pwrite(b"x" * 512, 2 << 20)
             self.assertEqual(client.stdout.readline(), "written\n")
             self.manager.send_signal(signal.SIGKILL)
             self.manager.wait(60)
+            client.stdin.write("\n")
+            client.stdin.flush()
             again = self.start("run", "-n", "lender", "--", NVME, "manager", "nvme0")
             self.assertIn("ready", again.stdout.readline())
-            client.communicate("\n", timeout=60)
+            client.communicate(timeout=60)
             self.assertEqual(client.returncode, 0)
         self.assertEqual(self.blocks(0, 1024), b"x" * 512 + b"y" * 512)
 
@@ -193,6 +195,7 @@ for act in (lambda: h.pread(512, 2 << 20), lambda: h.pwrite(b"x" * 512, 2 << 20)
         self.refuses("device=nvme0", "range=100:512", say="not multiples of the block size, 512")
         self.refuses("device=nvme0", "range=15M:2M", say="namespace 1 of nvme0 ends at 16777216")
         self.refuses("device=nvme0", "queues=65", say="1 to 64 are possible")
+        self.refuses("device=nvme0", "wait=4294968", say="0 to 4294967 seconds are possible")
         self.refuses("device=nvme0", "namespace=2", say="there is no index 1")
         self.refuses("device=nvme9", say="nvme9")
         self.refuses("nvme0", "depth=3", say="there is no parameter depth")
