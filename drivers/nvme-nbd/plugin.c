@@ -461,4 +461,6 @@ static struct nbdkit_plugin plugin = {
 	.zero = smartio_zero,
 };
 
+/* What nbdkit looks up; its header defines it without having declared it. */
+extern struct nbdkit_plugin *plugin_init(void);
 NBDKIT_REGISTER_PLUGIN(plugin)

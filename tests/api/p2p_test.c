@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -116,12 +117,15 @@ struct target {
 	volatile uint8_t *ram;
 };
 
+/* A device that was put back is known as soon as the daemons have told one another. */
 static unsigned find(const char *name)
 {
 	unsigned fdid = 0;
 	sci_error_t error;
 
-	smartio_find_device(name, &fdid, &error);
+	do
+		smartio_find_device(name, &fdid, &error);
+	while (error == SCI_ERR_NO_SUCH_FDID && sched_yield() == 0);
 	CHECK_OK(error);
 	return fdid;
 }
@@ -324,6 +328,7 @@ static void crossings_are_those_of_the_route(void **state)
 	struct fixture *f = *state;
 	const unsigned tlps = PAGE / f->topo->max_payload;
 
+	cluster_needs(NEEDS_MEMORY);
 	for (unsigned k = 0; k < PLACES; k++) {
 		struct passed before[3], after[3];
 		char name[16];
@@ -462,6 +467,7 @@ static void a_device_reads_another_ones_memory(void **state)
 {
 	struct fixture *f = *state;
 
+	cluster_needs(NEEDS_MEMORY);
 	for (unsigned node = 4; node <= 12; node += 4)
 		assert_int_equal(cluster_wait(cluster_fork(f->cluster, node, engine_copies, NULL)),
 				 0);
@@ -555,6 +561,7 @@ static void a_drive_has_memory_for_its_manager(void **state)
 {
 	struct fixture *f = *state;
 
+	cluster_needs(NEEDS_MEMORY);
 	for (unsigned node = 4; node <= 12; node += 4) {
 		pid_t a, b;
 
@@ -649,6 +656,7 @@ static void what_the_borrower_may_not_write_is_refused(void **state)
 {
 	struct fixture *f = *state;
 
+	cluster_needs(NEEDS_MEMORY);
 	for (unsigned k = 0; k < PLACES; k++) {
 		char name[16];
 		pid_t a, b;
@@ -746,6 +754,7 @@ static void a_reset_of_the_target_cuts_its_doorbells(void **state)
 {
 	struct fixture *f = *state;
 
+	cluster_needs(NEEDS_MEMORY);
 	for (unsigned k = 0; k < PLACES; k++) {
 		char name[16];
 
@@ -814,6 +823,7 @@ static void the_end_of_the_borrow_cuts(void **state)
 {
 	struct fixture *f = *state;
 
+	cluster_needs(NEEDS_MEMORY);
 	for (unsigned k = 0; k < PLACES; k++) {
 		char name[16];
 		pid_t a, b;
@@ -864,6 +874,7 @@ static void a_target_that_goes_is_cut(void **state)
 {
 	struct fixture *f = *state;
 
+	cluster_needs(NEEDS_MEMORY);
 	for (unsigned k = 0; k < PLACES; k++) {
 		char name[16];
 		pid_t a;
@@ -915,6 +926,7 @@ static void a_host_or_link_that_goes_is_cut(void **state)
 	struct fixture *f = *state;
 	char name[] = "far";
 
+	cluster_needs(NEEDS_MEMORY);
 	for (unsigned k = 0; k < 2; k++) {
 		pid_t a;
 

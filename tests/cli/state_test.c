@@ -90,6 +90,8 @@ static void states(void **state)
 	/* The process of that number lives, but is another one's by now. */
 	assert_int_equal(tool_state_probe(f->dir), TOOL_STATE_STALE);
 	put(f->dir, "device-0000:05:00.0", "DMA-FQ\n");
+	put(f->dir, "local", "");
+	put(f->dir, "local.4711", "");
 	assert_int_equal(tool_state_strangers(f->dir), 0);
 	put(f->dir, "letter.txt", "dear");
 	assert_int_equal(tool_state_probe(f->dir), TOOL_STATE_FOREIGN);

@@ -92,6 +92,7 @@ void cluster_needs(const char *what);
 #define NEEDS_CRASH "a host that crashes while others live on"
 #define NEEDS_ENGINE "an adapter with a DMA engine"
 #define NEEDS_GROUPS "an adapter with multicast groups"
+#define NEEDS_MEMORY "a memory device"
 /*
  * First in a test that wants what the simulator's programs, which are coroutines, have not: there
  * it is skipped, and says why.
