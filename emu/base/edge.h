@@ -22,6 +22,8 @@ struct emu_ops {
 	/* From now on nobody can make a new writable mapping (mirrors, status pages). */
 	int (*mem_seal)(void *ctx, struct emu_mem *m);
 	void (*mem_free)(void *ctx, struct emu_mem *m);
+	/* All of it reads as zeros again, for whoever has it mapped. NULL: memset() serves. */
+	void (*mem_zero)(void *ctx, const struct emu_mem *m);
 	/* Zeroed memory for a model alone, see struct emu_dev; NULL: out of memory. All or none. */
 	void *(*bulk_new)(void *ctx, uint64_t size);
 	void (*bulk_free)(void *ctx, void *data, uint64_t size);

@@ -49,6 +49,13 @@ static void dev_bulk_zero(struct emu_dev *dev, void *data, uint64_t size)
 	r->ops->bulk_zero(r->ctx, data, size);
 }
 
+static void dev_zero(struct emu_dev *dev, unsigned index)
+{
+	struct emu_device *d = dev->room;
+
+	d->room->ops->mem_zero(d->room->ctx, &d->run[index].mem);
+}
+
 /* BARs one behind the other, each aligned to its size, as firmware would place them. */
 static int place_bars(struct emu_device *d, struct sio_err *reterr)
 {
@@ -132,6 +139,7 @@ int emu_device_init(struct emu_device *d, struct emu_host *h, const struct sio_t
 		.log = dev_log,
 		.view = emu_bar_view,
 		.mirror = emu_bar_mirror,
+		.zero = h->room->ops->mem_zero ? dev_zero : NULL,
 		.bulk_new = h->room->ops->bulk_new ? dev_bulk_new : NULL,
 		.bulk_free = h->room->ops->bulk_free ? dev_bulk_free : NULL,
 		.bulk_zero = h->room->ops->bulk_zero ? dev_bulk_zero : NULL,

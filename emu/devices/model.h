@@ -82,6 +82,11 @@ struct emu_dev {
 	 */
 	volatile void *(*view)(struct emu_dev *d, unsigned index);
 	volatile void *(*mirror)(struct emu_dev *d, unsigned index);
+	/*
+	 * The pages of run @index, of controller memory, read as zeros again; much memory costs no
+	 * more than little. NULL where memset() serves as well.
+	 */
+	void (*zero)(struct emu_dev *d, unsigned index);
 };
 
 struct emu_dev_model {
@@ -123,6 +128,6 @@ struct emu_dev_model {
 	unsigned (*counters)(void *model, char (*name)[32], uint64_t *value, unsigned max);
 };
 
-extern const struct emu_dev_model emu_memdev_model, emu_nvme_model;
+extern const struct emu_dev_model emu_accel_model, emu_memdev_model, emu_nvme_model;
 
 #endif

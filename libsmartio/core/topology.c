@@ -5,6 +5,14 @@
 
 #include "core/topology.h"
 
+uint64_t sio_topology_bar_space(const struct sio_topo_device *d)
+{
+	/* The registers, and behind them at a multiple of its size the memory. */
+	if (d->units && 2 * d->size > SIO_TOPO_BAR_SPACE)
+		return 2 * d->size;
+	return SIO_TOPO_BAR_SPACE;
+}
+
 uint32_t sio_topology_fdid(uint32_t node, unsigned index)
 {
 	return node << 8 | (index + 1);

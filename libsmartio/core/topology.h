@@ -12,8 +12,13 @@
 #include "core/err.h"
 #include "core/types.h"
 
-/* What a device's BARs may take of its host's physical map, and their alignment. */
+/*
+ * What a device's BARs may take of its host's physical map, and their alignment; see
+ * sio_topology_bar_space().
+ */
 #define SIO_TOPO_BAR_SPACE (16u << 20)
+#define SIO_TOPO_ACCEL_MEMORY (256u << 20) /* most memory of an accelerator */
+#define SIO_TOPO_ACCEL_UNITS 8u		   /* most compute units of one */
 
 #define SIO_TOPO_PCI 13 /* "0000:05:00.0" */
 
@@ -56,15 +61,16 @@ enum sio_topo_reset { SIO_TOPO_RESET_NONE, SIO_TOPO_RESET_FUNCTION, SIO_TOPO_RES
 
 struct sio_topo_device {
 	char name[SIO_DEVICE_NAME_LEN]; /* unique in the cluster */
-	char type[SIO_NAME_LEN];	/* "nvme", "memory" */
+	char type[SIO_NAME_LEN];	/* "nvme", "memory", "accelerator" */
 	uint32_t bdf, slot;
 	uint32_t fdid;		/* cluster-wide device id: sio_topology_fdid() */
 	uint64_t bar_base;	/* where the device's BARs begin in the host's map */
-	uint64_t size;		/* nvme: bytes of the namespace; memory: of its RAM */
+	uint64_t size;		/* nvme: bytes of the namespace; others: of the RAM in its BAR */
 	uint32_t block_size;	/* nvme: 512 or 4096 */
 	uint32_t queue_pairs;	/* nvme: I/O queue pairs */
 	uint32_t queue_entries; /* nvme: largest queue */
 	uint64_t cmb;		/* nvme: bytes of its controller memory buffer; 0: it has none */
+	uint32_t units;		/* accelerator: compute units; others: 0 */
 	uint32_t vectors;	/* interrupts that it can tell apart; 0: it has none */
 	uint32_t dma_bits;	/* width of addresses the device can send */
 	uint32_t reset;		/* how it can be reset: enum sio_topo_reset */
@@ -130,6 +136,8 @@ struct sio_path {
 
 /* Device number @index of node @node, as the API's device id (fdid). */
 uint32_t sio_topology_fdid(uint32_t node, unsigned index);
+/* What @d's BARs may take of its host's physical map, and their alignment: a power of 2. */
+uint64_t sio_topology_bar_space(const struct sio_topo_device *d);
 /* Host by node id or name; NULL: none. */
 const struct sio_topo_host *sio_topology_host(const struct sio_topology *t, uint32_t node);
 const struct sio_topo_host *sio_topology_host_by_name(const struct sio_topology *t,

@@ -202,8 +202,9 @@ static int add_all(struct sio_draft *d, unsigned host, struct taken *taken)
 			 h->adapter[i].window_size, draft->adapter[i].in_at,
 			 sio_draft_adapter_path(h, i, "in", path));
 	for (unsigned i = 0; rc == 0 && i < h->n_devices; i++)
-		rc = add(d, h, taken, h->device[i].in, h->device[i].link_width, SIO_TOPO_BAR_SPACE,
-			 draft->device[i].in_at, sio_draft_device_path(h, i, "in", path));
+		rc = add(d, h, taken, h->device[i].in, h->device[i].link_width,
+			 sio_topology_bar_space(&h->device[i]), draft->device[i].in_at,
+			 sio_draft_device_path(h, i, "in", path));
 	return rc;
 }
 

@@ -8,9 +8,9 @@
 #include "topofile/draft.h"
 #include "topofile/value.h"
 
-#define MOST_VECTORS 2048u /* of MSI-X */
-#define MEMORY_SIZE (4 * SIO_MIB)
-#define MEMORY_VECTORS 256u /* its table is two pages */
+#define MOST_VECTORS 2048u  /* of MSI-X */
+#define MEMORY_VECTORS 256u /* a table of two pages */
+#define UNITS 4u	    /* of an accelerator, if the file does not say */
 #define NOT_GIVEN UINT32_MAX
 #define FIRST_BUS 0x10u /* of slot 0; adapters sit on the buses below */
 
@@ -33,6 +33,7 @@ enum {
 	DEVICE_RESET = 10,
 	DEVICE_IN,
 	DEVICE_CMB = 14,
+	DEVICE_UNITS,
 	DEVICE_FIELDS
 };
 static const struct sio_field device_field[DEVICE_FIELDS] = {
@@ -99,53 +100,90 @@ static const struct sio_field device_field[DEVICE_FIELDS] = {
 			.min = 4 * SIO_KIB,
 			.max = SIO_TOPO_BAR_SPACE / 2,
 			.step = 4 * SIO_KIB},
+	[DEVICE_UNITS] = {.name = "units",
+			  .kind = SIO_VALUE_NUMBER,
+			  .offset = offsetof(struct sio_topo_device, units),
+			  .min = 1,
+			  .max = SIO_TOPO_ACCEL_UNITS},
 };
+
+/* Types whose memory is a BAR: nothing else of a drive's keys counts. */
+static const struct of_memory {
+	const char *type, *name;
+	uint64_t size, most; /* if the file does not say; 4 KiB at least */
+	uint32_t vectors;
+	bool has_units;
+} of_memory[] = {
+	{"memory", "a memory device", 4 * SIO_MIB, SIO_TOPO_BAR_SPACE / 2, 1, false},
+	{"accelerator", "an accelerator", 16 * SIO_MIB, SIO_TOPO_ACCEL_MEMORY, 16, true},
+};
+
+static const struct of_memory *find_of_memory(const char *type)
+{
+	for (size_t i = 0; i < sizeof(of_memory) / sizeof(of_memory[0]); i++)
+		if (strcmp(of_memory[i].type, type) == 0)
+			return &of_memory[i];
+	return NULL;
+}
 
 /* Types that the machine room has models of. */
 static int read_type(struct sio_source *s, struct sio_spot at, struct sio_spot type, char *out)
 {
 	const char *text = type.value ? sio_source_text(type.value) : NULL;
 
-	if (text && (strcmp(text, "nvme") == 0 || strcmp(text, "memory") == 0)) {
+	if (text && (strcmp(text, "nvme") == 0 || find_of_memory(text))) {
 		memcpy(out, text, strlen(text) + 1);
 		return 0;
 	}
 	sio_source_enter(s, "type", 0);
 	if (!type.value)
 		return sio_source_fail(s, sio_source_missing(at),
-				       "missing; one of nvme, memory is right");
-	return sio_source_fail(s, type, "not a type of device; one of nvme, memory is right");
+				       "missing; one of nvme, memory, accelerator is right");
+	return sio_source_fail(s, type,
+			       "not a type of device; one of nvme, memory, accelerator is right");
 }
 
-/* Its BARs lie in the space of one device, and a BAR has a power of 2. */
-static int read_memory(struct sio_source *s, struct sio_topo_device *dev,
+/* A BAR has a power of 2. */
+static int read_memory(struct sio_source *s, struct sio_topo_device *dev, const struct of_memory *m,
 		       const struct sio_spot *spot)
 {
-	const uint64_t most = SIO_TOPO_BAR_SPACE / 2;
-
 	if (spot[DEVICE_CMB].value) {
 		sio_source_enter(s, "cmb", 0);
 		return sio_source_fail(s, spot[DEVICE_CMB],
-				       "of a memory device; nvme has one, 'size' is right here");
+				       "of %s; nvme has one, 'size' is right here", m->name);
 	}
 	if (!spot[DEVICE_SIZE].value)
-		dev->size = MEMORY_SIZE;
-	if (dev->size > most || dev->size & (dev->size - 1)) {
+		dev->size = m->size;
+	if (dev->size > m->most || dev->size & (dev->size - 1)) {
 		sio_source_enter(s, "size", 0);
 		return sio_source_fail(s, spot[DEVICE_SIZE],
-				       "not a size of a memory device; a power of 2 up to %" PRIu64
-				       "M is right",
-				       most >> 20);
+				       "not a size of %s; a power of 2 up to %" PRIu64 "M is right",
+				       m->name, m->most >> 20);
 	}
 	if (dev->vectors == NOT_GIVEN)
-		dev->vectors = 1;
+		dev->vectors = m->vectors;
 	if (dev->vectors > MEMORY_VECTORS) {
 		sio_source_enter(s, "vectors", 0);
 		return sio_source_fail(s, spot[DEVICE_VECTORS],
-				       "more than a memory device has; 0 to %u is right",
+				       "more than %s has; 0 to %u is right", m->name,
 				       MEMORY_VECTORS);
 	}
 	return 0;
+}
+
+static int read_units(struct sio_source *s, struct sio_topo_device *dev, const struct of_memory *m,
+		      const struct sio_spot *spot)
+{
+	if (m && m->has_units) {
+		if (!spot[DEVICE_UNITS].value)
+			dev->units = UNITS;
+		return 0;
+	}
+	if (!spot[DEVICE_UNITS].value)
+		return 0;
+	sio_source_enter(s, "units", 0);
+	return sio_source_fail(s, spot[DEVICE_UNITS],
+			       "of a device that computes nothing; accelerator has them");
 }
 
 static int read_serial(struct sio_source *s, struct sio_spot at, char *out)
@@ -201,6 +239,7 @@ static int read_device(struct sio_draft *d, unsigned host, struct sio_spot at, c
 	struct sio_topo_host *h = &d->t->host[host];
 	struct sio_topo_device *dev = &h->device[h->n_devices];
 	struct sio_draft_device *draft = &d->host[host].device[h->n_devices];
+	const struct of_memory *m = NULL;
 	struct sio_spot spot[DEVICE_FIELDS];
 	int rc = check_device_name(d, at, name);
 
@@ -225,8 +264,12 @@ static int read_device(struct sio_draft *d, unsigned host, struct sio_spot at, c
 		rc = read_reset(d->source, spot[DEVICE_RESET], &dev->reset);
 	if (rc == 0 && spot[DEVICE_IN].value)
 		rc = sio_draft_read_in(d, host, spot[DEVICE_IN], &dev->in);
-	if (rc == 0 && strcmp(dev->type, "memory") == 0)
-		rc = read_memory(d->source, dev, spot);
+	if (rc == 0)
+		m = find_of_memory(dev->type);
+	if (rc == 0 && m)
+		rc = read_memory(d->source, dev, m, spot);
+	if (rc == 0)
+		rc = read_units(d->source, dev, m, spot);
 	if (rc == 0 && dev->cmb & (dev->cmb - 1)) {
 		sio_source_enter(d->source, "cmb", 0);
 		rc = sio_source_fail(d->source, spot[DEVICE_CMB],

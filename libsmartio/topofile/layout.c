@@ -57,10 +57,12 @@ static unsigned list_parts(struct sio_draft *d, unsigned host, struct part part[
 		sio_draft_adapter_path(h, i, "window_base", part[n].path);
 	}
 	for (unsigned i = 0; i < h->n_devices; i++, n++) {
+		const uint64_t space = sio_topology_bar_space(&h->device[i]);
+
 		part[n] = (struct part){.base = &h->device[i].bar_base,
-					.size = SIO_TOPO_BAR_SPACE,
-					.align = SIO_TOPO_BAR_SPACE,
-					.unit = SIO_TOPO_BAR_SPACE,
+					.size = space,
+					.align = space,
+					.unit = space,
 					.at = draft->device[i].base_at};
 		sio_draft_device_path(h, i, "bar_base", part[n].path);
 	}

@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "core/types.h"
+#include "smartio/acceldev.h"
 #include "smartio/memdev.h"
 #include "smartiod/device/devclass.h"
 
@@ -24,8 +25,10 @@ struct class_run {
  * The controller memory buffer (3.1.11) may be in another BAR, of which this is the usual one.
  * Queues of all borrowers may lie there, as their manager, who has the registers, places them.
  *
- * Of the PCI class that the memory device is of there are others, with other BARs.
+ * Of the PCI classes that the memory device and the accelerator are of there are others, with other
+ * BARs.
  */
+#define ACCEL SIO_ACCEL_CLASS, SIO_ACCEL_VENDOR, SIO_ACCEL_DEVICE
 #define MEMDEV SIO_MEMDEV_CLASS, SIO_MEMDEV_VENDOR, SIO_MEMDEV_DEVICE
 static const struct class_run classes[] = {
 	{CLASS_NVME, 0, 0, 0, 0, 0x1000, SMARTIOD_BAR_REGISTERS},
@@ -34,6 +37,9 @@ static const struct class_run classes[] = {
 	{MEMDEV, SIO_MEMDEV_BAR_REGISTERS, 0, 0x1000, SMARTIOD_BAR_REGISTERS},
 	{MEMDEV, SIO_MEMDEV_BAR_REGISTERS, 0x1000, 0x2000, SMARTIOD_BAR_DOORBELLS},
 	{MEMDEV, SIO_MEMDEV_BAR_RAM, 0, NO_END, SMARTIOD_BAR_MEMORY},
+	{ACCEL, SIO_ACCEL_BAR_REGISTERS, 0, 0x1000, SMARTIOD_BAR_REGISTERS},
+	{ACCEL, SIO_ACCEL_BAR_REGISTERS, 0x1000, 0x2000, SMARTIOD_BAR_DOORBELLS},
+	{ACCEL, SIO_ACCEL_BAR_MEMORY, 0, NO_END, SMARTIOD_BAR_MEMORY},
 };
 
 static bool is_of(const struct class_run *c, const struct sio_evt_device *d)

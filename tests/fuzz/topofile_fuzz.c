@@ -65,7 +65,7 @@ static void check_device(const struct sio_topology *t, const struct sio_topo_hos
 	CHECK(d->size && d->size % d->block_size == 0);
 	CHECK(d->slot && d->queue_pairs && d->queue_entries >= 2 && d->dma_bits <= 64);
 	CHECK(d->vectors <= 2048);
-	CHECK(d->bar_base % SIO_TOPO_BAR_SPACE == 0);
+	CHECK(d->bar_base % sio_topology_bar_space(d) == 0);
 	CHECK(sio_topology_device(t, d->fdid, &host) == d && host == h);
 	for (unsigned j = 0; j < i; j++)
 		CHECK(h->device[j].slot != d->slot && h->device[j].bdf != d->bdf);
@@ -104,7 +104,7 @@ static void check_host(const struct sio_topology *t, unsigned i)
 	}
 	for (unsigned j = 0; j < h->n_devices; j++) {
 		check_device(t, h, j);
-		check_part(&parts, h->device[j].bar_base, SIO_TOPO_BAR_SPACE);
+		check_part(&parts, h->device[j].bar_base, sio_topology_bar_space(&h->device[j]));
 	}
 }
 

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "smartio/acceldev.h"
 #include "smartio/memdev.h"
 #include "smartiod/device/devclass.h"
 
@@ -90,9 +91,34 @@ static void the_memory_device_is_known_by_its_ids(void **state)
 	assert_int_equal(got[0].use, REG);
 }
 
+static void the_accelerator_is_known_by_its_ids(void **state)
+{
+	struct smartiod_bar_run got[SMARTIOD_BAR_RUNS];
+	struct sio_evt_device d = {.class_code = SIO_ACCEL_CLASS,
+				   .vendor = SIO_ACCEL_VENDOR,
+				   .device = SIO_ACCEL_DEVICE,
+				   .msix_count = 16,
+				   .msix_offset = 0x2000,
+				   .bar_size = {0x4000, 0, 0x10000000}};
+
+	(void)state;
+	assert_int_equal(smartiod_devclass_runs(&d, SIO_ACCEL_BAR_REGISTERS, got), 2);
+	assert_int_equal(got[0].use, REG);
+	assert_int_equal(got[1].use, BELL);
+	assert_int_equal(got[1].offset, SIO_ACCEL_DOORBELL(0));
+	assert_int_equal(got[1].length, 0x1000);
+	assert_int_equal(smartiod_devclass_runs(&d, SIO_ACCEL_BAR_MEMORY, got), 1);
+	assert_int_equal(got[0].use, MEM);
+	assert_int_equal(got[0].length, 0x10000000);
+	d.vendor++;
+	assert_int_equal(smartiod_devclass_runs(&d, SIO_ACCEL_BAR_MEMORY, got), 1);
+	assert_int_equal(got[0].use, REG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(runs_by_class_and_interrupt_table),
+					   cmocka_unit_test(the_accelerator_is_known_by_its_ids),
 					   cmocka_unit_test(the_memory_device_is_known_by_its_ids)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

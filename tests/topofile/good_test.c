@@ -133,6 +133,36 @@ static void reads_memory_devices(void **state)
 	sio_topology_free(t);
 }
 
+static void reads_accelerators(void **state)
+{
+	struct sio_topology *t = parse_good(
+		"cluster: c\n"
+		"hosts:\n"
+		"  a: { devices: { m: { type: accelerator },\n"
+		"                  n: { type: accelerator, size: 256M, units: 8, vectors: 0 },\n"
+		"                  o: { type: nvme } } }\n");
+	const struct sio_topo_device *m = t->host[0].device, *n = m + 1, *o = m + 2;
+
+	(void)state;
+	assert_string_equal(m->type, "accelerator");
+	assert_int_equal(m->size, 16 * M);
+	assert_int_equal(m->vectors, 16);
+	assert_int_equal(m->units, 4);
+	assert_int_equal(n->size, 256 * M);
+	assert_int_equal(n->vectors, 0);
+	assert_int_equal(n->units, 8);
+	assert_int_equal(o->units, 0);
+	/* Its registers and its memory, each BAR aligned to its size, in the host's map. */
+	assert_int_equal(sio_topology_bar_space(m), 32 * M);
+	assert_int_equal(sio_topology_bar_space(n), 512 * M);
+	assert_int_equal(sio_topology_bar_space(o), 16 * M);
+	assert_int_equal(m->bar_base % (32 * M), 0);
+	assert_int_equal(n->bar_base % (512 * M), 0);
+	assert_true(n->bar_base >= m->bar_base + 32 * M);
+	assert_true(o->bar_base >= n->bar_base + 512 * M || o->bar_base + 16 * M <= n->bar_base);
+	sio_topology_free(t);
+}
+
 static void reads_devices(void **state)
 {
 	struct sio_topology *t = read_good(everything);
@@ -255,7 +285,8 @@ static unsigned list_spans(const struct sio_topology *t, struct span *span)
 			span[n++] = (struct span){h->adapter[j].window_base,
 						  h->adapter[j].window_size, i};
 		for (unsigned j = 0; j < h->n_devices; j++)
-			span[n++] = (struct span){h->device[j].bar_base, SIO_TOPO_BAR_SPACE, i};
+			span[n++] = (struct span){h->device[j].bar_base,
+						  sio_topology_bar_space(&h->device[j]), i};
 	}
 	return n;
 }
@@ -484,6 +515,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(reads_and_joins_adapters),
 		cmocka_unit_test(reads_devices),
 		cmocka_unit_test(reads_memory_devices),
+		cmocka_unit_test(reads_accelerators),
 		cmocka_unit_test(least_there_can_be),
 		cmocka_unit_test(joins_the_adapters_that_are_meant),
 		cmocka_unit_test(lays_out_every_host_differently),

@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 # The parts of the code: title, folder. Each folder below one that has sources is a room; tests are none.
-PARTS = [("programs", ("tools", "drivers/nvme-user")), ("library: libsmartio/sisci", ("libsmartio/sisci",)),
+PARTS = [("programs", ("tools", "drivers/nvme-user", "drivers/accel")), ("library: libsmartio/sisci", ("libsmartio/sisci",)),
          ("daemon: smartiod", ("smartiod",)), ("emulated hardware: emu", ("emu",)),
          ("shared: libsmartio", ("libsmartio/core", "libsmartio/wire", "libsmartio/envelope", "libsmartio/eventfd",
                                  "libsmartio/packet", "libsmartio/topofile", "libsmartio/session"))]

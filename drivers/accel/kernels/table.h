@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* All kernels, by name; enum sio_accel_kernel of smartio/acceldev.h has their numbers. */
+#ifndef SMARTIO_ACCEL_TABLE_H
+#define SMARTIO_ACCEL_TABLE_H
+
+#include "memory.h"
+#include "signal.h"
+
+#define ACCEL_KERNELS(X)                                                                           \
+	X(COPY, copy)                                                                              \
+	X(FILL, fill)                                                                              \
+	X(CHECKSUM, checksum)                                                                      \
+	X(REDUCE, reduce)                                                                          \
+	X(WAIT, wait)                                                                              \
+	X(PING_PONG, ping_pong)
+
+#endif
