@@ -259,12 +259,17 @@ int smartio_nvme_manager_serve(struct smartio_nvme_manager *m, uint32_t timeout_
 	if (m->failed)
 		return sio_nvme_fail(m->failed, "%s", m->why);
 	for (;;) {
-		rc = serve_once(m);
+		const bool standby = m->role == SIO_NVME_STANDBY;
+
+		rc = standby ? sio_nvme_stand_by(m, deadline) : serve_once(m);
 		if (rc < 0) {
 			rc = reconnect(m, rc);
 			if (rc)
 				return lost(m, rc);
+			continue;
 		}
+		if (standby)
+			return rc;
 		if (rc > 0)
 			return rc;
 		if (__atomic_exchange_n(&m->stop, 0, __ATOMIC_ACQUIRE))
@@ -290,6 +295,16 @@ uint32_t smartio_nvme_manager_queue_pairs(const struct smartio_nvme_manager *m, 
 	if (ret_all)
 		*ret_all = m->ledger.pairs;
 	return m->ledger.used;
+}
+
+void smartio_nvme_manager_get_status(const struct smartio_nvme_manager *m,
+				     struct smartio_nvme_manager_status *status)
+{
+	memset(status, 0, sizeof(*status));
+	status->serves = m->role == SIO_NVME_SERVING;
+	status->other_node = m->watch.node;
+	status->takeovers = m->takeovers;
+	status->took_us = m->took_ns / 1000;
 }
 
 uint64_t smartio_nvme_manager_given(const struct smartio_nvme_manager *m)

@@ -6,23 +6,41 @@
 #include "leases.h"
 #include "ledger.h"
 #include "protocol.h"
+#include "shared.h"
 #include "smartio/nvme.h"
 #include "waiters.h"
 
+/*
+ * What it does. STANDBY -> SERVING when nobody serves any more; SERVING -> STANDBY when its borrow
+ * was lost and it was started as a standby.
+ */
+enum sio_nvme_role { SIO_NVME_SERVING, SIO_NVME_STANDBY };
+
+/* A standby's: how it learns of the end of the manager that serves, and tells others that it is. */
+struct sio_nvme_watch {
+	sci_remote_segment_t other;  /* that manager's segment; NULL: none is watched */
+	int ended;		     /* the library told that it has gone */
+	uint32_t node;		     /* of that manager, or the last one; 0: it has not said */
+	uint64_t ended_ns;	     /* when its end was noticed */
+	struct sio_nvme_shared self; /* the segment by which others find us */
+};
+
 struct smartio_nvme_manager {
 	struct sio_nvme_device d;
+	enum sio_nvme_role role;
+	struct sio_nvme_watch watch;
+	uint32_t takeovers;
+	uint64_t took_ns; /* the last one */
 	struct sio_nvme_ctrl ctrl;
 	struct sio_nvme_ledger ledger;
 	struct sio_nvme_waiters waiters;
 	struct sio_nvme_leases leases;
 	struct smartio_nvme_manager_options options;
 	sci_local_data_interrupt_t interrupt;
-	unsigned number; /* of that */
-	sci_remote_segment_t meta_segment;
-	sci_map_t meta_map;
-	volatile uint8_t *shared;  /* the metadata, as clients see it */
-	struct sio_nvme_meta meta; /* what stands there */
-	struct sio_nvme_meta wire; /* ... in the fabric's byte order */
+	unsigned number;	       /* of that */
+	struct sio_nvme_shared shared; /* the metadata, as clients see it */
+	struct sio_nvme_meta meta;     /* what stands there */
+	struct sio_nvme_meta wire;     /* ... in the fabric's byte order */
 	/* Borrowers whose queues are gone, but the lender could not take the word of it. */
 	uint64_t *unsettled;
 	unsigned n_unsettled, max_unsettled;
@@ -35,6 +53,20 @@ struct smartio_nvme_manager {
 
 /* manager_open.c: come to the drive once more; 0, or -errno when it is lost. */
 int sio_nvme_manager_again(struct smartio_nvme_manager *m);
+/* manager_open.c: the registers are ours: reset the controller and serve. */
+int sio_nvme_manager_start(struct smartio_nvme_manager *m);
+/*
+ * standby.c: borrow the drive beside whoever serves it, and be found; then it is a STANDBY. -EBUSY:
+ * there are standbys enough.
+ */
+int sio_nvme_stand(struct smartio_nvme_manager *m);
+/*
+ * Until the manager that serves has ended and we have taken its place (1), or another is watched
+ * and @deadline has passed, or it is told to stop (0). -errno: the drive is lost.
+ */
+int sio_nvme_stand_by(struct smartio_nvme_manager *m, uint64_t deadline);
+/* It is none any more. Half-made is fine. */
+void sio_nvme_stand_down(struct smartio_nvme_manager *m);
 /* serve.c: one request that came in m->message; 0, or -errno when the drive is lost. */
 int sio_nvme_manager_request(struct smartio_nvme_manager *m, size_t len);
 /* serve.c: tell who waits for a queue pair, if there is one. */
@@ -54,6 +86,8 @@ void sio_nvme_manager_lease(struct smartio_nvme_manager *m, const struct sio_nvm
 int sio_nvme_manager_republish(struct smartio_nvme_manager *m);
 int sio_nvme_manager_describe(struct smartio_nvme_manager *m);
 int sio_nvme_manager_publish(struct smartio_nvme_manager *m);
+/* Of the manager that tells of itself; 0: none does. */
+uint32_t sio_nvme_manager_node(struct smartio_nvme_manager *m);
 void sio_nvme_manager_withdraw(struct smartio_nvme_manager *m);
 
 #endif

@@ -16,6 +16,7 @@
 #include "smartio/io.h"
 #include "smartio/nvme.h"
 
+#define FLAGS (SMARTIO_NVME_ALLOW_VENDOR | SMARTIO_NVME_STANDBY)
 #define ADMIN_ENTRIES 32u
 #define GENERATION_MS 5000u /* until the lender has told us of our own reset */
 #define DYING_MS 2000u	    /* that the registers of a dead manager may take to come free */
@@ -24,27 +25,8 @@
 /* Say who has the registers. @ret_known: a manager tells of itself. */
 static int busy(struct smartio_nvme_manager *m, bool *ret_known)
 {
-	struct sio_nvme_meta *other = &m->wire; /* ours is written when we have the drive */
-	uint32_t raw[offsetof(struct sio_nvme_meta, ns) / 4];
-	sci_remote_segment_t segment;
-	volatile void *at;
-	sci_error_t err;
-	sci_map_t map;
-	uint32_t node = 0;
+	uint32_t node = sio_nvme_manager_node(m);
 
-	SCIConnectDeviceSegment(m->d.handle, &segment, SIO_NVME_SEGMENT, SCI_MEMTYPE_SHARED, NULL,
-				NULL, 0, &err);
-	if (err == SCI_ERR_OK) {
-		at = SCIMapRemoteSegment(segment, &map, 0, offsetof(struct sio_nvme_meta, ns), NULL,
-					 SCI_FLAG_READONLY_MAP, &err);
-		if (err == SCI_ERR_OK) {
-			sio_copy_from(raw, at, sizeof(raw));
-			if (sio_nvme_meta_decode(raw, other) == 0)
-				node = other->node;
-			SCIUnmapSegment(map, 0, &err);
-		}
-		SIO_NVME_UNTIL_FREE(err, SCIDisconnectSegment(segment, 0, &err));
-	}
 	*ret_known = node != 0;
 	if (node)
 		return sio_nvme_fail(-EBUSY, "another manager (node %u) serves %s", node,
@@ -115,9 +97,9 @@ static int take_drive(struct smartio_nvme_manager *m, const struct smartio_nvme_
 	}
 }
 
-static int start_controller(struct smartio_nvme_manager *m,
-			    const struct smartio_nvme_manager_options *o)
+static int start_controller(struct smartio_nvme_manager *m)
 {
+	const uint32_t entries = m->options.admin_entries;
 	int rc = sio_nvme_ctrl_disable(&m->ctrl);
 
 	if (rc == 0)
@@ -125,8 +107,7 @@ static int start_controller(struct smartio_nvme_manager *m,
 	if (rc == 0)
 		rc = sio_nvme_ctrl_doorbells(&m->ctrl);
 	if (rc == 0)
-		rc = sio_nvme_ctrl_enable(&m->ctrl,
-					  o->admin_entries ? o->admin_entries : ADMIN_ENTRIES);
+		rc = sio_nvme_ctrl_enable(&m->ctrl, entries ? entries : ADMIN_ENTRIES);
 	if (rc == 0)
 		rc = sio_nvme_manager_describe(m);
 	if (rc == 0)
@@ -134,10 +115,9 @@ static int start_controller(struct smartio_nvme_manager *m,
 	return rc;
 }
 
-static int start_serving(struct smartio_nvme_manager *m, bool exclusive)
+static int start_serving(struct smartio_nvme_manager *m)
 {
 	sci_error_t err;
-	int rc;
 
 	/* Clients come by whatever adapter of this host: they know a node and a number. */
 	if (!m->interrupt)
@@ -146,7 +126,31 @@ static int start_serving(struct smartio_nvme_manager *m, bool exclusive)
 	if (!m->interrupt)
 		return sio_nvme_fail_sci(err, "%s: no data interrupt for requests", m->d.name);
 	m->meta.interrupt = m->number;
-	rc = sio_nvme_manager_publish(m);
+	return sio_nvme_manager_publish(m);
+}
+
+int sio_nvme_manager_start(struct smartio_nvme_manager *m)
+{
+	int rc = start_controller(m);
+
+	if (rc == 0)
+		rc = start_serving(m);
+	if (rc == 0)
+		m->role = SIO_NVME_SERVING;
+	return rc;
+}
+
+static int start(struct smartio_nvme_manager *m)
+{
+	bool exclusive = false;
+	sci_error_t err;
+	int rc;
+
+	if (m->options.flags & SMARTIO_NVME_STANDBY)
+		return sio_nvme_stand(m);
+	rc = take_drive(m, &m->options, &exclusive);
+	if (rc == 0)
+		rc = sio_nvme_manager_start(m);
 	if (rc || !exclusive)
 		return rc;
 	SCIReleaseExclusiveBorrow(m->d.handle, 0, &err);
@@ -155,16 +159,14 @@ static int start_serving(struct smartio_nvme_manager *m, bool exclusive)
 	return 0;
 }
 
-static int start(struct smartio_nvme_manager *m)
+/* A standby looks whether there is a manager, and is one if not. */
+static int begin(struct smartio_nvme_manager *m)
 {
-	bool exclusive = false;
-	int rc = take_drive(m, &m->options, &exclusive);
+	int rc = start(m);
 
-	if (rc == 0)
-		rc = start_controller(m, &m->options);
-	if (rc == 0)
-		rc = start_serving(m, exclusive);
-	return rc;
+	if (rc == 0 && m->role == SIO_NVME_STANDBY)
+		rc = sio_nvme_stand_by(m, 0);
+	return rc < 0 ? rc : 0;
 }
 
 int smartio_nvme_manager_open(const char *device, const struct smartio_nvme_manager_options *o,
@@ -176,7 +178,7 @@ int smartio_nvme_manager_open(const char *device, const struct smartio_nvme_mana
 
 	if (rc)
 		return rc;
-	if (options.reserved || options.flags & ~SMARTIO_NVME_ALLOW_VENDOR)
+	if (options.reserved || options.flags & ~FLAGS)
 		return sio_nvme_fail(
 			-EINVAL, "an option of the manager is not known: flags %#x, reserved %#x",
 			options.flags, options.reserved);
@@ -186,7 +188,7 @@ int smartio_nvme_manager_open(const char *device, const struct smartio_nvme_mana
 	m->options = options;
 	rc = sio_nvme_device_find(&m->d, device);
 	if (rc == 0)
-		rc = start(m);
+		rc = begin(m);
 	if (rc) {
 		m->failed = rc;
 		smartio_nvme_manager_close(m);
@@ -230,6 +232,7 @@ void smartio_nvme_manager_close(struct smartio_nvme_manager *m)
 	/* What failed before is what the caller wants to read. */
 	strncpy(why, smartio_nvme_error(), sizeof(why) - 1);
 	why[sizeof(why) - 1] = '\0';
+	sio_nvme_stand_down(m);
 	sio_nvme_manager_withdraw(m);
 	stopped = stop_controller(m);
 	/* What keeps its memory stays borrowed: not from all others. */
@@ -255,6 +258,7 @@ int sio_nvme_manager_again(struct smartio_nvme_manager *m)
 	uint64_t given = m->ledger.given;
 	int rc;
 
+	sio_nvme_stand_down(m);
 	sio_nvme_manager_withdraw(m);
 	sio_nvme_ctrl_done(&m->ctrl, true);
 	sio_nvme_device_return(&m->d);

@@ -247,6 +247,36 @@ void sio_nvme_ns_decode(const struct sio_nvme_wire_ns *wire, struct sio_nvme_wir
 	ret->blocks = le64toh(wire->blocks);
 }
 
+/* The same either way. */
+static void standby_swap(struct sio_nvme_wire_standby *s)
+{
+	s->magic = le32toh(s->magic);
+	s->version = le32toh(s->version);
+	s->node = le32toh(s->node);
+	s->reserved = le32toh(s->reserved);
+}
+
+void sio_nvme_standby_encode(const struct sio_nvme_wire_standby *standby, void *data)
+{
+	struct sio_nvme_wire_standby out = *standby;
+
+	out.magic = SIO_NVME_STANDBY_MAGIC;
+	standby_swap(&out);
+	memcpy(data, &out, sizeof(out));
+}
+
+int sio_nvme_standby_decode(const void *data, struct sio_nvme_wire_standby *ret)
+{
+	memcpy(ret, data, sizeof(*ret));
+	standby_swap(ret);
+	ret->program[sizeof(ret->program) - 1] = '\0';
+	if (ret->magic != SIO_NVME_STANDBY_MAGIC)
+		return -EAGAIN;
+	if (ret->version != SIO_NVME_VERSION)
+		return -EPROTONOSUPPORT;
+	return ret->node ? 0 : -EPROTO;
+}
+
 void sio_nvme_meta_encode(const struct sio_nvme_meta *meta, void *data)
 {
 	struct sio_nvme_meta *out = data;

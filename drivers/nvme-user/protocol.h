@@ -48,6 +48,19 @@ struct sio_nvme_meta {
 };
 SIO_NVME_SIZE(struct sio_nvme_meta, 4096 + 16 * SIO_NVME_NAMESPACES);
 
+/*
+ * A standby manager tells of itself in a shared segment of its own, with one of the ids from
+ * SIO_NVME_STANDBY_SEGMENT on. @magic is written last.
+ */
+#define SIO_NVME_STANDBYS 4u
+#define SIO_NVME_STANDBY_SEGMENT 0x53494f50u
+#define SIO_NVME_STANDBY_MAGIC 0x424e4953u
+struct sio_nvme_wire_standby {
+	uint32_t magic, version, node, reserved;
+	char program[SIO_NVME_PROGRAM];
+};
+SIO_NVME_SIZE(struct sio_nvme_wire_standby, 32);
+
 enum {
 	SIO_NVME_OP_CREATE = 1, /* a queue pair */
 	SIO_NVME_OP_DELETE,
@@ -174,6 +187,11 @@ size_t sio_nvme_rep_size(uint32_t op, uint32_t error);
 void sio_nvme_rep_encode(const struct sio_nvme_rep *rep, void *data);
 /* -EPROTO: not a reply. A text that came is terminated. */
 int sio_nvme_rep_decode(const void *data, size_t len, struct sio_nvme_rep *ret);
+
+/* Into @data; the same @data is fine. */
+void sio_nvme_standby_encode(const struct sio_nvme_wire_standby *standby, void *data);
+/* 0; -EAGAIN: not written (yet); -EPROTONOSUPPORT; -EPROTO. The program is terminated. */
+int sio_nvme_standby_decode(const void *data, struct sio_nvme_wire_standby *ret);
 
 void sio_nvme_meta_encode(const struct sio_nvme_meta *meta, void *data);
 /* The head (first 4 KiB) of @data; 0: good; -EAGAIN: not written (yet); -EPROTONOSUPPORT; -EPROTO.

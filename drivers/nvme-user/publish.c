@@ -115,23 +115,33 @@ int sio_nvme_manager_describe(struct smartio_nvme_manager *m)
 /* Make the segment. That of a manager that was killed may take a moment to go. */
 static int make_segment(struct smartio_nvme_manager *m)
 {
-	const unsigned hints = SCI_MEMACCESS_HOST_WRITE | SCI_MEMACCESS_MULTIHOST_READ;
 	uint64_t deadline = sio_nvme_deadline(TAKEN_MS);
 	unsigned n = 1000; /* sleep from the first time on */
-	sci_error_t err;
+	int rc;
 
 	for (;;) {
-		SCICreateDeviceSegment(m->d.handle, SIO_NVME_SEGMENT, sizeof(m->meta),
-				       SCI_MEMTYPE_SHARED, hints, SCI_FLAG_LOCAL_ONLY, &err);
-		if (err == SCI_ERR_OK)
-			return 0;
-		if (err != SCI_ERR_SEGMENTID_USED || smartio_now_ns() >= deadline)
-			return sio_nvme_fail_sci(err,
-						 "%s: cannot make the segment by which "
-						 "clients find the manager",
-						 m->d.name);
+		rc = sio_nvme_shared_make(&m->d, SIO_NVME_SEGMENT, sizeof(m->meta),
+					  SCI_FLAG_LOCAL_ONLY, &m->shared);
+		if (rc != -EEXIST || smartio_now_ns() >= deadline)
+			return rc;
 		sio_nvme_pause(&n);
 	}
+}
+
+uint32_t sio_nvme_manager_node(struct smartio_nvme_manager *m)
+{
+	const size_t head = offsetof(struct sio_nvme_meta, ns);
+	uint32_t raw[offsetof(struct sio_nvme_meta, ns) / 4], node = 0;
+	struct sio_nvme_shared other;
+
+	if (sio_nvme_shared_open(&m->d, SIO_NVME_SEGMENT, head, false, &other))
+		return 0;
+	sio_copy_from(raw, other.at, sizeof(raw));
+	/* Ours is written when we have the drive. */
+	if (sio_nvme_meta_decode(raw, &m->wire) == 0)
+		node = m->wire.node;
+	sio_nvme_shared_close(&other);
+	return node;
 }
 
 static void write_all(struct smartio_nvme_manager *m)
@@ -140,12 +150,12 @@ static void write_all(struct smartio_nvme_manager *m)
 
 	sio_nvme_meta_encode(&m->meta, &m->wire);
 	/* Namespaces first: who has their number has read them, or sees that it changed. */
-	sio_copy_to(m->shared + head, (char *)&m->wire + head, sizeof(m->wire) - head);
+	sio_copy_to(m->shared.at + head, (char *)&m->wire + head, sizeof(m->wire) - head);
 	sio_to_fabric_barrier();
-	sio_copy_to(m->shared + after_magic, (char *)&m->wire + after_magic, head - after_magic);
+	sio_copy_to(m->shared.at + after_magic, (char *)&m->wire + after_magic, head - after_magic);
 	/* A client that sees the magic number sees all the rest. Pairs with read_meta(). */
 	sio_to_fabric_barrier();
-	sio_write32(m->shared, m->wire.magic);
+	sio_write32(m->shared.at, m->wire.magic);
 }
 
 int sio_nvme_manager_republish(struct smartio_nvme_manager *m)
@@ -162,7 +172,7 @@ int sio_nvme_manager_republish(struct smartio_nvme_manager *m)
 	if (rc)
 		return rc;
 	/* Who reads meanwhile finds another number than it began with, or the same blocks. */
-	sio_write32(m->shared, 0);
+	sio_write32(m->shared.at, 0);
 	sio_to_fabric_barrier();
 	write_all(m);
 	return 0;
@@ -170,24 +180,10 @@ int sio_nvme_manager_republish(struct smartio_nvme_manager *m)
 
 int sio_nvme_manager_publish(struct smartio_nvme_manager *m)
 {
-	sci_error_t err;
 	int rc = make_segment(m);
 
 	if (rc)
 		return rc;
-	SCIConnectDeviceSegment(m->d.handle, &m->meta_segment, SIO_NVME_SEGMENT, SCI_MEMTYPE_SHARED,
-				NULL, NULL, 0, &err);
-	if (err != SCI_ERR_OK) {
-		m->meta_segment = NULL;
-		return sio_nvme_fail_sci(err, "%s: cannot connect the manager's segment",
-					 m->d.name);
-	}
-	m->shared = SCIMapRemoteSegment(m->meta_segment, &m->meta_map, 0, sizeof(m->meta), NULL, 0,
-					&err);
-	if (err != SCI_ERR_OK) {
-		m->meta_map = NULL;
-		return sio_nvme_fail_sci(err, "%s: cannot map the manager's segment", m->d.name);
-	}
 	m->meta.instance = smartio_random() | 1;
 	write_all(m);
 	return 0;
@@ -195,15 +191,9 @@ int sio_nvme_manager_publish(struct smartio_nvme_manager *m)
 
 void sio_nvme_manager_withdraw(struct smartio_nvme_manager *m)
 {
-	sci_error_t err;
-
-	if (m->meta_map) {
-		sio_write32(m->shared, 0);
+	if (m->shared.map) {
+		sio_write32(m->shared.at, 0);
 		sio_to_fabric_barrier();
-		SCIUnmapSegment(m->meta_map, 0, &err);
 	}
-	if (m->meta_segment)
-		SIO_NVME_UNTIL_FREE(err, SCIDisconnectSegment(m->meta_segment, 0, &err));
-	m->meta_map = NULL;
-	m->meta_segment = NULL;
+	sio_nvme_shared_close(&m->shared);
 }

@@ -39,7 +39,7 @@ struct smartio_nvme_manager_options {
 	size_t size;		    /* sizeof(struct smartio_nvme_manager_options) */
 	uint32_t admin_entries;	    /* 0: 32 */
 	uint32_t enable_timeout_ms; /* 0: what CAP.TO says */
-	uint32_t flags;		    /* SMARTIO_NVME_ALLOW_VENDOR, or 0 */
+	uint32_t flags;		    /* SMARTIO_NVME_ALLOW_VENDOR, SMARTIO_NVME_STANDBY */
 	uint32_t reserved;	    /* 0 */
 };
 /*
@@ -47,11 +47,19 @@ struct smartio_nvme_manager_options {
  * pair: what those do to other clients the manager does not know.
  */
 #define SMARTIO_NVME_ALLOW_VENDOR 1u
+/*
+ * Where another manager serves the drive, wait for its end, and serve then; where none does, serve
+ * at once. The end is told by the library, nothing is polled.
+ */
+#define SMARTIO_NVME_STANDBY 2u
 
 /**
  * Take the drive, reset it, enable it, and make it findable by clients.
  * -EBUSY: another manager holds it (or it is borrowed exclusively); -ENODEV: no such device;
  * -ENOTSUP: not an NVMe drive; -ETIMEDOUT; -EIO: the drive went to fatal status.
+ * With SMARTIO_NVME_STANDBY it returns also when another manager serves: then this one stands by
+ * (smartio_nvme_manager_get_status()), has the drive borrowed shared, and takes over in
+ * smartio_nvme_manager_serve(). -EBUSY: there are four standbys already.
  */
 int smartio_nvme_manager_open(const char *device, const struct smartio_nvme_manager_options *o,
 			      struct smartio_nvme_manager **ret);
@@ -59,6 +67,7 @@ int smartio_nvme_manager_open(const char *device, const struct smartio_nvme_mana
  * Serve requests and deaths for up to @timeout_ms (0: what waits now; UINT32_MAX: for ever).
  * When the path to the drive is lost and another one is up, it comes back over that in here: the
  * drive is reset, and clients hear -ECONNRESET.
+ * A standby waits for the end of the manager that serves, and returns 1 when it has taken over.
  * Return: how many were served, 0 at the time-out or after smartio_nvme_manager_stop(); -EIO: the
  * drive failed; -ENODEV: it is gone, or no path leads to it. After an error the manager can only be
  * closed.
@@ -83,6 +92,18 @@ uint32_t smartio_nvme_manager_queue_pairs(const struct smartio_nvme_manager *m, 
  * looks at smartio_nvme_manager_queue_pairs(), in one smartio_nvme_manager_serve().
  */
 uint64_t smartio_nvme_manager_given(const struct smartio_nvme_manager *m);
+
+struct smartio_nvme_manager_status {
+	uint32_t serves;     /* 1: clients can come; 0: it stands by */
+	uint32_t other_node; /* of the manager that a standby waits for, or was; 0: not known */
+	uint32_t takeovers;  /* so far */
+	uint32_t reserved;
+	/* Microseconds of the last takeover, from when the library told of the other's end. */
+	uint64_t took_us;
+};
+/** From the thread that serves. Source: our own. */
+void smartio_nvme_manager_get_status(const struct smartio_nvme_manager *m,
+				     struct smartio_nvme_manager_status *status);
 
 /* ---- client ---- */
 struct smartio_nvme;
@@ -187,6 +208,15 @@ struct smartio_nvme_pair {
 };
 /** Up to @max of them, by id. Return: how many; errors as smartio_nvme_identify(). */
 int smartio_nvme_get_pairs(struct smartio_nvme *n, struct smartio_nvme_pair *pair, unsigned max);
+
+/** A manager that waits for the end of the one that serves. */
+struct smartio_nvme_standby {
+	uint32_t node, reserved;
+	char program[16]; /* as it says itself */
+};
+/** Up to @max of them. Return: how many; -ENODEV: the drive is gone. Source: our own. */
+int smartio_nvme_get_standbys(struct smartio_nvme *n, struct smartio_nvme_standby *standby,
+			      unsigned max);
 
 /* ---- leases: ranges of blocks for oneself ---- */
 /*

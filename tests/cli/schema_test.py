@@ -118,7 +118,16 @@ class Json(base.CommandTest):
         self.nvme("nvme-errors", "errors", "nvme0")
         self.assertEqual(self.nvme("nvme-leases", "leases", "nvme0"), {"device": "nvme0", "leases": []})
         self.assertEqual(self.nvme("nvme-queues", "queues", "nvme0"),
-                         {"device": "nvme0", "queue_pairs": 31, "taken": []})
+                         {"device": "nvme0", "queue_pairs": 31, "taken": [], "manager": 12, "standbys": []})
+        standby = self.start("run", "-n", "lender", "--", NVME, "manager", "nvme0", "--standby", "--json")
+        text = ""
+        while not text.endswith("\n}\n"):
+            text += standby.stdout.readline()
+        self.assertEqual(self.check(text, "nvme-manager")["state"], "standby")
+        self.assertEqual(self.nvme("nvme-queues", "queues", "nvme0")["standbys"],
+                         [{"node": 4, "program": "smartio-nvme"}])
+        standby.send_signal(signal.SIGTERM)
+        self.assertEqual(standby.wait(60), 0)
         self.assertEqual(self.nvme("nvme-erase", "zero", "nvme0", "-l", "1M", "--yes")["did"], "zeroed")
         for args, status, say in [
                 (("bench", "nvme9"), 1, "nvme9"),

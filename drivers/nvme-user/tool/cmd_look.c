@@ -166,51 +166,80 @@ int cmd_errors(const struct options *o)
 	return rc;
 }
 
-static void print_queues(const struct options *o, const struct smartio_nvme_info *info,
-			 const struct smartio_nvme_pair *pair, int n)
-{
-	struct json_object *data, *list;
+#define MOST_STANDBYS 16u
+struct queues {
+	struct smartio_nvme_info info;
+	struct smartio_nvme_pair *pair;
+	struct smartio_nvme_standby standby[MOST_STANDBYS];
+	int pairs, standbys;
+};
 
-	if (!o->json) {
-		printf("%d of %u queue pairs are taken\n", n, info->queue_pairs);
-		for (int i = 0; i < n; i++)
-			printf("%5u  node %-4u %s\n", pair[i].id, pair[i].node, pair[i].program);
-		return;
-	}
-	data = doc_object();
-	list = doc_array();
-	doc_string(data, "device", o->device);
-	doc_number(data, "queue_pairs", info->queue_pairs);
-	for (int i = 0; i < n; i++) {
+static void print_queues(const struct queues *v)
+{
+	printf("%d of %u queue pairs are taken\n", v->pairs, v->info.queue_pairs);
+	for (int i = 0; i < v->pairs; i++)
+		printf("%5u  node %-4u %s\n", v->pair[i].id, v->pair[i].node, v->pair[i].program);
+	printf("manager: node %u; ", v->info.manager_node);
+	for (int i = 0; i < v->standbys; i++)
+		printf("%snode %u (%s)", i ? ", " : "standby: ", v->standby[i].node,
+		       v->standby[i].program);
+	printf(v->standbys ? "\n" : "no standby\n");
+}
+
+static struct json_object *standbys_json(const struct queues *v)
+{
+	struct json_object *list = doc_array();
+
+	for (int i = 0; i < v->standbys; i++) {
 		struct json_object *entry = doc_object();
 
-		doc_number(entry, "id", pair[i].id);
-		doc_number(entry, "node", pair[i].node);
-		doc_string(entry, "program", pair[i].program);
-		doc_hex(entry, "borrower", pair[i].borrower);
+		doc_number(entry, "node", v->standby[i].node);
+		doc_string(entry, "program", v->standby[i].program);
+		doc_append(list, entry);
+	}
+	return list;
+}
+
+static void queues_json(const struct options *o, const struct queues *v)
+{
+	struct json_object *data = doc_object(), *list = doc_array();
+
+	doc_string(data, "device", o->device);
+	doc_number(data, "queue_pairs", v->info.queue_pairs);
+	for (int i = 0; i < v->pairs; i++) {
+		struct json_object *entry = doc_object();
+
+		doc_number(entry, "id", v->pair[i].id);
+		doc_number(entry, "node", v->pair[i].node);
+		doc_string(entry, "program", v->pair[i].program);
+		doc_hex(entry, "borrower", v->pair[i].borrower);
 		doc_append(list, entry);
 	}
 	doc_add(data, "taken", list);
+	doc_number(data, "manager", v->info.manager_node);
+	doc_add(data, "standbys", standbys_json(v));
 	doc_print("nvme-queues", data);
 }
 
 int cmd_queues(const struct options *o)
 {
-	struct smartio_nvme_pair *pair = calloc(MOST_PAIRS, sizeof(*pair));
-	struct smartio_nvme_info info;
+	struct queues v = {.pair = calloc(MOST_PAIRS, sizeof(*v.pair))};
 	struct smartio_nvme *n;
-	int rc = pair ? open_drive(o, &n) : failed("no memory"), got;
+	int rc = v.pair ? open_drive(o, &n) : failed("no memory");
 
 	if (rc == EXIT_OK) {
-		got = smartio_nvme_get_pairs(n, pair, MOST_PAIRS);
-		smartio_nvme_get_info(n, &info);
-		if (got < 0)
+		v.pairs = smartio_nvme_get_pairs(n, v.pair, MOST_PAIRS);
+		v.standbys = smartio_nvme_get_standbys(n, v.standby, MOST_STANDBYS);
+		smartio_nvme_get_info(n, &v.info);
+		if (v.pairs < 0 || v.standbys < 0)
 			rc = failed_nvme();
+		else if (o->json)
+			queues_json(o, &v);
 		else
-			print_queues(o, &info, pair, got);
+			print_queues(&v);
 		close_drive(n);
 	}
-	free(pair);
+	free(v.pair);
 	return rc;
 }
 

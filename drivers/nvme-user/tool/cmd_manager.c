@@ -14,11 +14,54 @@ static void stop(void)
 	smartio_nvme_manager_stop(manager);
 }
 
+static void print_ready(const struct options *o, struct ready r)
+{
+	struct json_object *data;
+	const bool serves = r.queue_pairs;
+
+	if (!o->json) {
+		if (serves)
+			printf("ready: %s has %u queue pairs for clients", o->device,
+			       r.queue_pairs);
+		else
+			printf("standby: the manager of %s is on node %u", o->device, r.other_node);
+		printf(o->background ? "; process %d\n" : "\n", r.process);
+		return;
+	}
+	data = doc_object();
+	doc_string(data, "device", o->device);
+	doc_string(data, "state", serves ? "ready" : "standby");
+	doc_number(data, "queue_pairs", r.queue_pairs);
+	doc_number(data, "process", (uint64_t)r.process);
+	if (!serves)
+		doc_number(data, "manager", r.other_node);
+	doc_print("nvme-manager", data);
+}
+
+static void print_takeover(const struct options *o, const struct smartio_nvme_manager_status *s)
+{
+	struct ready r = {.process = getpid()};
+
+	smartio_nvme_manager_queue_pairs(manager, &r.queue_pairs);
+	if (!o->json)
+		printf("took over %s from node %u in %.1f ms\n", o->device, s->other_node,
+		       (double)s->took_us / 1e3);
+	print_ready(o, r);
+	fflush(stdout);
+}
+
 static int serve(const struct options *o)
 {
+	struct smartio_nvme_manager_status s;
+	uint32_t takeovers = 0;
+
 	while (!interrupted) {
 		if (smartio_nvme_manager_serve(manager, UINT32_MAX) < 0)
 			return failed_nvme();
+		smartio_nvme_manager_get_status(manager, &s);
+		if (s.takeovers != takeovers)
+			print_takeover(o, &s);
+		takeovers = s.takeovers;
 		if (o->once && smartio_nvme_manager_given(manager) &&
 		    !smartio_nvme_manager_queue_pairs(manager, NULL))
 			break;
@@ -26,29 +69,16 @@ static int serve(const struct options *o)
 	return EXIT_OK;
 }
 
-static void print_ready(const struct options *o, struct ready r)
-{
-	struct json_object *data;
-
-	if (!o->json) {
-		printf("ready: %s has %u queue pairs for clients", o->device, r.queue_pairs);
-		printf(o->background ? "; process %d\n" : "\n", r.process);
-		return;
-	}
-	data = doc_object();
-	doc_string(data, "device", o->device);
-	doc_string(data, "state", "ready");
-	doc_number(data, "queue_pairs", r.queue_pairs);
-	doc_number(data, "process", (uint64_t)r.process);
-	doc_print("nvme-manager", data);
-}
-
-/* Say that clients can come. @report: -1: on stdout. False: nobody listens there any more. */
+/* Say that it serves, or stands by. @report: -1: on stdout. False: nobody listens any more. */
 static bool say_ready(const struct options *o, int report)
 {
+	struct smartio_nvme_manager_status status;
 	struct ready r = {.process = getpid()};
 
-	smartio_nvme_manager_queue_pairs(manager, &r.queue_pairs);
+	smartio_nvme_manager_get_status(manager, &status);
+	r.other_node = status.other_node;
+	if (status.serves)
+		smartio_nvme_manager_queue_pairs(manager, &r.queue_pairs);
 	if (report >= 0)
 		return background_ready(report, r, o->device);
 	print_ready(o, r);
@@ -60,7 +90,9 @@ static bool say_ready(const struct options *o, int report)
 static int manage(const struct options *o, int report)
 {
 	const struct smartio_nvme_manager_options mo = {
-		.size = sizeof(mo), .flags = o->allow_vendor ? SMARTIO_NVME_ALLOW_VENDOR : 0};
+		.size = sizeof(mo),
+		.flags = (o->allow_vendor ? SMARTIO_NVME_ALLOW_VENDOR : 0) |
+			 (o->standby ? SMARTIO_NVME_STANDBY : 0)};
 	int rc = initialize();
 
 	if (rc)

@@ -29,7 +29,7 @@ enum option_bit {
 	TAKES_WAIT = 1 << 12, /* a client's */
 	TAKES_YES = 1 << 13,
 	TAKES_FORMAT = 1 << 14,
-	TAKES_VENDOR = 1 << 15, /* a manager's */
+	TAKES_MANAGER = 1 << 15,
 };
 
 struct command {
@@ -61,8 +61,9 @@ static const struct command commands[] = {
 	 "  -1, --once           end when clients have come and the last one has left\n"
 	 "      --background     go on in the background: the command ends when clients can come, or\n"
 	 "                       with the error that there was; SIGTERM ends the manager\n"
+	 "      --standby        where another manager serves, wait for its end and take its place\n"
 	 "      --allow-vendor   clients may have vendors' commands given while nobody has a queue\n" HELP_JSON,
-	 TAKES_ONCE | TAKES_VENDOR | TAKES_JSON, cmd_manager},
+	 TAKES_ONCE | TAKES_MANAGER | TAKES_JSON, cmd_manager},
 	{"identify", "DEVICE", "show what a drive is", HELP_JSON HELP_WAIT, TAKES_JSON | TAKES_WAIT,
 	 cmd_identify},
 	{"read", "DEVICE --length BYTES", "read from a drive to a file or stdout",
@@ -176,7 +177,8 @@ enum {
 	OPT_SQ,
 	OPT_WAIT,
 	OPT_BACKGROUND,
-	OPT_VENDOR
+	OPT_VENDOR,
+	OPT_STANDBY
 };
 
 static const struct {
@@ -194,7 +196,8 @@ static const struct {
 	{{"background", no_argument, NULL, OPT_BACKGROUND}, TAKES_ONCE},
 	{{"yes", no_argument, NULL, 'y'}, TAKES_YES},
 	{{"format", required_argument, NULL, 'f'}, TAKES_FORMAT},
-	{{"allow-vendor", no_argument, NULL, OPT_VENDOR}, TAKES_VENDOR},
+	{{"allow-vendor", no_argument, NULL, OPT_VENDOR}, TAKES_MANAGER},
+	{{"standby", no_argument, NULL, OPT_STANDBY}, TAKES_MANAGER},
 	{{"wait", optional_argument, NULL, OPT_WAIT}, TAKES_WAIT},
 	{{"output", required_argument, NULL, 'o'}, TAKES_OUTPUT},
 	{{"input", required_argument, NULL, 'i'}, TAKES_INPUT},
@@ -311,6 +314,7 @@ static int take_option(const struct command *c, struct options *o, int opt)
 	o->json |= opt == 'j';
 	o->yes |= opt == 'y';
 	o->allow_vendor |= opt == OPT_VENDOR;
+	o->standby |= opt == OPT_STANDBY;
 	o->progress |= opt == 'p';
 	o->once |= opt == '1';
 	o->write |= opt == OPT_WRITE;

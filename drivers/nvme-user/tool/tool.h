@@ -22,7 +22,7 @@ struct options {
 	uint32_t wait_ms;      /* for a manager that is on its way */
 	uint32_t pair_wait_ms; /* for a queue pair that somebody gives back */
 	uint8_t format;
-	bool yes, allow_vendor;
+	bool yes, allow_vendor, standby;
 	bool write, random, json, counters, progress, once, interrupt, background;
 };
 
@@ -73,8 +73,9 @@ void log_to_system(void);
 extern volatile int interrupted;
 void catch_signals(void (*also)(void));
 
+/* What a manager says when it serves, or stands by (@queue_pairs is 0 then). */
 struct ready {
-	uint32_t queue_pairs;
+	uint32_t queue_pairs, other_node;
 	int process;
 };
 

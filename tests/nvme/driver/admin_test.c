@@ -198,7 +198,7 @@ static void vendors_commands_need_a_manager_that_allows_them(void **state)
 {
 	const struct smartio_nvme_manager_options o = {.size = sizeof(o),
 						       .flags = SMARTIO_NVME_ALLOW_VENDOR},
-						  wrong = {.size = sizeof(o), .flags = 2};
+						  wrong = {.size = sizeof(o), .flags = 4};
 	struct smartio_nvme *n = client();
 	struct smartio_nvme_manager *m;
 

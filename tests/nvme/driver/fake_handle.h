@@ -19,6 +19,8 @@ struct fake_handle {
 	bool bar, available, reachable, registers;
 	size_t size;
 	uint8_t *at;
+	sci_cb_remote_segment_t callback; /* of a connection; NULL: none */
+	void *callback_arg;
 	unsigned n_messages;
 	struct {
 		unsigned len;
@@ -36,6 +38,8 @@ void fake_drop(struct fake_handle *h);
 
 /* Device segments are nobody's handle: they live in a list of their own kind. */
 extern struct fake_handle *fake_segments;
+/* Who is connected is told that it is lost. */
+void fake_segment_lost(struct fake_handle *s);
 void fake_segment_free(struct fake_handle *s);
 
 /* It must be borrowed. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fake_handle.h"
+#include "protocol.h"
 
 struct fake_handle *fake_handles;
 
@@ -278,7 +279,7 @@ void fake_session_gone(struct fake_borrower *b)
 {
 	for (struct fake_handle *s = fake_segments; s; s = s->next)
 		if (s->b == b)
-			s->dead = true;
+			fake_segment_lost(s);
 }
 
 static bool of_borrower(const struct fake_handle *h, uint64_t id)
@@ -308,7 +309,7 @@ void fake_bury(uint64_t id)
 void *fake_shared(void)
 {
 	for (struct fake_handle *s = fake_segments; s; s = s->next)
-		if (s->memtype == SCI_MEMTYPE_SHARED && !s->dead)
+		if (s->memtype == SCI_MEMTYPE_SHARED && s->id == SIO_NVME_SEGMENT && !s->dead)
 			return s->at;
 	return NULL;
 }

@@ -9,9 +9,25 @@
 /* Device segments are nobody's handle: they live in a list of their own kind. */
 struct fake_handle *fake_segments;
 
+void fake_segment_lost(struct fake_handle *s)
+{
+	if (s->dead)
+		return;
+	s->dead = true;
+	for (struct fake_handle *c = fake_handles; c; c = c->next)
+		if (c->kind == CONNECTION && c->of == s) {
+			if (c->callback)
+				c->callback(c->callback_arg, (sci_remote_segment_t)c, SCI_CB_LOST,
+					    SCI_ERR_OK);
+			c->of = NULL;
+		}
+}
+
 void fake_segment_free(struct fake_handle *s)
 {
 	struct fake_handle **at = &fake_segments;
+
+	fake_segment_lost(s);
 
 	while (*at != s)
 		at = &(*at)->next;
@@ -63,7 +79,7 @@ void SCIConnectDeviceSegment(sci_smartio_device_t device, sci_remote_segment_t *
 	struct fake_borrower *b = fake_borrower_of(device);
 	struct fake_handle *c, *s = NULL;
 
-	assert(!callback && !callbackArg && flags == 0);
+	assert(callback ? flags == SCI_FLAG_USE_CALLBACK : !callbackArg && flags == 0);
 	if (fake_injected(error))
 		return;
 	if (b->ended) {
@@ -87,17 +103,32 @@ void SCIConnectDeviceSegment(sci_smartio_device_t device, sci_remote_segment_t *
 	c->bar = memtype == SCI_MEMTYPE_BAR;
 	c->size = c->bar ? W.config.bar_size[0] : s->size;
 	c->at = c->bar ? NULL : s->at;
+	c->of = s;
+	c->callback = callback;
+	c->callback_arg = callbackArg;
 	*segment = (sci_remote_segment_t)c;
+}
+
+static bool is_connected(const struct fake_handle *s)
+{
+	for (const struct fake_handle *c = fake_handles; c; c = c->next)
+		if (c->kind == CONNECTION && c->of == s)
+			return true;
+	return false;
 }
 
 void SCIDisconnectSegment(sci_remote_segment_t segment, unsigned int flags, sci_error_t *error)
 {
-	struct fake_handle *c = fake_get(segment, CONNECTION);
+	struct fake_handle *c = fake_get(segment, CONNECTION), *s;
 
 	assert(flags == 0);
 	*error = c->users || c->reachable ? SCI_ERR_BUSY : SCI_ERR_OK;
-	if (*error == SCI_ERR_OK)
-		fake_drop(c);
+	if (*error != SCI_ERR_OK)
+		return;
+	s = c->of;
+	fake_drop(c);
+	if (s && !is_connected(s)) /* a device segment ends with its last connection */
+		fake_segment_free(s);
 }
 
 /* All memory is this host's. */

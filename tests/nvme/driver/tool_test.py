@@ -170,11 +170,13 @@ class Live(base.CommandTest):
         self.assertIn("spare             100 %, at least 10 %\n", text)
         self.assertEqual(self.nvme("errors", "nvme0").stdout, "no command has failed\n")
         self.assertEqual(self.nvme("leases", "nvme0").stdout, "nobody has a lease\n")
-        self.assertEqual(self.nvme("queues", "nvme0").stdout, "0 of 31 queue pairs are taken\n")
+        self.assertEqual(self.nvme("queues", "nvme0").stdout,
+                         "0 of 31 queue pairs are taken\nmanager: node 12; no standby\n")
         child = self.start("run", "-n", "client2", "--", NVME, "bench", "nvme0", "-t", "60", "--progress")
         child.stderr.readline()
         self.assertEqual(self.nvme("queues", "nvme0").stdout,
-                         "1 of 31 queue pairs are taken\n    1  node 12   smartio-nvme\n")
+                         "1 of 31 queue pairs are taken\n    1  node 12   smartio-nvme\n"
+                         "manager: node 12; no standby\n")
         self.refuses("format", "nvme0", "--yes", say="and clients have queue pairs of nvme0: node 12: 1 (smartio-nvme)")
         child.send_signal(signal.SIGINT)
         self.assertEqual(child.wait(60), 0)
@@ -232,6 +234,32 @@ class Live(base.CommandTest):
         out, _ = child.communicate(timeout=60)
         self.assertEqual(child.returncode, 0)
         self.assertGreater(json.loads(out)["data"]["completed"], 0)
+
+    def test_standby(self):
+        """The manager is killed: the standby serves, and another can stand by for it."""
+        standby = self.start("run", "-n", "lender", "--", NVME, "manager", "nvme0", "--standby")
+        self.assertEqual(standby.stdout.readline(), "standby: the manager of nvme0 is on node 12\n")
+        said = self.nvme_json("manager", "nvme0", "--standby", "--background", "--json")
+        self.assertEqual((said["state"], said["queue_pairs"], said["manager"]), ("standby", 0, 12))
+        self.assertEqual(self.nvme_json("queues", "nvme0", "--json")["standbys"],
+                         [{"node": node, "program": "smartio-nvme"} for node in (4, 8)])
+        os.kill(said["process"], signal.SIGKILL)
+        base.wait_gone(said["process"])
+        self.assertIn("standby: node 4 (smartio-nvme)\n", self.nvme("queues", "nvme0").stdout)
+        self.kill_manager()
+        self.assertRegex(standby.stdout.readline(), r"^took over nvme0 from node 12 in [0-9.]+ ms\n$")
+        self.assertEqual(standby.stdout.readline(), "ready: nvme0 has 31 queue pairs for clients\n")
+        self.assertIn("manager: node 4; no standby\n", self.nvme("queues", "nvme0", "--wait=0").stdout)
+        self.nvme("bench", "nvme0", "-c", "10")
+        standby.send_signal(signal.SIGTERM)
+        self.assertEqual(standby.wait(60), 0)
+
+    def kill_manager(self):
+        """The program itself: what it was started by ends with it."""
+        for pid, words in base.processes_with("XDG_RUNTIME_DIR", self.dir):
+            if words.startswith(NVME) and words.strip().endswith("manager nvme0"):
+                os.kill(pid, signal.SIGKILL)
+        self.manager.wait(60)
 
     def test_manager_ends(self):
         self.refuses("manager", "nvme0", say="another manager (node 12) serves nvme0")

@@ -47,9 +47,9 @@ static void tell_all(struct state *s)
 	if (sim_pick(4) == 0)
 		m->meta.instance = sim_pick(0) | 1;
 	sio_nvme_meta_encode(&m->meta, &m->wire);
-	sio_copy_to(m->shared + 4, (uint8_t *)&m->wire + 4, sizeof(m->wire) - 4);
+	sio_copy_to(m->shared.at + 4, (uint8_t *)&m->wire + 4, sizeof(m->wire) - 4);
 	sio_to_fabric_barrier();
-	sio_write32(m->shared, m->wire.magic);
+	sio_write32(m->shared.at, m->wire.magic);
 }
 
 /* Not who is to be asked: another program would take the question for a message of its own. */
@@ -67,7 +67,7 @@ static void lie(struct state *s)
 		where = at[sim_pick(sizeof(at) / sizeof(at[0]))];
 	if (sim_pick(2))
 		word = 1u << sim_pick(20);
-	sio_write32(s->m->shared + where, word);
+	sio_write32(s->m->shared.at + where, word);
 	sio_to_fabric_barrier();
 }
 

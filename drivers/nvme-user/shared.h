@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A shared segment of a drive that programs alone look at: what one says to all borrowers. */
+#ifndef NVME_USER_SHARED_H
+#define NVME_USER_SHARED_H
+
+#include <stdbool.h>
+
+#include "device.h"
+
+struct sio_nvme_shared {
+	sci_remote_segment_t segment;
+	sci_map_t map;
+	volatile uint8_t *at;
+};
+
+/* Make segment @id of @size bytes, zeroed. @flags: SCI_FLAG_*. -EEXIST: there is one. */
+int sio_nvme_shared_make(struct sio_nvme_device *d, unsigned id, size_t size, unsigned flags,
+			 struct sio_nvme_shared *ret);
+/* Look at one that is there, or @write to it. -ENOENT: there is none. */
+int sio_nvme_shared_open(struct sio_nvme_device *d, unsigned id, size_t size, bool write,
+			 struct sio_nvme_shared *ret);
+/* Half-made is fine. Who made it ends it so, unless others are connected. */
+void sio_nvme_shared_close(struct sio_nvme_shared *s);
+
+#endif

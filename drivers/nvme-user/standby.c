@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A standby: a manager that waits for the end of the one that serves. It has borrowed the drive,
+ * and is connected to that manager's segment: the library tells of its end, so nothing is polled.
+ * Then it asks for the registers. The lender gives them when the dead one's maps of them are gone,
+ * and to one of several.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+#include "manager.h"
+#include "smartio/ext.h"
+#include "smartio/io.h"
+
+#define LENT_MS 5000u	     /* that a manager which starts may have the drive exclusively */
+#define LONGEST_PAUSE_MS 64u /* between two looks while nobody serves, and registers are taken */
+
+/* ---- be found ---- */
+static void tell_of_us(struct smartio_nvme_manager *m)
+{
+	struct sio_nvme_wire_standby us = {.version = SIO_NVME_VERSION, .node = m->d.node};
+	volatile uint8_t *at = m->watch.self.at;
+
+	strncpy(us.program, program_invocation_short_name, sizeof(us.program) - 1);
+	sio_nvme_standby_encode(&us, &us);
+	sio_copy_to(at + 4, (char *)&us + 4, sizeof(us) - 4);
+	/* Who sees the magic number sees the rest. Pairs with smartio_nvme_get_standbys(). */
+	sio_to_fabric_barrier();
+	sio_write32(at, us.magic);
+}
+
+static int be_found(struct smartio_nvme_manager *m)
+{
+	int rc = -EEXIST;
+
+	for (unsigned i = 0; rc == -EEXIST && i < SIO_NVME_STANDBYS; i++)
+		rc = sio_nvme_shared_make(&m->d, SIO_NVME_STANDBY_SEGMENT + i, SIO_NVME_PAGE,
+					  SCI_FLAG_LOCAL_ONLY, &m->watch.self);
+	if (rc == -EEXIST)
+		return sio_nvme_fail(-EBUSY, "%s has %u standby managers; more cannot be",
+				     m->d.name, SIO_NVME_STANDBYS);
+	if (rc == 0)
+		tell_of_us(m);
+	return rc;
+}
+
+/* A manager that starts has it exclusively for a moment. */
+int sio_nvme_stand(struct smartio_nvme_manager *m)
+{
+	uint64_t deadline = sio_nvme_deadline(LENT_MS);
+	unsigned n = 1000; /* sleep from the first time on */
+	int rc;
+
+	while ((rc = sio_nvme_device_borrow(&m->d, 0)) == -EBUSY && smartio_now_ns() < deadline)
+		sio_nvme_pause(&n);
+	if (rc == 0)
+		rc = be_found(m);
+	if (rc == 0)
+		m->role = SIO_NVME_STANDBY;
+	return rc;
+}
+
+/* ---- the manager that serves ---- */
+/* On the library's thread. What else may be told of the segment is no end. */
+static sci_callback_action_t on_other(void *arg, sci_remote_segment_t segment,
+				      sci_segment_cb_reason_t reason, sci_error_t status)
+{
+	struct smartio_nvme_manager *m = arg;
+
+	(void)segment;
+	(void)status;
+	if (reason == SCI_CB_DISCONNECT || reason == SCI_CB_LOST) {
+		__atomic_store_n(&m->watch.ended, 1, __ATOMIC_RELEASE);
+		smartio_wake(m->d.handle);
+	}
+	return SCI_CALLBACK_CONTINUE;
+}
+
+static void forget(struct smartio_nvme_manager *m)
+{
+	sci_error_t err;
+
+	if (m->watch.other)
+		SIO_NVME_UNTIL_FREE(err, SCIDisconnectSegment(m->watch.other, 0, &err));
+	m->watch.other = NULL;
+}
+
+/* Return: 1: a manager serves, and its end will be told; 0: nobody does; -errno. */
+static int watch(struct smartio_nvme_manager *m)
+{
+	sci_error_t err;
+
+	__atomic_store_n(&m->watch.ended, 0, __ATOMIC_RELEASE);
+	SCIConnectDeviceSegment(m->d.handle, &m->watch.other, SIO_NVME_SEGMENT, SCI_MEMTYPE_SHARED,
+				on_other, m, SCI_FLAG_USE_CALLBACK, &err);
+	if (err == SCI_ERR_OK) {
+		m->watch.node = sio_nvme_manager_node(m);
+		return 1;
+	}
+	m->watch.other = NULL;
+	/* It went since it was looked up, or cannot be reached: the registers tell. */
+	if (err == SCI_ERR_CANCELLED || err == SCI_ERR_NOT_INITIALIZED)
+		return sio_nvme_fail_sci(err, "%s: cannot look for its manager", m->d.name);
+	return smartio_device_lost(m->d.handle)
+		       ? sio_nvme_fail(-ENODEV, "%s or its host is gone", m->d.name)
+		       : 0;
+}
+
+void sio_nvme_stand_down(struct smartio_nvme_manager *m)
+{
+	forget(m);
+	sio_nvme_shared_close(&m->watch.self);
+}
+
+/* ---- wait for its end ---- */
+static int drain_events(struct smartio_nvme_manager *m)
+{
+	struct smartio_device_event e;
+	sci_error_t err;
+
+	do
+		smartio_wait_device_event(m->d.handle, &e, 0, &err);
+	while (err == SCI_ERR_OK && e.kind != SMARTIO_DEVICE_LOST);
+	if (err == SCI_ERR_TIMEOUT)
+		return 0;
+	if (err == SCI_ERR_OK)
+		return sio_nvme_fail(-ENODEV, "%s or its host is gone", m->d.name);
+	return sio_nvme_fail_sci(err, "%s: cannot take its events", m->d.name);
+}
+
+/* @ms: SCI_INFINITE_TIMEOUT: for ever. Return: 0: something happened, or not; -errno. */
+static int doze(struct smartio_nvme_manager *m, unsigned ms)
+{
+	sci_error_t err;
+
+	smartio_wait_events(m->d.handle, NULL, ms, &err);
+	if (err != SCI_ERR_OK && err != SCI_ERR_TIMEOUT)
+		return sio_nvme_fail_sci(err, "%s: cannot wait for its manager's end", m->d.name);
+	return drain_events(m);
+}
+
+static unsigned ms_until(uint64_t deadline, unsigned most)
+{
+	uint64_t now = smartio_now_ns();
+
+	if (deadline == UINT64_MAX)
+		return most;
+	if (deadline <= now)
+		return 0;
+	return (deadline - now) / 1000000 < most ? (unsigned)((deadline - now) / 1000000 + 1)
+						 : most;
+}
+
+/*
+ * Nobody tells of a manager, so nobody serves, or one is about to. Return: 1: we do; 0: somebody
+ * has the registers; -errno.
+ */
+static int take_over(struct smartio_nvme_manager *m)
+{
+	int rc = sio_nvme_ctrl_open(&m->ctrl, &m->d, m->options.enable_timeout_ms);
+
+	if (rc == -EBUSY)
+		return 0;
+	if (rc == 0)
+		rc = sio_nvme_manager_start(m);
+	if (rc)
+		return rc;
+	if (m->watch.ended_ns) {
+		m->takeovers++;
+		m->took_ns = smartio_now_ns() - m->watch.ended_ns;
+	}
+	sio_nvme_stand_down(m);
+	return 1;
+}
+
+static bool told_to_stop(struct smartio_nvme_manager *m)
+{
+	return __atomic_exchange_n(&m->stop, 0, __ATOMIC_ACQUIRE);
+}
+
+int sio_nvme_stand_by(struct smartio_nvme_manager *m, uint64_t deadline)
+{
+	unsigned pause_ms = 1, left;
+	int rc = 0;
+
+	while (rc == 0) {
+		if (m->watch.other && __atomic_load_n(&m->watch.ended, __ATOMIC_ACQUIRE)) {
+			m->watch.ended_ns = smartio_now_ns();
+			forget(m);
+		}
+		if (!m->watch.other) {
+			rc = watch(m);
+			if (rc == 0)
+				rc = take_over(m);
+			else if (rc > 0)
+				rc = 0;
+		}
+		if (rc)
+			break;
+		if (told_to_stop(m))
+			return 0;
+		/* Who has the registers and says nothing: no event tells of its end. */
+		left = ms_until(deadline, m->watch.other ? SCI_INFINITE_TIMEOUT : pause_ms);
+		if (left == 0)
+			return 0;
+		pause_ms = m->watch.other ? 1 : 2 * pause_ms;
+		if (pause_ms > LONGEST_PAUSE_MS)
+			pause_ms = LONGEST_PAUSE_MS;
+		rc = doze(m, left);
+	}
+	return rc;
+}
