@@ -36,6 +36,7 @@ struct sio_topo_adapter {
 	uint32_t lut_entries;		   /* window_size / lut_entries: an entry, a power of 2 */
 	uint32_t requesters;		   /* requester entries; two belong to the CPUs */
 	uint32_t link_width, link_generation;
+	uint32_t latency; /* nanoseconds that it adds to a packet, as core/timing.h has it */
 	uint32_t bdf;
 	char pci[SIO_TOPO_PCI]; /* where a real host has it, "0000:05:00.0"; "": emulated */
 	enum sio_attach_kind attach;
@@ -53,6 +54,7 @@ struct sio_topo_chassis {
 	unsigned in;	       /* number of the chassis that it is behind + 1, which is less */
 	uint32_t ports, lanes; /* ports: 0: as many as are needed; lanes of each */
 	uint32_t link_width, link_generation; /* of the link towards the host */
+	uint32_t latency;		      /* as of an adapter */
 	uint64_t aperture; /* addresses that it passes on; 0: as many as are needed */
 };
 
@@ -99,6 +101,7 @@ struct sio_topo_host {
 struct sio_topo_switch {
 	char name[SIO_NAME_LEN];
 	uint32_t ports, lanes; /* ports: 0: as many as are needed, not numbered; lanes of each */
+	uint32_t latency;      /* as of an adapter */
 };
 
 /* A link between two cluster switches. */

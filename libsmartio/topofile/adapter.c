@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/timing.h"
 #include "topofile/draft.h"
 #include "topofile/value.h"
 
@@ -35,7 +36,7 @@ enum {
 	ADAPTER_BASE,
 	ADAPTER_ENTRIES,
 	ADAPTER_REQUESTERS,
-	ADAPTER_IN = 7,
+	ADAPTER_IN = 8,
 	ADAPTER_PCI,
 	ADAPTER_FIELDS
 };
@@ -73,6 +74,10 @@ static const struct sio_field adapter_field[ADAPTER_FIELDS] = {
 	 .offset = offsetof(struct sio_topo_adapter, link_generation),
 	 .min = 1,
 	 .max = 6},
+	{.name = "latency",
+	 .kind = SIO_VALUE_NUMBER,
+	 .offset = offsetof(struct sio_topo_adapter, latency),
+	 .max = SIO_DRAFT_LATENCY},
 	{.name = "in", .kind = SIO_VALUE_NODE},
 	{.name = "pci", .kind = SIO_VALUE_NODE},
 };
@@ -175,12 +180,14 @@ static void set_defaults(struct sio_draft *d, unsigned host, struct sio_spot at)
 {
 	unsigned index = d->t->host[host].n_adapters;
 
-	d->t->host[host].adapter[index] = (struct sio_topo_adapter){.window_size = SIO_GIB,
-								    .lut_entries = 512,
-								    .requesters = 32,
-								    .link_width = 8,
-								    .link_generation = 3,
-								    .bdf = (index + 1) << 8};
+	d->t->host[host].adapter[index] =
+		(struct sio_topo_adapter){.window_size = SIO_GIB,
+					  .lut_entries = 512,
+					  .requesters = 32,
+					  .link_width = 8,
+					  .link_generation = 3,
+					  .latency = SIO_TIMING_ADAPTER_NS,
+					  .bdf = (index + 1) << 8};
 	d->host[host].adapter[index] = (struct sio_draft_adapter){.at = at, .to_index = -1};
 }
 

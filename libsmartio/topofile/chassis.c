@@ -4,10 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/timing.h"
 #include "topofile/draft.h"
 #include "topofile/value.h"
 
-enum { BOX_IN, BOX_PORTS, BOX_LANES, BOX_WIDTH, BOX_GENERATION, BOX_APERTURE, BOX_FIELDS };
+enum {
+	BOX_IN,
+	BOX_PORTS,
+	BOX_LANES,
+	BOX_WIDTH,
+	BOX_GENERATION,
+	BOX_LATENCY,
+	BOX_APERTURE,
+	BOX_FIELDS
+};
 static const struct sio_field box_field[BOX_FIELDS] = {
 	[BOX_IN] = {.name = "in", .kind = SIO_VALUE_NODE},
 	[BOX_PORTS] = {.name = "ports",
@@ -32,6 +42,10 @@ static const struct sio_field box_field[BOX_FIELDS] = {
 			    .offset = offsetof(struct sio_topo_chassis, link_generation),
 			    .min = 1,
 			    .max = 6},
+	[BOX_LATENCY] = {.name = "latency",
+			 .kind = SIO_VALUE_NUMBER,
+			 .offset = offsetof(struct sio_topo_chassis, latency),
+			 .max = SIO_DRAFT_LATENCY},
 	[BOX_APERTURE] = {.name = "aperture",
 			  .kind = SIO_VALUE_SIZE,
 			  .offset = offsetof(struct sio_topo_chassis, aperture),
@@ -72,7 +86,10 @@ static int read_box(struct sio_draft *d, unsigned host, struct sio_spot at, cons
 					       "given twice, first in line %u; once is right",
 					       d->host[host].chassis[i].at.key.line);
 	}
-	*c = (struct sio_topo_chassis){.lanes = 16, .link_width = 8, .link_generation = 3};
+	*c = (struct sio_topo_chassis){.lanes = 16,
+				       .link_width = 8,
+				       .link_generation = 3,
+				       .latency = SIO_TIMING_CHASSIS_NS};
 	memcpy(c->name, name, strlen(name) + 1);
 	rc = sio_value_map(d->source, at, box_field, BOX_FIELDS, c, spot);
 	if (rc == 0 && spot[BOX_IN].value)

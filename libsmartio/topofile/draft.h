@@ -13,8 +13,9 @@
 #define SIO_DRAFT_LARGEST (16 * SIO_TIB)   /* RAM of a host, a window, a device */
 #define SIO_DRAFT_HIGHEST (4096 * SIO_TIB) /* end of a host's addresses: 52 bits */
 
-#define SIO_DRAFT_PORTS 256  /* of a switch, or a chassis */
-#define SIO_DRAFT_DEVICES 31 /* per host; as many as a PCI bus takes beside its bridge */
+#define SIO_DRAFT_PORTS 256	  /* of a switch, or a chassis */
+#define SIO_DRAFT_DEVICES 31	  /* per host; as many as a PCI bus takes beside its bridge */
+#define SIO_DRAFT_LATENCY 1000000 /* nanoseconds of a chip */
 
 struct sio_draft_adapter {
 	char to[SIO_NAME_LEN]; /* switch or host; "": the only switch */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/timing.h"
 #include "topofile/draft.h"
 #include "topofile/value.h"
 
@@ -34,7 +35,7 @@ bool sio_draft_parse_end(struct sio_spot at, unsigned most, char name[SIO_NAME_L
 
 /* ---- switches ---- */
 
-enum { SWITCH_NAME, SWITCH_PORTS, SWITCH_LANES, SWITCH_FIELDS };
+enum { SWITCH_NAME, SWITCH_PORTS, SWITCH_LANES, SWITCH_LATENCY, SWITCH_FIELDS };
 static const struct sio_field switch_field[SWITCH_FIELDS] = {
 	[SWITCH_NAME] = {.name = "name",
 			 .kind = SIO_VALUE_NAME,
@@ -50,6 +51,10 @@ static const struct sio_field switch_field[SWITCH_FIELDS] = {
 			  .min = 1,
 			  .max = 16,
 			  .step = SIO_VALUE_POWER},
+	[SWITCH_LATENCY] = {.name = "latency",
+			    .kind = SIO_VALUE_NUMBER,
+			    .offset = offsetof(struct sio_topo_switch, latency),
+			    .max = SIO_DRAFT_LATENCY},
 };
 
 /* A name alone, or a mapping that has it. */
@@ -60,6 +65,7 @@ static int read_switch(struct sio_draft *d, struct sio_spot at, struct sio_topo_
 	int rc;
 
 	sw->lanes = 16;
+	sw->latency = SIO_TIMING_SWITCH_NS;
 	if (at.value->type != YAML_MAPPING_NODE)
 		return sio_value_name(s, at, sw->name);
 	rc = sio_value_map(s, at, switch_field, SWITCH_FIELDS, sw, spot);

@@ -66,6 +66,7 @@ class Json(base.CommandTest):
                             "lend=0x401")
         self.assertEqual(holder.stdout.readline(), "ready\n")
         self.look()
+        self.run_json("route", "route", "lender", "client1")
         segment = self.run_json("segment-list", "segment", "list")["segments"][0]
         self.assertGreater(int(segment["address"], 16), 2 ** 32)
         counts = self.run_json("audit", "doctor", "--audit")["counts"]

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../core/fail_alloc.h"
+#include "core/timing.h"
 #include "topofile/topofile.h"
 
 #define K 1024ull
@@ -54,6 +55,7 @@ static void assert_default_adapter(const struct sio_topo_adapter *a)
 	assert_int_equal(a->requesters, 32);
 	assert_int_equal(a->link_width, 8);
 	assert_int_equal(a->link_generation, 3);
+	assert_int_equal(a->latency, SIO_TIMING_ADAPTER_NS);
 }
 
 static void reads_the_cluster_and_its_hosts(void **state)
@@ -100,6 +102,7 @@ static void reads_and_joins_adapters(void **state)
 	assert_int_equal(a->requesters, 16);
 	assert_int_equal(a->link_width, 16);
 	assert_int_equal(a->link_generation, 4);
+	assert_int_equal(a->latency, 200);
 	assert_adapter(a, SIO_ATTACH_SWITCH, 0, 0x100);
 	assert_default_adapter(&lender->adapter[1]);
 	assert_adapter(&lender->adapter[1], SIO_ATTACH_SWITCH, 1, 0x200);

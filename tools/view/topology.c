@@ -10,6 +10,7 @@
 #include "base/output.h"
 #include "topofile/topofile.h"
 #include "view/graph_text.h"
+#include "view/links.h"
 #include "view/picture.h"
 
 static bool as_dot, as_mermaid, as_svg;
@@ -109,25 +110,6 @@ static int print_json(const struct tool_view *v)
 	return tool_json_print("topology", o);
 }
 
-/* Links that are down, by number; NULL: they are not known, or there is no memory. */
-static bool *links_down(const struct tool_view *v, const struct sio_graph *g)
-{
-	bool *down = v ? calloc(g->n_links + 1u, sizeof(*down)) : NULL;
-
-	/* Trunks are a graph's first links. */
-	for (unsigned i = 0; down && i < g->topology->n_trunks; i++)
-		down[i] = tool_trunk_is_down(v, i);
-	for (unsigned i = 0; down && i < v->n; i++) {
-		for (unsigned k = 0; k < v->host[i].topo->n_adapters; k++) {
-			unsigned link = g->node[sio_graph_adapter(g, i, k)].out;
-
-			if (link != SIO_GRAPH_NONE && v->host[i].adapter[k].link == TOOL_LINK_DOWN)
-				down[link] = true;
-		}
-	}
-	return down;
-}
-
 /* Graphviz's program writes to our standard output. */
 static int print_svg(const struct sio_graph *g, const bool *down)
 {
@@ -157,7 +139,7 @@ static int print_graph(const struct sio_topology *t, const struct tool_view *v)
 
 	if (sio_graph_new(t, &g) < 0)
 		return tool_error_code(-ENOMEM, "no memory");
-	down = links_down(v, g);
+	down = tool_links_down(v, g);
 	if (as_svg)
 		r = print_svg(g, down);
 	else if ((as_dot ? tool_graph_dot : tool_graph_mermaid)(stdout, g, down) < 0 ||

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+
+#include "view/links.h"
+
+bool *tool_links_down(const struct tool_view *v, const struct sio_graph *g)
+{
+	bool *down = v ? calloc(g->n_links + 1u, sizeof(*down)) : NULL;
+
+	/* Trunks are a graph's first links. */
+	for (unsigned i = 0; down && i < g->topology->n_trunks; i++)
+		down[i] = tool_trunk_is_down(v, i);
+	for (unsigned i = 0; down && i < v->n; i++) {
+		for (unsigned k = 0; k < v->host[i].topo->n_adapters; k++) {
+			unsigned link = g->node[sio_graph_adapter(g, i, k)].out;
+
+			if (link != SIO_GRAPH_NONE && v->host[i].adapter[k].link == TOOL_LINK_DOWN)
+				down[link] = true;
+		}
+	}
+	return down;
+}
