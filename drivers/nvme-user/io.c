@@ -53,6 +53,9 @@ COLD int sio_nvme_queue_dead(struct smartio_nvme_queue *q)
 				     "%s was reset or lost; queue pair %u is gone with "
 				     "what was in flight",
 				     name, q->id);
+	if (q->error == -EBUSY)
+		return sio_nvme_fail(q->error, "queue pair %u of %s was handed over to a device",
+				     q->id, name);
 	return sio_nvme_fail(q->error,
 			     "queue pair %u of %s is dead: the drive completed what was "
 			     "not asked of it",

@@ -99,6 +99,29 @@ enum sio_accel_kernel {
 	SIO_ACCEL_REDUCE,
 	SIO_ACCEL_WAIT,
 	SIO_ACCEL_PING_PONG,
+	SIO_ACCEL_NVME,
+};
+
+/*
+ * What SIO_ACCEL_NVME does: @commands commands of @opcode, each of @blocks blocks, the first from
+ * @lba on, the next behind it, @depth in flight at most. Lies in memory that the accelerator
+ * reaches, and stays as it is meanwhile. One job after the other may use the same queue pair: the
+ * kernel begins where @tail, @head and @round say, which are 0 for a new one, and tells there where
+ * it ended.
+ */
+struct sio_accel_nvme_job {
+	uint64_t sq, cq;		   /* as the accelerator addresses them */
+	uint64_t entries;		   /* of each of the two */
+	uint64_t sq_doorbell, cq_doorbell; /* as the accelerator addresses them */
+	uint64_t data;	/* as the drive addresses it; whole pages; @bytes of each command */
+	uint64_t bytes; /* @blocks blocks: a power of 2 from 512 to 8192 */
+	uint64_t lba, blocks;
+	uint64_t commands; /* 1 at least */
+	uint64_t namespace_id;
+	uint64_t opcode;     /* 1: write, 2: read */
+	uint64_t depth;	     /* less than @entries, 32767 at most */
+	uint64_t tail, head; /* entries of the queues that are next */
+	uint64_t round;	     /* how often @head went round */
 };
 
 /* 16 bytes, written by one transaction, the last word last. */

@@ -4,6 +4,7 @@
 #define SMARTIO_ACCEL_TABLE_H
 
 #include "memory.h"
+#include "nvme.h"
 #include "signal.h"
 
 #define ACCEL_KERNELS(X)                                                                           \
@@ -12,6 +13,7 @@
 	X(CHECKSUM, checksum)                                                                      \
 	X(REDUCE, reduce)                                                                          \
 	X(WAIT, wait)                                                                              \
-	X(PING_PONG, ping_pong)
+	X(PING_PONG, ping_pong)                                                                    \
+	X(NVME, nvme)
 
 #endif

@@ -41,6 +41,39 @@ static void accel_store32(struct accel *a, uint64_t at, uint32_t value)
 		failed(a, SIO_ACCEL_WRITE_FAILED);
 }
 
+static uint64_t accel_load64(struct accel *a, uint64_t at)
+{
+	const uint8_t *local = emu_accel_local(a->m, at, 8);
+	uint64_t word = UINT64_MAX;
+
+	if (at % 8)
+		failed(a, SIO_ACCEL_INVALID);
+	else if (local)
+		return sio_read64(local);
+	else if (emu_accel_read(a->m, at, &word, sizeof(word)) < 0)
+		failed(a, SIO_ACCEL_READ_FAILED);
+	return word;
+}
+
+static void accel_store64(struct accel *a, uint64_t at, uint64_t value)
+{
+	uint8_t *local = emu_accel_local(a->m, at, 8);
+
+	if (at % 8)
+		failed(a, SIO_ACCEL_INVALID);
+	else if (local)
+		sio_write64(local, value);
+	else if (emu_accel_write(a->m, at, &value, sizeof(value)) < 0)
+		failed(a, SIO_ACCEL_WRITE_FAILED);
+}
+
+/* The fabric keeps the order of one device's writes; its own memory is a processor's. */
+static void accel_fence(struct accel *a)
+{
+	(void)a;
+	sio_to_fabric_barrier();
+}
+
 /* Both ways at once, of a part at most: what is between goes by the model's page. */
 static void accel_move(struct accel *a, uint64_t to, uint64_t from, uint64_t bytes)
 {

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Queue pairs that a device drives by itself. */
+#include <errno.h>
+
+#include "client.h"
+#include "error.h"
+#include "smartio/nvmeraw.h"
+
+#define DOORBELLS 0x1000u
+
+int smartio_nvme_queue_hand_over(struct smartio_nvme_queue *q, struct smartio_nvme_raw *ret)
+{
+	if (ret->size != sizeof(*ret))
+		return sio_nvme_fail(-EINVAL, "a size of %zu bytes, %zu is right", ret->size,
+				     sizeof(*ret));
+	if (q->error || sio_nvme_queue_stale(q))
+		return sio_nvme_queue_dead(q);
+	if (q->counters.submitted || sio_nvme_in_flight(q))
+		return sio_nvme_fail(
+			-EBUSY,
+			"commands were submitted to queue pair %u; one that is new can "
+			"be handed over",
+			q->id);
+	*ret = (struct smartio_nvme_raw){.size = sizeof(*ret),
+					 .sq = q->sq_mem->remote,
+					 .cq = q->cq_mem->remote,
+					 .bar = q->n->bar,
+					 .sq_doorbell = DOORBELLS + 2 * q->id * q->n->stride,
+					 .cq_doorbell = DOORBELLS + (2 * q->id + 1) * q->n->stride,
+					 .id = q->id,
+					 .entries = q->entries,
+					 .namespace_id = q->nsid,
+					 .block_size = (uint32_t)q->block_size,
+					 .first = q->first,
+					 .blocks = q->blocks,
+					 .max_transfer = q->max_transfer};
+	/* As of a queue that is dead, nothing is submitted or polled any more. */
+	q->error = -EBUSY;
+	q->free = NULL;
+	return 0;
+}
+
+uint64_t smartio_nvme_buffer_address(const struct smartio_nvme_buffer *b)
+{
+	return b->ioaddr;
+}
