@@ -39,6 +39,7 @@ check  cmd:nbdsh                       python3-libnbd    python3-libnbd     libn
 check  cmd:qemu-io                     qemu-utils        qemu-img           qemu-img      qemu-img
 check  cmd:mke2fs                      e2fsprogs         e2fsprogs          e2fsprogs     e2fsprogs
 check  cmd:fio                         fio               fio                fio           fio
+check  cmd:gnuplot                     gnuplot-nox       gnuplot            gnuplot       gnuplot
 check  cmd:git                         git               git                git           git
 check  py:jsonschema                  python3-jsonschema python3-jsonschema python-jsonschema python3-jsonschema
 check  py:yaml         python3-yaml      python3-pyyaml     python-yaml   python3-PyYAML

@@ -21,7 +21,7 @@ static const struct tool_option options[] = {
 	 .text = "nanoseconds from a request at TO to its first data; default 0"},
 	{.name = NULL}};
 
-/* Transfers whose times are shown. */
+/* Transfers whose times are shown; --json has all powers of 2 between. */
 static const uint64_t transfer[] = {4, 64, 4096, 65536, 1 << 20, 128 << 20};
 #define TRANSFERS (sizeof(transfer) / sizeof(transfer[0]))
 
@@ -165,12 +165,11 @@ static int print_json(const struct way *w)
 	tool_json_number(o, "chips_ps", w->timing.chips);
 	tool_json_number(o, "tags", w->reader.tags);
 	tool_json_number(o, "memory_ps", w->reader.memory);
-	for (unsigned i = 0; i < TRANSFERS; i++) {
+	for (uint64_t n = transfer[0]; n <= transfer[TRANSFERS - 1]; n *= 2) {
 		part = tool_json_object();
-		tool_json_number(part, "bytes", transfer[i]);
-		tool_json_number(part, "write_ps", sio_timing_write(&w->timing, transfer[i]));
-		tool_json_number(part, "read_ps",
-				 sio_timing_read(&w->timing, &w->reader, transfer[i]));
+		tool_json_number(part, "bytes", n);
+		tool_json_number(part, "write_ps", sio_timing_write(&w->timing, n));
+		tool_json_number(part, "read_ps", sio_timing_read(&w->timing, &w->reader, n));
 		tool_json_append(times, part);
 	}
 	tool_json_add(o, "transfers", times);
