@@ -100,6 +100,7 @@ enum sio_accel_kernel {
 	SIO_ACCEL_WAIT,
 	SIO_ACCEL_PING_PONG,
 	SIO_ACCEL_NVME,
+	SIO_ACCEL_TRAIN,
 };
 
 /*
@@ -135,6 +136,20 @@ struct sio_accel_completion {
 #define SIO_ACCEL_READ_FAILED 2	 /* something could not be read; what lies before may be done */
 #define SIO_ACCEL_WRITE_FAILED 3 /* something could not be written; the rest may have been */
 #define SIO_ACCEL_FAILED 4	 /* the kernel says so; the result tells why */
+
+/*
+ * A step of SIO_ACCEL_TRAIN: a network of one hidden layer (h = max(x v, 0), outputs h w) learns
+ * from @n samples at once. Matrices of single precision, in rows, 4-byte aligned, as the
+ * accelerator addresses them; each dimension is 1 to 65536. Lies in memory that the accelerator
+ * reaches, and stays as it is meanwhile.
+ */
+struct sio_accel_train_job {
+	uint64_t x, y;	  /* samples, n by inputs; what they are to give, n by outputs */
+	uint64_t v, w;	  /* weights, inputs by hidden, hidden by outputs: changed */
+	uint64_t h, e, d; /* scratch: n by hidden, n by outputs, n by hidden */
+	uint64_t n, inputs, hidden, outputs; /* of samples, and of each layer */
+	uint64_t rate; /* the bits of a float: weights move by it times the gradient */
+};
 
 #ifdef __cplusplus
 }

@@ -6,6 +6,7 @@
 #include "memory.h"
 #include "nvme.h"
 #include "signal.h"
+#include "train.h"
 
 #define ACCEL_KERNELS(X)                                                                           \
 	X(COPY, copy)                                                                              \
@@ -14,6 +15,7 @@
 	X(REDUCE, reduce)                                                                          \
 	X(WAIT, wait)                                                                              \
 	X(PING_PONG, ping_pong)                                                                    \
-	X(NVME, nvme)
+	X(NVME, nvme)                                                                              \
+	X(TRAIN, train)
 
 #endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A training step of a small network in single precision: one hidden layer with rectified linear
+ * units, linear outputs, squared errors, gradient descent. Each sum is added in one order, so that
+ * whoever computes it has the same bits, if his compiler neither contracts nor reorders.
+ *
+ * Matrices lie in rows: samples x (n by inputs), targets y (n by outputs), weights v (inputs by
+ * hidden) and w (hidden by outputs); what is computed between: h (n by hidden), e (n by outputs), d
+ * (n by hidden).
+ */
+#ifndef SMARTIO_ACCEL_TRAIN_H
+#define SMARTIO_ACCEL_TRAIN_H
+
+#include <stddef.h>
+
+#include "kernel.h"
+#include "smartio/acceldev.h"
+
+#define ACCEL_TRAIN_MOST 65536u	  /* of each dimension */
+#define ACCEL_TRAIN_PRODUCTS 512u /* of one part, about */
+
+/* The phases, in order, and what the task's state is. */
+enum { ACCEL_TRAIN_H, ACCEL_TRAIN_E, ACCEL_TRAIN_D, ACCEL_TRAIN_W, ACCEL_TRAIN_V, ACCEL_TRAIN_END };
+enum { ACCEL_TRAIN_PHASE, ACCEL_TRAIN_LOSS };
+
+/* The job, read once for each part. */
+struct accel_train {
+	uint64_t x, y, v, w, h, e, d;
+	uint64_t n, inputs, hidden, outputs;
+	float rate;
+};
+
+union accel_float {
+	uint32_t bits;
+	float value;
+};
+
+ACCEL_FUNCTION float accel_load_float(struct accel *a, uint64_t at)
+{
+	union accel_float f;
+
+	f.bits = accel_load32(a, at);
+	return f.value;
+}
+
+ACCEL_FUNCTION void accel_store_float(struct accel *a, uint64_t at, float value)
+{
+	union accel_float f;
+
+	f.value = value;
+	accel_store32(a, at, f.bits);
+}
+
+#define ACCEL_TRAIN_JOB(a, t, field)                                                               \
+	accel_load64(a, (t)->argument[0] + offsetof(struct sio_accel_train_job, field))
+
+ACCEL_FUNCTION void accel_train_load(struct accel *a, const struct accel_task *t,
+				     struct accel_train *j)
+{
+	union accel_float rate;
+
+	j->x = ACCEL_TRAIN_JOB(a, t, x);
+	j->y = ACCEL_TRAIN_JOB(a, t, y);
+	j->v = ACCEL_TRAIN_JOB(a, t, v);
+	j->w = ACCEL_TRAIN_JOB(a, t, w);
+	j->h = ACCEL_TRAIN_JOB(a, t, h);
+	j->e = ACCEL_TRAIN_JOB(a, t, e);
+	j->d = ACCEL_TRAIN_JOB(a, t, d);
+	j->n = ACCEL_TRAIN_JOB(a, t, n);
+	j->inputs = ACCEL_TRAIN_JOB(a, t, inputs);
+	j->hidden = ACCEL_TRAIN_JOB(a, t, hidden);
+	j->outputs = ACCEL_TRAIN_JOB(a, t, outputs);
+	rate.bits = (uint32_t)ACCEL_TRAIN_JOB(a, t, rate);
+	j->rate = rate.value;
+}
+
+ACCEL_FUNCTION int accel_train_valid(const struct accel_train *j)
+{
+	const uint64_t most = ACCEL_TRAIN_MOST;
+
+	return j->n >= 1 && j->n <= most && j->inputs >= 1 && j->inputs <= most && j->hidden >= 1 &&
+	       j->hidden <= most && j->outputs >= 1 && j->outputs <= most &&
+	       ((j->x | j->y | j->v | j->w | j->h | j->e | j->d) & 3) == 0;
+}
+
+/* The sum of @n products, of floats that lie @step_p and @step_q floats apart. */
+ACCEL_FUNCTION float accel_dot(struct accel *a, uint64_t p, uint64_t step_p, uint64_t q,
+			       uint64_t step_q, uint64_t n)
+{
+	float sum = 0;
+
+	for (uint64_t i = 0; i < n; i++) {
+		const float product = accel_load_float(a, p) * accel_load_float(a, q);
+
+		sum = sum + product;
+		p += 4 * step_p;
+		q += 4 * step_q;
+	}
+	return sum;
+}
+
+/* Element @i of what a phase computes. Return: products that it took. */
+ACCEL_FUNCTION uint64_t accel_train_h(struct accel *a, const struct accel_train *j, uint64_t i)
+{
+	const uint64_t row = i / j->hidden, column = i % j->hidden;
+	const float sum = accel_dot(a, j->x + 4 * row * j->inputs, 1, j->v + 4 * column, j->hidden,
+				    j->inputs);
+
+	accel_store_float(a, j->h + 4 * i, sum > 0 ? sum : 0);
+	return j->inputs;
+}
+
+ACCEL_FUNCTION uint64_t accel_train_e(struct accel *a, struct accel_task *t,
+				      const struct accel_train *j, uint64_t i)
+{
+	const uint64_t row = i / j->outputs, column = i % j->outputs;
+	const float sum = accel_dot(a, j->h + 4 * row * j->hidden, 1, j->w + 4 * column, j->outputs,
+				    j->hidden);
+	const float error = sum - accel_load_float(a, j->y + 4 * i);
+	const float square = error * error;
+	union accel_float loss;
+
+	loss.bits = (uint32_t)t->state[ACCEL_TRAIN_LOSS];
+	loss.value = loss.value + square;
+	t->state[ACCEL_TRAIN_LOSS] = loss.bits;
+	accel_store_float(a, j->e + 4 * i, error);
+	return j->hidden;
+}
+
+ACCEL_FUNCTION uint64_t accel_train_d(struct accel *a, const struct accel_train *j, uint64_t i)
+{
+	const uint64_t row = i / j->hidden, column = i % j->hidden;
+	float sum = 0;
+
+	if (accel_load_float(a, j->h + 4 * i) > 0)
+		sum = accel_dot(a, j->e + 4 * row * j->outputs, 1, j->w + 4 * column * j->outputs,
+				1, j->outputs);
+	accel_store_float(a, j->d + 4 * i, sum);
+	return j->outputs;
+}
+
+/* A weight between column @from of p (as wide as @width_p) and column @to of q. */
+ACCEL_FUNCTION uint64_t accel_train_weight(struct accel *a, const struct accel_train *j,
+					   uint64_t at, uint64_t p, uint64_t width_p, uint64_t q,
+					   uint64_t width_q)
+{
+	const float step = j->rate * accel_dot(a, p, width_p, q, width_q, j->n);
+
+	accel_store_float(a, at, accel_load_float(a, at) - step);
+	return j->n;
+}
+
+ACCEL_FUNCTION uint64_t accel_train_size(const struct accel_train *j, uint64_t phase)
+{
+	switch (phase) {
+	case ACCEL_TRAIN_H:
+	case ACCEL_TRAIN_D:
+		return j->n * j->hidden;
+	case ACCEL_TRAIN_E:
+		return j->n * j->outputs;
+	case ACCEL_TRAIN_W:
+		return j->hidden * j->outputs;
+	default:
+		return j->inputs * j->hidden;
+	}
+}
+
+ACCEL_FUNCTION uint64_t accel_train_element(struct accel *a, struct accel_task *t,
+					    const struct accel_train *j, uint64_t i)
+{
+	switch (t->state[ACCEL_TRAIN_PHASE]) {
+	case ACCEL_TRAIN_H:
+		return accel_train_h(a, j, i);
+	case ACCEL_TRAIN_E:
+		return accel_train_e(a, t, j, i);
+	case ACCEL_TRAIN_D:
+		return accel_train_d(a, j, i);
+	case ACCEL_TRAIN_W:
+		return accel_train_weight(a, j, j->w + 4 * i, j->h + 4 * (i / j->outputs),
+					  j->hidden, j->e + 4 * (i % j->outputs), j->outputs);
+	default:
+		return accel_train_weight(a, j, j->v + 4 * i, j->x + 4 * (i / j->hidden), j->inputs,
+					  j->d + 4 * (i % j->hidden), j->hidden);
+	}
+}
+
+/* 0: where a struct sio_accel_train_job lies. Result: the bits of the loss before the step. */
+ACCEL_FUNCTION enum accel_progress accel_kernel_train(struct accel *a, struct accel_task *t)
+{
+	struct accel_train j;
+	uint64_t products = 0;
+
+	if (t->argument[0] & 7)
+		return ACCEL_REFUSES;
+	accel_train_load(a, t, &j);
+	if (!accel_train_valid(&j))
+		return ACCEL_REFUSES;
+	while (products < ACCEL_TRAIN_PRODUCTS && t->state[ACCEL_TRAIN_PHASE] < ACCEL_TRAIN_END) {
+		products += accel_train_element(a, t, &j, t->at++);
+		if (t->at < accel_train_size(&j, t->state[ACCEL_TRAIN_PHASE]))
+			continue;
+		t->at = 0;
+		t->state[ACCEL_TRAIN_PHASE]++;
+	}
+	if (t->state[ACCEL_TRAIN_PHASE] < ACCEL_TRAIN_END)
+		return ACCEL_MORE;
+	t->result = t->state[ACCEL_TRAIN_LOSS];
+	return ACCEL_DONE;
+}
+
+#endif
