@@ -16,9 +16,18 @@ TOPOLOGY = """\
 cluster: examples
 switches: [sw0]
 hosts:
-  one: {ram: 64M, devices: {nvme0: {type: nvme, size: 16M}, mem1: {type: memory, size: 64K}}}
-  two: {ram: 64M, iommu: on, devices: {mem2: {type: memory, size: 64K}}}
-  three: {ram: 64M, devices: {mem3: {type: memory, size: 64K}}}
+  one:
+    ram: 64M
+    devices:
+      nvme0: {type: nvme, size: 16M}
+      mem1: {type: memory, size: 64K}
+      acc1: {type: accelerator, size: 1M}
+      acc2: {type: accelerator, size: 1M}
+  two:
+    ram: 64M
+    iommu: on
+    devices: {mem2: {type: memory, size: 64K}, acc3: {type: accelerator, size: 1M}, acc4: {type: accelerator, size: 1M}}
+  three: {ram: 64M, devices: {mem3: {type: memory, size: 64K}, acc5: {type: accelerator, size: 1M}}}
 """
 NODES = {"one": "4", "two": "8", "three": "12"}
 
@@ -85,6 +94,21 @@ class Examples(unittest.TestCase):
         finally:
             manager.terminate()
             manager.communicate(timeout=60)
+
+    def test_training(self):
+        """Local accelerators, those of one lender, and of two: the same loss to the last bit, and it falls."""
+        nvme = os.path.join(BUILD, "drivers", "nvme-user", "smartio-nvme")
+        manager = self.c.start("one", nvme, "manager", "nvme0")
+        try:
+            said = [self.run_all(("two", "training", "nvme0", *pair, "12"))[0]
+                    for pair in (("acc3", "acc4"), ("acc1", "acc2"), ("acc1", "acc5"))]
+        finally:
+            manager.terminate()
+            manager.communicate(timeout=60)
+        self.assertEqual(said[1:], [said[0]] * 2)
+        losses = [float(line.split()[3]) for line in said[0].splitlines()]
+        self.assertEqual(len(losses), 12)
+        self.assertLess(losses[-1], losses[0] / 2)
 
 
 if __name__ == "__main__":
