@@ -42,10 +42,10 @@ extern "C" {
 /*
  * Of each queue. CONTROL, writable: SIO_ACCEL_ENABLE starts it with the ring that RING_BASE (u64,
  * writable, an address; 64-byte aligned) and RING_ENTRIES (writable; a power of 2, 2 to
- * SIO_ACCEL_MOST_ENTRIES) name then, its doorbell at 0; without it the queue stands, what was under
- * way is given up, and errors are forgotten. VECTOR, writable: of the interrupts that its commands
- * ask for. STATUS: SIO_ACCEL_RUNNING, or why it is not. DONE: commands that are done since it was
- * started; it wraps.
+ * SIO_ACCEL_MOST_ENTRIES) name then, its doorbell at 0, and the interrupt VECTOR (writable) for the
+ * commands that ask for one; without it the queue stands, what was under way is given up, and
+ * errors are forgotten. STATUS: SIO_ACCEL_RUNNING, or why it is not. DONE: commands that are done
+ * since it was started; it wraps.
  */
 #define SIO_ACCEL_QUEUE(queue) (0x40 + 0x20 * (queue))
 #define SIO_ACCEL_CONTROL 0x00

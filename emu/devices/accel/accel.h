@@ -23,7 +23,8 @@ struct accel_queue {
 	bool running;
 	bool under_way;
 	uint64_t ring;
-	uint32_t entries, tail, head; /* head: commands done */
+	uint32_t entries, vector;
+	uint32_t tail, head; /* head: commands done */
 	struct sio_accel_command command;
 	uint32_t status;
 	struct accel_task task; /* a transfer's, too: at and result */

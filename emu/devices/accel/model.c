@@ -16,7 +16,10 @@
 #define BAR0_BYTES 0x4000u
 #define MSIX_OFFSET 0x2000u
 #define MOST_VECTORS 256u
-/* While it works, registers are looked at in one of so many steps. */
+/*
+ * Each step looks at CONTROL of each queue, which is when the others are taken; all words are
+ * looked at in one of so many steps.
+ */
 #define STEPS_PER_LOOK 16u
 
 void emu_accel_set(struct accelerator *m, unsigned reg, uint32_t value)
@@ -105,6 +108,20 @@ static bool poll_queue(struct accelerator *m, unsigned queue)
 	return changed;
 }
 
+/* What a queue is told to do. Return: whether something was. */
+static bool poll_controls(struct accelerator *m)
+{
+	bool changed = false;
+
+	for (unsigned i = 0; m->view && i < m->n_queues; i++) {
+		const unsigned word = (SIO_ACCEL_QUEUE(i) + SIO_ACCEL_CONTROL) / 4;
+
+		if (sio_read32(m->view + word) != m->reg[word])
+			changed |= poll_queue(m, i);
+	}
+	return changed;
+}
+
 /* All words. Return: whether one was written. */
 static bool poll_registers(struct accelerator *m)
 {
@@ -150,7 +167,7 @@ static void describe(const struct accelerator *m, struct emu_dev_config *config)
 			     [SIO_ACCEL_BAR_MEMORY] = m->memory_bytes},
 		.n_pages = m->vectors ? 4 : 3,
 		.msix_count = m->vectors,
-		.full_look = 1,
+		.full_look = STEPS_PER_LOOK,
 	};
 	config->pages[ACCEL_RUN_REGISTERS] =
 		(struct emu_dev_pages){.kind = EMU_PAGE_REGISTERS, .length = ACCEL_PAGE};
@@ -202,14 +219,13 @@ static bool idle(void *model)
 static unsigned step(void *model, unsigned budget)
 {
 	struct accelerator *m = model;
-	unsigned done = 0;
+	unsigned done;
 
 	if (!m->attached)
 		attach(m);
 	if (!m->doorbells)
 		return 0;
-	if (++m->n_steps >= STEPS_PER_LOOK || idle(m))
-		done = poll_registers(m);
+	done = ++m->n_steps >= STEPS_PER_LOOK ? poll_registers(m) : poll_controls(m);
 	return done < budget ? done + emu_accel_run(m, budget - done) : done;
 }
 
@@ -217,8 +233,9 @@ static void skip_steps(void *model, uint64_t n)
 {
 	struct accelerator *m = model;
 
-	/* One that finds nothing leaves nothing but whose turn is next. */
+	/* One that finds nothing leaves nothing but these. */
 	m->turn = (unsigned)((m->turn + n) % m->n_queues);
+	m->n_steps = (unsigned)((m->n_steps + n) % STEPS_PER_LOOK);
 }
 
 /* Its memory is zeroed, so that a borrower does not find what the one before him left. */

@@ -35,7 +35,10 @@ void emu_accel_start(struct accelerator *m, unsigned queue)
 		emu_accel_halt(m, queue, SIO_ACCEL_BAD_RING);
 		return;
 	}
-	m->queue[queue] = (struct accel_queue){.running = true, .ring = base, .entries = entries};
+	m->queue[queue] = (struct accel_queue){.running = true,
+					       .ring = base,
+					       .entries = entries,
+					       .vector = *reg_of(m, queue, SIO_ACCEL_VECTOR)};
 	sio_write32(doorbell_of(m, queue), 0);
 	emu_accel_set(m, SIO_ACCEL_QUEUE(queue) + SIO_ACCEL_DONE, 0);
 	emu_accel_set(m, SIO_ACCEL_QUEUE(queue) + SIO_ACCEL_STATUS, SIO_ACCEL_RUNNING);
@@ -63,7 +66,6 @@ static bool fetch(struct accelerator *m, struct accel_queue *q)
 static void complete(struct accelerator *m, unsigned queue)
 {
 	struct accel_queue *q = &m->queue[queue];
-	const uint32_t vector = *reg_of(m, queue, SIO_ACCEL_VECTOR);
 	const struct sio_accel_command *c = &q->command;
 	struct sio_accel_completion word;
 
@@ -80,9 +82,9 @@ static void complete(struct accelerator *m, unsigned queue)
 	/* Who sees the count sees in the memory what was done. */
 	sio_to_fabric_barrier();
 	emu_accel_set(m, SIO_ACCEL_QUEUE(queue) + SIO_ACCEL_DONE, q->head);
-	if (c->flags & SIO_ACCEL_INTERRUPT && vector < m->vectors) {
+	if (c->flags & SIO_ACCEL_INTERRUPT && q->vector < m->vectors) {
 		m->stats.interrupts++;
-		m->dev->interrupt(m->dev, vector);
+		m->dev->interrupt(m->dev, q->vector);
 	}
 }
 
