@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/output.h"
+#include "view/sample.h"
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+static struct tool_counted *add(struct tool_sample *s, const struct tool_view_host *h,
+				enum tool_counters kind)
+{
+	struct tool_counted *t;
+
+	s->thing = tool_grow(s->thing, s->n + 1, sizeof(*s->thing));
+	t = &s->thing[s->n++];
+	*t = (struct tool_counted){
+		.kind = kind, .node = h->topo->node, .state = tool_host_state_name(h->host->state)};
+	snprintf(t->name, sizeof(t->name), "%s", h->topo->name);
+	snprintf(t->host, sizeof(t->host), "%s", h->topo->name);
+	t->presence = h->host->up || h->host->state == TOOL_HOST_AWAY ? TOOL_PRESENT
+		      : h->host->state == TOOL_HOST_DOWN	      ? TOOL_ABSENT
+								      : TOOL_PRESENCE_UNKNOWN;
+	return t;
+}
+
+static void keep(struct tool_counted *t, const struct sio_rep_stats *rep)
+{
+	const unsigned room = sizeof(rep->counter) / sizeof(rep->counter[0]);
+	unsigned n = sio_from_le32(rep->count);
+
+	n = n < room ? n : room;
+	t->known = true;
+	t->at = now_ns();
+	t->counter = tool_alloc(n, sizeof(*t->counter));
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(t->counter[i].name, sizeof(t->counter[i].name), "%.32s",
+			 rep->counter[i].name);
+		t->counter[i].value = sio_from_le64(rep->counter[i].value);
+	}
+	t->n_counters = n;
+}
+
+static int ask(struct tool_view *v, struct tool_view_host *h, struct tool_counted *t,
+	       struct sio_err *reterr)
+{
+	struct sio_rep_stats rep;
+	struct sio_err err;
+
+	if (!h->host->up)
+		return 0;
+	if (tool_host_counters(h->host, t->kind, t->id, &rep, &err) == 0) {
+		keep(t, &rep);
+		return 0;
+	}
+	/* A device that is out of its slot since we looked is no error either. */
+	if (tool_host_lost(v->hosts, h->host, &err) || err.code == -ENODEV)
+		return 0;
+	*reterr = err;
+	return err.code;
+}
+
+static int ask_adapter(struct tool_sample *s, struct tool_view *v, struct tool_view_host *h,
+		       unsigned index, struct sio_err *reterr)
+{
+	struct tool_counted *t = add(s, h, TOOL_COUNTERS_ADAPTER);
+	enum tool_link_state link = h->adapter[index].link;
+
+	snprintf(t->name, sizeof(t->name), "%s.%u", h->topo->name, index);
+	t->id = index;
+	t->state = tool_link_state_name(link);
+	t->presence = link == TOOL_LINK_UP     ? TOOL_PRESENT
+		      : link == TOOL_LINK_DOWN ? TOOL_ABSENT
+					       : TOOL_PRESENCE_UNKNOWN;
+	return ask(v, h, t, reterr);
+}
+
+static int ask_device(struct tool_sample *s, struct tool_view *v, struct tool_view_host *h,
+		      const struct tool_view_device *d, struct sio_err *reterr)
+{
+	struct tool_counted *t = add(s, h, TOOL_COUNTERS_DEVICE);
+
+	snprintf(t->name, sizeof(t->name), "%s", d->topo->name);
+	snprintf(t->type, sizeof(t->type), "%s", d->topo->type);
+	t->id = d->topo->fdid;
+	t->state = tool_device_state_name(d->state);
+	t->presence = TOOL_PRESENCE_UNKNOWN;
+	if (d->state == TOOL_DEVICE_OUT || d->state == TOOL_DEVICE_HOST_DOWN)
+		t->presence = TOOL_ABSENT;
+	if (tool_device_is_in(d)) {
+		t->presence = TOOL_PRESENT;
+		t->borrowers = sio_from_le32(d->info.borrowers);
+		t->quarantined = sio_from_le32(d->info.quarantined);
+		t->exclusive = sio_from_le32(d->info.exclusive);
+	}
+	return ask(v, h, t, reterr);
+}
+
+/* ---- who borrows ---- */
+
+static void add_borrower(struct tool_counted *t, const struct tool_view *v, uint32_t node)
+{
+	const struct sio_topo_host *host = sio_topology_host(v->topology, node);
+	char name[SIO_NAME_LEN];
+
+	if (host)
+		snprintf(name, sizeof(name), "%s", host->name);
+	else
+		snprintf(name, sizeof(name), "node %u", node);
+	for (unsigned i = 0; i < t->n_by; i++) {
+		if (strcmp(t->by[i].host, name) != 0)
+			continue;
+		t->by[i].n++;
+		return;
+	}
+	t->by = tool_grow(t->by, t->n_by + 1, sizeof(*t->by));
+	t->by[t->n_by] = (struct tool_borrower){.n = 1};
+	memcpy(t->by[t->n_by++].host, name, sizeof(name));
+}
+
+/* @first: number of the first of this host's in @s. */
+static int ask_borrowers(struct tool_sample *s, unsigned first, struct tool_view *v,
+			 struct tool_view_host *h, struct sio_err *reterr)
+{
+	struct sio_wire_row *row;
+	struct sio_err err;
+	size_t n;
+
+	if (!h->host->up || h->topo->n_devices == 0)
+		return 0;
+	if (tool_client_list(&h->host->client, SIO_LIST_BORROWS, &row, &n, &err) < 0) {
+		if (tool_host_lost(v->hosts, h->host, &err))
+			return 0;
+		*reterr = err;
+		return err.code;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (!(sio_from_le32(row[i].flags) & SIO_ROW_LIVE))
+			continue;
+		for (unsigned k = first; k < s->n; k++)
+			if (s->thing[k].kind == TOOL_COUNTERS_DEVICE &&
+			    s->thing[k].id == sio_from_le32(row[i].id))
+				add_borrower(&s->thing[k], v, sio_from_le32(row[i].node));
+	}
+	free(row);
+	return 0;
+}
+
+/* ---- all of it ---- */
+
+static int ask_host(struct tool_sample *s, struct tool_view *v, struct tool_view_host *h,
+		    unsigned flags, struct sio_err *reterr)
+{
+	unsigned first = s->n;
+	int r = ask(v, h, add(s, h, TOOL_COUNTERS_DAEMON), reterr);
+
+	if (r == 0)
+		r = ask(v, h, add(s, h, TOOL_COUNTERS_HOST), reterr);
+	for (unsigned i = 0; r == 0 && i < h->topo->n_adapters; i++)
+		r = ask_adapter(s, v, h, i, reterr);
+	for (unsigned i = 0; r == 0 && i < h->topo->n_devices; i++)
+		r = ask_device(s, v, h, &h->device[i], reterr);
+	if (r == 0 && flags & TOOL_SAMPLE_BORROWERS)
+		r = ask_borrowers(s, first, v, h, reterr);
+	return r;
+}
+
+static void add_trunks(struct tool_sample *s, const struct tool_view *v)
+{
+	const struct sio_topology *t = v->topology;
+
+	s->n_trunks = v->room ? t->n_trunks : 0;
+	s->trunk = tool_alloc(s->n_trunks, sizeof(*s->trunk));
+	for (unsigned i = 0; i < s->n_trunks; i++) {
+		struct tool_sampled_trunk *x = &s->trunk[i];
+
+		snprintf(x->from, sizeof(x->from), "%s", t->sw[t->trunk[i].sw[0]].name);
+		snprintf(x->to, sizeof(x->to), "%s", t->sw[t->trunk[i].sw[1]].name);
+		x->up = !tool_trunk_is_down(v, i);
+	}
+}
+
+int tool_sample_take(struct tool_view *v, const struct sio_topo_host *only, unsigned flags,
+		     struct tool_sample **ret, struct sio_err *reterr)
+{
+	struct tool_sample *s = tool_alloc(1, sizeof(*s));
+	int r = 0;
+
+	snprintf(s->cluster, sizeof(s->cluster), "%s", v->topology->name);
+	add_trunks(s, v);
+	for (unsigned i = 0; r == 0 && i < v->n; i++)
+		if (!only || v->host[i].topo == only)
+			r = ask_host(s, v, &v->host[i], flags, reterr);
+	if (r < 0) {
+		tool_sample_free(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}

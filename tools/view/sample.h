@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What everything of a cluster has counted, at one moment: the counters of daemons, hosts, adapters
+ * (of what passed their links) and devices, and the state of each. A sample holds no connection: it
+ * outlives the view that it was taken of.
+ */
+#ifndef TOOLS_SAMPLE_H
+#define TOOLS_SAMPLE_H
+
+#include "view/view.h"
+
+struct tool_counter {
+	char name[33];
+	uint64_t value;
+};
+
+enum tool_presence {
+	TOOL_PRESENCE_UNKNOWN, /* its host does not answer */
+	TOOL_PRESENT,	       /* a host or daemon answers; a link is up; a device is in its slot */
+	TOOL_ABSENT,
+};
+
+/* Borrowers of a device that are programs of one host. */
+struct tool_borrower {
+	char host[SIO_NAME_LEN];
+	unsigned n;
+};
+
+struct tool_counted {
+	enum tool_counters kind;
+	char name[SIO_NAME_LEN + 16]; /* of a host, "HOST.0" of an adapter, of a device */
+	char host[SIO_NAME_LEN];
+	char type[SIO_NAME_LEN]; /* of a device; else "" */
+	uint32_t node, id;	 /* id: adapter index or device id; else 0 */
+	enum tool_presence presence;
+	const char *state;		 /* as listings name it; a constant */
+	unsigned borrowers, quarantined; /* of a device that is in */
+	bool exclusive;
+	struct tool_borrower *by; /* who they are, where it was asked for */
+	unsigned n_by;
+	bool known; /* it told its counters: */
+	int64_t at; /* when, in nanoseconds of the caller's clock */
+	unsigned n_counters;
+	struct tool_counter *counter;
+};
+
+struct tool_sampled_trunk {
+	char from[SIO_NAME_LEN], to[SIO_NAME_LEN];
+	bool up;
+};
+
+struct tool_sample {
+	char cluster[SIO_NAME_LEN];
+	unsigned n, n_trunks;
+	/* Host by host: its daemon, itself, its adapters, its devices. */
+	struct tool_counted *thing;
+	struct tool_sampled_trunk *trunk; /* links between switches, as the topology has them */
+};
+
+/* What to ask for beside the counters. */
+#define TOOL_SAMPLE_BORROWERS 1u /* of each device, who has it */
+
+/*
+ * Ask all hosts of @v, or @only that one. A host that falls silent meanwhile is no error: what it
+ * has is not known.
+ * Return: 0 and a sample for tool_sample_free(); what a daemon refused, as -errno with its text.
+ */
+int tool_sample_take(struct tool_view *v, const struct sio_topo_host *only, unsigned flags,
+		     struct tool_sample **ret, struct sio_err *reterr);
+/* NULL is fine. */
+void tool_sample_free(struct tool_sample *s);
+
+/* The value of a counter by its name. False: @t does not count it. */
+bool tool_counted_value(const struct tool_counted *t, const char *name, uint64_t *ret);
+
+#endif
