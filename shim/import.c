@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Memory that was there before: a program's own pages, which it pins, and dma-bufs. */
+/* Memory that was there before: a program's own pages, which it pins; dma-bufs; all RAM. */
 #include <linux/anon_inodes.h>
 #include <linux/dma-buf.h>
+#include <linux/ioport.h>
 #include <linux/module.h>
 #include <linux/sched/mm.h>
 #include <linux/uaccess.h>
@@ -126,21 +127,52 @@ static int check_import(struct sio_request *rq, const struct sio_req_import *q)
 	return 0;
 }
 
-int sio_op_import(struct sio_request *rq, const void *msg, void *answer)
+/* ---- all RAM ---- */
+
+static int find_end(struct resource *ram, void *ret)
 {
-	const struct sio_req_import *q = msg;
-	bool pages = q->kind == SIO_IMPORT_USER_PAGES;
-	struct sio_mem *m = (struct sio_mem *)rq->obj;
-	struct sio_evt_import *evt = answer;
+	*(u64 *)ret = max_t(u64, *(u64 *)ret, ram->end + 1);
+	return 0;
+}
+
+/* For a device whose driver is a stock one of this host: what it will map, nobody knows before. */
+static int import_ram(struct sio_request *rq, const struct sio_req_import *q, struct sio_mem *m)
+{
+	u64 end = 0;
+
+	if (q->h.flags & SIO_IMPORT_POOL || q->kind || q->offset || q->length || q->address ||
+	    q->access != SIO_BOTH || rq->file)
+		return sio_fail(rq, -EINVAL,
+				"all RAM: access 3 is right, and nothing else but the flag");
+	walk_iomem_res_desc(IORES_DESC_NONE, IORESOURCE_SYSTEM_RAM | IORESOURCE_BUSY, 0, U64_MAX,
+			    &end, find_end);
+	m->all_ram = true;
+	m->pieces = 1;
+	m->o.length = PAGE_ALIGN(end);
+	return 0;
+}
+
+static int import_given(struct sio_request *rq, const struct sio_req_import *q, struct sio_mem *m)
+{
 	int error = check_import(rq, q);
 
 	if (error)
 		return error;
-	error = pages ? import_pages(rq, q, m) : import_dmabuf(rq, q, m);
+	return q->kind == SIO_IMPORT_USER_PAGES ? import_pages(rq, q, m) : import_dmabuf(rq, q, m);
+}
+
+int sio_op_import(struct sio_request *rq, const void *msg, void *answer)
+{
+	const struct sio_req_import *q = msg;
+	bool ram = q->h.flags & SIO_IMPORT_ALL_RAM;
+	struct sio_mem *m = (struct sio_mem *)rq->obj;
+	struct sio_evt_import *evt = answer;
+	int error = ram ? import_ram(rq, q, m) : import_given(rq, q, m);
+
 	m->o.access = SIO_BOTH;
 	evt->size = m->o.length;
 	evt->address = m->o.address;
 	evt->pieces = m->pieces;
-	rq->unseen = q->h.flags & SIO_IMPORT_POOL;
+	rq->unseen = q->h.flags & (SIO_IMPORT_POOL | SIO_IMPORT_ALL_RAM);
 	return error;
 }

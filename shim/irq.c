@@ -12,12 +12,43 @@ struct sio_irq {
 	struct sio_obj o;
 	wait_queue_head_t wait; /* its lock guards count */
 	u64 count;
+	struct sio_shadow *shadow; /* whose driver it is for; NULL: it is counted */
+	unsigned int vector;	   /* of that */
 };
+
+int sio_irq_chain(struct sio_irq *q, struct sio_shadow *s, unsigned int vector)
+{
+	if (q->shadow)
+		return -EBUSY;
+	q->vector = vector;
+	smp_store_release(&q->shadow, s);
+	return 0;
+}
+
+void sio_irq_unchain(struct sio_irq *q, const struct sio_shadow *s)
+{
+	if (q->shadow == s)
+		WRITE_ONCE(q->shadow, NULL);
+}
+
+static bool goes_to_shadow(struct sio_irq *q)
+{
+	struct sio_shadow *s;
+
+	rcu_read_lock();
+	s = smp_load_acquire(&q->shadow);
+	if (s)
+		sio_shadow_interrupt(s, q->vector);
+	rcu_read_unlock();
+	return s;
+}
 
 void sio_irq_add(struct sio_irq *q, u64 n)
 {
 	unsigned long flags;
 
+	if (goes_to_shadow(q))
+		return;
 	spin_lock_irqsave(&q->wait.lock, flags);
 	q->count = n < U64_MAX - q->count ? q->count + n : U64_MAX - 1;
 	wake_up_locked_poll(&q->wait, EPOLLIN);

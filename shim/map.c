@@ -110,6 +110,7 @@ void sio_map_push(struct sio_obj *o)
 
 void sio_map_down(struct sio_map *m)
 {
+	sio_shadows_lose(&m->v.o);
 	if (!m->v.revoked)
 		sio_view_revoke(&m->v, views_of(m));
 }
@@ -133,6 +134,7 @@ void sio_map_lose(struct sio_map *m)
 {
 	const struct smartio_adapter *a = m->v.o.adapter;
 
+	sio_shadows_lose(&m->v.o);
 	sio_view_end(&m->v, views_of(m));
 	sio_dmamaps_cut(&m->v.o);
 	sio_vectors_cut(&m->v.o);

@@ -25,6 +25,7 @@ static const struct sio_kind *kind_of(u32 kind)
 		[SIO_KIND_GRANT] = &sio_kind_grant,
 		[SIO_KIND_MAP] = &sio_kind_map,
 		[SIO_KIND_REQUESTER] = &sio_kind_requester,
+		[SIO_KIND_SHADOW] = &sio_kind_shadow,
 	};
 
 	return kind < ARRAY_SIZE(kinds) && kinds[kind] ? kinds[kind] : &elsewhere;
@@ -234,11 +235,13 @@ void sio_obj_through(struct sio_obj *o, struct sio_obj *entry)
 		entry->refs++;
 }
 
-/* A device, or a peer, may still use it. */
+/* A device, a peer or a driver may still use it. */
 static bool in_use(const struct sio_obj *o)
 {
 	if (o->kind == SIO_KIND_GRANT)
 		return !((struct sio_grant *)o)->cut;
+	if (o->kind == SIO_KIND_SHADOW)
+		return sio_shadow_in_use(o);
 	return o->kind == SIO_KIND_DMAMAP && ((struct sio_dmamap *)o)->dma.mapped;
 }
 
@@ -262,6 +265,8 @@ void sio_obj_quarantine(struct sio_obj *o)
 {
 	o->state = SIO_STATE_QUARANTINED;
 	o->ended_at = sio.epoch;
+	if (kind_of(o->kind)->leave)
+		kind_of(o->kind)->leave(o);
 	sio_obj_falls(o);
 }
 
@@ -339,8 +344,9 @@ int sio_op_end(struct sio_request *rq, const void *msg, void *answer)
 		return sio_fail(rq, -EPERM, "DMA mapping %#llx is in quarantine: SETTLE or RESET",
 				o->id);
 	if (o->refs && (o->kind == SIO_KIND_MAP || o->kind == SIO_KIND_REQUESTER))
-		return sio_fail(rq, -EBUSY, "%u DMA mappings and vectors go through %s %#llx",
-				o->refs, sio_kind_name(o->kind), o->id);
+		return sio_fail(rq, -EBUSY,
+				"%u DMA mappings, vectors and shadows go through %s %#llx", o->refs,
+				sio_kind_name(o->kind), o->id);
 	if (o->refs)
 		return sio_fail(rq, -EBUSY, "%u grants, mappings or vectors of it are left",
 				o->refs);
@@ -425,6 +431,9 @@ int sio_op_reopen(struct sio_request *rq, const void *msg, void *answer)
 	o = sio_obj_find(rq, m->kind, m->id, true);
 	if (IS_ERR(o))
 		return PTR_ERR(o);
+	if (o->kind == SIO_KIND_MEM && ((struct sio_mem *)o)->all_ram)
+		return sio_fail(rq, -EINVAL, "memory %#llx is all RAM: it has no descriptor",
+				o->id);
 	evt->length = o->length;
 	return answer_files(rq, o);
 }

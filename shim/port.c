@@ -112,8 +112,9 @@ static const struct operation operations[SIO_OP_COUNT] = {
 	OP(FREE, sio_op_end, free, ok, .ends = SIO_KIND_MEM,
 	   .gives_back = true),
 	OP(GIVE, sio_op_give, give, ok),
-	OP(IMPORT, sio_op_import, import, import, .flags = SIO_IMPORT_POOL, .holds = true,
-	   .makes = SIO_KIND_MEM, .files = 1),
+	OP(IMPORT, sio_op_import, import, import,
+	   .flags = SIO_IMPORT_POOL | SIO_IMPORT_ALL_RAM, .holds = true, .makes = SIO_KIND_MEM,
+	   .files = 1),
 	OP(GRANT, sio_op_grant, grant, grant, RESERVED(grant), .holds = true,
 	   .makes = SIO_KIND_GRANT),
 	OP(UNGRANT, sio_op_ungrant, ungrant, ok, .flags = SIO_UNGRANT_KEEP_ADDRESS,
@@ -144,6 +145,9 @@ static const struct operation operations[SIO_OP_COUNT] = {
 	OP(VECTOR, sio_op_vector, vector, ok, RESERVED(vector), .holds = true, .device = OPEN),
 	OP(STATUS, sio_op_status, status, status),
 	OP(REOPEN, sio_op_reopen, reopen, reopen, RESERVED(reopen)),
+	OP(SHADOW, sio_op_shadow, shadow, shadow, RESERVED(shadow), .holds = true,
+	   .makes = SIO_KIND_SHADOW),
+	OP(SHADOW_DEL, sio_op_shadow_del, shadow_del, ok),
 };
 /* clang-format on */
 

@@ -5,12 +5,12 @@
  * Who refers to whom (an arrow counts in refs of its target, which cannot go before it):
  *
  *   dmamap -> mem | bar of another device | map;  vector -> irq | map;  grant -> mem | bar |
- *   irq;  dmamap, vector through a map -> requester entry;  all -> owner
+ *   irq;  dmamap, vector through a map -> requester entry;  shadow -> map, irq;  all -> owner
  *
  * An object is in the table from its making until FREE and the like, or until its owner has ended
  * and nothing refers to it; a DMA mapping of an ended owner until SETTLE, RESET or the device's
- * end, a grant until UNGRANT or the bridge's end. Its struct, and what backs it, live as long as a
- * file of it (kref).
+ * end, a grant until UNGRANT or the bridge's end, a shadow until no driver has it. Its struct, and
+ * what backs it, live as long as a file of it (kref).
  *
  * Locks, outer first: a device's lock (the driver core's), sio.lock (all tables), mmap_lock,
  * views of devices and adapters; the spinlocks are innermost. Page faults take views only, and
@@ -65,7 +65,7 @@ struct sio_request {
 	char text[SIO_PORT_TEXT]; /* "": no refusal yet */
 	union {
 		struct sio_req h;
-		u64 words[16];
+		struct sio_req_shadow shadow; /* the longest */
 	} u;
 	union {
 		struct sio_evt h;
@@ -102,6 +102,7 @@ struct sio_kind {
 	const char *name;
 	size_t size;			    /* of its struct */
 	void (*end)(struct sio_obj *o);	    /* undo what it stands for, made in full or not */
+	void (*leave)(struct sio_obj *o);   /* its owner has ended, and it may not fall yet */
 	void (*free)(struct sio_obj *o);    /* the last file is closed */
 	const struct file_operations *fops; /* NULL: it has no files */
 	int (*mmap)(struct sio_obj *o, struct vm_area_struct *vma); /* with sio_mmap_fops */
@@ -113,6 +114,9 @@ struct sio_owner {
 	u64 parent; /* its id; it may be gone before */
 	struct list_head objects;
 };
+
+struct sio_irq;
+struct sio_shadow;
 
 /* Pages that stay in place. */
 struct sio_pages {
@@ -127,6 +131,7 @@ struct sio_pages {
 struct sio_mem {
 	struct sio_obj o; /* address: of its first byte; 0: dma-buf */
 	u32 pieces;
+	bool all_ram;
 	struct sio_pages *pages;
 	struct file *pins; /* that owns these; NULL: they are ours */
 	u64 first;	   /* in pages */
@@ -195,7 +200,8 @@ extern struct sio_state sio;
 
 /* Each where its things are made. */
 extern const struct sio_kind sio_kind_owner, sio_kind_mem, sio_kind_bar, sio_kind_dmamap,
-	sio_kind_irq, sio_kind_vector, sio_kind_grant, sio_kind_map, sio_kind_requester;
+	sio_kind_irq, sio_kind_vector, sio_kind_grant, sio_kind_map, sio_kind_requester,
+	sio_kind_shadow;
 
 /* port.c: why a request is refused. Return: @error. */
 __printf(3, 4) int sio_fail(struct sio_request *rq, int error, const char *fmt, ...);
@@ -321,11 +327,23 @@ void sio_dmamaps_lose(struct sio_dev *d);
 /* irq.c */
 sio_handler sio_op_irq_new;
 void sio_irq_add(struct sio_irq *q, u64 n);
+/* From now on it is vector @vector of @s, and no longer counted. -EBUSY: it is one already. */
+int sio_irq_chain(struct sio_irq *q, struct sio_shadow *s, unsigned int vector);
+/* If it is one of @s. The last one has been told when synchronize_rcu() has returned, too. */
+void sio_irq_unchain(struct sio_irq *q, const struct sio_shadow *s);
 
 /* vector.c */
 sio_handler sio_op_vector;
 void sio_vectors_free(struct sio_dev *d);
 /* None leads to @map any more. */
 void sio_vectors_cut(const struct sio_obj *map);
+
+/* shadow.c */
+sio_handler sio_op_shadow, sio_op_shadow_del;
+/* A driver of this host has it. */
+bool sio_shadow_in_use(const struct sio_obj *o);
+void sio_shadow_interrupt(struct sio_shadow *s, unsigned int vector);
+/* The way to @map has gone: so do those that it is a BAR of. */
+void sio_shadows_lose(const struct sio_obj *map);
 
 #endif

@@ -213,6 +213,37 @@ void smartio_connect_device_interrupt(sci_smartio_device_t device, unsigned int 
 void smartio_disconnect_device_interrupt(sci_smartio_device_t device, unsigned int vector,
 					 sci_error_t *error);
 
+#define SMARTIO_ALL_MEMORY 1u /* flag of smartio_plug_in() */
+#define SMARTIO_PLUG_VECTORS 16u
+
+/**
+ * Device Lending: put a device of another host into this host's PCI tree, where its stock driver
+ * binds to it and knows nothing (docs/device-lending.md). Real hosts only.
+ * @device: borrowed exclusively; nothing of it connected or mapped for it.
+ * @interrupts: @n of this process, a power of 2 (0: the driver gets no vectors),
+ * SMARTIO_PLUG_VECTORS at most, without data, number i tied to vector i of the device
+ * (smartio_connect_device_interrupt()). They are the driver's until smartio_unplug(), and count
+ * nothing.
+ * @flags: SMARTIO_ALL_MEMORY must be given: the driver maps whatever memory it likes, so the
+ * device's host gets access to all memory of this one.
+ * @place: set to where it is: domain << 16 | bus << 8 | device << 3 | function.
+ * It ends by smartio_unplug() or with this process: first the driver is unbound. When the device,
+ * its host or the way there is lost it goes by itself. One at a time for a process.
+ * After a failure what was done of it stays until the process closes its session.
+ * Errors: SCI_ERR_NOT_SUPPORTED smartio_lend.ko is not loaded, an emulated cluster, or a device of
+ * this host; SCI_ERR_ACCESS SMARTIO_ALL_MEMORY is not given, or the borrow is not exclusive;
+ * SCI_ERR_BUSY this process has one; SCI_ERR_HW_NOSPC a window of one of the two hosts is too small
+ * for the memory of this one; SCI_ERR_ILLEGAL_PARAMETER; SCI_ERR_NODE_NOT_RESPONDING.
+ */
+void smartio_plug_in(sci_smartio_device_t device, const sci_local_interrupt_t *interrupts,
+		     unsigned int n, unsigned int flags, uint32_t *place, sci_error_t *error);
+
+/**
+ * The opposite. When it returns, no driver has the device, which can be returned.
+ * Errors: SCI_ERR_ILLEGAL_PARAMETER wrong handle, or it is not plugged in.
+ */
+void smartio_unplug(sci_smartio_device_t device, sci_error_t *error);
+
 /** One counter of the fabric, as `smartio stats` shows it. */
 struct smartio_counter {
 	char name[32]; /* NUL-terminated */

@@ -52,7 +52,7 @@
 extern "C" {
 #endif
 
-#define SIO_PORT_VERSION 7
+#define SIO_PORT_VERSION 8
 #define SIO_PORT_MAX_PACKET 4096 /* bytes of the largest request or event */
 #define SIO_PORT_MAX_FDS 4	 /* descriptors beside one packet */
 #define SIO_PORT_TEXT 160	 /* bytes of an error text, NUL included */
@@ -73,7 +73,7 @@ extern "C" {
 	X(ADAPTER, adapter, 5, adapter, 0, reserved2, 0)                         \
 	X(ALLOC, alloc, 6, alloc, 0, h.reserved, 0)                              \
 	X(FREE, free, 7, ok, 0, h.reserved, 0)                                   \
-	X(IMPORT, import, 8, import, SIO_IMPORT_POOL, h.reserved, 1)             \
+	X(IMPORT, import, 8, import, SIO_IMPORT_POOL | SIO_IMPORT_ALL_RAM, h.reserved, 1) \
 	X(GRANT, grant, 9, grant, 0, reserved2, 0)                               \
 	X(UNGRANT, ungrant, 10, ok, SIO_UNGRANT_KEEP_ADDRESS, h.reserved, 0)     \
 	X(MAP, map, 11, map, 0, h.reserved, 0)                                   \
@@ -100,7 +100,7 @@ extern "C" {
 	X(MCAST, mcast, 32, mcast, 0, reserved2, 0)                              \
 	X(DMA, dma, 33, dma, 0, reserved2, 0)                                    \
 	X(STATS, stats, 34, stats, 0, reserved2, 0)                              \
-	X(SHADOW, shadow, 35, shadow, 0, h.reserved, 0)                          \
+	X(SHADOW, shadow, 35, shadow, 0, reserved2, 0)                           \
 	X(UNWATCH, unwatch, 36, ok, 0, h.reserved, 0)                            \
 	X(IDENTIFY, identify, 37, identify, 0, h.reserved, 1)                    \
 	X(REOPEN, reopen, 38, reopen, 0, reserved2, 0)                           \
@@ -127,7 +127,6 @@ enum { SIO_PORT_REQUESTS(SIO_PORT_NUMBER) SIO_OP_COUNT };
 #define SIO_EV_OWNER_END 0x10006
 #define SIO_EV_OVERFLOW 0x10007
 #define SIO_EV_SHADOW_CONFIG 0x10008
-#define SIO_EV_SHADOW_VECTOR 0x10009
 
 /* Access bits, wherever a field is called access. */
 #define SIO_ACCESS_READ 1
@@ -373,8 +372,14 @@ SIO_PORT_SIZE(struct sio_req_give, 40);
  *
  * With SIO_IMPORT_POOL, MEMFD and HUGETLB become room for ALLOC instead; owner 0 alone, no
  * descriptor in the answer.
+ *
+ * With SIO_IMPORT_ALL_RAM, which goes with kind, offset, length and address 0 and no descriptor
+ * either way, it is all bytes of this host from physical address 0 to the end of its RAM: what a
+ * borrowed device is given whose own driver runs here (SHADOW). Whoever it is granted to reaches
+ * all that this host has.
  */
-#define SIO_IMPORT_POOL 1 /* h.flags */
+#define SIO_IMPORT_POOL 1    /* h.flags */
+#define SIO_IMPORT_ALL_RAM 2 /* the same */
 #define SIO_IMPORT_MEMFD 1
 #define SIO_IMPORT_HUGETLB 2
 #define SIO_IMPORT_DMABUF 3
@@ -402,8 +407,8 @@ SIO_PORT_SIZE(struct sio_evt_import, 64);
 #define SIO_TOKEN_MESSAGE (SIO_TOKEN - SIO_MSI_BYTES)
 struct sio_req_grant {
 	struct sio_req h;
-	__u32 source_kind, access;    /* SIO_KIND_MEM, _BAR, _IRQ, _APERTURE, _ALL_RAM, _SHADOW */
-	__u64 source, offset, length; /* ALL_RAM: source 0. SHADOW: offset is a vector of it */
+	__u32 source_kind, access;    /* SIO_KIND_MEM, _BAR, _IRQ, _APERTURE, _ALL_RAM */
+	__u64 source, offset, length; /* ALL_RAM: source 0 */
 	__u32 adapter, peer_node, peer_adapter, reserved2;
 };
 SIO_PORT_SIZE(struct sio_req_grant, 80);
@@ -710,8 +715,8 @@ SIO_PORT_SIZE(struct sio_req_irq_free, 40);
  * @irq: an interrupt of this host (SIO_KIND_IRQ), or a map of one that a peer granted
  * (SIO_KIND_MAP, SIO_MAP_TRIGGER; the device needs a requester entry). @irq 0: the message @data
  * at @address, as the device addresses it: for a borrower's kernel, whose own message a window
- * leads to (SIO_EV_SHADOW_VECTOR). @irq 0 and @address 0: the vector is taken away; when
- * the answer comes, nothing of it is on its way any more.
+ * leads to. @irq 0 and @address 0: the vector is taken away; when the answer comes, nothing of it
+ * is on its way any more.
  * @mask 1: what comes is kept, and told once when the same owner sets the vector with @mask 0.
  * A vector that was never set, or was taken away, is masked and keeps nothing. It hangs on its
  * owner and ends with it at once, for a masked device sends no more: there is no quarantine. Only
@@ -970,28 +975,36 @@ SIO_PORT_SIZE(struct sio_req_aperture_free, 40);
 
 /*
  * SHADOW: a borrowed device in the local PCI tree (Device Lending), to which its stock driver
- * binds. Its BARs are maps of what the lender granted (0: it has none); its driver's DMA addresses
- * are those at which the device reaches this host, through a window of @dma_length bytes that
- * begins at @dma_base as the device sees it and ends in @aperture, or in all RAM (0).
- * SIO_EV_SHADOW_CONFIG: its driver reads or writes configuration space; it waits, @timeout_ms at
- * most (then reads are all ones), until SHADOW_ANSWER. SIO_EV_SHADOW_VECTOR: its driver set
- * (@address not 0), masked or freed vector @vector; who answers has GRANTed the message to the
- * lender, as SIO_KIND_SHADOW, and the lender's VECTOR has been answered. SHADOW_DEL: the device is
- * unplugged; answered when no driver has it any more. It is LISTed as SIO_KIND_SHADOW.
+ * binds; answered before one has. Its BARs are maps of what the lender granted, of one adapter
+ * (0: it has none); @bar_size may be more than the map's length, as far as the window's entries
+ * reach. Its @vectors (a power of 2; 0: none), which it shows as MSI, are interrupts of this host:
+ * whoever asks has GRANTed them to the lender and had them tied to the device's, so that nobody is
+ * asked when the driver takes them. Its driver's DMA addresses are those at which the device
+ * reaches this host: physical address n, less than @dma_length, is @dma_base + n for the device
+ * (@aperture 0: all RAM).
+ *
+ * Configuration space is a copy, with writes of what cannot harm; with a @timeout_ms, it is asked
+ * for: SIO_EV_SHADOW_CONFIG: its driver reads or writes; it waits, @timeout_ms at most (then reads
+ * are all ones), until SHADOW_ANSWER. -EOPNOTSUPP: apertures and that are not served.
+ *
+ * It is LISTed as SIO_KIND_SHADOW, with its place as address. While it is there its maps cannot be
+ * ended. When its owner ends or a way to its BARs goes down, the device is unplugged. SHADOW_DEL
+ * does so, too; answered when no driver has it any more.
  */
 #define SIO_BAR_64 1 /* bits of bar_type */
 #define SIO_BAR_PREFETCH 2
+#define SIO_SHADOW_VECTORS 16
 struct sio_req_shadow {
 	struct sio_req h;
 	__u32 class_revision, vendor, device, subsys_vendor; /* class code << 8 | revision */
-	__u32 subsys_device, msix_count, msix_bar, msix_offset;
-	__u64 serial;
+	__u32 subsys_device, vectors;
 	__u64 bar_map[SIO_DEVICE_BARS], bar_size[SIO_DEVICE_BARS];
 	__u32 bar_type[SIO_DEVICE_BARS];
 	__u64 dma_base, dma_length, aperture;
-	__u32 dma_bits, timeout_ms;
+	__u32 reserved2, timeout_ms;
+	__u64 irq[SIO_SHADOW_VECTORS];
 };
-SIO_PORT_SIZE(struct sio_req_shadow, 224);
+SIO_PORT_SIZE(struct sio_req_shadow, 336);
 struct sio_evt_shadow {
 	struct sio_evt h;
 	__u64 id;
@@ -1085,12 +1098,6 @@ struct sio_evt_shadow_config {
 	__u32 offset, width, value, write; /* write 1: @value is written */
 };
 SIO_PORT_SIZE(struct sio_evt_shadow_config, 64);
-struct sio_evt_shadow_vector {
-	struct sio_evt h;
-	__u64 id, turn, address;
-	__u32 vector, data, mask, reserved2;
-};
-SIO_PORT_SIZE(struct sio_evt_shadow_vector, 72);
 /* OWNER_GONE: h.owner ended; what stays in quarantine. */
 struct sio_evt_owner_gone {
 	struct sio_evt h;

@@ -59,6 +59,8 @@ static const struct client_type types[] = {
 	TYPE_RESERVED(DEV_VECTOR, struct sio_msg_dev_vector, struct sio_rep_dev_vector),
 	TYPE_RESERVED(DEV_UNVECTOR, struct sio_msg_dev_vector, struct sio_msg),
 	TYPE(DEV_ADMIN_RESET, struct sio_msg_dev_admin_reset, struct sio_rep_dev_admin_reset),
+	TYPE_RESERVED(SHADOW, struct sio_msg_shadow, struct sio_rep_shadow),
+	TYPE(SHADOW_DEL, struct sio_msg_handle, struct sio_msg),
 	TYPE(QUEUE_CREATE, struct sio_msg_queue_create, struct sio_rep_queue_create),
 	TYPE(QUEUE_REMOVE, struct sio_msg_handle, struct sio_msg),
 	TYPE_RESERVED(QUEUE_ATTACH, struct sio_msg_queue_attach, struct sio_rep_queue_attach),

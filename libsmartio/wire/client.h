@@ -25,7 +25,7 @@
  * Of a program and its smartiod. Whatever alters a message, or adds one, raises it: ends with one
  * number go on with each other in any order of restarts, others say which is older.
  */
-#define SIO_CLIENT_VERSION 10
+#define SIO_CLIENT_VERSION 11
 
 enum {
 	SIO_MSG_HELLO = 1,
@@ -72,6 +72,8 @@ enum {
 	SIO_MSG_QUEUE_REMOVE,
 	SIO_MSG_QUEUE_ATTACH,
 	SIO_MSG_QUEUE_DETACH,
+	SIO_MSG_SHADOW = 96,
+	SIO_MSG_SHADOW_DEL,
 	SIO_MSG_LIST = 64, /* the tool's: rows of one kind */
 	SIO_MSG_STATS,
 };
@@ -473,6 +475,30 @@ struct sio_rep_dev_vector {
 	sio_le32 vector, reserved;
 };
 SIO_WIRE_SIZE(struct sio_rep_dev_vector, 24);
+
+/*
+ * Device Lending: a device that was borrowed exclusively, of another host, gets into this host's
+ * PCI tree, where its stock driver binds. @interrupt: handles of plain interrupts (a power of 2 of
+ * them) that vectors 0, 1, ... of the device are tied to: its driver's from now on. It goes with
+ * the session, before all else that that has. EACCES: @flags do not allow what it takes;
+ * EOPNOTSUPP: the port does not serve it, or the device is of this host; EBUSY: the session has a
+ * shadow. After a failure what was done of it stays until the session ends.
+ * SHADOW_DEL: struct sio_msg_handle with the device; its driver is unbound. EBADF: it has none.
+ */
+#define SIO_SHADOW_ALL_MEMORY 1 /* the lender's host may reach all memory of this one */
+struct sio_msg_shadow {
+	struct sio_msg h;
+	sio_le32 device, flags;
+	sio_le32 n_interrupts, reserved;
+	sio_le32 interrupt[16];
+};
+SIO_WIRE_SIZE(struct sio_msg_shadow, 96);
+struct sio_rep_shadow {
+	struct sio_msg h;
+	sio_le32 bdf, reserved; /* as of the port's ADAPTER */
+	sio_le64 memory;	/* bytes of this host that the device reaches */
+};
+SIO_WIRE_SIZE(struct sio_rep_shadow, 32);
 
 /*
  * The lender resets a device of its own that the asker has not borrowed. @force: although programs

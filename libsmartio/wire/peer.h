@@ -16,7 +16,7 @@
 #include "wire/client.h"
 #include "wire/wire.h"
 
-#define SIO_PEER_VERSION 7
+#define SIO_PEER_VERSION 8
 #define SIO_PEER_REPLY 0x8000u
 #define SIO_TOKEN_BYTES 32
 
@@ -263,12 +263,15 @@ SIO_WIRE_SIZE(struct sio_peer_dev_seg_end, 32);
 
 /*
  * What of [offset, offset + bytes) of a BAR the borrower may have. @access READ: nothing writable.
+ * WHOLE, of who borrowed exclusively: for a kernel's driver, all up to the interrupt table, in one
+ * piece, which a reset leaves in place, or none.
  * Each piece is a view and, at the lender, a grant of it, until BAR_RELEASE or the borrow's end.
  *
  * @borrower_node not 0: for a device of the asker's, which a program of that node has borrowed as
  * well as this one; @ticket is that of the borrow. Then all is wanted, in one piece, to be read and
  * written; and where BAR_CUT comes before BAR_RELEASE the piece leads nowhere any more.
  */
+#define SIO_PEER_BAR_WHOLE 0x100 /* beside SIO_ACCESS_* */
 struct sio_peer_bar_grant {
 	struct sio_msg h;
 	sio_le64 borrower, offset, bytes;

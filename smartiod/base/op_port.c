@@ -84,7 +84,7 @@ static unsigned answer_fds(uint32_t op, uint32_t flags)
 	case SIO_OP_OWNER_NEW:
 		return !(flags & SIO_OWNER_CHILD);
 	case SIO_OP_IMPORT:
-		return !(flags & SIO_IMPORT_POOL);
+		return !(flags & (SIO_IMPORT_POOL | SIO_IMPORT_ALL_RAM));
 	case SIO_OP_REOPEN:
 	case SIO_OP_ALLOC:
 	case SIO_OP_MAP:

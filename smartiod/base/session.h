@@ -23,6 +23,7 @@ struct smartiod_session {
 	unsigned n_ops;
 	unsigned n_rings; /* with memory, of its data interrupts */
 	uint32_t forced;  /* the next object gets this handle, which it had before; 0: a new one */
+	uint64_t shadow;  /* the port's, in this host's PCI tree; 0: none */
 	unsigned step;	  /* RESTORING: the RESTORE_STEP it has said */
 	struct smartiod_op *step_op; /* and which it waits in; NULL: none */
 	int request_fd; /* came with the request that is served; -1: none. Who keeps it sets -1 */

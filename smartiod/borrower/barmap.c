@@ -137,6 +137,25 @@ static void bar_map_close(struct smartiod *d, struct smartiod_bar_map *bar)
 	smartiod_borrow_unpin(d, b);
 }
 
+bool smartiod_shadow_is_of(const struct smartiod_borrow *b)
+{
+	for (const struct smartiod_bar_map *bar = b->maps; bar; bar = bar->next)
+		if (!bar->connection && !bar->closed)
+			return true;
+	return false;
+}
+
+void smartiod_shadow_bars_close(struct smartiod *d, struct smartiod_borrow *b)
+{
+	struct smartiod_bar_map *bar, *next;
+
+	for (bar = b->maps; bar; bar = next) {
+		next = bar->next;
+		if (!bar->connection && !bar->closed)
+			bar_map_close(d, bar);
+	}
+}
+
 void smartiod_bar_map_lost(struct smartiod *d, struct smartiod_bar_map *bar)
 {
 	for (unsigned i = 0; i < bar->n; i++)
@@ -247,15 +266,16 @@ static void take_pieces(struct smartiod *d, struct map_op *m, const struct sio_p
 		};
 }
 
-/* A map of @c, which is about to be asked for. */
-static struct smartiod_bar_map *bar_map_new(struct smartiod_connection *c,
-					    const struct sio_path *path)
+struct smartiod_bar_map *smartiod_bar_map_new(struct smartiod *d, struct smartiod_borrow *b,
+					      struct smartiod_connection *c,
+					      const struct sio_path *path)
 {
+	const struct smartiod_peer *p = smartiod_peer_find(d, b->node);
 	struct smartiod_bar_map *bar = calloc(1, sizeof(*bar));
-	struct smartiod_borrow *b = c->device;
 
 	if (!bar)
 		return NULL;
+	bar->start = p ? p->generation : 0;
 	bar->borrow = b;
 	bar->connection = c;
 	bar->adapter = path->adapter;
@@ -287,7 +307,7 @@ static void ask_again(struct smartiod *d, struct map_op *m)
 	struct smartiod_bar_map *before = m->bar;
 	uint32_t node = before->borrow->node;
 
-	m->bar = bar_map_new(m->connection, &m->path);
+	m->bar = smartiod_bar_map_new(d, m->connection->device, m->connection, &m->path);
 	bar_map_close(d, before);
 	if (!m->bar) {
 		map_fail(d, m, -ENOMEM, "the daemon is out of memory");
@@ -377,7 +397,7 @@ static int bar_map(struct smartiod *d, struct smartiod_session *s, const void *m
 		smartiod_op_free(d, &m->op);
 		return reterr->code;
 	}
-	m->bar = bar_map_new(c, &m->path);
+	m->bar = smartiod_bar_map_new(d, b, c, &m->path);
 	if (!m->bar) {
 		smartiod_op_free(d, &m->op);
 		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");

@@ -69,6 +69,7 @@ static void borrow_end(struct smartiod *d, struct smartiod_borrow *b, bool owner
 	smartiod_object_remove(&b->o);
 	enter(d, b, SMARTIOD_BORROW_END);
 	b->pins++;
+	smartiod_shadow_bars_close(d, b);
 	end_placed(d, b, owner_gone);
 	smartiod_borrow_unpin(d, b);
 }

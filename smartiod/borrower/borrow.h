@@ -123,6 +123,13 @@ bool smartiod_borrow_segment_idle(struct smartiod *d, struct smartiod_segment *s
 
 extern const struct smartiod_connection_ops smartiod_bar_ops;
 
+/* A map of @c (NULL: for a shadow, until the borrow ends), which is about to be asked for. */
+struct smartiod_bar_map *smartiod_bar_map_new(struct smartiod *d, struct smartiod_borrow *b,
+					      struct smartiod_connection *c,
+					      const struct sio_path *path);
+/* Those for a shadow. _is_of: are there some? */
+bool smartiod_shadow_is_of(const struct smartiod_borrow *b);
+void smartiod_shadow_bars_close(struct smartiod *d, struct smartiod_borrow *b);
 /* The way to the lender is gone: so are its windows; the library is told. */
 void smartiod_bar_map_lost(struct smartiod *d, struct smartiod_bar_map *bar);
 /* The device was reset: the doorbells among its pieces lead nowhere. */

@@ -21,6 +21,8 @@ static const struct smartiod_request requests[] = {
 	{SIO_MSG_DEV_UNHOLD, true, smartiod_dev_unhold},
 	{SIO_MSG_DEV_VECTOR, true, smartiod_dev_vector},
 	{SIO_MSG_DEV_UNVECTOR, true, smartiod_dev_unvector},
+	{SIO_MSG_SHADOW, true, smartiod_shadow},
+	{SIO_MSG_SHADOW_DEL, true, smartiod_shadow_del},
 	{0, false, NULL},
 };
 

@@ -109,10 +109,18 @@ static void end_own(struct smartiod *d, struct smartiod_op *op, const struct sma
 
 static void session_end(struct smartiod *d, struct smartiod_session *s)
 {
+	struct sio_req_shadow_del req = {.h.op = SIO_OP_SHADOW_DEL, .id = s->shadow};
+
 	s->ending = true;
 	s->step_op = NULL; /* it ends with the others */
 	smartiod_op_orphan_session(d, s);
-	end_own(d, &s->end, NULL);
+	if (!s->shadow) {
+		end_own(d, &s->end, NULL);
+		return;
+	}
+	/* A driver of this host is bound to it, and needs the rest until it has gone. */
+	s->end.step = end_own;
+	smartiod_port_ask(d, &s->end, &req, sizeof(req));
 }
 
 static void session_cut(struct smartiod *d, struct smartiod_session *s, const char *fmt, ...)

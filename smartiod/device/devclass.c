@@ -9,6 +9,7 @@
 
 #define MSIX_ENTRY 16u
 #define NO_END UINT64_MAX
+#define PAGE_MASK ((uint64_t)SIO_PAGE_SIZE - 1)
 #define CLASS_NVME 0x010802u
 #define NVME_CMB_BAR 2u
 
@@ -69,23 +70,42 @@ static unsigned add_around(struct smartiod_bar_run *ret, unsigned n, const struc
 	return add(ret, n, table_end > run->offset ? table_end : run->offset, end, run->use);
 }
 
+/* Where the interrupt table is in @bar: whole pages. NO_END: it is not there. */
+static void find_table(const struct sio_evt_device *device, unsigned bar, uint64_t *ret,
+		       uint64_t *ret_end)
+{
+	*ret = *ret_end = NO_END;
+	if (device->msix_count == 0 || device->msix_bar != bar)
+		return;
+	*ret = device->msix_offset & ~PAGE_MASK;
+	*ret_end = ((uint64_t)device->msix_offset + (uint64_t)device->msix_count * MSIX_ENTRY +
+		    PAGE_MASK) &
+		   ~PAGE_MASK;
+}
+
+bool smartiod_devclass_whole(const struct sio_evt_device *device, unsigned bar,
+			     struct smartiod_bar_run *ret)
+{
+	uint64_t size = device->bar_size[bar] & ~PAGE_MASK, table, table_end;
+
+	find_table(device, bar, &table, &table_end);
+	*ret = (struct smartiod_bar_run){.length = table < size ? table : size,
+					 .use = SMARTIOD_BAR_REGISTERS};
+	return ret->length > 0;
+}
+
 unsigned smartiod_devclass_runs(const struct sio_evt_device *device, unsigned bar,
 				struct smartiod_bar_run ret[SMARTIOD_BAR_RUNS])
 {
 	const struct class_run all = {.end = NO_END, .use = SMARTIOD_BAR_REGISTERS};
-	uint64_t size, table = NO_END, table_end = NO_END, mask = SIO_PAGE_SIZE - 1;
+	uint64_t size, table, table_end;
 	bool known = false;
 	unsigned n = 0;
 
 	if (bar >= SIO_DEVICE_BARS)
 		return 0;
-	size = device->bar_size[bar] & ~mask;
-	if (device->msix_count > 0 && device->msix_bar == bar) {
-		table = device->msix_offset & ~mask;
-		table_end = ((uint64_t)device->msix_offset +
-			     (uint64_t)device->msix_count * MSIX_ENTRY + mask) &
-			    ~mask;
-	}
+	size = device->bar_size[bar] & ~PAGE_MASK;
+	find_table(device, bar, &table, &table_end);
 	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
 		if (!is_of(&classes[i], device))
 			continue;

@@ -3,6 +3,7 @@
 #ifndef SMARTIOD_DEVCLASS_H
 #define SMARTIOD_DEVCLASS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "smartio/uapi.h"
@@ -28,6 +29,12 @@ struct smartiod_bar_run {
  */
 unsigned smartiod_devclass_runs(const struct sio_evt_device *device, unsigned bar,
 				struct smartiod_bar_run ret[SMARTIOD_BAR_RUNS]);
+/*
+ * All of it up to the interrupt table, as one run of registers, for who has the device alone.
+ * Return: is there something?
+ */
+bool smartiod_devclass_whole(const struct sio_evt_device *device, unsigned bar,
+			     struct smartiod_bar_run *ret);
 /* A word for the class, as topology files name types of devices. */
 const char *smartiod_devclass_name(uint32_t class_code);
 

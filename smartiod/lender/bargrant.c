@@ -32,6 +32,7 @@ struct bar_op {
 	uint32_t bar, node, adapter, peer_adapter; /* node: the asker's */
 	bool device;				   /* for one of that node's */
 	unsigned n_parts, at;
+	bool whole; /* for a kernel's driver */
 	bool granting;
 	bool waiting; /* for the end of a reset */
 	bool fresh;   /* the registers are newly held: tell of who waits */
@@ -369,7 +370,9 @@ static void clip(struct part *p, uint64_t offset, uint64_t end)
 static void choose_parts(struct bar_op *b, uint64_t offset, uint64_t end, uint32_t access)
 {
 	struct smartiod_bar_run run[SMARTIOD_BAR_RUNS];
-	unsigned n = smartiod_devclass_runs(&b->lend.loan->device->port, b->bar, run);
+	const struct sio_evt_device *port = &b->lend.loan->device->port;
+	unsigned n = b->whole ? smartiod_devclass_whole(port, b->bar, run)
+			      : smartiod_devclass_runs(port, b->bar, run);
 
 	for (unsigned i = 0; i < n; i++) {
 		struct part *p = &b->part[b->n_parts];
@@ -455,15 +458,24 @@ static struct smartiod_loan *asker_loan(struct smartiod *d, const struct smartio
 	return l;
 }
 
+static bool is_alone(const struct smartiod_loan *l)
+{
+	const struct sio_borrow *b = sio_ledger_find(&l->device->ledger, l->id);
+
+	return b && b->exclusive;
+}
+
 int smartiod_lend_bar_grant(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			    struct sio_err *reterr)
 {
 	const struct sio_peer_bar_grant *m = msg;
 	uint64_t offset = sio_from_le64(m->offset), end;
 	uint32_t bar = sio_from_le32(m->bar), access = sio_from_le32(m->access);
+	bool whole = access & SIO_PEER_BAR_WHOLE;
 	struct smartiod_loan *l;
 	struct bar_op *b;
 
+	access &= ~(uint32_t)SIO_PEER_BAR_WHOLE;
 	l = asker_loan(d, from, m, reterr);
 	if (!l)
 		return reterr->code;
@@ -475,6 +487,10 @@ int smartiod_lend_bar_grant(struct smartiod *d, const struct smartiod_from *from
 		return sio_fail(
 			reterr, -ERANGE, "%" PRIu64 " bytes at %#" PRIx64 " of a BAR of %#" PRIx64,
 			sio_from_le64(m->bytes), offset, (uint64_t)l->device->port.bar_size[bar]);
+	if (whole && !is_alone(l))
+		return sio_fail(reterr, -EACCES,
+				"%s: BARs are granted as a whole to who borrowed it exclusively",
+				l->device->topo->name);
 	if (!(access & SIO_ACCESS_READ) || access & ~BOTH)
 		return sio_fail(reterr, -EINVAL, "access %#" PRIx32, access);
 	if (from->node != d->node && !smartiod_path_up(d, from->node, sio_from_le32(m->adapter),
@@ -485,6 +501,7 @@ int smartiod_lend_bar_grant(struct smartiod *d, const struct smartiod_from *from
 	if (!b)
 		return reterr->code;
 	b->bar = bar;
+	b->whole = whole;
 	b->node = from->node;
 	b->device = m->borrower_node;
 	b->adapter = sio_from_le32(m->adapter);

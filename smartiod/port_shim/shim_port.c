@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests one after the other, resets beside them, answers and events in one stream. */
+/* Requests one after the other, long ones beside them, answers and events in one stream. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -210,12 +210,13 @@ static bool start_reset(struct shim_port *p, struct shim_call *c)
 	return true;
 }
 
-/* The word that it has been reset takes no time. */
+/* The word that it has been reset takes no time; drivers come and go as slowly as they like. */
 static bool takes_long(const struct shim_call *c)
 {
 	const struct sio_req_reset *m = (const void *)&c->req;
 
-	return m->h.op == SIO_OP_RESET && m->kind != SIO_RESET_DONE;
+	return (m->h.op == SIO_OP_RESET && m->kind != SIO_RESET_DONE) || m->h.op == SIO_OP_SHADOW ||
+	       m->h.op == SIO_OP_SHADOW_DEL;
 }
 
 static void run(struct shim_port *p, struct shim_call *c)

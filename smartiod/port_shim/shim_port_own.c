@@ -18,8 +18,8 @@
 
 /* By the module or by us; where there are adapters, more. */
 static const uint8_t served_by_adapters[] = {
-	SIO_OP_ADAPTER, SIO_OP_GRANT,	      SIO_OP_UNGRANT,	    SIO_OP_MAP,
-	SIO_OP_UNMAP,	SIO_OP_REQUESTER_ADD, SIO_OP_REQUESTER_DEL,
+	SIO_OP_ADAPTER,	      SIO_OP_GRANT,	    SIO_OP_UNGRANT, SIO_OP_MAP,	       SIO_OP_UNMAP,
+	SIO_OP_REQUESTER_ADD, SIO_OP_REQUESTER_DEL, SIO_OP_SHADOW,  SIO_OP_SHADOW_DEL,
 };
 static const uint8_t served[] = {
 	SIO_OP_INFO,	    SIO_OP_OWNER_NEW,	 SIO_OP_OWNER_CLOSE, SIO_OP_LIST,

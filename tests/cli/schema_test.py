@@ -11,8 +11,8 @@ import base
 NVME = os.environ.get("SMARTIO_NVME", "smartio-nvme")
 HOLDER = os.path.join(base.HERE, "holder.py")
 
-# Of these the data depends on a PCI function and the kernel module; tests/vm runs them.
-NEEDS_A_FUNCTION = {"device-add", "device-remove"}
+# Of these the data depends on a PCI function and the kernel modules; tests/vm runs them.
+NEEDS_A_FUNCTION = {"device-add", "device-remove", "borrow", "return"}
 
 TREE = """cluster: tree
 switches: [left, right]

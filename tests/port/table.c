@@ -43,9 +43,9 @@
 /* clang-format off */
 const struct port_row port_rows[] = {
 	GOOD(INFO),
-	SET(INFO, info, version_max, 0, -EPROTO, "speaks 7"),
-	SET(INFO, info, version_max, 8, 0, NULL),
-	SET(INFO, info, version_min, 8, -EPROTO, "versions 8 to 7"),
+	SET(INFO, info, version_max, 0, -EPROTO, "speaks 8"),
+	SET(INFO, info, version_max, 9, 0, NULL),
+	SET(INFO, info, version_min, 9, -EPROTO, "versions 9 to 8"),
 
 	GOOD(OWNER_NEW),
 	REF(OWNER_NEW, owner_new, h.owner, T_OWNER, -EINVAL, "all but a child"),

@@ -137,7 +137,7 @@ def run(kind, build, kernel, iommu, folder, options, log):
 
         def check_all():
             p = Pair(make, iommu, "--soak" in options)
-            p.build, p.folder = build, folder
+            p.build, p.folder, p.kind = build, folder, kind
             for check in kind.checks:
                 check(p)
 

@@ -84,7 +84,7 @@ static void requests_of_clients(void **state)
 		fill(type, size, 1, 1);
 		assert_int_equal(sio_client_check_request(packet, size, &h, &err), -EPROTO);
 	}
-	assert_int_equal(known, 46);
+	assert_int_equal(known, 48);
 }
 
 /* Every request field that is named reserved, by its place. */

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Device Lending: a borrowed function in this host's PCI tree, made by smartio_lend.ko. Here it is
+ * known what its parts are, and whose: its BARs are maps, its vectors interrupts.
+ *
+ * Drivers bind and unbind without sio.lock, for that may take as long as they like. Meanwhile what
+ * the function consists of stays: the shadow counts in its refs.
+ */
+#include <linux/completion.h>
+
+#include "adapter.h"
+#include "lend.h"
+
+#define PARTS (SIO_DEVICE_BARS + SIO_SHADOW_VECTORS)
+
+/* o.address: its place, as of ADAPTER. */
+struct sio_shadow {
+	struct sio_obj o;
+	struct smartio_shadow *made; /* NULL: not yet, or it has gone */
+	struct sio_obj *part[PARTS]; /* that it counts in the refs of */
+	unsigned int n_parts;
+	bool leaving; /* @leave is about to run, or has run */
+	struct work_struct leave;
+	struct completion gone;
+};
+
+static const struct smartio_lend_ops *lend; /* guarded by sio.lock; stays while there are shadows */
+
+int smartio_lend_register(const struct smartio_lend_ops *ops)
+{
+	int error = 0;
+
+	mutex_lock(&sio.lock);
+	if (lend)
+		error = -EBUSY;
+	else
+		lend = ops;
+	mutex_unlock(&sio.lock);
+	return error;
+}
+EXPORT_SYMBOL_GPL(smartio_lend_register);
+
+void smartio_lend_unregister(const struct smartio_lend_ops *ops)
+{
+	mutex_lock(&sio.lock);
+	lend = NULL;
+	mutex_unlock(&sio.lock);
+}
+EXPORT_SYMBOL_GPL(smartio_lend_unregister);
+
+bool sio_shadow_in_use(const struct sio_obj *o)
+{
+	return ((const struct sio_shadow *)o)->made;
+}
+
+void sio_shadow_interrupt(struct sio_shadow *s, unsigned int vector)
+{
+	lend->interrupt(s->made, vector);
+}
+
+/* ---- parts ---- */
+
+static void take_part(struct sio_shadow *s, struct sio_obj *o)
+{
+	o->refs++;
+	s->part[s->n_parts++] = o;
+}
+
+static void put_parts(struct sio_shadow *s)
+{
+	while (s->n_parts)
+		sio_obj_unref(s->part[--s->n_parts]);
+}
+
+static void unchain(struct sio_shadow *s)
+{
+	for (unsigned int i = 0; i < s->n_parts; i++)
+		if (s->part[i]->kind == SIO_KIND_IRQ)
+			sio_irq_unchain((struct sio_irq *)s->part[i], s);
+	synchronize_rcu();
+}
+
+/* Vectors are in their order behind the BARs. */
+static int chain(struct sio_shadow *s)
+{
+	unsigned int vector = 0;
+	int error = 0;
+
+	for (unsigned int i = 0; i < s->n_parts && !error; i++)
+		if (s->part[i]->kind == SIO_KIND_IRQ)
+			error = sio_irq_chain((struct sio_irq *)s->part[i], s, vector++);
+	return error;
+}
+
+/* ---- going ---- */
+
+/* Its driver may need interrupts until it has gone. */
+static void unplug(struct sio_shadow *s)
+{
+	lend->del(s->made);
+	mutex_lock(&sio.lock);
+	unchain(s);
+	lend->free(s->made);
+	s->made = NULL;
+	module_put(lend->owner);
+}
+
+static void shadow_gone(struct work_struct *work)
+{
+	struct sio_shadow *s = container_of(work, struct sio_shadow, leave);
+
+	unplug(s);
+	put_parts(s);
+	complete_all(&s->gone);
+	sio_obj_unref(&s->o);
+	sio_fall();
+	mutex_unlock(&sio.lock);
+}
+
+/* Its driver is unbound, by and by. */
+static void leave(struct sio_obj *o)
+{
+	struct sio_shadow *s = (struct sio_shadow *)o;
+
+	if (!s->made || s->leaving)
+		return;
+	s->leaving = true;
+	o->refs++;
+	queue_work(system_long_wq, &s->leave);
+}
+
+void sio_shadows_lose(const struct sio_obj *map)
+{
+	struct sio_obj *o;
+	unsigned long id;
+
+	xa_for_each(&sio.objects, id, o) {
+		struct sio_shadow *s = (struct sio_shadow *)o;
+
+		if (o->kind != SIO_KIND_SHADOW || !s->made)
+			continue;
+		for (unsigned int i = 0; i < s->n_parts; i++)
+			if (s->part[i] == map) {
+				lend->lost(s->made);
+				leave(o);
+			}
+	}
+}
+
+static void shadow_end(struct sio_obj *o)
+{
+	put_parts((struct sio_shadow *)o);
+}
+
+const struct sio_kind sio_kind_shadow = {
+	.name = "shadow",
+	.size = sizeof(struct sio_shadow),
+	.end = shadow_end,
+	.leave = leave,
+};
+
+int sio_op_shadow_del(struct sio_request *rq, const void *msg, void *answer)
+{
+	const struct sio_req_shadow_del *m = msg;
+	struct sio_shadow *s = sio_obj_find(rq, SIO_KIND_SHADOW, m->id, false);
+	int error;
+
+	if (IS_ERR(s))
+		return PTR_ERR(s);
+	error = sio_check_owner(rq, &s->o);
+	if (error)
+		return error;
+	if (s->o.refs && !s->leaving)
+		return sio_fail(rq, -EBUSY, "shadow %#llx is being made or ended", s->o.id);
+	leave(&s->o);
+	s->o.refs++;
+	mutex_unlock(&sio.lock);
+	error = wait_for_completion_killable(&s->gone);
+	mutex_lock(&sio.lock);
+	sio_obj_unref(&s->o);
+	if (error)
+		return sio_fail(rq, -EINTR, "its driver has not let go of it yet");
+	if (!s->o.refs)
+		sio_obj_end(&s->o);
+	return 0;
+}
+
+/* ---- SHADOW ---- */
+
+static int check(struct sio_request *rq, const struct sio_req_shadow *m)
+{
+	if (!lend)
+		return sio_fail(rq, -EOPNOTSUPP,
+				"smartio_lend.ko is not loaded: modprobe smartio_lend");
+	if (m->aperture || m->timeout_ms)
+		return sio_fail(rq, -EOPNOTSUPP,
+				"aperture %#llx, timeout_ms %u: 0 is right; apertures and "
+				"configuration space that is asked for are not served",
+				m->aperture, m->timeout_ms);
+	if (m->vectors > SIO_SHADOW_VECTORS || (m->vectors & (m->vectors - 1)))
+		return sio_fail(rq, -EINVAL, "%u vectors, a power of 2, %d at most, is right",
+				m->vectors, SIO_SHADOW_VECTORS);
+	if (!m->dma_length || m->dma_base + m->dma_length - 1 < m->dma_base ||
+	    !PAGE_ALIGNED(m->dma_base | m->dma_length))
+		return sio_fail(rq, -EINVAL, "window %#llx + %#llx is not of whole pages",
+				m->dma_base, m->dma_length);
+	return 0;
+}
+
+/* The last entry of the window that @map has may lead further than that. */
+static u64 reach_of(const struct sio_map *map)
+{
+	const struct smartio_adapter *a = map->v.o.adapter;
+	struct smartio_bridge_info info = {};
+
+	a->ops->info(a->bridge, &info);
+	return round_up(map->v.o.length, max_t(u64, info.entry_size, PAGE_SIZE));
+}
+
+static int take_bar(struct sio_request *rq, struct sio_shadow *s, const struct sio_req_shadow *m,
+		    unsigned int i, struct smartio_shadow_info *info)
+{
+	struct sio_map *map = sio_obj_find(rq, SIO_KIND_MAP, m->bar_map[i], true);
+	u64 size = m->bar_size[i];
+	int error;
+
+	if (IS_ERR(map))
+		return PTR_ERR(map);
+	error = sio_check_owner(rq, &map->v.o);
+	if (error)
+		return error;
+	if (map->dead || map->v.revoked)
+		return sio_fail(rq, -ENETDOWN, "map %#llx leads nowhere any more", map->v.o.id);
+	if (map->trigger || !is_power_of_2(size) || size < map->v.o.length || size > reach_of(map))
+		return sio_fail(rq, -EINVAL,
+				"BAR %u of %#llx bytes: a power of 2, of %#llx bytes that are "
+				"mapped to %#llx that their window's entries lead to, is right",
+				i, size, map->v.o.length, map->trigger ? 0 : reach_of(map));
+	if (info->parent && info->parent != map->v.o.adapter->pdev)
+		return sio_fail(rq, -EINVAL, "BAR %u is behind another adapter", i);
+	if (m->bar_type[i] & ~(SIO_BAR_64 | SIO_BAR_PREFETCH) ||
+	    (m->bar_type[i] & SIO_BAR_64 && (i + 1 == SIO_DEVICE_BARS || m->bar_map[i + 1])))
+		return sio_fail(rq, -EINVAL, "BAR %u cannot be of type %#x", i, m->bar_type[i]);
+	info->parent = map->v.o.adapter->pdev;
+	info->bar[i] = (struct smartio_shadow_bar){map->v.phys, size, m->bar_type[i]};
+	take_part(s, &map->v.o);
+	return 0;
+}
+
+static int take_vector(struct sio_request *rq, struct sio_shadow *s, u64 id)
+{
+	struct sio_obj *irq = sio_obj_find(rq, SIO_KIND_IRQ, id, true);
+	int error = IS_ERR(irq) ? PTR_ERR(irq) : sio_check_owner(rq, irq);
+
+	if (!error)
+		take_part(s, irq);
+	return error;
+}
+
+static int take_parts(struct sio_request *rq, struct sio_shadow *s, const struct sio_req_shadow *m,
+		      struct smartio_shadow_info *info)
+{
+	int error = 0;
+
+	for (unsigned int i = 0; i < SIO_DEVICE_BARS && !error; i++)
+		if (m->bar_map[i])
+			error = take_bar(rq, s, m, i, info);
+	for (unsigned int i = 0; i < m->vectors && !error; i++)
+		error = take_vector(rq, s, m->irq[i]);
+	if (!error && !info->parent)
+		return sio_fail(rq, -EINVAL, "a device without BARs, at least one is right");
+	return error;
+}
+
+/* Into the tree, and its driver binds. Without sio.lock; with it on return. */
+static int plug_in(struct sio_shadow *s, const struct smartio_shadow_info *info)
+{
+	struct smartio_shadow *made;
+	u32 bdf = 0;
+	int error;
+
+	made = lend->add(info, &bdf);
+	mutex_lock(&sio.lock);
+	if (IS_ERR(made)) {
+		module_put(lend->owner);
+		return PTR_ERR(made);
+	}
+	s->made = made;
+	s->o.address = bdf;
+	error = chain(s);
+	mutex_unlock(&sio.lock);
+	if (error) {
+		unplug(s);
+		return error;
+	}
+	lend->start(made);
+	mutex_lock(&sio.lock);
+	return 0;
+}
+
+/* What it needs may have gone while its driver was bound. */
+static bool is_whole(const struct sio_shadow *s)
+{
+	for (unsigned int i = 0; i < s->n_parts; i++)
+		if (s->part[i]->kind == SIO_KIND_MAP && ((struct sio_map *)s->part[i])->v.revoked)
+			return false;
+	return s->o.state == SIO_STATE_LIVE;
+}
+
+int sio_op_shadow(struct sio_request *rq, const void *msg, void *answer)
+{
+	const struct sio_req_shadow *m = msg;
+	struct sio_shadow *s = (struct sio_shadow *)rq->obj;
+	struct smartio_shadow_info info = {.class_revision = m->class_revision,
+					   .vendor = m->vendor,
+					   .device = m->device,
+					   .subsys_vendor = m->subsys_vendor,
+					   .subsys_device = m->subsys_device,
+					   .vectors = m->vectors,
+					   .dma_base = m->dma_base,
+					   .dma_length = m->dma_length};
+	struct sio_evt_shadow *evt = answer;
+	int error = check(rq, m);
+
+	INIT_WORK(&s->leave, shadow_gone);
+	init_completion(&s->gone);
+	if (!error)
+		error = take_parts(rq, s, m, &info);
+	if (error)
+		return error;
+	if (!try_module_get(lend->owner))
+		return sio_fail(rq, -EOPNOTSUPP, "smartio_lend.ko is being unloaded");
+	s->o.refs++; /* it stays, whoever ends */
+	pci_dev_get(info.parent);
+	mutex_unlock(&sio.lock);
+	error = plug_in(s, &info);
+	pci_dev_put(info.parent);
+	s->o.refs--;
+	if (error)
+		return sio_fail(rq, error, "the kernel does not take the device: %pe",
+				ERR_PTR(error));
+	if (!is_whole(s)) {
+		leave(&s->o);
+		sio_obj_falls(&s->o);
+	}
+	evt->bdf = s->o.address;
+	return 0;
+}
