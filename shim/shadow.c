@@ -48,6 +48,11 @@ void smartio_lend_unregister(const struct smartio_lend_ops *ops)
 }
 EXPORT_SYMBOL_GPL(smartio_lend_unregister);
 
+static int not_loaded(struct sio_request *rq)
+{
+	return sio_fail(rq, -EOPNOTSUPP, "smartio_lend.ko is not loaded: modprobe smartio_lend");
+}
+
 bool sio_shadow_in_use(const struct sio_obj *o)
 {
 	return ((const struct sio_shadow *)o)->made;
@@ -162,9 +167,12 @@ const struct sio_kind sio_kind_shadow = {
 int sio_op_shadow_del(struct sio_request *rq, const void *msg, void *answer)
 {
 	const struct sio_req_shadow_del *m = msg;
-	struct sio_shadow *s = sio_obj_find(rq, SIO_KIND_SHADOW, m->id, false);
+	struct sio_shadow *s;
 	int error;
 
+	if (!lend)
+		return not_loaded(rq);
+	s = sio_obj_find(rq, SIO_KIND_SHADOW, m->id, false);
 	if (IS_ERR(s))
 		return PTR_ERR(s);
 	error = sio_check_owner(rq, &s->o);
@@ -190,8 +198,7 @@ int sio_op_shadow_del(struct sio_request *rq, const void *msg, void *answer)
 static int check(struct sio_request *rq, const struct sio_req_shadow *m)
 {
 	if (!lend)
-		return sio_fail(rq, -EOPNOTSUPP,
-				"smartio_lend.ko is not loaded: modprobe smartio_lend");
+		return not_loaded(rq);
 	if (m->aperture || m->timeout_ms)
 		return sio_fail(rq, -EOPNOTSUPP,
 				"aperture %#llx, timeout_ms %u: 0 is right; apertures and "

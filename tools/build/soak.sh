@@ -53,6 +53,7 @@ echo "== the kernel's NTB clients on two machines, and a cluster of two"
 for machine in none-6.1 none-6.12 intel-6.1 intel-6.12; do
 	python3 tests/vm/ntb.py build/plain "$machine" --soak || [ $? = 77 ]
 	python3 tests/vm/cluster.py build/plain "$machine" --soak || [ $? = 77 ]
+	python3 tests/vm/lend.py build/plain "$machine" --soak || [ $? = 77 ]
 done
 echo '== instructions, system calls, transactions'
 python3 tests/system/path_test.py build/plain
