@@ -21,6 +21,7 @@ ELSEWHERE = {
     "answers": "a socket on which the test plays smartiod itself",
     "fault": "a library linked with an allocator and a world of the test's own",
     "many": "limits of the kernel's, and tens of thousands of calls",
+    "many_members": "sixty hosts at once",
     "mirror": "signals, and pages that may only be read",
     "p2p": "memory devices",
     "stress": "processes that the kernel kills anywhere, for as long as was asked",
