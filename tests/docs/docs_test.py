@@ -25,7 +25,7 @@ sys.path.insert(0, os.path.join(SOURCE, "tests", "cli"))
 from base import processes_with  # noqa: E402
 
 BUILD = None
-DOCUMENTS = ["README.md", "docs/*.md", "docs/man/*.scd", "drivers/nvme-user/*.scd"]
+DOCUMENTS = ["README.md", "docs/*.md", "docs/man/*.scd", "drivers/nvme-user/*.scd", "drivers/accel/*.scd"]
 SECONDS = 120  # for one document; a command that hangs is to fail
 # Whatever fails ends the document, with the line that it has there; so do programs in the background.
 TYPE = """

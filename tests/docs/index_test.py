@@ -14,7 +14,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
 INDEX = "docs/README.md"
-MANUALS = ("docs/man/*.scd", "drivers/nvme-user/*.scd")
+MANUALS = ("docs/man/*.scd", "drivers/nvme-user/*.scd", "drivers/accel/*.scd")
 DOCUMENTS = ("README.md", "docs/*.md", *MANUALS)
 CODE = ("smartiod", "libsmartio", "emu", "shim", "drivers", "include", "tools", "bench", "examples", "tests", "docs")
 # Folders of libsmartio that documents name without it, as #include does.

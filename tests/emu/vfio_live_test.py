@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""smartio-emu's NVMe model served by vfio-user, driven by an initiator of our own: no QEMU.
+"""smartio-emu's models served by vfio-user, driven by an initiator of our own: no QEMU.
 
 usage: vfio_live_test.py SMARTIO-EMU [--record FOLDER]
 --record: write what the initiator sends into FOLDER, as seeds for tests/fuzz/vfio_fuzz.c.
@@ -30,6 +30,7 @@ hosts:
     devices:
       disk: { type: nvme, size: 4M, queue_pairs: 2, queue_entries: 16, vectors: 3, serial: STRANGER }
       other: { type: nvme, size: 1M }
+      acc: { type: accelerator, size: 1M, units: 1, vectors: 3 }
 """
 CC, CSTS, AQA, ASQ, ACQ = 0x14, 0x1c, 0x24, 0x28, 0x30
 
@@ -79,6 +80,35 @@ class Drive(Initiator):
         self.enable()
         assert self.do(0, 5, RAM + 0x3000, 0, (15 << 16 | 1, 1 << 16 | 3)) == 0
         assert self.do(0, 1, RAM + 0x2000, 0, (15 << 16 | 1, 1 << 16 | 1)) == 0
+
+
+class Accelerator(Initiator):
+    """With a driver: rings of 8 commands at RAM + 4K * queue, completions at RAM + 64K + 256 * queue."""
+
+    MEMORY, LOCAL = 2, 1 << 63
+
+    def start(self):
+        self.given = [0, 0, 0]
+        self.write(4, struct.pack("=H", 6), CONFIG)
+        self.set_irqs(self.irq)
+        for queue in range(3):
+            at = 0x40 + 0x20 * queue
+            self.write(at + 8, struct.pack("=QII", RAM + 0x1000 * queue, 8, queue))
+            self.write32(at, 1)
+            assert self.read32(at + 4) == 1
+
+    def do(self, queue, operation, *arguments):
+        """Status and result."""
+        n = self.given[queue]
+        told = 0x10000 + 256 * queue + 16 * (n % 8)
+        at = 0x1000 * queue + 64 * (n % 8)
+        self.ram[at:at + 64] = struct.pack("=IIQ6Q", operation, 1, RAM + told, *arguments, *[0] * (6 - len(arguments)))
+        self.given[queue] = n + 1
+        self.post32(0x1000 + 64 * queue, n + 1)
+        assert self.interrupted(queue), "no interrupt"
+        result, status, number = struct.unpack_from("=QII", self.ram, told)
+        assert number == n + 1
+        return status, result
 
 
 class Vfio(unittest.TestCase):
@@ -139,6 +169,34 @@ class Vfio(unittest.TestCase):
             self.assertEqual(i.ram[0x30000:0x32000], data)
             i.ram[0x30000:0x32000] = bytes(8192)
         self.record("use", i)
+
+    def test_an_accelerator_is_used(self):
+        i = Accelerator(f"{self.dir}/state/vfio.acc")
+        self.addCleanup(i.close)
+        self.assertEqual(i.read(0, 4, CONFIG), struct.pack("=HH", 0x1b36, 0x11f1))
+        self.assertEqual(i.read(9, 3, CONFIG), b"\x00\x00\x12")
+        self.assertEqual(i.read32(0), 0x41454d53)
+        i.write32(0, 7)
+        self.assertEqual(i.read32(0), 0x41454d53)
+        i.start()
+        data = bytes(n * 7 % 256 for n in range(20000))
+        i.ram[0x20000:0x20000 + len(data)] = data
+        for _ in range(20):
+            self.assertEqual(i.do(0, 1, RAM + 0x20000, i.LOCAL | 0x100, len(data)), (0, len(data)))
+        self.assertEqual(i.read(0x100, 64, i.MEMORY), data[:64])
+        words = struct.unpack(f"={len(data) // 4}I", data)
+        total = sum(w * (2 * n + 1) for n, w in enumerate(words)) % 2**64
+        self.assertEqual(i.do(2, 3, i.LOCAL | 0x100, len(data)), (0, total))
+        self.assertEqual(i.do(1, 1, i.LOCAL | 0x100, RAM + 0x30000, len(data)), (0, len(data)))
+        self.assertEqual(i.ram[0x30000:0x30000 + len(data)], data)
+        # Memory that nobody mapped, and a kernel that there is not.
+        self.assertEqual(i.do(0, 1, RAM - 4096, i.LOCAL, 4096)[0], 2)
+        self.assertEqual(i.do(2, 99)[0], 1)
+        i.write(0x100, bytes(4), i.MEMORY)
+        self.assertEqual(i.do(2, 5, i.LOCAL | 0x100, 0), (0, 0))
+        i.ask(RESET)
+        self.assertEqual(i.read(0x100, 64, i.MEMORY), bytes(64))
+        self.assertEqual(i.read32(0x44), 0)
 
     def test_registers_are_exact(self):
         i = self.initiator()
