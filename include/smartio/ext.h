@@ -59,6 +59,18 @@ void smartio_find_device(const char *name, unsigned int *fdid, sci_error_t *erro
  */
 #define SMARTIO_ALL_ADAPTERS 0xffffffffu
 
+/**
+ * A flag of SCICreateDeviceSegment(), with SCI_MEMTYPE_SHARED: the segment lies in the lender's
+ * memory and outlives its maker. When the maker's program has ended, but the device may still reach
+ * what it had mapped, the segment stays, with its id, and borrowers connect to it; until
+ * smartio_device_settled() of that borrow or of all, or a reset. So who takes the place of a
+ * program that had queues of the device finds what that had written down.
+ * Not where the maker may be alive without the lender's knowledge (its path or its host was lost):
+ * then it ends at once, for both would use it. Nor, today, behind smartio.ko: there it is a shared
+ * segment like others. Without a connection it ends while its maker lives. Source: our own.
+ */
+#define SMARTIO_FLAG_LASTING 0x00400000U
+
 /** This borrow's number at the lender; unique for ever at that lender. 0 for a NULL handle. */
 uint64_t smartio_borrower_id(sci_smartio_device_t device);
 

@@ -223,11 +223,12 @@ SIO_WIRE_SIZE(struct sio_prep_borrow, 288);
 /*
  * RETURN, RELEASE_EXCLUSIVE, RESET; and BORROW_END (news: the borrower died), BORROW_LOST (news, of
  * the lender: no path was left between the two hosts, so it has ended the borrow).
+ * @gone, of BORROW_END: 1: the program has ended, and what it had mapped is unmapped; else 0.
  */
 struct sio_peer_borrower {
 	struct sio_msg h;
 	sio_le64 borrower;
-	sio_le32 fdid, reserved;
+	sio_le32 fdid, gone;
 };
 SIO_WIRE_SIZE(struct sio_peer_borrower, 32);
 
@@ -238,9 +239,10 @@ SIO_WIRE_SIZE(struct sio_peer_borrower, 32);
 struct sio_peer_dev_seg_create {
 	struct sio_msg h;
 	sio_le64 borrower, bytes, uid;
-	sio_le32 fdid, segment_id, memtype, reserved;
+	sio_le32 fdid, segment_id, memtype, flags; /* flags: SIO_PEER_LASTING or 0 */
 };
 SIO_WIRE_SIZE(struct sio_peer_dev_seg_create, 56);
+#define SIO_PEER_LASTING 1u /* it outlives its maker, while the device may reach what that mapped */
 struct sio_peer_dev_seg_lookup {
 	struct sio_msg h;
 	sio_le64 borrower;

@@ -74,12 +74,14 @@ static void borrow_end(struct smartiod *d, struct smartiod_borrow *b, bool owner
 	smartiod_borrow_unpin(d, b);
 }
 
-static void tell_end(struct smartiod *d, const struct smartiod_borrow *b)
+/* @gone: the program has ended, its maps with it; else it is alive, or may be. */
+static void tell_end(struct smartiod *d, const struct smartiod_borrow *b, bool gone)
 {
 	struct sio_peer_borrower msg = {
 		.h.type = sio_to_le32(SIO_PEER_BORROW_END),
 		.borrower = sio_to_le64(b->id),
 		.fdid = sio_to_le32(b->device->fdid),
+		.gone = sio_to_le32(gone),
 	};
 
 	if (b->id && !smartiod_borrow_lost(b))
@@ -98,7 +100,7 @@ void smartiod_borrow_session_end(struct smartiod *d, struct smartiod_session *s)
 		key = n->key;
 		if (o->kind != SMARTIOD_BORROW)
 			continue;
-		tell_end(d, (struct smartiod_borrow *)o);
+		tell_end(d, (struct smartiod_borrow *)o, true);
 		borrow_end(d, (struct smartiod_borrow *)o, true);
 	}
 }
@@ -215,7 +217,7 @@ void smartiod_borrow_link_lost(struct smartiod *d, uint32_t node)
 {
 	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
 		if (b->node == node && !smartiod_borrow_ended(b)) {
-			tell_end(d, b);
+			tell_end(d, b, false);
 			lose(d, b);
 		}
 }
@@ -252,7 +254,7 @@ void smartiod_borrow_path_down(struct smartiod *d, uint32_t node, uint32_t adapt
 	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
 		if (b->node == node && b->id && !smartiod_borrow_ended(b) &&
 		    !smartiod_borrow_lost(b) && uses_path(d, b, adapter, peer_adapter)) {
-			tell_end(d, b);
+			tell_end(d, b, false);
 			lose(d, b);
 		}
 }
@@ -334,7 +336,7 @@ static void borrow_step(struct smartiod *d, struct smartiod_op *op, const struct
 		smartiod_object_remove(&b->o);
 	} else if (!op->session) {
 		smartiod_borrow_lent(d, b, sio_from_le64(rep->borrower));
-		tell_end(d, b);
+		tell_end(d, b, false);
 		enter(d, b, SMARTIOD_BORROW_END);
 		smartiod_object_remove(&b->o); /* its session may not have come so far yet */
 	} else {
@@ -492,7 +494,7 @@ static void return_step(struct smartiod *d, struct smartiod_op *op, const struct
 
 	/* Whatever the lender says: it is gone, or the borrow ended by a time-out's news. */
 	if (a->error)
-		tell_end(d, b);
+		tell_end(d, b, false);
 	smartiod_op_ok(d, op);
 	smartiod_op_free(d, op);
 	smartiod_borrow_unpin(d, b);

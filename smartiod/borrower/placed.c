@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "core/placement.h"
+#include "smartio/ext.h"
 #include "smartiod/base/room.h"
 #include "smartiod/borrower/borrow.h"
 #include "smartiod/borrower/requests.h"
@@ -17,6 +18,7 @@ struct create_op {
 	struct smartiod_borrow *borrow; /* pinned */
 	struct smartiod_placed *placed; /* being made here; NULL: the lender makes it */
 	uint32_t id, memtype;
+	bool lasting;
 	uint64_t bytes;
 	unsigned order[SIO_PLACE_SITES], n_places, at;
 	bool registering; /* the memory is there, the lender is asked to know it */
@@ -83,6 +85,7 @@ static void ask_lender(struct smartiod *d, struct create_op *c, uint64_t uid)
 		.fdid = sio_to_le32(c->borrow->device->fdid),
 		.segment_id = sio_to_le32(c->id),
 		.memtype = sio_to_le32(c->memtype),
+		.flags = sio_to_le32(c->lasting ? SIO_PEER_LASTING : 0),
 	};
 
 	smartiod_ask(d, &c->op, c->borrow->node, &ask, sizeof(ask));
@@ -214,7 +217,7 @@ int smartiod_dev_seg_create(struct smartiod *d, struct smartiod_session *s, cons
 			    struct sio_err *reterr)
 {
 	const struct sio_msg_dev_seg_create *m = msg;
-	uint32_t memtype = sio_from_le32(m->memtype);
+	uint32_t memtype = sio_from_le32(m->memtype), flags = sio_from_le32(m->flags);
 	struct smartiod_borrow *b = smartiod_borrow_get(s, sio_from_le32(m->device), reterr);
 	struct create_op *c;
 	int rc;
@@ -227,14 +230,20 @@ int smartiod_dev_seg_create(struct smartiod *d, struct smartiod_session *s, cons
 				memtype);
 	if (m->bytes == 0)
 		return sio_fail(reterr, -EINVAL, "a segment has at least 1 byte");
+	if (flags & SMARTIO_FLAG_LASTING && memtype != SCI_MEMTYPE_SHARED)
+		return sio_fail(reterr, -EINVAL, "a segment that lasts is shared");
 	c = smartiod_op_new(d, s, msg, sizeof(*c), create_step, reterr);
 	if (!c)
 		return reterr->code;
 	c->borrow = b;
 	c->id = sio_from_le32(m->segment_id);
 	c->memtype = memtype;
+	c->lasting = flags & SMARTIO_FLAG_LASTING;
 	c->bytes = sio_from_le64(m->bytes);
-	rc = rank(d, c, sio_from_le32(m->hints), sio_from_le32(m->flags), reterr);
+	/* One that lasts is in nobody's hands but the lender's. */
+	if (c->lasting)
+		flags = (flags & ~SMARTIO_FLAG_LASTING) | SCI_FLAG_DEVICE_SIDE_ONLY;
+	rc = rank(d, c, sio_from_le32(m->hints), flags, reterr);
 	if (rc < 0) {
 		smartiod_op_free(d, &c->op);
 		return rc;

@@ -39,21 +39,40 @@ static void drop(struct smartiod *d, struct smartiod_device *dev, struct smartio
 	while (*at != s)
 		at = &(*at)->next;
 	*at = s->next;
+	/* What lasts is ours: the port has not freed it. */
 	if (s->segment)
 		smartiod_segment_end(d, s->segment, owner_gone ? SCI_CB_LOST : SCI_CB_DISCONNECT,
-				     owner_gone);
+				     owner_gone && !s->lasting);
 	free(s);
 }
 
-void smartiod_dev_segs_end(struct smartiod *d, struct smartiod_loan *l)
+static void end_all(struct smartiod *d, const struct smartiod_loan *l, bool lasting)
 {
 	struct smartiod_dev_seg *s, *next;
 
 	for (s = l->device->lent->segs; s; s = next) {
 		next = s->next;
-		if (s->creator == l->id)
+		if (s->creator == l->id && (lasting || !s->lasting))
 			drop(d, l->device, s, true);
 	}
+}
+
+void smartiod_dev_segs_end(struct smartiod *d, struct smartiod_loan *l)
+{
+	end_all(d, l, l->adrift || l->lost);
+}
+
+void smartiod_dev_segs_over(struct smartiod *d, struct smartiod_loan *l)
+{
+	end_all(d, l, true);
+}
+
+/* Its creator has ended, and the device may still reach what that had mapped. */
+static bool outlives(struct smartiod *d, const struct smartiod_dev_seg *s)
+{
+	const struct smartiod_loan *l = smartiod_loan_find(d, s->creator);
+
+	return s->lasting && l && smartiod_loan_ended(l);
 }
 
 void smartiod_dev_segs_free(struct smartiod_device *dev)
@@ -78,7 +97,8 @@ bool smartiod_dev_seg_idle(struct smartiod *d, struct smartiod_segment *seg)
 		key = n->key;
 		for (struct smartiod_dev_seg *s = dev->lent->segs; s; s = s->next)
 			if (s->segment == seg) {
-				drop(d, dev, s, false);
+				if (!outlives(d, s))
+					drop(d, dev, s, false);
 				return true;
 			}
 	}
@@ -150,7 +170,7 @@ static int place_here(struct smartiod *d, const struct smartiod_from *from, cons
 		      struct smartiod_loan *l, struct smartiod_dev_seg *s, struct sio_err *reterr)
 {
 	struct sio_req_alloc req = {
-		.h = {.op = SIO_OP_ALLOC, .owner = l->owner},
+		.h = {.op = SIO_OP_ALLOC, .owner = s->lasting ? 0 : l->owner},
 		.size = s->bytes,
 		.highest = SIO_PORT_ANY,
 		.near_device = l->device->port.id,
@@ -167,7 +187,8 @@ static int place_here(struct smartiod *d, const struct smartiod_from *from, cons
 	c = smartiod_lend_new(d, from, msg, sizeof(*c), l, create_step, reterr);
 	if (!c)
 		return reterr->code;
-	rc = smartiod_segment_new(d, NULL, l->owner, false, s->id, s->bytes, &c->segment, reterr);
+	rc = smartiod_segment_new(d, NULL, req.h.owner, false, s->id, s->bytes, &c->segment,
+				  reterr);
 	if (rc < 0) {
 		l->pins--; /* the caller has it: it is not freed here */
 		smartiod_op_free(d, &c->lend.op);
@@ -223,6 +244,9 @@ int smartiod_lend_dev_seg_create(struct smartiod *d, const struct smartiod_from 
 	s->node = from->node;
 	s->bytes = sio_from_le64(m->bytes);
 	s->uid = sio_from_le64(m->uid);
+	/* A smartiod that is started again knows nobody to ask for memory that is its own. */
+	s->lasting = sio_from_le32(m->flags) & SIO_PEER_LASTING && !s->uid &&
+		     d->world != SIO_WORLD_SHIM;
 	s->next = l->device->lent->segs;
 	l->device->lent->segs = s;
 	if (s->uid) {

@@ -44,6 +44,7 @@ struct smartiod_dev_seg {
 	uint64_t creator;	       /* the borrow that made it */
 	uint32_t id, node;
 	uint64_t uid, bytes;
+	bool lasting; /* the daemon's own memory: it stays as long as anything of its creator does */
 	struct smartiod_segment *segment; /* on this host; else NULL */
 };
 
@@ -181,6 +182,7 @@ struct smartiod_loan {
 	enum smartiod_loan_state state;
 	bool settling; /* the port was asked to settle it */
 	bool lost;     /* the device is gone: nothing of it stays in quarantine */
+	bool adrift;   /* it ended for us alone: its program may live, and store through its maps */
 	struct smartiod_view *views;
 	struct smartiod_view_grant *grants;
 	struct smartiod_dma *dmas;
@@ -356,7 +358,10 @@ void smartiod_vectors_drop(struct smartiod *d, struct smartiod_loan *loan);
 
 /* ---- devseg.c ---- */
 
+/* It has ended: what it made goes, but for what lasts. */
 void smartiod_dev_segs_end(struct smartiod *d, struct smartiod_loan *loan);
+/* Nothing of it is left: what lasted goes. */
+void smartiod_dev_segs_over(struct smartiod *d, struct smartiod_loan *loan);
 void smartiod_dev_segs_free(struct smartiod_device *dev);
 /* A device segment of before, which @loan made. */
 int smartiod_dev_seg_again(struct smartiod *d, struct smartiod_loan *loan, uint32_t id,

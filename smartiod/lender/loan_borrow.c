@@ -254,8 +254,10 @@ int smartiod_lend_borrow_end(struct smartiod *d, const struct smartiod_from *fro
 	struct smartiod_loan *l = smartiod_loan_find(d, sio_from_le64(m->borrower));
 
 	(void)reterr;
-	if (l && l->node == from->node)
-		smartiod_loan_end(d, l);
+	if (!l || l->node != from->node)
+		return 0;
+	l->adrift |= !smartiod_loan_ended(l) && !sio_from_le32(m->gone);
+	smartiod_loan_end(d, l);
 	return 0;
 }
 

@@ -21,6 +21,8 @@ void smartiod_loan_closed(struct smartiod *d, struct smartiod_loan *l)
 		smartiod_dma_release(d, l->dmas);
 	quarantined = l->dmas;
 	smartiod_loan_enter(d, l, SMARTIOD_LOAN_CLOSE);
+	if (!quarantined)
+		smartiod_dev_segs_over(d, l);
 	sio_ledger_closed(&l->device->ledger, l->id, quarantined);
 	if (quarantined) {
 		smartiod_log(d, SMARTIOD_INFO,
@@ -74,6 +76,13 @@ void smartiod_lender_owner_gone(struct smartiod *d, uint64_t owner)
 		smartiod_loan_enter(d, l, SMARTIOD_LOAN_OWNER_GONE);
 }
 
+/* The way to its host is lost, or that host itself. */
+static void loan_adrift(struct smartiod *d, struct smartiod_loan *l)
+{
+	l->adrift |= !smartiod_loan_ended(l);
+	smartiod_loan_end(d, l);
+}
+
 void smartiod_loan_node_down(struct smartiod *d, uint32_t node)
 {
 	uint64_t after = 0;
@@ -82,7 +91,7 @@ void smartiod_loan_node_down(struct smartiod *d, uint32_t node)
 	while ((l = smartiod_loan_after(d, after))) {
 		after = l->id;
 		if (l->node == node)
-			smartiod_loan_end(d, l);
+			loan_adrift(d, l);
 	}
 }
 
@@ -134,7 +143,7 @@ void smartiod_loan_link_lost(struct smartiod *d, uint32_t node)
 		if (l->node != node)
 			continue;
 		tell_lost(d, l);
-		smartiod_loan_end(d, l);
+		loan_adrift(d, l);
 	}
 }
 
@@ -177,7 +186,7 @@ void smartiod_loan_path_down(struct smartiod *d, uint32_t node, uint32_t adapter
 		    !uses_path(d, l, adapter, peer_adapter))
 			continue;
 		tell_lost(d, l);
-		smartiod_loan_end(d, l);
+		loan_adrift(d, l);
 	}
 }
 

@@ -77,6 +77,7 @@ void smartiod_loan_settled(struct smartiod *d, struct smartiod_loan *l)
 	l->pins++;
 	while (l->dmas)
 		smartiod_dma_release(d, l->dmas);
+	smartiod_dev_segs_over(d, l);
 	sio_ledger_settle(&l->device->ledger, l->id);
 	smartiod_loan_unpin(d, l);
 }

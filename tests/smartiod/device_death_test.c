@@ -12,6 +12,7 @@
 
 #include "device_calls.h"
 #include "fake_device.h"
+#include "smartio/ext.h"
 
 #define FDID 0x401
 #define SQ (SCI_MEMACCESS_DEVICE_READ | SCI_MEMACCESS_HOST_WRITE)
@@ -167,7 +168,7 @@ static void queue_pair(struct world *w, struct death *t, uint32_t id)
 static void play(struct world *w, struct death *t)
 {
 	struct call_borrow b = {.id = 0};
-	uint32_t bar = 0, map = 0, access[4];
+	uint32_t bar = 0, map = 0, seg = 0, access[4];
 
 	if (call_borrow(w, t->manager, FDID, SCI_FLAG_EXCLUSIVE, &b) == 0) {
 		call_dev_seg_connect(w, t->manager, b.handle, 0, SCI_MEMTYPE_BAR, &bar, NULL);
@@ -178,6 +179,11 @@ static void play(struct world *w, struct death *t)
 		call_handle(w, t->manager, SIO_MSG_DEV_RELEASE_EXCLUSIVE, b.handle, 0);
 		t->managers_borrow = b.handle;
 	}
+	/* The memory of its admin queue, say. */
+	call_dev_seg_create(w, t->manager, b.handle, 3, 4096, SCI_MEMTYPE_SHARED, SQ,
+			    SMARTIO_FLAG_LASTING);
+	if (call_dev_seg_connect(w, t->manager, b.handle, 3, SCI_MEMTYPE_SHARED, &seg, NULL) == 0)
+		call_dma_map(w, t->manager, b.handle, seg, 1, 0, 4096, &map);
 	queue_pair(w, t, 10);
 	queue_pair(w, t, 21);
 	world_kill(w, t->client);

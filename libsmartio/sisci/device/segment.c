@@ -8,7 +8,7 @@
 
 #define PLACEMENT                                                                                  \
 	(SCI_FLAG_DEVICE_SIDE_ONLY | SCI_FLAG_LOCAL_ONLY | SCI_FLAG_DEVICE_PREFER_BANDWIDTH |      \
-	 SCI_FLAG_HOST_PREFER_BANDWIDTH)
+	 SCI_FLAG_HOST_PREFER_BANDWIDTH | SMARTIO_FLAG_LASTING)
 #define HINTS                                                                                      \
 	(SCI_MEMACCESS_MULTIHOST_READ | SCI_MEMACCESS_MULTIHOST_WRITE | SCI_MEMACCESS_P2P_READ |   \
 	 SCI_MEMACCESS_P2P_WRITE)
