@@ -13,11 +13,55 @@
 #include "smartio/nvme.h"
 
 #define ADMIN_MS 10000u
+#define STRAY_MS 610000u /* as long as clients may allow a command, and more */
 #define FEATURE_QUEUES 0x07u
 #define CONTIGUOUS 1u
 #define CQ_IEN 2u
 #define STATUS(sct, sc) ((uint32_t)(sct) << 8 | (uint32_t)(sc))
 
+/* ---- the word ---- */
+#define WORD_PHASE (1ull << 48)
+#define WORD_FLYING (1ull << 49)
+
+/*
+ * Tail, head, the last command's id, the phase that is expected next, and whether that command may
+ * be under way, in one store: who follows us sees all or nothing of a change.
+ */
+static void write_word(struct sio_nvme_ctrl *c)
+{
+	uint64_t v = c->tail | (uint64_t)c->head << 16 | (uint64_t)c->cid << 32;
+
+	if (!c->word)
+		return;
+	v |= (c->phase ? WORD_PHASE : 0) | (c->flying ? WORD_FLYING : 0);
+	sio_write64(c->word, htole64(v));
+	/* Before the doorbell that follows. */
+	sio_to_fabric_barrier();
+}
+
+void sio_nvme_ctrl_record(struct sio_nvme_ctrl *c, volatile uint8_t *word)
+{
+	c->word = word;
+	write_word(c);
+}
+
+static int read_word(struct sio_nvme_ctrl *c, volatile uint8_t *word)
+{
+	uint64_t v = le64toh(sio_read64(word));
+
+	c->tail = v & 0xffff;
+	c->head = v >> 16 & 0xffff;
+	c->cid = (uint16_t)(v >> 32);
+	c->phase = (v & WORD_PHASE) != 0;
+	c->stray = (v & WORD_FLYING) != 0;
+	c->stray_cid = c->cid;
+	if (c->tail < c->entries && c->head < c->entries && v < WORD_FLYING << 1)
+		return 0;
+	return sio_nvme_fail(-ESTALE, "%s: its manager left %#llx of its admin queue", c->d->name,
+			     (unsigned long long)v);
+}
+
+/* ---- commands ---- */
 static void put(struct sio_nvme_ctrl *c, const struct sio_nvme_command *cmd)
 {
 	uint32_t sqe[16] = {0};
@@ -36,8 +80,10 @@ static void put(struct sio_nvme_ctrl *c, const struct sio_nvme_command *cmd)
 	sqe[15] = htole32(cmd->cdw15);
 	sio_copy_to(c->sq.at + (size_t)c->tail * 64, sqe, sizeof(sqe));
 	c->tail = c->tail + 1 == c->entries ? 0 : c->tail + 1;
-	/* The entry must be there before the doorbell that announces it. */
+	c->flying = true;
+	/* The entry must be there before the word and the doorbell that announce it. */
 	sio_to_fabric_barrier();
+	write_word(c);
 	sio_write32(c->db, c->tail);
 	sio_nvme_wake(c->db_map, c->db_sleeps);
 }
@@ -57,6 +103,9 @@ static bool take(struct sio_nvme_ctrl *c, uint32_t *ret_result, uint32_t *ret_dw
 		c->head = 0;
 		c->phase ^= 1;
 	}
+	if ((dw3 & 0xffff) == c->cid)
+		c->flying = false;
+	write_word(c);
 	sio_write32(c->db + c->stride, c->head);
 	sio_nvme_wake(c->db_map, c->db_sleeps);
 	return true;
@@ -75,6 +124,10 @@ static int wait_completion(struct sio_nvme_ctrl *c, const struct sio_nvme_comman
 		if (take(c, ret_result, ret_dw3)) {
 			if ((*ret_dw3 & 0xffff) == c->cid)
 				return 0;
+			if (c->stray && (*ret_dw3 & 0xffff) == c->stray_cid) {
+				c->stray = false;
+				continue;
+			}
 			return sio_nvme_fail(-EIO,
 					     "%s completed admin command %u, which is not "
 					     "in flight",
@@ -113,16 +166,51 @@ int sio_nvme_ctrl_admin(struct sio_nvme_ctrl *c, const struct sio_nvme_command *
 	return 0;
 }
 
-/*
- * On their ways to two hosts neither completion nor data waits for the other; the drive's answer
- * comes behind both.
- */
-static int await_data(struct sio_nvme_ctrl *c)
+/* @ms: for the one that was under way. */
+static int await_stray(struct sio_nvme_ctrl *c, uint32_t ms)
 {
-	int rc = c->apart ? sio_nvme_ctrl_check(c) : 0;
+	uint64_t deadline = sio_nvme_deadline(ms);
+	uint32_t result, dw3;
+	unsigned n = 0;
+	int rc;
 
-	sio_from_fabric_barrier();
-	return rc;
+	while (c->stray) {
+		if (take(c, &result, &dw3)) {
+			c->stray = (dw3 & 0xffff) != c->stray_cid;
+			continue;
+		}
+		rc = sio_nvme_ctrl_check(c);
+		if (rc)
+			return rc;
+		if (smartio_now_ns() >= deadline)
+			return sio_nvme_fail(-ESTALE,
+					     "%s does not complete what its last manager gave it",
+					     c->d->name);
+		sio_nvme_pause(&n);
+	}
+	return 0;
+}
+
+/*
+ * Whether the dead one has rung for its last command nobody knows, and a drive need not take the
+ * same tail twice. So another command goes behind it: with that the tail is a new one.
+ */
+int sio_nvme_ctrl_catch_up(struct sio_nvme_ctrl *c, volatile uint8_t *word)
+{
+	struct sio_nvme_command probe = {.opcode = nvme_admin_get_features,
+					 .cdw10 = FEATURE_QUEUES};
+	uint32_t status;
+	int rc = read_word(c, word);
+
+	if (rc == 0 && c->entries < 3)
+		rc = sio_nvme_fail(-ESTALE, "%s: an admin queue of 2 entries cannot be taken over",
+				   c->d->name);
+	if (rc)
+		return rc;
+	c->word = word;
+	rc = sio_nvme_ctrl_admin(c, &probe, &status, NULL);
+	/* It may have been a client's, which takes its time. */
+	return rc ? rc : await_stray(c, STRAY_MS);
 }
 
 int sio_nvme_ctrl_raw(struct sio_nvme_ctrl *c, struct sio_nvme_command *cmd, const void *to_drive,
@@ -132,11 +220,10 @@ int sio_nvme_ctrl_raw(struct sio_nvme_ctrl *c, struct sio_nvme_command *cmd, con
 
 	cmd->prp1 = c->data.ioaddr;
 	/* What an earlier command left there is not this client's. */
-	sio_nvme_mem_clear(&c->data, SIO_NVME_PAGE);
+	for (size_t i = 0; i < SIO_NVME_PAGE; i += 8)
+		sio_write64(c->data.at + i, 0);
 	sio_copy_to(c->data.at, to_drive, bytes);
 	rc = sio_nvme_ctrl_admin(c, cmd, ret_status, ret_result);
-	if (rc == 0)
-		rc = await_data(c);
 	if (rc == 0)
 		sio_copy_from(data, c->data.at, SIO_NVME_PAGE);
 	return rc;
@@ -149,14 +236,7 @@ int sio_nvme_ctrl_identify(struct sio_nvme_ctrl *c, uint8_t cns, uint32_t nsid, 
 		.opcode = nvme_admin_identify, .nsid = nsid, .cdw10 = cns, .prp1 = c->data.ioaddr};
 	int rc = sio_nvme_ctrl_admin(c, &cmd, ret_status, NULL);
 
-	/*
-	 * On their ways to two hosts none waits for the other; the drive's answer comes behind
-	 * both.
-	 */
-	if (rc == 0 && c->apart) {
-		rc = sio_nvme_ctrl_check(c);
-		sio_from_fabric_barrier();
-	}
+	/* Completion and data lie with one host: who sees the one sees the other. */
 	if (rc == 0)
 		sio_copy_from(data, c->data.at, NVME_IDENTIFY_DATA_SIZE);
 	return rc;

@@ -51,7 +51,7 @@ struct smartio_nvme {
 struct smartio_nvme_lease {
 	struct smartio_nvme *n;
 	struct smartio_nvme_lease_info info;
-	uint64_t instance; /* of the manager that gave it */
+	uint32_t generation; /* when it was given: a reset ends it */
 	struct smartio_nvme_lease *next;
 };
 
@@ -189,6 +189,10 @@ int sio_nvme_find_manager(struct smartio_nvme *n);
  */
 int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nvme_rep *rep,
 		 bool *ret_sent);
+/* No manager serves: wait a moment for one that stands by. Whether one serves. */
+bool sio_nvme_await_successor(struct smartio_nvme *n);
+/* standbys.c, under the lock */
+bool sio_nvme_has_standby(struct smartio_nvme *n);
 void sio_nvme_unlink_manager(struct smartio_nvme *n);
 
 /* io.c: whether the device was reset since the queues were made; then the queue is dead. */

@@ -7,6 +7,7 @@
 
 #include "controller.h"
 #include "error.h"
+#include "protocol.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
 
@@ -21,6 +22,11 @@
 #define CSTS_SHST_DONE (2u << 2)
 #define GONE 0xffffffffu
 #define SHUTDOWN_MS 5000u
+
+static size_t round_up(size_t bytes)
+{
+	return (bytes + SIO_NVME_PAGE - 1) & ~(size_t)(SIO_NVME_PAGE - 1);
+}
 
 static int gone(struct sio_nvme_ctrl *c)
 {
@@ -76,10 +82,9 @@ static int read_capabilities(struct sio_nvme_ctrl *c, uint32_t timeout_ms)
 
 int sio_nvme_ctrl_doorbells(struct sio_nvme_ctrl *c)
 {
-	size_t size = 2 * c->stride;
+	size_t size = round_up(2 * c->stride);
 	sci_error_t err;
 
-	size = (size + SIO_NVME_PAGE - 1) & ~(size_t)(SIO_NVME_PAGE - 1);
 	c->db = SCIMapRemoteSegment(c->bar, &c->db_map, DOORBELLS, size, NULL,
 				    SCI_FLAG_IO_MAP_IOSPACE, &err);
 	if (err != SCI_ERR_OK) {
@@ -106,12 +111,10 @@ int sio_nvme_ctrl_open(struct sio_nvme_ctrl *c, struct sio_nvme_device *d, uint3
 
 void sio_nvme_ctrl_done(struct sio_nvme_ctrl *c, bool stopped)
 {
-	struct sio_nvme_mem *mem[] = {&c->sq, &c->cq, &c->data};
 	sci_error_t err;
 
-	for (unsigned i = 0; i < 3; i++)
-		if (mem[i]->d && stopped)
-			sio_nvme_mem_done(mem[i]);
+	if (c->memory.d && stopped)
+		sio_nvme_mem_done(&c->memory);
 	if (c->db_map)
 		SCIUnmapSegment(c->db_map, 0, &err);
 	if (c->reg_map)
@@ -172,27 +175,40 @@ int sio_nvme_ctrl_disable(struct sio_nvme_ctrl *c)
 	return wait_status(c, CSTS_RDY, 0, c->timeout_ms, "the reset");
 }
 
+/* Submission queue, completion queue, data page: each from the start of a page on. */
+static size_t admin_size(const struct sio_nvme_ctrl *c)
+{
+	return round_up((size_t)c->entries * 64) + round_up((size_t)c->entries * 16) + SIO_NVME_PAGE;
+}
+
+static void lay_out(struct sio_nvme_ctrl *c)
+{
+	const size_t sq = round_up((size_t)c->entries * 64), cq = round_up((size_t)c->entries * 16);
+
+	c->sq = (struct sio_nvme_part){c->memory.at, c->memory.ioaddr};
+	c->cq = (struct sio_nvme_part){c->memory.at + sq, c->memory.ioaddr + sq};
+	c->data = (struct sio_nvme_part){c->memory.at + sq + cq, c->memory.ioaddr + sq + cq};
+}
+
 static int admin_memory(struct sio_nvme_ctrl *c)
 {
-	int rc = 0;
+	const unsigned hints = SCI_MEMACCESS_DEVICE_READ | SCI_MEMACCESS_DEVICE_WRITE |
+			       SCI_MEMACCESS_HOST_READ | SCI_MEMACCESS_HOST_WRITE;
+	int rc = c->memory.d ? 0 : -EEXIST;
 
-	if (!c->sq.d)
-		rc = sio_nvme_mem_device(c->d, (size_t)c->entries * 64,
-					 SCI_MEMACCESS_DEVICE_READ | SCI_MEMACCESS_HOST_WRITE, 0,
-					 &c->sq);
-	if (rc == 0 && !c->cq.d)
-		rc = sio_nvme_mem_device(c->d, (size_t)c->entries * 16,
-					 SCI_MEMACCESS_DEVICE_WRITE | SCI_MEMACCESS_HOST_READ, 0,
-					 &c->cq);
-	if (rc == 0 && !c->data.d)
-		rc = sio_nvme_mem_device(c->d, SIO_NVME_PAGE,
-					 SCI_MEMACCESS_DEVICE_WRITE | SCI_MEMACCESS_HOST_READ, 0,
-					 &c->data);
-	/* Not what was asked for counts: hints go elsewhere when a host's memory is used up. */
+	/* A manager that could not stop the drive may have left the first ones mapped for it. */
+	for (unsigned i = 0; rc == -EEXIST && i < SIO_NVME_ADMIN_SEGMENTS; i++) {
+		c->memory_id = SIO_NVME_ADMIN_SEGMENT + i;
+		rc = sio_nvme_mem_lasting(c->d, c->memory_id, admin_size(c), hints, &c->memory);
+	}
 	if (rc == 0)
-		c->apart = SCIGetRemoteSegmentNodeId(c->cq.remote) !=
-			   SCIGetRemoteSegmentNodeId(c->data.remote);
+		lay_out(c);
 	return rc;
+}
+
+static uint32_t aqa_of(uint32_t entries)
+{
+	return (entries - 1) << 16 | (entries - 1);
 }
 
 int sio_nvme_ctrl_enable(struct sio_nvme_ctrl *c, uint32_t entries)
@@ -206,10 +222,11 @@ int sio_nvme_ctrl_enable(struct sio_nvme_ctrl *c, uint32_t entries)
 	rc = admin_memory(c);
 	if (rc)
 		return rc;
-	sio_nvme_mem_clear(&c->cq, (size_t)entries * 16);
+	for (size_t i = 0; i < (size_t)entries * 16; i += 8)
+		sio_write64(c->cq.at + i, 0);
 	c->tail = c->head = 0;
 	c->phase = 1;
-	sio_write32(c->reg + NVME_REG_AQA, (entries - 1) << 16 | (entries - 1));
+	sio_write32(c->reg + NVME_REG_AQA, aqa_of(entries));
 	sio_write64(c->reg + NVME_REG_ASQ, c->sq.ioaddr);
 	sio_write64(c->reg + NVME_REG_ACQ, c->cq.ioaddr);
 	/* The controller takes the addresses when it sees EN. */
@@ -217,6 +234,39 @@ int sio_nvme_ctrl_enable(struct sio_nvme_ctrl *c, uint32_t entries)
 	write_cc(c, CC_OURS);
 	c->enabled = true;
 	return wait_status(c, CSTS_RDY, CSTS_RDY, c->timeout_ms, "becoming ready");
+}
+
+/* It runs with this admin queue, and nobody has stopped or reset it. */
+static bool is_running(struct sio_nvme_ctrl *c)
+{
+	const uint32_t csts = sio_read32(c->reg + NVME_REG_CSTS);
+
+	return sio_read32(c->reg + NVME_REG_CC) == CC_OURS && csts != GONE &&
+	       (csts & (CSTS_RDY | CSTS_CFS | CSTS_SHST_MASK)) == CSTS_RDY &&
+	       sio_read32(c->reg + NVME_REG_AQA) == aqa_of(c->entries) &&
+	       sio_read64(c->reg + NVME_REG_ASQ) == c->sq.ioaddr &&
+	       sio_read64(c->reg + NVME_REG_ACQ) == c->cq.ioaddr;
+}
+
+int sio_nvme_ctrl_resume(struct sio_nvme_ctrl *c, uint32_t entries, uint32_t id, uint64_t ioaddr,
+			 volatile uint8_t *word)
+{
+	int rc;
+
+	c->entries = entries;
+	c->memory_id = id;
+	rc = sio_nvme_mem_again(c->d, id, admin_size(c), ioaddr, &c->memory);
+	if (rc)
+		return rc;
+	lay_out(c);
+	if (!is_running(c))
+		return sio_nvme_fail(-ESTALE, "%s does not run with the admin queue of before",
+				     c->d->name);
+	rc = sio_nvme_ctrl_doorbells(c);
+	if (rc)
+		return rc;
+	c->enabled = true;
+	return sio_nvme_ctrl_catch_up(c, word);
 }
 
 void sio_nvme_ctrl_shutdown(struct sio_nvme_ctrl *c)

@@ -20,12 +20,21 @@ struct sio_nvme_ctrl {
 	const volatile uint32_t *reg_sleeps, *db_sleeps; /* smartio_map_sleep_word() */
 	uint64_t cap;
 	uint32_t version, stride, max_entries;
-	uint32_t timeout_ms;		  /* to become ready or not ready */
-	struct sio_nvme_mem sq, cq, data; /* of the admin queue; data: one page */
+	uint32_t timeout_ms; /* to become ready or not ready */
+	/* Of the admin queue: with the lender, and it outlives us. */
+	struct sio_nvme_mem memory;
+	uint32_t memory_id; /* of its segment */
+	struct sio_nvme_part {
+		volatile uint8_t *at;
+		uint64_t ioaddr;
+	} sq, cq, data; /* of that; data: one page */
 	uint32_t entries, tail, head, phase;
 	uint16_t cid;
+	bool flying;	       /* a command of ours has not completed */
+	bool stray;	       /* one of the manager before us, @stray_cid, has not */
+	uint16_t stray_cid;
+	volatile uint8_t *word; /* where the above four stand for who follows us; NULL: nowhere */
 	bool enabled;
-	bool apart; /* completions may come before their data: sio_nvme_ctrl_identify() */
 };
 
 struct sio_nvme_command {
@@ -50,6 +59,14 @@ int sio_nvme_ctrl_disable(struct sio_nvme_ctrl *c);
 int sio_nvme_ctrl_doorbells(struct sio_nvme_ctrl *c);
 /* With an admin queue of @entries. */
 int sio_nvme_ctrl_enable(struct sio_nvme_ctrl *c, uint32_t entries);
+/*
+ * Instead of reset and enable: go on with the admin queue of a manager that is gone, in segment @id,
+ * which the drive has at @ioaddr. @word: what it left, and where. 0; -ESTALE: the controller is not as that manager had it; -errno.
+ */
+int sio_nvme_ctrl_resume(struct sio_nvme_ctrl *c, uint32_t entries, uint32_t id, uint64_t ioaddr,
+			 volatile uint8_t *word);
+/* From now on @word tells of each command before the drive hears of it. */
+void sio_nvme_ctrl_record(struct sio_nvme_ctrl *c, volatile uint8_t *word);
 /* Normal shutdown, as far as the controller answers. */
 void sio_nvme_ctrl_shutdown(struct sio_nvme_ctrl *c);
 /* 0; -EIO: fatal status, or reset by somebody else; -ENODEV: gone. */
@@ -71,6 +88,11 @@ int sio_nvme_ctrl_identify(struct sio_nvme_ctrl *c, uint8_t cns, uint32_t nsid, 
  */
 int sio_nvme_ctrl_raw(struct sio_nvme_ctrl *c, struct sio_nvme_command *cmd, const void *to_drive,
 		      size_t bytes, void *data, uint32_t *ret_status, uint32_t *ret_result);
+/*
+ * Take the state of the admin queue from @word, and see the command through that was under way: it
+ * was made known to the drive, or is now. -ESTALE: @word makes no sense.
+ */
+int sio_nvme_ctrl_catch_up(struct sio_nvme_ctrl *c, volatile uint8_t *word);
 /* Ask for as many I/O queue pairs as there are. */
 int sio_nvme_ctrl_queues(struct sio_nvme_ctrl *c, uint32_t *ret_pairs);
 /* @vector 0: no interrupts. */

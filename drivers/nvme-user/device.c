@@ -199,28 +199,40 @@ static int check_ioaddr(struct sio_nvme_mem *mem, sci_ioaddr_t ioaddr)
 	return 0;
 }
 
-static int mem_device(struct sio_nvme_device *d, struct sio_nvme_mem *mem)
+static int connect_memory(struct sio_nvme_device *d, unsigned id, unsigned memtype,
+			  struct sio_nvme_mem *mem)
 {
-	unsigned id = __atomic_fetch_add(&d->next_segment, 1, __ATOMIC_RELAXED);
-	sci_ioaddr_t ioaddr;
 	sci_error_t err;
 
-	SCICreateDeviceSegment(d->handle, id, mem->size, SCI_MEMTYPE_PRIVATE, mem->hints,
-			       mem->flags, &err);
-	if (err != SCI_ERR_OK)
-		return sio_nvme_fail_sci(err, "%s: no queue memory of %zu bytes", d->name,
-					 mem->size);
-	SCIConnectDeviceSegment(d->handle, &mem->remote, id, SCI_MEMTYPE_PRIVATE, NULL, NULL, 0,
-				&err);
+	SCIConnectDeviceSegment(d->handle, &mem->remote, id, memtype, NULL, NULL, 0, &err);
 	if (err != SCI_ERR_OK) {
 		mem->remote = NULL;
 		return sio_nvme_fail_sci(err, "%s: cannot connect queue memory", d->name);
 	}
+	if (SCIGetRemoteSegmentSize(mem->remote) < mem->size)
+		return sio_nvme_fail(-EPROTO, "%s: queue memory has %zu bytes, not %zu", d->name,
+				     SCIGetRemoteSegmentSize(mem->remote), mem->size);
 	mem->at = SCIMapRemoteSegment(mem->remote, &mem->map, 0, mem->size, NULL, 0, &err);
-	if (err != SCI_ERR_OK) {
-		mem->map = NULL;
-		return sio_nvme_fail_sci(err, "%s: cannot map queue memory", d->name);
-	}
+	if (err == SCI_ERR_OK)
+		return 0;
+	mem->map = NULL;
+	return sio_nvme_fail_sci(err, "%s: cannot map queue memory", d->name);
+}
+
+static int mem_device(struct sio_nvme_device *d, unsigned id, unsigned memtype,
+		      struct sio_nvme_mem *mem)
+{
+	sci_ioaddr_t ioaddr;
+	sci_error_t err;
+	int rc;
+
+	SCICreateDeviceSegment(d->handle, id, mem->size, memtype, mem->hints, mem->flags, &err);
+	if (err != SCI_ERR_OK)
+		return sio_nvme_fail_sci(err, "%s: no queue memory of %zu bytes", d->name,
+					 mem->size);
+	rc = connect_memory(d, id, memtype, mem);
+	if (rc)
+		return rc;
 	SCIMapRemoteSegmentForDevice(mem->remote, d->handle, &ioaddr, 0, mem->size, 0, &err);
 	if (err != SCI_ERR_OK)
 		return sio_nvme_fail_sci(err, "%s: cannot reach queue memory of %zu bytes", d->name,
@@ -271,8 +283,8 @@ static bool round_up(size_t size, size_t *ret)
 	return true;
 }
 
-int sio_nvme_mem_device(struct sio_nvme_device *d, size_t size, unsigned hints, unsigned flags,
-			struct sio_nvme_mem *mem)
+static int make_device(struct sio_nvme_device *d, unsigned id, unsigned memtype, size_t size,
+		       unsigned hints, unsigned flags, struct sio_nvme_mem *mem)
 {
 	int rc;
 
@@ -282,7 +294,36 @@ int sio_nvme_mem_device(struct sio_nvme_device *d, size_t size, unsigned hints, 
 	mem->flags = flags;
 	if (!round_up(size, &mem->size))
 		return sio_nvme_fail(-EINVAL, "%s: memory of %zu bytes", d->name, size);
-	rc = mem_device(d, mem);
+	rc = mem_device(d, id, memtype, mem);
+	if (rc)
+		sio_nvme_mem_done(mem);
+	return rc;
+}
+
+int sio_nvme_mem_device(struct sio_nvme_device *d, size_t size, unsigned hints, unsigned flags,
+			struct sio_nvme_mem *mem)
+{
+	unsigned id = __atomic_fetch_add(&d->next_segment, 1, __ATOMIC_RELAXED);
+
+	return make_device(d, id, SCI_MEMTYPE_PRIVATE, size, hints, flags, mem);
+}
+
+int sio_nvme_mem_lasting(struct sio_nvme_device *d, unsigned id, size_t size, unsigned hints,
+			 struct sio_nvme_mem *mem)
+{
+	return make_device(d, id, SCI_MEMTYPE_SHARED, size, hints, SMARTIO_FLAG_LASTING, mem);
+}
+
+int sio_nvme_mem_again(struct sio_nvme_device *d, unsigned id, size_t size, uint64_t ioaddr,
+		       struct sio_nvme_mem *mem)
+{
+	int rc;
+
+	memset(mem, 0, sizeof(*mem));
+	mem->d = d;
+	mem->size = size;
+	mem->ioaddr = ioaddr;
+	rc = connect_memory(d, id, SCI_MEMTYPE_SHARED, mem);
 	if (rc)
 		sio_nvme_mem_done(mem);
 	return rc;

@@ -57,6 +57,14 @@ struct sio_nvme_mem {
 /* @hints: SCI_MEMACCESS_*; @flags: SCI_FLAG_DEVICE_SIDE_ONLY, SCI_FLAG_LOCAL_ONLY or 0. */
 int sio_nvme_mem_device(struct sio_nvme_device *d, size_t size, unsigned hints, unsigned flags,
 			struct sio_nvme_mem *mem);
+/*
+ * Of segment @id, which outlives us: SMARTIO_FLAG_LASTING; then sio_nvme_mem_again() has it: for the
+ * CPU, and at @ioaddr for the drive, as its maker has mapped it. -EEXIST; -ENOENT.
+ */
+int sio_nvme_mem_lasting(struct sio_nvme_device *d, unsigned id, size_t size, unsigned hints,
+			 struct sio_nvme_mem *mem);
+int sio_nvme_mem_again(struct sio_nvme_device *d, unsigned id, size_t size, uint64_t ioaddr,
+		       struct sio_nvme_mem *mem);
 int sio_nvme_mem_local(struct sio_nvme_device *d, size_t size, struct sio_nvme_mem *mem);
 /*
  * @size bytes from @offset on of BAR @bar of device @name, which is borrowed for that; @flags: as

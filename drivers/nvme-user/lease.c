@@ -62,7 +62,7 @@ int smartio_nvme_lease_take(struct smartio_nvme *n, const char *name, uint32_t n
 	tell(&l->info, &rep->lease);
 	free(rep);
 	sio_nvme_lock(n);
-	l->instance = req.instance;
+	l->generation = n->meta.generation;
 	l->next = n->leases;
 	n->leases = l;
 	sio_nvme_unlock(n);
@@ -108,9 +108,9 @@ int smartio_nvme_lease_give(struct smartio_nvme_lease *l)
 	if (is_used(l)) {
 		rc = sio_nvme_fail(-EBUSY, "a queue pair uses lease %s", l->info.name);
 	} else {
-		/* Another manager's, or none's: it is free already. */
+		/* Of before a reset, or no manager's: it is free already. */
 		req.unlease.id = l->info.id;
-		if (sio_nvme_find_manager(n) == 0 && n->meta.instance == l->instance)
+		if (sio_nvme_find_manager(n) == 0 && n->meta.generation == l->generation)
 			sio_nvme_ask(n, &req, rep, NULL);
 		unlink_lease(l);
 		free(l);

@@ -33,13 +33,19 @@ static int find_gap(const struct sio_nvme_leases *s, uint64_t blocks,
 	return -ENOSPC;
 }
 
-int sio_nvme_leases_take(struct sio_nvme_leases *s, uint64_t borrower, uint64_t blocks,
+int sio_nvme_leases_take(struct sio_nvme_leases *s, uint64_t borrower, uint64_t sequence, uint64_t blocks,
 			 struct sio_nvme_wire_lease *want,
 			 const struct sio_nvme_wire_lease **ret_other)
 {
 	int rc = 0;
 
 	*ret_other = NULL;
+	for (uint32_t i = 0; i < s->n; i++) {
+		if (s->list[i].borrower == borrower && s->list[i].sequence == sequence) {
+			*want = s->list[i].l;
+			return 0;
+		}
+	}
 	if (want->blocks == 0 || want->blocks > blocks)
 		return -ERANGE;
 	for (uint32_t i = 0; i < s->n; i++) {
@@ -60,6 +66,7 @@ int sio_nvme_leases_take(struct sio_nvme_leases *s, uint64_t borrower, uint64_t 
 		return rc ? rc : -EBUSY;
 	want->id = ++s->last_id;
 	s->list[s->n].borrower = borrower;
+	s->list[s->n].sequence = sequence;
 	s->list[s->n++].l = *want;
 	return 0;
 }

@@ -15,17 +15,17 @@ struct sio_nvme_leases {
 	uint32_t n;
 	uint64_t last_id;
 	struct sio_nvme_held {
-		uint64_t borrower;
+		uint64_t borrower, sequence; /* sequence: of the request for it */
 		struct sio_nvme_wire_lease l;
 	} list[SIO_NVME_LEASES]; /* by id */
 };
 
 /*
- * @want: all but the id; its lba may be SIO_NVME_ANYWHERE: the first gap that is large enough.
+ * @want: all but the id; @sequence: of the request: the same one again is given the same lease; its lba may be SIO_NVME_ANYWHERE: the first gap that is large enough.
  * @blocks: of the namespace. 0: @want is complete; -EBUSY: @ret_other overlaps; -EEXIST: it has the
  * name; -ENOSPC: no gap is large enough, or there are too many leases; -ERANGE.
  */
-int sio_nvme_leases_take(struct sio_nvme_leases *s, uint64_t borrower, uint64_t blocks,
+int sio_nvme_leases_take(struct sio_nvme_leases *s, uint64_t borrower, uint64_t sequence, uint64_t blocks,
 			 struct sio_nvme_wire_lease *want,
 			 const struct sio_nvme_wire_lease **ret_other);
 /* -EACCES: it is not that borrower's. */

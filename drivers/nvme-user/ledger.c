@@ -39,13 +39,22 @@ void sio_nvme_ledger_take(struct sio_nvme_ledger *l, uint32_t qid, const struct 
 {
 	l->pair[qid] = *pair;
 	l->used++;
-	l->given++;
 }
 
 void sio_nvme_ledger_release(struct sio_nvme_ledger *l, uint32_t qid)
 {
-	l->pair[qid].borrower = 0;
+	memset(&l->pair[qid], 0, sizeof(l->pair[qid]));
 	l->used--;
+}
+
+uint32_t sio_nvme_ledger_given(const struct sio_nvme_ledger *l, uint64_t borrower,
+			       uint64_t sequence)
+{
+	for (uint32_t i = 1; borrower && i <= l->pairs; i++)
+		if (l->pair[i].borrower == borrower && l->pair[i].sequence == sequence &&
+		    l->pair[i].state == SIO_NVME_PAIR_TAKEN)
+			return i;
+	return 0;
 }
 
 bool sio_nvme_ledger_owns(const struct sio_nvme_ledger *l, uint32_t qid, uint64_t borrower,

@@ -14,8 +14,18 @@
 
 #define SIO_NVME_ENDED 4096u
 
+/* book.h says how to go on from each. */
+enum sio_nvme_pair_state {
+	SIO_NVME_PAIR_FREE,
+	SIO_NVME_PAIR_TAKING,
+	SIO_NVME_PAIR_TAKEN,
+	SIO_NVME_PAIR_GOING
+};
+
 struct sio_nvme_pair {
+	enum sio_nvme_pair_state state;
 	uint64_t borrower, key;	   /* borrower 0: free */
+	uint64_t sequence;	   /* of the request for it */
 	uint64_t sq_hold, cq_hold; /* the lender's holds of their memory */
 	uint32_t node;		   /* of the borrower, as it says */
 	char program[16];	   /* the same; terminated, of printable characters */
@@ -36,6 +46,9 @@ void sio_nvme_ledger_done(struct sio_nvme_ledger *l);
 uint32_t sio_nvme_ledger_free_id(const struct sio_nvme_ledger *l);
 void sio_nvme_ledger_take(struct sio_nvme_ledger *l, uint32_t qid,
 			  const struct sio_nvme_pair *pair);
+/* The pair that this very request of @borrower was given already; 0: none. */
+uint32_t sio_nvme_ledger_given(const struct sio_nvme_ledger *l, uint64_t borrower,
+			       uint64_t sequence);
 void sio_nvme_ledger_release(struct sio_nvme_ledger *l, uint32_t qid);
 /* Whether @borrower may delete @qid: it made it, and knows its key. Any @qid. */
 bool sio_nvme_ledger_owns(const struct sio_nvme_ledger *l, uint32_t qid, uint64_t borrower,

@@ -104,28 +104,22 @@ static int settle_again(struct smartio_nvme_manager *m)
  */
 static int borrower_gone(struct smartio_nvme_manager *m, uint64_t borrower)
 {
-	struct sio_nvme_ledger *l = &m->ledger;
-	uint32_t qid;
 	int rc;
 
-	sio_nvme_ledger_end(l, borrower);
+	/* The drive uses the admin queue of the manager before us, until it is reset. */
+	if (borrower == m->book.maker)
+		return 0;
+	sio_nvme_ledger_end(&m->ledger, borrower);
 	sio_nvme_waiters_end(&m->waiters, borrower);
 	rc = take_requests(m);
 	if (rc < 0)
 		return rc;
-	for (qid = 0; (qid = sio_nvme_ledger_next(l, borrower, qid));) {
-		rc = sio_nvme_ctrl_delete_sq(&m->ctrl, qid);
-		if (rc)
-			return rc;
-	}
-	for (qid = 0; (qid = sio_nvme_ledger_next(l, borrower, qid));) {
-		rc = sio_nvme_ctrl_delete_cq(&m->ctrl, qid);
-		if (rc)
-			return rc;
-		sio_nvme_ledger_release(l, qid);
-	}
+	rc = sio_nvme_manager_delete_pairs(m, borrower);
+	if (rc)
+		return rc;
 	/* Nothing of it can write any more. */
 	sio_nvme_leases_end(&m->leases, borrower);
+	sio_nvme_book_leases(&m->book, &m->leases);
 	rc = m->n_unsettled ? -EAGAIN : settle(m, borrower);
 	if (rc != -EAGAIN)
 		return rc;
@@ -304,6 +298,7 @@ void smartio_nvme_manager_get_status(const struct smartio_nvme_manager *m,
 	status->serves = m->role == SIO_NVME_SERVING;
 	status->other_node = m->watch.node;
 	status->takeovers = m->takeovers;
+	status->kept = m->kept;
 	status->took_us = m->took_ns / 1000;
 }
 

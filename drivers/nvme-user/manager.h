@@ -2,6 +2,7 @@
 #ifndef NVME_USER_MANAGER_H
 #define NVME_USER_MANAGER_H
 
+#include "book.h"
 #include "controller.h"
 #include "leases.h"
 #include "ledger.h"
@@ -29,12 +30,13 @@ struct smartio_nvme_manager {
 	struct sio_nvme_device d;
 	enum sio_nvme_role role;
 	struct sio_nvme_watch watch;
-	uint32_t takeovers;
+	uint32_t takeovers, kept; /* kept: of those without a reset */
 	uint64_t took_ns; /* the last one */
 	struct sio_nvme_ctrl ctrl;
 	struct sio_nvme_ledger ledger;
 	struct sio_nvme_waiters waiters;
 	struct sio_nvme_leases leases;
+	struct sio_nvme_book book; /* of ledger, leases and admin queue */
 	struct smartio_nvme_manager_options options;
 	sci_local_data_interrupt_t interrupt;
 	unsigned number;	       /* of that */
@@ -55,6 +57,16 @@ struct smartio_nvme_manager {
 int sio_nvme_manager_again(struct smartio_nvme_manager *m);
 /* manager_open.c: the registers are ours: reset the controller and serve. */
 int sio_nvme_manager_start(struct smartio_nvme_manager *m);
+/*
+ * takeover.c: the registers are ours: go on where the manager before us was, without a reset. 0: it
+ * serves; -errno: that cannot be, and nothing was taken.
+ */
+int sio_nvme_manager_go_on(struct smartio_nvme_manager *m);
+/* manager_open.c: the interrupt for requests is there, and clients find us. */
+int sio_nvme_manager_be_found(struct smartio_nvme_manager *m);
+/* serve.c: the queues of a pair, or of all that a borrower has which ended, are deleted. */
+int sio_nvme_manager_delete_pair(struct smartio_nvme_manager *m, uint32_t qid);
+int sio_nvme_manager_delete_pairs(struct smartio_nvme_manager *m, uint64_t borrower);
 /*
  * standby.c: borrow the drive beside whoever serves it, and be found; then it is a STANDBY. -EBUSY:
  * there are standbys enough.
@@ -84,7 +96,8 @@ void sio_nvme_manager_lease(struct smartio_nvme_manager *m, const struct sio_nvm
 			    struct sio_nvme_rep *rep);
 /* publish.c: the namespaces are others now. */
 int sio_nvme_manager_republish(struct smartio_nvme_manager *m);
-int sio_nvme_manager_describe(struct smartio_nvme_manager *m);
+/* @pairs: of queues that the drive has; 0: it is asked, which it may be once after a reset. */
+int sio_nvme_manager_describe(struct smartio_nvme_manager *m, uint32_t pairs);
 int sio_nvme_manager_publish(struct smartio_nvme_manager *m);
 /* Of the manager that tells of itself; 0: none does. */
 uint32_t sio_nvme_manager_node(struct smartio_nvme_manager *m);

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "client.h"
@@ -14,6 +15,7 @@
 
 #define REPLY_MS 5000u	  /* that a manager, which answers within milliseconds, may take */
 #define SLICE_MS 50u	  /* between two looks whether the manager is still there */
+#define TAKEOVER_MS 3000u /* that a standby may take */
 #define STARTING_MS 5000u /* that a manager may take between making and writing its segment */
 
 static int gone(const struct smartio_nvme *n)
@@ -177,7 +179,6 @@ static int send_request(struct smartio_nvme *n, struct sio_nvme_req *req)
 	req->reply_node = n->d.node;
 	req->reply_interrupt = n->reply_number;
 	req->instance = n->meta.instance;
-	req->sequence = ++n->sequence;
 	req->borrower = smartio_borrower_id(n->d.handle);
 	sio_nvme_req_encode(req, n->request);
 	bytes = sio_nvme_req_data(req);
@@ -262,15 +263,14 @@ static int still_there(struct smartio_nvme *n)
 	return sio_nvme_fail(-ENOTCONN, "the manager of %s ended before it answered", n->d.name);
 }
 
-int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nvme_rep *rep,
-		 bool *ret_sent)
+static int ask_once(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nvme_rep *rep,
+		    bool *ret_sent)
 {
 	const unsigned limit_ms = n->patience_ms ? n->patience_ms : REPLY_MS;
 	unsigned left_ms = limit_ms, took_ms;
 	int rc;
 
-	if (ret_sent)
-		*ret_sent = false;
+	*ret_sent = false;
 	rc = say(n, req);
 	if (rc && rc != -ENOSPC && n->manager) {
 		/* The way to it may be gone, and another one there. */
@@ -279,8 +279,7 @@ int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nv
 	}
 	if (rc)
 		return rc;
-	if (ret_sent)
-		*ret_sent = true;
+	*ret_sent = true;
 	for (;;) {
 		rc = take_reply(n, req, rep);
 		if (rc != -EAGAIN && rc != -EALREADY)
@@ -305,5 +304,70 @@ int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nv
 	}
 	if (rc)
 		sio_nvme_unlink_manager(n);
+	return rc;
+}
+
+/*
+ * No manager serves, but one stands by: it will in a moment. Return: whether one serves. Under the
+ * lock.
+ */
+bool sio_nvme_await_successor(struct smartio_nvme *n)
+{
+	uint64_t deadline = sio_nvme_deadline(TAKEOVER_MS);
+	unsigned tries = 1000; /* sleep from the first time on */
+	bool is_one = true;
+	int rc;
+
+	for (;;) {
+		rc = look(n);
+		if (rc != -ENOTCONN && rc != -EAGAIN)
+			return rc == 0;
+		/* The last standby serves by now, or has gone: looked at once more. */
+		if (!is_one || smartio_now_ns() >= deadline || smartio_device_lost(n->d.handle))
+			return false;
+		is_one = sio_nvme_has_standby(n);
+		if (is_one)
+			sio_nvme_pause(&tries);
+	}
+}
+
+/*
+ * May it be asked again of the next manager, which knows from the book whether it was done? Admin
+ * commands may not.
+ */
+static bool is_repeatable(const struct sio_nvme_req *req)
+{
+	return req->op != SIO_NVME_OP_ADMIN;
+}
+
+/* Done once, and asked for again: what was to go is not this client's any more. */
+static bool was_done(const struct sio_nvme_req *req, int rc)
+{
+	return rc == -EACCES && (req->op == SIO_NVME_OP_DELETE || req->op == SIO_NVME_OP_UNLEASE);
+}
+
+int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nvme_rep *rep,
+		 bool *ret_sent)
+{
+	const uint32_t generation = n->meta.generation;
+	char why[SIO_NVME_TEXT];
+	bool sent = false, once;
+	int rc;
+
+	req->sequence = ++n->sequence;
+	rc = ask_once(n, req, rep, &sent);
+	if (rc == -ENOTCONN && is_repeatable(req)) {
+		snprintf(why, sizeof(why), "%s", smartio_nvme_error());
+		once = sent;
+		if (!sio_nvme_await_successor(n))
+			rc = sio_nvme_fail(rc, "%s", why);
+		else
+			rc = ask_once(n, req, rep, &sent);
+		sent |= once;
+		if (once && n->meta.generation == generation && was_done(req, rc))
+			rc = 0;
+	}
+	if (ret_sent)
+		*ret_sent = sent;
 	return rc;
 }

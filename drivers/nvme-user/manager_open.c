@@ -97,6 +97,24 @@ static int take_drive(struct smartio_nvme_manager *m, const struct smartio_nvme_
 	}
 }
 
+/* From now on whoever follows us can go on where we were. */
+static int begin_book(struct smartio_nvme_manager *m)
+{
+	const struct sio_nvme_book_head head = {.maker = smartio_borrower_id(m->d.handle),
+						.ioaddr = m->ctrl.memory.ioaddr,
+						.generation = m->meta.generation,
+						.pairs = m->meta.queue_pairs,
+						.entries = m->ctrl.entries,
+						.segment = m->ctrl.memory_id};
+	int rc = sio_nvme_book_make(&m->book, &m->d, head.pairs);
+
+	if (rc)
+		return rc;
+	sio_nvme_ctrl_record(&m->ctrl, sio_nvme_book_word(&m->book));
+	sio_nvme_book_begin(&m->book, &head);
+	return 0;
+}
+
 static int start_controller(struct smartio_nvme_manager *m)
 {
 	const uint32_t entries = m->options.admin_entries;
@@ -109,13 +127,15 @@ static int start_controller(struct smartio_nvme_manager *m)
 	if (rc == 0)
 		rc = sio_nvme_ctrl_enable(&m->ctrl, entries ? entries : ADMIN_ENTRIES);
 	if (rc == 0)
-		rc = sio_nvme_manager_describe(m);
+		rc = sio_nvme_manager_describe(m, 0);
 	if (rc == 0)
 		rc = sio_nvme_ledger_init(&m->ledger, m->meta.queue_pairs);
+	if (rc == 0)
+		rc = begin_book(m);
 	return rc;
 }
 
-static int start_serving(struct smartio_nvme_manager *m)
+int sio_nvme_manager_be_found(struct smartio_nvme_manager *m)
 {
 	sci_error_t err;
 
@@ -134,7 +154,7 @@ int sio_nvme_manager_start(struct smartio_nvme_manager *m)
 	int rc = start_controller(m);
 
 	if (rc == 0)
-		rc = start_serving(m);
+		rc = sio_nvme_manager_be_found(m);
 	if (rc == 0)
 		m->role = SIO_NVME_SERVING;
 	return rc;
@@ -215,7 +235,7 @@ static bool stop_controller(struct smartio_nvme_manager *m)
 		settle_all(m);
 		return true;
 	}
-	if (!m->ctrl.sq.d || smartio_device_lost(m->d.handle))
+	if (!m->ctrl.memory.d || smartio_device_lost(m->d.handle))
 		return true;
 	smartio_device_reset(m->d.handle, &err);
 	return err == SCI_ERR_OK || smartio_device_lost(m->d.handle);
@@ -239,6 +259,7 @@ void smartio_nvme_manager_close(struct smartio_nvme_manager *m)
 	if (!stopped)
 		SCIReleaseExclusiveBorrow(m->d.handle, 0, &err);
 	sio_nvme_ctrl_done(&m->ctrl, stopped);
+	sio_nvme_book_close(&m->book);
 	if (m->interrupt)
 		SCIRemoveDataInterrupt(m->interrupt, 0, &err);
 	sio_nvme_device_done(&m->d);
@@ -261,6 +282,7 @@ int sio_nvme_manager_again(struct smartio_nvme_manager *m)
 	sio_nvme_stand_down(m);
 	sio_nvme_manager_withdraw(m);
 	sio_nvme_ctrl_done(&m->ctrl, true);
+	sio_nvme_book_close(&m->book);
 	sio_nvme_device_return(&m->d);
 	sio_nvme_ledger_done(&m->ledger);
 	memset(&m->meta, 0, sizeof(m->meta));

@@ -61,6 +61,11 @@ struct sio_nvme_wire_standby {
 };
 SIO_NVME_SIZE(struct sio_nvme_wire_standby, 32);
 
+/* Segments that outlive a manager: book.h, and the memory of the admin queue, which that names. */
+#define SIO_NVME_BOOK_SEGMENT 0x53494f60u
+#define SIO_NVME_ADMIN_SEGMENT 0x53494f70u
+#define SIO_NVME_ADMIN_SEGMENTS 16u
+
 enum {
 	SIO_NVME_OP_CREATE = 1, /* a queue pair */
 	SIO_NVME_OP_DELETE,

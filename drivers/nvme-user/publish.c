@@ -77,7 +77,7 @@ static int describe_namespaces(struct smartio_nvme_manager *m, void *page, uint3
 	return rc;
 }
 
-static int describe(struct smartio_nvme_manager *m, void *page, uint32_t *list)
+static int describe(struct smartio_nvme_manager *m, uint32_t pairs, void *page, uint32_t *list)
 {
 	struct sio_nvme_meta *meta = &m->meta;
 	int rc = sio_nvme_ctrl_identify(&m->ctrl, CNS_CONTROLLER, 0, page, NULL);
@@ -85,13 +85,15 @@ static int describe(struct smartio_nvme_manager *m, void *page, uint32_t *list)
 	if (rc)
 		return rc;
 	describe_controller(meta, page);
-	rc = sio_nvme_ctrl_queues(&m->ctrl, &meta->queue_pairs);
+	meta->queue_pairs = pairs;
+	if (pairs == 0)
+		rc = sio_nvme_ctrl_queues(&m->ctrl, &meta->queue_pairs);
 	if (rc)
 		return rc;
 	return describe_namespaces(m, page, list);
 }
 
-int sio_nvme_manager_describe(struct smartio_nvme_manager *m)
+int sio_nvme_manager_describe(struct smartio_nvme_manager *m, uint32_t pairs)
 {
 	struct sio_nvme_meta *meta = &m->meta;
 	void *page = malloc(SIO_NVME_IDENTIFY), *list = malloc(SIO_NVME_IDENTIFY);
@@ -104,7 +106,7 @@ int sio_nvme_manager_describe(struct smartio_nvme_manager *m)
 	meta->doorbell_stride = m->ctrl.stride;
 	meta->spec_version = m->ctrl.version;
 	if (page && list)
-		rc = describe(m, page, list);
+		rc = describe(m, pairs, page, list);
 	else
 		sio_nvme_fail(rc, "no memory to identify %s", m->d.name);
 	free(page);

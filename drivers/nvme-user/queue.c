@@ -319,10 +319,10 @@ static int choose_blocks(struct smartio_nvme_queue *q, const struct smartio_nvme
 	return choose_namespace(q, lease->info.nsid);
 }
 
-/* Another manager has reset the drive since, and does not know of the lease. */
+/* The drive was reset since, and whoever did that does not know of the lease. */
 static int check_lease(struct smartio_nvme_queue *q, bool *ret_unsure)
 {
-	if (!q->lease || q->lease->instance == q->n->meta.instance)
+	if (!q->lease || q->lease->generation == q->n->meta.generation)
 		return 0;
 	*ret_unsure = ask_delete(q) != 0;
 	return sio_nvme_fail(-ESTALE, "the manager that gave lease %s of %s has ended",

@@ -81,26 +81,51 @@ static int unhold(struct smartio_nvme_manager *m, uint64_t number)
 	return err == SCI_ERR_OK || err == SCI_ERR_ILLEGAL_PARAMETER ? 0 : lost_lender(m, err);
 }
 
-static int unhold_pair(struct smartio_nvme_manager *m, const struct sio_nvme_pair *pair)
+/* What becomes of the pair stands in the book before it does. */
+static void enter(struct smartio_nvme_manager *m, uint32_t qid, enum sio_nvme_pair_state state)
 {
-	int rc = unhold(m, pair->sq_hold);
-
-	return rc ? rc : unhold(m, pair->cq_hold);
+	m->ledger.pair[qid].state = state;
+	sio_nvme_book_pair(&m->book, qid, &m->ledger.pair[qid]);
 }
 
-static int hold_pair(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
-		     struct sio_nvme_pair *pair, struct sio_nvme_rep *rep)
+static void release(struct smartio_nvme_manager *m, uint32_t qid)
 {
+	sio_nvme_ledger_release(&m->ledger, qid);
+	enter(m, qid, SIO_NVME_PAIR_FREE);
+}
+
+/* Let go of one hold of a pair; that of its other queue is written down still. */
+static int unhold_one(struct smartio_nvme_manager *m, uint32_t qid, uint64_t *number)
+{
+	int rc = *number ? unhold(m, *number) : 0;
+
+	*number = 0;
+	sio_nvme_book_pair(&m->book, qid, &m->ledger.pair[qid]);
+	return rc;
+}
+
+static int unhold_pair(struct smartio_nvme_manager *m, uint32_t qid)
+{
+	struct sio_nvme_pair *pair = &m->ledger.pair[qid];
+	int rc = unhold_one(m, qid, &pair->sq_hold);
+
+	return rc ? rc : unhold_one(m, qid, &pair->cq_hold);
+}
+
+static int hold_pair(struct smartio_nvme_manager *m, const struct sio_nvme_req *req, uint32_t qid,
+		     struct sio_nvme_rep *rep)
+{
+	struct sio_nvme_pair *pair = &m->ledger.pair[qid];
 	int rc = hold(m, pair->borrower, req->create.sq, req->create.sq_entries * (size_t)64,
 		      &pair->sq_hold, rep);
 
+	enter(m, qid, SIO_NVME_PAIR_TAKING);
 	if (rc || rep->h.error)
 		return rc;
 	rc = hold(m, pair->borrower, req->create.cq, req->create.cq_entries * (size_t)16,
 		  &pair->cq_hold, rep);
-	if (rc || !rep->h.error)
-		return rc;
-	return unhold(m, pair->sq_hold);
+	enter(m, qid, SIO_NVME_PAIR_TAKING);
+	return rc;
 }
 
 static int create_queues(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
@@ -155,67 +180,122 @@ void sio_nvme_keep_text(char *to, const char *from, size_t size)
 	to[len] = '\0';
 }
 
-static int op_create(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
+static void tell_pair(const struct smartio_nvme_manager *m, uint32_t qid, struct sio_nvme_rep *rep)
+{
+	rep->create.qid = qid;
+	rep->create.reserved = 0;
+	rep->create.key = m->ledger.pair[qid].key;
+}
+
+/* Of the free @qid. */
+static int make_pair(struct smartio_nvme_manager *m, const struct sio_nvme_req *req, uint32_t qid,
 		     struct sio_nvme_rep *rep)
 {
-	uint32_t qid = sio_nvme_ledger_free_id(&m->ledger);
-	struct sio_nvme_pair pair = {.borrower = req->borrower, .node = req->reply_node};
+	struct sio_nvme_pair pair = {.state = SIO_NVME_PAIR_TAKING,
+				     .borrower = req->borrower,
+				     .sequence = req->sequence,
+				     .key = smartio_random(),
+				     .node = req->reply_node};
 	int rc;
 
+	sio_nvme_keep_text(pair.program, req->create.program, sizeof(pair.program));
+	sio_nvme_ledger_take(&m->ledger, qid, &pair);
+	enter(m, qid, SIO_NVME_PAIR_TAKING);
+	rc = hold_pair(m, req, qid, rep);
+	if (rc == 0 && !rep->h.error)
+		rc = create_queues(m, req, qid, rep);
+	if (rc)
+		return rc; /* whether the drive has them nobody knows: held until it is reset */
+	if (rep->h.error) {
+		rc = unhold_pair(m, qid);
+		release(m, qid);
+		return rc;
+	}
+	enter(m, qid, SIO_NVME_PAIR_TAKEN);
+	m->ledger.given++;
+	tell_pair(m, qid, rep);
+	return 0;
+}
+
+static bool may_have_pair(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
+			  struct sio_nvme_rep *rep)
+{
 	if (!queue_is_good(m, req->create.sq, req->create.sq_entries) ||
 	    !queue_is_good(m, req->create.cq, req->create.cq_entries)) {
 		refuse(rep, -EINVAL,
 		       "a queue needs 2 to %u entries and memory from the start of a page on",
 		       m->ctrl.max_entries);
-		return 0;
+		return false;
 	}
 	if (req->vector > UINT16_MAX) {
 		refuse(rep, -EINVAL, "interrupt vector %u is not 0 to 65535", req->vector);
-		return 0;
+		return false;
 	}
 	if (req->borrower == smartio_borrower_id(m->d.handle)) {
 		refuse(rep, -EACCES, "the manager's own borrow has no queue pairs");
-		return 0;
+		return false;
 	}
 	if (req->create.formats && req->create.formats != m->meta.formats) {
 		refuse(rep, -ESTALE,
 		       "%s was formatted since this client opened it: it is to open it again",
 		       m->d.name);
+		return false;
+	}
+	return true;
+}
+
+static int op_create(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
+		     struct sio_nvme_rep *rep)
+{
+	/* The reply was lost with the manager before us: whatever is asked now, it has the pair. */
+	uint32_t qid = sio_nvme_ledger_given(&m->ledger, req->borrower, req->sequence);
+
+	if (qid) {
+		tell_pair(m, qid, rep);
 		return 0;
 	}
-	if (qid == 0) {
-		no_pair(m, req, rep);
+	if (!may_have_pair(m, req, rep))
 		return 0;
-	}
-	sio_nvme_keep_text(pair.program, req->create.program, sizeof(pair.program));
-	rc = hold_pair(m, req, &pair, rep);
-	if (rc || rep->h.error)
-		return rc;
-	rc = create_queues(m, req, qid, rep);
-	if (rc)
-		return rc; /* whether the drive has them nobody knows: held until it is reset */
-	if (rep->h.error)
-		return unhold_pair(m, &pair);
-	pair.key = smartio_random();
-	rep->create.qid = qid;
-	rep->create.reserved = 0;
-	rep->create.key = pair.key;
-	sio_nvme_ledger_take(&m->ledger, qid, &pair);
+	qid = sio_nvme_ledger_free_id(&m->ledger);
+	if (qid)
+		return make_pair(m, req, qid, rep);
+	no_pair(m, req, rep);
 	return 0;
 }
 
 /* Submission queue first: a drive whose completion queue vanishes first stops for everyone. */
-static int delete_pair(struct smartio_nvme_manager *m, uint32_t qid)
+int sio_nvme_manager_delete_pair(struct smartio_nvme_manager *m, uint32_t qid)
 {
-	struct sio_nvme_pair pair = m->ledger.pair[qid];
-	int rc = sio_nvme_ctrl_delete_sq(&m->ctrl, qid);
+	int rc;
 
+	enter(m, qid, SIO_NVME_PAIR_GOING);
+	rc = sio_nvme_ctrl_delete_sq(&m->ctrl, qid);
 	if (rc == 0)
 		rc = sio_nvme_ctrl_delete_cq(&m->ctrl, qid);
-	if (rc)
-		return rc;
-	sio_nvme_ledger_release(&m->ledger, qid);
-	return unhold_pair(m, &pair);
+	if (rc == 0)
+		rc = unhold_pair(m, qid);
+	if (rc == 0)
+		release(m, qid);
+	return rc;
+}
+
+/* All submission queues first. What they lay in ends with the word that settles the borrower. */
+int sio_nvme_manager_delete_pairs(struct smartio_nvme_manager *m, uint64_t borrower)
+{
+	struct sio_nvme_ledger *l = &m->ledger;
+	uint32_t qid;
+	int rc = 0;
+
+	for (qid = 0; rc == 0 && (qid = sio_nvme_ledger_next(l, borrower, qid));) {
+		enter(m, qid, SIO_NVME_PAIR_GOING);
+		rc = sio_nvme_ctrl_delete_sq(&m->ctrl, qid);
+	}
+	for (qid = 0; rc == 0 && (qid = sio_nvme_ledger_next(l, borrower, qid));) {
+		rc = sio_nvme_ctrl_delete_cq(&m->ctrl, qid);
+		if (rc == 0)
+			release(m, qid);
+	}
+	return rc;
 }
 
 static int op_delete(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
@@ -225,7 +305,7 @@ static int op_delete(struct smartio_nvme_manager *m, const struct sio_nvme_req *
 		refuse(rep, -EACCES, "queue pair %u is not this client's", req->del.qid);
 		return 0;
 	}
-	return delete_pair(m, req->del.qid);
+	return sio_nvme_manager_delete_pair(m, req->del.qid);
 }
 
 static int op_identify(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
@@ -361,6 +441,6 @@ int sio_nvme_manager_request(struct smartio_nvme_manager *m, size_t len)
 	}
 	/* A queue pair that its client will not know of is no use to anybody. */
 	if (!send_reply(m, &req, &rep) && req.op == SIO_NVME_OP_CREATE && !rep.h.error)
-		return delete_pair(m, rep.create.qid);
+		return sio_nvme_manager_delete_pair(m, rep.create.qid);
 	return m->failed;
 }

@@ -60,7 +60,7 @@ static void take(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
 			m->d.name);
 		return;
 	}
-	rc = sio_nvme_leases_take(&m->leases, req->borrower, blocks_of(m, want.nsid), &want,
+	rc = sio_nvme_leases_take(&m->leases, req->borrower, req->sequence, blocks_of(m, want.nsid), &want,
 				  &other);
 	if (rc)
 		refused(m, rc, &want, other, rep);
@@ -88,4 +88,5 @@ void sio_nvme_manager_lease(struct smartio_nvme_manager *m, const struct sio_nvm
 	else if (sio_nvme_leases_give(&m->leases, req->borrower, req->unlease.id))
 		sio_nvme_refuse(rep, -EACCES, "lease %" PRIu64 " is not this client's",
 				req->unlease.id);
+	sio_nvme_book_leases(&m->book, &m->leases);
 }

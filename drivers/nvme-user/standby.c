@@ -159,17 +159,27 @@ static unsigned ms_until(uint64_t deadline, unsigned most)
  */
 static int take_over(struct smartio_nvme_manager *m)
 {
-	int rc = sio_nvme_ctrl_open(&m->ctrl, &m->d, m->options.enable_timeout_ms);
+	const uint32_t timeout_ms = m->options.enable_timeout_ms;
+	int rc = sio_nvme_ctrl_open(&m->ctrl, &m->d, timeout_ms);
+	bool kept = false;
 
+	if (rc == 0) {
+		kept = sio_nvme_manager_go_on(m) == 0;
+		if (!kept)
+			rc = sio_nvme_ctrl_open(&m->ctrl, &m->d, timeout_ms);
+	}
 	if (rc == -EBUSY)
 		return 0;
-	if (rc == 0)
+	if (rc == 0 && !kept)
 		rc = sio_nvme_manager_start(m);
 	if (rc)
 		return rc;
-	if (m->watch.ended_ns) {
+	m->kept += kept;
+	if (kept || m->watch.ended_ns) {
 		m->takeovers++;
-		m->took_ns = smartio_now_ns() - m->watch.ended_ns;
+		m->took_ns =
+			m->watch.ended_ns ? smartio_now_ns() - m->watch.ended_ns : 0;
+		m->watch.ended_ns = 0;
 	}
 	sio_nvme_stand_down(m);
 	return 1;

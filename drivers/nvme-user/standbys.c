@@ -37,6 +37,16 @@ static bool look_at(struct smartio_nvme *n, unsigned number, struct smartio_nvme
 	return true;
 }
 
+bool sio_nvme_has_standby(struct smartio_nvme *n)
+{
+	struct smartio_nvme_standby ignored;
+
+	for (unsigned i = 0; i < SIO_NVME_STANDBYS; i++)
+		if (look_at(n, i, &ignored))
+			return true;
+	return false;
+}
+
 int smartio_nvme_get_standbys(struct smartio_nvme *n, struct smartio_nvme_standby *standby,
 			      unsigned max)
 {

@@ -97,7 +97,7 @@ struct smartio_nvme_manager_status {
 	uint32_t serves;     /* 1: clients can come; 0: it stands by */
 	uint32_t other_node; /* of the manager that a standby waits for, or was; 0: not known */
 	uint32_t takeovers;  /* so far */
-	uint32_t reserved;
+	uint32_t kept;	     /* of those: without a reset, so that clients noticed nothing */
 	/* Microseconds of the last takeover, from when the library told of the other's end. */
 	uint64_t took_us;
 };

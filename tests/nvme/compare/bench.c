@@ -52,6 +52,25 @@ int sio_nvme_mem_device(struct sio_nvme_device *d, size_t size, unsigned hints, 
 	return 0;
 }
 
+int sio_nvme_mem_lasting(struct sio_nvme_device *d, unsigned id, size_t size, unsigned hints,
+			 struct sio_nvme_mem *mem)
+{
+	(void)id;
+	return sio_nvme_mem_device(d, size, hints, 0, mem);
+}
+
+/* No manager before this one has left anything. */
+int sio_nvme_mem_again(struct sio_nvme_device *d, unsigned id, size_t size, uint64_t ioaddr,
+		       struct sio_nvme_mem *mem)
+{
+	(void)d;
+	(void)id;
+	(void)size;
+	(void)ioaddr;
+	memset(mem, 0, sizeof(*mem));
+	return -ENOENT;
+}
+
 void sio_nvme_mem_done(struct sio_nvme_mem *mem)
 {
 	memset(mem, 0, sizeof(*mem));

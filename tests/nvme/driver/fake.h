@@ -49,6 +49,9 @@ extern struct fake {
 	bool severed;	    /* what was connected by another one leads nowhere now */
 	uint64_t away_ns;   /* for so long, in which the manager waits, too: then it is */
 	struct smartio_nvme_manager *back; /* this one */
+	unsigned long killed_at; /* the manager is, before its n-th store or call from now on; 0: not */
+	uint64_t killed_id;	 /* its borrow; 0 when it is dead */
+	struct smartio_nvme_manager *standby; /* is served then */
 	uint64_t event_at;		   /* when, in fake_step() or a wait, ... */
 	void (*event)(void);		   /* this is called, once; NULL: nothing */
 	unsigned borrow_calls;		   /* how often somebody asked to borrow the drive */
@@ -59,6 +62,8 @@ void fake_start(const struct fake_options *o);
 void fake_stop(void);
 /* Let the drive and the manager do what they can do now. */
 void fake_step(void);
+/* The manager, if it is what runs, stores something, or calls: it may be killed before. */
+void fake_manager_step(void);
 /* The borrower behind an open client or manager ends as if its process had been killed. */
 void fake_kill(uint64_t borrower);
 /* What a killed process still had is no longer counted: its end has taken it. */

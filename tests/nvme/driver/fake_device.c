@@ -3,6 +3,7 @@
 #undef NDEBUG /* what fakes assert is part of the test */
 #include <assert.h>
 #include <stdio.h>
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -257,8 +258,8 @@ void fake_kill(uint64_t id)
 	struct fake_borrower *b = fake_borrower(id);
 
 	assert(b);
-	fake_session_gone(b);
 	fake_borrower_end(b);
+	fake_session_gone(b);
 }
 
 uint64_t fake_last_borrower(void)
@@ -311,6 +312,9 @@ static void call_event(void)
 	event();
 }
 
+static jmp_buf killed;
+static void serve(void);
+
 void fake_step(void)
 {
 	fake.now += 1000;
@@ -319,15 +323,43 @@ void fake_step(void)
 	fake_tell_generation();
 	if (!fake.stopped && !(fake.sleeps && *fake.sleeps))
 		emu_nvme_model.step(W.model, 64);
-	if (fake.manager && !W.in_manager) {
-		int rc;
+	fake_manager_step();
+	if (fake.manager && !W.in_manager)
+		serve();
+}
 
-		W.in_manager = true;
-		rc = smartio_nvme_manager_serve(fake.manager, 0);
-		if (rc < 0)
-			fake.served = rc;
+/* It may be killed in there: then all that it was about to do is not done. */
+static void serve(void)
+{
+	int rc;
+
+	W.in_manager = true;
+	if (setjmp(killed)) {
+		struct smartio_nvme_manager *m = fake.manager;
+		uint64_t id = fake.killed_id;
+
 		W.in_manager = false;
+		fake.manager = fake.standby;
+		fake.standby = NULL;
+		fake.killed_id = 0;
+		fake_kill(id);
+		smartio_nvme_manager_close(m); /* its memory; nobody hears of it */
+		fake_bury(id);
+		fake_manager_buried();
+		return;
 	}
+	rc = smartio_nvme_manager_serve(fake.manager, 0);
+	if (rc < 0)
+		fake.served = rc;
+	W.in_manager = false;
+}
+
+void fake_manager_step(void)
+{
+	if (!W.in_manager || !fake.killed_at || --fake.killed_at)
+		return;
+	emu_nvme_model.step(W.model, 64); /* the drive goes on, with what it was told */
+	longjmp(killed, 1);
 }
 
 void fake_start(const struct fake_options *o)

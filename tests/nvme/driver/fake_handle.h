@@ -16,7 +16,8 @@ struct fake_handle {
 	struct fake_handle
 		*of; /* connection: segment; map: connection or segment; sender: interrupt */
 	unsigned id, memtype, way; /* sender: its adapter */
-	bool bar, available, reachable, registers;
+	bool bar, available, reachable, registers, lasting;
+	bool managers; /* made while it served */
 	size_t size;
 	uint8_t *at;
 	sci_cb_remote_segment_t callback; /* of a connection; NULL: none */
@@ -40,6 +41,8 @@ void fake_drop(struct fake_handle *h);
 extern struct fake_handle *fake_segments;
 /* Who is connected is told that it is lost. */
 void fake_segment_lost(struct fake_handle *s);
+/* Its maker has ended, and what that had mapped is in quarantine. */
+bool fake_segment_lasts(const struct fake_handle *s);
 void fake_segment_free(struct fake_handle *s);
 
 /* It must be borrowed. */

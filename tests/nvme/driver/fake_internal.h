@@ -70,7 +70,11 @@ void fake_set_holder(struct fake_borrower *b);
 void fake_borrower_end(struct fake_borrower *b);
 /* The segments and interrupts of a borrower's session end. */
 void fake_session_gone(struct fake_borrower *b);
+/* A quarantine has ended: what lasted until then goes. */
+void fake_segments_settled(void);
 void fake_sci_stop(void);
+/* It was killed: with it go the connections by which it was about to reply. */
+void fake_manager_buried(void);
 /* A call that can fail: true: it does, with @error. */
 bool fake_injected(sci_error_t *error);
 /* fake_interrupt.c */

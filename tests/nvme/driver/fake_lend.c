@@ -121,6 +121,7 @@ static void settle_ended(void)
 	for (struct fake_borrower *b = W.borrowers; b; b = b->next)
 		if (b->ended)
 			fake_region_drop(b->id, NULL, true);
+	fake_segments_settled();
 }
 
 void smartio_device_settled(sci_smartio_device_t device, uint64_t id, sci_error_t *error)
@@ -141,6 +142,7 @@ void smartio_device_settled(sci_smartio_device_t device, uint64_t id, sci_error_
 			*error = SCI_ERR_ILLEGAL_PARAMETER;
 		else
 			fake_region_drop(id, NULL, true);
+		fake_segments_settled();
 		return;
 	}
 	settle_ended();

@@ -17,6 +17,7 @@ struct fake_handle *fake_make(enum fake_kind kind)
 
 	assert(h);
 	h->kind = kind;
+	h->managers = W.in_manager;
 	h->next = fake_handles;
 	fake_handles = h;
 	fake.objects++;
@@ -51,6 +52,7 @@ static unsigned last_number;
 bool fake_injected(sci_error_t *error)
 {
 	fake.calls++;
+	fake_manager_step();
 	*error = fake.calls == fake.fail_at ? SCI_ERR_NOSPC : SCI_ERR_OK;
 	return *error != SCI_ERR_OK;
 }
@@ -278,7 +280,7 @@ void SCITriggerDataInterrupt(sci_remote_data_interrupt_t interrupt, void *data, 
 void fake_session_gone(struct fake_borrower *b)
 {
 	for (struct fake_handle *s = fake_segments; s; s = s->next)
-		if (s->b == b)
+		if (s->b == b && !fake_segment_lasts(s))
 			fake_segment_lost(s);
 }
 
@@ -287,6 +289,15 @@ static bool of_borrower(const struct fake_handle *h, uint64_t id)
 	if (h->kind == MAP)
 		h = h->of;
 	return (h->kind == CONNECTION || h->kind == SEGMENT) && h->b && h->b->id == id;
+}
+
+void fake_manager_buried(void)
+{
+	for (struct fake_handle *h = fake_handles, *next; h; h = next) {
+		next = h->next;
+		if (h->kind == SENDER && h->managers)
+			fake_drop(h);
+	}
 }
 
 void fake_bury(uint64_t id)

@@ -35,6 +35,24 @@ void fake_segment_free(struct fake_handle *s)
 	free(s);
 }
 
+bool fake_segment_lasts(const struct fake_handle *s)
+{
+	bool mapped = false;
+
+	for (struct fake_region *r = W.regions; r; r = r->next)
+		mapped |= r->borrower == s->b->id;
+	return s->lasting && s->b->ended && mapped;
+}
+
+void fake_segments_settled(void)
+{
+	for (struct fake_handle *s = fake_segments, *next; s; s = next) {
+		next = s->next;
+		if (s->lasting && s->b->ended && !fake_segment_lasts(s))
+			fake_segment_free(s);
+	}
+}
+
 static struct fake_handle *find_segment(struct fake_borrower *b, unsigned id, unsigned memtype)
 {
 	for (struct fake_handle *s = fake_segments; s; s = s->next)
@@ -52,7 +70,6 @@ void SCICreateDeviceSegment(sci_smartio_device_t device, unsigned int segmentId,
 	struct fake_handle *s;
 
 	assert(accessHints && size && (memtype & (SCI_MEMTYPE_PRIVATE | SCI_MEMTYPE_SHARED)));
-	(void)flags;
 	if (fake_injected(error))
 		return;
 	if (find_segment(b, segmentId, memtype)) {
@@ -65,6 +82,7 @@ void SCICreateDeviceSegment(sci_smartio_device_t device, unsigned int segmentId,
 	s->b = b;
 	s->id = segmentId;
 	s->memtype = memtype;
+	s->lasting = flags == SMARTIO_FLAG_LASTING;
 	s->size = (size + 4095) & ~(size_t)4095;
 	s->at = fake_memory(s->size);
 	s->next = fake_segments;
@@ -127,7 +145,7 @@ void SCIDisconnectSegment(sci_remote_segment_t segment, unsigned int flags, sci_
 		return;
 	s = c->of;
 	fake_drop(c);
-	if (s && !is_connected(s)) /* a device segment ends with its last connection */
+	if (s && !is_connected(s) && !fake_segment_lasts(s)) /* a device segment ends with its last connection */
 		fake_segment_free(s);
 }
 

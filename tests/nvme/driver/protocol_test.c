@@ -199,14 +199,15 @@ static void what_the_drive_refuses_is_not_held(void **state)
 		create(n, smartio_borrower_id(n->d.handle), b->ioaddr, b->ioaddr + 4096);
 	struct smartio_nvme_manager *m = fake.manager;
 	struct sio_nvme_rep rep = tell(n, &r);
-	uint64_t keep = m->ledger.pair[rep.create.qid].borrower;
+	struct sio_nvme_pair keep = m->ledger.pair[rep.create.qid];
 
 	(void)state;
 	assert_int_equal(rep.h.error, 0);
 	/* The manager's ledger says that the id is free; the drive knows better. */
 	m->ledger.pair[rep.create.qid].borrower = 0;
 	assert_int_equal(tell(n, &r).h.error, EIO);
-	m->ledger.pair[rep.create.qid].borrower = keep;
+	m->ledger.pair[rep.create.qid] = keep;
+	m->ledger.used++;
 	assert_int_equal(fake_holds(), 2);
 	r = request(n, SIO_NVME_OP_DELETE);
 	r.del.qid = rep.create.qid;

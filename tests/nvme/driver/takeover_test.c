@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A manager is killed before each of its stores, and a standby goes on: its clients notice nothing,
+ * each request is done once, and no queue pair is lost.
+ */
+#include "client.h"
+#include "common.h"
+
+#define PAIRS 4u
+
+static struct smartio_nvme_manager *standby(void)
+{
+	struct smartio_nvme_manager_options o = {.size = sizeof(o), .flags = SMARTIO_NVME_STANDBY};
+	struct smartio_nvme_manager *m = NULL;
+
+	assert_ok(smartio_nvme_manager_open("nvme0", &o, &m));
+	return m;
+}
+
+static struct smartio_nvme_manager_status status_of(const struct smartio_nvme_manager *m)
+{
+	struct smartio_nvme_manager_status s;
+
+	smartio_nvme_manager_get_status(m, &s);
+	return s;
+}
+
+/* A manager that is killed at store @k, one that follows it, and a client with a queue. */
+struct scene {
+	struct smartio_nvme_manager *standby;
+	struct smartio_nvme *n;
+	struct smartio_nvme_queue *q;
+	uint64_t borrower; /* the client's */
+};
+
+static void begin(struct scene *s, unsigned long k)
+{
+	uint64_t manager;
+
+	fake_start(NULL);
+	start_manager();
+	manager = fake_last_borrower();
+	s->standby = standby();
+	s->n = client();
+	s->borrower = fake_last_borrower();
+	s->q = queue(s->n, 4);
+	fake.killed_id = manager;
+	fake.standby = s->standby;
+	fake.killed_at = k;
+}
+
+/* Return: whether the manager was killed meanwhile. */
+static bool end(struct scene *s, bool *ret_pinned)
+{
+	const bool killed = fake.manager == s->standby;
+	uint8_t out[512], in[512];
+
+	fake.killed_at = 0;
+	if (!killed)
+		smartio_nvme_manager_close(s->standby);
+	else
+		assert_int_equal(status_of(s->standby).kept, 1);
+	/* The queue of before is the same, and all others can be had. */
+	memset(out, 0x3c, sizeof(out));
+	assert_ok(smartio_nvme_write(s->q, out, 4096, sizeof(out)));
+	assert_ok(smartio_nvme_read(s->q, in, 4096, sizeof(in)));
+	assert_memory_equal(in, out, sizeof(in));
+	assert_int_equal(smartio_nvme_manager_queue_pairs(fake.manager, NULL), 1);
+	for (unsigned i = 1; i < PAIRS; i++)
+		assert_ok(smartio_nvme_read(queue(s->n, 4), in, 0, sizeof(in)));
+	assert_int_equal(fake_csts(), 1);
+	/* Killed between the lender's hold and its note: that memory stays mapped with its client. */
+	*ret_pinned = fake_holds() > 2 * PAIRS;
+	assert_true(fake_holds() <= 2 * PAIRS + 1);
+	fake_kill(s->borrower);
+	for (unsigned i = 0; i < 100; i++)
+		fake_step();
+	assert_int_equal(smartio_nvme_manager_queue_pairs(fake.manager, NULL), 0);
+	smartio_nvme_close(s->n);
+	fake_bury(s->borrower);
+	stop_manager();
+	assert_int_equal(fake_quarantined(), 0);
+	assert_int_equal(fake_holds(), 0);
+	assert_int_equal(fake.faults, 0);
+	assert_int_equal(fake.objects, 0);
+	fake_stop();
+	return killed;
+}
+
+static void at_every_store(void (*act)(struct scene *s))
+{
+	unsigned long k = 1, pinned = 0;
+	bool killed = true, pin;
+
+	for (; killed; k++) {
+		struct scene s;
+
+		begin(&s, k);
+		act(&s);
+		killed = end(&s, &pin);
+		pinned += pin;
+	}
+	assert_true(k > 15);
+	assert_true(pinned <= 16);
+}
+
+static void make_and_delete(struct scene *s)
+{
+	struct smartio_nvme_queue *q = queue(s->n, 8);
+	uint8_t data[512];
+
+	assert_ok(smartio_nvme_read(q, data, 0, sizeof(data)));
+	smartio_nvme_queue_close(q);
+	assert_null(s->n->kept);
+}
+
+static void a_queue_pair_is_made_and_deleted_once(void **state)
+{
+	(void)state;
+	at_every_store(make_and_delete);
+}
+
+static void lease_and_give(struct scene *s)
+{
+	struct smartio_nvme_lease_info list[4];
+	struct smartio_nvme_lease *a, *b;
+
+	assert_ok(smartio_nvme_lease_take(s->n, "one", 1, 0, 100, &a));
+	assert_ok(smartio_nvme_lease_take(s->n, "two", 1, SMARTIO_NVME_ANYWHERE, 100, &b));
+	assert_ok(smartio_nvme_lease_give(a));
+	assert_int_equal(smartio_nvme_get_leases(s->n, list, 4), 1);
+	assert_string_equal(list[0].name, "two");
+	assert_int_equal(list[0].lba, 100);
+	assert_int_equal(list[0].blocks, 100);
+	assert_ok(smartio_nvme_lease_give(b));
+	assert_int_equal(smartio_nvme_get_leases(s->n, list, 4), 0);
+}
+
+static void a_lease_is_taken_and_given_once(void **state)
+{
+	(void)state;
+	at_every_store(lease_and_give);
+}
+
+static void identify(struct scene *s)
+{
+	uint8_t *data = malloc(4096);
+
+	for (unsigned i = 0; i < 3; i++) {
+		assert_ok(smartio_nvme_identify(s->n, 1, 0, data));
+		assert_memory_equal(data + 4, "FAKE1", 5);
+	}
+	free(data);
+}
+
+static void what_is_only_looked_at_is_asked_again(void **state)
+{
+	(void)state;
+	at_every_store(identify);
+}
+
+/* The manager dies while it takes back what another client had that died. */
+static void lose_a_client(struct scene *s)
+{
+	struct smartio_nvme *other = client();
+	uint64_t id = fake_last_borrower();
+	uint8_t data[512];
+
+	(void)queue(other, 4);
+	(void)queue(other, 4);
+	fake_kill(id);
+	for (unsigned i = 0; i < 50; i++)
+		fake_step();
+	assert_ok(smartio_nvme_read(s->q, data, 0, sizeof(data)));
+	smartio_nvme_close(other);
+	fake_bury(id);
+	for (unsigned i = 0; i < 50; i++)
+		fake_step();
+	/* What it had mapped is settled; what the dead manager had is not. */
+	assert_true(fake_quarantined() <= 1);
+}
+
+static void deaths_are_seen_to_once(void **state)
+{
+	(void)state;
+	at_every_store(lose_a_client);
+}
+
+static int nothing(void **state)
+{
+	(void)state;
+	return 0;
+}
+
+#define ALONE(name) cmocka_unit_test_setup_teardown(name, nothing, nothing)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ALONE(a_queue_pair_is_made_and_deleted_once),
+		ALONE(a_lease_is_taken_and_given_once),
+		ALONE(what_is_only_looked_at_is_asked_again),
+		ALONE(deaths_are_seen_to_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
