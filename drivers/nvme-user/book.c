@@ -152,8 +152,7 @@ void sio_nvme_book_pair(struct sio_nvme_book *b, uint32_t qid, const struct sio_
 	sio_to_fabric_barrier();
 }
 
-void sio_nvme_book_read_pair(const struct sio_nvme_book *b, uint32_t qid,
-			     struct sio_nvme_pair *ret)
+void sio_nvme_book_read_pair(const struct sio_nvme_book *b, uint32_t qid, struct sio_nvme_pair *ret)
 {
 	struct pair p;
 	uint32_t state;
@@ -244,8 +243,7 @@ void sio_nvme_book_read_leases(struct sio_nvme_book *b, struct sio_nvme_leases *
 	struct lease l;
 
 	ret->n = 0;
-	ret->last_id =
-		le64toh(sio_read64(b->at.at + offsetof(struct head, last_lease)));
+	ret->last_id = le64toh(sio_read64(b->at.at + offsetof(struct head, last_lease)));
 	for (unsigned i = 0; i < SIO_NVME_LEASES; i++) {
 		struct sio_nvme_held *h = &ret->list[ret->n];
 

@@ -178,7 +178,8 @@ int sio_nvme_ctrl_disable(struct sio_nvme_ctrl *c)
 /* Submission queue, completion queue, data page: each from the start of a page on. */
 static size_t admin_size(const struct sio_nvme_ctrl *c)
 {
-	return round_up((size_t)c->entries * 64) + round_up((size_t)c->entries * 16) + SIO_NVME_PAGE;
+	return round_up((size_t)c->entries * 64) + round_up((size_t)c->entries * 16) +
+	       SIO_NVME_PAGE;
 }
 
 static void lay_out(struct sio_nvme_ctrl *c)

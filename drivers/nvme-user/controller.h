@@ -30,8 +30,8 @@ struct sio_nvme_ctrl {
 	} sq, cq, data; /* of that; data: one page */
 	uint32_t entries, tail, head, phase;
 	uint16_t cid;
-	bool flying;	       /* a command of ours has not completed */
-	bool stray;	       /* one of the manager before us, @stray_cid, has not */
+	bool flying; /* a command of ours has not completed */
+	bool stray;  /* one of the manager before us, @stray_cid, has not */
 	uint16_t stray_cid;
 	volatile uint8_t *word; /* where the above four stand for who follows us; NULL: nowhere */
 	bool enabled;
@@ -60,8 +60,9 @@ int sio_nvme_ctrl_doorbells(struct sio_nvme_ctrl *c);
 /* With an admin queue of @entries. */
 int sio_nvme_ctrl_enable(struct sio_nvme_ctrl *c, uint32_t entries);
 /*
- * Instead of reset and enable: go on with the admin queue of a manager that is gone, in segment @id,
- * which the drive has at @ioaddr. @word: what it left, and where. 0; -ESTALE: the controller is not as that manager had it; -errno.
+ * Instead of reset and enable: go on with the admin queue of a manager that is gone, in segment
+ * @id, which the drive has at @ioaddr. @word: what it left, and where. 0; -ESTALE: the controller
+ * is not as that manager had it; -errno.
  */
 int sio_nvme_ctrl_resume(struct sio_nvme_ctrl *c, uint32_t entries, uint32_t id, uint64_t ioaddr,
 			 volatile uint8_t *word);

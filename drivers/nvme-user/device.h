@@ -58,8 +58,8 @@ struct sio_nvme_mem {
 int sio_nvme_mem_device(struct sio_nvme_device *d, size_t size, unsigned hints, unsigned flags,
 			struct sio_nvme_mem *mem);
 /*
- * Of segment @id, which outlives us: SMARTIO_FLAG_LASTING; then sio_nvme_mem_again() has it: for the
- * CPU, and at @ioaddr for the drive, as its maker has mapped it. -EEXIST; -ENOENT.
+ * Of segment @id, which outlives us: SMARTIO_FLAG_LASTING; then sio_nvme_mem_again() has it: for
+ * the CPU, and at @ioaddr for the drive, as its maker has mapped it. -EEXIST; -ENOENT.
  */
 int sio_nvme_mem_lasting(struct sio_nvme_device *d, unsigned id, size_t size, unsigned hints,
 			 struct sio_nvme_mem *mem);

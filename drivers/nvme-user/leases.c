@@ -33,8 +33,8 @@ static int find_gap(const struct sio_nvme_leases *s, uint64_t blocks,
 	return -ENOSPC;
 }
 
-int sio_nvme_leases_take(struct sio_nvme_leases *s, uint64_t borrower, uint64_t sequence, uint64_t blocks,
-			 struct sio_nvme_wire_lease *want,
+int sio_nvme_leases_take(struct sio_nvme_leases *s, uint64_t borrower, uint64_t sequence,
+			 uint64_t blocks, struct sio_nvme_wire_lease *want,
 			 const struct sio_nvme_wire_lease **ret_other)
 {
 	int rc = 0;

@@ -21,12 +21,13 @@ struct sio_nvme_leases {
 };
 
 /*
- * @want: all but the id; @sequence: of the request: the same one again is given the same lease; its lba may be SIO_NVME_ANYWHERE: the first gap that is large enough.
- * @blocks: of the namespace. 0: @want is complete; -EBUSY: @ret_other overlaps; -EEXIST: it has the
- * name; -ENOSPC: no gap is large enough, or there are too many leases; -ERANGE.
+ * @sequence: of the request: the same one again is given the same lease. @want: all but the id;
+ * its lba may be SIO_NVME_ANYWHERE: the first gap that is large enough. @blocks: of the namespace.
+ * 0: @want is complete; -EBUSY: @ret_other overlaps; -EEXIST: it has the name; -ENOSPC: no gap is
+ * large enough, or there are too many leases; -ERANGE.
  */
-int sio_nvme_leases_take(struct sio_nvme_leases *s, uint64_t borrower, uint64_t sequence, uint64_t blocks,
-			 struct sio_nvme_wire_lease *want,
+int sio_nvme_leases_take(struct sio_nvme_leases *s, uint64_t borrower, uint64_t sequence,
+			 uint64_t blocks, struct sio_nvme_wire_lease *want,
 			 const struct sio_nvme_wire_lease **ret_other);
 /* -EACCES: it is not that borrower's. */
 int sio_nvme_leases_give(struct sio_nvme_leases *s, uint64_t borrower, uint64_t id);

@@ -31,7 +31,7 @@ struct smartio_nvme_manager {
 	enum sio_nvme_role role;
 	struct sio_nvme_watch watch;
 	uint32_t takeovers, kept; /* kept: of those without a reset */
-	uint64_t took_ns; /* the last one */
+	uint64_t took_ns;	  /* the last one */
 	struct sio_nvme_ctrl ctrl;
 	struct sio_nvme_ledger ledger;
 	struct sio_nvme_waiters waiters;

@@ -12,6 +12,7 @@
 #include "error.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
+#include "standby_look.h"
 
 #define REPLY_MS 5000u	  /* that a manager, which answers within milliseconds, may take */
 #define SLICE_MS 50u	  /* between two looks whether the manager is still there */
@@ -325,7 +326,7 @@ bool sio_nvme_await_successor(struct smartio_nvme *n)
 		/* The last standby serves by now, or has gone: looked at once more. */
 		if (!is_one || smartio_now_ns() >= deadline || smartio_device_lost(n->d.handle))
 			return false;
-		is_one = sio_nvme_has_standby(n);
+		is_one = sio_nvme_has_standby(&n->d);
 		if (is_one)
 			sio_nvme_pause(&tries);
 	}

@@ -60,8 +60,8 @@ static void take(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
 			m->d.name);
 		return;
 	}
-	rc = sio_nvme_leases_take(&m->leases, req->borrower, req->sequence, blocks_of(m, want.nsid), &want,
-				  &other);
+	rc = sio_nvme_leases_take(&m->leases, req->borrower, req->sequence, blocks_of(m, want.nsid),
+				  &want, &other);
 	if (rc)
 		refused(m, rc, &want, other, rep);
 	else

@@ -177,8 +177,7 @@ static int take_over(struct smartio_nvme_manager *m)
 	m->kept += kept;
 	if (kept || m->watch.ended_ns) {
 		m->takeovers++;
-		m->took_ns =
-			m->watch.ended_ns ? smartio_now_ns() - m->watch.ended_ns : 0;
+		m->took_ns = m->watch.ended_ns ? smartio_now_ns() - m->watch.ended_ns : 0;
 		m->watch.ended_ns = 0;
 	}
 	sio_nvme_stand_down(m);

@@ -49,7 +49,9 @@ struct smartio_nvme_manager_options {
 #define SMARTIO_NVME_ALLOW_VENDOR 1u
 /*
  * Where another manager serves the drive, wait for its end, and serve then; where none does, serve
- * at once. The end is told by the library, nothing is polled.
+ * at once. The end is told by the library, nothing is polled. After a manager that was killed the
+ * drive is not reset: clients keep their queues and leases, and what they ask for meanwhile waits.
+ * Where that cannot be (the manager ended in order, or its host or path was lost) it is reset.
  */
 #define SMARTIO_NVME_STANDBY 2u
 
@@ -224,7 +226,7 @@ int smartio_nvme_get_standbys(struct smartio_nvme *n, struct smartio_nvme_standb
  * overwrite each other by mistake. A queue that was opened with a lease refuses other blocks; what
  * clients without leases write nobody can prevent, for drives know no owners. A lease ends when it
  * is given back, when its client ends or dies (after its submission queues are deleted, so that
- * nothing of it is written any more), and with its manager.
+ * nothing of it is written any more), and with a reset of the drive.
  */
 struct smartio_nvme_lease;
 struct smartio_nvme_lease_info {

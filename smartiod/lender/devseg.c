@@ -245,8 +245,8 @@ int smartiod_lend_dev_seg_create(struct smartiod *d, const struct smartiod_from 
 	s->bytes = sio_from_le64(m->bytes);
 	s->uid = sio_from_le64(m->uid);
 	/* A smartiod that is started again knows nobody to ask for memory that is its own. */
-	s->lasting = sio_from_le32(m->flags) & SIO_PEER_LASTING && !s->uid &&
-		     d->world != SIO_WORLD_SHIM;
+	s->lasting =
+		sio_from_le32(m->flags) & SIO_PEER_LASTING && !s->uid && d->world != SIO_WORLD_SHIM;
 	s->next = l->device->lent->segs;
 	l->device->lent->segs = s;
 	if (s->uid) {

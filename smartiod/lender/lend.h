@@ -44,7 +44,7 @@ struct smartiod_dev_seg {
 	uint64_t creator;	       /* the borrow that made it */
 	uint32_t id, node;
 	uint64_t uid, bytes;
-	bool lasting; /* the daemon's own memory: it stays as long as anything of its creator does */
+	bool lasting; /* our own memory: it stays as long as anything of its creator does */
 	struct smartiod_segment *segment; /* on this host; else NULL */
 };
 

@@ -159,7 +159,8 @@ static void a_maker_that_may_live_leaves_none(void **state)
 		world_link(s.w, 0, 1, true);
 		world_run(s.w);
 		take_registers(&s);
-		assert_int_equal(call_settled(s.w, s.other, s.by_other.handle, SIO_BORROWER_ALL), 0);
+		assert_int_equal(call_settled(s.w, s.other, s.by_other.handle, SIO_BORROWER_ALL),
+				 0);
 		world_run(s.w);
 		assert_int_equal(find(&s, &handle), ENOENT);
 		call_world_end(s.w, &fake, FDID);

@@ -38,14 +38,16 @@ static void print_ready(const struct options *o, struct ready r)
 	doc_print("nvme-manager", data);
 }
 
-static void print_takeover(const struct options *o, const struct smartio_nvme_manager_status *s)
+static void print_takeover(const struct options *o, const struct smartio_nvme_manager_status *s,
+			   bool kept)
 {
 	struct ready r = {.process = getpid()};
 
 	smartio_nvme_manager_queue_pairs(manager, &r.queue_pairs);
 	if (!o->json)
-		printf("took over %s from node %u in %.1f ms\n", o->device, s->other_node,
-		       (double)s->took_us / 1e3);
+		printf("took over %s from node %u in %.1f ms, %s\n", o->device, s->other_node,
+		       (double)s->took_us / 1e3,
+		       kept ? "clients keep their queues" : "after a reset");
 	print_ready(o, r);
 	fflush(stdout);
 }
@@ -53,15 +55,16 @@ static void print_takeover(const struct options *o, const struct smartio_nvme_ma
 static int serve(const struct options *o)
 {
 	struct smartio_nvme_manager_status s;
-	uint32_t takeovers = 0;
+	uint32_t takeovers = 0, kept = 0;
 
 	while (!interrupted) {
 		if (smartio_nvme_manager_serve(manager, UINT32_MAX) < 0)
 			return failed_nvme();
 		smartio_nvme_manager_get_status(manager, &s);
 		if (s.takeovers != takeovers)
-			print_takeover(o, &s);
+			print_takeover(o, &s, s.kept != kept);
 		takeovers = s.takeovers;
+		kept = s.kept;
 		if (o->once && smartio_nvme_manager_given(manager) &&
 		    !smartio_nvme_manager_queue_pairs(manager, NULL))
 			break;

@@ -49,12 +49,13 @@ extern struct fake {
 	bool severed;	    /* what was connected by another one leads nowhere now */
 	uint64_t away_ns;   /* for so long, in which the manager waits, too: then it is */
 	struct smartio_nvme_manager *back; /* this one */
-	unsigned long killed_at; /* the manager is, before its n-th store or call from now on; 0: not */
-	uint64_t killed_id;	 /* its borrow; 0 when it is dead */
+	unsigned long
+		killed_at;  /* the manager is, before its n-th store or call from now on; 0: not */
+	uint64_t killed_id; /* its borrow; 0 when it is dead */
 	struct smartio_nvme_manager *standby; /* is served then */
-	uint64_t event_at;		   /* when, in fake_step() or a wait, ... */
-	void (*event)(void);		   /* this is called, once; NULL: nothing */
-	unsigned borrow_calls;		   /* how often somebody asked to borrow the drive */
+	uint64_t event_at;		      /* when, in fake_step() or a wait, ... */
+	void (*event)(void);		      /* this is called, once; NULL: nothing */
+	unsigned borrow_calls;		      /* how often somebody asked to borrow the drive */
 } fake;
 
 void fake_start(const struct fake_options *o);

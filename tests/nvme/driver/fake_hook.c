@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The driver's accesses to what the fabric carries: plain ones, but a manager may die at a store. */
+/* The driver's accesses to what the fabric carries: plain, but a manager may die at a store. */
 #include <string.h>
 
 #include "fake.h"
@@ -37,7 +37,8 @@ void sio_hook_copy_to(volatile void *dst, const void *src, size_t len)
 {
 	for (size_t i = 0; i < len; i += 16) {
 		fake_manager_step();
-		memcpy((char *)(uintptr_t)dst + i, (const char *)src + i, len - i < 16 ? len - i : 16);
+		memcpy((char *)(uintptr_t)dst + i, (const char *)src + i,
+		       len - i < 16 ? len - i : 16);
 	}
 }
 

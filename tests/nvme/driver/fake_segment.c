@@ -145,7 +145,8 @@ void SCIDisconnectSegment(sci_remote_segment_t segment, unsigned int flags, sci_
 		return;
 	s = c->of;
 	fake_drop(c);
-	if (s && !is_connected(s) && !fake_segment_lasts(s)) /* a device segment ends with its last connection */
+	if (s && !is_connected(s) &&
+	    !fake_segment_lasts(s)) /* a device segment ends with its last connection */
 		fake_segment_free(s);
 }
 

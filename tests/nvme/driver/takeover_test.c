@@ -69,7 +69,7 @@ static bool end(struct scene *s, bool *ret_pinned)
 	for (unsigned i = 1; i < PAIRS; i++)
 		assert_ok(smartio_nvme_read(queue(s->n, 4), in, 0, sizeof(in)));
 	assert_int_equal(fake_csts(), 1);
-	/* Killed between the lender's hold and its note: that memory stays mapped with its client. */
+	/* Killed between the lender's hold and its note: that memory stays with its client. */
 	*ret_pinned = fake_holds() > 2 * PAIRS;
 	assert_true(fake_holds() <= 2 * PAIRS + 1);
 	fake_kill(s->borrower);

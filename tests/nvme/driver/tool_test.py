@@ -247,7 +247,8 @@ class Live(base.CommandTest):
         base.wait_gone(said["process"])
         self.assertIn("standby: node 4 (smartio-nvme)\n", self.nvme("queues", "nvme0").stdout)
         self.kill_manager()
-        self.assertRegex(standby.stdout.readline(), r"^took over nvme0 from node 12 in [0-9.]+ ms\n$")
+        self.assertRegex(standby.stdout.readline(), r"^took over nvme0 from node 12 in [0-9.]+ ms, "
+                         r"clients keep their queues\n$")
         self.assertEqual(standby.stdout.readline(), "ready: nvme0 has 31 queue pairs for clients\n")
         self.assertIn("manager: node 4; no standby\n", self.nvme("queues", "nvme0", "--wait=0").stdout)
         self.nvme("bench", "nvme0", "-c", "10")
