@@ -17,6 +17,7 @@
 #define REPLY_MS 5000u	  /* that a manager, which answers within milliseconds, may take */
 #define SLICE_MS 50u	  /* between two looks whether the manager is still there */
 #define TAKEOVER_MS 3000u /* that a standby may take */
+#define SUCCESSORS 8u	  /* that are asked one after the other */
 #define STARTING_MS 5000u /* that a manager may take between making and writing its segment */
 
 static int gone(const struct smartio_nvme *n)
@@ -351,24 +352,25 @@ int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nv
 		 bool *ret_sent)
 {
 	const uint32_t generation = n->meta.generation;
+	bool sent = false, before = false;
 	char why[SIO_NVME_TEXT];
-	bool sent = false, once;
 	int rc;
 
 	req->sequence = ++n->sequence;
 	rc = ask_once(n, req, rep, &sent);
-	if (rc == -ENOTCONN && is_repeatable(req)) {
+	/* The next one may die as well. */
+	for (unsigned i = 0; rc == -ENOTCONN && is_repeatable(req) && i < SUCCESSORS; i++) {
 		snprintf(why, sizeof(why), "%s", smartio_nvme_error());
-		once = sent;
-		if (!sio_nvme_await_successor(n))
+		before |= sent;
+		if (!sio_nvme_await_successor(n)) {
 			rc = sio_nvme_fail(rc, "%s", why);
-		else
-			rc = ask_once(n, req, rep, &sent);
-		sent |= once;
-		if (once && n->meta.generation == generation && was_done(req, rc))
-			rc = 0;
+			break;
+		}
+		rc = ask_once(n, req, rep, &sent);
 	}
+	if (before && n->meta.generation == generation && was_done(req, rc))
+		rc = 0;
 	if (ret_sent)
-		*ret_sent = sent;
+		*ret_sent = sent || before;
 	return rc;
 }
