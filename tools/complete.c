@@ -360,7 +360,7 @@ static const char *add_word(struct names *all, const struct line *l)
 static const char *answer(struct names *all, const struct line *l, const char *last)
 {
 	if (l->waits)
-		return add_kind(all, l->waits->kind, "");
+		return add_kind(all, l->waits->kind, l->waits->takes);
 	if (*last != '-')
 		return add_word(all, l);
 	add_options(all, tool_common_options);

@@ -56,7 +56,8 @@ class Completion(base.CommandTest):
                     ("fault switch x ", ["down", "up"]), ("fault trunk x y ", ["down", "up"]),
                     ("fault device x ", ["in", "out"]), ("node ", ["list"]),
                     ("device --json in", ["info"]), ("run --det", ["--detach"]),
-                    ("complete n", ["nodes"]), ("stats --no", ["--node"])])
+                    ("complete n", ["nodes"]), ("stats --no", ["--node"]),
+                    ("device list --class ", ["accelerator", "memory", "nvme"]), ("device list --class=n", ["nvme"])])
         self.assertIn("bash", self.complete("run -n x -- bas"))
 
     def test_commands_are_all_there(self):
@@ -99,7 +100,7 @@ class Completion(base.CommandTest):
         self.check([("run -n cl", one), ("run -n ", all_of_it), ("run --node cl", one),
                     ("run --node=cl", one), ("run --node=", all_of_it), ("stats -n cl", one),
                     ("stats --node cl", one), ("segment list -n l", ["lender"]),
-                    ("segment list --node=l", ["lender"]), ("cluster restart-node cl", one),
+                    ("segment list --node=l", ["lender"]), ("device list --near cl", one), ("cluster restart-node cl", one),
                     ("fault link cl", one)])
         # Of the cluster that is named, wherever it is; by its directory, too.
         self.wide()

@@ -76,6 +76,7 @@ class Usage(base.CommandTest):
                 (("run", "-x"), "unknown option '-x'"),
                 (("node", "list", "x"), "'x' is one word too many"),
                 (("device", "info"), "DEVICE is missing"),
+                (("device", "list", "--class", "nvm"), "--class nvm: nvme|memory|accelerator is right"),
                 (("device", "add"), "FUNCTION is missing"),
                 (("device", "remove"), "is missing"),
                 (("doctor", "--within", "3"), "belong to --audit"),

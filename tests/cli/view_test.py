@@ -150,6 +150,51 @@ hosts: { a: { ram: 16M, adapters: [{ to: left }] }, b: { ram: 16M, adapters: [{ 
         self.assertEqual(trunks(), (["up"] * 3, ["up"] * 3))
         self.assertRegex(tree("cluster", "status").stdout, r"(?m)^tree +running +2/2 +5/5 ")
 
+    def test_devices_by_hops(self):
+        self.smartio("cluster", "up", "--name", "tree", self.file("tree.yaml", """\
+cluster: tree
+switches: [left, top, right]
+links: [{ from: left, to: top }, { from: top, to: right }, { from: left, to: right }]
+hosts:
+  a: { ram: 16M, adapters: [{ to: left }], devices: { a0: { type: memory, size: 1M } } }
+  b: { ram: 16M, adapters: [{ to: right }, { to: left }], devices: { b0: { type: nvme, size: 1M } } }
+  c:
+    ram: 16M
+    adapters: [{ to: right }]
+    chassis: { box: {} }
+    devices: { c0: { type: nvme, size: 1M, in: box }, c1: { type: nvme, size: 1M } }
+"""))
+
+        def near(node, *words):
+            data = self.json("--cluster", "tree", "device", "list", "--near", node, *words)
+            self.assertEqual(data["near"], node)
+            for d in data["devices"]:
+                self.assertEqual(d["reachable"], "hops" in d)
+                if "hops" in d:
+                    way = self.json("--cluster", "tree", "route", node, d["name"])
+                    self.assertEqual(d["hops"], way["hops"])
+                    through = [n["name"] for n in way["chips"] if n["name"].startswith(f"{node}.")]
+                    self.assertEqual([f"{node}.{d['adapter']}"] if "adapter" in d else [], through)
+            return [(d["name"], d.get("hops"), d.get("adapter")) for d in data["devices"]]
+
+        def trunk(name, state):
+            self.smartio("--cluster", "tree", "fault", "trunk", *name.split(), state)
+
+        # Adapters, switches, the lender's root and its chassis.
+        self.assertEqual(near("a"), [("a0", 0, None), ("b0", 4, 0), ("c1", 5, 0), ("c0", 6, 0)])
+        self.assertEqual(near("b"), [("b0", 0, None), ("a0", 4, 1), ("c1", 4, 0), ("c0", 5, 0)])
+        self.assertEqual(near("a", "--class", "nvme"), near("a")[1:])
+        self.assertRegex(self.smartio("--cluster", "tree", "device", "list", "--near", "b").stdout,
+                         r"(?m)^b0 .* 0  the same host\na0 .* 4  adapter 1\n")
+        trunk("left right", "down")
+        self.assertEqual(near("a"), [("a0", 0, None), ("b0", 4, 0), ("c1", 6, 0), ("c0", 7, 0)])
+        trunk("top right", "down")
+        self.assertEqual(near("a"), [("a0", 0, None), ("b0", 4, 0), ("c0", None, None), ("c1", None, None)])
+        self.assertRegex(self.smartio("--cluster", "tree", "device", "list", "--near", "a").stdout,
+                         r"(?m)^c0 .* -  no way leads there$")
+        self.assertIn("no host 'x'", self.smartio("--cluster", "tree", "device", "list", "--near", "x", status=1).stderr)
+        self.assertNotIn("hops", self.json("--cluster", "tree", "device", "list", "--class", "nvme")["devices"][0])
+
     def test_a_segment_of_a_host_without_a_link(self):
         child = self.start("run", "-n", "plain", "--", base.sys.executable,
                            os.path.join(base.HERE, "holder.py"), "segment=7")

@@ -7,13 +7,30 @@
 #include <string.h>
 
 #include "base/command.h"
+#include "base/local.h"
 #include "base/output.h"
-#include "view/view.h"
+#include "core/route.h"
+#include "view/links.h"
 
-static void to_row(struct tool_table *t, const struct tool_view_host *h,
-		   const struct tool_view_device *d)
+/* ---- device list ---- */
+
+struct row {
+	const struct tool_view_host *host;
+	const struct tool_view_device *device;
+	bool routed; /* a way leads there, with: */
+	struct sio_route route;
+};
+
+struct rows {
+	const struct sio_topo_host *near; /* hops are counted from here; NULL: from nowhere */
+	unsigned n;
+	struct row *row;
+};
+
+static void to_row(struct tool_table *t, const struct row *r, bool near)
 {
 	char size[TOOL_SIZE_TEXT], links[TOOL_LINKS_TEXT];
+	const struct tool_view_device *d = r->device;
 	bool in = tool_device_is_in(d);
 
 	tool_table_cell(t, "%s", d->topo->name);
@@ -21,8 +38,8 @@ static void to_row(struct tool_table *t, const struct tool_view_host *h,
 	tool_table_cell(t, "%s", d->topo->type);
 	/* Of a real drive its manager alone knows. */
 	tool_table_cell(t, "%s", d->topo->size ? tool_size(d->topo->size, size) : "-");
-	tool_table_cell(t, "%s", h->topo->name);
-	tool_table_cell(t, "%s", tool_view_links(h, links));
+	tool_table_cell(t, "%s", r->host->topo->name);
+	tool_table_cell(t, "%s", tool_view_links(r->host, links));
 	tool_table_cell(t, "%s", tool_device_state_name(d->state));
 	if (in) {
 		tool_table_cell(t, "%u", sio_from_le32(d->info.borrowers));
@@ -31,48 +48,164 @@ static void to_row(struct tool_table *t, const struct tool_view_host *h,
 		tool_table_cell(t, "-");
 		tool_table_cell(t, "-");
 	}
+	if (!near)
+		return;
+	if (!r->routed) {
+		tool_table_cell(t, "-");
+		tool_table_cell(t, "no way leads there");
+		return;
+	}
+	tool_table_cell(t, "%u", r->route.hops);
+	if (r->route.adapter == SIO_GRAPH_NONE)
+		tool_table_cell(t, "the same host");
+	else
+		tool_table_cell(t, "adapter %u", r->route.adapter);
 }
 
-static int finish(const struct tool_view *v, struct json_object *array, struct tool_table *t)
+static struct json_object *to_json(const struct row *r, bool near)
 {
-	struct json_object *o;
+	struct json_object *o = tool_view_device_json(r->host, r->device);
 
-	if (t)
+	if (near)
+		tool_json_bool(o, "reachable", r->routed);
+	if (r->routed)
+		tool_json_number(o, "hops", r->route.hops);
+	if (r->routed && r->route.adapter != SIO_GRAPH_NONE)
+		tool_json_number(o, "adapter", r->route.adapter);
+	return o;
+}
+
+static int print(const struct tool_view *v, const struct rows *rows)
+{
+	static const char columns[] =
+		"DEVICE|ID|TYPE|>SIZE|LENDER|LINKS|STATE|>BORROWERS|>QUARANTINED";
+	static const char near_columns[] =
+		"DEVICE|ID|TYPE|>SIZE|LENDER|LINKS|STATE|>BORROWERS|>QUARANTINED|>HOPS|BY WAY OF";
+	struct json_object *o, *array;
+	struct tool_table *t;
+
+	if (!tool_where.json) {
+		t = tool_table_new(rows->near ? near_columns : columns);
+		for (unsigned i = 0; i < rows->n; i++)
+			to_row(t, &rows->row[i], rows->near != NULL);
 		return tool_table_end(t);
+	}
 	o = tool_json_object();
+	array = tool_json_array();
+	for (unsigned i = 0; i < rows->n; i++)
+		tool_json_append(array, to_json(&rows->row[i], rows->near != NULL));
 	tool_json_string(o, "cluster", v->topology->name);
+	if (rows->near)
+		tool_json_string(o, "near", rows->near->name);
 	tool_json_add(o, "devices", array);
 	return tool_json_print("device-list", o);
 }
 
+static void collect(struct rows *rows, const struct tool_view *v, const char *class)
+{
+	for (unsigned i = 0; i < v->n; i++) {
+		const struct tool_view_host *h = &v->host[i];
+
+		for (unsigned k = 0; k < h->topo->n_devices; k++) {
+			if (class && strcmp(h->topo->device[k].type, class) != 0)
+				continue;
+			rows->row = tool_grow(rows->row, rows->n + 1, sizeof(*rows->row));
+			rows->row[rows->n++] = (struct row){.host = h, .device = &h->device[k]};
+		}
+	}
+}
+
+/* Fewest hops first, then as without: by lender and place; last what no way leads to. */
+static int nearer(const void *one, const void *other)
+{
+	const struct row *a = one, *b = other;
+
+	if (a->routed != b->routed)
+		return a->routed ? -1 : 1;
+	if (a->routed && a->route.hops != b->route.hops)
+		return a->route.hops < b->route.hops ? -1 : 1;
+	return (a->device->topo->fdid > b->device->topo->fdid) -
+	       (a->device->topo->fdid < b->device->topo->fdid);
+}
+
+static int sort_by_hops(struct rows *rows, const struct tool_view *v, const char *near,
+			struct sio_err *reterr)
+{
+	const struct sio_topology *t = v->topology;
+	struct sio_routes *routes = NULL;
+	struct sio_graph *g = NULL;
+	bool *down;
+	int r;
+
+	if (strcmp(v->hosts->dir, TOOL_LOCAL_STATE) == 0)
+		return sio_fail(reterr, -EOPNOTSUPP,
+				"the daemon of a machine does not tell what lies between its "
+				"hosts; --near is for clusters of a topology file");
+	r = tool_find_host(t, near, &rows->near, reterr);
+	if (r < 0)
+		return r;
+	if (sio_graph_new(t, &g) < 0 || sio_routes_new(g, &routes) < 0) {
+		sio_graph_free(g);
+		return sio_fail(reterr, -ENOMEM, "no memory for the cluster's graph");
+	}
+	down = tool_links_down(v, g);
+	if (down)
+		sio_routes_set(routes, down);
+	for (unsigned i = 0; i < rows->n; i++) {
+		struct row *row = &rows->row[i];
+		const struct sio_topo_host *lender = row->host->topo;
+		unsigned to = sio_graph_device(g, (unsigned)(lender - t->host),
+					       (unsigned)(row->device->topo - lender->device));
+
+		row->routed =
+			sio_routes_find(routes, sio_graph_host(g, (unsigned)(rows->near - t->host)),
+					to, &row->route) == 0;
+	}
+	qsort(rows->row, rows->n, sizeof(*rows->row), nearer);
+	free(down);
+	sio_routes_free(routes);
+	sio_graph_free(g);
+	return 0;
+}
+
+#define CLASSES "nvme|memory|accelerator"
+static const char *near, *class;
+static const struct tool_option list_options[] = {
+	{"near", .value = &near, .takes = "NODE", .kind = TOOL_NODES,
+	 .text = "count the hops from this host's memory, and list the nearest first"},
+	{"class", .value = &class, .takes = CLASSES, .kind = TOOL_CHOICES,
+	 .text = "of this class only"},
+	{.name = NULL}};
+
+static bool is_class(const char *text)
+{
+	size_t len = strlen(text);
+
+	for (const char *c = CLASSES; *c; c += strcspn(c, "|"), c += *c == '|')
+		if (len == strcspn(c, "|") && strncmp(c, text, len) == 0)
+			return true;
+	return false;
+}
+
 static int list(const struct tool_command *self, int argc, char **argv)
 {
-	struct json_object *array = NULL;
-	struct tool_table *t = NULL;
+	struct rows rows = {0};
 	struct tool_view *v;
 	struct sio_err err;
 	int status = 0;
 
 	if (tool_options(self, argc, argv, &status) < 0)
 		return status;
+	if (class && !is_class(class))
+		return tool_usage(self->name, "--class %s: %s is right", class, CLASSES);
 	if (tool_view_open(&v, &err) < 0)
 		return tool_fail(&err);
-	if (tool_where.json)
-		array = tool_json_array();
+	collect(&rows, v, class);
+	if (near && sort_by_hops(&rows, v, near, &err) < 0)
+		status = tool_fail(&err);
 	else
-		t = tool_table_new(
-			"DEVICE|ID|TYPE|>SIZE|LENDER|LINKS|STATE|>BORROWERS|>QUARANTINED");
-	for (unsigned i = 0; i < v->n; i++) {
-		const struct tool_view_host *h = &v->host[i];
-
-		for (unsigned k = 0; k < h->topo->n_devices; k++) {
-			if (array)
-				tool_json_append(array, tool_view_device_json(h, &h->device[k]));
-			else
-				to_row(t, h, &h->device[k]);
-		}
-	}
-	status = finish(v, array, t);
+		status = print(v, &rows);
+	free(rows.row);
 	tool_view_close(v);
 	return status;
 }
@@ -83,9 +216,13 @@ const struct tool_command tool_device_list_command = {
 	.help = "States: free, shared or exclusive (borrowed); out (not in its slot); host down; unknown (its\n"
 		"host does not answer). LINKS are those of the lender: with none up, its own programs alone can\n"
 		"borrow. QUARANTINED counts the borrowers that ended while the device may still use their\n"
-		"memory.\n",
+		"memory. HOPS are the chips between NODE's memory and the device, on the way of fewest that there\n"
+		"is now: 'smartio route NODE DEVICE' names them.\n",
 	.schemas = "device-list",
+	.options = list_options,
 	.run = list};
+
+/* ---- device info ---- */
 
 static int print_info(const struct tool_view_host *h, const struct tool_view_device *d)
 {
