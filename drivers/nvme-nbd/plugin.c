@@ -41,6 +41,9 @@ static uint16_t oncs;
 static struct smartio_nvme_queue *pool[QUEUES_MOST];
 static unsigned n_idle, n_open;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Held for writing to open the drive anew, for reading by requests: they see one drive. */
+static pthread_rwlock_t opened = PTHREAD_RWLOCK_INITIALIZER;
+static uint64_t times_opened; /* tells whoever found the drive lost that another was faster */
 static pthread_cond_t given_back = PTHREAD_COND_INITIALIZER;
 
 /* ---- configuration ---- */
@@ -259,45 +262,160 @@ static bool is_broken(int rc)
 	return rc == -ECONNRESET || rc == -ETIMEDOUT || rc == -EPROTO || rc == -EBUSY;
 }
 
-/* A manager that starts is there in a while: nothing tells when, as when the plugin starts. */
+/* What was borrowed is no more: the lender, a link, or the drive went, or it was formatted. */
+static bool is_lost(int rc)
+{
+	return rc == -ENODEV || rc == -ESTALE || rc == -EFAULT || rc == -ENETDOWN ||
+	       rc == -EHOSTUNREACH;
+}
+
+/* Nothing tells when a manager, or a lender, that starts is there: look after 1 to 64 ms. */
+struct wait {
+	uint64_t deadline;
+	long ns;
+};
+
+static struct wait wait_begin(void)
+{
+	return (struct wait){.deadline = smartio_now_ns() + wait_s * 1000000000ull, .ns = 1000000};
+}
+
+static bool wait_on(struct wait *w)
+{
+	if (smartio_now_ns() >= w->deadline)
+		return false;
+	nanosleep(&(struct timespec){.tv_nsec = w->ns}, NULL);
+	if (w->ns < 64000000)
+		w->ns *= 2;
+	return true;
+}
+
 static int renew(struct smartio_nvme_queue **ret)
 {
-	const uint64_t deadline = smartio_now_ns() + wait_s * 1000000000ull;
-	struct timespec pause = {.tv_nsec = 1000000};
+	struct wait w = wait_begin();
 	int rc;
 
-	while ((rc = open_queue(ret)) == -ENOTCONN && smartio_now_ns() < deadline) {
-		nanosleep(&pause, NULL);
-		if (pause.tv_nsec < 64000000)
-			pause.tv_nsec *= 2;
-	}
+	do
+		rc = drive ? open_queue(ret) : -ENODEV;
+	while (rc == -ENOTCONN && wait_on(&w));
 	if (rc) {
 		*ret = NULL;
-		failed();
+		if (drive)
+			failed();
 	}
+	return rc;
+}
+
+/* Clients were told a size and a size of blocks. */
+static int has_not_changed(const struct smartio_nvme_namespace *old)
+{
+	const uint64_t end = ns.blocks * ns.block_size;
+
+	if (ns.block_size == old->block_size && range_begin + range_bytes <= end)
+		return 0;
+	nbdkit_error("namespace %u of %s has blocks of %u bytes and ends at %" PRIu64 " now, where "
+		     "%u and %" PRIu64 " were told; another nbdkit is needed",
+		     nsid, device, ns.block_size, end, old->block_size, range_begin + range_bytes);
+	return -1;
+}
+
+/*
+ * Open the drive anew; no request has a queue pair of it meanwhile. A lease went with it, and its
+ * blocks may be another's by now. Return: 0; -1: it stays lost, and the next request tries again.
+ */
+static int open_again(void)
+{
+	const struct smartio_nvme_namespace old = ns;
+	struct wait w = wait_begin();
+	int rc;
+
+	if (lease_name) {
+		nbdkit_error("%s was lost, and the lease %s with it; another nbdkit is needed",
+			     device, lease_name);
+		return -1;
+	}
+	smartio_nvme_close(drive); /* and its queues */
+	drive = NULL;
+	for (unsigned i = 0; i < n_open; i++)
+		pool[i] = NULL;
+	do
+		rc = smartio_nvme_open_wait(device, 1000 * wait_s, &drive);
+	while ((is_lost(rc) || rc == -ETIMEDOUT) && wait_on(&w));
+	if (rc) {
+		drive = NULL;
+		return failed();
+	}
+	if (find_namespace() || find_commands() || has_not_changed(&old)) {
+		smartio_nvme_close(drive);
+		drive = NULL;
+		ns = old;
+		return -1;
+	}
+	return 0;
+}
+
+/* @seen: times_opened when the request found the drive lost. */
+static int recover(uint64_t seen)
+{
+	int rc = 0;
+
+	pthread_rwlock_wrlock(&opened);
+	if (times_opened == seen) {
+		rc = open_again();
+		times_opened += rc == 0;
+	}
+	pthread_rwlock_unlock(&opened);
+	return rc;
+}
+
+/*
+ * With the drive as it is. Return: what @act returned. *@lost: no queue pair can be had any more,
+ * though @act, where it may be done twice, was not done since one broke.
+ */
+static int try(int (*act)(struct smartio_nvme_queue *q, const struct request *r),
+	       const struct request *r, bool *lost)
+{
+	struct smartio_nvme_queue *q = take();
+	bool again = r->twice;
+	int rc = q ? 0 : renew(&q);
+
+	*lost = is_lost(rc);
+	while (rc == 0) {
+		int now;
+
+		rc = act(q, r);
+		if (rc)
+			failed();
+		if (!is_broken(rc) && !is_lost(rc))
+			break;
+		smartio_nvme_queue_close(q);
+		now = renew(&q);
+		*lost = is_lost(now) && again;
+		if (now || !again)
+			break;
+		again = false;
+		rc = 0;
+	}
+	give_back(q);
 	return rc;
 }
 
 static int perform(int (*act)(struct smartio_nvme_queue *q, const struct request *r),
 		   const struct request *r)
 {
-	struct smartio_nvme_queue *q = take();
-	bool again = r->twice;
-	int rc = q ? 0 : renew(&q);
+	bool lost, tried = false;
+	uint64_t seen;
+	int rc;
 
-	while (rc == 0) {
-		rc = act(q, r);
-		if (rc)
-			failed();
-		if (!is_broken(rc))
+	do {
+		pthread_rwlock_rdlock(&opened);
+		seen = times_opened;
+		rc = try(act, r, &lost);
+		pthread_rwlock_unlock(&opened);
+		if (!lost || tried)
 			break;
-		smartio_nvme_queue_close(q);
-		if (renew(&q) || !again)
-			break;
-		again = false;
-		rc = 0;
-	}
-	give_back(q);
+		tried = true;
+	} while (recover(seen) == 0);
 	if (rc == 0)
 		return 0;
 	nbdkit_set_error(rc == -EINVAL || rc == -ENOMEM ? -rc : EIO);

@@ -165,6 +165,56 @@ for act in (lambda: h.pread(512, 2 << 20), lambda: h.pwrite(b"x" * 512, 2 << 20)
             self.assertEqual(client.returncode, 0)
         self.assertEqual(self.blocks(0, 1024), b"x" * 512 + b"y" * 512)
 
+    def lost_and_found(self, read, lose, find):
+        """A client writes an x, and reads when @lose has taken its drive away, until @find brings it back; then it
+        gets what @read asserts, and goes on. One that does not wait gets errors meanwhile, and has its drive then.
+        """
+        uri = self.serve("client1", "queues=2", "wait=60")
+        short = self.serve("client1", "queues=1", "wait=0")
+        code = (f"h.pwrite(b'x' * 512, 0)\nprint('written', flush=True)\ninput()\nassert bytes(h.pread(512, 0)) == "
+                f"{read} * 512\nh.pwrite(b'y' * 512, 512)\nassert bytes(h.pread(512, 512)) == b'y' * 512\n")
+        with subprocess.Popen(["nbdsh", "-u", uri, "-c", code], env=self.env, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True) as client:
+            self.assertEqual(client.stdout.readline(), "written\n")
+            lose()
+            done = subprocess.run(["nbdsh", "-u", short, "-c", "h.pread(512, 0)"], env=self.env, capture_output=True,
+                                  text=True, timeout=60, check=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("Input/output error", done.stderr)
+            client.stdin.write("\n")
+            client.stdin.flush()
+            find()
+            client.communicate(timeout=60)
+            self.assertEqual(client.returncode, 0)
+        self.assertEqual(self.blocks(512, 512), b"y" * 512)
+        self.run_there("nbdsh", "-u", short, "-c", "assert bytes(h.pread(512, 512)) == b'y' * 512")
+
+    def test_a_link_comes_back(self):
+        self.lost_and_found("b'x'", lambda: self.smartio("fault", "link", "client1", "down"),
+                            lambda: self.smartio("fault", "link", "client1", "up"))
+
+    def test_the_lender_comes_back(self):
+        """And its drive, whose medium goes with its host here."""
+        def lose():
+            self.crash(os.path.join(self.base, "test"), self.node("lender"))
+            self.manager.wait(60)
+
+        def find():
+            self.smartio("cluster", "restart-node", "lender")
+            again = self.start("run", "-n", "client2", "--", NVME, "manager", "nvme0")
+            self.assertIn("ready", again.stdout.readline())
+        self.lost_and_found(r"b'\0'", lose, find)
+
+    def test_a_lease_is_not_taken_anew(self):
+        uri = self.serve("client1", "range=1M:1M", "lease=one", "queues=1", "wait=60")
+        self.run_there("nbdsh", "-u", uri, "-c", "h.pread(512, 0)")
+        self.smartio("fault", "link", "client1", "down")
+        self.smartio("fault", "link", "client1", "up")
+        for _ in range(2):
+            done = subprocess.run(["nbdsh", "-u", uri, "-c", "h.pread(512, 0)"], env=self.env, capture_output=True,
+                                  text=True, timeout=60, check=False)
+            self.assertIn("Input/output error", done.stderr)
+
     @needs("nbdcopy")
     def test_leases(self):
         """Two hosts' ranges cannot overlap by mistake; the lease of one that is killed is free."""
