@@ -176,6 +176,7 @@ for act in (lambda: h.pread(512, 2 << 20), lambda: h.pwrite(b"x" * 512, 2 << 20)
         with subprocess.Popen(["nbdsh", "-u", uri, "-c", code], env=self.env, stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, text=True) as client:
             self.assertEqual(client.stdout.readline(), "written\n")
+            self.run_there("nbdsh", "-u", short, "-c", "h.pread(512, 0)")  # its pid file is older than its drive
             lose()
             done = subprocess.run(["nbdsh", "-u", short, "-c", "h.pread(512, 0)"], env=self.env, capture_output=True,
                                   text=True, timeout=60, check=False)
