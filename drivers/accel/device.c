@@ -246,18 +246,20 @@ int smartio_accel_open(const char *device, uint32_t flags, struct smartio_accel 
 
 /* ---- close ---- */
 
-static void unreach_all(struct smartio_accel *a)
+static void unreach(struct sio_accel_reach *r)
 {
+	struct sio_accel_reach **at;
 	sci_error_t err;
 
-	while (a->reached) {
-		struct sio_accel_reached *r = a->reached;
-
-		a->reached = r->next;
-		SIO_ACCEL_UNTIL_FREE(
-			err, SCIUnmapRemoteSegmentForDevice(r->other->memory, a->handle, 0, &err));
-		free(r);
-	}
+	for (at = &r->by->reaches; *at != r; at = &(*at)->next_by)
+		;
+	*at = r->next_by;
+	for (at = &r->other->reached; *at != r; at = &(*at)->next_other)
+		;
+	*at = r->next_other;
+	SIO_ACCEL_UNTIL_FREE(
+		err, SCIUnmapRemoteSegmentForDevice(r->other->memory, r->by->handle, 0, &err));
+	free(r);
 }
 
 static void unmap(sci_map_t map)
@@ -286,7 +288,10 @@ void smartio_accel_close(struct smartio_accel *a)
 		smartio_accel_queue_close(a->queues);
 	while (a->buffers)
 		smartio_accel_buffer_free(a->buffers);
-	unreach_all(a);
+	while (a->reaches)
+		unreach(a->reaches);
+	while (a->reached)
+		unreach(a->reached);
 	unmap(a->map);
 	unmap(a->doorbells.map);
 	unmap(a->registers.map);
@@ -323,14 +328,14 @@ sci_remote_segment_t smartio_accel_segment(const struct smartio_accel *a)
 
 int smartio_accel_reach(struct smartio_accel *a, struct smartio_accel *other, uint64_t *ret_address)
 {
-	struct sio_accel_reached *r;
+	struct sio_accel_reach *r;
 	sci_ioaddr_t at = 0;
 	sci_error_t err;
 
 	if (a == other)
 		return sio_accel_fail(-EINVAL, "%s has its own memory at smartio_accel_local()",
 				      a->name);
-	for (r = a->reached; r; r = r->next)
+	for (r = a->reaches; r; r = r->next_by)
 		if (r->other == other)
 			return sio_accel_fail(-EEXIST, "%s reaches the memory of %s already",
 					      a->name, other->name);
@@ -344,8 +349,9 @@ int smartio_accel_reach(struct smartio_accel *a, struct smartio_accel *other, ui
 		return sio_accel_fail_sci(err, "%s cannot reach the memory of %s", a->name,
 					  other->name);
 	}
-	*r = (struct sio_accel_reached){.next = a->reached, .other = other};
-	a->reached = r;
+	*r = (struct sio_accel_reach){
+		.by = a, .other = other, .next_by = a->reaches, .next_other = other->reached};
+	a->reaches = other->reached = r;
 	*ret_address = at;
 	return 0;
 }

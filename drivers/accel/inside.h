@@ -18,10 +18,10 @@ struct sio_accel_page {
 	const volatile uint32_t *sleeps; /* smartio_map_sleep_word() */
 };
 
-/* Memory of another accelerator that this one reaches. */
-struct sio_accel_reached {
-	struct sio_accel_reached *next;
-	struct smartio_accel *other;
+/* @by reaches the memory of @other. In the lists of both; ends with the first that is closed. */
+struct sio_accel_reach {
+	struct smartio_accel *by, *other;
+	struct sio_accel_reach *next_by, *next_other; /* of the same @by, @other */
 };
 
 struct smartio_accel {
@@ -37,7 +37,7 @@ struct smartio_accel {
 	uint32_t generation;
 	struct smartio_accel_buffer *buffers;
 	struct smartio_accel_queue *queues;
-	struct sio_accel_reached *reached;
+	struct sio_accel_reach *reaches, *reached; /* what it reaches; who reaches it */
 };
 
 struct smartio_accel_buffer {

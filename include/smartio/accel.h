@@ -52,8 +52,8 @@ struct smartio_accel_info {
  */
 int smartio_accel_open(const char *device, uint32_t flags, struct smartio_accel **ret);
 /**
- * Closes what is open under it, too, and gives it back. Mappings of its memory for others
- * (smartio_accel_reach()) must have ended: close those that reach first. NULL is fine.
+ * Closes what is open under it, too, and gives it back. Its memory is out of reach then for those
+ * that reached it (smartio_accel_reach()): their accesses fail. NULL is fine.
  */
 void smartio_accel_close(struct smartio_accel *a);
 void smartio_accel_get_info(const struct smartio_accel *a, struct smartio_accel_info *info);
@@ -75,8 +75,8 @@ sci_remote_segment_t smartio_accel_segment(const struct smartio_accel *a);
 
 /**
  * Map all memory of @other for @a, wherever the two are: what goes from one to the other passes no
- * host's RAM. @ret_address: of its first byte, as @a addresses it. Ends by smartio_accel_close() of
- * @a. When @other is lost, accesses fail.
+ * host's RAM. @ret_address: of its first byte, as @a addresses it. Ends with the first of the two
+ * that is closed. When @other is lost, accesses fail. One thread at a time does this for both.
  * -EINVAL: @other is @a; -EEXIST: it reaches it already; -ENOSPC: no look-up entries or addresses.
  */
 int smartio_accel_reach(struct smartio_accel *a, struct smartio_accel *other,
