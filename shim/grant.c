@@ -99,11 +99,25 @@ static int place_interrupt(struct sio_request *rq, struct sio_grant *g)
 				     &g->handle);
 }
 
+/* Page by page it is too much for an IOMMU, and what is plugged in later would not be there. */
+static bool is_too_much(const struct sio_grant *g)
+{
+	return g->o.target->kind == SIO_KIND_MEM && ((struct sio_mem *)g->o.target)->all_ram &&
+	       sio_iommu_of(&g->o.adapter->pdev->dev) != SIO_IOMMU_OFF;
+}
+
 static int place_range(struct sio_request *rq, struct sio_grant *g, u64 offset)
 {
 	struct smartio_adapter *a = g->o.adapter;
-	int error = sio_dma_map(rq, &g->dma, &a->pdev->dev, g->o.target, offset, g->o.length,
-				g->o.access);
+	int error;
+
+	if (is_too_much(g))
+		return sio_fail(rq, -EOPNOTSUPP,
+				"an IOMMU translates what comes through adapter %u: all RAM is "
+				"granted with iommu=pt or without one",
+				a->index);
+	error = sio_dma_map(rq, &g->dma, &a->pdev->dev, g->o.target, offset, g->o.length,
+			    g->o.access);
 
 	g->o.address = g->dma.address;
 	if (error)

@@ -147,7 +147,7 @@ static const struct operation operations[SIO_OP_COUNT] = {
 	OP(REOPEN, sio_op_reopen, reopen, reopen, RESERVED(reopen)),
 	OP(SHADOW, sio_op_shadow, shadow, shadow, RESERVED(shadow), .holds = true,
 	   .makes = SIO_KIND_SHADOW),
-	OP(SHADOW_DEL, sio_op_shadow_del, shadow_del, ok),
+	OP(SHADOW_DEL, sio_op_shadow_del, shadow_del, ok, .flags = SIO_SHADOW_LOST),
 };
 /* clang-format on */
 

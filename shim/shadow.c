@@ -180,6 +180,8 @@ int sio_op_shadow_del(struct sio_request *rq, const void *msg, void *answer)
 		return error;
 	if (s->o.refs && !s->leaving)
 		return sio_fail(rq, -EBUSY, "shadow %#llx is being made or ended", s->o.id);
+	if (m->h.flags & SIO_SHADOW_LOST && s->made)
+		lend->lost(s->made);
 	leave(&s->o);
 	s->o.refs++;
 	mutex_unlock(&sio.lock);

@@ -41,10 +41,10 @@ int emu_op_list(struct emu_request *rq, const void *msg)
 	unsigned n = 0;
 
 	if ((m->kind < SIO_KIND_OWNER || m->kind > SIO_KIND_IRQ) &&
-	    (m->kind < SIO_KIND_WATCH || m->kind > EMU_LAST_KIND))
+	    (m->kind < SIO_KIND_WATCH || m->kind > SIO_KIND_SHADOW))
 		return sio_fail(&rq->err, -EINVAL, "LIST: kind %u, %d to %d and %d to %d are right",
 				m->kind, SIO_KIND_OWNER, SIO_KIND_IRQ, SIO_KIND_WATCH,
-				EMU_LAST_KIND);
+				SIO_KIND_SHADOW);
 	memset(&evt, 0, sizeof(evt));
 	HASH_ITER (hh, rq->host->objects, o, tmp) {
 		if (o->kind == m->kind && o->id > m->after)

@@ -111,7 +111,7 @@ extern "C" {
 	X(RESTORE, restore, 43, restore, 0, reserved2, 0)                        \
 	X(APERTURE, aperture, 44, aperture, 0, reserved2, 0)                     \
 	X(APERTURE_FREE, aperture_free, 45, ok, 0, h.reserved, 0)                \
-	X(SHADOW_DEL, shadow_del, 46, ok, 0, h.reserved, 0)                      \
+	X(SHADOW_DEL, shadow_del, 46, ok, SIO_SHADOW_LOST, h.reserved, 0)        \
 	X(SHADOW_ANSWER, shadow_answer, 47, ok, 0, h.reserved, 0)
 /* clang-format on */
 
@@ -989,7 +989,8 @@ SIO_PORT_SIZE(struct sio_req_aperture_free, 40);
  *
  * It is LISTed as SIO_KIND_SHADOW, with its place as address. While it is there its maps cannot be
  * ended. When its owner ends or a way to its BARs goes down, the device is unplugged. SHADOW_DEL
- * does so, too; answered when no driver has it any more.
+ * does so, too; answered when no driver has it any more. With SIO_SHADOW_LOST nothing is behind it:
+ * configuration space reads as ones from then on, so that the driver does not try.
  */
 #define SIO_BAR_64 1 /* bits of bar_type */
 #define SIO_BAR_PREFETCH 2
@@ -1011,6 +1012,7 @@ struct sio_evt_shadow {
 	__u32 bdf, reserved2; /* in the local tree, as of ADAPTER */
 };
 SIO_PORT_SIZE(struct sio_evt_shadow, 48);
+#define SIO_SHADOW_LOST 1 /* h.flags */
 struct sio_req_shadow_del {
 	struct sio_req h;
 	__u64 id;

@@ -137,6 +137,11 @@ void smartiod_bar_map_doorbells_gone(struct smartiod *d, struct smartiod_bar_map
 /* Is @grant of @node, a lender, mapped, or about to be? */
 bool smartiod_bar_has_grant(struct smartiod *d, uint32_t node, uint64_t grant);
 
+/* ---- shadow.c ---- */
+
+/* What ends the shadow of @s, which has one. */
+void smartiod_shadow_fill_del(struct smartiod_session *s, struct sio_req_shadow_del *ret);
+
 /* ---- barwatch.c ---- */
 
 /* The piece goes, or gets another watch. */

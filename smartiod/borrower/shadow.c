@@ -271,6 +271,21 @@ static void describe(const struct smartiod_device *dev, uint64_t owner, struct s
 	ret->subsys_device = sio_from_le32(info->subsys_device);
 }
 
+/* Where an IOMMU is in the way, what a driver maps would have to be mapped there, too. */
+static int find_path(struct smartiod *d, const struct smartiod_borrow *b, struct sio_path *ret,
+		     struct sio_err *reterr)
+{
+	int rc = smartiod_path(d, b->node, SIO_ADAPTER_ANY, ret, reterr);
+
+	if (rc == 0 && d->adapter[ret->adapter].iommu)
+		rc = sio_fail(reterr, -EOPNOTSUPP,
+			      "the IOMMU of %s translates what comes through adapter %" PRIu32
+			      ", which devices lent to its kernel cannot pass yet: boot it with "
+			      "iommu=pt",
+			      d->host->name, ret->adapter);
+	return rc;
+}
+
 int smartiod_shadow(struct smartiod *d, struct smartiod_session *s, const void *msg,
 		    struct sio_err *reterr)
 {
@@ -291,7 +306,7 @@ int smartiod_shadow(struct smartiod *d, struct smartiod_session *s, const void *
 	describe(b->device, s->owner, &o->req);
 	rc = find_interrupts(s, m, &o->req, reterr);
 	if (rc == 0)
-		rc = smartiod_path(d, b->node, SIO_ADAPTER_ANY, &o->path, reterr);
+		rc = find_path(d, b, &o->path, reterr);
 	if (rc == 0)
 		rc = smartiod_segment_new(d, s, s->owner, false, 0, 0, &o->ram, reterr);
 	if (rc < 0) {
@@ -307,6 +322,31 @@ int smartiod_shadow(struct smartiod *d, struct smartiod_session *s, const void *
 }
 
 /* ---- its end ---- */
+
+/* Does its borrow live, so that the driver can still reach the device? */
+static bool is_reached(struct smartiod_session *s)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&s->objects, key))) {
+		struct smartiod_object *o = SMARTIOD_OF(n, struct smartiod_object, by_handle);
+		const struct smartiod_borrow *b = (const struct smartiod_borrow *)o;
+
+		key = n->key;
+		if (o->kind == SMARTIOD_BORROW && smartiod_shadow_is_of(b))
+			return !smartiod_borrow_lost(b);
+	}
+	return false;
+}
+
+void smartiod_shadow_fill_del(struct smartiod_session *s, struct sio_req_shadow_del *ret)
+{
+	*ret = (struct sio_req_shadow_del){
+		.h = {.op = SIO_OP_SHADOW_DEL, .flags = is_reached(s) ? 0 : SIO_SHADOW_LOST},
+		.id = s->shadow,
+	};
+}
 
 static void del_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
@@ -329,7 +369,7 @@ int smartiod_shadow_del(struct smartiod *d, struct smartiod_session *s, const vo
 			struct sio_err *reterr)
 {
 	const struct sio_msg_handle *m = msg;
-	struct sio_req_shadow_del req = {.h.op = SIO_OP_SHADOW_DEL, .id = s->shadow};
+	struct sio_req_shadow_del req;
 	struct smartiod_borrow_op *op;
 	struct smartiod_borrow *b;
 
@@ -346,6 +386,7 @@ int smartiod_shadow_del(struct smartiod *d, struct smartiod_session *s, const vo
 		return reterr->code;
 	op->borrow = b;
 	b->pins++;
+	smartiod_shadow_fill_del(s, &req);
 	smartiod_port_ask(d, &op->op, &req, sizeof(req));
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "smartiod/borrower/borrow.h"
 #include "smartiod/daemon/dispatch.h"
 #include "wire/check.h"
 
@@ -109,7 +110,7 @@ static void end_own(struct smartiod *d, struct smartiod_op *op, const struct sma
 
 static void session_end(struct smartiod *d, struct smartiod_session *s)
 {
-	struct sio_req_shadow_del req = {.h.op = SIO_OP_SHADOW_DEL, .id = s->shadow};
+	struct sio_req_shadow_del req;
 
 	s->ending = true;
 	s->step_op = NULL; /* it ends with the others */
@@ -120,6 +121,7 @@ static void session_end(struct smartiod *d, struct smartiod_session *s)
 	}
 	/* A driver of this host is bound to it, and needs the rest until it has gone. */
 	s->end.step = end_own;
+	smartiod_shadow_fill_del(s, &req);
 	smartiod_port_ask(d, &s->end, &req, sizeof(req));
 }
 

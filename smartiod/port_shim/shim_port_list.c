@@ -240,10 +240,10 @@ void shim_call_list(struct shim_call *c)
 
 	if (!shim_call_formed(c, 0))
 		return;
-	if (kind < SIO_KIND_OWNER || kind > SIO_KIND_VECTOR ||
+	if (kind < SIO_KIND_OWNER || kind > SIO_KIND_SHADOW ||
 	    (kind > SIO_KIND_IRQ && kind < SIO_KIND_WATCH))
 		shim_call_refuse(c, -EINVAL, "LIST: kind %u, %d to %d and %d to %d are right", kind,
-				 SIO_KIND_OWNER, SIO_KIND_IRQ, SIO_KIND_WATCH, SIO_KIND_VECTOR);
+				 SIO_KIND_OWNER, SIO_KIND_IRQ, SIO_KIND_WATCH, SIO_KIND_SHADOW);
 	else if (kind == SIO_KIND_DEVICE)
 		list_devices(c);
 	else

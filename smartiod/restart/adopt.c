@@ -164,6 +164,19 @@ static int adopt_requester(struct smartiod *d, const struct sio_list_entry *e)
 	return 0;
 }
 
+/*
+ * A driver of this host's kernel has a device of another host, whose daemon ended the borrow when
+ * we died. What it hangs on goes with its program.
+ */
+static int adopt_shadow(struct smartiod *d, const struct sio_list_entry *e)
+{
+	struct sio_req_shadow_del req = {.h = {.op = SIO_OP_SHADOW_DEL, .flags = SIO_SHADOW_LOST},
+					 .id = e->id};
+
+	smartiod_port_tell(d, &req, sizeof(req));
+	return 0;
+}
+
 /* ---- all there is ---- */
 
 static const struct {
@@ -175,6 +188,7 @@ static const struct {
 	{SIO_KIND_IRQ, adopt_held},	 {SIO_KIND_MEM, adopt_held},
 	{SIO_KIND_BAR, adopt_bar},	 {SIO_KIND_GRANT, adopt_grant},
 	{SIO_KIND_MAP, adopt_map},	 {SIO_KIND_REQUESTER, adopt_requester},
+	{SIO_KIND_SHADOW, adopt_shadow},
 };
 
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))

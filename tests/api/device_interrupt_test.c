@@ -179,6 +179,30 @@ static void a_drive_interrupts_other_hosts(void **state)
 	}
 }
 
+/* Drivers of kernels get devices of real hosts. */
+static void refuses_to_plug(sci_smartio_device_t device, sci_local_interrupt_t i)
+{
+	uint32_t place = 0;
+	sci_error_t error;
+
+	smartio_plug_in(NULL, &i, 1, SMARTIO_ALL_MEMORY, &place, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	smartio_plug_in(device, &i, 1, SMARTIO_ALL_MEMORY, NULL, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	smartio_plug_in(device, NULL, 1, SMARTIO_ALL_MEMORY, &place, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	smartio_plug_in(device, &i, SMARTIO_PLUG_VECTORS + 1, SMARTIO_ALL_MEMORY, &place, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	smartio_plug_in(device, &i, 1, SMARTIO_ALL_MEMORY, &place, &error);
+	CHECK_IS(error, SCI_ERR_NOT_SUPPORTED);
+	CHECK(strstr(smartio_last_error(), "smartio_lend.ko"));
+	smartio_unplug(device, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	smartio_unplug(NULL, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	CHECK(place == 0);
+}
+
 static int refuses(void *arg)
 {
 	sci_remote_interrupt_t to = NULL;
@@ -190,6 +214,7 @@ static int refuses(void *arg)
 	(void)arg;
 	admin_start(&a);
 	i = listen_on(a.sd, 7);
+	refuses_to_plug(a.device, i);
 	SCIConnectInterrupt(a.sd, &to, cluster_node(8), 0, 7, SCI_INFINITE_TIMEOUT, 0, &error);
 	CHECK_OK(error);
 	smartio_connect_device_interrupt(a.device, NULL, to, &error);

@@ -115,9 +115,34 @@ static void the_accelerator_is_known_by_its_ids(void **state)
 	assert_int_equal(got[0].use, REG);
 }
 
+/* For a kernel's driver: one run, whatever the pages are for, up to the interrupt table. */
+static void the_whole_of_a_bar(void **state)
+{
+	struct sio_evt_device d = {.class_code = NVME,
+				   .msix_count = 65,
+				   .msix_offset = 0x2010,
+				   .bar_size = {0x4000, 0x800, 0x8000}};
+	struct smartiod_bar_run got;
+
+	(void)state;
+	assert_true(smartiod_devclass_whole(&d, 0, &got));
+	assert_int_equal(got.offset, 0);
+	assert_int_equal(got.length, 0x2000);
+	assert_int_equal(got.use, REG);
+	assert_true(smartiod_devclass_whole(&d, 2, &got));
+	assert_int_equal(got.length, 0x8000);
+	assert_false(smartiod_devclass_whole(&d, 1, &got));
+	d.msix_offset = 0x800;
+	assert_false(smartiod_devclass_whole(&d, 0, &got));
+	d.msix_count = 0;
+	assert_true(smartiod_devclass_whole(&d, 0, &got));
+	assert_int_equal(got.length, 0x4000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(runs_by_class_and_interrupt_table),
+					   cmocka_unit_test(the_whole_of_a_bar),
 					   cmocka_unit_test(the_accelerator_is_known_by_its_ids),
 					   cmocka_unit_test(the_memory_device_is_known_by_its_ids)};
 

@@ -57,6 +57,16 @@ interrupts_of() { # NAME
 	awk -v name="^$1q" '$NF ~ name { for (i = 2; i <= 3; i++) n += $i } END { print n + 0 }' /proc/interrupts
 }
 
+# What the daemon has sent to others, and had of them.
+peer_messages() {
+	smartio stats | awk -v host="$(hostname)" '$2 == host && /peer_messages/ { print $3, $4 }'
+}
+
+# Of the device, as it is smartio.ko's, and of the adapter.
+lender_interrupts() {
+	awk '$NF ~ /^smartio/ { for (i = 2; i <= 3; i++) n += $i } END { print n + 0 }' /proc/interrupts
+}
+
 # The process that holds what smartio borrow took.
 holder() {
 	for p in /proc/[0-9]*; do

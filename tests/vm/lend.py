@@ -4,7 +4,7 @@
 
 usage: lend.py BUILD MACHINE [--console] [--soak]
 
-As cluster.py. The driver is the kernel's own, which knows nothing of it.
+As cluster.py, but that B, who borrows, has no IOMMU. The driver is the kernel's own, which knows nothing of it.
 """
 import os
 import sys
@@ -74,6 +74,48 @@ def check_files(p):
     cluster.give_drive(p)
 
 
+def counts(p):
+    """What daemons and the lender have done for it."""
+    return p.both("peer_messages"), p.a.run("lender_interrupts")
+
+
+def check_silence(p):
+    """I/O is between the driver and the drive alone."""
+    borrow(p)
+    p.b.run("raw_copy /dev/nvme0n1 24576 64")
+    before = counts(p)
+    p.b.run("for i in 1 2 3 4; do raw_copy /dev/nvme0n1 24576 64; done")
+    after = counts(p)
+    if after != before:
+        raise Failed(f"messages of daemons and interrupts at the lender were {before}, after I/O {after}")
+    p.step(f"I/O went on without a message between daemons or an interrupt at the lender: {after}")
+    p.b.run(f"start_raw_io /dev/nvme0n1; smartio return {DRIVE}; until_ok test -s /tmp/raw.end; until_ok as_remembered")
+    p.a.run("until_ok as_remembered")
+    p.step("it was returned under I/O")
+
+
+def check_daemons(p):
+    """Either daemon dies: the borrow is lost, and the driver gives up."""
+    for m, host in ((p.b, "b"), (p.a, "a")):
+        borrow(p)
+        p.b.run("start_raw_io /dev/nvme0n1")
+        m.run(f"kill -9 $(cat /tmp/smartiod.pid); start_daemon {host}")
+        p.b.run(f"until_ok test -s /tmp/raw.end; until_ok test ! -e /sys/bus/pci/devices/{SHADOW}; "
+                f"until_ok has_device {DRIVE}; until_ok as_remembered")
+        p.a.run(f"until_ok same_borrowers {DRIVE} 0 0")
+        p.step(f"smartiod of {host} was killed under I/O: the driver has given up")
+
+
+def check_gone(p):
+    """The lender takes the drive back by force."""
+    borrow(p)
+    p.b.run("start_raw_io /dev/nvme0n1")
+    p.a.run(f"smartio device remove {PLACE} --force")
+    p.b.run(f"until_ok test -s /tmp/raw.end; until_ok test ! -e /sys/bus/pci/devices/{SHADOW}; until_ok as_remembered")
+    p.step("the drive was taken away under I/O: the driver has given up")
+    cluster.give_drive(p)
+
+
 def check_killed(p):
     """Whoever holds the borrow dies: the driver goes, all is taken back."""
     borrow(p)
@@ -88,8 +130,9 @@ def check_link(p):
     p.b.run("start_raw_io /dev/nvme0n1")
     cluster.smartio(p, "fault", "link", "a", "down")
     p.b.run(f"until_ok test -s /tmp/raw.end; until_ok test ! -e /sys/bus/pci/devices/{SHADOW}")
-    p.a.run(f"until_ok same_borrowers {DRIVE} 0 0")
     p.step("the cable was pulled out under I/O: the driver has given up")
+    p.a.run(f"until_ok same_borrowers {DRIVE} 0 0")
+    p.step("and the drive is free")
     cluster.smartio(p, "fault", "link", "a", "up")
     p.b.run(f"until_ok has_device {DRIVE}")
     borrow(p)
@@ -111,7 +154,11 @@ class Lend(cluster.Cluster):
     doc = __doc__
     topology = TOPOLOGY
     memory = 384
-    checks = (start, check_refusals, check_borrow, check_files, check_killed, check_link, check_death)
+    checks = (start, check_refusals, check_borrow, check_files, check_silence, check_killed, check_daemons,
+              check_gone, check_link, check_death)
+
+    def has_iommu(self, host):
+        return host == "a"
 
     def load(self, *modules):
         """Lines of shell that load them and what they need."""

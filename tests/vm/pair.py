@@ -58,6 +58,10 @@ class Kind:
         """More words of a machine's QEMU."""
         return ()
 
+    def has_iommu(self, host):
+        """Whether that of the machine's name is this host's, too."""
+        return True
+
     def build_initrd(self, kernel, build, into):
         image = Initrd()
         image.add_base()
@@ -129,7 +133,8 @@ def run(kind, build, kernel, iommu, folder, options, log):
         def make(host):
             name = host + "'" * sum(m.name[0] == host for m in machines)
             m = ShellMachine(name, kernel, f"{folder}/initrd", folder, [f"{folder}/state/vfio.{host}.0"], tsc_khz,
-                             memory=kind.memory, qemu=(*IOMMU[iommu], *kind.qemu(host, folder)))
+                             memory=kind.memory,
+                             qemu=(*IOMMU[iommu if kind.has_iommu(host) else "none"], *kind.qemu(host, folder)))
             machines.append(stack.enter_context(m))
             m.limit(LIMIT * (10 if "--soak" in options else 1))
             m.live = "--console" in options
