@@ -21,6 +21,7 @@
 #include <nvme/types.h>
 
 #include "client.h"
+#include "manager.h"
 #include "emu/devices/nvme/model.h"
 #include "emu/device/device.h"
 #include "fabric/fabric.h"
@@ -42,6 +43,7 @@ struct drive {
 	uint32_t fdid;
 	uint64_t born; /* its model: each start of its host makes one */
 	uint64_t resets;
+	unsigned followed; /* a manager goes on where another was, or died at it */
 	struct memory sq[QUEUES], cq[QUEUES];
 	uint32_t given[QUEUES]; /* to the client with this pid; 0: nobody was told yet */
 	struct drive *prev, *next;
@@ -191,9 +193,15 @@ static unsigned id_of(const struct emu_nvme_sqe *sqe)
 	return id;
 }
 
+/*
+ * Who goes on where another manager was does not know how far that had come, and deletes what may
+ * not be there.
+ */
 static void refused(const struct emu_nvme *m, const char *what, const struct emu_nvme_sqe *sqe,
-		    unsigned status)
+		    unsigned status, const struct memory *queue)
 {
+	if (drive_of(m)->followed && !queue->bytes)
+		return;
 	if (status && !somebody_lies() && !sim_liars_device(drive_of(m)->fdid))
 		sim_fail("queues", "%s is asked to delete %s queue %u, and refuses: %#x", m->name,
 			 what, le32toh(sqe->cdw10) & 0xffff, status);
@@ -226,7 +234,7 @@ WRAP(unsigned, emu_nvme_delete_sq, (struct emu_nvme * m, const struct emu_nvme_s
 {
 	unsigned status = __real_emu_nvme_delete_sq(m, sqe);
 
-	refused(m, "submission", sqe, status);
+	refused(m, "submission", sqe, status, &drive_of(m)->sq[id_of(sqe)]);
 	if (status == 0) {
 		drive_of(m)->sq[id_of(sqe)].bytes = 0;
 		drive_of(m)->given[id_of(sqe)] = 0;
@@ -238,7 +246,7 @@ WRAP(unsigned, emu_nvme_delete_cq, (struct emu_nvme * m, const struct emu_nvme_s
 {
 	unsigned status = __real_emu_nvme_delete_cq(m, sqe);
 
-	refused(m, "completion", sqe, status);
+	refused(m, "completion", sqe, status, &drive_of(m)->cq[id_of(sqe)]);
 	if (status == 0)
 		drive_of(m)->cq[id_of(sqe)].bytes = 0;
 	return status;
@@ -255,6 +263,19 @@ WRAP(void, emu_nvme_queues_gone, (struct emu_nvme * m))
 	memset(d->sq, 0, sizeof(d->sq));
 	memset(d->cq, 0, sizeof(d->cq));
 	memset(d->given, 0, sizeof(d->given));
+}
+
+WRAP(int, sio_nvme_manager_go_on, (struct smartio_nvme_manager * m))
+{
+	struct drive *d = find_drive(m->d.fdid);
+	int rc;
+
+	if (d)
+		d->followed++;
+	rc = __real_sio_nvme_manager_go_on(m);
+	if (d)
+		d->followed--;
+	return rc;
 }
 
 /* ---- what managers ask for ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Managers of drives: they come, serve for a while, go or die; two may want the same drive. A
+ * Managers of drives: they come, serve for a while, go or die; two may want the same drive, and
+ * every other one stands by where another serves. A
  * steward stays until all others have ended, so that clients whose drive lost something wait for it
  * in vain.
  */
@@ -30,17 +31,26 @@ int sim_nvme_called(int rc, int also)
 	return rc;
 }
 
-/* A queue pair that its client was not told of is nobody's. */
+static uint32_t takeovers(const struct smartio_nvme_manager *m)
+{
+	struct smartio_nvme_manager_status status;
+
+	smartio_nvme_manager_get_status(m, &status);
+	return status.takeovers;
+}
+
+/* A queue pair that its client was not told of is nobody's, but by the manager before it. */
 static int serve_once(struct smartio_nvme_manager *m, uint32_t ms)
 {
 	uint64_t told = sim_self()->triggered;
-	uint32_t pairs = smartio_nvme_manager_queue_pairs(m, NULL), now;
+	uint32_t pairs = smartio_nvme_manager_queue_pairs(m, NULL), now, took = takeovers(m);
 	int rc;
 
 	sim_call("smartio_nvme_manager_serve", 0);
 	rc = sim_nvme_called(smartio_nvme_manager_serve(m, ms), 0);
 	now = smartio_nvme_manager_queue_pairs(m, NULL);
-	if (rc >= 0 && now > pairs && now - pairs > sim_self()->triggered - told)
+	if (rc >= 0 && takeovers(m) == took && now > pairs &&
+	    now - pairs > sim_self()->triggered - told)
 		sim_fail("states", "%s: made %u queue pairs and sent %llu replies",
 			 sim_self()->name, now - pairs,
 			 (unsigned long long)(sim_self()->triggered - told));
@@ -87,6 +97,7 @@ bool sim_drives_alone(void)
 
 static void manage(struct sim_proc *p, bool stays)
 {
+	struct smartio_nvme_manager_options o = {.size = sizeof(o)};
 	struct smartio_nvme_manager *m;
 	uint64_t until = sim_now() + sim_pick(8 * SIM_SECOND);
 	unsigned tries =
@@ -99,8 +110,9 @@ static void manage(struct sim_proc *p, bool stays)
 	if (stays)
 		until = UINT64_MAX;
 	for (; tries > 0 && sim_now() < until && !sim_stopping_programs(); tries--) {
+		o.flags = sim_pick(2) ? SMARTIO_NVME_STANDBY : 0;
 		sim_call("smartio_nvme_manager_open", 0);
-		rc = sim_nvme_called(smartio_nvme_manager_open(name, NULL, &m), 0);
+		rc = sim_nvme_called(smartio_nvme_manager_open(name, &o, &m), 0);
 		if (rc == 0) {
 			sim_manager_tries(m);
 			if (stays)
