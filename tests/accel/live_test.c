@@ -317,6 +317,11 @@ static int goes_wild(void *arg)
 	fails_with(unit, SIO_ACCEL_CHECKSUM, nowhere, 4, 0, SIO_ACCEL_READ_FAILED);
 	fails_with(unit, SIO_ACCEL_FILL, nowhere, 4, 0, SIO_ACCEL_WRITE_FAILED);
 	CHECK(counter("acc0", "faults") >= before + 4);
+	/* One fault each, however much a kernel would touch. */
+	before = counter("acc0", "faults");
+	fails_with(unit, SIO_ACCEL_CHECKSUM, nowhere, MIB, 0, SIO_ACCEL_READ_FAILED);
+	fails_with(unit, SIO_ACCEL_FILL, nowhere, MIB, 0, SIO_ACCEL_WRITE_FAILED);
+	CHECK(counter("acc0", "faults") == before + 2);
 	/* What is wrong in itself goes nowhere. */
 	before = counter("acc0", "faults");
 	fails_with(dma, SIO_ACCEL_TRANSFER, smartio_accel_local(8 * MIB - 63),

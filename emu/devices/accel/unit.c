@@ -9,10 +9,12 @@ struct accel {
 	uint32_t status; /* of the first access that failed */
 };
 
-static void failed(struct accel *a, uint32_t status)
+/* After an access that failed the part goes on, but reaches nothing more: one fault is enough. */
+static bool can_access(struct accel *a, uint64_t at, unsigned bytes)
 {
-	if (a->status == SIO_ACCEL_OK)
-		a->status = status;
+	if (a->status == SIO_ACCEL_OK && at % bytes)
+		a->status = SIO_ACCEL_INVALID;
+	return a->status == SIO_ACCEL_OK;
 }
 
 static uint32_t accel_load32(struct accel *a, uint64_t at)
@@ -20,12 +22,12 @@ static uint32_t accel_load32(struct accel *a, uint64_t at)
 	const uint8_t *local = emu_accel_local(a->m, at, 4);
 	uint32_t word = UINT32_MAX;
 
-	if (at % 4)
-		failed(a, SIO_ACCEL_INVALID);
-	else if (local)
+	if (!can_access(a, at, 4))
+		return word;
+	if (local)
 		return sio_read32(local);
-	else if (emu_accel_read(a->m, at, &word, sizeof(word)) < 0)
-		failed(a, SIO_ACCEL_READ_FAILED);
+	if (emu_accel_read(a->m, at, &word, sizeof(word)) < 0)
+		a->status = SIO_ACCEL_READ_FAILED;
 	return word;
 }
 
@@ -33,12 +35,12 @@ static void accel_store32(struct accel *a, uint64_t at, uint32_t value)
 {
 	uint8_t *local = emu_accel_local(a->m, at, 4);
 
-	if (at % 4)
-		failed(a, SIO_ACCEL_INVALID);
-	else if (local)
+	if (!can_access(a, at, 4))
+		return;
+	if (local)
 		sio_write32(local, value);
 	else if (emu_accel_write(a->m, at, &value, sizeof(value)) < 0)
-		failed(a, SIO_ACCEL_WRITE_FAILED);
+		a->status = SIO_ACCEL_WRITE_FAILED;
 }
 
 static uint64_t accel_load64(struct accel *a, uint64_t at)
@@ -46,12 +48,12 @@ static uint64_t accel_load64(struct accel *a, uint64_t at)
 	const uint8_t *local = emu_accel_local(a->m, at, 8);
 	uint64_t word = UINT64_MAX;
 
-	if (at % 8)
-		failed(a, SIO_ACCEL_INVALID);
-	else if (local)
+	if (!can_access(a, at, 8))
+		return word;
+	if (local)
 		return sio_read64(local);
-	else if (emu_accel_read(a->m, at, &word, sizeof(word)) < 0)
-		failed(a, SIO_ACCEL_READ_FAILED);
+	if (emu_accel_read(a->m, at, &word, sizeof(word)) < 0)
+		a->status = SIO_ACCEL_READ_FAILED;
 	return word;
 }
 
@@ -59,12 +61,12 @@ static void accel_store64(struct accel *a, uint64_t at, uint64_t value)
 {
 	uint8_t *local = emu_accel_local(a->m, at, 8);
 
-	if (at % 8)
-		failed(a, SIO_ACCEL_INVALID);
-	else if (local)
+	if (!can_access(a, at, 8))
+		return;
+	if (local)
 		sio_write64(local, value);
 	else if (emu_accel_write(a->m, at, &value, sizeof(value)) < 0)
-		failed(a, SIO_ACCEL_WRITE_FAILED);
+		a->status = SIO_ACCEL_WRITE_FAILED;
 }
 
 /* The fabric keeps the order of one device's writes; its own memory is a processor's. */
@@ -77,12 +79,14 @@ static void accel_fence(struct accel *a)
 /* Both ways at once, of a part at most: what is between goes by the model's page. */
 static void accel_move(struct accel *a, uint64_t to, uint64_t from, uint64_t bytes)
 {
+	if (a->status != SIO_ACCEL_OK)
+		return;
 	if (bytes > ACCEL_PAGE)
-		failed(a, SIO_ACCEL_INVALID);
+		a->status = SIO_ACCEL_INVALID;
 	else if (emu_accel_read(a->m, from, a->m->page, bytes) < 0)
-		failed(a, SIO_ACCEL_READ_FAILED);
+		a->status = SIO_ACCEL_READ_FAILED;
 	else if (emu_accel_write(a->m, to, a->m->page, bytes) < 0)
-		failed(a, SIO_ACCEL_WRITE_FAILED);
+		a->status = SIO_ACCEL_WRITE_FAILED;
 }
 
 static uint64_t accel_clock(struct accel *a)
