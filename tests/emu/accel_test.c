@@ -38,6 +38,7 @@ struct rig {
 	bool taken; /* somebody has the registers */
 	unsigned raised[4];
 	uint64_t moved, now;
+	unsigned failed;    /* accesses that led nowhere */
 	uint32_t n[QUEUES]; /* commands given */
 };
 
@@ -51,8 +52,10 @@ static int dma_read(struct emu_dev *d, uint64_t addr, void *buf, size_t len)
 {
 	uint8_t *from = at((struct rig *)d, addr, len);
 
-	if (!from)
+	if (!from) {
+		((struct rig *)d)->failed++;
 		return -EFAULT;
+	}
 	((struct rig *)d)->moved += len;
 	memcpy(buf, from, len);
 	return 0;
@@ -62,8 +65,10 @@ static int dma_write(struct emu_dev *d, uint64_t addr, const void *buf, size_t l
 {
 	uint8_t *to = at((struct rig *)d, addr, len);
 
-	if (!to)
+	if (!to) {
+		((struct rig *)d)->failed++;
 		return -EFAULT;
+	}
 	((struct rig *)d)->moved += len;
 	memcpy(to, buf, len);
 	return 0;
@@ -704,6 +709,105 @@ static void refuses_networks_that_are_none(void **state)
 	is_done(r, 2, SIO_ACCEL_READ_FAILED);
 }
 
+/* Whoever shares the memory, the kernel itself too, may write where its job lies. */
+static void a_job_may_change(void **state)
+{
+	struct rig *r = *state;
+	struct sio_accel_nvme_job job = {.sq = LOCAL(8), /* upon the job */
+					 .cq = LOCAL(4096),
+					 .entries = 4,
+					 .bytes = 512,
+					 .lba = 512,
+					 .blocks = 1,
+					 .commands = 1,
+					 .depth = 1,
+					 .namespace_id = 0x80000000,
+					 .opcode = 0x2000};
+
+	memset(r->memory, 0xff, sizeof(r->memory));
+	memcpy(r->memory, &job, sizeof(job));
+	give(r, 2, SIO_ACCEL_NVME, 0, LOCAL(0), 0, 0, 0, 0);
+	run(r);
+	set(r, 2, SIO_ACCEL_CONTROL, 0);
+	run(r);
+	assert_int_equal(queue_reg(r, 2, SIO_ACCEL_STATUS), 0);
+	assert_true(emu_accel_model.idle(r->model));
+}
+
+/* And not once for each word that it would have touched. */
+static void a_wrong_command_fails_once(void **state)
+{
+	struct rig *r = *state;
+	struct sio_accel_train_job job = job_at(LOCAL(0x8000), 0);
+
+	job.inputs = 65536;
+	job.x = 8;
+	memcpy(r->memory, &job, sizeof(job));
+	give(r, 2, SIO_ACCEL_TRAIN, 0, LOCAL(0), 0, 0, 0, 0);
+	run(r);
+	is_done(r, 2, SIO_ACCEL_READ_FAILED);
+	assert_int_equal(r->failed, 1);
+	give(r, 2, SIO_ACCEL_FILL, 0, 4096, 65536, 1, 0, 0);
+	run(r);
+	is_done(r, 2, SIO_ACCEL_WRITE_FAILED);
+	assert_int_equal(r->failed, 2);
+}
+
+/* A sum of many products is no longer a part than others; whole, it has the bits of plain C. */
+static void long_sums_go_on(void **state)
+{
+	enum { LONG = 2000 };
+	struct rig *r = *state;
+	struct sio_accel_train_job job = {.x = BASE + DATA,
+					  .v = BASE + DATA + 4 * LONG,
+					  .w = LOCAL(0x8000),
+					  .y = LOCAL(0x8004),
+					  .h = LOCAL(0x8008),
+					  .e = LOCAL(0x800c),
+					  .d = LOCAL(0x8010),
+					  .n = 1,
+					  .inputs = LONG,
+					  .hidden = 1,
+					  .outputs = 1,
+					  .rate = bits(0)};
+	float *x = (float *)(r->far + DATA), *v = x + LONG, sum = 0, *w;
+
+	for (unsigned i = 0; i < LONG; i++) {
+		float product;
+
+		x[i] = 1 / (float)(i + 1);
+		v[i] = i % 3 ? 0.5f : 0.25f;
+		product = x[i] * v[i];
+		sum += product;
+	}
+	w = (float *)(r->memory + 0x8000);
+	w[0] = 1;
+	memcpy(r->memory, &job, sizeof(job));
+	give(r, 2, SIO_ACCEL_TRAIN, 0, LOCAL(0), 0, 0, 0, 0);
+	for (unsigned i = 0; i < 500; i++) {
+		uint64_t before = r->moved;
+
+		emu_accel_model.step(r->model, 1);
+		assert_true(r->moved - before <= 600 * 2 * 4);
+	}
+	is_done(r, 2, SIO_ACCEL_OK);
+	assert_true(sum > 0);
+	assert_int_equal(word(r, 2)->result, bits(sum * sum));
+}
+
+/* As memmove does, though nobody promises it. */
+static void transfers_may_overlap(void **state)
+{
+	struct rig *r = *state;
+	static uint8_t expected[20000];
+
+	for (unsigned i = 0; i < sizeof(expected); i++)
+		r->memory[i] = expected[i] = (uint8_t)(i * 7);
+	memmove(expected + 64, expected, 3000);
+	copy(r, LOCAL(0), LOCAL(64), 3000);
+	assert_memory_equal(r->memory, expected, sizeof(expected));
+}
+
 static void a_reset_forgets_all(void **state)
 {
 	struct rig *r = *state;
@@ -748,6 +852,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(plays_ping_pong, setup, teardown),
 		cmocka_unit_test_setup_teardown(trains_as_plain_c_does, setup, teardown),
 		cmocka_unit_test_setup_teardown(refuses_networks_that_are_none, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_job_may_change, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_wrong_command_fails_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(long_sums_go_on, setup, teardown),
+		cmocka_unit_test_setup_teardown(transfers_may_overlap, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_reset_forgets_all, setup, teardown),
 	};
 

@@ -16,7 +16,9 @@
  *	uint64_t accel_clock(struct accel *a);	ticks: of a GPU its clock's, else nanoseconds
  * Who includes the kernels defines struct accel and these before: plain.h for pointers of a C
  * program, cuda.h for a GPU, emu/devices/accel for the model. An access that fails is the caller's
- * to notice after the part: loads give all ones, and the kernel goes on with that.
+ * to notice after the part: loads give all ones, and the kernel goes on with that. A part makes
+ * about ACCEL_PART / 4 accesses at most, whatever its arguments are, and believes no word of memory
+ * twice: who checks it has it in a variable.
  */
 #ifndef SMARTIO_ACCEL_KERNEL_H
 #define SMARTIO_ACCEL_KERNEL_H

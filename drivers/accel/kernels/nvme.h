@@ -21,24 +21,43 @@
 /* Names of the task's state; at: completions. */
 enum { ACCEL_NVME_SENT, ACCEL_NVME_TAIL, ACCEL_NVME_HEAD, ACCEL_NVME_ROUND, ACCEL_NVME_BEGUN };
 
-ACCEL_FUNCTION int accel_nvme_valid(struct accel *a, const struct accel_task *t)
+/* The job, read once for each part: whoever shares the memory may write there meanwhile. */
+ACCEL_FUNCTION void accel_nvme_load(struct accel *a, const struct accel_task *t,
+				    struct sio_accel_nvme_job *j)
 {
-	const uint64_t bytes = ACCEL_NVME_JOB(a, t, bytes);
-	const uint64_t entries = ACCEL_NVME_JOB(a, t, entries);
-	const uint64_t depth = ACCEL_NVME_JOB(a, t, depth);
-
-	return entries >= 2 && entries <= 65536 && depth > 0 && depth < entries && depth < 0x8000 &&
-	       ACCEL_NVME_JOB(a, t, tail) < entries && ACCEL_NVME_JOB(a, t, head) < entries &&
-	       bytes >= 512 && (bytes <= ACCEL_NVME_PAGE || bytes == 2 * ACCEL_NVME_PAGE) &&
-	       (bytes & (bytes - 1)) == 0 && ACCEL_NVME_JOB(a, t, data) % ACCEL_NVME_PAGE == 0 &&
-	       ACCEL_NVME_JOB(a, t, commands) > 0;
+	j->sq = ACCEL_NVME_JOB(a, t, sq);
+	j->cq = ACCEL_NVME_JOB(a, t, cq);
+	j->sq_doorbell = ACCEL_NVME_JOB(a, t, sq_doorbell);
+	j->cq_doorbell = ACCEL_NVME_JOB(a, t, cq_doorbell);
+	j->entries = ACCEL_NVME_JOB(a, t, entries);
+	j->depth = ACCEL_NVME_JOB(a, t, depth);
+	j->tail = ACCEL_NVME_JOB(a, t, tail);
+	j->head = ACCEL_NVME_JOB(a, t, head);
+	j->round = ACCEL_NVME_JOB(a, t, round);
+	j->opcode = ACCEL_NVME_JOB(a, t, opcode);
+	j->namespace_id = ACCEL_NVME_JOB(a, t, namespace_id);
+	j->lba = ACCEL_NVME_JOB(a, t, lba);
+	j->blocks = ACCEL_NVME_JOB(a, t, blocks);
+	j->bytes = ACCEL_NVME_JOB(a, t, bytes);
+	j->data = ACCEL_NVME_JOB(a, t, data);
+	j->commands = ACCEL_NVME_JOB(a, t, commands);
 }
 
-ACCEL_FUNCTION void accel_nvme_begin(struct accel *a, struct accel_task *t)
+ACCEL_FUNCTION int accel_nvme_valid(const struct sio_accel_nvme_job *j)
 {
-	t->state[ACCEL_NVME_TAIL] = ACCEL_NVME_JOB(a, t, tail);
-	t->state[ACCEL_NVME_HEAD] = ACCEL_NVME_JOB(a, t, head);
-	t->state[ACCEL_NVME_ROUND] = ACCEL_NVME_JOB(a, t, round);
+	return j->entries >= 2 && j->entries <= 65536 && j->depth > 0 && j->depth < j->entries &&
+	       j->depth < 0x8000 && j->tail < j->entries && j->head < j->entries &&
+	       j->bytes >= 512 &&
+	       (j->bytes <= ACCEL_NVME_PAGE || j->bytes == 2 * ACCEL_NVME_PAGE) &&
+	       (j->bytes & (j->bytes - 1)) == 0 && j->data % ACCEL_NVME_PAGE == 0 &&
+	       j->commands > 0;
+}
+
+ACCEL_FUNCTION void accel_nvme_begin(struct accel_task *t, const struct sio_accel_nvme_job *j)
+{
+	t->state[ACCEL_NVME_TAIL] = j->tail;
+	t->state[ACCEL_NVME_HEAD] = j->head;
+	t->state[ACCEL_NVME_ROUND] = j->round;
 	t->state[ACCEL_NVME_BEGUN] = 1;
 }
 
@@ -56,67 +75,60 @@ ACCEL_FUNCTION void accel_nvme_end(struct accel *a, const struct accel_task *t)
 }
 
 /* Command number @n, at the tail. */
-ACCEL_FUNCTION void accel_nvme_put(struct accel *a, const struct accel_task *t, uint64_t n)
+ACCEL_FUNCTION void accel_nvme_put(struct accel *a, const struct accel_task *t,
+				   const struct sio_accel_nvme_job *j, uint64_t n)
 {
-	const uint64_t at = ACCEL_NVME_JOB(a, t, sq) + t->state[ACCEL_NVME_TAIL] * 64;
-	const uint64_t bytes = ACCEL_NVME_JOB(a, t, bytes);
-	const uint64_t blocks = ACCEL_NVME_JOB(a, t, blocks);
-	const uint64_t data = ACCEL_NVME_JOB(a, t, data) + n * bytes;
+	const uint64_t at = j->sq + t->state[ACCEL_NVME_TAIL] * 64, data = j->data + n * j->bytes;
 
-	accel_store64(a, at,
-		      ACCEL_NVME_JOB(a, t, opcode) | (n & 0x7fff) << 16 |
-			      ACCEL_NVME_JOB(a, t, namespace_id) << 32);
+	accel_store64(a, at, j->opcode | (n & 0x7fff) << 16 | j->namespace_id << 32);
 	accel_store64(a, at + 8, 0);
 	accel_store64(a, at + 16, 0);
 	accel_store64(a, at + 24, data);
-	accel_store64(a, at + 32, bytes > ACCEL_NVME_PAGE ? data + ACCEL_NVME_PAGE : 0);
-	accel_store64(a, at + 40, ACCEL_NVME_JOB(a, t, lba) + n * blocks);
-	accel_store64(a, at + 48, blocks - 1);
+	accel_store64(a, at + 32, j->bytes > ACCEL_NVME_PAGE ? data + ACCEL_NVME_PAGE : 0);
+	accel_store64(a, at + 40, j->lba + n * j->blocks);
+	accel_store64(a, at + 48, j->blocks - 1);
 	accel_store64(a, at + 56, 0);
 }
 
 /* Return: how many were sent. */
-ACCEL_FUNCTION unsigned accel_nvme_send(struct accel *a, struct accel_task *t)
+ACCEL_FUNCTION unsigned accel_nvme_send(struct accel *a, struct accel_task *t,
+					const struct sio_accel_nvme_job *j)
 {
-	const uint64_t commands = ACCEL_NVME_JOB(a, t, commands);
-	const uint64_t depth = ACCEL_NVME_JOB(a, t, depth);
-	const uint64_t entries = ACCEL_NVME_JOB(a, t, entries);
 	unsigned n = 0;
 
-	while (n < ACCEL_NVME_BATCH && t->state[ACCEL_NVME_SENT] < commands &&
-	       t->state[ACCEL_NVME_SENT] - t->at < depth) {
-		accel_nvme_put(a, t, t->state[ACCEL_NVME_SENT]++);
-		t->state[ACCEL_NVME_TAIL] = (t->state[ACCEL_NVME_TAIL] + 1) % entries;
+	while (n < ACCEL_NVME_BATCH && t->state[ACCEL_NVME_SENT] < j->commands &&
+	       t->state[ACCEL_NVME_SENT] - t->at < j->depth) {
+		accel_nvme_put(a, t, j, t->state[ACCEL_NVME_SENT]++);
+		t->state[ACCEL_NVME_TAIL] = (t->state[ACCEL_NVME_TAIL] + 1) % j->entries;
 		n++;
 	}
 	if (n == 0)
 		return 0;
 	accel_fence(a);
-	accel_store32(a, ACCEL_NVME_JOB(a, t, sq_doorbell), (uint32_t)t->state[ACCEL_NVME_TAIL]);
+	accel_store32(a, j->sq_doorbell, (uint32_t)t->state[ACCEL_NVME_TAIL]);
 	return n;
 }
 
 /* Return: how many were taken. One that is no success stands in the task's result. */
-ACCEL_FUNCTION unsigned accel_nvme_take(struct accel *a, struct accel_task *t)
+ACCEL_FUNCTION unsigned accel_nvme_take(struct accel *a, struct accel_task *t,
+					const struct sio_accel_nvme_job *j)
 {
-	const uint64_t cq = ACCEL_NVME_JOB(a, t, cq), entries = ACCEL_NVME_JOB(a, t, entries);
 	unsigned n = 0;
 
 	while (n < ACCEL_NVME_BATCH && t->at < t->state[ACCEL_NVME_SENT]) {
-		const uint32_t last = accel_load32(a, cq + t->state[ACCEL_NVME_HEAD] * 16 + 12);
+		const uint32_t last = accel_load32(a, j->cq + t->state[ACCEL_NVME_HEAD] * 16 + 12);
 
 		if ((last >> 16 & 1) == (t->state[ACCEL_NVME_ROUND] & 1))
 			break; /* of the round before */
 		if (last >> 17 & 0x7ff)
 			t->result = last >> 17 & 0x7ff;
-		t->state[ACCEL_NVME_HEAD] = (t->state[ACCEL_NVME_HEAD] + 1) % entries;
+		t->state[ACCEL_NVME_HEAD] = (t->state[ACCEL_NVME_HEAD] + 1) % j->entries;
 		t->state[ACCEL_NVME_ROUND] += t->state[ACCEL_NVME_HEAD] == 0;
 		t->at++;
 		n++;
 	}
 	if (n)
-		accel_store32(a, ACCEL_NVME_JOB(a, t, cq_doorbell),
-			      (uint32_t)t->state[ACCEL_NVME_HEAD]);
+		accel_store32(a, j->cq_doorbell, (uint32_t)t->state[ACCEL_NVME_HEAD]);
 	return n;
 }
 
@@ -126,20 +138,24 @@ ACCEL_FUNCTION unsigned accel_nvme_take(struct accel *a, struct accel_task *t)
  */
 ACCEL_FUNCTION enum accel_progress accel_kernel_nvme(struct accel *a, struct accel_task *t)
 {
+	struct sio_accel_nvme_job j;
 	unsigned sent = 0, taken;
 
-	if (t->argument[0] & 7 || !accel_nvme_valid(a, t))
+	if (t->argument[0] & 7)
+		return ACCEL_REFUSES;
+	accel_nvme_load(a, t, &j);
+	if (!accel_nvme_valid(&j))
 		return ACCEL_REFUSES;
 	if (!t->state[ACCEL_NVME_BEGUN])
-		accel_nvme_begin(a, t);
+		accel_nvme_begin(t, &j);
 	if (t->result == 0)
-		sent = accel_nvme_send(a, t);
-	taken = accel_nvme_take(a, t);
+		sent = accel_nvme_send(a, t, &j);
+	taken = accel_nvme_take(a, t, &j);
 	if (t->result && t->at == t->state[ACCEL_NVME_SENT]) {
 		accel_nvme_end(a, t);
 		return ACCEL_FAILS;
 	}
-	if (!t->result && t->at == ACCEL_NVME_JOB(a, t, commands)) {
+	if (!t->result && t->at == j.commands) {
 		accel_nvme_end(a, t);
 		t->result = t->at;
 		return ACCEL_DONE;

@@ -17,11 +17,14 @@
 #include "smartio/acceldev.h"
 
 #define ACCEL_TRAIN_MOST 65536u	  /* of each dimension */
-#define ACCEL_TRAIN_PRODUCTS 512u /* of one part, about */
+#define ACCEL_TRAIN_PRODUCTS 512u /* of one part at most; an element counts as one, too */
 
-/* The phases, in order, and what the task's state is. */
+/*
+ * The phases, in order, and what the task's state is: of a sum that is not whole yet, what it is
+ * and how many products are in it.
+ */
 enum { ACCEL_TRAIN_H, ACCEL_TRAIN_E, ACCEL_TRAIN_D, ACCEL_TRAIN_W, ACCEL_TRAIN_V, ACCEL_TRAIN_END };
-enum { ACCEL_TRAIN_PHASE, ACCEL_TRAIN_LOSS };
+enum { ACCEL_TRAIN_PHASE, ACCEL_TRAIN_LOSS, ACCEL_TRAIN_SUM, ACCEL_TRAIN_SUMMED };
 
 /* The job, read once for each part. */
 struct accel_train {
@@ -83,71 +86,110 @@ ACCEL_FUNCTION int accel_train_valid(const struct accel_train *j)
 	       ((j->x | j->y | j->v | j->w | j->h | j->e | j->d) & 3) == 0;
 }
 
-/* The sum of @n products, of floats that lie @step_p and @step_q floats apart. */
-ACCEL_FUNCTION float accel_dot(struct accel *a, uint64_t p, uint64_t step_p, uint64_t q,
-			       uint64_t step_q, uint64_t n)
+/* Two rows or columns: where they begin, and how many floats lie between their elements. */
+struct accel_train_pair {
+	uint64_t p, step_p, q, step_q, n;
+};
+
+/*
+ * Go on with the sum of the products of the two, as far as @left allows, which is lessened. Return:
+ * whether it is whole; then it is in *@ret.
+ */
+ACCEL_FUNCTION int accel_dot(struct accel *a, struct accel_task *t,
+			     const struct accel_train_pair *v, uint64_t *left, float *ret)
 {
-	float sum = 0;
+	uint64_t i = t->state[ACCEL_TRAIN_SUMMED];
+	union accel_float sum;
 
-	for (uint64_t i = 0; i < n; i++) {
-		const float product = accel_load_float(a, p) * accel_load_float(a, q);
+	sum.bits = (uint32_t)t->state[ACCEL_TRAIN_SUM];
+	for (; i<v->n && * left> 0; i++, --*left) {
+		const float product = accel_load_float(a, v->p + 4 * i * v->step_p) *
+				      accel_load_float(a, v->q + 4 * i * v->step_q);
 
-		sum = sum + product;
-		p += 4 * step_p;
-		q += 4 * step_q;
+		sum.value = sum.value + product;
 	}
-	return sum;
+	t->state[ACCEL_TRAIN_SUM] = sum.bits;
+	t->state[ACCEL_TRAIN_SUMMED] = i;
+	*ret = sum.value;
+	return i >= v->n;
 }
 
-/* Element @i of what a phase computes. Return: products that it took. */
-ACCEL_FUNCTION uint64_t accel_train_h(struct accel *a, const struct accel_train *j, uint64_t i)
+/* Element @i of what a phase computes. Return: whether it is done; else there is more of it. */
+ACCEL_FUNCTION int accel_train_h(struct accel *a, struct accel_task *t, const struct accel_train *j,
+				 uint64_t i, uint64_t *left)
 {
-	const uint64_t row = i / j->hidden, column = i % j->hidden;
-	const float sum = accel_dot(a, j->x + 4 * row * j->inputs, 1, j->v + 4 * column, j->hidden,
-				    j->inputs);
+	const struct accel_train_pair v = {j->x + 4 * (i / j->hidden) * j->inputs, 1,
+					   j->v + 4 * (i % j->hidden), j->hidden, j->inputs};
+	float sum;
 
+	if (!accel_dot(a, t, &v, left, &sum))
+		return 0;
 	accel_store_float(a, j->h + 4 * i, sum > 0 ? sum : 0);
-	return j->inputs;
+	return 1;
 }
 
-ACCEL_FUNCTION uint64_t accel_train_e(struct accel *a, struct accel_task *t,
-				      const struct accel_train *j, uint64_t i)
+ACCEL_FUNCTION int accel_train_e(struct accel *a, struct accel_task *t, const struct accel_train *j,
+				 uint64_t i, uint64_t *left)
 {
-	const uint64_t row = i / j->outputs, column = i % j->outputs;
-	const float sum = accel_dot(a, j->h + 4 * row * j->hidden, 1, j->w + 4 * column, j->outputs,
-				    j->hidden);
-	const float error = sum - accel_load_float(a, j->y + 4 * i);
-	const float square = error * error;
+	const struct accel_train_pair v = {j->h + 4 * (i / j->outputs) * j->hidden, 1,
+					   j->w + 4 * (i % j->outputs), j->outputs, j->hidden};
+	float sum, error, square;
 	union accel_float loss;
 
+	if (!accel_dot(a, t, &v, left, &sum))
+		return 0;
+	error = sum - accel_load_float(a, j->y + 4 * i);
+	square = error * error;
 	loss.bits = (uint32_t)t->state[ACCEL_TRAIN_LOSS];
 	loss.value = loss.value + square;
 	t->state[ACCEL_TRAIN_LOSS] = loss.bits;
 	accel_store_float(a, j->e + 4 * i, error);
-	return j->hidden;
+	return 1;
 }
 
-ACCEL_FUNCTION uint64_t accel_train_d(struct accel *a, const struct accel_train *j, uint64_t i)
+ACCEL_FUNCTION int accel_train_d(struct accel *a, struct accel_task *t, const struct accel_train *j,
+				 uint64_t i, uint64_t *left)
 {
-	const uint64_t row = i / j->hidden, column = i % j->hidden;
+	const struct accel_train_pair v = {j->e + 4 * (i / j->hidden) * j->outputs, 1,
+					   j->w + 4 * (i % j->hidden) * j->outputs, 1, j->outputs};
 	float sum = 0;
 
-	if (accel_load_float(a, j->h + 4 * i) > 0)
-		sum = accel_dot(a, j->e + 4 * row * j->outputs, 1, j->w + 4 * column * j->outputs,
-				1, j->outputs);
+	if (accel_load_float(a, j->h + 4 * i) > 0 && !accel_dot(a, t, &v, left, &sum))
+		return 0;
 	accel_store_float(a, j->d + 4 * i, sum);
-	return j->outputs;
+	return 1;
 }
 
-/* A weight between column @from of p (as wide as @width_p) and column @to of q. */
-ACCEL_FUNCTION uint64_t accel_train_weight(struct accel *a, const struct accel_train *j,
-					   uint64_t at, uint64_t p, uint64_t width_p, uint64_t q,
-					   uint64_t width_q)
+/* A weight, by what lies at its two sides. */
+ACCEL_FUNCTION int accel_train_weight(struct accel *a, struct accel_task *t,
+				      const struct accel_train *j, uint64_t at,
+				      const struct accel_train_pair *v, uint64_t *left)
 {
-	const float step = j->rate * accel_dot(a, p, width_p, q, width_q, j->n);
+	float sum, step;
 
+	if (!accel_dot(a, t, v, left, &sum))
+		return 0;
+	step = j->rate * sum;
 	accel_store_float(a, at, accel_load_float(a, at) - step);
-	return j->n;
+	return 1;
+}
+
+ACCEL_FUNCTION int accel_train_w(struct accel *a, struct accel_task *t, const struct accel_train *j,
+				 uint64_t i, uint64_t *left)
+{
+	const struct accel_train_pair v = {j->h + 4 * (i / j->outputs), j->hidden,
+					   j->e + 4 * (i % j->outputs), j->outputs, j->n};
+
+	return accel_train_weight(a, t, j, j->w + 4 * i, &v, left);
+}
+
+ACCEL_FUNCTION int accel_train_v(struct accel *a, struct accel_task *t, const struct accel_train *j,
+				 uint64_t i, uint64_t *left)
+{
+	const struct accel_train_pair v = {j->x + 4 * (i / j->hidden), j->inputs,
+					   j->d + 4 * (i % j->hidden), j->hidden, j->n};
+
+	return accel_train_weight(a, t, j, j->v + 4 * i, &v, left);
 }
 
 ACCEL_FUNCTION uint64_t accel_train_size(const struct accel_train *j, uint64_t phase)
@@ -165,22 +207,20 @@ ACCEL_FUNCTION uint64_t accel_train_size(const struct accel_train *j, uint64_t p
 	}
 }
 
-ACCEL_FUNCTION uint64_t accel_train_element(struct accel *a, struct accel_task *t,
-					    const struct accel_train *j, uint64_t i)
+ACCEL_FUNCTION int accel_train_element(struct accel *a, struct accel_task *t,
+				       const struct accel_train *j, uint64_t i, uint64_t *left)
 {
 	switch (t->state[ACCEL_TRAIN_PHASE]) {
 	case ACCEL_TRAIN_H:
-		return accel_train_h(a, j, i);
+		return accel_train_h(a, t, j, i, left);
 	case ACCEL_TRAIN_E:
-		return accel_train_e(a, t, j, i);
+		return accel_train_e(a, t, j, i, left);
 	case ACCEL_TRAIN_D:
-		return accel_train_d(a, j, i);
+		return accel_train_d(a, t, j, i, left);
 	case ACCEL_TRAIN_W:
-		return accel_train_weight(a, j, j->w + 4 * i, j->h + 4 * (i / j->outputs),
-					  j->hidden, j->e + 4 * (i % j->outputs), j->outputs);
+		return accel_train_w(a, t, j, i, left);
 	default:
-		return accel_train_weight(a, j, j->v + 4 * i, j->x + 4 * (i / j->hidden), j->inputs,
-					  j->d + 4 * (i % j->hidden), j->hidden);
+		return accel_train_v(a, t, j, i, left);
 	}
 }
 
@@ -188,15 +228,19 @@ ACCEL_FUNCTION uint64_t accel_train_element(struct accel *a, struct accel_task *
 ACCEL_FUNCTION enum accel_progress accel_kernel_train(struct accel *a, struct accel_task *t)
 {
 	struct accel_train j;
-	uint64_t products = 0;
+	uint64_t left = ACCEL_TRAIN_PRODUCTS;
 
 	if (t->argument[0] & 7)
 		return ACCEL_REFUSES;
 	accel_train_load(a, t, &j);
 	if (!accel_train_valid(&j))
 		return ACCEL_REFUSES;
-	while (products < ACCEL_TRAIN_PRODUCTS && t->state[ACCEL_TRAIN_PHASE] < ACCEL_TRAIN_END) {
-		products += accel_train_element(a, t, &j, t->at++);
+	while (left > 0 && t->state[ACCEL_TRAIN_PHASE] < ACCEL_TRAIN_END) {
+		if (!accel_train_element(a, t, &j, t->at, &left))
+			break;
+		t->state[ACCEL_TRAIN_SUM] = t->state[ACCEL_TRAIN_SUMMED] = 0;
+		t->at++;
+		left -= left > 0;
 		if (t->at < accel_train_size(&j, t->state[ACCEL_TRAIN_PHASE]))
 			continue;
 		t->at = 0;

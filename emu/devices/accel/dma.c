@@ -73,6 +73,10 @@ static uint32_t move(struct accelerator *m, uint64_t from, uint64_t to, uint64_t
 	const uint8_t *source = emu_accel_local(m, from, bytes);
 	uint8_t *target = emu_accel_local(m, to, bytes);
 
+	if (source && target) {
+		sio_copy_across(target, source, bytes); /* which may overlap */
+		return SIO_ACCEL_OK;
+	}
 	if (source)
 		return emu_accel_write(m, to, source, bytes) < 0 ? SIO_ACCEL_WRITE_FAILED
 								 : SIO_ACCEL_OK;

@@ -3,70 +3,90 @@
 #include "emu/devices/accel/accel.h"
 #include "smartio/io.h"
 
+/* Accesses that cost what a page costs that is moved at once, and how much dearer the fabric is. */
+#define ACCESSES_OF_UNIT 64u
+#define FABRIC_ACCESS 4u
+
 /* What a kernel reaches memory by. */
 struct accel {
 	struct accelerator *m;
-	uint32_t status; /* of the first access that failed */
+	uint32_t status; /* of the first access that failed; none is made after it */
+	uint32_t accesses;
 };
 
-/* After an access that failed the part goes on, but reaches nothing more: one fault is enough. */
-static bool can_access(struct accel *a, uint64_t at, unsigned bytes)
+static void failed(struct accel *a, uint32_t status)
 {
-	if (a->status == SIO_ACCEL_OK && at % bytes)
-		a->status = SIO_ACCEL_INVALID;
-	return a->status == SIO_ACCEL_OK;
+	if (a->status == SIO_ACCEL_OK)
+		a->status = status;
+}
+
+/*
+ * May it be made, and where is it, if it is in the own memory? A part that has met a failure goes
+ * on, with ones: a wrong command fails once, and not for each of its words.
+ */
+static bool begin(struct accel *a, uint64_t at, unsigned size, uint8_t **ret_local)
+{
+	if (a->status != SIO_ACCEL_OK)
+		return false;
+	if (at % size) {
+		failed(a, SIO_ACCEL_INVALID);
+		return false;
+	}
+	*ret_local = emu_accel_local(a->m, at, size);
+	a->accesses += *ret_local ? 1 : FABRIC_ACCESS;
+	return true;
 }
 
 static uint32_t accel_load32(struct accel *a, uint64_t at)
 {
-	const uint8_t *local = emu_accel_local(a->m, at, 4);
 	uint32_t word = UINT32_MAX;
+	uint8_t *local;
 
-	if (!can_access(a, at, 4))
+	if (!begin(a, at, sizeof(word), &local))
 		return word;
 	if (local)
 		return sio_read32(local);
 	if (emu_accel_read(a->m, at, &word, sizeof(word)) < 0)
-		a->status = SIO_ACCEL_READ_FAILED;
+		failed(a, SIO_ACCEL_READ_FAILED);
 	return word;
 }
 
 static void accel_store32(struct accel *a, uint64_t at, uint32_t value)
 {
-	uint8_t *local = emu_accel_local(a->m, at, 4);
+	uint8_t *local;
 
-	if (!can_access(a, at, 4))
+	if (!begin(a, at, sizeof(value), &local))
 		return;
 	if (local)
 		sio_write32(local, value);
 	else if (emu_accel_write(a->m, at, &value, sizeof(value)) < 0)
-		a->status = SIO_ACCEL_WRITE_FAILED;
+		failed(a, SIO_ACCEL_WRITE_FAILED);
 }
 
 static uint64_t accel_load64(struct accel *a, uint64_t at)
 {
-	const uint8_t *local = emu_accel_local(a->m, at, 8);
 	uint64_t word = UINT64_MAX;
+	uint8_t *local;
 
-	if (!can_access(a, at, 8))
+	if (!begin(a, at, sizeof(word), &local))
 		return word;
 	if (local)
 		return sio_read64(local);
 	if (emu_accel_read(a->m, at, &word, sizeof(word)) < 0)
-		a->status = SIO_ACCEL_READ_FAILED;
+		failed(a, SIO_ACCEL_READ_FAILED);
 	return word;
 }
 
 static void accel_store64(struct accel *a, uint64_t at, uint64_t value)
 {
-	uint8_t *local = emu_accel_local(a->m, at, 8);
+	uint8_t *local;
 
-	if (!can_access(a, at, 8))
+	if (!begin(a, at, sizeof(value), &local))
 		return;
 	if (local)
 		sio_write64(local, value);
 	else if (emu_accel_write(a->m, at, &value, sizeof(value)) < 0)
-		a->status = SIO_ACCEL_WRITE_FAILED;
+		failed(a, SIO_ACCEL_WRITE_FAILED);
 }
 
 /* The fabric keeps the order of one device's writes; its own memory is a processor's. */
@@ -82,11 +102,11 @@ static void accel_move(struct accel *a, uint64_t to, uint64_t from, uint64_t byt
 	if (a->status != SIO_ACCEL_OK)
 		return;
 	if (bytes > ACCEL_PAGE)
-		a->status = SIO_ACCEL_INVALID;
+		failed(a, SIO_ACCEL_INVALID);
 	else if (emu_accel_read(a->m, from, a->m->page, bytes) < 0)
-		a->status = SIO_ACCEL_READ_FAILED;
+		failed(a, SIO_ACCEL_READ_FAILED);
 	else if (emu_accel_write(a->m, to, a->m->page, bytes) < 0)
-		a->status = SIO_ACCEL_WRITE_FAILED;
+		failed(a, SIO_ACCEL_WRITE_FAILED);
 }
 
 static uint64_t accel_clock(struct accel *a)
@@ -117,10 +137,13 @@ enum accel_progress emu_accel_compute(struct accelerator *m, struct accel_queue 
 		q->status = SIO_ACCEL_INVALID;
 		return ACCEL_FAILS;
 	}
-	for (unsigned i = 0; p == ACCEL_MORE && a.status == SIO_ACCEL_OK && (i == 0 || i < budget);
-	     i++) {
+	for (unsigned cost = 0;
+	     p == ACCEL_MORE && a.status == SIO_ACCEL_OK && (cost == 0 || cost < budget);) {
 		p = run(&a, &q->task);
-		*done += p != ACCEL_WAITS;
+		cost += 1 + a.accesses / ACCESSES_OF_UNIT;
+		if (p != ACCEL_WAITS)
+			*done += 1 + a.accesses / ACCESSES_OF_UNIT;
+		a.accesses = 0;
 	}
 	q->status = a.status;
 	if (a.status != SIO_ACCEL_OK)
