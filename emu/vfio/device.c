@@ -11,8 +11,8 @@
 #include "smartio/io.h"
 
 #define MSIX_ENTRY 16u
-#define ASKED_AT_ONCE 32u	/* writes that the peer has not done yet */
-#define LARGEST_BAR (64u << 20) /* their pages are memory here */
+#define ASKED_AT_ONCE 32u	 /* writes that the peer has not done yet */
+#define LARGEST_BAR (256u << 20) /* their pages are memory here */
 
 struct emu_vfio_device {
 	struct emu_dev dev;
