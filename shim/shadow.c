@@ -134,6 +134,20 @@ static void leave(struct sio_obj *o)
 	queue_work(system_long_wq, &s->leave);
 }
 
+/*
+ * The driver will give memory back without having stopped the device, which may be at work all the
+ * same: first it must not reach this host any more.
+ */
+static void lose(struct sio_shadow *s)
+{
+	struct sio_obj *o;
+
+	lend->lost(s->made);
+	list_for_each_entry(o, &s->o.owner->objects, of_owner)
+		if (o->kind == SIO_KIND_MEM && ((struct sio_mem *)o)->all_ram)
+			sio_grants_cut(o);
+}
+
 void sio_shadows_lose(const struct sio_obj *map)
 {
 	struct sio_obj *o;
@@ -146,7 +160,7 @@ void sio_shadows_lose(const struct sio_obj *map)
 			continue;
 		for (unsigned int i = 0; i < s->n_parts; i++)
 			if (s->part[i] == map) {
-				lend->lost(s->made);
+				lose(s);
 				leave(o);
 			}
 	}
@@ -181,7 +195,7 @@ int sio_op_shadow_del(struct sio_request *rq, const void *msg, void *answer)
 	if (s->o.refs && !s->leaving)
 		return sio_fail(rq, -EBUSY, "shadow %#llx is being made or ended", s->o.id);
 	if (m->h.flags & SIO_SHADOW_LOST && s->made)
-		lend->lost(s->made);
+		lose(s);
 	leave(&s->o);
 	s->o.refs++;
 	mutex_unlock(&sio.lock);
