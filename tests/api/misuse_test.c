@@ -52,6 +52,7 @@ static const struct {
 	{"SCICreateSegment", .never = SCI_FLAG_PHYSICAL},
 	{"SCIAttachLocalSegment", .never = SCI_FLAG_BROADCAST},
 	{"SCICreateDMAQueue", .never = SCI_FLAG_DMA_PHDMA},
+	{"SCICreateDeviceSegment", .flags = SMARTIO_FLAG_LASTING},
 	{"SCIConnectDeviceSegment", .never = SCI_FLAG_SPECIFY_PATH | SCI_FLAG_SPECIFY_SLOT},
 	/* Programs pass those of the start here, too. */
 	{"SCIWaitForDMAQueue", .flags = SCI_FLAG_USE_CALLBACK | SCI_FLAG_DMA_POST |
