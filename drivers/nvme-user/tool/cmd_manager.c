@@ -23,8 +23,10 @@ static void print_ready(const struct options *o, struct ready r)
 		if (serves)
 			printf("ready: %s has %u queue pairs for clients", o->device,
 			       r.queue_pairs);
-		else
+		else if (r.other_node)
 			printf("standby: the manager of %s is on node %u", o->device, r.other_node);
+		else
+			printf("standby: another program has the registers of %s", o->device);
 		printf(o->background ? "; process %d\n" : "\n", r.process);
 		return;
 	}
