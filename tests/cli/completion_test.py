@@ -57,7 +57,8 @@ class Completion(base.CommandTest):
                     ("fault device x ", ["in", "out"]), ("node ", ["list"]),
                     ("device --json in", ["info"]), ("run --det", ["--detach"]),
                     ("complete n", ["nodes"]), ("stats --no", ["--node"]),
-                    ("device list --class ", ["accelerator", "memory", "nvme"]), ("device list --class=n", ["nvme"])])
+                    ("device list --class ", ["accelerator", "memory", "nvme"]), ("device list --class=n", ["nvme"]),
+                    ("top --sort ", ["faults", "name", "read", "write"]), ("top --on", ["--once"])])
         self.assertIn("bash", self.complete("run -n x -- bas"))
 
     def test_commands_are_all_there(self):

@@ -95,6 +95,7 @@ class Json(base.CommandTest):
         for words in ("cluster status", "node list", "topology", "device list", "segment list",
                       "stats"):
             self.run_json(words.replace(" ", "-"), *words.split())
+        self.run_json("top", "top", "--delay", "0.1")
         self.assertIn("nvme0", self.run_json("complete", "complete", "devices")["names"])
         self.run_json("device-info", "device", "info", "nvme0")
         self.check(self.smartio("doctor", "--json", status=None).stdout, "doctor")

@@ -189,6 +189,8 @@ int tool_client_open(struct tool_client *c, const char *dir, uint32_t node, uint
 	}
 	c->node = sio_from_le32(rep.node);
 	c->n_adapters = sio_from_le32(rep.n_adapters);
+	memcpy(c->boot_id, rep.boot_id, sizeof(c->boot_id));
+	c->boot_generation = sio_from_le64(rep.boot_generation);
 	memcpy(c->host, rep.host, sizeof(c->host));
 	memcpy(c->cluster, rep.cluster, sizeof(c->cluster));
 	c->host[sizeof(c->host) - 1] = '\0';

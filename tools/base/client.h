@@ -15,6 +15,9 @@ struct tool_client {
 	int fd;
 	uint32_t next_id, node, n_adapters;
 	char host[32], cluster[32];
+	/* Which start of the host, or of its daemon: counters begin again with it. */
+	uint8_t boot_id[16];
+	uint64_t boot_generation;
 };
 
 /*

@@ -172,7 +172,7 @@ int tool_flush(void)
 	return tool_error("cannot write to standard output: %s", strerror(errno));
 }
 
-int tool_table_end(struct tool_table *t)
+void tool_table_write(const struct tool_table *t, FILE *out)
 {
 	for (unsigned i = 0; i < t->n_cells; i++) {
 		unsigned column = i % t->n_columns;
@@ -182,11 +182,16 @@ int tool_table_end(struct tool_table *t)
 		for (unsigned j = column; j < t->n_cells; j += t->n_columns)
 			width = strlen(t->cell[j]) > width ? strlen(t->cell[j]) : width;
 		if (last && !t->right[column])
-			printf("%s\n", t->cell[i]);
+			fprintf(out, "%s\n", t->cell[i]);
 		else
-			printf("%*s%s", t->right[column] ? (int)width : -(int)width, t->cell[i],
-			       last ? "\n" : "  ");
+			fprintf(out, "%*s%s", t->right[column] ? (int)width : -(int)width,
+				t->cell[i], last ? "\n" : "  ");
 	}
+}
+
+int tool_table_end(struct tool_table *t)
+{
+	tool_table_write(t, stdout);
 	tool_table_free(t);
 	return tool_flush();
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <json-c/json.h>
 
 #define TOOL_EXIT_FAILURE 1
@@ -38,6 +39,8 @@ struct tool_table *tool_table_new(const char *columns);
 /* The next cell; a row is full when it has as many cells as there are columns. */
 void tool_table_cell(struct tool_table *t, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/* Write it, a line a row, titles first. */
+void tool_table_write(const struct tool_table *t, FILE *out);
 /* Print to stdout and free. Return: exit status. */
 int tool_table_end(struct tool_table *t);
 /* What was printed to stdout has reached its reader? Return: exit status. */

@@ -23,6 +23,7 @@ demo   pc:libsystemd                   libsystemd-dev    systemd-devel      syst
 demo   pc:json-c                       libjson-c-dev     json-c-devel       json-c        libjson-c-devel
 demo   pc:libpci                       libpci-dev        pciutils-devel     pciutils      pciutils-devel
 demo   pc:gnutls                      libgnutls28-dev   gnutls-devel       gnutls             libgnutls-devel
+check  pc:ncursesw                     libncurses-dev    ncurses-devel     ncurses            ncurses-devel
 demo   h:uthash.h                      uthash-dev        uthash-devel       uthash        uthash-devel
 demo   h:nvme/types.h                  libnvme-dev       libnvme-devel      libnvme       libnvme-devel
 check  pc:cmocka                       libcmocka-dev     libcmocka-devel    cmocka        libcmocka-devel

@@ -2,163 +2,16 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "view/metric.h"
 #include "view/openmetrics.h"
 
 #define NAME_MOST 96 /* of a family: "smartio_adapter_" and a counter's, with room */
 
-enum type { COUNTER, GAUGE, UNKNOWN, INFO };
+enum type { COUNTER = TOOL_METRIC_COUNTER, GAUGE = TOOL_METRIC_GAUGE, UNKNOWN, INFO };
 static const char *const type_name[] = {"counter", "gauge", "unknown", "info"};
 
 static const char *const kind_prefix[TOOL_COUNTERS_KINDS] = {"smartio_daemon_", "smartio_host_",
 							     "smartio_adapter_", "smartio_device_"};
-
-#define OF(kind) (1u << TOOL_COUNTERS_##kind)
-
-/* What a counter of ours is called there. */
-static const struct family {
-	unsigned kinds;
-	const char *counter, *name; /* name: without the prefix of its kind, and without _total */
-	const char *unit;	    /* name ends with it; NULL: it is a number */
-	enum type type;
-	const char *help;
-} table[] = {
-	{OF(ADAPTER) | OF(DEVICE), "rd_req", "pcie_read_requests", NULL, COUNTER,
-	 "Read requests (PCIe transactions)."},
-	{OF(ADAPTER) | OF(DEVICE), "rd_cpl", "pcie_completions", NULL, COUNTER,
-	 "Completions of read requests (PCIe transactions)."},
-	{OF(ADAPTER) | OF(DEVICE), "rd_bytes", "pcie_read_bytes", "bytes", COUNTER,
-	 "Bytes that read requests brought."},
-	{OF(ADAPTER) | OF(DEVICE), "wr_tlp", "pcie_writes", NULL, COUNTER,
-	 "Posted writes (PCIe transactions), interrupts among them."},
-	{OF(ADAPTER) | OF(DEVICE), "wr_bytes", "pcie_written_bytes", "bytes", COUNTER,
-	 "Bytes of posted writes."},
-	{OF(ADAPTER) | OF(DEVICE), "msg", "pcie_interrupt_messages", NULL, COUNTER,
-	 "Of the posted writes, interrupt messages."},
-	{OF(DAEMON) | OF(HOST) | OF(ADAPTER) | OF(DEVICE), "faults", "faults", NULL, COUNTER,
-	 "Accesses of devices and DMA engines that ended in a fault."},
-	{OF(ADAPTER), "lut_total", "lookup_entries", NULL, GAUGE, "Entries of the look-up table."},
-	{OF(ADAPTER), "lut_used", "lookup_entries_used", NULL, GAUGE,
-	 "Entries of the look-up table in use."},
-	{OF(ADAPTER), "lut_longest_run", "lookup_entries_longest_run", NULL, GAUGE,
-	 "Most free entries of the look-up table in a row."},
-	{OF(ADAPTER), "requesters_total", "requester_entries", NULL, GAUGE,
-	 "Entries of the requester table."},
-	{OF(ADAPTER), "requesters_used", "requester_entries_used", NULL, GAUGE,
-	 "Entries of the requester table in use."},
-	{OF(HOST), "ram_total", "memory_bytes", "bytes", GAUGE, "Memory of the host."},
-	{OF(HOST), "ram_free", "memory_free_bytes", "bytes", GAUGE,
-	 "Memory of the host that nothing has."},
-	{OF(HOST), "requests", "port_requests", NULL, COUNTER,
-	 "Requests of the daemon to the hardware."},
-	{OF(HOST), "requests_refused", "port_requests_refused", NULL, COUNTER,
-	 "Of the requests to the hardware, those refused."},
-	{OF(HOST), "events", "port_events", NULL, COUNTER, "Events of the hardware to the daemon."},
-	{OF(HOST), "owners", "owners", NULL, GAUGE, "Programs that own resources."},
-	{OF(HOST), "mems", "memories", NULL, GAUGE, "Pieces of memory that were allocated."},
-	{OF(HOST), "grants", "grants", NULL, GAUGE, "Ranges that peers may map."},
-	{OF(HOST), "maps", "maps", NULL, GAUGE, "Windows to ranges of peers."},
-	{OF(HOST), "requesters", "requesters", NULL, GAUGE,
-	 "Requester entries that were asked for."},
-	{OF(HOST), "devices_open", "devices_open", NULL, GAUGE, "Devices that are open."},
-	{OF(HOST), "bars", "bars", NULL, GAUGE, "Views of memory and registers of devices."},
-	{OF(HOST) | OF(DEVICE), "dmamaps", "dma_maps", NULL, GAUGE,
-	 "Ranges that are mapped for devices."},
-	{OF(HOST), "irqs", "irqs", NULL, GAUGE, "Interrupts that programs can be given."},
-	{OF(HOST), "watches", "watches", NULL, GAUGE, "Watches of registers."},
-	{OF(HOST), "dma_channels", "dma_channels", NULL, GAUGE, "Channels of DMA engines in use."},
-	{OF(HOST), "dma_ranges", "dma_ranges", NULL, GAUGE, "Ranges that DMA engines may reach."},
-	{OF(HOST), "vectors", "vectors", NULL, GAUGE, "Interrupt vectors of devices in use."},
-	{OF(HOST), "room_naps", "room_naps", NULL, COUNTER,
-	 "Short sleeps of the emulated hardware (of the whole cluster's)."},
-	{OF(HOST), "room_sleeps", "room_sleeps", NULL, COUNTER,
-	 "Sleeps of the emulated hardware (of the whole cluster's) until something wakes it."},
-	{OF(DAEMON), "client_version", "client_version", NULL, GAUGE,
-	 "Version of the protocol spoken with programs."},
-	{OF(DAEMON), "refused_versions", "refused_versions", NULL, COUNTER,
-	 "Programs refused, since they speak another version."},
-	{OF(DAEMON), "refused_version", "refused_version", NULL, GAUGE,
-	 "Version of the last program that was refused; 0: none was."},
-	{OF(DAEMON), "refused_pid", "refused_pid", NULL, GAUGE,
-	 "Process id of the last program that was refused; 0: none was."},
-	{OF(DAEMON), "heap_bytes", "heap_bytes", "bytes", GAUGE,
-	 "Memory that the daemon allocated."},
-	{OF(DAEMON), "client_messages", "client_messages", NULL, COUNTER, "Messages of programs."},
-	{OF(DAEMON), "client_events", "client_events", NULL, COUNTER, "Events to programs."},
-	{OF(DAEMON), "peer_messages_received", "peer_messages_received", NULL, COUNTER,
-	 "Messages of other hosts' daemons."},
-	{OF(DAEMON), "peer_messages_sent", "peer_messages_sent", NULL, COUNTER,
-	 "Messages to other hosts' daemons."},
-	{OF(DAEMON), "port_requests", "port_requests", NULL, COUNTER, "Requests to the hardware."},
-	{OF(DAEMON), "port_events", "port_events", NULL, COUNTER,
-	 "Answers and events of the hardware."},
-	{OF(DAEMON), "clients", "clients", NULL, GAUGE, "Programs and tools that are connected."},
-	{OF(DAEMON), "operations", "operations", NULL, GAUGE, "Requests under way."},
-	{OF(DAEMON), "segments", "segments", NULL, GAUGE, "Segments of the host."},
-	{OF(DAEMON), "grants", "grants", NULL, GAUGE, "Ranges of segments granted to peers."},
-	{OF(DAEMON), "connections", "connections", NULL, GAUGE, "Connections to segments."},
-	{OF(DAEMON), "data_interrupts", "data_interrupts", NULL, GAUGE,
-	 "Interrupts with data of the host's programs."},
-	{OF(DAEMON), "rings", "rings", NULL, GAUGE, "Rings of senders of interrupts with data."},
-	{OF(DAEMON), "data_interrupt_links", "data_interrupt_links", NULL, GAUGE,
-	 "Connections to interrupts with data."},
-	{OF(DEVICE), "resets", "resets", NULL, COUNTER, "Resets."},
-	{OF(DEVICE), "generation", "generation", NULL, COUNTER, "Resets seen."},
-	{OF(DEVICE), "writable_views", "writable_views", NULL, GAUGE,
-	 "Mappings by which programs may write its registers."},
-	{OF(DEVICE), "translations_missed", "translations_missed", NULL, COUNTER,
-	 "Translations of addresses that were not at hand."},
-	{OF(DEVICE), "wakes_by_fault", "wakes_by_fault", NULL, COUNTER,
-	 "Times that a store to a watched page woke it."},
-	{OF(DEVICE), "wakes_by_event", "wakes_by_event", NULL, COUNTER,
-	 "Times that an event woke it."},
-	{OF(DEVICE), "dmamap_bytes", "dma_mapped_bytes", "bytes", GAUGE,
-	 "Bytes that are mapped for it."},
-	{OF(DEVICE), "interrupts", "interrupts", NULL, COUNTER, "Interrupts."},
-	{OF(DEVICE), "commands_read", "commands_read", NULL, COUNTER, "NVMe: Read commands."},
-	{OF(DEVICE), "commands_write", "commands_write", NULL, COUNTER, "NVMe: Write commands."},
-	{OF(DEVICE), "commands_flush", "commands_flush", NULL, COUNTER, "NVMe: Flush commands."},
-	{OF(DEVICE), "commands_admin", "commands_admin", NULL, COUNTER, "NVMe: admin commands."},
-	{OF(DEVICE), "commands_failed", "commands_failed", NULL, COUNTER,
-	 "Commands that ended with an error."},
-	{OF(DEVICE), "commands_compare", "commands_compare", NULL, COUNTER,
-	 "NVMe: Compare commands."},
-	{OF(DEVICE), "commands_write_zeroes", "commands_write_zeroes", NULL, COUNTER,
-	 "NVMe: Write Zeroes commands."},
-	{OF(DEVICE), "commands_deallocate", "commands_deallocate", NULL, COUNTER,
-	 "NVMe: Dataset Management commands that deallocate."},
-	{OF(DEVICE), "commands_verify", "commands_verify", NULL, COUNTER, "NVMe: Verify commands."},
-	{OF(DEVICE), "formats", "formats", NULL, COUNTER, "NVMe: Format commands."},
-	{OF(DEVICE), "bytes_read", "read_bytes", "bytes", COUNTER,
-	 "NVMe: bytes that Read commands took from the medium."},
-	{OF(DEVICE), "bytes_written", "written_bytes", "bytes", COUNTER,
-	 "NVMe: bytes that Write commands put on the medium."},
-	{OF(DEVICE), "queue_pairs", "queue_pairs", NULL, GAUGE, "NVMe: I/O queue pairs in use."},
-	{OF(DEVICE), "queue_pairs_max", "queue_pairs_max", NULL, GAUGE,
-	 "NVMe: I/O queue pairs that there are."},
-	{OF(DEVICE), "fatal", "fatal", NULL, COUNTER, "NVMe: fatal states."},
-	{OF(DEVICE), "invalid_doorbells", "invalid_doorbells", NULL, COUNTER,
-	 "NVMe: doorbells that no queue has, or with values that it cannot have."},
-	{OF(DEVICE), "lost_writes", "lost_writes", NULL, COUNTER,
-	 "NVMe: writes that reached nobody."},
-	{OF(DEVICE), "controller_resets", "controller_resets", NULL, COUNTER,
-	 "NVMe: resets of the controller."},
-	{OF(DEVICE), "descriptors", "descriptors", NULL, COUNTER,
-	 "Memory device: descriptors that were carried out."},
-	{OF(DEVICE), "descriptors_failed", "descriptors_failed", NULL, COUNTER,
-	 "Memory device: descriptors that failed."},
-	{OF(DEVICE), "bytes_copied", "copied_bytes", "bytes", COUNTER,
-	 "Bytes that the device's own DMA engine copied."},
-	{OF(DEVICE), "transfers", "transfers", NULL, COUNTER, "Accelerator: transfers."},
-	{OF(DEVICE), "kernels", "kernels", NULL, COUNTER, "Accelerator: kernels that ran."},
-};
-
-static const struct family *find(enum tool_counters kind, const char *counter)
-{
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-		if (table[i].kinds & 1u << kind && strcmp(table[i].counter, counter) == 0)
-			return &table[i];
-	return NULL;
-}
 
 /* ---- the text ---- */
 
@@ -308,10 +161,10 @@ static bool counts(const struct tool_sample *s, enum tool_counters kind, const c
 
 /* @f NULL: nothing more is known of this counter than its name. */
 static void put_family(FILE *out, const struct tool_sample *s, enum tool_counters kind,
-		       const struct family *f, const char *counter)
+		       const struct tool_metric *f, const char *counter)
 {
 	static const char unknown[] = "A number of the device's or daemon's own.";
-	enum type type = f ? f->type : UNKNOWN;
+	enum type type = f ? (enum type)f->type : UNKNOWN;
 	char name[NAME_MOST];
 	uint64_t value;
 
@@ -335,7 +188,7 @@ static void put_others(FILE *out, const struct tool_sample *s, enum tool_counter
 		const struct tool_sample before = {.n = i, .thing = s->thing};
 
 		for (unsigned k = 0; t->kind == kind && k < t->n_counters; k++)
-			if (!find(kind, t->counter[k].name) &&
+			if (!tool_metric_find(kind, t->counter[k].name) &&
 			    !counts(&before, kind, t->counter[k].name))
 				put_family(out, s, kind, NULL, t->counter[k].name);
 	}
@@ -346,9 +199,11 @@ void tool_openmetrics_write(FILE *out, const struct tool_sample *s, const char *
 	put_infos(out, s, version);
 	put_states(out, s);
 	for (enum tool_counters kind = 0; kind < TOOL_COUNTERS_KINDS; kind++) {
-		for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-			if (table[i].kinds & 1u << kind && counts(s, kind, table[i].counter))
-				put_family(out, s, kind, &table[i], table[i].counter);
+		const struct tool_metric *m = NULL;
+
+		while ((m = tool_metric_next(m, kind)))
+			if (counts(s, kind, m->counter))
+				put_family(out, s, kind, m, m->counter);
 		put_others(out, s, kind);
 	}
 	fputs("# EOF\n", out);

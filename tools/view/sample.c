@@ -25,6 +25,8 @@ static struct tool_counted *add(struct tool_sample *s, const struct tool_view_ho
 	t = &s->thing[s->n++];
 	*t = (struct tool_counted){
 		.kind = kind, .node = h->topo->node, .state = tool_host_state_name(h->host->state)};
+	t->start.generation = h->host->client.boot_generation;
+	memcpy(t->start.boot_id, h->host->client.boot_id, sizeof(t->start.boot_id));
 	snprintf(t->name, sizeof(t->name), "%s", h->topo->name);
 	snprintf(t->host, sizeof(t->host), "%s", h->topo->name);
 	t->presence = h->host->up || h->host->state == TOOL_HOST_AWAY ? TOOL_PRESENT

@@ -38,6 +38,11 @@ struct tool_counted {
 	bool exclusive;
 	struct tool_borrower *by; /* who they are, where it was asked for */
 	unsigned n_by;
+	/* Which start of its host, as its daemon says: counters may begin again with another. */
+	struct tool_start {
+		uint8_t boot_id[16];
+		uint64_t generation;
+	} start;
 	bool known; /* it told its counters: */
 	int64_t at; /* when, in nanoseconds of the caller's clock */
 	unsigned n_counters;
