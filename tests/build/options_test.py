@@ -63,9 +63,10 @@ class Options(Folder):
             run(program, env={**os.environ, "LD_LIBRARY_PATH": f"{dis}/lib64", "SMARTIO_SOCKET": "/nowhere"})
 
     def test_daemon_without_names_of_pci_functions_and_tls(self):
-        self.setup("-Dpci=disabled", "-Dtls=disabled", "-Ddocs=disabled", "-Dtests=disabled", "-Ddaemon=enabled")
+        self.setup("-Dpci=disabled", "-Dtls=disabled", "-Dcurses=disabled", "-Ddocs=disabled", "-Dtests=disabled", "-Ddaemon=enabled")
         run("ninja", "-C", self.build, "tools/smartio", "smartiod/smartiod", "emu/smartio-emu")
-        self.assertNotIn("libpci", run("ldd", os.path.join(self.build, "tools", "smartio")))
+        for library in ("libpci", "libncurses", "libtinfo"):
+            self.assertNotIn(library, run("ldd", os.path.join(self.build, "tools", "smartio")))
         for program in ("tools/smartio", "smartiod/smartiod"):
             self.assertNotIn("libgnutls", run("ldd", os.path.join(self.build, program)))
         run(os.path.join(self.build, "tools", "smartio"), "--version")

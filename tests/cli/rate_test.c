@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rates of counters: of those that go on, wrap, begin again, or are not there; frames made of them. */
+/* Rates of counters: that go on, wrap, begin again, or are not there; frames made of them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

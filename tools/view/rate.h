@@ -23,9 +23,9 @@ const struct tool_counted *tool_rate_same(const struct tool_sample *s,
 					  const struct tool_counted *t);
 
 /*
- * Can @now be compared with @before (which may be NULL)? Not if one of them told nothing, if no time
- * has passed, if its host was started in between, or if any of its counters has begun again: then
- * the others have, too, though they may be larger than before already.
+ * Can @now be compared with @before (which may be NULL)? Not if one of them told nothing, if no
+ * time has passed, if its host was started in between, or if any of its counters has begun again:
+ * then the others have, too, though they may be larger than before already.
  */
 bool tool_rate_comparable(const struct tool_counted *before, const struct tool_counted *now);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* smartio top: what a cluster does, at the rate of its counters; as text, JSON, or on a terminal. */
+/* smartio top: what a cluster does, by its counters: as text, JSON, or on a terminal. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

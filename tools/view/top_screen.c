@@ -135,8 +135,8 @@ static void tell(struct asker *a, bool stop, bool paused)
 }
 
 /*
- * A daemon that is silent may hold it up for long, and whoever types q shall not wait for that: then
- * it ends with the process, and @a stays. Return: has it ended?
+ * A daemon that is silent may hold it up for long, and whoever types q shall not wait for that:
+ * then it ends with the process, and @a stays. Return: has it ended?
  */
 static bool end_asking(struct asker *a)
 {
