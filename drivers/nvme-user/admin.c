@@ -191,6 +191,15 @@ static int await_stray(struct sio_nvme_ctrl *c, uint32_t ms)
 	return 0;
 }
 
+/* It is the last entry. Formatting and the like, which clients ask for, takes its time. */
+static uint32_t stray_limit(const struct sio_nvme_ctrl *c)
+{
+	const uint32_t last = (c->tail + c->entries - 1) % c->entries;
+	const uint32_t opcode = le32toh(sio_read32(c->sq.at + (size_t)last * 64)) & 0xff;
+
+	return opcode <= nvme_admin_get_features ? ADMIN_MS : STRAY_MS;
+}
+
 /*
  * Whether the dead one has rung for its last command nobody knows, and a drive need not take the
  * same tail twice. So another command goes behind it: with that the tail is a new one.
@@ -199,7 +208,7 @@ int sio_nvme_ctrl_catch_up(struct sio_nvme_ctrl *c, volatile uint8_t *word)
 {
 	struct sio_nvme_command probe = {.opcode = nvme_admin_get_features,
 					 .cdw10 = FEATURE_QUEUES};
-	uint32_t status;
+	uint32_t status, limit_ms;
 	int rc = read_word(c, word);
 
 	if (rc == 0 && c->entries < 3)
@@ -208,9 +217,9 @@ int sio_nvme_ctrl_catch_up(struct sio_nvme_ctrl *c, volatile uint8_t *word)
 	if (rc)
 		return rc;
 	c->word = word;
+	limit_ms = stray_limit(c);
 	rc = sio_nvme_ctrl_admin(c, &probe, &status, NULL);
-	/* It may have been a client's, which takes its time. */
-	return rc ? rc : await_stray(c, STRAY_MS);
+	return rc ? rc : await_stray(c, limit_ms);
 }
 
 int sio_nvme_ctrl_raw(struct sio_nvme_ctrl *c, struct sio_nvme_command *cmd, const void *to_drive,

@@ -258,8 +258,9 @@ void smartio_nvme_manager_close(struct smartio_nvme_manager *m)
 	/* What keeps its memory stays borrowed: not from all others. */
 	if (!stopped)
 		SCIReleaseExclusiveBorrow(m->d.handle, 0, &err);
-	sio_nvme_ctrl_done(&m->ctrl, stopped);
+	/* Before the registers: who gets those makes a book of its own. */
 	sio_nvme_book_close(&m->book);
+	sio_nvme_ctrl_done(&m->ctrl, stopped);
 	if (m->interrupt)
 		SCIRemoveDataInterrupt(m->interrupt, 0, &err);
 	sio_nvme_device_done(&m->d);
@@ -281,8 +282,8 @@ int sio_nvme_manager_again(struct smartio_nvme_manager *m)
 
 	sio_nvme_stand_down(m);
 	sio_nvme_manager_withdraw(m);
-	sio_nvme_ctrl_done(&m->ctrl, true);
 	sio_nvme_book_close(&m->book);
+	sio_nvme_ctrl_done(&m->ctrl, true);
 	sio_nvme_device_return(&m->d);
 	sio_nvme_ledger_done(&m->ledger);
 	memset(&m->meta, 0, sizeof(m->meta));

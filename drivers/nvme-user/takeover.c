@@ -65,8 +65,8 @@ int sio_nvme_manager_go_on(struct smartio_nvme_manager *m)
 		return 0;
 	}
 	sio_nvme_manager_withdraw(m);
-	sio_nvme_ctrl_done(&m->ctrl, true);
 	sio_nvme_book_close(&m->book);
+	sio_nvme_ctrl_done(&m->ctrl, true);
 	sio_nvme_ledger_done(&m->ledger);
 	m->leases.n = 0;
 	return rc;
