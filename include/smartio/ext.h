@@ -62,9 +62,10 @@ void smartio_find_device(const char *name, unsigned int *fdid, sci_error_t *erro
 /**
  * A flag of SCICreateDeviceSegment(), with SCI_MEMTYPE_SHARED: the segment lies in the lender's
  * memory and outlives its maker. When the maker's program has ended, but the device may still reach
- * what it had mapped, the segment stays, with its id, and borrowers connect to it; until
- * smartio_device_settled() of that borrow or of all, or a reset. So who takes the place of a
- * program that had queues of the device finds what that had written down.
+ * what it had mapped, the segment stays, with its id, for whoever has the device's registers, and
+ * for nobody else (SCI_ERR_ACCESS); until smartio_device_settled() of that borrow or of all, or a
+ * reset. So who takes the place of a program that had queues of the device finds what that had
+ * written down.
  * Not where the maker may be alive without the lender's knowledge (its path or its host was lost):
  * then it ends at once, for both would use it. Nor, today, behind smartio.ko: there it is a shared
  * segment like others. Without a connection it ends while its maker lives. Source: our own.

@@ -57,9 +57,27 @@ static void end_all(struct smartiod *d, const struct smartiod_loan *l, bool last
 	}
 }
 
-void smartiod_dev_segs_end(struct smartiod *d, struct smartiod_loan *l)
+static bool outlives(struct smartiod *d, const struct smartiod_dev_seg *s);
+
+/* Those of makers that have ended: who had the registers since may live, and go on with them. */
+static void end_inherited(struct smartiod *d, struct smartiod_device *dev)
 {
-	end_all(d, l, l->adrift || l->lost);
+	struct smartiod_dev_seg *s, *next;
+
+	for (s = dev->lent->segs; s; s = next) {
+		next = s->next;
+		if (outlives(d, s))
+			drop(d, dev, s, true);
+	}
+}
+
+void smartiod_dev_segs_end(struct smartiod *d, struct smartiod_loan *l, bool held)
+{
+	const bool may_live = l->adrift || l->lost;
+
+	end_all(d, l, may_live);
+	if (may_live && held)
+		end_inherited(d, l->device);
 }
 
 void smartiod_dev_segs_over(struct smartiod *d, struct smartiod_loan *l)
@@ -314,6 +332,13 @@ int smartiod_lend_dev_seg_lookup(struct smartiod *d, const struct smartiod_from 
 		return sio_fail(reterr, -ENOENT, "%s has no %s device segment %#" PRIx32,
 				l->device->topo->name,
 				memtype == SCI_MEMTYPE_PRIVATE ? "private" : "shared", id);
+	/* What its maker wrote down its successor believes: nobody else writes there, or reads. */
+	if (s->lasting && s->creator != l->id && l->device->ledger.holder != l->id)
+		return sio_fail(reterr, -EACCES,
+				"device segment %#" PRIx32
+				" of %s lasts for whoever has the device's "
+				"registers; nobody else may have it",
+				id, l->device->topo->name);
 	fill_reply(l, s, &rep);
 	smartiod_from_reply(d, from, msg, &rep, sizeof(rep));
 	return 0;

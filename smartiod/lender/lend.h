@@ -358,8 +358,11 @@ void smartiod_vectors_drop(struct smartiod *d, struct smartiod_loan *loan);
 
 /* ---- devseg.c ---- */
 
-/* It has ended: what it made goes, but for what lasts. */
-void smartiod_dev_segs_end(struct smartiod *d, struct smartiod_loan *loan);
+/*
+ * It has ended: what it made goes, but for what lasts. @held: it had the device's registers, and so
+ * what others had left there.
+ */
+void smartiod_dev_segs_end(struct smartiod *d, struct smartiod_loan *loan, bool held);
 /* Nothing of it is left: what lasted goes. */
 void smartiod_dev_segs_over(struct smartiod *d, struct smartiod_loan *loan);
 void smartiod_dev_segs_free(struct smartiod_device *dev);

@@ -36,6 +36,8 @@ void smartiod_loan_closed(struct smartiod *d, struct smartiod_loan *l)
 
 void smartiod_loan_end(struct smartiod *d, struct smartiod_loan *l)
 {
+	const bool held = l->device->ledger.holder == l->id;
+
 	if (smartiod_loan_ended(l))
 		return;
 	smartiod_loan_enter(d, l, SMARTIOD_LOAN_END);
@@ -43,7 +45,7 @@ void smartiod_loan_end(struct smartiod *d, struct smartiod_loan *l)
 	SIO_PROBE(smartiod, lend_end, l->device->fdid, l->id);
 	sio_ledger_end(&l->device->ledger, l->id);
 	smartiod_views_end(d, l);
-	smartiod_dev_segs_end(d, l);
+	smartiod_dev_segs_end(d, l, held);
 	/* Without an owner yet, its OWNER_NEW is under way: that answer goes on. */
 	if (l->owner) {
 		smartiod_port_owner_close(d, l->owner);

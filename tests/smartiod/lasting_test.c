@@ -89,6 +89,9 @@ static void it_outlives_its_maker_until_that_is_settled(void **state)
 			begin(&s, host, true);
 			world_kill(s.w, s.maker);
 			world_run(s.w);
+			/* For whoever has the registers, and nobody else. */
+			assert_int_equal(find(&s, &handle), EACCES);
+			take_registers(&s);
 			/* With and without a connection, and again by the next one. */
 			for (unsigned i = 0; i < 2; i++) {
 				assert_int_equal(find(&s, &handle), 0);
@@ -101,7 +104,6 @@ static void it_outlives_its_maker_until_that_is_settled(void **state)
 			assert_int_equal(call_dev_seg_create(s.w, s.other, s.by_other.handle, ID,
 							     4096, SCI_MEMTYPE_SHARED, HINTS, 0),
 					 EEXIST);
-			take_registers(&s);
 			assert_int_equal(call_settled(s.w, s.other, s.by_other.handle,
 						      all ? SIO_BORROWER_ALL : s.made.id),
 					 0);
@@ -167,6 +169,45 @@ static void a_maker_that_may_live_leaves_none(void **state)
 	}
 }
 
+/* Nor does its successor, who went on with it, when he may live where the lender cannot see him. */
+static void a_successor_that_may_live_leaves_none(void **state)
+{
+	(void)state;
+	for (unsigned how = 0; how < 3; how++) {
+		struct world_client *third;
+		struct call_borrow borrow;
+		uint32_t handle, map;
+		struct scene s;
+
+		begin(&s, 1, true);
+		third = world_client(s.w, 1, SIO_CLIENT_LIBRARY);
+		assert_int_equal(call_borrow(s.w, third, FDID, 0, &borrow), 0);
+		world_kill(s.w, s.maker);
+		world_run(s.w);
+		take_registers(&s);
+		assert_int_equal(find(&s, &handle), 0);
+		if (how == 0)
+			world_cut(s.w, 0, 2);
+		else if (how == 1)
+			world_link(s.w, 0, 2, false);
+		else
+			world_crash(s.w, 2);
+		world_run(s.w);
+		s.other = third;
+		s.by_other = borrow;
+		take_registers(&s);
+		assert_int_equal(find(&s, &map), ENOENT);
+		if (how == 2)
+			world_boot(s.w, 2);
+		world_link(s.w, 0, 2, true);
+		world_run(s.w);
+		assert_int_equal(call_settled(s.w, third, borrow.handle, SIO_BORROWER_ALL), 0);
+		world_run(s.w);
+		is_gone(&s);
+		call_world_end(s.w, &fake, FDID);
+	}
+}
+
 static void it_is_shared(void **state)
 {
 	struct scene s;
@@ -186,6 +227,7 @@ int main(void)
 		cmocka_unit_test(unmapped_it_ends_with_its_maker),
 		cmocka_unit_test(without_a_connection_it_ends_while_its_maker_lives),
 		cmocka_unit_test(a_maker_that_may_live_leaves_none),
+		cmocka_unit_test(a_successor_that_may_live_leaves_none),
 		cmocka_unit_test(it_is_shared),
 	};
 
