@@ -92,7 +92,9 @@ class Options(Folder):
                               ("tls", {"daemons over TLS"}),
                               ("nbdkit", {"nbdkit plugin"}),
                               ("cuda", {"kernels for CUDA"}),
-                              ("daemon", {"daemon", "daemons over TLS", "names of PCI functions", "tests"})):
+                              ("curses", {"live view on terminals"}),
+                              ("daemon", {"daemon", "daemons over TLS", "live view on terminals",
+                                          "names of PCI functions", "tests"})):
             with self.subTest(option=option):
                 off = set()
                 for line in self.setup(f"-D{option}=disabled").splitlines():

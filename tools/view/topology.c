@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* smartio topology: the cluster as it is now, or a file's, drawn or as JSON. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,6 +118,7 @@ static int print_svg(const struct sio_graph *g, const bool *down)
 	FILE *dot;
 
 	fflush(stdout);
+	signal(SIGPIPE, SIG_IGN); /* of a dot that is not there, or failed: its status says so */
 	dot = popen("dot -Tsvg", "w");
 	if (!dot)
 		return tool_error_code(-errno, "dot cannot be started: %s", strerror(errno));
