@@ -55,9 +55,7 @@ static int find_manager(struct smartio_nvme *n, struct sio_nvme_wait *w)
 {
 	int rc;
 
-	rc = sio_nvme_find_manager(n);
-	if (rc == -ENOTCONN && sio_nvme_await_successor(n))
-		return 0;
+	rc = sio_nvme_find_serving(n);
 	while (rc == -ENOTCONN && !smartio_device_lost(n->d.handle) &&
 	       sio_nvme_wait_more(w, n->d.handle))
 		rc = sio_nvme_find_manager(n);

@@ -191,6 +191,8 @@ int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nv
 		 bool *ret_sent);
 /* No manager serves: wait a moment for one that stands by. Whether one serves. */
 bool sio_nvme_await_successor(struct smartio_nvme *n);
+/* The manager that serves, or one that takes the place of a dead one in a moment. -ENOTCONN. */
+int sio_nvme_find_serving(struct smartio_nvme *n);
 void sio_nvme_unlink_manager(struct smartio_nvme *n);
 
 /* io.c: whether the device was reset since the queues were made; then the queue is dead. */

@@ -110,7 +110,7 @@ int smartio_nvme_lease_give(struct smartio_nvme_lease *l)
 	} else {
 		/* Of before a reset, or no manager's: it is free already. */
 		req.unlease.id = l->info.id;
-		if (sio_nvme_find_manager(n) == 0 && n->meta.generation == l->generation)
+		if (sio_nvme_find_serving(n) == 0 && n->meta.generation == l->generation)
 			sio_nvme_ask(n, &req, rep, NULL);
 		unlink_lease(l);
 		free(l);

@@ -333,6 +333,13 @@ bool sio_nvme_await_successor(struct smartio_nvme *n)
 	}
 }
 
+int sio_nvme_find_serving(struct smartio_nvme *n)
+{
+	int rc = sio_nvme_find_manager(n);
+
+	return rc == -ENOTCONN && sio_nvme_await_successor(n) ? 0 : rc;
+}
+
 /*
  * May it be asked again of the next manager, which knows from the book whether it was done? Admin
  * commands may not.

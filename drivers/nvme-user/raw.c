@@ -146,7 +146,7 @@ int smartio_nvme_format(struct smartio_nvme *n, uint32_t nsid, uint8_t lba_forma
 	if (rc)
 		return rc;
 	sio_nvme_lock(n);
-	rc = sio_nvme_find_manager(n);
+	rc = sio_nvme_find_serving(n);
 	if (rc == 0)
 		rc = sio_nvme_copy_namespaces(n);
 	sio_nvme_unlock(n);

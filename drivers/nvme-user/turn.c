@@ -58,7 +58,7 @@ static void take_notices(struct smartio_nvme *n, const struct sio_nvme_turn *t)
 /* Under the lock: is the manager that knows of our wait still there? */
 static int look_for_manager(struct smartio_nvme *n, uint64_t instance)
 {
-	int rc = sio_nvme_find_manager(n);
+	int rc = sio_nvme_find_serving(n);
 
 	if (rc == 0 && n->meta.instance != instance)
 		return 1;
