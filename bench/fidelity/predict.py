@@ -46,16 +46,17 @@ LARGE = 128 << 20
 
 
 def rows(m):
-    """What, where published, published, predicted, does it fit, how it comes about."""
+    """What, where published, published, predicted, does it fit, how it comes about, is it a number."""
     boxes, cable, switched = "boxes.yaml", "back-to-back.yaml", "switched.yaml"
     ram, lender, beside = ("nvme0", "borrower"), ("nvme0", "lender"), ("nvme0", "gpu0")
 
     def number(what, where, published, unit, predicted, how, digits=0):
         fits = abs(predicted - published) <= NEAR * published
-        return (what, where, f"{published:g}{unit}", f"{predicted:.{digits}f}{unit}", "yes" if fits else "no", how)
+        return (what, where, f"{published:g}{unit}", f"{predicted:.{digits}f}{unit}", "yes" if fits else "no", how,
+                True)
 
     def said(what, where, published, predicted, fits, how):
-        return (what, where, published, predicted, "yes" if fits else "no", how)
+        return (what, where, published, predicted, "yes" if fits else "no", how, False)
 
     for what, ends, hops in [("borrower's memory", ram, 4), ("lender's memory", lender, 3),
                              ("a device beside the drive", beside, 1)]:
@@ -111,8 +112,9 @@ def main():
     table = list(rows(Model(p.parse_args().tool)))
     print("| what | published in | published | modelled | fits | from |\n|---|---|---|---|---|---|")
     for row in table:
-        print("| " + " | ".join(row) + " |")
-    print(f"\n{sum(r[4] == 'yes' for r in table)} of {len(table)} fit; a figure does within {NEAR:.0%}.")
+        print("| " + " | ".join(row[:6]) + " |")
+    numbers, said = ([r[4] == "yes" for r in table if r[6] == is_number] for is_number in (True, False))
+    print(f"\nOf {len(numbers)} figures {sum(numbers)} fit within {NEAR:.0%}; of {len(said)} statements {sum(said)}.")
 
 
 if __name__ == "__main__":

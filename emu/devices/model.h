@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "core/err.h"
 #include "core/topology.h"
@@ -127,6 +128,23 @@ struct emu_dev_model {
 	/* Fill up to @max named counters. Return: how many. */
 	unsigned (*counters)(void *model, char (*name)[32], uint64_t *value, unsigned max);
 };
+
+/* For counters(): as many of the @n as there is room for. */
+struct emu_dev_counter {
+	const char *name;
+	uint64_t value;
+};
+static inline unsigned emu_dev_counters(const struct emu_dev_counter *all, unsigned n,
+					char (*name)[32], uint64_t *value, unsigned max)
+{
+	if (n > max)
+		n = max;
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(name[i], sizeof(name[i]), "%s", all[i].name);
+		value[i] = all[i].value;
+	}
+	return n;
+}
 
 extern const struct emu_dev_model emu_accel_model, emu_memdev_model, emu_nvme_model;
 

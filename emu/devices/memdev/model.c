@@ -250,24 +250,14 @@ static bool idle(void *model)
 static unsigned counters(void *model, char (*name)[32], uint64_t *value, unsigned max)
 {
 	const struct memdev *m = model;
-	const struct {
-		const char *name;
-		uint64_t value;
-	} all[] = {
+	const struct emu_dev_counter all[] = {
 		{"descriptors", m->stats.entries},
 		{"descriptors_failed", m->stats.failed},
 		{"bytes_copied", m->stats.bytes},
 		{"interrupts", m->stats.interrupts},
 	};
-	unsigned n = sizeof(all) / sizeof(all[0]);
 
-	if (n > max)
-		n = max;
-	for (unsigned i = 0; i < n; i++) {
-		snprintf(name[i], sizeof(name[i]), "%s", all[i].name);
-		value[i] = all[i].value;
-	}
-	return n;
+	return emu_dev_counters(all, sizeof(all) / sizeof(all[0]), name, value, max);
 }
 
 const struct emu_dev_model emu_memdev_model = {

@@ -331,10 +331,7 @@ static unsigned io_queues(const struct emu_nvme *m)
 static unsigned counters(void *model, char (*name)[32], uint64_t *value, unsigned max)
 {
 	const struct emu_nvme *m = model;
-	const struct {
-		const char *name;
-		uint64_t value;
-	} all[] = {
+	const struct emu_dev_counter all[] = {
 		{"commands_read", m->stats.reads},
 		{"commands_write", m->stats.writes},
 		{"commands_flush", m->stats.flushes},
@@ -355,15 +352,8 @@ static unsigned counters(void *model, char (*name)[32], uint64_t *value, unsigne
 		{"controller_resets", m->stats.resets},
 		{"interrupts", m->stats.interrupts},
 	};
-	unsigned n = sizeof(all) / sizeof(all[0]);
 
-	if (n > max)
-		n = max;
-	for (unsigned i = 0; i < n; i++) {
-		snprintf(name[i], sizeof(name[i]), "%s", all[i].name);
-		value[i] = all[i].value;
-	}
-	return n;
+	return emu_dev_counters(all, sizeof(all) / sizeof(all[0]), name, value, max);
 }
 
 const struct emu_dev_model emu_nvme_model = {
